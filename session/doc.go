@@ -1,0 +1,2 @@
+// Package session says who is who: keys, lineage, journals and transcripts.
+package session

@@ -1,0 +1,48 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrInvalidKey is what every *[KeyError] is, and what a store method returns for a zero or reserved [Key] where a session's
+	// key is needed.
+	ErrInvalidKey = errors.New("session: invalid key")
+
+	// ErrConflict is returned by [Journal.Append] and [Transcripts.Append] if the log does not end where the caller thinks it
+	// does. Nothing was written, and somebody else has written since: whoever gets it is no longer the log's only writer.
+	ErrConflict = errors.New("session: log has moved")
+
+	// ErrNotFound is returned where something must exist and does not: the record of a sub-agent, the binding of a conversation.
+	// Reading a log that nobody has written is not an error.
+	ErrNotFound = errors.New("session: not found")
+
+	// ErrArchived is returned by [Transcripts.Append] for a transcript that has been archived.
+	ErrArchived = errors.New("session: transcript is archived")
+
+	// ErrClosed is returned by every method of a store that has been closed.
+	ErrClosed = errors.New("session: store is closed")
+)
+
+// A KeyError says which text is not a key, where, and why. It is [ErrInvalidKey].
+type KeyError struct {
+	Key    string // the text that was parsed, whole
+	Offset int    // the first byte of Key that cannot stand
+	Reason string // a short phrase, such as "empty segment"
+}
+
+// maxShown bounds, in bytes, how much of a text an error message repeats.
+const maxShown = 120
+
+// Error repeats at most 120 bytes of the text.
+func (e *KeyError) Error() string {
+	shown, more := e.Key, ""
+	if len(shown) > maxShown {
+		shown, more = shown[:maxShown], "..."
+	}
+	return fmt.Sprintf("session: invalid key %q%s: at byte %d: %s", shown, more, e.Offset, e.Reason)
+}
+
+// Is reports whether target is [ErrInvalidKey].
+func (e *KeyError) Is(target error) bool { return target == ErrInvalidKey }

@@ -1,0 +1,343 @@
+package session
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The words of the grammar. See the package documentation for the shapes that they make.
+const (
+	wordAgent    = "agent"
+	wordGlobal   = "global"
+	wordUnknown  = "unknown"
+	wordMain     = "main"
+	wordSubagent = "subagent"
+	wordSpawn    = "spawn"
+	wordCron     = "cron"
+	wordRun      = "run"
+	wordACP      = "acp"
+	wordHook     = "hook"
+	wordDirect   = "direct"
+	wordDM       = "dm" // an older word for direct; read, never written
+	wordGroup    = "group"
+	wordChannel  = "channel"
+	wordThread   = "thread"
+	wordTopic    = "topic"
+)
+
+// maxAgentLen is the greatest length of an agent's id, in bytes.
+const maxAgentLen = 64
+
+// Parse parses a key in any shape and dialect that the package documentation lists.
+//
+// It is strict. There is no trimming, no default and no repair: text that is not a key is a *[KeyError] that names the offending byte
+// and is [ErrInvalidKey]. The words, agent ids, channels, accounts, names and the ids of sub-agents, cron jobs, hooks and external
+// harnesses are read in any case and kept in lower case; peers and the ids of threads keep their case, because channels tell them
+// apart by it. The word dm is read as direct. Parsing text that is canonical does not allocate.
+func Parse(s string) (Key, error) {
+	p := parser{s: s}
+	p.key()
+	if p.reason != "" {
+		return Key{}, &KeyError{Key: s, Offset: p.at, Reason: p.reason}
+	}
+	return Key{p.canonical()}, nil
+}
+
+// MustParse is [Parse] for constants and tests. It panics if s is not a key.
+func MustParse(s string) Key {
+	k, err := Parse(s)
+	if err != nil {
+		panic(err)
+	}
+	return k
+}
+
+// A parser reads a key from left to right. After the first offence it stays where it is and every method does nothing.
+type parser struct {
+	s      string
+	pos    int    // where the next segment starts; beyond the end of s if there is none
+	at     int    // the offending byte, if there is a reason
+	reason string // "" while there is no offence
+
+	changed bool // whether the canonical form differs from s
+	out     []byte
+}
+
+func (p *parser) fail(at int, reason string) {
+	if p.reason == "" {
+		p.at, p.reason = at, reason
+	}
+}
+
+func (p *parser) more() bool { return p.reason == "" && p.pos <= len(p.s) }
+
+// peek returns the next segment, "" if there is none.
+func (p *parser) peek() string {
+	if !p.more() {
+		return ""
+	}
+	segment, _, _ := strings.Cut(p.s[p.pos:], ":")
+	return segment
+}
+
+// peekIs reports whether the next segment is one of words.
+func (p *parser) peekIs(words ...string) bool {
+	segment := p.peek()
+	return p.more() && slices.ContainsFunc(words, func(w string) bool { return equalWord(segment, w) })
+}
+
+// take consumes the next segment, whose canonical form is canon.
+func (p *parser) take(segment, canon string) {
+	if !p.changed && segment != canon {
+		p.changed = true
+		p.out = append(make([]byte, 0, len(p.s)+len(canon)), p.s[:p.pos]...)
+	} else if p.changed && p.pos > 0 {
+		p.out = append(p.out, ':')
+	}
+	if p.changed {
+		p.out = append(p.out, canon...)
+	}
+	p.pos += len(segment) + 1
+}
+
+// canonical returns the canonical form of what was taken.
+func (p *parser) canonical() string {
+	if p.changed {
+		return string(p.out)
+	}
+	return p.s
+}
+
+// key reads a whole key.
+func (p *parser) key() {
+	if len(p.s) > MaxKeyLen {
+		p.fail(MaxKeyLen, "longer than 1024 bytes")
+		return
+	}
+	first := p.peek()
+	if equalWord(first, wordGlobal) && len(first) == len(p.s) {
+		p.take(first, wordGlobal)
+		return
+	}
+	if !equalWord(first, wordAgent) {
+		p.fail(0, `does not start with "agent:"`)
+		return
+	}
+	p.take(first, wordAgent)
+	p.segment(checkAgent)
+	p.body()
+	for p.more() {
+		if !p.peekIs(wordThread, wordTopic) {
+			p.fail(p.pos, "unexpected segment")
+			return
+		}
+		p.segment(nil)
+		p.opaque()
+	}
+	if len(p.out) > MaxKeyLen {
+		p.fail(0, "longer than 1024 bytes in canonical form")
+	}
+}
+
+// body reads what follows the agent, up to the first thread.
+func (p *parser) body() {
+	switch {
+	case p.peekIs(wordSubagent, wordSpawn):
+		for p.peekIs(wordSubagent, wordSpawn) {
+			p.segment(nil)
+			p.segment(checkID)
+		}
+	case p.peekIs(wordMain):
+		p.segment(nil)
+	case p.peekIs(wordCron):
+		p.segment(nil)
+		p.segment(checkID)
+		if p.peekIs(wordRun) {
+			p.segment(nil)
+			p.segment(checkID)
+		}
+	case p.peekIs(wordACP):
+		p.segment(nil)
+		p.segment(checkID)
+	case p.peekIs(wordHook):
+		p.segment(nil)
+		p.segment(checkID)
+		for p.more() && !p.peekIs(wordThread, wordTopic) {
+			p.segment(checkID)
+		}
+	case p.peekIs(wordDirect, wordDM):
+		p.segment(nil)
+		p.opaque()
+	default:
+		p.chat()
+	}
+}
+
+// chat reads the name of a session, or a channel and what follows it.
+func (p *parser) chat() {
+	p.segment(checkName)
+	if !p.more() || p.peekIs(wordThread, wordTopic) {
+		return
+	}
+	if !p.peekIs(wordDirect, wordDM, wordGroup, wordChannel) {
+		at := p.pos
+		p.segment(checkID) // an account
+		if !p.peekIs(wordDirect, wordDM) {
+			p.fail(at, "unknown shape")
+			return
+		}
+	}
+	p.segment(nil)
+	p.opaque()
+}
+
+// segment consumes a segment that is kept in lower case, after check has found nothing wrong with it. A nil check is for words.
+func (p *parser) segment(check func(string) (int, string)) {
+	if p.reason != "" {
+		return
+	}
+	if !p.more() {
+		p.fail(len(p.s), "missing segment")
+		return
+	}
+	segment := p.peek()
+	canon := lower(segment)
+	if equalWord(canon, wordDM) && check == nil {
+		canon = wordDirect
+	}
+	if check != nil {
+		if at, reason := check(canon); reason != "" {
+			p.fail(p.pos+at, reason)
+			return
+		}
+	}
+	p.take(segment, canon)
+}
+
+// opaque consumes a peer or the id of a thread: at least one segment, and all that follow up to the next thread or topic.
+func (p *parser) opaque() {
+	for first := true; first || p.more() && !p.peekIs(wordThread, wordTopic); first = false {
+		if p.reason != "" {
+			return
+		}
+		if !p.more() {
+			p.fail(len(p.s), "missing segment")
+			return
+		}
+		segment := p.peek()
+		if at, reason := checkOpaque(segment); reason != "" {
+			p.fail(p.pos+at, reason)
+			return
+		}
+		p.take(segment, segment)
+	}
+}
+
+// checkAgent says what is wrong with the id of an agent, in lower case.
+func checkAgent(s string) (at int, reason string) {
+	if s == "" {
+		return 0, "empty segment"
+	}
+	for i := range len(s) {
+		if c := s[i]; !isAlnum(c) && (i == 0 || c != '_' && c != '-') {
+			return i, "invalid agent id: want a letter or digit, then letters, digits, - and _"
+		}
+	}
+	if len(s) > maxAgentLen {
+		return maxAgentLen, "invalid agent id: longer than 64 bytes"
+	}
+	return checkReserved(s, wordSubagent, wordSpawn)
+}
+
+// checkID says what is wrong with an id of ours or an account, in lower case.
+func checkID(s string) (at int, reason string) {
+	if at, reason = checkToken(s); reason != "" {
+		return at, reason
+	}
+	return checkReserved(s, wordSubagent, wordSpawn, wordThread, wordTopic)
+}
+
+// checkName says what is wrong with the name of a session or a channel, in lower case. No word of the grammar is a name.
+func checkName(s string) (at int, reason string) {
+	if at, reason = checkToken(s); reason != "" {
+		return at, reason
+	}
+	return checkReserved(s, wordAgent, wordGlobal, wordUnknown, wordMain, wordSubagent, wordSpawn, wordCron, wordRun, wordACP,
+		wordHook, wordDirect, wordDM, wordGroup, wordChannel, wordThread, wordTopic)
+}
+
+// checkToken says what is wrong with text that must be a letter or digit of ASCII, then letters, digits and . _ - ~ @ + =
+func checkToken(s string) (at int, reason string) {
+	if s == "" {
+		return 0, "empty segment"
+	}
+	for i := range len(s) {
+		if c := s[i]; !isAlnum(c) && (i == 0 || strings.IndexByte("._-~@+=", c) < 0) {
+			return i, "invalid character: want a letter or digit, then letters, digits and any of ._-~@+="
+		}
+	}
+	return 0, ""
+}
+
+// checkOpaque says what is wrong with a segment of a peer or a thread's id.
+func checkOpaque(s string) (at int, reason string) {
+	if s == "" {
+		return 0, "empty segment"
+	}
+	for i, r := range s {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], string(utf8.RuneError)):
+			return i, "invalid UTF-8"
+		case unicode.IsSpace(r):
+			return i, "space"
+		case !unicode.IsPrint(r):
+			return i, "control or format character"
+		}
+	}
+	return checkReserved(s, wordSubagent, wordSpawn, wordThread, wordTopic)
+}
+
+// checkReserved refuses s if it is one of words in any case, that of Unicode's folding included.
+func checkReserved(s string, words ...string) (at int, reason string) {
+	if slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(s, w) }) {
+		return 0, "reserved word"
+	}
+	return 0, ""
+}
+
+// equalWord reports whether s is word, which is in lower case, in any case of ASCII.
+func equalWord(s, word string) bool {
+	if len(s) != len(word) {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != word[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// lower returns s with the capitals of ASCII in lower case, and s itself if there are none.
+func lower(s string) string {
+	for i := range len(s) {
+		if 'A' <= s[i] && s[i] <= 'Z' {
+			b := []byte(s)
+			for j := i; j < len(b); j++ {
+				if 'A' <= b[j] && b[j] <= 'Z' {
+					b[j] += 'a' - 'A'
+				}
+			}
+			return string(b)
+		}
+	}
+	return s
+}
+
+func isAlnum(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' }

@@ -1,0 +1,18 @@
+package session_test
+
+import (
+	"testing"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/sessiontest"
+)
+
+// A process that starts again finds nothing in memory. To run the rules about that, the journal outlives what the kit closes.
+type unclosed struct{ session.Journal }
+
+func TestMemoryJournal(t *testing.T) {
+	sessiontest.TestJournal(t, func(*testing.T) sessiontest.OpenFunc {
+		j := session.NewMemory().Journal
+		return func() (session.Journal, error) { return unclosed{j}, nil }
+	})
+}

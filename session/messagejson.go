@@ -1,0 +1,326 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// The JSON form of a message is one line. Members that hold their zero value are left out. Raw and the Args of a tool call stand in it
+// as they are if they are JSON on one line, and otherwise, so that no byte is lost, in base64 under raw64 and args64. Members that this
+// version does not know are kept and written again.
+
+// A wireMessage is what encoding/json reads of a message.
+type wireMessage struct {
+	ID         string          `json:"id"`
+	Role       Speaker         `json:"role"`
+	Text       string          `json:"text"`
+	ToolCalls  []ToolCall      `json:"toolCalls"`
+	ToolCallID string          `json:"toolCallId"`
+	Failed     bool            `json:"failed"`
+	Internal   bool            `json:"internal"`
+	Time       time.Time       `json:"time"`
+	Model      string          `json:"model"`
+	Usage      Usage           `json:"usage"`
+	Raw        json.RawMessage `json:"raw"`
+	Raw64      []byte          `json:"raw64"`
+	Discard    Pos             `json:"discard"`
+}
+
+var messageMembers = []string{
+	"id", "role", "text", "toolCalls", "toolCallId", "failed", "internal", "time", "model", "usage", "raw", "raw64", "discard",
+}
+
+// MarshalJSON encodes m on one line.
+//
+// Package encoding/json rewrites what a MarshalJSON returns: embedded in a greater value, a Raw keeps its meaning but perhaps not its
+// bytes. AppendJSON keeps them.
+func (m Message) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil) }
+
+// AppendJSON appends m to b on one line, without a newline at its end. A Message is a [Payload].
+func (m Message) AppendJSON(b []byte) ([]byte, error) {
+	o := object{b: append(b, '{')}
+	o.text("id", m.ID)
+	o.text("role", string(m.Role))
+	o.text("text", m.Text)
+	if len(m.ToolCalls) > 0 {
+		o.member("toolCalls")
+		o.b = append(o.b, '[')
+		for i, c := range m.ToolCalls {
+			if i > 0 {
+				o.b = append(o.b, ',')
+			}
+			o.b = c.append(o.b)
+		}
+		o.b = append(o.b, ']')
+	}
+	o.text("toolCallId", m.ToolCallID)
+	o.flag("failed", m.Failed)
+	o.flag("internal", m.Internal)
+	if err := o.time("time", m.Time); err != nil {
+		return b, fmt.Errorf("session: message: %w", err)
+	}
+	o.text("model", m.Model)
+	if !m.Usage.IsZero() {
+		o.member("usage")
+		var err error
+		if o.b, err = m.Usage.append(o.b); err != nil {
+			return b, fmt.Errorf("session: message: %w", err)
+		}
+	}
+	o.raw("raw", "raw64", m.Raw)
+	if m.Role == Note || m.Discard != 0 {
+		o.member("discard")
+		o.b = strconv.AppendUint(o.b, uint64(m.Discard), 10)
+	}
+	return o.end(m.unknown), nil
+}
+
+// UnmarshalJSON decodes one message.
+func (m *Message) UnmarshalJSON(data []byte) error {
+	var w wireMessage
+	unknown, err := readObject(data, &w, messageMembers)
+	if err != nil {
+		return fmt.Errorf("session: message: %w", err)
+	}
+	*m = Message{
+		ID: w.ID, Role: w.Role, Text: w.Text, ToolCalls: w.ToolCalls, ToolCallID: w.ToolCallID, Failed: w.Failed, Internal: w.Internal,
+		Time: w.Time, Model: w.Model, Usage: w.Usage, Raw: either(w.Raw, w.Raw64), Discard: w.Discard, unknown: unknown,
+	}
+	return nil
+}
+
+type wireToolCall struct {
+	ID     string          `json:"id"`
+	Name   string          `json:"name"`
+	Args   json.RawMessage `json:"args"`
+	Args64 []byte          `json:"args64"`
+}
+
+var toolCallMembers = []string{"id", "name", "args", "args64"}
+
+// MarshalJSON encodes c on one line. As for [Message.MarshalJSON], encoding/json may rewrite the bytes of Args.
+func (c ToolCall) MarshalJSON() ([]byte, error) { return c.append(nil), nil }
+
+func (c ToolCall) append(b []byte) []byte {
+	o := object{b: append(b, '{')}
+	o.text("id", c.ID)
+	o.text("name", c.Name)
+	o.raw("args", "args64", c.Args)
+	return o.end(c.unknown)
+}
+
+// UnmarshalJSON decodes one tool call.
+func (c *ToolCall) UnmarshalJSON(data []byte) error {
+	var w wireToolCall
+	unknown, err := readObject(data, &w, toolCallMembers)
+	if err != nil {
+		return fmt.Errorf("session: tool call: %w", err)
+	}
+	*c = ToolCall{ID: w.ID, Name: w.Name, Args: either(w.Args, w.Args64), unknown: unknown}
+	return nil
+}
+
+type wireUsage struct {
+	Input      int64   `json:"input"`
+	Output     int64   `json:"output"`
+	CacheRead  int64   `json:"cacheRead"`
+	CacheWrite int64   `json:"cacheWrite"`
+	Cost       float64 `json:"cost"`
+}
+
+var usageMembers = []string{"input", "output", "cacheRead", "cacheWrite", "cost"}
+
+// MarshalJSON encodes u on one line. A Cost that is not finite is an error.
+func (u Usage) MarshalJSON() ([]byte, error) { return u.append(nil) }
+
+func (u Usage) append(b []byte) ([]byte, error) {
+	o := object{b: append(b, '{')}
+	o.number("input", u.Input)
+	o.number("output", u.Output)
+	o.number("cacheRead", u.CacheRead)
+	o.number("cacheWrite", u.CacheWrite)
+	if u.Cost != 0 {
+		cost, err := json.Marshal(u.Cost)
+		if err != nil {
+			return b, fmt.Errorf("session: usage: cost: %w", err)
+		}
+		o.member("cost")
+		o.b = append(o.b, cost...)
+	}
+	return o.end(u.unknown), nil
+}
+
+// UnmarshalJSON decodes u.
+func (u *Usage) UnmarshalJSON(data []byte) error {
+	var w wireUsage
+	unknown, err := readObject(data, &w, usageMembers)
+	if err != nil {
+		return fmt.Errorf("session: usage: %w", err)
+	}
+	*u = Usage{Input: w.Input, Output: w.Output, CacheRead: w.CacheRead, CacheWrite: w.CacheWrite, Cost: w.Cost, unknown: unknown}
+	return nil
+}
+
+// either returns the bytes that were kept as they are or in base64.
+func either(plain json.RawMessage, encoded []byte) json.RawMessage {
+	if encoded != nil {
+		return encoded
+	}
+	return plain
+}
+
+// readObject decodes data into the struct that to points at, and returns the members that are none of known, as JSON without the
+// braces. Nearly always there are none, which one pass finds out.
+func readObject(data []byte, to any, known []string) (unknown string, err error) {
+	strict := json.NewDecoder(bytes.NewReader(data))
+	strict.DisallowUnknownFields()
+	if strict.Decode(to) == nil {
+		return "", nil
+	}
+	if err := json.Unmarshal(data, to); err != nil {
+		return "", err
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil {
+		return "", err
+	}
+	for _, n := range known {
+		delete(members, n)
+	}
+	names := make([]string, 0, len(members))
+	for n := range members {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	var rest object
+	for _, n := range names {
+		rest.member(n)
+		var line bytes.Buffer
+		if err := json.Compact(&line, members[n]); err != nil {
+			return "", err
+		}
+		rest.b = append(rest.b, line.Bytes()...)
+	}
+	return string(rest.b), nil
+}
+
+// An object is a JSON object that is being written.
+type object struct {
+	b    []byte
+	some bool
+}
+
+func (o *object) member(name string) {
+	if o.some {
+		o.b = append(o.b, ',')
+	}
+	o.some = true
+	o.b = append(appendString(o.b, name), ':')
+}
+
+func (o *object) text(name, s string) {
+	if s != "" {
+		o.member(name)
+		o.b = appendString(o.b, s)
+	}
+}
+
+func (o *object) number(name string, n int64) {
+	if n != 0 {
+		o.member(name)
+		o.b = strconv.AppendInt(o.b, n, 10)
+	}
+}
+
+func (o *object) flag(name string, on bool) {
+	if on {
+		o.member(name)
+		o.b = append(o.b, "true"...)
+	}
+}
+
+func (o *object) time(name string, t time.Time) error {
+	if t.IsZero() {
+		return nil
+	}
+	text, err := t.MarshalText()
+	if err != nil {
+		return err
+	}
+	o.member(name)
+	o.b = append(append(append(o.b, '"'), text...), '"')
+	return nil
+}
+
+// raw writes r as it is if it can stand in a line of JSON without a change, else in base64. Nil is left out.
+func (o *object) raw(name, name64 string, r json.RawMessage) {
+	switch {
+	case r == nil:
+	case json.Valid(r) && len(bytes.TrimSpace(r)) == len(r) && !bytes.ContainsAny(r, "\r\n") && utf8.Valid(r) && string(r) != "null":
+		o.member(name)
+		o.b = append(o.b, r...)
+	default:
+		o.member(name64)
+		text, _ := json.Marshal([]byte(r)) // a []byte always encodes
+		o.b = append(o.b, text...)
+	}
+}
+
+func (o *object) end(unknown string) []byte {
+	if unknown != "" {
+		if o.some {
+			o.b = append(o.b, ',')
+		}
+		o.b = append(o.b, unknown...)
+	}
+	return append(o.b, '}')
+}
+
+// appendString appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD, and U+2028 and U+2029 are escaped, as encoding/json
+// has it; unlike there, < > and & are not.
+func appendString(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		if c := s[i]; c < utf8.RuneSelf {
+			if c >= ' ' && c != '"' && c != '\\' && c != 0x7f {
+				i++
+				continue
+			}
+			b = append(b, s[start:i]...)
+			switch c {
+			case '"', '\\':
+				b = append(b, '\\', c)
+			case '\n':
+				b = append(b, '\\', 'n')
+			case '\r':
+				b = append(b, '\\', 'r')
+			case '\t':
+				b = append(b, '\\', 't')
+			default:
+				b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+			}
+			i++
+			start = i
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			b = append(append(b, s[start:i]...), `\ufffd`...)
+			start = i + size
+		case r == '\u2028' || r == '\u2029':
+			b = append(append(b, s[start:i]...), `\u202`...)
+			b = append(b, hex[r&15])
+			start = i + size
+		}
+		i += size
+	}
+	return append(append(b, s[start:]...), '"')
+}

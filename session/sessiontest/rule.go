@@ -1,0 +1,111 @@
+package sessiontest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+)
+
+// patience is how long a rule waits for an implementation before it calls it hung.
+const patience = time.Minute
+
+// A rule is one promise of a seam S, and how to see whether an implementation keeps it.
+type rule[S any] struct {
+	name     string // a word or two, for the subtest
+	sentence string // the promise, quoted in failures
+	check    func(p *probe[S])
+}
+
+// A probe is one run of one rule: it opens what is tested and collects what is opened.
+type probe[S any] struct {
+	ctx    context.Context
+	opener func() (S, error)
+	opened []S
+}
+
+// A failure is what [probe.fail] panics with; try recovers it. So a check reads from top to bottom, without an error at every step.
+type failure struct{ error }
+
+func (p *probe[S]) fail(format string, args ...any) { panic(failure{fmt.Errorf(format, args...)}) }
+
+// must fails the rule if err is not nil.
+func (p *probe[S]) must(doing string, err error) {
+	if err != nil {
+		p.fail("%s: unexpected error: %w", doing, err)
+	}
+}
+
+// wantIs fails the rule unless err is target.
+func (p *probe[S]) wantIs(doing string, err, target error) {
+	if !errors.Is(err, target) {
+		p.fail("%s: got error %v, want one that is %q", doing, err, target)
+	}
+}
+
+// open opens what is tested, as a process that starts would.
+func (p *probe[S]) open() S {
+	s, err := p.opener()
+	p.must("open", err)
+	p.opened = append(p.opened, s)
+	return s
+}
+
+// reopen closes everything, as far as it can be closed, and opens it again, as a process that starts again would.
+func (p *probe[S]) reopen() S {
+	p.must("close", p.closeAll())
+	return p.open()
+}
+
+func (p *probe[S]) closeAll() error {
+	var errs []error
+	for _, s := range p.opened {
+		if c, ok := any(s).(io.Closer); ok {
+			errs = append(errs, c.Close())
+		}
+	}
+	p.opened = nil
+	return errors.Join(errs...)
+}
+
+// try runs one rule and returns why it is broken.
+func (r rule[S]) try(ctx context.Context, open func() (S, error)) error {
+	done := make(chan error, 1)
+	go func() {
+		p := &probe[S]{ctx: ctx, opener: open}
+		defer func() {
+			caught := recover()
+			err := p.closeAll()
+			switch f, ok := caught.(failure); {
+			case ok:
+				err = f.error
+			case caught != nil:
+				err = fmt.Errorf("panic: %v", caught)
+			case err != nil:
+				err = fmt.Errorf("close: %w", err)
+			}
+			done <- err
+		}()
+		r.check(p)
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(patience):
+		return fmt.Errorf("hangs: no answer for %v", patience)
+	}
+}
+
+// run runs every rule in a subtest, each on a fresh place.
+func run[S any](t *testing.T, rules []rule[S], fresh func(t *testing.T) func() (S, error)) {
+	t.Helper()
+	for i, r := range rules {
+		t.Run(fmt.Sprintf("%02d_%s", i+1, r.name), func(t *testing.T) {
+			if err := r.try(t.Context(), fresh(t)); err != nil {
+				t.Errorf("rule %d is broken: %s\n\t%v", i+1, r.sentence, err)
+			}
+		})
+	}
+}
