@@ -1,0 +1,242 @@
+package agentctx
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// Assemble builds the prompt. It is pure and total: it reads no clock, disk
+// or environment, equal input gives equal bytes, and there is no input for
+// which it fails. What cannot be shown is left out and accounted for.
+func Assemble(in Input) Prompt {
+	a := newAssembly(in)
+	p := Prompt{Session: in.Session.String(), Mode: a.spec.Mode, overflow: a.spec.Overflow}
+	if p.Mode == None {
+		a.files = leaveOut(in.Files)
+	}
+	p.Sections = a.sections()
+	p.Files, p.Skills = a.files.accounts, a.skills.accounts
+	return p
+}
+
+// An assembly is one call of Assemble.
+type assembly struct {
+	in    Input
+	spec  Spec // complete
+	tools []Tool
+	has   map[string]string // tool names by their lower case
+	child bool
+	files project
+	// skills is what became of the skills.
+	skills catalog
+	extra  map[string]Section
+}
+
+func newAssembly(in Input) *assembly {
+	a := &assembly{in: in, child: isChild(in)}
+	a.spec = resolve(in)
+	a.tools = cleanTools(in.Tools, in.Preset != PresetGoClaw)
+	a.has = make(map[string]string, len(a.tools))
+	for _, t := range a.tools {
+		a.has[strings.ToLower(t.Name)] = t.Name
+	}
+	a.extra = make(map[string]Section, len(in.Extra))
+	for _, s := range in.Extra {
+		a.extra[s.ID] = s
+	}
+	if a.spec.Mode != None {
+		a.files = newProject(in, a.spec)
+		a.skills = newCatalog(in, a.spec)
+	}
+	return a
+}
+
+// resolve is the one place that decides what a session sees: the caller's
+// spec over that of the key, and never that of a top-level session for one
+// whose record says that it is a sub-agent.
+func resolve(in Input) Spec {
+	under := SpecFor(in.Session)
+	if isChild(in) {
+		under = Worker()
+	}
+	s := in.Spec.Or(under)
+	if int(s.Mode) >= len(modeNames) {
+		s.Mode = under.Mode
+	}
+	return s
+}
+
+// isChild reports whether the key or the record is that of a sub-agent.
+func isChild(in Input) bool {
+	l := in.Lineage
+	return in.Session.IsSubagent() || in.Session.Depth() > 0 || l.Depth > 0 || l.Parent.IsValid() ||
+		l.Role == session.RoleOrchestrator || l.Role == session.RoleLeaf
+}
+
+// below reports whether the session is a sub-agent.
+func (a *assembly) below() bool { return a.child }
+
+// tool returns the name under which the session has a tool, or "".
+func (a *assembly) tool(name string) string { return a.has[name] }
+
+// first returns the first of the named tools that the session has, or "".
+func (a *assembly) first(names ...string) string {
+	for _, n := range names {
+		if has := a.tool(n); has != "" {
+			return has
+		}
+	}
+	return ""
+}
+
+// sections returns what the mode keeps and the caller wants, in order.
+func (a *assembly) sections() []Section {
+	var list []Section
+	known := map[string]bool{}
+	for _, p := range a.layout() {
+		known[p.id] = true
+		if s, ok := a.section(p); ok {
+			list = append(list, s)
+		}
+	}
+	for _, s := range a.in.Extra {
+		last := a.extra[s.ID]
+		if known[s.ID] || s.ID == "" {
+			continue
+		}
+		known[s.ID] = true
+		if a.spec.Mode == Full || a.spec.Mode == Minimal && last.Minimal {
+			list = appendSection(list, last, "caller")
+		}
+	}
+	list = slices.DeleteFunc(list, func(s Section) bool { return slices.Contains(a.in.Drop, s.ID) })
+	slices.SortStableFunc(list, func(x, y Section) int { return cmp.Compare(x.Class, y.Class) })
+	return reorder(list, a.in.Order)
+}
+
+// layout returns the table of sections that the preset uses.
+func (a *assembly) layout() []part {
+	if a.in.Preset == PresetGoClaw {
+		return goClawParts()
+	}
+	return parts()
+}
+
+// section renders one built-in section, or its replacement.
+func (a *assembly) section(p part) (Section, bool) {
+	switch {
+	case a.spec.Mode == None && p.id != SectionIdentity,
+		a.spec.Mode == Minimal && !p.minimal,
+		p.gate != nil && !p.gate(a):
+		return Section{}, false
+	}
+	s, source := Section{ID: p.id, Class: p.class}, "caller"
+	if own, ok := a.extra[p.id]; ok {
+		s.Text = own.Text
+	} else {
+		s.Text, source = p.text(a), sourceOf(p.id)
+	}
+	list := appendSection(nil, s, source)
+	if list == nil {
+		return Section{}, false
+	}
+	return list[0], true
+}
+
+// appendSection appends a section unless it is blank.
+func appendSection(list []Section, s Section, source string) []Section {
+	s.Text = strings.Trim(s.Text, "\n")
+	if strings.TrimSpace(s.Text) == "" {
+		return list
+	}
+	s.Class = min(s.Class, PerTurn)
+	s.Source = cmp.Or(s.Source, source)
+	s.Minimal = false
+	return append(list, s)
+}
+
+// sourceOf says where a built-in section's text comes from.
+func sourceOf(id string) string {
+	switch id {
+	case SectionProject:
+		return "workspace"
+	case SectionSkills:
+		return "skills"
+	default:
+		return "built-in"
+	}
+}
+
+// reorder moves each named section behind the one named before it in its
+// class.
+func reorder(list []Section, order []string) []Section {
+	var prev [PerTurn + 1]string
+	for _, id := range order {
+		from := slices.IndexFunc(list, func(s Section) bool { return s.ID == id })
+		if from < 0 {
+			continue
+		}
+		s := list[from]
+		anchor := prev[s.Class]
+		if anchor == id {
+			continue
+		}
+		prev[s.Class] = id
+		if anchor == "" {
+			continue
+		}
+		list = slices.Delete(list, from, from+1)
+		to := slices.IndexFunc(list, func(s Section) bool { return s.ID == anchor })
+		list = slices.Insert(list, to+1, s)
+	}
+	return list
+}
+
+// cleanTools returns the tools with a name, each once, with one-line
+// summaries; by name without regard to case if they are to be sorted. Then of
+// several spellings the one with more lower-case letters wins, and of several
+// summaries the first in order that is not blank, so that the order of the
+// input does not matter; else the first tool of a name wins.
+func cleanTools(tools []Tool, sorted bool) []Tool {
+	list := make([]Tool, 0, len(tools))
+	for _, t := range tools {
+		t = Tool{Name: literal(t.Name), Summary: literal(t.Summary)}
+		if t.Name != "" {
+			list = append(list, t)
+		}
+	}
+	if sorted {
+		slices.SortFunc(list, compareTools)
+	}
+	seen := make(map[string]bool, len(list))
+	return slices.DeleteFunc(list, func(t Tool) bool {
+		name := strings.ToLower(t.Name)
+		again := seen[name]
+		seen[name] = true
+		return again
+	})
+}
+
+func compareTools(x, y Tool) int {
+	return cmp.Or(
+		cmp.Compare(strings.ToLower(x.Name), strings.ToLower(y.Name)),
+		cmp.Compare(y.Name, x.Name),
+		blankLast(x.Summary, y.Summary),
+		cmp.Compare(x.Summary, y.Summary),
+	)
+}
+
+// blankLast orders a blank string behind one that is not.
+func blankLast(x, y string) int {
+	switch {
+	case (x == "") == (y == ""):
+		return 0
+	case x == "":
+		return 1
+	default:
+		return -1
+	}
+}

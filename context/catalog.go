@@ -1,0 +1,162 @@
+package agentctx
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxSkills is the most skills that a prompt names.
+const maxSkills = 150
+
+// A catalog is what becomes of the skills in one prompt.
+type catalog struct {
+	accounts []Account
+	text     string // the list; "" if nothing is listed
+}
+
+// newCatalog filters the skills and fits them into the limit: first it
+// shortens descriptions, all to the same length, and only then drops names,
+// the last ones first.
+func newCatalog(in Input, spec Spec) catalog {
+	list := slices.Clone(in.Skills)
+	for i := range list {
+		list[i] = Skill{Name: literal(list[i].Name), Description: literal(list[i].Description), Path: literal(list[i].Path)}
+	}
+	slices.SortStableFunc(list, func(x, y Skill) int { return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Path, y.Path)) })
+	c := catalog{}
+	var shown []Skill
+	for i, s := range list {
+		a := Account{Name: s.Name, Path: s.Path, Bytes: len(s.Description), Runes: countRunes(s.Description)}
+		switch {
+		case s.Name == "":
+			a.Reason, a.Why = BadName, "bad name: it is blank"
+		case !spec.SeesSkill(s.Name):
+			a.Reason, a.Why = Excluded, "excluded: not among the skills of the spec"
+		case i > 0 && list[i-1].Name == s.Name:
+			a.Reason, a.Why = Repeated, "repeated: a skill of this name is listed already"
+		default:
+			shown = append(shown, s)
+		}
+		c.accounts = append(c.accounts, a)
+	}
+	c.fit(shown, limit(in.Limits.Skills, DefaultSkillsLimit), in.Limits.Count)
+	return c
+}
+
+// fit writes the list and completes the accounts.
+func (c *catalog) fit(shown []Skill, room int, count func(string) int) {
+	fixed, longest := make([]int, len(shown)), 0
+	for i, s := range shown {
+		fixed[i] = countRunes(skillEntry(s, ""))
+		longest = max(longest, countRunes(s.Description))
+	}
+	listed, size := 0, 0
+	for listed < min(len(shown), maxSkills) && size+fixed[listed] <= room {
+		size += fixed[listed]
+		listed++
+	}
+	low, high := 0, longest // bisect for the longest descriptions that fit
+	for low < high {
+		mid := (low + high + 1) / 2
+		if size+described(shown[:listed], mid) <= room {
+			low = mid
+		} else {
+			high = mid - 1
+		}
+	}
+	var b strings.Builder
+	kept := make(map[string]string, listed)
+	for _, s := range shown[:listed] {
+		d := shorten(s.Description, low)
+		kept[s.Name] = d
+		b.WriteString(skillEntry(s, d))
+	}
+	c.text = b.String()
+	c.settle(kept, room, count)
+}
+
+// settle completes the accounts of the skills that were to be shown.
+func (c *catalog) settle(kept map[string]string, room int, count func(string) int) {
+	for i := range c.accounts {
+		a := &c.accounts[i]
+		if a.Reason != Whole {
+			continue
+		}
+		d, ok := kept[a.Name]
+		a.Kept, a.KeptBytes = countRunes(d), len(d)
+		if count != nil {
+			a.Tokens = count(d)
+		}
+		switch {
+		case !ok:
+			a.Reason, a.Why = OverSkills, fmt.Sprintf("not listed: over the skills limit of %d runes or %d skills", room, maxSkills)
+		case a.Kept < a.Runes:
+			a.Reason, a.Why = OverSkills, fmt.Sprintf("description shortened to keep within the skills limit of %d runes", room)
+		}
+	}
+}
+
+// described returns the runes of all descriptions if none is longer than n.
+func described(list []Skill, n int) int {
+	sum := 0
+	for _, s := range list {
+		sum += countRunes(escape(shorten(s.Description, n)))
+	}
+	return sum
+}
+
+// shorten returns at most n runes of a description, ending in "…" if cut.
+func shorten(s string, n int) string {
+	if n <= 0 {
+		return ""
+	}
+	if head, whole := firstRunes(s, n); whole {
+		return head
+	}
+	head, _ := firstRunes(s, n-1)
+	return head + "…"
+}
+
+// skillEntry renders one skill.
+func skillEntry(s Skill, description string) string {
+	var b strings.Builder
+	b.WriteString("  <skill>\n    <name>" + escape(s.Name) + "</name>\n")
+	b.WriteString("    <description>" + escape(description) + "</description>\n")
+	b.WriteString("    <location>" + escape(s.Path) + "</location>\n  </skill>\n")
+	return b.String()
+}
+
+var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&apos;")
+
+// escape makes text fit to stand inside an element.
+func escape(s string) string { return escaper.Replace(s) }
+
+func skillsText(a *assembly) string {
+	if a.skills.text == "" {
+		return ""
+	}
+	how := "open its file at the given location"
+	if read := a.tool("read"); read != "" {
+		how = "read its file at the given location with " + quote(read)
+	}
+	dropped, shortened := 0, 0
+	for _, s := range a.skills.accounts {
+		if s.Reason == OverSkills {
+			if s.Shown() {
+				shortened++
+			} else {
+				dropped++
+			}
+		}
+	}
+	return lines(
+		"## Skills",
+		"Before you answer, look through the descriptions below. If exactly one skill fits, "+how+" and follow it; of several that fit take the most specific; if none does, read none. Never read more than one before you start.",
+		"Relative paths in a skill start at the directory of its file.",
+		when(shortened > 0, fmt.Sprintf("%d descriptions are shortened.", shortened)),
+		when(dropped > 0, fmt.Sprintf("%d skills are not listed for want of room.", dropped)),
+		"<available_skills>\n"+a.skills.text+"</available_skills>",
+	)
+}

@@ -1,0 +1,147 @@
+package agentctx
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// The workspace files that have a meaning of their own.
+const (
+	AgentsFile    = "AGENTS.md"    // the operating manual, shared with sub-agents
+	SoulFile      = "SOUL.md"      // persona and tone
+	ToolsFile     = "TOOLS.md"     // notes on the local environment, shared with sub-agents
+	IdentityFile  = "IDENTITY.md"  // who the agent is
+	UserFile      = "USER.md"      // who the user is
+	HeartbeatFile = "HEARTBEAT.md" // what to look after at a heartbeat
+	BootstrapFile = "BOOTSTRAP.md" // first-run instructions, deleted after the first conversation
+	MemoryFile    = "MEMORY.md"    // curated long-term memory
+)
+
+const (
+	memoryFileLower = "memory.md" // read where MEMORY.md is absent
+	memoryDir       = "memory"
+
+	// ExecutionFile is the name under which the AGENTS.md of an execution
+	// directory appears beside the workspace's own.
+	ExecutionFile = "(cwd)/AGENTS.md"
+)
+
+// CoreFiles returns the names of the eight workspace files in the order in
+// which they are loaded and shown.
+func CoreFiles() []string {
+	return []string{AgentsFile, SoulFile, ToolsFile, IdentityFile, UserFile, HeartbeatFile, BootstrapFile, MemoryFile}
+}
+
+// MarkedFiles returns the names of the files whose absence a prompt mentions
+// unless [Input.Markers] says otherwise.
+func MarkedFiles() []string {
+	return []string{AgentsFile, SoulFile, ToolsFile, IdentityFile, UserFile}
+}
+
+// A Reason says why a file is not, or not wholly, in a prompt. The zero
+// Reason means that it is.
+type Reason uint8
+
+const (
+	Whole       Reason = iota
+	Absent             // there is no such file
+	TooLarge           // over MaxFileBytes, so it was not read
+	NotRegular         // a directory, device, socket or pipe
+	Outside            // the name leaves the workspace, itself or by a symbolic link
+	Linked             // it has further hard links, which may lie outside the workspace
+	Unreadable         // it exists but cannot be read
+	NotUTF8            // it is not valid UTF-8 text
+	TooMany            // a pattern matches more files than are read
+	BadName            // the name or pattern is not a slash-separated relative path
+	Changed            // it was replaced while it was being opened
+	Excluded           // the spec does not let it through
+	Repeated           // another file of the same name or content is shown already
+	Blank              // it has no text
+	OverFile           // cut: longer than Limits.File
+	OverTotal          // cut: Limits.Total was used up by files that give way later
+	NoRoom             // left out: nothing of Limits.Total was left
+	OnOverflow         // left out whole, because the spec says so of a file that would have to be cut
+	OverSkills         // a skill cut or left out: over Limits.Skills
+	reasonCount        // not a reason
+)
+
+var reasonNames = [reasonCount]string{
+	Whole: "whole", Absent: "absent", TooLarge: "too large", NotRegular: "not a regular file", Outside: "outside",
+	Linked: "hard-linked", Unreadable: "unreadable", NotUTF8: "not UTF-8", TooMany: "too many", BadName: "bad name",
+	Changed: "changed while opening", Excluded: "excluded", Repeated: "repeated", Blank: "blank",
+	OverFile: "over the file limit", OverTotal: "over the total limit", NoRoom: "no room", OnOverflow: "dropped on overflow",
+	OverSkills: "over the skills limit",
+}
+
+// String returns a few words.
+func (r Reason) String() string {
+	if r < reasonCount {
+		return reasonNames[r]
+	}
+	return fmt.Sprintf("Reason(%d)", uint8(r))
+}
+
+// MarshalText returns what String returns, or an error for a value that is
+// not a reason.
+func (r Reason) MarshalText() ([]byte, error) { return marshalName("Reason", reasonNames[:], int(r)) }
+
+// UnmarshalText accepts exactly the names that String returns.
+func (r *Reason) UnmarshalText(text []byte) error {
+	i, err := unmarshalName("Reason", reasonNames[:], text)
+	if err == nil {
+		*r = Reason(i)
+	}
+	return err
+}
+
+// A File is a workspace file, present or not.
+type File struct {
+	// Name is the slash-separated path within the workspace, such as
+	// "AGENTS.md" or "memory/2026-11-20.md". It is what the prompt shows.
+	Name string
+	// Path is where the file was read, for people; it never enters a prompt
+	// but that of [BuildSystemPrompt].
+	Path string
+	// Content is the text, empty if Missing.
+	Content string
+	// Missing is set if there is no content, for whatever Reason.
+	Missing bool
+	// Reason says why it is missing.
+	Reason Reason
+	// Why is Reason in words, with figures where there are any.
+	Why string
+}
+
+// missing returns the record of a file that was not loaded.
+func missing(name string, r Reason, format string, args ...any) File {
+	why := fmt.Sprintf(format, args...)
+	if why == "" {
+		why = r.String()
+	}
+	return File{Name: name, Path: name, Missing: true, Reason: r, Why: why}
+}
+
+// validName reports whether name may stand for a file of a workspace: a clean
+// relative slash path without control characters.
+func validName(name string) bool {
+	return name != "." && fs.ValidPath(name) && !strings.Contains(name, `\`) && literal(name) == name
+}
+
+// priority ranks a file by how late it gives way when room is short: 0 last.
+func priority(name string) int {
+	order := []string{AgentsFile, ToolsFile, SoulFile, IdentityFile, UserFile, BootstrapFile, HeartbeatFile, MemoryFile}
+	if i := slices.Index(order, name); i >= 0 {
+		return i
+	}
+	switch {
+	case name == memoryFileLower:
+		return len(order) - 1
+	case path.Dir(name) == memoryDir:
+		return len(order)
+	default:
+		return len(order) + 1
+	}
+}

@@ -1,0 +1,20 @@
+//go:build darwin || freebsd || netbsd
+
+package agentctx
+
+import (
+	"io/fs"
+	"syscall"
+)
+
+// identify returns the identity of a file on disk, where there is one.
+func identify(info fs.FileInfo) (identity, bool) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return identity{}, false
+	}
+	return identity{
+		device: uint64(st.Dev), inode: st.Ino, size: st.Size,
+		mtime: st.Mtimespec.Nano(), ctime: st.Ctimespec.Nano(),
+	}, true
+}

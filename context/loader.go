@@ -1,0 +1,224 @@
+package agentctx
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A Hook changes the list of files of a session before it is filtered: it may
+// add, replace and drop, and return the slice that it was given. Whatever it
+// returns, a session sees only what its spec lets through.
+type Hook func(key session.Key, files []File) []File
+
+// A Loader reads workspaces. The zero Loader reads the eight core files; a
+// Loader may be used by several goroutines at once.
+//
+// It reads regular files of valid UTF-8 up to [MaxFileBytes] with no further
+// hard link, follows symbolic links only where they stay inside, opens a file
+// only if it is the one that was checked, and takes nothing else for it. On an
+// os.Root no race can lead outside; on other file systems a link that is
+// exchanged between the check and the opening is as safe as they are, so use
+// os.OpenRoot(dir) and its FS method for real directories rather than
+// os.DirFS.
+type Loader struct {
+	// Memory reads memory/*.md too.
+	Memory bool
+	// Extra are names and patterns, as for [fs.Glob], of further files.
+	Extra []string
+	// Hooks change the list, one after the other.
+	Hooks []Hook
+	// Cache keeps what was read; nil: every load reads.
+	Cache *Cache
+}
+
+// A LoadRequest says for whom files are loaded, and from where.
+type LoadRequest struct {
+	Session session.Key
+	// Spec as in [Input]. A file that it does not let through is neither
+	// looked at nor opened.
+	Spec Spec
+	// Workspace is the agent's; nil: no files but those of hooks.
+	Workspace fs.FS
+	// Execution is the directory that the session's tools work in, where it
+	// is another one; its AGENTS.md is shown as [ExecutionFile].
+	Execution fs.FS
+}
+
+// Load returns the files that the session may see, present or missing, in the
+// order in which a prompt shows them: core files, memory, extra files, the
+// execution directory's, and what hooks make of them.
+func (l Loader) Load(r LoadRequest) []File {
+	spec := resolve(Input{Session: r.Session, Spec: r.Spec})
+	var files []File
+	if spec.Mode != None {
+		files = l.load(r, spec)
+	}
+	for _, hook := range l.Hooks {
+		files = hook(r.Session, files)
+	}
+	return spec.Filter(files)
+}
+
+func (l Loader) load(r LoadRequest, spec Spec) []File {
+	var files []File
+	if r.Workspace != nil {
+		names := slices.DeleteFunc(CoreFiles(), func(name string) bool { return !spec.Sees(name) })
+		files = l.read(r.Workspace, names)
+		var patterns []string
+		if l.Memory {
+			patterns = append(patterns, memoryDir+"/*.md")
+		}
+		for _, p := range append(patterns, l.Extra...) {
+			files = append(files, l.match(r.Workspace, p, spec, files)...)
+		}
+	}
+	if r.Execution != nil && spec.Sees(ExecutionFile) {
+		f := l.one(r.Execution, AgentsFile)
+		f.Name = ExecutionFile
+		if f.Reason != Absent {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// maxMatches is the most files that one pattern reads: the last ones by name,
+// which for dated notes are the newest.
+const maxMatches = 256
+
+// match reads the files that a pattern names and that are not in the list yet.
+func (l Loader) match(fsys fs.FS, pattern string, spec Spec, have []File) []File {
+	literalName := !strings.ContainsAny(pattern, `*?[\`)
+	if literalName && !validName(pattern) {
+		return []File{missing(pattern, BadName, "%q is not a slash-separated path inside the workspace", pattern)}
+	}
+	names := []string{pattern}
+	if !literalName {
+		var err error
+		if names, err = fs.Glob(fsys, pattern); err != nil {
+			return []File{missing(pattern, BadName, "%q is not a pattern: %v", pattern, err)}
+		}
+	}
+	names = slices.DeleteFunc(names, func(name string) bool {
+		return !spec.Sees(name) || slices.ContainsFunc(have, func(f File) bool { return f.Name == name })
+	})
+	var files []File
+	if n := len(names); n > maxMatches {
+		files = append(files, missing(pattern, TooMany, "%d files match, the last %d are read", n, maxMatches))
+		names = names[n-maxMatches:]
+	}
+	return append(files, l.read(fsys, names)...)
+}
+
+// read reads the files in order, with memory.md in place of an absent
+// MEMORY.md.
+func (l Loader) read(fsys fs.FS, names []string) []File {
+	files := make([]File, 0, len(names))
+	for _, name := range names {
+		f := l.one(fsys, name)
+		if name == MemoryFile && f.Reason == Absent {
+			if lower := l.one(fsys, memoryFileLower); lower.Reason != Absent {
+				f = lower
+			}
+		}
+		files = append(files, f)
+	}
+	return files
+}
+
+// one reads one file.
+func (l Loader) one(fsys fs.FS, name string) File {
+	if fsys == nil {
+		return missing(name, Absent, "there is no workspace")
+	}
+	if !validName(name) {
+		return missing(name, BadName, "%q is not a slash-separated path inside the workspace", name)
+	}
+	began := time.Now()
+	target, info, err := resolveLinks(fsys, name)
+	if err != nil {
+		return refused(name, err)
+	}
+	read := func() (string, error) { return readChecked(fsys, target, info) }
+	var content string
+	if id, ok := identify(info); ok && l.Cache != nil {
+		content, err = l.Cache.get(id, began, read)
+	} else {
+		content, err = read()
+	}
+	if err != nil {
+		return refused(name, err)
+	}
+	return File{Name: name, Path: name, Content: content}
+}
+
+// refused turns an error of reading into the record of a missing file.
+func refused(name string, err error) File {
+	var r *refusal
+	switch {
+	case errors.As(err, &r):
+		return missing(name, r.reason, "%s", r.why)
+	case errors.Is(err, fs.ErrNotExist):
+		return missing(name, Absent, "absent")
+	case errors.Is(err, fs.ErrPermission):
+		return missing(name, Unreadable, "no permission to read it")
+	default:
+		return missing(name, Unreadable, "cannot be read: %v", err)
+	}
+}
+
+// A refusal is why a file must not be read.
+type refusal struct {
+	reason Reason
+	why    string
+}
+
+func (r *refusal) Error() string { return r.why }
+
+func refuse(reason Reason, format string, args ...any) error {
+	return &refusal{reason: reason, why: fmt.Sprintf(format, args...)}
+}
+
+// maxLinks is how many symbolic links may lie on the way to one file.
+const maxLinks = 40
+
+// resolveLinks follows the symbolic links of name as far as they stay inside,
+// and returns where they lead with what is there. It looks at no link twice
+// as long as the file system can tell links.
+func resolveLinks(fsys fs.FS, name string) (string, fs.FileInfo, error) {
+	links, done := 0, ""
+	rest := strings.Split(name, "/")
+	for {
+		next := path.Join(done, rest[0])
+		rest = rest[1:]
+		info, err := fs.Lstat(fsys, next)
+		if err != nil {
+			return "", nil, err
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			if done = next; len(rest) == 0 {
+				return done, info, nil
+			}
+			continue
+		}
+		if links++; links > maxLinks {
+			return "", nil, refuse(Outside, "more than %d symbolic links lie on the way", maxLinks)
+		}
+		target, err := fs.ReadLink(fsys, next)
+		if err != nil {
+			return "", nil, err
+		}
+		to := path.Join(path.Dir(next), target)
+		if path.IsAbs(target) || !fs.ValidPath(to) || to == "." || strings.Contains(target, `\`) {
+			return "", nil, refuse(Outside, "a symbolic link leads to %q, outside the workspace", target)
+		}
+		rest, done = append(strings.Split(to, "/"), rest...), ""
+	}
+}

@@ -1,0 +1,123 @@
+package agentctx
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// A Preset arranges the prompt as another system does.
+type Preset uint8
+
+const (
+	// PresetDefault is this package's own arrangement.
+	PresetDefault Preset = iota
+	// PresetGoClaw is a short prompt: identity, tooling, skills, memory
+	// recall, safety (not for workers), project context, runtime, and the
+	// task of a sub-agent last. Tools stay in the caller's order, and no
+	// section changes from turn to turn.
+	PresetGoClaw
+)
+
+// goClawParts is the table of sections of PresetGoClaw.
+func goClawParts() []part {
+	return []part{
+		{SectionIdentity, Stable, true, nil, identityText},
+		{SectionTooling, Stable, true, nil, toolingText},
+		{SectionSkills, Stable, true, nil, skillsText},
+		{SectionMemory, Stable, false, (*assembly).recalls, memoryText},
+		{SectionSafety, Stable, false, nil, safetyText},
+		{SectionProject, Stable, true, nil, projectText},
+		{SectionRuntime, PerSession, true, nil, presetRuntimeText},
+		{SectionTask, PerSession, true, nil, taskText},
+	}
+}
+
+// presetRuntimeText is the runtime line without a prefix.
+func presetRuntimeText(a *assembly) string {
+	e := a.in.Env
+	var list []string
+	for _, f := range [...][2]string{
+		{"model", e.Model}, {"channel", e.Channel}, {"session", a.in.Session.String()},
+		{"host", e.Host}, {"os", e.OS}, {"zone", e.Zone},
+	} {
+		if f[0] == "session" && !a.child {
+			continue
+		}
+		if v := bare(f[1]); v != "" {
+			list = append(list, f[0]+"="+v)
+		}
+	}
+	return "## Runtime\n" + cmp.Or(strings.Join(list, " | "), "model=unknown")
+}
+
+// taskText is the task between fences.
+func taskText(a *assembly) string {
+	if strings.TrimSpace(a.in.Task) == "" {
+		return ""
+	}
+	return "## Task\n" + fenced(newlines(a.in.Task))
+}
+
+// A WorkspaceFile is a [File].
+type WorkspaceFile = File
+
+// LoadWorkspaceFiles returns the eight workspace files of a directory, read
+// or marked as missing; each has the path dir/name. It is [LoadWorkspace] on
+// an [os.Root], and an error if dir cannot be opened.
+func LoadWorkspaceFiles(dir string) (files []WorkspaceFile, err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("agentctx: workspace %q: %w", dir, err)
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	files = LoadWorkspace(root.FS())
+	for i := range files {
+		files[i].Path = filepath.Join(dir, filepath.FromSlash(files[i].Name))
+	}
+	return files, nil
+}
+
+// FilterForSubagent returns the files that a sub-agent sees: Worker().Filter.
+func FilterForSubagent(files []WorkspaceFile) []WorkspaceFile { return Worker().Filter(files) }
+
+// FilterForSession is FilterForSubagent for a sub-agent, else all of files.
+func FilterForSession(files []WorkspaceFile, isSubagent bool) []WorkspaceFile {
+	if isSubagent {
+		return FilterForSubagent(files)
+	}
+	return files
+}
+
+// PromptParams are the few things that [BuildSystemPrompt] needs; [Input] has
+// them all.
+type PromptParams struct {
+	WorkspaceDir string
+	IsSubagent   bool
+	Tools        []Tool
+	Model        string
+	Channel      string
+	UserTimezone string
+}
+
+// BuildSystemPrompt loads the files of a workspace directory and assembles
+// them under [PresetGoClaw]: tools stay in the caller's order, and each of
+// the files that is not there is marked with its path. It returns an error if
+// the directory cannot be opened.
+func BuildSystemPrompt(params PromptParams) (string, error) {
+	files, err := LoadWorkspaceFiles(params.WorkspaceDir)
+	if err != nil {
+		return "", err
+	}
+	in := Input{
+		Preset: PresetGoClaw, Spec: top(), Files: files, Markers: CoreFiles(), Tools: params.Tools,
+		Env: Env{Model: params.Model, Channel: params.Channel, Zone: params.UserTimezone},
+	}
+	if params.IsSubagent {
+		in.Spec = Worker()
+	}
+	return strings.TrimRight(Assemble(in).String(), "\n"), nil
+}

@@ -1,0 +1,252 @@
+package agentctx
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// A project is what becomes of the workspace files in one prompt.
+type project struct {
+	accounts []Account // one for each file of the input, in its order
+	blocks   []block   // what is shown, in order
+}
+
+// A block is one file as the prompt shows it.
+type block struct {
+	name string
+	text string // content, or the marker of a missing file
+	file bool   // content
+}
+
+// shows reports whether the content of a file of that base name is shown.
+func (p project) shows(base string) bool {
+	return slices.ContainsFunc(p.blocks, func(b block) bool { return b.file && path.Base(b.name) == base })
+}
+
+// A candidate is a file on its way into the prompt.
+type candidate struct {
+	index int // in the accounts
+	text  string
+	runes int
+	file  bool
+	keep  string // decided by allot
+}
+
+// newProject filters the files, shares out the limits and accounts for
+// everything. The filter comes here, after whatever a hook did to the list.
+func newProject(in Input, spec Spec) project {
+	p := project{accounts: make([]Account, len(in.Files))}
+	list := make([]candidate, 0, len(in.Files))
+	seen := make(map[string]bool, len(in.Files))
+	for i, f := range in.Files {
+		p.accounts[i] = Account{Name: literal(f.Name), Path: f.Path, Bytes: len(f.Content)}
+		c, reason, why := consider(in, spec, f, seen)
+		p.accounts[i].Reason, p.accounts[i].Why = reason, why
+		if p.accounts[i].Runes = c.runes; c.text == "" {
+			p.accounts[i].Runes = countRunes(f.Content)
+		}
+		if c.text != "" {
+			c.index = i
+			list = append(list, c)
+		}
+	}
+	allot(list, in, spec, p.accounts)
+	for _, c := range list {
+		if c.keep == "" {
+			continue
+		}
+		a := &p.accounts[c.index]
+		p.blocks = append(p.blocks, block{name: in.Files[c.index].Name, text: c.keep, file: c.file})
+		a.Kept, a.KeptBytes = min(c.runes, countKept(c)), len(c.keep)
+		if in.Limits.Count != nil {
+			a.Tokens = in.Limits.Count(c.keep)
+		}
+	}
+	return p
+}
+
+// countKept returns the runes of what is kept, without counting again what is
+// whole.
+func countKept(c candidate) int {
+	if c.keep == c.text {
+		return c.runes
+	}
+	return countRunes(c.keep)
+}
+
+// consider decides whether a file is shown at all, before any limit.
+func consider(in Input, spec Spec, f File, seen map[string]bool) (c candidate, r Reason, why string) {
+	switch {
+	case !validName(f.Name):
+		return c, BadName, "bad name: not a clean relative path"
+	case !spec.Sees(f.Name):
+		return c, Excluded, "excluded: not among the files of the spec"
+	case seen[f.Name]:
+		return c, Repeated, "repeated: a file of this name comes earlier"
+	case f.Name == memoryFileLower && seen[MemoryFile]:
+		return c, Repeated, "repeated: " + MemoryFile + " stands for it"
+	}
+	if f.Missing {
+		seen[f.Name] = f.Name != MemoryFile
+		reason := f.Reason
+		if reason == Whole {
+			reason = Absent
+		}
+		why = "missing: " + cmp.Or(f.Why, reason.String())
+		if marked(in, f.Name) {
+			c.text = markerText(in, f)
+			c.runes = countRunes(c.text)
+		}
+		return c, reason, why
+	}
+	text := strings.TrimRight(newlines(f.Content), " \t\n")
+	if strings.TrimSpace(text) == "" {
+		return c, Blank, "blank: there is no text in it"
+	}
+	if f.Name == ExecutionFile && sameText(in.Files, text) {
+		return c, Repeated, "repeated: it is the workspace's " + AgentsFile
+	}
+	seen[f.Name] = true
+	return candidate{text: text, runes: countRunes(text), file: true}, Whole, ""
+}
+
+// sameText reports whether the workspace's AGENTS.md has this text.
+func sameText(files []File, text string) bool {
+	return slices.ContainsFunc(files, func(f File) bool {
+		return f.Name == AgentsFile && strings.TrimRight(newlines(f.Content), " \t\n") == text
+	})
+}
+
+// marked reports whether the absence of a file is mentioned.
+func marked(in Input, name string) bool {
+	if in.Markers == nil {
+		return slices.Contains(MarkedFiles(), name)
+	}
+	return slices.Contains(in.Markers, name)
+}
+
+// markerText is what stands in place of a missing file.
+func markerText(in Input, f File) string {
+	where := f.Name
+	if in.Preset == PresetGoClaw {
+		where = cmp.Or(f.Path, f.Name)
+	}
+	return "[MISSING] Expected at: " + literal(where)
+}
+
+// allot decides what is kept of each candidate: whoever gives way last is
+// served first.
+func allot(list []candidate, in Input, spec Spec, accounts []Account) {
+	perFile := limit(in.Limits.File, DefaultFileLimit)
+	total := limit(in.Limits.Total, DefaultTotalLimit)
+	order := make([]*candidate, len(list))
+	for i := range list {
+		order[i] = &list[i]
+	}
+	name := func(c *candidate) string { return in.Files[c.index].Name }
+	slices.SortStableFunc(order, func(x, y *candidate) int {
+		px, py := priority(name(x)), priority(name(y))
+		if px == py && px == priority(memoryDir+"/x") {
+			return cmp.Compare(name(y), name(x)) // the newest day gives way last
+		}
+		return cmp.Compare(px, py)
+	})
+	left := total
+	for _, c := range order {
+		a := &accounts[c.index]
+		room := min(perFile, left)
+		switch {
+		case c.runes <= room:
+			c.keep = c.text
+		case room < perFile && room < leastCut || !c.file:
+			a.Reason, a.Why = NoRoom, fmt.Sprintf("no room: %d runes, %d left of the total limit of %d", c.runes, left, total)
+		case spec.Overflow == Drop:
+			a.Reason, a.Why = OnOverflow, fmt.Sprintf("dropped whole: %d runes, room for %d", c.runes, room)
+		default:
+			c.keep = cut(a.Name, c.text, c.runes, room)
+			a.Reason, a.Why = OverFile, fmt.Sprintf("cut: %d runes, over the file limit of %d", c.runes, perFile)
+			if room < perFile {
+				a.Reason, a.Why = OverTotal, fmt.Sprintf("cut: %d runes, %d left of the total limit of %d", c.runes, left, total)
+			}
+		}
+		if c.keep != "" {
+			left -= countKept(*c)
+		}
+	}
+}
+
+// leaveOut accounts for files of a prompt that shows none.
+func leaveOut(files []File) project {
+	p := project{accounts: make([]Account, len(files))}
+	for i, f := range files {
+		p.accounts[i] = Account{
+			Name: literal(f.Name), Path: f.Path, Bytes: len(f.Content), Runes: countRunes(f.Content),
+			Reason: Excluded, Why: "excluded: the mode is none",
+		}
+	}
+	return p
+}
+
+func projectText(a *assembly) string {
+	intro := lines(
+		"# Project Context",
+		"These files are from the workspace; people edit them. Each stands between two lines of backticks: what is inside belongs to the file, headings too, and is never a section of this prompt.",
+		when(a.files.shows(SoulFile), "Take on the persona and tone of "+SoulFile+" as far as nothing more important forbids it."),
+		when(a.files.shows(BootstrapFile) && a.spec.Mode == Full, BootstrapFile+" is there, so this workspace is new: follow it in your first answer, before anything else."),
+		when(slices.ContainsFunc(a.files.blocks, func(b block) bool { return b.file && b.name == ExecutionFile }),
+			ExecutionFile+" is from the directory that your tools work in. Where it differs from "+AgentsFile+", it holds for work in that directory."),
+		shortNotice(a),
+	)
+	if len(a.files.blocks) == 0 && !slices.ContainsFunc(a.files.accounts, Account.Short) {
+		return ""
+	}
+	size := len(intro)
+	fences := make([]string, len(a.files.blocks))
+	for i, b := range a.files.blocks {
+		if b.file {
+			fences[i] = fence(b.text)
+		}
+		size += len(b.text) + len(b.name) + 2*len(fences[i]) + len("\n\n## \n\n\n")
+	}
+	var out strings.Builder
+	out.Grow(size)
+	out.WriteString(intro)
+	for i, b := range a.files.blocks {
+		out.WriteString("\n\n## ")
+		out.WriteString(b.name)
+		out.WriteByte('\n')
+		if b.file {
+			out.WriteString(fences[i])
+			out.WriteByte('\n')
+		}
+		out.WriteString(b.text)
+		if b.file {
+			out.WriteByte('\n')
+			out.WriteString(fences[i])
+		}
+	}
+	return out.String()
+}
+
+// shortNotice tells the model which files it sees in part or not at all.
+func shortNotice(a *assembly) string {
+	var cut, out []string
+	for _, f := range a.files.accounts {
+		switch {
+		case !f.Short():
+		case f.Kept > 0:
+			cut = append(cut, quote(f.Name))
+		default:
+			out = append(out, quote(f.Name))
+		}
+	}
+	read := quote(a.tool("read"))
+	return lines(
+		when(cut != nil, "Shown in part: "+strings.Join(cut, ", ")+"."),
+		when(out != nil, "Left out for want of room: "+strings.Join(out, ", ")+"."),
+		when((cut != nil || out != nil) && read != "", "If one of them matters to what you do, read it with "+read+" first."),
+	)
+}

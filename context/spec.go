@@ -1,0 +1,268 @@
+package agentctx
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A Spec says which files and skills a session sees, and how much of the
+// prompt it gets. Each field's zero value leaves the choice to the next lower
+// spec, see [Spec.Or].
+type Spec struct {
+	// Mode is how much of the prompt there is.
+	Mode Mode `json:"mode,omitzero"`
+	// Files are patterns of the files that may be seen. A pattern without a
+	// slash is compared with the last element of a file's name, one with a
+	// slash with the whole name, both as by [path.Match]; "*" is every file
+	// and "MEMORY.md" stands for memory.md too. An empty list that is not nil
+	// is no file at all.
+	Files []string `json:"files,omitzero"`
+	// Skills are the names of the skills that may be seen, compared exactly
+	// after trimming; "*" is every skill. An empty list that is not nil is
+	// none.
+	Skills []string `json:"skills,omitzero"`
+	// History says what a new session knows of its requester's conversation.
+	// It does not change the prompt; whoever starts the session acts on it.
+	History History `json:"history,omitzero"`
+	// Overflow says what happens to a file that is over the limits.
+	Overflow Overflow `json:"overflow,omitzero"`
+}
+
+// History is what a new session knows of its requester's conversation.
+type History uint8
+
+const (
+	// HistoryInherit leaves the choice to the next lower spec; in the end it
+	// is Isolated.
+	HistoryInherit History = iota
+	// Isolated starts with an empty transcript.
+	Isolated
+	// Fork starts with a copy of the requester's transcript.
+	Fork
+)
+
+var historyNames = [...]string{HistoryInherit: "inherit", Isolated: "isolated", Fork: "fork"}
+
+// String returns "inherit", "isolated" or "fork".
+func (h History) String() string {
+	if int(h) < len(historyNames) {
+		return historyNames[h]
+	}
+	return fmt.Sprintf("History(%d)", uint8(h))
+}
+
+// MarshalText returns the name, or an error for a value without one.
+func (h History) MarshalText() ([]byte, error) {
+	return marshalName("History", historyNames[:], int(h))
+}
+
+// UnmarshalText accepts exactly the names that String returns.
+func (h *History) UnmarshalText(text []byte) error {
+	i, err := unmarshalName("History", historyNames[:], text)
+	if err == nil {
+		*h = History(i)
+	}
+	return err
+}
+
+// Overflow says what happens to a file that does not fit the limits.
+type Overflow uint8
+
+const (
+	// OverflowInherit leaves the choice to the next lower spec; in the end it
+	// is Cut.
+	OverflowInherit Overflow = iota
+	// Cut keeps the head and the tail with a marker between them.
+	Cut
+	// Drop leaves the file out rather than showing a part of it.
+	Drop
+	// Refuse cuts, and makes [Prompt.Err] return an [OverflowError].
+	Refuse
+)
+
+var overflowNames = [...]string{OverflowInherit: "inherit", Cut: "cut", Drop: "drop", Refuse: "refuse"}
+
+// String returns "inherit", "cut", "drop" or "refuse".
+func (o Overflow) String() string {
+	if int(o) < len(overflowNames) {
+		return overflowNames[o]
+	}
+	return fmt.Sprintf("Overflow(%d)", uint8(o))
+}
+
+// MarshalText returns the name, or an error for a value without one.
+func (o Overflow) MarshalText() ([]byte, error) {
+	return marshalName("Overflow", overflowNames[:], int(o))
+}
+
+// UnmarshalText accepts exactly the names that String returns.
+func (o *Overflow) UnmarshalText(text []byte) error {
+	i, err := unmarshalName("Overflow", overflowNames[:], text)
+	if err == nil {
+		*o = Overflow(i)
+	}
+	return err
+}
+
+// Worker is what a sub-agent sees unless told otherwise: AGENTS.md and
+// TOOLS.md, no skills, a minimal prompt, no history.
+func Worker() Spec {
+	return Spec{
+		Mode: Minimal, Files: []string{AgentsFile, ToolsFile}, Skills: []string{},
+		History: Isolated, Overflow: Cut,
+	}
+}
+
+// InstructionsOnly is Worker with AGENTS.md alone.
+func InstructionsOnly() Spec {
+	s := Worker()
+	s.Files = []string{AgentsFile}
+	return s
+}
+
+// Persona is Worker that keeps the agent's character: SOUL.md and
+// IDENTITY.md beside AGENTS.md and TOOLS.md.
+func Persona() Spec {
+	s := Worker()
+	s.Files = []string{AgentsFile, SoulFile, ToolsFile, IdentityFile}
+	return s
+}
+
+// top is what a session sees that is surely nobody's sub-agent.
+func top() Spec {
+	return Spec{Mode: Full, Files: []string{"*"}, Skills: []string{"*"}, History: Isolated, Overflow: Cut}
+}
+
+// SpecFor returns what a session sees unless told otherwise: everything at
+// the top, [Worker] for sub-agents in every dialect, cron and external
+// harness sessions, for the zero Key, and for every key that merely looks
+// like one of these.
+func SpecFor(key session.Key) Spec {
+	if topLevel(key) {
+		return top()
+	}
+	return Worker()
+}
+
+// topLevel reports whether key is surely that of a top-level session: of a
+// kind that is one, with no marker of another anywhere in it.
+func topLevel(key session.Key) bool {
+	if !key.IsValid() || key.IsSubagent() || key.Depth() > 0 {
+		return false
+	}
+	switch key.Kind() {
+	case session.KindMain, session.KindThread, session.KindNamed, session.KindDirect,
+		session.KindGroup, session.KindChannel, session.KindHook, session.KindGlobal:
+	default:
+		return false
+	}
+	_, rest, _ := strings.Cut(strings.ToLower(key.String()), ":") // "agent"
+	_, rest, _ = strings.Cut(rest, ":")                           // its id, which may be any word
+	for element := range strings.SplitSeq(rest, ":") {
+		switch strings.TrimSpace(element) {
+		case "subagent", "spawn", "cron", "acp":
+			return false
+		}
+	}
+	return true
+}
+
+// Or returns s with every field that it leaves open taken from under. The
+// precedence of spawn over agent over defaults is
+// spawn.Or(agent).Or(defaults).Or(SpecFor(key)); Assemble does the last step
+// itself.
+func (s Spec) Or(under Spec) Spec {
+	if s.Mode == Auto {
+		s.Mode = under.Mode
+	}
+	if s.Files == nil {
+		s.Files = under.Files
+	}
+	if s.Skills == nil {
+		s.Skills = under.Skills
+	}
+	if s.History == HistoryInherit {
+		s.History = under.History
+	}
+	if s.Overflow == OverflowInherit {
+		s.Overflow = under.Overflow
+	}
+	return s
+}
+
+// Validate returns an error that names the first field that has no meaning:
+// a value outside its enumeration, a malformed file pattern, a blank skill.
+func (s Spec) Validate() error {
+	switch {
+	case int(s.Mode) >= len(modeNames):
+		return fmt.Errorf("agentctx: Spec.Mode is %d, want at most %d (%s)", s.Mode, None, None)
+	case int(s.History) >= len(historyNames):
+		return fmt.Errorf("agentctx: Spec.History is %d, want at most %d (%s)", s.History, Fork, Fork)
+	case int(s.Overflow) >= len(overflowNames):
+		return fmt.Errorf("agentctx: Spec.Overflow is %d, want at most %d (%s)", s.Overflow, Refuse, Refuse)
+	}
+	for i, p := range s.Files {
+		if _, err := path.Match(p, ""); err != nil || strings.TrimSpace(p) != p || p == "" {
+			return fmt.Errorf("agentctx: Spec.Files[%d] is %q, which is not a pattern of file names", i, p)
+		}
+	}
+	for i, name := range s.Skills {
+		if strings.TrimSpace(name) == "" {
+			return fmt.Errorf("agentctx: Spec.Skills[%d] is blank", i)
+		}
+	}
+	return nil
+}
+
+// Filter returns the files that the spec lets through, in their order. A spec
+// whose Files are nil lets through what [Worker] does.
+func (s Spec) Filter(files []File) []File {
+	kept := make([]File, 0, len(files))
+	for _, f := range files {
+		if s.Sees(f.Name) {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+// Sees reports whether the spec lets a file of that name through. A name that
+// is not a clean relative path is never let through.
+func (s Spec) Sees(name string) bool {
+	if !validName(name) {
+		return false
+	}
+	patterns := s.Files
+	if patterns == nil {
+		patterns = Worker().Files
+	}
+	if slices.Contains(patterns, name) {
+		return true
+	}
+	if name == memoryFileLower && slices.Contains(patterns, MemoryFile) {
+		return true
+	}
+	for _, p := range patterns {
+		subject := name
+		if !strings.Contains(p, "/") {
+			subject = path.Base(name)
+		}
+		if ok, err := path.Match(p, subject); err == nil && ok {
+			return true
+		}
+	}
+	return false
+}
+
+// SeesSkill reports whether the spec lets a skill of that name through. A
+// spec whose Skills are nil lets none through.
+func (s Spec) SeesSkill(name string) bool {
+	return slices.ContainsFunc(s.Skills, func(want string) bool {
+		want = strings.TrimSpace(want)
+		return want != "" && (want == "*" || want == name)
+	})
+}
