@@ -1,0 +1,32 @@
+// Policyonly asks package policy, and nothing else, whether a spawn may happen: with what, and if not, why not.
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+func main() {
+	rules := policy.Rules{
+		Subagents: policy.Subagents{MaxSpawnDepth: 2, Model: "anthropic/claude-haiku-4-5"},
+		Agents: []policy.Agent{
+			{ID: "main", Subagents: policy.Subagents{AllowAgents: []string{"research"}}},
+			{ID: "research"},
+			{ID: "ops"},
+		},
+	}
+	caller := policy.Caller{Key: session.Main("main"), Children: 3, Tools: []string{"read", "exec", "sessions_spawn"}}
+
+	for _, target := range []string{"research", "ops"} {
+		grant, err := rules.Admit(caller, policy.Request{Agent: target})
+		if r, ok := errors.AsType[*policy.Refusal](err); ok {
+			fmt.Println(r)
+			fmt.Println("change", r.Path, "to allow it")
+			continue
+		}
+		fmt.Println(target, "runs as", grant.Role, "on", grant.Model, "with", grant.Tools)
+	}
+}

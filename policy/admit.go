@@ -1,0 +1,376 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A Caller is who asks, as the journal knows it.
+type Caller struct {
+	Key       session.Key
+	Role      session.Role // as stored; zero is main for a top-level session, and refused for a sub-agent
+	Depth     int          // as stored; what the key says is the least that it counts for
+	Children  int          // active now: admitted and not ended
+	Spawned   int          // children that this run ever spawned
+	TreeRuns  int          // runs that the tree ever had
+	Blocked   int          // completions in the tree that could not be delivered
+	Model     string       // what it runs on
+	Thinking  string       // with which level
+	Sandboxed bool
+	Tools     []string // what it may delegate, which may differ from what it may use: see [Authority]; nil: nothing
+	Budget    Budget   // what is left of each field that [Rules.Budget] limits
+}
+
+// A Request is what a caller asks for. Zero fields ask for nothing in particular.
+type Request struct {
+	Agent          string        // an id, in any case; empty: the caller's own
+	Model          string        // "provider/model"
+	Thinking       string        // a level that [ParseThinking] knows
+	Timeout        time.Duration // zero: inherit; [Off]: none
+	Announce       AnnounceStep
+	Budget         Budget   // of the child and everything below it
+	Tools          []string // names, groups and globs that narrow; nil: whatever policy leaves; empty: none
+	RequireSandbox bool     // refuse unless the child runs in a sandbox
+	Strict         bool     // refuse what would otherwise be passed over with a warning: an invalid model, a tool that is not granted
+
+	Child  session.Key             // the key that the child will have, if it is made yet; only [Sandbox.Decide] is told
+	Models func(model string) bool // reports whether a model that was asked for is valid; nil: every well-formed one
+}
+
+// A Grant is what the child gets.
+type Grant struct {
+	Agent     string                  `json:"agent"`
+	Role      session.Role            `json:"role"`
+	Depth     int                     `json:"depth"`
+	Model     Resolved[string]        `json:"model"`    // empty: the Runner's default
+	Thinking  Resolved[string]        `json:"thinking"` // empty: the model's default
+	Timeout   Resolved[time.Duration] `json:"timeout"`  // zero: none
+	Announce  AnnounceStep            `json:"announce"`
+	Budget    Budget                  `json:"budget,omitzero"`
+	Tools     []string                `json:"tools"`     // what it may use; may be the caller's own slice, so neither changes it
+	Delegable []string                `json:"delegable"` // what it may hand down; most often Tools itself
+	Sandboxed bool                    `json:"sandboxed,omitempty"`
+	Warnings  []string                `json:"warnings,omitempty"` // what was passed over, in words, that of Model included
+}
+
+// ModelApplied reports whether the child runs on the model that was asked for.
+func (g *Grant) ModelApplied() bool { return g.Model.Source == SourceRequest }
+
+// Admit decides one spawn. It looks at everything and changes nothing: a refusal, which is a [*Refusal], leaves nothing half done.
+//
+// The checks come in the order in which the field's reference system makes them, and the first that fails is the answer: the form of
+// the agent id, the caller's record, depth and role, active children, spawns of this run, runs of this tree, a required agent id, the
+// allowed agents, the sandbox, the configured agents, blocked completions, the budget, thinking, model, timeout, tools.
+//
+// Without restrictions on tools, the answer costs no allocation.
+func (r *Rules) Admit(c Caller, q Request) (Grant, error) {
+	g, refusal := r.admit(&c, &q)
+	if refusal != nil {
+		return Grant{}, refusal
+	}
+	return g, nil
+}
+
+func (r *Rules) admit(c *Caller, q *Request) (Grant, *Refusal) {
+	id := canonicalID(q.Agent)
+	if refusal := r.checkID(c, id); refusal != nil {
+		return Grant{}, refusal
+	}
+	depth, refusal := r.checkStanding(c)
+	if refusal != nil {
+		return Grant{}, refusal
+	}
+	if refusal := r.checkCounts(c, depth); refusal != nil {
+		return Grant{}, refusal
+	}
+	if refusal := r.checkNamed(c, id); refusal != nil {
+		return Grant{}, refusal
+	}
+	target, refusal := r.target(c, id, q.Child, q.RequireSandbox)
+	if refusal != nil {
+		return Grant{}, refusal
+	}
+	if refusal := r.checkMeans(c, q); refusal != nil {
+		return Grant{}, refusal
+	}
+	g := Grant{
+		Agent: target.id, Depth: depth + 1, Role: session.RoleAt(depth+1, r.MaxSpawnDepth()),
+		Sandboxed: target.sandboxed, Announce: r.resolveAnnounce(q, target.agent), Budget: r.Subagents.Budget.Min(q.Budget),
+	}
+	if refusal := r.equip(&g, c, q, target.agent); refusal != nil {
+		return Grant{}, refusal
+	}
+	return g, nil
+}
+
+// equip fills in what the child runs with.
+func (r *Rules) equip(g *Grant, c *Caller, q *Request, a *Agent) (refusal *Refusal) {
+	if g.Thinking, refusal = r.resolveThinking(c, q, a); refusal != nil {
+		return refusal
+	}
+	if g.Model, refusal = r.resolveModel(c, q, a); refusal != nil {
+		return refusal
+	}
+	if g.Timeout, refusal = r.resolveTimeout(q); refusal != nil {
+		return refusal
+	}
+	if g.Model.Warning != "" {
+		g.Warnings = append(g.Warnings, g.Model.Warning)
+	}
+	if refuse := r.MaxBlocked(); c.Blocked > 0 && c.Blocked >= refuse/2 {
+		g.Warnings = append(g.Warnings, fmt.Sprintf("%d completions could not be delivered, %d refuse new spawns", c.Blocked, refuse))
+	}
+	return r.grantTools(g, c, q, a)
+}
+
+// checkID refuses what cannot be the id of an agent. An id that is already known need not be looked at.
+func (r *Rules) checkID(c *Caller, id string) *Refusal {
+	if id == "" || id == c.Key.Agent() || r.agent(id) != nil || validID(id) {
+		return nil
+	}
+	return &Refusal{Rule: RuleAgentID, Asked: id, Limit: "a-z, 0-9, _ and -, at most 64, the first a letter or digit", Path: listPath}
+}
+
+// checkStanding returns the depth of the caller, if it may have children at all.
+func (r *Rules) checkStanding(c *Caller) (depth int, refusal *Refusal) {
+	depth = max(c.Depth, c.Key.Depth())
+	role := r.roleNow(c, depth)
+	switch {
+	case !c.Key.IsValid(), role == session.RoleUnknown:
+		return 0, &Refusal{
+			Rule: RuleCaller, Asked: c.Key.String() + " as " + c.Role.String(), Limit: "a session with a record", Path: "Caller.Role",
+		}
+	case depth >= r.MaxSpawnDepth():
+		return 0, &Refusal{
+			Rule: RuleDepth, Asked: strconv.Itoa(depth + 1), Limit: strconv.Itoa(r.MaxSpawnDepth()), Path: maxSpawnDepthPath,
+		}
+	case !role.MaySpawn():
+		return 0, &Refusal{
+			Rule: RuleRole, Asked: role.String(), Limit: "main or orchestrator when it was spawned", Path: maxSpawnDepthPath,
+		}
+	}
+	return depth, nil
+}
+
+// roleNow returns the role of a caller under today's limits, RoleUnknown for one that cannot be trusted with any.
+func (r *Rules) roleNow(c *Caller, depth int) session.Role {
+	stored := c.Role
+	if stored == session.RoleUnknown && depth == 0 {
+		stored = session.RoleMain
+	}
+	return stored.Ceiling(session.RoleAt(depth, r.MaxSpawnDepth()))
+}
+
+// checkCounts refuses one child too many.
+func (r *Rules) checkCounts(c *Caller, depth int) *Refusal {
+	over := func(rule Rule, have, limit int, path string) *Refusal {
+		return &Refusal{Rule: rule, Asked: strconv.Itoa(have + 1), Limit: strconv.Itoa(limit), Path: path}
+	}
+	s := &r.Subagents
+	switch {
+	case c.Children >= r.MaxChildren():
+		return over(RuleChildren, c.Children, r.MaxChildren(), maxChildrenPath)
+	case s.MaxSpawns > 0 && depth > 0 && c.Spawned >= s.MaxSpawns:
+		return over(RuleSpawns, c.Spawned, s.MaxSpawns, maxSpawnsPath)
+	case s.MaxTreeRuns > 0 && c.TreeRuns >= s.MaxTreeRuns:
+		return over(RuleTreeRuns, c.TreeRuns, s.MaxTreeRuns, maxTreeRunsPath)
+	}
+	return nil
+}
+
+// checkNamed refuses a spawn that does not name its agent where it must.
+func (r *Rules) checkNamed(c *Caller, id string) *Refusal {
+	if id != "" {
+		return nil
+	}
+	own := r.agentOf(c.Key)
+	required, path := r.Subagents.RequireAgentID, defaultsPath+requireAgentIDName
+	if a := r.agent(own); a != nil && a.Subagents.RequireAgentID != nil {
+		required, path = a.Subagents.RequireAgentID, ""
+	}
+	if required == nil || !*required {
+		return nil
+	}
+	if path == "" {
+		path = agentPath(own) + ".subagents" + requireAgentIDName
+	}
+	return &Refusal{Rule: RuleRequireID, Asked: "no agentId", Limit: strings.Join(r.Targets(*c), ", "), Path: path}
+}
+
+// checkMeans refuses where the tree has nothing left to spend, or cannot get rid of what it has.
+func (r *Rules) checkMeans(c *Caller, q *Request) *Refusal {
+	if c.Blocked >= r.MaxBlocked() {
+		return &Refusal{Rule: RuleBlocked, Asked: strconv.Itoa(c.Blocked), Limit: strconv.Itoa(r.MaxBlocked()), Path: maxBlockedPath}
+	}
+	spent := func(what, limit string) *Refusal {
+		return &Refusal{Rule: RuleBudget, Asked: "more " + what, Limit: limit, Path: treeBudgetPath + "." + what}
+	}
+	b := &r.Budget
+	switch {
+	case b.Tokens > 0 && c.Budget.Tokens <= 0:
+		return spent("tokens", strconv.FormatInt(b.Tokens, 10))
+	case b.Cost > 0 && !(c.Budget.Cost > 0):
+		return spent("cost", strconv.FormatFloat(b.Cost, 'f', -1, 64))
+	case b.Turns > 0 && c.Budget.Turns <= 0:
+		return spent("turns", strconv.Itoa(b.Turns))
+	}
+	if faults := q.Budget.faults(); len(faults) > 0 {
+		return &Refusal{Rule: RuleBudget, Asked: faults[0].value, Limit: faults[0].want, Path: "sessions_spawn.budget." + faults[0].name}
+	}
+	return nil
+}
+
+// grantTools fills in what the child may use and hand down.
+func (r *Rules) grantTools(g *Grant, c *Caller, q *Request, a *Agent) *Refusal {
+	p := r.pipeline(Subject{Agent: g.Agent, Role: g.Role, Sandboxed: g.Sandboxed, Model: g.Model.Value}, a)
+	if q.Tools != nil {
+		p.narrow(q.Tools)
+	}
+	g.Tools = p.filter(c.Tools)
+	g.Delegable = g.Tools
+	if a != nil && a.Tools.Delegable != nil {
+		d := r.delegation(Subject{Agent: g.Agent, Role: g.Role, Sandboxed: g.Sandboxed}, a)
+		if q.Tools != nil {
+			d.narrow(q.Tools)
+		}
+		g.Delegable = d.filter(c.Tools)
+	}
+	if len(g.Tools) == len(c.Tools) && len(q.Tools) == 0 {
+		return nil
+	}
+	return r.explainTools(g, c, q, &p)
+}
+
+// explainTools warns, or refuses, where the child gets less than was asked for, or nothing.
+func (r *Rules) explainTools(g *Grant, c *Caller, q *Request, p *pipeline) *Refusal {
+	missing := p.missing(q.Tools, c.Tools, g.Tools)
+	if len(missing) > 0 && (q.Strict || len(g.Tools) == 0) {
+		names := make([]string, len(missing))
+		for i, v := range missing {
+			names[i] = v.Tool
+		}
+		limit := strings.Join(g.Tools, ", ")
+		if limit == "" {
+			limit = "none of these"
+		}
+		return &Refusal{Rule: RuleTools, Asked: strings.Join(names, ", "), Limit: limit, Path: missing[0].Path, Removed: missing}
+	}
+	for _, v := range missing {
+		g.Warnings = append(g.Warnings, v.String())
+	}
+	if len(g.Tools) > 0 || q.Tools != nil {
+		return nil
+	}
+	// Nothing is left of what the caller may delegate. Say why, unless it is only what no sub-agent gets.
+	for _, name := range c.Tools {
+		if v := p.verdict(name); !v.Allowed && v.Rule != ToolRole {
+			g.Warnings = append(g.Warnings, v.String())
+		}
+	}
+	return nil
+}
+
+// Targets returns the ids that the caller may spawn, its own first and the others sorted; none if it may not spawn at all. It is
+// decided by the function that decides the spawn, so it can serve as the enumeration in a tool's schema. Counts that change from
+// one moment to the next, such as active children, are not looked at.
+func (r *Rules) Targets(c Caller) []string {
+	if _, refusal := r.checkStanding(&c); refusal != nil {
+		return nil
+	}
+	var ids []string
+	consider := func(id string) {
+		if _, refusal := r.target(&c, id, session.Key{}, false); refusal == nil {
+			ids = append(ids, id)
+		}
+	}
+	own := r.agentOf(c.Key)
+	for i := range r.Agents {
+		if id := canonicalID(r.Agents[i].ID); id != own {
+			consider(id)
+		}
+	}
+	slices.Sort(ids)
+	others := slices.Compact(ids)
+	ids = nil
+	consider(own)
+	return append(ids, others...)
+}
+
+// A target is the agent that a child will run as.
+type target struct {
+	id        string
+	agent     *Agent // nil if it is the caller's own and not configured
+	sandboxed bool
+}
+
+// target decides whether the caller may spawn an agent; id is canonical, and empty for the caller's own. It is the one place that
+// does: the spawn, the tool's schema and agents_list cannot disagree.
+func (r *Rules) target(c *Caller, id string, child session.Key, requireSandbox bool) (target, *Refusal) {
+	own := r.agentOf(c.Key)
+	if id == "" {
+		id = own
+	}
+	if id != own {
+		if refusal := r.checkAllowed(own, id); refusal != nil {
+			return target{}, refusal
+		}
+	}
+	t := target{id: id, agent: r.agent(id), sandboxed: r.sandboxed(id, child, false)}
+	switch {
+	case c.Sandboxed && !t.sandboxed:
+		return target{}, &Refusal{
+			Rule: RuleSandbox, Asked: id + " without a sandbox", Limit: "a sandbox, as the caller's", Path: r.sandboxModePath(id),
+		}
+	case requireSandbox && !t.sandboxed:
+		return target{}, &Refusal{
+			Rule: RuleSandbox, Asked: id + " in a sandbox", Limit: "no sandbox", Path: r.sandboxModePath(id),
+		}
+	case t.agent == nil && id != own:
+		return target{}, &Refusal{Rule: RuleTarget, Asked: id, Limit: r.configured(own), Path: listPath}
+	}
+	return t, nil
+}
+
+// checkAllowed looks at the allowAgents of the caller's agent, else at those of the defaults.
+func (r *Rules) checkAllowed(own, id string) *Refusal {
+	a := r.agent(own)
+	allowed, atDefaults := r.Subagents.AllowAgents, true
+	if a != nil && a.Subagents.AllowAgents != nil {
+		allowed, atDefaults = a.Subagents.AllowAgents, false
+	}
+	var named []string
+	for _, entry := range allowed {
+		switch entry = canonicalID(entry); entry {
+		case "":
+		case "*", id:
+			return nil
+		default:
+			named = append(named, entry)
+		}
+	}
+	if len(named) == 0 {
+		named = []string{own}
+	}
+	path := defaultsPath + allowAgentsName
+	if a != nil && (!atDefaults || allowed == nil) {
+		path = agentPath(own) + ".subagents" + allowAgentsName
+	}
+	return &Refusal{Rule: RuleAgents, Asked: id, Limit: strings.Join(named, ", "), Path: path}
+}
+
+// configured returns the configured agents in words.
+func (r *Rules) configured(own string) string {
+	ids := make([]string, 0, len(r.Agents)+1)
+	for i := range r.Agents {
+		ids = append(ids, canonicalID(r.Agents[i].ID))
+	}
+	if len(ids) == 0 {
+		ids = append(ids, own)
+	}
+	return strings.Join(ids, ", ")
+}

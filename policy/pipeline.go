@@ -1,0 +1,247 @@
+package policy
+
+import (
+	"strings"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A Subject is a session whose tools are asked for.
+type Subject struct {
+	Key       session.Key // names the agent and the conversation; may be zero where Agent is set
+	Agent     string      // empty: that of Key
+	Role      session.Role
+	Sandboxed bool
+	Model     string // "provider/model", for [ToolPolicy.ByProvider]
+}
+
+// A stageKind says where the rules of a stage come from. The order is that in which they apply.
+type stageKind uint8
+
+const (
+	stageGlobal stageKind = iota
+	stageGlobalProvider
+	stageAgent
+	stageAgentProvider
+	stageDelegable
+	stageChat
+	stageSandbox
+	stageAgentSandbox
+	stageSubagent
+	stageRequest
+)
+
+// maxStages is one for each kind, and one more for the profile of each that may have one.
+const maxStages = 14
+
+// A stage is one filter. It removes what deny names, and, if it is limited, what neither allow nor also names.
+type stage struct {
+	kind              stageKind
+	limited           bool
+	profile           string // set if allow is that of a profile
+	key               string // of a map, such as the provider
+	allow, also, deny []string
+}
+
+// A pipeline is the intersection of its stages: none can add what another removes.
+type pipeline struct {
+	rules   *Rules
+	role    session.Role
+	agentID string
+	n       int
+	stages  [maxStages]stage
+}
+
+// add appends a stage, unless it would remove nothing.
+func (p *pipeline) add(s stage) {
+	if s.limited || len(s.deny) > 0 {
+		p.stages[p.n] = s
+		p.n++
+	}
+}
+
+// addRules appends a stage of an Allow that narrows if it is not empty.
+func (p *pipeline) addRules(kind stageKind, key string, allow, also, deny []string) {
+	p.add(stage{kind: kind, key: key, limited: len(allow) > 0, allow: allow, also: also, deny: deny})
+}
+
+// pipeline returns the stages that what a session may use must pass; a is its agent, nil for one that is not configured.
+func (r *Rules) pipeline(s Subject, a *Agent) pipeline {
+	p := pipeline{rules: r, role: s.Role, agentID: s.Agent}
+	g := &r.Global
+	from, name, also := stageGlobal, g.Profile, g.AlsoAllow
+	if a != nil && a.Tools.Profile != "" {
+		from, name = stageAgent, a.Tools.Profile
+	}
+	if a != nil && a.Tools.AlsoAllow != nil {
+		also = a.Tools.AlsoAllow
+	}
+	p.addProfile(from, "", name, also)
+	p.addRules(stageGlobal, "", g.Allow, g.AlsoAllow, g.Deny)
+	p.addProvider(stageGlobalProvider, g.ByProvider, s.Model)
+	if a != nil {
+		p.addRules(stageAgent, "", a.Tools.Allow, a.Tools.AlsoAllow, a.Tools.Deny)
+		p.addProvider(stageAgentProvider, a.Tools.ByProvider, s.Model)
+	}
+	p.addLast(s, a)
+	return p
+}
+
+// delegation returns the stages that what a session may hand down must pass, where its agent says so.
+func (r *Rules) delegation(s Subject, a *Agent) pipeline {
+	p := pipeline{rules: r, role: s.Role, agentID: s.Agent}
+	g, d := &r.Global, a.Tools.Delegable
+	p.addProfile(stageGlobal, "", g.Profile, g.AlsoAllow)
+	p.addRules(stageGlobal, "", g.Allow, g.AlsoAllow, g.Deny)
+	p.addRules(stageDelegable, "", d.Allow, nil, d.Deny)
+	p.addLast(s, a)
+	return p
+}
+
+// addLast appends the stages that nothing can come after: the conversation, the sandbox, and what holds for sub-agents.
+func (p *pipeline) addLast(s Subject, a *Agent) {
+	r := p.rules
+	if c := r.chat(s.Key); c != nil {
+		p.addRules(stageChat, c.Channel, c.Tools.Allow, c.Tools.AlsoAllow, c.Tools.Deny)
+	}
+	if s.Sandboxed {
+		p.addSandbox(a)
+	}
+	if s.Role != session.RoleMain {
+		t := &r.Tools
+		p.addRules(stageSubagent, "", t.Allow, t.AlsoAllow, t.Deny)
+	}
+}
+
+// narrow appends what a spawn asks for; an empty list asks for nothing.
+func (p *pipeline) narrow(list []string) {
+	p.add(stage{kind: stageRequest, limited: true, allow: list})
+}
+
+func (p *pipeline) addProfile(kind stageKind, key, name string, also []string) {
+	if allow, limited := profile(name); limited {
+		p.add(stage{kind: kind, key: key, profile: name, limited: true, allow: allow, also: also})
+	}
+}
+
+// addProvider appends the profile and the rules of the entry for the model, or else for its provider.
+func (p *pipeline) addProvider(kind stageKind, byProvider map[string]ToolPolicy, model string) {
+	if len(byProvider) == 0 || model == "" {
+		return
+	}
+	provider, _, _ := strings.Cut(model, "/")
+	for _, want := range [...]string{model, provider} {
+		for key, t := range byProvider {
+			if strings.EqualFold(strings.TrimSpace(key), want) {
+				p.addProfile(kind, key, t.Profile, t.AlsoAllow)
+				p.addRules(kind, key, t.Allow, t.AlsoAllow, t.Deny)
+				return
+			}
+		}
+	}
+}
+
+// addSandbox appends what holds in a sandbox: allow and deny each from the agent, else from the rules, else by default.
+func (p *pipeline) addSandbox(a *Agent) {
+	var own ToolRules
+	if a != nil {
+		own = a.Confined
+	}
+	all := p.rules.Sandbox.Tools
+	deny := stage{kind: stageAgentSandbox, deny: own.Deny}
+	if own.Deny == nil {
+		deny = stage{kind: stageSandbox, deny: all.Deny}
+		if all.Deny == nil {
+			deny.deny = sandboxDeny
+		}
+	}
+	allow := stage{kind: stageAgentSandbox, allow: own.Allow}
+	if own.Allow == nil {
+		allow = stage{kind: stageSandbox, allow: all.Allow}
+		if all.Allow == nil {
+			allow.allow = sandboxAllow
+		}
+	}
+	allow.limited = len(allow.allow) > 0
+	p.add(deny)
+	p.add(allow)
+}
+
+// chat returns the entry for a conversation, nil if there is none.
+func (r *Rules) chat(key session.Key) *Chat {
+	if len(r.Chats) == 0 || key.Channel() == "" {
+		return nil
+	}
+	var every *Chat
+	for i := range r.Chats {
+		c := &r.Chats[i]
+		switch {
+		case canonicalID(c.Channel) != key.Channel():
+		case c.Peer == key.Peer():
+			return c
+		case c.Peer == "*" && every == nil:
+			every = c
+		}
+	}
+	return every
+}
+
+// filter returns the names that pass, in the order given: names itself if all do.
+func (p *pipeline) filter(names []string) []string {
+	if p.n == 0 && p.role == session.RoleMain {
+		return names
+	}
+	for i, name := range names {
+		if p.removed(name).by != "" {
+			kept := make([]string, i, len(names)-1)
+			copy(kept, names)
+			for _, name := range names[i+1:] {
+				if p.removed(name).by == "" {
+					kept = append(kept, name)
+				}
+			}
+			return kept
+		}
+	}
+	return names
+}
+
+// A removal is the first reason why a tool does not pass; by is empty if it does.
+type removal struct {
+	by    ToolRule
+	stage *stage
+	entry string
+}
+
+// removed returns why a tool does not pass.
+func (p *pipeline) removed(name string) removal {
+	name = canonicalTool(name)
+	for i := range p.n {
+		s := &p.stages[i]
+		if entry, ok := p.rules.matchTool(s.deny, name); ok {
+			return removal{ToolDeny, s, entry}
+		}
+		if !s.limited {
+			continue
+		}
+		if _, ok := p.rules.matchTool(s.allow, name); ok {
+			continue
+		}
+		if _, ok := p.rules.matchTool(s.also, name); ok {
+			continue
+		}
+		switch {
+		case s.profile != "":
+			return removal{ToolProfile, s, s.profile}
+		case s.kind == stageRequest:
+			return removal{ToolRequest, s, ""}
+		}
+		return removal{ToolAllow, s, ""}
+	}
+	if denied, forever := p.rules.deniedByRole(p.role, name); forever {
+		return removal{ToolNever, nil, ""}
+	} else if denied {
+		return removal{ToolRole, nil, ""}
+	}
+	return removal{}
+}

@@ -1,0 +1,64 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Rule is a reason to refuse. It is an error, so that errors.Is(err, policy.RuleDepth) works on whatever wraps a [*Refusal].
+type Rule string
+
+const (
+	RuleAgentID    Rule = "agentId"             // the id asked for cannot be that of an agent
+	RuleCaller     Rule = "caller"              // the caller's own record is missing or contradicts its key
+	RuleDepth      Rule = "maxSpawnDepth"       // the tree would become too deep
+	RuleRole       Rule = "role"                // the caller was made as a leaf, and stays one
+	RuleChildren   Rule = "maxChildrenPerAgent" // the caller has too many active children
+	RuleSpawns     Rule = "maxSpawnsPerRun"     // the caller has spawned too many children in its life
+	RuleTreeRuns   Rule = "maxRunsPerTree"      // the tree has had too many runs
+	RuleRequireID  Rule = "requireAgentId"      // the spawn must name its agent
+	RuleAgents     Rule = "allowAgents"         // the caller may not spawn this agent
+	RuleSandbox    Rule = "sandbox"             // the child would run outside a sandbox
+	RuleTarget     Rule = "agents.list"         // the agent is not configured
+	RuleBlocked    Rule = "blocked"             // too many completions could not be delivered
+	RuleBudget     Rule = "budget"              // nothing is left to spend
+	RuleModel      Rule = "model"               // the model is not valid, and nothing else was wanted
+	RuleThinking   Rule = "thinking"            // there is no such level
+	RuleTimeout    Rule = "timeout"             // the timeout is negative
+	RuleTools      Rule = "tools"               // the tools asked for are not to be had
+	RuleVisibility Rule = "visibility"          // the caller may not see the session
+	RuleControl    Rule = "control"             // the session is not below the caller
+)
+
+// Error returns the rule as a sentence.
+func (r Rule) Error() string { return "policy: refused by " + string(r) }
+
+// A Refusal says which rule refused, what was asked, what is allowed, and where that is set. It unwraps to its [Rule].
+type Refusal struct {
+	Op    string `json:"op,omitempty"` // what was refused, a [Verb]'s word; empty: a spawn
+	Rule  Rule   `json:"rule"`
+	Asked string `json:"asked"` // "ops", "2"
+	Limit string `json:"limit"` // "research", "1"
+	Path  string `json:"path"`  // where to allow it: "agents.defaults.subagents.maxSpawnDepth"
+
+	// Removed says of each tool that was asked for which rule removed it. It is set for [RuleTools] only.
+	Removed []ToolVerdict `json:"removed,omitempty"`
+}
+
+// Error returns the refusal as one sentence, and one more for each tool that was removed.
+func (r *Refusal) Error() string {
+	op := r.Op
+	if op == "" {
+		op = "spawn"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "policy: %s refused by %s: asked %q, allowed %q, set at %s", op, string(r.Rule), r.Asked, r.Limit, r.Path)
+	for _, v := range r.Removed {
+		b.WriteString("; ")
+		b.WriteString(v.String())
+	}
+	return b.String()
+}
+
+// Unwrap returns the rule.
+func (r *Refusal) Unwrap() error { return r.Rule }

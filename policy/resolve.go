@@ -1,0 +1,151 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The values of [Resolved.Source], the highest priority first.
+const (
+	SourceRequest  = "sessions_spawn"            // the spawn itself
+	SourceAgent    = "agents.list[].subagents"   // the target agent's entry
+	SourceDefaults = "agents.defaults.subagents" // the defaults
+	SourceCaller   = "caller"                    // what the caller itself runs with
+	SourceTarget   = "agents.list[].model"       // the target agent's own model, where the caller's is not known
+	SourceNone     = ""                          // nobody says anything
+)
+
+// A Resolved value is one that several levels may set: what it came to, who said so, and what was passed over on the way.
+type Resolved[T any] struct {
+	Value   T      `json:"value"`
+	Source  string `json:"source,omitempty"`  // one of the Source constants
+	Warning string `json:"warning,omitempty"` // why a higher level was passed over
+}
+
+// String returns the value as text.
+func (r Resolved[T]) String() string { return fmt.Sprint(r.Value) }
+
+// resolveModel chooses the model of a child of agent a, which is nil for one that is not configured.
+func (r *Rules) resolveModel(c *Caller, q *Request, a *Agent) (Resolved[string], *Refusal) {
+	configured := r.configuredModel(c, a)
+	asked := strings.TrimSpace(q.Model)
+	switch {
+	case asked == "":
+		return configured, nil
+	case q.validModel(asked), asked == configured.Value && configured.Source != SourceCaller:
+		// A model that the configuration names for this child is valid to ask for, whatever else is.
+		return Resolved[string]{Value: asked, Source: SourceRequest}, nil
+	case q.Strict:
+		return Resolved[string]{}, &Refusal{Rule: RuleModel, Asked: asked, Limit: "a valid model", Path: "Config.Models"}
+	}
+	instead := "the Runner's default"
+	if configured.Value != "" {
+		instead = fmt.Sprintf("%q", configured.Value)
+	}
+	configured.Warning = fmt.Sprintf("model %q is not valid, used %s instead", asked, instead)
+	return configured, nil
+}
+
+// configuredModel returns what a child runs on that asks for nothing.
+func (r *Rules) configuredModel(c *Caller, a *Agent) Resolved[string] {
+	if a != nil {
+		if m := strings.TrimSpace(a.Subagents.Model); m != "" {
+			return Resolved[string]{Value: m, Source: SourceAgent}
+		}
+	}
+	if m := strings.TrimSpace(r.Subagents.Model); m != "" {
+		return Resolved[string]{Value: m, Source: SourceDefaults}
+	}
+	if m := strings.TrimSpace(c.Model); m != "" {
+		return Resolved[string]{Value: m, Source: SourceCaller}
+	}
+	if a != nil {
+		if m := strings.TrimSpace(a.Model); m != "" {
+			return Resolved[string]{Value: m, Source: SourceTarget}
+		}
+	}
+	return Resolved[string]{}
+}
+
+func (q *Request) validModel(m string) bool {
+	return wellFormedModel(m) && (q.Models == nil || q.Models(m))
+}
+
+// wellFormedModel reports whether m can be a model: at most 256 bytes of UTF-8 without space, control or format characters, and with
+// no empty part around a slash.
+func wellFormedModel(m string) bool {
+	if m == "" || len(m) > 256 || !utf8.ValidString(m) {
+		return false
+	}
+	if m[0] == '/' || m[len(m)-1] == '/' || strings.Contains(m, "//") {
+		return false
+	}
+	return !strings.ContainsFunc(m, func(c rune) bool {
+		return unicode.IsSpace(c) || unicode.IsControl(c) || unicode.Is(unicode.Cf, c)
+	})
+}
+
+// resolveThinking chooses the thinking level of a child of agent a. An unknown level in the request or the configuration is refused;
+// the caller's own is taken as it is.
+func (r *Rules) resolveThinking(c *Caller, q *Request, a *Agent) (Resolved[string], *Refusal) {
+	asked, source, path := q.Thinking, SourceRequest, "sessions_spawn.thinking"
+	if strings.TrimSpace(asked) == "" && a != nil {
+		asked, source, path = a.Subagents.Thinking, SourceAgent, ""
+	}
+	if strings.TrimSpace(asked) == "" {
+		asked, source, path = r.Subagents.Thinking, SourceDefaults, defaultsPath+".thinking"
+	}
+	if strings.TrimSpace(asked) == "" {
+		if c.Thinking == "" {
+			return Resolved[string]{}, nil
+		}
+		return Resolved[string]{Value: c.Thinking, Source: SourceCaller}, nil
+	}
+	level, ok := ParseThinking(asked)
+	if ok {
+		return Resolved[string]{Value: level, Source: source}, nil
+	}
+	if path == "" {
+		path = agentPath(a.ID) + ".subagents.thinking"
+	}
+	return Resolved[string]{}, &Refusal{Rule: RuleThinking, Asked: asked, Limit: strings.Join(thinkingLevels[:], ", "), Path: path}
+}
+
+// resolveTimeout chooses how long a run may take: zero for as long as it likes.
+func (r *Rules) resolveTimeout(q *Request) (Resolved[time.Duration], *Refusal) {
+	switch d := q.Timeout; {
+	case d == Off:
+		return Resolved[time.Duration]{Source: SourceRequest}, nil
+	case d < 0:
+		return Resolved[time.Duration]{}, &Refusal{
+			Rule: RuleTimeout, Asked: d.String(), Limit: "0s or more, or policy.Off", Path: "sessions_spawn.runTimeoutSeconds",
+		}
+	case d > 0:
+		return Resolved[time.Duration]{Value: d, Source: SourceRequest}, nil
+	}
+	switch d := r.Subagents.Timeout; {
+	case d > 0:
+		return Resolved[time.Duration]{Value: d, Source: SourceDefaults}, nil
+	case d < 0:
+		return Resolved[time.Duration]{Source: SourceDefaults}, nil
+	}
+	return Resolved[time.Duration]{}, nil
+}
+
+// resolveAnnounce chooses where the announcement's text comes from.
+func (r *Rules) resolveAnnounce(q *Request, a *Agent) AnnounceStep {
+	step := q.Announce
+	if step == AnnounceInherit && a != nil {
+		step = a.Subagents.Announce
+	}
+	if step == AnnounceInherit {
+		step = r.Subagents.Announce
+	}
+	if step == AnnounceInherit {
+		step = AnnounceReply
+	}
+	return step
+}

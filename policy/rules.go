@@ -1,0 +1,213 @@
+package policy
+
+import (
+	"strings"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// Off, as a duration in [Subagents] or [Request], means that there is none: no timeout, never archived. It differs from zero, which
+// takes what the next level says.
+const Off time.Duration = -1
+
+// The limits that apply where [Rules] say nothing, and their ranges.
+const (
+	DefaultSpawnDepth  = 1 // of MaxSpawnDepth, 1 to 5
+	DefaultChildren    = 5 // of MaxChildren, 1 to 20
+	DefaultConcurrent  = 8 // of MaxConcurrent, from 1
+	DefaultBlocked     = 50
+	DefaultArchive     = time.Hour
+	LimitSpawnDepth    = 5
+	LimitChildren      = 20
+	limitExactInteger  = 1<<53 - 1 // beyond it a JSON number is no longer exact
+	defaultsPath       = "agents.defaults.subagents"
+	listPath           = "agents.list"
+	subagentToolsPath  = "tools.subagents.tools"
+	toolsPath          = "tools"
+	sandboxPath        = "agents.defaults.sandbox"
+	sandboxToolsPath   = "tools.sandbox.tools"
+	visibilityPath     = "tools.sessions.visibility"
+	agentToAgentPath   = "tools.agentToAgent"
+	maxSpawnDepthPath  = defaultsPath + ".maxSpawnDepth"
+	maxChildrenPath    = defaultsPath + ".maxChildrenPerAgent"
+	maxConcurrentPath  = defaultsPath + ".maxConcurrent"
+	maxSpawnsPath      = defaultsPath + ".maxSpawnsPerRun"
+	maxTreeRunsPath    = defaultsPath + ".maxRunsPerTree"
+	maxBlockedPath     = defaultsPath + ".maxBlocked"
+	timeoutPath        = defaultsPath + ".runTimeoutSeconds"
+	archivePath        = defaultsPath + ".archiveAfterMinutes"
+	runBudgetPath      = defaultsPath + ".budget"
+	treeBudgetPath     = "agents.defaults.budget"
+	requireAgentIDName = ".requireAgentId"
+	allowAgentsName    = ".allowAgents"
+)
+
+// Rules are everything that policy knows: plain data, apart from the one function that [Sandbox] may hold. The zero value has the
+// defaults of the field's reference system: one level of sub-agents, five active children a session, eight turns at a time, archived
+// after an hour, only one's own agent as a target, no sandbox, and sub-agents without the session and system tools.
+//
+// No method changes Rules. They may be used by any number of goroutines as long as nobody changes them.
+type Rules struct {
+	Subagents Subagents // agents.defaults.subagents: for every agent that does not say otherwise
+	Agents    []Agent   // agents.list: the configured agents; the first is the default agent
+	Budget    Budget    // of each tree; a zero field does not limit
+
+	Tools       ToolRules           // tools.subagents.tools: what sub-agents may use; see DefaultDeny
+	DefaultDeny []string            // what sub-agents are denied unless Tools name it; nil: [DefaultDeny]; empty: nothing
+	Global      ToolPolicy          // tools: what every session may use, top-level ones too
+	Groups      map[string][]string // tool groups of the caller's own, "group:crm" to names and globs
+	Chats       []Chat              // what the sessions of some conversations may use, and so everything below them
+
+	Sandbox      Sandbox
+	Visibility   Visibility   // tools.sessions.visibility: which other sessions the session tools reach; default tree
+	AgentToAgent AgentToAgent // tools.agentToAgent: whether visibility all crosses agents
+}
+
+// An Agent is one entry of agents.list.
+type Agent struct {
+	ID       string      // a letter or digit, then up to 63 of those, _ and -; in any case
+	Model    string      // what its own sessions run on; for a sub-agent the last resort
+	Skills   []string    // for the prompt, policy does not look at them; nil: all, empty: none
+	Tools    ToolPolicy  // what its sessions may use and hand down
+	Sandbox  SandboxMode // zero: what [Rules.Sandbox] says
+	Confined ToolRules   // tools.sandbox.tools of the agent: what its sandboxed sessions may use; a nil list: that of [Rules.Sandbox]
+
+	// Subagents hold, of an agent, AllowAgents, RequireAgentID, Model, Thinking and Announce. The rest has one value for all.
+	// AllowAgents and RequireAgentID are those of the agent that spawns, the others those of the agent that is spawned.
+	Subagents Subagents
+}
+
+// Subagents limit what may be spawned, and say with what it runs.
+type Subagents struct {
+	MaxSpawnDepth int // how deep a tree may be: 1 to 5 levels of sub-agents, default 1
+	MaxChildren   int // active children of one session: 1 to 20, default 5
+	MaxConcurrent int // turns under way in the lane: from 1, default 8
+	MaxSpawns     int // children that one sub-agent may spawn in its life, ended ones included; 0: no limit. The top level is exempt
+	MaxTreeRuns   int // runs that a tree may have in its life; 0: no limit
+	MaxBlocked    int // undeliverable completions in a tree that refuse new spawns, half of which warn; default 50
+
+	Timeout      time.Duration // of one run, from its first turn; zero and [Off]: none
+	ArchiveAfter time.Duration // after the end of a run; default one hour; [Off]: never
+	Budget       Budget        // of one run and everything below it; a zero field does not limit
+
+	Model    string       // "provider/model"; empty: the caller's
+	Thinking string       // a level that [ParseThinking] knows; empty: the caller's
+	Announce AnnounceStep // where the announcement's text comes from; default reply
+
+	AllowAgents    []string // ids that may be spawned beside one's own; nil: see [Rules.Targets]; empty: no other; "*": every configured agent
+	RequireAgentID *bool    // whether a spawn must name its agent; nil: the next level's, at last false
+}
+
+// An AnnounceStep is where the text of an announcement comes from.
+type AnnounceStep uint8
+
+const (
+	AnnounceInherit AnnounceStep = iota // what the next level says, at last [AnnounceReply]
+	AnnounceReply                       // the final text of the sub-agent
+	AnnounceTurn                        // one more turn inside the sub-agent's session
+)
+
+var announceStepNames = [...]string{AnnounceInherit: "inherit", AnnounceReply: "reply", AnnounceTurn: "turn"}
+
+// String returns the word for s, such as "turn".
+func (s AnnounceStep) String() string { return word(announceStepNames[:], "AnnounceStep", s) }
+
+// MarshalText returns the word for s. A value that is no AnnounceStep is an error.
+func (s AnnounceStep) MarshalText() ([]byte, error) {
+	return wordText(announceStepNames[:], "announce step", s)
+}
+
+// UnmarshalText sets s to the AnnounceStep that text is the word for, in any case.
+func (s *AnnounceStep) UnmarshalText(text []byte) error {
+	return unword(announceStepNames[:], "announce step", text, s)
+}
+
+// A Budget is an amount of what costs money. As a limit, a zero field does not limit.
+type Budget struct {
+	Tokens int64   `json:"tokens,omitzero"` // of input and output
+	Cost   float64 `json:"cost,omitzero"`   // in US dollars
+	Turns  int     `json:"turns,omitzero"`
+}
+
+// Min returns the tighter of two limits, field by field; a zero field does not limit.
+func (b Budget) Min(c Budget) Budget {
+	return Budget{Tokens: tighter(b.Tokens, c.Tokens), Cost: tighter(b.Cost, c.Cost), Turns: tighter(b.Turns, c.Turns)}
+}
+
+// tighter returns the lesser of two limits of which zero is none.
+func tighter[T int | int64 | float64](a, b T) T {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// MaxSpawnDepth returns how many levels of sub-agents a tree may have.
+func (r *Rules) MaxSpawnDepth() int { return limit(r.Subagents.MaxSpawnDepth, DefaultSpawnDepth) }
+
+// MaxChildren returns how many active children one session may have.
+func (r *Rules) MaxChildren() int { return limit(r.Subagents.MaxChildren, DefaultChildren) }
+
+// MaxConcurrent returns how many turns of sub-agents may be under way in the lane.
+func (r *Rules) MaxConcurrent() int { return limit(r.Subagents.MaxConcurrent, DefaultConcurrent) }
+
+// MaxBlocked returns how many undeliverable completions in a tree refuse new spawns.
+func (r *Rules) MaxBlocked() int { return limit(r.Subagents.MaxBlocked, DefaultBlocked) }
+
+// limit returns v, the default for zero, and the least limit there is for what [Rules.Validate] refuses as negative.
+func limit(v, byDefault int) int {
+	switch {
+	case v == 0:
+		return byDefault
+	case v < 0:
+		return 1
+	}
+	return v
+}
+
+// ArchiveAfter returns how long after its end a run is archived, [Off] for never.
+func (r *Rules) ArchiveAfter() time.Duration {
+	switch d := r.Subagents.ArchiveAfter; {
+	case d == 0:
+		return DefaultArchive
+	case d < 0:
+		return Off
+	default:
+		return d
+	}
+}
+
+// DefaultAgent returns the id of the first configured agent, "main" if there is none.
+func (r *Rules) DefaultAgent() string {
+	if len(r.Agents) == 0 {
+		return session.DefaultAgent
+	}
+	return canonicalID(r.Agents[0].ID)
+}
+
+// Agent returns the configured agent of that id, in any case.
+func (r *Rules) Agent(id string) (Agent, bool) {
+	if a := r.agent(canonicalID(id)); a != nil {
+		return *a, true
+	}
+	return Agent{}, false
+}
+
+// agent returns the configured agent of a canonical id, nil if there is none. The first of two with the same id wins.
+func (r *Rules) agent(id string) *Agent {
+	for i := range r.Agents {
+		if a := &r.Agents[i]; a.ID == id || canonicalID(a.ID) == id {
+			return a
+		}
+	}
+	return nil
+}
+
+// agentPath returns the place of an agent's entry in the configuration.
+func agentPath(id string) string { return listPath + "[" + canonicalID(id) + "]" }
+
+func canonicalID(id string) string { return strings.ToLower(strings.TrimSpace(id)) }
+
+// validID reports whether id names an agent, in any case.
+func validID(id string) bool { return session.Main(id).IsValid() }

@@ -1,0 +1,101 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// ToolRules select tools. An entry is a name, a glob in which * stands for any run of characters, or a group such as "group:fs" that
+// stands for its members. Case and outer space do not matter, bash means exec, and apply-patch means apply_patch.
+//
+// Deny wins. An Allow that is not empty narrows to what it names. What AlsoAllow does depends on where the rules stand: it adds to
+// a profile, or, for sub-agents, lifts a default deny.
+type ToolRules struct {
+	Allow     []string
+	AlsoAllow []string
+	Deny      []string
+}
+
+// A ToolPolicy is what one level of the configuration says about tools: tools, or agents.list[].tools.
+//
+// Its sets are two. What a session may use is the profile, Allow and Deny. What it may hand down to sub-agents is the same, unless
+// Delegable says otherwise: then an agent that must not run commands itself can have workers that do.
+type ToolPolicy struct {
+	Profile   string   // "minimal", "coding", "messaging" or "full"; empty: of an agent what [Rules.Global] says, else full
+	Allow     []string // narrows if not empty
+	AlsoAllow []string // adds to the profile; of an agent in place of those of [Rules.Global]
+	Deny      []string // wins
+
+	// ByProvider narrows further while a session runs on a model, "anthropic/claude-haiku-4-5", or on any of a provider,
+	// "anthropic", where there is no entry for the model. Case does not matter. ByProvider and Delegable of an entry must be empty.
+	ByProvider map[string]ToolPolicy
+
+	// Delegable, of an agent only, is what its sessions may hand down in place of what they may use. The ceiling that they were given
+	// themselves, and what holds for every session and every sub-agent, still apply; AlsoAllow has no meaning here.
+	Delegable *ToolRules
+}
+
+// An AgentToAgent says whether [VisibilityAll] crosses agents.
+type AgentToAgent struct {
+	Enabled bool
+	Allow   []string // globs of agent ids, both of which must match; empty: every agent
+}
+
+// A Chat says which tools the sessions of a conversation may use. What such a session may not use it cannot hand down either. Of
+// several that match a session, the first that names its peer applies, else the first with a * as the peer.
+type Chat struct {
+	Channel string // "telegram", in any case
+	Peer    string // a group, channel or person as the channel spells it; "*": every one
+	Tools   ToolRules
+}
+
+// DefaultDeny returns what sub-agents are denied by default: the session tools, agents_list, cron and gateway. A session that may
+// have sub-agents of its own gets [OrchestratorTools] back.
+func DefaultDeny() []string { return slices.Clone(defaultDeny) }
+
+// OrchestratorTools returns what a sub-agent that may have sub-agents of its own is not denied by default.
+func OrchestratorTools() []string { return slices.Clone(orchestratorTools) }
+
+var (
+	defaultDeny       = slices.Concat(groupSessions, []string{"agents_list", "cron", "gateway"})
+	orchestratorTools = []string{"sessions_spawn", "subagents", "sessions_list", "sessions_history", "sessions_yield"}
+)
+
+const toolSpawn = "sessions_spawn"
+
+// SandboxAllow returns what a sandboxed session may use where [Sandbox.Tools] has no Allow.
+func SandboxAllow() []string { return slices.Clone(sandboxAllow) }
+
+// SandboxDeny returns what a sandboxed session may not use where [Sandbox.Tools] has no Deny.
+func SandboxDeny() []string { return slices.Clone(sandboxDeny) }
+
+var (
+	sandboxAllow = slices.Concat([]string{"exec", "process"}, groupFS, []string{"image"}, groupSessions)
+	sandboxDeny  = []string{"browser", "canvas", "nodes", "cron", "gateway"}
+)
+
+// deniedByRole reports whether a session of this role is denied a canonical name by default, and whether nothing can lift that. An
+// unknown role counts as a leaf.
+func (r *Rules) deniedByRole(role session.Role, name string) (denied, forever bool) {
+	switch {
+	case role == session.RoleMain:
+		return false, false
+	case role != session.RoleOrchestrator && name == toolSpawn:
+		return true, true
+	case role == session.RoleOrchestrator && slices.Contains(orchestratorTools, name):
+		return false, false
+	case r.DefaultDeny == nil && !slices.Contains(defaultDeny, name):
+		return false, false
+	case r.DefaultDeny != nil:
+		if _, ok := r.matchTool(r.DefaultDeny, name); !ok {
+			return false, false
+		}
+	}
+	return !namesTool(r.Tools.Allow, name) && !namesTool(r.Tools.AlsoAllow, name), false
+}
+
+// namesTool reports whether a list has a canonical name itself, not by a glob or a group.
+func namesTool(list []string, name string) bool {
+	return slices.ContainsFunc(list, func(entry string) bool { return canonicalTool(entry) == name })
+}

@@ -1,0 +1,152 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A ToolRule is why a session may not use a tool.
+type ToolRule string
+
+const (
+	ToolDeny      ToolRule = "deny"      // a deny list names it
+	ToolAllow     ToolRule = "allow"     // an allow list does not name it
+	ToolProfile   ToolRule = "profile"   // the profile does not have it
+	ToolRole      ToolRule = "role"      // sub-agents of this role are denied it by default
+	ToolNever     ToolRule = "never"     // a leaf never spawns
+	ToolRequest   ToolRule = "request"   // the spawn did not ask for it
+	ToolDelegable ToolRule = "delegable" // it is not among what the caller may hand down
+)
+
+// A ToolVerdict says whether a session may use a tool, and if not, which rule removed it.
+type ToolVerdict struct {
+	Tool    string   `json:"tool"`
+	Allowed bool     `json:"allowed"`
+	Rule    ToolRule `json:"rule,omitempty"`
+	Entry   string   `json:"entry,omitempty"` // the entry of the list, or the profile, that did it
+	Path    string   `json:"path,omitempty"`  // where to change that
+}
+
+// String returns the verdict as a sentence without an end.
+func (v ToolVerdict) String() string {
+	if v.Allowed {
+		return fmt.Sprintf("tool %q is allowed", v.Tool)
+	}
+	switch v.Rule {
+	case ToolDeny:
+		return fmt.Sprintf("tool %q is removed by %q at %s", v.Tool, v.Entry, v.Path)
+	case ToolProfile:
+		return fmt.Sprintf("tool %q is not in profile %q, set at %s", v.Tool, v.Entry, v.Path)
+	case ToolRole:
+		return fmt.Sprintf("tool %q is denied to sub-agents unless named at %s", v.Tool, v.Path)
+	case ToolNever:
+		return fmt.Sprintf("tool %q is never for a leaf, see %s", v.Tool, v.Path)
+	case ToolRequest:
+		return fmt.Sprintf("tool %q was not asked for in %s", v.Tool, v.Path)
+	case ToolDelegable:
+		return fmt.Sprintf("tool %q is not among what the caller may hand down, %s", v.Tool, v.Path)
+	}
+	return fmt.Sprintf("tool %q is not named at %s", v.Tool, v.Path)
+}
+
+// FilterTools returns the names that a session of this agent and role may use, in the order given: names itself, and no allocation,
+// if nothing is removed. An unknown role counts as a leaf. It is [Rules.ToolsFor] without conversation, sandbox and model.
+func (r *Rules) FilterTools(agent string, role session.Role, names []string) []string {
+	return r.ToolsFor(Subject{Agent: agent, Role: role}, names)
+}
+
+// ToolsFor returns the names that a session may use, in the order given: names itself, and no allocation, if nothing is removed.
+func (r *Rules) ToolsFor(s Subject, names []string) []string {
+	p := r.subjectPipeline(s)
+	return p.filter(names)
+}
+
+// ExplainTools says of each name whether the session may use it, and if not, which rule removed it.
+func (r *Rules) ExplainTools(s Subject, names []string) []ToolVerdict {
+	p := r.subjectPipeline(s)
+	out := make([]ToolVerdict, len(names))
+	for i, name := range names {
+		out[i] = p.verdict(name)
+	}
+	return out
+}
+
+func (r *Rules) subjectPipeline(s Subject) pipeline {
+	s, a := r.subject(s)
+	return r.pipeline(s, a)
+}
+
+// subject fills in the agent.
+func (r *Rules) subject(s Subject) (Subject, *Agent) {
+	if s.Agent == "" {
+		s.Agent = r.agentOf(s.Key)
+	}
+	s.Agent = canonicalID(s.Agent)
+	return s, r.agent(s.Agent)
+}
+
+// verdict says whether a tool passes.
+func (p *pipeline) verdict(name string) ToolVerdict {
+	gone := p.removed(name)
+	v := ToolVerdict{Tool: name, Allowed: gone.by == "", Rule: gone.by, Entry: gone.entry}
+	switch gone.by {
+	case "":
+	case ToolRole:
+		v.Path = subagentToolsPath + ".alsoAllow"
+	case ToolNever:
+		v.Path = maxSpawnDepthPath
+	case ToolRequest:
+		v.Path = "sessions_spawn.tools"
+	case ToolDeny, ToolAllow, ToolProfile:
+		v.Path = p.path(gone.stage) + "." + string(gone.by)
+	}
+	return v
+}
+
+// path returns where the rules of a stage are set.
+func (p *pipeline) path(s *stage) string {
+	switch s.kind {
+	case stageGlobalProvider:
+		return toolsPath + ".byProvider[" + s.key + "]"
+	case stageAgent:
+		return agentPath(p.agentID) + ".tools"
+	case stageAgentProvider:
+		return agentPath(p.agentID) + ".tools.byProvider[" + s.key + "]"
+	case stageDelegable:
+		return agentPath(p.agentID) + ".tools.delegable"
+	case stageChat:
+		return "channels." + s.key + ".tools"
+	case stageSandbox:
+		return sandboxToolsPath
+	case stageAgentSandbox:
+		return agentPath(p.agentID) + "." + sandboxToolsPath
+	case stageSubagent:
+		return subagentToolsPath
+	}
+	return toolsPath
+}
+
+// missing returns a verdict for every tool that a spawn asked for and did not get. have is what the caller may delegate.
+func (p *pipeline) missing(asked, have, got []string) []ToolVerdict {
+	var out []ToolVerdict
+	for _, entry := range asked {
+		entry = canonicalTool(entry)
+		matches := func(name string) bool { return p.rules.entryMatches(entry, canonicalTool(name)) }
+		if slices.ContainsFunc(got, matches) {
+			continue
+		}
+		found := false
+		for _, name := range have {
+			if matches(name) {
+				out, found = append(out, p.verdict(name)), true
+			}
+		}
+		if !found {
+			out = append(out, ToolVerdict{Tool: strings.TrimSpace(entry), Rule: ToolDelegable, Path: "Caller.Tools"})
+		}
+	}
+	return out
+}
