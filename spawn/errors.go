@@ -1,0 +1,53 @@
+package spawn
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+var (
+	// ErrNotFound is returned for a session, run or delivery that is not on record.
+	ErrNotFound = tree.ErrNotFound
+	// ErrEnded is returned for a message to a run that has ended, or a spawn from it.
+	ErrEnded = tree.ErrEnded
+	// ErrStopping is returned for a spawn from a session that is being stopped.
+	ErrStopping = tree.ErrStopping
+	// ErrStale is returned by the methods of a Turn that is over.
+	ErrStale = tree.ErrStale
+	// ErrBudget is returned where a budget does not allow what was asked.
+	ErrBudget = tree.ErrBudget
+	// ErrLost is returned if the journal failed, or somebody else took the tree over, before it was certain that a command
+	// is durable. It may have happened or not; sent again under the same key it happens once.
+	ErrLost = owner.ErrLost
+	// ErrBusy may be returned by Deliver: the receiver is there but wants the delivery later. It does not count as a failure.
+	ErrBusy = errors.New("the receiver is busy")
+	// ErrShutdown is the cause of the contexts of turns that a shutdown cancels, and of what is refused after one.
+	ErrShutdown = errors.New("spawn: shut down")
+
+	// The causes of the contexts of turns that are cancelled otherwise.
+	ErrStopped     = errors.New("spawn: stopped")
+	ErrTimedOut    = errors.New("spawn: timed out")
+	ErrInterrupted = errors.New("spawn: interrupted")
+)
+
+// An InputError is a field that cannot be accepted.
+type InputError = tree.InputError
+
+// A PanicError is a panic in a Runner, Deliver or store that was contained.
+type PanicError = owner.PanicError
+
+// A StillRunningError names the sessions whose Runner has not returned although its turn was cancelled and given up.
+type StillRunningError struct{ Sessions []session.Key }
+
+func (e *StillRunningError) Error() string {
+	names := make([]string, len(e.Sessions))
+	for i, k := range e.Sessions {
+		names[i] = k.String()
+	}
+	return fmt.Sprintf("spawn: %d turns were cancelled but have not returned: %s", len(names), strings.Join(names, ", "))
+}

@@ -1,0 +1,180 @@
+package spawn
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+// An EventKind says what an Event shows.
+type EventKind uint8
+
+const (
+	EventAdmitted  EventKind = iota + 1 // a run was admitted
+	EventPosted                         // a session was told something
+	EventTurn                           // a turn started
+	EventTurnEnded                      // a turn ended
+	EventStopping                       // a run has a cause to end
+	EventEnded                          // a run ended
+	EventDelivered                      // a completion or a reply arrived
+	EventDeferred                       // a delivery failed and is tried again
+	EventBlocked                        // a delivery failed for too long and waits for somebody
+	EventArchived                       // a run left the tree
+	EventLate                           // a turn that was given up still said something
+	EventDelta                          // text as it comes; not kept
+	EventLost                           // the tree was lost, by a failing journal or to another owner; it may come back
+)
+
+var eventNames = [...]string{
+	"none", "admitted", "posted", "turn", "turn_ended", "stopping", "ended", "delivered", "deferred", "blocked", "archived",
+	"late", "delta", "lost",
+}
+
+// String returns the name of the kind.
+func (k EventKind) String() string {
+	if int(k) < len(eventNames) {
+		return eventNames[k]
+	}
+	return eventNames[0]
+}
+
+// MarshalText returns the name.
+func (k EventKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// An Event is one thing that happened in a tree. Events other than EventDelta and EventLost show what is durable.
+type Event struct {
+	Kind    EventKind   `json:"kind"`
+	Time    time.Time   `json:"time"`
+	Session session.Key `json:"session"`
+	Run     RunID       `json:"run,omitempty"` // empty for the top-level session
+	Label   string      `json:"label,omitempty"`
+	Depth   int         `json:"depth"`
+	Turn    int         `json:"turn,omitempty"`
+	Status  Status      `json:"status,omitzero"` // after the event
+	Class   string      `json:"class,omitempty"` // of EventPosted
+	Text    string      `json:"text,omitempty"`  // the task, the message, the result, the delta
+	Error   string      `json:"error,omitempty"`
+	Usage   Usage       `json:"usage,omitzero"`
+}
+
+var eventKinds = map[tree.Kind]EventKind{
+	tree.Admitted: EventAdmitted, tree.Posted: EventPosted, tree.TurnStarted: EventTurn, tree.TurnEnded: EventTurnEnded,
+	tree.StopRequested: EventStopping, tree.RunEnded: EventEnded, tree.Archived: EventArchived, tree.Late: EventLate,
+	tree.Delivered: EventDelivered, tree.Deferred: EventDeferred, tree.Blocked: EventBlocked,
+}
+
+// eventOf returns what a fact shows to people, if anything.
+func eventOf(t *tree.Tree, f *tree.Fact) (e Event, ok bool) {
+	kind, ok := eventKinds[f.Kind]
+	if !ok {
+		return e, false
+	}
+	e = Event{Kind: kind, Time: time.Unix(0, f.At).UTC(), Session: f.Run, Turn: int(f.N), Text: string(f.Text)}
+	switch f.Kind {
+	case tree.Delivered, tree.Deferred, tree.Blocked:
+		e.Session, e.Error, e.Text, e.Turn = t.Root().Key(), string(f.Text), "", 0
+	case tree.Posted:
+		e.Class = f.Class.String()
+	case tree.StopRequested:
+		e.Error, e.Text = string(f.Text), ""
+	}
+	r := t.Run(e.Session)
+	if r == nil {
+		return e, true
+	}
+	e.Label, e.Depth, e.Status = r.Spec.Label, r.Spec.Depth, Status(r.State)
+	if !r.IsRoot() {
+		e.Run = RunID(r.Spec.ID)
+	}
+	switch f.Kind {
+	case tree.Admitted:
+		e.Text, e.Status = string(r.Spec.Task), Queued
+	case tree.TurnStarted:
+		e.Status = Running
+	case tree.TurnEnded:
+		if f.Answer != nil {
+			e.Text, e.Usage = string(f.Answer.Text), Usage(f.Answer.Usage)
+		}
+	case tree.RunEnded:
+		e.Status, e.Error, e.Usage = Status(f.State), r.Reason, Usage(r.Usage)
+		if r.Answer != nil {
+			e.Text = string(r.Answer.Text)
+		}
+	}
+	return e, true
+}
+
+// maxPending bounds what a slow watcher makes us keep: beyond it deltas are dropped, events never.
+const maxPending = 4096
+
+// watcher collects events for one loop over Events.
+type watcher struct {
+	mu      sync.Mutex
+	pending []Event
+	wake    chan struct{} // 1
+}
+
+func (w *watcher) add(e Event) {
+	w.mu.Lock()
+	if e.Kind != EventDelta || len(w.pending) < maxPending {
+		w.pending = append(w.pending, e)
+	}
+	w.mu.Unlock()
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (w *watcher) take() []Event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list := w.pending
+	w.pending = nil
+	return list
+}
+
+func (h *home) show(e Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for w := range h.watchers {
+		w.add(e)
+	}
+}
+
+// events yields what happens in the tree until ctx ends or the loop breaks. Watching starts with the call.
+func (h *home) events(ctx context.Context) iter.Seq[Event] {
+	w := &watcher{wake: make(chan struct{}, 1)}
+	h.mu.Lock()
+	h.watchers[w] = struct{}{}
+	h.mu.Unlock()
+	stop := context.AfterFunc(ctx, func() { h.unwatch(w) })
+	return func(yield func(Event) bool) {
+		defer stop()
+		defer h.unwatch(w)
+		for {
+			for _, e := range w.take() {
+				if !yield(e) {
+					return
+				}
+			}
+			select {
+			case <-w.wake:
+			case <-ctx.Done():
+				return
+			case <-h.sup.closed:
+				return
+			}
+		}
+	}
+}
+
+func (h *home) unwatch(w *watcher) {
+	h.mu.Lock()
+	delete(h.watchers, w)
+	h.mu.Unlock()
+}

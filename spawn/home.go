@@ -1,0 +1,263 @@
+package spawn
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+// home is one tree in this process: its owner, the turns and deliveries under way, and who waits and watches. It performs the
+// effects of the tree.
+type home struct {
+	sup   *Supervisor
+	owner *owner.Owner
+
+	mu       sync.Mutex
+	turns    map[turnID]*underWay
+	sessions map[session.Key]*underWay // the newest turn of each session that has one under way
+	posts    map[destination]*postman
+	waiters  map[*waiter]struct{}
+	waiting  map[session.Key][]*waiter // by the run waited for
+	watchers map[*watcher]struct{}
+}
+
+type turnID struct {
+	run *tree.Run
+	n   uint32
+}
+
+// underWay is a turn whose Runner has not returned.
+type underWay struct {
+	id        turnID
+	key       session.Key
+	turn      *Turn
+	cancel    context.CancelCauseFunc
+	after     *underWay     // the turn before of the same session, if that has not returned
+	done      chan struct{} // closed when the Runner has returned; nil until somebody waits
+	cancelled bool
+	over      bool // the Runner has returned
+	freed     bool // the tree no longer counts on its slot
+}
+
+// slot is the slot of the lane that a turn holds; it can be given back early and asked for again.
+type slot struct {
+	mu     sync.Mutex
+	lane   *owner.Lane
+	held   bool
+	closed bool // the turn is over for the tree: what is granted now goes back at once
+}
+
+func (s *slot) release() {
+	s.mu.Lock()
+	held := s.held
+	s.held = false
+	s.mu.Unlock()
+	if held {
+		s.lane.Free()
+	}
+}
+
+func (s *slot) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.release()
+}
+
+// acquire waits for a slot until ctx ends. A turn that is over needs none.
+func (s *slot) acquire(ctx context.Context, r *tree.Run) {
+	s.mu.Lock()
+	closed := s.closed
+	s.mu.Unlock()
+	if closed || s.lane.Wait(ctx, r) != nil {
+		return
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		s.lane.Free()
+		return
+	}
+	s.held = true
+	s.mu.Unlock()
+}
+
+// Start implements owner.Executor.
+func (h *home) Start(gen uint64, t *tree.Tree, r *tree.Run) {
+	turn := h.turn(gen, t, r)
+	ctx, cancel := context.WithCancelCause(h.sup.base)
+	u := &underWay{id: turnID{r, r.Open.N}, key: r.Key(), turn: turn, cancel: cancel, freed: r.IsRoot()}
+	h.mu.Lock()
+	u.after = h.sessions[u.key]
+	h.sessions[u.key] = u
+	h.turns[u.id] = u
+	h.mu.Unlock()
+	if !h.sup.spawnGoroutine(func() { h.runTurn(ctx, u) }) {
+		cancel(ErrShutdown)
+		h.forget(u)
+	}
+}
+
+func (h *home) turn(gen uint64, t *tree.Tree, r *tree.Run) *Turn {
+	s := r.Spec
+	turn := &Turn{
+		Session:   session.Lineage{Key: s.Key, Root: t.Root().Key(), Parent: s.Parent, Depth: s.Depth, Role: s.Role},
+		SessionID: s.SessionID, N: int(r.Open.N), First: int(r.Open.First), Pos: session.Pos(r.Pos), MaxDepth: s.MaxDepth,
+		Deadline: stamp(r.Deadline), Retry: r.Retry, Extra: s.Extra,
+		home: h, run: r, gen: gen, slot: slot{lane: h.sup.lane, held: !r.IsRoot()},
+		limited: t.Limited(r), chunk: r.Open.Reserve,
+	}
+	if !r.IsRoot() {
+		turn.Run = infoOf(t, r)
+	} else if turn.limited && r.Open.Reserve.Tokens == 0 && r.Open.Reserve.Micros == 0 {
+		turn.Exhausted = t.Exhausted(r)
+	}
+	r.Unread(r.Consumed, r.Open.Through, func(in tree.Input) { turn.Inputs = append(turn.Inputs, h.input(t, in)) })
+	if r.Live() > 0 {
+		r.Children(func(c *tree.Run) bool {
+			if !c.State.Terminal() {
+				turn.Children = append(turn.Children, infoOf(t, c))
+			}
+			return len(turn.Children) < maxListed
+		})
+	}
+	return turn
+}
+
+// maxListed bounds how many active children a turn is told of.
+const maxListed = 50
+
+// runTurn runs one turn and reports it.
+func (h *home) runTurn(ctx context.Context, u *underWay) {
+	defer u.cancel(nil)
+	if u.after != nil { // a turn that was given up has not returned: never two at once for one session
+		h.waitFor(ctx, u.after)
+		u.after = nil
+	}
+	out, err := h.call(ctx, u.turn)
+	h.forget(u)
+	done := &tree.TurnDone{
+		Run: u.key, N: u.id.n, Answer: answerOf(out), Silent: out.Silent, Skip: out.Skip, Pos: uint64(out.Pos), Rand: h.sup.rand(),
+		Yield: u.turn.yielded(time.Now()),
+	}
+	if err != nil {
+		done.Failed, done.Budget = err.Error(), isBudget(err)
+		if done.Failed == "" {
+			done.Failed = fmt.Sprintf("%T", err)
+		}
+	}
+	h.owner.Send(ctx, u.turn.gen, done, nil)
+}
+
+// call calls the Runner, unless the turn was cancelled before it began, and contains its panics.
+func (h *home) call(ctx context.Context, t *Turn) (out Outcome, err error) {
+	if ctx.Err() != nil {
+		return out, context.Cause(ctx)
+	}
+	returned := false
+	defer func() {
+		if p := recover(); p != nil {
+			pe := &PanicError{Value: p, Stack: debug.Stack()}
+			h.sup.log.Error("offshoot: a Runner panicked", "session", t.Session.Key.String(), "panic", fmt.Sprint(p), "stack", string(pe.Stack))
+			err = pe
+		} else if !returned {
+			err = fmt.Errorf("spawn: the Runner ended its goroutine")
+		}
+	}()
+	out, err = h.sup.cfg.Runner.RunTurn(ctx, t)
+	returned = true
+	return out, err
+}
+
+func (t *Turn) yielded(now time.Time) *tree.Join {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.yield == nil {
+		return nil
+	}
+	j := &tree.Join{Keys: t.members, Need: uint32(max(0, t.yield.AtLeast))}
+	if t.yield.Within > 0 {
+		j.Until = now.Add(t.yield.Within).UnixNano()
+	}
+	return j
+}
+
+func (h *home) forget(u *underWay) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.sessions[u.key] == u {
+		delete(h.sessions, u.key)
+	}
+	u.over = true
+	h.drop(u)
+	if u.done != nil {
+		close(u.done)
+	}
+}
+
+// drop forgets a turn once its Runner has returned and its slot is settled. The caller holds the lock.
+func (h *home) drop(u *underWay) {
+	if u.over && u.freed {
+		delete(h.turns, u.id)
+	}
+}
+
+// waitFor waits until a turn has returned, or ctx ends.
+func (h *home) waitFor(ctx context.Context, u *underWay) {
+	h.mu.Lock()
+	if u.over {
+		h.mu.Unlock()
+		return
+	}
+	if u.done == nil {
+		u.done = make(chan struct{})
+	}
+	h.mu.Unlock()
+	select {
+	case <-u.done:
+	case <-ctx.Done():
+	}
+}
+
+// Cancel implements owner.Executor.
+func (h *home) Cancel(r *tree.Run, n uint32) {
+	cause := ErrInterrupted
+	switch r.Cause {
+	case tree.Timeout:
+		cause = ErrTimedOut
+	case tree.NoCause:
+	default:
+		cause = ErrStopped
+	}
+	h.mu.Lock()
+	u := h.turns[turnID{r, n}]
+	if u != nil {
+		u.cancelled = true
+	}
+	h.mu.Unlock()
+	if u != nil {
+		u.cancel(cause)
+	}
+}
+
+// Free implements owner.Executor.
+func (h *home) Free(r *tree.Run, n uint32) bool {
+	h.mu.Lock()
+	u := h.turns[turnID{r, n}]
+	if u != nil {
+		u.freed = true
+		h.drop(u)
+	}
+	h.mu.Unlock()
+	if u == nil {
+		return false
+	}
+	u.turn.slot.close()
+	return true
+}

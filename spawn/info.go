@@ -1,0 +1,110 @@
+package spawn
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+func stamp(ns int64) time.Time {
+	if ns == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, ns).UTC()
+}
+
+// infoOf returns what is known of a run. It is called by the owner of the tree.
+func infoOf(t *tree.Tree, r *tree.Run) RunInfo {
+	s := r.Spec
+	info := RunInfo{
+		ID: RunID(s.ID), Key: s.Key, Root: t.Root().Key(), Parent: s.Parent, SessionID: s.SessionID, Depth: s.Depth, Role: s.Role,
+		Agent: s.Agent, Label: s.Label, Task: string(s.Task), Status: Status(r.State), Error: reasonOf(r),
+		Model:    ModelInfo{Requested: s.Asked, Resolved: s.Model},
+		Thinking: s.Thinking, Tools: slices.Clone(s.Tools), Sandboxed: s.Sandboxed, Warnings: slices.Clone(s.Warnings),
+		Created: stamp(s.Created), Started: stamp(r.Started), Deadline: stamp(r.Deadline), Ended: stamp(r.Ended),
+		Turns: int(r.Turns), Children: r.Live(),
+	}
+	if a := r.Answer; a != nil {
+		info.Result = resultOf(a)
+		info.Model.Actual = a.Model
+	}
+	info.Result.Usage = Usage(r.Usage)
+	return info
+}
+
+// reasonOf says why a run does not end well.
+func reasonOf(r *tree.Run) string {
+	if r.Cause == tree.NoCause {
+		return ""
+	}
+	return r.Reason
+}
+
+func resultOf(a *tree.Answer) Result {
+	res := Result{Text: string(a.Text), JSON: a.JSON, Model: a.Model, Usage: Usage(a.Usage)}
+	for _, f := range a.Files {
+		res.Files = append(res.Files, File(f))
+	}
+	return res
+}
+
+func answerOf(o Outcome) *tree.Answer {
+	a := &tree.Answer{
+		Text: tree.Text(o.Result.Text), JSON: o.Result.JSON, Model: o.Result.Model, Usage: tree.Usage(o.Result.Usage),
+		Fallback: tree.Text(o.Fallback), Reply: tree.Text(o.Reply),
+	}
+	for _, f := range o.Result.Files {
+		a.Files = append(a.Files, tree.File(f))
+	}
+	return a
+}
+
+// completionOf returns the end of a run as its requester is told of it.
+func completionOf(t *tree.Tree, r *tree.Run, requester session.Key) *Completion {
+	c := &Completion{
+		Run: infoOf(t, r), Nonce: strconv.FormatUint(r.Nonce, 16), Requester: requester, Siblings: int(r.Siblings),
+	}
+	if r.Answer != nil {
+		c.Fallback = string(r.Answer.Fallback)
+	}
+	return c
+}
+
+func (h *home) input(t *tree.Tree, in tree.Input) Input {
+	x := Input{
+		Ord: int(in.Ord), Class: Class(in.Class), ID: in.ID, Text: string(in.Text), From: in.From, Time: stamp(in.At), Route: in.Route,
+	}
+	if in.Class == tree.Completion {
+		if c := t.Run(in.From); c != nil {
+			x.Completion = completionOf(t, c, c.Spec.Parent)
+		}
+	}
+	return x
+}
+
+// outgoingOf returns an entry of the outbox as it is handed over.
+func outgoingOf(t *tree.Tree, e *tree.Entry) Outgoing {
+	out := Outgoing{
+		Key: deliveryKey(t, e), Attempt: int(e.Tries) + 1, Epoch: t.Epoch(), Maybe: e.Maybe(), To: e.To,
+		Blocked: stamp(e.Blocked), Error: e.Error,
+	}
+	if e.Reply {
+		out.Reply = &ReplyOut{From: e.Run, Text: string(e.Text), Failed: e.Failed}
+		if e.Route != nil {
+			out.Reply.Route = *e.Route
+		}
+		return out
+	}
+	if r := t.Run(e.Run); r != nil {
+		out.Completion = completionOf(t, r, e.To)
+	}
+	return out
+}
+
+// deliveryKey names an entry: the same over retries and restarts, and another one for every entry ever made.
+func deliveryKey(t *tree.Tree, e *tree.Entry) string {
+	return t.Root().Spec.SessionID + "." + strconv.FormatUint(uint64(e.Ord), 10)
+}

@@ -1,0 +1,531 @@
+// Package owner is the thin shell around the decisions about one tree: it drains a queue of commands in batches and always
+// decides and applies, appends once, then acts and replies.
+//
+//	Post, Spawn, Stop ...      TurnDone, Settle, Granted, Tick
+//	       |                              |
+//	       v                              v
+//	  +---------------------- queue ----------------------+
+//	  |  decide + apply all  ->  append once  ->  act, reply  |
+//	  +-----------------------------------------------------+
+//	           |                    |              |
+//	         tree               journal     executor, lane, outbox
+//
+// Nothing reaches the world, and nobody reads, before the append is durable.
+package owner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+// ErrLost is what a command is answered with that may not have happened, because the append failed or somebody else took the
+// tree over. Whoever sent it may send it again under the same key.
+var ErrLost = errors.New("the tree was lost")
+
+// An Executor performs the effects of one tree. Its methods are called by the owner, one at a time, and must not block. They
+// may read the tree, and only during the call. The incarnation gen is what the owner wants to hear of later.
+type Executor interface {
+	// Start starts the open turn of a run.
+	Start(gen uint64, t *tree.Tree, r *tree.Run)
+	// Cancel cancels a turn.
+	Cancel(r *tree.Run, n uint32)
+	// Free gives the slot of a turn back. It returns false for a turn that was never started.
+	Free(r *tree.Run, n uint32) bool
+	// Deliver hands an entry of the outbox over.
+	Deliver(gen uint64, t *tree.Tree, e *tree.Entry)
+	// Archive puts the transcript of a run away.
+	Archive(gen uint64, t *tree.Tree, r *tree.Run)
+	// Publish shows facts that are durable.
+	Publish(t *tree.Tree, facts []tree.Fact)
+	// Lost cancels every turn and drops every delivery: the tree was lost, to somebody else if conflict is set.
+	Lost(err error, conflict bool)
+}
+
+// Config is what the owners of a supervisor share.
+type Config struct {
+	Journal session.Journal
+	Options *tree.Options
+	Lane    *Lane
+	Writer  string                 // names this process among the owners of a tree
+	Rand    func() uint64          // for nonces; must not be guessable
+	NewID   func() string          // UUIDs
+	Go      func(func()) bool      // starts a goroutine that somebody waits for; false: it is too late
+	Active  func() bool            // whether turns, deliveries and timers are wanted
+	Context func() context.Context // for what no caller waits for
+	// Check, if set, is called after every append with the durable tree: a hook for tests.
+	Check func(root session.Key, t *tree.Tree, last session.Seq)
+}
+
+// Owner owns one tree.
+type Owner struct {
+	cfg  *Config
+	root session.Key
+	exec Executor
+
+	mu       sync.Mutex
+	queue    []*call
+	draining bool
+
+	// What follows is touched by the draining goroutine alone.
+	tree    *tree.Tree
+	gen     uint64 // incarnation of the tree in memory; what belongs to an older one is stale
+	last    session.Seq
+	batches uint64
+	spare   []*call
+	wakeAt  int64
+	backoff time.Duration
+	yielded bool // somebody else took the tree; only a caller may take it back
+
+	timer *time.Timer
+}
+
+// call is a command on its way.
+type call struct {
+	ctx     context.Context // of the caller; the values of the first one go to the journal
+	cmd     tree.Command    // nil: only a read
+	gen     uint64          // 0: whatever incarnation there is
+	timer   bool            // nobody asked for it
+	decided bool            // what it changed is in the tree in memory, which knows what to give back
+	read    func(*tree.Tree, tree.Reply)
+	stale   func() // called instead, if the incarnation has passed
+	reply   tree.Reply
+	err     error
+	done    chan struct{} // nil: nobody waits
+}
+
+// New returns an owner of a tree that it has not opened yet.
+func New(cfg *Config, root session.Key, exec Executor) *Owner {
+	return &Owner{cfg: cfg, root: root, exec: exec, gen: 1}
+}
+
+// Root returns the key of the top-level session.
+func (o *Owner) Root() session.Key { return o.root }
+
+// Do sends a command, or only reads, and waits until its facts are durable and its effects under way. read is called in
+// between with the tree, and must not keep it. If ctx ends first the command may still happen.
+func (o *Owner) Do(ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply)) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	return o.wait(&call{ctx: ctx, cmd: cmd, read: read, done: make(chan struct{})})
+}
+
+// DoTurn is Do for a command of a turn of one incarnation.
+func (o *Owner) DoTurn(ctx context.Context, gen uint64, cmd tree.Command, read func(*tree.Tree, tree.Reply)) error {
+	return o.wait(&call{ctx: ctx, cmd: cmd, gen: gen, read: read, done: make(chan struct{})})
+}
+
+func (o *Owner) wait(c *call) error {
+	if !o.enqueue(c) {
+		return fmt.Errorf("spawn: %q: %w: it is shut down", o.root, ErrLost)
+	}
+	select {
+	case <-c.done:
+		return c.err
+	case <-c.ctx.Done():
+		return context.Cause(c.ctx)
+	}
+}
+
+// Send sends a command of one incarnation and does not wait. If the incarnation has passed, stale is called instead.
+func (o *Owner) Send(ctx context.Context, gen uint64, cmd tree.Command, stale func()) {
+	if !o.enqueue(&call{ctx: ctx, cmd: cmd, gen: gen, stale: stale}) && stale != nil {
+		stale()
+	}
+}
+
+func (o *Owner) enqueue(c *call) bool {
+	o.mu.Lock()
+	o.queue = append(o.queue, c)
+	start := !o.draining
+	if start && !o.cfg.Go(o.drain) {
+		o.queue = o.queue[:len(o.queue)-1]
+		o.mu.Unlock()
+		return false
+	}
+	o.draining = true
+	o.mu.Unlock()
+	return true
+}
+
+// drain works until the queue is empty. An idle tree has no goroutine.
+func (o *Owner) drain() {
+	for {
+		o.mu.Lock()
+		batch := o.queue
+		if len(batch) == 0 {
+			o.draining = false
+			o.mu.Unlock()
+			return
+		}
+		o.queue = o.spare[:0]
+		o.mu.Unlock()
+		o.step(batch)
+		clear(batch)
+		o.spare = batch
+	}
+}
+
+// step is one round: decide and apply, append once, act and reply.
+func (o *Owner) step(batch []*call) {
+	if batch = o.current(batch); len(batch) == 0 {
+		return
+	}
+	ctx := context.WithoutCancel(batch[0].ctx)
+	now := time.Now().UnixNano()
+	if err := o.open(ctx, batch, now); err != nil {
+		o.refuse(batch, err)
+		return
+	}
+	err := o.decideAll(batch, now)
+	facts, effects := o.tree.Take()
+	if err == nil {
+		err = o.append(ctx, facts)
+	}
+	if err != nil {
+		o.freeAll(effects)
+		o.lose(err)
+		o.refuse(batch, err)
+		return
+	}
+	o.act(facts, effects)
+	for _, c := range batch {
+		if c.err == nil && c.read != nil {
+			c.read(o.tree, c.reply)
+		}
+		c.finish()
+	}
+	if o.tree.Epoch() == 0 { // nobody has ever written to it
+		o.tree = nil
+		return
+	}
+	o.compact(ctx, now)
+	o.schedule()
+}
+
+// current refuses what was meant for an incarnation that has passed. It works in place.
+func (o *Owner) current(batch []*call) []*call {
+	rest := batch[:0]
+	for _, c := range batch {
+		switch {
+		case c.gen != 0 && c.gen != o.gen:
+			if c.stale != nil {
+				c.stale()
+			}
+			c.err = fmt.Errorf("spawn: %q: %w", o.root, tree.ErrStale)
+			c.finish()
+		case c.timer && o.yielded:
+		default:
+			rest = append(rest, c)
+		}
+	}
+	return rest
+}
+
+func (c *call) finish() {
+	if c.done != nil {
+		close(c.done)
+	}
+}
+
+func (o *Owner) refuse(batch []*call, err error) {
+	for _, c := range batch {
+		if c.stale != nil && !c.decided {
+			c.stale()
+		}
+		c.err = fmt.Errorf("spawn: %q: %w: %w", o.root, ErrLost, err)
+		c.finish()
+	}
+}
+
+// open reads the journal and takes the tree over, if it is not in memory. A tree that nobody has written to is not made by
+// reading it.
+func (o *Owner) open(ctx context.Context, batch []*call, now int64) (err error) {
+	if o.tree != nil {
+		return nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = &PanicError{Value: p, Stack: debug.Stack()}
+		}
+		if err != nil {
+			o.tree = nil
+			o.retry()
+		}
+	}()
+	t, last, err := Load(ctx, o.cfg.Journal, o.root, o.cfg.Options)
+	if err != nil {
+		return err
+	}
+	o.tree, o.last = t, last
+	if last == 0 && !wanted(batch) {
+		return nil
+	}
+	o.yielded = false
+	_, err = t.Decide(&tree.Open{Writer: o.cfg.Writer, SessionID: o.cfg.NewID(), Rand: o.cfg.Rand()}, now)
+	return err
+}
+
+// wanted reports whether a batch holds a command that is still meant for the tree.
+func wanted(batch []*call) bool {
+	for _, c := range batch {
+		if c.cmd != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Load folds a journal. The last sequence is 0 if there is none.
+func Load(ctx context.Context, j session.Journal, root session.Key, opt *tree.Options) (*tree.Tree, session.Seq, error) {
+	t := tree.New(root, opt)
+	var last session.Seq
+	for e, err := range j.Read(ctx, root, 0) {
+		if err != nil {
+			return nil, 0, fmt.Errorf("spawn: reading the journal of %q: %w", root, err)
+		}
+		f, err := tree.FactOf(e.Payload)
+		if err == nil {
+			err = t.Replay(f)
+		}
+		if err != nil {
+			return nil, 0, fmt.Errorf("spawn: journal of %q, entry %d: %w", root, e.Seq, err)
+		}
+		last = e.Seq
+	}
+	return t, last, nil
+}
+
+// A PanicError is a panic that was contained.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// decideAll decides a batch. Slots that are free at once are taken in the same batch, so that admission and start are one
+// append. A panic is a defect of ours; the tree is thrown away.
+func (o *Owner) decideAll(batch []*call, now int64) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &PanicError{Value: p, Stack: debug.Stack()}
+		}
+	}()
+	for _, c := range batch {
+		if c.cmd != nil {
+			c.decided = true
+			c.reply, c.err = o.tree.Decide(c.cmd, now)
+		}
+	}
+	for i := 0; i < len(o.tree.Effects()); i++ {
+		e := o.tree.Effects()[i]
+		if e.Kind != tree.AskSlot {
+			continue
+		}
+		if o.cfg.Lane.Ask(e.Run, o.granted(e.Run)) {
+			if _, err := o.tree.Decide(tree.Granted{Run: e.Run.Key()}, now); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// granted returns what the lane calls when it has a slot for a run.
+func (o *Owner) granted(r *tree.Run) func() {
+	gen, key, main := o.gen, r.Key(), r.IsRoot()
+	return func() {
+		o.Send(o.cfg.Context(), gen, tree.Granted{Run: key}, func() {
+			if !main {
+				o.cfg.Lane.Free()
+			}
+		})
+	}
+}
+
+// append writes the facts of a batch. An unknown outcome is settled by looking for the batch in the log.
+func (o *Owner) append(ctx context.Context, facts []tree.Fact) (err error) {
+	if len(facts) == 0 {
+		return nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = &PanicError{Value: p, Stack: debug.Stack()}
+		}
+	}()
+	o.batches++
+	b := session.Batch{
+		ID:      session.BatchID(o.cfg.Writer + "." + strconv.FormatUint(o.batches, 36)),
+		Entries: make([]session.Entry, len(facts)),
+		Due:     o.tree.Due(),
+		Reset:   facts[0].Kind == tree.Snapshot,
+	}
+	for i := range facts {
+		b.Entries[i].Payload = &facts[i]
+	}
+	seq, err := o.cfg.Journal.Append(ctx, o.root, o.last, b)
+	if err != nil && !errors.Is(err, session.ErrConflict) {
+		if found := o.landed(ctx, b.ID); found > 0 {
+			seq, err = found, nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	o.last, o.backoff = seq, 0
+	if o.cfg.Check != nil {
+		o.cfg.Check(o.root, o.tree, seq)
+	}
+	return nil
+}
+
+// landed returns the last sequence of a batch if the log ends with it, else 0.
+func (o *Owner) landed(ctx context.Context, id session.BatchID) (last session.Seq) {
+	for e, err := range o.cfg.Journal.Read(ctx, o.root, o.last) {
+		if err != nil || e.Batch != id {
+			return 0
+		}
+		last = e.Seq
+	}
+	return last
+}
+
+// act performs the effects of durable facts.
+func (o *Owner) act(facts []tree.Fact, effects []tree.Effect) {
+	for _, e := range effects {
+		switch e.Kind {
+		case tree.StartTurn:
+			if e.Run.Open != nil && e.Run.Open.N == e.Ord {
+				o.exec.Start(o.gen, o.tree, e.Run)
+			}
+		case tree.CancelTurn:
+			o.exec.Cancel(e.Run, e.Ord)
+		case tree.FreeSlot:
+			o.free(e)
+		case tree.Deliver:
+			if entry := o.tree.Entry(e.Ord); entry != nil {
+				o.exec.Deliver(o.gen, o.tree, entry)
+			}
+		case tree.Archive:
+			o.exec.Archive(o.gen, o.tree, e.Run)
+		}
+	}
+	if len(facts) > 0 {
+		o.exec.Publish(o.tree, facts)
+	}
+}
+
+func (o *Owner) free(e tree.Effect) {
+	if e.Run.IsRoot() || e.Ord > 0 && o.exec.Free(e.Run, e.Ord) {
+		return
+	}
+	o.cfg.Lane.Free()
+}
+
+// freeAll gives back every slot that the tree in memory holds, and those that it was about to give back.
+func (o *Owner) freeAll(effects []tree.Effect) {
+	for _, e := range effects {
+		if e.Kind == tree.FreeSlot {
+			o.free(e)
+		}
+	}
+}
+
+// lose throws the tree in memory away: it may be ahead of the journal. Its turns are cancelled. Unless somebody else owns it
+// now, it is read again.
+func (o *Owner) lose(err error) {
+	o.tree.Walk(func(r *tree.Run) {
+		if r.Slot() && !r.IsRoot() && (r.Open == nil || !o.exec.Free(r, r.Open.N)) {
+			o.cfg.Lane.Free()
+		}
+	})
+	o.tree, o.last = nil, 0
+	o.gen++
+	o.yielded = errors.Is(err, session.ErrConflict)
+	o.exec.Lost(err, o.yielded)
+	if o.yielded {
+		o.Halt()
+	} else {
+		o.retry()
+	}
+}
+
+// Pauses before a tree that was lost is read again.
+const (
+	firstBackoff = 50 * time.Millisecond
+	lastBackoff  = 5 * time.Second
+)
+
+func (o *Owner) retry() {
+	if !o.cfg.Active() {
+		return
+	}
+	o.backoff = min(max(2*o.backoff, firstBackoff), lastBackoff)
+	o.wakeAt = 0
+	o.setTimer(o.backoff)
+}
+
+// schedule keeps the one timer of the tree.
+func (o *Owner) schedule() {
+	if o.tree == nil || !o.cfg.Active() {
+		return
+	}
+	at := o.tree.NextWake()
+	if at == o.wakeAt {
+		return
+	}
+	o.wakeAt = at
+	if at == 0 {
+		if o.timer != nil {
+			o.timer.Stop()
+		}
+		return
+	}
+	o.setTimer(time.Until(time.Unix(0, at)))
+}
+
+func (o *Owner) setTimer(d time.Duration) {
+	d = max(d, 0)
+	if o.timer == nil {
+		o.timer = time.AfterFunc(d, o.Tick)
+		return
+	}
+	o.timer.Reset(d)
+}
+
+// Tick lets the tree see what time it is.
+func (o *Owner) Tick() {
+	if o.cfg.Active() {
+		o.enqueue(&call{ctx: o.cfg.Context(), timer: true, cmd: tree.Tick{Rand: o.cfg.Rand()}, read: func(*tree.Tree, tree.Reply) { o.wakeAt = 0 }})
+	}
+}
+
+// Halt stops the timer. The caller has seen to it that nothing is enqueued any more.
+func (o *Owner) Halt() {
+	if o.timer != nil {
+		o.timer.Stop()
+	}
+}
+
+// compact replaces the log by a snapshot when it has grown well beyond what a snapshot would hold.
+func (o *Owner) compact(ctx context.Context, now int64) {
+	if o.tree == nil || !o.tree.Bulky() {
+		return
+	}
+	if _, err := o.tree.Decide(tree.Compact{}, now); err != nil {
+		return
+	}
+	facts, _ := o.tree.Take()
+	if err := o.append(ctx, facts); err != nil {
+		o.lose(err)
+	}
+}

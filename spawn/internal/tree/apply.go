@@ -1,0 +1,430 @@
+package tree
+
+import (
+	"fmt"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A CorruptError is a fact that cannot have happened to the tree it is applied to.
+type CorruptError struct {
+	Kind   Kind
+	Run    session.Key
+	Reason string
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("spawn: journal is corrupt: %v of %q: %s", e.Kind, e.Run, e.Reason)
+}
+
+// Apply folds one fact into the tree. It is the only writer of folded state. The tree keeps what the fact points to, except
+// that a Snapshot without an image gets one.
+func (t *Tree) Apply(f *Fact) error {
+	t.since++
+	switch f.Kind {
+	case Opened:
+		return t.applyOpened(f)
+	case Admitted:
+		return t.applyAdmitted(f)
+	case Snapshot:
+		return t.applySnapshot(f)
+	case Delivered, Deferred, Blocked, Revived, Dismissed, Redirected:
+		return t.applyOutbox(f)
+	}
+	r := t.runs[f.Run]
+	if r == nil {
+		return &CorruptError{f.Kind, f.Run, "no such session in the tree"}
+	}
+	t.touch(r)
+	switch f.Kind {
+	case Posted:
+		t.applyPosted(r, f)
+	case TurnStarted:
+		return t.applyTurnStarted(r, f)
+	case Taken, TurnEnded, Halted, Reserved:
+		if r.Open == nil || r.Open.N != f.N {
+			return &CorruptError{f.Kind, f.Run, fmt.Sprintf("turn %d is not under way", f.N)}
+		}
+		return t.applyTurn(r, f)
+	case StopRequested:
+		return t.applyStopRequested(r, f)
+	case RunEnded:
+		return t.applyRunEnded(r, f)
+	case Recovered:
+		t.applyRecovered(r)
+	case Archived:
+		t.applyArchived(r, f)
+	case Late:
+	default:
+		return &CorruptError{f.Kind, f.Run, "unknown kind of fact"}
+	}
+	return nil
+}
+
+func (r *Run) to(s State) error {
+	if !next[r.State].has(s) {
+		return &TransitionError{Run: r.Key().String(), From: r.State, To: s}
+	}
+	r.State = s
+	return nil
+}
+
+func (t *Tree) applyOpened(f *Fact) error {
+	if f.Num <= t.epoch {
+		return &CorruptError{f.Kind, t.root.Key(), fmt.Sprintf("epoch %d after %d", f.Num, t.epoch)}
+	}
+	t.epoch = f.Num
+	if t.root.Spec.SessionID == "" {
+		t.root.Spec.SessionID, t.root.Spec.Created = f.ID, f.At
+	}
+	return nil
+}
+
+func (t *Tree) applyAdmitted(f *Fact) error {
+	s := f.Spec
+	parent := t.runs[s.Parent]
+	switch {
+	case parent == nil:
+		return &CorruptError{f.Kind, s.Key, "its requester is not in the tree"}
+	case t.runs[s.Key] != nil:
+		return &CorruptError{f.Kind, s.Key, "admitted twice"}
+	}
+	r := &Run{RunState: RunState{Spec: s, State: Queued, NextOrd: 1}, nUser: 1}
+	parent.addChild(r)
+	parent.live++
+	parent.Spawned++
+	t.runs[s.Key] = r
+	t.live++
+	t.total++
+	if s.SpawnKey != "" {
+		t.spawned[spawnKey{s.Parent, s.SpawnKey}] = spawnRef{Run: s.Key, ID: s.ID}
+	}
+	t.touch(r)
+	return nil
+}
+
+func (t *Tree) applyPosted(r *Run, f *Fact) {
+	r.NextOrd = f.Ord
+	r.Inbox = append(r.Inbox, Input{Ord: f.Ord, Class: f.Class, At: f.At, ID: f.ID, Text: f.Text, From: f.From, Route: f.Route})
+	r.count(f.Class, 1)
+	if f.Class == Control {
+		r.Steered = f.At
+	}
+	if f.ID != "" {
+		t.posts[postKey{f.Run, f.ID}] = f.At + int64(Window)
+	}
+}
+
+func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
+	if r.Open != nil || f.N != r.Turns+1 {
+		return &CorruptError{f.Kind, f.Run, fmt.Sprintf("turn %d after %d", f.N, r.Turns)}
+	}
+	if err := r.to(Running); err != nil {
+		return err
+	}
+	first := r.Consumed + 1
+	r.Turns = f.N
+	r.Open = &OpenTurn{N: f.N, First: first, Through: f.Ord, Reserve: f.Budget, Started: f.At}
+	r.Halted, r.asked, r.cancelled = false, false, false
+	t.turns++
+	charge(r, f.Budget)
+	t.route(r, f.Ord)
+	r.consume(f.Ord)
+	if r.Join != nil && r.Join.Ready(f.At) {
+		r.Join = nil
+	}
+	if r.Started == 0 {
+		r.Started, r.Deadline = f.At, f.Until
+	}
+	t.arm(r)
+	return nil
+}
+
+// route notes where the answer to the inputs up to an ordinal goes: where the last of them came from that says so.
+func (t *Tree) route(r *Run, through uint32) {
+	for i := range r.Inbox {
+		in := &r.Inbox[i]
+		if in.Ord > through {
+			return
+		}
+		switch {
+		case in.Route != nil:
+			r.Route = in.Route
+		case in.Class == Completion:
+			if c := t.runs[in.From]; c != nil && c.Spec.Route != nil {
+				r.Route = c.Spec.Route
+			}
+		}
+	}
+}
+
+// consume takes the inputs up to an ordinal off the counts. They stay in the inbox until the turn has ended.
+func (r *Run) consume(through uint32) {
+	from := r.Consumed
+	if r.Open != nil && r.Open.Through > from && r.Open.Through < through {
+		from = r.Open.Through
+	}
+	if from == 0 && r.Parent != nil {
+		r.nUser--
+	}
+	for i := range r.Inbox {
+		if in := &r.Inbox[i]; in.Ord > from && in.Ord <= through {
+			r.count(in.Class, -1)
+		}
+	}
+}
+
+func (t *Tree) applyTurn(r *Run, f *Fact) error {
+	switch f.Kind {
+	case Taken:
+		t.route(r, f.Ord)
+		r.consume(f.Ord)
+		r.Open.Through = f.Ord
+	case Halted:
+		r.Halted = true
+		if r.Grace == 0 || f.Until < r.Grace {
+			r.Grace = f.Until
+		}
+		t.arm(r)
+	case Reserved:
+		r.Open.Reserve = r.Open.Reserve.add(f.Budget)
+		charge(r, f.Budget)
+	case TurnEnded:
+		return t.applyTurnEnded(r, f)
+	}
+	return nil
+}
+
+func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
+	open := r.Open
+	r.Open, r.Grace = nil, 0
+	t.turns--
+	r.Retry = false
+	if f.Flags&FlagCrashed == 0 {
+		t.drop(r, open.Through)
+		r.Consumed = open.Through
+		used := Budget{Turns: 1}
+		if f.Answer != nil {
+			used = used.add(f.Answer.Usage.Charge())
+		}
+		if f.Flags&FlagCut != 0 {
+			used = open.Reserve // what a turn that was cut still consumes is not known
+		}
+		charge(r, used.sub(open.Reserve))
+	} else {
+		r.Retry = r.IsRoot()
+	}
+	r.recount()
+	t.answer(r, f)
+	if f.Join != nil {
+		j := *f.Join
+		r.Join = &j
+	}
+	if r.State == Running {
+		if err := r.to(Waiting); err != nil {
+			return err
+		}
+	}
+	t.arm(r)
+	return nil
+}
+
+// answer takes over what a turn came back with.
+func (t *Tree) answer(r *Run, f *Fact) {
+	a := f.Answer
+	if f.Num > r.Pos {
+		r.Pos = f.Num
+	}
+	if a != nil {
+		r.Usage = r.Usage.add(a.Usage)
+		silent := f.Flags&FlagSilent != 0
+		// A later turn that stays silent does not take back what an earlier one answered, unless it says so.
+		if !silent || f.Flags&FlagSkip != 0 || r.Answer == nil || r.Answer.Text == "" {
+			if r.Answer == nil || silent || a.Text != "" || a.JSON != nil || len(a.Files) > 0 || a.Fallback != "" {
+				r.Answer, r.Silent = a, silent
+			}
+		}
+	}
+	if f.Flags&FlagReply != 0 {
+		t.addEntry(&Entry{
+			Run: r.Key(), To: r.Key(), Reply: true, Failed: f.State != OK, Text: a.Reply, Route: f.Route,
+			Created: f.At, Due: f.At,
+		})
+	}
+}
+
+// drop removes the inputs up to an ordinal from the inbox.
+func (t *Tree) drop(r *Run, through uint32) {
+	n := 0
+	for i := range r.Inbox {
+		in := &r.Inbox[i]
+		if in.Ord > through {
+			break
+		}
+		t.release(in)
+		n++
+	}
+	t.keep(r, r.Inbox[n:])
+}
+
+// release says that a completion no longer waits.
+func (t *Tree) release(in *Input) {
+	if in.Class != Completion {
+		return
+	}
+	if c := t.runs[in.From]; c != nil {
+		c.held = false
+		t.arm(c)
+		t.touch(c)
+	}
+}
+
+func (t *Tree) keep(r *Run, rest []Input) {
+	if len(rest) == 0 {
+		r.Inbox = nil
+		return
+	}
+	r.Inbox = append([]Input(nil), rest...)
+}
+
+func (t *Tree) applyStopRequested(r *Run, f *Fact) error {
+	if r.Cause != NoCause {
+		return &CorruptError{f.Kind, f.Run, "it has a cause to end already: " + r.Cause.String()}
+	}
+	if err := r.to(Stopping); err != nil {
+		return err
+	}
+	r.Cause, r.Reason, r.Quiet = f.Cause, string(f.Text), f.Flags&FlagQuiet != 0
+	if r.Open != nil {
+		r.Grace = f.Until
+	}
+	t.arm(r)
+	return nil
+}
+
+func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
+	if r.Open != nil || r.live > 0 {
+		return &CorruptError{f.Kind, f.Run, "it has a turn or a descendant that is alive"}
+	}
+	if err := r.to(f.State); err != nil {
+		return err
+	}
+	p := r.Parent
+	r.Ended, r.Nonce, r.Join, r.Grace = f.At, f.Num, nil, 0
+	p.live--
+	t.live--
+	r.Siblings = uint32(p.live)
+	if p.Join != nil && p.Join.has(r.Key()) {
+		p.Join.Count(f.State)
+	}
+	t.settleInbox(r, f)
+	if f.Flags&FlagTell != 0 {
+		t.complete(r.Key(), f)
+	}
+	t.arm(r)
+	t.touch(p)
+	return nil
+}
+
+// complete tells the requester of the run that f ends of a child's end: in its inbox, or through the outbox.
+func (t *Tree) complete(child session.Key, f *Fact) {
+	to := t.runs[f.Run].Parent
+	if f.Flags&FlagOut != 0 {
+		t.addEntry(&Entry{Run: child, To: to.Key(), Created: f.At, Due: f.At})
+		t.hold(child)
+		return
+	}
+	t.tell(to, child, f.At)
+}
+
+// settleInbox decides what becomes of what a run that ends has not read: completions move up unless the run was stopped;
+// everything else is missed.
+func (t *Tree) settleInbox(r *Run, f *Fact) {
+	for i := range r.Inbox {
+		in := &r.Inbox[i]
+		if in.Class != Completion {
+			continue
+		}
+		if f.State == Cancelled || r.Parent.Cause == Stopped {
+			t.release(in)
+			continue
+		}
+		t.complete(in.From, f)
+	}
+	r.Inbox = nil
+	r.recount()
+}
+
+func (t *Tree) tell(to *Run, child session.Key, at int64) {
+	to.NextOrd++
+	to.Inbox = append(to.Inbox, Input{Ord: to.NextOrd, Class: Completion, At: at, From: child})
+	to.nComp++
+	t.hold(child)
+}
+
+func (t *Tree) hold(child session.Key) {
+	if c := t.runs[child]; c != nil {
+		c.held = true
+	}
+}
+
+// applyRecovered makes a stopped top-level session usable again: the completions that it has not read end with what was
+// stopped; what people said stays.
+func (t *Tree) applyRecovered(r *Run) {
+	r.State, r.Cause, r.Reason, r.Join, r.Grace = Waiting, NoCause, "", nil, 0
+	r.cascaded, r.cancelled = false, false
+	rest := r.Inbox[:0:0]
+	for i := range r.Inbox {
+		in := &r.Inbox[i]
+		if in.Class == Completion && in.Ord > r.Consumed {
+			t.release(in)
+			continue
+		}
+		rest = append(rest, *in)
+	}
+	t.keep(r, rest)
+	r.recount()
+}
+
+func (t *Tree) applyArchived(r *Run, f *Fact) {
+	r.Parent.removeChild(r)
+	delete(t.runs, r.Key())
+	if r.Spec.SpawnKey != "" {
+		k := spawnKey{r.Spec.Parent, r.Spec.SpawnKey}
+		t.spawned[k] = spawnRef{Run: r.Key(), ID: r.Spec.ID, Until: f.At + int64(Window)}
+	}
+	t.touch(r.Parent)
+	t.arm(r.Parent)
+}
+
+func (t *Tree) applyOutbox(f *Fact) error {
+	e := t.outbox.entries[f.Ord]
+	if e == nil {
+		return &CorruptError{f.Kind, t.root.Key(), fmt.Sprintf("no entry %d in the outbox", f.Ord)}
+	}
+	switch f.Kind {
+	case Delivered, Dismissed:
+		t.removeEntry(e)
+	case Redirected:
+		t.removeEntry(e)
+		t.tell(t.root, e.Run, f.At)
+		t.touch(t.root)
+	case Deferred:
+		t.changeEntry(e, func(e *Entry) {
+			e.Due, e.Error, e.Busy, e.flying = f.Until, string(f.Text), f.N > 0, false
+			if !e.Busy {
+				e.Tries++
+			}
+		})
+	case Blocked:
+		t.changeEntry(e, func(e *Entry) { e.Tries++; e.Blocked, e.Error, e.Due, e.flying = f.At, string(f.Text), 0, false })
+	case Revived:
+		t.changeEntry(e, func(e *Entry) {
+			if e.Blocked > 0 {
+				e.Created = f.At // the time until it is blocked again starts anew
+			}
+			e.Blocked, e.Due, e.Busy = 0, f.At, false
+		})
+	}
+	return nil
+}

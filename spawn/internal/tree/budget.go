@@ -1,0 +1,132 @@
+package tree
+
+import "github.com/offshoot-sdk/offshoot/policy"
+
+// A Budget is an amount of what costs money: a limit, what has been charged, or what a turn has reserved. As a limit, a
+// field that is zero does not limit.
+type Budget struct {
+	Tokens int64 `json:"tokens,omitempty"`
+	Micros int64 `json:"micros,omitempty"` // millionths of a US dollar
+	Turns  int64 `json:"turns,omitempty"`
+}
+
+// Limited reports whether b, as a limit, limits anything.
+func (b Budget) Limited() bool { return b != Budget{} }
+
+func (b Budget) add(c Budget) Budget {
+	return Budget{b.Tokens + c.Tokens, b.Micros + c.Micros, b.Turns + c.Turns}
+}
+
+func (b Budget) sub(c Budget) Budget {
+	return Budget{b.Tokens - c.Tokens, b.Micros - c.Micros, b.Turns - c.Turns}
+}
+
+// Exhausted names the first field of which nothing is left under the limit b, or is empty.
+func (b Budget) Exhausted(charged Budget) string {
+	switch {
+	case b.Tokens > 0 && charged.Tokens >= b.Tokens:
+		return "tokens"
+	case b.Micros > 0 && charged.Micros >= b.Micros:
+		return "cost"
+	case b.Turns > 0 && charged.Turns >= b.Turns:
+		return "turns"
+	}
+	return ""
+}
+
+// chunk returns what may be reserved of want under the limit b. Nobody gets more than a share of what is left, so that the
+// first turn does not starve those beside it.
+func (b Budget) chunk(charged, want Budget) Budget {
+	share := func(limit, charged, want int64) int64 {
+		if limit == 0 {
+			return want
+		}
+		return min(want, max((limit-charged)/shares, min(1, limit-charged), 0))
+	}
+	want.Tokens = share(b.Tokens, charged.Tokens, want.Tokens)
+	want.Micros = share(b.Micros, charged.Micros, want.Micros)
+	return want
+}
+
+const shares = 16
+
+// Limited reports whether a budget bounds what r may spend.
+func (t *Tree) Limited(r *Run) bool {
+	for x := r; x != nil; x = x.Parent {
+		if t.limit(x).Limited() {
+			return true
+		}
+	}
+	return false
+}
+
+// Exhausted names the budget that forbids r another turn, or is empty.
+func (t *Tree) Exhausted(r *Run) string { return t.exhausted(r) }
+
+// Charge converts usage into the unit of budgets.
+func (u Usage) Charge() Budget {
+	return Budget{Tokens: u.Input + u.Output, Micros: int64(u.Cost*1e6 + 0.5)}
+}
+
+// limit returns the limit of one session: its own for a run, the tree's for the top-level session.
+func (t *Tree) limit(r *Run) Budget {
+	if r.IsRoot() {
+		return BudgetOf(t.opt.Rules.Budget)
+	}
+	return r.Spec.Budget
+}
+
+// BudgetOf converts a budget of the configuration.
+func BudgetOf(b policy.Budget) Budget {
+	return Budget{Tokens: b.Tokens, Micros: int64(b.Cost*1e6 + 0.5), Turns: int64(b.Turns)}
+}
+
+// left returns what a tree may still spend, of the fields that are limited.
+func (t *Tree) left() (b policy.Budget) {
+	limit, charged := BudgetOf(t.opt.Rules.Budget), t.root.Charged
+	if limit.Tokens > 0 {
+		b.Tokens = max(0, limit.Tokens-charged.Tokens)
+	}
+	if limit.Micros > 0 {
+		b.Cost = float64(max(0, limit.Micros-charged.Micros)) / 1e6
+	}
+	if limit.Turns > 0 {
+		b.Turns = int(max(0, limit.Turns-charged.Turns))
+	}
+	return b
+}
+
+// exhausted names the budget that forbids r another turn, or is empty.
+func (t *Tree) exhausted(r *Run) string {
+	for x := r; x != nil; x = x.Parent {
+		if limit := t.limit(x); limit.Limited() {
+			if what := limit.Exhausted(x.Charged); what != "" {
+				if x.IsRoot() {
+					return "the tree's budget of " + what
+				}
+				return "the budget of " + what + " of " + x.Key().String()
+			}
+		}
+	}
+	return ""
+}
+
+// reserve returns the chunk that a turn of r may draw from: no more than any budget above it has left.
+func (t *Tree) reserve(r *Run) Budget {
+	var want Budget
+	if t.Limited(r) {
+		want = t.opt.Chunk
+		for x := r; x != nil; x = x.Parent {
+			want = t.limit(x).chunk(x.Charged, want)
+		}
+	}
+	want.Turns = 1
+	return want
+}
+
+// charge adds to what r and everything above it has been charged.
+func charge(r *Run, by Budget) {
+	for x := r; x != nil; x = x.Parent {
+		x.Charged = x.Charged.add(by)
+	}
+}

@@ -1,0 +1,393 @@
+package tree
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// What a command may be refused with, beside a *policy.Refusal.
+var (
+	ErrNotFound = errors.New("no such run")
+	ErrEnded    = errors.New("the run has ended")
+	ErrStopping = errors.New("the session is being stopped")
+	ErrStale    = errors.New("the turn is no longer under way")
+	ErrBudget   = errors.New("the budget is exhausted")
+)
+
+// RuleSteer refuses steers that come too fast.
+const RuleSteer policy.Rule = "steer"
+
+// An InputError is a field of a command that cannot be accepted.
+type InputError struct{ Field, Reason string }
+
+func (e *InputError) Error() string { return fmt.Sprintf("spawn: %s: %s", e.Field, e.Reason) }
+
+// Decide decides one command at a time: it validates first and changes nothing if it refuses, then it records and applies the
+// facts that follow, last of all those that settle every run they touched. The same tree, command and time give the same
+// facts and effects, which Take returns.
+func (t *Tree) Decide(c Command, now int64) (Reply, error) {
+	t.now = now
+	reply, err := t.decide(c)
+	t.settle()
+	return reply, err
+}
+
+func (t *Tree) decide(c Command) (Reply, error) {
+	switch c := c.(type) {
+	case *Open:
+		return t.decideOpen(c)
+	case *Spawn:
+		return t.decideSpawn(c)
+	case *Post:
+		return t.decidePost(c)
+	case *Steer:
+		return t.decideSteer(c)
+	case Granted:
+		return t.decideGranted(c)
+	case *TurnDone:
+		return t.decideTurnDone(c)
+	case Take:
+		return t.decideTake(c)
+	case Reserve:
+		return t.decideReserve(c)
+	case Interrupt:
+		return t.decideInterrupt(c)
+	case *Stop:
+		return t.decideStop(c)
+	case *Settle:
+		return t.decideSettle(c)
+	case Retry:
+		return t.decideBlocked(c.Ord, Revived)
+	case Dismiss:
+		return t.decideBlocked(c.Ord, Dismissed)
+	case PutAway:
+		if r := t.runs[c.Run]; r != nil && r.State.Terminal() && r.firstChild == nil {
+			t.emit(archived(t.now, r))
+		}
+		return Reply{}, nil
+	case Tick:
+		t.rand = c.Rand
+		t.tick()
+		return Reply{}, nil
+	case Compact:
+		t.emit(snapshot(t.now))
+		return Reply{}, nil
+	}
+	return Reply{}, fmt.Errorf("spawn: unknown command %T", c)
+}
+
+// decideOpen takes the tree over. Whatever turn was under way is gone with the process that ran it: a run becomes
+// interrupted; the top-level session keeps its inputs and starts another turn, marked as a retry. Then everything is settled,
+// so that recovery is the same code as normal work.
+func (t *Tree) decideOpen(c *Open) (Reply, error) {
+	t.rand = c.Rand
+	t.emit(opened(t.now, t.epoch+1, c.Writer, c.SessionID))
+	t.root.walk(true, func(r *Run) {
+		t.touch(r)
+		r.asked, r.slot, r.cancelled, r.cascaded, r.archiving = false, false, false, false, false
+		if r.Open == nil {
+			return
+		}
+		t.emit(turnEnded(t.now, r, Interrupted, nil, FlagCrashed, 0, nil))
+		if !r.IsRoot() && r.Cause == NoCause {
+			t.emit(stopRequested(t.now, r, Crashed, "the process that ran its turn is gone", 0, 0))
+		}
+	})
+	for _, ord := range t.outbox.ords() {
+		e := t.outbox.entries[ord]
+		if !e.Reply && !t.opt.CallerRun {
+			t.emit(outboxFact(Redirected, t.now, ord, 0, ""))
+			continue
+		}
+		e.maybe, e.flying = true, false
+		t.due = append(t.due, ord)
+	}
+	return Reply{Run: t.root}, nil
+}
+
+func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
+	if strings.TrimSpace(string(c.Task)) == "" {
+		return Reply{}, &InputError{"task", "it is empty"}
+	}
+	parent := t.runs[c.Parent]
+	if parent == nil {
+		return Reply{}, &policy.Refusal{Rule: policy.RuleCaller, Asked: c.Parent.String(), Limit: "a session on record"}
+	}
+	if c.Key != "" {
+		if ref, ok := t.spawned[spawnKey{c.Parent, c.Key}]; ok && (ref.Until == 0 || ref.Until > t.now) {
+			return Reply{Run: t.runs[ref.Run], Ref: ref.Run, ID: ref.ID, Existing: true}, nil
+		}
+	}
+	switch {
+	case parent.State.Terminal():
+		return Reply{}, fmt.Errorf("spawn: spawning from %q: %w", c.Parent, ErrEnded)
+	case parent.Cause != NoCause:
+		return Reply{}, fmt.Errorf("spawn: spawning from %q: %w", c.Parent, ErrStopping)
+	}
+	ask := c.Request
+	ask.Models = t.opt.Models
+	grant, err := t.opt.Rules.Admit(t.caller(parent), ask)
+	if err != nil {
+		return Reply{}, err
+	}
+	if what := t.exhausted(parent); what != "" {
+		return Reply{}, &policy.Refusal{Rule: policy.RuleBudget, Asked: "another run", Limit: what + ", which is spent", Path: "Request.Budget"}
+	}
+	key := parent.Key().Child(grant.Agent, c.ID)
+	if !key.IsValid() || t.runs[key] != nil {
+		return Reply{}, &InputError{"id", "it gives no key, or one that is taken: " + strconv.Quote(c.ID)}
+	}
+	s := t.spec(c, parent, grant)
+	s.Key = key
+	t.emit(admitted(s))
+	return Reply{Run: t.runs[key], Ref: key, ID: c.ID}, nil
+}
+
+// caller describes a session to policy.
+func (t *Tree) caller(r *Run) policy.Caller {
+	c := policy.Caller{
+		Key: r.Key(), Role: r.Spec.Role, Depth: r.Spec.Depth, Children: r.live,
+		Spawned: int(r.Spawned), TreeRuns: int(t.total), Blocked: t.outbox.blocked, Budget: t.left(),
+		Model: r.Spec.Model, Thinking: r.Spec.Thinking, Sandboxed: r.Spec.Sandboxed, Tools: r.Spec.Delegable,
+	}
+	if r.IsRoot() {
+		c.Model, c.Thinking = t.opt.Model, t.opt.Thinking
+		c.Tools, c.Sandboxed = t.opt.Tools, t.opt.Sandboxed
+	}
+	if r.Answer != nil && r.Answer.Model != "" {
+		c.Model = r.Answer.Model
+	}
+	return c
+}
+
+func (t *Tree) spec(c *Spawn, parent *Run, g policy.Grant) *Spec {
+	return &Spec{
+		ID: c.ID, SessionID: c.SessionID, Parent: c.Parent, SpawnKey: c.Key, Task: c.Task, Label: c.Label,
+		Agent: g.Agent, Role: g.Role, Depth: g.Depth, MaxDepth: t.opt.MaxDepth, Announce: c.Announce, Sandboxed: g.Sandboxed,
+		Tools: g.Tools, Delegable: g.Delegable, Asked: c.Request.Model, Model: g.Model.Value, Thinking: g.Thinking.Value, Warnings: g.Warnings,
+		Timeout: max(0, int64(g.Timeout.Value)), Budget: BudgetOf(g.Budget), Extra: c.Extra, Created: t.now, Route: parent.Route,
+	}
+}
+
+func (t *Tree) decidePost(c *Post) (Reply, error) {
+	r := t.runs[c.To]
+	switch {
+	case r == nil:
+		return Reply{}, fmt.Errorf("spawn: posting to %q: %w", c.To, ErrNotFound)
+	case r.State.Terminal():
+		return Reply{}, fmt.Errorf("spawn: posting to %q: %w", c.To, ErrEnded)
+	case strings.TrimSpace(string(c.Text)) == "":
+		return Reply{}, &InputError{"text", "it is empty"}
+	}
+	if until, ok := t.posts[postKey{c.To, c.ID}]; ok && until > t.now {
+		return Reply{Run: r, Ref: c.To, Existing: true}, nil
+	}
+	t.emit(posted(t.now, r, User, c.ID, c.Text, session.Key{}, c.Route))
+	t.Outbox(func(e *Entry) {
+		if e.Busy && e.To == c.To && !e.flying {
+			t.emit(outboxFact(Revived, t.now, e.Ord, 0, ""))
+		}
+	})
+	return Reply{Run: r, Ref: c.To}, nil
+}
+
+func (t *Tree) decideSteer(c *Steer) (Reply, error) {
+	r := t.runs[c.To]
+	switch n := utf8.RuneCountInString(string(c.Text)); {
+	case r == nil || r.IsRoot():
+		return Reply{}, fmt.Errorf("spawn: steering %q: %w", c.To, ErrNotFound)
+	case r.State.Terminal():
+		return Reply{}, fmt.Errorf("spawn: steering %q: %w", c.To, ErrEnded)
+	case r.Cause != NoCause:
+		return Reply{}, fmt.Errorf("spawn: steering %q: %w", c.To, ErrStopping)
+	case strings.TrimSpace(string(c.Text)) == "":
+		return Reply{}, &InputError{"text", "it is empty"}
+	case n > MaxSteer:
+		return Reply{}, &InputError{"text", fmt.Sprintf("it has %d characters, the limit is %d", n, MaxSteer)}
+	}
+	if until, ok := t.posts[postKey{c.To, c.ID}]; ok && until > t.now {
+		return Reply{Run: r, Ref: c.To, Existing: true}, nil
+	}
+	if wait := r.Steered + int64(SteerPause) - t.now; r.Steered > 0 && wait > 0 {
+		return Reply{}, &policy.Refusal{
+			Rule: RuleSteer, Asked: "another steer", Limit: "one in " + SteerPause.String() + "; wait " + time.Duration(wait).String(),
+		}
+	}
+	t.emit(posted(t.now, r, Control, c.ID, c.Text, c.From, nil))
+	return Reply{Run: r, Ref: c.To}, nil
+}
+
+func (t *Tree) decideGranted(c Granted) (Reply, error) {
+	r := t.runs[c.Run]
+	if r == nil {
+		return Reply{}, fmt.Errorf("spawn: a slot for %q: %w", c.Run, ErrNotFound)
+	}
+	r.asked = false
+	t.touch(r)
+	if !r.wantsTurn(t.now) || !r.IsRoot() && t.exhausted(r) != "" {
+		t.effect(FreeSlot, r, 0)
+		return Reply{}, nil
+	}
+	r.slot = true
+	var deadline int64
+	if r.Started == 0 && r.Spec.Timeout > 0 {
+		deadline = t.now + r.Spec.Timeout
+	}
+	t.emit(turnStarted(t.now, r, r.NextOrd, deadline, t.reserve(r)))
+	t.effect(StartTurn, r, 0)
+	return Reply{Run: r}, nil
+}
+
+func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
+	t.rand = c.Rand
+	r := t.runs[c.Run]
+	if r == nil {
+		return Reply{}, fmt.Errorf("spawn: a turn of %q: %w", c.Run, ErrNotFound)
+	}
+	if r.Open == nil || r.Open.N != c.N {
+		if c.Answer != nil && c.Answer.Text != "" {
+			t.emit(late(t.now, r, c.N, c.Answer.Text))
+		}
+		return Reply{}, fmt.Errorf("spawn: turn %d of %q: %w", c.N, c.Run, ErrStale)
+	}
+	var flags Flags
+	state := OK
+	if c.Failed != "" {
+		state = Failed
+	}
+	if c.Silent {
+		flags |= FlagSilent
+	}
+	if c.Skip {
+		flags |= FlagSkip
+	}
+	if r.IsRoot() && t.opt.Replies && r.Cause == NoCause && !r.Halted && c.Answer != nil && c.Answer.Reply != "" {
+		flags |= FlagReply
+	}
+	var join *Join
+	if c.Yield != nil && r.Cause == NoCause && c.Failed == "" {
+		if w := c.Yield.start(r, t); w.Left > 0 {
+			join = w
+		}
+	}
+	f := turnEnded(t.now, r, state, c.Answer, flags, c.Pos, join)
+	if flags&FlagReply != 0 {
+		f.Route = r.Route
+	}
+	t.endTurn(r, f)
+	if c.Failed != "" && !r.IsRoot() && r.Cause == NoCause {
+		cause := RunnerFailed
+		if c.Budget {
+			cause = LimitReached
+		}
+		t.emit(stopRequested(t.now, r, cause, c.Failed, 0, 0))
+	}
+	return Reply{Run: r}, nil
+}
+
+// endTurn records that a turn is over and gives its slot back.
+func (t *Tree) endTurn(r *Run, f Fact) {
+	t.emit(f)
+	if r.slot {
+		r.slot = false
+		t.effect(FreeSlot, r, f.N)
+	}
+}
+
+func (t *Tree) underWay(k session.Key, n uint32) (*Run, error) {
+	r := t.runs[k]
+	if r == nil || r.Open == nil || r.Open.N != n {
+		return nil, fmt.Errorf("spawn: turn %d of %q: %w", n, k, ErrStale)
+	}
+	return r, nil
+}
+
+func (t *Tree) decideTake(c Take) (Reply, error) {
+	r, err := t.underWay(c.Run, c.N)
+	if err != nil || r.NextOrd == r.Open.Through {
+		return Reply{}, err
+	}
+	var in []Input
+	r.Unread(r.Open.Through, r.NextOrd, func(x Input) { in = append(in, x) })
+	t.emit(taken(t.now, r, r.NextOrd))
+	return Reply{Run: r, Inputs: in}, nil
+}
+
+func (t *Tree) decideReserve(c Reserve) (Reply, error) {
+	r, err := t.underWay(c.Run, c.N)
+	if err != nil {
+		return Reply{}, err
+	}
+	more := t.reserve(r)
+	more.Turns = 0
+	if t.exhausted(r) != "" || more == (Budget{}) {
+		return Reply{}, fmt.Errorf("spawn: %w: %s", ErrBudget, t.exhausted(r))
+	}
+	t.emit(reserved(t.now, r, more))
+	return Reply{Run: r, Grant: more}, nil
+}
+
+func (t *Tree) decideInterrupt(c Interrupt) (Reply, error) {
+	t.rand = c.Rand
+	r := t.runs[c.Run]
+	if r == nil {
+		return Reply{}, fmt.Errorf("spawn: interrupting %q: %w", c.Run, ErrNotFound)
+	}
+	if r.Open != nil && !r.Halted && r.Cause == NoCause {
+		t.emit(halted(t.now, r, t.now+int64(t.opt.Grace)))
+		r.cancelled = true
+		t.effect(CancelTurn, r, 0)
+	}
+	return Reply{Run: r}, nil
+}
+
+func (t *Tree) decideStop(c *Stop) (Reply, error) {
+	t.rand = c.Rand
+	r := t.runs[c.Run]
+	if r == nil {
+		return Reply{}, fmt.Errorf("spawn: stopping %q: %w", c.Run, ErrNotFound)
+	}
+	if r.State.Terminal() || r.Cause != NoCause || r.IsRoot() && r.Open == nil && r.live == 0 && r.nComp == 0 {
+		return Reply{Run: r}, nil
+	}
+	t.emit(stopRequested(t.now, r, Stopped, c.Reason, t.now+int64(t.opt.Grace), 0))
+	return Reply{Run: r}, nil
+}
+
+func (t *Tree) decideSettle(c *Settle) (Reply, error) {
+	e := t.outbox.entries[c.Ord]
+	switch {
+	case e == nil:
+	case c.Error == "":
+		t.emit(outboxFact(Delivered, t.now, c.Ord, 0, ""))
+	case e.Blocked > 0:
+	case c.Busy:
+		f := outboxFact(Deferred, t.now, c.Ord, t.now+int64(FirstRetry), c.Error)
+		f.N = 1
+		t.emit(f)
+	default:
+		due, blocked := retryAt(e, t.now, c.Rand)
+		if blocked {
+			t.emit(outboxFact(Blocked, t.now, c.Ord, 0, c.Error))
+		} else {
+			t.emit(outboxFact(Deferred, t.now, c.Ord, due, c.Error))
+		}
+	}
+	return Reply{}, nil
+}
+
+func (t *Tree) decideBlocked(ord uint32, k Kind) (Reply, error) {
+	e := t.outbox.entries[ord]
+	if e == nil || e.Blocked == 0 {
+		return Reply{}, fmt.Errorf("spawn: blocked delivery %d: %w", ord, ErrNotFound)
+	}
+	t.emit(outboxFact(k, t.now, ord, 0, ""))
+	return Reply{}, nil
+}

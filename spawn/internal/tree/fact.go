@@ -1,0 +1,144 @@
+package tree
+
+import (
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A Kind says what a Fact records. The numbers are the journal's: none is ever used again for something else.
+type Kind uint8
+
+const (
+	Opened        Kind = iota + 1 // an owner took the tree; fences the one before
+	Admitted                      // a run exists
+	Posted                        // a session was told something
+	TurnStarted                   // intent: the turn N of a session consumes the inputs up to Ord
+	Taken                         // the turn under way consumes the inputs up to Ord too
+	TurnEnded                     // the turn is back, or was cut
+	Halted                        // somebody interrupts the turn under way
+	StopRequested                 // a run has a cause to end
+	RunEnded                      // a run has ended; this is the completion of whoever asked for it, too
+	Recovered                     // a stopped top-level session is usable again
+	Delivered                     // an entry of the outbox has arrived
+	Deferred                      // an entry of the outbox is due again later
+	Blocked                       // an entry of the outbox waits for somebody to retry or dismiss it
+	Revived                       // a blocked entry is due again
+	Dismissed                     // a blocked entry has been given up by somebody
+	Redirected                    // a completion leaves the outbox for the inbox of its requester
+	Archived                      // a run has left the tree
+	Late                          // what a cut turn still said
+	Reserved                      // the turn under way may draw more from the budget
+	Snapshot                      // the whole state; what came before may go
+	kinds
+)
+
+var kindNames = [kinds]string{
+	"none", "opened", "admitted", "posted", "turn_started", "taken", "turn_ended", "halted", "stop_requested", "run_ended",
+	"recovered", "delivered", "deferred", "blocked", "revived", "dismissed", "redirected", "archived", "late", "reserved",
+	"snapshot",
+}
+
+func (k Kind) String() string {
+	if k < kinds {
+		return kindNames[k]
+	}
+	return "unknown"
+}
+
+// Flags of a Fact.
+type Flags uint8
+
+const (
+	// FlagQuiet, on StopRequested: the run is stopped from within a stopped subtree, so that nobody is told.
+	FlagQuiet Flags = 1 << iota
+	// FlagTell, on RunEnded: the requester is told.
+	FlagTell
+	// FlagOut, on RunEnded: the requester is run by the caller and told through the outbox.
+	FlagOut
+	// FlagSilent, on TurnEnded: the answer asks that nothing be announced.
+	FlagSilent
+	// FlagSkip, on TurnEnded with FlagSilent: not even an earlier answer.
+	FlagSkip
+	// FlagCut, on TurnEnded: the turn has not come back and is no longer waited for.
+	FlagCut
+	// FlagReply, on TurnEnded: the answer goes out to people.
+	FlagReply
+	// FlagCrashed, on TurnEnded: the process that ran the turn is gone; what it was to consume is not consumed.
+	FlagCrashed
+)
+
+// A Fact is one thing that happened to a tree. It is one struct for all kinds, so that a batch of them is one allocation and
+// the codec one function; the constructors below say which fields a kind has.
+type Fact struct {
+	Kind   Kind
+	State  State
+	Cause  Cause
+	Class  Class
+	Flags  Flags
+	N      uint32 // number of the turn
+	Ord    uint32 // ordinal of an input or of an entry of the outbox
+	At     int64  // Unix nanoseconds
+	Until  int64
+	Num    uint64 // epoch, nonce, position
+	Run    session.Key
+	ID     string
+	Text   Text
+	From   session.Key
+	Spec   *Spec
+	Answer *Answer
+	Join   *Join
+	Route  *session.Route
+	Budget Budget
+	Image  *Image // of a Snapshot
+}
+
+func opened(at int64, epoch uint64, writer, sessionID string) Fact {
+	return Fact{Kind: Opened, At: at, Num: epoch, ID: sessionID, Text: Text(writer)}
+}
+
+func admitted(s *Spec) Fact { return Fact{Kind: Admitted, At: s.Created, Run: s.Key, Spec: s} }
+
+func posted(at int64, to *Run, class Class, id string, text Text, from session.Key, route *session.Route) Fact {
+	return Fact{Kind: Posted, At: at, Run: to.Key(), Class: class, Ord: to.NextOrd + 1, ID: id, Text: text, From: from, Route: route}
+}
+
+func turnStarted(at int64, r *Run, through uint32, deadline int64, reserve Budget) Fact {
+	return Fact{Kind: TurnStarted, At: at, Run: r.Key(), N: r.Turns + 1, Ord: through, Until: deadline, Budget: reserve}
+}
+
+func taken(at int64, r *Run, through uint32) Fact {
+	return Fact{Kind: Taken, At: at, Run: r.Key(), N: r.Turns, Ord: through}
+}
+
+func turnEnded(at int64, r *Run, s State, a *Answer, flags Flags, pos uint64, join *Join) Fact {
+	return Fact{Kind: TurnEnded, At: at, Run: r.Key(), N: r.Open.N, State: s, Answer: a, Flags: flags, Num: pos, Join: join}
+}
+
+func halted(at int64, r *Run, grace int64) Fact {
+	return Fact{Kind: Halted, At: at, Run: r.Key(), N: r.Turns, Until: grace}
+}
+
+func stopRequested(at int64, r *Run, c Cause, reason string, grace int64, flags Flags) Fact {
+	return Fact{Kind: StopRequested, At: at, Run: r.Key(), Cause: c, Text: Text(reason), Until: grace, Flags: flags}
+}
+
+func runEnded(at int64, r *Run, s State, nonce uint64, flags Flags) Fact {
+	return Fact{Kind: RunEnded, At: at, Run: r.Key(), State: s, Num: nonce, Flags: flags}
+}
+
+func recovered(at int64, r *Run) Fact { return Fact{Kind: Recovered, At: at, Run: r.Key()} }
+
+func outboxFact(k Kind, at int64, ord uint32, due int64, text string) Fact {
+	return Fact{Kind: k, At: at, Ord: ord, Until: due, Text: Text(text)}
+}
+
+func archived(at int64, r *Run) Fact { return Fact{Kind: Archived, At: at, Run: r.Key()} }
+
+func late(at int64, r *Run, n uint32, text Text) Fact {
+	return Fact{Kind: Late, At: at, Run: r.Key(), N: n, Text: text}
+}
+
+func reserved(at int64, r *Run, by Budget) Fact {
+	return Fact{Kind: Reserved, At: at, Run: r.Key(), N: r.Turns, Budget: by}
+}
+
+func snapshot(at int64) Fact { return Fact{Kind: Snapshot, At: at} }

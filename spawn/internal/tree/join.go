@@ -1,0 +1,82 @@
+package tree
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A Join says for what a session waits: for all its members to end, for Need of them to end well, or until a time.
+// The one arithmetic serves a session that yields and a caller that waits.
+type Join struct {
+	Keys  []session.Key `json:"keys,omitempty"` // the members; empty: every child
+	Need  uint32        `json:"need,omitempty"` // this many must end well; 0: all must end
+	Until int64         `json:"until,omitempty"`
+	Left  uint32        `json:"left"` // members that have not ended
+	Good  uint32        `json:"good"` // members that have ended well
+}
+
+// Count takes one member that has ended into account.
+func (j *Join) Count(end State) {
+	if j.Left > 0 {
+		j.Left--
+	}
+	if end == OK {
+		j.Good++
+	}
+}
+
+// Ready reports whether the wait is over.
+func (j *Join) Ready(now int64) bool {
+	switch {
+	case j.Left == 0:
+		return true
+	case j.Need > 0 && j.Good >= j.Need:
+		return true
+	}
+	return j.Until > 0 && now >= j.Until
+}
+
+// has reports whether a child is a member.
+func (j *Join) has(k session.Key) bool {
+	if len(j.Keys) == 0 {
+		return true
+	}
+	_, found := slices.BinarySearchFunc(j.Keys, k, compareKeys)
+	return found
+}
+
+func compareKeys(a, b session.Key) int { return strings.Compare(a.String(), b.String()) }
+
+// start returns the join as it stands when r begins to wait: members that have ended before count too, which is what makes
+// a child that ends between the check and the wait harmless.
+func (j *Join) start(r *Run, t *Tree) *Join {
+	w := &Join{Keys: slices.SortedFunc(slices.Values(j.Keys), compareKeys), Need: j.Need, Until: j.Until}
+	if len(w.Keys) == 0 {
+		after := r.Consumed
+		if r.Open != nil {
+			after = r.Open.Through
+		}
+		w.Left = uint32(r.live)
+		for i := range r.Inbox {
+			if in := &r.Inbox[i]; in.Class == Completion && in.Ord > after {
+				if c := t.runs[in.From]; c != nil && c.State == OK {
+					w.Good++
+				}
+			}
+		}
+		return w
+	}
+	for _, k := range w.Keys {
+		c := t.runs[k]
+		switch {
+		case c == nil || c.Parent != r:
+		case !c.State.Terminal():
+			w.Left++
+		case c.State == OK:
+			w.Good++
+		}
+	}
+	return w
+}

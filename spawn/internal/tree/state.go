@@ -1,0 +1,152 @@
+package tree
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A State is where a run stands. The numbers are those of the public Status.
+type State uint8
+
+const (
+	Queued State = iota + 1
+	Running
+	Waiting
+	Stopping
+	OK
+	Failed
+	TimedOut
+	Cancelled
+	Interrupted
+	Incomplete
+	states // how many there are, plus one
+)
+
+var stateNames = [states]string{
+	"none", "queued", "running", "waiting", "stopping",
+	"ok", "failed", "timed_out", "cancelled", "interrupted", "incomplete",
+}
+
+func (s State) String() string {
+	if s < states {
+		return stateNames[s]
+	}
+	return fmt.Sprintf("State(%d)", s)
+}
+
+// Terminal reports whether a run in this state has ended.
+func (s State) Terminal() bool { return s >= OK && s < states }
+
+// next is the transition table: next[from] holds the states that may follow.
+//
+// A run ends well only from waiting, and otherwise only by way of stopping: the cause is recorded first, the terminal state
+// follows when the turn and the descendants are back.
+var next = [states]stateSet{
+	0:        set(Queued),
+	Queued:   set(Running, Stopping),
+	Running:  set(Waiting, Stopping),
+	Waiting:  set(Running, Stopping, OK),
+	Stopping: set(Failed, TimedOut, Cancelled, Interrupted, Incomplete),
+}
+
+type stateSet uint16
+
+func set(list ...State) (s stateSet) {
+	for _, x := range list {
+		s |= 1 << x
+	}
+	return s
+}
+
+func (s stateSet) has(x State) bool { return s&(1<<x) != 0 }
+
+// A TransitionError is a step that the transition table does not have.
+type TransitionError struct {
+	Run      string
+	From, To State
+}
+
+func (e *TransitionError) Error() string {
+	return fmt.Sprintf("spawn: run %q cannot go from %v to %v", e.Run, e.From, e.To)
+}
+
+// Diagram returns the transition table as a Mermaid state diagram. The one in the documentation is checked against it.
+func Diagram() string {
+	var b strings.Builder
+	b.WriteString("stateDiagram-v2\n")
+	for from := State(0); from < states; from++ {
+		for to := Queued; to < states; to++ {
+			if !next[from].has(to) {
+				continue
+			}
+			name := from.String()
+			if from == 0 {
+				name = "[*]"
+			}
+			fmt.Fprintf(&b, "    %s --> %s\n", name, to)
+		}
+	}
+	for s := OK; s < states; s++ {
+		fmt.Fprintf(&b, "    %s --> [*]\n", s)
+	}
+	return b.String()
+}
+
+// A Cause is why a run ends otherwise than by itself. The first one wins.
+type Cause uint8
+
+const (
+	NoCause Cause = iota
+	RunnerFailed
+	Timeout
+	Stopped
+	Crashed
+	LimitReached
+	causes
+)
+
+var causeNames = [causes]string{"none", "runner_failed", "timeout", "stopped", "crashed", "limit_reached"}
+
+func (c Cause) String() string {
+	if c < causes {
+		return causeNames[c]
+	}
+	return fmt.Sprintf("Cause(%d)", c)
+}
+
+// end returns the terminal state that a cause leads to.
+func (c Cause) end() State {
+	switch c {
+	case RunnerFailed:
+		return Failed
+	case Timeout:
+		return TimedOut
+	case Stopped:
+		return Cancelled
+	case Crashed:
+		return Interrupted
+	case LimitReached:
+		return Incomplete
+	}
+	return OK
+}
+
+// A Class says what sort of input an input is. The order is the order of presentation.
+type Class uint8
+
+const (
+	User       Class = iota + 1 // a person, or the caller on behalf of one; also a follow-up to a run
+	Control                     // a steer
+	Task                        // what a run was asked to do
+	Completion                  // the end of a child
+	classes
+)
+
+var classNames = [classes]string{"none", "user", "control", "task", "completion"}
+
+func (c Class) String() string {
+	if c < classes {
+		return classNames[c]
+	}
+	return fmt.Sprintf("Class(%d)", c)
+}

@@ -1,0 +1,241 @@
+package tree
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// Window is how long a spawn key is recognised after its run has left the tree, and the id of a message after it came.
+const Window = 7 * 24 * time.Hour
+
+// Options are what the decisions depend on beside the tree, the command and the time. They come from the configuration and
+// are not recorded; what follows from them is.
+type Options struct {
+	Rules        *policy.Rules
+	Models       func(string) bool // nil: what is well formed is valid
+	CallerRun    bool              // completions for the top-level session leave the tree
+	Replies      bool              // what the top-level session answers leaves the tree
+	Grace        time.Duration     // how long a turn may take to come back once it is cancelled
+	ArchiveAfter time.Duration     // after the end of a run; 0: never
+	Chunk        Budget            // what a turn reserves at a time where a budget is set
+	MaxDepth     int               // told to children in their first message
+
+	// Of the top-level session, which policy has not granted anything.
+	Model, Thinking string
+	Tools           []string // what it may delegate
+	Sandboxed       bool
+}
+
+// A Tree is a top-level session and everything spawned below it, folded from its journal. It is not safe for concurrent use:
+// its owner alone touches it.
+type Tree struct {
+	opt *Options
+
+	epoch   uint64
+	root    *Run
+	runs    map[session.Key]*Run // every session in the tree, the top-level one too
+	spawned map[spawnKey]spawnRef
+	posts   map[postKey]int64 // until when it is recognised
+	outbox  outbox
+	timers  timers
+	total   uint32 // runs ever admitted
+	live    int    // runs that are not terminal
+	turns   int    // turns under way
+
+	since int // facts since the last snapshot
+
+	// Of the batch that is being decided.
+	now     int64
+	rand    uint64
+	facts   []Fact
+	effects []Effect
+	touched []*Run
+	due     []uint32 // entries of the outbox to look at
+}
+
+type spawnKey struct {
+	parent session.Key
+	key    string
+}
+
+type postKey struct {
+	to session.Key
+	id string
+}
+
+type spawnRef struct {
+	Run   session.Key
+	ID    string
+	Until int64 // 0: while the run is in the tree
+}
+
+// New returns an empty tree. Nothing can be decided about it before an Open command.
+func New(root session.Key, opt *Options) *Tree {
+	t := &Tree{
+		opt:     opt,
+		root:    &Run{RunState: RunState{Spec: &Spec{Key: root, Agent: root.Agent(), Role: session.RoleMain}, State: Waiting}},
+		runs:    make(map[session.Key]*Run),
+		spawned: make(map[spawnKey]spawnRef),
+		posts:   make(map[postKey]int64),
+	}
+	t.outbox.entries = make(map[uint32]*Entry)
+	t.runs[root] = t.root
+	return t
+}
+
+// Root returns the top-level session.
+func (t *Tree) Root() *Run { return t.root }
+
+// Run returns a session of the tree, or nil.
+func (t *Tree) Run(k session.Key) *Run { return t.runs[k] }
+
+// Epoch returns how many owners the tree has had.
+func (t *Tree) Epoch() uint64 { return t.epoch }
+
+// Live returns how many runs are not terminal.
+func (t *Tree) Live() int { return t.live }
+
+// Total returns how many runs the tree has ever admitted.
+func (t *Tree) Total() int { return int(t.total) }
+
+// Walk calls f for every session of the tree, parents first, siblings oldest first.
+func (t *Tree) Walk(f func(*Run)) { t.root.walk(false, f) }
+
+// Idle reports whether nothing is under way: no turn, no live run, no delivery that is not blocked.
+func (t *Tree) Idle() bool {
+	return t.turns == 0 && t.live == 0 && t.outbox.pending == 0 && !t.root.wantsTurn(t.now) && t.root.Cause == NoCause
+}
+
+// Due returns when the tree next needs an owner: now if something is under way, else when its next timer fires, else never,
+// which is the zero time.
+func (t *Tree) Due() time.Time {
+	if t.live > 0 || t.turns > 0 || t.root.wantsTurn(t.now) || t.root.Cause != NoCause || t.outbox.ready > 0 {
+		return time.Unix(0, t.now).UTC()
+	}
+	if at := t.NextWake(); at > 0 {
+		return time.Unix(0, at).UTC()
+	}
+	return time.Time{}
+}
+
+// NextWake returns when the tree wants a Tick, in Unix nanoseconds, or 0 for never.
+func (t *Tree) NextWake() int64 {
+	for len(t.timers) > 0 {
+		top := t.timers[0]
+		at := t.wake(top)
+		if at == top.at {
+			return at
+		}
+		t.timers.pop()
+		if at > top.at {
+			t.timers.push(timer{at, top.run, top.ord})
+		}
+	}
+	return 0
+}
+
+// wake returns when what a timer stands for really wants to be looked at; 0: never.
+func (t *Tree) wake(x timer) int64 {
+	if x.run == nil {
+		if e := t.outbox.entries[x.ord]; e != nil && e.Blocked == 0 && !e.flying {
+			return e.Due
+		}
+		return 0
+	}
+	if t.runs[x.run.Key()] != x.run {
+		return 0
+	}
+	return x.run.wake(t.opt)
+}
+
+// wake returns the next time at which something about r changes by itself; 0: never.
+func (r *Run) wake(opt *Options) (at int64) {
+	first := func(x int64) {
+		if x > 0 && (at == 0 || x < at) {
+			at = x
+		}
+	}
+	if r.State.Terminal() {
+		if opt.ArchiveAfter > 0 && !r.archiving && r.firstChild == nil && !r.held {
+			first(r.Ended + int64(opt.ArchiveAfter))
+		}
+		return at
+	}
+	if r.Cause == NoCause {
+		first(r.Deadline)
+		if r.Join != nil && r.Open == nil {
+			first(r.Join.Until)
+		}
+	}
+	if r.Open != nil {
+		first(r.Grace)
+	}
+	return at
+}
+
+func (t *Tree) arm(r *Run) {
+	if at := r.wake(t.opt); at > 0 {
+		t.timers.push(timer{at: at, run: r})
+	}
+}
+
+func (t *Tree) touch(r *Run) {
+	if r != nil && !r.touched {
+		r.touched = true
+		t.touched = append(t.touched, r)
+	}
+}
+
+// emit records a fact and applies it at once, so that what is decided next sees it. After the first emit of a command nothing
+// can be refused any more; a fact that cannot be applied is a defect of ours and panics, which the owner contains.
+func (t *Tree) emit(f Fact) {
+	if err := t.Apply(&f); err != nil {
+		panic(fmt.Errorf("spawn: deciding %v: %w", f.Kind, err))
+	}
+	t.facts = append(t.facts, f)
+}
+
+func (t *Tree) effect(kind EffectKind, r *Run, ord uint32) {
+	e := Effect{Kind: kind, Run: r, Ord: ord}
+	if kind == StartTurn || kind == CancelTurn {
+		e.Ord = r.Open.N
+	}
+	t.effects = append(t.effects, e)
+}
+
+// nonce returns the next number of the sequence that the command's random number starts (splitmix64).
+func (t *Tree) nonce() uint64 {
+	t.rand += 0x9e3779b97f4a7c15
+	z := t.rand
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9
+	z = (z ^ (z >> 27)) * 0x94d049bb133111eb
+	return z ^ (z >> 31)
+}
+
+// Replay folds a fact that was read from the journal.
+func (t *Tree) Replay(f *Fact) error {
+	err := t.Apply(f)
+	for _, r := range t.touched {
+		r.touched = false
+	}
+	t.touched, t.due = t.touched[:0], t.due[:0]
+	return err
+}
+
+// Effects returns the effects since the last Take. Deciding appends to them.
+func (t *Tree) Effects() []Effect { return t.effects }
+
+// Bulky reports whether the log holds so much more than a snapshot would that one is worth writing.
+func (t *Tree) Bulky() bool {
+	return t.since > 1000 && t.since > 4*(len(t.runs)+len(t.outbox.entries)+len(t.spawned)+len(t.posts))
+}
+
+// Take returns what was decided since the last Take. The facts are the caller's; the effects are valid until the next Decide.
+func (t *Tree) Take() ([]Fact, []Effect) {
+	facts, effects := t.facts, t.effects
+	t.facts, t.effects = nil, t.effects[:0:0]
+	return facts, effects
+}

@@ -1,0 +1,515 @@
+package spawn
+
+import (
+	"context"
+	cryptorand "crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+// DefaultGrace is how long a turn that was cancelled may take to return, unless a Config says otherwise.
+const DefaultGrace = 10 * time.Second
+
+// Config configures a Supervisor.
+type Config struct {
+	// Store is where everything durable is kept. Required.
+	Store *session.Store
+	// Runner runs the turns. Required.
+	Runner Runner
+	// Rules decide what may be spawned. The zero Rules are the defaults.
+	Rules policy.Rules
+	// Deliver takes what leaves a tree. It returns nil once the entry can no longer be lost; after an error it is called again
+	// with the same Key. Calls for one destination never overlap. Required if CallerRun or Replies is set.
+	Deliver func(ctx context.Context, out Outgoing) error
+	// CallerRun has the completions for top-level sessions handed to Deliver instead of put into their inbox.
+	CallerRun bool
+	// Replies has what top-level sessions answer handed to Deliver.
+	Replies bool
+	// Models says which model names are valid; nil accepts what is well formed.
+	Models func(string) bool
+	// Model and Thinking are what top-level sessions run with, Tools what they may delegate.
+	Model, Thinking string
+	Tools           []string
+	Sandboxed       bool
+	// Grace is how long a turn that was cancelled may take to return before it is given up. Zero: DefaultGrace.
+	Grace time.Duration
+	// Logger is told of what nobody else hears. Nil: silent.
+	Logger *slog.Logger
+	// Check is called after every append with what the tree would look like folded from the journal alone. It is a hook for
+	// tests of the library itself; leave it nil.
+	Check func(root session.Key, c Checkpoint)
+}
+
+// A Checkpoint is the durable state of a tree, for tests.
+type Checkpoint struct {
+	Last session.Seq
+	tree *tree.Tree
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.Store == nil || c.Store.Journal == nil:
+		return &InputError{Field: "Store", Reason: "it is missing, or has no Journal"}
+	case c.Runner == nil:
+		return &InputError{Field: "Runner", Reason: "it is missing"}
+	case c.Deliver == nil && (c.CallerRun || c.Replies):
+		return &InputError{Field: "Deliver", Reason: "it is missing although something is to be delivered"}
+	case c.Grace < 0:
+		return &InputError{Field: "Grace", Reason: "it is negative: " + c.Grace.String()}
+	}
+	return c.Rules.Validate()
+}
+
+// A Supervisor runs trees of sessions. Its methods are safe for concurrent use.
+type Supervisor struct {
+	cfg  Config
+	log  *slog.Logger
+	lane *owner.Lane
+	own  owner.Config
+	// base is what turns, deliveries and owners run under: the values of the context that Open got, and a cancellation of our
+	// own, because they outlive that call.
+	base   context.Context
+	cancel context.CancelCauseFunc
+	closed chan struct{} // closed when nothing is answered any more
+
+	state   atomic.Int32 // idle, running, stopping, shut
+	rngMu   sync.Mutex
+	rng     [64]byte
+	rngLeft int
+
+	mu    sync.Mutex
+	homes map[session.Key]*home
+	quiet chan struct{} // closed and replaced whenever the last goroutine ends
+	count int
+	shut  bool
+}
+
+const (
+	idle int32 = iota
+	running
+	stopping
+)
+
+// Open returns a Supervisor. It checks the Config and starts nothing: spawns, messages and stops are accepted and made durable
+// from here on; turns and deliveries start with Run. The values of ctx are kept for the Supervisor's own work, its end is not.
+func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Grace == 0 {
+		cfg.Grace = DefaultGrace
+	}
+	s := &Supervisor{
+		cfg: cfg, log: cfg.Logger, closed: make(chan struct{}), homes: make(map[session.Key]*home), quiet: make(chan struct{}),
+		lane: owner.NewLane(cfg.Rules.MaxConcurrent()),
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.base, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	s.own = owner.Config{
+		Journal: cfg.Store.Journal, Lane: s.lane, Writer: uuid.NewString(), Rand: s.rand, NewID: uuid.NewString,
+		Go: s.spawnGoroutine, Active: s.active, Context: func() context.Context { return s.base },
+		Options: &tree.Options{
+			Rules: &s.cfg.Rules, Models: cfg.Models, CallerRun: cfg.CallerRun, Replies: cfg.Replies, Grace: cfg.Grace,
+			ArchiveAfter: cfg.Rules.ArchiveAfter(), Chunk: tree.Budget{Tokens: 20_000, Micros: 100_000},
+			MaxDepth: cfg.Rules.MaxSpawnDepth(),
+			Model:    cfg.Model, Thinking: cfg.Thinking, Tools: cfg.Tools, Sandboxed: cfg.Sandboxed,
+		},
+	}
+	if check := cfg.Check; check != nil {
+		s.own.Check = func(root session.Key, t *tree.Tree, last session.Seq) { check(root, Checkpoint{last, t}) }
+	}
+	return s, nil
+}
+
+func (s *Supervisor) active() bool { return s.state.Load() == running }
+
+// rand returns a number that nobody can guess.
+func (s *Supervisor) rand() uint64 {
+	s.rngMu.Lock()
+	defer s.rngMu.Unlock()
+	if s.rngLeft == 0 {
+		cryptorand.Read(s.rng[:]) // never fails
+		s.rngLeft = len(s.rng)
+	}
+	s.rngLeft -= 8
+	return binary.LittleEndian.Uint64(s.rng[s.rngLeft:])
+}
+
+// spawnGoroutine starts a goroutine that Shutdown waits for, or returns false when it is too late.
+func (s *Supervisor) spawnGoroutine(f func()) bool {
+	s.mu.Lock()
+	if s.shut {
+		s.mu.Unlock()
+		return false
+	}
+	s.count++
+	s.mu.Unlock()
+	go func() {
+		defer s.goroutineEnded()
+		f()
+	}()
+	return true
+}
+
+func (s *Supervisor) goroutineEnded() {
+	s.mu.Lock()
+	if s.count--; s.count == 0 {
+		close(s.quiet)
+		s.quiet = make(chan struct{})
+	}
+	s.mu.Unlock()
+}
+
+// waitQuiet waits until no goroutine of ours is left, or ctx ends.
+func (s *Supervisor) waitQuiet(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		n, quiet := s.count, s.quiet
+		s.mu.Unlock()
+		if n == 0 {
+			return nil
+		}
+		select {
+		case <-quiet:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// home returns the tree of a top-level session.
+func (s *Supervisor) home(root session.Key) *home {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.homes[root]
+	if h == nil {
+		h = &home{
+			sup: s, turns: make(map[turnID]*underWay), sessions: make(map[session.Key]*underWay),
+			posts: make(map[destination]*postman), waiters: make(map[*waiter]struct{}), waiting: make(map[session.Key][]*waiter),
+			watchers: make(map[*watcher]struct{}),
+		}
+		h.owner = owner.New(&s.own, root, h)
+		s.homes[root] = h
+	}
+	return h
+}
+
+func (s *Supervisor) all() []*home {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]*home, 0, len(s.homes))
+	for _, h := range s.homes {
+		list = append(list, h)
+	}
+	return list
+}
+
+// sweepEvery is how often the journal is asked for trees that are due and that nobody has touched in this process.
+const sweepEvery = time.Minute
+
+// Run starts what is due and runs everything until ctx ends or Shutdown is called. It returns nil after a Shutdown. When ctx
+// ends, turns are cancelled and given the grace period; those whose Runner has not returned by then are named in a
+// *StillRunningError. What was under way is interrupted, and known as such to the next Run.
+func (s *Supervisor) Run(ctx context.Context) error {
+	if !s.state.CompareAndSwap(idle, running) {
+		return fmt.Errorf("spawn: Run: %w", errors.New("it runs already, or has been shut down"))
+	}
+	s.lane.Open()
+	if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
+		s.log.Error("offshoot: looking for due trees failed", "error", err.Error())
+	}
+	for _, h := range s.all() {
+		h.owner.Tick()
+		h.dispatchAll()
+	}
+	ticker := time.NewTicker(sweepEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if err := s.sweep(ctx); err != nil {
+				s.log.Error("offshoot: looking for due trees failed", "error", err.Error())
+			}
+		case <-ctx.Done():
+			return s.Shutdown(ctx)
+		case <-s.closed:
+			return nil
+		}
+	}
+}
+
+// sweep opens the trees that are due before the next sweep.
+func (s *Supervisor) sweep(ctx context.Context) error {
+	for head, err := range s.cfg.Store.Journal.Roots(ctx, session.RootQuery{DueBefore: time.Now().Add(sweepEvery)}) {
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		known := s.homes[head.Root] != nil
+		s.mu.Unlock()
+		if !known {
+			s.home(head.Root).owner.Tick()
+		}
+	}
+	return nil
+}
+
+// Shutdown lets the turns that are under way finish until ctx ends, then cancels them and gives them the grace period. No
+// further turn starts. It returns a *StillRunningError if Runners have not returned. What was interrupted is known as such to
+// the next owner of the tree. Only the first call does anything; the others wait for it.
+func (s *Supervisor) Shutdown(ctx context.Context) error {
+	if was := s.state.Swap(stopping); was >= stopping {
+		<-s.closed
+		return nil
+	}
+	s.lane.Close()
+	_ = s.waitQuiet(ctx) // what is not quiet by then is cancelled
+	s.mu.Lock()
+	s.shut = true
+	s.mu.Unlock()
+	s.cancel(ErrShutdown)
+	for _, h := range s.all() {
+		h.mu.Lock()
+		for _, u := range h.turns {
+			u.cancel(ErrShutdown)
+		}
+		h.mu.Unlock()
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Grace)
+	defer cancel()
+	left := s.waitQuiet(grace)
+	for _, h := range s.all() {
+		h.owner.Halt()
+	}
+	close(s.closed)
+	if left == nil {
+		return nil
+	}
+	e := &StillRunningError{}
+	for _, h := range s.all() {
+		h.mu.Lock()
+		for _, u := range h.turns {
+			if !u.over {
+				e.Sessions = append(e.Sessions, u.key)
+			}
+		}
+		h.mu.Unlock()
+	}
+	return e
+}
+
+// Spawn admits a child of a session and returns at once. It returns a *policy.Refusal if a rule refuses.
+func (s *Supervisor) Spawn(ctx context.Context, root, requester session.Key, q Request) (RunInfo, error) {
+	return s.home(root).spawn(ctx, requester, q)
+}
+
+func (h *home) spawn(ctx context.Context, requester session.Key, q Request) (info RunInfo, err error) {
+	cmd := &tree.Spawn{
+		Parent: requester, ID: uuid.NewString(), SessionID: uuid.NewString(), Key: q.Key, Task: tree.Text(q.Task), Label: q.Label,
+		Request: q.Policy, Announce: q.Announce, Extra: q.Extra,
+	}
+	err = h.owner.Do(ctx, cmd, func(t *tree.Tree, r tree.Reply) {
+		if r.Run != nil {
+			info = infoOf(t, r.Run)
+			return
+		}
+		info = RunInfo{ID: RunID(r.ID), Key: r.Ref, Root: t.Root().Key(), Parent: requester} // archived
+	})
+	return info, err
+}
+
+// A Message is what a session is told by a person, or by the caller.
+type Message struct {
+	// ID recognises a message that comes again; empty: it is not looked for.
+	ID    string
+	Text  string
+	Route *session.Route
+}
+
+// Post puts a message into the inbox of a session and returns when that is durable. A message with a known ID is accepted and
+// changes nothing.
+func (s *Supervisor) Post(ctx context.Context, root, to session.Key, m Message) error {
+	if m.ID == "" {
+		m.ID = uuid.NewString()
+	}
+	return s.home(root).owner.Do(ctx, &tree.Post{To: to, ID: m.ID, Text: tree.Text(m.Text), Route: m.Route}, nil)
+}
+
+// Steer nudges a run under way, on behalf of another session of its tree. It is read when the Runner takes its inbox, or by
+// the next turn; it never makes a run that has finished its turn start another.
+func (s *Supervisor) Steer(ctx context.Context, root, from, to session.Key, m Message) error {
+	if m.ID == "" {
+		m.ID = uuid.NewString()
+	}
+	return s.home(root).owner.Do(ctx, &tree.Steer{From: from, To: to, ID: m.ID, Text: tree.Text(m.Text)}, nil)
+}
+
+// Interrupt cancels the turn of a session that is under way, and only it.
+func (s *Supervisor) Interrupt(ctx context.Context, root, key session.Key) error {
+	return s.home(root).owner.Do(ctx, tree.Interrupt{Run: key, Rand: s.rand()}, nil)
+}
+
+// Stop stops a session and everything below it: of a top-level session the turn under way and all sub-agents, of a run the
+// run itself too. It returns nil when nothing of it is alive, and a *StillRunningError if turns had to be given up.
+func (s *Supervisor) Stop(ctx context.Context, root, key session.Key, reason string) error {
+	return s.home(root).stop(ctx, key, reason)
+}
+
+// Wait waits for runs of one tree and returns how each of them stands then, in the order given. Before [Supervisor.Run] it
+// waits for that too.
+func (s *Supervisor) Wait(ctx context.Context, root session.Key, keys []session.Key, opt JoinOptions) ([]RunInfo, error) {
+	return s.home(root).wait(ctx, keys, opt)
+}
+
+// Runs returns the children of a session that are in the tree, oldest first; all below it if deep is set, parents first.
+func (s *Supervisor) Runs(ctx context.Context, root, requester session.Key, deep bool) (list []RunInfo, err error) {
+	found := false
+	err = s.home(root).owner.Do(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
+		r := t.Run(requester)
+		if found = r != nil; !found {
+			return
+		}
+		list = runsBelow(t, r, deep, nil)
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("spawn: runs of %q: %w", requester, ErrNotFound)
+	}
+	return list, err
+}
+
+func runsBelow(t *tree.Tree, r *tree.Run, deep bool, list []RunInfo) []RunInfo {
+	r.Children(func(c *tree.Run) bool {
+		list = append(list, infoOf(t, c))
+		if deep {
+			list = runsBelow(t, c, deep, list)
+		}
+		return true
+	})
+	return list
+}
+
+// Find returns a run of a tree.
+func (s *Supervisor) Find(ctx context.Context, root, key session.Key) (info RunInfo, err error) {
+	infos, err := s.home(root).infos(ctx, []session.Key{key})
+	if err == nil && infos[0].ID == "" {
+		err = fmt.Errorf("spawn: %q: %w", key, ErrNotFound)
+	}
+	if err != nil {
+		return RunInfo{}, err
+	}
+	return infos[0], nil
+}
+
+// RootOf returns the tree that a session belongs to. A top-level session is its own; a sub-agent's is known for the trees
+// that this Supervisor has touched.
+func (s *Supervisor) RootOf(ctx context.Context, key session.Key) (session.Key, error) {
+	if key.IsValid() && !key.IsSubagent() {
+		return key, nil
+	}
+	for _, h := range s.all() {
+		found := false
+		err := h.owner.Do(ctx, nil, func(t *tree.Tree, _ tree.Reply) { found = t.Run(key) != nil })
+		if err == nil && found {
+			return h.owner.Root(), nil
+		}
+	}
+	return session.Key{}, fmt.Errorf("spawn: the tree of %q: %w", key, ErrNotFound)
+}
+
+// Events yields what happens in a tree from now on, until ctx ends, the loop breaks, or the Supervisor is shut down.
+func (s *Supervisor) Events(ctx context.Context, root session.Key) iter.Seq[Event] {
+	return s.home(root).events(ctx)
+}
+
+// Outbox returns what has left a tree and has not arrived, oldest first. Blocked entries are those with a time of blocking.
+func (s *Supervisor) Outbox(ctx context.Context, root session.Key) (list []Outgoing, err error) {
+	err = s.home(root).owner.Do(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
+		t.Outbox(func(e *tree.Entry) { list = append(list, outgoingOf(t, e)) })
+	})
+	return list, err
+}
+
+// Blocked returns the deliveries of all trees on record that have been given up until somebody retries or dismisses them.
+func (s *Supervisor) Blocked(ctx context.Context) (list []Outgoing, err error) {
+	for head, err := range s.cfg.Store.Journal.Roots(ctx, session.RootQuery{}) {
+		if err != nil {
+			return nil, err
+		}
+		outbox, err := s.Outbox(ctx, head.Root)
+		if err != nil {
+			return nil, err
+		}
+		for _, out := range outbox {
+			if !out.Blocked.IsZero() {
+				list = append(list, out)
+			}
+		}
+	}
+	return list, nil
+}
+
+// Retry makes a blocked delivery due again.
+func (s *Supervisor) Retry(ctx context.Context, key string) error {
+	return s.blocked(ctx, key, func(ord uint32) tree.Command { return tree.Retry{Ord: ord} })
+}
+
+// Dismiss gives a blocked delivery up.
+func (s *Supervisor) Dismiss(ctx context.Context, key string) error {
+	return s.blocked(ctx, key, func(ord uint32) tree.Command { return tree.Dismiss{Ord: ord} })
+}
+
+func (s *Supervisor) blocked(ctx context.Context, key string, cmd func(ord uint32) tree.Command) error {
+	for head, err := range s.cfg.Store.Journal.Roots(ctx, session.RootQuery{}) {
+		if err != nil {
+			return err
+		}
+		var ord uint32
+		h := s.home(head.Root)
+		err := h.owner.Do(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
+			t.Outbox(func(e *tree.Entry) {
+				if deliveryKey(t, e) == key {
+					ord = e.Ord
+				}
+			})
+		})
+		if err != nil {
+			return err
+		}
+		if ord > 0 {
+			return h.owner.Do(ctx, cmd(ord), nil)
+		}
+	}
+	return fmt.Errorf("spawn: delivery %q: %w", key, ErrNotFound)
+}
+
+func (h *home) putAway(ctx context.Context, ref session.Ref, at time.Time) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &PanicError{Value: p}
+		}
+	}()
+	if h.sup.cfg.Store.Transcripts == nil {
+		return nil
+	}
+	if _, err = h.sup.cfg.Store.Transcripts.Archive(ctx, ref, at); errors.Is(err, session.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+func isBudget(err error) bool { return errors.Is(err, ErrBudget) }

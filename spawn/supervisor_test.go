@@ -1,0 +1,116 @@
+package spawn_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// runnerFunc is a Runner.
+type runnerFunc func(ctx context.Context, t *spawn.Turn) (spawn.Outcome, error)
+
+func (f runnerFunc) RunTurn(ctx context.Context, t *spawn.Turn) (spawn.Outcome, error) { return f(ctx, t) }
+
+func say(text string) (spawn.Outcome, error) {
+	return spawn.Outcome{Result: spawn.Result{Text: text}}, nil
+}
+
+var top = session.Main("main")
+
+// open runs a Supervisor until the test ends.
+func open(t *testing.T, cfg spawn.Config) *spawn.Supervisor {
+	t.Helper()
+	if cfg.Store == nil {
+		cfg.Store = session.NewMemory()
+	}
+	s, err := spawn.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() { done <- s.Run(context.WithoutCancel(t.Context())) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		require.NoError(t, s.Shutdown(ctx))
+		require.NoError(t, <-done)
+	})
+	return s
+}
+
+func TestChildIsDeliveredToTheCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		got := make(chan spawn.Outgoing, 10)
+		s := open(t, spawn.Config{
+			Runner:    runnerFunc(func(ctx context.Context, tn *spawn.Turn) (spawn.Outcome, error) { return say("42: " + tn.Inputs[0].Text) }),
+			CallerRun: true,
+			Deliver:   func(_ context.Context, o spawn.Outgoing) error { got <- o; return nil },
+		})
+		info, err := s.Spawn(t.Context(), top, top, spawn.Request{Task: "count", Announce: true})
+		require.NoError(t, err)
+		require.Equal(t, 1, info.Depth)
+		o := <-got
+		require.Equal(t, "42: count", o.Completion.Run.Result.Text)
+		require.Equal(t, spawn.OK, o.Completion.Run.Status)
+		synctest.Wait()
+		out, err := s.Outbox(t.Context(), top)
+		require.NoError(t, err)
+		require.Empty(t, out)
+	})
+}
+
+func TestManagedRequesterGetsOneTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		replies := make(chan string, 10)
+		s := open(t, spawn.Config{
+			Replies: true,
+			Deliver: func(_ context.Context, o spawn.Outgoing) error { replies <- o.Reply.Text; return nil },
+			Runner: runnerFunc(func(ctx context.Context, tn *spawn.Turn) (spawn.Outcome, error) {
+				if tn.Session.Depth > 0 {
+					return say("done " + tn.Inputs[0].Text)
+				}
+				if in := tn.Inputs[0]; in.Completion != nil {
+					return spawn.Outcome{Reply: "child: " + in.Completion.Run.Result.Text}, nil
+				}
+				_, err := tn.Spawn(ctx, spawn.Request{Task: tn.Inputs[0].Text, Announce: true})
+				return spawn.Outcome{Reply: "on it"}, err
+			}),
+		})
+		require.NoError(t, s.Post(t.Context(), top, top, spawn.Message{ID: "1", Text: "work"}))
+		require.NoError(t, s.Post(t.Context(), top, top, spawn.Message{ID: "1", Text: "work"}))
+		require.Equal(t, "on it", <-replies)
+		require.Equal(t, "child: done work", <-replies)
+	})
+}
+
+func TestStopCutsARunnerThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		s := open(t, spawn.Config{
+			Runner: runnerFunc(func(ctx context.Context, tn *spawn.Turn) (spawn.Outcome, error) {
+				<-release
+				return say("too late")
+			}),
+		})
+		info, err := s.Spawn(t.Context(), top, top, spawn.Request{Task: "hang"})
+		require.NoError(t, err)
+		synctest.Wait()
+		start := time.Now()
+		err = s.Stop(t.Context(), top, info.Key, "enough")
+		var still *spawn.StillRunningError
+		require.True(t, errors.As(err, &still))
+		require.Equal(t, []session.Key{info.Key}, still.Sessions)
+		require.Equal(t, spawn.DefaultGrace, time.Since(start))
+		got, err := s.Find(t.Context(), top, info.Key)
+		require.NoError(t, err)
+		require.Equal(t, spawn.Cancelled, got.Status)
+		close(release)
+		synctest.Wait()
+		require.NoError(t, s.Stop(t.Context(), top, info.Key, "again"))
+	})
+}

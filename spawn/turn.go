@@ -1,0 +1,214 @@
+package spawn
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+// A Runner runs one turn of one session. It may be called for many sessions at once, but never twice at once for the same.
+//
+// The turn is over when RunTurn returns. When ctx ends RunTurn should return soon, with what it has; a Runner that does not
+// is given up after a grace period, and what it still says is recorded as late. An Outcome beside an error is the partial one.
+type Runner interface {
+	RunTurn(ctx context.Context, t *Turn) (Outcome, error)
+}
+
+// An Outcome is what a turn came to. The zero Outcome is an empty answer.
+type Outcome struct {
+	Result Result
+	// Fallback is announced where Result.Text is blank.
+	Fallback string
+	// Silent asks that nothing be announced. An answer of an earlier turn of the run stays; Skip asks to drop that too.
+	Silent, Skip bool
+	// Reply is what a top-level session says to people; empty: nothing.
+	Reply string
+	// Pos is the committed end of the session's transcript.
+	Pos session.Pos
+}
+
+// A Class says what sort of input an Input is.
+type Class uint8
+
+const (
+	UserInput       = Class(tree.User)       // a message of a person, or of the caller
+	SteerInput      = Class(tree.Control)    // a nudge for a run under way
+	TaskInput       = Class(tree.Task)       // what a run was asked to do
+	CompletionInput = Class(tree.Completion) // the end of a child
+)
+
+// String returns the name of the class.
+func (c Class) String() string { return tree.Class(c).String() }
+
+// An Input is something that a turn consumes.
+type Input struct {
+	Ord   int // counts from 1 in the session
+	Class Class
+	ID    string // of the message, if it had one
+	Text  string
+	From  session.Key // who steers, or whose end it is
+	Time  time.Time
+	Route *session.Route // where it came from
+	// Completion is set for a CompletionInput.
+	Completion *Completion
+}
+
+// A Turn is one turn of one session, as its Runner gets it. The methods are safe for concurrent use; all of them end with the
+// turn.
+type Turn struct {
+	// Session is where the session stands in its tree.
+	Session session.Lineage
+	// SessionID names the transcript.
+	SessionID string
+	// Run is the run that the turn belongs to; its ID is empty in a top-level session.
+	Run RunInfo
+	// MaxDepth is how deep the tree may be by the limits in force when the run was admitted.
+	MaxDepth int
+	// N counts the turns of the session from 1.
+	N int
+	// First is the ordinal of the first input. A turn that repeats one that a crash interrupted has the same one.
+	First int
+	// Inputs are what the turn consumes: people and steers first, then the task, then completions. There may be none: then
+	// the children that the session waited for have ended and none of them had anything to report.
+	Inputs []Input
+	// Pos is the committed end of the transcript before this turn.
+	Pos session.Pos
+	// Deadline is when the run is stopped; zero: never.
+	Deadline time.Time
+	// Retry says that an earlier turn over the same inputs was interrupted by a crash.
+	Retry bool
+	// Children are the children of the session that have not ended.
+	Children []RunInfo
+	// Exhausted names the budget that forbids model calls; empty: none does.
+	Exhausted string
+	// Extra is what the Request that spawned the run carried.
+	Extra json.RawMessage
+
+	home *home
+	run  *tree.Run
+	gen  uint64
+	slot slot
+
+	limited bool
+
+	mu      sync.Mutex
+	yield   *JoinOptions
+	members []session.Key
+	chunk   tree.Budget // reserved
+	used    Usage
+	nested  int
+}
+
+// JoinOptions say when a wait for children is over. The zero JoinOptions wait until all have ended.
+type JoinOptions struct {
+	// AtLeast is how many must have ended well; 0: all must have ended.
+	AtLeast int
+	// Within is how long to wait from now; 0: without limit.
+	Within time.Duration
+	// StopRest stops what is still running when the wait is over.
+	StopRest bool
+}
+
+// Take consumes what has arrived since the turn began, or since the last Take.
+func (t *Turn) Take(ctx context.Context) (in []Input, err error) {
+	err = t.home.owner.DoTurn(ctx, t.gen, tree.Take{Run: t.run.Key(), N: uint32(t.N)}, func(tr *tree.Tree, r tree.Reply) {
+		for _, x := range r.Inputs {
+			in = append(in, t.home.input(tr, x))
+		}
+	})
+	return in, err
+}
+
+// Spawn admits a child of this session; see [Supervisor.Spawn].
+func (t *Turn) Spawn(ctx context.Context, q Request) (RunInfo, error) {
+	return t.home.spawn(ctx, t.Session.Key, q)
+}
+
+// Yield says that the turn that follows waits: for the children given, or for all of them. It takes effect when the Runner
+// returns, and holds no slot and calls no model meanwhile. What people say still wakes the session, and the wait goes on
+// after that. A yield with nothing to wait for has no effect.
+func (t *Turn) Yield(opt JoinOptions, children ...session.Key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.yield, t.members = &opt, children
+}
+
+// Wait waits for children of this session within the turn. Meanwhile the turn holds no slot of the lane, so that its children
+// can run; it returns when it has one again.
+func (t *Turn) Wait(ctx context.Context, children []session.Key, opt JoinOptions) ([]RunInfo, error) {
+	if t.Session.Parent.IsValid() {
+		t.mu.Lock()
+		t.nested++
+		if t.nested == 1 {
+			t.slot.release()
+		}
+		t.mu.Unlock()
+		defer func() {
+			t.mu.Lock()
+			t.nested--
+			last := t.nested == 0
+			t.mu.Unlock()
+			if last {
+				t.slot.acquire(ctx, t.run)
+			}
+		}()
+	}
+	return t.home.wait(ctx, children, opt)
+}
+
+// Spend accounts for one model call. It returns an error that is ErrBudget when the budget does not allow another: then the
+// Runner should return what it has.
+func (t *Turn) Spend(ctx context.Context, u Usage) error {
+	t.mu.Lock()
+	t.used = t.used.Add(u)
+	used := tree.Usage(t.used).Charge()
+	enough := used.Tokens < t.chunk.Tokens && used.Micros < t.chunk.Micros
+	t.mu.Unlock()
+	if t.Exhausted != "" {
+		return fmt.Errorf("spawn: %w: %s", ErrBudget, t.Exhausted)
+	}
+	if enough || !t.limited {
+		return nil
+	}
+	return t.home.owner.DoTurn(ctx, t.gen, tree.Reserve{Run: t.run.Key(), N: uint32(t.N)}, func(_ *tree.Tree, r tree.Reply) {
+		t.mu.Lock()
+		t.chunk.Tokens += r.Grant.Tokens
+		t.chunk.Micros += r.Grant.Micros
+		t.mu.Unlock()
+	})
+}
+
+// Spent returns what Spend has accounted for.
+func (t *Turn) Spent() Usage {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.used
+}
+
+// Delta shows text as it comes to those who watch the tree. It is not kept.
+func (t *Turn) Delta(text string) {
+	t.home.show(Event{Kind: EventDelta, Time: time.Now(), Session: t.Session.Key, Run: t.Run.ID, Depth: t.Session.Depth, Turn: t.N, Text: text})
+}
+
+// A Request asks for a child.
+type Request struct {
+	// Task is what the child is asked to do. It must not be blank.
+	Task string
+	// Label is a short name for people.
+	Label string
+	// Key makes the spawn idempotent: the same key of the same requester gives the same run, over restarts too and for seven
+	// days after the run has been archived. Empty: every call is another run.
+	Key string
+	// Policy is what is asked of policy: the agent, the model and so on.
+	Policy policy.Request
+	// Announce has the end of the run told to the requester.
+	Announce bool
+	// Extra is kept with the run and given to each of its turns.
+	Extra json.RawMessage
+}

@@ -1,0 +1,295 @@
+package spawn
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+// waiter is somebody outside the tree who waits for runs to end, with the same arithmetic as a session that yields. Being
+// volatile, it is counted anew when the tree has been lost and is read again.
+type waiter struct {
+	members map[session.Key]bool // true: it has ended
+	join    tree.Join
+	root    bool // waits until the top-level session has recovered from a stop
+	ready   chan struct{}
+	err     error
+	closed  bool
+}
+
+func (w *waiter) close(err error) {
+	if !w.closed {
+		w.closed, w.err = true, err
+		close(w.ready)
+	}
+}
+
+// count counts from the tree as it stands.
+func (w *waiter) count(t *tree.Tree) {
+	w.join.Left, w.join.Good = 0, 0
+	for k := range w.members {
+		r := t.Run(k)
+		w.members[k] = r == nil || r.State.Terminal()
+		switch {
+		case !w.members[k]:
+			w.join.Left++
+		case r != nil && r.State == tree.OK:
+			w.join.Good++
+		}
+	}
+	if w.root && t.Root().Cause != tree.NoCause {
+		w.join.Left++
+	}
+	if w.join.Ready(0) {
+		w.close(nil)
+	}
+}
+
+// ended counts one run that has ended.
+func (w *waiter) ended(k session.Key, s tree.State) {
+	if over, member := w.members[k]; member && !over {
+		w.members[k] = true
+		w.join.Count(s)
+		if w.join.Ready(0) {
+			w.close(nil)
+		}
+	}
+}
+
+// wait waits for runs of the tree and returns how each of them stands then, in the order given.
+func (h *home) wait(ctx context.Context, keys []session.Key, opt JoinOptions) ([]RunInfo, error) {
+	w := &waiter{members: make(map[session.Key]bool, len(keys)), ready: make(chan struct{})}
+	for _, k := range keys {
+		w.members[k] = false
+	}
+	w.join.Need = uint32(max(0, opt.AtLeast))
+	if err := h.register(ctx, w, keys); err != nil {
+		return nil, err
+	}
+	defer h.unregister(w)
+	if opt.Within > 0 {
+		limit := time.NewTimer(opt.Within)
+		defer limit.Stop()
+		select {
+		case <-w.ready:
+		case <-limit.C:
+		case <-ctx.Done():
+		case <-h.sup.closed:
+			return nil, ErrShutdown
+		}
+	} else {
+		select {
+		case <-w.ready:
+		case <-ctx.Done():
+		case <-h.sup.closed:
+			return nil, ErrShutdown
+		}
+	}
+	if w.failed(h) != nil {
+		return nil, w.err
+	}
+	cause := context.Cause(ctx)
+	if opt.StopRest && cause == nil {
+		if err := h.stopRest(ctx, w, keys); err != nil {
+			return nil, err
+		}
+	}
+	infos, err := h.infos(context.WithoutCancel(ctx), keys)
+	if cause != nil {
+		err = cause
+	}
+	return infos, err
+}
+
+func (w *waiter) failed(h *home) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return w.err
+}
+
+// register lets a waiter know of every end from the moment at which the tree was counted.
+func (h *home) register(ctx context.Context, w *waiter, keys []session.Key) error {
+	var missing session.Key
+	err := h.owner.Do(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
+		for _, k := range keys {
+			if t.Run(k) == nil {
+				missing = k
+				return
+			}
+		}
+		h.admit(w, t)
+	})
+	if err == nil && missing.IsValid() {
+		err = fmt.Errorf("spawn: waiting for %q: %w", missing, ErrNotFound)
+	}
+	if err != nil {
+		h.unregister(w)
+	}
+	return err
+}
+
+// admit counts a waiter and lets it know of what follows. It is called by the owner, so that nothing is missed in between.
+func (h *home) admit(w *waiter, t *tree.Tree) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.waiters[w] = struct{}{}
+	for k := range w.members {
+		h.waiting[k] = append(h.waiting[k], w)
+	}
+	w.count(t)
+}
+
+func (h *home) unregister(w *waiter) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.waiters, w)
+	for k := range w.members {
+		rest := slices.DeleteFunc(h.waiting[k], func(x *waiter) bool { return x == w })
+		if len(rest) == 0 {
+			delete(h.waiting, k)
+		} else {
+			h.waiting[k] = rest
+		}
+	}
+}
+
+// stopRest stops those that have not ended and waits until they have.
+func (h *home) stopRest(ctx context.Context, w *waiter, keys []session.Key) error {
+	infos, err := h.infos(ctx, keys)
+	if err != nil {
+		return err
+	}
+	var rest []session.Key
+	for _, info := range infos {
+		if info.Status.Terminal() {
+			continue
+		}
+		rest = append(rest, info.Key)
+		cmd := &tree.Stop{Run: info.Key, Reason: "no longer needed", Rand: h.sup.rand()}
+		if err := h.owner.Do(ctx, cmd, nil); err != nil {
+			return err
+		}
+	}
+	if len(rest) == 0 {
+		return nil
+	}
+	_, err = h.wait(ctx, rest, JoinOptions{})
+	return err
+}
+
+func (h *home) infos(ctx context.Context, keys []session.Key) (infos []RunInfo, err error) {
+	err = h.owner.Do(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
+		infos = make([]RunInfo, 0, len(keys))
+		for _, k := range keys {
+			if r := t.Run(k); r != nil {
+				infos = append(infos, infoOf(t, r))
+			} else {
+				infos = append(infos, RunInfo{Key: k, Root: t.Root().Key()})
+			}
+		}
+	})
+	return infos, err
+}
+
+// stop stops a session and everything below it, and waits until nothing of it is alive.
+func (h *home) stop(ctx context.Context, key session.Key, reason string) error {
+	w := &waiter{members: make(map[session.Key]bool), ready: make(chan struct{})}
+	var target *tree.Run
+	cmd := &tree.Stop{Run: key, Reason: reason, Rand: h.sup.rand()}
+	err := h.owner.Do(ctx, cmd, func(t *tree.Tree, r tree.Reply) {
+		target = r.Run
+		if target.IsRoot() {
+			w.root = true
+		} else {
+			w.members[key] = false
+		}
+		h.admit(w, t)
+	})
+	if err != nil {
+		return err
+	}
+	defer h.unregister(w)
+	select {
+	case <-w.ready:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-h.sup.closed:
+		return ErrShutdown
+	}
+	if err := w.failed(h); err != nil {
+		return err
+	}
+	return h.stillRunning(target)
+}
+
+// stillRunning names the turns below a run that have not returned.
+func (h *home) stillRunning(target *tree.Run) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var left []session.Key
+	for _, u := range h.turns {
+		if !u.over && u.cancelled && u.id.run.Below(target) {
+			left = append(left, u.key)
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return &StillRunningError{Sessions: left}
+}
+
+// Publish implements owner.Executor.
+func (h *home) Publish(t *tree.Tree, facts []tree.Fact) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range facts {
+		f := &facts[i]
+		switch f.Kind {
+		case tree.Opened:
+			for w := range h.waiters {
+				w.count(t)
+			}
+		case tree.RunEnded:
+			for _, w := range h.waiting[f.Run] {
+				w.ended(f.Run, f.State)
+			}
+		case tree.Recovered:
+			for w := range h.waiters {
+				if w.root {
+					w.close(nil)
+				}
+			}
+		}
+		if len(h.watchers) > 0 {
+			if e, ok := eventOf(t, f); ok {
+				for x := range h.watchers {
+					x.add(e)
+				}
+			}
+		}
+	}
+}
+
+// Lost implements owner.Executor.
+func (h *home) Lost(err error, conflict bool) {
+	h.mu.Lock()
+	for _, u := range h.turns {
+		u.cancel(ErrLost)
+	}
+	for _, p := range h.posts {
+		p.queue = nil
+	}
+	if conflict {
+		for w := range h.waiters {
+			w.close(fmt.Errorf("spawn: %q: %w: %w", h.owner.Root(), owner.ErrLost, err))
+		}
+	}
+	h.mu.Unlock()
+	h.sup.log.Error("offshoot: the tree was lost", "root", h.owner.Root().String(), "conflict", conflict, "error", err.Error())
+	h.show(Event{Kind: EventLost, Time: time.Now(), Session: h.owner.Root(), Error: err.Error()})
+}
