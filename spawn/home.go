@@ -170,7 +170,7 @@ func (h *home) call(ctx context.Context, t *Turn) (out Outcome, err error) {
 			err = fmt.Errorf("spawn: the Runner ended its goroutine")
 		}
 	}()
-	out, err = h.sup.cfg.Runner.RunTurn(ctx, t)
+	out, err = h.sup.cfg.Runner.RunTurn(context.WithValue(ctx, turnKey{}, t), t)
 	returned = true
 	return out, err
 }

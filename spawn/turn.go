@@ -142,24 +142,39 @@ func (t *Turn) Yield(opt JoinOptions, children ...session.Key) {
 // Wait waits for children of this session within the turn. Meanwhile the turn holds no slot of the lane, so that its children
 // can run; it returns when it has one again.
 func (t *Turn) Wait(ctx context.Context, children []session.Key, opt JoinOptions) ([]RunInfo, error) {
-	if t.Session.Parent.IsValid() {
-		t.mu.Lock()
-		t.nested++
-		if t.nested == 1 {
-			t.slot.release()
-		}
-		t.mu.Unlock()
-		defer func() {
-			t.mu.Lock()
-			t.nested--
-			last := t.nested == 0
-			t.mu.Unlock()
-			if last {
-				t.slot.acquire(ctx, t.run)
-			}
-		}()
+	return t.home.wait(context.WithValue(ctx, turnKey{}, t), children, opt)
+}
+
+// turnKey is where the context of a Runner holds its Turn, so that whatever waits under that context gives the slot back.
+type turnKey struct{}
+
+// TurnOf returns the turn under whose context ctx is, or nil.
+func TurnOf(ctx context.Context) *Turn {
+	t, _ := ctx.Value(turnKey{}).(*Turn)
+	return t
+}
+
+// pause gives the slot of the turn back while somebody under its context waits. The function it returns asks for one again;
+// it is the caller's to call.
+func (t *Turn) pause() (resume func(context.Context)) {
+	if t == nil || !t.Session.Parent.IsValid() {
+		return func(context.Context) {}
 	}
-	return t.home.wait(ctx, children, opt)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.nested++
+	if t.nested == 1 {
+		t.slot.release()
+	}
+	return func(ctx context.Context) {
+		t.mu.Lock()
+		t.nested--
+		last := t.nested == 0
+		t.mu.Unlock()
+		if last {
+			t.slot.acquire(ctx, t.run)
+		}
+	}
 }
 
 // Spend accounts for one model call. It returns an error that is ErrBudget when the budget does not allow another: then the

@@ -72,6 +72,7 @@ func (h *home) wait(ctx context.Context, keys []session.Key, opt JoinOptions) ([
 		return nil, err
 	}
 	defer h.unregister(w)
+	defer TurnOf(ctx).pause()(ctx)
 	if opt.Within > 0 {
 		limit := time.NewTimer(opt.Within)
 		defer limit.Stop()
