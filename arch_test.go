@@ -1,0 +1,48 @@
+package offshoot_test
+
+import (
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/internal/arch"
+)
+
+// house is what DESIGN.md says in words and with a picture. An arrow or a dependency that is added here is added there too.
+var house = arch.House{
+	Module: "github.com/offshoot-sdk/offshoot",
+	Rooms: []arch.Room{
+		{Dir: "session", Third: []string{"github.com/google/uuid"}},
+		{Dir: "policy", Ours: []string{"session"}},
+		{Dir: "context", Ours: []string{"session"}, Third: []string{"go.yaml.in/yaml/v3"}},
+		{Dir: "spawn", Ours: []string{"policy", "session"}},
+		{Dir: "announce", Ours: []string{"spawn", "session"}},
+		{Dir: "agent", Ours: []string{"announce", "spawn", "context", "policy", "session"}},
+	},
+	Internal:      "internal",
+	InternalThird: []string{"golang.org/x/sync"},
+	Examples:      "examples",
+	TestOnly:      []string{"github.com/stretchr/testify/assert", "github.com/stretchr/testify/require"},
+	Pure:          []string{"policy", "spawn/internal/tree"},
+	MaxFunc:       80,
+	// Only the switch of a state machine may be longer.
+	LongFuncs: []string{},
+	// A path of somebody's machine is of no use to anybody else. The brackets keep a pattern from matching itself.
+	Forbidden: []*regexp.Regexp{
+		regexp.MustCompile(`/[w]ork/`),
+		regexp.MustCompile(`/[r]oot/`),
+		regexp.MustCompile(`/[t]mp/b\.sh`),
+		regexp.MustCompile(`shared/[r]eference|shared/[s]eeds|\b[s]eed 00\d`),
+	},
+}
+
+// The sources of the whole repository keep to the rules of the house.
+func TestHouse(t *testing.T) {
+	found, err := arch.Check(os.DirFS("."), house)
+	require.NoError(t, err)
+	for _, v := range found {
+		t.Error(v)
+	}
+}

@@ -1,0 +1,116 @@
+package arch
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A House describes a module: its rooms with their arrows, and the rules for its sources. Directories are slash-separated and
+// relative to the root of the module. The zero House allows no package at all.
+type House struct {
+	// Module is the module path.
+	Module string
+	// Rooms are the packages that the house is made of.
+	Rooms []Room
+	// Internal is the directory of packages that every room may import and that import nothing of the rooms, "" if there is none.
+	Internal string
+	// InternalThird are the third-party packages that those may import.
+	InternalThird []string
+	// Examples is the directory of programs, which may import every room.
+	Examples string
+	// TestOnly are the third-party packages that _test.go files may import as well.
+	TestOnly []string
+	// Pure are the directories of packages that decide: they read no clock, draw no random numbers, start no goroutine and know
+	// nothing of the operating system.
+	Pure []string
+	// MaxFunc is how many lines a function may have, 0 for any number. The tables of a test do not count.
+	MaxFunc int
+	// LongFuncs may have more. An entry is the directory, a dot, and the name, with the type's for a method: "spawn.Run.step". An
+	// entry that is not needed is a violation.
+	LongFuncs []string
+	// Forbidden is text that no file of the repository may have.
+	Forbidden []*regexp.Regexp
+}
+
+// A Room is a top-level directory: its package, the packages below it, and its test kit, which is the directory named after the room
+// with "test" at its end.
+type Room struct {
+	// Dir is the directory, such as "spawn".
+	Dir string
+	// Ours are the directories of the rooms it may import.
+	Ours []string
+	// Third are the third-party packages, or prefixes of their paths, that it may import.
+	Third []string
+}
+
+// A Violation is a place that breaks a rule.
+type Violation struct {
+	Pos  string // file and line, or the directory of a package
+	Rule string // one word, such as "arrow"
+	Text string
+}
+
+// String returns the violation as one line.
+func (v Violation) String() string { return fmt.Sprintf("%s: %s: %s", v.Pos, v.Rule, v.Text) }
+
+// A kind is the part that a package has in the house.
+type kind uint8
+
+const (
+	stranger   kind = iota // in no room
+	sign                   // the package at the root of the module
+	room                   // a room's own package, or one below it
+	hidden                 // internal to a room
+	kit                    // the test kit of a room
+	foundation             // internal to the house
+	program                // an example
+)
+
+// place says what part the package in a directory has, and in which room it is, if it is in one.
+func (h *House) place(dir string) (kind, *Room) {
+	switch {
+	case dir == ".":
+		return sign, nil
+	case h.Internal != "" && within(dir, h.Internal):
+		return foundation, nil
+	case h.Examples != "" && within(dir, h.Examples):
+		return program, nil
+	}
+	for i := range h.Rooms {
+		r := &h.Rooms[i]
+		switch {
+		case dir == path.Join(r.Dir, path.Base(r.Dir)+"test"):
+			return kit, r
+		case within(dir, path.Join(r.Dir, "internal")):
+			return hidden, r
+		case within(dir, r.Dir):
+			return room, r
+		}
+	}
+	return stranger, nil
+}
+
+// ours returns the directory of an import path of this module.
+func (h *House) ours(imported string) (dir string, ok bool) {
+	if imported == h.Module {
+		return ".", true
+	}
+	return strings.CutPrefix(imported, h.Module+"/")
+}
+
+// within reports whether dir is parent or below it.
+func within(dir, parent string) bool { return dir == parent || strings.HasPrefix(dir, parent+"/") }
+
+// standard reports whether an import path is one of the standard library.
+func standard(imported string) bool {
+	first, _, _ := strings.Cut(imported, "/")
+	return !strings.Contains(first, ".")
+}
+
+// listed reports whether an import path is one of the list or below one of it.
+func listed(imported string, list []string) bool {
+	return slices.ContainsFunc(list, func(p string) bool { return within(imported, p) })
+}
