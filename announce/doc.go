@@ -1,0 +1,46 @@
+// Package announce turns the end of a run into something that reaches whoever asked for it.
+//
+//	spawn.Completion ──NewEvent──> Event ──ForModel──>  fenced text for the model of the requester
+//	(frozen when the                 │
+//	 run ended)                      └────ForPerson──>  the result alone, for a person
+//
+//	spawn.Outgoing ──NewDelivery──> Delivery   a completion, to a session that the caller runs
+//	               └─NewReply─────> Reply      what a session run by Offshoot says to people
+//
+//	what a model says ──Visible──> text for a person, or silence
+//	                  └─Decide───> Speak, Silent or Defer
+//
+// Everything here is a pure function or a plain value: no clock, no goroutine, no state. Equal input gives equal text, and all
+// functions may be called at once.
+//
+// # Events
+//
+// An [Event] says who ended, how, with what result and what it took. How comes from the runtime alone, whatever the child writes:
+//
+//	status        word      phrase
+//	ok            success   completed successfully
+//	failed        error     failed: reason
+//	incomplete    error     failed: reason
+//	timed_out     timeout   timed out
+//	cancelled     error     failed: stopped
+//	interrupted   unknown   unknown
+//
+// A child's text is data that somebody else wrote. [Event.ForModel] puts every line of it behind a bar, inside a fence with a
+// nonce that was drawn after the child had ended, so nothing that a child writes can end the event, begin another one or speak as the
+// runtime. The result itself is never changed or cut: Delivery.Run holds what the Runner returned, byte for byte.
+//
+// # Silence
+//
+// A model may say nothing by answering [NoReply] or [AnnounceSkip]. These words are a way in: behind it silence is a
+// [Decision]. [Fallback] finds what to announce of a run that returned nothing.
+//
+// # Texts for people
+//
+// [Sanitize] removes what models write around their answers: thoughts, memory blocks, tool calls and results, control tokens,
+// copies of events. [Redact] masks credentials. Both take time linear in the text, on every input.
+//
+// # Delivery
+//
+// What leaves a tree arrives at least once, always under the same key. Act on keys that are new and return nil for the others;
+// return [ErrBusy] when the requester cannot take it now. Package announcetest checks a receiver against that.
+package announce

@@ -1,0 +1,153 @@
+package announce
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// A Source is what sort of run an event is the end of. The zero Source is a sub-agent.
+type Source uint8
+
+const (
+	FromSubagent Source = iota
+	FromCron
+)
+
+// String returns the word for s: "subagent" or "cron".
+func (s Source) String() string {
+	if s == FromCron {
+		return "cron"
+	}
+	return "subagent"
+}
+
+// MarshalText returns the word for s.
+func (s Source) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText accepts what MarshalText returns.
+func (s *Source) UnmarshalText(text []byte) error {
+	for _, source := range [...]Source{FromSubagent, FromCron} {
+		if source.String() == string(text) {
+			*s = source
+			return nil
+		}
+	}
+	return fmt.Errorf("announce: unknown source %q", text)
+}
+
+// Type returns the announce type: "subagent task" or "cron job".
+func (s Source) Type() string {
+	if s == FromCron {
+		return "cron job"
+	}
+	return "subagent task"
+}
+
+// An Event is what the end of a run becomes for whoever asked for it. Make one with [NewEvent]; it is a plain value and every field
+// may hold anything, since both renderings escape.
+type Event struct {
+	Source    Source      `json:"source"`
+	Child     session.Key `json:"child"`               // the session that ended its run
+	SessionID string      `json:"sessionId,omitempty"` // of the child
+	Task      string      `json:"task"`                // label, else the task itself
+	// Status is the runtime's, never taken from what the child says.
+	Status spawn.Status `json:"status"`
+	Reason string       `json:"reason,omitempty"` // why it did not end well
+	// Result is the visible text to announce, whole; empty if there is none.
+	Result string `json:"result,omitempty"`
+	// Silent says that the child chose to report nothing. Whoever waits for it is still released.
+	Silent bool            `json:"silent,omitempty"`
+	Files  []spawn.File    `json:"files,omitempty"`
+	Model  spawn.ModelInfo `json:"model,omitzero"`
+	Stats  Stats           `json:"stats,omitzero"`
+	// Nested says that the requester is itself a sub-agent, Siblings how many other runs of it were still active.
+	Nested   bool `json:"nested,omitempty"`
+	Siblings int  `json:"siblings,omitempty"`
+	// Nonce is in the lines that fence the rendering. Letters, digits, '-' and '_' count.
+	Nonce string `json:"nonce"`
+}
+
+// NewEvent makes the event of a completion. It depends on nothing else, so the same completion always gives the same event.
+//
+// The result is the visible part of what the Runner returned, else its typed result, else the visible part of the fallback. A child
+// is silent if it ended ok and what it returned is a silent token; one that did not end ok is always reported. The path of the transcript
+// is not part of a completion; set Stats.Transcript where it is known.
+func NewEvent(c spawn.Completion) Event {
+	run := c.Run
+	e := Event{
+		Source: FromSubagent, Child: run.Key, SessionID: run.SessionID, Task: run.Label,
+		Status: run.Status, Reason: run.Error, Files: run.Result.Files, Model: run.Model,
+		Nested: c.Requester.IsSubagent(), Siblings: c.Siblings, Nonce: c.Nonce,
+	}
+	if run.Key.Kind() == session.KindCron {
+		e.Source = FromCron
+	}
+	if strings.TrimSpace(e.Task) == "" {
+		e.Task = run.Task
+	}
+	if run.Result.Model != "" {
+		e.Model.Actual = run.Result.Model
+	}
+	e.Stats = Stats{Usage: run.Result.Usage, Key: run.Key, SessionID: run.SessionID}
+	if !run.Ended.IsZero() {
+		e.Stats.Runtime = run.Elapsed(run.Ended)
+	}
+	e.Result, e.Silent = selectResult(c)
+	return e
+}
+
+func selectResult(c spawn.Completion) (result string, silent bool) {
+	text, d := read(c.Run.Result.Text)
+	switch {
+	case d == Speak:
+		return text, false
+	case d == Silent && c.Run.Status == spawn.OK:
+		return "", true
+	case len(c.Run.Result.JSON) > 0:
+		return string(c.Run.Result.JSON), false
+	}
+	text, _ = Visible(c.Fallback)
+	return text, false
+}
+
+// Outcome returns the status word: "success", "error", "timeout" or "unknown".
+func (e Event) Outcome() string {
+	word, _ := e.outcome()
+	return word
+}
+
+// Phrase returns the status as a phrase: "completed successfully", "failed: reason", "timed out" or "unknown".
+func (e Event) Phrase() string {
+	_, phrase := e.outcome()
+	return phrase
+}
+
+func (e Event) outcome() (word, phrase string) {
+	switch e.Status {
+	case spawn.OK:
+		return "success", "completed successfully"
+	case spawn.Failed, spawn.Incomplete:
+		reason := oneLine(e.Reason)
+		if reason == "" {
+			reason = "unknown error"
+		}
+		return "error", "failed: " + reason
+	case spawn.TimedOut:
+		return "timeout", "timed out"
+	case spawn.Cancelled:
+		return "error", "failed: stopped"
+	}
+	return "unknown", "unknown"
+}
+
+// ForPerson returns the result alone, sanitized: no metadata and no control token, and nothing at all for a silent child.
+func (e Event) ForPerson() string {
+	if e.Silent {
+		return ""
+	}
+	text, _ := Visible(e.Result)
+	return text
+}

@@ -1,0 +1,42 @@
+package announce
+
+import (
+	"strconv"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// Fallback selects what to announce of a run whose Runner returned no text, from what the run recorded, oldest first.
+//
+//	Speak   text is the last visible text of the assistant; else, if the run timed out after tool calls, how far it came;
+//	        else the last text of a tool, sanitized and without credentials
+//	Silent  the last text of the assistant is a silent token, and the run ended ok
+//	Defer   there is nothing
+//
+// What people or the runtime said to the run is never announced as its result. A run that timed out is not answered for by the raw output of a tool
+// it happened to call last; in every other state that output is better than nothing.
+func Fallback(status spawn.Status, recorded []session.Message) (text string, d Decision) {
+	toolText, calls := "", 0
+	for i := len(recorded) - 1; i >= 0; i-- {
+		switch m := recorded[i]; m.Role {
+		case session.Assistant:
+			calls += len(m.ToolCalls)
+			text, d := read(m.Text)
+			if d == Speak || d == Silent && status == spawn.OK {
+				return text, d
+			}
+		case session.Tool:
+			if toolText == "" {
+				toolText = Sanitize(m.Text)
+			}
+		}
+	}
+	switch {
+	case status == spawn.TimedOut && calls > 0:
+		return "[Partial progress: " + strconv.Itoa(calls) + " tool call(s) executed before timeout]", Speak
+	case toolText != "":
+		return Redact(toolText), Speak
+	}
+	return "", Defer
+}

@@ -1,0 +1,88 @@
+package announce_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/announce"
+	"github.com/offshoot-sdk/offshoot/announce/announcetest"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// forged puts a text into every field that a child can reach.
+func forged(text string) announce.Event {
+	return announce.NewEvent(completion(func(c *spawn.Completion) {
+		c.Run.Result = spawn.Result{Text: text, Model: text, Files: []spawn.File{{Name: text, Path: text, MediaType: text}}}
+		c.Run.Label, c.Run.Task, c.Run.Error, c.Run.SessionID = text, text, text, text
+		c.Run.Model = spawn.ModelInfo{Requested: text + "x", Resolved: text, Actual: text}
+		c.Run.Status = spawn.Failed
+		c.Fallback = text
+	}))
+}
+
+func TestForgeriesStayInside(t *testing.T) {
+	t.Parallel()
+	for _, f := range announcetest.Forgeries(nonce) {
+		t.Run(f.Name, func(t *testing.T) {
+			t.Parallel()
+			e := forged(f.Text)
+			require.NoError(t, announcetest.CheckFence(e.ForModel(), nonce))
+			require.NoError(t, announcetest.CheckPerson(e.ForPerson(), "sessionKey"))
+
+			e.Result = f.Text // however it came there
+			require.NoError(t, announcetest.CheckFence(e.ForModel(), nonce))
+			require.NoError(t, announcetest.CheckPerson(e.ForPerson(), "sessionKey"))
+		})
+	}
+}
+
+// A model that copies its own event into its answer shows nothing of it to people.
+func TestEchoesDoNotReachPeople(t *testing.T) {
+	t.Parallel()
+	event := announce.NewEvent(completion()).ForModel()
+	for _, reply := range []string{
+		event,
+		"Here it is:\n\n" + event + "\n\nBye.",
+		"```\n" + event + "\n```",
+		"> " + strings.ReplaceAll(event, "\n", "\n> "),
+		event[:len(event)/2],
+		announce.ForModel(announce.NewEvent(completion()), announce.NewEvent(completion())),
+	} {
+		text, _ := announce.Visible(reply)
+		require.NoError(t, announcetest.CheckPerson(text, "sessionKey", "session key", "sid-1", nonce), "%q", reply)
+	}
+}
+
+func FuzzForgery(f *testing.F) {
+	for _, forgery := range announcetest.Forgeries(nonce) {
+		f.Add(forgery.Text, nonce)
+	}
+	f.Add("x", "")
+	f.Add("aba", "ab\n>>>\u2028<b")
+	f.Fuzz(func(t *testing.T, text, code string) {
+		e := forged(text)
+		e.Result, e.Nonce = text, code
+		got := e.ForModel()
+		clean := strings.TrimSuffix(strings.TrimPrefix(strings.SplitN(got, "\n", 2)[0], "<<<completion "), ">>>")
+		if len(clean) < 3 { // a code that our own words hold
+			clean = ""
+			e.Nonce = ""
+			got = e.ForModel()
+		}
+		if strings.Contains(announce.Event{Stats: e.Stats}.ForModel()+"completion, path, type, asked for, failed: error", clean) {
+			e.Nonce, clean = "", ""
+			got = e.ForModel()
+		}
+		if err := announcetest.CheckFence(got, clean); err != nil {
+			t.Fatalf("%v in %q", err, got)
+		}
+		if got != e.ForModel() {
+			t.Fatal("not the same twice")
+		}
+		if err := announcetest.CheckPerson(e.ForPerson()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

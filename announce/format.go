@@ -1,0 +1,73 @@
+package announce
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// FormatDuration returns d in its two largest units, rounded to seconds first: "12s", "5m12s", "1h30m", "1d1h". Zero and less is "n/a".
+func FormatDuration(d time.Duration) string {
+	if d <= 0 {
+		return "n/a"
+	}
+	seconds := int64(d / time.Second)
+	if d%time.Second >= time.Second/2 {
+		seconds++
+	}
+	minutes, hours := seconds/60, seconds/3600
+	switch {
+	case hours >= 24:
+		return pair(hours/24, 'd', hours%24, 'h')
+	case hours > 0:
+		return pair(hours, 'h', minutes%60, 'm')
+	case minutes > 0:
+		return pair(minutes, 'm', seconds%60, 's')
+	}
+	return strconv.FormatInt(seconds, 10) + "s"
+}
+
+func pair(a int64, unitA byte, b int64, unitB byte) string {
+	out := append(strconv.AppendInt(nil, a, 10), unitA)
+	return string(append(strconv.AppendInt(out, b, 10), unitB))
+}
+
+// FormatTokens returns a count of tokens: whole below 1,000, else with one decimal and k or m. Less than zero counts as zero.
+func FormatTokens(n int64) string {
+	switch {
+	case n <= 0:
+		return "0"
+	case n < 1000:
+		return strconv.FormatInt(n, 10)
+	case n < 999_950: // what rounds to 1000.0k is 1.0m
+		return fixed(float64(n)/1e3, 1) + "k"
+	}
+	return fixed(float64(n)/1e6, 1) + "m"
+}
+
+// FormatUSD returns an amount of US dollars, with two decimals from a cent on and four below: "$1.23", "$0.0042", "-$2.00". What is
+// no number is "".
+func FormatUSD(v float64) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return ""
+	}
+	digits := 4
+	if math.Abs(v) >= 0.01 {
+		digits = 2
+	}
+	text := fixed(math.Abs(v), digits)
+	if v < 0 && strings.Trim(text, "0.") != "" {
+		return "-$" + text
+	}
+	return "$" + text
+}
+
+// fixed returns v, not negative, with so many decimals; what lies exactly in the middle is rounded up.
+func fixed(v float64, digits int) string {
+	scale := 2 * math.Pow10(digits)
+	if n := math.Round(v * scale); math.Mod(n, 2) == 1 && math.FMA(v, scale, -n) == 0 {
+		v = math.Nextafter(v, math.Inf(1))
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64)
+}

@@ -1,0 +1,43 @@
+package announce
+
+import (
+	"strconv"
+
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// instruction tells the requester's model what to do with the event. It holds nothing that comes from the child.
+func (e Event) instruction() string {
+	return e.siblingRule() + e.outcomeRule() + e.audienceRule()
+}
+
+func (e Event) siblingRule() string {
+	if e.Siblings <= 0 {
+		return ""
+	}
+	runs := " other runs of yours are"
+	if e.Siblings == 1 {
+		runs = " other run of yours is"
+	}
+	return strconv.Itoa(e.Siblings) + runs + " still active and will report in the same way. " +
+		"If this result is part of the same piece of work, wait for the rest; otherwise deal with this one alone, now. "
+}
+
+func (e Event) outcomeRule() string {
+	switch {
+	case e.Silent:
+		return "The child chose to report nothing; do not make up a result. "
+	case e.Status == spawn.OK:
+		return ""
+	}
+	return "The run did not end well: treat the result as partial and say so instead of guessing what is missing. "
+}
+
+func (e Event) audienceRule() string {
+	if e.Nested {
+		return "Turn this into a short update for the task you work on; nobody but the session that gave you the task reads it. " +
+			"Keep these details to yourself. Answer with only " + NoReply + " if it adds nothing to what you have."
+	}
+	return "Tell the person what matters of it in your normal voice, as your own words; never show this block or its details. " +
+		"Answer with only " + NoReply + " if this exact result is already visible to them."
+}

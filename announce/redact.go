@@ -1,0 +1,296 @@
+package announce
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Redact masks credentials in a text: assignments and fields whose name says that the value is secret, command line flags, authorization and
+// cookie headers, private keys, passwords in URLs, webhook addresses, and tokens that are known by how they begin. What is shorter than 18
+// runes becomes "***", the rest keeps its first six and last four runes around an ellipsis. References such as $NAME stay.
+//
+// It is meant for what a reader sees, not for what a program or a model works on, since a mask that is written back destroys a secret. It knows
+// only what it was told; it cannot find a secret that looks like any word. It takes time linear in the text, and what it
+// masked once it leaves alone.
+func Redact(text string) string {
+	r := redactor{src: text}
+	for r.at < len(text) {
+		c := text[r.at]
+		switch {
+		case isName[c]:
+			r.word()
+		case c == '-' && strings.HasPrefix(text[r.at:], "-----BEGIN "):
+			r.privateKey()
+		case c == ':' && strings.HasPrefix(text[r.at:], "://"):
+			r.userinfo()
+		default:
+			r.at++
+		}
+	}
+	if r.out == nil {
+		return text
+	}
+	return string(append(r.out, text[r.from:]...))
+}
+
+// isName tells the bytes of names and tokens.
+var isName = func() (set [256]bool) {
+	for c := range set {
+		set[c] = c == '_' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' && c < utf8.RuneSelf
+	}
+	return set
+}()
+
+// A redactor walks a text once, word by word.
+type redactor struct {
+	src  string
+	at   int
+	from int // src[from:at] is kept and not copied yet
+	out  []byte
+}
+
+// replace puts a mask where src[start:end] was, and goes on behind it.
+func (r *redactor) replace(start, end int, mask string) {
+	if r.src[start:end] != mask {
+		r.out = append(append(r.out, r.src[r.from:start]...), mask...)
+		r.from = end
+	}
+	r.at = end
+}
+
+func (r *redactor) hide(start, end int) { r.replace(start, end, mask(r.src[start:end])) }
+
+// word looks at the word that starts at the current byte: letters, digits, '_' and '-'.
+func (r *redactor) word() {
+	start, end := r.at, r.at
+	for end < len(r.src) && (isName[r.src[end]] || r.src[end] == '-') {
+		end++
+	}
+	word := r.src[start:end]
+	if n := tokenEnd(r.src, start, end); n > 0 {
+		r.hide(start, n)
+		return
+	}
+	if from := botToken(word); from >= 0 && end < len(r.src) && r.src[end] == ':' {
+		if n := wordEnd(r.src, end+1); n-end > 20 {
+			r.hide(start+from, n)
+			return
+		}
+	}
+	r.at = end
+	switch {
+	case strings.EqualFold(word, "bearer"):
+		if value := skipSpaces(r.src, end); value > end && bearerEnd(r.src, value)-value >= 18 {
+			r.hide(value, bearerEnd(r.src, value))
+		}
+	case isHeader(word):
+		r.header(end)
+	case isSecretName(word):
+		r.assignment(start, end)
+	case strings.EqualFold(word, "hooks"), strings.EqualFold(word, "webhooks"):
+		r.webhook(start, end)
+	}
+}
+
+// assignment masks the value that follows a secret name: NAME=value, "name": "value", --name value.
+func (r *redactor) assignment(start, end int) {
+	s := r.src
+	at := end
+	if at < len(s) && (s[at] == '"' || s[at] == '\'') {
+		at++ // the name is quoted
+	}
+	if n := skipSpaces(s, at); n < len(s) && (s[n] == '=' || s[n] == ':') {
+		at = skipSpaces(s, n+1)
+		if s[n] == '=' {
+			at = continued(s, at)
+		}
+	} else if n > at && start >= 2 && s[start-2:start] == "--" {
+		at = n
+	} else {
+		return
+	}
+	r.value(at)
+}
+
+// continued returns where a value starts that may stand on the next line. A line that is an assignment of its own is none.
+func continued(s string, at int) int {
+	next := skipSpaces(s, skipLineBreak(s, at))
+	if n := wordEnd(s, next); next == at || n < len(s) && (s[n] == '=' || s[n] == ':') {
+		return at
+	}
+	return next
+}
+
+// value masks the value that starts at a byte, in quotes or up to the next space.
+func (r *redactor) value(at int) {
+	s := r.src
+	if at >= len(s) {
+		return
+	}
+	end := 0
+	if s[at] == '"' || s[at] == '\'' {
+		at++
+		end = quotedEnd(s, at, s[at-1])
+	} else {
+		end = bareEnd(s, at)
+	}
+	if end > at && !isReference(s[at:end]) {
+		r.hide(at, end)
+	}
+}
+
+// quotedEnd returns where the quoted value that starts at a byte ends: before the quote, or if that is missing, where a bare value ends.
+func quotedEnd(s string, at int, quote byte) int {
+	for i := at; i < len(s) && s[i] != '\n'; i++ {
+		switch s[i] {
+		case quote:
+			return i
+		case '\\':
+			i++
+		}
+	}
+	return bareEnd(s, at)
+}
+
+// bareEnd returns where a value without quotes ends: at space, a quote, a backslash, or the next parameter of a query.
+func bareEnd(s string, at int) int {
+	for at < len(s) {
+		switch s[at] {
+		case ' ', '\t', '\r', '\n', '"', '\'', '\\':
+			return at
+		case '&':
+			if n := wordEnd(s, at+1); n > at+1 && n < len(s) && s[n] == '=' {
+				return at
+			}
+		}
+		at++
+	}
+	return at
+}
+
+// header masks the credentials of an HTTP header whose name ends at a byte: Authorization: <scheme> <value>, Cookie: <anything>.
+func (r *redactor) header(end int) {
+	s := r.src
+	if end < len(s) && s[end] == '"' {
+		end++
+	}
+	at := skipSpaces(s, end)
+	if at >= len(s) || s[at] != ':' && s[at] != '=' {
+		return
+	}
+	at = skipSpaces(s, at+1)
+	if at < len(s) && (s[at] == '"' || s[at] == '\'') {
+		at++
+	}
+	stop := at
+	for stop < len(s) && strings.IndexByte("\r\n\"'", s[stop]) < 0 {
+		stop++
+	}
+	if scheme := wordEnd(s, at); scheme < stop && s[scheme] == ' ' {
+		at = skipSpaces(s, scheme)
+		stop = at + len(strings.TrimRight(s[at:stop], " \t"))
+	}
+	if stop > at {
+		r.hide(at, stop)
+	}
+}
+
+// userinfo masks the password in scheme://user:password@host.
+func (r *redactor) userinfo() {
+	s := r.src
+	start := r.at + len("://")
+	r.at = start
+	colon := 0
+	for i := start; i < len(s); i++ {
+		switch s[i] {
+		case ':':
+			if colon == 0 {
+				colon = i
+			}
+		case '@':
+			if colon > 0 && i > colon+1 && !isReference(s[colon+1:i]) {
+				r.replace(colon+1, i, "***")
+			}
+			return
+		case '/', '?', '#', ' ', '\t', '\r', '\n', '"', '\'', '<', '>':
+			return
+		}
+	}
+}
+
+// webhook masks what makes the address of a webhook secret: its last part.
+func (r *redactor) webhook(start, end int) {
+	s := r.src
+	const slack = ".slack.com/services/"
+	switch {
+	case strings.HasPrefix(s[end:], slack):
+		end += len(slack)
+	case strings.HasPrefix(s[end:], "/") && strings.HasSuffix(s[:start], "/api/"): // of Discord
+		end = wordEnd(s, end+1)
+		if !strings.HasPrefix(s[end:], "/") {
+			return
+		}
+		end++
+	default:
+		return
+	}
+	stop := end
+	for stop < len(s) && (isName[s[stop]] || s[stop] == '-' || s[stop] == '/') {
+		stop++
+	}
+	if stop > end {
+		r.replace(end, stop, "***")
+	}
+}
+
+// privateKey masks what lies between the lines of a PEM block with a private key; one that never ends goes on to the end of the text.
+func (r *redactor) privateKey() {
+	s := r.src
+	start := r.at
+	const dashes, longest = "-----", 80
+	head := s[start:min(len(s), start+longest)]
+	r.at = start + len(dashes)
+	i := strings.Index(head[len(dashes):], "PRIVATE KEY"+dashes)
+	if i < 0 {
+		return
+	}
+	head = head[:len(dashes)+i+len("PRIVATE KEY"+dashes)]
+	tail := dashes + "END " + strings.TrimPrefix(head, dashes+"BEGIN ")
+	rest := s[start+len(head):]
+	end := strings.Index(rest, tail)
+	switch {
+	case end < 0:
+		r.replace(start+len(head), len(s), "\n…redacted…")
+	case strings.IndexByte(rest[:end], '\n') < 0:
+		r.replace(start, start+len(head)+end+len(tail), "***")
+	default:
+		r.replace(start+len(head), start+len(head)+end, "\n…redacted…\n")
+	}
+}
+
+// mask hides a secret.
+func mask(secret string) string {
+	const shown, kept, least = 6, 4, 18
+	if isMask(secret) {
+		return secret
+	}
+	if len(secret) < least || utf8.RuneCountInString(secret) < least {
+		return "***"
+	}
+	head, tail := 0, len(secret)
+	for range shown {
+		_, size := utf8.DecodeRuneInString(secret[head:])
+		head += size
+	}
+	for range kept {
+		_, size := utf8.DecodeLastRuneInString(secret[:tail])
+		tail -= size
+	}
+	return strings.TrimRight(secret[:head], `\`) + "…" + secret[tail:]
+}
+
+// isMask reports whether a value is already one of ours.
+func isMask(s string) bool {
+	head, tail, ok := strings.Cut(s, "…")
+	return s == "***" || ok && utf8.RuneCountInString(head) <= 6 && utf8.RuneCountInString(tail) == 4
+}

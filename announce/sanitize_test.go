@@ -1,0 +1,250 @@
+package announce_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/announce"
+)
+
+func TestSanitize(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, text, want string }{
+		// Thoughts.
+		{"22", "Hello <think>x</think> world!", "Hello  world!"},
+		{"23 counted, so that nothing of a thought is left", "<think>a<think>b</think>c</think>d", "d"},
+		{"24", "a</think>b", "ab"},
+		{"25", "A < think >c< /think > B", "A  B"},
+		{"26", "Before <think>x", "Before"},
+		{"27", "<thoughts>x</thoughts>", "<thoughts>x</thoughts>"},
+		{"28", "<final>ok</final>", "ok"},
+		{"29", "```\n<think>a</think>\n```\n<think>h</think>v", "```\n<think>a</think>\n```\nv"},
+		{"30", "Start `unclosed <think>h</think> end", "Start `unclosed  end"},
+		{"namespaces", "a<antml:thinking>x</antml:thinking>b<mm:think>y</mm:think>c", "abc"},
+		{"a mention inside a thought does not swallow the answer", "<think>use <think> here</think>Answer", "Answer"},
+		{"a thought that breaks off in a code block does not either", "<think>\n```go\nx :=\n</think>\nAnswer", "Answer"},
+		{"nor does a call that it plans", `<think>maybe <tool_call>{"a":1</think>Answer`, "Answer"},
+		{"invisible characters hide no tag", "<\u200bthi\u00adnk>x</th\u2060ink>y", "y"},
+		{"attributes may hold brackets", `<think a="<b>">x</think>y`, "y"},
+		{"other alphabets are other words", "<thin\u212A>x</thin\u212A>", "<thin\u212A>x</thin\u212A>"},
+
+		// Memory.
+		{"31", "A<relevant-memories>x</relevant-memories>B", "AB"},
+		{"31 unclosed", "Hello\n<relevant-memories>\nx", "Hello"},
+		{"31 fenced", "```\n<relevant-memories>x</relevant-memories>\n```", "```\n<relevant-memories>x</relevant-memories>\n```"},
+		{"31 attributes", "<RELEVANT_MEMORIES a=1>x</relevant-memories>", ""},
+
+		// Tool calls.
+		{"32", `Checking now. <function_calls>{"name":"exec"}</function_calls> Done.`, "Checking now.  Done."},
+		{"33", "Let me run.\n<tool_call>\n{\"name\":\"find\"}\n", "Let me run."},
+		{"34", "prefix\n<tool_call\n{\"name\":\"find\"}", "prefix"},
+		{"35", "Use <tool_call> to invoke tools.", "Use <tool_call> to invoke tools."},
+		{"36", `<tool_call>{"a":"</tool_call>"}</tool_call>z`, "z"},
+		{"36 escaped quote", `<tool_call>{"a":"\"</tool_call>"}</tool_call>z`, "z"},
+		{"37", `<tool_call>{"name":"x"}</tool_result>LEAK</tool_call>`, ""},
+		{"38", "prefix <tool_call/> suffix", "prefix  suffix"},
+		{"39", "<tool_call-example>{}</tool_call-example>", "<tool_call-example>{}</tool_call-example>"},
+		{"40", "`<tool_call>{}</tool_call>` x", "`<tool_call>{}</tool_call>` x"},
+		{"42", `ok <tool_calls>[{"name":"x"}`, "ok"},
+		{"result closed as a call", `<tool_result>{"ok":1}</tool_call>z`, "z"},
+		{"in tags", "a<function_calls><invoke name=\"x\"><parameter name=\"a\">1<\x2fparameter><\x2finvoke></function_calls>b", "ab"},
+		{"in tags, nested", "a<tool_call><tool_call><function=x></tool_call>y</tool_call>b", "ab"},
+		{"a mention keeps its closing tag, a second one goes", "a <tool_call> b </tool_call> c </tool_call>d", "a <tool_call> b </tool_call> c d"},
+
+		// Control tokens.
+		{"41", "<|assistant|>Here<|end|>", "Here"},
+		{"41 full width", "<｜begin▁of▁sentence｜>Hello", "Hello"},
+		{"41 between words", "First<|user|><|assistant|>second", "First second"},
+		{"41 between others", "(**bold<|assistant|>**). First<|user|><|assistant|>second", "(**bold**). First second"},
+		{"41 inline code", "`<|x|>`", "`<|x|>`"},
+
+		// Downgraded calls and results, and those of MiniMax.
+		{"43", "[Tool Call: x (ID: 1)]\nArguments: {\"a\":\"}\"}\nBye", "Bye"},
+		{"44 incomplete arguments go", "hi\n[Tool Call: x (ID: 1)]\nArguments: {\"a\":1\nrest", "hi"},
+		{"45", "a\n[Historical context: b]\nc", "a\nc"},
+		{"45 brackets in the note", "a\n[Historical context: x with {\"a\":[1]} b]\nc", "a\nc"},
+		{"46", "pre\n\n[Tool Result for ID 1]\nout1\n\npost", "pre"},
+		{"46 up to the next call", "[Tool Result for ID 1]\nA [Tool box]\n[Tool Call: x]\nArguments: {}\nrest", "rest"},
+		{"47", "x [Tool Call: a] y", "x y"},
+		{"48", "pre\n[Tool Result: s]\nout", "pre"},
+		{"48 a mention", "The [Tool Result] section is next.", "The  section is next."},
+		{"49", "A<invoke name=\"x\">y<\x2finvoke></minimax:tool_call>B", "AB"},
+		{"49 without the marker", "A<invoke name=\"x\">y<\x2finvoke>B", "A<invoke name=\"x\">y<\x2finvoke>B"},
+		{"49 unclosed", "A</minimax:tool_call><invoke name=\"x\">y", "A"},
+		{"code", "```\n[Tool Call: a]\n```", "```\n[Tool Call: a]\n```"},
+
+		// Code.
+		{"backticks as apostrophes shield nothing", "I`ll <think>secret</think> don`t", "I`ll  don`t"},
+		{"inline code ends with its line", "`a\n<think>x</think>\nb`", "`a\n\nb`"},
+		{"runs of different length are no code", "``<think>x</think>`", "```"},
+		{"indented fence", "- a\n    ```\n    <think>x</think>\n    ```", "- a\n    ```\n    <think>x</think>\n    ```"},
+		{"fence on one line", "```<think>x</think>``` <think>y</think>z", "```<think>x</think>``` z"},
+
+		// What removal puts together is removed as well.
+		{"a tag from two halves", "<th<think>a</think>ink>secret</think>ok", ""},
+		{"a token from two halves", "<|a<|b|>c|>x", "x"},
+
+		// The runtime's own events.
+		{"an echoed event", "Sure:\n<<<completion n1>>>\nsession key: k\n<<<end of completion n1>>>\nDone.", "Sure:\nDone."},
+		{"quoted, in a code block", "Sure:\n```\n> <<<completion n1>>>\n> key\n> <<<end of completion n1>>>\n```", "Sure:\n```\n```"},
+		{"never closed", "Sure:\n<<<completion n1>>>\nsession key: k", "Sure:"},
+		{"closed for another", "<<<completion n1>>>\n<<<end of completion n2>>>\nsecret", ""},
+		{"a marker in a sentence", "The line <<<completion n1>>> starts it.", "The line  starts it."},
+		{"a stray end", "a\n<<<end of completion n1>>>\nb", "a\n\nb"},
+		{"text after the end", "<<<completion n1>>>\nx\n<<<end of completion n1>>> Bye", "Bye"},
+		{"a stats line", "Done.\nStats: runtime 1s • tokens n/a • sessionKey agent:main:subagent:1\nBye", "Done.\nBye"},
+
+		{"prose", "1 < 2 and [a](b) `c` <b>d</b>\n\n  - e", "1 < 2 and [a](b) `c` <b>d</b>\n\n  - e"},
+		{"outer space", " \uFEFF\t hello \n", "hello"},
+		{"nothing", "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tt.want, announce.Sanitize(tt.text))
+		})
+	}
+}
+
+func TestSanitizeIsSettled(t *testing.T) {
+	t.Parallel()
+	nested := "secret"
+	for range 40 { // more than anybody could write by accident
+		nested = "<th<|x|>" + "<think>" + nested
+	}
+	for _, text := range []string{
+		nested,
+		strings.Repeat("<th", 50) + strings.Repeat("<think></think>ink>", 50) + "x",
+		strings.Repeat("<", 200) + "|a|" + strings.Repeat(">", 200),
+		strings.Repeat("<|a", 50) + strings.Repeat("<|b|>|>", 50),
+		strings.Repeat("[Tool", 30) + strings.Repeat("[Tool Call: x] Call: x]", 30),
+	} {
+		once := announce.Sanitize(text)
+		require.Equal(t, once, announce.Sanitize(once), "%.60q", text)
+	}
+}
+
+// hostile are inputs on which careless scanning takes quadratic time, each for about n bytes.
+var hostile = map[string]func(n int) string{
+	"blank after angle":  func(n int) string { return "<" + strings.Repeat(" ", n) },
+	"angles and blanks":  func(n int) string { return repeat("<   ", n) },
+	"angles":             func(n int) string { return repeat("<", n) },
+	"invisible names":    func(n int) string { return repeat("<\u200bt", n) },
+	"open thoughts":      func(n int) string { return repeat("<think>", n) },
+	"open and close":     func(n int) string { return repeat("<think><think></think>", n) },
+	"alternating blocks": func(n int) string { return repeat("<think><relevant-memories></think>", n) },
+	"attributes":         func(n int) string { return repeat("<think a=\"", n) },
+	"open calls":         func(n int) string { return repeat("<tool_call>", n) + "{" },
+	"open strings":       func(n int) string { return repeat("<tool_call>{\"", n) },
+	"brackets in calls":  func(n int) string { return repeat("<tool_call [", n) },
+	"results":            func(n int) string { return repeat("[Tool Result for ID 1]\n", n) },
+	"result, line feeds": func(n int) string { return "[Tool Result for ID 1]" + strings.Repeat("\n", n) },
+	"calls":              func(n int) string { return repeat("[Tool Call: ", n) },
+	"arguments":          func(n int) string { return repeat("[Tool Call: x]\nArguments: {", n) },
+	"notes":              func(n int) string { return repeat("[Historical context: [ x] ", n) },
+	"control openings":   func(n int) string { return repeat("<|", n) },
+	"long control":       func(n int) string { return repeat("<|aaaaaaaaaaaaaaaa", n) },
+	"invokes":            func(n int) string { return repeat("<invoke>:", n) },
+	"minimax invokes":    func(n int) string { return "<minimax:tool_call>" + repeat("<invoke>", n) },
+	"ticks of all lengths": func(n int) string {
+		var b strings.Builder
+		for i := 1; b.Len() < n/2; i++ {
+			b.WriteString(strings.Repeat("`", i) + " ")
+		}
+		return "<" + b.String() + strings.Repeat("x", n/2)
+	},
+	"fences of all lengths": func(n int) string {
+		var b strings.Builder
+		for i := 3000; b.Len() < n && i > 3; i-- {
+			b.WriteString(strings.Repeat("`", i) + "x\n")
+		}
+		return "<think>\n" + b.String()
+	},
+	"fences in a thought": func(n int) string { return "<think>\n" + repeat("```x\n", n) },
+	"echoes":              func(n int) string { return repeat("<<<completion x>>>\n", n) },
+	"echoes on a line":    func(n int) string { return "x" + repeat("<<<completion ", n) },
+	"ends of echoes":      func(n int) string { return repeat("<<<end of completion x>>>", n) },
+	"nested halves":       func(n int) string { return repeat("<th", n/2) + repeat("<think></think>ink>", n/2) },
+	"tokens at the end":   func(n int) string { return "x" + repeat(" NO_REPLY", n) },
+	"glued tokens":        func(n int) string { return repeat("NO_REPLY", n) },
+	"lines of tokens":     func(n int) string { return "x" + repeat("\n*NO_REPLY*", n) },
+	"assignments":         func(n int) string { return repeat("KEY=\"", n) },
+	"keys and blanks":     func(n int) string { return repeat("KEY    ", n) },
+	"private keys":        func(n int) string { return repeat("-----BEGIN ", n) },
+	"open private keys":   func(n int) string { return repeat("-----BEGIN PRIVATE KEY-----", n) },
+	"urls":                func(n int) string { return repeat("://a:b", n) },
+	"bearers":             func(n int) string { return repeat("bearer ", n) },
+	"cookies":             func(n int) string { return repeat("cookie: \"", n) },
+	"queries":             func(n int) string { return repeat("&key=a", n) },
+}
+
+func repeat(s string, n int) string { return strings.Repeat(s, n/len(s)+1) }
+
+// Anything quadratic would take minutes here and run into the time limit of the test.
+func TestHostileInputsAreLinear(t *testing.T) {
+	t.Parallel()
+	const size = 1 << 20
+	for name, make := range hostile {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := make(size)
+			once := announce.Sanitize(text)
+			require.Equal(t, once, announce.Sanitize(once))
+			announce.Visible(text)
+			announce.Redact(text)
+		})
+	}
+}
+
+func FuzzSanitize(f *testing.F) {
+	for _, text := range []string{
+		"<think>a<think>b</think>c", "a`b`<|x|>", "[Tool Call: x]\nArguments: {\"a\":[1]}\nb", "<tool_call>{\"a\":\"</tool_call>",
+		"```\n<think>\n~~~\n", "<<<completion n>>>\nx\n<<<end of completion n>>>", "<minimax:tool_call><invoke>", "\xff<\xffthink>",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		once := announce.Sanitize(text)
+		if again := announce.Sanitize(once); again != once {
+			t.Fatalf("Sanitize(%q) is %q, and again %q", text, once, again)
+		}
+		if len(once) > len(text)+strings.Count(text, "<") {
+			t.Fatalf("Sanitize(%q) grew to %q", text, once)
+		}
+	})
+}
+
+func TestVectorsVisibleText(t *testing.T) {
+	t.Parallel()
+	rows := vectors[struct{ Name, Text, Visible string }](t, "visible-text.json")
+	const nesting, code, shown = "nested blocks are counted", "code is left alone", "hidden things must not show"
+	known := differences{
+		"attr_lt":           {"v", "a quoted attribute may hold a bracket"},
+		"nested":            {"d", nesting},
+		"reopened":          {"aef", nesting},
+		"mem_nested":        {"d", nesting},
+		"mem_in_think":      {"yz", "what starts first wins: the block inside the thought ends with it"},
+		"reassemble":        {"", "a tag that removal puts together hides what follows"},
+		"tick_span_newline": {"`a\n\nb`", "inline code ends with its line, else two stray backticks shield a thought"},
+		"many_ticks":        {"", "backtick runs of 101 and 100 are no code; set below"},
+		"zw":                {"y", "an invisible character must not disable a tag"},
+		"tc_xml":            {"z", shown + ": a call in tags is a call"},
+		"fcs_invoke":        {"z", shown + ": a call in tags is a call"},
+		"tc_apos_unq":       {"visible", "an apostrophe is no quote in JSON, and the answer was lost"},
+		"sp_nested":         {"", shown + ": what is left is a control token again"},
+		"mm_unclosed":       {"", shown + ": what is never closed is hidden to the end"},
+		"mm_attr":           {"x", shown},
+		"mm_code":           {"```\n<minimax:tool_call><invoke>x<\x2finvoke></minimax:tool_call>\n```", code},
+		"dg_code":           {"```\n[Tool Call: a]\n```", code},
+		"dg_unclosed":       {"", shown + ": half a call"},
+		"dg_result_call":    {"rest", "the text after a later call was lost"},
+	}
+	for _, row := range rows {
+		if row.Name == "many_ticks" {
+			known[row.Name] = difference{strings.Replace(row.Text, "<think>x</think>", "", 1), known[row.Name].reason}
+		}
+		known.check(t, row.Name, row.Visible, announce.Sanitize(row.Text))
+	}
+}

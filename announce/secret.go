@@ -1,0 +1,172 @@
+package announce
+
+import "strings"
+
+// A secretPrefix is how the tokens of a service begin, and how many bytes must follow.
+type secretPrefix struct {
+	prefix string
+	least  int
+}
+
+// secretPrefixes are those of well-known services, by first byte.
+var secretPrefixes = [256][]secretPrefix{
+	'A': {{"AIza", 20}, {"AKIA", 16}, {"ASIA", 16}},
+	'G': {{"GOCSPX-", 20}},
+	'L': {{"LTAI", 12}},
+	'S': {{"SG", 0}}, // see dotted
+	'd': {{"dop_v1_", 10}, {"dckr_pat_", 10}, {"dp.pt.", 10}},
+	'e': {{"eyJ", 8}}, // see dotted
+	'f': {{"fw_", 20}},
+	'g': {
+		{"ghp_", 20}, {"gho_", 10}, {"ghu_", 10}, {"ghs_", 10}, {"ghr_", 10}, {"github_pat_", 20},
+		{"gsk_", 10}, {"glpat-", 10}, {"gldt-", 10}, {"glptt-", 10}, {"glrt-", 10},
+	},
+	'h': {{"hf_", 20}},
+	'l': {{"lin_api_", 10}},
+	'n': {{"npm_", 10}, {"ntn_", 20}},
+	'p': {{"pplx-", 10}, {"pypi-", 16}},
+	'r': {{"rk_live_", 8}, {"rk_test_", 8}, {"r8_", 20}},
+	's': {{"sk-", 8}, {"sk_live_", 8}, {"sk_test_", 8}, {"shpat_", 16}, {"shpss_", 16}},
+	't': {{"tvly-", 10}},
+	'x': {{"xoxb-", 10}, {"xoxa-", 10}, {"xoxp-", 10}, {"xoxr-", 10}, {"xoxs-", 10}, {"xoxe-", 10}, {"xapp-", 10}, {"xai-", 20}},
+	'y': {{"ya29", 0}}, // see dotted
+}
+
+// tokenEnd returns where the token of a well-known service ends that begins with the word s[start:end], or 0 if it is none.
+func tokenEnd(s string, start, end int) int {
+	word := s[start:end]
+	for _, p := range secretPrefixes[word[0]] {
+		if !strings.HasPrefix(word, p.prefix) || len(word)-len(p.prefix) < p.least {
+			continue
+		}
+		switch p.prefix {
+		case "eyJ", "SG", "ya29":
+			return dottedEnd(s, end)
+		case "AKIA", "ASIA":
+			if len(word) != 20 || strings.ToUpper(word) != word {
+				continue
+			}
+		}
+		return end
+	}
+	return 0
+}
+
+// dottedEnd returns where a token of several parts ends whose first part ends at a byte, or 0 if there is no second one of eight bytes.
+func dottedEnd(s string, end int) int {
+	parts := 0
+	for ; parts < 4 && end < len(s) && s[end] == '.'; parts++ {
+		next := wordEnd(s, end+1)
+		if next-end-1 < 8 {
+			break
+		}
+		end = next
+	}
+	if parts == 0 {
+		return 0
+	}
+	return end
+}
+
+// botToken returns where the six or more digits start that a word ends with, alone or after "bot", or -1.
+func botToken(word string) int {
+	from := 0
+	if strings.HasPrefix(word, "bot") {
+		from = len("bot")
+	}
+	if len(word)-from < 6 {
+		return -1
+	}
+	for i := from; i < len(word); i++ {
+		if word[i] < '0' || word[i] > '9' {
+			return -1
+		}
+	}
+	return from
+}
+
+// wordEnd returns where the word that starts at a byte ends.
+func wordEnd(s string, at int) int {
+	for at < len(s) && (isName[s[at]] || s[at] == '-') {
+		at++
+	}
+	return at
+}
+
+// bearerEnd is wordEnd for what may stand in a bearer token.
+func bearerEnd(s string, at int) int {
+	for at < len(s) && (isName[s[at]] || strings.IndexByte("-.~+/=", s[at]) >= 0) {
+		at++
+	}
+	return at
+}
+
+// isReference reports whether a value names a variable instead of holding a secret: $NAME or ${NAME}.
+func isReference(s string) bool {
+	name, ok := strings.CutPrefix(s, "$")
+	if !ok {
+		return false
+	}
+	if inner, braced := strings.CutPrefix(name, "{"); braced {
+		if name, ok = strings.CutSuffix(inner, "}"); !ok {
+			return false
+		}
+	}
+	if name == "" || len(name) > 64 || name != strings.ToUpper(name) {
+		return false
+	}
+	return wordEnd(name, 0) == len(name) && strings.IndexByte(name, '-') < 0
+}
+
+func isHeader(word string) bool {
+	switch len(word) {
+	case len("cookie"), len("set-cookie"), len("authorization"), len("proxy-authorization"):
+	default:
+		return false
+	}
+	for _, name := range [...]string{"cookie", "set-cookie", "authorization", "proxy-authorization"} {
+		if strings.EqualFold(word, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// secretNames are the last words of names whose values are secret, by their last letter in lower case.
+var secretNames = [256][]string{
+	'd': {"password", "passwd"},
+	'e': {"passphrase"},
+	'n': {"token"},
+	's': {"_pass"},
+	't': {"secret"},
+	'y': {"key"},
+}
+
+// joinedNames are names of two words that are written without a boundary between them.
+var joinedNames = []string{"apikey", "secretkey", "privatekey", "accesskey", "authtoken", "accesstoken", "refreshtoken"}
+
+// isSecretName reports whether the last word of a name says that its value is secret. A word begins after '_', '-', or where an
+// upper-case letter follows a lower-case one: apiKey is one, MONKEY and keyboard are not.
+func isSecretName(name string) bool {
+	for _, word := range secretNames[name[len(name)-1]|0x20] {
+		n := len(name) - len(word)
+		if n < 0 || !strings.EqualFold(name[n:], word) {
+			continue
+		}
+		if n == 0 || word[0] == '_' || startsWord(name, n) {
+			return true
+		}
+	}
+	for _, word := range joinedNames {
+		if n := len(name) - len(word); n >= 0 && strings.EqualFold(name[n:], word) && (n == 0 || startsWord(name, n)) {
+			return true
+		}
+	}
+	return false
+}
+
+func startsWord(name string, at int) bool {
+	before, first := name[at-1], name[at]
+	isUpper := first >= 'A' && first <= 'Z'
+	return before == '_' || before == '-' || isUpper && (before >= 'a' && before <= 'z' || before >= '0' && before <= '9')
+}

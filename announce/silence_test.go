@@ -1,0 +1,134 @@
+package announce_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/announce"
+)
+
+func TestVisible(t *testing.T) {
+	t.Parallel()
+	const silent, blank = "(silent)", "(blank)"
+	tests := []struct{ name, reply, want string }{
+		{"8 outer space", " NO_REPLY\n", silent},
+		{"8 any case", "no_reply", silent},
+		{"8 mixed case", "No_Reply", silent},
+		{"8 punctuation", "NO_REPLY.", silent},
+		{"8 emphasis", "**NO_REPLY**", silent},
+		{"8 repeated", "NO_REPLY no_reply\n\nNO_REPLY", silent},
+		{"8 after a thought", "<think>nothing new</think>\nNO_REPLY", silent},
+		{"8 code", "```\nNO_REPLY\n```", silent},
+		{"9 at the end", "Done. NO_REPLY", "Done."},
+		{"9 on its own line", "Report\n\n**NO_REPLY**", "Report"},
+		{"9 several at the end", "Report\nNO_REPLY\nANNOUNCE_SKIP", "Report"},
+		{"9 inside a sentence", "NO_REPLY but more", "NO_REPLY but more"},
+		{"9 quoted in a sentence", `He said "NO_REPLY".`, `He said "NO_REPLY".`},
+		{"9 glued", "interject.NO_REPLY", "interject.NO_REPLY"},
+		{"9 glued after", "NO_REPLYhello", "NO_REPLYhello"},
+		{"9 emoji", "😄 NO_REPLY", "😄"},
+		{"10", "  ANNOUNCE_SKIP  ", silent},
+		{"10 another case", "announce_skip", "announce_skip"},
+		{"10 more", "ANNOUNCE_SKIP because", "ANNOUNCE_SKIP because"},
+		{"10 after a summary", "summary\nANNOUNCE_SKIP", "summary"},
+		{"long s is another letter", "NO_REPLY\u017f", "NO_REPLY\u017f"},
+		{"other word", "NO REPLY", "NO REPLY"},
+		{"only a thought", "<think>x</think>", blank},
+		{"nothing", " ", blank},
+		{"control tokens around it", "<|start|>NO_REPLY<|end|>", silent},
+		{"the token shields no tag", "<think>x NO_REPLY", blank},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			text, ok := announce.Visible(tt.reply)
+			switch tt.want {
+			case silent:
+				require.Equal(t, announce.Silent, announce.Decide(tt.reply))
+			case blank:
+				require.Equal(t, announce.Defer, announce.Decide(tt.reply))
+			default:
+				require.Equal(t, announce.Speak, announce.Decide(tt.reply))
+				require.True(t, ok)
+				require.Equal(t, tt.want, text)
+				return
+			}
+			require.False(t, ok)
+			require.Empty(t, text)
+		})
+	}
+}
+
+func TestDecisionText(t *testing.T) {
+	t.Parallel()
+	for _, d := range []announce.Decision{0, announce.Speak, announce.Silent, announce.Defer} {
+		text, err := d.MarshalText()
+		require.NoError(t, err)
+		require.Equal(t, d.String(), string(text))
+		var back announce.Decision
+		require.NoError(t, back.UnmarshalText(text))
+		require.Equal(t, d, back)
+	}
+	_, err := announce.Decision(9).MarshalText()
+	require.EqualError(t, err, "announce: 9 is no decision")
+	require.Equal(t, "Decision(9)", announce.Decision(9).String())
+	var d announce.Decision
+	require.EqualError(t, d.UnmarshalText([]byte("maybe")),
+		`announce: unknown decision "maybe", want one of ["none" "speak" "silent" "defer"]`)
+}
+
+func FuzzVisible(f *testing.F) {
+	for _, reply := range []string{"NO_REPLY", "x\n*NO_REPLY*", "<think>NO_REPLY", "a ANNOUNCE_SKIP no_reply", "`NO_REPLY <think>`", "**NO_REPLY"} {
+		f.Add(reply)
+	}
+	f.Fuzz(func(t *testing.T, reply string) {
+		text, ok := announce.Visible(reply)
+		if again, stillOK := announce.Visible(text); again != text || stillOK != ok {
+			t.Fatalf("Visible(%q) is %q, and again %q, %v", reply, text, again, stillOK)
+		}
+		if ok != (announce.Decide(reply) == announce.Speak) || ok != (text != "") {
+			t.Fatalf("Visible(%q) is %q, %v, and Decide %v", reply, text, ok, announce.Decide(reply))
+		}
+		for line := range strings.Lines(text) { // a line that is a token is what a person must never see
+			if strings.EqualFold(strings.TrimSpace(line), announce.NoReply) && strings.HasSuffix(text, line) {
+				t.Fatalf("Visible(%q) ends with a token: %q", reply, text)
+			}
+		}
+	})
+}
+
+func TestVectorsSilentTokens(t *testing.T) {
+	t.Parallel()
+	type row struct {
+		Text                 string
+		Silent, AnnounceSkip bool
+		Stripped             string
+	}
+	// The reference looks at the raw text and at one token at a time; "" stands for nothing to send.
+	const around, repeated = "what surrounds the token gives it no meaning, and a person must not see it", "repeated tokens say no more than one"
+	known := differences{
+		"NO_REPLY.":                   {"", around},
+		"**NO_REPLY**":                {"", around},
+		"`NO_REPLY`":                  {"", around},
+		`"NO_REPLY"`:                  {"", around},
+		"NO_REPLY\x00":                {"", around},
+		"\u200bNO_REPLY":              {"", around},
+		"\u200bANNOUNCE_SKIP":         {"", around},
+		"ANNOUNCE_SKIP.":              {"", around},
+		"NO_REPLY NO_REPLY":           {"", repeated},
+		"ANNOUNCE_SKIP ANNOUNCE_SKIP": {"", repeated},
+		"<think>x</think>NO_REPLY":    {"", "tokens are read in the visible text"},
+		"x ANNOUNCE_SKIP":             {"x", "a token alone at the end is no text, whichever it is"},
+	}
+	for _, r := range vectors[row](t, "silent-tokens.json") {
+		want := r.Stripped
+		if r.Silent || r.AnnounceSkip {
+			want = ""
+			require.Equal(t, announce.Silent, announce.Decide(r.Text), "%q", r.Text)
+		}
+		got, _ := announce.Visible(r.Text)
+		known.check(t, r.Text, want, got)
+	}
+}
