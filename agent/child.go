@@ -1,0 +1,257 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/internal/jsonschema"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// A Task is what a sub-agent is asked to do. Only Text is required.
+type Task struct {
+	Text  string // verbatim in the first message
+	Label string // a short name for people
+	// Key makes the spawn idempotent: spawning twice with one Key, even after a restart, gives the same child.
+	Key      string
+	Agent    string        // empty: the session's own
+	Model    string        // empty: as the rules say, else the caller's
+	Thinking string        // likewise
+	Timeout  time.Duration // of the run, from its first turn; zero: as the rules say; policy.Off: none
+	Context  agentctx.Spec // what it sees; zero: as the Config says
+	Tools    []string      // narrows; nil: whatever policy leaves
+	Budget   policy.Budget // of the child and everything below it
+	Sandbox  bool          // refuse unless the child runs in a sandbox
+	Strict   bool          // refuse an invalid model instead of passing it over with a warning
+	// Announce also delivers the result to the session, as a model's spawn does.
+	Announce bool
+}
+
+// extra is what is kept with a run beyond what the spawn package knows.
+type extra struct {
+	Spec   agentctx.Spec   `json:"spec,omitzero"`
+	Schema json.RawMessage `json:"schema,omitempty"`
+}
+
+func decodeExtra(data []byte) (x extra, err error) {
+	if len(data) == 0 {
+		return x, nil
+	}
+	if err = json.Unmarshal(data, &x); err != nil {
+		err = fmt.Errorf("agent: the journal holds a run with an unreadable context: %w", err)
+	}
+	return x, err
+}
+
+// A Child is a handle on a sub-agent whose result is a T.
+type Child[T any] struct {
+	rt   *Runtime
+	root session.Key
+	key  session.Key
+	id   spawn.RunID
+}
+
+// Spawn starts a sub-agent of s and returns at once, when that is durable. T is string for the text of the result; any other T
+// is decoded from JSON, whose schema the Runner finds in Turn.Schema. A rule that refuses gives a *policy.Refusal.
+func Spawn[T any](ctx context.Context, s *Session, t Task) (*Child[T], error) {
+	x := extra{Spec: t.Context}
+	if !isText[T]() {
+		schema, err := jsonschema.For[T]()
+		if err != nil {
+			return nil, fmt.Errorf("agent: a result of type %v: %w", reflect.TypeFor[T](), err)
+		}
+		x.Schema = schema
+	}
+	info, err := s.spawn(ctx, t, x)
+	if err != nil {
+		return nil, err
+	}
+	return &Child[T]{rt: s.rt, root: info.Root, key: info.Key, id: info.ID}, nil
+}
+
+func (s *Session) spawn(ctx context.Context, t Task, x extra) (info RunInfo, err error) {
+	root, err := s.tree(ctx)
+	if err != nil {
+		return info, err
+	}
+	if err := t.Context.Validate(); err != nil {
+		return info, err
+	}
+	q := spawn.Request{
+		Task: t.Text, Label: t.Label, Key: t.Key, Announce: t.Announce,
+		Policy: policy.Request{
+			Agent: t.Agent, Model: t.Model, Thinking: t.Thinking, Timeout: t.Timeout, Tools: t.Tools, Budget: t.Budget,
+			RequireSandbox: t.Sandbox, Strict: t.Strict,
+		},
+	}
+	if !reflect.ValueOf(x).IsZero() {
+		if q.Extra, err = json.Marshal(x); err != nil {
+			return info, fmt.Errorf("agent: keeping the context of a run: %w", err)
+		}
+	}
+	return s.rt.sup.Spawn(ctx, root, s.key, q)
+}
+
+func isText[T any]() bool { return reflect.TypeFor[T]().Kind() == reflect.String }
+
+// Key returns the session key of the sub-agent.
+func (c *Child[T]) Key() session.Key { return c.key }
+
+// ID returns the id of the run.
+func (c *Child[T]) ID() spawn.RunID { return c.id }
+
+// Session returns a handle on the sub-agent's session.
+func (c *Child[T]) Session() *Session { return c.rt.session(c.key, c.root) }
+
+// Info returns what is known of the run now; ErrNotFound once it has been archived.
+func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
+	return c.rt.sup.Find(ctx, c.root, c.key)
+}
+
+// Steer gives the sub-agent a message without restarting it: at most 4,000 characters, at most one in two seconds. Its Runner
+// finds it in Turn.Inbox, or the next turn begins with it; a run whose last turn is over has missed it.
+func (c *Child[T]) Steer(ctx context.Context, text string) error {
+	return c.rt.sup.Steer(ctx, c.root, c.root, c.key, spawn.Message{Text: text})
+}
+
+// Stop ends the run and everything below it, and returns when nothing of it is alive; see [Session.Stop].
+func (c *Child[T]) Stop(ctx context.Context) error {
+	return c.rt.sup.Stop(ctx, c.root, c.key, "stopped by the caller")
+}
+
+// Wait waits for the end of the run and returns its result. A run that did not end well gives a *RunError, one whose result is
+// no T a *ResultError. Within a turn, wait under the turn's context: it holds no slot meanwhile. Before [Runtime.Run] runs, Wait
+// waits for that too.
+func (c *Child[T]) Wait(ctx context.Context) (T, error) {
+	outcomes, err := Join(ctx, []*Child[T]{c}, JoinOptions{})
+	if len(outcomes) == 1 && (outcomes[0].Run.Status.Terminal() || err == nil) {
+		return outcomes[0].Value, outcomes[0].Err
+	}
+	var zero T
+	return zero, err
+}
+
+// An Outcome is how one run stands when its Join is over.
+type Outcome[T any] struct {
+	Value T
+	Err   error // nil if Value is valid, else a *RunError or *ResultError
+	Run   RunInfo
+}
+
+// A RunError is a run that has not ended well, or not at all. Run.Result is what there is of it.
+type RunError struct{ Run RunInfo }
+
+func (e *RunError) Error() string {
+	text := fmt.Sprintf("agent: run %s", e.Run.ID)
+	if e.Run.Label != "" {
+		text += fmt.Sprintf(" (%q)", e.Run.Label)
+	}
+	text += " is " + e.Run.Status.String()
+	if e.Run.Error != "" {
+		text += ": " + e.Run.Error
+	}
+	return text
+}
+
+// A ResultError is a run that ended well with a result that is not of the type asked for. The raw text is in Run.Result.
+type ResultError struct {
+	Run RunInfo
+	Err error
+}
+
+func (e *ResultError) Error() string {
+	return fmt.Sprintf("agent: result of run %s: %v", e.Run.ID, e.Err)
+}
+
+// Unwrap returns what is wrong with the result.
+func (e *ResultError) Unwrap() error { return e.Err }
+
+// A JoinError is a Join that ended with too few runs that ended well.
+type JoinError struct{ OK, Want int }
+
+func (e *JoinError) Error() string {
+	return fmt.Sprintf("agent: %d of %d sub-agents ended well", e.OK, e.Want)
+}
+
+// Join waits for sub-agents of one tree. It always returns one Outcome for each, in order, also beside an error: the error of
+// ctx, or a *JoinError if fewer than JoinOptions.AtLeast (all, if that is zero) ended well in time.
+func Join[T any](ctx context.Context, children []*Child[T], opt JoinOptions) ([]Outcome[T], error) {
+	if len(children) == 0 {
+		return nil, nil
+	}
+	keys := make([]session.Key, len(children))
+	for i, c := range children {
+		if c.root != children[0].root {
+			return nil, errors.New("agent: Join of sub-agents of different trees")
+		}
+		keys[i] = c.key
+	}
+	infos, err := children[0].rt.sup.Wait(ctx, children[0].root, keys, opt)
+	if infos == nil {
+		outcomes := make([]Outcome[T], len(children))
+		for i, c := range children {
+			outcomes[i] = Outcome[T]{Run: RunInfo{ID: c.id, Key: c.key, Root: c.root}, Err: err}
+		}
+		return outcomes, err
+	}
+	outcomes := make([]Outcome[T], len(infos))
+	good := 0
+	for i, info := range infos {
+		outcomes[i] = outcomeOf[T](info)
+		if outcomes[i].Err == nil {
+			good++
+		}
+	}
+	want := opt.AtLeast
+	if want == 0 {
+		want = len(children)
+	}
+	if err == nil && good < want {
+		err = &JoinError{OK: good, Want: want}
+	}
+	return outcomes, err
+}
+
+func outcomeOf[T any](info RunInfo) Outcome[T] {
+	o := Outcome[T]{Run: info}
+	if info.Status != spawn.OK {
+		o.Err = &RunError{Run: info}
+		return o
+	}
+	if isText[T]() {
+		reflect.ValueOf(&o.Value).Elem().SetString(info.Result.Text)
+		return o
+	}
+	data := []byte(info.Result.JSON)
+	if len(data) == 0 {
+		data = []byte(unfenced(info.Result.Text))
+	}
+	if err := json.Unmarshal(data, &o.Value); err != nil {
+		o.Err = &ResultError{Run: info, Err: err}
+	}
+	return o
+}
+
+// unfenced returns the inside of a text that is one fenced code block, as models like to answer, else the text.
+func unfenced(text string) string {
+	text = strings.TrimSpace(text)
+	inner, ok := strings.CutPrefix(text, "```")
+	if !ok {
+		return text
+	}
+	if inner, ok = strings.CutSuffix(inner, "```"); !ok {
+		return text
+	}
+	if _, rest, ok := strings.Cut(inner, "\n"); ok {
+		return strings.TrimSpace(rest)
+	}
+	return text
+}

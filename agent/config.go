@@ -1,0 +1,234 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// Config configures a Runtime. Open copies it. Only Runner is required.
+type Config struct {
+	// Runner runs one turn of one session.
+	Runner Runner
+	// Tools are the caller's own; policy decides who gets which.
+	Tools []Tool
+	// Rules are the agents, limits, tool rules and budgets. The zero Rules are the defaults.
+	Rules policy.Rules
+	// Store is where everything durable is kept. Nil: in memory, gone with the process.
+	Store *session.Store
+
+	// Workspace holds AGENTS.md and its seven friends. Nil: none. For a real directory, os.OpenRoot(dir) and its FS method
+	// keep links from leading outside; os.DirFS is fine for a directory that is trusted.
+	Workspace fs.FS
+	// Workspaces are those of agents that have their own, by agent id.
+	Workspaces map[string]fs.FS
+	// Loader says how workspaces are read. The zero Loader reads the eight files.
+	Loader agentctx.Loader
+	// Specs say what the sub-agents of an agent see, by agent id, and under "" what those of all others do. What is left open
+	// is AGENTS.md and TOOLS.md in minimal mode.
+	Specs map[string]agentctx.Spec
+	// Prompt holds what prompts say beyond what the Runtime knows: product, documentation, limits, skills, channel, extra
+	// sections and so on. Session, Lineage, Files, Tools, Subagent, Active, Now and Task are filled in.
+	Prompt agentctx.Input
+
+	// Model and Thinking are what top-level sessions run with, and what sub-agents inherit if no rule says otherwise.
+	Model, Thinking string
+	// Models says which model names are valid. Nil: what is well formed.
+	Models func(name string) bool
+
+	// Deliver takes completions for top-level sessions that the caller runs with a loop of its own. It returns nil once the
+	// completion can no longer be lost; after an error it is called again with the same Key, after a while and for up to half
+	// an hour; then the delivery is blocked until somebody retries or dismisses it. Calls for one session never overlap. If it
+	// is nil, Offshoot runs those sessions, and completions are inputs of theirs.
+	Deliver func(ctx context.Context, d Delivery) error
+	// Reply takes what sessions run by Offshoot say to people. The same promises hold. Nil: it is in the transcript only.
+	Reply func(ctx context.Context, r Reply) error
+
+	// Grace is how long a Runner may take to return once its turn is cancelled. Zero: 10 seconds.
+	Grace time.Duration
+	// Logger is told of what nobody else hears. Nil: silent.
+	Logger *slog.Logger
+	// Now is the clock of the prompts' date. Nil: time.Now.
+	Now func() time.Time
+}
+
+// A ConfigError is one mistake in a Config.
+type ConfigError struct {
+	Path    string // "Tools[2].Name"
+	Message string
+}
+
+func (e *ConfigError) Error() string { return "agent: config: " + e.Path + ": " + e.Message }
+
+// ConfigErrors are all the mistakes of a Config. Open returns them.
+type ConfigErrors []*ConfigError
+
+func (e ConfigErrors) Error() string {
+	texts := make([]string, len(e))
+	for i, x := range e {
+		texts[i] = x.Error()
+	}
+	return strings.Join(texts, "\n")
+}
+
+// Unwrap returns the mistakes one by one.
+func (e ConfigErrors) Unwrap() []error {
+	errs := make([]error, len(e))
+	for i, x := range e {
+		errs[i] = x
+	}
+	return errs
+}
+
+// validate reports every mistake at once.
+func (c *Config) validate() error {
+	var list ConfigErrors
+	bad := func(path, format string, args ...any) {
+		list = append(list, &ConfigError{Path: path, Message: fmt.Sprintf(format, args...)})
+	}
+	if c.Runner == nil {
+		bad("Runner", "it is missing; it is the one thing that a Runtime cannot do without")
+	}
+	if l, ok := c.Runner.(*Loop); ok && (l == nil || l.Model == nil) {
+		bad("Runner", "the Loop has no Model")
+	}
+	if c.Store != nil && (c.Store.Journal == nil || c.Store.Transcripts == nil) {
+		bad("Store", "it lacks a Journal or Transcripts; session.NewMemory has both")
+	}
+	seen := slices.Clone(sessionToolNames)
+	for i, t := range c.Tools {
+		path := fmt.Sprintf("Tools[%d]", i)
+		switch {
+		case !validToolName(t.Name):
+			bad(path+".Name", "%q: a letter, digit or _, then up to 63 of those and -", t.Name)
+		case slices.Contains(sessionToolNames, t.Name):
+			bad(path+".Name", "%q is a tool of Offshoot", t.Name)
+		case slices.Contains(seen, t.Name):
+			bad(path+".Name", "%q is there twice", t.Name)
+		}
+		if t.Call == nil {
+			bad(path+".Call", "it is missing")
+		}
+		seen = append(seen, t.Name)
+	}
+	if c.Grace < 0 {
+		bad("Grace", "%v is negative", c.Grace)
+	}
+	for id, spec := range c.Specs {
+		if err := spec.Validate(); err != nil {
+			bad(fmt.Sprintf("Specs[%q]", id), "%v", err)
+		}
+	}
+	for id := range c.Workspaces {
+		if !session.Main(id).IsValid() {
+			bad(fmt.Sprintf("Workspaces[%q]", id), "it is no agent id")
+		}
+	}
+	if err := c.Rules.Validate(); err != nil {
+		for _, e := range flatten(err) {
+			bad("Rules", "%v", e)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+func flatten(err error) []error {
+	var many interface{ Unwrap() []error }
+	if errors.As(err, &many) {
+		return many.Unwrap()
+	}
+	return []error{err}
+}
+
+func validToolName(name string) bool {
+	if name == "" || len(name) > 64 || name[0] == '-' {
+		return false
+	}
+	for _, c := range []byte(name) {
+		if c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			return false
+		}
+	}
+	return true
+}
+
+// workspace returns the files of an agent: its own, else the common ones.
+func (c *Config) workspace(agent string) fs.FS {
+	if own, ok := c.Workspaces[agent]; ok {
+		return own
+	}
+	return c.Workspace
+}
+
+// Input returns the prompt input that a Runtime with this Config uses for a session, so that a test of a prompt tests the one
+// that is sent. Of a sub-agent it is that of a first turn right below a top-level session; Now is left zero.
+func (c Config) Input(key session.Key) agentctx.Input {
+	return c.input(key, session.Lineage{}, agentctx.Spec{}, c.toolNames(key))
+}
+
+// toolNames returns what a session of that key may use if its requester may hand everything down.
+func (c *Config) toolNames(key session.Key) []string {
+	role := session.RoleMain
+	if key.IsSubagent() {
+		role = session.RoleAt(max(1, key.Depth()), c.Rules.MaxSpawnDepth())
+	}
+	return c.Rules.ToolsFor(policy.Subject{Key: key, Role: role, Sandboxed: c.Rules.Sandboxed(key), Model: c.Model}, c.allToolNames())
+}
+
+func (c *Config) allToolNames() []string {
+	names := make([]string, 0, len(c.Tools)+len(sessionToolNames))
+	for _, t := range c.Tools {
+		names = append(names, t.Name)
+	}
+	return append(names, sessionToolNames...)
+}
+
+// input is the one place where prompt inputs are made.
+func (c *Config) input(key session.Key, l session.Lineage, spec agentctx.Spec, tools []string) agentctx.Input {
+	in := c.Prompt
+	in.Session, in.Lineage = key, l
+	if key.IsSubagent() {
+		under, ok := c.Specs[key.Agent()]
+		if !ok {
+			under = c.Specs[""]
+		}
+		spec = spec.Or(under)
+	} else {
+		spec = spec.Or(c.Prompt.Spec)
+	}
+	in.Spec = spec
+	in.Files = c.Loader.Load(agentctx.LoadRequest{Session: key, Spec: spec, Workspace: c.workspace(key.Agent())})
+	in.Tools = nil
+	for _, t := range c.Tools {
+		if slices.Contains(tools, t.Name) {
+			in.Tools = append(in.Tools, agentctx.Tool{Name: t.Name, Summary: t.summary()})
+		}
+	}
+	for _, t := range sessionToolDocs {
+		if slices.Contains(tools, t.Name) {
+			in.Tools = append(in.Tools, t)
+		}
+	}
+	if in.Env.Model == "" {
+		in.Env.Model = c.Model
+	}
+	if in.Env.Thinking == "" {
+		in.Env.Thinking = c.Thinking
+	}
+	if in.Env.Channel == "" {
+		in.Env.Channel = key.Channel()
+	}
+	return in
+}

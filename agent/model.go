@@ -1,0 +1,128 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// A Model is one call to a language model. It may be called from several goroutines at once.
+type Model interface {
+	Generate(ctx context.Context, req *ModelRequest) (*ModelResponse, error)
+}
+
+// A ModelRequest is one call.
+type ModelRequest struct {
+	Model    string // "provider/model"; empty: the model's own default
+	Thinking string
+	Prompt   agentctx.Prompt
+	Messages []Message // oldest first
+	Tools    []Tool
+	Schema   json.RawMessage // of the answer, if a typed one is wanted
+
+	delta func(string)
+}
+
+// Delta shows text as it comes to those who watch the session.
+func (r *ModelRequest) Delta(text string) {
+	if r.delta != nil {
+		r.delta(text)
+	}
+}
+
+// A ModelResponse is what came back: text, calls of tools, or both.
+type ModelResponse struct {
+	Text      string
+	ToolCalls []ToolCall
+	Usage     Usage
+	Model     string          // the one that really ran
+	Raw       json.RawMessage // the provider's own form, kept in the transcript
+}
+
+// DefaultSteps is how many model calls a Loop makes in one turn at most, unless it says otherwise.
+const DefaultSteps = 50
+
+// A Loop is a Runner for callers who hold only a model client: it calls the model and the tools until the model is done. What
+// arrives meanwhile is read before the next call; a budget that is exhausted ends the turn with what there is.
+type Loop struct {
+	Model    Model
+	MaxSteps int // model calls in one turn; 0: DefaultSteps
+}
+
+// ErrSteps is returned by a Loop whose model has not come to an end after the steps it may take.
+var ErrSteps = errors.New("agent: the model did not come to an end")
+
+// Run implements Runner.
+func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
+	if l.Model == nil {
+		return res, &spawn.InputError{Field: "Loop.Model", Reason: "it is missing"}
+	}
+	steps := l.MaxSteps
+	if steps <= 0 {
+		steps = DefaultSteps
+	}
+	messages := t.Messages
+	for range steps {
+		more, err := t.Inbox(ctx)
+		if err != nil {
+			return res, err
+		}
+		messages = append(messages, more...)
+		resp, err := l.Model.Generate(ctx, &ModelRequest{
+			Model: t.Model, Thinking: t.Thinking, Prompt: t.Prompt, Messages: messages, Tools: t.Tools, Schema: t.Schema, delta: t.Delta,
+		})
+		if err != nil {
+			return res, err
+		}
+		if resp == nil {
+			return res, errors.New("agent: the model returned neither a response nor an error")
+		}
+		spent := t.Spend(ctx, resp.Usage)
+		if resp.Model != "" {
+			res.Model = resp.Model
+		}
+		said := Message{Role: session.Assistant, Text: resp.Text, ToolCalls: resp.ToolCalls, Model: resp.Model, Raw: resp.Raw}
+		if err := t.Record(ctx, said); err != nil {
+			return res, err
+		}
+		messages = append(messages, said)
+		if resp.Text != "" {
+			res.Text = resp.Text
+		}
+		if len(resp.ToolCalls) == 0 {
+			res.Text = resp.Text
+			return res, nil // a budget that this very call exhausted takes nothing back
+		}
+		if spent != nil {
+			return res, spent
+		}
+		if messages, err = l.callTools(ctx, t, messages, resp.ToolCalls); err != nil || t.yields() {
+			return res, err
+		}
+	}
+	return res, fmt.Errorf("%w after %d steps", ErrSteps, steps)
+}
+
+// callTools calls the tools one after the other and returns the conversation with their answers.
+func (l *Loop) callTools(ctx context.Context, t *Turn, messages []Message, calls []ToolCall) ([]Message, error) {
+	for _, c := range calls {
+		answer := Message{Role: session.Tool, ToolCallID: c.ID}
+		out, err := t.Call(ctx, c)
+		if answer.Text = out; err != nil {
+			answer.Text, answer.Failed = "error: "+err.Error(), true
+		}
+		if ctx.Err() != nil {
+			return messages, context.Cause(ctx)
+		}
+		if err := t.Record(ctx, answer); err != nil {
+			return messages, err
+		}
+		messages = append(messages, answer)
+	}
+	return messages, nil
+}

@@ -1,0 +1,118 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// record writes the transcript of one turn: first what is new, then what the Runner records, at last what it returned. The
+// journal names the position that the turn committed; what lies beyond it in the transcript is an interrupted turn, and the
+// next one fences it off.
+type record struct {
+	store session.Transcripts
+	ref   session.Ref
+
+	mu       sync.Mutex
+	end      session.Pos
+	recorded []Message // by the Runner
+	marked   bool
+}
+
+// openRecord returns the record of a turn and the conversation so far.
+func openRecord(ctx context.Context, store session.Transcripts, st *spawn.Turn) (*record, []Message, error) {
+	r := &record{store: store, ref: session.Ref{Key: st.Session.Key, SessionID: st.SessionID}}
+	if st.Run.ID != "" && st.N == 1 {
+		return r, nil, nil // a new session
+	}
+	var lines []session.Line
+	for line, err := range store.Read(ctx, r.ref, session.Window{}) {
+		if err != nil {
+			return nil, nil, fmt.Errorf("agent: reading the transcript of %q: %w", r.ref.Key, err)
+		}
+		lines = append(lines, line)
+		r.end = line.Pos
+	}
+	var history []Message
+	for line, err := range session.Committed(func(yield func(session.Line, error) bool) {
+		for _, line := range lines {
+			if line.Pos > st.Pos || !yield(line, nil) {
+				return
+			}
+		}
+	}) {
+		if err != nil {
+			return nil, nil, err
+		}
+		history = append(history, line.Message)
+	}
+	if r.end > st.Pos {
+		if err := r.add(ctx, session.Fence(st.Pos, time.Now())); err != nil {
+			return nil, nil, err
+		}
+	}
+	return r, history, nil
+}
+
+// add appends messages.
+func (r *record) add(ctx context.Context, messages ...Message) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now().UTC()
+	for i := range messages {
+		if messages[i].Time.IsZero() {
+			messages[i].Time = now
+		}
+	}
+	end, err := r.store.Append(ctx, r.ref, r.end, messages...)
+	if err != nil {
+		return fmt.Errorf("agent: writing the transcript of %q: %w", r.ref.Key, err)
+	}
+	r.end = end
+	if r.marked {
+		r.recorded = append(r.recorded, messages...)
+	}
+	return nil
+}
+
+// mark says that what follows is the Runner's.
+func (r *record) mark() { r.marked = true }
+
+// finish appends what the Runner returned, unless it has recorded that itself.
+func (r *record) finish(ctx context.Context, res Result) error {
+	text := res.Text
+	if text == "" && len(res.JSON) > 0 {
+		text = string(res.JSON)
+	}
+	if text == "" {
+		return nil
+	}
+	r.mu.Lock()
+	n := len(r.recorded)
+	again := n > 0 && r.recorded[n-1].Role == session.Assistant && r.recorded[n-1].Text == text
+	r.mu.Unlock()
+	if again {
+		return nil
+	}
+	return r.add(ctx, Message{Role: session.Assistant, Text: text, Model: res.Model})
+}
+
+func (r *record) pos() session.Pos {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.end
+}
+
+// said returns what the Runner recorded.
+func (r *record) said() []Message {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.recorded
+}

@@ -1,0 +1,201 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/announce"
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// A Runtime runs trees of sessions. Its methods are safe for concurrent use.
+type Runtime struct {
+	cfg Config
+	log *slog.Logger
+	sup *spawn.Supervisor
+}
+
+// Open checks the Config and opens the store; all mistakes are reported at once, as ConfigErrors. It starts nothing: Post,
+// Spawn and Stop are accepted, and durable, from here on; turns and deliveries start with Run. The values of ctx are kept for
+// the Runtime's own work, its end is not.
+func Open(ctx context.Context, cfg Config) (*Runtime, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Store == nil {
+		cfg.Store = session.NewMemory()
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	cfg.Tools = slices.Clone(cfg.Tools)
+	for i, t := range cfg.Tools {
+		cfg.Tools[i] = t.contained()
+	}
+	rt := &Runtime{cfg: cfg, log: cfg.Logger}
+	sup, err := spawn.Open(ctx, spawn.Config{
+		Store: cfg.Store, Runner: bridge{rt}, Rules: cfg.Rules, Deliver: rt.deliver, CallerRun: cfg.Deliver != nil,
+		Replies: cfg.Reply != nil, Models: cfg.Models, Model: cfg.Model, Thinking: cfg.Thinking, Tools: cfg.allToolNames(),
+		Grace: cfg.Grace, Logger: cfg.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	rt.sup = sup
+	return rt, nil
+}
+
+// Run runs everything until ctx ends or Shutdown is called: it takes up what an earlier process left, starts turns, delivers.
+// It returns nil after a Shutdown. When ctx ends, turns are cancelled and given the grace period; a *StillRunningError names
+// those whose Runner has not returned by then.
+func (rt *Runtime) Run(ctx context.Context) error { return rt.sup.Run(ctx) }
+
+// Shutdown lets the turns under way finish until ctx ends, then cancels them. It reports those that did not stop.
+func (rt *Runtime) Shutdown(ctx context.Context) error { return rt.sup.Shutdown(ctx) }
+
+// Session returns a handle on a session, which need not exist yet if it is a top-level one.
+func (rt *Runtime) Session(key session.Key) *Session {
+	if key.IsSubagent() {
+		return &Session{rt: rt, key: key}
+	}
+	return rt.session(key, key)
+}
+
+func (rt *Runtime) session(key, root session.Key) *Session {
+	return &Session{rt: rt, key: key, root: root}
+}
+
+// Blocked returns the completions and replies that could not be delivered for so long that nobody tries any more.
+func (rt *Runtime) Blocked(ctx context.Context) ([]Outgoing, error) { return rt.sup.Blocked(ctx) }
+
+// Retry tries a blocked delivery again.
+func (rt *Runtime) Retry(ctx context.Context, key string) error { return rt.sup.Retry(ctx, key) }
+
+// Dismiss gives a blocked delivery up.
+func (rt *Runtime) Dismiss(ctx context.Context, key string) error { return rt.sup.Dismiss(ctx, key) }
+
+// deliver hands over what leaves a tree.
+func (rt *Runtime) deliver(ctx context.Context, out spawn.Outgoing) error {
+	var err error
+	switch {
+	case out.Completion != nil && rt.cfg.Deliver != nil:
+		err = rt.cfg.Deliver(ctx, announce.NewDelivery(out))
+	case out.Reply != nil && rt.cfg.Reply != nil:
+		if r := announce.NewReply(out); r.Text != "" {
+			err = rt.cfg.Reply(ctx, r)
+		}
+	}
+	if errors.Is(err, announce.ErrBusy) && !errors.Is(err, spawn.ErrBusy) {
+		err = errors.Join(spawn.ErrBusy, err)
+	}
+	return err
+}
+
+// toolsOf returns what policy leaves a session for a turn: what was granted when it was spawned, within today's rules.
+func (rt *Runtime) toolsOf(t *Turn) []Tool {
+	st := t.spawn
+	names := rt.cfg.allToolNames()
+	who := policy.Subject{Key: st.Session.Key, Role: session.RoleMain, Sandboxed: rt.cfg.Rules.Sandboxed(st.Session.Key), Model: t.Model}
+	if st.Run.ID != "" {
+		names = st.Run.Tools
+		who.Role = st.Session.Role.Ceiling(session.RoleAt(st.Session.Depth, rt.cfg.Rules.MaxSpawnDepth()))
+		who.Sandboxed = st.Run.Sandboxed
+	}
+	names = rt.cfg.Rules.ToolsFor(who, names)
+	var tools []Tool
+	for _, tool := range rt.cfg.Tools {
+		if slices.Contains(names, tool.Name) {
+			tools = append(tools, rt.guarded(who, tool))
+		}
+	}
+	host := toolHost{rt: rt, session: rt.session(st.Session.Key, st.Session.Root), turn: t}
+	host.token = tokenOf(st.First)
+	for _, tool := range host.tools() {
+		if slices.Contains(names, tool.Name) {
+			tools = append(tools, rt.guarded(who, tool))
+		}
+	}
+	return tools
+}
+
+// guarded returns the tool with policy asked again on every call.
+func (rt *Runtime) guarded(who policy.Subject, tool Tool) Tool {
+	call := tool.Call
+	tool.Call = func(ctx context.Context, c ToolCall) (string, error) {
+		if v := rt.cfg.Rules.ExplainTools(who, []string{tool.Name}); len(v) == 1 && !v[0].Allowed {
+			return "", &policy.Refusal{Op: "tool call", Rule: policy.RuleTools, Asked: tool.Name, Limit: "what policy leaves this session", Path: v[0].Path, Removed: v}
+		}
+		return call(ctx, c)
+	}
+	return tool
+}
+
+// promptInput returns the prompt input of a turn.
+func (rt *Runtime) promptInput(t *Turn, extra extra) agentctx.Input {
+	st := t.spawn
+	names := make([]string, len(t.Tools))
+	for i, tool := range t.Tools {
+		names[i] = tool.Name
+	}
+	in := rt.cfg.input(st.Session.Key, st.Session, extra.Spec, names)
+	in.Now = rt.cfg.Now()
+	if t.Model != "" {
+		in.Env.Model = t.Model
+	}
+	if t.Thinking != "" {
+		in.Env.Thinking = t.Thinking
+	}
+	if st.Run.ID != "" {
+		in.Subagent = subagentOf(st)
+		in.Task = st.Run.Task
+	}
+	for _, c := range st.Children {
+		in.Active = append(in.Active, agentctx.Active{Key: c.Key, Label: c.Label, State: c.Status.String(), Task: c.Task})
+	}
+	return in
+}
+
+// subagentOf returns what a sub-agent is told of itself: the same in each of its turns.
+func subagentOf(st *spawn.Turn) agentctx.Subagent {
+	return agentctx.Subagent{
+		Label: st.Run.Label, Requester: st.Session.Parent, RequesterChannel: st.Session.Root.Channel(),
+		Depth: st.Session.Depth, MaxDepth: st.MaxDepth, MaySpawn: slices.Contains(st.Run.Tools, toolSpawn),
+	}
+}
+
+// released is what a session is told that yielded and whose sub-agents have ended without anything to report.
+const released = "[Offshoot] The sub-agents you were waiting for have ended. None of them had anything to report."
+
+// messagesOf returns inputs as messages of the conversation.
+func (rt *Runtime) messagesOf(st *spawn.Turn, inputs []spawn.Input) []Message {
+	if len(inputs) == 0 && st.N > 1 {
+		return []Message{{Role: session.User, Text: released, Internal: true}}
+	}
+	messages := make([]Message, 0, len(inputs))
+	for _, in := range inputs {
+		m := Message{ID: in.ID, Role: session.User, Text: in.Text, Time: in.Time}
+		switch in.Class {
+		case spawn.TaskInput:
+			m.Text = agentctx.TaskMessage(subagentOf(st), in.Text)
+		case spawn.SteerInput:
+			m.Internal = true
+		case spawn.CompletionInput:
+			m.Internal = true
+			if in.Completion != nil {
+				m.ID = string(in.Completion.Run.ID)
+				m.Text = announce.NewEvent(*in.Completion).ForModel()
+			}
+		}
+		messages = append(messages, m)
+	}
+	return messages
+}

@@ -1,0 +1,393 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// The session tools.
+const (
+	toolSpawn     = "sessions_spawn"
+	toolSubagents = "subagents"
+	toolYield     = "sessions_yield"
+)
+
+var sessionToolNames = []string{toolSpawn, toolSubagents, toolYield}
+
+// sessionToolDocs are the session tools as prompts mention them.
+var sessionToolDocs = []agentctx.Tool{
+	{Name: toolSpawn, Summary: "Start a sub-agent for a task; returns at once, the result comes back by itself."},
+	{Name: toolSubagents, Summary: "List, inspect, steer or stop your sub-agents."},
+	{Name: toolYield, Summary: "End this turn and wait for your sub-agents without polling."},
+}
+
+func docOf(name string) string {
+	for _, t := range sessionToolDocs {
+		if t.Name == name {
+			return t.Summary
+		}
+	}
+	return ""
+}
+
+// toolHost is whom a set of session tools works for.
+type toolHost struct {
+	rt      *Runtime
+	session *Session
+	turn    *Turn  // nil for a session that the caller runs
+	token   string // names the turn in spawn keys: a retried turn has the same one
+}
+
+func (h toolHost) tools() []Tool {
+	return []Tool{
+		{Name: toolSpawn, Description: docOf(toolSpawn), Schema: spawnSchema, Call: h.spawn},
+		{Name: toolSubagents, Description: docOf(toolSubagents), Schema: subagentsSchema, Call: h.subagents},
+		{Name: toolYield, Description: docOf(toolYield), Schema: yieldSchema, Call: h.yield},
+	}
+}
+
+var spawnSchema = json.RawMessage(`{"type":"object","properties":{` +
+	`"task":{"type":"string","description":"what to do, complete in itself: the sub-agent sees nothing of this conversation"},` +
+	`"label":{"type":"string","description":"a short name for people"},` +
+	`"agentId":{"type":"string","description":"which agent does it; default: this one"},` +
+	`"model":{"type":"string","description":"provider/model, if another than the default"},` +
+	`"thinking":{"type":"string","description":"thinking level, if another than the default"},` +
+	`"runTimeoutSeconds":{"type":"number","minimum":0,"description":"stop it after so many seconds; 0: never"},` +
+	`"sandbox":{"type":"string","enum":["inherit","require"]},` +
+	`"mode":{"type":"string","enum":["run"]},` +
+	`"cleanup":{"type":"string","enum":["keep"]}` +
+	`},"required":["task"]}`)
+
+var subagentsSchema = json.RawMessage(`{"type":"object","properties":{` +
+	`"action":{"type":"string","enum":["list","info","steer","kill"],"description":"default: list"},` +
+	`"target":{"type":"string","description":"run id, session key, label or number in the list; for kill also all"},` +
+	`"message":{"type":"string","description":"for steer: at most 4000 characters"}` +
+	`}}`)
+
+var yieldSchema = json.RawMessage(`{"type":"object","properties":{` +
+	`"atLeast":{"type":"integer","minimum":1,"description":"go on when so many have ended well; default: when all have ended"},` +
+	`"withinSeconds":{"type":"number","minimum":0,"description":"go on after so many seconds at the latest"}` +
+	`}}`)
+
+// notForSpawn are the parameters of a delivery, which a spawn does not take: where a result goes is not the model's to choose.
+var notForSpawn = []string{"target", "transport", "channel", "to", "threadId", "thread_id", "replyTo", "reply_to"}
+
+type spawnArgs struct {
+	Task, Label, AgentID, Model, Thinking string
+	Timeout                               time.Duration
+	RequireSandbox                        bool
+}
+
+// An ArgumentError is an argument of a session tool that cannot be accepted. It is told to the model.
+type ArgumentError struct{ Tool, Argument, Reason string }
+
+func (e *ArgumentError) Error() string {
+	return fmt.Sprintf("%s: argument %q: %s", e.Tool, e.Argument, e.Reason)
+}
+
+// arguments reads arguments by name; camel case wins over snake case.
+type arguments struct {
+	tool string
+	m    map[string]json.RawMessage
+	err  error
+}
+
+func readArguments(tool string, raw json.RawMessage) (*arguments, error) {
+	a := &arguments{tool: tool}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return a, nil
+	}
+	if err := json.Unmarshal(raw, &a.m); err != nil {
+		return nil, &ArgumentError{tool, "(all)", "they are no JSON object: " + err.Error()}
+	}
+	return a, nil
+}
+
+func (a *arguments) fail(name, format string, args ...any) {
+	if a.err == nil {
+		a.err = &ArgumentError{a.tool, name, fmt.Sprintf(format, args...)}
+	}
+}
+
+func (a *arguments) text(names ...string) string {
+	for _, name := range names {
+		raw, ok := a.m[name]
+		if !ok || string(raw) == "null" {
+			continue
+		}
+		var s string
+		if err := json.Unmarshal(raw, &s); err != nil {
+			a.fail(name, "it is %s, not a string", raw)
+		}
+		if s = strings.TrimSpace(s); s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+func (a *arguments) word(name string, allowed ...string) string {
+	s := a.text(name)
+	for _, w := range append(allowed, "") {
+		if s == w {
+			return s
+		}
+	}
+	a.fail(name, "it is %q, not one of %q", s, allowed)
+	return ""
+}
+
+func (a *arguments) number(names ...string) (float64, bool) {
+	for _, name := range names {
+		raw, ok := a.m[name]
+		if !ok || string(raw) == "null" {
+			continue
+		}
+		var x float64
+		if err := json.Unmarshal(raw, &x); err != nil || x < 0 {
+			a.fail(name, "it is %s, not a number from 0", raw)
+		}
+		return x, true
+	}
+	return 0, false
+}
+
+func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {
+	a, err := readArguments(toolSpawn, raw)
+	if err != nil {
+		return q, err
+	}
+	for _, name := range notForSpawn {
+		if _, ok := a.m[name]; ok {
+			return q, &ArgumentError{toolSpawn, name, "a spawn does not take where to deliver; the result comes back to you"}
+		}
+	}
+	q = spawnArgs{
+		Task: a.text("task"), Label: a.text("label"), AgentID: a.text("agentId", "agent_id"), Model: a.text("model"),
+		Thinking: a.text("thinking"), RequireSandbox: a.word("sandbox", "inherit", "require") == "require",
+	}
+	if q.Task == "" {
+		a.fail("task", "it is required")
+	}
+	if s, ok := a.number("runTimeoutSeconds", "timeoutSeconds"); ok {
+		q.Timeout = time.Duration(math.Floor(min(s, 1e9))) * time.Second
+		if q.Timeout == 0 {
+			q.Timeout = policy.Off
+		}
+	}
+	a.word("runtime", "subagent")
+	a.word("cleanup", "keep")
+	if a.word("mode", "run", "session") == "session" || string(a.m["thread"]) == "true" {
+		a.fail("mode", "sessions that stay open in a thread are not available here; leave mode and thread out")
+	}
+	if raw, ok := a.m["attachments"]; ok && string(raw) != "null" && string(raw) != "[]" {
+		a.fail("attachments", "they are not available here; name files in the task instead")
+	}
+	return q, a.err
+}
+
+// spawned is what the model is told of a spawn.
+type spawned struct {
+	Status          string   `json:"status"` // accepted, forbidden or error
+	RunID           string   `json:"runId,omitempty"`
+	ChildSessionKey string   `json:"childSessionKey,omitempty"`
+	Mode            string   `json:"mode,omitempty"`
+	Model           string   `json:"model,omitempty"`
+	ModelApplied    *bool    `json:"modelApplied,omitempty"`
+	Note            string   `json:"note,omitempty"`
+	Warnings        []string `json:"warnings,omitempty"`
+	Error           string   `json:"error,omitempty"`
+	Rule            string   `json:"rule,omitempty"`
+	Asked           string   `json:"asked,omitempty"`
+	Limit           string   `json:"limit,omitempty"`
+	Path            string   `json:"path,omitempty"`
+}
+
+func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
+	q, err := readSpawn(c.Args)
+	if err != nil {
+		return "", err
+	}
+	task := Task{
+		Text: q.Task, Label: q.Label, Agent: q.AgentID, Model: q.Model, Thinking: q.Thinking, Timeout: q.Timeout,
+		Sandbox: q.RequireSandbox, Announce: true,
+	}
+	if c.ID != "" {
+		task.Key = h.token + "/" + c.ID
+	}
+	info, err := h.session.spawn(ctx, task, extra{})
+	if refusal, ok := errors.AsType[*policy.Refusal](err); ok {
+		return reply(spawned{
+			Status: "forbidden", Error: refusal.Error(), Rule: string(refusal.Rule), Asked: refusal.Asked, Limit: refusal.Limit, Path: refusal.Path,
+		})
+	}
+	if err != nil {
+		return reply(spawned{Status: "error", Error: err.Error()})
+	}
+	out := spawned{
+		Status: "accepted", RunID: string(info.ID), ChildSessionKey: info.Key.String(), Mode: "run", Model: info.Model.Resolved,
+		Warnings: info.Warnings,
+	}
+	if h.session.key.Kind() != session.KindCron {
+		out.Note = "It works on its own now. Its result comes to you by itself when it has ended: do not poll for it."
+	}
+	if info.Model.Requested != "" {
+		applied := info.Model.Requested == info.Model.Resolved
+		out.ModelApplied = &applied
+	}
+	return reply(out)
+}
+
+func reply(v any) (string, error) {
+	data, err := json.Marshal(v)
+	return string(data), err
+}
+
+func (h toolHost) yield(_ context.Context, c ToolCall) (string, error) {
+	a, err := readArguments(toolYield, c.Args)
+	if err != nil {
+		return "", err
+	}
+	n, _ := a.number("atLeast", "at_least")
+	within, _ := a.number("withinSeconds", "within_seconds")
+	if a.err != nil {
+		return "", a.err
+	}
+	if h.turn == nil {
+		return "", &ArgumentError{toolYield, "(all)", "this session is not run by Offshoot"}
+	}
+	h.turn.Yield(JoinOptions{AtLeast: int(min(n, math.MaxInt32)), Within: time.Duration(min(within, 1e9) * float64(time.Second))})
+	return reply(map[string]string{"status": "yielded", "note": "This turn ends now; another one begins when the wait is over."})
+}
+
+// subagentLine is what the model is told of a sub-agent.
+type subagentLine struct {
+	Number     int      `json:"number"`
+	RunID      string   `json:"runId"`
+	SessionKey string   `json:"sessionKey"`
+	Label      string   `json:"label,omitempty"`
+	Agent      string   `json:"agent"`
+	Status     string   `json:"status"`
+	Task       string   `json:"task,omitempty"`
+	Runtime    string   `json:"runtime,omitempty"`
+	Turns      int      `json:"turns,omitempty"`
+	Children   int      `json:"activeChildren,omitempty"`
+	Model      string   `json:"model,omitempty"`
+	Error      string   `json:"error,omitempty"`
+	Usage      *Usage   `json:"usage,omitempty"`
+	Tools      []string `json:"tools,omitempty"`
+}
+
+func lineOf(n int, r RunInfo, whole bool) subagentLine {
+	l := subagentLine{
+		Number: n, RunID: string(r.ID), SessionKey: r.Key.String(), Label: r.Label, Agent: r.Agent, Status: r.Status.String(),
+		Turns: r.Turns, Children: r.Children, Error: r.Error,
+	}
+	if d := r.Elapsed(time.Now()); d > 0 {
+		l.Runtime = d.Round(time.Second).String()
+	}
+	if whole {
+		l.Task, l.Model, l.Tools = r.Task, r.Model.Resolved, r.Tools
+		l.Usage = &r.Result.Usage
+	}
+	return l
+}
+
+func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
+	a, err := readArguments(toolSubagents, c.Args)
+	if err != nil {
+		return "", err
+	}
+	action, target, message := a.word("action", "list", "info", "steer", "kill"), a.text("target"), a.text("message")
+	if a.err != nil {
+		return "", a.err
+	}
+	runs, err := h.session.Runs(ctx)
+	if errors.Is(err, spawn.ErrNotFound) {
+		runs, err = nil, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if action == "" || action == "list" {
+		lines := make([]subagentLine, len(runs))
+		for i, r := range runs {
+			lines[i] = lineOf(i+1, r, false)
+		}
+		return reply(map[string]any{"subagents": lines})
+	}
+	chosen, err := choose(runs, target, action == "kill")
+	if err != nil {
+		return "", err
+	}
+	return h.act(ctx, action, message, chosen)
+}
+
+func (h toolHost) act(ctx context.Context, action, message string, chosen []RunInfo) (string, error) {
+	root, err := h.session.tree(ctx)
+	if err != nil {
+		return "", err
+	}
+	switch action {
+	case "info":
+		return reply(lineOf(0, chosen[0], true))
+	case "steer":
+		if err := h.rt.sup.Steer(ctx, root, h.session.key, chosen[0].Key, spawn.Message{Text: message}); err != nil {
+			return "", err
+		}
+		return reply(map[string]string{"status": "accepted", "runId": string(chosen[0].ID)})
+	}
+	stopped := []string{}
+	var failed []error
+	for _, r := range chosen {
+		if r.Status.Terminal() {
+			continue
+		}
+		if err := h.rt.sup.Stop(ctx, root, r.Key, "stopped by its requester"); err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		stopped = append(stopped, string(r.ID))
+	}
+	if len(failed) > 0 {
+		return "", errors.Join(failed...)
+	}
+	return reply(map[string]any{"status": "ok", "stopped": stopped})
+}
+
+// choose returns the runs that a target names: a number in the list, a run id, a session key, a label, or all.
+func choose(runs []RunInfo, target string, several bool) ([]RunInfo, error) {
+	if target == "" {
+		return nil, &ArgumentError{toolSubagents, "target", "it is required"}
+	}
+	if several && target == "all" {
+		return runs, nil
+	}
+	var found []RunInfo
+	for i, r := range runs {
+		if fmt.Sprint(i+1) == target || string(r.ID) == target || r.Key.String() == target {
+			return []RunInfo{r}, nil
+		}
+		if r.Label == target {
+			found = append(found, r)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, &ArgumentError{toolSubagents, "target", fmt.Sprintf("there is no sub-agent %q of yours", target)}
+	case 1:
+		return found, nil
+	}
+	return nil, &ArgumentError{toolSubagents, "target", fmt.Sprintf("%d of your sub-agents are called %q; take the run id", len(found), target)}
+}

@@ -1,0 +1,219 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/offshoot-sdk/offshoot/announce"
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// A Runner runs one turn of one session: it answers what is new, with whatever model and tools it likes.
+//
+// The turn's result is what Run returns; a Result beside an error is what there is so far, as with an io.Reader. Run is called
+// for many sessions at once, but never twice at once for the same. When ctx ends Run should return soon; if it does not, the
+// turn is given up after the grace period and what Run still returns is recorded as late.
+type Runner interface {
+	Run(ctx context.Context, t *Turn) (Result, error)
+}
+
+// RunnerFunc is a function that is a Runner.
+type RunnerFunc func(ctx context.Context, t *Turn) (Result, error)
+
+// Run calls f.
+func (f RunnerFunc) Run(ctx context.Context, t *Turn) (Result, error) { return f(ctx, t) }
+
+// A Turn is what a Runner needs to know. Its methods are safe for concurrent use and end with the turn.
+type Turn struct {
+	// Session is where the session stands in its tree.
+	Session session.Lineage
+	// Run names the run; empty in a top-level session.
+	Run spawn.RunID
+	// Label is what the requester called the run.
+	Label string
+	// N counts the turns of the session from 1.
+	N int
+	// Retry says that a crash interrupted an earlier turn over the same inputs. Tools with effects may have had them.
+	Retry bool
+	// Prompt is the system prompt, as an ordered list of sections; String joins them.
+	Prompt agentctx.Prompt
+	// Messages are the whole conversation, oldest first, ending with what is new.
+	Messages []Message
+	// Tools are what policy leaves this session, sorted as the Config has them, ready to call. Each asks policy again when it
+	// is called.
+	Tools []Tool
+	// Model and Thinking are what policy resolved; empty: the caller's default.
+	Model, Thinking string
+	// Schema is the JSON Schema of the result, if a typed one was asked for.
+	Schema json.RawMessage
+
+	rt    *Runtime
+	spawn *spawn.Turn
+	fresh int // how many of Messages are new
+	log   *record
+
+	mu      sync.Mutex
+	yielded bool
+}
+
+// Input returns the text of what is new in this turn, for engines that keep the conversation themselves.
+func (t *Turn) Input() string {
+	texts := make([]string, 0, t.fresh)
+	for _, m := range t.Messages[len(t.Messages)-t.fresh:] {
+		texts = append(texts, m.Text)
+	}
+	return strings.Join(texts, "\n\n")
+}
+
+// Delta shows text as it comes to those who watch the session; see [Session.Events].
+func (t *Turn) Delta(text string) { t.spawn.Delta(text) }
+
+// Record adds a message to the transcript as it happens: what the model said, a tool call, a tool's answer. A Runner that
+// records nothing leaves only what it returns.
+func (t *Turn) Record(ctx context.Context, m Message) error { return t.log.add(ctx, m) }
+
+// Spend accounts for one model call. An error that is [ErrBudget] says that the budget does not allow another.
+func (t *Turn) Spend(ctx context.Context, u Usage) error { return t.spawn.Spend(ctx, u) }
+
+// Inbox takes what has arrived since the turn began: steers, follow-ups, completions. They are in the transcript then.
+func (t *Turn) Inbox(ctx context.Context) ([]Message, error) {
+	in, err := t.spawn.Take(ctx)
+	if err != nil || len(in) == 0 {
+		return nil, err
+	}
+	messages := t.rt.messagesOf(t.spawn, in)
+	return messages, t.log.add(ctx, messages...)
+}
+
+// Call calls one of the Tools by its name. A name that is not among them is an error, as is a tool that policy has come to
+// deny.
+func (t *Turn) Call(ctx context.Context, c ToolCall) (string, error) {
+	for _, tool := range t.Tools {
+		if tool.Name == c.Name {
+			return tool.Call(ctx, c)
+		}
+	}
+	return "", fmt.Errorf("agent: no tool %q in this session", c.Name)
+}
+
+// Spawn starts a sub-agent of this session and returns at once. With Task.Announce its end comes to this session as an input;
+// either way the session does not end before it.
+func (t *Turn) Spawn(ctx context.Context, task Task) (*Child[string], error) {
+	return Spawn[string](ctx, t.rt.session(t.Session.Key, t.Session.Root), task)
+}
+
+// Wait waits for sub-agents within the turn; see [Join]. The turn holds no slot of the lane meanwhile.
+func (t *Turn) Wait(ctx context.Context, children []*Child[string], opt JoinOptions) ([]Outcome[string], error) {
+	return Join(ctx, children, opt)
+}
+
+// Yield says that the session now waits for its sub-agents, without a turn, a slot or a model call, and goes on with another
+// turn when the wait is over. It takes effect when the Runner returns. What people say still wakes the session.
+func (t *Turn) Yield(opt JoinOptions) {
+	t.mu.Lock()
+	t.yielded = true
+	t.mu.Unlock()
+	t.spawn.Yield(opt)
+}
+
+func (t *Turn) yields() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.yielded
+}
+
+// bridge runs turns of the spawn package on the caller's Runner.
+type bridge struct{ rt *Runtime }
+
+// RunTurn implements spawn.Runner.
+func (b bridge) RunTurn(ctx context.Context, st *spawn.Turn) (out spawn.Outcome, err error) {
+	rt := b.rt
+	extra, err := decodeExtra(st.Extra)
+	if err != nil {
+		return out, err
+	}
+	log, history, err := openRecord(ctx, rt.cfg.Store.Transcripts, st)
+	if err != nil {
+		return out, err
+	}
+	fresh := rt.messagesOf(st, st.Inputs)
+	if err := log.add(ctx, fresh...); err != nil {
+		return out, err
+	}
+	log.mark()
+	t := &Turn{
+		Session: st.Session, Run: st.Run.ID, Label: st.Run.Label, N: st.N, Retry: st.Retry, Messages: append(history, fresh...),
+		Model: rt.cfg.Model, Thinking: rt.cfg.Thinking, Schema: extra.Schema, rt: rt, spawn: st, fresh: len(fresh), log: log,
+	}
+	if st.Run.ID != "" {
+		t.Model, t.Thinking = st.Run.Model.Resolved, st.Run.Thinking
+	}
+	t.Tools = rt.toolsOf(t)
+	t.Prompt = agentctx.Assemble(rt.promptInput(t, extra))
+	res, err := b.run(ctx, t)
+	return b.outcome(ctx, t, res, err)
+}
+
+func (b bridge) run(ctx context.Context, t *Turn) (Result, error) {
+	if t.spawn.Exhausted != "" {
+		return Result{}, fmt.Errorf("agent: %w: %s", ErrBudget, t.spawn.Exhausted)
+	}
+	if err := t.Prompt.Err(); err != nil {
+		return Result{}, err
+	}
+	return b.rt.cfg.Runner.Run(ctx, t)
+}
+
+// apology is what a person is told of a turn that failed; why is in the log and in the events.
+const apology = "Sorry, something went wrong and I could not finish that. Please try again."
+
+// outcome says what a turn came to: what is announced of it, what people are told, and how far the transcript goes.
+func (b bridge) outcome(ctx context.Context, t *Turn, res Result, err error) (spawn.Outcome, error) {
+	if res.Usage == (Usage{}) {
+		res.Usage = t.spawn.Spent()
+	}
+	out := spawn.Outcome{Result: res}
+	saved := context.WithoutCancel(ctx) // a turn that was cancelled keeps what it has
+	if werr := t.log.finish(saved, res); werr != nil && err == nil {
+		err = werr
+	}
+	out.Pos = t.log.pos()
+	decision := announce.Decide(res.Text)
+	if decision == announce.Defer && len(res.JSON) == 0 {
+		out.Fallback, decision = announce.Fallback(statusOf(ctx, err), t.log.said())
+	}
+	if decision == announce.Silent && err == nil {
+		out.Silent, out.Skip = true, strings.Contains(res.Text, announce.AnnounceSkip)
+	}
+	if t.Run != "" {
+		return out, err
+	}
+	switch text, visible := announce.Visible(res.Text); {
+	case visible:
+		out.Reply = text
+	case err != nil && ctx.Err() == nil:
+		out.Reply = apology
+	}
+	if err != nil {
+		b.rt.log.Error("offshoot: a turn failed", "session", t.Session.Key.String(), "turn", t.N, "error", err.Error())
+	}
+	return out, err
+}
+
+// statusOf returns how a turn ended as far as it can be told from inside.
+func statusOf(ctx context.Context, err error) spawn.Status {
+	switch cause := context.Cause(ctx); {
+	case cause == spawn.ErrTimedOut:
+		return spawn.TimedOut
+	case cause != nil:
+		return spawn.Cancelled
+	case err != nil:
+		return spawn.Failed
+	}
+	return spawn.OK
+}
