@@ -95,16 +95,15 @@ func (a *assembly) first(names ...string) string {
 // sections returns what the mode keeps and the caller wants, in order.
 func (a *assembly) sections() []Section {
 	var list []Section
-	known := map[string]bool{}
+	known := builtIn()
 	for _, p := range a.layout() {
-		known[p.id] = true
 		if s, ok := a.section(p); ok {
 			list = append(list, s)
 		}
 	}
 	for _, s := range a.in.Extra {
 		last := a.extra[s.ID]
-		if known[s.ID] || s.ID == "" {
+		if known[s.ID] {
 			continue
 		}
 		known[s.ID] = true
@@ -115,6 +114,15 @@ func (a *assembly) sections() []Section {
 	list = slices.DeleteFunc(list, func(s Section) bool { return slices.Contains(a.in.Drop, s.ID) })
 	slices.SortStableFunc(list, func(x, y Section) int { return cmp.Compare(x.Class, y.Class) })
 	return reorder(list, a.in.Order)
+}
+
+// builtIn returns the ids that are not free for sections of the caller's own.
+func builtIn() map[string]bool {
+	ids := map[string]bool{"": true}
+	for _, p := range slices.Concat(parts(), goClawParts()) {
+		ids[p.id] = true
+	}
+	return ids
 }
 
 // layout returns the table of sections that the preset uses.

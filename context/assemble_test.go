@@ -1,6 +1,11 @@
 package agentctx_test
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -45,15 +50,346 @@ func shown(p agentctx.Prompt) []string {
 	return list
 }
 
-func TestChildSeesInstructionsAndTools(t *testing.T) {
-	files := agentctx.LoadWorkspace(workspace())
-	require.Len(t, files, 8)
-	p := agentctx.Assemble(agentctx.Input{Session: childKey, Files: files, Now: noon})
+// knownTools are all tools that a section speaks of.
+var knownTools = []string{
+	"read", "exec", "process", "message", "gateway", "memory_search", "memory_get", "session_status",
+	"sessions_spawn", "sessions_send", "sessions_list", "sessions_yield", "subagents",
+}
+
+func tools(names ...string) []agentctx.Tool {
+	list := make([]agentctx.Tool, len(names))
+	for i, name := range names {
+		list[i] = agentctx.Tool{Name: name, Summary: "Does what it does."}
+	}
+	return list
+}
+
+// everything is an input that opens every gate.
+func everything(key session.Key) agentctx.Input {
+	return agentctx.Input{
+		Session: key, Product: "Perch", Files: agentctx.LoadWorkspace(workspace()), Tools: tools(knownTools...),
+		Skills: []agentctx.Skill{{Name: "pdf", Description: "Fill in forms.", Path: "skills/pdf/SKILL.md"}},
+		Env: agentctx.Env{
+			Host: "box", OS: "linux", Arch: "arm64", Repo: "/repo", Dir: "/work", Shell: "zsh", Model: "acme/large",
+			DefaultModel: "acme/small", Thinking: "low", Reasoning: "off", Channel: "Telegram", Capabilities: []string{"Voice", "buttons", "voice"},
+		},
+		Sandbox: agentctx.Sandbox{
+			Enabled: true, Dir: "/box", Mount: "/home/x", Access: "ro", BrowserURL: "http://box:6080", HostBrowser: agentctx.No, Elevated: "ask",
+		},
+		Channel: agentctx.Channel{
+			Senders: []string{"+123", " +456 ", ""}, Options: []string{"telegram"}, Buttons: agentctx.Yes,
+			Hints: []string{"Threads are topics."}, Voice: "short sentences", Reactions: "minimal",
+		},
+		Docs: "/docs", Notes: []string{"Commit what you edit.", " "}, Aliases: map[string]string{"fast": "acme/small", "best": "acme/large"},
+		ReasoningTags: true, HeartbeatPrompt: "Anything to do?", Conversation: "A group of three.",
+		Active: []agentctx.Active{{Key: childKey, Label: "research", State: "running", Task: "find out"}}, Now: noon,
+	}
+}
+
+func TestSectionsOfAFullPrompt(t *testing.T) {
+	p := agentctx.Assemble(everything(mainKey))
+	assert.Equal(t, []string{
+		"identity", "tooling", "tool-call-style", "safety", "skills", "memory-recall", "self-update", "model-aliases",
+		"workspace", "documentation", "sandbox", "authorized-senders", "reply-tags", "messaging", "voice", "reactions",
+		"reasoning-format", "project-context", "silent-replies", "heartbeats",
+		"conversation-context",
+		"date-and-zone", "delegation", "active-sub-agents", "runtime",
+	}, ids(p))
+	assert.True(t, slices.IsSortedFunc(p.Sections, func(x, y agentctx.Section) int { return int(x.Class) - int(y.Class) }))
+	for _, s := range p.Sections {
+		want := agentctx.Stable
+		switch s.ID {
+		case "conversation-context":
+			want = agentctx.PerSession
+		case "date-and-zone", "delegation", "active-sub-agents", "runtime":
+			want = agentctx.PerTurn
+		}
+		assert.Equal(t, want, s.Class, s.ID)
+		assert.NotEmpty(t, s.Source, s.ID)
+		assert.Equal(t, strings.TrimSpace(s.Text), s.Text, s.ID)
+	}
+	text := p.String()
+	for _, want := range []string{
+		"You are a personal assistant running inside Perch.", "take on the persona", "- `best`: `acme/large`\n- `fast`: `acme/small`",
+		"working directory is `/box`", "mounted from `/home/x`", "`+123`, `+456`.", "- Commit what you edit.",
+		"host=box | repo=/repo | os=linux | arch=arm64 | model=acme/large | default_model=acme/small | shell=zsh | channel=telegram | capabilities=buttons,voice | thinking=low\nReasoning: off",
+		"Date: Saturday, 21 November 2026\nTime zone: `UTC`", "follow it in your first answer",
+	} {
+		assert.Contains(t, strings.ToLower(text), strings.ToLower(want))
+	}
+	assert.NotContains(t, text, "12:00", "never a clock")
+}
+
+func TestSectionsOfAMinimalPrompt(t *testing.T) {
+	p := agentctx.Assemble(everything(childKey))
+	assert.Equal(t, []string{
+		"identity", "tooling", "safety", "workspace", "sandbox", "reasoning-format", "project-context",
+		"subagent-context", "date-and-zone", "runtime",
+	}, ids(p))
+	assert.Equal(t, "You are a worker agent inside Perch, started to complete one specific task.", p.Sections[0].Text)
+
+	in := everything(childKey)
+	in.Spec.Skills = []string{"pdf"}
+	assert.Contains(t, ids(agentctx.Assemble(in)), "skills", "kept if the spec names some")
+
+	cron := agentctx.Assemble(everything(session.MustParse("agent:main:cron:daily")))
+	assert.Equal(t, []string{
+		"identity", "tooling", "safety", "workspace", "sandbox", "reasoning-format", "project-context", "date-and-zone", "runtime",
+	}, ids(cron), "a cron session is nobody's sub-agent")
+	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shown(cron))
+}
+
+func TestNoneIsTheIdentityLine(t *testing.T) {
+	in := everything(mainKey)
+	in.Spec.Mode = agentctx.None
+	in.Extra = []agentctx.Section{{ID: "own", Text: "own", Minimal: true}}
+	p := agentctx.Assemble(in)
+	assert.Equal(t, "You are a personal assistant running inside Perch.\n", p.String())
+	for _, a := range p.Files {
+		assert.Equal(t, agentctx.Excluded, a.Reason)
+	}
+}
+
+func TestGates(t *testing.T) {
+	bare := agentctx.Assemble(agentctx.Input{Session: mainKey})
+	assert.Equal(t, []string{
+		"identity", "tooling", "safety", "workspace", "reply-tags", "messaging", "silent-replies", "heartbeats", "runtime",
+	}, ids(bare))
+	assert.Equal(t, "You are a personal assistant.", bare.Sections[0].Text)
+
+	for id, change := range map[string]func(*agentctx.Input){
+		"tool-call-style":      func(in *agentctx.Input) { in.Tools = tools("read") },
+		"skills":               func(in *agentctx.Input) { in.Skills = []agentctx.Skill{{Name: "x"}} },
+		"memory-recall":        func(in *agentctx.Input) { in.Tools = tools("memory_get") },
+		"self-update":          func(in *agentctx.Input) { in.Tools = tools("gateway") },
+		"model-aliases":        func(in *agentctx.Input) { in.Aliases = map[string]string{"a": "b"} },
+		"documentation":        func(in *agentctx.Input) { in.Docs = "/docs" },
+		"sandbox":              func(in *agentctx.Input) { in.Sandbox.Enabled = true },
+		"authorized-senders":   func(in *agentctx.Input) { in.Channel.Senders = []string{"x"} },
+		"voice":                func(in *agentctx.Input) { in.Channel.Voice = "x" },
+		"reactions":            func(in *agentctx.Input) { in.Channel.Reactions = "extensive" },
+		"reasoning-format":     func(in *agentctx.Input) { in.ReasoningTags = true },
+		"project-context":      func(in *agentctx.Input) { in.Files = []agentctx.File{{Name: "AGENTS.md", Content: "x"}} },
+		"conversation-context": func(in *agentctx.Input) { in.Conversation = "x" },
+		"date-and-zone":        func(in *agentctx.Input) { in.Now = noon },
+		"delegation":           func(in *agentctx.Input) { in.Tools = tools("sessions_spawn") },
+		"active-sub-agents":    func(in *agentctx.Input) { in.Active = []agentctx.Active{{Key: childKey}} },
+		"subagent-context":     func(in *agentctx.Input) { in.Session = childKey },
+	} {
+		in := agentctx.Input{Session: mainKey}
+		change(&in)
+		assert.Contains(t, ids(agentctx.Assemble(in)), id)
+		assert.NotContains(t, ids(bare), id)
+	}
+	// A gate is not opened by nothing.
+	in := agentctx.Input{
+		Session: mainKey, Docs: "\n", Notes: []string{" "}, Conversation: " \n", Aliases: map[string]string{"a": "", "": "b"},
+		Channel: agentctx.Channel{Senders: []string{" ", "\x00"}, Voice: " ", Reactions: "wild"}, Tools: []agentctx.Tool{{Name: " "}},
+		Skills: []agentctx.Skill{{}}, Files: []agentctx.File{{Name: "AGENTS.md", Content: " \n"}, {}},
+	}
+	assert.Equal(t, ids(bare), ids(agentctx.Assemble(in)))
+}
+
+var toolNames = regexp.MustCompile("`([A-Za-z_]+)`")
+
+func TestNoHintAtAToolThatIsNotThere(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		var have []string
+		for _, name := range knownTools {
+			if rng.IntN(2) == 0 {
+				have = append(have, name)
+			}
+		}
+		for _, key := range []session.Key{mainKey, childKey} {
+			in := everything(key)
+			in.Tools, in.Files, in.Active = tools(have...), nil, nil
+			in.Subagent.MaySpawn, in.Subagent.Depth = true, 1+rng.IntN(3)
+			in.Spec.Mode = agentctx.Mode(rng.IntN(3))
+			in.Preset = agentctx.Preset(rng.IntN(2))
+			text := agentctx.Assemble(in).String()
+			for _, name := range knownTools {
+				if slices.Contains(have, name) {
+					continue
+				}
+				for _, m := range toolNames.FindAllStringSubmatch(text, -1) {
+					require.NotEqual(t, name, m[1], "%v", have)
+				}
+				if name != "read" && name != "message" && name != "process" && name != "exec" { // also plain words
+					require.NotContains(t, text, name)
+				}
+			}
+		}
+	}
+}
+
+func TestToolsAreListedByName(t *testing.T) {
+	list := []agentctx.Tool{
+		{Name: "Read", Summary: "Read a\nfile."}, {Name: "EXEC", Summary: "loud"}, {Name: "exec", Summary: "run"}, {Name: "exec"},
+		{Name: " "}, {Name: "apply_patch"},
+	}
+	want := ""
+	for i := range 50 {
+		rng := rand.New(rand.NewPCG(uint64(i), 0))
+		rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		p := agentctx.Assemble(agentctx.Input{Session: mainKey, Tools: list, Skills: []agentctx.Skill{{Name: "x"}}})
+		s, _ := p.Section(agentctx.SectionTooling)
+		assert.Contains(t, s.Text, "\n- `apply_patch`\n- `exec`: run\n- `Read`: Read a file.\n")
+		if want == "" {
+			want = p.String()
+		}
+		assert.Equal(t, want, p.String(), "the order of the input does not matter")
+		assert.Contains(t, p.String(), "with `Read` and follow it", "by the name that the session has")
+	}
+	p := agentctx.Assemble(agentctx.Input{Session: mainKey})
+	assert.Contains(t, p.String(), "no tools in this session")
+}
+
+func TestStablePrefixStandsStill(t *testing.T) {
+	for _, key := range []session.Key{mainKey, childKey} {
+		first := agentctx.Assemble(everything(key))
+		for turn := range 100 {
+			rng := rand.New(rand.NewPCG(uint64(turn), 7))
+			in := everything(key)
+			in.Now = noon.Add(time.Duration(turn) * 17 * time.Hour)
+			in.Env.Model, in.Env.Thinking = fmt.Sprint("m", turn), fmt.Sprint("t", turn)
+			in.Active = append(in.Active, agentctx.Active{Key: key, Label: fmt.Sprint(turn)})
+			rng.Shuffle(len(in.Tools), func(i, j int) { in.Tools[i], in.Tools[j] = in.Tools[j], in.Tools[i] })
+			p := agentctx.Assemble(in)
+			require.Equal(t, first.StablePrefix(), p.StablePrefix())
+			require.Equal(t, first.SessionPrefix(), p.SessionPrefix())
+			require.Equal(t, first.CacheKey(), p.CacheKey())
+			require.True(t, strings.HasPrefix(p.String(), p.SessionPrefix()))
+			require.True(t, strings.HasPrefix(p.SessionPrefix(), p.StablePrefix()))
+			if turn > 0 {
+				require.NotEqual(t, first.String(), p.String())
+			}
+		}
+	}
+	// Siblings share it, whatever their task, label and key.
+	a, b := everything(childKey), everything(session.MustParse("agent:coder:subagent:11111111-2222-4333-8444-555555555555"))
+	a.Subagent, a.Task = agentctx.Subagent{Label: "a"}, "one"
+	b.Subagent, b.Task = agentctx.Subagent{Label: "b", Depth: 3}, "two"
+	assert.Equal(t, agentctx.Assemble(a).CacheKey(), agentctx.Assemble(b).CacheKey())
+	// Another spec, tool, sandbox or file is another prefix.
+	for name, change := range map[string]func(*agentctx.Input){
+		"spec":    func(in *agentctx.Input) { in.Spec = agentctx.InstructionsOnly() },
+		"tools":   func(in *agentctx.Input) { in.Tools = in.Tools[1:] },
+		"sandbox": func(in *agentctx.Input) { in.Sandbox.Enabled = false },
+		"files":   func(in *agentctx.Input) { in.Files[0].Content = "changed" },
+	} {
+		c := everything(childKey)
+		change(&c)
+		assert.NotEqual(t, agentctx.Assemble(a).CacheKey(), agentctx.Assemble(c).CacheKey(), name)
+	}
+	assert.Len(t, agentctx.Assemble(a).CacheKey(), 64)
+}
+
+func TestEqualInputGivesEqualBytesAndIsNotChanged(t *testing.T) {
+	in := everything(mainKey)
+	in.Extra = []agentctx.Section{{ID: "own", Text: "own"}}
+	in.Order = []string{"tooling", "own"}
+	before := fmt.Sprintf("%+v", in)
+	p := agentctx.Assemble(in)
+	for range 5 {
+		assert.Equal(t, p, agentctx.Assemble(in))
+	}
+	assert.Equal(t, before, fmt.Sprintf("%+v", in))
+}
+
+func TestSectionsOfTheCaller(t *testing.T) {
+	in := everything(mainKey)
+	in.Extra = []agentctx.Section{
+		{ID: "house-rules", Text: "## House Rules\nNo shoes."},
+		{ID: "weather", Class: agentctx.PerTurn, Text: "## Weather\nRain.", Source: "sensor"},
+		{ID: agentctx.SectionIdentity, Class: agentctx.PerTurn, Text: "You are the lighthouse."},
+		{ID: "weather", Class: agentctx.PerTurn, Text: "## Weather\nSun.", Source: "sensor"},
+		{ID: "blank", Text: " \n"},
+		{ID: "odd", Class: 9, Text: "odd"},
+	}
+	in.Drop = []string{agentctx.SectionReplyTags, "no-such"}
+	in.Order = []string{agentctx.SectionSafety, "house-rules", agentctx.SectionTooling, agentctx.SectionRuntime, "weather", "no-such"}
+	p := agentctx.Assemble(in)
+	list := ids(p)
+	assert.Equal(t, []string{"identity", "tool-call-style", "safety", "house-rules", "tooling", "skills"}, list[:6])
+	assert.Equal(t, []string{"runtime", "weather", "odd"}, list[len(list)-3:])
+	assert.NotContains(t, list, "reply-tags")
+	assert.NotContains(t, list, "blank")
+	assert.Equal(t, agentctx.Section{ID: "identity", Class: agentctx.Stable, Text: "You are the lighthouse.", Source: "caller"}, p.Sections[0],
+		"a replacement keeps the class")
+	s, _ := p.Section("weather")
+	assert.Equal(t, agentctx.Section{ID: "weather", Class: agentctx.PerTurn, Text: "## Weather\nSun.", Source: "sensor"}, s, "the last of one id counts")
+
+	// A replacement obeys the gate and the mode of what it replaces.
+	in = agentctx.Input{Session: childKey, Extra: []agentctx.Section{
+		{ID: agentctx.SectionMessaging, Text: "own messaging", Minimal: true}, {ID: agentctx.SectionMemory, Text: "own memory"},
+		{ID: agentctx.SectionDocs, Text: "own docs"}, {ID: "full-only", Text: "f"}, {ID: "everywhere", Text: "e", Minimal: true},
+	}}
+	p = agentctx.Assemble(in)
+	for _, text := range []string{"own messaging", "own memory", "own docs"} {
+		assert.NotContains(t, p.String(), text)
+	}
+	assert.NotContains(t, ids(p), "full-only")
+	assert.Contains(t, ids(p), "everywhere")
+	in.Session = mainKey
+	text := agentctx.Assemble(in).String()
+	assert.Contains(t, text, "own messaging")
+	assert.Contains(t, text, "own docs")
+	assert.NotContains(t, text, "own memory", "there is no memory tool")
+	in.Preset = agentctx.PresetGoClaw
+	assert.NotContains(t, agentctx.Assemble(in).String(), "own messaging", "the preset has no such section to replace")
+}
+
+func TestSendersMayBeHashed(t *testing.T) {
+	text := func(secret string) string {
+		p := agentctx.Assemble(agentctx.Input{Session: mainKey, Channel: agentctx.Channel{
+			Senders: []string{"+123", "+456"}, HashSenders: true, SenderSecret: []byte(secret),
+		}})
+		s, _ := p.Section(agentctx.SectionSenders)
+		return s.Text
+	}
+	assert.NotContains(t, text(""), "123")
+	assert.Len(t, regexp.MustCompile("`[0-9a-f]{12}`").FindAllString(text(""), -1), 2)
+	assert.NotEqual(t, text(""), text("a"))
+	assert.NotEqual(t, text("a"), text("b"))
+}
+
+func TestZones(t *testing.T) {
+	date := func(in agentctx.Input) string {
+		in.Session = mainKey
+		s, _ := agentctx.Assemble(in).Section(agentctx.SectionDate)
+		return s.Text
+	}
+	berlin := time.FixedZone("Europe/Berlin", 3600)
+	late := time.Date(2026, 11, 21, 23, 30, 0, 0, time.UTC)
+	assert.Contains(t, date(agentctx.Input{Now: late.In(berlin)}), "Sunday, 22 November 2026\nTime zone: `Europe/Berlin`")
+	assert.Contains(t, date(agentctx.Input{Now: late, Env: agentctx.Env{Zone: "Asia/Tokyo"}}), "Time zone: `Asia/Tokyo`")
+	assert.Equal(t, "## Current Date\nTime zone: `Asia/Tokyo`", date(agentctx.Input{Env: agentctx.Env{Zone: "Asia/Tokyo"}}))
+	local := time.Now().Local()
+	assert.NotContains(t, date(agentctx.Input{Now: local}), "Local")
+}
+
+func TestInputValidate(t *testing.T) {
+	require.NoError(t, everything(mainKey).Validate())
+	for want, change := range map[string]func(*agentctx.Input){
+		"Input.Session":               func(in *agentctx.Input) { in.Session = session.Key{} },
+		"Spec.Mode is 9":              func(in *agentctx.Input) { in.Spec.Mode = 9 },
+		"Limits.File is -3":           func(in *agentctx.Input) { in.Limits.File = -3 },
+		"Input.Preset is 7":           func(in *agentctx.Input) { in.Preset = 7 },
+		`Channel.Reactions is "wild"`: func(in *agentctx.Input) { in.Channel.Reactions = "wild" },
+		`Sandbox.Access is "all"`:     func(in *agentctx.Input) { in.Sandbox.Access = "all" },
+		"Input.Extra[0].ID is blank":  func(in *agentctx.Input) { in.Extra = []agentctx.Section{{}} },
+		"Input.Extra[0].Class is 5":   func(in *agentctx.Input) { in.Extra = []agentctx.Section{{ID: "x", Class: 5}} },
+	} {
+		in := everything(mainKey)
+		change(&in)
+		assert.ErrorContains(t, in.Validate(), want)
+		assert.NotPanics(t, func() { _ = agentctx.Assemble(in).Report() }, want)
+	}
+}
+
+func TestZeroInput(t *testing.T) {
+	p := agentctx.Assemble(agentctx.Input{Files: agentctx.LoadWorkspace(workspace())})
 	assert.Equal(t, agentctx.Minimal, p.Mode)
 	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shown(p))
-	assert.Equal(t, []string{"identity", "tooling", "safety", "workspace", "project-context", "subagent-context", "date-and-zone", "runtime"}, ids(p))
-	assert.NotContains(t, p.String(), "SOUL.md")
-
-	p = agentctx.Assemble(agentctx.Input{Session: mainKey, Files: files, Now: noon})
-	assert.Equal(t, agentctx.CoreFiles(), shown(p))
 }

@@ -155,8 +155,8 @@ func skillsText(a *assembly) string {
 		"## Skills",
 		"Before you answer, look through the descriptions below. If exactly one skill fits, "+how+" and follow it; of several that fit take the most specific; if none does, read none. Never read more than one before you start.",
 		"Relative paths in a skill start at the directory of its file.",
-		when(shortened > 0, fmt.Sprintf("%d descriptions are shortened.", shortened)),
-		when(dropped > 0, fmt.Sprintf("%d skills are not listed for want of room.", dropped)),
+		when(shortened > 0, fmt.Sprintf("Descriptions shortened: %d.", shortened)),
+		when(dropped > 0, fmt.Sprintf("Not listed for want of room: %d.", dropped)),
 		"<available_skills>\n"+a.skills.text+"</available_skills>",
 	)
 }

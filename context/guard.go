@@ -12,56 +12,93 @@ import (
 // MaxFileBytes is the size over which a workspace file is not read.
 const MaxFileBytes = 2 << 20
 
-// readChecked opens a file that is no link, makes sure that it is the one
-// described and nothing but a regular file with one name, and returns its
-// text.
-func readChecked(fsys fs.FS, name string, checked fs.FileInfo) (string, error) {
-	if err := checkInfo(checked); err != nil { // before opening: a pipe would block
+// readBounded reads the text of a file as a Loader does, with a bound of its
+// own.
+func readBounded(fsys fs.FS, name string, most int64) (string, error) {
+	target, info, err := resolveLinks(fsys, name)
+	if err != nil {
 		return "", err
 	}
-	f, err := fsys.Open(name)
+	return readChecked(fsys, target, info, most)
+}
+
+// readChecked returns the text of a file that was described by info; see
+// openDescribed.
+func readChecked(fsys fs.FS, name string, info fs.FileInfo, most int64) (string, error) {
+	f, opened, err := openDescribed(fsys, name, info, most)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close() //nolint:errcheck // nothing was written
-	opened, err := f.Stat()
-	if err != nil {
-		return "", err
-	}
-	if onDisk(checked) && onDisk(opened) && !os.SameFile(checked, opened) {
-		return "", refuse(Changed, "it was replaced while it was being opened")
-	}
-	if err := checkInfo(opened); err != nil {
-		return "", err
-	}
-	if n, ok := links(f, opened); ok && n > 1 {
-		return "", refuse(Linked, "it has %d hard links, and another may lie outside the workspace", n)
-	}
-	return readText(f, opened.Size())
+	return readText(f, opened.Size(), most)
 }
 
-// checkInfo refuses what is not a regular file of a fair size.
-func checkInfo(info fs.FileInfo) error {
-	if !info.Mode().IsRegular() {
-		return refuse(NotRegular, "it is not a regular file (%s)", info.Mode().Type())
+// openChecked looks at a file that must not be a link, and opens it; see
+// openDescribed.
+func openChecked(fsys fs.FS, name string, most int64) (fs.File, fs.FileInfo, error) {
+	info, err := fs.Lstat(fsys, name)
+	if err != nil {
+		return nil, nil, err
 	}
-	if info.Size() > MaxFileBytes {
-		return refuse(TooLarge, "%d bytes, over the limit of %d", info.Size(), MaxFileBytes)
+	return openDescribed(fsys, name, info, most)
+}
+
+// openDescribed opens a file and makes sure that it is the one described, a
+// regular file of at most so many bytes, with one name only.
+func openDescribed(fsys fs.FS, name string, checked fs.FileInfo, most int64) (fs.File, fs.FileInfo, error) {
+	if err := checkInfo(checked, most); err != nil { // before opening: a pipe would block
+		return nil, nil, err
+	}
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	opened, err := f.Stat()
+	if err == nil {
+		err = checkOpened(f, checked, opened, most)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, nil, err
+	}
+	return f, opened, nil
+}
+
+func checkOpened(f fs.File, checked, opened fs.FileInfo, most int64) error {
+	if onDisk(checked) && onDisk(opened) && !os.SameFile(checked, opened) {
+		return refuse(Changed, "it was replaced while it was being opened")
+	}
+	if err := checkInfo(opened, most); err != nil {
+		return err
+	}
+	if n, ok := links(f, opened); ok && n > 1 {
+		return refuse(Linked, "it has %d hard links, and another may lie outside the workspace", n)
 	}
 	return nil
 }
 
-// readText reads valid UTF-8 up to MaxFileBytes, without a byte order mark.
-// The size is a hint: the file may grow.
-func readText(r io.Reader, size int64) (string, error) {
+// checkInfo refuses what is not a regular file of a fair size.
+func checkInfo(info fs.FileInfo, most int64) error {
+	if !info.Mode().IsRegular() {
+		return refuse(NotRegular, "it is not a regular file (%s)", info.Mode().Type())
+	}
+	if info.Size() > most {
+		return refuse(TooLarge, "%d bytes, over the limit of %d", info.Size(), most)
+	}
+	return nil
+}
+
+// readText reads valid UTF-8 up to a bound, without a byte order mark. The
+// size is a hint: the file may grow.
+func readText(r io.Reader, size, most int64) (string, error) {
 	var b strings.Builder
-	b.Grow(int(min(max(size, 0), MaxFileBytes)) + bytes.MinRead)
-	n, err := io.Copy(&b, io.LimitReader(r, MaxFileBytes+1))
+	b.Grow(int(min(max(size, 0), most)) + bytes.MinRead)
+	n, err := io.Copy(&b, io.LimitReader(r, most+1))
 	switch {
 	case err != nil:
 		return "", err
-	case n > MaxFileBytes:
-		return "", refuse(TooLarge, "over the limit of %d bytes", MaxFileBytes)
+	case n > most:
+		return "", refuse(TooLarge, "over the limit of %d bytes", most)
 	}
 	text := b.String()
 	if !utf8.ValidString(text) {

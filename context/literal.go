@@ -29,14 +29,14 @@ func literal(s string) string {
 		case unicode.In(r, unicode.C), r == utf8.RuneError:
 			continue
 		}
+		if n >= maxLiteral-1 || space && n >= maxLiteral-2 {
+			b.WriteString("…")
+			break
+		}
 		if space {
 			b.WriteByte(' ')
 			space = false
 			n++
-		}
-		if n >= maxLiteral-1 {
-			b.WriteString("…")
-			break
 		}
 		b.WriteRune(r)
 		n++

@@ -63,8 +63,12 @@ func (l Loader) Load(r LoadRequest) []File {
 	for _, hook := range l.Hooks {
 		files = hook(r.Session, files)
 	}
-	return spec.Filter(files)
+	return slices.DeleteFunc(files, func(f File) bool { return !spec.Sees(f.Name) && !misnamed(f) })
 }
+
+// misnamed reports whether f only says that a configured name or pattern is
+// wrong, which whoever reads the account should learn.
+func misnamed(f File) bool { return f.Missing && f.Reason == BadName && f.Content == "" }
 
 func (l Loader) load(r LoadRequest, spec Spec) []File {
 	var files []File
@@ -146,7 +150,7 @@ func (l Loader) one(fsys fs.FS, name string) File {
 	if err != nil {
 		return refused(name, err)
 	}
-	read := func() (string, error) { return readChecked(fsys, target, info) }
+	read := func() (string, error) { return readChecked(fsys, target, info, MaxFileBytes) }
 	var content string
 	if id, ok := identify(info); ok && l.Cache != nil {
 		content, err = l.Cache.get(id, began, read)
@@ -205,6 +209,9 @@ func resolveLinks(fsys fs.FS, name string) (string, fs.FileInfo, error) {
 		if info.Mode()&fs.ModeSymlink == 0 {
 			if done = next; len(rest) == 0 {
 				return done, info, nil
+			}
+			if !info.IsDir() {
+				return "", nil, fs.ErrNotExist
 			}
 			continue
 		}

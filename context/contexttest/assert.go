@@ -1,0 +1,113 @@
+package contexttest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+)
+
+// Complete fails for every file and skill that is not wholly in the prompt
+// although it was to be, and says why: cut, over a limit, unreadable, outside
+// the workspace, or absent where the prompt mentions the absence. What the
+// spec excludes, blank files and the absence of optional files are no reason
+// to fail.
+func Complete(t testing.TB, p agentctx.Prompt) {
+	t.Helper()
+	for _, a := range slices.Concat(p.Files, p.Skills) {
+		switch a.Reason {
+		case agentctx.Whole, agentctx.Excluded, agentctx.Blank, agentctx.Repeated:
+			continue
+		case agentctx.Absent:
+			if a.Kept == 0 {
+				continue
+			}
+		}
+		t.Errorf("contexttest: prompt of %s is not complete: %s: %s", p.Session, a.Name, a.Why)
+	}
+}
+
+// SeesOnly fails unless the prompt shows the contents of exactly these files,
+// whole or in part.
+func SeesOnly(t testing.TB, p agentctx.Prompt, files ...string) {
+	t.Helper()
+	for _, a := range p.Files {
+		switch wanted := slices.Contains(files, a.Name); {
+		case a.Shown() && !wanted:
+			t.Errorf("contexttest: prompt of %s shows %s", p.Session, a.Name)
+		case !a.Shown() && wanted:
+			t.Errorf("contexttest: prompt of %s does not show %s: %s", p.Session, a.Name, a.Why)
+		}
+	}
+	for _, name := range files {
+		if !slices.ContainsFunc(p.Files, func(a agentctx.Account) bool { return a.Name == name }) {
+			t.Errorf("contexttest: prompt of %s does not show %s: it was not among the files", p.Session, name)
+		}
+	}
+}
+
+// Order fails unless the sections with these ids are all there and come in
+// this order; others may stand between them.
+func Order(t testing.TB, p agentctx.Prompt, ids ...string) {
+	t.Helper()
+	last, before := -1, ""
+	for _, id := range ids {
+		i := slices.IndexFunc(p.Sections, func(s agentctx.Section) bool { return s.ID == id })
+		switch {
+		case i < 0:
+			t.Errorf("contexttest: prompt of %s has no section %q", p.Session, id)
+			continue
+		case i < last:
+			t.Errorf("contexttest: in the prompt of %s section %q comes before %q", p.Session, id, before)
+		}
+		last, before = i, id
+	}
+}
+
+// Has fails for every text that is not in the prompt.
+func Has(t testing.TB, p agentctx.Prompt, texts ...string) {
+	t.Helper()
+	all := p.String()
+	for _, text := range texts {
+		if !strings.Contains(all, text) {
+			t.Errorf("contexttest: prompt of %s lacks %q", p.Session, text)
+		}
+	}
+}
+
+// Lacks fails for every text that is in the prompt, and says in which
+// section.
+func Lacks(t testing.TB, p agentctx.Prompt, texts ...string) {
+	t.Helper()
+	all := p.String()
+	for _, text := range texts {
+		if !strings.Contains(all, text) {
+			continue
+		}
+		where := "between sections"
+		for _, s := range p.Sections {
+			if strings.Contains(s.Text, text) {
+				where = "in section " + s.ID
+				break
+			}
+		}
+		t.Errorf("contexttest: prompt of %s has %q %s", p.Session, text, where)
+	}
+}
+
+// SamePrefix fails unless all prompts have one stable prefix and cache key,
+// so that a provider's cache serves them all, and classes in ascending order.
+func SamePrefix(t testing.TB, prompts ...agentctx.Prompt) {
+	t.Helper()
+	for i, p := range prompts {
+		if !slices.IsSortedFunc(p.Sections, func(x, y agentctx.Section) int { return int(x.Class) - int(y.Class) }) {
+			t.Errorf("contexttest: prompt %d (%s) has a section of an earlier class behind one of a later", i, p.Session)
+		}
+		if d := Diff(prompts[0].StablePrefix(), p.StablePrefix()); d != "" {
+			t.Errorf("contexttest: prompt %d (%s) has another stable prefix than prompt 0 (%s):\n%s", i, p.Session, prompts[0].Session, d)
+		} else if p.CacheKey() != prompts[0].CacheKey() {
+			t.Errorf("contexttest: prompt %d (%s) has another cache key than prompt 0 (%s)", i, p.Session, prompts[0].Session)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package contexttest
+
+import (
+	"errors"
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+)
+
+// updateVariable accepts changes of golden files when it is true.
+const updateVariable = "OFFSHOOT_UPDATE"
+
+// Golden compares a prompt with testdata/prompts/<name>.md and fails with a
+// diff if it differs or there is no such file. With OFFSHOOT_UPDATE=1, or
+// -update where the tests define that flag, it writes the file instead. The
+// name is one path element.
+func Golden(t testing.TB, name string, p agentctx.Prompt) {
+	t.Helper()
+	if name == "" || name != filepath.Base(name) || name == "." || name == ".." {
+		t.Errorf("contexttest: golden name %q is not one path element", name)
+		return
+	}
+	path := filepath.Join("testdata", "prompts", name+".md")
+	got := p.String()
+	if updating() {
+		if err := write(path, got); err != nil {
+			t.Errorf("contexttest: golden %q: %v", name, err)
+		}
+		return
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("contexttest: there is no golden file %s; run the test with %s=1 to make it, and review it", path, updateVariable)
+		return
+	}
+	if err != nil {
+		t.Errorf("contexttest: golden %q: %v", name, err)
+		return
+	}
+	want := strings.ReplaceAll(string(text), "\r\n", "\n") // a checkout may have changed them
+	if want != got {
+		t.Errorf("contexttest: the prompt of %s differs from %s (- golden, + now); %s=1 accepts it:\n%s",
+			p.Session, path, updateVariable, Diff(want, got))
+	}
+}
+
+// updating reports whether golden files are to be written.
+func updating() bool {
+	if on, err := strconv.ParseBool(os.Getenv(updateVariable)); err == nil && on {
+		return true
+	}
+	f := flag.Lookup("update")
+	if f == nil {
+		return false
+	}
+	getter, ok := f.Value.(flag.Getter)
+	if !ok {
+		return false
+	}
+	on, _ := getter.Get().(bool)
+	return on
+}
+
+func write(path, text string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(text), 0o644)
+}

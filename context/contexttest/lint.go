@@ -1,0 +1,212 @@
+package contexttest
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A Rule names what Lint looks for.
+type Rule string
+
+// The rules of Lint.
+const (
+	RuleMissing   Rule = "missing"   // a file that the prompt would mention as missing is absent
+	RuleUnread    Rule = "unread"    // a file is there and cannot be loaded
+	RuleOversize  Rule = "oversize"  // a file, or all together, is over the limits
+	RuleSecret    Rule = "secret"    // a file holds what looks like a password or key
+	RuleHeading   Rule = "heading"   // a heading is that of a section of the prompt
+	RuleBootstrap Rule = "bootstrap" // BOOTSTRAP.md is there although the workspace is in use
+	RuleInvisible Rule = "invisible" // a file holds characters that people cannot see
+	RuleConflict  Rule = "conflict"  // a conflict of a merge was left in a file
+)
+
+// A Finding is one thing that Lint found.
+type Finding struct {
+	Rule Rule
+	File string
+	Line int    // from 1; 0: the whole file
+	Text string // never shows a secret
+}
+
+// String returns "file:line: text (rule)".
+func (f Finding) String() string {
+	if f.Line == 0 {
+		return fmt.Sprintf("%s: %s (%s)", f.File, f.Text, f.Rule)
+	}
+	return fmt.Sprintf("%s:%d: %s (%s)", f.File, f.Line, f.Text, f.Rule)
+}
+
+// Lint looks at the core files and the notes in memory/ of a workspace and
+// returns what will go wrong with them one day, by file and line. The limits
+// are those that the prompt is assembled with.
+func Lint(fsys fs.FS, limits agentctx.Limits) []Finding {
+	key := session.MustParse("agent:main:main")
+	files := agentctx.Loader{Memory: true}.Load(agentctx.LoadRequest{Session: key, Workspace: fsys})
+	p := agentctx.Assemble(agentctx.Input{Session: key, Files: files, Limits: limits})
+	var found []Finding
+	for _, a := range p.Files {
+		switch {
+		case a.Reason == agentctx.Absent:
+			if a.Kept > 0 {
+				found = append(found, Finding{RuleMissing, a.Name, 0, "there is no such file"})
+			}
+		case a.Short() && a.Reason != agentctx.TooLarge && a.Reason != agentctx.TooMany:
+			found = append(found, Finding{RuleOversize, a.Name, 0, a.Why})
+		case a.Reason != agentctx.Whole && a.Reason != agentctx.Blank:
+			found = append(found, Finding{RuleUnread, a.Name, 0, a.Why})
+		}
+	}
+	headings := sectionHeadings()
+	for _, f := range files {
+		found = append(found, lintText(f, headings)...)
+	}
+	if f, stale := staleBootstrap(files); stale {
+		found = append(found, f)
+	}
+	slices.SortStableFunc(found, func(x, y Finding) int {
+		if x.File != y.File {
+			return strings.Compare(x.File, y.File)
+		}
+		return x.Line - y.Line
+	})
+	return found
+}
+
+// Clean fails for everything that Lint finds.
+func Clean(t testing.TB, fsys fs.FS, limits agentctx.Limits) {
+	t.Helper()
+	for _, f := range Lint(fsys, limits) {
+		t.Errorf("contexttest: workspace: %s", f)
+	}
+}
+
+// secrets are the forms of well-known credentials, and of assignments to
+// names that tell.
+var secrets = []*regexp.Regexp{
+	regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`),
+	regexp.MustCompile(`\b(sk|pk|rk)[-_][A-Za-z0-9_-]{16,}`),
+	regexp.MustCompile(`\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_-]{16,}`),
+	regexp.MustCompile(`\bxox[abprs]-[A-Za-z0-9-]{10,}`),
+	regexp.MustCompile(`\b(AKIA|ASIA)[A-Z0-9]{16}\b`),
+	regexp.MustCompile(`\bAIza[A-Za-z0-9_-]{30,}`),
+	regexp.MustCompile(`\b\d{8,10}:AA[A-Za-z0-9_-]{30,}`),
+	regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`),
+	regexp.MustCompile(`(?i)\b(password|passwd|passphrase|secret|token|api[-_ ]?key)\b["'` + "`" + `]?\s*[:=]\s*["'` + "`" + `]?[^\s"'` + "`" + `<>{}$(]{8,}`),
+	regexp.MustCompile(`[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/:@<>{}$]{4,}@`),
+}
+
+// lintText looks at the lines of one file.
+func lintText(f agentctx.File, headings map[string]bool) []Finding {
+	var found []Finding
+	add := func(rule Rule, line int, format string, args ...any) {
+		found = append(found, Finding{rule, f.Name, line, fmt.Sprintf(format, args...)})
+	}
+	n := 0
+	for line := range strings.Lines(f.Content) {
+		n++
+		line = strings.TrimRight(line, "\r\n")
+		if slices.ContainsFunc(secrets, func(re *regexp.Regexp) bool { return re.MatchString(line) }) {
+			add(RuleSecret, n, "this looks like a password or key; name the place where it is kept instead")
+		}
+		if h := strings.TrimRight(line, " #"); headings[h] {
+			add(RuleHeading, n, "%q is the heading of a section of the prompt; call it something else", h)
+		}
+		if i := strings.IndexFunc(line, invisible); i >= 0 {
+			r, _ := utf8.DecodeRuneInString(line[i:])
+			add(RuleInvisible, n, "invisible character %U", r)
+		}
+		if strings.HasPrefix(line, "<<<<<<< ") || strings.HasPrefix(line, ">>>>>>> ") {
+			add(RuleConflict, n, "a conflict of a merge was left here")
+		}
+	}
+	return found
+}
+
+// invisible reports whether a character changes a text without being seen:
+// controls but tab, marks of direction, tags and other format characters. The
+// joiner and the selector that emoji are made with are seen.
+func invisible(r rune) bool {
+	switch {
+	case r == '\t', r == '\u200d', r == '\ufe0f':
+		return false
+	case r < ' ', r >= 0x7f && r < 0xa0:
+		return true
+	case r == '\u00ad', r == '\u034f', r == '\u061c', r == '\u180e', r == '\u3164', r == '\ufeff', r == '\uffa0':
+		return true
+	case r >= '\u200b' && r <= '\u200f', r >= '\u2028' && r <= '\u202e', r >= '\u2060' && r <= '\u206f':
+		return true
+	case r >= 0xfff0 && r <= 0xfffb, r >= 0xe0000 && r <= 0xe0fff:
+		return true
+	default:
+		return false
+	}
+}
+
+// sectionHeadings returns the headings of all sections that a prompt can
+// have, taken from prompts that have them.
+func sectionHeadings() map[string]bool {
+	every := agentctx.Input{
+		Session: session.MustParse("agent:main:main"),
+		Tools: []agentctx.Tool{
+			{Name: "read"}, {Name: "exec"}, {Name: "message"}, {Name: "gateway"}, {Name: "memory_search"}, {Name: "sessions_spawn"},
+		},
+		Skills:  []agentctx.Skill{{Name: "x", Description: "x", Path: "x"}},
+		Env:     agentctx.Env{Dir: "x"},
+		Sandbox: agentctx.Sandbox{Enabled: true},
+		Channel: agentctx.Channel{Senders: []string{"x"}, Voice: "x", Reactions: "minimal"},
+		Docs:    "x", Aliases: map[string]string{"x": "x"}, ReasoningTags: true, Conversation: "x",
+		Active: []agentctx.Active{{Key: session.MustParse("agent:main:subagent:x")}},
+		Files:  []agentctx.File{{Name: agentctx.AgentsFile, Content: "x"}},
+		Now:    time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
+	child := every
+	child.Session = session.MustParse("agent:main:subagent:x")
+	headings := map[string]bool{}
+	for _, in := range []agentctx.Input{every, child} {
+		maps.Copy(headings, headingsOf(agentctx.Assemble(in)))
+	}
+	return headings
+}
+
+// headingsOf returns the first line of each section that has a heading.
+func headingsOf(p agentctx.Prompt) map[string]bool {
+	headings := map[string]bool{}
+	for _, s := range p.Sections {
+		if first, _, _ := strings.Cut(s.Text, "\n"); strings.HasPrefix(first, "#") {
+			headings[first] = true
+		}
+	}
+	return headings
+}
+
+// staleBootstrap reports whether BOOTSTRAP.md is there although the first
+// conversation must be over: there are memories, or USER.md or IDENTITY.md is
+// no longer the template.
+func staleBootstrap(files []agentctx.File) (Finding, bool) {
+	present, why := false, ""
+	for _, f := range files {
+		switch {
+		case f.Missing:
+		case f.Name == agentctx.BootstrapFile:
+			present = true
+		case f.Name == agentctx.MemoryFile, strings.HasPrefix(f.Name, "memory"):
+			why = "there are memories in " + f.Name
+		case f.Name == agentctx.UserFile, f.Name == agentctx.IdentityFile:
+			template, err := fs.ReadFile(agentctx.Templates(), f.Name)
+			if err == nil && strings.TrimSpace(string(template)) != strings.TrimSpace(f.Content) {
+				why = f.Name + " is filled in"
+			}
+		}
+	}
+	return Finding{RuleBootstrap, agentctx.BootstrapFile, 0, "it is still there, but " + why}, present && why != ""
+}

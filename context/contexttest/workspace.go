@@ -1,0 +1,43 @@
+package contexttest
+
+import (
+	"strings"
+	"testing/fstest"
+
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+)
+
+// Files returns a file system with exactly these files.
+func Files(files map[string]string) fstest.MapFS {
+	fsys := fstest.MapFS{}
+	for name, text := range files {
+		fsys[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
+	}
+	return fsys
+}
+
+// Workspace returns a file system with the eight core files, each with a line
+// that names it, and with changes applied: a text replaces or adds a file, ""
+// removes it.
+func Workspace(changes map[string]string) fstest.MapFS {
+	files := map[string]string{}
+	for _, name := range agentctx.CoreFiles() {
+		files[name] = "This is " + name + ".\n"
+	}
+	for name, text := range changes {
+		if files[name] = text; text == "" {
+			delete(files, name)
+		}
+	}
+	return Files(files)
+}
+
+// Text returns numbered lines of exactly n runes in all, for files of a given
+// size.
+func Text(n int) string {
+	var b strings.Builder
+	for i := 1; b.Len() < n; i++ {
+		b.WriteString(strings.Repeat("x", i%60+1) + "\n")
+	}
+	return b.String()[:max(n, 0)]
+}

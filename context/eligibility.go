@@ -1,0 +1,247 @@
+package agentctx
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// A SkillHost says what there is where a session's tools run. A nil function
+// finds nothing.
+type SkillHost struct {
+	// OS names the systems of the machines that tools can run on; none: the
+	// system does not matter.
+	OS []string
+	// HasBin reports whether a program can be called; see [Bins].
+	HasBin func(name string) bool
+	// Env returns a variable of the environment that tools get.
+	Env func(name string) string
+	// Setting reports whether a setting, as "browser.enabled", is on.
+	Setting func(path string) bool
+	// Bundled are the bundled skills that may be used, by key or name; empty:
+	// all. It says nothing of skills from elsewhere.
+	Bundled []string
+	// Config holds settings of single skills by their Key.
+	Config map[string]SkillConfig
+}
+
+// SkillConfig is what a configuration says of one skill.
+type SkillConfig struct {
+	// Disabled turns the skill off.
+	Disabled bool
+	// APIKey goes to the skill's PrimaryEnv.
+	APIKey string
+	// Env are further variables for the skill's programs.
+	Env map[string]string
+}
+
+// Eligible reports whether a skill can work on the host, and if not, why.
+func (h SkillHost) Eligible(e SkillEntry) (ok bool, why string) {
+	own := h.Config[e.Key]
+	switch {
+	case own.Disabled:
+		return false, "turned off by the configuration"
+	case e.Origin == SkillBundled && len(h.Bundled) > 0 && !slices.Contains(h.Bundled, e.Key) && !slices.Contains(h.Bundled, e.Name):
+		return false, "not among the bundled skills that may be used"
+	case len(e.OS) > 0 && len(h.OS) > 0 && !slices.ContainsFunc(e.OS, h.runs):
+		return false, fmt.Sprintf("works on %s only", strings.Join(e.OS, ", "))
+	case e.Always:
+		return true, ""
+	}
+	for _, bin := range e.Requires.Bins {
+		if !h.has(bin) {
+			return false, fmt.Sprintf("needs the program %q", bin)
+		}
+	}
+	if any := e.Requires.AnyBins; len(any) > 0 && !slices.ContainsFunc(any, h.has) {
+		return false, fmt.Sprintf("needs one of the programs %q", any)
+	}
+	for _, name := range e.Requires.Env {
+		if h.env(name) == "" && own.Env[name] == "" && (name != e.PrimaryEnv || own.APIKey == "") {
+			return false, fmt.Sprintf("needs the variable %q", name)
+		}
+	}
+	for _, path := range e.Requires.Config {
+		if h.Setting == nil || !h.Setting(path) {
+			return false, fmt.Sprintf("needs the setting %q", path)
+		}
+	}
+	return true, ""
+}
+
+// runs reports whether one of the machines has a system.
+func (h SkillHost) runs(system string) bool {
+	return slices.ContainsFunc(h.OS, func(have string) bool { return systemName(have) == systemName(system) })
+}
+
+// systemName returns the name that Go gives to a system.
+func systemName(name string) string {
+	switch name = strings.ToLower(strings.TrimSpace(name)); name {
+	case "win32":
+		return "windows"
+	case "macos":
+		return "darwin"
+	default:
+		return name
+	}
+}
+
+func (h SkillHost) has(bin string) bool { return h.HasBin != nil && h.HasBin(bin) }
+
+func (h SkillHost) env(name string) string {
+	if h.Env == nil {
+		return ""
+	}
+	return h.Env(name)
+}
+
+// Environ returns the variables, as "NAME=value" and by name, that a program
+// started for the skill gets besides those of its environment; one that is
+// set there already is not among them. Nothing is set in this process. Names
+// that change how programs are loaded or found, values with a NUL, and names
+// that look like those of secrets but are not declared by the skill are left
+// out.
+func (h SkillHost) Environ(e SkillEntry) []string {
+	own := h.Config[e.Key]
+	vars := maps.Clone(own.Env)
+	if own.APIKey != "" && e.PrimaryEnv != "" && vars[e.PrimaryEnv] == "" {
+		if vars == nil {
+			vars = map[string]string{}
+		}
+		vars[e.PrimaryEnv] = own.APIKey
+	}
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		declared := name == e.PrimaryEnv || slices.Contains(e.Requires.Env, name)
+		if h.env(name) != "" || !isWord(name) || name == "" || strings.ContainsRune(vars[name], 0) ||
+			dangerousEnv(name) || secretEnv(name) && !declared {
+			continue
+		}
+		list = append(list, name+"="+vars[name])
+	}
+	return list
+}
+
+// dangerousEnv reports whether a variable changes what a program loads or
+// runs.
+func dangerousEnv(name string) bool {
+	name = strings.ToUpper(name)
+	for _, prefix := range []string{"LD_", "DYLD_", "GIT_", "BASH_FUNC_", "NPM_CONFIG_"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return slices.Contains([]string{
+		"PATH", "PATHEXT", "IFS", "SHELL", "SHELLOPTS", "BASHOPTS", "BASH_ENV", "ENV", "PS4", "PROMPT_COMMAND",
+		"NODE_OPTIONS", "NODE_PATH", "NODE_EXTRA_CA_CERTS", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "RUBYOPT",
+		"RUBYLIB", "PERL5OPT", "PERL5LIB", "JAVA_TOOL_OPTIONS", "OPENSSL_CONF", "OPENSSL_MODULES", "SSL_CERT_FILE",
+		"SSL_CERT_DIR", "GCONV_PATH", "EDITOR", "VISUAL", "PAGER", "BROWSER", "HOME", "TMPDIR",
+	}, name)
+}
+
+// secretEnv reports whether a variable's name looks like that of a secret.
+func secretEnv(name string) bool {
+	name = strings.ToUpper(name)
+	return slices.ContainsFunc([]string{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"},
+		func(word string) bool { return strings.Contains(name, word) })
+}
+
+// A SkillSnapshot is the skills of a session at one moment.
+type SkillSnapshot struct {
+	// Version is a digest of the rest: equal for equal snapshots, so that it
+	// tells whether a kept one is out of date.
+	Version string
+	// Skills are those that the session may use, hidden ones too, by name.
+	Skills []SkillEntry
+	// Left are the others, and why.
+	Left []Account
+}
+
+// SnapshotSkills returns the skills that can work on the host and that the
+// spec lets through; complete the spec first (see [Spec.Or]). What is not in
+// the snapshot is in no prompt, command or synced directory either.
+func SnapshotSkills(entries []SkillEntry, host SkillHost, spec Spec) SkillSnapshot {
+	s := SkillSnapshot{}
+	for _, e := range entries {
+		ok, why := spec.SeesSkill(e.Name), "excluded: not among the skills of the spec"
+		if ok {
+			ok, why = host.Eligible(e)
+		}
+		if ok {
+			s.Skills = append(s.Skills, e)
+		} else {
+			s.Left = append(s.Left, Account{Name: e.Name, Path: e.Path, Reason: Excluded, Why: why, Runes: countRunes(e.Description)})
+		}
+	}
+	slices.SortStableFunc(s.Skills, func(x, y SkillEntry) int { return cmp.Compare(x.Name, y.Name) })
+	h := sha256.New()
+	_ = json.NewEncoder(h).Encode(s.Skills) // strings, bools and lists: cannot fail
+	s.Version = hex.EncodeToString(h.Sum(nil))[:16]
+	return s
+}
+
+// Visible returns the skills that the prompt mentions, for [Input.Skills].
+func (s SkillSnapshot) Visible() []Skill {
+	var list []Skill
+	for _, e := range s.Skills {
+		if !e.Hidden {
+			list = append(list, e.Skill)
+		}
+	}
+	return list
+}
+
+// Bins looks programs up in a list of directories such as a PATH, and
+// remembers what it found until Refresh. It is safe for concurrent use.
+type Bins struct {
+	// Path is the list, separated as by the operating system.
+	Path string
+
+	mu    sync.Mutex
+	known map[string]bool
+}
+
+// Has reports whether there is a regular executable file of that name. A name
+// with a separator is never found.
+func (b *Bins) Has(name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	found, ok := b.known[name]
+	if !ok {
+		found = name != "" && !strings.ContainsAny(name, `/\`) && slices.ContainsFunc(filepath.SplitList(b.Path),
+			func(dir string) bool { return executable(filepath.Join(dir, name)) })
+		if b.known == nil {
+			b.known = map[string]bool{}
+		}
+		b.known[name] = found
+	}
+	return found
+}
+
+// Refresh forgets what was found, for when programs were installed.
+func (b *Bins) Refresh() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.known = nil
+}
+
+// executable reports whether a file can be run.
+func executable(name string) bool {
+	names := []string{name}
+	if runtime.GOOS == "windows" {
+		names = []string{name, name + ".exe", name + ".cmd", name + ".bat", name + ".com"}
+	}
+	return slices.ContainsFunc(names, func(name string) bool {
+		info, err := os.Stat(name)
+		return err == nil && info.Mode().IsRegular() && (runtime.GOOS == "windows" || info.Mode()&0o111 != 0)
+	})
+}

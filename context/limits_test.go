@@ -1,0 +1,250 @@
+package agentctx_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+)
+
+func file(name, text string) agentctx.File { return agentctx.File{Name: name, Content: text} }
+
+// kept assembles files under limits and returns the accounts by name.
+func kept(limits agentctx.Limits, spec agentctx.Spec, files ...agentctx.File) (agentctx.Prompt, map[string]agentctx.Account) {
+	p := agentctx.Assemble(agentctx.Input{Session: mainKey, Spec: spec, Files: files, Limits: limits})
+	accounts := map[string]agentctx.Account{}
+	for _, a := range p.Files {
+		accounts[a.Name] = a
+	}
+	return p, accounts
+}
+
+func TestLimitsAreStrict(t *testing.T) {
+	texts := map[string]string{
+		"ascii": strings.Repeat("abcdefghi\n", 80),
+		"emoji": strings.Repeat("😀é漢a", 200),
+	}
+	for kind, text := range texts {
+		for limit := 1; limit <= 500; limit++ {
+			p, a := kept(agentctx.Limits{File: limit}, agentctx.Spec{}, file("AGENTS.md", text))
+			account := a["AGENTS.md"]
+			require.LessOrEqual(t, account.Kept, limit, kind)
+			require.Positive(t, account.Kept, kind)
+			require.Equal(t, agentctx.OverFile, account.Reason)
+			require.True(t, utf8.ValidString(p.String()), "limit %d of %s", limit, kind)
+
+			p, a = kept(agentctx.Limits{Total: limit}, agentctx.Spec{}, file("AGENTS.md", text), file("SOUL.md", text), file("USER.md", "short"))
+			sum := 0
+			for _, account := range a {
+				sum += account.Kept
+			}
+			require.LessOrEqual(t, sum, limit, kind)
+			require.True(t, utf8.ValidString(p.String()))
+		}
+	}
+}
+
+func TestHeadAndTailAreKept(t *testing.T) {
+	text := "HEAD" + strings.Repeat("m", 1000) + "TAIL"
+	p, a := kept(agentctx.Limits{File: 200}, agentctx.Spec{}, file("notes/AGENTS.md", text))
+	s, _ := p.Section(agentctx.SectionProject)
+	assert.Contains(t, s.Text, "HEAD")
+	assert.Contains(t, s.Text, "TAIL\n```")
+	assert.Contains(t, s.Text, "[... notes/AGENTS.md: 869 of 1008 runes left out here ...]")
+	assert.Equal(t, 199, a["notes/AGENTS.md"].Kept)
+	assert.Equal(t, 1008, a["notes/AGENTS.md"].Runes)
+	assert.Equal(t, "cut: 1008 runes, over the file limit of 200", a["notes/AGENTS.md"].Why)
+	assert.Contains(t, s.Text, "Shown in part: `notes/AGENTS.md`.")
+
+	// Exactly at the limit nothing happens, one over and it is cut.
+	_, a = kept(agentctx.Limits{File: 1008}, agentctx.Spec{}, file("AGENTS.md", text))
+	assert.Equal(t, agentctx.Whole, a["AGENTS.md"].Reason)
+	_, a = kept(agentctx.Limits{File: 1007}, agentctx.Spec{}, file("AGENTS.md", text))
+	assert.Equal(t, agentctx.OverFile, a["AGENTS.md"].Reason)
+	assert.Greater(t, a["AGENTS.md"].Kept, 1000, "one rune over costs no more than the marker")
+}
+
+func TestDefaultLimits(t *testing.T) {
+	var files []agentctx.File
+	for _, name := range agentctx.CoreFiles() {
+		files = append(files, file(name, strings.Repeat("x", 25_000)))
+	}
+	for _, l := range []agentctx.Limits{{}, {File: -7, Total: -7}} {
+		_, a := kept(l, agentctx.Spec{}, files...)
+		sum := 0
+		for _, account := range a {
+			assert.LessOrEqual(t, account.Kept, 20_000)
+			sum += account.Kept
+		}
+		assert.LessOrEqual(t, sum, 60_000)
+		assert.Greater(t, sum, 59_800)
+		for _, name := range []string{"AGENTS.md", "TOOLS.md", "SOUL.md"} {
+			assert.Greater(t, a[name].Kept, 19_900, name)
+		}
+		for _, name := range []string{"USER.md", "BOOTSTRAP.md", "HEARTBEAT.md", "MEMORY.md"} {
+			assert.Equal(t, agentctx.NoRoom, a[name].Reason, name)
+		}
+	}
+	_, a := kept(agentctx.Limits{File: agentctx.NoLimit, Total: agentctx.NoLimit}, agentctx.Spec{}, files...)
+	for name, account := range a {
+		assert.Equal(t, agentctx.Whole, account.Reason, name)
+	}
+}
+
+func TestWhoGivesWay(t *testing.T) {
+	order := []string{
+		"AGENTS.md", "TOOLS.md", "SOUL.md", "IDENTITY.md", "USER.md", "BOOTSTRAP.md", "HEARTBEAT.md", "MEMORY.md",
+		"memory/2026-11-20.md", "memory/2026-11-19.md", "extra/notes.md",
+	}
+	var files []agentctx.File
+	for i := range order { // the other way round, so that order of loading is no excuse
+		files = append(files, file(order[len(order)-1-i], strings.Repeat("x", 100)))
+	}
+	for room := range len(order) + 1 {
+		_, a := kept(agentctx.Limits{Total: max(1, room*100)}, agentctx.Spec{}, files...)
+		for i, name := range order {
+			want := agentctx.Whole
+			if i >= room {
+				want = agentctx.NoRoom
+			}
+			assert.Equal(t, want.String(), a[name].Reason.String(), "%s with room for %d", name, room)
+		}
+	}
+	// What is left over is not wasted: a small file behind a big one fits.
+	_, a := kept(agentctx.Limits{Total: 150}, agentctx.Spec{}, file("AGENTS.md", strings.Repeat("x", 100)), file("SOUL.md", strings.Repeat("x", 100)), file("USER.md", "small"))
+	assert.Equal(t, agentctx.NoRoom, a["SOUL.md"].Reason)
+	assert.Equal(t, "no room: 100 runes, 50 left of the total limit of 150", a["SOUL.md"].Why)
+	assert.Equal(t, agentctx.Whole, a["USER.md"].Reason)
+	// With room for more than a crumb it is cut.
+	_, a = kept(agentctx.Limits{Total: 190}, agentctx.Spec{}, file("AGENTS.md", strings.Repeat("x", 100)), file("SOUL.md", strings.Repeat("x", 100)))
+	assert.Equal(t, agentctx.OverTotal, a["SOUL.md"].Reason)
+	assert.LessOrEqual(t, a["SOUL.md"].Kept, 90)
+}
+
+func TestWhatIsLeftOutIsSaid(t *testing.T) {
+	p := agentctx.Assemble(agentctx.Input{
+		Session: mainKey, Limits: agentctx.Limits{Total: 100}, Tools: []agentctx.Tool{{Name: "Read"}},
+		Files: []agentctx.File{file("AGENTS.md", strings.Repeat("x", 100)), file("MEMORY.md", "left out"), {Name: "SOUL.md", Missing: true, Reason: agentctx.TooLarge, Why: "3 MB"}},
+	})
+	s, _ := p.Section(agentctx.SectionProject)
+	assert.Contains(t, s.Text, "Left out for want of room: `MEMORY.md`, `SOUL.md`.")
+	assert.Contains(t, s.Text, "read it with `Read` first")
+}
+
+func TestOverflow(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	_, a := kept(agentctx.Limits{File: 200}, agentctx.Spec{Overflow: agentctx.Drop}, file("AGENTS.md", long), file("SOUL.md", "s"))
+	assert.Equal(t, agentctx.OnOverflow, a["AGENTS.md"].Reason)
+	assert.Zero(t, a["AGENTS.md"].Kept)
+	assert.True(t, a["SOUL.md"].Shown())
+
+	p, _ := kept(agentctx.Limits{File: 200}, agentctx.Spec{Overflow: agentctx.Refuse}, file("AGENTS.md", long), file("SOUL.md", "s"))
+	var over *agentctx.OverflowError
+	require.ErrorAs(t, p.Err(), &over)
+	require.Len(t, over.Files, 1)
+	assert.EqualError(t, over, `agentctx: prompt of "agent:main:main" does not fit: "AGENTS.md" (cut: 300 runes, over the file limit of 200)`)
+
+	p, _ = kept(agentctx.Limits{}, agentctx.Spec{Overflow: agentctx.Refuse}, file("AGENTS.md", long))
+	require.NoError(t, p.Err())
+	p, _ = kept(agentctx.Limits{File: 200}, agentctx.Spec{}, file("AGENTS.md", long))
+	require.NoError(t, p.Err(), "cut by default, and accounted for")
+}
+
+func TestMissingMarkers(t *testing.T) {
+	files := agentctx.LoadWorkspace(workspace(), "x")
+	for _, name := range agentctx.CoreFiles() {
+		files = append(files, agentctx.File{Name: name, Path: "/home/ada/" + name, Missing: true, Reason: agentctx.Absent})
+	}
+	text := agentctx.Assemble(agentctx.Input{Session: mainKey, Files: files}).String()
+	for _, name := range agentctx.CoreFiles() {
+		assert.Equal(t, name != "HEARTBEAT.md" && name != "BOOTSTRAP.md" && name != "MEMORY.md",
+			strings.Contains(text, "## "+name+"\n[MISSING] Expected at: "+name+"\n"), name)
+	}
+	assert.NotContains(t, text, "/home/ada")
+	assert.NotContains(t, text, "persona and tone", "SOUL.md is a marker, not a persona")
+
+	text = agentctx.Assemble(agentctx.Input{Session: mainKey, Files: files, Markers: []string{"MEMORY.md"}}).String()
+	assert.Equal(t, 1, strings.Count(text, "[MISSING]"))
+	text = agentctx.Assemble(agentctx.Input{Session: mainKey, Files: files, Markers: []string{}}).String()
+	assert.NotContains(t, text, "[MISSING]")
+	assert.NotContains(t, text, "Project Context")
+
+	// Markers are charged, and dropped rather than cut.
+	_, a := kept(agentctx.Limits{Total: 40}, agentctx.Spec{}, files...)
+	assert.Positive(t, a["AGENTS.md"].Kept)
+	assert.Zero(t, a["TOOLS.md"].Kept)
+}
+
+func TestTokensAreTheCallers(t *testing.T) {
+	p, a := kept(agentctx.Limits{Count: func(s string) int { return len(strings.Fields(s)) }}, agentctx.Spec{},
+		file("AGENTS.md", "three little words"), file("SOUL.md", "é"), file("USER.md", " \n\t "))
+	assert.Equal(t, 3, a["AGENTS.md"].Tokens)
+	assert.Equal(t, agentctx.Account{Name: "SOUL.md", Bytes: 2, Runes: 1, KeptBytes: 2, Kept: 1, Tokens: 1}, a["SOUL.md"])
+	assert.Equal(t, agentctx.Blank, a["USER.md"].Reason)
+	assert.NotContains(t, p.String(), "USER.md")
+	report := p.Report()
+	for _, want := range []string{"FILE", "AGENTS.md  18", "USER.md", "blank: there is no text in it", "project-context", "stable", "cache key " + p.CacheKey()[:12]} {
+		assert.Contains(t, report, want)
+	}
+}
+
+func TestLimitsPrecedenceAndValidate(t *testing.T) {
+	agent := agentctx.Limits{File: 10}
+	defaults := agentctx.Limits{File: 20, Total: 30, Skills: 40, Count: utf8.RuneCountInString}
+	got := agent.Or(defaults)
+	assert.Equal(t, []int{10, 30, 40}, []int{got.File, got.Total, got.Skills})
+	assert.NotNil(t, got.Count)
+	require.NoError(t, got.Validate())
+	require.NoError(t, agentctx.Limits{Total: agentctx.NoLimit}.Validate())
+	assert.ErrorContains(t, agentctx.Limits{Total: -2}.Validate(), "Limits.Total is -2")
+	assert.ErrorContains(t, agentctx.Limits{Skills: -9}.Validate(), "Limits.Skills is -9")
+}
+
+func TestSkillsGiveWayByDescription(t *testing.T) {
+	var skills []agentctx.Skill
+	for i := range 8 {
+		skills = append(skills, agentctx.Skill{Name: fmt.Sprintf("skill-%d", 7-i), Description: strings.Repeat("d", 800), Path: "skills/x/SKILL.md"})
+	}
+	in := agentctx.Input{Session: mainKey, Skills: skills}
+	section := func(limit int) (string, []agentctx.Account) {
+		in.Limits.Skills = limit
+		p := agentctx.Assemble(in)
+		s, _ := p.Section(agentctx.SectionSkills)
+		return s.Text, p.Skills
+	}
+	list := func(text string) string {
+		_, after, _ := strings.Cut(text, "<available_skills>\n")
+		before, _, _ := strings.Cut(after, "</available_skills>")
+		return before
+	}
+	whole, accounts := section(0)
+	assert.Less(t, strings.Index(whole, "skill-0"), strings.Index(whole, "skill-7"), "by name")
+	for _, a := range accounts {
+		assert.Equal(t, agentctx.Whole, a.Reason)
+	}
+	for limit := 1; limit < 9000; limit += 53 {
+		text, accounts := section(limit)
+		require.LessOrEqual(t, utf8.RuneCountInString(list(text)), limit)
+		names, cut := strings.Count(text, "<name>"), 0
+		for _, a := range accounts {
+			if a.Reason == agentctx.OverSkills {
+				cut++
+			}
+		}
+		if names < 8 {
+			require.Less(t, strings.Count(text, "d"), 400, "no name is dropped while there are descriptions to shorten")
+			require.Equal(t, 8, cut)
+		} else if utf8.RuneCountInString(list(text)) < utf8.RuneCountInString(list(whole)) {
+			require.Contains(t, text, "Descriptions shortened: 8.")
+			require.Equal(t, 8, cut)
+		}
+	}
+	assert.Contains(t, must(section(900)), "Not listed for want of room: ")
+}
+
+func must(s string, _ []agentctx.Account) string { return s }

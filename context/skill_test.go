@@ -1,0 +1,324 @@
+package agentctx_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+)
+
+// skillFS returns a source with one SKILL.md for each path.
+func skillFS(files map[string]string) fstest.MapFS {
+	fsys := fstest.MapFS{}
+	for name, text := range files {
+		fsys[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
+	}
+	return fsys
+}
+
+func skillText(name, description string, more ...string) string {
+	return "---\nname: " + name + "\ndescription: " + description + "\n" + strings.Join(more, "\n") + "\n---\n# " + name + "\n"
+}
+
+func source(origin agentctx.SkillOrigin, path string, files map[string]string) agentctx.SkillSource {
+	return agentctx.SkillSource{Origin: origin, FS: skillFS(files), Path: path}
+}
+
+func skillNames(list []agentctx.SkillEntry) []string {
+	var names []string
+	for _, e := range list {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+func TestSkillPrecedence(t *testing.T) {
+	// SK1, SK2.
+	var sources []agentctx.SkillSource
+	for o := range agentctx.SkillWorkspace + 1 {
+		sources = append(sources, source(o, o.String(), map[string]string{"pdf/SKILL.md": skillText("pdf", "from "+o.String())}))
+	}
+	for n := len(sources); n > 0; n-- {
+		list := slices.Clone(sources[:n])
+		slices.Reverse(list) // whatever the order of the sources
+		found, problems := agentctx.DiscoverSkills(list...)
+		require.Len(t, found, 1)
+		assert.Equal(t, "from "+(agentctx.SkillOrigin(n-1)).String(), found[0].Description)
+		assert.Len(t, problems, n-1)
+	}
+	found, problems := agentctx.DiscoverSkills(sources[0], sources[0])
+	assert.Len(t, found, 1)
+	assert.Equal(t, agentctx.Repeated, problems[0].Reason)
+}
+
+func TestSkillDiscovery(t *testing.T) {
+	big := skillText("big", strings.Repeat("x", agentctx.MaxSkillBytes))
+	found, problems := agentctx.DiscoverSkills(source(agentctx.SkillWorkspace, "skills", map[string]string{
+		"b/SKILL.md": skillText("b", "second"), "a/SKILL.md": skillText("a", "first"), "a/nested/SKILL.md": skillText("nested", "below a skill"),
+		"skills/deep/er/SKILL.md": skillText("deep", "levels down"), ".hidden/SKILL.md": skillText("hidden", "x"),
+		"node_modules/m/SKILL.md": skillText("m", "x"), "big/SKILL.md": big, "none/SKILL.md": "# no front matter",
+		"mute/SKILL.md": "---\nname: mute\n---\n", "unnamed/SKILL.md": "---\ndescription: by its directory\n---\n",
+		"1/2/3/4/5/6/7/SKILL.md": skillText("seven", "too deep"), "latin/SKILL.md": "---\ndescription: \xff\n---\n",
+	}))
+	assert.Equal(t, []string{"a", "b", "deep", "unnamed"}, skillNames(found), "by name")
+	assert.Equal(t, "skills/a/SKILL.md", found[0].Path)
+	reasons := map[string]agentctx.Reason{}
+	for _, p := range problems {
+		reasons[p.Name] = p.Reason
+		assert.NotEmpty(t, p.Why)
+	}
+	assert.Equal(t, map[string]agentctx.Reason{
+		"big/SKILL.md": agentctx.TooLarge, "none/SKILL.md": agentctx.Blank, "mute/SKILL.md": agentctx.Blank, "latin/SKILL.md": agentctx.NotUTF8,
+	}, reasons)
+
+	one, _ := agentctx.DiscoverSkills(source(agentctx.SkillExtra, "x/solo", map[string]string{"SKILL.md": "---\ndescription: the root itself\n---\n"}))
+	assert.Equal(t, []string{"solo"}, skillNames(one))
+
+	many := map[string]string{}
+	for i := range 400 {
+		many[fmt.Sprintf("s%03d/SKILL.md", i)] = skillText(fmt.Sprintf("s%03d", i), "x")
+	}
+	found, problems = agentctx.DiscoverSkills(source(agentctx.SkillExtra, "x", many))
+	assert.Len(t, found, 299)
+	require.Len(t, problems, 1)
+	assert.Equal(t, agentctx.TooMany, problems[0].Reason)
+	found, _ = agentctx.DiscoverSkills(agentctx.SkillSource{})
+	assert.Empty(t, found)
+}
+
+func TestSkillsStayInside(t *testing.T) {
+	outside := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(outside, "SKILL.md"), []byte(skillText("evil", "x")), 0o644))
+	dir, root := directory(t, map[string]string{"good/SKILL.md": skillText("good", "x"), "shelf/one/SKILL.md": skillText("one", "x")})
+	require.NoError(t, os.Symlink(outside, filepath.Join(dir, "evil")))
+	require.NoError(t, os.Symlink("shelf/one", filepath.Join(dir, "alias")))
+	found, problems := agentctx.DiscoverSkills(agentctx.SkillSource{FS: root.FS(), Path: "skills"})
+	assert.Equal(t, []string{"good", "one"}, skillNames(found))
+	var reasons []agentctx.Reason
+	for _, p := range problems {
+		reasons = append(reasons, p.Reason)
+	}
+	assert.ElementsMatch(t, []agentctx.Reason{agentctx.Outside, agentctx.Repeated}, reasons)
+}
+
+func TestFrontMatter(t *testing.T) {
+	parse := func(text string) agentctx.SkillEntry {
+		t.Helper()
+		found, problems := agentctx.DiscoverSkills(source(agentctx.SkillWorkspace, "skills", map[string]string{"dir/SKILL.md": text}))
+		require.Len(t, found, 1, "%v", problems)
+		return found[0]
+	}
+	// SK17: no YAML, and kept whole.
+	assert.Equal(t, "Use when: the user asks: why", parse("---\nname: x\ndescription: Use when: the user asks: why\n---\n").Description)
+	// SK18: block scalars.
+	assert.Equal(t, "one two", parse("---\ndescription: >\n  one\n  two\n---\n").Description)
+	assert.Equal(t, "one two", parse("---\r\ndescription: |\r\n  one\r\n  two\r\n---\r\n").Description)
+	assert.Equal(t, "quoted: yes", parse("---\ndescription: \"quoted: yes\"\n---\n").Description)
+	assert.Equal(t, "x", parse("---\nname: [list]\ndescription: x\n---").Description)
+
+	e := parse("---\ndescription: x\nuser-invocable: no\ndisable-model-invocation: true\nhomepage: https://example.org\n" +
+		`metadata: {"openclaw": {"always": true, "emoji": "x", "skillKey": "key", "primaryEnv": "X_KEY", "os": ["darwin", "linux"],` +
+		` "requires": {"bins": ["ffmpeg"], "anyBins": "a, b", "env": ["X_KEY"], "config": ["browser.enabled"]}}}` + "\n---\n")
+	assert.False(t, e.UserInvocable)
+	assert.True(t, e.Hidden)
+	assert.True(t, e.Always)
+	assert.Equal(t, "key", e.Key)
+	assert.Equal(t, "X_KEY", e.PrimaryEnv)
+	assert.Equal(t, []string{"darwin", "linux"}, e.OS)
+	assert.Equal(t, agentctx.SkillRequirements{
+		Bins: []string{"ffmpeg"}, AnyBins: []string{"a", "b"}, Env: []string{"X_KEY"}, Config: []string{"browser.enabled"},
+	}, e.Requires)
+
+	e = parse("---\ndescription: x\nmetadata:\n  offshoot:\n    os: win32\n  openclaw:\n    os: linux\n---\n")
+	assert.Equal(t, []string{"win32"}, e.OS, "our own key stands first")
+	assert.True(t, e.UserInvocable)
+	assert.Equal(t, "dir", e.Key)
+
+	_, problems := agentctx.DiscoverSkills(source(agentctx.SkillWorkspace, "skills", map[string]string{
+		"a/SKILL.md": "---\ndescription: x\nmetadata: '{not: [closed'\n---\n",
+	}))
+	require.Len(t, problems, 1)
+	assert.Equal(t, agentctx.Unreadable, problems[0].Reason)
+}
+
+func FuzzFrontMatter(f *testing.F) {
+	for _, s := range []string{
+		skillText("x", "y"), "---\n---\n", "---\ndescription: a: b\n---", "---\nmetadata: {a: [b\n---\n", "---\r\nx\r\n---", "---\n&a [*a, *a]\n---\n",
+		"---\ndescription: |\n  a\n  b\nname: 'x\n---\n", "---\nmetadata: &a\n  openclaw: *a\n---\n", "---\n? [a]\n: b\ndescription: x\n---\n",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		found, problems := agentctx.DiscoverSkills(agentctx.SkillSource{
+			FS: skillFS(map[string]string{"dir/SKILL.md": text}), Path: "skills",
+		})
+		assert.Equal(t, 1, len(found)+len(problems), "a skill or a reason")
+		for _, e := range found {
+			assert.NotEmpty(t, e.Name)
+			assert.NotEmpty(t, e.Description)
+			assert.NotContains(t, e.Name+e.Description, "\n")
+		}
+	})
+}
+
+func TestEligibility(t *testing.T) {
+	host := agentctx.SkillHost{
+		OS:      []string{"linux"},
+		HasBin:  func(name string) bool { return name == "git" || name == "rg" },
+		Env:     func(name string) string { return map[string]string{"SET": "1"}[name] },
+		Setting: func(path string) bool { return path == "browser.enabled" },
+		Config:  map[string]agentctx.SkillConfig{"off": {Disabled: true}, "keyed": {APIKey: "k"}, "env": {Env: map[string]string{"OWN": "1"}}},
+		Bundled: []string{"ours"},
+	}
+	needs := func(r agentctx.SkillRequirements) agentctx.SkillEntry {
+		return agentctx.SkillEntry{Key: "x", Origin: agentctx.SkillWorkspace, Requires: r}
+	}
+	for name, c := range map[string]struct {
+		e  agentctx.SkillEntry
+		ok bool
+	}{
+		"nothing needed":       {agentctx.SkillEntry{Key: "x", Origin: agentctx.SkillWorkspace}, true},
+		"turned off":           {agentctx.SkillEntry{Key: "off", Always: true}, false},
+		"bundled, not allowed": {agentctx.SkillEntry{Key: "x", Origin: agentctx.SkillBundled}, false},
+		"bundled, allowed":     {agentctx.SkillEntry{Key: "ours", Origin: agentctx.SkillBundled}, true},
+		"other system":         {agentctx.SkillEntry{Key: "x", OS: []string{"win32"}}, false},
+		"this system":          {agentctx.SkillEntry{Key: "x", OS: []string{"darwin", " Linux "}}, true},
+		"always, other system": {agentctx.SkillEntry{Key: "x", Always: true, OS: []string{"darwin"}}, false},
+		"always, lacking env":  {agentctx.SkillEntry{Key: "x", Always: true, Requires: agentctx.SkillRequirements{Env: []string{"NO"}}}, true},
+		"program there":        {needs(agentctx.SkillRequirements{Bins: []string{"git", "rg"}}), true},
+		"program missing":      {needs(agentctx.SkillRequirements{Bins: []string{"git", "ffmpeg"}}), false},
+		"one of programs":      {needs(agentctx.SkillRequirements{AnyBins: []string{"ag", "rg"}}), true},
+		"none of programs":     {needs(agentctx.SkillRequirements{AnyBins: []string{"ag"}}), false},
+		"variable set":         {needs(agentctx.SkillRequirements{Env: []string{"SET"}}), true},
+		"variable missing":     {needs(agentctx.SkillRequirements{Env: []string{"NO"}}), false},
+		"variable by key":      {agentctx.SkillEntry{Key: "keyed", PrimaryEnv: "K", Requires: agentctx.SkillRequirements{Env: []string{"K"}}}, true},
+		"key of another":       {agentctx.SkillEntry{Key: "keyed", PrimaryEnv: "K", Requires: agentctx.SkillRequirements{Env: []string{"J"}}}, false},
+		"no key":               {agentctx.SkillEntry{Key: "x", PrimaryEnv: "K", Requires: agentctx.SkillRequirements{Env: []string{"K"}}}, false},
+		"variable configured":  {agentctx.SkillEntry{Key: "env", Requires: agentctx.SkillRequirements{Env: []string{"OWN"}}}, true},
+		"setting on":           {needs(agentctx.SkillRequirements{Config: []string{"browser.enabled"}}), true},
+		"setting off":          {needs(agentctx.SkillRequirements{Config: []string{"browser.enabled", "x"}}), false},
+	} {
+		ok, why := host.Eligible(c.e)
+		assert.Equal(t, c.ok, ok, name)
+		assert.Equal(t, ok, why == "", name)
+	}
+	ok, _ := agentctx.SkillHost{}.Eligible(needs(agentctx.SkillRequirements{Bins: []string{"git"}}))
+	assert.False(t, ok, "the zero host has nothing")
+	ok, _ = agentctx.SkillHost{OS: []string{"windows"}}.Eligible(agentctx.SkillEntry{OS: []string{"win32"}})
+	assert.True(t, ok)
+}
+
+func TestEnviron(t *testing.T) {
+	host := agentctx.SkillHost{
+		Env: func(name string) string { return map[string]string{"SET": "1"}[name] },
+		Config: map[string]agentctx.SkillConfig{"x": {APIKey: "k", Env: map[string]string{
+			"PLAIN": "p", "SET": "other", "LD_PRELOAD": "evil.so", "PATH": "/evil", "OPENSSL_CONF": "x", "NUL": "a\x00b",
+			"OTHER_TOKEN": "t", "DECLARED_TOKEN": "d", "A=B": "x", "": "x", "dyld_x": "y",
+		}}},
+	}
+	e := agentctx.SkillEntry{Key: "x", PrimaryEnv: "X_API_KEY", Requires: agentctx.SkillRequirements{Env: []string{"DECLARED_TOKEN"}}}
+	assert.Equal(t, []string{"DECLARED_TOKEN=d", "PLAIN=p", "X_API_KEY=k"}, host.Environ(e))
+	assert.Len(t, host.Config["x"].Env, 11, "the configuration is not changed")
+	assert.Empty(t, os.Getenv("PLAIN"))
+	assert.Empty(t, agentctx.SkillHost{}.Environ(e))
+}
+
+func TestSnapshot(t *testing.T) {
+	entries, _ := agentctx.DiscoverSkills(source(agentctx.SkillWorkspace, "skills", map[string]string{
+		"a/SKILL.md": skillText("alpha", "x"), "b/SKILL.md": skillText("beta", "x", "disable-model-invocation: true"),
+		"c/SKILL.md": skillText("gamma", "x", `metadata: {"openclaw": {"requires": {"bins": ["none"]}}}`),
+	}))
+	snap := func(filter []string) agentctx.SkillSnapshot {
+		return agentctx.SnapshotSkills(entries, agentctx.SkillHost{}, agentctx.Spec{Skills: filter})
+	}
+	// SK3, SK4.
+	all := snap([]string{"*"})
+	assert.Equal(t, []string{"alpha", "beta"}, skillNames(all.Skills))
+	assert.Equal(t, []agentctx.Skill{{Name: "alpha", Description: "x", Path: "skills/a/SKILL.md"}}, all.Visible(), "a hidden one is not in the prompt")
+	require.Len(t, all.Left, 1)
+	assert.Equal(t, `needs the program "none"`, all.Left[0].Why)
+	assert.Empty(t, snap([]string{}).Skills)
+	assert.Empty(t, snap([]string{" ", ""}).Skills, "a list of blanks is none")
+	assert.Equal(t, []string{"alpha"}, skillNames(snap([]string{" alpha ", "unknown"}).Skills))
+
+	assert.Equal(t, all.Version, snap([]string{"*", "alpha"}).Version)
+	assert.NotEqual(t, all.Version, snap([]string{"alpha"}).Version)
+	slices.Reverse(entries)
+	assert.Equal(t, all.Version, snap([]string{"*"}).Version)
+	entries[0].Description = "changed"
+	assert.Equal(t, all.Version, snap([]string{"*"}).Version, "gamma is not in it")
+	entries[2].Description = "changed"
+	assert.NotEqual(t, all.Version, snap([]string{"*"}).Version)
+}
+
+func TestBins(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "folder"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "plain"), nil, 0o644))
+	b := &agentctx.Bins{Path: "/none" + string(os.PathListSeparator) + dir}
+	for _, name := range []string{"folder", "plain", "tool", "", "../x", dir + "/tool"} {
+		assert.False(t, b.Has(name), name)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "tool"), nil, 0o755))
+	assert.False(t, b.Has("tool"), "remembered")
+	b.Refresh()
+	assert.True(t, b.Has("tool"))
+}
+
+func TestSyncSkills(t *testing.T) {
+	dir, root := directory(t, map[string]string{
+		"a/SKILL.md": skillText("../../../alpha", "x"), "a/run.sh": "#!/bin/sh", "a/data/x.bin": "\xff\x00",
+		"b/SKILL.md": skillText("beta", "x"), "shelf/a/SKILL.md": skillText("gamma", "x"),
+	})
+	require.NoError(t, os.Chmod(filepath.Join(dir, "a/run.sh"), 0o755))
+	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "a/passwd")))
+	entries, _ := agentctx.DiscoverSkills(agentctx.SkillSource{FS: root.FS(), Path: "skills"})
+	require.Len(t, entries, 3)
+
+	into, dst := directory(t, map[string]string{"mine/file": "stays", "b/own": "stays"})
+	tree := func() (list []string) {
+		require.NoError(t, filepath.WalkDir(into, func(path string, d os.DirEntry, err error) error {
+			require.NoError(t, err)
+			if rel, _ := filepath.Rel(into, path); !d.IsDir() && !strings.HasPrefix(rel, ".") {
+				list = append(list, filepath.ToSlash(rel))
+			}
+			return nil
+		}))
+		slices.Sort(list)
+		return list
+	}
+	for range 2 { // again and again
+		problems, err := agentctx.SyncSkills(dst, entries)
+		require.NoError(t, err)
+		assert.Empty(t, problems)
+		assert.Equal(t, []string{
+			"a-2/SKILL.md", "a/SKILL.md", "a/data/x.bin", "a/run.sh", "b-2/SKILL.md", "b/own", "mine/file",
+		}, tree(), "by the names of directories; what is not ours is left alone")
+	}
+	info, err := os.Stat(filepath.Join(into, "a/run.sh"))
+	require.NoError(t, err)
+	assert.EqualValues(t, 0o755, info.Mode().Perm())
+
+	// The filter decides what is there.
+	snapshot := agentctx.SnapshotSkills(entries, agentctx.SkillHost{}, agentctx.Spec{Skills: []string{"gamma"}})
+	_, err = agentctx.SyncSkills(dst, snapshot.Skills)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"a/SKILL.md", "b/own", "mine/file"}, tree())
+	text, err := os.ReadFile(filepath.Join(into, "a/SKILL.md"))
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "gamma")
+
+	problems, err := agentctx.SyncSkills(dst, []agentctx.SkillEntry{{Skill: agentctx.Skill{Name: "x", Path: "skills/x/SKILL.md"}}, {Skill: agentctx.Skill{Path: "../SKILL.md"}}})
+	require.NoError(t, err)
+	require.Len(t, problems, 2)
+	assert.Equal(t, agentctx.BadName, problems[1].Reason)
+	assert.Equal(t, []string{"b/own", "mine/file"}, tree(), "nothing half done")
+}

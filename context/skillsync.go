@@ -1,0 +1,189 @@
+package agentctx
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
+
+const (
+	// syncManifest lists the directories that SyncSkills made, one a line.
+	syncManifest = ".skills-synced"
+	// syncPrefix begins the names of copies under way.
+	syncPrefix = ".skill-"
+
+	// MaxSkillDirBytes is the size over which a skill's directory is not
+	// copied.
+	MaxSkillDirBytes = 64 << 20
+)
+
+// SyncSkills makes a directory, such as one that a sandbox can see, hold
+// copies of exactly these skills, for instance those of a [SkillSnapshot].
+// Each goes to a directory of its own that is called as the one it was found
+// in, never as the skill calls itself; of two with one name the second gets
+// "-2". A copy is put in place when it is complete. Directories that an
+// earlier call made and that are not among the skills are removed; whatever
+// else is there is left alone. Only regular files are copied, symbolic links
+// are passed over.
+//
+// It returns an account of each skill that could not be copied; the error is
+// of the directory itself. Calls for one directory must not overlap.
+func SyncSkills(dst *os.Root, skills []SkillEntry) ([]Account, error) {
+	owned, err := readManifest(dst)
+	if err != nil {
+		return nil, fmt.Errorf("agentctx: sync skills into %q: %w", dst.Name(), err)
+	}
+	var problems []Account
+	var kept []string
+	for _, e := range skills {
+		name, err := freeName(dst, e, owned, kept)
+		if err == nil {
+			err = replaceSkill(dst, name, e)
+		}
+		if err != nil {
+			f := refused(e.Name, err)
+			problems = append(problems, Account{Name: e.Name, Path: e.Path, Reason: f.Reason, Why: f.Why})
+			continue
+		}
+		kept = append(kept, name)
+		// Known as ours before anything can go wrong with the next.
+		if !slices.Contains(owned, name) {
+			owned = append(owned, name)
+			if err := writeManifest(dst, owned); err != nil {
+				return problems, fmt.Errorf("agentctx: sync skills into %q: %w", dst.Name(), err)
+			}
+		}
+	}
+	for _, name := range owned {
+		if !slices.Contains(kept, name) {
+			err = errors.Join(err, dst.RemoveAll(name))
+		}
+	}
+	if err = errors.Join(err, writeManifest(dst, kept)); err != nil {
+		return problems, fmt.Errorf("agentctx: sync skills into %q: %w", dst.Name(), err)
+	}
+	return problems, nil
+}
+
+// readManifest returns the names of the directories that are ours.
+func readManifest(dst *os.Root) ([]string, error) {
+	text, err := dst.ReadFile(syncManifest)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var names []string
+	for name := range strings.SplitSeq(string(text), "\n") {
+		if safeDir(name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+func writeManifest(dst *os.Root, names []string) error {
+	return dst.WriteFile(syncManifest, []byte(strings.Join(names, "\n")+"\n"), 0o644)
+}
+
+// safeDir reports whether a name may be that of a skill's directory.
+func safeDir(name string) bool {
+	return validName(name) && !strings.Contains(name, "/") && !strings.HasPrefix(name, ".")
+}
+
+// freeName returns the name of the directory for a skill: one that is ours or
+// that nobody has.
+func freeName(dst *os.Root, e SkillEntry, owned, taken []string) (string, error) {
+	base := path.Base(path.Dir(e.Path))
+	if !safeDir(base) {
+		return "", refuse(BadName, "its directory is called %q", base)
+	}
+	for n := 1; n <= maxSkillDirs; n++ {
+		name := base
+		if n > 1 {
+			name = fmt.Sprintf("%s-%d", base, n)
+		}
+		if slices.Contains(taken, name) {
+			continue
+		}
+		if slices.Contains(owned, name) {
+			return name, nil
+		}
+		if _, err := dst.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+			return name, nil
+		}
+	}
+	return "", refuse(BadName, "there are too many directories called %q", base)
+}
+
+// replaceSkill copies a skill beside its place and then puts it there.
+func replaceSkill(dst *os.Root, name string, e SkillEntry) error {
+	fresh := syncPrefix + name
+	if err := dst.RemoveAll(fresh); err != nil {
+		return err
+	}
+	err := copySkill(dst, fresh, e)
+	if err == nil {
+		err = dst.RemoveAll(name)
+	}
+	if err == nil {
+		err = dst.Rename(fresh, name)
+	}
+	if err != nil {
+		return errors.Join(err, dst.RemoveAll(fresh))
+	}
+	return nil
+}
+
+// copySkill copies the regular files of a skill's directory.
+func copySkill(dst *os.Root, to string, e SkillEntry) error {
+	if e.source == nil {
+		return refuse(Unreadable, "it was not found by DiscoverSkills")
+	}
+	left := int64(MaxSkillDirBytes)
+	return fs.WalkDir(e.source, e.Dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel := strings.TrimPrefix(strings.TrimPrefix(name, e.Dir), "/")
+		if e.Dir == "." {
+			rel = strings.TrimPrefix(name, ".")
+		}
+		target := path.Join(to, rel)
+		switch {
+		case d.IsDir():
+			return dst.MkdirAll(target, 0o755)
+		case !d.Type().IsRegular():
+			return nil
+		}
+		n, err := copyFile(dst, target, e.source, name, left)
+		left -= n
+		return err
+	})
+}
+
+// copyFile copies one regular file of at most the given size.
+func copyFile(dst *os.Root, to string, src fs.FS, from string, most int64) (n int64, err error) {
+	in, info, err := openChecked(src, from, most)
+	if err != nil {
+		return 0, err
+	}
+	defer in.Close() //nolint:errcheck // nothing was written
+	mode := fs.FileMode(0o644)
+	if info.Mode()&0o111 != 0 {
+		mode = 0o755
+	}
+	out, err := dst.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	n, err = io.Copy(out, io.LimitReader(in, most+1))
+	if err == nil && n > most {
+		err = refuse(TooLarge, "its directory holds more than %d bytes", MaxSkillDirBytes)
+	}
+	return n, err
+}

@@ -1,0 +1,203 @@
+package agentctx_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+func names(files []agentctx.File) []string {
+	list := make([]string, len(files))
+	for i, f := range files {
+		list[i] = f.Name
+	}
+	return list
+}
+
+func TestSpecForFailsClosed(t *testing.T) {
+	const uuid = "6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"
+	for key, full := range map[string]bool{
+		"agent:main:main":                                   true,
+		"agent:main:telegram:direct:ada":                    true,
+		"agent:main:telegram:group:-100":                    true,
+		"agent:main:telegram:group:-100:topic:42":           true,
+		"agent:main:discord:channel:c1":                     true,
+		"agent:subagent:main":                               true, // an agent may be called so
+		"agent:main:subagent:" + uuid:                       false,
+		"agent:main:subagent:" + uuid + ":subagent:" + uuid: false,
+		"agent:main:subagent:" + uuid + ":thread:9":         false,
+		"agent:main:spawn:abc123":                           false,
+		"agent:main:cron:daily":                             false,
+		"agent:main:cron:daily:run:1":                       false,
+		"agent:main:acp:" + uuid:                            false,
+		"agent:main:telegram:direct:spawn":                  false, // looks like one
+		"agent:main:telegram:group:cron":                    false,
+	} {
+		k, err := session.Parse(key)
+		if err != nil {
+			k = session.Key{} // refused by the parser: then it must fail closed here
+			full = false
+		}
+		spec := agentctx.SpecFor(k)
+		want := agentctx.Worker()
+		if full {
+			want = agentctx.Spec{Mode: agentctx.Full, Files: []string{"*"}, Skills: []string{"*"}, History: agentctx.Isolated, Overflow: agentctx.Cut}
+		}
+		assert.Equal(t, want, spec, key)
+	}
+	assert.Equal(t, agentctx.Worker(), agentctx.SpecFor(session.Key{}))
+}
+
+func TestLineageKeepsAChildAWorker(t *testing.T) {
+	// A key that looks like a top-level one, and a record that says otherwise.
+	for name, l := range map[string]session.Lineage{
+		"depth":        {Depth: 1},
+		"leaf":         {Role: session.RoleLeaf},
+		"orchestrator": {Role: session.RoleOrchestrator},
+		"parent":       {Parent: mainKey},
+	} {
+		p := agentctx.Assemble(agentctx.Input{Session: mainKey, Lineage: l, Files: agentctx.LoadWorkspace(workspace())})
+		assert.Equal(t, agentctx.Minimal, p.Mode, name)
+		assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shown(p), name)
+	}
+}
+
+func TestPresetsOfSpec(t *testing.T) {
+	files := agentctx.LoadWorkspace(workspace())
+	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, names(agentctx.Worker().Filter(files)))
+	assert.Equal(t, []string{"AGENTS.md"}, names(agentctx.InstructionsOnly().Filter(files)))
+	assert.Equal(t, []string{"AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md"}, names(agentctx.Persona().Filter(files)))
+	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, names(agentctx.Spec{}.Filter(files)), "the zero spec fails closed")
+	assert.Empty(t, agentctx.Spec{Files: []string{}}.Filter(files), "an empty list is none")
+	assert.Len(t, agentctx.Spec{Files: []string{"*"}}.Filter(files), 8)
+
+	w := agentctx.Worker() // nobody's change reaches the next caller
+	w.Files[0] = "USER.md"
+	assert.Equal(t, "AGENTS.md", agentctx.Worker().Files[0])
+}
+
+func TestSees(t *testing.T) {
+	for _, c := range []struct {
+		files []string
+		name  string
+		want  bool
+	}{
+		{[]string{"AGENTS.md"}, "AGENTS.md", true},
+		{[]string{"AGENTS.md"}, "agents.md", false},
+		{[]string{"AGENTS.md"}, " AGENTS.md", false},
+		{[]string{"AGENTS.md"}, "./AGENTS.md", false},
+		{[]string{"AGENTS.md"}, "/AGENTS.md", false},
+		{[]string{"AGENTS.md"}, "../AGENTS.md", false},
+		{[]string{"*"}, "../USER.md", false},
+		{[]string{"*"}, "a\\..\\USER.md", false},
+		{[]string{"*"}, "USER.md\n", false},
+		{[]string{"*"}, "", false},
+		{[]string{"*"}, ".", false},
+		{[]string{"AGENTS.md"}, "packages/api/AGENTS.md", true},
+		{[]string{"AGENTS.md"}, agentctx.ExecutionFile, true},
+		{[]string{"TOOLS.md"}, agentctx.ExecutionFile, false},
+		{[]string{"MEMORY.md"}, "memory.md", true},
+		{[]string{"memory.md"}, "MEMORY.md", false},
+		{[]string{"memory/*.md"}, "memory/2026-11-20.md", true},
+		{[]string{"memory/*.md"}, "notes/2026-11-20.md", false},
+		{[]string{"*"}, "memory/2026-11-20.md", true},
+		{[]string{"docs/*/a.md"}, "docs/x/a.md", true},
+		{[]string{"[", "USER.md"}, "USER.md", true}, // a malformed pattern matches nothing
+		{[]string{"["}, "USER.md", false},
+		{nil, "USER.md", false},
+	} {
+		assert.Equal(t, c.want, agentctx.Spec{Files: c.files}.Sees(c.name), "%q %q", c.files, c.name)
+	}
+}
+
+func TestPrecedence(t *testing.T) {
+	spawn := agentctx.Spec{Files: []string{"AGENTS.md"}}
+	agent := agentctx.Spec{Files: []string{"USER.md"}, Mode: agentctx.Full, History: agentctx.Fork}
+	defaults := agentctx.Spec{Mode: agentctx.None, Skills: []string{"pdf"}, Overflow: agentctx.Refuse, History: agentctx.Isolated}
+	got := spawn.Or(agent).Or(defaults).Or(agentctx.SpecFor(childKey))
+	assert.Equal(t, agentctx.Spec{
+		Mode: agentctx.Full, Files: []string{"AGENTS.md"}, Skills: []string{"pdf"}, History: agentctx.Fork, Overflow: agentctx.Refuse,
+	}, got)
+
+	// A mode alone opens no file: what a child sees is still a worker's.
+	p := agentctx.Assemble(agentctx.Input{
+		Session: childKey, Spec: agentctx.Spec{Mode: agentctx.Full}, Files: agentctx.LoadWorkspace(workspace()),
+	})
+	assert.Equal(t, agentctx.Full, p.Mode)
+	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shown(p))
+
+	// An empty list is an answer, nil is none.
+	none := agentctx.Spec{Files: []string{}, Skills: []string{}}.Or(agentctx.Spec{Files: []string{"*"}, Skills: []string{"*"}})
+	assert.Equal(t, agentctx.Spec{Files: []string{}, Skills: []string{}}, none)
+}
+
+func TestSpecValidate(t *testing.T) {
+	require.NoError(t, agentctx.Spec{}.Validate())
+	require.NoError(t, agentctx.Persona().Validate())
+	for want, s := range map[string]agentctx.Spec{
+		"Spec.Mode is 9":       {Mode: 9},
+		"Spec.History is 9":    {History: 9},
+		"Spec.Overflow is 9":   {Overflow: 9},
+		`Spec.Files[1] is "["`: {Files: []string{"AGENTS.md", "["}},
+		`Spec.Files[0] is ""`:  {Files: []string{""}},
+		"Spec.Skills[0]":       {Skills: []string{" "}},
+	} {
+		assert.ErrorContains(t, s.Validate(), want)
+	}
+}
+
+func TestSpecJSON(t *testing.T) {
+	s := agentctx.Spec{Mode: agentctx.Minimal, Files: []string{}, History: agentctx.Fork, Overflow: agentctx.Drop}
+	text, err := json.Marshal(s)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"mode":"minimal","files":[],"history":"fork","overflow":"drop"}`, string(text))
+	var back agentctx.Spec
+	require.NoError(t, json.Unmarshal(text, &back))
+	assert.Equal(t, s, back, "nil and empty stay apart")
+	assert.ErrorContains(t, json.Unmarshal([]byte(`{"mode":"maximal"}`), &back), `unknown Mode "maximal"`)
+	_, err = json.Marshal(agentctx.Spec{Mode: 77})
+	assert.ErrorContains(t, err, "Mode(77) has no name")
+}
+
+// An enumeration's text must be read back as the same value.
+func roundTrip[T interface {
+	comparable
+	MarshalText() ([]byte, error)
+	String() string
+}](t *testing.T, n int, decode func([]byte) (T, error), value func(int) T) {
+	t.Helper()
+	for i := range n {
+		v := value(i)
+		text, err := v.MarshalText()
+		require.NoError(t, err)
+		assert.Equal(t, v.String(), string(text))
+		back, err := decode(text)
+		require.NoError(t, err)
+		assert.Equal(t, v, back)
+	}
+	_, err := value(n).MarshalText()
+	require.Error(t, err)
+	assert.Contains(t, value(n).String(), "(")
+	_, err = decode([]byte("no such"))
+	require.Error(t, err)
+}
+
+func TestEnumerations(t *testing.T) {
+	roundTrip(t, 3, func(b []byte) (c agentctx.Class, err error) { err = c.UnmarshalText(b); return },
+		func(i int) agentctx.Class { return agentctx.Class(i) })
+	roundTrip(t, 4, func(b []byte) (c agentctx.Mode, err error) { err = c.UnmarshalText(b); return },
+		func(i int) agentctx.Mode { return agentctx.Mode(i) })
+	roundTrip(t, 3, func(b []byte) (c agentctx.History, err error) { err = c.UnmarshalText(b); return },
+		func(i int) agentctx.History { return agentctx.History(i) })
+	roundTrip(t, 4, func(b []byte) (c agentctx.Overflow, err error) { err = c.UnmarshalText(b); return },
+		func(i int) agentctx.Overflow { return agentctx.Overflow(i) })
+	roundTrip(t, 6, func(b []byte) (c agentctx.SkillOrigin, err error) { err = c.UnmarshalText(b); return },
+		func(i int) agentctx.SkillOrigin { return agentctx.SkillOrigin(i) })
+	roundTrip(t, int(agentctx.OverSkills)+1, func(b []byte) (c agentctx.Reason, err error) { err = c.UnmarshalText(b); return },
+		func(i int) agentctx.Reason { return agentctx.Reason(i) })
+}

@@ -1,0 +1,315 @@
+package agentctx_test
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// directory makes a directory with files and opens it.
+func directory(t *testing.T, files map[string]string) (string, *os.Root) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, root.Close()) })
+	return dir, root
+}
+
+func load(t *testing.T, fsys fs.FS, name string) agentctx.File {
+	t.Helper()
+	files := agentctx.LoadWorkspace(fsys, name)
+	require.Len(t, files, 1)
+	assert.Equal(t, files[0].Missing, files[0].Reason != agentctx.Whole)
+	assert.Equal(t, files[0].Missing, files[0].Why != "")
+	return files[0]
+}
+
+func TestEmptyWorkspace(t *testing.T) {
+	files := agentctx.LoadWorkspace(fstest.MapFS{})
+	assert.Equal(t, agentctx.CoreFiles(), names(files))
+	for _, f := range files {
+		assert.Equal(t, agentctx.Absent, f.Reason, f.Name)
+		assert.Equal(t, "absent", f.Why)
+	}
+	assert.Equal(t, agentctx.CoreFiles(), names(agentctx.LoadWorkspace(nil)))
+}
+
+func TestReasons(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "secret.md")
+	require.NoError(t, os.WriteFile(outside, []byte("secret"), 0o644))
+	dir, root := directory(t, map[string]string{
+		"AGENTS.md": "inside", "docs/real.md": "linked text", "bom.md": "\ufeffafter the mark",
+		"latin.md": "caf\xe9", "big.md": strings.Repeat("x", agentctx.MaxFileBytes+1), "full.md": strings.Repeat("x", agentctx.MaxFileBytes),
+		"folder.md/x": "", "twice.md": "two names",
+	})
+	link := func(target, name string) { require.NoError(t, os.Symlink(target, filepath.Join(dir, name))) }
+	link(outside, "absolute.md")
+	link("../"+filepath.Base(filepath.Dir(outside))+"/secret.md", "climbing.md")
+	link("docs/real.md", "inside.md")
+	link("inside.md", "chain.md")
+	link("loop.md", "loop.md")
+	link("nowhere.md", "dangling.md")
+	link("docs", "alias")
+	link("..", "parent")
+	require.NoError(t, os.Link(filepath.Join(dir, "twice.md"), filepath.Join(dir, "second.md")))
+	require.NoError(t, os.Link(outside, filepath.Join(dir, "hard.md")))
+
+	want := map[string]agentctx.Reason{
+		"AGENTS.md": agentctx.Whole, "inside.md": agentctx.Whole, "chain.md": agentctx.Whole, "bom.md": agentctx.Whole,
+		"full.md": agentctx.Whole, "alias/real.md": agentctx.Whole,
+		"absolute.md": agentctx.Outside, "climbing.md": agentctx.Outside, "loop.md": agentctx.Outside, "parent/x.md": agentctx.Outside,
+		"dangling.md": agentctx.Absent, "none.md": agentctx.Absent, "AGENTS.md/x": agentctx.Absent,
+		"latin.md": agentctx.NotUTF8, "big.md": agentctx.TooLarge, "folder.md": agentctx.NotRegular, "hard.md": agentctx.Linked,
+		"twice.md": agentctx.Linked, "second.md": agentctx.Linked,
+		"../x.md": agentctx.BadName, "/etc/passwd": agentctx.BadName, "a\\b.md": agentctx.BadName, "": agentctx.BadName,
+	}
+	for name, reason := range want {
+		for kind, fsys := range map[string]fs.FS{"root": root.FS(), "dirfs": os.DirFS(dir)} {
+			f := load(t, fsys, name)
+			assert.Equal(t, reason.String(), f.Reason.String(), "%s over %s: %s", name, kind, f.Why)
+			assert.NotContains(t, f.Content, "secret", name)
+		}
+	}
+	assert.Equal(t, "linked text", load(t, root.FS(), "chain.md").Content)
+	assert.Equal(t, "after the mark", load(t, root.FS(), "bom.md").Content)
+	assert.Contains(t, load(t, root.FS(), "big.md").Why, "2097153 bytes, over the limit of 2097152")
+}
+
+func TestRootOfWorkspaceMayBeALink(t *testing.T) {
+	dir, _ := directory(t, map[string]string{"AGENTS.md": "text"})
+	link := filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink(dir, link))
+	files, err := agentctx.LoadWorkspaceFiles(link)
+	require.NoError(t, err)
+	assert.Equal(t, "text", files[0].Content)
+	assert.Equal(t, filepath.Join(link, "AGENTS.md"), files[0].Path)
+}
+
+func TestPipeDoesNotBlock(t *testing.T) {
+	fsys := fstest.MapFS{"AGENTS.md": {Mode: fs.ModeNamedPipe}, "SOUL.md": {Mode: fs.ModeDevice}}
+	assert.Equal(t, agentctx.NotRegular, load(t, fsys, "AGENTS.md").Reason)
+	assert.Equal(t, agentctx.NotRegular, load(t, fsys, "SOUL.md").Reason)
+}
+
+// brokenFS fails to open, or opens another file than Lstat described.
+type brokenFS struct {
+	fs.FS
+	open func(name string) (fs.File, error)
+}
+
+func (b brokenFS) Open(name string) (fs.File, error)      { return b.open(name) }
+func (b brokenFS) Lstat(name string) (fs.FileInfo, error) { return fs.Lstat(b.FS, name) }
+func (b brokenFS) ReadLink(name string) (string, error)   { return fs.ReadLink(b.FS, name) }
+
+func TestUnreadableAndExchanged(t *testing.T) {
+	_, root := directory(t, map[string]string{"AGENTS.md": "mine", "evil.md": "other"})
+	fail := func(err error) fs.FS {
+		return brokenFS{root.FS(), func(string) (fs.File, error) { return nil, err }}
+	}
+	f := load(t, fail(&fs.PathError{Op: "open", Path: "AGENTS.md", Err: fs.ErrPermission}), "AGENTS.md")
+	assert.Equal(t, agentctx.Unreadable, f.Reason)
+	f = load(t, fail(errors.New("disk on fire")), "AGENTS.md")
+	assert.Equal(t, agentctx.Unreadable, f.Reason)
+	assert.Contains(t, f.Why, "disk on fire")
+
+	exchanged := brokenFS{root.FS(), func(string) (fs.File, error) { return root.FS().Open("evil.md") }}
+	f = load(t, exchanged, "AGENTS.md")
+	assert.Equal(t, agentctx.Changed, f.Reason)
+	assert.Empty(t, f.Content)
+}
+
+func TestMemoryFileRules(t *testing.T) {
+	text := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
+	last := func(fsys fs.FS) agentctx.File { return agentctx.LoadWorkspace(fsys)[7] }
+
+	f := last(fstest.MapFS{"memory.md": text("lower")})
+	assert.Equal(t, "memory.md", f.Name)
+	assert.Equal(t, "lower", f.Content)
+
+	f = last(fstest.MapFS{"memory.md": text("lower"), "MEMORY.md": text("upper")})
+	assert.Equal(t, "MEMORY.md", f.Name)
+	assert.Equal(t, "upper", f.Content)
+
+	f = last(fstest.MapFS{"memory.md": text("lower"), "MEMORY.md": text("\xff")})
+	assert.Equal(t, agentctx.NotUTF8, f.Reason, "a MEMORY.md that cannot be read is told, not replaced")
+
+	f = last(fstest.MapFS{})
+	assert.Equal(t, "MEMORY.md", f.Name)
+	assert.Equal(t, agentctx.Absent, f.Reason)
+
+	// A hook that brings both does not get both in.
+	p := agentctx.Assemble(agentctx.Input{Session: mainKey, Files: []agentctx.File{
+		{Name: "MEMORY.md", Content: "upper"}, {Name: "memory.md", Content: "lower"},
+	}})
+	assert.Equal(t, []string{"MEMORY.md"}, shown(p))
+}
+
+// counting counts what is opened and looked at.
+type counting struct {
+	fs.FS
+	mu     sync.Mutex
+	opened map[string]int
+	looked map[string]int
+}
+
+func count(fsys fs.FS) *counting {
+	return &counting{FS: fsys, opened: map[string]int{}, looked: map[string]int{}}
+}
+
+func (c *counting) Open(name string) (fs.File, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.opened[name]++
+	return c.FS.Open(name)
+}
+
+func (c *counting) Lstat(name string) (fs.FileInfo, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.looked[name]++
+	return fs.Lstat(c.FS, name)
+}
+
+func (c *counting) ReadLink(name string) (string, error) { return fs.ReadLink(c.FS, name) }
+
+func TestMinimalOpensTwoFiles(t *testing.T) {
+	fsys := count(workspace())
+	loader := agentctx.Loader{Memory: true, Extra: []string{"notes/*.md"}}
+	files := loader.Load(agentctx.LoadRequest{Session: childKey, Workspace: fsys})
+	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, names(files))
+	for _, name := range agentctx.CoreFiles() {
+		want := 0
+		if name == "AGENTS.md" || name == "TOOLS.md" {
+			want = 1
+		}
+		assert.Equal(t, want, fsys.opened[name], name)
+		assert.Equal(t, want, fsys.looked[name], name)
+	}
+
+	none := count(workspace())
+	loader.Load(agentctx.LoadRequest{Session: mainKey, Spec: agentctx.Spec{Mode: agentctx.None}, Workspace: none})
+	assert.Empty(t, none.opened)
+	assert.Empty(t, none.looked)
+}
+
+func TestLoaderMemoryAndExtras(t *testing.T) {
+	fsys := workspace()
+	for _, name := range []string{
+		"memory/2026-11-19.md", "memory/2026-11-20.md", "memory/deep/x.md", "memory/readme.txt",
+		"packages/api/AGENTS.md", "packages/api/README.md", "packages/web/TOOLS.md",
+	} {
+		fsys[name] = &fstest.MapFile{Data: []byte(name)}
+	}
+	plain := agentctx.Loader{}.Load(agentctx.LoadRequest{Session: mainKey, Workspace: fsys})
+	assert.Equal(t, agentctx.CoreFiles(), names(plain), "memory/*.md is off unless asked for")
+
+	l := agentctx.Loader{Memory: true, Extra: []string{"packages/*/*.md", "AGENTS.md", "none.md", "../x.md", "["}}
+	files := l.Load(agentctx.LoadRequest{Session: mainKey, Workspace: fsys})
+	assert.Equal(t, append(agentctx.CoreFiles(),
+		"memory/2026-11-19.md", "memory/2026-11-20.md",
+		"packages/api/AGENTS.md", "packages/api/README.md", "packages/web/TOOLS.md", "none.md", "../x.md", "["), names(files),
+		"each file once")
+	for _, f := range files[len(files)-2:] {
+		assert.Equal(t, agentctx.BadName, f.Reason, "a wrong name is told, not followed")
+		assert.Empty(t, f.Content)
+	}
+
+	files = l.Load(agentctx.LoadRequest{Session: childKey, Workspace: fsys})
+	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md", "packages/api/AGENTS.md", "packages/web/TOOLS.md", "../x.md", "["}, names(files),
+		"the allowlist holds for extra files too")
+
+	files = l.Load(agentctx.LoadRequest{Session: childKey, Spec: agentctx.Spec{Files: []string{"memory/*.md"}}, Workspace: fsys})
+	assert.Equal(t, []string{"memory/2026-11-19.md", "memory/2026-11-20.md", "../x.md", "["}, names(files))
+}
+
+func TestPatternThatMatchesTooMuch(t *testing.T) {
+	fsys := fstest.MapFS{}
+	for i := range 300 {
+		fsys["memory/"+string(rune('a'+i/26))+string(rune('a'+i%26))+".md"] = &fstest.MapFile{Data: []byte("x")}
+	}
+	spec := agentctx.Spec{Files: []string{"memory/*"}}
+	files := agentctx.Loader{Memory: true}.Load(agentctx.LoadRequest{Session: mainKey, Spec: spec, Workspace: fsys})
+	require.Len(t, files, 257)
+	assert.Equal(t, agentctx.TooMany, files[0].Reason)
+	assert.Equal(t, "300 files match, the last 256 are read", files[0].Why)
+	assert.Equal(t, slices.Max(slices.Collect(maps.Keys(fsys))), files[256].Name, "the newest are read")
+}
+
+func TestExecutionDirectory(t *testing.T) {
+	repo := fstest.MapFS{"AGENTS.md": {Data: []byte("rules of the repository")}, "SOUL.md": {Data: []byte("not read")}}
+	load := func(key session.Key, spec agentctx.Spec, execution fs.FS) []agentctx.File {
+		return agentctx.Loader{}.Load(agentctx.LoadRequest{Session: key, Spec: spec, Workspace: workspace(), Execution: execution})
+	}
+	files := load(childKey, agentctx.Spec{}, repo)
+	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md", agentctx.ExecutionFile}, names(files))
+	text := agentctx.Assemble(agentctx.Input{Session: childKey, Files: files}).String()
+	assert.Contains(t, text, "rules of the repository")
+	assert.NotContains(t, text, "not read")
+
+	assert.NotContains(t, names(load(childKey, agentctx.Spec{Files: []string{"TOOLS.md"}}, repo)), agentctx.ExecutionFile)
+	assert.NotContains(t, names(load(childKey, agentctx.Spec{}, fstest.MapFS{})), agentctx.ExecutionFile, "its absence is nothing to tell")
+
+	// The same directory again is not shown twice.
+	p := agentctx.Assemble(agentctx.Input{Session: childKey, Files: load(childKey, agentctx.Spec{}, workspace())})
+	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shown(p))
+}
+
+func TestHooksComeBeforeTheFilter(t *testing.T) {
+	hook := func(key session.Key, files []agentctx.File) []agentctx.File {
+		files = slices.DeleteFunc(files, func(f agentctx.File) bool { return f.Name == "TOOLS.md" })
+		for i := range files {
+			files[i].Content = "replaced for " + key.Agent()
+		}
+		return append(files,
+			agentctx.File{Name: "MEMORY.md", Content: "smuggled"},
+			agentctx.File{Name: "x/../USER.md", Content: "smuggled"},
+			agentctx.File{Name: "team/AGENTS.md", Content: "added"},
+			agentctx.File{Content: "no name"})
+	}
+	loader := agentctx.Loader{Hooks: []agentctx.Hook{hook}}
+	files := loader.Load(agentctx.LoadRequest{Session: childKey, Workspace: workspace()})
+	assert.Equal(t, []string{"AGENTS.md", "team/AGENTS.md"}, names(files))
+	assert.Equal(t, "replaced for coder", files[0].Content)
+
+	// Even what is put into the input by hand meets the filter.
+	p := agentctx.Assemble(agentctx.Input{Session: childKey, Files: append(files,
+		agentctx.File{Name: "USER.md", Content: "smuggled"}, agentctx.File{Content: "no name"})})
+	assert.NotContains(t, p.String(), "smuggled")
+	assert.NotContains(t, p.String(), "no name")
+	require.Len(t, p.Files, 4)
+	assert.Equal(t, agentctx.Excluded, p.Files[2].Reason)
+	assert.Equal(t, agentctx.BadName, p.Files[3].Reason)
+}
+
+func TestConcurrentLoads(t *testing.T) {
+	_, root := directory(t, map[string]string{"AGENTS.md": "a", "TOOLS.md": "t"})
+	want := agentctx.LoadWorkspace(root.FS())
+	cache := &agentctx.Cache{}
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			l := agentctx.Loader{Cache: cache}
+			assert.Equal(t, want, l.Load(agentctx.LoadRequest{Session: mainKey, Workspace: root.FS()}))
+		})
+	}
+	wg.Wait()
+}
