@@ -83,14 +83,17 @@ func (rt *Runtime) Retry(ctx context.Context, key string) error { return rt.sup.
 // Dismiss gives a blocked delivery up.
 func (rt *Runtime) Dismiss(ctx context.Context, key string) error { return rt.sup.Dismiss(ctx, key) }
 
+var errNobody = errors.New("agent: the configuration has nobody who takes this any more")
+
 // deliver hands over what leaves a tree.
 func (rt *Runtime) deliver(ctx context.Context, out spawn.Outgoing) error {
-	var err error
+	err := errNobody // as when an earlier configuration had a receiver: the entry is kept, and blocked in the end
 	switch {
 	case out.Completion != nil && rt.cfg.Deliver != nil:
 		err = rt.cfg.Deliver(ctx, announce.NewDelivery(out))
 	case out.Reply != nil && rt.cfg.Reply != nil:
-		if r := announce.NewReply(out); r.Text != "" {
+		r := announce.NewReply(out)
+		if err = nil; r.Text != "" {
 			err = rt.cfg.Reply(ctx, r)
 		}
 	}

@@ -100,6 +100,7 @@ func TestTypedChildrenAndJoin(t *testing.T) {
 					<-ctx.Done()
 					return agent.Result{Text: "partial"}, ctx.Err()
 				}
+				time.Sleep(time.Second)
 				return agent.Result{Text: "```json\n{\"claim\":\"it works\"}\n```"}, nil
 			}),
 			Rules: policy.Rules{Subagents: policy.Subagents{MaxChildren: 10}},

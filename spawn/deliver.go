@@ -104,7 +104,7 @@ func (h *home) handOver(ctx context.Context, out Outgoing) (err error) {
 		}
 	}()
 	if h.sup.cfg.Deliver == nil {
-		return nil
+		return errors.New("spawn: nobody takes what leaves the tree: Deliver is not set")
 	}
 	return h.sup.cfg.Deliver(ctx, out)
 }

@@ -253,18 +253,19 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 }
 
-// sweep opens the trees that are due before the next sweep.
+// restAfter is how long nothing must have happened in a tree before it is let go from memory.
+const restAfter = 10 * time.Minute
+
+// sweep opens the trees that are due before the next sweep, and lets those go that rest.
 func (s *Supervisor) sweep(ctx context.Context) error {
+	for _, h := range s.all() {
+		h.owner.Rest(restAfter)
+	}
 	for head, err := range s.cfg.Store.Journal.Roots(ctx, session.RootQuery{DueBefore: time.Now().Add(sweepEvery)}) {
 		if err != nil {
 			return err
 		}
-		s.mu.Lock()
-		known := s.homes[head.Root] != nil
-		s.mu.Unlock()
-		if !known {
-			s.home(head.Root).owner.Tick()
-		}
+		s.home(head.Root).owner.Tick()
 	}
 	return nil
 }

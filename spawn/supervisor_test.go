@@ -16,7 +16,9 @@ import (
 // runnerFunc is a Runner.
 type runnerFunc func(ctx context.Context, t *spawn.Turn) (spawn.Outcome, error)
 
-func (f runnerFunc) RunTurn(ctx context.Context, t *spawn.Turn) (spawn.Outcome, error) { return f(ctx, t) }
+func (f runnerFunc) RunTurn(ctx context.Context, t *spawn.Turn) (spawn.Outcome, error) {
+	return f(ctx, t)
+}
 
 func say(text string) (spawn.Outcome, error) {
 	return spawn.Outcome{Result: spawn.Result{Text: text}}, nil
@@ -47,7 +49,9 @@ func TestChildIsDeliveredToTheCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := make(chan spawn.Outgoing, 10)
 		s := open(t, spawn.Config{
-			Runner:    runnerFunc(func(ctx context.Context, tn *spawn.Turn) (spawn.Outcome, error) { return say("42: " + tn.Inputs[0].Text) }),
+			Runner: runnerFunc(func(ctx context.Context, tn *spawn.Turn) (spawn.Outcome, error) {
+				return say("42: " + tn.Inputs[0].Text)
+			}),
 			CallerRun: true,
 			Deliver:   func(_ context.Context, o spawn.Outgoing) error { got <- o; return nil },
 		})

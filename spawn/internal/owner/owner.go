@@ -85,6 +85,7 @@ type Owner struct {
 	yielded bool // somebody else took the tree; only a caller may take it back
 
 	timer *time.Timer
+	used  time.Time // when somebody last wanted something of the tree
 }
 
 // call is a command on its way.
@@ -93,6 +94,7 @@ type call struct {
 	cmd     tree.Command    // nil: only a read
 	gen     uint64          // 0: whatever incarnation there is
 	timer   bool            // nobody asked for it
+	rest    time.Duration   // let the tree go if nothing has happened for so long
 	decided bool            // what it changed is in the tree in memory, which knows what to give back
 	read    func(*tree.Tree, tree.Reply)
 	stale   func() // called instead, if the incarnation has passed
@@ -179,8 +181,13 @@ func (o *Owner) step(batch []*call) {
 	if batch = o.current(batch); len(batch) == 0 {
 		return
 	}
+	if len(batch) == 1 && batch[0].rest > 0 {
+		o.rest(batch[0].rest)
+		return
+	}
 	ctx := context.WithoutCancel(batch[0].ctx)
-	now := time.Now().UnixNano()
+	o.used = time.Now()
+	now := o.used.UnixNano()
 	if err := o.open(ctx, batch, now); err != nil {
 		o.refuse(batch, err)
 		return
@@ -223,6 +230,7 @@ func (o *Owner) current(batch []*call) []*call {
 			c.err = fmt.Errorf("spawn: %q: %w", o.root, tree.ErrStale)
 			c.finish()
 		case c.timer && o.yielded:
+		case c.rest > 0 && len(batch) > 1: // there is work
 		default:
 			rest = append(rest, c)
 		}
@@ -507,6 +515,22 @@ func (o *Owner) Tick() {
 	if o.cfg.Active() {
 		o.enqueue(&call{ctx: o.cfg.Context(), timer: true, cmd: tree.Tick{Rand: o.cfg.Rand()}, read: func(*tree.Tree, tree.Reply) { o.wakeAt = 0 }})
 	}
+}
+
+// Rest lets a tree go from memory in which nothing is under way and of which nobody has wanted anything for so long. The next
+// command, or the time at which it is due, opens it again.
+func (o *Owner) Rest(idle time.Duration) {
+	o.enqueue(&call{ctx: o.cfg.Context(), rest: idle})
+}
+
+func (o *Owner) rest(idle time.Duration) {
+	if o.tree == nil || !o.tree.Idle() || time.Since(o.used) < idle {
+		return
+	}
+	o.tree, o.last = nil, 0
+	o.gen++
+	o.wakeAt = 0
+	o.Halt()
 }
 
 // Halt stops the timer. The caller has seen to it that nothing is enqueued any more.

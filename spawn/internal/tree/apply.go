@@ -412,8 +412,12 @@ func (t *Tree) applyOutbox(f *Fact) error {
 	case Deferred:
 		t.changeEntry(e, func(e *Entry) {
 			e.Due, e.Error, e.Busy, e.flying = f.Until, string(f.Text), f.N > 0, false
-			if !e.Busy {
-				e.Tries++
+			if e.Busy {
+				return
+			}
+			e.Tries++
+			if e.Since == 0 {
+				e.Since = f.At
 			}
 		})
 	case Blocked:
@@ -421,7 +425,7 @@ func (t *Tree) applyOutbox(f *Fact) error {
 	case Revived:
 		t.changeEntry(e, func(e *Entry) {
 			if e.Blocked > 0 {
-				e.Created = f.At // the time until it is blocked again starts anew
+				e.Since = 0 // the time until it is blocked again starts anew
 			}
 			e.Blocked, e.Due, e.Busy = 0, f.At, false
 		})

@@ -24,6 +24,7 @@ type Entry struct {
 	Text    Text           `json:"text,omitempty"`
 	Route   *session.Route `json:"route,omitempty"`
 	Created int64          `json:"created"`
+	Since   int64          `json:"since,omitempty"` // when it first failed
 	Tries   uint32         `json:"tries,omitempty"`
 	Due     int64          `json:"due,omitempty"`
 	Blocked int64          `json:"blocked,omitempty"`
@@ -111,7 +112,7 @@ func (t *Tree) changeEntry(e *Entry, f func(*Entry)) {
 // retryAt returns when an entry is tried again after a failure at now, and whether it is blocked instead. Jitter takes up to a
 // fifth off the pause, so that many entries that failed together do not come back together.
 func retryAt(e *Entry, now int64, rand uint64) (due int64, blocked bool) {
-	if now-e.Created >= int64(GiveUp) {
+	if e.Since > 0 && now-e.Since >= int64(GiveUp) {
 		return 0, true
 	}
 	pause := FirstRetry
