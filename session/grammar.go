@@ -1,7 +1,6 @@
 package session
 
 import (
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -26,6 +25,15 @@ const (
 	wordThread   = "thread"
 	wordTopic    = "topic"
 )
+
+// words are all of them.
+var words = [...]string{
+	wordAgent, wordMain, wordDirect, wordGroup, wordChannel, wordSubagent, wordThread, wordTopic, wordCron, wordRun, wordSpawn, wordACP,
+	wordHook, wordDM, wordGlobal, wordUnknown,
+}
+
+// reserved is the reason why a word cannot stand where a value belongs.
+const reserved = "reserved word"
 
 // maxAgentLen is the greatest length of an agent's id, in bytes.
 const maxAgentLen = 64
@@ -60,9 +68,7 @@ type parser struct {
 	pos    int    // where the next segment starts; beyond the end of s if there is none
 	at     int    // the offending byte, if there is a reason
 	reason string // "" while there is no offence
-
-	changed bool // whether the canonical form differs from s
-	out     []byte
+	out    []byte // the canonical form of what was taken, from the first segment on in which it differs from s; nil before that
 }
 
 func (p *parser) fail(at int, reason string) {
@@ -71,6 +77,7 @@ func (p *parser) fail(at int, reason string) {
 	}
 }
 
+// more reports whether there is a next segment.
 func (p *parser) more() bool { return p.reason == "" && p.pos <= len(p.s) }
 
 // peek returns the next segment, "" if there is none.
@@ -82,29 +89,28 @@ func (p *parser) peek() string {
 	return segment
 }
 
-// peekIs reports whether the next segment is one of words.
-func (p *parser) peekIs(words ...string) bool {
-	segment := p.peek()
-	return p.more() && slices.ContainsFunc(words, func(w string) bool { return equalWord(segment, w) })
+// word returns the word of the grammar that the next segment is, "" if it is none.
+func (p *parser) word() string { return wordOf(p.peek()) }
+
+// atThread reports whether there is a next segment and it begins a thread.
+func (p *parser) atThread() bool {
+	word := p.word()
+	return word == wordThread || word == wordTopic
 }
 
 // take consumes the next segment, whose canonical form is canon.
 func (p *parser) take(segment, canon string) {
-	if !p.changed && segment != canon {
-		p.changed = true
-		p.out = append(make([]byte, 0, len(p.s)+len(canon)), p.s[:p.pos]...)
-	} else if p.changed && p.pos > 0 {
-		p.out = append(p.out, ':')
-	}
-	if p.changed {
-		p.out = append(p.out, canon...)
+	if p.out != nil {
+		p.out = append(append(p.out, ':'), canon...)
+	} else if segment != canon {
+		p.out = append(append(make([]byte, 0, len(p.s)+len(canon)), p.s[:p.pos]...), canon...)
 	}
 	p.pos += len(segment) + 1
 }
 
 // canonical returns the canonical form of what was taken.
 func (p *parser) canonical() string {
-	if p.changed {
+	if p.out != nil {
 		return string(p.out)
 	}
 	return p.s
@@ -116,24 +122,26 @@ func (p *parser) key() {
 		p.fail(MaxKeyLen, "longer than 1024 bytes")
 		return
 	}
-	first := p.peek()
-	if equalWord(first, wordGlobal) && len(first) == len(p.s) {
-		p.take(first, wordGlobal)
+	switch first := p.peek(); wordOf(first) {
+	case wordAgent:
+		p.take(first, wordAgent)
+	case wordGlobal:
+		if p.take(first, wordGlobal); p.more() {
+			p.fail(p.pos-1, "the global session has no parts")
+		}
 		return
-	}
-	if !equalWord(first, wordAgent) {
+	default:
 		p.fail(0, `does not start with "agent:"`)
 		return
 	}
-	p.take(first, wordAgent)
 	p.segment(checkAgent)
 	p.body()
 	for p.more() {
-		if !p.peekIs(wordThread, wordTopic) {
+		if !p.atThread() {
 			p.fail(p.pos, "unexpected segment")
 			return
 		}
-		p.segment(nil)
+		p.keyword()
 		p.opaque()
 	}
 	if len(p.out) > MaxKeyLen {
@@ -143,32 +151,32 @@ func (p *parser) key() {
 
 // body reads what follows the agent, up to the first thread.
 func (p *parser) body() {
-	switch {
-	case p.peekIs(wordSubagent, wordSpawn):
-		for p.peekIs(wordSubagent, wordSpawn) {
-			p.segment(nil)
+	switch p.word() {
+	case wordSubagent, wordSpawn:
+		for word := p.word(); word == wordSubagent || word == wordSpawn; word = p.word() {
+			p.keyword()
 			p.segment(checkID)
 		}
-	case p.peekIs(wordMain):
-		p.segment(nil)
-	case p.peekIs(wordCron):
-		p.segment(nil)
+	case wordMain:
+		p.keyword()
+	case wordCron:
+		p.keyword()
 		p.segment(checkID)
-		if p.peekIs(wordRun) {
-			p.segment(nil)
+		if p.word() == wordRun {
+			p.keyword()
 			p.segment(checkID)
 		}
-	case p.peekIs(wordACP):
-		p.segment(nil)
+	case wordACP:
+		p.keyword()
 		p.segment(checkID)
-	case p.peekIs(wordHook):
-		p.segment(nil)
+	case wordHook:
+		p.keyword()
 		p.segment(checkID)
-		for p.more() && !p.peekIs(wordThread, wordTopic) {
+		for p.more() && !p.atThread() {
 			p.segment(checkID)
 		}
-	case p.peekIs(wordDirect, wordDM):
-		p.segment(nil)
+	case wordDirect, wordDM:
+		p.keyword()
 		p.opaque()
 	default:
 		p.chat()
@@ -178,50 +186,51 @@ func (p *parser) body() {
 // chat reads the name of a session, or a channel and what follows it.
 func (p *parser) chat() {
 	p.segment(checkName)
-	if !p.more() || p.peekIs(wordThread, wordTopic) {
+	if !p.more() || p.atThread() {
 		return
 	}
-	if !p.peekIs(wordDirect, wordDM, wordGroup, wordChannel) {
+	switch p.word() {
+	case wordDirect, wordDM, wordGroup, wordChannel:
+	default:
 		at := p.pos
 		p.segment(checkID) // an account
-		if !p.peekIs(wordDirect, wordDM) {
+		if word := p.word(); word != wordDirect && word != wordDM {
 			p.fail(at, "unknown shape")
-			return
 		}
 	}
-	p.segment(nil)
+	p.keyword()
 	p.opaque()
 }
 
-// segment consumes a segment that is kept in lower case, after check has found nothing wrong with it. A nil check is for words.
-func (p *parser) segment(check func(string) (int, string)) {
-	if p.reason != "" {
-		return
+// keyword consumes a word that was seen.
+func (p *parser) keyword() {
+	word := p.word()
+	if word == wordDM {
+		word = wordDirect
 	}
+	if p.reason == "" {
+		p.take(p.peek(), word)
+	}
+}
+
+// segment consumes a segment that is kept in lower case, after check has found nothing wrong with it.
+func (p *parser) segment(check func(string) (int, string)) {
 	if !p.more() {
 		p.fail(len(p.s), "missing segment")
 		return
 	}
 	segment := p.peek()
 	canon := lower(segment)
-	if equalWord(canon, wordDM) && check == nil {
-		canon = wordDirect
-	}
-	if check != nil {
-		if at, reason := check(canon); reason != "" {
-			p.fail(p.pos+at, reason)
-			return
-		}
+	if at, reason := check(canon); reason != "" {
+		p.fail(p.pos+at, reason)
+		return
 	}
 	p.take(segment, canon)
 }
 
 // opaque consumes a peer or the id of a thread: at least one segment, and all that follow up to the next thread or topic.
 func (p *parser) opaque() {
-	for first := true; first || p.more() && !p.peekIs(wordThread, wordTopic); first = false {
-		if p.reason != "" {
-			return
-		}
+	for first := true; first || p.more() && !p.atThread(); first = false {
 		if !p.more() {
 			p.fail(len(p.s), "missing segment")
 			return
@@ -248,7 +257,11 @@ func checkAgent(s string) (at int, reason string) {
 	if len(s) > maxAgentLen {
 		return maxAgentLen, "invalid agent id: longer than 64 bytes"
 	}
-	return checkReserved(s, wordSubagent, wordSpawn)
+	switch s {
+	case wordSubagent, wordSpawn:
+		return 0, reserved
+	}
+	return 0, ""
 }
 
 // checkID says what is wrong with an id of ours or an account, in lower case.
@@ -256,7 +269,11 @@ func checkID(s string) (at int, reason string) {
 	if at, reason = checkToken(s); reason != "" {
 		return at, reason
 	}
-	return checkReserved(s, wordSubagent, wordSpawn, wordThread, wordTopic)
+	switch s {
+	case wordSubagent, wordSpawn, wordThread, wordTopic:
+		return 0, reserved
+	}
+	return 0, ""
 }
 
 // checkName says what is wrong with the name of a session or a channel, in lower case. No word of the grammar is a name.
@@ -264,8 +281,10 @@ func checkName(s string) (at int, reason string) {
 	if at, reason = checkToken(s); reason != "" {
 		return at, reason
 	}
-	return checkReserved(s, wordAgent, wordGlobal, wordUnknown, wordMain, wordSubagent, wordSpawn, wordCron, wordRun, wordACP,
-		wordHook, wordDirect, wordDM, wordGroup, wordChannel, wordThread, wordTopic)
+	if wordOf(s) != "" {
+		return 0, reserved
+	}
+	return 0, ""
 }
 
 // checkToken says what is wrong with text that must be a letter or digit of ASCII, then letters, digits and . _ - ~ @ + =
@@ -296,15 +315,25 @@ func checkOpaque(s string) (at int, reason string) {
 			return i, "control or format character"
 		}
 	}
-	return checkReserved(s, wordSubagent, wordSpawn, wordThread, wordTopic)
-}
-
-// checkReserved refuses s if it is one of words in any case, that of Unicode's folding included.
-func checkReserved(s string, words ...string) (at int, reason string) {
-	if slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(s, w) }) {
-		return 0, "reserved word"
+	for _, w := range [...]string{wordSubagent, wordSpawn, wordThread, wordTopic} {
+		if strings.EqualFold(s, w) { // by the folding of Unicode, so that no look-alike gets through
+			return 0, reserved
+		}
 	}
 	return 0, ""
+}
+
+// wordOf returns the word of the grammar that s is in any case of ASCII, "" if it is none.
+func wordOf(s string) string {
+	if len(s) > len(wordSubagent) { // the longest
+		return ""
+	}
+	for _, w := range words {
+		if equalWord(s, w) {
+			return w
+		}
+	}
+	return ""
 }
 
 // equalWord reports whether s is word, which is in lower case, in any case of ASCII.

@@ -1,6 +1,9 @@
 package session
 
-import "strings"
+import (
+	"iter"
+	"strings"
+)
 
 // MaxKeyLen is the greatest length of a key, in bytes.
 const MaxKeyLen = 1024
@@ -156,7 +159,7 @@ func (k Key) CronRun() string {
 }
 
 // IDs yields the ids of a sub-agent's key, the outermost first, [Key.Depth] of them. There are none in another key.
-func (k Key) IDs() func(yield func(string) bool) {
+func (k Key) IDs() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if !k.IsSubagent() {
 			return

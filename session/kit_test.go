@@ -16,3 +16,12 @@ func TestMemoryJournal(t *testing.T) {
 		return func() (session.Journal, error) { return unclosed{j}, nil }
 	})
 }
+
+type unclosedTranscripts struct{ session.Transcripts }
+
+func TestMemoryTranscripts(t *testing.T) {
+	sessiontest.TestTranscripts(t, func(*testing.T) sessiontest.TranscriptsOpenFunc {
+		s := session.NewMemory().Transcripts
+		return func() (session.Transcripts, error) { return unclosedTranscripts{s}, nil }
+	})
+}

@@ -1,0 +1,469 @@
+package sessiontest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A handle is what one call of an OpenFunc returns: a journal in memory with some methods replaced.
+type handle struct {
+	inner  session.Journal
+	nth    int // how many handles were opened before this one
+	append func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error)
+	read   func(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error]
+	roots  func(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error]
+}
+
+func (h *handle) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	if h.append != nil {
+		return h.append(ctx, root, after, b)
+	}
+	return h.inner.Append(ctx, root, after, b)
+}
+
+func (h *handle) Read(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+	if h.read != nil {
+		return h.read(ctx, root, after)
+	}
+	return h.inner.Read(ctx, root, after)
+}
+
+func (h *handle) Roots(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error] {
+	if h.roots != nil {
+		return h.roots(ctx, q)
+	}
+	return h.inner.Roots(ctx, q)
+}
+
+// end returns where a log ends.
+func (h *handle) end(root session.Key) (last session.Seq) {
+	for e := range h.inner.Read(context.Background(), root, 0) {
+		last = e.Seq
+	}
+	return last
+}
+
+// change replaces what Read yields after it was read: f gets all of it.
+func (h *handle) change(f func(root session.Key, after session.Seq, entries []session.Entry) []session.Entry) {
+	h.read = func(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+		return func(yield func(session.Entry, error) bool) {
+			entries, err := read(ctx, h.inner, root, after)
+			for _, e := range f(root, after, entries) {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(session.Entry{}, err)
+			}
+		}
+	}
+}
+
+// heads is change for Roots.
+func (h *handle) heads(f func(q session.RootQuery, heads []session.Head) []session.Head) {
+	h.roots = func(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error] {
+		return func(yield func(session.Head, error) bool) {
+			var heads []session.Head
+			for head, err := range h.inner.Roots(ctx, q) {
+				if err != nil {
+					yield(head, err)
+					return
+				}
+				heads = append(heads, head)
+			}
+			for _, head := range f(q, heads) {
+				if !yield(head, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// brokenJournals break one rule each: they spoil a handle on a journal that is right.
+var brokenJournals = map[string]func(h *handle){
+	"empty":                func(h *handle) { h.read = failsOnUnknown(h) },
+	"order":                func(h *handle) { h.change(swapsFirst) },
+	"after":                func(h *handle) { h.change(skipsRestOfBatch(h)) },
+	"last":                 returnsTickets,
+	"stale":                func(h *handle) { h.append = takesInsideBatch(h) },
+	"ahead":                func(h *handle) { h.append = takesAhead(h) },
+	"one winner":           func(h *handle) { h.append = checksThenActs(h) },
+	"whole batches":        func(h *handle) { h.append = addsOneByOne(h) },
+	"all or nothing":       func(h *handle) { h.append = addsUpToFailure(h) },
+	"batch id":             losesIDOfReset,
+	"payload":              func(h *handle) { h.append = encodesFloats(h) },
+	"visible":              showsOldToTheSecond,
+	"durable":              func(h *handle) { h.append = forgetsEnd(h) },
+	"lost acknowledgement": func(h *handle) { h.change(forgetsIDs(h)) },
+	"reset":                skipsSnapshotForLate,
+	"reset durable":        func(h *handle) { forgetsResets(h, false) },
+	"reset conflict":       func(h *handle) { forgetsResets(h, true) },
+	"apart":                func(h *handle) { h.read = foldsCase(h) },
+	"at once":              func(h *handle) { h.append = refusesOthers(h) },
+	"roots":                func(h *handle) { h.heads(hidesReserved) },
+	"due":                  func(h *handle) { h.heads(yieldsFive) },
+	"due moves":            neverDueAgain,
+	"due durable":          func(h *handle) { h.heads(forgetsDue(h)) },
+	"never due":            func(h *handle) { h.roots = yieldsAll(h) },
+	"early stop":           func(h *handle) { h.read = goesOn(h) },
+	"invalid":              func(h *handle) { h.append = takesEmpty(h) },
+	"context":              ignoresContext,
+	"closed":               nil, // see below
+}
+
+// closable has a Close that does nothing.
+type closable struct{ *handle }
+
+func (closable) Close() error { return nil }
+
+func TestBrokenJournals(t *testing.T) {
+	fresh := func(rule string) func() func() (session.Journal, error) {
+		return func() func() (session.Journal, error) {
+			inner, opened := session.NewMemory().Journal, 0
+			return func() (session.Journal, error) {
+				h := &handle{inner: inner, nth: opened}
+				opened++
+				if spoil := brokenJournals[rule]; spoil != nil {
+					spoil(h)
+				}
+				if rule == "closed" {
+					return closable{h}, nil
+				}
+				return h, nil
+			}
+		}
+	}
+	wantAll(t, journalRules, brokenJournals)
+	t.Run("nothing", func(t *testing.T) { wantOnly(t, journalRules, "", fresh("")) })
+	for rule := range brokenJournals {
+		t.Run(rule, func(t *testing.T) { t.Parallel(); wantOnly(t, journalRules, rule, fresh(rule)) })
+	}
+}
+
+type (
+	appendFunc = func(context.Context, session.Key, session.Seq, session.Batch) (session.Seq, error)
+	readFunc   = func(context.Context, session.Key, session.Seq) iter.Seq2[session.Entry, error]
+	rootsFunc  = func(context.Context, session.RootQuery) iter.Seq2[session.Head, error]
+	entries    = []session.Entry
+)
+
+func failsOnUnknown(h *handle) readFunc {
+	return func(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+		if after > 0 && h.end(root) == 0 {
+			return func(yield func(session.Entry, error) bool) { yield(session.Entry{}, session.ErrNotFound) }
+		}
+		return h.inner.Read(ctx, root, after)
+	}
+}
+
+func swapsFirst(_ session.Key, _ session.Seq, all entries) entries {
+	if len(all) >= 20 {
+		all[0], all[1] = all[1], all[0]
+	}
+	return all
+}
+
+func skipsRestOfBatch(h *handle) func(session.Key, session.Seq, entries) entries {
+	return func(root session.Key, after session.Seq, all entries) entries {
+		whole, _ := read(context.Background(), h.inner, root, 0)
+		at := slices.IndexFunc(whole, func(e session.Entry) bool { return e.Seq == after })
+		return slices.DeleteFunc(all, func(e session.Entry) bool { return at >= 0 && e.Batch == whole[at].Batch })
+	}
+}
+
+// returnsTickets answers every append but the first of a log with a number that it takes for the right one.
+func returnsTickets(h *handle) {
+	const ticket = 1_000_000
+	h.append = func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+		seq, err := h.inner.Append(ctx, root, after%ticket, b)
+		if err == nil && after > 0 && !b.Reset {
+			seq += ticket
+		}
+		return seq, err
+	}
+	h.read = func(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+		return h.inner.Read(ctx, root, after%ticket)
+	}
+}
+
+func takesInsideBatch(h *handle) appendFunc {
+	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+		all, _ := read(context.Background(), h.inner, root, 0)
+		for i := range len(all) - 1 {
+			if all[i].Seq == after && all[i].Batch == all[i+1].Batch {
+				after = h.end(root)
+			}
+		}
+		return h.inner.Append(ctx, root, after, b)
+	}
+}
+
+func takesAhead(h *handle) appendFunc {
+	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+		if end := h.end(root); end > 0 && after == end+1 {
+			after = end
+		}
+		return h.inner.Append(ctx, root, after, b)
+	}
+}
+
+func checksThenActs(h *handle) appendFunc {
+	var mu sync.Mutex
+	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+		if h.end(root) != after {
+			return h.inner.Append(ctx, root, after, b)
+		}
+		dawdle()
+		mu.Lock()
+		defer mu.Unlock()
+		if root.IsZero() {
+			return h.inner.Append(ctx, root, after, b)
+		}
+		return h.inner.Append(ctx, root, h.end(root), b)
+	}
+}
+
+func addsOneByOne(h *handle) appendFunc {
+	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+		if err := b.Validate(); err != nil {
+			return 0, err
+		}
+		for i := range b.Entries {
+			one := b
+			one.Entries, one.Reset = b.Entries[i:i+1], b.Reset && i == 0
+			next, err := h.inner.Append(ctx, root, after, one)
+			if err != nil {
+				return 0, err
+			}
+			after = next
+			if len(b.Entries) == 5 {
+				dawdle()
+			}
+		}
+		return after, nil
+	}
+}
+
+func addsUpToFailure(h *handle) appendFunc {
+	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+		for i, e := range b.Entries {
+			if _, bad := e.Payload.(badFact); bad {
+				b.Entries = b.Entries[:i]
+				_, _ = h.inner.Append(ctx, root, after, b)
+				return 0, errBadFact
+			}
+		}
+		return h.inner.Append(ctx, root, after, b)
+	}
+}
+
+func losesIDOfReset(h *handle) {
+	h.append = func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+		if b.Reset {
+			b.ID = ""
+		}
+		return h.inner.Append(ctx, root, after, b)
+	}
+}
+
+func encodesFloats(h *handle) appendFunc {
+	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+		if err := b.Validate(); err != nil {
+			return 0, err
+		}
+		b.Entries = slices.Clone(b.Entries)
+		for i, e := range b.Entries {
+			data, err := e.Payload.AppendJSON(nil)
+			if err != nil {
+				return 0, err
+			}
+			var v any
+			if json.Unmarshal(data, &v) == nil {
+				data, _ = json.Marshal(v)
+			}
+			b.Entries[i].Payload = session.Raw(data)
+		}
+		return h.inner.Append(ctx, root, after, b)
+	}
+}
+
+// showsOldToTheSecond reads without the last batch while somebody else reads.
+func showsOldToTheSecond(h *handle) {
+	var reading atomic.Int32
+	h.change(func(_ session.Key, _ session.Seq, all entries) entries {
+		defer reading.Add(-1)
+		if reading.Add(1) > 1 && len(all) > 0 {
+			last := all[len(all)-1].Batch
+			all = slices.DeleteFunc(all, func(e session.Entry) bool { return e.Batch == last })
+		}
+		dawdle()
+		return all
+	})
+}
+
+func forgetsEnd(h *handle) appendFunc {
+	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+		if h.nth > 0 && after == 0 {
+			after = h.end(root)
+		}
+		return h.inner.Append(ctx, root, after, b)
+	}
+}
+
+func forgetsIDs(h *handle) func(session.Key, session.Seq, entries) entries {
+	return func(_ session.Key, _ session.Seq, all entries) entries {
+		for i := range all {
+			if h.nth > 0 {
+				all[i].Batch = ""
+			}
+		}
+		return all
+	}
+}
+
+func skipsSnapshotForLate(h *handle) {
+	h.change(func(root session.Key, after session.Seq, all entries) entries {
+		whole, _ := read(context.Background(), h.inner, root, 0)
+		if after > 0 && len(whole) > 0 && after < whole[0].Seq {
+			return all[1:]
+		}
+		return all
+	})
+}
+
+// forgetsResets keeps everything, and shows what comes after the last reset that this handle has seen: only those that took place, or
+// also those that did not.
+func forgetsResets(h *handle, refused bool) {
+	from := make(map[session.Key]session.Seq)
+	var mu sync.Mutex
+	h.append = func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+		end, isReset := h.end(root), b.Reset
+		b.Reset = b.Reset && refused
+		last, err := h.inner.Append(ctx, root, after, b)
+		mu.Lock()
+		defer mu.Unlock()
+		if isReset && (!refused && err == nil || refused && errors.Is(err, session.ErrConflict)) {
+			from[root] = end
+		}
+		return last, err
+	}
+	h.change(func(root session.Key, _ session.Seq, all entries) entries {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.DeleteFunc(all, func(e session.Entry) bool { return e.Seq <= from[root] })
+	})
+}
+
+func foldsCase(h *handle) readFunc {
+	return func(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+		if folded, err := session.Parse(strings.ToLower(root.String())); err == nil {
+			root = folded
+		}
+		return h.inner.Read(ctx, root, after)
+	}
+}
+
+func refusesOthers(h *handle) appendFunc {
+	var mu sync.Mutex
+	busy := make(map[session.Key]int)
+	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+		mu.Lock()
+		busy[root]++
+		others := len(busy) > 1
+		mu.Unlock()
+		dawdle()
+		defer func() {
+			mu.Lock()
+			defer mu.Unlock()
+			if busy[root]--; busy[root] == 0 {
+				delete(busy, root)
+			}
+		}()
+		if others {
+			return 0, errors.New("another log is being written")
+		}
+		return h.inner.Append(ctx, root, after, b)
+	}
+}
+
+func hidesReserved(_ session.RootQuery, heads []session.Head) []session.Head {
+	return slices.DeleteFunc(heads, func(h session.Head) bool { return !h.Root.IsValid() })
+}
+
+func yieldsFive(q session.RootQuery, heads []session.Head) []session.Head {
+	if !q.DueBefore.IsZero() && len(heads) > 5 {
+		return heads[:5]
+	}
+	return heads
+}
+
+func neverDueAgain(h *handle) {
+	var mu sync.Mutex
+	was := make(map[session.Key]bool)
+	h.append = func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+		mu.Lock()
+		was[root] = was[root] || after > 0 && b.Due.IsZero()
+		mu.Unlock()
+		return h.inner.Append(ctx, root, after, b)
+	}
+	h.heads(func(q session.RootQuery, heads []session.Head) []session.Head {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.DeleteFunc(heads, func(h session.Head) bool { return !q.DueBefore.IsZero() && was[h.Root] })
+	})
+}
+
+func forgetsDue(h *handle) func(session.RootQuery, []session.Head) []session.Head {
+	return func(_ session.RootQuery, heads []session.Head) []session.Head {
+		for i := range heads {
+			if h.nth > 0 {
+				heads[i].Due = time.Time{}
+			}
+		}
+		return heads
+	}
+}
+
+func yieldsAll(h *handle) rootsFunc {
+	return func(ctx context.Context, _ session.RootQuery) iter.Seq2[session.Head, error] {
+		return h.inner.Roots(ctx, session.RootQuery{})
+	}
+}
+
+func goesOn(h *handle) readFunc {
+	return func(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+		return func(yield func(session.Entry, error) bool) {
+			h.inner.Read(ctx, root, after)(func(e session.Entry, err error) bool {
+				yield(e, err)
+				return true
+			})
+		}
+	}
+}
+
+func takesEmpty(h *handle) appendFunc {
+	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+		if len(b.Entries) == 0 {
+			return after, nil
+		}
+		return h.inner.Append(ctx, root, after, b)
+	}
+}
+
+func ignoresContext(h *handle) {
+	h.read = func(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+		return h.inner.Read(context.WithoutCancel(ctx), root, after)
+	}
+}

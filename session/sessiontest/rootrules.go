@@ -1,0 +1,263 @@
+package sessiontest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// alikeRoots are roots that careless storage takes for one another or cannot name.
+func alikeRoots() []session.Key {
+	long := strings.Repeat("x", session.MaxKeyLen-len("agent:main:matrix:channel:"))
+	return []session.Key{
+		session.Main("main"), session.Named("main", "main2"), session.Named("main", "main.2"), session.Named("main", "main_2"),
+		session.Group("main", "telegram", "-100"), session.Group("main", "telegram", "-100").Topic("42"),
+		session.Group("main", "telegram", "-100").Thread("42"), session.Group("main", "telegram", "-10042"),
+		session.Channel("main", "matrix", "!Room:example.org"), session.Channel("main", "matrix", "!room:example.org"),
+		session.Channel("main", "matrix", "../../etc/passwd"), session.Channel("main", "matrix", "%2e%2e"),
+		session.Channel("main", "matrix", ".."), session.Channel("main", "matrix", "a.b>c*d"), session.Channel("main", "matrix", `a\b"c'd`),
+		session.Channel("main", "matrix", long), session.Channel("main", "matrix", long[:len(long)-1]),
+		session.Direct("main", "telegram", "中文"), session.Global(), session.BindingsRoot(),
+	}
+}
+
+func checkApart(p *journalProbe) {
+	j := p.open()
+	roots := alikeRoots()
+	lasts := make([]session.Seq, len(roots))
+	for i, root := range roots {
+		lasts[i] = add(p, j, root, 0, batch(fmt.Sprint("first", i), 1))
+	}
+	for i, root := range roots {
+		add(p, j, root, lasts[i], batch(fmt.Sprint("second", i), 1))
+	}
+	j = p.reopen()
+	for i, root := range roots {
+		wantFacts(p, j, root, 0, fmt.Sprintf("first%d/0", i), fmt.Sprintf("second%d/0", i))
+	}
+}
+
+func checkAtOnce(p *journalProbe) {
+	j := p.open()
+	const logs, batches = 16, 8
+	failed := make([]error, logs)
+	var wg sync.WaitGroup
+	for i := range logs {
+		wg.Go(func() {
+			var last session.Seq
+			for n := 0; n < batches && failed[i] == nil; n++ {
+				last, failed[i] = j.Append(p.ctx, session.Named("main", fmt.Sprint("log", i)), last, batch(fmt.Sprintf("%d-%d", i, n), 2))
+			}
+		})
+	}
+	wg.Wait()
+	p.must("append beside others", errors.Join(failed...))
+	for i := range logs {
+		var want []string
+		for n := range batches {
+			want = append(want, facts(fmt.Sprintf("%d-%d", i, n), 2)...)
+		}
+		wantFacts(p, j, session.Named("main", fmt.Sprint("log", i)), 0, want...)
+	}
+}
+
+// rootsOf returns the heads that a query yields, and fails the rule if one comes twice.
+func rootsOf(p *journalProbe, j session.Journal, q session.RootQuery) map[session.Key]session.Head {
+	heads := make(map[session.Key]session.Head)
+	for h, err := range j.Roots(p.ctx, q) {
+		p.must("roots", err)
+		if _, twice := heads[h.Root]; twice {
+			p.fail("roots: %q came twice", h.Root)
+		}
+		heads[h.Root] = h
+	}
+	return heads
+}
+
+func checkRoots(p *journalProbe) {
+	j := p.open()
+	want := make(map[session.Key]session.Head)
+	for i, root := range alikeRoots() {
+		h := session.Head{Root: root}
+		if i%2 == 0 {
+			h.Due = noon.Add(time.Duration(i) * time.Hour)
+		}
+		h.Last = add(p, j, root, 0, dueAt(batch(fmt.Sprint("b", i), 1+i%3), h.Due))
+		want[root] = h
+	}
+	got := rootsOf(p, j, session.RootQuery{})
+	for root, h := range want {
+		g, ok := got[root]
+		if !ok || g.Last != h.Last || !g.Due.Equal(h.Due) {
+			p.fail("roots: got %+v, want %+v", g, h)
+		}
+	}
+	if len(got) != len(want) {
+		p.fail("roots: got %d logs, want %d", len(got), len(want))
+	}
+}
+
+// wantDue fails the rule unless Roots yields all of the roots for a time.
+func wantDue(p *journalProbe, j session.Journal, before time.Time, want ...session.Key) {
+	got := rootsOf(p, j, session.RootQuery{DueBefore: before})
+	for _, root := range want {
+		if _, ok := got[root]; !ok {
+			p.fail("roots due before %v: %q is not among the %d", before, root, len(got))
+		}
+	}
+}
+
+func checkDue(p *journalProbe) {
+	j := p.open()
+	var roots []session.Key
+	for i := range 10 {
+		root := session.Named("main", fmt.Sprint("log", i))
+		add(p, j, root, 0, dueAt(batch("b", 1), noon.Add(time.Duration(9-i)*time.Hour)))
+		roots = append([]session.Key{root}, roots...)
+	}
+	for i := range roots {
+		wantDue(p, j, noon.Add(time.Duration(i)*time.Hour+1), roots[:i+1]...)
+	}
+	wantDue(p, j, noon.AddDate(100, 0, 0), roots...)
+}
+
+func checkDueMoves(p *journalProbe) {
+	j := p.open()
+	last := add(p, j, rootA, 0, dueAt(batch("noon", 1), noon))
+	for _, due := range []time.Time{noon.Add(time.Hour), noon.Add(-time.Hour), {}, noon.Add(2 * time.Hour), noon} {
+		last = add(p, j, rootA, last, dueAt(batch("to "+due.Format(time.RFC3339), 1), due))
+		if h := rootsOf(p, j, session.RootQuery{})[rootA]; !h.Due.Equal(due) {
+			p.fail("roots: the log is due at %v, want %v", h.Due, due)
+		}
+		if !due.IsZero() {
+			wantDue(p, j, due.Add(1), rootA)
+		}
+	}
+}
+
+func checkDueDurable(p *journalProbe) {
+	j := p.open()
+	last := add(p, j, rootA, 0, dueAt(batch("x", 1), noon.Add(time.Hour)))
+	add(p, j, rootA, last, dueAt(batch("y", 1), noon))
+	j = p.reopen()
+	wantDue(p, j, noon.Add(1), rootA)
+	if h := rootsOf(p, j, session.RootQuery{})[rootA]; !h.Due.Equal(noon) {
+		p.fail("roots: the log is due at %v after it was opened again, want %v", h.Due, noon)
+	}
+}
+
+func checkNeverDue(p *journalProbe) {
+	j := p.open()
+	for i := range 50 {
+		add(p, j, session.Named("main", fmt.Sprint("idle", i)), 0, batch("b", 1))
+	}
+	add(p, j, rootA, 0, dueAt(batch("b", 1), noon))
+	got := rootsOf(p, j, session.RootQuery{DueBefore: noon.Add(time.Hour)})
+	delete(got, rootA)
+	if len(got) > 0 {
+		p.fail("roots due before a time: %d of 50 logs that were never due are among them", len(got))
+	}
+}
+
+func checkEarlyStop(p *journalProbe) {
+	j := p.open()
+	last := add(p, j, rootA, 0, dueAt(batch("x", 3), noon))
+	add(p, j, rootB, 0, dueAt(batch("x", 3), noon))
+	loops := []func(yield func() bool){
+		func(yield func() bool) {
+			j.Read(p.ctx, rootA, 0)(func(session.Entry, error) bool { return yield() })
+		},
+		func(yield func() bool) {
+			j.Roots(p.ctx, session.RootQuery{})(func(session.Head, error) bool { return yield() })
+		},
+		func(yield func() bool) {
+			j.Roots(p.ctx, session.RootQuery{DueBefore: noon.Add(1)})(func(session.Head, error) bool { return yield() })
+		},
+	}
+	for i, loop := range loops {
+		calls := 0
+		loop(func() bool {
+			calls++
+			last = add(p, j, rootA, last, dueAt(batch(fmt.Sprint("inside", i), 1), noon))
+			return false
+		})
+		if calls != 1 {
+			p.fail("loop %d went on %d times after it was told to stop", i, calls-1)
+		}
+		last = add(p, j, rootA, last, dueAt(batch(fmt.Sprint("outside", i), 1), noon))
+	}
+}
+
+func checkInvalid(p *journalProbe) {
+	j := p.open()
+	last := add(p, j, rootA, 0, batch("x", 1))
+	_, err := j.Append(p.ctx, rootA, last, session.Batch{ID: "none"})
+	p.wantIs("append of no entries", err, session.ErrInvalidBatch)
+	_, err = j.Append(p.ctx, rootA, last, session.Batch{ID: "none", Reset: true})
+	p.wantIs("a reset without a snapshot", err, session.ErrInvalidBatch)
+	b := batch("hole", 3)
+	b.Entries[2].Payload = nil
+	_, err = j.Append(p.ctx, rootA, last, b)
+	p.wantIs("append of an entry without a payload", err, session.ErrInvalidBatch)
+	_, err = j.Append(p.ctx, session.Key{}, 0, batch("x", 1))
+	p.wantIs("append to the zero root", err, session.ErrInvalidKey)
+	wantFacts(p, j, rootA, 0, facts("x", 1)...)
+}
+
+func checkContext(p *journalProbe) {
+	j := p.open()
+	last := add(p, j, rootA, 0, dueAt(batch("x", 2), noon))
+	ctx, cancel := context.WithCancel(p.ctx)
+	cancel()
+	_, err := j.Append(ctx, rootA, last, batch("late", 1))
+	p.wantIs("append with a ctx that is done", err, context.Canceled)
+	wantFacts(p, j, rootA, 0, facts("x", 2)...)
+	var errs []error
+	for e, err := range j.Read(ctx, rootA, 0) {
+		if err == nil {
+			p.fail("read with a ctx that is done yielded entry %d", e.Seq)
+		}
+		errs = append(errs, err)
+	}
+	for _, q := range []session.RootQuery{{}, {DueBefore: noon.Add(1)}} {
+		for h, err := range j.Roots(ctx, q) {
+			if err == nil {
+				p.fail("roots with a ctx that is done yielded %q", h.Root)
+			}
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) != 3 {
+		p.fail("read and two calls of roots with a ctx that is done yielded %d errors, want one each", len(errs))
+	}
+	for _, err := range errs {
+		p.wantIs("read or roots with a ctx that is done", err, context.Canceled)
+	}
+}
+
+func checkClosed(p *journalProbe) {
+	j := p.open()
+	c, ok := j.(io.Closer)
+	if !ok {
+		return
+	}
+	last := add(p, j, rootA, 0, dueAt(batch("x", 1), noon))
+	p.must("close", c.Close())
+	p.opened = nil
+	_, err := j.Append(p.ctx, rootA, last, batch("late", 1))
+	p.wantIs("append after close", err, session.ErrClosed)
+	for _, err := range j.Read(p.ctx, rootA, 0) {
+		p.wantIs("read after close", err, session.ErrClosed)
+	}
+	for _, q := range []session.RootQuery{{}, {DueBefore: noon.Add(1)}} {
+		for _, err := range j.Roots(p.ctx, q) {
+			p.wantIs("roots after close", err, session.ErrClosed)
+		}
+	}
+}

@@ -1,0 +1,366 @@
+package sessiontest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A TranscriptsOpenFunc is an [OpenFunc] for transcripts.
+type TranscriptsOpenFunc = func() (session.Transcripts, error)
+
+// TestTranscripts runs every rule of [session.Transcripts] in a subtest that quotes the rule. It calls fresh once for each rule, for a
+// place that holds no transcript.
+func TestTranscripts(t *testing.T, fresh func(t *testing.T) TranscriptsOpenFunc) {
+	t.Helper()
+	run(t, transcriptRules, fresh)
+}
+
+type (
+	transcriptRule  = rule[session.Transcripts]
+	transcriptProbe = probe[session.Transcripts]
+)
+
+var transcriptRules = []transcriptRule{
+	{"empty", "A transcript that does not exist ends at zero, and Read yields nothing of it.", checkNoLines},
+	{"order", "Read yields the lines in order, the oldest first, with positions that grow.", checkLineOrder},
+	{"after", "A Window with After selects the lines after that position.", checkWindowAfter},
+	{"last", "A Window with Last selects at most so many lines, the last ones of those after After.", checkWindowLast},
+	{"position", "Append returns the position of the last line, which is where the transcript then ends.", checkPosition},
+	{"stale", "Append adds nothing and returns ErrConflict if the transcript has gone on beyond after.", checkStaleLines},
+	{"ahead", "Append adds nothing and returns ErrConflict if the transcript does not reach after.", checkAheadLines},
+	{"one winner", "Of 64 goroutines that append after the same position, exactly one succeeds; the others get ErrConflict.", checkOneWriter},
+	{"no messages", "An Append of no messages adds nothing, and says by ErrConflict whether after is right.", checkNoMessages},
+	{"message", "A message is read back as it was, the provider's form and the arguments of tool calls byte for byte.", checkMessage},
+	{"newer", "What a newer version wrote into a message is read back as well.", checkNewer},
+	{"visible", "Once Append has returned, every Read sees the lines, from any goroutine.", checkLinesVisible},
+	{"durable", "Once Append has returned, the lines are there when the transcripts are opened again, and the transcript goes on from them.", checkLinesDurable},
+	{"apart", "Transcripts are kept apart: of different sessions, and of one key with different session ids.", checkLinesApart},
+	{"at once", "Different transcripts can be appended to from many goroutines at once.", checkLinesAtOnce},
+	{"archive", "Archive takes the transcript away under a name that ends with .deleted.<timestamp>, and says that name.", checkArchive},
+	{"archive again", "Archiving again changes nothing and says the same name, whatever the time.", checkArchiveAgain},
+	{"archive durable", "A transcript is still archived when the transcripts are opened again.", checkArchiveDurable},
+	{"archived", "An archived transcript takes nothing more: Append returns ErrArchived.", checkArchived},
+	{"archive nothing", "Archiving a transcript that does not exist is no error, says no name, and stops nobody from beginning it.", checkArchiveNothing},
+	{"locate", "Locate says the same place until the transcript is archived, and then one that ends with the new name, or never a place.", checkLocate},
+	{"early stop", "A loop over Read may append, and may end early, and then holds nothing up.", checkLinesEarlyStop},
+	{"invalid", "A ref without a key or with a session id that is no name is ErrInvalidKey, a window with a negative Last an error.", checkInvalidRef},
+	{"context", "A ctx that is done makes Append and Archive do nothing and Read yield its error, and nothing after it.", checkLinesContext},
+	{"closed", "After Close, Append, Read and Archive return ErrClosed.", checkLinesClosed},
+}
+
+var (
+	refA = session.Ref{Key: rootA, SessionID: "6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"}
+	refB = session.Ref{Key: rootB, SessionID: "0b6c1c1e-2e0f-4f6e-8a53-4f6c2a527d1c"}
+)
+
+// messages returns messages that say what they are: id and number.
+func messages(id string, n int) []session.Message {
+	var all []session.Message
+	for _, text := range facts(id, n) {
+		all = append(all, session.Message{Role: session.User, Text: text, Time: noon})
+	}
+	return all
+}
+
+func write(p *transcriptProbe, s session.Transcripts, ref session.Ref, after session.Pos, m ...session.Message) session.Pos {
+	last, err := s.Append(p.ctx, ref, after, m...)
+	p.must(fmt.Sprintf("append %d messages to %v after %d", len(m), ref, after), err)
+	return last
+}
+
+func linesOf(p *transcriptProbe, s session.Transcripts, ref session.Ref, w session.Window) []session.Line {
+	var lines []session.Line
+	for line, err := range s.Read(p.ctx, ref, w) {
+		p.must(fmt.Sprintf("read %v %+v", ref, w), err)
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// wantTexts fails the rule unless the window shows exactly what is wanted.
+func wantTexts(p *transcriptProbe, s session.Transcripts, ref session.Ref, w session.Window, want ...string) {
+	var got []string
+	for _, line := range linesOf(p, s, ref, w) {
+		got = append(got, line.Message.Text)
+	}
+	if !slices.Equal(got, want) {
+		p.fail("read %v %+v: got %q, want %q", ref, w, got, want)
+	}
+}
+
+func checkNoLines(p *transcriptProbe) {
+	s := p.open()
+	wantTexts(p, s, refA, session.Window{})
+	wantTexts(p, s, refA, session.Window{After: 3, Last: 2})
+}
+
+func checkLineOrder(p *transcriptProbe) {
+	s := p.open()
+	var last session.Pos
+	var want []string
+	for i := range 20 {
+		id := fmt.Sprint("m", i)
+		last = write(p, s, refA, last, messages(id, 1+i%3)...)
+		want = append(want, facts(id, 1+i%3)...)
+	}
+	wantTexts(p, s, refA, session.Window{}, want...)
+	var before session.Pos
+	for _, line := range linesOf(p, s, refA, session.Window{}) {
+		if line.Pos <= before {
+			p.fail("line %q has position %d after %d", line.Message.Text, line.Pos, before)
+		}
+		before = line.Pos
+	}
+}
+
+func checkWindowAfter(p *transcriptProbe) {
+	s := p.open()
+	write(p, s, refA, write(p, s, refA, 0, messages("x", 3)...), messages("y", 2)...)
+	all := linesOf(p, s, refA, session.Window{})
+	for i, line := range all {
+		var want []string
+		for _, later := range all[i+1:] {
+			want = append(want, later.Message.Text)
+		}
+		wantTexts(p, s, refA, session.Window{After: line.Pos}, want...)
+	}
+	if len(all) > 0 {
+		wantTexts(p, s, refA, session.Window{After: all[len(all)-1].Pos + 1000})
+	}
+}
+
+func checkWindowLast(p *transcriptProbe) {
+	s := p.open()
+	write(p, s, refA, 0, messages("x", 5)...)
+	all := linesOf(p, s, refA, session.Window{})
+	for n := 1; n <= 7; n++ {
+		wantTexts(p, s, refA, session.Window{Last: n}, facts("x", 5)[max(0, 5-n):]...)
+		wantTexts(p, s, refA, session.Window{After: all[1].Pos, Last: n}, facts("x", 5)[max(2, 5-n):]...)
+	}
+}
+
+func checkPosition(p *transcriptProbe) {
+	s := p.open()
+	last := write(p, s, refA, 0, messages("x", 3)...)
+	for range 2 {
+		lines := linesOf(p, s, refA, session.Window{})
+		if len(lines) == 0 || lines[len(lines)-1].Pos != last {
+			p.fail("append returned %d, but the lines are %v", last, lines)
+		}
+		last = write(p, s, refA, last, messages("y", 1)...)
+	}
+}
+
+func checkStaleLines(p *transcriptProbe) {
+	s := p.open()
+	first := write(p, s, refA, 0, messages("x", 1)...)
+	write(p, s, refA, first, messages("y", 1)...)
+	for _, after := range []session.Pos{0, first} {
+		_, err := s.Append(p.ctx, refA, after, messages("stale", 1)...)
+		p.wantIs(fmt.Sprintf("append after %d", after), err, session.ErrConflict)
+	}
+	wantTexts(p, s, refA, session.Window{}, "x/0", "y/0")
+}
+
+func checkAheadLines(p *transcriptProbe) {
+	s := p.open()
+	_, err := s.Append(p.ctx, refA, 1, messages("ahead", 1)...)
+	p.wantIs("append after 1 to a transcript that does not exist", err, session.ErrConflict)
+	last := write(p, s, refA, 0, messages("x", 1)...)
+	_, err = s.Append(p.ctx, refA, last+1, messages("ahead", 1)...)
+	p.wantIs("append beyond the end", err, session.ErrConflict)
+	wantTexts(p, s, refA, session.Window{}, "x/0")
+}
+
+func checkOneWriter(p *transcriptProbe) {
+	s := p.open()
+	const rivals, rounds = 64, 8
+	var last session.Pos
+	for round := range rounds {
+		next := make(chan session.Pos, rivals)
+		strange := make(chan error, rivals)
+		var wg sync.WaitGroup
+		for i := range rivals {
+			wg.Go(func() {
+				pos, err := s.Append(p.ctx, refA, last, messages(fmt.Sprintf("r%d-%d", round, i), 1)...)
+				switch {
+				case err == nil:
+					next <- pos
+				case !errors.Is(err, session.ErrConflict):
+					strange <- err
+				}
+			})
+		}
+		wg.Wait()
+		if len(strange) > 0 {
+			p.must("append among rivals", <-strange)
+		}
+		if len(next) != 1 {
+			p.fail("%d of %d appends after %d succeeded", len(next), rivals, last)
+		}
+		last = <-next
+	}
+	if n := len(linesOf(p, s, refA, session.Window{})); n != rounds {
+		p.fail("%d lines after %d rounds", n, rounds)
+	}
+}
+
+func checkNoMessages(p *transcriptProbe) {
+	s := p.open()
+	if last := write(p, s, refA, 0); last != 0 {
+		p.fail("append of nothing to a transcript that does not exist returned %d", last)
+	}
+	end := write(p, s, refA, 0, messages("x", 2)...)
+	if last := write(p, s, refA, end); last != end {
+		p.fail("append of nothing after %d returned %d", end, last)
+	}
+	_, err := s.Append(p.ctx, refA, 0)
+	p.wantIs("append of nothing after a stale position", err, session.ErrConflict)
+	wantTexts(p, s, refA, session.Window{}, "x/0", "x/1")
+}
+
+// hardMessages use every field, and hold what careless storage changes.
+func hardMessages() []session.Message {
+	return []session.Message{
+		{},
+		{ID: "tg:1", Role: session.User, Text: "a\nb\r\n\t\"q\" <b>&amp;</b> \u2028 😀 \u0000", Time: noon.Add(123456789)},
+		{
+			Role: session.Assistant, Text: " ", Model: "vendor/model", Time: noon,
+			ToolCalls: []session.ToolCall{
+				{ID: "call_0", Name: "read", Args: json.RawMessage(`{"path":"<a>","n":1.50,"big":9007199254740993}`)},
+				{ID: "call_1", Name: "exec", Args: json.RawMessage(`{"cut off`)},
+				{ID: "call_2", Name: "none"},
+			},
+			Usage: session.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Cost: 0.000125},
+			Raw:   json.RawMessage("{\n  \"content\": [ {\"type\":\"text\", \"text\":\"<x>\"} ],\r\n  \"z\": 1e2 }\n"),
+		},
+		{Role: session.Tool, ToolCallID: "call_0", Text: strings.Repeat("long ", 20_000), Failed: true, Raw: json.RawMessage(`{"a": [1, 2]}`)},
+		{Role: session.User, Text: "steer", Internal: true, Raw: json.RawMessage("\xff\x00not json")},
+		{Role: "somebody new", Text: "kept"},
+		session.Fence(0, noon),
+		session.Fence(4, noon),
+	}
+}
+
+// text returns the JSON of m, in which every byte counts.
+func text(p *transcriptProbe, m session.Message) string {
+	data, err := m.AppendJSON(nil)
+	p.must("encode a message", err)
+	return string(data)
+}
+
+func checkMessage(p *transcriptProbe) {
+	s := p.open()
+	want := hardMessages()
+	write(p, s, refA, 0, want...)
+	got := linesOf(p, s, refA, session.Window{})
+	if len(got) != len(want) {
+		p.fail("got %d lines, want %d", len(got), len(want))
+	}
+	for i, line := range got {
+		g, w := text(p, line.Message), text(p, want[i])
+		if g != w || string(line.Message.Raw) != string(want[i].Raw) {
+			p.fail("message %.200s was read back as %.200s", w, g)
+		}
+	}
+}
+
+func checkNewer(p *transcriptProbe) {
+	s := p.open()
+	const newer = `{"role":"user","text":"x","usage":{"input":1,"reasoning":7},"toolCalls":[{"id":"a","name":"b","kind":"mcp"}],"later":{"a":[1,"<"]}}`
+	var m session.Message
+	p.must("decode", json.Unmarshal([]byte(newer), &m))
+	write(p, s, refA, 0, m)
+	for _, line := range linesOf(p, s, refA, session.Window{}) {
+		if got := text(p, line.Message); !sameJSON([]byte(got), []byte(newer)) {
+			p.fail("message %s was read back as %s", newer, got)
+		}
+	}
+}
+
+func checkLinesVisible(p *transcriptProbe) {
+	s := p.open()
+	var last session.Pos
+	for i := range 20 {
+		next := write(p, s, refA, last, messages(fmt.Sprint("m", i), 2)...)
+		seen := make(chan int, 4)
+		for range cap(seen) {
+			go func() {
+				n := 0
+				for _, err := range s.Read(p.ctx, refA, session.Window{After: last}) {
+					if err == nil {
+						n++
+					}
+				}
+				seen <- n
+			}()
+		}
+		counts := []int{<-seen, <-seen, <-seen, <-seen}
+		if !slices.Equal(counts, []int{2, 2, 2, 2}) {
+			p.fail("after append %d had returned, reads saw %v of its 2 lines", i, counts)
+		}
+		last = next
+	}
+}
+
+func checkLinesDurable(p *transcriptProbe) {
+	s := p.open()
+	last := write(p, s, refA, 0, messages("x", 2)...)
+	s = p.reopen()
+	wantTexts(p, s, refA, session.Window{}, facts("x", 2)...)
+	_, err := s.Append(p.ctx, refA, 0, messages("stale", 1)...)
+	p.wantIs("append after 0 to the transcript that was opened again", err, session.ErrConflict)
+	write(p, s, refA, last, messages("y", 1)...)
+	wantTexts(p, p.reopen(), refA, session.Window{}, append(facts("x", 2), facts("y", 1)...)...)
+}
+
+func checkLinesApart(p *transcriptProbe) {
+	s := p.open()
+	refs := []session.Ref{refA, refB, {Key: refA.Key, SessionID: refB.SessionID}, {Key: refA.Key, SessionID: "a"}, {Key: refA.Key, SessionID: "a.b"}}
+	for _, root := range alikeRoots() {
+		if root.IsValid() {
+			refs = append(refs, session.Ref{Key: root, SessionID: fmt.Sprint("id-", len(refs))})
+		}
+	}
+	for i, ref := range refs {
+		write(p, s, ref, 0, messages(fmt.Sprint("of", i), 1)...)
+	}
+	s = p.reopen()
+	for i, ref := range refs {
+		wantTexts(p, s, ref, session.Window{}, fmt.Sprintf("of%d/0", i))
+	}
+}
+
+func checkLinesAtOnce(p *transcriptProbe) {
+	s := p.open()
+	const transcripts, appends = 16, 8
+	failed := make([]error, transcripts)
+	ref := func(i int) session.Ref {
+		return session.Ref{Key: session.Named("main", fmt.Sprint("log", i)), SessionID: fmt.Sprint("id-", i)}
+	}
+	var wg sync.WaitGroup
+	for i := range transcripts {
+		wg.Go(func() {
+			var last session.Pos
+			for n := 0; n < appends && failed[i] == nil; n++ {
+				last, failed[i] = s.Append(p.ctx, ref(i), last, messages(fmt.Sprint("m", n), 1)...)
+			}
+		})
+	}
+	wg.Wait()
+	p.must("append beside others", errors.Join(failed...))
+	for i := range transcripts {
+		var want []string
+		for n := range appends {
+			want = append(want, facts(fmt.Sprint("m", n), 1)...)
+		}
+		wantTexts(p, s, ref(i), session.Window{}, want...)
+	}
+}
