@@ -61,13 +61,34 @@ type Grant struct {
 // ModelApplied reports whether the child runs on the model that was asked for.
 func (g *Grant) ModelApplied() bool { return g.Model.Source == SourceRequest }
 
+// String returns the grant as a sentence.
+func (g Grant) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s as %s at depth %d", g.Agent, g.Role, g.Depth)
+	for _, v := range [...]struct{ name, value, source string }{
+		{"model", g.Model.Value, g.Model.Source}, {"thinking", g.Thinking.Value, g.Thinking.Source},
+	} {
+		if v.value != "" {
+			fmt.Fprintf(&b, ", %s %q from %s", v.name, v.value, v.source)
+		}
+	}
+	if g.Timeout.Value > 0 {
+		fmt.Fprintf(&b, ", timeout %s from %s", g.Timeout.Value, g.Timeout.Source)
+	}
+	if g.Sandboxed {
+		b.WriteString(", in a sandbox")
+	}
+	fmt.Fprintf(&b, ", with tools %q", g.Tools)
+	return b.String()
+}
+
 // Admit decides one spawn. It looks at everything and changes nothing: a refusal, which is a [*Refusal], leaves nothing half done.
 //
 // The checks come in the order in which the field's reference system makes them, and the first that fails is the answer: the form of
 // the agent id, the caller's record, depth and role, active children, spawns of this run, runs of this tree, a required agent id, the
 // allowed agents, the sandbox, the configured agents, blocked completions, the budget, thinking, model, timeout, tools.
 //
-// Without restrictions on tools, the answer costs no allocation.
+// An answer that grants what there is costs no allocation; one that must leave out tools costs one.
 func (r *Rules) Admit(c Caller, q Request) (Grant, error) {
 	g, refusal := r.admit(&c, &q)
 	if refusal != nil {
@@ -77,8 +98,8 @@ func (r *Rules) Admit(c Caller, q Request) (Grant, error) {
 }
 
 func (r *Rules) admit(c *Caller, q *Request) (Grant, *Refusal) {
-	id := canonicalID(q.Agent)
-	if refusal := r.checkID(c, id); refusal != nil {
+	p := r.parties(c.Key, q.Agent)
+	if refusal := p.checkID(); refusal != nil {
 		return Grant{}, refusal
 	}
 	depth, refusal := r.checkStanding(c)
@@ -88,10 +109,10 @@ func (r *Rules) admit(c *Caller, q *Request) (Grant, *Refusal) {
 	if refusal := r.checkCounts(c, depth); refusal != nil {
 		return Grant{}, refusal
 	}
-	if refusal := r.checkNamed(c, id); refusal != nil {
+	if refusal := r.checkNamed(c, &p, q.Agent); refusal != nil {
 		return Grant{}, refusal
 	}
-	target, refusal := r.target(c, id, q.Child, q.RequireSandbox)
+	sandboxed, refusal := r.checkTarget(c, &p, q.Child, q.RequireSandbox)
 	if refusal != nil {
 		return Grant{}, refusal
 	}
@@ -99,10 +120,10 @@ func (r *Rules) admit(c *Caller, q *Request) (Grant, *Refusal) {
 		return Grant{}, refusal
 	}
 	g := Grant{
-		Agent: target.id, Depth: depth + 1, Role: session.RoleAt(depth+1, r.MaxSpawnDepth()),
-		Sandboxed: target.sandboxed, Announce: r.resolveAnnounce(q, target.agent), Budget: r.Subagents.Budget.Min(q.Budget),
+		Agent: p.id, Depth: depth + 1, Role: session.RoleAt(depth+1, r.MaxSpawnDepth()),
+		Sandboxed: sandboxed, Announce: r.resolveAnnounce(q, p.agent), Budget: r.Subagents.Budget.Min(q.Budget),
 	}
-	if refusal := r.equip(&g, c, q, target.agent); refusal != nil {
+	if refusal := r.equip(&g, c, q, p.agent); refusal != nil {
 		return Grant{}, refusal
 	}
 	return g, nil
@@ -128,12 +149,30 @@ func (r *Rules) equip(g *Grant, c *Caller, q *Request, a *Agent) (refusal *Refus
 	return r.grantTools(g, c, q, a)
 }
 
-// checkID refuses what cannot be the id of an agent. An id that is already known need not be looked at.
-func (r *Rules) checkID(c *Caller, id string) *Refusal {
-	if id == "" || id == c.Key.Agent() || r.agent(id) != nil || validID(id) {
+// The parties of a spawn are the agent that asks and the agent that is asked for. Either is nil where it is not configured.
+type parties struct {
+	own, id         string // canonical
+	ownAgent, agent *Agent
+}
+
+// parties finds the agents of a spawn; asked is empty for the caller's own.
+func (r *Rules) parties(caller session.Key, asked string) parties {
+	p := parties{own: r.agentOf(caller), id: canonicalID(asked)}
+	p.ownAgent = r.agent(p.own)
+	if p.agent = p.ownAgent; p.id == "" {
+		p.id = p.own
+	} else if p.id != p.own {
+		p.agent = r.agent(p.id)
+	}
+	return p
+}
+
+// checkID refuses what cannot be the id of an agent. One that is known need not be looked at.
+func (p *parties) checkID() *Refusal {
+	if p.agent != nil || p.id == p.own || validID(p.id) {
 		return nil
 	}
-	return &Refusal{Rule: RuleAgentID, Asked: id, Limit: "a-z, 0-9, _ and -, at most 64, the first a letter or digit", Path: listPath}
+	return &Refusal{Rule: RuleAgentID, Asked: p.id, Limit: wantID, Path: listPath}
 }
 
 // checkStanding returns the depth of the caller, if it may have children at all.
@@ -184,22 +223,21 @@ func (r *Rules) checkCounts(c *Caller, depth int) *Refusal {
 }
 
 // checkNamed refuses a spawn that does not name its agent where it must.
-func (r *Rules) checkNamed(c *Caller, id string) *Refusal {
-	if id != "" {
+func (r *Rules) checkNamed(c *Caller, p *parties, asked string) *Refusal {
+	if strings.TrimSpace(asked) != "" {
 		return nil
 	}
-	own := r.agentOf(c.Key)
-	required, path := r.Subagents.RequireAgentID, defaultsPath+requireAgentIDName
-	if a := r.agent(own); a != nil && a.Subagents.RequireAgentID != nil {
+	required, path := r.Subagents.RequireAgentID, defaultsPath
+	if a := p.ownAgent; a != nil && a.Subagents.RequireAgentID != nil {
 		required, path = a.Subagents.RequireAgentID, ""
 	}
 	if required == nil || !*required {
 		return nil
 	}
 	if path == "" {
-		path = agentPath(own) + ".subagents" + requireAgentIDName
+		path = agentPath(p.own) + ".subagents"
 	}
-	return &Refusal{Rule: RuleRequireID, Asked: "no agentId", Limit: strings.Join(r.Targets(*c), ", "), Path: path}
+	return &Refusal{Rule: RuleRequireID, Asked: "no agentId", Limit: strings.Join(r.Targets(*c), ", "), Path: path + requireAgentIDName}
 }
 
 // checkMeans refuses where the tree has nothing left to spend, or cannot get rid of what it has.
@@ -220,28 +258,21 @@ func (r *Rules) checkMeans(c *Caller, q *Request) *Refusal {
 		return spent("turns", strconv.Itoa(b.Turns))
 	}
 	if faults := q.Budget.faults(); len(faults) > 0 {
-		return &Refusal{Rule: RuleBudget, Asked: faults[0].value, Limit: faults[0].want, Path: "sessions_spawn.budget." + faults[0].name}
+		return &Refusal{Rule: RuleBudget, Asked: faults[0].value, Limit: faults[0].want, Path: spawnPath + ".budget." + faults[0].name}
 	}
 	return nil
 }
 
 // grantTools fills in what the child may use and hand down.
 func (r *Rules) grantTools(g *Grant, c *Caller, q *Request, a *Agent) *Refusal {
-	p := r.pipeline(Subject{Agent: g.Agent, Role: g.Role, Sandboxed: g.Sandboxed, Model: g.Model.Value}, a)
+	s := Subject{Agent: g.Agent, Role: g.Role, Sandboxed: g.Sandboxed, Model: g.Model.Value}
+	g.Tools, g.Delegable = r.bothSets(s, a, q.Tools, c.Tools, c.Tools)
+	if q.Tools == nil && (len(g.Tools) > 0 || len(c.Tools) == 0) {
+		return nil
+	}
+	p := r.pipeline(s, a)
 	if q.Tools != nil {
 		p.narrow(q.Tools)
-	}
-	g.Tools = p.filter(c.Tools)
-	g.Delegable = g.Tools
-	if a != nil && a.Tools.Delegable != nil {
-		d := r.delegation(Subject{Agent: g.Agent, Role: g.Role, Sandboxed: g.Sandboxed}, a)
-		if q.Tools != nil {
-			d.narrow(q.Tools)
-		}
-		g.Delegable = d.filter(c.Tools)
-	}
-	if len(g.Tools) == len(c.Tools) && len(q.Tools) == 0 {
-		return nil
 	}
 	return r.explainTools(g, c, q, &p)
 }
@@ -263,12 +294,12 @@ func (r *Rules) explainTools(g *Grant, c *Caller, q *Request, p *pipeline) *Refu
 	for _, v := range missing {
 		g.Warnings = append(g.Warnings, v.String())
 	}
-	if len(g.Tools) > 0 || q.Tools != nil {
+	if q.Tools != nil {
 		return nil
 	}
 	// Nothing is left of what the caller may delegate. Say why, unless it is only what no sub-agent gets.
 	for _, name := range c.Tools {
-		if v := p.verdict(name); !v.Allowed && v.Rule != ToolRole {
+		if v := p.verdict(name); !v.Allowed && v.Rule != ToolRole && v.Rule != ToolNever {
 			g.Warnings = append(g.Warnings, v.String())
 		}
 	}
@@ -282,85 +313,69 @@ func (r *Rules) Targets(c Caller) []string {
 	if _, refusal := r.checkStanding(&c); refusal != nil {
 		return nil
 	}
+	own := r.agentOf(c.Key)
 	var ids []string
-	consider := func(id string) {
-		if _, refusal := r.target(&c, id, session.Key{}, false); refusal == nil {
+	for i := range r.Agents {
+		if id := canonicalID(r.Agents[i].ID); id != own {
 			ids = append(ids, id)
 		}
 	}
-	own := r.agentOf(c.Key)
-	for i := range r.Agents {
-		if id := canonicalID(r.Agents[i].ID); id != own {
-			consider(id)
-		}
-	}
 	slices.Sort(ids)
-	others := slices.Compact(ids)
-	ids = nil
-	consider(own)
-	return append(ids, others...)
+	ids = slices.Insert(slices.Compact(ids), 0, own)
+	return slices.DeleteFunc(ids, func(id string) bool {
+		p := r.parties(c.Key, id)
+		_, refusal := r.checkTarget(&c, &p, session.Key{}, false)
+		return refusal != nil
+	})
 }
 
-// A target is the agent that a child will run as.
-type target struct {
-	id        string
-	agent     *Agent // nil if it is the caller's own and not configured
-	sandboxed bool
-}
-
-// target decides whether the caller may spawn an agent; id is canonical, and empty for the caller's own. It is the one place that
-// does: the spawn, the tool's schema and agents_list cannot disagree.
-func (r *Rules) target(c *Caller, id string, child session.Key, requireSandbox bool) (target, *Refusal) {
-	own := r.agentOf(c.Key)
-	if id == "" {
-		id = own
-	}
-	if id != own {
-		if refusal := r.checkAllowed(own, id); refusal != nil {
-			return target{}, refusal
+// checkTarget decides whether the caller may spawn an agent, and returns whether that runs in a sandbox. It is the one place that
+// decides this: the spawn, the tool's schema and agents_list cannot disagree.
+func (r *Rules) checkTarget(c *Caller, p *parties, child session.Key, requireSandbox bool) (sandboxed bool, refusal *Refusal) {
+	if p.id != p.own {
+		if refusal := r.checkAllowed(p); refusal != nil {
+			return false, refusal
 		}
 	}
-	t := target{id: id, agent: r.agent(id), sandboxed: r.sandboxed(id, child, false)}
+	sandboxed = r.sandboxed(p.id, p.agent, child, false)
 	switch {
-	case c.Sandboxed && !t.sandboxed:
-		return target{}, &Refusal{
-			Rule: RuleSandbox, Asked: id + " without a sandbox", Limit: "a sandbox, as the caller's", Path: r.sandboxModePath(id),
-		}
-	case requireSandbox && !t.sandboxed:
-		return target{}, &Refusal{
-			Rule: RuleSandbox, Asked: id + " in a sandbox", Limit: "no sandbox", Path: r.sandboxModePath(id),
-		}
-	case t.agent == nil && id != own:
-		return target{}, &Refusal{Rule: RuleTarget, Asked: id, Limit: r.configured(own), Path: listPath}
+	case c.Sandboxed && !sandboxed:
+		refusal = &Refusal{Rule: RuleSandbox, Asked: p.id + " without a sandbox", Limit: "a sandbox, as the caller's"}
+	case requireSandbox && !sandboxed:
+		refusal = &Refusal{Rule: RuleSandbox, Asked: p.id + " in a sandbox", Limit: "no sandbox"}
+	case p.agent == nil && p.id != p.own:
+		return false, &Refusal{Rule: RuleTarget, Asked: p.id, Limit: r.configured(p.own), Path: listPath}
 	}
-	return t, nil
+	if refusal != nil {
+		refusal.Path = r.sandboxModePath(p.agent)
+	}
+	return sandboxed, refusal
 }
 
 // checkAllowed looks at the allowAgents of the caller's agent, else at those of the defaults.
-func (r *Rules) checkAllowed(own, id string) *Refusal {
-	a := r.agent(own)
-	allowed, atDefaults := r.Subagents.AllowAgents, true
-	if a != nil && a.Subagents.AllowAgents != nil {
-		allowed, atDefaults = a.Subagents.AllowAgents, false
+func (r *Rules) checkAllowed(p *parties) *Refusal {
+	allowed, atAgent := r.Subagents.AllowAgents, false
+	if a := p.ownAgent; a != nil && (a.Subagents.AllowAgents != nil || allowed == nil) {
+		allowed, atAgent = a.Subagents.AllowAgents, true
 	}
 	var named []string
 	for _, entry := range allowed {
 		switch entry = canonicalID(entry); entry {
 		case "":
-		case "*", id:
+		case "*", p.id:
 			return nil
 		default:
 			named = append(named, entry)
 		}
 	}
 	if len(named) == 0 {
-		named = []string{own}
+		named = []string{p.own}
 	}
-	path := defaultsPath + allowAgentsName
-	if a != nil && (!atDefaults || allowed == nil) {
-		path = agentPath(own) + ".subagents" + allowAgentsName
+	path := defaultsPath
+	if atAgent {
+		path = agentPath(p.own) + ".subagents"
 	}
-	return &Refusal{Rule: RuleAgents, Asked: id, Limit: strings.Join(named, ", "), Path: path}
+	return &Refusal{Rule: RuleAgents, Asked: p.id, Limit: strings.Join(named, ", "), Path: path + allowAgentsName}
 }
 
 // configured returns the configured agents in words.

@@ -31,8 +31,9 @@ const (
 	stageRequest
 )
 
-// maxStages is one for each kind, and one more for the profile of each that may have one.
-const maxStages = 14
+// maxStages is the most that one pipeline can have: the profile and rules of every session, of the agent and of either by provider, the
+// conversation, the two of the sandbox, the sub-agents and the request, where the agent's profile is in place of that of every session.
+const maxStages = 12
 
 // A stage is one filter. It removes what deny names, and, if it is limited, what neither allow nor also names.
 type stage struct {
@@ -48,6 +49,7 @@ type pipeline struct {
 	rules   *Rules
 	role    session.Role
 	agentID string
+	chat    *Chat // of stageChat
 	n       int
 	stages  [maxStages]stage
 }
@@ -102,7 +104,8 @@ func (r *Rules) delegation(s Subject, a *Agent) pipeline {
 func (p *pipeline) addLast(s Subject, a *Agent) {
 	r := p.rules
 	if c := r.chat(s.Key); c != nil {
-		p.addRules(stageChat, c.Channel, c.Tools.Allow, c.Tools.AlsoAllow, c.Tools.Deny)
+		p.addRules(stageChat, "", c.Tools.Allow, nil, c.Tools.Deny)
+		p.chat = c
 	}
 	if s.Sandboxed {
 		p.addSandbox(a)
@@ -206,6 +209,21 @@ func (p *pipeline) filter(names []string) []string {
 	return names
 }
 
+// allows reports whether a limited stage lets a canonical name pass. In the configuration, who may write may also patch.
+func (p *pipeline) allows(s *stage, name string) bool {
+	for _, list := range [...][]string{s.allow, s.also} {
+		if _, ok := p.rules.matchTool(list, name); ok {
+			return true
+		}
+		if name == toolPatch && s.kind != stageRequest {
+			if _, ok := p.rules.matchTool(list, toolWrite); ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // A removal is the first reason why a tool does not pass; by is empty if it does.
 type removal struct {
 	by    ToolRule
@@ -224,10 +242,7 @@ func (p *pipeline) removed(name string) removal {
 		if !s.limited {
 			continue
 		}
-		if _, ok := p.rules.matchTool(s.allow, name); ok {
-			continue
-		}
-		if _, ok := p.rules.matchTool(s.also, name); ok {
+		if p.allows(s, name) {
 			continue
 		}
 		switch {

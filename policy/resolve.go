@@ -10,12 +10,12 @@ import (
 
 // The values of [Resolved.Source], the highest priority first.
 const (
-	SourceRequest  = "sessions_spawn"            // the spawn itself
-	SourceAgent    = "agents.list[].subagents"   // the target agent's entry
-	SourceDefaults = "agents.defaults.subagents" // the defaults
-	SourceCaller   = "caller"                    // what the caller itself runs with
-	SourceTarget   = "agents.list[].model"       // the target agent's own model, where the caller's is not known
-	SourceNone     = ""                          // nobody says anything
+	SourceRequest  = spawnPath                 // the spawn itself
+	SourceAgent    = "agents.list[].subagents" // the target agent's entry
+	SourceDefaults = defaultsPath              // the defaults
+	SourceCaller   = "caller"                  // what the caller itself runs with
+	SourceTarget   = "agents.list[].model"     // the target agent's own model, where the caller's is not known
+	SourceNone     = ""                        // nobody says anything
 )
 
 // A Resolved value is one that several levels may set: what it came to, who said so, and what was passed over on the way.
@@ -35,8 +35,8 @@ func (r *Rules) resolveModel(c *Caller, q *Request, a *Agent) (Resolved[string],
 	switch {
 	case asked == "":
 		return configured, nil
-	case q.validModel(asked), asked == configured.Value && configured.Source != SourceCaller:
-		// A model that the configuration names for this child is valid to ask for, whatever else is.
+	case q.validModel(asked), asked == configured.Value:
+		// What the child would run on anyway is valid to ask for, whatever else is.
 		return Resolved[string]{Value: asked, Source: SourceRequest}, nil
 	case q.Strict:
 		return Resolved[string]{}, &Refusal{Rule: RuleModel, Asked: asked, Limit: "a valid model", Path: "Config.Models"}
@@ -91,7 +91,7 @@ func wellFormedModel(m string) bool {
 // resolveThinking chooses the thinking level of a child of agent a. An unknown level in the request or the configuration is refused;
 // the caller's own is taken as it is.
 func (r *Rules) resolveThinking(c *Caller, q *Request, a *Agent) (Resolved[string], *Refusal) {
-	asked, source, path := q.Thinking, SourceRequest, "sessions_spawn.thinking"
+	asked, source, path := q.Thinking, SourceRequest, spawnPath+".thinking"
 	if strings.TrimSpace(asked) == "" && a != nil {
 		asked, source, path = a.Subagents.Thinking, SourceAgent, ""
 	}
@@ -121,7 +121,7 @@ func (r *Rules) resolveTimeout(q *Request) (Resolved[time.Duration], *Refusal) {
 		return Resolved[time.Duration]{Source: SourceRequest}, nil
 	case d < 0:
 		return Resolved[time.Duration]{}, &Refusal{
-			Rule: RuleTimeout, Asked: d.String(), Limit: "0s or more, or policy.Off", Path: "sessions_spawn.runTimeoutSeconds",
+			Rule: RuleTimeout, Asked: d.String(), Limit: "0s or more, or policy.Off", Path: spawnPath + ".runTimeoutSeconds",
 		}
 	case d > 0:
 		return Resolved[time.Duration]{Value: d, Source: SourceRequest}, nil

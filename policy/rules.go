@@ -11,36 +11,19 @@ import (
 // takes what the next level says.
 const Off time.Duration = -1
 
-// The limits that apply where [Rules] say nothing, and their ranges.
+// The limits that apply where [Rules] say nothing.
 const (
-	DefaultSpawnDepth  = 1 // of MaxSpawnDepth, 1 to 5
-	DefaultChildren    = 5 // of MaxChildren, 1 to 20
-	DefaultConcurrent  = 8 // of MaxConcurrent, from 1
-	DefaultBlocked     = 50
-	DefaultArchive     = time.Hour
-	LimitSpawnDepth    = 5
-	LimitChildren      = 20
-	limitExactInteger  = 1<<53 - 1 // beyond it a JSON number is no longer exact
-	defaultsPath       = "agents.defaults.subagents"
-	listPath           = "agents.list"
-	subagentToolsPath  = "tools.subagents.tools"
-	toolsPath          = "tools"
-	sandboxPath        = "agents.defaults.sandbox"
-	sandboxToolsPath   = "tools.sandbox.tools"
-	visibilityPath     = "tools.sessions.visibility"
-	agentToAgentPath   = "tools.agentToAgent"
-	maxSpawnDepthPath  = defaultsPath + ".maxSpawnDepth"
-	maxChildrenPath    = defaultsPath + ".maxChildrenPerAgent"
-	maxConcurrentPath  = defaultsPath + ".maxConcurrent"
-	maxSpawnsPath      = defaultsPath + ".maxSpawnsPerRun"
-	maxTreeRunsPath    = defaultsPath + ".maxRunsPerTree"
-	maxBlockedPath     = defaultsPath + ".maxBlocked"
-	timeoutPath        = defaultsPath + ".runTimeoutSeconds"
-	archivePath        = defaultsPath + ".archiveAfterMinutes"
-	runBudgetPath      = defaultsPath + ".budget"
-	treeBudgetPath     = "agents.defaults.budget"
-	requireAgentIDName = ".requireAgentId"
-	allowAgentsName    = ".allowAgents"
+	DefaultSpawnDepth = 1
+	DefaultChildren   = 5
+	DefaultConcurrent = 8
+	DefaultBlocked    = 50
+	DefaultArchive    = time.Hour
+)
+
+// The greatest limits that [Rules.Validate] accepts.
+const (
+	LimitSpawnDepth = 5
+	LimitChildren   = 20
 )
 
 // Rules are everything that policy knows: plain data, apart from the one function that [Sandbox] may hold. The zero value has the
@@ -197,17 +180,17 @@ func (r *Rules) Agent(id string) (Agent, bool) {
 // agent returns the configured agent of a canonical id, nil if there is none. The first of two with the same id wins.
 func (r *Rules) agent(id string) *Agent {
 	for i := range r.Agents {
-		if a := &r.Agents[i]; a.ID == id || canonicalID(a.ID) == id {
+		if a := &r.Agents[i]; len(a.ID) == len(id) && strings.EqualFold(a.ID, id) {
 			return a
 		}
 	}
 	return nil
 }
 
-// agentPath returns the place of an agent's entry in the configuration.
-func agentPath(id string) string { return listPath + "[" + canonicalID(id) + "]" }
-
 func canonicalID(id string) string { return strings.ToLower(strings.TrimSpace(id)) }
+
+// wantID is what validID asks for.
+const wantID = "a letter or digit, then up to 63 of those, _ and -"
 
 // validID reports whether id names an agent, in any case.
 func validID(id string) bool { return session.Main(id).IsValid() }

@@ -45,28 +45,26 @@ type Sandbox struct {
 
 // Sandboxed reports whether the session of that key runs in a sandbox.
 func (r *Rules) Sandboxed(key session.Key) bool {
-	return r.sandboxed(r.agentOf(key), key, key.IsMain())
+	id := r.agentOf(key)
+	return r.sandboxed(id, r.agent(id), key, key.IsMain())
 }
 
-// sandboxed is Sandboxed for a session whose key may not be made yet, as a sub-agent's.
-func (r *Rules) sandboxed(agent string, key session.Key, main bool) bool {
+// sandboxed is Sandboxed for a session whose agent is found, and whose key, as a sub-agent's, may not be made yet.
+func (r *Rules) sandboxed(id string, a *Agent, key session.Key, main bool) bool {
 	if r.Sandbox.Decide != nil {
-		return r.Sandbox.Decide(agent, key)
+		return r.Sandbox.Decide(id, key)
 	}
-	switch r.sandboxMode(r.agent(agent)) {
+	mode := r.Sandbox.Mode
+	if a != nil && a.Sandbox != SandboxInherit {
+		mode = a.Sandbox
+	}
+	switch mode {
 	case SandboxInherit, SandboxOff:
 		return false
 	case SandboxNonMain:
 		return !main
 	}
 	return true // all; and what is none of the modes fails closed
-}
-
-func (r *Rules) sandboxMode(a *Agent) SandboxMode {
-	if a != nil && a.Sandbox != SandboxInherit {
-		return a.Sandbox
-	}
-	return r.Sandbox.Mode
 }
 
 // agentOf returns the agent that runs a session: that of the key, the default agent for the global session.
@@ -78,12 +76,12 @@ func (r *Rules) agentOf(key session.Key) string {
 }
 
 // sandboxModePath returns where an agent's mode is set.
-func (r *Rules) sandboxModePath(agent string) string {
+func (r *Rules) sandboxModePath(a *Agent) string {
 	if r.Sandbox.Decide != nil {
 		return "Rules.Sandbox.Decide"
 	}
-	if r.agent(agent) != nil {
-		return agentPath(agent) + ".sandbox.mode"
+	if a != nil {
+		return agentPath(a.ID) + ".sandbox.mode"
 	}
 	return sandboxPath + ".mode"
 }

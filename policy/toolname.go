@@ -9,7 +9,7 @@ func canonicalTool(name string) string {
 	case "bash":
 		return "exec"
 	case "apply-patch":
-		return "apply_patch"
+		return toolPatch
 	}
 	return name
 }

@@ -9,8 +9,8 @@ import (
 // ToolRules select tools. An entry is a name, a glob in which * stands for any run of characters, or a group such as "group:fs" that
 // stands for its members. Case and outer space do not matter, bash means exec, and apply-patch means apply_patch.
 //
-// Deny wins. An Allow that is not empty narrows to what it names. What AlsoAllow does depends on where the rules stand: it adds to
-// a profile, or, for sub-agents, lifts a default deny.
+// Deny wins. An Allow that is not empty narrows to what it names; naming write there names apply_patch too. What AlsoAllow does
+// depends on where the rules stand: it adds to a profile, or, for sub-agents, lifts a default deny.
 type ToolRules struct {
 	Allow     []string
 	AlsoAllow []string
@@ -62,7 +62,12 @@ var (
 	orchestratorTools = []string{"sessions_spawn", "subagents", "sessions_list", "sessions_history", "sessions_yield"}
 )
 
-const toolSpawn = "sessions_spawn"
+// The tools that have rules of their own.
+const (
+	toolSpawn = "sessions_spawn"
+	toolWrite = "write"
+	toolPatch = "apply_patch"
+)
 
 // SandboxAllow returns what a sandboxed session may use where [Sandbox.Tools] has no Allow.
 func SandboxAllow() []string { return slices.Clone(sandboxAllow) }

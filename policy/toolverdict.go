@@ -52,13 +52,13 @@ func (v ToolVerdict) String() string {
 	return fmt.Sprintf("tool %q is not named at %s", v.Tool, v.Path)
 }
 
-// FilterTools returns the names that a session of this agent and role may use, in the order given: names itself, and no allocation,
-// if nothing is removed. An unknown role counts as a leaf. It is [Rules.ToolsFor] without conversation, sandbox and model.
+// FilterTools returns the names that a session of this agent and role may use, in the order given: names itself if nothing is
+// removed, which allocates nothing for names in lower case. An unknown role counts as a leaf. It is [Rules.ToolsFor] without conversation, sandbox and model.
 func (r *Rules) FilterTools(agent string, role session.Role, names []string) []string {
 	return r.ToolsFor(Subject{Agent: agent, Role: role}, names)
 }
 
-// ToolsFor returns the names that a session may use, in the order given: names itself, and no allocation, if nothing is removed.
+// ToolsFor returns the names that a session may use, in the order given: names itself if nothing is removed.
 func (r *Rules) ToolsFor(s Subject, names []string) []string {
 	p := r.subjectPipeline(s)
 	return p.filter(names)
@@ -99,7 +99,7 @@ func (p *pipeline) verdict(name string) ToolVerdict {
 	case ToolNever:
 		v.Path = maxSpawnDepthPath
 	case ToolRequest:
-		v.Path = "sessions_spawn.tools"
+		v.Path = spawnPath + ".tools"
 	case ToolDeny, ToolAllow, ToolProfile:
 		v.Path = p.path(gone.stage) + "." + string(gone.by)
 	}
@@ -118,7 +118,7 @@ func (p *pipeline) path(s *stage) string {
 	case stageDelegable:
 		return agentPath(p.agentID) + ".tools.delegable"
 	case stageChat:
-		return "channels." + s.key + ".tools"
+		return p.chat.path() + ".tools"
 	case stageSandbox:
 		return sandboxToolsPath
 	case stageAgentSandbox:

@@ -88,11 +88,11 @@ func (v *validator) add(path, value, want string) {
 
 // within refuses a limit out of its range; zero is the default and always in it.
 func (v *validator) within(path string, value, least, most int) {
-	if value == 0 || value >= least && int64(value) <= int64(most) {
+	if value == 0 || value >= least && value <= most {
 		return
 	}
 	want := fmt.Sprintf("%d to %d", least, most)
-	if int64(most) == limitExactInteger {
+	if most == maxLimit {
 		want = fmt.Sprintf("%d or more", least)
 	}
 	v.add(path, strconv.Itoa(value), want)
@@ -126,7 +126,7 @@ func (v *validator) subagents() {
 }
 
 // maxLimit is the greatest limit, for those that have no other: beyond it a JSON number is no longer exact.
-const maxLimit = min(limitExactInteger, math.MaxInt)
+const maxLimit = min(1<<53-1, math.MaxInt)
 
 // perAgent checks what an agent may set of its own.
 func (v *validator) perAgent(path string, s *Subagents) {
@@ -153,8 +153,8 @@ func (v *validator) agents() {
 	for i := range v.rules.Agents {
 		a := &v.rules.Agents[i]
 		id := canonicalID(a.ID)
-		if !validID(id) {
-			v.add(fmt.Sprintf("%s[%d].id", listPath, i), a.ID, "a letter or digit, then up to 63 of those, _ and -")
+		if !validID(a.ID) {
+			v.add(fmt.Sprintf("%s[%d].id", listPath, i), a.ID, wantID)
 		} else if first, ok := seen[id]; ok {
 			v.add(fmt.Sprintf("%s[%d].id", listPath, i), a.ID, fmt.Sprintf("an id that %s[%d] does not have", listPath, first))
 		} else {
@@ -290,8 +290,9 @@ func (v *validator) entries(path string, list []string) {
 }
 
 func (v *validator) chats() {
-	for i, c := range v.rules.Chats {
-		path := fmt.Sprintf("channels[%d]", i)
+	for i := range v.rules.Chats {
+		c := &v.rules.Chats[i]
+		path := c.path()
 		if strings.TrimSpace(c.Channel) == "" {
 			v.add(path+".channel", c.Channel, "a channel")
 		}

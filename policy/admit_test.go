@@ -1,0 +1,538 @@
+package policy_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+const (
+	uuidA = "0b6f1e5c-6a2e-4a59-9a53-1f2d3c4b5a69"
+	uuidB = "c3a9d1f0-1b2c-4d3e-8f4a-5b6c7d8e9f00"
+)
+
+var (
+	mainKey   = session.Main("main")
+	childKey  = session.MustParse("agent:main:subagent:" + uuidA)
+	nestedKey = session.MustParse("agent:main:subagent:" + uuidA + ":subagent:" + uuidB)
+)
+
+func depth(n int) policy.Subagents { return policy.Subagents{MaxSpawnDepth: n} }
+
+func agents(ids ...string) []policy.Agent {
+	list := make([]policy.Agent, len(ids))
+	for i, id := range ids {
+		list[i].ID = id
+	}
+	return list
+}
+
+// The names of cases that start with a number are those of the field's conformance list.
+func TestAdmitRefuses(t *testing.T) {
+	main := policy.Caller{Key: mainKey}
+	sub := policy.Caller{Key: childKey, Role: session.RoleOrchestrator, Depth: 1}
+	allow := func(ids ...string) policy.Rules {
+		return policy.Rules{Agents: []policy.Agent{
+			{ID: "main", Subagents: policy.Subagents{AllowAgents: ids}}, {ID: "research"}, {ID: "beta"},
+		}}
+	}
+	tests := []struct {
+		name  string
+		rules policy.Rules
+		c     policy.Caller
+		q     policy.Request
+		want  policy.Refusal
+	}{
+		{
+			"1.4 no id of an agent",
+			policy.Rules{},
+			main,
+			policy.Request{Agent: "Agent not found: xyz"},
+			policy.Refusal{Rule: policy.RuleAgentID, Asked: "agent not found: xyz", Limit: "a letter or digit, then up to 63 of those, _ and -", Path: "agents.list"},
+		},
+		{
+			"1.5 path as id",
+			policy.Rules{},
+			main,
+			policy.Request{Agent: "../x"},
+			policy.Refusal{Rule: policy.RuleAgentID, Asked: "../x", Limit: "a letter or digit, then up to 63 of those, _ and -", Path: "agents.list"},
+		},
+		{
+			"1.10 depth",
+			policy.Rules{},
+			policy.Caller{Key: childKey, Role: session.RoleLeaf, Depth: 1},
+			policy.Request{},
+			policy.Refusal{Rule: policy.RuleDepth, Asked: "2", Limit: "1", Path: "agents.defaults.subagents.maxSpawnDepth"},
+		},
+		{
+			"1.12 stored depth of a flat key",
+			policy.Rules{Subagents: depth(2)},
+			policy.Caller{Key: childKey, Role: session.RoleLeaf, Depth: 2},
+			policy.Request{},
+			policy.Refusal{Rule: policy.RuleDepth, Asked: "3", Limit: "2", Path: "agents.defaults.subagents.maxSpawnDepth"},
+		},
+		{
+			"depth of the key is the floor",
+			policy.Rules{Subagents: depth(2)},
+			policy.Caller{Key: nestedKey, Role: session.RoleOrchestrator, Depth: 1},
+			policy.Request{},
+			policy.Refusal{Rule: policy.RuleDepth, Asked: "3", Limit: "2", Path: "agents.defaults.subagents.maxSpawnDepth"},
+		},
+		{
+			"1.15 children",
+			policy.Rules{Subagents: policy.Subagents{MaxChildren: 1}},
+			policy.Caller{Key: mainKey, Children: 1},
+			policy.Request{},
+			policy.Refusal{Rule: policy.RuleChildren, Asked: "2", Limit: "1", Path: "agents.defaults.subagents.maxChildrenPerAgent"},
+		},
+		{
+			"children by default",
+			policy.Rules{},
+			policy.Caller{Key: mainKey, Children: 5},
+			policy.Request{},
+			policy.Refusal{Rule: policy.RuleChildren, Asked: "6", Limit: "5", Path: "agents.defaults.subagents.maxChildrenPerAgent"},
+		},
+		{
+			"1.17 depth before agent",
+			policy.Rules{},
+			policy.Caller{Key: childKey, Role: session.RoleLeaf},
+			policy.Request{Agent: "ops"},
+			policy.Refusal{Rule: policy.RuleDepth, Asked: "2", Limit: "1", Path: "agents.defaults.subagents.maxSpawnDepth"},
+		},
+		{
+			"1.19 nothing allowed", allow(), main,
+			policy.Request{Agent: "beta"},
+			policy.Refusal{Rule: policy.RuleAgents, Asked: "beta", Limit: "main", Path: "agents.list[main].subagents.allowAgents"},
+		},
+		{
+			"3.19 an agent's empty list blocks that of the defaults",
+			policy.Rules{
+				Subagents: policy.Subagents{AllowAgents: []string{"a"}},
+				Agents:    []policy.Agent{{ID: "main", Subagents: policy.Subagents{AllowAgents: []string{}}}, {ID: "a"}},
+			},
+			main,
+			policy.Request{Agent: "a"},
+			policy.Refusal{Rule: policy.RuleAgents, Asked: "a", Limit: "main", Path: "agents.list[main].subagents.allowAgents"},
+		},
+		{
+			"allowed by the defaults, but another",
+			policy.Rules{Subagents: policy.Subagents{AllowAgents: []string{"a", "", "B"}}},
+			main,
+			policy.Request{Agent: "c"},
+			policy.Refusal{Rule: policy.RuleAgents, Asked: "c", Limit: "a, b", Path: "agents.defaults.subagents.allowAgents"},
+		},
+		{
+			"* is every configured agent only",
+			policy.Rules{Subagents: policy.Subagents{AllowAgents: []string{"*"}}, Agents: agents("main", "a")},
+			main,
+			policy.Request{Agent: "ghost"},
+			policy.Refusal{Rule: policy.RuleTarget, Asked: "ghost", Limit: "main, a", Path: "agents.list"},
+		},
+		{
+			"allowed but not configured",
+			policy.Rules{Subagents: policy.Subagents{AllowAgents: []string{"ghost"}}},
+			main,
+			policy.Request{Agent: "ghost"},
+			policy.Refusal{Rule: policy.RuleTarget, Asked: "ghost", Limit: "main", Path: "agents.list"},
+		},
+		{
+			"1.20 sandboxed caller",
+			policy.Rules{},
+			policy.Caller{Key: mainKey, Sandboxed: true},
+			policy.Request{},
+			policy.Refusal{Rule: policy.RuleSandbox, Asked: "main without a sandbox", Limit: "a sandbox, as the caller's", Path: "agents.defaults.sandbox.mode"},
+		},
+		{
+			"1.21 sandbox required",
+			policy.Rules{Agents: agents("main")},
+			main,
+			policy.Request{RequireSandbox: true},
+			policy.Refusal{Rule: policy.RuleSandbox, Asked: "main in a sandbox", Limit: "no sandbox", Path: "agents.list[main].sandbox.mode"},
+		},
+		{
+			"the caller's function decides",
+			policy.Rules{Sandbox: policy.Sandbox{
+				Mode: policy.SandboxAll, Decide: func(string, session.Key) bool { return false },
+			}},
+			main,
+			policy.Request{RequireSandbox: true},
+			policy.Refusal{Rule: policy.RuleSandbox, Asked: "main in a sandbox", Limit: "no sandbox", Path: "Rules.Sandbox.Decide"},
+		},
+		{
+			"1.22 thinking",
+			policy.Rules{},
+			main,
+			policy.Request{Thinking: "banana"},
+			policy.Refusal{Rule: policy.RuleThinking, Asked: "banana", Limit: "off, minimal, low, medium, high, xhigh, adaptive", Path: "sessions_spawn.thinking"},
+		},
+		{
+			"2.16 thinking of the defaults",
+			policy.Rules{Subagents: policy.Subagents{Thinking: "banana"}},
+			main,
+			policy.Request{},
+			policy.Refusal{Rule: policy.RuleThinking, Asked: "banana", Limit: "off, minimal, low, medium, high, xhigh, adaptive", Path: "agents.defaults.subagents.thinking"},
+		},
+		{
+			"thinking of the agent",
+			policy.Rules{Agents: []policy.Agent{{ID: "main", Subagents: policy.Subagents{Thinking: "banana"}}}},
+			main,
+			policy.Request{},
+			policy.Refusal{Rule: policy.RuleThinking, Asked: "banana", Limit: "off, minimal, low, medium, high, xhigh, adaptive", Path: "agents.list[main].subagents.thinking"},
+		},
+		{
+			"2.8 strict model",
+			policy.Rules{},
+			main,
+			policy.Request{Model: "a b", Strict: true},
+			policy.Refusal{Rule: policy.RuleModel, Asked: "a b", Limit: "a valid model", Path: "Config.Models"},
+		},
+		{
+			"negative timeout",
+			policy.Rules{},
+			main,
+			policy.Request{Timeout: -time.Second},
+			policy.Refusal{Rule: policy.RuleTimeout, Asked: "-1s", Limit: "0s or more, or policy.Off", Path: "sessions_spawn.runTimeoutSeconds"},
+		},
+		{
+			"agent id required",
+			policy.Rules{Subagents: policy.Subagents{RequireAgentID: new(true), AllowAgents: []string{"*"}}, Agents: agents("main", "b", "a")},
+			main,
+			policy.Request{},
+			policy.Refusal{Rule: policy.RuleRequireID, Asked: "no agentId", Limit: "main, a, b", Path: "agents.defaults.subagents.requireAgentId"},
+		},
+		{
+			"agent id required by the agent",
+			policy.Rules{Agents: []policy.Agent{{ID: "main", Subagents: policy.Subagents{RequireAgentID: new(true)}}}},
+			main,
+			policy.Request{Agent: " "},
+			policy.Refusal{Rule: policy.RuleRequireID, Asked: "no agentId", Limit: "main", Path: "agents.list[main].subagents.requireAgentId"},
+		},
+		{
+			"a sub-agent without a record",
+			policy.Rules{Subagents: depth(5)},
+			policy.Caller{Key: childKey, Depth: 1},
+			policy.Request{},
+			policy.Refusal{Rule: policy.RuleCaller, Asked: childKey.String() + " as unknown", Limit: "a session with a record", Path: "Caller.Role"},
+		},
+		{
+			"a sub-agent that claims to be main",
+			policy.Rules{Subagents: depth(5)},
+			policy.Caller{Key: childKey, Role: session.RoleMain},
+			policy.Request{},
+			policy.Refusal{Rule: policy.RuleCaller, Asked: childKey.String() + " as main", Limit: "a session with a record", Path: "Caller.Role"},
+		},
+		{
+			"no caller",
+			policy.Rules{},
+			policy.Caller{},
+			policy.Request{},
+			policy.Refusal{Rule: policy.RuleCaller, Asked: " as unknown", Limit: "a session with a record", Path: "Caller.Role"},
+		},
+		{
+			"4.20 a leaf stays one",
+			policy.Rules{Subagents: depth(3)},
+			policy.Caller{Key: childKey, Role: session.RoleLeaf, Depth: 1},
+			policy.Request{},
+			policy.Refusal{Rule: policy.RuleRole, Asked: "leaf", Limit: "main or orchestrator when it was spawned", Path: "agents.defaults.subagents.maxSpawnDepth"},
+		},
+		{
+			"an orchestrator is demoted",
+			policy.Rules{},
+			sub,
+			policy.Request{},
+			policy.Refusal{Rule: policy.RuleDepth, Asked: "2", Limit: "1", Path: "agents.defaults.subagents.maxSpawnDepth"},
+		},
+		{
+			"lifetime of a run",
+			policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 2, MaxSpawns: 3}},
+			policy.Caller{Key: childKey, Role: session.RoleOrchestrator, Depth: 1, Spawned: 3},
+			policy.Request{},
+			policy.Refusal{Rule: policy.RuleSpawns, Asked: "4", Limit: "3", Path: "agents.defaults.subagents.maxSpawnsPerRun"},
+		},
+		{
+			"runs of a tree",
+			policy.Rules{Subagents: policy.Subagents{MaxTreeRuns: 9}},
+			policy.Caller{Key: mainKey, TreeRuns: 9},
+			policy.Request{},
+			policy.Refusal{Rule: policy.RuleTreeRuns, Asked: "10", Limit: "9", Path: "agents.defaults.subagents.maxRunsPerTree"},
+		},
+		{
+			"blocked",
+			policy.Rules{},
+			policy.Caller{Key: mainKey, Blocked: 50},
+			policy.Request{},
+			policy.Refusal{Rule: policy.RuleBlocked, Asked: "50", Limit: "50", Path: "agents.defaults.subagents.maxBlocked"},
+		},
+		{
+			"tokens",
+			policy.Rules{Budget: policy.Budget{Tokens: 100}},
+			policy.Caller{Key: mainKey, Budget: policy.Budget{Cost: 1, Turns: 1}},
+			policy.Request{},
+			policy.Refusal{Rule: policy.RuleBudget, Asked: "more tokens", Limit: "100", Path: "agents.defaults.budget.tokens"},
+		},
+		{
+			"cost",
+			policy.Rules{Budget: policy.Budget{Cost: 2.5}},
+			policy.Caller{Key: mainKey},
+			policy.Request{},
+			policy.Refusal{Rule: policy.RuleBudget, Asked: "more cost", Limit: "2.5", Path: "agents.defaults.budget.cost"},
+		},
+		{
+			"turns",
+			policy.Rules{Budget: policy.Budget{Turns: 7}},
+			policy.Caller{Key: mainKey, Budget: policy.Budget{Turns: -1}},
+			policy.Request{},
+			policy.Refusal{Rule: policy.RuleBudget, Asked: "more turns", Limit: "7", Path: "agents.defaults.budget.turns"},
+		},
+		{
+			"a budget of its own that cannot be",
+			policy.Rules{},
+			main,
+			policy.Request{Budget: policy.Budget{Tokens: -1}},
+			policy.Refusal{Rule: policy.RuleBudget, Asked: "-1", Limit: "0 or more", Path: "sessions_spawn.budget.tokens"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g, err := tt.rules.Admit(tt.c, tt.q)
+			require.Zero(t, g)
+			r, ok := errors.AsType[*policy.Refusal](err)
+			require.True(t, ok, "%v", err)
+			assert.Equal(t, tt.want, *r)
+			assert.ErrorIs(t, err, tt.want.Rule)
+			want := fmt.Sprintf("policy: spawn refused by %s: asked %q, allowed %q, set at %s", string(r.Rule), r.Asked, r.Limit, r.Path)
+			assert.EqualError(t, err, want)
+		})
+	}
+}
+
+// Each step makes the request right in one more way, so that each refusal is the first of all that follow.
+func TestAdmitOrder(t *testing.T) {
+	rules := policy.Rules{
+		Subagents: policy.Subagents{
+			MaxSpawnDepth: 3, MaxSpawns: 2, MaxTreeRuns: 4, RequireAgentID: new(true), AllowAgents: []string{"ghost", "box", "main"},
+		},
+		Agents: []policy.Agent{{ID: "main"}, {ID: "box", Sandbox: policy.SandboxAll}, {ID: "other"}},
+		Budget: policy.Budget{Tokens: 1},
+	}
+	c := policy.Caller{Key: childKey, Depth: 3, Children: 5, Spawned: 2, TreeRuns: 4, Blocked: 50, Sandboxed: true}
+	q := policy.Request{Agent: "a b", Thinking: "x", Model: "a b", Strict: true, Timeout: -5, Tools: []string{"read"}}
+	steps := []struct {
+		want policy.Rule
+		mend func()
+	}{
+		{policy.RuleAgentID, func() { q.Agent = "" }},
+		{policy.RuleCaller, func() { c.Role = session.RoleLeaf }},
+		{policy.RuleDepth, func() { c.Depth = 1 }},
+		{policy.RuleRole, func() { c.Role = session.RoleOrchestrator }},
+		{policy.RuleChildren, func() { c.Children = 4 }},
+		{policy.RuleSpawns, func() { c.Spawned = 1 }},
+		{policy.RuleTreeRuns, func() { c.TreeRuns = 3 }},
+		{policy.RuleRequireID, func() { q.Agent = "other" }},
+		{policy.RuleAgents, func() { q.Agent = "ghost" }},
+		{policy.RuleSandbox, func() { c.Sandboxed = false }},
+		{policy.RuleTarget, func() { q.Agent = "box" }},
+		{policy.RuleBlocked, func() { c.Blocked = 49 }},
+		{policy.RuleBudget, func() { c.Budget.Tokens = 1 }},
+		{policy.RuleThinking, func() { q.Thinking = "" }},
+		{policy.RuleModel, func() { q.Model = "a/b" }},
+		{policy.RuleTimeout, func() { q.Timeout = 5 }},
+		{policy.RuleTools, func() { c.Tools = []string{"read"} }},
+	}
+	for _, s := range steps {
+		_, err := rules.Admit(c, q)
+		r, ok := errors.AsType[*policy.Refusal](err)
+		require.True(t, ok, "want %s, got %v", string(s.want), err)
+		require.Equal(t, s.want, r.Rule)
+		require.NotEmpty(t, r.Asked)
+		require.NotEmpty(t, r.Limit)
+		require.NotEmpty(t, r.Path)
+		s.mend()
+	}
+	g, err := rules.Admit(c, q)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"read"}, g.Tools)
+	assert.True(t, g.Sandboxed)
+}
+
+func TestAdmitGrants(t *testing.T) {
+	tests := []struct {
+		name  string
+		rules policy.Rules
+		c     policy.Caller
+		q     policy.Request
+		agent string
+		depth int
+		role  session.Role
+	}{
+		{"the zero value", policy.Rules{}, policy.Caller{Key: mainKey}, policy.Request{}, "main", 1, session.RoleLeaf},
+		{
+			"1.6 id in any case",
+			policy.Rules{Agents: agents("main", "My-Research_Agent01"), Subagents: policy.Subagents{AllowAgents: []string{"*"}}},
+			policy.Caller{Key: mainKey},
+			policy.Request{Agent: "MY-Research_Agent01"},
+			"my-research_agent01", 1, session.RoleLeaf,
+		},
+		{
+			"1.11 depth 2",
+			policy.Rules{Subagents: depth(2)},
+			policy.Caller{Key: childKey, Role: session.RoleOrchestrator, Depth: 1},
+			policy.Request{},
+			"main", 2, session.RoleLeaf,
+		},
+		{"1.16 the lane is no limit", policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 1}}, policy.Caller{Key: mainKey, Children: 1}, policy.Request{}, "main", 1, session.RoleLeaf},
+		{
+			"1.18 entries are trimmed", policy.Rules{Agents: []policy.Agent{
+				{ID: "main", Subagents: policy.Subagents{AllowAgents: []string{" Research "}}}, {ID: "research"},
+			}}, policy.Caller{Key: mainKey}, policy.Request{Agent: "research"}, "research", 1, session.RoleLeaf,
+		},
+		{
+			"3.20 the agent need not be named after all", policy.Rules{
+				Subagents: policy.Subagents{RequireAgentID: new(true)},
+				Agents:    []policy.Agent{{ID: "main", Subagents: policy.Subagents{RequireAgentID: new(false)}}},
+			}, policy.Caller{Key: mainKey}, policy.Request{}, "main", 1, session.RoleLeaf,
+		},
+		{
+			"oneself by name, not in one's own list", policy.Rules{Agents: []policy.Agent{
+				{ID: "main", Subagents: policy.Subagents{AllowAgents: []string{"a"}}}, {ID: "a"},
+			}}, policy.Caller{Key: mainKey}, policy.Request{Agent: "Main"}, "main", 1, session.RoleLeaf,
+		},
+		{"oneself, not configured", policy.Rules{Agents: agents("other")}, policy.Caller{Key: mainKey}, policy.Request{}, "main", 1, session.RoleLeaf},
+		{"the global session is the default agent's", policy.Rules{Agents: agents("Ops", "main")}, policy.Caller{Key: session.Global()}, policy.Request{}, "ops", 1, session.RoleLeaf},
+		{"the top level is exempt from the lifetime", policy.Rules{Subagents: policy.Subagents{MaxSpawns: 1}}, policy.Caller{Key: mainKey, Spawned: 9}, policy.Request{}, "main", 1, session.RoleLeaf},
+		{"4.4 an orchestrator at depth 2 of 3", policy.Rules{Subagents: depth(3)}, policy.Caller{Key: childKey, Role: session.RoleOrchestrator, Depth: 1}, policy.Request{}, "main", 2, session.RoleOrchestrator},
+		{"a cron session is a top-level one", policy.Rules{}, policy.Caller{Key: session.Cron("main", "daily")}, policy.Request{}, "main", 1, session.RoleLeaf},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g, err := tt.rules.Admit(tt.c, tt.q)
+			require.NoError(t, err)
+			assert.Equal(t, tt.agent, g.Agent)
+			assert.Equal(t, tt.depth, g.Depth)
+			assert.Equal(t, tt.role, g.Role)
+			assert.Empty(t, g.Warnings)
+			assert.Equal(t, policy.AnnounceReply, g.Announce)
+		})
+	}
+}
+
+func TestAdmitWarnsOfBlocked(t *testing.T) {
+	var rules policy.Rules
+	g, err := rules.Admit(policy.Caller{Key: mainKey, Blocked: 24}, policy.Request{})
+	require.NoError(t, err)
+	assert.Empty(t, g.Warnings)
+	g, err = rules.Admit(policy.Caller{Key: mainKey, Blocked: 25}, policy.Request{})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"25 completions could not be delivered, 50 refuse new spawns"}, g.Warnings)
+}
+
+func TestAdmitBudget(t *testing.T) {
+	rules := policy.Rules{Subagents: policy.Subagents{Budget: policy.Budget{Tokens: 100, Turns: 4}}}
+	g, err := rules.Admit(policy.Caller{Key: mainKey}, policy.Request{Budget: policy.Budget{Tokens: 200, Cost: 1, Turns: 3}})
+	require.NoError(t, err)
+	assert.Equal(t, policy.Budget{Tokens: 100, Cost: 1, Turns: 3}, g.Budget)
+}
+
+func TestAdmitAnnounce(t *testing.T) {
+	rules := policy.Rules{
+		Subagents: policy.Subagents{Announce: policy.AnnounceTurn, AllowAgents: []string{"*"}},
+		Agents:    []policy.Agent{{ID: "main"}, {ID: "a", Subagents: policy.Subagents{Announce: policy.AnnounceReply}}},
+	}
+	for _, tt := range []struct {
+		q    policy.Request
+		want policy.AnnounceStep
+	}{
+		{policy.Request{}, policy.AnnounceTurn},
+		{policy.Request{Agent: "a"}, policy.AnnounceReply},
+		{policy.Request{Agent: "a", Announce: policy.AnnounceTurn}, policy.AnnounceTurn},
+	} {
+		g, err := rules.Admit(policy.Caller{Key: mainKey}, tt.q)
+		require.NoError(t, err)
+		assert.Equal(t, tt.want, g.Announce)
+	}
+}
+
+// Whatever Targets names can be spawned, and nothing else can.
+func TestTargetsAgreeWithAdmit(t *testing.T) {
+	all := []policy.Agent{
+		{ID: "main"}, {ID: "box", Sandbox: policy.SandboxAll}, {ID: "B"}, {ID: "a", Subagents: policy.Subagents{AllowAgents: []string{}}},
+	}
+	ids := []string{"main", "box", "b", "a", "ghost"}
+	for _, allowed := range [][]string{nil, {}, {"*"}, {"a"}, {"box", "ghost"}, {" B ", "", "main"}} {
+		for _, mode := range []policy.SandboxMode{policy.SandboxOff, policy.SandboxNonMain} {
+			for _, c := range []policy.Caller{
+				{Key: mainKey},
+				{Key: mainKey, Sandboxed: true},
+				{Key: mainKey, Children: 99},
+				{Key: session.Main("a")},
+				{Key: session.Main("nobody")},
+				{Key: childKey, Role: session.RoleOrchestrator},
+				{Key: childKey, Role: session.RoleLeaf},
+				{Key: childKey},
+			} {
+				rules := policy.Rules{
+					Subagents: policy.Subagents{MaxSpawnDepth: 2, AllowAgents: allowed}, Agents: all, Sandbox: policy.Sandbox{Mode: mode},
+				}
+				targets := rules.Targets(c)
+				c.Children = 0
+				for _, id := range append(ids, c.Key.Agent()) {
+					_, err := rules.Admit(c, policy.Request{Agent: id})
+					assert.Equal(t, err == nil, slices.Contains(targets, id), "%s in %q: %v", id, targets, err)
+				}
+			}
+		}
+	}
+}
+
+func TestTargets(t *testing.T) {
+	rules := policy.Rules{Agents: agents("ops", "main", "beta", "ops"), Subagents: policy.Subagents{AllowAgents: []string{"*"}}}
+	assert.Equal(t, []string{"main", "beta", "ops"}, rules.Targets(policy.Caller{Key: mainKey}))
+	rules.Subagents.AllowAgents = nil
+	assert.Equal(t, []string{"main"}, rules.Targets(policy.Caller{Key: mainKey}))
+	assert.Empty(t, rules.Targets(policy.Caller{Key: childKey, Role: session.RoleLeaf}))
+}
+
+func TestRefusalJSON(t *testing.T) {
+	var rules policy.Rules
+	_, err := rules.Admit(policy.Caller{Key: mainKey, Children: 5}, policy.Request{})
+	data, err := json.Marshal(err)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"rule":"maxChildrenPerAgent","asked":"6","limit":"5","path":"agents.defaults.subagents.maxChildrenPerAgent"}`, string(data))
+	assert.EqualError(t, policy.RuleDepth, "policy: refused by maxSpawnDepth")
+}
+
+func TestGrantString(t *testing.T) {
+	rules := policy.Rules{
+		Subagents: policy.Subagents{Model: "a/b", Timeout: time.Minute},
+		Sandbox:   policy.Sandbox{Mode: policy.SandboxAll},
+	}
+	g, err := rules.Admit(policy.Caller{Key: mainKey, Tools: []string{"read"}, Thinking: "low"}, policy.Request{})
+	require.NoError(t, err)
+	assert.Equal(t, `main as leaf at depth 1, model "a/b" from agents.defaults.subagents, thinking "low" from caller, `+
+		`timeout 1m0s from agents.defaults.subagents, in a sandbox, with tools ["read"]`, g.String())
+}
+
+func TestAdmitDoesNotAllocate(t *testing.T) {
+	rules := policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 2, Model: "a/b"}, Agents: agents("main", "research")}
+	c := policy.Caller{Key: mainKey, Tools: []string{"read", "exec", "sessions_spawn"}}
+	assert.Zero(t, testing.AllocsPerRun(100, func() {
+		if _, err := rules.Admit(c, policy.Request{}); err != nil {
+			t.Fatal(err)
+		}
+	}))
+	rules.Subagents.MaxSpawnDepth = 1
+	assert.LessOrEqual(t, testing.AllocsPerRun(100, func() {
+		if _, err := rules.Admit(c, policy.Request{}); err != nil {
+			t.Fatal(err)
+		}
+	}), 1.0)
+}

@@ -1,0 +1,170 @@
+package policy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// An Authority is what a session was given when it was made: the ceiling for the rest of its life. It is stored with the session, and
+// [Rules.Effective] applies today's rules to it for every turn and every call. The zero Authority gives nothing.
+//
+// Its JSON is versioned, and is read strictly: what is not whole gives nothing, and an error that is [ErrCorruptAuthority].
+type Authority struct {
+	Agent     string       `json:"agent"`
+	Role      session.Role `json:"role"`
+	Depth     int          `json:"depth"`
+	Sandboxed bool         `json:"sandboxed"`
+	Model     string       `json:"model"`
+	Tools     []string     `json:"tools"`     // what the session may use
+	Delegable []string     `json:"delegable"` // what it may hand down; [Caller.Tools] of its spawns
+}
+
+// ErrCorruptAuthority is what the error for a stored [Authority] that cannot be read is.
+var ErrCorruptAuthority = errors.New("policy: corrupt authority")
+
+// authorityVersion is the version of the stored form.
+const authorityVersion = 1
+
+// Authority returns what the child was given, to be stored with it.
+func (g *Grant) Authority() Authority {
+	return Authority{
+		Agent: g.Agent, Role: g.Role, Depth: g.Depth, Sandboxed: g.Sandboxed, Model: g.Model.Value,
+		Tools: g.Tools, Delegable: g.Delegable,
+	}
+}
+
+// TopAuthority returns what a top-level session may use and hand down of the names that there are. A key that is a sub-agent's gets
+// nothing: its authority is what it was granted.
+func (r *Rules) TopAuthority(key session.Key, model string, names []string) Authority {
+	if !key.IsValid() || key.IsSubagent() {
+		return Authority{Sandboxed: true}
+	}
+	s := Subject{Key: key, Role: session.RoleMain, Sandboxed: r.Sandboxed(key), Model: model}
+	s, a := r.subject(s)
+	top := Authority{Agent: s.Agent, Role: s.Role, Sandboxed: s.Sandboxed, Model: model}
+	top.Tools, top.Delegable = r.bothSets(s, a, nil, names, names)
+	return top
+}
+
+// Effective returns what is left of an authority under today's rules. It is never more: the role can only sink, a sandbox only be
+// added, and tools only be removed. An authority whose role and depth contradict each other or the key gives nothing.
+func (r *Rules) Effective(a Authority, key session.Key) Authority {
+	depth := max(a.Depth, key.Depth())
+	role := a.Role.Ceiling(session.RoleAt(depth, r.MaxSpawnDepth()))
+	if role == session.RoleUnknown || !key.IsValid() || r.agentOf(key) != a.Agent {
+		return Authority{Sandboxed: true}
+	}
+	agent := r.agent(a.Agent)
+	now := Authority{Agent: a.Agent, Role: role, Depth: depth, Model: a.Model}
+	now.Sandboxed = a.Sandboxed || r.sandboxed(a.Agent, agent, key, key.IsMain())
+	s := Subject{Key: key, Agent: a.Agent, Role: role, Sandboxed: now.Sandboxed, Model: a.Model}
+	now.Tools, now.Delegable = r.bothSets(s, agent, nil, a.Tools, a.Delegable)
+	return now
+}
+
+// bothSets returns what of use a session may use, and what of handDown it may hand down. A spawn's list, if not nil, narrows both.
+// Without rules of the agent for handing down, those for using hold, and equal ceilings give one slice.
+func (r *Rules) bothSets(s Subject, a *Agent, asked, use, handDown []string) (tools, delegable []string) {
+	p := r.pipeline(s, a)
+	if asked != nil {
+		p.narrow(asked)
+	}
+	tools = p.filter(use)
+	if a != nil && a.Tools.Delegable != nil {
+		p = r.delegation(s, a)
+		if asked != nil {
+			p.narrow(asked)
+		}
+	} else if sameSlice(use, handDown) {
+		return tools, tools
+	}
+	return tools, p.filter(handDown)
+}
+
+func sameSlice(a, b []string) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+
+// MarshalJSON writes the stored form.
+func (a Authority) MarshalJSON() ([]byte, error) {
+	type fields Authority
+	f := fields(a)
+	if f.Tools == nil {
+		f.Tools = []string{}
+	}
+	if f.Delegable == nil {
+		f.Delegable = []string{}
+	}
+	return json.Marshal(struct {
+		Version int `json:"version"`
+		fields
+	}{authorityVersion, f})
+}
+
+// UnmarshalJSON reads the stored form. Whatever is not exactly that leaves a with nothing.
+func (a *Authority) UnmarshalJSON(data []byte) error {
+	read, err := readAuthority(data)
+	if err != nil {
+		*a = Authority{Sandboxed: true}
+		return fmt.Errorf("%w: %w", ErrCorruptAuthority, err)
+	}
+	*a = read
+	return nil
+}
+
+func readAuthority(data []byte) (a Authority, err error) {
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return a, err
+	}
+	var version int
+	fields := []struct {
+		name string
+		to   any
+	}{
+		{"version", &version},
+		{"agent", &a.Agent},
+		{"role", &a.Role},
+		{"depth", &a.Depth},
+		{"sandboxed", &a.Sandboxed},
+		{"model", &a.Model},
+		{"tools", &a.Tools},
+		{"delegable", &a.Delegable},
+	}
+	if len(raw) > len(fields) {
+		return a, errors.New("unknown fields")
+	}
+	for _, f := range fields {
+		value, ok := raw[f.name]
+		if !ok || string(value) == "null" {
+			return a, fmt.Errorf("no %s", f.name)
+		}
+		if err := json.Unmarshal(value, f.to); err != nil {
+			return a, fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	if version != authorityVersion {
+		return a, fmt.Errorf("version %d, want %d", version, authorityVersion)
+	}
+	return a, a.fault()
+}
+
+// fault returns what in an authority cannot be.
+func (a *Authority) fault() error {
+	switch {
+	case !validID(a.Agent):
+		return fmt.Errorf("agent %q", a.Agent)
+	case a.Depth < 0, a.Role == session.RoleUnknown, (a.Depth == 0) != (a.Role == session.RoleMain):
+		return fmt.Errorf("role %s at depth %d", a.Role, a.Depth)
+	}
+	for _, list := range [...][]string{a.Tools, a.Delegable} {
+		for _, name := range list {
+			if strings.TrimSpace(name) == "" {
+				return errors.New("a tool without a name")
+			}
+		}
+	}
+	return nil
+}

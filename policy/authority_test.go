@@ -1,0 +1,298 @@
+package policy_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+func granted(t *testing.T, rules *policy.Rules) policy.Authority {
+	t.Helper()
+	g, err := rules.Admit(policy.Caller{Key: mainKey, Tools: catalog, Model: "a/b"}, policy.Request{})
+	require.NoError(t, err)
+	return g.Authority()
+}
+
+func TestAuthorityRoundTrip(t *testing.T) {
+	rules := policy.Rules{Subagents: depth(2)}
+	want := granted(t, &rules)
+	data, err := json.Marshal(want)
+	require.NoError(t, err)
+	var got policy.Authority
+	require.NoError(t, json.Unmarshal(data, &got))
+	assert.Equal(t, want, got)
+
+	data, err = json.Marshal(policy.Authority{Agent: "main", Role: roleMain})
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"version":1,"agent":"main","role":"main","depth":0,"sandboxed":false,"model":"","tools":[],"delegable":[]}`, string(data))
+}
+
+func TestCorruptAuthorityGivesNothing(t *testing.T) { // 4.22
+	const good = `{"version":1,"agent":"main","role":"leaf","depth":1,"sandboxed":true,"model":"","tools":["read"],"delegable":["read"]}`
+	var whole policy.Authority
+	require.NoError(t, json.Unmarshal([]byte(good), &whole))
+	for _, bad := range []string{
+		`{}`, `[]`, `"x"`, `7`,
+		strings.Replace(good, `"version":1`, `"version":2`, 1),
+		strings.Replace(good, `"version":1,`, ``, 1),
+		strings.Replace(good, `"main"`, `""`, 1),
+		strings.Replace(good, `"leaf"`, `"main"`, 1),
+		strings.Replace(good, `"leaf"`, `"unknown"`, 1),
+		strings.Replace(good, `"leaf"`, `"boss"`, 1),
+		strings.Replace(good, `"depth":1`, `"depth":0`, 1),
+		strings.Replace(good, `"depth":1`, `"depth":-1`, 1),
+		strings.Replace(good, `"sandboxed":true,`, ``, 1),
+		strings.Replace(good, `"sandboxed":true`, `"sandboxed":null`, 1),
+		strings.Replace(good, `"tools":["read"]`, `"tools":"*"`, 1),
+		strings.Replace(good, `"tools":["read"]`, `"tools":null`, 1),
+		strings.Replace(good, `"tools":["read"]`, `"tools":[""]`, 1),
+		strings.Replace(good, `"tools":`, `"Tools":`, 1),
+		strings.Replace(good, `,"delegable":["read"]`, ``, 1),
+		strings.Replace(good, `{`, `{"allow":["*"],`, 1),
+	} {
+		a := whole
+		err := json.Unmarshal([]byte(bad), &a)
+		require.ErrorIs(t, err, policy.ErrCorruptAuthority, bad)
+		require.Equal(t, policy.Authority{Sandboxed: true}, a, bad)
+		rules := policy.Rules{Subagents: depth(5)}
+		now := rules.Effective(a, childKey)
+		assert.Empty(t, now.Tools)
+		assert.Empty(t, now.Delegable)
+		assert.Equal(t, session.RoleUnknown, now.Role)
+	}
+}
+
+func TestEffective(t *testing.T) {
+	rules := policy.Rules{Subagents: depth(2)}
+	stored := granted(t, &rules)
+	assert.Equal(t, roleOrchestrator, stored.Role)
+	assert.Equal(t, stored, rules.Effective(stored, childKey), "under the same rules nothing changes")
+
+	t.Run("a lower limit demotes", func(t *testing.T) {
+		rules := policy.Rules{}
+		now := rules.Effective(stored, childKey)
+		assert.Equal(t, roleLeaf, now.Role)
+		assert.NotContains(t, now.Tools, "sessions_spawn")
+		assert.Contains(t, now.Tools, "read")
+	})
+	t.Run("4.20 a higher limit does not promote", func(t *testing.T) {
+		leaf := granted(t, &policy.Rules{})
+		rules := policy.Rules{Subagents: depth(3)}
+		now := rules.Effective(leaf, childKey)
+		assert.Equal(t, roleLeaf, now.Role)
+		assert.NotContains(t, now.Tools, "sessions_spawn")
+	})
+	t.Run("4.21 the key is a floor for the depth", func(t *testing.T) {
+		now := rules.Effective(stored, nestedKey)
+		assert.Equal(t, roleLeaf, now.Role)
+		assert.Equal(t, 2, now.Depth)
+	})
+	t.Run("what is denied later is gone", func(t *testing.T) {
+		rules := policy.Rules{Subagents: depth(2), Tools: policy.ToolRules{Deny: []string{"exec"}}}
+		assert.NotContains(t, rules.Effective(stored, childKey).Tools, "exec")
+		assert.NotContains(t, rules.Effective(stored, childKey).Delegable, "exec")
+	})
+	t.Run("what is allowed later does not come back", func(t *testing.T) {
+		rules := policy.Rules{Subagents: depth(2), DefaultDeny: []string{}}
+		assert.NotContains(t, rules.Effective(stored, childKey).Tools, "cron")
+	})
+	t.Run("a sandbox can be added and never leaves", func(t *testing.T) {
+		boxed := policy.Rules{Subagents: depth(2), Sandbox: policy.Sandbox{Mode: policy.SandboxNonMain}}
+		now := boxed.Effective(stored, childKey)
+		assert.True(t, now.Sandboxed)
+		assert.NotContains(t, now.Tools, "web_search")
+		assert.True(t, rules.Effective(granted(t, &boxed), childKey).Sandboxed)
+	})
+	t.Run("records that contradict the key", func(t *testing.T) {
+		for _, bad := range []policy.Authority{
+			{}, {Agent: "main", Role: roleMain, Tools: catalog}, {Agent: "other", Role: roleLeaf, Depth: 1, Tools: catalog},
+		} {
+			assert.Equal(t, policy.Authority{Sandboxed: true}, rules.Effective(bad, childKey))
+		}
+		assert.Equal(t, policy.Authority{Sandboxed: true}, rules.Effective(stored, session.Key{}))
+	})
+}
+
+func TestTopAuthority(t *testing.T) {
+	rules := policy.Rules{Sandbox: policy.Sandbox{Mode: policy.SandboxNonMain}}
+	a := rules.TopAuthority(mainKey, "a/b", catalog)
+	assert.Equal(t, policy.Authority{Agent: "main", Role: roleMain, Model: "a/b", Tools: catalog, Delegable: catalog}, a)
+	assert.Equal(t, a, rules.Effective(a, mainKey))
+	a = rules.TopAuthority(session.Group("main", "telegram", "1"), "", catalog)
+	assert.True(t, a.Sandboxed)
+	assert.NotContains(t, a.Tools, "web_search")
+	assert.Equal(t, policy.Authority{Sandboxed: true}, rules.TopAuthority(childKey, "", catalog))
+	assert.Equal(t, policy.Authority{Sandboxed: true}, rules.TopAuthority(session.Key{}, "", catalog))
+}
+
+func TestSandboxed(t *testing.T) {
+	group := session.Group("main", "telegram", "1")
+	for mode, want := range map[policy.SandboxMode][3]bool{
+		policy.SandboxInherit: {}, policy.SandboxOff: {}, policy.SandboxNonMain: {false, true, true}, policy.SandboxAll: {true, true, true}, 99: {true, true, true},
+	} {
+		everywhere := policy.Rules{Sandbox: policy.Sandbox{Mode: mode}}
+		atAgent := policy.Rules{Sandbox: policy.Sandbox{Mode: policy.SandboxOff}, Agents: []policy.Agent{{ID: "main", Sandbox: mode}}}
+		for i, key := range []session.Key{mainKey, group, childKey} {
+			assert.Equal(t, want[i], everywhere.Sandboxed(key), "%s %s", mode, key)
+			assert.Equal(t, want[i], atAgent.Sandboxed(key), "%s %s", mode, key)
+		}
+		assert.False(t, atAgent.Sandboxed(session.Group("other", "telegram", "1")))
+	}
+	decide := policy.Rules{Sandbox: policy.Sandbox{Decide: func(agent string, key session.Key) bool { return agent == "main" && key == group }}}
+	assert.True(t, decide.Sandboxed(group))
+	assert.False(t, decide.Sandboxed(mainKey))
+
+	asked := session.Key{}
+	decide.Sandbox.Decide = func(_ string, key session.Key) bool { asked = key; return true }
+	g, err := decide.Admit(policy.Caller{Key: mainKey}, policy.Request{Child: childKey, RequireSandbox: true})
+	require.NoError(t, err)
+	assert.True(t, g.Sandboxed)
+	assert.Equal(t, childKey, asked)
+}
+
+// A tree of random sessions under random rules, down to depth 5: whatever a session may use or hand down, its parent could hand down;
+// no sandbox is left; and neither storing the authority nor today's rules, be they what they may, add anything.
+func TestAuthorityOnlyShrinks(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	sessions, refused := 0, 0
+	for range 150 {
+		rules, later := randomRules(rng), randomRules(rng)
+		top := rules.TopAuthority(mainKey, "p/m", pick(rng, catalog, 0.8))
+		checkWithin(t, top.Tools, catalog)
+		frontier := []node{{mainKey, top}}
+		for len(frontier) > 0 {
+			above := frontier[0]
+			frontier = frontier[1:]
+			for i := range 2 {
+				a, err := randomChild(rng, &rules, above)
+				if err != nil {
+					refused++
+					continue
+				}
+				sessions++
+				below := node{session.MustParse(fmt.Sprintf("agent:%s:subagent:n%d-%d", a.Agent, sessions, i)), a}
+				checkChild(t, &rules, &later, above.Authority, below)
+				frontier = append(frontier, below)
+			}
+		}
+	}
+	assert.Greater(t, sessions, 500)
+	assert.Positive(t, refused)
+}
+
+type node struct {
+	key session.Key
+	policy.Authority
+}
+
+func randomChild(rng *rand.Rand, rules *policy.Rules, above node) (policy.Authority, error) {
+	q := policy.Request{Agent: pickOne(rng, "", "main", "a", "b"), RequireSandbox: rng.IntN(8) == 0}
+	if rng.IntN(3) == 0 {
+		q.Tools = pick(rng, entries, 0.3)
+	}
+	g, err := rules.Admit(policy.Caller{
+		Key: above.key, Role: above.Role, Depth: above.Depth, Sandboxed: above.Sandboxed, Tools: above.Delegable, Model: above.Model,
+	}, q)
+	return g.Authority(), err
+}
+
+func checkChild(t *testing.T, rules, later *policy.Rules, above policy.Authority, below node) {
+	t.Helper()
+	checkWithin(t, below.Tools, above.Delegable)
+	checkWithin(t, below.Delegable, above.Delegable)
+	require.False(t, above.Sandboxed && !below.Sandboxed)
+	require.Equal(t, above.Depth+1, below.Depth)
+	require.LessOrEqual(t, below.Depth, rules.MaxSpawnDepth())
+
+	data, err := json.Marshal(below.Authority)
+	require.NoError(t, err)
+	var stored policy.Authority
+	require.NoError(t, json.Unmarshal(data, &stored))
+	again := rules.Effective(stored, below.key)
+	require.ElementsMatch(t, below.Tools, again.Tools)
+	require.ElementsMatch(t, below.Delegable, again.Delegable)
+	require.Equal(t, below.Role, again.Role)
+	require.Equal(t, below.Sandboxed, again.Sandboxed)
+
+	now := later.Effective(stored, below.key)
+	checkWithin(t, now.Tools, below.Tools)
+	checkWithin(t, now.Delegable, below.Delegable)
+	require.False(t, below.Sandboxed && !now.Sandboxed)
+	require.False(t, now.Role.MaySpawn() && !below.Role.MaySpawn())
+}
+
+func checkWithin(t *testing.T, inner, outer []string) {
+	t.Helper()
+	for _, name := range inner {
+		require.Contains(t, outer, name)
+	}
+}
+
+// entries are what lists are made of.
+var entries = slices.Concat(catalog, []string{"*", "web_*", "*s*", "sessions_*", "group:fs", "group:sessions", "group:openclaw", "BASH", "group:mine"})
+
+func pick(rng *rand.Rand, from []string, share float64) []string {
+	var out []string
+	for _, s := range from {
+		if rng.Float64() < share {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func pickOne[T any](rng *rand.Rand, from ...T) T { return from[rng.IntN(len(from))] }
+
+func randomToolRules(rng *rand.Rand) (r policy.ToolRules) {
+	if rng.IntN(3) == 0 {
+		r.Allow = pick(rng, entries, 0.5)
+	}
+	if rng.IntN(3) == 0 {
+		r.Deny = pick(rng, entries[:len(catalog)], 0.1)
+	}
+	return r
+}
+
+func randomToolPolicy(rng *rand.Rand) policy.ToolPolicy {
+	r := randomToolRules(rng)
+	return policy.ToolPolicy{
+		Profile: pickOne(rng, "", "", "", "coding", "full", "messaging"), AlsoAllow: pick(rng, entries, 0.1), Allow: r.Allow, Deny: r.Deny,
+	}
+}
+
+func randomRules(rng *rand.Rand) policy.Rules {
+	mode := func() policy.SandboxMode {
+		return pickOne(rng, policy.SandboxInherit, policy.SandboxInherit, policy.SandboxOff, policy.SandboxNonMain, policy.SandboxAll)
+	}
+	r := policy.Rules{
+		Subagents: policy.Subagents{MaxSpawnDepth: 1 + rng.IntN(5), AllowAgents: []string{"*"}},
+		Groups:    map[string][]string{"group:mine": {"my_*", "grep"}},
+		Global:    randomToolPolicy(rng),
+		Tools:     randomToolRules(rng),
+		Sandbox:   policy.Sandbox{Mode: mode()},
+	}
+	for _, id := range []string{"main", "a", "b"} {
+		a := policy.Agent{ID: id, Tools: randomToolPolicy(rng), Sandbox: mode()}
+		if rng.IntN(2) == 0 {
+			d := randomToolRules(rng)
+			a.Tools.Delegable = &d
+		}
+		if rng.IntN(3) == 0 {
+			a.Tools.ByProvider = map[string]policy.ToolPolicy{"p": randomToolPolicy(rng)}
+		}
+		if rng.IntN(4) == 0 {
+			a.Confined = randomToolRules(rng)
+		}
+		r.Agents = append(r.Agents, a)
+	}
+	return r
+}

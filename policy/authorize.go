@@ -1,0 +1,144 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A Verb is what a session wants to do with a session.
+type Verb uint8
+
+const (
+	VerbInvalid Verb = iota // nothing that anybody may do
+	VerbList                // see that it exists
+	VerbStatus              // see how it is doing
+	VerbHistory             // read its conversation
+	VerbSend                // put a message into it
+	VerbSteer               // tell it something while it works
+	VerbStop                // end it and everything below it
+	VerbBind                // bind a conversation to it
+	VerbDelete              // remove it
+	verbCount
+)
+
+var verbNames = [verbCount]string{
+	VerbInvalid: "invalid", VerbList: "list", VerbStatus: "status", VerbHistory: "history", VerbSend: "send", VerbSteer: "steer",
+	VerbStop: "stop", VerbBind: "bind", VerbDelete: "delete",
+}
+
+// String returns the word for v, such as "steer".
+func (v Verb) String() string { return word(verbNames[:], "Verb", v) }
+
+// MarshalText returns the word for v. A value that is no Verb is an error.
+func (v Verb) MarshalText() ([]byte, error) { return wordText(verbNames[:], "verb", v) }
+
+// UnmarshalText sets v to the Verb that text is the word for, in any case.
+func (v *Verb) UnmarshalText(text []byte) error { return unword(verbNames[:], "verb", text, v) }
+
+// A demand is what a verb needs.
+type demand uint8
+
+const (
+	demandNothing demand = iota // cannot be met
+	demandSight                 // the caller sees the session
+	demandMessage               // ... and, if it is a sub-agent, is above it
+	demandControl               // the caller is above it, and may have sub-agents at all
+)
+
+var verbDemands = [verbCount]demand{
+	VerbList: demandSight, VerbStatus: demandSight, VerbHistory: demandSight, VerbSend: demandMessage,
+	VerbSteer: demandControl, VerbStop: demandControl, VerbBind: demandControl, VerbDelete: demandControl,
+}
+
+// A Target is the session that a [Verb] is about.
+type Target struct {
+	Key session.Key
+	// Ancestors are the sessions above it as the journal recorded them, from the one that spawned it to the top. A sub-agent without
+	// them is nobody's.
+	Ancestors []session.Key
+}
+
+// Authorize decides whether a session may do something with a session. It is the one place that does: whoever lists, reads, sends,
+// steers or stops on behalf of a model asks here first. A refusal is a [*Refusal].
+//
+// Seeing goes by [Rules.Visibility]; the tree of a session is everything below it, whichever agent that runs as. Control goes by
+// lineage alone: a session controls what is below it, never itself, and not once it is a leaf, whatever it may see. A sub-agent takes
+// messages from the sessions above it only; a top-level session from whoever sees it.
+func (r *Rules) Authorize(c Caller, v Verb, t Target) error {
+	if refusal := r.authorize(&c, v, &t); refusal != nil {
+		refusal.Op = v.String()
+		refusal.Asked = t.Key.String()
+		return refusal
+	}
+	return nil
+}
+
+func (r *Rules) authorize(c *Caller, v Verb, t *Target) *Refusal {
+	role := r.roleNow(c, max(c.Depth, c.Key.Depth()))
+	if !c.Key.IsValid() || role == session.RoleUnknown {
+		return &Refusal{Rule: RuleCaller, Limit: "a caller with a record", Path: "Caller.Role"}
+	}
+	if v >= verbCount || verbDemands[v] == demandNothing || !t.Key.IsValid() {
+		return &Refusal{Rule: RuleControl, Limit: "a known verb and a valid key", Path: lineagePath}
+	}
+	self, below := t.Key == c.Key, slices.Contains(t.Ancestors, c.Key)
+	switch verbDemands[v] {
+	case demandSight:
+		return r.authorizeSight(c, t, self, below)
+	case demandMessage:
+		if self || t.Key.IsSubagent() && !below {
+			return &Refusal{Rule: RuleControl, Limit: "another session, a sub-agent only from above", Path: lineagePath}
+		}
+		return r.authorizeSight(c, t, self, below)
+	}
+	switch {
+	case self || !below:
+		return &Refusal{Rule: RuleControl, Limit: "the sub-agents below " + c.Key.String(), Path: lineagePath}
+	case !role.MaySpawn():
+		return &Refusal{Rule: RuleRole, Limit: "main or orchestrator", Path: maxSpawnDepthPath}
+	}
+	return nil
+}
+
+// authorizeSight decides whether the caller sees a session.
+func (r *Rules) authorizeSight(c *Caller, t *Target, self, below bool) *Refusal {
+	sight, path := r.visibilityOf(c)
+	if self || below && sight >= VisibilityTree {
+		return nil
+	}
+	from, to := r.agentOf(c.Key), r.agentOf(t.Key)
+	switch {
+	case sight < VisibilityAgent:
+	case from == to:
+		return nil
+	case sight < VisibilityAll:
+	case !r.AgentToAgent.Enabled:
+		path = agentToAgentPath + ".enabled"
+	case r.AgentToAgent.matches(from) && r.AgentToAgent.matches(to):
+		return nil
+	default:
+		path = agentToAgentPath + ".allow"
+	}
+	return &Refusal{Rule: RuleVisibility, Limit: sight.String(), Path: path}
+}
+
+// visibilityOf returns what a caller sees, and where that is set. A sandbox narrows it, and never widens it.
+func (r *Rules) visibilityOf(c *Caller) (sight Visibility, path string) {
+	sight = r.Visibility
+	switch {
+	case sight == VisibilityDefault:
+		sight = VisibilityTree
+	case sight > VisibilityAll:
+		sight = VisibilitySelf
+	}
+	if c.Sandboxed && !r.Sandbox.SeeAll && sight > VisibilityTree {
+		return VisibilityTree, sandboxPath + ".sessionToolsVisibility"
+	}
+	return sight, visibilityPath
+}
+
+// matches reports whether an agent may take part.
+func (a *AgentToAgent) matches(id string) bool {
+	return len(a.Allow) == 0 || slices.ContainsFunc(a.Allow, func(pattern string) bool { return glob(canonicalID(pattern), id) })
+}

@@ -1,0 +1,170 @@
+package policy_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A family is one tree with three levels of sub-agents, of which the caller is the middle one, and what is outside it.
+//
+//	top - parent - caller - child - grandchild
+//	             \ sibling - nephew
+var (
+	top        = mainKey
+	parent     = session.MustParse("agent:main:subagent:p")
+	sibling    = session.MustParse("agent:main:subagent:p:subagent:s")
+	nephew     = session.MustParse("agent:main:subagent:p:subagent:s:subagent:n")
+	caller     = session.MustParse("agent:main:subagent:p:subagent:c")
+	child      = session.MustParse("agent:research:subagent:p:subagent:c:subagent:d") // runs as another agent
+	grandchild = session.MustParse("agent:main:subagent:p:subagent:c:subagent:d:subagent:e")
+)
+
+var relations = map[string]policy.Target{
+	"self":           {Key: caller, Ancestors: []session.Key{parent, top}},
+	"child":          {Key: child, Ancestors: []session.Key{caller, parent, top}},
+	"grandchild":     {Key: grandchild, Ancestors: []session.Key{child, caller, parent, top}},
+	"sibling":        {Key: sibling, Ancestors: []session.Key{parent, top}},
+	"nephew":         {Key: nephew, Ancestors: []session.Key{sibling, parent, top}},
+	"parent":         {Key: parent, Ancestors: []session.Key{top}},
+	"top":            {Key: top},
+	"stranger":       {Key: session.Named("main", "survey")},
+	"foreigner":      {Key: session.Main("research")},
+	"strange child":  {Key: session.MustParse("agent:main:subagent:x"), Ancestors: []session.Key{session.Named("main", "survey")}},
+	"foreign child":  {Key: session.MustParse("agent:research:subagent:x"), Ancestors: []session.Key{session.Main("research")}},
+	"without record": {Key: session.MustParse("agent:main:subagent:p:subagent:c:subagent:ghost")},
+}
+
+var (
+	below     = []string{"child", "grandchild"}
+	tree      = append([]string{"self"}, below...)
+	sameAgent = append([]string{"sibling", "nephew", "parent", "top", "stranger", "strange child", "without record"}, tree...)
+	everybody = append([]string{"foreigner", "foreign child"}, sameAgent...)
+)
+
+// Every verb, of a sub-agent that may have sub-agents, under every visibility, against everybody. A verb without a row fails.
+func TestAuthorizeMatrix(t *testing.T) {
+	sight := map[policy.Visibility][]string{
+		policy.VisibilityDefault: tree, policy.VisibilitySelf: {"self"}, policy.VisibilityTree: tree,
+		policy.VisibilityAgent: slices.Concat(sameAgent, below), policy.VisibilityAll: everybody,
+	}
+	message := map[policy.Visibility][]string{
+		policy.VisibilityDefault: below, policy.VisibilitySelf: nil, policy.VisibilityTree: below,
+		policy.VisibilityAgent: append([]string{"top", "stranger"}, below...),
+		policy.VisibilityAll:   append([]string{"top", "stranger", "foreigner"}, below...),
+	}
+	control := map[policy.Visibility][]string{
+		policy.VisibilityDefault: below, policy.VisibilitySelf: below, policy.VisibilityTree: below,
+		policy.VisibilityAgent: below, policy.VisibilityAll: below,
+	}
+	rows := map[string]map[policy.Visibility][]string{
+		"list": sight, "status": sight, "history": sight, "send": message,
+		"steer": control, "stop": control, "bind": control, "delete": control,
+	}
+	var verbs int
+	for v := policy.Verb(1); v.String() != fmt.Sprintf("Verb(%d)", v); v++ {
+		verbs++
+		row, ok := rows[v.String()]
+		require.True(t, ok, "verb %s has no row", v)
+		for visibility, allowed := range row {
+			rules := policy.Rules{
+				Subagents: depth(5), Visibility: visibility, AgentToAgent: policy.AgentToAgent{Enabled: true},
+			}
+			c := policy.Caller{Key: caller, Role: roleOrchestrator, Depth: 2}
+			for name, target := range relations {
+				err := rules.Authorize(c, v, target)
+				assert.Equal(t, slices.Contains(allowed, name), err == nil, "%s %s under %s: %v", v, name, visibility, err)
+				explained(t, err, v, target)
+			}
+		}
+	}
+	assert.Len(t, rows, verbs)
+}
+
+// explained fails unless a refusal says everything.
+func explained(t *testing.T, err error, v policy.Verb, target policy.Target) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	r, ok := errors.AsType[*policy.Refusal](err)
+	require.True(t, ok)
+	assert.Equal(t, v.String(), r.Op)
+	assert.Equal(t, target.Key.String(), r.Asked)
+	assert.NotEmpty(t, r.Limit)
+	assert.NotEmpty(t, r.Path)
+	assert.ErrorIs(t, err, r.Rule)
+}
+
+func TestAuthorize(t *testing.T) {
+	orchestrator := policy.Caller{Key: caller, Role: roleOrchestrator, Depth: 2}
+	leaf := policy.Caller{Key: caller, Role: roleLeaf, Depth: 2}
+	boxed := orchestrator
+	boxed.Sandboxed = true
+	all := policy.AgentToAgent{Enabled: true}
+	tests := []struct {
+		name   string
+		rules  policy.Rules
+		c      policy.Caller
+		v      policy.Verb
+		target string
+		want   policy.Rule // "" if allowed
+		path   string
+	}{
+		{"5.27 a leaf steers its sibling", policy.Rules{Subagents: depth(5), Visibility: policy.VisibilityAll, AgentToAgent: all}, leaf, policy.VerbSteer, "sibling", policy.RuleControl, "session.Lineage"},
+		{"5.28 the child of another orchestrator", policy.Rules{Subagents: depth(5)}, orchestrator, policy.VerbStop, "nephew", policy.RuleControl, "session.Lineage"},
+		{"5.30 a child of another agent is in the tree", policy.Rules{Subagents: depth(5)}, orchestrator, policy.VerbHistory, "child", "", ""},
+		{"a leaf stops what it once spawned", policy.Rules{Subagents: depth(5)}, leaf, policy.VerbStop, "child", policy.RuleRole, "agents.defaults.subagents.maxSpawnDepth"},
+		{"an orchestrator that the limit demoted", policy.Rules{Subagents: depth(2)}, orchestrator, policy.VerbStop, "child", policy.RuleRole, "agents.defaults.subagents.maxSpawnDepth"},
+		{"a caller without a record", policy.Rules{Subagents: depth(5)}, policy.Caller{Key: caller}, policy.VerbList, "self", policy.RuleCaller, "Caller.Role"},
+		{"no verb", policy.Rules{Subagents: depth(5)}, orchestrator, policy.VerbInvalid, "child", policy.RuleControl, "session.Lineage"},
+		{"the top stops its great-grandchild", policy.Rules{}, policy.Caller{Key: top}, policy.VerbStop, "grandchild", "", ""},
+		{"the top of another tree", policy.Rules{Visibility: policy.VisibilityAll, AgentToAgent: all}, policy.Caller{Key: session.Named("main", "survey")}, policy.VerbStop, "child", policy.RuleControl, "session.Lineage"},
+
+		{"a sandbox narrows what is seen", policy.Rules{Subagents: depth(5), Visibility: policy.VisibilityAll, AgentToAgent: all}, boxed, policy.VerbList, "sibling", policy.RuleVisibility, "agents.defaults.sandbox.sessionToolsVisibility"},
+		{"but not below the tree", policy.Rules{Subagents: depth(5), Visibility: policy.VisibilityAll}, boxed, policy.VerbList, "grandchild", "", ""},
+		{"and never widens", policy.Rules{Subagents: depth(5), Visibility: policy.VisibilitySelf}, boxed, policy.VerbList, "child", policy.RuleVisibility, "tools.sessions.visibility"},
+		{"unless it is told not to", policy.Rules{Subagents: depth(5), Visibility: policy.VisibilityAgent, Sandbox: policy.Sandbox{SeeAll: true}}, boxed, policy.VerbList, "sibling", "", ""},
+
+		{"across agents", policy.Rules{Subagents: depth(5), Visibility: policy.VisibilityAll}, orchestrator, policy.VerbList, "foreigner", policy.RuleVisibility, "tools.agentToAgent.enabled"},
+		{"across other agents", policy.Rules{Subagents: depth(5), Visibility: policy.VisibilityAll, AgentToAgent: policy.AgentToAgent{Enabled: true, Allow: []string{"main", "ops"}}}, orchestrator, policy.VerbList, "foreigner", policy.RuleVisibility, "tools.agentToAgent.allow"},
+		{"across agents by pattern", policy.Rules{Subagents: depth(5), Visibility: policy.VisibilityAll, AgentToAgent: policy.AgentToAgent{Enabled: true, Allow: []string{" MAIN", "Res*"}}}, orchestrator, policy.VerbList, "foreigner", "", ""},
+		{"no such visibility", policy.Rules{Subagents: depth(5), Visibility: 99}, orchestrator, policy.VerbList, "child", policy.RuleVisibility, "tools.sessions.visibility"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			target := relations[tt.target]
+			err := tt.rules.Authorize(tt.c, tt.v, target)
+			if tt.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			explained(t, err, tt.v, target)
+			r, _ := errors.AsType[*policy.Refusal](err)
+			assert.Equal(t, tt.want, r.Rule)
+			assert.Equal(t, tt.path, r.Path)
+		})
+	}
+	var rules policy.Rules
+	assert.ErrorIs(t, rules.Authorize(policy.Caller{Key: top}, policy.VerbList, policy.Target{}), policy.RuleControl)
+	assert.EqualError(t, rules.Authorize(policy.Caller{Key: top}, policy.VerbHistory, relations["stranger"]),
+		`policy: history refused by visibility: asked "agent:main:survey", allowed "tree", set at tools.sessions.visibility`)
+}
+
+func BenchmarkAuthorize(b *testing.B) {
+	b.ReportAllocs()
+	rules := policy.Rules{Subagents: depth(5)}
+	c := policy.Caller{Key: caller, Role: roleOrchestrator, Depth: 2}
+	for b.Loop() {
+		if err := rules.Authorize(c, policy.VerbSteer, relations["grandchild"]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
