@@ -94,13 +94,25 @@ func (a *assembly) first(names ...string) string {
 
 // sections returns what the mode keeps and the caller wants, in order.
 func (a *assembly) sections() []Section {
-	var list []Section
-	known := builtIn()
-	for _, p := range a.layout() {
+	layout := a.layout()
+	list := make([]Section, 0, len(layout)+len(a.in.Extra))
+	for _, p := range layout {
 		if s, ok := a.section(p); ok {
 			list = append(list, s)
 		}
 	}
+	list = a.addExtra(list)
+	list = slices.DeleteFunc(list, func(s Section) bool { return slices.Contains(a.in.Drop, s.ID) })
+	slices.SortStableFunc(list, func(x, y Section) int { return cmp.Compare(x.Class, y.Class) })
+	return reorder(list, a.in.Order)
+}
+
+// addExtra appends the caller's sections whose ids are their own.
+func (a *assembly) addExtra(list []Section) []Section {
+	if len(a.in.Extra) == 0 {
+		return list
+	}
+	known := builtIn()
 	for _, s := range a.in.Extra {
 		last := a.extra[s.ID]
 		if known[s.ID] {
@@ -108,12 +120,12 @@ func (a *assembly) sections() []Section {
 		}
 		known[s.ID] = true
 		if a.spec.Mode == Full || a.spec.Mode == Minimal && last.Minimal {
-			list = appendSection(list, last, "caller")
+			if s, ok := finish(last); ok {
+				list = append(list, s)
+			}
 		}
 	}
-	list = slices.DeleteFunc(list, func(s Section) bool { return slices.Contains(a.in.Drop, s.ID) })
-	slices.SortStableFunc(list, func(x, y Section) int { return cmp.Compare(x.Class, y.Class) })
-	return reorder(list, a.in.Order)
+	return list
 }
 
 // builtIn returns the ids that are not free for sections of the caller's own.
@@ -141,29 +153,22 @@ func (a *assembly) section(p part) (Section, bool) {
 		p.gate != nil && !p.gate(a):
 		return Section{}, false
 	}
-	s, source := Section{ID: p.id, Class: p.class}, "caller"
+	s := Section{ID: p.id, Class: p.class, Source: "caller"}
 	if own, ok := a.extra[p.id]; ok {
 		s.Text = own.Text
 	} else {
-		s.Text, source = p.text(a), sourceOf(p.id)
+		s.Text, s.Source = p.text(a), sourceOf(p.id)
 	}
-	list := appendSection(nil, s, source)
-	if list == nil {
-		return Section{}, false
-	}
-	return list[0], true
+	return finish(s)
 }
 
-// appendSection appends a section unless it is blank.
-func appendSection(list []Section, s Section, source string) []Section {
+// finish cleans a section up, and reports whether it says anything.
+func finish(s Section) (Section, bool) {
 	s.Text = strings.Trim(s.Text, "\n")
-	if strings.TrimSpace(s.Text) == "" {
-		return list
-	}
 	s.Class = min(s.Class, PerTurn)
-	s.Source = cmp.Or(s.Source, source)
+	s.Source = cmp.Or(s.Source, "caller")
 	s.Minimal = false
-	return append(list, s)
+	return s, strings.TrimSpace(s.Text) != ""
 }
 
 // sourceOf says where a built-in section's text comes from.

@@ -6,7 +6,12 @@ import (
 
 // lines joins what is not blank, one a line.
 func lines(list ...string) string {
+	size := 0
+	for _, l := range list {
+		size += len(l) + 1
+	}
 	var b strings.Builder
+	b.Grow(size)
 	for _, l := range list {
 		if strings.TrimSpace(l) == "" {
 			continue
@@ -39,23 +44,38 @@ func toolingText(a *assembly) string {
 	if len(a.tools) == 0 {
 		return "## Tooling\nYou have no tools in this session. Answer from what you were given."
 	}
-	list := make([]string, len(a.tools))
-	for i, t := range a.tools {
-		list[i] = "- " + quote(t.Name)
-		if t.Summary != "" {
-			list[i] += ": " + t.Summary
-		}
-	}
 	return lines(
 		"## Tooling",
 		"These are all the tools you have, after policy. Call them by exactly these names.",
-		strings.Join(list, "\n"),
+		toolList(a.tools),
 		when(a.files.shows(ToolsFile), ToolsFile+" says how the tools are used here; it neither adds a tool nor takes one away."),
 		processHint(a),
 		when(a.tool("sessions_spawn") != "" && !a.child,
 			"Work that is large or slow goes to a sub-agent with "+quote(a.tool("sessions_spawn"))+". Its result comes back to you by itself."),
 		listsHint(a),
 	)
+}
+
+// toolList renders tools one a line.
+func toolList(tools []Tool) string {
+	size := 0
+	for _, t := range tools {
+		size += len(t.Name) + len(t.Summary) + len("- ``: \n")
+	}
+	var b strings.Builder
+	b.Grow(size)
+	for i, t := range tools {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString("- ")
+		b.WriteString(quote(t.Name))
+		if t.Summary != "" {
+			b.WriteString(": ")
+			b.WriteString(t.Summary)
+		}
+	}
+	return b.String()
 }
 
 // processHint says how to wait for a command, in terms of tools that exist.

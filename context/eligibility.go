@@ -62,8 +62,8 @@ func (h SkillHost) Eligible(e SkillEntry) (ok bool, why string) {
 			return false, fmt.Sprintf("needs the program %q", bin)
 		}
 	}
-	if any := e.Requires.AnyBins; len(any) > 0 && !slices.ContainsFunc(any, h.has) {
-		return false, fmt.Sprintf("needs one of the programs %q", any)
+	if bins := e.Requires.AnyBins; len(bins) > 0 && !slices.ContainsFunc(bins, h.has) {
+		return false, fmt.Sprintf("needs one of the programs %q", bins)
 	}
 	for _, name := range e.Requires.Env {
 		if h.env(name) == "" && own.Env[name] == "" && (name != e.PrimaryEnv || own.APIKey == "") {

@@ -15,6 +15,9 @@ func countRunes(s string) int {
 	for ; i+8 <= len(s); i += 8 {
 		w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
 			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+		if w&(ones<<7) == 0 {
+			continue // ASCII
+		}
 		// A continuation byte has bit 7 set and bit 6 clear.
 		n -= int((w >> 7 & ^(w >> 6) & ones) * ones >> 56)
 	}

@@ -89,7 +89,7 @@ func seed(root *os.Root, o SeedOptions) (done Seeded, err error) {
 		if name == BootstrapFile || name == MemoryFile {
 			continue
 		}
-		if err := done.make(root, o, name); err != nil {
+		if err := done.add(root, o, name); err != nil {
 			return done, err
 		}
 	}
@@ -99,7 +99,7 @@ func seed(root *os.Root, o SeedOptions) (done Seeded, err error) {
 	}
 	after, write := nextSeedState(before, present, used, o.Now)
 	if write {
-		if err := done.make(root, o, BootstrapFile); err != nil {
+		if err := done.add(root, o, BootstrapFile); err != nil {
 			return done, err
 		}
 		if !slices.Contains(done.Created, BootstrapFile) {
@@ -170,8 +170,8 @@ func exists(root *os.Root, name string) (bool, error) {
 	return err == nil, err
 }
 
-// make writes a file from its template unless there is one of that name.
-func (s *Seeded) make(root *os.Root, o SeedOptions, name string) error {
+// add writes a file from its template unless there is one of that name.
+func (s *Seeded) add(root *os.Root, o SeedOptions, name string) error {
 	if slices.Contains(o.Skip, name) {
 		return nil
 	}

@@ -1,0 +1,138 @@
+// Inspect prints the prompt that a session would get: the very one that a
+// Runtime with this workspace assembles.
+//
+//	go run ./examples/inspect -workspace DIR -session agent:main:main
+//	go run ./examples/inspect -workspace DIR -session agent:main:main -report
+//	go run ./examples/inspect -workspace DIR -session agent:main:main -mode minimal
+//	go run ./examples/inspect -workspace DIR -session agent:main:main -diff agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/context/contexttest"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+func main() { os.Exit(run(os.Args[1:], time.Now(), os.Stdout, os.Stderr)) }
+
+// The codes with which the program ends.
+const (
+	exitOK    = 0
+	exitError = 1 // what was asked for cannot be done
+	exitUsage = 2 // the command line is wrong
+)
+
+// options are what the command line says.
+type options struct {
+	workspace string
+	key       session.Key
+	other     session.Key // -diff
+	mode      agentctx.Mode
+	report    bool
+}
+
+// run is the program without the process around it.
+func run(args []string, now time.Time, out, errOut io.Writer) int {
+	o, err := parse(args, errOut)
+	if errors.Is(err, flag.ErrHelp) {
+		return exitOK
+	}
+	if err != nil {
+		fmt.Fprintf(errOut, "inspect: %v\n", err)
+		return exitUsage
+	}
+	text, err := inspect(o, now)
+	if err != nil {
+		fmt.Fprintf(errOut, "inspect: %v\n", err)
+		return exitError
+	}
+	fmt.Fprint(out, harmless(text))
+	return exitOK
+}
+
+// parse reads the command line.
+func parse(args []string, errOut io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("inspect", flag.ContinueOnError)
+	flags.SetOutput(errOut)
+	flags.StringVar(&o.workspace, "workspace", "", "directory with AGENTS.md and the other workspace files")
+	flags.TextVar(&o.key, "session", session.Key{}, "`key` of the session, such as agent:main:main")
+	flags.TextVar(&o.other, "diff", session.Key{}, "`key` of another session: show what the two see differently")
+	flags.TextVar(&o.mode, "mode", agentctx.Auto, "force a `mode`: full, minimal or none")
+	flags.BoolVar(&o.report, "report", false, "print what became of every section and file, as tables")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	switch {
+	case flags.NArg() > 0:
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case o.workspace == "":
+		return o, errors.New("-workspace is missing: the directory with AGENTS.md")
+	case !o.key.IsValid():
+		return o, errors.New("-session is missing: a key such as agent:main:main")
+	}
+	return o, nil
+}
+
+// inspect returns what was asked for.
+func inspect(o options, now time.Time) (string, error) {
+	root, err := os.OpenRoot(o.workspace)
+	if err != nil {
+		return "", fmt.Errorf("workspace: %w", err)
+	}
+	defer root.Close() //nolint:errcheck // nothing was written
+	p := assemble(root.FS(), o.key, o.mode, now)
+	switch {
+	case o.other.IsValid():
+		return difference(p, assemble(root.FS(), o.other, o.mode, now), o.report), nil
+	case o.report:
+		return p.Report(), nil
+	default:
+		return p.String(), nil
+	}
+}
+
+// assemble does what a Runtime does for a turn of the session.
+func assemble(workspace fs.FS, key session.Key, mode agentctx.Mode, now time.Time) agentctx.Prompt {
+	in := agent.Config{Workspace: workspace}.Input(key)
+	in.Now = now
+	if mode != agentctx.Auto {
+		in.Spec.Mode = mode
+	}
+	return agentctx.Assemble(in)
+}
+
+// difference shows the second prompt, or its report, against the first.
+func difference(a, b agentctx.Prompt, report bool) string {
+	textA, textB := a.String(), b.String()
+	if report {
+		textA, textB = a.Report(), b.Report()
+	}
+	head := fmt.Sprintf("--- %s (%s)\n+++ %s (%s)\n", a.Session, a.Mode, b.Session, b.Mode)
+	if d := contexttest.Diff(textA, textB); d != "" {
+		return head + d
+	}
+	return head + "no difference\n"
+}
+
+// harmless takes out what a terminal would obey instead of show: files are
+// printed as they are, and not everybody who writes one means well.
+func harmless(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}
