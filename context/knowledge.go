@@ -55,7 +55,7 @@ func workspaceText(a *assembly) string {
 	if a.in.Sandbox.Enabled && a.in.Sandbox.Dir != "" {
 		dir = quote(a.in.Sandbox.Dir)
 	}
-	where := "Relative paths in tool calls start at your working directory."
+	where := "Relative paths start at your working directory."
 	if dir != "" {
 		where = "Your working directory is " + dir + ". Relative paths in tool calls start there; create and change files there and nowhere else unless you are told to."
 	}

@@ -1,0 +1,33 @@
+// Package promptci is a small bot of which only the part matters here that
+// decides what its model reads. Its tests review every prompt; see the
+// README.
+package promptci
+
+import (
+	"io/fs"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+)
+
+// Config is the configuration that the bot runs with. The tests assemble
+// their prompts from it too, so what they see is what the model gets.
+func Config(workspace fs.FS) agent.Config {
+	return agent.Config{
+		Workspace: workspace,
+		Prompt: agentctx.Input{
+			Product: "Perch",
+			Limits:  agentctx.Limits{File: 4_000, Total: 12_000},
+			Env:     agentctx.Env{Zone: "Africa/Nairobi"},
+			// This bot answers in a terminal: there is nothing to tag or to stay silent about.
+			Drop: []string{agentctx.SectionReplyTags, agentctx.SectionSilent, agentctx.SectionHeartbeats},
+			Extra: []agentctx.Section{{
+				ID:   "house-rules",
+				Text: "## House Rules\nQuote prices with their currency. Never give a delivery date that nobody has confirmed.",
+			}},
+			Order: []string{agentctx.SectionSafety, "house-rules"},
+		},
+		Specs: map[string]agentctx.Spec{"": agentctx.InstructionsOnly(), "writer": agentctx.Persona()},
+		Model: "acme/large",
+	}
+}

@@ -1,0 +1,67 @@
+package promptci_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/context/contexttest"
+	"github.com/offshoot-sdk/offshoot/examples/promptci"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+var (
+	top    = session.MustParse("agent:main:main")
+	child  = session.MustParse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11")
+	second = session.MustParse("agent:main:subagent:11c1fb0a-92de-4c5e-8a43-7b0f2f9d6a55")
+	writer = session.MustParse("agent:writer:subagent:0f5ad1ee-4a6b-4c7f-8f5b-1f1f6c1d2e3a")
+)
+
+// assemble does what the bot does for a turn of a session, at a fixed time.
+func assemble(key session.Key) agentctx.Prompt {
+	in := promptci.Config(os.DirFS("testdata/workspace")).Input(key)
+	in.Now = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	return agentctx.Assemble(in)
+}
+
+// The prompts as they are. A change of one is a diff in a review;
+// OFFSHOOT_UPDATE=1 accepts it.
+func TestPrompts(t *testing.T) {
+	contexttest.Golden(t, "top", assemble(top))
+	contexttest.Golden(t, "child", assemble(child))
+	contexttest.Golden(t, "writer", assemble(writer))
+}
+
+// Nothing was cut, and nothing is missing.
+func TestPromptsAreComplete(t *testing.T) {
+	for _, key := range []session.Key{top, child, writer} {
+		contexttest.Complete(t, assemble(key))
+	}
+}
+
+// Who sees what is a decision, not an accident.
+func TestWhoSeesWhat(t *testing.T) {
+	contexttest.SeesOnly(t, assemble(top), "AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md", "MEMORY.md")
+	contexttest.SeesOnly(t, assemble(child), "AGENTS.md")
+	contexttest.SeesOnly(t, assemble(writer), "AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md")
+	for _, key := range []session.Key{child, writer} {
+		contexttest.Lacks(t, assemble(key), "Wanjiru", "supplier")
+	}
+}
+
+func TestHouseRulesComeAfterSafety(t *testing.T) {
+	contexttest.Order(t, assemble(top), agentctx.SectionIdentity, agentctx.SectionSafety, "house-rules", agentctx.SectionRuntime)
+	contexttest.Has(t, assemble(top), "running inside Perch", "Never give a delivery date")
+	contexttest.Lacks(t, assemble(top), "## Heartbeats", "NO_REPLY alone")
+}
+
+// The provider's cache serves all children of an agent.
+func TestChildrenShareTheCache(t *testing.T) {
+	contexttest.SamePrefix(t, assemble(child), assemble(second))
+}
+
+// Nothing in the workspace will go wrong one day.
+func TestWorkspace(t *testing.T) {
+	contexttest.Clean(t, os.DirFS("testdata/workspace"), promptci.Config(nil).Prompt.Limits)
+}
