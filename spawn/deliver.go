@@ -90,7 +90,7 @@ func (h *home) carry(ctx context.Context, d destination, p *postman) {
 				h.sup.log.Warn("offshoot: a delivery failed", "key", x.out.Key, "to", x.out.To.String(), "attempt", x.out.Attempt, "error", s.Error)
 			}
 		}
-		h.owner.Send(ctx, x.gen, s, nil)
+		h.owner.Send(x.gen, s)
 	}
 }
 
@@ -118,6 +118,6 @@ func (h *home) Archive(gen uint64, t *tree.Tree, r *tree.Run) {
 			h.sup.log.Warn("offshoot: archiving failed", "session", key.String(), "error", err.Error())
 			return // it is tried again when the tree is opened next
 		}
-		h.owner.Send(ctx, gen, tree.PutAway{Run: key}, nil)
+		h.owner.Send(gen, tree.PutAway{Run: key})
 	})
 }

@@ -100,7 +100,7 @@ func eventOf(t *tree.Tree, f *tree.Fact) (e Event, ok bool) {
 			e.Text, e.Usage = string(f.Answer.Text), Usage(f.Answer.Usage)
 		}
 	case tree.RunEnded:
-		e.Status, e.Error, e.Usage = Status(f.State), r.Reason, Usage(r.Usage)
+		e.Status, e.Error, e.Usage = Status(f.State), string(r.Reason), Usage(r.Usage)
 		if r.Answer != nil {
 			e.Text = string(r.Answer.Text)
 		}

@@ -2,6 +2,8 @@ package spawn
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -91,7 +93,7 @@ func (s *slot) acquire(ctx context.Context, r *tree.Run) {
 // Start implements owner.Executor.
 func (h *home) Start(gen uint64, t *tree.Tree, r *tree.Run) {
 	turn := h.turn(gen, t, r)
-	ctx, cancel := context.WithCancelCause(h.sup.base)
+	ctx, cancel := context.WithCancelCause(h.sup.lasting)
 	u := &underWay{id: turnID{r, r.Open.N}, key: r.Key(), turn: turn, cancel: cancel, freed: r.IsRoot()}
 	h.mu.Lock()
 	u.after = h.sessions[u.key]
@@ -115,9 +117,8 @@ func (h *home) turn(gen uint64, t *tree.Tree, r *tree.Run) *Turn {
 	}
 	if !r.IsRoot() {
 		turn.Run = infoOf(t, r)
-	} else if turn.limited && r.Open.Reserve.Tokens == 0 && r.Open.Reserve.Micros == 0 {
-		turn.Exhausted = t.Exhausted(r)
 	}
+	turn.Exhausted = t.Exhausted(r)
 	r.Unread(r.Consumed, r.Open.Through, func(in tree.Input) { turn.Inputs = append(turn.Inputs, h.input(t, in)) })
 	if r.Live() > 0 {
 		r.Children(func(c *tree.Run) bool {
@@ -141,6 +142,10 @@ func (h *home) runTurn(ctx context.Context, u *underWay) {
 		u.after = nil
 	}
 	out, err := h.call(ctx, u.turn)
+	if len(out.Result.JSON) > 0 && !json.Valid(out.Result.JSON) {
+		err = errors.Join(err, fmt.Errorf("spawn: the Runner returned a Result.JSON of %d bytes that is not JSON", len(out.Result.JSON)))
+		out.Result.JSON = nil
+	}
 	h.forget(u)
 	done := &tree.TurnDone{
 		Run: u.key, N: u.id.n, Answer: answerOf(out), Silent: out.Silent, Skip: out.Skip, Pos: uint64(out.Pos), Rand: h.sup.rand(),
@@ -152,7 +157,7 @@ func (h *home) runTurn(ctx context.Context, u *underWay) {
 			done.Failed = fmt.Sprintf("%T", err)
 		}
 	}
-	h.owner.Send(ctx, u.turn.gen, done, nil)
+	h.owner.Send(u.turn.gen, done)
 }
 
 // call calls the Runner, unless the turn was cancelled before it began, and contains its panics.

@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 	"time"
@@ -29,7 +30,7 @@ func infoOf(t *tree.Tree, r *tree.Run) RunInfo {
 	}
 	if a := r.Answer; a != nil {
 		info.Result = resultOf(a)
-		info.Model.Actual = a.Model
+		info.Model.Actual = string(a.Model)
 	}
 	info.Result.Usage = Usage(r.Usage)
 	return info
@@ -40,24 +41,27 @@ func reasonOf(r *tree.Run) string {
 	if r.Cause == tree.NoCause {
 		return ""
 	}
-	return r.Reason
+	return string(r.Reason)
 }
 
 func resultOf(a *tree.Answer) Result {
-	res := Result{Text: string(a.Text), JSON: a.JSON, Model: a.Model, Usage: Usage(a.Usage)}
+	res := Result{Text: string(a.Text), Model: string(a.Model), Usage: Usage(a.Usage)}
+	if a.JSON != "" {
+		res.JSON = json.RawMessage(a.JSON)
+	}
 	for _, f := range a.Files {
-		res.Files = append(res.Files, File(f))
+		res.Files = append(res.Files, File{Name: string(f.Name), Path: string(f.Path), MediaType: string(f.MediaType)})
 	}
 	return res
 }
 
 func answerOf(o Outcome) *tree.Answer {
 	a := &tree.Answer{
-		Text: tree.Text(o.Result.Text), JSON: o.Result.JSON, Model: o.Result.Model, Usage: tree.Usage(o.Result.Usage),
+		Text: tree.Text(o.Result.Text), JSON: tree.Text(o.Result.JSON), Model: tree.Text(o.Result.Model), Usage: tree.Usage(o.Result.Usage).Clean(),
 		Fallback: tree.Text(o.Fallback), Reply: tree.Text(o.Reply),
 	}
 	for _, f := range o.Result.Files {
-		a.Files = append(a.Files, tree.File(f))
+		a.Files = append(a.Files, tree.File{Name: tree.Text(f.Name), Path: tree.Text(f.Path), MediaType: tree.Text(f.MediaType)})
 	}
 	return a
 }
@@ -89,7 +93,7 @@ func (h *home) input(t *tree.Tree, in tree.Input) Input {
 func outgoingOf(t *tree.Tree, e *tree.Entry) Outgoing {
 	out := Outgoing{
 		Key: deliveryKey(t, e), Attempt: int(e.Tries) + 1, Epoch: t.Epoch(), Maybe: e.Maybe(), To: e.To,
-		Blocked: stamp(e.Blocked), Error: e.Error,
+		Blocked: stamp(e.Blocked), Error: string(e.Error),
 	}
 	if e.Reply {
 		out.Reply = &ReplyOut{From: e.Run, Text: string(e.Text), Failed: e.Failed}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,12 +84,14 @@ type Supervisor struct {
 	// own, because they outlive that call.
 	base   context.Context
 	cancel context.CancelCauseFunc
-	closed chan struct{} // closed when nothing is answered any more
+	// lasting is base without its cancellation: journals are written under it, and turns derive from it, each with a
+	// cancellation of its own.
+	lasting context.Context
+	closed  chan struct{} // closed when nothing is answered any more
 
-	state   atomic.Int32 // idle, running, stopping, shut
-	rngMu   sync.Mutex
-	rng     [64]byte
-	rngLeft int
+	state atomic.Int32 // idle, running, stopping, shut
+	rngMu sync.Mutex
+	rng   *rand.ChaCha8 // seeded by the system; its output cannot be guessed
 
 	mu    sync.Mutex
 	homes map[session.Key]*home
@@ -119,10 +122,14 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	s.base, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	var seed [32]byte
+	cryptorand.Read(seed[:]) // never fails
+	s.rng = rand.NewChaCha8(seed)
+	s.lasting = context.WithoutCancel(ctx)
+	s.base, s.cancel = context.WithCancelCause(s.lasting)
 	s.own = owner.Config{
-		Journal: cfg.Store.Journal, Lane: s.lane, Writer: uuid.NewString(), Rand: s.rand, NewID: uuid.NewString,
-		Go: s.spawnGoroutine, Active: s.active, Context: func() context.Context { return s.base },
+		Journal: cfg.Store.Journal, Lane: s.lane, Writer: uuid.NewString(), Rand: s.rand, NewID: s.newID,
+		Go: s.spawnGoroutine, Active: s.active, Context: func() context.Context { return s.lasting },
 		Options: &tree.Options{
 			Rules: &s.cfg.Rules, Models: cfg.Models, CallerRun: cfg.CallerRun, Replies: cfg.Replies, Grace: cfg.Grace,
 			ArchiveAfter: cfg.Rules.ArchiveAfter(), Chunk: tree.Budget{Tokens: 20_000, Micros: 100_000},
@@ -142,12 +149,18 @@ func (s *Supervisor) active() bool { return s.state.Load() == running }
 func (s *Supervisor) rand() uint64 {
 	s.rngMu.Lock()
 	defer s.rngMu.Unlock()
-	if s.rngLeft == 0 {
-		cryptorand.Read(s.rng[:]) // never fails
-		s.rngLeft = len(s.rng)
-	}
-	s.rngLeft -= 8
-	return binary.LittleEndian.Uint64(s.rng[s.rngLeft:])
+	return s.rng.Uint64()
+}
+
+// newID returns a random UUID.
+func (s *Supervisor) newID() string {
+	var id uuid.UUID
+	s.rngMu.Lock()
+	binary.LittleEndian.PutUint64(id[:8], s.rng.Uint64())
+	binary.LittleEndian.PutUint64(id[8:], s.rng.Uint64())
+	s.rngMu.Unlock()
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // version 4, variant 10
+	return id.String()
 }
 
 // spawnGoroutine starts a goroutine that Shutdown waits for, or returns false when it is too late.
@@ -159,11 +172,13 @@ func (s *Supervisor) spawnGoroutine(f func()) bool {
 	}
 	s.count++
 	s.mu.Unlock()
-	go func() {
-		defer s.goroutineEnded()
-		f()
-	}()
+	go s.runGoroutine(f)
 	return true
+}
+
+func (s *Supervisor) runGoroutine(f func()) {
+	defer s.goroutineEnded()
+	f()
 }
 
 func (s *Supervisor) goroutineEnded() {
@@ -316,21 +331,28 @@ func (s *Supervisor) Shutdown(ctx context.Context) error {
 
 // Spawn admits a child of a session and returns at once. It returns a *policy.Refusal if a rule refuses.
 func (s *Supervisor) Spawn(ctx context.Context, root, requester session.Key, q Request) (RunInfo, error) {
-	return s.home(root).spawn(ctx, requester, q)
+	return s.home(root).spawn(ctx, requester, q, nil)
 }
 
-func (h *home) spawn(ctx context.Context, requester session.Key, q Request) (info RunInfo, err error) {
+// spawn admits a child, for a turn of its requester if there is one.
+func (h *home) spawn(ctx context.Context, requester session.Key, q Request, by *Turn) (info RunInfo, err error) {
 	cmd := &tree.Spawn{
-		Parent: requester, ID: uuid.NewString(), SessionID: uuid.NewString(), Key: q.Key, Task: tree.Text(q.Task), Label: q.Label,
+		Parent: requester, ID: h.sup.newID(), SessionID: h.sup.newID(), Key: q.Key, Task: tree.Text(q.Task), Label: q.Label,
 		Request: q.Policy, Announce: q.Announce, Extra: q.Extra,
 	}
-	err = h.owner.Do(ctx, cmd, func(t *tree.Tree, r tree.Reply) {
+	read := func(t *tree.Tree, r tree.Reply) {
 		if r.Run != nil {
 			info = infoOf(t, r.Run)
 			return
 		}
 		info = RunInfo{ID: RunID(r.ID), Key: r.Ref, Root: t.Root().Key(), Parent: requester} // archived
-	})
+	}
+	if by != nil {
+		cmd.Turn = uint32(by.N)
+		err = h.owner.DoTurn(ctx, by.gen, cmd, read)
+	} else {
+		err = h.owner.Do(ctx, cmd, read)
+	}
 	return info, err
 }
 
@@ -346,7 +368,7 @@ type Message struct {
 // changes nothing.
 func (s *Supervisor) Post(ctx context.Context, root, to session.Key, m Message) error {
 	if m.ID == "" {
-		m.ID = uuid.NewString()
+		m.ID = s.newID()
 	}
 	return s.home(root).owner.Do(ctx, &tree.Post{To: to, ID: m.ID, Text: tree.Text(m.Text), Route: m.Route}, nil)
 }
@@ -355,7 +377,7 @@ func (s *Supervisor) Post(ctx context.Context, root, to session.Key, m Message) 
 // the next turn; it never makes a run that has finished its turn start another.
 func (s *Supervisor) Steer(ctx context.Context, root, from, to session.Key, m Message) error {
 	if m.ID == "" {
-		m.ID = uuid.NewString()
+		m.ID = s.newID()
 	}
 	return s.home(root).owner.Do(ctx, &tree.Steer{From: from, To: to, ID: m.ID, Text: tree.Text(m.Text)}, nil)
 }

@@ -127,7 +127,7 @@ func (t *Turn) Take(ctx context.Context) (in []Input, err error) {
 
 // Spawn admits a child of this session; see [Supervisor.Spawn].
 func (t *Turn) Spawn(ctx context.Context, q Request) (RunInfo, error) {
-	return t.home.spawn(ctx, t.Session.Key, q)
+	return t.home.spawn(ctx, t.Session.Key, q, t)
 }
 
 // Yield says that the turn that follows waits: for the children given, or for all of them. It takes effect when the Runner
@@ -181,7 +181,7 @@ func (t *Turn) pause() (resume func(context.Context)) {
 // Runner should return what it has.
 func (t *Turn) Spend(ctx context.Context, u Usage) error {
 	t.mu.Lock()
-	t.used = t.used.Add(u)
+	t.used = t.used.Add(Usage(tree.Usage(u).Clean()))
 	used := tree.Usage(t.used).Charge()
 	enough := used.Tokens < t.chunk.Tokens && used.Micros < t.chunk.Micros
 	t.mu.Unlock()
@@ -191,7 +191,7 @@ func (t *Turn) Spend(ctx context.Context, u Usage) error {
 	if enough || !t.limited {
 		return nil
 	}
-	return t.home.owner.DoTurn(ctx, t.gen, tree.Reserve{Run: t.run.Key(), N: uint32(t.N)}, func(_ *tree.Tree, r tree.Reply) {
+	return t.home.owner.DoTurn(ctx, t.gen, tree.Reserve{Run: t.run.Key(), N: uint32(t.N), Used: used}, func(_ *tree.Tree, r tree.Reply) {
 		t.mu.Lock()
 		t.chunk.Tokens += r.Grant.Tokens
 		t.chunk.Micros += r.Grant.Micros

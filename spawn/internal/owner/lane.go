@@ -33,19 +33,32 @@ type queue struct {
 	prev, next  *queue
 }
 
+// ticket is a place in a queue: of a run of an owner, or of somebody who waits on a channel.
 type ticket struct {
-	grant func() // called without the lock, once
+	owner *Owner
+	gen   uint64
+	run   *tree.Run
+	wait  chan struct{}
 	dead  bool
 	next  *ticket
 }
 
-// Ask asks for a slot on behalf of a run. If it returns true the run has it, else grant is called when it has.
-func (l *Lane) Ask(r *tree.Run, grant func()) bool {
+// grant hands the slot over. It is called without the lock, once.
+func (t *ticket) grant() {
+	if t.wait != nil {
+		close(t.wait)
+		return
+	}
+	t.owner.granted(t.gen, t.run)
+}
+
+// ask asks for a slot on behalf of a run of an owner. If it returns true the run has it, else the owner is told when it has.
+func (l *Lane) ask(o *Owner, r *tree.Run) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r.IsRoot() {
 		if !l.open {
-			l.mains = append(l.mains, &ticket{grant: grant})
+			l.mains = append(l.mains, &ticket{owner: o, gen: o.gen, run: r})
 		}
 		return l.open
 	}
@@ -53,7 +66,7 @@ func (l *Lane) Ask(r *tree.Run, grant func()) bool {
 		l.used++
 		return true
 	}
-	l.push(r.Parent, &ticket{grant: grant})
+	l.push(r.Parent, &ticket{owner: o, gen: o.gen, run: r})
 	return false
 }
 
@@ -66,7 +79,7 @@ func (l *Lane) Wait(ctx context.Context, r *tree.Run) error {
 		l.mu.Unlock()
 		return nil
 	}
-	mine := &ticket{grant: func() { close(granted) }}
+	mine := &ticket{wait: granted}
 	l.push(r.Parent, mine)
 	l.mu.Unlock()
 	select {

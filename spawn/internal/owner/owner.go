@@ -20,6 +20,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
@@ -59,9 +60,11 @@ type Config struct {
 	NewID   func() string          // UUIDs
 	Go      func(func()) bool      // starts a goroutine that somebody waits for; false: it is too late
 	Active  func() bool            // whether turns, deliveries and timers are wanted
-	Context func() context.Context // for what no caller waits for
+	Context func() context.Context // of the journal: it must outlive every command
 	// Check, if set, is called after every append with the durable tree: a hook for tests.
 	Check func(root session.Key, t *tree.Tree, last session.Seq)
+
+	calls sync.Pool // that somebody waited for, with their channels; one whose caller went away is not used again
 }
 
 // Owner owns one tree.
@@ -85,19 +88,20 @@ type Owner struct {
 	yielded bool // somebody else took the tree; only a caller may take it back
 
 	timer *time.Timer
+	work  func()    // drain, made once
 	used  time.Time // when somebody last wanted something of the tree
 }
 
 // call is a command on its way.
 type call struct {
-	ctx     context.Context // of the caller; the values of the first one go to the journal
-	cmd     tree.Command    // nil: only a read
-	gen     uint64          // 0: whatever incarnation there is
-	timer   bool            // nobody asked for it
-	rest    time.Duration   // let the tree go if nothing has happened for so long
-	decided bool            // what it changed is in the tree in memory, which knows what to give back
+	cmd     tree.Command  // nil: only a read
+	gen     uint64        // 0: whatever incarnation there is
+	timer   bool          // nobody asked for it
+	rest    time.Duration // let the tree go if nothing has happened for so long
+	state   uint32        // see wait
+	decided bool          // what it changed is in the tree in memory, which knows what to give back
 	read    func(*tree.Tree, tree.Reply)
-	stale   func() // called instead, if the incarnation has passed
+	slot    *tree.Run // the lane's, for this run, goes with the call
 	reply   tree.Reply
 	err     error
 	done    chan struct{} // nil: nobody waits
@@ -105,7 +109,9 @@ type call struct {
 
 // New returns an owner of a tree that it has not opened yet.
 func New(cfg *Config, root session.Key, exec Executor) *Owner {
-	return &Owner{cfg: cfg, root: root, exec: exec, gen: 1}
+	o := &Owner{cfg: cfg, root: root, exec: exec, gen: 1}
+	o.work = o.drain
+	return o
 }
 
 // Root returns the key of the top-level session.
@@ -117,38 +123,56 @@ func (o *Owner) Do(ctx context.Context, cmd tree.Command, read func(*tree.Tree, 
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	return o.wait(&call{ctx: ctx, cmd: cmd, read: read, done: make(chan struct{})})
+	return o.wait(ctx, call{cmd: cmd, read: read})
 }
 
 // DoTurn is Do for a command of a turn of one incarnation.
 func (o *Owner) DoTurn(ctx context.Context, gen uint64, cmd tree.Command, read func(*tree.Tree, tree.Reply)) error {
-	return o.wait(&call{ctx: ctx, cmd: cmd, gen: gen, read: read, done: make(chan struct{})})
+	return o.wait(ctx, call{cmd: cmd, gen: gen, read: read})
 }
 
-func (o *Owner) wait(c *call) error {
+// The states of a call that somebody waits for. Whoever moves it from pending first has it: the owner, to read on the
+// caller's behalf, or the caller, to go away.
+const (
+	pending uint32 = iota
+	reading
+	abandoned
+)
+
+func (o *Owner) wait(ctx context.Context, what call) error {
+	c, ok := o.cfg.calls.Get().(*call)
+	if !ok {
+		c = &call{done: make(chan struct{}, 1)}
+	}
+	what.done = c.done
+	*c = what
 	if !o.enqueue(c) {
 		return fmt.Errorf("spawn: %q: %w: it is shut down", o.root, ErrLost)
 	}
 	select {
 	case <-c.done:
-		return c.err
-	case <-c.ctx.Done():
-		return context.Cause(c.ctx)
+	case <-ctx.Done():
+		if atomic.CompareAndSwapUint32(&c.state, pending, abandoned) {
+			return context.Cause(ctx)
+		}
+		<-c.done // it is being read at this moment
 	}
+	err := c.err
+	*c = call{done: c.done}
+	o.cfg.calls.Put(c)
+	return err
 }
 
-// Send sends a command of one incarnation and does not wait. If the incarnation has passed, stale is called instead.
-func (o *Owner) Send(ctx context.Context, gen uint64, cmd tree.Command, stale func()) {
-	if !o.enqueue(&call{ctx: ctx, cmd: cmd, gen: gen, stale: stale}) && stale != nil {
-		stale()
-	}
+// Send sends a command of one incarnation and does not wait. If that has passed, the command is dropped.
+func (o *Owner) Send(gen uint64, cmd tree.Command) {
+	o.enqueue(&call{cmd: cmd, gen: gen})
 }
 
 func (o *Owner) enqueue(c *call) bool {
 	o.mu.Lock()
 	o.queue = append(o.queue, c)
 	start := !o.draining
-	if start && !o.cfg.Go(o.drain) {
+	if start && !o.cfg.Go(o.work) {
 		o.queue = o.queue[:len(o.queue)-1]
 		o.mu.Unlock()
 		return false
@@ -185,7 +209,7 @@ func (o *Owner) step(batch []*call) {
 		o.rest(batch[0].rest)
 		return
 	}
-	ctx := context.WithoutCancel(batch[0].ctx)
+	ctx := o.cfg.Context()
 	o.used = time.Now()
 	now := o.used.UnixNano()
 	if err := o.open(ctx, batch, now); err != nil {
@@ -205,7 +229,7 @@ func (o *Owner) step(batch []*call) {
 	}
 	o.act(facts, effects)
 	for _, c := range batch {
-		if c.err == nil && c.read != nil {
+		if c.err == nil && c.read != nil && (c.done == nil || atomic.CompareAndSwapUint32(&c.state, pending, reading)) {
 			c.read(o.tree, c.reply)
 		}
 		c.finish()
@@ -224,9 +248,7 @@ func (o *Owner) current(batch []*call) []*call {
 	for _, c := range batch {
 		switch {
 		case c.gen != 0 && c.gen != o.gen:
-			if c.stale != nil {
-				c.stale()
-			}
+			o.giveBack(c)
 			c.err = fmt.Errorf("spawn: %q: %w", o.root, tree.ErrStale)
 			c.finish()
 		case c.timer && o.yielded:
@@ -240,15 +262,13 @@ func (o *Owner) current(batch []*call) []*call {
 
 func (c *call) finish() {
 	if c.done != nil {
-		close(c.done)
+		c.done <- struct{}{}
 	}
 }
 
 func (o *Owner) refuse(batch []*call, err error) {
 	for _, c := range batch {
-		if c.stale != nil && !c.decided {
-			c.stale()
-		}
+		o.giveBack(c)
 		c.err = fmt.Errorf("spawn: %q: %w: %w", o.root, ErrLost, err)
 		c.finish()
 	}
@@ -339,7 +359,7 @@ func (o *Owner) decideAll(batch []*call, now int64) (err error) {
 		if e.Kind != tree.AskSlot {
 			continue
 		}
-		if o.cfg.Lane.Ask(e.Run, o.granted(e.Run)) {
+		if o.cfg.Lane.ask(o, e.Run) {
 			if _, err := o.tree.Decide(tree.Granted{Run: e.Run.Key()}, now); err != nil {
 				return err
 			}
@@ -348,15 +368,18 @@ func (o *Owner) decideAll(batch []*call, now int64) (err error) {
 	return nil
 }
 
-// granted returns what the lane calls when it has a slot for a run.
-func (o *Owner) granted(r *tree.Run) func() {
-	gen, key, main := o.gen, r.Key(), r.IsRoot()
-	return func() {
-		o.Send(o.cfg.Context(), gen, tree.Granted{Run: key}, func() {
-			if !main {
-				o.cfg.Lane.Free()
-			}
-		})
+// granted is called by the lane when it has a slot for a run.
+func (o *Owner) granted(gen uint64, r *tree.Run) {
+	c := &call{cmd: tree.Granted{Run: r.Key()}, gen: gen, slot: r}
+	if !o.enqueue(c) {
+		o.giveBack(c)
+	}
+}
+
+// giveBack frees the slot that came with a call that nobody will decide.
+func (o *Owner) giveBack(c *call) {
+	if c.slot != nil && !c.slot.IsRoot() && !c.decided {
+		o.cfg.Lane.Free()
 	}
 }
 
@@ -372,7 +395,7 @@ func (o *Owner) append(ctx context.Context, facts []tree.Fact) (err error) {
 	}()
 	o.batches++
 	b := session.Batch{
-		ID:      session.BatchID(o.cfg.Writer + "." + strconv.FormatUint(o.batches, 36)),
+		ID:      o.batchID(),
 		Entries: make([]session.Entry, len(facts)),
 		Due:     o.tree.Due(),
 		Reset:   facts[0].Kind == tree.Snapshot,
@@ -394,6 +417,13 @@ func (o *Owner) append(ctx context.Context, facts []tree.Fact) (err error) {
 		o.cfg.Check(o.root, o.tree, seq)
 	}
 	return nil
+}
+
+// batchID names a batch: no other of any owner has the same name.
+func (o *Owner) batchID() session.BatchID {
+	var b [64]byte
+	id := append(append(b[:0], o.cfg.Writer...), '.')
+	return session.BatchID(strconv.AppendUint(id, o.batches, 36))
 }
 
 // landed returns the last sequence of a batch if the log ends with it, else 0.
@@ -513,14 +543,14 @@ func (o *Owner) setTimer(d time.Duration) {
 // Tick lets the tree see what time it is.
 func (o *Owner) Tick() {
 	if o.cfg.Active() {
-		o.enqueue(&call{ctx: o.cfg.Context(), timer: true, cmd: tree.Tick{Rand: o.cfg.Rand()}, read: func(*tree.Tree, tree.Reply) { o.wakeAt = 0 }})
+		o.enqueue(&call{timer: true, cmd: tree.Tick{Rand: o.cfg.Rand()}, read: func(*tree.Tree, tree.Reply) { o.wakeAt = 0 }})
 	}
 }
 
 // Rest lets a tree go from memory in which nothing is under way and of which nobody has wanted anything for so long. The next
 // command, or the time at which it is due, opens it again.
 func (o *Owner) Rest(idle time.Duration) {
-	o.enqueue(&call{ctx: o.cfg.Context(), rest: idle})
+	o.enqueue(&call{rest: idle})
 }
 
 func (o *Owner) rest(idle time.Duration) {

@@ -38,7 +38,7 @@ func (t *Tree) Apply(f *Fact) error {
 	t.touch(r)
 	switch f.Kind {
 	case Posted:
-		t.applyPosted(r, f)
+		return t.applyPosted(r, f)
 	case TurnStarted:
 		return t.applyTurnStarted(r, f)
 	case Taken, TurnEnded, Halted, Reserved:
@@ -53,7 +53,7 @@ func (t *Tree) Apply(f *Fact) error {
 	case Recovered:
 		t.applyRecovered(r)
 	case Archived:
-		t.applyArchived(r, f)
+		return t.applyArchived(r, f)
 	case Late:
 	default:
 		return &CorruptError{f.Kind, f.Run, "unknown kind of fact"}
@@ -103,21 +103,28 @@ func (t *Tree) applyAdmitted(f *Fact) error {
 	return nil
 }
 
-func (t *Tree) applyPosted(r *Run, f *Fact) {
+func (t *Tree) applyPosted(r *Run, f *Fact) error {
+	if f.Ord != r.NextOrd+1 {
+		return &CorruptError{f.Kind, f.Run, fmt.Sprintf("input %d after %d", f.Ord, r.NextOrd)}
+	}
 	r.NextOrd = f.Ord
 	r.Inbox = append(r.Inbox, Input{Ord: f.Ord, Class: f.Class, At: f.At, ID: f.ID, Text: f.Text, From: f.From, Route: f.Route})
 	r.count(f.Class, 1)
 	if f.Class == Control {
-		r.Steered = f.At
+		r.steered(f.From, f.At)
 	}
 	if f.ID != "" {
 		t.posts[postKey{f.Run, f.ID}] = f.At + int64(Window)
 	}
+	return nil
 }
 
 func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
-	if r.Open != nil || f.N != r.Turns+1 {
+	switch {
+	case r.Open != nil || f.N != r.Turns+1:
 		return &CorruptError{f.Kind, f.Run, fmt.Sprintf("turn %d after %d", f.N, r.Turns)}
+	case f.Ord < r.Consumed || f.Ord > r.NextOrd:
+		return &CorruptError{f.Kind, f.Run, fmt.Sprintf("it consumes up to %d of %d", f.Ord, r.NextOrd)}
 	}
 	if err := r.to(Running); err != nil {
 		return err
@@ -177,6 +184,9 @@ func (r *Run) consume(through uint32) {
 func (t *Tree) applyTurn(r *Run, f *Fact) error {
 	switch f.Kind {
 	case Taken:
+		if f.Ord < r.Open.Through || f.Ord > r.NextOrd {
+			return &CorruptError{f.Kind, f.Run, fmt.Sprintf("it consumes up to %d of %d", f.Ord, r.NextOrd)}
+		}
 		t.route(r, f.Ord)
 		r.consume(f.Ord)
 		r.Open.Through = f.Ord
@@ -240,7 +250,7 @@ func (t *Tree) answer(r *Run, f *Fact) {
 		silent := f.Flags&FlagSilent != 0
 		// A later turn that stays silent does not take back what an earlier one answered, unless it says so.
 		if !silent || f.Flags&FlagSkip != 0 || r.Answer == nil || r.Answer.Text == "" {
-			if r.Answer == nil || silent || a.Text != "" || a.JSON != nil || len(a.Files) > 0 || a.Fallback != "" {
+			if r.Answer == nil || silent || a.Text != "" || a.JSON != "" || len(a.Files) > 0 || a.Fallback != "" {
 				r.Answer, r.Silent = a, silent
 			}
 		}
@@ -294,16 +304,19 @@ func (t *Tree) applyStopRequested(r *Run, f *Fact) error {
 	if err := r.to(Stopping); err != nil {
 		return err
 	}
-	r.Cause, r.Reason, r.Quiet = f.Cause, string(f.Text), f.Flags&FlagQuiet != 0
-	if r.Open != nil {
-		r.Grace = f.Until
+	r.Cause, r.Reason, r.Quiet = f.Cause, f.Text, f.Flags&FlagQuiet != 0
+	if r.Open != nil && (r.Grace == 0 || f.Until < r.Grace) {
+		r.Grace = f.Until // an interrupt may have set an earlier one
 	}
 	t.arm(r)
 	return nil
 }
 
 func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
-	if r.Open != nil || r.live > 0 {
+	switch {
+	case r.IsRoot():
+		return &CorruptError{f.Kind, f.Run, "a top-level session has no end"}
+	case r.Open != nil || r.live > 0:
 		return &CorruptError{f.Kind, f.Run, "it has a turn or a descendant that is alive"}
 	}
 	if err := r.to(f.State); err != nil {
@@ -386,7 +399,14 @@ func (t *Tree) applyRecovered(r *Run) {
 	r.recount()
 }
 
-func (t *Tree) applyArchived(r *Run, f *Fact) {
+func (t *Tree) applyArchived(r *Run, f *Fact) error {
+	if !r.State.Terminal() || r.firstChild != nil {
+		return &CorruptError{f.Kind, f.Run, "it is alive, or has children"}
+	}
+	if r.archiving {
+		r.archiving = false
+		t.archiving--
+	}
 	r.Parent.removeChild(r)
 	delete(t.runs, r.Key())
 	if r.Spec.SpawnKey != "" {
@@ -395,6 +415,7 @@ func (t *Tree) applyArchived(r *Run, f *Fact) {
 	}
 	t.touch(r.Parent)
 	t.arm(r.Parent)
+	return nil
 }
 
 func (t *Tree) applyOutbox(f *Fact) error {
@@ -406,12 +427,15 @@ func (t *Tree) applyOutbox(f *Fact) error {
 	case Delivered, Dismissed:
 		t.removeEntry(e)
 	case Redirected:
+		if e.Reply {
+			return &CorruptError{f.Kind, t.root.Key(), fmt.Sprintf("entry %d of the outbox is no completion", f.Ord)}
+		}
 		t.removeEntry(e)
 		t.tell(t.root, e.Run, f.At)
 		t.touch(t.root)
 	case Deferred:
 		t.changeEntry(e, func(e *Entry) {
-			e.Due, e.Error, e.Busy, e.flying = f.Until, string(f.Text), f.N > 0, false
+			e.Due, e.Error, e.Busy, e.flying = f.Until, f.Text, f.N > 0, false
 			if e.Busy {
 				return
 			}
@@ -421,7 +445,7 @@ func (t *Tree) applyOutbox(f *Fact) error {
 			}
 		})
 	case Blocked:
-		t.changeEntry(e, func(e *Entry) { e.Tries++; e.Blocked, e.Error, e.Due, e.flying = f.At, string(f.Text), 0, false })
+		t.changeEntry(e, func(e *Entry) { e.Tries++; e.Blocked, e.Error, e.Due, e.flying = f.At, f.Text, 0, false })
 	case Revived:
 		t.changeEntry(e, func(e *Entry) {
 			if e.Blocked > 0 {

@@ -21,6 +21,11 @@ func (b Budget) sub(c Budget) Budget {
 	return Budget{b.Tokens - c.Tokens, b.Micros - c.Micros, b.Turns - c.Turns}
 }
 
+// positive returns b without what is less than nothing.
+func (b Budget) positive() Budget {
+	return Budget{max(b.Tokens, 0), max(b.Micros, 0), max(b.Turns, 0)}
+}
+
 // Exhausted names the first field of which nothing is left under the limit b, or is empty.
 func (b Budget) Exhausted(charged Budget) string {
 	switch {
@@ -60,8 +65,42 @@ func (t *Tree) Limited(r *Run) bool {
 	return false
 }
 
-// Exhausted names the budget that forbids r another turn, or is empty.
-func (t *Tree) Exhausted(r *Run) string { return t.exhausted(r) }
+// Exhausted names the budget that forbids model calls in the turn of r that is under way, or is empty. Only a top-level session
+// gets such a turn: it must be able to say so.
+func (t *Tree) Exhausted(r *Run) string {
+	for x := r; x != nil; x = x.Parent {
+		switch limit := t.limit(x); {
+		case limit.Tokens > 0 && r.Open.Reserve.Tokens == 0:
+			return x.budgetOf("tokens")
+		case limit.Micros > 0 && r.Open.Reserve.Micros == 0:
+			return x.budgetOf("cost")
+		case limit.Turns > 0 && x.Charged.Turns > limit.Turns: // the turn itself has been charged
+			return x.budgetOf("turns")
+		}
+	}
+	return ""
+}
+
+// budgetOf names a budget of r.
+func (r *Run) budgetOf(what string) string {
+	if r.IsRoot() {
+		return "the tree's budget of " + what
+	}
+	return "the budget of " + what + " of " + r.Key().String()
+}
+
+// Clean returns u without what no model call can have used. A Runner's slip must not give a budget back, and what is no
+// number cannot be written down.
+func (u Usage) Clean() Usage {
+	u.Input, u.Output = min(max(u.Input, 0), maxUsed), min(max(u.Output, 0), maxUsed)
+	if !(u.Cost > 0) { // nor is a NaN
+		u.Cost = 0
+	}
+	u.Cost = min(u.Cost, maxUsed/1e6)
+	return u
+}
+
+const maxUsed = 1 << 50
 
 // Charge converts usage into the unit of budgets.
 func (u Usage) Charge() Budget {
@@ -99,13 +138,21 @@ func (t *Tree) left() (b policy.Budget) {
 // exhausted names the budget that forbids r another turn, or is empty.
 func (t *Tree) exhausted(r *Run) string {
 	for x := r; x != nil; x = x.Parent {
-		if limit := t.limit(x); limit.Limited() {
-			if what := limit.Exhausted(x.Charged); what != "" {
-				if x.IsRoot() {
-					return "the tree's budget of " + what
-				}
-				return "the budget of " + what + " of " + x.Key().String()
-			}
+		if what := t.limit(x).Exhausted(x.Charged); what != "" {
+			return x.budgetOf(what)
+		}
+	}
+	return ""
+}
+
+// spent names the budget that forbids another model call in the turn of r that is under way, or is empty. How many turns are
+// left does not matter to it.
+func (t *Tree) spent(r *Run) string {
+	for x := r; x != nil; x = x.Parent {
+		limit := t.limit(x)
+		limit.Turns = 0
+		if what := limit.Exhausted(x.Charged); what != "" {
+			return x.budgetOf(what)
 		}
 	}
 	return ""

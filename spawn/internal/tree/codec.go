@@ -100,7 +100,7 @@ func appendText(b []byte, name, s string) []byte {
 	}
 	b = appendName(b, name)
 	for i := range len(s) {
-		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
+		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
 			text, _ := Text(s).MarshalJSON() // it never fails
 			return append(b, text...)
 		}

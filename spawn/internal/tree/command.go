@@ -22,6 +22,7 @@ type Spawn struct {
 	Parent    session.Key
 	ID        string // of the run, a UUID; also the last segment of the child's key
 	SessionID string
+	Turn      uint32 // of the requester, which must be under way; 0: whether it has one or not
 	Key       string // the same key of the same requester gives the same run
 	Task      Text
 	Label     string
@@ -69,10 +70,11 @@ type Take struct {
 	N   uint32
 }
 
-// Reserve asks for more of the budget for the turn under way.
+// Reserve asks for more of the budget for the turn under way, which has used so much so far.
 type Reserve struct {
-	Run session.Key
-	N   uint32
+	Run  session.Key
+	N    uint32
+	Used Budget
 }
 
 // Interrupt ends the turn under way, and only it.

@@ -95,26 +95,37 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 		if r.Open == nil {
 			return
 		}
-		t.emit(turnEnded(t.now, r, Interrupted, nil, FlagCrashed, 0, nil))
+		how := FlagCrashed
+		if r.IsRoot() && (r.Halted || r.Cause != NoCause) {
+			how = FlagCut // somebody wanted it gone: it is not repeated
+		}
+		t.emit(turnEnded(t.now, r, Interrupted, nil, how, 0, nil))
 		if !r.IsRoot() && r.Cause == NoCause {
 			t.emit(stopRequested(t.now, r, Crashed, "the process that ran its turn is gone", 0, 0))
 		}
 	})
+	t.archiving = 0
 	for _, ord := range t.outbox.ords() {
 		e := t.outbox.entries[ord]
 		if !e.Reply && !t.opt.CallerRun {
 			t.emit(outboxFact(Redirected, t.now, ord, 0, ""))
 			continue
 		}
-		e.maybe, e.flying = true, false
+		e.maybe = true
+		t.fly(e, false)
 		t.due = append(t.due, ord)
 	}
 	return Reply{Run: t.root}, nil
 }
 
 func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
-	if strings.TrimSpace(string(c.Task)) == "" {
+	switch {
+	case strings.TrimSpace(string(c.Task)) == "":
 		return Reply{}, &InputError{"task", "it is empty"}
+	case !utf8.ValidString(c.Key):
+		return Reply{}, &InputError{"key", "it is not UTF-8: " + strconv.Quote(c.Key)}
+	case !utf8.ValidString(c.Label):
+		return Reply{}, &InputError{"label", "it is not UTF-8: " + strconv.Quote(c.Label)}
 	}
 	parent := t.runs[c.Parent]
 	if parent == nil {
@@ -130,6 +141,8 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 		return Reply{}, fmt.Errorf("spawn: spawning from %q: %w", c.Parent, ErrEnded)
 	case parent.Cause != NoCause:
 		return Reply{}, fmt.Errorf("spawn: spawning from %q: %w", c.Parent, ErrStopping)
+	case c.Turn > 0 && (parent.Open == nil || parent.Open.N != c.Turn):
+		return Reply{}, fmt.Errorf("spawn: spawning from turn %d of %q: %w", c.Turn, c.Parent, ErrStale)
 	}
 	ask := c.Request
 	ask.Models = t.opt.Models
@@ -162,7 +175,7 @@ func (t *Tree) caller(r *Run) policy.Caller {
 		c.Tools, c.Sandboxed = t.opt.Tools, t.opt.Sandboxed
 	}
 	if r.Answer != nil && r.Answer.Model != "" {
-		c.Model = r.Answer.Model
+		c.Model = string(r.Answer.Model)
 	}
 	return c
 }
@@ -177,17 +190,19 @@ func (t *Tree) spec(c *Spawn, parent *Run, g policy.Grant) *Spec {
 }
 
 func (t *Tree) decidePost(c *Post) (Reply, error) {
+	if known, err := t.knows(c.To, c.ID); known || err != nil {
+		return Reply{Run: t.runs[c.To], Ref: c.To, Existing: known}, err
+	}
 	r := t.runs[c.To]
 	switch {
 	case r == nil:
 		return Reply{}, fmt.Errorf("spawn: posting to %q: %w", c.To, ErrNotFound)
 	case r.State.Terminal():
 		return Reply{}, fmt.Errorf("spawn: posting to %q: %w", c.To, ErrEnded)
+	case r.Cause != NoCause && !r.IsRoot():
+		return Reply{}, fmt.Errorf("spawn: posting to %q: %w", c.To, ErrStopping)
 	case strings.TrimSpace(string(c.Text)) == "":
 		return Reply{}, &InputError{"text", "it is empty"}
-	}
-	if until, ok := t.posts[postKey{c.To, c.ID}]; ok && until > t.now {
-		return Reply{Run: r, Ref: c.To, Existing: true}, nil
 	}
 	t.emit(posted(t.now, r, User, c.ID, c.Text, session.Key{}, c.Route))
 	t.Outbox(func(e *Entry) {
@@ -198,7 +213,19 @@ func (t *Tree) decidePost(c *Post) (Reply, error) {
 	return Reply{Run: r, Ref: c.To}, nil
 }
 
+// knows reports whether a message with an id has come before, whatever has become of its session since.
+func (t *Tree) knows(to session.Key, id string) (bool, error) {
+	if !utf8.ValidString(id) {
+		return false, &InputError{"id", "it is not UTF-8: " + strconv.Quote(id)}
+	}
+	until, ok := t.posts[postKey{to, id}]
+	return ok && until > t.now, nil
+}
+
 func (t *Tree) decideSteer(c *Steer) (Reply, error) {
+	if known, err := t.knows(c.To, c.ID); known || err != nil {
+		return Reply{Run: t.runs[c.To], Ref: c.To, Existing: known}, err
+	}
 	r := t.runs[c.To]
 	switch n := utf8.RuneCountInString(string(c.Text)); {
 	case r == nil || r.IsRoot():
@@ -212,10 +239,8 @@ func (t *Tree) decideSteer(c *Steer) (Reply, error) {
 	case n > MaxSteer:
 		return Reply{}, &InputError{"text", fmt.Sprintf("it has %d characters, the limit is %d", n, MaxSteer)}
 	}
-	if until, ok := t.posts[postKey{c.To, c.ID}]; ok && until > t.now {
-		return Reply{Run: r, Ref: c.To, Existing: true}, nil
-	}
-	if wait := r.Steered + int64(SteerPause) - t.now; r.Steered > 0 && wait > 0 {
+	if last := r.steeredAt(c.From); last > 0 && last+int64(SteerPause) > t.now {
+		wait := last + int64(SteerPause) - t.now
 		return Reply{}, &policy.Refusal{
 			Rule: RuleSteer, Asked: "another steer", Limit: "one in " + SteerPause.String() + "; wait " + time.Duration(wait).String(),
 		}
@@ -259,7 +284,10 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	}
 	var flags Flags
 	state := OK
-	if c.Failed != "" {
+	switch {
+	case r.Halted:
+		state = Cancelled // whatever it says: somebody wanted it to end
+	case c.Failed != "":
 		state = Failed
 	}
 	if c.Silent {
@@ -282,7 +310,7 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 		f.Route = r.Route
 	}
 	t.endTurn(r, f)
-	if c.Failed != "" && !r.IsRoot() && r.Cause == NoCause {
+	if c.Failed != "" && !r.IsRoot() && !r.Halted && r.Cause == NoCause {
 		cause := RunnerFailed
 		if c.Budget {
 			cause = LimitReached
@@ -325,13 +353,19 @@ func (t *Tree) decideReserve(c Reserve) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
+	// What was spent beyond the reservation has been spent: it counts, allowed or not.
+	beyond := c.Used.sub(r.Open.Reserve).positive()
+	beyond.Turns = 0
+	if beyond != (Budget{}) {
+		t.emit(reserved(t.now, r, beyond))
+	}
+	if what := t.spent(r); what != "" {
+		return Reply{Run: r, Grant: beyond}, fmt.Errorf("spawn: %w: %s", ErrBudget, what)
+	}
 	more := t.reserve(r)
 	more.Turns = 0
-	if t.exhausted(r) != "" || more == (Budget{}) {
-		return Reply{}, fmt.Errorf("spawn: %w: %s", ErrBudget, t.exhausted(r))
-	}
 	t.emit(reserved(t.now, r, more))
-	return Reply{Run: r, Grant: more}, nil
+	return Reply{Run: r, Grant: beyond.add(more)}, nil
 }
 
 func (t *Tree) decideInterrupt(c Interrupt) (Reply, error) {

@@ -160,6 +160,9 @@ func (t *Tree) restoreRun(s RunState) error {
 	}
 	r := &Run{RunState: s}
 	if s.Spec.Key == t.root.Key() {
+		if len(t.runs) > 1 {
+			return &CorruptError{Snapshot, s.Spec.Key, "the top-level session is not the first in the image, or is there twice"}
+		}
 		spec := *s.Spec
 		r.Spec = &spec
 		t.root, t.runs[s.Spec.Key] = r, r

@@ -28,7 +28,7 @@ type Entry struct {
 	Tries   uint32         `json:"tries,omitempty"`
 	Due     int64          `json:"due,omitempty"`
 	Blocked int64          `json:"blocked,omitempty"`
-	Error   string         `json:"error,omitempty"`
+	Error   Text           `json:"error,omitempty"`
 	Busy    bool           `json:"busy,omitempty"` // the receiver asked for it later; no failure
 
 	flying bool // handed to the shell; volatile
@@ -44,7 +44,7 @@ type outbox struct {
 	nextOrd uint32
 	pending int // not blocked
 	blocked int
-	ready   int // pending and never tried: an owner is needed now
+	ready   int // pending, and never tried or being tried: an owner is needed now
 }
 
 func (o *outbox) count(e *Entry, by int) {
@@ -53,9 +53,16 @@ func (o *outbox) count(e *Entry, by int) {
 		return
 	}
 	o.pending += by
-	if e.Tries == 0 {
+	if e.Tries == 0 || e.flying {
 		o.ready += by
 	}
+}
+
+// fly notes that an entry has been handed to the shell, or is back.
+func (t *Tree) fly(e *Entry, flying bool) {
+	t.outbox.count(e, -1)
+	e.flying = flying
+	t.outbox.count(e, 1)
 }
 
 // Outbox calls f for every entry, oldest first.

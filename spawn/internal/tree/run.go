@@ -1,10 +1,6 @@
 package tree
 
-import (
-	"encoding/json"
-
-	"github.com/offshoot-sdk/offshoot/session"
-)
+import "github.com/offshoot-sdk/offshoot/session"
 
 // A Spec is what a run was admitted with. It never changes.
 type Spec struct {
@@ -48,20 +44,20 @@ func (u Usage) add(v Usage) Usage {
 
 // A File is an artifact, by reference.
 type File struct {
-	Name      string `json:"name"`
-	Path      string `json:"path,omitempty"`
-	MediaType string `json:"mediaType,omitempty"`
+	Name      Text `json:"name"`
+	Path      Text `json:"path,omitempty"`
+	MediaType Text `json:"mediaType,omitempty"`
 }
 
 // An Answer is what a turn came back with.
 type Answer struct {
-	Text     Text            `json:"text,omitempty"`
-	JSON     json.RawMessage `json:"json,omitempty"`
-	Files    []File          `json:"files,omitempty"`
-	Model    string          `json:"model,omitempty"`
-	Usage    Usage           `json:"usage,omitzero"`
-	Fallback Text            `json:"fallback,omitempty"` // what to announce if Text is blank
-	Reply    Text            `json:"reply,omitempty"`    // what a top-level session says to people
+	Text     Text   `json:"text,omitempty"`
+	JSON     Text   `json:"json,omitempty"` // byte for byte, which a json.RawMessage would not be
+	Files    []File `json:"files,omitempty"`
+	Model    Text   `json:"model,omitempty"`
+	Usage    Usage  `json:"usage,omitzero"`
+	Fallback Text   `json:"fallback,omitempty"` // what to announce if Text is blank
+	Reply    Text   `json:"reply,omitempty"`    // what a top-level session says to people
 }
 
 // An Input is something that a session has been told and that a turn will consume.
@@ -90,7 +86,7 @@ type RunState struct {
 	Spec     *Spec          `json:"spec"`
 	State    State          `json:"state"`
 	Cause    Cause          `json:"cause,omitempty"`
-	Reason   string         `json:"reason,omitempty"`
+	Reason   Text           `json:"reason,omitempty"`
 	Silent   bool           `json:"silent,omitempty"`  // the last answer asked that nothing be announced
 	Halted   bool           `json:"halted,omitempty"`  // somebody interrupted the turn under way
 	Quiet    bool           `json:"quiet,omitempty"`   // stopped from within a stopped subtree: nobody is told
@@ -113,7 +109,34 @@ type RunState struct {
 	Nonce    uint64         `json:"nonce,omitempty"`
 	Siblings uint32         `json:"siblings,omitempty"` // of the requester, active when this one ended
 	Spawned  uint32         `json:"spawned,omitempty"`  // children ever
-	Steered  int64          `json:"steered,omitempty"`  // last steer
+	Steers   []Steered      `json:"steers,omitempty"`   // the last one of each session that steered it a moment ago
+}
+
+// Steered is when a session steered another.
+type Steered struct {
+	From session.Key `json:"from"`
+	At   int64       `json:"at"`
+}
+
+// steeredAt returns when from steered r last, if that was a moment ago, else 0.
+func (r *Run) steeredAt(from session.Key) int64 {
+	for _, s := range r.Steers {
+		if s.From == from {
+			return s.At
+		}
+	}
+	return 0
+}
+
+// steered notes a steer and forgets those that no longer hold up another. The slice may be shared with an image.
+func (r *Run) steered(from session.Key, at int64) {
+	list := make([]Steered, 0, len(r.Steers)+1)
+	for _, s := range r.Steers {
+		if s.From != from && s.At+int64(SteerPause) > at {
+			list = append(list, s)
+		}
+	}
+	r.Steers = append(list, Steered{from, at})
 }
 
 // A Run is one session of the tree.
@@ -132,6 +155,8 @@ type Run struct {
 
 	// Volatile: what this owner has already asked the world to do.
 	touched, asked, slot, cancelled, cascaded, archiving bool
+
+	armed int64 // the earliest timer that the heap has for it; 0: none
 }
 
 // Key returns the session key.

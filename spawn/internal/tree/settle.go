@@ -15,7 +15,7 @@ func (t *Tree) settle() {
 	t.touched = t.touched[:0]
 	for _, ord := range t.due {
 		if e := t.outbox.entries[ord]; e != nil && e.Blocked == 0 && !e.flying && e.Due <= t.now {
-			e.flying = true
+			t.fly(e, true)
 			t.effect(Deliver, nil, ord)
 		}
 	}
@@ -136,6 +136,7 @@ func (t *Tree) told(r *Run, s State) bool {
 func (t *Tree) settleEnded(r *Run) {
 	if t.opt.ArchiveAfter > 0 && !r.archiving && r.firstChild == nil && !r.held && r.Ended+int64(t.opt.ArchiveAfter) <= t.now {
 		r.archiving = true
+		t.archiving++
 		t.effect(Archive, r, 0)
 	}
 }
@@ -143,11 +144,9 @@ func (t *Tree) settleEnded(r *Run) {
 // tick looks at whatever wants to be looked at by now.
 func (t *Tree) tick() {
 	for len(t.timers) > 0 && t.timers[0].at <= t.now {
-		x := t.timers.pop()
+		x := t.popTimer()
 		if at := t.wake(x); at == 0 || at > t.now {
-			if at > 0 {
-				t.timers.push(timer{at, x.run, x.ord})
-			}
+			t.rearm(x, at)
 			continue
 		}
 		if x.run != nil {

@@ -45,6 +45,8 @@ type Tree struct {
 	live    int    // runs that are not terminal
 	turns   int    // turns under way
 
+	archiving int // runs that the shell is putting away
+
 	since int // facts since the last snapshot
 
 	// Of the batch that is being decided.
@@ -104,15 +106,15 @@ func (t *Tree) Total() int { return int(t.total) }
 // Walk calls f for every session of the tree, parents first, siblings oldest first.
 func (t *Tree) Walk(f func(*Run)) { t.root.walk(false, f) }
 
-// Idle reports whether nothing is under way: no turn, no live run, no delivery that is not blocked.
+// Idle reports whether nothing is under way: no turn, no live run, no archive, no delivery that is not blocked.
 func (t *Tree) Idle() bool {
-	return t.turns == 0 && t.live == 0 && t.outbox.pending == 0 && !t.root.wantsTurn(t.now) && t.root.Cause == NoCause
+	return t.turns == 0 && t.live == 0 && t.archiving == 0 && t.outbox.pending == 0 && !t.root.wantsTurn(t.now) && t.root.Cause == NoCause
 }
 
-// Due returns when the tree next needs an owner: now if something is under way, else when its next timer fires, else never,
-// which is the zero time.
+// Due returns when the tree next needs an owner: now if something is under way, a delivery or an archive too, else when its
+// next timer fires, else never, which is the zero time.
 func (t *Tree) Due() time.Time {
-	if t.live > 0 || t.turns > 0 || t.root.wantsTurn(t.now) || t.root.Cause != NoCause || t.outbox.ready > 0 {
+	if t.live > 0 || t.turns > 0 || t.root.wantsTurn(t.now) || t.root.Cause != NoCause || t.outbox.ready > 0 || t.archiving > 0 {
 		return time.Unix(0, t.now).UTC()
 	}
 	if at := t.NextWake(); at > 0 {
@@ -129,10 +131,8 @@ func (t *Tree) NextWake() int64 {
 		if at == top.at {
 			return at
 		}
-		t.timers.pop()
-		if at > top.at {
-			t.timers.push(timer{at, top.run, top.ord})
-		}
+		t.popTimer()
+		t.rearm(top, at)
 	}
 	return 0
 }
@@ -176,9 +176,30 @@ func (r *Run) wake(opt *Options) (at int64) {
 	return at
 }
 
+// arm sees to it that the heap has a timer for r that is early enough.
 func (t *Tree) arm(r *Run) {
-	if at := r.wake(t.opt); at > 0 {
+	if at := r.wake(t.opt); at > 0 && (r.armed == 0 || at < r.armed) {
+		r.armed = at
 		t.timers.push(timer{at: at, run: r})
+	}
+}
+
+func (t *Tree) popTimer() timer {
+	x := t.timers.pop()
+	if x.run != nil && x.run.armed == x.at {
+		x.run.armed = 0
+	}
+	return x
+}
+
+// rearm puts back what was popped before its time, which is at; 0: never.
+func (t *Tree) rearm(x timer, at int64) {
+	switch {
+	case at == 0:
+	case x.run != nil:
+		t.arm(x.run)
+	default:
+		t.timers.push(timer{at: at, ord: x.ord})
 	}
 }
 
@@ -229,8 +250,11 @@ func (t *Tree) Replay(f *Fact) error {
 func (t *Tree) Effects() []Effect { return t.effects }
 
 // Bulky reports whether the log holds so much more than a snapshot would that one is worth writing.
+//
+// What a snapshot keeps for the sake of its window alone counts for one fact, not four: a chat adds one such id with every
+// three or four facts, and ids are only forgotten by a snapshot.
 func (t *Tree) Bulky() bool {
-	return t.since > 1000 && t.since > 4*(len(t.runs)+len(t.outbox.entries)+len(t.spawned)+len(t.posts))
+	return t.since > 1000 && t.since > 4*(len(t.runs)+len(t.outbox.entries))+len(t.spawned)+len(t.posts)
 }
 
 // Take returns what was decided since the last Take. The facts are the caller's; the effects are valid until the next Decide.

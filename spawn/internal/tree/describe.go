@@ -1,0 +1,136 @@
+package tree
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// String returns a fact as one line for people. Times are told relative to that of the fact; long texts are cut.
+func (f *Fact) String() string {
+	var l line
+	switch f.Kind {
+	case Opened:
+		l.add("opened: epoch %d by %s", f.Num, f.Text)
+	case Admitted:
+		l.admitted(f.Spec)
+	case Posted:
+		l.add("posted to %s: %v input %d %s", f.Run, f.Class, f.Ord, quote(f.Text))
+		l.addIf(f.ID != "", "id %s", f.ID)
+		l.addIf(!f.From.IsZero(), "from %s", f.From)
+	case TurnStarted:
+		l.add("turn %d of %s started: inputs up to %d", f.N, f.Run, f.Ord)
+		l.after(f, "out of time")
+		l.budget("reserves", Budget{f.Budget.Tokens, f.Budget.Micros, 0})
+	case Taken:
+		l.add("turn %d of %s took inputs up to %d", f.N, f.Run, f.Ord)
+	case TurnEnded:
+		l.turnEnded(f)
+	case Halted:
+		l.add("turn %d of %s interrupted", f.N, f.Run)
+		l.after(f, "given up")
+	case StopRequested:
+		l.add("%s is to end: %v, %s", f.Run, f.Cause, quote(f.Text))
+		l.addIf(f.Flags&FlagQuiet != 0, "quietly")
+		l.after(f, "given up")
+	case RunEnded:
+		l.add("%s ended %v", f.Run, f.State)
+		switch {
+		case f.Flags&FlagTell == 0:
+			l.add("nobody is told")
+		case f.Flags&FlagOut != 0:
+			l.add("told through the outbox")
+		default:
+			l.add("its requester is told")
+		}
+	case Recovered, Archived:
+		l.add("%s %v", f.Run, f.Kind)
+	case Delivered, Deferred, Blocked, Revived, Dismissed, Redirected:
+		l.add("entry %d %v", f.Ord, f.Kind)
+		l.after(f, "due")
+		l.addIf(f.Kind == Deferred && f.N > 0, "busy")
+		l.addIf(f.Text != "", "%s", quote(f.Text))
+	case Late:
+		l.add("turn %d of %s came late: %s", f.N, f.Run, quote(f.Text))
+	case Reserved:
+		l.add("turn %d of %s", f.N, f.Run)
+		l.budget("reserves", f.Budget)
+	case Snapshot:
+		l.add("snapshot")
+		if m := f.Image; m != nil {
+			l.add("epoch %d", m.Epoch)
+			l.add("%d sessions", len(m.Runs))
+			l.add("%d entries in the outbox", len(m.Outbox))
+		}
+	default:
+		l.add("%v", f.Kind)
+	}
+	return l.b.String()
+}
+
+// line collects the parts of a sentence.
+type line struct{ b strings.Builder }
+
+func (l *line) add(format string, args ...any) {
+	if l.b.Len() > 0 {
+		l.b.WriteString(", ")
+	}
+	fmt.Fprintf(&l.b, format, args...)
+}
+
+func (l *line) addIf(cond bool, format string, args ...any) {
+	if cond {
+		l.add(format, args...)
+	}
+}
+
+// after says what will happen at f.Until.
+func (l *line) after(f *Fact, what string) {
+	l.addIf(f.Until > 0, "%s in %s", what, time.Duration(f.Until-f.At))
+}
+
+func (l *line) budget(what string, b Budget) {
+	l.addIf(b.Tokens != 0, "%s %d tokens", what, b.Tokens)
+	l.addIf(b.Micros != 0, "%s %s dollars", what, strconv.FormatFloat(float64(b.Micros)/1e6, 'f', -1, 64))
+}
+
+func (l *line) admitted(s *Spec) {
+	l.add("admitted %s: %s for %s as %v of %s", s.Key, quote(s.Task), s.Parent, s.Role, s.Agent)
+	l.addIf(s.SpawnKey != "", "key %s", s.SpawnKey)
+	l.addIf(s.Model != "", "model %s", s.Model)
+	l.addIf(len(s.Tools) > 0, "tools %s", strings.Join(s.Tools, " "))
+	l.addIf(s.Sandboxed, "in a sandbox")
+	l.addIf(s.Timeout > 0, "timeout %s", time.Duration(s.Timeout))
+	l.addIf(s.Announce, "announced")
+}
+
+func (l *line) turnEnded(f *Fact) {
+	l.add("turn %d of %s ended %v", f.N, f.Run, f.State)
+	l.addIf(f.Flags&FlagCut != 0, "given up")
+	l.addIf(f.Flags&FlagCrashed != 0, "its process is gone")
+	if f.Answer != nil {
+		l.add("%s", quote(f.Answer.Text))
+		l.addIf(f.Answer.Usage != Usage{}, "used %d tokens", f.Answer.Usage.Input+f.Answer.Usage.Output)
+	}
+	l.addIf(f.Flags&FlagSilent != 0, "silent")
+	l.addIf(f.Flags&FlagSkip != 0, "takes back what it said before")
+	l.addIf(f.Flags&FlagReply != 0, "replies")
+	if j := f.Join; j != nil {
+		l.add("waits for %d children", j.Left)
+		l.addIf(j.Need > 0, "%d well", j.Need)
+		l.after(&Fact{At: f.At, Until: j.Until}, "at most")
+	}
+}
+
+// maxQuoted is how much of a text is shown, in runes.
+const maxQuoted = 60
+
+func quote(t Text) string {
+	s := string(t)
+	if utf8.RuneCountInString(s) > maxQuoted {
+		s = string([]rune(s)[:maxQuoted]) + "..."
+	}
+	return strconv.Quote(s)
+}
