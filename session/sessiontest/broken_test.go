@@ -38,7 +38,7 @@ func wantAll[S, B any](t *testing.T, rules []rule[S], broken map[string]B) {
 
 // dawdle gives other goroutines the time to get in between.
 func dawdle() {
-	for range 100 {
+	for range 20 {
 		runtime.Gosched()
 	}
 }

@@ -128,40 +128,29 @@ func checkOneWinner(p *journalProbe) {
 
 func checkWholeBatches(p *journalProbe) {
 	j := p.open()
-	const batches, size = 40, 5
-	done := make(chan struct{})
-	broken := make(chan error, 4)
-	var wg sync.WaitGroup
-	for range cap(broken) {
-		wg.Go(func() {
-			for {
-				entries, err := read(p.ctx, j, rootA, 0)
-				if err == nil && len(entries)%size != 0 {
-					err = fmt.Errorf("a read among appends of %d entries saw %d", size, len(entries))
-				}
-				if err != nil {
-					broken <- err
-					return
-				}
-				select {
-				case <-done:
-					return
-				default:
-				}
-			}
-		})
-	}
+	const batches, size, readers = 40, 5, 4
 	var last session.Seq
-	var failed error
-	for i := 0; i < batches && failed == nil; i++ {
-		last, failed = j.Append(p.ctx, rootA, last, batch(fmt.Sprint("b", i), size))
-	}
-	close(done)
-	wg.Wait()
-	close(broken)
-	p.must("append", failed)
-	for err := range broken {
-		p.fail("%w", err)
+	for i := range batches {
+		var wg sync.WaitGroup
+		torn := make(chan error, readers)
+		for range readers {
+			wg.Go(func() {
+				entries, err := read(p.ctx, j, rootA, 0)
+				if n := len(entries); err == nil && n%size != 0 {
+					err = fmt.Errorf("a read beside an append of %d entries saw %d", size, n)
+				}
+				torn <- err
+			})
+		}
+		next, err := j.Append(p.ctx, rootA, last, batch(fmt.Sprint("b", i), size))
+		wg.Wait()
+		p.must("append", err)
+		for range readers {
+			if err := <-torn; err != nil {
+				p.fail("%w", err)
+			}
+		}
+		last = next
 	}
 }
 

@@ -1,0 +1,152 @@
+// Package filejournal is a Journal in a hundred lines: one JSON file for each tree, replaced whole by every append.
+//
+//	Append   lock, load <dir>/<hash of root>.json, compare the last sequence, write a new file beside it, sync, rename
+//	Read     load, yield
+//	Roots    load every file: fine for a few trees, which is what this is for
+//
+// It is an example of how small an implementation can be, and safe for one process at a time.
+package filejournal
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A Journal keeps the logs in the directory Dir, which must exist.
+type Journal struct {
+	Dir string
+	mu  sync.Mutex
+}
+
+// A file is the content of one file. The root is kept as text, because its name on disk is a hash: keys tell upper case from lower,
+// some file systems do not.
+type file struct {
+	Root    string
+	Last    session.Seq
+	Due     time.Time `json:",omitzero"`
+	Entries []session.Entry
+}
+
+// Append implements [session.Journal].
+func (j *Journal) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	if root.IsZero() {
+		return 0, session.ErrInvalidKey
+	}
+	if err := errors.Join(b.Validate(), ctx.Err()); err != nil {
+		return 0, err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	f, err := load(j.path(root))
+	if err != nil {
+		return 0, err
+	}
+	if f.Last != after {
+		return 0, session.ErrConflict
+	}
+	if b.Reset {
+		f.Entries = nil
+	}
+	for _, e := range b.Entries {
+		f.Last++
+		f.Entries = append(f.Entries, session.Entry{Seq: f.Last, Batch: b.ID, Payload: e.Payload})
+	}
+	f.Root, f.Due = root.String(), b.Due
+	return f.Last, save(j.path(root), f)
+}
+
+// Read implements [session.Journal].
+func (j *Journal) Read(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+	return func(yield func(session.Entry, error) bool) {
+		f, err := load(j.path(root))
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			yield(session.Entry{}, err)
+			return
+		}
+		for _, e := range f.Entries {
+			if e.Seq > after && !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Roots implements [session.Journal].
+func (j *Journal) Roots(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error] {
+	return func(yield func(session.Head, error) bool) {
+		names, err := filepath.Glob(filepath.Join(j.Dir, "*.json"))
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			yield(session.Head{}, err)
+			return
+		}
+		for _, name := range names {
+			h, err := head(name)
+			due := q.DueBefore.IsZero() || !h.Due.IsZero() && h.Due.Before(q.DueBefore)
+			if (err != nil || due) && !yield(h, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func head(name string) (session.Head, error) {
+	f, err := load(name)
+	if err != nil {
+		return session.Head{}, err
+	}
+	root, err := session.ParseRoot(f.Root)
+	if err != nil {
+		return session.Head{}, fmt.Errorf("filejournal: %s: %w", name, err)
+	}
+	return session.Head{Root: root, Last: f.Last, Due: f.Due}, nil
+}
+
+func (j *Journal) path(root session.Key) string {
+	return filepath.Join(j.Dir, fmt.Sprintf("%x.json", sha256.Sum256([]byte(root.String()))))
+}
+
+func load(name string) (f file, err error) {
+	data, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f, nil
+	}
+	if err != nil {
+		return f, err
+	}
+	return f, json.Unmarshal(data, &f)
+}
+
+// save makes the file durable before it takes the place of the old one, and its new name durable after that.
+func save(name string, f file) error {
+	data, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	tmp, err := os.Create(name + ".tmp")
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(data)
+	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(name+".tmp", name); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

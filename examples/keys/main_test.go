@@ -1,0 +1,11 @@
+package main
+
+func Example_main() {
+	main()
+	// Output:
+	// main main 0 false
+	// main direct 0 false
+	// main subagent 1 true
+	// ops subagent 2 true
+	// session: invalid key "agent:main:subagent:": at byte 20: empty segment
+}
