@@ -60,7 +60,7 @@ func newAssembly(in Input) *assembly {
 func resolve(in Input) Spec {
 	under := SpecFor(in.Session)
 	if isChild(in) {
-		under = Worker()
+		under = below()
 	}
 	s := in.Spec.Or(under)
 	if int(s.Mode) >= len(modeNames) {

@@ -109,12 +109,10 @@ func (o *Overflow) UnmarshalText(text []byte) error {
 }
 
 // Worker is what a sub-agent sees unless told otherwise: AGENTS.md and
-// TOOLS.md, no skills, a minimal prompt, no history.
+// TOOLS.md in a minimal prompt. It leaves the rest open, which in the end is
+// no skills, no history, and Cut.
 func Worker() Spec {
-	return Spec{
-		Mode: Minimal, Files: []string{AgentsFile, ToolsFile}, Skills: []string{},
-		History: Isolated, Overflow: Cut,
-	}
+	return Spec{Mode: Minimal, Files: []string{AgentsFile, ToolsFile}}
 }
 
 // InstructionsOnly is Worker with AGENTS.md alone.
@@ -137,15 +135,20 @@ func top() Spec {
 	return Spec{Mode: Full, Files: []string{"*"}, Skills: []string{"*"}, History: Isolated, Overflow: Cut}
 }
 
-// SpecFor returns what a session sees unless told otherwise: everything at
-// the top, [Worker] for sub-agents in every dialect, cron and external
+// below is Worker with nothing left open.
+func below() Spec {
+	return Worker().Or(Spec{Skills: []string{}, History: Isolated, Overflow: Cut})
+}
+
+// SpecFor returns what a session sees unless told otherwise, with nothing left
+// open: everything at the top, what a [Worker] does for sub-agents in every dialect, cron and external
 // harness sessions, for the zero Key, and for every key that merely looks
 // like one of these.
 func SpecFor(key session.Key) Spec {
 	if topLevel(key) {
 		return top()
 	}
-	return Worker()
+	return below()
 }
 
 // topLevel reports whether key is surely that of a top-level session: of a

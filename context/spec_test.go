@@ -21,6 +21,9 @@ func names(files []agentctx.File) []string {
 
 func TestSpecForFailsClosed(t *testing.T) {
 	const uuid = "6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"
+	worker := agentctx.Spec{
+		Mode: agentctx.Minimal, Files: []string{"AGENTS.md", "TOOLS.md"}, Skills: []string{}, History: agentctx.Isolated, Overflow: agentctx.Cut,
+	}
 	for key, full := range map[string]bool{
 		"agent:main:main":                                   true,
 		"agent:main:telegram:direct:ada":                    true,
@@ -44,13 +47,13 @@ func TestSpecForFailsClosed(t *testing.T) {
 			full = false
 		}
 		spec := agentctx.SpecFor(k)
-		want := agentctx.Worker()
+		want := worker
 		if full {
 			want = agentctx.Spec{Mode: agentctx.Full, Files: []string{"*"}, Skills: []string{"*"}, History: agentctx.Isolated, Overflow: agentctx.Cut}
 		}
 		assert.Equal(t, want, spec, key)
 	}
-	assert.Equal(t, agentctx.Worker(), agentctx.SpecFor(session.Key{}))
+	assert.Equal(t, worker, agentctx.SpecFor(session.Key{}))
 }
 
 func TestLineageKeepsAChildAWorker(t *testing.T) {
