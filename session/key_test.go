@@ -1,7 +1,12 @@
 package session_test
 
 import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -9,31 +14,541 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-func TestParseShapes(t *testing.T) {
+const (
+	uuid1 = "6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"
+	uuid2 = "0b6c1c1e-2e0f-4f6e-8a53-4f6c2a527d1c"
+)
+
+// A keyCase is a key and all that its methods say.
+type keyCase struct {
+	in, out                       string // out is empty if in is canonical
+	kind                          session.Kind
+	agent, channel, account, peer string
+	thread, id, run               string
+	depth                         int
+	ids                           []string
+	display                       string
+}
+
+var keyCases = []keyCase{
+	{in: "agent:main:main", kind: session.KindMain, agent: "main", id: "main", display: "main"},
+	{in: "AGENT:Ops:MAIN", out: "agent:ops:main", kind: session.KindMain, agent: "ops", id: "main", display: "ops:main"},
+	{in: "agent:main:nightly-batch", kind: session.KindNamed, agent: "main", id: "nightly-batch", display: "main:nightly-batch"},
+	{in: "agent:main:node-1", kind: session.KindNamed, agent: "main", id: "node-1", display: "main:node-1"},
+	{in: "agent:main:work:thread:7", kind: session.KindNamed, agent: "main", id: "work", thread: "7", display: "main:work:thread:7"},
+	{in: "agent:main:main:thread:1:topic:2", kind: session.KindThread, agent: "main", id: "main", thread: "2", display: "main:main:thread:1:topic:2"},
+	{in: "agent:main:direct:alice", kind: session.KindDirect, agent: "main", peer: "alice", display: "main:direct:alice"},
+	{in: "agent:main:telegram:direct:4711", kind: session.KindDirect, agent: "main", channel: "telegram", peer: "4711", display: "main:telegram:direct:4711"},
+	{in: "agent:main:Telegram:DM:AbC", out: "agent:main:telegram:direct:AbC", kind: session.KindDirect, agent: "main", channel: "telegram", peer: "AbC", display: "main:telegram:direct:AbC"},
+	{in: "agent:main:discord:Default:direct:u1", out: "agent:main:discord:default:direct:u1", kind: session.KindDirect, agent: "main", channel: "discord", account: "default", peer: "u1", display: "main:discord:default:direct:u1"},
+	{in: "agent:main:discord:default:dm:u1:thread:T", out: "agent:main:discord:default:direct:u1:thread:T", kind: session.KindDirect, agent: "main", channel: "discord", account: "default", peer: "u1", thread: "T", display: "main:discord:default:direct:u1:thread:T"},
+	{in: "agent:main:telegram:group:-100:topic:42", kind: session.KindGroup, agent: "main", channel: "telegram", peer: "-100", thread: "42", display: "main:telegram:group:-100:topic:42"},
+	{in: "agent:main:matrix:CHANNEL:!Room:Example.org:THREAD:$Ev:x", out: "agent:main:matrix:channel:!Room:Example.org:thread:$Ev:x", kind: session.KindChannel, agent: "main", channel: "matrix", peer: "!Room:Example.org", thread: "$Ev:x", display: "main:matrix:channel:!Room:Example.org:thread:$Ev:x"},
+	{in: "agent:main:discord:channel:group", kind: session.KindChannel, agent: "main", channel: "discord", peer: "group", display: "main:discord:channel:group"},
+	{in: "agent:main:discord:group:direct:x", kind: session.KindGroup, agent: "main", channel: "discord", peer: "direct:x", display: "main:discord:group:direct:x"},
+	{in: "agent:a:subagent:" + uuid1, kind: session.KindSubagent, agent: "a", id: uuid1, depth: 1, ids: []string{uuid1}, display: "a:subagent:6f1c2a52"},
+	{in: "agent:a:SubAgent:" + strings.ToUpper(uuid1), out: "agent:a:subagent:" + uuid1, kind: session.KindSubagent, agent: "a", id: uuid1, depth: 1, ids: []string{uuid1}, display: "a:subagent:6f1c2a52"},
+	{in: "agent:a:subagent:" + uuid1 + ":subagent:" + uuid2, kind: session.KindSubagent, agent: "a", id: uuid2, depth: 2, ids: []string{uuid1, uuid2}, display: "a:subagent:6f1c2a52:subagent:0b6c1c1e"},
+	{in: "agent:main:spawn:abc123", kind: session.KindSubagent, agent: "main", id: "abc123", depth: 1, ids: []string{"abc123"}, display: "main:spawn:abc123"},
+	{in: "agent:main:spawn:x:subagent:y:spawn:z", kind: session.KindSubagent, agent: "main", id: "z", depth: 3, ids: []string{"x", "y", "z"}, display: "main:spawn:x:subagent:y:spawn:z"},
+	{in: "agent:main:subagent:abc:thread:9", kind: session.KindSubagent, agent: "main", id: "abc", thread: "9", depth: 1, ids: []string{"abc"}, display: "main:subagent:abc:thread:9"},
+	{in: "agent:main:cron:j1", kind: session.KindCron, agent: "main", id: "j1", display: "main:cron:j1"},
+	{in: "agent:main:cron:j1:run:r1", kind: session.KindCron, agent: "main", id: "j1", run: "r1", display: "main:cron:j1:run:r1"},
+	{in: "agent:main:cron:j1:topic:run:run:x", kind: session.KindCron, agent: "main", id: "j1", thread: "run:run:x", display: "main:cron:j1:topic:run:run:x"},
+	{in: "agent:main:acp:" + uuid1, kind: session.KindACP, agent: "main", id: uuid1, display: "main:acp:6f1c2a52"},
+	{in: "AGENT:Main:Hook:Webhook:42", out: "agent:main:hook:webhook:42", kind: session.KindHook, agent: "main", id: "webhook:42", display: "main:hook:webhook:42"},
+	{in: "agent:thread:main", kind: session.KindMain, agent: "thread", id: "main", display: "thread:main"},
+	{in: "GLOBAL", out: "global", kind: session.KindGlobal, display: "global"},
+}
+
+func TestKeys(t *testing.T) {
+	for _, c := range keyCases {
+		t.Run(c.in, func(t *testing.T) {
+			k, err := session.Parse(c.in)
+			require.NoError(t, err)
+			if c.out == "" {
+				c.out = c.in
+			}
+			chat, thread, threaded := k.CutThread()
+			assert.Equal(t, c.out, k.String())
+			assert.Equal(t, c.kind, k.Kind())
+			assert.Equal(t, c.agent, k.Agent())
+			assert.Equal(t, []string{c.channel, c.account, c.peer}, []string{k.Channel(), k.Account(), k.Peer()})
+			assert.Equal(t, []string{c.thread, c.id, c.run}, []string{k.ThreadID(), k.ID(), k.CronRun()})
+			assert.Equal(t, c.ids, slices.Collect(k.IDs()))
+			assert.Equal(t, c.depth, k.Depth())
+			assert.Equal(t, c.kind == session.KindSubagent, k.IsSubagent())
+			assert.Equal(t, c.kind == session.KindMain, k.IsMain())
+			assert.Equal(t, c.display, k.Display())
+			assert.True(t, k.IsValid())
+			assert.Equal(t, c.thread, thread)
+			assert.Equal(t, c.thread != "", threaded)
+			if threaded {
+				assert.Contains(t, []session.Key{chat.Thread(thread), chat.Topic(thread)}, k)
+			} else {
+				assert.Equal(t, k, chat)
+			}
+			checkKey(t, k)
+		})
+	}
+}
+
+// checkKey checks what is true of every key that is not zero.
+func checkKey(t *testing.T, k session.Key) {
+	t.Helper()
+	again, err := session.Parse(k.String())
+	require.NoError(t, err)
+	assert.Equal(t, k, again, "parsing what was printed")
+	assert.LessOrEqual(t, len(k.String()), session.MaxKeyLen)
+	assert.True(t, utf8.ValidString(k.String()))
+
+	text, err := k.MarshalText()
+	require.NoError(t, err)
+	var back session.Key
+	require.NoError(t, back.UnmarshalText(text))
+	assert.Equal(t, k, back)
+	appended, err := k.AppendText([]byte("x"))
+	require.NoError(t, err)
+	assert.Equal(t, "x"+k.String(), string(appended))
+
+	// A substring tells sub-agents as well, however deep.
+	n := strings.Count(k.String(), ":subagent:") + strings.Count(k.String(), ":spawn:")
+	assert.Equal(t, n, k.Depth())
+	assert.Equal(t, n > 0, k.IsSubagent())
+	assert.Equal(t, k.IsSubagent(), session.IsSubagentSession(k.String()))
+	assert.Len(t, slices.Collect(k.IDs()), k.Depth())
+	assert.NotContains(t, k.String(), "\n")
+}
+
+func TestKeyErrors(t *testing.T) {
+	long := "agent:main:telegram:group:" + strings.Repeat("x", session.MaxKeyLen)
 	for _, c := range []struct {
-		in, out string
-		kind    session.Kind
-		agent   string
-		depth   int
+		in     string
+		at     int
+		reason string
 	}{
-		{"agent:main:main", "", session.KindMain, "main", 0},
-		{"AGENT:Main:Hook:Webhook:42", "agent:main:hook:webhook:42", session.KindHook, "main", 0},
-		{"agent:main:subagent:abc:subagent:def", "", session.KindSubagent, "main", 2},
-		{"agent:main:spawn:abc123", "", session.KindSubagent, "main", 1},
-		{"agent:main:telegram:dm:123", "agent:main:telegram:direct:123", session.KindDirect, "main", 0},
-		{"agent:main:Telegram:GROUP:AbC", "agent:main:telegram:group:AbC", session.KindGroup, "main", 0},
-		{"global", "", session.KindGlobal, "", 0},
+		{"", 0, `does not start with "agent:"`},
+		{"main", 0, `does not start with "agent:"`},
+		{" agent:main:main", 0, `does not start with "agent:"`},
+		{"subagent:x", 0, `does not start with "agent:"`},
+		{"unknown", 0, `does not start with "agent:"`},
+		{session.BindingsRoot().String(), 0, `does not start with "agent:"`},
+		{"global:x", 6, "the global session has no parts"},
+		{"agent", 5, "missing segment"},
+		{"agent:main", 10, "missing segment"},
+		{"agent:", 6, "empty segment"},
+		{"agent::broken", 6, "empty segment"},
+		{"agent::a:b", 6, "empty segment"},
+		{"agent:main:", 11, "empty segment"},
+		{"agent: main :x", 6, "invalid agent id: want a letter or digit, then letters, digits, - and _"},
+		{"agent:_foo:main", 6, "invalid agent id: want a letter or digit, then letters, digits, - and _"},
+		{"agent:агент:main", 6, "invalid agent id: want a letter or digit, then letters, digits, - and _"},
+		{"agent:a/b:main", 7, "invalid agent id: want a letter or digit, then letters, digits, - and _"},
+		{"agent:" + strings.Repeat("a", 65) + ":main", 70, "invalid agent id: longer than 64 bytes"},
+		{"agent:subagent:main", 6, "reserved word"},
+		{"agent:Spawn:main", 6, "reserved word"},
+		{"agent:main:main ", 15, "invalid character: want a letter or digit, then letters, digits and any of ._-~@+="},
+		{"agent:main:sub\u200bagent:x", 11 + 3, "invalid character: want a letter or digit, then letters, digits and any of ._-~@+="},
+		{"agent:main:main:x", 16, "unexpected segment"},
+		{"agent:main:..", 11, "invalid character: want a letter or digit, then letters, digits and any of ._-~@+="},
+		{"agent:main:unknown", 11, "reserved word"},
+		{"agent:main:group", 11, "reserved word"},
+		{"agent:main:agent:ops:main", 11, "reserved word"},
+		{"agent:main:subagent", 19, "missing segment"},
+		{"agent:main:subagent:", 20, "empty segment"},
+		{"agent:main:subagent::x", 20, "empty segment"},
+		{"agent:main:subagent:subagent:x", 20, "reserved word"},
+		{"agent:main:subagent:a:b", 22, "unexpected segment"},
+		{"agent:main:subagent:a:subagent", 30, "missing segment"},
+		{"agent:main:cron:j:subagent:x", 18, "unexpected segment"},
+		{"agent:main:cron:j:run", 21, "missing segment"},
+		{"agent:main:cron:j:run:r:x", 24, "unexpected segment"},
+		{"agent:main:hook:a:subagent:x", 18, "reserved word"},
+		{"agent:main:acp", 14, "missing segment"},
+		{"agent:main:main:thread:", 23, "empty segment"},
+		{"agent:main:main:thread", 22, "missing segment"},
+		{"agent:main:telegram:group", 25, "missing segment"},
+		{"agent:main:telegram:group:", 26, "empty segment"},
+		{"agent:main:telegram:group:a::b", 28, "empty segment"},
+		{"agent:main:telegram:group:a b", 27, "space"},
+		{"agent:main:telegram:group:a\u00a0b", 27, "space"},
+		{"agent:main:telegram:group:a\nb", 27, "space"},
+		{"agent:main:telegram:group:a\x00b", 27, "control or format character"},
+		{"agent:main:telegram:group:a\u202eb", 27, "control or format character"},
+		{"agent:main:telegram:group:a\xffb", 27, "invalid UTF-8"},
+		{"agent:main:telegram:group:thread:1", 26, "reserved word"},
+		{"agent:main:discord:channel:c1:subagent:x", 30, "reserved word"},
+		{"agent:main:discord:channel:c1:\u017fUBAGENT:x", 30, "reserved word"},
+		{"agent:main:discord:slash:7", 19, "unknown shape"},
+		{"agent:main:batch:2026", 17, "unknown shape"},
+		{"agent:main:discord:a:b:direct:x", 19, "unknown shape"},
+		{long, session.MaxKeyLen, "longer than 1024 bytes"},
 	} {
 		k, err := session.Parse(c.in)
-		require.NoError(t, err)
-		if c.out == "" {
-			c.out = c.in
+		var bad *session.KeyError
+		require.ErrorAs(t, err, &bad, "%q", c.in)
+		assert.Equal(t, session.KeyError{Key: c.in, Offset: c.at, Reason: c.reason}, *bad)
+		assert.ErrorIs(t, err, session.ErrInvalidKey)
+		assert.True(t, k.IsZero())
+		assert.Less(t, len(err.Error()), 400, "an error repeats what it got, but not all of it")
+		if c.in != "main" {
+			assert.True(t, session.IsSubagentSession(c.in), "what is not a key is trusted least: %q", c.in)
 		}
-		assert.Equal(t, c.out, k.String())
-		assert.Equal(t, c.kind, k.Kind())
-		assert.Equal(t, c.agent, k.Agent())
-		assert.Equal(t, c.depth, k.Depth())
 	}
-	_, err := session.Parse("agent:main:subagent:")
-	assert.EqualError(t, err, `session: invalid key "agent:main:subagent:": at byte 20: empty segment`)
+	// The word dm grows when it is read.
+	dm := "agent:main:telegram:dm:"
+	_, err := session.Parse(dm + strings.Repeat("x", session.MaxKeyLen-len(dm)))
+	assert.ErrorIs(t, err, session.ErrInvalidKey)
+	_, err = session.Parse("agent:main:telegram:group:" + strings.Repeat("x", session.MaxKeyLen-len("agent:main:telegram:group:")))
+	assert.NoError(t, err)
+}
+
+func TestZeroKey(t *testing.T) {
+	for _, k := range []session.Key{{}, session.BindingsRoot()} {
+		assert.False(t, k.IsValid())
+		assert.Equal(t, session.KindInvalid, k.Kind())
+		assert.Empty(t, k.Agent()+k.Channel()+k.Account()+k.Peer()+k.ThreadID()+k.ID()+k.CronRun())
+		assert.Zero(t, k.Depth())
+		assert.Empty(t, slices.Collect(k.IDs()))
+		assert.True(t, k.Child("main", "x").IsZero())
+		assert.True(t, k.Thread("x").IsZero())
+		assert.True(t, k.Route().IsZero())
+	}
+	assert.True(t, session.Key{}.IsZero())
+	assert.False(t, session.BindingsRoot().IsZero())
+
+	var k session.Key
+	require.NoError(t, json.Unmarshal([]byte(`""`), &k))
+	assert.True(t, k.IsZero())
+	assert.Error(t, json.Unmarshal([]byte(`"main"`), &k))
+	root, err := session.ParseRoot(session.BindingsRoot().String())
+	require.NoError(t, err)
+	assert.Equal(t, session.BindingsRoot(), root)
+	root, err = session.ParseRoot("agent:main:main")
+	require.NoError(t, err)
+	assert.Equal(t, session.Main("main"), root)
+	assert.Panics(t, func() { session.MustParse("main") })
+}
+
+func TestConstructors(t *testing.T) {
+	sub := session.MustParse("agent:main:subagent:a:subagent:b")
+	for want, got := range map[string]session.Key{
+		"agent:main:main":                            session.Main("Main"),
+		"agent:main:nightly":                         session.Named("main", "Nightly"),
+		"agent:main:direct:Alice":                    session.DirectPeer("main", "Alice"),
+		"agent:main:telegram:direct:Alice":           session.Direct("main", "Telegram", "Alice"),
+		"agent:main:matrix:direct:@a:b.org":          session.Direct("main", "matrix", "@a:b.org"),
+		"agent:main:discord:acc:direct:Alice":        session.DirectAccount("main", "discord", "Acc", "Alice"),
+		"agent:main:telegram:group:-1":               session.Group("main", "telegram", "-1"),
+		"agent:main:slack:channel:C1":                session.Channel("main", "slack", "C1"),
+		"agent:main:cron:job":                        session.Cron("main", "Job"),
+		"agent:main:cron:job:run:1":                  session.CronRun("main", "job", "1"),
+		"agent:main:acp:x":                           session.ACP("main", "x"),
+		"agent:main:hook:gmail:42":                   session.Hook("main", "gmail:42"),
+		"global":                                     session.Global(),
+		"agent:main:main:thread:1":                   session.Main("main").Thread("1"),
+		"agent:main:main:topic:1":                    session.Main("main").Topic("1"),
+		"agent:ops:subagent:x":                       session.Main("main").Child("ops", "X"),
+		"agent:ops:subagent:y":                       session.Cron("main", "job").Child("ops", "y"),
+		"agent:ops:subagent:z":                       session.Global().Child("ops", "z"),
+		"agent:ops:subagent:a:subagent:b:subagent:c": sub.Thread("9").Child("ops", "c"),
+		"agent:ops:spawn:a:spawn:b:spawn:c":          session.DialectSpawn.Child(sub, "ops", "c"),
+		"agent:ops:spawn:w":                          session.DialectSpawn.Child(session.Main("main"), "ops", "w"),
+	} {
+		assert.Equal(t, want, got.String())
+		checkKey(t, got)
+	}
+	deep := session.Main("main")
+	for range 5 {
+		deep = deep.Child("main", session.NewID())
+	}
+	assert.Equal(t, 5, deep.Depth())
+	for next := deep; !next.IsZero(); next = deep.Child("main", session.NewID()) {
+		deep = next
+	}
+	assert.Equal(t, (session.MaxKeyLen-len("agent:main"))/len(":subagent:"+uuid1), deep.Depth(), "as deep as a key may be")
+}
+
+// A constructor never makes a key that means something else than what it was asked for.
+func TestConstructorsRefuse(t *testing.T) {
+	for what, got := range map[string]session.Key{
+		"no agent":               session.Main(""),
+		"bad agent":              session.Main("a:main"),
+		"long agent":             session.Main(strings.Repeat("a", 65)),
+		"reserved agent":         session.Main("subagent"),
+		"no name":                session.Named("main", ""),
+		"main by name":           session.Named("main", "MAIN"),
+		"parts in a name":        session.Named("main", "subagent:x"),
+		"no peer":                session.Direct("main", "telegram", ""),
+		"no channel":             session.Direct("main", "", "alice"),
+		"channel is a word":      session.Direct("main", "direct", "alice"),
+		"thread in a peer":       session.Direct("main", "telegram", "a:thread:1"),
+		"sub-agent in a peer":    session.Group("main", "telegram", "a:subagent:1"),
+		"space":                  session.Group("main", "telegram", "a b"),
+		"account is a word":      session.DirectAccount("main", "telegram", "Group", "alice"),
+		"no account":             session.DirectAccount("main", "telegram", "", "alice"),
+		"two parts of a job":     session.Cron("main", "a:run:b"),
+		"no run":                 session.CronRun("main", "a", ""),
+		"empty part of a hook":   session.Hook("main", "a::b"),
+		"no thread":              session.Main("main").Thread(""),
+		"thread of global":       session.Global().Thread("1"),
+		"thread in a thread id":  session.Main("main").Thread("1:topic:2"),
+		"no id":                  session.Main("main").Child("main", ""),
+		"two parts of an id":     session.Main("main").Child("main", "a:subagent:b"),
+		"child of a bad agent":   session.Main("main").Child("", "a"),
+		"dialect that is none":   session.Dialect(9).Child(session.Main("main"), "main", "a"),
+		"scope that is none":     session.DirectScope(9).Key("main", "telegram", "", "alice"),
+		"a chat of nobody":       session.DirectPerPeer.Key("main", "telegram", "", ""),
+		"a chat of some account": session.DirectPerAccount.Key("main", "telegram", "", "alice"),
+		"more than fits":         session.Group("main", "telegram", strings.Repeat("x", session.MaxKeyLen)),
+		"a thread beyond it":     session.Main("main").Thread(strings.Repeat("x", session.MaxKeyLen)),
+	} {
+		assert.True(t, got.IsZero(), "%s: %q", what, got)
+	}
+}
+
+func TestDirectScopes(t *testing.T) { // K23
+	for scope, want := range map[session.DirectScope]string{
+		session.DirectMain:           "agent:main:main",
+		session.DirectPerPeer:        "agent:main:direct:user123",
+		session.DirectPerChannelPeer: "agent:main:discord:direct:user123",
+		session.DirectPerAccount:     "agent:main:discord:default:direct:user123",
+	} {
+		assert.Equal(t, want, scope.Key("main", "discord", "default", "user123").String())
+	}
+}
+
+// The cases by which the field's reference system is known, with what is different here and why.
+func TestSubagentDetection(t *testing.T) {
+	for in, want := range map[string]bool{
+		"agent:main:subagent:abc":                  true,
+		"agent:main:spawn:abc123":                  true, // K10: the reference system takes it for a main session
+		"AGENT:MAIN:SPAWN:ABC123":                  true,
+		"agent:main:subagent:abc:thread:9":         true, // K16
+		"subagent:x":                               true, // K6
+		"subagent:a:subagent:b":                    true, // K7
+		"agent:main:subagent:":                     true, // K8: no key
+		"agent:main:discord:channel:c1:subagent:x": true, // K9: no key here
+		"":                             true,
+		"anything":                     true,
+		"agent:main:main":              false,
+		"agent:main:telegram:group:-1": false,
+		"agent:main:cron:j":            false,
+		"agent:main:acp:u":             false,
+		"main":                         false,
+		"MAIN":                         false,
+		" main":                        true,
+		"global":                       false,
+	} {
+		assert.Equal(t, want, session.IsSubagentSession(in), "%q", in)
+	}
+	for label, want := range map[string]bool{
+		"subagent:research": true, "Subagent:x": true, "  subagent : x": true, "subagent:": true,
+		"subagent": false, "": false, "research": false, "my subagent:x": false,
+	} {
+		assert.Equal(t, want, session.IsSubagentByLabel(label), "%q", label)
+	}
+}
+
+func TestAliases(t *testing.T) {
+	work := session.Aliases{Agent: "ops", Main: "Work"}
+	global := session.Aliases{Agent: "ops", Main: "work", Global: true}
+	for _, c := range []struct {
+		aliases session.Aliases
+		in      string
+		want    string
+	}{
+		{work, "main", "agent:ops:main"}, // K19, but for the name of the one key
+		{work, "MAIN", "agent:ops:main"},
+		{work, "work", "agent:ops:main"},
+		{work, "agent:ops:MAIN", "agent:ops:main"},
+		{work, "agent:x:work", "agent:x:main"},
+		{work, "agent:ops:work:thread:1", "agent:ops:work:thread:1"},
+		{global, "main", "global"}, // K20
+		{global, "work", "global"},
+		{global, "agent:x:main", "global"},
+		{global, "global", "global"},
+		{global, "telegram:group:1", "agent:ops:telegram:group:1"},
+		{session.Aliases{Agent: "ops"}, "discord:group:123", "agent:ops:discord:group:123"}, // K21
+		{session.Aliases{Agent: "x"}, "agent:main:main", "agent:main:main"},                 // K22
+		{session.Aliases{}, "main", "agent:main:main"},
+		{session.Aliases{}, "main:thread:1", "agent:main:main:thread:1"},
+		{session.Aliases{}, "work", "agent:main:work"},
+		{session.Aliases{}, "subagent:x", "agent:main:subagent:x"},
+		{session.Aliases{Main: "main"}, "main", "agent:main:main"},
+	} {
+		k, err := c.aliases.Resolve(c.in)
+		require.NoError(t, err, c.in)
+		assert.Equal(t, c.want, k.String(), "%q by %+v", c.in, c.aliases)
+	}
+	for in, at := range map[string]int{
+		"": 0, "agent:main": 10, "agent": 5, "agent::broken": 6, "unknown": 0, "telegram:group:": 15, "a b": 1, "main:x": 5,
+	} {
+		k, err := session.Aliases{}.Resolve(in)
+		var bad *session.KeyError
+		require.ErrorAs(t, err, &bad, "%q", in)
+		assert.Equal(t, in, bad.Key)
+		assert.Equal(t, at, bad.Offset, "%q: %v", in, err)
+		assert.True(t, k.IsZero(), "no fallback to main")
+	}
+	assert.ErrorContains(t, session.Aliases{Agent: "a b"}.Validate(), `agent "a b"`)
+	assert.ErrorContains(t, session.Aliases{Main: "cron"}.Validate(), `main "cron"`)
+	_, err := session.Aliases{Main: "a:b"}.Resolve("main")
+	assert.Error(t, err)
+}
+
+func TestNoAllocations(t *testing.T) {
+	keys := make([]session.Key, 0, len(keyCases))
+	for _, c := range keyCases {
+		keys = append(keys, session.MustParse(c.in))
+	}
+	for _, k := range keys {
+		s := k.String()
+		assert.Zero(t, testing.AllocsPerRun(10, func() {
+			if parsed, err := session.Parse(s); err != nil || parsed != k {
+				panic(s)
+			}
+		}), "Parse(%q)", s)
+		n := 0
+		assert.Zero(t, testing.AllocsPerRun(10, func() {
+			_, thread, _ := k.CutThread()
+			n += len(k.Agent()) + len(k.Channel()) + len(k.Account()) + len(k.Peer()) + len(k.ID()) + len(k.CronRun()) + len(thread)
+			n += int(k.Kind()) + k.Depth()
+			for id := range k.IDs() {
+				n += len(id)
+			}
+			if k.IsSubagent() && k.IsMain() || !k.IsValid() || k.Route().Thread == "none" {
+				n++
+			}
+		}), "methods of %q", s)
+	}
+	assert.LessOrEqual(t, testing.AllocsPerRun(10, func() { _ = keys[0].Child("ops", uuid1) }), 1.0)
+}
+
+func TestWords(t *testing.T) {
+	type word interface {
+		String() string
+		MarshalText() ([]byte, error)
+	}
+	check := func(n int, of func(int) word, back func([]byte) (word, error)) {
+		seen := make(map[string]bool)
+		for i := range n {
+			w := of(i)
+			text, err := w.MarshalText()
+			require.NoError(t, err)
+			assert.Equal(t, w.String(), string(text))
+			assert.False(t, seen[w.String()])
+			seen[w.String()] = true
+			got, err := back(text)
+			require.NoError(t, err)
+			assert.Equal(t, w, got)
+		}
+		_, err := of(n).MarshalText()
+		assert.Error(t, err)
+		assert.Contains(t, of(n).String(), "(")
+		_, err = back([]byte("nonsense"))
+		assert.ErrorContains(t, err, `"nonsense"`)
+	}
+	check(12, func(i int) word { return session.Kind(i) }, func(b []byte) (word, error) { var v session.Kind; err := v.UnmarshalText(b); return v, err })
+	check(4, func(i int) word { return session.Role(i) }, func(b []byte) (word, error) { var v session.Role; err := v.UnmarshalText(b); return v, err })
+	check(2, func(i int) word { return session.Scope(i) }, func(b []byte) (word, error) { var v session.Scope; err := v.UnmarshalText(b); return v, err })
+	check(2, func(i int) word { return session.Dialect(i) }, func(b []byte) (word, error) { var v session.Dialect; err := v.UnmarshalText(b); return v, err })
+	check(4, func(i int) word { return session.DirectScope(i) }, func(b []byte) (word, error) { var v session.DirectScope; err := v.UnmarshalText(b); return v, err })
+	check(13, func(i int) word { return session.UnbindReason(i) }, func(b []byte) (word, error) { var v session.UnbindReason; err := v.UnmarshalText(b); return v, err })
+}
+
+func FuzzParse(f *testing.F) {
+	for _, c := range keyCases {
+		f.Add(c.in)
+	}
+	for _, s := range []string{"", "main", "agent:main:sub\u200bagent:x", "agent:main:discord:channel:c1:subagent:x", "agent::a:b", "agent:main:subagent:subagent:x"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		k, err := session.Parse(s)
+		if err != nil {
+			var bad *session.KeyError
+			require.True(t, errors.As(err, &bad))
+			assert.True(t, 0 <= bad.Offset && bad.Offset <= len(s), "offset %d of %q", bad.Offset, s)
+			assert.NotEmpty(t, bad.Reason)
+			assert.True(t, k.IsZero())
+			assert.Equal(t, !strings.EqualFold(s, "main"), session.IsSubagentSession(s))
+			return
+		}
+		checkKey(t, k)
+		// Case changes nothing that rights hang on.
+		if upper, err := session.Parse(asciiUpper(s)); assert.NoError(t, err) {
+			assert.Equal(t, k.Kind(), upper.Kind())
+			assert.Equal(t, k.Depth(), upper.Depth())
+			assert.Equal(t, k.Agent(), upper.Agent())
+		}
+		// A marker anywhere in the text makes a sub-agent of it, or no key.
+		folded := strings.ToLower(s)
+		assert.Equal(t, strings.Contains(folded, ":subagent:") || strings.Contains(folded, ":spawn:"), k.IsSubagent())
+		// Space changes what is a key into what is none.
+		for _, spaced := range []string{" " + s, s + " ", s + "\n", "\t" + s, s + "\u200b"} {
+			_, err := session.Parse(spaced)
+			assert.Error(t, err, "%q", spaced)
+		}
+	})
+}
+
+// asciiUpper writes s in capitals, but nothing that is not ASCII.
+func asciiUpper(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' {
+			return r - 'a' + 'A'
+		}
+		return r
+	}, s)
+}
+
+func FuzzConstructors(f *testing.F) {
+	f.Add("main", "telegram", "acc", "Alice", "1")
+	f.Add("Main", "group", "direct", "@a:b.org", "$e:v")
+	f.Add("subagent", "thread", "", "a:thread:b", "")
+	f.Fuzz(func(t *testing.T, agent, channel, account, peer, thread string) {
+		for kind, k := range map[session.Kind]session.Key{
+			session.KindDirect:  session.DirectAccount(agent, channel, account, peer),
+			session.KindGroup:   session.Group(agent, channel, peer),
+			session.KindChannel: session.Channel(agent, channel, peer),
+		} {
+			if k.IsZero() {
+				continue
+			}
+			checkKey(t, k)
+			assert.Equal(t, kind, k.Kind())
+			assert.Equal(t, strings.ToLower(agent), k.Agent())
+			assert.Equal(t, strings.ToLower(channel), k.Channel())
+			assert.Equal(t, peer, k.Peer())
+			assert.Empty(t, k.ThreadID())
+			if kind == session.KindDirect {
+				assert.Equal(t, strings.ToLower(account), k.Account())
+			}
+			if in := k.Thread(thread); !in.IsZero() {
+				checkKey(t, in)
+				assert.Equal(t, thread, in.ThreadID())
+				assert.Equal(t, peer, in.Peer())
+				assert.Equal(t, kind, in.Kind())
+			}
+		}
+		for _, dialect := range []session.Dialect{session.DialectSubagent, session.DialectSpawn} {
+			child := dialect.Child(session.Main("main"), agent, peer)
+			if child.IsZero() {
+				continue
+			}
+			checkKey(t, child)
+			assert.Equal(t, strings.ToLower(peer), child.ID())
+			assert.Equal(t, 1, child.Depth())
+			assert.Equal(t, 2, child.Child(agent, "x").Depth())
+		}
+		if named := session.Named(agent, peer); !named.IsZero() {
+			checkKey(t, named)
+			assert.Equal(t, session.KindNamed, named.Kind())
+		}
+		if hook := session.Hook(agent, peer); !hook.IsZero() {
+			checkKey(t, hook)
+			assert.Equal(t, session.KindHook, hook.Kind())
+		}
+	})
 }

@@ -14,7 +14,7 @@ const DefaultAgent = "main"
 // case as Parse does.
 
 // Main returns agent:<agent>:main, the session that an agent has when no other is meant.
-func Main(agent string) Key { return joined(agent, wordMain) }
+func Main(agent string) Key { return joined(agent, wordMain, "") }
 
 // Named returns agent:<agent>:<name>, the key of a session that is nobody's chat, such as a batch job. A word of the grammar is no
 // name: Named(agent, "main") is the zero Key, not the main session.
@@ -23,7 +23,7 @@ func Named(agent, name string) Key {
 	if !valid(checkName, name) {
 		return Key{}
 	}
-	return joined(agent, name)
+	return joined(agent, name, "")
 }
 
 // DirectPeer returns agent:<agent>:direct:<peer>, one session for a person whatever the channel.
@@ -74,7 +74,7 @@ func Hook(agent, id string) Key {
 			return Key{}
 		}
 	}
-	return joined(agent, wordHook+":"+id)
+	return joined(agent, wordHook, id)
 }
 
 // Global returns the key of the one session that all agents and chats share where a bot is configured so.
@@ -94,10 +94,15 @@ func valid(check func(string) (int, string), s string) bool {
 	return reason == ""
 }
 
-// joined joins an agent, which it checks, and a body, which is right.
-func joined(agent, body string) Key {
+// joined joins an agent, which it checks, with the rest of a key, which is right. An empty tail is left out.
+func joined(agent, head, tail string) Key {
 	agent = lower(agent)
-	s := wordAgent + ":" + agent + ":" + body
+	var s string
+	if tail == "" {
+		s = wordAgent + ":" + agent + ":" + head
+	} else {
+		s = wordAgent + ":" + agent + ":" + head + ":" + tail
+	}
 	if !valid(checkAgent, agent) || len(s) > MaxKeyLen {
 		return Key{}
 	}
@@ -109,7 +114,7 @@ func makeID(agent, head, id string) Key {
 	if !valid(checkID, id) {
 		return Key{}
 	}
-	return joined(agent, head+":"+id)
+	return joined(agent, head, id)
 }
 
 func makeChat(agent, channel, word, peer string) Key {
@@ -124,7 +129,7 @@ func makeOpaque(agent, head, peer string) Key {
 	if !validOpaque(peer) {
 		return Key{}
 	}
-	return joined(agent, head+":"+peer)
+	return joined(agent, head, peer)
 }
 
 func (k Key) suffix(word, id string) Key {
