@@ -271,14 +271,11 @@ func (r *Rules) grantTools(g *Grant, c *Caller, q *Request, a *Agent) *Refusal {
 		return nil
 	}
 	p := r.pipeline(s, a)
-	if q.Tools != nil {
-		p.narrow(q.Tools)
-	}
-	return r.explainTools(g, c, q, &p)
+	return r.checkTools(g, c, q, &p)
 }
 
-// explainTools warns, or refuses, where the child gets less than was asked for, or nothing.
-func (r *Rules) explainTools(g *Grant, c *Caller, q *Request, p *pipeline) *Refusal {
+// checkTools warns, or refuses, where the child gets less than was asked for, or nothing.
+func (r *Rules) checkTools(g *Grant, c *Caller, q *Request, p *pipeline) *Refusal {
 	missing := p.missing(q.Tools, c.Tools, g.Tools)
 	if len(missing) > 0 && (q.Strict || len(g.Tools) == 0) {
 		names := make([]string, len(missing))

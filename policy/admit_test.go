@@ -289,7 +289,7 @@ func TestAdmitRefuses(t *testing.T) {
 		{
 			"turns",
 			policy.Rules{Budget: policy.Budget{Turns: 7}},
-			policy.Caller{Key: mainKey, Budget: policy.Budget{Turns: -1}},
+			policy.Caller{Key: mainKey, Budget: policy.Budget{Tokens: 1, Cost: 1}},
 			policy.Request{},
 			policy.Refusal{Rule: policy.RuleBudget, Asked: "more turns", Limit: "7", Path: "agents.defaults.budget.turns"},
 		},

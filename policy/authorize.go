@@ -9,6 +9,7 @@ import (
 // A Verb is what a session wants to do with a session.
 type Verb uint8
 
+// The verbs. What each needs is in the table below; [Rules.Authorize] says what that means.
 const (
 	VerbInvalid Verb = iota // nothing that anybody may do
 	VerbList                // see that it exists
@@ -83,16 +84,13 @@ func (r *Rules) authorize(c *Caller, v Verb, t *Target) *Refusal {
 		return &Refusal{Rule: RuleControl, Limit: "a known verb and a valid key", Path: lineagePath}
 	}
 	self, below := t.Key == c.Key, slices.Contains(t.Ancestors, c.Key)
-	switch verbDemands[v] {
-	case demandSight:
+	switch demand := verbDemands[v]; {
+	case demand == demandSight:
 		return r.authorizeSight(c, t, self, below)
-	case demandMessage:
-		if self || t.Key.IsSubagent() && !below {
-			return &Refusal{Rule: RuleControl, Limit: "another session, a sub-agent only from above", Path: lineagePath}
-		}
+	case demand == demandMessage && (self || t.Key.IsSubagent() && !below):
+		return &Refusal{Rule: RuleControl, Limit: "another session, a sub-agent only from above", Path: lineagePath}
+	case demand == demandMessage:
 		return r.authorizeSight(c, t, self, below)
-	}
-	switch {
 	case self || !below:
 		return &Refusal{Rule: RuleControl, Limit: "the sub-agents below " + c.Key.String(), Path: lineagePath}
 	case !role.MaySpawn():

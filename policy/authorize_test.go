@@ -135,6 +135,8 @@ func TestAuthorize(t *testing.T) {
 
 		{"across agents", policy.Rules{Subagents: depth(5), Visibility: policy.VisibilityAll}, orchestrator, policy.VerbList, "foreigner", policy.RuleVisibility, "tools.agentToAgent.enabled"},
 		{"across other agents", policy.Rules{Subagents: depth(5), Visibility: policy.VisibilityAll, AgentToAgent: policy.AgentToAgent{Enabled: true, Allow: []string{"main", "ops"}}}, orchestrator, policy.VerbList, "foreigner", policy.RuleVisibility, "tools.agentToAgent.allow"},
+		{"across agents, but not from here", policy.Rules{Subagents: depth(5), Visibility: policy.VisibilityAll, AgentToAgent: policy.AgentToAgent{Enabled: true, Allow: []string{"research"}}}, orchestrator, policy.VerbList, "foreigner", policy.RuleVisibility, "tools.agentToAgent.allow"},
+		{"a message to oneself", policy.Rules{}, policy.Caller{Key: top}, policy.VerbSend, "top", policy.RuleControl, "session.Lineage"},
 		{"across agents by pattern", policy.Rules{Subagents: depth(5), Visibility: policy.VisibilityAll, AgentToAgent: policy.AgentToAgent{Enabled: true, Allow: []string{" MAIN", "Res*"}}}, orchestrator, policy.VerbList, "foreigner", "", ""},
 		{"no such visibility", policy.Rules{Subagents: depth(5), Visibility: 99}, orchestrator, policy.VerbList, "child", policy.RuleVisibility, "tools.sessions.visibility"},
 	}

@@ -8,6 +8,7 @@ import (
 // A Rule is a reason to refuse. It is an error, so that errors.Is(err, policy.RuleDepth) works on whatever wraps a [*Refusal].
 type Rule string
 
+// The rules, in the order in which they are looked at.
 const (
 	RuleAgentID    Rule = "agentId"             // the id asked for cannot be that of an agent
 	RuleCaller     Rule = "caller"              // the caller's own record is missing or contradicts its key

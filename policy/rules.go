@@ -7,8 +7,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// Off, as a duration in [Subagents] or [Request], means that there is none: no timeout, never archived. It differs from zero, which
-// takes what the next level says.
+// Off as a duration in [Subagents] or [Request] means that there is none: no timeout, never archived. It differs from zero, which takes
+// what the next level says.
 const Off time.Duration = -1
 
 // The limits that apply where [Rules] say nothing.
@@ -85,6 +85,7 @@ type Subagents struct {
 // An AnnounceStep is where the text of an announcement comes from.
 type AnnounceStep uint8
 
+// The steps.
 const (
 	AnnounceInherit AnnounceStep = iota // what the next level says, at last [AnnounceReply]
 	AnnounceReply                       // the final text of the sub-agent

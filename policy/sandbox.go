@@ -5,6 +5,7 @@ import "github.com/offshoot-sdk/offshoot/session"
 // A SandboxMode says which sessions run in a sandbox. What a sandbox is, is the caller's business; policy says who is in one.
 type SandboxMode uint8
 
+// The modes.
 const (
 	SandboxInherit SandboxMode = iota // what [Rules.Sandbox] says; there: off
 	SandboxOff                        // none
@@ -63,8 +64,9 @@ func (r *Rules) sandboxed(id string, a *Agent, key session.Key, main bool) bool 
 		return false
 	case SandboxNonMain:
 		return !main
+	case SandboxAll:
 	}
-	return true // all; and what is none of the modes fails closed
+	return true // what is none of the modes fails closed
 }
 
 // agentOf returns the agent that runs a session: that of the key, the default agent for the global session.

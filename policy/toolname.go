@@ -38,9 +38,6 @@ func glob(pattern, name string) bool {
 	}
 }
 
-// isPattern reports whether a canonical entry stands for more than one name.
-func isPattern(entry string) bool { return strings.Contains(entry, "*") || isGroup(entry) }
-
 // matchTool returns the first entry of a list that a canonical name matches. A blank entry matches nothing.
 func (r *Rules) matchTool(list []string, name string) (entry string, ok bool) {
 	for _, entry = range list {

@@ -146,6 +146,18 @@ func TestTools(t *testing.T) {
 			}}, s: policy.Subject{Key: session.Group("main", "telegram", "-100A"), Role: roleMain}, has: "read", lacks: "exec",
 		},
 		{
+			name: "the first entry of a conversation", rules: policy.Rules{Chats: []policy.Chat{
+				{Channel: "telegram", Peer: "-100A", Tools: policy.ToolRules{Deny: []string{"exec"}}},
+				{Channel: "telegram", Peer: "-100A", Tools: policy.ToolRules{Deny: []string{"read"}}},
+			}}, s: policy.Subject{Key: session.Group("main", "telegram", "-100A"), Role: roleMain}, has: "read", lacks: "exec",
+		},
+		{
+			name: "the first entry of every conversation", rules: policy.Rules{Chats: []policy.Chat{
+				{Channel: "telegram", Peer: "*", Tools: policy.ToolRules{Deny: []string{"exec"}}},
+				{Channel: "telegram", Peer: "*", Tools: policy.ToolRules{Deny: []string{"read"}}},
+			}}, s: policy.Subject{Key: session.Direct("main", "telegram", "7"), Role: roleMain}, has: "read", lacks: "exec",
+		},
+		{
 			name: "every conversation", rules: policy.Rules{Chats: []policy.Chat{
 				{Channel: "slack", Peer: "*", Tools: policy.ToolRules{Deny: []string{"read"}}},
 				{Channel: "telegram", Peer: "*", Tools: policy.ToolRules{Allow: []string{"exec"}}},
@@ -216,6 +228,8 @@ func TestFilterToolsKeepsItsArgument(t *testing.T) {
 	assert.Equal(t, []string{"read", "exec"}, rules.FilterTools("main", roleLeaf, names))
 	assert.Equal(t, []string{"cron", "read", "gateway", "exec"}, names)
 	assert.Nil(t, rules.FilterTools("main", roleLeaf, nil))
+	blank := policy.Rules{Global: policy.ToolPolicy{Allow: []string{""}}}
+	assert.Empty(t, blank.FilterTools("main", roleMain, []string{""}), "not even a tool without a name")
 	assert.Empty(t, rules.FilterTools("main", roleLeaf, []string{"cron"}))
 }
 
@@ -276,6 +290,20 @@ func TestExplainTools(t *testing.T) {
 	for name, sentence := range want {
 		assert.Equal(t, sentence, rules.ExplainTools(s, []string{name})[0].String())
 	}
+}
+
+func TestExplainSpawn(t *testing.T) {
+	var rules policy.Rules
+	got, err := rules.ExplainSpawn(policy.Caller{Key: mainKey, Tools: words("read exec cron")}, policy.Request{Tools: words("read cron")})
+	require.NoError(t, err)
+	assert.Equal(t, []policy.ToolVerdict{
+		{Tool: "read", Allowed: true},
+		{Tool: "exec", Rule: policy.ToolRequest, Path: "sessions_spawn.tools"},
+		{Tool: "cron", Rule: policy.ToolRole, Path: "tools.subagents.tools.alsoAllow"},
+	}, got)
+	assert.Equal(t, `tool "exec" was not asked for in sessions_spawn.tools`, got[1].String())
+	_, err = rules.ExplainSpawn(policy.Caller{Key: childKey}, policy.Request{})
+	assert.ErrorIs(t, err, policy.RuleCaller)
 }
 
 func TestAdmitTools(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 // A ToolRule is why a session may not use a tool.
 type ToolRule string
 
+// The reasons.
 const (
 	ToolDeny      ToolRule = "deny"      // a deny list names it
 	ToolAllow     ToolRule = "allow"     // an allow list does not name it
@@ -48,6 +49,7 @@ func (v ToolVerdict) String() string {
 		return fmt.Sprintf("tool %q was not asked for in %s", v.Tool, v.Path)
 	case ToolDelegable:
 		return fmt.Sprintf("tool %q is not among what the caller may hand down, %s", v.Tool, v.Path)
+	case ToolAllow:
 	}
 	return fmt.Sprintf("tool %q is not named at %s", v.Tool, v.Path)
 }
@@ -67,11 +69,20 @@ func (r *Rules) ToolsFor(s Subject, names []string) []string {
 // ExplainTools says of each name whether the session may use it, and if not, which rule removed it.
 func (r *Rules) ExplainTools(s Subject, names []string) []ToolVerdict {
 	p := r.subjectPipeline(s)
-	out := make([]ToolVerdict, len(names))
-	for i, name := range names {
-		out[i] = p.verdict(name)
+	return p.verdicts(names)
+}
+
+// ExplainSpawn is [Rules.Admit], but says of each tool that the caller may hand down whether the child gets it, and if not, why.
+func (r *Rules) ExplainSpawn(c Caller, q Request) ([]ToolVerdict, error) {
+	g, err := r.Admit(c, q)
+	if err != nil {
+		return nil, err
 	}
-	return out
+	p := r.subjectPipeline(Subject{Agent: g.Agent, Role: g.Role, Sandboxed: g.Sandboxed, Model: g.Model.Value})
+	if q.Tools != nil {
+		p.narrow(q.Tools)
+	}
+	return p.verdicts(c.Tools), nil
 }
 
 func (r *Rules) subjectPipeline(s Subject) pipeline {
@@ -88,12 +99,21 @@ func (r *Rules) subject(s Subject) (Subject, *Agent) {
 	return s, r.agent(s.Agent)
 }
 
+// verdicts says of each tool whether it passes.
+func (p *pipeline) verdicts(names []string) []ToolVerdict {
+	out := make([]ToolVerdict, len(names))
+	for i, name := range names {
+		out[i] = p.verdict(name)
+	}
+	return out
+}
+
 // verdict says whether a tool passes.
 func (p *pipeline) verdict(name string) ToolVerdict {
 	gone := p.removed(name)
 	v := ToolVerdict{Tool: name, Allowed: gone.by == "", Rule: gone.by, Entry: gone.entry}
 	switch gone.by {
-	case "":
+	case "", ToolDelegable:
 	case ToolRole:
 		v.Path = subagentToolsPath + ".alsoAllow"
 	case ToolNever:
@@ -125,6 +145,7 @@ func (p *pipeline) path(s *stage) string {
 		return agentPath(p.agentID) + "." + sandboxToolsPath
 	case stageSubagent:
 		return subagentToolsPath
+	case stageGlobal, stageRequest:
 	}
 	return toolsPath
 }

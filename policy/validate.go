@@ -86,14 +86,14 @@ func (v *validator) add(path, value, want string) {
 	v.errs = append(v.errs, &FieldError{Path: path, Value: value, Want: want})
 }
 
-// within refuses a limit out of its range; zero is the default and always in it.
-func (v *validator) within(path string, value, least, most int) {
-	if value == 0 || value >= least && value <= most {
+// within refuses a limit that is not from 1 to most; zero is the default.
+func (v *validator) within(path string, value, most int) {
+	if value >= 0 && value <= most {
 		return
 	}
-	want := fmt.Sprintf("%d to %d", least, most)
+	want := fmt.Sprintf("1 to %d", most)
 	if most == maxLimit {
-		want = fmt.Sprintf("%d or more", least)
+		want = "1 or more"
 	}
 	v.add(path, strconv.Itoa(value), want)
 }
@@ -113,12 +113,12 @@ func (v *validator) enum(path string, value int, words []string) {
 
 func (v *validator) subagents() {
 	s := &v.rules.Subagents
-	v.within(maxSpawnDepthPath, s.MaxSpawnDepth, 1, LimitSpawnDepth)
-	v.within(maxChildrenPath, s.MaxChildren, 1, LimitChildren)
-	v.within(maxConcurrentPath, s.MaxConcurrent, 1, maxLimit)
-	v.within(maxSpawnsPath, s.MaxSpawns, 1, maxLimit)
-	v.within(maxTreeRunsPath, s.MaxTreeRuns, 1, maxLimit)
-	v.within(maxBlockedPath, s.MaxBlocked, 1, maxLimit)
+	v.within(maxSpawnDepthPath, s.MaxSpawnDepth, LimitSpawnDepth)
+	v.within(maxChildrenPath, s.MaxChildren, LimitChildren)
+	v.within(maxConcurrentPath, s.MaxConcurrent, maxLimit)
+	v.within(maxSpawnsPath, s.MaxSpawns, maxLimit)
+	v.within(maxTreeRunsPath, s.MaxTreeRuns, maxLimit)
+	v.within(maxBlockedPath, s.MaxBlocked, maxLimit)
 	v.duration(timeoutPath, s.Timeout)
 	v.duration(archivePath, s.ArchiveAfter)
 	v.budget(runBudgetPath, s.Budget)

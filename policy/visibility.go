@@ -3,6 +3,7 @@ package policy
 // A Visibility says which other sessions a session's tools reach. Each includes those before it.
 type Visibility uint8
 
+// The visibilities, the narrowest first.
 const (
 	VisibilityDefault Visibility = iota // [VisibilityTree]
 	VisibilitySelf                      // itself
