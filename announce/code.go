@@ -13,8 +13,8 @@ const maxFence = 64
 //
 // Code is fenced, by three or more characters at the start of a line and up to a line that closes it, or to the end of the
 // text; or it is inline, between two runs of the same length on one line, the first of which does not follow a letter or a
-// digit: backticks that stand for apostrophes protect nothing. Inside a hidden block a fence that nobody closes is not code either, else a
-// thought that breaks off in an example would swallow the answer.
+// digit: backticks that stand for apostrophes protect nothing. Inside a hidden block a fence that nobody closes is not code
+// either, else a thought that breaks off in an example would swallow the answer.
 func (l *lexer) codeEnd(at int, hidden bool) int {
 	run := runEnd(l.src, at)
 	if run-at >= 3 && startsLine(l.src, at) {

@@ -10,8 +10,8 @@ const (
 	maxControl = 256 // bytes between the pipes of a control token
 )
 
-// controlEnd returns where the run of control tokens that starts at a byte ends, or 0 if none starts there. A token is what chat
-// templates put between <| and |>, in ASCII or with the full-width pipe.
+// controlEnd returns where the run of control tokens that starts at a byte ends, or 0 if none starts there. A token is what
+// chat templates put between <| and |>, in ASCII or with the full-width pipe.
 func controlEnd(s string, at int) int {
 	end := 0
 	for {

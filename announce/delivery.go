@@ -8,16 +8,16 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// ErrBusy is what a receiver of deliveries returns, itself or wrapped, when the requester cannot take a completion now because a turn of it is
-// under way. It is no failure: the completion waits for the requester's next post, or a while, and is handed over again. Any
-// other error is retried with a growing delay.
+// ErrBusy is what a receiver of deliveries returns, itself or wrapped, when the requester cannot take a completion now
+// because a turn of it is under way. It is no failure: the completion waits for the requester's next post, or a while, and
+// is handed over again. Any other error is retried with a growing delay.
 var ErrBusy = errors.New("announce: requester is busy")
 
 // A Delivery is a completion on its way to a session that the caller runs. It is a value and safe to keep.
 //
-// It arrives at least once and always under the same Key, so a receiver that acts only on keys it has not seen acts once. Attempt counts the
-// attempts from 1. Epoch grows with each owner of the tree: a delivery with an Epoch below one already seen for the same tree
-// comes from a former owner. Maybe says that an earlier attempt may have arrived.
+// It arrives at least once and always under the same Key, so a receiver that acts only on keys it has not seen acts once.
+// Attempt counts the attempts from 1. Epoch grows with each owner of the tree: a delivery with an Epoch below one already
+// seen for the same tree comes from a former owner. Maybe says that an earlier attempt may have arrived.
 type Delivery struct {
 	Key     string        `json:"key"`
 	Attempt int           `json:"attempt"`
@@ -26,12 +26,14 @@ type Delivery struct {
 	To      session.Key   `json:"to"`    // who asked
 	Run     spawn.RunInfo `json:"run"`   // what ended; Run.Result.Text is what the Runner returned, byte for byte
 	Event   Event         `json:"event"` // what is told of it
-	// Blocked says since when nobody tries any more, and Error why the last attempt failed; both are zero in a call to Deliver.
+	// Blocked says since when nobody tries any more, and Error why the last attempt failed; both are zero in a call to
+	// Deliver.
 	Blocked time.Time `json:"blocked,omitzero"`
 	Error   string    `json:"error,omitempty"`
 }
 
-// NewDelivery makes the delivery of an outbox entry that carries a completion. An entry without one gives a delivery without a run.
+// NewDelivery makes the delivery of an outbox entry that carries a completion. An entry without one gives a delivery
+// without a run.
 func NewDelivery(o spawn.Outgoing) Delivery {
 	d := Delivery{
 		Key: o.Key, Attempt: o.Attempt, Epoch: o.Epoch, Maybe: o.Maybe, To: o.To, Blocked: o.Blocked, Error: o.Error,
@@ -49,7 +51,8 @@ func (d Delivery) ForModel() string { return d.Event.ForModel() }
 // ForPerson returns the result alone, sanitized. See [Event.ForPerson].
 func (d Delivery) ForPerson() string { return d.Event.ForPerson() }
 
-// A Reply is what a session run by Offshoot says to people. The promises about Key, Attempt, Epoch and Maybe are those of [Delivery].
+// A Reply is what a session run by Offshoot says to people. The promises about Key, Attempt, Epoch and Maybe are those of
+// [Delivery].
 type Reply struct {
 	Key     string        `json:"key"`
 	Attempt int           `json:"attempt"`

@@ -10,12 +10,13 @@
 //	what a model says ──Visible──> text for a person, or silence
 //	                  └─Decide───> Speak, Silent or Defer
 //
-// Everything here is a pure function or a plain value: no clock, no goroutine, no state. Equal input gives equal text, and all
-// functions may be called at once.
+// Everything here is a pure function or a plain value: no clock, no goroutine, no state. Equal input gives equal text, and
+// all functions may be called at once.
 //
 // # Events
 //
-// An [Event] says who ended, how, with what result and what it took. How comes from the runtime alone, whatever the child writes:
+// An [Event] says who ended, how, with what result and what it took. How comes from the runtime alone, whatever the child
+// writes:
 //
 //	status        word      phrase
 //	ok            success   completed successfully
@@ -25,9 +26,10 @@
 //	cancelled     error     failed: stopped
 //	interrupted   unknown   unknown
 //
-// A child's text is data that somebody else wrote. [Event.ForModel] puts every line of it behind a bar, inside a fence with a
-// nonce that was drawn after the child had ended, so nothing that a child writes can end the event, begin another one or speak as the
-// runtime. The result itself is never changed or cut: Delivery.Run holds what the Runner returned, byte for byte.
+// A child's text is data that somebody else wrote. [Event.ForModel] puts every line of it behind a bar, inside a fence with
+// a nonce that was drawn after the child had ended, so nothing that a child writes can end the event, begin another one or
+// speak as the runtime. The result itself is never changed or cut: Delivery.Run holds what the Runner returned, byte for
+// byte.
 //
 // # Silence
 //
@@ -36,11 +38,11 @@
 //
 // # Texts for people
 //
-// [Sanitize] removes what models write around their answers: thoughts, memory blocks, tool calls and results, control tokens,
-// copies of events. [Redact] masks credentials. Both take time linear in the text, on every input.
+// [Sanitize] removes what models write around their answers: thoughts, memory blocks, tool calls and results, control
+// tokens, copies of events. [Redact] masks credentials. Both take time linear in the text, on every input.
 //
 // # Delivery
 //
-// What leaves a tree arrives at least once, always under the same key. Act on keys that are new and return nil for the others;
-// return [ErrBusy] when the requester cannot take it now. Package announcetest checks a receiver against that.
+// What leaves a tree arrives at least once, always under the same key. Act on keys that are new and return nil for the
+// others; return [ErrBusy] when the requester cannot take it now. Package announcetest checks a receiver against that.
 package announce

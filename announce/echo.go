@@ -2,8 +2,8 @@ package announce
 
 import "strings"
 
-// stripEchoes removes the runtime's own events, and their stats lines, from a text into which a model has copied them: a person must
-// not see them, not even indented, quoted or as code.
+// stripEchoes removes the runtime's own events, and their stats lines, from a text into which a model has copied them: a
+// person must not see them, not even indented, quoted or as code.
 func stripEchoes(text string) string {
 	if strings.Contains(text, fenceOpen) || strings.Contains(text, fenceClose) {
 		text = stripEvents(text)
@@ -14,8 +14,8 @@ func stripEchoes(text string) string {
 	return text
 }
 
-// stripEvents removes events. One counts from a marker that starts a line, up to the end marker with the same code or, without one, to the
-// end of the text. Of a marker elsewhere only the marker goes.
+// stripEvents removes events. One counts from a marker that starts a line, up to the end marker with the same code or,
+// without one, to the end of the text. Of a marker elsewhere only the marker goes.
 func stripEvents(text string) string {
 	var out strings.Builder
 	for from := 0; from < len(text); {
@@ -61,7 +61,8 @@ func markerAt(text string) (marker string, isOpen bool) {
 	return "", false
 }
 
-// eventEnd returns where the event ends whose opening marker ends at a byte, with what is left of the last line if nobody reads it.
+// eventEnd returns where the event ends whose opening marker ends at a byte, with what is left of the last line if nobody
+// reads it.
 func eventEnd(text string, at int, marker string) int {
 	last := fenceClose + strings.TrimPrefix(marker, fenceOpen)
 	i := strings.Index(text[at:], last)

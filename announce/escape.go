@@ -8,19 +8,24 @@ import (
 
 const (
 	bar      = "|" // what every line of a child's text is behind
-	maxField = 300 // runes of a field that has one line
+	maxBrief = 300 // runes
 )
 
-// oneLine makes a field of one line out of any text: runs of white space and line breaks become one space, characters that no
-// reader sees are dropped, and what is longer than 300 runes ends with an ellipsis.
+// oneLine makes a field of one line out of any text: runs of white space and line breaks become one space, and characters
+// that no reader sees are dropped.
 func oneLine(s string) string {
-	s = strings.Join(strings.FieldsFunc(plain(s), unicode.IsSpace), " ")
-	if len(s) <= maxField {
+	return strings.Join(strings.FieldsFunc(plain(s), unicode.IsSpace), " ")
+}
+
+// brief is oneLine for text that may be long; what is cut off is an ellipsis.
+func brief(s string) string {
+	s = oneLine(s)
+	if len(s) <= maxBrief {
 		return s
 	}
 	n := 0
 	for i := range s {
-		if n == maxField {
+		if n == maxBrief {
 			return s[:i] + "…"
 		}
 		n++
@@ -48,8 +53,9 @@ func barred(s string) string {
 	}
 }
 
-// plain makes line feeds of everything that a reader may take for a line break and drops the characters that nobody sees and that can
-// turn text around or hide it. Joiners stay, because emoji and some scripts need them. Bytes that are not UTF-8 are replaced.
+// plain makes line feeds of everything that a reader may take for a line break and drops the characters that nobody sees
+// and that can turn text around or hide it. Joiners stay, because emoji and some scripts need them. Bytes that are not
+// UTF-8 are replaced.
 func plain(s string) string {
 	clean := 0
 	for clean < len(s) && (s[clean] >= ' ' && s[clean] < 0x7F || s[clean] == '\n' || s[clean] == '\t') {

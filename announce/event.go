@@ -46,8 +46,8 @@ func (s Source) Type() string {
 	return "subagent task"
 }
 
-// An Event is what the end of a run becomes for whoever asked for it. Make one with [NewEvent]; it is a plain value and every field
-// may hold anything, since both renderings escape.
+// An Event is what the end of a run becomes for whoever asked for it. Make one with [NewEvent]; it is a plain value and
+// every field may hold anything, since both renderings escape.
 type Event struct {
 	Source    Source      `json:"source"`
 	Child     session.Key `json:"child"`               // the session that ended its run
@@ -72,9 +72,9 @@ type Event struct {
 
 // NewEvent makes the event of a completion. It depends on nothing else, so the same completion always gives the same event.
 //
-// The result is the visible part of what the Runner returned, else its typed result, else the visible part of the fallback. A child
-// is silent if it ended ok and what it returned is a silent token; one that did not end ok is always reported. The path of the transcript
-// is not part of a completion; set Stats.Transcript where it is known.
+// The result is the visible part of what the Runner returned, else its typed result, else the visible part of the fallback.
+// A child is silent if it ended ok and what it returned is a silent token; one that did not end ok is always reported. The
+// path of the transcript is not part of a completion; set Stats.Transcript where it is known.
 func NewEvent(c spawn.Completion) Event {
 	run := c.Run
 	e := Event{
@@ -130,7 +130,7 @@ func (e Event) outcome() (word, phrase string) {
 	case spawn.OK:
 		return "success", "completed successfully"
 	case spawn.Failed, spawn.Incomplete:
-		reason := oneLine(e.Reason)
+		reason := brief(e.Reason)
 		if reason == "" {
 			reason = "unknown error"
 		}

@@ -141,6 +141,10 @@ func TestEventFields(t *testing.T) {
 		{"neither", func(c *spawn.Completion) { c.Run.Label, c.Run.Task = "", "" }, "\ntask: unnamed task\n"},
 		{"long task", func(c *spawn.Completion) { c.Run.Label = strings.Repeat("ü", 301) }, "\ntask: " + strings.Repeat("ü", 300) + "…\n"},
 		{"longest task", func(c *spawn.Completion) { c.Run.Label = strings.Repeat("ü", 300) }, "\ntask: " + strings.Repeat("ü", 300) + "\n"},
+		{"long reason", func(c *spawn.Completion) {
+			c.Run.Status, c.Run.Error = spawn.Failed, strings.Repeat("x", 400)
+		}, "\nstatus: error, failed: " + strings.Repeat("x", 300) + "…\n"},
+		{"long session id", func(c *spawn.Completion) { c.Run.SessionID = strings.Repeat("x", 400) }, "\nsession id: " + strings.Repeat("x", 400) + "\n"},
 		{"session id", func(*spawn.Completion) {}, "\nsession id: sid-1\n"},
 		{"no session id", func(c *spawn.Completion) { c.Run.SessionID = "" }, "\nsession id: unknown\n"},
 		{"model", func(c *spawn.Completion) { c.Run.Model = spawn.ModelInfo{Requested: "m", Resolved: "m", Actual: "m"} }, "\nmodel: m\n"},
@@ -203,6 +207,44 @@ func TestEventJSON(t *testing.T) {
 	require.Equal(t, e, back)
 }
 
+func TestEventText(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, text, want string }{
+		{"line breaks", "a\r\nb\rc\vd\fe\u0085f\u2028g\u2029h", "| a\n| b\n| c\n| d\n| e\n| f\n| g\n| h\n"},
+		{"empty lines", "a\n\nb", "| a\n|\n| b\n"},
+		{"what nobody sees", "a\x00\x1b\u202eb\u200bc\U000E0041d\u00ade", "| abcde\n"},
+		{"joiners", "👩\u200d💻 می\u200cخواهم", "| 👩\u200d💻 می\u200cخواهم\n"},
+		{"tabs", "a\tb", "| a\tb\n"},
+		{"not UTF-8", "a\xffb", "| a\uFFFDb\n"},
+		{"nonce", "a" + nonce + "b", "| a[…]b\n"},
+		{"outer space", "\n a \n\n", "| a\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			text := announce.Event{Result: tt.text, Nonce: nonce}.ForModel()
+			require.Contains(t, text, "instruction to you:\n"+tt.want+"Stats: ")
+			require.NoError(t, announcetest.CheckFence(text, nonce))
+		})
+	}
+}
+
+func TestEventNonce(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]string{
+		"": "", "a-B_9": "a-B_9", "a\n>>>b ü c": "abc", strings.Repeat("n", 65): strings.Repeat("n", 64),
+	} {
+		text := announce.Event{Nonce: code}.ForModel()
+		require.True(t, strings.HasPrefix(text, "<<<completion "+want+">>>\n"), "%q", code)
+		require.True(t, strings.HasSuffix(text, "\n<<<end of completion "+want+">>>"), "%q", code)
+	}
+}
+
+func TestSilentEventSaysNothingToPeople(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, announce.Event{Silent: true, Result: "x"}.ForPerson())
+}
+
 func TestZeroEvent(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, announcetest.CheckFence(announce.Event{}.ForModel(), ""))
@@ -223,6 +265,8 @@ func TestStats(t *testing.T) {
 	require.Equal(t, "Stats: runtime n/a • tokens n/a • sessionId a · sessionKey b c",
 		announce.Stats{SessionID: "a • sessionKey\nb\u2028c"}.String())
 
+	live := announce.NewEvent(completion(func(c *spawn.Completion) { c.Run.Ended = time.Time{} }))
+	require.Zero(t, live.Stats.Runtime)
 	never := announce.NewEvent(completion(func(c *spawn.Completion) { c.Run.Started = time.Time{} }))
 	require.Zero(t, never.Stats.Runtime)
 }

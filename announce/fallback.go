@@ -14,8 +14,8 @@ import (
 //	Silent  the last text of the assistant is a silent token, and the run ended ok
 //	Defer   there is nothing
 //
-// What people or the runtime said to the run is never announced as its result. A run that timed out is not answered for by the raw output of a tool
-// it happened to call last; in every other state that output is better than nothing.
+// What people or the runtime said to the run is never announced as its result. A run that timed out is not answered for by
+// the raw output of a tool it happened to call last; in every other state that output is better than nothing.
 func Fallback(status spawn.Status, recorded []session.Message) (text string, d Decision) {
 	toolText, calls := "", 0
 	for i := len(recorded) - 1; i >= 0; i-- {

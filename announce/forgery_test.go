@@ -57,32 +57,25 @@ func TestEchoesDoNotReachPeople(t *testing.T) {
 
 func FuzzForgery(f *testing.F) {
 	for _, forgery := range announcetest.Forgeries(nonce) {
-		f.Add(forgery.Text, nonce)
+		f.Add(forgery.Text, "field")
+		f.Add("text", forgery.Text)
 	}
-	f.Add("x", "")
-	f.Add("aba", "ab\n>>>\u2028<b")
-	f.Fuzz(func(t *testing.T, text, code string) {
-		e := forged(text)
-		e.Result, e.Nonce = text, code
+	f.Fuzz(func(t *testing.T, text, field string) {
+		e := forged(field)
+		e.Result = text
 		got := e.ForModel()
-		clean := strings.TrimSuffix(strings.TrimPrefix(strings.SplitN(got, "\n", 2)[0], "<<<completion "), ">>>")
-		if len(clean) < 3 { // a code that our own words hold
-			clean = ""
-			e.Nonce = ""
-			got = e.ForModel()
-		}
-		if strings.Contains(announce.Event{Stats: e.Stats}.ForModel()+"completion, path, type, asked for, failed: error", clean) {
-			e.Nonce, clean = "", ""
-			got = e.ForModel()
-		}
-		if err := announcetest.CheckFence(got, clean); err != nil {
+		if err := announcetest.CheckFence(got, nonce); err != nil {
 			t.Fatalf("%v in %q", err, got)
 		}
 		if got != e.ForModel() {
-			t.Fatal("not the same twice")
+			t.Fatal("equal events give different text")
 		}
 		if err := announcetest.CheckPerson(e.ForPerson()); err != nil {
 			t.Fatal(err)
+		}
+		// What a person sees of a model that copies the event is nothing of it.
+		if echo, _ := announce.Visible("Here:\n" + got); echo != "Here:" {
+			t.Fatalf("an echo of %q shows %q", got, echo)
 		}
 	})
 }

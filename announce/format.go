@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// FormatDuration returns d in its two largest units, rounded to seconds first: "12s", "5m12s", "1h30m", "1d1h". Zero and less is "n/a".
+// FormatDuration returns d in its two largest units, rounded to seconds first: "12s", "5m12s", "1h30m", "1d1h". Zero and
+// less is "n/a".
 func FormatDuration(d time.Duration) string {
 	if d <= 0 {
 		return "n/a"
@@ -33,7 +34,8 @@ func pair(a int64, unitA byte, b int64, unitB byte) string {
 	return string(append(strconv.AppendInt(out, b, 10), unitB))
 }
 
-// FormatTokens returns a count of tokens: whole below 1,000, else with one decimal and k or m. Less than zero counts as zero.
+// FormatTokens returns a count of tokens: whole below 1,000, else with one decimal and k or m. Less than zero counts as
+// zero.
 func FormatTokens(n int64) string {
 	switch {
 	case n <= 0:
@@ -46,8 +48,8 @@ func FormatTokens(n int64) string {
 	return fixed(float64(n)/1e6, 1) + "m"
 }
 
-// FormatUSD returns an amount of US dollars, with two decimals from a cent on and four below: "$1.23", "$0.0042", "-$2.00". What is
-// no number is "".
+// FormatUSD returns an amount of US dollars, with two decimals from a cent on and four below: "$1.23", "$0.0042", "-$2.00".
+// What is no number is "".
 func FormatUSD(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return ""

@@ -2,8 +2,8 @@ package announce
 
 import "strings"
 
-// Markers are how a tool call looks after it has been turned into text for a model of another provider; such models learn to
-// write them. They have no closing form.
+// Markers are how a tool call looks after it has been turned into text for a model of another provider; such models learn
+// to write them. They have no closing form.
 const (
 	callMarker    = "[tool call:"
 	resultMarker  = "[tool result"
@@ -52,8 +52,8 @@ func (l *lexer) callMarker() {
 	l.cut(end)
 }
 
-// argumentsEnd returns where the arguments end that follow the word at a byte: a JSON object, array or string, or the rest of the line.
-// JSON that is never complete goes on to the end of the text: better nothing than half a call.
+// argumentsEnd returns where the arguments end that follow the word at a byte: a JSON object, array or string, or the rest
+// of the line. JSON that is never complete goes on to the end of the text: better nothing than half a call.
 func argumentsEnd(s string, at int) int {
 	if strings.HasPrefix(s[at:], ":") {
 		at++
@@ -132,8 +132,8 @@ func (l *lexer) resultMarker() {
 	l.cut(end)
 }
 
-// historyMarker removes a note about an earlier call. One that has the line to itself ends with the line, because the arguments
-// that it quotes may hold brackets.
+// historyMarker removes a note about an earlier call. One that has the line to itself ends with the line, because the
+// arguments that it quotes may hold brackets.
 func (l *lexer) historyMarker() {
 	end := l.bracketEnd()
 	if end == l.at {

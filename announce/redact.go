@@ -5,13 +5,14 @@ import (
 	"unicode/utf8"
 )
 
-// Redact masks credentials in a text: assignments and fields whose name says that the value is secret, command line flags, authorization and
-// cookie headers, private keys, passwords in URLs, webhook addresses, and tokens that are known by how they begin. What is shorter than 18
-// runes becomes "***", the rest keeps its first six and last four runes around an ellipsis. References such as $NAME stay.
+// Redact masks credentials in a text: assignments and fields whose name says that the value is secret, command line flags,
+// authorization and cookie headers, private keys, passwords in URLs, webhook addresses, and tokens that are known by how
+// they begin. What is shorter than 18 runes becomes "***", the rest keeps its first six and last four runes around an
+// ellipsis. References such as $NAME stay.
 //
-// It is meant for what a reader sees, not for what a program or a model works on, since a mask that is written back destroys a secret. It knows
-// only what it was told; it cannot find a secret that looks like any word. It takes time linear in the text, and what it
-// masked once it leaves alone.
+// It is meant for what a reader sees, not for what a program or a model works on, since a mask that is written back
+// destroys a secret. It knows only what it was told; it cannot find a secret that looks like any word. It takes time linear
+// in the text, and what it masked once it leaves alone.
 func Redact(text string) string {
 	r := redactor{src: text}
 	for r.at < len(text) {
@@ -133,13 +134,20 @@ func (r *redactor) value(at int) {
 		end = quotedEnd(s, at, s[at-1])
 	} else {
 		end = bareEnd(s, at)
+		if next := skipSpaces(s, end); next > end && isScheme(s[at:end]) {
+			at, end = next, bareEnd(s, next)
+		}
 	}
 	if end > at && !isReference(s[at:end]) {
 		r.hide(at, end)
 	}
 }
 
-// quotedEnd returns where the quoted value that starts at a byte ends: before the quote, or if that is missing, where a bare value ends.
+// isScheme reports whether a value is only the first word of one: token: Bearer abc.
+func isScheme(s string) bool { return strings.EqualFold(s, "bearer") || strings.EqualFold(s, "basic") }
+
+// quotedEnd returns where the quoted value that starts at a byte ends: before the quote, or if that is missing, where a
+// bare value ends.
 func quotedEnd(s string, at int, quote byte) int {
 	for i := at; i < len(s) && s[i] != '\n'; i++ {
 		switch s[i] {
@@ -168,7 +176,8 @@ func bareEnd(s string, at int) int {
 	return at
 }
 
-// header masks the credentials of an HTTP header whose name ends at a byte: Authorization: <scheme> <value>, Cookie: <anything>.
+// header masks the credentials of an HTTP header whose name ends at a byte: Authorization: <scheme> <value>, Cookie:
+// <anything>.
 func (r *redactor) header(end int) {
 	s := r.src
 	if end < len(s) && s[end] == '"' {
@@ -243,7 +252,8 @@ func (r *redactor) webhook(start, end int) {
 	}
 }
 
-// privateKey masks what lies between the lines of a PEM block with a private key; one that never ends goes on to the end of the text.
+// privateKey masks what lies between the lines of a PEM block with a private key; one that never ends goes on to the end of
+// the text.
 func (r *redactor) privateKey() {
 	s := r.src
 	start := r.at

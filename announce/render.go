@@ -12,11 +12,12 @@ const (
 	unknown  = "unknown"
 )
 
-// ForModel renders the event for the model of the session that asked: metadata, what to do, the result and last the stats line, inside a fence.
+// ForModel renders the event for the model of the session that asked: metadata, what to do, the result and last the stats
+// line, inside a fence.
 //
-// Equal events give equal text. Whatever a child writes, into its result, its error or its label, stays inside: each line of a result stands
-// behind a bar, every other field is one line after its name, characters that nobody sees are dropped, and the
-// nonce of the fence is replaced wherever a field holds it.
+// Equal events give equal text. Whatever a child writes, into its result, its error or its label, stays inside: each line
+// of a result stands behind a bar, every other field is one line after its name, characters that nobody sees are dropped,
+// and the nonce of the fence is replaced wherever a field holds it.
 func (e Event) ForModel() string {
 	r := renderer{nonce: cleanNonce(e.Nonce)}
 	r.b.Grow(len(e.Result) + len(e.Result)/16 + 2048)
@@ -26,7 +27,7 @@ func (e Event) ForModel() string {
 	r.field("session key", e.Child.String(), unknown)
 	r.field("session id", e.SessionID, unknown)
 	r.field("type", e.Source.Type(), "")
-	r.field("task", e.Task, noTask)
+	r.field("task", brief(e.Task), noTask)
 	r.field("status", e.status(), "")
 	if model := modelLine(e.Model); model != "" {
 		r.field("model", model, "")
@@ -74,7 +75,7 @@ func modelLine(m spawn.ModelInfo) string {
 		ran = m.Resolved
 	}
 	if ran != "" && m.Requested != "" && m.Requested != ran {
-		return oneLine(ran) + ", asked for: " + oneLine(m.Requested)
+		return ran + ", asked for: " + m.Requested
 	}
 	return ran
 }

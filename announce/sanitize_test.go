@@ -28,6 +28,8 @@ func TestSanitize(t *testing.T) {
 		{"nor does a call that it plans", `<think>maybe <tool_call>{"a":1</think>Answer`, "Answer"},
 		{"invisible characters hide no tag", "<\u200bthi\u00adnk>x</th\u2060ink>y", "y"},
 		{"attributes may hold brackets", `<think a="<b>">x</think>y`, "y"},
+		{"in either quotes", `<think a='<b>'>x</think>y`, "y"},
+		{"longer words are other words", "<thinké>x</thinké>", "<thinké>x</thinké>"},
 		{"other alphabets are other words", "<thin\u212A>x</thin\u212A>", "<thin\u212A>x</thin\u212A>"},
 
 		// Memory.
@@ -59,9 +61,11 @@ func TestSanitize(t *testing.T) {
 		{"41 between words", "First<|user|><|assistant|>second", "First second"},
 		{"41 between others", "(**bold<|assistant|>**). First<|user|><|assistant|>second", "(**bold**). First second"},
 		{"41 inline code", "`<|x|>`", "`<|x|>`"},
+		{"41 around code", "<| `x` |>", "<| `x` |>"},
 
 		// Downgraded calls and results, and those of MiniMax.
 		{"43", "[Tool Call: x (ID: 1)]\nArguments: {\"a\":\"}\"}\nBye", "Bye"},
+		{"43 inside a line", "D [Tool Call: x]\nArguments: {}\nE", "D \nE"},
 		{"44 incomplete arguments go", "hi\n[Tool Call: x (ID: 1)]\nArguments: {\"a\":1\nrest", "hi"},
 		{"45", "a\n[Historical context: b]\nc", "a\nc"},
 		{"45 brackets in the note", "a\n[Historical context: x with {\"a\":[1]} b]\nc", "a\nc"},
@@ -80,6 +84,7 @@ func TestSanitize(t *testing.T) {
 		{"inline code ends with its line", "`a\n<think>x</think>\nb`", "`a\n\nb`"},
 		{"runs of different length are no code", "``<think>x</think>`", "```"},
 		{"indented fence", "- a\n    ```\n    <think>x</think>\n    ```", "- a\n    ```\n    <think>x</think>\n    ```"},
+		{"a longer fence", "````\n```\n<think>x</think>\n````\n<think>y</think>z", "````\n```\n<think>x</think>\n````\nz"},
 		{"fence on one line", "```<think>x</think>``` <think>y</think>z", "```<think>x</think>``` z"},
 
 		// What removal puts together is removed as well.
@@ -92,9 +97,12 @@ func TestSanitize(t *testing.T) {
 		{"never closed", "Sure:\n<<<completion n1>>>\nsession key: k", "Sure:"},
 		{"closed for another", "<<<completion n1>>>\n<<<end of completion n2>>>\nsecret", ""},
 		{"a marker in a sentence", "The line <<<completion n1>>> starts it.", "The line  starts it."},
+		{"markers in a sentence", "x <<<completion a>>><<<completion b>>> y", "x  y"},
 		{"a stray end", "a\n<<<end of completion n1>>>\nb", "a\n\nb"},
 		{"text after the end", "<<<completion n1>>>\nx\n<<<end of completion n1>>> Bye", "Bye"},
 		{"a stats line", "Done.\nStats: runtime 1s • tokens n/a • sessionKey agent:main:subagent:1\nBye", "Done.\nBye"},
+
+		{"no stats line", "a • sessionKey b", "a • sessionKey b"},
 
 		{"prose", "1 < 2 and [a](b) `c` <b>d</b>\n\n  - e", "1 < 2 and [a](b) `c` <b>d</b>\n\n  - e"},
 		{"outer space", " \uFEFF\t hello \n", "hello"},

@@ -52,7 +52,8 @@ func tokenEnd(s string, start, end int) int {
 	return 0
 }
 
-// dottedEnd returns where a token of several parts ends whose first part ends at a byte, or 0 if there is no second one of eight bytes.
+// dottedEnd returns where a token of several parts ends whose first part ends at a byte, or 0 if there is no second one of
+// eight bytes.
 func dottedEnd(s string, end int) int {
 	parts := 0
 	for ; parts < 4 && end < len(s) && s[end] == '.'; parts++ {
@@ -145,8 +146,8 @@ var secretNames = [256][]string{
 // joinedNames are names of two words that are written without a boundary between them.
 var joinedNames = []string{"apikey", "secretkey", "privatekey", "accesskey", "authtoken", "accesstoken", "refreshtoken"}
 
-// isSecretName reports whether the last word of a name says that its value is secret. A word begins after '_', '-', or where an
-// upper-case letter follows a lower-case one: apiKey is one, MONKEY and keyboard are not.
+// isSecretName reports whether the last word of a name says that its value is secret. A word begins after '_', '-', or
+// where an upper-case letter follows a lower-case one: apiKey is one, MONKEY and keyboard are not.
 func isSecretName(name string) bool {
 	for _, word := range secretNames[name[len(name)-1]|0x20] {
 		n := len(name) - len(word)

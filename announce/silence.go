@@ -12,7 +12,8 @@ const (
 	AnnounceSkip = "ANNOUNCE_SKIP" // exactly
 )
 
-// A Decision is what a turn wants done with what it said. It is the typed form of the silent tokens. The zero Decision is none.
+// A Decision is what a turn wants done with what it said. It is the typed form of the silent tokens. The zero Decision is
+// none.
 type Decision uint8
 
 const (
@@ -54,26 +55,26 @@ func (d *Decision) UnmarshalText(text []byte) error {
 	return fmt.Errorf("announce: unknown decision %q, want one of %q", text, decisionNames)
 }
 
-// Decide reads a model's reply: [Silent] if its visible text is nothing but silent tokens, [Defer] if nothing is visible, else
-// [Speak]. See [Visible] for the rules.
+// Decide reads a model's reply: [Silent] if its visible text is nothing but silent tokens, [Defer] if nothing is visible,
+// else [Speak]. See [Visible] for the rules.
 func Decide(reply string) Decision {
 	_, d := read(reply)
 	return d
 }
 
-// Skips reports whether a silent reply is one that says [AnnounceSkip]: it takes back what earlier turns of the run answered, which
-// [NoReply] does not.
+// Skips reports whether a silent reply is one that says [AnnounceSkip]: it takes back what earlier turns of the run
+// answered, which [NoReply] does not.
 func Skips(reply string) bool {
 	return Decide(reply) == Silent && strings.Contains(Sanitize(reply), AnnounceSkip)
 }
 
-// Visible returns what a person may see of a model's reply, and whether there is anything: ok is false if the model chose silence or
-// said nothing, and then the text is empty.
+// Visible returns what a person may see of a model's reply, and whether there is anything: ok is false if the model chose
+// silence or said nothing, and then the text is empty.
 //
-// The reply is sanitized, see [Sanitize], and then read for silent tokens. It is silent if it consists of [NoReply] in any letter
-// case or [AnnounceSkip] in exactly this one, alone or repeated; outer space, invisible characters, quotes, emphasis and the
-// punctuation around it are ignored. A token alone at the end, after a space or a '*', is removed. Inside a sentence or a word it
-// is text.
+// The reply is sanitized, see [Sanitize], and then read for silent tokens. It is silent if it consists of [NoReply] in any
+// letter case or [AnnounceSkip] in exactly this one, alone or repeated; outer space, invisible characters, quotes, emphasis
+// and the punctuation around it are ignored. A token alone at the end, after a space or a '*', is removed. Inside a
+// sentence or a word it is text.
 func Visible(reply string) (text string, ok bool) {
 	text, d := read(reply)
 	return text, d == Speak
@@ -143,22 +144,13 @@ func isTokens(text string) bool {
 
 // tokenAtEnd returns the length of the silent token that a text ends with, or 0.
 func tokenAtEnd(text string) int {
-	if n := len(text) - len(NoReply); n >= 0 && strings.EqualFold(text[n:], NoReply) && isASCII(text[n:]) {
+	if n := len(text) - len(NoReply); n >= 0 && strings.EqualFold(text[n:], NoReply) {
 		return len(NoReply)
 	}
 	if strings.HasSuffix(text, AnnounceSkip) {
 		return len(AnnounceSkip)
 	}
 	return 0
-}
-
-func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
 }
 
 // isIgnored reports whether r neither carries nor separates meaning around a token.

@@ -61,6 +61,15 @@ func TestVisible(t *testing.T) {
 	}
 }
 
+func TestSkips(t *testing.T) {
+	t.Parallel()
+	require.True(t, announce.Skips("<think>x</think> ANNOUNCE_SKIP"))
+	require.True(t, announce.Skips("NO_REPLY ANNOUNCE_SKIP"))
+	require.False(t, announce.Skips("NO_REPLY"))
+	require.False(t, announce.Skips("Report\nANNOUNCE_SKIP"))
+	require.False(t, announce.Skips(""))
+}
+
 func TestDecisionText(t *testing.T) {
 	t.Parallel()
 	for _, d := range []announce.Decision{0, announce.Speak, announce.Silent, announce.Defer} {

@@ -118,8 +118,8 @@ func lookupTag(name []byte) tagKind {
 	return noTag
 }
 
-// attributesEnd returns the position after the '>' that ends a tag whose name ends at a byte. The tag breaks off at another '<',
-// at the end of the text and, if arguments end it, where these begin.
+// attributesEnd returns the position after the '>' that ends a tag whose name ends at a byte. The tag breaks off at another
+// '<', at the end of the text and, if arguments end it, where these begin.
 func attributesEnd(s string, at int, arguments bool) (end int, complete bool) {
 	for ; at < len(s); at++ {
 		switch c := s[at]; c {

@@ -15,8 +15,8 @@ func endsToolName(s string, at int) bool {
 	return r == '/' || r == '>' || unicode.IsSpace(r) || isInvisible(r)
 }
 
-// toolTag decides about a tag of a tool call. An opening is one only if arguments follow; otherwise somebody writes about it,
-// and the closing tag that belongs to the mention stays too.
+// toolTag decides about a tag of a tool call. An opening is one only if arguments follow; otherwise somebody writes about
+// it, and the closing tag that belongs to the mention stays too.
 func (l *lexer) toolTag(t tag) {
 	switch {
 	case t.closing && !t.complete:

@@ -18,8 +18,8 @@ type Receiver struct {
 	Acted func() int
 }
 
-// TestDeliver checks a receiver against the promise that it is given, which is at least once under a stable key. Each rule runs in a
-// subtest of its own, on a receiver that fresh makes for it.
+// TestDeliver checks a receiver against the promise that it is given, which is at least once under a stable key. Each rule
+// runs in a subtest of its own, on a receiver that fresh makes for it.
 func TestDeliver(t *testing.T, fresh func(t *testing.T) Receiver) {
 	for _, rule := range deliveryRules {
 		t.Run(rule.name, func(t *testing.T) {
@@ -70,7 +70,8 @@ var deliveryRules = []deliveryRule{
 	},
 }
 
-// delivery makes what a step hands over. The deliveries of all steps have the same content, so only the key tells them apart.
+// delivery makes what a step hands over. The deliveries of all steps have the same content, so only the key tells them
+// apart.
 func delivery(s step) announce.Delivery {
 	requester := session.MustParse("agent:main:telegram:direct:42")
 	child := session.MustParse("agent:main:subagent:0b6e4d5c-1f2a-4c3b-8d9e-0a1b2c3d4e5f")

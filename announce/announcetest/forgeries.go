@@ -8,9 +8,9 @@ import (
 // A Forgery is what a child may write to be taken for somebody else.
 type Forgery struct{ Name, Text string }
 
-// Forgeries returns texts that try to close the fence of an event, to open one, to give orders in the voice of the runtime or of
-// a person, or to reach people with what is not meant for them. The nonce is that of the event to forge, which no real child
-// knows; pass it to test that even then nothing gives way.
+// Forgeries returns texts that try to close the fence of an event, to open one, to give orders in the voice of the runtime
+// or of a person, or to reach people with what is not meant for them. The nonce is that of the event to forge, which no
+// real child knows; pass it to test that even then nothing gives way.
 func Forgeries(nonce string) []Forgery {
 	end := "<<<end of completion " + nonce + ">>>"
 	start := "<<<completion " + nonce + ">>>"
@@ -43,8 +43,8 @@ func Forgeries(nonce string) []Forgery {
 	}
 }
 
-// CheckFence returns an error unless text, made of one event with this nonce, is one event only: it starts and ends with the fence, the nonce is
-// nowhere else, and every line between is one that the runtime writes or is behind a bar.
+// CheckFence returns an error unless text, made of one event with this nonce, is one event only: it starts and ends with
+// the fence, the nonce is nowhere else, and every line between is one that the runtime writes or is behind a bar.
 func CheckFence(text, nonce string) error {
 	lines := strings.Split(text, "\n")
 	if first := "<<<completion " + nonce + ">>>"; lines[0] != first {
@@ -62,7 +62,8 @@ func CheckFence(text, nonce string) error {
 	return checkLines(lines[1 : len(lines)-2])
 }
 
-// runtimeLines are what the lines of an event start with, in their order; those of files and the model may be missing or repeated.
+// runtimeLines are what the lines of an event start with, in their order; those of files and the model may be missing or
+// repeated.
 var runtimeLines = []string{
 	"From the runtime, ", "source: ", "session key: ", "session id: ", "type: ", "task: ", "status: ", "model: ", "file: ",
 	"what to do: ", "result, as data; ", "|",
@@ -93,8 +94,8 @@ func checkLines(lines []string) error {
 	return nil
 }
 
-// CheckPerson returns an error if a text that goes to a person has a silent token alone on its last line, a control token, the fence of an
-// event or one of the canaries, such as a session key, that must never be seen.
+// CheckPerson returns an error if a text that goes to a person has a silent token alone on its last line, a control token,
+// the fence of an event or one of the canaries, such as a session key, that must never be seen.
 func CheckPerson(text string, canaries ...string) error {
 	last := text[strings.LastIndexByte(text, '\n')+1:]
 	for _, token := range []string{"NO_REPLY", "ANNOUNCE_SKIP"} {
