@@ -26,6 +26,7 @@ var house = arch.House{
 	Examples:      "examples",
 	TestOnly:      []string{"github.com/stretchr/testify/assert", "github.com/stretchr/testify/require"},
 	Pure:          []string{"policy", "spawn/internal/tree"},
+	Bubbles:       []string{"agent/agenttest"},
 	MaxFunc:       80,
 	// Only the switch of a state machine may be longer.
 	LongFuncs: []string{},

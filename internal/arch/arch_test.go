@@ -27,6 +27,7 @@ var house = arch.House{
 	Examples:      "examples",
 	TestOnly:      []string{"example.org/assert"},
 	Pure:          []string{"down"},
+	Bubbles:       []string{"up/uptest"},
 	MaxFunc:       10,
 	LongFuncs:     []string{"up.Machine.Step"},
 	Forbidden:     []*regexp.Regexp{regexp.MustCompile(`secret-path`)},
@@ -292,11 +293,20 @@ func TestAllowed(t *testing.T) {
 		"a pause in a bubble": {
 			"up/a_test.go": "package up\n\nimport \"time\"\nimport \"testing/synctest\"\n\nvar _ = synctest.Wait\n\nfunc wait() { time.Sleep(1) }\n",
 		},
+		"a pause in the bubble of a test kit": {
+			"up/a_test.go": "package up_test\n\nimport \"time\"\nimport \"example.com/m/up/uptest\"\n\nvar _ = uptest.Run\n\nfunc wait() { time.Sleep(1) }\n",
+		},
+		"a slow device in a benchmark": {
+			"up/bench_test.go": "package up\n\nimport \"time\"\n\nfunc wait() { time.Sleep(1) }\n",
+		},
 		"a background context in a test": {
 			"up/a_test.go": "package up\n\nimport \"context\"\n\nvar _ = context.Background()\n",
 		},
 		"another package of a similar name": {
 			"up/a.go": "package up\n\nimport \"example.com/m/down/context\"\n\nvar _ = context.Background()\n",
+		},
+		"an example that is no program": {
+			"examples/lib/lib.go": "// Package lib shows something.\npackage lib\n",
 		},
 		"a long table": {
 			"up/a_test.go": "package up\n\nfunc table() {\n\t_ = []int{" + strings.Repeat("\n", 30) + "}\n}\n",

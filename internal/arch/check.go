@@ -64,7 +64,7 @@ func (c *checker) behaves(p *pkg) {
 				c.at(pos, "background", "context.%s in library code: pass the caller's context on", name)
 			})
 		}
-		if (s.test || k != program) && s.imports("testing/synctest") == "" {
+		if (s.test || k != program) && !c.mayPause(s) {
 			s.uses("time", []string{"Sleep"}, func(pos token.Pos, _ string) {
 				c.at(pos, "sleep", "time.Sleep outside a testing/synctest bubble")
 			})
@@ -73,6 +73,13 @@ func (c *checker) behaves(p *pkg) {
 			c.pure(s)
 		}
 	}
+}
+
+// mayPause reports whether a source may call time.Sleep: in a bubble, where it costs nothing, and among benchmarks, where it is a slow
+// device and not a wait for something.
+func (c *checker) mayPause(s *source) bool {
+	return s.imports("testing/synctest") != "" || path.Base(s.name) == "bench_test.go" ||
+		slices.ContainsFunc(c.house.Bubbles, func(dir string) bool { return s.imports(c.house.Module+"/"+dir) != "" })
 }
 
 // worldly are imports that a package that decides has no use for.

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// documents checks that a package says what it is: every one in doc.go and nowhere else, a program in any of its files. A package that
+// documents checks that a package says what it is: every one in doc.go and nowhere else, an example in any of its files. A package that
 // users import also has a picture there and an example that runs; that of a test kit need not run, because it may need a *testing.T.
 func (c *checker) documents(p *pkg) {
 	k, _ := c.house.place(p.dir)
@@ -35,7 +35,7 @@ func (c *checker) documents(p *pkg) {
 	case said == nil:
 		c.in(p.dir, "doc", "package %s has no package comment", name)
 		return
-	case name == "main":
+	case k == program:
 		return
 	case path.Base(where) != "doc.go":
 		c.in(where, "doc", "the comment of package %s belongs into doc.go", name)

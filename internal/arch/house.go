@@ -26,6 +26,9 @@ type House struct {
 	// Pure are the directories of packages that decide: they read no clock, draw no random numbers, start no goroutine and know
 	// nothing of the operating system.
 	Pure []string
+	// Bubbles are the test kits that run what they are given in a bubble of testing/synctest. A file that imports one may pause, like
+	// one that imports testing/synctest itself.
+	Bubbles []string
 	// MaxFunc is how many lines a function may have, 0 for any number. The tables of a test do not count.
 	MaxFunc int
 	// LongFuncs may have more. An entry is the directory, a dot, and the name, with the type's for a method: "spawn.Run.step". An
