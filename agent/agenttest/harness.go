@@ -1,0 +1,490 @@
+package agenttest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// Run runs f in a bubble of virtual time with a Runtime that plays the script, and checks what is promised when f has returned and
+// what it left under way has come to its end, which is given an hour of virtual time.
+//
+// The Runner of cfg may be nil or a Loop, whose Model the script then takes the place of; to test a Runner of another kind, leave
+// the script nil. Everything else in cfg is used as it is: Reply and Deliver are called, and what they accepted is remembered.
+func Run(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { play(t, cfg, s, nil, f) })
+}
+
+// EveryCrash is Run once for every write to the store that f makes, in a subtest that kills the process right before it, and one
+// that kills it right after it, when it is durable but nobody has heard of it. At once another process takes over.
+//
+// Methods of the Harness go on with the new process by themselves; other calls belong into [Harness.Do]. What f asserts must hold
+// wherever the crash was. A reply that people get twice has the same Reply.Key both times, and counts once here.
+func EveryCrash(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
+	t.Helper()
+	for at := 1; ; at++ {
+		reached := true
+		for _, after := range []bool{false, true} {
+			p := &crashPoint{at: at, after: after}
+			t.Run(p.String(), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { play(t, cfg, s, p, f) })
+			})
+			reached = reached && p.reached != ""
+		}
+		if !reached || t.Failed() {
+			return
+		}
+	}
+}
+
+// A Harness is a process that runs a Runtime, and its successors, and what they said. Its methods are for the function that Run
+// got, and may be called by goroutines that it starts in the bubble.
+type Harness struct {
+	t        testing.TB
+	cfg      agent.Config
+	script   Script
+	store    *session.Store
+	released chan struct{} // closed when the test is over
+	ctx      context.Context
+
+	mu         sync.Mutex
+	life       *life
+	lives      []*life
+	crash      *crashPoint
+	writes     int
+	over       bool // f has returned
+	posted     int
+	calls      map[string]int
+	failed     map[session.Key]int
+	underWay   map[turnOf]int
+	owners     map[session.Key]*life
+	facts      []fact
+	ended      map[session.Key]bool
+	lines      map[session.Ref][]session.Line
+	replies    []agent.Reply
+	deliveries []agent.Delivery
+	restarting sync.WaitGroup
+}
+
+type turnOf struct {
+	l   *life
+	key session.Key
+}
+
+// life is one process.
+type life struct {
+	rt     *agent.Runtime
+	cancel context.CancelFunc
+	done   chan error
+	dead   atomic.Bool
+	next   chan struct{} // closed when the process after it runs
+}
+
+// play is Run inside a bubble.
+func play(t testing.TB, cfg agent.Config, s Script, p *crashPoint, f func(h *Harness)) {
+	t.Helper()
+	h := &Harness{
+		t: t, cfg: cfg, script: s, store: cfg.Store, crash: p, released: make(chan struct{}),
+		calls: make(map[string]int), failed: make(map[session.Key]int), underWay: make(map[turnOf]int),
+		owners: make(map[session.Key]*life), ended: make(map[session.Key]bool), lines: make(map[session.Ref][]session.Line),
+	}
+	if h.store == nil {
+		h.store = session.NewMemory()
+	}
+	if _, loop := cfg.Runner.(*agent.Loop); s != nil && cfg.Runner != nil && !loop {
+		t.Fatalf("agenttest: there is a script and a Runner of type %T that would not play it; leave one of them nil", cfg.Runner)
+	}
+	if s == nil && cfg.Runner == nil {
+		s = Script{}
+		h.script = s
+	}
+	var cancel context.CancelFunc
+	h.ctx, cancel = context.WithCancel(context.WithoutCancel(t.Context()))
+	defer cancel()
+	if !h.begin() {
+		t.FailNow()
+	}
+	calm := false
+	defer func() {
+		h.end()
+		if calm {
+			h.check()
+		}
+		h.leaks()
+	}()
+	f(h)
+	calm = h.settle()
+}
+
+// begin starts a process.
+func (h *Harness) begin() bool {
+	l := &life{done: make(chan error, 1), next: make(chan struct{})}
+	cfg := h.cfg
+	cfg.Store = l.store(h)
+	cfg.Runner = actor{h, l}
+	cfg.Tools = slices.Clone(cfg.Tools)
+	for i, tool := range cfg.Tools {
+		if tool.Call != nil {
+			cfg.Tools[i].Call = alive(l, tool.Call)
+		}
+	}
+	cfg.Reply = func(ctx context.Context, r agent.Reply) error {
+		if l.dead.Load() {
+			return errKilled
+		}
+		if h.cfg.Reply != nil {
+			if err := h.cfg.Reply(ctx, r); err != nil {
+				return err
+			}
+		}
+		h.noteReply(r)
+		return nil
+	}
+	if h.cfg.Deliver != nil {
+		cfg.Deliver = func(ctx context.Context, d agent.Delivery) error {
+			if l.dead.Load() {
+				return errKilled
+			}
+			if err := h.cfg.Deliver(ctx, d); err != nil {
+				return err
+			}
+			h.noteDelivery(d)
+			return nil
+		}
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.NewTextHandler(lastWords{h.t.Output(), l}, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	}
+	rt, err := agent.Open(h.ctx, cfg)
+	if err != nil {
+		h.t.Errorf("agenttest: opening the Runtime: %v", err)
+		return false
+	}
+	l.rt = rt
+	var ctx context.Context
+	ctx, l.cancel = context.WithCancel(h.ctx)
+	go func() { l.done <- rt.Run(ctx) }()
+	h.mu.Lock()
+	before := h.life
+	h.life = l
+	h.lives = append(h.lives, l)
+	h.mu.Unlock()
+	if before != nil {
+		close(before.next)
+	}
+	return true
+}
+
+func alive(l *life, call func(context.Context, agent.ToolCall) (string, error)) func(context.Context, agent.ToolCall) (string, error) {
+	return func(ctx context.Context, c agent.ToolCall) (string, error) {
+		if l.dead.Load() {
+			return "", errKilled
+		}
+		return call(ctx, c)
+	}
+}
+
+// lastWords is the log of the test for as long as a process lives.
+type lastWords struct {
+	io.Writer
+	l *life
+}
+
+// Write implements io.Writer.
+func (w lastWords) Write(p []byte) (int, error) {
+	if w.l.dead.Load() {
+		return len(p), nil
+	}
+	return w.Writer.Write(p)
+}
+
+// kill ends a life. The goroutines of the process cannot be ended, so they go on as those of a former owner: nothing that they do
+// reaches the world.
+func (h *Harness) kill(l *life) {
+	if l.dead.Swap(true) {
+		return
+	}
+	h.restarting.Go(func() {
+		if !h.begin() {
+			close(l.next)
+		}
+	})
+}
+
+func (h *Harness) current() *life {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.life
+}
+
+// T returns the test inside the bubble, for require and the like.
+func (h *Harness) T() testing.TB { return h.t }
+
+// Context returns a context of the bubble, which ends with the test.
+func (h *Harness) Context() context.Context { return h.ctx }
+
+// Runtime returns the Runtime of the process that runs now. After a crash it is another one.
+func (h *Harness) Runtime() *agent.Runtime { return h.current().rt }
+
+// Session returns a session of the process that runs now.
+func (h *Harness) Session(key session.Key) *agent.Session { return h.Runtime().Session(key) }
+
+// Main returns the main session of the default agent.
+func (h *Harness) Main() *agent.Session { return h.Session(h.mainKey()) }
+
+func (h *Harness) mainKey() session.Key { return session.Main(h.cfg.Rules.DefaultAgent()) }
+
+// Do calls f, and again with the next process if the one it was called with is killed meanwhile and f returns an error. It returns
+// the last error.
+func (h *Harness) Do(f func(rt *agent.Runtime) error) error {
+	for {
+		l := h.current()
+		err := f(l.rt)
+		if err == nil || !l.dead.Load() {
+			return err
+		}
+		<-l.next
+		if h.current() == l {
+			return err
+		}
+	}
+}
+
+// Post posts a message to the main session and returns when that is durable.
+func (h *Harness) Post(text string) { h.t.Helper(); h.PostTo(h.mainKey(), text) }
+
+// PostTo posts a message to a session.
+func (h *Harness) PostTo(key session.Key, text string) {
+	h.t.Helper()
+	h.mu.Lock()
+	h.posted++
+	m := agent.Message{ID: "message-" + strconv.Itoa(h.posted), Text: text}
+	h.mu.Unlock()
+	if err := h.Do(func(rt *agent.Runtime) error { return rt.Session(key).Post(h.ctx, m) }); err != nil {
+		h.t.Fatalf("agenttest: posting %q to %s: %v", text, key, err)
+	}
+}
+
+// Replies returns what has reached people so far, each reply once, when everything that can happen now has happened.
+func (h *Harness) Replies() []agent.Reply {
+	synctest.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.replies)
+}
+
+// Replied fails unless exactly these replies have reached people so far, in this order.
+func (h *Harness) Replied(want ...string) {
+	h.t.Helper()
+	got := make([]string, 0, len(want))
+	for _, r := range h.Replies() {
+		got = append(got, r.Text)
+	}
+	if !slices.Equal(got, want) {
+		h.t.Fatalf("agenttest: replied\n     %q\nwant %q", got, want)
+	}
+}
+
+// Deliveries returns what Deliver has accepted so far, each completion once, when everything that can happen now has happened.
+func (h *Harness) Deliveries() []agent.Delivery {
+	synctest.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.deliveries)
+}
+
+// Delivered fails unless Deliver has accepted exactly these results so far, in this order, as a person would see them.
+func (h *Harness) Delivered(want ...string) {
+	h.t.Helper()
+	got := make([]string, 0, len(want))
+	for _, d := range h.Deliveries() {
+		got = append(got, d.ForPerson())
+	}
+	if !slices.Equal(got, want) {
+		h.t.Fatalf("agenttest: delivered\n     %q\nwant %q", got, want)
+	}
+}
+
+// Runs returns the sub-agents of all trees that have not been archived, parents before their children.
+func (h *Harness) Runs() []agent.RunInfo {
+	h.t.Helper()
+	synctest.Wait()
+	h.mu.Lock()
+	roots := slices.SortedFunc(maps.Keys(h.owners), func(a, b session.Key) int { return strings.Compare(a.String(), b.String()) })
+	h.mu.Unlock()
+	var all []agent.RunInfo
+	for _, root := range roots {
+		var runs []agent.RunInfo
+		err := h.Do(func(rt *agent.Runtime) (err error) { runs, err = rt.Session(root).Tree(h.ctx); return err })
+		if err != nil {
+			h.t.Fatalf("agenttest: sub-agents of %s: %v", root, err)
+		}
+		all = append(all, runs...)
+	}
+	return all
+}
+
+// Child returns the run with a label, the newest if there are several. It fails if there is none.
+func (h *Harness) Child(label string) agent.RunInfo {
+	h.t.Helper()
+	var found agent.RunInfo
+	var labels []string
+	for _, r := range h.Runs() {
+		labels = append(labels, r.Label)
+		if r.Label == label && !r.Created.Before(found.Created) {
+			found = r
+		}
+	}
+	if found.ID == "" {
+		h.t.Fatalf("agenttest: no sub-agent has the label %q, only %q", label, labels)
+	}
+	return found
+}
+
+// Calls returns how many model calls there have been under a name of the script; without a script, how many turns.
+func (h *Harness) Calls(name string) int {
+	synctest.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.calls[name]
+}
+
+// Crash kills the process, as if by kill -9, and starts another one on the same store. It returns when that has taken over what
+// there was to take over.
+func (h *Harness) Crash() {
+	h.t.Helper()
+	synctest.Wait()
+	l := h.current()
+	h.kill(l)
+	<-l.next
+	if h.current() == l {
+		h.t.FailNow()
+	}
+	synctest.Wait()
+}
+
+func (h *Harness) isOver() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.over
+}
+
+func (h *Harness) count(l *life, name string) {
+	if l.dead.Load() {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.calls[name]++
+}
+
+// failures returns how often the model of a session has failed, with more failures added. What has failed is not in the
+// conversation, so it must be counted.
+func (h *Harness) failures(key session.Key, more int) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failed[key] += more
+	return h.failed[key]
+}
+
+// settle lets what is under way come to its end. It reports whether it has.
+func (h *Harness) settle() bool {
+	h.mu.Lock()
+	h.over = true
+	h.mu.Unlock()
+	for d := time.Second; d < time.Hour; d *= 2 {
+		h.restarting.Wait()
+		synctest.Wait()
+		if h.idle() {
+			return true
+		}
+		time.Sleep(d)
+	}
+	return false
+}
+
+// idle reports whether no tree needs its owner now.
+func (h *Harness) idle() bool {
+	for head, err := range h.store.Journal.Roots(h.ctx, session.RootQuery{}) {
+		if err != nil || !head.Due.IsZero() && !head.Due.After(time.Now()) {
+			return false
+		}
+	}
+	return true
+}
+
+// end shuts every process down.
+func (h *Harness) end() {
+	h.mu.Lock()
+	h.over = true
+	lives := slices.Clone(h.lives)
+	h.mu.Unlock()
+	h.restarting.Wait()
+	close(h.released)
+	for _, l := range lives {
+		ctx, cancel := context.WithTimeout(h.ctx, time.Minute)
+		err := l.rt.Shutdown(ctx)
+		cancel()
+		var still *agent.StillRunningError
+		switch {
+		case l.dead.Load(): // nobody waits for what was killed
+		case errors.As(err, &still):
+			h.t.Errorf("agenttest: %v", err)
+		case err != nil:
+			h.t.Errorf("agenttest: shutting down: %v", err)
+		}
+		l.cancel()
+		if err := <-l.done; err != nil && !l.dead.Load() {
+			h.t.Errorf("agenttest: Run: %v", err)
+		}
+	}
+}
+
+// enter notes the beginning of a turn.
+func (h *Harness) enter(l *life, t *agent.Turn) error {
+	if l.dead.Load() {
+		return errKilled
+	}
+	key := t.Session.Key
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.underWay[turnOf{l, key}]++
+	if n := h.underWay[turnOf{l, key}]; n > 1 {
+		h.t.Errorf("agenttest: %s has %d turns at once", key, n)
+	}
+	if h.ended[key] {
+		h.t.Errorf("agenttest: %s has another turn although its run has ended", key)
+	}
+	return nil
+}
+
+func (h *Harness) leave(l *life, t *agent.Turn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.underWay[turnOf{l, t.Session.Key}]--
+}
+
+// leaks fails if a goroutine of the bubble is left.
+func (h *Harness) leaks() {
+	synctest.Wait()
+	buf := make([]byte, 1<<20)
+	buf = buf[:runtime.Stack(buf, true)]
+	if left := leftIn(string(buf)); left != "" {
+		h.t.Errorf("agenttest: goroutines are left:\n%s", left)
+	}
+}

@@ -1,0 +1,191 @@
+package agenttest
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/announce"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// noteReply remembers what reached a person. A reply that comes again must come under its key, say so, and be the same.
+func (h *Harness) noteReply(r agent.Reply) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if text, ok := announce.Visible(r.Text); !ok || text != r.Text {
+		h.t.Errorf("agenttest: reply %q holds what no person may see", r.Text)
+	}
+	i := slices.IndexFunc(h.replies, func(x agent.Reply) bool { return x.Key == r.Key })
+	if i < 0 {
+		h.replies = append(h.replies, r)
+		return
+	}
+	if before := h.replies[i]; before.Text != r.Text || before.To != r.To {
+		h.t.Errorf("agenttest: reply %s is %q to %s, and was %q to %s before", r.Key, r.Text, r.To, before.Text, before.To)
+	}
+	if r.Attempt < 2 && !r.Maybe {
+		h.t.Errorf("agenttest: reply %s came again and does not say that it may have", r.Key)
+	}
+}
+
+// noteDelivery is noteReply for completions.
+func (h *Harness) noteDelivery(d agent.Delivery) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, before := range h.deliveries {
+		switch same := before.Run.ID == d.Run.ID; {
+		case before.Key == d.Key:
+			if !same || before.ForModel() != d.ForModel() {
+				h.t.Errorf("agenttest: delivery %s is another one than before", d.Key)
+			}
+			if d.Attempt < 2 && !d.Maybe {
+				h.t.Errorf("agenttest: delivery %s came again and does not say that it may have", d.Key)
+			}
+			return
+		case same:
+			h.t.Errorf("agenttest: the end of run %s was delivered as %s and as %s", d.Run.ID, before.Key, d.Key)
+		}
+	}
+	h.deliveries = append(h.deliveries, d)
+}
+
+// The flags of a fact that matter here.
+const (
+	flagTell    = 1 << 1 // of run_ended: the requester is told
+	flagOut     = 1 << 2 // of run_ended: by Deliver
+	flagCut     = 1 << 5 // of turn_ended: the turn was given up
+	flagReply   = 1 << 6 // of turn_ended: people are told
+	flagCrashed = 1 << 7 // of turn_ended: the process of the turn is gone
+)
+
+// causeStopped is the cause of a stop_requested that somebody asked for.
+const causeStopped = 3
+
+// story is what a journal says about one session.
+type story struct {
+	ref       session.Ref
+	id        string // of the run
+	parent    session.Key
+	committed session.Pos // end of the conversation
+	blurred   bool        // stopped, or with a turn that was given up: what it has not read ends with it
+	ends      int
+}
+
+// check fails if something was lost or came twice. Everything has come to its end.
+func (h *Harness) check() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	slices.SortStableFunc(h.facts, func(a, b fact) int {
+		return cmp.Or(strings.Compare(a.root.String(), b.root.String()), cmp.Compare(a.seq, b.seq))
+	})
+	stories := h.stories()
+	read := h.read(stories)
+	undelivered, out, replies := false, 0, 0
+	for _, f := range h.facts {
+		switch {
+		case f.Kind == "deferred" || f.Kind == "blocked" || f.Kind == "dismissed":
+			undelivered = true
+		case f.Kind == "turn_ended" && f.Flags&flagReply != 0:
+			replies++
+		case f.Kind == "run_ended" && f.Flags&flagTell != 0 && f.Flags&flagOut != 0:
+			out++
+		case f.Kind == "run_ended" && f.Flags&flagTell != 0:
+			h.checkRead(stories, read, f.Run)
+		}
+	}
+	for key, s := range stories {
+		if s.id != "" && s.ends != 1 {
+			h.t.Errorf("agenttest: the run of %s has ended %d times", key, s.ends)
+		}
+	}
+	if undelivered {
+		return
+	}
+	if replies != len(h.replies) {
+		h.t.Errorf("agenttest: %d turns replied, and %d replies arrived", replies, len(h.replies))
+	}
+	if h.cfg.Deliver != nil && out != len(h.deliveries) {
+		h.t.Errorf("agenttest: the ends of %d runs were to be delivered, and %d arrived", out, len(h.deliveries))
+	}
+}
+
+func (h *Harness) stories() map[session.Key]*story {
+	stories := make(map[session.Key]*story)
+	for _, f := range h.facts {
+		if f.Kind == "admitted" && f.Spec != nil {
+			stories[f.Spec.Key] = &story{ref: session.Ref{Key: f.Spec.Key, SessionID: f.Spec.SessionID}, id: f.Spec.ID, parent: f.Spec.Parent}
+			continue
+		}
+		if f.Kind == "opened" && stories[f.root] == nil {
+			stories[f.root] = &story{ref: session.Ref{Key: f.root, SessionID: f.ID}}
+		}
+		s := stories[f.Run]
+		if s == nil {
+			continue
+		}
+		switch f.Kind {
+		case "turn_ended":
+			s.committed = max(s.committed, f.Num)
+			s.blurred = s.blurred || f.Flags&flagCut != 0
+		case "stop_requested":
+			s.blurred = s.blurred || f.Cause == causeStopped
+		case "run_ended":
+			s.ends++
+		}
+	}
+	return stories
+}
+
+// read returns in which conversations the end of a run stands, as often as it does.
+func (h *Harness) read(stories map[session.Key]*story) map[string][]session.Key {
+	read := make(map[string][]session.Key)
+	for key, s := range stories {
+		for line := range session.Committed(upTo(h.lines[s.ref], s.committed)) {
+			if m := line.Message; m.Internal && m.Role == session.User && m.ID != "" {
+				read[m.ID] = append(read[m.ID], key)
+			}
+		}
+	}
+	return read
+}
+
+func upTo(lines []session.Line, end session.Pos) iter.Seq2[session.Line, error] {
+	return func(yield func(session.Line, error) bool) {
+		for _, line := range lines {
+			if line.Pos > end || !yield(line, nil) {
+				return
+			}
+		}
+	}
+}
+
+// checkRead fails unless the end of a run stands in one conversation once: that of its requester, or of one above it.
+func (h *Harness) checkRead(stories map[session.Key]*story, read map[string][]session.Key, run session.Key) {
+	child := stories[run]
+	if child == nil {
+		return
+	}
+	where := read[child.id]
+	if len(where) > 1 {
+		h.t.Errorf("agenttest: the end of %s was read %d times, by %v", run, len(where), where)
+	}
+	for k := child.parent; k.IsValid(); {
+		up := stories[k]
+		if up == nil || up.blurred || len(where) == 1 && where[0] == k {
+			return
+		}
+		if up.id != "" && up.parent.IsValid() {
+			k = up.parent
+			continue
+		}
+		break
+	}
+	if len(where) == 0 {
+		h.t.Errorf("agenttest: the end of %s was lost: nobody has read it", run)
+	} else {
+		h.t.Errorf("agenttest: the end of %s was read by %s, which is none of those above it", run, where[0])
+	}
+}

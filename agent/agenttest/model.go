@@ -1,0 +1,157 @@
+package agenttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/announce"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// actor is a Runner: the script, as the model of a Loop, or the Runner of the Config, watched.
+type actor struct {
+	h *Harness
+	l *life
+}
+
+// Run implements agent.Runner.
+func (a actor) Run(ctx context.Context, t *agent.Turn) (res agent.Result, err error) {
+	name := a.h.script.nameOf(t)
+	if err := a.h.enter(a.l, t); err != nil {
+		return res, err
+	}
+	defer a.h.leave(a.l, t)
+	if a.h.script == nil {
+		a.h.count(a.l, name)
+		return a.h.cfg.Runner.Run(ctx, t)
+	}
+	loop := &agent.Loop{Model: player{actor: a, turn: t, name: name}}
+	if own, ok := a.h.cfg.Runner.(*agent.Loop); ok {
+		loop.MaxSteps = own.MaxSteps
+	}
+	return loop.Run(ctx, t)
+}
+
+// player is the model of one turn.
+type player struct {
+	actor
+	turn *agent.Turn
+	name string
+}
+
+// Generate implements agent.Model.
+func (p player) Generate(ctx context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
+	p.h.count(p.l, p.name)
+	at := spoken(req.Messages) + p.h.failures(p.turn.Session.Key, 0)
+	step, err := p.h.script.next(p.name, at)
+	if err != nil {
+		return p.unscripted(req, err)
+	}
+	if err := wait(ctx, step.after); err != nil {
+		return nil, err
+	}
+	if p.l.dead.Load() {
+		return nil, errKilled
+	}
+	switch step.kind {
+	case failing:
+		p.h.failures(p.turn.Session.Key, 1)
+		return nil, step.err
+	case panicking:
+		p.h.failures(p.turn.Session.Key, 1)
+		panic(step.value)
+	case hanging:
+		<-ctx.Done()
+		if !p.l.dead.Load() {
+			p.h.failures(p.turn.Session.Key, 1)
+		}
+		return nil, context.Cause(ctx)
+	case stuck:
+		<-p.h.released
+		return nil, errors.New("agenttest: the test is over")
+	}
+	resp := &agent.ModelResponse{Text: step.text, Usage: step.usage}
+	if step.kind == echoing {
+		if resp.Text, err = p.echo(ctx, req); err != nil {
+			return nil, err
+		}
+	}
+	for i, c := range step.calls {
+		c.ID = fmt.Sprintf("call_%d_%d", at, i)
+		resp.ToolCalls = append(resp.ToolCalls, c)
+	}
+	if resp.Text != "" {
+		req.Delta(resp.Text)
+	}
+	return resp, nil
+}
+
+// unscripted fails the test, unless the test itself is over and only what it left behind comes to its end.
+func (p player) unscripted(req *agent.ModelRequest, err error) (*agent.ModelResponse, error) {
+	if p.h.isOver() || p.l.dead.Load() {
+		return &agent.ModelResponse{Text: announce.NoReply}, nil
+	}
+	texts := make([]string, 0, 1)
+	for _, m := range fresh(req.Messages) {
+		texts = append(texts, m.Text)
+	}
+	p.h.t.Errorf("agenttest: %v; new in %s: %q", err, p.turn.Session.Key, texts)
+	return nil, fmt.Errorf("agenttest: %w", err)
+}
+
+// echo returns the text of what is new.
+func (p player) echo(ctx context.Context, req *agent.ModelRequest) (string, error) {
+	var below []agent.RunInfo
+	var texts []string
+	for _, m := range fresh(req.Messages) {
+		text := m.Text
+		if m.Internal && m.ID != "" {
+			if below == nil {
+				var err error
+				if below, err = p.l.rt.Session(p.turn.Session.Root).Tree(ctx); err != nil {
+					return "", fmt.Errorf("agenttest: looking for what has ended: %w", err)
+				}
+			}
+			text = said(below, m)
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, "\n"), nil
+}
+
+// said returns what the completion that m carries says.
+func said(runs []agent.RunInfo, m agent.Message) string {
+	for _, r := range runs {
+		if string(r.ID) != m.ID {
+			continue
+		}
+		if text, ok := announce.Visible(r.Result.Text); ok && r.Status == spawn.OK {
+			return text
+		}
+		name := r.Label
+		if name == "" {
+			name = r.Task
+		}
+		return name + ": " + r.Status.String()
+	}
+	return m.Text
+}
+
+// wait lets virtual time pass.
+func wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

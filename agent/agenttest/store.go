@@ -1,0 +1,208 @@
+package agenttest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// errKilled is what a process that was killed gets from the world.
+var errKilled = errors.New("agenttest: this process was killed")
+
+// gate is the store as one life of the process sees it. When that life is over nothing comes through any more, but one thing: what
+// a former owner still tries to write to a tree that has another owner by then is let through, because the journal must refuse it.
+type gate struct {
+	h *Harness
+	l *life
+}
+
+func (l *life) store(h *Harness) *session.Store {
+	g := gate{h, l}
+	return &session.Store{Journal: journalGate{g}, Transcripts: transcriptsGate{g}}
+}
+
+type journalGate struct{ gate }
+
+// Append implements session.Journal.
+func (g journalGate) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (seq session.Seq, err error) {
+	if g.l.dead.Load() {
+		return g.formerOwner(ctx, root, after, b)
+	}
+	err = g.h.write(g.l, fmt.Sprintf("journal of %s", root), func() error {
+		if seq, err = g.h.store.Journal.Append(ctx, root, after, b); err == nil {
+			g.h.noteFacts(g.l, root, seq, b)
+		}
+		return err
+	})
+	return seq, err
+}
+
+func (g journalGate) formerOwner(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	if g.h.ownerOf(root) == g.l {
+		return 0, errKilled
+	}
+	seq, err := g.h.store.Journal.Append(ctx, root, after, b)
+	if err == nil {
+		g.h.t.Errorf("agenttest: a former owner of %s could append after entry %d", root, after)
+	}
+	return seq, err
+}
+
+// Read implements session.Journal.
+func (g journalGate) Read(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+	if g.l.dead.Load() {
+		return refused[session.Entry]
+	}
+	return g.h.store.Journal.Read(ctx, root, after)
+}
+
+// Roots implements session.Journal.
+func (g journalGate) Roots(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error] {
+	if g.l.dead.Load() {
+		return func(func(session.Head, error) bool) {}
+	}
+	return g.h.store.Journal.Roots(ctx, q)
+}
+
+func refused[T any](yield func(T, error) bool) {
+	var none T
+	yield(none, errKilled)
+}
+
+type transcriptsGate struct{ gate }
+
+// Append implements session.Transcripts.
+func (g transcriptsGate) Append(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (pos session.Pos, err error) {
+	err = g.h.write(g.l, fmt.Sprintf("transcript of %s", ref.Key), func() error {
+		if pos, err = g.h.store.Transcripts.Append(ctx, ref, after, m...); err == nil {
+			g.h.noteLines(ref, pos, m)
+		}
+		return err
+	})
+	return pos, err
+}
+
+// Read implements session.Transcripts.
+func (g transcriptsGate) Read(ctx context.Context, ref session.Ref, w session.Window) iter.Seq2[session.Line, error] {
+	if g.l.dead.Load() {
+		return refused[session.Line]
+	}
+	return g.h.store.Transcripts.Read(ctx, ref, w)
+}
+
+// Archive implements session.Transcripts.
+func (g transcriptsGate) Archive(ctx context.Context, ref session.Ref, at time.Time) (name string, err error) {
+	err = g.h.write(g.l, fmt.Sprintf("archive of %s", ref.Key), func() error {
+		name, err = g.h.store.Transcripts.Archive(ctx, ref, at)
+		return err
+	})
+	return name, err
+}
+
+// Locate implements session.Transcripts.
+func (g transcriptsGate) Locate(ref session.Ref) string { return g.h.store.Transcripts.Locate(ref) }
+
+// crashPoint is a write at which the process is killed.
+type crashPoint struct {
+	at      int  // which write, from 1
+	after   bool // the write has been made; only nobody hears of it
+	reached string
+}
+
+func (p *crashPoint) String() string {
+	if p.after {
+		return fmt.Sprintf("after write %d", p.at)
+	}
+	return fmt.Sprintf("before write %d", p.at)
+}
+
+// write is the one way to the store.
+func (h *Harness) write(l *life, what string, do func() error) error {
+	if l.dead.Load() {
+		return errKilled
+	}
+	h.mu.Lock()
+	h.writes++
+	p := h.crash
+	if p != nil && (p.at != h.writes || h.over) {
+		p = nil
+	}
+	if p != nil {
+		p.reached = what
+	}
+	h.mu.Unlock()
+	if p == nil {
+		return do()
+	}
+	err := errKilled
+	if p.after {
+		err = errors.Join(err, do())
+	}
+	h.t.Logf("agenttest: killed %v, %s", p, what)
+	h.kill(l)
+	return err
+}
+
+// fact is what the invariants need to know of an entry of a journal.
+type fact struct {
+	root session.Key
+	seq  session.Seq
+
+	Kind  string      `json:"kind"`
+	Run   session.Key `json:"run"`
+	Flags uint        `json:"flags"`
+	Cause uint        `json:"cause"`
+	Num   session.Pos `json:"num"`
+	ID    string      `json:"id"`
+	Spec  *spec       `json:"spec"`
+}
+
+// spec is what a run was admitted with.
+type spec struct {
+	ID        string      `json:"id"`
+	SessionID string      `json:"sessionId"`
+	Key       session.Key `json:"key"`
+	Parent    session.Key `json:"parent"`
+}
+
+// noteFacts remembers what was written, and whose tree it is now.
+func (h *Harness) noteFacts(l *life, root session.Key, last session.Seq, b session.Batch) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.owners[root] = l
+	for i, e := range b.Entries {
+		f := fact{root: root, seq: last - session.Seq(len(b.Entries)-1-i)}
+		data, err := e.Payload.AppendJSON(nil)
+		if err == nil {
+			err = json.Unmarshal(data, &f)
+		}
+		if err != nil {
+			h.t.Errorf("agenttest: entry %d of %s cannot be read: %v", f.seq, root, err)
+			continue
+		}
+		h.facts = append(h.facts, f)
+		if f.Kind == "run_ended" {
+			h.ended[f.Run] = true
+		}
+	}
+}
+
+func (h *Harness) ownerOf(root session.Key) *life {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.owners[root]
+}
+
+// noteLines remembers what was said. The positions of lines before the last of an append are not known, and not needed.
+func (h *Harness) noteLines(ref session.Ref, last session.Pos, m []session.Message) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, x := range m {
+		h.lines[ref] = append(h.lines[ref], session.Line{Pos: last, Message: x})
+	}
+}
