@@ -410,6 +410,8 @@ func TestAdmitGrants(t *testing.T) {
 		{"the global session is the default agent's", policy.Rules{Agents: agents("Ops", "main")}, policy.Caller{Key: session.Global()}, policy.Request{}, "ops", 1, session.RoleLeaf},
 		{"the top level is exempt from the lifetime", policy.Rules{Subagents: policy.Subagents{MaxSpawns: 1}}, policy.Caller{Key: mainKey, Spawned: 9}, policy.Request{}, "main", 1, session.RoleLeaf},
 		{"4.4 an orchestrator at depth 2 of 3", policy.Rules{Subagents: depth(3)}, policy.Caller{Key: childKey, Role: session.RoleOrchestrator, Depth: 1}, policy.Request{}, "main", 2, session.RoleOrchestrator},
+		{"4.3 a leaf at depth 2 of 2", policy.Rules{Subagents: depth(2)}, policy.Caller{Key: childKey, Role: session.RoleOrchestrator, Depth: 1}, policy.Request{}, "main", 2, session.RoleLeaf},
+		{"an external harness with a record", policy.Rules{Subagents: depth(2)}, policy.Caller{Key: session.ACP("main", "x"), Role: session.RoleOrchestrator, Depth: 1}, policy.Request{}, "main", 2, session.RoleLeaf},
 		{"a cron session is a top-level one", policy.Rules{}, policy.Caller{Key: session.Cron("main", "daily")}, policy.Request{}, "main", 1, session.RoleLeaf},
 	}
 	for _, tt := range tests {
