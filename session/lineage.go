@@ -133,21 +133,22 @@ func Trace(key Key, find func(Key) (l Lineage, ok bool, err error)) (Lineage, er
 	if err != nil {
 		return Lineage{}, err
 	}
+	chain := []Lineage{first} // from the session up to the root
 	seen := map[Key]bool{key: true}
-	for at := first; !at.IsTop(); {
+	for at := first; !at.IsTop(); chain = append(chain, at) {
 		if seen[at.Parent] {
 			return Lineage{}, &LineageError{Key: key, Reason: fmt.Sprintf("a cycle: %q is above itself", at.Parent)}
 		}
 		seen[at.Parent] = true
-		above, err := lookup(at.Parent, find)
-		if err != nil {
+		if at, err = lookup(at.Parent, find); err != nil {
 			return Lineage{}, err
 		}
-		if above.Depth+1 != at.Depth || above.Root != at.Root {
-			return Lineage{}, &LineageError{Key: at.Key, Reason: fmt.Sprintf(
-				"depth %d below root %q, but its parent %q has depth %d below %q", at.Depth, at.Root, above.Key, above.Depth, above.Root)}
+	}
+	for i, above := range chain[1:] {
+		if below := chain[i]; above.Depth+1 != below.Depth || above.Root != below.Root {
+			return Lineage{}, &LineageError{Key: below.Key, Reason: fmt.Sprintf("depth %d below root %q, but its parent %q has depth %d below %q",
+				below.Depth, below.Root, above.Key, above.Depth, above.Root)}
 		}
-		at = above
 	}
 	return first, nil
 }

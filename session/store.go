@@ -3,10 +3,10 @@ package session
 import (
 	"errors"
 	"io"
-	"reflect"
 )
 
-// A Store is where everything durable is kept. The two fields may be implemented by one engine or by two; both are needed.
+// A Store is where everything durable is kept. The two fields may be views of one engine or have nothing to do
+// with each other; both are needed.
 type Store struct {
 	Journal     Journal
 	Transcripts Transcripts
@@ -18,20 +18,13 @@ func NewMemory() *Store {
 	return &Store{Journal: newMemoryJournal(), Transcripts: newMemoryTranscripts()}
 }
 
-// Close closes the fields that can be closed, once if both are the same value, and returns their errors joined.
+// Close closes the fields that are an [io.Closer] and returns their errors joined. Two that share an engine agree on when it goes.
 func (s *Store) Close() error {
 	var errs []error
-	journal, ok := s.Journal.(io.Closer)
-	if ok {
-		errs = append(errs, journal.Close())
-	}
-	if c, ok := s.Transcripts.(io.Closer); ok && !same(journal, c) {
-		errs = append(errs, c.Close())
+	for _, part := range []any{s.Journal, s.Transcripts} {
+		if c, ok := part.(io.Closer); ok {
+			errs = append(errs, c.Close())
+		}
 	}
 	return errors.Join(errs...)
-}
-
-// same reports whether a and b are one value. Values that cannot be compared are not.
-func same(a, b io.Closer) bool {
-	return a != nil && reflect.TypeOf(a).Comparable() && a == b
 }
