@@ -37,7 +37,10 @@ func OpenBindings(ctx context.Context, j Journal) (*Bindings, error) {
 	}
 	b := &Bindings{journal: j, turn: make(chan struct{}, 1), table: newBindingTable()}
 	b.turn <- struct{}{}
-	return b, b.Refresh(ctx)
+	if err := b.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 // A BindRequest is what [Bindings.Bind] does.

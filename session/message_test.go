@@ -55,9 +55,19 @@ func TestMessageJSON(t *testing.T) {
 		assert.Equal(t, want, encode(t, m))
 		assert.Equal(t, m, decode(t, want))
 	}
+	var in struct {
+		M session.Message
+		C session.ToolCall
+		U session.Usage
+	}
+	const whole = `{"M":{"role":"user","text":"x"},"C":{"name":"read","args":{}},"U":{"input":1}}`
+	require.NoError(t, json.Unmarshal([]byte(whole), &in))
+	data, err := json.Marshal(in)
+	require.NoError(t, err)
+	assert.Equal(t, whole, string(data))
 	assert.Equal(t, `{"text":"a\ufffdb"}`, encode(t, session.Message{Text: "a\xffb"}))
 	assert.Equal(t, int64(10), session.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4}.Total())
-	_, err := session.Message{Usage: session.Usage{Cost: math.NaN()}}.AppendJSON(nil)
+	_, err = session.Message{Usage: session.Usage{Cost: math.NaN()}}.AppendJSON(nil)
 	assert.ErrorContains(t, err, "cost")
 	_, err = session.Message{Time: time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)}.AppendJSON(nil)
 	assert.Error(t, err)
@@ -296,4 +306,62 @@ func keysOf(entries iter.Seq2[session.Entry, error]) iter.Seq[session.Seq] {
 			}
 		}
 	}
+}
+
+// A context that ends while a loop goes on ends the loop with its error.
+func TestMemoryContextEndsLoops(t *testing.T) {
+	store, ref := session.NewMemory(), session.Ref{Key: session.Main("main"), SessionID: uuid1}
+	var last session.Seq
+	for i := range 3 {
+		var err error
+		last, err = store.Journal.Append(t.Context(), ref.Key, last, session.Batch{Entries: []session.Entry{{Payload: nothing{}}}, Due: noon})
+		require.NoError(t, err)
+		_, err = store.Journal.Append(t.Context(), session.Named("main", "x"+strings.Repeat("x", i)), 0, session.Batch{Entries: []session.Entry{{Payload: nothing{}}}, Due: noon})
+		require.NoError(t, err)
+	}
+	_, err := store.Transcripts.Append(t.Context(), ref, 0, session.Message{}, session.Message{}, session.Message{})
+	require.NoError(t, err)
+	stops := func(what string, loop func(ctx context.Context, yield func(error) bool)) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var errs []error
+		loop(ctx, func(err error) bool {
+			errs = append(errs, err)
+			cancel()
+			return true
+		})
+		assert.Equal(t, []bool{true, false}, []bool{errs[0] == nil, errs[len(errs)-1] == nil}, what)
+		assert.Len(t, errs, 2, what)
+	}
+	stops("read", func(ctx context.Context, yield func(error) bool) {
+		store.Journal.Read(ctx, ref.Key, 0)(func(_ session.Entry, err error) bool { return yield(err) })
+	})
+	for _, q := range []session.RootQuery{{}, {DueBefore: noon.Add(1)}} {
+		stops("roots", func(ctx context.Context, yield func(error) bool) {
+			store.Journal.Roots(ctx, q)(func(_ session.Head, err error) bool { return yield(err) })
+		})
+	}
+	stops("transcript", func(ctx context.Context, yield func(error) bool) {
+		store.Transcripts.Read(ctx, ref, session.Window{})(func(_ session.Line, err error) bool { return yield(err) })
+	})
+}
+
+// Archived transcripts are remembered by name, but not for ever: a bot that runs for years does not grow.
+func TestMemoryForgetsArchives(t *testing.T) {
+	ctx, s := t.Context(), session.NewMemory().Transcripts
+	ref := func(i int) session.Ref {
+		return session.Ref{Key: session.Main("main"), SessionID: "id" + strings.Repeat("x", i%100) + time.Duration(i).String()}
+	}
+	const n = 20_000
+	for i := range n {
+		_, err := s.Append(ctx, ref(i), 0, session.Message{Text: "x"})
+		require.NoError(t, err)
+		_, err = s.Archive(ctx, ref(i), noon)
+		require.NoError(t, err)
+	}
+	first, err := s.Archive(ctx, ref(0), noon)
+	require.NoError(t, err)
+	assert.Empty(t, first)
+	last, err := s.Archive(ctx, ref(n-1), noon)
+	require.NoError(t, err)
+	assert.NotEmpty(t, last)
 }

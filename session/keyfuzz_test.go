@@ -1,0 +1,108 @@
+package session_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+func FuzzParse(f *testing.F) {
+	for _, c := range keyCases {
+		f.Add(c.in)
+	}
+	for _, s := range []string{"", "main", "agent:main:sub\u200bagent:x", "agent:main:discord:channel:c1:subagent:x", "agent::a:b", "agent:main:subagent:subagent:x"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		k, err := session.Parse(s)
+		if err != nil {
+			var bad *session.KeyError
+			require.True(t, errors.As(err, &bad))
+			assert.True(t, 0 <= bad.Offset && bad.Offset <= len(s), "offset %d of %q", bad.Offset, s)
+			assert.NotEmpty(t, bad.Reason)
+			assert.True(t, k.IsZero())
+			assert.Equal(t, !strings.EqualFold(s, "main"), session.IsSubagentSession(s))
+			return
+		}
+		checkKey(t, k)
+		// Case changes nothing that rights hang on.
+		if upper, err := session.Parse(asciiUpper(s)); assert.NoError(t, err) {
+			assert.Equal(t, k.Kind(), upper.Kind())
+			assert.Equal(t, k.Depth(), upper.Depth())
+			assert.Equal(t, k.Agent(), upper.Agent())
+		}
+		// A marker anywhere in the text makes a sub-agent of it, or no key.
+		folded := strings.ToLower(s)
+		assert.Equal(t, strings.Contains(folded, ":subagent:") || strings.Contains(folded, ":spawn:"), k.IsSubagent())
+		// Space changes what is a key into what is none.
+		for _, spaced := range []string{" " + s, s + " ", s + "\n", "\t" + s, s + "\u200b"} {
+			_, err := session.Parse(spaced)
+			assert.Error(t, err, "%q", spaced)
+		}
+	})
+}
+
+// asciiUpper writes s in capitals, but nothing that is not ASCII.
+func asciiUpper(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' {
+			return r - 'a' + 'A'
+		}
+		return r
+	}, s)
+}
+
+func FuzzConstructors(f *testing.F) {
+	f.Add("main", "telegram", "acc", "Alice", "1")
+	f.Add("Main", "group", "direct", "@a:b.org", "$e:v")
+	f.Add("subagent", "thread", "", "a:thread:b", "")
+	f.Fuzz(func(t *testing.T, agent, channel, account, peer, thread string) {
+		for kind, k := range map[session.Kind]session.Key{
+			session.KindDirect:  session.DirectAccount(agent, channel, account, peer),
+			session.KindGroup:   session.Group(agent, channel, peer),
+			session.KindChannel: session.Channel(agent, channel, peer),
+		} {
+			if k.IsZero() {
+				continue
+			}
+			checkKey(t, k)
+			assert.Equal(t, kind, k.Kind())
+			assert.Equal(t, strings.ToLower(agent), k.Agent())
+			assert.Equal(t, strings.ToLower(channel), k.Channel())
+			assert.Equal(t, peer, k.Peer())
+			assert.Empty(t, k.ThreadID())
+			if kind == session.KindDirect {
+				assert.Equal(t, strings.ToLower(account), k.Account())
+			}
+			if in := k.Thread(thread); !in.IsZero() {
+				checkKey(t, in)
+				assert.Equal(t, thread, in.ThreadID())
+				assert.Equal(t, peer, in.Peer())
+				assert.Equal(t, kind, in.Kind())
+			}
+		}
+		for _, dialect := range []session.Dialect{session.DialectSubagent, session.DialectSpawn} {
+			child := dialect.Child(session.Main("main"), agent, peer)
+			if child.IsZero() {
+				continue
+			}
+			checkKey(t, child)
+			assert.Equal(t, strings.ToLower(peer), child.ID())
+			assert.Equal(t, 1, child.Depth())
+			assert.Equal(t, 2, child.Child(agent, "x").Depth())
+		}
+		if named := session.Named(agent, peer); !named.IsZero() {
+			checkKey(t, named)
+			assert.Equal(t, session.KindNamed, named.Kind())
+		}
+		if hook := session.Hook(agent, peer); !hook.IsZero() {
+			checkKey(t, hook)
+			assert.Equal(t, session.KindHook, hook.Kind())
+		}
+	})
+}
