@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -349,7 +350,7 @@ func TestMemoryContextEndsLoops(t *testing.T) {
 func TestMemoryForgetsArchives(t *testing.T) {
 	ctx, s := t.Context(), session.NewMemory().Transcripts
 	ref := func(i int) session.Ref {
-		return session.Ref{Key: session.Main("main"), SessionID: "id" + strings.Repeat("x", i%100) + time.Duration(i).String()}
+		return session.Ref{Key: session.Main("main"), SessionID: "id-" + strconv.Itoa(i)}
 	}
 	const n = 20_000
 	for i := range n {
