@@ -225,8 +225,12 @@ func TestNoHintAtAToolThatIsNotThere(t *testing.T) {
 
 func TestToolsAreListedByName(t *testing.T) {
 	list := []agentctx.Tool{
-		{Name: "Read", Summary: "Read a\nfile."}, {Name: "EXEC", Summary: "loud"}, {Name: "exec", Summary: "run"}, {Name: "exec"},
-		{Name: " "}, {Name: "apply_patch"},
+		{Name: "Read", Summary: "Read a\nfile."},
+		{Name: "EXEC", Summary: "loud"},
+		{Name: "exec", Summary: "run"},
+		{Name: "exec"},
+		{Name: " "},
+		{Name: "apply_patch"},
 	}
 	want := ""
 	for i := range 50 {
@@ -322,8 +326,11 @@ func TestSectionsOfTheCaller(t *testing.T) {
 
 	// A replacement obeys the gate and the mode of what it replaces.
 	in = agentctx.Input{Session: childKey, Extra: []agentctx.Section{
-		{ID: agentctx.SectionMessaging, Text: "own messaging", Minimal: true}, {ID: agentctx.SectionMemory, Text: "own memory"},
-		{ID: agentctx.SectionDocs, Text: "own docs"}, {ID: "full-only", Text: "f"}, {ID: "everywhere", Text: "e", Minimal: true},
+		{ID: agentctx.SectionMessaging, Text: "own messaging", Minimal: true},
+		{ID: agentctx.SectionMemory, Text: "own memory"},
+		{ID: agentctx.SectionDocs, Text: "own docs"},
+		{ID: "full-only", Text: "f"},
+		{ID: "everywhere", Text: "e", Minimal: true},
 	}}
 	p = agentctx.Assemble(in)
 	for _, text := range []string{"own messaging", "own memory", "own docs"} {

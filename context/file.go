@@ -45,30 +45,31 @@ func MarkedFiles() []string {
 // Reason means that it is.
 type Reason uint8
 
+// The reasons: of loading, then of assembly.
 const (
-	Whole       Reason = iota
-	Absent             // there is no such file
-	TooLarge           // over MaxFileBytes, so it was not read
-	NotRegular         // a directory, device, socket or pipe
-	Outside            // the name leaves the workspace, itself or by a symbolic link
-	Linked             // it has further hard links, which may lie outside the workspace
-	Unreadable         // it exists but cannot be read
-	NotUTF8            // it is not valid UTF-8 text
-	TooMany            // a pattern matches more files than are read
-	BadName            // the name or pattern is not a slash-separated relative path
-	Changed            // it was replaced while it was being opened
-	Excluded           // the spec does not let it through
-	Repeated           // another file of the same name or content is shown already
-	Blank              // it has no text
-	OverFile           // cut: longer than Limits.File
-	OverTotal          // cut: Limits.Total was used up by files that give way later
-	NoRoom             // left out: nothing of Limits.Total was left
-	OnOverflow         // left out whole, because the spec says so of a file that would have to be cut
-	OverSkills         // a skill cut or left out: over Limits.Skills
-	reasonCount        // not a reason
+	Whole      Reason = iota
+	Absent            // there is no such file
+	TooLarge          // over MaxFileBytes, so it was not read
+	NotRegular        // a directory, device, socket or pipe
+	Outside           // the name leaves the workspace, itself or by a symbolic link
+	Linked            // it has further hard links, which may lie outside the workspace
+	Unreadable        // it exists but cannot be read
+	NotUTF8           // it is not valid UTF-8 text
+	TooMany           // a pattern matches more files than are read
+	BadName           // the name or pattern is not a slash-separated relative path
+	Changed           // it was replaced while it was being opened
+	Excluded          // the spec does not let it through
+	Repeated          // another file of the same name or content is shown already
+	Blank             // it has no text
+	OverFile          // cut: longer than Limits.File
+	OverTotal         // cut: Limits.Total was used up by files that give way later
+	NoRoom            // left out: nothing of Limits.Total was left
+	OnOverflow        // left out whole, because the spec says so of a file that would have to be cut
+	OverSkills        // a skill cut or left out: over Limits.Skills
+	reasons           // how many there are
 )
 
-var reasonNames = [reasonCount]string{
+var reasonNames = [reasons]string{
 	Whole: "whole", Absent: "absent", TooLarge: "too large", NotRegular: "not a regular file", Outside: "outside",
 	Linked: "hard-linked", Unreadable: "unreadable", NotUTF8: "not UTF-8", TooMany: "too many", BadName: "bad name",
 	Changed: "changed while opening", Excluded: "excluded", Repeated: "repeated", Blank: "blank",
@@ -78,7 +79,7 @@ var reasonNames = [reasonCount]string{
 
 // String returns a few words.
 func (r Reason) String() string {
-	if r < reasonCount {
+	if r < reasons {
 		return reasonNames[r]
 	}
 	return fmt.Sprintf("Reason(%d)", uint8(r))

@@ -2,7 +2,8 @@ package agentctx
 
 import "fmt"
 
-// The limits that hold where none is set, in runes.
+// The limits that hold where none is set, in runes; they are those of the
+// field's reference system.
 const (
 	DefaultFileLimit   = 20_000
 	DefaultTotalLimit  = 60_000

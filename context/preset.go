@@ -41,8 +41,12 @@ func presetRuntimeText(a *assembly) string {
 	e := a.in.Env
 	var list []string
 	for _, f := range [...][2]string{
-		{"model", e.Model}, {"channel", e.Channel}, {"session", a.in.Session.String()},
-		{"host", e.Host}, {"os", e.OS}, {"zone", e.Zone},
+		{"model", e.Model},
+		{"channel", e.Channel},
+		{"session", a.in.Session.String()},
+		{"host", e.Host},
+		{"os", e.OS},
+		{"zone", e.Zone},
 	} {
 		if f[0] == "session" && !a.child {
 			continue

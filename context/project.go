@@ -209,14 +209,14 @@ func projectText(a *assembly) string {
 		if b.file {
 			fences[i] = fence(b.text)
 		}
-		size += len(b.text) + len(b.name) + 2*len(fences[i]) + len("\n\n## \n\n\n")
+		size += len(b.text) + len(b.name) + 2*len(fences[i]) + len("\n\n## ``\n\n\n")
 	}
 	var out strings.Builder
 	out.Grow(size)
 	out.WriteString(intro)
 	for i, b := range a.files.blocks {
 		out.WriteString("\n\n## ")
-		out.WriteString(b.name)
+		out.WriteString(heading(b.name))
 		out.WriteByte('\n')
 		if b.file {
 			out.WriteString(fences[i])
@@ -229,6 +229,15 @@ func projectText(a *assembly) string {
 		}
 	}
 	return out.String()
+}
+
+// heading is how a file is called in its heading. Only the names that are
+// ours stand there as they are: a file may be called Runtime.
+func heading(name string) string {
+	if name == memoryFileLower || slices.Contains(CoreFiles(), name) {
+		return name
+	}
+	return quote(name)
 }
 
 // shortNotice tells the model which files it sees in part or not at all.

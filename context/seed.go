@@ -155,7 +155,11 @@ func inUse(root *os.Root, templates fs.FS) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if template, err := fs.ReadFile(templates, name); err != nil || newlines(string(own)) != newlines(string(template)) {
+		template, err := fs.ReadFile(templates, name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
+		if newlines(string(own)) != newlines(string(template)) {
 			return true, nil
 		}
 	}
@@ -216,10 +220,10 @@ func readSeedState(root *os.Root) (SeedState, error) {
 	if err != nil {
 		return s, err
 	}
-	if json.Unmarshal(text, &s) != nil {
-		return SeedState{}, nil
+	if !json.Valid(text) {
+		return s, nil
 	}
-	return s, nil
+	return s, json.Unmarshal(text, &s)
 }
 
 // writeSeedState replaces the state in one step.

@@ -110,8 +110,12 @@ func TestSeedStateThatCannotBeRead(t *testing.T) {
 	_, root := directory(t, map[string]string{agentctx.SeedFile: "{ not json", "BOOTSTRAP.md": "x"})
 	assert.Equal(t, noon, seed(t, root, agentctx.SeedOptions{}).State.SeededAt, "corrected from the files")
 
-	_, root = directory(t, map[string]string{agentctx.SeedFile + "/x": "a directory"})
+	_, root = directory(t, map[string]string{agentctx.SeedFile: `{"version": "one"}`})
 	_, err := agentctx.Seed(root, agentctx.SeedOptions{Now: noon})
+	require.Error(t, err, "JSON of another kind is not overwritten")
+
+	_, root = directory(t, map[string]string{agentctx.SeedFile + "/x": "a directory"})
+	_, err = agentctx.Seed(root, agentctx.SeedOptions{Now: noon})
 	require.Error(t, err)
 	assert.ErrorContains(t, err, "agentctx: seed workspace ")
 

@@ -51,7 +51,7 @@ func TestSkillPrecedence(t *testing.T) {
 		slices.Reverse(list) // whatever the order of the sources
 		found, problems := agentctx.DiscoverSkills(list...)
 		require.Len(t, found, 1)
-		assert.Equal(t, "from "+(agentctx.SkillOrigin(n-1)).String(), found[0].Description)
+		assert.Equal(t, "from "+agentctx.SkillOrigin(n-1).String(), found[0].Description)
 		assert.Len(t, problems, n-1)
 	}
 	found, problems := agentctx.DiscoverSkills(sources[0], sources[0])

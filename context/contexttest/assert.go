@@ -16,15 +16,21 @@ import (
 func Complete(t testing.TB, p agentctx.Prompt) {
 	t.Helper()
 	for _, a := range slices.Concat(p.Files, p.Skills) {
-		switch a.Reason {
-		case agentctx.Whole, agentctx.Excluded, agentctx.Blank, agentctx.Repeated:
-			continue
-		case agentctx.Absent:
-			if a.Kept == 0 {
-				continue
-			}
+		if !asIntended(a) {
+			t.Errorf("contexttest: prompt of %s is not complete: %s: %s", p.Session, a.Name, a.Why)
 		}
-		t.Errorf("contexttest: prompt of %s is not complete: %s: %s", p.Session, a.Name, a.Why)
+	}
+}
+
+// asIntended reports whether nothing is lacking that was to be there.
+func asIntended(a agentctx.Account) bool {
+	switch a.Reason {
+	case agentctx.Whole, agentctx.Excluded, agentctx.Blank, agentctx.Repeated:
+		return true
+	case agentctx.Absent:
+		return a.Kept == 0 // no marker: the file is optional
+	default:
+		return false
 	}
 }
 

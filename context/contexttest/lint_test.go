@@ -1,6 +1,7 @@
 package contexttest_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -14,9 +15,7 @@ import (
 func lint(changes map[string]string) []string {
 	// A workspace in use: no BOOTSTRAP.md.
 	all := map[string]string{"BOOTSTRAP.md": ""}
-	for name, text := range changes {
-		all[name] = text
-	}
+	maps.Copy(all, changes)
 	var list []string
 	for _, f := range contexttest.Lint(contexttest.Workspace(all), agentctx.Limits{}) {
 		list = append(list, f.String())
