@@ -1,18 +1,18 @@
 // Package agent is where to start. A bot that has a model client and a chat transport opens a [Runtime] with a [Config] and gets
 // prompts assembled from a workspace, sub-agents under policy, and results that always come back.
 //
-//	    people                                       the caller's
-//	      |  ^                                       model client
-//	 Post |  | Config.Reply                               ^
-//	      v  |                                            |
-//	  +-------------+    turn     +----------+   Turn  +--------+
-//	  |   Session   | ----------> | Runtime  | ------> | Runner |   (Loop is one, over a Model)
-//	  | inbox, one  | <---------- |          | <------ |        |
-//	  | turn a time | completion  +----------+  Result +--------+
-//	  +-------------+                  |
-//	      |  sessions_spawn, Spawn     | Config.Deliver, for sessions that the caller runs itself
-//	      v                            v
-//	  sub-agents: sessions like any other, below this one
+//	   people                                       the caller's
+//	     |  ^                                       model client
+//	Post |  | Config.Reply                               ^
+//	     v  |                                            |
+//	 +-------------+    turn     +----------+   Turn  +--------+
+//	 |   Session   | ----------> | Runtime  | ------> | Runner |   (Loop is one, over a Model)
+//	 | inbox, one  | <---------- |          | <------ |        |
+//	 | turn a time | completion  +----------+  Result +--------+
+//	 +-------------+                  |
+//	     |  sessions_spawn, Spawn     | Config.Deliver, for sessions that the caller runs itself
+//	     v                            v
+//	 sub-agents: sessions like any other, below this one
 //
 // There are two ways to use it. With Config.Deliver nil, Offshoot runs the chats too: Post puts in what people say, Reply takes
 // out what the agent says. With Deliver set, the bot keeps its own loop; it gives its model the tools of [Session.Tools] and is

@@ -16,8 +16,6 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-var top = session.Main("main")
-
 // run runs a Runtime until the test ends.
 func run(t *testing.T, cfg agent.Config) *agent.Runtime {
 	t.Helper()

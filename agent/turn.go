@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"sync"
 
@@ -159,7 +160,15 @@ func (b bridge) RunTurn(ctx context.Context, st *spawn.Turn) (out spawn.Outcome,
 	return b.outcome(ctx, t, res, err)
 }
 
-func (b bridge) run(ctx context.Context, t *Turn) (Result, error) {
+// run calls the Runner. Its panics end here, so that what it has recorded is kept and a person is answered.
+func (b bridge) run(ctx context.Context, t *Turn) (res Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			pe := &spawn.PanicError{Value: p, Stack: debug.Stack()}
+			b.rt.log.Error("offshoot: a Runner panicked", "session", t.Session.Key.String(), "turn", t.N, "panic", fmt.Sprint(p), "stack", string(pe.Stack))
+			res, err = Result{}, pe
+		}
+	}()
 	if t.spawn.Exhausted != "" {
 		return Result{}, fmt.Errorf("agent: %w: %s", ErrBudget, t.spawn.Exhausted)
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/announce"
+	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
@@ -29,7 +31,7 @@ func (a actor) Run(ctx context.Context, t *agent.Turn) (res agent.Result, err er
 		a.h.count(a.l, name)
 		return a.h.cfg.Runner.Run(ctx, t)
 	}
-	loop := &agent.Loop{Model: player{actor: a, turn: t, name: name}}
+	loop := &agent.Loop{Model: player{actor: a, turn: t, name: name, began: new(bool)}}
 	if own, ok := a.h.cfg.Runner.(*agent.Loop); ok {
 		loop.MaxSteps = own.MaxSteps
 	}
@@ -39,17 +41,19 @@ func (a actor) Run(ctx context.Context, t *agent.Turn) (res agent.Result, err er
 // player is the model of one turn.
 type player struct {
 	actor
-	turn *agent.Turn
-	name string
+	turn  *agent.Turn
+	name  string
+	began *bool // the model has been called in this turn
 }
 
 // Generate implements agent.Model.
 func (p player) Generate(ctx context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
 	p.h.count(p.l, p.name)
+	news := p.news(req.Messages)
 	at := spoken(req.Messages) + p.h.failures(p.turn.Session.Key, 0)
 	step, err := p.h.script.next(p.name, at)
 	if err != nil {
-		return p.unscripted(req, err)
+		return p.unscripted(news, err)
 	}
 	if err := wait(ctx, step.after); err != nil {
 		return nil, err
@@ -76,7 +80,7 @@ func (p player) Generate(ctx context.Context, req *agent.ModelRequest) (*agent.M
 	}
 	resp := &agent.ModelResponse{Text: step.text, Usage: step.usage}
 	if step.kind == echoing {
-		if resp.Text, err = p.echo(ctx, req); err != nil {
+		if resp.Text, err = p.echo(ctx, news); err != nil {
 			return nil, err
 		}
 	}
@@ -90,13 +94,23 @@ func (p player) Generate(ctx context.Context, req *agent.ModelRequest) (*agent.M
 	return resp, nil
 }
 
+// news returns what has come since the model last spoke. What a tool returned in an earlier turn is not new.
+func (p player) news(messages []agent.Message) []agent.Message {
+	list := fresh(messages)
+	if !*p.began {
+		*p.began = true
+		list = slices.DeleteFunc(slices.Clone(list), func(m agent.Message) bool { return m.Role == session.Tool })
+	}
+	return list
+}
+
 // unscripted fails the test, unless the test itself is over and only what it left behind comes to its end.
-func (p player) unscripted(req *agent.ModelRequest, err error) (*agent.ModelResponse, error) {
+func (p player) unscripted(news []agent.Message, err error) (*agent.ModelResponse, error) {
 	if p.h.isOver() || p.l.dead.Load() {
 		return &agent.ModelResponse{Text: announce.NoReply}, nil
 	}
 	texts := make([]string, 0, 1)
-	for _, m := range fresh(req.Messages) {
+	for _, m := range news {
 		texts = append(texts, m.Text)
 	}
 	p.h.t.Errorf("agenttest: %v; new in %s: %q", err, p.turn.Session.Key, texts)
@@ -104,10 +118,10 @@ func (p player) unscripted(req *agent.ModelRequest, err error) (*agent.ModelResp
 }
 
 // echo returns the text of what is new.
-func (p player) echo(ctx context.Context, req *agent.ModelRequest) (string, error) {
+func (p player) echo(ctx context.Context, news []agent.Message) (string, error) {
 	var below []agent.RunInfo
 	var texts []string
-	for _, m := range fresh(req.Messages) {
+	for _, m := range news {
 		text := m.Text
 		if m.Internal && m.ID != "" {
 			if below == nil {

@@ -1,0 +1,134 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// Whatever a Runner does, its run reaches a terminal state, whoever waits for it is told, and so is the person in front.
+func TestRunnersThatMisbehave(t *testing.T) {
+	boom := errors.New("boom")
+	for _, c := range []struct {
+		name   string
+		run    func(ctx context.Context) (agent.Result, error)
+		status spawn.Status
+		text   string // what is kept
+		reason string
+		within time.Duration
+	}{
+		{"fails", func(context.Context) (agent.Result, error) { return agent.Result{}, boom }, spawn.Failed, "", "boom", 0},
+		{"fails with a part", func(context.Context) (agent.Result, error) { return agent.Result{Text: "half"}, boom }, spawn.Failed, "half", "boom", 0},
+		{"fails without words", func(context.Context) (agent.Result, error) { return agent.Result{}, silentError{} }, spawn.Failed, "", "agent_test.silentError", 0},
+		{"panics", func(context.Context) (agent.Result, error) { panic("oh no") }, spawn.Failed, "", "oh no", 0},
+		{"panics with an error", func(context.Context) (agent.Result, error) { panic(boom) }, spawn.Failed, "", "boom", 0},
+		{"never returns", func(ctx context.Context) (agent.Result, error) {
+			<-ctx.Done()
+			return agent.Result{Text: "half"}, ctx.Err()
+		}, spawn.TimedOut, "half", "time is up", time.Hour},
+		{"ignores cancellation", func(context.Context) (agent.Result, error) { time.Sleep(5 * time.Hour); return text("late") }, spawn.TimedOut, "", "time is up", time.Hour + spawn.DefaultGrace},
+		{"calls a cancellation success", func(ctx context.Context) (agent.Result, error) { <-ctx.Done(); return text("all of it") }, spawn.TimedOut, "all of it", "time is up", time.Hour},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+				if tn.Run == "" {
+					return text("I hear: " + tn.Input())
+				}
+				return c.run(ctx)
+			})
+			cfg.Rules.Subagents.Timeout = time.Hour
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				child, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Label: "bad", Announce: true})
+				require.NoError(t, err)
+				began := time.Now()
+				_, err = child.Wait(h.Context())
+				require.Equal(t, c.within, time.Since(began))
+				e, ok := errors.AsType[*agent.RunError](err)
+				require.True(t, ok, "%v", err)
+				require.Equal(t, c.status, e.Run.Status)
+				require.Equal(t, c.text, e.Run.Result.Text)
+				require.Contains(t, e.Run.Error, c.reason)
+				require.Contains(t, e.Error(), c.status.String())
+				synctest.Wait()
+				require.Len(t, h.Replies(), 1, "its requester is told once")
+				require.Contains(t, h.Replies()[0].Text, "bad")
+				time.Sleep(6 * time.Hour) // until the last of them is back
+				require.Len(t, h.Replies(), 1, "what comes late changes nothing")
+			})
+		})
+	}
+}
+
+type silentError struct{}
+
+func (silentError) Error() string { return "" }
+
+// A main turn that fails tells the person so, without the reason, and the session goes on.
+func TestMainTurnsThatFail(t *testing.T) {
+	for name, step := range map[string]agenttest.Step{
+		"fails": agenttest.Fail(errors.New("password: hunter2")), "panics": agenttest.Panic("password: hunter2"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			agenttest.Run(t, agent.Config{}, script{"main": {step, echo()}}, func(h *harness) {
+				h.Post("hello")
+				synctest.Wait()
+				replies := h.Replies()
+				require.Len(t, replies, 1)
+				require.True(t, replies[0].Failed)
+				require.NotContains(t, replies[0].Text, "hunter2")
+				h.Post("and now?")
+				h.Replied(replies[0].Text, "hello\nand now?")
+			})
+		})
+	}
+}
+
+func TestToolThatPanics(t *testing.T) {
+	cfg := agent.Config{Tools: []agent.Tool{{Name: "bad", Call: func(context.Context, agent.ToolCall) (string, error) { panic("oh no") }}}}
+	agenttest.Run(t, cfg, script{"main": {call("bad", `{}`), echo()}}, func(h *harness) {
+		h.Post("go")
+		require.Len(t, h.Replies(), 1)
+		require.Contains(t, h.Replies()[0].Text, `tool "bad": panic: oh no`)
+	})
+}
+
+// A loop that gets no end from its model comes to one.
+func TestLoopThatNeverEnds(t *testing.T) {
+	s := script{"main": {say("x")}, "endless": nil}
+	for range 10 {
+		s["endless"] = append(s["endless"], call("subagents", `{}`))
+	}
+	cfg := agent.Config{Runner: &agent.Loop{MaxSteps: 5, Model: modelFunc(nil)}, Rules: deep(2)}
+	agenttest.Run(t, cfg, s, func(h *harness) {
+		c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "go", Label: "endless"})
+		require.NoError(t, err)
+		_, err = c.Wait(h.Context())
+		require.ErrorContains(t, err, agent.ErrSteps.Error())
+		require.Equal(t, 5, h.Calls("endless"))
+	})
+}
+
+// With a budget of turns spent, what there is counts, and nobody takes it for the whole.
+func TestBudgetEndsARun(t *testing.T) {
+	s := script{"poor": {call("subagents", `{}`).Spending(agent.Usage{Input: 900, Output: 200}), say("unreachable")}}
+	agenttest.Run(t, agent.Config{Rules: deep(2)}, s, func(h *harness) {
+		task := agent.Task{Text: "go", Label: "poor"}
+		task.Budget.Tokens = 1000
+		c, err := agent.Spawn[string](h.Context(), h.Main(), task)
+		require.NoError(t, err)
+		_, err = c.Wait(h.Context())
+		e, ok := errors.AsType[*agent.RunError](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, spawn.Incomplete, e.Run.Status)
+		require.Equal(t, int64(1100), e.Run.Result.Usage.Tokens())
+		require.Equal(t, 1, h.Calls("poor"))
+	})
+}

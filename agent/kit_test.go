@@ -1,0 +1,99 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+var top = session.Main("main")
+
+// Short names for scripts.
+type (
+	script  = agenttest.Script
+	harness = agenttest.Harness
+)
+
+var (
+	say  = agenttest.Say
+	call = agenttest.Call
+	echo = agenttest.Echo
+)
+
+// start is a call of sessions_spawn.
+func start(label string) agenttest.Step {
+	return call("sessions_spawn", fmt.Sprintf(`{"task":"do %s","label":%q}`, label, label))
+}
+
+// more is another one in the same answer.
+func more(s agenttest.Step, label string) agenttest.Step {
+	return s.And("sessions_spawn", fmt.Sprintf(`{"task":"do %s","label":%q}`, label, label))
+}
+
+func yield() agenttest.Step { return call("sessions_yield", `{}`) }
+
+// deep are rules under which trees have so many levels.
+func deep(levels int) policy.Rules {
+	return policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: levels, MaxChildren: 20}}
+}
+
+// runner is a Config with a Runner of one function.
+func runner(f func(ctx context.Context, t *agent.Turn) (agent.Result, error)) agent.Config {
+	return agent.Config{Runner: agent.RunnerFunc(f)}
+}
+
+// text is what a Runner returns that has an answer.
+func text(s string) (agent.Result, error) { return agent.Result{Text: s}, nil }
+
+// tool returns a tool of a list.
+func tool(t testing.TB, tools []agent.Tool, name string) agent.Tool {
+	t.Helper()
+	for _, x := range tools {
+		if x.Name == name {
+			return x
+		}
+	}
+	require.Fail(t, "no tool "+name)
+	return agent.Tool{}
+}
+
+// names returns the names of tools.
+func names(tools []agent.Tool) []string {
+	list := make([]string, len(tools))
+	for i, t := range tools {
+		list[i] = t.Name
+	}
+	return list
+}
+
+// use calls a session tool of the main session as a caller's own loop would.
+func use(h *harness, name, id, args string) (map[string]any, error) {
+	return useOf(h, h.Main().Tools(), name, id, args)
+}
+
+func useOf(h *harness, tools []agent.Tool, name, id, args string) (out map[string]any, err error) {
+	h.T().Helper()
+	answer, err := tool(h.T(), tools, name).Call(h.Context(), agent.ToolCall{ID: id, Name: name, Args: json.RawMessage(args)})
+	if err == nil {
+		require.NoError(h.T(), json.Unmarshal([]byte(answer), &out), answer)
+	}
+	return out, err
+}
+
+// statuses returns the statuses of runs by label.
+func statuses(runs []agent.RunInfo) map[string]spawn.Status {
+	m := make(map[string]spawn.Status, len(runs))
+	for _, r := range runs {
+		m[r.Label] = r.Status
+	}
+	return m
+}

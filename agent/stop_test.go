@@ -1,0 +1,192 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// forest makes every session spawn width children down to a depth, and then work until it is cancelled.
+func forest(levels, width int, calls, working *atomic.Int32) agent.Config {
+	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		calls.Add(1)
+		working.Add(1)
+		defer working.Add(-1)
+		for i := range width {
+			if tn.Session.Depth == levels {
+				break
+			}
+			if _, err := tn.Spawn(ctx, agent.Task{Text: "work", Label: fmt.Sprint(tn.Label, ".", i), Announce: true}); err != nil {
+				return agent.Result{}, err
+			}
+		}
+		<-ctx.Done()
+		return agent.Result{Text: "so far"}, context.Cause(ctx)
+	})
+	cfg.Rules = deep(levels)
+	return cfg
+}
+
+func TestStopEndsTheWholeTree(t *testing.T) {
+	for _, lane := range []int{2, 200} { // most runs queued, and none
+		t.Run(fmt.Sprint("lane ", lane), func(t *testing.T) {
+			var calls, working atomic.Int32
+			cfg := forest(3, 4, &calls, &working)
+			cfg.Rules.Subagents.MaxConcurrent = lane
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				h.Post("go")
+				synctest.Wait()
+				before := time.Now()
+				require.NoError(t, h.Main().Stop(h.Context()))
+				require.Zero(t, working.Load(), "a turn is under way after Stop")
+				require.Zero(t, time.Since(before), "Runners that return at once are not waited for")
+				n := calls.Load()
+				if lane == 200 {
+					require.EqualValues(t, 1+4+16+64, n)
+				}
+				time.Sleep(24 * time.Hour)
+				require.Equal(t, n, calls.Load(), "a model call after Stop")
+				require.Empty(t, h.Replies())
+				for _, r := range h.Runs() {
+					require.Equal(t, spawn.Cancelled, r.Status, r.Label)
+				}
+			})
+		})
+	}
+}
+
+// A stopped session is usable again, and what it was told before the stop by sub-agents is gone with it.
+func TestSessionGoesOnAfterStop(t *testing.T) {
+	s := script{"main": {start("one"), say("On it."), echo()}, "one": {agenttest.Hang()}}
+	agenttest.Run(t, agent.Config{}, s, func(h *harness) {
+		h.Post("go")
+		time.Sleep(time.Minute)
+		require.NoError(t, h.Main().Stop(h.Context()))
+		require.Equal(t, spawn.Cancelled, h.Child("one").Status)
+		h.Post("still there?")
+		h.Replied("On it.", "still there?")
+		require.NoError(t, h.Main().Stop(h.Context()), "there is nothing to stop")
+		require.NoError(t, h.Session(session.Main("other")).Stop(h.Context()), "there never was anything")
+	})
+}
+
+// Stopping one run ends what is below it and tells its requester once.
+func TestStopOfOneRun(t *testing.T) {
+	s := script{
+		"main": {more(start("a"), "b"), say("On it."), echo()},
+		"a":    {start("a1"), yield(), echo()},
+		"a1":   {agenttest.Hang()},
+		"b":    {say("b is done").After(time.Hour)},
+	}
+	agenttest.Run(t, agent.Config{Rules: deep(2)}, s, func(h *harness) {
+		h.Post("go")
+		time.Sleep(time.Minute)
+		require.NoError(t, h.Session(h.Child("a").Key).Stop(h.Context()))
+		require.Equal(t, map[string]spawn.Status{"a": spawn.Cancelled, "a1": spawn.Cancelled, "b": spawn.Running}, statuses(h.Runs()))
+		h.Replied("On it.", "a: cancelled")
+		time.Sleep(2 * time.Hour)
+		h.Replied("On it.", "a: cancelled", "b is done")
+		require.Equal(t, 2, h.Calls("a"), "a stopped orchestrator is not woken")
+	})
+}
+
+func TestStopGivesUpARunnerThatHangs(t *testing.T) {
+	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		if tn.Label == "deaf" {
+			time.Sleep(time.Hour)
+			return text("too late")
+		}
+		<-ctx.Done()
+		return agent.Result{}, ctx.Err()
+	})
+	cfg.Grace = 3 * time.Second
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		for _, label := range []string{"deaf", "good"} {
+			_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Label: label})
+			require.NoError(t, err)
+		}
+		synctest.Wait()
+		began := time.Now()
+		err := h.Main().Stop(h.Context())
+		still, ok := errors.AsType[*agent.StillRunningError](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, []session.Key{h.Child("deaf").Key}, still.Sessions)
+		require.Equal(t, 3*time.Second, time.Since(began))
+		require.Equal(t, map[string]spawn.Status{"deaf": spawn.Cancelled, "good": spawn.Cancelled}, statuses(h.Runs()))
+		time.Sleep(50 * time.Minute) // what was given up comes back, and changes nothing
+		require.Empty(t, h.Child("deaf").Result.Text)
+		time.Sleep(time.Hour)
+	})
+}
+
+func TestInterruptLeavesChildrenAlone(t *testing.T) {
+	s := script{
+		"main": {start("one"), agenttest.Hang(), echo()},
+		"one":  {say("done").After(time.Hour)},
+	}
+	agenttest.Run(t, agent.Config{}, s, func(h *harness) {
+		require.NoError(t, h.Main().Interrupt(h.Context()), "there is no turn")
+		h.Post("go")
+		time.Sleep(time.Minute)
+		require.NoError(t, h.Main().Interrupt(h.Context()))
+		synctest.Wait()
+		require.Equal(t, spawn.Running, h.Child("one").Status)
+		require.Empty(t, h.Replies(), "an interrupted turn says nothing")
+		time.Sleep(time.Hour)
+		h.Replied("done")
+	})
+}
+
+func TestInterruptOfASubagentEndsItsRun(t *testing.T) {
+	s := script{"main": {start("one"), say("On it."), echo()}, "one": {agenttest.Hang()}}
+	agenttest.Run(t, agent.Config{}, s, func(h *harness) {
+		h.Post("go")
+		time.Sleep(time.Minute)
+		require.NoError(t, h.Session(h.Child("one").Key).Interrupt(h.Context()))
+		h.Replied("On it.", "one: cancelled")
+	})
+}
+
+func TestTimeoutKeepsWhatThereIs(t *testing.T) {
+	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		<-ctx.Done()
+		return agent.Result{Text: "half of it, " + context.Cause(ctx).Error()}, context.Cause(ctx)
+	})
+	cfg.Rules.Subagents.Timeout = time.Hour
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		for _, c := range []struct {
+			timeout, want time.Duration
+		}{{0, time.Hour}, {time.Minute, time.Minute}} {
+			child, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Timeout: c.timeout})
+			require.NoError(t, err)
+			began := time.Now()
+			_, err = child.Wait(h.Context())
+			run, ok := errors.AsType[*agent.RunError](err)
+			require.True(t, ok, "%v", err)
+			require.Equal(t, spawn.TimedOut, run.Run.Status)
+			require.Equal(t, "half of it, "+spawn.ErrTimedOut.Error(), run.Run.Result.Text)
+			require.Equal(t, c.want, time.Since(began))
+		}
+		child, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Timeout: policy.Off})
+		require.NoError(t, err)
+		time.Sleep(100 * time.Hour)
+		info, err := child.Info(h.Context())
+		require.NoError(t, err)
+		require.Equal(t, spawn.Running, info.Status)
+		require.Zero(t, info.Deadline)
+		err = child.Stop(h.Context())
+		require.NoError(t, err)
+	})
+}
