@@ -191,6 +191,12 @@ func TestTools(t *testing.T) {
 			s: policy.Subject{Agent: "main", Role: roleMain, Sandboxed: true}, has: "read", lacks: "exec browser",
 		},
 		{
+			name: "the agent's empty lists in a sandbox", rules: policy.Rules{
+				Sandbox: policy.Sandbox{Tools: policy.ToolRules{Allow: []string{"read"}, Deny: []string{"exec"}}},
+				Agents:  []policy.Agent{{ID: "main", Confined: policy.ToolRules{Allow: []string{}, Deny: []string{}}}},
+			}, s: policy.Subject{Agent: "main", Role: roleMain, Sandboxed: true}, has: strings.Join(catalog, " "), only: true,
+		},
+		{
 			name: "a group of the caller's own", rules: policy.Rules{
 				Groups: map[string][]string{"Group:Mine": {"MY_*", "grep"}}, Global: policy.ToolPolicy{Allow: []string{"group:mine"}},
 			}, s: policy.Subject{Role: roleMain}, has: "my_tool grep", only: true,
@@ -411,6 +417,23 @@ func TestDelegable(t *testing.T) {
 	g, err = rules.Admit(policy.Caller{Key: childKeyOf("boss"), Role: g.Role, Depth: g.Depth, Tools: g.Delegable}, policy.Request{Agent: "worker"})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"read", "exec"}, g.Tools)
+}
+
+// What holds for every session holds for what is handed down, whatever the agent says.
+func TestDelegableWithinTheRest(t *testing.T) {
+	boss := []policy.Agent{{ID: "main", Tools: policy.ToolPolicy{Delegable: &policy.ToolRules{Allow: []string{"*"}}}}}
+	names := words("read exec web_search tts")
+	for name, rules := range map[string]policy.Rules{
+		"deny":    {Global: policy.ToolPolicy{Deny: []string{"exec"}}},
+		"profile": {Global: policy.ToolPolicy{Profile: "coding", AlsoAllow: []string{"web_*"}, Deny: []string{"exec"}}},
+		"sandbox": {Sandbox: policy.Sandbox{Mode: policy.SandboxAll, Tools: policy.ToolRules{Deny: []string{"exec"}, Allow: []string{}}}},
+	} {
+		rules.Agents = boss
+		got := rules.TopAuthority(mainKey, "", names).Delegable
+		assert.NotContains(t, got, "exec", name)
+		assert.Contains(t, got, "web_search", name)
+		assert.Equal(t, name == "profile", !slices.Contains(got, "tts"), name)
+	}
 }
 
 func childKeyOf(agent string) session.Key {
