@@ -1,0 +1,37 @@
+package tree
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A chat that nobody spawns in is compacted too, although every message leaves an id behind, and those ids go in the end.
+func TestChatIsCompacted(t *testing.T) {
+	s := newScene()
+	s.opt.Replies = true
+	s.run("open")
+	snapshots := 0
+	for day := range 30 {
+		for i := range 200 {
+			now := s.now + int64(day)*int64(24*time.Hour) + int64(i)
+			decide := func(c Command) {
+				_, err := s.tree.Decide(c, now)
+				require.NoError(t, err)
+				s.tree.Take()
+			}
+			decide(&Post{To: top, ID: strconv.Itoa(day*1000 + i), Text: "hello"})
+			decide(Granted{Run: top})
+			decide(&TurnDone{Run: top, N: s.tree.root.Turns, Answer: &Answer{Text: "hi", Reply: "hi"}})
+			decide(&Settle{Ord: s.tree.outbox.nextOrd})
+			if s.tree.Bulky() {
+				snapshots++
+				decide(Compact{})
+			}
+		}
+	}
+	require.Greater(t, snapshots, 5)
+	require.Less(t, len(s.tree.posts), 12*200, "ids are kept for a week, not for ever")
+}

@@ -1,0 +1,279 @@
+package tree
+
+import (
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// filler fills values with random content: every field of every kind of fact.
+type filler struct{ *rand.Rand }
+
+var texts = []string{
+	"plain", `quote " and \ backslash`, "line\nbreak\ttab", "<b>&amp;</b>", "ünïcödé \u2028 \U0001F600", "not \xff\xfe UTF-8", "\x00", "\xc3",
+}
+
+func (r filler) text() Text { return Text(texts[r.IntN(len(texts))]) }
+
+func (r filler) key() session.Key {
+	k := session.Main("main")
+	for range r.IntN(3) {
+		k = k.Child("main", []string{"a", "b-1", "c"}[r.IntN(3)])
+	}
+	return k
+}
+
+func (r filler) fill(v reflect.Value) {
+	switch x := v.Addr().Interface().(type) {
+	case *session.Key:
+		*x = r.key()
+		return
+	case *Text:
+		*x = r.text()
+		return
+	case *session.Role:
+		*x = session.RoleMain + session.Role(r.IntN(3))
+		return
+	case *State:
+		*x = State(r.IntN(int(states)))
+		return
+	case *Cause:
+		*x = Cause(r.IntN(int(causes)))
+		return
+	case *Class:
+		*x = Class(r.IntN(int(classes)))
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(texts[r.IntN(5)]) // what is no Text is checked to be UTF-8
+	case reflect.Bool:
+		v.SetBool(r.IntN(2) == 0)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(r.Int64() >> 12)
+	case reflect.Uint8, reflect.Uint32:
+		v.SetUint(uint64(r.IntN(200)))
+	case reflect.Uint64:
+		v.SetUint(r.Uint64())
+	case reflect.Float64:
+		v.SetFloat(r.Float64())
+	case reflect.Pointer:
+		if _, always := v.Interface().(*Grant); always || r.IntN(4) > 0 {
+			v.Set(reflect.New(v.Type().Elem()))
+			r.fill(v.Elem())
+		}
+	case reflect.Slice:
+		n := r.IntN(3)
+		if n == 0 {
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), n, n))
+		for i := range n {
+			r.fill(v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Field(i); f.CanSet() {
+				r.fill(f)
+			}
+		}
+	}
+}
+
+func (r filler) fact(k Kind) *Fact {
+	f := &Fact{}
+	r.fill(reflect.ValueOf(f).Elem())
+	f.Kind = k
+	if r.IntN(2) == 0 { // most facts have few fields
+		f = &Fact{Kind: k, At: f.At, Run: f.Run, Text: f.Text, N: f.N, Spec: f.Spec, Image: f.Image, Answer: f.Answer}
+	}
+	if f.Spec == nil {
+		f.Spec = &Spec{Key: r.key(), Grant: &Grant{}}
+	}
+	if f.Image == nil || len(f.Image.Runs) == 0 {
+		f.Image = &Image{Runs: []RunState{{Spec: f.Spec}}}
+	}
+	if f.Answer == nil {
+		f.Answer = &Answer{}
+	}
+	return f
+}
+
+// TestCodecRoundTrip writes facts of every kind down and reads them back, and compares what is written by hand with what
+// encoding/json makes of the same fields.
+func TestCodecRoundTrip(t *testing.T) {
+	r := filler{rand.New(rand.NewPCG(1, 2))}
+	for range 100 {
+		for k := Opened; k < kinds; k++ {
+			f := r.fact(k)
+			data, err := f.AppendJSON([]byte("before "))
+			require.NoError(t, err)
+			require.Equal(t, "before ", string(data[:7]))
+			data = data[7:]
+			require.True(t, json.Valid(data), "%s", data)
+			require.NotContains(t, string(data), "\n")
+
+			byReflection, err := json.Marshal(wireOf(f))
+			require.NoError(t, err)
+			require.Equal(t, string(byReflection), string(data))
+
+			got, err := DecodeFact(data)
+			require.NoError(t, err, "%s", data)
+			again, err := got.AppendJSON(nil)
+			require.NoError(t, err)
+			require.Equal(t, string(data), string(again))
+			require.Equal(t, f, got)
+		}
+	}
+}
+
+func wireOf(f *Fact) wire {
+	w := wire{
+		V: Version, Kind: f.Kind.String(), At: f.At, Run: f.Run, State: f.State, Cause: f.Cause, Class: f.Class, Flags: f.Flags, N: f.N,
+		Ord: f.Ord, Until: f.Until, Num: f.Num, ID: f.ID, Text: f.Text, From: f.From, Spec: f.Spec, Answer: f.Answer, Join: f.Join,
+		Route: f.Route, Image: f.Image,
+	}
+	if f.Budget != (Budget{}) {
+		w.Budget = &f.Budget
+	}
+	return w
+}
+
+// A fact has no field that the codec forgets, nor has its wire form.
+func TestCodecKnowsEveryField(t *testing.T) {
+	names := func(v any) (list []string) {
+		for f := range reflect.TypeOf(v).Fields() {
+			list = append(list, f.Name)
+		}
+		return list
+	}
+	require.ElementsMatch(t, append(names(Fact{}), "V"), names(wire{}))
+}
+
+func TestCodecRefusesWhatItDoesNotKnow(t *testing.T) {
+	for _, data := range []string{
+		`{"v":2,"kind":"opened","at":1}`, `{"v":1,"kind":"married","at":1}`, `{"v":1,"kind":"none","at":1}`, `{"kind":"opened"}`, `{}`,
+	} {
+		_, err := DecodeFact([]byte(data))
+		var version *VersionError
+		require.ErrorAs(t, err, &version, data)
+	}
+	for _, data := range []string{
+		`{"v":1,"kind":"admitted"}`, `{"v":1,"kind":"snapshot"}`, `{"v":1,"kind":"turn_ended","flags":64}`,
+		`{"v":1,"kind":"run_ended","state":11}`, `{"v":1,"kind":"stop_requested","cause":6}`, `{"v":1,"kind":"posted","class":5}`,
+	} {
+		_, err := DecodeFact([]byte(data))
+		var corrupt *CorruptError
+		require.ErrorAs(t, err, &corrupt, data)
+	}
+	for _, data := range []string{``, `null x`, `[]`, `{"v":1,"kind":"opened","run":"nonsense"}`, `{"v":1,"kind":"late","text":{"base64":"%"}}`} {
+		_, err := DecodeFact([]byte(data))
+		require.Error(t, err, data)
+	}
+	_, err := FactOf(session.Raw(`{"v":1,"kind":"opened","at":1}`))
+	require.NoError(t, err)
+	_, err = FactOf(nil)
+	require.Error(t, err)
+}
+
+// TestApplyRefusesWhatCannotHaveHappened folds facts that do not fit: each is a typed error, none a panic.
+func TestApplyRefusesWhatCannotHaveHappened(t *testing.T) {
+	s := newScene()
+	for _, c := range []string{"open", "spawn top a", "grant a", "spawn a b", "grant b", "done b say=x"} {
+		s.run(c)
+	}
+	a, b := s.names["a"], s.names["b"]
+	for name, f := range map[string]Fact{
+		"an epoch that is over":        {Kind: Opened, Num: 1},
+		"a run of nobody":              {Kind: Admitted, Spec: &Spec{Key: a.Child("main", "x"), Parent: a.Child("main", "y"), Grant: &Grant{}}},
+		"a run twice":                  {Kind: Admitted, Spec: &Spec{Key: a, Parent: top, Grant: &Grant{}}},
+		"a session that is not there":  {Kind: Posted, Run: a.Child("main", "z")},
+		"an input out of order":        {Kind: Posted, Run: a, Ord: 7, Class: User},
+		"a turn twice":                 {Kind: TurnStarted, Run: a, N: 2},
+		"a turn out of order":          {Kind: TurnStarted, Run: top, N: 3},
+		"a turn of what has ended":     {Kind: TurnStarted, Run: b, N: 2, Ord: 1},
+		"a turn over what is not said": {Kind: TurnStarted, Run: top, N: 1, Ord: 4},
+		"another turn's end":           {Kind: TurnEnded, Run: a, N: 2},
+		"inputs that are not there":    {Kind: Taken, Run: a, N: 1, Ord: 9},
+		"inputs given back":            {Kind: Taken, Run: a, N: 1, Ord: 0},
+		"an end during a turn":         {Kind: RunEnded, Run: a, State: OK},
+		"an end twice":                 {Kind: RunEnded, Run: b, State: OK},
+		"an end of the top":            {Kind: RunEnded, Run: top, State: OK},
+		"a stop of what has ended":     {Kind: StopRequested, Run: b, Cause: Stopped},
+		"an archive of what lives":     {Kind: Archived, Run: a},
+		"an archive of the top":        {Kind: Archived, Run: top},
+		"a delivery of nothing":        {Kind: Delivered, Ord: 1},
+		"a snapshot in between":        {Kind: Snapshot, Image: &Image{}},
+		"a kind that is none":          {Kind: kinds, Run: a},
+	} {
+		folded, err := s.log.fold(top, &s.opt)
+		require.NoError(t, err)
+		err = folded.Replay(&f)
+		var corrupt *CorruptError
+		var illegal *TransitionError
+		require.True(t, errors.As(err, &corrupt) || errors.As(err, &illegal), "%s: %v", name, err)
+	}
+}
+
+// What a caller hands over must come back from the journal as it was, so what JSON cannot hold is refused at the door.
+func TestIdentifiersAreUTF8(t *testing.T) {
+	s := newScene()
+	s.run("open")
+	var input *InputError
+	_, err := s.tree.Decide(&Spawn{Parent: top, ID: "a", Task: "x", Key: "\xff"}, s.now)
+	require.ErrorAs(t, err, &input)
+	_, err = s.tree.Decide(&Spawn{Parent: top, ID: "a", Task: "x", Label: "\xff"}, s.now)
+	require.ErrorAs(t, err, &input)
+	_, err = s.tree.Decide(&Post{To: top, ID: "\xff", Text: "x"}, s.now)
+	require.ErrorAs(t, err, &input)
+	s.run("spawn top a")
+	_, err = s.tree.Decide(&Steer{To: s.names["a"], ID: "\xff", Text: "x"}, s.now)
+	require.ErrorAs(t, err, &input)
+}
+
+func TestUsageIsCleaned(t *testing.T) {
+	zero := 0.0
+	u := Usage{Input: -5, Output: 1 << 62, Cost: zero / zero}.Clean()
+	require.Equal(t, Usage{Output: maxUsed}, u)
+	require.Positive(t, Usage{Input: 1 << 62, Output: 1 << 62, Cost: 1 / zero}.Clean().Charge().Micros)
+	require.Equal(t, Usage{Input: 1, Output: 2, Cost: 0.5}, Usage{Input: 1, Output: 2, Cost: 0.5}.Clean())
+}
+
+// FuzzDecodeFact reads bytes as a journal of one to three facts: whatever they are, folding them gives a tree or an error, and
+// what was read is written down again as it was.
+func FuzzDecodeFact(f *testing.F) {
+	r := filler{rand.New(rand.NewPCG(3, 4))}
+	for k := Opened; k < kinds; k++ {
+		data, err := r.fact(k).AppendJSON(nil)
+		require.NoError(f, err)
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		fact, err := DecodeFact(data)
+		if err != nil {
+			return
+		}
+		written, err := fact.AppendJSON(nil)
+		require.NoError(t, err)
+		again, err := DecodeFact(written)
+		require.NoError(t, err)
+		rewritten, err := again.AppendJSON(nil)
+		require.NoError(t, err)
+		require.Equal(t, string(written), string(rewritten))
+		_ = fact.String()
+		s := newScene()
+		if New(top, &s.opt).Replay(again) != nil {
+			return
+		}
+		for _, c := range []string{"open", "spawn top a", "grant a", "spawn a b"} {
+			s.run(c)
+		}
+		_ = s.tree.Replay(fact)
+	})
+}

@@ -1,0 +1,471 @@
+package tree
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A driver plays the world to one tree: it turns bytes into commands, does what the effects say, and checks after every
+// command what must hold then.
+type driver struct {
+	data     []byte
+	rules    policy.Rules
+	opt      Options
+	tree     *Tree
+	log      ledger
+	commands int
+	trace    bytes.Buffer // of all facts and effects
+	now      int64
+	ids      int
+
+	keys     []session.Key        // ever admitted
+	asked    map[session.Key]bool // the lane has a ticket
+	slots    map[session.Key]int  // of the lane, held
+	started  map[session.Key]uint32
+	told     map[session.Key]bool // to return
+	flying   map[uint32]bool
+	archived map[session.Key]bool // asked for
+}
+
+func newDriver(data []byte) *driver {
+	d := &driver{data: data, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano(), keys: []session.Key{top}}
+	b := d.byte()
+	d.rules.Subagents = policy.Subagents{MaxSpawnDepth: 3, MaxChildren: 3}
+	if b&1 != 0 {
+		d.rules.Budget.Tokens = 4000
+	}
+	d.opt = Options{
+		Rules: &d.rules, CallerRun: b&2 != 0, Replies: b&4 != 0, Grace: 10 * time.Second, ArchiveAfter: time.Hour,
+		Chunk: Budget{Tokens: 500},
+	}
+	if b&8 != 0 {
+		d.opt.ArchiveAfter = time.Minute
+	}
+	d.tree = New(top, &d.opt)
+	d.reset()
+	return d
+}
+
+// reset forgets what dies with a process.
+func (d *driver) reset() {
+	d.asked, d.slots = make(map[session.Key]bool), make(map[session.Key]int)
+	d.started, d.told = make(map[session.Key]uint32), make(map[session.Key]bool)
+	d.flying, d.archived = make(map[uint32]bool), make(map[session.Key]bool)
+}
+
+func (d *driver) byte() byte {
+	if len(d.data) == 0 {
+		return 0
+	}
+	b := d.data[0]
+	d.data = d.data[1:]
+	return b
+}
+
+func (d *driver) key() session.Key { return d.keys[int(d.byte())%len(d.keys)] }
+
+func (d *driver) id() string {
+	d.ids++
+	return fmt.Sprintf("%08d-0000-4000-8000-000000000000", d.ids)
+}
+
+// run plays everything there is, then lets the tree come to rest.
+func (d *driver) run() error {
+	if err := d.do(&Open{Writer: "w", SessionID: "s"}); err != nil {
+		return err
+	}
+	for len(d.data) > 0 {
+		if err := d.step(); err != nil {
+			return err
+		}
+	}
+	return d.rest()
+}
+
+func (d *driver) step() error {
+	switch what := d.byte(); what % 20 {
+	case 0, 1, 2:
+		parent, how := d.key(), d.byte()
+		c := &Spawn{Parent: parent, ID: d.id(), SessionID: "s", Task: "work", Announce: how&1 == 0}
+		if how&2 != 0 {
+			c.Key = "k" + strconv.Itoa(int(how>>5))
+		}
+		if how&4 != 0 {
+			c.Request.Timeout = time.Duration(how) * time.Second
+		}
+		if how&8 != 0 {
+			c.Request.Budget.Tokens = int64(how) * 10
+		}
+		return d.do(c)
+	case 3:
+		return d.do(&Post{To: d.key(), ID: "m" + strconv.Itoa(int(d.byte()%16)), Text: "hello"})
+	case 4:
+		return d.do(&Steer{From: top, To: d.key(), ID: "s" + strconv.Itoa(int(d.byte()%16)), Text: "this way"})
+	case 5, 6, 7:
+		return d.grant(d.key())
+	case 8, 9, 10, 11:
+		return d.turnDone(d.key(), d.byte(), d.byte())
+	case 12:
+		k := d.key()
+		if err := d.do(Take{Run: k, N: d.started[k]}); err != nil {
+			return err
+		}
+		return d.do(Reserve{Run: k, N: d.started[k], Used: Budget{Tokens: int64(d.byte()) * 4}})
+	case 13:
+		return d.do(Interrupt{Run: d.key()})
+	case 14:
+		return d.do(&Stop{Run: d.key(), Reason: "enough"})
+	case 15:
+		return d.settle(uint32(d.byte()), d.byte())
+	case 16:
+		d.now += int64(time.Duration(d.byte()) * 700 * time.Millisecond)
+		return d.do(Tick{Rand: uint64(what)})
+	case 17:
+		if b := d.byte(); b&1 != 0 {
+			return d.do(Retry{Ord: uint32(b >> 1)})
+		} else {
+			return d.do(Dismiss{Ord: uint32(b >> 1)})
+		}
+	case 18:
+		return d.crash(d.byte())
+	}
+	if d.byte()%4 == 0 {
+		return d.do(Compact{})
+	}
+	for _, k := range d.keys {
+		if d.archived[k] && d.tree.Run(k) != nil {
+			return d.do(PutAway{Run: k})
+		}
+	}
+	return nil
+}
+
+// grant lets the lane answer, if it was asked.
+func (d *driver) grant(k session.Key) error {
+	if !d.asked[k] {
+		return nil
+	}
+	delete(d.asked, k)
+	if k != top {
+		d.slots[k]++
+	}
+	return d.do(Granted{Run: k})
+}
+
+func (d *driver) turnDone(k session.Key, how, say byte) error {
+	n, ok := d.started[k]
+	if !ok {
+		return nil
+	}
+	c := &TurnDone{Run: k, N: n, Answer: &Answer{Text: Text([]byte{say}), Usage: Usage{Input: int64(say)}}, Rand: uint64(how)}
+	switch how % 8 {
+	case 0:
+		c.Failed = "broken"
+	case 1:
+		c.Yield = &Join{}
+	case 2:
+		c.Yield = &Join{Need: 1, Until: d.now + int64(time.Minute)}
+	case 3:
+		c.Silent, c.Skip = true, how&64 != 0
+	case 4:
+		c.Answer.Reply = "hi"
+	}
+	if how&128 == 0 {
+		delete(d.started, k)
+	} // else it comes again, and is stale
+	return d.do(c)
+}
+
+func (d *driver) settle(ord uint32, how byte) error {
+	c := &Settle{Ord: ord, Rand: uint64(how)}
+	if how&3 == 1 {
+		c.Error = "down"
+	}
+	if how&3 == 2 {
+		c.Error, c.Busy = "busy", true
+	}
+	if how&4 == 0 && !d.flying[ord] {
+		return nil
+	}
+	delete(d.flying, ord)
+	return d.do(c)
+}
+
+// crash folds the journal and opens it, perhaps under another configuration.
+func (d *driver) crash(how byte) error {
+	t, err := d.log.fold(top, &d.opt)
+	if err != nil {
+		return err
+	}
+	if how&3 == 3 {
+		d.opt.CallerRun = !d.opt.CallerRun
+	}
+	d.tree = t
+	d.reset()
+	d.now += int64(how) * int64(time.Second)
+	return d.do(&Open{Writer: "w", Rand: uint64(how)})
+}
+
+// do decides one command, does its effects, and checks.
+func (d *driver) do(c Command) error {
+	var before *Image
+	if _, spawn := c.(*Spawn); spawn {
+		before = d.tree.Image()
+	}
+	reply, err := d.tree.Decide(c, d.now)
+	facts, effects := d.tree.Take()
+	refused := err != nil && len(facts) == 0
+	fmt.Fprintf(&d.trace, "%T %v\n", c, err)
+	if _, ok := c.(*Spawn); ok && err == nil && !reply.Existing {
+		d.keys = append(d.keys, reply.Ref)
+	}
+	for i := range facts {
+		fmt.Fprintf(&d.trace, " %v\n", &facts[i])
+	}
+	for _, e := range effects {
+		fmt.Fprintf(&d.trace, " -> %v %d\n", e.Kind, e.Ord)
+		if err := d.act(e); err != nil {
+			return fmt.Errorf("after %T: %w", c, err)
+		}
+	}
+	if err := d.log.append(facts); err != nil {
+		return err
+	}
+	if d.commands++; d.commands%5 == 0 || len(d.data) == 0 && d.commands%50 == 0 { // it reads the whole journal
+		if err := d.log.check(d.tree); err != nil {
+			return fmt.Errorf("after %T: %w", c, err)
+		}
+	}
+	if refused && before != nil {
+		if diff := sameImage(before, d.tree.Image()); diff != nil {
+			return fmt.Errorf("%T was refused (%v) and changed something: %w", c, err, diff)
+		}
+	}
+	if err := d.check(); err != nil {
+		return fmt.Errorf("after %T at %v: %w", c, time.Duration(d.now), err)
+	}
+	return nil
+}
+
+func (d *driver) act(e Effect) error {
+	switch e.Kind {
+	case AskSlot:
+		if d.asked[e.Run.Key()] {
+			return fmt.Errorf("%s asks twice", e.Run.Key())
+		}
+		d.asked[e.Run.Key()] = true
+	case FreeSlot:
+		if e.Run.IsRoot() {
+			return nil
+		}
+		if d.slots[e.Run.Key()]--; d.slots[e.Run.Key()] < 0 {
+			return fmt.Errorf("%s gives back a slot that it has not", e.Run.Key())
+		}
+	case StartTurn:
+		d.started[e.Run.Key()] = e.Ord
+		delete(d.told, e.Run.Key())
+	case CancelTurn:
+		d.told[e.Run.Key()] = true
+	case Deliver:
+		if d.flying[e.Ord] {
+			return fmt.Errorf("entry %d is handed over twice", e.Ord)
+		}
+		d.flying[e.Ord] = true
+	case Archive:
+		d.archived[e.Run.Key()] = true
+	}
+	return nil
+}
+
+// check looks for work that nobody does and for what must never be.
+func (d *driver) check() (err error) {
+	t := d.tree
+	fail := func(r *Run, format string, args ...any) {
+		if err == nil {
+			err = fmt.Errorf("%s (%v, %v): %s", r.Key(), r.State, r.Cause, fmt.Sprintf(format, args...))
+		}
+	}
+	t.Walk(func(r *Run) {
+		open, terminal := r.Open != nil, r.State.Terminal()
+		below := 0
+		for c := r.firstChild; c != nil; c = c.nextSibling {
+			if !c.State.Terminal() {
+				below++
+			}
+		}
+		held := d.slots[r.Key()]
+		switch {
+		case below != r.live:
+			fail(r, "%d live children, counted %d", below, r.live)
+		case terminal && (open || below > 0):
+			fail(r, "it has ended with a turn or a live child")
+		case !r.IsRoot() && held != 0 && !open, !r.IsRoot() && open && held != 1:
+			fail(r, "it holds %d slots, turn under way: %v", held, open)
+		case open != (r.State == Running || open && r.State == Stopping):
+			fail(r, "turn under way: %v", open)
+		case r.wantsTurn(t.now) && t.exhausted(r) == "" && !d.asked[r.Key()]:
+			fail(r, "it wants a turn and nobody was asked")
+		case r.Cause != NoCause && open && !d.told[r.Key()]:
+			fail(r, "its turn is not cancelled")
+		case r.Cause != NoCause && !open && below == 0 && !terminal:
+			fail(r, "it is to end and does not")
+		case !r.IsRoot() && !terminal && !open && r.Join == nil && below == 0 && r.Turns > 0 && !r.wantsTurn(t.now):
+			fail(r, "it has nothing left to do and does not end")
+		}
+	})
+	t.Outbox(func(e *Entry) {
+		if err == nil && e.Blocked == 0 && !d.flying[e.Ord] && e.Due <= t.now && t.NextWake() == 0 {
+			err = fmt.Errorf("entry %d is due and nobody is woken", e.Ord)
+		}
+	})
+	if err == nil && t.Due().IsZero() && (t.live > 0 || t.outbox.pending > 0) {
+		err = fmt.Errorf("nobody is wanted although %d runs live and %d entries wait", t.live, t.outbox.pending)
+	}
+	return err
+}
+
+// rest does everything that is asked for until nothing is, waiting where the tree waits.
+func (d *driver) rest() error {
+	for i := 0; ; i++ {
+		if i > 2000 {
+			return fmt.Errorf("it does not come to rest: %s", d.trace.String()[max(0, d.trace.Len()-2000):])
+		}
+		busy, err := d.work()
+		if err != nil {
+			return err
+		}
+		if busy {
+			continue
+		}
+		at := d.tree.NextWake()
+		if at == 0 {
+			break
+		}
+		d.now = max(d.now, at)
+		if err := d.do(Tick{}); err != nil {
+			return err
+		}
+	}
+	if n := d.tree.Live(); n > 0 {
+		return fmt.Errorf("%d runs never end", n)
+	}
+	if pending, _ := d.tree.Undelivered(); pending > 0 {
+		return fmt.Errorf("%d entries never arrive", pending)
+	}
+	if err := d.log.check(d.tree); err != nil {
+		return err
+	}
+	if !d.tree.Due().IsZero() || !d.tree.Idle() {
+		return fmt.Errorf("at rest it is due %v, idle %v", d.tree.Due(), d.tree.Idle())
+	}
+	return nil
+}
+
+// work does one round of what is asked for, in the order of the keys.
+func (d *driver) work() (busy bool, err error) {
+	for _, k := range append([]session.Key(nil), d.keys...) {
+		r := d.tree.Run(k)
+		switch {
+		case d.asked[k]:
+			busy, err = true, d.grant(k)
+		case r != nil && r.Open != nil:
+			busy, err = true, d.do(&TurnDone{Run: k, N: r.Open.N, Answer: &Answer{Text: "end"}})
+		case d.archived[k] && r != nil:
+			delete(d.archived, k)
+			busy, err = true, d.do(PutAway{Run: k})
+		}
+		if err != nil {
+			return true, err
+		}
+	}
+	for _, ord := range d.tree.outbox.ords() {
+		switch e := d.tree.Entry(ord); {
+		case d.flying[ord]:
+			delete(d.flying, ord)
+			busy, err = true, d.do(&Settle{Ord: ord})
+		case e.Blocked > 0:
+			busy, err = true, d.do(Dismiss{Ord: ord})
+		}
+		if err != nil {
+			return true, err
+		}
+	}
+	return busy, nil
+}
+
+// history plays bytes twice and compares.
+func history(data []byte) error {
+	a := newDriver(data)
+	if err := a.run(); err != nil {
+		return err
+	}
+	b := newDriver(data)
+	if err := b.run(); err != nil {
+		return err
+	}
+	first, second := bytes.Split(a.trace.Bytes(), []byte("\n")), bytes.Split(b.trace.Bytes(), []byte("\n"))
+	for i := range first {
+		if i >= len(second) || !bytes.Equal(first[i], second[i]) {
+			return fmt.Errorf("deciding is not deterministic: line %d was %s", i, first[i])
+		}
+	}
+	return nil
+}
+
+func sameImage(a, b *Image) error {
+	x, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	y, err := json.Marshal(b)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(x, y) {
+		return fmt.Errorf("%s\n%s", x, y)
+	}
+	return nil
+}
+
+// TestHistories plays random histories. OFFSHOOT_FUZZ sets how many; a failure names the seed, OFFSHOOT_SEED plays that one.
+func TestHistories(t *testing.T) {
+	n, _ := strconv.Atoi(os.Getenv("OFFSHOOT_FUZZ"))
+	if n == 0 {
+		n = 40
+	}
+	first := rand.Uint64() >> 1
+	if seed, err := strconv.ParseUint(os.Getenv("OFFSHOOT_SEED"), 10, 64); err == nil {
+		first, n = seed, 1
+	}
+	for seed := first; seed < first+uint64(n); seed++ {
+		r := rand.New(rand.NewPCG(seed, 1))
+		data := make([]byte, 20+r.IntN(400))
+		for i := range data {
+			data[i] = byte(r.Uint32())
+		}
+		if err := history(data); err != nil {
+			t.Fatalf("OFFSHOOT_SEED=%d: %v", seed, err)
+		}
+	}
+}
+
+func FuzzHistory(f *testing.F) {
+	f.Add([]byte{0})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 600 {
+			t.Skip()
+		}
+		if err := history(data); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

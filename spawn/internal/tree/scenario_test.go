@@ -1,0 +1,367 @@
+package tree
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write what the scenarios in testdata really do")
+
+// TestScenarios plays the scenarios in testdata: commands, each followed by the facts and effects that it must have. After
+// every command the journal, written down and read back, must fold to the live tree. Every scenario is played twice, which
+// must give the same.
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, name := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(name)
+			require.NoError(t, err)
+			got := play(want)
+			require.Equal(t, string(got), string(play(want)), "deciding is not deterministic")
+			if *rewrite {
+				require.NoError(t, os.WriteFile(name, got, 0o644))
+				return
+			}
+			require.Equal(t, string(want), string(got))
+		})
+	}
+}
+
+// play runs a scenario and returns it with what really happened. A scenario is a sequence of blocks: commands, a line
+// "----", what they lead to, and an empty line. What stands before the first block of all is a comment.
+func play(script []byte) []byte {
+	var out bytes.Buffer
+	s := newScene()
+	lines := bufio.NewScanner(bytes.NewReader(script))
+	var commands []string
+	skipping := false
+	for lines.Scan() {
+		text := lines.Text()
+		switch {
+		case skipping:
+			skipping = text != ""
+			if !skipping {
+				out.WriteByte('\n')
+			}
+		case text == "" || strings.HasPrefix(text, "#"):
+			out.WriteString(text + "\n")
+		case text == "----":
+			out.WriteString(text + "\n")
+			for _, c := range commands {
+				out.WriteString(s.run(c))
+			}
+			commands, skipping = nil, true
+		default:
+			commands = append(commands, text)
+			out.WriteString(text + "\n")
+		}
+	}
+	return out.Bytes()
+}
+
+// A scene is a tree in which runs have short names.
+type scene struct {
+	opt     Options
+	rules   policy.Rules
+	tree    *Tree
+	log     ledger
+	now     int64
+	opened  int
+	names   map[string]session.Key
+	replace []string // for a strings.Replacer
+}
+
+func newScene() *scene {
+	s := &scene{names: map[string]session.Key{"top": top}, replace: []string{top.String(), "top"}}
+	s.now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
+	s.rules = policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 3}}
+	s.opt = Options{Rules: &s.rules, Grace: 10 * time.Second, ArchiveAfter: time.Hour, Chunk: Budget{Tokens: 1000}}
+	s.tree = New(top, &s.opt)
+	return s
+}
+
+// words are the arguments of a command: positional ones and name=value.
+type words struct {
+	list  []string
+	named map[string]string
+}
+
+func split(text string) (w words) {
+	w.named = make(map[string]string)
+	for _, f := range strings.Fields(text) {
+		if name, value, ok := strings.Cut(f, "="); ok {
+			w.named[name] = strings.ReplaceAll(value, "_", " ")
+		} else {
+			w.list = append(w.list, f)
+		}
+	}
+	return w
+}
+
+func (w words) at(i int) string {
+	if i < len(w.list) {
+		return w.list[i]
+	}
+	return ""
+}
+
+func (w words) has(word string) bool { return slices.Contains(w.list, word) }
+
+func (w words) num(name string) int {
+	n, _ := strconv.Atoi(w.named[name])
+	return n
+}
+
+func (w words) duration(name string) time.Duration {
+	d, _ := time.ParseDuration(w.named[name])
+	return d
+}
+
+// run runs one command and returns what it led to. A command may begin with a time to wait, such as +5s.
+func (s *scene) run(text string) string {
+	if wait, rest, ok := strings.Cut(text, " "); ok && strings.HasPrefix(wait, "+") {
+		d, err := time.ParseDuration(wait[1:])
+		if err != nil {
+			return "error: " + err.Error() + "\n"
+		}
+		s.now += int64(d)
+		text = rest
+	}
+	verb, args, _ := strings.Cut(text, " ")
+	w := split(args)
+	switch verb {
+	case "options":
+		s.options(w)
+		return ""
+	case "crash":
+		folded, err := s.log.fold(top, &s.opt)
+		if err != nil {
+			return "error: " + err.Error() + "\n"
+		}
+		s.options(w)
+		s.tree = folded
+		return ""
+	case "show":
+		return s.show()
+	}
+	cmd, err := s.command(verb, w)
+	if err != nil {
+		return "error: " + err.Error() + "\n"
+	}
+	return s.do(cmd)
+}
+
+func (s *scene) options(w words) {
+	for name, value := range w.named {
+		switch name {
+		case "caller-run":
+			s.opt.CallerRun = value == "true"
+		case "replies":
+			s.opt.Replies = value == "true"
+		case "children":
+			s.rules.Subagents.MaxChildren = w.num(name)
+		case "depth":
+			s.rules.Subagents.MaxSpawnDepth = w.num(name)
+		case "archive":
+			s.opt.ArchiveAfter = w.duration(name)
+		case "budget":
+			s.rules.Budget.Tokens = int64(w.num(name))
+		case "blocked":
+			s.rules.Subagents.MaxBlocked = w.num(name)
+		case "runs":
+			s.rules.Subagents.MaxTreeRuns = w.num(name)
+		}
+	}
+}
+
+// command builds a command from its words.
+func (s *scene) command(verb string, w words) (Command, error) {
+	r := s.names[w.at(0)]
+	switch verb {
+	case "open":
+		s.opened++
+		return &Open{Writer: "w" + strconv.Itoa(s.opened), SessionID: "s1"}, nil
+	case "spawn":
+		return s.spawn(w), nil
+	case "post":
+		return &Post{To: r, ID: w.named["id"], Text: Text(w.named["text"])}, nil
+	case "steer":
+		return &Steer{From: r, To: s.names[w.at(1)], ID: w.named["id"], Text: Text(w.named["text"])}, nil
+	case "grant":
+		return Granted{Run: r}, nil
+	case "done":
+		return s.done(r, w), nil
+	case "take":
+		return Take{Run: r, N: s.turn(r, w)}, nil
+	case "reserve":
+		return Reserve{Run: r, N: s.turn(r, w)}, nil
+	case "interrupt":
+		return Interrupt{Run: r}, nil
+	case "stop":
+		return &Stop{Run: r, Reason: w.named["why"]}, nil
+	case "settle":
+		ord, err := strconv.Atoi(w.at(0))
+		return &Settle{Ord: uint32(ord), Error: w.named["error"], Busy: w.has("busy")}, err
+	case "retry":
+		ord, err := strconv.Atoi(w.at(0))
+		return Retry{Ord: uint32(ord)}, err
+	case "dismiss":
+		ord, err := strconv.Atoi(w.at(0))
+		return Dismiss{Ord: uint32(ord)}, err
+	case "putaway":
+		return PutAway{Run: r}, nil
+	case "tick":
+		return Tick{}, nil
+	case "compact":
+		return Compact{}, nil
+	}
+	return nil, fmt.Errorf("no command %q", verb)
+}
+
+func (s *scene) spawn(w words) Command {
+	name := w.at(1)
+	parent := s.names[w.at(0)]
+	c := &Spawn{
+		Turn: uint32(w.num("turn")), Parent: parent, ID: name, SessionID: "s-" + name, Key: w.named["key"], Task: Text(w.named["task"]), Announce: !w.has("collect"),
+		Request: policy.Request{Timeout: w.duration("timeout"), Budget: policy.Budget{Tokens: int64(w.num("budget"))}},
+	}
+	if c.Task == "" {
+		c.Task = Text("task of " + name)
+	}
+	if w.has("blank") {
+		c.Task = " "
+	}
+	if key := parent.Child("main", name); key.IsValid() && s.names[name] == (session.Key{}) {
+		s.names[name] = key
+		s.replace = slices.Insert(s.replace, 0, key.String(), name)
+	}
+	return c
+}
+
+func (s *scene) turn(r session.Key, w words) uint32 {
+	if n := w.num("n"); n > 0 {
+		return uint32(n)
+	}
+	if x := s.tree.Run(r); x != nil {
+		return x.Turns
+	}
+	return 0
+}
+
+func (s *scene) done(r session.Key, w words) Command {
+	c := &TurnDone{
+		Run: r, N: s.turn(r, w), Failed: w.named["fail"], Budget: w.has("overspent"), Silent: w.has("silent"), Skip: w.has("skip"),
+		Answer: &Answer{Text: Text(w.named["say"]), Reply: Text(w.named["reply"]), Usage: Usage{Input: int64(w.num("used"))}},
+	}
+	if _, ok := w.named["yield"]; ok {
+		c.Yield = &Join{Need: uint32(w.num("yield"))} // not a number: all
+		for name := range strings.SplitSeq(w.named["of"], ",") {
+			if name != "" {
+				c.Yield.Keys = append(c.Yield.Keys, s.names[name])
+			}
+		}
+		if d := w.duration("within"); d > 0 {
+			c.Yield.Until = s.now + int64(d)
+		}
+	}
+	return c
+}
+
+// do decides a command, writes the facts down, and prints everything.
+func (s *scene) do(c Command) string {
+	var b strings.Builder
+	reply, err := s.tree.Decide(c, s.now)
+	var refusal *policy.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		fmt.Fprintf(&b, "refused: %s: asked %s, limit %s (%s)\n", string(refusal.Rule), refusal.Asked, refusal.Limit, refusal.Path)
+	case err != nil:
+		fmt.Fprintf(&b, "refused: %v\n", err)
+	case reply.Existing:
+		fmt.Fprintf(&b, "known: %s\n", reply.Ref)
+	}
+	for _, in := range reply.Inputs {
+		fmt.Fprintf(&b, "took %v input %d\n", in.Class, in.Ord)
+	}
+	if reply.Grant != (Budget{}) {
+		fmt.Fprintf(&b, "granted %d tokens\n", reply.Grant.Tokens)
+	}
+	facts, effects := s.tree.Take()
+	for i := range facts {
+		fmt.Fprintf(&b, "%v\n", &facts[i])
+	}
+	for _, e := range effects {
+		name := "entry"
+		if e.Run != nil {
+			name = e.Run.Key().String()
+		}
+		fmt.Fprintf(&b, "  -> %v %s", e.Kind, name)
+		if e.Ord > 0 {
+			fmt.Fprintf(&b, " %d", e.Ord)
+		}
+		b.WriteByte('\n')
+	}
+	if err := s.log.append(facts); err != nil {
+		fmt.Fprintf(&b, "VIOLATION: %v\n", err)
+	} else if err := s.log.check(s.tree); err != nil {
+		fmt.Fprintf(&b, "VIOLATION: %v\n", err)
+	}
+	return strings.NewReplacer(s.replace...).Replace(b.String())
+}
+
+// show prints where every session stands, the outbox, and when the tree wants to be looked at.
+func (s *scene) show() string {
+	var b strings.Builder
+	s.tree.Walk(func(r *Run) {
+		fmt.Fprintf(&b, "%s%s %v", strings.Repeat("  ", r.Spec.Depth), r.Key(), r.State)
+		if r.Cause != NoCause {
+			fmt.Fprintf(&b, " (%v: %s)", r.Cause, r.Reason)
+		}
+		if r.Answer != nil && r.Answer.Text != "" {
+			fmt.Fprintf(&b, " %s", quote(r.Answer.Text))
+		}
+		if n := r.nUser + r.nComp + r.nControl; n > 0 {
+			fmt.Fprintf(&b, " unread %d", n)
+		}
+		if r.Join != nil {
+			fmt.Fprintf(&b, " waits for %d", r.Join.Left)
+		}
+		if r.Charged.Tokens > 0 {
+			fmt.Fprintf(&b, " charged %d", r.Charged.Tokens)
+		}
+		b.WriteByte('\n')
+	})
+	s.tree.Outbox(func(e *Entry) {
+		fmt.Fprintf(&b, "entry %d to %s tries %d", e.Ord, e.To, e.Tries)
+		if e.Blocked > 0 {
+			b.WriteString(" blocked")
+		}
+		b.WriteByte('\n')
+	})
+	switch due := s.tree.Due(); {
+	case due.IsZero():
+		b.WriteString("due never\n")
+	case due.UnixNano() <= s.now:
+		b.WriteString("due now\n")
+	default:
+		fmt.Fprintf(&b, "due in %s\n", time.Duration(due.UnixNano()-s.now))
+	}
+	return strings.NewReplacer(s.replace...).Replace(b.String())
+}

@@ -1,0 +1,76 @@
+package tree
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestTransitions says the transition table a second time, the other way round: what may come before each state.
+func TestTransitions(t *testing.T) {
+	before := map[State]string{
+		Queued: "none", Running: "queued waiting", Waiting: "running", Stopping: "queued running waiting",
+		OK: "waiting", Failed: "stopping", TimedOut: "stopping", Cancelled: "stopping", Interrupted: "stopping", Incomplete: "stopping",
+	}
+	for to := State(0); to < states; to++ {
+		for from := State(0); from < states; from++ {
+			want := strings.Contains(" "+before[to]+" ", " "+from.String()+" ")
+			r := &Run{RunState: RunState{Spec: &Spec{Key: top}, State: from}}
+			err := r.to(to)
+			require.Equal(t, want, err == nil, "%v to %v", from, to)
+			if want {
+				require.Equal(t, to, r.State)
+				continue
+			}
+			var illegal *TransitionError
+			require.ErrorAs(t, err, &illegal)
+			require.Equal(t, from, r.State, "a refused step changes nothing")
+			require.Equal(t, []State{from, to}, []State{illegal.From, illegal.To})
+		}
+	}
+	for s := State(0); s < states; s++ {
+		require.Equal(t, s.Terminal(), s >= OK, "%v", s)
+		require.Equal(t, s == 0 || !s.Terminal(), next[s] != 0, "%v leads nowhere, or on", s)
+	}
+}
+
+// Every cause leads to a terminal state of its own.
+func TestCauses(t *testing.T) {
+	ends := make(map[State]Cause)
+	for c := NoCause; c < causes; c++ {
+		s := c.end()
+		require.True(t, s.Terminal(), "%v", c)
+		require.NotContains(t, ends, s)
+		ends[s] = c
+		require.Equal(t, c != NoCause, next[Stopping].has(s), "%v", c)
+	}
+	require.Len(t, ends, int(states-OK))
+}
+
+// TestDiagram compares the diagram in the package documentation with the table.
+func TestDiagram(t *testing.T) {
+	doc, err := os.ReadFile("../../doc.go")
+	require.NoError(t, err)
+	var in []string
+	for line := range strings.Lines(string(doc)) {
+		line = strings.TrimSuffix(strings.TrimPrefix(line, "//"), "\n")
+		if line = strings.TrimPrefix(line, "\t"); strings.HasPrefix(line, "stateDiagram") || len(in) > 0 && strings.Contains(line, "-->") {
+			in = append(in, line)
+		}
+	}
+	require.Equal(t, strings.TrimSpace(Diagram()), strings.Join(in, "\n"), "put this into spawn/doc.go:\n%s", Diagram())
+}
+
+func TestNames(t *testing.T) {
+	require.Equal(t, "State(99)", State(99).String())
+	require.Equal(t, "Cause(99)", Cause(99).String())
+	require.Equal(t, "Class(99)", Class(99).String())
+	require.Equal(t, "EffectKind(99)", EffectKind(99).String())
+	require.Equal(t, "unknown", Kind(99).String())
+	for k := Opened; k < kinds; k++ {
+		require.Equal(t, k, kindOf(k.String()))
+	}
+	require.Zero(t, kindOf("none"))
+}
