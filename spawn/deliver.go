@@ -48,7 +48,7 @@ func (h *home) dispatch(d destination, p *postman) {
 	if p.busy || len(p.queue) == 0 || !h.sup.active() {
 		return
 	}
-	p.busy = h.sup.spawnGoroutine(func() { h.carry(h.sup.base, d, p) })
+	p.busy = h.sup.spawnGoroutine(taskFunc(func() { h.carry(h.sup.base, d, p) }))
 }
 
 // dispatchAll starts every postman that has work.
@@ -112,12 +112,12 @@ func (h *home) handOver(ctx context.Context, out Outgoing) (err error) {
 // Archive implements owner.Executor.
 func (h *home) Archive(gen uint64, t *tree.Tree, r *tree.Run) {
 	ref, key, at := session.Ref{Key: r.Key(), SessionID: r.Spec.SessionID}, r.Key(), stamp(r.Ended)
-	h.sup.spawnGoroutine(func() {
+	h.sup.spawnGoroutine(taskFunc(func() {
 		ctx := h.sup.base
 		if err := h.putAway(ctx, ref, at); err != nil {
 			h.sup.log.Warn("offshoot: archiving failed", "session", key.String(), "error", err.Error())
 			return // it is tried again when the tree is opened next
 		}
 		h.owner.Send(gen, tree.PutAway{Run: key})
-	})
+	}))
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,9 +37,11 @@ type turnID struct {
 
 // underWay is a turn whose Runner has not returned.
 type underWay struct {
+	home      *home
 	id        turnID
 	key       session.Key
-	turn      *Turn
+	turn      Turn
+	ctx       context.Context // of the Runner, which gets it; here until the goroutine has started
 	cancel    context.CancelCauseFunc
 	after     *underWay     // the turn before of the same session, if that has not returned
 	done      chan struct{} // closed when the Runner has returned; nil until somebody waits
@@ -92,63 +95,67 @@ func (s *slot) acquire(ctx context.Context, r *tree.Run) {
 
 // Start implements owner.Executor.
 func (h *home) Start(gen uint64, t *tree.Tree, r *tree.Run) {
-	turn := h.turn(gen, t, r)
-	ctx, cancel := context.WithCancelCause(h.sup.lasting)
-	u := &underWay{id: turnID{r, r.Open.N}, key: r.Key(), turn: turn, cancel: cancel, freed: r.IsRoot()}
+	u := &underWay{home: h, id: turnID{r, r.Open.N}, key: r.Key(), freed: r.IsRoot()}
+	h.fill(&u.turn, gen, t, r)
+	u.ctx, u.cancel = context.WithCancelCause(context.WithValue(h.sup.lasting, turnKey{}, &u.turn))
 	h.mu.Lock()
 	u.after = h.sessions[u.key]
 	h.sessions[u.key] = u
 	h.turns[u.id] = u
 	h.mu.Unlock()
-	if !h.sup.spawnGoroutine(func() { h.runTurn(ctx, u) }) {
-		cancel(ErrShutdown)
+	if !h.sup.spawnGoroutine(u) {
+		u.cancel(ErrShutdown)
 		h.forget(u)
 	}
 }
 
-func (h *home) turn(gen uint64, t *tree.Tree, r *tree.Run) *Turn {
+// fill describes the open turn of a run.
+func (h *home) fill(turn *Turn, gen uint64, t *tree.Tree, r *tree.Run) {
 	s := r.Spec
-	turn := &Turn{
-		Session:   session.Lineage{Key: s.Key, Root: t.Root().Key(), Parent: s.Parent, Depth: s.Depth, Role: s.Role},
-		SessionID: s.SessionID, N: int(r.Open.N), First: int(r.Open.First), Pos: session.Pos(r.Pos), MaxDepth: s.MaxDepth,
-		Deadline: stamp(r.Deadline), Retry: r.Retry, Extra: s.Extra,
-		home: h, run: r, gen: gen, slot: slot{lane: h.sup.lane, held: !r.IsRoot()},
-		limited: t.Limited(r), chunk: r.Open.Reserve,
-	}
+	turn.Session = session.Lineage{Key: s.Key, Root: t.Root().Key(), Parent: s.Parent, Depth: s.Depth, Role: s.Role}
+	turn.SessionID, turn.MaxDepth, turn.Extra = s.SessionID, s.MaxDepth, s.Extra
+	turn.N, turn.First, turn.Pos = int(r.Open.N), int(r.Open.First), session.Pos(r.Pos)
+	turn.Deadline, turn.Retry = stamp(r.Deadline), r.Retry
+	turn.home, turn.run, turn.gen = h, r, gen
+	turn.slot.lane, turn.slot.held = h.sup.lane, !r.IsRoot()
+	turn.limited, turn.chunk = t.Limited(r), r.Open.Reserve
 	if !r.IsRoot() {
 		turn.Run = infoOf(t, r)
 	}
 	turn.Exhausted = t.Exhausted(r)
+	turn.Inputs = turn.first[:0:1]
 	r.Unread(r.Consumed, r.Open.Through, func(in tree.Input) { turn.Inputs = append(turn.Inputs, h.input(t, in)) })
-	if r.Live() > 0 {
-		r.Children(func(c *tree.Run) bool {
+	if listed := min(r.Live(), maxListed); listed > 0 {
+		r.Newest(func(c *tree.Run) bool {
 			if !c.State.Terminal() {
 				turn.Children = append(turn.Children, infoOf(t, c))
 			}
-			return len(turn.Children) < maxListed
+			return len(turn.Children) < listed
 		})
+		slices.Reverse(turn.Children)
 	}
-	return turn
 }
 
 // maxListed bounds how many active children a turn is told of.
 const maxListed = 50
 
-// runTurn runs one turn and reports it.
-func (h *home) runTurn(ctx context.Context, u *underWay) {
+// run runs the turn and reports it.
+func (u *underWay) run() {
+	h, ctx := u.home, u.ctx
 	defer u.cancel(nil)
 	if u.after != nil { // a turn that was given up has not returned: never two at once for one session
 		h.waitFor(ctx, u.after)
 		u.after = nil
 	}
-	out, err := h.call(ctx, u.turn)
+	out, err := h.call(ctx, &u.turn)
 	if len(out.Result.JSON) > 0 && !json.Valid(out.Result.JSON) {
 		err = errors.Join(err, fmt.Errorf("spawn: the Runner returned a Result.JSON of %d bytes that is not JSON", len(out.Result.JSON)))
 		out.Result.JSON = nil
 	}
 	h.forget(u)
-	done := &tree.TurnDone{
-		Run: u.key, N: u.id.n, Answer: answerOf(out), Silent: out.Silent, Skip: out.Skip, Pos: uint64(out.Pos), Rand: h.sup.rand(),
+	done := &turnDone{answer: answerOf(out)}
+	done.TurnDone = tree.TurnDone{
+		Run: u.key, N: u.id.n, Answer: &done.answer, Silent: out.Silent, Skip: out.Skip, Pos: uint64(out.Pos), Rand: h.sup.rand(),
 		Yield: u.turn.yielded(time.Now()),
 	}
 	if err != nil {
@@ -157,7 +164,13 @@ func (h *home) runTurn(ctx context.Context, u *underWay) {
 			done.Failed = fmt.Sprintf("%T", err)
 		}
 	}
-	h.owner.Send(u.turn.gen, done)
+	h.owner.Send(u.turn.gen, &done.TurnDone)
+}
+
+// turnDone is a command and its answer in one piece of memory.
+type turnDone struct {
+	tree.TurnDone
+	answer tree.Answer
 }
 
 // call calls the Runner, unless the turn was cancelled before it began, and contains its panics.
@@ -175,7 +188,7 @@ func (h *home) call(ctx context.Context, t *Turn) (out Outcome, err error) {
 			err = fmt.Errorf("spawn: the Runner ended its goroutine")
 		}
 	}()
-	out, err = h.sup.cfg.Runner.RunTurn(context.WithValue(ctx, turnKey{}, t), t)
+	out, err = h.sup.cfg.Runner.RunTurn(ctx, t)
 	returned = true
 	return out, err
 }

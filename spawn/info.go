@@ -55,8 +55,8 @@ func resultOf(a *tree.Answer) Result {
 	return res
 }
 
-func answerOf(o Outcome) *tree.Answer {
-	a := &tree.Answer{
+func answerOf(o Outcome) tree.Answer {
+	a := tree.Answer{
 		Text: tree.Text(o.Result.Text), JSON: tree.Text(o.Result.JSON), Model: tree.Text(o.Result.Model), Usage: tree.Usage(o.Result.Usage).Clean(),
 		Fallback: tree.Text(o.Fallback), Reply: tree.Text(o.Reply),
 	}
@@ -110,5 +110,6 @@ func outgoingOf(t *tree.Tree, e *tree.Entry) Outgoing {
 
 // deliveryKey names an entry: the same over retries and restarts, and another one for every entry ever made.
 func deliveryKey(t *tree.Tree, e *tree.Entry) string {
-	return t.Root().Spec.SessionID + "." + strconv.FormatUint(uint64(e.Ord), 10)
+	var b [64]byte
+	return string(strconv.AppendUint(append(append(b[:0], t.Root().Spec.SessionID...), '.'), uint64(e.Ord), 10))
 }

@@ -129,7 +129,7 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 	s.base, s.cancel = context.WithCancelCause(s.lasting)
 	s.own = owner.Config{
 		Journal: cfg.Store.Journal, Lane: s.lane, Writer: uuid.NewString(), Rand: s.rand, NewID: s.newID,
-		Go: s.spawnGoroutine, Active: s.active, Context: func() context.Context { return s.lasting },
+		Go: func(f func()) bool { return s.spawnGoroutine(taskFunc(f)) }, Active: s.active, Context: func() context.Context { return s.lasting },
 		Options: &tree.Options{
 			Rules: &s.cfg.Rules, Models: cfg.Models, CallerRun: cfg.CallerRun, Replies: cfg.Replies, Grace: cfg.Grace,
 			ArchiveAfter: cfg.Rules.ArchiveAfter(), Chunk: tree.Budget{Tokens: 20_000, Micros: 100_000},
@@ -164,7 +164,7 @@ func (s *Supervisor) newID() string {
 }
 
 // spawnGoroutine starts a goroutine that Shutdown waits for, or returns false when it is too late.
-func (s *Supervisor) spawnGoroutine(f func()) bool {
+func (s *Supervisor) spawnGoroutine(t task) bool {
 	s.mu.Lock()
 	if s.shut {
 		s.mu.Unlock()
@@ -172,13 +172,20 @@ func (s *Supervisor) spawnGoroutine(f func()) bool {
 	}
 	s.count++
 	s.mu.Unlock()
-	go s.runGoroutine(f)
+	go s.runGoroutine(t)
 	return true
 }
 
-func (s *Supervisor) runGoroutine(f func()) {
+// A task is what a goroutine does.
+type task interface{ run() }
+
+type taskFunc func()
+
+func (f taskFunc) run() { f() }
+
+func (s *Supervisor) runGoroutine(t task) {
 	defer s.goroutineEnded()
-	f()
+	t.run()
 }
 
 func (s *Supervisor) goroutineEnded() {
@@ -336,24 +343,31 @@ func (s *Supervisor) Spawn(ctx context.Context, root, requester session.Key, q R
 
 // spawn admits a child, for a turn of its requester if there is one.
 func (h *home) spawn(ctx context.Context, requester session.Key, q Request, by *Turn) (info RunInfo, err error) {
-	cmd := &tree.Spawn{
+	x := &spawning{cmd: tree.Spawn{
 		Parent: requester, ID: h.sup.newID(), SessionID: h.sup.newID(), Key: q.Key, Task: tree.Text(q.Task), Label: q.Label,
 		Request: q.Policy, Announce: q.Announce, Extra: q.Extra,
-	}
-	read := func(t *tree.Tree, r tree.Reply) {
-		if r.Run != nil {
-			info = infoOf(t, r.Run)
-			return
-		}
-		info = RunInfo{ID: RunID(r.ID), Key: r.Ref, Root: t.Root().Key(), Parent: requester} // archived
-	}
+	}}
 	if by != nil {
-		cmd.Turn = uint32(by.N)
-		err = h.owner.DoTurn(ctx, by.gen, cmd, read)
+		x.cmd.Turn = uint32(by.N)
+		err = h.owner.DoTurn(ctx, by.gen, &x.cmd, x.read)
 	} else {
-		err = h.owner.Do(ctx, cmd, read)
+		err = h.owner.Do(ctx, &x.cmd, x.read)
 	}
-	return info, err
+	return x.info, err
+}
+
+// spawning is a command and what comes back in one piece of memory.
+type spawning struct {
+	cmd  tree.Spawn
+	info RunInfo
+}
+
+func (x *spawning) read(t *tree.Tree, r tree.Reply) {
+	if r.Run != nil {
+		x.info = infoOf(t, r.Run)
+		return
+	}
+	x.info = RunInfo{ID: RunID(r.ID), Key: r.Ref, Root: t.Root().Key(), Parent: x.cmd.Parent} // archived
 }
 
 // A Message is what a session is told by a person, or by the caller.

@@ -90,6 +90,8 @@ type Turn struct {
 	// Extra is what the Request that spawned the run carried.
 	Extra json.RawMessage
 
+	first [1]Input // memory for Inputs: most turns have one
+
 	home *home
 	run  *tree.Run
 	gen  uint64

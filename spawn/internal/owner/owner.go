@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,6 +65,7 @@ type Config struct {
 	// Check, if set, is called after every append with the durable tree: a hook for tests.
 	Check func(root session.Key, t *tree.Tree, last session.Seq)
 
+	sends sync.Pool // calls that nobody waits for
 	calls sync.Pool // that somebody waited for, with their channels; one whose caller went away is not used again
 }
 
@@ -82,6 +84,8 @@ type Owner struct {
 	gen     uint64 // incarnation of the tree in memory; what belongs to an older one is stale
 	last    session.Seq
 	batches uint64
+	ids     string          // of the batches to come
+	entries []session.Entry // memory for them
 	spare   []*call
 	wakeAt  int64
 	backoff time.Duration
@@ -165,7 +169,19 @@ func (o *Owner) wait(ctx context.Context, what call) error {
 
 // Send sends a command of one incarnation and does not wait. If that has passed, the command is dropped.
 func (o *Owner) Send(gen uint64, cmd tree.Command) {
-	o.enqueue(&call{cmd: cmd, gen: gen})
+	c := o.send(gen)
+	c.cmd = cmd
+	o.enqueue(c)
+}
+
+// send returns a call that nobody waits for.
+func (o *Owner) send(gen uint64) *call {
+	c, ok := o.cfg.sends.Get().(*call)
+	if !ok {
+		c = new(call)
+	}
+	*c = call{gen: gen}
+	return c
 }
 
 func (o *Owner) enqueue(c *call) bool {
@@ -232,7 +248,7 @@ func (o *Owner) step(batch []*call) {
 		if c.err == nil && c.read != nil && (c.done == nil || atomic.CompareAndSwapUint32(&c.state, pending, reading)) {
 			c.read(o.tree, c.reply)
 		}
-		c.finish()
+		o.finish(c)
 	}
 	if o.tree.Epoch() == 0 { // nobody has ever written to it
 		o.tree = nil
@@ -250,7 +266,7 @@ func (o *Owner) current(batch []*call) []*call {
 		case c.gen != 0 && c.gen != o.gen:
 			o.giveBack(c)
 			c.err = fmt.Errorf("spawn: %q: %w", o.root, tree.ErrStale)
-			c.finish()
+			o.finish(c)
 		case c.timer && o.yielded:
 		case c.rest > 0 && len(batch) > 1: // there is work
 		default:
@@ -260,17 +276,20 @@ func (o *Owner) current(batch []*call) []*call {
 	return rest
 }
 
-func (c *call) finish() {
+func (o *Owner) finish(c *call) {
 	if c.done != nil {
 		c.done <- struct{}{}
+		return
 	}
+	*c = call{}
+	o.cfg.sends.Put(c)
 }
 
 func (o *Owner) refuse(batch []*call, err error) {
 	for _, c := range batch {
 		o.giveBack(c)
 		c.err = fmt.Errorf("spawn: %q: %w: %w", o.root, ErrLost, err)
-		c.finish()
+		o.finish(c)
 	}
 }
 
@@ -305,7 +324,7 @@ func (o *Owner) open(ctx context.Context, batch []*call, now int64) (err error) 
 // wanted reports whether a batch holds a command that is still meant for the tree.
 func wanted(batch []*call) bool {
 	for _, c := range batch {
-		if c.cmd != nil {
+		if c.cmd != nil || c.slot != nil {
 			return true
 		}
 	}
@@ -349,7 +368,11 @@ func (o *Owner) decideAll(batch []*call, now int64) (err error) {
 		}
 	}()
 	for _, c := range batch {
-		if c.cmd != nil {
+		switch {
+		case c.slot != nil:
+			c.decided = true
+			c.err = o.tree.Grant(c.slot.Key(), now)
+		case c.cmd != nil:
 			c.decided = true
 			c.reply, c.err = o.tree.Decide(c.cmd, now)
 		}
@@ -360,7 +383,7 @@ func (o *Owner) decideAll(batch []*call, now int64) (err error) {
 			continue
 		}
 		if o.cfg.Lane.ask(o, e.Run) {
-			if _, err := o.tree.Decide(tree.Granted{Run: e.Run.Key()}, now); err != nil {
+			if err := o.tree.Grant(e.Run.Key(), now); err != nil {
 				return err
 			}
 		}
@@ -370,7 +393,8 @@ func (o *Owner) decideAll(batch []*call, now int64) (err error) {
 
 // granted is called by the lane when it has a slot for a run.
 func (o *Owner) granted(gen uint64, r *tree.Run) {
-	c := &call{cmd: tree.Granted{Run: r.Key()}, gen: gen, slot: r}
+	c := o.send(gen)
+	c.slot = r
 	if !o.enqueue(c) {
 		o.giveBack(c)
 	}
@@ -396,12 +420,9 @@ func (o *Owner) append(ctx context.Context, facts []tree.Fact) (err error) {
 	o.batches++
 	b := session.Batch{
 		ID:      o.batchID(),
-		Entries: make([]session.Entry, len(facts)),
+		Entries: o.entriesOf(facts),
 		Due:     o.tree.Due(),
 		Reset:   facts[0].Kind == tree.Snapshot,
-	}
-	for i := range facts {
-		b.Entries[i].Payload = &facts[i]
 	}
 	seq, err := o.cfg.Journal.Append(ctx, o.root, o.last, b)
 	if err != nil && !errors.Is(err, session.ErrConflict) {
@@ -419,11 +440,36 @@ func (o *Owner) append(ctx context.Context, facts []tree.Fact) (err error) {
 	return nil
 }
 
-// batchID names a batch: no other of any owner has the same name.
+// slab is for how many entries or batch ids memory is taken at a time.
+const slab = 64
+
+// entriesOf returns the facts as entries of a batch, which are the journal's from then on.
+func (o *Owner) entriesOf(facts []tree.Fact) []session.Entry {
+	if len(o.entries) < len(facts) {
+		o.entries = make([]session.Entry, max(slab, len(facts)))
+	}
+	entries := o.entries[:len(facts):len(facts)]
+	o.entries = o.entries[len(facts):]
+	for i := range facts {
+		entries[i].Payload = &facts[i]
+	}
+	return entries
+}
+
+// batchID names a batch: no other of any owner has the same name. The names of several batches are pieces of one string.
 func (o *Owner) batchID() session.BatchID {
-	var b [64]byte
-	id := append(append(b[:0], o.cfg.Writer...), '.')
-	return session.BatchID(strconv.AppendUint(id, o.batches, 36))
+	if len(o.ids) == 0 {
+		var b []byte
+		for i := range uint64(slab) {
+			b = append(append(b, o.cfg.Writer...), '.')
+			b = strconv.AppendUint(b, o.batches+i, 36)
+			b = append(b, ' ')
+		}
+		o.ids = string(b)
+	}
+	id, rest, _ := strings.Cut(o.ids, " ")
+	o.ids = rest
+	return session.BatchID(id)
 }
 
 // landed returns the last sequence of a batch if the log ends with it, else 0.

@@ -131,7 +131,8 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	}
 	first := r.Consumed + 1
 	r.Turns = f.N
-	r.Open = &OpenTurn{N: f.N, First: first, Through: f.Ord, Reserve: f.Budget, Started: f.At}
+	r.open = OpenTurn{N: f.N, First: first, Through: f.Ord, Reserve: f.Budget, Started: f.At}
+	r.Open = &r.open
 	r.Halted, r.asked, r.cancelled = false, false, false
 	t.turns++
 	charge(r, f.Budget)

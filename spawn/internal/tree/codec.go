@@ -145,7 +145,7 @@ func DecodeFact(data []byte) (*Fact, error) {
 // check refuses a fact that lacks what its kind must have.
 func (f *Fact) check() error {
 	switch {
-	case f.Kind == Admitted && f.Spec == nil, f.Kind == Snapshot && f.Image == nil,
+	case f.Kind == Admitted && (f.Spec == nil || f.Spec.Grant == nil), f.Kind == Snapshot && f.Image == nil,
 		f.Kind == TurnEnded && f.Flags&FlagReply != 0 && f.Answer == nil,
 		f.State >= states, f.Cause >= causes, f.Class >= classes:
 		return &CorruptError{f.Kind, f.Run, "it lacks what its kind must have"}

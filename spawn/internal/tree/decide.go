@@ -29,6 +29,14 @@ type InputError struct{ Field, Reason string }
 
 func (e *InputError) Error() string { return fmt.Sprintf("spawn: %s: %s", e.Field, e.Reason) }
 
+// Grant decides that the lane has a slot for a run: Decide for Granted, without the cost of a command.
+func (t *Tree) Grant(run session.Key, now int64) error {
+	t.now = now
+	_, err := t.decideGranted(Granted{Run: run})
+	t.settle()
+	return err
+}
+
 // Decide decides one command at a time: it validates first and changes nothing if it refuses, then it records and applies the
 // facts that follow, last of all those that settle every run they touched. The same tree, command and time give the same
 // facts and effects, which Take returns.
@@ -157,9 +165,7 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	if !key.IsValid() || t.runs[key] != nil {
 		return Reply{}, &InputError{"id", "it gives no key, or one that is taken: " + strconv.Quote(c.ID)}
 	}
-	s := t.spec(c, parent, grant)
-	s.Key = key
-	t.emit(admitted(s))
+	t.emit(admitted(t.spec(c, parent, key, grant)))
 	return Reply{Run: t.runs[key], Ref: key, ID: c.ID}, nil
 }
 
@@ -180,12 +186,15 @@ func (t *Tree) caller(r *Run) policy.Caller {
 	return c
 }
 
-func (t *Tree) spec(c *Spawn, parent *Run, g policy.Grant) *Spec {
+func (t *Tree) spec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *Spec {
 	return &Spec{
-		ID: c.ID, SessionID: c.SessionID, Parent: c.Parent, SpawnKey: c.Key, Task: c.Task, Label: c.Label,
-		Agent: g.Agent, Role: g.Role, Depth: g.Depth, MaxDepth: t.opt.MaxDepth, Announce: c.Announce, Sandboxed: g.Sandboxed,
-		Tools: g.Tools, Delegable: g.Delegable, Asked: c.Request.Model, Model: g.Model.Value, Thinking: g.Thinking.Value, Warnings: g.Warnings,
-		Timeout: max(0, int64(g.Timeout.Value)), Budget: BudgetOf(g.Budget), Extra: c.Extra, Created: t.now, Route: parent.Route,
+		ID: key.ID(), SessionID: c.SessionID, Key: key, Parent: c.Parent, SpawnKey: c.Key, Task: c.Task, Label: c.Label,
+		Announce: c.Announce, Extra: c.Extra, Route: parent.Route, Created: t.now,
+		Grant: parent.shared(Grant{
+			Agent: key.Agent(), Role: g.Role, Depth: g.Depth, MaxDepth: t.opt.MaxDepth, Sandboxed: g.Sandboxed,
+			Tools: g.Tools, Delegable: g.Delegable, Asked: c.Request.Model, Model: g.Model.Value, Thinking: g.Thinking.Value,
+			Warnings: g.Warnings, Timeout: max(0, int64(g.Timeout.Value)), Budget: BudgetOf(g.Budget),
+		}),
 	}
 }
 

@@ -155,7 +155,7 @@ func (t *Tree) restore(f *Fact) error {
 }
 
 func (t *Tree) restoreRun(s RunState) error {
-	if s.Spec == nil {
+	if s.Spec == nil || s.Spec.Grant == nil {
 		return &CorruptError{Snapshot, t.root.Key(), "a run without its specification"}
 	}
 	r := &Run{RunState: s}

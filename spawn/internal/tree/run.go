@@ -1,21 +1,33 @@
 package tree
 
-import "github.com/offshoot-sdk/offshoot/session"
+import (
+	"slices"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
 
 // A Spec is what a run was admitted with. It never changes.
 type Spec struct {
-	ID        string       `json:"id"`
-	SessionID string       `json:"sessionId"`
-	Key       session.Key  `json:"key"`
-	Parent    session.Key  `json:"parent"`
-	SpawnKey  string       `json:"spawnKey,omitempty"`
-	Task      Text         `json:"task"`
-	Label     string       `json:"label,omitempty"`
+	ID        string         `json:"id"`
+	SessionID string         `json:"sessionId"`
+	Key       session.Key    `json:"key"`
+	Parent    session.Key    `json:"parent"`
+	SpawnKey  string         `json:"spawnKey,omitempty"`
+	Task      Text           `json:"task"`
+	Label     string         `json:"label,omitempty"`
+	Announce  bool           `json:"announce,omitempty"`
+	Extra     []byte         `json:"extra,omitempty"` // the caller's own, such as the context specification
+	Route     *session.Route `json:"route,omitempty"` // of what the requester was answering
+	Created   int64          `json:"created"`
+	*Grant
+}
+
+// A Grant is what policy gave a run. Runs that got the same share it; it never changes.
+type Grant struct {
 	Agent     string       `json:"agent"`
 	Role      session.Role `json:"role"`
 	Depth     int          `json:"depth"`
 	MaxDepth  int          `json:"maxDepth,omitempty"`
-	Announce  bool         `json:"announce,omitempty"`
 	Sandboxed bool         `json:"sandboxed,omitempty"`
 	Tools     []string     `json:"tools,omitempty"`
 	Delegable []string     `json:"delegable,omitempty"` // what it may hand down
@@ -25,10 +37,23 @@ type Spec struct {
 	Warnings  []string     `json:"warnings,omitempty"`
 	Timeout   int64        `json:"timeout,omitempty"` // nanoseconds, 0: none
 	Budget    Budget       `json:"budget,omitzero"`
-	Extra     []byte       `json:"extra,omitempty"` // the caller's own, such as the context specification
-	Created   int64        `json:"created"`
+}
 
-	Route *session.Route `json:"route,omitempty"` // of what the requester was answering
+func (g *Grant) equal(h *Grant) bool {
+	return g.Agent == h.Agent && g.Role == h.Role && g.Depth == h.Depth && g.MaxDepth == h.MaxDepth &&
+		g.Sandboxed == h.Sandboxed && g.Asked == h.Asked && g.Model == h.Model && g.Thinking == h.Thinking &&
+		g.Timeout == h.Timeout && g.Budget == h.Budget && slices.Equal(g.Tools, h.Tools) &&
+		slices.Equal(g.Delegable, h.Delegable) && slices.Equal(g.Warnings, h.Warnings)
+}
+
+// shared returns g, or the grant of a run beside it if that is the same.
+func (r *Run) shared(g Grant) *Grant {
+	if c := r.lastChild; c != nil && c.Spec.Grant.equal(&g) {
+		return c.Spec.Grant
+	}
+	own := new(Grant) // not &g: that would cost the memory each time
+	*own = g
+	return own
 }
 
 // Usage is what was consumed.
@@ -143,6 +168,8 @@ func (r *Run) steered(from session.Key, at int64) {
 type Run struct {
 	RunState
 
+	open OpenTurn // what RunState.Open points to
+
 	Parent                   *Run // nil for the top-level session
 	firstChild, lastChild    *Run
 	prevSibling, nextSibling *Run
@@ -179,6 +206,13 @@ func (r *Run) Children(f func(*Run) bool) {
 			return
 		}
 		c = following
+	}
+}
+
+// Newest calls f for each child that is still in the tree, newest first, until f returns false.
+func (r *Run) Newest(f func(*Run) bool) {
+	for c := r.lastChild; c != nil && f(c); {
+		c = c.prevSibling
 	}
 }
 

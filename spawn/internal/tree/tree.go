@@ -54,6 +54,7 @@ type Tree struct {
 	rand    uint64
 	facts   []Fact
 	effects []Effect
+	spare   []Effect // what the effects before are in
 	touched []*Run
 	due     []uint32 // entries of the outbox to look at
 }
@@ -78,7 +79,7 @@ type spawnRef struct {
 func New(root session.Key, opt *Options) *Tree {
 	t := &Tree{
 		opt:     opt,
-		root:    &Run{RunState: RunState{Spec: &Spec{Key: root, Agent: root.Agent(), Role: session.RoleMain}, State: Waiting}},
+		root:    &Run{RunState: RunState{Spec: &Spec{Key: root, Grant: &Grant{Agent: root.Agent(), Role: session.RoleMain}}, State: Waiting}},
 		runs:    make(map[session.Key]*Run),
 		spawned: make(map[spawnKey]spawnRef),
 		posts:   make(map[postKey]int64),
@@ -213,10 +214,10 @@ func (t *Tree) touch(r *Run) {
 // emit records a fact and applies it at once, so that what is decided next sees it. After the first emit of a command nothing
 // can be refused any more; a fact that cannot be applied is a defect of ours and panics, which the owner contains.
 func (t *Tree) emit(f Fact) {
-	if err := t.Apply(&f); err != nil {
+	t.facts = append(t.facts, f)
+	if err := t.Apply(&t.facts[len(t.facts)-1]); err != nil {
 		panic(fmt.Errorf("spawn: deciding %v: %w", f.Kind, err))
 	}
-	t.facts = append(t.facts, f)
 }
 
 func (t *Tree) effect(kind EffectKind, r *Run, ord uint32) {
@@ -259,7 +260,14 @@ func (t *Tree) Bulky() bool {
 
 // Take returns what was decided since the last Take. The facts are the caller's; the effects are valid until the next Decide.
 func (t *Tree) Take() ([]Fact, []Effect) {
-	facts, effects := t.facts, t.effects
-	t.facts, t.effects = nil, t.effects[:0:0]
+	n := len(t.facts)
+	facts, effects := t.facts[:n:n], t.effects
+	if t.facts = t.facts[n:]; cap(t.facts) < slab/4 {
+		t.facts = make([]Fact, 0, slab)
+	}
+	t.effects, t.spare = t.spare[:0], effects
 	return facts, effects
 }
+
+// slab is for how many facts memory is taken at a time. Batches are pieces of it.
+const slab = 64

@@ -1,0 +1,199 @@
+package spawn_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// BenchmarkFloor is what the same job costs with a bare goroutine, a channel, an id and a map: what every figure below is
+// compared with.
+func BenchmarkFloor(b *testing.B) {
+	for _, children := range []int{1, 100, 10_000} {
+		b.Run(fmt.Sprintf("children=%d", children), func(b *testing.B) {
+			b.ReportAllocs()
+			done := make(chan string, 64)
+			var mu sync.Mutex
+			running := map[string]bool{}
+			for n := 0; n < b.N; n += children {
+				go func() {
+					for range children {
+						id := uuid.NewString()
+						mu.Lock()
+						running[id] = true
+						mu.Unlock()
+						go func() { done <- id }()
+					}
+				}()
+				for range children {
+					id := <-done
+					mu.Lock()
+					delete(running, id)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+}
+
+// supervise starts a Supervisor for a benchmark, with the limits of policy lifted.
+func supervise(b *testing.B, cfg spawn.Config) *spawn.Supervisor {
+	b.Helper()
+	if cfg.Store == nil {
+		cfg.Store = session.NewMemory()
+	}
+	s, err := spawn.Open(b.Context(), cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	spawn.LiftLimits(s)
+	done := make(chan error, 1)
+	go func() { done <- s.Run(context.WithoutCancel(b.Context())) }()
+	b.Cleanup(func() {
+		if err := s.Shutdown(context.Background()); err != nil {
+			b.Error(err)
+		}
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
+	})
+	return s
+}
+
+var instant = runnerFunc(func(context.Context, *spawn.Turn) (spawn.Outcome, error) { return say("done") })
+
+// spawnAll spawns n children of a session from so many goroutines at once.
+func spawnAll(b *testing.B, s *spawn.Supervisor, root session.Key, n, spawners int) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(n, spawners) {
+		wg.Go(func() {
+			for next.Add(1) <= int64(n) {
+				if _, err := s.Spawn(b.Context(), root, root, spawn.Request{Task: "count the files", Announce: true}); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// BenchmarkDeliver is from Spawn to Deliver, per child, with an instant Runner and a caller-run requester.
+func BenchmarkDeliver(b *testing.B) {
+	for _, spawners := range []int{1, 64} {
+		for _, children := range []int{1, 100, 10_000} {
+			b.Run(fmt.Sprintf("spawners=%d/children=%d", spawners, children), func(b *testing.B) {
+				b.ReportAllocs()
+				var wg sync.WaitGroup
+				s := supervise(b, spawn.Config{
+					Runner: instant, CallerRun: true,
+					Deliver: func(context.Context, spawn.Outgoing) error { wg.Done(); return nil },
+				})
+				root := session.Named("main", "bench")
+				b.ResetTimer()
+				for n := 0; n < b.N; n += children {
+					wg.Add(children)
+					spawnAll(b, s, root, children, spawners)
+					wg.Wait()
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkManaged is from Spawn to the turn of a managed requester that consumes the completion, per child. The requester
+// spawns all children in one turn, yields, and consumes all completions in the next.
+func BenchmarkManaged(b *testing.B) {
+	for _, children := range []int{1, 100, 10_000} {
+		b.Run(fmt.Sprintf("children=%d", children), func(b *testing.B) {
+			b.ReportAllocs()
+			consumed := make(chan int, 1)
+			s := supervise(b, spawn.Config{Runner: runnerFunc(func(ctx context.Context, t *spawn.Turn) (spawn.Outcome, error) {
+				if t.Session.Depth > 0 {
+					return say("done")
+				}
+				if t.Inputs[0].Class == spawn.CompletionInput {
+					consumed <- len(t.Inputs)
+					return spawn.Outcome{}, nil
+				}
+				for range children {
+					if _, err := t.Spawn(ctx, spawn.Request{Task: "count the files", Announce: true}); err != nil {
+						return spawn.Outcome{}, err
+					}
+				}
+				t.Yield(spawn.JoinOptions{})
+				return spawn.Outcome{}, nil
+			})})
+			root := session.Named("main", "bench")
+			b.ResetTimer()
+			for n := 0; n < b.N; n += children {
+				if err := s.Post(b.Context(), root, root, spawn.Message{Text: "go"}); err != nil {
+					b.Fatal(err)
+				}
+				for left := children; left > 0; {
+					left -= <-consumed
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkFlat is BenchmarkDeliver in a tree that already holds many ended children: the cost of a child must not grow.
+func BenchmarkFlat(b *testing.B) {
+	for _, ended := range []int{0, 100_000} {
+		b.Run(fmt.Sprintf("ended=%d", ended), func(b *testing.B) {
+			b.ReportAllocs()
+			var wg sync.WaitGroup
+			s := supervise(b, spawn.Config{
+				Runner: instant, CallerRun: true, Rules: policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 64}},
+				Deliver: func(context.Context, spawn.Outgoing) error { wg.Done(); return nil },
+			})
+			root := session.Named("main", "bench")
+			wg.Add(ended)
+			spawnAll(b, s, root, ended, 64)
+			wg.Wait()
+			b.ResetTimer()
+			wg.Add(b.N)
+			spawnAll(b, s, root, b.N, 64)
+			wg.Wait()
+		})
+	}
+}
+
+// BenchmarkQueued reports the bytes of memory of a run that waits in the lane, with what the memory journal keeps of it.
+func BenchmarkQueued(b *testing.B) {
+	release := make(chan struct{})
+	s := supervise(b, spawn.Config{
+		Runner: runnerFunc(func(context.Context, *spawn.Turn) (spawn.Outcome, error) { <-release; return say("done") }),
+		Rules:  policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 1}},
+	})
+	root := session.Named("main", "bench")
+	spawnAll(b, s, root, 1, 1)
+	before, goroutines := heap(), runtime.NumGoroutine()
+	b.ResetTimer()
+	spawnAll(b, s, root, b.N, 64)
+	b.StopTimer()
+	time.Sleep(10 * time.Millisecond) // let the owner's goroutine end
+	b.ReportMetric(float64(heap()-before)/float64(b.N), "B/queued")
+	b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/float64(b.N), "goroutines/queued")
+	close(release)
+}
+
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
