@@ -2,6 +2,8 @@ package agentctx
 
 import (
 	"fmt"
+	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 )
@@ -30,9 +32,7 @@ type Account struct {
 // Shown reports whether content of the file is in the prompt, whole or cut.
 func (a Account) Shown() bool {
 	switch a.Reason {
-	case Whole, OverFile, OverTotal:
-		return a.Kept > 0
-	case OverSkills:
+	case Whole, OverFile, OverTotal, OverSkills:
 		return a.Kept > 0
 	default:
 		return false
@@ -72,12 +72,21 @@ func writeAccounts(b *strings.Builder, title string, list []Account) {
 	}
 	b.WriteByte('\n')
 	w := tabwriter.NewWriter(b, 0, 4, 2, ' ', 0)
-	fmt.Fprintf(w, "%s\tRUNES\tKEPT\tBYTES\tTOKENS\tWHY\n", title)
-	var runes, kept, bytes, tokens int
+	fmt.Fprintf(w, "%s\tRUNES\tKEPT\tKEPT BYTES\tKEPT TOKENS\tWHY\n", title)
+	sum := Account{Name: "total"}
 	for _, a := range list {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\n", a.Name, a.Runes, a.Kept, a.KeptBytes, a.Tokens, literal(a.Why))
-		runes, kept, bytes, tokens = runes+a.Runes, kept+a.Kept, bytes+a.KeptBytes, tokens+a.Tokens
+		writeAccount(w, a)
+		sum.Runes, sum.Kept = sum.Runes+a.Runes, sum.Kept+a.Kept
+		sum.KeptBytes, sum.Tokens = sum.KeptBytes+a.KeptBytes, sum.Tokens+a.Tokens
 	}
-	fmt.Fprintf(w, "total\t%d\t%d\t%d\t%d\t\n", runes, kept, bytes, tokens)
+	writeAccount(w, sum)
 	_ = w.Flush()
+}
+
+func writeAccount(w io.Writer, a Account) {
+	tokens := "-" // not counted, or nothing to count
+	if a.Tokens > 0 {
+		tokens = strconv.Itoa(a.Tokens)
+	}
+	fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\n", a.Name, a.Runes, a.Kept, a.KeptBytes, tokens, literal(a.Why))
 }

@@ -309,6 +309,7 @@ func TestSectionsOfTheCaller(t *testing.T) {
 		{ID: agentctx.SectionIdentity, Class: agentctx.PerTurn, Text: "You are the lighthouse."},
 		{ID: "weather", Class: agentctx.PerTurn, Text: "## Weather\nSun.", Source: "sensor"},
 		{ID: "blank", Text: " \n"},
+		{ID: "charter", Text: "Stable, and named by no order."},
 		{ID: "odd", Class: 9, Text: "odd"},
 	}
 	in.Drop = []string{agentctx.SectionReplyTags, "no-such"}
@@ -317,6 +318,8 @@ func TestSectionsOfTheCaller(t *testing.T) {
 	list := ids(p)
 	assert.Equal(t, []string{"identity", "tool-call-style", "safety", "house-rules", "tooling", "skills"}, list[:6])
 	assert.Equal(t, []string{"runtime", "weather", "odd"}, list[len(list)-3:])
+	assert.Less(t, slices.Index(list, "charter"), slices.Index(list, "conversation-context"), "at the end of its class")
+	assert.Greater(t, slices.Index(list, "charter"), slices.Index(list, "heartbeats"))
 	assert.NotContains(t, list, "reply-tags")
 	assert.NotContains(t, list, "blank")
 	assert.Equal(t, agentctx.Section{ID: "identity", Class: agentctx.Stable, Text: "You are the lighthouse.", Source: "caller"}, p.Sections[0],

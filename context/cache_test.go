@@ -84,7 +84,7 @@ func TestCacheIsBounded(t *testing.T) {
 	for n := range 100 {
 		get(n)
 		assert.LessOrEqual(t, c.bytes, 1000)
-		get(0) // stays, because it is asked for
+		assert.True(t, get(0), "stays, because it is asked for")
 	}
 	assert.Len(t, c.entries, 10)
 	assert.True(t, get(0))

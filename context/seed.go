@@ -73,6 +73,7 @@ func seed(root *os.Root, o SeedOptions) (done Seeded, err error) {
 	if o.Templates == nil {
 		o.Templates = Templates()
 	}
+	o.Now = o.Now.Round(0).UTC() // as it is read back
 	before, err := readSeedState(root)
 	if err != nil {
 		return done, err
