@@ -237,6 +237,24 @@ func TestTouch(t *testing.T) {
 	assert.Equal(t, noon.Add(40*time.Minute+5*time.Second), got.Touched)
 }
 
+// A binding that is made anew does not keep the touches of the one that it replaces.
+func TestTouchesAreOfOneBinding(t *testing.T) {
+	b := openBindings(t, session.NewMemory().Journal)
+	bind(t, b, thread1, workerA, "alice", noon)
+	require.NoError(t, b.Touch(t.Context(), thread1, noon.Add(5*time.Second)))
+	bind(t, b, thread1, workerA, "alice", noon.Add(-time.Minute))
+	got, _ := b.Find(thread1, noon)
+	assert.Equal(t, noon.Add(-time.Minute), got.Touched)
+
+	bind(t, b, thread2, workerA, "alice", noon)
+	require.NoError(t, b.Touch(t.Context(), thread2, noon.Add(5*time.Second)))
+	_, err := b.Bind(t.Context(), session.BindRequest{Conversation: thread2, Target: workerB, By: "alice", Replace: true}, noon)
+	require.NoError(t, err)
+	got, _ = b.Find(thread2, noon)
+	assert.Equal(t, noon, got.Touched)
+	assert.False(t, session.Binding{}.MayChange(""))
+}
+
 func logLen(t *testing.T, j session.Journal) int {
 	t.Helper()
 	n := 0

@@ -175,6 +175,7 @@ func TestTraceRefuses(t *testing.T) {
 
 	_, err = session.Trace(all[2].Key, func(session.Key) (session.Lineage, bool, error) { return all[3], true, nil })
 	assert.ErrorIs(t, err, session.ErrCorruptLineage, "a record of somebody else")
+	assert.ErrorContains(t, err, "the record is that of")
 
 	// K27: two that are above each other.
 	main := session.Main("main")

@@ -16,7 +16,7 @@ const maxTombstones = 1 << 14
 type memoryTranscripts struct {
 	closed atomic.Bool
 
-	mu       sync.RWMutex
+	mu       sync.RWMutex // held to read while lines are appended, so that nothing is appended to what has been archived
 	live     map[Ref]*memoryTranscript
 	archived map[Ref]string
 	buried   []Ref // the keys of archived, the oldest first
@@ -25,7 +25,6 @@ type memoryTranscripts struct {
 type memoryTranscript struct {
 	mu    sync.Mutex
 	lines []Message // only ever appended to, so a reader may keep what it saw; line i has the position i+1
-	gone  bool      // archived since the transcript was looked up
 }
 
 func newMemoryTranscripts() *memoryTranscripts {
@@ -53,52 +52,40 @@ func (t *memoryTranscripts) check(ctx context.Context, ref Ref) error {
 	return nil
 }
 
-func (t *memoryTranscripts) find(ref Ref) (live *memoryTranscript, archived string) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.live[ref], t.archived[ref]
-}
-
-// create returns the transcript, which it makes unless it is there or archived.
-func (t *memoryTranscripts) create(ref Ref) (live *memoryTranscript, archived string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if name := t.archived[ref]; name != "" {
-		return nil, name
-	}
-	if t.live[ref] == nil {
-		t.live[ref] = new(memoryTranscript)
-	}
-	return t.live[ref], ""
-}
-
 func (t *memoryTranscripts) Append(ctx context.Context, ref Ref, after Pos, messages ...Message) (Pos, error) {
 	if err := t.check(ctx, ref); err != nil {
 		return 0, err
 	}
-	live, archived := t.find(ref)
-	if live == nil && archived == "" && after == 0 {
-		if len(messages) == 0 {
-			return 0, nil
-		}
-		live, archived = t.create(ref)
+	t.mu.RLock()
+	live := t.live[ref]
+	if live != nil {
+		defer t.mu.RUnlock()
+		return live.append(ref, after, messages)
 	}
-	if archived != "" {
-		return 0, fmt.Errorf("session: transcript %q of %q: append: %w as %q", ref.SessionID, ref.Key, ErrArchived, archived)
+	t.mu.RUnlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if name := t.archived[ref]; name != "" {
+		return 0, fmt.Errorf("session: transcript %q of %q: append: %w as %q", ref.SessionID, ref.Key, ErrArchived, name)
 	}
-	if live == nil {
-		return 0, conflict(ref, after, 0)
+	if live = t.live[ref]; live == nil {
+		live = new(memoryTranscript)
 	}
-	live.mu.Lock()
-	defer live.mu.Unlock()
-	if live.gone {
-		return 0, fmt.Errorf("session: transcript %q of %q: append: %w", ref.SessionID, ref.Key, ErrArchived)
+	last, err := live.append(ref, after, messages)
+	if last > 0 {
+		t.live[ref] = live
 	}
-	if end := Pos(len(live.lines)); end != after {
+	return last, err
+}
+
+func (m *memoryTranscript) append(ref Ref, after Pos, messages []Message) (Pos, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if end := Pos(len(m.lines)); end != after {
 		return 0, conflict(ref, after, end)
 	}
-	live.lines = append(live.lines, messages...)
-	return Pos(len(live.lines)), nil
+	m.lines = append(m.lines, messages...)
+	return Pos(len(m.lines)), nil
 }
 
 func conflict(ref Ref, after, end Pos) error {
@@ -115,7 +102,9 @@ func (t *memoryTranscripts) Read(ctx context.Context, ref Ref, w Window) iter.Se
 			yield(Line{}, err)
 			return
 		}
-		live, _ := t.find(ref)
+		t.mu.RLock()
+		live := t.live[ref]
+		t.mu.RUnlock()
 		if live == nil {
 			return
 		}
@@ -144,13 +133,9 @@ func (t *memoryTranscripts) Archive(ctx context.Context, ref Ref, at time.Time) 
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	live := t.live[ref]
-	if live == nil {
+	if t.live[ref] == nil {
 		return t.archived[ref], nil
 	}
-	live.mu.Lock()
-	live.gone = true
-	live.mu.Unlock()
 	delete(t.live, ref)
 	if len(t.buried) == maxTombstones {
 		delete(t.archived, t.buried[0])
