@@ -227,6 +227,10 @@ func TestViolations(t *testing.T) {
 			"up/a_test.go:3: length: up.long has 13 lines, 10 are allowed",
 		},
 		{
+			"long table in a library", "up/up.go", "package up\n\nfunc table() {\n\t_ = []int{" + strings.Repeat("\n", 10) + "}\n}\n",
+			"up/up.go:3: length: up.table has 13 lines, 10 are allowed",
+		},
+		{
 			"exception without need", "up/machine.go", "",
 			"LongFuncs: length: up.Machine.Step needs no exception",
 		},
