@@ -223,6 +223,19 @@ func TestNoHintAtAToolThatIsNotThere(t *testing.T) {
 	}
 }
 
+func TestHowToWait(t *testing.T) {
+	tooling := func(names ...string) string {
+		s, _ := agentctx.Assemble(agentctx.Input{Session: mainKey, Tools: tools(names...)}).Section(agentctx.SectionTooling)
+		return s.Text
+	}
+	assert.Contains(t, tooling("exec", "process"), "background and look after it with `process`")
+	assert.Contains(t, tooling("exec"), "timeout of its own in `exec`")
+	assert.NotContains(t, tooling("exec"), "background")
+	assert.NotContains(t, tooling("process"), "background")
+	assert.Contains(t, tooling("subagents", "sessions_list"), "Use `subagents` and `sessions_list` when")
+	assert.NotContains(t, tooling("read"), "in a loop")
+}
+
 func TestToolsAreListedByName(t *testing.T) {
 	list := []agentctx.Tool{
 		{Name: "Read", Summary: "Read a\nfile."},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -94,6 +95,7 @@ func checkForgery(t *testing.T, s string) {
 			honest.Preset, hostile.Preset = preset, preset
 			p := agentctx.Assemble(hostile)
 			text := p.String()
+			require.True(t, utf8.ValidString(text), "%q", s)
 			want := headings(agentctx.Assemble(honest).String())
 			got := headings(text)
 			if strings.ContainsFunc(s, visible) {

@@ -177,6 +177,7 @@ func TestMissingMarkers(t *testing.T) {
 	// Markers are charged, and dropped rather than cut.
 	_, a := kept(agentctx.Limits{Total: 40}, agentctx.Spec{}, files...)
 	assert.Positive(t, a["AGENTS.md"].Kept)
+	assert.Zero(t, a["AGENTS.md"].Runes, "nothing was loaded")
 	assert.Zero(t, a["TOOLS.md"].Kept)
 }
 

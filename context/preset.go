@@ -63,7 +63,7 @@ func taskText(a *assembly) string {
 	if strings.TrimSpace(a.in.Task) == "" {
 		return ""
 	}
-	return "## Task\n" + fenced(newlines(a.in.Task))
+	return "## Task\n" + fenced(clean(a.in.Task))
 }
 
 // A WorkspaceFile is a [File].

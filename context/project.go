@@ -42,11 +42,10 @@ func newProject(in Input, spec Spec) project {
 	list := make([]candidate, 0, len(in.Files))
 	seen := make(map[string]bool, len(in.Files))
 	for i, f := range in.Files {
-		p.accounts[i] = Account{Name: literal(f.Name), Path: f.Path, Bytes: len(f.Content)}
 		c, reason, why := consider(in, spec, f, seen)
-		p.accounts[i].Reason, p.accounts[i].Why = reason, why
-		if p.accounts[i].Runes = c.runes; c.text == "" {
-			p.accounts[i].Runes = countRunes(f.Content)
+		p.accounts[i] = newAccount(f, reason, why)
+		if c.file {
+			p.accounts[i].Runes = c.runes
 		}
 		if c.text != "" {
 			c.index = i
@@ -60,12 +59,17 @@ func newProject(in Input, spec Spec) project {
 		}
 		a := &p.accounts[c.index]
 		p.blocks = append(p.blocks, block{name: in.Files[c.index].Name, text: c.keep, file: c.file})
-		a.Kept, a.KeptBytes = min(c.runes, countKept(c)), len(c.keep)
+		a.Kept, a.KeptBytes = countKept(c), len(c.keep)
 		if in.Limits.Count != nil {
 			a.Tokens = in.Limits.Count(c.keep)
 		}
 	}
 	return p
+}
+
+// newAccount is the account of a file of which nothing is kept.
+func newAccount(f File, r Reason, why string) Account {
+	return Account{Name: literal(f.Name), Path: f.Path, Reason: r, Why: why, Bytes: len(f.Content), Runes: countRunes(f.Content)}
 }
 
 // countKept returns the runes of what is kept, without counting again what is
@@ -102,11 +106,11 @@ func consider(in Input, spec Spec, f File, seen map[string]bool) (c candidate, r
 		}
 		return c, reason, why
 	}
-	text := strings.TrimRight(newlines(f.Content), " \t\n")
+	text := strings.TrimRight(clean(f.Content), " \t\n")
 	if strings.TrimSpace(text) == "" {
 		return c, Blank, "blank: there is no text in it"
 	}
-	if f.Name == ExecutionFile && sameText(in.Files, text) {
+	if f.Name == ExecutionFile && spec.Sees(AgentsFile) && sameText(in.Files, text) {
 		return c, Repeated, "repeated: it is the workspace's " + AgentsFile
 	}
 	seen[f.Name] = true
@@ -116,7 +120,7 @@ func consider(in Input, spec Spec, f File, seen map[string]bool) (c candidate, r
 // sameText reports whether the workspace's AGENTS.md has this text.
 func sameText(files []File, text string) bool {
 	return slices.ContainsFunc(files, func(f File) bool {
-		return f.Name == AgentsFile && strings.TrimRight(newlines(f.Content), " \t\n") == text
+		return f.Name == AgentsFile && strings.TrimRight(clean(f.Content), " \t\n") == text
 	})
 }
 
@@ -182,10 +186,7 @@ func allot(list []candidate, in Input, spec Spec, accounts []Account) {
 func leaveOut(files []File) project {
 	p := project{accounts: make([]Account, len(files))}
 	for i, f := range files {
-		p.accounts[i] = Account{
-			Name: literal(f.Name), Path: f.Path, Bytes: len(f.Content), Runes: countRunes(f.Content),
-			Reason: Excluded, Why: "excluded: the mode is none",
-		}
+		p.accounts[i] = newAccount(f, Excluded, "excluded: the mode is none")
 	}
 	return p
 }

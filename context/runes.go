@@ -88,8 +88,11 @@ func cutMarker(name string, dropped, runes int) string {
 	return fmt.Sprintf("\n[... %s: %d of %d runes left out here ...]\n", name, dropped, runes)
 }
 
-// newlines returns s with every line ending in "\n" alone.
-func newlines(s string) string {
+// clean returns s as valid UTF-8 with every line ending in "\n" alone.
+func clean(s string) string {
+	if !utf8.ValidString(s) {
+		s = strings.ToValidUTF8(s, string(utf8.RuneError))
+	}
 	if strings.IndexByte(s, '\r') < 0 {
 		return s
 	}

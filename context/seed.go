@@ -160,7 +160,7 @@ func inUse(root *os.Root, templates fs.FS) (bool, error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, err
 		}
-		if newlines(string(own)) != newlines(string(template)) {
+		if clean(string(own)) != clean(string(template)) {
 			return true, nil
 		}
 	}

@@ -35,7 +35,7 @@ func parseSkill(text string) (SkillEntry, error) {
 // frontMatter returns what stands between the first line, which must be ---,
 // and the next line that is.
 func frontMatter(text string) (string, bool) {
-	first, rest, ok := strings.Cut(newlines(text), "\n")
+	first, rest, ok := strings.Cut(clean(text), "\n")
 	if !ok || strings.TrimRight(first, " \t") != "---" {
 		return "", false
 	}

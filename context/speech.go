@@ -156,5 +156,5 @@ func conversationText(a *assembly) string {
 	if a.child || strings.TrimSpace(a.in.Conversation) == "" {
 		return ""
 	}
-	return "## Conversation Context\n" + fenced(strings.TrimSpace(newlines(a.in.Conversation)))
+	return "## Conversation Context\n" + fenced(strings.TrimSpace(clean(a.in.Conversation)))
 }

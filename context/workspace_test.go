@@ -268,6 +268,13 @@ func TestExecutionDirectory(t *testing.T) {
 	assert.NotContains(t, names(load(childKey, agentctx.Spec{Files: []string{"TOOLS.md"}}, repo)), agentctx.ExecutionFile)
 	assert.NotContains(t, names(load(childKey, agentctx.Spec{}, fstest.MapFS{})), agentctx.ExecutionFile, "its absence is nothing to tell")
 
+	// Nor is it taken for a repetition of what is not shown.
+	p0 := agentctx.Assemble(agentctx.Input{
+		Session: childKey, Spec: agentctx.Spec{Files: []string{agentctx.ExecutionFile}},
+		Files: append(agentctx.LoadWorkspace(workspace(), "AGENTS.md"), agentctx.File{Name: agentctx.ExecutionFile, Content: "text of AGENTS.md"}),
+	})
+	assert.Equal(t, []string{agentctx.ExecutionFile}, shown(p0))
+
 	// The same directory again is not shown twice.
 	p := agentctx.Assemble(agentctx.Input{Session: childKey, Files: load(childKey, agentctx.Spec{}, workspace())})
 	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shown(p))
