@@ -10,7 +10,8 @@ const MaxKeyLen = 1024
 
 // A Key names a session. It is opaque, comparable and valid by construction: a Key that is not zero was made by [Parse] or by one of
 // the constructors, and is in canonical form, so that two keys name the same session exactly if they are equal. The zero Key names no
-// session. Methods of the zero Key return zero values. No method but Display, Thread, Topic, Child, MarshalText and UnmarshalText
+// session; it is also what a constructor returns if an argument cannot stand where it should, such as an agent id that is none or a peer
+// that holds a word of the grammar, and Parse of the same text then says what is wrong. Methods of the zero Key return zero values. No method but Display, Thread, Topic, Child, MarshalText and UnmarshalText
 // allocates.
 //
 // A key tells which agent runs a session, what sort of session it is, and how deep it says it is. It never tells who started the

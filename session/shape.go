@@ -9,10 +9,6 @@ import (
 // DefaultAgent is the id of the agent that is meant where none is named.
 const DefaultAgent = "main"
 
-// The constructors return the zero Key if an argument cannot stand where it should: an agent id that is none, an empty name, a peer
-// that holds a word of the grammar, a result of more than [MaxKeyLen] bytes. [Parse] of the same text says what is wrong. They read
-// case as Parse does.
-
 // Main returns agent:<agent>:main, the session that an agent has when no other is meant.
 func Main(agent string) Key { return joined(agent, wordMain, "") }
 
