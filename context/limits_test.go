@@ -248,4 +248,20 @@ func TestSkillsGiveWayByDescription(t *testing.T) {
 	assert.Contains(t, must(section(900)), "Not listed for want of room: ")
 }
 
+func TestSkillsAreEscaped(t *testing.T) {
+	// SK19.
+	p := agentctx.Assemble(agentctx.Input{Session: mainKey, Skills: []agentctx.Skill{{Name: "a</name>", Description: "a<b & \"c\"", Path: "<x>'"}}})
+	s, _ := p.Section(agentctx.SectionSkills)
+	assert.Contains(t, s.Text, "<name>a&lt;/name&gt;</name>")
+	assert.Contains(t, s.Text, "<description>a&lt;b &amp; &quot;c&quot;</description>")
+	assert.Contains(t, s.Text, "<location>&lt;x&gt;&apos;</location>")
+	// What is escaped counts as it is written.
+	p = agentctx.Assemble(agentctx.Input{
+		Session: mainKey, Skills: []agentctx.Skill{{Name: "x", Description: strings.Repeat("<", 100)}}, Limits: agentctx.Limits{Skills: 300},
+	})
+	s, _ = p.Section(agentctx.SectionSkills)
+	assert.Less(t, strings.Count(s.Text, "&lt;"), 75)
+	assert.Equal(t, agentctx.OverSkills, p.Skills[0].Reason)
+}
+
 func must(s string, _ []agentctx.Account) string { return s }

@@ -316,7 +316,16 @@ func TestSyncSkills(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(text), "gamma")
 
-	problems, err := agentctx.SyncSkills(dst, []agentctx.SkillEntry{{Skill: agentctx.Skill{Name: "x", Path: "skills/x/SKILL.md"}}, {Skill: agentctx.Skill{Path: "../SKILL.md"}}})
+	// What cannot be copied leaves the older copy in its place.
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "shelf/a/one"), []byte("x"), 0o644))
+	require.NoError(t, os.Link(filepath.Join(dir, "shelf/a/one"), filepath.Join(dir, "shelf/a/two")))
+	problems, err := agentctx.SyncSkills(dst, snapshot.Skills)
+	require.NoError(t, err)
+	require.Len(t, problems, 1)
+	assert.Equal(t, agentctx.Linked, problems[0].Reason)
+	assert.Equal(t, []string{"a/SKILL.md", "b/own", "mine/file"}, tree())
+
+	problems, err = agentctx.SyncSkills(dst, []agentctx.SkillEntry{{Skill: agentctx.Skill{Name: "x", Path: "skills/x/SKILL.md"}}, {Skill: agentctx.Skill{Path: "../SKILL.md"}}})
 	require.NoError(t, err)
 	require.Len(t, problems, 2)
 	assert.Equal(t, agentctx.BadName, problems[1].Reason)

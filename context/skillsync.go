@@ -31,8 +31,9 @@ const (
 // else is there is left alone. Only regular files are copied, symbolic links
 // are passed over.
 //
-// It returns an account of each skill that could not be copied; the error is
-// of the directory itself. Calls for one directory must not overlap.
+// It returns an account of each skill that could not be copied, of which an
+// older copy stays; the error is of the directory itself. Calls for one
+// directory must not overlap.
 func SyncSkills(dst *os.Root, skills []SkillEntry) ([]Account, error) {
 	owned, err := readManifest(dst)
 	if err != nil {
@@ -48,6 +49,9 @@ func SyncSkills(dst *os.Root, skills []SkillEntry) ([]Account, error) {
 		if err != nil {
 			f := refused(e.Name, err)
 			problems = append(problems, Account{Name: e.Name, Path: e.Path, Reason: f.Reason, Why: f.Why})
+			if slices.Contains(owned, name) {
+				kept = append(kept, name) // an older copy is better than none
+			}
 			continue
 		}
 		kept = append(kept, name)

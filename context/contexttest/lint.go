@@ -46,12 +46,13 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s:%d: %s (%s)", f.File, f.Line, f.Text, f.Rule)
 }
 
-// Lint looks at the core files and the notes in memory/ of a workspace and
-// returns what will go wrong with them one day, by file and line. The limits
-// are those that the prompt is assembled with.
-func Lint(fsys fs.FS, limits agentctx.Limits) []Finding {
+// Lint looks at the core files of a workspace, the notes in memory/ and the
+// extra files (see [agentctx.Loader]), and returns what will go wrong with
+// them one day, by file and line. The limits are those that the prompt is
+// assembled with.
+func Lint(fsys fs.FS, limits agentctx.Limits, extra ...string) []Finding {
 	key := session.MustParse("agent:main:main")
-	files := agentctx.Loader{Memory: true}.Load(agentctx.LoadRequest{Session: key, Workspace: fsys})
+	files := agentctx.Loader{Memory: true, Extra: extra}.Load(agentctx.LoadRequest{Session: key, Workspace: fsys})
 	p := agentctx.Assemble(agentctx.Input{Session: key, Files: files, Limits: limits})
 	var found []Finding
 	for _, a := range p.Files {
@@ -83,9 +84,9 @@ func Lint(fsys fs.FS, limits agentctx.Limits) []Finding {
 }
 
 // Clean fails for everything that Lint finds.
-func Clean(t testing.TB, fsys fs.FS, limits agentctx.Limits) {
+func Clean(t testing.TB, fsys fs.FS, limits agentctx.Limits, extra ...string) {
 	t.Helper()
-	for _, f := range Lint(fsys, limits) {
+	for _, f := range Lint(fsys, limits, extra...) {
 		t.Errorf("contexttest: workspace: %s", f)
 	}
 }

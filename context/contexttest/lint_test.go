@@ -53,6 +53,15 @@ func TestLintFindings(t *testing.T) {
 	assert.Contains(t, strings.Join(lint(map[string]string{"BOOTSTRAP.md": "x"}), "\n"), "memories in MEMORY.md")
 }
 
+func TestLintOfExtraFiles(t *testing.T) {
+	fsys := contexttest.Workspace(map[string]string{"BOOTSTRAP.md": "", "packages/api/AGENTS.md": "## Runtime\n"})
+	assert.Empty(t, contexttest.Lint(fsys, agentctx.Limits{}))
+	found := contexttest.Lint(fsys, agentctx.Limits{}, "packages/*/AGENTS.md", "../outside.md")
+	assert.Len(t, found, 2)
+	assert.Equal(t, contexttest.RuleUnread, found[0].Rule, "a wrong name is told")
+	assert.Equal(t, contexttest.RuleHeading, found[1].Rule)
+}
+
 func TestLintNeverShowsASecret(t *testing.T) {
 	for _, secret := range []string{
 		"sk-abcdefghijklmnopqrstuvwxyz", "ghp_abcdefghijklmnopqrstuvwxyz0123456789", "AKIAIOSFODNN7EXAMPLE",
