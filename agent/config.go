@@ -175,16 +175,29 @@ func (c *Config) workspace(agent string) fs.FS {
 // Input returns the prompt input that a Runtime with this Config uses for a session, so that a test of a prompt tests the one
 // that is sent. Of a sub-agent it is that of a first turn right below a top-level session; Now is left zero.
 func (c Config) Input(key session.Key) agentctx.Input {
-	return c.input(key, session.Lineage{}, agentctx.Spec{}, c.toolNames(key))
+	tools := c.toolNames(key)
+	in := c.input(key, session.Lineage{}, agentctx.Spec{}, tools)
+	if key.IsSubagent() {
+		in.Subagent = agentctx.Subagent{
+			Depth: max(1, key.Depth()), MaxDepth: c.Rules.MaxSpawnDepth(), MaySpawn: slices.Contains(tools, toolSpawn),
+		}
+	}
+	return in
 }
 
 // toolNames returns what a session of that key may use if its requester may hand everything down.
-func (c *Config) toolNames(key session.Key) []string {
-	role := session.RoleMain
-	if key.IsSubagent() {
-		role = session.RoleAt(max(1, key.Depth()), c.Rules.MaxSpawnDepth())
+func (c *Config) toolNames(key session.Key) []string { return c.authority(key, c.Model).Tools }
+
+// authority returns what a top-level session has, and a sub-agent would have whose requester may hand everything down.
+func (c *Config) authority(key session.Key, model string) policy.Authority {
+	all := c.allToolNames()
+	if !key.IsSubagent() {
+		return c.Rules.TopAuthority(key, model, all)
 	}
-	return c.Rules.ToolsFor(policy.Subject{Key: key, Role: role, Sandboxed: c.Rules.Sandboxed(key), Model: c.Model}, c.allToolNames())
+	depth := max(1, key.Depth())
+	return c.Rules.Effective(policy.Authority{
+		Agent: key.Agent(), Role: session.RoleAt(depth, c.Rules.MaxSpawnDepth()), Depth: depth, Model: model, Tools: all, Delegable: all,
+	}, key)
 }
 
 func (c *Config) allToolNames() []string {

@@ -106,14 +106,15 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Outgoing) error {
 // toolsOf returns what policy leaves a session for a turn: what was granted when it was spawned, within today's rules.
 func (rt *Runtime) toolsOf(t *Turn) []Tool {
 	st := t.spawn
-	names := rt.cfg.allToolNames()
-	who := policy.Subject{Key: st.Session.Key, Role: session.RoleMain, Sandboxed: rt.cfg.Rules.Sandboxed(st.Session.Key), Model: t.Model}
+	now := rt.cfg.authority(st.Session.Key, t.Model)
 	if st.Run.ID != "" {
-		names = st.Run.Tools
-		who.Role = st.Session.Role.Ceiling(session.RoleAt(st.Session.Depth, rt.cfg.Rules.MaxSpawnDepth()))
-		who.Sandboxed = st.Run.Sandboxed
+		now = rt.cfg.Rules.Effective(policy.Authority{
+			Agent: st.Run.Agent, Role: st.Session.Role, Depth: st.Session.Depth, Sandboxed: st.Run.Sandboxed, Model: t.Model,
+			Tools: st.Run.Tools,
+		}, st.Session.Key)
 	}
-	names = rt.cfg.Rules.ToolsFor(who, names)
+	names := now.Tools
+	who := policy.Subject{Key: st.Session.Key, Agent: now.Agent, Role: now.Role, Sandboxed: now.Sandboxed, Model: t.Model}
 	var tools []Tool
 	for _, tool := range rt.cfg.Tools {
 		if slices.Contains(names, tool.Name) {

@@ -5,8 +5,6 @@ import (
 	"iter"
 	"strconv"
 
-	"github.com/google/uuid"
-
 	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -133,7 +131,7 @@ func (s *Session) Events(ctx context.Context) iter.Seq[Event] {
 // Take them anew for every turn: within one set, the same tool call id spawns the same sub-agent, so that a call that is
 // repeated does no harm.
 func (s *Session) Tools() []Tool {
-	host := toolHost{rt: s.rt, session: s, token: uuid.NewString()}
+	host := toolHost{rt: s.rt, session: s, token: session.NewID()}
 	names := s.rt.cfg.toolNames(s.key)
 	var tools []Tool
 	for _, t := range host.tools() {

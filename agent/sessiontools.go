@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -254,7 +255,7 @@ func reply(v any) (string, error) {
 	return string(data), err
 }
 
-func (h toolHost) yield(_ context.Context, c ToolCall) (string, error) {
+func (h toolHost) yield(ctx context.Context, c ToolCall) (string, error) {
 	a, err := readArguments(toolYield, c.Args)
 	if err != nil {
 		return "", err
@@ -266,6 +267,14 @@ func (h toolHost) yield(_ context.Context, c ToolCall) (string, error) {
 	}
 	if h.turn == nil {
 		return "", &ArgumentError{toolYield, "(all)", "this session is not run by Offshoot"}
+	}
+	runs, err := h.session.Runs(ctx)
+	if err != nil {
+		return "", err
+	}
+	if !slices.ContainsFunc(runs, func(r RunInfo) bool { return !r.Status.Terminal() }) {
+		// To end the turn here would end a run that has not answered.
+		return reply(map[string]string{"status": "nothing to wait for", "note": "None of your sub-agents is at work any more. Go on."})
 	}
 	h.turn.Yield(JoinOptions{AtLeast: int(min(n, math.MaxInt32)), Within: time.Duration(min(within, 1e9) * float64(time.Second))})
 	return reply(map[string]string{"status": "yielded", "note": "This turn ends now; another one begins when the wait is over."})
@@ -339,6 +348,11 @@ func (h toolHost) act(ctx context.Context, action, message string, chosen []RunI
 	if err != nil {
 		return "", err
 	}
+	for _, r := range chosen {
+		if err := h.may(verbs[action], r); err != nil {
+			return "", err
+		}
+	}
 	switch action {
 	case "info":
 		return reply(lineOf(0, chosen[0], true))
@@ -364,6 +378,17 @@ func (h toolHost) act(ctx context.Context, action, message string, chosen []RunI
 		return "", errors.Join(failed...)
 	}
 	return reply(map[string]any{"status": "ok", "stopped": stopped})
+}
+
+var verbs = map[string]policy.Verb{"info": policy.VerbStatus, "steer": policy.VerbSteer, "kill": policy.VerbStop}
+
+// may asks policy whether the session may do something with one of its sub-agents.
+func (h toolHost) may(v policy.Verb, r RunInfo) error {
+	c := policy.Caller{Key: h.session.key, Role: session.RoleMain}
+	if h.turn != nil {
+		c.Role, c.Depth = h.turn.Session.Role, h.turn.Session.Depth
+	}
+	return h.rt.cfg.Rules.Authorize(c, v, policy.Target{Key: r.Key, Ancestors: []session.Key{r.Parent, r.Root}})
 }
 
 // choose returns the runs that a target names: a number in the list, a run id, a session key, a label, or all.
