@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -110,9 +111,21 @@ func (r *record) pos() session.Pos {
 	return r.end
 }
 
-// said returns what the Runner recorded.
+// said returns what the Runner recorded, without what the session tools answered: that is ours, and no result of anybody.
 func (r *record) said() []Message {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.recorded
+	var ours []string
+	var said []Message
+	for _, m := range r.recorded {
+		for _, c := range m.ToolCalls {
+			if slices.Contains(sessionToolNames, c.Name) {
+				ours = append(ours, c.ID)
+			}
+		}
+		if m.Role != session.Tool || !slices.Contains(ours, m.ToolCallID) {
+			said = append(said, m)
+		}
+	}
+	return said
 }

@@ -435,6 +435,7 @@ func (h *Harness) end() {
 	lives := slices.Clone(h.lives)
 	h.mu.Unlock()
 	h.restarting.Wait()
+	synctest.Wait() // so that every Run has begun
 	close(h.released)
 	for _, l := range lives {
 		ctx, cancel := context.WithTimeout(h.ctx, time.Minute)

@@ -1,0 +1,174 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// timed is a Runner whose tasks say how long they take and whether they fail: "3s", "5s fail".
+func timed() agent.Config {
+	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		_, task, _ := strings.Cut(tn.Messages[0].Text, "[Subagent Task]: ")
+		word, fail, _ := strings.Cut(task, " ")
+		d, err := time.ParseDuration(word)
+		if err != nil {
+			return agent.Result{}, err
+		}
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+			return agent.Result{Text: "part of " + word}, context.Cause(ctx)
+		}
+		if fail != "" {
+			return agent.Result{}, errors.New(fail)
+		}
+		return text("after " + word)
+	})
+	cfg.Rules = deep(1)
+	return cfg
+}
+
+func startAll(h *harness, tasks ...string) (children []*agent.Child[string]) {
+	h.T().Helper()
+	for _, task := range tasks {
+		c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: task, Label: task})
+		require.NoError(h.T(), err)
+		children = append(children, c)
+	}
+	return children
+}
+
+func TestJoin(t *testing.T) {
+	good, failed, cancelled, running := spawn.OK, spawn.Failed, spawn.Cancelled, spawn.Running
+	for _, c := range []struct {
+		name  string
+		tasks []string
+		opt   agent.JoinOptions
+		takes time.Duration
+		want  []spawn.Status
+		join  *agent.JoinError
+	}{
+		{"all", []string{"1s", "3s", "2s"}, agent.JoinOptions{}, 3 * time.Second, []spawn.Status{good, good, good}, nil},
+		{"all, one fails", []string{"1s", "3s fail"}, agent.JoinOptions{}, 3 * time.Second, []spawn.Status{good, failed}, &agent.JoinError{OK: 1, Want: 2}},
+		{"two of three", []string{"1s", "3s", "2s"}, agent.JoinOptions{AtLeast: 2}, 2 * time.Second, []spawn.Status{good, running, good}, nil},
+		{"failures do not count", []string{"1s fail", "3s", "2s"}, agent.JoinOptions{AtLeast: 1}, 2 * time.Second, []spawn.Status{failed, running, good}, nil},
+		{"too few can", []string{"1s fail", "2s"}, agent.JoinOptions{AtLeast: 2}, 2 * time.Second, []spawn.Status{failed, good}, &agent.JoinError{OK: 1, Want: 2}},
+		{"in time", []string{"1s", "9s"}, agent.JoinOptions{Within: 4 * time.Second}, 4 * time.Second, []spawn.Status{good, running}, &agent.JoinError{OK: 1, Want: 2}},
+		{"stop the rest", []string{"1s", "9s"}, agent.JoinOptions{AtLeast: 1, StopRest: true}, time.Second, []spawn.Status{good, cancelled}, nil},
+		{"stop the rest in time", []string{"8s", "9s"}, agent.JoinOptions{Within: time.Second, StopRest: true}, time.Second, []spawn.Status{cancelled, cancelled}, &agent.JoinError{OK: 0, Want: 2}},
+		{"more than there are", []string{"1s"}, agent.JoinOptions{AtLeast: 5}, time.Second, []spawn.Status{good}, &agent.JoinError{OK: 1, Want: 5}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			agenttest.Run(t, timed(), nil, func(h *harness) {
+				children := startAll(h, c.tasks...)
+				began := time.Now()
+				outcomes, err := agent.Join(h.Context(), children, c.opt)
+				require.Equal(t, c.takes, time.Since(began))
+				require.Len(t, outcomes, len(c.tasks))
+				for i, o := range outcomes {
+					require.Equal(t, c.tasks[i], o.Run.Label)
+					require.Equal(t, c.want[i], o.Run.Status, c.tasks[i])
+					if c.want[i] == good {
+						require.NoError(t, o.Err)
+						require.Equal(t, "after "+c.tasks[i], o.Value)
+						continue
+					}
+					e, ok := errors.AsType[*agent.RunError](o.Err)
+					require.True(t, ok, "%v", o.Err)
+					require.Equal(t, o.Run.ID, e.Run.ID)
+					if c.want[i] == cancelled {
+						require.Contains(t, o.Run.Result.Text, "part of", "partial results are kept")
+					}
+				}
+				if c.join == nil {
+					require.NoError(t, err)
+					return
+				}
+				e, ok := errors.AsType[*agent.JoinError](err)
+				require.True(t, ok, "%v", err)
+				require.Equal(t, c.join, e)
+			})
+		})
+	}
+}
+
+func TestJoinOfWhatHasEndedOrNeverWas(t *testing.T) {
+	agenttest.Run(t, timed(), nil, func(h *harness) {
+		outcomes, err := agent.Join[string](h.Context(), nil, agent.JoinOptions{})
+		require.NoError(t, err)
+		require.Empty(t, outcomes)
+
+		children := startAll(h, "1s", "2s")
+		time.Sleep(time.Minute)
+		began := time.Now()
+		_, err = agent.Join(h.Context(), children, agent.JoinOptions{})
+		require.NoError(t, err, "nothing is missed that ended before the wait")
+		require.Zero(t, time.Since(began))
+
+		other, err := agent.Spawn[string](h.Context(), h.Session(session.Main("other")), agent.Task{Text: "1s"})
+		require.NoError(t, err)
+		_, err = agent.Join(h.Context(), append(children, other), agent.JoinOptions{})
+		require.ErrorContains(t, err, "different trees")
+
+		time.Sleep(3 * time.Hour) // archived by now
+		outcomes, err = agent.Join(h.Context(), children, agent.JoinOptions{})
+		require.ErrorIs(t, err, agent.ErrNotFound)
+		require.Len(t, outcomes, 2, "one outcome for each, also beside an error")
+		_, err = children[0].Info(h.Context())
+		require.ErrorIs(t, err, agent.ErrNotFound)
+	})
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	agenttest.Run(t, timed(), nil, func(h *harness) {
+		children := startAll(h, "1h")
+		ctx, cancel := context.WithTimeoutCause(h.Context(), time.Minute, errors.New("no more patience"))
+		defer cancel()
+		outcomes, err := agent.Join(ctx, children, agent.JoinOptions{StopRest: true})
+		require.ErrorContains(t, err, "no more patience")
+		require.Len(t, outcomes, 1)
+		require.Equal(t, spawn.Running, outcomes[0].Run.Status, "who gives up waiting stops nothing")
+		_, err = children[0].Wait(ctx)
+		require.Error(t, err)
+		got, err := children[0].Wait(h.Context())
+		require.NoError(t, err)
+		require.Equal(t, "after 1h", got)
+	})
+}
+
+// A wait that a crash interrupts says so; asked again under the same keys it goes on.
+func TestWaitOverACrash(t *testing.T) {
+	agenttest.Run(t, timed(), nil, func(h *harness) {
+		spawnAll := func() (children []*agent.Child[string]) {
+			for _, task := range []string{"1h", "1s"} {
+				c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: task, Label: task, Key: task})
+				require.NoError(t, err)
+				children = append(children, c)
+			}
+			return children
+		}
+		first := spawnAll()
+		time.Sleep(time.Minute)
+		h.Crash()
+		again := spawnAll()
+		for i := range first {
+			require.Equal(t, first[i].ID(), again[i].ID())
+		}
+		outcomes, err := agent.Join(h.Context(), again, agent.JoinOptions{})
+		require.Equal(t, &agent.JoinError{OK: 1, Want: 2}, err)
+		require.Equal(t, spawn.Interrupted, outcomes[0].Run.Status)
+		require.Equal(t, "after 1s", outcomes[1].Value)
+		synctest.Wait()
+	})
+}

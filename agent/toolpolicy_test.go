@@ -1,0 +1,142 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// toolbox are tools of a caller, among them some that policy does not give to sub-agents.
+func toolbox(names ...string) (tools []agent.Tool) {
+	for _, name := range names {
+		tools = append(tools, agent.Tool{Name: name, Call: func(_ context.Context, c agent.ToolCall) (string, error) { return "ran " + c.Name, nil }})
+	}
+	return tools
+}
+
+func TestToolsByRole(t *testing.T) {
+	var mu sync.Mutex
+	seen := map[string][]string{}
+	prompts := map[string]string{}
+	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		mu.Lock()
+		seen[tn.Session.Role.String()], prompts[tn.Session.Role.String()] = names(tn.Tools), tn.Prompt.String()
+		mu.Unlock()
+		if tn.Session.Role == session.RoleLeaf {
+			return text("ok")
+		}
+		c, err := tn.Spawn(ctx, agent.Task{Text: "work"})
+		if err == nil {
+			_, err = c.Wait(ctx)
+		}
+		return agent.Result{Text: "ok"}, err
+	})
+	cfg.Tools = toolbox("read", "cron", "gateway", "message", "session_status")
+	cfg.Rules = deep(2)
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		h.Post("go")
+		synctest.Wait()
+		require.Equal(t, map[string][]string{
+			"main":         {"read", "cron", "gateway", "message", "session_status", "sessions_spawn", "subagents", "sessions_yield"},
+			"orchestrator": {"read", "message", "sessions_spawn", "subagents", "sessions_yield"},
+			"leaf":         {"read", "message"},
+		}, seen)
+		for _, name := range []string{"gateway", "sessions_spawn"} {
+			require.Contains(t, prompts["main"], name)
+			require.NotContains(t, prompts["leaf"], "- "+name)
+		}
+	})
+}
+
+// A child has what its requester may delegate, what its spawn asks for, and what policy leaves: never more, at every depth.
+func TestToolsOnlyGetFewer(t *testing.T) {
+	var mu sync.Mutex
+	seen := map[string][]string{}
+	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		mu.Lock()
+		seen[tn.Label] = names(tn.Tools)
+		mu.Unlock()
+		if tn.Label == "a" {
+			c, err := tn.Spawn(ctx, agent.Task{Text: "work", Label: "a1", Tools: []string{"read", "write", "exec"}})
+			if err == nil {
+				_, err = c.Wait(ctx)
+			}
+			return agent.Result{Text: "ok"}, err
+		}
+		return text("ok")
+	})
+	cfg.Tools = toolbox("read", "write", "exec")
+	cfg.Rules = deep(2)
+	cfg.Rules.Tools.Deny = []string{"exec"}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		for label, tools := range map[string][]string{"a": {"read", "sessions_spawn"}, "b": nil, "c": {}} {
+			c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Label: label, Tools: tools})
+			require.NoError(t, err)
+			_, err = c.Wait(h.Context())
+			require.NoError(t, err)
+		}
+		require.Equal(t, []string{"read", "sessions_spawn"}, seen["a"])
+		require.Equal(t, []string{"read"}, seen["a1"])
+		require.Equal(t, []string{"read", "write", "sessions_spawn", "subagents", "sessions_yield"}, seen["b"])
+		require.Empty(t, seen["c"])
+	})
+}
+
+func TestDeniedToolIsRefusedWhenCalled(t *testing.T) {
+	s := script{"main": {start("leaf"), say("On it."), echo()}, "leaf": {call("gateway", `{}`), echo()}}
+	agenttest.Run(t, agent.Config{Tools: toolbox("read", "gateway")}, s, func(h *harness) {
+		h.Post("go")
+		time.Sleep(time.Second)
+		require.Equal(t, `error: agent: no tool "gateway" in this session`, h.Child("leaf").Result.Text)
+	})
+}
+
+// A bot with a loop of its own gets what policy leaves its chats; a sub-agent that may not spawn has none of them.
+func TestToolsOfSessionsOfTheCaller(t *testing.T) {
+	cfg := agent.Config{Rules: policy.Rules{Global: policy.ToolPolicy{Deny: []string{"subagents"}}}}
+	agenttest.Run(t, cfg, script{}, func(h *harness) {
+		require.Equal(t, []string{"sessions_spawn"}, names(h.Main().Tools()), "yield is for sessions that Offshoot runs")
+		leaf := session.MustParse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11")
+		require.Empty(t, h.Session(leaf).Tools())
+	})
+}
+
+func TestNewTool(t *testing.T) {
+	type city struct {
+		City string `json:"city" doc:"the city, in English"`
+		Days int    `json:"days,omitempty"`
+	}
+	weather := agent.NewTool("weather", "Weather in a city.\nUp to ten days.", func(_ context.Context, in city) (string, error) {
+		if in.City == "Atlantis" {
+			return "", errors.New("no such city")
+		}
+		return "Sunny in " + in.City, nil
+	})
+	require.JSONEq(t, `{"type":"object","properties":{"city":{"type":"string","description":"the city, in English"},"days":{"type":"integer"}},`+
+		`"required":["city"],"additionalProperties":false}`, string(weather.Schema))
+	for args, want := range map[string]string{
+		`{"city":"Berlin"}`:   "Sunny in Berlin",
+		``:                    "Sunny in",
+		`{"city":"Atlantis"}`: "error: no such city",
+		`{"city":7}`:          `error: agent: arguments of "weather"`,
+		`[`:                   `error: agent: arguments of "weather"`,
+	} {
+		s := script{"main": {call("weather", args), echo()}}
+		agenttest.Run(t, agent.Config{Tools: []agent.Tool{weather}}, s, func(h *harness) {
+			h.Post("go")
+			require.Len(t, h.Replies(), 1)
+			require.Contains(t, h.Replies()[0].Text, want)
+		})
+	}
+	require.Panics(t, func() { agent.NewTool("bad", "", func(context.Context, chan int) (string, error) { return "", nil }) })
+}
