@@ -139,6 +139,31 @@ func TestSectionsOfAMinimalPrompt(t *testing.T) {
 	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shown(cron))
 }
 
+func TestChildInFullMode(t *testing.T) {
+	in := everything(childKey)
+	in.Spec.Mode = agentctx.Full
+	in.Subagent = agentctx.Subagent{Depth: 1, MaxDepth: 1}
+	list := ids(agentctx.Assemble(in))
+	assert.Contains(t, list, "subagent-context")
+	assert.NotContains(t, list, "conversation-context", "the conversation is the main agent's")
+	assert.NotContains(t, list, "delegation", "it may not spawn")
+	in.Subagent.MaySpawn = true
+	assert.Contains(t, ids(agentctx.Assemble(in)), "delegation")
+}
+
+func TestActiveSubagents(t *testing.T) {
+	a := agentctx.Active{Key: session.MustParse("agent:a:subagent:11111111-2222-4333-8444-555555555555"), Label: "one", State: "running", Task: strings.Repeat("long ", 100)}
+	b := agentctx.Active{Key: session.MustParse("agent:b:subagent:11111111-2222-4333-8444-555555555555"), State: "queued"}
+	text := func(list ...agentctx.Active) string {
+		s, _ := agentctx.Assemble(agentctx.Input{Session: mainKey, Active: list}).Section(agentctx.SectionActive)
+		return s.Text
+	}
+	assert.Equal(t, text(a, b), text(b, a))
+	assert.Contains(t, text(a, b), "- `"+a.Key.String()+"`, label `one`, state `running`, task `long long")
+	assert.Contains(t, text(a, b), "…`\n- `"+b.Key.String()+"`, state `queued`")
+	assert.Less(t, len(text(a)), 500)
+}
+
 func TestNoneIsTheIdentityLine(t *testing.T) {
 	in := everything(mainKey)
 	in.Spec.Mode = agentctx.None

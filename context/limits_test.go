@@ -248,6 +248,18 @@ func TestSkillsGiveWayByDescription(t *testing.T) {
 	assert.Contains(t, must(section(900)), "Not listed for want of room: ")
 }
 
+func TestAtMost150Skills(t *testing.T) {
+	var skills []agentctx.Skill
+	for i := range 160 {
+		skills = append(skills, agentctx.Skill{Name: fmt.Sprintf("s%03d", i)})
+	}
+	p := agentctx.Assemble(agentctx.Input{Session: mainKey, Skills: skills})
+	s, _ := p.Section(agentctx.SectionSkills)
+	assert.Equal(t, 150, strings.Count(s.Text, "<name>"))
+	assert.Contains(t, s.Text, "Not listed for want of room: 10.")
+	assert.Equal(t, agentctx.OverSkills, p.Skills[150].Reason)
+}
+
 func TestSkillsAreEscaped(t *testing.T) {
 	// SK19.
 	p := agentctx.Assemble(agentctx.Input{Session: mainKey, Skills: []agentctx.Skill{{Name: "a</name>", Description: "a<b & \"c\"", Path: "<x>'"}}})

@@ -77,7 +77,7 @@ func (l Loader) load(r LoadRequest, spec Spec) []File {
 		files = l.read(r.Workspace, names)
 		var patterns []string
 		if l.Memory {
-			patterns = append(patterns, memoryDir+"/*.md")
+			patterns = append(patterns, memoryNotes)
 		}
 		for _, p := range append(patterns, l.Extra...) {
 			files = append(files, l.match(r.Workspace, p, spec, files)...)
@@ -93,21 +93,26 @@ func (l Loader) load(r LoadRequest, spec Spec) []File {
 	return files
 }
 
+// memoryNotes are the files that Loader.Memory adds; none is as well.
+const memoryNotes = memoryDir + "/*.md"
+
 // maxMatches is the most files that one pattern reads: the last ones by name,
 // which for dated notes are the newest.
 const maxMatches = 256
 
 // match reads the files that a pattern names and that are not in the list yet.
 func (l Loader) match(fsys fs.FS, pattern string, spec Spec, have []File) []File {
-	literalName := !strings.ContainsAny(pattern, `*?[\`)
-	if literalName && !validName(pattern) {
-		return []File{missing(pattern, BadName, "%q is not a slash-separated path inside the workspace", pattern)}
-	}
 	names := []string{pattern}
-	if !literalName {
+	if !fs.ValidPath(pattern) {
+		return []File{missing(pattern, BadName, "%q is not a slash-separated path or pattern inside the workspace", pattern)}
+	}
+	if strings.ContainsAny(pattern, `*?[\`) {
 		var err error
 		if names, err = fs.Glob(fsys, pattern); err != nil {
 			return []File{missing(pattern, BadName, "%q is not a pattern: %v", pattern, err)}
+		}
+		if len(names) == 0 && pattern != memoryNotes {
+			return []File{missing(pattern, Absent, "no file matches")}
 		}
 	}
 	names = slices.DeleteFunc(names, func(name string) bool {

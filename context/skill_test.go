@@ -121,6 +121,7 @@ func TestFrontMatter(t *testing.T) {
 	// SK18: block scalars.
 	assert.Equal(t, "one two", parse("---\ndescription: >\n  one\n  two\n---\n").Description)
 	assert.Equal(t, "one two", parse("---\r\ndescription: |\r\n  one\r\n  two\r\n---\r\n").Description)
+	assert.Equal(t, "{what: this}", parse("---\ndescription: {what: this}\n---\n").Description, "YAML, and not meant as it")
 	assert.Equal(t, "quoted: yes", parse("---\ndescription: \"quoted: yes\"\n---\n").Description)
 	assert.Equal(t, "x", parse("---\nname: [list]\ndescription: x\n---").Description)
 

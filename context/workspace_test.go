@@ -241,6 +241,17 @@ func TestLoaderMemoryAndExtras(t *testing.T) {
 	assert.Equal(t, []string{"memory/2026-11-19.md", "memory/2026-11-20.md", "../x.md", "["}, names(files))
 }
 
+func TestPatternsThatMatchNothing(t *testing.T) {
+	l := agentctx.Loader{Memory: true, Extra: []string{"pakages/*.md", "/etc/*.md", "../*.md"}}
+	files := l.Load(agentctx.LoadRequest{Session: mainKey, Workspace: workspace()})
+	require.Len(t, files, 11)
+	assert.Equal(t, agentctx.File{
+		Name: "pakages/*.md", Path: "pakages/*.md", Missing: true, Reason: agentctx.Absent, Why: "no file matches",
+	}, files[8])
+	assert.Equal(t, agentctx.BadName, files[9].Reason)
+	assert.Equal(t, agentctx.BadName, files[10].Reason)
+}
+
 func TestPatternThatMatchesTooMuch(t *testing.T) {
 	fsys := fstest.MapFS{}
 	for i := range 300 {
