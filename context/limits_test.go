@@ -179,6 +179,13 @@ func TestMissingMarkers(t *testing.T) {
 	assert.Positive(t, a["AGENTS.md"].Kept)
 	assert.Zero(t, a["AGENTS.md"].Runes, "nothing was loaded")
 	assert.Zero(t, a["TOOLS.md"].Kept)
+	assert.Equal(t, agentctx.Absent, a["TOOLS.md"].Reason, "missing, whatever room there is for saying so")
+
+	// What is there and cannot be loaded is not called absent.
+	p, _ := kept(agentctx.Limits{}, agentctx.Spec{}, agentctx.File{Name: "SOUL.md", Missing: true, Reason: agentctx.TooLarge, Why: "3 MB"})
+	assert.Contains(t, p.String(), "## SOUL.md\n[MISSING] Expected at: SOUL.md (too large)\n")
+	assert.Contains(t, p.String(), "Left out for want of room: `SOUL.md`.")
+	assert.NotContains(t, p.String(), "Shown in part")
 }
 
 func TestTokensAreTheCallers(t *testing.T) {

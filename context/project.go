@@ -138,7 +138,11 @@ func markerText(in Input, f File) string {
 	if in.Preset == PresetGoClaw {
 		where = cmp.Or(f.Path, f.Name)
 	}
-	return "[MISSING] Expected at: " + literal(where)
+	text := "[MISSING] Expected at: " + literal(where)
+	if f.Reason != Absent && f.Reason != Whole {
+		text += " (" + f.Reason.String() + ")"
+	}
+	return text
 }
 
 // allot decides what is kept of each candidate: whoever gives way last is
@@ -165,7 +169,8 @@ func allot(list []candidate, in Input, spec Spec, accounts []Account) {
 		switch {
 		case c.runes <= room:
 			c.keep = c.text
-		case room < perFile && room < leastCut || !c.file:
+		case !c.file: // a marker is not cut, and its file is missing all the same
+		case room < perFile && room < leastCut:
 			a.Reason, a.Why = NoRoom, fmt.Sprintf("no room: %d runes, %d left of the total limit of %d", c.runes, left, total)
 		case spec.Overflow == Drop:
 			a.Reason, a.Why = OnOverflow, fmt.Sprintf("dropped whole: %d runes, room for %d", c.runes, room)
@@ -247,7 +252,7 @@ func shortNotice(a *assembly) string {
 	for _, f := range a.files.accounts {
 		switch {
 		case !f.Short():
-		case f.Kept > 0:
+		case f.Shown():
 			cut = append(cut, quote(f.Name))
 		default:
 			out = append(out, quote(f.Name))
