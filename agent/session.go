@@ -117,6 +117,16 @@ func (s *Session) Stop(ctx context.Context) error {
 	return s.rt.sup.Stop(ctx, root, s.key, "stopped by the caller")
 }
 
+// Idle waits until nothing is under way in the session's tree: every message answered, every run ended, everything delivered
+// that is not blocked. It is for programs that end when their work is done, and for tests.
+func (s *Session) Idle(ctx context.Context) error {
+	root, err := s.tree(ctx)
+	if err != nil {
+		return err
+	}
+	return s.rt.sup.Idle(ctx, root)
+}
+
 // Events yields what happens in the session's tree from the call on, until ctx ends, the loop breaks or the Runtime is shut
 // down. A loop that is slow misses deltas, never events. There are none for a sub-agent that is not on record.
 func (s *Session) Events(ctx context.Context) iter.Seq[Event] {

@@ -20,6 +20,7 @@ const (
 	EventTurnEnded                      // a turn ended
 	EventStopping                       // a run has a cause to end
 	EventEnded                          // a run ended
+	EventRecovered                      // a top-level session that was stopped is usable again
 	EventDelivered                      // a completion or a reply arrived
 	EventDeferred                       // a delivery failed and is tried again
 	EventBlocked                        // a delivery failed for too long and waits for somebody
@@ -30,7 +31,7 @@ const (
 )
 
 var eventNames = [...]string{
-	"none", "admitted", "posted", "turn", "turn_ended", "stopping", "ended", "delivered", "deferred", "blocked", "archived",
+	"none", "admitted", "posted", "turn", "turn_ended", "stopping", "ended", "recovered", "delivered", "deferred", "blocked", "archived",
 	"late", "delta", "lost",
 }
 
@@ -63,7 +64,7 @@ type Event struct {
 
 var eventKinds = map[tree.Kind]EventKind{
 	tree.Admitted: EventAdmitted, tree.Posted: EventPosted, tree.TurnStarted: EventTurn, tree.TurnEnded: EventTurnEnded,
-	tree.StopRequested: EventStopping, tree.RunEnded: EventEnded, tree.Archived: EventArchived, tree.Late: EventLate,
+	tree.StopRequested: EventStopping, tree.RunEnded: EventEnded, tree.Recovered: EventRecovered, tree.Archived: EventArchived, tree.Late: EventLate,
 	tree.Delivered: EventDelivered, tree.Deferred: EventDeferred, tree.Blocked: EventBlocked,
 }
 
@@ -148,10 +149,7 @@ func (h *home) show(e Event) {
 
 // events yields what happens in the tree until ctx ends or the loop breaks. Watching starts with the call.
 func (h *home) events(ctx context.Context) iter.Seq[Event] {
-	w := &watcher{wake: make(chan struct{}, 1)}
-	h.mu.Lock()
-	h.watchers[w] = struct{}{}
-	h.mu.Unlock()
+	w := h.watch()
 	stop := context.AfterFunc(ctx, func() { h.unwatch(w) })
 	return func(yield func(Event) bool) {
 		defer stop()
@@ -171,6 +169,14 @@ func (h *home) events(ctx context.Context) iter.Seq[Event] {
 			}
 		}
 	}
+}
+
+func (h *home) watch() *watcher {
+	w := &watcher{wake: make(chan struct{}, 1)}
+	h.mu.Lock()
+	h.watchers[w] = struct{}{}
+	h.mu.Unlock()
+	return w
 }
 
 func (h *home) unwatch(w *watcher) {

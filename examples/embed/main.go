@@ -1,0 +1,69 @@
+// Embed is a bot in the terminal: what you type goes to the agent, what the agent says is printed. Put your own model client
+// behind Generate and your own transport in place of the terminal.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"os/signal"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// model is where your model client goes. This one has no model to call.
+type model struct{}
+
+func (model) Generate(_ context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
+	last := req.Messages[len(req.Messages)-1]
+	return &agent.ModelResponse{Text: fmt.Sprintf("You said %q. I have %d tools.", last.Text, len(req.Tools))}, nil
+}
+
+type place struct {
+	City string `json:"city" doc:"the city, in English"`
+}
+
+func weather(_ context.Context, in place) (string, error) { return "Sunny in " + in.City + ".", nil }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Stdin, os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, in io.Reader, out io.Writer) error {
+	rt, err := agent.Open(ctx, agent.Config{
+		Runner:    &agent.Loop{Model: model{}},
+		Workspace: os.DirFS("workspace"), // AGENTS.md, SOUL.md, TOOLS.md ...
+		Tools:     []agent.Tool{agent.NewTool("weather", "Weather in a city.", weather)},
+		Reply: func(_ context.Context, r agent.Reply) error {
+			_, err := fmt.Fprintln(out, r.Text)
+			return err
+		},
+	})
+	if err != nil {
+		return err
+	}
+	chat := rt.Session(session.Direct("main", "terminal", "me"))
+	done := make(chan error, 1)
+	go func() {
+		lines := bufio.NewScanner(in)
+		for lines.Scan() {
+			if err := chat.Post(ctx, agent.Message{Text: lines.Text()}); err != nil {
+				log.Print(err)
+			}
+		}
+		done <- errors.Join(chat.Idle(ctx), rt.Shutdown(ctx)) // Run returns then
+	}()
+	if err := rt.Run(ctx); err != nil {
+		return err
+	}
+	return <-done
+}

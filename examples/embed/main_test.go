@@ -1,0 +1,31 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAnswersWhatIsTyped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		require.NoError(t, run(t.Context(), strings.NewReader("hello\n"), &out))
+		require.Equal(t, "You said \"hello\". I have 4 tools.\n", out.String())
+	})
+}
+
+// The README shows this program, and nothing else.
+func TestReadmeShowsThisProgram(t *testing.T) {
+	program, err := os.ReadFile("main.go")
+	require.NoError(t, err)
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	_, shown, found := strings.Cut(string(readme), "```go\n")
+	require.True(t, found)
+	shown, _, found = strings.Cut(shown, "```\n")
+	require.True(t, found)
+	require.Equal(t, string(program), shown)
+}
