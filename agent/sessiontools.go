@@ -198,6 +198,9 @@ func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {
 	return q, a.err
 }
 
+// malformed are the rules that refuse what nobody could have asked for, rather than what this caller may not.
+var malformed = []policy.Rule{policy.RuleAgentID, policy.RuleModel, policy.RuleThinking, policy.RuleTimeout}
+
 // spawned is what the model is told of a spawn.
 type spawned struct {
 	Status          string   `json:"status"` // accepted, forbidden or error
@@ -229,8 +232,12 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 	}
 	info, err := h.session.spawn(ctx, task, extra{})
 	if refusal, ok := errors.AsType[*policy.Refusal](err); ok {
+		status := "forbidden"
+		if slices.Contains(malformed, refusal.Rule) {
+			status = "error"
+		}
 		return reply(spawned{
-			Status: "forbidden", Error: refusal.Error(), Rule: string(refusal.Rule), Asked: refusal.Asked, Limit: refusal.Limit, Path: refusal.Path,
+			Status: status, Error: refusal.Error(), Rule: string(refusal.Rule), Asked: refusal.Asked, Limit: refusal.Limit, Path: refusal.Path,
 		})
 	}
 	if err != nil {

@@ -82,11 +82,11 @@ func TestPersonWakesASessionThatWaits(t *testing.T) {
 func TestYieldWithNothingToWaitFor(t *testing.T) {
 	s := script{
 		"main":   {start("worker"), say("On it."), echo()},
-		"worker": {yield(), say("the answer")},
+		"worker": {yield().After(time.Second), say("the answer")},
 	}
 	agenttest.Run(t, agent.Config{Rules: deep(2)}, s, func(h *harness) {
 		h.Post("go")
-		time.Sleep(time.Second)
+		time.Sleep(time.Minute)
 		h.Replied("On it.", "the answer")
 		require.Equal(t, 1, h.Child("worker").Turns)
 	})

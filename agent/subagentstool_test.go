@@ -1,0 +1,196 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// three starts three sub-agents that hang, two of them with the same label.
+func three(h *harness) []agent.RunInfo {
+	for i, label := range []string{"a", "b", "b"} {
+		_, err := use(h, "sessions_spawn", fmt.Sprint(i), `{"task":"work","label":"`+label+`"}`)
+		require.NoError(h.T(), err)
+	}
+	return h.Runs()
+}
+
+func TestSubagentsList(t *testing.T) {
+	agenttest.Run(t, hanging(policy.Rules{}), nil, func(h *harness) {
+		out, err := use(h, "subagents", "1", `{}`)
+		require.NoError(t, err)
+		require.Empty(t, out["subagents"], "a session that never was has no sub-agents")
+		runs := three(h)
+		time.Sleep(90 * time.Second)
+		for _, args := range []string{``, `{}`, `{"action":"list"}`} {
+			out, err := use(h, "subagents", "1", args)
+			require.NoError(t, err)
+			list := out["subagents"].([]any)
+			require.Len(t, list, 3)
+			for i, x := range list {
+				line := x.(map[string]any)
+				require.EqualValues(t, i+1, line["number"])
+				require.Equal(t, string(runs[i].ID), line["runId"])
+				require.Equal(t, runs[i].Key.String(), line["sessionKey"])
+				require.Equal(t, runs[i].Label, line["label"])
+				require.Equal(t, "running", line["status"])
+				require.Equal(t, "1m30s", line["runtime"])
+				require.NotContains(t, line, "task", "the list is short")
+			}
+		}
+		require.NoError(t, h.Main().Stop(h.Context()))
+	})
+}
+
+func TestSubagentsTarget(t *testing.T) {
+	agenttest.Run(t, hanging(policy.Rules{}), nil, func(h *harness) {
+		runs := three(h)
+		for target, want := range map[string]agent.RunInfo{
+			"1": runs[0], "2": runs[1], "a": runs[0], string(runs[2].ID): runs[2], runs[1].Key.String(): runs[1],
+		} {
+			out, err := use(h, "subagents", "1", `{"action":"info","target":"`+target+`"}`)
+			require.NoError(t, err)
+			require.Equal(t, string(want.ID), out["runId"], target)
+			require.Equal(t, "work", out["task"])
+		}
+		for args, want := range map[string]string{
+			`{"action":"info"}`:                 `"target": it is required`,
+			`{"action":"info","target":"b"}`:    `2 of your sub-agents are called "b"`,
+			`{"action":"info","target":"zzz"}`:  `there is no sub-agent "zzz"`,
+			`{"action":"info","target":"4"}`:    `there is no sub-agent "4"`,
+			`{"action":"info","target":"all"}`:  `there is no sub-agent "all"`,
+			`{"action":"steer","target":"all"}`: `there is no sub-agent "all"`,
+			`{"action":"dance","target":"1"}`:   `"dance", not one of`,
+			`{"action":7}`:                      `not a string`,
+			`x`:                                 `no JSON object`,
+		} {
+			_, err := use(h, "subagents", "1", args)
+			bad, ok := errors.AsType[*agent.ArgumentError](err)
+			require.True(t, ok, "%s: %v", args, err)
+			require.Equal(t, "subagents", bad.Tool)
+			require.ErrorContains(t, err, want)
+		}
+		other := h.Session(session.Named("main", "other")).Tools()
+		_, err := useOf(h, other, "subagents", "1", `{"action":"kill","target":"`+string(runs[0].ID)+`"}`)
+		require.ErrorContains(t, err, "no sub-agent", "only one's own can be reached")
+		require.NoError(t, h.Main().Stop(h.Context()))
+	})
+}
+
+func TestSubagentsKill(t *testing.T) {
+	agenttest.Run(t, hanging(policy.Rules{}), nil, func(h *harness) {
+		runs := three(h)
+		out, err := use(h, "subagents", "1", `{"action":"kill","target":"a"}`)
+		require.NoError(t, err)
+		require.Equal(t, []any{string(runs[0].ID)}, out["stopped"])
+		out, err = use(h, "subagents", "1", `{"action":"kill","target":"a"}`)
+		require.NoError(t, err)
+		require.Empty(t, out["stopped"], "it has ended")
+		out, err = use(h, "subagents", "1", `{"action":"kill","target":"all"}`)
+		require.NoError(t, err)
+		require.Len(t, out["stopped"], 2)
+		for _, r := range h.Runs() {
+			require.Equal(t, spawn.Cancelled, r.Status)
+		}
+	})
+}
+
+func TestSubagentsSteer(t *testing.T) {
+	s := script{
+		"main": {start("a"), say("On it."), call("subagents", `{"action":"steer","target":"a","message":"use the other file"}`), say("Told it."), echo()},
+		"a":    {call("ls", `{}`).After(time.Minute), echo()},
+	}
+	agenttest.Run(t, agent.Config{Tools: toolbox("ls")}, s, func(h *harness) {
+		h.Post("go")
+		time.Sleep(time.Second)
+		h.Post("it is the other file")
+		time.Sleep(time.Hour / 2)
+		h.Replied("On it.", "Told it.", "ran ls\nuse the other file")
+	})
+}
+
+func TestSteer(t *testing.T) {
+	var got []agent.Message
+	cfg := runner(func(ctx context.Context, tn *agent.Turn) (res agent.Result, err error) {
+		for range 2 {
+			time.Sleep(time.Minute)
+			more, err := tn.Inbox(ctx)
+			if err != nil {
+				return res, err
+			}
+			for _, m := range more {
+				got = append(got, m)
+				res.Text += m.Text + " "
+			}
+		}
+		return res, nil
+	})
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work"})
+		require.NoError(t, err)
+		synctest.Wait()
+		require.ErrorContains(t, c.Steer(h.Context(), "  "), "empty")
+		require.ErrorContains(t, c.Steer(h.Context(), string(make([]rune, 4001))), "4001 characters, the limit is 4000")
+		require.NoError(t, c.Steer(h.Context(), "left"))
+		err = c.Steer(h.Context(), "right")
+		refusal, ok := errors.AsType[*policy.Refusal](err)
+		require.True(t, ok, "%v", err)
+		require.Contains(t, refusal.Limit, "2s")
+		time.Sleep(2 * time.Second)
+		require.NoError(t, c.Steer(h.Context(), "right"))
+		time.Sleep(time.Hour)
+		result, err := c.Wait(h.Context())
+		require.NoError(t, err)
+		require.Equal(t, "left right ", result)
+		require.Len(t, got, 2)
+		for _, m := range got {
+			require.True(t, m.Internal)
+			require.Equal(t, session.User, m.Role)
+		}
+		require.ErrorIs(t, c.Steer(h.Context(), "too late"), agent.ErrEnded)
+		info, err := c.Info(h.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, info.Turns, "a steer never makes a run start over")
+	})
+}
+
+// A steer that a Runner does not take is missed: it never wakes a run whose turn is over.
+func TestSteerThatIsMissed(t *testing.T) {
+	cfg := timed()
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		c := startAll(h, "1m")[0]
+		require.NoError(t, c.Steer(h.Context(), "hurry"))
+		got, err := c.Wait(h.Context())
+		require.NoError(t, err)
+		require.Equal(t, "after 1m", got)
+		info, err := c.Info(h.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, info.Turns)
+	})
+}
+
+// A follow-up to a sub-agent that works is read by its next turn, and the run ends after that one.
+func TestPostToASubagent(t *testing.T) {
+	agenttest.Run(t, agent.Config{}, script{"a": {say("first").After(time.Minute), echo()}}, func(h *harness) {
+		c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Label: "a"})
+		require.NoError(t, err)
+		synctest.Wait()
+		require.NoError(t, c.Session().Post(h.Context(), agent.Message{Text: "and then?"}))
+		got, err := c.Wait(h.Context())
+		require.NoError(t, err)
+		require.Equal(t, "and then?", got)
+		require.ErrorIs(t, c.Session().Post(h.Context(), agent.Message{Text: "more"}), agent.ErrEnded)
+		require.Empty(t, h.Replies())
+	})
+}
