@@ -88,19 +88,18 @@ func fence(text string) string {
 // longestRun returns the length of the longest run of c in s.
 func longestRun(s string, c byte) int {
 	longest := 0
-	for {
-		i := strings.IndexByte(s, c)
-		if i < 0 {
-			return longest
+	for i := 0; i < len(s); {
+		at := strings.IndexByte(s[i:], c)
+		if at < 0 {
+			break
 		}
-		s = s[i:]
-		n := 1
-		for n < len(s) && s[n] == c {
-			n++
+		start := i + at
+		for i = start + 1; i < len(s) && s[i] == c; {
+			i++
 		}
-		longest = max(longest, n)
-		s = s[n:]
+		longest = max(longest, i-start)
 	}
+	return longest
 }
 
 // fenced returns text between two fences.

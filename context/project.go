@@ -43,10 +43,11 @@ func newProject(in Input, spec Spec) project {
 	seen := make(map[string]bool, len(in.Files))
 	for i, f := range in.Files {
 		c, reason, why := consider(in, spec, f, seen)
-		p.accounts[i] = newAccount(f, reason, why)
-		if c.file {
-			p.accounts[i].Runes = c.runes
+		runes := c.runes
+		if !c.file {
+			runes = countRunes(f.Content)
 		}
+		p.accounts[i] = newAccount(f, runes, reason, why)
 		if c.text != "" {
 			c.index = i
 			list = append(list, c)
@@ -67,9 +68,9 @@ func newProject(in Input, spec Spec) project {
 	return p
 }
 
-// newAccount is the account of a file of which nothing is kept.
-func newAccount(f File, r Reason, why string) Account {
-	return Account{Name: literal(f.Name), Path: f.Path, Reason: r, Why: why, Bytes: len(f.Content), Runes: countRunes(f.Content)}
+// newAccount is the account of a file of which nothing is kept yet.
+func newAccount(f File, runes int, r Reason, why string) Account {
+	return Account{Name: literal(f.Name), Path: f.Path, Reason: r, Why: why, Bytes: len(f.Content), Runes: runes}
 }
 
 // countKept returns the runes of what is kept, without counting again what is
@@ -191,7 +192,7 @@ func allot(list []candidate, in Input, spec Spec, accounts []Account) {
 func leaveOut(files []File) project {
 	p := project{accounts: make([]Account, len(files))}
 	for i, f := range files {
-		p.accounts[i] = newAccount(f, Excluded, "excluded: the mode is none")
+		p.accounts[i] = newAccount(f, countRunes(f.Content), Excluded, "excluded: the mode is none")
 	}
 	return p
 }

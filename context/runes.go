@@ -2,32 +2,46 @@ package agentctx
 
 import (
 	"fmt"
+	"math/bits"
 	"strings"
 	"unicode/utf8"
 )
 
-// countRunes is utf8.RuneCountInString, faster on long valid text: it counts
-// the bytes that do not continue a rune, eight at a time.
+const (
+	lowBits  = 0x0101010101010101 // the lowest bit of each byte of a word
+	highBits = lowBits << 7
+)
+
+// word returns the first eight bytes of s.
+func word(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// countRunes is utf8.RuneCountInString for valid text, and faster: it counts
+// the bytes that do not continue a rune, and passes over ASCII 32 bytes at a
+// time.
 func countRunes(s string) int {
-	const ones = 0x0101010101010101
 	n := len(s)
-	i := 0
-	for ; i+8 <= len(s); i += 8 {
-		w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
-			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
-		if w&(ones<<7) == 0 {
-			continue // ASCII
+	for len(s) >= 32 {
+		a, b, c, d := word(s), word(s[8:]), word(s[16:]), word(s[24:])
+		if (a|b|c|d)&highBits != 0 {
+			n -= continued(a) + continued(b) + continued(c) + continued(d)
 		}
-		// A continuation byte has bit 7 set and bit 6 clear.
-		n -= int((w >> 7 & ^(w >> 6) & ones) * ones >> 56)
+		s = s[32:]
 	}
-	for ; i < len(s); i++ {
+	for i := range len(s) {
 		if s[i]&0xC0 == 0x80 {
 			n--
 		}
 	}
 	return n
 }
+
+// continued counts the bytes of a word that continue a rune: bit 7 set, bit 6
+// clear.
+func continued(w uint64) int { return bits.OnesCount64(w & highBits &^ (w << 1)) }
 
 // firstRunes returns the first n runes of s, and whether that is all of it.
 func firstRunes(s string, n int) (string, bool) {
