@@ -118,6 +118,7 @@ func TestFrontMatter(t *testing.T) {
 	}
 	// SK17: no YAML, and kept whole.
 	assert.Equal(t, "Use when: the user asks: why", parse("---\nname: x\ndescription: Use when: the user asks: why\n---\n").Description)
+	assert.Equal(t, "a: b goes on here", parse("---\ndescription: 'a: b\n  goes on\n\there'\nbad: x: y\n---\n").Description)
 	// SK18: block scalars.
 	assert.Equal(t, "one two", parse("---\ndescription: >\n  one\n  two\n---\n").Description)
 	assert.Equal(t, "one two", parse("---\r\ndescription: |\r\n  one\r\n  two\r\n---\r\n").Description)

@@ -66,30 +66,39 @@ func parseHead(head string) skillDoc {
 	return doc
 }
 
-// rawLines takes every line "key: value" that is not indented at its word,
-// with the indented lines that follow it.
+// rawLines takes every line "key: value" whose key is a word at its very
+// beginning, with the indented lines that follow it.
 func rawLines(head string) skillDoc {
 	doc := skillDoc{}
-	key := ""
-	for line := range strings.SplitSeq(head, "\n") {
-		if key != "" && (strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t")) {
-			node := doc[key]
-			node.Value = strings.TrimSpace(node.Value + "\n" + strings.TrimSpace(line))
-			doc[key] = node
-			continue
+	key, value := "", []string(nil)
+	flush := func() {
+		if key != "" {
+			doc[key] = yaml.Node{Kind: yaml.ScalarNode, Value: unquote(strings.TrimSpace(strings.Join(value, "\n")))}
 		}
-		k, value, ok := strings.Cut(line, ":")
-		if key = ""; !ok || k == "" || strings.ContainsAny(k, " \t\"'#{[-") && !isWord(k) {
-			continue
-		}
-		key = k
-		value = strings.TrimSpace(value)
-		if n := len(value); n > 1 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
-			value = value[1 : n-1]
-		}
-		doc[k] = yaml.Node{Kind: yaml.ScalarNode, Value: value}
 	}
+	for line := range strings.SplitSeq(head, "\n") {
+		if strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") {
+			value = append(value, strings.TrimSpace(line))
+			continue
+		}
+		flush()
+		var first string
+		var ok bool
+		if key, first, ok = strings.Cut(line, ":"); !ok || !isWord(key) {
+			key = ""
+		}
+		value = append(value[:0], strings.TrimSpace(first))
+	}
+	flush()
 	return doc
+}
+
+// unquote takes off the quotation marks around a value.
+func unquote(s string) string {
+	if n := len(s); n > 1 && (s[0] == '"' || s[0] == '\'') && s[n-1] == s[0] {
+		return s[1 : n-1]
+	}
+	return s
 }
 
 // isWord reports whether a key is made of letters, digits, "-" and "_".
@@ -154,8 +163,9 @@ type skillMetadata struct {
 	} `yaml:"requires"`
 }
 
-// metadataKeys are the names under which programs keep theirs; the first that
-// is there counts.
+// metadataKeys are the names under which programs keep theirs, ours and those
+// that the skills of the field are written for; the first that is there
+// counts.
 var metadataKeys = [...]string{"offshoot", "openclaw", "clawdbot"}
 
 // metadata adds to e what stands below the key metadata, written as YAML or
