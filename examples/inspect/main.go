@@ -44,12 +44,13 @@ type options struct {
 
 // run is the program without the process around it.
 func run(args []string, now time.Time, out, errOut io.Writer) int {
-	o, err := parse(args, errOut)
+	o, usage, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprint(out, usage)
 		return exitOK
 	}
 	if err != nil {
-		fmt.Fprintf(errOut, "inspect: %v\n", err)
+		fmt.Fprintf(errOut, "inspect: %v\ninspect -h lists the options\n", err)
 		return exitUsage
 	}
 	text, err := inspect(o, now)
@@ -61,28 +62,28 @@ func run(args []string, now time.Time, out, errOut io.Writer) int {
 	return exitOK
 }
 
-// parse reads the command line.
-func parse(args []string, errOut io.Writer) (options, error) {
-	var o options
+// parse reads the command line. The usage is there if it was asked for.
+func parse(args []string) (o options, usage string, err error) {
+	var b strings.Builder
 	flags := flag.NewFlagSet("inspect", flag.ContinueOnError)
-	flags.SetOutput(errOut)
+	flags.SetOutput(&b)
 	flags.StringVar(&o.workspace, "workspace", "", "directory with AGENTS.md and the other workspace files")
 	flags.TextVar(&o.key, "session", session.Key{}, "`key` of the session, such as agent:main:main")
 	flags.TextVar(&o.other, "diff", session.Key{}, "`key` of another session: show what the two see differently")
 	flags.TextVar(&o.mode, "mode", agentctx.Auto, "force a `mode`: full, minimal or none")
 	flags.BoolVar(&o.report, "report", false, "print what became of every section and file, as tables")
 	if err := flags.Parse(args); err != nil {
-		return o, err
+		return o, b.String(), err
 	}
 	switch {
 	case flags.NArg() > 0:
-		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.workspace == "":
-		return o, errors.New("-workspace is missing: the directory with AGENTS.md")
+		err = errors.New("-workspace is missing: the directory with AGENTS.md")
 	case !o.key.IsValid():
-		return o, errors.New("-session is missing: a key such as agent:main:main")
+		err = errors.New("-session is missing: a key such as agent:main:main")
 	}
-	return o, nil
+	return o, "", err
 }
 
 // inspect returns what was asked for.

@@ -71,6 +71,7 @@ func TestBadInput(t *testing.T) {
 		assert.Equal(t, exitUsage, code, want)
 		assert.Empty(t, out)
 		assert.Contains(t, errs, want)
+		assert.Equal(t, 2, strings.Count(errs, "\n"), "said once: %s", errs)
 	}
 	for _, dir := range []string{"DIR/none", "DIR/AGENTS.md"} {
 		code, out, errs := inspected(t, "-workspace", dir, "-session", "agent:main:main")
@@ -78,6 +79,8 @@ func TestBadInput(t *testing.T) {
 		assert.Empty(t, out)
 		assert.Contains(t, errs, "inspect: workspace: ")
 	}
-	code, _, _ := inspected(t, "-h")
+	code, out, errs := inspected(t, "-h")
 	assert.Equal(t, exitOK, code)
+	assert.Contains(t, out, "-workspace")
+	assert.Empty(t, errs)
 }
