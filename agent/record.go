@@ -2,7 +2,10 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -16,6 +19,7 @@ import (
 // next one fences it off.
 type record struct {
 	store session.Transcripts
+	log   *slog.Logger
 	ref   session.Ref
 
 	mu       sync.Mutex
@@ -25,18 +29,25 @@ type record struct {
 }
 
 // openRecord returns the record of a turn and the conversation so far.
-func openRecord(ctx context.Context, store session.Transcripts, st *spawn.Turn) (*record, []Message, error) {
-	r := &record{store: store, ref: session.Ref{Key: st.Session.Key, SessionID: st.SessionID}}
+func openRecord(ctx context.Context, store session.Transcripts, log *slog.Logger, st *spawn.Turn) (*record, []Message, error) {
+	r := &record{store: store, log: log, ref: session.Ref{Key: st.Session.Key, SessionID: st.SessionID}}
 	if st.Run.ID != "" && st.N == 1 {
 		return r, nil, nil // a new session
 	}
 	var lines []session.Line
-	for line, err := range store.Read(ctx, r.ref, session.Window{}) {
-		if err != nil {
-			return nil, nil, fmt.Errorf("agent: reading the transcript of %q: %w", r.ref.Key, err)
+	err := insist(ctx, r.failing, func() error {
+		lines = nil
+		for line, err := range store.Read(ctx, r.ref, session.Window{}) {
+			if err != nil {
+				return err
+			}
+			lines = append(lines, line)
+			r.end = line.Pos
 		}
-		lines = append(lines, line)
-		r.end = line.Pos
+		return nil
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("agent: reading the transcript of %q: %w", r.ref.Key, err)
 	}
 	var history []Message
 	for line, err := range session.Committed(func(yield func(session.Line, error) bool) {
@@ -59,7 +70,7 @@ func openRecord(ctx context.Context, store session.Transcripts, st *spawn.Turn) 
 	return r, history, nil
 }
 
-// add appends messages.
+// add appends messages. It insists: a store that fails for a while costs time, not a turn or what somebody said.
 func (r *record) add(ctx context.Context, messages ...Message) error {
 	if len(messages) == 0 {
 		return nil
@@ -72,15 +83,86 @@ func (r *record) add(ctx context.Context, messages ...Message) error {
 			messages[i].Time = now
 		}
 	}
-	end, err := r.store.Append(ctx, r.ref, r.end, messages...)
+	rest := messages
+	err := insist(ctx, r.failing, func() error {
+		end, err := r.store.Append(ctx, r.ref, r.end, rest...)
+		if err != nil && !final(err) {
+			rest = rest[r.landed(ctx, rest):]
+			if len(rest) == 0 {
+				return nil
+			}
+		}
+		if err == nil {
+			r.end = end
+		}
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("agent: writing the transcript of %q: %w", r.ref.Key, err)
 	}
-	r.end = end
 	if r.marked {
 		r.recorded = append(r.recorded, messages...)
 	}
 	return nil
+}
+
+// landed returns how many of the messages are in the transcript after an append that failed, always the first ones, and moves the
+// end there. What is there and is not ours will make the next append conflict.
+func (r *record) landed(ctx context.Context, messages []Message) (n int) {
+	for line, err := range r.store.Read(ctx, r.ref, session.Window{After: r.end}) {
+		m := line.Message
+		if err != nil || n == len(messages) || !m.Time.Equal(messages[n].Time) || m.Role != messages[n].Role || m.ID != messages[n].ID {
+			break
+		}
+		n, r.end = n+1, line.Pos
+	}
+	return n
+}
+
+func (r *record) failing(err error) {
+	r.log.Warn("offshoot: a transcript cannot be reached", "session", r.ref.Key.String(), "error", err.Error())
+}
+
+// Pauses between attempts at a store that fails.
+const (
+	firstPause = 50 * time.Millisecond
+	lastPause  = 5 * time.Second
+)
+
+// insist calls f until it succeeds, fails for good, or ctx ends. The first failure is told. Panics of f are failures.
+func insist(ctx context.Context, failing func(error), f func() error) error {
+	contained := func() (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = &spawn.PanicError{Value: p, Stack: debug.Stack()}
+			}
+		}()
+		return f()
+	}
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		err := contained()
+		if err == nil || final(err) || ctx.Err() != nil {
+			return err
+		}
+		if pause == firstPause {
+			failing(err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// final reports whether an error of a store will not go away.
+func final(err error) bool {
+	for _, e := range []error{session.ErrConflict, session.ErrArchived, session.ErrClosed, session.ErrInvalidKey, session.ErrNotFound} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // mark says that what follows is the Runner's.

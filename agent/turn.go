@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
@@ -136,15 +137,15 @@ func (b bridge) RunTurn(ctx context.Context, st *spawn.Turn) (out spawn.Outcome,
 	rt := b.rt
 	extra, err := decodeExtra(st.Extra)
 	if err != nil {
-		return out, err
+		return b.refused(ctx, st, err)
 	}
-	log, history, err := openRecord(ctx, rt.cfg.Store.Transcripts, st)
+	log, history, err := openRecord(ctx, rt.cfg.Store.Transcripts, rt.log, st)
 	if err != nil {
-		return out, err
+		return b.refused(ctx, st, err)
 	}
 	fresh := rt.messagesOf(st, st.Inputs)
 	if err := log.add(ctx, fresh...); err != nil {
-		return out, err
+		return b.refused(ctx, st, err)
 	}
 	log.mark()
 	t := &Turn{
@@ -158,6 +159,15 @@ func (b bridge) RunTurn(ctx context.Context, st *spawn.Turn) (out spawn.Outcome,
 	t.Prompt = agentctx.Assemble(rt.promptInput(t, extra))
 	res, err := b.run(ctx, t)
 	return b.outcome(ctx, t, res, err)
+}
+
+// refused is the outcome of a turn that could not begin.
+func (b bridge) refused(ctx context.Context, st *spawn.Turn, err error) (out spawn.Outcome, _ error) {
+	b.rt.log.Error("offshoot: a turn could not begin", "session", st.Session.Key.String(), "turn", st.N, "error", err.Error())
+	if st.Run.ID == "" && ctx.Err() == nil {
+		out.Reply = apology
+	}
+	return out, err
 }
 
 // run calls the Runner. Its panics end here, so that what it has recorded is kept and a person is answered.
@@ -187,10 +197,14 @@ func (b bridge) outcome(ctx context.Context, t *Turn, res Result, err error) (sp
 		res.Usage = t.spawn.Spent()
 	}
 	out := spawn.Outcome{Result: res}
-	saved := context.WithoutCancel(ctx) // a turn that was cancelled keeps what it has
+	saved, cancel := ctx, func() {}
+	if ctx.Err() != nil { // a turn that was cancelled keeps what it has, if that can be had soon
+		saved, cancel = context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	}
 	if werr := t.log.finish(saved, res); werr != nil && err == nil {
 		err = werr
 	}
+	cancel()
 	out.Pos = t.log.pos()
 	decision := announce.Decide(res.Text)
 	if decision == announce.Defer && len(res.JSON) == 0 {

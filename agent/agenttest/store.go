@@ -34,12 +34,26 @@ func (g journalGate) Append(ctx context.Context, root session.Key, after session
 		return g.formerOwner(ctx, root, after, b)
 	}
 	err = g.h.write(g.l, fmt.Sprintf("journal of %s", root), func() error {
-		if seq, err = g.h.store.Journal.Append(ctx, root, after, b); err == nil {
-			g.h.noteFacts(g.l, root, seq, b)
+		seq, err = g.h.store.Journal.Append(ctx, root, after, b)
+		if last := g.landed(ctx, root, after, b, seq, err); last > 0 {
+			g.h.noteFacts(g.l, root, last, b)
 		}
 		return err
 	})
 	return seq, err
+}
+
+// landed returns the last sequence of a batch if it is in the journal, also where the journal did not say so.
+func (g journalGate) landed(ctx context.Context, root session.Key, after session.Seq, b session.Batch, seq session.Seq, err error) (last session.Seq) {
+	if err == nil {
+		return seq
+	}
+	for e, err := range g.h.store.Journal.Read(ctx, root, after) {
+		if err == nil && e.Batch == b.ID {
+			last = e.Seq
+		}
+	}
+	return last
 }
 
 func (g journalGate) formerOwner(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
@@ -79,8 +93,11 @@ type transcriptsGate struct{ gate }
 // Append implements session.Transcripts.
 func (g transcriptsGate) Append(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (pos session.Pos, err error) {
 	err = g.h.write(g.l, fmt.Sprintf("transcript of %s", ref.Key), func() error {
-		if pos, err = g.h.store.Transcripts.Append(ctx, ref, after, m...); err == nil {
-			g.h.noteLines(ref, pos, m)
+		pos, err = g.h.store.Transcripts.Append(ctx, ref, after, m...)
+		for line, err := range g.h.store.Transcripts.Read(ctx, ref, session.Window{After: g.h.lastLine(ref)}) {
+			if err == nil {
+				g.h.noteLine(ref, line)
+			}
 		}
 		return err
 	})
@@ -198,11 +215,18 @@ func (h *Harness) ownerOf(root session.Key) *life {
 	return h.owners[root]
 }
 
-// noteLines remembers what was said. The positions of lines before the last of an append are not known, and not needed.
-func (h *Harness) noteLines(ref session.Ref, last session.Pos, m []session.Message) {
+// noteLine remembers what was said. It is read back, because it may be there although nobody said so.
+func (h *Harness) noteLine(ref session.Ref, line session.Line) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, x := range m {
-		h.lines[ref] = append(h.lines[ref], session.Line{Pos: last, Message: x})
+	h.lines[ref] = append(h.lines[ref], line)
+}
+
+func (h *Harness) lastLine(ref session.Ref) session.Pos {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n := len(h.lines[ref]); n > 0 {
+		return h.lines[ref][n-1].Pos
 	}
+	return 0
 }

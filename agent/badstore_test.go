@@ -1,0 +1,262 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+var errDisk = errors.New("disk full")
+
+// faulty is a store whose writes fail as the function says, which is asked with the number of the write.
+type faulty struct {
+	session.Journal
+	session.Transcripts
+	mu      sync.Mutex
+	journal func(n int) fault
+	lines   func(n int) fault
+	nj, nl  int
+}
+
+// fault is how a write goes wrong.
+type fault int
+
+const (
+	fine     fault = iota
+	failing        // nothing is written
+	unheard        // it is written, and nobody hears of it
+	panicked       // nothing is written
+)
+
+func newFaulty(journal, lines func(n int) fault) *session.Store {
+	return faultyStore(session.NewMemory(), journal, lines)
+}
+
+func faultyStore(store *session.Store, journal, lines func(n int) fault) *session.Store {
+	f := &faulty{Journal: store.Journal, Transcripts: store.Transcripts, journal: journal, lines: lines}
+	return &session.Store{Journal: faultyJournal{f}, Transcripts: faultyTranscripts{f}}
+}
+
+func never(int) fault { return fine }
+
+// at is a fault of one write.
+func at(n int, f fault) func(int) fault {
+	return func(i int) fault { return map[bool]fault{true: f}[i == n] }
+}
+
+func (f fault) around(write func() error) error {
+	switch f {
+	case failing:
+		return errDisk
+	case panicked:
+		panic(errDisk)
+	case unheard:
+		return errors.Join(write(), errDisk)
+	}
+	return write()
+}
+
+type faultyJournal struct{ f *faulty }
+
+func (j faultyJournal) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (seq session.Seq, err error) {
+	j.f.mu.Lock()
+	j.f.nj++
+	fault := j.f.journal(j.f.nj)
+	j.f.mu.Unlock()
+	err = fault.around(func() error { seq, err = j.f.Journal.Append(ctx, root, after, b); return err })
+	return seq, err
+}
+
+func (j faultyJournal) Read(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+	return j.f.Journal.Read(ctx, root, after)
+}
+
+func (j faultyJournal) Roots(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error] {
+	return j.f.Journal.Roots(ctx, q)
+}
+
+type faultyTranscripts struct{ f *faulty }
+
+func (x faultyTranscripts) Append(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (pos session.Pos, err error) {
+	x.f.mu.Lock()
+	x.f.nl++
+	fault := x.f.lines(x.f.nl)
+	x.f.mu.Unlock()
+	err = fault.around(func() error { pos, err = x.f.Transcripts.Append(ctx, ref, after, m...); return err })
+	return pos, err
+}
+
+func (x faultyTranscripts) Read(ctx context.Context, ref session.Ref, w session.Window) iter.Seq2[session.Line, error] {
+	return x.f.Transcripts.Read(ctx, ref, w)
+}
+
+func (x faultyTranscripts) Archive(ctx context.Context, ref session.Ref, at time.Time) (string, error) {
+	return x.f.Transcripts.Archive(ctx, ref, at)
+}
+
+func (x faultyTranscripts) Locate(ref session.Ref) string { return x.f.Transcripts.Locate(ref) }
+
+// A journal that fails once, anywhere, loses nothing: the tree is read again, and whoever asked for something asks again.
+func TestJournalThatFailsOnce(t *testing.T) {
+	s := script{
+		"main":  {start("count"), say("On it."), echo()},
+		"count": {say("42").After(10 * time.Minute)},
+	}
+	for _, f := range []fault{failing, unheard, panicked} {
+		for n := 1; n <= 8; n++ {
+			t.Run(fmt.Sprint(f, " ", n), func(t *testing.T) {
+				agenttest.Run(t, agent.Config{Store: newFaulty(at(n, f), never)}, s, func(h *harness) {
+					for {
+						err := h.Main().Post(h.Context(), agent.Message{ID: "1", Text: "How many files?"})
+						if err == nil {
+							break
+						}
+						require.ErrorIs(t, err, agent.ErrLost)
+						require.ErrorContains(t, err, errDisk.Error())
+						time.Sleep(time.Second)
+					}
+					time.Sleep(20 * time.Minute)
+					replies := h.Replies()
+					require.Equal(t, "On it.", replies[0].Text)
+					if len(replies) > 1 { // else the turn that was repeated has read the end of its sub-agent too
+						require.Contains(t, []string{"42", "count: interrupted"}, replies[1].Text)
+					}
+				})
+			})
+		}
+	}
+}
+
+// With a journal that is gone nothing is accepted; nothing that was accepted before is lost when it comes back.
+func TestJournalThatIsGone(t *testing.T) {
+	var gone atomic.Bool
+	store := newFaulty(func(int) fault { return map[bool]fault{true: failing}[gone.Load()] }, never)
+	s := script{"main": {start("count"), say("On it."), echo()}, "count": {say("42").After(10 * time.Minute)}}
+	agenttest.Run(t, agent.Config{Store: store}, s, func(h *harness) {
+		h.Post("How many files?")
+		h.Replied("On it.")
+		gone.Store(true)
+		time.Sleep(20 * time.Minute)
+		require.ErrorIs(t, h.Main().Post(h.Context(), agent.Message{Text: "hello?"}), agent.ErrLost)
+		_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x"})
+		require.ErrorIs(t, err, agent.ErrLost)
+		gone.Store(false)
+		time.Sleep(time.Minute)
+		h.Replied("On it.", "count: interrupted")
+	})
+}
+
+// Of two processes that own the same tree the second wins; the first one's turns are cancelled and its callers hear of it.
+func TestAnotherProcessTakesOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := hanging(deep(1))
+		cfg.Store = session.NewMemory()
+		first := run(t, cfg)
+		c, err := agent.Spawn[string](t.Context(), first.Session(top), agent.Task{Text: "x", Announce: true})
+		require.NoError(t, err)
+		synctest.Wait()
+		waited := make(chan error, 1)
+		go func() { _, err := c.Wait(t.Context()); waited <- err }()
+		synctest.Wait()
+
+		second := run(t, cfg)
+		synctest.Wait()
+		info, err := second.Session(top).Runs(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, spawn.Interrupted, info[0].Status)
+
+		err = c.Stop(t.Context())
+		require.ErrorIs(t, err, agent.ErrLost)
+		require.ErrorIs(t, err, session.ErrConflict)
+		require.ErrorIs(t, <-waited, agent.ErrLost, "who waits at the former owner is told")
+		again, err := second.Session(top).Runs(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, info, again)
+	})
+}
+
+// Transcripts that fail once cost a moment: no turn, no word of anybody.
+func TestTranscriptsThatFailOnce(t *testing.T) {
+	s := script{
+		"main":  {start("count"), say("On it."), say("It is 42."), echo()},
+		"count": {call("ls", `{}`).After(time.Minute), say("42").After(10 * time.Minute)},
+	}
+	for _, f := range []fault{failing, unheard, panicked} {
+		for n := 1; n <= 12; n++ {
+			t.Run(fmt.Sprint(f, " ", n), func(t *testing.T) {
+				store, notes := newNotebook()
+				store = faultyStore(store, never, at(n, f))
+				agenttest.Run(t, agent.Config{Store: store, Tools: toolbox("ls")}, s, func(h *harness) {
+					h.Post("How many files?")
+					time.Sleep(20 * time.Minute)
+					h.Replied("On it.", "It is 42.")
+					require.Len(t, notes.all(t, top), 6)
+					require.Len(t, notes.all(t, h.Child("count").Key), 4)
+				})
+			})
+		}
+	}
+}
+
+func TestTranscriptsThatAreGoneForAWhile(t *testing.T) {
+	var gone atomic.Bool
+	store, notes := newNotebook()
+	store = faultyStore(store, never, func(int) fault { return map[bool]fault{true: failing}[gone.Load()] })
+	agenttest.Run(t, agent.Config{Store: store}, script{"main": {echo()}}, func(h *harness) {
+		h.Post("a")
+		h.Replied("a")
+		gone.Store(true)
+		h.Post("b")
+		time.Sleep(time.Hour)
+		h.Replied("a")
+		gone.Store(false)
+		time.Sleep(10 * time.Second)
+		h.Replied("a", "b")
+		require.Equal(t, []string{"user: a", "assistant: a", "user: b", "assistant: b"}, notes.shown(t, top))
+		gone.Store(true)
+		h.Post("c")
+		synctest.Wait()
+		require.NoError(t, h.Main().Interrupt(h.Context()), "a turn that waits for its transcript can be ended")
+		gone.Store(false)
+		time.Sleep(time.Minute)
+		h.Replied("a", "b")
+	})
+}
+
+// What will not go away ends the turn, and whoever waits is told.
+func TestTranscriptsThatAreClosed(t *testing.T) {
+	memory := session.NewMemory()
+	cfg := agent.Config{Store: &session.Store{Journal: memory.Journal, Transcripts: closedTranscripts{memory.Transcripts}}}
+	agenttest.Run(t, cfg, script{"main": {echo()}, "count": {say("42")}}, func(h *harness) {
+		h.Post("hello")
+		replies := h.Replies()
+		require.Len(t, replies, 1)
+		require.True(t, replies[0].Failed)
+		c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Label: "count"})
+		require.NoError(t, err)
+		_, err = c.Wait(h.Context())
+		e, ok := errors.AsType[*agent.RunError](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, spawn.Failed, e.Run.Status)
+		require.Contains(t, e.Run.Error, "store is closed")
+	})
+}
+
+type closedTranscripts struct{ session.Transcripts }
+
+func (closedTranscripts) Append(context.Context, session.Ref, session.Pos, ...session.Message) (session.Pos, error) {
+	return 0, session.ErrClosed
+}

@@ -1,0 +1,262 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// receiver is a Deliver or Reply whose attempts are answered one by one; the last answer is that of all further ones.
+type receiver struct {
+	answers  []func(ctx context.Context) error
+	attempts []time.Duration // when, since the beginning
+	began    time.Time
+}
+
+func (r *receiver) take(ctx context.Context) error {
+	if r.began.IsZero() {
+		r.began = time.Now()
+	}
+	n := len(r.attempts)
+	r.attempts = append(r.attempts, time.Since(r.began).Round(time.Second))
+	return r.answers[min(n, len(r.answers)-1)](ctx)
+}
+
+func (r *receiver) deliver(ctx context.Context, _ agent.Delivery) error { return r.take(ctx) }
+func (r *receiver) reply(ctx context.Context, _ agent.Reply) error      { return r.take(ctx) }
+
+func accept(context.Context) error { return nil }
+func refuse(context.Context) error { return errors.New("no connection") }
+func panics(context.Context) error { panic("oh no") }
+func busy(context.Context) error   { return fmt.Errorf("chat 7: %w", agent.ErrBusy) }
+
+func slow(d time.Duration) func(context.Context) error {
+	return func(ctx context.Context) error {
+		select {
+		case <-time.After(d):
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func TestDeliveryIsTriedAgain(t *testing.T) {
+	for name, fail := range map[string]func(context.Context) error{"refused": refuse, "panics": panics} {
+		t.Run(name, func(t *testing.T) {
+			r := &receiver{answers: []func(context.Context) error{fail, fail, fail, accept}}
+			cfg := answering(asText)
+			cfg.Deliver = r.deliver
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				_, err := use(h, "sessions_spawn", "1", `{"task":"42"}`)
+				require.NoError(t, err)
+				time.Sleep(10 * time.Minute)
+				h.Delivered("42")
+				require.Len(t, r.attempts, 4)
+				for i, pause := range []time.Duration{15, 30, 60} { // seconds, less up to a fifth
+					got := (r.attempts[i+1] - r.attempts[i]).Seconds()
+					require.LessOrEqual(t, got, float64(pause)+1)
+					require.GreaterOrEqual(t, got, 0.8*float64(pause)-1)
+				}
+				require.Equal(t, 4, h.Deliveries()[0].Attempt)
+				require.True(t, h.Deliveries()[0].Maybe)
+			})
+		})
+	}
+}
+
+// After half an hour nobody tries any more; nothing is dropped, and somebody decides.
+func TestDeliveryIsBlocked(t *testing.T) {
+	var open atomic.Bool
+	cfg := answering(asText)
+	cfg.Deliver = func(context.Context, agent.Delivery) error {
+		if !open.Load() {
+			return errors.New("no connection")
+		}
+		return nil
+	}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		for _, task := range []string{"41", "42"} {
+			_, err := use(h, "sessions_spawn", "1", `{"task":"`+task+`"}`)
+			require.NoError(t, err)
+		}
+		time.Sleep(29 * time.Minute)
+		blocked, err := h.Runtime().Blocked(h.Context())
+		require.NoError(t, err)
+		require.Empty(t, blocked)
+		time.Sleep(2 * time.Hour)
+		blocked, err = h.Runtime().Blocked(h.Context())
+		require.NoError(t, err)
+		require.Len(t, blocked, 2)
+		for i, text := range []string{"41", "42"} {
+			require.Equal(t, text, blocked[i].Completion.Run.Result.Text)
+			require.Equal(t, "no connection", blocked[i].Error)
+			require.False(t, blocked[i].Blocked.IsZero())
+		}
+		require.Len(t, h.Runs(), 2, "what has not arrived is not archived")
+
+		h.Crash()
+		open.Store(true)
+		time.Sleep(24 * time.Hour)
+		h.Delivered()
+		require.ErrorIs(t, h.Runtime().Retry(h.Context(), "nonsense"), agent.ErrNotFound)
+		require.NoError(t, h.Runtime().Retry(h.Context(), blocked[1].Key))
+		h.Delivered("42")
+		require.NoError(t, h.Runtime().Dismiss(h.Context(), blocked[0].Key))
+		require.ErrorIs(t, h.Runtime().Dismiss(h.Context(), blocked[0].Key), agent.ErrNotFound)
+		time.Sleep(24 * time.Hour)
+		h.Delivered("42")
+		blocked, err = h.Runtime().Blocked(h.Context())
+		require.NoError(t, err)
+		require.Empty(t, blocked)
+		require.Empty(t, h.Runs(), "archived at last")
+	})
+}
+
+// Too many of them refuse new spawns, and say why.
+func TestBlockedDeliveriesRefuseSpawns(t *testing.T) {
+	cfg := answering(asText)
+	cfg.Rules.Subagents.MaxBlocked = 2
+	cfg.Deliver = func(context.Context, agent.Delivery) error { return errors.New("no connection") }
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		for range 2 {
+			_, err := use(h, "sessions_spawn", "1", `{"task":"x"}`)
+			require.NoError(t, err)
+		}
+		time.Sleep(time.Hour)
+		_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x"})
+		require.ErrorIs(t, err, policy.RuleBlocked)
+	})
+}
+
+// A receiver that hangs holds up its own chat alone, and a shutdown.
+func TestDeliveryThatHangs(t *testing.T) {
+	cfg := answering(asText)
+	other := session.Main("other")
+	var began []string
+	cfg.Deliver = func(ctx context.Context, d agent.Delivery) error {
+		began = append(began, d.ForPerson())
+		if d.To == top {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return nil
+	}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		for _, task := range []string{"1", "2"} {
+			_, err := use(h, "sessions_spawn", "1", `{"task":"`+task+`"}`)
+			require.NoError(t, err)
+			synctest.Wait()
+		}
+		_, err := useOf(h, h.Session(other).Tools(), "sessions_spawn", "1", `{"task":"3"}`)
+		require.NoError(t, err)
+		h.Delivered("3")
+		require.Equal(t, []string{"1", "3"}, began, "calls for one chat never overlap")
+		time.Sleep(24 * time.Hour)
+		h.Delivered("3")
+	})
+}
+
+func TestDeliveriesOfOneChatNeverOverlap(t *testing.T) {
+	cfg := answering(asText)
+	cfg.Rules = deep(1)
+	underWay := 0
+	cfg.Deliver = func(ctx context.Context, d agent.Delivery) error {
+		underWay++
+		require.Equal(t, 1, underWay)
+		time.Sleep(time.Minute)
+		underWay--
+		return nil
+	}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		var want []string
+		for i := range 10 {
+			_, err := use(h, "sessions_spawn", "1", fmt.Sprintf(`{"task":"%d"}`, i))
+			require.NoError(t, err)
+			synctest.Wait()
+			want = append(want, fmt.Sprint(i))
+		}
+		time.Sleep(time.Hour)
+		h.Delivered(want...)
+	})
+}
+
+// A receiver that is busy is no failure: it gets the completion with its next post, or a little later.
+func TestDeliveryToABusyChat(t *testing.T) {
+	cfg := answering(asText)
+	var attempts []int
+	var isBusy atomic.Bool
+	isBusy.Store(true)
+	cfg.Deliver = func(ctx context.Context, d agent.Delivery) error {
+		attempts = append(attempts, d.Attempt)
+		if isBusy.Load() {
+			return busy(ctx)
+		}
+		return nil
+	}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		_, err := use(h, "sessions_spawn", "1", `{"task":"42"}`)
+		require.NoError(t, err)
+		time.Sleep(3 * time.Hour)
+		blocked, err := h.Runtime().Blocked(h.Context())
+		require.NoError(t, err)
+		require.Empty(t, blocked, "who is busy is never given up")
+		isBusy.Store(false)
+		time.Sleep(time.Minute)
+		h.Delivered("42")
+		for _, n := range attempts {
+			require.Equal(t, 1, n, "being busy is no attempt that failed")
+		}
+	})
+}
+
+// A receiver whose acknowledgement is lost gets the same delivery again, under the same key, marked as one that it may know.
+func TestAcknowledgementIsLost(t *testing.T) {
+	var got []agent.Delivery
+	cfg := answering(asText)
+	cfg.Deliver = func(_ context.Context, d agent.Delivery) error {
+		got = append(got, d)
+		if len(got) == 1 {
+			return errors.New("the answer got lost")
+		}
+		return nil
+	}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		_, err := use(h, "sessions_spawn", "1", `{"task":"42"}`)
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Len(t, got, 2)
+		require.Equal(t, got[0].Key, got[1].Key)
+		require.Equal(t, got[0].ForModel(), got[1].ForModel())
+		require.False(t, got[0].Maybe)
+		require.True(t, got[1].Maybe)
+	})
+}
+
+func TestRepliesAreTriedAgain(t *testing.T) {
+	for name, fail := range map[string]func(context.Context) error{"refused": refuse, "panics": panics} {
+		t.Run(name, func(t *testing.T) {
+			r := &receiver{answers: []func(context.Context) error{fail, fail, slow(time.Minute)}}
+			agenttest.Run(t, agent.Config{Reply: r.reply}, script{"main": {echo()}}, func(h *harness) {
+				h.Post("a")
+				synctest.Wait()
+				h.Post("b")
+				time.Sleep(time.Hour / 2)
+				require.Len(t, h.Replies(), 2)
+				require.Len(t, r.attempts, 4)
+			})
+		})
+	}
+}
