@@ -38,9 +38,9 @@ func benchTexts(b *testing.B, f func(string)) {
 
 // The throughput must not depend on the size: compare the MB/s of a small and of a large input of the same kind.
 func BenchmarkHostile(b *testing.B) {
-	for name, make := range hostile {
+	for name, input := range hostile {
 		for size, n := range map[string]int{"64KiB": 64 << 10, "1MiB": 1 << 20} {
-			text := make(n)
+			text := input(n)
 			b.Run(name+"/"+size, func(b *testing.B) {
 				b.SetBytes(int64(len(text)))
 				b.ReportAllocs()

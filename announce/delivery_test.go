@@ -1,7 +1,6 @@
 package announce_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
@@ -48,5 +47,5 @@ func TestNewReply(t *testing.T) {
 
 func TestErrBusy(t *testing.T) {
 	t.Parallel()
-	require.True(t, errors.Is(fmt.Errorf("chat 42: %w", announce.ErrBusy), announce.ErrBusy))
+	require.ErrorIs(t, fmt.Errorf("chat 42: %w", announce.ErrBusy), announce.ErrBusy)
 }

@@ -11,9 +11,10 @@ import (
 // A Source is what sort of run an event is the end of. The zero Source is a sub-agent.
 type Source uint8
 
+// The sorts of runs whose end is announced.
 const (
-	FromSubagent Source = iota
-	FromCron
+	FromSubagent Source = iota // a sub-agent
+	FromCron                   // a session of a cron job
 )
 
 // String returns the word for s: "subagent" or "cron".
@@ -139,8 +140,9 @@ func (e Event) outcome() (word, phrase string) {
 		return "timeout", "timed out"
 	case spawn.Cancelled:
 		return "error", "failed: stopped"
+	default: // interrupted, or not terminal, which no completion is: nobody knows how it ends
+		return "unknown", "unknown"
 	}
-	return "unknown", "unknown"
 }
 
 // ForPerson returns the result alone, sanitized: no metadata and no control token, and nothing at all for a silent child.

@@ -1,6 +1,7 @@
 package announce
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/offshoot-sdk/offshoot/session"
@@ -18,8 +19,8 @@ import (
 // the raw output of a tool it happened to call last; in every other state that output is better than nothing.
 func Fallback(status spawn.Status, recorded []session.Message) (text string, d Decision) {
 	toolText, calls := "", 0
-	for i := len(recorded) - 1; i >= 0; i-- {
-		switch m := recorded[i]; m.Role {
+	for _, m := range slices.Backward(recorded) {
+		switch m.Role {
 		case session.Assistant:
 			calls += len(m.ToolCalls)
 			text, d := read(m.Text)
@@ -30,6 +31,7 @@ func Fallback(status spawn.Status, recorded []session.Message) (text string, d D
 			if toolText == "" {
 				toolText = Sanitize(m.Text)
 			}
+		default: // what people or the runtime said, and speakers of a later version
 		}
 	}
 	switch {

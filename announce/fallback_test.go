@@ -32,8 +32,11 @@ func TestFallback(t *testing.T) {
 		{"13", spawn.OK, log{tool("x"), say("final")}, "final", announce.Speak},
 		{"13 text before a tool", spawn.OK, log{say("final", call), tool("x")}, "final", announce.Speak},
 		{"14", spawn.OK, log{user, say("")}, "", announce.Defer},
-		{"15", spawn.TimedOut, log{user, say("", call, call), tool("dump"), say("<think>x</think>", call)},
-			"[Partial progress: 3 tool call(s) executed before timeout]", announce.Speak},
+		{
+			"15", spawn.TimedOut,
+			log{user, say("", call, call), tool("dump"), say("<think>x</think>", call)},
+			"[Partial progress: 3 tool call(s) executed before timeout]", announce.Speak,
+		},
 		{"16", spawn.TimedOut, log{say("so far"), say("", call), tool("dump")}, "so far", announce.Speak},
 		{"timeout without a call", spawn.TimedOut, log{user, tool("dump")}, "dump", announce.Speak},
 		{"failed after a tool", spawn.Failed, log{say("", call), tool("line")}, "line", announce.Speak},

@@ -128,7 +128,7 @@ func (r *redactor) value(at int) {
 	if at >= len(s) {
 		return
 	}
-	end := 0
+	var end int
 	if s[at] == '"' || s[at] == '\'' {
 		at++
 		end = quotedEnd(s, at, s[at-1])

@@ -194,10 +194,10 @@ func repeat(s string, n int) string { return strings.Repeat(s, n/len(s)+1) }
 func TestHostileInputsAreLinear(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
-	for name, make := range hostile {
+	for name, input := range hostile {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text := make(size)
+			text := input(size)
 			once := announce.Sanitize(text)
 			require.Equal(t, once, announce.Sanitize(once))
 			announce.Visible(text)
