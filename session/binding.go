@@ -100,6 +100,7 @@ func (b Binding) MayChange(by string) bool {
 // An UnbindReason is why a binding ended. Its word is what events and logs say.
 type UnbindReason uint8
 
+// The reasons for which bindings end.
 const (
 	UnbindManual          UnbindReason = iota // somebody asked for it
 	UnbindIdle                                // nobody wrote for too long

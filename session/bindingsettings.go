@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -49,8 +50,7 @@ type BindingPolicy struct {
 // out of range counts as not set, at each level by itself.
 func ResolveBindings(levels ...BindingSettings) BindingPolicy {
 	enabled, spawn, idle, maxAge := true, true, 24.0, 0.0
-	for i := len(levels) - 1; i >= 0; i-- {
-		l := levels[i]
+	for _, l := range slices.Backward(levels) {
 		override(&enabled, l.Enabled, true)
 		override(&spawn, l.SpawnSubagentSessions, true)
 		override(&idle, l.IdleHours, l.IdleHours != nil && validHours(*l.IdleHours))

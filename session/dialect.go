@@ -5,6 +5,7 @@ import "strings"
 // A Dialect is the word that a sub-agent's key is written with. Both are understood everywhere.
 type Dialect uint8
 
+// The dialects, with the key of a first sub-agent in each.
 const (
 	DialectSubagent Dialect = iota // agent:<agent>:subagent:<id>
 	DialectSpawn                   // agent:<agent>:spawn:<id>

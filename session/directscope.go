@@ -3,6 +3,7 @@ package session
 // A DirectScope is how much of a direct chat tells its session apart from others.
 type DirectScope uint8
 
+// The scopes, with what each tells sessions apart by.
 const (
 	DirectMain           DirectScope = iota // nothing: every direct chat is the agent's main session
 	DirectPerPeer                           // the person, whatever the channel

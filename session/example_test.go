@@ -94,7 +94,11 @@ func ExampleCommitted() {
 		fmt.Println(err)
 		return
 	}
-	for line := range session.Committed(transcripts.Read(ctx, ref, session.Window{})) {
+	for line, err := range session.Committed(transcripts.Read(ctx, ref, session.Window{})) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
 		fmt.Printf("%s: %s\n", line.Message.Role, line.Message.Text)
 	}
 	// Output:

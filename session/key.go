@@ -146,8 +146,9 @@ func (k Key) ID() string {
 		return job
 	case KindACP, KindHook:
 		return rest
+	default: // chats, the global session and no key at all have no id
+		return ""
 	}
-	return ""
 }
 
 // CronRun returns the id of the run in the key of one run of a cron job, else "".

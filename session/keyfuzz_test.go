@@ -1,7 +1,6 @@
 package session_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -22,7 +21,7 @@ func FuzzParse(f *testing.F) {
 		k, err := session.Parse(s)
 		if err != nil {
 			var bad *session.KeyError
-			require.True(t, errors.As(err, &bad))
+			require.ErrorAs(t, err, &bad)
 			assert.True(t, 0 <= bad.Offset && bad.Offset <= len(s), "offset %d of %q", bad.Offset, s)
 			assert.NotEmpty(t, bad.Reason)
 			assert.True(t, k.IsZero())

@@ -7,6 +7,7 @@ import "fmt"
 // A Kind is read from the position of the words in a key, never from a substring, so no peer, id or name can change it.
 type Kind uint8
 
+// The kinds, with the form of the keys of each.
 const (
 	KindInvalid  Kind = iota // the zero Key and the reserved roots: no session
 	KindMain                 // agent:<agent>:main

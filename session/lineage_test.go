@@ -219,7 +219,7 @@ func TestTraceProperty(t *testing.T) {
 		if err == nil {
 			assert.Equal(t, want.Depth, got.Depth)
 			assert.Equal(t, want.Root, got.Root)
-			assert.False(t, got.RoleNow(5) == session.RoleMain)
+			assert.NotEqual(t, session.RoleMain, got.RoleNow(5))
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 // A Speaker is whose message it is. A speaker that this version does not know is kept as it was read.
 type Speaker string
 
+// The speakers that this version knows.
 const (
 	User      Speaker = "user"      // a person, or an internal message to the session: see Message.Internal
 	Assistant Speaker = "assistant" // the model

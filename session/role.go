@@ -4,6 +4,7 @@ package session
 // [Role.Ceiling].
 type Role uint8
 
+// The roles, and that of a session which has none.
 const (
 	RoleUnknown      Role = iota // no record: refused wherever a role is needed
 	RoleMain                     // a top-level session, which may spawn
@@ -62,6 +63,7 @@ func (r Role) Scope() Scope {
 // A Scope is whom a session controls. It follows from the session's [Role] and so is a ceiling as well.
 type Scope uint8
 
+// The scopes, each more than the one before.
 const (
 	ScopeNone     Scope = iota // nobody
 	ScopeChildren              // the sub-agents that it started, and theirs

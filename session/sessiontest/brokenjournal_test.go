@@ -47,7 +47,10 @@ func (h *handle) Roots(ctx context.Context, q session.RootQuery) iter.Seq2[sessi
 
 // end returns where a log ends.
 func (h *handle) end(root session.Key) (last session.Seq) {
-	for e := range h.inner.Read(context.Background(), root, 0) {
+	for e, err := range h.inner.Read(context.Background(), root, 0) {
+		if err != nil {
+			return 0
+		}
 		last = e.Seq
 	}
 	return last

@@ -56,7 +56,10 @@ func (s *shelf) Locate(ref session.Ref) string {
 
 // end returns where a transcript ends.
 func (s *shelf) end(ref session.Ref) (last session.Pos) {
-	for line := range s.inner.Read(context.Background(), ref, session.Window{}) {
+	for line, err := range s.inner.Read(context.Background(), ref, session.Window{}) {
+		if err != nil {
+			return 0
+		}
 		last = line.Pos
 	}
 	return last

@@ -21,7 +21,7 @@ type rule[S any] struct {
 
 // A probe is one run of one rule: it opens what is tested and collects what is opened.
 type probe[S any] struct {
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // a probe is an argument of one call of try and ends with it
 	opener func() (S, error)
 	opened []S
 }
