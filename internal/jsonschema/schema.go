@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 )
@@ -112,10 +113,8 @@ func schemaOf(t reflect.Type, above []reflect.Type) (*schema, error) {
 }
 
 func structOf(t reflect.Type, above []reflect.Type) (*schema, error) {
-	for _, x := range above {
-		if x == t {
-			return nil, fmt.Errorf("%v holds itself", t)
-		}
+	if slices.Contains(above, t) {
+		return nil, fmt.Errorf("%v holds itself", t)
 	}
 	s := &schema{Type: "object", Additional: false, Properties: properties{}}
 	if err := s.addFields(t, append(above, t)); err != nil {
@@ -125,8 +124,7 @@ func structOf(t reflect.Type, above []reflect.Type) (*schema, error) {
 }
 
 func (s *schema) addFields(t reflect.Type, above []reflect.Type) error {
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous && name == "" && embedded(f.Type).Kind() == reflect.Struct {
 			if err := s.addFields(embedded(f.Type), above); err != nil {
