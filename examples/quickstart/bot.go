@@ -1,0 +1,55 @@
+package main
+
+import (
+	"io/fs"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// The agents of the bot, and one that is configured but that nobody may ask.
+const (
+	mainAgent     = "main"
+	routesAgent   = "routes"
+	placesAgent   = "places"
+	bookingsAgent = "bookings"
+)
+
+// chat is the conversation with the person.
+var chat = session.Main(mainAgent)
+
+// rulesFor are the rules of the bot: who may ask whom, how deep, how many at a time, and who has which tools.
+func rulesFor(depth int) policy.Rules {
+	orchestration := []string{"sessions_spawn", "sessions_yield", "subagents"}
+	return policy.Rules{
+		Subagents: policy.Subagents{MaxSpawnDepth: depth, MaxConcurrent: lane, Model: "script/clerk"},
+		Agents: []policy.Agent{
+			{
+				ID:        mainAgent, // hands its tools on and has no use for them itself
+				Tools:     policy.ToolPolicy{Allow: orchestration, Delegable: &policy.ToolRules{Allow: []string{"*"}}},
+				Subagents: policy.Subagents{AllowAgents: []string{routesAgent, placesAgent}},
+			},
+			{ID: routesAgent, Tools: policy.ToolPolicy{Allow: []string{"timetable"}}},
+			{ID: placesAgent, Tools: policy.ToolPolicy{Allow: append([]string{"guidebook"}, orchestration...)}},
+			{ID: bookingsAgent},
+		},
+	}
+}
+
+// lane is how many turns of sub-agents are under way at a time.
+const lane = 2
+
+// configOf is the whole bot: what a program that embeds Offshoot writes.
+func configOf(runner agent.Runner, tools []agent.Tool, workspace fs.FS, depth int) agent.Config {
+	cfg := agent.Config{
+		Runner:    runner,
+		Tools:     tools,
+		Rules:     rulesFor(depth),
+		Workspace: workspace,
+		Model:     "script/counter",
+	}
+	cfg.Prompt.Product = "Halte"
+	cfg.Prompt.Env.Zone = "Europe/Berlin"
+	return cfg
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+)
+
+// cascade stops a tree of runs in the middle of its work.
+func (s *story) cascade(ctx context.Context, _ options) error {
+	p, c := s.process, s.chronicle
+	s.paper.title("5", "A stop: the whole tree, from the leaves up")
+	if err := c.begin(ctx, p); err != nil {
+		return err
+	}
+	p.desk.trains.hold()
+	p.desk.guide.hold()
+	if err := p.chat.Post(ctx, agent.Message{ID: "request-2", Text: secondTask}); err != nil {
+		return err
+	}
+	if err := c.follow(ctx, c.stuck(lane)); err != nil {
+		return err
+	}
+	if err := s.pause(ctx, look); err != nil {
+		return err
+	}
+	before, said := p.seen.snapshot(), len(p.seen.said())
+	s.paper.say("The timetable and the guidebook do not answer. The person says: stop.")
+	if err := p.chat.Stop(ctx); err != nil {
+		return err
+	}
+	if err := c.follow(ctx, c.ended); err != nil {
+		return err
+	}
+	after := p.seen.snapshot()
+	s.paper.print()
+	t := &table{head: []string{"what is left", ""}}
+	t.add(span{"runs alive", normal}, zero(c.alive()))
+	t.add(span{"turns under way", normal}, zero(after.live))
+	t.add(span{"calls of tools that wait", normal}, zero(waitingAt(p)))
+	t.add(span{"calls of the model since", normal}, zero(after.calls-before.calls))
+	t.add(span{"announcements of stopped runs", normal}, zero(s.announced(p)))
+	t.add(span{"messages to the person since", normal}, zero(len(p.seen.said())-said))
+	s.paper.table(t)
+	p.desk.trains.release()
+	p.desk.guide.release()
+	return ctx.Err()
+}
+
+func waitingAt(p *process) int {
+	n, _ := p.desk.waiting()
+	return n
+}
+
+// announced counts the announcements of the runs of this chapter.
+func (s *story) announced(p *process) (n int) {
+	for _, r := range s.chronicle.runs {
+		n += p.seen.times(r.Parent, r.ID)
+	}
+	return n
+}
+
+func zero(n int) span {
+	if n == 0 {
+		return span{"0", green}
+	}
+	return span{fmt.Sprint(n), red}
+}

@@ -1,0 +1,331 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// A chronicle writes down what happens in the tree while it happens, and knows from that when a request has been answered.
+type chronicle struct {
+	paper *paper
+	lines io.Writer // events as JSON lines; nil: none
+	began time.Time
+
+	process  *process
+	earlier  []spawn.RunID   // of former chapters
+	runs     []agent.RunInfo // of this chapter, in the order of their admission, as they stood when they were looked at last
+	refusals int             // how many have been written down
+	turns    int             // of the person's session under way
+	owed     int             // replies that have not arrived
+	answered bool            // something has been said since the request
+	stopped  bool            // the person's session has been stopped and does not take requests yet
+}
+
+// begin starts a chapter.
+func (c *chronicle) begin(ctx context.Context, p *process) error {
+	*c = chronicle{paper: c.paper, lines: c.lines, began: time.Now(), process: p, refusals: c.refusals}
+	tree, err := p.chat.Tree(ctx)
+	if errors.Is(err, agent.ErrNotFound) { // nobody has said anything yet
+		return nil
+	}
+	for _, r := range tree {
+		c.earlier = append(c.earlier, r.ID)
+	}
+	return err
+}
+
+// takeOver goes on with the chapter in another process, which knows nothing of what the former one was about to say.
+func (c *chronicle) takeOver(p *process) {
+	c.process, c.refusals, c.turns, c.owed, c.answered = p, 0, 0, 0, false
+}
+
+// follow writes down events until enough says that it is enough; it is asked at the beginning, after each event, and when somebody
+// begins to wait at one of the desk's sources.
+func (c *chronicle) follow(ctx context.Context, enough func(ctx context.Context) (bool, error)) error {
+	for {
+		_, changed := c.process.desk.waiting()
+		if ok, err := enough(ctx); ok || err != nil {
+			return err
+		}
+		e, err := c.process.next(ctx, changed)
+		if err != nil {
+			return err
+		}
+		if e != nil {
+			if err := c.note(ctx, *e); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// done reports whether the person has got the answer: no run is alive, every one that the person's session asked for has been
+// announced to it, and what it said after that has arrived.
+func (c *chronicle) done(context.Context) (bool, error) {
+	for _, r := range c.runs {
+		if !r.Status.Terminal() || r.Depth == 1 && c.process.seen.times(chat, r.ID) == 0 {
+			return false, nil
+		}
+	}
+	return c.answered && c.turns == 0 && c.owed == 0, nil
+}
+
+// stuck returns a condition: so many turns are under way, all of them in a tool that waits at one of the desk's sources, everything
+// else rests, and all of that is written down.
+func (c *chronicle) stuck(turns int) func(ctx context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		if n, _ := c.process.desk.waiting(); n != turns || c.count(spawn.Running) != turns || !c.answered || c.turns > 0 || c.owed > 0 {
+			return false, nil
+		}
+		return c.upToDate(ctx)
+	}
+}
+
+// ended is a condition: no run is alive, and the person's session takes requests again.
+func (c *chronicle) ended(context.Context) (bool, error) { return c.alive() == 0 && !c.stopped, nil }
+
+// upToDate reports whether everything that has happened to the runs of this chapter is in the books.
+func (c *chronicle) upToDate(ctx context.Context) (bool, error) {
+	tree, err := c.process.chat.Tree(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, now := range tree {
+		if slices.Contains(c.earlier, now.ID) {
+			continue
+		}
+		if r := c.run(now.ID); r == nil || r.Status != now.Status {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// count counts the runs with a status.
+func (c *chronicle) count(s spawn.Status) (n int) {
+	for _, r := range c.runs {
+		if r.Status == s {
+			n++
+		}
+	}
+	return n
+}
+
+// alive counts the runs that have not ended.
+func (c *chronicle) alive() (n int) {
+	for _, r := range c.runs {
+		if !r.Status.Terminal() {
+			n++
+		}
+	}
+	return n
+}
+
+// write writes an event down for programs, if that is wanted.
+func (c *chronicle) write(e agent.Event) error {
+	if c.lines == nil {
+		return nil
+	}
+	data, err := json.Marshal(e)
+	if err == nil {
+		_, err = c.lines.Write(append(data, '\n'))
+	}
+	return err
+}
+
+// note keeps the books and writes one event down.
+func (c *chronicle) note(ctx context.Context, e agent.Event) error {
+	if err := c.write(e); err != nil {
+		return err
+	}
+	if err := c.book(ctx, e); err != nil {
+		return err
+	}
+	for _, r := range c.process.seen.refusalsFrom(c.refusals) {
+		if r.at.After(e.Time) {
+			break
+		}
+		c.refusals++
+		c.refuse(r)
+	}
+	if kind, what, s := c.describe(e); kind != "" {
+		c.row(e.Time, e.Depth, c.who(e), kind, what, s)
+	}
+	return nil
+}
+
+// book updates what done and alive go by.
+func (c *chronicle) book(ctx context.Context, e agent.Event) error {
+	top := e.Depth == 0
+	switch e.Kind {
+	case spawn.EventAdmitted:
+		tree, err := c.process.chat.Tree(ctx)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(tree, func(r agent.RunInfo) bool { return r.ID == e.Run })
+		if i < 0 {
+			return fmt.Errorf("the run %s was admitted and is not in the tree", e.Run)
+		}
+		tree[i].Status = e.Status
+		c.runs = append(c.runs, tree[i])
+	case spawn.EventTurn:
+		if top {
+			c.turns++
+		}
+	case spawn.EventTurnEnded:
+		if top {
+			c.turns = max(c.turns-1, 0) // one that a crash interrupted began before the books
+			if e.Text != "" {
+				c.owed++
+			}
+		}
+	case spawn.EventStopping:
+		c.stopped = c.stopped || top
+	case spawn.EventRecovered:
+		c.stopped = false
+	case spawn.EventDelivered:
+		c.owed--
+		c.answered = true
+	default: // says nothing about whether the person has got an answer
+	}
+	if r := c.run(e.Run); r != nil && (e.Status.Terminal() == (e.Kind == spawn.EventEnded)) && e.Status != 0 {
+		r.Status = e.Status
+	}
+	return nil
+}
+
+// run returns a run of this chapter.
+func (c *chronicle) run(id spawn.RunID) *agent.RunInfo {
+	i := slices.IndexFunc(c.runs, func(r agent.RunInfo) bool { return r.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return &c.runs[i]
+}
+
+// who names a session for people.
+func (c *chronicle) who(e agent.Event) string {
+	if e.Depth == 0 {
+		return "main"
+	}
+	return e.Label + " (" + e.Session.Agent() + ")"
+}
+
+// describe puts an event into words; those that say nothing new have none.
+func (c *chronicle) describe(e agent.Event) (kind, what string, s style) {
+	switch e.Kind {
+	case spawn.EventPosted:
+		return "asked", c.quoted(e.Text), blue
+	case spawn.EventAdmitted:
+		return "allowed", c.reason(e), green
+	case spawn.EventTurn:
+		return fmt.Sprintf("turn %d", e.Turn), c.means(e), dim
+	case spawn.EventTurnEnded:
+		switch {
+		case e.Status.Terminal() || e.Status == spawn.Stopping: // the end of the run comes next
+			return "", "", normal
+		case e.Text != "":
+			return "says", c.quoted(e.Text), blue
+		}
+		return "waits", "for its sub-agents, without a slot or a model call", dim
+	case spawn.EventStopping:
+		if e.Depth > 0 { // its end follows, and says why
+			return "", "", normal
+		}
+		return "stopping", oneLine(e.Error), yellow
+	case spawn.EventEnded:
+		if e.Status == spawn.OK {
+			return "ok", c.quoted(e.Text), green
+		}
+		return e.Status.String(), oneLine(e.Error), red
+	case spawn.EventRecovered:
+		return "ready", "for the next request", dim
+	case spawn.EventDelivered:
+		return "delivered", "to the person", blue
+	case spawn.EventDelta:
+		return "", "", normal
+	default: // nothing of this belongs to the story, so it had better be seen
+		return e.Kind.String(), oneLine(e.Error + e.Text), yellow
+	}
+}
+
+// quoted returns a text as somebody's words, short enough to end with the mark.
+func (c *chronicle) quoted(s string) string {
+	return "“" + shorten(oneLine(s), c.paper.width-50) + "”"
+}
+
+// reason says why a spawn was allowed.
+func (c *chronicle) reason(e agent.Event) string {
+	r := c.run(e.Run)
+	rules := &c.process.cfg.Rules
+	siblings := 0
+	for _, s := range c.runs {
+		if s.Parent == r.Parent && !s.Status.Terminal() {
+			siblings++
+		}
+	}
+	why := "its own agent"
+	if r.Agent != r.Parent.Agent() {
+		why = r.Agent + " is in allowAgents"
+	}
+	return fmt.Sprintf("%s, depth %d/%d, child %d/%d", why, r.Depth, rules.MaxSpawnDepth(), siblings, rules.MaxChildren())
+}
+
+// means says what a sub-agent works with, in its first turn.
+func (c *chronicle) means(e agent.Event) string {
+	r := c.run(e.Run)
+	if r == nil || e.Turn > 1 {
+		return ""
+	}
+	var own []string
+	for _, t := range c.process.cfg.Tools {
+		if slices.Contains(r.Tools, t.Name) {
+			own = append(own, t.Name)
+		}
+	}
+	if slices.Contains(r.Tools, "sessions_spawn") {
+		own = append(own, "the session tools")
+	}
+	return "with " + strings.Join(own, " and ")
+}
+
+// refuse writes down a spawn that was refused.
+func (c *chronicle) refuse(r refusal) {
+	name := r.label + " (" + r.Asked + ")"
+	c.row(r.at, r.from.Depth+1, name, "refused", "by the rule "+r.Rule, red)
+	for _, why := range []string{"asked   " + r.Asked, "limit   " + r.Limit, "set at  " + r.Path} {
+		c.row(time.Time{}, 0, "", "", why, normal)
+	}
+}
+
+// row writes one line: when, who, what.
+func (c *chronicle) row(at time.Time, depth int, who, kind, what string, s style) {
+	const nameWidth, kindWidth = 25, 11
+	when := ""
+	if !at.IsZero() {
+		when = fmt.Sprintf("%.2f", max(at.Sub(c.began), 0).Seconds())
+	}
+	name := shorten(strings.Repeat("  ", depth)+oneLine(who), nameWidth)
+	c.paper.print(
+		span{fmt.Sprintf("   %5s  ", when), dim},
+		span{pad(name, nameWidth+1), normal},
+		span{pad(kind, kindWidth+1), s},
+		span{what, normal},
+	)
+}
+
+// pad fills a text with spaces.
+func pad(s string, n int) string {
+	return s + strings.Repeat(" ", max(n-utf8.RuneCountInString(s), 0))
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// crash lets the process die in the middle of a tree of runs and starts another one over the same store.
+func (s *story) crash(ctx context.Context, o options) (err error) {
+	dead, c := s.process, s.chronicle
+	s.paper.title("6", "A crash, and the restart")
+	if err := c.begin(ctx, dead); err != nil {
+		return err
+	}
+	dead.desk.guide.hold()
+	if err := dead.chat.Post(ctx, agent.Message{ID: "request-3", Text: thirdTask}); err != nil {
+		return err
+	}
+	if err := c.follow(ctx, c.stuck(min(lane, o.depth))); err != nil {
+		return err
+	}
+	if err := s.pause(ctx, look); err != nil {
+		return err
+	}
+	before := slices.Clone(c.runs)
+
+	s.paper.say("Here the process dies: no Shutdown, no last word. Another one opens the same store.")
+	if s.process, err = start(ctx, s.bot, s.store); err != nil {
+		s.process = dead
+		return err
+	}
+	defer func() { err = errors.Join(err, dead.end()) }()
+	c.takeOver(s.process)
+	if err := c.follow(ctx, c.done); err != nil {
+		return err
+	}
+	s.fates(before)
+	for _, r := range s.process.seen.said() {
+		s.paper.box("the reply, from the new process", strings.Split(r.Text, "\n"), blue)
+	}
+	return s.ghost(ctx, dead)
+}
+
+// fates shows what became of each run.
+func (s *story) fates(before []agent.RunInfo) {
+	t := &table{head: []string{"run", "at the crash", "now", "announced", ""}, right: []bool{false, false, false, true}}
+	for _, r := range s.chronicle.runs {
+		var was spawn.Status
+		if i := slices.IndexFunc(before, func(b agent.RunInfo) bool { return b.ID == r.ID }); i >= 0 {
+			was = before[i].Status
+		}
+		then, fate := fateOf(was, r)
+		n := s.process.seen.times(r.Parent, r.ID)
+		t.add(span{r.Label, normal}, span{then, dim}, span{r.Status.String(), colourOf(r.Status)}, exactly(n, 1, "once"), span{fate, dim})
+	}
+	s.paper.print()
+	s.paper.table(t)
+	s.paper.print()
+}
+
+// fateOf says how a run stood at the crash, and what that came to.
+func fateOf(was spawn.Status, r agent.RunInfo) (then, fate string) {
+	switch {
+	case was == 0 && strings.HasSuffix(r.Label, again):
+		return "-", "asked for again by the agent that was told"
+	case was == 0:
+		return "-", "new"
+	case was.Terminal():
+		fate = "had ended: kept, not run again"
+	case r.Status == spawn.Interrupted:
+		fate = "its turn was cut off: not silently repeated"
+	case was == spawn.Queued:
+		fate = "had not begun: it began now"
+	default:
+		fate = "had no turn under way: it went on"
+	}
+	return was.String(), fate
+}
+
+func colourOf(s spawn.Status) style {
+	if s == spawn.OK {
+		return green
+	}
+	return red
+}
+
+// exactly says a number, in words if it is what it should be.
+func exactly(n, want int, word string) span {
+	if n == want {
+		return span{word, green}
+	}
+	return span{fmt.Sprintf("%d times", n), red}
+}
+
+// ghost lets the dead process go on after all: what it had in hand comes too late.
+func (s *story) ghost(ctx context.Context, dead *process) error {
+	runs, said := len(s.chronicle.runs), len(s.process.seen.said())
+	dead.desk.guide.release()
+	for {
+		e, err := dead.next(ctx, nil)
+		if err != nil {
+			return err
+		}
+		if err := s.chronicle.write(*e); err != nil {
+			return err
+		}
+		if e.Kind != spawn.EventLost {
+			continue
+		}
+		tree, err := s.process.chat.Tree(ctx)
+		if err != nil {
+			return err
+		}
+		now := slices.DeleteFunc(tree, func(r agent.RunInfo) bool { return s.chronicle.run(r.ID) == nil })
+		s.paper.say("A process that was only believed dead wakes up and wants to write what it had in hand:")
+		s.paper.text(oneLine(e.Error), red)
+		t := &table{head: []string{"what it has changed", ""}}
+		t.add(span{"runs", normal}, zero(len(now)-runs))
+		t.add(span{"messages to the person", normal}, zero(len(s.process.seen.said())-said))
+		s.paper.print()
+		s.paper.table(t)
+		return nil
+	}
+}

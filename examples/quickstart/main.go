@@ -1,0 +1,90 @@
+// Quickstart shows Offshoot at work, without a key, a network or any set-up: what a bot's prompts consist of, how it spawns
+// sub-agents under rules, how their results come back, how a tree of them is stopped, and what a crash leaves.
+//
+// The model is a script behind the seam where a real one would be; everything else is what a program that embeds Offshoot gets.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+const usage = `Quickstart shows Offshoot at work. It needs no key, no network and no set-up.
+
+  go run ./examples/quickstart [flags]
+
+`
+
+// defaultTask is what the person asks first.
+const defaultTask = "Plan a weekend in Ghent for two: the train, a place to sleep, food, sights and something for the rain."
+
+// options are what the command line says.
+type options struct {
+	workspace string
+	task      string
+	depth     int
+	json      bool
+}
+
+// run is the program. It returns the exit status: 2 if the command line makes no sense, 1 if the story could not be told to its end.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		return fail(stderr, err, 2)
+	}
+	w, err := openWorkspace(o.workspace)
+	if err != nil {
+		return fail(stderr, err, 2)
+	}
+	err = tell(ctx, o, w, stdout)
+	if err = errors.Join(err, w.close()); err != nil {
+		return fail(stderr, err, 1)
+	}
+	return 0
+}
+
+func fail(stderr io.Writer, err error, code int) int {
+	fmt.Fprintf(stderr, "quickstart: %v\n", err)
+	return code
+}
+
+func parse(args []string, stderr io.Writer) (o options, err error) {
+	f := flag.NewFlagSet("quickstart", flag.ContinueOnError)
+	f.SetOutput(io.Discard) // errors are reported once, by run
+	f.StringVar(&o.workspace, "workspace", "", "a `directory` with AGENTS.md and its friends in place of the built-in one")
+	f.StringVar(&o.task, "task", defaultTask, "what the person asks first, a `text`")
+	f.IntVar(&o.depth, "depth", 2, "how deep a tree of sub-agents may be, 1 to 5 `levels`")
+	f.BoolVar(&o.json, "json", false, "write the events of the tree as JSON lines, and nothing else")
+	if err = f.Parse(args); errors.Is(err, flag.ErrHelp) {
+		fmt.Fprint(stderr, usage)
+		f.SetOutput(stderr)
+		f.PrintDefaults()
+		return o, err
+	}
+	switch {
+	case err != nil:
+	case f.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q; every option begins with -, see -h", f.Arg(0))
+	case o.depth < 1 || o.depth > 5:
+		err = fmt.Errorf("-depth %d: it must be 1 to 5", o.depth)
+	case strings.TrimSpace(o.task) == "":
+		err = errors.New("-task: the text is empty")
+	}
+	return o, err
+}

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// A process is one life of the bot: a Runtime over a store that outlives it, with tools of its own.
+type process struct {
+	chat   *agent.Session
+	cfg    agent.Config
+	desk   *desk
+	seen   *witness
+	events chan agent.Event // of the whole tree, in order; closed after the last
+	ended  chan error       // what Run returned
+	stop   context.CancelFunc
+}
+
+// start opens the store and runs everything until ctx ends or the process is ended.
+func start(ctx context.Context, o bot, store *session.Store) (*process, error) {
+	p := &process{desk: newDesk(), seen: newWitness(), events: make(chan agent.Event), ended: make(chan error, 1)}
+	runner := p.seen.over(script{think: o.think})
+	p.cfg = configOf(runner, p.desk.tools(), o.workspace, o.depth)
+	p.cfg.Store, p.cfg.Reply = store, p.seen.hear
+	rt, err := agent.Open(ctx, p.cfg)
+	if err != nil {
+		return nil, err
+	}
+	p.chat = rt.Session(chat)
+	ctx, p.stop = context.WithCancel(ctx)
+	events := p.chat.Events(ctx) // from here on
+	go func() {
+		defer close(p.events)
+		for e := range events {
+			select {
+			case p.events <- e:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	go func() { p.ended <- rt.Run(ctx) }()
+	return p, nil
+}
+
+// end stops the process at once, turns under way too, and returns when nothing of it is left.
+func (p *process) end() error {
+	p.stop()
+	err := <-p.ended
+	for range p.events { // until it is closed
+	}
+	return err
+}
+
+// A bot is what all lives of the bot have in common.
+type bot struct {
+	workspace workspace
+	depth     int
+	think     func(ctx context.Context) error
+}
+
+// A witness stands between the Runtime and the script and remembers what passes: what a program could log at the same seams.
+type witness struct {
+	mu       sync.Mutex
+	live     int                             // turns under way
+	calls    int                             // of the model
+	prompts  map[session.Key]agentctx.Prompt // of each session's first turn
+	told     []told
+	refusals []refusal
+	replies  []agent.Reply
+}
+
+// told is an announcement as a model got it.
+type told struct {
+	to   string // the session
+	id   string // of the run that ended
+	text string
+}
+
+// A refusal is what a model is told of a spawn that was refused.
+type refusal struct {
+	at                       time.Time
+	from                     session.Lineage
+	Status                   string
+	Rule, Asked, Limit, Path string
+	label                    string
+}
+
+func newWitness() *witness { return &witness{prompts: make(map[session.Key]agentctx.Prompt)} }
+
+// over returns a Runner that runs the model in a Loop and looks on.
+func (w *witness) over(model agent.Model) agent.Runner {
+	loop := &agent.Loop{Model: modelFunc(func(ctx context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
+		w.read(req)
+		return model.Generate(ctx, req)
+	})}
+	return agent.RunnerFunc(func(ctx context.Context, t *agent.Turn) (agent.Result, error) {
+		w.enter(t)
+		defer w.leave()
+		for i := range t.Tools {
+			if t.Tools[i].Name == "sessions_spawn" {
+				t.Tools[i].Call = w.spawns(t, t.Tools[i].Call)
+			}
+		}
+		return loop.Run(ctx, t)
+	})
+}
+
+type modelFunc func(ctx context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error)
+
+func (f modelFunc) Generate(ctx context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
+	return f(ctx, req)
+}
+
+func (w *witness) enter(t *agent.Turn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.live++
+	if _, ok := w.prompts[t.Session.Key]; !ok {
+		w.prompts[t.Session.Key] = t.Prompt
+	}
+}
+
+func (w *witness) leave() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.live--
+}
+
+// read remembers which announcements stand before a model, each of them once for each time that it stands there.
+func (w *witness) read(req *agent.ModelRequest) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls++
+	here := map[string]int{}
+	for _, m := range req.Messages {
+		if !m.Internal || m.ID == "" {
+			continue
+		}
+		here[m.ID]++
+		if here[m.ID] > w.count(req.Prompt.Session, m.ID) {
+			w.told = append(w.told, told{req.Prompt.Session, m.ID, m.Text})
+		}
+	}
+}
+
+// count returns how often a session was told of a run. The caller holds the lock.
+func (w *witness) count(to, id string) (n int) {
+	for _, t := range w.told {
+		if t.to == to && t.id == id {
+			n++
+		}
+	}
+	return n
+}
+
+// times returns how often a session was told of a run.
+func (w *witness) times(to session.Key, id spawn.RunID) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.count(to.String(), string(id))
+}
+
+// refusalsFrom returns the refusals but for the first n.
+func (w *witness) refusalsFrom(n int) []refusal {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.refusals[n:])
+}
+
+type toolFunc = func(ctx context.Context, c agent.ToolCall) (string, error)
+
+// spawns returns the tool with its refusals remembered.
+func (w *witness) spawns(t *agent.Turn, call toolFunc) toolFunc {
+	return func(ctx context.Context, c agent.ToolCall) (string, error) {
+		out, err := call(ctx, c)
+		r := refusal{at: time.Now(), from: t.Session}
+		if err == nil && json.Unmarshal([]byte(out), &r) == nil && r.Status == "forbidden" {
+			var args struct{ Label string }
+			_ = json.Unmarshal(c.Args, &args) // the tool has read them
+			r.label = args.Label
+			w.mu.Lock()
+			w.refusals = append(w.refusals, r)
+			w.mu.Unlock()
+		}
+		return out, err
+	}
+}
+
+// hear is Config.Reply: here a bot sends the message to its chat.
+func (w *witness) hear(_ context.Context, r agent.Reply) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.replies = append(w.replies, r)
+	return nil
+}
+
+var errEnded = errors.New("the bot has ended")
+
+// next returns the next event of the tree. If wake is closed before there is one it returns neither an event nor an error.
+func (p *process) next(ctx context.Context, wake <-chan struct{}) (*agent.Event, error) {
+	select {
+	case e, ok := <-p.events:
+		if !ok {
+			return nil, errEnded
+		}
+		return &e, nil
+	case <-wake:
+		return nil, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for the next event: %w", context.Cause(ctx))
+	}
+}
+
+// announcements returns what models were told of runs that ended, in the order in which they read it.
+func (w *witness) announcements() []told {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.told)
+}
+
+// said returns what was said to the person.
+func (w *witness) said() []agent.Reply {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.replies)
+}
+
+func (w *witness) firstPrompts() map[session.Key]agentctx.Prompt {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.prompts)
+}
+
+// A snapshot is how much is going on.
+type snapshot struct{ live, calls int }
+
+func (w *witness) snapshot() snapshot {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return snapshot{w.live, w.calls}
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// What the person asks after the first request.
+const (
+	secondTask = "And the same for Porto, to compare."
+	thirdTask  = "Then Ljubljana instead, please."
+)
+
+// How long something is left to be looked at, how long the script thinks, and how long a page takes to read.
+const (
+	look  = 600 * time.Millisecond
+	think = 120 * time.Millisecond
+	page  = 700 * time.Millisecond
+)
+
+// patience is how long the whole story may take before it is given up.
+const patience = time.Minute
+
+// A story is the program: chapters about one bot and one store.
+type story struct {
+	bot       bot
+	store     *session.Store
+	paper     *paper
+	chronicle *chronicle
+	process   *process
+	unhurried bool // somebody reads along
+}
+
+// tell tells the story from its beginning to its end and leaves nothing running.
+func tell(ctx context.Context, o options, w workspace, stdout io.Writer) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("the story was not over after %s", patience))
+	defer cancel()
+	s := &story{store: session.NewMemory(), chronicle: &chronicle{}}
+	if o.json {
+		s.paper, s.chronicle.lines = &paper{out: io.Discard, width: maxWidth}, stdout
+	} else {
+		s.paper, s.unhurried = newPaper(stdout)
+	}
+	s.chronicle.paper = s.paper
+	s.bot = bot{workspace: w, depth: o.depth, think: func(ctx context.Context) error { return s.pause(ctx, think) }}
+	if s.process, err = start(ctx, s.bot, s.store); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.process.end()) }()
+
+	s.opening(o)
+	for _, chapter := range []func(context.Context, options) error{
+		s.prompts, s.request, s.announcements, s.reply, s.cascade, s.crash,
+	} {
+		if err := chapter(ctx, o); err != nil {
+			return err
+		}
+		if err := s.pause(ctx, page); err != nil {
+			return err
+		}
+	}
+	s.closing()
+	return s.paper.err
+}
+
+// pause gives somebody who reads along the time to do so.
+func (s *story) pause(ctx context.Context, d time.Duration) error {
+	if !s.unhurried {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s *story) opening(o options) {
+	p := s.paper
+	p.print()
+	p.print(span{"   OFFSHOOT", bold}, span{"  quickstart: a small travel desk and its sub-agents", normal})
+	p.print()
+	p.text(fmt.Sprintf("Workspace: %s. Sub-agents: up to %d deep, %d turns at a time. The model is a script behind the Runner seam; "+
+		"prompts, rules, runs, announcements and the journal are the library's, as any bot would have them.", clean(s.bot.workspace.name), o.depth, lane), dim)
+}
+
+// request is the first thing that the person asks: spawns, decisions, events.
+func (s *story) request(ctx context.Context, o options) error {
+	s.paper.title("2", "A request: spawns, decisions, events")
+	if err := s.chronicle.begin(ctx, s.process); err != nil {
+		return err
+	}
+	if err := s.process.chat.Post(ctx, agent.Message{ID: "request-1", Text: o.task}); err != nil {
+		return err
+	}
+	if err := s.chronicle.follow(ctx, s.chronicle.done); err != nil {
+		return err
+	}
+	s.checkPrompts()
+	return nil
+}
+
+// announcements shows what the requesters' models were given, word for word.
+func (s *story) announcements(context.Context, options) error {
+	s.paper.title("3", "The announcements, as delivered")
+	told := s.process.seen.announcements()
+	t := &table{head: []string{"to", "about", "status", "what the child said"}}
+	shown := false
+	for _, a := range told {
+		e := readAnnouncement(a.text)
+		if a.to == chat.String() && !shown {
+			shown = true
+			s.paper.box("what main's model was given when "+e.task+" ended", strings.Split(a.text, "\n"), dim)
+		}
+		t.add(span{s.nameOfSession(a.to), normal}, span{e.task, normal}, span{e.status, green}, span{oneLine(strings.Join(e.result, " ")), dim})
+	}
+	s.paper.print()
+	s.paper.table(t)
+	return nil
+}
+
+// nameOfSession names a session for people.
+func (s *story) nameOfSession(key string) string {
+	for _, r := range s.chronicle.runs {
+		if r.Key.String() == key {
+			return r.Label
+		}
+	}
+	return "main"
+}
+
+// reply shows what reached the person.
+func (s *story) reply(context.Context, options) error {
+	s.paper.title("4", "The reply, as the person reads it")
+	for _, r := range s.process.seen.said() {
+		s.paper.box("to Config.Reply, key …"+tail(r.Key, 12), strings.Split(r.Text, "\n"), blue)
+	}
+	return nil
+}
+
+func tail(s string, n int) string { return s[max(len(s)-n, 0):] }
+
+func (s *story) closing() {
+	s.paper.title("7", "Your turn")
+	for _, l := range [][2]string{
+		{"-depth 3", "lets the tree grow; -depth 1 makes the specialists work alone"},
+		{"-task TEXT", "asks for something else; the desk knows " + strings.Join(places(), ", ")},
+		{"-workspace DIR", "takes another workspace; edit a copy of examples/quickstart/workspace"},
+		{"-json", "writes the events as JSON lines"},
+	} {
+		s.paper.print(span{"   " + pad(l[0], 16), cyan}, span{l[1], normal})
+	}
+	s.paper.print()
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"sync"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+)
+
+// A source is where a tool gets its answers. It can be put on hold, as a slow service would be: then whoever asks waits until it is
+// released or their context ends.
+type source struct {
+	desk *desk
+	gate chan struct{} // nil while the source answers at once
+	wait int           // how many are waiting
+}
+
+// A desk holds the sources of the bot's tools and knows who waits at them.
+type desk struct {
+	mu            sync.Mutex
+	changed       chan struct{} // closed and replaced whenever somebody begins to wait
+	trains, guide source
+}
+
+func newDesk() *desk {
+	d := &desk{changed: make(chan struct{})}
+	d.trains.desk, d.guide.desk = d, d
+	return d
+}
+
+// tools are the bot's own. Policy decides who gets which.
+func (d *desk) tools() []agent.Tool {
+	type journey struct {
+		To string `json:"to" doc:"the town to go to"`
+	}
+	type entry struct {
+		Place string `json:"place"`
+		Topic string `json:"topic" doc:"sleep, eat, see or rain"`
+	}
+	return []agent.Tool{
+		agent.NewTool("timetable", "Trains from Cologne to a town and back.", func(ctx context.Context, in journey) (string, error) {
+			if err := d.trains.pass(ctx); err != nil {
+				return "", err
+			}
+			return lookUp(in.To, "trains"), nil
+		}),
+		agent.NewTool("guidebook", "One entry on a town: sleep, eat, see or rain.", func(ctx context.Context, in entry) (string, error) {
+			if err := d.guide.pass(ctx); err != nil {
+				return "", err
+			}
+			return lookUp(in.Place, in.Topic), nil
+		}),
+	}
+}
+
+// hold makes whoever asks from now on wait.
+func (s *source) hold() {
+	s.desk.mu.Lock()
+	defer s.desk.mu.Unlock()
+	if s.gate == nil {
+		s.gate = make(chan struct{})
+	}
+}
+
+// release lets everybody pass again.
+func (s *source) release() {
+	s.desk.mu.Lock()
+	defer s.desk.mu.Unlock()
+	if s.gate != nil {
+		close(s.gate)
+		s.gate = nil
+	}
+}
+
+// pass returns when the source answers, or with the cause of the end of ctx.
+func (s *source) pass(ctx context.Context) error {
+	s.desk.mu.Lock()
+	gate := s.gate
+	if gate == nil {
+		s.desk.mu.Unlock()
+		return nil
+	}
+	s.wait++
+	close(s.desk.changed)
+	s.desk.changed = make(chan struct{})
+	s.desk.mu.Unlock()
+
+	defer func() {
+		s.desk.mu.Lock()
+		s.wait--
+		s.desk.mu.Unlock()
+	}()
+	select {
+	case <-gate:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// waiting returns how many are waiting, and a channel that is closed when there is one more.
+func (d *desk) waiting() (int, <-chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.trains.wait + d.guide.wait, d.changed
+}
