@@ -27,7 +27,7 @@ var (
 	// ErrBusy may be returned by Deliver: the receiver is there but wants the delivery later. It does not count as a failure.
 	ErrBusy = errors.New("the receiver is busy")
 	// ErrShutdown is the cause of the contexts of turns that a shutdown cancels, and of what is refused after one.
-	ErrShutdown = errors.New("spawn: shut down")
+	ErrShutdown = owner.ErrShutdown
 
 	// The causes of the contexts of turns that are cancelled otherwise.
 	ErrStopped     = errors.New("spawn: stopped")

@@ -5,3 +5,6 @@ func LiftLimits(s *Supervisor) {
 	s.cfg.Rules.Subagents.MaxChildren = 1 << 30
 	s.cfg.Rules.Subagents.MaxSpawnDepth = 5
 }
+
+// SlotsUsed returns how many slots of the lane are taken.
+func (s *Supervisor) SlotsUsed() int { return s.lane.Used() }

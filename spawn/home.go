@@ -45,9 +45,9 @@ type underWay struct {
 	cancel    context.CancelCauseFunc
 	after     *underWay     // the turn before of the same session, if that has not returned
 	done      chan struct{} // closed when the Runner has returned; nil until somebody waits
-	cancelled bool
-	over      bool // the Runner has returned
-	freed     bool // the tree no longer counts on its slot
+	cancelled time.Time     // when; zero: it is not
+	over      bool          // the Runner has returned
+	freed     bool          // the tree no longer counts on its slot
 }
 
 // slot is the slot of the lane that a turn holds; it can be given back early and asked for again.
@@ -143,11 +143,17 @@ const maxListed = 50
 func (u *underWay) run() {
 	h, ctx := u.home, u.ctx
 	defer u.cancel(nil)
-	if u.after != nil { // a turn that was given up has not returned: never two at once for one session
-		h.waitFor(ctx, u.after)
-		u.after = nil
-	}
-	out, err := h.call(ctx, &u.turn)
+	h.waitForOlder(ctx, u)
+	var out Outcome
+	err := errGone
+	defer func() { h.report(u, out, err) }() // also if the Runner ends its goroutine
+	out, err = h.call(ctx, &u.turn)
+}
+
+var errGone = errors.New("spawn: the Runner ended its goroutine")
+
+// report tells the tree what a turn came to.
+func (h *home) report(u *underWay, out Outcome, err error) {
 	if len(out.Result.JSON) > 0 && !json.Valid(out.Result.JSON) {
 		err = errors.Join(err, fmt.Errorf("spawn: the Runner returned a Result.JSON of %d bytes that is not JSON", len(out.Result.JSON)))
 		out.Result.JSON = nil
@@ -178,19 +184,14 @@ func (h *home) call(ctx context.Context, t *Turn) (out Outcome, err error) {
 	if ctx.Err() != nil {
 		return out, context.Cause(ctx)
 	}
-	returned := false
 	defer func() {
 		if p := recover(); p != nil {
 			pe := &PanicError{Value: p, Stack: debug.Stack()}
 			h.sup.log.Error("offshoot: a Runner panicked", "session", t.Session.Key.String(), "panic", fmt.Sprint(p), "stack", string(pe.Stack))
 			err = pe
-		} else if !returned {
-			err = fmt.Errorf("spawn: the Runner ended its goroutine")
 		}
 	}()
-	out, err = h.sup.cfg.Runner.RunTurn(ctx, t)
-	returned = true
-	return out, err
+	return h.sup.cfg.Runner.RunTurn(ctx, t)
 }
 
 func (t *Turn) yielded(now time.Time) *tree.Join {
@@ -210,7 +211,11 @@ func (h *home) forget(u *underWay) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.sessions[u.key] == u {
-		delete(h.sessions, u.key)
+		if u.after != nil { // it was cancelled while it waited for that one
+			h.sessions[u.key] = u.after
+		} else {
+			delete(h.sessions, u.key)
+		}
 	}
 	u.over = true
 	h.drop(u)
@@ -226,21 +231,43 @@ func (h *home) drop(u *underWay) {
 	}
 }
 
-// waitFor waits until a turn has returned, or ctx ends.
-func (h *home) waitFor(ctx context.Context, u *underWay) {
-	h.mu.Lock()
-	if u.over {
-		h.mu.Unlock()
+// waitForOlder waits until the turns before u have returned, or ctx ends: never two at once for one session. It matters for turns
+// that were given up; meanwhile u holds no slot.
+func (h *home) waitForOlder(ctx context.Context, u *underWay) {
+	if u.after == nil {
 		return
 	}
-	if u.done == nil {
-		u.done = make(chan struct{})
+	u.turn.slot.release()
+	h.mu.Lock()
+	for u.after != nil && ctx.Err() == nil {
+		older := u.after
+		if older.over {
+			u.after = older.after
+			continue
+		}
+		done := older.returned()
+		h.mu.Unlock()
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+		h.mu.Lock()
 	}
 	h.mu.Unlock()
-	select {
-	case <-u.done:
-	case <-ctx.Done():
+	if !u.id.run.IsRoot() {
+		u.turn.slot.acquire(ctx, u.id.run)
 	}
+}
+
+// returned returns a channel that is closed when the Runner has returned. The caller holds the lock.
+func (u *underWay) returned() <-chan struct{} {
+	if u.done == nil {
+		u.done = make(chan struct{})
+		if u.over {
+			close(u.done)
+		}
+	}
+	return u.done
 }
 
 // Cancel implements owner.Executor.
@@ -256,7 +283,7 @@ func (h *home) Cancel(r *tree.Run, n uint32) {
 	h.mu.Lock()
 	u := h.turns[turnID{r, n}]
 	if u != nil {
-		u.cancelled = true
+		u.cancelled = time.Now()
 	}
 	h.mu.Unlock()
 	if u != nil {

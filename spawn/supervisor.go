@@ -1,9 +1,11 @@
 package spawn
 
 import (
+	"bytes"
 	"context"
 	cryptorand "crypto/rand"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -41,23 +43,46 @@ type Config struct {
 	Replies bool
 	// Models says which model names are valid; nil accepts what is well formed.
 	Models func(string) bool
-	// Model and Thinking are what top-level sessions run with, Tools what they may delegate.
+	// Model and Thinking are what top-level sessions run with. Tools are the names of all tools that there are; Rules say which
+	// of them a session may use and hand down.
 	Model, Thinking string
 	Tools           []string
-	Sandboxed       bool
 	// Grace is how long a turn that was cancelled may take to return before it is given up. Zero: DefaultGrace.
 	Grace time.Duration
 	// Logger is told of what nobody else hears. Nil: silent.
 	Logger *slog.Logger
-	// Check is called after every append with what the tree would look like folded from the journal alone. It is a hook for
-	// tests of the library itself; leave it nil.
+	// Check is called after every append, before anything is done about it. It is a hook for tests of the library itself; leave
+	// it nil.
 	Check func(root session.Key, c Checkpoint)
 }
 
-// A Checkpoint is the durable state of a tree, for tests.
+// A Checkpoint is the state of a tree after an append, for tests. It is valid during the call of Check.
 type Checkpoint struct {
 	Last session.Seq
+
+	root session.Key
 	tree *tree.Tree
+	opt  *tree.Options
+}
+
+// Verify reads the whole journal and returns an error if that gives another tree than the one that lives in memory.
+func (c Checkpoint) Verify(ctx context.Context, j session.Journal) error {
+	folded, last, err := owner.Load(ctx, j, c.root, c.opt)
+	if err != nil {
+		return err
+	}
+	live, err := json.Marshal(c.tree.Image())
+	if err != nil {
+		return err
+	}
+	read, err := json.Marshal(folded.Image())
+	if err != nil {
+		return err
+	}
+	if last != c.Last || !bytes.Equal(live, read) {
+		return fmt.Errorf("spawn: the journal of %q does not fold to the tree in memory: at %d\n%s\nat %d\n%s", c.root, c.Last, live, last, read)
+	}
+	return nil
 }
 
 func (c *Config) validate() error {
@@ -87,6 +112,7 @@ type Supervisor struct {
 	// lasting is base without its cancellation: journals are written under it, and turns derive from it, each with a
 	// cancellation of its own.
 	lasting context.Context
+	workers workers
 	closed  chan struct{} // closed when nothing is answered any more
 
 	state atomic.Int32 // idle, running, stopping, shut
@@ -95,9 +121,6 @@ type Supervisor struct {
 
 	mu    sync.Mutex
 	homes map[session.Key]*home
-	quiet chan struct{} // closed and replaced whenever the last goroutine ends
-	count int
-	shut  bool
 }
 
 const (
@@ -116,7 +139,7 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 		cfg.Grace = DefaultGrace
 	}
 	s := &Supervisor{
-		cfg: cfg, log: cfg.Logger, closed: make(chan struct{}), homes: make(map[session.Key]*home), quiet: make(chan struct{}),
+		cfg: cfg, log: cfg.Logger, closed: make(chan struct{}), homes: make(map[session.Key]*home),
 		lane: owner.NewLane(cfg.Rules.MaxConcurrent()),
 	}
 	if s.log == nil {
@@ -134,11 +157,13 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 			Rules: &s.cfg.Rules, Models: cfg.Models, CallerRun: cfg.CallerRun, Replies: cfg.Replies, Grace: cfg.Grace,
 			ArchiveAfter: cfg.Rules.ArchiveAfter(), Chunk: tree.Budget{Tokens: 20_000, Micros: 100_000},
 			MaxDepth: cfg.Rules.MaxSpawnDepth(),
-			Model:    cfg.Model, Thinking: cfg.Thinking, Tools: cfg.Tools, Sandboxed: cfg.Sandboxed,
+			Model:    cfg.Model, Thinking: cfg.Thinking, Tools: cfg.Tools,
 		},
 	}
 	if check := cfg.Check; check != nil {
-		s.own.Check = func(root session.Key, t *tree.Tree, last session.Seq) { check(root, Checkpoint{last, t}) }
+		s.own.Check = func(root session.Key, t *tree.Tree, last session.Seq) {
+			check(root, Checkpoint{last, root, t, s.own.Options})
+		}
 	}
 	return s, nil
 }
@@ -163,56 +188,8 @@ func (s *Supervisor) newID() string {
 	return id.String()
 }
 
-// spawnGoroutine starts a goroutine that Shutdown waits for, or returns false when it is too late.
-func (s *Supervisor) spawnGoroutine(t task) bool {
-	s.mu.Lock()
-	if s.shut {
-		s.mu.Unlock()
-		return false
-	}
-	s.count++
-	s.mu.Unlock()
-	go s.runGoroutine(t)
-	return true
-}
-
-// A task is what a goroutine does.
-type task interface{ run() }
-
-type taskFunc func()
-
-func (f taskFunc) run() { f() }
-
-func (s *Supervisor) runGoroutine(t task) {
-	defer s.goroutineEnded()
-	t.run()
-}
-
-func (s *Supervisor) goroutineEnded() {
-	s.mu.Lock()
-	if s.count--; s.count == 0 {
-		close(s.quiet)
-		s.quiet = make(chan struct{})
-	}
-	s.mu.Unlock()
-}
-
-// waitQuiet waits until no goroutine of ours is left, or ctx ends.
-func (s *Supervisor) waitQuiet(ctx context.Context) error {
-	for {
-		s.mu.Lock()
-		n, quiet := s.count, s.quiet
-		s.mu.Unlock()
-		if n == 0 {
-			return nil
-		}
-		select {
-		case <-quiet:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
+// spawnGoroutine has a goroutine do a task that Shutdown waits for, or returns false when it is too late.
+func (s *Supervisor) spawnGoroutine(t task) bool { return s.workers.start(t) }
 
 // home returns the tree of a top-level session.
 func (s *Supervisor) home(root session.Key) *home {
@@ -251,6 +228,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	if !s.state.CompareAndSwap(idle, running) {
 		return fmt.Errorf("spawn: Run: %w", errors.New("it runs already, or has been shut down"))
 	}
+	s.workers.keep(true)
 	s.lane.Open()
 	if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
 		s.log.Error("offshoot: looking for due trees failed", "error", err.Error())
@@ -287,10 +265,15 @@ func (s *Supervisor) sweep(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.home(head.Root).owner.Tick()
+		if isTree(head.Root) {
+			s.home(head.Root).owner.Tick()
+		}
 	}
 	return nil
 }
+
+// isTree reports whether a log is that of a tree. A store holds others, under reserved roots.
+func isTree(root session.Key) bool { return root.IsValid() && !root.IsSubagent() }
 
 // Shutdown lets the turns that are under way finish until ctx ends, then cancels them and gives them the grace period. No
 // further turn starts. It returns a *StillRunningError if Runners have not returned. What was interrupted is known as such to
@@ -301,10 +284,8 @@ func (s *Supervisor) Shutdown(ctx context.Context) error {
 		return nil
 	}
 	s.lane.Close()
-	_ = s.waitQuiet(ctx) // what is not quiet by then is cancelled
-	s.mu.Lock()
-	s.shut = true
-	s.mu.Unlock()
+	_ = s.workers.wait(ctx) // what is not quiet by then is cancelled
+	s.workers.close()
 	s.cancel(ErrShutdown)
 	for _, h := range s.all() {
 		h.mu.Lock()
@@ -315,7 +296,8 @@ func (s *Supervisor) Shutdown(ctx context.Context) error {
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Grace)
 	defer cancel()
-	left := s.waitQuiet(grace)
+	left := s.workers.wait(grace)
+	s.workers.dismiss(left == nil)
 	for _, h := range s.all() {
 		h.owner.Halt()
 	}
@@ -487,6 +469,9 @@ func (s *Supervisor) Blocked(ctx context.Context) (list []Outgoing, err error) {
 		if err != nil {
 			return nil, err
 		}
+		if !isTree(head.Root) {
+			continue
+		}
 		outbox, err := s.Outbox(ctx, head.Root)
 		if err != nil {
 			return nil, err
@@ -514,6 +499,9 @@ func (s *Supervisor) blocked(ctx context.Context, key string, cmd func(ord uint3
 	for head, err := range s.cfg.Store.Journal.Roots(ctx, session.RootQuery{}) {
 		if err != nil {
 			return err
+		}
+		if !isTree(head.Root) {
+			continue
 		}
 		var ord uint32
 		h := s.home(head.Root)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
@@ -200,11 +201,9 @@ func (h *home) infos(ctx context.Context, keys []session.Key) (infos []RunInfo, 
 // stop stops a session and everything below it, and waits until nothing of it is alive.
 func (h *home) stop(ctx context.Context, key session.Key, reason string) error {
 	w := &waiter{members: make(map[session.Key]bool), ready: make(chan struct{})}
-	var target *tree.Run
 	cmd := &tree.Stop{Run: key, Reason: reason, Rand: h.sup.rand()}
 	err := h.owner.Do(ctx, cmd, func(t *tree.Tree, r tree.Reply) {
-		target = r.Run
-		if target.IsRoot() {
+		if r.Run.IsRoot() {
 			w.root = true
 		} else {
 			w.members[key] = false
@@ -225,23 +224,63 @@ func (h *home) stop(ctx context.Context, key session.Key, reason string) error {
 	if err := w.failed(h); err != nil {
 		return err
 	}
-	return h.stillRunning(target)
+	return h.stillRunning(ctx, key)
 }
 
-// stillRunning names the turns below a run that have not returned.
-func (h *home) stillRunning(target *tree.Run) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// stillRunning names the turns of a session and of everything below it that were cancelled and have not returned within the grace
+// period. Those that the tree has waited for have had it; those of a tree that was lost may have not.
+func (h *home) stillRunning(ctx context.Context, key session.Key) error {
 	var left []session.Key
-	for _, u := range h.turns {
-		if !u.over && u.cancelled && u.id.run.Below(target) {
+	for _, u := range h.cancelledBelow(key) {
+		if !h.hasReturned(ctx, u) {
 			left = append(left, u.key)
 		}
 	}
-	if len(left) == 0 {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case len(left) == 0:
 		return nil
 	}
+	slices.SortFunc(left, func(a, b session.Key) int { return strings.Compare(a.String(), b.String()) })
 	return &StillRunningError{Sessions: left}
+}
+
+// cancelledBelow returns the turns of a session and of what is below it that were cancelled and have not returned. A tree that was
+// lost and is read again has other runs under the same keys.
+func (h *home) cancelledBelow(key session.Key) (list []*underWay) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, u := range h.turns {
+		for r := u.id.run; r != nil && !u.over && !u.cancelled.IsZero(); r = r.Parent {
+			if r.Key() == key {
+				list = append(list, u)
+				break
+			}
+		}
+	}
+	return list
+}
+
+// hasReturned waits until a turn has returned, its grace period is over, or ctx ends.
+func (h *home) hasReturned(ctx context.Context, u *underWay) bool {
+	h.mu.Lock()
+	done, left := u.returned(), h.sup.cfg.Grace-time.Since(u.cancelled)
+	h.mu.Unlock()
+	grace := time.NewTimer(max(left, 0))
+	defer grace.Stop()
+	select {
+	case <-done:
+		return true
+	default:
+	}
+	select {
+	case <-done:
+		return true
+	case <-grace.C:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // Publish implements owner.Executor.
@@ -280,6 +319,9 @@ func (h *home) Publish(t *tree.Tree, facts []tree.Fact) {
 func (h *home) Lost(err error, conflict bool) {
 	h.mu.Lock()
 	for _, u := range h.turns {
+		if u.cancelled.IsZero() {
+			u.cancelled = time.Now()
+		}
 		u.cancel(ErrLost)
 	}
 	for _, p := range h.posts {

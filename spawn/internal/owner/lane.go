@@ -39,7 +39,8 @@ type ticket struct {
 	gen   uint64
 	run   *tree.Run
 	wait  chan struct{}
-	dead  bool
+	taken bool // it has its slot
+	dead  bool // nobody waits for it any more
 	next  *ticket
 }
 
@@ -89,11 +90,10 @@ func (l *Lane) Wait(ctx context.Context, r *tree.Run) error {
 	}
 	l.mu.Lock()
 	mine.dead = true
+	taken := mine.taken
 	l.mu.Unlock()
-	select {
-	case <-granted: // it came at the same moment
+	if taken { // it came at the same moment
 		l.Free()
-	default:
 	}
 	return context.Cause(ctx)
 }
@@ -140,6 +140,7 @@ func (l *Lane) serve(granted []*ticket) []*ticket {
 	for l.open && l.used < l.limit && l.ring != nil {
 		if t := l.pop(); !t.dead {
 			l.used++
+			t.taken = true
 			granted = append(granted, t)
 		}
 	}

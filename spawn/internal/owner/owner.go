@@ -32,6 +32,9 @@ import (
 // tree over. Whoever sent it may send it again under the same key.
 var ErrLost = errors.New("the tree was lost")
 
+// ErrShutdown is what everything is refused with after a shutdown.
+var ErrShutdown = errors.New("spawn: shut down")
+
 // An Executor performs the effects of one tree. Its methods are called by the owner, one at a time, and must not block. They
 // may read the tree, and only during the call. The incarnation gen is what the owner wants to hear of later.
 type Executor interface {
@@ -91,9 +94,11 @@ type Owner struct {
 	backoff time.Duration
 	yielded bool // somebody else took the tree; only a caller may take it back
 
-	timer *time.Timer
-	work  func()    // drain, made once
-	used  time.Time // when somebody last wanted something of the tree
+	timerMu sync.Mutex // Halt may come from outside
+	timer   *time.Timer
+
+	work func()    // drain, made once
+	used time.Time // when somebody last wanted something of the tree
 }
 
 // call is a command on its way.
@@ -144,6 +149,9 @@ const (
 )
 
 func (o *Owner) wait(ctx context.Context, what call) error {
+	if !o.root.IsValid() || o.root.IsSubagent() {
+		return &tree.InputError{Field: "root", Reason: fmt.Sprintf("%q is no top-level session", o.root)}
+	}
 	c, ok := o.cfg.calls.Get().(*call)
 	if !ok {
 		c = &call{done: make(chan struct{}, 1)}
@@ -151,7 +159,7 @@ func (o *Owner) wait(ctx context.Context, what call) error {
 	what.done = c.done
 	*c = what
 	if !o.enqueue(c) {
-		return fmt.Errorf("spawn: %q: %w: it is shut down", o.root, ErrLost)
+		return fmt.Errorf("%w: %q", ErrShutdown, o.root)
 	}
 	select {
 	case <-c.done:
@@ -321,10 +329,10 @@ func (o *Owner) open(ctx context.Context, batch []*call, now int64) (err error) 
 	return err
 }
 
-// wanted reports whether a batch holds a command that is still meant for the tree.
+// wanted reports whether a batch holds a command that somebody wants of the tree, not only the time.
 func wanted(batch []*call) bool {
 	for _, c := range batch {
-		if c.cmd != nil || c.slot != nil {
+		if c.cmd != nil && !c.timer || c.slot != nil {
 			return true
 		}
 	}
@@ -569,9 +577,7 @@ func (o *Owner) schedule() {
 	}
 	o.wakeAt = at
 	if at == 0 {
-		if o.timer != nil {
-			o.timer.Stop()
-		}
+		o.Halt()
 		return
 	}
 	o.setTimer(time.Until(time.Unix(0, at)))
@@ -579,6 +585,8 @@ func (o *Owner) schedule() {
 
 func (o *Owner) setTimer(d time.Duration) {
 	d = max(d, 0)
+	o.timerMu.Lock()
+	defer o.timerMu.Unlock()
 	if o.timer == nil {
 		o.timer = time.AfterFunc(d, o.Tick)
 		return
@@ -611,6 +619,8 @@ func (o *Owner) rest(idle time.Duration) {
 
 // Halt stops the timer. The caller has seen to it that nothing is enqueued any more.
 func (o *Owner) Halt() {
+	o.timerMu.Lock()
+	defer o.timerMu.Unlock()
 	if o.timer != nil {
 		o.timer.Stop()
 	}

@@ -31,7 +31,7 @@ func (t *Tree) Apply(f *Fact) error {
 	case Delivered, Deferred, Blocked, Revived, Dismissed, Redirected:
 		return t.applyOutbox(f)
 	}
-	r := t.runs[f.Run]
+	r := t.find(f.Run)
 	if r == nil {
 		return &CorruptError{f.Kind, f.Run, "no such session in the tree"}
 	}
@@ -82,7 +82,7 @@ func (t *Tree) applyOpened(f *Fact) error {
 
 func (t *Tree) applyAdmitted(f *Fact) error {
 	s := f.Spec
-	parent := t.runs[s.Parent]
+	parent := t.find(s.Parent)
 	switch {
 	case parent == nil:
 		return &CorruptError{f.Kind, s.Key, "its requester is not in the tree"}
@@ -159,7 +159,7 @@ func (t *Tree) route(r *Run, through uint32) {
 		case in.Route != nil:
 			r.Route = in.Route
 		case in.Class == Completion:
-			if c := t.runs[in.From]; c != nil && c.Spec.Route != nil {
+			if c := t.find(in.From); c != nil && c.Spec.Route != nil {
 				r.Route = c.Spec.Route
 			}
 		}
@@ -283,7 +283,7 @@ func (t *Tree) release(in *Input) {
 	if in.Class != Completion {
 		return
 	}
-	if c := t.runs[in.From]; c != nil {
+	if c := t.find(in.From); c != nil {
 		c.held = false
 		t.arm(c)
 		t.touch(c)
@@ -342,7 +342,7 @@ func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
 
 // complete tells the requester of the run that f ends of a child's end: in its inbox, or through the outbox.
 func (t *Tree) complete(child session.Key, f *Fact) {
-	to := t.runs[f.Run].Parent
+	to := t.find(f.Run).Parent
 	if f.Flags&FlagOut != 0 {
 		t.addEntry(&Entry{Run: child, To: to.Key(), Created: f.At, Due: f.At})
 		t.hold(child)
@@ -377,7 +377,7 @@ func (t *Tree) tell(to *Run, child session.Key, at int64) {
 }
 
 func (t *Tree) hold(child session.Key) {
-	if c := t.runs[child]; c != nil {
+	if c := t.find(child); c != nil {
 		c.held = true
 	}
 }
@@ -410,6 +410,10 @@ func (t *Tree) applyArchived(r *Run, f *Fact) error {
 	}
 	r.Parent.removeChild(r)
 	delete(t.runs, r.Key())
+	r.gone = true
+	if t.hot == r {
+		t.hot = nil
+	}
 	if r.Spec.SpawnKey != "" {
 		k := spawnKey{r.Spec.Parent, r.Spec.SpawnKey}
 		t.spawned[k] = spawnRef{Run: r.Key(), ID: r.Spec.ID, Until: f.At + int64(Window)}

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -76,7 +77,7 @@ func (t *Tree) decide(c Command) (Reply, error) {
 	case Dismiss:
 		return t.decideBlocked(c.Ord, Dismissed)
 	case PutAway:
-		if r := t.runs[c.Run]; r != nil && r.State.Terminal() && r.firstChild == nil {
+		if r := t.find(c.Run); r != nil && r.State.Terminal() && r.firstChild == nil {
 			t.emit(archived(t.now, r))
 		}
 		return Reply{}, nil
@@ -135,13 +136,13 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	case !utf8.ValidString(c.Label):
 		return Reply{}, &InputError{"label", "it is not UTF-8: " + strconv.Quote(c.Label)}
 	}
-	parent := t.runs[c.Parent]
+	parent := t.find(c.Parent)
 	if parent == nil {
-		return Reply{}, &policy.Refusal{Rule: policy.RuleCaller, Asked: c.Parent.String(), Limit: "a session on record"}
+		return Reply{}, &policy.Refusal{Rule: policy.RuleCaller, Asked: c.Parent.String(), Limit: "a session on record", Path: "requester"}
 	}
 	if c.Key != "" {
 		if ref, ok := t.spawned[spawnKey{c.Parent, c.Key}]; ok && (ref.Until == 0 || ref.Until > t.now) {
-			return Reply{Run: t.runs[ref.Run], Ref: ref.Run, ID: ref.ID, Existing: true}, nil
+			return Reply{Run: t.find(ref.Run), Ref: ref.Run, ID: ref.ID, Existing: true}, nil
 		}
 	}
 	switch {
@@ -154,6 +155,7 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	}
 	ask := c.Request
 	ask.Models = t.opt.Models
+	ask.Child = parent.Key().Child(cmp.Or(strings.TrimSpace(ask.Agent), parent.Spec.Agent), c.ID)
 	grant, err := t.opt.Rules.Admit(t.caller(parent), ask)
 	if err != nil {
 		return Reply{}, err
@@ -166,7 +168,7 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 		return Reply{}, &InputError{"id", "it gives no key, or one that is taken: " + strconv.Quote(c.ID)}
 	}
 	t.emit(admitted(t.spec(c, parent, key, grant)))
-	return Reply{Run: t.runs[key], Ref: key, ID: c.ID}, nil
+	return Reply{Run: t.find(key), Ref: key, ID: c.ID}, nil
 }
 
 // caller describes a session to policy.
@@ -174,11 +176,14 @@ func (t *Tree) caller(r *Run) policy.Caller {
 	c := policy.Caller{
 		Key: r.Key(), Role: r.Spec.Role, Depth: r.Spec.Depth, Children: r.live,
 		Spawned: int(r.Spawned), TreeRuns: int(t.total), Blocked: t.outbox.blocked, Budget: t.left(),
-		Model: r.Spec.Model, Thinking: r.Spec.Thinking, Sandboxed: r.Spec.Sandboxed, Tools: r.Spec.Delegable,
+		Model: r.Spec.Model, Thinking: r.Spec.Thinking,
 	}
 	if r.IsRoot() {
 		c.Model, c.Thinking = t.opt.Model, t.opt.Thinking
-		c.Tools, c.Sandboxed = t.opt.Tools, t.opt.Sandboxed
+		c.Tools, c.Sandboxed = t.top.Delegable, t.top.Sandboxed
+	} else {
+		now := t.opt.Rules.Effective(r.Spec.Authority(), r.Key())
+		c.Tools, c.Sandboxed = now.Delegable, now.Sandboxed
 	}
 	if r.Answer != nil && r.Answer.Model != "" {
 		c.Model = string(r.Answer.Model)
@@ -200,9 +205,9 @@ func (t *Tree) spec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *Spe
 
 func (t *Tree) decidePost(c *Post) (Reply, error) {
 	if known, err := t.knows(c.To, c.ID); known || err != nil {
-		return Reply{Run: t.runs[c.To], Ref: c.To, Existing: known}, err
+		return Reply{Run: t.find(c.To), Ref: c.To, Existing: known}, err
 	}
-	r := t.runs[c.To]
+	r := t.find(c.To)
 	switch {
 	case r == nil:
 		return Reply{}, fmt.Errorf("spawn: posting to %q: %w", c.To, ErrNotFound)
@@ -233,9 +238,9 @@ func (t *Tree) knows(to session.Key, id string) (bool, error) {
 
 func (t *Tree) decideSteer(c *Steer) (Reply, error) {
 	if known, err := t.knows(c.To, c.ID); known || err != nil {
-		return Reply{Run: t.runs[c.To], Ref: c.To, Existing: known}, err
+		return Reply{Run: t.find(c.To), Ref: c.To, Existing: known}, err
 	}
-	r := t.runs[c.To]
+	r := t.find(c.To)
 	switch n := utf8.RuneCountInString(string(c.Text)); {
 	case r == nil || r.IsRoot():
 		return Reply{}, fmt.Errorf("spawn: steering %q: %w", c.To, ErrNotFound)
@@ -259,7 +264,7 @@ func (t *Tree) decideSteer(c *Steer) (Reply, error) {
 }
 
 func (t *Tree) decideGranted(c Granted) (Reply, error) {
-	r := t.runs[c.Run]
+	r := t.find(c.Run)
 	if r == nil {
 		return Reply{}, fmt.Errorf("spawn: a slot for %q: %w", c.Run, ErrNotFound)
 	}
@@ -281,7 +286,7 @@ func (t *Tree) decideGranted(c Granted) (Reply, error) {
 
 func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	t.rand = c.Rand
-	r := t.runs[c.Run]
+	r := t.find(c.Run)
 	if r == nil {
 		return Reply{}, fmt.Errorf("spawn: a turn of %q: %w", c.Run, ErrNotFound)
 	}
@@ -339,7 +344,7 @@ func (t *Tree) endTurn(r *Run, f Fact) {
 }
 
 func (t *Tree) underWay(k session.Key, n uint32) (*Run, error) {
-	r := t.runs[k]
+	r := t.find(k)
 	if r == nil || r.Open == nil || r.Open.N != n {
 		return nil, fmt.Errorf("spawn: turn %d of %q: %w", n, k, ErrStale)
 	}
@@ -379,7 +384,7 @@ func (t *Tree) decideReserve(c Reserve) (Reply, error) {
 
 func (t *Tree) decideInterrupt(c Interrupt) (Reply, error) {
 	t.rand = c.Rand
-	r := t.runs[c.Run]
+	r := t.find(c.Run)
 	if r == nil {
 		return Reply{}, fmt.Errorf("spawn: interrupting %q: %w", c.Run, ErrNotFound)
 	}
@@ -393,7 +398,7 @@ func (t *Tree) decideInterrupt(c Interrupt) (Reply, error) {
 
 func (t *Tree) decideStop(c *Stop) (Reply, error) {
 	t.rand = c.Rand
-	r := t.runs[c.Run]
+	r := t.find(c.Run)
 	if r == nil {
 		return Reply{}, fmt.Errorf("spawn: stopping %q: %w", c.Run, ErrNotFound)
 	}

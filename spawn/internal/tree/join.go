@@ -52,7 +52,7 @@ func compareKeys(a, b session.Key) int { return strings.Compare(a.String(), b.St
 // start returns the join as it stands when r begins to wait: members that have ended before count too, which is what makes
 // a child that ends between the check and the wait harmless.
 func (j *Join) start(r *Run, t *Tree) *Join {
-	w := &Join{Keys: slices.SortedFunc(slices.Values(j.Keys), compareKeys), Need: j.Need, Until: j.Until}
+	w := &Join{Keys: slices.Compact(slices.SortedFunc(slices.Values(j.Keys), compareKeys)), Need: j.Need, Until: j.Until}
 	if len(w.Keys) == 0 {
 		after := r.Consumed
 		if r.Open != nil {
@@ -61,7 +61,7 @@ func (j *Join) start(r *Run, t *Tree) *Join {
 		w.Left = uint32(r.live)
 		for i := range r.Inbox {
 			if in := &r.Inbox[i]; in.Class == Completion && in.Ord > after {
-				if c := t.runs[in.From]; c != nil && c.State == OK {
+				if c := t.find(in.From); c != nil && c.State == OK {
 					w.Good++
 				}
 			}
@@ -69,7 +69,7 @@ func (j *Join) start(r *Run, t *Tree) *Join {
 		return w
 	}
 	for _, k := range w.Keys {
-		c := t.runs[k]
+		c := t.find(k)
 		switch {
 		case c == nil || c.Parent != r:
 		case !c.State.Terminal():

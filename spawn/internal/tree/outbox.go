@@ -98,7 +98,7 @@ func (t *Tree) addEntry(e *Entry) {
 func (t *Tree) removeEntry(e *Entry) {
 	t.outbox.count(e, -1)
 	delete(t.outbox.entries, e.Ord)
-	if c := t.runs[e.Run]; c != nil && !e.Reply {
+	if c := t.find(e.Run); c != nil && !e.Reply {
 		c.held = false
 		t.arm(c)
 		t.touch(c)

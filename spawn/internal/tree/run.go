@@ -3,6 +3,7 @@ package tree
 import (
 	"slices"
 
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -37,6 +38,13 @@ type Grant struct {
 	Warnings  []string     `json:"warnings,omitempty"`
 	Timeout   int64        `json:"timeout,omitempty"` // nanoseconds, 0: none
 	Budget    Budget       `json:"budget,omitzero"`
+}
+
+// Authority returns what policy applies today's rules to.
+func (g *Grant) Authority() policy.Authority {
+	return policy.Authority{
+		Agent: g.Agent, Role: g.Role, Depth: g.Depth, Sandboxed: g.Sandboxed, Model: g.Model, Tools: g.Tools, Delegable: g.Delegable,
+	}
 }
 
 func (g *Grant) equal(h *Grant) bool {
@@ -182,6 +190,7 @@ type Run struct {
 
 	// Volatile: what this owner has already asked the world to do.
 	touched, asked, slot, cancelled, cascaded, archiving bool
+	gone                                                 bool // it has left the tree
 
 	armed int64 // the earliest timer that the heap has for it; 0: none
 }

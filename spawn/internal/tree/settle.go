@@ -7,7 +7,7 @@ func (t *Tree) settle() {
 	for i := 0; i < len(t.touched); i++ {
 		r := t.touched[i]
 		r.touched = false
-		if t.runs[r.Key()] == r {
+		if !r.gone {
 			t.settleRun(r)
 		}
 	}

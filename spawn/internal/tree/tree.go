@@ -23,19 +23,20 @@ type Options struct {
 	Chunk        Budget            // what a turn reserves at a time where a budget is set
 	MaxDepth     int               // told to children in their first message
 
-	// Of the top-level session, which policy has not granted anything.
+	// Of top-level sessions, which policy has not granted anything.
 	Model, Thinking string
-	Tools           []string // what it may delegate
-	Sandboxed       bool
+	Tools           []string // the names that there are; policy says which of them they may hand down
 }
 
 // A Tree is a top-level session and everything spawned below it, folded from its journal. It is not safe for concurrent use:
 // its owner alone touches it.
 type Tree struct {
 	opt *Options
+	top policy.Authority // of the top-level session
 
 	epoch   uint64
 	root    *Run
+	hot     *Run                 // the one that was found last
 	runs    map[session.Key]*Run // every session in the tree, the top-level one too
 	spawned map[spawnKey]spawnRef
 	posts   map[postKey]int64 // until when it is recognised
@@ -79,6 +80,7 @@ type spawnRef struct {
 func New(root session.Key, opt *Options) *Tree {
 	t := &Tree{
 		opt:     opt,
+		top:     opt.Rules.TopAuthority(root, opt.Model, opt.Tools),
 		root:    &Run{RunState: RunState{Spec: &Spec{Key: root, Grant: &Grant{Agent: root.Agent(), Role: session.RoleMain}}, State: Waiting}},
 		runs:    make(map[session.Key]*Run),
 		spawned: make(map[spawnKey]spawnRef),
@@ -93,7 +95,23 @@ func New(root session.Key, opt *Options) *Tree {
 func (t *Tree) Root() *Run { return t.root }
 
 // Run returns a session of the tree, or nil.
-func (t *Tree) Run(k session.Key) *Run { return t.runs[k] }
+func (t *Tree) Run(k session.Key) *Run { return t.find(k) }
+
+// find returns a session of the tree, or nil. What happens happens to one run after the other, so that the run before is most
+// often the one that is wanted.
+func (t *Tree) find(k session.Key) *Run {
+	if k == t.root.Spec.Key {
+		return t.root
+	}
+	if t.hot != nil && t.hot.Spec.Key == k {
+		return t.hot
+	}
+	r := t.runs[k]
+	if r != nil {
+		t.hot = r
+	}
+	return r
+}
 
 // Epoch returns how many owners the tree has had.
 func (t *Tree) Epoch() uint64 { return t.epoch }
@@ -146,7 +164,7 @@ func (t *Tree) wake(x timer) int64 {
 		}
 		return 0
 	}
-	if t.runs[x.run.Key()] != x.run {
+	if x.run.gone {
 		return 0
 	}
 	return x.run.wake(t.opt)
