@@ -3,6 +3,8 @@ package session
 import (
 	"errors"
 	"io"
+
+	"github.com/offshoot-sdk/offshoot/internal/disk"
 )
 
 // A Store is where everything durable is kept. The two fields may be views of one engine or have nothing to do
@@ -17,6 +19,36 @@ type Store struct {
 func NewMemory() *Store {
 	return &Store{Journal: newMemoryJournal(), Transcripts: newMemoryTranscripts()}
 }
+
+// OpenDir opens the Store in a directory, which it makes if there is none, with the standard library alone. Everything that a method
+// said was done is still there after the process was killed or the power was lost, as far as the disk tells the truth.
+//
+//	<dir>/lock                               who has the directory open
+//	<dir>/journal/00000001.wal               one write-ahead log for all trees, compacted as it grows
+//	<dir>/journal/idle/3f/3f9a....wal        trees that are never due, read when somebody asks for one
+//	<dir>/sessions/<agent>/<session id>.jsonl                          transcripts, to tail and grep
+//	<dir>/sessions/<agent>/<session id>.jsonl.deleted.<timestamp>      and those that were archived
+//
+// Files are for the user alone: 0600, directories 0700. Appends of different trees share one sync of the disk. Opening takes as long
+// as reading the trees that will be due some day; it starts nothing.
+//
+// A directory has one Store at a time: another gets a *[LockedError] that says who has it. The lock ends with the process that holds
+// it, however that ends. A crash leaves at most the last thing that nobody was told of, and that is cut off. What was acknowledged and is not
+// there any more makes OpenDir fail with a *[CorruptError], which names file and offset; what a newer version wrote, with [ErrFormat].
+// A disk that is full or away for a while makes appends fail, and they work again when it does; only an [ErrSync] of the journal stays
+// until the directory is opened again.
+func OpenDir(dir string) (*Store, error) {
+	release, err := takeDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	return openDir(disk.OS(), dir, release)
+}
+
+// ViewDir opens the Store in a directory for reading, for tools: it takes no lock, changes nothing, and works beside whoever has the
+// directory open. The journal is as it was when ViewDir was called; the last moments of a process that is writing may be missing, or be
+// there although a power failure would still undo them. Everything that would change something returns [ErrReadOnly].
+func ViewDir(dir string) (*Store, error) { return viewDir(disk.OS(), dir) }
 
 // Close closes the fields that are an [io.Closer] and returns their errors joined. Two that share an engine agree on when it goes.
 func (s *Store) Close() error {

@@ -1,0 +1,16 @@
+//go:build !windows
+
+package disk
+
+import (
+	"errors"
+	"os"
+)
+
+func syncDir(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

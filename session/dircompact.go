@@ -1,0 +1,145 @@
+package session
+
+import (
+	"errors"
+
+	"github.com/offshoot-sdk/offshoot/internal/wal"
+)
+
+// maybeCompact compacts the log in the background if more than half of it is of no use.
+func (j *dirJournal) maybeCompact() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if size := j.log.Size(); j.compacting || j.closed.Load() || size <= j.slack+2*j.live || size < j.resting {
+		return
+	}
+	j.compacting = true
+	j.compactor.Go(func() {
+		// Nobody has asked for it, and a log that could not be compacted is as good as before: it is tried again when it has grown.
+		_ = j.compact()
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.compacting = false
+		j.resting = j.log.Size() + j.slack
+	})
+}
+
+// compact puts the trees that are never due where idle trees are kept, and writes the others to a new log.
+func (j *dirJournal) compact() error {
+	if err := j.freeze(); err != nil {
+		return err
+	}
+	var old map[*dirLog][]dirFrame
+	carried := make(map[*dirLog][]dirFrame)
+	return j.log.Rewrite(wal.Rewriter{
+		Begin: func() { old = j.snapshot(func(l *dirLog) bool { return !l.cold }) },
+		Copy: func(view *wal.View, w *wal.Writer) error {
+			for l, frames := range old {
+				if j.closed.Load() {
+					return ErrClosed
+				}
+				moved, err := carry(view, w, frames)
+				if err != nil {
+					return err
+				}
+				carried[l] = moved
+			}
+			return nil
+		},
+		Switched: func(from, delta int64) {
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			for _, l := range j.logs {
+				l.frames = relocated(l.frames, carried[l], from, delta)
+			}
+		},
+	})
+}
+
+// snapshot returns the frames of the logs that it is to select.
+func (j *dirJournal) snapshot(selected func(*dirLog) bool) map[*dirLog][]dirFrame {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	frames := make(map[*dirLog][]dirFrame)
+	for _, l := range j.logs {
+		if selected(l) {
+			frames[l] = l.frames
+		}
+	}
+	return frames
+}
+
+// carry copies the batches of one tree.
+func carry(view *wal.View, w *wal.Writer, frames []dirFrame) ([]dirFrame, error) {
+	moved := make([]dirFrame, len(frames))
+	for i, f := range frames {
+		_, payload, err := view.Read(f.span())
+		if err != nil {
+			return nil, err
+		}
+		kind := frameBatch
+		if i == 0 {
+			kind = frameImage
+		}
+		at, err := w.Append(kind, payload)
+		if err != nil {
+			return nil, err
+		}
+		moved[i] = f
+		moved[i].off = at.Off
+	}
+	return moved, nil
+}
+
+// relocated returns where frames are after those before from were carried and the others moved by delta.
+func relocated(frames, carried []dirFrame, from, delta int64) []dirFrame {
+	moved := make([]dirFrame, 0, len(frames))
+	for i, f := range frames {
+		if f.off < from {
+			f = carried[i]
+		} else {
+			f.off += delta
+		}
+		moved = append(moved, f)
+	}
+	return moved
+}
+
+// freeze moves trees that are never due out of the index, once they are durable elsewhere. The log has them until it is rewritten; as long
+// as it does, it is right.
+func (j *dirJournal) freeze() error {
+	view, err := j.log.View()
+	if err != nil {
+		return err
+	}
+	defer view.Close() //nolint:errcheck // nothing was written
+	frozen := j.snapshot(func(l *dirLog) bool {
+		return !l.cold && l.busy == nil && l.due.IsZero() && l.root.IsValid()
+	})
+	var errs []error
+	for l, frames := range frozen {
+		if j.closed.Load() {
+			return ErrClosed
+		}
+		if err := j.idle.write(l.root, view, frames); err != nil {
+			errs = append(errs, err)
+			delete(frozen, l)
+		}
+	}
+	if err := j.idle.sync(); err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for l, frames := range frozen {
+		if l.busy != nil || !l.due.IsZero() || l.last != frames[len(frames)-1].last() {
+			continue
+		}
+		if l.slot.pos >= 0 {
+			j.due.set(&l.memoryLog, l.due)
+		}
+		j.live -= l.weight()
+		delete(j.logs, l.root)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,77 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/internal/wal"
+)
+
+var (
+	// ErrLocked is what every *[LockedError] is.
+	ErrLocked = errors.New("session: directory is locked")
+
+	// ErrReadOnly is returned by everything that would change a Store of [ViewDir].
+	ErrReadOnly = errors.New("session: store is read-only")
+
+	// ErrCorrupt is what every *[CorruptError] is.
+	ErrCorrupt = errors.New("session: stored data is corrupt")
+
+	// ErrFormat is returned if a newer version wrote what this one does not know.
+	ErrFormat = errors.New("session: stored data has an unknown format")
+
+	// ErrSync is returned by [Journal.Append] of a Store of [OpenDir] after the system has failed to bring a write to the disk. The
+	// append that meets it first may or may not be there. Every later one changes nothing, until the directory is opened again.
+	ErrSync = errors.New("session: a write has not reached the disk, the directory must be opened again")
+)
+
+// A LockedError says who has a directory open. It is [ErrLocked].
+type LockedError struct {
+	Dir   string
+	PID   int       // 0 if the holder has not said so yet
+	Host  string    // as its system calls itself
+	Since time.Time // since when
+}
+
+func (e *LockedError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("session: directory %q is locked by another process", e.Dir)
+	}
+	return fmt.Sprintf("session: directory %q is locked by process %d on %q since %s", e.Dir, e.PID, e.Host, e.Since.Format(time.RFC3339))
+}
+
+// Is reports whether target is [ErrLocked].
+func (e *LockedError) Is(target error) bool { return target == ErrLocked }
+
+// A CorruptError says that something that had been stored is not there any more as it was. Nothing was changed: what is to become of the
+// file is for a person to decide. It is [ErrCorrupt].
+type CorruptError struct {
+	File   string // path
+	Offset int64  // the first byte of what is broken
+	Reason string
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("session: %s: at byte %d: %s", e.File, e.Offset, e.Reason)
+}
+
+// Is reports whether target is [ErrCorrupt].
+func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
+
+// logError says what an error of the write-ahead log is to whoever calls this package.
+func logError(err error) error {
+	var corrupt *wal.CorruptError
+	var format *wal.FormatError
+	switch {
+	case errors.As(err, &corrupt):
+		return &CorruptError{File: corrupt.File, Offset: corrupt.Offset, Reason: corrupt.Reason}
+	case errors.As(err, &format):
+		return fmt.Errorf("%w: %w", ErrFormat, err)
+	case errors.Is(err, wal.ErrSync):
+		return fmt.Errorf("%w: %w", ErrSync, err)
+	case errors.Is(err, wal.ErrClosed):
+		return ErrClosed
+	}
+	return err
+}

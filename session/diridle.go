@@ -1,0 +1,180 @@
+package session
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"path/filepath"
+	"strings"
+
+	"github.com/offshoot-sdk/offshoot/internal/disk"
+	"github.com/offshoot-sdk/offshoot/internal/wal"
+)
+
+// idleLogs keep the logs of trees that are never due, one file each under a name made from the root, so that opening costs nothing for
+// them and finding one does not depend on how many there are:
+//
+//	<dir>/idle/3f/3f9a....wal     head frame, then the batches
+//
+// What the write-ahead log says of a tree is newer. A file is replaced when its tree becomes idle again, and never removed.
+type idleLogs struct {
+	fs    disk.FS
+	dir   string
+	dirty map[string]bool // directories with names that are not durable; only freeze uses it
+	made  map[string]bool // directories that are there, likewise
+}
+
+func newIdleLogs(fsys disk.FS, dir string) idleLogs {
+	return idleLogs{fs: fsys, dir: filepath.Join(dir, "idle"), dirty: make(map[string]bool), made: make(map[string]bool)}
+}
+
+func (x *idleLogs) path(root Key) string {
+	sum := sha256.Sum256([]byte(root.s))
+	name := hex.EncodeToString(sum[:16])
+	return filepath.Join(x.dir, name[:2], name+".wal")
+}
+
+// read returns the log of root, which has no batches if there is none.
+func (x *idleLogs) read(root Key) (thaw, error) {
+	var t thaw
+	name := x.path(root)
+	_, err := wal.ReadFile(x.fs, name, func(at wal.Span, kind wal.Kind, payload []byte) error {
+		if kind == frameIdle {
+			h, err := parseIdleHead(payload)
+			if err == nil && h.Root != root {
+				err = fmt.Errorf("this is the log of %q", h.Root)
+			}
+			return err
+		}
+		payload = append([]byte(nil), payload...)
+		b, err := parseIdleBatch(kind, payload)
+		if err == nil && b.root != root {
+			err = fmt.Errorf("a batch of %q", b.root)
+		}
+		if err == nil {
+			err = t.add(kind, payload, b)
+		}
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return thaw{}, nil
+	}
+	return t, err
+}
+
+func parseIdleBatch(kind wal.Kind, payload []byte) (storedBatch, error) {
+	if kind != frameBatch && kind != frameImage {
+		return storedBatch{}, &wal.FormatError{What: fmt.Sprintf("frame kind %d", kind)}
+	}
+	return parseBatch(payload, ParseRoot)
+}
+
+func parseIdleHead(b []byte) (Head, error) {
+	last, n := binary.Uvarint(b)
+	if n < 1 {
+		return Head{}, errBatch
+	}
+	root, err := ParseRoot(string(b[n:]))
+	return Head{Root: root, Last: Seq(last)}, err
+}
+
+// write makes the log of root what is at the frames. It is durable after sync.
+func (x *idleLogs) write(root Key, view *wal.View, frames []dirFrame) error {
+	name := x.path(root)
+	shard := filepath.Dir(name)
+	for _, d := range []string{x.dir, shard} {
+		if x.made[d] {
+			continue
+		}
+		if err := disk.MakeDir(x.fs, filepath.Dir(d), d); err != nil {
+			return fmt.Errorf("make idle log: %w", err)
+		}
+		x.made[d] = true
+	}
+	x.dirty[shard] = true
+	return wal.WriteFile(x.fs, name, func(w *wal.Writer) error {
+		head := binary.AppendUvarint(nil, uint64(frames[len(frames)-1].last()))
+		if _, err := w.Append(frameIdle, append(head, root.s...)); err != nil {
+			return err
+		}
+		_, err := carry(view, w, frames)
+		return err
+	})
+}
+
+// sync makes the names of what was written durable.
+func (x *idleLogs) sync() error {
+	for d := range x.dirty {
+		if err := x.fs.SyncDir(d); err != nil {
+			return fmt.Errorf("sync idle logs: %w", err)
+		}
+		delete(x.dirty, d)
+	}
+	return nil
+}
+
+// files yields the paths of all idle logs.
+func (x *idleLogs) files() iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		shards, err := x.fs.ReadDir(x.dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		for _, shard := range shards {
+			if !shard.IsDir() {
+				continue
+			}
+			var files []fs.DirEntry
+			files, err = x.fs.ReadDir(filepath.Join(x.dir, shard.Name()))
+			if err != nil {
+				break
+			}
+			for _, f := range files {
+				if strings.HasSuffix(f.Name(), ".wal") && !yield(filepath.Join(x.dir, shard.Name(), f.Name()), nil) {
+					return
+				}
+			}
+		}
+		if err != nil {
+			yield("", err)
+		}
+	}
+}
+
+// none returns an error if there is any idle log.
+func (x *idleLogs) none() error {
+	for name, err := range x.files() {
+		if err == nil {
+			err = &CorruptError{File: name, Reason: "an idle log, but the write-ahead log is missing that is always made before one"}
+		}
+		return err
+	}
+	return nil
+}
+
+// heads yields the heads of all idle logs.
+func (x *idleLogs) heads() iter.Seq2[Head, error] {
+	return func(yield func(Head, error) bool) {
+		for name, err := range x.files() {
+			var h Head
+			if err == nil {
+				_, err = wal.ReadFile(x.fs, name, func(_ wal.Span, kind wal.Kind, payload []byte) (err error) {
+					if kind != frameIdle {
+						return errBatch
+					}
+					if h, err = parseIdleHead(payload); err == nil {
+						err = wal.ErrStop
+					}
+					return err
+				})
+			}
+			if !yield(h, err) || err != nil {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/offshoot-sdk/offshoot/internal/disk"
+)
+
+// transcriptChunk is how much of a transcript is read at once, in bytes.
+const transcriptChunk = 64 << 10
+
+// A transcriptFile is an open transcript. Positions are the offsets of what follows a line; the first line is nobody's.
+type transcriptFile struct {
+	f    disk.File
+	path string
+	head int64 // length of the first line
+}
+
+// openTranscript opens a file if it is the transcript of ref; else ok is false.
+func openTranscript(fsys disk.FS, path string, ref Ref, flag int) (t *transcriptFile, ok bool, err error) {
+	f, err := fsys.OpenFile(path, flag)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	b := make([]byte, maxTranscriptHead)
+	n, err := f.ReadAt(b, 0)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	end := bytes.IndexByte(b[:n], '\n') + 1
+	var id transcriptID
+	if err == nil {
+		id, err = parseHeadLine(path, b[:end])
+	}
+	if err != nil || !id.is(ref) {
+		_ = f.Close()
+		return nil, false, err
+	}
+	return &transcriptFile{f: f, path: path, head: int64(end)}, true, nil
+}
+
+// intact returns the offset up to which the file is whole lines. A crash may leave half a line, or zeros where the disk has not been
+// written, and behind them what was written before them; nothing that anybody was told of has a zero in it.
+func (t *transcriptFile) intact() (end, size int64, err error) {
+	if size, err = t.f.Size(); err != nil {
+		return 0, 0, err
+	}
+	end = t.head
+	b := make([]byte, transcriptChunk)
+	for off := t.head; off < size; {
+		n, err := t.f.ReadAt(b, off)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return 0, 0, err
+		}
+		if n == 0 {
+			break
+		}
+		part := b[:n]
+		zero := bytes.IndexByte(part, 0)
+		if zero >= 0 {
+			part = part[:zero]
+		}
+		if last := bytes.LastIndexByte(part, '\n'); last >= 0 {
+			end = off + int64(last) + 1
+		}
+		if zero >= 0 {
+			break
+		}
+		off += int64(n)
+	}
+	return end, size, nil
+}
+
+// repair cuts off what a crash has left and returns where the file then ends. If that was more than half a line, it is kept in a file of
+// its own: where zeros were written over lines that somebody was told of, no byte of the rest is lost.
+func (t *transcriptFile) repair(fsys disk.FS) (int64, error) {
+	end, size, err := t.intact()
+	if err != nil || end == size {
+		return end, err
+	}
+	rest := make([]byte, size-end)
+	if _, err := t.f.ReadAt(rest, end); err != nil {
+		return 0, err
+	}
+	if bytes.IndexByte(rest, '\n') >= 0 {
+		if err := keepTorn(fsys, fmt.Sprintf("%s.torn.%d", t.path, end), rest); err != nil {
+			return 0, err
+		}
+	}
+	return end, t.cut(end)
+}
+
+func keepTorn(fsys disk.FS, name string, rest []byte) error {
+	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return err
+	}
+	if _, err = f.WriteAt(rest, 0); err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// cut makes the file end at an offset, durably.
+func (t *transcriptFile) cut(end int64) error {
+	if err := t.f.Truncate(end); err != nil {
+		return err
+	}
+	return t.f.Sync()
+}
+
+// lines yields the lines that w selects of those before end.
+func (t *transcriptFile) lines(ctx context.Context, w Window, end int64, check func(context.Context) error, yield func(Line) bool) error {
+	from := t.head
+	if w.After > 0 {
+		if w.After >= Pos(end) {
+			return nil
+		}
+		from = int64(w.After)
+		var before [1]byte
+		if _, err := t.f.ReadAt(before[:], from-1); err != nil {
+			return err
+		}
+		if before[0] != '\n' || from < t.head {
+			return fmt.Errorf("no line ends at position %d", from)
+		}
+	}
+	if w.Last > 0 {
+		var err error
+		if from, err = t.lastLines(from, end, w.Last); err != nil {
+			return err
+		}
+	}
+	r := lineReader{f: t.f, off: from, end: end}
+	for {
+		if err := check(ctx); err != nil {
+			return err
+		}
+		start := r.off
+		line, err := r.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var m Message
+		if err := json.Unmarshal(line, &m); err != nil {
+			return &CorruptError{File: t.path, Offset: start, Reason: fmt.Sprintf("the line is no message: %v", err)}
+		}
+		if !yield(Line{Pos: Pos(r.off), Message: m}) {
+			return nil
+		}
+	}
+}
+
+// lastLines returns where the last n lines between two offsets begin.
+func (t *transcriptFile) lastLines(from, end int64, n int) (int64, error) {
+	b := make([]byte, transcriptChunk)
+	for off := end - 1; off > from; { // the newline of the last line does not begin one
+		part := b[:min(off-from, transcriptChunk)]
+		off -= int64(len(part))
+		if _, err := t.f.ReadAt(part, off); err != nil {
+			return 0, err
+		}
+		for {
+			at := bytes.LastIndexByte(part, '\n')
+			if at < 0 {
+				break
+			}
+			if n--; n == 0 {
+				return off + int64(at) + 1, nil
+			}
+			part = part[:at]
+		}
+	}
+	return from, nil
+}
+
+// A lineReader reads whole lines between two offsets of a file.
+type lineReader struct {
+	f    io.ReaderAt
+	off  int64 // of the next line
+	end  int64
+	buf  []byte
+	rest []byte // of buf, what was read and not yet returned
+}
+
+// next returns the next line without its newline, good until it is called again.
+func (r *lineReader) next() ([]byte, error) {
+	for {
+		if at := bytes.IndexByte(r.rest, '\n'); at >= 0 {
+			line := r.rest[:at]
+			r.rest = r.rest[at+1:]
+			r.off += int64(at) + 1
+			return line, nil
+		}
+		read := r.off + int64(len(r.rest))
+		if read >= r.end {
+			return nil, io.EOF
+		}
+		have := copy(r.grown(), r.rest)
+		want := min(int64(len(r.buf)-have), r.end-read)
+		n, err := r.f.ReadAt(r.buf[have:have+int(want)], read)
+		if n == 0 && err != nil {
+			return nil, err
+		}
+		r.rest = r.buf[:have+n]
+	}
+}
+
+// grown returns a buffer that takes more than what is left.
+func (r *lineReader) grown() []byte {
+	if len(r.buf) < len(r.rest)+transcriptChunk {
+		r.buf = make([]byte, 2*len(r.rest)+transcriptChunk)
+	}
+	return r.buf
+}

@@ -1,0 +1,451 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/internal/disk"
+)
+
+// dirTranscripts are [Transcripts] in a directory, one file each; see transcriptNames. Files are open only while something is done with
+// them, so that any number can be there and a disk that was away is used again when it is back.
+type dirTranscripts struct {
+	fs       disk.FS
+	dir      string
+	readOnly bool
+	closed   atomic.Bool
+	release  func() error // once, after Close
+
+	mu     sync.Mutex
+	known  map[Ref]*dirTranscript // those that are there, as far as anybody asked, and those that somebody works with
+	agents map[string]*agentFiles
+}
+
+// A dirTranscript is what is known of one transcript.
+type dirTranscript struct {
+	turn chan struct{} // holds the one who may work with the file
+	gone bool          // is known no more; only whoever has the turn looks
+
+	path  string // "" if there is no file
+	end   int64  // the offset behind the last line
+	named bool   // the name of the file is durable
+	torn  bool   // something may stand beyond the end
+}
+
+// agentFiles is what is known of the directory of one agent.
+type agentFiles struct {
+	mu       sync.Mutex
+	made     bool
+	archived map[string]bool // the names, before .deleted., of what was archived; nil: not read yet
+}
+
+func newDirTranscripts(fsys disk.FS, dir string, readOnly bool, release func() error) *dirTranscripts {
+	return &dirTranscripts{
+		fs: fsys, dir: dir, readOnly: readOnly, release: release,
+		known: make(map[Ref]*dirTranscript), agents: make(map[string]*agentFiles),
+	}
+}
+
+// Close makes every later call fail with [ErrClosed].
+func (t *dirTranscripts) Close() error {
+	if t.closed.Swap(true) {
+		return nil
+	}
+	return t.release()
+}
+
+func (t *dirTranscripts) check(ctx context.Context) error {
+	if t.closed.Load() {
+		return ErrClosed
+	}
+	return ctx.Err()
+}
+
+// with calls f while nobody else works with the transcript, once it is known what there is of it. It forgets what does not exist.
+func (t *dirTranscripts) with(ctx context.Context, ref Ref, f func(*dirTranscript) error) error {
+	for {
+		t.mu.Lock()
+		x := t.known[ref]
+		if x == nil {
+			x = &dirTranscript{turn: make(chan struct{}, 1)}
+			t.known[ref] = x
+		}
+		t.mu.Unlock()
+		select {
+		case x.turn <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if x.gone {
+			<-x.turn
+			continue
+		}
+		err := t.load(ref, x)
+		if err == nil {
+			err = f(x)
+		}
+		if x.path == "" {
+			t.forget(ref, x)
+		}
+		<-x.turn
+		return err
+	}
+}
+
+func (t *dirTranscripts) forget(ref Ref, x *dirTranscript) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	x.gone = true
+	delete(t.known, ref)
+}
+
+// load finds the file of a transcript, and repairs it.
+func (t *dirTranscripts) load(ref Ref, x *dirTranscript) error {
+	if x.path != "" {
+		return nil
+	}
+	f, err := t.open(ref)
+	if f == nil || err != nil {
+		return err
+	}
+	defer f.f.Close() //nolint:errcheck // what was written was synced
+	var end int64
+	if t.readOnly {
+		end, _, err = f.intact()
+	} else {
+		end, err = f.repair(t.fs)
+	}
+	if err != nil {
+		return fmt.Errorf("repair: %w", err)
+	}
+	x.path, x.end, x.named, x.torn = f.path, end, false, false
+	return nil
+}
+
+// open opens the file of a transcript under whichever name it has, nil if it does not exist.
+func (t *dirTranscripts) open(ref Ref) (*transcriptFile, error) {
+	flag := os.O_RDWR
+	if t.readOnly {
+		flag = os.O_RDONLY
+	}
+	for _, name := range transcriptNames(ref) {
+		f, ok, err := openTranscript(t.fs, filepath.Join(t.dir, agentDir(ref.Key), name), ref, flag)
+		if ok || err != nil {
+			return f, err
+		}
+	}
+	return nil, nil //nolint:nilnil // there is none, which is no error
+}
+
+func (t *dirTranscripts) fail(ref Ref, doing string, err error) error {
+	return fmt.Errorf("session: transcript %q of %q: %s: %w", ref.SessionID, ref.Key, doing, err)
+}
+
+func (t *dirTranscripts) Append(ctx context.Context, ref Ref, after Pos, messages ...Message) (last Pos, err error) {
+	if err := ref.Validate(); err != nil {
+		return 0, err
+	}
+	if err = t.check(ctx); err == nil && t.readOnly {
+		err = ErrReadOnly
+	}
+	var lines []byte
+	for i := 0; i < len(messages) && err == nil; i++ {
+		if lines, err = messages[i].AppendJSON(lines); err == nil {
+			lines = append(lines, '\n')
+		}
+	}
+	if err == nil {
+		err = t.with(ctx, ref, func(x *dirTranscript) (err error) {
+			last, err = t.append(ref, x, after, lines)
+			return err
+		})
+	}
+	if err != nil {
+		return 0, t.fail(ref, "append", err)
+	}
+	return last, nil
+}
+
+func (t *dirTranscripts) append(ref Ref, x *dirTranscript, after Pos, lines []byte) (Pos, error) {
+	if x.path == "" {
+		return t.begin(ref, x, after, lines)
+	}
+	end := Pos(x.end)
+	if after != end {
+		return 0, fmt.Errorf("after %d, but it ends at %d: %w", after, end, ErrConflict)
+	}
+	if len(lines) == 0 {
+		return end, nil
+	}
+	f, ok, err := openTranscript(t.fs, x.path, ref, os.O_RDWR)
+	if err == nil && !ok {
+		err = fmt.Errorf("open %s: %w", x.path, fs.ErrNotExist)
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer f.f.Close() //nolint:errcheck // what was written was synced
+	if !x.named {
+		if err := t.fs.SyncDir(filepath.Dir(x.path)); err != nil {
+			return 0, err
+		}
+		x.named = true
+	}
+	if x.torn {
+		if err := f.cut(int64(end)); err != nil {
+			return 0, err
+		}
+		x.torn = false
+	}
+	if _, err = f.f.WriteAt(lines, int64(end)); err == nil {
+		err = f.f.Sync()
+	}
+	if err != nil {
+		// To cut the file and sync that is safe also after a sync that failed: what could not be written is not needed.
+		x.torn = f.cut(int64(end)) != nil
+		return 0, err
+	}
+	x.end += int64(len(lines))
+	return Pos(x.end), nil
+}
+
+// begin makes the file of a transcript, whole or not at all.
+func (t *dirTranscripts) begin(ref Ref, x *dirTranscript, after Pos, lines []byte) (Pos, error) {
+	name, err := t.findArchived(ref)
+	switch {
+	case err != nil:
+		return 0, err
+	case name != "":
+		return 0, fmt.Errorf("%w as %q", ErrArchived, name)
+	case after != 0:
+		return 0, fmt.Errorf("after %d, but it ends at 0: %w", after, ErrConflict)
+	case len(lines) == 0:
+		return 0, nil
+	}
+	dir, err := t.makeAgentDir(ref)
+	if err != nil {
+		return 0, err
+	}
+	path := filepath.Join(dir, transcriptNames(ref)[0])
+	if _, err := t.fs.Lstat(path); err == nil { // somebody else's, or it would have been found
+		path = filepath.Join(dir, transcriptNames(ref)[1])
+	}
+	head, err := headLine(ref)
+	if err != nil {
+		return 0, err
+	}
+	if err := t.writeWhole(path+".tmp", append(head, lines...)); err != nil {
+		return 0, err
+	}
+	if err := t.fs.Rename(path+".tmp", path); err != nil {
+		return 0, err
+	}
+	if err := t.fs.SyncDir(dir); err != nil {
+		return 0, err
+	}
+	x.path, x.end, x.named, x.torn = path, int64(len(head)+len(lines)), true, false
+	return Pos(x.end), nil
+}
+
+func (t *dirTranscripts) writeWhole(name string, b []byte) error {
+	f, err := t.fs.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return err
+	}
+	if _, err = f.WriteAt(b, 0); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = t.fs.Remove(name)
+	}
+	return err
+}
+
+func (t *dirTranscripts) agent(ref Ref) (*agentFiles, string) {
+	name := agentDir(ref.Key)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a := t.agents[name]
+	if a == nil {
+		a = new(agentFiles)
+		t.agents[name] = a
+	}
+	return a, filepath.Join(t.dir, name)
+}
+
+func (t *dirTranscripts) makeAgentDir(ref Ref) (string, error) {
+	a, dir := t.agent(ref)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.made {
+		if _, err := t.fs.Lstat(dir); err == nil {
+			return dir, nil
+		}
+	}
+	if err := disk.MakeDir(t.fs, t.dir, dir); err != nil {
+		return "", err
+	}
+	a.made = true
+	return dir, nil
+}
+
+const archiveMark = transcriptSuffix + ".deleted."
+
+// findArchived returns the name under which a transcript was archived, "" if it was not. It reads the directory if it likely was, and the
+// first time.
+func (t *dirTranscripts) findArchived(ref Ref) (string, error) {
+	a, dir := t.agent(ref)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	bases := transcriptNames(ref)
+	if a.archived != nil && !a.archived[strings.ToLower(bases[0])] && !a.archived[strings.ToLower(bases[1])] {
+		return "", nil
+	}
+	entries, err := t.fs.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	all := make(map[string]bool)
+	found := ""
+	for _, e := range entries {
+		stem, _, ok := strings.Cut(e.Name(), archiveMark)
+		if !ok {
+			continue
+		}
+		base := stem + transcriptSuffix
+		all[strings.ToLower(base)] = true
+		if found != "" || base != bases[0] && base != bases[1] {
+			continue
+		}
+		f, ok, err := openTranscript(t.fs, filepath.Join(dir, e.Name()), ref, os.O_RDONLY)
+		if err != nil {
+			return "", err
+		}
+		if ok {
+			_ = f.f.Close()
+			found = e.Name()
+		}
+	}
+	a.archived = all
+	return found, nil
+}
+
+func (t *dirTranscripts) Archive(ctx context.Context, ref Ref, at time.Time) (name string, err error) {
+	if err := ref.Validate(); err != nil {
+		return "", err
+	}
+	if err = t.check(ctx); err == nil && t.readOnly {
+		err = ErrReadOnly
+	}
+	if err == nil {
+		err = t.with(ctx, ref, func(x *dirTranscript) (err error) {
+			name, err = t.archive(ref, x, at)
+			return err
+		})
+	}
+	if err != nil {
+		return "", t.fail(ref, "archive", err)
+	}
+	return name, nil
+}
+
+func (t *dirTranscripts) archive(ref Ref, x *dirTranscript, at time.Time) (string, error) {
+	a, dir := t.agent(ref)
+	if x.path == "" {
+		name, err := t.findArchived(ref)
+		if name != "" && err == nil {
+			err = t.fs.SyncDir(dir) // it may be the first time that nobody heard of
+		}
+		return name, err
+	}
+	path := x.path
+	base := filepath.Base(path)
+	var name string
+	for ; ; at = at.Add(time.Millisecond) {
+		name = ArchiveName(base, at)
+		if _, err := t.fs.Lstat(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
+			break
+		} else if err != nil {
+			return "", err
+		}
+	}
+	if err := t.fs.Rename(path, filepath.Join(dir, name)); err != nil {
+		return "", err
+	}
+	x.path = "" // whoever comes next looks for it again
+	a.mu.Lock()
+	if a.archived != nil {
+		a.archived[strings.ToLower(base)] = true
+	}
+	a.mu.Unlock()
+	return name, t.fs.SyncDir(dir)
+}
+
+func (t *dirTranscripts) Read(ctx context.Context, ref Ref, w Window) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		err := ref.Validate()
+		if err == nil {
+			err = w.Validate()
+		}
+		if err != nil {
+			yield(Line{}, err)
+			return
+		}
+		if err := t.read(ctx, ref, w, func(line Line) bool { return yield(line, nil) }); err != nil {
+			yield(Line{}, t.fail(ref, "read", err))
+		}
+	}
+}
+
+func (t *dirTranscripts) read(ctx context.Context, ref Ref, w Window, yield func(Line) bool) error {
+	if err := t.check(ctx); err != nil {
+		return err
+	}
+	path, end, err := t.place(ctx, ref)
+	if err != nil || path == "" {
+		return err
+	}
+	f, ok, err := openTranscript(t.fs, path, ref, os.O_RDONLY)
+	if err != nil || !ok { // archived just now
+		return err
+	}
+	defer f.f.Close() //nolint:errcheck // nothing was written
+	return f.lines(ctx, w, end, t.check, yield)
+}
+
+// place returns where the file of a transcript is and where it durably ends.
+func (t *dirTranscripts) place(ctx context.Context, ref Ref) (path string, end int64, err error) {
+	err = t.with(ctx, ref, func(x *dirTranscript) error {
+		path, end = x.path, x.end
+		return nil
+	})
+	return path, end, err
+}
+
+func (t *dirTranscripts) Locate(ref Ref) string {
+	if ref.Validate() != nil {
+		return ""
+	}
+	f, err := t.open(ref)
+	if err != nil {
+		return ""
+	}
+	if f != nil {
+		_ = f.f.Close()
+		return f.path
+	}
+	_, dir := t.agent(ref)
+	if name, err := t.findArchived(ref); err == nil && name != "" {
+		return filepath.Join(dir, name)
+	}
+	return ""
+}
