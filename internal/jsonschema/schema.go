@@ -69,6 +69,9 @@ var (
 	jsonType = reflect.TypeFor[json.Unmarshaler]()
 )
 
+func holdsItself(t reflect.Type) error { return fmt.Errorf("%v holds itself", t) }
+
+// schemaOf returns the schema of a type that stands below those above it.
 func schemaOf(t reflect.Type, above []reflect.Type) (*schema, error) {
 	switch {
 	case t == timeType:
@@ -79,7 +82,10 @@ func schemaOf(t reflect.Type, above []reflect.Type) (*schema, error) {
 		return &schema{}, nil // it knows what it takes; we do not
 	case reflect.PointerTo(t).Implements(textType):
 		return &schema{Type: "string"}, nil
+	case slices.Contains(above, t):
+		return nil, holdsItself(t)
 	}
+	above = append(above, t)
 	switch t.Kind() {
 	case reflect.String:
 		return &schema{Type: "string"}, nil
@@ -113,11 +119,8 @@ func schemaOf(t reflect.Type, above []reflect.Type) (*schema, error) {
 }
 
 func structOf(t reflect.Type, above []reflect.Type) (*schema, error) {
-	if slices.Contains(above, t) {
-		return nil, fmt.Errorf("%v holds itself", t)
-	}
 	s := &schema{Type: "object", Additional: false, Properties: properties{}}
-	if err := s.addFields(t, append(above, t)); err != nil {
+	if err := s.addFields(t, above); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -126,8 +129,11 @@ func structOf(t reflect.Type, above []reflect.Type) (*schema, error) {
 func (s *schema) addFields(t reflect.Type, above []reflect.Type) error {
 	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Anonymous && name == "" && embedded(f.Type).Kind() == reflect.Struct {
-			if err := s.addFields(embedded(f.Type), above); err != nil {
+		if inner := embedded(f.Type); f.Anonymous && name == "" && inner.Kind() == reflect.Struct {
+			if slices.Contains(above, inner) {
+				return holdsItself(inner)
+			}
+			if err := s.addFields(inner, append(above, inner)); err != nil {
 				return err
 			}
 			continue
