@@ -1,7 +1,6 @@
 package announce
 
 import (
-	"errors"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
@@ -9,9 +8,16 @@ import (
 )
 
 // ErrBusy is what a receiver of deliveries returns, itself or wrapped, when the requester cannot take a completion now
-// because a turn of it is under way. It is no failure: the completion waits for the requester's next post, or a while, and
-// is handed over again. Any other error is retried with a growing delay.
-var ErrBusy = errors.New("announce: requester is busy")
+// because a turn of it is under way. It is no failure: the completion is handed over again at the requester's next post, or
+// after 15 seconds. Any other error is retried with a growing delay. It is spawn.ErrBusy as well, so that a Deliver of
+// package spawn may return it.
+var ErrBusy error = busyError{}
+
+type busyError struct{}
+
+func (busyError) Error() string { return "announce: requester is busy" }
+
+func (busyError) Is(target error) bool { return target == spawn.ErrBusy }
 
 // A Delivery is a completion on its way to a session that the caller runs. It is a value and safe to keep.
 //

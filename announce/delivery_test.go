@@ -48,4 +48,5 @@ func TestNewReply(t *testing.T) {
 func TestErrBusy(t *testing.T) {
 	t.Parallel()
 	require.ErrorIs(t, fmt.Errorf("chat 42: %w", announce.ErrBusy), announce.ErrBusy)
+	require.ErrorIs(t, announce.ErrBusy, spawn.ErrBusy, "whoever uses spawn without agent defers as well")
 }

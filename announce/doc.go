@@ -1,14 +1,14 @@
 // Package announce turns the end of a run into something that reaches whoever asked for it.
 //
-//	spawn.Completion ──NewEvent──> Event ──ForModel──>  fenced text for the model of the requester
-//	(frozen when the                 │
-//	 run ended)                      └────ForPerson──>  the result alone, for a person
+//	spawn.Completion --NewEvent--> Event --ForModel-->  fenced text for the model of the requester
+//	(frozen when the                 |
+//	 run ended)                      +----ForPerson-->  the result alone, for a person
 //
-//	spawn.Outgoing ──NewDelivery──> Delivery   a completion, to a session that the caller runs
-//	               └─NewReply─────> Reply      what a session run by Offshoot says to people
+//	spawn.Outgoing --NewDelivery--> Delivery   a completion, to a session that the caller runs
+//	               +-NewReply-----> Reply      what a session run by Offshoot says to people
 //
-//	what a model says ──Visible──> text for a person, or silence
-//	                  └─Decide───> Speak, Silent or Defer
+//	what a model says --Visible--> text for a person, or silence
+//	                  +-Decide---> Speak, Silent or Defer
 //
 // Everything here is a pure function or a plain value: no clock, no goroutine, no state. Equal input gives equal text, and
 // all functions may be called at once.
@@ -26,9 +26,9 @@
 //	cancelled     error     failed: stopped
 //	interrupted   unknown   unknown
 //
-// A child's text is data that somebody else wrote. [Event.ForModel] puts every line of it behind a bar, inside a fence with
-// a nonce that was drawn after the child had ended, so nothing that a child writes can end the event, begin another one or
-// speak as the runtime. The result itself is never changed or cut: Delivery.Run holds what the Runner returned, byte for
+// A child's text is data that somebody else wrote. [Event.ForModel] puts every line of its result behind a bar and whatever
+// else it says on one line, inside a fence with a nonce that was drawn after the child had ended, so nothing that a child
+// writes can end the event, begin another one or speak as the runtime. The result itself is never changed or cut: Delivery.Run holds what the Runner returned, byte for
 // byte.
 //
 // # Silence
