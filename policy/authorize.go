@@ -9,17 +9,17 @@ import (
 // A Verb is what a session wants to do with a session.
 type Verb uint8
 
-// The verbs. What each needs is in the table below; [Rules.Authorize] says what that means.
+// The verbs, and what the caller needs for each; [Rules.Authorize] says what that means.
 const (
 	VerbInvalid Verb = iota // nothing that anybody may do
-	VerbList                // see that it exists
-	VerbStatus              // see how it is doing
-	VerbHistory             // read its conversation
-	VerbSend                // put a message into it
-	VerbSteer               // tell it something while it works
-	VerbStop                // end it and everything below it
-	VerbBind                // bind a conversation to it
-	VerbDelete              // remove it
+	VerbList                // see that it exists: sight
+	VerbStatus              // see how it is doing: sight
+	VerbHistory             // read its conversation: sight
+	VerbSend                // put a message into it: sight, and to be above it if it is a sub-agent
+	VerbSteer               // tell it something while it works: control
+	VerbStop                // end it and everything below it: control
+	VerbBind                // bind a conversation to it: control
+	VerbDelete              // remove it: control
 	verbCount
 )
 
@@ -60,7 +60,7 @@ type Target struct {
 	Ancestors []session.Key
 }
 
-// Authorize decides whether a session may do something with a session. It is the one place that does: whoever lists, reads, sends,
+// Authorize decides whether a session may do something with another, or with itself. It is the one place that does: whoever lists, reads, sends,
 // steers or stops on behalf of a model asks here first. A refusal is a [*Refusal].
 //
 // Seeing goes by [Rules.Visibility]; the tree of a session is everything below it, whichever agent that runs as. Control goes by

@@ -15,15 +15,15 @@
 //	      |
 //	      v
 //	 tools:   what the caller may hand down
-//	            n  profile, every session, agent, each also by provider
-//	            n  conversation  n  sandbox  n  sub-agents  n  what the spawn asks for
+//	            and  profile, every session, agent, each also by provider
+//	            and  conversation  and  sandbox  and  sub-agents  and  what the spawn asks for
 //	      |
 //	      v
 //	    Grant  --store-->  Authority  --every turn, today's rules-->  Effective, which is never more
 //
 // # Limits
 //
-// A zero field of [Subagents] is the default, and [Off] is none. A tree is one level deep unless MaxSpawnDepth says otherwise; a
+// A zero field of [Subagents] is the default, which for some is no limit, and [Off] turns a duration off. A tree is one level deep unless MaxSpawnDepth says otherwise; a
 // sub-agent above the last level is an orchestrator and may spawn, one at the last level is a leaf and may not. The role is stored when
 // the session is made: a lower limit later demotes at once, a higher one never promotes.
 //

@@ -8,7 +8,7 @@ import (
 // A Rule is a reason to refuse. It is an error, so that errors.Is(err, policy.RuleDepth) works on whatever wraps a [*Refusal].
 type Rule string
 
-// The rules, in the order in which they are looked at.
+// The rules: those of [Rules.Admit] in the order in which they are looked at, then those that only [Rules.Authorize] has.
 const (
 	RuleAgentID    Rule = "agentId"             // the id asked for cannot be that of an agent
 	RuleCaller     Rule = "caller"              // the caller's own record is missing or contradicts its key
@@ -23,8 +23,8 @@ const (
 	RuleTarget     Rule = "agents.list"         // the agent is not configured
 	RuleBlocked    Rule = "blocked"             // too many completions could not be delivered
 	RuleBudget     Rule = "budget"              // nothing is left to spend
-	RuleModel      Rule = "model"               // the model is not valid, and nothing else was wanted
 	RuleThinking   Rule = "thinking"            // there is no such level
+	RuleModel      Rule = "model"               // the model is not valid, and nothing else was wanted
 	RuleTimeout    Rule = "timeout"             // the timeout is negative
 	RuleTools      Rule = "tools"               // the tools asked for are not to be had
 	RuleVisibility Rule = "visibility"          // the caller may not see the session

@@ -68,7 +68,7 @@ type Subagents struct {
 	MaxConcurrent int // turns under way in the lane: from 1, default 8
 	MaxSpawns     int // children that one sub-agent may spawn in its life, ended ones included; 0: no limit. The top level is exempt
 	MaxTreeRuns   int // runs that a tree may have in its life; 0: no limit
-	MaxBlocked    int // undeliverable completions in a tree that refuse new spawns, half of which warn; default 50
+	MaxBlocked    int // how many undeliverable completions in a tree refuse new spawns, half as many warn; default 50
 
 	Timeout      time.Duration // of one run, from its first turn; zero and [Off]: none
 	ArchiveAfter time.Duration // after the end of a run; default one hour; [Off]: never
@@ -78,7 +78,7 @@ type Subagents struct {
 	Thinking string       // a level that [ParseThinking] knows; empty: the caller's
 	Announce AnnounceStep // where the announcement's text comes from; default reply
 
-	AllowAgents    []string // ids that may be spawned beside one's own; nil: see [Rules.Targets]; empty: no other; "*": every configured agent
+	AllowAgents    []string // ids that may be spawned beside one's own; nil: the next level's, at last no other; empty: no other; "*": every configured agent
 	RequireAgentID *bool    // whether a spawn must name its agent; nil: the next level's, at last false
 }
 

@@ -31,7 +31,7 @@ type ToolVerdict struct {
 	Path    string   `json:"path,omitempty"`  // where to change that
 }
 
-// String returns the verdict as a sentence without an end.
+// String returns the verdict as a clause, to go into a sentence.
 func (v ToolVerdict) String() string {
 	if v.Allowed {
 		return fmt.Sprintf("tool %q is allowed", v.Tool)

@@ -18,7 +18,7 @@ const (
 	KindChannel              // agent:<agent>:<channel>:channel:<peer>
 	KindSubagent             // agent:<agent>:subagent|spawn:<id>, once for each level
 	KindCron                 // agent:<agent>:cron:<job>[:run:<run>]
-	KindACP                  // agent:<agent>:acp:<id>, an external harness
+	KindACP                  // agent:<agent>:acp:<id>, an external harness that speaks the Agent Client Protocol
 	KindHook                 // agent:<agent>:hook:<id>[:<id>...]
 	KindGlobal               // global, one session for all agents and chats
 )

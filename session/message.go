@@ -49,7 +49,7 @@ type Usage struct {
 	Output     int64   // tokens
 	CacheRead  int64   // tokens of the prompt that a cache held
 	CacheWrite int64   // tokens of the prompt that went into a cache
-	Cost       float64 // in the currency of the caller's prices
+	Cost       float64 // in US dollars
 
 	unknown string
 }

@@ -4,7 +4,7 @@ package session
 // [Role.Ceiling].
 type Role uint8
 
-// The roles, and that of a session which has none.
+// The roles. A session without a record has the first.
 const (
 	RoleUnknown      Role = iota // no record: refused wherever a role is needed
 	RoleMain                     // a top-level session, which may spawn
@@ -52,7 +52,7 @@ func (r Role) Ceiling(now Role) Role {
 // MaySpawn reports whether a session of this role may have sub-agents at all.
 func (r Role) MaySpawn() bool { return r == RoleMain || r == RoleOrchestrator }
 
-// Scope returns what a session of this role may list, steer and stop.
+// Scope returns whom a session of this role may steer and stop. Whom it may see is a matter of configuration, not of its role.
 func (r Role) Scope() Scope {
 	if r.MaySpawn() {
 		return ScopeChildren

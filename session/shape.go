@@ -59,7 +59,7 @@ func CronRun(agent, job, run string) Key {
 	return makeID(agent, wordCron+":"+lower(job)+":"+wordRun, run)
 }
 
-// ACP returns agent:<agent>:acp:<id>, the session of an external harness.
+// ACP returns agent:<agent>:acp:<id>, the session of an external harness that speaks the Agent Client Protocol.
 func ACP(agent, id string) Key { return makeID(agent, wordACP, id) }
 
 // Hook returns agent:<agent>:hook:<id>, the session that a webhook starts. The id may have several parts with a colon between them.
