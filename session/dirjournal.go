@@ -238,8 +238,9 @@ func (j *dirJournal) claim(ctx context.Context, root Key, after Seq) (*dirLog, t
 				return nil, thaw{}, ctx.Err()
 			}
 		case l.last != after:
-			defer j.mu.Unlock()
-			return nil, thaw{}, movedOn(after, l.last)
+			last := l.last
+			j.mu.Unlock()
+			return nil, thaw{}, movedOn(after, last)
 		}
 		l.busy = make(chan struct{})
 		j.mu.Unlock()

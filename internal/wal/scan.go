@@ -78,8 +78,7 @@ func (s *scan) run(replay Replay) error {
 
 func (s *scan) replay(replay Replay, head frameHead, payload []byte) error {
 	err := replay(Span{Off: head.off, Len: head.length}, head.kind, payload)
-	var format *FormatError
-	if errors.As(err, &format) {
+	if format, ok := errors.AsType[*FormatError](err); ok {
 		format.File, format.Offset = s.name, head.off
 		return format
 	}

@@ -45,11 +45,12 @@ func (o Op) Changes() bool {
 	switch o.Kind {
 	case OpOpen, OpRead, OpClose, OpReadDir:
 		return false
+	default: // also what is new: a crash in between must not be left out
+		return true
 	}
-	return true
 }
 
-// ErrAfter, wrapped by the error of a hook, lets the operation happen before it fails.
+// ErrAfter is wrapped by the error of a hook to let the operation happen before it fails.
 var ErrAfter = errors.New("disktest: after the fact")
 
 // A ShortError is the error of a hook that lets a write get only so far.
