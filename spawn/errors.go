@@ -29,9 +29,11 @@ var (
 	// ErrShutdown is the cause of the contexts of turns that a shutdown cancels, and of what is refused after one.
 	ErrShutdown = owner.ErrShutdown
 
-	// The causes of the contexts of turns that are cancelled otherwise.
-	ErrStopped     = errors.New("spawn: stopped")
-	ErrTimedOut    = errors.New("spawn: timed out")
+	// ErrStopped is the cause of the context of a turn whose run, or one above it, is being stopped.
+	ErrStopped = errors.New("spawn: stopped")
+	// ErrTimedOut is the cause of the context of a turn whose run has no time left.
+	ErrTimedOut = errors.New("spawn: timed out")
+	// ErrInterrupted is the cause of the context of a turn that somebody interrupted.
 	ErrInterrupted = errors.New("spawn: interrupted")
 )
 

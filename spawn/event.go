@@ -13,6 +13,7 @@ import (
 // An EventKind says what an Event shows.
 type EventKind uint8
 
+// The kinds of events.
 const (
 	EventAdmitted  EventKind = iota + 1 // a run was admitted
 	EventPosted                         // a session was told something
@@ -27,12 +28,13 @@ const (
 	EventArchived                       // a run left the tree
 	EventLate                           // a turn that was given up still said something
 	EventDelta                          // text as it comes; not kept
+	EventRefused                        // a spawn was refused, by a rule or for its arguments; not kept
 	EventLost                           // the tree was lost, by a failing journal or to another owner; it may come back
 )
 
 var eventNames = [...]string{
 	"none", "admitted", "posted", "turn", "turn_ended", "stopping", "ended", "recovered", "delivered", "deferred", "blocked", "archived",
-	"late", "delta", "lost",
+	"late", "delta", "refused", "lost",
 }
 
 // String returns the name of the kind.
@@ -46,12 +48,14 @@ func (k EventKind) String() string {
 // MarshalText returns the name.
 func (k EventKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// An Event is one thing that happened in a tree. Events other than EventDelta and EventLost show what is durable.
+// An Event is one thing that happened in a tree. Events other than EventDelta, EventRefused and EventLost show what is durable.
 type Event struct {
 	Kind    EventKind   `json:"kind"`
 	Time    time.Time   `json:"time"`
 	Session session.Key `json:"session"`
 	Run     RunID       `json:"run,omitempty"` // empty for the top-level session
+	Parent  session.Key `json:"parent,omitzero"`
+	Agent   string      `json:"agent,omitempty"`
 	Label   string      `json:"label,omitempty"`
 	Depth   int         `json:"depth"`
 	Turn    int         `json:"turn,omitempty"`
@@ -60,6 +64,8 @@ type Event struct {
 	Text    string      `json:"text,omitempty"`  // the task, the message, the result, the delta
 	Error   string      `json:"error,omitempty"`
 	Usage   Usage       `json:"usage,omitzero"`
+	To      session.Key `json:"to,omitzero"`   // of EventEnded: who is told of it; zero: nobody
+	Key     string      `json:"key,omitempty"` // of a delivery
 }
 
 var eventKinds = map[tree.Kind]EventKind{
@@ -78,16 +84,18 @@ func eventOf(t *tree.Tree, f *tree.Fact) (e Event, ok bool) {
 	switch f.Kind {
 	case tree.Delivered, tree.Deferred, tree.Blocked:
 		e.Session, e.Error, e.Text, e.Turn = t.Root().Key(), string(f.Text), "", 0
+		e.Key = keyOfDelivery(t, f.Ord)
 	case tree.Posted:
 		e.Class = f.Class.String()
 	case tree.StopRequested:
 		e.Error, e.Text = string(f.Text), ""
+	default: // the others have nothing of their own to show yet
 	}
 	r := t.Run(e.Session)
 	if r == nil {
 		return e, true
 	}
-	e.Label, e.Depth, e.Status = r.Spec.Label, r.Spec.Depth, Status(r.State)
+	e.Label, e.Depth, e.Status, e.Agent, e.Parent = r.Spec.Label, r.Spec.Depth, Status(r.State), r.Spec.Agent, r.Spec.Parent
 	if !r.IsRoot() {
 		e.Run = RunID(r.Spec.ID)
 	}
@@ -97,14 +105,21 @@ func eventOf(t *tree.Tree, f *tree.Fact) (e Event, ok bool) {
 	case tree.TurnStarted:
 		e.Status = Running
 	case tree.TurnEnded:
+		if e.Status.Terminal() { // by a later fact of the same batch
+			e.Status = Waiting
+		}
 		if f.Answer != nil {
 			e.Text, e.Usage = string(f.Answer.Text), Usage(f.Answer.Usage)
 		}
 	case tree.RunEnded:
+		if f.Flags&tree.FlagTell != 0 {
+			e.To = r.Spec.Parent
+		}
 		e.Status, e.Error, e.Usage = Status(f.State), string(r.Reason), Usage(r.Usage)
 		if r.Answer != nil {
 			e.Text = string(r.Answer.Text)
 		}
+	default: // the others show how the session stands
 	}
 	return e, true
 }

@@ -41,7 +41,7 @@ type underWay struct {
 	id        turnID
 	key       session.Key
 	turn      Turn
-	ctx       context.Context // of the Runner, which gets it; here until the goroutine has started
+	ctx       context.Context //nolint:containedctx // of the Runner, which gets it; here until the goroutine has started
 	cancel    context.CancelCauseFunc
 	after     *underWay     // the turn before of the same session, if that has not returned
 	done      chan struct{} // closed when the Runner has returned; nil until somebody waits
@@ -54,8 +54,37 @@ type underWay struct {
 type slot struct {
 	mu     sync.Mutex
 	lane   *owner.Lane
+	done   <-chan struct{} // closed when the turn is cancelled
 	held   bool
+	paused int  // how many wait within the turn: while any does it holds none
 	closed bool // the turn is over for the tree: what is granted now goes back at once
+}
+
+// pause gives the slot back while somebody waits within the turn.
+func (s *slot) pause() {
+	s.mu.Lock()
+	s.paused++
+	s.mu.Unlock()
+	s.release()
+}
+
+// resume waits for a slot again if nobody waits any more, until the turn is cancelled: no other context may end that, or a turn
+// would go on without a slot.
+func (s *slot) resume(r *tree.Run) {
+	s.mu.Lock()
+	s.paused--
+	enough := s.paused > 0 || s.held || s.closed
+	s.mu.Unlock()
+	if enough || !s.lane.Wait(s.done, r) {
+		return
+	}
+	s.mu.Lock()
+	enough = s.paused > 0 || s.held || s.closed // it may have changed meanwhile
+	s.held = s.held || !enough
+	s.mu.Unlock()
+	if enough {
+		s.lane.Free()
+	}
 }
 
 func (s *slot) release() {
@@ -75,29 +104,12 @@ func (s *slot) close() {
 	s.release()
 }
 
-// acquire waits for a slot until ctx ends. A turn that is over needs none.
-func (s *slot) acquire(ctx context.Context, r *tree.Run) {
-	s.mu.Lock()
-	closed := s.closed
-	s.mu.Unlock()
-	if closed || s.lane.Wait(ctx, r) != nil {
-		return
-	}
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		s.lane.Free()
-		return
-	}
-	s.held = true
-	s.mu.Unlock()
-}
-
 // Start implements owner.Executor.
 func (h *home) Start(gen uint64, t *tree.Tree, r *tree.Run) {
 	u := &underWay{home: h, id: turnID{r, r.Open.N}, key: r.Key(), freed: r.IsRoot()}
 	h.fill(&u.turn, gen, t, r)
 	u.ctx, u.cancel = context.WithCancelCause(context.WithValue(h.sup.lasting, turnKey{}, &u.turn))
+	u.turn.slot.done = u.ctx.Done()
 	h.mu.Lock()
 	u.after = h.sessions[u.key]
 	h.sessions[u.key] = u
@@ -237,7 +249,7 @@ func (h *home) waitForOlder(ctx context.Context, u *underWay) {
 	if u.after == nil {
 		return
 	}
-	u.turn.slot.release()
+	u.turn.slot.pause()
 	h.mu.Lock()
 	for u.after != nil && ctx.Err() == nil {
 		older := u.after
@@ -255,7 +267,7 @@ func (h *home) waitForOlder(ctx context.Context, u *underWay) {
 	}
 	h.mu.Unlock()
 	if !u.id.run.IsRoot() {
-		u.turn.slot.acquire(ctx, u.id.run)
+		u.turn.slot.resume(u.id.run)
 	}
 }
 

@@ -109,7 +109,9 @@ func outgoingOf(t *tree.Tree, e *tree.Entry) Outgoing {
 }
 
 // deliveryKey names an entry: the same over retries and restarts, and another one for every entry ever made.
-func deliveryKey(t *tree.Tree, e *tree.Entry) string {
+func deliveryKey(t *tree.Tree, e *tree.Entry) string { return keyOfDelivery(t, e.Ord) }
+
+func keyOfDelivery(t *tree.Tree, ord uint32) string {
 	var b [64]byte
-	return string(strconv.AppendUint(append(append(b[:0], t.Root().Spec.SessionID...), '.'), uint64(e.Ord), 10))
+	return string(strconv.AppendUint(append(append(b[:0], t.Root().Spec.SessionID...), '.'), uint64(ord), 10))
 }

@@ -107,11 +107,11 @@ type Supervisor struct {
 	own  owner.Config
 	// base is what turns, deliveries and owners run under: the values of the context that Open got, and a cancellation of our
 	// own, because they outlive that call.
-	base   context.Context
+	base   context.Context //nolint:containedctx // see above
 	cancel context.CancelCauseFunc
 	// lasting is base without its cancellation: journals are written under it, and turns derive from it, each with a
 	// cancellation of its own.
-	lasting context.Context
+	lasting context.Context //nolint:containedctx // see above
 	workers workers
 	closed  chan struct{} // closed when nothing is answered any more
 
@@ -334,6 +334,12 @@ func (h *home) spawn(ctx context.Context, requester session.Key, q Request, by *
 		err = h.owner.DoTurn(ctx, by.gen, &x.cmd, x.read)
 	} else {
 		err = h.owner.Do(ctx, &x.cmd, x.read)
+	}
+	if err != nil {
+		h.show(Event{
+			Kind: EventRefused, Time: time.Now(), Session: requester, Depth: requester.Depth(), Agent: q.Policy.Agent, Label: q.Label,
+			Text: q.Task, Error: err.Error(),
+		})
 	}
 	return x.info, err
 }

@@ -2,7 +2,6 @@ package spawn_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,7 +106,7 @@ func TestStopCutsARunnerThatHangs(t *testing.T) {
 		start := time.Now()
 		err = s.Stop(t.Context(), top, info.Key, "enough")
 		var still *spawn.StillRunningError
-		require.True(t, errors.As(err, &still))
+		require.ErrorAs(t, err, &still)
 		require.Equal(t, []session.Key{info.Key}, still.Sessions)
 		require.Equal(t, spawn.DefaultGrace, time.Since(start))
 		got, err := s.Find(t.Context(), top, info.Key)

@@ -36,6 +36,7 @@ type Outcome struct {
 // A Class says what sort of input an Input is.
 type Class uint8
 
+// The classes of inputs, in the order of presentation.
 const (
 	UserInput       = Class(tree.User)       // a message of a person, or of the caller
 	SteerInput      = Class(tree.Control)    // a nudge for a run under way
@@ -104,7 +105,6 @@ type Turn struct {
 	members []session.Key
 	chunk   tree.Budget // reserved
 	used    Usage
-	nested  int
 }
 
 // JoinOptions say when a wait for children is over. The zero JoinOptions wait until all have ended.
@@ -142,7 +142,7 @@ func (t *Turn) Yield(opt JoinOptions, children ...session.Key) {
 }
 
 // Wait waits for children of this session within the turn. Meanwhile the turn holds no slot of the lane, so that its children
-// can run; it returns when it has one again.
+// can run; it returns when it has one again, also if ctx has ended, or when the turn is cancelled.
 func (t *Turn) Wait(ctx context.Context, children []session.Key, opt JoinOptions) ([]RunInfo, error) {
 	return t.home.wait(context.WithValue(ctx, turnKey{}, t), children, opt)
 }
@@ -158,25 +158,12 @@ func TurnOf(ctx context.Context) *Turn {
 
 // pause gives the slot of the turn back while somebody under its context waits. The function it returns asks for one again;
 // it is the caller's to call.
-func (t *Turn) pause() (resume func(context.Context)) {
+func (t *Turn) pause() (resume func()) {
 	if t == nil || !t.Session.Parent.IsValid() {
-		return func(context.Context) {}
+		return func() {}
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.nested++
-	if t.nested == 1 {
-		t.slot.release()
-	}
-	return func(ctx context.Context) {
-		t.mu.Lock()
-		t.nested--
-		last := t.nested == 0
-		t.mu.Unlock()
-		if last {
-			t.slot.acquire(ctx, t.run)
-		}
-	}
+	t.slot.pause()
+	return func() { t.slot.resume(t.run) }
 }
 
 // Spend accounts for one model call. It returns an error that is ErrBudget when the budget does not allow another: then the

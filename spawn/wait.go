@@ -73,7 +73,7 @@ func (h *home) wait(ctx context.Context, keys []session.Key, opt JoinOptions) ([
 		return nil, err
 	}
 	defer h.unregister(w)
-	defer TurnOf(ctx).pause()(ctx)
+	defer TurnOf(ctx).pause()()
 	if opt.Within > 0 {
 		limit := time.NewTimer(opt.Within)
 		defer limit.Stop()
@@ -97,7 +97,7 @@ func (h *home) wait(ctx context.Context, keys []session.Key, opt JoinOptions) ([
 	}
 	cause := context.Cause(ctx)
 	if opt.StopRest && cause == nil {
-		if err := h.stopRest(ctx, w, keys); err != nil {
+		if err := h.stopRest(ctx, keys); err != nil {
 			return nil, err
 		}
 	}
@@ -161,7 +161,7 @@ func (h *home) unregister(w *waiter) {
 }
 
 // stopRest stops those that have not ended and waits until they have.
-func (h *home) stopRest(ctx context.Context, w *waiter, keys []session.Key) error {
+func (h *home) stopRest(ctx context.Context, keys []session.Key) error {
 	infos, err := h.infos(ctx, keys)
 	if err != nil {
 		return err
@@ -304,6 +304,7 @@ func (h *home) Publish(t *tree.Tree, facts []tree.Fact) {
 					w.close(nil)
 				}
 			}
+		default: // nobody waits for the others
 		}
 		if len(h.watchers) > 0 {
 			if e, ok := eventOf(t, f); ok {

@@ -1,7 +1,6 @@
 package owner
 
 import (
-	"context"
 	"sync"
 
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -71,22 +70,22 @@ func (l *Lane) ask(o *Owner, r *tree.Run) bool {
 	return false
 }
 
-// Wait asks for a slot and waits for it. It returns an error, and holds nothing, if ctx ends first.
-func (l *Lane) Wait(ctx context.Context, r *tree.Run) error {
+// Wait asks for a slot and waits for it. It returns false, and holds nothing, if done is closed first.
+func (l *Lane) Wait(done <-chan struct{}, r *tree.Run) bool {
 	granted := make(chan struct{})
 	l.mu.Lock()
 	if l.open && l.used < l.limit && l.ring == nil {
 		l.used++
 		l.mu.Unlock()
-		return nil
+		return true
 	}
 	mine := &ticket{wait: granted}
 	l.push(r.Parent, mine)
 	l.mu.Unlock()
 	select {
 	case <-granted:
-		return nil
-	case <-ctx.Done():
+		return true
+	case <-done:
 	}
 	l.mu.Lock()
 	mine.dead = true
@@ -95,7 +94,7 @@ func (l *Lane) Wait(ctx context.Context, r *tree.Run) error {
 	if taken { // it came at the same moment
 		l.Free()
 	}
-	return context.Cause(ctx)
+	return false
 }
 
 // Free gives a slot back.

@@ -1,16 +1,3 @@
-// Package owner is the thin shell around the decisions about one tree: it drains a queue of commands in batches and always
-// decides and applies, appends once, then acts and replies.
-//
-//	Post, Spawn, Stop ...      TurnDone, Settle, Granted, Tick
-//	       |                              |
-//	       v                              v
-//	  +---------------------- queue ----------------------+
-//	  |  decide + apply all  ->  append once  ->  act, reply  |
-//	  +-----------------------------------------------------+
-//	           |                    |              |
-//	         tree               journal     executor, lane, outbox
-//
-// Nothing reaches the world, and nobody reads, before the append is durable.
 package owner
 
 import (
@@ -107,7 +94,7 @@ type call struct {
 	gen     uint64        // 0: whatever incarnation there is
 	timer   bool          // nobody asked for it
 	rest    time.Duration // let the tree go if nothing has happened for so long
-	state   uint32        // see wait
+	state   uint32        //nolint:modernize // see wait; calls are copied
 	decided bool          // what it changed is in the tree in memory, which knows what to give back
 	read    func(*tree.Tree, tree.Reply)
 	slot    *tree.Run // the lane's, for this run, goes with the call
@@ -378,8 +365,10 @@ func (o *Owner) decideAll(batch []*call, now int64) (err error) {
 	for _, c := range batch {
 		switch {
 		case c.slot != nil:
+			if c.err = o.tree.Grant(c.slot.Key(), now); c.err != nil { // the run has left the tree meanwhile
+				o.giveBack(c)
+			}
 			c.decided = true
-			c.err = o.tree.Grant(c.slot.Key(), now)
 		case c.cmd != nil:
 			c.decided = true
 			c.reply, c.err = o.tree.Decide(c.cmd, now)
@@ -509,6 +498,7 @@ func (o *Owner) act(facts []tree.Fact, effects []tree.Effect) {
 			}
 		case tree.Archive:
 			o.exec.Archive(o.gen, o.tree, e.Run)
+		case tree.AskSlot: // before the append already
 		}
 	}
 	if len(facts) > 0 {
@@ -535,6 +525,8 @@ func (o *Owner) freeAll(effects []tree.Effect) {
 // lose throws the tree in memory away: it may be ahead of the journal. Its turns are cancelled. Unless somebody else owns it
 // now, it is read again.
 func (o *Owner) lose(err error) {
+	o.yielded = errors.Is(err, session.ErrConflict)
+	o.exec.Lost(err, o.yielded) // first of all: nobody else gets a slot before its turn knows
 	o.tree.Walk(func(r *tree.Run) {
 		if r.Slot() && !r.IsRoot() && (r.Open == nil || !o.exec.Free(r, r.Open.N)) {
 			o.cfg.Lane.Free()
@@ -542,8 +534,6 @@ func (o *Owner) lose(err error) {
 	})
 	o.tree, o.last = nil, 0
 	o.gen++
-	o.yielded = errors.Is(err, session.ErrConflict)
-	o.exec.Lost(err, o.yielded)
 	if o.yielded {
 		o.Halt()
 	} else {

@@ -30,6 +30,7 @@ func (t *Tree) Apply(f *Fact) error {
 		return t.applySnapshot(f)
 	case Delivered, Deferred, Blocked, Revived, Dismissed, Redirected:
 		return t.applyOutbox(f)
+	default: // the others happened to one session
 	}
 	r := t.find(f.Run)
 	if r == nil {
@@ -202,6 +203,7 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 		charge(r, f.Budget)
 	case TurnEnded:
 		return t.applyTurnEnded(r, f)
+	default: // Apply sends no others here
 	}
 	return nil
 }
@@ -458,6 +460,7 @@ func (t *Tree) applyOutbox(f *Fact) error {
 			}
 			e.Blocked, e.Due, e.Busy = 0, f.At, false
 		})
+	default: // Apply sends no others here
 	}
 	return nil
 }

@@ -86,7 +86,10 @@ func Diagram() string {
 			fmt.Fprintf(&b, "    %s --> %s\n", name, to)
 		}
 	}
-	for s := OK; s < states; s++ {
+	for s := range states {
+		if !s.Terminal() {
+			continue
+		}
 		fmt.Fprintf(&b, "    %s --> [*]\n", s)
 	}
 	return b.String()
@@ -127,6 +130,7 @@ func (c Cause) end() State {
 		return Interrupted
 	case LimitReached:
 		return Incomplete
+	default: // it ended by itself
 	}
 	return OK
 }

@@ -1,0 +1,619 @@
+package spawn_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
+)
+
+// TestHistories plays random histories of one tree: up to four lives of a process, each ended by a crash before or after an
+// append, with several goroutines that spawn, post, steer, stop, interrupt and wait, Runners that do all that a Runner may and
+// may not do, and a receiver that fails, hangs, panics, is busy, and loses acknowledgements. What must hold is checked while it
+// happens, and afterwards by an audit of everything that was ever appended.
+//
+// OFFSHOOT_FUZZ sets how many histories; a failure names its seed, which OFFSHOOT_SEED plays again. The scheduler has its say
+// too, so that a seed may need a few rounds.
+func TestHistories(t *testing.T) {
+	n, _ := strconv.Atoi(os.Getenv("OFFSHOOT_FUZZ"))
+	if n == 0 {
+		n = 200
+	}
+	if testing.Short() {
+		n = 20
+	}
+	first, fixed := uint64(maphash.Bytes(maphash.MakeSeed(), nil)>>1), false
+	if seed, err := strconv.ParseUint(os.Getenv("OFFSHOOT_SEED"), 10, 64); err == nil {
+		first, fixed = seed, true
+	}
+	for i := range uint64(n) {
+		seed := first + i
+		if fixed {
+			seed = first
+		}
+		synctest.Test(t, func(t *testing.T) { newWorld(t, seed).play() })
+	}
+}
+
+// world is what one history happens in.
+type world struct {
+	t     *testing.T
+	rand  *rand.Rand
+	seed  uint64
+	store *session.Store
+	log   *spawntest.Recorder
+	cfg   spawn.Config
+	limit int // of the lane
+	stop  chan struct{}
+
+	mu       sync.Mutex
+	durable  map[string]bool             // facts that have been appended, by what they say
+	keys     []session.Key               // of runs that a caller was told of
+	parents  map[session.Key]session.Key // of runs that had a turn
+	byKey    map[string]session.Key      // spawn keys
+	holders  map[*spawn.Turn]holder      // turns of sub-agents that hold a slot
+	active   map[activeKey]int           // Runners under way
+	stopped  map[session.Key]bool        // for good
+	returned map[string]string           // what a Runner answered
+	accepted map[string]int              // deliveries that the receiver took
+	epoch    uint64                      // the highest that it has seen
+	checks   atomic.Int64
+	calls    int // of deliver
+}
+
+type activeKey struct {
+	sup *spawn.Supervisor
+	key session.Key
+}
+
+func newWorld(t *testing.T, seed uint64) *world {
+	w := &world{
+		t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), store: session.NewMemory(), stop: make(chan struct{}),
+		durable: map[string]bool{}, parents: map[session.Key]session.Key{}, byKey: map[string]session.Key{},
+		holders: map[*spawn.Turn]holder{}, active: map[activeKey]int{}, stopped: map[session.Key]bool{},
+		returned: map[string]string{}, accepted: map[string]int{},
+	}
+	w.log = spawntest.NewRecorder(&watched{w.store.Journal, w})
+	w.limit = 1 + w.rand.IntN(4)
+	w.cfg = spawn.Config{
+		Rules: policy.Rules{Subagents: policy.Subagents{
+			MaxSpawnDepth: 3, MaxChildren: 4, MaxConcurrent: w.limit, ArchiveAfter: time.Hour,
+		}},
+		CallerRun: w.rand.IntN(2) == 0, Replies: w.rand.IntN(2) == 0, Deliver: w.deliver,
+		Tools: []string{"read", "write", "sessions_spawn"},
+	}
+	if w.rand.IntN(3) == 0 {
+		w.cfg.Rules.Budget.Tokens = 5000
+	}
+	return w
+}
+
+// watched notes what is durable before anybody else can know.
+type watched struct {
+	session.Journal
+	w *world
+}
+
+func (j *watched) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	j.w.mu.Lock()
+	defer j.w.mu.Unlock()
+	seq, err := j.Journal.Append(ctx, root, after, b)
+	if err != nil {
+		return seq, err
+	}
+	for _, e := range b.Entries {
+		if f, ok := e.Payload.(*tree.Fact); ok {
+			switch f.Kind {
+			case tree.TurnStarted:
+				j.w.durable[fmt.Sprintf("turn %d of %s", f.N, f.Run)] = true
+			case tree.RunEnded, tree.Admitted:
+				j.w.durable[fmt.Sprintf("%s %v", f.Run, f.Kind)] = true
+			}
+		}
+	}
+	return seq, nil
+}
+
+func (w *world) fail(format string, args ...any) {
+	w.t.Helper()
+	w.t.Errorf("OFFSHOOT_SEED=%d: %s", w.seed, fmt.Sprintf(format, args...))
+}
+
+// roll returns a number that depends on the seed and on what is being decided, whoever asks and when.
+func (w *world) roll(n int, what ...any) int {
+	h := fnv(fmt.Sprint(append(what, w.seed)...))
+	return int(h % uint64(n))
+}
+
+func fnv(s string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	return (h ^ h>>29) * 0xbf58476d1ce4e5b9 >> 8
+}
+
+// play plays the whole history.
+func (w *world) play() {
+	lives := 1 + w.rand.IntN(4)
+	var zombies []*life
+	for i := range lives {
+		l := w.live(i, i == lives-1)
+		if i == lives-1 {
+			w.settle(l)
+		}
+		zombies = append(zombies, l)
+		if len(zombies) > 1 { // it had a while to haunt
+			w.bury(zombies[len(zombies)-2])
+		}
+	}
+	close(w.stop)
+	w.bury(zombies[len(zombies)-1])
+	w.audit()
+}
+
+// life is one process.
+type life struct {
+	n       int
+	sup     *spawn.Supervisor
+	journal *spawntest.CrashJournal
+	ran     chan error
+}
+
+// live opens the store in a new process and lets people use it until it crashes or they have had enough.
+func (w *world) live(n int, last bool) *life {
+	l := &life{n: n, journal: spawntest.NewCrashJournal(w.log), ran: make(chan error, 1)}
+	if !last && w.rand.IntN(4) > 0 { // else it is left alive, and haunts
+		l.journal.At(1+w.rand.IntN(60), spawntest.DieBefore+spawntest.Fault(w.rand.IntN(2)))
+	}
+	for range w.rand.IntN(4) { // what a process lives through
+		faults := []spawntest.Fault{spawntest.FailBefore, spawntest.LoseAck, spawntest.PanicBefore, spawntest.PanicAfter}
+		l.journal.At(1+w.rand.IntN(100), faults[w.rand.IntN(len(faults))])
+	}
+	cfg := w.cfg
+	cfg.Store = &session.Store{Journal: l.journal, Transcripts: w.store.Transcripts}
+	cfg.Runner = runnerFunc(func(ctx context.Context, t *spawn.Turn) (spawn.Outcome, error) { return w.run(l, ctx, t) })
+	cfg.Check = func(_ session.Key, c spawn.Checkpoint) {
+		if w.checks.Add(1)%7 == 0 {
+			if err := c.Verify(context.Background(), w.store.Journal); err != nil {
+				w.fail("%v", err)
+			}
+		}
+	}
+	sup, err := spawn.Open(w.t.Context(), cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	l.sup = sup
+	go func() { l.ran <- sup.Run(context.WithoutCancel(w.t.Context())) }()
+	var people sync.WaitGroup
+	for range 3 {
+		r := rand.New(rand.NewPCG(w.rand.Uint64(), 2))
+		people.Go(func() {
+			for range 8 {
+				w.act(l, r)
+				time.Sleep(time.Duration(r.IntN(4000)) * time.Millisecond)
+			}
+		})
+	}
+	people.Wait()
+	return l
+}
+
+// act is one thing that somebody does.
+func (w *world) act(l *life, r *rand.Rand) {
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Hour)
+	defer cancel()
+	switch r.IntN(12) {
+	case 0, 1, 2:
+		w.spawnFrom(top, strconv.Itoa(r.IntN(6)), r.IntN(4) == 0, func(q spawn.Request) (spawn.RunInfo, error) {
+			return l.sup.Spawn(ctx, top, top, q)
+		})
+	case 3, 4:
+		id := strconv.Itoa(r.IntN(20))
+		w.known(l.sup.Post(ctx, top, top, spawn.Message{ID: id, Text: "hello " + id}))
+	case 5:
+		w.known(l.sup.Post(ctx, top, w.any(r), spawn.Message{Text: "more"}))
+	case 6, 7:
+		w.known(l.sup.Steer(ctx, top, top, w.any(r), spawn.Message{Text: "this way"}))
+	case 8:
+		w.halt(ctx, l, w.any(r))
+	case 9:
+		if r.IntN(3) == 0 {
+			w.halt(ctx, l, top)
+		}
+		w.known(l.sup.Interrupt(ctx, top, w.any(r)))
+	case 10:
+		short, cancel := context.WithTimeout(ctx, time.Duration(r.IntN(60))*time.Second)
+		_, err := l.sup.Wait(short, top, []session.Key{w.any(r), w.any(r)}, spawn.JoinOptions{AtLeast: r.IntN(2), StopRest: r.IntN(4) == 0})
+		cancel()
+		w.known(err)
+	case 11:
+		for _, out := range w.outbox(ctx, l) {
+			if !out.Blocked.IsZero() {
+				w.known(l.sup.Retry(ctx, out.Key))
+			}
+		}
+	}
+}
+
+func (w *world) outbox(ctx context.Context, l *life) []spawn.Outgoing {
+	list, err := l.sup.Outbox(ctx, top)
+	w.known(err)
+	return list
+}
+
+// known checks that an error is one that somebody may expect.
+func (w *world) known(err error) {
+	var refusal *policy.Refusal
+	var still *spawn.StillRunningError
+	switch {
+	case err == nil, errors.As(err, &refusal), errors.As(err, &still):
+	case errors.Is(err, context.DeadlineExceeded):
+	default:
+		for _, want := range []error{
+			spawn.ErrNotFound, spawn.ErrEnded, spawn.ErrStopping, spawn.ErrStale, spawn.ErrLost, spawn.ErrBudget, spawn.ErrShutdown,
+			spawn.ErrStopped, spawn.ErrTimedOut, spawn.ErrInterrupted,
+		} {
+			if errors.Is(err, want) {
+				return
+			}
+		}
+		w.fail("unexpected error %T: %v", err, err)
+	}
+}
+
+// any returns a run that somebody was told of, or the top-level session.
+func (w *world) any(r *rand.Rand) session.Key {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.keys) == 0 {
+		return top
+	}
+	return w.keys[r.IntN(len(w.keys))]
+}
+
+// spawnFrom spawns a child and checks that what was acknowledged is durable, and that the same key gives the same run.
+func (w *world) spawnFrom(from session.Key, key string, timeout bool, do func(spawn.Request) (spawn.RunInfo, error)) (session.Key, error) {
+	q := spawn.Request{Task: "work " + key, Key: key, Announce: w.roll(8, from, key) > 0}
+	if timeout {
+		q.Policy.Timeout = 20 * time.Second
+	}
+	info, err := do(q)
+	w.known(err)
+	if err != nil {
+		return session.Key{}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.durable[fmt.Sprintf("%s %v", info.Key, tree.Admitted)] {
+		w.fail("%s was acknowledged and is not durable", info.Key)
+	}
+	name := from.String() + " " + key
+	if old, ok := w.byKey[name]; ok && old != info.Key {
+		w.fail("spawn key %q of %s gave %s and then %s", key, from, old, info.Key)
+	}
+	w.byKey[name] = info.Key
+	w.keys = append(w.keys, info.Key)
+	return info.Key, nil
+}
+
+// halt stops a session and checks that nothing of it is alive afterwards.
+func (w *world) halt(ctx context.Context, l *life, key session.Key) {
+	began := time.Now()
+	err := l.sup.Stop(ctx, top, key, "enough")
+	w.known(err)
+	select {
+	case <-l.journal.Died(): // nobody can know what becomes of the tree
+		return
+	default:
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		w.fail("Stop(%s) did not return within %v", key, time.Since(began))
+	}
+	if err != nil || key == top {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopped[key] = true
+	for k, n := range w.active {
+		if k.sup == l.sup && n > 0 && w.below(k.key, key) {
+			w.fail("Stop(%s) returned nil while a turn of %s was under way", key, k.key)
+		}
+	}
+}
+
+func (w *world) below(k, ancestor session.Key) bool {
+	for ; !k.IsZero(); k = w.parents[k] {
+		if k == ancestor {
+			return true
+		}
+	}
+	return false
+}
+
+// run is the Runner. It may do anything.
+func (w *world) run(l *life, ctx context.Context, t *spawn.Turn) (spawn.Outcome, error) {
+	key, me := t.Session.Key, activeKey{l.sup, t.Session.Key}
+	w.mu.Lock()
+	w.parents[key] = t.Session.Parent
+	if !w.durable[fmt.Sprintf("turn %d of %s", t.N, key)] {
+		w.fail("turn %d of %s started before it was durable", t.N, key)
+	}
+	if w.active[me]++; w.active[me] > 1 {
+		w.fail("two turns of %s at once", key)
+	}
+	for k := key; !k.IsZero(); k = w.parents[k] {
+		if w.stopped[k] {
+			w.fail("turn %d of %s started after Stop(%s) had returned nil", t.N, key, k)
+		}
+	}
+	w.mu.Unlock()
+	w.slot(ctx, l, t, true)
+	defer func() {
+		w.slot(ctx, l, t, false)
+		w.mu.Lock()
+		w.active[me]--
+		w.mu.Unlock()
+	}()
+	out := spawn.Outcome{Result: spawn.Result{Text: fmt.Sprintf("answer %d of %s in life %d", t.N, key, l.n)}, Reply: "reply"}
+	err := w.work(l, ctx, t, &out)
+	if err == nil || w.roll(2, key, t.N, "partial") == 0 {
+		w.mu.Lock()
+		w.returned[fmt.Sprintf("turn %d of %s in %s", t.N, key, out.Result.Text)] = out.Result.Text
+		w.mu.Unlock()
+	}
+	return out, err
+}
+
+// slot notes whether a turn of a sub-agent holds a slot, and checks how many do. One that was cancelled may have given it back.
+func (w *world) slot(ctx context.Context, l *life, t *spawn.Turn, holds bool) {
+	if t.Session.Depth == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !holds {
+		delete(w.holders, t)
+		return
+	}
+	w.holders[t] = holder{ctx, l}
+	n := 0
+	for _, h := range w.holders {
+		if h.l == l && h.ctx.Err() == nil {
+			n++
+		}
+	}
+	if n > w.limit {
+		w.fail("%d turns of sub-agents at once, the lane has %d slots", n, w.limit)
+	}
+}
+
+type holder struct {
+	ctx context.Context
+	l   *life
+}
+
+func (w *world) work(l *life, ctx context.Context, t *spawn.Turn, out *spawn.Outcome) error {
+	key := t.Session.Key
+	roll := func(n int, what string) int { return w.roll(n, what, key, t.N) }
+	pause := func() { time.Sleep(time.Duration(roll(3000, "pause")) * time.Millisecond) }
+	pause()
+	if roll(3, "spend") == 0 {
+		if err := t.Spend(ctx, spawn.Usage{Input: int64(roll(400, "in"))}); err != nil {
+			w.known(err)
+			return err
+		}
+		out.Result.Usage = t.Spent()
+	}
+	if roll(4, "take") == 0 {
+		_, err := t.Take(ctx)
+		w.known(err)
+	}
+	if t.Session.Role != session.RoleLeaf && t.N <= 2 && roll(5, "spawns") < 3 {
+		if err := w.delegate(l, ctx, t); err != nil {
+			return err
+		}
+	}
+	switch roll(16, "what") {
+	case 0:
+		return errors.New("broken")
+	case 1:
+		panic("broken")
+	case 2:
+		runtime.Goexit()
+	case 3:
+		<-ctx.Done()
+		return context.Cause(ctx)
+	case 4:
+		select {
+		case <-ctx.Done():
+			time.Sleep(time.Duration(roll(20, "linger")) * time.Second) // beyond the grace period or not
+		case <-time.After(40 * time.Second):
+		}
+	case 5:
+		select { // it does not care
+		case <-w.stop:
+		case <-time.After(10 * time.Minute):
+		}
+	case 6:
+		out.Silent = true
+	case 7:
+		out.Result.Text, out.Fallback = "", "fallback"
+	}
+	pause()
+	return nil
+}
+
+// delegate spawns children and waits for them in one way or another, or does not.
+func (w *world) delegate(l *life, ctx context.Context, t *spawn.Turn) error {
+	key := t.Session.Key
+	var children []session.Key
+	for i := range 1 + w.roll(3, key, t.N, "children") {
+		child, err := w.spawnFrom(key, fmt.Sprintf("%d.%d", t.First, i%2), w.roll(5, key, i, "timeout") == 0, func(q spawn.Request) (spawn.RunInfo, error) {
+			return t.Spawn(ctx, q)
+		})
+		if err == nil {
+			children = append(children, child)
+		}
+	}
+	opt := spawn.JoinOptions{AtLeast: w.roll(3, key, t.N, "need")}
+	if w.roll(3, key, t.N, "deadline") == 0 {
+		opt.Within = 15 * time.Second
+	}
+	switch how := w.roll(5, key, t.N, "wait"); how {
+	case 0:
+		t.Yield(opt)
+	case 1:
+		t.Yield(opt, children...)
+	case 2, 3:
+		short := ctx
+		if how == 3 {
+			var cancel context.CancelFunc
+			short, cancel = context.WithTimeout(ctx, 2*time.Second)
+			defer cancel()
+		}
+		w.slot(ctx, l, t, false)
+		_, err := t.Wait(short, children, opt)
+		w.slot(ctx, l, t, true)
+		w.known(err)
+	}
+	return nil
+}
+
+// deliver is the receiver of what leaves the tree.
+func (w *world) deliver(ctx context.Context, out spawn.Outgoing) error {
+	w.mu.Lock()
+	if c := out.Completion; c != nil {
+		if !w.durable[fmt.Sprintf("%s %v", c.Run.Key, tree.RunEnded)] {
+			w.fail("the end of %s was delivered before it was durable", c.Run.Key)
+		}
+		if !c.Run.Status.Terminal() {
+			w.fail("%s was delivered while it was %v", c.Run.Key, c.Run.Status)
+		}
+	}
+	// A repeat is marked as one, or comes from an owner that has been replaced.
+	if w.accepted[out.Key] > 0 && !out.Maybe && out.Epoch >= w.epoch {
+		w.fail("%s was delivered twice without a warning", out.Key)
+	}
+	w.epoch = max(w.epoch, out.Epoch)
+	w.calls++
+	roll := w.roll(20, out.Key, w.calls)
+	if roll > 4 {
+		w.accepted[out.Key]++
+	}
+	w.mu.Unlock()
+	switch roll {
+	case 0:
+		return errors.New("down")
+	case 1:
+		return spawn.ErrBusy
+	case 2:
+		panic("down")
+	case 3:
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Minute):
+		}
+		return errors.New("slow")
+	case 4:
+		time.Sleep(time.Second)
+		w.mu.Lock()
+		w.accepted[out.Key]++
+		w.mu.Unlock()
+		return errors.New("the acknowledgement was lost")
+	}
+	return nil
+}
+
+// settle lets a process that has not crashed finish everything. Turns that nobody ends are stopped: they hold their slots.
+func (w *world) settle(l *life) {
+	ctx := w.t.Context()
+	time.Sleep(2 * time.Hour)
+	for hung := true; hung; time.Sleep(time.Hour) {
+		hung = false
+		for _, r := range w.runs(l) {
+			if r.Status == spawn.Running {
+				hung = true
+				w.halt(ctx, l, r.Key)
+			}
+		}
+	}
+	for _, r := range w.runs(l) {
+		if !r.Status.Terminal() {
+			w.fail("%s is %v for ever", r.Key, r.Status)
+		}
+	}
+	if len(w.runs(l)) == 0 && len(w.log.RootKeys()) == 0 {
+		return
+	}
+	for _, out := range w.outbox(ctx, l) {
+		if out.Blocked.IsZero() {
+			w.fail("%s never arrives: %+v", out.Key, out)
+		}
+	}
+	for range 3 { // what people said stays, and its turn may hang as well
+		w.halt(ctx, l, top)
+		time.Sleep(time.Hour)
+	}
+	if used := l.sup.SlotsUsed(); used != 0 {
+		w.fail("%d slots are never given back", used)
+	}
+}
+
+func (w *world) runs(l *life) []spawn.RunInfo {
+	runs, err := l.sup.Runs(w.t.Context(), top, top, true)
+	for errors.Is(err, spawn.ErrLost) { // the journal still fails now and then
+		time.Sleep(10 * time.Second)
+		runs, err = l.sup.Runs(w.t.Context(), top, top, true)
+	}
+	if err != nil && !errors.Is(err, spawn.ErrNotFound) {
+		w.fail("%v", err)
+	}
+	return runs
+}
+
+// bury shuts down a process that may have crashed long ago.
+func (w *world) bury(l *life) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	cancel()
+	var still *spawn.StillRunningError
+	if err := l.sup.Shutdown(ctx); err != nil && !errors.As(err, &still) {
+		w.fail("Shutdown: %v", err)
+	}
+	<-l.ran
+}
+
+func (w *world) audit() {
+	report, err := spawntest.Inspect(w.log.History(top))
+	if err == nil && len(w.log.RootKeys()) > 0 {
+		err = report.AtRest()
+	}
+	if err != nil {
+		w.fail("%v", err)
+	}
+	if w.t.Failed() {
+		var b strings.Builder
+		for e := range w.log.History(top) {
+			fmt.Fprintln(&b, spawn.Describe(e))
+		}
+		w.t.Log(b.String())
+	}
+}

@@ -1,0 +1,352 @@
+package spawntest
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+// A Violation is something in a journal that cannot have happened.
+type Violation struct {
+	Seq  session.Seq // of the entry
+	Run  session.Key // that it concerns; zero for the tree as a whole
+	Rule string      // a short name, such as "one turn at a time"
+	What string
+}
+
+// Error implements error.
+func (v *Violation) Error() string {
+	return fmt.Sprintf("spawntest: entry %d, %q: %s: %s", v.Seq, v.Run, v.Rule, v.What)
+}
+
+// A Report is what an audit has counted.
+type Report struct {
+	Entries, Runs, Turns int
+	Epoch                uint64
+	Live                 int // runs that have not ended
+	Open                 int // turns under way
+	Unread               int // completions that wait in an inbox
+	Outbox               int // entries of the outbox that have neither arrived nor been dismissed
+	Blocked              int // of those, blocked
+	Consumed             int // completions that a turn consumed
+	Delivered            int // completions and replies that arrived
+	Missed               int // completions that ended with what was stopped
+}
+
+// Audit walks the journal of one tree, oldest entry first, and returns the first thing in it that cannot have happened, as a
+// *Violation, or the error of reading it. It checks that
+//
+//   - every run that was admitted is alive or has reached exactly one terminal state, by legal steps, for its first cause;
+//   - no run that has ended has a live descendant, and a stopped session admits nothing;
+//   - turns of a session follow each other, one at a time, and consume each input once;
+//   - the end of a child that is told is consumed by exactly one turn, or arrives, is redirected, moves up or ends with what was
+//     stopped, once;
+//   - a spawn key gives one run; what a child gets is no more than its parent may delegate; a model is not replaced silently;
+//   - epochs grow, and no turn outlives the epoch it began in; budgets are reserved within their limits;
+//   - a snapshot says what the entries before it say.
+//
+// A journal that begins with a snapshot is believed that far.
+func Audit(entries iter.Seq2[session.Entry, error]) error {
+	_, err := Inspect(entries)
+	return err
+}
+
+// Inspect is Audit that also reports what it counted.
+func Inspect(entries iter.Seq2[session.Entry, error]) (Report, error) {
+	a := &auditor{runs: make(map[session.Key]*run), keys: make(map[spawnKey]*run), outbox: make(map[uint32]*parcel), open: make(map[*run]uint64)}
+	for e, err := range entries {
+		if err != nil {
+			return a.report, err
+		}
+		f, err := tree.FactOf(e.Payload)
+		if err != nil {
+			return a.report, err
+		}
+		a.seq = e.Seq
+		if e.Batch != a.batch {
+			a.endBatch()
+			a.batch = e.Batch
+		}
+		a.report.Entries++
+		a.fact(f)
+		if a.first != nil {
+			return a.report, a.first
+		}
+	}
+	a.endBatch()
+	a.count()
+	if a.first != nil {
+		return a.report, a.first
+	}
+	return a.report, nil
+}
+
+// AtRest returns an error if r says that something has not come to its end: a live run, a turn, an input that nobody consumed, an
+// entry of the outbox that is not blocked.
+func (r Report) AtRest() error {
+	if r.Live+r.Open+r.Unread+r.Outbox-r.Blocked == 0 {
+		return nil
+	}
+	return fmt.Errorf("spawntest: %d runs live, %d turns under way, %d completions unread, %d entries in the outbox of which %d blocked", r.Live, r.Open, r.Unread, r.Outbox, r.Blocked)
+}
+
+// auditor is the state of a walk.
+type auditor struct {
+	seq    session.Seq
+	batch  session.BatchID
+	first  *Violation
+	report Report
+
+	root   *run
+	runs   map[session.Key]*run // in the tree
+	keys   map[spawnKey]*run
+	outbox map[uint32]*parcel
+	out    uint32
+	total  uint32
+	epoch  uint64
+	open   map[*run]uint64 // turns under way, and the epoch they began in
+}
+
+type spawnKey struct {
+	parent session.Key
+	key    string
+}
+
+// run is a session as the auditor sees it.
+type run struct {
+	spec     *tree.Spec
+	parent   *run
+	children map[session.Key]*run
+	state    tree.State
+	cause    tree.Cause
+	quiet    bool
+	silent   bool // some turn was silent
+	turns    uint32
+	next     uint32 // ordinal of the last input
+	consumed uint32
+	inbox    []input
+	turn     *turn
+	charged  tree.Budget
+	archived int64
+	where    place // of its completion
+}
+
+type input struct {
+	ord     uint32
+	class   tree.Class
+	from    *run        // of a completion
+	steerer session.Key // of a steer
+}
+
+type turn struct {
+	n, through uint32
+	reserve    tree.Budget
+}
+
+// parcel is an entry of the outbox.
+type parcel struct {
+	child   *run // nil: a reply
+	blocked bool
+	busy    bool
+}
+
+// place is where the completion of a run is.
+type place uint8
+
+const (
+	nowhere place = iota
+	inInbox
+	inOutbox
+	consumed
+	delivered
+	missed
+)
+
+var placeNames = [...]string{"not told", "in an inbox", "in the outbox", "consumed", "delivered", "missed"}
+
+func (a *auditor) fail(r *run, rule, format string, args ...any) {
+	if a.first != nil {
+		return
+	}
+	a.first = &Violation{Seq: a.seq, Rule: rule, What: fmt.Sprintf(format, args...)}
+	if r != nil {
+		a.first.Run = r.spec.Key
+	}
+}
+
+// endBatch checks what must hold between batches: whoever opens a tree ends the turns of the owner before in the same batch.
+func (a *auditor) endBatch() {
+	for r, epoch := range a.open {
+		if epoch != a.epoch {
+			a.fail(r, "epoch", "turn %d began in epoch %d and is under way in %d", r.turn.n, epoch, a.epoch)
+		}
+	}
+}
+
+func (a *auditor) count() {
+	a.report.Epoch = a.epoch
+	for _, r := range a.runs {
+		if r != a.root && !r.state.Terminal() {
+			a.report.Live++
+		}
+		for _, in := range r.inbox {
+			if in.class == tree.Completion {
+				a.report.Unread++
+			}
+		}
+	}
+	a.report.Open = len(a.open)
+	a.report.Outbox = len(a.outbox)
+	for _, p := range a.outbox {
+		if p.blocked {
+			a.report.Blocked++
+		}
+	}
+}
+
+func (a *auditor) fact(f *tree.Fact) {
+	switch f.Kind {
+	case tree.Opened:
+		a.opened(f)
+		return
+	case tree.Snapshot:
+		a.snapshot(f)
+		return
+	case tree.Admitted:
+		a.admitted(f)
+		return
+	case tree.Delivered, tree.Deferred, tree.Blocked, tree.Revived, tree.Dismissed, tree.Redirected:
+		a.parcel(f)
+		return
+	}
+	r := a.runs[f.Run]
+	if r == nil {
+		if a.root == nil || f.Run.IsSubagent() {
+			a.fail(nil, "known runs", "%v of %q, which is not in the tree", f.Kind, f.Run)
+			return
+		}
+		r = a.top(f.Run)
+	}
+	switch f.Kind {
+	case tree.Posted:
+		a.posted(r, f)
+	case tree.TurnStarted:
+		a.turnStarted(r, f)
+	case tree.Taken, tree.TurnEnded, tree.Halted, tree.Reserved:
+		a.inTurn(r, f)
+	case tree.StopRequested:
+		a.stopRequested(r, f)
+	case tree.RunEnded:
+		a.runEnded(r, f)
+	case tree.Recovered:
+		a.recovered(r)
+	case tree.Archived:
+		a.archived(r, f)
+	case tree.Late:
+		if r.turn != nil && r.turn.n == f.N {
+			a.fail(r, "late", "turn %d is late although it is under way", f.N)
+		}
+	default:
+		a.fail(r, "known facts", "kind %v", f.Kind)
+	}
+}
+
+// top returns the top-level session, which no fact admits.
+func (a *auditor) top(k session.Key) *run {
+	if a.root.spec.Key.IsZero() {
+		a.root.spec = &tree.Spec{Key: k, Grant: &tree.Grant{Role: session.RoleMain}}
+		a.runs[k] = a.root
+	}
+	if a.root.spec.Key != k {
+		a.fail(nil, "one tree", "%q beside %q", k, a.root.spec.Key)
+	}
+	return a.root
+}
+
+func (a *auditor) opened(f *tree.Fact) {
+	if f.Num <= a.epoch {
+		a.fail(nil, "epoch", "%d after %d", f.Num, a.epoch)
+	}
+	a.epoch = f.Num
+	if a.root == nil {
+		a.root = &run{spec: &tree.Spec{Grant: &tree.Grant{}}, state: tree.Waiting, children: make(map[session.Key]*run)}
+	}
+}
+
+func (a *auditor) admitted(f *tree.Fact) {
+	s := f.Spec
+	p := a.runs[s.Parent]
+	if p == nil && a.root != nil && !s.Parent.IsSubagent() {
+		p = a.top(s.Parent)
+	}
+	if p == nil {
+		a.fail(nil, "known runs", "%q admits %q and is not in the tree", s.Parent, s.Key)
+		return
+	}
+	r := &run{spec: s, parent: p, children: make(map[session.Key]*run), state: tree.Queued, next: 1}
+	a.grant(p, r)
+	if s.SpawnKey != "" {
+		k := spawnKey{s.Parent, s.SpawnKey}
+		if old := a.keys[k]; old != nil && (old.archived == 0 || f.At < old.archived+int64(tree.Window)) {
+			a.fail(r, "spawn key", "%q has been given to %q", s.SpawnKey, old.spec.Key)
+		}
+		a.keys[k] = r
+	}
+	for x := p; x != nil; x = x.parent {
+		if x.cause != tree.NoCause || x.state.Terminal() {
+			a.fail(r, "admission", "it was admitted below %q, which is %v (%v)", x.spec.Key, x.state, x.cause)
+		}
+	}
+	if a.runs[s.Key] != nil {
+		a.fail(r, "known runs", "it was admitted twice")
+	}
+	a.runs[s.Key], p.children[s.Key] = r, r
+	a.total++
+	a.report.Runs++
+}
+
+// grant checks that a child gets no more than its parent has.
+func (a *auditor) grant(p, r *run) {
+	s := r.spec
+	if s.Depth != p.spec.Depth+1 {
+		a.fail(r, "depth", "%d below a session at depth %d", s.Depth, p.spec.Depth)
+	}
+	if p != a.root {
+		for _, tool := range s.Tools {
+			if !slices.Contains(p.spec.Delegable, tool) {
+				a.fail(r, "tools", "%q is not what %q may delegate", tool, p.spec.Key)
+			}
+		}
+		for _, tool := range s.Delegable {
+			if !slices.Contains(p.spec.Delegable, tool) {
+				a.fail(r, "tools", "it may delegate %q, which %q may not", tool, p.spec.Key)
+			}
+		}
+	}
+	if p.spec.Sandboxed && !s.Sandboxed {
+		a.fail(r, "sandbox", "its parent runs in one")
+	}
+	if s.Asked != "" && s.Asked != s.Model && len(s.Warnings) == 0 {
+		a.fail(r, "model", "%q was asked for, %q chosen, and nothing said about it", s.Asked, s.Model)
+	}
+	if s.ID == "" || s.SessionID == "" || strings.TrimSpace(string(s.Task)) == "" || s.Created == 0 {
+		a.fail(r, "admission", "it lacks an id, a session id, a task or a time")
+	}
+}
+
+func (a *auditor) posted(r *run, f *tree.Fact) {
+	switch {
+	case f.Ord != r.next+1:
+		a.fail(r, "ordinals", "input %d after %d", f.Ord, r.next)
+	case r.state.Terminal():
+		a.fail(r, "end", "it is told something after its end")
+	case f.Class != tree.User && f.Class != tree.Control:
+		a.fail(r, "inputs", "a post of class %v", f.Class)
+	}
+	r.next = f.Ord
+	r.inbox = append(r.inbox, input{ord: f.Ord, class: f.Class, steerer: f.From})
+}

@@ -1,0 +1,132 @@
+package spawntest
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+func compareKeys(a, b session.Key) int { return strings.Compare(a.String(), b.String()) }
+
+// snapshot compares a snapshot with what came before it, or begins with it.
+func (a *auditor) snapshot(f *tree.Fact) {
+	if a.root == nil {
+		a.begin(f.Image)
+		return
+	}
+	m := f.Image
+	if m.Epoch != a.epoch || m.Total != a.total || m.NextOut != a.out {
+		a.fail(nil, "snapshot", "epoch %d, %d runs, %d entries; the facts say %d, %d, %d", m.Epoch, m.Total, m.NextOut, a.epoch, a.total, a.out)
+	}
+	there := 0
+	for i := range m.Runs {
+		s := &m.Runs[i]
+		r := a.runs[s.Spec.Key]
+		if r == nil && i == 0 {
+			r = a.top(s.Spec.Key)
+		}
+		if r == nil {
+			a.fail(nil, "snapshot", "%q is not in the tree", s.Spec.Key)
+			return
+		}
+		there++
+		if got, want := describeState(s), r.describe(); got != want {
+			a.fail(r, "snapshot", "%s; the facts say %s", got, want)
+		}
+	}
+	if there != len(a.runs) {
+		a.fail(nil, "snapshot", "%d sessions; the facts say %d", there, len(a.runs))
+	}
+	ords := make(map[uint32]bool)
+	for _, e := range m.Outbox {
+		ords[e.Ord] = true
+		if p := a.outbox[e.Ord]; p == nil || p.blocked != (e.Blocked > 0) || (p.child == nil) != e.Reply {
+			a.fail(nil, "snapshot", "entry %d of the outbox is not as the facts say", e.Ord)
+		}
+	}
+	if len(ords) != len(a.outbox) {
+		a.fail(nil, "snapshot", "%d entries in the outbox; the facts say %d", len(ords), len(a.outbox))
+	}
+}
+
+func describeState(s *tree.RunState) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v %v turns=%d next=%d consumed=%d charged=%d", s.State, s.Cause, s.Turns, s.NextOrd, s.Consumed, s.Charged)
+	if s.Open != nil {
+		fmt.Fprintf(&b, " open=%d/%d", s.Open.N, s.Open.Through)
+	}
+	for _, in := range s.Inbox {
+		fmt.Fprintf(&b, " %d:%v:%s", in.Ord, in.Class, in.From)
+	}
+	return b.String()
+}
+
+func (r *run) describe() string {
+	s := tree.RunState{State: r.state, Cause: r.cause, Turns: r.turns, NextOrd: r.next, Consumed: r.consumed, Charged: r.charged}
+	if r.turn != nil {
+		s.Open = &tree.OpenTurn{N: r.turn.n, Through: r.turn.through}
+	}
+	for _, in := range r.inbox {
+		x := tree.Input{Ord: in.ord, Class: in.class, From: in.steerer}
+		if in.from != nil {
+			x.From = in.from.spec.Key
+		}
+		s.Inbox = append(s.Inbox, x)
+	}
+	return describeState(&s)
+}
+
+// begin takes a snapshot as the beginning.
+func (a *auditor) begin(m *tree.Image) {
+	a.epoch, a.total, a.out = m.Epoch, m.Total, m.NextOut
+	for i := range m.Runs {
+		s := &m.Runs[i]
+		r := &run{
+			spec: s.Spec, children: make(map[session.Key]*run), state: s.State, cause: s.Cause, quiet: s.Quiet, silent: s.Silent,
+			turns: s.Turns, next: s.NextOrd, consumed: s.Consumed, charged: s.Charged,
+		}
+		if s.Open != nil {
+			r.turn = &turn{s.Open.N, s.Open.Through, s.Open.Reserve}
+			a.open[r] = a.epoch
+		}
+		if i == 0 {
+			a.root = r
+		} else if p := a.runs[s.Spec.Parent]; p != nil {
+			r.parent = p
+			p.children[s.Spec.Key] = r
+		} else {
+			a.fail(nil, "snapshot", "%q stands before its parent", s.Spec.Key)
+		}
+		if s.Spec.SpawnKey != "" {
+			a.keys[spawnKey{s.Spec.Parent, s.Spec.SpawnKey}] = r
+		}
+		a.runs[s.Spec.Key] = r
+	}
+	for i := range m.Runs {
+		r := a.runs[m.Runs[i].Spec.Key]
+		for _, in := range m.Runs[i].Inbox {
+			x := input{ord: in.Ord, class: in.Class, steerer: in.From}
+			if in.Class == tree.Completion {
+				x.from, x.steerer = a.runs[in.From], session.Key{}
+				a.move(x.from, nowhere, inInbox)
+			}
+			r.inbox = append(r.inbox, x)
+		}
+	}
+	for _, e := range m.Outbox {
+		p := &parcel{blocked: e.Blocked > 0, busy: e.Busy}
+		if !e.Reply {
+			p.child = a.runs[e.Run]
+			a.move(p.child, nowhere, inOutbox)
+		}
+		a.outbox[e.Ord] = p
+	}
+	for _, s := range m.Spawned {
+		k := spawnKey{s.Parent, s.Key}
+		if a.keys[k] == nil {
+			a.keys[k] = &run{spec: &tree.Spec{Key: s.Run, Grant: &tree.Grant{}}, archived: s.Until - int64(tree.Window)}
+		}
+	}
+}

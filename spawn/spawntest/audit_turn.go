@@ -1,0 +1,308 @@
+package spawntest
+
+import (
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+// ends says which terminal state a cause leads to.
+var ends = map[tree.Cause]tree.State{
+	tree.NoCause: tree.OK, tree.RunnerFailed: tree.Failed, tree.Timeout: tree.TimedOut, tree.Stopped: tree.Cancelled,
+	tree.Crashed: tree.Interrupted, tree.LimitReached: tree.Incomplete,
+}
+
+func (a *auditor) turnStarted(r *run, f *tree.Fact) {
+	switch {
+	case r.turn != nil:
+		a.fail(r, "one turn at a time", "turn %d starts while turn %d is under way", f.N, r.turn.n)
+	case f.N != r.turns+1:
+		a.fail(r, "turns", "turn %d after %d", f.N, r.turns)
+	case r.state != tree.Queued && r.state != tree.Waiting:
+		a.fail(r, "states", "a turn starts while it is %v", r.state)
+	case r.cause != tree.NoCause:
+		a.fail(r, "first cause", "a turn starts although it is to end: %v", r.cause)
+	case f.Ord < r.consumed || f.Ord > r.next:
+		a.fail(r, "ordinals", "turn %d consumes inputs up to %d of %d, from %d", f.N, f.Ord, r.next, r.consumed)
+	case (f.Until > 0) != (f.N == 1 && r.spec.Timeout > 0):
+		a.fail(r, "timeout", "turn %d sets a deadline: %v", f.N, f.Until > 0)
+	}
+	r.turns = f.N
+	r.state = tree.Running
+	r.turn = &turn{n: f.N, through: f.Ord}
+	a.open[r] = a.epoch
+	a.report.Turns++
+	for x := r; x != nil; x = x.parent {
+		if limit := x.spec.Budget.Tokens; limit > 0 && (x.charged.Tokens >= limit || x.charged.Tokens+f.Budget.Tokens > limit) {
+			a.fail(r, "budget", "turn %d reserves %d tokens; %q has been charged %d of %d", f.N, f.Budget.Tokens, x.spec.Key, x.charged.Tokens, limit)
+		}
+	}
+	a.charge(r, f.Budget, 1)
+	r.turn.reserve = f.Budget
+}
+
+func (a *auditor) charge(r *run, b tree.Budget, by int64) {
+	for x := r; x != nil; x = x.parent {
+		x.charged.Tokens += by * b.Tokens
+		x.charged.Micros += by * b.Micros
+		x.charged.Turns += by * b.Turns
+	}
+}
+
+func (a *auditor) inTurn(r *run, f *tree.Fact) {
+	if r.turn == nil || r.turn.n != f.N {
+		a.fail(r, "one turn at a time", "%v of turn %d, which is not under way", f.Kind, f.N)
+		return
+	}
+	switch f.Kind {
+	case tree.Taken:
+		if f.Ord <= r.turn.through || f.Ord > r.next {
+			a.fail(r, "ordinals", "turn %d takes inputs up to %d of %d, after %d", f.N, f.Ord, r.next, r.turn.through)
+		}
+		r.turn.through = f.Ord
+	case tree.Reserved:
+		a.charge(r, f.Budget, 1)
+		r.turn.reserve.Tokens += f.Budget.Tokens
+		r.turn.reserve.Micros += f.Budget.Micros
+	case tree.TurnEnded:
+		a.turnEnded(r, f)
+	}
+}
+
+func (a *auditor) turnEnded(r *run, f *tree.Fact) {
+	crashed, cut := f.Flags&tree.FlagCrashed != 0, f.Flags&tree.FlagCut != 0
+	switch {
+	case crashed && a.open[r] == a.epoch:
+		a.fail(r, "epoch", "turn %d is lost in the epoch that it began in", f.N)
+	case !crashed && !cut && a.open[r] != a.epoch:
+		a.fail(r, "epoch", "turn %d comes back in another epoch", f.N)
+	case f.Flags&tree.FlagReply != 0 && r.parent != nil:
+		a.fail(r, "replies", "a sub-agent speaks to people")
+	case f.Join != nil && r.cause != tree.NoCause:
+		a.fail(r, "first cause", "it begins to wait although it is to end")
+	}
+	if !crashed {
+		a.consume(r, r.turn.through)
+		if !cut {
+			a.charge(r, r.turn.reserve, -1)
+			used := tree.Budget{Turns: 1}
+			if f.Answer != nil {
+				c := f.Answer.Usage.Charge()
+				used.Tokens, used.Micros = c.Tokens, c.Micros
+			}
+			a.charge(r, used, 1)
+		}
+	}
+	if f.Flags&tree.FlagReply != 0 {
+		a.out++
+		a.outbox[a.out] = &parcel{}
+	}
+	r.silent = r.silent || f.Flags&tree.FlagSilent != 0
+	r.turn = nil
+	delete(a.open, r)
+	if r.state == tree.Running {
+		r.state = tree.Waiting
+	}
+}
+
+// consume takes the inputs up to an ordinal as read for good.
+func (a *auditor) consume(r *run, through uint32) {
+	r.consumed = max(r.consumed, through)
+	n := 0
+	for _, in := range r.inbox {
+		if in.ord > through {
+			break
+		}
+		n++
+		if in.class == tree.Completion {
+			a.move(in.from, inInbox, consumed)
+			a.report.Consumed++
+		}
+	}
+	r.inbox = r.inbox[n:]
+}
+
+// move takes a completion from one place to another: it is always in one.
+func (a *auditor) move(r *run, from, to place) {
+	if r == nil {
+		return // it was archived before the snapshot that the journal begins with
+	}
+	if r.where != from {
+		a.fail(r, "exactly once", "its completion is %s and is to be %s", placeNames[r.where], placeNames[to])
+	}
+	r.where = to
+}
+
+func (a *auditor) stopRequested(r *run, f *tree.Fact) {
+	switch {
+	case r.cause != tree.NoCause:
+		a.fail(r, "first cause", "%v after %v", f.Cause, r.cause)
+	case f.Cause == tree.NoCause:
+		a.fail(r, "first cause", "it is to end for no cause")
+	case r.state.Terminal():
+		a.fail(r, "end", "it is to end and has ended")
+	case r.parent == nil && f.Cause != tree.Stopped:
+		a.fail(r, "first cause", "a top-level session is to end: %v", f.Cause)
+	case f.Flags&tree.FlagQuiet != 0 && (r.parent == nil || r.parent.cause == tree.NoCause):
+		a.fail(r, "announcements", "it is stopped quietly and its parent is not to end")
+	}
+	r.cause, r.quiet = f.Cause, f.Flags&tree.FlagQuiet != 0
+	r.state = tree.Stopping
+}
+
+func (a *auditor) runEnded(r *run, f *tree.Fact) {
+	p := r.parent
+	switch {
+	case p == nil:
+		a.fail(r, "states", "a top-level session ends")
+		return
+	case r.state.Terminal():
+		a.fail(r, "one end", "%v after %v", f.State, r.state)
+	case f.State != ends[r.cause]:
+		a.fail(r, "first cause", "it ends %v for %v", f.State, r.cause)
+	case r.turn != nil:
+		a.fail(r, "end", "it ends while turn %d is under way", r.turn.n)
+	case r.cause == tree.NoCause && r.state != tree.Waiting:
+		a.fail(r, "states", "it ends well while it is %v", r.state)
+	}
+	for _, c := range r.children {
+		if !c.state.Terminal() {
+			a.fail(r, "live descendants", "it ends while %q is %v", c.spec.Key, c.state)
+		}
+	}
+	for _, in := range r.inbox {
+		switch {
+		case in.class != tree.Completion:
+			if r.cause == tree.NoCause && in.class == tree.User {
+				a.fail(r, "inputs", "it ends well with a message unread")
+			}
+		case r.cause == tree.NoCause:
+			a.fail(r, "inputs", "it ends well with the end of %q unread", in.from.spec.Key)
+		case r.cause == tree.Stopped || p.cause == tree.Stopped:
+			a.move(in.from, inInbox, missed)
+			a.report.Missed++
+		default:
+			a.move(in.from, inInbox, nowhere)
+			a.tell(in.from, p, f)
+		}
+	}
+	r.inbox = nil
+	r.state = f.State
+	a.checkTold(r, f)
+	if f.Flags&tree.FlagTell != 0 {
+		a.tell(r, p, f)
+	}
+}
+
+// checkTold checks whether whoever asked for a run is told of its end exactly if it should be.
+func (a *auditor) checkTold(r *run, f *tree.Fact) {
+	told := f.Flags&tree.FlagTell != 0
+	p := r.parent
+	within := r.quiet || p.cause == tree.Stopped || p.cause != tree.NoCause && f.State == tree.Cancelled
+	switch {
+	case told && (!r.spec.Announce || within):
+		a.fail(r, "announcements", "its requester is told and should not be")
+	case !told && r.spec.Announce && !within && !(f.State == tree.OK && r.silent):
+		a.fail(r, "announcements", "its requester is not told")
+	}
+}
+
+// tell puts the completion of a child into the inbox of a session, or into the outbox.
+func (a *auditor) tell(child, to *run, f *tree.Fact) {
+	if f.Flags&tree.FlagOut != 0 {
+		if to.parent != nil {
+			a.fail(child, "announcements", "its completion leaves the tree although its requester is a sub-agent")
+		}
+		a.move(child, nowhere, inOutbox)
+		a.out++
+		a.outbox[a.out] = &parcel{child: child}
+		return
+	}
+	a.toInbox(child, to)
+}
+
+func (a *auditor) toInbox(child, to *run) {
+	if to.state.Terminal() {
+		a.fail(to, "end", "it is told of the end of %q after its own", child.spec.Key)
+	}
+	a.move(child, nowhere, inInbox)
+	to.next++
+	to.inbox = append(to.inbox, input{ord: to.next, class: tree.Completion, from: child})
+}
+
+func (a *auditor) recovered(r *run) {
+	switch {
+	case r.parent != nil:
+		a.fail(r, "states", "a run recovers")
+	case r.cause == tree.NoCause || r.turn != nil:
+		a.fail(r, "states", "it recovers from nothing, or during a turn")
+	}
+	for _, c := range r.children {
+		if !c.state.Terminal() {
+			a.fail(r, "live descendants", "it recovers while %q is %v", c.spec.Key, c.state)
+		}
+	}
+	var rest []input
+	for _, in := range r.inbox {
+		if in.class != tree.Completion {
+			rest = append(rest, in)
+			continue
+		}
+		a.move(in.from, inInbox, missed)
+		a.report.Missed++
+	}
+	r.inbox = rest
+	r.cause, r.state = tree.NoCause, tree.Waiting
+}
+
+func (a *auditor) archived(r *run, f *tree.Fact) {
+	switch {
+	case r.parent == nil || !r.state.Terminal():
+		a.fail(r, "archive", "it is archived while it is %v", r.state)
+		return
+	case len(r.children) > 0:
+		a.fail(r, "archive", "it is archived before %d of its children", len(r.children))
+	case r.where == inInbox || r.where == inOutbox:
+		a.fail(r, "archive", "it is archived while its completion is %s", placeNames[r.where])
+	}
+	r.archived = f.At
+	delete(a.runs, r.spec.Key)
+	delete(r.parent.children, r.spec.Key)
+}
+
+func (a *auditor) parcel(f *tree.Fact) {
+	p := a.outbox[f.Ord]
+	if p == nil {
+		a.fail(nil, "exactly once", "entry %d of the outbox is %v and is not there", f.Ord, f.Kind)
+		return
+	}
+	switch f.Kind {
+	case tree.Delivered, tree.Dismissed:
+		if f.Kind == tree.Dismissed && !p.blocked {
+			a.fail(p.child, "outbox", "entry %d is dismissed and was not blocked", f.Ord)
+		}
+		if p.child != nil {
+			a.move(p.child, inOutbox, delivered)
+		}
+		a.report.Delivered++
+		delete(a.outbox, f.Ord)
+	case tree.Redirected:
+		if p.child == nil {
+			a.fail(nil, "outbox", "entry %d is a reply and goes to an inbox", f.Ord)
+			return
+		}
+		a.move(p.child, inOutbox, nowhere)
+		delete(a.outbox, f.Ord)
+		a.toInbox(p.child, a.root)
+	case tree.Deferred:
+		if p.blocked {
+			a.fail(p.child, "outbox", "entry %d is blocked and is tried again", f.Ord)
+		}
+		p.busy = f.N > 0
+	case tree.Blocked:
+		p.blocked = true
+	case tree.Revived:
+		if !p.blocked && !p.busy {
+			a.fail(p.child, "outbox", "entry %d is revived and was neither blocked nor busy", f.Ord)
+		}
+		p.blocked, p.busy = false, false
+	}
+}

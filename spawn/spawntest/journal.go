@@ -1,0 +1,228 @@
+package spawntest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A Recorder is a Journal that passes everything on to another one and remembers what was added, also what a reset has dropped
+// since. It is safe for concurrent use.
+type Recorder struct {
+	session.Journal
+
+	mu   sync.Mutex
+	logs map[session.Key][]session.Entry
+}
+
+// NewRecorder returns a Recorder in front of j, which should be empty.
+func NewRecorder(j session.Journal) *Recorder {
+	return &Recorder{Journal: j, logs: make(map[session.Key][]session.Entry)}
+}
+
+// Append implements session.Journal.
+func (r *Recorder) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	r.mu.Lock() // so that what is remembered is in order
+	defer r.mu.Unlock()
+	entries := slices.Clone(b.Entries)
+	last, err := r.Journal.Append(ctx, root, after, b)
+	if err != nil {
+		return last, err
+	}
+	for i := range entries {
+		entries[i].Seq, entries[i].Batch = last-session.Seq(len(entries)-1-i), b.ID
+	}
+	r.logs[root] = append(r.logs[root], entries...)
+	return last, nil
+}
+
+// History yields everything that was ever added to the log of root. Within a batch the sequences count up to that of its last
+// entry.
+func (r *Recorder) History(root session.Key) iter.Seq2[session.Entry, error] {
+	r.mu.Lock()
+	list := slices.Clone(r.logs[root])
+	r.mu.Unlock()
+	return func(yield func(session.Entry, error) bool) {
+		for _, e := range list {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Roots returns the roots of which anything was added, in order.
+func (r *Recorder) RootKeys() []session.Key {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	keys := make([]session.Key, 0, len(r.logs))
+	for k := range r.logs {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, compareKeys)
+	return keys
+}
+
+// ErrDead is what a CrashJournal answers with when it has died.
+var ErrDead = errors.New("spawntest: the process of this journal has crashed")
+
+// ErrFault is what a CrashJournal answers with when it fails and lives on.
+var ErrFault = errors.New("spawntest: the journal failed")
+
+// A Fault is what happens at an append.
+type Fault uint8
+
+const (
+	DieBefore   Fault = iota + 1 // the batch is not added, and nothing ever after
+	DieAfter                     // the batch is added and nobody hears of it; nothing ever after
+	FailBefore                   // the batch is not added; what follows works
+	LoseAck                      // the batch is added and an error returned; what follows works
+	PanicBefore                  // the batch is not added and Append panics; what follows works
+	PanicAfter                   // the batch is added and Append panics; what follows works
+	Hang                         // the batch is not added and Append blocks until its ctx ends or Release; what follows works
+)
+
+var faultNames = [...]string{"none", "die before", "die after", "fail before", "lose ack", "panic before", "panic after", "hang"}
+
+// String returns the name of the fault.
+func (f Fault) String() string {
+	if int(f) < len(faultNames) {
+		return faultNames[f]
+	}
+	return fmt.Sprintf("Fault(%d)", f)
+}
+
+// A CrashJournal is a Journal that passes everything on to another one until something happens. It is safe for concurrent use.
+type CrashJournal struct {
+	inner session.Journal
+
+	mu       sync.Mutex
+	appends  int
+	faults   map[int]Fault
+	dead     bool
+	died     chan struct{}
+	released chan struct{}
+}
+
+// NewCrashJournal returns a CrashJournal in front of j to which nothing will happen yet.
+func NewCrashJournal(j session.Journal) *CrashJournal {
+	return &CrashJournal{inner: j, faults: make(map[int]Fault), died: make(chan struct{}), released: make(chan struct{})}
+}
+
+// At has something happen at the n-th append, counted from 1 over all logs, those that have been included.
+func (j *CrashJournal) At(n int, f Fault) *CrashJournal {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.faults[n] = f
+	return j
+}
+
+// Die has nothing work any more.
+func (j *CrashJournal) Die() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.die()
+}
+
+func (j *CrashJournal) die() {
+	if !j.dead {
+		j.dead = true
+		close(j.died)
+	}
+}
+
+// Died returns a channel that is closed when the journal has died.
+func (j *CrashJournal) Died() <-chan struct{} { return j.died }
+
+// Release lets the appends that hang go on, and those to come: they fail. It may be called once.
+func (j *CrashJournal) Release() { close(j.released) }
+
+// Appends returns how many appends there have been, those that failed included.
+func (j *CrashJournal) Appends() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.appends
+}
+
+// Append implements session.Journal.
+func (j *CrashJournal) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	j.mu.Lock()
+	if j.dead {
+		j.mu.Unlock()
+		return 0, ErrDead
+	}
+	j.appends++
+	fault := j.faults[j.appends]
+	if fault == DieBefore {
+		j.die()
+	}
+	j.mu.Unlock()
+
+	switch fault {
+	case DieBefore:
+		return 0, ErrDead
+	case FailBefore:
+		return 0, ErrFault
+	case PanicBefore:
+		panic(ErrFault)
+	case Hang:
+		select {
+		case <-ctx.Done():
+		case <-j.released:
+		}
+		return 0, ErrFault
+	}
+	seq, err := j.inner.Append(ctx, root, after, b)
+	if err != nil {
+		return seq, err
+	}
+	switch fault {
+	case DieAfter:
+		j.Die()
+		return 0, ErrDead
+	case LoseAck:
+		return 0, ErrFault
+	case PanicAfter:
+		panic(ErrFault)
+	}
+	return seq, nil
+}
+
+// Read implements session.Journal.
+func (j *CrashJournal) Read(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+	return func(yield func(session.Entry, error) bool) {
+		select {
+		case <-j.died:
+			yield(session.Entry{}, ErrDead)
+			return
+		default:
+		}
+		for e, err := range j.inner.Read(ctx, root, after) {
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// Roots implements session.Journal.
+func (j *CrashJournal) Roots(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error] {
+	return func(yield func(session.Head, error) bool) {
+		select {
+		case <-j.died:
+			yield(session.Head{}, ErrDead)
+			return
+		default:
+		}
+		for h, err := range j.inner.Roots(ctx, q) {
+			if !yield(h, err) {
+				return
+			}
+		}
+	}
+}
