@@ -112,16 +112,15 @@ func (l *Log) restore(replay Replay) (Report, error) {
 			return s.report(), fmt.Errorf("wal: %w", err)
 		}
 	}
-	if !s.report().Sealed {
-		if err := s.rewriteTail(); err != nil {
-			return s.report(), fmt.Errorf("wal: %s: %w", s.name, err)
-		}
+	if err := s.rewriteTail(); err != nil {
+		return s.report(), fmt.Errorf("wal: %s: %w", s.name, err)
 	}
 	l.file.id, l.end, l.sealed = s.id, s.end, s.sealed
 	return s.report(), nil
 }
 
-// rewriteTail writes once more what no frame proves to be durable: after a sync that failed, the system may show what the disk does not have.
+// rewriteTail writes once more what no frame proves to be durable, a seal at the end included: after a sync that failed, the system may
+// show what the disk does not have.
 func (s *scan) rewriteTail() error {
 	for off := s.proved; off < s.end; {
 		part, err := s.bytes(off, int(min(chunk, s.end-off)))

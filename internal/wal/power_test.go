@@ -1,0 +1,252 @@
+package wal_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
+	"github.com/offshoot-sdk/offshoot/internal/wal"
+)
+
+// A powered is a program that appends and rewrites, and knows what it was told.
+type powered struct {
+	t     *testing.T
+	l     *wal.Log
+	acked []string // what must be there
+	maybe []string // what may follow
+}
+
+func (p *powered) append(texts ...string) error {
+	p.maybe = texts
+	err := p.l.Append(p.t.Context(), records(texts...), ignore)
+	if err == nil {
+		p.acked = append(p.acked, texts...)
+		p.maybe = nil
+	}
+	return err
+}
+
+func (p *powered) rewrite() error {
+	keep := p.acked
+	r := keeping(keep...)
+	return p.l.Rewrite(r)
+}
+
+// run does something of everything.
+func (p *powered) run(d *disktest.Disk) (err error) {
+	for life := range 2 {
+		var texts []string
+		if p.l, texts, err = open(d, "/"); err != nil {
+			return err
+		}
+		assert.Equal(p.t, p.acked, append([]string(nil), texts...))
+		for i := range 3 {
+			id := fmt.Sprintf("%d-%d ", life, i)
+			if err := p.append(id+"a", id+strings.Repeat("long ", 250)); err != nil {
+				return err
+			}
+			if i == 1 {
+				if err := p.rewrite(); err != nil {
+					return err
+				}
+			}
+		}
+		if err := p.l.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// verify fails unless what is on a disk is all that was acknowledged and perhaps what was under way, whole payloads in their order.
+func (p *powered) verify(d *disktest.Disk, when string) {
+	p.t.Helper()
+	l, texts, err := open(d, "/")
+	require.NoError(p.t, err, when)
+	require.GreaterOrEqual(p.t, len(texts), len(p.acked), when)
+	require.Equal(p.t, p.acked, append([]string(nil), texts[:len(p.acked)]...), when)
+	rest := texts[len(p.acked):]
+	require.LessOrEqual(p.t, len(rest), len(p.maybe), when)
+	for i := range rest {
+		require.Equal(p.t, p.maybe[i], rest[i], when)
+	}
+	// And it goes on from there, with another loss right after.
+	require.NoError(p.t, l.Append(p.t.Context(), records("on"), ignore), when)
+	_, again, err := open(d.Crash(func(int) bool { return false }), "/")
+	require.NoError(p.t, err, when)
+	require.Equal(p.t, append(texts, "on"), again, when)
+}
+
+// The power is lost before every single operation, and what was not synced is lost in every way that is allowed.
+func TestPowerLoss(t *testing.T) {
+	d := disktest.New()
+	p := &powered{t: t}
+	rng := rand.New(rand.NewPCG(1, 2))
+	losses := 0
+	d.Hook(func(op disktest.Op) error {
+		if op.Changes() {
+			for keep := range d.Losses(rng, 64) {
+				losses++
+				p.verify(d.Crash(keep), fmt.Sprintf("loss %d, before %s %s", losses, op.Kind, op.Name))
+			}
+		}
+		return nil
+	})
+	require.NoError(t, p.run(d))
+	assert.Greater(t, losses, 200)
+}
+
+// Every single operation fails once, before or after it has done its work, and then the power is lost.
+func TestFaultThenPowerLoss(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, fault := range []error{
+		syscall.EIO,
+		fmt.Errorf("%w: %w", disktest.ErrAfter, syscall.EIO),
+		&disktest.ShortError{Written: 700, Err: syscall.ENOSPC},
+	} {
+		for at := 1; ; at++ {
+			d := disktest.New()
+			p := &powered{t: t}
+			ops := 0
+			var what string
+			d.Hook(func(op disktest.Op) error {
+				if !op.Changes() {
+					return nil
+				}
+				if ops++; ops != at {
+					return nil
+				}
+				what = fmt.Sprintf("fault %v at operation %d, %s %s", fault, at, op.Kind, op.Name)
+				return fault
+			})
+			err := p.run(d)
+			if ops < at {
+				require.NoError(t, err)
+				break
+			}
+			d.Hook(nil)
+			for keep := range d.Losses(rng, 16) {
+				p.verify(d.Crash(keep), what)
+			}
+			p.verify(d, what) // without a power loss
+		}
+	}
+}
+
+// While logs are rewritten again and again, appends go on, views read what they were made for, and nothing is lost.
+func TestRewriteBesideAppends(t *testing.T) {
+	d := disktest.New()
+	l, _ := mustOpen(t, d, "/")
+	const writers, each = 8, 60
+	var (
+		mu    sync.Mutex // guards spans
+		spans = make(map[string]wal.Span)
+		wg    sync.WaitGroup
+	)
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				text := fmt.Sprintf("%d/%d", w, i)
+				err := l.Append(t.Context(), records(text), func(at []wal.Span, err error) {
+					mu.Lock()
+					defer mu.Unlock()
+					spans[text] = at[0]
+				})
+				if !assert.NoError(t, err) {
+					return
+				}
+			}
+		})
+	}
+	for range 20 {
+		rewriteAll(t, l, &mu, spans)
+	}
+	wg.Wait()
+	v, err := l.View()
+	require.NoError(t, err)
+	require.Len(t, spans, writers*each)
+	for text, at := range spans {
+		_, payload, err := v.Read(at)
+		require.NoError(t, err)
+		require.Equal(t, text, string(payload))
+	}
+	require.NoError(t, v.Close())
+	require.NoError(t, l.Close())
+	_, texts := mustOpen(t, d.Crash(func(int) bool { return false }), "/")
+	assert.Len(t, texts, writers*each)
+	entries, err := d.ReadDir("/")
+	require.NoError(t, err)
+	assert.Len(t, entries, 1, "nothing is left of the logs before")
+}
+
+// rewriteAll rewrites a log and keeps everything.
+func rewriteAll(t *testing.T, l *wal.Log, mu *sync.Mutex, spans map[string]wal.Span) {
+	t.Helper()
+	before, after := make(map[string]wal.Span), make(map[string]wal.Span)
+	require.NoError(t, l.Rewrite(wal.Rewriter{
+		Begin: func() {
+			mu.Lock()
+			defer mu.Unlock()
+			for text, at := range spans {
+				before[text] = at
+			}
+		},
+		Copy: func(old *wal.View, w *wal.Writer) error {
+			for text, at := range before {
+				k, payload, err := old.Read(at)
+				if err != nil {
+					return err
+				}
+				if after[text], err = w.Append(k, payload); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		Switched: func(from, delta int64) {
+			mu.Lock()
+			defer mu.Unlock()
+			for text, at := range spans {
+				if at.Off >= from {
+					at.Off += delta
+				} else {
+					at = after[text]
+				}
+				spans[text] = at
+			}
+		},
+	}))
+}
+
+// A view made before a rewrite reads the old file, which is gone with it.
+func TestViewOutlivesRewriteAndClose(t *testing.T) {
+	d := disktest.New()
+	l, _ := mustOpen(t, d, "/")
+	var at wal.Span
+	require.NoError(t, l.Append(t.Context(), records("old"), func(spans []wal.Span, _ error) { at = spans[0] }))
+	v, err := l.View()
+	require.NoError(t, err)
+	require.NoError(t, l.Rewrite(keeping("longer than before")))
+	w, err := l.View()
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	_, payload, err := v.Read(at)
+	require.NoError(t, err)
+	assert.Equal(t, "old", string(payload))
+	_, _, err = w.Read(at)
+	require.Error(t, err)
+	require.NoError(t, v.Close())
+	require.NoError(t, v.Close())
+	_, err = d.Lstat("/00000001.wal")
+	require.Error(t, err)
+	require.NoError(t, w.Close())
+	_, _, err = w.Read(at)
+	require.Error(t, err)
+}
