@@ -50,7 +50,8 @@ func OpenDir(dir string) (*Store, error) {
 // there although a power failure would still undo them. Everything that would change something returns [ErrReadOnly].
 func ViewDir(dir string) (*Store, error) { return viewDir(disk.OS(), dir) }
 
-// Close closes the fields that are an [io.Closer] and returns their errors joined. Two that share an engine agree on when it goes.
+// Close closes each field that is an [io.Closer] and returns their errors joined. Where both are views of one engine, Close is called on
+// both, and it is theirs to see that the engine is closed once.
 func (s *Store) Close() error {
 	var errs []error
 	for _, part := range []any{s.Journal, s.Transcripts} {
