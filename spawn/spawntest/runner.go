@@ -174,7 +174,8 @@ type Call struct {
 }
 
 // On gives the plays of the runs with a label, else with a task, or of the top-level session with a key as text; the empty name is for all
-// others. A session's first turn gets the first play, and so on; the last play is repeated.
+// others. A session's first turn gets the first play, and so on; the last play is repeated. A turn
+// that repeats one that a crash interrupted plays the same again.
 func (r *Runner) On(name string, plays ...Play) *Runner {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -225,6 +226,9 @@ func (r *Runner) begin(t *spawn.Turn) (play Play, n int) {
 		if p := r.scripts[name]; name != "" && len(p) > 0 {
 			plays = p
 		}
+	}
+	if t.Retry {
+		r.played[key] = max(r.played[key]-1, 0)
 	}
 	play = plays[min(r.played[key], len(plays)-1)]
 	r.played[key]++

@@ -1,0 +1,402 @@
+package spawn_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
+)
+
+// bubble runs a test in a synctest bubble with a Supervisor that plays a script.
+func bubble(t *testing.T, cfg spawn.Config, f func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := &spawntest.Runner{}
+		cfg.Runner = r
+		f(t, open(t, cfg), r)
+	})
+}
+
+func mustSpawn(t *testing.T, s *spawn.Supervisor, q spawn.Request) session.Key {
+	t.Helper()
+	info, err := s.Spawn(t.Context(), top, top, q)
+	require.NoError(t, err)
+	return info.Key
+}
+
+func find(t *testing.T, s *spawn.Supervisor, k session.Key) spawn.RunInfo {
+	t.Helper()
+	info, err := s.Find(t.Context(), top, k)
+	require.NoError(t, err)
+	return info
+}
+
+func TestRunnerThatGoes(t *testing.T) {
+	bubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+		r.On("goexit", spawntest.Play{spawntest.Do(func(context.Context, *spawn.Turn) error { runtime.Goexit(); return nil })})
+		r.On("panic", spawntest.Play{spawntest.Say("half"), spawntest.Panic("ouch")})
+		r.On("json", spawntest.Play{func(_ context.Context, _ *spawn.Turn, out *spawn.Outcome) error {
+			out.Result = spawn.Result{Text: "half", JSON: []byte("{")}
+			return nil
+		}})
+		for task, want := range map[string]string{"goexit": "ended its goroutine", "panic": "panic: ouch", "json": "1 bytes that is not JSON"} {
+			key := mustSpawn(t, s, spawn.Request{Task: task})
+			synctest.Wait()
+			info := find(t, s, key)
+			require.Equal(t, spawn.Failed, info.Status, task)
+			require.Contains(t, info.Error, want)
+		}
+	})
+}
+
+// What a Runner says that it used cannot give a budget back, nor break the journal.
+func TestRunnerThatMiscounts(t *testing.T) {
+	bubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+		r.On("", spawntest.Play{func(ctx context.Context, tn *spawn.Turn, out *spawn.Outcome) error {
+			out.Result.Usage = spawn.Usage{Input: -5, Output: 7, Cost: math.NaN()}
+			return tn.Spend(ctx, spawn.Usage{Input: -1 << 40, Cost: math.Inf(-1)})
+		}})
+		key := mustSpawn(t, s, spawn.Request{Task: "x"})
+		synctest.Wait()
+		require.Equal(t, spawn.Usage{Output: 7}, find(t, s, key).Result.Usage)
+	})
+}
+
+// One model call that costs more than was reserved counts in full: the next one is refused.
+func TestSpendBeyondTheReservation(t *testing.T) {
+	bubble(t, spawn.Config{Rules: policy.Rules{Budget: policy.Budget{Tokens: 1000}}}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+		calls := 0
+		r.On("", spawntest.Play{spawntest.Do(func(ctx context.Context, tn *spawn.Turn) error {
+			for {
+				calls++
+				if err := tn.Spend(ctx, spawn.Usage{Input: 600}); err != nil {
+					return err
+				}
+			}
+		})})
+		key := mustSpawn(t, s, spawn.Request{Task: "x"})
+		synctest.Wait()
+		require.Equal(t, spawn.Incomplete, find(t, s, key).Status)
+		require.Equal(t, 2, calls)
+	})
+}
+
+// The last turn that a budget of turns allows may spend as much as the other limits let it.
+func TestLastTurnMaySpend(t *testing.T) {
+	bubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+		r.On("", spawntest.Play{
+			spawntest.Spend(spawn.Usage{Input: 30_000}), spawntest.Spend(spawn.Usage{Input: 30_000}), spawntest.Say("done"),
+		})
+		key := mustSpawn(t, s, spawn.Request{Task: "x", Policy: policy.Request{Budget: policy.Budget{Turns: 1}}})
+		synctest.Wait()
+		require.Equal(t, spawn.OK, find(t, s, key).Status)
+	})
+}
+
+// A wait within a turn that ends by its own context does not go on without a slot.
+func TestWaitWithinATurnKeepsTheLane(t *testing.T) {
+	cfg := spawn.Config{Rules: policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 1, MaxSpawnDepth: 2}}}
+	bubble(t, cfg, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+		var mu sync.Mutex
+		working, most := 0, 0
+		work := func(by int) {
+			mu.Lock()
+			defer mu.Unlock()
+			working += by
+			most = max(most, working)
+		}
+		r.On("child", spawntest.Play{spawntest.Do(func(context.Context, *spawn.Turn) error {
+			work(1)
+			defer work(-1)
+			time.Sleep(time.Minute)
+			return nil
+		})})
+		r.On("parent", spawntest.Play{spawntest.Do(func(ctx context.Context, tn *spawn.Turn) error {
+			work(1)
+			defer work(-1)
+			child, err := tn.Spawn(ctx, spawn.Request{Task: "child"})
+			if err != nil {
+				return err
+			}
+			var waits sync.WaitGroup
+			work(-1)
+			for i := range 3 { // several at once too
+				waits.Go(func() {
+					short, cancel := context.WithTimeout(ctx, time.Duration(i+1)*time.Second)
+					defer cancel()
+					_, _ = tn.Wait(short, []session.Key{child.Key}, spawn.JoinOptions{})
+				})
+			}
+			waits.Wait()
+			work(1)
+			return nil
+		})})
+		mustSpawn(t, s, spawn.Request{Task: "parent"})
+		time.Sleep(time.Hour)
+		mu.Lock()
+		defer mu.Unlock()
+		require.Equal(t, 1, most)
+		require.Zero(t, s.SlotsUsed())
+	})
+}
+
+// Five levels that wait for each other pass through a lane of one slot.
+func TestLaneOfOneWithFiveLevels(t *testing.T) {
+	cfg := spawn.Config{Rules: policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 1, MaxSpawnDepth: 5}}}
+	for name, wait := range map[string]func(q spawn.Request) spawntest.Play{
+		"within the turn": func(q spawn.Request) spawntest.Play {
+			return spawntest.Play{spawntest.Await(spawn.JoinOptions{}, q, q), spawntest.Say("ok")}
+		},
+		"between turns": func(q spawn.Request) spawntest.Play {
+			return spawntest.Play{spawntest.Spawn(q, q), spawntest.Yield(spawn.JoinOptions{})}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, cfg, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+				for level := 1; level < 5; level++ {
+					q := spawn.Request{Task: fmt.Sprint(level + 1), Announce: true}
+					r.On(fmt.Sprint(level), wait(q), spawntest.Play{spawntest.Say("ok")})
+				}
+				key := mustSpawn(t, s, spawn.Request{Task: "1"})
+				infos, err := s.Wait(t.Context(), top, []session.Key{key}, spawn.JoinOptions{})
+				require.NoError(t, err)
+				require.Equal(t, spawn.OK, infos[0].Status)
+				all, err := s.Runs(t.Context(), top, top, true)
+				require.NoError(t, err)
+				require.Len(t, all, 31)
+			})
+		})
+	}
+}
+
+// A run that was archived while its place in the lane was still there does not keep the slot that it is granted.
+func TestSlotOfWhatHasLeft(t *testing.T) {
+	cfg := spawn.Config{Rules: policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 1, ArchiveAfter: time.Minute}}}
+	bubble(t, cfg, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+		release := make(chan struct{})
+		r.On("first", spawntest.Play{spawntest.Block(release)})
+		first := mustSpawn(t, s, spawn.Request{Task: "first"})
+		queued := mustSpawn(t, s, spawn.Request{Task: "queued"})
+		require.NoError(t, s.Stop(t.Context(), top, queued, "no"))
+		time.Sleep(2 * time.Minute)
+		_, err := s.Find(t.Context(), top, queued)
+		require.ErrorIs(t, err, spawn.ErrNotFound)
+		close(release)
+		last := mustSpawn(t, s, spawn.Request{Task: "last"})
+		infos, err := s.Wait(t.Context(), top, []session.Key{first, last}, spawn.JoinOptions{Within: time.Minute})
+		require.NoError(t, err)
+		require.Equal(t, spawn.OK, infos[1].Status)
+		require.Zero(t, s.SlotsUsed())
+	})
+}
+
+// Never two turns of one session at once, also if the one before was given up and the one after it cancelled.
+func TestTurnsOfASessionNeverOverlap(t *testing.T) {
+	bubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+		release := make(chan struct{})
+		r.On(top.String(), spawntest.Play{spawntest.Ignore(release)}, spawntest.Play{spawntest.Say("ok")})
+		post := func(text string) { require.NoError(t, s.Post(t.Context(), top, top, spawn.Message{Text: text})) }
+		post("1")
+		synctest.Wait()
+		require.NoError(t, s.Interrupt(t.Context(), top, top))
+		time.Sleep(spawn.DefaultGrace + time.Second) // it is given up
+		post("2")
+		synctest.Wait()
+		require.NoError(t, s.Interrupt(t.Context(), top, top)) // while it waits for the first
+		synctest.Wait()
+		post("3")
+		time.Sleep(time.Minute)
+		require.Len(t, r.Calls(), 1, "the first turn is still running")
+		close(release)
+		time.Sleep(time.Minute)
+		calls := r.Calls()
+		require.Len(t, calls, 2)
+		require.False(t, calls[1].Started.Before(calls[0].Ended))
+		require.Equal(t, "3", calls[1].Inputs[0].Text)
+	})
+}
+
+// A tree that was lost has turns that nobody will hear of. A stop does not say that nothing runs while they do.
+func TestStopAfterTheTreeWasLost(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			journal := spawntest.NewCrashJournal(session.NewMemory().Journal)
+			release := make(chan struct{})
+			r := (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Ignore(release)})
+			s := open(t, spawn.Config{Store: &session.Store{Journal: journal}, Runner: r})
+			key := mustSpawn(t, s, spawn.Request{Task: "x"})
+			synctest.Wait()
+			journal.At(journal.Appends()+1, spawntest.FailBefore)
+			require.ErrorIs(t, s.Post(t.Context(), top, top, spawn.Message{ID: "1", Text: "x"}), spawn.ErrLost)
+			time.Sleep(time.Second)
+			require.Equal(t, spawn.Interrupted, find(t, s, key).Status)
+			if !late {
+				time.AfterFunc(5*time.Second, func() { close(release) })
+				require.NoError(t, s.Stop(t.Context(), top, key, "enough"))
+				return
+			}
+			var still *spawn.StillRunningError
+			require.ErrorAs(t, s.Stop(t.Context(), top, top, "enough"), &still)
+			require.Equal(t, []session.Key{key}, still.Sessions)
+			close(release)
+			synctest.Wait()
+			require.NoError(t, s.Stop(t.Context(), top, top, "enough"))
+		})
+	}
+}
+
+// What is not a top-level session has no tree. Neither the clock nor a question makes one.
+func TestNoTreeOfNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := spawntest.NewRecorder(session.NewMemory().Journal)
+		s := open(t, spawn.Config{Store: &session.Store{Journal: log}, Runner: &spawntest.Runner{}})
+		for _, root := range []session.Key{{}, top.Child("main", "x"), session.BindingsRoot()} {
+			var input *spawn.InputError
+			require.ErrorAs(t, s.Post(t.Context(), root, root, spawn.Message{Text: "x"}), &input)
+			require.Equal(t, "root", input.Field)
+		}
+		_, err := s.Runs(t.Context(), session.Main("asked"), session.Main("asked"), true)
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		require.Empty(t, log.RootKeys())
+	})
+}
+
+// Logs that are not of trees are left alone.
+func TestOtherLogsAreLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := session.NewMemory()
+		_, err := store.Journal.Append(t.Context(), session.BindingsRoot(), 0, session.Batch{
+			ID: "b", Entries: []session.Entry{{Payload: session.Raw(`{"bound":1}`)}}, Due: time.Now(),
+		})
+		require.NoError(t, err)
+		s := open(t, spawn.Config{Store: store, Runner: &spawntest.Runner{}})
+		time.Sleep(time.Hour)
+		blocked, err := s.Blocked(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, blocked)
+		require.ErrorIs(t, s.Retry(t.Context(), "none"), spawn.ErrNotFound)
+	})
+}
+
+func TestAfterShutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := spawn.Open(t.Context(), spawn.Config{Store: session.NewMemory(), Runner: &spawntest.Runner{}})
+		require.NoError(t, err)
+		require.NoError(t, s.Shutdown(t.Context()))
+		require.NoError(t, s.Shutdown(t.Context()))
+		require.ErrorIs(t, s.Post(t.Context(), top, top, spawn.Message{Text: "x"}), spawn.ErrShutdown)
+		_, err = s.Wait(t.Context(), top, nil, spawn.JoinOptions{})
+		require.ErrorIs(t, err, spawn.ErrShutdown)
+		require.Error(t, s.Run(t.Context()))
+	})
+}
+
+// A caller that goes away while the journal hangs is not written to later.
+func TestCallerThatGoesAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		journal := spawntest.NewCrashJournal(session.NewMemory().Journal).At(1, spawntest.Hang)
+		s := open(t, spawn.Config{Store: &session.Store{Journal: journal}, Runner: &spawntest.Runner{}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := s.Spawn(ctx, top, top, spawn.Request{Task: "x", Key: "k"})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, s.Stop(ctx, top, top, ""), context.DeadlineExceeded)
+		journal.Release()
+		time.Sleep(time.Minute)
+		info, err := s.Spawn(t.Context(), top, top, spawn.Request{Task: "x", Key: "k"})
+		require.NoError(t, err)
+		require.True(t, info.ID != "")
+	})
+}
+
+// A turn that is over cannot act for its session any more.
+func TestTurnThatIsOver(t *testing.T) {
+	bubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+		var old *spawn.Turn
+		r.On("", spawntest.Play{spawntest.Do(func(_ context.Context, tn *spawn.Turn) error { old = tn; return nil })})
+		require.NoError(t, s.Post(t.Context(), top, top, spawn.Message{Text: "x"}))
+		synctest.Wait()
+		_, err := old.Spawn(t.Context(), spawn.Request{Task: "x"})
+		require.ErrorIs(t, err, spawn.ErrStale)
+		_, err = old.Take(t.Context())
+		require.ErrorIs(t, err, spawn.ErrStale)
+	})
+}
+
+// Two processes on one store: the one that lost the tree changes nothing, and everything is told once.
+func TestZombie(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := spawntest.NewRecorder(session.NewMemory().Journal)
+		store := &session.Store{Journal: log}
+		release := make(chan struct{})
+		r := (&spawntest.Runner{}).On("slow", spawntest.Play{spawntest.Block(release), spawntest.Say("from the dead")})
+		zombie := open(t, spawn.Config{Store: store, Runner: r})
+		key := mustSpawn(t, zombie, spawn.Request{Task: "slow", Announce: true})
+		synctest.Wait()
+		s := open(t, spawn.Config{Store: store, Runner: &spawntest.Runner{}})
+		synctest.Wait()
+		require.Equal(t, spawn.Interrupted, find(t, s, key).Status)
+		close(release)
+		time.Sleep(30 * time.Second)
+		require.Equal(t, spawn.Interrupted, find(t, s, key).Status)
+		report, err := spawntest.Inspect(log.History(top))
+		require.NoError(t, err)
+		require.Equal(t, 1, report.Consumed)
+		require.EqualValues(t, 2, report.Epoch)
+		require.NoError(t, report.AtRest())
+	})
+}
+
+// A journal that fails in one way or another at each append of a life: the child's end is consumed once, and the tree comes to
+// rest.
+func TestEveryFaultAtEveryAppend(t *testing.T) {
+	for _, fault := range []spawntest.Fault{
+		spawntest.FailBefore, spawntest.LoseAck, spawntest.PanicBefore, spawntest.PanicAfter, spawntest.DieBefore, spawntest.DieAfter,
+	} {
+		for n := 1; n <= 9; n++ {
+			t.Run(fmt.Sprintf("%v/%d", fault, n), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { oneFault(t, fault, n) }) })
+		}
+	}
+}
+
+func oneFault(t *testing.T, fault spawntest.Fault, n int) {
+	log := spawntest.NewRecorder(session.NewMemory().Journal)
+	r := (&spawntest.Runner{}).
+		On("work", spawntest.Play{spawntest.Delay(time.Second), spawntest.Say("42")}).
+		On(top.String(), spawntest.Play{spawntest.Spawn(spawn.Request{Task: "work", Key: "k", Announce: true}), spawntest.Yield(spawn.JoinOptions{})},
+			spawntest.Play{spawntest.Say("done")})
+	live := func(j session.Journal) *spawn.Supervisor {
+		return open(t, spawn.Config{Store: &session.Store{Journal: j}, Runner: r})
+	}
+	s := live(spawntest.NewCrashJournal(log).At(n, fault))
+	err := s.Post(t.Context(), top, top, spawn.Message{ID: "1", Text: "go"})
+	if fault == spawntest.DieBefore || fault == spawntest.DieAfter {
+		time.Sleep(time.Minute)
+		s = live(log)
+		err = s.Post(t.Context(), top, top, spawn.Message{ID: "1", Text: "go"})
+	}
+	for errors.Is(err, spawn.ErrLost) {
+		time.Sleep(time.Second)
+		err = s.Post(t.Context(), top, top, spawn.Message{ID: "1", Text: "go"})
+	}
+	require.NoError(t, err)
+	time.Sleep(time.Minute)
+	report, err := spawntest.Inspect(log.History(top))
+	require.NoError(t, err)
+	require.NoError(t, report.AtRest())
+	require.Equal(t, 1, report.Runs, "the spawn key gives one run")
+	require.Equal(t, 1, report.Consumed, "its end is consumed once")
+}
