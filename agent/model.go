@@ -24,6 +24,9 @@ type ModelRequest struct {
 	Messages []Message // oldest first
 	Tools    []Tool
 	Schema   json.RawMessage // of the answer, if a typed one is wanted
+	Session  session.Lineage // whose turn it is
+	Run      spawn.RunID     // empty in a top-level session
+	New      int             // how many of Messages, at the end, this turn has brought so far
 
 	delta func(string)
 }
@@ -74,7 +77,8 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 		}
 		messages = append(messages, more...)
 		resp, err := l.Model.Generate(ctx, &ModelRequest{
-			Model: t.Model, Thinking: t.Thinking, Prompt: t.Prompt, Messages: messages, Tools: t.Tools, Schema: t.Schema, delta: t.Delta,
+			Model: t.Model, Thinking: t.Thinking, Prompt: t.Prompt, Messages: messages, Tools: t.Tools, Schema: t.Schema,
+			Session: t.Session, Run: t.Run, New: len(messages) - len(t.Messages) + t.New, delta: t.Delta,
 		})
 		if err != nil {
 			return res, err

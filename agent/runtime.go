@@ -37,6 +37,9 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	if cfg.Loader.Cache == nil {
+		cfg.Loader.Cache = new(agentctx.Cache) // workspaces are read again only where they have changed
+	}
 	cfg.Tools = slices.Clone(cfg.Tools)
 	for i, t := range cfg.Tools {
 		cfg.Tools[i] = t.contained()
@@ -162,11 +165,20 @@ func (rt *Runtime) promptInput(t *Turn, extra extra) agentctx.Input {
 		in.Subagent = subagentOf(st)
 		in.Task = st.Run.Task
 	}
+	if st.Retry {
+		in.Extra = append(slices.Clone(in.Extra), agentctx.Section{ID: "retry", Class: agentctx.PerTurn, Minimal: true, Text: retryText, Source: "agent"})
+	}
 	for _, c := range st.Children {
 		in.Active = append(in.Active, agentctx.Active{Key: c.Key, Label: c.Label, State: c.Status.String(), Task: c.Task})
 	}
 	return in
 }
+
+// retryText is what a session is told in a turn that repeats an interrupted one. The tool calls of the model may have other ids
+// this time, so that only the model itself can know what it has started already.
+const retryText = "## Interrupted Turn\n" +
+	"A restart interrupted you while you were answering these messages; nothing of that answer has been sent.\n" +
+	"What your tools did then is done, and sub-agents that you started then count as started: do not start them again."
 
 // subagentOf returns what a sub-agent is told of itself: the same in each of its turns.
 func subagentOf(st *spawn.Turn) agentctx.Subagent {
@@ -188,6 +200,7 @@ func (rt *Runtime) messagesOf(st *spawn.Turn, inputs []spawn.Input) []Message {
 	for _, in := range inputs {
 		m := Message{ID: in.ID, Role: session.User, Text: in.Text, Time: in.Time}
 		switch in.Class {
+		case spawn.UserInput:
 		case spawn.TaskInput:
 			m.Text = agentctx.TaskMessage(subagentOf(st), in.Text)
 		case spawn.SteerInput:

@@ -140,10 +140,8 @@ func (a *arguments) text(names ...string) string {
 
 func (a *arguments) word(name string, allowed ...string) string {
 	s := a.text(name)
-	for _, w := range append(allowed, "") {
-		if s == w {
-			return s
-		}
+	if s == "" || slices.Contains(allowed, s) {
+		return s
 	}
 	a.fail(name, "it is %q, not one of %q", s, allowed)
 	return ""

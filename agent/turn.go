@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"strings"
@@ -46,6 +47,8 @@ type Turn struct {
 	Prompt agentctx.Prompt
 	// Messages are the whole conversation, oldest first, ending with what is new.
 	Messages []Message
+	// New is how many of the Messages, at the end, are new in this turn.
+	New int
 	// Tools are what policy leaves this session, sorted as the Config has them, ready to call. Each asks policy again when it
 	// is called.
 	Tools []Tool
@@ -56,7 +59,6 @@ type Turn struct {
 
 	rt    *Runtime
 	spawn *spawn.Turn
-	fresh int // how many of Messages are new
 	log   *record
 
 	mu      sync.Mutex
@@ -65,8 +67,8 @@ type Turn struct {
 
 // Input returns the text of what is new in this turn, for engines that keep the conversation themselves.
 func (t *Turn) Input() string {
-	texts := make([]string, 0, t.fresh)
-	for _, m := range t.Messages[len(t.Messages)-t.fresh:] {
+	texts := make([]string, 0, t.New)
+	for _, m := range t.Messages[len(t.Messages)-t.New:] {
 		texts = append(texts, m.Text)
 	}
 	return strings.Join(texts, "\n\n")
@@ -150,7 +152,7 @@ func (b bridge) RunTurn(ctx context.Context, st *spawn.Turn) (out spawn.Outcome,
 	log.mark()
 	t := &Turn{
 		Session: st.Session, Run: st.Run.ID, Label: st.Run.Label, N: st.N, Retry: st.Retry, Messages: append(history, fresh...),
-		Model: rt.cfg.Model, Thinking: rt.cfg.Thinking, Schema: extra.Schema, rt: rt, spawn: st, fresh: len(fresh), log: log,
+		Model: rt.cfg.Model, Thinking: rt.cfg.Thinking, Schema: extra.Schema, rt: rt, spawn: st, New: len(fresh), log: log,
 	}
 	if st.Run.ID != "" {
 		t.Model, t.Thinking = st.Run.Model.Resolved, st.Run.Thinking
@@ -231,7 +233,7 @@ func (b bridge) outcome(ctx context.Context, t *Turn, res Result, err error) (sp
 // statusOf returns how a turn ended as far as it can be told from inside.
 func statusOf(ctx context.Context, err error) spawn.Status {
 	switch cause := context.Cause(ctx); {
-	case cause == spawn.ErrTimedOut:
+	case errors.Is(cause, spawn.ErrTimedOut):
 		return spawn.TimedOut
 	case cause != nil:
 		return spawn.Cancelled
