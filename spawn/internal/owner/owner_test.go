@@ -1,0 +1,313 @@
+package owner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+var top = session.Main("main")
+
+// world is an Executor that does nothing and notes everything.
+type world struct {
+	mu   sync.Mutex
+	did  []string
+	runs map[turn]bool
+}
+
+type turn struct {
+	run *tree.Run
+	n   uint32
+}
+
+func (w *world) note(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.did = append(w.did, fmt.Sprintf(format, args...))
+}
+
+func (w *world) list() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.did...)
+}
+
+func (w *world) Start(_ uint64, _ *tree.Tree, r *tree.Run) {
+	w.runs[turn{r, r.Open.N}] = true
+	w.note("start %s %d", r.Spec.Task, r.Open.N)
+}
+func (w *world) Cancel(r *tree.Run, n uint32)                { w.note("cancel %s %d", r.Spec.Task, n) }
+func (w *world) Deliver(uint64, *tree.Tree, *tree.Entry)     { w.note("deliver") }
+func (w *world) Archive(_ uint64, _ *tree.Tree, r *tree.Run) { w.note("archive %s", r.Spec.Task) }
+func (w *world) Publish(_ *tree.Tree, facts []tree.Fact)     { w.note("publish %d", len(facts)) }
+func (w *world) Lost(_ error, conflict bool)                 { w.note("lost %v", conflict) }
+
+func (w *world) Free(*tree.Run, uint32) bool { return false } // the lane gets it at once
+
+// process is what the owners of a test share.
+type process struct {
+	cfg   Config
+	world *world
+	all   sync.WaitGroup
+	alive atomic.Bool
+}
+
+func newProcess(j session.Journal) *process {
+	p := &process{world: &world{runs: make(map[turn]bool)}}
+	p.alive.Store(true)
+	var ids atomic.Int64
+	p.cfg = Config{
+		Journal: j, Lane: NewLane(2), Writer: fmt.Sprintf("w%p", p), Rand: func() uint64 { return 7 },
+		NewID: func() string { return fmt.Sprint("id", ids.Add(1)) },
+		Go: func(f func()) bool {
+			p.all.Go(f)
+			return true
+		},
+		Active: p.alive.Load, Context: context.Background,
+		Options: &tree.Options{Rules: &policy.Rules{}, Grace: 10 * time.Second, ArchiveAfter: time.Hour},
+	}
+	p.cfg.Lane.Open()
+	return p
+}
+
+func (p *process) owner() *Owner { return New(&p.cfg, top, p.world) }
+
+func (p *process) end(o *Owner) {
+	p.alive.Store(false)
+	o.Halt()
+	p.all.Wait()
+}
+
+// journal counts appends, and does what a test tells it to.
+type journal struct {
+	session.Journal
+	mu      sync.Mutex
+	appends int
+	hold    chan struct{} // an append waits for it
+	after   func(n int, seq session.Seq, err error) (session.Seq, error)
+	before  func(n int) error
+}
+
+func (j *journal) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	j.mu.Lock()
+	j.appends++
+	n := j.appends
+	j.mu.Unlock()
+	if j.hold != nil {
+		<-j.hold
+	}
+	if j.before != nil {
+		if err := j.before(n); err != nil {
+			return 0, err
+		}
+	}
+	seq, err := j.Journal.Append(ctx, root, after, b)
+	if j.after != nil {
+		return j.after(n, seq, err)
+	}
+	return seq, err
+}
+
+func spawnCmd(name string) *tree.Spawn {
+	return &tree.Spawn{Parent: top, ID: name, SessionID: "s", Key: name, Task: tree.Text(name)}
+}
+
+// Whatever comes while an append is under way is decided together and appended once; admission and start are one append.
+func TestBatchIsOneAppend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := &journal{Journal: session.NewMemory().Journal, hold: make(chan struct{})}
+		p := newProcess(j)
+		p.cfg.Options.Rules.Subagents.MaxChildren = 20
+		o := p.owner()
+		var people sync.WaitGroup
+		for i := range 10 {
+			people.Go(func() {
+				require.NoError(t, o.Do(t.Context(), spawnCmd(fmt.Sprint("r", i)), nil))
+			})
+		}
+		synctest.Wait()
+		require.Equal(t, 1, j.appends)
+		require.Empty(t, p.world.list(), "nothing is done before it is durable")
+		close(j.hold)
+		people.Wait()
+		synctest.Wait()
+		require.LessOrEqual(t, j.appends, 2)
+		started := 0
+		for _, x := range p.world.list() {
+			if x[:5] == "start" {
+				started++
+			}
+		}
+		require.Equal(t, 2, started, "as many as the lane has slots")
+		p.end(o)
+	})
+}
+
+// An append whose acknowledgement is lost is found by its id: nothing is lost, nothing done twice.
+func TestLostAcknowledgement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := &journal{Journal: session.NewMemory().Journal}
+		j.after = func(n int, seq session.Seq, err error) (session.Seq, error) {
+			if n == 2 {
+				return 0, errors.New("lost")
+			}
+			return seq, err
+		}
+		p := newProcess(j)
+		o := p.owner()
+		require.NoError(t, o.Do(t.Context(), &tree.Post{To: top, ID: "1", Text: "x"}, nil))
+		require.NoError(t, o.Do(t.Context(), spawnCmd("a"), nil))
+		require.NoError(t, o.Do(t.Context(), nil, func(tr *tree.Tree, _ tree.Reply) {
+			require.EqualValues(t, 1, tr.Epoch())
+			require.Equal(t, 1, tr.Total())
+		}))
+		require.NotContains(t, p.world.list(), "lost false")
+		p.end(o)
+	})
+}
+
+// A failed append throws the tree away: whoever waits hears that it may not have happened, slots come back, and the tree is read
+// again.
+func TestFailedAppend(t *testing.T) {
+	for name, fail := range map[string]func() error{
+		"error": func() error { return errors.New("disk full") },
+		"panic": func() error { panic("disk on fire") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				j := &journal{Journal: session.NewMemory().Journal}
+				j.before = func(n int) error {
+					if n == 2 {
+						return fail()
+					}
+					return nil
+				}
+				p := newProcess(j)
+				o := p.owner()
+				require.NoError(t, o.Do(t.Context(), spawnCmd("a"), nil))
+				err := o.Do(t.Context(), spawnCmd("b"), nil)
+				require.ErrorIs(t, err, ErrLost)
+				if name == "panic" {
+					var contained *PanicError
+					require.ErrorAs(t, err, &contained)
+				}
+				time.Sleep(time.Minute)
+				require.Contains(t, p.world.list(), "lost false")
+				require.NoError(t, o.Do(t.Context(), nil, func(tr *tree.Tree, _ tree.Reply) {
+					require.EqualValues(t, 2, tr.Epoch())
+					require.Equal(t, 1, tr.Total())
+				}))
+				require.Zero(t, p.cfg.Lane.Used(), "the run that had a turn is interrupted")
+				require.NoError(t, o.Do(t.Context(), spawnCmd("b"), nil))
+				require.Equal(t, 1, p.cfg.Lane.Used())
+				p.end(o)
+			})
+		})
+	}
+}
+
+// Who loses the tree to somebody else keeps out of it until a caller wants something: the clock does not take it back.
+func TestConflictYields(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := session.NewMemory()
+		p, q := newProcess(store.Journal), newProcess(store.Journal)
+		mine, theirs := p.owner(), q.owner()
+		post := func(o *Owner, id string) error {
+			return o.Do(t.Context(), &tree.Post{To: top, ID: id, Text: "x"}, nil)
+		}
+		epoch := func(o *Owner) (n uint64) {
+			require.NoError(t, o.Do(t.Context(), nil, func(tr *tree.Tree, _ tree.Reply) { n = tr.Epoch() }))
+			return n
+		}
+		require.NoError(t, post(mine, "1"))
+		require.NoError(t, post(theirs, "2"))
+		err := post(mine, "3")
+		require.ErrorIs(t, err, ErrLost)
+		require.ErrorIs(t, err, session.ErrConflict)
+		require.Contains(t, p.world.list(), "lost true")
+		for range 10 {
+			mine.Tick()
+			time.Sleep(time.Minute)
+		}
+		require.EqualValues(t, 2, epoch(theirs))
+		require.NoError(t, post(mine, "3"))
+		require.EqualValues(t, 3, epoch(mine))
+		require.ErrorIs(t, post(theirs, "4"), ErrLost)
+		p.end(mine)
+		q.end(theirs)
+	})
+}
+
+// A tree in which nothing happens is let go, and read again when somebody wants it.
+func TestRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProcess(session.NewMemory().Journal)
+		o := p.owner()
+		require.NoError(t, o.Do(t.Context(), spawnCmd("a"), nil))
+		time.Sleep(time.Hour)
+		o.Rest(time.Minute)
+		synctest.Wait()
+		require.NotNil(t, o.tree, "a run is alive")
+		o.Send(o.gen, &tree.TurnDone{Run: top.Child("main", "a"), N: 1, Answer: &tree.Answer{Text: "x"}})
+		o.Rest(time.Minute)
+		synctest.Wait()
+		require.NotNil(t, o.tree, "it was used a moment ago")
+		time.Sleep(2 * time.Minute)
+		o.Rest(time.Minute)
+		synctest.Wait()
+		require.Nil(t, o.tree)
+		require.NoError(t, o.Do(t.Context(), nil, func(tr *tree.Tree, _ tree.Reply) { require.Equal(t, 1, tr.Total()) }))
+		p.end(o)
+	})
+}
+
+// A long log is replaced by a snapshot, and what is read afterwards is the same tree.
+func TestCompact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := session.NewMemory()
+		p := newProcess(store.Journal)
+		verified := 0
+		p.cfg.Check = func(root session.Key, live *tree.Tree, last session.Seq) {
+			if last%16 != 0 && last < 1000 {
+				return
+			}
+			folded, seq, err := Load(t.Context(), store.Journal, root, p.cfg.Options)
+			require.NoError(t, err)
+			require.Equal(t, last, seq)
+			require.Equal(t, live.Image(), folded.Image())
+			verified++
+		}
+		o := p.owner()
+		for i := range 600 {
+			require.NoError(t, o.Do(t.Context(), &tree.Post{To: top, ID: fmt.Sprint(i), Text: "x"}, nil))
+			synctest.Wait()
+			o.Send(o.gen, &tree.TurnDone{Run: top, N: uint32(i + 1), Answer: &tree.Answer{Text: "y"}})
+			synctest.Wait()
+		}
+		entries, snapshots := 0, 0
+		for e, err := range store.Journal.Read(t.Context(), top, 0) {
+			require.NoError(t, err)
+			entries++
+			if f, err := tree.FactOf(e.Payload); err == nil && f.Kind == tree.Snapshot {
+				snapshots++
+				require.Equal(t, 1, entries, "it is the first")
+			}
+		}
+		require.Equal(t, 1, snapshots)
+		require.Less(t, entries, 1800)
+		require.Positive(t, verified)
+		require.NoError(t, o.Do(t.Context(), &tree.Post{To: top, ID: "0", Text: "x"}, func(_ *tree.Tree, r tree.Reply) { require.True(t, r.Existing) }))
+		p.end(o)
+	})
+}
