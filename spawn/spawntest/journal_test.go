@@ -1,0 +1,76 @@
+package spawntest_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/sessiontest"
+	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
+)
+
+// A journal to which nothing happens is a journal.
+func TestJournalsAreJournals(t *testing.T) {
+	sessiontest.TestJournal(t, func(*testing.T) sessiontest.OpenFunc {
+		store := session.NewMemory()
+		return func() (session.Journal, error) {
+			return struct{ session.Journal }{spawntest.NewCrashJournal(spawntest.NewRecorder(store.Journal))}, nil
+		}
+	})
+}
+
+func batch(text string) session.Batch {
+	return session.Batch{ID: session.BatchID(text), Entries: []session.Entry{{Payload: session.Raw(text)}}}
+}
+
+func TestFaults(t *testing.T) {
+	for fault, want := range map[spawntest.Fault]struct {
+		added, lives bool
+		err          error
+	}{
+		spawntest.DieBefore: {false, false, spawntest.ErrDead}, spawntest.DieAfter: {true, false, spawntest.ErrDead},
+		spawntest.FailBefore: {false, true, spawntest.ErrFault}, spawntest.LoseAck: {true, true, spawntest.ErrFault},
+		spawntest.PanicBefore: {false, true, nil}, spawntest.PanicAfter: {true, true, nil}, spawntest.Hang: {false, true, spawntest.ErrFault},
+	} {
+		t.Run(fault.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log := spawntest.NewRecorder(session.NewMemory().Journal)
+				j := spawntest.NewCrashJournal(log).At(2, fault)
+				_, err := j.Append(t.Context(), top, 0, batch("1"))
+				require.NoError(t, err)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				try := func() { _, err = j.Append(ctx, top, 1, batch("2")) }
+				if want.err == nil {
+					require.PanicsWithError(t, spawntest.ErrFault.Error(), try)
+				} else {
+					try()
+					require.ErrorIs(t, err, want.err)
+				}
+				n := 0
+				for range log.History(top) {
+					n++
+				}
+				require.Equal(t, want.added, n == 2)
+				require.Equal(t, 2, j.Appends())
+				for _, err := range j.Read(t.Context(), top, 0) {
+					require.Equal(t, want.lives, err == nil)
+				}
+				for _, err := range j.Roots(t.Context(), session.RootQuery{}) {
+					require.Equal(t, want.lives, err == nil)
+				}
+				select {
+				case <-j.Died():
+					require.False(t, want.lives)
+				default:
+					require.True(t, want.lives)
+				}
+			})
+		})
+	}
+	require.Equal(t, "Fault(99)", spawntest.Fault(99).String())
+}
