@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -28,7 +26,7 @@ func BenchmarkFloor(b *testing.B) {
 			for n := 0; n < b.N; n += children {
 				go func() {
 					for range children {
-						id := uuid.NewString()
+						id := session.NewID()
 						mu.Lock()
 						running[id] = true
 						mu.Unlock()

@@ -8,3 +8,6 @@ func LiftLimits(s *Supervisor) {
 
 // SlotsUsed returns how many slots of the lane are taken.
 func (s *Supervisor) SlotsUsed() int { return s.lane.Used() }
+
+// NewID returns an id as the Supervisor makes them.
+func (s *Supervisor) NewID() string { return s.newID() }

@@ -5,6 +5,7 @@ import (
 	"context"
 	cryptorand "crypto/rand"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,8 +15,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -151,7 +150,7 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 	s.lasting = context.WithoutCancel(ctx)
 	s.base, s.cancel = context.WithCancelCause(s.lasting)
 	s.own = owner.Config{
-		Journal: cfg.Store.Journal, Lane: s.lane, Writer: uuid.NewString(), Rand: s.rand, NewID: s.newID,
+		Journal: cfg.Store.Journal, Lane: s.lane, Writer: session.NewID(), Rand: s.rand, NewID: s.newID,
 		Go: func(f func()) bool { return s.spawnGoroutine(taskFunc(f)) }, Active: s.active, Context: func() context.Context { return s.lasting },
 		Options: &tree.Options{
 			Rules: &s.cfg.Rules, Models: cfg.Models, CallerRun: cfg.CallerRun, Replies: cfg.Replies, Grace: cfg.Grace,
@@ -177,15 +176,23 @@ func (s *Supervisor) rand() uint64 {
 	return s.rng.Uint64()
 }
 
-// newID returns a random UUID.
+// newID returns a random UUID of version 4: [session.NewID] without a system call.
 func (s *Supervisor) newID() string {
-	var id uuid.UUID
+	var id [16]byte
 	s.rngMu.Lock()
 	binary.LittleEndian.PutUint64(id[:8], s.rng.Uint64())
 	binary.LittleEndian.PutUint64(id[8:], s.rng.Uint64())
 	s.rngMu.Unlock()
 	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // version 4, variant 10
-	return id.String()
+	var text [36]byte
+	at := text[:0]
+	for i, group := range [...][]byte{id[:4], id[4:6], id[6:8], id[8:10], id[10:]} {
+		if i > 0 {
+			at = append(at, '-')
+		}
+		at = hex.AppendEncode(at, group)
+	}
+	return string(at)
 }
 
 // spawnGoroutine has a goroutine do a task that Shutdown waits for, or returns false when it is too late.
