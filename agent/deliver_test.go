@@ -90,6 +90,7 @@ func TestDeliveryIsBlocked(t *testing.T) {
 		for _, task := range []string{"41", "42"} {
 			_, err := use(h, "sessions_spawn", "1", `{"task":"`+task+`"}`)
 			require.NoError(t, err)
+			synctest.Wait()
 		}
 		time.Sleep(29 * time.Minute)
 		blocked, err := h.Runtime().Blocked(h.Context())

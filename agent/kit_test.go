@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -53,6 +54,16 @@ func runner(f func(ctx context.Context, t *agent.Turn) (agent.Result, error)) ag
 
 // text is what a Runner returns that has an answer.
 func text(s string) (agent.Result, error) { return agent.Result{Text: s}, nil }
+
+// pause lets time pass until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
 
 // tool returns a tool of a list.
 func tool(t testing.TB, tools []agent.Tool, name string) agent.Tool {

@@ -170,6 +170,7 @@ func TestSteerThatIsMissed(t *testing.T) {
 	cfg := timed()
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		c := startAll(h, "1m")[0]
+		synctest.Wait()
 		require.NoError(t, c.Steer(h.Context(), "hurry"))
 		got, err := c.Wait(h.Context())
 		require.NoError(t, err)

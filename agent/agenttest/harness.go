@@ -78,7 +78,6 @@ type Harness struct {
 	lines      map[session.Ref][]session.Line
 	replies    []agent.Reply
 	deliveries []agent.Delivery
-	restarting sync.WaitGroup
 }
 
 type turnOf struct {
@@ -94,6 +93,9 @@ type life struct {
 	dead   atomic.Bool
 	next   chan struct{} // closed when the process after it runs
 }
+
+// longest is how long a function may run. Virtual time passes fast, but somebody who waits for ever should hear of it.
+const longest = 400 * 24 * time.Hour
 
 // play is Run inside a bubble.
 func play(t testing.TB, cfg agent.Config, s Script, p *crashPoint, f func(h *Harness)) {
@@ -119,6 +121,11 @@ func play(t testing.TB, cfg agent.Config, s Script, p *crashPoint, f func(h *Har
 	if !h.begin() {
 		t.FailNow()
 	}
+	lost := time.AfterFunc(longest, func() {
+		t.Errorf("agenttest: the function has not returned after %v of virtual time", longest)
+		cancel()
+	})
+	defer lost.Stop()
 	calm := false
 	defer func() {
 		h.end()
@@ -126,6 +133,9 @@ func play(t testing.TB, cfg agent.Config, s Script, p *crashPoint, f func(h *Har
 			h.check()
 		}
 		h.leaks()
+		if t.Failed() {
+			h.tell()
+		}
 	}()
 	f(h)
 	calm = h.settle()
@@ -219,11 +229,11 @@ func (h *Harness) kill(l *life) {
 	if l.dead.Swap(true) {
 		return
 	}
-	h.restarting.Go(func() {
+	go func() {
 		if !h.begin() {
 			close(l.next)
 		}
-	})
+	}()
 }
 
 func (h *Harness) current() *life {
@@ -250,11 +260,20 @@ func (h *Harness) Main() *agent.Session { return h.Session(h.mainKey()) }
 func (h *Harness) mainKey() session.Key { return session.Main(h.cfg.Rules.DefaultAgent()) }
 
 // Do calls f, and again with the next process if the one it was called with is killed meanwhile and f returns an error. It returns
-// the last error.
+// the last error. What f waits for at a Runtime whose process was killed ends with an error.
 func (h *Harness) Do(f func(rt *agent.Runtime) error) error {
 	for {
 		l := h.current()
+		returned := make(chan struct{})
+		go func() { // what waits at a process that was killed waits for nothing
+			select {
+			case <-l.next:
+				l.cancel()
+			case <-returned:
+			}
+		}()
 		err := f(l.rt)
+		close(returned)
 		if err == nil || !l.dead.Load() {
 			return err
 		}
@@ -408,7 +427,6 @@ func (h *Harness) settle() bool {
 	h.over = true
 	h.mu.Unlock()
 	for d := time.Second; d < time.Hour; d *= 2 {
-		h.restarting.Wait()
 		synctest.Wait()
 		if h.idle() {
 			return true
@@ -431,11 +449,12 @@ func (h *Harness) idle() bool {
 // end shuts every process down.
 func (h *Harness) end() {
 	h.mu.Lock()
-	h.over = true
+	h.over = true // no crash from here on
+	h.mu.Unlock()
+	synctest.Wait() // until every process has begun
+	h.mu.Lock()
 	lives := slices.Clone(h.lives)
 	h.mu.Unlock()
-	h.restarting.Wait()
-	synctest.Wait() // so that every Run has begun
 	close(h.released)
 	for _, l := range lives {
 		ctx, cancel := context.WithTimeout(h.ctx, time.Minute)

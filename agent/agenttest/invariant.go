@@ -9,6 +9,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // noteReply remembers what reached a person. A reply that comes again must come under its key, say so, and be the same.
@@ -187,5 +188,19 @@ func (h *Harness) checkRead(stories map[session.Key]*story, read map[string][]se
 		h.t.Errorf("agenttest: the end of %s was lost: nobody has read it", run)
 	} else {
 		h.t.Errorf("agenttest: the end of %s was read by %s, which is none of those above it", run, where[0])
+	}
+}
+
+// tell logs what the journals hold, for whoever looks for the reason of a failure.
+func (h *Harness) tell() {
+	for root := range h.owners {
+		var b strings.Builder
+		for e, err := range h.store.Journal.Read(h.ctx, root, 0) {
+			if err != nil {
+				break
+			}
+			b.WriteString("\n  " + spawn.Describe(e))
+		}
+		h.t.Logf("agenttest: the journal of %s:%s", root, b.String())
 	}
 }

@@ -112,13 +112,14 @@ func (s Script) nameOf(t *agent.Turn) string {
 	return taskOf(t)
 }
 
-// taskOf returns the task of a sub-agent as its first message has it.
+// taskOf returns the task of a sub-agent as one of its first messages has it.
 func taskOf(t *agent.Turn) string {
-	if len(t.Messages) == 0 {
-		return ""
+	for _, m := range t.Messages {
+		if _, task, ok := strings.Cut(m.Text, "[Subagent Task]:"); ok {
+			return strings.TrimSpace(task)
+		}
 	}
-	_, task, _ := strings.Cut(t.Messages[0].Text, "[Subagent Task]:")
-	return strings.TrimSpace(task)
+	return ""
 }
 
 // spoken counts the model's own messages.
