@@ -29,7 +29,8 @@ func record(t *testing.T) (facts []tree.Fact) {
 				spawntest.Spawn(spawn.Request{Task: "a", Key: "a", Announce: true}, spawn.Request{Task: "b", Key: "b", Announce: true}),
 				spawntest.Yield(spawn.JoinOptions{}),
 			}, spawntest.Play{spawntest.Say("both")}).
-			On("b", spawntest.Play{spawntest.Spend(spawn.Usage{Input: 10}), spawntest.Fail(errors.New("broken"))}).
+			On("a", spawntest.Play{spawntest.Delay(2 * time.Second), spawntest.Say("a")}).
+			On("b", spawntest.Play{spawntest.Delay(4 * time.Second), spawntest.Spend(spawn.Usage{Input: 10}), spawntest.Fail(errors.New("broken"))}).
 			On("slow", spawntest.Play{spawntest.Delay(time.Hour)})
 		s, err := spawn.Open(t.Context(), spawn.Config{
 			Store: &session.Store{Journal: log}, Runner: r, Tools: []string{"read", "write"},
