@@ -295,6 +295,9 @@ func (w *world) spawnFrom(from session.Key, key string, timeout bool, do func(sp
 	if timeout {
 		q.Policy.Timeout = 20 * time.Second
 	}
+	if w.roll(4, from, key, "tools") == 0 {
+		q.Policy.Tools = []string{"read", "sessions_spawn"} // and nothing else below it either
+	}
 	info, err := do(q)
 	w.known(err)
 	if err != nil {
@@ -373,14 +376,19 @@ func (w *world) run(l *life, ctx context.Context, t *spawn.Turn) (spawn.Outcome,
 		w.active[me]--
 		w.mu.Unlock()
 	}()
-	out := spawn.Outcome{Result: spawn.Result{Text: fmt.Sprintf("answer %d of %s in life %d", t.N, key, l.n)}, Reply: "reply"}
-	err := w.work(l, ctx, t, &out)
-	if err == nil || w.roll(2, key, t.N, "partial") == 0 {
+	returned := ""
+	out := spawn.Outcome{Result: spawn.Result{Text: fmt.Sprintf(" answer %d of %s in life %d\xff\n", t.N, key, l.n)}, Reply: "reply"}
+	defer func() { // a Runner that panics or ends its goroutine has returned nothing
 		w.mu.Lock()
-		w.returned[fmt.Sprintf("turn %d of %s in %s", t.N, key, out.Result.Text)] = out.Result.Text
-		w.mu.Unlock()
+		defer w.mu.Unlock()
+		w.returned[fmt.Sprintf("turn %d of %s", t.N, key)] = returned
+	}()
+	if err := w.work(l, ctx, t, &out); err != nil {
+		returned = out.Result.Text
+		return out, err
 	}
-	return out, err
+	returned = out.Result.Text
+	return out, nil
 }
 
 // slot notes whether a turn of a sub-agent holds a slot, and checks how many do. One that was cancelled may have given it back.
@@ -601,6 +609,21 @@ func (w *world) bury(l *life) {
 	<-l.ran
 }
 
+// checkResults compares what Runners returned with what is on record, byte for byte.
+func (w *world) checkResults() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for e := range w.log.History(top) {
+		f, err := tree.FactOf(e.Payload)
+		if err != nil || f.Kind != tree.TurnEnded || f.Answer == nil {
+			continue
+		}
+		if want, got := w.returned[fmt.Sprintf("turn %d of %s", f.N, f.Run)], string(f.Answer.Text); got != want {
+			w.fail("turn %d of %s returned %q, on record is %q", f.N, f.Run, want, got)
+		}
+	}
+}
+
 func (w *world) audit() {
 	report, err := spawntest.Inspect(w.log.History(top))
 	if err == nil && len(w.log.RootKeys()) > 0 {
@@ -609,6 +632,7 @@ func (w *world) audit() {
 	if err != nil {
 		w.fail("%v", err)
 	}
+	w.checkResults()
 	if w.t.Failed() {
 		var b strings.Builder
 		for e := range w.log.History(top) {

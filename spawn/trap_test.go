@@ -400,3 +400,21 @@ func oneFault(t *testing.T, fault spawntest.Fault, n int) {
 	require.Equal(t, 1, report.Runs, "the spawn key gives one run")
 	require.Equal(t, 1, report.Consumed, "its end is consumed once")
 }
+
+// What was asked for, what was chosen, and what really ran are three things, and nothing is replaced silently.
+func TestModelsAreRecorded(t *testing.T) {
+	cfg := spawn.Config{Model: "a/main", Models: func(m string) bool { return m == "a/good" || m == "a/main" }}
+	bubble(t, cfg, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+		r.On("", spawntest.Play{func(_ context.Context, _ *spawn.Turn, out *spawn.Outcome) error {
+			out.Result.Model = "a/real"
+			return nil
+		}})
+		good := mustSpawn(t, s, spawn.Request{Task: "good", Policy: policy.Request{Model: "a/good"}})
+		bad := mustSpawn(t, s, spawn.Request{Task: "bad", Policy: policy.Request{Model: "a/bad"}})
+		synctest.Wait()
+		require.Equal(t, spawn.ModelInfo{Requested: "a/good", Resolved: "a/good", Actual: "a/real"}, find(t, s, good).Model)
+		require.Empty(t, find(t, s, good).Warnings)
+		require.Equal(t, spawn.ModelInfo{Requested: "a/bad", Resolved: "a/main", Actual: "a/real"}, find(t, s, bad).Model)
+		require.NotEmpty(t, find(t, s, bad).Warnings)
+	})
+}
