@@ -225,6 +225,20 @@ func TestChecksOfTheJournal(t *testing.T) {
 	}
 }
 
+func TestChecksOfTheAuditor(t *testing.T) {
+	r := &recorder{TB: t}
+	opened := func(seq session.Seq, epoch int) session.Entry {
+		return session.Entry{Seq: seq, Payload: session.Raw(fmt.Sprintf(`{"v":1,"kind":"opened","at":%d,"num":%d,"id":"s"}`, seq, epoch))}
+	}
+	h := &Harness{t: r, entries: map[session.Key][]session.Entry{session.Main("main"): {opened(2, 2), opened(1, 1)}}}
+	h.audit()
+	require.Empty(t, r.failed)
+	h.entries[session.Main("main")] = append(h.entries[session.Main("main")], opened(3, 2))
+	h.audit()
+	require.Len(t, r.failed, 1)
+	require.Contains(t, r.failed[0], "the journal of agent:main:main")
+}
+
 func TestChecksOfTurns(t *testing.T) {
 	r := &recorder{TB: t}
 	l := &life{}

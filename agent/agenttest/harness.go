@@ -74,6 +74,7 @@ type Harness struct {
 	underWay   map[turnOf]int
 	owners     map[session.Key]*life
 	facts      []fact
+	entries    map[session.Key][]session.Entry
 	ended      map[session.Key]bool
 	lines      map[session.Ref][]session.Line
 	replies    []agent.Reply
@@ -104,6 +105,7 @@ func play(t testing.TB, cfg agent.Config, s Script, p *crashPoint, f func(h *Har
 		t: t, cfg: cfg, script: s, store: cfg.Store, crash: p, released: make(chan struct{}),
 		calls: make(map[string]int), failed: make(map[session.Key]int), underWay: make(map[turnOf]int),
 		owners: make(map[session.Key]*life), ended: make(map[session.Key]bool), lines: make(map[session.Ref][]session.Line),
+		entries: make(map[session.Key][]session.Entry),
 	}
 	if h.store == nil {
 		h.store = session.NewMemory()
@@ -129,6 +131,7 @@ func play(t testing.TB, cfg agent.Config, s Script, p *crashPoint, f func(h *Har
 	calm := false
 	defer func() {
 		h.end()
+		h.audit()
 		if calm {
 			h.check()
 		}

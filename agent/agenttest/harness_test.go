@@ -1,50 +1,151 @@
 package agenttest_test
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-var script = agenttest.Script{
-	"main": {
-		agenttest.Call("sessions_spawn", `{"task": "count the files", "label": "count"}`),
-		agenttest.Say("On it."),
-		agenttest.Echo(), // says what the completion said
-	},
-	"count": {agenttest.Say("42").After(10 * time.Minute)},
-}
-
-func TestAnswerComesTenMinutesLater(t *testing.T) {
-	agenttest.Run(t, agent.Config{}, script, func(h *agenttest.Harness) {
-		h.Post("How many files?")
-		time.Sleep(9 * time.Minute) // virtual: returns at once
-		h.Replied("On it.")
-		time.Sleep(2 * time.Minute)
-		h.Replied("On it.", "42")
+func TestEchoSaysWhatIsNew(t *testing.T) {
+	s := agenttest.Script{
+		"main": {
+			agenttest.Call("ls", `{}`), agenttest.Say("one moment"),
+			agenttest.Call("sessions_spawn", `{"task":"a","label":"good"}`).And("sessions_spawn", `{"task":"the bad one"}`).And("sessions_yield", `{}`),
+			agenttest.Echo(), agenttest.Say("never reached"),
+		},
+		"good":        {agenttest.Say("42").After(time.Minute)},
+		"the bad one": {agenttest.Fail(errors.New("boom")).After(time.Second)},
+	}
+	ls := agent.Tool{Name: "ls", Call: func(context.Context, agent.ToolCall) (string, error) { return "a.txt", nil }}
+	agenttest.Run(t, agent.Config{Tools: []agent.Tool{ls}}, s, func(h *agenttest.Harness) {
+		h.Post("go")
+		h.Replied("one moment")
+		h.Post("go on")
+		time.Sleep(time.Hour / 2)
+		h.Replied("one moment", "the bad one: failed\n42")
+		h.Post("hello")
+		synctest.Wait()
+		h.Post("again")
+		require.Equal(t, "again", h.Replies()[3].Text)
+		require.Equal(t, 6, h.Calls("main"))
+		require.Equal(t, 1, h.Calls("good"))
 	})
 }
 
-func TestCrashWhileTheChildRuns(t *testing.T) {
-	agenttest.Run(t, agent.Config{}, script, func(h *agenttest.Harness) {
-		h.Post("How many files?")
-		time.Sleep(5 * time.Minute)
-		h.Crash() // kill -9, then the same store again
-		time.Sleep(time.Minute)
-		if got := h.Child("count").Status; got != spawn.Interrupted {
-			t.Errorf("status = %v, want %v", got, spawn.Interrupted)
+func TestStepsOfASessionOfItsOwn(t *testing.T) {
+	s := agenttest.Script{
+		"agent:ops:main": {agenttest.Say("ops here")},
+		"main":           {agenttest.Fail(errors.New("boom")), agenttest.Say("main here").Spending(agent.Usage{Input: 7})},
+	}
+	agenttest.Run(t, agent.Config{}, s, func(h *agenttest.Harness) {
+		h.PostTo(session.Main("ops"), "who is there?")
+		synctest.Wait()
+		h.Post("who is there?")
+		synctest.Wait()
+		h.Post("who else?")
+		replies := h.Replies()
+		require.Equal(t, "ops here", replies[0].Text)
+		require.Equal(t, session.Main("ops"), replies[0].To)
+		require.True(t, replies[1].Failed)
+		require.Equal(t, "main here", replies[2].Text)
+	})
+}
+
+func TestMainSessionIsThatOfTheDefaultAgent(t *testing.T) {
+	cfg := agent.Config{Rules: policy.Rules{Agents: []policy.Agent{{ID: "Butler"}}}}
+	agenttest.Run(t, cfg, agenttest.Script{"main": {agenttest.Echo()}}, func(h *agenttest.Harness) {
+		h.Post("tea?")
+		require.Equal(t, session.Main("butler"), h.Replies()[0].To)
+		require.Equal(t, session.Main("butler"), h.Main().Key())
+	})
+}
+
+func TestDoGoesOnWithTheNextProcess(t *testing.T) {
+	s := agenttest.Script{"slow": {agenttest.Say("done").After(time.Minute)}}
+	agenttest.Run(t, agent.Config{}, s, func(h *agenttest.Harness) {
+		go func() {
+			time.Sleep(10 * time.Second)
+			h.Runtime() // may be called from anywhere
+		}()
+		crashed := make(chan struct{})
+		time.AfterFunc(20*time.Second, func() { close(crashed) })
+		var got []error
+		waiting := make(chan struct{})
+		go func() {
+			defer close(waiting)
+			err := h.Do(func(rt *agent.Runtime) error {
+				c, err := agent.Spawn[string](h.Context(), rt.Session(h.Main().Key()), agent.Task{Text: "x", Label: "slow", Key: "k"})
+				if err == nil {
+					_, err = c.Wait(h.Context())
+				}
+				got = append(got, err)
+				return err
+			})
+			var failed *agent.RunError
+			require.ErrorAs(h.T(), err, &failed)
+			require.Equal(h.T(), spawn.Interrupted, failed.Run.Status)
+		}()
+		<-crashed
+		h.Crash()
+		<-waiting
+		require.Len(t, got, 2, "once at each process")
+		require.ErrorIs(t, got[0], spawn.ErrShutdown)
+		require.ErrorContains(t, h.Do(func(*agent.Runtime) error { return errors.New("no") }), "no")
+	})
+}
+
+func TestChildIsTheNewest(t *testing.T) {
+	s := agenttest.Script{"a": {agenttest.Echo()}}
+	agenttest.Run(t, agent.Config{}, s, func(h *agenttest.Harness) {
+		var last spawn.RunID
+		for range 3 {
+			c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x", Label: "a"})
+			require.NoError(t, err)
+			last = c.ID()
+			time.Sleep(time.Second)
 		}
-		h.Replied("On it.", "count: interrupted")
+		require.Equal(t, last, h.Child("a").ID)
+		require.Len(t, h.Runs(), 3)
 	})
 }
 
-// Whatever the moment of the crash, nothing is lost and nothing comes twice.
-func TestAnyCrash(t *testing.T) {
-	agenttest.EveryCrash(t, agent.Config{}, script, func(h *agenttest.Harness) {
-		h.Post("How many files?")
-		time.Sleep(time.Hour)
+// A former owner that comes back cannot write, and nothing that it says is heard.
+func TestFormerOwnerIsNotHeard(t *testing.T) {
+	s := agenttest.Script{
+		"main": {agenttest.Say("first").After(time.Minute), agenttest.Say("second")},
+	}
+	agenttest.Run(t, agent.Config{}, s, func(h *agenttest.Harness) {
+		h.Post("go")
+		time.Sleep(30 * time.Second)
+		h.Crash()
+		h.Crash()
+		time.Sleep(45 * time.Second) // both former turns are back
+		require.Empty(t, h.Replies())
+		time.Sleep(time.Minute)
+		h.Replied("first")
 	})
+}
+
+// Every write is a point to crash at: before it and after it, until there is none left.
+func TestEveryCrashReachesEveryWrite(t *testing.T) {
+	crashed := 0
+	agenttest.EveryCrash(t, agent.Config{}, agenttest.Script{"main": {agenttest.Echo()}}, func(h *agenttest.Harness) {
+		before := h.Runtime()
+		h.Post("hello")
+		h.Replied("hello")
+		if h.Runtime() != before {
+			crashed++
+		}
+	})
+	require.GreaterOrEqual(t, crashed, 2*4, "post and start, what is new, the answer, the end of the turn")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
+	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
 // noteReply remembers what reached a person. A reply that comes again must come under its key, say so, and be the same.
@@ -191,14 +192,30 @@ func (h *Harness) checkRead(stories map[session.Key]*story, read map[string][]se
 	}
 }
 
+// audit has every journal read by somebody who does not fold it.
+func (h *Harness) audit() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for root, entries := range h.entries {
+		slices.SortStableFunc(entries, func(a, b session.Entry) int { return cmp.Compare(a.Seq, b.Seq) })
+		err := spawntest.Audit(func(yield func(session.Entry, error) bool) {
+			for _, e := range entries {
+				if !yield(e, nil) {
+					return
+				}
+			}
+		})
+		if err != nil {
+			h.t.Errorf("agenttest: the journal of %s: %v", root, err)
+		}
+	}
+}
+
 // tell logs what the journals hold, for whoever looks for the reason of a failure.
 func (h *Harness) tell() {
-	for root := range h.owners {
+	for root, entries := range h.entries {
 		var b strings.Builder
-		for e, err := range h.store.Journal.Read(h.ctx, root, 0) {
-			if err != nil {
-				break
-			}
+		for _, e := range entries {
 			b.WriteString("\n  " + spawn.Describe(e))
 		}
 		h.t.Logf("agenttest: the journal of %s:%s", root, b.String())

@@ -194,6 +194,7 @@ func (h *Harness) noteFacts(l *life, root session.Key, last session.Seq, b sessi
 	h.owners[root] = l
 	for i, e := range b.Entries {
 		f := fact{root: root, seq: last - session.Seq(len(b.Entries)-1-i)}
+		h.entries[root] = append(h.entries[root], session.Entry{Seq: f.seq, Batch: b.ID, Payload: e.Payload})
 		data, err := e.Payload.AppendJSON(nil)
 		if err == nil {
 			err = json.Unmarshal(data, &f)

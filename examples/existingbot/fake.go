@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// What a real bot has in the place of this file is a model client and a transport. These answer by rule, so that the program runs
+// without either.
+
+func dialLLM() LLM { return fakeLLM{} }
+
+func dialTelegram() Telegram { return console{} }
+
+// fakeLLM hands questions over to a sub-agent, and tells what that has found.
+type fakeLLM struct{}
+
+func (fakeLLM) Chat(_ context.Context, _ string, msgs []Msg, _ []Tool) (Msg, error) {
+	last := msgs[len(msgs)-1]
+	switch {
+	case last.Role == "tool":
+		return Msg{Role: "assistant", Text: "I am looking into it."}, nil
+	case strings.Contains(last.Text, "[Subagent Task]:"):
+		return Msg{Role: "assistant", Text: "42 files"}, nil
+	case strings.Contains(last.Text, "42 files"):
+		return Msg{Role: "assistant", Text: "There are 42 files."}, nil
+	}
+	args, err := json.Marshal(map[string]string{"task": last.Text, "label": "research"})
+	return Msg{Role: "assistant", Calls: []Call{{ID: "call_0", Name: "sessions_spawn", Args: args}}}, err
+}
+
+// console is a chat with one person, who asks one thing.
+type console struct{}
+
+func (console) Updates(_ context.Context, handle func(chat int64, text string)) {
+	handle(4711, "How many files are there?")
+}
+
+func (console) Send(_ context.Context, chat int64, text string) error {
+	_, err := fmt.Printf("%d < %s\n", chat, text)
+	return err
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// chat remembers what it was sent, and fails the first time.
+type chat struct{ attempts, sent []string }
+
+func (*chat) Updates(context.Context, func(int64, string, string)) {}
+
+func (c *chat) Send(_ context.Context, _ int64, text string) error {
+	c.attempts = append(c.attempts, text)
+	if len(c.attempts) == 1 {
+		return errors.New("no connection")
+	}
+	c.sent = append(c.sent, text)
+	return nil
+}
+
+func TestBotAnswers(t *testing.T) {
+	seen := &chat{}
+	cfg := config(seen, fakeLLM{})
+	agenttest.Run(t, cfg, nil, func(h *agenttest.Harness) {
+		key := session.Direct("main", "telegram", "4711")
+		for range 2 { // the transport hands it over twice
+			require.NoError(t, h.Session(key).Post(h.Context(), agent.Message{ID: "1", Text: "How is the weather in Lisbon?"}))
+		}
+		time.Sleep(time.Minute)
+		h.Replied("Sunny in Lisbon.")
+		require.Equal(t, []string{"Sunny in Lisbon."}, seen.sent)
+		require.Len(t, seen.attempts, 2)
+	})
+}
+
+// The same bot with a model that follows a script.
+func TestBotFollowsAScript(t *testing.T) {
+	script := agenttest.Script{
+		"main":    {agenttest.Call("sessions_spawn", `{"task":"compare","label":"compare"}`), agenttest.Say("I will compare them."), agenttest.Echo()},
+		"compare": {agenttest.Call("weather", `{"city":"Porto"}`).After(time.Minute), agenttest.Echo()},
+	}
+	agenttest.Run(t, config(&chat{}, nil), script, func(h *agenttest.Harness) {
+		h.PostTo(session.Direct("main", "telegram", "4711"), "Where is it nicer?")
+		time.Sleep(time.Hour)
+		h.Replied("I will compare them.", "Sunny in Porto.")
+	})
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// survey runs the program with a model that takes so long for each letter of a topic.
+func survey(t *testing.T, step time.Duration) (lines []string, err error) {
+	cfg := config(fakeModel{step: step})
+	agenttest.Run(t, cfg, nil, func(h *agenttest.Harness) {
+		var out strings.Builder
+		began := time.Now()
+		err = research(h.Context(), &out, h.Session(session.Named("main", "survey-42")), topics())
+		require.LessOrEqual(t, time.Since(began), 2*time.Minute)
+		lines = strings.Split(strings.TrimSpace(out.String()), "\n")
+	})
+	return lines, err
+}
+
+func TestSevenAreEnough(t *testing.T) {
+	lines, err := survey(t, time.Second)
+	require.NoError(t, err)
+	require.Len(t, lines, 10)
+	require.Equal(t, "tides: There is much to say about tides. (80 %)", lines[0])
+	require.Equal(t, `storms: cancelled; so far: ""`, lines[8])
+}
+
+func TestTooFewInTime(t *testing.T) {
+	lines, err := survey(t, 29*time.Second) // only topics of four letters come in time
+	require.EqualError(t, err, "agent: 1 of 7 sub-agents ended well")
+	require.Len(t, lines, 10)
+}
