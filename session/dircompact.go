@@ -46,9 +46,10 @@ func (j *dirJournal) compact() error {
 			}
 			return nil
 		},
-		Switched: func(from, delta int64) {
+		Switch: func(from, delta int64, swap func()) {
 			j.mu.Lock()
 			defer j.mu.Unlock()
+			swap()
 			for _, l := range j.logs {
 				l.frames = relocated(l.frames, carried[l], from, delta)
 			}

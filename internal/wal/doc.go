@@ -5,7 +5,7 @@
 //
 //	file  = header frame...
 //	header= magic, version, random id, CRC
-//	frame = CRC of the rest | version kind 0 | length | CRC of payload | file's id | own offset | synced | payload
+//	frame = CRC of the rest | version kind flags | length | CRC of payload | file's id | own offset | synced | payload
 //
 // A frame knows which file it belongs to and where it stands, so no text inside a payload can pose as one. Synced is the offset up to
 // which the file was durable when the frame was written. It is what tells a torn tail from rot: if the frame at an offset is broken and

@@ -68,10 +68,14 @@ func fileHead(name string, b []byte) (id uint64, err error) {
 	return binary.LittleEndian.Uint64(b[len(magic)+4:]), nil
 }
 
+// flagMore says that the frame is nothing without the one after it: they were appended together.
+const flagMore = 1
+
 // A frameHead is what a frame says of itself.
 type frameHead struct {
 	version uint8
 	kind    Kind
+	more    bool // the frame is nothing without the next one
 	length  uint32
 	sum     uint32 // of the payload
 	id      uint64
@@ -81,7 +85,12 @@ type frameHead struct {
 
 func (h frameHead) append(b []byte) []byte {
 	start := len(b)
-	b = append(b, 0, 0, 0, 0, h.version, byte(h.kind), 0, 0)
+	flags := uint16(0)
+	if h.more {
+		flags = flagMore
+	}
+	b = append(b, 0, 0, 0, 0, h.version, byte(h.kind))
+	b = binary.LittleEndian.AppendUint16(b, flags)
 	b = binary.LittleEndian.AppendUint32(b, h.length)
 	b = binary.LittleEndian.AppendUint32(b, h.sum)
 	b = binary.LittleEndian.AppendUint64(b, h.id)
@@ -96,14 +105,19 @@ func parseHead(b []byte, id uint64, off int64) (h frameHead, ok bool) {
 	if len(b) < frameLen || checksum(b[4:frameLen]) != binary.LittleEndian.Uint32(b) {
 		return h, false
 	}
+	flags := binary.LittleEndian.Uint16(b[6:])
 	h = frameHead{
 		version: b[4],
 		kind:    Kind(b[5]),
+		more:    flags&flagMore != 0,
 		length:  binary.LittleEndian.Uint32(b[8:]),
 		sum:     binary.LittleEndian.Uint32(b[12:]),
 		id:      binary.LittleEndian.Uint64(b[offsetOfID:]),
 		off:     int64(binary.LittleEndian.Uint64(b[24:])),
 		synced:  int64(binary.LittleEndian.Uint64(b[32:])),
+	}
+	if flags&^flagMore != 0 && h.version == version {
+		h.version = 0 // as unknown as a version
 	}
 	return h, h.id == id && h.off == off
 }

@@ -142,7 +142,7 @@ func (l *Log) Size() int64 {
 	return l.end
 }
 
-// Append writes the records next to each other and returns once they are durable. It calls settle exactly once, whatever happens, with
+// Append writes the records next to each other, all or none, and returns once they are durable. It calls settle exactly once, whatever happens, with
 // the places of the records or the error, in the order of the log; settle must not call the log and not block. If ctx is done in
 // between, Append returns its error at once and settle is called later.
 //
@@ -271,7 +271,7 @@ func (l *Log) write(group []*request) ([]Span, error) {
 	l.buf = l.buf[:0]
 	for _, r := range group {
 		for i, h := range r.heads {
-			h.id, h.off, h.synced = f.id, end+int64(len(l.buf)), end
+			h.id, h.off, h.synced, h.more = f.id, end+int64(len(l.buf)), end, i+1 < len(r.heads)
 			l.buf = append(h.append(l.buf), r.records[i].Payload...)
 			spans = append(spans, Span{Off: h.off, Len: h.length})
 		}

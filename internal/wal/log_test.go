@@ -395,7 +395,7 @@ func keeping(texts ...string) wal.Rewriter {
 			}
 			return nil
 		},
-		Switched: func(int64, int64) {},
+		Switch: func(_, _ int64, swap func()) { swap() },
 	}
 }
 

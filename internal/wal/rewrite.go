@@ -17,9 +17,9 @@ type Rewriter struct {
 	Begin func()
 	// Copy writes what shall be left of it. Places in old are those that were settled.
 	Copy func(old *View, w *Writer) error
-	// Switched is called while nothing is being written, once the new file is the log. A frame whose place was at from or later is now
-	// by delta further on. It must not call the log.
-	Switched func(from, delta int64)
+	// Switch is called while nothing is being written, when the new file is complete. It calls swap, and views of the log are then of
+	// the new file: a frame whose place was at from or later is now by delta further on. It must call nothing else of the log.
+	Switch func(from, delta int64, swap func())
 }
 
 // Rewrite puts a new file in the place of the log, while appends go on. After an error the log is what it was. One rewrite runs at a time.
@@ -88,11 +88,12 @@ func (l *Log) finish(r Rewriter, w *Writer, old *file, from, at, delta int64) er
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	l.file, l.end = f, w.off
-	l.mu.Unlock()
 	l.torn, l.sealed = false, true
-	r.Switched(from, delta)
+	r.Switch(from, delta, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.file, l.end = f, w.off
+	})
 	return nil // the last View of the old file, at least that of Rewrite, removes it
 }
 

@@ -52,10 +52,11 @@ func (s *scan) run(replay Replay) error {
 		return err
 	}
 	s.end, s.proved = headLen, headLen
-	for s.end < s.size {
-		head, payload, err := s.frame(s.end)
+	var unit []framed // appended together, and not all of it seen yet
+	for off := s.end; off < s.size; {
+		head, payload, err := s.frame(off)
 		if errors.Is(err, errBroken) {
-			return s.torn(s.end)
+			return s.torn(off)
 		}
 		if err == nil {
 			err = head.known(s.name)
@@ -63,20 +64,35 @@ func (s *scan) run(replay Replay) error {
 		if err != nil {
 			return err
 		}
-		if head.kind != seal {
-			s.frames++
-			if err := s.replay(replay, head, payload); err != nil {
+		off += frameLen + int64(head.length)
+		s.proved = max(s.proved, head.synced)
+		if head.more {
+			unit = append(unit, framed{head, bytes.Clone(payload)})
+			continue
+		}
+		for _, f := range append(unit, framed{head, payload}) {
+			if err := s.replay(replay, f.head, f.payload); err != nil {
 				return err
 			}
 		}
+		unit = unit[:0]
 		s.sealed = head.kind == seal
-		s.end += frameLen + int64(head.length)
-		s.proved = max(s.proved, head.synced)
+		s.end = off
 	}
 	return nil
 }
 
+// A framed is a frame.
+type framed struct {
+	head    frameHead
+	payload []byte
+}
+
 func (s *scan) replay(replay Replay, head frameHead, payload []byte) error {
+	if head.kind == seal {
+		return nil
+	}
+	s.frames++
 	err := replay(Span{Off: head.off, Len: head.length}, head.kind, payload)
 	if format, ok := errors.AsType[*FormatError](err); ok {
 		format.File, format.Offset = s.name, head.off

@@ -1,0 +1,33 @@
+package session
+
+import "github.com/offshoot-sdk/offshoot/internal/disk"
+
+// OpenDirOn is OpenDir on another disk, without a lock.
+func OpenDirOn(fsys disk.FS, dir string) (*Store, error) {
+	return openDir(fsys, dir, func() error { return nil })
+}
+
+// CompactDir compacts the log of a Store of OpenDir at once.
+func CompactDir(s *Store) error { return s.Journal.(*dirJournal).compact() }
+
+// SetSlack sets how many bytes a log may grow before it is compacted.
+func SetSlack(s *Store, n int64) { s.Journal.(*dirJournal).slack = n }
+
+// LogSize returns the length of the log, and of how many trees it keeps the places.
+func LogSize(s *Store) (size int64, trees int) {
+	j := s.Journal.(*dirJournal)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.log.Size(), len(j.logs)
+}
+
+// Live returns how many bytes compaction would keep, as it is kept up to date and as it is counted.
+func Live(s *Store) (kept, counted int64) {
+	j := s.Journal.(*dirJournal)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, l := range j.logs {
+		counted += l.weight()
+	}
+	return j.live, counted
+}

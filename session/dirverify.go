@@ -1,0 +1,207 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/offshoot-sdk/offshoot/internal/disk"
+	"github.com/offshoot-sdk/offshoot/internal/wal"
+)
+
+// A DirFile is what [VerifyDir] says of one file.
+type DirFile struct {
+	Path  string // within the directory
+	Bytes int64  // that are intact
+	Parts int    // batches of a log, lines of a transcript
+	Torn  int64  // bytes at the end that a crash left and nobody was told of; the next OpenDir, or use of the transcript, cuts them off
+}
+
+// VerifyDir reads everything in a directory of [OpenDir], every frame, every entry and every line, and yields each file, with an
+// error if it is not intact: a *[CorruptError], or [ErrFormat]. Like [ViewDir] it changes nothing and works beside whoever has the
+// directory open. An error beside the zero DirFile says that the directory cannot be read, and ends the sequence.
+func VerifyDir(ctx context.Context, dir string) iter.Seq2[DirFile, error] {
+	return func(yield func(DirFile, error) bool) {
+		v := verifier{fs: disk.OS(), dir: dir, yield: func(f DirFile, err error) bool {
+			if rel, relErr := filepath.Rel(dir, f.Path); f.Path != "" && relErr == nil {
+				f.Path = rel
+			}
+			return yield(f, logError(err))
+		}}
+		if err := v.all(ctx); err != nil && !errors.Is(err, errStopped) {
+			yield(DirFile{}, fmt.Errorf("session: verify directory %q: %w", dir, err))
+		}
+	}
+}
+
+// errStopped ends a verification of which the caller has seen enough.
+var errStopped = errors.New("session: seen enough")
+
+type verifier struct {
+	fs    disk.FS
+	dir   string
+	yield func(DirFile, error) bool
+}
+
+func (v verifier) say(ctx context.Context, f DirFile, err error) error {
+	if !v.yield(f, err) {
+		return errStopped
+	}
+	return ctx.Err()
+}
+
+func (v verifier) all(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	logs := filepath.Join(v.dir, journalDir)
+	if _, err := v.fs.Lstat(logs); err != nil {
+		return err
+	}
+	if err := v.log(ctx, logs); err != nil {
+		return err
+	}
+	idle := newIdleLogs(v.fs, logs)
+	for name, err := range idle.files() {
+		if err != nil {
+			return err
+		}
+		if err := v.idleLog(ctx, name); err != nil {
+			return err
+		}
+	}
+	return v.transcripts(ctx, filepath.Join(v.dir, sessionsDir))
+}
+
+func (v verifier) log(ctx context.Context, dir string) error {
+	var j *dirJournal
+	view, r, err := wal.OpenView(v.fs, dir, func() { j = newDirJournal(v.fs, dir, nil) },
+		func(at wal.Span, kind wal.Kind, payload []byte) error {
+			if err := j.replay(at, kind, payload); err != nil {
+				return err
+			}
+			return verifyBatch(payload)
+		})
+	if err == nil {
+		err = view.Close()
+	}
+	if r.File == "" {
+		return err
+	}
+	return v.say(ctx, DirFile{Path: r.File, Bytes: r.Bytes, Parts: r.Frames, Torn: r.Torn}, err)
+}
+
+func (v verifier) idleLog(ctx context.Context, name string) error {
+	var t thaw
+	r, err := wal.ReadFile(v.fs, name, func(_ wal.Span, kind wal.Kind, payload []byte) error {
+		if kind == frameIdle {
+			_, err := parseIdleHead(payload)
+			return err
+		}
+		b, err := parseIdleBatch(kind, payload)
+		if err == nil {
+			err = t.add(kind, nil, b)
+		}
+		if err == nil {
+			err = verifyBatch(payload)
+		}
+		return err
+	})
+	return v.say(ctx, DirFile{Path: name, Bytes: r.Bytes, Parts: max(r.Frames-1, 0)}, err)
+}
+
+// verifyBatch looks at every entry of a batch.
+func verifyBatch(payload []byte) error {
+	b, err := parseBatch(payload, ParseRoot)
+	if err != nil {
+		return err
+	}
+	bad := Seq(0)
+	err = b.each(func(seq Seq, r Raw) bool {
+		if !json.Valid(r) {
+			bad = seq
+		}
+		return bad == 0
+	})
+	if bad != 0 {
+		return fmt.Errorf("entry %d of %q is no JSON", bad, b.root)
+	}
+	return err
+}
+
+func (v verifier) transcripts(ctx context.Context, dir string) error {
+	agents, err := v.fs.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, a := range agents {
+		files, err := v.fs.ReadDir(filepath.Join(dir, a.Name()))
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			if _, after, ok := strings.Cut(f.Name(), transcriptSuffix); !ok || after != "" && !strings.HasPrefix(after, ".deleted.") {
+				continue
+			}
+			if err := v.transcript(ctx, filepath.Join(dir, a.Name(), f.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (v verifier) transcript(ctx context.Context, path string) error {
+	f, err := v.fs.OpenFile(path, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) { // archived just now
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	t := transcriptFile{f: f, path: path}
+	d := DirFile{Path: path}
+	err = t.verify(&d)
+	return v.say(ctx, d, err)
+}
+
+// verify looks at every line.
+func (t *transcriptFile) verify(d *DirFile) error {
+	end, size, err := t.intact()
+	if err != nil {
+		return err
+	}
+	d.Torn = size - end
+	r := lineReader{f: t.f, end: end}
+	for ; ; d.Parts++ {
+		d.Bytes = r.off
+		line, err := r.next()
+		switch {
+		case errors.Is(err, io.EOF) && d.Parts > 0:
+			d.Parts-- // the first line is no message
+			return nil
+		case err != nil && !errors.Is(err, io.EOF):
+			return err
+		case d.Parts == 0:
+			if _, err := parseHeadLine(t.path, line); err != nil {
+				return err
+			}
+		default:
+			var m Message
+			if err := json.Unmarshal(line, &m); err != nil {
+				return &CorruptError{File: t.path, Offset: d.Bytes, Reason: fmt.Sprintf("the line is no message: %v", err)}
+			}
+		}
+	}
+}
