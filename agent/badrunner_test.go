@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +31,7 @@ func TestRunnersThatMisbehave(t *testing.T) {
 		{"fails without words", func(context.Context) (agent.Result, error) { return agent.Result{}, silentError{} }, spawn.Failed, "", "agent_test.silentError", 0},
 		{"panics", func(context.Context) (agent.Result, error) { panic("oh no") }, spawn.Failed, "", "oh no", 0},
 		{"panics with an error", func(context.Context) (agent.Result, error) { panic(boom) }, spawn.Failed, "", "boom", 0},
+		{"ends its goroutine", func(context.Context) (agent.Result, error) { runtime.Goexit(); return agent.Result{}, nil }, spawn.Failed, "", "ended its goroutine", 0},
 		{"never returns", func(ctx context.Context) (agent.Result, error) {
 			<-ctx.Done()
 			return agent.Result{Text: "half"}, ctx.Err()

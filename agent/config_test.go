@@ -1,0 +1,190 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+func TestConfigMistakesAreAllReported(t *testing.T) {
+	ok := func(context.Context, agent.ToolCall) (string, error) { return "", nil }
+	for _, c := range []struct {
+		name string
+		cfg  agent.Config
+		want []string // paths
+	}{
+		{"nothing", agent.Config{}, []string{"Runner"}},
+		{"a loop without a model", agent.Config{Runner: &agent.Loop{}}, []string{"Runner"}},
+		{"no loop at all", agent.Config{Runner: (*agent.Loop)(nil)}, []string{"Runner"}},
+		{"half a store", agent.Config{Runner: stub{}, Store: &session.Store{Journal: session.NewMemory().Journal}}, []string{"Store"}},
+		{"tools", agent.Config{Runner: stub{}, Tools: []agent.Tool{
+			{Name: "ok", Call: ok}, {Name: "", Call: ok}, {Name: "has space", Call: ok}, {Name: "ok", Call: ok}, {Name: "sessions_spawn", Call: ok},
+			{Name: "-x", Call: ok}, {Name: strings.Repeat("x", 65), Call: ok}, {Name: "empty"},
+		}}, []string{"Tools[1].Name", "Tools[2].Name", "Tools[3].Name", "Tools[4].Name", "Tools[5].Name", "Tools[6].Name", "Tools[7].Call"}},
+		{"a negative grace", agent.Config{Runner: stub{}, Grace: -time.Second}, []string{"Grace"}},
+		{"a spec", agent.Config{Runner: stub{}, Specs: map[string]agentctx.Spec{"ops": {Mode: 99}}}, []string{`Specs["ops"]`}},
+		{"a workspace of nobody", agent.Config{Runner: stub{}, Workspaces: map[string]fs.FS{"no body": nil}}, []string{`Workspaces["no body"]`}},
+		{"rules", agent.Config{Runner: stub{}, Rules: policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 7, MaxChildren: -1}}}, []string{"Rules", "Rules"}},
+		{"several", agent.Config{Grace: -1, Tools: []agent.Tool{{}}}, []string{"Runner", "Tools[0].Name", "Tools[0].Call", "Grace"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rt, err := agent.Open(t.Context(), c.cfg)
+			require.Nil(t, rt)
+			list, ok := errors.AsType[agent.ConfigErrors](err)
+			require.True(t, ok, "%v", err)
+			var paths []string
+			for _, e := range list {
+				paths = append(paths, e.Path)
+				require.NotEmpty(t, e.Message)
+				require.ErrorContains(t, err, e.Error())
+			}
+			require.Equal(t, c.want, paths)
+			one, ok := errors.AsType[*agent.ConfigError](err)
+			require.True(t, ok)
+			require.Equal(t, list[0], one)
+		})
+	}
+}
+
+type stub struct{}
+
+func (stub) Run(context.Context, *agent.Turn) (agent.Result, error) { return agent.Result{}, nil }
+
+// Bad input gets a typed error, and nothing is half done.
+func TestBadCalls(t *testing.T) {
+	cfg := answering(asText)
+	cfg.Rules.Agents = []policy.Agent{{ID: "main", Subagents: policy.Subagents{AllowAgents: []string{"*"}}}}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		ctx := h.Context()
+		var input *spawn.InputError
+		var refusal *policy.Refusal
+		unknown := session.MustParse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11")
+		task := func(s *agent.Session, t agent.Task) error { _, err := agent.Spawn[string](ctx, s, t); return err }
+
+		for name, err := range map[string]error{
+			"post to no key":    h.Session(session.Key{}).Post(ctx, agent.Message{Text: "x"}),
+			"post nothing":      h.Main().Post(ctx, agent.Message{ID: "1", Text: " \n"}),
+			"spawn from no key": task(h.Session(session.Key{}), agent.Task{Text: "x"}),
+			"spawn nothing":     task(h.Main(), agent.Task{Text: "  "}),
+		} {
+			require.ErrorAs(t, err, &input, name)
+		}
+		for name, err := range map[string]error{
+			"post to a sub-agent that is not":    h.Session(unknown).Post(ctx, agent.Message{Text: "x"}),
+			"stop a sub-agent that is not":       h.Session(unknown).Stop(ctx),
+			"interrupt one that is not":          h.Session(unknown).Interrupt(ctx),
+			"spawn from a sub-agent that is not": task(h.Session(unknown), agent.Task{Text: "x"}),
+			"runs of a sub-agent that is not":    func() error { _, err := h.Session(unknown).Runs(ctx); return err }(),
+		} {
+			require.ErrorIs(t, err, agent.ErrNotFound, name)
+		}
+		for name, q := range map[string]agent.Task{
+			"unknown agent":          {Text: "x", Agent: "ghost"},
+			"malformed agent":        {Text: "x", Agent: "../../etc"},
+			"unknown thinking":       {Text: "x", Thinking: "banana"},
+			"negative timeout":       {Text: "x", Timeout: -5 * time.Second},
+			"a sandbox, unsandboxed": {Text: "x", Sandbox: true},
+			"tools it cannot have":   {Text: "x", Tools: []string{"rm"}},
+		} {
+			err := task(h.Main(), q)
+			require.ErrorAs(t, err, &refusal, name)
+			require.NotEmpty(t, refusal.Rule, name)
+			require.NotEmpty(t, refusal.Asked, name)
+			require.NotEmpty(t, refusal.Limit, name)
+		}
+		require.Error(t, task(h.Main(), agent.Task{Text: "x", Context: agentctx.Spec{Mode: 99}}))
+		for range h.Session(unknown).Events(ctx) {
+			t.Error("an event of nobody")
+		}
+		ended, cancel := context.WithCancelCause(ctx)
+		cancel(errors.New("enough"))
+		require.ErrorContains(t, h.Main().Post(ended, agent.Message{Text: "x"}), "enough")
+		synctest.Wait()
+		require.Empty(t, h.Runs())
+		require.Empty(t, h.Replies())
+		_, err := session.Parse("agent:main:subagent:")
+		require.ErrorIs(t, err, session.ErrInvalidKey)
+	})
+}
+
+func TestRuntimeAfterShutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt, err := agent.Open(t.Context(), runner(func(context.Context, *agent.Turn) (agent.Result, error) { return text("x") }))
+		require.NoError(t, err)
+		done := make(chan error, 1)
+		go func() { done <- rt.Run(t.Context()) }()
+		synctest.Wait()
+		require.Error(t, rt.Run(t.Context()), "it runs already")
+		require.NoError(t, rt.Shutdown(t.Context()))
+		require.NoError(t, <-done)
+		require.NoError(t, rt.Shutdown(t.Context()), "again")
+		require.ErrorIs(t, rt.Session(top).Post(t.Context(), agent.Message{Text: "x"}), spawn.ErrShutdown)
+	})
+}
+
+// Before Run everything is accepted and durable; nothing starts.
+func TestBeforeRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := 0
+		rt, err := agent.Open(t.Context(), runner(func(context.Context, *agent.Turn) (agent.Result, error) { turns++; return text("x") }))
+		require.NoError(t, err)
+		require.NoError(t, rt.Session(top).Post(t.Context(), agent.Message{Text: "x"}))
+		c, err := agent.Spawn[string](t.Context(), rt.Session(top), agent.Task{Text: "x"})
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		require.Zero(t, turns)
+		done := make(chan error, 1)
+		go func() { done <- rt.Run(t.Context()) }()
+		_, err = c.Wait(t.Context())
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, 2, turns)
+		require.NoError(t, rt.Shutdown(t.Context()))
+		require.NoError(t, <-done)
+	})
+}
+
+// When the context of Run ends, turns are cancelled, and those that do not return are named.
+func TestRunEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+			if tn.Label == "deaf" {
+				time.Sleep(time.Hour)
+			}
+			<-ctx.Done()
+			return agent.Result{}, ctx.Err()
+		})
+		rt, err := agent.Open(t.Context(), cfg)
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- rt.Run(ctx) }()
+		var deaf session.Key
+		for _, label := range []string{"deaf", "good"} {
+			c, err := agent.Spawn[string](t.Context(), rt.Session(top), agent.Task{Text: "x", Label: label})
+			require.NoError(t, err)
+			if label == "deaf" {
+				deaf = c.Key()
+			}
+		}
+		synctest.Wait()
+		cancel()
+		still, ok := errors.AsType[*agent.StillRunningError](<-done)
+		require.True(t, ok)
+		require.Equal(t, []session.Key{deaf}, still.Sessions)
+		time.Sleep(2 * time.Hour)
+	})
+}
