@@ -25,7 +25,7 @@ func Example() {
 			return nil
 		})})
 
-	journal := spawntest.NewCrashJournal(log).At(2, spawntest.DieAfter) // 1: admitted and started, 2: ended
+	journal := spawntest.NewCrashJournal(log).AtEntry("ended ok, its requester", spawntest.DieAfter)
 	first, _ := spawn.Open(ctx, spawn.Config{Store: &session.Store{Journal: journal}, Runner: runner})
 	go first.Run(ctx)
 	_, _ = first.Spawn(ctx, main, main, spawn.Request{Task: "count", Announce: true})

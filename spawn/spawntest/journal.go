@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // A Recorder is a Journal that passes everything on to another one and remembers what was added, also what a reset has dropped
@@ -56,7 +58,7 @@ func (r *Recorder) History(root session.Key) iter.Seq2[session.Entry, error] {
 	}
 }
 
-// Roots returns the roots of which anything was added, in order.
+// RootKeys returns the roots of which anything was added, in order.
 func (r *Recorder) RootKeys() []session.Key {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,6 +106,7 @@ type CrashJournal struct {
 	mu       sync.Mutex
 	appends  int
 	faults   map[int]Fault
+	entries  map[string]Fault // by what their description holds
 	dead     bool
 	died     chan struct{}
 	released chan struct{}
@@ -120,6 +123,35 @@ func (j *CrashJournal) At(n int, f Fault) *CrashJournal {
 	defer j.mu.Unlock()
 	j.faults[n] = f
 	return j
+}
+
+// AtEntry has something happen once, at the first append of an entry whose description by [spawn.Describe] contains a text, such as
+// "ended ok".
+func (j *CrashJournal) AtEntry(text string, f Fault) *CrashJournal {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.entries == nil {
+		j.entries = make(map[string]Fault)
+	}
+	j.entries[text] = f
+	return j
+}
+
+// fault returns what is to happen at an append.
+func (j *CrashJournal) fault(b session.Batch) Fault {
+	if f := j.faults[j.appends]; f != 0 || len(j.entries) == 0 {
+		return f
+	}
+	for _, e := range b.Entries {
+		what := spawn.Describe(e)
+		for text, f := range j.entries {
+			if strings.Contains(what, text) {
+				delete(j.entries, text)
+				return f
+			}
+		}
+	}
+	return 0
 }
 
 // Die has nothing work any more.
@@ -157,7 +189,7 @@ func (j *CrashJournal) Append(ctx context.Context, root session.Key, after sessi
 		return 0, ErrDead
 	}
 	j.appends++
-	fault := j.faults[j.appends]
+	fault := j.fault(b)
 	if fault == DieBefore {
 		j.die()
 	}

@@ -240,7 +240,9 @@ func TestConflictYields(t *testing.T) {
 			mine.Tick()
 			time.Sleep(time.Minute)
 		}
-		require.EqualValues(t, 2, epoch(theirs))
+		read, _, err := Load(t.Context(), store.Journal, top, p.cfg.Options)
+		require.NoError(t, err)
+		require.EqualValues(t, 2, read.Epoch(), "the clock has not taken it back")
 		require.NoError(t, post(mine, "3"))
 		require.EqualValues(t, 3, epoch(mine))
 		require.ErrorIs(t, post(theirs, "4"), ErrLost)

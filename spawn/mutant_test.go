@@ -1,0 +1,269 @@
+package spawn_test
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A mutant breaks one rule by one change of the code. The test that it names must fail then: a rule whose test passes without it
+// is not tested.
+type mutant struct {
+	rule     string // what is broken, by the number of the invariant where there is one
+	file     string
+	old, new string
+	pkg, run string // the test that catches it
+}
+
+var mutants = []mutant{
+	{
+		"I1 what an interrupted turn was to read is not read", "internal/tree/apply.go",
+		"if f.Flags&FlagCrashed == 0 {", "if true {", "./internal/tree", "TestScenarios/crash_top",
+	},
+	{
+		"I1 unread completions of who failed move up", "internal/tree/apply.go",
+		"\t\tt.complete(in.From, f)\n", "\t\tt.release(in)\n", ".", "TestHistories$",
+	},
+	{
+		"I1 an input is consumed once", "internal/tree/apply.go",
+		"\t\tt.drop(r, open.Through)\n", "", ".", "TestHistories$",
+	},
+	{
+		"I1 a requester is told", "internal/tree/settle.go",
+		"case !r.Spec.Announce, r.Quiet, p.Cause == Stopped:", "case !r.Spec.Announce, r.Quiet, p.Cause == Stopped, r.Turns > 1:",
+		".", "TestHistories$",
+	},
+	{
+		"I2 nothing runs without an owner", "internal/tree/decide.go",
+		"if !r.IsRoot() && r.Cause == NoCause {", "if false {", "./internal/tree", "TestScenarios/crash_child",
+	},
+	{
+		"I2 after opening everything is looked at", "internal/tree/decide.go",
+		"\t\tt.touch(r)\n\t\tr.asked, r.slot", "\t\tr.asked, r.slot", "./internal/tree", "TestHistories",
+	},
+	{
+		"I2 a tree with a retry under way is due", "internal/tree/outbox.go",
+		"if e.Tries == 0 || e.flying {", "if e.Tries == 0 {", "./internal/tree", "TestScenarios/outbox_due",
+	},
+	{
+		"I3 a failure ends a wait too", "internal/tree/join.go",
+		"\tif j.Left > 0 {\n", "\tif j.Left > 0 && end == OK {\n", "./internal/tree", "TestScenarios/join_all",
+	},
+	{
+		"I3 a child named twice is waited for once", "internal/tree/join.go",
+		"slices.Compact(slices.SortedFunc(slices.Values(j.Keys), compareKeys))", "slices.SortedFunc(slices.Values(j.Keys), compareKeys)",
+		"./internal/tree", "TestScenarios/join_twice",
+	},
+	{
+		"I3 who waits holds no slot", "home.go",
+		"\ts.paused++\n\ts.mu.Unlock()\n\ts.release()\n", "\ts.paused++\n\ts.mu.Unlock()\n", ".", "TestLaneOfOneWithFiveLevels",
+	},
+	{
+		"I3 a slot comes back from what has left the tree", "internal/owner/owner.go",
+		"\t\t\t\to.giveBack(c)\n\t\t\t}\n\t\t\tc.decided", "\t\t\t}\n\t\t\tc.decided", ".", "TestSlotOfWhatHasLeft",
+	},
+	{
+		"I4 a turn that was cancelled before it began does not call the Runner", "home.go",
+		"\tif ctx.Err() != nil {\n\t\treturn out, context.Cause(ctx)\n\t}\n", "", ".", "TestTurnsOfASessionNeverOverlap",
+	},
+	{
+		"I4 Stop says what still runs", "wait.go",
+		"\tcase len(left) == 0:\n", "\tcase true:\n", ".", "TestStop",
+	},
+	{
+		"I4 what is being stopped admits nothing", "internal/tree/decide.go",
+		"\tcase parent.Cause != NoCause:\n", "\tcase false:\n", ".", "TestHistories$",
+	},
+	{
+		"I4 descendants are stopped", "internal/tree/settle.go",
+		"\t\t\tif c.Cause == NoCause {\n", "\t\t\tif c.Cause == NoCause && c.Open == nil {\n", "./internal/tree", "TestScenarios/stop",
+	},
+	{
+		"I5 a child gets what its parent may hand down", "internal/tree/decide.go",
+		"c.Tools, c.Sandboxed = now.Delegable, now.Sandboxed", "c.Tools, c.Sandboxed = t.top.Delegable, now.Sandboxed", ".", "TestHistories$",
+	},
+	{
+		"I6 the first cause wins", "internal/tree/decide.go",
+		"if r.State.Terminal() || r.Cause != NoCause || r.IsRoot()", "if r.State.Terminal() || r.IsRoot()", "./internal/tree", "TestScenarios/first_cause",
+	},
+	{
+		"I6 partial results are kept", "internal/tree/apply.go",
+		"\tt.answer(r, f)\n", "\tif r.Cause == NoCause {\n\t\tt.answer(r, f)\n\t}\n", "./internal/tree", "TestScenarios/first_cause",
+	},
+	{
+		"I6 a Runner that ends its goroutine is reported", "home.go",
+		"\tdefer func() { h.report(u, out, err) }() // also if the Runner ends its goroutine\n\tout, err = h.call(ctx, &u.turn)\n",
+		"\tout, err = h.call(ctx, &u.turn)\n\th.report(u, out, err)\n", ".", "TestRunnerThatGoes",
+	},
+	{
+		"I7 a result is what the Runner returned", "info.go",
+		"Text: tree.Text(o.Result.Text),", "Text: tree.Text(string([]rune(o.Result.Text))),", ".", "TestHistories$",
+	},
+	{
+		"I7 a text survives the journal byte for byte", "internal/tree/codec.go",
+		"if utf8.ValidString(string(t)) {", "if true {", "./internal/tree", "TestCodecRoundTrip",
+	},
+	{
+		"I9 an interrupted turn has used what it reserved", "internal/tree/apply.go",
+		"\t\tr.Retry = r.IsRoot()\n", "\t\tr.Retry = r.IsRoot()\n\t\tcharge(r, Budget{}.sub(open.Reserve))\n", "./internal/tree", "TestScenarios/budget_crash",
+	},
+	{
+		"I9 what a call used beyond its reservation counts", "internal/tree/decide.go",
+		"beyond := c.Used.sub(r.Open.Reserve).positive()", "beyond := Budget{}", ".", "TestSpendBeyondTheReservation",
+	},
+	{
+		"I9 nobody reserves more than there is", "internal/tree/budget.go",
+		"return min(want, max((limit-charged)/shares, min(1, limit-charged), 0))", "return want", "./internal/tree", "TestScenarios/budget",
+	},
+	{
+		"I10 the requested model is recorded", "internal/tree/decide.go",
+		"Asked: c.Request.Model,", `Asked: "",`, ".", "TestModelsAreRecorded",
+	},
+	{
+		"I11 who lost the tree keeps out of it", "internal/owner/owner.go",
+		"case c.timer && o.yielded:", "case false:", "./internal/owner", "TestConflictYields",
+	},
+	{
+		"I11 a repeat after a crash says so", "internal/tree/decide.go",
+		"\t\te.maybe = true\n", "", ".", "TestHistories$",
+	},
+	{
+		"I11 a turn that is over changes nothing", "internal/tree/decide.go",
+		"case c.Turn > 0 && (parent.Open == nil || parent.Open.N != c.Turn):", "case false:", ".", "TestTurnThatIsOver",
+	},
+	{
+		"I12 a panic of the journal is contained", "internal/owner/owner.go",
+		"\tdefer func() {\n\t\tif p := recover(); p != nil {\n\t\t\terr = &PanicError{Value: p, Stack: debug.Stack()}\n\t\t}\n\t}()\n\to.batches++",
+		"\to.batches++", "./internal/owner", "TestFailedAppend",
+	},
+	{
+		"I14 the same spawn key gives the same run", "internal/tree/decide.go",
+		`if c.Key != "" {`, `if c.Key == "-" {`, ".", "TestHistories$",
+	},
+	{
+		"I14 a spawn key outlives its run", "internal/tree/apply.go",
+		"Until: f.At + int64(Window)}", "Until: f.At + 1}", "./internal/tree", "TestScenarios/spawn_key",
+	},
+	{
+		"I15 a refusal says how long to wait", "internal/tree/decide.go",
+		`+ "; wait " + time.Duration(wait).String()`, `+ time.Duration(wait).String()[:0]`, "./internal/tree", "TestScenarios/steer_limits",
+	},
+	{
+		"I16 nothing is done before it is durable", "internal/owner/owner.go",
+		"\tif err == nil {\n\t\terr = o.append(ctx, facts)\n\t}\n", "\tif err == nil {\n\t\to.act(facts, effects)\n\t\teffects = nil\n\t\terr = o.append(ctx, facts)\n\t}\n",
+		".", "TestHistories$",
+	},
+	{
+		"I16 a snapshot says everything", "internal/tree/image.go",
+		"\t\t\tt.hold(e.Run)\n", "", "./internal/tree", "TestScenarios/outbox",
+	},
+	{
+		"I16 only what Apply does is folded", "internal/tree/settle.go",
+		"\t\tr.cascaded = true\n", "\t\tr.cascaded = true\n\t\tr.Reason += \".\"\n", "./internal/tree", "TestScenarios/stop",
+	},
+	{
+		"I17 an end waits for the descendants", "internal/tree/settle.go",
+		"\tcase r.live > 0:\n", "\tcase false:\n", "./internal/tree", "TestScenarios/stop",
+	},
+	{
+		"the lane has a limit", "internal/owner/lane.go",
+		"for l.open && l.used < l.limit && l.ring != nil {", "for l.open && l.used <= l.limit && l.ring != nil {", "./internal/owner", "TestLane",
+	},
+	{
+		"the lane goes round", "internal/owner/lane.go",
+		"\tif q.first = t.next; q.first != nil {\n\t\tl.ring = q.next\n", "\tif q.first = t.next; q.first != nil {\n", "./internal/owner", "TestLaneIsFair",
+	},
+	{
+		"a steer starts no turn of what has finished", "internal/tree/settle.go",
+		"return r.nUser > 0 || r.nComp > 0\n", "return r.nUser > 0 || r.nComp > 0 || r.nControl > 0\n", "./internal/tree", "TestScenarios/steer",
+	},
+	{
+		"a chat is compacted", "internal/tree/tree.go",
+		"t.since > 4*(len(t.runs)+len(t.outbox.entries))+len(t.spawned)+len(t.posts)", "t.since > 4*(len(t.runs)+len(t.outbox.entries)+len(t.spawned)+len(t.posts))",
+		"./internal/tree", "TestChatIsCompacted",
+	},
+	{
+		"a batch whose acknowledgement was lost is found", "internal/owner/owner.go",
+		"if found := o.landed(ctx, b.ID); found > 0 {", "if found := o.landed(ctx, b.ID); found > 0 && false {", "./internal/owner", "TestLostAcknowledgement",
+	},
+}
+
+// TestMutants breaks the code in a copy, once for each mutant, and expects the test that the mutant names to fail. It takes a few
+// minutes, so that it wants to be asked for: OFFSHOOT_MUTANTS=1.
+func TestMutants(t *testing.T) {
+	if os.Getenv("OFFSHOOT_MUTANTS") == "" {
+		t.Skip("OFFSHOOT_MUTANTS is not set")
+	}
+	module := copyModule(t)
+	for _, m := range mutants {
+		t.Run(strings.ReplaceAll(m.rule, " ", "_"), func(t *testing.T) {
+			name := filepath.Join(module, "spawn", m.file)
+			code, err := os.ReadFile(name)
+			require.NoError(t, err)
+			require.Equal(t, 1, bytes.Count(code, []byte(m.old)), "%s must hold this exactly once: %s", m.file, m.old)
+			require.NoError(t, os.WriteFile(name, bytes.Replace(code, []byte(m.old), []byte(m.new), 1), 0o644))
+			defer func() { require.NoError(t, os.WriteFile(name, code, 0o644)) }()
+			out, err := runGo(t, module, "test", "-count=1", "-timeout=120s", "-run", m.run, m.pkg)
+			require.NotContains(t, out, "[build failed]")
+			require.NotContains(t, out, "no tests to run")
+			require.Error(t, err, "%s passes although this is broken: %s", m.run, m.rule)
+		})
+	}
+}
+
+// TestMutantsStillApply checks at every run of the tests that the mutants fit the code.
+func TestMutantsStillApply(t *testing.T) {
+	for _, m := range mutants {
+		code, err := os.ReadFile(m.file)
+		require.NoError(t, err)
+		require.Equal(t, 1, bytes.Count(code, []byte(m.old)), "%q: %s must hold this exactly once: %s", m.rule, m.file, m.old)
+	}
+}
+
+// copyModule copies the module, and checks that the tests pass there as it is.
+func copyModule(t *testing.T) string {
+	t.Helper()
+	module := t.TempDir()
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel("..", path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if rel != "." && strings.HasPrefix(rel, ".") {
+				return fs.SkipDir
+			}
+			return os.MkdirAll(filepath.Join(module, rel), 0o755)
+		}
+		if !d.Type().IsRegular() {
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(module, rel), data, 0o644)
+	})
+	require.NoError(t, err)
+	out, err := runGo(t, module, "test", "-count=1", ".", "./internal/...", "./spawntest")
+	require.NoError(t, err, "%s", out)
+	return module
+}
+
+func runGo(t *testing.T, module string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = filepath.Join(module, "spawn")
+	cmd.Env = append(os.Environ(), "OFFSHOOT_MUTANTS=", "OFFSHOOT_SEED=", "OFFSHOOT_FUZZ=")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
