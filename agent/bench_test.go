@@ -1,0 +1,115 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// BenchmarkFloor is what the same job costs with a bare goroutine, a channel, an id and a map: what every figure below is
+// compared with.
+func BenchmarkFloor(b *testing.B) {
+	b.ReportAllocs()
+	done := make(chan string, 64)
+	var mu sync.Mutex
+	running := map[string]bool{}
+	for b.Loop() {
+		id := session.NewID()
+		mu.Lock()
+		running[id] = true
+		mu.Unlock()
+		go func() { done <- id }()
+		id = <-done
+		mu.Lock()
+		delete(running, id)
+		mu.Unlock()
+	}
+}
+
+// serve runs a Runtime for a benchmark.
+func serve(b *testing.B, cfg agent.Config) *agent.Runtime {
+	b.Helper()
+	cfg.Workspace = workspace("a line of")
+	cfg.Tools = toolbox("read", "write", "exec")
+	cfg.Rules.Subagents = policy.Subagents{MaxChildren: policy.LimitChildren, ArchiveAfter: policy.Off}
+	rt, err := agent.Open(b.Context(), cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- rt.Run(context.WithoutCancel(b.Context())) }()
+	b.Cleanup(func() {
+		if err := rt.Shutdown(context.Background()); err != nil {
+			b.Error(err)
+		}
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
+	})
+	return rt
+}
+
+// BenchmarkDeliver is from Spawn to Deliver, per child, with prompt, transcript and announcement, for so many children at a time.
+func BenchmarkDeliver(b *testing.B) {
+	for _, children := range []int{1, policy.LimitChildren} {
+		b.Run(fmt.Sprintf("children=%d", children), func(b *testing.B) {
+			b.ReportAllocs()
+			var wg sync.WaitGroup
+			cfg := runner(func(context.Context, *agent.Turn) (agent.Result, error) { return text("done") })
+			cfg.Deliver = func(context.Context, agent.Delivery) error { wg.Done(); return nil }
+			rt := serve(b, cfg)
+			requester := rt.Session(session.Named("main", "bench"))
+			b.ResetTimer()
+			for n := 0; n < b.N; n += children {
+				wg.Add(children)
+				for range children {
+					if _, err := agent.Spawn[string](b.Context(), requester, agent.Task{Text: "count the files", Announce: true}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				wg.Wait()
+			}
+		})
+	}
+}
+
+// BenchmarkManaged is from the Spawn of a managed turn to the turn that consumes the completion, per child. Each round is a
+// session of its own, so that conversations stay short.
+func BenchmarkManaged(b *testing.B) {
+	for _, children := range []int{1, policy.LimitChildren} {
+		b.Run(fmt.Sprintf("children=%d", children), func(b *testing.B) {
+			b.ReportAllocs()
+			consumed := make(chan struct{}, 1)
+			cfg := runner(func(ctx context.Context, t *agent.Turn) (agent.Result, error) {
+				switch {
+				case t.Run != "":
+					return text("done")
+				case t.N > 1:
+					consumed <- struct{}{}
+					return text("NO_REPLY")
+				}
+				for range children {
+					if _, err := t.Spawn(ctx, agent.Task{Text: "count the files", Announce: true}); err != nil {
+						return agent.Result{}, err
+					}
+				}
+				t.Yield(agent.JoinOptions{})
+				return agent.Result{}, nil
+			})
+			rt := serve(b, cfg)
+			b.ResetTimer()
+			for n := 0; n < b.N; n += children {
+				s := rt.Session(session.Named("main", fmt.Sprint("bench-", n)))
+				if err := s.Post(b.Context(), agent.Message{Text: "go"}); err != nil {
+					b.Fatal(err)
+				}
+				<-consumed
+			}
+		})
+	}
+}

@@ -1,0 +1,47 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A bot with a loop of its own gives its model the tools of Session.Tools, and is handed each completion when it comes.
+func ExampleSession_Tools() {
+	ctx := context.Background()
+	delivered := make(chan agent.Delivery, 1)
+	rt, err := agent.Open(ctx, agent.Config{
+		Runner: agent.RunnerFunc(func(context.Context, *agent.Turn) (agent.Result, error) {
+			return agent.Result{Text: "42"}, nil // your loop, for the turns of sub-agents
+		}),
+		Deliver: func(_ context.Context, d agent.Delivery) error {
+			delivered <- d // your loop again: a turn of the chat d.To over d.ForModel()
+			return nil
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	go rt.Run(ctx)
+	defer rt.Shutdown(ctx)
+
+	tools := rt.Session(session.Direct("main", "telegram", "4711")).Tools()
+	for _, tool := range tools {
+		fmt.Println(tool.Name)
+	}
+	call := agent.ToolCall{ID: "call_0", Name: tools[0].Name, Args: json.RawMessage(`{"task":"Count the files."}`)}
+	if _, err := tools[0].Call(ctx, call); err != nil {
+		fmt.Println(err)
+		return
+	}
+	d := <-delivered
+	fmt.Println(d.To, "gets", d.ForPerson())
+	// Output:
+	// sessions_spawn
+	// subagents
+	// agent:main:telegram:direct:4711 gets 42
+}

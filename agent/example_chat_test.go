@@ -1,0 +1,59 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing/fstest"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// counter is a model client: it has files counted by a sub-agent, and passes on what that found.
+type counter struct{}
+
+func (counter) Generate(_ context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
+	last := req.Messages[len(req.Messages)-1]
+	switch {
+	case last.Role == session.Tool:
+		return &agent.ModelResponse{Text: "I am having them counted."}, nil
+	case last.Internal: // the completion
+		return &agent.ModelResponse{Text: "There are 42 files."}, nil
+	case len(req.Tools) == 0: // the sub-agent
+		return &agent.ModelResponse{Text: "42"}, nil
+	}
+	args := json.RawMessage(`{"task":"Count the files.","label":"count"}`)
+	return &agent.ModelResponse{ToolCalls: []agent.ToolCall{{ID: "1", Name: "sessions_spawn", Args: args}}}, nil
+}
+
+// Offshoot runs the chat: Post puts in what people say, Reply takes out what the agent says, now and later.
+func Example() {
+	ctx := context.Background()
+	replies := make(chan string)
+	rt, err := agent.Open(ctx, agent.Config{
+		Runner:    &agent.Loop{Model: counter{}},
+		Workspace: fstest.MapFS{"AGENTS.md": {Data: []byte("Be exact.")}},
+		Reply: func(_ context.Context, r agent.Reply) error {
+			replies <- r.Text
+			return nil
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	go rt.Run(ctx)
+	defer rt.Shutdown(ctx)
+
+	chat := rt.Session(session.Direct("main", "telegram", "4711"))
+	if err := chat.Post(ctx, agent.Message{ID: "1", Text: "How many files are there?"}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(<-replies)
+	fmt.Println(<-replies)
+	// Output:
+	// I am having them counted.
+	// There are 42 files.
+}

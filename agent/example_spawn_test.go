@@ -1,0 +1,95 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// open opens and runs a Runtime whose sub-agents are about cities.
+func open(ctx context.Context) *agent.Runtime {
+	rt, err := agent.Open(ctx, agent.Config{
+		Runner: agent.RunnerFunc(func(ctx context.Context, t *agent.Turn) (agent.Result, error) {
+			if strings.Contains(t.Input(), "Atlantis") {
+				<-ctx.Done() // still looking
+				return agent.Result{Text: "nothing yet"}, ctx.Err()
+			}
+			return agent.Result{Text: `{"name":"` + t.Label + `","people":545923}`}, nil
+		}),
+	})
+	if err != nil {
+		panic(err)
+	}
+	go rt.Run(ctx)
+	return rt
+}
+
+type City struct {
+	Name   string `json:"name"`
+	People int    `json:"people" doc:"inhabitants"`
+}
+
+// A typed sub-agent, started from Go and waited for. The Runner finds the schema of City in Turn.Schema.
+func ExampleSpawn() {
+	ctx := context.Background()
+	rt := open(ctx)
+	defer rt.Shutdown(ctx)
+
+	child, err := agent.Spawn[City](ctx, rt.Session(session.Named("main", "atlas")), agent.Task{Text: "Describe Lisbon.", Label: "Lisbon"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	city, err := child.Wait(ctx)
+	fmt.Println(city.Name, city.People, err)
+	// Output:
+	// Lisbon 545923 <nil>
+}
+
+// Whatever is there in time is used; the rest is stopped, and what it had is kept.
+func ExampleJoin() {
+	ctx := context.Background()
+	rt := open(ctx)
+	defer rt.Shutdown(ctx)
+
+	var children []*agent.Child[City]
+	for _, name := range []string{"Lisbon", "Atlantis"} {
+		c, err := agent.Spawn[City](ctx, rt.Session(session.Named("main", "atlas")), agent.Task{Text: "Describe " + name, Label: name})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		children = append(children, c)
+	}
+	outcomes, err := agent.Join(ctx, children, agent.JoinOptions{Within: 100 * time.Millisecond, StopRest: true})
+	fmt.Println(err)
+	for _, o := range outcomes {
+		fmt.Println(o.Run.Label, o.Run.Status, o.Value.People, o.Run.Result.Text)
+	}
+	// Output:
+	// agent: 1 of 2 sub-agents ended well
+	// Lisbon ok 545923 {"name":"Lisbon","people":545923}
+	// Atlantis cancelled 0 nothing yet
+}
+
+// A refusal says which rule refused, what was asked, what is allowed, and where that is set.
+func ExampleSpawn_refused() {
+	ctx := context.Background()
+	rt := open(ctx)
+	defer rt.Shutdown(ctx)
+
+	_, err := agent.Spawn[string](ctx, rt.Session(session.Main("main")), agent.Task{Text: "Describe Lisbon.", Agent: "cartographer"})
+	if r, ok := errors.AsType[*policy.Refusal](err); ok {
+		fmt.Println(r.Rule, r.Asked)
+		fmt.Println(r.Path)
+	}
+	// Output:
+	// policy: refused by allowAgents cartographer
+	// agents.defaults.subagents.allowAgents
+}
