@@ -317,11 +317,11 @@ func (t *dirTranscripts) findArchived(ref Ref) (string, error) {
 	all := make(map[string]bool)
 	found := ""
 	for _, e := range entries {
-		stem, _, ok := strings.Cut(e.Name(), archiveMark)
-		if !ok {
+		mark := strings.LastIndex(e.Name(), archiveMark) // an id may have it too
+		if mark < 0 {
 			continue
 		}
-		base := stem + transcriptSuffix
+		base := e.Name()[:mark] + transcriptSuffix
 		all[strings.ToLower(base)] = true
 		if found != "" || base != bases[0] && base != bases[1] {
 			continue

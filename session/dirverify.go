@@ -150,7 +150,7 @@ func (v verifier) transcripts(ctx context.Context, dir string) error {
 			return err
 		}
 		for _, f := range files {
-			if _, after, ok := strings.Cut(f.Name(), transcriptSuffix); !ok || after != "" && !strings.HasPrefix(after, ".deleted.") {
+			if !strings.HasSuffix(f.Name(), transcriptSuffix) && !strings.Contains(f.Name(), archiveMark) {
 				continue
 			}
 			if err := v.transcript(ctx, filepath.Join(dir, a.Name(), f.Name())); err != nil {

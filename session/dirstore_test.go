@@ -1,0 +1,153 @@
+package session_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+func TestDirLock(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "some", "where")
+	s, err := session.OpenDir(dir)
+	require.NoError(t, err)
+	_, err = session.OpenDir(dir)
+	require.ErrorIs(t, err, session.ErrLocked)
+	var locked *session.LockedError
+	require.ErrorAs(t, err, &locked)
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	assert.Equal(t, os.Getpid(), locked.PID)
+	assert.Equal(t, host, locked.Host)
+	assert.Equal(t, dir, locked.Dir)
+	assert.False(t, locked.Since.IsZero())
+	assert.ErrorContains(t, locked, fmt.Sprint("process ", os.Getpid()))
+	require.NoError(t, s.Close())
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "lock"), []byte(`{"pid":1,"host":"gone"}`), 0o600))
+	s, err = session.OpenDir(dir)
+	require.NoError(t, err, "what the file says is no lock")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "lock"), []byte("nonsense"), 0o600))
+	_, err = session.OpenDir(dir)
+	require.ErrorIs(t, err, session.ErrLocked)
+	assert.ErrorContains(t, err, "another process")
+	require.NoError(t, s.Close())
+	require.NoError(t, s.Close(), "closing again")
+}
+
+func TestOpenDirFails(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	_, err := session.OpenDir(file)
+	require.Error(t, err)
+	assert.ErrorContains(t, err, file)
+	_, err = session.OpenDir(filepath.Join(file, "below"))
+	require.Error(t, err)
+	_, err = session.ViewDir(filepath.Join(dir, "none"))
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	for _, err := range session.VerifyDir(t.Context(), filepath.Join(dir, "none")) {
+		require.ErrorIs(t, err, fs.ErrNotExist)
+	}
+}
+
+// Whatever a key contains, it stays in the directory, and nobody else may read anything.
+func TestDirPermissions(t *testing.T) {
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "state")
+	s, err := session.OpenDir(dir)
+	require.NoError(t, err)
+	for i, peer := range []string{"../../../x", "..", "%2e%2e/x", `..\..\x`, "/etc/passwd", "con:nul", strings.Repeat("x", 900)} {
+		k := session.Channel("main", "matrix", peer)
+		_, err := s.Journal.Append(t.Context(), k, 0, dirBatch(dirNoon, false, "x"))
+		require.NoError(t, err)
+		say(t, s, session.Ref{Key: k, SessionID: fmt.Sprint("id", i)}, 0, "x")
+		_, err = s.Journal.Append(t.Context(), k, 1, dirBatch(dirNoon.AddDate(-9999, 0, 0).AddDate(9999, 0, 0), false, "y"))
+		require.NoError(t, err)
+	}
+	_, err = s.Journal.Append(t.Context(), session.Channel("main", "matrix", "../idle"), 0, session.Batch{Entries: dirBatch(dirNoon, false, "z").Entries})
+	require.NoError(t, err)
+	require.NoError(t, session.CompactDir(s))
+	require.NoError(t, s.Close())
+	entries, err := os.ReadDir(parent)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+	files := 0
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		info, infoErr := e.Info()
+		if err = errors.Join(err, infoErr); err != nil {
+			return err
+		}
+		files++
+		if runtime.GOOS != "windows" {
+			want := fs.FileMode(0o600)
+			if e.IsDir() {
+				want = 0o700
+			}
+			assert.Equal(t, want, info.Mode().Perm(), path)
+		}
+		rel, err := filepath.Rel(dir, path)
+		top, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
+		assert.Contains(t, []string{".", "lock", "journal", "sessions"}, top)
+		return err
+	}))
+	assert.Greater(t, files, 10)
+}
+
+// Beside its owner a directory can be looked at and verified, and is not changed by that.
+func TestViewDir(t *testing.T) {
+	dir := t.TempDir()
+	s, err := session.OpenDir(dir)
+	require.NoError(t, err)
+	m := make(journalModel)
+	for i := range 6 {
+		b := dirBatch(dirNoon, false, fmt.Sprint("first of ", i), "more")
+		if i%2 == 0 {
+			b.Due = dirNoon.AddDate(0, 0, -1).AddDate(0, 0, 1)
+		} else {
+			b.Due = session.Batch{}.Due
+		}
+		_, err := s.Journal.Append(t.Context(), tree(i), 0, b)
+		require.NoError(t, err)
+		m[tree(i)] = m.log(tree(i)).then(b)
+	}
+	ref := session.Ref{Key: tree(1), SessionID: "x"}
+	end := say(t, s, ref, 0, "hello")
+	require.NoError(t, session.CompactDir(s))
+	v, err := session.ViewDir(dir)
+	require.NoError(t, err)
+	_, err = s.Journal.Append(t.Context(), tree(0), 2, dirBatch(dirNoon, true, "later"))
+	require.NoError(t, err)
+	require.NoError(t, session.CompactDir(s))
+	m.verify(t, v, "as it was")
+	assert.Equal(t, []string{"hello"}, lineTexts(t, v, ref))
+	assert.Equal(t, s.Transcripts.Locate(ref), v.Transcripts.Locate(ref))
+	_, err = v.Journal.Append(t.Context(), tree(0), 2, dirBatch(dirNoon, true, "no"))
+	require.ErrorIs(t, err, session.ErrReadOnly)
+	_, err = v.Transcripts.Append(t.Context(), ref, end, says("no")...)
+	require.ErrorIs(t, err, session.ErrReadOnly)
+	_, err = v.Transcripts.Archive(t.Context(), ref, dirNoon)
+	require.ErrorIs(t, err, session.ErrReadOnly)
+	require.NoError(t, v.Close())
+	for _, err := range v.Journal.Read(t.Context(), tree(0), 0) {
+		require.ErrorIs(t, err, session.ErrClosed)
+	}
+	parts := 0
+	for f, err := range session.VerifyDir(t.Context(), dir) {
+		require.NoError(t, err, f.Path)
+		assert.Zero(t, f.Torn)
+		assert.NotZero(t, f.Bytes)
+		parts += f.Parts
+	}
+	assert.Equal(t, 7, parts, "six batches and a line")
+	require.NoError(t, s.Close())
+}
