@@ -54,7 +54,7 @@ type underWay struct {
 type slot struct {
 	mu     sync.Mutex
 	lane   *owner.Lane
-	done   <-chan struct{} // closed when the turn is cancelled
+	life   context.Context //nolint:containedctx // of the turn; only asked whether it has ended
 	held   bool
 	paused int  // how many wait within the turn: while any does it holds none
 	closed bool // the turn is over for the tree: what is granted now goes back at once
@@ -75,7 +75,7 @@ func (s *slot) resume(r *tree.Run) {
 	s.paused--
 	enough := s.paused > 0 || s.held || s.closed
 	s.mu.Unlock()
-	if enough || !s.lane.Wait(s.done, r) {
+	if enough || !s.lane.Wait(s.life.Done(), r) {
 		return
 	}
 	s.mu.Lock()
@@ -109,7 +109,7 @@ func (h *home) Start(gen uint64, t *tree.Tree, r *tree.Run) {
 	u := &underWay{home: h, id: turnID{r, r.Open.N}, key: r.Key(), freed: r.IsRoot()}
 	h.fill(&u.turn, gen, t, r)
 	u.ctx, u.cancel = context.WithCancelCause(context.WithValue(h.sup.lasting, turnKey{}, &u.turn))
-	u.turn.slot.done = u.ctx.Done()
+	u.turn.slot.life = u.ctx
 	h.mu.Lock()
 	u.after = h.sessions[u.key]
 	h.sessions[u.key] = u
