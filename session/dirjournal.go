@@ -35,7 +35,7 @@ type dirJournal struct {
 }
 
 // defaultSlack is how many bytes a log has before anybody thinks of compacting it.
-const defaultSlack = 4 << 20
+const defaultSlack = 1 << 20
 
 // A dirLog is where one log is. It has the head of a memoryLog and no batches; the journal's mu guards it.
 type dirLog struct {
