@@ -162,11 +162,18 @@ func TestTranscriptNames(t *testing.T) {
 	s, err := session.OpenDir(dir)
 	require.NoError(t, err)
 	refs := []session.Ref{
-		{Key: session.Main("main"), SessionID: "same"}, {Key: session.Named("main", "other"), SessionID: "same"}, {Key: session.Named("main", "third"), SessionID: "same"},
-		{Key: session.Main("main"), SessionID: "Case"}, {Key: session.Main("main"), SessionID: "case"},
-		{Key: session.Main("main"), SessionID: "nul"}, {Key: session.Main("main"), SessionID: "con.x"}, {Key: session.Main("com1"), SessionID: "COM9"},
-		{Key: session.Global(), SessionID: "g"}, {Key: session.Main("global"), SessionID: "g"},
-		{Key: session.Main("main"), SessionID: "a.jsonl.deleted.x"}, {Key: session.Main("main"), SessionID: strings.Repeat("a", 128)},
+		{Key: session.Main("main"), SessionID: "same"},
+		{Key: session.Named("main", "other"), SessionID: "same"},
+		{Key: session.Named("main", "third"), SessionID: "same"},
+		{Key: session.Main("main"), SessionID: "Case"},
+		{Key: session.Main("main"), SessionID: "case"},
+		{Key: session.Main("main"), SessionID: "nul"},
+		{Key: session.Main("main"), SessionID: "con.x"},
+		{Key: session.Main("com1"), SessionID: "COM9"},
+		{Key: session.Global(), SessionID: "g"},
+		{Key: session.Main("global"), SessionID: "g"},
+		{Key: session.Main("main"), SessionID: "a.jsonl.deleted.x"},
+		{Key: session.Main("main"), SessionID: strings.Repeat("a", 128)},
 	}
 	ends := make([]session.Pos, len(refs))
 	for i, ref := range refs {

@@ -38,7 +38,7 @@ func TestHistories(t *testing.T) {
 	if testing.Short() {
 		n = 20
 	}
-	first, fixed := uint64(maphash.Bytes(maphash.MakeSeed(), nil)>>1), false
+	first, fixed := maphash.Bytes(maphash.MakeSeed(), nil)>>1, false
 	if seed, err := strconv.ParseUint(os.Getenv("OFFSHOOT_SEED"), 10, 64); err == nil {
 		first, fixed = seed, true
 	}
@@ -222,7 +222,7 @@ func (w *world) act(l *life, r *rand.Rand) {
 	defer cancel()
 	switch r.IntN(12) {
 	case 0, 1, 2:
-		w.spawnFrom(top, strconv.Itoa(r.IntN(6)), r.IntN(4) == 0, func(q spawn.Request) (spawn.RunInfo, error) {
+		_, _ = w.spawnFrom(top, strconv.Itoa(r.IntN(6)), r.IntN(4) == 0, func(q spawn.Request) (spawn.RunInfo, error) {
 			return l.sup.Spawn(ctx, top, top, q)
 		})
 	case 3, 4:
@@ -613,7 +613,11 @@ func (w *world) bury(l *life) {
 func (w *world) checkResults() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for e := range w.log.History(top) {
+	for e, err := range w.log.History(top) {
+		if err != nil {
+			w.fail("reading the history: %v", err)
+			return
+		}
 		f, err := tree.FactOf(e.Payload)
 		if err != nil || f.Kind != tree.TurnEnded || f.Answer == nil {
 			continue
@@ -635,7 +639,10 @@ func (w *world) audit() {
 	w.checkResults()
 	if w.t.Failed() {
 		var b strings.Builder
-		for e := range w.log.History(top) {
+		for e, err := range w.log.History(top) {
+			if err != nil {
+				break // it is in memory
+			}
 			fmt.Fprintln(&b, spawn.Describe(e))
 		}
 		w.t.Log(b.String())

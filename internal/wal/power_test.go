@@ -3,6 +3,7 @@ package wal_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -208,9 +209,7 @@ func rewriteAll(t *testing.T, l *wal.Log, mu *sync.Mutex, spans map[string]wal.S
 		Begin: func() {
 			mu.Lock()
 			defer mu.Unlock()
-			for text, at := range spans {
-				before[text] = at
-			}
+			maps.Copy(before, spans)
 		},
 		Copy: func(old *wal.View, w *wal.Writer) error {
 			for text, at := range before {

@@ -222,6 +222,7 @@ func (a *auditor) fact(f *tree.Fact) {
 	case tree.Delivered, tree.Deferred, tree.Blocked, tree.Revived, tree.Dismissed, tree.Redirected:
 		a.parcel(f)
 		return
+	default: // the others happened to one session
 	}
 	r := a.runs[f.Run]
 	if r == nil {

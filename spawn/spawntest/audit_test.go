@@ -3,6 +3,7 @@ package spawntest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"testing"
@@ -51,7 +52,8 @@ func record(t *testing.T) (facts []tree.Fact) {
 		time.Sleep(2 * time.Hour)
 		require.NoError(t, s.Shutdown(t.Context()))
 		require.NoError(t, <-ran)
-		for e := range log.History(top) {
+		for e, err := range log.History(top) {
+			require.NoError(t, err)
 			f, err := tree.FactOf(e.Payload)
 			require.NoError(t, err)
 			facts = append(facts, *f)
@@ -70,6 +72,51 @@ func entriesOf(facts []tree.Fact) iter.Seq2[session.Entry, error] {
 	}
 }
 
+// facts are a journal that is falsified.
+type facts = []tree.Fact
+
+// nth returns where the nth fact of a kind stands; every journal here has it.
+func nth(list facts, k tree.Kind, n int) int {
+	for i := range list {
+		if list[i].Kind == k {
+			if n--; n == 0 {
+				return i
+			}
+		}
+	}
+	panic(fmt.Sprintf("the journal has too few facts of kind %v", k))
+}
+
+func change(k tree.Kind, n int, f func(*tree.Fact)) func(facts) facts {
+	return func(list facts) facts {
+		f(&list[nth(list, k, n)])
+		return list
+	}
+}
+
+func spec(n int, f func(*tree.Spec, *tree.Grant)) func(facts) facts {
+	return change(tree.Admitted, n, func(x *tree.Fact) {
+		s, g := *x.Spec, *x.Spec.Grant
+		f(&s, &g)
+		s.Grant = &g
+		x.Spec = &s
+	})
+}
+
+func remove(k tree.Kind, n int) func(facts) facts {
+	return func(list facts) facts {
+		i := nth(list, k, n)
+		return slices.Delete(list, i, i+1)
+	}
+}
+
+func repeat(k tree.Kind, n int) func(facts) facts {
+	return func(list facts) facts {
+		i := nth(list, k, n)
+		return slices.Insert(list, i+1, list[i])
+	}
+}
+
 // TestAudit falsifies a good journal in one place each, and says which rule the auditor must find broken.
 func TestAudit(t *testing.T) {
 	good := record(t)
@@ -79,44 +126,6 @@ func TestAudit(t *testing.T) {
 	require.Equal(t, 4, report.Runs)
 	require.Equal(t, 4, report.Consumed)
 
-	type facts = []tree.Fact
-	nth := func(list facts, k tree.Kind, n int) int {
-		for i := range list {
-			if list[i].Kind == k {
-				if n--; n == 0 {
-					return i
-				}
-			}
-		}
-		t.Fatalf("the journal has too few facts of kind %v", k)
-		return -1
-	}
-	change := func(k tree.Kind, n int, f func(*tree.Fact)) func(facts) facts {
-		return func(list facts) facts {
-			f(&list[nth(list, k, n)])
-			return list
-		}
-	}
-	spec := func(n int, f func(*tree.Spec, *tree.Grant)) func(facts) facts {
-		return change(tree.Admitted, n, func(x *tree.Fact) {
-			s, g := *x.Spec, *x.Spec.Grant
-			f(&s, &g)
-			s.Grant = &g
-			x.Spec = &s
-		})
-	}
-	remove := func(k tree.Kind, n int) func(facts) facts {
-		return func(list facts) facts {
-			i := nth(list, k, n)
-			return slices.Delete(list, i, i+1)
-		}
-	}
-	repeat := func(k tree.Kind, n int) func(facts) facts {
-		return func(list facts) facts {
-			i := nth(list, k, n)
-			return slices.Insert(list, i+1, list[i])
-		}
-	}
 	for _, c := range []struct {
 		name, rule string
 		falsify    func(facts) facts

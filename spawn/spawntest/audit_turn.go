@@ -64,6 +64,7 @@ func (a *auditor) inTurn(r *run, f *tree.Fact) {
 		r.turn.reserve.Micros += f.Budget.Micros
 	case tree.TurnEnded:
 		a.turnEnded(r, f)
+	default: // an interrupt changes nothing that is audited
 	}
 }
 
@@ -304,5 +305,6 @@ func (a *auditor) parcel(f *tree.Fact) {
 			a.fail(p.child, "outbox", "entry %d is revived and was neither blocked nor busy", f.Ord)
 		}
 		p.blocked, p.busy = false, false
+	default: // the others do not come here
 	}
 }

@@ -79,6 +79,7 @@ var ErrFault = errors.New("spawntest: the journal failed")
 // A Fault is what happens at an append.
 type Fault uint8
 
+// The faults.
 const (
 	DieBefore   Fault = iota + 1 // the batch is not added, and nothing ever after
 	DieAfter                     // the batch is added and nobody hears of it; nothing ever after
@@ -208,6 +209,7 @@ func (j *CrashJournal) Append(ctx context.Context, root session.Key, after sessi
 		case <-j.released:
 		}
 		return 0, ErrFault
+	default: // the others come after the append
 	}
 	seq, err := j.inner.Append(ctx, root, after, b)
 	if err != nil {
@@ -221,6 +223,7 @@ func (j *CrashJournal) Append(ctx context.Context, root session.Key, after sessi
 		return 0, ErrFault
 	case PanicAfter:
 		panic(ErrFault)
+	default: // the others came before it
 	}
 	return seq, nil
 }

@@ -52,7 +52,8 @@ func TestFaults(t *testing.T) {
 					require.ErrorIs(t, err, want.err)
 				}
 				n := 0
-				for range log.History(top) {
+				for _, err := range log.History(top) {
+					require.NoError(t, err)
 					n++
 				}
 				require.Equal(t, want.added, n == 2)

@@ -88,7 +88,7 @@ func Ignore(release <-chan struct{}) Step {
 func Linger(d time.Duration) Step {
 	return func(ctx context.Context, _ *spawn.Turn, _ *spawn.Outcome) error {
 		<-ctx.Done()
-		time.Sleep(d)
+		<-time.After(d)
 		return context.Cause(ctx)
 	}
 }

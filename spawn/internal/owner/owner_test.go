@@ -47,6 +47,7 @@ func (w *world) Start(_ uint64, _ *tree.Tree, r *tree.Run) {
 	w.runs[turn{r, r.Open.N}] = true
 	w.note("start %s %d", r.Spec.Task, r.Open.N)
 }
+
 func (w *world) Cancel(r *tree.Run, n uint32)                { w.note("cancel %s %d", r.Spec.Task, n) }
 func (w *world) Deliver(uint64, *tree.Tree, *tree.Entry)     { w.note("deliver") }
 func (w *world) Archive(_ uint64, _ *tree.Tree, r *tree.Run) { w.note("archive %s", r.Spec.Task) }

@@ -64,7 +64,7 @@ func (r filler) fill(v reflect.Value) {
 	case reflect.Float64:
 		v.SetFloat(r.Float64())
 	case reflect.Pointer:
-		if _, always := v.Interface().(*Grant); always || r.IntN(4) > 0 {
+		if _, always := reflect.TypeAssert[*Grant](v); always || r.IntN(4) > 0 {
 			v.Set(reflect.New(v.Type().Elem()))
 			r.fill(v.Elem())
 		}
@@ -78,8 +78,8 @@ func (r filler) fill(v reflect.Value) {
 			r.fill(v.Index(i))
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			if f := v.Field(i); f.CanSet() {
+		for _, f := range v.Fields() {
+			if f := f; f.CanSet() {
 				r.fill(f)
 			}
 		}

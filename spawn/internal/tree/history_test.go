@@ -130,11 +130,11 @@ func (d *driver) step() error {
 		d.now += int64(time.Duration(d.byte()) * 700 * time.Millisecond)
 		return d.do(Tick{Rand: uint64(what)})
 	case 17:
-		if b := d.byte(); b&1 != 0 {
+		b := d.byte()
+		if b&1 != 0 {
 			return d.do(Retry{Ord: uint32(b >> 1)})
-		} else {
-			return d.do(Dismiss{Ord: uint32(b >> 1)})
 		}
+		return d.do(Dismiss{Ord: uint32(b >> 1)})
 	case 18:
 		return d.crash(d.byte())
 	}
@@ -247,7 +247,7 @@ func (d *driver) do(c Command) error {
 	}
 	if refused && before != nil {
 		if diff := sameImage(before, d.tree.Image()); diff != nil {
-			return fmt.Errorf("%T was refused (%v) and changed something: %w", c, err, diff)
+			return fmt.Errorf("%T was refused (%w) and changed something: %w", c, err, diff)
 		}
 	}
 	if err := d.check(); err != nil {

@@ -105,7 +105,7 @@ type words struct {
 
 func split(text string) (w words) {
 	w.named = make(map[string]string)
-	for _, f := range strings.Fields(text) {
+	for f := range strings.FieldsSeq(text) {
 		if name, value, ok := strings.Cut(f, "="); ok {
 			w.named[name] = strings.ReplaceAll(value, "_", " ")
 		} else {

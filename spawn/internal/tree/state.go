@@ -74,7 +74,7 @@ func (e *TransitionError) Error() string {
 func Diagram() string {
 	var b strings.Builder
 	b.WriteString("stateDiagram-v2\n")
-	for from := State(0); from < states; from++ {
+	for from := range states {
 		for to := Queued; to < states; to++ {
 			if !next[from].has(to) {
 				continue

@@ -14,8 +14,8 @@ func TestTransitions(t *testing.T) {
 		Queued: "none", Running: "queued waiting", Waiting: "running", Stopping: "queued running waiting",
 		OK: "waiting", Failed: "stopping", TimedOut: "stopping", Cancelled: "stopping", Interrupted: "stopping", Incomplete: "stopping",
 	}
-	for to := State(0); to < states; to++ {
-		for from := State(0); from < states; from++ {
+	for to := range states {
+		for from := range states {
 			want := strings.Contains(" "+before[to]+" ", " "+from.String()+" ")
 			r := &Run{RunState: RunState{Spec: &Spec{Key: top}, State: from}}
 			err := r.to(to)
@@ -30,7 +30,7 @@ func TestTransitions(t *testing.T) {
 			require.Equal(t, []State{from, to}, []State{illegal.From, illegal.To})
 		}
 	}
-	for s := State(0); s < states; s++ {
+	for s := range states {
 		require.Equal(t, s.Terminal(), s >= OK, "%v", s)
 		require.Equal(t, s == 0 || !s.Terminal(), next[s] != 0, "%v leads nowhere, or on", s)
 	}
@@ -39,7 +39,7 @@ func TestTransitions(t *testing.T) {
 // Every cause leads to a terminal state of its own.
 func TestCauses(t *testing.T) {
 	ends := make(map[State]Cause)
-	for c := NoCause; c < causes; c++ {
+	for c := range causes {
 		s := c.end()
 		require.True(t, s.Terminal(), "%v", c)
 		require.NotContains(t, ends, s)
