@@ -606,7 +606,9 @@ func (w *world) bury(l *life) {
 	if err := l.sup.Shutdown(ctx); err != nil && !errors.As(err, &still) {
 		w.fail("Shutdown: %v", err)
 	}
-	<-l.ran
+	if err := <-l.ran; err != nil && !errors.As(err, &still) {
+		w.fail("Run: %v", err)
+	}
 }
 
 // checkResults compares what Runners returned with what is on record, byte for byte.

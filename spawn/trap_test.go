@@ -318,7 +318,7 @@ func TestCallerThatGoesAway(t *testing.T) {
 		time.Sleep(time.Minute)
 		info, err := s.Spawn(t.Context(), top, top, spawn.Request{Task: "x", Key: "k"})
 		require.NoError(t, err)
-		require.NotEqual(t, info.ID, "")
+		require.NotEmpty(t, info.ID)
 	})
 }
 

@@ -79,7 +79,7 @@ func (r filler) fill(v reflect.Value) {
 		}
 	case reflect.Struct:
 		for _, f := range v.Fields() {
-			if f := f; f.CanSet() {
+			if f.CanSet() {
 				r.fill(f)
 			}
 		}
