@@ -59,6 +59,7 @@ func at(n int, f fault) func(int) fault {
 
 func (f fault) around(write func() error) error {
 	switch f {
+	case fine:
 	case failing:
 		return errDisk
 	case panicked:

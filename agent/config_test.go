@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,8 +32,14 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 		{"no loop at all", agent.Config{Runner: (*agent.Loop)(nil)}, []string{"Runner"}},
 		{"half a store", agent.Config{Runner: stub{}, Store: &session.Store{Journal: session.NewMemory().Journal}}, []string{"Store"}},
 		{"tools", agent.Config{Runner: stub{}, Tools: []agent.Tool{
-			{Name: "ok", Call: ok}, {Name: "", Call: ok}, {Name: "has space", Call: ok}, {Name: "ok", Call: ok}, {Name: "sessions_spawn", Call: ok},
-			{Name: "-x", Call: ok}, {Name: strings.Repeat("x", 65), Call: ok}, {Name: "empty"},
+			{Name: "ok", Call: ok},
+			{Name: "", Call: ok},
+			{Name: "has space", Call: ok},
+			{Name: "ok", Call: ok},
+			{Name: "sessions_spawn", Call: ok},
+			{Name: "-x", Call: ok},
+			{Name: strings.Repeat("x", 65), Call: ok},
+			{Name: "empty"},
 		}}, []string{"Tools[1].Name", "Tools[2].Name", "Tools[3].Name", "Tools[4].Name", "Tools[5].Name", "Tools[6].Name", "Tools[7].Call"}},
 		{"a negative grace", agent.Config{Runner: stub{}, Grace: -time.Second}, []string{"Grace"}},
 		{"a spec", agent.Config{Runner: stub{}, Specs: map[string]agentctx.Spec{"ops": {Mode: 99}}}, []string{`Specs["ops"]`}},
@@ -138,20 +145,20 @@ func TestRuntimeAfterShutdown(t *testing.T) {
 // Before Run everything is accepted and durable; nothing starts.
 func TestBeforeRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := 0
-		rt, err := agent.Open(t.Context(), runner(func(context.Context, *agent.Turn) (agent.Result, error) { turns++; return text("x") }))
+		var turns atomic.Int32
+		rt, err := agent.Open(t.Context(), runner(func(context.Context, *agent.Turn) (agent.Result, error) { turns.Add(1); return text("x") }))
 		require.NoError(t, err)
 		require.NoError(t, rt.Session(top).Post(t.Context(), agent.Message{Text: "x"}))
 		c, err := agent.Spawn[string](t.Context(), rt.Session(top), agent.Task{Text: "x"})
 		require.NoError(t, err)
 		time.Sleep(time.Hour)
-		require.Zero(t, turns)
+		require.Zero(t, turns.Load())
 		done := make(chan error, 1)
 		go func() { done <- rt.Run(t.Context()) }()
 		_, err = c.Wait(t.Context())
 		require.NoError(t, err)
 		synctest.Wait()
-		require.Equal(t, 2, turns)
+		require.EqualValues(t, 2, turns.Load())
 		require.NoError(t, rt.Shutdown(t.Context()))
 		require.NoError(t, <-done)
 	})

@@ -43,6 +43,7 @@ func TestEvents(t *testing.T) {
 				line += " " + e.Text
 			case spawn.EventEnded, spawn.EventAdmitted:
 				line += " " + e.Label + " " + e.Status.String()
+			default:
 			}
 			got = append(got, line)
 			require.False(t, e.Time.IsZero())

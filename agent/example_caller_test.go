@@ -26,8 +26,8 @@ func ExampleSession_Tools() {
 		fmt.Println(err)
 		return
 	}
-	go rt.Run(ctx)
-	defer rt.Shutdown(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- rt.Run(ctx) }()
 
 	tools := rt.Session(session.Direct("main", "telegram", "4711")).Tools()
 	for _, tool := range tools {
@@ -40,8 +40,10 @@ func ExampleSession_Tools() {
 	}
 	d := <-delivered
 	fmt.Println(d.To, "gets", d.ForPerson())
+	fmt.Println(rt.Shutdown(ctx), <-ended)
 	// Output:
 	// sessions_spawn
 	// subagents
 	// agent:main:telegram:direct:4711 gets 42
+	// <nil> <nil>
 }

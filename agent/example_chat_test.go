@@ -43,8 +43,8 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	go rt.Run(ctx)
-	defer rt.Shutdown(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- rt.Run(ctx) }()
 
 	chat := rt.Session(session.Direct("main", "telegram", "4711"))
 	if err := chat.Post(ctx, agent.Message{ID: "1", Text: "How many files are there?"}); err != nil {
@@ -53,7 +53,9 @@ func Example() {
 	}
 	fmt.Println(<-replies)
 	fmt.Println(<-replies)
+	fmt.Println(rt.Shutdown(ctx), <-ended)
 	// Output:
 	// I am having them counted.
 	// There are 42 files.
+	// <nil> <nil>
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// open opens and runs a Runtime whose sub-agents are about cities.
-func open(ctx context.Context) *agent.Runtime {
+// open opens and runs a Runtime whose sub-agents are about cities. The function it returns shuts it down.
+func open(ctx context.Context) (*agent.Runtime, func()) {
 	rt, err := agent.Open(ctx, agent.Config{
 		Runner: agent.RunnerFunc(func(ctx context.Context, t *agent.Turn) (agent.Result, error) {
 			if strings.Contains(t.Input(), "Atlantis") {
@@ -26,10 +26,16 @@ func open(ctx context.Context) *agent.Runtime {
 	if err != nil {
 		panic(err)
 	}
-	go rt.Run(ctx)
-	return rt
+	ended := make(chan error, 1)
+	go func() { ended <- rt.Run(ctx) }()
+	return rt, func() {
+		if err := errors.Join(rt.Shutdown(ctx), <-ended); err != nil {
+			panic(err)
+		}
+	}
 }
 
+// City is what a sub-agent is asked for.
 type City struct {
 	Name   string `json:"name"`
 	People int    `json:"people" doc:"inhabitants"`
@@ -38,8 +44,8 @@ type City struct {
 // A typed sub-agent, started from Go and waited for. The Runner finds the schema of City in Turn.Schema.
 func ExampleSpawn() {
 	ctx := context.Background()
-	rt := open(ctx)
-	defer rt.Shutdown(ctx)
+	rt, shutdown := open(ctx)
+	defer shutdown()
 
 	child, err := agent.Spawn[City](ctx, rt.Session(session.Named("main", "atlas")), agent.Task{Text: "Describe Lisbon.", Label: "Lisbon"})
 	if err != nil {
@@ -55,8 +61,8 @@ func ExampleSpawn() {
 // Whatever is there in time is used; the rest is stopped, and what it had is kept.
 func ExampleJoin() {
 	ctx := context.Background()
-	rt := open(ctx)
-	defer rt.Shutdown(ctx)
+	rt, shutdown := open(ctx)
+	defer shutdown()
 
 	var children []*agent.Child[City]
 	for _, name := range []string{"Lisbon", "Atlantis"} {
@@ -81,8 +87,8 @@ func ExampleJoin() {
 // A refusal says which rule refused, what was asked, what is allowed, and where that is set.
 func ExampleSpawn_refused() {
 	ctx := context.Background()
-	rt := open(ctx)
-	defer rt.Shutdown(ctx)
+	rt, shutdown := open(ctx)
+	defer shutdown()
 
 	_, err := agent.Spawn[string](ctx, rt.Session(session.Main("main")), agent.Task{Text: "Describe Lisbon.", Agent: "cartographer"})
 	if r, ok := errors.AsType[*policy.Refusal](err); ok {

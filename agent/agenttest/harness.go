@@ -60,7 +60,6 @@ type Harness struct {
 	script   Script
 	store    *session.Store
 	released chan struct{} // closed when the test is over
-	ctx      context.Context
 
 	mu         sync.Mutex
 	life       *life
@@ -117,15 +116,16 @@ func play(t testing.TB, cfg agent.Config, s Script, p *crashPoint, f func(h *Har
 		s = Script{}
 		h.script = s
 	}
-	var cancel context.CancelFunc
-	h.ctx, cancel = context.WithCancel(context.WithoutCancel(t.Context()))
-	defer cancel()
-	if !h.begin() {
+	if !h.begin(t.Context()) {
 		t.FailNow()
 	}
 	lost := time.AfterFunc(longest, func() {
 		t.Errorf("agenttest: the function has not returned after %v of virtual time", longest)
-		cancel()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for _, l := range h.lives {
+			l.cancel() // what waits at a Runtime returns
+		}
 	})
 	defer lost.Stop()
 	calm := false
@@ -145,7 +145,7 @@ func play(t testing.TB, cfg agent.Config, s Script, p *crashPoint, f func(h *Har
 }
 
 // begin starts a process.
-func (h *Harness) begin() bool {
+func (h *Harness) begin(ctx context.Context) bool {
 	l := &life{done: make(chan error, 1), next: make(chan struct{})}
 	cfg := h.cfg
 	cfg.Store = l.store(h)
@@ -183,14 +183,13 @@ func (h *Harness) begin() bool {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(lastWords{h.t.Output(), l}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
-	rt, err := agent.Open(h.ctx, cfg)
+	rt, err := agent.Open(ctx, cfg)
 	if err != nil {
 		h.t.Errorf("agenttest: opening the Runtime: %v", err)
 		return false
 	}
 	l.rt = rt
-	var ctx context.Context
-	ctx, l.cancel = context.WithCancel(h.ctx)
+	ctx, l.cancel = context.WithCancel(ctx)
 	go func() { l.done <- rt.Run(ctx) }()
 	h.mu.Lock()
 	before := h.life
@@ -233,7 +232,7 @@ func (h *Harness) kill(l *life) {
 		return
 	}
 	go func() {
-		if !h.begin() {
+		if !h.begin(h.Context()) {
 			close(l.next)
 		}
 	}()
@@ -249,7 +248,7 @@ func (h *Harness) current() *life {
 func (h *Harness) T() testing.TB { return h.t }
 
 // Context returns a context of the bubble, which ends with the test.
-func (h *Harness) Context() context.Context { return h.ctx }
+func (h *Harness) Context() context.Context { return h.t.Context() }
 
 // Runtime returns the Runtime of the process that runs now. After a crash it is another one.
 func (h *Harness) Runtime() *agent.Runtime { return h.current().rt }
@@ -297,7 +296,7 @@ func (h *Harness) PostTo(key session.Key, text string) {
 	h.posted++
 	m := agent.Message{ID: "message-" + strconv.Itoa(h.posted), Text: text}
 	h.mu.Unlock()
-	if err := h.Do(func(rt *agent.Runtime) error { return rt.Session(key).Post(h.ctx, m) }); err != nil {
+	if err := h.Do(func(rt *agent.Runtime) error { return rt.Session(key).Post(h.Context(), m) }); err != nil {
 		h.t.Fatalf("agenttest: posting %q to %s: %v", text, key, err)
 	}
 }
@@ -352,7 +351,7 @@ func (h *Harness) Runs() []agent.RunInfo {
 	var all []agent.RunInfo
 	for _, root := range roots {
 		var runs []agent.RunInfo
-		err := h.Do(func(rt *agent.Runtime) (err error) { runs, err = rt.Session(root).Tree(h.ctx); return err })
+		err := h.Do(func(rt *agent.Runtime) (err error) { runs, err = rt.Session(root).Tree(h.Context()); return err })
 		if err != nil {
 			h.t.Fatalf("agenttest: sub-agents of %s: %v", root, err)
 		}
@@ -441,7 +440,7 @@ func (h *Harness) settle() bool {
 
 // idle reports whether no tree needs its owner now.
 func (h *Harness) idle() bool {
-	for head, err := range h.store.Journal.Roots(h.ctx, session.RootQuery{}) {
+	for head, err := range h.store.Journal.Roots(h.Context(), session.RootQuery{}) {
 		if err != nil || !head.Due.IsZero() && !head.Due.After(time.Now()) {
 			return false
 		}
@@ -460,7 +459,7 @@ func (h *Harness) end() {
 	h.mu.Unlock()
 	close(h.released)
 	for _, l := range lives {
-		ctx, cancel := context.WithTimeout(h.ctx, time.Minute)
+		ctx, cancel := context.WithTimeout(h.Context(), time.Minute)
 		err := l.rt.Shutdown(ctx)
 		cancel()
 		var still *agent.StillRunningError

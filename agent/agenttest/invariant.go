@@ -145,8 +145,8 @@ func (h *Harness) stories() map[session.Key]*story {
 func (h *Harness) read(stories map[session.Key]*story) map[string][]session.Key {
 	read := make(map[string][]session.Key)
 	for key, s := range stories {
-		for line := range session.Committed(upTo(h.lines[s.ref], s.committed)) {
-			if m := line.Message; m.Internal && m.Role == session.User && m.ID != "" {
+		for line, err := range session.Committed(upTo(h.lines[s.ref], s.committed)) {
+			if m := line.Message; err == nil && m.Internal && m.Role == session.User && m.ID != "" {
 				read[m.ID] = append(read[m.ID], key)
 			}
 		}

@@ -74,6 +74,7 @@ func (p player) Generate(ctx context.Context, req *agent.ModelRequest) (*agent.M
 			p.h.failures(p.turn.Session.Key, 1)
 		}
 		return nil, context.Cause(ctx)
+	case saying, calling, echoing:
 	case stuck:
 		<-p.h.released
 		return nil, errors.New("agenttest: the test is over")

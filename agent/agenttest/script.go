@@ -134,8 +134,8 @@ func spoken(messages []agent.Message) (n int) {
 
 // fresh returns what has come since the model last spoke.
 func fresh(messages []agent.Message) []agent.Message {
-	for i := len(messages) - 1; i >= 0; i-- {
-		if messages[i].Role == session.Assistant {
+	for i, m := range slices.Backward(messages) {
+		if m.Role == session.Assistant {
 			return messages[i+1:]
 		}
 	}

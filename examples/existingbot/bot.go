@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"slices" // added
 	"sync"
 
 	"github.com/offshoot-sdk/offshoot/agent"    // added
@@ -57,7 +58,7 @@ func (b *Bot) turn(ctx context.Context, chat int64, text string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.history[chat] = append(b.history[chat], Msg{Role: "user", Text: text})
-	tools := append(b.tools[:len(b.tools):len(b.tools)], b.sessionTools(chat)...) // added
+	tools := slices.Concat(b.tools, b.sessionTools(chat)) // added
 	reply, err := b.loop(ctx, "gpt-5", b.history[chat], tools)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -27,12 +28,10 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	go rt.Run(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- rt.Run(ctx) }()
 	err = research(ctx, os.Stdout, rt.Session(session.Named("main", "survey-42")), topics())
-	if err := rt.Shutdown(ctx); err != nil {
-		log.Print(err)
-	}
-	if err != nil {
+	if err := errors.Join(err, rt.Shutdown(ctx), <-ended); err != nil {
 		log.Fatal(err)
 	}
 }
