@@ -43,13 +43,28 @@ type InputError = tree.InputError
 // A PanicError is a panic in a Runner, Deliver or store that was contained.
 type PanicError = owner.PanicError
 
-// A StillRunningError names the sessions whose Runner has not returned although its turn was cancelled and given up.
-type StillRunningError struct{ Sessions []session.Key }
+// A StillRunningError names what has not returned although it was cancelled and given up.
+type StillRunningError struct {
+	Sessions   []session.Key // whose Runner has not returned
+	Deliveries []session.Key // for whom Deliver has not returned; only after a shutdown
+}
 
 func (e *StillRunningError) Error() string {
-	names := make([]string, len(e.Sessions))
-	for i, k := range e.Sessions {
-		names[i] = k.String()
+	var parts []string
+	for _, what := range [...]struct {
+		name string
+		keys []session.Key
+	}{{"turns", e.Sessions}, {"deliveries", e.Deliveries}} {
+		names := make([]string, len(what.keys))
+		for i, k := range what.keys {
+			names[i] = k.String()
+		}
+		if len(names) > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s have not returned: %s", len(names), what.name, strings.Join(names, ", ")))
+		}
 	}
-	return fmt.Sprintf("spawn: %d turns were cancelled but have not returned: %s", len(names), strings.Join(names, ", "))
+	if len(parts) == 0 {
+		return "spawn: the store has not returned"
+	}
+	return "spawn: what was cancelled still runs: " + strings.Join(parts, "; ")
 }

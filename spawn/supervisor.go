@@ -320,6 +320,11 @@ func (s *Supervisor) Shutdown(ctx context.Context) error {
 				e.Sessions = append(e.Sessions, u.key)
 			}
 		}
+		for to, p := range h.posts {
+			if p.busy {
+				e.Deliveries = append(e.Deliveries, to.to)
+			}
+		}
 		h.mu.Unlock()
 	}
 	return e

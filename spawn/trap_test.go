@@ -418,3 +418,50 @@ func TestModelsAreRecorded(t *testing.T) {
 		require.NotEmpty(t, find(t, s, bad).Warnings)
 	})
 }
+
+// A shutdown names what it could not end, and returns all the same.
+func TestShutdownNamesWhatHangs(t *testing.T) {
+	for what, want := range map[string]string{"runner": "1 turns have not", "deliver": "1 deliveries have not", "journal": "the store has not"} {
+		synctest.Test(t, func(t *testing.T) {
+			release := make(chan struct{})
+			r := &spawntest.Runner{}
+			journal := spawntest.NewCrashJournal(deaf{session.NewMemory().Journal, release, what == "journal"})
+			s, err := spawn.Open(t.Context(), spawn.Config{
+				Store: &session.Store{Journal: journal}, Runner: r, CallerRun: true,
+				Deliver: func(context.Context, spawn.Outgoing) error { <-release; return nil },
+			})
+			require.NoError(t, err)
+			ran := make(chan error, 1)
+			go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
+			if what == "runner" {
+				r.On("", spawntest.Play{spawntest.Ignore(release)})
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, _ = s.Spawn(ctx, top, top, spawn.Request{Task: "x", Announce: true})
+			synctest.Wait()
+			start := time.Now()
+			err = s.Shutdown(ctx)
+			var still *spawn.StillRunningError
+			require.ErrorAs(t, err, &still, what)
+			require.Contains(t, err.Error(), want)
+			require.LessOrEqual(t, time.Since(start), time.Second+spawn.DefaultGrace)
+			close(release)
+			require.NoError(t, <-ran)
+		})
+	}
+}
+
+// deaf is a journal that hangs and does not look at its context.
+type deaf struct {
+	session.Journal
+	release <-chan struct{}
+	hangs   bool
+}
+
+func (j deaf) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	if j.hangs {
+		<-j.release
+	}
+	return j.Journal.Append(ctx, root, after, b)
+}
