@@ -5,9 +5,18 @@
 //	go run ./examples/inspect -workspace DIR -session agent:main:main -report
 //	go run ./examples/inspect -workspace DIR -session agent:main:main -mode minimal
 //	go run ./examples/inspect -workspace DIR -session agent:main:main -diff agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11
+//
+// And what a directory of session.OpenDir holds, beside the bot that has it open or without one:
+//
+//	go run ./examples/inspect -state DIR                           trees, runs, deliveries
+//	go run ./examples/inspect -state DIR -tree agent:main:main     the journal of a tree, as text
+//	go run ./examples/inspect -state DIR -verify                   every frame, every line, every tree
+//	go run ./examples/inspect -state DIR -retry KEY                a blocked delivery, while no bot runs
+//	go run ./examples/inspect -state DIR -dismiss KEY
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -44,6 +53,9 @@ type options struct {
 
 // run is the program without the process around it.
 func run(args []string, now time.Time, out, errOut io.Writer) int {
+	if wantsState(args) {
+		return runState(context.Background(), args, now, out, errOut)
+	}
 	o, usage, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(out, usage)

@@ -1,0 +1,224 @@
+package session_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/internal/disk"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+const benchFact = 300 // bytes of JSON, about what a fact of a tree has
+
+func benchBatch() session.Batch {
+	text := append(append([]byte{'"'}, bytes.Repeat([]byte{'x'}, benchFact-2)...), '"')
+	return session.Batch{ID: "some writer, some number", Due: dirNoon, Entries: []session.Entry{{Payload: session.Raw(text)}}}
+}
+
+// among shares b.N between writers.
+func among(b *testing.B, writers int, write func(writer int) error) {
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	start := time.Now()
+	for w := range writers {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 {
+				if err := write(w); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/time.Since(start).Seconds(), "appends/s")
+}
+
+// A rawGroup is the least that a group commit is: whoever comes first while nobody writes takes what all have left, writes it and syncs.
+type rawGroup struct {
+	f   disk.File
+	off int64
+
+	mu      sync.Mutex
+	waiting []byte
+	done    chan struct{}
+	busy    bool
+}
+
+func (g *rawGroup) write(p []byte) error {
+	g.mu.Lock()
+	g.waiting = append(g.waiting, p...)
+	if g.done == nil {
+		g.done = make(chan struct{})
+	}
+	done := g.done
+	if g.busy {
+		g.mu.Unlock()
+		<-done
+		return nil
+	}
+	g.busy = true
+	for g.waiting != nil {
+		group, done := g.waiting, g.done
+		g.waiting, g.done = nil, nil
+		g.mu.Unlock()
+		if _, err := g.f.WriteAt(group, g.off); err != nil {
+			return err
+		}
+		if err := g.f.Sync(); err != nil {
+			return err
+		}
+		g.off += int64(len(group))
+		close(done)
+		g.mu.Lock()
+	}
+	g.busy = false
+	g.mu.Unlock()
+	return nil
+}
+
+// Appends of one fact, by writers that have a tree each, beside the limits of the disk in the same run: one write and one sync each, and
+// a bare group commit.
+func BenchmarkDirAppend(b *testing.B) {
+	record := make([]byte, benchFact+100)
+	b.Run("raw/1", func(b *testing.B) {
+		f, err := disk.OS().OpenFile(filepath.Join(b.TempDir(), "raw"), os.O_RDWR|os.O_CREATE)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer f.Close()
+		off := int64(0)
+		among(b, 1, func(int) error {
+			if _, err := f.WriteAt(record, off); err != nil {
+				return err
+			}
+			off += int64(len(record))
+			return f.Sync()
+		})
+	})
+	for _, writers := range []int{1, 8, 64, 256} {
+		b.Run(fmt.Sprintf("group/%d", writers), func(b *testing.B) {
+			f, err := disk.OS().OpenFile(filepath.Join(b.TempDir(), "raw"), os.O_RDWR|os.O_CREATE)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer f.Close()
+			g := &rawGroup{f: f}
+			among(b, writers, func(int) error { return g.write(record) })
+		})
+		b.Run(fmt.Sprintf("append/%d", writers), func(b *testing.B) {
+			s, err := session.OpenDir(b.TempDir())
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			b.ReportAllocs()
+			last := make([]session.Seq, writers)
+			among(b, writers, func(w int) (err error) {
+				last[w], err = s.Journal.Append(context.Background(), tree(w), last[w], benchBatch())
+				return err
+			})
+		})
+	}
+}
+
+// One hot tree: batches of so many facts, one sync each, and how many bytes the log has for each byte of JSON.
+func BenchmarkDirHotTree(b *testing.B) {
+	for _, facts := range []int{1, 10, 100, 1000} {
+		b.Run(fmt.Sprintf("facts=%d", facts), func(b *testing.B) {
+			dir := b.TempDir()
+			s, err := session.OpenDir(dir)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			b.ReportAllocs()
+			start := time.Now()
+			var last session.Seq
+			for b.Loop() {
+				batch := benchBatch()
+				for len(batch.Entries) < facts {
+					batch.Entries = append(batch.Entries, batch.Entries[0])
+				}
+				if last, err = s.Journal.Append(context.Background(), tree(0), last, batch); err != nil {
+					b.Fatal(err)
+				}
+			}
+			size, _ := session.LogSize(s)
+			b.ReportMetric(float64(b.N*facts)/time.Since(start).Seconds(), "facts/s")
+			b.ReportMetric(float64(size)/float64(b.N*facts)-benchFact, "extra-B/fact")
+		})
+	}
+}
+
+// Opening: an empty directory; one with so many ended trees that the log was compacted of; one with so many live ones.
+func BenchmarkDirOpen(b *testing.B) {
+	for _, c := range []struct{ idle, live int }{{0, 0}, {10_000, 0}, {0, 1_000}, {10_000, 1_000}} {
+		b.Run(fmt.Sprintf("idle=%d/live=%d", c.idle, c.live), func(b *testing.B) {
+			dir := b.TempDir()
+			s, err := session.OpenDir(dir)
+			if err != nil {
+				b.Fatal(err)
+			}
+			var wg sync.WaitGroup
+			for w := range 64 {
+				wg.Go(func() {
+					for i := w; i < c.idle+c.live; i += 64 {
+						batch := benchBatch()
+						if i < c.idle {
+							batch.Due = time.Time{}
+						}
+						if _, err := s.Journal.Append(context.Background(), tree(i), 0, batch); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			if err := session.CompactDir(s); err != nil {
+				b.Fatal(err)
+			}
+			if err := s.Close(); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				s, err := session.OpenDir(dir)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.StopTimer()
+				if err := s.Close(); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+			}
+		})
+	}
+}
+
+// A turn's lines in a transcript, one sync.
+func BenchmarkDirTranscript(b *testing.B) {
+	s, err := session.OpenDir(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	ref := session.Ref{Key: tree(0), SessionID: "x"}
+	b.ReportAllocs()
+	var end session.Pos
+	for b.Loop() {
+		if end, err = s.Transcripts.Append(context.Background(), ref, end, says("question", "answer")...); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
