@@ -26,6 +26,8 @@ func (j *dirJournal) maybeCompact() {
 
 // compact puts the trees that are never due where idle trees are kept, and writes the others to a new log.
 func (j *dirJournal) compact() error {
+	j.compaction.Lock()
+	defer j.compaction.Unlock()
 	if err := j.freeze(); err != nil {
 		return err
 	}

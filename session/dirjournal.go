@@ -23,8 +23,9 @@ type dirJournal struct {
 	due     dueIndex
 	release func() error // once, after Close
 
-	closed    atomic.Bool
-	compactor sync.WaitGroup
+	closed     atomic.Bool
+	compactor  sync.WaitGroup
+	compaction sync.Mutex // held by the one that is under way
 
 	mu         sync.Mutex // taken before that of the wal, and before that of the dueIndex
 	logs       map[Key]*dirLog

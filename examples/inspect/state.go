@@ -171,11 +171,7 @@ func listTree(ctx context.Context, b *strings.Builder, store *session.Store, roo
 		if !r.Ended.IsZero() && !r.Ended.Before(began) {
 			state = "under way"
 		}
-		name := r.Label
-		if name == "" {
-			name = r.Task
-		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", state, r.Elapsed(now).Round(time.Second), short(name), r.Key)
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", state, r.Elapsed(now).Round(time.Second), nameOf(r), r.Key)
 	}
 	outbox, err := sup.Outbox(ctx, root)
 	if err = errors.Join(err, w.Flush()); err != nil {
@@ -185,13 +181,24 @@ func listTree(ctx context.Context, b *strings.Builder, store *session.Store, roo
 		if c := out.Completion; c != nil && !c.Run.Ended.Before(began) {
 			continue
 		}
-		what := fmt.Sprintf("pending, tried %d times", max(out.Attempt-1, 0))
+		of, what := "a reply", fmt.Sprintf("pending, tried %d times", max(out.Attempt-1, 0))
+		if out.Completion != nil {
+			of = nameOf(out.Completion.Run)
+		}
 		if !out.Blocked.IsZero() {
 			what = fmt.Sprintf("blocked since %s: %s", out.Blocked.UTC().Format(time.RFC3339), out.Error)
 		}
-		fmt.Fprintf(w, "  delivery %s\tto %s\t%s\n", out.Key, out.To, short(what))
+		fmt.Fprintf(w, "  delivery %s\tof %s\tto %s\t%s\n", out.Key, of, out.To, short(what))
 	}
 	return w.Flush()
+}
+
+// nameOf returns what a run is called, or what it was told to do.
+func nameOf(r spawn.RunInfo) string {
+	if r.Label != "" {
+		return short(r.Label)
+	}
+	return short(r.Task)
 }
 
 // copyOf returns a store in memory that has one tree of another.

@@ -85,7 +85,10 @@ func TestState(t *testing.T) {
 		assert.Contains(t, out, "2 of them blocked")
 		assert.Regexp(t, `ok +0s +first +agent:main:subagent:`, out)
 		assert.Regexp(t, `under way +2h1m0s +endless`, out)
-		keys := regexp.MustCompile(`delivery (\S+) +to agent:main:main +blocked since \S+ no connection`).FindAllStringSubmatch(out, -1)
+		keys := make(map[string]string)
+		for _, m := range regexp.MustCompile(`delivery (\S+) +of (\S+) +to agent:main:main +blocked since \S+ no connection`).FindAllStringSubmatch(out, -1) {
+			keys[m[2]] = m[1]
+		}
 		require.Len(t, keys, 2)
 
 		code, out, _ = state(t, "-state", dir, "-tree", "agent:main:main")
@@ -97,12 +100,12 @@ func TestState(t *testing.T) {
 		require.Zero(t, code, errs)
 		assert.Contains(t, out, "1 trees: 0 bad")
 
-		code, out, errs = state(t, "-state", dir, "-retry", keys[0][1])
+		code, out, errs = state(t, "-state", dir, "-retry", keys["first"])
 		require.Zero(t, code, errs)
 		assert.Contains(t, out, "tried again")
-		code, _, errs = state(t, "-state", dir, "-dismiss", keys[1][1])
+		code, _, errs = state(t, "-state", dir, "-dismiss", keys["second"])
 		require.Zero(t, code, errs)
-		code, _, errs = state(t, "-state", dir, "-dismiss", keys[1][1])
+		code, _, errs = state(t, "-state", dir, "-dismiss", keys["second"])
 		assert.Equal(t, exitError, code)
 		assert.Contains(t, errs, "inspect: ")
 
