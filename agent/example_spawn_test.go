@@ -87,10 +87,14 @@ func ExampleJoin() {
 // A refusal says which rule refused, what was asked, what is allowed, and where that is set.
 func ExampleSpawn_refused() {
 	ctx := context.Background()
-	rt, shutdown := open(ctx)
-	defer shutdown()
-
-	_, err := agent.Spawn[string](ctx, rt.Session(session.Main("main")), agent.Task{Text: "Describe Lisbon.", Agent: "cartographer"})
+	rt, err := agent.Open(ctx, agent.Config{Runner: agent.RunnerFunc(func(context.Context, *agent.Turn) (agent.Result, error) {
+		return agent.Result{}, nil
+	})})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = agent.Spawn[string](ctx, rt.Session(session.Main("main")), agent.Task{Text: "Describe Lisbon.", Agent: "cartographer"})
 	if r, ok := errors.AsType[*policy.Refusal](err); ok {
 		fmt.Println(r.Rule, r.Asked)
 		fmt.Println(r.Path)

@@ -119,6 +119,7 @@ func play(t testing.TB, cfg agent.Config, s Script, p *crashPoint, f func(h *Har
 	if !h.begin(t.Context()) {
 		t.FailNow()
 	}
+	synctest.Wait() // it runs
 	lost := time.AfterFunc(longest, func() {
 		t.Errorf("agenttest: the function has not returned after %v of virtual time", longest)
 		h.mu.Lock()
