@@ -136,7 +136,7 @@ func TestBrokenIsNoticed(t *testing.T) {
 				return agent.Result{Text: "hi"}, nil
 			})},
 			f:    func(h *Harness) { h.Post("go"); synctest.Wait() },
-			want: "1 turns were cancelled but have not returned: agent:main:main",
+			want: "have not returned: agent:main:main",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
