@@ -95,7 +95,7 @@ func BenchmarkDirAppend(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		defer f.Close()
+		defer f.Close() //nolint:errcheck // what counts was synced
 		off := int64(0)
 		among(b, 1, func(int) error {
 			if _, err := f.WriteAt(record, off); err != nil {
@@ -111,7 +111,7 @@ func BenchmarkDirAppend(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			defer f.Close()
+			defer f.Close() //nolint:errcheck // what counts was synced
 			g := &rawGroup{f: f}
 			among(b, writers, func(int) error { return g.write(record) })
 		})
@@ -120,7 +120,7 @@ func BenchmarkDirAppend(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			defer s.Close()
+			defer s.Close() //nolint:errcheck // what counts was synced
 			b.ReportAllocs()
 			last := make([]session.Seq, writers)
 			among(b, writers, func(w int) (err error) {
@@ -140,7 +140,7 @@ func BenchmarkDirHotTree(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			defer s.Close()
+			defer s.Close() //nolint:errcheck // what counts was synced
 			b.ReportAllocs()
 			start := time.Now()
 			var last session.Seq
@@ -212,7 +212,7 @@ func BenchmarkDirTranscript(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer s.Close()
+	defer s.Close() //nolint:errcheck // what counts was synced
 	ref := session.Ref{Key: tree(0), SessionID: "x"}
 	b.ReportAllocs()
 	var end session.Pos

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -149,5 +150,60 @@ func TestViewDir(t *testing.T) {
 		parts += f.Parts
 	}
 	assert.Equal(t, 7, parts, "six batches and a line")
+	require.NoError(t, s.Close())
+}
+
+// A directory that somebody removes under its owner takes nothing more, and says so.
+func TestDirIsGone(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("files that are open cannot be removed")
+	}
+	dir := filepath.Join(t.TempDir(), "state")
+	s, err := session.OpenDir(dir)
+	require.NoError(t, err)
+	ref := session.Ref{Key: tree(0), SessionID: "x"}
+	_, err = s.Journal.Append(t.Context(), tree(0), 0, dirBatch(dirNoon, false, "x"))
+	require.NoError(t, err)
+	end := say(t, s, ref, 0, "x")
+	require.NoError(t, os.RemoveAll(dir))
+	for range 2 {
+		_, err = s.Journal.Append(t.Context(), tree(0), 1, dirBatch(dirNoon, false, "lost"))
+		require.ErrorIs(t, err, fs.ErrNotExist)
+		require.ErrorIs(t, err, session.ErrSync)
+		_, err = s.Transcripts.Append(t.Context(), ref, end, says("lost")...)
+		require.ErrorIs(t, err, fs.ErrNotExist)
+		_, err = s.Transcripts.Append(t.Context(), session.Ref{Key: tree(1), SessionID: "y"}, 0, says("lost")...)
+		require.ErrorIs(t, err, fs.ErrNotExist)
+	}
+	_, err = os.Lstat(dir)
+	require.ErrorIs(t, err, fs.ErrNotExist, "it is not made again behind anybody's back")
+	_ = s.Close()
+}
+
+// Opening reads what is live, not what was: a thousand trees that are idle cost nothing.
+func TestOpenFollowsLiveData(t *testing.T) {
+	d := disktest.New()
+	s := openOn(t, d)
+	for i := range 1000 {
+		b := dirBatch(session.Batch{}.Due, false, strings.Repeat("history ", 50))
+		if i < 3 {
+			b.Due = dirNoon
+		}
+		_, err := s.Journal.Append(t.Context(), tree(i), 0, b)
+		require.NoError(t, err)
+	}
+	require.NoError(t, session.CompactDir(s))
+	require.NoError(t, s.Close())
+	size := 0
+	d.Hook(func(op disktest.Op) error {
+		if op.Kind == disktest.OpRead {
+			size += op.Size
+		}
+		return nil
+	})
+	s = openOn(t, d)
+	assert.Less(t, size, 10_000)
+	_, trees := session.LogSize(s)
+	assert.Equal(t, 3, trees)
 	require.NoError(t, s.Close())
 }

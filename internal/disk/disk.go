@@ -65,8 +65,17 @@ func (system) SyncDir(name string) error                  { return syncDir(name)
 
 type file struct{ *os.File }
 
-// Sync is as strong as that of package os, which on macOS asks the drive too. See sync.
-func (f file) Sync() error { return sync(f.File) }
+// Sync is as strong as that of package os, which on macOS asks the drive too. A file that somebody has removed survives nothing.
+func (f file) Sync() error {
+	if err := sync(f.File); err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err == nil && unlinked(info) {
+		err = &fs.PathError{Op: "sync", Path: f.Name(), Err: fs.ErrNotExist}
+	}
+	return err
+}
 
 func (f file) Size() (int64, error) {
 	info, err := f.Stat()

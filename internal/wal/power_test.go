@@ -264,3 +264,66 @@ func TestViewOutlivesRewriteAndClose(t *testing.T) {
 	_, _, err = w.Read(at)
 	require.Error(t, err)
 }
+
+// Of a group that was under way, each append is there as a whole or not at all, and none without those before it.
+func TestPowerLossOfGroup(t *testing.T) {
+	d := disktest.New()
+	l, _ := mustOpen(t, d, "/")
+	add(t, l, "before")
+	hang, hung := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	d.Hook(func(op disktest.Op) error {
+		if op.Kind == disktest.OpSync {
+			once.Do(func() { close(hung) })
+			<-hang
+		}
+		return nil
+	})
+	var wg sync.WaitGroup
+	wg.Go(func() { assert.NoError(t, l.Append(t.Context(), records("first"), ignore)) })
+	<-hung
+	before := d.Crash(func(int) bool { return true })
+	for i := range 6 {
+		wg.Go(func() {
+			text := fmt.Sprint(i, strings.Repeat(" long", 60))
+			assert.NoError(t, l.Append(t.Context(), records(text, text), ignore))
+		})
+	}
+	losses := 0
+	rng := rand.New(rand.NewPCG(5, 6))
+	check := func(op disktest.Op) error {
+		if op.Kind != disktest.OpSync {
+			return nil
+		}
+		for keep := range d.Losses(rng, 300) {
+			losses++
+			apart(func() { verifyUnits(t, d.Crash(keep)) })
+		}
+		return nil
+	}
+	d.Hook(check)
+	close(hang)
+	wg.Wait()
+	d.Hook(nil)
+	require.NoError(t, l.Close())
+	verifyUnits(t, before)
+	assert.Greater(t, losses, 100)
+	_, texts := mustOpen(t, d, "/")
+	assert.Len(t, texts, 14)
+}
+
+func verifyUnits(t *testing.T, d *disktest.Disk) {
+	t.Helper()
+	_, texts := mustOpen(t, d, "/")
+	require.NotEmpty(t, texts)
+	require.Equal(t, "before", texts[0])
+	rest := texts[1:]
+	if len(rest) > 0 {
+		require.Equal(t, "first", rest[0])
+		rest = rest[1:]
+	}
+	require.Zero(t, len(rest)%2)
+	for i := 0; i < len(rest); i += 2 {
+		require.Equal(t, rest[i], rest[i+1])
+	}
+}

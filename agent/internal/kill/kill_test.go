@@ -63,10 +63,12 @@ func (w *told) life(t *testing.T, name string, after time.Duration) {
 	if after == 0 { // a child that never comes to an end is no success
 		defer time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) }).Stop()
 	}
+	kill := time.AfterFunc(time.Hour, func() { _ = cmd.Process.Kill() })
+	defer kill.Stop()
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if lines.Text() == "alive" && after > 0 {
-			defer time.AfterFunc(after, func() { _ = cmd.Process.Kill() }).Stop()
+			kill.Reset(after)
 		}
 		// The last line may be half a line: then nobody heard of it.
 		w.line(t, lines.Text())

@@ -1,0 +1,54 @@
+package disk_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/internal/disk"
+)
+
+func TestFile(t *testing.T) {
+	fsys, dir := disk.OS(), t.TempDir()
+	name := filepath.Join(dir, "x")
+	_, err := fsys.OpenFile(name, os.O_RDONLY)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE)
+	require.NoError(t, err)
+	_, err = f.WriteAt([]byte("hello"), 3)
+	require.NoError(t, err)
+	require.NoError(t, f.Sync())
+	require.NoError(t, f.Truncate(5))
+	size, err := f.Size()
+	require.NoError(t, err)
+	assert.EqualValues(t, 5, size)
+	info, err := fsys.Lstat(name)
+	require.NoError(t, err)
+	if runtime.GOOS != "windows" {
+		assert.Equal(t, disk.FilePerm, info.Mode().Perm())
+		require.NoError(t, fsys.Remove(name))
+		require.ErrorIs(t, f.Sync(), fs.ErrNotExist, "what is written to it will not be there")
+	}
+	require.NoError(t, f.Close())
+	require.Error(t, f.Sync())
+}
+
+func TestMakeDir(t *testing.T) {
+	fsys, dir := disk.OS(), t.TempDir()
+	name := filepath.Join(dir, "x")
+	for range 2 {
+		require.NoError(t, disk.MakeDir(fsys, dir, name))
+	}
+	info, err := fsys.Lstat(name)
+	require.NoError(t, err)
+	assert.True(t, info.IsDir())
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
+	require.ErrorIs(t, disk.MakeDir(fsys, dir, filepath.Join(dir, "file")), fs.ErrExist)
+	require.ErrorIs(t, disk.MakeDir(fsys, filepath.Join(dir, "none"), filepath.Join(dir, "none", "x")), fs.ErrNotExist)
+	require.ErrorIs(t, fsys.SyncDir(filepath.Join(dir, "none")), fs.ErrNotExist)
+}

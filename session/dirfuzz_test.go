@@ -1,0 +1,38 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+)
+
+// Whatever a batch of the log holds, reading it never panics, and what can be read is written again as the same.
+func FuzzBatch(f *testing.F) {
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := parseBatch(data, ParseRoot)
+		if err != nil {
+			return
+		}
+		again := Batch{ID: s.id, Due: s.due, Reset: s.reset}
+		valid := true
+		err = s.each(func(_ Seq, r Raw) bool {
+			valid = valid && json.Valid(r) && !bytes.ContainsAny(r, "\r\n")
+			again.Entries = append(again.Entries, Entry{Payload: r})
+			return true
+		})
+		if err != nil || !valid {
+			return
+		}
+		if len(again.Entries) != s.n {
+			t.Fatalf("%d entries, but it says %d", len(again.Entries), s.n)
+		}
+		out, err := appendBatch(nil, s.root, s.after, again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := parseBatch(out, ParseRoot)
+		if err != nil || r.root != s.root || r.after != s.after || r.id != s.id || r.reset != s.reset || !r.due.Equal(s.due) || !bytes.Equal(r.entries, s.entries) {
+			t.Fatalf("%+v was written again as %+v: %v", s, r, err)
+		}
+	})
+}
