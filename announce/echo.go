@@ -14,10 +14,11 @@ func stripEchoes(text string) string {
 	return text
 }
 
-// stripEvents removes events. One counts from a marker that starts a line, up to the end marker with the same code or,
-// without one, to the end of the text. Of a marker elsewhere only the marker goes.
+// stripEvents removes events. One counts from a marker up to the end marker with the same code; without that, one whose marker
+// starts a line counts to the end of the text. Of any other marker only the marker goes.
 func stripEvents(text string) string {
 	var out strings.Builder
+	ends := lastEnds(text)
 	for from := 0; from < len(text); {
 		i := strings.Index(text[from:], "<<<")
 		if i < 0 {
@@ -34,15 +35,34 @@ func stripEvents(text string) string {
 		end := at + len(marker)
 		line := from + 1 + strings.LastIndexByte(text[from:at], '\n')
 		startsLine := line == 0 || text[line-1] == '\n'
-		if !isOpen || !startsLine || unquote(text[line:at]) != "" {
+		switch {
+		case isOpen && startsLine && unquote(text[line:at]) == "":
+			out.WriteString(text[from:line])
+			from = eventEnd(text, end, marker)
+		case isOpen && ends[closing(marker)] >= end:
+			out.WriteString(text[from:at])
+			from = eventEnd(text, end, marker)
+		default:
 			out.WriteString(text[from:at])
 			from = end
-			continue
 		}
-		out.WriteString(text[from:line])
-		from = eventEnd(text, end, marker)
 	}
 	return out.String()
+}
+
+// lastEnds returns where each end marker stands last, so that looking for one does not read the text again.
+func lastEnds(text string) map[string]int {
+	ends := make(map[string]int)
+	for at := 0; ; at++ {
+		i := strings.Index(text[at:], fenceClose)
+		if i < 0 {
+			return ends
+		}
+		at += i
+		if marker, isOpen := markerAt(text[at:]); !isOpen && marker != "" {
+			ends[marker] = at
+		}
+	}
 }
 
 // markerAt returns the marker that a text starts with, with its code and the end of the fence if these are there.
@@ -64,7 +84,7 @@ func markerAt(text string) (marker string, isOpen bool) {
 // eventEnd returns where the event ends whose opening marker ends at a byte, with what is left of the last line if nobody
 // reads it.
 func eventEnd(text string, at int, marker string) int {
-	last := fenceClose + strings.TrimPrefix(marker, fenceOpen)
+	last := closing(marker)
 	i := strings.Index(text[at:], last)
 	if i < 0 {
 		return len(text)
@@ -75,6 +95,9 @@ func eventEnd(text string, at int, marker string) int {
 	}
 	return at
 }
+
+// closing returns the marker that ends the event which another one opens.
+func closing(marker string) string { return fenceClose + strings.TrimPrefix(marker, fenceOpen) }
 
 func stripStats(text string) string {
 	var out strings.Builder

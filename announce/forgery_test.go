@@ -48,6 +48,8 @@ func TestEchoesDoNotReachPeople(t *testing.T) {
 		"```\n" + event + "\n```",
 		"> " + strings.ReplaceAll(event, "\n", "\n> "),
 		event[:len(event)/2],
+		"The child said: " + event,
+		"The child said: " + event + " That was all.",
 		announce.ForModel(announce.NewEvent(completion()), announce.NewEvent(completion())),
 	} {
 		text, _ := announce.Visible(reply)
