@@ -78,7 +78,7 @@ func TestTranscriptTorn(t *testing.T) {
 			b := slices.Clone(whole[:cut])
 			if zeros {
 				b = append(b, make([]byte, len(whole)-cut+1)...)
-				b = append(b, "and some line\n"...)
+				b = append(b, strings.Repeat("and some line ", 10)+"\n"...)
 			}
 			d := d.Crash(func(int) bool { return true })
 			writeAll(t, d, path, b)
@@ -92,6 +92,7 @@ func TestTranscriptTorn(t *testing.T) {
 			texts := lineTexts(t, s, ref)
 			require.Len(t, texts, want+1)
 			require.Equal(t, "after", texts[want])
+			require.Equal(t, texts, lineTexts(t, openOn(t, d), ref), "nothing is left of what was cut off")
 			_, err = d.Lstat(fmt.Sprintf("%s.torn.%d", path, end))
 			require.Equal(t, zeros, err == nil, "what may have been lines is kept: %v", err)
 			require.NoError(t, s.Close())
@@ -392,4 +393,51 @@ func TestTranscriptDiskFull(t *testing.T) {
 	say(t, s, fresh, 0, "first")
 	assert.Equal(t, []string{"before", "after"}, lineTexts(t, s, ref))
 	require.NoError(t, s.Close())
+	assert.Equal(t, []string{"before", "after"}, lineTexts(t, openOn(t, d), ref))
+}
+
+// What a write has left that failed, and could not be cut off then, is cut off before the next.
+func TestTranscriptRemains(t *testing.T) {
+	d := disktest.New()
+	s := openOn(t, d)
+	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	end := say(t, s, ref, 0, "before")
+	d.Hook(func(op disktest.Op) error {
+		switch op.Kind {
+		case disktest.OpWrite:
+			return &disktest.ShortError{Written: 1000, Err: syscall.EIO}
+		case disktest.OpTruncate:
+			return syscall.EIO
+		}
+		return nil
+	})
+	_, err := s.Transcripts.Append(t.Context(), ref, end, says("lost", "lost", strings.Repeat("lost ", 200))...)
+	require.ErrorIs(t, err, syscall.EIO)
+	d.Hook(nil)
+	say(t, s, ref, end, "after")
+	assert.Equal(t, []string{"before", "after"}, lineTexts(t, openOn(t, d), ref))
+}
+
+// That a transcript is archived is said when it is so after a loss of power too, also the second time.
+func TestArchiveIsDurable(t *testing.T) {
+	d := disktest.New()
+	s := openOn(t, d)
+	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	say(t, s, ref, 0, "text")
+	d.Hook(func(op disktest.Op) error {
+		if op.Kind == disktest.OpSyncDir {
+			return syscall.EIO
+		}
+		return nil
+	})
+	for range 2 {
+		_, err := s.Transcripts.Archive(t.Context(), ref, dirNoon)
+		require.ErrorIs(t, err, syscall.EIO)
+	}
+	d.Hook(nil)
+	name, err := s.Transcripts.Archive(t.Context(), ref, dirNoon.Add(time.Hour))
+	require.NoError(t, err)
+	again, err := openOn(t, d.Crash(func(int) bool { return false })).Transcripts.Archive(t.Context(), ref, dirNoon.AddDate(1, 0, 0))
+	require.NoError(t, err)
+	assert.Equal(t, name, again)
 }

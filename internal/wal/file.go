@@ -133,11 +133,8 @@ func (w *Writer) sync() error {
 	return w.err
 }
 
-// seal makes everything durable, then a proof of that.
+// seal ends the file with a proof that everything in it is durable, which it is once it has a name.
 func (w *Writer) seal() error {
-	if err := w.sync(); err != nil {
-		return err
-	}
 	if _, err := w.add(frameHead{version: version, kind: seal, synced: w.off}, nil); err != nil {
 		return err
 	}
@@ -158,10 +155,7 @@ func WriteFile(fsys disk.FS, name string, write func(*Writer) error) error {
 		return err
 	}
 	if err = write(w); err == nil {
-		_, err = w.add(frameHead{version: version, kind: seal, synced: w.off}, nil)
-	}
-	if err == nil {
-		err = w.sync()
+		err = w.seal()
 	}
 	if err != nil {
 		w.abandon(fsys)
