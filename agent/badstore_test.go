@@ -261,3 +261,41 @@ type closedTranscripts struct{ session.Transcripts }
 func (closedTranscripts) Append(context.Context, session.Ref, session.Pos, ...session.Message) (session.Pos, error) {
 	return 0, session.ErrClosed
 }
+
+// A former owner that gets a last line into a transcript, before the first of the present one, costs that one nothing: it is fenced
+// off. Later its appends are refused.
+func TestFormerOwnerWritesLate(t *testing.T) {
+	for _, n := range []int{1, 5} { // the first write of each of the two turns
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			store, notes := newNotebook()
+			store.Transcripts = &intruding{notebook: notes, at: n}
+			s := script{"main": {start("count"), say("On it."), say("It is 42."), echo()}, "count": {say("42").After(time.Minute)}}
+			agenttest.Run(t, agent.Config{Store: store}, s, func(h *harness) {
+				h.Post("How many files?")
+				time.Sleep(10 * time.Minute)
+				h.Post("thank you")
+				h.Replied("On it.", "It is 42.", "thank you")
+				shown := notes.shown(t, top)
+				require.Equal(t, []string{"assistant: a last word", "note:"}, shown[n-1:n+1])
+				require.Len(t, shown, 10)
+			})
+		})
+	}
+}
+
+// intruding is a notebook into which somebody else writes right before a write of ours to the main session.
+type intruding struct {
+	*notebook
+	at, n int
+}
+
+func (x *intruding) Append(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
+	if ref.Key == top {
+		if x.n++; x.n == x.at {
+			if _, err := x.notebook.Append(ctx, ref, after, session.Message{Role: session.Assistant, Text: "a last word", Time: time.Now()}); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return x.notebook.Append(ctx, ref, after, m...)
+}

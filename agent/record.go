@@ -28,6 +28,26 @@ type record struct {
 	marked   bool
 }
 
+// beginnings is how often a turn begins its record anew because somebody else has written in between.
+const beginnings = 3
+
+// beginRecord writes what is new into the transcript and returns its record and the conversation so far. A former owner of the
+// session may still write for as long as it does not know better: the journal has made the turn ours, so what it writes meanwhile
+// is fenced off. Later in the turn a conflict means that we are the former owner.
+func beginRecord(
+	ctx context.Context, store session.Transcripts, log *slog.Logger, st *spawn.Turn, fresh []Message,
+) (r *record, history []Message, err error) {
+	for range beginnings {
+		if r, history, err = openRecord(ctx, store, log, st); err == nil {
+			err = r.add(ctx, fresh...)
+		}
+		if !errors.Is(err, session.ErrConflict) {
+			break
+		}
+	}
+	return r, history, err
+}
+
 // openRecord returns the record of a turn and the conversation so far.
 func openRecord(ctx context.Context, store session.Transcripts, log *slog.Logger, st *spawn.Turn) (*record, []Message, error) {
 	r := &record{store: store, log: log, ref: session.Ref{Key: st.Session.Key, SessionID: st.SessionID}}

@@ -141,12 +141,9 @@ func (b bridge) RunTurn(ctx context.Context, st *spawn.Turn) (out spawn.Outcome,
 	if err != nil {
 		return b.refused(ctx, st, err)
 	}
-	log, history, err := openRecord(ctx, rt.cfg.Store.Transcripts, rt.log, st)
-	if err != nil {
-		return b.refused(ctx, st, err)
-	}
 	fresh := rt.messagesOf(st, st.Inputs)
-	if err := log.add(ctx, fresh...); err != nil {
+	log, history, err := beginRecord(ctx, rt.cfg.Store.Transcripts, rt.log, st, fresh)
+	if err != nil {
 		return b.refused(ctx, st, err)
 	}
 	log.mark()
