@@ -22,12 +22,11 @@ func benchBatch() session.Batch {
 	return session.Batch{ID: "some writer, some number", Due: dirNoon, Entries: []session.Entry{{Payload: session.Raw(text)}}}
 }
 
-// among shares b.N between writers.
-func among(b *testing.B, writers int, write func(writer int) error) {
+// among shares n writes between writers and returns how long they took.
+func among(b *testing.B, n, writers int, write func(writer int) error) time.Duration {
 	var left atomic.Int64
-	left.Store(int64(b.N))
+	left.Store(int64(n))
 	var wg sync.WaitGroup
-	b.ResetTimer()
 	start := time.Now()
 	for w := range writers {
 		wg.Go(func() {
@@ -40,7 +39,7 @@ func among(b *testing.B, writers int, write func(writer int) error) {
 		})
 	}
 	wg.Wait()
-	b.ReportMetric(float64(b.N)/time.Since(start).Seconds(), "appends/s")
+	return time.Since(start)
 }
 
 // A rawGroup is the least that a group commit is: whoever comes first while nobody writes takes what all have left, writes it and syncs.
@@ -86,49 +85,49 @@ func (g *rawGroup) write(p []byte) error {
 	return nil
 }
 
-// Appends of one fact, by writers that have a tree each, beside the limits of the disk in the same run: one write and one sync each, and
-// a bare group commit.
+// Appends of one fact, by writers that have a tree each, beside the limits of the disk: a write and a sync for each record, by one
+// writer, and a bare group commit. All take turns, so that what else the disk does concerns them alike.
 func BenchmarkDirAppend(b *testing.B) {
-	record := make([]byte, benchFact+100)
-	b.Run("raw/1", func(b *testing.B) {
-		f, err := disk.OS().OpenFile(filepath.Join(b.TempDir(), "raw"), os.O_RDWR|os.O_CREATE)
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer f.Close() //nolint:errcheck // what counts was synced
-		off := int64(0)
-		among(b, 1, func(int) error {
-			if _, err := f.WriteAt(record, off); err != nil {
-				return err
-			}
-			off += int64(len(record))
-			return f.Sync()
-		})
-	})
 	for _, writers := range []int{1, 8, 64, 256} {
-		b.Run(fmt.Sprintf("group/%d", writers), func(b *testing.B) {
-			f, err := disk.OS().OpenFile(filepath.Join(b.TempDir(), "raw"), os.O_RDWR|os.O_CREATE)
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer f.Close() //nolint:errcheck // what counts was synced
-			g := &rawGroup{f: f}
-			among(b, writers, func(int) error { return g.write(record) })
-		})
-		b.Run(fmt.Sprintf("append/%d", writers), func(b *testing.B) {
+		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
 			s, err := session.OpenDir(b.TempDir())
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer s.Close() //nolint:errcheck // what counts was synced
-			b.ReportAllocs()
 			last := make([]session.Seq, writers)
-			among(b, writers, func(w int) (err error) {
-				last[w], err = s.Journal.Append(context.Background(), tree(w), last[w], benchBatch())
-				return err
-			})
+			record := make([]byte, benchFact+100) // a frame has about so many bytes beside the fact
+			g, raw := &rawGroup{f: benchFile(b)}, &rawGroup{f: benchFile(b)}
+			var appends, groups, raws time.Duration
+			b.ReportAllocs()
+			n := 0
+			for b.Loop() {
+				const each = 20
+				n += each * writers
+				appends += among(b, each*writers, writers, func(w int) (err error) {
+					last[w], err = s.Journal.Append(context.Background(), tree(w), last[w], benchBatch())
+					return err
+				})
+				b.StopTimer()
+				groups += among(b, each*writers, writers, func(int) error { return g.write(record) })
+				raws += among(b, each, 1, func(int) error { return raw.write(record) })
+				b.StartTimer()
+			}
+			b.ReportMetric(float64(n)/appends.Seconds(), "appends/s")
+			b.ReportMetric(100*groups.Seconds()/appends.Seconds(), "%group-commit")
+			b.ReportMetric(float64(n/writers)/raws.Seconds(), "raw-syncs/s")
 		})
 	}
+}
+
+func benchFile(b *testing.B) disk.File {
+	b.Helper()
+	f, err := disk.OS().OpenFile(filepath.Join(b.TempDir(), "raw"), os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = f.Close() })
+	return f
 }
 
 // One hot tree: batches of so many facts, one sync each, and how many bytes the log has for each byte of JSON.

@@ -195,7 +195,8 @@ func (j *dirJournal) append(ctx context.Context, root Key, after Seq, b Batch) (
 	if j.log == nil {
 		return 0, ErrReadOnly
 	}
-	payload, err := appendBatch(nil, root, after, b)
+	buf := payloads.Get().(*[]byte)
+	payload, err := appendBatch((*buf)[:0], root, after, b)
 	if err != nil {
 		return 0, err
 	}
@@ -213,8 +214,18 @@ func (j *dirJournal) append(ctx context.Context, root Key, after Seq, b Batch) (
 		records[0].Kind = frameImage
 	}
 	err = j.log.Append(ctx, records, func(at []wal.Span, err error) { j.settle(l, at, cold, stored, err) })
+	if err == nil && cap(payload) <= maxPooled { // after an error somebody may still have it
+		*buf = payload
+		payloads.Put(buf)
+	}
 	return stored.last(), err
 }
+
+// payloads are buffers for batches, which the log needs no longer once they are durable.
+var payloads = sync.Pool{New: func() any { return new([]byte) }}
+
+// maxPooled is how many bytes a buffer may have that is kept.
+const maxPooled = 64 << 10
 
 // claim waits until nobody else appends to the log and makes sure that it ends at after. Until settle is called nobody else can. If the log is
 // idle, what there is of it must be written again before the batch.
