@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,7 +62,7 @@ func TestRunnersThatMisbehave(t *testing.T) {
 				require.Contains(t, e.Error(), c.status.String())
 				synctest.Wait()
 				require.Len(t, h.Replies(), 1, "its requester is told once")
-				require.Equal(t, "I hear of bad", h.Replies()[0].Text)
+				require.Equal(t, "I hear of bad.", h.Replies()[0].Text)
 				time.Sleep(6 * time.Hour) // until the last of them is back
 				require.Len(t, h.Replies(), 1, "what comes late changes nothing")
 			})
