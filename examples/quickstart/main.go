@@ -35,6 +35,7 @@ const defaultTask = "Plan a weekend in Ghent for two: the train, a place to slee
 type options struct {
 	workspace string
 	task      string
+	state     string
 	depth     int
 	json      bool
 }
@@ -52,7 +53,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return fail(stderr, err, 2)
 	}
-	err = tell(ctx, o, w, stdout)
+	act := tell
+	if o.state != "" {
+		act = stay
+	}
+	err = act(ctx, o, w, stdout)
 	if err = errors.Join(err, w.close()); err != nil {
 		return fail(stderr, err, 1)
 	}
@@ -69,6 +74,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	f.SetOutput(io.Discard) // errors are reported once, by run
 	f.StringVar(&o.workspace, "workspace", "", "a `directory` with AGENTS.md and its friends in place of the built-in one")
 	f.StringVar(&o.task, "task", defaultTask, "what the person asks first, a `text`")
+	f.StringVar(&o.state, "state", "", "answer only the first task, and keep everything in this `directory`: kill it at any moment, run it again")
 	f.IntVar(&o.depth, "depth", 2, "how deep a tree of sub-agents may be, 1 to 5 `levels`")
 	f.BoolVar(&o.json, "json", false, "write the events of the tree as JSON lines, and nothing else")
 	if err = f.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -83,6 +89,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		err = fmt.Errorf("unexpected argument %q; every option begins with -, see -h", f.Arg(0))
 	case o.depth < 1 || o.depth > 5:
 		err = fmt.Errorf("-depth %d: it must be 1 to 5", o.depth)
+	case o.json && o.state != "":
+		err = errors.New("-json and -state exclude each other")
 	case strings.TrimSpace(o.task) == "":
 		err = errors.New("-task: the text is empty")
 	}
