@@ -105,11 +105,7 @@ func (c *counter) config(o options, w workspace, store *session.Store) agent.Con
 // watch prints what happens to the sub-agents.
 func (c *counter) watch(events func(func(agent.Event) bool)) {
 	for e := range events {
-		if e.Run == "" {
-			continue
-		}
-		switch e.Kind {
-		case spawn.EventAdmitted, spawn.EventEnded:
+		if e.Run != "" && (e.Kind == spawn.EventAdmitted || e.Kind == spawn.EventEnded) {
 			c.print("  %-12s %s", e.Status, clean(e.Label))
 		}
 	}

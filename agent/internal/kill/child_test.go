@@ -125,7 +125,7 @@ func load(ctx context.Context, rt *agent.Runtime, told *teller, i int, life stri
 			told.tell("spawned %s %s", label, child.Key())
 			children = append(children, child)
 		}
-		if stopped(i) && n%2 == 1 {
+		if stopped(i) && n%2 == 0 {
 			if err := s.Stop(ctx); err == nil {
 				told.tell("stopped %s", s.Key())
 			}

@@ -168,7 +168,7 @@ func TestKill(t *testing.T) {
 	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	w := &told{dir: filepath.Join(t.TempDir(), "state"), last: make(map[session.Key]session.Seq), spawned: make(map[string]session.Key)}
 	for n := range kills {
-		w.life(t, strconv.Itoa(n), time.Duration(1+rng.IntN(250))*time.Millisecond)
+		w.life(t, strconv.Itoa(n), time.Duration(1+rng.IntN(400))*time.Millisecond)
 		w.look(t, fmt.Sprint("after kill ", n))
 		if n%25 == 24 {
 			w.settle(t)
