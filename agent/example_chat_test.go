@@ -11,16 +11,17 @@ import (
 )
 
 // counter is a model client: it has files counted by a sub-agent, and passes on what that found.
-type counter struct{}
+type counter struct{ slow chan struct{} }
 
-func (counter) Generate(_ context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
+func (m counter) Generate(_ context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
 	last := req.Messages[len(req.Messages)-1]
 	switch {
 	case last.Role == session.Tool:
 		return &agent.ModelResponse{Text: "I am having them counted."}, nil
 	case last.Internal: // the completion
 		return &agent.ModelResponse{Text: "There are 42 files."}, nil
-	case len(req.Tools) == 0: // the sub-agent
+	case len(req.Tools) == 0: // the sub-agent, which takes its time
+		<-m.slow
 		return &agent.ModelResponse{Text: "42"}, nil
 	}
 	args := json.RawMessage(`{"task":"Count the files.","label":"count"}`)
@@ -30,9 +31,9 @@ func (counter) Generate(_ context.Context, req *agent.ModelRequest) (*agent.Mode
 // Offshoot runs the chat: Post puts in what people say, Reply takes out what the agent says, now and later.
 func Example() {
 	ctx := context.Background()
-	replies := make(chan string)
+	replies, slow := make(chan string), make(chan struct{})
 	rt, err := agent.Open(ctx, agent.Config{
-		Runner:    &agent.Loop{Model: counter{}},
+		Runner:    &agent.Loop{Model: counter{slow}},
 		Workspace: fstest.MapFS{"AGENTS.md": {Data: []byte("Be exact.")}},
 		Reply: func(_ context.Context, r agent.Reply) error {
 			replies <- r.Text
@@ -52,6 +53,7 @@ func Example() {
 		return
 	}
 	fmt.Println(<-replies)
+	close(slow)
 	fmt.Println(<-replies)
 	fmt.Println(rt.Shutdown(ctx), <-ended)
 	// Output:
