@@ -110,6 +110,10 @@ var mutants = []mutant{
 		"if utf8.ValidString(string(t)) {", "if true {", "./internal/tree", "TestCodecRoundTrip",
 	},
 	{
+		"I8 an event that a model repeats does not reach a person", "../announce/echo.go",
+		"case isOpen && ends[closing(marker)] >= end:", "case isOpen && ends[closing(marker)] > len(text):", "../announce", "TestEchoesDoNotReachPeople",
+	},
+	{
 		"I9 an interrupted turn has used what it reserved", "internal/tree/apply.go",
 		"\t\tr.Retry = r.IsRoot()\n", "\t\tr.Retry = r.IsRoot()\n\t\tcharge(r, Budget{}.sub(open.Reserve))\n", "./internal/tree", "TestScenarios/budget_crash",
 	},
@@ -141,6 +145,10 @@ var mutants = []mutant{
 		"I12 a panic of the journal is contained", "internal/owner/owner.go",
 		"\tdefer func() {\n\t\tif p := recover(); p != nil {\n\t\t\terr = &PanicError{Value: p, Stack: debug.Stack()}\n\t\t}\n\t}()\n\to.batches++",
 		"\to.batches++", "./internal/owner", "TestFailedAppend",
+	},
+	{
+		"I13 the order of tools does not change the prompt", "../context/assemble.go",
+		"slices.SortFunc(list, compareTools)", "_ = compareTools", "../context", "TestToolsAreListedByName|TestStablePrefixStandsStill",
 	},
 	{
 		"I14 the same spawn key gives the same run", "internal/tree/decide.go",
