@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
+	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -42,49 +43,6 @@ func among(b *testing.B, n, writers int, write func(writer int) error) time.Dura
 	return time.Since(start)
 }
 
-// A rawGroup is the least that a group commit is: whoever comes first while nobody writes takes what all have left, writes it and syncs.
-type rawGroup struct {
-	f   disk.File
-	off int64
-
-	mu      sync.Mutex
-	waiting []byte
-	done    chan struct{}
-	busy    bool
-}
-
-func (g *rawGroup) write(p []byte) error {
-	g.mu.Lock()
-	g.waiting = append(g.waiting, p...)
-	if g.done == nil {
-		g.done = make(chan struct{})
-	}
-	done := g.done
-	if g.busy {
-		g.mu.Unlock()
-		<-done
-		return nil
-	}
-	g.busy = true
-	for g.waiting != nil {
-		group, done := g.waiting, g.done
-		g.waiting, g.done = nil, nil
-		g.mu.Unlock()
-		if _, err := g.f.WriteAt(group, g.off); err != nil {
-			return err
-		}
-		if err := g.f.Sync(); err != nil {
-			return err
-		}
-		g.off += int64(len(group))
-		close(done)
-		g.mu.Lock()
-	}
-	g.busy = false
-	g.mu.Unlock()
-	return nil
-}
-
 // Appends of one fact, by writers that have a tree each, beside the limits of the disk: a write and a sync for each record, by one
 // writer, and a bare group commit. All take turns, so that what else the disk does concerns them alike.
 func BenchmarkDirAppend(b *testing.B) {
@@ -97,7 +55,7 @@ func BenchmarkDirAppend(b *testing.B) {
 			defer s.Close() //nolint:errcheck // what counts was synced
 			last := make([]session.Seq, writers)
 			record := make([]byte, benchFact+100) // a frame has about so many bytes beside the fact
-			g, raw := &rawGroup{f: benchFile(b)}, &rawGroup{f: benchFile(b)}
+			g, raw := disktest.NewGroupCommit(benchFile(b)), disktest.NewGroupCommit(benchFile(b))
 			var appends, groups, raws time.Duration
 			b.ReportAllocs()
 			n := 0
@@ -109,8 +67,8 @@ func BenchmarkDirAppend(b *testing.B) {
 					return err
 				})
 				b.StopTimer()
-				groups += among(b, each*writers, writers, func(int) error { return g.write(record) })
-				raws += among(b, each, 1, func(int) error { return raw.write(record) })
+				groups += among(b, each*writers, writers, func(int) error { return g.Write(record) })
+				raws += among(b, each, 1, func(int) error { return raw.Write(record) })
 				b.StartTimer()
 			}
 			b.ReportMetric(float64(n)/appends.Seconds(), "appends/s")
