@@ -84,7 +84,7 @@ func BenchmarkDeliverOnDisk(b *testing.B) {
 			journal := &countedJournal{Journal: store.Journal}
 			r := newRequesters(b, &session.Store{Journal: journal, Transcripts: store.Transcripts}, n)
 			r.spawn(b, 1)
-			record := make([]byte, logSize(b, dir)/journal.appends.Load())
+			record := make([]byte, readLogs(b, dir)/journal.appends.Load())
 			f, err := disk.OS().OpenFile(filepath.Join(b.TempDir(), "raw"), os.O_RDWR|os.O_CREATE)
 			if err != nil {
 				b.Fatal(err)
@@ -134,18 +134,160 @@ func commit(b *testing.B, g *disktest.GroupCommit, record []byte, n, writers int
 	return time.Since(start)
 }
 
-// logSize returns how many bytes the write-ahead log of a directory has.
-func logSize(b *testing.B, dir string) (size int64) {
+// BenchmarkOpenOnDisk is opening a directory in which so many runs have ended and were archived, in one tree or in many, and then
+// listing what is in one of the trees. It takes turns with what can be had for nothing: opening a directory that is empty, and reading
+// the files that this one has to read; what is reported beside the time is how many times that it takes.
+func BenchmarkOpenOnDisk(b *testing.B) {
+	for _, c := range []struct{ runs, trees int }{{0, 1}, {100_000, 1}, {100_000, 1_000}, {100_000, 10_000}} {
+		b.Run(fmt.Sprintf("ended=%d/trees=%d", c.runs, c.trees), func(b *testing.B) {
+			dir, empty := b.TempDir(), b.TempDir()
+			roots := endRuns(b, dir, c.runs, c.trees)
+			endRuns(b, empty, 0, 0)
+			awaitCompaction(b, dir)
+			var open, list, floor time.Duration
+			var read int64
+			b.ReportAllocs()
+			for b.Loop() {
+				start := time.Now()
+				store, err := session.OpenDir(dir)
+				if err != nil {
+					b.Fatal(err)
+				}
+				open += time.Since(start)
+				list += listTree(b, store, roots[0])
+				b.StopTimer()
+				if err := store.Close(); err != nil {
+					b.Fatal(err)
+				}
+				start = time.Now()
+				none, err := session.OpenDir(empty)
+				if err != nil {
+					b.Fatal(err)
+				}
+				read = readLogs(b, dir)
+				floor += time.Since(start)
+				if err := none.Close(); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+			}
+			b.ReportMetric(float64(open.Microseconds())/float64(b.N), "us/open")
+			b.ReportMetric(float64(list.Microseconds())/float64(b.N), "us/list")
+			b.ReportMetric(float64(read), "B/log")
+			b.ReportMetric(open.Seconds()/floor.Seconds(), "x-floor")
+		})
+	}
+}
+
+// endRuns fills a directory with so many runs that have ended and were archived, and returns their top-level sessions.
+func endRuns(b *testing.B, dir string, runs, trees int) []session.Key {
+	store, err := session.OpenDir(dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	roots := make([]session.Key, max(trees, 1))
+	for i := range roots {
+		roots[i] = session.Named("main", fmt.Sprint("bench", i))
+	}
+	var delivered sync.WaitGroup
+	delivered.Add(runs)
+	sup, err := spawn.Open(b.Context(), spawn.Config{
+		Store: store, Runner: instant, CallerRun: true,
+		Rules:   policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 64, ArchiveAfter: time.Nanosecond}},
+		Deliver: func(context.Context, spawn.Outgoing) error { delivered.Done(); return nil },
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	spawn.LiftLimits(sup)
+	done := make(chan error, 1)
+	go func() { done <- sup.Run(context.WithoutCancel(b.Context())) }()
+	var next atomic.Int64
+	var spawners sync.WaitGroup
+	for range 64 {
+		spawners.Go(func() {
+			for i := next.Add(1) - 1; i < int64(runs); i = next.Add(1) - 1 {
+				root := roots[i%int64(len(roots))]
+				if _, err := sup.Spawn(b.Context(), root, root, spawn.Request{Task: "count the files", Announce: true}); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	spawners.Wait()
+	delivered.Wait()
+	for _, root := range roots[:min(trees, len(roots))] { // until all are archived
+		for list := make([]spawn.RunInfo, 1); len(list) > 0 && runs > 0; {
+			if list, err = sup.Runs(b.Context(), root, root, true); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	if err := sup.Shutdown(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		b.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		b.Fatal(err)
+	}
+	return roots
+}
+
+// awaitCompaction returns when the log has lost what was archived. It is compacted in the background after an append, and not to the end if
+// the directory is closed meanwhile.
+func awaitCompaction(b *testing.B, dir string) {
+	store, err := session.OpenDir(dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	other := session.Named("main", "other")
+	var last session.Seq
+	for start := time.Now(); readLogs(b, dir) > 2<<20; time.Sleep(10 * time.Millisecond) {
+		if time.Since(start) > time.Minute {
+			b.Fatal("the log was not compacted")
+		}
+		batch := session.Batch{ID: "poke", Entries: []session.Entry{{Payload: session.Raw(`"poke"`)}}}
+		if last, err = store.Journal.Append(b.Context(), other, last, batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := store.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// listTree opens one tree and returns how long that took.
+func listTree(b *testing.B, store *session.Store, root session.Key) time.Duration {
+	start := time.Now()
+	sup, err := spawn.Open(b.Context(), spawn.Config{Store: store, Runner: instant})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := sup.Runs(b.Context(), root, root, true); err != nil {
+		b.Fatal(err)
+	}
+	took := time.Since(start)
+	if err := sup.Shutdown(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	return took
+}
+
+// readLogs reads the write-ahead log of a directory and returns its size.
+func readLogs(b *testing.B, dir string) (size int64) {
 	logs, err := filepath.Glob(filepath.Join(dir, "journal", "*.wal"))
-	if err != nil || len(logs) == 0 {
-		b.Fatal("no log: ", err)
+	if err != nil {
+		b.Fatal(err)
 	}
 	for _, name := range logs {
-		info, err := os.Stat(name)
+		text, err := os.ReadFile(name)
 		if err != nil {
 			b.Fatal(err)
 		}
-		size += info.Size()
+		size += int64(len(text))
 	}
 	return size
 }
