@@ -208,19 +208,22 @@ func (w *witness) hear(_ context.Context, r agent.Reply) error {
 
 var errEnded = errors.New("the bot has ended")
 
-// next returns the next event of the tree. If wake is closed before there is one it returns neither an event nor an error.
+// next returns the next event of the tree. If wake is closed before there is one it returns neither an event nor an error. When ctx
+// ends so do the events, whichever is seen first.
 func (p *process) next(ctx context.Context, wake <-chan struct{}) (*agent.Event, error) {
 	select {
 	case e, ok := <-p.events:
-		if !ok {
-			return nil, errEnded
+		if ok {
+			return &e, nil
 		}
-		return &e, nil
 	case <-wake:
 		return nil, nil
 	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for the next event: %w", context.Cause(ctx))
 	}
+	if err := context.Cause(ctx); err != nil {
+		return nil, fmt.Errorf("waiting for the next event: %w", err)
+	}
+	return nil, errEnded
 }
 
 // announcements returns what models were told of runs that ended, in the order in which they read it.
