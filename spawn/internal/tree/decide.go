@@ -315,7 +315,7 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	}
 	var join *Join
 	if c.Yield != nil && r.Cause == NoCause && c.Failed == "" {
-		if w := c.Yield.start(r, t); w.Left > 0 {
+		if w := c.Yield.start(r, t); w.Left > 0 || t.missed(r, w) {
 			join = w
 		}
 	}

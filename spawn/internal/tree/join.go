@@ -80,3 +80,14 @@ func (j *Join) start(r *Run, t *Tree) *Join {
 	}
 	return w
 }
+
+// missed reports whether a member ended during the turn under way and nobody was told. The turn may have ended for its sake: whoever
+// waits is released, no matter whether the end came just before or just after. What ended in the batch that started the turn had ended
+// when its Runner was called.
+func (t *Tree) missed(r *Run, j *Join) (missed bool) {
+	r.Newest(func(c *Run) bool {
+		missed = c.State.Terminal() && c.Ended > r.Open.Started && j.has(c.Key()) && !t.told(c, c.State)
+		return !missed
+	})
+	return missed
+}
