@@ -58,8 +58,8 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 }
 
 // Run runs everything until ctx ends or Shutdown is called: it takes up what an earlier process left, starts turns, delivers.
-// It returns nil after a Shutdown. When ctx ends, turns are cancelled and given the grace period; a *StillRunningError names
-// those whose Runner has not returned by then.
+// It returns nil after a Shutdown, also if that came first, and [spawn.ErrRunning] if it runs already. When ctx ends, turns are
+// cancelled and given the grace period; a *StillRunningError names those whose Runner has not returned by then.
 func (rt *Runtime) Run(ctx context.Context) error { return rt.sup.Run(ctx) }
 
 // Shutdown lets the turns under way finish until ctx ends, then cancels them. It reports those that did not stop.

@@ -28,6 +28,8 @@ var (
 	ErrBusy = errors.New("the receiver is busy")
 	// ErrShutdown is the cause of the contexts of turns that a shutdown cancels, and of what is refused after one.
 	ErrShutdown = owner.ErrShutdown
+	// ErrRunning is returned by a second [Supervisor.Run].
+	ErrRunning = errors.New("it runs already")
 
 	// ErrStopped is the cause of the context of a turn whose run, or one above it, is being stopped.
 	ErrStopped = errors.New("spawn: stopped")

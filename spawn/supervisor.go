@@ -228,12 +228,16 @@ func (s *Supervisor) all() []*home {
 // sweepEvery is how often the journal is asked for trees that are due and that nobody has touched in this process.
 const sweepEvery = time.Minute
 
-// Run starts what is due and runs everything until ctx ends or Shutdown is called. It returns nil after a Shutdown. When ctx
-// ends, turns are cancelled and given the grace period; those whose Runner has not returned by then are named in a
-// *StillRunningError. What was under way is interrupted, and known as such to the next Run.
+// Run starts what is due and runs everything until ctx ends or Shutdown is called. It returns nil after a Shutdown, also if that came
+// first, and [ErrRunning] if it runs already. When ctx ends, turns are cancelled and given the grace period; those whose Runner has not
+// returned by then are named in a *StillRunningError. What was under way is interrupted, and known as such to the next Run.
 func (s *Supervisor) Run(ctx context.Context) error {
 	if !s.state.CompareAndSwap(idle, running) {
-		return fmt.Errorf("spawn: Run: %w", errors.New("it runs already, or has been shut down"))
+		if s.active() {
+			return fmt.Errorf("spawn: Run: %w", ErrRunning)
+		}
+		<-s.closed
+		return nil
 	}
 	s.workers.keep(true)
 	s.lane.Open()

@@ -79,6 +79,7 @@ type Owner struct {
 	spare   []*call
 	wakeAt  int64
 	backoff time.Duration
+	fresh   bool // nothing has been appended since the tree was read
 	yielded bool // somebody else took the tree; only a caller may take it back
 
 	timerMu sync.Mutex // Halt may come from outside
@@ -307,7 +308,7 @@ func (o *Owner) open(ctx context.Context, batch []*call, now int64) (err error) 
 	if err != nil {
 		return err
 	}
-	o.tree, o.last = t, last
+	o.tree, o.last, o.fresh = t, last, true
 	if last == 0 && !wanted(batch) {
 		return nil
 	}
@@ -353,6 +354,12 @@ type PanicError struct {
 }
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// Unwrap returns the value if it is an error, such as a runtime.Error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
 
 // decideAll decides a batch. Slots that are free at once are taken in the same batch, so that admission and start are one
 // append. A panic is a defect of ours; the tree is thrown away.
@@ -430,7 +437,7 @@ func (o *Owner) append(ctx context.Context, facts []tree.Fact) (err error) {
 	if err != nil {
 		return err
 	}
-	o.last, o.backoff = seq, 0
+	o.last, o.backoff, o.fresh = seq, 0, false
 	if o.cfg.Check != nil {
 		o.cfg.Check(o.root, o.tree, seq)
 	}
@@ -523,9 +530,10 @@ func (o *Owner) freeAll(effects []tree.Effect) {
 }
 
 // lose throws the tree in memory away: it may be ahead of the journal. Its turns are cancelled. Unless somebody else owns it
-// now, it is read again.
+// now, it is read again. Whoever was quicker while it was being opened may be a former owner at its last breath, so that is no
+// reason to leave it.
 func (o *Owner) lose(err error) {
-	o.yielded = errors.Is(err, session.ErrConflict)
+	o.yielded = errors.Is(err, session.ErrConflict) && !o.fresh
 	o.exec.Lost(err, o.yielded) // first of all: nobody else gets a slot before its turn knows
 	o.tree.Walk(func(r *tree.Run) {
 		if r.Slot() && !r.IsRoot() && (r.Open == nil || !o.exec.Free(r, r.Open.N)) {

@@ -252,6 +252,34 @@ func TestConflictYields(t *testing.T) {
 	})
 }
 
+// A former owner that appends once more while the tree is being opened does not scare the new one away: it tries again by itself.
+func TestFormerOwnerWhileOpening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := session.NewMemory()
+		old := newProcess(store.Journal)
+		former := old.owner()
+		require.NoError(t, former.Do(t.Context(), spawnCmd("a"), nil))
+		j := &journal{Journal: store.Journal}
+		j.before = func(n int) error { // between the reading and the first append
+			if n == 1 {
+				require.NoError(t, former.Do(context.WithoutCancel(t.Context()), &tree.Post{To: top, ID: "last", Text: "breath"}, nil))
+			}
+			return nil
+		}
+		p := newProcess(j)
+		o := p.owner()
+		o.Tick()
+		time.Sleep(time.Second)
+		require.Contains(t, p.world.list(), "lost false")
+		require.Equal(t, 2, j.appends)
+		read, _, err := Load(t.Context(), store.Journal, top, p.cfg.Options)
+		require.NoError(t, err)
+		require.EqualValues(t, 2, read.Epoch(), "it has taken the tree over after all")
+		old.end(former)
+		p.end(o)
+	})
+}
+
 // A tree in which nothing happens is let go, and read again when somebody wants it.
 func TestRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
