@@ -341,29 +341,51 @@ func (s *Supervisor) Spawn(ctx context.Context, root, requester session.Key, q R
 
 // spawn admits a child, for a turn of its requester if there is one.
 func (h *home) spawn(ctx context.Context, requester session.Key, q Request, by *Turn) (info RunInfo, err error) {
-	x := &spawning{cmd: tree.Spawn{
+	x := newSpawning()
+	x.cmd = tree.Spawn{
 		Parent: requester, ID: h.sup.newID(), SessionID: h.sup.newID(), Key: q.Key, Task: tree.Text(q.Task), Label: q.Label,
 		Request: q.Policy, Announce: q.Announce, Extra: q.Extra,
-	}}
+	}
 	if by != nil {
 		x.cmd.Turn = uint32(by.N)
-		err = h.owner.DoTurn(ctx, by.gen, &x.cmd, x.read)
+		err = h.owner.DoTurn(ctx, by.gen, &x.cmd, x.reader)
 	} else {
-		err = h.owner.Do(ctx, &x.cmd, x.read)
+		err = h.owner.Do(ctx, &x.cmd, x.reader)
 	}
-	if err != nil {
+	if err != nil { // the owner may still have the command
 		h.show(Event{
 			Kind: EventRefused, Time: time.Now(), Session: requester, Depth: requester.Depth(), Agent: q.Policy.Agent, Label: q.Label,
 			Text: q.Task, Error: err.Error(),
 		})
+		return RunInfo{}, err
 	}
-	return x.info, err
+	info = x.info
+	x.done()
+	return info, nil
 }
 
-// spawning is a command and what comes back in one piece of memory.
+// spawning is a command and what comes back in one piece of memory, which is used again.
 type spawning struct {
-	cmd  tree.Spawn
-	info RunInfo
+	cmd    tree.Spawn
+	info   RunInfo
+	reader func(*tree.Tree, tree.Reply) // read, made once
+}
+
+var spawnings sync.Pool
+
+func newSpawning() *spawning {
+	x, ok := spawnings.Get().(*spawning)
+	if !ok {
+		x = new(spawning)
+		x.reader = x.read
+	}
+	return x
+}
+
+// done gives the memory back. Nobody else has it any more.
+func (x *spawning) done() {
+	x.cmd, x.info = tree.Spawn{}, RunInfo{}
+	spawnings.Put(x)
 }
 
 func (x *spawning) read(t *tree.Tree, r tree.Reply) {

@@ -463,13 +463,16 @@ func (o *Owner) entriesOf(facts []tree.Fact) []session.Entry {
 // batchID names a batch: no other of any owner has the same name. The names of several batches are pieces of one string.
 func (o *Owner) batchID() session.BatchID {
 	if len(o.ids) == 0 {
-		var b []byte
+		var b strings.Builder
+		var number [16]byte
+		b.Grow(slab * (len(o.cfg.Writer) + 2 + len(strconv.AppendUint(number[:0], o.batches+slab, 36))))
 		for i := range uint64(slab) {
-			b = append(append(b, o.cfg.Writer...), '.')
-			b = strconv.AppendUint(b, o.batches+i, 36)
-			b = append(b, ' ')
+			b.WriteString(o.cfg.Writer)
+			b.WriteByte('.')
+			b.Write(strconv.AppendUint(number[:0], o.batches+i, 36))
+			b.WriteByte(' ')
 		}
-		o.ids = string(b)
+		o.ids = b.String()
 	}
 	id, rest, _ := strings.Cut(o.ids, " ")
 	o.ids = rest
