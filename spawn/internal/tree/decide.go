@@ -155,7 +155,8 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	}
 	ask := c.Request
 	ask.Models = t.opt.Models
-	ask.Child = parent.Key().Child(cmp.Or(strings.TrimSpace(ask.Agent), parent.Spec.Agent), c.ID)
+	agent := cmp.Or(strings.TrimSpace(ask.Agent), parent.Spec.Agent)
+	ask.Child = parent.Key().Child(agent, c.ID)
 	grant, err := t.opt.Rules.Admit(t.caller(parent), ask)
 	if err != nil {
 		return Reply{}, err
@@ -163,7 +164,10 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	if what := t.exhausted(parent); what != "" {
 		return Reply{}, &policy.Refusal{Rule: policy.RuleBudget, Asked: "another run", Limit: what + ", which is spent", Path: "Request.Budget"}
 	}
-	key := parent.Key().Child(grant.Agent, c.ID)
+	key := ask.Child
+	if grant.Agent != agent {
+		key = parent.Key().Child(grant.Agent, c.ID)
+	}
 	if !key.IsValid() || t.runs[key] != nil {
 		return Reply{}, &InputError{"id", "it gives no key, or one that is taken: " + strconv.Quote(c.ID)}
 	}
