@@ -59,4 +59,9 @@
 //
 // After a crash, runs that never started are started; a run that had a turn under way is interrupted, and its requester told; a
 // top-level session that had one gets another over the same inputs, marked as a retry.
+//
+// # Looking on
+//
+// [Supervisor.Runs], [Supervisor.Outbox] and [Supervisor.Events] are for the process that owns a tree. [View] says the same of the
+// journal alone, in any process and beside the owner; [Describe] puts one entry into words.
 package spawn

@@ -1,0 +1,32 @@
+package spawn
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+// A JournalError is an entry of a tree's journal that cannot follow those before it. It is [session.ErrFormat] if a newer version may
+// have written the entry, else [session.ErrCorrupt].
+type JournalError struct {
+	Root session.Key // of the tree
+	Seq  session.Seq // of the entry
+	Err  error       // what is wrong with it
+}
+
+func (e *JournalError) Error() string {
+	return fmt.Sprintf("spawn: journal of %q, entry %d: %v", e.Root, e.Seq, e.Err)
+}
+
+func (e *JournalError) Unwrap() error { return e.Err }
+
+// Is reports whether target is what e is: [session.ErrFormat] or [session.ErrCorrupt].
+func (e *JournalError) Is(target error) bool {
+	var newer *tree.VersionError
+	if errors.As(e.Err, &newer) && newer.Version >= tree.Version && newer.Kind != "" {
+		return target == session.ErrFormat
+	}
+	return target == session.ErrCorrupt
+}

@@ -1,0 +1,176 @@
+package spawn
+
+import (
+	"fmt"
+	"iter"
+	"runtime/debug"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+// A TreeView is what the journal of a tree says at one moment. It is a value and shares nothing with the journal or with an owner of
+// the tree. That of a tree that nobody has written to has its Root and nothing else.
+type TreeView struct {
+	Root      session.Key `json:"root"`
+	SessionID string      `json:"sessionId,omitempty"` // of the top-level session
+	// Status is that of the top-level session: Running if it has a turn under way, Stopping while it and everything below it is
+	// being stopped, else Waiting, also if there is nothing to wait for.
+	Status Status      `json:"status,omitzero"`
+	Last   session.Seq `json:"last"`          // the last entry; 0: there is none
+	Time   time.Time   `json:"time,omitzero"` // when that was recorded
+	Epoch  uint64      `json:"epoch"`         // how many owners the tree has had
+	Total  int         `json:"total"`         // runs ever admitted, also those that have been archived
+	// Due is when the tree next needs an owner: Time itself if anything is under way or to be delivered at once, else when a wait
+	// or the pause of a delivery ends; zero if never. The archive of what has ended is not in it, since that is
+	// a matter of configuration: [session.Head] has the earlier of the two.
+	Due time.Time `json:"due,omitzero"`
+	// Runs are what [Supervisor.Runs] returns for everything below the top-level session: parents first, siblings oldest first.
+	Runs []RunInfo `json:"runs,omitempty"`
+	// Unread has the sessions that have been told something no turn has consumed, in the order of Runs, the top-level one first.
+	Unread []Unread `json:"unread,omitempty"`
+	// Outbox is what [Supervisor.Outbox] returns, oldest first.
+	Outbox []OutboxEntry `json:"outbox,omitempty"`
+}
+
+// Unread counts the inputs of a session that no turn has consumed, by class. The task of a run that is queued is not counted.
+type Unread struct {
+	Session     session.Key `json:"session"`
+	Messages    int         `json:"messages,omitempty"`    // UserInput
+	Steers      int         `json:"steers,omitempty"`      // SteerInput
+	Completions int         `json:"completions,omitempty"` // CompletionInput
+}
+
+// An OutboxEntry is an entry of a tree's outbox with what the journal says of when it is tried: Attempt-1 attempts have failed.
+type OutboxEntry struct {
+	Outgoing
+	Created time.Time `json:"created"`
+	// Due is when the next attempt may be made; if that is past, it is to be made, or under way. Zero if the entry is blocked.
+	Due time.Time `json:"due,omitzero"`
+	// Busy says that the receiver asked for it later: it is tried before Due if somebody posts to the session that it is for.
+	Busy bool `json:"busy,omitempty"`
+}
+
+// View returns what the journal of a tree says, for dashboards and tools. It takes the entries of the tree with the top-level session
+// root as [session.Journal] yields them from the beginning:
+//
+//	v, err := spawn.View(root, store.Journal.Read(ctx, root, 0))
+//
+// It opens nothing, takes nothing over and changes nothing, and needs neither a [Supervisor] nor a configuration: it may be called
+// beside a live owner, in another process, or after the last one has died. The store may be one of [session.ViewDir].
+//
+// What it says was so when the last entry was recorded. A live owner may be ahead by what it has appended since the entries were
+// read, and by what it is about to append, of which nothing has left it. What no entry records is not seen: deltas, whether
+// an attempt to deliver is under way, and whether an owner is alive at all. A run that was Running when its process died is
+// Running until the next owner opens the tree, which makes it Interrupted. Maybe of an entry of the outbox that has never been
+// tried may lack what was known before the last snapshot.
+//
+// It costs what opening the tree costs: every entry since the last snapshot is decoded once, which is a thousand, or some for
+// each session that is still in the tree, and the whole tree is in memory while it runs. It starts no goroutine, and ends with the
+// entries or the first error.
+//
+// The error is an *[InputError] for a root that is no top-level session, the one that entries yielded, or a *[JournalError].
+// A journal that ends too early says what it said then, unless its end is in the middle of an entry.
+func View(root session.Key, entries iter.Seq2[session.Entry, error]) (TreeView, error) {
+	if !isTree(root) {
+		return TreeView{}, &InputError{Field: "root", Reason: fmt.Sprintf("%q is no top-level session", root)}
+	}
+	v := viewer{root: root}
+	v.begin()
+	for e, err := range entries {
+		if err != nil {
+			return TreeView{}, fmt.Errorf("spawn: reading the journal of %q: %w", root, err)
+		}
+		if err := v.fold(e); err != nil {
+			return TreeView{}, &JournalError{Root: root, Seq: e.Seq, Err: err}
+		}
+	}
+	return v.view(), nil
+}
+
+// viewer folds a journal for View.
+type viewer struct {
+	root session.Key
+	tree *tree.Tree
+	last session.Seq
+	at   int64 // of the last fact
+}
+
+// begin makes the tree that the first fact is folded into. Its configuration is that of nobody: folding asks for none.
+func (v *viewer) begin() { v.tree = tree.New(v.root, &tree.Options{Rules: &policy.Rules{}}) }
+
+// fold takes the next entry, whatever it says: who looks at a journal that somebody else has written, or spoiled, is not to die of it.
+func (v *viewer) fold(e session.Entry) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &PanicError{Value: p, Stack: debug.Stack()}
+		}
+	}()
+	f, err := tree.FactOf(e.Payload)
+	if err != nil {
+		return err
+	}
+	switch {
+	case e.Seq <= v.last:
+		return fmt.Errorf("it comes after entry %d", v.last)
+	case f.Kind == tree.Snapshot:
+		if v.last > 0 { // an owner wrote it meanwhile; it says all that those before it say
+			v.begin()
+		}
+	case v.last == 0 && (f.Kind != tree.Opened || f.Num != 1):
+		return fmt.Errorf("it is the first one and no beginning, but %v", f.Kind)
+	}
+	if err := v.tree.Watch(f); err != nil {
+		return err
+	}
+	v.last, v.at = e.Seq, f.At
+	return nil
+}
+
+// view describes the tree as it stands.
+func (v *viewer) view() TreeView {
+	if v.last == 0 {
+		return TreeView{Root: v.root}
+	}
+	t := v.tree
+	view := TreeView{
+		Root: v.root, SessionID: t.Root().Spec.SessionID, Status: Status(t.Root().State), Last: v.last, Time: stamp(v.at),
+		Epoch: t.Epoch(), Total: t.Total(), Due: t.Due(), Runs: runsBelow(t, t.Root(), true, nil),
+	}
+	if !view.Due.IsZero() && view.Due.Before(view.Time) {
+		view.Due = view.Time
+	}
+	t.Walk(func(r *tree.Run) {
+		if u := unreadOf(r); u != (Unread{Session: r.Key()}) {
+			view.Unread = append(view.Unread, u)
+		}
+	})
+	t.Outbox(func(e *tree.Entry) {
+		entry := OutboxEntry{Outgoing: outgoingOf(t, e), Created: stamp(e.Created), Due: stamp(e.Due), Busy: e.Busy}
+		view.Outbox = append(view.Outbox, entry)
+	})
+	return view
+}
+
+// unreadOf counts what no turn of a session has consumed.
+func unreadOf(r *tree.Run) Unread {
+	u := Unread{Session: r.Key()}
+	after := r.Consumed
+	if r.Open != nil {
+		after = r.Open.Through
+	}
+	r.Unread(after, r.NextOrd, func(in tree.Input) {
+		switch in.Class {
+		case tree.User:
+			u.Messages++
+		case tree.Control:
+			u.Steers++
+		case tree.Completion:
+			u.Completions++
+		default: // its task is the run itself
+		}
+	})
+	return u
+}

@@ -1,0 +1,356 @@
+package spawn_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"os"
+	"reflect"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
+)
+
+// view returns what the journal of the tree says, and requires that the same is said by one that keeps bytes.
+func view(t testing.TB, j session.Journal) spawn.TreeView {
+	t.Helper()
+	v, err := spawn.View(top, j.Read(t.Context(), top, 0))
+	require.NoError(t, err)
+	written, err := spawn.View(top, written(j.Read(t.Context(), top, 0)))
+	require.NoError(t, err)
+	require.Equal(t, asJSON(t, v), asJSON(t, written))
+	return v
+}
+
+// written yields entries as a journal on disk does.
+func written(entries iter.Seq2[session.Entry, error]) iter.Seq2[session.Entry, error] {
+	return func(yield func(session.Entry, error) bool) {
+		for e, err := range entries {
+			if err == nil {
+				var b []byte
+				b, err = e.Payload.AppendJSON(nil)
+				e.Payload = session.Raw(b)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// sameAsLive requires that a view says what a Supervisor says.
+func sameAsLive(t testing.TB, s *spawn.Supervisor, v spawn.TreeView) {
+	t.Helper()
+	runs, err := s.Runs(t.Context(), top, top, true)
+	require.NoError(t, err)
+	require.Equal(t, runs, v.Runs)
+	outbox, err := s.Outbox(t.Context(), top)
+	require.NoError(t, err)
+	require.Equal(t, outbox, outgoing(v))
+}
+
+func outgoing(v spawn.TreeView) (list []spawn.Outgoing) {
+	for _, e := range v.Outbox {
+		list = append(list, e.Outgoing)
+	}
+	return list
+}
+
+func headOf(t testing.TB, j session.Journal) session.Head {
+	t.Helper()
+	for h, err := range j.Roots(t.Context(), session.RootQuery{}) {
+		require.NoError(t, err)
+		if h.Root == top {
+			return h
+		}
+	}
+	return session.Head{}
+}
+
+// A tree with a bit of everything says, whenever it is looked at, what its owner says.
+func TestView(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := session.NewMemory()
+		broken := errors.New("broken")
+		runner := (&spawntest.Runner{}).
+			On("boss", spawntest.Play{spawntest.Spawn(spawn.Request{Task: "a", Announce: true}, spawn.Request{Task: "b", Label: "B", Announce: true}), spawntest.Yield(spawn.JoinOptions{})}, spawntest.Play{spawntest.Say("both")}).
+			On("a", spawntest.Play{spawntest.Delay(time.Second), spawntest.Say("A"), spawntest.Spend(spawn.Usage{Input: 7})}).
+			On("B", spawntest.Play{spawntest.Delay(time.Minute), spawntest.Fail(broken)}).
+			On("stuck", spawntest.Play{spawntest.Linger(5 * time.Second)})
+		down := errors.New("down")
+		cfg := spawn.Config{
+			Store: store, CallerRun: true, Runner: runner, Tools: []string{"read"},
+			Deliver: func(context.Context, spawn.Outgoing) error { return down },
+			Rules:   policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 2, MaxConcurrent: 3, ArchiveAfter: policy.Off}},
+		}
+		require.Equal(t, spawn.TreeView{Root: top}, view(t, store.Journal))
+		s := open(t, cfg)
+		look := func() spawn.TreeView {
+			t.Helper()
+			_, err := s.Runs(t.Context(), top, top, false) // which opens a tree that rested
+			require.NoError(t, err)
+			synctest.Wait()
+			v := view(t, store.Journal)
+			sameAsLive(t, s, v)
+			require.Equal(t, headOf(t, store.Journal).Due, v.Due)
+			require.Equal(t, headOf(t, store.Journal).Last, v.Last)
+			return v
+		}
+
+		boss, err := s.Spawn(t.Context(), top, top, spawn.Request{Task: "boss", Announce: true})
+		require.NoError(t, err)
+		v := look()
+		require.Equal(t, []spawn.Status{spawn.Waiting, spawn.Running, spawn.Running}, statuses(v))
+		require.Equal(t, 3, v.Total)
+		require.EqualValues(t, 1, v.Epoch)
+		require.Equal(t, time.Now().UTC(), v.Due)
+		require.Equal(t, spawn.Waiting, v.Status)
+		require.NotEmpty(t, v.SessionID)
+
+		time.Sleep(2 * time.Second)
+		require.NoError(t, s.Steer(t.Context(), top, top, v.Runs[2].Key, spawn.Message{Text: "faster"}))
+		v = look()
+		require.Equal(t, []spawn.Status{spawn.Waiting, spawn.OK, spawn.Running}, statuses(v))
+		require.Equal(t, "A", v.Runs[1].Result.Text)
+		require.Equal(t, []spawn.Unread{{Session: boss.Key, Completions: 1}, {Session: v.Runs[2].Key, Steers: 1}}, v.Unread)
+
+		stuck, err := s.Spawn(t.Context(), top, top, spawn.Request{Task: "stuck"})
+		require.NoError(t, err)
+		synctest.Wait()
+		go s.Stop(t.Context(), top, stuck.Key, "enough") //nolint:errcheck // how it goes on is looked at
+		v = look()
+		require.Equal(t, spawn.Stopping, v.Runs[3].Status)
+		require.Equal(t, "enough", v.Runs[3].Error)
+
+		time.Sleep(2 * time.Minute)
+		v = look()
+		require.Equal(t, []spawn.Status{spawn.OK, spawn.OK, spawn.Failed, spawn.Cancelled}, statuses(v))
+		require.Len(t, v.Outbox, 1)
+		out := v.Outbox[0]
+		require.Equal(t, boss.Key, out.Completion.Run.Key)
+		require.Greater(t, out.Attempt, 2)
+		require.Equal(t, "down", out.Error)
+		require.True(t, out.Due.After(time.Now()), "it is tried again at %v", out.Due)
+		require.Equal(t, out.Due, v.Due)
+		require.Equal(t, out.Completion.Run.Ended, out.Created)
+
+		time.Sleep(time.Hour)
+		v = look()
+		require.NotZero(t, v.Outbox[0].Blocked)
+		require.Zero(t, v.Outbox[0].Due)
+		require.Zero(t, v.Due, "nothing happens by itself any more")
+		require.Equal(t, 4, v.Total)
+	})
+}
+
+// What a turn has consumed is read, whatever becomes of the turn later.
+func TestViewOfAnInbox(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := session.NewMemory()
+		s := open(t, spawn.Config{Store: store, Runner: (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Delay(time.Minute)})})
+		var unread []int
+		for range 3 {
+			require.NoError(t, s.Post(t.Context(), top, top, spawn.Message{Text: "hello"}))
+			synctest.Wait()
+			v := view(t, store.Journal)
+			require.Equal(t, spawn.Running, v.Status)
+			n := 0
+			for _, u := range v.Unread {
+				require.Equal(t, spawn.Unread{Session: top, Messages: u.Messages}, u)
+				n = u.Messages
+			}
+			unread = append(unread, n)
+		}
+		require.Equal(t, []int{0, 1, 2}, unread)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Empty(t, view(t, store.Journal).Unread)
+	})
+}
+
+func statuses(v spawn.TreeView) (list []spawn.Status) {
+	for _, r := range v.Runs {
+		list = append(list, r.Status)
+	}
+	return list
+}
+
+// What is Running when its process dies is Running until somebody opens the tree; looking does not do that.
+func TestViewTakesNothingOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := session.NewMemory()
+		log := spawntest.NewCrashJournal(store.Journal)
+		runner := (&spawntest.Runner{}).On("slow", spawntest.Play{spawntest.Delay(time.Hour)})
+		deliver := func(ctx context.Context, _ spawn.Outgoing) error { <-ctx.Done(); return ctx.Err() }
+		first := open(t, spawn.Config{Store: &session.Store{Journal: log}, Runner: runner, CallerRun: true, Deliver: deliver})
+		_, err := first.Spawn(t.Context(), top, top, spawn.Request{Task: "slow", Announce: true})
+		require.NoError(t, err)
+		_, err = first.Spawn(t.Context(), top, top, spawn.Request{Task: "quick", Announce: true})
+		require.NoError(t, err)
+		synctest.Wait()
+		log.Die()
+		time.Sleep(10 * time.Minute)
+		v := view(t, store.Journal)
+		require.Equal(t, []spawn.Status{spawn.Running, spawn.OK}, statuses(v))
+		require.Len(t, v.Outbox, 1)
+		require.False(t, v.Outbox[0].Maybe, "nobody knows yet")
+		require.Equal(t, v, view(t, store.Journal))
+		require.EqualValues(t, 1, v.Epoch)
+
+		second := open(t, spawn.Config{Store: store, Runner: runner, CallerRun: true, Deliver: deliver})
+		synctest.Wait()
+		v = view(t, store.Journal)
+		sameAsLive(t, second, v)
+		require.Equal(t, []spawn.Status{spawn.Interrupted, spawn.OK}, statuses(v))
+		require.EqualValues(t, 2, v.Epoch)
+		require.True(t, v.Outbox[0].Maybe, "the one who died may have delivered it")
+		require.False(t, v.Outbox[1].Maybe)
+	})
+}
+
+// A snapshot says all that came before it, as the first entry of a journal and among others.
+func TestViewOfSnapshots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := session.NewMemory()
+		log := spawntest.NewRecorder(store.Journal)
+		s := open(t, spawn.Config{
+			Store: &session.Store{Journal: log}, Replies: true, Deliver: func(context.Context, spawn.Outgoing) error { return nil },
+			Runner: (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Reply("hi")}).On("slow", spawntest.Play{spawntest.Delay(time.Hour)}),
+		})
+		_, err := s.Spawn(t.Context(), top, top, spawn.Request{Task: "slow"})
+		require.NoError(t, err)
+		for i := range 700 {
+			require.NoError(t, s.Post(t.Context(), top, top, spawn.Message{Text: strconv.Itoa(i)}))
+			synctest.Wait()
+		}
+		v := view(t, store.Journal)
+		sameAsLive(t, s, v)
+		entries := 0
+		for _, err := range store.Journal.Read(t.Context(), top, 0) {
+			require.NoError(t, err)
+			entries++
+		}
+		require.Less(t, entries, int(v.Last), "there was a snapshot")
+		whole, err := spawn.View(top, log.History(top))
+		require.NoError(t, err)
+		require.Equal(t, v, whole)
+	})
+}
+
+// TestViewOfHistories plays random histories, those of TestHistories, and looks at the journal after every append: what it says is what
+// the tree in memory says. OFFSHOOT_FUZZ and OFFSHOOT_SEED are those of TestHistories.
+func TestViewOfHistories(t *testing.T) {
+	n, _ := strconv.Atoi(os.Getenv("OFFSHOOT_FUZZ"))
+	n = max(n/10, 20)
+	first, err := strconv.ParseUint(os.Getenv("OFFSHOOT_SEED"), 10, 64)
+	if err == nil {
+		n = 1
+	} else {
+		first = uint64(time.Now().UnixNano())
+	}
+	seen := make(map[string]int)
+	for seed := first; seed < first+uint64(n); seed++ {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, seed)
+			if seed%2 == 0 {
+				w.cfg.Rules.Subagents.ArchiveAfter = policy.Off
+			}
+			w.playWatched(seen)
+		})
+	}
+	t.Log(seen)
+	if n > 1 {
+		for _, what := range []string{"queued", "running", "waiting", "stopping", "ok", "cancelled", "interrupted", "pending", "maybe"} {
+			require.NotZero(t, seen[what], "the histories have nothing that is %s: %v", what, seen)
+		}
+	}
+}
+
+// playWatched plays three lives of a process, of which two crash, and looks on.
+func (w *world) playWatched(seen map[string]int) {
+	var lives []*life
+	for i := range 3 {
+		l := &life{n: i, journal: spawntest.NewCrashJournal(w.log), ran: make(chan error, 1)}
+		if i < 2 {
+			l.journal.At(20+w.rand.IntN(100), spawntest.DieBefore+spawntest.Fault(w.rand.IntN(2)))
+		}
+		cfg := w.cfg
+		cfg.Store = &session.Store{Journal: l.journal, Transcripts: w.store.Transcripts}
+		cfg.Runner = runnerFunc(func(ctx context.Context, t *spawn.Turn) (spawn.Outcome, error) { return w.run(l, ctx, t) })
+		cfg.Check = func(_ session.Key, c spawn.Checkpoint) { w.look(c, seen) }
+		sup, err := spawn.Open(w.t.Context(), cfg)
+		require.NoError(w.t, err)
+		l.sup = sup
+		go func() { l.ran <- sup.Run(context.WithoutCancel(w.t.Context())) }()
+		for range 25 {
+			w.act(l, w.rand)
+			time.Sleep(time.Duration(w.rand.IntN(3000)) * time.Millisecond)
+		}
+		lives = append(lives, l)
+		if i > 0 {
+			w.bury(lives[i-1])
+		}
+	}
+	last := lives[2]
+	w.runs(last) // it may have to be opened first
+	synctest.Wait()
+	sameAsLive(w.t, last.sup, view(w.t, w.store.Journal))
+	w.settle(last)
+	synctest.Wait()
+	sameAsLive(w.t, last.sup, view(w.t, w.store.Journal))
+	close(w.stop)
+	w.bury(last)
+}
+
+// look compares the journal with the tree in memory, right after an append.
+func (w *world) look(c spawn.Checkpoint, seen map[string]int) {
+	v, err := spawn.View(top, w.store.Journal.Read(context.Background(), top, 0))
+	if err != nil {
+		w.fail("%v", err)
+	}
+	if v.Last != c.Last { // somebody else has taken the tree over meanwhile
+		return
+	}
+	runs, outbox, status := c.Live()
+	if !reflect.DeepEqual(v.Runs, runs) {
+		w.fail("after entry %d the journal says of the runs\n%s\nand the owner\n%s", v.Last, asJSON(w.t, v.Runs), asJSON(w.t, runs))
+	}
+	if !reflect.DeepEqual(outgoing(v), outbox) {
+		w.fail("after entry %d the journal says of the outbox\n%s\nand the owner\n%s", v.Last, asJSON(w.t, v.Outbox), asJSON(w.t, outbox))
+	}
+	if v.Status != status {
+		w.fail("after entry %d the journal says the top-level session is %v, and the owner %v", v.Last, v.Status, status)
+	}
+	head := headOf(w.t, w.store.Journal)
+	if w.cfg.Rules.Subagents.ArchiveAfter == policy.Off && !v.Due.Equal(head.Due) {
+		w.fail("after entry %d the journal says it is due %v, and the owner %v", v.Last, v.Due, head.Due)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range runs {
+		seen[r.Status.String()]++
+	}
+	for _, e := range v.Outbox {
+		seen["pending"]++
+		if e.Maybe {
+			seen["maybe"]++
+		}
+	}
+	seen["looks"]++
+}
+
+func asJSON(t testing.TB, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(b)
+}
