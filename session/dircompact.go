@@ -138,9 +138,7 @@ func (j *dirJournal) freeze() error {
 		if l.busy != nil || !l.due.IsZero() || l.last != frames[len(frames)-1].last() {
 			continue
 		}
-		if l.slot.pos >= 0 {
-			j.due.set(&l.memoryLog, l.due)
-		}
+		j.due.remove(&l.dueItem)
 		j.live -= l.weight()
 		delete(j.logs, l.root)
 	}

@@ -38,9 +38,9 @@ type dirJournal struct {
 // defaultSlack is how many bytes a log has before anybody thinks of compacting it.
 const defaultSlack = 1 << 20
 
-// A dirLog is where one log is. It has the head of a memoryLog and no batches; the journal's mu guards it.
+// A dirLog is where one log is. The journal's mu guards it.
 type dirLog struct {
-	memoryLog
+	dueItem
 	frames []dirFrame    // only ever appended to or replaced, so a reader may keep what it saw
 	bytes  int64         // of frames
 	thawed int64         // of these, those that were idle before
@@ -120,7 +120,7 @@ func (j *dirJournal) replay(at wal.Span, kind wal.Kind, payload []byte) error {
 	}
 	l := j.logs[b.root]
 	if l == nil {
-		l = newDirLog(b.root)
+		l = j.newLog(b.root)
 		j.logs[b.root] = l
 	}
 	j.live -= l.weight()
@@ -135,10 +135,8 @@ func (j *dirJournal) replay(at wal.Span, kind wal.Kind, payload []byte) error {
 	return nil
 }
 
-func newDirLog(root Key) *dirLog {
-	l := new(dirLog)
-	l.root, l.slot.pos = root, -1
-	return l
+func (j *dirJournal) newLog(root Key) *dirLog {
+	return &dirLog{dueItem: dueItem{root: root, lock: &j.mu}}
 }
 
 // add puts a batch at the end of l.
@@ -151,17 +149,9 @@ func (l *dirLog) add(at wal.Span, b storedBatch) {
 	l.last, l.due = b.last(), b.due
 }
 
-// schedule has the index of what is due see l in time.
-func (j *dirJournal) schedule(l *dirLog) {
-	if !l.due.IsZero() && (l.indexed.IsZero() || l.due.Before(l.indexed)) {
-		l.indexed = l.due
-		j.due.set(&l.memoryLog, l.due)
-	}
-}
-
 func (j *dirJournal) scheduleAll() {
 	for _, l := range j.logs {
-		j.schedule(l)
+		j.due.schedule(&l.dueItem)
 	}
 }
 
@@ -235,7 +225,7 @@ func (j *dirJournal) claim(ctx context.Context, root Key, after Seq) (*dirLog, t
 		l := j.logs[root]
 		switch {
 		case l == nil:
-			l = newDirLog(root)
+			l = j.newLog(root)
 			l.cold, l.busy = true, make(chan struct{})
 			j.logs[root] = l
 			j.mu.Unlock()
@@ -298,7 +288,7 @@ func (j *dirJournal) settle(l *dirLog, at []wal.Span, cold thaw, b storedBatch, 
 	l.add(at[len(cold.batches)], b)
 	l.cold = false
 	j.live += l.weight()
-	j.schedule(l)
+	j.due.schedule(&l.dueItem)
 }
 
 func (j *dirJournal) Read(ctx context.Context, root Key, after Seq) iter.Seq2[Entry, error] {
@@ -385,25 +375,13 @@ func (j *dirJournal) Roots(ctx context.Context, q RootQuery) iter.Seq2[Head, err
 	}
 }
 
-// dueBefore yields the logs that are due, and mends the index where it was early.
-func (j *dirJournal) dueBefore(ctx context.Context, before time.Time, yield func(Head) bool) error {
-	for _, m := range j.due.before(before) {
-		if err := j.check(ctx); err != nil {
-			return err
-		}
-		j.mu.Lock()
-		h := Head{Root: m.root, Last: m.last, Due: m.due}
-		due := !m.due.IsZero() && m.due.Before(before)
-		if !due && m.slot.pos >= 0 {
-			m.indexed = m.due
-			j.due.set(m, m.due)
-		}
-		j.mu.Unlock()
-		if due && !yield(h) {
-			return nil
-		}
-	}
-	return nil
+// dueBefore yields the logs that are due.
+func (j *dirJournal) dueBefore(ctx context.Context, before time.Time, yield func(Head) bool) (err error) {
+	j.due.due(before, func(h Head) bool {
+		err = j.check(ctx)
+		return err == nil && yield(h)
+	})
+	return err
 }
 
 // all yields every log: those of the index, then the idle ones that are not among them.
@@ -412,7 +390,7 @@ func (j *dirJournal) all(ctx context.Context, yield func(Head) bool) error {
 	heads := make(map[Key]Head, len(j.logs))
 	for root, l := range j.logs {
 		if !l.cold {
-			heads[root] = Head{Root: root, Last: l.last, Due: l.due}
+			heads[root] = l.head()
 		}
 	}
 	j.mu.Unlock()

@@ -1,14 +1,12 @@
 package session
 
 import (
-	"container/heap"
 	"context"
 	"fmt"
 	"hash/maphash"
 	"iter"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // shards is how many parts the table of logs has. Only making a log locks a part for writing.
@@ -27,13 +25,8 @@ type memoryJournal struct {
 
 // A memoryLog is one log. Batches are kept as they were given: entry i of a batch has the sequence first+i.
 type memoryLog struct {
-	root Key
-	slot dueSlot // guarded by the dueIndex
-
-	mu      sync.Mutex
-	last    Seq
-	due     time.Time
-	indexed time.Time     // what the dueIndex holds for this log: no later than due, unless due is zero
+	mu sync.Mutex // taken before that of the dueIndex
+	dueItem
 	batches []memoryBatch // only ever appended to or replaced, so a reader may keep what it saw
 }
 
@@ -77,7 +70,8 @@ func (j *memoryJournal) log(root Key, create bool) *memoryLog {
 	shard.Lock()
 	defer shard.Unlock()
 	if l = shard.logs[root]; l == nil {
-		l = &memoryLog{root: root, slot: dueSlot{pos: -1}}
+		l = new(memoryLog)
+		l.root, l.lock = root, &l.mu
 		shard.logs[root] = l
 	}
 	return l
@@ -110,10 +104,7 @@ func (j *memoryJournal) Append(ctx context.Context, root Key, after Seq, b Batch
 	}
 	l.last += Seq(len(b.Entries))
 	l.due = b.Due
-	if !l.due.IsZero() && (l.indexed.IsZero() || l.due.Before(l.indexed)) {
-		l.indexed = l.due
-		j.due.set(l, l.due)
-	}
+	j.due.schedule(&l.dueItem)
 	return l.last, nil
 }
 
@@ -165,32 +156,18 @@ func (j *memoryJournal) Roots(ctx context.Context, q RootQuery) iter.Seq2[Head, 
 			return
 		}
 		if !q.DueBefore.IsZero() {
-			j.yieldDue(ctx, q.DueBefore, yield)
+			j.due.due(q.DueBefore, func(h Head) bool { return yieldHead(ctx, h, yield) })
 			return
 		}
 		for i := range j.shards {
 			for _, l := range j.inShard(i) {
-				if !yieldHead(ctx, l.head(), yield) {
+				l.mu.Lock()
+				h := l.head()
+				l.mu.Unlock()
+				if !yieldHead(ctx, h, yield) {
 					return
 				}
 			}
-		}
-	}
-}
-
-// yieldDue yields the logs that are due, and mends the index where it was early.
-func (j *memoryJournal) yieldDue(ctx context.Context, before time.Time, yield func(Head, error) bool) {
-	for _, l := range j.due.before(before) {
-		l.mu.Lock()
-		h := Head{Root: l.root, Last: l.last, Due: l.due}
-		due := !l.due.IsZero() && l.due.Before(before)
-		if !due {
-			l.indexed = l.due
-			j.due.set(l, l.due)
-		}
-		l.mu.Unlock()
-		if due && !yieldHead(ctx, h, yield) {
-			return
 		}
 	}
 }
@@ -213,78 +190,4 @@ func (j *memoryJournal) inShard(i int) []*memoryLog {
 		logs = append(logs, l)
 	}
 	return logs
-}
-
-func (l *memoryLog) head() Head {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return Head{Root: l.root, Last: l.last, Due: l.due}
-}
-
-// A dueIndex orders logs by a time that is no later than when they are due. A log that moves to a later time or to never stays where
-// it is until somebody asks for what is due, so a busy log rarely touches the index. A log's lock is taken before that of the index.
-type dueIndex struct {
-	mu   sync.Mutex
-	logs dueHeap
-}
-
-// A dueSlot is the place of a log in the index.
-type dueSlot struct {
-	at  time.Time
-	pos int // -1 if the log is not in the index
-}
-
-// set moves l to the time at, or out of the index if that is zero.
-func (x *dueIndex) set(l *memoryLog, at time.Time) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	l.slot.at = at
-	switch in := l.slot.pos >= 0; {
-	case in && at.IsZero():
-		heap.Remove(&x.logs, l.slot.pos)
-	case in:
-		heap.Fix(&x.logs, l.slot.pos)
-	case !at.IsZero():
-		heap.Push(&x.logs, l)
-	}
-}
-
-// before returns the logs whose indexed time is before t, looking at no more than three times as many.
-func (x *dueIndex) before(t time.Time) []*memoryLog {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	var found []*memoryLog
-	for queue := []int{0}; len(queue) > 0; queue = queue[1:] {
-		if i := queue[0]; i < len(x.logs) && x.logs[i].slot.at.Before(t) {
-			found = append(found, x.logs[i])
-			queue = append(queue, 2*i+1, 2*i+2)
-		}
-	}
-	return found
-}
-
-// dueHeap is a heap of logs for package heap, the earliest first.
-type dueHeap []*memoryLog
-
-func (h dueHeap) Len() int           { return len(h) }
-func (h dueHeap) Less(i, j int) bool { return h[i].slot.at.Before(h[j].slot.at) }
-
-func (h dueHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].slot.pos, h[j].slot.pos = i, j
-}
-
-func (h *dueHeap) Push(x any) {
-	l := x.(*memoryLog)
-	l.slot.pos = len(*h)
-	*h = append(*h, l)
-}
-
-func (h *dueHeap) Pop() any {
-	old := *h
-	l := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	l.slot.pos = -1
-	return l
 }
