@@ -1,0 +1,241 @@
+package kill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A world says who runs the top-level sessions.
+type world string
+
+const (
+	callerRun world = "caller-run" // the program: it spawns, joins, and gets completions through Deliver
+	managed   world = "managed"    // Offshoot: they get posts, read completions in their inbox, and reply
+)
+
+const (
+	bots     = 36        // trees that work and rest in turns
+	guests   = 2         // how many trees at a time are made for one long text and never seen again
+	longText = 200 << 10 // bytes of that text: some of them are enough to compact the log
+	maxRest  = 400       // milliseconds for which a bot rests: a tree in which nothing is due leaves the log when it is compacted
+	archived = 20 * time.Millisecond
+)
+
+func bot(i int) session.Key { return session.Named("main", fmt.Sprint("bot", i)) }
+
+// stopped reports whether somebody stops a tree now and then; what it owes may end with that.
+func stopped(root session.Key) bool {
+	var i int
+	n, _ := fmt.Sscanf(root.String(), "agent:main:bot%d", &i)
+	return n == 1 && i%3 == 0
+}
+
+// A load is a program that uses a Runtime in every way until somebody ends it.
+type load struct {
+	world world
+	life  string
+	// tell is called with what was acknowledged: "appended <last> <root>"; "owed <thing> <root>", a message or a run of which somebody
+	// must hear; "stopped <root>"; "note ...", what went wrong.
+	tell func(format string, args ...any)
+	// arrive is called with what leaves a tree, and the things of which it tells.
+	arrive func(key string, things ...string) error
+}
+
+// A toldJournal tells of every append.
+type toldJournal struct {
+	session.Journal
+	tell func(format string, args ...any)
+}
+
+func (j toldJournal) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	last, err := j.Journal.Append(ctx, root, after, b)
+	if err == nil {
+		j.tell("appended %d %s", last, root)
+	}
+	return last, err
+}
+
+func (l *load) config(store *session.Store) agent.Config {
+	cfg := agent.Config{
+		Runner: agent.RunnerFunc(l.run),
+		Rules: policy.Rules{Subagents: policy.Subagents{
+			MaxSpawnDepth: 3, MaxChildren: policy.LimitChildren, MaxConcurrent: 32, ArchiveAfter: archived,
+		}},
+		Store: &session.Store{Journal: toldJournal{store.Journal, l.tell}, Transcripts: store.Transcripts},
+		Grace: 200 * time.Millisecond,
+	}
+	if l.world == callerRun {
+		cfg.Deliver = func(_ context.Context, d agent.Delivery) error { return l.arrive(d.Key, string(d.Run.ID)) }
+	} else {
+		cfg.Reply = func(_ context.Context, r agent.Reply) error { return l.arrive(r.Key, strings.Fields(r.Text)...) }
+	}
+	return cfg
+}
+
+// rest waits until nothing is under way in the trees that work again and again.
+func (l *load) rest(ctx context.Context, rt *agent.Runtime) error {
+	for i := range bots {
+		if err := rt.Session(bot(i)).Idle(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// work goes on until ctx ends.
+func (l *load) work(ctx context.Context, rt *agent.Runtime) {
+	var wg sync.WaitGroup
+	for i := range bots {
+		wg.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				l.round(ctx, rt.Session(bot(i)), n)
+			}
+		})
+	}
+	for i := range guests {
+		wg.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				l.visit(ctx, rt.Session(session.Named("main", fmt.Sprintf("guest%d-%s-%d", i, l.life, n))))
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// rounds are what bots are asked for in turn.
+var rounds = [][]string{{"answer", "fan out"}, {"answer", "fail"}, {"answer"}}
+
+// round gives a bot work, waits for its end or stops it, and lets it rest.
+func (l *load) round(ctx context.Context, s *agent.Session, n int) {
+	name := fmt.Sprintf("%s-%s-%d", strings.TrimPrefix(s.Key().String(), "agent:main:"), l.life, n)
+	children := l.ask(ctx, s, name, rounds[n%len(rounds)]...)
+	if stopped(s.Key()) && n%2 == 0 {
+		if err := s.Stop(ctx); err == nil {
+			l.tell("stopped %s", s.Key())
+		}
+		return
+	}
+	l.await(ctx, s, children)
+	select {
+	case <-time.After(time.Duration(rand.IntN(maxRest)) * time.Millisecond):
+	case <-ctx.Done():
+	}
+}
+
+// visit has a tree that nobody has heard of do something once.
+func (l *load) visit(ctx context.Context, s *agent.Session) {
+	name := strings.TrimPrefix(s.Key().String(), "agent:main:")
+	l.await(ctx, s, l.ask(ctx, s, name, "remember "+strings.Repeat("a long text ", longText/12)))
+}
+
+// ask gives a session tasks, and tells what was acknowledged.
+func (l *load) ask(ctx context.Context, s *agent.Session, name string, tasks ...string) (children []*agent.Child[string]) {
+	if l.world == managed {
+		if err := s.Post(ctx, agent.Message{ID: name, Text: strings.Join(tasks, ";")}); err != nil {
+			l.tell("note post %s: %v", name, err)
+		} else {
+			l.tell("owed %s %s", name, s.Key())
+		}
+		return nil
+	}
+	for i, text := range tasks {
+		task := l.task(name, i, text)
+		child, err := agent.Spawn[string](ctx, s, task)
+		if err != nil {
+			l.tell("note spawn %s: %v", task.Label, err)
+			continue
+		}
+		l.tell("owed %s %s", child.ID(), s.Key())
+		children = append(children, child)
+	}
+	return children
+}
+
+func (l *load) task(name string, i int, text string) agent.Task {
+	label := fmt.Sprintf("%s/%d", name, i)
+	return agent.Task{Text: text, Label: label, Key: label, Announce: true}
+}
+
+// patience is how long a bot waits for what it has asked for.
+const patience = 2 * time.Second
+
+func (l *load) await(ctx context.Context, s *agent.Session, children []*agent.Child[string]) {
+	if l.world == managed {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		if err := s.Idle(ctx); err != nil {
+			l.tell("note idle: %v", err)
+		}
+		return
+	}
+	if _, err := agent.Join(ctx, children, agent.JoinOptions{Within: patience}); err != nil {
+		l.tell("note join: %v", err)
+	}
+}
+
+// run is every turn of every session.
+func (l *load) run(ctx context.Context, t *agent.Turn) (agent.Result, error) {
+	fresh := t.Messages[len(t.Messages)-t.New:]
+	if t.Run == "" {
+		return l.top(ctx, t, fresh)
+	}
+	if fresh[len(fresh)-1].Internal {
+		return agent.Result{Text: "all of them are back"}, nil
+	}
+	input := t.Input()
+	switch {
+	case strings.Contains(input, "fan out"):
+		for i := range 3 {
+			text := "answer"
+			if i == 0 && t.Session.Depth < 2 {
+				text = "fan out"
+			}
+			if _, err := t.Spawn(ctx, l.task(t.Label, i, text)); err != nil {
+				return agent.Result{}, err
+			}
+		}
+		t.Yield(agent.JoinOptions{})
+		return agent.Result{}, nil
+	case strings.Contains(input, "fail"):
+		return agent.Result{Text: "so far"}, errors.New("this one always fails")
+	}
+	select {
+	case <-ctx.Done():
+		return agent.Result{Text: "cut"}, ctx.Err()
+	case <-time.After(2 * time.Millisecond):
+		return agent.Result{Text: "the answer of " + t.Label}, nil
+	}
+}
+
+// top is a turn of a top-level session that Offshoot runs. It starts what people ask for, and replies with the names of what it has read.
+func (l *load) top(ctx context.Context, t *agent.Turn, fresh []agent.Message) (agent.Result, error) {
+	var read []string
+	for _, m := range fresh {
+		read = append(read, m.ID)
+		if m.Internal {
+			continue
+		}
+		for i, text := range strings.Split(m.Text, ";") {
+			if strings.HasPrefix(text, "remember") {
+				continue
+			}
+			task := l.task(m.ID, i, text)
+			child, err := t.Spawn(ctx, task)
+			if err != nil {
+				l.tell("note spawn %s: %v", task.Label, err)
+				continue
+			}
+			l.tell("owed %s %s", child.ID(), t.Session.Key)
+		}
+	}
+	return agent.Result{Text: strings.Join(read, " ")}, nil
+}

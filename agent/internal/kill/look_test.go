@@ -1,0 +1,150 @@
+package kill
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
+)
+
+// look reads what is on the disk, as a tool would, and fails if anything acknowledged is missing or anything is there that cannot be.
+func (w *told) look(t *testing.T, when string) map[session.Key]spawntest.Report {
+	t.Helper()
+	for f, err := range session.VerifyDir(t.Context(), w.dir) {
+		require.NoError(t, err, "%s: %s", when, f.Path)
+	}
+	s, err := session.ViewDir(w.dir)
+	require.NoError(t, err, when)
+	heads := make(map[session.Key]session.Seq)
+	for h, err := range s.Journal.Roots(t.Context(), session.RootQuery{}) {
+		require.NoError(t, err, when)
+		heads[h.Root] = h.Last
+	}
+	w.mu.Lock()
+	last := maps.Clone(w.last)
+	w.mu.Unlock()
+	for root, seq := range last {
+		require.GreaterOrEqual(t, heads[root], seq, "%s: acknowledged entries of %s are missing", when, root)
+	}
+	reports := make(map[session.Key]spawntest.Report)
+	for root := range heads {
+		if root.IsValid() { // others are no trees
+			reports[root], err = spawntest.Inspect(s.Journal.Read(t.Context(), root, 0))
+			require.NoError(t, err, "%s: %s", when, root)
+		}
+	}
+	require.NoError(t, s.Close())
+	return reports
+}
+
+// settled looks at what has become of everything once all of it has come to an end. arrived are the keys under which each thing was
+// told to somebody.
+func (w *told) settled(t *testing.T, arrived map[string][]string) {
+	t.Helper()
+	reports := w.look(t, "at the end")
+	for root, r := range reports {
+		require.NoError(t, r.AtRest(), "%s", root)
+		require.Zero(t, r.Blocked, "%s", root)
+	}
+	for thing, keys := range arrived {
+		require.Len(t, keys, 1, "%s was told under several keys", thing)
+	}
+	for thing, root := range w.owed {
+		if !stopped(root) {
+			require.NotEmpty(t, arrived[thing], "nobody was told of %s, which %s owes since it acknowledged it", thing, root)
+		}
+	}
+	if w.world == managed {
+		w.conversations(t)
+	}
+	w.sum.owed += len(w.owed)
+	w.sum.arrived += len(arrived)
+	w.sum.trees += len(reports)
+}
+
+// arrived returns the keys under which each thing has left the bot. The same key tells of the same things.
+func (w *told) arrived(t *testing.T) map[string][]string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(filepath.Dir(w.dir), arrivals))
+	require.NoError(t, err)
+	keys, texts := make(map[string][]string), make(map[string]string)
+	for line := range strings.Lines(string(b)) {
+		if !strings.HasSuffix(line, "\n") {
+			break // it was killed there
+		}
+		key, text, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		if before, again := texts[key]; again {
+			require.Equal(t, before, text, "%s came again", key)
+			continue
+		}
+		texts[key] = text
+		for thing := range strings.FieldsSeq(text) {
+			keys[thing] = append(keys[thing], key)
+		}
+	}
+	return keys
+}
+
+// conversations fails unless each top-level session has read in its conversation what it was told, every message and the end of every
+// run once: the journal says which lines of a transcript count, whatever a killed turn has left there.
+func (w *told) conversations(t *testing.T) {
+	t.Helper()
+	s, err := session.ViewDir(w.dir)
+	require.NoError(t, err)
+	read := make(map[string]int)
+	for _, ref := range w.transcripts(t) {
+		for line, err := range session.Committed(s.Transcripts.Read(t.Context(), ref, session.Window{})) {
+			require.NoError(t, err)
+			if line.Message.Role == session.User {
+				read[line.Message.ID]++
+				require.Equal(t, 1, read[line.Message.ID], "%s has read %s again", ref.Key, line.Message.ID)
+			}
+		}
+	}
+	for thing, root := range w.owed {
+		if !stopped(root) {
+			require.Equal(t, 1, read[thing], "%s has not read %s", root, thing)
+		}
+	}
+	require.NoError(t, s.Close())
+}
+
+// transcripts returns those of the top-level sessions, which a file says of itself in its first line.
+func (w *told) transcripts(t *testing.T) (refs []session.Ref) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(filepath.Join(w.dir, "sessions"), func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".jsonl" {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		line, err := bufio.NewReader(f).ReadBytes('\n')
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+		var head struct {
+			Transcript struct{ Key, SessionID string }
+		}
+		if err := json.Unmarshal(line, &head); err != nil {
+			return err
+		}
+		k, err := session.Parse(head.Transcript.Key)
+		if err == nil && !k.IsSubagent() {
+			refs = append(refs, session.Ref{Key: k, SessionID: head.Transcript.SessionID})
+		}
+		return err
+	}))
+	return refs
+}

@@ -1,0 +1,122 @@
+package kill
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// told is what somebody has heard of a bot in all its lives, and so must find again.
+type told struct {
+	world world
+	dir   string // the bot's state
+
+	mu    sync.Mutex
+	last  map[session.Key]session.Seq // appended up to there
+	owed  map[string]session.Key      // things of which somebody must hear, and in which tree
+	sum   totals
+	trace traces // of compactions, seen so far
+}
+
+// totals are for people.
+type totals struct {
+	appends, stops, owed, arrived, trees int
+	hits, inLog                          int // kills in a compaction; of these, those in the log itself
+}
+
+func newTold(t *testing.T, w world) *told {
+	x := &told{world: w}
+	x.begin(t)
+	return x
+}
+
+// begin begins a new state.
+func (w *told) begin(t *testing.T) {
+	w.dir = filepath.Join(t.TempDir(), "state")
+	w.last, w.owed, w.trace = make(map[session.Key]session.Seq), make(map[string]session.Key), make(traces)
+}
+
+// line hears what the bot tells.
+func (w *told) line(line string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	verb, rest, _ := strings.Cut(line, " ")
+	what, root, _ := strings.Cut(rest, " ")
+	switch verb {
+	case "appended":
+		seq, err := strconv.ParseUint(what, 10, 64)
+		if err != nil {
+			return err
+		}
+		k, err := session.ParseRoot(root)
+		if err != nil {
+			return err
+		}
+		w.last[k] = max(w.last[k], session.Seq(seq))
+		w.sum.appends++
+	case "owed":
+		k, err := session.Parse(root)
+		w.owed[what] = k
+		return err
+	case "stopped":
+		w.sum.stops++
+	}
+	return nil
+}
+
+// life starts the child, listens, and kills it after a while; the last life is let go on until it ends.
+func (w *told) life(t *testing.T, name string, after time.Duration) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
+	// Under the race detector a process sleeps for a second before it ends.
+	cmd.Env = append(os.Environ(), envDir+"="+w.dir, envLife+"="+name, envWorld+"="+string(w.world), "GORACE=atexit_sleep_ms=0")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	if after == 0 { // a child that never comes to an end is no success
+		defer time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) }).Stop()
+	}
+	kill := time.AfterFunc(time.Hour, func() { _ = cmd.Process.Kill() })
+	defer kill.Stop()
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if lines.Text() == "alive" && after > 0 {
+			w.locked(t, cmd.Process.Pid)
+			kill.Reset(after)
+		}
+		require.NoError(t, w.line(lines.Text()), "%q", lines.Text())
+	}
+	require.NoError(t, lines.Err())
+	err = cmd.Wait()
+	var exit *exec.ExitError
+	if after > 0 && errors.As(err, &exit) && exit.ExitCode() == -1 {
+		return
+	}
+	require.NoError(t, err, "life %s: %s", name, stderr.String())
+	require.Zero(t, after, "life %s ended by itself: %s", name, stderr.String())
+}
+
+// locked fails unless the directory is the child's, and said to be.
+func (w *told) locked(t *testing.T, pid int) {
+	t.Helper()
+	_, err := session.OpenDir(w.dir)
+	var locked *session.LockedError
+	require.ErrorAs(t, err, &locked)
+	require.Equal(t, pid, locked.PID)
+	require.Equal(t, w.dir, locked.Dir)
+}
