@@ -133,6 +133,47 @@ func TestCodecRoundTrip(t *testing.T) {
 	}
 }
 
+// What comes from a configuration may hold anything; a journal must stay one that can be read.
+func TestCodecReplacesWhatIsNotUTF8(t *testing.T) {
+	f := admitted(&Spec{Key: top.Child("main", "a"), Parent: top, Grant: &Grant{Model: "gpt-\xff", Tools: []string{"a\xc3", "b"}}})
+	data, err := f.AppendJSON(nil)
+	require.NoError(t, err)
+	byReflection, err := json.Marshal(wireOf(&f))
+	require.NoError(t, err)
+	require.Equal(t, string(byReflection), string(data))
+	got, err := DecodeFact(data)
+	require.NoError(t, err)
+	require.Equal(t, "gpt-\uFFFD", got.Spec.Model)
+}
+
+// BenchmarkAppendJSON writes what a child adds to its journal, by hand and by reflection.
+func BenchmarkAppendJSON(b *testing.B) {
+	r := &Run{RunState: RunState{Spec: &Spec{
+		ID: "6f9619ff-8b86-4d01-b42d-00cf4fc964ff", SessionID: "16fd2706-8baf-433b-82eb-8c7fada847da", Key: top.Child("main", "6f9619ff"), Parent: top,
+		Task: "count the files", Announce: true, Created: 1, Grant: &Grant{Agent: "main", Role: session.RoleLeaf, Depth: 1, Tools: []string{"read", "exec"}},
+	}, Open: &OpenTurn{N: 1}}}
+	facts := []Fact{
+		admitted(r.Spec), turnStarted(2, r, 1, 0, Budget{Turns: 1}), turnEnded(3, r, OK, &Answer{Text: "42 files"}, 0, 100, nil),
+		runEnded(4, r, OK, 5, FlagTell), outboxFact(Delivered, 5, 1, 0, ""),
+	}
+	buf := make([]byte, 0, 4096)
+	for name, write := range map[string]func(*Fact) ([]byte, error){
+		"by=hand":       func(f *Fact) ([]byte, error) { return f.AppendJSON(buf) },
+		"by=reflection": func(f *Fact) ([]byte, error) { return json.Marshal(wireOf(f)) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				for i := range facts {
+					if _, err := write(&facts[i]); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+		})
+	}
+}
+
 func wireOf(f *Fact) wire {
 	w := wire{
 		V: Version, Kind: f.Kind.String(), At: f.At, Run: f.Run, State: f.State, Cause: f.Cause, Class: f.Class, Flags: f.Flags, N: f.N,

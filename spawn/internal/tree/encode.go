@@ -1,0 +1,213 @@
+package tree
+
+import (
+	"encoding/json"
+	"strconv"
+	"unicode/utf8"
+)
+
+// What most journals are full of is written by hand, which takes a quarter of the time that reflection does. It is byte for byte what
+// encoding/json makes of the same values; a test sees to that.
+
+// AppendJSON implements session.Payload.
+func (f *Fact) AppendJSON(b []byte) ([]byte, error) {
+	b = append(b, `{"v":1,"kind":"`...)
+	b = append(b, f.Kind.String()...)
+	b = append(b, `","at":`...)
+	b = strconv.AppendInt(b, f.At, 10)
+	b = appendText(b, "run", Text(f.Run.String()))
+	b = appendUint(b, "state", uint64(f.State))
+	b = appendUint(b, "cause", uint64(f.Cause))
+	b = appendUint(b, "class", uint64(f.Class))
+	b = appendUint(b, "flags", uint64(f.Flags))
+	b = appendUint(b, "n", uint64(f.N))
+	b = appendUint(b, "ord", uint64(f.Ord))
+	b = appendInt(b, "until", f.Until)
+	b = appendUint(b, "num", f.Num)
+	b = appendText(b, "id", Text(f.ID))
+	b = appendText(b, "text", f.Text)
+	b = appendText(b, "from", Text(f.From.String()))
+	b = appendBudget(b, "budget", f.Budget)
+	var err error
+	if f.Spec != nil {
+		b, err = f.Spec.appendJSON(appendName(b, "spec"))
+	}
+	if f.Answer != nil && err == nil {
+		b, err = f.Answer.appendJSON(appendName(b, "answer"))
+	}
+	b, err = appendValue(b, err, "join", f.Join != nil, f.Join)
+	b, err = appendValue(b, err, "route", f.Route != nil, f.Route)
+	b, err = appendValue(b, err, "image", f.Image != nil, f.Image)
+	return append(b, '}'), err
+}
+
+func (s *Spec) appendJSON(b []byte) ([]byte, error) {
+	start := len(b)
+	b = appendString(appendName(b, "id"), s.ID)
+	b = appendString(appendName(b, "sessionId"), s.SessionID)
+	b = appendString(appendName(b, "key"), s.Key.String())
+	b = appendString(appendName(b, "parent"), s.Parent.String())
+	b = appendWord(b, "spawnKey", s.SpawnKey)
+	b = s.Task.append(appendName(b, "task"))
+	b = appendWord(b, "label", s.Label)
+	b = appendTrue(b, "announce", s.Announce)
+	b, err := appendValue(b, nil, "extra", len(s.Extra) > 0, s.Extra)
+	b, err = appendValue(b, err, "route", s.Route != nil, s.Route)
+	b = strconv.AppendInt(appendName(b, "created"), s.Created, 10)
+	if s.Grant != nil && err == nil {
+		b, err = s.Grant.appendFields(b)
+	}
+	return closeObject(b, start), err
+}
+
+// appendFields appends the fields of g to those of the object that embeds it.
+func (g *Grant) appendFields(b []byte) ([]byte, error) {
+	role, err := g.Role.MarshalText()
+	b = appendString(appendName(b, "agent"), g.Agent)
+	b = appendString(appendName(b, "role"), string(role))
+	b = strconv.AppendInt(appendName(b, "depth"), int64(g.Depth), 10)
+	b = appendInt(b, "maxDepth", int64(g.MaxDepth))
+	b = appendTrue(b, "sandboxed", g.Sandboxed)
+	b = appendStrings(b, "tools", g.Tools)
+	b = appendStrings(b, "delegable", g.Delegable)
+	b = appendWord(b, "asked", g.Asked)
+	b = appendWord(b, "model", g.Model)
+	b = appendWord(b, "thinking", g.Thinking)
+	b = appendStrings(b, "warnings", g.Warnings)
+	b = appendInt(b, "timeout", g.Timeout)
+	return appendBudget(b, "budget", g.Budget), err
+}
+
+func (a *Answer) appendJSON(b []byte) ([]byte, error) {
+	start := len(b)
+	b = appendText(b, "text", a.Text)
+	b = appendText(b, "json", a.JSON)
+	b, err := appendValue(b, nil, "files", len(a.Files) > 0, a.Files)
+	b = appendText(b, "model", a.Model)
+	b, err = appendValue(b, err, "usage", a.Usage != Usage{}, a.Usage)
+	b = appendText(b, "fallback", a.Fallback)
+	b = appendText(b, "reply", a.Reply)
+	return closeObject(b, start), err
+}
+
+// appendBudget appends a field unless b has no amount at all.
+func appendBudget(b []byte, name string, amount Budget) []byte {
+	if amount == (Budget{}) {
+		return b
+	}
+	b = appendName(b, name)
+	start := len(b)
+	b = appendInt(b, "tokens", amount.Tokens)
+	b = appendInt(b, "micros", amount.Micros)
+	b = appendInt(b, "turns", amount.Turns)
+	return closeObject(b, start)
+}
+
+// closeObject makes an object of the fields from start on, each of which begins with a comma.
+func closeObject(b []byte, start int) []byte {
+	if len(b) == start {
+		return append(b, "{}"...)
+	}
+	b[start] = '{'
+	return append(b, '}')
+}
+
+func appendName(b []byte, name string) []byte {
+	b = append(b, ',', '"')
+	b = append(b, name...)
+	return append(b, '"', ':')
+}
+
+// The following append a field unless its value is the zero one.
+
+func appendUint(b []byte, name string, v uint64) []byte {
+	if v == 0 {
+		return b
+	}
+	return strconv.AppendUint(appendName(b, name), v, 10)
+}
+
+func appendInt(b []byte, name string, v int64) []byte {
+	if v == 0 {
+		return b
+	}
+	return strconv.AppendInt(appendName(b, name), v, 10)
+}
+
+func appendTrue(b []byte, name string, v bool) []byte {
+	if !v {
+		return b
+	}
+	return append(appendName(b, name), "true"...)
+}
+
+func appendText(b []byte, name string, t Text) []byte {
+	if t == "" {
+		return b
+	}
+	return t.append(appendName(b, name))
+}
+
+func appendWord(b []byte, name, s string) []byte {
+	if s == "" {
+		return b
+	}
+	return appendString(appendName(b, name), s)
+}
+
+func appendStrings(b []byte, name string, list []string) []byte {
+	if len(list) == 0 {
+		return b
+	}
+	b = appendName(b, name)
+	for i, s := range list {
+		b = append(b, ',')
+		if i == 0 {
+			b[len(b)-1] = '['
+		}
+		b = appendString(b, s)
+	}
+	return append(b, ']')
+}
+
+func appendValue(b []byte, err error, name string, set bool, v any) ([]byte, error) {
+	if err != nil || !set {
+		return b, err
+	}
+	data, err := json.Marshal(v)
+	return append(appendName(b, name), data...), err
+}
+
+// append appends t as JSON.
+func (t Text) append(b []byte) []byte {
+	if plain(string(t)) {
+		return quoted(b, string(t))
+	}
+	text, _ := t.MarshalJSON() // it never fails
+	return append(b, text...)
+}
+
+// appendString appends s as JSON, in which what is no UTF-8 is replaced.
+func appendString(b []byte, s string) []byte {
+	if plain(s) {
+		return quoted(b, s)
+	}
+	text, _ := json.Marshal(s) // it never fails
+	return append(b, text...)
+}
+
+func quoted(b []byte, s string) []byte {
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
+}
+
+// plain reports whether JSON has s as it is.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			return false
+		}
+	}
+	return true
+}
