@@ -29,7 +29,7 @@ type DirFile struct {
 // directory open. An error beside the zero DirFile says that the directory cannot be read, and ends the sequence.
 func VerifyDir(ctx context.Context, dir string) iter.Seq2[DirFile, error] {
 	return func(yield func(DirFile, error) bool) {
-		v := verifier{fs: disk.OS(), dir: dir, yield: func(f DirFile, err error) bool {
+		v := verifier{fs: disk.At(dir), dir: dir, yield: func(f DirFile, err error) bool {
 			if rel, relErr := filepath.Rel(dir, f.Path); f.Path != "" && relErr == nil {
 				f.Path = rel
 			}

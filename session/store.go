@@ -38,17 +38,21 @@ func NewMemory() *Store {
 // A disk that is full or away for a while makes appends fail, and they work again when it does; only an [ErrSync] of the journal stays
 // until the directory is opened again.
 func OpenDir(dir string) (*Store, error) {
+	fsys := disk.At(dir)
+	if fsys != disk.OS() { // a test has it for itself
+		return openDir(fsys, dir, func() error { return nil })
+	}
 	release, err := takeDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	return openDir(disk.OS(), dir, release)
+	return openDir(fsys, dir, release)
 }
 
 // ViewDir opens the Store in a directory for reading, for tools: it takes no lock, changes nothing, and works beside whoever has the
 // directory open. The journal is as it was when ViewDir was called; the last moments of a process that is writing may be missing, or be
 // there although a power failure would still undo them. Everything that would change something returns [ErrReadOnly].
-func ViewDir(dir string) (*Store, error) { return viewDir(disk.OS(), dir) }
+func ViewDir(dir string) (*Store, error) { return viewDir(disk.At(dir), dir) }
 
 // Close closes each field that is an [io.Closer] and returns their errors joined. Where both are views of one engine, Close is called on
 // both, and it is theirs to see that the engine is closed once.

@@ -67,7 +67,7 @@ type file struct{ *os.File }
 
 // Sync is as strong as that of package os, which on macOS asks the drive too. A file that somebody has removed survives nothing.
 func (f file) Sync() error {
-	if err := sync(f.File); err != nil {
+	if err := syncFile(f.File); err != nil {
 		return err
 	}
 	info, err := f.Stat()

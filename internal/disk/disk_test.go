@@ -52,3 +52,20 @@ func TestMakeDir(t *testing.T) {
 	require.ErrorIs(t, disk.MakeDir(fsys, filepath.Join(dir, "none"), filepath.Join(dir, "none", "x")), fs.ErrNotExist)
 	require.ErrorIs(t, fsys.SyncDir(filepath.Join(dir, "none")), fs.ErrNotExist)
 }
+
+type elsewhere struct{ disk.FS }
+
+func TestMount(t *testing.T) {
+	a, b := &elsewhere{disk.OS()}, &elsewhere{disk.OS()}
+	require.Equal(t, disk.OS(), disk.At("/x/y"))
+	unmount := disk.Mount("/x/", a)
+	defer disk.Mount("/x/y", b)()
+	require.Same(t, a, disk.At("/x"))
+	require.Same(t, a, disk.At("/x/z/../w"))
+	require.Same(t, b, disk.At("/x/y"))
+	require.Same(t, b, disk.At("/x/y/z"))
+	require.Same(t, a, disk.At("/x/yz"))
+	require.Equal(t, disk.OS(), disk.At("/xy"))
+	unmount()
+	require.Equal(t, disk.OS(), disk.At("/x"))
+}

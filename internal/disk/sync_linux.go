@@ -7,7 +7,7 @@ import (
 )
 
 // sync leaves out the times of the file, which spares a second write on most file systems. The size is not left out.
-func sync(f *os.File) error {
+func syncFile(f *os.File) error {
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return err

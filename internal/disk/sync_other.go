@@ -4,4 +4,4 @@ package disk
 
 import "os"
 
-func sync(f *os.File) error { return f.Sync() }
+func syncFile(f *os.File) error { return f.Sync() }

@@ -1,6 +1,7 @@
 package disktest
 
 import (
+	"errors"
 	"iter"
 	"maps"
 	"math/rand/v2"
@@ -16,6 +17,19 @@ const sector = 512
 func (d *Disk) Crash(keep func(piece int) bool) *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	c := &crash{keep: keep, made: make(map[*node]*node)}
+	return &Disk{root: c.node(d.root)}
+}
+
+// ErrOff is what every operation fails with once the power is off.
+var ErrOff = errors.New("disktest: the power is off")
+
+// PowerOff cuts the power between two operations: the program that uses d gets nothing done any more, and what it has said by then is what
+// must be on the Disk that is returned, as after [Disk.Crash].
+func (d *Disk) PowerOff(keep func(piece int) bool) *Disk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.off = true
 	c := &crash{keep: keep, made: make(map[*node]*node)}
 	return &Disk{root: c.node(d.root)}
 }

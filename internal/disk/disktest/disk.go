@@ -68,6 +68,7 @@ type Disk struct {
 	mu   sync.Mutex
 	root *node
 	hook func(Op) error
+	off  bool
 }
 
 // A node is a file or a directory: as it is shown, as it is on the disk, and what lies between.
@@ -118,6 +119,9 @@ func (d *Disk) do(op Op, act func() error) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.off {
+		return &fs.PathError{Op: string(op.Kind), Path: op.Name, Err: ErrOff}
+	}
 	if failed != nil && !errors.Is(failed, ErrAfter) {
 		return &fs.PathError{Op: string(op.Kind), Path: op.Name, Err: failed}
 	}

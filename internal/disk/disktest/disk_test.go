@@ -79,3 +79,22 @@ func TestFailedSync(t *testing.T) {
 	assert.Equal(t, "lost", content(t, d, "/x"))
 	assert.Empty(t, content(t, d.Crash(func(int) bool { return true }), "/x"))
 }
+
+func TestPowerOff(t *testing.T) {
+	d := disktest.New()
+	f, err := d.OpenFile("/x", os.O_RDWR|os.O_CREATE)
+	require.NoError(t, err)
+	require.NoError(t, d.SyncDir("/"))
+	_, err = f.WriteAt([]byte("synced"), 0)
+	require.NoError(t, err)
+	require.NoError(t, f.Sync())
+	_, err = f.WriteAt([]byte("lost"), 0)
+	require.NoError(t, err)
+	later := d.PowerOff(func(int) bool { return false })
+	_, err = f.WriteAt([]byte("x"), 0)
+	require.ErrorIs(t, err, disktest.ErrOff)
+	require.ErrorIs(t, f.Sync(), disktest.ErrOff)
+	_, err = d.ReadDir("/")
+	require.ErrorIs(t, err, disktest.ErrOff)
+	require.Equal(t, "synced", content(t, later, "/x"))
+}
