@@ -3,9 +3,9 @@ package kill
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
-	"io/fs"
+	"io"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/offshoot-sdk/offshoot/internal/disk"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
@@ -122,29 +123,38 @@ func (w *told) conversations(t *testing.T) {
 // transcripts returns those of the top-level sessions, which a file says of itself in its first line.
 func (w *told) transcripts(t *testing.T) (refs []session.Ref) {
 	t.Helper()
-	require.NoError(t, filepath.WalkDir(filepath.Join(w.dir, "sessions"), func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || filepath.Ext(path) != ".jsonl" {
-			return err
+	fsys, dir := disk.At(w.dir), filepath.Join(w.dir, "sessions")
+	agents, err := fsys.ReadDir(dir)
+	require.NoError(t, err)
+	for _, a := range agents {
+		files, err := fsys.ReadDir(filepath.Join(dir, a.Name()))
+		require.NoError(t, err)
+		for _, f := range files {
+			if filepath.Ext(f.Name()) != ".jsonl" {
+				continue
+			}
+			ref := ownerOf(t, fsys, filepath.Join(dir, a.Name(), f.Name()))
+			if !ref.Key.IsSubagent() {
+				refs = append(refs, ref)
+			}
 		}
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		line, err := bufio.NewReader(f).ReadBytes('\n')
-		if err = errors.Join(err, f.Close()); err != nil {
-			return err
-		}
-		var head struct {
-			Transcript struct{ Key, SessionID string }
-		}
-		if err := json.Unmarshal(line, &head); err != nil {
-			return err
-		}
-		k, err := session.Parse(head.Transcript.Key)
-		if err == nil && !k.IsSubagent() {
-			refs = append(refs, session.Ref{Key: k, SessionID: head.Transcript.SessionID})
-		}
-		return err
-	}))
+	}
 	return refs
+}
+
+// ownerOf returns whose transcript a file is.
+func ownerOf(t *testing.T, fsys disk.FS, path string) session.Ref {
+	t.Helper()
+	f, err := fsys.OpenFile(path, os.O_RDONLY)
+	require.NoError(t, err)
+	line, err := bufio.NewReader(io.NewSectionReader(f, 0, math.MaxInt64)).ReadBytes('\n')
+	require.NoError(t, err, path)
+	require.NoError(t, f.Close())
+	var head struct {
+		Transcript struct{ Key, SessionID string }
+	}
+	require.NoError(t, json.Unmarshal(line, &head), path)
+	k, err := session.Parse(head.Transcript.Key)
+	require.NoError(t, err, path)
+	return session.Ref{Key: k, SessionID: head.Transcript.SessionID}
 }
