@@ -54,27 +54,43 @@ func serve(b *testing.B, cfg agent.Config) *agent.Runtime {
 	return rt
 }
 
-// BenchmarkDeliver is from Spawn to Deliver, per child, with prompt, transcript and announcement, for so many children at a time.
+// BenchmarkDeliver is from Spawn to Deliver, per child, with prompt, transcript and announcement, for so many children at a time: in
+// memory, and in a directory, where the transcript of a child is a file of its own.
 func BenchmarkDeliver(b *testing.B) {
-	for _, children := range []int{1, policy.LimitChildren} {
-		b.Run(fmt.Sprintf("children=%d", children), func(b *testing.B) {
-			b.ReportAllocs()
-			var wg sync.WaitGroup
-			cfg := runner(func(context.Context, *agent.Turn) (agent.Result, error) { return text("done") })
-			cfg.Deliver = func(context.Context, agent.Delivery) error { wg.Done(); return nil }
-			rt := serve(b, cfg)
-			requester := rt.Session(session.Named("main", "bench"))
-			b.ResetTimer()
-			for n := 0; n < b.N; n += children {
-				wg.Add(children)
-				for range children {
-					if _, err := agent.Spawn[string](b.Context(), requester, agent.Task{Text: "count the files", Announce: true}); err != nil {
+	for _, where := range []string{"memory", "disk"} {
+		for _, children := range []int{1, policy.LimitChildren} {
+			b.Run(fmt.Sprintf("%s/children=%d", where, children), func(b *testing.B) {
+				cfg := runner(func(context.Context, *agent.Turn) (agent.Result, error) { return text("done") })
+				if where == "disk" {
+					store, err := session.OpenDir(b.TempDir())
+					if err != nil {
 						b.Fatal(err)
 					}
+					b.Cleanup(func() { _ = store.Close() })
+					cfg.Store = store
 				}
-				wg.Wait()
+				deliver(b, cfg, children)
+			})
+		}
+	}
+}
+
+// deliver has one session spawn so many children at a time and wait until all are delivered.
+func deliver(b *testing.B, cfg agent.Config, children int) {
+	b.ReportAllocs()
+	var wg sync.WaitGroup
+	cfg.Deliver = func(context.Context, agent.Delivery) error { wg.Done(); return nil }
+	rt := serve(b, cfg)
+	requester := rt.Session(session.Named("main", "bench"))
+	b.ResetTimer()
+	for n := 0; n < b.N; n += children {
+		wg.Add(children)
+		for range children {
+			if _, err := agent.Spawn[string](b.Context(), requester, agent.Task{Text: "count the files", Announce: true}); err != nil {
+				b.Fatal(err)
 			}
-		})
+		}
+		wg.Wait()
 	}
 }
 
