@@ -8,11 +8,19 @@
 //
 // And what a directory of session.OpenDir holds, beside the bot that has it open or without one:
 //
-//	go run ./examples/inspect -state DIR                           trees, runs, deliveries
-//	go run ./examples/inspect -state DIR -tree agent:main:main     the journal of a tree, as text
+//	go run ./examples/inspect -state DIR                           trees, runs, what is unread, deliveries
+//	go run ./examples/inspect -state DIR -json                     the same as spawn.TreeView, a line for each tree
+//	go run ./examples/inspect -state DIR -tree agent:main:main     the journal of a tree, as text; with -json as entries
 //	go run ./examples/inspect -state DIR -verify                   every frame, every line, every tree
 //	go run ./examples/inspect -state DIR -retry KEY                a blocked delivery, while no bot runs
 //	go run ./examples/inspect -state DIR -dismiss KEY
+//
+// The list shows what the journals say at the moment. What was running when a process died is running until the bot opens the
+// directory again, which reports it as interrupted. Nothing but -retry and -dismiss changes anything: they take the lock, so that
+// they fail beside a bot, and add their entry to the journal of one tree, after those of taking it over. They start no
+// turn and deliver nothing; the bot does, when it runs.
+//
+// It ends with 0, with 1 if what was asked for cannot be done or something is broken, and with 2 if the command line makes no sense.
 package main
 
 import (
@@ -38,7 +46,7 @@ func main() { os.Exit(run(os.Args[1:], time.Now(), os.Stdout, os.Stderr)) }
 // The codes with which the program ends.
 const (
 	exitOK    = 0
-	exitError = 1 // what was asked for cannot be done
+	exitError = 1 // what was asked for cannot be done, or something is broken
 	exitUsage = 2 // the command line is wrong
 )
 

@@ -2,10 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,10 +17,12 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// bot runs a bot for a time on a directory. Its children say what they were told, or never come to an end, and nobody takes deliveries.
-func bot(t *testing.T, dir string, lifetime time.Duration, deliver func(agent.Delivery) error, live func(*agent.Runtime)) {
+// bot runs a bot on a directory while live lasts. Its children say what they were told, or never come to an end: then its process dies
+// with them.
+func bot(t *testing.T, dir string, deliver func(agent.Delivery) error, live func(*agent.Runtime)) {
 	t.Helper()
 	store, err := session.OpenDir(dir)
 	require.NoError(t, err)
@@ -29,7 +32,7 @@ func bot(t *testing.T, dir string, lifetime time.Duration, deliver func(agent.De
 			if strings.Contains(turn.Input(), "for ever") {
 				<-ctx.Done()
 			}
-			return agent.Result{Text: "done \x1b[31m"}, ctx.Err()
+			return agent.Result{Text: "done \x1b[31m\u0085"}, ctx.Err()
 		}),
 		Deliver: func(_ context.Context, d agent.Delivery) error { return deliver(d) },
 	})
@@ -37,15 +40,6 @@ func bot(t *testing.T, dir string, lifetime time.Duration, deliver func(agent.De
 	done := make(chan error, 1)
 	go func() { done <- rt.Run(context.WithoutCancel(t.Context())) }()
 	live(rt)
-	time.Sleep(lifetime)
-	synctest.Wait()
-	// Beside the bot, everything but what changes something works.
-	code, out, errs := state(t, "-state", dir)
-	require.Zero(t, code, errs)
-	assert.Contains(t, out, "1 trees")
-	code, _, errs = state(t, "-state", dir, "-retry", "x")
-	assert.Equal(t, exitError, code)
-	assert.Contains(t, errs, "is locked by process")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := rt.Shutdown(ctx); err != nil { // something never comes to an end
@@ -55,102 +49,205 @@ func bot(t *testing.T, dir string, lifetime time.Duration, deliver func(agent.De
 	require.NoError(t, store.Close())
 }
 
+func refuse(agent.Delivery) error { return errors.New("no connection") }
+
+// wait lets time pass, and what happens then.
+func wait(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 func state(t *testing.T, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var stdout, stderr strings.Builder
-	code = runState(t.Context(), args, time.Now(), &stdout, &stderr)
+	code = run(args, time.Now(), &stdout, &stderr)
 	return code, stdout.String(), stderr.String()
 }
 
-func spawnTask(t *testing.T, rt *agent.Runtime, task agent.Task) {
+// must is state for what has to go well.
+func must(t *testing.T, args ...string) string {
+	t.Helper()
+	code, out, errs := state(t, args...)
+	require.Zero(t, code, errs)
+	require.Empty(t, errs)
+	return out
+}
+
+// views returns what -json says.
+func views(t *testing.T, dir string) map[session.Key]spawn.TreeView {
+	t.Helper()
+	list := make(map[session.Key]spawn.TreeView)
+	for line := range strings.Lines(must(t, "-state", dir, "-json")) {
+		var v spawn.TreeView
+		require.NoError(t, json.Unmarshal([]byte(line), &v))
+		list[v.Root] = v
+	}
+	return list
+}
+
+func spawnTask(t *testing.T, rt *agent.Runtime, of session.Key, task agent.Task) {
 	t.Helper()
 	task.Announce = true
-	_, err := agent.Spawn[string](t.Context(), rt.Session(session.Main("main")), task)
+	_, err := agent.Spawn[string](t.Context(), rt.Session(of), task)
 	require.NoError(t, err)
 }
 
-func TestState(t *testing.T) {
+var top = session.Main("main")
+
+// The list says what is so, beside the bot and after it.
+func TestList(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		refuse := func(agent.Delivery) error { return errors.New("no connection") }
-		bot(t, dir, 2*time.Hour, refuse, func(rt *agent.Runtime) {
-			spawnTask(t, rt, agent.Task{Text: "report", Label: "first"})
-			spawnTask(t, rt, agent.Task{Text: "report", Label: "second"})
-			time.Sleep(time.Hour)
-			spawnTask(t, rt, agent.Task{Text: "wait for ever", Label: "endless"})
+		bot(t, dir, refuse, func(rt *agent.Runtime) {
+			wait(time.Minute)
+			assert.Contains(t, must(t, "-state", dir), "0 trees, 0 runs, unread: nothing, deliveries: 0 pending, 0 blocked\n")
+			spawnTask(t, rt, top, agent.Task{Text: "report", Label: "first"})
+			wait(time.Minute)
+			out := must(t, "-state", dir)
+			assert.Regexp(t, `last opened 2m0s ago by process \d+ on "`, out)
+			assert.Regexp(t, `\nagent:main:main: waiting, due in \d+.*s, last entry .*s ago by owner 1\n  STATE  ELAPSED  RUN    SESSION\n  ok     0s       first  agent:main:subagent:`, out)
+			assert.Regexp(t, `\S+\.1  pending  1m0s  [23] times  in \d+.*s  the end of first  agent:main:main  no connection\n`, out)
+			assert.Contains(t, out, "\n1 tree, 1 run (1 ok), unread: nothing, deliveries: 1 pending, 0 blocked\n")
+
+			wait(time.Hour)
+			spawnTask(t, rt, top, agent.Task{Text: "wait for ever", Label: "endless"})
+			wait(2 * time.Minute)
+			out = must(t, "-state", dir)
+			assert.Regexp(t, `running  2m0s     endless  agent:main:subagent:`, out)
+			assert.Regexp(t, `\S+\.1  blocked  \d+m\d+s  \d+ times  -     the end of first  agent:main:main  no connection\n`, out)
+			assert.Contains(t, out, "1 running, 1 ok), unread: nothing, deliveries: 0 pending, 1 blocked\nwhile the bot does not run, -retry KEY")
+			runs, err := rt.Session(top).Tree(t.Context())
+			require.NoError(t, err)
+			v := views(t, dir)[top]
+			require.Len(t, v.Runs, len(runs))
+			for i := range runs {
+				assert.Equal(t, runs[i].Key, v.Runs[i].Key)
+				assert.Equal(t, runs[i].Status, v.Runs[i].Status)
+				assert.Equal(t, runs[i].Result.Text, v.Runs[i].Result.Text)
+			}
 		})
-		code, out, errs := state(t, "-state", dir)
-		require.Zero(t, code, errs)
-		assert.Contains(t, out, "agent:main:main: 1 of 3 runs alive")
-		assert.Contains(t, out, "2 of them blocked")
-		assert.Regexp(t, `ok +0s +first +agent:main:subagent:`, out)
-		assert.Regexp(t, `under way +2h1m0s +endless`, out)
-		keys := make(map[string]string)
-		for _, m := range regexp.MustCompile(`delivery (\S+) +of (\S+) +to agent:main:main +blocked since \S+ no connection`).FindAllStringSubmatch(out, -1) {
-			keys[m[2]] = m[1]
-		}
-		require.Len(t, keys, 2)
-
-		code, out, _ = state(t, "-state", dir, "-tree", "agent:main:main")
-		require.Zero(t, code)
-		assert.Contains(t, out, "ended ok")
-		assert.NotContains(t, out, "\x1b")
-
-		code, out, errs = state(t, "-state", dir, "-verify")
-		require.Zero(t, code, errs)
-		assert.Contains(t, out, "1 trees: 0 bad")
-
-		code, out, errs = state(t, "-state", dir, "-retry", keys["first"])
-		require.Zero(t, code, errs)
-		assert.Contains(t, out, "tried again")
-		code, _, errs = state(t, "-state", dir, "-dismiss", keys["second"])
-		require.Zero(t, code, errs)
-		code, _, errs = state(t, "-state", dir, "-dismiss", keys["second"])
-		assert.Equal(t, exitError, code)
-		assert.Contains(t, errs, "inspect: ")
-
-		var got []string
-		accept := func(d agent.Delivery) error {
-			got = append(got, d.Run.Label)
-			return nil
-		}
-		bot(t, dir, time.Minute, accept, func(*agent.Runtime) {})
-		assert.Contains(t, got, "first")
-		assert.NotContains(t, got, "second")
+		before := files(t, dir)
+		wait(time.Hour)
+		assert.Regexp(t, `running  1h3m  +endless`, must(t, "-state", dir), "nobody has said anything else")
+		assert.Equal(t, before, files(t, dir), "looking changes nothing")
 	})
+	out := must(t, "-state", dir, "-tree", top.String())
+	assert.Contains(t, out, "ended ok")
+	assert.NotContains(t, out, "\x1b")
+	assert.Contains(t, must(t, "-state", dir, "-verify"), "1 trees: 0 bad")
+	n := 0
+	for line := range strings.Lines(must(t, "-state", dir, "-tree", top.String(), "-json")) {
+		var e session.Entry
+		require.NoError(t, json.Unmarshal([]byte(line), &e))
+		n++
+		require.EqualValues(t, n, e.Seq)
+	}
+	assert.Equal(t, n, strings.Count(out, "\n"))
+}
+
+// files returns everything in a directory.
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	list := make(map[string]string)
+	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			list[path] = "directory"
+			return err
+		}
+		b, err := os.ReadFile(path)
+		list[path] = string(b)
+		return err
+	}))
+	return list
 }
 
 func TestStateSaysWhatIsWrong(t *testing.T) {
 	dir := t.TempDir()
-	code, _, errs := state(t, "-state", filepath.Join(dir, "none"))
-	assert.Equal(t, exitError, code)
-	assert.Contains(t, errs, "none")
-	for _, args := range [][]string{{"-state", ""}, {"-state", dir, "x"}, {"-state", dir, "-verify", "-retry", "x"}, {"-state", dir, "-tree", "nonsense"}} {
-		code, _, errs = state(t, args...)
-		assert.Equal(t, exitUsage, code)
-		assert.Contains(t, errs, "inspect: ")
+	path := func(name string) string { return filepath.Join(dir, name) }
+	require.NoError(t, os.Mkdir(path("empty"), 0o700))
+	require.NoError(t, os.MkdirAll(path("half/journal"), 0o700))
+	require.NoError(t, os.WriteFile(path("file"), []byte("x"), 0o600))
+	before := files(t, dir)
+	for name, want := range map[string]string{
+		"none":  `there is no directory "` + path("none") + `"`,
+		"empty": `the directory "` + path("empty") + `" holds no state: nobody has opened it with session.OpenDir`,
+		"half":  `the directory "` + path("half") + `" holds no state: nobody has opened it with session.OpenDir`,
+		"file":  `"` + path("file") + `" is no directory`,
+	} {
+		for _, args := range [][]string{{}, {"-json"}, {"-verify"}, {"-tree", "agent:main:main"}, {"-retry", "x"}, {"-dismiss", "x"}} {
+			code, out, errs := state(t, append([]string{"-state", path(name)}, args...)...)
+			assert.Equal(t, exitError, code)
+			assert.Empty(t, out)
+			assert.Equal(t, "inspect: "+want+"\n", errs)
+		}
 	}
-	code, out, _ := state(t, "-state", dir, "-h")
-	assert.Zero(t, code)
-	assert.Contains(t, out, "-dismiss")
+	assert.Equal(t, before, files(t, dir), "nothing was made")
 
+	for _, args := range [][]string{
+		{"-state", ""},
+		{"-state", dir, "x"},
+		{"-state", dir, "-verify", "-retry", "x"},
+		{"-state", dir, "-tree", "nonsense"},
+		{"-state", dir, "-json", "-verify"},
+		{"-state", dir, "-retry", "x", "-dismiss", "x"},
+		{"-state", dir, "-loud"},
+	} {
+		code, out, errs := state(t, args...)
+		assert.Equal(t, exitUsage, code)
+		assert.Empty(t, out)
+		assert.Contains(t, errs, "inspect: ")
+		assert.Equal(t, 2, strings.Count(errs, "\n"), errs)
+	}
+	out := must(t, "-state", dir, "-h")
+	assert.Contains(t, out, "-dismiss")
+}
+
+// One tree that cannot be read does not hide the others, nor does a log that cannot be read look like one.
+func TestStateOfWhatIsBroken(t *testing.T) {
+	dir := t.TempDir()
 	store, err := session.OpenDir(dir)
 	require.NoError(t, err)
-	for i := range 3 {
-		_, err = store.Journal.Append(t.Context(), session.Main("main"), session.Seq(i), session.Batch{Entries: []session.Entry{{Payload: session.Raw(`"x"`)}}})
-		require.NoError(t, err)
+	for root, facts := range map[session.Key][]string{
+		top:                   {`{"v":1,"kind":"opened","at":1,"num":1,"id":"s"}`},
+		session.Main("newer"): {`{"v":1,"kind":"opened","at":1,"num":1,"id":"s"}`, `{"v":2,"kind":"opened"}`},
+		session.Main("other"): {`"x"`},
+	} {
+		for i, f := range facts {
+			_, err = store.Journal.Append(t.Context(), root, session.Seq(i), session.Batch{Entries: []session.Entry{{Payload: session.Raw(f)}}})
+			require.NoError(t, err)
+		}
 	}
 	require.NoError(t, store.Close())
+	code, out, errs := state(t, "-state="+dir)
+	assert.Equal(t, exitError, code)
+	assert.Contains(t, out, "\nagent:main:main: waiting, at rest, ")
+	assert.Contains(t, out, "\n1 tree, 0 runs, unread: nothing, deliveries: 0 pending, 0 blocked\n2 more trees cannot be read; -verify looks at everything\n")
+	assert.Regexp(t, `^inspect: spawn: journal of "agent:newer:main", entry 2: .*version 2.*\ninspect: spawn: journal of "agent:other:main", entry 1: .*\n$`, errs)
+	code, out, _ = state(t, "-state="+dir, "-json")
+	assert.Equal(t, exitError, code)
+	assert.Equal(t, 1, strings.Count(out, "\n"))
 	code, out, _ = state(t, "-state="+dir, "-verify")
-	assert.Equal(t, exitError, code, "what is no fact is no tree")
-	assert.Contains(t, out, "bad ")
+	assert.Equal(t, exitError, code)
+	assert.Contains(t, out, "bad   agent:other:main")
+	code, _, errs = state(t, "-state="+dir, "-retry", "x")
+	assert.Equal(t, exitError, code)
+	assert.Contains(t, errs, `entry 2: `, "the key may be in what cannot be read")
+	code, out, errs = state(t, "-state="+dir, "-tree", "agent:nobody:main")
+	assert.Equal(t, exitError, code)
+	assert.Empty(t, out)
+	assert.Contains(t, errs, `no journal of "agent:nobody:main"`)
 
 	name := filepath.Join(dir, "journal", "00000001.wal")
 	b, err := os.ReadFile(name)
 	require.NoError(t, err)
 	b[120] ^= 1
 	require.NoError(t, os.WriteFile(name, b, 0o600))
-	code, _, errs = state(t, "-state", dir, "-verify")
-	assert.Equal(t, exitError, code)
-	assert.Contains(t, errs, "00000001.wal: at byte ")
+	for _, args := range [][]string{{}, {"-verify"}, {"-retry", "x"}} {
+		code, _, errs = state(t, append([]string{"-state", dir}, args...)...)
+		assert.Equal(t, exitError, code)
+		assert.Regexp(t, `^inspect: .*00000001.wal: at byte \d+: .*\n$`, errs)
+	}
+	after, err := os.ReadFile(name)
+	require.NoError(t, err)
+	assert.Equal(t, b, after)
 }

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+var ops = session.Main("ops")
+
+// kinds returns what the entries of a tree record, one word each.
+func kinds(t *testing.T, dir string, root session.Key) (list []string) {
+	t.Helper()
+	for line := range strings.Lines(must(t, "-state", dir, "-tree", root.String(), "-json")) {
+		var e struct{ Payload struct{ Kind string } }
+		require.NoError(t, json.Unmarshal([]byte(line), &e))
+		list = append(list, e.Payload.Kind)
+	}
+	return list
+}
+
+// transcripts returns the files of conversations.
+func transcripts(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	return files(t, filepath.Join(dir, "sessions"))
+}
+
+// headOf returns what the journal says of a tree.
+func headOf(t *testing.T, dir string, root session.Key) session.Head {
+	t.Helper()
+	store, err := session.ViewDir(dir)
+	require.NoError(t, err)
+	defer store.Close() //nolint:errcheck // nothing was written
+	heads, err := roots(t.Context(), store)
+	require.NoError(t, err)
+	i := slices.IndexFunc(heads, func(h session.Head) bool { return h.Root == root })
+	require.GreaterOrEqual(t, i, 0)
+	return heads[i]
+}
+
+// blocked returns the keys of the blocked deliveries of a tree, by the label of the run.
+func blocked(t *testing.T, dir string, root session.Key) map[string]string {
+	t.Helper()
+	keys := make(map[string]string)
+	for _, e := range views(t, dir)[root].Outbox {
+		if !e.Blocked.IsZero() {
+			keys[e.Completion.Run.Label] = e.Key
+		}
+	}
+	return keys
+}
+
+// Retry and dismiss add an entry that says who did it and one that says what, and leave everything else alone.
+func TestSettle(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		var keys map[string]string
+		bot(t, dir, refuse, func(rt *agent.Runtime) {
+			spawnTask(t, rt, ops, agent.Task{Text: "wait for ever", Label: "endless"})
+			for _, label := range []string{"first", "second"} {
+				spawnTask(t, rt, top, agent.Task{Text: "report", Label: label})
+			}
+			wait(2 * time.Hour)
+			_, err := agent.Spawn[string](t.Context(), rt.Session(top), agent.Task{Text: "report", Label: "silent"})
+			require.NoError(t, err)
+			wait(time.Minute)
+
+			keys = blocked(t, dir, top)
+			require.ElementsMatch(t, []string{"first", "second"}, slices.Collect(maps.Keys(keys)))
+			before := files(t, dir)
+			code, out, errs := state(t, "-state", dir, "-retry", keys["first"])
+			assert.Equal(t, exitError, code)
+			assert.Empty(t, out)
+			assert.Regexp(t, `^inspect: nothing was changed: session: directory ".*" is locked by process \d+ on ".*" since .*\n$`, errs)
+			code, _, errs = state(t, "-state", dir, "-dismiss", "nonsense")
+			assert.Equal(t, exitError, code)
+			assert.Equal(t, "inspect: no delivery \"nonsense\": it has arrived or been dismissed, or the key is another one\n", errs)
+			assert.Equal(t, before, files(t, dir))
+		})
+		wait(5 * time.Hour) // the silent one could be archived by now
+
+		had, conversations, other := kinds(t, dir, top), transcripts(t, dir), headOf(t, dir, ops)
+		require.Equal(t, "dismissed\n", must(t, "-state", dir, "-dismiss", keys["second"]))
+		require.Equal(t, append(had, "opened", "dismissed"), kinds(t, dir, top))
+		assert.Equal(t, time.Now().UTC(), headOf(t, dir, top).Due, "the bot looks at it first thing: its run can be archived")
+
+		wait(time.Minute)
+		had = kinds(t, dir, top)
+		require.Equal(t, "it is tried again when the bot runs\n", must(t, "-state", dir, "-retry", keys["first"]))
+		require.Equal(t, append(had, "opened", "revived"), kinds(t, dir, top))
+		require.Empty(t, blocked(t, dir, top))
+		assert.Equal(t, time.Now().UTC(), headOf(t, dir, top).Due)
+
+		before := files(t, dir)
+		for key, want := range map[string]string{
+			keys["second"]: "no delivery ",
+			keys["first"]:  "is not blocked: it is tried by itself, due now",
+		} {
+			code, out, errs := state(t, "-state", dir, "-dismiss", key)
+			assert.Equal(t, exitError, code)
+			assert.Empty(t, out)
+			assert.Contains(t, errs, want)
+		}
+		assert.Equal(t, before, files(t, dir))
+		assert.Equal(t, conversations, transcripts(t, dir))
+		assert.Equal(t, other, headOf(t, dir, ops), "another tree is not even opened")
+		assert.Contains(t, must(t, "-state", dir), "endless")
+
+		got := make(chan string, 10)
+		accept := func(d agent.Delivery) error {
+			got <- d.Run.Label
+			return nil
+		}
+		bot(t, dir, accept, func(*agent.Runtime) {
+			wait(time.Minute)
+			assert.Len(t, got, 2)
+			assert.ElementsMatch(t, []string{"first", "endless"}, []string{<-got, <-got})
+			for _, r := range views(t, dir)[top].Runs {
+				t.Errorf("%s has been there for hours and is not archived", r.Label)
+			}
+		})
+	})
+}
+
+// After a crash the tree has to be taken over, which says what became of its turns, and starts none.
+func TestSettleAfterACrash(t *testing.T) {
+	for _, how := range []string{"retry", "dismiss"} {
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			bot(t, dir, refuse, func(rt *agent.Runtime) {
+				spawnTask(t, rt, top, agent.Task{Text: "report", Label: "first"})
+				wait(time.Hour)
+				spawnTask(t, rt, top, agent.Task{Text: "wait for ever", Label: "endless"})
+				wait(time.Minute)
+			})
+			had := kinds(t, dir, top)
+			must(t, "-state", dir, "-"+how, blocked(t, dir, top)["first"])
+			want := map[string]string{"retry": "revived", "dismiss": "dismissed"}[how]
+			require.Equal(t, append(had, "opened", "turn_ended", "stop_requested", "run_ended", want), kinds(t, dir, top))
+			out := must(t, "-state", dir)
+			assert.Regexp(t, `interrupted  .*endless .*the process that ran its turn is gone`, out)
+			assert.Regexp(t, `pending  0s +0 times +now +the end of endless`, out)
+		})
+	}
+}
+
+// A key that two trees have, because somebody has copied one, settles neither.
+func TestSettleWhatIsAmbiguous(t *testing.T) {
+	dir := t.TempDir()
+	store, err := session.OpenDir(dir)
+	require.NoError(t, err)
+	for _, root := range []session.Key{top, ops} {
+		var b session.Batch
+		for _, f := range []string{
+			`{"v":1,"kind":"opened","at":1,"num":1,"id":"s"}`,
+			`{"v":1,"kind":"posted","at":1,"run":"ROOT","class":1,"ord":1,"text":"hello"}`,
+			`{"v":1,"kind":"turn_started","at":1,"run":"ROOT","n":1,"ord":1}`,
+			`{"v":1,"kind":"turn_ended","at":1,"run":"ROOT","state":5,"flags":64,"n":1,"answer":{"reply":"hi"}}`,
+			`{"v":1,"kind":"blocked","at":1,"ord":1,"text":"down"}`,
+		} {
+			b.Entries = append(b.Entries, session.Entry{Payload: session.Raw(strings.ReplaceAll(f, "ROOT", root.String()))})
+		}
+		_, err = store.Journal.Append(t.Context(), root, 0, b)
+		require.NoError(t, err)
+	}
+	require.NoError(t, store.Close())
+	before := files(t, dir)
+	code, out, errs := state(t, "-state", dir, "-dismiss", "s.1")
+	assert.Equal(t, exitError, code)
+	assert.Empty(t, out)
+	assert.Equal(t, "inspect: delivery \"s.1\" is ambiguous, nothing was changed: it is in the trees agent:main:main and agent:ops:main\n", errs)
+	assert.Equal(t, before, files(t, dir))
+}
