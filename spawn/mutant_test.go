@@ -61,6 +61,10 @@ var mutants = []mutant{
 		"./internal/tree", "TestScenarios/join_twice",
 	},
 	{
+		"I3 a silent end just before the wait begins counts too", "internal/tree/decide.go",
+		"w.Left > 0 || t.missed(r, w)", "w.Left > 0", "./internal/tree", "TestScenarios/join_missed",
+	},
+	{
 		"I3 who waits holds no slot", "home.go",
 		"\ts.paused++\n\ts.mu.Unlock()\n\ts.release()\n", "\ts.paused++\n\ts.mu.Unlock()\n", ".", "TestLaneOfOneWithFiveLevels",
 	},
@@ -107,7 +111,7 @@ var mutants = []mutant{
 	},
 	{
 		"I7 a text survives the journal byte for byte", "internal/tree/text.go",
-		"if utf8.ValidString(string(t)) {", "if true {", "./internal/tree", "TestCodecRoundTrip",
+		"if utf8.ValidString(string(t)) {", "if utf8.ValidString(string(t)) || true {", "./internal/tree", "TestCodecRoundTrip",
 	},
 	{
 		"I8 an event that a model repeats does not reach a person", "../announce/echo.go",
@@ -132,6 +136,10 @@ var mutants = []mutant{
 	{
 		"I11 who lost the tree keeps out of it", "internal/owner/owner.go",
 		"case c.timer && o.yielded:", "case false:", "./internal/owner", "TestConflictYields",
+	},
+	{
+		"I11 a former owner's last breath scares nobody", "internal/owner/owner.go",
+		"errors.Is(err, session.ErrConflict) && !o.fresh", "errors.Is(err, session.ErrConflict)", "./internal/owner", "TestFormerOwnerWhileOpening",
 	},
 	{
 		"I11 a repeat after a crash says so", "internal/tree/decide.go",
