@@ -135,8 +135,8 @@ func (j *dirJournal) freeze() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for l, frames := range frozen {
-		if l.busy != nil || !l.due.IsZero() || l.last != frames[len(frames)-1].last() {
-			continue
+		if l.busy != nil || l.last != frames[len(frames)-1].last() {
+			continue // somebody has appended meanwhile, or is about to
 		}
 		j.due.remove(&l.dueItem)
 		j.live -= l.weight()

@@ -10,6 +10,9 @@ func OpenDirOn(fsys disk.FS, dir string) (*Store, error) {
 // CompactDir compacts the log of a Store of OpenDir at once.
 func CompactDir(s *Store) error { return s.Journal.(*dirJournal).compact() }
 
+// FreezeDir is the first part of it: it puts trees away.
+func FreezeDir(s *Store) error { return s.Journal.(*dirJournal).freeze() }
+
 // SetSlack sets how many bytes a log may grow before it is compacted.
 func SetSlack(s *Store, n int64) { s.Journal.(*dirJournal).slack = n }
 
@@ -31,3 +34,6 @@ func Live(s *Store) (kept, counted int64) {
 	}
 	return j.live, counted
 }
+
+// ViewDirOn is ViewDir on another disk.
+func ViewDirOn(fsys disk.FS, dir string) (*Store, error) { return viewDir(fsys, dir) }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 )
@@ -81,23 +82,23 @@ func (t *transcriptFile) intact() (end, size int64, err error) {
 	return end, size, nil
 }
 
-// repair cuts off what a crash has left and returns where the file then ends. If that was more than half a line, it is kept in a file of
-// its own: where zeros were written over lines that somebody was told of, no byte of the rest is lost.
-func (t *transcriptFile) repair(fsys disk.FS) (int64, error) {
-	end, size, err := t.intact()
-	if err != nil || end == size {
-		return end, err
+// repair cuts off what a crash has left beyond the end. If that was more than half a line, it is kept in a file of its own: where zeros
+// were written over lines that somebody was told of, no byte of the rest is lost.
+func (t *transcriptFile) repair(fsys disk.FS, end int64) error {
+	size, err := t.f.Size()
+	if err != nil {
+		return err
 	}
-	rest := make([]byte, size-end)
-	if _, err := t.f.ReadAt(rest, end); err != nil {
-		return 0, err
+	rest := make([]byte, max(size-end, 0))
+	if _, err := t.f.ReadAt(rest, end); err != nil && !errors.Is(err, io.EOF) {
+		return err
 	}
 	if bytes.IndexByte(rest, '\n') >= 0 {
 		if err := keepTorn(fsys, fmt.Sprintf("%s.torn.%d", t.path, end), rest); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return end, t.cut(end)
+	return t.cut(end)
 }
 
 func keepTorn(fsys disk.FS, name string, rest []byte) error {
@@ -108,7 +109,10 @@ func keepTorn(fsys disk.FS, name string, rest []byte) error {
 	if _, err = f.WriteAt(rest, 0); err == nil {
 		err = f.Sync()
 	}
-	return errors.Join(err, f.Close())
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return fsys.SyncDir(filepath.Dir(name))
 }
 
 // cut makes the file end at an offset, durably.

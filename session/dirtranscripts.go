@@ -8,10 +8,8 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 )
@@ -39,6 +37,24 @@ type dirTranscript struct {
 	end   int64  // the offset behind the last line
 	named bool   // the name of the file is durable
 	torn  bool   // something may stand beyond the end
+	found bool   // it was there already, and is not what a write of ours has left
+}
+
+// mend removes what stands beyond the end, so that something can be written there.
+func (x *dirTranscript) mend(fsys disk.FS, f *transcriptFile) (err error) {
+	switch {
+	case !x.torn:
+		return nil
+	case x.found:
+		err = f.repair(fsys, x.end)
+	default:
+		err = f.cut(x.end)
+	}
+	if err != nil {
+		return fmt.Errorf("repair: %w", err)
+	}
+	x.torn = false
+	return nil
 }
 
 // agentFiles is what is known of the directory of one agent.
@@ -108,7 +124,7 @@ func (t *dirTranscripts) forget(ref Ref, x *dirTranscript) {
 	delete(t.known, ref)
 }
 
-// load finds the file of a transcript, and repairs it.
+// load finds the file of a transcript and where it ends. It changes nothing: what a crash has left beyond that is for whoever writes.
 func (t *dirTranscripts) load(ref Ref, x *dirTranscript) error {
 	if x.path != "" {
 		return nil
@@ -117,28 +133,19 @@ func (t *dirTranscripts) load(ref Ref, x *dirTranscript) error {
 	if f == nil || err != nil {
 		return err
 	}
-	defer f.f.Close() //nolint:errcheck // what was written was synced
-	var end int64
-	if t.readOnly {
-		end, _, err = f.intact()
-	} else {
-		end, err = f.repair(t.fs)
-	}
+	defer f.f.Close() //nolint:errcheck // nothing was written
+	end, size, err := f.intact()
 	if err != nil {
-		return fmt.Errorf("repair: %w", err)
+		return err
 	}
-	x.path, x.end, x.named, x.torn = f.path, end, false, false
+	x.path, x.end, x.named, x.torn, x.found = f.path, end, false, end < size, true
 	return nil
 }
 
-// open opens the file of a transcript under whichever name it has, nil if it does not exist.
+// open opens the file of a transcript for reading, under whichever name it has, nil if it does not exist.
 func (t *dirTranscripts) open(ref Ref) (*transcriptFile, error) {
-	flag := os.O_RDWR
-	if t.readOnly {
-		flag = os.O_RDONLY
-	}
 	for _, name := range transcriptNames(ref) {
-		f, ok, err := openTranscript(t.fs, filepath.Join(t.dir, agentDir(ref.Key), name), ref, flag)
+		f, ok, err := openTranscript(t.fs, filepath.Join(t.dir, agentDir(ref.Key), name), ref, os.O_RDONLY)
 		if ok || err != nil {
 			return f, err
 		}
@@ -186,10 +193,7 @@ func (t *dirTranscripts) append(ref Ref, x *dirTranscript, after Pos, lines []by
 	if len(lines) == 0 {
 		return end, nil
 	}
-	f, ok, err := openTranscript(t.fs, x.path, ref, os.O_RDWR)
-	if err == nil && !ok {
-		err = fmt.Errorf("open %s: %w", x.path, fs.ErrNotExist)
-	}
+	f, err := t.openToWrite(ref, x)
 	if err != nil {
 		return 0, err
 	}
@@ -200,23 +204,32 @@ func (t *dirTranscripts) append(ref Ref, x *dirTranscript, after Pos, lines []by
 		}
 		x.named = true
 	}
-	if x.torn {
-		if err := f.cut(int64(end)); err != nil {
-			return 0, err
-		}
-		x.torn = false
+	if err := x.mend(t.fs, f); err != nil {
+		return 0, err
 	}
 	if _, err = f.f.WriteAt(lines, int64(end)); err == nil {
 		err = f.f.Sync()
 	}
 	if err != nil {
 		// To cut the file and sync that is safe also after a sync that failed: what could not be written is not needed.
-		x.torn = f.cut(int64(end)) != nil
+		x.torn, x.found = f.cut(int64(end)) != nil, false
 		return 0, err
 	}
 	x.end += int64(len(lines))
 	return Pos(x.end), nil
 }
+
+// openToWrite opens the file of a transcript that is there.
+func (t *dirTranscripts) openToWrite(ref Ref, x *dirTranscript) (*transcriptFile, error) {
+	f, ok, err := openTranscript(t.fs, x.path, ref, os.O_RDWR)
+	if err == nil && !ok {
+		err = fmt.Errorf("open %s: %w", x.path, fs.ErrNotExist)
+	}
+	return f, err
+}
+
+// tmpSuffix ends the name of a transcript that is not whole yet.
+const tmpSuffix = ".tmp"
 
 // begin makes the file of a transcript, whole or not at all.
 func (t *dirTranscripts) begin(ref Ref, x *dirTranscript, after Pos, lines []byte) (Pos, error) {
@@ -243,10 +256,10 @@ func (t *dirTranscripts) begin(ref Ref, x *dirTranscript, after Pos, lines []byt
 	if err != nil {
 		return 0, err
 	}
-	if err := t.writeWhole(path+".tmp", append(head, lines...)); err != nil {
+	if err := t.writeWhole(path+tmpSuffix, append(head, lines...)); err != nil {
 		return 0, err
 	}
-	if err := t.fs.Rename(path+".tmp", path); err != nil {
+	if err := t.fs.Rename(path+tmpSuffix, path); err != nil {
 		return 0, err
 	}
 	if err := t.fs.SyncDir(dir); err != nil {
@@ -296,98 +309,6 @@ func (t *dirTranscripts) makeAgentDir(ref Ref) (string, error) {
 	}
 	a.made = true
 	return dir, nil
-}
-
-const archiveMark = transcriptSuffix + ".deleted."
-
-// findArchived returns the name under which a transcript was archived, "" if it was not. It reads the directory if it likely was, and the
-// first time.
-func (t *dirTranscripts) findArchived(ref Ref) (string, error) {
-	a, dir := t.agent(ref)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	bases := transcriptNames(ref)
-	if a.archived != nil && !a.archived[strings.ToLower(bases[0])] && !a.archived[strings.ToLower(bases[1])] {
-		return "", nil
-	}
-	entries, err := t.fs.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
-	all := make(map[string]bool)
-	found := ""
-	for _, e := range entries {
-		mark := strings.LastIndex(e.Name(), archiveMark) // an id may have it too
-		if mark < 0 {
-			continue
-		}
-		base := e.Name()[:mark] + transcriptSuffix
-		all[strings.ToLower(base)] = true
-		if found != "" || base != bases[0] && base != bases[1] {
-			continue
-		}
-		f, ok, err := openTranscript(t.fs, filepath.Join(dir, e.Name()), ref, os.O_RDONLY)
-		if err != nil {
-			return "", err
-		}
-		if ok {
-			_ = f.f.Close()
-			found = e.Name()
-		}
-	}
-	a.archived = all
-	return found, nil
-}
-
-func (t *dirTranscripts) Archive(ctx context.Context, ref Ref, at time.Time) (name string, err error) {
-	if err := ref.Validate(); err != nil {
-		return "", err
-	}
-	if err = t.check(ctx); err == nil && t.readOnly {
-		err = ErrReadOnly
-	}
-	if err == nil {
-		err = t.with(ctx, ref, func(x *dirTranscript) (err error) {
-			name, err = t.archive(ref, x, at)
-			return err
-		})
-	}
-	if err != nil {
-		return "", t.fail(ref, "archive", err)
-	}
-	return name, nil
-}
-
-func (t *dirTranscripts) archive(ref Ref, x *dirTranscript, at time.Time) (string, error) {
-	a, dir := t.agent(ref)
-	if x.path == "" {
-		name, err := t.findArchived(ref)
-		if name != "" && err == nil {
-			err = t.fs.SyncDir(dir) // it may be the first time that nobody heard of
-		}
-		return name, err
-	}
-	path := x.path
-	base := filepath.Base(path)
-	var name string
-	for ; ; at = at.Add(time.Millisecond) {
-		name = ArchiveName(base, at)
-		if _, err := t.fs.Lstat(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
-			break
-		} else if err != nil {
-			return "", err
-		}
-	}
-	if err := t.fs.Rename(path, filepath.Join(dir, name)); err != nil {
-		return "", err
-	}
-	x.path = "" // whoever comes next looks for it again
-	a.mu.Lock()
-	if a.archived != nil {
-		a.archived[strings.ToLower(base)] = true
-	}
-	a.mu.Unlock()
-	return name, t.fs.SyncDir(dir)
 }
 
 func (t *dirTranscripts) Read(ctx context.Context, ref Ref, w Window) iter.Seq2[Line, error] {

@@ -416,6 +416,7 @@ func TestTranscriptRemains(t *testing.T) {
 	d.Hook(nil)
 	say(t, s, ref, end, "after")
 	assert.Equal(t, []string{"before", "after"}, lineTexts(t, openOn(t, d), ref))
+	assert.False(t, exists(d, "/sessions/main/x.jsonl.torn."+position(end)), "nobody was told of it, so nobody wants it")
 }
 
 // That a transcript is archived is said when it is so after a loss of power too, also the second time.

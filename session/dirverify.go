@@ -21,7 +21,7 @@ type DirFile struct {
 	Path  string // within the directory
 	Bytes int64  // that are intact
 	Parts int    // batches of a log, lines of a transcript
-	Torn  int64  // bytes at the end that a crash left and nobody was told of; the next OpenDir, or use of the transcript, cuts them off
+	Torn  int64  // bytes at the end that a crash left and nobody was told of; the next OpenDir, or write to the transcript, cuts them off
 }
 
 // VerifyDir reads everything in a directory of [OpenDir], every frame, every entry and every line, and yields each file, with an

@@ -1,0 +1,122 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+const archiveMark = transcriptSuffix + ".deleted."
+
+// findArchived returns the name under which a transcript was archived, "" if it was not. It reads the directory if it likely was, and the
+// first time, when it also removes transcripts that a process which died had begun and nobody was told of.
+func (t *dirTranscripts) findArchived(ref Ref) (string, error) {
+	a, dir := t.agent(ref)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	bases := transcriptNames(ref)
+	if a.archived != nil && !a.archived[strings.ToLower(bases[0])] && !a.archived[strings.ToLower(bases[1])] {
+		return "", nil
+	}
+	entries, err := t.fs.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	all := make(map[string]bool)
+	found := ""
+	first := a.archived == nil && !t.readOnly
+	for _, e := range entries {
+		if first && strings.HasSuffix(e.Name(), transcriptSuffix+tmpSuffix) { // nobody begins one before the first look
+			_ = t.fs.Remove(filepath.Join(dir, e.Name())) // or the next time
+		}
+		mark := strings.LastIndex(e.Name(), archiveMark) // an id may have it too
+		if mark < 0 {
+			continue
+		}
+		base := e.Name()[:mark] + transcriptSuffix
+		all[strings.ToLower(base)] = true
+		if found != "" || base != bases[0] && base != bases[1] {
+			continue
+		}
+		f, ok, err := openTranscript(t.fs, filepath.Join(dir, e.Name()), ref, os.O_RDONLY)
+		if err != nil {
+			return "", err
+		}
+		if ok {
+			_ = f.f.Close()
+			found = e.Name()
+		}
+	}
+	a.archived = all
+	return found, nil
+}
+
+func (t *dirTranscripts) Archive(ctx context.Context, ref Ref, at time.Time) (name string, err error) {
+	if err := ref.Validate(); err != nil {
+		return "", err
+	}
+	if err = t.check(ctx); err == nil && t.readOnly {
+		err = ErrReadOnly
+	}
+	if err == nil {
+		err = t.with(ctx, ref, func(x *dirTranscript) (err error) {
+			name, err = t.archive(ref, x, at)
+			return err
+		})
+	}
+	if err != nil {
+		return "", t.fail(ref, "archive", err)
+	}
+	return name, nil
+}
+
+func (t *dirTranscripts) archive(ref Ref, x *dirTranscript, at time.Time) (string, error) {
+	a, dir := t.agent(ref)
+	if x.path == "" {
+		name, err := t.findArchived(ref)
+		if name != "" && err == nil {
+			err = t.fs.SyncDir(dir) // it may be the first time that nobody heard of
+		}
+		return name, err
+	}
+	if err := t.mendFile(ref, x); err != nil {
+		return "", err
+	}
+	path := x.path
+	base := filepath.Base(path)
+	var name string
+	for ; ; at = at.Add(time.Millisecond) {
+		name = ArchiveName(base, at)
+		if _, err := t.fs.Lstat(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
+			break
+		} else if err != nil {
+			return "", err
+		}
+	}
+	if err := t.fs.Rename(path, filepath.Join(dir, name)); err != nil {
+		return "", err
+	}
+	x.path = "" // whoever comes next looks for it again
+	a.mu.Lock()
+	if a.archived != nil {
+		a.archived[strings.ToLower(base)] = true
+	}
+	a.mu.Unlock()
+	return name, t.fs.SyncDir(dir)
+}
+
+// mendFile cuts off what a crash has left before the file is put away, where nobody would.
+func (t *dirTranscripts) mendFile(ref Ref, x *dirTranscript) error {
+	if !x.torn {
+		return nil
+	}
+	f, err := t.openToWrite(ref, x)
+	if err != nil {
+		return err
+	}
+	return errors.Join(x.mend(t.fs, f), f.f.Close())
+}

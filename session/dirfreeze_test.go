@@ -1,0 +1,72 @@
+package session_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A tree to which somebody appends while it is being put away stays in the log: the idle log is already out of date.
+func TestAppendWhileTreeIsPutAway(t *testing.T) {
+	d := disktest.New()
+	s := openOn(t, d)
+	r := &journalRun{m: make(journalModel)}
+	require.NoError(t, r.append(t.Context(), s, tree(1), dirBatch(time.Time{}, false, "first")))
+	onIdleLog(d, func() { assert.NoError(t, r.append(t.Context(), s, tree(1), dirBatch(time.Time{}, false, "second"))) })
+	require.NoError(t, session.CompactDir(s))
+	verifyPutAway(t, s, d, r.m)
+}
+
+// It does not matter whether the append has ended by then.
+func TestAppendUnderWayWhileTreeIsPutAway(t *testing.T) {
+	d := disktest.New()
+	s := openOn(t, d)
+	r := &journalRun{m: make(journalModel)}
+	require.NoError(t, r.append(t.Context(), s, tree(1), dirBatch(time.Time{}, false, "first")))
+	writing, goOn, appended := make(chan struct{}), make(chan struct{}), make(chan error)
+	onIdleLog(d, func() {
+		d.Hook(func(op disktest.Op) error {
+			if op.Kind == disktest.OpWrite {
+				close(writing)
+				<-goOn
+			}
+			return nil
+		})
+		go func() { appended <- r.append(t.Context(), s, tree(1), dirBatch(time.Time{}, false, "second")) }()
+		<-writing
+	})
+	require.NoError(t, session.FreezeDir(s))
+	d.Hook(nil)
+	close(goOn)
+	require.NoError(t, <-appended)
+	verifyPutAway(t, s, d, r.m)
+}
+
+// onIdleLog calls f once, when the first idle log has been written and is about to get its name.
+func onIdleLog(d *disktest.Disk, f func()) {
+	d.Hook(func(op disktest.Op) error {
+		if op.Kind == disktest.OpRename && strings.Contains(op.Name, "/idle/") {
+			d.Hook(nil)
+			f()
+		}
+		return nil
+	})
+}
+
+// verifyPutAway fails unless everything is there, and is put away the next time.
+func verifyPutAway(t *testing.T, s *session.Store, d *disktest.Disk, m journalModel) {
+	t.Helper()
+	m.verify(t, s, "after")
+	m.verify(t, openOn(t, d.Crash(func(int) bool { return false })), "after a crash")
+	require.NoError(t, session.CompactDir(s))
+	_, trees := session.LogSize(s)
+	assert.Zero(t, trees)
+	m.verify(t, s, "put away")
+	require.NoError(t, s.Close())
+}
