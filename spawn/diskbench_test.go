@@ -69,6 +69,19 @@ func (r *requesters) spawn(b *testing.B, children int) time.Duration {
 	return time.Since(start)
 }
 
+// settle waits until the delivery of what was delivered last has been noted.
+func (r *requesters) settle(b *testing.B) {
+	for _, root := range r.roots {
+		for left := 1; left > 0; {
+			outbox, err := r.sup.Outbox(b.Context(), root)
+			if err != nil {
+				b.Fatal(err)
+			}
+			left = len(outbox)
+		}
+	}
+}
+
 // BenchmarkDeliverOnDisk is BenchmarkDeliver in a directory, by requesters that have a tree each and wait for one child before they
 // spawn the next. It takes turns with a bare group commit that as many writers have make as many records of the same size durable; what
 // is reported beside the time of a child is the rate of that as a part of the other's.
@@ -101,7 +114,7 @@ func BenchmarkDeliverOnDisk(b *testing.B) {
 				ours += r.spawn(b, each)
 				children += each * n
 				b.StopTimer()
-				time.Sleep(2 * time.Millisecond) // what was delivered last is being noted
+				r.settle(b)
 				theirs += commit(b, raw, record, int(journal.appends.Load()-before), n)
 				b.StartTimer()
 			}
@@ -245,7 +258,7 @@ func awaitCompaction(b *testing.B, dir string) {
 	}
 	other := session.Named("main", "other")
 	var last session.Seq
-	for start := time.Now(); readLogs(b, dir) > 2<<20; time.Sleep(10 * time.Millisecond) {
+	for start := time.Now(); readLogs(b, dir) > 2<<20; {
 		if time.Since(start) > time.Minute {
 			b.Fatal("the log was not compacted")
 		}

@@ -45,6 +45,10 @@ type InputError = tree.InputError
 // A PanicError is a panic in a Runner, Deliver or store that was contained.
 type PanicError = owner.PanicError
 
+// A JournalError is an entry of a tree's journal that cannot follow those before it. It is [session.ErrFormat] if a newer version may
+// have written the entry, else [session.ErrCorrupt].
+type JournalError = owner.JournalError
+
 // A StillRunningError names what has not returned although it was cancelled and given up.
 type StillRunningError struct {
 	Sessions   []session.Key // whose Runner has not returned

@@ -507,65 +507,6 @@ func (s *Supervisor) Outbox(ctx context.Context, root session.Key) (list []Outgo
 	return list, err
 }
 
-// Blocked returns the deliveries of all trees on record that have been given up until somebody retries or dismisses them.
-func (s *Supervisor) Blocked(ctx context.Context) (list []Outgoing, err error) {
-	for head, err := range s.cfg.Store.Journal.Roots(ctx, session.RootQuery{}) {
-		if err != nil {
-			return nil, err
-		}
-		if !isTree(head.Root) {
-			continue
-		}
-		outbox, err := s.Outbox(ctx, head.Root)
-		if err != nil {
-			return nil, err
-		}
-		for _, out := range outbox {
-			if !out.Blocked.IsZero() {
-				list = append(list, out)
-			}
-		}
-	}
-	return list, nil
-}
-
-// Retry makes a blocked delivery due again.
-func (s *Supervisor) Retry(ctx context.Context, key string) error {
-	return s.blocked(ctx, key, func(ord uint32) tree.Command { return tree.Retry{Ord: ord} })
-}
-
-// Dismiss gives a blocked delivery up.
-func (s *Supervisor) Dismiss(ctx context.Context, key string) error {
-	return s.blocked(ctx, key, func(ord uint32) tree.Command { return tree.Dismiss{Ord: ord} })
-}
-
-func (s *Supervisor) blocked(ctx context.Context, key string, cmd func(ord uint32) tree.Command) error {
-	for head, err := range s.cfg.Store.Journal.Roots(ctx, session.RootQuery{}) {
-		if err != nil {
-			return err
-		}
-		if !isTree(head.Root) {
-			continue
-		}
-		var ord uint32
-		h := s.home(head.Root)
-		err := h.owner.Do(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
-			t.Outbox(func(e *tree.Entry) {
-				if deliveryKey(t, e) == key {
-					ord = e.Ord
-				}
-			})
-		})
-		if err != nil {
-			return err
-		}
-		if ord > 0 {
-			return h.owner.Do(ctx, cmd(ord), nil)
-		}
-	}
-	return fmt.Errorf("spawn: delivery %q: %w", key, ErrNotFound)
-}
-
 func (h *home) putAway(ctx context.Context, ref session.Ref, at time.Time) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

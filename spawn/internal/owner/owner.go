@@ -340,7 +340,7 @@ func Load(ctx context.Context, j session.Journal, root session.Key, opt *tree.Op
 			err = t.Replay(f)
 		}
 		if err != nil {
-			return nil, 0, fmt.Errorf("spawn: journal of %q, entry %d: %w", root, e.Seq, err)
+			return nil, 0, &JournalError{Root: root, Seq: e.Seq, Err: err}
 		}
 		last = e.Seq
 	}

@@ -262,6 +262,33 @@ func TestApplyRefusesWhatCannotHaveHappened(t *testing.T) {
 	}
 }
 
+// A snapshot is refused as a whole if it cannot be the image of a tree.
+func TestReplayRefusesImagesOfNoTree(t *testing.T) {
+	root := RunState{Spec: &Spec{Key: top, Grant: &Grant{}}, State: Waiting}
+	child := func(change func(*RunState)) RunState {
+		s := RunState{Spec: &Spec{Key: top.Child("main", "a"), Parent: top, Grant: &Grant{}}, State: Queued}
+		change(&s)
+		return s
+	}
+	for name, runs := range map[string][]RunState{
+		"nobody":                {},
+		"a child first":         {child(func(*RunState) {}), root},
+		"the top twice":         {root, root},
+		"a child of nobody":     {root, child(func(s *RunState) { s.Spec.Parent = top.Child("main", "x") })},
+		"a child twice":         {root, child(func(*RunState) {}), child(func(*RunState) {})},
+		"a child without terms": {root, child(func(s *RunState) { s.Spec.Grant = nil })},
+		"a state of none":       {root, child(func(s *RunState) { s.State = states })},
+		"a cause of none":       {root, child(func(s *RunState) { s.Cause = causes })},
+	} {
+		s := newScene()
+		err := New(top, &s.opt).Replay(&Fact{Kind: Snapshot, Image: &Image{Epoch: 1, Runs: runs}})
+		var corrupt *CorruptError
+		require.ErrorAs(t, err, &corrupt, name)
+	}
+	s := newScene()
+	require.NoError(t, New(top, &s.opt).Replay(&Fact{Kind: Snapshot, Image: &Image{Epoch: 1, Runs: []RunState{root, child(func(*RunState) {})}}}))
+}
+
 // What a caller hands over must come back from the journal as it was, so what JSON cannot hold is refused at the door.
 func TestIdentifiersAreUTF8(t *testing.T) {
 	s := newScene()

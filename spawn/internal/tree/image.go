@@ -107,6 +107,9 @@ func (t *Tree) restore(f *Fact) error {
 		return &CorruptError{f.Kind, t.root.Key(), "a snapshot that is not the first fact"}
 	}
 	t.epoch, t.total, t.outbox.nextOrd = m.Epoch, m.Total, m.NextOut
+	if len(m.Runs) == 0 || m.Runs[0].Spec == nil || m.Runs[0].Spec.Key != t.root.Key() {
+		return &CorruptError{f.Kind, t.root.Key(), "the top-level session is not the first in the image"}
+	}
 	for i := range m.Runs {
 		s := m.Runs[i]
 		s.Inbox = slices.Clone(s.Inbox)
@@ -118,7 +121,7 @@ func (t *Tree) restore(f *Fact) error {
 			o := *s.Open
 			s.Open = &o
 		}
-		if err := t.restoreRun(s); err != nil {
+		if err := t.restoreRun(s, i == 0); err != nil {
 			return err
 		}
 	}
@@ -154,15 +157,15 @@ func (t *Tree) restore(f *Fact) error {
 	return nil
 }
 
-func (t *Tree) restoreRun(s RunState) error {
-	if s.Spec == nil || s.Spec.Grant == nil {
+func (t *Tree) restoreRun(s RunState, top bool) error {
+	switch {
+	case s.Spec == nil || s.Spec.Grant == nil:
 		return &CorruptError{Snapshot, t.root.Key(), "a run without its specification"}
+	case s.State >= states || s.Cause >= causes:
+		return &CorruptError{Snapshot, s.Spec.Key, "a state or a cause that there is not"}
 	}
 	r := &Run{RunState: s}
-	if s.Spec.Key == t.root.Key() {
-		if len(t.runs) > 1 {
-			return &CorruptError{Snapshot, s.Spec.Key, "the top-level session is not the first in the image, or is there twice"}
-		}
+	if top {
 		spec := *s.Spec
 		r.Spec = &spec
 		t.root, t.runs[s.Spec.Key] = r, r

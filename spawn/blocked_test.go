@@ -1,0 +1,63 @@
+package spawn_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// Whoever asks for blocked deliveries, or retries one, does not take over trees that have nothing to do with it.
+func TestBlockedOpensNoOtherTree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, broken := session.NewMemory(), session.Named("main", "broken")
+		cfg := spawn.Config{
+			Store: store, CallerRun: true, Runner: instant,
+			Deliver: func(_ context.Context, out spawn.Outgoing) error {
+				if out.To == broken {
+					return errors.New("nobody at home")
+				}
+				return nil
+			},
+		}
+		first, err := spawn.Open(t.Context(), cfg)
+		require.NoError(t, err)
+		done := make(chan error, 1)
+		go func() { done <- first.Run(t.Context()) }()
+		for _, root := range []session.Key{top, broken} {
+			_, err := first.Spawn(t.Context(), root, root, spawn.Request{Task: "x", Announce: true})
+			require.NoError(t, err)
+		}
+		time.Sleep(2 * time.Hour)
+		require.NoError(t, first.Shutdown(t.Context()))
+		require.NoError(t, <-done)
+
+		epoch := func(root session.Key) uint64 {
+			v, err := spawn.View(root, store.Journal.Read(t.Context(), root, 0))
+			require.NoError(t, err)
+			return v.Epoch
+		}
+		before, beside := epoch(broken), epoch(top)
+		second, err := spawn.Open(t.Context(), cfg)
+		require.NoError(t, err)
+		blocked, err := second.Blocked(t.Context())
+		require.NoError(t, err)
+		require.Len(t, blocked, 1)
+		require.ErrorIs(t, second.Retry(t.Context(), "another"), spawn.ErrNotFound)
+		require.Equal(t, beside, epoch(top))
+		require.Equal(t, before, epoch(broken))
+		require.NoError(t, second.Dismiss(t.Context(), blocked[0].Key))
+		require.Equal(t, beside, epoch(top))
+		require.Equal(t, before+1, epoch(broken))
+		blocked, err = second.Blocked(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, blocked)
+		require.NoError(t, second.Shutdown(t.Context()))
+	})
+}
