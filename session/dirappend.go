@@ -31,7 +31,7 @@ func (j *dirJournal) append(ctx context.Context, root Key, after Seq, b Batch) (
 		return 0, ErrReadOnly
 	}
 	buf := payloads.Get().(*[]byte)
-	payload, err := appendBatch((*buf)[:0], root, after, b)
+	payload, err := appendBatch((*buf)[:0], root, after, b, j.maxBatch)
 	if err != nil {
 		return 0, err
 	}

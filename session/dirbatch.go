@@ -40,11 +40,9 @@ type storedBatch struct {
 
 func (b *storedBatch) last() Seq { return b.after + Seq(b.n) }
 
-// maxEntry is the greatest length of the JSON of an entry, in bytes.
-const maxEntry = 1<<32 - 1
-
-// appendBatch encodes what Append adds.
-func appendBatch(b []byte, root Key, after Seq, batch Batch) ([]byte, error) {
+// appendBatch encodes what Append adds, if that has no more bytes than the limit.
+func appendBatch(b []byte, root Key, after Seq, batch Batch, limit int) ([]byte, error) {
+	begin := len(b)
 	var flags byte
 	if batch.Reset {
 		flags |= flagReset
@@ -65,11 +63,14 @@ func appendBatch(b []byte, root Key, after Seq, batch Batch) ([]byte, error) {
 		start := len(b)
 		var err error
 		if b, err = batch.Entries[i].Payload.AppendJSON(append(b, 0, 0, 0, 0)); err != nil {
-			return nil, fmt.Errorf("entry %d of %d: %w", i, len(batch.Entries), err)
+			return nil, fmt.Errorf("%w %q: entry %d of %d: %w", ErrInvalidBatch, batch.ID, i, len(batch.Entries), err)
 		}
 		n := len(b) - start - 4
-		if n < 1 || uint64(n) > maxEntry {
-			return nil, fmt.Errorf("entry %d of %d: JSON of %d bytes", i, len(batch.Entries), n)
+		if n < 1 {
+			return nil, fmt.Errorf("%w %q: entry %d of %d: its payload is no JSON", ErrInvalidBatch, batch.ID, i, len(batch.Entries))
+		}
+		if len(b)-begin > limit { // what follows need not be encoded
+			return nil, &BatchSizeError{ID: batch.ID, Entries: i + 1, Size: len(b) - begin, Limit: limit}
 		}
 		binary.LittleEndian.PutUint32(b[start:], uint32(n))
 	}

@@ -59,6 +59,21 @@ func (e *CorruptError) Error() string {
 // Is reports whether target is [ErrCorrupt].
 func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
 
+// A BatchSizeError says that a batch is larger than a Journal of [OpenDir] takes. Nothing was written. It is [ErrInvalidBatch].
+type BatchSizeError struct {
+	ID      BatchID
+	Entries int // how many of the batch, from the first, are already too many
+	Size    int // of these, in bytes, as they would be written
+	Limit   int // of a batch, in bytes
+}
+
+func (e *BatchSizeError) Error() string {
+	return fmt.Sprintf("session: batch %q is too large: %d entries of it take %d bytes, at most %d", e.ID, e.Entries, e.Size, e.Limit)
+}
+
+// Is reports whether target is [ErrInvalidBatch].
+func (e *BatchSizeError) Is(target error) bool { return target == ErrInvalidBatch }
+
 // logError says what an error of the write-ahead log is to whoever calls this package.
 func logError(err error) error {
 	var corrupt *wal.CorruptError

@@ -1,6 +1,9 @@
 package session
 
-import "github.com/offshoot-sdk/offshoot/internal/disk"
+import (
+	"github.com/offshoot-sdk/offshoot/internal/disk"
+	"github.com/offshoot-sdk/offshoot/internal/wal"
+)
 
 // OpenDirOn is OpenDir on another disk, without a lock.
 func OpenDirOn(fsys disk.FS, dir string) (*Store, error) {
@@ -15,6 +18,13 @@ func FreezeDir(s *Store) error { return s.Journal.(*dirJournal).freeze() }
 
 // SetSlack sets how many bytes a log may grow before it is compacted.
 func SetSlack(s *Store, n int64) { s.Journal.(*dirJournal).slack = n }
+
+// SetMaxBatch sets how many bytes a batch may have, and returns how many it was.
+func SetMaxBatch(s *Store, n int) (before int) {
+	j := s.Journal.(*dirJournal)
+	before, j.maxBatch = j.maxBatch, n
+	return before
+}
 
 // LogSize returns the length of the log, and of how many trees it keeps the places.
 func LogSize(s *Store) (size int64, trees int) {
@@ -37,3 +47,12 @@ func Live(s *Store) (kept, counted int64) {
 
 // ViewDirOn is ViewDir on another disk.
 func ViewDirOn(fsys disk.FS, dir string) (*Store, error) { return viewDir(fsys, dir) }
+
+// BatchSize returns how many bytes a batch has as it is written.
+func BatchSize(root Key, after Seq, batch Batch) int {
+	b, err := appendBatch(nil, root, after, batch, wal.MaxPayload)
+	if err != nil {
+		panic(err)
+	}
+	return len(b)
+}

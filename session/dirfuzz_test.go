@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"testing"
+
+	"github.com/offshoot-sdk/offshoot/internal/wal"
 )
 
 // Whatever a batch of the log holds, reading it never panics, and what can be read is written again as the same.
@@ -26,7 +28,7 @@ func FuzzBatch(f *testing.F) {
 		if len(again.Entries) != s.n {
 			t.Fatalf("%d entries, but it says %d", len(again.Entries), s.n)
 		}
-		out, err := appendBatch(nil, s.root, s.after, again)
+		out, err := appendBatch(nil, s.root, s.after, again, wal.MaxPayload)
 		if err != nil {
 			t.Fatal(err)
 		}

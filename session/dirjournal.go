@@ -14,11 +14,12 @@ import (
 // A dirJournal is a [Journal] in a directory: one write-ahead log for all trees, and an index of where in it each tree's batches are.
 // A tree that is never due leaves the log and the index when the log is compacted; see idleLogs.
 type dirJournal struct {
-	log     *wal.Log // nil: read-only
-	view    func() (*wal.View, error)
-	idle    idleLogs
-	due     dueIndex
-	release func() error // once, after Close
+	log      *wal.Log // nil: read-only
+	view     func() (*wal.View, error)
+	idle     idleLogs
+	due      dueIndex
+	maxBatch int          // bytes, as a batch is written
+	release  func() error // once, after Close
 
 	closed     atomic.Bool
 	compactor  sync.WaitGroup
@@ -65,7 +66,9 @@ func (l *dirLog) weight() int64 {
 }
 
 func newDirJournal(fsys disk.FS, dir string, release func() error) *dirJournal {
-	return &dirJournal{idle: newIdleLogs(fsys, dir), release: release, logs: make(map[Key]*dirLog), slack: defaultSlack}
+	return &dirJournal{
+		idle: newIdleLogs(fsys, dir), maxBatch: wal.MaxPayload, release: release, logs: make(map[Key]*dirLog), slack: defaultSlack,
+	}
 }
 
 func openJournal(fsys disk.FS, dir string, release func() error) (*dirJournal, error) {

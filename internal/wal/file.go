@@ -72,12 +72,13 @@ func Exists(fsys disk.FS, dir string) (bool, error) {
 
 // A Writer makes a complete file of frames.
 type Writer struct {
-	f    disk.File
-	name string
-	id   uint64
-	off  int64 // of what comes next, buffered bytes included
-	buf  []byte
-	err  error
+	f     disk.File
+	name  string
+	id    uint64
+	limit int   // of a payload, in bytes
+	off   int64 // of what comes next, buffered bytes included
+	buf   []byte
+	err   error
 }
 
 // create begins a file under a temporary name. One that died is in nobody's way.
@@ -87,7 +88,7 @@ func create(fsys disk.FS, name string) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("wal: %w", err)
 	}
-	w := &Writer{f: f, name: name, id: newID()}
+	w := &Writer{f: f, name: name, id: newID(), limit: MaxPayload}
 	w.buf = appendFileHead(w.buf, w.id)
 	w.off = headLen
 	return w, nil
@@ -95,8 +96,8 @@ func create(fsys disk.FS, name string) (*Writer, error) {
 
 // Append adds a frame.
 func (w *Writer) Append(kind Kind, payload []byte) (Span, error) {
-	if len(payload) > MaxPayload {
-		return Span{}, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(payload), MaxPayload)
+	if err := checkSize(payload, w.limit); err != nil {
+		return Span{}, err
 	}
 	return w.add(frameHead{version: version, kind: kind, length: uint32(len(payload)), sum: checksum(payload)}, payload)
 }

@@ -19,6 +19,13 @@ const (
 // MaxPayload is the greatest length of a payload, in bytes.
 const MaxPayload = 1 << 30
 
+func checkSize(payload []byte, limit int) error {
+	if len(payload) > limit {
+		return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(payload), limit)
+	}
+	return nil
+}
+
 // A Kind says what a payload is. Those below [FirstKind] are the log's own.
 type Kind uint8
 

@@ -23,8 +23,9 @@ type Record struct {
 
 // A Log is one write-ahead log that is open for writing. Its methods may be called from many goroutines at once.
 type Log struct {
-	fs  disk.FS
-	dir string
+	fs    disk.FS
+	dir   string
+	limit int // of a payload, in bytes
 
 	// commit is held while a group is written and at the end of a rewrite. What it guards changes only then.
 	commit sync.Mutex
@@ -79,7 +80,9 @@ func Open(fsys disk.FS, dir string, replay Replay) (*Log, Report, error) {
 	if err != nil {
 		return nil, Report{}, fmt.Errorf("wal: %w", err)
 	}
-	l := &Log{fs: fsys, dir: dir, file: &file{f: f, name: fileName(dir, gen), gen: gen}, pins: make(map[*file]int)}
+	l := &Log{
+		fs: fsys, dir: dir, limit: MaxPayload, file: &file{f: f, name: fileName(dir, gen), gen: gen}, pins: make(map[*file]int),
+	}
 	report, err := l.restore(replay)
 	if err == nil {
 		// The name of the log must be durable before those before it may go.
@@ -150,8 +153,7 @@ func (l *Log) Size() int64 {
 func (l *Log) Append(ctx context.Context, records []Record, settle func([]Span, error)) error {
 	r := &request{records: records, heads: make([]frameHead, len(records)), settle: settle, done: make(chan struct{})}
 	for i, rec := range records {
-		if len(rec.Payload) > MaxPayload {
-			err := fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(rec.Payload), MaxPayload)
+		if err := checkSize(rec.Payload, l.limit); err != nil {
 			settle(nil, err)
 			return err
 		}

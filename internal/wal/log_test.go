@@ -313,6 +313,37 @@ func TestOpenWithFaults(t *testing.T) {
 	}
 }
 
+// A payload that is too large is refused before anything is written, with everything that was to stand beside it.
+func TestPayloadTooLarge(t *testing.T) {
+	d := disktest.New()
+	l, _ := mustOpen(t, d, "/")
+	l.SetLimit(10)
+	add(t, l, "0123456789")
+	size := l.Size()
+	settled := 0
+	err := l.Append(t.Context(), records("fits", "0123456789a", "fits"), func(at []wal.Span, err error) {
+		settled++
+		assert.Empty(t, at)
+		assert.ErrorIs(t, err, wal.ErrTooLarge)
+	})
+	require.ErrorIs(t, err, wal.ErrTooLarge)
+	assert.ErrorContains(t, err, "11 bytes, at most 10")
+	assert.Equal(t, 1, settled)
+	assert.Equal(t, size, l.Size())
+	require.NoError(t, l.Err())
+	r := keeping("kept")
+	r.Copy = func(_ *wal.View, w *wal.Writer) error {
+		w.SetLimit(3)
+		_, err := w.Append(kind, []byte("kept"))
+		return err
+	}
+	require.ErrorIs(t, l.Rewrite(r), wal.ErrTooLarge)
+	add(t, l, "goes on")
+	require.NoError(t, l.Close())
+	_, texts := mustOpen(t, d, "/")
+	assert.Equal(t, []string{"0123456789", "goes on"}, texts)
+}
+
 // What a rewrite that died has left, and the log before it, are in nobody's way.
 func TestRemains(t *testing.T) {
 	d := disktest.New()

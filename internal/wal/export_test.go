@@ -1,0 +1,7 @@
+package wal
+
+// SetLimit sets how many bytes a payload may have.
+func (l *Log) SetLimit(n int) { l.limit = n }
+
+// SetLimit sets how many bytes a payload may have.
+func (w *Writer) SetLimit(n int) { w.limit = n }

@@ -1,0 +1,81 @@
+package session_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
+	"github.com/offshoot-sdk/offshoot/internal/wal"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A batch that is too large, or cannot be encoded, is refused with nothing written, and the log goes on.
+func TestBatchIsRefused(t *testing.T) {
+	d := disktest.New()
+	s := openOn(t, d)
+	assert.Equal(t, wal.MaxPayload, session.SetMaxBatch(s, 200))
+	r := &journalRun{m: make(journalModel)}
+	root := tree(1)
+	require.NoError(t, r.append(t.Context(), s, root, dirBatch(dirNoon, false, "before")))
+	size, _ := session.LogSize(s)
+	for range 2 {
+		for _, c := range []struct {
+			root  session.Key
+			batch session.Batch
+		}{
+			{root, dirBatch(dirNoon, false, strings.Repeat("x", 200))},
+			{root, dirBatch(dirNoon, true, "fits", strings.Repeat("x", 200), "fits")},
+			{tree(2), dirBatch(dirNoon, false, strings.Repeat("x", 200))}, // a log that is not there is not there afterwards
+		} {
+			err := r.append(t.Context(), s, c.root, c.batch)
+			var refused *session.BatchSizeError
+			require.ErrorAs(t, err, &refused)
+			require.ErrorIs(t, err, session.ErrInvalidBatch)
+			assert.Equal(t, c.batch.ID, refused.ID)
+			assert.Equal(t, 200, refused.Limit)
+			assert.Greater(t, refused.Size, 200)
+			assert.Equal(t, min(2, len(c.batch.Entries)), refused.Entries)
+			assert.ErrorContains(t, err, "at most 200")
+			assert.ErrorContains(t, err, c.root.String())
+		}
+		for _, p := range []session.Payload{unwritable{}, blank{}} {
+			err := r.append(t.Context(), s, root, session.Batch{ID: "bad", Entries: []session.Entry{{Payload: p}}})
+			require.ErrorIs(t, err, session.ErrInvalidBatch)
+			assert.ErrorContains(t, err, "entry 0 of 1")
+		}
+	}
+	after, _ := session.LogSize(s)
+	assert.Equal(t, size, after)
+	r.batch = session.Batch{}
+	r.m.verify(t, s, "refused")
+	exact := dirBatch(dirNoon, false, "y")
+	text := strings.Repeat("y", 200-overhead(root, exact)-2)
+	exact.Entries[0].Payload = session.Raw(`"` + text + `y"`)
+	require.ErrorIs(t, r.append(t.Context(), s, root, exact), session.ErrInvalidBatch)
+	exact.Entries[0].Payload = session.Raw(`"` + text + `"`)
+	require.NoError(t, r.append(t.Context(), s, root, exact))
+	require.NoError(t, r.append(t.Context(), s, tree(2), dirBatch(dirNoon, false, "goes on")))
+	r.m.verify(t, s, "afterwards")
+	require.NoError(t, s.Close())
+	s = openOn(t, d)
+	r.m.verify(t, s, "opened again")
+	require.NoError(t, s.Close())
+}
+
+// overhead returns how many bytes a batch of one entry takes beside its JSON.
+func overhead(root session.Key, b session.Batch) int {
+	b.Entries = []session.Entry{{Payload: session.Raw("1")}}
+	return session.BatchSize(root, 1, b) - 1
+}
+
+type unwritable struct{}
+
+func (unwritable) AppendJSON(b []byte) ([]byte, error) { return b, errors.New("it cannot be written") }
+
+type blank struct{}
+
+func (blank) AppendJSON(b []byte) ([]byte, error) { return b, nil }
