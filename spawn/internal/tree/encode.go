@@ -35,13 +35,19 @@ func (f *Fact) AppendJSON(b []byte) ([]byte, error) {
 	if f.Answer != nil && err == nil {
 		b, err = f.Answer.appendJSON(appendName(b, "answer"))
 	}
-	b, err = appendValue(b, err, "join", f.Join != nil, f.Join)
-	b, err = appendValue(b, err, "route", f.Route != nil, f.Route)
-	b, err = appendValue(b, err, "image", f.Image != nil, f.Image)
+	if f.Join != nil {
+		b, err = appendValue(b, err, "join", f.Join)
+	}
+	if f.Route != nil {
+		b, err = appendValue(b, err, "route", f.Route)
+	}
+	if f.Image != nil {
+		b, err = appendValue(b, err, "image", f.Image)
+	}
 	return append(b, '}'), err
 }
 
-func (s *Spec) appendJSON(b []byte) ([]byte, error) {
+func (s *Spec) appendJSON(b []byte) (_ []byte, err error) {
 	start := len(b)
 	b = appendString(appendName(b, "id"), s.ID)
 	b = appendString(appendName(b, "sessionId"), s.SessionID)
@@ -51,8 +57,12 @@ func (s *Spec) appendJSON(b []byte) ([]byte, error) {
 	b = s.Task.append(appendName(b, "task"))
 	b = appendWord(b, "label", s.Label)
 	b = appendTrue(b, "announce", s.Announce)
-	b, err := appendValue(b, nil, "extra", len(s.Extra) > 0, s.Extra)
-	b, err = appendValue(b, err, "route", s.Route != nil, s.Route)
+	if len(s.Extra) > 0 {
+		b, err = appendValue(b, err, "extra", s.Extra)
+	}
+	if s.Route != nil {
+		b, err = appendValue(b, err, "route", s.Route)
+	}
 	b = strconv.AppendInt(appendName(b, "created"), s.Created, 10)
 	if s.Grant != nil && err == nil {
 		b, err = s.Grant.appendFields(b)
@@ -62,9 +72,11 @@ func (s *Spec) appendJSON(b []byte) ([]byte, error) {
 
 // appendFields appends the fields of g to those of the object that embeds it.
 func (g *Grant) appendFields(b []byte) ([]byte, error) {
-	role, err := g.Role.MarshalText()
+	if _, err := g.Role.MarshalText(); err != nil {
+		return b, err
+	}
 	b = appendString(appendName(b, "agent"), g.Agent)
-	b = appendString(appendName(b, "role"), string(role))
+	b = appendString(appendName(b, "role"), g.Role.String())
 	b = strconv.AppendInt(appendName(b, "depth"), int64(g.Depth), 10)
 	b = appendInt(b, "maxDepth", int64(g.MaxDepth))
 	b = appendTrue(b, "sandboxed", g.Sandboxed)
@@ -75,16 +87,20 @@ func (g *Grant) appendFields(b []byte) ([]byte, error) {
 	b = appendWord(b, "thinking", g.Thinking)
 	b = appendStrings(b, "warnings", g.Warnings)
 	b = appendInt(b, "timeout", g.Timeout)
-	return appendBudget(b, "budget", g.Budget), err
+	return appendBudget(b, "budget", g.Budget), nil
 }
 
-func (a *Answer) appendJSON(b []byte) ([]byte, error) {
+func (a *Answer) appendJSON(b []byte) (_ []byte, err error) {
 	start := len(b)
 	b = appendText(b, "text", a.Text)
 	b = appendText(b, "json", a.JSON)
-	b, err := appendValue(b, nil, "files", len(a.Files) > 0, a.Files)
+	if len(a.Files) > 0 {
+		b, err = appendValue(b, err, "files", a.Files)
+	}
 	b = appendText(b, "model", a.Model)
-	b, err = appendValue(b, err, "usage", a.Usage != Usage{}, a.Usage)
+	if a.Usage != (Usage{}) {
+		b, err = appendValue(b, err, "usage", a.Usage)
+	}
 	b = appendText(b, "fallback", a.Fallback)
 	b = appendText(b, "reply", a.Reply)
 	return closeObject(b, start), err
@@ -170,8 +186,9 @@ func appendStrings(b []byte, name string, list []string) []byte {
 	return append(b, ']')
 }
 
-func appendValue(b []byte, err error, name string, set bool, v any) ([]byte, error) {
-	if err != nil || !set {
+// appendValue appends a field by reflection, unless there was an error.
+func appendValue(b []byte, err error, name string, v any) ([]byte, error) {
+	if err != nil {
 		return b, err
 	}
 	data, err := json.Marshal(v)
