@@ -15,6 +15,7 @@ type GroupCommit struct {
 
 	mu      sync.Mutex
 	waiting []byte
+	spare   []byte
 	done    chan struct{} // closed when what waits is durable
 	busy    bool
 }
@@ -37,9 +38,9 @@ func (g *GroupCommit) Write(p []byte) error {
 	}
 	g.busy = true
 	var err error
-	for g.waiting != nil && err == nil {
+	for len(g.waiting) > 0 && err == nil {
 		group, done := g.waiting, g.done
-		g.waiting, g.done = nil, nil
+		g.waiting, g.done = g.spare[:0], nil
 		g.mu.Unlock()
 		if _, err = g.f.WriteAt(group, g.off); err == nil {
 			err = g.f.Sync()
@@ -47,6 +48,7 @@ func (g *GroupCommit) Write(p []byte) error {
 		g.off += int64(len(group))
 		close(done)
 		g.mu.Lock()
+		g.spare = group
 	}
 	g.busy = false
 	g.mu.Unlock()
