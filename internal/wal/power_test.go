@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -267,49 +268,49 @@ func TestViewOutlivesRewriteAndClose(t *testing.T) {
 
 // Of a group that was under way, each append is there as a whole or not at all, and none without those before it.
 func TestPowerLossOfGroup(t *testing.T) {
-	d := disktest.New()
-	l, _ := mustOpen(t, d, "/")
-	add(t, l, "before")
-	hang, hung := make(chan struct{}), make(chan struct{})
-	var once sync.Once
-	d.Hook(func(op disktest.Op) error {
-		if op.Kind == disktest.OpSync {
-			once.Do(func() { close(hung) })
-			<-hang
-		}
-		return nil
-	})
-	var wg sync.WaitGroup
-	wg.Go(func() { assert.NoError(t, l.Append(t.Context(), records("first"), ignore)) })
-	<-hung
-	before := d.Crash(func(int) bool { return true })
-	for i := range 6 {
-		wg.Go(func() {
-			text := fmt.Sprint(i, strings.Repeat(" long", 60))
-			assert.NoError(t, l.Append(t.Context(), records(text, text), ignore))
-		})
-	}
-	losses := 0
-	rng := rand.New(rand.NewPCG(5, 6))
-	check := func(op disktest.Op) error {
-		if op.Kind != disktest.OpSync {
+	synctest.Test(t, func(t *testing.T) {
+		d := disktest.New()
+		l, _ := mustOpen(t, d, "/")
+		add(t, l, "before")
+		hang := make(chan struct{})
+		d.Hook(func(op disktest.Op) error {
+			if op.Kind == disktest.OpSync {
+				<-hang
+			}
 			return nil
+		})
+		var wg sync.WaitGroup
+		wg.Go(func() { assert.NoError(t, l.Append(t.Context(), records("first"), ignore)) })
+		synctest.Wait()
+		before := d.Crash(func(int) bool { return true })
+		for i := range 6 {
+			wg.Go(func() {
+				text := fmt.Sprint(i, strings.Repeat(" long", 60))
+				assert.NoError(t, l.Append(t.Context(), records(text, text), ignore))
+			})
 		}
-		for keep := range d.Losses(rng, 300) {
-			losses++
-			apart(func() { verifyUnits(t, d.Crash(keep)) })
-		}
-		return nil
-	}
-	d.Hook(check)
-	close(hang)
-	wg.Wait()
-	d.Hook(nil)
-	require.NoError(t, l.Close())
-	verifyUnits(t, before)
-	assert.Greater(t, losses, 100)
-	_, texts := mustOpen(t, d, "/")
-	assert.Len(t, texts, 14)
+		synctest.Wait() // until all six wait for the sync before theirs
+		losses := 0
+		rng := rand.New(rand.NewPCG(5, 6))
+		d.Hook(func(op disktest.Op) error {
+			if op.Kind != disktest.OpSync {
+				return nil
+			}
+			for keep := range d.Losses(rng, 300) {
+				losses++
+				apart(func() { verifyUnits(t, d.Crash(keep)) })
+			}
+			return nil
+		})
+		close(hang)
+		wg.Wait()
+		d.Hook(nil)
+		require.NoError(t, l.Close())
+		verifyUnits(t, before)
+		assert.Equal(t, 300, losses, "the six share one sync")
+		_, texts := mustOpen(t, d, "/")
+		assert.Len(t, texts, 14)
+	})
 }
 
 func verifyUnits(t *testing.T, d *disktest.Disk) {
