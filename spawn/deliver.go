@@ -114,10 +114,10 @@ func (h *home) Archive(gen uint64, t *tree.Tree, r *tree.Run) {
 	ref, key, at := session.Ref{Key: r.Key(), SessionID: r.Spec.SessionID}, r.Key(), stamp(r.Ended)
 	h.sup.spawnGoroutine(taskFunc(func() {
 		ctx := h.sup.base
-		if err := h.putAway(ctx, ref, at); err != nil {
+		err := h.putAway(ctx, ref, at)
+		if err != nil {
 			h.sup.log.Warn("offshoot: archiving failed", "session", key.String(), "error", err.Error())
-			return // it is tried again when the tree is opened next
 		}
-		h.owner.Send(gen, tree.PutAway{Run: key})
+		h.owner.Send(gen, tree.PutAway{Run: key, Failed: err != nil})
 	}))
 }

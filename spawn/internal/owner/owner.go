@@ -609,7 +609,7 @@ func (o *Owner) Rest(idle time.Duration) {
 }
 
 func (o *Owner) rest(idle time.Duration) {
-	if o.tree == nil || !o.tree.Idle() || time.Since(o.used) < idle {
+	if o.tree == nil || !o.tree.Idle() || o.tree.Archiving() || time.Since(o.used) < idle {
 		return
 	}
 	o.tree, o.last = nil, 0

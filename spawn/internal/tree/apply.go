@@ -412,6 +412,7 @@ func (t *Tree) applyArchived(r *Run, f *Fact) error {
 	}
 	r.Parent.removeChild(r)
 	delete(t.runs, r.Key())
+	delete(t.putOff, r)
 	r.gone = true
 	if t.hot == r {
 		t.hot = nil

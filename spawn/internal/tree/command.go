@@ -104,8 +104,11 @@ type Retry struct{ Ord uint32 }
 // Dismiss gives a blocked entry up.
 type Dismiss struct{ Ord uint32 }
 
-// PutAway says that the transcript of a run has been put away.
-type PutAway struct{ Run session.Key }
+// PutAway says that the transcript of a run has been put away, or could not be.
+type PutAway struct {
+	Run    session.Key
+	Failed bool
+}
 
 // Tick says that time has passed.
 type Tick struct{ Rand uint64 }

@@ -77,9 +77,7 @@ func (t *Tree) decide(c Command) (Reply, error) {
 	case Dismiss:
 		return t.decideBlocked(c.Ord, Dismissed)
 	case PutAway:
-		if r := t.find(c.Run); r != nil && r.State.Terminal() && r.firstChild == nil {
-			t.emit(archived(t.now, r))
-		}
+		t.decidePutAway(c)
 		return Reply{}, nil
 	case Tick:
 		t.rand = c.Rand

@@ -226,7 +226,7 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		ord, err := strconv.Atoi(w.at(0))
 		return Dismiss{Ord: uint32(ord)}, err
 	case "putaway":
-		return PutAway{Run: r}, nil
+		return PutAway{Run: r, Failed: w.has("failed")}, nil
 	case "tick":
 		return Tick{}, nil
 	case "compact":

@@ -134,7 +134,7 @@ func (t *Tree) told(r *Run, s State) bool {
 }
 
 func (t *Tree) settleEnded(r *Run) {
-	if t.opt.ArchiveAfter > 0 && !r.archiving && r.firstChild == nil && !r.held && r.Ended+int64(t.opt.ArchiveAfter) <= t.now {
+	if t.opt.ArchiveAfter > 0 && !r.archiving && r.firstChild == nil && !r.held && t.archiveAt(r) <= t.now {
 		r.archiving = true
 		t.archiving++
 		t.effect(Archive, r, 0)

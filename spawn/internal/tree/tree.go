@@ -47,6 +47,7 @@ type Tree struct {
 	turns   int    // turns under way
 
 	archiving int // runs that the shell is putting away
+	putOff    map[*Run]delay
 
 	since int // facts since the last snapshot
 
@@ -125,10 +126,13 @@ func (t *Tree) Total() int { return int(t.total) }
 // Walk calls f for every session of the tree, parents first, siblings oldest first.
 func (t *Tree) Walk(f func(*Run)) { t.root.walk(false, f) }
 
-// Idle reports whether nothing is under way: no turn, no live run, no archive, no delivery that is not blocked.
+// Idle reports whether nothing is under way that anybody waits for: no turn, no live run, no delivery that is not blocked.
 func (t *Tree) Idle() bool {
-	return t.turns == 0 && t.live == 0 && t.archiving == 0 && t.outbox.pending == 0 && !t.root.wantsTurn(t.now) && t.root.Cause == NoCause
+	return t.turns == 0 && t.live == 0 && t.outbox.pending == 0 && !t.root.wantsTurn(t.now) && t.root.Cause == NoCause
 }
+
+// Archiving reports whether the shell is putting a run away.
+func (t *Tree) Archiving() bool { return t.archiving > 0 }
 
 // Due returns when the tree next needs an owner: now if something is under way, a delivery or an archive too, else when its
 // next timer fires, else never, which is the zero time.
@@ -167,19 +171,19 @@ func (t *Tree) wake(x timer) int64 {
 	if x.run.gone {
 		return 0
 	}
-	return x.run.wake(t.opt)
+	return t.wakeRun(x.run)
 }
 
-// wake returns the next time at which something about r changes by itself; 0: never.
-func (r *Run) wake(opt *Options) (at int64) {
+// wakeRun returns the next time at which something about r changes by itself; 0: never.
+func (t *Tree) wakeRun(r *Run) (at int64) {
 	first := func(x int64) {
 		if x > 0 && (at == 0 || x < at) {
 			at = x
 		}
 	}
 	if r.State.Terminal() {
-		if opt.ArchiveAfter > 0 && !r.archiving && r.firstChild == nil && !r.held {
-			first(r.Ended + int64(opt.ArchiveAfter))
+		if t.opt.ArchiveAfter > 0 && !r.archiving && r.firstChild == nil && !r.held {
+			first(t.archiveAt(r))
 		}
 		return at
 	}
@@ -197,7 +201,7 @@ func (r *Run) wake(opt *Options) (at int64) {
 
 // arm sees to it that the heap has a timer for r that is early enough.
 func (t *Tree) arm(r *Run) {
-	if at := r.wake(t.opt); at > 0 && (r.armed == 0 || at < r.armed) {
+	if at := t.wakeRun(r); at > 0 && (r.armed == 0 || at < r.armed) {
 		r.armed = at
 		t.timers.push(timer{at: at, run: r})
 	}
