@@ -7,7 +7,7 @@ import (
 
 // OpenDirOn is OpenDir on another disk, without a lock.
 func OpenDirOn(fsys disk.FS, dir string) (*Store, error) {
-	return openDir(fsys, dir, func() error { return nil })
+	return openDir(fsys, dir, unlocked)
 }
 
 // CompactDir compacts the log of a Store of OpenDir at once.

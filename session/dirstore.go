@@ -3,7 +3,6 @@ package session
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 
@@ -16,9 +15,16 @@ const (
 	sessionsDir = "sessions"
 )
 
-// openDir is OpenDir on any file system, without a lock of its own. release gives back what the caller holds for the Store; it is called
-// once, when both parts are closed or if nothing can be opened.
-func openDir(fsys disk.FS, dir string, release func() error) (*Store, error) {
+// openDir is OpenDir on any file system. lock takes the directory, once it is there, and release gives it back, when both parts are closed
+// or if nothing can be opened.
+func openDir(fsys disk.FS, dir string, lock func(dir string) (release func() error, err error)) (*Store, error) {
+	if err := disk.MakeAll(fsys, dir); err != nil {
+		return nil, fmt.Errorf("session: open directory: %w", err)
+	}
+	release, err := lock(dir)
+	if err != nil {
+		return nil, err
+	}
 	part := parts(2, release)
 	logs, transcripts := filepath.Join(dir, journalDir), filepath.Join(dir, sessionsDir)
 	for _, d := range []string{logs, transcripts} {
@@ -48,17 +54,8 @@ func parts(n int, release func() error) func() error {
 	}
 }
 
-// takeDir makes the directory and takes its lock.
-func takeDir(dir string) (release func() error, err error) {
-	dir = filepath.Clean(dir)
-	if err := os.MkdirAll(dir, disk.DirPerm); err != nil {
-		return nil, fmt.Errorf("session: open directory: %w", err)
-	}
-	if err := disk.OS().SyncDir(filepath.Dir(dir)); err != nil {
-		return nil, fmt.Errorf("session: open directory: %w", err)
-	}
-	return lockDir(dir)
-}
+// unlocked takes no lock, for a disk that nobody else has.
+func unlocked(string) (release func() error, err error) { return func() error { return nil }, nil }
 
 // viewDir is ViewDir on any file system.
 func viewDir(fsys disk.FS, dir string) (*Store, error) {

@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"io"
+	"path/filepath"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 )
@@ -38,15 +39,12 @@ func NewMemory() *Store {
 // A disk that is full or away for a while makes appends fail, and they work again when it does; only an [ErrSync] of the journal stays
 // until the directory is opened again.
 func OpenDir(dir string) (*Store, error) {
-	fsys := disk.At(dir)
+	dir = filepath.Clean(dir)
+	fsys, lock := disk.At(dir), lockDir
 	if fsys != disk.OS() { // a test has it for itself
-		return openDir(fsys, dir, func() error { return nil })
+		lock = unlocked
 	}
-	release, err := takeDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	return openDir(fsys, dir, release)
+	return openDir(fsys, dir, lock)
 }
 
 // ViewDir opens the Store in a directory for reading, for tools: it takes no lock, changes nothing, and works beside whoever has the

@@ -1,9 +1,11 @@
 package disk
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 )
 
 // The permissions of what is made: nobody but the user reads conversations.
@@ -93,4 +95,26 @@ func MakeDir(f FS, parent, name string) error {
 		}
 	}
 	return f.SyncDir(parent)
+}
+
+// MakeAll makes a directory, and those above it that are missing, and makes their names durable, as well as the name of the lowest that
+// was there: a MakeAll that died may have made it.
+func MakeAll(f FS, dir string) error {
+	parent := filepath.Dir(dir)
+	info, err := f.Lstat(dir)
+	switch {
+	case err == nil && info.Mode().IsRegular():
+		return &fs.PathError{Op: "mkdir", Path: dir, Err: fs.ErrExist}
+	case err == nil:
+		if err = f.SyncDir(parent); errors.Is(err, fs.ErrPermission) { // then it was somebody else who made it
+			return nil
+		}
+		return err
+	case !errors.Is(err, fs.ErrNotExist) || parent == dir:
+		return err
+	}
+	if err := MakeAll(f, parent); err != nil {
+		return err
+	}
+	return MakeDir(f, parent, dir)
 }

@@ -5,12 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
+	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
 )
 
 func TestFile(t *testing.T) {
@@ -51,6 +53,49 @@ func TestMakeDir(t *testing.T) {
 	require.ErrorIs(t, disk.MakeDir(fsys, dir, filepath.Join(dir, "file")), fs.ErrExist)
 	require.ErrorIs(t, disk.MakeDir(fsys, filepath.Join(dir, "none"), filepath.Join(dir, "none", "x")), fs.ErrNotExist)
 	require.ErrorIs(t, fsys.SyncDir(filepath.Join(dir, "none")), fs.ErrNotExist)
+}
+
+func TestMakeAll(t *testing.T) {
+	fsys, dir := disk.OS(), t.TempDir()
+	for range 2 {
+		require.NoError(t, disk.MakeAll(fsys, filepath.Join(dir, "x", "y", "z")))
+	}
+	info, err := fsys.Lstat(filepath.Join(dir, "x", "y", "z"))
+	require.NoError(t, err)
+	assert.True(t, info.IsDir())
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.ErrorIs(t, disk.MakeAll(fsys, file), fs.ErrExist)
+	require.ErrorContains(t, disk.MakeAll(fsys, filepath.Join(file, "x")), file)
+	if runtime.GOOS != "windows" {
+		require.NoError(t, os.Symlink(filepath.Join(dir, "x"), filepath.Join(dir, "link")))
+		require.NoError(t, disk.MakeAll(fsys, filepath.Join(dir, "link")))
+		require.NoError(t, disk.MakeAll(fsys, filepath.Join(dir, "link", "w")))
+		_, err = fsys.Lstat(filepath.Join(dir, "x", "w"))
+		require.NoError(t, err)
+	}
+}
+
+// A directory below one that may be entered and not read can be used, as long as nothing must be made there.
+func TestMakeAllBelowWhatCannotBeRead(t *testing.T) {
+	d := disktest.New()
+	require.NoError(t, d.Mkdir("/home"))
+	require.NoError(t, d.Mkdir("/home/me"))
+	d.Hook(func(op disktest.Op) error {
+		if op.Kind == disktest.OpSyncDir && op.Name == "/home" {
+			return fs.ErrPermission
+		}
+		return nil
+	})
+	require.NoError(t, disk.MakeAll(d, "/home/me/state"))
+	require.ErrorIs(t, disk.MakeAll(d, "/home/you"), fs.ErrPermission)
+	d.Hook(func(op disktest.Op) error {
+		if op.Kind == disktest.OpSyncDir {
+			return syscall.EIO
+		}
+		return nil
+	})
+	require.ErrorIs(t, disk.MakeAll(d, "/home/me"), syscall.EIO)
 }
 
 type elsewhere struct{ disk.FS }
