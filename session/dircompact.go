@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/offshoot-sdk/offshoot/internal/wal"
 )
@@ -15,11 +16,15 @@ func (j *dirJournal) maybeCompact() {
 	}
 	j.compacting = true
 	j.compactor.Go(func() {
-		// Nobody has asked for it, and a log that could not be compacted is as good as before: it is tried again when it has grown.
-		_ = j.compact()
+		// Nobody has asked for it, and a log that could not be compacted is as good as before: it is tried again when it has grown, and
+		// Health says why.
+		err := j.compact()
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.compacting = false
+		if j.unfit = nil; err != nil {
+			j.unfit = fmt.Errorf("session: compact the log: %w", logError(err))
+		}
 		j.resting = j.log.Size() + j.slack
 	})
 }

@@ -28,6 +28,8 @@ type idleLogs struct {
 	made  map[string]bool // directories that are there, likewise
 }
 
+const idleSuffix = ".wal"
+
 func newIdleLogs(fsys disk.FS, dir string) idleLogs {
 	return idleLogs{fs: fsys, dir: filepath.Join(dir, "idle"), dirty: make(map[string]bool), made: make(map[string]bool)}
 }
@@ -35,7 +37,7 @@ func newIdleLogs(fsys disk.FS, dir string) idleLogs {
 func (x *idleLogs) path(root Key) string {
 	sum := sha256.Sum256([]byte(root.s))
 	name := hex.EncodeToString(sum[:16])
-	return filepath.Join(x.dir, name[:2], name+".wal")
+	return filepath.Join(x.dir, name[:2], name+idleSuffix)
 }
 
 // read returns the log of root, which has no batches if there is none.
@@ -117,30 +119,32 @@ func (x *idleLogs) sync() error {
 	return nil
 }
 
-// files yields the paths of all idle logs.
+// files yields the paths of all idle logs. What cannot be read is yielded as an error, beside the path of its directory, and does not hide
+// the rest.
 func (x *idleLogs) files() iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		shards, err := x.fs.ReadDir(x.dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			return
 		}
+		if err != nil {
+			yield(x.dir, err)
+			return
+		}
 		for _, shard := range shards {
 			if !shard.IsDir() {
 				continue
 			}
-			var files []fs.DirEntry
-			files, err = x.fs.ReadDir(filepath.Join(x.dir, shard.Name()))
-			if err != nil {
-				break
+			dir := filepath.Join(x.dir, shard.Name())
+			files, err := x.fs.ReadDir(dir)
+			if err != nil && !yield(dir, err) {
+				return
 			}
 			for _, f := range files {
-				if strings.HasSuffix(f.Name(), ".wal") && !yield(filepath.Join(x.dir, shard.Name(), f.Name()), nil) {
+				if strings.HasSuffix(f.Name(), idleSuffix) && !yield(filepath.Join(dir, f.Name()), nil) {
 					return
 				}
 			}
-		}
-		if err != nil {
-			yield("", err)
 		}
 	}
 }
@@ -156,25 +160,44 @@ func (x *idleLogs) none() error {
 	return nil
 }
 
-// heads yields the heads of all idle logs.
+// heads yields the heads of all idle logs that can be read, and then, if there are others, what is wrong with the first of them.
 func (x *idleLogs) heads() iter.Seq2[Head, error] {
 	return func(yield func(Head, error) bool) {
+		var bad error
+		n := 0
 		for name, err := range x.files() {
 			var h Head
 			if err == nil {
-				_, err = wal.ReadFile(x.fs, name, func(_ wal.Span, kind wal.Kind, payload []byte) (err error) {
-					if kind != frameIdle {
-						return errBatch
-					}
-					if h, err = parseIdleHead(payload); err == nil {
-						err = wal.ErrStop
-					}
-					return err
-				})
+				h, err = x.head(name)
 			}
-			if !yield(h, err) || err != nil {
+			switch {
+			case err == nil && !yield(h, nil):
 				return
+			case err != nil:
+				if n++; n == 1 {
+					bad = logError(err)
+				}
 			}
 		}
+		if n > 1 {
+			bad = fmt.Errorf("%w (the first of %d, which VerifyDir lists)", bad, n)
+		}
+		if bad != nil {
+			yield(Head{}, bad)
+		}
 	}
+}
+
+// head returns what the first frame of an idle log says.
+func (x *idleLogs) head(name string) (h Head, err error) {
+	_, err = wal.ReadFile(x.fs, name, func(_ wal.Span, kind wal.Kind, payload []byte) (err error) {
+		if kind != frameIdle {
+			return errBatch
+		}
+		if h, err = parseIdleHead(payload); err == nil {
+			err = wal.ErrStop
+		}
+		return err
+	})
+	return h, err
 }

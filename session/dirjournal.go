@@ -31,6 +31,7 @@ type dirJournal struct {
 	slack      int64 // how many bytes the log may grow beyond twice that
 	compacting bool
 	resting    int64 // the log is not compacted before it is so large
+	unfit      error // why the log could not be compacted the last time
 }
 
 // defaultSlack is how many bytes a log has before anybody thinks of compacting it.
@@ -163,7 +164,23 @@ func (j *dirJournal) check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Close waits for what is being written. Every later call fails with [ErrClosed].
+// Health returns why nothing can be appended any more, if the journal knows that, or why the log could not be compacted, if nobody has
+// asked for that: it grows then, and is otherwise as good as before. See [Store.Health].
+func (j *dirJournal) Health(ctx context.Context) error {
+	err := j.check(ctx)
+	if err == nil && j.log != nil {
+		err = logError(j.log.Err())
+	}
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.unfit
+}
+
+// Close waits for what is being written. Every later call fails with [ErrClosed]. What compaction has found to be rot, and nobody may have
+// read, is said once more.
 func (j *dirJournal) Close() error {
 	if !j.shut() {
 		return nil
@@ -173,7 +190,11 @@ func (j *dirJournal) Close() error {
 	if j.log != nil {
 		err = j.log.Close()
 	}
-	return errors.Join(logError(err), j.release())
+	var rot error
+	if errors.Is(j.unfit, ErrCorrupt) || errors.Is(j.unfit, ErrFormat) {
+		rot = j.unfit
+	}
+	return errors.Join(logError(err), rot, j.release())
 }
 
 // shut closes the journal to whoever comes, and reports whether it was open. No compaction begins any more.

@@ -71,9 +71,11 @@ func (v verifier) all(ctx context.Context) error {
 	idle := newIdleLogs(v.fs, logs)
 	for name, err := range idle.files() {
 		if err != nil {
-			return err
+			err = v.say(ctx, DirFile{Path: name}, err)
+		} else {
+			err = v.idleLog(ctx, name)
 		}
-		if err := v.idleLog(ctx, name); err != nil {
+		if err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"io"
 	"path/filepath"
@@ -59,6 +60,26 @@ func (s *Store) Close() error {
 	for _, part := range []any{s.Journal, s.Transcripts} {
 		if c, ok := part.(io.Closer); ok {
 			errs = append(errs, c.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Health returns what is wrong that no call may have said, since everything that was asked for could still be done: work that a field does
+// by itself and that fails, or that it takes nothing more until it is opened again. Nil means that nothing is known to be wrong. It asks
+// each field that has a method of this name and signature, and joins their errors.
+//
+// The Journal of [OpenDir] says here why its log could not be compacted the last time it tried, for example with a *[CorruptError] that
+// no reader has met; the next OpenDir would meet it, and it is best looked at while the process still runs. To ask costs nothing, so a
+// program may ask every minute and log what is new. On a field that lives somewhere else it may be a question to a server, and ends
+// with ctx.
+func (s *Store) Health(ctx context.Context) error {
+	var errs []error
+	for _, part := range []any{s.Journal, s.Transcripts} {
+		if h, ok := part.(interface {
+			Health(ctx context.Context) error
+		}); ok {
+			errs = append(errs, h.Health(ctx))
 		}
 	}
 	return errors.Join(errs...)
