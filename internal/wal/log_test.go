@@ -2,7 +2,6 @@ package wal_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -162,6 +161,24 @@ func TestGroupCommit(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
+// Rot that comes while the log is open is not read as if it were what was written.
+func TestReadChecksEveryBit(t *testing.T) {
+	d := disktest.New()
+	l, _ := mustOpen(t, d, "/")
+	var at wal.Span
+	require.NoError(t, l.Append(t.Context(), records("payload"), func(s []wal.Span, _ error) { at = s[0] }))
+	v, err := l.View()
+	require.NoError(t, err)
+	f, err := d.OpenFile(logName, os.O_RDWR)
+	require.NoError(t, err)
+	_, err = f.WriteAt([]byte("P"), at.Off+40)
+	require.NoError(t, err)
+	_, _, err = v.Read(at)
+	var corrupt *wal.CorruptError
+	require.ErrorAs(t, err, &corrupt)
+	require.NoError(t, v.Close())
+}
+
 func TestContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := disktest.New()
@@ -193,89 +210,6 @@ func TestContext(t *testing.T) {
 		_, texts := mustOpen(t, d, "/")
 		assert.Equal(t, []string{"under way"}, texts)
 	})
-}
-
-// A write that fails leaves nothing, whatever part of it was written, and the next one succeeds.
-func TestFailedWrite(t *testing.T) {
-	full := func(written int) error { return &disktest.ShortError{Written: written, Err: syscall.ENOSPC} }
-	for _, written := range []int{0, 1, 39, 40, 60} {
-		for _, cutFails := range []bool{false, true} {
-			d := disktest.New()
-			l, _ := mustOpen(t, d, "/")
-			add(t, l, "before")
-			d.Hook(func(op disktest.Op) error {
-				switch {
-				case op.Kind == disktest.OpWrite:
-					return full(written)
-				case op.Kind == disktest.OpTruncate && cutFails:
-					return syscall.EIO
-				}
-				return nil
-			})
-			for range 3 {
-				err := l.Append(t.Context(), records("lost "+strings.Repeat("x", 100)), ignore)
-				require.Error(t, err)
-				require.NotErrorIs(t, err, wal.ErrSync)
-			}
-			_, texts := mustOpen(t, d.Crash(func(int) bool { return true }), "/")
-			assert.Equal(t, []string{"before"}, texts)
-			d.Hook(nil)
-			add(t, l, "after")
-			require.NoError(t, l.Err())
-			_, texts = mustOpen(t, d.Crash(func(int) bool { return false }), "/")
-			assert.Equal(t, []string{"before", "after"}, texts)
-			require.NoError(t, l.Close())
-		}
-	}
-}
-
-// After a sync that failed nothing is acknowledged any more, although the next sync would say that all is well.
-func TestFailedSync(t *testing.T) {
-	d := disktest.New()
-	l, _ := mustOpen(t, d, "/")
-	add(t, l, "before")
-	d.Hook(func(op disktest.Op) error {
-		if op.Kind == disktest.OpSync {
-			return syscall.EIO
-		}
-		return nil
-	})
-	err := l.Append(t.Context(), records("unknown"), ignore)
-	require.ErrorIs(t, err, wal.ErrSync)
-	require.ErrorIs(t, err, syscall.EIO)
-	d.Hook(nil)
-	for range 3 {
-		require.ErrorIs(t, l.Append(t.Context(), records("refused"), ignore), wal.ErrSync)
-	}
-	require.ErrorIs(t, l.Rewrite(wal.Rewriter{Begin: func() {}}), wal.ErrSync)
-	require.ErrorIs(t, l.Err(), wal.ErrSync)
-	require.NoError(t, l.Close())
-
-	// The system shows what the disk does not have. Opening must not believe it.
-	l, texts := mustOpen(t, d, "/")
-	assert.Equal(t, []string{"before", "unknown"}, texts)
-	add(t, l, "after")
-	_, texts = mustOpen(t, d.Crash(func(int) bool { return false }), "/")
-	assert.Equal(t, []string{"before", "unknown", "after"}, texts)
-	require.NoError(t, l.Close())
-}
-
-// A failed write whose remains cannot be made to disappear durably is as bad as a failed sync.
-func TestFailedCut(t *testing.T) {
-	d := disktest.New()
-	l, _ := mustOpen(t, d, "/")
-	d.Hook(func(op disktest.Op) error {
-		switch op.Kind {
-		case disktest.OpWrite:
-			return &disktest.ShortError{Written: 3, Err: syscall.ENOSPC}
-		case disktest.OpSync:
-			return syscall.EIO
-		}
-		return nil
-	})
-	require.ErrorIs(t, l.Append(t.Context(), records("x"), ignore), syscall.ENOSPC)
-	require.ErrorIs(t, l.Append(t.Context(), records("x"), ignore), wal.ErrSync)
-	require.NoError(t, l.Close())
 }
 
 // Every operation of an Open may fail. Then it returns an error, and the next one finds everything.
@@ -412,35 +346,4 @@ func TestFiles(t *testing.T) {
 
 	_, _, err = open(disk.OS(), filepath.Join(dir, "none"))
 	require.ErrorIs(t, err, fs.ErrNotExist)
-}
-
-// keeping rewrites a log to texts and what is appended meanwhile.
-func keeping(texts ...string) wal.Rewriter {
-	return wal.Rewriter{
-		Begin: func() {},
-		Copy: func(_ *wal.View, w *wal.Writer) error {
-			for _, text := range texts {
-				if _, err := w.Append(kind, []byte(text)); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-		Switch: func(_, _ int64, swap func()) { swap() },
-	}
-}
-
-func TestRewriteFails(t *testing.T) {
-	d := disktest.New()
-	l, _ := mustOpen(t, d, "/")
-	add(t, l, "a")
-	failed := errors.New("no")
-	r := keeping()
-	r.Copy = func(*wal.View, *wal.Writer) error { return failed }
-	require.ErrorIs(t, l.Rewrite(r), failed)
-	add(t, l, "b")
-	require.NoError(t, l.Close())
-	_, texts := mustOpen(t, d, "/")
-	assert.Equal(t, []string{"a", "b"}, texts)
-	require.ErrorIs(t, l.Rewrite(keeping()), wal.ErrClosed)
 }

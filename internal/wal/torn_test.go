@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -204,4 +205,32 @@ func TestGreatTornGroup(t *testing.T) {
 	b[starts[1]+50] ^= 1
 	_, err = opened(t, b)
 	requireRefused(t, err, int(starts[1]+50))
+}
+
+// A frame of a torn group that is whole does not come back behind an append that has the length of the one before it.
+func TestTornGroupDoesNotComeBack(t *testing.T) {
+	b, starts := image(t, false, []string{"first"}, []string{"lost1", "lost2"})
+	b[starts[1]+41] ^= 1
+	d := disktest.New()
+	put(t, d, logName, b)
+	l, texts := mustOpen(t, d, "/")
+	require.Equal(t, []string{"first"}, texts)
+	add(t, l, "after")
+	_, texts = mustOpen(t, d, "/") // without a Close
+	assert.Equal(t, []string{"first", "after"}, texts)
+}
+
+// The proof is found wherever it stands, also across the pieces in which a file is read.
+func TestProofAcrossChunks(t *testing.T) {
+	const chunk = 256 << 10
+	for _, shift := range []int{-41, -40, -39, -20, -1, 0, 1} {
+		// The frame that proves begins at chunk+shift behind the byte after the broken frame's first.
+		lost := strings.Repeat("x", chunk+shift+1-40)
+		b, starts := image(t, false, []string{lost}, []string{"proof"})
+		require.Equal(t, int64(chunk+shift), starts[1]-starts[0]-1)
+		b[starts[0]+50] ^= 1
+		_, err := opened(t, b)
+		var corrupt *wal.CorruptError
+		require.ErrorAs(t, err, &corrupt, "shift %d", shift)
+	}
 }
