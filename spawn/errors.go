@@ -21,8 +21,9 @@ var (
 	ErrStale = tree.ErrStale
 	// ErrBudget is returned where a budget does not allow what was asked.
 	ErrBudget = tree.ErrBudget
-	// ErrLost is returned if the journal failed, or somebody else took the tree over, before it was certain that a command
-	// is durable. It may have happened or not; sent again under the same key it happens once.
+	// ErrLost is returned if the journal failed for more than a moment, or somebody else took the tree over, before it was certain that
+	// a command is durable. It may have happened or not, or happen once the journal works again; sent again under the same key it
+	// happens once.
 	ErrLost = owner.ErrLost
 	// ErrBusy may be returned by Deliver: the receiver is there but wants the delivery later. It does not count as a failure.
 	ErrBusy = errors.New("the receiver is busy")

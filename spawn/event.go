@@ -30,11 +30,12 @@ const (
 	EventDelta                          // text as it comes; not kept
 	EventRefused                        // a spawn was refused, by a rule or for its arguments; not kept
 	EventLost                           // the tree was lost, by a failing journal or to another owner; it may come back
+	EventStalled                        // the journal takes nothing for now, for the reason in Error; with an empty Error it does again; not kept
 )
 
 var eventNames = [...]string{
 	"none", "admitted", "posted", "turn", "turn_ended", "stopping", "ended", "recovered", "delivered", "deferred", "blocked", "archived",
-	"late", "delta", "refused", "lost",
+	"late", "delta", "refused", "lost", "stalled",
 }
 
 // String returns the name of the kind.
@@ -48,7 +49,7 @@ func (k EventKind) String() string {
 // MarshalText returns the name.
 func (k EventKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// An Event is one thing that happened in a tree. Events other than EventDelta, EventRefused and EventLost show what is durable.
+// An Event is one thing that happened in a tree. Events other than EventDelta, EventRefused, EventLost and EventStalled show what is durable.
 type Event struct {
 	Kind    EventKind   `json:"kind"`
 	Time    time.Time   `json:"time"`

@@ -165,6 +165,7 @@ func (w *world) play() {
 	}
 	close(w.stop)
 	w.bury(zombies[len(zombies)-1])
+	time.Sleep(time.Hour) // Runners that were given up come to their end
 	w.audit()
 }
 

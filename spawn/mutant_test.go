@@ -151,8 +151,16 @@ var mutants = []mutant{
 	},
 	{
 		"I12 a panic of the journal is contained", "internal/owner/owner.go",
-		"\tdefer func() {\n\t\tif p := recover(); p != nil {\n\t\t\terr = &PanicError{Value: p, Stack: debug.Stack()}\n\t\t}\n\t}()\n\to.batches++",
-		"\to.batches++", "./internal/owner", "TestFailedAppend",
+		"\tdefer func() {\n\t\tif p := recover(); p != nil {\n\t\t\terr = &PanicError{Value: p, Stack: debug.Stack()}\n\t\t}\n\t}()\n\tseq, err := o.cfg.Journal.Append",
+		"\tseq, err := o.cfg.Journal.Append", "./internal/owner", "TestAppendThatFails",
+	},
+	{
+		"I16 nothing is seen of what the journal has not taken", "internal/owner/stall.go",
+		"\tif tried {\n\t\ts.err = o.append(ctx, s.batch)\n\t}\n", "\ts.err = nil\n", "./internal/owner", "TestAppendThatFailsForLong",
+	},
+	{
+		"I16 a batch that was taken after all is not taken for somebody else's", "internal/owner/owner.go",
+		"case found > 0:", "case false:", "./internal/owner", "TestStalledBatchThatIsThere",
 	},
 	{
 		"I13 the order of tools does not change the prompt", "../context/assemble.go",
@@ -172,7 +180,7 @@ var mutants = []mutant{
 	},
 	{
 		"I16 nothing is done before it is durable", "internal/owner/owner.go",
-		"\tif err == nil {\n\t\terr = o.append(ctx, facts)\n\t}\n", "\tif err == nil {\n\t\to.act(facts, effects)\n\t\teffects = nil\n\t\terr = o.append(ctx, facts)\n\t}\n",
+		"\tb := o.batchOf(facts)\n\terr := o.append(ctx, b)\n", "\tb := o.batchOf(facts)\n\to.act(facts, effects)\n\teffects = nil\n\terr := o.append(ctx, b)\n",
 		".", "TestHistories$",
 	},
 	{
@@ -206,7 +214,7 @@ var mutants = []mutant{
 	},
 	{
 		"a batch whose acknowledgement was lost is found", "internal/owner/owner.go",
-		"if found := o.landed(ctx, b.ID); found > 0 {", "if found := o.landed(ctx, b.ID); found > 0 && false {", "./internal/owner", "TestLostAcknowledgement",
+		"case found > 0:", "case false:", "./internal/owner", "TestLostAcknowledgement",
 	},
 }
 

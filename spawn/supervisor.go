@@ -113,6 +113,7 @@ type Supervisor struct {
 	lasting context.Context //nolint:containedctx // see above
 	workers workers
 	closed  chan struct{} // closed when nothing is answered any more
+	dead    chan error    // 1: why the journal takes nothing any more
 
 	state atomic.Int32 // idle, running, stopping, shut
 	rngMu sync.Mutex
@@ -138,7 +139,7 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 		cfg.Grace = DefaultGrace
 	}
 	s := &Supervisor{
-		cfg: cfg, log: cfg.Logger, closed: make(chan struct{}), homes: make(map[session.Key]*home),
+		cfg: cfg, log: cfg.Logger, closed: make(chan struct{}), dead: make(chan error, 1), homes: make(map[session.Key]*home),
 		lane: owner.NewLane(cfg.Rules.MaxConcurrent()),
 	}
 	if s.log == nil {
@@ -151,7 +152,8 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 	s.base, s.cancel = context.WithCancelCause(s.lasting)
 	s.own = owner.Config{
 		Journal: cfg.Store.Journal, Lane: s.lane, Writer: session.NewID(), Rand: s.rand, NewID: s.newID,
-		Go: func(f func()) bool { return s.spawnGoroutine(taskFunc(f)) }, Active: s.active, Context: func() context.Context { return s.lasting },
+		Go: func(f func()) bool { return s.spawnGoroutine(taskFunc(f)) }, Active: s.active, Awake: s.awake, Fatal: s.fatal, Closed: s.closed,
+		Context: func() context.Context { return s.lasting },
 		Options: &tree.Options{
 			Rules: &s.cfg.Rules, Models: cfg.Models, CallerRun: cfg.CallerRun, Replies: cfg.Replies, Grace: cfg.Grace,
 			ArchiveAfter: cfg.Rules.ArchiveAfter(), Chunk: tree.Budget{Tokens: 20_000, Micros: 100_000},
@@ -168,6 +170,17 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 }
 
 func (s *Supervisor) active() bool { return s.state.Load() == running }
+
+// awake reports whether it runs, or what it has begun is still to come to its end.
+func (s *Supervisor) awake() bool { return s.state.Load() != idle }
+
+// fatal ends Run.
+func (s *Supervisor) fatal(err error) {
+	select {
+	case s.dead <- err:
+	default: // there is a reason already
+	}
+}
 
 // rand returns a number that nobody can guess.
 func (s *Supervisor) rand() uint64 {
@@ -231,6 +244,10 @@ const sweepEvery = time.Minute
 // Run starts what is due and runs everything until ctx ends or Shutdown is called. It returns nil after a Shutdown, also if that came
 // first, and [ErrRunning] if it runs already. When ctx ends, turns are cancelled and given the grace period; those whose Runner has not
 // returned by then are named in a *StillRunningError. What was under way is interrupted, and known as such to the next Run.
+//
+// A journal that fails for a while costs nothing but that while: turns go on, and what they come to is recorded when it takes
+// something again; meanwhile whoever asks for something is refused with ErrLost and the reason. One that takes nothing any more, because
+// it is closed or must be opened again ([session.ErrSync]), ends Run with that error.
 func (s *Supervisor) Run(ctx context.Context) error {
 	if !s.state.CompareAndSwap(idle, running) {
 		if s.active() {
@@ -258,6 +275,10 @@ func (s *Supervisor) Run(ctx context.Context) error {
 			}
 		case <-ctx.Done():
 			return s.Shutdown(ctx)
+		case err := <-s.dead:
+			now, cancel := context.WithCancel(ctx)
+			cancel()
+			return errors.Join(fmt.Errorf("spawn: the journal takes nothing any more: %w", err), s.Shutdown(now))
 		case <-s.closed:
 			return nil
 		}

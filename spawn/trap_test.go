@@ -232,13 +232,17 @@ func TestTurnsOfASessionNeverOverlap(t *testing.T) {
 func TestStopAfterTheTreeWasLost(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			journal := spawntest.NewCrashJournal(session.NewMemory().Journal)
+			cfg := spawn.Config{Store: session.NewMemory()}
 			release := make(chan struct{})
-			r := (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Ignore(release)})
-			s := open(t, spawn.Config{Store: &session.Store{Journal: journal}, Runner: r})
+			cfg.Runner = (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Ignore(release)})
+			s := open(t, cfg)
 			key := mustSpawn(t, s, spawn.Request{Task: "x"})
 			synctest.Wait()
-			journal.At(journal.Appends()+1, spawntest.FailBefore)
+			other, err := spawn.Open(t.Context(), cfg)
+			require.NoError(t, err)
+			_, err = other.Find(t.Context(), top, key) // takes the tree over
+			require.NoError(t, err)
+			require.NoError(t, other.Shutdown(t.Context()))
 			require.ErrorIs(t, s.Post(t.Context(), top, top, spawn.Message{ID: "1", Text: "x"}), spawn.ErrLost)
 			time.Sleep(time.Second)
 			require.Equal(t, spawn.Interrupted, find(t, s, key).Status)

@@ -316,6 +316,18 @@ func (h *home) Publish(t *tree.Tree, facts []tree.Fact) {
 	}
 }
 
+// Stalled implements owner.Executor.
+func (h *home) Stalled(err error) {
+	e := Event{Kind: EventStalled, Time: time.Now(), Session: h.owner.Root()}
+	if err != nil {
+		e.Error = err.Error()
+		h.sup.log.Error("offshoot: the journal fails", "root", h.owner.Root().String(), "error", e.Error)
+	} else {
+		h.sup.log.Info("offshoot: the journal is back", "root", h.owner.Root().String())
+	}
+	h.show(e)
+}
+
 // Lost implements owner.Executor.
 func (h *home) Lost(err error, conflict bool) {
 	h.mu.Lock()

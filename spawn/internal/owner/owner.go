@@ -39,6 +39,8 @@ type Executor interface {
 	Publish(t *tree.Tree, facts []tree.Fact)
 	// Lost cancels every turn and drops every delivery: the tree was lost, to somebody else if conflict is set.
 	Lost(err error, conflict bool)
+	// Stalled says that the journal takes nothing for now, or, with nil, that it does again.
+	Stalled(err error)
 }
 
 // Config is what the owners of a supervisor share.
@@ -51,6 +53,9 @@ type Config struct {
 	NewID   func() string          // UUIDs
 	Go      func(func()) bool      // starts a goroutine that somebody waits for; false: it is too late
 	Active  func() bool            // whether turns, deliveries and timers are wanted
+	Awake   func() bool            // whether they are, or what is under way is still to come to its end
+	Fatal   func(error)            // told of a journal that will never take anything again
+	Closed  <-chan struct{}        // closed when nothing is answered any more
 	Context func() context.Context // of the journal: it must outlive every command
 	// Check, if set, is called after every append with the durable tree: a hook for tests.
 	Check func(root session.Key, t *tree.Tree, last session.Seq)
@@ -78,8 +83,10 @@ type Owner struct {
 	entries []session.Entry // memory for them
 	spare   []*call
 	wakeAt  int64
+	waiting atomic.Bool // stalled is set
 	backoff time.Duration
 	fresh   bool // nothing has been appended since the tree was read
+	stalled *stall
 	yielded bool // somebody else took the tree; only a caller may take it back
 
 	timerMu sync.Mutex // Halt may come from outside
@@ -152,15 +159,32 @@ func (o *Owner) wait(ctx context.Context, what call) error {
 	select {
 	case <-c.done:
 	case <-ctx.Done():
-		if atomic.CompareAndSwapUint32(&c.state, pending, abandoned) {
+		if c.leave() {
 			return context.Cause(ctx)
 		}
-		<-c.done // it is being read at this moment
+	case <-o.cfg.Closed:
+		if c.leave() {
+			return fmt.Errorf("%w: %q", ErrShutdown, o.root)
+		}
 	}
 	err := c.err
 	*c = call{done: c.done}
 	o.cfg.calls.Put(c)
 	return err
+}
+
+// leave has the caller go away without an answer, or returns false, with the answer, if there is one already.
+func (c *call) leave() bool {
+	select {
+	case <-c.done:
+		return false
+	default:
+	}
+	if atomic.CompareAndSwapUint32(&c.state, pending, abandoned) {
+		return true
+	}
+	<-c.done // it is being read at this moment
+	return false
 }
 
 // Send sends a command of one incarnation and does not wait. If that has passed, the command is dropped.
@@ -214,14 +238,18 @@ func (o *Owner) drain() {
 
 // step is one round: decide and apply, append once, act and reply.
 func (o *Owner) step(batch []*call) {
-	if batch = o.current(batch); len(batch) == 0 {
+	ctx := o.cfg.Context()
+	batch = o.current(batch)
+	if o.stalled != nil {
+		batch = o.resume(ctx, batch)
+	}
+	if len(batch) == 0 {
 		return
 	}
 	if len(batch) == 1 && batch[0].rest > 0 {
 		o.rest(batch[0].rest)
 		return
 	}
-	ctx := o.cfg.Context()
 	o.used = time.Now()
 	now := o.used.UnixNano()
 	if err := o.open(ctx, batch, now); err != nil {
@@ -230,28 +258,55 @@ func (o *Owner) step(batch []*call) {
 	}
 	err := o.decideAll(batch, now)
 	facts, effects := o.tree.Take()
-	if err == nil {
-		err = o.append(ctx, facts)
-	}
 	if err != nil {
-		o.freeAll(effects)
-		o.lose(err)
-		o.refuse(batch, err)
+		o.drop(err, effects, batch)
 		return
 	}
+	if !o.commit(ctx, facts, effects, batch) {
+		return
+	}
+	if o.tree.Epoch() == 0 { // nobody has ever written to it
+		o.tree = nil
+		return
+	}
+	if o.compact(ctx, now) {
+		o.schedule()
+	}
+}
+
+// commit appends what a batch came to, then acts and answers. It returns false if the journal did not take it.
+func (o *Owner) commit(ctx context.Context, facts []tree.Fact, effects []tree.Effect, batch []*call) bool {
+	b := o.batchOf(facts)
+	err := o.append(ctx, b)
+	switch {
+	case err == nil:
+	case o.fresh || final(err):
+		o.drop(err, effects, batch)
+		return false
+	default:
+		o.stall(err, b, facts, effects, batch)
+		return false
+	}
 	o.act(facts, effects)
+	o.answer(batch)
+	return true
+}
+
+// drop throws the tree away with what was decided last.
+func (o *Owner) drop(err error, effects []tree.Effect, batch []*call) {
+	o.freeAll(effects)
+	o.lose(err)
+	o.refuse(batch, err)
+}
+
+// answer calls back whoever waits for what is durable now.
+func (o *Owner) answer(batch []*call) {
 	for _, c := range batch {
 		if c.err == nil && c.read != nil && (c.done == nil || atomic.CompareAndSwapUint32(&c.state, pending, reading)) {
 			c.read(o.tree, c.reply)
 		}
 		o.finish(c)
 	}
-	if o.tree.Epoch() == 0 { // nobody has ever written to it
-		o.tree = nil
-		return
-	}
-	o.compact(ctx, now)
-	o.schedule()
 }
 
 // current refuses what was meant for an incarnation that has passed. It works in place.
@@ -301,7 +356,7 @@ func (o *Owner) open(ctx context.Context, batch []*call, now int64) (err error) 
 		}
 		if err != nil {
 			o.tree = nil
-			o.retry()
+			o.unreadable(err)
 		}
 	}()
 	t, last, err := Load(ctx, o.cfg.Journal, o.root, o.cfg.Options)
@@ -315,6 +370,18 @@ func (o *Owner) open(ctx context.Context, batch []*call, now int64) (err error) 
 	o.yielded = false
 	_, err = t.Decide(&tree.Open{Writer: o.cfg.Writer, SessionID: o.cfg.NewID(), Rand: o.cfg.Rand()}, now)
 	return err
+}
+
+// unreadable says that the tree could not be opened. It is tried again, unless only a person can mend it.
+func (o *Owner) unreadable(err error) {
+	switch {
+	case dead(err):
+		o.cfg.Fatal(err)
+	case errors.Is(err, session.ErrCorrupt), errors.Is(err, session.ErrFormat):
+		o.exec.Stalled(err)
+	default:
+		o.retry()
+	}
 }
 
 // wanted reports whether a batch holds a command that somebody wants of the tree, not only the time.
@@ -411,9 +478,24 @@ func (o *Owner) giveBack(c *call) {
 	}
 }
 
-// append writes the facts of a batch. An unknown outcome is settled by looking for the batch in the log.
-func (o *Owner) append(ctx context.Context, facts []tree.Fact) (err error) {
+// batchOf makes a batch of facts; one without entries is none.
+func (o *Owner) batchOf(facts []tree.Fact) (b session.Batch) {
 	if len(facts) == 0 {
+		return b
+	}
+	o.batches++
+	return session.Batch{
+		ID:      o.batchID(),
+		Entries: o.entriesOf(facts),
+		Due:     o.tree.Due(),
+		Reset:   facts[0].Kind == tree.Snapshot,
+	}
+}
+
+// append writes a batch. An unknown outcome is settled by looking for the batch in the log; so is a conflict, because an earlier
+// attempt may have been more successful than it seemed.
+func (o *Owner) append(ctx context.Context, b session.Batch) (err error) {
+	if len(b.Entries) == 0 {
 		return nil
 	}
 	defer func() {
@@ -421,16 +503,13 @@ func (o *Owner) append(ctx context.Context, facts []tree.Fact) (err error) {
 			err = &PanicError{Value: p, Stack: debug.Stack()}
 		}
 	}()
-	o.batches++
-	b := session.Batch{
-		ID:      o.batchID(),
-		Entries: o.entriesOf(facts),
-		Due:     o.tree.Due(),
-		Reset:   facts[0].Kind == tree.Snapshot,
-	}
 	seq, err := o.cfg.Journal.Append(ctx, o.root, o.last, b)
-	if err != nil && !errors.Is(err, session.ErrConflict) {
-		if found := o.landed(ctx, b.ID); found > 0 {
+	if err != nil {
+		found, unread := o.landed(ctx, b.ID)
+		switch {
+		case unread != nil && errors.Is(err, session.ErrConflict) && o.stalled != nil:
+			err = unread // it may be our own entry that is in the way
+		case found > 0:
 			seq, err = found, nil
 		}
 	}
@@ -480,14 +559,17 @@ func (o *Owner) batchID() session.BatchID {
 }
 
 // landed returns the last sequence of a batch if the log ends with it, else 0.
-func (o *Owner) landed(ctx context.Context, id session.BatchID) (last session.Seq) {
+func (o *Owner) landed(ctx context.Context, id session.BatchID) (last session.Seq, err error) {
 	for e, err := range o.cfg.Journal.Read(ctx, o.root, o.last) {
-		if err != nil || e.Batch != id {
-			return 0
+		if err != nil {
+			return 0, err
+		}
+		if e.Batch != id {
+			return 0, nil
 		}
 		last = e.Seq
 	}
-	return last
+	return last, nil
 }
 
 // act performs the effects of durable facts.
@@ -545,6 +627,9 @@ func (o *Owner) lose(err error) {
 	})
 	o.tree, o.last = nil, 0
 	o.gen++
+	if dead(err) {
+		o.cfg.Fatal(err)
+	}
 	if o.yielded {
 		o.Halt()
 	} else {
@@ -558,13 +643,15 @@ const (
 	lastBackoff  = 5 * time.Second
 )
 
-func (o *Owner) retry() {
-	if !o.cfg.Active() {
-		return
+// retry has the tree looked at again after a pause, or returns false if nobody wants that.
+func (o *Owner) retry() bool {
+	if !o.cfg.Active() && (o.stalled == nil || !o.cfg.Awake()) {
+		return false
 	}
 	o.backoff = min(max(2*o.backoff, firstBackoff), lastBackoff)
 	o.wakeAt = 0
 	o.setTimer(o.backoff)
+	return true
 }
 
 // schedule keeps the one timer of the tree.
@@ -597,7 +684,7 @@ func (o *Owner) setTimer(d time.Duration) {
 
 // Tick lets the tree see what time it is.
 func (o *Owner) Tick() {
-	if o.cfg.Active() {
+	if o.cfg.Active() || o.waiting.Load() {
 		o.enqueue(&call{timer: true, cmd: tree.Tick{Rand: o.cfg.Rand()}, read: func(*tree.Tree, tree.Reply) { o.wakeAt = 0 }})
 	}
 }
@@ -627,16 +714,15 @@ func (o *Owner) Halt() {
 	}
 }
 
-// compact replaces the log by a snapshot when it has grown well beyond what a snapshot would hold.
-func (o *Owner) compact(ctx context.Context, now int64) {
-	if o.tree == nil || !o.tree.Bulky() {
-		return
+// compact replaces the log by a snapshot when it has grown well beyond what a snapshot would hold. It returns false if the journal did
+// not take it.
+func (o *Owner) compact(ctx context.Context, now int64) bool {
+	if !o.tree.Bulky() {
+		return true
 	}
 	if _, err := o.tree.Decide(tree.Compact{}, now); err != nil {
-		return
+		return true
 	}
-	facts, _ := o.tree.Take()
-	if err := o.append(ctx, facts); err != nil {
-		o.lose(err)
-	}
+	facts, effects := o.tree.Take()
+	return o.commit(ctx, facts, effects, nil)
 }

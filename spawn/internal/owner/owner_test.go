@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -53,6 +54,7 @@ func (w *world) Deliver(uint64, *tree.Tree, *tree.Entry)     { w.note("deliver")
 func (w *world) Archive(_ uint64, _ *tree.Tree, r *tree.Run) { w.note("archive %s", r.Spec.Task) }
 func (w *world) Publish(_ *tree.Tree, facts []tree.Fact)     { w.note("publish %d", len(facts)) }
 func (w *world) Lost(_ error, conflict bool)                 { w.note("lost %v", conflict) }
+func (w *world) Stalled(err error)                           { w.note("stalled %v", err != nil) }
 
 func (w *world) Free(*tree.Run, uint32) bool { return false } // the lane gets it at once
 
@@ -75,7 +77,8 @@ func newProcess(j session.Journal) *process {
 			p.all.Go(f)
 			return true
 		},
-		Active: p.alive.Load, Context: context.Background,
+		Active: p.alive.Load, Awake: p.alive.Load, Context: context.Background,
+		Fatal:   func(err error) { p.world.note("fatal %v", err) },
 		Options: &tree.Options{Rules: &policy.Rules{}, Grace: 10 * time.Second, ArchiveAfter: time.Hour},
 	}
 	p.cfg.Lane.Open()
@@ -178,40 +181,182 @@ func TestLostAcknowledgement(t *testing.T) {
 	})
 }
 
-// A failed append throws the tree away: whoever waits hears that it may not have happened, slots come back, and the tree is read
-// again.
-func TestFailedAppend(t *testing.T) {
-	for name, fail := range map[string]func() error{
-		"error": func() error { return errors.New("disk full") },
-		"panic": func() error { panic("disk on fire") },
-	} {
+// failing is a journal that takes nothing while it is down.
+func failing(how func() error) (j *journal, down *atomic.Bool) {
+	j, down = &journal{Journal: session.NewMemory().Journal}, new(atomic.Bool)
+	j.before = func(int) error {
+		if down.Load() {
+			return how()
+		}
+		return nil
+	}
+	return j, down
+}
+
+var waysToFail = map[string]func() error{
+	"error": func() error { return errors.New("disk full") },
+	"panic": func() error { panic("disk on fire") },
+}
+
+// An append that fails for a moment costs a moment: nobody hears of it, and no turn is cancelled.
+func TestAppendThatFailsForAMoment(t *testing.T) {
+	for name, how := range waysToFail {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				j := &journal{Journal: session.NewMemory().Journal}
-				j.before = func(n int) error {
-					if n == 2 {
-						return fail()
-					}
-					return nil
-				}
+				j, down := failing(how)
 				p := newProcess(j)
 				o := p.owner()
 				require.NoError(t, o.Do(t.Context(), spawnCmd("a"), nil))
-				err := o.Do(t.Context(), spawnCmd("b"), nil)
+				down.Store(true)
+				time.AfterFunc(time.Second, func() { down.Store(false) })
+				began := time.Now()
+				require.NoError(t, o.Do(t.Context(), spawnCmd("b"), nil))
+				require.Less(t, time.Since(began), 2*time.Second)
+				require.NoError(t, o.Do(t.Context(), nil, func(tr *tree.Tree, _ tree.Reply) {
+					require.EqualValues(t, 1, tr.Epoch())
+					require.Equal(t, 2, tr.Total())
+				}))
+				require.Equal(t, []string{"start a 1", "publish 3", "stalled true", "stalled false", "start b 1", "publish 2"}, p.world.list())
+				p.end(o)
+			})
+		})
+	}
+}
+
+// A journal that fails for long costs that long: whoever asks from outside is told, what the turns of the tree come to is kept, and all
+// of it happens when the journal is back.
+func TestAppendThatFailsForLong(t *testing.T) {
+	for name, how := range waysToFail {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				j, down := failing(how)
+				p := newProcess(j)
+				o := p.owner()
+				require.NoError(t, o.Do(t.Context(), spawnCmd("a"), nil))
+				a := childKey(t, o)
+				down.Store(true)
+				err := o.Do(t.Context(), spawnCmd("b"), nil) // decided, and not durable: it may happen yet
 				require.ErrorIs(t, err, ErrLost)
 				if name == "panic" {
 					var contained *PanicError
 					require.ErrorAs(t, err, &contained)
 				}
-				time.Sleep(time.Minute)
-				require.Contains(t, p.world.list(), "lost false")
+				began := time.Now()
+				require.ErrorIs(t, o.Do(t.Context(), spawnCmd("c"), nil), ErrLost)
+				require.ErrorIs(t, o.Do(t.Context(), nil, func(*tree.Tree, tree.Reply) { t.Error("it reads what is not durable") }), ErrLost)
+				require.Less(t, time.Since(began), time.Second, "once it is known, everybody is told at once")
+
+				o.Send(1, &tree.TurnDone{Run: a, N: 1, Answer: &tree.Answer{Text: "done"}})
+				took := make(chan error, 1)
+				go func() { took <- o.DoTurn(t.Context(), 1, tree.Take{Run: a, N: 1}, nil) }()
+				time.Sleep(time.Hour)
+				require.NotContains(t, p.world.list(), "start b 1")
+				require.NotContains(t, p.world.list(), "lost false")
+				down.Store(false)
+				time.Sleep(10 * time.Second)
+				require.ErrorIs(t, <-took, tree.ErrStale, "the turn was over before")
 				require.NoError(t, o.Do(t.Context(), nil, func(tr *tree.Tree, _ tree.Reply) {
-					require.EqualValues(t, 2, tr.Epoch())
-					require.Equal(t, 1, tr.Total())
+					require.EqualValues(t, 1, tr.Epoch())
+					require.Equal(t, 2, tr.Total(), "a and b; c was refused before it was decided")
+					require.Equal(t, tree.OK, tr.Run(a).State)
+					require.EqualValues(t, "done", tr.Run(a).Answer.Text)
 				}))
-				require.Zero(t, p.cfg.Lane.Used(), "the run that had a turn is interrupted")
-				require.NoError(t, o.Do(t.Context(), spawnCmd("b"), nil))
 				require.Equal(t, 1, p.cfg.Lane.Used())
+				p.end(o)
+			})
+		})
+	}
+}
+
+func childKey(t *testing.T, o *Owner) (k session.Key) {
+	t.Helper()
+	require.NoError(t, o.Do(t.Context(), nil, func(tr *tree.Tree, _ tree.Reply) {
+		tr.Root().Children(func(r *tree.Run) bool { k = r.Key(); return false })
+	}))
+	return k
+}
+
+// Somebody else who takes the tree over while the journal fails has it; whoever waits is told.
+func TestTakenOverWhileStalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, down := failing(waysToFail["error"])
+		p := newProcess(j)
+		o := p.owner()
+		require.NoError(t, o.Do(t.Context(), spawnCmd("a"), nil))
+		a := childKey(t, o)
+		down.Store(true)
+		o.Send(1, &tree.TurnDone{Run: a, N: 1, Answer: &tree.Answer{Text: "done"}})
+		synctest.Wait()
+		took := make(chan error, 1)
+		go func() { took <- o.DoTurn(t.Context(), 1, tree.Take{Run: a, N: 1}, nil) }()
+		time.Sleep(time.Minute)
+		q := newProcess(j.Journal)
+		other := q.owner()
+		require.NoError(t, other.Do(t.Context(), &tree.Post{To: top, ID: "1", Text: "x"}, nil))
+		down.Store(false)
+		err := <-took
+		require.ErrorIs(t, err, ErrLost)
+		require.ErrorIs(t, err, session.ErrConflict)
+		require.Contains(t, p.world.list(), "lost true")
+		require.Zero(t, p.cfg.Lane.Used())
+		p.end(o)
+		q.end(other)
+	})
+}
+
+// An attempt that was more successful than it seemed is found when the journal can be read again.
+func TestStalledBatchThatIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := &blind{journal: &journal{Journal: session.NewMemory().Journal}}
+		p := newProcess(j)
+		o := p.owner()
+		require.NoError(t, o.Do(t.Context(), spawnCmd("a"), nil))
+		j.after = func(n int, seq session.Seq, err error) (session.Seq, error) {
+			if n == 2 {
+				return 0, errors.New("gone")
+			}
+			return seq, err
+		}
+		j.unread.Store(true)
+		time.AfterFunc(time.Second, func() { j.unread.Store(false) })
+		require.NoError(t, o.Do(t.Context(), spawnCmd("b"), nil))
+		require.NoError(t, o.Do(t.Context(), nil, func(tr *tree.Tree, _ tree.Reply) {
+			require.EqualValues(t, 1, tr.Epoch())
+			require.Equal(t, 2, tr.Total())
+		}))
+		p.end(o)
+	})
+}
+
+// blind is a journal that cannot be read for a while.
+type blind struct {
+	*journal
+	unread atomic.Bool
+}
+
+func (b *blind) Read(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+	if b.unread.Load() {
+		return func(yield func(session.Entry, error) bool) { yield(session.Entry{}, errors.New("unreadable")) }
+	}
+	return b.journal.Read(ctx, root, after)
+}
+
+// A journal that will never take anything again loses the tree, and whoever runs it is told.
+func TestJournalThatIsDead(t *testing.T) {
+	for name, dead := range map[string]error{"sync": session.ErrSync, "closed": session.ErrClosed} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				j, down := failing(func() error { return fmt.Errorf("journal: %w", dead) })
+				p := newProcess(j)
+				o := p.owner()
+				require.NoError(t, o.Do(t.Context(), spawnCmd("a"), nil))
+				down.Store(true)
+				err := o.Do(t.Context(), spawnCmd("b"), nil)
+				require.ErrorIs(t, err, ErrLost)
+				require.ErrorIs(t, err, dead)
+				require.Contains(t, p.world.list(), "lost false")
+				require.Contains(t, p.world.list(), "fatal journal: "+dead.Error())
+				require.Zero(t, p.cfg.Lane.Used())
 				p.end(o)
 			})
 		})

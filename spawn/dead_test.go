@@ -1,0 +1,60 @@
+package spawn_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
+)
+
+// A store that takes nothing any more ends Run, which cancels what is under way: whoever started the program has it started again.
+func TestRunEndsWithADeadJournal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := session.NewMemory()
+		r := (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Delay(time.Hour), spawntest.Say("x")})
+		s, err := spawn.Open(t.Context(), spawn.Config{Store: store, Runner: r})
+		require.NoError(t, err)
+		ran := make(chan error, 1)
+		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
+		_, err = s.Spawn(t.Context(), top, top, spawn.Request{Task: "x"})
+		require.NoError(t, err)
+		synctest.Wait()
+		require.NoError(t, store.Close())
+		_, err = s.Spawn(t.Context(), top, top, spawn.Request{Task: "y"})
+		require.ErrorIs(t, err, spawn.ErrLost)
+		require.ErrorIs(t, err, session.ErrClosed)
+		err = <-ran
+		require.ErrorIs(t, err, session.ErrClosed)
+		require.NoError(t, s.Shutdown(t.Context()), "it is over")
+	})
+}
+
+// A shutdown while the journal fails is as long as it may be; what was asked for and is not durable is refused at the end.
+func TestShutdownWhileStalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		journal := spawntest.NewCrashJournal(session.NewMemory().Journal)
+		r := (&spawntest.Runner{}).On("", spawntest.Play{
+			spawntest.Delay(time.Minute), spawntest.Spawn(spawn.Request{Task: "below", Key: "k"}), spawntest.Say("x"),
+		})
+		s, err := spawn.Open(t.Context(), spawn.Config{Store: &session.Store{Journal: journal}, Runner: r})
+		require.NoError(t, err)
+		ran := make(chan error, 1)
+		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
+		require.NoError(t, s.Post(t.Context(), top, top, spawn.Message{Text: "go"}))
+		synctest.Wait()
+		journal.At(journal.Appends()+1, spawntest.DieBefore)
+		time.Sleep(2 * time.Minute) // the turn waits with its spawn
+		soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		require.NoError(t, s.Shutdown(soon))
+		require.Equal(t, time.Minute, time.Since(began))
+		require.NoError(t, <-ran)
+	})
+}
