@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -68,5 +69,58 @@ func verifyPutAway(t *testing.T, s *session.Store, d *disktest.Disk, m journalMo
 	_, trees := session.LogSize(s)
 	assert.Zero(t, trees)
 	m.verify(t, s, "put away")
+	require.NoError(t, s.Close())
+}
+
+// A tree that was put aside although the log could not be rewritten, and comes back, is in the log twice. Only the second counts.
+func TestThawBesideOldFrames(t *testing.T) {
+	for _, reset := range []bool{false, true} {
+		d := disktest.New()
+		s := openOn(t, d)
+		r := &journalRun{m: make(journalModel)}
+		require.NoError(t, r.append(t.Context(), s, tree(1), dirBatch(dirNoon, false, "first", "second")))
+		require.NoError(t, r.append(t.Context(), s, tree(1), dirBatch(time.Time{}, false, "third")))
+		d.Hook(func(op disktest.Op) error {
+			if op.Kind == disktest.OpCreate && strings.HasPrefix(op.Name, "/journal/0") {
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		require.ErrorIs(t, session.CompactDir(s), syscall.ENOSPC)
+		d.Hook(nil)
+		_, trees := session.LogSize(s)
+		require.Zero(t, trees)
+		require.NoError(t, r.append(t.Context(), s, tree(1), dirBatch(dirNoon, reset, "fourth")))
+		r.m.verify(t, s, "thawed")
+		r.m.verify(t, openOn(t, d.Crash(func(int) bool { return false })), "after a crash")
+		require.NoError(t, s.Close())
+		r.m.verify(t, openOn(t, d), "opened again")
+	}
+}
+
+// While an idle tree is being read for an append, everybody else sees it as it was.
+func TestReadWhileThawing(t *testing.T) {
+	d := disktest.New()
+	s, files := idleTrees(t, d, 1)
+	looking, looked := false, 0
+	d.Hook(func(op disktest.Op) error {
+		if looking || op.Name != files[0] || op.Kind != disktest.OpOpen {
+			return nil
+		}
+		looking = true
+		looked++
+		l, err := readLog(t.Context(), s.Journal, tree(0))
+		assert.NoError(t, err)
+		assert.Equal(t, []string{"x"}, l.texts)
+		roots, err := yielded(t, s)
+		assert.NoError(t, err)
+		assert.ElementsMatch(t, []session.Key{tree(0), tree(1)}, roots)
+		assert.NoError(t, session.CompactDir(s))
+		looking = false
+		return nil
+	})
+	_, err := s.Journal.Append(t.Context(), tree(0), 1, dirBatch(time.Time{}, false, "y"))
+	require.NoError(t, err)
+	assert.Equal(t, 1, looked)
 	require.NoError(t, s.Close())
 }

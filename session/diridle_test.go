@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"syscall"
@@ -43,6 +44,7 @@ func yielded(t *testing.T, s *session.Store) (roots []session.Key, last error) {
 	for h, err := range s.Journal.Roots(t.Context(), session.RootQuery{}) {
 		require.NoError(t, last, "nothing comes after an error")
 		if last = err; err == nil {
+			require.NotZero(t, h.Last)
 			roots = append(roots, h.Root)
 		}
 	}
@@ -80,5 +82,27 @@ func TestRottenIdleTreeHidesNoOther(t *testing.T) {
 	assert.ErrorContains(t, err, "first of 4,")
 	require.ErrorIs(t, err, session.ErrCorrupt)
 	d.Hook(nil)
+	require.NoError(t, s.Close())
+}
+
+// An idle file that is another tree's is not read as this one's.
+func TestIdleFileOfAnotherTree(t *testing.T) {
+	d := disktest.New()
+	s, files := idleTrees(t, d, 2)
+	writeAll(t, d, files[1], readAll(t, d, files[0]))
+	var errs error
+	for i := range 2 {
+		l, err := readLog(t.Context(), s.Journal, tree(i))
+		if err == nil {
+			_, err = s.Journal.Append(t.Context(), tree(i), l.last(), dirBatch(dirNoon, false, "y"))
+			require.NoError(t, err)
+			continue
+		}
+		errs = errors.Join(errs, err)
+		_, err = s.Journal.Append(t.Context(), tree(i), 1, dirBatch(dirNoon, false, "y"))
+		require.ErrorIs(t, err, session.ErrCorrupt)
+	}
+	require.ErrorIs(t, errs, session.ErrCorrupt)
+	assert.ErrorContains(t, errs, files[1])
 	require.NoError(t, s.Close())
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -214,7 +215,25 @@ func TestCompactsItself(t *testing.T) {
 
 // Many trees are appended to while the log is compacted all the time, and nothing is lost or said twice.
 func TestCompactBesideAppends(t *testing.T) {
-	d := disktest.New()
+	for name, hook := range map[string]func(disktest.Op) error{"quick": nil, "on a slow disk": dawdles} {
+		t.Run(name, func(t *testing.T) {
+			d := disktest.New()
+			d.Hook(hook)
+			compactBesideAppends(t, d)
+		})
+	}
+}
+
+// dawdles lets others run before whatever a disk does.
+func dawdles(disktest.Op) error {
+	for range rand.IntN(30) {
+		runtime.Gosched()
+	}
+	return nil
+}
+
+func compactBesideAppends(t *testing.T, d *disktest.Disk) {
+	t.Helper()
 	s := openOn(t, d)
 	const writers, each = 8, 40
 	models := make([]journalModel, writers)

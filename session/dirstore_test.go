@@ -3,6 +3,7 @@ package session_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -43,6 +44,24 @@ func TestDirLock(t *testing.T) {
 	assert.ErrorContains(t, err, "another process")
 	require.NoError(t, s.Close())
 	require.NoError(t, s.Close(), "closing again")
+}
+
+// The lock is given back when both parts are closed.
+func TestDirLockIsOfBothParts(t *testing.T) {
+	dir := t.TempDir()
+	s, err := session.OpenDir(dir)
+	require.NoError(t, err)
+	parts := []any{s.Journal, s.Transcripts}
+	for i, part := range parts {
+		_, err = session.OpenDir(dir)
+		require.ErrorIs(t, err, session.ErrLocked, "part %d", i)
+		for range 2 {
+			require.NoError(t, part.(io.Closer).Close())
+		}
+	}
+	s, err = session.OpenDir(dir)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
 }
 
 func TestOpenDirFails(t *testing.T) {
