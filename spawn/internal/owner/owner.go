@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -220,20 +221,38 @@ func (o *Owner) enqueue(c *call) bool {
 
 // drain works until the queue is empty. An idle tree has no goroutine.
 func (o *Owner) drain() {
-	for {
-		o.mu.Lock()
-		batch := o.queue
-		if len(batch) == 0 {
-			o.draining = false
-			o.mu.Unlock()
-			return
-		}
-		o.queue = o.spare[:0]
-		o.mu.Unlock()
+	for batch := o.next(); len(batch) > 0; batch = o.next() {
 		o.step(batch)
 		clear(batch)
 		o.spare = batch
 	}
+}
+
+// linger is how often a note that something has arrived lets others go first.
+const linger = 3
+
+// next returns what has come meanwhile. That a delivery has arrived is not urgent, and whoever it was for is likely about to ask for
+// something else: noted together, the two are one append.
+func (o *Owner) next() []*call {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i := 0; i < linger && len(o.queue) == 1 && o.queue[0].arrived(); i++ {
+		o.mu.Unlock()
+		runtime.Gosched()
+		o.mu.Lock()
+	}
+	batch := o.queue
+	o.draining = len(batch) > 0
+	if o.draining {
+		o.queue = o.spare[:0]
+	}
+	return batch
+}
+
+// arrived reports whether a call notes that a delivery has arrived, and nothing else.
+func (c *call) arrived() bool {
+	s, ok := c.cmd.(*tree.Settle)
+	return ok && s.Error == ""
 }
 
 // step is one round: decide and apply, append once, act and reply.
