@@ -118,6 +118,7 @@ var brokenJournals = map[string]func(h *handle){
 	"roots":                func(h *handle) { h.heads(hidesReserved) },
 	"due":                  func(h *handle) { h.heads(yieldsFive) },
 	"due moves":            neverDueAgain,
+	"due again":            mendsHalf,
 	"due durable":          func(h *handle) { h.heads(forgetsDue(h)) },
 	"never due":            func(h *handle) { h.roots = yieldsAll(h) },
 	"early stop":           func(h *handle) { h.read = goesOn(h) },
@@ -425,6 +426,41 @@ func neverDueAgain(h *handle) {
 		mu.Lock()
 		defer mu.Unlock()
 		return slices.DeleteFunc(heads, func(h session.Head) bool { return !q.DueBefore.IsZero() && was[h.Root] })
+	})
+}
+
+// mendsHalf has an index that is mended when somebody looks, and goes by where a log was before that when it is appended to.
+func mendsHalf(h *handle) {
+	type item struct{ due, noted, place time.Time }
+	var mu sync.Mutex
+	index := make(map[session.Key]*item)
+	h.append = func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+		last, err := h.inner.Append(ctx, root, after, b)
+		mu.Lock()
+		defer mu.Unlock()
+		if index[root] == nil {
+			index[root] = &item{}
+		}
+		if x := index[root]; err == nil {
+			x.due = b.Due
+			if !x.due.IsZero() && (x.noted.IsZero() || x.due.Before(x.noted)) {
+				x.noted, x.place = x.due, x.due
+			}
+		}
+		return last, err
+	}
+	h.heads(func(q session.RootQuery, heads []session.Head) []session.Head {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, x := range index {
+			if !q.DueBefore.IsZero() && !x.due.Before(q.DueBefore) && x.place.Before(q.DueBefore) {
+				x.place = x.due
+			}
+		}
+		return slices.DeleteFunc(heads, func(head session.Head) bool {
+			x := index[head.Root]
+			return !q.DueBefore.IsZero() && x != nil && !x.place.Before(q.DueBefore)
+		})
 	})
 }
 

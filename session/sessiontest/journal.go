@@ -51,6 +51,7 @@ var journalRules = []journalRule{
 	{"roots", "Roots yields every log once, those of reserved roots included, with its last sequence and its due time.", checkRoots},
 	{"due", "Roots with a DueBefore leaves out no log that is due before it.", checkDue},
 	{"due moves", "The Due of a batch replaces that of the batch before, to earlier as to later.", checkDueMoves},
+	{"due again", "A log that was put off, and looked for in between, is found when it becomes due earlier again.", checkDueAgain},
 	{"due durable", "A log is due as before when the journal is opened again.", checkDueDurable},
 	{"never due", "Roots with a DueBefore does not go through logs that were never due.", checkNeverDue},
 	{"early stop", "A loop over Read or Roots may append, and may end early, and then holds nothing up.", checkEarlyStop},

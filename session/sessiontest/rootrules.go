@@ -141,6 +141,18 @@ func checkDueMoves(p *journalProbe) {
 	}
 }
 
+func checkDueAgain(p *journalProbe) {
+	j := p.open()
+	last := add(p, j, rootA, 0, dueAt(batch("first", 1), noon))
+	for i := range 3 {
+		last = add(p, j, rootA, last, dueAt(batch(fmt.Sprint("put off", i), 1), noon.Add(10*time.Hour)))
+		rootsOf(p, j, session.RootQuery{DueBefore: noon.Add(9 * time.Hour)}) // it may be among them, or not
+		due := noon.Add(time.Duration(5+i) * time.Hour)
+		last = add(p, j, rootA, last, dueAt(batch(fmt.Sprint("earlier", i), 1), due))
+		wantDue(p, j, due.Add(1), rootA)
+	}
+}
+
 func checkDueDurable(p *journalProbe) {
 	j := p.open()
 	last := add(p, j, rootA, 0, dueAt(batch("x", 1), noon.Add(time.Hour)))
