@@ -58,3 +58,28 @@ func TestShutdownWhileStalled(t *testing.T) {
 		require.NoError(t, <-ran)
 	})
 }
+
+// What a turn came to while the journal fails is recorded before a shutdown is over, if there is time for it.
+func TestShutdownWaitsForTheJournal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := session.NewMemory()
+		journal := spawntest.NewCrashJournal(store.Journal)
+		r := (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Delay(time.Minute), spawntest.Say("worth a minute")})
+		s, err := spawn.Open(t.Context(), spawn.Config{Store: &session.Store{Journal: journal}, Runner: r})
+		require.NoError(t, err)
+		ran := make(chan error, 1)
+		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
+		key := mustSpawn(t, s, spawn.Request{Task: "x"})
+		synctest.Wait()
+		for n := range 6 { // six times from now on
+			journal.At(journal.Appends()+1+n, spawntest.FailBefore)
+		}
+		require.NoError(t, s.Shutdown(t.Context()))
+		require.NoError(t, <-ran)
+		v, err := spawn.View(top, store.Journal.Read(t.Context(), top, 0))
+		require.NoError(t, err)
+		require.Equal(t, key, v.Runs[0].Key)
+		require.Equal(t, spawn.OK, v.Runs[0].Status)
+		require.Equal(t, "worth a minute", v.Runs[0].Result.Text)
+	})
+}

@@ -12,6 +12,7 @@ import (
 	"iter"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -307,8 +308,8 @@ func (s *Supervisor) sweep(ctx context.Context) error {
 // isTree reports whether a log is that of a tree. A store holds others, under reserved roots.
 func isTree(root session.Key) bool { return root.IsValid() && !root.IsSubagent() }
 
-// Shutdown lets the turns that are under way finish until ctx ends, then cancels them and gives them the grace period. No
-// further turn starts. It returns a *StillRunningError if Runners have not returned. What was interrupted is known as such to
+// Shutdown lets the turns that are under way finish until ctx ends, and what they came to be recorded, then cancels them and gives them
+// the grace period. No further turn starts. It returns a *StillRunningError if Runners have not returned. What was interrupted is known as such to
 // the next owner of the tree. Only the first call does anything; the others wait for it.
 func (s *Supervisor) Shutdown(ctx context.Context) error {
 	if was := s.state.Swap(stopping); was >= stopping {
@@ -316,7 +317,7 @@ func (s *Supervisor) Shutdown(ctx context.Context) error {
 		return nil
 	}
 	s.lane.Close()
-	_ = s.workers.wait(ctx) // what is not quiet by then is cancelled
+	s.finish(ctx) // what is not quiet by then is cancelled
 	s.workers.close()
 	s.cancel(ErrShutdown)
 	for _, h := range s.all() {
@@ -353,6 +354,19 @@ func (s *Supervisor) Shutdown(ctx context.Context) error {
 		h.mu.Unlock()
 	}
 	return e
+}
+
+// finish waits until no task is under way and nothing waits for a journal that fails, or ctx ends.
+func (s *Supervisor) finish(ctx context.Context) {
+	look := time.NewTicker(owner.FirstBackoff)
+	defer look.Stop()
+	for s.workers.wait(ctx) == nil && slices.ContainsFunc(s.all(), func(h *home) bool { return h.owner.Waiting() }) {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // Spawn admits a child of a session and returns at once. It returns a *policy.Refusal if a rule refuses.

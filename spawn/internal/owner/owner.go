@@ -656,9 +656,9 @@ func (o *Owner) lose(err error) {
 	}
 }
 
-// Pauses before a tree that was lost is read again.
+// Pauses before a tree that was lost is read again, or an append that failed is tried again.
 const (
-	firstBackoff = 50 * time.Millisecond
+	FirstBackoff = 50 * time.Millisecond
 	lastBackoff  = 5 * time.Second
 )
 
@@ -667,7 +667,7 @@ func (o *Owner) retry() bool {
 	if !o.cfg.Active() && (o.stalled == nil || !o.cfg.Awake()) {
 		return false
 	}
-	o.backoff = min(max(2*o.backoff, firstBackoff), lastBackoff)
+	o.backoff = min(max(2*o.backoff, FirstBackoff), lastBackoff)
 	o.wakeAt = 0
 	o.setTimer(o.backoff)
 	return true

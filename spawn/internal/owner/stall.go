@@ -117,6 +117,9 @@ func (o *Owner) sendAway(tries int) {
 	}
 }
 
+// Waiting reports whether something waits for the journal to take it.
+func (o *Owner) Waiting() bool { return o.waiting.Load() }
+
 func (o *Owner) unstall() {
 	o.stalled = nil
 	o.waiting.Store(false)
