@@ -191,13 +191,25 @@ func (x *idleLogs) heads() iter.Seq2[Head, error] {
 // head returns what the first frame of an idle log says.
 func (x *idleLogs) head(name string) (h Head, err error) {
 	_, err = wal.ReadFile(x.fs, name, func(_ wal.Span, kind wal.Kind, payload []byte) (err error) {
-		if kind != frameIdle {
-			return errBatch
-		}
-		if h, err = parseIdleHead(payload); err == nil {
+		if h, err = x.parseHead(name, kind, payload); err == nil {
 			err = wal.ErrStop
 		}
 		return err
 	})
+	if err == nil && h.Root.IsZero() {
+		err = &CorruptError{File: name, Reason: "nothing is in the log"}
+	}
+	return h, err
+}
+
+// parseHead reads the first frame of a file, which must be that of the root whose log has this name.
+func (x *idleLogs) parseHead(name string, kind wal.Kind, payload []byte) (Head, error) {
+	if kind != frameIdle {
+		return Head{}, errBatch
+	}
+	h, err := parseIdleHead(payload)
+	if err == nil && x.path(h.Root) != name {
+		err = fmt.Errorf("the log of %q under the name of another", h.Root)
+	}
 	return h, err
 }

@@ -73,7 +73,7 @@ func (v verifier) all(ctx context.Context) error {
 		if err != nil {
 			err = v.say(ctx, DirFile{Path: name}, err)
 		} else {
-			err = v.idleLog(ctx, name)
+			err = v.idleLog(ctx, &idle, name)
 		}
 		if err != nil {
 			return err
@@ -95,19 +95,25 @@ func (v verifier) log(ctx context.Context, dir string) error {
 		err = view.Close()
 	}
 	if r.File == "" {
-		return err
+		r.File = dir
 	}
 	return v.say(ctx, DirFile{Path: r.File, Bytes: r.Bytes, Parts: r.Frames, Torn: r.Torn}, err)
 }
 
-func (v verifier) idleLog(ctx context.Context, name string) error {
-	var t thaw
-	r, err := wal.ReadFile(v.fs, name, func(_ wal.Span, kind wal.Kind, payload []byte) error {
-		if kind == frameIdle {
-			_, err := parseIdleHead(payload)
+func (v verifier) idleLog(ctx context.Context, idle *idleLogs, name string) error {
+	var (
+		head Head
+		t    thaw
+	)
+	r, err := wal.ReadFile(v.fs, name, func(_ wal.Span, kind wal.Kind, payload []byte) (err error) {
+		if head.Root.IsZero() {
+			head, err = idle.parseHead(name, kind, payload)
 			return err
 		}
 		b, err := parseIdleBatch(kind, payload)
+		if err == nil && b.root != head.Root {
+			err = fmt.Errorf("a batch of %q in the log of %q", b.root, head.Root)
+		}
 		if err == nil {
 			err = t.add(kind, nil, b)
 		}
@@ -116,6 +122,9 @@ func (v verifier) idleLog(ctx context.Context, name string) error {
 		}
 		return err
 	})
+	if err == nil && (t.last != head.Last || head.Root.IsZero()) {
+		err = &CorruptError{File: name, Offset: r.Bytes, Reason: fmt.Sprintf("the log ends at entry %d, and says at %d", t.last, head.Last)}
+	}
 	return v.say(ctx, DirFile{Path: name, Bytes: r.Bytes, Parts: max(r.Frames-1, 0)}, err)
 }
 
@@ -147,15 +156,33 @@ func (v verifier) transcripts(ctx context.Context, dir string) error {
 		return err
 	}
 	for _, a := range agents {
-		files, err := v.fs.ReadDir(filepath.Join(dir, a.Name()))
-		if err != nil {
+		if a.Type().IsRegular() { // a person's
+			continue
+		}
+		if err := v.agent(ctx, filepath.Join(dir, a.Name())); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// agent verifies the transcripts in one directory, under whichever name they have by then: one that is gone was archived.
+func (v verifier) agent(ctx context.Context, dir string) error {
+	seen := make(map[string]bool)
+	for gone := true; gone; {
+		gone = false
+		files, err := v.fs.ReadDir(dir)
+		if err != nil {
+			return v.say(ctx, DirFile{Path: dir}, err)
+		}
 		for _, f := range files {
-			if !strings.HasSuffix(f.Name(), transcriptSuffix) && !strings.Contains(f.Name(), archiveMark) {
+			name := f.Name()
+			if seen[name] || !strings.HasSuffix(name, transcriptSuffix) && !strings.Contains(name, archiveMark) {
 				continue
 			}
-			if err := v.transcript(ctx, filepath.Join(dir, a.Name(), f.Name())); err != nil {
+			seen[name] = true
+			err := v.transcript(ctx, filepath.Join(dir, name))
+			if gone = gone || errors.Is(err, errGone); err != nil && !errors.Is(err, errGone) {
 				return err
 			}
 		}
@@ -163,13 +190,15 @@ func (v verifier) transcripts(ctx context.Context, dir string) error {
 	return nil
 }
 
+var errGone = errors.New("session: the file is not there any more")
+
 func (v verifier) transcript(ctx context.Context, path string) error {
 	f, err := v.fs.OpenFile(path, os.O_RDONLY)
-	if errors.Is(err, fs.ErrNotExist) { // archived just now
-		return nil
+	if errors.Is(err, fs.ErrNotExist) {
+		return errGone
 	}
 	if err != nil {
-		return err
+		return v.say(ctx, DirFile{Path: path}, err)
 	}
 	defer f.Close() //nolint:errcheck // nothing was written
 	t := transcriptFile{f: f, path: path}
