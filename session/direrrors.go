@@ -26,10 +26,11 @@ var (
 	ErrSync = errors.New("session: a write has not reached the disk, the directory must be opened again")
 )
 
-// A LockedError says who has a directory open. It is [ErrLocked].
+// A LockedError says who has a directory open, by what the holder has written into the file lock. In the moment between taking the lock and
+// writing that, the file may still name one that has died. It is [ErrLocked].
 type LockedError struct {
 	Dir   string
-	PID   int       // 0 if the holder has not said so yet
+	PID   int       // 0 if the holder has not said, or could not
 	Host  string    // as its system calls itself
 	Since time.Time // since when
 }

@@ -56,3 +56,6 @@ func BatchSize(root Key, after Seq, batch Batch) int {
 	}
 	return len(b)
 }
+
+// LockFile takes the lock of an open file.
+var LockFile = lockFile

@@ -3,6 +3,7 @@ package session
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -11,14 +12,15 @@ import (
 )
 
 // lockName is the file whose lock is that of the directory. It is never removed: two processes could then hold locks of two files of
-// that name. What it says is for people, and for the LockedError of others.
+// that name. What it says is for people, and for the LockedError of others; nothing depends on it.
 const lockName = "lock"
 
-// A holder is what the lock file says.
+// A holder is what the lock file says of who has the directory open, or who was the last to have it.
 type holder struct {
 	PID   int       `json:"pid"`
 	Host  string    `json:"host"`
 	Since time.Time `json:"since"`
+	Until time.Time `json:"until,omitzero"` // when it was closed
 }
 
 // lockDir takes the exclusive lock of a directory, which ends with the process that holds it, however that ends. release gives it back.
@@ -32,38 +34,39 @@ func lockDir(dir string) (release func() error, err error) {
 	if err == nil && !taken {
 		err = lockedBy(dir, f)
 	}
-	if err == nil {
-		err = sayHolder(f)
-	}
 	if err != nil {
 		_ = f.Close()
 		return nil, err
 	}
-	return f.Close, nil
+	host, _ := os.Hostname() // no host is better than no store
+	h := holder{PID: os.Getpid(), Host: host, Since: time.Now().UTC().Truncate(time.Second)}
+	sayHolder(f, h)
+	return func() error {
+		h.Until = time.Now().UTC().Truncate(time.Second)
+		sayHolder(f, h)
+		return f.Close()
+	}, nil
 }
 
 func lockedBy(dir string, f *os.File) error {
 	locked := &LockedError{Dir: dir}
-	b := make([]byte, 1024)
-	n, _ := f.ReadAt(b, 0) // what cannot be read is not said
 	var h holder
-	if json.Unmarshal(b[:n], &h) == nil {
+	if json.NewDecoder(io.NewSectionReader(f, 0, 1024)).Decode(&h) == nil && h.Until.IsZero() { // what cannot be read is not said
 		locked.PID, locked.Host, locked.Since = h.PID, h.Host, h.Since
 	}
 	return locked
 }
 
-func sayHolder(f *os.File) error {
-	host, _ := os.Hostname() // no host is better than no store
-	text, err := json.Marshal(holder{PID: os.Getpid(), Host: host, Since: time.Now().UTC().Truncate(time.Second)})
-	if err == nil {
-		err = f.Truncate(0)
-	}
-	if err == nil {
-		_, err = f.WriteAt(append(text, '\n'), 0)
-	}
+// sayHolder writes who has the lock, if that is possible: on a disk that is full there may be no room for it, and still be a store. What was said
+// before is written over, so that its place on the disk is used again.
+func sayHolder(f *os.File, h holder) {
+	text, err := json.Marshal(h)
 	if err != nil {
-		return fmt.Errorf("session: lock: %w", err)
+		return
 	}
-	return nil
+	text = append(text, '\n')
+	if _, err := f.WriteAt(text, 0); err != nil {
+		text = nil
+	}
+	_ = f.Truncate(int64(len(text)))
 }

@@ -3,7 +3,6 @@ package session_test
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,52 +16,6 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
 	"github.com/offshoot-sdk/offshoot/session"
 )
-
-func TestDirLock(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "some", "where")
-	s, err := session.OpenDir(dir)
-	require.NoError(t, err)
-	_, err = session.OpenDir(dir)
-	require.ErrorIs(t, err, session.ErrLocked)
-	var locked *session.LockedError
-	require.ErrorAs(t, err, &locked)
-	host, err := os.Hostname()
-	require.NoError(t, err)
-	assert.Equal(t, os.Getpid(), locked.PID)
-	assert.Equal(t, host, locked.Host)
-	assert.Equal(t, dir, locked.Dir)
-	assert.False(t, locked.Since.IsZero())
-	assert.ErrorContains(t, locked, fmt.Sprint("process ", os.Getpid()))
-	require.NoError(t, s.Close())
-
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "lock"), []byte(`{"pid":1,"host":"gone"}`), 0o600))
-	s, err = session.OpenDir(dir)
-	require.NoError(t, err, "what the file says is no lock")
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "lock"), []byte("nonsense"), 0o600))
-	_, err = session.OpenDir(dir)
-	require.ErrorIs(t, err, session.ErrLocked)
-	assert.ErrorContains(t, err, "another process")
-	require.NoError(t, s.Close())
-	require.NoError(t, s.Close(), "closing again")
-}
-
-// The lock is given back when both parts are closed.
-func TestDirLockIsOfBothParts(t *testing.T) {
-	dir := t.TempDir()
-	s, err := session.OpenDir(dir)
-	require.NoError(t, err)
-	parts := []any{s.Journal, s.Transcripts}
-	for i, part := range parts {
-		_, err = session.OpenDir(dir)
-		require.ErrorIs(t, err, session.ErrLocked, "part %d", i)
-		for range 2 {
-			require.NoError(t, part.(io.Closer).Close())
-		}
-	}
-	s, err = session.OpenDir(dir)
-	require.NoError(t, err)
-	require.NoError(t, s.Close())
-}
 
 func TestOpenDirFails(t *testing.T) {
 	dir := t.TempDir()
