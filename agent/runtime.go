@@ -60,9 +60,13 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 // Run runs everything until ctx ends or Shutdown is called: it takes up what an earlier process left, starts turns, delivers.
 // It returns nil after a Shutdown, also if that came first, and [spawn.ErrRunning] if it runs already. When ctx ends, turns are
 // cancelled and given the grace period; a *StillRunningError names those whose Runner has not returned by then.
+//
+// A store that fails for a while costs nothing but that while: see [spawn.Supervisor.Run]. One that takes nothing any more, because it
+// is closed or must be opened again ([session.ErrSync]), ends Run with that error; end the program then, and have it started again.
 func (rt *Runtime) Run(ctx context.Context) error { return rt.sup.Run(ctx) }
 
-// Shutdown lets the turns under way finish until ctx ends, then cancels them. It reports those that did not stop.
+// Shutdown lets the turns under way finish until ctx ends, and what they came to be recorded, then cancels them. It reports those that
+// did not stop.
 func (rt *Runtime) Shutdown(ctx context.Context) error { return rt.sup.Shutdown(ctx) }
 
 // Session returns a handle on a session, which need not exist yet if it is a top-level one.
