@@ -1,7 +1,12 @@
 package spawn_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,5 +86,40 @@ func TestShutdownWaitsForTheJournal(t *testing.T) {
 		require.Equal(t, key, v.Runs[0].Key)
 		require.Equal(t, spawn.OK, v.Runs[0].Status)
 		require.Equal(t, "worth a minute", v.Runs[0].Result.Text)
+	})
+}
+
+// unwell is a journal that has something to say of itself.
+type unwell struct {
+	session.Journal
+	sick atomic.Bool
+}
+
+func (u *unwell) Health(context.Context) error {
+	if u.sick.Load() {
+		return errors.New("a frame is rotten")
+	}
+	return nil
+}
+
+// What a store says of itself is logged once, and again when it comes again.
+func TestStoreThatIsNotWell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		j := &unwell{Journal: session.NewMemory().Journal}
+		cfg := spawn.Config{Store: &session.Store{Journal: j}, Runner: instant, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		s, err := spawn.Open(t.Context(), cfg)
+		require.NoError(t, err)
+		ran := make(chan error, 1)
+		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
+		for range 2 {
+			j.sick.Store(true)
+			time.Sleep(10 * time.Minute)
+			j.sick.Store(false)
+			time.Sleep(10 * time.Minute)
+		}
+		require.NoError(t, s.Shutdown(t.Context()))
+		require.NoError(t, <-ran)
+		require.Equal(t, 2, strings.Count(log.String(), "a frame is rotten"), log.String())
 	})
 }

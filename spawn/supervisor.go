@@ -268,9 +268,11 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
+	health := ""
 	for {
 		select {
 		case <-ticker.C:
+			health = s.checkUp(ctx, health)
 			if err := s.sweep(ctx); err != nil {
 				s.log.Error("offshoot: looking for due trees failed", "error", err.Error())
 			}
@@ -303,6 +305,18 @@ func (s *Supervisor) sweep(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// checkUp logs what is wrong with the store that no call has said, once, and returns it.
+func (s *Supervisor) checkUp(ctx context.Context, known string) string {
+	err := s.cfg.Store.Health(ctx)
+	if err == nil || ctx.Err() != nil {
+		return ""
+	}
+	if known != err.Error() {
+		s.log.Error("offshoot: the store is not well", "error", err.Error())
+	}
+	return err.Error()
 }
 
 // isTree reports whether a log is that of a tree. A store holds others, under reserved roots.
