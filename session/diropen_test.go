@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -80,4 +82,34 @@ func verifyOpens(t *testing.T, d *disktest.Disk, dir, when string) {
 	require.NoError(t, err, when)
 	require.Equal(t, []string{"kept"}, l.texts, when)
 	require.Equal(t, []string{"kept"}, lineTexts(t, s, ref), when)
+}
+
+// A relative path is that of when the directory was opened, wherever the program goes then.
+func TestOpenDirThenChdir(t *testing.T) {
+	home, away := t.TempDir(), t.TempDir()
+	t.Chdir(home)
+	s, err := session.OpenDir("state")
+	require.NoError(t, err)
+	_, err = s.Journal.Append(t.Context(), tree(1), 0, dirBatch(session.Batch{}.Due, false, "x"))
+	require.NoError(t, err)
+	ref := session.Ref{Key: tree(1), SessionID: "x"}
+	end := say(t, s, ref, 0, "one")
+	v, err := session.ViewDir("state")
+	require.NoError(t, err)
+	for f, err := range session.VerifyDir(t.Context(), "state") {
+		t.Chdir(away)
+		require.NoError(t, err)
+		assert.False(t, filepath.IsAbs(f.Path))
+	}
+	require.NoError(t, session.CompactDir(s))
+	say(t, s, ref, end, "two")
+	say(t, s, session.Ref{Key: tree(1), SessionID: "y"}, 0, "one")
+	_, err = readLog(t.Context(), v.Journal, tree(1))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"one", "two"}, lineTexts(t, v, ref))
+	require.NoError(t, v.Close())
+	require.NoError(t, s.Close())
+	entries, err := os.ReadDir(away)
+	require.NoError(t, err)
+	assert.Empty(t, entries)
 }

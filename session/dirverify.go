@@ -21,21 +21,31 @@ type DirFile struct {
 	Path  string // within the directory
 	Bytes int64  // that are intact
 	Parts int    // batches of a log, lines of a transcript
-	Torn  int64  // bytes at the end that a crash left and nobody was told of; the next OpenDir, or write to the transcript, cuts them off
+
+	// Torn is how many bytes at the end nobody was told of: a crash has left them, and the next OpenDir, or write to the transcript, cuts
+	// them off; or the owner is writing them just now.
+	Torn int64
 }
 
-// VerifyDir reads everything in a directory of [OpenDir], every frame, every entry and every line, and yields each file, with an
-// error if it is not intact: a *[CorruptError], or [ErrFormat]. Like [ViewDir] it changes nothing and works beside whoever has the
-// directory open. An error beside the zero DirFile says that the directory cannot be read, and ends the sequence.
+// VerifyDir reads every frame and entry of the log and of the idle trees, and every line of the transcripts, archived ones included, in
+// a directory of [OpenDir], and yields each file, with an error if it is not intact: a *[CorruptError], also for an entry that never was the
+// JSON that its [Payload] should have been, which Append does not look into; [ErrFormat]; or that of the system if it cannot be read. It
+// passes over what a repair has put aside, what is not whole, and the files of others. Like [ViewDir] it changes nothing and works
+// beside whoever has the directory open. What it cannot see is said at [OpenDir]. An error beside the zero DirFile says that the directory
+// cannot be read, or that ctx is done, and ends the sequence.
 func VerifyDir(ctx context.Context, dir string) iter.Seq2[DirFile, error] {
 	return func(yield func(DirFile, error) bool) {
-		v := verifier{fs: disk.At(dir), dir: dir, yield: func(f DirFile, err error) bool {
-			if rel, relErr := filepath.Rel(dir, f.Path); f.Path != "" && relErr == nil {
+		fsys, abs, err := located(dir)
+		v := verifier{fs: fsys, dir: abs, yield: func(f DirFile, err error) bool {
+			if rel, relErr := filepath.Rel(abs, f.Path); f.Path != "" && relErr == nil {
 				f.Path = rel
 			}
 			return yield(f, logError(err))
 		}}
-		if err := v.all(ctx); err != nil && !errors.Is(err, errStopped) {
+		if err == nil {
+			err = v.all(ctx)
+		}
+		if err != nil && !errors.Is(err, errStopped) {
 			yield(DirFile{}, fmt.Errorf("session: verify directory %q: %w", dir, err))
 		}
 	}
