@@ -22,7 +22,8 @@ var (
 	ErrFormat = errors.New("session: stored data has an unknown format")
 
 	// ErrSync is returned by [Journal.Append] of a Store of [OpenDir] after the system has failed to bring a write to the disk. The
-	// append that meets it first may or may not be there. Every later one changes nothing, until the directory is opened again.
+	// append that meets it first may or may not be there, unless it was compaction that met it before any append. Every later one changes
+	// nothing, until the directory is opened again.
 	ErrSync = errors.New("session: a write has not reached the disk, the directory must be opened again")
 )
 

@@ -2,8 +2,8 @@ package disk
 
 import "os"
 
-// A directory cannot be synced on Windows. NTFS keeps a log of names, and MoveFileEx has no weaker form here. What remains is to say
-// when the directory is gone.
+// A directory cannot be synced on Windows. NTFS keeps a log of names, which it writes within moments; the form of MoveFileEx that waits for
+// that, MOVEFILE_WRITE_THROUGH, is not what package os uses. What remains is to say when the directory is gone.
 func syncDir(name string) error {
 	_, err := os.Lstat(name)
 	return err

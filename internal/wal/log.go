@@ -149,7 +149,8 @@ func (l *Log) Size() int64 {
 // the places of the records or the error, in the order of the log; settle must not call the log and not block. If ctx is done in
 // between, Append returns its error at once and settle is called later.
 //
-// An error before a ctx was done means that nothing was written, but for [ErrSync] from the very Append whose sync fails.
+// An error before a ctx was done means that the records are not in this log, but for [ErrSync] from the very Append whose sync fails. If a
+// write broke off behind a whole group and could not be cut off either, the next one cuts it off, and an Open before that may find it.
 func (l *Log) Append(ctx context.Context, records []Record, settle func([]Span, error)) error {
 	r := &request{records: records, heads: make([]frameHead, len(records)), settle: settle, done: make(chan struct{})}
 	for i, rec := range records {
