@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -144,6 +145,30 @@ func TestIdleFileThatIsNotWhatItSays(t *testing.T) {
 			assert.Len(t, roots, 1, what)
 			require.ErrorIs(t, err, session.ErrCorrupt, what)
 		}
+	}
+	require.NoError(t, s.Close())
+}
+
+type notJSON struct{}
+
+func (notJSON) AppendJSON(b []byte) ([]byte, error) { return append(b, "no json"...), nil }
+
+// A payload that is no JSON although it should be is its caller's mistake: Append does not read what it writes, VerifyDir does.
+func TestVerifyDirReadsPayloads(t *testing.T) {
+	dir, s, _ := storeOnDisk(t)
+	b := dirBatch(time.Time{}, false, "x", "y")
+	b.Entries[1].Payload = notJSON{}
+	_, err := s.Journal.Append(t.Context(), tree(7), 0, b)
+	require.NoError(t, err)
+	for _, where := range []string{"0", "idle"} { // it is carried as it is
+		_, bad := verified(t, dir)
+		require.Len(t, bad, 1)
+		for path, err := range bad {
+			require.ErrorIs(t, err, session.ErrCorrupt)
+			assert.ErrorContains(t, err, fmt.Sprintf("entry 2 of %q is no JSON", tree(7)))
+			assert.Contains(t, path, filepath.Join("journal", where))
+		}
+		require.NoError(t, session.CompactDir(s))
 	}
 	require.NoError(t, s.Close())
 }
