@@ -96,6 +96,7 @@ func (x *idleLogs) write(root Key, view *wal.View, frames []dirFrame) error {
 			return fmt.Errorf("make idle log: %w", err)
 		}
 		x.made[d] = true
+		x.sweep(d)
 	}
 	x.dirty[shard] = true
 	return wal.WriteFile(x.fs, name, func(w *wal.Writer) error {
@@ -106,6 +107,16 @@ func (x *idleLogs) write(root Key, view *wal.View, frames []dirFrame) error {
 		_, err := carry(view, w, frames)
 		return err
 	})
+}
+
+// sweep removes what a process that died has left half written in a directory. Nobody else writes there.
+func (x *idleLogs) sweep(dir string) {
+	files, _ := x.fs.ReadDir(dir) // or the next time
+	for _, f := range files {
+		if strings.HasSuffix(f.Name(), idleSuffix+tmpSuffix) {
+			_ = x.fs.Remove(filepath.Join(dir, f.Name()))
+		}
+	}
 }
 
 // sync makes the names of what was written durable.

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"errors"
+	"io/fs"
 	"slices"
 	"strings"
 	"syscall"
@@ -104,5 +105,26 @@ func TestIdleFileOfAnotherTree(t *testing.T) {
 	}
 	require.ErrorIs(t, errs, session.ErrCorrupt)
 	assert.ErrorContains(t, errs, files[1])
+	require.NoError(t, s.Close())
+}
+
+// What a process has left that died while it put a tree away is removed when another tree is put there.
+func TestIdleRemainsAreRemoved(t *testing.T) {
+	d := disktest.New()
+	s, files := idleTrees(t, d, 1)
+	remains := files[0][:strings.LastIndex(files[0], "/")+1] + "0123.wal.tmp"
+	writeAll(t, d, remains, []byte("half"))
+	require.NoError(t, s.Close())
+	s = openOn(t, d)
+	_, err := s.Journal.Append(t.Context(), tree(0), 1, dirBatch(time.Time{}, false, "y"))
+	require.NoError(t, err)
+	_, err = d.Lstat(remains)
+	require.NoError(t, err, "nobody has looked")
+	require.NoError(t, session.CompactDir(s))
+	_, err = d.Lstat(remains)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	l, err := readLog(t.Context(), s.Journal, tree(0))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"x", "y"}, l.texts)
 	require.NoError(t, s.Close())
 }
