@@ -22,8 +22,11 @@ func (t *dirTranscripts) findArchived(ref Ref) (string, error) {
 	if a.archived != nil && !a.archived[strings.ToLower(bases[0])] && !a.archived[strings.ToLower(bases[1])] {
 		return "", nil
 	}
-	entries, err := t.fs.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	var entries []fs.DirEntry
+	if err := t.ifThere(func() (err error) {
+		entries, err = t.fs.ReadDir(dir)
+		return err
+	}); err != nil {
 		return "", err
 	}
 	all := make(map[string]bool)

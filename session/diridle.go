@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"iter"
@@ -41,10 +40,19 @@ func (x *idleLogs) path(root Key) string {
 }
 
 // read returns the log of root, which has no batches if there is none.
-func (x *idleLogs) read(root Key) (thaw, error) {
-	var t thaw
-	name := x.path(root)
-	_, err := wal.ReadFile(x.fs, name, func(at wal.Span, kind wal.Kind, payload []byte) error {
+func (x *idleLogs) read(root Key) (t thaw, err error) {
+	_, err = disk.IfThere(x.fs, x.journal(), func() error {
+		t = thaw{}
+		return x.readFile(root, &t)
+	})
+	return t, err
+}
+
+// journal returns the directory that is there as long as anything is.
+func (x *idleLogs) journal() string { return filepath.Dir(x.dir) }
+
+func (x *idleLogs) readFile(root Key, t *thaw) error {
+	_, err := wal.ReadFile(x.fs, x.path(root), func(_ wal.Span, kind wal.Kind, payload []byte) error {
 		if kind == frameIdle {
 			h, err := parseIdleHead(payload)
 			if err == nil && h.Root != root {
@@ -62,10 +70,7 @@ func (x *idleLogs) read(root Key) (thaw, error) {
 		}
 		return err
 	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return thaw{}, nil
-	}
-	return t, err
+	return err
 }
 
 func parseIdleBatch(kind wal.Kind, payload []byte) (storedBatch, error) {
@@ -134,10 +139,11 @@ func (x *idleLogs) sync() error {
 // the rest.
 func (x *idleLogs) files() iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		shards, err := x.fs.ReadDir(x.dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			return
-		}
+		var shards []fs.DirEntry
+		_, err := disk.IfThere(x.fs, x.journal(), func() (err error) {
+			shards, err = x.fs.ReadDir(x.dir)
+			return err
+		})
 		if err != nil {
 			yield(x.dir, err)
 			return

@@ -143,14 +143,28 @@ func (t *dirTranscripts) load(ref Ref, x *dirTranscript) error {
 }
 
 // open opens the file of a transcript for reading, under whichever name it has, nil if it does not exist.
-func (t *dirTranscripts) open(ref Ref) (*transcriptFile, error) {
-	for _, name := range transcriptNames(ref) {
-		f, ok, err := openTranscript(t.fs, filepath.Join(t.dir, agentDir(ref.Key), name), ref, os.O_RDONLY)
-		if ok || err != nil {
-			return f, err
+func (t *dirTranscripts) open(ref Ref) (f *transcriptFile, err error) {
+	look := func() error {
+		for _, name := range transcriptNames(ref) {
+			var ok bool
+			f, ok, err = openTranscript(t.fs, filepath.Join(t.dir, agentDir(ref.Key), name), ref, os.O_RDONLY)
+			if ok || err != nil {
+				return err
+			}
 		}
+		return fs.ErrNotExist
 	}
-	return nil, nil //nolint:nilnil // there is none, which is no error
+	err = t.ifThere(look)
+	return f, err
+}
+
+// ifThere calls f, for which fs.ErrNotExist is no error unless everything is away. A directory that was only begun has nothing yet.
+func (t *dirTranscripts) ifThere(f func() error) error {
+	_, err := disk.IfThere(t.fs, t.dir, f)
+	if t.readOnly && errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 func (t *dirTranscripts) fail(ref Ref, doing string, err error) error {
@@ -223,7 +237,7 @@ func (t *dirTranscripts) append(ref Ref, x *dirTranscript, after Pos, lines []by
 func (t *dirTranscripts) openToWrite(ref Ref, x *dirTranscript) (*transcriptFile, error) {
 	f, ok, err := openTranscript(t.fs, x.path, ref, os.O_RDWR)
 	if err == nil && !ok {
-		err = fmt.Errorf("open %s: %w", x.path, fs.ErrNotExist)
+		err = notThere(x.path)
 	}
 	return f, err
 }
@@ -331,17 +345,45 @@ func (t *dirTranscripts) read(ctx context.Context, ref Ref, w Window, yield func
 	if err := t.check(ctx); err != nil {
 		return err
 	}
-	path, end, err := t.place(ctx, ref)
-	if err != nil || path == "" {
-		return err
-	}
-	f, ok, err := openTranscript(t.fs, path, ref, os.O_RDONLY)
-	if err != nil || !ok { // archived just now
+	f, end, err := t.openToRead(ctx, ref)
+	if f == nil || err != nil {
 		return err
 	}
 	defer f.f.Close() //nolint:errcheck // nothing was written
 	return f.lines(ctx, w, end, t.check, yield)
 }
+
+// openToRead opens the file of a transcript and returns where it durably ends, nil if it does not exist.
+func (t *dirTranscripts) openToRead(ctx context.Context, ref Ref) (*transcriptFile, int64, error) {
+	for {
+		path, end, err := t.place(ctx, ref)
+		if err != nil || path == "" {
+			return nil, 0, err
+		}
+		if f, ok, err := openTranscript(t.fs, path, ref, os.O_RDONLY); ok || err != nil {
+			return f, end, err
+		}
+		if err := t.missed(ctx, ref, path); err != nil {
+			return nil, 0, err
+		}
+	}
+}
+
+// missed finds out why the file of a transcript is not where it was. That it has been archived just now is no error.
+func (t *dirTranscripts) missed(ctx context.Context, ref Ref, path string) error {
+	return t.with(ctx, ref, func(x *dirTranscript) error {
+		switch {
+		case x.path != path:
+			return nil
+		case t.readOnly: // whoever has the directory open has done that
+			x.path = ""
+			return nil
+		}
+		return notThere(path)
+	})
+}
+
+func notThere(path string) error { return &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist} }
 
 // place returns where the file of a transcript is and where it durably ends.
 func (t *dirTranscripts) place(ctx context.Context, ref Ref) (path string, end int64, err error) {

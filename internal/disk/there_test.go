@@ -1,0 +1,49 @@
+package disk_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/internal/disk"
+)
+
+func TestIfThere(t *testing.T) {
+	parent := t.TempDir()
+	dir, away := filepath.Join(parent, "dir"), filepath.Join(parent, "away")
+	name := filepath.Join(dir, "x")
+	look := func() error {
+		_, err := disk.OS().Lstat(name)
+		return err
+	}
+	_, err := disk.IfThere(disk.OS(), dir, look)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	there, err := disk.IfThere(disk.OS(), dir, look)
+	require.NoError(t, err)
+	assert.False(t, there)
+	require.NoError(t, os.WriteFile(name, nil, 0o600))
+	there, err = disk.IfThere(disk.OS(), dir, look)
+	require.NoError(t, err)
+	assert.True(t, there)
+	failed := errors.New("no")
+	_, err = disk.IfThere(disk.OS(), dir, func() error { return failed })
+	require.ErrorIs(t, err, failed)
+
+	require.NoError(t, os.Rename(dir, away))
+	calls := 0
+	there, err = disk.IfThere(disk.OS(), dir, func() error {
+		err := look()
+		if calls++; calls == 1 {
+			require.NoError(t, os.Rename(away, dir))
+		}
+		return err
+	})
+	require.NoError(t, err)
+	assert.True(t, there, "it came back while it was looked for")
+}
