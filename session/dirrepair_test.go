@@ -185,7 +185,7 @@ func TestTranscriptThatIsBeingBegun(t *testing.T) {
 	require.NoError(t, err)
 	looked := false
 	d.Hook(func(op disktest.Op) error {
-		if op.Kind == disktest.OpRename && !looked {
+		if op.Kind == disktest.OpSync && !looked {
 			looked = true
 			assert.NotEmpty(t, s.Transcripts.Locate(old))
 		}

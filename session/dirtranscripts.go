@@ -262,18 +262,17 @@ func (t *dirTranscripts) begin(ref Ref, x *dirTranscript, after Pos, lines []byt
 	if err != nil {
 		return 0, err
 	}
-	path := filepath.Join(dir, transcriptNames(ref)[0])
-	if _, err := t.fs.Lstat(path); err == nil { // somebody else's, or it would have been found
-		path = filepath.Join(dir, transcriptNames(ref)[1])
-	}
 	head, err := headLine(ref)
 	if err != nil {
 		return 0, err
 	}
-	if err := t.writeWhole(path+tmpSuffix, append(head, lines...)); err != nil {
+	names := transcriptNames(ref)
+	tmp := filepath.Join(dir, names[1]+tmpSuffix) // nobody else's, whoever has the same id
+	if err := t.writeWhole(tmp, append(head, lines...)); err != nil {
 		return 0, err
 	}
-	if err := t.fs.Rename(path+tmpSuffix, path); err != nil {
+	path, err := t.name(ref, tmp, names)
+	if err != nil {
 		return 0, err
 	}
 	if err := t.fs.SyncDir(dir); err != nil {
@@ -281,6 +280,22 @@ func (t *dirTranscripts) begin(ref Ref, x *dirTranscript, after Pos, lines []byt
 	}
 	x.path, x.end, x.named, x.torn = path, int64(len(head)+len(lines)), true, false
 	return Pos(x.end), nil
+}
+
+// name gives a whole transcript the first of the names that is not somebody else's.
+func (t *dirTranscripts) name(ref Ref, tmp string, names [2]string) (string, error) {
+	a, dir := t.agent(ref)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	path := filepath.Join(dir, names[0])
+	_, err := t.fs.Lstat(path)
+	switch {
+	case err == nil: // if it were ours, it would have been found
+		path = filepath.Join(dir, names[1])
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", err
+	}
+	return path, t.fs.Rename(tmp, path)
 }
 
 func (t *dirTranscripts) writeWhole(name string, b []byte) error {
