@@ -13,13 +13,14 @@ import (
 const archiveMark = transcriptSuffix + ".deleted."
 
 // findArchived returns the name under which a transcript was archived, "" if it was not. It reads the directory if it likely was, and the
-// first time, when it also removes transcripts that a process which died had begun and nobody was told of.
-func (t *dirTranscripts) findArchived(ref Ref) (string, error) {
+// first time. For whoever begins one, the first time, it removes those that a process which died had begun and nobody was told of.
+func (t *dirTranscripts) findArchived(ref Ref, begins bool) (string, error) {
 	a, dir := t.agent(ref)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	bases := transcriptNames(ref)
-	if a.archived != nil && !a.archived[strings.ToLower(bases[0])] && !a.archived[strings.ToLower(bases[1])] {
+	sweep := begins && !a.swept
+	if a.archived != nil && !sweep && !a.archived[strings.ToLower(bases[0])] && !a.archived[strings.ToLower(bases[1])] {
 		return "", nil
 	}
 	var entries []fs.DirEntry
@@ -31,9 +32,8 @@ func (t *dirTranscripts) findArchived(ref Ref) (string, error) {
 	}
 	all := make(map[string]bool)
 	found := ""
-	first := a.archived == nil && !t.readOnly
 	for _, e := range entries {
-		if first && strings.HasSuffix(e.Name(), transcriptSuffix+tmpSuffix) { // nobody begins one before the first look
+		if sweep && strings.HasSuffix(e.Name(), transcriptSuffix+tmpSuffix) { // nobody has begun one yet
 			_ = t.fs.Remove(filepath.Join(dir, e.Name())) // or the next time
 		}
 		mark := strings.LastIndex(e.Name(), archiveMark) // an id may have it too
@@ -54,7 +54,7 @@ func (t *dirTranscripts) findArchived(ref Ref) (string, error) {
 			found = e.Name()
 		}
 	}
-	a.archived = all
+	a.archived, a.swept = all, a.swept || sweep
 	return found, nil
 }
 
@@ -62,15 +62,10 @@ func (t *dirTranscripts) Archive(ctx context.Context, ref Ref, at time.Time) (na
 	if err := ref.Validate(); err != nil {
 		return "", err
 	}
-	if err = t.check(ctx); err == nil && t.readOnly {
-		err = ErrReadOnly
-	}
-	if err == nil {
-		err = t.with(ctx, ref, func(x *dirTranscript) (err error) {
-			name, err = t.archive(ref, x, at)
-			return err
-		})
-	}
+	err = t.write(ctx, ref, func(x *dirTranscript) (err error) {
+		name, err = t.archive(ref, x, at)
+		return err
+	})
 	if err != nil {
 		return "", t.fail(ref, "archive", err)
 	}
@@ -80,7 +75,7 @@ func (t *dirTranscripts) Archive(ctx context.Context, ref Ref, at time.Time) (na
 func (t *dirTranscripts) archive(ref Ref, x *dirTranscript, at time.Time) (string, error) {
 	a, dir := t.agent(ref)
 	if x.path == "" {
-		name, err := t.findArchived(ref)
+		name, err := t.findArchived(ref, false)
 		if name != "" && err == nil {
 			err = t.fs.SyncDir(dir) // it may be the first time that nobody heard of
 		}

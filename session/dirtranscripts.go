@@ -20,8 +20,10 @@ type dirTranscripts struct {
 	fs       disk.FS
 	dir      string
 	readOnly bool
-	closed   atomic.Bool
 	release  func() error // once, after Close
+	closing  sync.Once
+	closed   atomic.Bool
+	writers  sync.WaitGroup // those who may change something; nobody is added once closed is set
 
 	mu     sync.Mutex
 	known  map[Ref]*dirTranscript // those that are there, as far as anybody asked, and those that somebody works with
@@ -61,6 +63,7 @@ func (x *dirTranscript) mend(fsys disk.FS, f *transcriptFile) (err error) {
 type agentFiles struct {
 	mu       sync.Mutex
 	made     bool
+	swept    bool            // of what was begun by a process before
 	archived map[string]bool // the names, before .deleted., of what was archived; nil: not read yet
 }
 
@@ -71,12 +74,34 @@ func newDirTranscripts(fsys disk.FS, dir string, readOnly bool, release func() e
 	}
 }
 
-// Close makes every later call fail with [ErrClosed].
-func (t *dirTranscripts) Close() error {
-	if t.closed.Swap(true) {
-		return nil
+// Close makes every later call fail with [ErrClosed], and returns when nobody writes any more: the next owner may begin then.
+func (t *dirTranscripts) Close() (err error) {
+	t.closing.Do(func() {
+		t.mu.Lock()
+		t.closed.Store(true)
+		t.mu.Unlock()
+		t.writers.Wait()
+		err = t.release()
+	})
+	return err
+}
+
+// write calls f, which changes a transcript, while nobody else works with it. Close waits for it.
+func (t *dirTranscripts) write(ctx context.Context, ref Ref, f func(*dirTranscript) error) error {
+	t.mu.Lock()
+	err := t.check(ctx)
+	if err == nil && t.readOnly {
+		err = ErrReadOnly
 	}
-	return t.release()
+	if err == nil {
+		t.writers.Add(1)
+	}
+	t.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	defer t.writers.Done()
+	return t.with(ctx, ref, f)
 }
 
 func (t *dirTranscripts) check(ctx context.Context) error {
@@ -105,7 +130,10 @@ func (t *dirTranscripts) with(ctx context.Context, ref Ref, f func(*dirTranscrip
 			<-x.turn
 			continue
 		}
-		err := t.load(ref, x)
+		err := t.check(ctx) // it may have been a long time
+		if err == nil {
+			err = t.load(ref, x)
+		}
 		if err == nil {
 			err = f(x)
 		}
@@ -175,9 +203,6 @@ func (t *dirTranscripts) Append(ctx context.Context, ref Ref, after Pos, message
 	if err := ref.Validate(); err != nil {
 		return 0, err
 	}
-	if err = t.check(ctx); err == nil && t.readOnly {
-		err = ErrReadOnly
-	}
 	var lines []byte
 	for i := 0; i < len(messages) && err == nil; i++ {
 		if lines, err = messages[i].AppendJSON(lines); err == nil {
@@ -185,7 +210,7 @@ func (t *dirTranscripts) Append(ctx context.Context, ref Ref, after Pos, message
 		}
 	}
 	if err == nil {
-		err = t.with(ctx, ref, func(x *dirTranscript) (err error) {
+		err = t.write(ctx, ref, func(x *dirTranscript) (err error) {
 			last, err = t.append(ref, x, after, lines)
 			return err
 		})
@@ -247,7 +272,7 @@ const tmpSuffix = ".tmp"
 
 // begin makes the file of a transcript, whole or not at all.
 func (t *dirTranscripts) begin(ref Ref, x *dirTranscript, after Pos, lines []byte) (Pos, error) {
-	name, err := t.findArchived(ref)
+	name, err := t.findArchived(ref, true)
 	switch {
 	case err != nil:
 		return 0, err
@@ -422,7 +447,7 @@ func (t *dirTranscripts) Locate(ref Ref) string {
 		return f.path
 	}
 	_, dir := t.agent(ref)
-	if name, err := t.findArchived(ref); err == nil && name != "" {
+	if name, err := t.findArchived(ref, false); err == nil && name != "" {
 		return filepath.Join(dir, name)
 	}
 	return ""
