@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -44,32 +45,44 @@ func TestBeginSameIDAtOnce(t *testing.T) {
 	}
 }
 
-// Of many that begin one transcript at the same time, while others fail at it, one wins.
+// Of many that begin one transcript one wins, also if one that fails at it forgets it meanwhile.
 func TestBeginOnce(t *testing.T) {
-	for n := range 200 {
+	synctest.Test(t, func(t *testing.T) {
 		d := disktest.New()
 		s := openOn(t, d)
-		d.Hook(func(disktest.Op) error {
-			for range n % 7 {
-				runtime.Gosched()
+		ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+		looks, begins := make(chan struct{}), make(chan struct{})
+		var looked, began atomic.Bool
+		d.Hook(func(op disktest.Op) error {
+			if op.Kind == disktest.OpReadDir && !looked.Swap(true) {
+				<-looks
+			}
+			if op.Kind == disktest.OpSync && !began.Swap(true) {
+				<-begins
 			}
 			return nil
 		})
-		ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
-		var wg sync.WaitGroup
-		var won atomic.Int32
-		for i := range 8 {
-			wg.Go(func() {
-				if _, err := s.Transcripts.Append(t.Context(), ref, session.Pos(5*(i%2)), says(fmt.Sprint(i))...); err == nil {
-					won.Add(1)
-				}
-			})
+		answers := make(chan error, 3)
+		add := func(after session.Pos, text string) {
+			_, err := s.Transcripts.Append(t.Context(), ref, after, says(text)...)
+			answers <- err
 		}
-		wg.Wait()
+		go add(5, "forgets it")
+		synctest.Wait()
+		go add(0, "waits for that")
+		synctest.Wait()
+		close(looks)
+		require.ErrorIs(t, <-answers, session.ErrConflict)
+		synctest.Wait()
+		go add(0, "comes later")
+		synctest.Wait()
+		assert.Empty(t, answers)
+		close(begins)
+		require.NoError(t, <-answers)
+		require.ErrorIs(t, <-answers, session.ErrConflict)
 		d.Hook(nil)
-		require.EqualValues(t, 1, won.Load())
-		require.Len(t, lineTexts(t, openOn(t, d), ref), 1)
-	}
+		assert.Equal(t, []string{"waits for that"}, lineTexts(t, openOn(t, d), ref))
+	})
 }
 
 // A directory of an agent that somebody has removed is made again.
