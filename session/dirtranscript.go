@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 )
@@ -22,6 +20,8 @@ type transcriptFile struct {
 	f    disk.File
 	path string
 	head int64 // length of the first line
+	end  int64 // where the lines end, for whoever reads them
+	rot  error // why they end there, if more were acknowledged
 }
 
 // openTranscript opens a file if it is the transcript of ref; else ok is false.
@@ -50,85 +50,12 @@ func openTranscript(fsys disk.FS, path string, ref Ref, flag int) (t *transcript
 	return &transcriptFile{f: f, path: path, head: int64(end)}, true, nil
 }
 
-// intact returns the offset up to which the file is whole lines. A crash may leave half a line, or zeros where the disk has not been
-// written, and behind them what was written before them; nothing that anybody was told of has a zero in it.
-func (t *transcriptFile) intact() (end, size int64, err error) {
-	if size, err = t.f.Size(); err != nil {
-		return 0, 0, err
-	}
-	end = t.head
-	b := make([]byte, transcriptChunk)
-	for off := t.head; off < size; {
-		n, err := t.f.ReadAt(b, off)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return 0, 0, err
-		}
-		if n == 0 {
-			break
-		}
-		part := b[:n]
-		zero := bytes.IndexByte(part, 0)
-		if zero >= 0 {
-			part = part[:zero]
-		}
-		if last := bytes.LastIndexByte(part, '\n'); last >= 0 {
-			end = off + int64(last) + 1
-		}
-		if zero >= 0 {
-			break
-		}
-		off += int64(n)
-	}
-	return end, size, nil
-}
-
-// repair cuts off what a crash has left beyond the end. If that was more than half a line, it is kept in a file of its own: where zeros
-// were written over lines that somebody was told of, no byte of the rest is lost.
-func (t *transcriptFile) repair(fsys disk.FS, end int64) error {
-	size, err := t.f.Size()
-	if err != nil {
-		return err
-	}
-	rest := make([]byte, max(size-end, 0))
-	if _, err := t.f.ReadAt(rest, end); err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	if bytes.IndexByte(rest, '\n') >= 0 {
-		if err := keepTorn(fsys, fmt.Sprintf("%s.torn.%d", t.path, end), rest); err != nil {
-			return err
-		}
-	}
-	return t.cut(end)
-}
-
-func keepTorn(fsys disk.FS, name string, rest []byte) error {
-	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
-	if err != nil {
-		return err
-	}
-	if _, err = f.WriteAt(rest, 0); err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return fsys.SyncDir(filepath.Dir(name))
-}
-
-// cut makes the file end at an offset, durably.
-func (t *transcriptFile) cut(end int64) error {
-	if err := t.f.Truncate(end); err != nil {
-		return err
-	}
-	return t.f.Sync()
-}
-
-// lines yields the lines that w selects of those before end.
-func (t *transcriptFile) lines(ctx context.Context, w Window, end int64, check func(context.Context) error, yield func(Line) bool) error {
+// lines yields the lines that w selects.
+func (t *transcriptFile) lines(ctx context.Context, w Window, check func(context.Context) error, yield func(Line) bool) error {
 	from := t.head
 	if w.After > 0 {
-		if w.After >= Pos(end) {
-			return nil
+		if w.After >= Pos(t.end) {
+			return t.rot
 		}
 		from = int64(w.After)
 		var before [1]byte
@@ -140,12 +67,15 @@ func (t *transcriptFile) lines(ctx context.Context, w Window, end int64, check f
 		}
 	}
 	if w.Last > 0 {
+		if t.rot != nil { // the last ones are beyond it
+			return t.rot
+		}
 		var err error
-		if from, err = t.lastLines(from, end, w.Last); err != nil {
+		if from, err = t.lastLines(from, t.end, w.Last); err != nil {
 			return err
 		}
 	}
-	r := lineReader{f: t.f, off: from, end: end}
+	r := lineReader{f: t.f, off: from, end: t.end}
 	for {
 		if err := check(ctx); err != nil {
 			return err
@@ -153,7 +83,7 @@ func (t *transcriptFile) lines(ctx context.Context, w Window, end int64, check f
 		start := r.off
 		line, err := r.next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return t.rot
 		}
 		if err != nil {
 			return err

@@ -40,6 +40,7 @@ type dirTranscript struct {
 	named bool   // the name of the file is durable
 	torn  bool   // something may stand beyond the end
 	found bool   // it was there already, and is not what a write of ours has left
+	rot   error  // what was acknowledged beyond the end and cannot be read; nothing is appended then
 }
 
 // mend removes what stands beyond the end, so that something can be written there.
@@ -111,7 +112,8 @@ func (t *dirTranscripts) check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// with calls f while nobody else works with the transcript, once it is known what there is of it. It forgets what does not exist.
+// with calls f while nobody else works with the transcript, once it is known what there is of it. It forgets what does not exist,
+// and what is corrupt, so that it is looked at again when a person has seen to it.
 func (t *dirTranscripts) with(ctx context.Context, ref Ref, f func(*dirTranscript) error) error {
 	for {
 		t.mu.Lock()
@@ -137,7 +139,7 @@ func (t *dirTranscripts) with(ctx context.Context, ref Ref, f func(*dirTranscrip
 		if err == nil {
 			err = f(x)
 		}
-		if x.path == "" {
+		if x.path == "" || x.rot != nil {
 			t.forget(ref, x)
 		}
 		<-x.turn
@@ -163,10 +165,10 @@ func (t *dirTranscripts) load(ref Ref, x *dirTranscript) error {
 	}
 	defer f.f.Close() //nolint:errcheck // nothing was written
 	end, size, err := f.intact()
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrCorrupt) {
 		return err
 	}
-	x.path, x.end, x.named, x.torn, x.found = f.path, end, false, end < size, true
+	x.path, x.end, x.named, x.torn, x.found, x.rot = f.path, end, false, end < size && err == nil, true, err
 	return nil
 }
 
@@ -225,6 +227,9 @@ func (t *dirTranscripts) append(ref Ref, x *dirTranscript, after Pos, lines []by
 	if x.path == "" {
 		return t.begin(ref, x, after, lines)
 	}
+	if x.rot != nil {
+		return 0, x.rot
+	}
 	end := Pos(x.end)
 	if after != end {
 		return 0, fmt.Errorf("after %d, but it ends at %d: %w", after, end, ErrConflict)
@@ -246,6 +251,7 @@ func (t *dirTranscripts) append(ref Ref, x *dirTranscript, after Pos, lines []by
 	if err := x.mend(t.fs, f); err != nil {
 		return 0, err
 	}
+	lines = continued(lines)
 	if _, err = f.f.WriteAt(lines, int64(end)); err == nil {
 		err = f.f.Sync()
 	}
@@ -385,26 +391,30 @@ func (t *dirTranscripts) read(ctx context.Context, ref Ref, w Window, yield func
 	if err := t.check(ctx); err != nil {
 		return err
 	}
-	f, end, err := t.openToRead(ctx, ref)
+	f, err := t.openToRead(ctx, ref)
 	if f == nil || err != nil {
 		return err
 	}
 	defer f.f.Close() //nolint:errcheck // nothing was written
-	return f.lines(ctx, w, end, t.check, yield)
+	return f.lines(ctx, w, t.check, yield)
 }
 
-// openToRead opens the file of a transcript and returns where it durably ends, nil if it does not exist.
-func (t *dirTranscripts) openToRead(ctx context.Context, ref Ref) (*transcriptFile, int64, error) {
+// openToRead opens the file of a transcript, nil if it does not exist.
+func (t *dirTranscripts) openToRead(ctx context.Context, ref Ref) (*transcriptFile, error) {
 	for {
-		path, end, err := t.place(ctx, ref)
+		path, end, rot, err := t.place(ctx, ref)
 		if err != nil || path == "" {
-			return nil, 0, err
+			return nil, err
 		}
-		if f, ok, err := openTranscript(t.fs, path, ref, os.O_RDONLY); ok || err != nil {
-			return f, end, err
+		f, ok, err := openTranscript(t.fs, path, ref, os.O_RDONLY)
+		if ok {
+			f.end, f.rot = end, rot
+		}
+		if ok || err != nil {
+			return f, err
 		}
 		if err := t.missed(ctx, ref, path); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 	}
 }
@@ -426,12 +436,12 @@ func (t *dirTranscripts) missed(ctx context.Context, ref Ref, path string) error
 func notThere(path string) error { return &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist} }
 
 // place returns where the file of a transcript is and where it durably ends.
-func (t *dirTranscripts) place(ctx context.Context, ref Ref) (path string, end int64, err error) {
+func (t *dirTranscripts) place(ctx context.Context, ref Ref) (path string, end int64, rot, err error) {
 	err = t.with(ctx, ref, func(x *dirTranscript) error {
-		path, end = x.path, x.end
+		path, end, rot = x.path, x.end, x.rot
 		return nil
 	})
-	return path, end, err
+	return path, end, rot, err
 }
 
 func (t *dirTranscripts) Locate(ref Ref) string {
