@@ -96,6 +96,29 @@ func (t *transcriptFile) acknowledged(from, to int64) (yes bool, err error) {
 	return yes, err
 }
 
+// rewriteLast writes the lines of the last write again, over themselves, and makes them durable.
+func (t *transcriptFile) rewriteLast(end int64) error {
+	from := end
+	for first := false; !first && from > t.head; {
+		var err error
+		if from, err = t.lastLines(t.head, from, 1); err != nil {
+			return err
+		}
+		var b [1]byte
+		if _, err = t.f.ReadAt(b[:], from); err != nil {
+			return err
+		}
+		first = b[0] != ' '
+	}
+	if err := t.chunks(from, end, func(off int64, b []byte) (bool, error) {
+		_, err := t.f.WriteAt(b, off)
+		return true, err
+	}); err != nil {
+		return err
+	}
+	return t.f.Sync()
+}
+
 // repair cuts off what a crash has left beyond the end. If that was more than half a line it is kept in a file of its own, for a person:
 // where the last write has rotted, no byte of the rest is lost.
 func (t *transcriptFile) repair(fsys disk.FS, end int64) error {

@@ -37,7 +37,7 @@ type dirTranscript struct {
 
 	path  string // "" if there is no file
 	end   int64  // the offset behind the last line
-	named bool   // the name of the file is durable
+	safe  bool   // the name of the file and its last write are durable
 	torn  bool   // something may stand beyond the end
 	found bool   // it was there already, and is not what a write of ours has left
 	rot   error  // what was acknowledged beyond the end and cannot be read; nothing is appended then
@@ -57,6 +57,22 @@ func (x *dirTranscript) mend(fsys disk.FS, f *transcriptFile) (err error) {
 		return fmt.Errorf("repair: %w", err)
 	}
 	x.torn = false
+	return nil
+}
+
+// secure makes durable what was there already. Whoever wrote it may have died before it was, or after a sync that failed: then the system
+// shows what it will never write unless somebody writes it again.
+func (x *dirTranscript) secure(fsys disk.FS, f *transcriptFile) error {
+	if x.safe {
+		return nil
+	}
+	if err := f.rewriteLast(x.end); err != nil {
+		return fmt.Errorf("write again: %w", err)
+	}
+	if err := fsys.SyncDir(filepath.Dir(x.path)); err != nil {
+		return err
+	}
+	x.safe = true
 	return nil
 }
 
@@ -168,7 +184,7 @@ func (t *dirTranscripts) load(ref Ref, x *dirTranscript) error {
 	if err != nil && !errors.Is(err, ErrCorrupt) {
 		return err
 	}
-	x.path, x.end, x.named, x.torn, x.found, x.rot = f.path, end, false, end < size && err == nil, true, err
+	x.path, x.end, x.safe, x.torn, x.found, x.rot = f.path, end, false, end < size && err == nil, true, err
 	return nil
 }
 
@@ -242,13 +258,10 @@ func (t *dirTranscripts) append(ref Ref, x *dirTranscript, after Pos, lines []by
 		return 0, err
 	}
 	defer f.f.Close() //nolint:errcheck // what was written was synced
-	if !x.named {
-		if err := t.fs.SyncDir(filepath.Dir(x.path)); err != nil {
-			return 0, err
-		}
-		x.named = true
-	}
 	if err := x.mend(t.fs, f); err != nil {
+		return 0, err
+	}
+	if err := x.secure(t.fs, f); err != nil {
 		return 0, err
 	}
 	lines = continued(lines)
@@ -309,7 +322,7 @@ func (t *dirTranscripts) begin(ref Ref, x *dirTranscript, after Pos, lines []byt
 	if err := t.fs.SyncDir(dir); err != nil {
 		return 0, err
 	}
-	x.path, x.end, x.named, x.torn = path, int64(len(head)+len(lines)), true, false
+	x.path, x.end, x.safe, x.torn = path, int64(len(head)+len(lines)), true, false
 	return Pos(x.end), nil
 }
 
