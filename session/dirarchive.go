@@ -96,7 +96,7 @@ func (t *dirTranscripts) archive(ref Ref, x *dirTranscript, at time.Time) (strin
 		}
 	}
 	if err := t.fs.Rename(path, filepath.Join(dir, name)); err != nil {
-		return "", err
+		return "", t.missing(x, err)
 	}
 	x.path = "" // whoever comes next looks for it again
 	a.mu.Lock()
@@ -112,7 +112,7 @@ func (t *dirTranscripts) mendFile(ref Ref, x *dirTranscript) error {
 	if !x.torn {
 		return nil
 	}
-	f, err := t.openToWrite(ref, x)
+	f, err := t.file(ref, x, os.O_RDWR)
 	if err != nil {
 		return err
 	}

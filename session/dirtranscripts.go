@@ -36,6 +36,7 @@ type dirTranscript struct {
 	gone bool          // is known no more; only whoever has the turn looks
 
 	path  string // "" if there is no file
+	head  int64  // the length of its first line
 	end   int64  // the offset behind the last line
 	safe  bool   // the name of the file and its last write are durable
 	torn  bool   // something may stand beyond the end
@@ -43,37 +44,12 @@ type dirTranscript struct {
 	rot   error  // what was acknowledged beyond the end and cannot be read; nothing is appended then
 }
 
-// mend removes what stands beyond the end, so that something can be written there.
-func (x *dirTranscript) mend(fsys disk.FS, f *transcriptFile) (err error) {
-	switch {
-	case !x.torn:
-		return nil
-	case x.found:
-		err = f.repair(fsys, x.end)
-	default:
-		err = f.cut(x.end)
+// last returns the position of the last line.
+func (x *dirTranscript) last() Pos {
+	if x.end == x.head { // somebody has taken all lines away
+		return 0
 	}
-	if err != nil {
-		return fmt.Errorf("repair: %w", err)
-	}
-	x.torn = false
-	return nil
-}
-
-// secure makes durable what was there already. Whoever wrote it may have died before it was, or after a sync that failed: then the system
-// shows what it will never write unless somebody writes it again.
-func (x *dirTranscript) secure(fsys disk.FS, f *transcriptFile) error {
-	if x.safe {
-		return nil
-	}
-	if err := f.rewriteLast(x.end); err != nil {
-		return fmt.Errorf("write again: %w", err)
-	}
-	if err := fsys.SyncDir(filepath.Dir(x.path)); err != nil {
-		return err
-	}
-	x.safe = true
-	return nil
+	return Pos(x.end)
 }
 
 // agentFiles is what is known of the directory of one agent.
@@ -101,24 +77,6 @@ func (t *dirTranscripts) Close() (err error) {
 		err = t.release()
 	})
 	return err
-}
-
-// write calls f, which changes a transcript, while nobody else works with it. Close waits for it.
-func (t *dirTranscripts) write(ctx context.Context, ref Ref, f func(*dirTranscript) error) error {
-	t.mu.Lock()
-	err := t.check(ctx)
-	if err == nil && t.readOnly {
-		err = ErrReadOnly
-	}
-	if err == nil {
-		t.writers.Add(1)
-	}
-	t.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	defer t.writers.Done()
-	return t.with(ctx, ref, f)
 }
 
 func (t *dirTranscripts) check(ctx context.Context) error {
@@ -184,7 +142,8 @@ func (t *dirTranscripts) load(ref Ref, x *dirTranscript) error {
 	if err != nil && !errors.Is(err, ErrCorrupt) {
 		return err
 	}
-	x.path, x.end, x.safe, x.torn, x.found, x.rot = f.path, end, false, end < size && err == nil, true, err
+	x.path, x.head, x.end, x.safe = f.path, f.head, end, false
+	x.torn, x.found, x.rot = end < size && err == nil, true, err
 	return nil
 }
 
@@ -217,145 +176,6 @@ func (t *dirTranscripts) fail(ref Ref, doing string, err error) error {
 	return fmt.Errorf("session: transcript %q of %q: %s: %w", ref.SessionID, ref.Key, doing, err)
 }
 
-func (t *dirTranscripts) Append(ctx context.Context, ref Ref, after Pos, messages ...Message) (last Pos, err error) {
-	if err := ref.Validate(); err != nil {
-		return 0, err
-	}
-	var lines []byte
-	for i := 0; i < len(messages) && err == nil; i++ {
-		if lines, err = messages[i].AppendJSON(lines); err == nil {
-			lines = append(lines, '\n')
-		}
-	}
-	if err == nil {
-		err = t.write(ctx, ref, func(x *dirTranscript) (err error) {
-			last, err = t.append(ref, x, after, lines)
-			return err
-		})
-	}
-	if err != nil {
-		return 0, t.fail(ref, "append", err)
-	}
-	return last, nil
-}
-
-func (t *dirTranscripts) append(ref Ref, x *dirTranscript, after Pos, lines []byte) (Pos, error) {
-	if x.path == "" {
-		return t.begin(ref, x, after, lines)
-	}
-	if x.rot != nil {
-		return 0, x.rot
-	}
-	end := Pos(x.end)
-	if after != end {
-		return 0, fmt.Errorf("after %d, but it ends at %d: %w", after, end, ErrConflict)
-	}
-	if len(lines) == 0 {
-		return end, nil
-	}
-	f, err := t.openToWrite(ref, x)
-	if err != nil {
-		return 0, err
-	}
-	defer f.f.Close() //nolint:errcheck // what was written was synced
-	if err := x.mend(t.fs, f); err != nil {
-		return 0, err
-	}
-	if err := x.secure(t.fs, f); err != nil {
-		return 0, err
-	}
-	lines = continued(lines)
-	if _, err = f.f.WriteAt(lines, int64(end)); err == nil {
-		err = f.f.Sync()
-	}
-	if err != nil {
-		// To cut the file and sync that is safe also after a sync that failed: what could not be written is not needed.
-		x.torn, x.found = f.cut(int64(end)) != nil, false
-		return 0, err
-	}
-	x.end += int64(len(lines))
-	return Pos(x.end), nil
-}
-
-// openToWrite opens the file of a transcript that is there.
-func (t *dirTranscripts) openToWrite(ref Ref, x *dirTranscript) (*transcriptFile, error) {
-	f, ok, err := openTranscript(t.fs, x.path, ref, os.O_RDWR)
-	if err == nil && !ok {
-		err = notThere(x.path)
-	}
-	return f, err
-}
-
-// tmpSuffix ends the name of a transcript that is not whole yet.
-const tmpSuffix = ".tmp"
-
-// begin makes the file of a transcript, whole or not at all.
-func (t *dirTranscripts) begin(ref Ref, x *dirTranscript, after Pos, lines []byte) (Pos, error) {
-	name, err := t.findArchived(ref, true)
-	switch {
-	case err != nil:
-		return 0, err
-	case name != "":
-		return 0, fmt.Errorf("%w as %q", ErrArchived, name)
-	case after != 0:
-		return 0, fmt.Errorf("after %d, but it ends at 0: %w", after, ErrConflict)
-	case len(lines) == 0:
-		return 0, nil
-	}
-	dir, err := t.makeAgentDir(ref)
-	if err != nil {
-		return 0, err
-	}
-	head, err := headLine(ref)
-	if err != nil {
-		return 0, err
-	}
-	names := transcriptNames(ref)
-	tmp := filepath.Join(dir, names[1]+tmpSuffix) // nobody else's, whoever has the same id
-	if err := t.writeWhole(tmp, append(head, lines...)); err != nil {
-		return 0, err
-	}
-	path, err := t.name(ref, tmp, names)
-	if err != nil {
-		return 0, err
-	}
-	if err := t.fs.SyncDir(dir); err != nil {
-		return 0, err
-	}
-	x.path, x.end, x.safe, x.torn = path, int64(len(head)+len(lines)), true, false
-	return Pos(x.end), nil
-}
-
-// name gives a whole transcript the first of the names that is not somebody else's.
-func (t *dirTranscripts) name(ref Ref, tmp string, names [2]string) (string, error) {
-	a, dir := t.agent(ref)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	path := filepath.Join(dir, names[0])
-	_, err := t.fs.Lstat(path)
-	switch {
-	case err == nil: // if it were ours, it would have been found
-		path = filepath.Join(dir, names[1])
-	case !errors.Is(err, fs.ErrNotExist):
-		return "", err
-	}
-	return path, t.fs.Rename(tmp, path)
-}
-
-func (t *dirTranscripts) writeWhole(name string, b []byte) error {
-	f, err := t.fs.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
-	if err != nil {
-		return err
-	}
-	if _, err = f.WriteAt(b, 0); err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		_ = t.fs.Remove(name)
-	}
-	return err
-}
-
 func (t *dirTranscripts) agent(ref Ref) (*agentFiles, string) {
 	name := agentDir(ref.Key)
 	t.mu.Lock()
@@ -366,22 +186,6 @@ func (t *dirTranscripts) agent(ref Ref) (*agentFiles, string) {
 		t.agents[name] = a
 	}
 	return a, filepath.Join(t.dir, name)
-}
-
-func (t *dirTranscripts) makeAgentDir(ref Ref) (string, error) {
-	a, dir := t.agent(ref)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.made {
-		if _, err := t.fs.Lstat(dir); err == nil {
-			return dir, nil
-		}
-	}
-	if err := disk.MakeDir(t.fs, t.dir, dir); err != nil {
-		return "", err
-	}
-	a.made = true
-	return dir, nil
 }
 
 func (t *dirTranscripts) Read(ctx context.Context, ref Ref, w Window) iter.Seq2[Line, error] {
@@ -401,10 +205,13 @@ func (t *dirTranscripts) Read(ctx context.Context, ref Ref, w Window) iter.Seq2[
 }
 
 func (t *dirTranscripts) read(ctx context.Context, ref Ref, w Window, yield func(Line) bool) error {
-	if err := t.check(ctx); err != nil {
+	var f *transcriptFile
+	err := t.with(ctx, ref, func(x *dirTranscript) (err error) {
+		if x.path != "" {
+			f, err = t.file(ref, x, os.O_RDONLY)
+		}
 		return err
-	}
-	f, err := t.openToRead(ctx, ref)
+	})
 	if f == nil || err != nil {
 		return err
 	}
@@ -412,49 +219,49 @@ func (t *dirTranscripts) read(ctx context.Context, ref Ref, w Window, yield func
 	return f.lines(ctx, w, t.check, yield)
 }
 
-// openToRead opens the file of a transcript, nil if it does not exist.
-func (t *dirTranscripts) openToRead(ctx context.Context, ref Ref) (*transcriptFile, error) {
-	for {
-		path, end, rot, err := t.place(ctx, ref)
-		if err != nil || path == "" {
-			return nil, err
+// file opens the file of a transcript that is there. If somebody else has taken it away, or has cut it or written to it, that is an error
+// once; whoever comes next finds what is there then.
+func (t *dirTranscripts) file(ref Ref, x *dirTranscript, flag int) (f *transcriptFile, err error) {
+	f, ok, err := openTranscript(t.fs, x.path, ref, flag)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		if t.readOnly { // whoever has the directory open has put it away
+			return nil, nil //nolint:nilnil // there is none, which is no error
 		}
-		f, ok, err := openTranscript(t.fs, path, ref, os.O_RDONLY)
-		if ok {
-			f.end, f.rot = end, rot
-		}
-		if ok || err != nil {
-			return f, err
-		}
-		if err := t.missed(ctx, ref, path); err != nil {
-			return nil, err
+		return nil, t.missing(x, &fs.PathError{Op: "open", Path: x.path, Err: fs.ErrNotExist})
+	}
+	f.end, f.rot = x.end, x.rot
+	if err = unchanged(f, x); err != nil && !t.readOnly {
+		x.path = ""
+		_ = f.f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// missing forgets where a file was if it is not there any more, unless everything is away and may come back.
+func (t *dirTranscripts) missing(x *dirTranscript, err error) error {
+	if _, away := t.fs.Lstat(t.dir); away == nil && errors.Is(err, fs.ErrNotExist) {
+		x.path = ""
+	}
+	return err
+}
+
+// unchanged returns an error if a file has not the length that it was left with.
+func unchanged(f *transcriptFile, x *dirTranscript) error {
+	size, err := f.f.Size()
+	if err != nil {
+		return err
+	}
+	if size < x.end || size > x.end && !x.torn && x.rot == nil {
+		return &CorruptError{
+			File: x.path, Offset: min(size, x.end),
+			Reason: fmt.Sprintf("somebody else has changed the file, which has %d bytes and had %d", size, x.end),
 		}
 	}
-}
-
-// missed finds out why the file of a transcript is not where it was. That it has been archived just now is no error.
-func (t *dirTranscripts) missed(ctx context.Context, ref Ref, path string) error {
-	return t.with(ctx, ref, func(x *dirTranscript) error {
-		switch {
-		case x.path != path:
-			return nil
-		case t.readOnly: // whoever has the directory open has done that
-			x.path = ""
-			return nil
-		}
-		return notThere(path)
-	})
-}
-
-func notThere(path string) error { return &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist} }
-
-// place returns where the file of a transcript is and where it durably ends.
-func (t *dirTranscripts) place(ctx context.Context, ref Ref) (path string, end int64, rot, err error) {
-	err = t.with(ctx, ref, func(x *dirTranscript) error {
-		path, end, rot = x.path, x.end, x.rot
-		return nil
-	})
-	return path, end, rot, err
+	return nil
 }
 
 func (t *dirTranscripts) Locate(ref Ref) string {
