@@ -20,7 +20,8 @@ func (t *dirTranscripts) findArchived(ref Ref, begins bool) (string, error) {
 	defer a.mu.Unlock()
 	bases := transcriptNames(ref)
 	sweep := begins && !a.swept
-	if a.archived != nil && !sweep && !a.archived[strings.ToLower(bases[0])] && !a.archived[strings.ToLower(bases[1])] {
+	known := a.archived != nil && !sweep && !t.readOnly
+	if known && !a.archived[strings.ToLower(bases[0])] && !a.archived[strings.ToLower(bases[1])] {
 		return "", nil
 	}
 	var entries []fs.DirEntry

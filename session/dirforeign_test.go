@@ -96,3 +96,23 @@ func TestUnknownTranscriptsAreForgotten(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, session.KnownTranscripts(s))
 }
+
+// Who looks at a directory sees what its owner writes, cuts off and archives meanwhile.
+func TestViewTranscriptsLater(t *testing.T) {
+	d := disktest.New()
+	s := openOn(t, d)
+	a, b := session.Ref{Key: session.Main("main"), SessionID: "a"}, session.Ref{Key: session.Main("main"), SessionID: "b"}
+	end := say(t, s, a, 0, "one")
+	v, err := session.ViewDirOn(d, "/")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"one"}, lineTexts(t, v, a))
+	assert.Empty(t, v.Transcripts.Locate(b))
+	say(t, s, a, end, "two")
+	assert.Equal(t, []string{"one", "two"}, lineTexts(t, v, a))
+	_, err = s.Transcripts.Archive(t.Context(), a, dirNoon)
+	require.NoError(t, err)
+	assert.Equal(t, s.Transcripts.Locate(a), v.Transcripts.Locate(a))
+	assert.Empty(t, lineTexts(t, v, a))
+	say(t, s, b, 0, "of b")
+	assert.Equal(t, []string{"of b"}, lineTexts(t, v, b))
+}

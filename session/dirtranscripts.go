@@ -86,8 +86,8 @@ func (t *dirTranscripts) check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// with calls f while nobody else works with the transcript, once it is known what there is of it. It forgets what does not exist,
-// and what is corrupt, so that it is looked at again when a person has seen to it.
+// with calls f while nobody else works with the transcript, once it is known what there is of it. It forgets what does not exist, what
+// is corrupt, so that it is looked at again when a person has seen to it, and all if somebody else has the directory open and writes.
 func (t *dirTranscripts) with(ctx context.Context, ref Ref, f func(*dirTranscript) error) error {
 	for {
 		t.mu.Lock()
@@ -113,7 +113,7 @@ func (t *dirTranscripts) with(ctx context.Context, ref Ref, f func(*dirTranscrip
 		if err == nil {
 			err = f(x)
 		}
-		if x.path == "" || x.rot != nil {
+		if x.path == "" || x.rot != nil || t.readOnly {
 			t.forget(ref, x)
 		}
 		<-x.turn
