@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -43,7 +44,15 @@ func (x *idleLogs) path(root Key) string {
 func (x *idleLogs) read(root Key) (t thaw, err error) {
 	_, err = disk.IfThere(x.fs, x.journal(), func() error {
 		t = thaw{}
-		return x.readFile(root, &t)
+		_, err := x.replay(x.path(root), func(kind wal.Kind, payload []byte) (storedBatch, error) {
+			payload = bytes.Clone(payload)
+			b, err := parseIdleBatch(kind, payload)
+			if err == nil {
+				err = t.add(kind, payload, b)
+			}
+			return b, err
+		})
+		return err
 	})
 	return t, err
 }
@@ -51,26 +60,26 @@ func (x *idleLogs) read(root Key) (t thaw, err error) {
 // journal returns the directory that is there as long as anything is.
 func (x *idleLogs) journal() string { return filepath.Dir(x.dir) }
 
-func (x *idleLogs) readFile(root Key, t *thaw) error {
-	_, err := wal.ReadFile(x.fs, x.path(root), func(_ wal.Span, kind wal.Kind, payload []byte) error {
-		if kind == frameIdle {
-			h, err := parseIdleHead(payload)
-			if err == nil && h.Root != root {
-				err = fmt.Errorf("this is the log of %q", h.Root)
-			}
+// replay calls batch with each batch of a file, and fails unless the file is whole and has what its name and its head say.
+func (x *idleLogs) replay(name string, batch func(wal.Kind, []byte) (storedBatch, error)) (wal.Report, error) {
+	var head Head
+	var last Seq
+	r, err := wal.ReadFile(x.fs, name, func(_ wal.Span, kind wal.Kind, payload []byte) (err error) {
+		if head.Root.IsZero() {
+			head, err = x.parseHead(name, kind, payload)
 			return err
 		}
-		payload = append([]byte(nil), payload...)
-		b, err := parseIdleBatch(kind, payload)
-		if err == nil && b.root != root {
-			err = fmt.Errorf("a batch of %q", b.root)
+		b, err := batch(kind, payload)
+		if err == nil && b.root != head.Root {
+			err = fmt.Errorf("a batch of %q in the log of %q", b.root, head.Root)
 		}
-		if err == nil {
-			err = t.add(kind, payload, b)
-		}
+		last = b.last()
 		return err
 	})
-	return err
+	if err == nil && (head.Root.IsZero() || last != head.Last) {
+		err = &CorruptError{File: name, Offset: r.Bytes, Reason: fmt.Sprintf("the log ends at entry %d, and says at %d", last, head.Last)}
+	}
+	return r, err
 }
 
 func parseIdleBatch(kind wal.Kind, payload []byte) (storedBatch, error) {

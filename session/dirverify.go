@@ -111,30 +111,17 @@ func (v verifier) log(ctx context.Context, dir string) error {
 }
 
 func (v verifier) idleLog(ctx context.Context, idle *idleLogs, name string) error {
-	var (
-		head Head
-		t    thaw
-	)
-	r, err := wal.ReadFile(v.fs, name, func(_ wal.Span, kind wal.Kind, payload []byte) (err error) {
-		if head.Root.IsZero() {
-			head, err = idle.parseHead(name, kind, payload)
-			return err
-		}
+	var t thaw
+	r, err := idle.replay(name, func(kind wal.Kind, payload []byte) (storedBatch, error) {
 		b, err := parseIdleBatch(kind, payload)
-		if err == nil && b.root != head.Root {
-			err = fmt.Errorf("a batch of %q in the log of %q", b.root, head.Root)
-		}
 		if err == nil {
 			err = t.add(kind, nil, b)
 		}
 		if err == nil {
 			err = verifyBatch(payload)
 		}
-		return err
+		return b, err
 	})
-	if err == nil && (t.last != head.Last || head.Root.IsZero()) {
-		err = &CorruptError{File: name, Offset: r.Bytes, Reason: fmt.Sprintf("the log ends at entry %d, and says at %d", t.last, head.Last)}
-	}
 	return v.say(ctx, DirFile{Path: name, Bytes: r.Bytes, Parts: max(r.Frames-1, 0)}, err)
 }
 

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -98,7 +99,7 @@ func TestVerifyDirBesideArchive(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// An idle file that is whole and not what its name and its head say is rot like any other, for VerifyDir and for Roots.
+// An idle file that is whole and not what its name and its head say is rot like any other, for everybody.
 func TestIdleFileThatIsNotWhatItSays(t *testing.T) {
 	dir, s, idle := storeOnDisk(t)
 	frames := make([][]wal.Record, 2)
@@ -113,6 +114,8 @@ func TestIdleFileThatIsNotWhatItSays(t *testing.T) {
 	mine, other := frames[0], frames[1]
 	last, n := binary.Uvarint(mine[0].Payload)
 	require.EqualValues(t, 2, last)
+	root, err := session.ParseRoot(string(mine[0].Payload[n:]))
+	require.NoError(t, err)
 	further := wal.Record{Kind: mine[0].Kind, Payload: append(binary.AppendUvarint(nil, last+1), mine[0].Payload[n:]...)}
 	for what, records := range map[string][]wal.Record{
 		"another's":       other,
@@ -139,6 +142,13 @@ func TestIdleFileThatIsNotWhatItSays(t *testing.T) {
 			if what != "two heads" { // as a newer version may have them
 				require.ErrorIs(t, err, session.ErrCorrupt, what)
 			}
+		}
+		_, err := readLog(t.Context(), s.Journal, root)
+		require.Error(t, err, what)
+		for _, after := range []session.Seq{0, 2} {
+			_, appendErr := s.Journal.Append(t.Context(), root, after, dirBatch(dirNoon, false, "z"))
+			require.Equal(t, errors.Is(err, session.ErrCorrupt), errors.Is(appendErr, session.ErrCorrupt), "%s: %v", what, appendErr)
+			require.Error(t, appendErr, what)
 		}
 		roots, err := yielded(t, s)
 		if what == "another's" || what == "no head" || what == "nothing" {
