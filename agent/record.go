@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,7 +42,7 @@ func beginRecord(
 		if r, history, err = openRecord(ctx, store, log, st); err == nil {
 			err = r.add(ctx, fresh...)
 		}
-		if !errors.Is(err, session.ErrConflict) {
+		if !errors.Is(err, session.ErrConflict) && !errors.Is(err, session.ErrCorrupt) { // which a store may say once of what was changed
 			break
 		}
 	}
@@ -49,6 +50,11 @@ func beginRecord(
 }
 
 // openRecord returns the record of a turn and the conversation so far.
+//
+// What the journal says was committed and the transcript does not reach, somebody has taken away: a person with an editor, or a disk. The
+// session goes on from what there is, up to the last place at which no tool call waits for its result, and the loss is logged. Notes take
+// the place of the lines, so that the transcript reaches the position again: otherwise what follows, also what an interrupted turn leaves,
+// would count as committed.
 func openRecord(ctx context.Context, store session.Transcripts, log *slog.Logger, st *spawn.Turn) (*record, []Message, error) {
 	r := &record{store: store, log: log, ref: session.Ref{Key: st.Session.Key, SessionID: st.SessionID}}
 	if st.Run.ID != "" && st.N == 1 {
@@ -69,25 +75,76 @@ func openRecord(ctx context.Context, store session.Transcripts, log *slog.Logger
 	if err != nil {
 		return nil, nil, fmt.Errorf("agent: reading the transcript of %q: %w", r.ref.Key, err)
 	}
+	kept := committed(lines, st.Pos)
+	switch {
+	case r.end < st.Pos:
+		kept = answered(kept)
+		err = r.bridge(ctx, kept, st.Pos)
+	case r.end > st.Pos:
+		err = r.add(ctx, session.Fence(st.Pos, time.Now()))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
 	var history []Message
-	for line, err := range session.Committed(func(yield func(session.Line, error) bool) {
+	for _, line := range kept {
+		history = append(history, line.Message)
+	}
+	return r, history, nil
+}
+
+// committed returns the conversation up to a position. What a note beyond it discards was lost, see bridge, or lies beyond it, too.
+func committed(lines []session.Line, end session.Pos) (kept []session.Line) {
+	for line := range session.Committed(func(yield func(session.Line, error) bool) {
 		for _, line := range lines {
-			if line.Pos > st.Pos || !yield(line, nil) {
+			if (line.Pos <= end || line.Message.Role == session.Note) && !yield(line, nil) {
 				return
 			}
 		}
 	}) {
-		if err != nil {
-			return nil, nil, err
-		}
-		history = append(history, line.Message)
+		kept = append(kept, line)
 	}
-	if r.end > st.Pos {
-		if err := r.add(ctx, session.Fence(st.Pos, time.Now())); err != nil {
-			return nil, nil, err
+	return kept
+}
+
+// answered returns the lines before the last tool calls unless each of them has its result.
+func answered(lines []session.Line) []session.Line {
+	results := make(map[string]bool)
+	for i, line := range slices.Backward(lines) {
+		if line.Message.Role == session.Tool {
+			results[line.Message.ToolCallID] = true
+		}
+		for _, c := range line.Message.ToolCalls {
+			if !results[c.ID] {
+				return lines[:i]
+			}
+		}
+		if len(line.Message.ToolCalls) > 0 {
+			break
 		}
 	}
-	return r, history, nil
+	return lines
+}
+
+// maxBridge is how many bytes a note has at most that takes the place of lost lines.
+const maxBridge = 1 << 20
+
+// bridge appends notes behind the lines that are kept until the transcript reaches a position.
+func (r *record) bridge(ctx context.Context, kept []session.Line, to session.Pos) error {
+	found, after := r.end, session.Pos(0)
+	if n := len(kept); n > 0 {
+		after = kept[n-1].Pos
+	}
+	for r.end < to {
+		note := session.Fence(after, time.Now())
+		note.Text = "Lines have been lost here." + strings.Repeat(" ", int(min(to-r.end, maxBridge)))
+		if err := r.add(ctx, note); err != nil {
+			return err
+		}
+	}
+	r.log.Error("offshoot: a transcript has lost lines", "session", r.ref.Key.String(), "transcript", r.store.Locate(r.ref),
+		"committed", uint64(to), "found", uint64(found), "kept", uint64(after))
+	return nil
 }
 
 // add appends messages. It insists: a store that fails for a while costs time, not a turn or what somebody said.
@@ -177,7 +234,9 @@ func insist(ctx context.Context, failing func(error), f func() error) error {
 
 // final reports whether an error of a store will not go away.
 func final(err error) bool {
-	for _, e := range []error{session.ErrConflict, session.ErrArchived, session.ErrClosed, session.ErrInvalidKey, session.ErrNotFound} {
+	for _, e := range []error{
+		session.ErrConflict, session.ErrArchived, session.ErrClosed, session.ErrInvalidKey, session.ErrNotFound, session.ErrCorrupt, session.ErrFormat,
+	} {
 		if errors.Is(err, e) {
 			return true
 		}

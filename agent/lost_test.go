@@ -1,0 +1,159 @@
+package agent_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A lossyBot is a bot whose transcript somebody cuts while it is down.
+type lossyBot struct {
+	t   *testing.T
+	dir string
+	log bytes.Buffer
+	saw [][]string // the messages of each turn
+}
+
+// live opens the bot, has it told something, and closes it when it is idle, or in the middle of a turn.
+func (b *lossyBot) live(text string, interrupt bool, steps ...agent.Message) {
+	b.t.Helper()
+	store, err := session.OpenDir(b.dir)
+	require.NoError(b.t, err)
+	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		var saw []string
+		for _, m := range tn.Messages {
+			saw = append(saw, fmt.Sprintf("%s:%s%d", m.Role, m.Text, len(m.ToolCalls)))
+		}
+		b.saw = append(b.saw, saw)
+		for _, m := range steps {
+			if err := tn.Record(ctx, m); err != nil {
+				return agent.Result{}, err
+			}
+		}
+		if interrupt {
+			<-ctx.Done()
+			return agent.Result{}, ctx.Err()
+		}
+		return agent.Result{Text: "answer to " + tn.Messages[len(tn.Messages)-1].Text}, nil
+	})
+	cfg.Store, cfg.Logger, cfg.Reply = store, slog.New(slog.NewTextHandler(&b.log, nil)), func(context.Context, agent.Reply) error { return nil }
+	rt, err := agent.Open(b.t.Context(), cfg)
+	require.NoError(b.t, err)
+	done := make(chan error, 1)
+	go func() { done <- rt.Run(context.WithoutCancel(b.t.Context())) }()
+	s := rt.Session(session.Main("main"))
+	if text != "" {
+		require.NoError(b.t, s.Post(b.t.Context(), agent.Message{Text: text}))
+	}
+	ctx, cancel := context.WithCancel(b.t.Context())
+	defer cancel()
+	if interrupt {
+		synctest.Wait()
+		cancel()
+	} else {
+		require.NoError(b.t, s.Idle(b.t.Context()))
+	}
+	_ = rt.Shutdown(ctx)
+	<-done
+	require.NoError(b.t, store.Close())
+}
+
+// A session whose transcript has lost lines goes on from what there is. Nothing of an interrupted turn counts because of that, and the loss is told.
+func TestTranscriptLostLines(t *testing.T) {
+	calls := []agent.Message{
+		{Role: session.Assistant, ToolCalls: []agent.ToolCall{{ID: "c1", Name: "ls"}, {ID: "c2", Name: "ls"}}},
+		{Role: session.Tool, ToolCallID: "c1", Text: "files"},
+		{Role: session.Tool, ToolCallID: "c2", Text: "more"},
+	}
+	said := []string{"user:one0", "assistant:answer to one0", "user:two0", "assistant:2", "tool:files0", "tool:more0", "assistant:answer to two0"}
+	kept := []int{0, 1, 2, 3, 3, 3, 6, 7} // of said, by how many lines there are
+	for left := -1; left < len(said); left++ {
+		for _, rest := range []int{0, 10} {
+			t.Run(fmt.Sprint(left, " lines and ", rest, " bytes"), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b := &lossyBot{t: t, dir: t.TempDir()}
+					b.live("one", false)
+					b.live("two", false, calls...)
+					files, err := filepath.Glob(filepath.Join(b.dir, "sessions", "main", "*.jsonl"))
+					require.NoError(t, err)
+					require.Len(t, files, 1)
+					whole, err := os.ReadFile(files[0])
+					require.NoError(t, err)
+					if left < 0 {
+						require.NoError(t, os.Remove(files[0]))
+					} else {
+						lines := bytes.SplitAfter(whole, []byte("\n"))
+						text := append(bytes.Join(lines[:1+left], nil), lines[1+left][:rest]...)
+						require.NoError(t, os.WriteFile(files[0], text, 0o600))
+					}
+					assert.Empty(t, b.log.String())
+					b.live("three", true, calls[0])
+					assert.Contains(t, b.log.String(), "lost lines")
+					assert.Contains(t, b.log.String(), files[0])
+					b.live("", true, calls[0])
+					b.live("", false)
+					b.live("four", false)
+					before := said[:kept[max(left, 0)]]
+					three := append(before[:len(before):len(before)], "user:three0")
+					four := append(three[:len(three):len(three)], "assistant:answer to three0", "user:four0")
+					assert.Equal(t, [][]string{said[:1], said[:3], three, three, three, four}, b.saw)
+				})
+			})
+		}
+	}
+}
+
+// A transcript that is cut while its session lives costs no turn: the next one goes on from what there is. One that has rotted cannot be
+// gone on with, which is said at once, and is gone on with when a person has mended it.
+func TestTranscriptChangedInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		store, err := session.OpenDir(dir)
+		require.NoError(t, err)
+		var log bytes.Buffer
+		var saw []int
+		replies := make(chan string, 1)
+		cfg := runner(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+			saw = append(saw, len(tn.Messages))
+			return agent.Result{Text: "answer to " + tn.Messages[len(tn.Messages)-1].Text}, nil
+		})
+		cfg.Store, cfg.Logger = store, slog.New(slog.NewTextHandler(&log, nil))
+		cfg.Reply = func(_ context.Context, r agent.Reply) error { replies <- r.Text; return nil }
+		s := run(t, cfg).Session(session.Main("main"))
+		ask := func(text string) string {
+			require.NoError(t, s.Post(t.Context(), agent.Message{Text: text}))
+			synctest.Wait()
+			require.Len(t, replies, 1, "without waiting")
+			return <-replies
+		}
+		assert.Equal(t, "answer to one", ask("one"))
+		files, err := filepath.Glob(filepath.Join(dir, "sessions", "main", "*.jsonl"))
+		require.NoError(t, err)
+		require.Len(t, files, 1)
+		path := files[0]
+		whole, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, whole[:len(whole)-5], 0o600))
+		assert.Equal(t, "answer to two", ask("two"))
+		assert.Contains(t, log.String(), "lost lines")
+		whole, err = os.ReadFile(path)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, bytes.Replace(whole, []byte("one"), []byte("o\x00e"), 1), 0o600))
+		assert.Contains(t, ask("three"), "Sorry")
+		assert.Contains(t, log.String(), "no message")
+		require.NoError(t, os.WriteFile(path, whole, 0o600))
+		assert.Equal(t, "answer to four", ask("four"))
+		assert.Equal(t, []int{1, 2, 4}, saw)
+	})
+}
