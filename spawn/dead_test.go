@@ -123,3 +123,51 @@ func TestStoreThatIsNotWell(t *testing.T) {
 		require.Equal(t, 2, strings.Count(log.String(), "a frame is rotten"), log.String())
 	})
 }
+
+// slow is a journal that takes a second for an append.
+type slow struct{ session.Journal }
+
+func (j slow) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	time.Sleep(time.Second)
+	return j.Journal.Append(ctx, root, after, b)
+}
+
+// A turn that a shutdown cuts off has not failed: a run is interrupted, and a top-level session reads again what it was about to answer.
+func TestShutdownInterrupts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := session.NewMemory()
+		r := (&spawntest.Runner{}).
+			On("work", spawntest.Play{spawntest.Delay(time.Hour), spawntest.Say("x")}).
+			On(top.String(), spawntest.Play{spawntest.Delay(time.Hour), spawntest.Say("answered")})
+		s, err := spawn.Open(t.Context(), spawn.Config{Store: &session.Store{Journal: slow{store.Journal}}, Runner: r})
+		require.NoError(t, err)
+		ran := make(chan error, 1)
+		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
+		key := mustSpawn(t, s, spawn.Request{Task: "work", Announce: true})
+		require.NoError(t, s.Post(t.Context(), top, top, spawn.Message{Text: "go"}))
+		time.Sleep(time.Minute)
+		posted := make(chan error, 1) // so that the owner is at work, and hears of the turns
+		go func() { posted <- s.Post(t.Context(), top, top, spawn.Message{Text: "and more"}) }()
+		synctest.Wait()
+		now, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.NoError(t, s.Shutdown(now))
+		require.NoError(t, <-ran)
+		require.NoError(t, <-posted)
+
+		next := open(t, spawn.Config{Store: store, Runner: r})
+		time.Sleep(time.Minute)
+		require.Equal(t, spawn.Interrupted, find(t, next, key).Status)
+		time.Sleep(5 * time.Hour)
+		report, err := spawntest.Inspect(store.Journal.Read(t.Context(), top, 0))
+		require.NoError(t, err)
+		require.NoError(t, report.AtRest())
+		retried := false
+		for e, err := range store.Journal.Read(t.Context(), top, 0) {
+			require.NoError(t, err)
+			require.NotContains(t, spawn.Describe(e), "ended failed")
+			retried = retried || strings.Contains(spawn.Describe(e), "answered")
+		}
+		require.True(t, retried)
+	})
+}

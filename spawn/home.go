@@ -171,6 +171,9 @@ func (h *home) report(u *underWay, out Outcome, err error) {
 		out.Result.JSON = nil
 	}
 	h.forget(u)
+	if err != nil && errors.Is(context.Cause(u.ctx), ErrShutdown) {
+		return // it was interrupted, which the next owner of the tree sees from there being no end
+	}
 	done := &turnDone{answer: answerOf(out)}
 	done.TurnDone = tree.TurnDone{
 		Run: u.key, N: u.id.n, Answer: &done.answer, Silent: out.Silent, Skip: out.Skip, Pos: uint64(out.Pos), Rand: h.sup.rand(),
