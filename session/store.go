@@ -46,10 +46,11 @@ func NewMemory() *Store {
 //
 // A crash leaves at most the last thing that nobody was told of, and that is cut off. What was acknowledged and is not there any more as
 // it was is a *[CorruptError], with file and offset, for whoever meets it: rot of the log for OpenDir, of an idle tree and of a
-// transcript for whoever reads it or would append to it. What a newer version wrote is [ErrFormat]. [VerifyDir] looks at everything. It
-// cannot see three things: that what broke was acknowledged, if it is the very end of a log or of a transcript that nobody has closed or
-// gone on with since; that somebody has removed a whole file of an idle tree, or of a transcript, which then begins anew; and that a
-// directory was replaced by an older copy of itself.
+// transcript for whoever reads it or would append to it. What a newer version wrote is [ErrFormat]. [VerifyDir] looks at everything.
+// Nobody can see these: rot in the very last group of a log that was not closed, and in the last write of a transcript, if it looks like what
+// a crash leaves; a letter of a transcript that has become another one, for lines that are made to be read with other tools have no
+// checksum; that somebody has removed the whole file of an idle tree or of a transcript, which then begins anew; and that the
+// directory is an older copy of itself.
 //
 // A disk that is full or away for a while makes appends fail, and they work again when it does; only an [ErrSync] of the journal stays
 // until the directory is opened again. [Store.Health] says what has gone wrong that no append was refused for.
