@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -65,7 +66,7 @@ func (b *lossyBot) live(text string, interrupt bool, steps ...agent.Message) {
 		require.NoError(b.t, s.Idle(b.t.Context()))
 	}
 	_ = rt.Shutdown(ctx)
-	<-done
+	require.NoError(b.t, <-done)
 	require.NoError(b.t, store.Close())
 }
 
@@ -105,8 +106,8 @@ func TestTranscriptLostLines(t *testing.T) {
 					b.live("", false)
 					b.live("four", false)
 					before := said[:kept[max(left, 0)]]
-					three := append(before[:len(before):len(before)], "user:three0")
-					four := append(three[:len(three):len(three)], "assistant:answer to three0", "user:four0")
+					three := append(slices.Clip(before), "user:three0")
+					four := append(slices.Clip(three), "assistant:answer to three0", "user:four0")
 					assert.Equal(t, [][]string{said[:1], said[:3], three, three, three, four}, b.saw)
 				})
 			})

@@ -95,7 +95,7 @@ func openRecord(ctx context.Context, store session.Transcripts, log *slog.Logger
 
 // committed returns the conversation up to a position. What a note beyond it discards was lost, see bridge, or lies beyond it, too.
 func committed(lines []session.Line, end session.Pos) (kept []session.Line) {
-	for line := range session.Committed(func(yield func(session.Line, error) bool) {
+	for line := range session.Committed(func(yield func(session.Line, error) bool) { //nolint:errcheck // they have been read
 		for _, line := range lines {
 			if (line.Pos <= end || line.Message.Role == session.Note) && !yield(line, nil) {
 				return
