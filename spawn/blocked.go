@@ -2,6 +2,7 @@ package spawn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/offshoot-sdk/offshoot/session"
@@ -9,7 +10,7 @@ import (
 )
 
 // Blocked returns the deliveries of all trees on record that have been given up until somebody retries or dismisses them. A tree that
-// nobody has touched in this process is looked at and not opened.
+// nobody has touched in this process is looked at and not opened. A list beside an error lacks those of trees that cannot be read.
 func (s *Supervisor) Blocked(ctx context.Context) (list []Outgoing, err error) {
 	err = s.outboxes(ctx, func(_ session.Key, outbox []Outgoing) bool {
 		for _, out := range outbox {
@@ -19,10 +20,7 @@ func (s *Supervisor) Blocked(ctx context.Context) (list []Outgoing, err error) {
 		}
 		return true
 	})
-	if err != nil {
-		return nil, err
-	}
-	return list, nil
+	return list, err
 }
 
 // Retry makes a blocked delivery due again. It opens no other tree than that of the delivery.
@@ -45,11 +43,8 @@ func (s *Supervisor) blocked(ctx context.Context, key string, cmd func(ord uint3
 		}
 		return root.IsZero()
 	})
-	if err != nil {
-		return err
-	}
 	var ord uint32
-	if root.IsValid() {
+	if root.IsValid() { // whatever else cannot be read
 		err = s.home(root).owner.Do(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
 			t.Outbox(func(e *tree.Entry) {
 				if deliveryKey(t, e) == key {
@@ -57,9 +52,9 @@ func (s *Supervisor) blocked(ctx context.Context, key string, cmd func(ord uint3
 				}
 			})
 		})
-		if err != nil {
-			return err
-		}
+	}
+	if err != nil {
+		return err
 	}
 	if ord == 0 {
 		return fmt.Errorf("spawn: delivery %q: %w", key, ErrNotFound)
@@ -67,24 +62,22 @@ func (s *Supervisor) blocked(ctx context.Context, key string, cmd func(ord uint3
 	return s.home(root).owner.Do(ctx, cmd(ord), nil)
 }
 
-// outboxes calls f with the outbox of each tree on record until it returns false.
+// outboxes calls f with the outbox of each tree on record until it returns false. The error is what could not be read.
 func (s *Supervisor) outboxes(ctx context.Context, f func(root session.Key, outbox []Outgoing) bool) error {
+	var errs []error
 	for head, err := range s.cfg.Store.Journal.Roots(ctx, session.RootQuery{}) {
+		var outbox []Outgoing
+		if err == nil && isTree(head.Root) {
+			outbox, err = s.lookOut(ctx, head.Root)
+		}
 		if err != nil {
-			return err
+			errs = append(errs, err)
 		}
-		if !isTree(head.Root) {
-			continue
-		}
-		outbox, err := s.lookOut(ctx, head.Root)
-		if err != nil {
-			return err
-		}
-		if !f(head.Root, outbox) {
-			return nil
+		if ctx.Err() != nil || len(outbox) > 0 && !f(head.Root, outbox) {
+			break
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // lookOut returns the outbox of a tree: of its owner in this process, if it has one, else of its journal.

@@ -61,3 +61,37 @@ func TestBlockedOpensNoOtherTree(t *testing.T) {
 		require.NoError(t, second.Shutdown(t.Context()))
 	})
 }
+
+// One tree that cannot be read hides nothing of the others.
+func TestBlockedBesideATreeThatIsRotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := session.NewMemory()
+		cfg := spawn.Config{
+			Store: store, CallerRun: true, Runner: instant,
+			Deliver: func(context.Context, spawn.Outgoing) error { return errors.New("nobody at home") },
+		}
+		for _, name := range []string{"a", "m", "z"} {
+			root := session.Named("main", name)
+			if name == "m" {
+				batch := session.Batch{ID: "x", Entries: []session.Entry{{Payload: session.Raw(`{"v":1,"kind":"archived"}`)}}}
+				_, err := store.Journal.Append(t.Context(), root, 0, batch)
+				require.NoError(t, err)
+				continue
+			}
+			s := open(t, cfg)
+			_, err := s.Spawn(t.Context(), root, root, spawn.Request{Task: "x", Announce: true})
+			require.NoError(t, err)
+			time.Sleep(2 * time.Hour)
+		}
+		s, err := spawn.Open(t.Context(), cfg)
+		require.NoError(t, err)
+		blocked, err := s.Blocked(t.Context())
+		require.ErrorIs(t, err, session.ErrCorrupt)
+		require.Len(t, blocked, 2)
+		for _, out := range blocked {
+			require.NoError(t, s.Dismiss(t.Context(), out.Key))
+		}
+		require.ErrorIs(t, s.Retry(t.Context(), "none"), session.ErrCorrupt, "who knows")
+		require.NoError(t, s.Shutdown(t.Context()))
+	})
+}
