@@ -143,6 +143,7 @@ type Journal interface {
 	Read(ctx context.Context, root Key, after Seq) iter.Seq2[Entry, error]
 
 	// Roots yields the logs that q selects, each once, in any order, those of reserved roots included. With a DueBefore it costs no more
-	// for a million other logs, and may therefore yield some that are not due, but never leaves out one that is.
+	// for a million other logs, and may therefore yield some that are not due, but never leaves out one that is. A log that cannot be
+	// read does not hide the others: the error comes last.
 	Roots(ctx context.Context, q RootQuery) iter.Seq2[Head, error]
 }

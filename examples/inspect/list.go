@@ -18,11 +18,11 @@ import (
 // read are in the error, and the others are printed all the same.
 func listState(ctx context.Context, o stateOptions, store *session.Store, now time.Time) (string, error) {
 	heads, err := roots(ctx, store)
-	if err != nil {
-		return "", err
-	}
 	var b strings.Builder
 	var bad []error
+	if err != nil {
+		bad = append(bad, err)
+	}
 	var sum totals
 	if !o.json {
 		b.WriteString(openedText(o.dir, now))

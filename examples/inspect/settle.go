@@ -48,12 +48,12 @@ func treeOfBlocked(ctx context.Context, dir, key string, now time.Time) (root se
 		return root, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	heads, err := roots(ctx, store)
-	if err != nil {
-		return root, err
-	}
 	var found []string
 	var bad []error
+	heads, err := roots(ctx, store)
+	if err != nil {
+		bad = append(bad, err)
+	}
 	for _, h := range heads {
 		v, err := spawn.View(h.Root, store.Journal.Read(ctx, h.Root, 0))
 		if err != nil {

@@ -125,17 +125,15 @@ func viewState(dir string) (*session.Store, error) {
 	return store, err
 }
 
-// roots returns the heads of all trees, sorted, and nothing else.
-func roots(ctx context.Context, store *session.Store) ([]session.Head, error) {
-	var heads []session.Head
+// roots returns the heads of all trees that can be read, sorted, and nothing else. The error is about the others.
+func roots(ctx context.Context, store *session.Store) (heads []session.Head, bad error) {
 	for h, err := range store.Journal.Roots(ctx, session.RootQuery{}) {
 		if err != nil {
-			return nil, err
-		}
-		if h.Root.IsValid() {
+			bad = errors.Join(bad, err)
+		} else if h.Root.IsValid() {
 			heads = append(heads, h)
 		}
 	}
 	slices.SortFunc(heads, func(a, b session.Head) int { return strings.Compare(a.Root.String(), b.Root.String()) })
-	return heads, nil
+	return heads, bad
 }
