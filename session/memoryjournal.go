@@ -27,13 +27,7 @@ type memoryJournal struct {
 type memoryLog struct {
 	mu sync.Mutex // taken before that of the dueIndex
 	dueItem
-	batches []memoryBatch // only ever appended to or replaced, so a reader may keep what it saw
-}
-
-type memoryBatch struct {
-	first   Seq
-	id      BatchID
-	entries []Entry
+	batches batchList
 }
 
 func newMemoryJournal() *memoryJournal {
@@ -98,10 +92,9 @@ func (j *memoryJournal) Append(ctx context.Context, root Key, after Seq, b Batch
 	}
 	batch := memoryBatch{first: after + 1, id: b.ID, entries: b.Entries}
 	if b.Reset {
-		l.batches = []memoryBatch{batch}
-	} else {
-		l.batches = append(l.batches, batch)
+		l.batches = nil
 	}
+	l.batches.add(batch)
 	l.last += Seq(len(b.Entries))
 	l.due = b.Due
 	j.due.schedule(&l.dueItem)
@@ -118,7 +111,10 @@ func (j *memoryJournal) Read(ctx context.Context, root Key, after Seq) iter.Seq2
 		if l == nil {
 			return
 		}
-		for _, b := range l.since(after) {
+		l.mu.Lock()
+		pieces := l.batches.since(after)
+		l.mu.Unlock()
+		for b := range pieces.all() {
 			if err := ctx.Err(); err != nil {
 				yield(Entry{}, fmt.Errorf("session: read %q: %w", root, err))
 				return
@@ -131,22 +127,6 @@ func (j *memoryJournal) Read(ctx context.Context, root Key, after Seq) iter.Seq2
 			}
 		}
 	}
-}
-
-// since returns the batches that reach beyond after.
-func (l *memoryLog) since(after Seq) []memoryBatch {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	low, high := 0, len(l.batches)
-	for low < high {
-		mid := (low + high) / 2
-		if b := &l.batches[mid]; b.first+Seq(len(b.entries)) <= after+1 {
-			low = mid + 1
-		} else {
-			high = mid
-		}
-	}
-	return l.batches[low:]
 }
 
 func (j *memoryJournal) Roots(ctx context.Context, q RootQuery) iter.Seq2[Head, error] {
