@@ -32,7 +32,7 @@ func NewMemory() *Store {
 //	<dir>/journal/idle/3f/3f9a....wal        trees that are never due, read when somebody asks for one
 //	<dir>/sessions/<agent>/<session id>.jsonl                          transcripts, to tail and grep
 //	<dir>/sessions/<agent>/<session id>.jsonl.deleted.<timestamp>      and those that were archived
-//	<dir>/sessions/<agent>/<session id>.jsonl.torn.<offset>            what had to be cut off and may be of use to a person; kept
+//	<dir>/sessions/<agent>/<session id>.jsonl.torn.<offset>[.<n>]      what had to be cut off and may be of use to a person; kept
 //	*.tmp                                    what was not whole when a process died; removed by the next one that writes there
 //
 // Files are for the user alone: 0600, directories 0700. Appends of different trees share one sync of the disk. Opening takes as long
@@ -80,8 +80,7 @@ func located(dir string) (disk.FS, string, error) {
 //
 // Trees that were in the log when ViewDir was called stay as they were; the last moments of a process that was writing may be missing, or be
 // there although a power failure would still undo them. Trees that were idle, and transcripts, are read when somebody asks, as they are
-// then: a tree that has become idle again is seen as it is now, and one that is new may appear. Where Locate says that a transcript is
-// may be out of date when it has been archived since.
+// then: a tree that has become idle again is seen as it is now, and one that is new may appear.
 func ViewDir(dir string) (*Store, error) {
 	fsys, dir, err := located(dir)
 	if err != nil {
