@@ -12,6 +12,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // A world says who runs the top-level sessions.
@@ -24,10 +25,12 @@ const (
 
 const (
 	bots     = 36        // trees that work and rest in turns
-	guests   = 2         // how many trees at a time are made for one long text and never seen again
+	guests   = 2         // how many trees at a time are made for one long text and never seen again, where there is room for them
 	longText = 200 << 10 // bytes of that text: some of them are enough to compact the log
 	maxRest  = 400       // milliseconds for which a bot rests: a tree in which nothing is due leaves the log when it is compacted
 	archived = 20 * time.Millisecond
+
+	afterFailure = 20 * time.Millisecond // until whoever was refused asks again
 )
 
 func bot(i int) session.Key { return session.Named("main", fmt.Sprint("bot", i)) }
@@ -41,13 +44,25 @@ func stopped(root session.Key) bool {
 
 // A load is a program that uses a Runtime in every way until somebody ends it.
 type load struct {
-	world world
-	life  string
+	world  world
+	life   string
+	modest bool // no guests: nothing that takes much room
+	keep   bool // nothing is archived
 	// tell is called with what was acknowledged: "appended <last> <root>"; "owed <thing> <root>", a message or a run of which somebody
-	// must hear; "stopped <root>"; "note ...", what went wrong.
+	// must hear; "stopped <root>"; "interrupted <run> <root>", as nobody wanted; "note ...", what went wrong.
 	tell func(format string, args ...any)
 	// arrive is called with what leaves a tree, and the things of which it tells.
 	arrive func(key string, things ...string) error
+	// fail is called with what could not be done; nil: the load tells it as a note.
+	fail func(what string, err error)
+}
+
+func (l *load) failed(what string, err error) {
+	if l.fail == nil {
+		l.tell("note %s: %v", what, err)
+		return
+	}
+	l.fail(what, err)
 }
 
 // A toldJournal tells of every append.
@@ -73,8 +88,16 @@ func (l *load) config(store *session.Store) agent.Config {
 		Store: &session.Store{Journal: toldJournal{store.Journal, l.tell}, Transcripts: store.Transcripts},
 		Grace: 200 * time.Millisecond,
 	}
+	if l.keep {
+		cfg.Rules.Subagents.ArchiveAfter = policy.Off
+	}
 	if l.world == callerRun {
-		cfg.Deliver = func(_ context.Context, d agent.Delivery) error { return l.arrive(d.Key, string(d.Run.ID)) }
+		cfg.Deliver = func(_ context.Context, d agent.Delivery) error {
+			if d.Run.Status == spawn.Interrupted {
+				l.tell("interrupted %s %s", d.Run.ID, d.To)
+			}
+			return l.arrive(d.Key, string(d.Run.ID))
+		}
 	} else {
 		cfg.Reply = func(_ context.Context, r agent.Reply) error { return l.arrive(r.Key, strings.Fields(r.Text)...) }
 	}
@@ -102,6 +125,9 @@ func (l *load) work(ctx context.Context, rt *agent.Runtime) {
 		})
 	}
 	for i := range guests {
+		if l.modest {
+			break
+		}
 		wg.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				l.visit(ctx, rt.Session(session.Named("main", fmt.Sprintf("guest%d-%s-%d", i, l.life, n))))
@@ -119,14 +145,20 @@ func (l *load) round(ctx context.Context, s *agent.Session, n int) {
 	name := fmt.Sprintf("%s-%s-%d", strings.TrimPrefix(s.Key().String(), "agent:main:"), l.life, n)
 	children := l.ask(ctx, s, name, rounds[n%len(rounds)]...)
 	if stopped(s.Key()) && n%2 == 0 {
-		if err := s.Stop(ctx); err == nil {
+		if err := s.Stop(ctx); err != nil {
+			l.failed("stop", err)
+		} else {
 			l.tell("stopped %s", s.Key())
 		}
 		return
 	}
 	l.await(ctx, s, children)
+	pause(ctx, time.Duration(rand.IntN(maxRest))*time.Millisecond)
+}
+
+func pause(ctx context.Context, d time.Duration) {
 	select {
-	case <-time.After(time.Duration(rand.IntN(maxRest)) * time.Millisecond):
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }
@@ -141,7 +173,8 @@ func (l *load) visit(ctx context.Context, s *agent.Session) {
 func (l *load) ask(ctx context.Context, s *agent.Session, name string, tasks ...string) (children []*agent.Child[string]) {
 	if l.world == managed {
 		if err := s.Post(ctx, agent.Message{ID: name, Text: strings.Join(tasks, ";")}); err != nil {
-			l.tell("note post %s: %v", name, err)
+			l.failed("post "+name, err)
+			pause(ctx, afterFailure)
 		} else {
 			l.tell("owed %s %s", name, s.Key())
 		}
@@ -151,7 +184,8 @@ func (l *load) ask(ctx context.Context, s *agent.Session, name string, tasks ...
 		task := l.task(name, i, text)
 		child, err := agent.Spawn[string](ctx, s, task)
 		if err != nil {
-			l.tell("note spawn %s: %v", task.Label, err)
+			l.failed("spawn "+task.Label, err)
+			pause(ctx, afterFailure)
 			continue
 		}
 		l.tell("owed %s %s", child.ID(), s.Key())
@@ -173,12 +207,12 @@ func (l *load) await(ctx context.Context, s *agent.Session, children []*agent.Ch
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		if err := s.Idle(ctx); err != nil {
-			l.tell("note idle: %v", err)
+			l.failed("idle", err)
 		}
 		return
 	}
 	if _, err := agent.Join(ctx, children, agent.JoinOptions{Within: patience}); err != nil {
-		l.tell("note join: %v", err)
+		l.failed("join", err)
 	}
 }
 
@@ -231,7 +265,7 @@ func (l *load) top(ctx context.Context, t *agent.Turn, fresh []agent.Message) (a
 			task := l.task(m.ID, i, text)
 			child, err := t.Spawn(ctx, task)
 			if err != nil {
-				l.tell("note spawn %s: %v", task.Label, err)
+				l.failed("spawn "+task.Label, err)
 				continue
 			}
 			l.tell("owed %s %s", child.ID(), t.Session.Key)

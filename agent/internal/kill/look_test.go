@@ -21,6 +21,9 @@ import (
 // look reads what is on the disk, as a tool would, and fails if anything acknowledged is missing or anything is there that cannot be.
 func (w *told) look(t *testing.T, when string) map[session.Key]spawntest.Report {
 	t.Helper()
+	w.mu.Lock()
+	last := maps.Clone(w.last) // before anything is read: the bot may be alive
+	w.mu.Unlock()
 	for f, err := range session.VerifyDir(t.Context(), w.dir) {
 		require.NoError(t, err, "%s: %s", when, f.Path)
 	}
@@ -31,9 +34,6 @@ func (w *told) look(t *testing.T, when string) map[session.Key]spawntest.Report 
 		require.NoError(t, err, when)
 		heads[h.Root] = h.Last
 	}
-	w.mu.Lock()
-	last := maps.Clone(w.last)
-	w.mu.Unlock()
 	for root, seq := range last {
 		require.GreaterOrEqual(t, heads[root], seq, "%s: acknowledged entries of %s are missing", when, root)
 	}
@@ -104,6 +104,9 @@ func (w *told) conversations(t *testing.T) {
 	require.NoError(t, err)
 	read := make(map[string]int)
 	for _, ref := range w.transcripts(t) {
+		if ref.Key.IsSubagent() {
+			continue
+		}
 		for line, err := range session.Committed(s.Transcripts.Read(t.Context(), ref, session.Window{})) {
 			require.NoError(t, err)
 			if line.Message.Role == session.User {
@@ -120,7 +123,7 @@ func (w *told) conversations(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// transcripts returns those of the top-level sessions, which a file says of itself in its first line.
+// transcripts returns those that are not archived. Whose one is a file says of itself in its first line.
 func (w *told) transcripts(t *testing.T) (refs []session.Ref) {
 	t.Helper()
 	fsys, dir := disk.At(w.dir), filepath.Join(w.dir, "sessions")
@@ -130,12 +133,8 @@ func (w *told) transcripts(t *testing.T) (refs []session.Ref) {
 		files, err := fsys.ReadDir(filepath.Join(dir, a.Name()))
 		require.NoError(t, err)
 		for _, f := range files {
-			if filepath.Ext(f.Name()) != ".jsonl" {
-				continue
-			}
-			ref := ownerOf(t, fsys, filepath.Join(dir, a.Name(), f.Name()))
-			if !ref.Key.IsSubagent() {
-				refs = append(refs, ref)
+			if filepath.Ext(f.Name()) == ".jsonl" {
+				refs = append(refs, ownerOf(t, fsys, filepath.Join(dir, a.Name(), f.Name())))
 			}
 		}
 	}

@@ -33,8 +33,9 @@ type told struct {
 
 // totals are for people.
 type totals struct {
-	appends, stops, owed, arrived, trees int
-	hits, inLog                          int // kills in a compaction; of these, those in the log itself
+	appends, stops, interrupted, owed, arrived, trees int
+
+	hits, inLog int // kills in a compaction; of these, those in the log itself
 }
 
 func newTold(t *testing.T, w world) *told {
@@ -73,6 +74,8 @@ func (w *told) line(line string) error {
 		return err
 	case "stopped":
 		w.sum.stops++
+	case "interrupted":
+		w.sum.interrupted++
 	}
 	return nil
 }

@@ -1,0 +1,277 @@
+package kill
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// A disk that is full refuses what is new, says why, and has nothing half; when there is room everything goes on by itself.
+func TestFullDisk(t *testing.T) {
+	for _, w := range []world{callerRun, managed} {
+		t.Run(string(w), func(t *testing.T) {
+			v := tmpfs(t, t.TempDir(), "64m")
+			b := newResident(t, w, filepath.Join(v.dir, "state"))
+			b.open(t)
+			b.work(t)
+			eventually(t, "progress", func() bool { return b.appends() > 300 })
+			free := v.fill(t)
+			eventually(t, "failure", func() bool { return b.failed(syscall.ENOSPC) > 30 })
+			b.refused(t, syscall.ENOSPC)
+			b.look(t, "while it is full")
+			free()
+			before := b.appends()
+			eventually(t, "progress after there is room", func() bool { return b.appends() > before+300 })
+			b.idle()
+			b.refused(t, syscall.ENOSPC)
+			b.end(t)
+			require.Zero(t, b.sum.interrupted, "it costs no work")
+		})
+	}
+}
+
+// A directory on a full disk is opened all the same, and goes on when there is room; a new one is not, and nothing of it is in the way then.
+func TestOpenOnFullDisk(t *testing.T) {
+	v := tmpfs(t, t.TempDir(), "64m")
+	b := newResident(t, managed, filepath.Join(v.dir, "state"))
+	b.open(t)
+	b.work(t)
+	eventually(t, "progress", func() bool { return b.appends() > 300 })
+	b.idle()
+	require.NoError(t, b.close(t.Context()))
+	free := v.fill(t)
+	fresh := filepath.Join(v.dir, "new")
+	for range 2 {
+		_, err := session.OpenDir(fresh)
+		require.ErrorIs(t, err, syscall.ENOSPC)
+		require.ErrorContains(t, err, fresh)
+	}
+	b.open(t)
+	err := b.rt.Session(session.Main("new")).Post(t.Context(), agent.Message{Text: strings.Repeat("no room ", 10_000)})
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	require.ErrorIs(t, err, agent.ErrLost)
+	free()
+	b.end(t)
+	s, err := session.OpenDir(fresh)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+}
+
+// Transcripts that cannot be written for a while can be read, cost nobody a word, and everything goes on by itself.
+func TestReadOnlyTranscripts(t *testing.T) {
+	for _, w := range []world{callerRun, managed} {
+		t.Run(string(w), func(t *testing.T) {
+			b := newResident(t, w, filepath.Join(t.TempDir(), "state"))
+			v := tmpfs(t, filepath.Join(b.dir, "sessions"), "64m")
+			b.open(t)
+			b.work(t)
+			eventually(t, "progress", func() bool { return b.appends() > 300 })
+			b.idle()
+			require.NoError(t, b.load.rest(t.Context(), b.rt))
+			require.NoError(t, b.close(t.Context()))
+			v.remount(t, "ro")
+			b.open(t)
+			b.readable(t) // what nobody has looked at in this life
+			v.remount(t, "rw")
+			b.work(t)
+			before := b.appends()
+			eventually(t, "progress", func() bool { return b.appends() > before+300 })
+			v.remount(t, "ro")
+			before = b.appends()
+			eventually(t, "progress of what needs no transcript", func() bool { return b.appends() > before+20 })
+			b.readable(t)
+			b.look(t, "while it is read-only")
+			v.remount(t, "rw")
+			before = b.appends()
+			eventually(t, "progress after it can be written", func() bool { return b.appends() > before+300 })
+			b.idle()
+			b.refused(t, syscall.EROFS)
+			b.end(t)
+			require.Zero(t, b.sum.interrupted, "it costs no work")
+		})
+	}
+}
+
+// A directory on a read-only disk is not opened, for a reason that is said, but can be looked at; and is as it was when it can be written.
+func TestReadOnlyDirectory(t *testing.T) {
+	v := tmpfs(t, t.TempDir(), "64m")
+	b := newResident(t, managed, filepath.Join(v.dir, "state"))
+	b.open(t)
+	b.work(t)
+	eventually(t, "progress", func() bool { return b.appends() > 300 })
+	b.idle()
+	require.NoError(t, b.close(t.Context()))
+	v.remount(t, "ro")
+	for range 2 {
+		_, err := session.OpenDir(b.dir)
+		require.ErrorIs(t, err, syscall.EROFS)
+		require.ErrorContains(t, err, b.dir)
+		_, err = session.OpenDir(filepath.Join(v.dir, "new"))
+		require.ErrorIs(t, err, syscall.EROFS)
+		require.ErrorContains(t, err, filepath.Join(v.dir, "new"))
+		b.look(t, "while it is read-only")
+	}
+	v.remount(t, "rw")
+	b.open(t)
+	b.end(t)
+}
+
+// A disk that becomes read-only under an open log, as one does that has errors, is read as before, and goes on once it has been repaired and the
+// directory opened again. It is at rest at that moment: a sync that is under way then may say that all is well and lose what was
+// written, which is nobody's fault but the system's.
+func TestDiskBecomesReadOnly(t *testing.T) {
+	for _, w := range []world{callerRun, managed} {
+		t.Run(string(w), func(t *testing.T) {
+			dir := t.TempDir()
+			v := ext4(t, dir, filepath.Join(dir, "mounted"))
+			b := newResident(t, w, filepath.Join(v.dir, "state"))
+			b.keep = true
+			b.open(t)
+			b.work(t)
+			eventually(t, "progress", func() bool { return b.appends() > 300 })
+			b.idle()
+			require.NoError(t, b.load.rest(t.Context(), b.rt))
+			v.remount(t, "abort")
+			b.work(t)
+			eventually(t, "failure", func() bool { return b.failed(syscall.EROFS) > 30 })
+			b.readable(t)
+			b.look(t, "while it is read-only")
+			b.idle()
+			b.refused(t, syscall.EROFS)
+			require.NoError(t, b.close(hurried(t)))
+			v.again(t)
+			b.look(t, "after the repair")
+			b.open(t)
+			b.work(t)
+			before := b.appends()
+			eventually(t, "progress after the repair", func() bool { return b.appends() > before+300 })
+			b.idle()
+			b.end(t)
+		})
+	}
+}
+
+// A disk that cannot keep what it has taken, because there is less room than it was promised, fails to sync. What is on it is unknown then, so
+// that the journal takes nothing more, also when there is room again, until the directory is opened anew, and the Runtime ends with that.
+func TestSyncFails(t *testing.T) {
+	for _, w := range []world{callerRun, managed} {
+		t.Run(string(w), func(t *testing.T) {
+			host := tmpfs(t, t.TempDir(), "24m")
+			b := newResident(t, w, filepath.Join(t.TempDir(), "state"))
+			v := ext4(t, host.dir, filepath.Join(b.dir, "journal"))
+			b.keep = true
+			b.open(t)
+			b.work(t)
+			eventually(t, "progress", func() bool { return b.appends() > 300 })
+			free := host.fill(t)
+			err := <-b.running
+			require.ErrorIs(t, err, session.ErrSync)
+			require.ErrorIs(t, err, syscall.EIO)
+			require.ErrorContains(t, err, filepath.Join(v.dir, "00000001.wal"))
+			b.idle()
+			b.refused(t, session.ErrSync)
+			free()
+			for range 2 {
+				_, err := b.store.Journal.Append(t.Context(), session.Main("new"), 0, session.Batch{Entries: []session.Entry{{Payload: session.Raw("1")}}})
+				require.ErrorIs(t, err, session.ErrSync, "although there is room")
+			}
+			require.NoError(t, b.store.Close())
+			v.again(t)
+			b.look(t, "after the repair")
+			b.open(t)
+			b.work(t)
+			before := b.appends()
+			eventually(t, "progress after the repair", func() bool { return b.appends() > before+300 })
+			b.idle()
+			b.end(t)
+		})
+	}
+}
+
+// A disk that is gone for a while and comes back costs nobody anything: what is open stays open, and what cannot be opened waits.
+func TestDiskIsGoneForAWhile(t *testing.T) {
+	for _, w := range []world{callerRun, managed} {
+		t.Run(string(w), func(t *testing.T) {
+			whole := tmpfs(t, t.TempDir(), "64m")
+			v := &volume{dir: t.TempDir()}
+			v.mount(t, "--bind", whole.dir)
+			b := newResident(t, w, filepath.Join(v.dir, "state"))
+			b.open(t)
+			b.work(t)
+			eventually(t, "progress", func() bool { return b.appends() > 300 })
+			require.NoError(t, run("umount", "-l", v.dir))
+			_, err := b.store.Transcripts.Append(t.Context(), session.Ref{Key: session.Main("nobody"), SessionID: "x"}, 0, session.Message{Role: session.User})
+			require.ErrorIs(t, err, syscall.ENOENT)
+			require.ErrorContains(t, err, v.dir)
+			for _, err := range session.VerifyDir(t.Context(), b.dir) {
+				require.ErrorIs(t, err, syscall.ENOENT)
+			}
+			before := b.appends()
+			eventually(t, "progress of what is open", func() bool { return b.appends() > before+20 })
+			v.mount(t, "--bind", whole.dir)
+			before = b.appends()
+			eventually(t, "progress after it is back", func() bool { return b.appends() > before+300 })
+			b.idle()
+			b.refused(t, syscall.ENOENT)
+			b.end(t)
+			require.Zero(t, b.sum.interrupted, "it costs no work")
+		})
+	}
+}
+
+// hurried returns a context that has ended: whoever shuts down with it waits for nobody.
+func hurried(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
+// readable fails unless the bot can read every transcript that there is, and says why it writes none.
+func (b *resident) readable(t *testing.T) {
+	t.Helper()
+	for _, ref := range b.transcripts(t) {
+		var end session.Pos
+		for line, err := range b.store.Transcripts.Read(t.Context(), ref, session.Window{}) {
+			require.NoError(t, err)
+			end = line.Pos
+		}
+		require.NotZero(t, end)
+		_, err := b.store.Transcripts.Append(t.Context(), ref, end, session.Message{Role: session.User, Text: "lost"})
+		require.ErrorIs(t, err, syscall.EROFS)
+		require.ErrorContains(t, err, b.store.Transcripts.Locate(ref))
+	}
+	fresh := session.Ref{Key: session.Main("nobody"), SessionID: "x"}
+	_, err := b.store.Transcripts.Append(t.Context(), fresh, 0, session.Message{Role: session.User, Text: "lost"})
+	require.ErrorIs(t, err, syscall.EROFS)
+}
+
+// refused fails unless whoever wanted something was told what is wrong with the disk, or something that a bot may be told at any time.
+func (b *resident) refused(t *testing.T, want error) {
+	t.Helper()
+	for _, f := range b.takeFailures() {
+		_, unwell := errors.AsType[*agent.JoinError](f.err)
+		_, slow := errors.AsType[*agent.StillRunningError](f.err) // a turn that is stopped tries for a second to keep what it has
+		expected := unwell || slow || slices.ContainsFunc([]error{
+			context.DeadlineExceeded, context.Canceled, spawn.ErrShutdown, spawn.ErrStopped, spawn.ErrStopping,
+			agent.ErrNotFound, // it has been archived
+			agent.ErrLost,     // the turn in which it happened was cancelled for that
+		}, func(e error) bool { return errors.Is(f.err, e) })
+		switch {
+		case errors.Is(f.err, want):
+			require.ErrorIs(t, f.err, agent.ErrLost, f.what)
+			require.ErrorContains(t, f.err, b.dir, f.what)
+		case !expected:
+			t.Errorf("%s: %v", f.what, f.err)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package kill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A resident is a bot under load in this very process, and what the world has heard of it.
+type resident struct {
+	*told
+
+	keep bool // see load
+
+	store   *session.Store
+	rt      *agent.Runtime
+	load    *load
+	running chan error
+	stop    context.CancelFunc // of the load
+	stopped chan struct{}
+	lives   int
+
+	heardMu  sync.Mutex
+	keys     map[string][]string // of what was told, by thing
+	failures []failure
+}
+
+// A failure is something that could not be done.
+type failure struct {
+	what string
+	err  error
+}
+
+func newResident(t *testing.T, w world, dir string) *resident {
+	b := &resident{told: newTold(t, w), keys: make(map[string][]string)}
+	b.dir = dir
+	return b
+}
+
+// arrive is what the world does with what leaves the bot: it remembers the keys.
+func (b *resident) arrive(key string, things ...string) error {
+	b.heardMu.Lock()
+	defer b.heardMu.Unlock()
+	for _, thing := range things {
+		if !slices.Contains(b.keys[thing], key) {
+			b.keys[thing] = append(b.keys[thing], key)
+		}
+	}
+	return nil
+}
+
+func (b *resident) fail(what string, err error) {
+	b.heardMu.Lock()
+	defer b.heardMu.Unlock()
+	b.failures = append(b.failures, failure{what, err})
+}
+
+// failed returns how often something could not be done for a reason.
+func (b *resident) failed(why error) (n int) {
+	b.heardMu.Lock()
+	defer b.heardMu.Unlock()
+	for _, f := range b.failures {
+		if errors.Is(f.err, why) {
+			n++
+		}
+	}
+	return n
+}
+
+// takeFailures returns what could not be done since it was last called.
+func (b *resident) takeFailures() []failure {
+	b.heardMu.Lock()
+	defer b.heardMu.Unlock()
+	f := b.failures
+	b.failures = nil
+	return f
+}
+
+// appends returns how many appends were acknowledged.
+func (b *resident) appends() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.sum.appends
+}
+
+// open begins a life, and runs what there is to do.
+func (b *resident) open(t *testing.T) {
+	t.Helper()
+	var err error
+	b.store, err = session.OpenDir(b.dir)
+	require.NoError(t, err)
+	b.lives++
+	b.load = &load{
+		world: b.world, life: strconv.Itoa(b.lives), modest: true, keep: b.keep, arrive: b.arrive, fail: b.fail, tell: func(format string, args ...any) {
+			_ = b.line(fmt.Sprintf(format, args...)) // what the load tells can be read
+		},
+	}
+	b.rt, err = agent.Open(t.Context(), b.load.config(b.store))
+	require.NoError(t, err)
+	b.running = make(chan error, 1)
+	go func() { b.running <- b.rt.Run(context.WithoutCancel(t.Context())) }()
+}
+
+// work puts it under load, until idle is called.
+func (b *resident) work(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	b.stop, b.stopped = cancel, make(chan struct{})
+	go func() {
+		defer close(b.stopped)
+		b.load.work(ctx, b.rt)
+	}()
+}
+
+func (b *resident) idle() {
+	b.stop()
+	<-b.stopped
+}
+
+// close ends a life, under ctx softly.
+func (b *resident) close(ctx context.Context) error {
+	err := b.rt.Shutdown(ctx)
+	return errors.Join(err, <-b.running, b.store.Close())
+}
+
+// end lets everything come to its end and looks at what has become of it.
+func (b *resident) end(t *testing.T) {
+	t.Helper()
+	require.NoError(t, b.load.rest(t.Context(), b.rt))
+	require.NoError(t, b.close(t.Context()))
+	b.settled(t, b.keys)
+	t.Logf("%+v", b.sum)
+}
