@@ -48,7 +48,7 @@ func TestOpenOnFullDisk(t *testing.T) {
 	b.work(t)
 	eventually(t, "progress", func() bool { return b.appends() > 300 })
 	b.idle()
-	require.NoError(t, b.close(t.Context()))
+	require.NoError(t, b.close(hurried(t)))
 	free := v.fill(t)
 	fresh := filepath.Join(v.dir, "new")
 	for range 2 {
@@ -102,6 +102,13 @@ func TestReadOnlyTranscripts(t *testing.T) {
 	}
 }
 
+// hurried returns a context that has ended: whoever shuts down with it waits for nobody.
+func hurried(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
 // A directory on a read-only disk is not opened, for a reason that is said, but can be looked at; and is as it was when it can be written.
 func TestReadOnlyDirectory(t *testing.T) {
 	v := tmpfs(t, t.TempDir(), "64m")
@@ -110,7 +117,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 	b.work(t)
 	eventually(t, "progress", func() bool { return b.appends() > 300 })
 	b.idle()
-	require.NoError(t, b.close(t.Context()))
+	require.NoError(t, b.close(hurried(t)))
 	v.remount(t, "ro")
 	for range 2 {
 		_, err := session.OpenDir(b.dir)
@@ -227,13 +234,6 @@ func TestDiskIsGoneForAWhile(t *testing.T) {
 			require.Zero(t, b.sum.interrupted, "it costs no work")
 		})
 	}
-}
-
-// hurried returns a context that has ended: whoever shuts down with it waits for nobody.
-func hurried(t *testing.T) context.Context {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	return ctx
 }
 
 // readable fails unless the bot can read every transcript that there is, and says why it writes none.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -40,7 +39,7 @@ func TestPowerLoss(t *testing.T) {
 	t.Logf("%s=%d", envSeed, seed)
 	for _, w := range []world{callerRun, managed} {
 		t.Run(string(w), func(t *testing.T) {
-			p := &powered{told: newTold(t, w), rng: rand.New(rand.NewPCG(seed, 0)), keys: make(map[string][]string)}
+			p := &powered{told: newTold(t, w), rng: rand.New(rand.NewPCG(seed, 0))}
 			p.begin(t)
 			for n := range losses {
 				m := p.moment()
@@ -67,16 +66,14 @@ type powered struct {
 	disk       *disktest.Disk
 	unmount    func()
 	compacting int // losses in the middle of a compaction
-
-	keysMu sync.Mutex
-	keys   map[string][]string // of what was told, by thing
+	heard      heard
 }
 
 // begin begins a new state.
 func (p *powered) begin(t *testing.T) {
 	p.told.begin(t)
 	p.dir = "/state"
-	clear(p.keys)
+	clear(p.heard.keys)
 	p.put(disktest.New())
 	require.NoError(t, p.disk.Mkdir(p.dir))
 	require.NoError(t, p.disk.SyncDir("/"))
@@ -112,18 +109,6 @@ func (m *moment) come(op disktest.Op) (now, compacting bool) {
 		m.compacting--
 	}
 	return m.ops == 0 || compacting && m.compacting == 0, compacting
-}
-
-// arrive is what the world does with what leaves the bot: it remembers the keys.
-func (p *powered) arrive(key string, things ...string) error {
-	p.keysMu.Lock()
-	defer p.keysMu.Unlock()
-	for _, thing := range things {
-		if !slices.Contains(p.keys[thing], key) {
-			p.keys[thing] = append(p.keys[thing], key)
-		}
-	}
-	return nil
 }
 
 // life is one life of the bot, until the power is lost; the last one goes on until it ends.
@@ -178,7 +163,7 @@ func (p *powered) live(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	l := &load{world: p.world, life: name, arrive: p.arrive, tell: func(format string, args ...any) {
+	l := &load{world: p.world, life: name, arrive: p.heard.arrive, tell: func(format string, args ...any) {
 		_ = p.line(fmt.Sprintf(format, args...)) // what the load tells can be read
 	}}
 	rt, err := agent.Open(ctx, l.config(store))
@@ -214,5 +199,5 @@ func (p *powered) live(ctx context.Context, name string) error {
 func (p *powered) end(t *testing.T) {
 	t.Helper()
 	p.life(t, lastLife, nil)
-	p.settled(t, p.keys)
+	p.settled(t, p.heard.keys)
 }

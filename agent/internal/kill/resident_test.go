@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -29,8 +28,8 @@ type resident struct {
 	stopped chan struct{}
 	lives   int
 
-	heardMu  sync.Mutex
-	keys     map[string][]string // of what was told, by thing
+	heard    heard
+	failMu   sync.Mutex
 	failures []failure
 }
 
@@ -41,33 +40,21 @@ type failure struct {
 }
 
 func newResident(t *testing.T, w world, dir string) *resident {
-	b := &resident{told: newTold(t, w), keys: make(map[string][]string)}
+	b := &resident{told: newTold(t, w)}
 	b.dir = dir
 	return b
 }
 
-// arrive is what the world does with what leaves the bot: it remembers the keys.
-func (b *resident) arrive(key string, things ...string) error {
-	b.heardMu.Lock()
-	defer b.heardMu.Unlock()
-	for _, thing := range things {
-		if !slices.Contains(b.keys[thing], key) {
-			b.keys[thing] = append(b.keys[thing], key)
-		}
-	}
-	return nil
-}
-
 func (b *resident) fail(what string, err error) {
-	b.heardMu.Lock()
-	defer b.heardMu.Unlock()
+	b.failMu.Lock()
+	defer b.failMu.Unlock()
 	b.failures = append(b.failures, failure{what, err})
 }
 
 // failed returns how often something could not be done for a reason.
 func (b *resident) failed(why error) (n int) {
-	b.heardMu.Lock()
-	defer b.heardMu.Unlock()
+	b.failMu.Lock()
+	defer b.failMu.Unlock()
 	for _, f := range b.failures {
 		if errors.Is(f.err, why) {
 			n++
@@ -78,8 +65,8 @@ func (b *resident) failed(why error) (n int) {
 
 // takeFailures returns what could not be done since it was last called.
 func (b *resident) takeFailures() []failure {
-	b.heardMu.Lock()
-	defer b.heardMu.Unlock()
+	b.failMu.Lock()
+	defer b.failMu.Unlock()
 	f := b.failures
 	b.failures = nil
 	return f
@@ -100,7 +87,7 @@ func (b *resident) open(t *testing.T) {
 	require.NoError(t, err)
 	b.lives++
 	b.load = &load{
-		world: b.world, life: strconv.Itoa(b.lives), modest: true, keep: b.keep, arrive: b.arrive, fail: b.fail, tell: func(format string, args ...any) {
+		world: b.world, life: strconv.Itoa(b.lives), modest: true, keep: b.keep, arrive: b.heard.arrive, fail: b.fail, tell: func(format string, args ...any) {
 			_ = b.line(fmt.Sprintf(format, args...)) // what the load tells can be read
 		},
 	}
@@ -137,6 +124,6 @@ func (b *resident) end(t *testing.T) {
 	t.Helper()
 	require.NoError(t, b.load.rest(t.Context(), b.rt))
 	require.NoError(t, b.close(t.Context()))
-	b.settled(t, b.keys)
+	b.settled(t, b.heard.keys)
 	t.Logf("%+v", b.sum)
 }
