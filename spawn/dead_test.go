@@ -171,3 +171,28 @@ func TestShutdownInterrupts(t *testing.T) {
 		require.True(t, retried)
 	})
 }
+
+// Whoever waits with a context goes when that ends, also while the journal hangs.
+func TestWaitBesideAJournalThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		journal := spawntest.NewCrashJournal(session.NewMemory().Journal)
+		r := (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Delay(time.Minute), spawntest.Say("x")})
+		s := open(t, spawn.Config{Store: &session.Store{Journal: journal}, Runner: r})
+		key := mustSpawn(t, s, spawn.Request{Task: "x"})
+		synctest.Wait()
+		journal.At(journal.Appends()+1, spawntest.Hang)
+		time.AfterFunc(time.Second, func() {
+			hurry, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			_ = s.Post(hurry, top, top, spawn.Message{Text: "stuck"})
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		began := time.Now()
+		infos, err := s.Wait(ctx, top, []session.Key{key}, spawn.JoinOptions{})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Nil(t, infos)
+		require.Less(t, time.Since(began), 11*time.Second)
+		journal.Release()
+	})
+}

@@ -101,11 +101,21 @@ func (h *home) wait(ctx context.Context, keys []session.Key, opt JoinOptions) ([
 			return nil, err
 		}
 	}
-	infos, err := h.infos(context.WithoutCancel(ctx), keys)
 	if cause != nil {
-		err = cause
+		return h.lastLook(ctx, keys), cause
 	}
-	return infos, err
+	return h.infos(ctx, keys)
+}
+
+// lastLook returns how runs stand for somebody whose context has ended, or nil if that is not to be had at once: a journal may hang.
+func (h *home) lastLook(ctx context.Context, keys []session.Key) []RunInfo {
+	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), 50*time.Millisecond)
+	defer cancel()
+	infos, err := h.infos(soon, keys)
+	if err != nil {
+		return nil
+	}
+	return infos
 }
 
 func (w *waiter) failed(h *home) error {
