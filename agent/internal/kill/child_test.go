@@ -62,6 +62,9 @@ func live(dir, life string, w world) error {
 		_, err := fmt.Fprintf(out, "%s\t%s\n", key, strings.Join(things, " "))
 		return err
 	}}
+	if os.Getenv(envKills) == "" { // a short run need not wait for many compactions, but for what is read after each kill
+		l.text = longText / 3
+	}
 	rt, err := agent.Open(ctx, l.config(store))
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package kill
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,6 +48,7 @@ type load struct {
 	world  world
 	life   string
 	modest bool // no guests: nothing that takes much room
+	text   int  // bytes of a guest's text; zero: longText
 	keep   bool // nothing is archived
 	// tell is called with what was acknowledged: "appended <last> <root>"; "owed <thing> <root>", a message or a run of which somebody
 	// must hear; "stopped <root>"; "interrupted <run> <root>", as nobody wanted; "note ...", what went wrong.
@@ -166,7 +168,7 @@ func pause(ctx context.Context, d time.Duration) {
 // visit has a tree that nobody has heard of do something once.
 func (l *load) visit(ctx context.Context, s *agent.Session) {
 	name := strings.TrimPrefix(s.Key().String(), "agent:main:")
-	l.await(ctx, s, l.ask(ctx, s, name, "remember "+strings.Repeat("a long text ", longText/12)))
+	l.await(ctx, s, l.ask(ctx, s, name, "remember "+strings.Repeat("a long text ", cmp.Or(l.text, longText)/12)))
 }
 
 // ask gives a session tasks, and tells what was acknowledged.
