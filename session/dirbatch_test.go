@@ -2,12 +2,14 @@ package session_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/offshoot-sdk/offshoot/internal/disk"
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
 	"github.com/offshoot-sdk/offshoot/internal/wal"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -69,7 +71,7 @@ func TestBatchIsRefused(t *testing.T) {
 // overhead returns how many bytes a batch of one entry takes beside its JSON.
 func overhead(root session.Key, b session.Batch) int {
 	b.Entries = []session.Entry{{Payload: session.Raw("1")}}
-	return session.BatchSize(root, 1, b) - 1
+	return len(session.EncodeBatch(root, 1, b)) - 1
 }
 
 type unwritable struct{}
@@ -79,3 +81,32 @@ func (unwritable) AppendJSON(b []byte) ([]byte, error) { return b, errors.New("i
 type blank struct{}
 
 func (blank) AppendJSON(b []byte) ([]byte, error) { return b, nil }
+
+// What a newer version has written is refused, with file and offset, and left as it is.
+func TestNewerLogIsRefused(t *testing.T) {
+	known := session.EncodeBatch(tree(1), 0, dirBatch(dirNoon, false, "known"))
+	newer := session.EncodeBatch(tree(2), 0, dirBatch(dirNoon, false, "newer"))
+	newer[0] |= 0x80
+	for what, r := range map[string]wal.Record{
+		"frame kind":     {Kind: wal.FirstKind + 9, Payload: known},
+		"batch flag 0x8": {Kind: wal.FirstKind, Payload: newer},
+	} {
+		d := disktest.New()
+		require.NoError(t, openOn(t, d).Close())
+		l, _, err := wal.Open(d, "/journal", func(wal.Span, wal.Kind, []byte) error { return nil })
+		require.NoError(t, err)
+		records := []wal.Record{{Kind: wal.FirstKind, Payload: known}, r}
+		var at []wal.Span
+		require.NoError(t, l.Append(t.Context(), records, func(s []wal.Span, _ error) { at = s }))
+		require.NoError(t, l.Close())
+		name := "/journal/00000001.wal"
+		before := readAll(t, d, name)
+		for _, open := range []func(disk.FS, string) (*session.Store, error){session.OpenDirOn, session.ViewDirOn} {
+			_, err = open(d, "/")
+			require.ErrorIs(t, err, session.ErrFormat, what)
+			require.ErrorContains(t, err, what)
+			require.ErrorContains(t, err, fmt.Sprintf("%s: at byte %d", name, at[1].Off))
+		}
+		assert.Equal(t, before, readAll(t, d, name))
+	}
+}

@@ -48,13 +48,13 @@ func Live(s *Store) (kept, counted int64) {
 // ViewDirOn is ViewDir on another disk.
 func ViewDirOn(fsys disk.FS, dir string) (*Store, error) { return viewDir(fsys, dir) }
 
-// BatchSize returns how many bytes a batch has as it is written.
-func BatchSize(root Key, after Seq, batch Batch) int {
+// EncodeBatch returns a batch as it is written.
+func EncodeBatch(root Key, after Seq, batch Batch) []byte {
 	b, err := appendBatch(nil, root, after, batch, wal.MaxPayload)
 	if err != nil {
 		panic(err)
 	}
-	return len(b)
+	return b
 }
 
 // LockFile takes the lock of an open file.
