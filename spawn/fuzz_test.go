@@ -183,10 +183,7 @@ func (w *world) live(n int, last bool) *life {
 	if !last && w.rand.IntN(4) > 0 { // else it is left alive, and haunts
 		l.journal.At(1+w.rand.IntN(60), spawntest.DieBefore+spawntest.Fault(w.rand.IntN(2)))
 	}
-	for range w.rand.IntN(4) { // what a process lives through
-		faults := []spawntest.Fault{spawntest.FailBefore, spawntest.LoseAck, spawntest.PanicBefore, spawntest.PanicAfter}
-		l.journal.At(1+w.rand.IntN(100), faults[w.rand.IntN(len(faults))])
-	}
+	w.trouble(l.journal)
 	cfg := w.cfg
 	cfg.Store = &session.Store{Journal: l.journal, Transcripts: w.store.Transcripts}
 	cfg.Runner = runnerFunc(func(ctx context.Context, t *spawn.Turn) (spawn.Outcome, error) { return w.run(l, ctx, t) })
@@ -217,11 +214,40 @@ func (w *world) live(n int, last bool) *life {
 	return l
 }
 
+// trouble is what the journal of a process lives through before it dies, if it does: it fails now and then, or for up to 200 appends in
+// a row.
+func (w *world) trouble(j *spawntest.CrashJournal) {
+	faults := []spawntest.Fault{spawntest.FailBefore, spawntest.LoseAck, spawntest.PanicBefore, spawntest.PanicAfter}
+	for range w.rand.IntN(4) {
+		j.Unless(1+w.rand.IntN(100), faults[w.rand.IntN(len(faults))])
+	}
+	for range w.rand.IntN(3) {
+		first, long := 1+w.rand.IntN(60), 1+w.rand.IntN(8)
+		if w.rand.IntN(3) == 0 {
+			long = 1 + w.rand.IntN(200)
+		}
+		only := w.rand.IntN(len(faults) + 1)
+		for n := first; n < first+long; n++ {
+			what := faults[w.rand.IntN(len(faults))]
+			if only < len(faults) {
+				what = faults[only]
+			}
+			j.Unless(n, what)
+		}
+	}
+}
+
 // act is one thing that somebody does.
 func (w *world) act(l *life, r *rand.Rand) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Hour)
 	defer cancel()
-	switch r.IntN(12) {
+	what, began := r.IntN(12), time.Now()
+	defer func() { // also while the journal fails: whoever asks from outside is told
+		if took := time.Since(began); what < 8 && took > 4*time.Second { // it may meet two stalls, one and a half seconds each
+			w.fail("an answer took %v", took)
+		}
+	}()
+	switch what {
 	case 0, 1, 2:
 		_, _ = w.spawnFrom(top, strconv.Itoa(r.IntN(6)), r.IntN(4) == 0, func(q spawn.Request) (spawn.RunInfo, error) {
 			return l.sup.Spawn(ctx, top, top, q)
@@ -602,7 +628,12 @@ func (w *world) runs(l *life) []spawn.RunInfo {
 // bury shuts down a process that may have crashed long ago.
 func (w *world) bury(l *life) {
 	ctx, cancel := context.WithCancel(w.t.Context())
-	cancel()
+	if w.rand.IntN(3) == 0 { // there is time
+		ctx, cancel = context.WithTimeout(w.t.Context(), time.Duration(w.rand.IntN(600))*time.Second)
+		defer cancel()
+	} else {
+		cancel()
+	}
 	var still *spawn.StillRunningError
 	if err := l.sup.Shutdown(ctx); err != nil && !errors.As(err, &still) {
 		w.fail("Shutdown: %v", err)

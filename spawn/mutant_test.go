@@ -65,6 +65,14 @@ var mutants = []mutant{
 		"w.Left > 0 || t.missed(r, w)", "w.Left > 0", "./internal/tree", "TestScenarios/join_missed",
 	},
 	{
+		"I3 one that ended well without a word counts for whoever waits for one", "internal/tree/join.go",
+		"if w.Need > 0 && r.Open != nil {", "if false {", ".", "TestSilentMemberCounts",
+	},
+	{
+		"I3 a wait within a turn outlasts a journal that fails", "internal/owner/stall.go",
+		"c.gen != 0 || c.patient", "c.gen != 0", ".", "TestTurnWaitsWhileStalled",
+	},
+	{
 		"I3 who waits holds no slot", "home.go",
 		"\ts.paused++\n\ts.mu.Unlock()\n\ts.release()\n", "\ts.paused++\n\ts.mu.Unlock()\n", ".", "TestLaneOfOneWithFiveLevels",
 	},
@@ -156,7 +164,7 @@ var mutants = []mutant{
 	},
 	{
 		"I16 nothing is seen of what the journal has not taken", "internal/owner/stall.go",
-		"\tif tried {\n\t\ts.err = o.append(ctx, s.batch)\n\t}\n", "\ts.err = nil\n", "./internal/owner", "TestAppendThatFailsForLong",
+		"\tif tried {\n\t\ts.err = o.append(ctx, s.batch)\n\t}\n", "\tif tried {\n\t\ts.err = nil\n\t}\n", "./internal/owner", "TestAppendThatFailsForLong",
 	},
 	{
 		"I16 a batch that was taken after all is not taken for somebody else's", "internal/owner/owner.go",

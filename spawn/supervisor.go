@@ -323,14 +323,18 @@ func (s *Supervisor) checkUp(ctx context.Context, known string) string {
 func isTree(root session.Key) bool { return root.IsValid() && !root.IsSubagent() }
 
 // Shutdown lets the turns that are under way finish until ctx ends, and what they came to be recorded, then cancels them and gives them
-// the grace period. No further turn starts. It returns a *StillRunningError if Runners have not returned. What was interrupted is known as such to
-// the next owner of the tree. Only the first call does anything; the others wait for it.
+// the grace period. No further turn starts, but for one that was decided on and has been waiting for a journal that fails. It returns a
+// *StillRunningError if Runners have not returned. What was interrupted is known as such to the next owner of the tree. Only the first
+// call does anything; the others wait for it.
 func (s *Supervisor) Shutdown(ctx context.Context) error {
 	if was := s.state.Swap(stopping); was >= stopping {
 		<-s.closed
 		return nil
 	}
 	s.lane.Close()
+	for _, h := range s.all() {
+		h.owner.Tick() // what waits for the journal may have no timer, if nothing ever ran
+	}
 	s.finish(ctx) // what is not quiet by then is cancelled
 	s.workers.close()
 	s.cancel(ErrShutdown)
@@ -517,7 +521,8 @@ func runsBelow(t *tree.Tree, r *tree.Run, deep bool, list []RunInfo) []RunInfo {
 
 // Find returns a run of a tree.
 func (s *Supervisor) Find(ctx context.Context, root, key session.Key) (info RunInfo, err error) {
-	infos, err := s.home(root).infos(ctx, []session.Key{key})
+	h := s.home(root)
+	infos, err := h.infos(ctx, []session.Key{key}, h.owner.Do)
 	if err == nil && infos[0].ID == "" {
 		err = fmt.Errorf("spawn: %q: %w", key, ErrNotFound)
 	}

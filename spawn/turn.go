@@ -117,7 +117,7 @@ type JoinOptions struct {
 	StopRest bool
 }
 
-// Take consumes what has arrived since the turn began, or since the last Take.
+// Take consumes what has arrived since the turn began, or since the last Take. If ctx ends first it may count as consumed all the same.
 func (t *Turn) Take(ctx context.Context) (in []Input, err error) {
 	err = t.home.owner.DoTurn(ctx, t.gen, tree.Take{Run: t.run.Key(), N: uint32(t.N)}, func(tr *tree.Tree, r tree.Reply) {
 		for _, x := range r.Inputs {

@@ -104,14 +104,14 @@ func (h *home) wait(ctx context.Context, keys []session.Key, opt JoinOptions) ([
 	if cause != nil {
 		return h.lastLook(ctx, keys), cause
 	}
-	return h.infos(ctx, keys)
+	return h.infos(ctx, keys, h.ask)
 }
 
 // lastLook returns how runs stand for somebody whose context has ended, or nil if that is not to be had at once: a journal may hang.
 func (h *home) lastLook(ctx context.Context, keys []session.Key) []RunInfo {
 	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), 50*time.Millisecond)
 	defer cancel()
-	infos, err := h.infos(soon, keys)
+	infos, err := h.infos(soon, keys, h.ask)
 	if err != nil {
 		return nil
 	}
@@ -124,10 +124,18 @@ func (w *waiter) failed(h *home) error {
 	return w.err
 }
 
+// ask asks the owner on behalf of somebody who waits: while the journal fails, that is one more thing to wait for.
+func (h *home) ask(ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply)) error {
+	return h.owner.Await(ctx, cmd, read)
+}
+
+// An asker is a way of asking the owner.
+type asker func(ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply)) error
+
 // register lets a waiter know of every end from the moment at which the tree was counted.
 func (h *home) register(ctx context.Context, w *waiter, keys []session.Key) error {
 	var missing session.Key
-	err := h.owner.Do(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
+	err := h.ask(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
 		for _, k := range keys {
 			if t.Run(k) == nil {
 				missing = k
@@ -172,7 +180,7 @@ func (h *home) unregister(w *waiter) {
 
 // stopRest stops those that have not ended and waits until they have.
 func (h *home) stopRest(ctx context.Context, keys []session.Key) error {
-	infos, err := h.infos(ctx, keys)
+	infos, err := h.infos(ctx, keys, h.ask)
 	if err != nil {
 		return err
 	}
@@ -183,7 +191,7 @@ func (h *home) stopRest(ctx context.Context, keys []session.Key) error {
 		}
 		rest = append(rest, info.Key)
 		cmd := &tree.Stop{Run: info.Key, Reason: "no longer needed", Rand: h.sup.rand()}
-		if err := h.owner.Do(ctx, cmd, nil); err != nil {
+		if err := h.ask(ctx, cmd, nil); err != nil {
 			return err
 		}
 	}
@@ -194,8 +202,9 @@ func (h *home) stopRest(ctx context.Context, keys []session.Key) error {
 	return err
 }
 
-func (h *home) infos(ctx context.Context, keys []session.Key) (infos []RunInfo, err error) {
-	err = h.owner.Do(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
+// infos returns how runs stand; do is how the owner is asked.
+func (h *home) infos(ctx context.Context, keys []session.Key, do asker) (infos []RunInfo, err error) {
+	err = do(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
 		infos = make([]RunInfo, 0, len(keys))
 		for _, k := range keys {
 			if r := t.Run(k); r != nil {

@@ -126,6 +126,16 @@ func (j *CrashJournal) At(n int, f Fault) *CrashJournal {
 	return j
 }
 
+// Unless is At, but for an append at which something is to happen already.
+func (j *CrashJournal) Unless(n int, f Fault) *CrashJournal {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.faults[n] == 0 {
+		j.faults[n] = f
+	}
+	return j
+}
+
 // AtEntry has something happen once, at the first append of an entry whose description by [spawn.Describe] contains a text, such as
 // "ended ok".
 func (j *CrashJournal) AtEntry(text string, f Fault) *CrashJournal {

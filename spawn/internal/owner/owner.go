@@ -88,7 +88,9 @@ type Owner struct {
 	backoff time.Duration
 	fresh   bool // nothing has been appended since the tree was read
 	stalled *stall
-	yielded bool // somebody else took the tree; only a caller may take it back
+	// unsnapped says that a snapshot is more than the journal takes in one batch.
+	unsnapped bool
+	yielded   bool // somebody else took the tree; only a caller may take it back
 
 	timerMu sync.Mutex // Halt may come from outside
 	timer   *time.Timer
@@ -102,6 +104,7 @@ type call struct {
 	cmd     tree.Command  // nil: only a read
 	gen     uint64        // 0: whatever incarnation there is
 	timer   bool          // nobody asked for it
+	patient bool          // whoever sent it waits anyway
 	rest    time.Duration // let the tree go if nothing has happened for so long
 	state   uint32        //nolint:modernize // see wait; calls are copied
 	decided bool          // what it changed is in the tree in memory, which knows what to give back
@@ -129,6 +132,14 @@ func (o *Owner) Do(ctx context.Context, cmd tree.Command, read func(*tree.Tree, 
 		return context.Cause(ctx)
 	}
 	return o.wait(ctx, call{cmd: cmd, read: read})
+}
+
+// Await is Do for somebody who waits for something else anyway: while the journal fails it waits for that too.
+func (o *Owner) Await(ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply)) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	return o.wait(ctx, call{cmd: cmd, read: read, patient: true})
 }
 
 // DoTurn is Do for a command of a turn of one incarnation.
@@ -223,6 +234,7 @@ func (o *Owner) enqueue(c *call) bool {
 func (o *Owner) drain() {
 	for batch := o.next(); len(batch) > 0; batch = o.next() {
 		o.step(batch)
+		o.waiting.Store(o.stalled != nil) // not before what was held has been decided
 		clear(batch)
 		o.spare = batch
 	}
@@ -299,6 +311,9 @@ func (o *Owner) commit(ctx context.Context, facts []tree.Fact, effects []tree.Ef
 	err := o.append(ctx, b)
 	switch {
 	case err == nil:
+	case b.Reset && errors.Is(err, session.ErrInvalidBatch): // the log is as good without it
+		o.unsnapped = true
+		return true
 	case o.fresh || final(err):
 		o.drop(err, effects, batch)
 		return false
@@ -463,6 +478,9 @@ func (o *Owner) decideAll(batch []*call, now int64) (err error) {
 			}
 			c.decided = true
 		case c.cmd != nil:
+			if _, take := c.cmd.(tree.Take); take && c.done != nil && atomic.LoadUint32(&c.state) == abandoned {
+				continue // nobody would read what it consumes
+			}
 			c.decided = true
 			c.reply, c.err = o.tree.Decide(c.cmd, now)
 		}
@@ -646,6 +664,7 @@ func (o *Owner) lose(err error) {
 	})
 	o.tree, o.last = nil, 0
 	o.gen++
+	o.wakeAt = 0 // of another tree
 	if dead(err) {
 		o.cfg.Fatal(err)
 	}
@@ -736,7 +755,7 @@ func (o *Owner) Halt() {
 // compact replaces the log by a snapshot when it has grown well beyond what a snapshot would hold. It returns false if the journal did
 // not take it.
 func (o *Owner) compact(ctx context.Context, now int64) bool {
-	if !o.tree.Bulky() {
+	if o.unsnapped || !o.tree.Bulky() {
 		return true
 	}
 	if _, err := o.tree.Decide(tree.Compact{}, now); err != nil {

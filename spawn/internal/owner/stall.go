@@ -26,15 +26,29 @@ type stall struct {
 const patience = 5
 
 // final reports whether an append that failed will never succeed.
-func final(err error) bool { return errors.Is(err, session.ErrConflict) || dead(err) }
+func final(err error) bool {
+	if contained(err) {
+		return false
+	}
+	return errors.Is(err, session.ErrConflict) || errors.Is(err, session.ErrInvalidBatch) || dead(err)
+}
+
+// contained reports whether err is a panic, which says nothing of what has happened, whatever its value is.
+func contained(err error) bool {
+	var p *PanicError
+	return errors.As(err, &p)
+}
 
 // dead reports whether the journal takes nothing any more, from anybody.
 func dead(err error) bool {
-	return errors.Is(err, session.ErrSync) || errors.Is(err, session.ErrClosed)
+	return !contained(err) && (errors.Is(err, session.ErrSync) || errors.Is(err, session.ErrClosed))
 }
 
-// own reports whether a call comes from the tree's own turns and deliveries: it waits for as long as it takes.
-func (c *call) own() bool { return !c.timer && c.rest == 0 && (c.done == nil || c.gen != 0) }
+// own reports whether a call comes from the tree's own turns and deliveries, or from somebody who waits anyway: it waits for as long as
+// it takes.
+func (c *call) own() bool {
+	return !c.timer && c.rest == 0 && (c.done == nil || c.gen != 0 || c.patient)
+}
 
 // stall keeps a batch that the journal did not take.
 func (o *Owner) stall(err error, b session.Batch, facts []tree.Fact, effects []tree.Effect, batch []*call) {
@@ -90,7 +104,7 @@ func (o *Owner) resume(ctx context.Context, batch []*call) []*call {
 			s.held = append(s.held, c)
 		}
 	}
-	if tried && !o.retry() {
+	if tries > 0 && !o.retry() { // whoever asks in between puts nothing off
 		tries = patience
 	}
 	o.sendAway(tries)
@@ -120,7 +134,4 @@ func (o *Owner) sendAway(tries int) {
 // Waiting reports whether something waits for the journal to take it.
 func (o *Owner) Waiting() bool { return o.waiting.Load() }
 
-func (o *Owner) unstall() {
-	o.stalled = nil
-	o.waiting.Store(false)
-}
+func (o *Owner) unstall() { o.stalled = nil }

@@ -66,6 +66,14 @@ func (j *Join) start(r *Run, t *Tree) *Join {
 				}
 			}
 		}
+		if w.Need > 0 && r.Open != nil { // those that ended during the turn without a word are in no inbox
+			r.Children(func(c *Run) bool {
+				if c.State == OK && c.Ended > r.Open.Started && !t.told(c, OK) {
+					w.Good++
+				}
+				return true
+			})
+		}
 		return w
 	}
 	for _, k := range w.Keys {

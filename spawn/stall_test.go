@@ -1,0 +1,184 @@
+package spawn_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
+)
+
+// ill is a journal that takes nothing while it is down.
+type ill struct {
+	session.Journal
+	down atomic.Bool
+	wait time.Duration
+}
+
+func (j *ill) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	time.Sleep(j.wait)
+	if j.down.Load() {
+		return 0, errors.New("disk full")
+	}
+	return j.Journal.Append(ctx, root, after, b)
+}
+
+// A shutdown of what never ran ends once the journal is back.
+func TestShutdownOfWhatNeverRan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := &ill{Journal: session.NewMemory().Journal}
+		s, err := spawn.Open(t.Context(), spawn.Config{Store: &session.Store{Journal: j}, Runner: instant})
+		require.NoError(t, err)
+		require.NoError(t, s.Post(t.Context(), top, top, spawn.Message{Text: "1"}))
+		j.down.Store(true)
+		require.ErrorIs(t, s.Post(t.Context(), top, top, spawn.Message{Text: "2"}), spawn.ErrLost)
+		j.down.Store(false)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		began := time.Now()
+		require.NoError(t, s.Shutdown(ctx))
+		require.Less(t, time.Since(began), time.Minute)
+	})
+}
+
+// A turn that waits for its children while the journal fails does not fail.
+func TestTurnWaitsWhileStalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := &ill{Journal: session.NewMemory().Journal}
+		var got error
+		r := (&spawntest.Runner{}).
+			On("child", spawntest.Play{spawntest.Delay(time.Minute), spawntest.Say("x")}).
+			On(top.String(), spawntest.Play{spawntest.Do(func(ctx context.Context, tn *spawn.Turn) error {
+				info, err := tn.Spawn(ctx, spawn.Request{Task: "child"})
+				if err != nil {
+					return err
+				}
+				time.Sleep(10 * time.Second)
+				if _, err = tn.Wait(ctx, []session.Key{info.Key}, spawn.JoinOptions{}); got == nil {
+					got = err
+				}
+				return nil
+			})})
+		s := open(t, spawn.Config{Store: &session.Store{Journal: j}, Runner: r})
+		require.NoError(t, s.Post(t.Context(), top, top, spawn.Message{Text: "go"}))
+		time.Sleep(5 * time.Second)
+		j.down.Store(true)
+		time.AfterFunc(20*time.Second, func() { j.down.Store(false) })
+		require.ErrorIs(t, s.Post(t.Context(), top, top, spawn.Message{Text: "more"}), spawn.ErrLost)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		require.NoError(t, got)
+	})
+}
+
+// Whoever waits for a session to be idle waits for a journal that fails, too.
+func TestIdleWhileStalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := &ill{Journal: session.NewMemory().Journal}
+		r := (&spawntest.Runner{}).On(top.String(), spawntest.Play{spawntest.Delay(time.Minute), spawntest.Say("x")})
+		s := open(t, spawn.Config{Store: &session.Store{Journal: j}, Runner: r})
+		require.NoError(t, s.Post(t.Context(), top, top, spawn.Message{Text: "go"}))
+		idle := make(chan error, 1)
+		go func() { idle <- s.Idle(t.Context(), top) }()
+		time.Sleep(time.Second)
+		j.down.Store(true)
+		time.AfterFunc(5*time.Minute, func() { j.down.Store(false) })
+		require.NoError(t, <-idle)
+	})
+}
+
+// A turn that was decided on before a shutdown, and has waited for the journal, runs if there is time: its start is durable then.
+func TestTurnStartsDuringShutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := &ill{Journal: session.NewMemory().Journal}
+		r := (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Delay(time.Minute), spawntest.Say("x")})
+		s, err := spawn.Open(t.Context(), spawn.Config{Store: &session.Store{Journal: j}, Runner: r})
+		require.NoError(t, err)
+		ran := make(chan error, 1)
+		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
+		require.NoError(t, s.Post(t.Context(), session.Main("other"), session.Main("other"), spawn.Message{Text: "go"}))
+		mustSpawn(t, s, spawn.Request{Task: "a"})
+		time.Sleep(5 * time.Minute)
+		n := len(r.Calls())
+		j.down.Store(true)
+		_, err = s.Spawn(t.Context(), top, top, spawn.Request{Task: "b"})
+		require.ErrorIs(t, err, spawn.ErrLost)
+		time.AfterFunc(20*time.Second, func() { j.down.Store(false) })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		require.NoError(t, s.Shutdown(ctx))
+		require.NoError(t, <-ran)
+		require.Len(t, r.Calls(), n+1)
+	})
+}
+
+// Whatever ends in time before a shutdown has no time left is recorded, also behind several appends.
+func TestShutdownRecordsWhatIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := session.NewMemory()
+		j := &ill{Journal: mem.Journal, wait: 100 * time.Millisecond}
+		crash := spawntest.NewCrashJournal(j)
+		r := (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Delay(time.Minute), spawntest.Say("worth it")})
+		s, err := spawn.Open(t.Context(), spawn.Config{Store: &session.Store{Journal: crash}, Runner: r})
+		require.NoError(t, err)
+		ran := make(chan error, 1)
+		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
+		key := mustSpawn(t, s, spawn.Request{Task: "x"})
+		time.Sleep(30 * time.Second)
+		n := crash.Appends()
+		for i := range 12 { // stalled by a post; the end of the turn is held
+			crash.At(n+1+i, spawntest.FailBefore)
+		}
+		for i := range 3 { // and fails again when it is decided
+			crash.At(n+14+i, spawntest.FailBefore)
+		}
+		_ = s.Post(t.Context(), top, top, spawn.Message{Text: "1"})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		require.NoError(t, s.Shutdown(ctx))
+		require.NoError(t, <-ran)
+		v, err := spawn.View(top, mem.Journal.Read(t.Context(), top, 0))
+		require.NoError(t, err)
+		require.Equal(t, key, v.Runs[0].Key)
+		require.Equal(t, spawn.OK, v.Runs[0].Status)
+	})
+}
+
+// A child that ended without a word during the turn counts for whoever waits for one of several.
+func TestSilentMemberCounts(t *testing.T) {
+	for _, before := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var second time.Duration
+			began := time.Now()
+			r := (&spawntest.Runner{}).
+				On("quick", spawntest.Play{spawntest.Delay(5 * time.Second), func(_ context.Context, _ *spawn.Turn, out *spawn.Outcome) error {
+					out.Silent = true
+					return nil
+				}}).
+				On("slow", spawntest.Play{spawntest.Delay(time.Hour), spawntest.Say("x")}).
+				On(top.String(), spawntest.Play{
+					spawntest.Spawn(spawn.Request{Task: "quick", Announce: true}, spawn.Request{Task: "slow", Announce: true}),
+					spawntest.Do(func(context.Context, *spawn.Turn) error {
+						if before {
+							time.Sleep(time.Minute)
+						}
+						return nil
+					}),
+					spawntest.Yield(spawn.JoinOptions{AtLeast: 1}),
+				}, spawntest.Play{spawntest.Do(func(context.Context, *spawn.Turn) error { second = cmp.Or(second, time.Since(began)); return nil })})
+			s := open(t, spawn.Config{Store: session.NewMemory(), Runner: r})
+			require.NoError(t, s.Post(t.Context(), top, top, spawn.Message{Text: "go"}))
+			time.Sleep(3 * time.Hour)
+			synctest.Wait()
+			require.Less(t, second, 2*time.Minute, "ended during the turn: %v", before)
+		})
+	}
+}
