@@ -97,7 +97,8 @@ type Batch struct {
 	Reset bool
 }
 
-// ErrInvalidBatch is returned by [Journal.Append] for a batch that [Batch.Validate] refuses.
+// ErrInvalidBatch is returned by [Journal.Append] for a batch that it will never take: one that [Batch.Validate] refuses, whose payloads
+// do not encode, or that is too large for it, of which a *[BatchSizeError] tells the limit.
 var ErrInvalidBatch = errors.New("session: invalid batch")
 
 // Validate returns an error that is [ErrInvalidBatch] if b has no entries or one without a payload. A Journal calls it first.
