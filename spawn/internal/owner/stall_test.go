@@ -36,7 +36,8 @@ func TestStalledCallersAreToldInTime(t *testing.T) {
 			go func() { _ = o.Do(context.WithoutCancel(t.Context()), nil, nil) }()
 		}
 		select {
-		case <-first:
+		case err := <-first:
+			require.ErrorIs(t, err, ErrLost)
 			require.LessOrEqual(t, told, 2*time.Second)
 		default:
 			t.Error("the first caller still waits after 30 s")
