@@ -158,7 +158,7 @@ var mutants = []mutant{
 		"case c.Turn > 0 && (parent.Open == nil || parent.Open.N != c.Turn):", "case false:", ".", "TestTurnThatIsOver",
 	},
 	{
-		"I12 a panic of the journal is contained", "internal/owner/owner.go",
+		"I12 a panic of the journal is contained", "internal/owner/journal.go",
 		"\tdefer func() {\n\t\tif p := recover(); p != nil {\n\t\t\terr = &PanicError{Value: p, Stack: debug.Stack()}\n\t\t}\n\t}()\n\tseq, err := o.cfg.Journal.Append",
 		"\tseq, err := o.cfg.Journal.Append", "./internal/owner", "TestAppendThatFails",
 	},
@@ -167,7 +167,7 @@ var mutants = []mutant{
 		"\tif tried {\n\t\ts.err = o.append(ctx, s.batch)\n\t}\n", "\tif tried {\n\t\ts.err = nil\n\t}\n", "./internal/owner", "TestAppendThatFailsForLong",
 	},
 	{
-		"I16 a batch that was taken after all is not taken for somebody else's", "internal/owner/owner.go",
+		"I16 a batch that was taken after all is not taken for somebody else's", "internal/owner/journal.go",
 		"case found > 0:", "case false:", "./internal/owner", "TestStalledBatchThatIsThere",
 	},
 	{
@@ -221,7 +221,7 @@ var mutants = []mutant{
 		"./internal/tree", "TestChatIsCompacted",
 	},
 	{
-		"a batch whose acknowledgement was lost is found", "internal/owner/owner.go",
+		"a batch whose acknowledgement was lost is found", "internal/owner/journal.go",
 		"case found > 0:", "case false:", "./internal/owner", "TestLostAcknowledgement",
 	},
 }

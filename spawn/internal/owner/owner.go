@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"runtime/debug"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -99,22 +96,6 @@ type Owner struct {
 	used time.Time // when somebody last wanted something of the tree
 }
 
-// call is a command on its way.
-type call struct {
-	cmd     tree.Command  // nil: only a read
-	gen     uint64        // 0: whatever incarnation there is
-	timer   bool          // nobody asked for it
-	patient bool          // whoever sent it waits anyway
-	rest    time.Duration // let the tree go if nothing has happened for so long
-	state   uint32        //nolint:modernize // see wait; calls are copied
-	decided bool          // what it changed is in the tree in memory, which knows what to give back
-	read    func(*tree.Tree, tree.Reply)
-	slot    *tree.Run // the lane's, for this run, goes with the call
-	reply   tree.Reply
-	err     error
-	done    chan struct{} // nil: nobody waits
-}
-
 // New returns an owner of a tree that it has not opened yet.
 func New(cfg *Config, root session.Key, exec Executor) *Owner {
 	o := &Owner{cfg: cfg, root: root, exec: exec, gen: 1}
@@ -125,111 +106,6 @@ func New(cfg *Config, root session.Key, exec Executor) *Owner {
 // Root returns the key of the top-level session.
 func (o *Owner) Root() session.Key { return o.root }
 
-// Do sends a command, or only reads, and waits until its facts are durable and its effects under way. read is called in
-// between with the tree, and must not keep it. If ctx ends first the command may still happen.
-func (o *Owner) Do(ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply)) error {
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
-	}
-	return o.wait(ctx, call{cmd: cmd, read: read})
-}
-
-// Await is Do for somebody who waits for something else anyway: while the journal fails it waits for that too.
-func (o *Owner) Await(ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply)) error {
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
-	}
-	return o.wait(ctx, call{cmd: cmd, read: read, patient: true})
-}
-
-// DoTurn is Do for a command of a turn of one incarnation.
-func (o *Owner) DoTurn(ctx context.Context, gen uint64, cmd tree.Command, read func(*tree.Tree, tree.Reply)) error {
-	return o.wait(ctx, call{cmd: cmd, gen: gen, read: read})
-}
-
-// The states of a call that somebody waits for. Whoever moves it from pending first has it: the owner, to read on the
-// caller's behalf, or the caller, to go away.
-const (
-	pending uint32 = iota
-	reading
-	abandoned
-)
-
-func (o *Owner) wait(ctx context.Context, what call) error {
-	if !o.root.IsValid() || o.root.IsSubagent() {
-		return &tree.InputError{Field: "root", Reason: fmt.Sprintf("%q is no top-level session", o.root)}
-	}
-	c, ok := o.cfg.calls.Get().(*call)
-	if !ok {
-		c = &call{done: make(chan struct{}, 1)}
-	}
-	what.done = c.done
-	*c = what
-	if !o.enqueue(c) {
-		return fmt.Errorf("%w: %q", ErrShutdown, o.root)
-	}
-	select {
-	case <-c.done:
-	case <-ctx.Done():
-		if c.leave() {
-			return context.Cause(ctx)
-		}
-	case <-o.cfg.Closed:
-		if c.leave() {
-			return fmt.Errorf("%w: %q", ErrShutdown, o.root)
-		}
-	}
-	err := c.err
-	*c = call{done: c.done}
-	o.cfg.calls.Put(c)
-	return err
-}
-
-// leave has the caller go away without an answer, or returns false, with the answer, if there is one already.
-func (c *call) leave() bool {
-	select {
-	case <-c.done:
-		return false
-	default:
-	}
-	if atomic.CompareAndSwapUint32(&c.state, pending, abandoned) {
-		return true
-	}
-	<-c.done // it is being read at this moment
-	return false
-}
-
-// Send sends a command of one incarnation and does not wait. If that has passed, the command is dropped.
-func (o *Owner) Send(gen uint64, cmd tree.Command) {
-	c := o.send(gen)
-	c.cmd = cmd
-	o.enqueue(c)
-}
-
-// send returns a call that nobody waits for.
-func (o *Owner) send(gen uint64) *call {
-	c, ok := o.cfg.sends.Get().(*call)
-	if !ok {
-		c = new(call)
-	}
-	*c = call{gen: gen}
-	return c
-}
-
-func (o *Owner) enqueue(c *call) bool {
-	o.mu.Lock()
-	o.queue = append(o.queue, c)
-	start := !o.draining
-	if start && !o.cfg.Go(o.work) {
-		o.queue = o.queue[:len(o.queue)-1]
-		o.mu.Unlock()
-		return false
-	}
-	o.draining = true
-	o.mu.Unlock()
-	return true
-}
-
 // drain works until the queue is empty. An idle tree has no goroutine.
 func (o *Owner) drain() {
 	for batch := o.next(); len(batch) > 0; batch = o.next() {
@@ -238,33 +114,6 @@ func (o *Owner) drain() {
 		clear(batch)
 		o.spare = batch
 	}
-}
-
-// linger is how often a note that something has arrived lets others go first.
-const linger = 3
-
-// next returns what has come meanwhile. That a delivery has arrived is not urgent, and whoever it was for is likely about to ask for
-// something else: noted together, the two are one append.
-func (o *Owner) next() []*call {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for i := 0; i < linger && len(o.queue) == 1 && o.queue[0].arrived(); i++ {
-		o.mu.Unlock()
-		runtime.Gosched()
-		o.mu.Lock()
-	}
-	batch := o.queue
-	o.draining = len(batch) > 0
-	if o.draining {
-		o.queue = o.spare[:0]
-	}
-	return batch
-}
-
-// arrived reports whether a call notes that a delivery has arrived, and nothing else.
-func (c *call) arrived() bool {
-	s, ok := c.cmd.(*tree.Settle)
-	return ok && s.Error == ""
 }
 
 // step is one round: decide and apply, append once, act and reply.
@@ -333,16 +182,6 @@ func (o *Owner) drop(err error, effects []tree.Effect, batch []*call) {
 	o.refuse(batch, err)
 }
 
-// answer calls back whoever waits for what is durable now.
-func (o *Owner) answer(batch []*call) {
-	for _, c := range batch {
-		if c.err == nil && c.read != nil && (c.done == nil || atomic.CompareAndSwapUint32(&c.state, pending, reading)) {
-			c.read(o.tree, c.reply)
-		}
-		o.finish(c)
-	}
-}
-
 // current refuses what was meant for an incarnation that has passed. It works in place.
 func (o *Owner) current(batch []*call) []*call {
 	rest := batch[:0]
@@ -359,23 +198,6 @@ func (o *Owner) current(batch []*call) []*call {
 		}
 	}
 	return rest
-}
-
-func (o *Owner) finish(c *call) {
-	if c.done != nil {
-		c.done <- struct{}{}
-		return
-	}
-	*c = call{}
-	o.cfg.sends.Put(c)
-}
-
-func (o *Owner) refuse(batch []*call, err error) {
-	for _, c := range batch {
-		o.giveBack(c)
-		c.err = fmt.Errorf("spawn: %q: %w: %w", o.root, ErrLost, err)
-		o.finish(c)
-	}
 }
 
 // open reads the journal and takes the tree over, if it is not in memory. A tree that nobody has written to is not made by
@@ -428,40 +250,6 @@ func wanted(batch []*call) bool {
 	return false
 }
 
-// Load folds a journal. The last sequence is 0 if there is none.
-func Load(ctx context.Context, j session.Journal, root session.Key, opt *tree.Options) (*tree.Tree, session.Seq, error) {
-	t := tree.New(root, opt)
-	var last session.Seq
-	for e, err := range j.Read(ctx, root, 0) {
-		if err != nil {
-			return nil, 0, fmt.Errorf("spawn: reading the journal of %q: %w", root, err)
-		}
-		f, err := tree.FactOf(e.Payload)
-		if err == nil {
-			err = t.Replay(f)
-		}
-		if err != nil {
-			return nil, 0, &JournalError{Root: root, Seq: e.Seq, Err: err}
-		}
-		last = e.Seq
-	}
-	return t, last, nil
-}
-
-// A PanicError is a panic that was contained.
-type PanicError struct {
-	Value any
-	Stack []byte
-}
-
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
-
-// Unwrap returns the value if it is an error, such as a runtime.Error.
-func (e *PanicError) Unwrap() error {
-	err, _ := e.Value.(error)
-	return err
-}
-
 // decideAll decides a batch. Slots that are free at once are taken in the same batch, so that admission and start are one
 // append. A panic is a defect of ours; the tree is thrown away.
 func (o *Owner) decideAll(batch []*call, now int64) (err error) {
@@ -506,107 +294,6 @@ func (o *Owner) granted(gen uint64, r *tree.Run) {
 	if !o.enqueue(c) {
 		o.giveBack(c)
 	}
-}
-
-// giveBack frees the slot that came with a call that nobody will decide.
-func (o *Owner) giveBack(c *call) {
-	if c.slot != nil && !c.slot.IsRoot() && !c.decided {
-		o.cfg.Lane.Free()
-	}
-}
-
-// batchOf makes a batch of facts; one without entries is none.
-func (o *Owner) batchOf(facts []tree.Fact) (b session.Batch) {
-	if len(facts) == 0 {
-		return b
-	}
-	o.batches++
-	return session.Batch{
-		ID:      o.batchID(),
-		Entries: o.entriesOf(facts),
-		Due:     o.tree.Due(),
-		Reset:   facts[0].Kind == tree.Snapshot,
-	}
-}
-
-// append writes a batch. An unknown outcome is settled by looking for the batch in the log; so is a conflict, because an earlier
-// attempt may have been more successful than it seemed.
-func (o *Owner) append(ctx context.Context, b session.Batch) (err error) {
-	if len(b.Entries) == 0 {
-		return nil
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = &PanicError{Value: p, Stack: debug.Stack()}
-		}
-	}()
-	seq, err := o.cfg.Journal.Append(ctx, o.root, o.last, b)
-	if err != nil {
-		found, unread := o.landed(ctx, b.ID)
-		switch {
-		case unread != nil && errors.Is(err, session.ErrConflict) && o.stalled != nil:
-			err = unread // it may be our own entry that is in the way
-		case found > 0:
-			seq, err = found, nil
-		}
-	}
-	if err != nil {
-		return err
-	}
-	o.last, o.backoff, o.fresh = seq, 0, false
-	if o.cfg.Check != nil {
-		o.cfg.Check(o.root, o.tree, seq)
-	}
-	return nil
-}
-
-// slab is for how many entries or batch ids memory is taken at a time.
-const slab = 64
-
-// entriesOf returns the facts as entries of a batch, which are the journal's from then on.
-func (o *Owner) entriesOf(facts []tree.Fact) []session.Entry {
-	if len(o.entries) < len(facts) {
-		o.entries = make([]session.Entry, max(slab, len(facts)))
-	}
-	entries := o.entries[:len(facts):len(facts)]
-	o.entries = o.entries[len(facts):]
-	for i := range facts {
-		entries[i].Payload = &facts[i]
-	}
-	return entries
-}
-
-// batchID names a batch: no other of any owner has the same name. The names of several batches are pieces of one string.
-func (o *Owner) batchID() session.BatchID {
-	if len(o.ids) == 0 {
-		var b strings.Builder
-		var number [16]byte
-		b.Grow(slab * (len(o.cfg.Writer) + 2 + len(strconv.AppendUint(number[:0], o.batches+slab, 36))))
-		for i := range uint64(slab) {
-			b.WriteString(o.cfg.Writer)
-			b.WriteByte('.')
-			b.Write(strconv.AppendUint(number[:0], o.batches+i, 36))
-			b.WriteByte(' ')
-		}
-		o.ids = b.String()
-	}
-	id, rest, _ := strings.Cut(o.ids, " ")
-	o.ids = rest
-	return session.BatchID(id)
-}
-
-// landed returns the last sequence of a batch if the log ends with it, else 0.
-func (o *Owner) landed(ctx context.Context, id session.BatchID) (last session.Seq, err error) {
-	for e, err := range o.cfg.Journal.Read(ctx, o.root, o.last) {
-		if err != nil {
-			return 0, err
-		}
-		if e.Batch != id {
-			return 0, nil
-		}
-		last = e.Seq
-	}
-	return last, nil
 }
 
 // act performs the effects of durable facts.
@@ -673,94 +360,4 @@ func (o *Owner) lose(err error) {
 	} else {
 		o.retry()
 	}
-}
-
-// Pauses before a tree that was lost is read again, or an append that failed is tried again.
-const (
-	FirstBackoff = 50 * time.Millisecond
-	lastBackoff  = 5 * time.Second
-)
-
-// retry has the tree looked at again after a pause, or returns false if nobody wants that.
-func (o *Owner) retry() bool {
-	if !o.cfg.Active() && (o.stalled == nil || !o.cfg.Awake()) {
-		return false
-	}
-	o.backoff = min(max(2*o.backoff, FirstBackoff), lastBackoff)
-	o.wakeAt = 0
-	o.setTimer(o.backoff)
-	return true
-}
-
-// schedule keeps the one timer of the tree.
-func (o *Owner) schedule() {
-	if o.tree == nil || !o.cfg.Active() {
-		return
-	}
-	at := o.tree.NextWake()
-	if at == o.wakeAt {
-		return
-	}
-	o.wakeAt = at
-	if at == 0 {
-		o.Halt()
-		return
-	}
-	o.setTimer(time.Until(time.Unix(0, at)))
-}
-
-func (o *Owner) setTimer(d time.Duration) {
-	d = max(d, 0)
-	o.timerMu.Lock()
-	defer o.timerMu.Unlock()
-	if o.timer == nil {
-		o.timer = time.AfterFunc(d, o.Tick)
-		return
-	}
-	o.timer.Reset(d)
-}
-
-// Tick lets the tree see what time it is.
-func (o *Owner) Tick() {
-	if o.cfg.Active() || o.waiting.Load() {
-		o.enqueue(&call{timer: true, cmd: tree.Tick{Rand: o.cfg.Rand()}, read: func(*tree.Tree, tree.Reply) { o.wakeAt = 0 }})
-	}
-}
-
-// Rest lets a tree go from memory in which nothing is under way and of which nobody has wanted anything for so long. The next
-// command, or the time at which it is due, opens it again.
-func (o *Owner) Rest(idle time.Duration) {
-	o.enqueue(&call{rest: idle})
-}
-
-func (o *Owner) rest(idle time.Duration) {
-	if o.tree == nil || !o.tree.Idle() || o.tree.Archiving() || time.Since(o.used) < idle {
-		return
-	}
-	o.tree, o.last = nil, 0
-	o.gen++
-	o.wakeAt = 0
-	o.Halt()
-}
-
-// Halt stops the timer. The caller has seen to it that nothing is enqueued any more.
-func (o *Owner) Halt() {
-	o.timerMu.Lock()
-	defer o.timerMu.Unlock()
-	if o.timer != nil {
-		o.timer.Stop()
-	}
-}
-
-// compact replaces the log by a snapshot when it has grown well beyond what a snapshot would hold. It returns false if the journal did
-// not take it.
-func (o *Owner) compact(ctx context.Context, now int64) bool {
-	if o.unsnapped || !o.tree.Bulky() {
-		return true
-	}
-	if _, err := o.tree.Decide(tree.Compact{}, now); err != nil {
-		return true
-	}
-	facts, effects := o.tree.Take()
-	return o.commit(ctx, facts, effects, nil)
 }
