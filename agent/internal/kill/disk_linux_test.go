@@ -157,13 +157,7 @@ func TestDiskBecomesReadOnly(t *testing.T) {
 			b.refused(t, syscall.EROFS)
 			require.NoError(t, b.close(hurried(t)))
 			v.again(t)
-			b.look(t, "after the repair")
-			b.open(t)
-			b.work(t)
-			before := b.appends()
-			eventually(t, "progress after the repair", func() bool { return b.appends() > before+300 })
-			b.idle()
-			b.end(t)
+			b.again(t)
 		})
 	}
 }
@@ -194,13 +188,7 @@ func TestSyncFails(t *testing.T) {
 			}
 			require.NoError(t, b.store.Close())
 			v.again(t)
-			b.look(t, "after the repair")
-			b.open(t)
-			b.work(t)
-			before := b.appends()
-			eventually(t, "progress after the repair", func() bool { return b.appends() > before+300 })
-			b.idle()
-			b.end(t)
+			b.again(t)
 		})
 	}
 }
@@ -274,4 +262,16 @@ func (b *resident) refused(t *testing.T, want error) {
 			t.Errorf("%s: %v", f.what, f.err)
 		}
 	}
+}
+
+// again opens what is on a disk that was repaired, and has the bot work on it until it comes to its end.
+func (b *resident) again(t *testing.T) {
+	t.Helper()
+	b.look(t, "after the repair")
+	b.open(t)
+	b.work(t)
+	before := b.appends()
+	eventually(t, "progress after the repair", func() bool { return b.appends() > before+300 })
+	b.idle()
+	b.end(t)
 }
