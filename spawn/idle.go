@@ -15,7 +15,7 @@ func (s *Supervisor) Idle(ctx context.Context, root session.Key) error {
 	defer h.unwatch(w)
 	for {
 		idle := false
-		if err := h.ask(ctx, nil, func(t *tree.Tree, _ tree.Reply) { idle = t.Idle() }); err != nil || idle {
+		if err := h.owner.Await(ctx, nil, func(t *tree.Tree, _ tree.Reply) { idle = t.Idle() }); err != nil || idle {
 			return err
 		}
 		select {

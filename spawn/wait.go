@@ -104,14 +104,14 @@ func (h *home) wait(ctx context.Context, keys []session.Key, opt JoinOptions) ([
 	if cause != nil {
 		return h.lastLook(ctx, keys), cause
 	}
-	return h.infos(ctx, keys, h.ask)
+	return h.infos(ctx, keys, h.owner.Await)
 }
 
 // lastLook returns how runs stand for somebody whose context has ended, or nil if that is not to be had at once: a journal may hang.
 func (h *home) lastLook(ctx context.Context, keys []session.Key) []RunInfo {
 	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), 50*time.Millisecond)
 	defer cancel()
-	infos, err := h.infos(soon, keys, h.ask)
+	infos, err := h.infos(soon, keys, h.owner.Await)
 	if err != nil {
 		return nil
 	}
@@ -124,18 +124,13 @@ func (w *waiter) failed(h *home) error {
 	return w.err
 }
 
-// ask asks the owner on behalf of somebody who waits: while the journal fails, that is one more thing to wait for.
-func (h *home) ask(ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply)) error {
-	return h.owner.Await(ctx, cmd, read)
-}
-
-// An asker is a way of asking the owner.
+// An asker is a way of asking the owner: its Do, or Await for somebody who waits anyway.
 type asker func(ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply)) error
 
 // register lets a waiter know of every end from the moment at which the tree was counted.
 func (h *home) register(ctx context.Context, w *waiter, keys []session.Key) error {
 	var missing session.Key
-	err := h.ask(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
+	err := h.owner.Await(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
 		for _, k := range keys {
 			if t.Run(k) == nil {
 				missing = k
@@ -180,7 +175,7 @@ func (h *home) unregister(w *waiter) {
 
 // stopRest stops those that have not ended and waits until they have.
 func (h *home) stopRest(ctx context.Context, keys []session.Key) error {
-	infos, err := h.infos(ctx, keys, h.ask)
+	infos, err := h.infos(ctx, keys, h.owner.Await)
 	if err != nil {
 		return err
 	}
@@ -191,7 +186,7 @@ func (h *home) stopRest(ctx context.Context, keys []session.Key) error {
 		}
 		rest = append(rest, info.Key)
 		cmd := &tree.Stop{Run: info.Key, Reason: "no longer needed", Rand: h.sup.rand()}
-		if err := h.ask(ctx, cmd, nil); err != nil {
+		if err := h.owner.Await(ctx, cmd, nil); err != nil {
 			return err
 		}
 	}
