@@ -128,6 +128,19 @@ func TestEveryCrash(t *testing.T) {
 				require.NoError(h.T(), err)
 			},
 		},
+		"two at work for the caller": { // the end of the lower one goes up, past the upper one, which ends without reading it
+			script: script{"a": {start("b"), say("a is done").After(time.Hour)}, "b": {say("b is done").After(time.Hour)}},
+			cfg:    agent.Config{Deliver: func(context.Context, agent.Delivery) error { return nil }},
+			f: func(h *harness) {
+				err := h.Do(func(rt *agent.Runtime) error {
+					_, err := agent.Spawn[string](h.Context(), rt.Session(top), agent.Task{Text: "x", Label: "a", Key: "k", Announce: true})
+					return err
+				})
+				require.NoError(h.T(), err)
+				time.Sleep(time.Second)
+				h.Crash()
+			},
+		},
 		"archive": {
 			script: script{"main": {start("a"), say("On it."), echo()}, "a": {say("a is done")}},
 			f:      func(h *harness) { h.Post("go"); time.Sleep(2 * time.Hour); h.Post("hello?") },
