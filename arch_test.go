@@ -10,7 +10,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/arch"
 )
 
-// house is what DESIGN.md says in words and with a picture. An arrow or a dependency that is added here is added there too.
+// house is what DESIGN.md says in words and with a picture. An arrow or a dependency that is added
+// here is added there too.
 var house = arch.House{
 	Module: "github.com/offshoot-sdk/offshoot",
 	Rooms: []arch.Room{
@@ -30,7 +31,8 @@ var house = arch.House{
 	MaxFunc:       80,
 	// Only the switch of a state machine may be longer.
 	LongFuncs: []string{},
-	// A path of somebody's machine is of no use to anybody else. The brackets keep a pattern from matching itself.
+	// A path of one machine is of use there alone. The brackets keep a pattern from matching
+	// itself.
 	Forbidden: []*regexp.Regexp{
 		regexp.MustCompile(`/[w]ork/`),
 		regexp.MustCompile(`/[r]oot/`),

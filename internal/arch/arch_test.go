@@ -139,7 +139,7 @@ func TestViolations(t *testing.T) {
 			"internal/x/x.go:2: arrow: internal/x imports down; it may import internal/...",
 		},
 		{
-			"a directory that is no room", "cellar/doc.go", "// Package cellar is new.\npackage cellar\n",
+			"a directory in none of the rooms", "cellar/doc.go", "// Package cellar is new.\npackage cellar\n",
 			"cellar: room: no room of the house has this directory",
 		},
 		{
@@ -309,7 +309,7 @@ func TestAllowed(t *testing.T) {
 		"another package of a similar name": {
 			"up/a.go": "package up\n\nimport \"example.com/m/down/context\"\n\nvar _ = context.Background()\n",
 		},
-		"an example that is no program": {
+		"an example that is a library": {
 			"examples/lib/lib.go": "// Package lib shows something.\npackage lib\n",
 		},
 		"a long table": {
@@ -329,6 +329,16 @@ func TestAllowed(t *testing.T) {
 			assert.Empty(t, found)
 		})
 	}
+}
+
+// In a worktree of Git, .git is a file with the path of the repository.
+func TestWorktree(t *testing.T) {
+	fsys := sound()
+	delete(fsys, ".git/config")
+	fsys[".git"] = &fstest.MapFile{Data: []byte("secret-path")}
+	found, err := arch.Check(fsys, house)
+	require.NoError(t, err)
+	assert.Empty(t, found)
 }
 
 func TestUnreadable(t *testing.T) {

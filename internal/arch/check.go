@@ -19,8 +19,8 @@ type checker struct {
 	found []Violation
 }
 
-// Check reads the repository in fsys and returns every place that breaks a rule of the house, in order of position. The error says
-// that a file could not be read or parsed.
+// Check reads the repository in fsys and returns every place that breaks a rule of the house, in
+// order of position. The error says that a file could not be read or parsed.
 func Check(fsys fs.FS, house House) ([]Violation, error) {
 	t, err := read(fsys)
 	if err != nil {
@@ -54,7 +54,8 @@ func (c *checker) in(place, rule, format string, args ...any) {
 	c.found = append(c.found, Violation{Pos: place, Rule: rule, Text: fmt.Sprintf(format, args...)})
 }
 
-// behaves checks what the sources of a package do: contexts, pauses, and the purity of what decides.
+// behaves checks what the sources of a package do: contexts, pauses, and the purity of what
+// decides.
 func (c *checker) behaves(p *pkg) {
 	k, _ := c.house.place(p.dir)
 	for i := range p.sources {
@@ -75,11 +76,15 @@ func (c *checker) behaves(p *pkg) {
 	}
 }
 
-// mayPause reports whether a source may call time.Sleep: in a bubble, where it costs nothing, and among benchmarks, where it is a slow
-// device and not a wait for something.
+// mayPause reports whether a source may call time.Sleep: in a bubble, where it costs nothing, and
+// among benchmarks, where it is a slow device and not a wait for something.
 func (c *checker) mayPause(s *source) bool {
-	return s.imports("testing/synctest") != "" || path.Base(s.name) == "bench_test.go" ||
-		slices.ContainsFunc(c.house.Bubbles, func(dir string) bool { return s.imports(c.house.Module+"/"+dir) != "" })
+	if s.imports("testing/synctest") != "" || path.Base(s.name) == "bench_test.go" {
+		return true
+	}
+	return slices.ContainsFunc(c.house.Bubbles, func(dir string) bool {
+		return s.imports(c.house.Module+"/"+dir) != ""
+	})
 }
 
 // worldly are imports that a package that decides has no use for.
@@ -151,7 +156,8 @@ func (c *checker) lines(n ast.Node) int {
 	return c.fset.Position(n.End()).Line - c.fset.Position(n.Pos()).Line + 1
 }
 
-// tables returns how many lines of a test are tables: literals of data. What functions in them have counts as the test's own.
+// tables returns how many lines of a test are tables: literals of data. What functions in them have
+// counts as the test's own.
 func (c *checker) tables(n ast.Node) (lines int) {
 	ast.Inspect(n, func(n ast.Node) bool {
 		table, ok := n.(*ast.CompositeLit)

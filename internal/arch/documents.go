@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// documents checks that a package says what it is: every one in doc.go and nowhere else, an example in any of its files. A package that
-// users import also has a picture there and an example that runs; that of a test kit need not run, because it may need a *testing.T.
+// documents checks that a package says what it is: every one in doc.go and nowhere else, an example
+// in any of its files. A package that users import also has a picture there and an example that
+// runs; that of a test kit need not run, because it may need a *testing.T.
 func (c *checker) documents(p *pkg) {
 	k, _ := c.house.place(p.dir)
 	var said *ast.File

@@ -8,14 +8,16 @@ import (
 	"strings"
 )
 
-// A House describes a module: its rooms with their arrows, and the rules for its sources. Directories are slash-separated and
-// relative to the root of the module. The zero House allows no package at all.
+// A House describes a module: its rooms with their arrows, and the rules for its sources.
+// Directories are slash-separated and relative to the root of the module. The zero House allows no
+// package at all.
 type House struct {
 	// Module is the module path.
 	Module string
 	// Rooms are the packages that the house is made of.
 	Rooms []Room
-	// Internal is the directory of packages that every room may import and that import nothing of the rooms, "" if there is none.
+	// Internal is the directory of packages that every room may import and that import nothing of
+	// the rooms, "" if there is none.
 	Internal string
 	// InternalThird are the third-party packages that those may import.
 	InternalThird []string
@@ -23,23 +25,24 @@ type House struct {
 	Examples string
 	// TestOnly are the third-party packages that _test.go files may import as well.
 	TestOnly []string
-	// Pure are the directories of packages that decide: they read no clock, draw no random numbers, start no goroutine and know
-	// nothing of the operating system.
+	// Pure are the directories of packages that decide: they read no clock, draw no random numbers,
+	// start no goroutine and know nothing of the operating system.
 	Pure []string
-	// Bubbles are the test kits that run what they are given in a bubble of testing/synctest. A file that imports one may pause, like
-	// one that imports testing/synctest itself.
+	// Bubbles are the test kits that run what they are given in a bubble of testing/synctest. A
+	// file that imports one may pause, like one that imports testing/synctest itself.
 	Bubbles []string
-	// MaxFunc is how many lines a function may have, 0 for any number. The tables of a test do not count.
+	// MaxFunc is how many lines a function may have, 0 for any number. The tables of a test do not
+	// count.
 	MaxFunc int
-	// LongFuncs may have more. An entry is the directory, a dot, and the name, with the type's for a method: "spawn.Run.step". An
-	// entry that is not needed is a violation.
+	// LongFuncs may have more. An entry is the directory, a dot, and the name, with the type's for
+	// a method: "spawn.Run.step". An entry that is not needed is a violation.
 	LongFuncs []string
 	// Forbidden is text that no file of the repository may have.
 	Forbidden []*regexp.Regexp
 }
 
-// A Room is a top-level directory: its package, the packages below it, and its test kit, which is the directory named after the room
-// with "test" at its end.
+// A Room is a top-level directory: its package, the packages below it, and its test kit, which is
+// the directory named after the room with "test" at its end.
 type Room struct {
 	// Dir is the directory, such as "spawn".
 	Dir string

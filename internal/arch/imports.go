@@ -30,10 +30,13 @@ func (c *checker) imports(p *pkg) {
 	}
 }
 
-// fromOutside checks an import of a nested module: what is internal to this one is not for it, though the compiler would let it, because
-// the versions of the two could then differ in silence.
+// fromOutside checks an import of a nested module: what is internal to this one is not for it,
+// though the compiler would let it, because the versions of the two could then differ in silence.
 func (c *checker) fromOutside(spec *ast.ImportSpec, to string, ours bool) {
-	if ours && slices.Contains(strings.Split(to, "/"), "internal") && !slices.ContainsFunc(c.nested, func(dir string) bool { return within(to, dir) }) {
+	if !ours || !slices.Contains(strings.Split(to, "/"), "internal") {
+		return
+	}
+	if !slices.ContainsFunc(c.nested, func(dir string) bool { return within(to, dir) }) {
 		c.at(spec.Pos(), "nested", "a nested module imports %q, which is internal to the root module", imported(spec))
 	}
 }
@@ -65,8 +68,8 @@ func (c *checker) arrow(p *pkg, from kind, home *Room, test bool, spec *ast.Impo
 	}
 }
 
-// mayLookInto reports whether the package in dir may import what is internal to a room: only the room's own package, the test kit, and
-// what is internal itself may.
+// mayLookInto reports whether the package in dir may import what is internal to a room: only the
+// room's own package, the test kit, and what is internal itself may.
 func (c *checker) mayLookInto(dir string, r *Room) bool {
 	k, home := c.house.place(dir)
 	return home == r && (dir == r.Dir || k == kit || k == hidden)

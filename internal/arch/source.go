@@ -37,7 +37,8 @@ type tree struct {
 // maxText is the greatest file, in bytes, that is searched for forbidden text.
 const maxText = 1 << 20
 
-// read parses the Go files of a repository and keeps its texts. What Git keeps for itself is not read; testdata is text.
+// read parses the Go files of a repository and keeps its texts. What Git keeps for itself is not
+// read; testdata is text.
 func read(fsys fs.FS) (*tree, error) {
 	t := &tree{fset: token.NewFileSet(), text: map[string][]byte{}}
 	byDir := map[string]*pkg{}
@@ -45,8 +46,10 @@ func read(fsys fs.FS) (*tree, error) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && d.Name() == ".git":
+		case d.Name() == ".git" && d.IsDir():
 			return fs.SkipDir
+		case d.Name() == ".git": // a file in a worktree
+			return nil
 		case !d.Type().IsRegular():
 			return nil
 		}
@@ -56,7 +59,9 @@ func read(fsys fs.FS) (*tree, error) {
 		return nil, fmt.Errorf("arch: %w", err)
 	}
 	for _, p := range byDir {
-		p.nested = slices.ContainsFunc(t.nested, func(dir string) bool { return within(p.dir, dir) })
+		p.nested = slices.ContainsFunc(t.nested, func(dir string) bool {
+			return within(p.dir, dir)
+		})
 		t.pkgs = append(t.pkgs, p)
 	}
 	slices.SortFunc(t.pkgs, func(a, b *pkg) int { return strings.Compare(a.dir, b.dir) })
@@ -126,7 +131,8 @@ func (s *source) uses(pkgPath string, names []string, found func(pos token.Pos, 
 		if !ok {
 			return true
 		}
-		if x, ok := sel.X.(*ast.Ident); ok && x.Name == local && slices.Contains(names, sel.Sel.Name) {
+		x, ok := sel.X.(*ast.Ident)
+		if ok && x.Name == local && slices.Contains(names, sel.Sel.Name) {
 			found(sel.Pos(), sel.Sel.Name)
 		}
 		return true
