@@ -31,6 +31,14 @@ var house = arch.House{
 	MaxFunc:       10,
 	LongFuncs:     []string{"up.Machine.Step"},
 	Forbidden:     []*regexp.Regexp{regexp.MustCompile(`secret-path`)},
+	Words: []arch.Word{
+		{Is: "nobody|whoever"},
+		{Is: `(?:there )?is no \w+`, But: []string{"is no longer", "there is no"}},
+	},
+	MaxColumns: 100,
+	Prefixes:   map[string]string{"up/internal/tree": "up"},
+	MaxFiles:   4,
+	MaxRepeat:  3,
 }
 
 const (
@@ -89,10 +97,28 @@ func imports(paths ...string) string {
 	return b.String()
 }
 
-func TestSound(t *testing.T) {
-	found, err := arch.Check(sound(), house)
+// check returns the violations of a repository, one a line.
+func check(t *testing.T, fsys fs.FS, house arch.House) (lines []string) {
+	t.Helper()
+	found, err := arch.Check(fsys, house)
 	require.NoError(t, err)
-	assert.Empty(t, found)
+	for _, v := range found {
+		lines = append(lines, v.String())
+	}
+	return lines
+}
+
+// with returns the sound repository with files of these texts.
+func with(files map[string]string) fstest.MapFS {
+	fsys := sound()
+	for name, text := range files {
+		fsys[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return fsys
+}
+
+func TestSound(t *testing.T) {
+	assert.Empty(t, check(t, sound(), house))
 }
 
 func TestViolations(t *testing.T) {
@@ -281,13 +307,7 @@ func TestViolations(t *testing.T) {
 			if test.text == "" {
 				delete(fsys, test.file)
 			}
-			found, err := arch.Check(fsys, house)
-			require.NoError(t, err)
-			var lines []string
-			for _, v := range found {
-				lines = append(lines, v.String())
-			}
-			assert.Equal(t, []string{test.want}, lines)
+			assert.Equal(t, []string{test.want}, check(t, fsys, house))
 		})
 	}
 }
@@ -320,25 +340,9 @@ func TestAllowed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fsys := sound()
-			for file, text := range files {
-				fsys[file] = &fstest.MapFile{Data: []byte(text)}
-			}
-			found, err := arch.Check(fsys, house)
-			require.NoError(t, err)
-			assert.Empty(t, found)
+			assert.Empty(t, check(t, with(files), house))
 		})
 	}
-}
-
-// In a worktree of Git, .git is a file with the path of the repository.
-func TestWorktree(t *testing.T) {
-	fsys := sound()
-	delete(fsys, ".git/config")
-	fsys[".git"] = &fstest.MapFile{Data: []byte("secret-path")}
-	found, err := arch.Check(fsys, house)
-	require.NoError(t, err)
-	assert.Empty(t, found)
 }
 
 func TestUnreadable(t *testing.T) {
@@ -349,4 +353,284 @@ func TestUnreadable(t *testing.T) {
 
 	_, err = arch.Check(os.DirFS("no-such-directory"), house)
 	assert.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+func TestWords(t *testing.T) {
+	for name, test := range map[string]struct {
+		file string
+		text string
+		want []string // positions and wordings
+	}{
+		"comment": {
+			"up/a.go", "package up\n\n// Nobody comes.\nvar x int // whoever's\n",
+			[]string{`up/a.go:3: "Nobody"`, `up/a.go:4: "whoever"`},
+		},
+		"comment of a test": {
+			"up/a_test.go", "package up\n\n// one\n/* two\nnobody */\n",
+			[]string{`up/a_test.go:5: "nobody"`},
+		},
+		"across lines of a comment": {
+			"up/a.go", "package up\n\n// This is\n// no key.\n",
+			[]string{`up/a.go:3: "is no key"`},
+		},
+		"names": {
+			"up/a.go", "package up\n\ntype nobodyT struct{ toNobody int }\n\n" +
+				"func (nobodyT) askWhoever(nobody int) {\n\tisNoKey := nobody\n\t_ = isNoKey\n}\n",
+			[]string{
+				`up/a.go:3: "nobody"`, `up/a.go:3: "Nobody"`,
+				`up/a.go:5: "Whoever"`, `up/a.go:5: "nobody"`, `up/a.go:6: "is No Key"`,
+			},
+		},
+		"message": {
+			"up/a.go", "package up\n\nvar x = \"\\nnobody\" + `\nthis is no key`\n",
+			[]string{`up/a.go:3: "nobody"`, `up/a.go:4: "is no key"`},
+		},
+		"names of tests": {
+			"up/a_test.go", `package up
+
+func TestForNobody() {
+	t.Run("nobody 1", nil)
+	for name := range map[string]int{"nobody 2": 1} {
+		t.Run(name, nil)
+	}
+	_ = []struct{ name string }{
+		{"nobody 3"},
+		{name: "nobody 4"},
+	}
+}
+`,
+			[]string{
+				`up/a_test.go:3: "Nobody"`, `up/a_test.go:4: "nobody"`, `up/a_test.go:5: "nobody"`,
+				`up/a_test.go:9: "nobody"`, `up/a_test.go:10: "nobody"`,
+			},
+		},
+		"document": {
+			"docs/a.md", "It is no\nlimit.\n",
+			[]string{`docs/a.md:1: "is no limit"`},
+		},
+		"nested module": {
+			"nested/a.go", "package nested\n\n// nobody\n",
+			[]string{`nested/a.go:3: "nobody"`},
+		},
+		"part of a word":      {"up/a.go", "package up\n\n// nobodyish xnobody\n", nil},
+		"literal of a test":   {"up/a_test.go", "package up\n\nvar x = \"nobody\"\n", nil},
+		"testdata":            {"up/testdata/a.md", "nobody", nil},
+		"an allowed wording":  {"README.md", "There is no key, and it is no longer open.", nil},
+		"a name used":         {"up/a.go", "package up\n\nvar _ = other.Nobody\n", nil},
+		"text of other files": {"LICENSE", "nobody", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var want []string
+			for _, w := range test.want {
+				at, said, _ := strings.Cut(w, ` "`)
+				want = append(want, at+` word: "`+said+": say it in other words")
+			}
+			fsys := with(map[string]string{test.file: test.text})
+			assert.ElementsMatch(t, want, check(t, fsys, house))
+		})
+	}
+}
+
+func TestWordThatDoesNotCompile(t *testing.T) {
+	for _, word := range []arch.Word{{Is: "("}, {Is: "a", But: []string{"("}}} {
+		_, err := arch.Check(sound(), arch.House{Words: []arch.Word{word}})
+		assert.ErrorContains(t, err, `arch: the word "("`)
+	}
+}
+
+func TestColumns(t *testing.T) {
+	long := strings.Repeat("x", 101)
+	spaced := strings.Repeat("x ", 60)
+	fill := func(n int) string { return strings.Repeat("y", n) }
+	for name, test := range map[string]struct {
+		file string
+		text string
+		want string
+	}{
+		"comment": {
+			"up/a.go", "package up\n\n// " + long + "\n",
+			"up/a.go:3: columns: 104 columns, 100 are allowed",
+		},
+		"a tab counts 4": {
+			"up/a.go", "package up\n\nfunc f() {\n\t" + fill(95) + "()\n}\n",
+			"up/a.go:4: columns: 101 columns, 100 are allowed",
+		},
+		"test": {
+			"up/a_test.go", "package up\n\n// " + long + "\n",
+			"up/a_test.go:3: columns: 104 columns, 100 are allowed",
+		},
+		"code beside a literal": {
+			"up/a.go", "package up\n\nvar " + long + " = \"\"\n",
+			"up/a.go:3: columns: 110 columns, 100 are allowed",
+		},
+		"comment of an example": {
+			"up/a_test.go", "package up\n\nfunc ExampleX() {\n\t// " + long + "\n}\n",
+			"up/a_test.go:4: columns: 108 columns, 100 are allowed",
+		},
+		"prose of a document": {
+			"README.md", "```\n```\n" + spaced + "\n",
+			"README.md:3: columns: 120 columns, 100 are allowed",
+		},
+		"as many as are allowed":  {"up/a.go", "package up\n\n// " + fill(97) + "\n", ""},
+		"runes, not bytes":        {"up/a.go", "package up\n\n// " + strings.Repeat("ä", 97) + "\n", ""},
+		"literal":                 {"up/a.go", "package up\n\nvar x = \"" + long + "\"\n", ""},
+		"literal of many lines":   {"up/a.go", "package up\n\nvar x = `\n" + long + "\n`\n", ""},
+		"address in a comment":    {"up/a.go", "package up\n\n// See https://" + long + "\n", ""},
+		"directive":               {"up/a.go", "package up\n\n//go:generate " + long + "\n", ""},
+		"exception of the linter": {"up/a.go", "package up\n\nvar x = 1 //nolint:x // " + long + "\n", ""},
+		"output of an example": {
+			"up/a_test.go", "package up\n\nfunc ExampleX() {\n\t// Output:\n\t// " + long + "\n}\n", "",
+		},
+		"table of a document":     {"README.md", "| " + spaced + "|\n", ""},
+		"code of a document":      {"README.md", "```go\n" + spaced + "\n```\n", ""},
+		"link of a document":      {"README.md", "see [this](" + long + ").\n", ""},
+		"reference of a document": {"README.md", "[this]: " + long + "\n", ""},
+		"testdata":                {"up/testdata/a.md", spaced, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fsys := with(map[string]string{test.file: test.text})
+			assert.Equal(t, test.want, strings.Join(check(t, fsys, house), "\n"))
+		})
+	}
+}
+
+func TestPrefixes(t *testing.T) {
+	const head = "package up\n\nimport \"errors\"\nimport \"fmt\"\n\n"
+	for name, test := range map[string]struct {
+		file string
+		text string
+		want string
+	}{
+		"sentinel": {
+			"up/a.go", head + "var ErrX = errors.New(\"gone\")\n",
+			`up/a.go:6: prefix: the sentinel "gone" does not begin with "up: "`,
+		},
+		"sentinel that users cannot see": {
+			"up/a.go", head + "var errX = errors.New(\"upper: gone\")\n",
+			`up/a.go:6: prefix: the sentinel "upper: gone" does not begin with "up: "`,
+		},
+		"sentinel of an internal package": {
+			"up/internal/tree/a.go",
+			"package tree\n\nimport \"errors\"\n\nvar ErrX = errors.New(\"tree: x\")\n",
+			`up/internal/tree/a.go:5: prefix: "tree: x" begins like an error of another package`,
+		},
+		"another package": {
+			"up/a.go", head + "func f() error { return fmt.Errorf(\"down: %d\", 1) }\n",
+			`up/a.go:6: prefix: "down: %d" begins like an error of another package`,
+		},
+		"returned to users": {
+			"up/a.go", head + "func (*T) F() (int, error) { return 0, errors.New(\"gone\" + \"x\") }\n",
+			`up/a.go:6: prefix: the returned "gone" does not begin with "up: "`,
+		},
+		"own prefix": {
+			"up/a.go", head + "var ErrX = errors.New(\"up: gone\")\n\n" +
+				"func F() error { return fmt.Errorf(\"up: %d\", 1) }\n", "",
+		},
+		"prefix of the public package": {
+			"up/internal/tree/a.go",
+			"package tree\n\nimport \"errors\"\n\nvar ErrX = errors.New(\"up: x\")\n", "",
+		},
+		"sentinel first": {
+			"up/a.go", head + "func F() error { return fmt.Errorf(\"%w: %d\", ErrX, 1) }\n", "",
+		},
+		"fragment to wrap": {
+			"up/a.go", head + "func f() error { return errors.New(\"line 3: gone\") }\n\n" +
+				"func F() { g(func() error { return errors.New(\"gone\") }) }\n\n" +
+				"func (t) F() error { return errors.New(\"gone\") }\n", "",
+		},
+		"test": {"up/a_test.go", head + "var errX = errors.New(\"gone\")\n", ""},
+		"program": {
+			"examples/p/a.go", "package main\n\nimport \"errors\"\n\nvar errX = errors.New(\"x\")\n", "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fsys := with(map[string]string{test.file: test.text})
+			assert.Equal(t, test.want, strings.Join(check(t, fsys, house), "\n"))
+		})
+	}
+}
+
+func TestPrefixWithoutNeed(t *testing.T) {
+	h := house
+	h.Prefixes = map[string]string{"up": "up", "gone": "x", "up/internal/tree": "up"}
+	assert.Equal(t, []string{
+		"Prefixes: prefix: gone needs no entry",
+		"Prefixes: prefix: up needs no entry",
+	}, check(t, sound(), h))
+}
+
+func TestFiles(t *testing.T) {
+	fsys := with(map[string]string{
+		"up/a.go": "package up\n", "up/b.go": "package up\n", "down/a_test.go": "package down\n",
+		"down/a.go": "package down\n", "down/b.go": "package down\n",
+	})
+	want := []string{"up: files: 5 files without tests, 4 are allowed"}
+	assert.Equal(t, want, check(t, fsys, house))
+}
+
+func TestRepeats(t *testing.T) {
+	const (
+		block  = "func a() {\n\tb()\n\tc()\n\n\t// why\n\td()\n}\n"
+		spaced = "// other\n\n\nfunc a() {\n b()\n // because\n\tc()\n\td()\n}\n"
+		short  = "func a() {\n\tb()\n\tc()\n\te()\n}\n"
+		head   = "import (\n\t\"a\"\n\t\"b\"\n\t\"c\"\n\t\"d\"\n)\n"
+	)
+	found := []string{"nested/b_test.go:6: repeat: 4 lines stand in nested/a_test.go:3 as well, 3 are allowed"}
+	for name, test := range map[string]struct {
+		a, b string
+		want []string
+	}{
+		"other comments and spaces": {block, spaced, found},
+		"as many as are allowed":    {block, short, nil},
+		"imports":                   {head, head, nil},
+		"punctuation": {
+			"var _ = [][]int{\n{\n{\n},\n},\n}\n", "var _ = [][]int{\n{\n{\n},\n},\n}\n", nil,
+		},
+		"within one file": {block + block, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fsys := with(map[string]string{
+				"nested/a_test.go": "package nested\n\n" + test.a,
+				"nested/b_test.go": "package nested_test\n\n" + test.b,
+				"nested/b.go":      "package nested\n\n" + test.a,
+			})
+			assert.Equal(t, test.want, check(t, fsys, house))
+		})
+	}
+}
+
+// In a worktree of Git, .git is a file with the path of the repository.
+func TestWorktree(t *testing.T) {
+	fsys := with(map[string]string{".git": "secret-path"})
+	delete(fsys, ".git/config")
+	assert.Empty(t, check(t, fsys, house))
+}
+
+func TestExempt(t *testing.T) {
+	h := house
+	h.Exempt = map[string][]string{"word": {"up/a.go", "docs"}, "columns": {"docs/a.md"}, "files": {"up"}}
+	bad := map[string]string{
+		"up/a.go": "package up\n\n// nobody\n", "up/b.go": "package up\n",
+		"docs/a.md": "nobody " + strings.Repeat("x ", 60),
+	}
+	assert.Empty(t, check(t, with(bad), h))
+	assert.Equal(t, []string{
+		"Exempt: columns: docs/a.md needs no exception",
+		"Exempt: files: up needs no exception",
+		"Exempt: word: up/a.go needs no exception",
+		"Exempt: word: docs needs no exception",
+	}, check(t, sound(), h))
+}
+
+// A rule whose field is zero is off.
+func TestOff(t *testing.T) {
+	h := house
+	h.Words, h.MaxColumns, h.Prefixes, h.MaxFiles, h.MaxRepeat = nil, 0, nil, 0, 0
+	repeat := "package up\n\nfunc a() {\n\tb()\n\tc()\n\td()\n\te()\n}\n"
+	assert.Empty(t, check(t, with(map[string]string{
+		"up/a.go": "package up\n\nimport \"errors\"\n\n// nobody " + strings.Repeat("x", 100) +
+			"\nvar ErrX = errors.New(\"gone\")\n",
+		"up/b_test.go": repeat,
+		"up/c_test.go": repeat,
+	}), h))
 }

@@ -20,7 +20,8 @@ type checker struct {
 }
 
 // Check reads the repository in fsys and returns every place that breaks a rule of the house, in
-// order of position. The error says that a file could not be read or parsed.
+// order of position. The error says that a file could not be read or parsed, or that a [Word] does
+// not compile.
 func Check(fsys fs.FS, house House) ([]Violation, error) {
 	t, err := read(fsys)
 	if err != nil {
@@ -37,6 +38,14 @@ func Check(fsys fs.FS, house House) ([]Violation, error) {
 	}
 	c.lengths()
 	c.texts()
+	if err := c.words(); err != nil {
+		return nil, err
+	}
+	c.columns()
+	c.prefixes()
+	c.files()
+	c.repeats()
+	c.exempt()
 	slices.SortStableFunc(c.found, func(a, b Violation) int {
 		return cmp.Or(strings.Compare(a.Pos, b.Pos), strings.Compare(a.Rule, b.Rule))
 	})

@@ -39,6 +39,35 @@ type House struct {
 	LongFuncs []string
 	// Forbidden is text that no file of the repository may have.
 	Forbidden []*regexp.Regexp
+	// Words are wordings that comments, declared names, the messages of what is not a test, the
+	// names of tests, and Markdown documents avoid. Testdata may have them.
+	Words []Word
+	// MaxColumns is how many columns a line of Go, or of prose in a Markdown document, may have, 0
+	// for any number. A tab counts 4. What cannot be broken does not count: the contents of string
+	// literals, directives, addresses, what an example prints; tables and code in a document.
+	MaxColumns int
+	// Prefixes are the prefixes of errors, by the directory of the package, where it is not the
+	// name of the package itself: that of the public package which passes the errors on. Nil
+	// leaves the errors unchecked. An entry that is not needed is a violation.
+	Prefixes map[string]string
+	// MaxFiles is how many Go files without tests a package may have, 0 for any number.
+	MaxFiles int
+	// MaxRepeat is how many consecutive lines two test files of one package may have in common, 0
+	// for any number. Blank lines, comments, imports and punctuation alone do not count.
+	MaxRepeat int
+	// Exempt are the files and directories that may break a rule, by the rule: "word", "columns",
+	// "prefix", "files" or "repeat". An entry that is not needed is a violation.
+	Exempt map[string][]string
+}
+
+// A Word is a wording to avoid.
+type Word struct {
+	// Is is a regular expression that matches whole words in any case. A space in it matches white
+	// space of any length, line breaks included. The words of a name are matched one by one:
+	// "door" is in doorKey.
+	Is string
+	// But are the beginnings of what Is matches and may be said, as regular expressions as well.
+	But []string
 }
 
 // A Room is a top-level directory: its package, the packages below it, and its test kit, which is
