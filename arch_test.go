@@ -30,8 +30,8 @@ var house = arch.House{
 	MaxFunc:       80,
 	// Only the switch of a state machine may be longer.
 	LongFuncs: []string{},
-	// A path of one machine is of no use on another, and no test reads a directory outside the repository.
-	// The brackets keep a pattern from matching itself.
+	// A path of one machine is of no use on another, and no test reads a directory outside the
+	// repository. The brackets keep a pattern from matching itself.
 	Forbidden: []*regexp.Regexp{
 		regexp.MustCompile(`/[w]ork/`),
 		regexp.MustCompile(`/[r]oot/`),

@@ -75,7 +75,8 @@ func TestShutdownAndStartAgain(t *testing.T) {
 // spawnForCaller spawns the run "a", whose end goes to the caller, over every crash.
 func spawnForCaller(h *harness) {
 	err := h.Do(func(rt *agent.Runtime) error {
-		_, err := agent.Spawn[string](h.Context(), rt.Session(top), agent.Task{Text: "x", Label: "a", Key: "k", Announce: true})
+		task := agent.Task{Text: "x", Label: "a", Key: "k", Announce: true}
+		_, err := agent.Spawn[string](h.Context(), rt.Session(top), task)
 		return err
 	})
 	require.NoError(h.T(), err)

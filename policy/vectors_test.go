@@ -89,8 +89,8 @@ func TestToolPolicyVectors(t *testing.T) {
 		slices.Collect(maps.Keys(used)), "a difference that no row shows")
 }
 
-// Every row sets one limit to an integer other than zero. What else a configuration file may hold does not
-// concern policy.
+// Every row sets one limit to an integer other than zero. What else a configuration file may hold
+// does not concern policy.
 func TestConfigVectors(t *testing.T) {
 	type row struct {
 		Name   string `json:"name"`

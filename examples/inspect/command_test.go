@@ -34,7 +34,8 @@ func must(t *testing.T, args ...string) string {
 	return out
 }
 
-// refused runs the program, which ends with that code and prints nothing but errors, and returns those.
+// refused runs the program, which ends with that code and prints nothing but errors, and returns
+// those.
 func refused(t *testing.T, want int, args ...string) string {
 	t.Helper()
 	code, out, errs := state(t, args...)

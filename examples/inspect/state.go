@@ -133,8 +133,9 @@ func roots(ctx context.Context, store *session.Store) (heads []session.Head, bad
 	return heads, bad
 }
 
-// trees yields every tree as its journal has it at the moment, sorted by root. A tree that cannot be read is
-// an error, and does not end the sequence. An error of the list of trees itself comes first.
+// trees yields every tree as its journal has it at the moment, sorted by root. A tree that cannot
+// be read is an error, and does not end the sequence. An error of the list of trees itself comes
+// first.
 func trees(ctx context.Context, store *session.Store) iter.Seq2[spawn.TreeView, error] {
 	return func(yield func(spawn.TreeView, error) bool) {
 		heads, err := roots(ctx, store)

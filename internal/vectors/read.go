@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// Read returns the rows of testdata/vectors/name of the package under test. The test fails at once if the
-// file cannot be read, if a row has a field that T does not have, or if the file does not hold want rows.
+// Read returns the rows of testdata/vectors/name of the package under test. The test fails at once
+// if the file cannot be read, if a row has a field that T does not have, or if the file does not
+// hold want rows.
 func Read[T any](t testing.TB, name string, want int) []T {
 	t.Helper()
 	rows, err := decode[T](os.DirFS("."), name, want)
@@ -39,8 +40,8 @@ func decode[T any](fsys fs.FS, name string, want int) ([]T, error) {
 	return rows, nil
 }
 
-// Text is a string. In JSON it is one too, or a list of parts to join, where an object stands for a string
-// that repeats: ["<", {"repeat": "a", "times": 3}, ">"] is "<aaa>".
+// Text is a string. In JSON it is one too, or a list of parts to join, where an object stands for a
+// string that repeats: ["<", {"repeat": "a", "times": 3}, ">"] is "<aaa>".
 type Text string
 
 // UnmarshalJSON reads both forms.
@@ -61,7 +62,7 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 			}
 		}
 		if part.Times < 1 {
-			return fmt.Errorf("vectors: %q is repeated %d times, want at least 1", part.Repeat, part.Times)
+			return fmt.Errorf("vectors: %d times %q, want 1 or more", part.Times, part.Repeat)
 		}
 		b.WriteString(strings.Repeat(part.Repeat, part.Times))
 	}

@@ -22,7 +22,8 @@ func failing(err error, kinds ...disktest.OpKind) func(disktest.Op) error {
 	}
 }
 
-// hangingSync returns a hook that holds up every sync until hang yields what the sync returns, or is closed.
+// hangingSync returns a hook that holds up every sync until hang yields what the sync returns, or
+// is closed.
 func hangingSync(hang <-chan error) func(disktest.Op) error {
 	return func(op disktest.Op) error {
 		if op.Kind == disktest.OpSync {
@@ -32,8 +33,8 @@ func hangingSync(hang <-chan error) func(disktest.Op) error {
 	}
 }
 
-// withRemains returns a log with the record "before" and, behind its end, all frames of the texts: the write
-// of them failed after it was done, and they could not be cut off.
+// withRemains returns a log with the record "before" and, behind its end, all frames of the texts:
+// the write of them failed after it was done, and they could not be cut off.
 func withRemains(t *testing.T, texts ...string) (*disktest.Disk, *wal.Log) {
 	t.Helper()
 	d := disktest.New()
@@ -53,7 +54,8 @@ func withRemains(t *testing.T, texts ...string) (*disktest.Disk, *wal.Log) {
 	return d, l
 }
 
-// failSync appends a record while syncs fail, so that it is not known whether the record is durable.
+// failSync appends a record while syncs fail, so that it is not known whether the record is
+// durable.
 func failSync(t *testing.T, d *disktest.Disk, l *wal.Log) {
 	t.Helper()
 	d.Hook(failing(syscall.EIO, disktest.OpSync))

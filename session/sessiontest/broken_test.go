@@ -26,9 +26,13 @@ func wantOnly[S any](t *testing.T, rules []rule[S], broken string, fresh func() 
 	assert.Equal(t, []string{broken}, failed)
 }
 
-// breakEach runs the rules of a kit against an implementation that is right and against one for each rule that
-// breaks it. The spoiler of a rule changes a handle; wrap then gives the handle the form that the rule sees.
-func breakEach[S, H any](t *testing.T, rules []rule[S], spoilers map[string]func(H), fresh func() maker[H], wrap func(rule string, h H) S) {
+// breakEach runs the rules of a kit against an implementation that is right and against one for
+// each rule that breaks it. The spoiler of a rule changes a handle; wrap then gives the handle the
+// form that the rule sees.
+func breakEach[S, H any](
+	t *testing.T, rules []rule[S], spoilers map[string]func(H),
+	fresh func() maker[H], wrap func(rule string, h H) S,
+) {
 	t.Helper()
 	wantAll(t, rules, spoilers)
 	broken := func(rule string) func() func() (S, error) {
@@ -82,8 +86,8 @@ type gate[K comparable] struct {
 	busy map[K]int
 }
 
-// enter lets a call pass, after a while, and reports whether calls with other keys are under way. The caller
-// leaves by calling leave.
+// enter lets a call pass, after a while, and reports whether calls with other keys are under way.
+// The caller leaves by calling leave.
 func (g *gate[K]) enter(key K) (others bool, leave func()) {
 	g.mu.Lock()
 	if g.busy == nil {

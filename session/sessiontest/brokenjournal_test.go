@@ -59,14 +59,18 @@ func (h *handle) end(root session.Key) (last session.Seq) {
 // change replaces what Read yields after it was read: f gets all of it.
 func (h *handle) change(f func(root session.Key, after session.Seq, entries []session.Entry) []session.Entry) {
 	h.read = func(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
-		return changed(h.inner.Read(ctx, root, after), func(all entries) entries { return f(root, after, all) })
+		return changed(h.inner.Read(ctx, root, after), func(all entries) entries {
+			return f(root, after, all)
+		})
 	}
 }
 
 // heads is change for Roots.
 func (h *handle) heads(f func(q session.RootQuery, heads []session.Head) []session.Head) {
 	h.roots = func(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error] {
-		return changed(h.inner.Roots(ctx, q), func(all []session.Head) []session.Head { return f(q, all) })
+		return changed(h.inner.Roots(ctx, q), func(all []session.Head) []session.Head {
+			return f(q, all)
+		})
 	}
 }
 

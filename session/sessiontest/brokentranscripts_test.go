@@ -68,7 +68,9 @@ func (s *shelf) end(ref session.Ref) (last session.Pos) {
 // change replaces what Read yields after it was read.
 func (s *shelf) change(f func(ref session.Ref, w session.Window, lines []session.Line) []session.Line) {
 	s.read = func(ctx context.Context, ref session.Ref, w session.Window) iter.Seq2[session.Line, error] {
-		return changed(s.inner.Read(ctx, ref, w), func(all []session.Line) []session.Line { return f(ref, w, all) })
+		return changed(s.inner.Read(ctx, ref, w), func(all []session.Line) []session.Line {
+			return f(ref, w, all)
+		})
 	}
 }
 
@@ -110,12 +112,13 @@ func TestBrokenTranscripts(t *testing.T) {
 		inner := session.NewMemory().Transcripts
 		return func(nth int) *shelf { return &shelf{inner: inner, nth: nth} }
 	}
-	breakEach(t, transcriptRules, brokenTranscripts, fresh, func(rule string, s *shelf) session.Transcripts {
+	wrap := func(rule string, s *shelf) session.Transcripts {
 		if rule == "closed" {
 			return closableShelf{s}
 		}
 		return s
-	})
+	}
+	breakEach(t, transcriptRules, brokenTranscripts, fresh, wrap)
 }
 
 type (

@@ -193,8 +193,8 @@ func failing(how func() error) (j *journal, down *atomic.Bool) {
 	return j, down
 }
 
-// withChild returns the owner of a tree that has the child "a", on a journal that fails in that way while down
-// is set.
+// withChild returns the owner of a tree that has the child "a", on a journal that fails in that way
+// while down is set.
 func withChild(t *testing.T, how func() error) (p *process, o *Owner, down *atomic.Bool) {
 	t.Helper()
 	j, down := failing(how)
