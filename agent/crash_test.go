@@ -72,6 +72,16 @@ func TestShutdownAndStartAgain(t *testing.T) {
 	})
 }
 
+// spawnForCaller spawns the run "a", whose end goes to the caller, over every crash.
+func spawnForCaller(h *harness) {
+	err := h.Do(func(rt *agent.Runtime) error {
+		task := agent.Task{Text: "x", Label: "a", Key: "k", Announce: true}
+		_, err := agent.Spawn[string](h.Context(), rt.Session(top), task)
+		return err
+	})
+	require.NoError(h.T(), err)
+}
+
 // Scenarios that must hold wherever the process dies: nothing is lost, nothing comes twice, nothing waits for ever. What the
 // harness itself checks at the end of each run is the test.
 func TestEveryCrash(t *testing.T) {
@@ -120,23 +130,13 @@ func TestEveryCrash(t *testing.T) {
 		"a session of the caller's": {
 			script: script{"a": {start("b"), yield(), echo()}, "b": {say("b is done").After(time.Second)}},
 			cfg:    agent.Config{Deliver: func(context.Context, agent.Delivery) error { return nil }},
-			f: func(h *harness) {
-				err := h.Do(func(rt *agent.Runtime) error {
-					_, err := agent.Spawn[string](h.Context(), rt.Session(top), agent.Task{Text: "x", Label: "a", Key: "k", Announce: true})
-					return err
-				})
-				require.NoError(h.T(), err)
-			},
+			f:      spawnForCaller,
 		},
 		"two at work for the caller": { // the end of the lower one goes up, past the upper one, which ends without reading it
 			script: script{"a": {start("b"), say("a is done").After(time.Hour)}, "b": {say("b is done").After(time.Hour)}},
 			cfg:    agent.Config{Deliver: func(context.Context, agent.Delivery) error { return nil }},
 			f: func(h *harness) {
-				err := h.Do(func(rt *agent.Runtime) error {
-					_, err := agent.Spawn[string](h.Context(), rt.Session(top), agent.Task{Text: "x", Label: "a", Key: "k", Announce: true})
-					return err
-				})
-				require.NoError(h.T(), err)
+				spawnForCaller(h)
 				time.Sleep(time.Second)
 				h.Crash()
 			},

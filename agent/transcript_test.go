@@ -108,6 +108,14 @@ func firstLine(s string) string {
 	return s
 }
 
+// postEach posts texts, each after what the one before has caused.
+func postEach(h *harness, texts ...string) {
+	for _, s := range texts {
+		h.Post(s)
+		synctest.Wait()
+	}
+}
+
 // A Runner that records nothing leaves what it was told and what it returned; one that has recorded its answer, not twice.
 func TestTranscriptsOfPlainRunners(t *testing.T) {
 	store, notes := newNotebook()
@@ -121,10 +129,7 @@ func TestTranscriptsOfPlainRunners(t *testing.T) {
 	})
 	cfg.Store = store
 	agenttest.Run(t, cfg, nil, func(h *harness) {
-		h.Post("a")
-		synctest.Wait()
-		h.Post("b")
-		synctest.Wait()
+		postEach(h, "a", "b")
 		require.Equal(t, []string{"user: a", "assistant: answer", "user: b", "assistant: answer"}, notes.shown(t, top))
 	})
 }
@@ -151,10 +156,7 @@ func TestInterruptedTurnIsFenced(t *testing.T) {
 	})
 	cfg.Store = store
 	agenttest.Run(t, cfg, nil, func(h *harness) {
-		h.Post("a")
-		synctest.Wait()
-		h.Post("b")
-		synctest.Wait()
+		postEach(h, "a", "b")
 		h.Crash()
 		h.Replied("answer", "answer")
 		require.Equal(t, []string{"user:a ", "user:a assistant:answer user:b ", "user:a assistant:answer user:b "}, turns)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/announce"
+	"github.com/offshoot-sdk/offshoot/internal/vectors"
 )
 
 func TestFormatDuration(t *testing.T) {
@@ -47,9 +48,9 @@ func TestFormatUSD(t *testing.T) {
 func TestVectorsFormat(t *testing.T) {
 	t.Parallel()
 	type row struct {
-		Kind         string
-		MS, N, Value any
-		Text         *string
+		Kind string
+		In   float64
+		Text string
 	}
 	const days, unit, sign = "two units, and days are one", "what rounds to 1000.0k is 1.0m", "the sign precedes the currency, and the amount decides the digits"
 	known := differences{
@@ -59,31 +60,18 @@ func TestVectorsFormat(t *testing.T) {
 		"usd -0.5": {"-$0.50", sign}, "usd -2": {"-$2.00", sign},
 		"usd 1000000000000000000000": {"$1000000000000000000000.00", "amounts have no exponent"},
 	}
-	for _, r := range vectors[row](t, "format.json") {
-		var in float64
+	for _, r := range vectors.Read[row](t, "format.json", 107) {
 		var got string
-		var isNumber bool
 		switch r.Kind {
-		case "duration":
-			// Beyond the range of a Duration there is nothing to agree on.
-			if in, isNumber = r.MS.(float64); !isNumber || in > math.MaxInt64/1e6 {
-				continue
-			}
-			got = announce.FormatDuration(time.Duration(in * 1e6))
+		case "duration": // in milliseconds
+			got = announce.FormatDuration(time.Duration(r.In * 1e6))
 		case "tokens":
-			// Our counts are whole.
-			if in, isNumber = r.N.(float64); !isNumber || in != math.Trunc(in) {
-				continue
-			}
-			got = announce.FormatTokens(int64(in))
+			got = announce.FormatTokens(int64(r.In))
 		case "usd":
-			if in, isNumber = r.Value.(float64); !isNumber {
-				continue
-			}
-			got = announce.FormatUSD(in)
-		default: // cost is computed by whoever knows the prices
-			continue
+			got = announce.FormatUSD(r.In)
+		default:
+			t.Fatalf("unknown kind %q", r.Kind)
 		}
-		known.check(t, r.Kind+" "+strconv.FormatFloat(in, 'f', -1, 64), *r.Text, got)
+		known.check(t, r.Kind+" "+strconv.FormatFloat(r.In, 'f', -1, 64), r.Text, got)
 	}
 }

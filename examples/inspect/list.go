@@ -17,18 +17,13 @@ import (
 // listState prints every tree with its runs and what waits to leave it, as their journals have it at the moment. Trees that cannot be
 // read are in the error, and the others are printed all the same.
 func listState(ctx context.Context, o stateOptions, store *session.Store, now time.Time) (string, error) {
-	heads, err := roots(ctx, store)
 	var b strings.Builder
 	var bad []error
-	if err != nil {
-		bad = append(bad, err)
-	}
 	var sum totals
 	if !o.json {
 		b.WriteString(openedText(o.dir, now))
 	}
-	for _, h := range heads {
-		v, err := spawn.View(h.Root, store.Journal.Read(ctx, h.Root, 0))
+	for v, err := range trees(ctx, store) {
 		if err != nil {
 			bad = append(bad, err)
 			continue

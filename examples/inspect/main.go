@@ -65,13 +65,8 @@ func run(args []string, now time.Time, out, errOut io.Writer) int {
 		return runState(context.Background(), args, now, out, errOut)
 	}
 	o, usage, err := parse(args)
-	if errors.Is(err, flag.ErrHelp) {
-		fmt.Fprint(out, usage)
-		return exitOK
-	}
 	if err != nil {
-		fmt.Fprintf(errOut, "inspect: %v\ninspect -h lists the options\n", err)
-		return exitUsage
+		return explain(err, usage, "inspect -h", out, errOut)
 	}
 	text, err := inspect(o, now)
 	if err != nil {
@@ -82,11 +77,27 @@ func run(args []string, now time.Time, out, errOut io.Writer) int {
 	return exitOK
 }
 
+// explain says why the command line cannot be followed, or prints the usage if that was asked for.
+func explain(err error, usage, help string, out, errOut io.Writer) int {
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprint(out, usage)
+		return exitOK
+	}
+	fmt.Fprintf(errOut, "inspect: %v\n%s lists the options\n", err, help)
+	return exitUsage
+}
+
+// newFlags returns the set of a command line, which writes its usage to b.
+func newFlags(b *strings.Builder) *flag.FlagSet {
+	flags := flag.NewFlagSet("inspect", flag.ContinueOnError)
+	flags.SetOutput(b)
+	return flags
+}
+
 // parse reads the command line. The usage is there if it was asked for.
 func parse(args []string) (o options, usage string, err error) {
 	var b strings.Builder
-	flags := flag.NewFlagSet("inspect", flag.ContinueOnError)
-	flags.SetOutput(&b)
+	flags := newFlags(&b)
 	flags.StringVar(&o.workspace, "workspace", "", "directory with AGENTS.md and the other workspace files")
 	flags.TextVar(&o.key, "session", session.Key{}, "`key` of the session, such as agent:main:main")
 	flags.TextVar(&o.other, "diff", session.Key{}, "`key` of another session: show what the two see differently")

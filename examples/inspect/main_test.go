@@ -22,9 +22,7 @@ func inspected(t *testing.T, args ...string) (code int, out, errs string) {
 	for i := range args {
 		args[i] = strings.ReplaceAll(args[i], "DIR", dir)
 	}
-	var stdout, stderr strings.Builder
-	code = run(args, time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), &stdout, &stderr)
-	return code, stdout.String(), stderr.String()
+	return output(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), args...)
 }
 
 func TestPrompt(t *testing.T) {

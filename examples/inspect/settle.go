@@ -50,12 +50,7 @@ func treeOfBlocked(ctx context.Context, dir, key string, now time.Time) (root se
 	defer func() { err = errors.Join(err, store.Close()) }()
 	var found []string
 	var bad []error
-	heads, err := roots(ctx, store)
-	if err != nil {
-		bad = append(bad, err)
-	}
-	for _, h := range heads {
-		v, err := spawn.View(h.Root, store.Journal.Read(ctx, h.Root, 0))
+	for v, err := range trees(ctx, store) {
 		if err != nil {
 			bad = append(bad, err)
 		}
@@ -66,8 +61,8 @@ func treeOfBlocked(ctx context.Context, dir, key string, now time.Time) (root se
 			if e.Blocked.IsZero() {
 				return root, fmt.Errorf("delivery %q is not blocked: it is tried by itself, %s", key, dueText(e.Due, now))
 			}
-			root = h.Root
-			found = append(found, h.Root.String())
+			root = v.Root
+			found = append(found, v.Root.String())
 		}
 	}
 	switch {

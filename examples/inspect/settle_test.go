@@ -79,12 +79,9 @@ func TestSettle(t *testing.T) {
 			keys = blocked(t, dir, top)
 			require.ElementsMatch(t, []string{"first", "second"}, slices.Collect(maps.Keys(keys)))
 			before := files(t, dir)
-			code, out, errs := state(t, "-state", dir, "-retry", keys["first"])
-			assert.Equal(t, exitError, code)
-			assert.Empty(t, out)
+			errs := refused(t, exitError, "-state", dir, "-retry", keys["first"])
 			assert.Regexp(t, `^inspect: nothing was changed: session: directory ".*" is locked by process \d+ on ".*" since .*\n$`, errs)
-			code, _, errs = state(t, "-state", dir, "-dismiss", "nonsense")
-			assert.Equal(t, exitError, code)
+			errs = refused(t, exitError, "-state", dir, "-dismiss", "nonsense")
 			assert.Equal(t, "inspect: no delivery \"nonsense\": it has arrived or been dismissed, or the key is another one\n", errs)
 			assert.Equal(t, before, files(t, dir))
 		})
@@ -107,9 +104,7 @@ func TestSettle(t *testing.T) {
 			keys["second"]: "no delivery ",
 			keys["first"]:  "is not blocked: it is tried by itself, due now",
 		} {
-			code, out, errs := state(t, "-state", dir, "-dismiss", key)
-			assert.Equal(t, exitError, code)
-			assert.Empty(t, out)
+			errs := refused(t, exitError, "-state", dir, "-dismiss", key)
 			assert.Contains(t, errs, want)
 		}
 		assert.Equal(t, before, files(t, dir))
@@ -176,9 +171,7 @@ func TestSettleWhatIsAmbiguous(t *testing.T) {
 	}
 	require.NoError(t, store.Close())
 	before := files(t, dir)
-	code, out, errs := state(t, "-state", dir, "-dismiss", "s.1")
-	assert.Equal(t, exitError, code)
-	assert.Empty(t, out)
+	errs := refused(t, exitError, "-state", dir, "-dismiss", "s.1")
 	assert.Equal(t, "inspect: delivery \"s.1\" is ambiguous, nothing was changed: it is in the trees agent:main:main and agent:ops:main\n", errs)
 	assert.Equal(t, before, files(t, dir))
 }

@@ -3,16 +3,17 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // stateOptions are what the command line says about a directory of a Store.
@@ -36,13 +37,8 @@ func wantsState(args []string) bool {
 // runState is the program for -state.
 func runState(ctx context.Context, args []string, now time.Time, out, errOut io.Writer) int {
 	o, usage, err := parseState(args)
-	if errors.Is(err, flag.ErrHelp) {
-		fmt.Fprint(out, usage)
-		return exitOK
-	}
 	if err != nil {
-		fmt.Fprintf(errOut, "inspect: %v\ninspect -state DIR -h lists the options\n", err)
-		return exitUsage
+		return explain(err, usage, "inspect -state DIR -h", out, errOut)
 	}
 	text, err := inspectState(ctx, o, now)
 	if !o.json { // what a terminal would obey has no place in a text, and every place in a value
@@ -58,8 +54,7 @@ func runState(ctx context.Context, args []string, now time.Time, out, errOut io.
 
 func parseState(args []string) (o stateOptions, usage string, err error) {
 	var b strings.Builder
-	flags := flag.NewFlagSet("inspect", flag.ContinueOnError)
-	flags.SetOutput(&b)
+	flags := newFlags(&b)
 	flags.StringVar(&o.dir, "state", "", "directory of session.OpenDir")
 	flags.TextVar(&o.tree, "tree", session.Key{}, "print the journal of the tree with this `root`")
 	flags.BoolVar(&o.json, "json", false, "print JSON: a line for each tree, or with -tree for each entry")
@@ -136,4 +131,21 @@ func roots(ctx context.Context, store *session.Store) (heads []session.Head, bad
 	}
 	slices.SortFunc(heads, func(a, b session.Head) int { return strings.Compare(a.Root.String(), b.Root.String()) })
 	return heads, bad
+}
+
+// trees yields every tree as its journal has it at the moment, sorted by root. A tree that cannot
+// be read is an error, and does not end the sequence. An error of the list of trees itself comes
+// first.
+func trees(ctx context.Context, store *session.Store) iter.Seq2[spawn.TreeView, error] {
+	return func(yield func(spawn.TreeView, error) bool) {
+		heads, err := roots(ctx, store)
+		if err != nil && !yield(spawn.TreeView{}, err) {
+			return
+		}
+		for _, h := range heads {
+			if !yield(spawn.View(h.Root, store.Journal.Read(ctx, h.Root, 0))) {
+				return
+			}
+		}
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,22 +54,6 @@ func refuse(agent.Delivery) error { return errors.New("no connection") }
 func wait(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
-}
-
-func state(t *testing.T, args ...string) (code int, out, errs string) {
-	t.Helper()
-	var stdout, stderr strings.Builder
-	code = run(args, time.Now(), &stdout, &stderr)
-	return code, stdout.String(), stderr.String()
-}
-
-// must is state for what has to go well.
-func must(t *testing.T, args ...string) string {
-	t.Helper()
-	code, out, errs := state(t, args...)
-	require.Zero(t, code, errs)
-	require.Empty(t, errs)
-	return out
 }
 
 // views returns what -json says.
@@ -145,22 +128,6 @@ func TestList(t *testing.T) {
 	assert.Equal(t, n, strings.Count(out, "\n"))
 }
 
-// files returns everything in a directory.
-func files(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	list := make(map[string]string)
-	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			list[path] = "directory"
-			return err
-		}
-		b, err := os.ReadFile(path)
-		list[path] = string(b)
-		return err
-	}))
-	return list
-}
-
 func TestStateSaysWhatIsWrong(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
@@ -175,9 +142,7 @@ func TestStateSaysWhatIsWrong(t *testing.T) {
 		"file":  `"` + path("file") + `" is no directory`,
 	} {
 		for _, args := range [][]string{{}, {"-json"}, {"-verify"}, {"-tree", "agent:main:main"}, {"-retry", "x"}, {"-dismiss", "x"}} {
-			code, out, errs := state(t, append([]string{"-state", path(name)}, args...)...)
-			assert.Equal(t, exitError, code)
-			assert.Empty(t, out)
+			errs := refused(t, exitError, append([]string{"-state", path(name)}, args...)...)
 			assert.Equal(t, "inspect: "+want+"\n", errs)
 		}
 	}
@@ -192,9 +157,7 @@ func TestStateSaysWhatIsWrong(t *testing.T) {
 		{"-state", dir, "-retry", "x", "-dismiss", "x"},
 		{"-state", dir, "-loud"},
 	} {
-		code, out, errs := state(t, args...)
-		assert.Equal(t, exitUsage, code)
-		assert.Empty(t, out)
+		errs := refused(t, exitUsage, args...)
 		assert.Contains(t, errs, "inspect: ")
 		assert.Equal(t, 2, strings.Count(errs, "\n"), errs)
 	}
@@ -232,9 +195,7 @@ func TestStateOfWhatIsBroken(t *testing.T) {
 	code, _, errs = state(t, "-state="+dir, "-retry", "x")
 	assert.Equal(t, exitError, code)
 	assert.Contains(t, errs, `entry 2: `, "the key may be in what cannot be read")
-	code, out, errs = state(t, "-state="+dir, "-tree", "agent:nobody:main")
-	assert.Equal(t, exitError, code)
-	assert.Empty(t, out)
+	errs = refused(t, exitError, "-state="+dir, "-tree", "agent:nobody:main")
 	assert.Contains(t, errs, `no journal of "agent:nobody:main"`)
 
 	name := filepath.Join(dir, "journal", "00000001.wal")

@@ -1,7 +1,6 @@
 package wal_test
 
 import (
-	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -53,16 +52,7 @@ func TestFailedSync(t *testing.T) {
 	d := disktest.New()
 	l, _ := mustOpen(t, d, "/")
 	add(t, l, "before")
-	d.Hook(func(op disktest.Op) error {
-		if op.Kind == disktest.OpSync {
-			return syscall.EIO
-		}
-		return nil
-	})
-	err := l.Append(t.Context(), records("unknown"), ignore)
-	require.ErrorIs(t, err, wal.ErrSync)
-	require.ErrorIs(t, err, syscall.EIO)
-	d.Hook(nil)
+	failSync(t, d, l)
 	for range 3 {
 		require.ErrorIs(t, l.Append(t.Context(), records("refused"), ignore), wal.ErrSync)
 	}
@@ -100,20 +90,7 @@ func TestFailedCut(t *testing.T) {
 // Frames that a write has left which failed after all of it was written do not come back behind the next append, which has the length
 // of the first of them.
 func TestRemainsOfFailedWriteDoNotComeBack(t *testing.T) {
-	d := disktest.New()
-	l, _ := mustOpen(t, d, "/")
-	add(t, l, "before")
-	d.Hook(func(op disktest.Op) error {
-		switch op.Kind {
-		case disktest.OpWrite:
-			return fmt.Errorf("%w: %w", disktest.ErrAfter, syscall.EIO)
-		case disktest.OpTruncate:
-			return syscall.EIO
-		}
-		return nil
-	})
-	require.ErrorIs(t, l.Append(t.Context(), records("lost1", "lost2"), ignore), syscall.EIO)
-	d.Hook(nil)
+	d, l := withRemains(t, "lost1", "lost2")
 	add(t, l, "after")
 	_, texts := mustOpen(t, d.Crash(func(int) bool { return true }), "/")
 	assert.Equal(t, []string{"before", "after"}, texts)
@@ -121,20 +98,7 @@ func TestRemainsOfFailedWriteDoNotComeBack(t *testing.T) {
 
 // Nor do they behind the seal of a Close.
 func TestRemainsOfFailedWriteDoNotComeBackBehindSeal(t *testing.T) {
-	d := disktest.New()
-	l, _ := mustOpen(t, d, "/")
-	add(t, l, "before")
-	d.Hook(func(op disktest.Op) error {
-		switch op.Kind {
-		case disktest.OpWrite:
-			return fmt.Errorf("%w: %w", disktest.ErrAfter, syscall.EIO)
-		case disktest.OpTruncate:
-			return syscall.EIO
-		}
-		return nil
-	})
-	require.ErrorIs(t, l.Append(t.Context(), records("", "lost"), ignore), syscall.EIO)
-	d.Hook(nil)
+	d, l := withRemains(t, "", "lost")
 	require.NoError(t, l.Close())
 	_, texts := mustOpen(t, d, "/")
 	assert.Equal(t, []string{"before"}, texts)
@@ -146,12 +110,7 @@ func TestFailedSyncRefusesThoseWhoWait(t *testing.T) {
 		d := disktest.New()
 		l, _ := mustOpen(t, d, "/")
 		hang := make(chan error)
-		d.Hook(func(op disktest.Op) error {
-			if op.Kind == disktest.OpSync {
-				return <-hang
-			}
-			return nil
-		})
+		d.Hook(hangingSync(hang))
 		answers := make(chan error, 2)
 		go func() { answers <- l.Append(t.Context(), records("unknown"), ignore) }()
 		synctest.Wait()
@@ -171,14 +130,7 @@ func TestOpenIsDurable(t *testing.T) {
 	d := disktest.New()
 	l, _ := mustOpen(t, d, "/")
 	add(t, l, "before")
-	d.Hook(func(op disktest.Op) error {
-		if op.Kind == disktest.OpSync {
-			return syscall.EIO
-		}
-		return nil
-	})
-	require.ErrorIs(t, l.Append(t.Context(), records("unknown"), ignore), wal.ErrSync)
-	d.Hook(nil)
+	failSync(t, d, l)
 	_, texts := mustOpen(t, d, "/")
 	_, again := mustOpen(t, d.Crash(func(int) bool { return false }), "/")
 	assert.Equal(t, texts, again)

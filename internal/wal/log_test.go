@@ -183,13 +183,8 @@ func TestContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := disktest.New()
 		l, _ := mustOpen(t, d, "/")
-		hang := make(chan struct{})
-		d.Hook(func(op disktest.Op) error {
-			if op.Kind == disktest.OpSync {
-				<-hang
-			}
-			return nil
-		})
+		hang := make(chan error)
+		d.Hook(hangingSync(hang))
 		ctx, cancel := context.WithCancel(t.Context())
 		first, second, settled := make(chan error, 1), make(chan error, 1), make(chan error, 2)
 		go func() {

@@ -272,13 +272,8 @@ func TestPowerLossOfGroup(t *testing.T) {
 		d := disktest.New()
 		l, _ := mustOpen(t, d, "/")
 		add(t, l, "before")
-		hang := make(chan struct{})
-		d.Hook(func(op disktest.Op) error {
-			if op.Kind == disktest.OpSync {
-				<-hang
-			}
-			return nil
-		})
+		hang := make(chan error)
+		d.Hook(hangingSync(hang))
 		var wg sync.WaitGroup
 		wg.Go(func() { assert.NoError(t, l.Append(t.Context(), records("first"), ignore)) })
 		synctest.Wait()

@@ -53,12 +53,7 @@ func TestRewriteOfUnclearOutcomeIsFinal(t *testing.T) {
 		d := disktest.New()
 		l, _ := mustOpen(t, d, "/")
 		add(t, l, "a")
-		d.Hook(func(op disktest.Op) error {
-			if op.Kind == kind {
-				return fmt.Errorf("%w: %w", disktest.ErrAfter, syscall.EIO)
-			}
-			return nil
-		})
+		d.Hook(failing(fmt.Errorf("%w: %w", disktest.ErrAfter, syscall.EIO), kind))
 		err := l.Rewrite(keeping("a"))
 		require.ErrorIs(t, err, wal.ErrSync, kind)
 		d.Hook(nil)
@@ -95,14 +90,7 @@ func TestRewrittenFramesProveNothing(t *testing.T) {
 		return copied(v, w)
 	}
 	require.NoError(t, l.Rewrite(r))
-	d.Hook(func(op disktest.Op) error {
-		if op.Kind == disktest.OpSync {
-			return syscall.EIO
-		}
-		return nil
-	})
-	require.ErrorIs(t, l.Append(t.Context(), records("unknown"), ignore), wal.ErrSync)
-	d.Hook(nil)
+	failSync(t, d, l)
 	l, texts := mustOpen(t, d, "/")
 	assert.Equal(t, []string{"short", "meanwhile", "unknown"}, texts)
 	add(t, l, "after")

@@ -1,7 +1,9 @@
 package sessiontest
 
 import (
+	"iter"
 	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -22,6 +24,96 @@ func wantOnly[S any](t *testing.T, rules []rule[S], broken string, fresh func() 
 		return
 	}
 	assert.Equal(t, []string{broken}, failed)
+}
+
+// breakEach runs the rules of a kit against an implementation that is right and against one for
+// each rule that breaks it. The spoiler of a rule changes a handle; wrap then gives the handle the
+// form that the rule sees.
+func breakEach[S, H any](
+	t *testing.T, rules []rule[S], spoilers map[string]func(H),
+	fresh func() maker[H], wrap func(rule string, h H) S,
+) {
+	t.Helper()
+	wantAll(t, rules, spoilers)
+	broken := func(rule string) func() func() (S, error) {
+		return func() func() (S, error) {
+			open, opened := fresh(), 0
+			return func() (S, error) {
+				h := open(opened)
+				opened++
+				if spoil := spoilers[rule]; spoil != nil {
+					spoil(h)
+				}
+				return wrap(rule, h), nil
+			}
+		}
+	}
+	t.Run("nothing", func(t *testing.T) { wantOnly(t, rules, "", broken("")) })
+	for rule := range spoilers {
+		t.Run(rule, func(t *testing.T) { t.Parallel(); wantOnly(t, rules, rule, broken(rule)) })
+	}
+}
+
+// A maker returns a handle on one store; nth says how many were made before it.
+type maker[H any] = func(nth int) H
+
+// changed yields what f makes of all that seq yields up to its error, and then that error.
+func changed[E any](seq iter.Seq2[E, error], f func([]E) []E) iter.Seq2[E, error] {
+	return func(yield func(E, error) bool) {
+		var all []E
+		var failure error
+		for e, err := range seq {
+			if failure = err; err != nil {
+				break
+			}
+			all = append(all, e)
+		}
+		for _, e := range f(all) {
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if failure != nil {
+			var none E
+			yield(none, failure)
+		}
+	}
+}
+
+// A gate counts what is under way, by key.
+type gate[K comparable] struct {
+	mu   sync.Mutex
+	busy map[K]int
+}
+
+// enter lets a call pass, after a while, and reports whether calls with other keys are under way.
+// The caller leaves by calling leave.
+func (g *gate[K]) enter(key K) (others bool, leave func()) {
+	g.mu.Lock()
+	if g.busy == nil {
+		g.busy = make(map[K]int)
+	}
+	g.busy[key]++
+	others = len(g.busy) > 1
+	g.mu.Unlock()
+	dawdle()
+	return others, func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.busy[key]--; g.busy[key] == 0 {
+			delete(g.busy, key)
+		}
+	}
+}
+
+// deaf yields all of seq, whether or not the consumer wants more.
+func deaf[E any](seq iter.Seq2[E, error]) iter.Seq2[E, error] {
+	return func(yield func(E, error) bool) {
+		seq(func(e E, err error) bool {
+			yield(e, err)
+			return true
+		})
+	}
 }
 
 // wantAll checks that each rule has an implementation that breaks it, and that rules are told apart by their names.

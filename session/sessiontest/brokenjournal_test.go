@@ -59,38 +59,18 @@ func (h *handle) end(root session.Key) (last session.Seq) {
 // change replaces what Read yields after it was read: f gets all of it.
 func (h *handle) change(f func(root session.Key, after session.Seq, entries []session.Entry) []session.Entry) {
 	h.read = func(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
-		return func(yield func(session.Entry, error) bool) {
-			entries, err := read(ctx, h.inner, root, after)
-			for _, e := range f(root, after, entries) {
-				if !yield(e, nil) {
-					return
-				}
-			}
-			if err != nil {
-				yield(session.Entry{}, err)
-			}
-		}
+		return changed(h.inner.Read(ctx, root, after), func(all entries) entries {
+			return f(root, after, all)
+		})
 	}
 }
 
 // heads is change for Roots.
 func (h *handle) heads(f func(q session.RootQuery, heads []session.Head) []session.Head) {
 	h.roots = func(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error] {
-		return func(yield func(session.Head, error) bool) {
-			var heads []session.Head
-			for head, err := range h.inner.Roots(ctx, q) {
-				if err != nil {
-					yield(head, err)
-					return
-				}
-				heads = append(heads, head)
-			}
-			for _, head := range f(q, heads) {
-				if !yield(head, nil) {
-					return
-				}
-			}
-		}
+		return changed(h.inner.Roots(ctx, q), func(all []session.Head) []session.Head {
+			return f(q, all)
+		})
 	}
 }
 
@@ -133,27 +113,16 @@ type closable struct{ *handle }
 func (closable) Close() error { return nil }
 
 func TestBrokenJournals(t *testing.T) {
-	fresh := func(rule string) func() func() (session.Journal, error) {
-		return func() func() (session.Journal, error) {
-			inner, opened := session.NewMemory().Journal, 0
-			return func() (session.Journal, error) {
-				h := &handle{inner: inner, nth: opened}
-				opened++
-				if spoil := brokenJournals[rule]; spoil != nil {
-					spoil(h)
-				}
-				if rule == "closed" {
-					return closable{h}, nil
-				}
-				return h, nil
-			}
+	fresh := func() maker[*handle] {
+		inner := session.NewMemory().Journal
+		return func(nth int) *handle { return &handle{inner: inner, nth: nth} }
+	}
+	breakEach(t, journalRules, brokenJournals, fresh, func(rule string, h *handle) session.Journal {
+		if rule == "closed" {
+			return closable{h}
 		}
-	}
-	wantAll(t, journalRules, brokenJournals)
-	t.Run("nothing", func(t *testing.T) { wantOnly(t, journalRules, "", fresh("")) })
-	for rule := range brokenJournals {
-		t.Run(rule, func(t *testing.T) { t.Parallel(); wantOnly(t, journalRules, rule, fresh(rule)) })
-	}
+		return h
+	})
 }
 
 type (
@@ -380,21 +349,10 @@ func foldsCase(h *handle) readFunc {
 }
 
 func refusesOthers(h *handle) appendFunc {
-	var mu sync.Mutex
-	busy := make(map[session.Key]int)
+	var g gate[session.Key]
 	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
-		mu.Lock()
-		busy[root]++
-		others := len(busy) > 1
-		mu.Unlock()
-		dawdle()
-		defer func() {
-			mu.Lock()
-			defer mu.Unlock()
-			if busy[root]--; busy[root] == 0 {
-				delete(busy, root)
-			}
-		}()
+		others, leave := g.enter(root)
+		defer leave()
 		if others {
 			return 0, errors.New("another log is being written")
 		}
@@ -483,12 +441,7 @@ func yieldsAll(h *handle) rootsFunc {
 
 func goesOn(h *handle) readFunc {
 	return func(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
-		return func(yield func(session.Entry, error) bool) {
-			h.inner.Read(ctx, root, after)(func(e session.Entry, err error) bool {
-				yield(e, err)
-				return true
-			})
-		}
+		return deaf(h.inner.Read(ctx, root, after))
 	}
 }
 

@@ -68,21 +68,9 @@ func (s *shelf) end(ref session.Ref) (last session.Pos) {
 // change replaces what Read yields after it was read.
 func (s *shelf) change(f func(ref session.Ref, w session.Window, lines []session.Line) []session.Line) {
 	s.read = func(ctx context.Context, ref session.Ref, w session.Window) iter.Seq2[session.Line, error] {
-		return func(yield func(session.Line, error) bool) {
-			var lines []session.Line
-			for line, err := range s.inner.Read(ctx, ref, w) {
-				if err != nil {
-					yield(line, err)
-					return
-				}
-				lines = append(lines, line)
-			}
-			for _, line := range f(ref, w, lines) {
-				if !yield(line, nil) {
-					return
-				}
-			}
-		}
+		return changed(s.inner.Read(ctx, ref, w), func(all []session.Line) []session.Line {
+			return f(ref, w, all)
+		})
 	}
 }
 
@@ -120,27 +108,17 @@ type closableShelf struct{ *shelf }
 func (closableShelf) Close() error { return nil }
 
 func TestBrokenTranscripts(t *testing.T) {
-	fresh := func(rule string) func() func() (session.Transcripts, error) {
-		return func() func() (session.Transcripts, error) {
-			inner, opened := session.NewMemory().Transcripts, 0
-			return func() (session.Transcripts, error) {
-				s := &shelf{inner: inner, nth: opened}
-				opened++
-				if spoil := brokenTranscripts[rule]; spoil != nil {
-					spoil(s)
-				}
-				if rule == "closed" {
-					return closableShelf{s}, nil
-				}
-				return s, nil
-			}
+	fresh := func() maker[*shelf] {
+		inner := session.NewMemory().Transcripts
+		return func(nth int) *shelf { return &shelf{inner: inner, nth: nth} }
+	}
+	wrap := func(rule string, s *shelf) session.Transcripts {
+		if rule == "closed" {
+			return closableShelf{s}
 		}
+		return s
 	}
-	wantAll(t, transcriptRules, brokenTranscripts)
-	t.Run("nothing", func(t *testing.T) { wantOnly(t, transcriptRules, "", fresh("")) })
-	for rule := range brokenTranscripts {
-		t.Run(rule, func(t *testing.T) { t.Parallel(); wantOnly(t, transcriptRules, rule, fresh(rule)) })
-	}
+	breakEach(t, transcriptRules, brokenTranscripts, fresh, wrap)
 }
 
 type (
@@ -300,21 +278,10 @@ func mixesIDs(s *shelf) readLinesFunc {
 }
 
 func oneAtATime(s *shelf) appendLinesFunc {
-	var mu sync.Mutex
-	busy := make(map[session.Ref]int)
+	var g gate[session.Ref]
 	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
-		mu.Lock()
-		busy[ref]++
-		others := len(busy) > 1
-		mu.Unlock()
-		dawdle()
-		defer func() {
-			mu.Lock()
-			defer mu.Unlock()
-			if busy[ref]--; busy[ref] == 0 {
-				delete(busy, ref)
-			}
-		}()
+		others, leave := g.enter(ref)
+		defer leave()
 		if others {
 			return 0, errors.New("another transcript is being written")
 		}
@@ -374,12 +341,7 @@ func missesNothing(s *shelf) archiveFunc {
 
 func keepsYielding(s *shelf) readLinesFunc {
 	return func(ctx context.Context, ref session.Ref, w session.Window) iter.Seq2[session.Line, error] {
-		return func(yield func(session.Line, error) bool) {
-			s.inner.Read(ctx, ref, w)(func(line session.Line, err error) bool {
-				yield(line, err)
-				return true
-			})
-		}
+		return deaf(s.inner.Read(ctx, ref, w))
 	}
 }
 

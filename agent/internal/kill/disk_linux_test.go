@@ -22,16 +22,13 @@ func TestFullDisk(t *testing.T) {
 		t.Run(string(w), func(t *testing.T) {
 			v := tmpfs(t, t.TempDir(), "64m")
 			b := newResident(t, w, filepath.Join(v.dir, "state"))
-			b.open(t)
-			b.work(t)
-			eventually(t, "progress", func() bool { return b.appends() > 300 })
+			b.start(t)
 			free := v.fill(t)
 			eventually(t, "failure", func() bool { return b.failed(syscall.ENOSPC) > 30 })
 			b.refused(t, syscall.ENOSPC)
 			b.look(t, "while it is full")
 			free()
-			before := b.appends()
-			eventually(t, "progress after there is room", func() bool { return b.appends() > before+300 })
+			b.progress(t, "progress after there is room", 300)
 			b.idle()
 			b.refused(t, syscall.ENOSPC)
 			b.end(t)
@@ -44,9 +41,7 @@ func TestFullDisk(t *testing.T) {
 func TestOpenOnFullDisk(t *testing.T) {
 	v := tmpfs(t, t.TempDir(), "64m")
 	b := newResident(t, managed, filepath.Join(v.dir, "state"))
-	b.open(t)
-	b.work(t)
-	eventually(t, "progress", func() bool { return b.appends() > 300 })
+	b.start(t)
 	b.idle()
 	require.NoError(t, b.close(hurried(t)))
 	free := v.fill(t)
@@ -73,9 +68,7 @@ func TestReadOnlyTranscripts(t *testing.T) {
 		t.Run(string(w), func(t *testing.T) {
 			b := newResident(t, w, filepath.Join(t.TempDir(), "state"))
 			v := tmpfs(t, filepath.Join(b.dir, "sessions"), "64m")
-			b.open(t)
-			b.work(t)
-			eventually(t, "progress", func() bool { return b.appends() > 300 })
+			b.start(t)
 			b.idle()
 			require.NoError(t, b.load.rest(t.Context(), b.rt))
 			require.NoError(t, b.close(t.Context()))
@@ -84,16 +77,13 @@ func TestReadOnlyTranscripts(t *testing.T) {
 			b.readable(t) // what nobody has looked at in this life
 			v.remount(t, "rw")
 			b.work(t)
-			before := b.appends()
-			eventually(t, "progress", func() bool { return b.appends() > before+300 })
+			b.progress(t, "progress", 300)
 			v.remount(t, "ro")
-			before = b.appends()
-			eventually(t, "progress of what needs no transcript", func() bool { return b.appends() > before+20 })
+			b.progress(t, "progress of what needs no transcript", 20)
 			b.readable(t)
 			b.look(t, "while it is read-only")
 			v.remount(t, "rw")
-			before = b.appends()
-			eventually(t, "progress after it can be written", func() bool { return b.appends() > before+300 })
+			b.progress(t, "progress after it can be written", 300)
 			b.idle()
 			b.refused(t, syscall.EROFS)
 			b.end(t)
@@ -113,9 +103,7 @@ func hurried(t *testing.T) context.Context {
 func TestReadOnlyDirectory(t *testing.T) {
 	v := tmpfs(t, t.TempDir(), "64m")
 	b := newResident(t, managed, filepath.Join(v.dir, "state"))
-	b.open(t)
-	b.work(t)
-	eventually(t, "progress", func() bool { return b.appends() > 300 })
+	b.start(t)
 	b.idle()
 	require.NoError(t, b.close(hurried(t)))
 	v.remount(t, "ro")
@@ -143,9 +131,7 @@ func TestDiskBecomesReadOnly(t *testing.T) {
 			v := ext4(t, dir, filepath.Join(dir, "mounted"))
 			b := newResident(t, w, filepath.Join(v.dir, "state"))
 			b.keep = true
-			b.open(t)
-			b.work(t)
-			eventually(t, "progress", func() bool { return b.appends() > 300 })
+			b.start(t)
 			b.idle()
 			require.NoError(t, b.load.rest(t.Context(), b.rt))
 			v.remount(t, "abort")
@@ -171,9 +157,7 @@ func TestSyncFails(t *testing.T) {
 			b := newResident(t, w, filepath.Join(t.TempDir(), "state"))
 			v := ext4(t, host.dir, filepath.Join(b.dir, "journal"))
 			b.keep = true
-			b.open(t)
-			b.work(t)
-			eventually(t, "progress", func() bool { return b.appends() > 300 })
+			b.start(t)
 			free := host.fill(t)
 			err := <-b.running
 			require.ErrorIs(t, err, session.ErrSync)
@@ -201,9 +185,7 @@ func TestDiskIsGoneForAWhile(t *testing.T) {
 			v := &volume{dir: t.TempDir()}
 			v.mount(t, "--bind", whole.dir)
 			b := newResident(t, w, filepath.Join(v.dir, "state"))
-			b.open(t)
-			b.work(t)
-			eventually(t, "progress", func() bool { return b.appends() > 300 })
+			b.start(t)
 			require.NoError(t, run("umount", "-l", v.dir))
 			_, err := b.store.Transcripts.Append(t.Context(), session.Ref{Key: session.Main("nobody"), SessionID: "x"}, 0, session.Message{Role: session.User})
 			require.ErrorIs(t, err, syscall.ENOENT)
@@ -211,17 +193,30 @@ func TestDiskIsGoneForAWhile(t *testing.T) {
 			for _, err := range session.VerifyDir(t.Context(), b.dir) {
 				require.ErrorIs(t, err, syscall.ENOENT)
 			}
-			before := b.appends()
-			eventually(t, "progress of what is open", func() bool { return b.appends() > before+20 })
+			b.progress(t, "progress of what is open", 20)
 			v.mount(t, "--bind", whole.dir)
-			before = b.appends()
-			eventually(t, "progress after it is back", func() bool { return b.appends() > before+300 })
+			b.progress(t, "progress after it is back", 300)
 			b.idle()
 			b.refused(t, syscall.ENOENT)
 			b.end(t)
 			require.Zero(t, b.sum.interrupted, "it costs no work")
 		})
 	}
+}
+
+// start opens the bot, has it work, and returns when it has recorded some of that.
+func (b *resident) start(t *testing.T) {
+	t.Helper()
+	b.open(t)
+	b.work(t)
+	eventually(t, "progress", func() bool { return b.appends() > 300 })
+}
+
+// progress returns when more than n appends were acknowledged since it was called.
+func (b *resident) progress(t *testing.T, what string, n int) {
+	t.Helper()
+	before := b.appends()
+	eventually(t, what, func() bool { return b.appends() > before+n })
 }
 
 // readable fails unless the bot can read every transcript that there is, and says why it writes none.
@@ -270,8 +265,7 @@ func (b *resident) again(t *testing.T) {
 	b.look(t, "after the repair")
 	b.open(t)
 	b.work(t)
-	before := b.appends()
-	eventually(t, "progress after the repair", func() bool { return b.appends() > before+300 })
+	b.progress(t, "progress after the repair", 300)
 	b.idle()
 	b.end(t)
 }

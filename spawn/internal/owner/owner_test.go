@@ -193,6 +193,17 @@ func failing(how func() error) (j *journal, down *atomic.Bool) {
 	return j, down
 }
 
+// withChild returns the owner of a tree that has the child "a", on a journal that fails in that way
+// while down is set.
+func withChild(t *testing.T, how func() error) (p *process, o *Owner, down *atomic.Bool) {
+	t.Helper()
+	j, down := failing(how)
+	p = newProcess(j)
+	o = p.owner()
+	require.NoError(t, o.Do(t.Context(), spawnCmd("a"), nil))
+	return p, o, down
+}
+
 var waysToFail = map[string]func() error{
 	"error": func() error { return errors.New("disk full") },
 	"panic": func() error { panic("disk on fire") },
@@ -203,10 +214,7 @@ func TestAppendThatFailsForAMoment(t *testing.T) {
 	for name, how := range waysToFail {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				j, down := failing(how)
-				p := newProcess(j)
-				o := p.owner()
-				require.NoError(t, o.Do(t.Context(), spawnCmd("a"), nil))
+				p, o, down := withChild(t, how)
 				down.Store(true)
 				time.AfterFunc(time.Second, func() { down.Store(false) })
 				began := time.Now()
@@ -229,10 +237,7 @@ func TestAppendThatFailsForLong(t *testing.T) {
 	for name, how := range waysToFail {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				j, down := failing(how)
-				p := newProcess(j)
-				o := p.owner()
-				require.NoError(t, o.Do(t.Context(), spawnCmd("a"), nil))
+				p, o, down := withChild(t, how)
 				a := childKey(t, o)
 				down.Store(true)
 				err := o.Do(t.Context(), spawnCmd("b"), nil) // decided, and not durable: it may happen yet
@@ -346,10 +351,7 @@ func TestJournalThatIsDead(t *testing.T) {
 	for name, dead := range map[string]error{"sync": session.ErrSync, "closed": session.ErrClosed} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				j, down := failing(func() error { return fmt.Errorf("journal: %w", dead) })
-				p := newProcess(j)
-				o := p.owner()
-				require.NoError(t, o.Do(t.Context(), spawnCmd("a"), nil))
+				p, o, down := withChild(t, func() error { return fmt.Errorf("journal: %w", dead) })
 				down.Store(true)
 				err := o.Do(t.Context(), spawnCmd("b"), nil)
 				require.ErrorIs(t, err, ErrLost)

@@ -18,10 +18,7 @@ import (
 // Whoever asks while others ask too is told after a second and a half as well.
 func TestStalledCallersAreToldInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j, down := failing(waysToFail["error"])
-		p := newProcess(j)
-		o := p.owner()
-		require.NoError(t, o.Do(t.Context(), spawnCmd("a"), nil))
+		p, o, down := withChild(t, waysToFail["error"])
 		down.Store(true)
 		began := time.Now()
 		var told time.Duration
@@ -51,10 +48,7 @@ func TestStalledCallersAreToldInTime(t *testing.T) {
 // So is each of eight that ask at once.
 func TestStalledBurstIsToldInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j, down := failing(waysToFail["error"])
-		p := newProcess(j)
-		o := p.owner()
-		require.NoError(t, o.Do(t.Context(), spawnCmd("a"), nil))
+		p, o, down := withChild(t, waysToFail["error"])
 		down.Store(true)
 		began := time.Now()
 		worst := make(chan time.Duration, 8)
