@@ -284,9 +284,11 @@ func (l *lexer) historyMarker() {
 		l.at++
 		return
 	}
-	line := lineEnd(l.src, l.at)
-	if whole := strings.TrimRight(l.src[l.at:line], " \t\r"); startsLine(l.src, l.at) && strings.HasSuffix(whole, "]") {
-		end = max(end, l.at+len(whole))
+	if startsLine(l.src, l.at) { // asked first, so that only one note of a line looks for its end
+		whole := strings.TrimRight(l.src[l.at:lineEnd(l.src, l.at)], " \t\r")
+		if strings.HasSuffix(whole, "]") {
+			end = max(end, l.at+len(whole))
+		}
 	}
 	l.cut(skipLineBreak(l.src, end))
 }
