@@ -71,10 +71,11 @@ func (l *lexer) inlineEnd(at, run int) (end int, ok bool) {
 	if l.ticks.covers(at) && l.ticks.last[ticks] <= at {
 		return 0, false
 	}
-	line := lineEnd(s, run)
-	for i := run; i < line; {
-		next := strings.IndexByte(s[i:line], '`')
-		if next < 0 {
+	i := run
+	for i < len(s) {
+		// Not up to the end of the line: code that follows on it would look for that again and again.
+		next := strings.IndexAny(s[i:], "`\n")
+		if next < 0 || s[i+next] == '\n' {
 			break
 		}
 		i += next
@@ -84,7 +85,7 @@ func (l *lexer) inlineEnd(at, run int) (end int, ok bool) {
 		}
 		i = end
 	}
-	l.ticks.learn(s, at, line)
+	l.ticks.learn(s, at, lineEnd(s, i))
 	return 0, false
 }
 

@@ -40,6 +40,7 @@
 //
 // [Sanitize] removes what models write around their answers: thoughts, memory blocks, tool calls and results, control
 // tokens, copies of events. [Redact] masks credentials. Both take time linear in the text, on every input.
+// A map of what is recognised, in which order, stands at the beginning of lexer.go.
 //
 // # Delivery
 //

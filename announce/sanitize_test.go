@@ -153,6 +153,8 @@ var hostile = map[string]func(n int) string{
 	"calls":              func(n int) string { return repeat("[Tool Call: ", n) },
 	"arguments":          func(n int) string { return repeat("[Tool Call: x]\nArguments: {", n) },
 	"notes":              func(n int) string { return repeat("[Historical context: [ x] ", n) },
+	"notes on a line":    func(n int) string { return repeat("[Historical context: x] y ", n) },
+	"code on a line":     func(n int) string { return repeat("`a` ", n) + "<" },
 	"control openings":   func(n int) string { return repeat("<|", n) },
 	"long control":       func(n int) string { return repeat("<|aaaaaaaaaaaaaaaa", n) },
 	"invokes":            func(n int) string { return repeat("<invoke>:", n) },

@@ -76,3 +76,38 @@ func limit(value, standard int) int {
 		return standard
 	}
 }
+
+// leastContent is the least content in runes for which the marker of a cut is
+// spelled out.
+const leastContent = 16
+
+// cut shortens text, which has the given number of runes, to at most limit
+// runes: three quarters of the room for the head, one for the tail, and
+// between them a marker that names the file, or "…" where there is no room
+// for it.
+func cut(name, text string, runes, limit int) string {
+	if runes <= limit {
+		return text
+	}
+	if limit <= 0 {
+		return ""
+	}
+	marker := cutMarker(name, runes, runes) // as long as any that can follow
+	room := limit - countRunes(marker)
+	if room < leastContent {
+		marker, room = "…", limit-1
+	} else {
+		marker = cutMarker(name, runes-room, runes)
+	}
+	tail := room / 4
+	head := room - tail
+	if runes == len(text) { // ASCII
+		return text[:head] + marker + text[len(text)-tail:]
+	}
+	first, _ := firstRunes(text, head)
+	return first + marker + lastRunes(text, tail)
+}
+
+func cutMarker(name string, dropped, runes int) string {
+	return fmt.Sprintf("\n[... %s: %d of %d runes left out here ...]\n", name, dropped, runes)
+}

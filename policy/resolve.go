@@ -114,6 +114,36 @@ func (r *Rules) resolveThinking(c *Caller, q *Request, a *Agent) (Resolved[strin
 	return Resolved[string]{}, &Refusal{Rule: RuleThinking, Asked: asked, Limit: strings.Join(thinkingLevels[:], ", "), Path: path}
 }
 
+// thinkingLevels are the canonical levels, in ascending order apart from the last, which leaves the amount to the model.
+var thinkingLevels = [...]string{"off", "minimal", "low", "medium", "high", "xhigh", "adaptive"}
+
+// ThinkingLevels returns the canonical thinking levels.
+func ThinkingLevels() []string { return append([]string(nil), thinkingLevels[:]...) }
+
+// ParseThinking returns the canonical level that s means, such as "medium" for "Think-Harder", and whether it means one. Case, space,
+// - and _ are ignored.
+func ParseThinking(s string) (level string, ok bool) {
+	switch thinkingReplacer.Replace(strings.ToLower(s)) {
+	case "off":
+		return "off", true
+	case "minimal", "min", "think":
+		return "minimal", true
+	case "low", "on", "enable", "enabled", "thinkhard":
+		return "low", true
+	case "medium", "mid", "med", "thinkharder":
+		return "medium", true
+	case "high", "ultra", "ultrathink", "thinkhardest", "highest", "max":
+		return "high", true
+	case "xhigh", "extrahigh":
+		return "xhigh", true
+	case "adaptive", "auto":
+		return "adaptive", true
+	}
+	return "", false
+}
+
+var thinkingReplacer = strings.NewReplacer(" ", "", "\t", "", "\n", "", "\r", "", "-", "", "_", "")
+
 // resolveTimeout chooses how long a run may take: zero for as long as it likes.
 func (r *Rules) resolveTimeout(q *Request) (Resolved[time.Duration], *Refusal) {
 	switch d := q.Timeout; {

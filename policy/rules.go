@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -195,3 +197,45 @@ const wantID = "a letter or digit, then up to 63 of those, _ and -"
 
 // validID reports whether id names an agent, in any case.
 func validID(id string) bool { return session.Main(id).IsValid() }
+
+// PresetOpenClaw returns the zero Rules: those of the field's reference system.
+func PresetOpenClaw() Rules { return Rules{} }
+
+// PresetClawdbot returns the rules of the reference system's first months: sub-agents are all leaves, are denied the four session tools
+// and nothing else, and announce in a turn of their own. The form of the announcement is not policy.
+func PresetClawdbot() Rules {
+	return Rules{
+		Subagents:   Subagents{MaxSpawnDepth: 1, Announce: AnnounceTurn},
+		DefaultDeny: []string{"sessions_list", "sessions_history", "sessions_send", toolSpawn},
+	}
+}
+
+// PresetGoClaw returns the rules of a bot whose main sessions have workers, and whose workers have none. What else makes that bot, the
+// worker's identity, its prompt and its session keys, is not policy.
+func PresetGoClaw() Rules { return Rules{Subagents: Subagents{MaxSpawnDepth: 1}} }
+
+// word returns the word for v, or "Type(v)" for a value that has none.
+func word[T ~uint8](words []string, typ string, v T) string {
+	if int(v) < len(words) {
+		return words[v]
+	}
+	return fmt.Sprintf("%s(%d)", typ, uint8(v))
+}
+
+// wordText is word for MarshalText: a value without a word is an error.
+func wordText[T ~uint8](words []string, what string, v T) ([]byte, error) {
+	if int(v) < len(words) {
+		return []byte(words[v]), nil
+	}
+	return nil, fmt.Errorf("policy: %d is no %s", uint8(v), what)
+}
+
+// unword sets *v to the value whose word is text, in any case and with any space around it.
+func unword[T ~uint8](words []string, what string, text []byte, v *T) error {
+	i := slices.Index(words, canonicalID(string(text)))
+	if i < 0 {
+		return fmt.Errorf("policy: unknown %s %q, want one of %s", what, text, strings.Join(words, ", "))
+	}
+	*v = T(i)
+	return nil
+}

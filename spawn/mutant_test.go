@@ -122,7 +122,7 @@ var mutants = []mutant{
 		"if utf8.ValidString(string(t)) {", "if utf8.ValidString(string(t)) || true {", "./internal/tree", "TestCodecRoundTrip",
 	},
 	{
-		"I8 an event that a model repeats does not reach a person", "../announce/echo.go",
+		"I8 an event that a model repeats does not reach a person", "../announce/lexer.go",
 		"case isOpen && ends[closing(marker)] >= end:", "case isOpen && ends[closing(marker)] > len(text):", "../announce", "TestEchoesDoNotReachPeople",
 	},
 	{

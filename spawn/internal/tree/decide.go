@@ -441,3 +441,23 @@ func (t *Tree) decideBlocked(ord uint32, k Kind) (Reply, error) {
 	t.emit(outboxFact(k, t.now, ord, 0, ""))
 	return Reply{}, nil
 }
+
+// decidePutAway archives a run whose transcript has been put away. If that failed it is tried again, after pauses like those of a
+// delivery but without an end: nobody misses anything meanwhile.
+func (t *Tree) decidePutAway(c PutAway) {
+	r := t.find(c.Run)
+	switch {
+	case r == nil || !r.State.Terminal() || r.firstChild != nil:
+	case !c.Failed:
+		t.emit(archived(t.now, r))
+	case r.archiving:
+		r.archiving = false
+		t.archiving--
+		pause := min(max(2*t.putOff[r].pause, FirstRetry), LastRetry)
+		if t.putOff == nil {
+			t.putOff = make(map[*Run]delay)
+		}
+		t.putOff[r] = delay{at: t.now + int64(pause), pause: pause}
+		t.arm(r)
+	}
+}

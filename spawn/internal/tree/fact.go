@@ -66,19 +66,81 @@ const (
 	FlagCrashed
 )
 
-// A Fact is one thing that happened to a tree. It is one struct for all kinds, so that a batch of them is one allocation and
-// the codec one function; the constructors below say which fields a kind has.
+// A Fact is one thing that happened to a tree. It is one struct for all kinds, so that a batch of
+// them is one allocation and the codec one function. Every fact has its Kind and At, the time of
+// the command that it follows from. The table has the other fields of each kind. A field that the table
+// does not list for a kind is zero.
+//
+//	Opened         Num: the epoch, one more than that of the owner before
+//	               Text: the name of the writer
+//	               ID: the session id of the top-level session, taken if that has none yet
+//	Admitted       Run: the new run, which is Spec.Key
+//	               Spec: what it is to do and may do; At is Spec.Created
+//	Posted         Run: the session that is told
+//	               Class: User or Control
+//	               Ord: the ordinal of the input, one more than the last one of the session
+//	               ID: the id of the message, by which a second one is known; may be empty
+//	               Text: the message
+//	               From: the session that steers; zero for User
+//	               Route: where the answer goes; of User only, may be nil
+//	TurnStarted    Run: the session
+//	               N: the number of the turn, one more than the last one of the session
+//	               Ord: the last input that the turn consumes
+//	               Until: when the run is out of time; of its first turn only, 0 for never
+//	               Budget: what the turn reserves
+//	Taken          Run: the session
+//	               N: the turn under way
+//	               Ord: the last input that the turn consumes now
+//	TurnEnded      Run: the session
+//	               N: the turn that was under way
+//	               State: OK, Failed, Cancelled or Interrupted
+//	               Answer: what it came back with; may be nil
+//	               Flags: FlagSilent, FlagSkip, FlagCut, FlagReply, FlagCrashed
+//	               Num: the position in the transcript; 0 leaves it where it is
+//	               Join: what the session waits for now; nil for nothing
+//	               Route: where the reply goes; with FlagReply only, may be nil
+//	Halted         Run: the session
+//	               N: the turn under way
+//	               Until: when the turn is cut if it has not come back
+//	StopRequested  Run: the session that is to end
+//	               Cause: why
+//	               Text: why in words
+//	               Until: when a turn under way is cut if it has not come back; else unused
+//	               Flags: FlagQuiet
+//	RunEnded       Run: the run
+//	               State: the terminal state
+//	               Num: the nonce of the completion
+//	               Flags: FlagTell, FlagOut
+//	Recovered      Run: the top-level session
+//	Delivered      Ord: the entry of the outbox
+//	Deferred       Ord: the entry of the outbox
+//	               Until: when it is due again
+//	               Text: the error of the attempt
+//	               N: 1 if the receiver is busy, which is not a failure; else 0
+//	Blocked        Ord: the entry of the outbox
+//	               Text: the error of the last attempt
+//	Revived        Ord: the entry of the outbox, which is due at once
+//	Dismissed      Ord: the entry of the outbox
+//	Redirected     Ord: the entry of the outbox
+//	Archived       Run: the run
+//	Late           Run: the session
+//	               N: the turn, which is no longer under way
+//	               Text: what it answered
+//	Reserved       Run: the session
+//	               N: the turn under way
+//	               Budget: what is reserved beside what was
+//	Snapshot       Image: the whole state
 type Fact struct {
 	Kind   Kind
 	State  State
 	Cause  Cause
 	Class  Class
 	Flags  Flags
-	N      uint32 // number of the turn
-	Ord    uint32 // ordinal of an input or of an entry of the outbox
-	At     int64  // Unix nanoseconds
-	Until  int64
-	Num    uint64 // epoch, nonce, position
+	N      uint32
+	Ord    uint32
+	At     int64 // Unix nanoseconds
+	Until  int64 // Unix nanoseconds
+	Num    uint64
 	Run    session.Key
 	ID     string
 	Text   Text
@@ -88,7 +150,7 @@ type Fact struct {
 	Join   *Join
 	Route  *session.Route
 	Budget Budget
-	Image  *Image // of a Snapshot
+	Image  *Image
 }
 
 func opened(at int64, epoch uint64, writer, sessionID string) Fact {

@@ -11,11 +11,20 @@ import (
 var top = session.Main("main")
 
 // ledger is a journal in memory that keeps facts as bytes.
-type ledger struct{ lines [][]byte }
+type ledger struct {
+	lines [][]byte
+	seen  func(*Fact) // called for every fact, if set
+}
 
-// append writes facts down; a snapshot replaces what came before, as a journal's reset does.
+// append writes facts down, and checks them against the table of facts; a snapshot replaces what came before, as a journal's reset does.
 func (l *ledger) append(facts []Fact) error {
 	for i := range facts {
+		if err := checkFact(&facts[i]); err != nil {
+			return err
+		}
+		if l.seen != nil {
+			l.seen(&facts[i])
+		}
 		data, err := facts[i].AppendJSON(nil)
 		if err != nil {
 			return err

@@ -46,9 +46,10 @@ func TestScenarios(t *testing.T) {
 
 // play runs a scenario and returns it with what really happened. A scenario is a sequence of blocks: commands, a line
 // "----", what they lead to, and an empty line. What stands before the first block of all is a comment.
-func play(script []byte) []byte {
+func play(script []byte) []byte { return newScene().play(script) }
+
+func (s *scene) play(script []byte) []byte {
 	var out bytes.Buffer
-	s := newScene()
 	lines := bufio.NewScanner(bytes.NewReader(script))
 	var commands []string
 	skipping := false

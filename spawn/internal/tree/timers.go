@@ -1,5 +1,7 @@
 package tree
 
+import "time"
+
 // A timer is a time at which a run or an entry of the outbox wants to be looked at. It may be out of date: whoever takes it
 // asks the run or the entry.
 type timer struct {
@@ -44,4 +46,95 @@ func (h *timers) pop() timer {
 		s[i], s[least] = s[least], s[i]
 		i = least
 	}
+}
+
+// NextWake returns when the tree wants a Tick, in Unix nanoseconds, or 0 for never.
+func (t *Tree) NextWake() int64 {
+	for len(t.timers) > 0 {
+		top := t.timers[0]
+		at := t.wake(top)
+		if at == top.at {
+			return at
+		}
+		t.popTimer()
+		t.rearm(top, at)
+	}
+	return 0
+}
+
+// wake returns when what a timer stands for really wants to be looked at; 0: never.
+func (t *Tree) wake(x timer) int64 {
+	if x.run == nil {
+		if e := t.outbox.entries[x.ord]; e != nil && e.Blocked == 0 && !e.flying {
+			return e.Due
+		}
+		return 0
+	}
+	if x.run.gone {
+		return 0
+	}
+	return t.wakeRun(x.run)
+}
+
+// wakeRun returns the next time at which something about r changes by itself; 0: never.
+func (t *Tree) wakeRun(r *Run) (at int64) {
+	first := func(x int64) {
+		if x > 0 && (at == 0 || x < at) {
+			at = x
+		}
+	}
+	if r.State.Terminal() {
+		if t.opt.ArchiveAfter > 0 && !r.archiving && r.firstChild == nil && !r.held {
+			first(t.archiveAt(r))
+		}
+		return at
+	}
+	if r.Cause == NoCause {
+		first(r.Deadline)
+		if r.Join != nil && r.Open == nil {
+			first(r.Join.Until)
+		}
+	}
+	if r.Open != nil {
+		first(r.Grace)
+	}
+	return at
+}
+
+// arm sees to it that the heap has a timer for r that is early enough.
+func (t *Tree) arm(r *Run) {
+	if at := t.wakeRun(r); at > 0 && (r.armed == 0 || at < r.armed) {
+		r.armed = at
+		t.timers.push(timer{at: at, run: r})
+	}
+}
+
+func (t *Tree) popTimer() timer {
+	x := t.timers.pop()
+	if x.run != nil && x.run.armed == x.at {
+		x.run.armed = 0
+	}
+	return x
+}
+
+// rearm puts back what was popped before its time, which is at; 0: never.
+func (t *Tree) rearm(x timer, at int64) {
+	switch {
+	case at == 0:
+	case x.run != nil:
+		t.arm(x.run)
+	default:
+		t.timers.push(timer{at: at, ord: x.ord})
+	}
+}
+
+// A delay says when a run that could not be put away is put away again. It is volatile: a new owner tries at once.
+type delay struct {
+	at    int64
+	pause time.Duration
+}
+
+// archiveAt returns when a run that has ended leaves the tree.
+func (t *Tree) archiveAt(r *Run) int64 {
+	return max(r.Ended+int64(t.opt.ArchiveAfter), t.putOff[r].at)
 }

@@ -1,0 +1,367 @@
+package agentctx
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// The words that mean silence.
+const (
+	// SilentToken as a whole message says nothing to people.
+	SilentToken = "NO_REPLY"
+	// HeartbeatToken as a whole message says that nothing needs attention.
+	HeartbeatToken = "HEARTBEAT_OK"
+)
+
+func identityText(a *assembly) string {
+	product := literal(a.in.Product)
+	if a.spec.Mode == Minimal {
+		return "You are a worker agent" + when(product != "", " inside "+product) + ", started to complete one specific task."
+	}
+	return "You are a personal assistant" + when(product != "", " running inside "+product) + "."
+}
+
+func toolingText(a *assembly) string {
+	if len(a.tools) == 0 {
+		return "## Tooling\nYou have no tools in this session. Answer from what you were given."
+	}
+	return lines(
+		"## Tooling",
+		"These are all the tools you have, after policy. Call them by exactly these names.",
+		toolList(a.tools),
+		when(a.files.shows(ToolsFile), ToolsFile+" says how the tools are used here; it neither adds a tool nor takes one away."),
+		processHint(a),
+		when(a.tool("sessions_spawn") != "" && !a.child,
+			"Work that is large or slow goes to a sub-agent with "+quote(a.tool("sessions_spawn"))+". Its result comes back to you by itself."),
+		listsHint(a),
+	)
+}
+
+// toolList renders tools one a line.
+func toolList(tools []Tool) string {
+	size := 0
+	for _, t := range tools {
+		size += len(t.Name) + len(t.Summary) + len("- ``: \n")
+	}
+	var b strings.Builder
+	b.Grow(size)
+	for i, t := range tools {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString("- ")
+		b.WriteString(quote(t.Name))
+		if t.Summary != "" {
+			b.WriteString(": ")
+			b.WriteString(t.Summary)
+		}
+	}
+	return b.String()
+}
+
+// processHint says how to wait for a command, in terms of tools that exist.
+func processHint(a *assembly) string {
+	exec, process := a.tool("exec"), a.tool("process")
+	switch {
+	case exec != "" && process != "":
+		return "For a command that takes long, let " + quote(exec) + " put it into the background and look after it with " +
+			quote(process) + " and a timeout, rather than again and again."
+	case exec != "":
+		return "Give a command that may take long a timeout of its own in " + quote(exec) + "."
+	default:
+		return ""
+	}
+}
+
+// listsHint forbids polling with the listing tools that exist.
+func listsHint(a *assembly) string {
+	var have []string
+	for _, name := range []string{"subagents", "sessions_list"} {
+		if t := a.tool(name); t != "" {
+			have = append(have, quote(t))
+		}
+	}
+	if have == nil {
+		return ""
+	}
+	return "Use " + strings.Join(have, " and ") + " when you need to know or to intervene, never in a loop to wait."
+}
+
+func toolStyleText(a *assembly) string {
+	if len(a.tools) == 0 {
+		return ""
+	}
+	return lines(
+		"## Tool Call Style",
+		"Make routine calls without announcing them. Say in a sentence what you are about to do when the step is one of many, hard to undo, touches something private, or was asked to be explained.",
+		"If one of your tools does the job, use it; do not ask the person to run the command for you.",
+	)
+}
+
+func safetyText(*assembly) string {
+	return lines(
+		"## Safety",
+		"You pursue the tasks that people give you and no ends of your own: no staying in operation for its own sake, no copies of yourself, no gathering of access or resources beyond the task.",
+		"Being overseen comes before being finished. If instructions conflict or the stakes are unclear, stop and ask. Obey at once when told to stop, pause or show what you did, and never work around a safeguard.",
+		"Do not talk anybody into giving you more rights or switching protections off, and do not change your own instructions, rules or tool permissions unless a person in charge asks for exactly that.",
+	)
+}
+
+// recalls reports whether the session can search its memory.
+func (a *assembly) recalls() bool { return a.first("memory_search", "memory_get") != "" }
+
+func memoryText(a *assembly) string {
+	search, get := a.tool("memory_search"), a.tool("memory_get")
+	how := "Before you answer about earlier work, decisions, dates, people, preferences or open tasks, "
+	switch {
+	case search != "" && get != "":
+		how += "search with " + quote(search) + " and read the lines you need with " + quote(get) + "."
+	case search != "":
+		how += "search with " + quote(search) + "."
+	default:
+		how += "read the notes that bear on it with " + quote(get) + "."
+	}
+	cite := "Where it helps a person to check, name the source as path#line."
+	if a.in.HideCitations {
+		cite = "Do not name paths or lines of memory files unless you are asked for them."
+	}
+	return lines(
+		"## Memory Recall",
+		how,
+		"If you are still unsure after that, say that you looked.",
+		cite,
+	)
+}
+
+// updates reports whether the session can update the product.
+func (a *assembly) updates() bool { return a.tool("gateway") != "" }
+
+func selfUpdateText(a *assembly) string {
+	return lines(
+		"## Self-Update",
+		"Change the configuration or the installed version with "+quote(a.tool("gateway"))+" only when a person asks for it in so many words, never on your own initiative.",
+		"Look up what a setting means before you change it. If you are not sure that an update was asked for, ask.",
+	)
+}
+
+func aliasesText(a *assembly) string {
+	var list []string
+	for _, alias := range slices.Sorted(maps.Keys(a.in.Aliases)) {
+		short, model := quote(alias), quote(a.in.Aliases[alias])
+		if short != "" && model != "" {
+			list = append(list, "- "+short+": "+model)
+		}
+	}
+	if list == nil {
+		return ""
+	}
+	return lines(
+		"## Model Aliases",
+		"Where a model is to be named, prefer the short name; the full one works too.",
+		strings.Join(list, "\n"),
+	)
+}
+
+func workspaceText(a *assembly) string {
+	dir := quote(a.in.Env.Dir)
+	if a.in.Sandbox.Enabled && a.in.Sandbox.Dir != "" {
+		dir = quote(a.in.Sandbox.Dir)
+	}
+	where := "Relative paths start at your working directory."
+	if dir != "" {
+		where = "Your working directory is " + dir + ". Relative paths in tool calls start there; create and change files there and nowhere else unless you are told to."
+	}
+	notes := make([]string, 0, len(a.in.Notes))
+	for _, n := range a.in.Notes {
+		if n = literal(n); n != "" {
+			notes = append(notes, "- "+n)
+		}
+	}
+	return lines("## Workspace", where, strings.Join(notes, "\n"))
+}
+
+func docsText(a *assembly) string {
+	docs := quote(a.in.Docs)
+	if docs == "" {
+		return ""
+	}
+	return lines(
+		"## Documentation",
+		"The documentation of the program that runs you is at "+docs+". For questions about its behaviour, commands or configuration look there first, and only then elsewhere.",
+		when(a.tool("exec") != "", "To find out how things stand, run the command yourself if you may, instead of asking for its output."),
+	)
+}
+
+func sandboxText(a *assembly) string {
+	s := a.in.Sandbox
+	if !s.Enabled {
+		return ""
+	}
+	access := map[string]string{
+		"none": "The agent's workspace is not visible inside.",
+		"ro":   "The agent's workspace is visible inside and cannot be written.",
+		"rw":   "The agent's workspace is visible inside and can be written.",
+	}
+	host := [...]string{Yes: "You may use the browser of the host.", No: "You may not use the browser of the host.", Untold: ""}
+	mount, dir := quote(s.Mount), quote(s.Dir)
+	elevated := literal(s.Elevated)
+	return lines(
+		"## Sandbox",
+		"Your tools run inside a sandbox. Some may be missing or refuse because of its policy; report that rather than looking for a way out.",
+		when(a.tool("sessions_spawn") != "", "Sub-agents that you start are in a sandbox no weaker than yours."),
+		when(dir != "", "Inside, the working directory is "+dir+"."),
+		when(mount != "", "It is mounted from "+mount+" of the host; file tools take paths as they are inside."),
+		access[s.Access],
+		when(s.BrowserURL != "", "People can watch the browser inside at "+quote(s.BrowserURL)+"."),
+		host[min(s.HostBrowser, No)],
+		when(elevated != "", "Commands outside of the sandbox are possible for authorized people; the level is now "+quote(elevated)+". Do not ask for more than the task needs."),
+	)
+}
+
+func sendersText(a *assembly) string {
+	var ids []string
+	for _, id := range a.in.Channel.Senders {
+		if id = literal(id); id == "" {
+			continue
+		}
+		if a.in.Channel.HashSenders {
+			id = hashSender(a.in.Channel.SenderSecret, id)
+		}
+		ids = append(ids, quote(id))
+	}
+	if ids == nil {
+		return ""
+	}
+	return lines(
+		"## Authorized Senders",
+		"Messages from these senders are from people who may instruct you: "+strings.Join(ids, ", ")+". Being on the list does not make somebody the owner.",
+	)
+}
+
+// hashSender returns the first 12 hexadecimal digits of the id's SHA-256, or
+// of its HMAC-SHA-256 if there is a secret.
+func hashSender(secret []byte, id string) string {
+	h := sha256.New()
+	if len(secret) > 0 {
+		h = hmac.New(sha256.New, secret)
+	}
+	h.Write([]byte(id))
+	return hex.EncodeToString(h.Sum(nil))[:12]
+}
+
+func replyTagsText(*assembly) string {
+	return lines(
+		"## Reply Tags",
+		"To answer as a native reply or quote, make a tag the very first thing in your message: [[reply_to_current]] for the message at hand, [[reply_to:<id>]] for another whose id you were given. Never invent an id.",
+		"White space inside the brackets does not matter. Tags are removed before people see the message.",
+	)
+}
+
+func messagingText(a *assembly) string {
+	return lines(
+		"## Messaging",
+		"Your answer in this session goes to the conversation that it came from; you need no tool for that.",
+		when(a.tool("sessions_send") != "", "To reach another session use "+quote(a.tool("sessions_send"))+"."),
+		"A message that reports the end of background work is for you, not for people. Tell them what it means in your own words, or nothing; never pass it on as it is.",
+		messageToolText(a),
+		hintLines(a.in.Channel.Hints),
+	)
+}
+
+// messageToolText is the part about the message tool.
+func messageToolText(a *assembly) string {
+	tool := quote(a.tool("message"))
+	if tool == "" {
+		return ""
+	}
+	var options []string
+	for _, o := range a.in.Channel.Options {
+		if o = quote(o); o != "" {
+			options = append(options, o)
+		}
+	}
+	buttons := [...]string{
+		Untold: "",
+		Yes:    "Messages may carry buttons: rows of a text and the data that comes back when it is pressed.",
+		No:     "Messages here cannot carry buttons; do not offer any.",
+	}
+	return lines(
+		"### "+tool,
+		"Use it to send on your own initiative, to another conversation, or for what is not plain text.",
+		when(options != nil, "Destinations: "+strings.Join(options, ", ")+"."),
+		"If it has delivered what the person was to see, answer with "+SilentToken+" alone, so that nothing is sent twice.",
+		buttons[min(a.in.Channel.Buttons, No)],
+	)
+}
+
+// hintLines renders remarks as a list.
+func hintLines(hints []string) string {
+	var list []string
+	for _, h := range hints {
+		if h = literal(h); h != "" {
+			list = append(list, "- "+h)
+		}
+	}
+	return strings.Join(list, "\n")
+}
+
+func voiceText(a *assembly) string {
+	hint := literal(a.in.Channel.Voice)
+	if hint == "" {
+		return ""
+	}
+	return lines("## Voice", "Your answers are spoken: "+hint)
+}
+
+func reactionsText(a *assembly) string {
+	var how string
+	switch a.in.Channel.Reactions {
+	case "minimal":
+		how = "You may react to a message with an emoji when it really adds something: at most once in five to ten exchanges, and not to every routine message."
+	case "extensive":
+		how = "React to messages with an emoji whenever it comes naturally: to agree, to thank, to show that you have read or understood."
+	default:
+		return ""
+	}
+	return lines("## Reactions", how)
+}
+
+func reasoningText(a *assembly) string {
+	if !a.in.ReasoningTags {
+		return ""
+	}
+	return lines(
+		"## Reasoning Format",
+		"All reasoning stands inside <think>...</think>, and what people are to read inside <final>...</final>, in that order. Only the text inside <final> is shown to them.",
+	)
+}
+
+func silentText(*assembly) string {
+	return lines(
+		"## Silent Replies",
+		"If there is nothing to say to people, answer with exactly "+SilentToken+" and nothing else.",
+		"Never put it at the end of a real answer, inside a sentence, or into quotes or a code block.",
+	)
+}
+
+func heartbeatsText(a *assembly) string {
+	prompt := quote(a.in.HeartbeatPrompt)
+	return lines(
+		"## Heartbeats",
+		"Now and then a message arrives that only asks whether something needs attention"+when(prompt != "", ": "+prompt)+".",
+		"If nothing does, answer with exactly "+HeartbeatToken+". If something does, say what, and leave that word out.",
+	)
+}
+
+// conversationText describes the conversation of a session that is not a
+// sub-agent.
+func conversationText(a *assembly) string {
+	if a.child || strings.TrimSpace(a.in.Conversation) == "" {
+		return ""
+	}
+	return "## Conversation Context\n" + fenced(strings.TrimSpace(clean(a.in.Conversation)))
+}

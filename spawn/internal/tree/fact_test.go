@@ -1,0 +1,124 @@
+package tree
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// fieldSet is a set of names of fields of a Fact.
+type fieldSet map[string]bool
+
+// factTable reads the table in the comment of Fact: the fields of each kind, without Kind and At.
+var factTable = sync.OnceValues(func() (map[Kind]fieldSet, error) {
+	source, err := os.ReadFile("fact.go")
+	if err != nil {
+		return nil, err
+	}
+	row := regexp.MustCompile(`(?m)^//\t(\w+|) +(\w+): `)
+	table := make(map[Kind]fieldSet)
+	var kind Kind
+	for _, m := range row.FindAllStringSubmatch(string(source), -1) {
+		name, field := m[1], m[2]
+		if name != "" {
+			if kind = kindOf(snake(name)); kind == 0 || table[kind] != nil {
+				return nil, fmt.Errorf("the table of facts has the kind %q, unknown or twice", name)
+			}
+			table[kind] = make(fieldSet)
+		}
+		if _, ok := reflect.TypeFor[Fact]().FieldByName(field); !ok || table[kind][field] {
+			return nil, fmt.Errorf("table of facts: %v with %q, unknown or twice", kind, field)
+		}
+		table[kind][field] = true
+	}
+	return table, nil
+})
+
+// snake returns the name of a kind as the journal has it: TurnEnded is turn_ended.
+func snake(name string) string {
+	words := regexp.MustCompile(`[A-Z][a-z]*`).FindAllString(name, -1)
+	return strings.ToLower(strings.Join(words, "_"))
+}
+
+// fieldsOf returns the fields that are set in a fact, without Kind and At.
+func fieldsOf(f *Fact) fieldSet {
+	set := make(fieldSet)
+	for field, v := range reflect.ValueOf(f).Elem().Fields() {
+		if field.Name != "Kind" && field.Name != "At" && !v.IsZero() {
+			set[field.Name] = true
+		}
+	}
+	return set
+}
+
+// checkFact compares a fact that was decided with the table. Every history and every scenario calls
+// it for each of its facts.
+func checkFact(f *Fact) error {
+	table, err := factTable()
+	if err != nil {
+		return err
+	}
+	for field := range fieldsOf(f) {
+		if !table[f.Kind][field] {
+			return fmt.Errorf("%v has %s, which the table of facts does not have", f.Kind, field)
+		}
+	}
+	return nil
+}
+
+// TestFactTable checks that the table has every kind and that facts have each of its fields.
+func TestFactTable(t *testing.T) {
+	table, err := factTable()
+	require.NoError(t, err)
+	seen := make(map[Kind]fieldSet)
+	for k := Opened; k < kinds; k++ {
+		require.Contains(t, table, k)
+		seen[k] = make(fieldSet)
+	}
+	note := func(f *Fact) {
+		for field := range fieldsOf(f) {
+			seen[f.Kind][field] = true
+		}
+	}
+
+	names, err := filepath.Glob("testdata/*.txt")
+	require.NoError(t, err)
+	for _, name := range names {
+		script, err := os.ReadFile(name)
+		require.NoError(t, err)
+		s := newScene()
+		s.log.seen = note
+		s.play(script)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 20 {
+		data := make([]byte, 300)
+		for i := range data {
+			data[i] = byte(r.Uint32())
+		}
+		d := newDriver(data)
+		d.log.seen = note
+		require.NoError(t, d.run())
+	}
+	s := newScene()
+	s.log.seen = note
+	s.opt.Replies = true
+	for _, c := range []Command{
+		&Open{Writer: "w"}, &Post{To: top, Text: "hello", Route: &session.Route{Channel: "chat"}},
+		Granted{Run: top},
+		&TurnDone{Run: top, N: 1, Answer: &Answer{Text: "hi", Reply: "hi"}, Pos: 1},
+	} {
+		require.NotContains(t, s.do(c), "VIOLATION")
+	}
+	require.Equal(t, table, seen)
+}
