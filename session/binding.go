@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/offshoot-sdk/offshoot/session/internal/enum"
 )
 
 // SystemOwner is the owner of a binding that no person made, such as that of a spawn. Anybody may change it.
@@ -125,16 +127,16 @@ var unbindReasonNames = [...]string{
 }
 
 // String returns the word for r, such as "idle-expired".
-func (r UnbindReason) String() string { return name(unbindReasonNames[:], "UnbindReason", r) }
+func (r UnbindReason) String() string { return enum.String(unbindReasonNames[:], "UnbindReason", r) }
 
 // MarshalText returns the word for r. A value that is no UnbindReason is an error.
 func (r UnbindReason) MarshalText() ([]byte, error) {
-	return nameText(unbindReasonNames[:], "unbind reason", r)
+	return enum.Marshal(unbindReasonNames[:], "session", "unbind reason", r)
 }
 
 // UnmarshalText sets r to the UnbindReason that text is the word for.
 func (r *UnbindReason) UnmarshalText(text []byte) error {
-	return unname(unbindReasonNames[:], "unbind reason", text, r)
+	return enum.Unmarshal(unbindReasonNames[:], "session", "unbind reason", text, r)
 }
 
 // An Unbound is a binding that ended, and why. It is what a farewell is made of.

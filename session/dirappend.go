@@ -84,8 +84,8 @@ func (j *dirJournal) claim(ctx context.Context, root Key, after Seq) (*dirLog, t
 			case <-ctx.Done():
 				return nil, thaw{}, ctx.Err()
 			}
-		case l.last != after:
-			last := l.last
+		case l.Last != after:
+			last := l.Last
 			j.mu.Unlock()
 			return nil, thaw{}, movedOn(after, last)
 		}
@@ -100,7 +100,7 @@ func movedOn(after, last Seq) error {
 }
 
 func (j *dirJournal) claimCold(l *dirLog, after Seq) (*dirLog, thaw, error) {
-	cold, err := j.idle.read(l.root)
+	cold, err := j.idle.read(l.Root)
 	if err == nil && cold.last != after {
 		err = movedOn(after, cold.last)
 	}
@@ -119,7 +119,7 @@ func (j *dirJournal) settle(l *dirLog, at []wal.Span, cold thaw, b storedBatch, 
 	l.busy = nil
 	if err != nil {
 		if l.cold {
-			delete(j.logs, l.root)
+			delete(j.logs, l.Root)
 		}
 		return
 	}
@@ -133,5 +133,5 @@ func (j *dirJournal) settle(l *dirLog, at []wal.Span, cold thaw, b storedBatch, 
 	l.add(at[len(cold.batches)], b)
 	l.cold = false
 	j.live += l.weight()
-	j.due.schedule(&l.dueItem)
+	j.due.Schedule(&l.Item)
 }

@@ -51,7 +51,7 @@ func appendBatch(b []byte, root Key, after Seq, batch Batch, limit int) ([]byte,
 		flags |= flagDue
 	}
 	b = append(b, flags)
-	b = appendText(b, root.s)
+	b = appendText(b, root.String())
 	b = binary.AppendUvarint(b, uint64(after))
 	if flags&flagDue != 0 {
 		b = binary.AppendVarint(b, batch.Due.Unix())

@@ -122,14 +122,14 @@ func (j *dirJournal) freeze() error {
 	}
 	defer view.Close() //nolint:errcheck // nothing was written
 	frozen := j.snapshot(func(l *dirLog) bool {
-		return !l.cold && l.busy == nil && l.due.IsZero() && l.root.IsValid()
+		return !l.cold && l.busy == nil && l.Due.IsZero() && l.Root.IsValid()
 	})
 	var errs []error
 	for l, frames := range frozen {
 		if j.closed.Load() {
 			return ErrClosed
 		}
-		if err := j.idle.write(l.root, view, frames); err != nil {
+		if err := j.idle.write(l.Root, view, frames); err != nil {
 			errs = append(errs, err)
 			delete(frozen, l)
 		}
@@ -140,12 +140,12 @@ func (j *dirJournal) freeze() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for l, frames := range frozen {
-		if l.busy != nil || l.last != frames[len(frames)-1].last() {
+		if l.busy != nil || l.Last != frames[len(frames)-1].last() {
 			continue // somebody has appended meanwhile, or is about to
 		}
-		j.due.remove(&l.dueItem)
+		j.due.Remove(&l.Item)
 		j.live -= l.weight()
-		delete(j.logs, l.root)
+		delete(j.logs, l.Root)
 	}
 	return errors.Join(errs...)
 }

@@ -35,7 +35,7 @@ func newIdleLogs(fsys disk.FS, dir string) idleLogs {
 }
 
 func (x *idleLogs) path(root Key) string {
-	sum := sha256.Sum256([]byte(root.s))
+	sum := sha256.Sum256([]byte(root.String()))
 	name := hex.EncodeToString(sum[:16])
 	return filepath.Join(x.dir, name[:2], name+idleSuffix)
 }
@@ -115,7 +115,7 @@ func (x *idleLogs) write(root Key, view *wal.View, frames []dirFrame) error {
 	x.dirty[shard] = true
 	return wal.WriteFile(x.fs, name, func(w *wal.Writer) error {
 		head := binary.AppendUvarint(nil, uint64(frames[len(frames)-1].last()))
-		if _, err := w.Append(frameIdle, append(head, root.s...)); err != nil {
+		if _, err := w.Append(frameIdle, append(head, root.String()...)); err != nil {
 			return err
 		}
 		_, err := carry(view, w, frames)

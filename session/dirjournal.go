@@ -9,6 +9,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 	"github.com/offshoot-sdk/offshoot/internal/wal"
+	"github.com/offshoot-sdk/offshoot/session/internal/due"
 )
 
 // A dirJournal is a [Journal] in a directory: one write-ahead log for all trees, and an index of where in it each tree's batches are.
@@ -17,7 +18,7 @@ type dirJournal struct {
 	log      *wal.Log // nil: read-only
 	view     func() (*wal.View, error)
 	idle     idleLogs
-	due      dueIndex
+	due      due.Index[Key, Seq]
 	maxBatch int          // bytes, as a batch is written
 	release  func() error // once, after Close
 
@@ -25,10 +26,11 @@ type dirJournal struct {
 	compactor  sync.WaitGroup
 	compaction sync.Mutex // held by the one that is under way
 
-	mu         sync.Mutex // taken before that of the wal, and before that of the dueIndex
+	mu         sync.Mutex // taken before that of the wal, and before that of the index
 	logs       map[Key]*dirLog
-	live       int64 // bytes of the log that compacting it would keep
-	slack      int64 // how many bytes the log may grow beyond twice that
+	replayed   map[string]Key // the roots that replay has met, by their text; nil after it
+	live       int64          // bytes of the log that compacting it would keep
+	slack      int64          // how many bytes the log may grow beyond twice that
 	compacting bool
 	resting    int64 // the log is not compacted before it is so large
 	unfit      error // why the log could not be compacted the last time
@@ -39,7 +41,7 @@ const defaultSlack = 1 << 20
 
 // A dirLog is where one log is. The journal's mu guards it.
 type dirLog struct {
-	dueItem
+	due.Item[Key, Seq]
 	frames []dirFrame    // only ever appended to or replaced, so a reader may keep what it saw
 	bytes  int64         // of frames
 	thawed int64         // of these, those that were idle before
@@ -60,7 +62,7 @@ func (f dirFrame) last() Seq      { return f.first + Seq(f.n) - 1 }
 
 // weight returns how much of l the next compaction keeps, or has to write again because it was taken from the idle logs.
 func (l *dirLog) weight() int64 {
-	if l.due.IsZero() && l.root.IsValid() {
+	if l.Due.IsZero() && l.Root.IsValid() {
 		return l.thawed
 	}
 	return l.bytes
@@ -68,7 +70,8 @@ func (l *dirLog) weight() int64 {
 
 func newDirJournal(fsys disk.FS, dir string, release func() error) *dirJournal {
 	return &dirJournal{
-		idle: newIdleLogs(fsys, dir), maxBatch: wal.MaxPayload, release: release, logs: make(map[Key]*dirLog), slack: defaultSlack,
+		idle: newIdleLogs(fsys, dir), maxBatch: wal.MaxPayload, release: release, logs: make(map[Key]*dirLog),
+		replayed: make(map[string]Key), slack: defaultSlack,
 	}
 }
 
@@ -85,7 +88,7 @@ func openJournal(fsys disk.FS, dir string, release func() error) (*dirJournal, e
 		return nil, logError(err)
 	}
 	j.view = j.log.View
-	j.scheduleAll()
+	j.replayEnded()
 	return j, nil
 }
 
@@ -98,16 +101,20 @@ func viewJournal(fsys disk.FS, dir string) (*dirJournal, error) {
 	}
 	j.release = view.Close
 	j.view = func() (*wal.View, error) { return view.Share(), nil }
-	j.scheduleAll()
+	j.replayEnded()
 	return j, nil
 }
 
-// known returns the root of a name that is likely one of a log that is known.
-func (j *dirJournal) known(name string) (Key, error) {
-	if l := j.logs[Key{name}]; l != nil {
-		return l.root, nil
+// parseRoot returns the root of a name, which replay meets once for each batch of the tree and parses once.
+func (j *dirJournal) parseRoot(name string) (Key, error) {
+	if root, ok := j.replayed[name]; ok {
+		return root, nil
 	}
-	return ParseRoot(name)
+	root, err := ParseRoot(name)
+	if err == nil {
+		j.replayed[name] = root
+	}
+	return root, err
 }
 
 // replay takes a frame of the log into the index.
@@ -115,7 +122,7 @@ func (j *dirJournal) replay(at wal.Span, kind wal.Kind, payload []byte) error {
 	if kind != frameBatch && kind != frameImage {
 		return &wal.FormatError{What: fmt.Sprintf("frame kind %d", kind)}
 	}
-	b, err := parseBatch(payload, j.known)
+	b, err := parseBatch(payload, j.parseRoot)
 	if err != nil {
 		return err
 	}
@@ -126,10 +133,10 @@ func (j *dirJournal) replay(at wal.Span, kind wal.Kind, payload []byte) error {
 	}
 	j.live -= l.weight()
 	if kind == frameImage {
-		l.last, l.frames, l.bytes = b.after, nil, 0
+		l.Last, l.frames, l.bytes = b.after, nil, 0
 	}
-	if l.last != b.after {
-		return fmt.Errorf("a batch of %q after entry %d follows entry %d", b.root, b.after, l.last)
+	if l.Last != b.after {
+		return fmt.Errorf("a batch of %q after entry %d follows entry %d", b.root, b.after, l.Last)
 	}
 	l.add(at, b)
 	j.live += l.weight()
@@ -137,7 +144,7 @@ func (j *dirJournal) replay(at wal.Span, kind wal.Kind, payload []byte) error {
 }
 
 func (j *dirJournal) newLog(root Key) *dirLog {
-	return &dirLog{dueItem: dueItem{root: root, lock: &j.mu}}
+	return &dirLog{Item: due.Item[Key, Seq]{Root: root, Lock: &j.mu}}
 }
 
 // add puts a batch at the end of l.
@@ -147,12 +154,14 @@ func (l *dirLog) add(at wal.Span, b storedBatch) {
 	}
 	l.frames = append(l.frames, dirFrame{off: at.Off, len: at.Len, n: uint32(b.n), first: b.after + 1})
 	l.bytes += at.Size()
-	l.last, l.due = b.last(), b.due
+	l.Last, l.Due = b.last(), b.due
 }
 
-func (j *dirJournal) scheduleAll() {
+// replayEnded makes the index of what replay has found.
+func (j *dirJournal) replayEnded() {
+	j.replayed = nil
 	for _, l := range j.logs {
-		j.due.schedule(&l.dueItem)
+		j.due.Schedule(&l.Item)
 	}
 }
 

@@ -22,14 +22,14 @@ const transcriptSuffix = ".jsonl"
 // agentDir returns the name of the directory for the transcripts of an agent.
 func agentDir(k Key) string {
 	if k.Agent() == "" {
-		return "~" + wordGlobal
+		return "~" + Global().String()
 	}
 	return unreserved(k.Agent())
 }
 
 // transcriptNames returns the names that the file of a transcript may have, the one to try first in front.
 func transcriptNames(ref Ref) [2]string {
-	sum := sha256.Sum256([]byte(ref.Key.s + "\x00" + ref.SessionID))
+	sum := sha256.Sum256([]byte(ref.Key.String() + "\x00" + ref.SessionID))
 	base := unreserved(ref.SessionID)
 	return [2]string{base + transcriptSuffix, base + "~" + hex.EncodeToString(sum[:8]) + transcriptSuffix}
 }
@@ -67,7 +67,7 @@ type transcriptID struct {
 
 // headLine returns the first line of a transcript.
 func headLine(ref Ref) ([]byte, error) {
-	id := transcriptID{Version: transcriptVersion, Key: ref.Key.s, SessionID: ref.SessionID}
+	id := transcriptID{Version: transcriptVersion, Key: ref.Key.String(), SessionID: ref.SessionID}
 	line, err := json.Marshal(transcriptHead{Role: Note, Transcript: &id})
 	return append(line, '\n'), err
 }
@@ -85,4 +85,6 @@ func parseHeadLine(path string, line []byte) (transcriptID, error) {
 }
 
 // is reports whether a transcript is that of ref.
-func (id transcriptID) is(ref Ref) bool { return id.Key == ref.Key.s && id.SessionID == ref.SessionID }
+func (id transcriptID) is(ref Ref) bool {
+	return id.Key == ref.Key.String() && id.SessionID == ref.SessionID
+}

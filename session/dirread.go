@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/wal"
+	"github.com/offshoot-sdk/offshoot/session/internal/due"
 )
 
 func (j *dirJournal) Read(ctx context.Context, root Key, after Seq) iter.Seq2[Entry, error] {
@@ -96,9 +97,9 @@ func (j *dirJournal) Roots(ctx context.Context, q RootQuery) iter.Seq2[Head, err
 
 // dueBefore yields the logs that are due.
 func (j *dirJournal) dueBefore(ctx context.Context, before time.Time, yield func(Head) bool) (err error) {
-	j.due.due(before, func(h Head) bool {
+	j.due.Due(before, func(h due.Head[Key, Seq]) bool {
 		err = j.check(ctx)
-		return err == nil && yield(h)
+		return err == nil && yield(Head(h))
 	})
 	return err
 }
@@ -109,7 +110,7 @@ func (j *dirJournal) all(ctx context.Context, yield func(Head) bool) error {
 	heads := make(map[Key]Head, len(j.logs))
 	for root, l := range j.logs {
 		if !l.cold {
-			heads[root] = l.head()
+			heads[root] = Head(l.Head())
 		}
 	}
 	j.mu.Unlock()

@@ -23,6 +23,20 @@ var (
 
 	// ErrClosed is returned by every method of a store that has been closed.
 	ErrClosed = errors.New("session: store is closed")
+
+	// ErrReadOnly is returned by everything that would change a Store of [ViewDir].
+	ErrReadOnly = errors.New("session: store is read-only")
+
+	// ErrCorrupt is what every *[CorruptError] is.
+	ErrCorrupt = errors.New("session: stored data is corrupt")
+
+	// ErrFormat is returned if a newer version wrote what this one does not know.
+	ErrFormat = errors.New("session: stored data has an unknown format")
+
+	// ErrSync is returned by [Journal.Append] of a Store of [OpenDir] after the system has failed to bring a write to the disk. The
+	// append that meets it first may or may not be there, unless it was compaction that met it before any append. Every later one changes
+	// nothing, until the directory is opened again.
+	ErrSync = errors.New("session: a write has not reached the disk, the directory must be opened again")
 )
 
 // A KeyError says which text is not a key, where, and why. It is [ErrInvalidKey].
@@ -46,3 +60,18 @@ func (e *KeyError) Error() string {
 
 // Is reports whether target is [ErrInvalidKey].
 func (e *KeyError) Is(target error) bool { return target == ErrInvalidKey }
+
+// A CorruptError says that something that had been stored is not there any more as it was. Nothing was changed: what is to become of the
+// file is for a person to decide. It is [ErrCorrupt].
+type CorruptError struct {
+	File   string // path
+	Offset int64  // the first byte of what is broken
+	Reason string
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("session: %s: at byte %d: %s", e.File, e.Offset, e.Reason)
+}
+
+// Is reports whether target is [ErrCorrupt].
+func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
