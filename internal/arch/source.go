@@ -47,7 +47,7 @@ func read(fsys fs.FS) (*tree, error) {
 			return err
 		case d.IsDir() && d.Name() == ".git":
 			return fs.SkipDir
-		case !d.Type().IsRegular():
+		case !d.Type().IsRegular(), d.Name() == ".git": // a file in a linked worktree
 			return nil
 		}
 		return t.add(fsys, name, byDir)
