@@ -12,7 +12,10 @@
 //	Key       names a session; valid by construction, says its agent, kind and the depth it claims
 //	Lineage   where it stands: root, parent, depth, role; written once, never inferred from a key
 //	Route     a conversation in the world: channel, account, whom to, thread
-//	Bindings  conversations that belong to another session than their own, in a log of their own
+//
+// Two packages stand beside the seams: [github.com/offshoot-sdk/offshoot/session/dirstore] keeps a [Store] in a directory, and
+// [github.com/offshoot-sdk/offshoot/session/binding] keeps which conversations belong to another session than their own, in a log of
+// their own under [BindingsRoot].
 //
 // # Keys
 //
@@ -49,7 +52,7 @@
 //
 // # Storage
 //
-// A [Journal] and [Transcripts] are what a storage adapter implements; [NewMemory] has both. Both append after a position that the
+// A [Journal] and [Transcripts] are what a storage adapter implements; [NewMemory] has both in memory, and package dirstore in a directory. Both append after a position that the
 // writer knows and refuse one that is not the end, which makes a writer that has lost its log harmless. Package sessiontest tells whether an
 // implementation keeps every promise.
 package session

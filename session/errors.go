@@ -24,7 +24,7 @@ var (
 	// ErrClosed is returned by every method of a store that has been closed.
 	ErrClosed = errors.New("session: store is closed")
 
-	// ErrReadOnly is returned by everything that would change a Store of [ViewDir].
+	// ErrReadOnly is returned by everything that would change a Store that was opened for reading.
 	ErrReadOnly = errors.New("session: store is read-only")
 
 	// ErrCorrupt is what every *[CorruptError] is.
@@ -33,9 +33,9 @@ var (
 	// ErrFormat is returned if a newer version wrote what this one does not know.
 	ErrFormat = errors.New("session: stored data has an unknown format")
 
-	// ErrSync is returned by [Journal.Append] of a Store of [OpenDir] after the system has failed to bring a write to the disk. The
+	// ErrSync is returned by [Journal.Append] of a Store on a disk after the system has failed to bring a write to the disk. The
 	// append that meets it first may or may not be there, unless it was compaction that met it before any append. Every later one changes
-	// nothing, until the directory is opened again.
+	// nothing, until the Store is opened again.
 	ErrSync = errors.New("session: a write has not reached the disk, the directory must be opened again")
 )
 

@@ -13,7 +13,8 @@ type Store struct {
 	Transcripts Transcripts
 }
 
-// NewMemory returns a Store that lives and dies with the process. It is for programs that need no restart and for tests, and is as
+// NewMemory returns a Store that lives and dies with the process. Package
+// [github.com/offshoot-sdk/offshoot/session/dirstore] has one that outlives it. It is for programs that need no restart and for tests, and is as
 // fast as memory allows: payloads are kept as they are given, and logs do not wait for each other.
 func NewMemory() *Store {
 	return &Store{Journal: newMemoryJournal(), Transcripts: newMemoryTranscripts()}
@@ -35,10 +36,10 @@ func (s *Store) Close() error {
 // by itself and that fails, or that it takes nothing more until it is opened again. Nil means that nothing is known to be wrong. It asks
 // each field that has a method of this name and signature, and joins their errors.
 //
-// The Journal of [OpenDir] says here why its log could not be compacted the last time it tried, for example with a *[CorruptError] that
-// no reader has met; the next OpenDir would meet it, and it is best looked at while the process still runs. To ask costs nothing, so a
-// program may ask every minute and log what is new. On a field that lives somewhere else it may be a question to a server, and ends
-// with ctx.
+// A Journal in a directory says here why its log could not be compacted the last time it tried, for example with a *[CorruptError] that
+// no reader has met; opening the directory again would meet it, and it is best looked at while the process still runs. There the
+// question costs nothing, so a program may ask every minute and log what is new. On a field that lives somewhere else it may be a
+// question to a server, and ends with ctx.
 func (s *Store) Health(ctx context.Context) error {
 	var errs []error
 	for _, part := range []any{s.Journal, s.Transcripts} {

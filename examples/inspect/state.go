@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
 // stateOptions are what the command line says about a directory of a Store.
@@ -60,7 +61,7 @@ func parseState(args []string) (o stateOptions, usage string, err error) {
 	var b strings.Builder
 	flags := flag.NewFlagSet("inspect", flag.ContinueOnError)
 	flags.SetOutput(&b)
-	flags.StringVar(&o.dir, "state", "", "directory of session.OpenDir")
+	flags.StringVar(&o.dir, "state", "", "directory of dirstore.Open")
 	flags.TextVar(&o.tree, "tree", session.Key{}, "print the journal of the tree with this `root`")
 	flags.BoolVar(&o.json, "json", false, "print JSON: a line for each tree, or with -tree for each entry")
 	flags.BoolVar(&o.verify, "verify", false, "read every frame, entry and line, and every tree, and say what is wrong")
@@ -118,9 +119,9 @@ func viewState(dir string) (*session.Store, error) {
 	case !info.IsDir():
 		return nil, fmt.Errorf("%q is no directory", dir)
 	}
-	store, err := session.ViewDir(dir)
+	store, err := dirstore.View(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("the directory %q holds no state: nobody has opened it with session.OpenDir", dir)
+		return nil, fmt.Errorf("the directory %q holds no state: nobody has opened it with dirstore.Open", dir)
 	}
 	return store, err
 }

@@ -1,4 +1,4 @@
-package session
+package binding
 
 import (
 	"errors"
@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// BindingSettings is one level of configuration of thread bindings: that of an account, of a channel, or of all sessions. A nil field
+// Settings is one level of configuration of thread bindings: that of an account, of a channel, or of all sessions. A nil field
 // is one that the level does not set. The names in JSON are those of the object threadBindings.
-type BindingSettings struct {
+type Settings struct {
 	Enabled               *bool    `json:"enabled,omitempty"`
 	IdleHours             *float64 `json:"idleHours,omitempty"`   // 0..1,000,000; 0: no limit
 	MaxAgeHours           *float64 `json:"maxAgeHours,omitempty"` // 0..1,000,000; 0: no limit
@@ -21,14 +21,14 @@ type BindingSettings struct {
 const maxHours = 1_000_000
 
 // Validate returns an error that names every field that is out of range, under the path of configuration at which s stands.
-func (s BindingSettings) Validate(path string) error {
+func (s Settings) Validate(path string) error {
 	var errs []error
 	for _, f := range []struct {
 		name  string
 		hours *float64
 	}{{"idleHours", s.IdleHours}, {"maxAgeHours", s.MaxAgeHours}} {
 		if f.hours != nil && !validHours(*f.hours) {
-			errs = append(errs, fmt.Errorf("session: %s.%s: %v is not in 0..%d", path, f.name, *f.hours, maxHours))
+			errs = append(errs, fmt.Errorf("binding: %s.%s: %v is not in 0..%d", path, f.name, *f.hours, maxHours))
 		}
 	}
 	return errors.Join(errs...)
@@ -37,18 +37,18 @@ func (s BindingSettings) Validate(path string) error {
 // validHours reports whether h is in range, which what is not a number is not.
 func validHours(h float64) bool { return h >= 0 && h <= maxHours && !math.IsNaN(h) }
 
-// A BindingPolicy is what holds for the bindings of one account of one channel.
-type BindingPolicy struct {
+// A Policy is what holds for the bindings of one account of one channel.
+type Policy struct {
 	Enabled bool          // whether conversations there can be bound at all
 	Spawn   bool          // whether a spawn may bind one for its sub-agent; never without Enabled
 	Idle    time.Duration // what new bindings get; 0: no limit
 	MaxAge  time.Duration // what new bindings get; 0: no limit
 }
 
-// ResolveBindings returns the policy that the levels of configuration give, the most specific first: those of the account, of the
+// Resolve returns the policy that the levels of configuration give, the most specific first: those of the account, of the
 // channel, and of all sessions. What no level sets is built in: enabled, with spawns, 24 hours idle, no greatest age. A number that is
 // out of range counts as not set, at each level by itself.
-func ResolveBindings(levels ...BindingSettings) BindingPolicy {
+func Resolve(levels ...Settings) Policy {
 	enabled, spawn, idle, maxAge := true, true, 24.0, 0.0
 	for _, l := range slices.Backward(levels) {
 		override(&enabled, l.Enabled, true)
@@ -56,7 +56,7 @@ func ResolveBindings(levels ...BindingSettings) BindingPolicy {
 		override(&idle, l.IdleHours, l.IdleHours != nil && validHours(*l.IdleHours))
 		override(&maxAge, l.MaxAgeHours, l.MaxAgeHours != nil && validHours(*l.MaxAgeHours))
 	}
-	return BindingPolicy{Enabled: enabled, Spawn: enabled && spawn, Idle: hours(idle), MaxAge: hours(maxAge)}
+	return Policy{Enabled: enabled, Spawn: enabled && spawn, Idle: hours(idle), MaxAge: hours(maxAge)}
 }
 
 // override sets *to to *set, if there is one that is valid.

@@ -1,4 +1,4 @@
-package session
+package binding
 
 import (
 	"cmp"
@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // The log of bindings has three kinds of facts. What changes a binding writes all of it.
@@ -15,124 +17,124 @@ const (
 	factSnapshot = "snapshot" // these are all bindings
 )
 
-// bindingVersion is the version of the facts. A log with a greater one is not opened.
-const bindingVersion = 1
+// factVersion is the version of the facts. A log with a greater one is not opened.
+const factVersion = 1
 
-// A bindingFact is one entry of the log of bindings.
-type bindingFact struct {
-	Version int          `json:"v"`
-	Kind    string       `json:"kind"`
-	Binding *Binding     `json:"binding,omitempty"` // bound: as it is now; unbound: as it was
-	Reason  UnbindReason `json:"reason,omitempty"`  // unbound
-	At      time.Time    `json:"at,omitzero"`
-	All     []Binding    `json:"all,omitempty"` // snapshot
+// A fact is one entry of the log of bindings.
+type fact struct {
+	Version int       `json:"v"`
+	Kind    string    `json:"kind"`
+	Binding *Binding  `json:"binding,omitempty"` // bound: as it is now; unbound: as it was
+	Reason  Reason    `json:"reason,omitempty"`  // unbound
+	At      time.Time `json:"at,omitzero"`
+	All     []Binding `json:"all,omitempty"` // snapshot
 }
 
-// AppendJSON makes a fact a [Payload].
-func (f *bindingFact) AppendJSON(b []byte) ([]byte, error) {
+// AppendJSON makes a fact a [session.Payload].
+func (f *fact) AppendJSON(b []byte) ([]byte, error) {
 	data, err := json.Marshal(f)
 	return append(b, data...), err
 }
 
-// readBindingFact returns the fact that an entry of the log holds, typed or as bytes.
-func readBindingFact(e Entry) (*bindingFact, error) {
-	f, ok := e.Payload.(*bindingFact)
+// readFact returns the fact that an entry of the log holds, typed or as bytes.
+func readFact(e session.Entry) (*fact, error) {
+	f, ok := e.Payload.(*fact)
 	if !ok {
 		data, err := e.Payload.AppendJSON(nil)
 		if err != nil {
-			return nil, fmt.Errorf("session: bindings: entry %d: %w", e.Seq, err)
+			return nil, fmt.Errorf("binding: entry %d: %w", e.Seq, err)
 		}
-		f = new(bindingFact)
+		f = new(fact)
 		if err := json.Unmarshal(data, f); err != nil {
-			return nil, fmt.Errorf("session: bindings: entry %d: %w", e.Seq, err)
+			return nil, fmt.Errorf("binding: entry %d: %w", e.Seq, err)
 		}
 	}
 	known := f.Kind == factSnapshot || f.Binding != nil && (f.Kind == factBound || f.Kind == factUnbound)
-	if f.Version < 1 || f.Version > bindingVersion || !known {
-		return nil, fmt.Errorf("session: bindings: entry %d: unknown fact %q of version %d, written by a newer version?", e.Seq, f.Kind, f.Version)
+	if f.Version < 1 || f.Version > factVersion || !known {
+		return nil, fmt.Errorf("binding: entry %d: unknown fact %q of version %d, written by a newer version?", e.Seq, f.Kind, f.Version)
 	}
 	return f, nil
 }
 
-// A bindingTable is the bindings that a log adds up to. Its methods decide and apply; none looks at a clock.
-type bindingTable struct {
-	bound    map[Route]heldBinding
-	byTarget map[Key]map[Route]bool
+// A state is the bindings that a log adds up to. Its methods decide and apply; none looks at a clock.
+type state struct {
+	bound    map[session.Route]held
+	byTarget map[session.Key]map[session.Route]bool
 	facts    int // since the last snapshot
 }
 
-// A heldBinding is a binding whose Touched may be later than the log says.
-type heldBinding struct {
+// A held is a binding whose Touched may be later than the log says.
+type held struct {
 	Binding
 	written time.Time // what the log says
 }
 
-func newBindingTable() *bindingTable {
-	return &bindingTable{bound: make(map[Route]heldBinding), byTarget: make(map[Key]map[Route]bool)}
+func newState() *state {
+	return &state{bound: make(map[session.Route]held), byTarget: make(map[session.Key]map[session.Route]bool)}
 }
 
 // apply is the only writer of the table, but for touch.
-func (t *bindingTable) apply(f *bindingFact) {
-	t.facts++
+func (s *state) apply(f *fact) {
+	s.facts++
 	switch f.Kind {
 	case factBound:
-		t.put(*f.Binding, t.drop(f.Binding.Conversation))
+		s.put(*f.Binding, s.drop(f.Binding.Conversation))
 	case factUnbound:
-		t.drop(f.Binding.Conversation)
+		s.drop(f.Binding.Conversation)
 	case factSnapshot:
-		before := t.bound
-		*t = *newBindingTable()
+		before := s.bound
+		*s = *newState()
 		for _, b := range f.All {
-			t.put(b, before[b.Conversation])
+			s.put(b, before[b.Conversation])
 		}
 	}
 }
 
 // put adds b, with the touches of what was there before if it is the same binding.
-func (t *bindingTable) put(b Binding, before heldBinding) {
-	held := heldBinding{Binding: b, written: b.Touched}
+func (s *state) put(b Binding, before held) {
+	held := held{Binding: b, written: b.Touched}
 	if before.Target == b.Target && before.Bound.Equal(b.Bound) && before.Touched.After(b.Touched) {
 		held.Touched = before.Touched
 	}
-	t.bound[b.Conversation] = held
-	if t.byTarget[b.Target] == nil {
-		t.byTarget[b.Target] = make(map[Route]bool)
+	s.bound[b.Conversation] = held
+	if s.byTarget[b.Target] == nil {
+		s.byTarget[b.Target] = make(map[session.Route]bool)
 	}
-	t.byTarget[b.Target][b.Conversation] = true
+	s.byTarget[b.Target][b.Conversation] = true
 }
 
 // drop removes and returns what is bound to a conversation, if anything.
-func (t *bindingTable) drop(conversation Route) heldBinding {
-	old, ok := t.bound[conversation]
+func (s *state) drop(conversation session.Route) held {
+	old, ok := s.bound[conversation]
 	if !ok {
-		return heldBinding{}
+		return held{}
 	}
-	delete(t.bound, conversation)
-	delete(t.byTarget[old.Target], conversation)
-	if len(t.byTarget[old.Target]) == 0 {
-		delete(t.byTarget, old.Target)
+	delete(s.bound, conversation)
+	delete(s.byTarget[old.Target], conversation)
+	if len(s.byTarget[old.Target]) == 0 {
+		delete(s.byTarget, old.Target)
 	}
 	return old
 }
 
 // touch moves the time at which a binding was last used, never back, and reports whether that is worth an entry in the log.
-func (t *bindingTable) touch(conversation Route, now time.Time) (write bool, err error) {
-	if _, err := t.live(conversation, now); err != nil {
+func (s *state) touch(conversation session.Route, now time.Time) (write bool, err error) {
+	if _, err := s.live(conversation, now); err != nil {
 		return false, err
 	}
-	held := t.bound[conversation]
+	held := s.bound[conversation]
 	if !now.After(held.Touched) {
 		return false, nil
 	}
 	held.Touched = now
-	t.bound[conversation] = held
+	s.bound[conversation] = held
 	return now.Sub(held.written) >= min(touchEvery, max(held.Idle/8, 1)), nil
 }
 
 // all returns every binding in the order of their conversations.
-func (t *bindingTable) all() []Binding {
-	bindings := make([]Binding, 0, len(t.bound))
-	for _, held := range t.bound {
+func (s *state) all() []Binding {
+	bindings := make([]Binding, 0, len(s.bound))
+	for _, held := range s.bound {
 		bindings = append(bindings, held.Binding)
 	}
 	slices.SortFunc(bindings, compareBindings)
@@ -140,10 +142,10 @@ func (t *bindingTable) all() []Binding {
 }
 
 // of returns the bindings of a session in the order of their conversations.
-func (t *bindingTable) of(target Key) []Binding {
-	bindings := make([]Binding, 0, len(t.byTarget[target]))
-	for conversation := range t.byTarget[target] {
-		bindings = append(bindings, t.bound[conversation].Binding)
+func (s *state) of(target session.Key) []Binding {
+	bindings := make([]Binding, 0, len(s.byTarget[target]))
+	for conversation := range s.byTarget[target] {
+		bindings = append(bindings, s.bound[conversation].Binding)
 	}
 	slices.SortFunc(bindings, compareBindings)
 	return bindings
@@ -155,79 +157,79 @@ func compareBindings(a, b Binding) int {
 }
 
 // snapshot returns the fact that says all of the table.
-func (t *bindingTable) snapshot(now time.Time) *bindingFact {
-	return &bindingFact{Version: bindingVersion, Kind: factSnapshot, At: now, All: t.all()}
+func (s *state) snapshot(now time.Time) *fact {
+	return &fact{Version: factVersion, Kind: factSnapshot, At: now, All: s.all()}
 }
 
 // long reports whether the log is much longer than what it says.
-func (t *bindingTable) long() bool { return t.facts > max(1000, 4*len(t.bound)) }
+func (s *state) long() bool { return s.facts > max(1000, 4*len(s.bound)) }
 
-func bound(b Binding, now time.Time) *bindingFact {
-	return &bindingFact{Version: bindingVersion, Kind: factBound, Binding: &b, At: now}
+func bound(b Binding, now time.Time) *fact {
+	return &fact{Version: factVersion, Kind: factBound, Binding: &b, At: now}
 }
 
-func unbound(b Binding, why UnbindReason, now time.Time) *bindingFact {
-	return &bindingFact{Version: bindingVersion, Kind: factUnbound, Binding: &b, Reason: why, At: now}
+func unbound(b Binding, why Reason, now time.Time) *fact {
+	return &fact{Version: factVersion, Kind: factUnbound, Binding: &b, Reason: why, At: now}
 }
 
-// decideBind returns the facts that bind a conversation, after the rules of [Bindings.Bind].
-func (t *bindingTable) decideBind(b Binding, replace bool, now time.Time) ([]*bindingFact, error) {
+// decideBind returns the facts that bind a conversation, after the rules of [Table.Bind].
+func (s *state) decideBind(b Binding, replace bool, now time.Time) ([]*fact, error) {
 	if err := b.Validate(); err != nil {
 		return nil, err
 	}
-	held, ok := t.bound[b.Conversation]
+	held, ok := s.bound[b.Conversation]
 	old := held.Binding
 	if !ok {
-		return []*bindingFact{bound(b, now)}, nil
+		return []*fact{bound(b, now)}, nil
 	}
 	if why, over := old.Expired(now); over {
-		return []*bindingFact{unbound(old, why, now), bound(b, now)}, nil
+		return []*fact{unbound(old, why, now), bound(b, now)}, nil
 	}
 	switch {
 	case old.Target != b.Target && !replace:
-		return nil, &BindingError{Binding: old, By: b.By, Err: ErrBound}
+		return nil, &Error{Binding: old, By: b.By, Err: ErrBound}
 	case !old.MayChange(b.By):
-		return nil, &BindingError{Binding: old, By: b.By, Err: ErrNotOwner}
+		return nil, &Error{Binding: old, By: b.By, Err: ErrNotOwner}
 	case old.Target != b.Target:
-		return []*bindingFact{unbound(old, UnbindReplaced, now), bound(b, now)}, nil
+		return []*fact{unbound(old, ReasonReplaced, now), bound(b, now)}, nil
 	}
-	return []*bindingFact{bound(b, now)}, nil
+	return []*fact{bound(b, now)}, nil
 }
 
 // live returns the binding of a conversation, an error if it has none that has not ended.
-func (t *bindingTable) live(conversation Route, now time.Time) (Binding, error) {
-	if held, ok := t.bound[conversation]; ok {
+func (s *state) live(conversation session.Route, now time.Time) (Binding, error) {
+	if held, ok := s.bound[conversation]; ok {
 		if _, over := held.Expired(now); !over {
 			return held.Binding, nil
 		}
 	}
-	return Binding{}, fmt.Errorf("session: binding of %q in %q on %q: %w", conversation.Thread, conversation.To, conversation.Channel, ErrNotFound)
+	return Binding{}, fmt.Errorf("binding: binding of %q in %q on %q: %w", conversation.Thread, conversation.To, conversation.Channel, session.ErrNotFound)
 }
 
 // decideUnbind returns the fact that ends a binding and what it ends.
-func (t *bindingTable) decideUnbind(conversation Route, by string, why UnbindReason, now time.Time) ([]*bindingFact, Unbound, error) {
-	old, err := t.live(conversation, now)
+func (s *state) decideUnbind(conversation session.Route, by string, why Reason, now time.Time) ([]*fact, Unbound, error) {
+	old, err := s.live(conversation, now)
 	if err != nil {
 		return nil, Unbound{}, err
 	}
 	if !old.MayChange(by) {
-		return nil, Unbound{}, &BindingError{Binding: old, By: by, Err: ErrNotOwner}
+		return nil, Unbound{}, &Error{Binding: old, By: by, Err: ErrNotOwner}
 	}
-	return []*bindingFact{unbound(old, why, now)}, Unbound{Binding: old, Reason: why}, nil
+	return []*fact{unbound(old, why, now)}, Unbound{Binding: old, Reason: why}, nil
 }
 
 // decideLimit returns the facts that give new limits, and the bindings that get them.
-func (t *bindingTable) decideLimit(conversation Route, by string, limit Limit, now time.Time) ([]*bindingFact, []Binding, error) {
-	here, err := t.live(conversation, now)
+func (s *state) decideLimit(conversation session.Route, by string, limit Limit, now time.Time) ([]*fact, []Binding, error) {
+	here, err := s.live(conversation, now)
 	if err != nil {
 		return nil, nil, err
 	}
 	if !here.MayChange(by) {
-		return nil, nil, &BindingError{Binding: here, By: by, Err: ErrNotOwner}
+		return nil, nil, &Error{Binding: here, By: by, Err: ErrNotOwner}
 	}
-	var facts []*bindingFact
+	var facts []*fact
 	var changed []Binding
-	for _, other := range t.of(here.Target) {
+	for _, other := range s.of(here.Target) {
 		_, over := other.Expired(now)
 		near := other.Conversation.Channel == conversation.Channel && other.Conversation.Account == conversation.Account
 		if over || !near || !other.MayChange(by) {
@@ -243,9 +245,9 @@ func (t *bindingTable) decideLimit(conversation Route, by string, limit Limit, n
 }
 
 // expired returns the bindings that have expired at now, and why.
-func (t *bindingTable) expired(now time.Time) []Unbound {
+func (s *state) expired(now time.Time) []Unbound {
 	var ended []Unbound
-	for _, b := range t.all() {
+	for _, b := range s.all() {
 		if why, over := b.Expired(now); over {
 			ended = append(ended, Unbound{Binding: b, Reason: why})
 		}
@@ -254,9 +256,9 @@ func (t *bindingTable) expired(now time.Time) []Unbound {
 }
 
 // next returns when the first binding expires, zero if none does.
-func (t *bindingTable) next() time.Time {
+func (s *state) next() time.Time {
 	var next time.Time
-	for _, held := range t.bound {
+	for _, held := range s.bound {
 		if at, _, ok := held.Expiry(); ok && (next.IsZero() || at.Before(next)) {
 			next = at
 		}

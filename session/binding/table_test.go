@@ -1,4 +1,4 @@
-package session_test
+package binding_test
 
 import (
 	"context"
@@ -16,46 +16,49 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/binding"
 )
 
 var (
+	noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+
 	thread1 = session.Route{Channel: "discord", Account: "bot", To: "general", Thread: "1"}
 	thread2 = session.Route{Channel: "discord", Account: "bot", To: "general", Thread: "2"}
 	workerA = session.MustParse("agent:main:subagent:a")
 	workerB = session.MustParse("agent:main:subagent:b")
 )
 
-func openBindings(t *testing.T, j session.Journal) *session.Bindings {
+func openTable(t *testing.T, j session.Journal) *binding.Table {
 	t.Helper()
-	b, err := session.OpenBindings(t.Context(), j)
+	b, err := binding.Open(t.Context(), j)
 	require.NoError(t, err)
 	return b
 }
 
-func bind(t *testing.T, b *session.Bindings, conversation session.Route, target session.Key, by string, now time.Time) session.Binding {
+func bind(t *testing.T, b *binding.Table, conversation session.Route, target session.Key, by string, now time.Time) binding.Binding {
 	t.Helper()
-	made, err := b.Bind(t.Context(), session.BindRequest{Conversation: conversation, Target: target, By: by, Idle: time.Hour}, now)
+	made, err := b.Bind(t.Context(), binding.Request{Conversation: conversation, Target: target, By: by, Idle: time.Hour}, now)
 	require.NoError(t, err)
 	return made
 }
 
-func TestBindingExpiry(t *testing.T) {
+func TestExpiry(t *testing.T) {
 	for what, c := range map[string]struct {
 		idle, age time.Duration
 		touched   time.Duration // after it was bound
 		at        time.Duration
-		why       session.UnbindReason
+		why       binding.Reason
 		never     bool
 	}{
 		"no limit":               {never: true},
-		"idle":                   {idle: time.Hour, at: time.Hour, why: session.UnbindIdle},
-		"idle after a touch":     {idle: time.Hour, touched: 30 * time.Minute, at: 90 * time.Minute, why: session.UnbindIdle},
-		"an active one ends too": {age: time.Hour, touched: 59 * time.Minute, at: time.Hour, why: session.UnbindMaxAge}, // 7.11
-		"idle is earlier":        {idle: time.Hour, age: 2 * time.Hour, at: time.Hour, why: session.UnbindIdle},         // 7.8
-		"age is earlier":         {idle: 2 * time.Hour, age: time.Hour, at: time.Hour, why: session.UnbindMaxAge},
-		"idle off":               {age: time.Hour, at: time.Hour, why: session.UnbindMaxAge}, // 7.13
+		"idle":                   {idle: time.Hour, at: time.Hour, why: binding.ReasonIdle},
+		"idle after a touch":     {idle: time.Hour, touched: 30 * time.Minute, at: 90 * time.Minute, why: binding.ReasonIdle},
+		"an active one ends too": {age: time.Hour, touched: 59 * time.Minute, at: time.Hour, why: binding.ReasonMaxAge}, // 7.11
+		"idle is earlier":        {idle: time.Hour, age: 2 * time.Hour, at: time.Hour, why: binding.ReasonIdle},         // 7.8
+		"age is earlier":         {idle: 2 * time.Hour, age: time.Hour, at: time.Hour, why: binding.ReasonMaxAge},
+		"idle off":               {age: time.Hour, at: time.Hour, why: binding.ReasonMaxAge}, // 7.13
 	} {
-		b := session.Binding{Bound: noon, Touched: noon.Add(c.touched), Idle: c.idle, MaxAge: c.age}
+		b := binding.Binding{Bound: noon, Touched: noon.Add(c.touched), Idle: c.idle, MaxAge: c.age}
 		at, why, ok := b.Expiry()
 		assert.Equal(t, !c.never, ok, what)
 		if c.never {
@@ -73,9 +76,9 @@ func TestBindingExpiry(t *testing.T) {
 	}
 }
 
-func TestBindingRefuses(t *testing.T) {
-	b := openBindings(t, session.NewMemory().Journal)
-	for what, req := range map[string]session.BindRequest{
+func TestRefuses(t *testing.T) {
+	b := openTable(t, session.NewMemory().Journal)
+	for what, req := range map[string]binding.Request{
 		"channel": {Conversation: session.Route{To: "x"}, Target: workerA, By: "a"},
 		"nobody":  {Conversation: session.Route{Channel: "x"}, Target: workerA, By: "a"},
 		"target":  {Conversation: thread1, By: "a"},
@@ -86,19 +89,19 @@ func TestBindingRefuses(t *testing.T) {
 		_, err := b.Bind(t.Context(), req, noon)
 		assert.ErrorContains(t, err, what, what)
 	}
-	_, err := b.Bind(t.Context(), session.BindRequest{Conversation: thread1, Target: workerA, By: "a"}, time.Time{})
+	_, err := b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: workerA, By: "a"}, time.Time{})
 	assert.ErrorContains(t, err, "bound")
 	assert.Empty(t, b.All(noon))
-	_, err = session.OpenBindings(t.Context(), nil)
+	_, err = binding.Open(t.Context(), nil)
 	assert.Error(t, err)
 }
 
 func TestBindAndFind(t *testing.T) {
 	j := session.NewMemory().Journal
-	b := openBindings(t, j)
+	b := openTable(t, j)
 	made := bind(t, b, session.Route{Channel: " Discord", Account: "bot", To: "general ", Thread: "1"}, workerA, "alice", noon)
 	assert.Equal(t, thread1, made.Conversation)
-	bind(t, b, thread2, workerA, session.SystemOwner, noon)
+	bind(t, b, thread2, workerA, binding.SystemOwner, noon)
 	other := thread1
 	other.Account = "other" // 7.15
 	bind(t, b, other, workerB, "bob", noon)
@@ -116,7 +119,7 @@ func TestBindAndFind(t *testing.T) {
 	assert.Empty(t, b.All(noon.Add(time.Hour)))
 	assert.Empty(t, b.Of(workerA, noon.Add(time.Hour)))
 
-	again := openBindings(t, j) // 7.23
+	again := openTable(t, j) // 7.23
 	assert.Equal(t, b.All(noon), again.All(noon))
 	for h, err := range j.Roots(t.Context(), session.RootQuery{DueBefore: noon.AddDate(1000, 0, 0)}) {
 		require.NoError(t, err)
@@ -125,26 +128,26 @@ func TestBindAndFind(t *testing.T) {
 }
 
 func TestBindAgain(t *testing.T) {
-	b := openBindings(t, session.NewMemory().Journal)
+	b := openTable(t, session.NewMemory().Journal)
 	first := bind(t, b, thread1, workerA, "alice", noon)
 
-	_, err := b.Bind(t.Context(), session.BindRequest{Conversation: thread1, Target: workerB, By: "alice"}, noon)
-	var refused *session.BindingError
+	_, err := b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: workerB, By: "alice"}, noon)
+	var refused *binding.Error
 	require.ErrorAs(t, err, &refused)
-	assert.ErrorIs(t, err, session.ErrBound)
-	assert.Equal(t, session.BindingError{Binding: first, By: "alice", Err: session.ErrBound}, *refused)
+	assert.ErrorIs(t, err, binding.ErrBound)
+	assert.Equal(t, binding.Error{Binding: first, By: "alice", Err: binding.ErrBound}, *refused)
 	assert.ErrorContains(t, err, `"alice"`)
 
 	for _, by := range []string{"bob", ""} { // 7.22: nobody is not everybody
-		_, err = b.Bind(t.Context(), session.BindRequest{Conversation: thread1, Target: workerB, By: by, Replace: true}, noon)
+		_, err = b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: workerB, By: by, Replace: true}, noon)
 		assert.Error(t, err, by)
 	}
-	_, err = b.Bind(t.Context(), session.BindRequest{Conversation: thread1, Target: workerA, By: "bob"}, noon)
-	assert.ErrorIs(t, err, session.ErrNotOwner, "binding anew would take it over")
-	_, err = b.Bind(t.Context(), session.BindRequest{Conversation: thread1, Target: workerB, By: "bob", Replace: true}, noon)
-	assert.ErrorIs(t, err, session.ErrNotOwner)
+	_, err = b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: workerA, By: "bob"}, noon)
+	assert.ErrorIs(t, err, binding.ErrNotOwner, "binding anew would take it over")
+	_, err = b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: workerB, By: "bob", Replace: true}, noon)
+	assert.ErrorIs(t, err, binding.ErrNotOwner)
 
-	_, err = b.Bind(t.Context(), session.BindRequest{Conversation: thread1, Target: workerB, By: "alice", Replace: true}, noon)
+	_, err = b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: workerB, By: "alice", Replace: true}, noon)
 	require.NoError(t, err)
 	assert.Empty(t, b.Of(workerA, noon), "7.16")
 	assert.Len(t, b.Of(workerB, noon), 1)
@@ -158,56 +161,56 @@ func TestBindAgain(t *testing.T) {
 }
 
 func TestUnbind(t *testing.T) {
-	b := openBindings(t, session.NewMemory().Journal)
+	b := openTable(t, session.NewMemory().Journal)
 	made := bind(t, b, thread1, workerA, "alice", noon)
 	for _, by := range []string{"bob", ""} {
-		_, err := b.Unbind(t.Context(), thread1, by, session.UnbindManual, noon)
-		assert.ErrorIs(t, err, session.ErrNotOwner, by)
+		_, err := b.Unbind(t.Context(), thread1, by, binding.ReasonManual, noon)
+		assert.ErrorIs(t, err, binding.ErrNotOwner, by)
 	}
-	ended, err := b.Unbind(t.Context(), thread1, "alice", session.UnbindManual, noon)
+	ended, err := b.Unbind(t.Context(), thread1, "alice", binding.ReasonManual, noon)
 	require.NoError(t, err)
-	assert.Equal(t, session.Unbound{Binding: made, Reason: session.UnbindManual}, ended)
-	_, err = b.Unbind(t.Context(), thread1, "alice", session.UnbindManual, noon)
+	assert.Equal(t, binding.Unbound{Binding: made, Reason: binding.ReasonManual}, ended)
+	_, err = b.Unbind(t.Context(), thread1, "alice", binding.ReasonManual, noon)
 	assert.ErrorIs(t, err, session.ErrNotFound)
 
-	bind(t, b, thread1, workerA, session.SystemOwner, noon)
-	_, err = b.Unbind(t.Context(), thread1, "bob", session.UnbindManual, noon) // 7.22
+	bind(t, b, thread1, workerA, binding.SystemOwner, noon)
+	_, err = b.Unbind(t.Context(), thread1, "bob", binding.ReasonManual, noon) // 7.22
 	require.NoError(t, err)
 	bind(t, b, thread1, workerA, "alice", noon)
-	_, err = b.Unbind(t.Context(), thread1, "alice", session.UnbindManual, noon.Add(time.Hour))
+	_, err = b.Unbind(t.Context(), thread1, "alice", binding.ReasonManual, noon.Add(time.Hour))
 	assert.ErrorIs(t, err, session.ErrNotFound, "it had expired")
 
 	bind(t, b, thread1, workerA, "alice", noon.Add(time.Hour))
 	bind(t, b, thread2, workerA, "bob", noon.Add(time.Hour))
-	all, err := b.Release(t.Context(), workerA, session.UnbindSubagentStopped, noon.Add(time.Hour)) // 7.19
+	all, err := b.Release(t.Context(), workerA, binding.ReasonSubagentStopped, noon.Add(time.Hour)) // 7.19
 	require.NoError(t, err)
 	assert.Len(t, all, 2)
-	assert.Equal(t, session.UnbindSubagentStopped, all[0].Reason)
-	all, err = b.Release(t.Context(), workerA, session.UnbindSubagentStopped, noon)
+	assert.Equal(t, binding.ReasonSubagentStopped, all[0].Reason)
+	all, err = b.Release(t.Context(), workerA, binding.ReasonSubagentStopped, noon)
 	require.NoError(t, err)
 	assert.Empty(t, all)
 }
 
 func TestExpire(t *testing.T) {
-	b := openBindings(t, session.NewMemory().Journal)
+	b := openTable(t, session.NewMemory().Journal)
 	bind(t, b, thread1, workerA, "alice", noon)
-	_, err := b.Bind(t.Context(), session.BindRequest{Conversation: thread2, Target: workerA, By: "alice", MaxAge: 2 * time.Hour}, noon)
+	_, err := b.Bind(t.Context(), binding.Request{Conversation: thread2, Target: workerA, By: "alice", MaxAge: 2 * time.Hour}, noon)
 	require.NoError(t, err)
 	assert.Equal(t, noon.Add(time.Hour), b.Next())
 	ended, err := b.Expire(t.Context(), noon.Add(time.Hour))
 	require.NoError(t, err)
 	require.Len(t, ended, 1)
-	assert.Equal(t, session.UnbindIdle, ended[0].Reason)
+	assert.Equal(t, binding.ReasonIdle, ended[0].Reason)
 	ended, err = b.Expire(t.Context(), noon.Add(2*time.Hour))
 	require.NoError(t, err)
 	require.Len(t, ended, 1)
-	assert.Equal(t, session.UnbindMaxAge, ended[0].Reason)
+	assert.Equal(t, binding.ReasonMaxAge, ended[0].Reason)
 	assert.True(t, b.Next().IsZero())
 }
 
 func TestTouch(t *testing.T) {
 	j := session.NewMemory().Journal
-	b := openBindings(t, j)
+	b := openTable(t, j)
 	bind(t, b, thread1, workerA, "alice", noon)
 	entriesBefore := logLen(t, j)
 	require.NoError(t, b.Touch(t.Context(), thread1, noon.Add(5*time.Second)))
@@ -229,8 +232,8 @@ func TestTouch(t *testing.T) {
 
 	// A touch that was not written is not lost by what another process wrote about the same binding.
 	require.NoError(t, b.Touch(t.Context(), thread1, noon.Add(40*time.Minute+5*time.Second)))
-	other, limit := openBindings(t, j), 2*time.Hour
-	_, err = other.SetLimit(t.Context(), thread1, "alice", session.Limit{Idle: &limit}, noon.Add(40*time.Minute))
+	other, limit := openTable(t, j), 2*time.Hour
+	_, err = other.SetLimit(t.Context(), thread1, "alice", binding.Limit{Idle: &limit}, noon.Add(40*time.Minute))
 	require.NoError(t, err)
 	require.NoError(t, b.Refresh(t.Context()))
 	got, _ = b.Find(thread1, noon.Add(time.Hour))
@@ -239,7 +242,7 @@ func TestTouch(t *testing.T) {
 
 // A binding that is made anew does not keep the touches of the one that it replaces.
 func TestTouchesAreOfOneBinding(t *testing.T) {
-	b := openBindings(t, session.NewMemory().Journal)
+	b := openTable(t, session.NewMemory().Journal)
 	bind(t, b, thread1, workerA, "alice", noon)
 	require.NoError(t, b.Touch(t.Context(), thread1, noon.Add(5*time.Second)))
 	bind(t, b, thread1, workerA, "alice", noon.Add(-time.Minute))
@@ -248,11 +251,11 @@ func TestTouchesAreOfOneBinding(t *testing.T) {
 
 	bind(t, b, thread2, workerA, "alice", noon)
 	require.NoError(t, b.Touch(t.Context(), thread2, noon.Add(5*time.Second)))
-	_, err := b.Bind(t.Context(), session.BindRequest{Conversation: thread2, Target: workerB, By: "alice", Replace: true}, noon)
+	_, err := b.Bind(t.Context(), binding.Request{Conversation: thread2, Target: workerB, By: "alice", Replace: true}, noon)
 	require.NoError(t, err)
 	got, _ = b.Find(thread2, noon)
 	assert.Equal(t, noon, got.Touched)
-	assert.False(t, session.Binding{}.MayChange(""))
+	assert.False(t, binding.Binding{}.MayChange(""))
 }
 
 func logLen(t *testing.T, j session.Journal) int {
@@ -266,36 +269,36 @@ func logLen(t *testing.T, j session.Journal) int {
 }
 
 func TestSetLimit(t *testing.T) {
-	b := openBindings(t, session.NewMemory().Journal)
+	b := openTable(t, session.NewMemory().Journal)
 	later := noon.Add(30 * time.Minute)
 	other := session.Route{Channel: "telegram", To: "1"}
-	_, err := b.Bind(t.Context(), session.BindRequest{Conversation: thread1, Target: workerA, By: "alice"}, noon)
+	_, err := b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: workerA, By: "alice"}, noon)
 	require.NoError(t, err)
 	bind(t, b, thread2, workerA, "bob", noon)
 	bind(t, b, other, workerA, "alice", noon)
 
 	hour := time.Hour
-	changed, err := b.SetLimit(t.Context(), thread1, "alice", session.Limit{MaxAge: &hour}, later) // 7.12
+	changed, err := b.SetLimit(t.Context(), thread1, "alice", binding.Limit{MaxAge: &hour}, later) // 7.12
 	require.NoError(t, err)
 	require.Len(t, changed, 1, "not that of bob, not that on another channel")
 	at, why, _ := changed[0].Expiry()
 	assert.Equal(t, later.Add(hour), at)
-	assert.Equal(t, session.UnbindMaxAge, why)
+	assert.Equal(t, binding.ReasonMaxAge, why)
 
-	changed, err = b.SetLimit(t.Context(), thread1, session.SystemOwner, session.Limit{Idle: &hour}, later)
+	changed, err = b.SetLimit(t.Context(), thread1, binding.SystemOwner, binding.Limit{Idle: &hour}, later)
 	require.NoError(t, err)
 	assert.Len(t, changed, 2)
 	assert.Equal(t, later, changed[0].Touched)
 
 	var off time.Duration
 	negative := -hour
-	_, err = b.SetLimit(t.Context(), thread1, "bob", session.Limit{Idle: &off}, later)
-	assert.ErrorIs(t, err, session.ErrNotOwner)
-	_, err = b.SetLimit(t.Context(), thread1, "alice", session.Limit{Idle: &negative}, later)
+	_, err = b.SetLimit(t.Context(), thread1, "bob", binding.Limit{Idle: &off}, later)
+	assert.ErrorIs(t, err, binding.ErrNotOwner)
+	_, err = b.SetLimit(t.Context(), thread1, "alice", binding.Limit{Idle: &negative}, later)
 	assert.ErrorContains(t, err, "idle")
-	_, err = b.SetLimit(t.Context(), session.Route{Channel: "x", To: "y"}, "alice", session.Limit{}, later)
+	_, err = b.SetLimit(t.Context(), session.Route{Channel: "x", To: "y"}, "alice", binding.Limit{}, later)
 	assert.ErrorIs(t, err, session.ErrNotFound)
-	_, err = b.SetLimit(t.Context(), thread1, "alice", session.Limit{Idle: &off, MaxAge: &off}, later)
+	_, err = b.SetLimit(t.Context(), thread1, "alice", binding.Limit{Idle: &off, MaxAge: &off}, later)
 	require.NoError(t, err)
 	got, _ := b.Find(thread1, noon.AddDate(9, 0, 0))
 	assert.Equal(t, workerA, got.Target)
@@ -306,18 +309,18 @@ func TestSimultaneousBinds(t *testing.T) {
 	j := session.NewMemory().Journal
 	const rivals = 32
 	won := make([]bool, rivals)
-	handles := make([]*session.Bindings, rivals)
+	handles := make([]*binding.Table, rivals)
 	for i := range handles {
-		handles[i] = openBindings(t, j)
+		handles[i] = openTable(t, j)
 	}
 	var wg sync.WaitGroup
 	for i, b := range handles {
 		wg.Go(func() {
 			target := session.Main("main").Child("main", fmt.Sprint("w", i))
-			_, err := b.Bind(t.Context(), session.BindRequest{Conversation: thread1, Target: target, By: session.SystemOwner}, noon)
+			_, err := b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: target, By: binding.SystemOwner}, noon)
 			won[i] = err == nil
 			if err != nil {
-				assert.ErrorIs(t, err, session.ErrBound)
+				assert.ErrorIs(t, err, binding.ErrBound)
 			}
 		})
 	}
@@ -373,33 +376,33 @@ func (f *flaky) Read(ctx context.Context, root session.Key, after session.Seq) i
 	}
 }
 
-func TestBindingsUnclearAppend(t *testing.T) {
+func TestUnclearAppend(t *testing.T) {
 	f := &flaky{Journal: session.NewMemory().Journal, lose: true, bytes: true}
-	b := openBindings(t, f)
+	b := openTable(t, f)
 	bind(t, b, thread1, workerA, "alice", noon) // was made: its id is in the log
 	_, ok := b.Find(thread1, noon)
 	assert.True(t, ok)
 	f.drop = true
-	_, err := b.Bind(t.Context(), session.BindRequest{Conversation: thread2, Target: workerA, By: "alice"}, noon)
+	_, err := b.Bind(t.Context(), binding.Request{Conversation: thread2, Target: workerA, By: "alice"}, noon)
 	assert.ErrorIs(t, err, errLost)
 	_, ok = b.Find(thread2, noon)
 	assert.False(t, ok)
 	f.drop, f.lose = false, false
 	bind(t, b, thread2, workerA, "alice", noon)
-	assert.Equal(t, b.All(noon), openBindings(t, f).All(noon))
+	assert.Equal(t, b.All(noon), openTable(t, f).All(noon))
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	assert.ErrorIs(t, b.Refresh(ctx), context.Canceled)
-	_, err = b.Unbind(ctx, thread2, "alice", session.UnbindManual, noon)
+	_, err = b.Unbind(ctx, thread2, "alice", binding.ReasonManual, noon)
 	assert.ErrorIs(t, err, context.Canceled)
 	_, ok = b.Find(thread2, noon)
 	assert.True(t, ok)
 }
 
-func TestBindingsCompact(t *testing.T) {
+func TestCompact(t *testing.T) {
 	f := &flaky{Journal: session.NewMemory().Journal, bytes: true}
-	b, behind := openBindings(t, f), openBindings(t, f)
+	b, behind := openTable(t, f), openTable(t, f)
 	bind(t, b, thread2, workerB, "bob", noon)
 	for i := range 1500 {
 		bind(t, b, thread1, workerA, "alice", noon.Add(time.Duration(i)*time.Second))
@@ -407,47 +410,47 @@ func TestBindingsCompact(t *testing.T) {
 	assert.Less(t, logLen(t, f), 1100, "what was replaced goes")
 	now := noon.Add(1500 * time.Second)
 	require.Len(t, b.All(now), 2)
-	assert.Equal(t, b.All(now), openBindings(t, f).All(now))
+	assert.Equal(t, b.All(now), openTable(t, f).All(now))
 	require.NoError(t, behind.Refresh(t.Context()))
 	assert.Equal(t, b.All(now), behind.All(now))
 }
 
-func TestBindingsRefuseNewer(t *testing.T) {
+func TestRefuseNewer(t *testing.T) {
 	for _, fact := range []string{`{"v":2,"kind":"bound"}`, `{"v":1,"kind":"moved"}`, `{"v":1,"kind":"bound"}`, `[]`, `{}`} {
 		j := session.NewMemory().Journal
 		_, err := j.Append(t.Context(), session.BindingsRoot(), 0, session.Batch{Entries: []session.Entry{{Payload: session.Raw(fact)}}})
 		require.NoError(t, err)
-		_, err = session.OpenBindings(t.Context(), j)
+		_, err = binding.Open(t.Context(), j)
 		assert.Error(t, err, fact)
 	}
 }
 
-func TestResolveBindings(t *testing.T) {
+func TestResolve(t *testing.T) {
 	yes, no := true, false
 	h := func(v float64) *float64 { return &v }
-	type settings = session.BindingSettings
-	builtin := session.BindingPolicy{Enabled: true, Spawn: true, Idle: 24 * time.Hour}
-	with := func(f func(*session.BindingPolicy)) session.BindingPolicy { p := builtin; f(&p); return p }
+	type settings = binding.Settings
+	builtin := binding.Policy{Enabled: true, Spawn: true, Idle: 24 * time.Hour}
+	with := func(f func(*binding.Policy)) binding.Policy { p := builtin; f(&p); return p }
 	for what, c := range map[string]struct {
 		account, channel, all settings
-		want                  session.BindingPolicy
+		want                  binding.Policy
 	}{
 		"built in":              {want: builtin},
-		"session":               {all: settings{IdleHours: h(2)}, want: with(func(p *session.BindingPolicy) { p.Idle = 2 * time.Hour })},
-		"3.11 idle off":         {all: settings{IdleHours: h(0)}, want: with(func(p *session.BindingPolicy) { p.Idle = 0 })},
-		"3.12 half an hour":     {channel: settings{IdleHours: h(0.5)}, want: with(func(p *session.BindingPolicy) { p.Idle = 30 * time.Minute })},
-		"3.13 falls through":    {channel: settings{IdleHours: h(-1)}, all: settings{IdleHours: h(6)}, want: with(func(p *session.BindingPolicy) { p.Idle = 6 * time.Hour })},
-		"not hidden":            {account: settings{IdleHours: h(math.NaN())}, channel: settings{IdleHours: h(3)}, all: settings{IdleHours: h(6)}, want: with(func(p *session.BindingPolicy) { p.Idle = 3 * time.Hour })},
+		"session":               {all: settings{IdleHours: h(2)}, want: with(func(p *binding.Policy) { p.Idle = 2 * time.Hour })},
+		"3.11 idle off":         {all: settings{IdleHours: h(0)}, want: with(func(p *binding.Policy) { p.Idle = 0 })},
+		"3.12 half an hour":     {channel: settings{IdleHours: h(0.5)}, want: with(func(p *binding.Policy) { p.Idle = 30 * time.Minute })},
+		"3.13 falls through":    {channel: settings{IdleHours: h(-1)}, all: settings{IdleHours: h(6)}, want: with(func(p *binding.Policy) { p.Idle = 6 * time.Hour })},
+		"not hidden":            {account: settings{IdleHours: h(math.NaN())}, channel: settings{IdleHours: h(3)}, all: settings{IdleHours: h(6)}, want: with(func(p *binding.Policy) { p.Idle = 3 * time.Hour })},
 		"3.16 account":          {account: settings{Enabled: &yes}, channel: settings{Enabled: &no}, want: builtin},
-		"3.17 disabled":         {all: settings{Enabled: &no}, want: with(func(p *session.BindingPolicy) { p.Enabled, p.Spawn = false, false })},
-		"no spawns":             {channel: settings{SpawnSubagentSessions: &no}, want: with(func(p *session.BindingPolicy) { p.Spawn = false })},
-		"greatest age":          {account: settings{MaxAgeHours: h(1)}, all: settings{MaxAgeHours: h(9)}, want: with(func(p *session.BindingPolicy) { p.MaxAge = time.Hour })},
-		"never rounds to never": {all: settings{IdleHours: h(1e-15)}, want: with(func(p *session.BindingPolicy) { p.Idle = 1 })},
+		"3.17 disabled":         {all: settings{Enabled: &no}, want: with(func(p *binding.Policy) { p.Enabled, p.Spawn = false, false })},
+		"no spawns":             {channel: settings{SpawnSubagentSessions: &no}, want: with(func(p *binding.Policy) { p.Spawn = false })},
+		"greatest age":          {account: settings{MaxAgeHours: h(1)}, all: settings{MaxAgeHours: h(9)}, want: with(func(p *binding.Policy) { p.MaxAge = time.Hour })},
+		"never rounds to never": {all: settings{IdleHours: h(1e-15)}, want: with(func(p *binding.Policy) { p.Idle = 1 })},
 		"infinite":              {all: settings{IdleHours: h(math.Inf(1))}, want: builtin},
 	} {
-		assert.Equal(t, c.want, session.ResolveBindings(c.account, c.channel, c.all), what)
+		assert.Equal(t, c.want, binding.Resolve(c.account, c.channel, c.all), what)
 	}
-	assert.Equal(t, builtin, session.ResolveBindings())
+	assert.Equal(t, builtin, binding.Resolve())
 	assert.NoError(t, settings{IdleHours: h(0), MaxAgeHours: h(1e6)}.Validate("session.threadBindings"))
 	err := settings{IdleHours: h(-1), MaxAgeHours: h(math.NaN())}.Validate("session.threadBindings")
 	assert.ErrorContains(t, err, "session.threadBindings.idleHours: -1")

@@ -1,4 +1,4 @@
-package session
+package dirstore
 
 import (
 	"context"
@@ -6,21 +6,22 @@ import (
 	"sync"
 
 	"github.com/offshoot-sdk/offshoot/internal/wal"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
-func (j *dirJournal) Append(ctx context.Context, root Key, after Seq, b Batch) (Seq, error) {
+func (j *journal) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
 	if root.IsZero() {
-		return 0, fmt.Errorf("session: append: root %q: %w", root, ErrInvalidKey)
+		return 0, fmt.Errorf("dirstore: append: root %q: %w", root, session.ErrInvalidKey)
 	}
 	last, err := j.append(ctx, root, after, b)
 	if err != nil {
-		return 0, fmt.Errorf("session: append to %q: %w", root, logError(err))
+		return 0, fmt.Errorf("dirstore: append to %q: %w", root, logError(err))
 	}
 	j.maybeCompact()
 	return last, nil
 }
 
-func (j *dirJournal) append(ctx context.Context, root Key, after Seq, b Batch) (Seq, error) {
+func (j *journal) append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
 	if err := b.Validate(); err != nil {
 		return 0, err
 	}
@@ -28,7 +29,7 @@ func (j *dirJournal) append(ctx context.Context, root Key, after Seq, b Batch) (
 		return 0, err
 	}
 	if j.log == nil {
-		return 0, ErrReadOnly
+		return 0, session.ErrReadOnly
 	}
 	buf := payloads.Get().(*[]byte)
 	payload, err := appendBatch((*buf)[:0], root, after, b, j.maxBatch)
@@ -64,7 +65,7 @@ const maxPooled = 64 << 10
 
 // claim waits until nobody else appends to the log and makes sure that it ends at after. Until settle is called nobody else can. If the log is
 // idle, what there is of it must be written again before the batch.
-func (j *dirJournal) claim(ctx context.Context, root Key, after Seq) (*dirLog, thaw, error) {
+func (j *journal) claim(ctx context.Context, root session.Key, after session.Seq) (*treeLog, thaw, error) {
 	for {
 		j.mu.Lock()
 		l := j.logs[root]
@@ -95,11 +96,11 @@ func (j *dirJournal) claim(ctx context.Context, root Key, after Seq) (*dirLog, t
 	}
 }
 
-func movedOn(after, last Seq) error {
-	return fmt.Errorf("after %d, but it ends at %d: %w", after, last, ErrConflict)
+func movedOn(after, last session.Seq) error {
+	return fmt.Errorf("after %d, but it ends at %d: %w", after, last, session.ErrConflict)
 }
 
-func (j *dirJournal) claimCold(l *dirLog, after Seq) (*dirLog, thaw, error) {
+func (j *journal) claimCold(l *treeLog, after session.Seq) (*treeLog, thaw, error) {
 	cold, err := j.idle.read(l.Root)
 	if err == nil && cold.last != after {
 		err = movedOn(after, cold.last)
@@ -112,7 +113,7 @@ func (j *dirJournal) claimCold(l *dirLog, after Seq) (*dirLog, thaw, error) {
 }
 
 // settle takes what was appended into the index, or nothing if it was not, and lets the next one at the log.
-func (j *dirJournal) settle(l *dirLog, at []wal.Span, cold thaw, b storedBatch, err error) {
+func (j *journal) settle(l *treeLog, at []wal.Span, cold thaw, b storedBatch, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	close(l.busy)

@@ -1,4 +1,4 @@
-package session_test
+package dirstore_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
 // What an append has encoded that its caller does not wait for any more, and that is still to be written, is nobody else's memory.
@@ -35,14 +36,14 @@ func TestAbandonedAppendKeepsItsBytes(t *testing.T) {
 				}
 				return nil
 			})
-			_, err := s.Journal.Append(t.Context(), tree(0), 0, dirBatch(dirNoon, false, "lost"))
+			_, err := s.Journal.Append(t.Context(), tree(0), 0, batchOf(noon, false, "lost"))
 			require.ErrorIs(t, err, syscall.ENOSPC)
 			failing = false
 
 			ctx, cancel := context.WithCancel(t.Context())
 			abandoned := make(chan error, 1)
 			go func() {
-				_, err := s.Journal.Append(ctx, tree(1), 0, dirBatch(dirNoon, false, "of the first"))
+				_, err := s.Journal.Append(ctx, tree(1), 0, batchOf(noon, false, "of the first"))
 				abandoned <- err
 			}()
 			synctest.Wait()
@@ -51,7 +52,7 @@ func TestAbandonedAppendKeepsItsBytes(t *testing.T) {
 			var wg sync.WaitGroup
 			for i := range 8 {
 				wg.Go(func() {
-					_, err := s.Journal.Append(t.Context(), tree(2+i), 0, dirBatch(dirNoon, false, fmt.Sprint("of number ", i)))
+					_, err := s.Journal.Append(t.Context(), tree(2+i), 0, batchOf(noon, false, fmt.Sprint("of number ", i)))
 					assert.NoError(t, err)
 				})
 			}
@@ -84,24 +85,24 @@ func TestCloseEndsLoops(t *testing.T) {
 		},
 		"roots": roots, "idle": roots,
 		"due": func(s *session.Store, yield func(error)) {
-			for _, err := range s.Journal.Roots(t.Context(), session.RootQuery{DueBefore: dirNoon.AddDate(1, 0, 0)}) {
+			for _, err := range s.Journal.Roots(t.Context(), session.RootQuery{DueBefore: noon.AddDate(1, 0, 0)}) {
 				yield(err)
 			}
 		},
 	} {
 		s := openOn(t, disktest.New())
-		due := dirNoon
+		due := noon
 		if name == "idle" {
 			due = time.Time{}
 		}
 		for i := range 3 {
 			for n := range 3 {
-				_, err := s.Journal.Append(t.Context(), tree(i), session.Seq(n), dirBatch(due, false, "x"))
+				_, err := s.Journal.Append(t.Context(), tree(i), session.Seq(n), batchOf(due, false, "x"))
 				require.NoError(t, err)
 			}
 		}
 		if name == "idle" {
-			require.NoError(t, session.CompactDir(s))
+			require.NoError(t, dirstore.Compact(s))
 		}
 		var got []error
 		loop(s, func(err error) {

@@ -1,4 +1,4 @@
-package session
+package dirstore
 
 import (
 	"context"
@@ -8,13 +8,15 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 const archiveMark = transcriptSuffix + ".deleted."
 
 // findArchived returns the name under which a transcript was archived, "" if it was not. It reads the directory if it likely was, and the
 // first time. For whoever begins one, the first time, it removes those that a process which died had begun and nobody was told of.
-func (t *dirTranscripts) findArchived(ref Ref, begins bool) (string, error) {
+func (t *transcripts) findArchived(ref session.Ref, begins bool) (string, error) {
 	a, dir := t.agent(ref)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -59,11 +61,11 @@ func (t *dirTranscripts) findArchived(ref Ref, begins bool) (string, error) {
 	return found, nil
 }
 
-func (t *dirTranscripts) Archive(ctx context.Context, ref Ref, at time.Time) (name string, err error) {
+func (t *transcripts) Archive(ctx context.Context, ref session.Ref, at time.Time) (name string, err error) {
 	if err := ref.Validate(); err != nil {
 		return "", err
 	}
-	err = t.write(ctx, ref, func(x *dirTranscript) (err error) {
+	err = t.write(ctx, ref, func(x *transcript) (err error) {
 		name, err = t.archive(ref, x, at)
 		return err
 	})
@@ -73,7 +75,7 @@ func (t *dirTranscripts) Archive(ctx context.Context, ref Ref, at time.Time) (na
 	return name, nil
 }
 
-func (t *dirTranscripts) archive(ref Ref, x *dirTranscript, at time.Time) (string, error) {
+func (t *transcripts) archive(ref session.Ref, x *transcript, at time.Time) (string, error) {
 	a, dir := t.agent(ref)
 	if x.path == "" {
 		name, err := t.findArchived(ref, false)
@@ -89,7 +91,7 @@ func (t *dirTranscripts) archive(ref Ref, x *dirTranscript, at time.Time) (strin
 	base := filepath.Base(path)
 	var name string
 	for ; ; at = at.Add(time.Millisecond) {
-		name = ArchiveName(base, at)
+		name = session.ArchiveName(base, at)
 		if _, err := t.fs.Lstat(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
 			break
 		} else if err != nil {
@@ -109,7 +111,7 @@ func (t *dirTranscripts) archive(ref Ref, x *dirTranscript, at time.Time) (strin
 }
 
 // mendFile cuts off what a crash has left before the file is put away, where nobody would.
-func (t *dirTranscripts) mendFile(ref Ref, x *dirTranscript) error {
+func (t *transcripts) mendFile(ref session.Ref, x *transcript) error {
 	if !x.torn {
 		return nil
 	}

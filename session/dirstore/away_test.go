@@ -1,4 +1,4 @@
-package session_test
+package dirstore_test
 
 import (
 	"io/fs"
@@ -12,30 +12,31 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
 // A directory that is away, because somebody has moved it or its disk is gone, is not an empty one: what cannot be looked up is an error,
 // and nothing begins anew. When it is back everything is as it was, and goes on.
-func TestDirIsAwayForAWhile(t *testing.T) {
+func TestIsAwayForAWhile(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files that are open cannot be moved")
 	}
 	dir := filepath.Join(t.TempDir(), "state")
-	s, err := session.OpenDir(dir)
+	s, err := dirstore.Open(dir)
 	require.NoError(t, err)
 	r := &journalRun{m: make(journalModel)}
 	idle, busy := tree(1), tree(2)
-	require.NoError(t, r.append(t.Context(), s, idle, dirBatch(time.Time{}, false, "long ago")))
-	require.NoError(t, r.append(t.Context(), s, busy, dirBatch(dirNoon, false, "now")))
-	require.NoError(t, session.CompactDir(s))
+	require.NoError(t, r.append(t.Context(), s, idle, batchOf(time.Time{}, false, "long ago")))
+	require.NoError(t, r.append(t.Context(), s, busy, batchOf(noon, false, "now")))
+	require.NoError(t, dirstore.Compact(s))
 	ref := func(id string) session.Ref { return session.Ref{Key: session.Main("main"), SessionID: id} }
 	end := say(t, s, ref("known"), 0, "one")
 	other := say(t, s, ref("forgotten"), 0, "one")
 	say(t, s, ref("old"), 0, "one")
-	_, err = s.Transcripts.Archive(t.Context(), ref("old"), dirNoon)
+	_, err = s.Transcripts.Archive(t.Context(), ref("old"), noon)
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
-	s, err = session.OpenDir(dir)
+	s, err = dirstore.Open(dir)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"one"}, lineTexts(t, s, ref("known")))
 
@@ -45,11 +46,11 @@ func TestDirIsAwayForAWhile(t *testing.T) {
 		require.ErrorIs(t, err, fs.ErrNotExist)
 		assert.ErrorContains(t, err, dir)
 		for _, root := range []session.Key{idle, tree(3)} {
-			_, err = s.Journal.Append(t.Context(), root, 0, dirBatch(dirNoon, false, "anew"))
+			_, err = s.Journal.Append(t.Context(), root, 0, batchOf(noon, false, "anew"))
 			require.ErrorIs(t, err, fs.ErrNotExist)
 		}
 		require.ErrorIs(t, roots(t, s), fs.ErrNotExist)
-		require.ErrorIs(t, session.CompactDir(s), fs.ErrNotExist)
+		require.ErrorIs(t, dirstore.Compact(s), fs.ErrNotExist)
 		for _, id := range []string{"known", "forgotten", "old", "new"} {
 			_, err = transcriptEnd(t, s, ref(id))
 			require.ErrorIs(t, err, fs.ErrNotExist, id)
@@ -58,7 +59,7 @@ func TestDirIsAwayForAWhile(t *testing.T) {
 			if id != "known" { // where that ends is known
 				require.ErrorIs(t, err, fs.ErrNotExist, id)
 			}
-			_, err = s.Transcripts.Archive(t.Context(), ref(id), dirNoon)
+			_, err = s.Transcripts.Archive(t.Context(), ref(id), noon)
 			require.ErrorIs(t, err, fs.ErrNotExist, id)
 		}
 		_, err = s.Transcripts.Append(t.Context(), ref("known"), end, says("lost")...)
@@ -73,9 +74,9 @@ func TestDirIsAwayForAWhile(t *testing.T) {
 	_, err = s.Transcripts.Append(t.Context(), ref("old"), 0, says("anew")...)
 	require.ErrorIs(t, err, session.ErrArchived)
 	r.m.verify(t, s, "back")
-	require.NoError(t, r.append(t.Context(), s, idle, dirBatch(dirNoon, false, "again")))
-	require.NoError(t, r.append(t.Context(), s, busy, dirBatch(dirNoon, false, "again")))
-	require.NoError(t, session.CompactDir(s))
+	require.NoError(t, r.append(t.Context(), s, idle, batchOf(noon, false, "again")))
+	require.NoError(t, r.append(t.Context(), s, busy, batchOf(noon, false, "again")))
+	require.NoError(t, dirstore.Compact(s))
 	r.m.verify(t, s, "afterwards")
 	require.NoError(t, s.Close())
 }
@@ -102,21 +103,21 @@ func transcriptEnd(t *testing.T, s *session.Store, ref session.Ref) (end session
 // Who only looks sees that a transcript is gone which its owner has archived meanwhile.
 func TestViewOfTranscriptThatIsArchived(t *testing.T) {
 	dir := t.TempDir()
-	s, err := session.OpenDir(dir)
+	s, err := dirstore.Open(dir)
 	require.NoError(t, err)
 	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
 	say(t, s, ref, 0, "one")
-	v, err := session.ViewDir(dir)
+	v, err := dirstore.View(dir)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"one"}, lineTexts(t, v, ref))
-	_, err = s.Transcripts.Archive(t.Context(), ref, dirNoon)
+	_, err = s.Transcripts.Archive(t.Context(), ref, noon)
 	require.NoError(t, err)
 	assert.Empty(t, lineTexts(t, v, ref))
 	assert.Equal(t, s.Transcripts.Locate(ref), v.Transcripts.Locate(ref))
 	require.NoError(t, v.Close())
 	require.NoError(t, s.Close())
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, "sessions")))
-	v, err = session.ViewDir(dir)
+	v, err = dirstore.View(dir)
 	require.NoError(t, err)
 	assert.Empty(t, lineTexts(t, v, ref), "a directory that was only begun has no transcripts yet")
 	require.NoError(t, v.Close())

@@ -1,4 +1,4 @@
-package session
+package dirstore
 
 import (
 	"encoding/binary"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/wal"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // The kinds of frames in a write-ahead log of trees. The payload of the first two is a batch:
@@ -29,19 +30,19 @@ const (
 
 // A storedBatch is a batch of which the entries have not been looked at.
 type storedBatch struct {
-	root    Key
-	after   Seq
-	id      BatchID
+	root    session.Key
+	after   session.Seq
+	id      session.BatchID
 	due     time.Time
 	reset   bool
 	n       int
 	entries []byte
 }
 
-func (b *storedBatch) last() Seq { return b.after + Seq(b.n) }
+func (b *storedBatch) last() session.Seq { return b.after + session.Seq(b.n) }
 
 // appendBatch encodes what Append adds, if that has no more bytes than the limit.
-func appendBatch(b []byte, root Key, after Seq, batch Batch, limit int) ([]byte, error) {
+func appendBatch(b []byte, root session.Key, after session.Seq, batch session.Batch, limit int) ([]byte, error) {
 	begin := len(b)
 	var flags byte
 	if batch.Reset {
@@ -63,11 +64,11 @@ func appendBatch(b []byte, root Key, after Seq, batch Batch, limit int) ([]byte,
 		start := len(b)
 		var err error
 		if b, err = batch.Entries[i].Payload.AppendJSON(append(b, 0, 0, 0, 0)); err != nil {
-			return nil, fmt.Errorf("%w %q: entry %d of %d: %w", ErrInvalidBatch, batch.ID, i, len(batch.Entries), err)
+			return nil, fmt.Errorf("%w %q: entry %d of %d: %w", session.ErrInvalidBatch, batch.ID, i, len(batch.Entries), err)
 		}
 		n := len(b) - start - 4
 		if n < 1 {
-			return nil, fmt.Errorf("%w %q: entry %d of %d: its payload is no JSON", ErrInvalidBatch, batch.ID, i, len(batch.Entries))
+			return nil, fmt.Errorf("%w %q: entry %d of %d: its payload is no JSON", session.ErrInvalidBatch, batch.ID, i, len(batch.Entries))
 		}
 		if len(b)-begin > limit { // what follows need not be encoded
 			return nil, &BatchSizeError{ID: batch.ID, Entries: i + 1, Size: len(b) - begin, Limit: limit}
@@ -84,7 +85,7 @@ func appendText(b []byte, s string) []byte {
 var errBatch = errors.New("the batch cannot be read")
 
 // parseBatch reads a batch. It keeps parts of b.
-func parseBatch(b []byte, root func(string) (Key, error)) (s storedBatch, err error) {
+func parseBatch(b []byte, root func(string) (session.Key, error)) (s storedBatch, err error) {
 	if len(b) == 0 {
 		return s, errBatch
 	}
@@ -94,12 +95,12 @@ func parseBatch(b []byte, root func(string) (Key, error)) (s storedBatch, err er
 	}
 	r := reader{b: b[1:]}
 	name := r.text()
-	s.after = Seq(r.uvarint())
+	s.after = session.Seq(r.uvarint())
 	if s.reset = flags&flagReset != 0; flags&flagDue != 0 {
 		seconds := r.varint()
 		s.due = time.Unix(seconds, int64(r.uvarint())).UTC()
 	}
-	s.id = BatchID(r.text())
+	s.id = session.BatchID(r.text())
 	s.n = int(min(r.uvarint(), uint64(len(b))))
 	if s.entries = r.b; r.bad || s.n == 0 {
 		return s, errBatch
@@ -109,7 +110,7 @@ func parseBatch(b []byte, root func(string) (Key, error)) (s storedBatch, err er
 }
 
 // each calls f with the JSON of each entry until it says no.
-func (b *storedBatch) each(f func(Seq, Raw) bool) error {
+func (b *storedBatch) each(f func(session.Seq, session.Raw) bool) error {
 	rest := b.entries
 	for i := range b.n {
 		if len(rest) < 4 {
@@ -119,7 +120,7 @@ func (b *storedBatch) each(f func(Seq, Raw) bool) error {
 		if rest = rest[4:]; uint64(len(rest)) < n {
 			return errBatch
 		}
-		if !f(b.after+Seq(i)+1, Raw(rest[:n:n])) {
+		if !f(b.after+session.Seq(i)+1, session.Raw(rest[:n:n])) {
 			return nil
 		}
 		rest = rest[n:]
@@ -169,7 +170,7 @@ func (r *reader) text() []byte {
 
 // A thaw is a tree that was read back from where idle trees are kept.
 type thaw struct {
-	last    Seq
+	last    session.Seq
 	due     time.Time
 	batches []storedBatch
 	frames  []wal.Record

@@ -1,4 +1,4 @@
-package session_test
+package dirstore_test
 
 import (
 	"errors"
@@ -13,28 +13,29 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
 	"github.com/offshoot-sdk/offshoot/internal/wal"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
 // A batch that is too large, or cannot be encoded, is refused with nothing written, and the log goes on.
 func TestBatchIsRefused(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	assert.Equal(t, wal.MaxPayload, session.SetMaxBatch(s, 200))
+	assert.Equal(t, wal.MaxPayload, dirstore.SetMaxBatch(s, 200))
 	r := &journalRun{m: make(journalModel)}
 	root := tree(1)
-	require.NoError(t, r.append(t.Context(), s, root, dirBatch(dirNoon, false, "before")))
-	size, _ := session.LogSize(s)
+	require.NoError(t, r.append(t.Context(), s, root, batchOf(noon, false, "before")))
+	size, _ := dirstore.LogSize(s)
 	for range 2 {
 		for _, c := range []struct {
 			root  session.Key
 			batch session.Batch
 		}{
-			{root, dirBatch(dirNoon, false, strings.Repeat("x", 200))},
-			{root, dirBatch(dirNoon, true, "fits", strings.Repeat("x", 200), "fits")},
-			{tree(2), dirBatch(dirNoon, false, strings.Repeat("x", 200))}, // a log that is not there is not there afterwards
+			{root, batchOf(noon, false, strings.Repeat("x", 200))},
+			{root, batchOf(noon, true, "fits", strings.Repeat("x", 200), "fits")},
+			{tree(2), batchOf(noon, false, strings.Repeat("x", 200))}, // a log that is not there is not there afterwards
 		} {
 			err := r.append(t.Context(), s, c.root, c.batch)
-			var refused *session.BatchSizeError
+			var refused *dirstore.BatchSizeError
 			require.ErrorAs(t, err, &refused)
 			require.ErrorIs(t, err, session.ErrInvalidBatch)
 			assert.Equal(t, c.batch.ID, refused.ID)
@@ -50,17 +51,17 @@ func TestBatchIsRefused(t *testing.T) {
 			assert.ErrorContains(t, err, "entry 0 of 1")
 		}
 	}
-	after, _ := session.LogSize(s)
+	after, _ := dirstore.LogSize(s)
 	assert.Equal(t, size, after)
 	r.batch = session.Batch{}
 	r.m.verify(t, s, "refused")
-	exact := dirBatch(dirNoon, false, "y")
+	exact := batchOf(noon, false, "y")
 	text := strings.Repeat("y", 200-overhead(root, exact)-2)
 	exact.Entries[0].Payload = session.Raw(`"` + text + `y"`)
 	require.ErrorIs(t, r.append(t.Context(), s, root, exact), session.ErrInvalidBatch)
 	exact.Entries[0].Payload = session.Raw(`"` + text + `"`)
 	require.NoError(t, r.append(t.Context(), s, root, exact))
-	require.NoError(t, r.append(t.Context(), s, tree(2), dirBatch(dirNoon, false, "goes on")))
+	require.NoError(t, r.append(t.Context(), s, tree(2), batchOf(noon, false, "goes on")))
 	r.m.verify(t, s, "afterwards")
 	require.NoError(t, s.Close())
 	s = openOn(t, d)
@@ -71,7 +72,7 @@ func TestBatchIsRefused(t *testing.T) {
 // overhead returns how many bytes a batch of one entry takes beside its JSON.
 func overhead(root session.Key, b session.Batch) int {
 	b.Entries = []session.Entry{{Payload: session.Raw("1")}}
-	return len(session.EncodeBatch(root, 1, b)) - 1
+	return len(dirstore.EncodeBatch(root, 1, b)) - 1
 }
 
 type unwritable struct{}
@@ -84,8 +85,8 @@ func (blank) AppendJSON(b []byte) ([]byte, error) { return b, nil }
 
 // What a newer version has written is refused, with file and offset, and left as it is.
 func TestNewerLogIsRefused(t *testing.T) {
-	known := session.EncodeBatch(tree(1), 0, dirBatch(dirNoon, false, "known"))
-	newer := session.EncodeBatch(tree(2), 0, dirBatch(dirNoon, false, "newer"))
+	known := dirstore.EncodeBatch(tree(1), 0, batchOf(noon, false, "known"))
+	newer := dirstore.EncodeBatch(tree(2), 0, batchOf(noon, false, "newer"))
 	newer[0] |= 0x80
 	for what, r := range map[string]wal.Record{
 		"frame kind":     {Kind: wal.FirstKind + 9, Payload: known},
@@ -101,7 +102,7 @@ func TestNewerLogIsRefused(t *testing.T) {
 		require.NoError(t, l.Close())
 		name := "/journal/00000001.wal"
 		before := readAll(t, d, name)
-		for _, open := range []func(disk.FS, string) (*session.Store, error){session.OpenDirOn, session.ViewDirOn} {
+		for _, open := range []func(disk.FS, string) (*session.Store, error){dirstore.OpenOn, dirstore.ViewOn} {
 			_, err = open(d, "/")
 			require.ErrorIs(t, err, session.ErrFormat, what)
 			require.ErrorContains(t, err, what)

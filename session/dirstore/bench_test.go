@@ -1,4 +1,4 @@
-package session_test
+package dirstore_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
 const benchFact = 300 // bytes of JSON, about what a fact of a tree has
@@ -26,7 +27,7 @@ func (f fact) AppendJSON(b []byte) ([]byte, error) { return append(b, f...), nil
 var oneFact = fact(append(append([]byte{'"'}, bytes.Repeat([]byte{'x'}, benchFact-2)...), '"'))
 
 func benchBatch() session.Batch {
-	return session.Batch{ID: "some writer, some number", Due: dirNoon, Entries: []session.Entry{{Payload: oneFact}}}
+	return session.Batch{ID: "some writer, some number", Due: noon, Entries: []session.Entry{{Payload: oneFact}}}
 }
 
 // among shares n writes between writers and returns how long they took.
@@ -51,10 +52,10 @@ func among(b *testing.B, n, writers int, write func(writer int) error) time.Dura
 
 // Appends of one fact, by writers that have a tree each, beside the limits of the disk: a write and a sync for each record, by one
 // writer, and a bare group commit. All take turns, so that what else the disk does concerns them alike.
-func BenchmarkDirAppend(b *testing.B) {
+func BenchmarkAppend(b *testing.B) {
 	for _, writers := range []int{1, 8, 64, 256} {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
-			s, err := session.OpenDir(b.TempDir())
+			s, err := dirstore.Open(b.TempDir())
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -98,11 +99,11 @@ func benchFile(b *testing.B) disk.File {
 }
 
 // One hot tree: batches of so many facts, one sync each, and how many bytes the log has for each byte of JSON.
-func BenchmarkDirHotTree(b *testing.B) {
+func BenchmarkHotTree(b *testing.B) {
 	for _, facts := range []int{1, 10, 100, 1000} {
 		b.Run(fmt.Sprintf("facts=%d", facts), func(b *testing.B) {
 			dir := b.TempDir()
-			s, err := session.OpenDir(dir)
+			s, err := dirstore.Open(dir)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -119,7 +120,7 @@ func BenchmarkDirHotTree(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			size, _ := session.LogSize(s)
+			size, _ := dirstore.LogSize(s)
 			b.ReportMetric(float64(b.N*facts)/time.Since(start).Seconds(), "facts/s")
 			b.ReportMetric(float64(size)/float64(b.N*facts)-benchFact, "extra-B/fact")
 		})
@@ -127,11 +128,11 @@ func BenchmarkDirHotTree(b *testing.B) {
 }
 
 // Opening: an empty directory; one with so many ended trees that the log was compacted of; one with so many live ones.
-func BenchmarkDirOpen(b *testing.B) {
+func BenchmarkOpen(b *testing.B) {
 	for _, c := range []struct{ idle, live int }{{0, 0}, {10_000, 0}, {0, 1_000}, {10_000, 1_000}} {
 		b.Run(fmt.Sprintf("idle=%d/live=%d", c.idle, c.live), func(b *testing.B) {
 			dir := b.TempDir()
-			s, err := session.OpenDir(dir)
+			s, err := dirstore.Open(dir)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -150,7 +151,7 @@ func BenchmarkDirOpen(b *testing.B) {
 				})
 			}
 			wg.Wait()
-			if err := session.CompactDir(s); err != nil {
+			if err := dirstore.Compact(s); err != nil {
 				b.Fatal(err)
 			}
 			if err := s.Close(); err != nil {
@@ -158,7 +159,7 @@ func BenchmarkDirOpen(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				s, err := session.OpenDir(dir)
+				s, err := dirstore.Open(dir)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -173,8 +174,8 @@ func BenchmarkDirOpen(b *testing.B) {
 }
 
 // A turn's lines in a transcript, one sync.
-func BenchmarkDirTranscript(b *testing.B) {
-	s, err := session.OpenDir(b.TempDir())
+func BenchmarkTranscript(b *testing.B) {
+	s, err := dirstore.Open(b.TempDir())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package session_test
+package dirstore_test
 
 import (
 	"context"
@@ -13,20 +13,21 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
 // The lock is given back when both parts are closed.
 func TestLockOfBothParts(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 2 {
-		s, err := session.OpenDir(dir)
+		s, err := dirstore.Open(dir)
 		require.NoError(t, err)
 		require.NoError(t, []any{s.Journal, s.Transcripts}[i].(io.Closer).Close())
-		_, err = session.OpenDir(dir)
-		require.ErrorIs(t, err, session.ErrLocked)
+		_, err = dirstore.Open(dir)
+		require.ErrorIs(t, err, dirstore.ErrLocked)
 		require.NoError(t, s.Close())
 	}
-	s, err := session.OpenDir(dir)
+	s, err := dirstore.Open(dir)
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 }
@@ -58,7 +59,7 @@ func TestCloseWaitsForTranscripts(t *testing.T) {
 		synctest.Wait()
 		go add("waits for its turn")
 		go func() {
-			_, err := s.Transcripts.Archive(context.WithoutCancel(t.Context()), ref, dirNoon)
+			_, err := s.Transcripts.Archive(context.WithoutCancel(t.Context()), ref, noon)
 			answers <- err
 		}()
 		synctest.Wait()

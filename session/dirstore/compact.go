@@ -1,14 +1,15 @@
-package session
+package dirstore
 
 import (
 	"errors"
 	"fmt"
 
 	"github.com/offshoot-sdk/offshoot/internal/wal"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // maybeCompact compacts the log in the background if more than half of it is of no use.
-func (j *dirJournal) maybeCompact() {
+func (j *journal) maybeCompact() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if size := j.log.Size(); j.compacting || j.closed.Load() || size <= j.slack+2*j.live || size < j.resting {
@@ -23,27 +24,27 @@ func (j *dirJournal) maybeCompact() {
 		defer j.mu.Unlock()
 		j.compacting = false
 		if j.unfit = nil; err != nil {
-			j.unfit = fmt.Errorf("session: compact the log: %w", logError(err))
+			j.unfit = fmt.Errorf("dirstore: compact the log: %w", logError(err))
 		}
 		j.resting = j.log.Size() + j.slack
 	})
 }
 
 // compact puts the trees that are never due where idle trees are kept, and writes the others to a new log.
-func (j *dirJournal) compact() error {
+func (j *journal) compact() error {
 	j.compaction.Lock()
 	defer j.compaction.Unlock()
 	if err := j.freeze(); err != nil {
 		return err
 	}
-	var old map[*dirLog][]dirFrame
-	carried := make(map[*dirLog][]dirFrame)
+	var old map[*treeLog][]batchSpan
+	carried := make(map[*treeLog][]batchSpan)
 	return j.log.Rewrite(wal.Rewriter{
-		Begin: func() { old = j.snapshot(func(l *dirLog) bool { return !l.cold }) },
+		Begin: func() { old = j.snapshot(func(l *treeLog) bool { return !l.cold }) },
 		Copy: func(view *wal.View, w *wal.Writer) error {
 			for l, frames := range old {
 				if j.closed.Load() {
-					return ErrClosed
+					return session.ErrClosed
 				}
 				moved, err := carry(view, w, frames)
 				if err != nil {
@@ -65,10 +66,10 @@ func (j *dirJournal) compact() error {
 }
 
 // snapshot returns the frames of the logs that it is to select.
-func (j *dirJournal) snapshot(selected func(*dirLog) bool) map[*dirLog][]dirFrame {
+func (j *journal) snapshot(selected func(*treeLog) bool) map[*treeLog][]batchSpan {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	frames := make(map[*dirLog][]dirFrame)
+	frames := make(map[*treeLog][]batchSpan)
 	for _, l := range j.logs {
 		if selected(l) {
 			frames[l] = l.frames
@@ -78,8 +79,8 @@ func (j *dirJournal) snapshot(selected func(*dirLog) bool) map[*dirLog][]dirFram
 }
 
 // carry copies the batches of one tree.
-func carry(view *wal.View, w *wal.Writer, frames []dirFrame) ([]dirFrame, error) {
-	moved := make([]dirFrame, len(frames))
+func carry(view *wal.View, w *wal.Writer, frames []batchSpan) ([]batchSpan, error) {
+	moved := make([]batchSpan, len(frames))
 	for i, f := range frames {
 		_, payload, err := view.Read(f.span())
 		if err != nil {
@@ -100,8 +101,8 @@ func carry(view *wal.View, w *wal.Writer, frames []dirFrame) ([]dirFrame, error)
 }
 
 // relocated returns where frames are after those before from were carried and the others moved by delta.
-func relocated(frames, carried []dirFrame, from, delta int64) []dirFrame {
-	moved := make([]dirFrame, 0, len(frames))
+func relocated(frames, carried []batchSpan, from, delta int64) []batchSpan {
+	moved := make([]batchSpan, 0, len(frames))
 	for i, f := range frames {
 		if f.off < from {
 			f = carried[i]
@@ -115,19 +116,19 @@ func relocated(frames, carried []dirFrame, from, delta int64) []dirFrame {
 
 // freeze moves trees that are never due out of the index, once they are durable elsewhere. The log has them until it is rewritten; as long
 // as it does, it is right.
-func (j *dirJournal) freeze() error {
+func (j *journal) freeze() error {
 	view, err := j.log.View()
 	if err != nil {
 		return err
 	}
 	defer view.Close() //nolint:errcheck // nothing was written
-	frozen := j.snapshot(func(l *dirLog) bool {
+	frozen := j.snapshot(func(l *treeLog) bool {
 		return !l.cold && l.busy == nil && l.Due.IsZero() && l.Root.IsValid()
 	})
 	var errs []error
 	for l, frames := range frozen {
 		if j.closed.Load() {
-			return ErrClosed
+			return session.ErrClosed
 		}
 		if err := j.idle.write(l.Root, view, frames); err != nil {
 			errs = append(errs, err)

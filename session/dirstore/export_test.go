@@ -1,42 +1,43 @@
-package session
+package dirstore
 
 import (
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 	"github.com/offshoot-sdk/offshoot/internal/wal"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// OpenDirOn is OpenDir on another disk, without a lock.
-func OpenDirOn(fsys disk.FS, dir string) (*Store, error) {
-	return openDir(fsys, dir, unlocked)
+// OpenOn is Open on another disk, without a lock.
+func OpenOn(fsys disk.FS, dir string) (*session.Store, error) {
+	return openOn(fsys, dir, unlocked)
 }
 
-// CompactDir compacts the log of a Store of OpenDir at once.
-func CompactDir(s *Store) error { return s.Journal.(*dirJournal).compact() }
+// Compact compacts the log of a Store of Open at once.
+func Compact(s *session.Store) error { return s.Journal.(*journal).compact() }
 
-// FreezeDir is the first part of it: it puts trees away.
-func FreezeDir(s *Store) error { return s.Journal.(*dirJournal).freeze() }
+// Freeze is the first part of it: it puts trees away.
+func Freeze(s *session.Store) error { return s.Journal.(*journal).freeze() }
 
 // SetSlack sets how many bytes a log may grow before it is compacted.
-func SetSlack(s *Store, n int64) { s.Journal.(*dirJournal).slack = n }
+func SetSlack(s *session.Store, n int64) { s.Journal.(*journal).slack = n }
 
 // SetMaxBatch sets how many bytes a batch may have, and returns how many it was.
-func SetMaxBatch(s *Store, n int) (before int) {
-	j := s.Journal.(*dirJournal)
+func SetMaxBatch(s *session.Store, n int) (before int) {
+	j := s.Journal.(*journal)
 	before, j.maxBatch = j.maxBatch, n
 	return before
 }
 
 // LogSize returns the length of the log, and of how many trees it keeps the places.
-func LogSize(s *Store) (size int64, trees int) {
-	j := s.Journal.(*dirJournal)
+func LogSize(s *session.Store) (size int64, trees int) {
+	j := s.Journal.(*journal)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.log.Size(), len(j.logs)
 }
 
 // Live returns how many bytes compaction would keep, as it is kept up to date and as it is counted.
-func Live(s *Store) (kept, counted int64) {
-	j := s.Journal.(*dirJournal)
+func Live(s *session.Store) (kept, counted int64) {
+	j := s.Journal.(*journal)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, l := range j.logs {
@@ -45,11 +46,11 @@ func Live(s *Store) (kept, counted int64) {
 	return j.live, counted
 }
 
-// ViewDirOn is ViewDir on another disk.
-func ViewDirOn(fsys disk.FS, dir string) (*Store, error) { return viewDir(fsys, dir) }
+// ViewOn is View on another disk.
+func ViewOn(fsys disk.FS, dir string) (*session.Store, error) { return viewOn(fsys, dir) }
 
 // EncodeBatch returns a batch as it is written.
-func EncodeBatch(root Key, after Seq, batch Batch) []byte {
+func EncodeBatch(root session.Key, after session.Seq, batch session.Batch) []byte {
 	b, err := appendBatch(nil, root, after, batch, wal.MaxPayload)
 	if err != nil {
 		panic(err)
@@ -59,3 +60,11 @@ func EncodeBatch(root Key, after Seq, batch Batch) []byte {
 
 // LockFile takes the lock of an open file.
 var LockFile = lockFile
+
+// KnownTranscripts returns of how many transcripts something is kept in memory.
+func KnownTranscripts(s *session.Store) int {
+	t := s.Transcripts.(*transcripts)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.known)
+}

@@ -1,4 +1,4 @@
-package session_test
+package dirstore_test
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
 // Who changes the length of a transcript in use is noticed before anything is read or written at a place that is no longer what it was. It
@@ -73,9 +74,9 @@ func TestArchiveRemovedTranscript(t *testing.T) {
 	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
 	say(t, s, ref, 0, "one")
 	require.NoError(t, d.Remove("/sessions/main/x.jsonl"))
-	_, err := s.Transcripts.Archive(t.Context(), ref, dirNoon)
+	_, err := s.Transcripts.Archive(t.Context(), ref, noon)
 	require.ErrorIs(t, err, fs.ErrNotExist)
-	name, err := s.Transcripts.Archive(t.Context(), ref, dirNoon)
+	name, err := s.Transcripts.Archive(t.Context(), ref, noon)
 	require.NoError(t, err)
 	assert.Empty(t, name)
 	say(t, s, ref, 0, "anew")
@@ -89,12 +90,12 @@ func TestUnknownTranscriptsAreForgotten(t *testing.T) {
 	for i := range 1000 {
 		assert.Empty(t, lineTexts(t, s, ref(i)))
 	}
-	assert.Zero(t, session.KnownTranscripts(s))
+	assert.Zero(t, dirstore.KnownTranscripts(s))
 	say(t, s, ref(1), 0, "one")
-	assert.Equal(t, 1, session.KnownTranscripts(s))
-	_, err := s.Transcripts.Archive(t.Context(), ref(1), dirNoon)
+	assert.Equal(t, 1, dirstore.KnownTranscripts(s))
+	_, err := s.Transcripts.Archive(t.Context(), ref(1), noon)
 	require.NoError(t, err)
-	assert.Zero(t, session.KnownTranscripts(s))
+	assert.Zero(t, dirstore.KnownTranscripts(s))
 }
 
 // Who looks at a directory sees what its owner writes, cuts off and archives meanwhile.
@@ -103,13 +104,13 @@ func TestViewTranscriptsLater(t *testing.T) {
 	s := openOn(t, d)
 	a, b := session.Ref{Key: session.Main("main"), SessionID: "a"}, session.Ref{Key: session.Main("main"), SessionID: "b"}
 	end := say(t, s, a, 0, "one")
-	v, err := session.ViewDirOn(d, "/")
+	v, err := dirstore.ViewOn(d, "/")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"one"}, lineTexts(t, v, a))
 	assert.Empty(t, v.Transcripts.Locate(b))
 	say(t, s, a, end, "two")
 	assert.Equal(t, []string{"one", "two"}, lineTexts(t, v, a))
-	_, err = s.Transcripts.Archive(t.Context(), a, dirNoon)
+	_, err = s.Transcripts.Archive(t.Context(), a, noon)
 	require.NoError(t, err)
 	assert.Equal(t, s.Transcripts.Locate(a), v.Transcripts.Locate(a))
 	assert.Empty(t, lineTexts(t, v, a))

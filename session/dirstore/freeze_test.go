@@ -1,4 +1,4 @@
-package session_test
+package dirstore_test
 
 import (
 	"strings"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
 // A tree to which somebody appends while it is being put away stays in the log: the idle log is already out of date.
@@ -18,9 +19,9 @@ func TestAppendWhileTreeIsPutAway(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
 	r := &journalRun{m: make(journalModel)}
-	require.NoError(t, r.append(t.Context(), s, tree(1), dirBatch(time.Time{}, false, "first")))
-	onIdleLog(d, func() { assert.NoError(t, r.append(t.Context(), s, tree(1), dirBatch(time.Time{}, false, "second"))) })
-	require.NoError(t, session.CompactDir(s))
+	require.NoError(t, r.append(t.Context(), s, tree(1), batchOf(time.Time{}, false, "first")))
+	onIdleLog(d, func() { assert.NoError(t, r.append(t.Context(), s, tree(1), batchOf(time.Time{}, false, "second"))) })
+	require.NoError(t, dirstore.Compact(s))
 	verifyPutAway(t, s, d, r.m)
 }
 
@@ -29,7 +30,7 @@ func TestAppendUnderWayWhileTreeIsPutAway(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
 	r := &journalRun{m: make(journalModel)}
-	require.NoError(t, r.append(t.Context(), s, tree(1), dirBatch(time.Time{}, false, "first")))
+	require.NoError(t, r.append(t.Context(), s, tree(1), batchOf(time.Time{}, false, "first")))
 	writing, goOn, appended := make(chan struct{}), make(chan struct{}), make(chan error)
 	onIdleLog(d, func() {
 		d.Hook(func(op disktest.Op) error {
@@ -39,10 +40,10 @@ func TestAppendUnderWayWhileTreeIsPutAway(t *testing.T) {
 			}
 			return nil
 		})
-		go func() { appended <- r.append(t.Context(), s, tree(1), dirBatch(time.Time{}, false, "second")) }()
+		go func() { appended <- r.append(t.Context(), s, tree(1), batchOf(time.Time{}, false, "second")) }()
 		<-writing
 	})
-	require.NoError(t, session.FreezeDir(s))
+	require.NoError(t, dirstore.Freeze(s))
 	d.Hook(nil)
 	close(goOn)
 	require.NoError(t, <-appended)
@@ -65,8 +66,8 @@ func verifyPutAway(t *testing.T, s *session.Store, d *disktest.Disk, m journalMo
 	t.Helper()
 	m.verify(t, s, "after")
 	m.verify(t, openOn(t, d.Crash(func(int) bool { return false })), "after a crash")
-	require.NoError(t, session.CompactDir(s))
-	_, trees := session.LogSize(s)
+	require.NoError(t, dirstore.Compact(s))
+	_, trees := dirstore.LogSize(s)
 	assert.Zero(t, trees)
 	m.verify(t, s, "put away")
 	require.NoError(t, s.Close())
@@ -78,19 +79,19 @@ func TestThawBesideOldFrames(t *testing.T) {
 		d := disktest.New()
 		s := openOn(t, d)
 		r := &journalRun{m: make(journalModel)}
-		require.NoError(t, r.append(t.Context(), s, tree(1), dirBatch(dirNoon, false, "first", "second")))
-		require.NoError(t, r.append(t.Context(), s, tree(1), dirBatch(time.Time{}, false, "third")))
+		require.NoError(t, r.append(t.Context(), s, tree(1), batchOf(noon, false, "first", "second")))
+		require.NoError(t, r.append(t.Context(), s, tree(1), batchOf(time.Time{}, false, "third")))
 		d.Hook(func(op disktest.Op) error {
 			if op.Kind == disktest.OpCreate && strings.HasPrefix(op.Name, "/journal/0") {
 				return syscall.ENOSPC
 			}
 			return nil
 		})
-		require.ErrorIs(t, session.CompactDir(s), syscall.ENOSPC)
+		require.ErrorIs(t, dirstore.Compact(s), syscall.ENOSPC)
 		d.Hook(nil)
-		_, trees := session.LogSize(s)
+		_, trees := dirstore.LogSize(s)
 		require.Zero(t, trees)
-		require.NoError(t, r.append(t.Context(), s, tree(1), dirBatch(dirNoon, reset, "fourth")))
+		require.NoError(t, r.append(t.Context(), s, tree(1), batchOf(noon, reset, "fourth")))
 		r.m.verify(t, s, "thawed")
 		r.m.verify(t, openOn(t, d.Crash(func(int) bool { return false })), "after a crash")
 		require.NoError(t, s.Close())
@@ -115,11 +116,11 @@ func TestReadWhileThawing(t *testing.T) {
 		roots, err := yielded(t, s)
 		assert.NoError(t, err)
 		assert.ElementsMatch(t, []session.Key{tree(0), tree(1)}, roots)
-		assert.NoError(t, session.CompactDir(s))
+		assert.NoError(t, dirstore.Compact(s))
 		looking = false
 		return nil
 	})
-	_, err := s.Journal.Append(t.Context(), tree(0), 1, dirBatch(time.Time{}, false, "y"))
+	_, err := s.Journal.Append(t.Context(), tree(0), 1, batchOf(time.Time{}, false, "y"))
 	require.NoError(t, err)
 	assert.Equal(t, 1, looked)
 	require.NoError(t, s.Close())

@@ -1,4 +1,4 @@
-package session
+package dirstore
 
 import (
 	"bytes"
@@ -6,20 +6,21 @@ import (
 	"testing"
 
 	"github.com/offshoot-sdk/offshoot/internal/wal"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // Whatever a batch of the log holds, reading it never panics, and what can be read is written again as the same.
 func FuzzBatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := parseBatch(data, ParseRoot)
+		s, err := parseBatch(data, session.ParseRoot)
 		if err != nil {
 			return
 		}
-		again := Batch{ID: s.id, Due: s.due, Reset: s.reset}
+		again := session.Batch{ID: s.id, Due: s.due, Reset: s.reset}
 		valid := true
-		err = s.each(func(_ Seq, r Raw) bool {
+		err = s.each(func(_ session.Seq, r session.Raw) bool {
 			valid = valid && json.Valid(r) && !bytes.ContainsAny(r, "\r\n")
-			again.Entries = append(again.Entries, Entry{Payload: r})
+			again.Entries = append(again.Entries, session.Entry{Payload: r})
 			return true
 		})
 		if err != nil || !valid {
@@ -32,7 +33,7 @@ func FuzzBatch(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := parseBatch(out, ParseRoot)
+		r, err := parseBatch(out, session.ParseRoot)
 		if err != nil || r.root != s.root || r.after != s.after || r.id != s.id || r.reset != s.reset || !r.due.Equal(s.due) || !bytes.Equal(r.entries, s.entries) {
 			t.Fatalf("%+v was written again as %+v: %v", s, r, err)
 		}

@@ -1,4 +1,4 @@
-package session_test
+package dirstore_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
 // A busyLog is a tree that is worth compacting again and again.
@@ -26,7 +27,7 @@ type busyLog struct {
 func (b *busyLog) add(t *testing.T) {
 	t.Helper()
 	var err error
-	b.last, err = b.s.Journal.Append(t.Context(), tree(1), b.last, dirBatch(dirNoon, true, fmt.Sprint(b.last, strings.Repeat("x", 500))))
+	b.last, err = b.s.Journal.Append(t.Context(), tree(1), b.last, batchOf(noon, true, fmt.Sprint(b.last, strings.Repeat("x", 500))))
 	require.NoError(t, err)
 	synctest.Wait() // for the compaction, if that was the moment for one
 }
@@ -43,13 +44,13 @@ func rot(t *testing.T, d *disktest.Disk, name string, fromEnd int) {
 	require.NoError(t, f.Close())
 }
 
-// Rot that only compaction meets stops nobody, and is said by Health, again by Close, and by the next OpenDir.
+// Rot that only compaction meets stops nobody, and is said by Health, again by Close, and by the next Open.
 func TestRotThatCompactionMeetsIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := disktest.New()
 		s := openOn(t, d)
-		session.SetSlack(s, 10_000)
-		_, err := s.Journal.Append(t.Context(), tree(9), 0, dirBatch(dirNoon, false, "rots"))
+		dirstore.SetSlack(s, 10_000)
+		_, err := s.Journal.Append(t.Context(), tree(9), 0, batchOf(noon, false, "rots"))
 		require.NoError(t, err)
 		rot(t, d, "/journal/00000001.wal", 3)
 		b := busyLog{s: s}
@@ -68,7 +69,7 @@ func TestRotThatCompactionMeetsIsSaid(t *testing.T) {
 		assert.Equal(t, b.last, l.last())
 		require.ErrorIs(t, s.Close(), session.ErrCorrupt)
 		require.ErrorIs(t, s.Health(t.Context()), session.ErrClosed)
-		_, err = session.OpenDirOn(d, "/")
+		_, err = dirstore.OpenOn(d, "/")
 		require.ErrorIs(t, err, session.ErrCorrupt)
 	})
 }
@@ -79,7 +80,7 @@ func TestCompactionRestsAfterFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := disktest.New()
 		s := openOn(t, d)
-		session.SetSlack(s, 10_000)
+		dirstore.SetSlack(s, 10_000)
 		tries := 0
 		d.Hook(func(op disktest.Op) error {
 			if op.Kind == disktest.OpCreate {
@@ -92,7 +93,7 @@ func TestCompactionRestsAfterFailure(t *testing.T) {
 		for range 200 {
 			b.add(t)
 		}
-		size, _ := session.LogSize(s)
+		size, _ := dirstore.LogSize(s)
 		assert.InDelta(t, size/10_000, tries, 2)
 		require.ErrorIs(t, s.Health(t.Context()), syscall.ENOSPC)
 		d.Hook(nil)
@@ -100,7 +101,7 @@ func TestCompactionRestsAfterFailure(t *testing.T) {
 			b.add(t)
 		}
 		require.NoError(t, s.Health(t.Context()))
-		size, _ = session.LogSize(s)
+		size, _ = dirstore.LogSize(s)
 		assert.Less(t, size, int64(30_000))
 		require.NoError(t, s.Close())
 	})
@@ -111,7 +112,7 @@ func TestCloseWaitsForCompaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := disktest.New()
 		s := openOn(t, d)
-		session.SetSlack(s, 1000)
+		dirstore.SetSlack(s, 1000)
 		hang := make(chan struct{})
 		var over atomic.Bool
 		d.Hook(func(op disktest.Op) error {
@@ -152,7 +153,7 @@ func TestHealthAfterFailedSync(t *testing.T) {
 		}
 		return nil
 	})
-	_, err := s.Journal.Append(t.Context(), tree(1), 0, dirBatch(dirNoon, false, "x"))
+	_, err := s.Journal.Append(t.Context(), tree(1), 0, batchOf(noon, false, "x"))
 	require.ErrorIs(t, err, session.ErrSync)
 	require.ErrorIs(t, s.Health(t.Context()), session.ErrSync)
 	require.NoError(t, s.Close())

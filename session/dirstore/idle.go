@@ -1,4 +1,4 @@
-package session
+package dirstore
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 	"github.com/offshoot-sdk/offshoot/internal/wal"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // idleLogs keep the logs of trees that are never due, one file each under a name made from the root, so that opening costs nothing for
@@ -34,14 +35,14 @@ func newIdleLogs(fsys disk.FS, dir string) idleLogs {
 	return idleLogs{fs: fsys, dir: filepath.Join(dir, "idle"), dirty: make(map[string]bool), made: make(map[string]bool)}
 }
 
-func (x *idleLogs) path(root Key) string {
+func (x *idleLogs) path(root session.Key) string {
 	sum := sha256.Sum256([]byte(root.String()))
 	name := hex.EncodeToString(sum[:16])
 	return filepath.Join(x.dir, name[:2], name+idleSuffix)
 }
 
 // read returns the log of root, which has no batches if there is none.
-func (x *idleLogs) read(root Key) (t thaw, err error) {
+func (x *idleLogs) read(root session.Key) (t thaw, err error) {
 	_, err = disk.IfThere(x.fs, x.journal(), func() error {
 		t = thaw{}
 		_, err := x.replay(x.path(root), func(kind wal.Kind, payload []byte) (storedBatch, error) {
@@ -62,8 +63,8 @@ func (x *idleLogs) journal() string { return filepath.Dir(x.dir) }
 
 // replay calls batch with each batch of a file, and fails unless the file is whole and has what its name and its head say.
 func (x *idleLogs) replay(name string, batch func(wal.Kind, []byte) (storedBatch, error)) (wal.Report, error) {
-	var head Head
-	var last Seq
+	var head session.Head
+	var last session.Seq
 	r, err := wal.ReadFile(x.fs, name, func(_ wal.Span, kind wal.Kind, payload []byte) (err error) {
 		if head.Root.IsZero() {
 			head, err = x.parseHead(name, kind, payload)
@@ -77,7 +78,7 @@ func (x *idleLogs) replay(name string, batch func(wal.Kind, []byte) (storedBatch
 		return err
 	})
 	if err == nil && (head.Root.IsZero() || last != head.Last) {
-		err = &CorruptError{File: name, Offset: r.Bytes, Reason: fmt.Sprintf("the log ends at entry %d, and says at %d", last, head.Last)}
+		err = &session.CorruptError{File: name, Offset: r.Bytes, Reason: fmt.Sprintf("the log ends at entry %d, and says at %d", last, head.Last)}
 	}
 	return r, err
 }
@@ -86,20 +87,20 @@ func parseIdleBatch(kind wal.Kind, payload []byte) (storedBatch, error) {
 	if kind != frameBatch && kind != frameImage {
 		return storedBatch{}, &wal.FormatError{What: fmt.Sprintf("frame kind %d", kind)}
 	}
-	return parseBatch(payload, ParseRoot)
+	return parseBatch(payload, session.ParseRoot)
 }
 
-func parseIdleHead(b []byte) (Head, error) {
+func parseIdleHead(b []byte) (session.Head, error) {
 	last, n := binary.Uvarint(b)
 	if n < 1 {
-		return Head{}, errBatch
+		return session.Head{}, errBatch
 	}
-	root, err := ParseRoot(string(b[n:]))
-	return Head{Root: root, Last: Seq(last)}, err
+	root, err := session.ParseRoot(string(b[n:]))
+	return session.Head{Root: root, Last: session.Seq(last)}, err
 }
 
 // write makes the log of root what is at the frames. It is durable after sync.
-func (x *idleLogs) write(root Key, view *wal.View, frames []dirFrame) error {
+func (x *idleLogs) write(root session.Key, view *wal.View, frames []batchSpan) error {
 	name := x.path(root)
 	shard := filepath.Dir(name)
 	for _, d := range []string{x.dir, shard} {
@@ -179,7 +180,7 @@ func (x *idleLogs) files() iter.Seq2[string, error] {
 func (x *idleLogs) none() error {
 	for name, err := range x.files() {
 		if err == nil {
-			err = &CorruptError{File: name, Reason: "an idle log, but the write-ahead log is missing that is always made before one"}
+			err = &session.CorruptError{File: name, Reason: "an idle log, but the write-ahead log is missing that is always made before one"}
 		}
 		return err
 	}
@@ -187,12 +188,12 @@ func (x *idleLogs) none() error {
 }
 
 // heads yields the heads of all idle logs that can be read, and then, if there are others, what is wrong with the first of them.
-func (x *idleLogs) heads() iter.Seq2[Head, error] {
-	return func(yield func(Head, error) bool) {
+func (x *idleLogs) heads() iter.Seq2[session.Head, error] {
+	return func(yield func(session.Head, error) bool) {
 		var bad error
 		n := 0
 		for name, err := range x.files() {
-			var h Head
+			var h session.Head
 			if err == nil {
 				h, err = x.head(name)
 			}
@@ -206,16 +207,16 @@ func (x *idleLogs) heads() iter.Seq2[Head, error] {
 			}
 		}
 		if n > 1 {
-			bad = fmt.Errorf("%w (the first of %d, which VerifyDir lists)", bad, n)
+			bad = fmt.Errorf("%w (the first of %d, which Verify lists)", bad, n)
 		}
 		if bad != nil {
-			yield(Head{}, bad)
+			yield(session.Head{}, bad)
 		}
 	}
 }
 
 // head returns what the first frame of an idle log says.
-func (x *idleLogs) head(name string) (h Head, err error) {
+func (x *idleLogs) head(name string) (h session.Head, err error) {
 	_, err = wal.ReadFile(x.fs, name, func(_ wal.Span, kind wal.Kind, payload []byte) (err error) {
 		if h, err = x.parseHead(name, kind, payload); err == nil {
 			err = wal.ErrStop
@@ -223,15 +224,15 @@ func (x *idleLogs) head(name string) (h Head, err error) {
 		return err
 	})
 	if err == nil && h.Root.IsZero() {
-		err = &CorruptError{File: name, Reason: "nothing is in the log"}
+		err = &session.CorruptError{File: name, Reason: "nothing is in the log"}
 	}
 	return h, err
 }
 
 // parseHead reads the first frame of a file, which must be that of the root whose log has this name.
-func (x *idleLogs) parseHead(name string, kind wal.Kind, payload []byte) (Head, error) {
+func (x *idleLogs) parseHead(name string, kind wal.Kind, payload []byte) (session.Head, error) {
 	if kind != frameIdle {
-		return Head{}, errBatch
+		return session.Head{}, errBatch
 	}
 	h, err := parseIdleHead(payload)
 	if err == nil && x.path(h.Root) != name {

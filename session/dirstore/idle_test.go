@@ -1,4 +1,4 @@
-package session_test
+package dirstore_test
 
 import (
 	"errors"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
 // idleTrees opens a store in which n trees are idle and one is not, and returns the names of the files of those.
@@ -27,12 +28,12 @@ func idleTrees(t *testing.T, d *disktest.Disk, n int) (s *session.Store, files [
 		return nil
 	})
 	for i := range n {
-		_, err := s.Journal.Append(t.Context(), tree(i), 0, dirBatch(time.Time{}, false, "x"))
+		_, err := s.Journal.Append(t.Context(), tree(i), 0, batchOf(time.Time{}, false, "x"))
 		require.NoError(t, err)
 	}
-	_, err := s.Journal.Append(t.Context(), tree(n), 0, dirBatch(dirNoon, false, "due"))
+	_, err := s.Journal.Append(t.Context(), tree(n), 0, batchOf(noon, false, "due"))
 	require.NoError(t, err)
-	require.NoError(t, session.CompactDir(s))
+	require.NoError(t, dirstore.Compact(s))
 	d.Hook(nil)
 	require.Len(t, files, n)
 	slices.Sort(files)
@@ -95,12 +96,12 @@ func TestIdleFileOfAnotherTree(t *testing.T) {
 	for i := range 2 {
 		l, err := readLog(t.Context(), s.Journal, tree(i))
 		if err == nil {
-			_, err = s.Journal.Append(t.Context(), tree(i), l.last(), dirBatch(dirNoon, false, "y"))
+			_, err = s.Journal.Append(t.Context(), tree(i), l.last(), batchOf(noon, false, "y"))
 			require.NoError(t, err)
 			continue
 		}
 		errs = errors.Join(errs, err)
-		_, err = s.Journal.Append(t.Context(), tree(i), 1, dirBatch(dirNoon, false, "y"))
+		_, err = s.Journal.Append(t.Context(), tree(i), 1, batchOf(noon, false, "y"))
 		require.ErrorIs(t, err, session.ErrCorrupt)
 	}
 	require.ErrorIs(t, errs, session.ErrCorrupt)
@@ -116,11 +117,11 @@ func TestIdleRemainsAreRemoved(t *testing.T) {
 	writeAll(t, d, remains, []byte("half"))
 	require.NoError(t, s.Close())
 	s = openOn(t, d)
-	_, err := s.Journal.Append(t.Context(), tree(0), 1, dirBatch(time.Time{}, false, "y"))
+	_, err := s.Journal.Append(t.Context(), tree(0), 1, batchOf(time.Time{}, false, "y"))
 	require.NoError(t, err)
 	_, err = d.Lstat(remains)
 	require.NoError(t, err, "nobody has looked")
-	require.NoError(t, session.CompactDir(s))
+	require.NoError(t, dirstore.Compact(s))
 	_, err = d.Lstat(remains)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	l, err := readLog(t.Context(), s.Journal, tree(0))

@@ -1,4 +1,4 @@
-package session_test
+package dirstore_test
 
 import (
 	"context"
@@ -21,14 +21,15 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-var dirNoon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 func tree(i int) session.Key { return session.Named("main", fmt.Sprint("tree", i)) }
 
-// dirBatch returns a batch that says which entries it has.
-func dirBatch(due time.Time, reset bool, texts ...string) session.Batch {
+// batchOf returns a batch that says which entries it has.
+func batchOf(due time.Time, reset bool, texts ...string) session.Batch {
 	b := session.Batch{ID: session.BatchID("id " + texts[0]), Due: due, Reset: reset}
 	for _, text := range texts {
 		b.Entries = append(b.Entries, session.Entry{Payload: session.Raw(fmt.Sprintf("%q", text))})
@@ -103,13 +104,13 @@ func (m journalModel) verify(t *testing.T, s *session.Store, when string) {
 		require.Equal(t, l.texts, got.texts, "%s: %s", when, root)
 		require.Equal(t, l.first, got.first, "%s: %s", when, root)
 	}
-	kept, counted := session.Live(s)
+	kept, counted := dirstore.Live(s)
 	require.Equal(t, counted, kept, when)
 }
 
 func openOn(t *testing.T, d *disktest.Disk) *session.Store {
 	t.Helper()
-	s, err := session.OpenDirOn(d, "/")
+	s, err := dirstore.OpenOn(d, "/")
 	require.NoError(t, err)
 	return s
 }
@@ -126,44 +127,44 @@ func TestIdleTreesLeaveTheLog(t *testing.T) {
 		m[tree(i)] = m.log(tree(i)).then(b)
 	}
 	for i := range 20 {
-		appendTo(i, dirBatch(dirNoon, false, fmt.Sprint("first of ", i), "second"))
+		appendTo(i, batchOf(noon, false, fmt.Sprint("first of ", i), "second"))
 		due := time.Time{}
 		if i%4 == 0 {
-			due = dirNoon.Add(time.Hour)
+			due = noon.Add(time.Hour)
 		}
-		appendTo(i, dirBatch(due, false, fmt.Sprint("third of ", i)))
+		appendTo(i, batchOf(due, false, fmt.Sprint("third of ", i)))
 	}
-	_, err := s.Journal.Append(t.Context(), session.BindingsRoot(), 0, dirBatch(time.Time{}, false, "bound"))
+	_, err := s.Journal.Append(t.Context(), session.BindingsRoot(), 0, batchOf(time.Time{}, false, "bound"))
 	require.NoError(t, err)
-	m[session.BindingsRoot()] = m.log(session.BindingsRoot()).then(dirBatch(time.Time{}, false, "bound"))
+	m[session.BindingsRoot()] = m.log(session.BindingsRoot()).then(batchOf(time.Time{}, false, "bound"))
 	m.verify(t, s, "before")
-	_, trees := session.LogSize(s)
+	_, trees := dirstore.LogSize(s)
 	assert.Equal(t, 21, trees)
 	for round := range 3 {
-		require.NoError(t, session.CompactDir(s))
-		size, trees := session.LogSize(s)
+		require.NoError(t, dirstore.Compact(s))
+		size, trees := dirstore.LogSize(s)
 		assert.Equal(t, 6, trees, "those that are due, and the reserved root")
 		assert.Less(t, size, int64(1500))
 		m.verify(t, s, "compacted")
-		_, err := s.Journal.Append(t.Context(), tree(1), m.log(tree(1)).last()-1, dirBatch(dirNoon, false, "stale"))
+		_, err := s.Journal.Append(t.Context(), tree(1), m.log(tree(1)).last()-1, batchOf(noon, false, "stale"))
 		require.ErrorIs(t, err, session.ErrConflict)
-		_, err = s.Journal.Append(t.Context(), tree(1), 0, dirBatch(dirNoon, false, "stale"))
+		_, err = s.Journal.Append(t.Context(), tree(1), 0, batchOf(noon, false, "stale"))
 		require.ErrorIs(t, err, session.ErrConflict)
 		m.verify(t, s, "after conflicts")
 
-		appendTo(1, dirBatch(time.Time{}, false, fmt.Sprint("round ", round)))
-		appendTo(2, dirBatch(time.Time{}, true, fmt.Sprint("snapshot ", round)))
-		appendTo(3, dirBatch(dirNoon, false, fmt.Sprint("round ", round)))
-		appendTo(3, dirBatch(time.Time{}, false, fmt.Sprint("again ", round)))
+		appendTo(1, batchOf(time.Time{}, false, fmt.Sprint("round ", round)))
+		appendTo(2, batchOf(time.Time{}, true, fmt.Sprint("snapshot ", round)))
+		appendTo(3, batchOf(noon, false, fmt.Sprint("round ", round)))
+		appendTo(3, batchOf(time.Time{}, false, fmt.Sprint("again ", round)))
 		m.verify(t, s, "thawed")
 		m.verify(t, openOn(t, d.Crash(func(int) bool { return false })), "thawed, after a crash")
 	}
-	require.NoError(t, session.CompactDir(s))
+	require.NoError(t, dirstore.Compact(s))
 	require.NoError(t, s.Close())
 	s = openOn(t, d)
 	m.verify(t, s, "opened again")
 	var due []session.Key
-	for h, err := range s.Journal.Roots(t.Context(), session.RootQuery{DueBefore: dirNoon.Add(2 * time.Hour)}) {
+	for h, err := range s.Journal.Roots(t.Context(), session.RootQuery{DueBefore: noon.Add(2 * time.Hour)}) {
 		require.NoError(t, err)
 		due = append(due, h.Root)
 	}
@@ -175,13 +176,13 @@ func TestIdleTreesLeaveTheLog(t *testing.T) {
 func TestLogIsMissing(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	_, err := s.Journal.Append(t.Context(), tree(1), 0, dirBatch(time.Time{}, false, "x"))
+	_, err := s.Journal.Append(t.Context(), tree(1), 0, batchOf(time.Time{}, false, "x"))
 	require.NoError(t, err)
-	require.NoError(t, session.CompactDir(s))
+	require.NoError(t, dirstore.Compact(s))
 	require.NoError(t, s.Close())
 	require.NoError(t, d.Remove("/journal/00000002.wal"))
 	for range 2 {
-		_, err = session.OpenDirOn(d, "/")
+		_, err = dirstore.OpenOn(d, "/")
 		var corrupt *session.CorruptError
 		require.ErrorAs(t, err, &corrupt)
 		assert.Contains(t, corrupt.File, "idle")
@@ -192,23 +193,23 @@ func TestLogIsMissing(t *testing.T) {
 // The log is compacted when more than half of it is of no use, without anybody asking.
 func TestCompactsItself(t *testing.T) {
 	dir := t.TempDir()
-	s, err := session.OpenDir(dir)
+	s, err := dirstore.Open(dir)
 	require.NoError(t, err)
-	session.SetSlack(s, 10_000)
+	dirstore.SetSlack(s, 10_000)
 	m := make(journalModel)
 	for i := range 400 {
 		root := tree(i % 3)
-		b := dirBatch(dirNoon, i%10 > 6, fmt.Sprint(i, strings.Repeat("x", 500)))
+		b := batchOf(noon, i%10 > 6, fmt.Sprint(i, strings.Repeat("x", 500)))
 		_, err := s.Journal.Append(t.Context(), root, m.log(root).last(), b)
 		require.NoError(t, err)
 		m[root] = m.log(root).then(b)
 	}
 	m.verify(t, s, "after")
 	require.NoError(t, s.Close())
-	s, err = session.OpenDir(dir)
+	s, err = dirstore.Open(dir)
 	require.NoError(t, err)
 	m.verify(t, s, "opened again")
-	size, _ := session.LogSize(s)
+	size, _ := dirstore.LogSize(s)
 	assert.Less(t, size, int64(60_000), "of 200,000 bytes that were appended")
 	require.NoError(t, s.Close())
 }
@@ -247,9 +248,9 @@ func compactBesideAppends(t *testing.T, d *disktest.Disk) {
 				root := tree(w*10 + rng.IntN(4))
 				var due time.Time
 				if rng.IntN(2) == 0 {
-					due = dirNoon.Add(time.Duration(rng.IntN(100)) * time.Minute)
+					due = noon.Add(time.Duration(rng.IntN(100)) * time.Minute)
 				}
-				b := dirBatch(due, rng.IntN(4) == 0, fmt.Sprint(w, "/", i), "more")
+				b := batchOf(due, rng.IntN(4) == 0, fmt.Sprint(w, "/", i), "more")
 				l := models[w].log(root)
 				if _, err := s.Journal.Append(t.Context(), root, l.last(), b); !assert.NoError(t, err) {
 					return
@@ -272,7 +273,7 @@ func compactBesideAppends(t *testing.T, d *disktest.Disk) {
 		case <-done:
 			running = false
 		default:
-			require.NoError(t, session.CompactDir(s))
+			require.NoError(t, dirstore.Compact(s))
 		}
 	}
 	assert.Greater(t, rounds, 2)
@@ -305,21 +306,21 @@ func (r *journalRun) append(ctx context.Context, s *session.Store, root session.
 
 func (r *journalRun) run(ctx context.Context, d *disktest.Disk) error {
 	for life := range 3 {
-		s, err := session.OpenDirOn(d, "/")
+		s, err := dirstore.OpenOn(d, "/")
 		if err != nil {
 			return err
 		}
 		for i := range 8 {
-			due := dirNoon
+			due := noon
 			if i%2 == 1 {
 				due = time.Time{}
 			}
-			b := dirBatch(due, i == 6, fmt.Sprintf("%d-%d", life, i), strings.Repeat("long ", 30*i))
+			b := batchOf(due, i == 6, fmt.Sprintf("%d-%d", life, i), strings.Repeat("long ", 30*i))
 			if err := r.append(ctx, s, tree(i%4), b); err != nil {
 				return err
 			}
 			if i == 5 {
-				if err := session.CompactDir(s); err != nil {
+				if err := dirstore.Compact(s); err != nil {
 					return err
 				}
 			}
@@ -334,7 +335,7 @@ func (r *journalRun) run(ctx context.Context, d *disktest.Disk) error {
 // verify fails unless a disk holds what was acknowledged and perhaps what was under way.
 func (r *journalRun) verify(t *testing.T, d *disktest.Disk, when string) {
 	t.Helper()
-	s, err := session.OpenDirOn(d, "/")
+	s, err := dirstore.OpenOn(d, "/")
 	require.NoError(t, err, when)
 	m := maps.Clone(r.m)
 	if len(r.batch.Entries) > 0 {
@@ -345,7 +346,7 @@ func (r *journalRun) verify(t *testing.T, d *disktest.Disk, when string) {
 		}
 	}
 	m.verify(t, s, when)
-	b := dirBatch(dirNoon, false, "on")
+	b := batchOf(noon, false, "on")
 	for root := range m {
 		_, err := s.Journal.Append(t.Context(), root, m.log(root).last(), b)
 		require.NoError(t, err, when)
@@ -421,7 +422,7 @@ func TestDiskFull(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
 	r := &journalRun{m: make(journalModel)}
-	require.NoError(t, r.append(t.Context(), s, tree(1), dirBatch(dirNoon, false, "before")))
+	require.NoError(t, r.append(t.Context(), s, tree(1), batchOf(noon, false, "before")))
 	d.Hook(func(op disktest.Op) error {
 		if op.Kind == disktest.OpWrite || op.Kind == disktest.OpCreate {
 			return &disktest.ShortError{Written: 10, Err: syscall.ENOSPC}
@@ -430,16 +431,16 @@ func TestDiskFull(t *testing.T) {
 	})
 	for range 3 {
 		for i := range 2 {
-			err := r.append(t.Context(), s, tree(1+i), dirBatch(dirNoon, false, "lost"))
+			err := r.append(t.Context(), s, tree(1+i), batchOf(noon, false, "lost"))
 			require.ErrorIs(t, err, syscall.ENOSPC)
 			assert.ErrorContains(t, err, tree(1+i).String())
 		}
-		require.ErrorIs(t, session.CompactDir(s), syscall.ENOSPC)
+		require.ErrorIs(t, dirstore.Compact(s), syscall.ENOSPC)
 	}
 	r.m.verify(t, s, "while it is full")
 	d.Hook(nil)
-	require.NoError(t, r.append(t.Context(), s, tree(1), dirBatch(dirNoon, false, "after")))
-	require.NoError(t, session.CompactDir(s))
+	require.NoError(t, r.append(t.Context(), s, tree(1), batchOf(noon, false, "after")))
+	require.NoError(t, dirstore.Compact(s))
 	r.m.verify(t, s, "afterwards")
 	require.NoError(t, s.Close())
 	r.m.verify(t, openOn(t, d), "opened again")
@@ -450,16 +451,16 @@ func TestSyncFails(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
 	r := &journalRun{m: make(journalModel)}
-	require.NoError(t, r.append(t.Context(), s, tree(1), dirBatch(dirNoon, false, "before")))
+	require.NoError(t, r.append(t.Context(), s, tree(1), batchOf(noon, false, "before")))
 	d.Hook(func(op disktest.Op) error {
 		if op.Kind == disktest.OpSync {
 			return syscall.EIO
 		}
 		return nil
 	})
-	require.ErrorIs(t, r.append(t.Context(), s, tree(1), dirBatch(dirNoon, false, "unknown")), session.ErrSync)
+	require.ErrorIs(t, r.append(t.Context(), s, tree(1), batchOf(noon, false, "unknown")), session.ErrSync)
 	d.Hook(nil)
-	_, err := s.Journal.Append(t.Context(), tree(2), 0, dirBatch(dirNoon, false, "refused"))
+	_, err := s.Journal.Append(t.Context(), tree(2), 0, batchOf(noon, false, "refused"))
 	require.ErrorIs(t, err, session.ErrSync)
 	r.m.verify(t, s, "what is not durable is not read")
 	require.NoError(t, s.Close())
@@ -469,10 +470,10 @@ func TestSyncFails(t *testing.T) {
 // What is rot is refused, with file and offset, and left as it is; what is newer than this version too.
 func TestCorruptLog(t *testing.T) {
 	dir := t.TempDir()
-	s, err := session.OpenDir(dir)
+	s, err := dirstore.Open(dir)
 	require.NoError(t, err)
 	for i := range 3 {
-		_, err := s.Journal.Append(t.Context(), tree(i), 0, dirBatch(dirNoon, false, "x"))
+		_, err := s.Journal.Append(t.Context(), tree(i), 0, batchOf(noon, false, "x"))
 		require.NoError(t, err)
 	}
 	require.NoError(t, s.Close())
@@ -483,7 +484,7 @@ func TestCorruptLog(t *testing.T) {
 		b := slices.Clone(whole)
 		b[at] ^= 4
 		require.NoError(t, os.WriteFile(name, b, 0o600))
-		for _, open := range []func(string) (*session.Store, error){session.OpenDir, session.ViewDir} {
+		for _, open := range []func(string) (*session.Store, error){dirstore.Open, dirstore.View} {
 			_, err = open(dir)
 			var corrupt *session.CorruptError
 			require.ErrorAs(t, err, &corrupt)
@@ -493,7 +494,7 @@ func TestCorruptLog(t *testing.T) {
 			assert.Greater(t, corrupt.Offset+120, int64(at))
 		}
 		var bad error
-		for _, err := range session.VerifyDir(t.Context(), dir) {
+		for _, err := range dirstore.Verify(t.Context(), dir) {
 			bad = errors.Join(bad, err)
 		}
 		require.ErrorIs(t, bad, session.ErrCorrupt)
@@ -502,7 +503,7 @@ func TestCorruptLog(t *testing.T) {
 		assert.Equal(t, b, after)
 	}
 	require.NoError(t, os.WriteFile(name, whole, 0o600))
-	s, err = session.OpenDir(dir)
+	s, err = dirstore.Open(dir)
 	require.NoError(t, err, "a refusal gives the lock back")
 	require.NoError(t, s.Close())
 }

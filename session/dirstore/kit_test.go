@@ -1,9 +1,10 @@
-package session_test
+package dirstore_test
 
 import (
 	"testing"
 
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 	"github.com/offshoot-sdk/offshoot/session/sessiontest"
 )
 
@@ -22,11 +23,11 @@ type wholeTranscripts struct {
 
 func (t wholeTranscripts) Close() error { return t.store.Close() }
 
-func TestDirJournal(t *testing.T) {
+func TestJournal(t *testing.T) {
 	sessiontest.TestJournal(t, func(t *testing.T) sessiontest.OpenFunc {
 		dir := t.TempDir()
 		return func() (session.Journal, error) {
-			s, err := session.OpenDir(dir)
+			s, err := dirstore.Open(dir)
 			if err != nil {
 				return nil, err
 			}
@@ -35,11 +36,11 @@ func TestDirJournal(t *testing.T) {
 	})
 }
 
-func TestDirTranscripts(t *testing.T) {
+func TestTranscripts(t *testing.T) {
 	sessiontest.TestTranscripts(t, func(t *testing.T) sessiontest.TranscriptsOpenFunc {
 		dir := t.TempDir()
 		return func() (session.Transcripts, error) {
-			s, err := session.OpenDir(dir)
+			s, err := dirstore.Open(dir)
 			if err != nil {
 				return nil, err
 			}

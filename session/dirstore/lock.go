@@ -1,4 +1,4 @@
-package session
+package dirstore
 
 import (
 	"encoding/json"
@@ -28,7 +28,7 @@ func lockDir(dir string) (release func() error, err error) {
 	name := filepath.Join(dir, lockName)
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, disk.FilePerm)
 	if err != nil {
-		return nil, fmt.Errorf("session: lock: %w", err)
+		return nil, fmt.Errorf("dirstore: lock: %w", err)
 	}
 	taken, err := lockFile(f)
 	if err == nil && !taken {

@@ -1,6 +1,6 @@
 //go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd || windows)
 
-package session
+package dirstore
 
 import (
 	"errors"
@@ -9,5 +9,5 @@ import (
 )
 
 func lockFile(f *os.File) (taken bool, err error) {
-	return false, fmt.Errorf("session: lock %s: %w on this system", f.Name(), errors.ErrUnsupported)
+	return false, fmt.Errorf("dirstore: lock %s: %w on this system", f.Name(), errors.ErrUnsupported)
 }

@@ -1,4 +1,4 @@
-package session_test
+package dirstore_test
 
 import (
 	"encoding/json"
@@ -11,16 +11,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-func TestDirLock(t *testing.T) {
+func TestLock(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "some", "where")
-	s, err := session.OpenDir(dir)
+	s, err := dirstore.Open(dir)
 	require.NoError(t, err)
-	_, err = session.OpenDir(dir)
-	require.ErrorIs(t, err, session.ErrLocked)
-	var locked *session.LockedError
+	_, err = dirstore.Open(dir)
+	require.ErrorIs(t, err, dirstore.ErrLocked)
+	var locked *dirstore.LockedError
 	require.ErrorAs(t, err, &locked)
 	host, err := os.Hostname()
 	require.NoError(t, err)
@@ -32,49 +32,49 @@ func TestDirLock(t *testing.T) {
 	require.NoError(t, s.Close())
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "lock"), []byte(`{"pid":1,"host":"gone"}`), 0o600))
-	s, err = session.OpenDir(dir)
+	s, err = dirstore.Open(dir)
 	require.NoError(t, err, "what the file says is no lock")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "lock"), []byte("nonsense"), 0o600))
-	_, err = session.OpenDir(dir)
-	require.ErrorIs(t, err, session.ErrLocked)
+	_, err = dirstore.Open(dir)
+	require.ErrorIs(t, err, dirstore.ErrLocked)
 	assert.ErrorContains(t, err, "another process")
 	require.NoError(t, s.Close())
 	require.NoError(t, s.Close(), "closing again")
 }
 
 // The lock is given back when both parts are closed.
-func TestDirLockIsOfBothParts(t *testing.T) {
+func TestLockIsOfBothParts(t *testing.T) {
 	dir := t.TempDir()
-	s, err := session.OpenDir(dir)
+	s, err := dirstore.Open(dir)
 	require.NoError(t, err)
 	parts := []any{s.Journal, s.Transcripts}
 	for i, part := range parts {
-		_, err = session.OpenDir(dir)
-		require.ErrorIs(t, err, session.ErrLocked, "part %d", i)
+		_, err = dirstore.Open(dir)
+		require.ErrorIs(t, err, dirstore.ErrLocked, "part %d", i)
 		for range 2 {
 			require.NoError(t, part.(io.Closer).Close())
 		}
 	}
-	s, err = session.OpenDir(dir)
+	s, err = dirstore.Open(dir)
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 }
 
 // A holder that has not said yet who it is is not taken for the one before, if that has closed the directory.
-func TestDirLockBeforeHolderSays(t *testing.T) {
+func TestLockBeforeHolderSays(t *testing.T) {
 	dir := t.TempDir()
-	s, err := session.OpenDir(dir)
+	s, err := dirstore.Open(dir)
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR, 0)
 	require.NoError(t, err)
-	taken, err := session.LockFile(f)
+	taken, err := dirstore.LockFile(f)
 	require.NoError(t, err)
 	require.True(t, taken)
-	_, err = session.OpenDir(dir)
-	var locked *session.LockedError
+	_, err = dirstore.Open(dir)
+	var locked *dirstore.LockedError
 	require.ErrorAs(t, err, &locked)
-	assert.Equal(t, session.LockedError{Dir: dir}, *locked)
+	assert.Equal(t, dirstore.LockedError{Dir: dir}, *locked)
 
 	text, err := os.ReadFile(filepath.Join(dir, "lock"))
 	require.NoError(t, err)
@@ -84,9 +84,9 @@ func TestDirLockBeforeHolderSays(t *testing.T) {
 	_, err = f.WriteAt([]byte(long), 0)
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
-	s, err = session.OpenDir(dir)
+	s, err = dirstore.Open(dir)
 	require.NoError(t, err)
-	_, err = session.OpenDir(dir)
+	_, err = dirstore.Open(dir)
 	require.ErrorAs(t, err, &locked)
 	assert.Equal(t, os.Getpid(), locked.PID, "who has it writes over what was there")
 	require.NoError(t, s.Close())
@@ -96,16 +96,16 @@ func TestDirLockBeforeHolderSays(t *testing.T) {
 }
 
 // A disk on which there is no room for who has the directory open has room for the directory.
-func TestDirLockOnFullDisk(t *testing.T) {
+func TestLockOnFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("no device that is always full")
 	}
 	dir := t.TempDir()
 	require.NoError(t, os.Symlink("/dev/full", filepath.Join(dir, "lock")))
-	s, err := session.OpenDir(dir)
+	s, err := dirstore.Open(dir)
 	require.NoError(t, err)
-	_, err = session.OpenDir(dir)
-	var locked *session.LockedError
+	_, err = dirstore.Open(dir)
+	var locked *dirstore.LockedError
 	require.ErrorAs(t, err, &locked)
 	assert.Zero(t, locked.PID)
 	require.NoError(t, s.Close())

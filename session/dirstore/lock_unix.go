@@ -1,6 +1,6 @@
 //go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
-package session
+package dirstore
 
 import (
 	"errors"
@@ -20,7 +20,7 @@ func lockFile(f *os.File) (taken bool, err error) {
 		case errors.Is(err, syscall.EWOULDBLOCK):
 			return false, nil
 		default:
-			return false, fmt.Errorf("session: lock %s: %w", f.Name(), err)
+			return false, fmt.Errorf("dirstore: lock %s: %w", f.Name(), err)
 		}
 	}
 }

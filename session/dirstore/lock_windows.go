@@ -1,4 +1,4 @@
-package session
+package dirstore
 
 import (
 	"errors"
@@ -27,5 +27,5 @@ func lockFile(f *os.File) (taken bool, err error) {
 	case errors.Is(err, errLockViolation), errors.Is(err, syscall.ERROR_IO_PENDING):
 		return false, nil
 	}
-	return false, fmt.Errorf("session: lock %s: %w", f.Name(), err)
+	return false, fmt.Errorf("dirstore: lock %s: %w", f.Name(), err)
 }

@@ -1,4 +1,4 @@
-package session
+package dirstore
 
 import (
 	"crypto/sha256"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/internal/wal"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // A transcript is the file sessions/<agent>/<session id>.jsonl. The character ~ stands in no agent's id and no session id, so whatever has
@@ -20,15 +21,15 @@ import (
 const transcriptSuffix = ".jsonl"
 
 // agentDir returns the name of the directory for the transcripts of an agent.
-func agentDir(k Key) string {
+func agentDir(k session.Key) string {
 	if k.Agent() == "" {
-		return "~" + Global().String()
+		return "~" + session.Global().String()
 	}
 	return unreserved(k.Agent())
 }
 
 // transcriptNames returns the names that the file of a transcript may have, the one to try first in front.
-func transcriptNames(ref Ref) [2]string {
+func transcriptNames(ref session.Ref) [2]string {
 	sum := sha256.Sum256([]byte(ref.Key.String() + "\x00" + ref.SessionID))
 	base := unreserved(ref.SessionID)
 	return [2]string{base + transcriptSuffix, base + "~" + hex.EncodeToString(sum[:8]) + transcriptSuffix}
@@ -54,9 +55,9 @@ const (
 
 // A transcriptHead is the first line of a transcript. To whoever reads lines as messages it is a note that concerns nothing.
 type transcriptHead struct {
-	Role       Speaker       `json:"role"`
-	Discard    Pos           `json:"discard"`
-	Transcript *transcriptID `json:"transcript"`
+	Role       session.Speaker `json:"role"`
+	Discard    session.Pos     `json:"discard"`
+	Transcript *transcriptID   `json:"transcript"`
 }
 
 type transcriptID struct {
@@ -66,9 +67,9 @@ type transcriptID struct {
 }
 
 // headLine returns the first line of a transcript.
-func headLine(ref Ref) ([]byte, error) {
+func headLine(ref session.Ref) ([]byte, error) {
 	id := transcriptID{Version: transcriptVersion, Key: ref.Key.String(), SessionID: ref.SessionID}
-	line, err := json.Marshal(transcriptHead{Role: Note, Transcript: &id})
+	line, err := json.Marshal(transcriptHead{Role: session.Note, Transcript: &id})
 	return append(line, '\n'), err
 }
 
@@ -76,15 +77,15 @@ func headLine(ref Ref) ([]byte, error) {
 func parseHeadLine(path string, line []byte) (transcriptID, error) {
 	var h transcriptHead
 	if err := json.Unmarshal(line, &h); err != nil || h.Transcript == nil {
-		return transcriptID{}, &CorruptError{File: path, Reason: "the first line is not that of a transcript"}
+		return transcriptID{}, &session.CorruptError{File: path, Reason: "the first line is not that of a transcript"}
 	}
 	if h.Transcript.Version != transcriptVersion {
-		return transcriptID{}, fmt.Errorf("%w: %w", ErrFormat, &wal.FormatError{File: path, What: fmt.Sprintf("transcript version %d", h.Transcript.Version)})
+		return transcriptID{}, fmt.Errorf("%w: %w", session.ErrFormat, &wal.FormatError{File: path, What: fmt.Sprintf("transcript version %d", h.Transcript.Version)})
 	}
 	return *h.Transcript, nil
 }
 
 // is reports whether a transcript is that of ref.
-func (id transcriptID) is(ref Ref) bool {
+func (id transcriptID) is(ref session.Ref) bool {
 	return id.Key == ref.Key.String() && id.SessionID == ref.SessionID
 }

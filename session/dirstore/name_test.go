@@ -1,10 +1,12 @@
-package session
+package dirstore
 
 import (
 	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // Whatever a key and a session id contain, the file of the transcript is one of three names below the directory, that any system takes.
@@ -18,11 +20,11 @@ func FuzzTranscriptNames(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, key, id string) {
-		k, err := Parse(key)
+		k, err := session.Parse(key)
 		if err != nil {
 			return
 		}
-		ref := Ref{Key: k, SessionID: id}
+		ref := session.Ref{Key: k, SessionID: id}
 		if ref.Validate() != nil {
 			return
 		}

@@ -1,4 +1,4 @@
-package session_test
+package dirstore_test
 
 import (
 	"errors"
@@ -14,11 +14,12 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// The power is lost before every operation of the first OpenDir of a path of which nothing is there. What the next one acknowledges is
+// The power is lost before every operation of the first Open of a path of which nothing is there. What the next one acknowledges is
 // found after another loss.
-func TestOpenDirMakesItsNamesDurable(t *testing.T) {
+func TestOpenMakesItsNamesDurable(t *testing.T) {
 	const dir = "/some/where/deep"
 	d := disktest.New()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -38,15 +39,15 @@ func TestOpenDirMakesItsNamesDurable(t *testing.T) {
 		}
 		return nil
 	})
-	_, err := session.OpenDirOn(d, dir)
+	_, err := dirstore.OpenOn(d, dir)
 	require.NoError(t, err)
 	d.Hook(nil)
 	assert.Greater(t, losses, 10)
 	verifyOpens(t, d, dir, "at the end")
 }
 
-// The first OpenDir of a path dies before any of its operations, and the power is lost after the next one has acknowledged something.
-func TestOpenDirMakesNamesOfTheDeadDurable(t *testing.T) {
+// The first Open of a path dies before any of its operations, and the power is lost after the next one has acknowledged something.
+func TestOpenMakesNamesOfTheDeadDurable(t *testing.T) {
 	const dir = "/some/where/deep"
 	for at := 1; ; at++ {
 		d := disktest.New()
@@ -57,7 +58,7 @@ func TestOpenDirMakesNamesOfTheDeadDurable(t *testing.T) {
 			}
 			return nil
 		})
-		_, err := session.OpenDirOn(d, dir)
+		_, err := dirstore.OpenOn(d, dir)
 		d.Hook(nil)
 		if err == nil {
 			assert.Greater(t, at, 10)
@@ -70,13 +71,13 @@ func TestOpenDirMakesNamesOfTheDeadDurable(t *testing.T) {
 // verifyOpens fails unless a directory can be opened and keeps what is said there.
 func verifyOpens(t *testing.T, d *disktest.Disk, dir, when string) {
 	t.Helper()
-	s, err := session.OpenDirOn(d, dir)
+	s, err := dirstore.OpenOn(d, dir)
 	require.NoError(t, err, when)
-	_, err = s.Journal.Append(t.Context(), tree(1), 0, dirBatch(dirNoon, false, "kept"))
+	_, err = s.Journal.Append(t.Context(), tree(1), 0, batchOf(noon, false, "kept"))
 	require.NoError(t, err, when)
 	ref := session.Ref{Key: tree(1), SessionID: "x"}
 	say(t, s, ref, 0, "kept")
-	s, err = session.OpenDirOn(d.Crash(func(int) bool { return false }), dir)
+	s, err = dirstore.OpenOn(d.Crash(func(int) bool { return false }), dir)
 	require.NoError(t, err, when)
 	l, err := readLog(t.Context(), s.Journal, tree(1))
 	require.NoError(t, err, when)
@@ -85,23 +86,23 @@ func verifyOpens(t *testing.T, d *disktest.Disk, dir, when string) {
 }
 
 // A relative path is that of when the directory was opened, wherever the program goes then.
-func TestOpenDirThenChdir(t *testing.T) {
+func TestOpenThenChdir(t *testing.T) {
 	home, away := t.TempDir(), t.TempDir()
 	t.Chdir(home)
-	s, err := session.OpenDir("state")
+	s, err := dirstore.Open("state")
 	require.NoError(t, err)
-	_, err = s.Journal.Append(t.Context(), tree(1), 0, dirBatch(session.Batch{}.Due, false, "x"))
+	_, err = s.Journal.Append(t.Context(), tree(1), 0, batchOf(session.Batch{}.Due, false, "x"))
 	require.NoError(t, err)
 	ref := session.Ref{Key: tree(1), SessionID: "x"}
 	end := say(t, s, ref, 0, "one")
-	v, err := session.ViewDir("state")
+	v, err := dirstore.View("state")
 	require.NoError(t, err)
-	for f, err := range session.VerifyDir(t.Context(), "state") {
+	for f, err := range dirstore.Verify(t.Context(), "state") {
 		t.Chdir(away)
 		require.NoError(t, err)
 		assert.False(t, filepath.IsAbs(f.Path))
 	}
-	require.NoError(t, session.CompactDir(s))
+	require.NoError(t, dirstore.Compact(s))
 	say(t, s, ref, end, "two")
 	say(t, s, session.Ref{Key: tree(1), SessionID: "y"}, 0, "one")
 	_, err = readLog(t.Context(), v.Journal, tree(1))

@@ -1,4 +1,4 @@
-package session
+package dirstore
 
 import (
 	"context"
@@ -8,18 +8,19 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/wal"
+	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/internal/due"
 )
 
-func (j *dirJournal) Read(ctx context.Context, root Key, after Seq) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
-		if err := j.read(ctx, root, after, func(e Entry) bool { return yield(e, nil) }); err != nil {
-			yield(Entry{}, fmt.Errorf("session: read %q: %w", root, logError(err)))
+func (j *journal) Read(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+	return func(yield func(session.Entry, error) bool) {
+		if err := j.read(ctx, root, after, func(e session.Entry) bool { return yield(e, nil) }); err != nil {
+			yield(session.Entry{}, fmt.Errorf("dirstore: read %q: %w", root, logError(err)))
 		}
 	}
 }
 
-func (j *dirJournal) read(ctx context.Context, root Key, after Seq, yield func(Entry) bool) error {
+func (j *journal) read(ctx context.Context, root session.Key, after session.Seq, yield func(session.Entry) bool) error {
 	if err := j.check(ctx); err != nil {
 		return err
 	}
@@ -48,7 +49,7 @@ func (j *dirJournal) read(ctx context.Context, root Key, after Seq, yield func(E
 		if err != nil {
 			return err
 		}
-		b, err := parseBatch(payload, func(string) (Key, error) { return root, nil })
+		b, err := parseBatch(payload, func(string) (session.Key, error) { return root, nil })
 		if err != nil {
 			return err
 		}
@@ -60,7 +61,7 @@ func (j *dirJournal) read(ctx context.Context, root Key, after Seq, yield func(E
 }
 
 // frames returns where the batches of a log are, and a view of them, nil if they are not in the write-ahead log.
-func (j *dirJournal) frames(root Key) ([]dirFrame, *wal.View, error) {
+func (j *journal) frames(root session.Key) ([]batchSpan, *wal.View, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	l := j.logs[root]
@@ -72,45 +73,45 @@ func (j *dirJournal) frames(root Key) ([]dirFrame, *wal.View, error) {
 }
 
 // yieldBatch yields the entries after a sequence. It returns false if there is nothing more to do.
-func yieldBatch(b *storedBatch, after Seq, yield func(Entry) bool) (more bool, err error) {
+func yieldBatch(b *storedBatch, after session.Seq, yield func(session.Entry) bool) (more bool, err error) {
 	more = true
-	err = b.each(func(seq Seq, payload Raw) bool {
-		more = seq <= after || yield(Entry{Seq: seq, Batch: b.id, Payload: payload})
+	err = b.each(func(seq session.Seq, payload session.Raw) bool {
+		more = seq <= after || yield(session.Entry{Seq: seq, Batch: b.id, Payload: payload})
 		return more
 	})
 	return more && err == nil, err
 }
 
-func (j *dirJournal) Roots(ctx context.Context, q RootQuery) iter.Seq2[Head, error] {
-	return func(yield func(Head, error) bool) {
+func (j *journal) Roots(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error] {
+	return func(yield func(session.Head, error) bool) {
 		err := j.check(ctx)
 		if err == nil && q.DueBefore.IsZero() {
-			err = j.all(ctx, func(h Head) bool { return yield(h, nil) })
+			err = j.all(ctx, func(h session.Head) bool { return yield(h, nil) })
 		} else if err == nil {
-			err = j.dueBefore(ctx, q.DueBefore, func(h Head) bool { return yield(h, nil) })
+			err = j.dueBefore(ctx, q.DueBefore, func(h session.Head) bool { return yield(h, nil) })
 		}
 		if err != nil {
-			yield(Head{}, fmt.Errorf("session: roots: %w", logError(err)))
+			yield(session.Head{}, fmt.Errorf("dirstore: roots: %w", logError(err)))
 		}
 	}
 }
 
 // dueBefore yields the logs that are due.
-func (j *dirJournal) dueBefore(ctx context.Context, before time.Time, yield func(Head) bool) (err error) {
-	j.due.Due(before, func(h due.Head[Key, Seq]) bool {
+func (j *journal) dueBefore(ctx context.Context, before time.Time, yield func(session.Head) bool) (err error) {
+	j.due.Due(before, func(h due.Head[session.Key, session.Seq]) bool {
 		err = j.check(ctx)
-		return err == nil && yield(Head(h))
+		return err == nil && yield(session.Head(h))
 	})
 	return err
 }
 
 // all yields every log: those of the index, then the idle ones that are not among them.
-func (j *dirJournal) all(ctx context.Context, yield func(Head) bool) error {
+func (j *journal) all(ctx context.Context, yield func(session.Head) bool) error {
 	j.mu.Lock()
-	heads := make(map[Key]Head, len(j.logs))
+	heads := make(map[session.Key]session.Head, len(j.logs))
 	for root, l := range j.logs {
 		if !l.cold {
-			heads[root] = Head(l.Head())
+			heads[root] = session.Head(l.Head())
 		}
 	}
 	j.mu.Unlock()

@@ -1,4 +1,4 @@
-package session_test
+package dirstore_test
 
 import (
 	"fmt"
@@ -14,6 +14,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
 // A protected disk can be made read-only at any time.
@@ -79,19 +80,19 @@ func exists(d *disktest.Disk, name string) bool {
 func TestTranscriptsOfReadOnlyDisk(t *testing.T) {
 	for _, text := range []string{"", halfLine, remains} {
 		p := &protected{Disk: disktest.New()}
-		s, err := session.OpenDirOn(p, "/")
+		s, err := dirstore.OpenOn(p, "/")
 		require.NoError(t, err)
 		ref, old := session.Ref{Key: session.Main("main"), SessionID: "x"}, session.Ref{Key: session.Main("main"), SessionID: "old"}
 		end := say(t, s, ref, 0, "one", "two")
 		say(t, s, old, 0, "gone")
-		_, err = s.Transcripts.Archive(t.Context(), old, dirNoon)
+		_, err = s.Transcripts.Archive(t.Context(), old, noon)
 		require.NoError(t, err)
 		require.NoError(t, s.Close())
 		path := "/sessions/main/x.jsonl"
 		left(t, p.Disk, path, text)
 		before := readAll(t, p.Disk, path)
 
-		s, err = session.OpenDirOn(p, "/")
+		s, err = dirstore.OpenOn(p, "/")
 		require.NoError(t, err)
 		p.on.Store(true)
 		for range 2 {
@@ -105,7 +106,7 @@ func TestTranscriptsOfReadOnlyDisk(t *testing.T) {
 			require.ErrorIs(t, err, session.ErrConflict, "that is known without writing")
 			_, err = s.Transcripts.Append(t.Context(), session.Ref{Key: session.Main("new"), SessionID: "x"}, 0, says("lost")...)
 			require.ErrorIs(t, err, syscall.EROFS)
-			_, err = s.Transcripts.Archive(t.Context(), ref, dirNoon)
+			_, err = s.Transcripts.Archive(t.Context(), ref, noon)
 			require.ErrorIs(t, err, syscall.EROFS)
 		}
 		assert.Equal(t, before, readAll(t, p.Disk, path))
@@ -141,7 +142,7 @@ func TestArchiveTorn(t *testing.T) {
 			}
 			return nil
 		})
-		name, err := s.Transcripts.Archive(t.Context(), ref, dirNoon)
+		name, err := s.Transcripts.Archive(t.Context(), ref, noon)
 		require.NoError(t, err)
 		assert.True(t, cut)
 		assert.Equal(t, whole, readAll(t, d.Crash(func(int) bool { return false }), "/sessions/main/"+name))
@@ -162,7 +163,7 @@ func TestTranscriptThatWasOnlyBegun(t *testing.T) {
 	dead, others := "/sessions/main/y.jsonl.tmp", "/sessions/main/notes.tmp"
 	writeAll(t, d, dead, []byte(`{"role":"note","disc`))
 	writeAll(t, d, others, []byte("of a person"))
-	v, err := session.ViewDirOn(d, "/")
+	v, err := dirstore.ViewOn(d, "/")
 	require.NoError(t, err)
 	assert.Empty(t, v.Transcripts.Locate(session.Ref{Key: session.Main("main"), SessionID: "y"}))
 	assert.True(t, exists(d, dead))
@@ -181,7 +182,7 @@ func TestTranscriptThatIsBeingBegun(t *testing.T) {
 	s := openOn(t, d)
 	old, ref := session.Ref{Key: session.Main("main"), SessionID: "old"}, session.Ref{Key: session.Main("main"), SessionID: "x"}
 	say(t, s, old, 0, "gone")
-	_, err := s.Transcripts.Archive(t.Context(), old, dirNoon)
+	_, err := s.Transcripts.Archive(t.Context(), old, noon)
 	require.NoError(t, err)
 	looked := false
 	d.Hook(func(op disktest.Op) error {

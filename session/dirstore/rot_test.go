@@ -1,4 +1,4 @@
-package session_test
+package dirstore_test
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
 // collect reads what there is, and the error at its end.
@@ -82,15 +83,15 @@ func TestArchiveRot(t *testing.T) {
 	rotten := bytes.Replace(readAll(t, d, path), []byte("one"), []byte("o\x00e"), 1)
 	writeAll(t, d, path, rotten)
 	s = openOn(t, d)
-	name, err := s.Transcripts.Archive(t.Context(), ref, dirNoon)
+	name, err := s.Transcripts.Archive(t.Context(), ref, noon)
 	require.NoError(t, err)
 	assert.Equal(t, rotten, readAll(t, d, "/sessions/main/"+name))
 }
 
-// VerifyDir says of rot where it is.
+// Verify says of rot where it is.
 func TestVerifyTranscriptRot(t *testing.T) {
 	dir := t.TempDir()
-	s, err := session.OpenDir(dir)
+	s, err := dirstore.Open(dir)
 	require.NoError(t, err)
 	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
 	say(t, s, ref, say(t, s, ref, 0, "one"), "two")
@@ -102,7 +103,7 @@ func TestVerifyTranscriptRot(t *testing.T) {
 	b[at] = 0
 	require.NoError(t, os.WriteFile(path, b, 0o600))
 	var corrupt *session.CorruptError
-	for f, err := range session.VerifyDir(t.Context(), dir) {
+	for f, err := range dirstore.Verify(t.Context(), dir) {
 		if strings.HasSuffix(f.Path, "x.jsonl") {
 			require.ErrorAs(t, err, &corrupt)
 		}

@@ -1,4 +1,4 @@
-package session_test
+package dirstore_test
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 			d := disktest.New()
 			s := openOn(t, d)
 			r := &journalRun{m: make(journalModel)}
-			require.NoError(t, r.append(t.Context(), s, tree(1), dirBatch(time.Time{}, false, "before")))
+			require.NoError(t, r.append(t.Context(), s, tree(1), batchOf(time.Time{}, false, "before")))
 			hang := make(chan struct{})
 			d.Hook(func(op disktest.Op) error {
 				if op.Kind == disktest.OpSync {
@@ -33,17 +33,17 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 			answers := make(chan error, 3)
 			for i := range 2 { // one goes on with a tree, one begins one
 				go func() {
-					_, err := s.Journal.Append(t.Context(), tree(1+i), session.Seq(1-i), dirBatch(dirNoon, reset, "under way"))
+					_, err := s.Journal.Append(t.Context(), tree(1+i), session.Seq(1-i), batchOf(noon, reset, "under way"))
 					answers <- err
 				}()
 			}
 			synctest.Wait()
 			r.m.verify(t, s, "while it is synced")
-			for h, err := range s.Journal.Roots(t.Context(), session.RootQuery{DueBefore: dirNoon.Add(time.Hour)}) {
+			for h, err := range s.Journal.Roots(t.Context(), session.RootQuery{DueBefore: noon.Add(time.Hour)}) {
 				t.Error(h, err)
 			}
 			go func() {
-				_, err := s.Journal.Append(t.Context(), tree(1), 2, dirBatch(dirNoon, false, "after"))
+				_, err := s.Journal.Append(t.Context(), tree(1), 2, batchOf(noon, false, "after"))
 				answers <- err
 			}()
 			synctest.Wait()
@@ -67,7 +67,7 @@ func TestTinyTreesShareTheLog(t *testing.T) {
 		const trees = 5000
 		d := disktest.New()
 		s := openOn(t, d)
-		_, err := s.Journal.Append(t.Context(), tree(trees), 0, dirBatch(dirNoon, false, "x"))
+		_, err := s.Journal.Append(t.Context(), tree(trees), 0, batchOf(noon, false, "x"))
 		require.NoError(t, err)
 		hang := make(chan struct{})
 		var mu sync.Mutex
@@ -84,7 +84,7 @@ func TestTinyTreesShareTheLog(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range trees {
 			wg.Go(func() {
-				_, err := s.Journal.Append(t.Context(), tree(i), 0, dirBatch(dirNoon, false, fmt.Sprint("of tree ", i)))
+				_, err := s.Journal.Append(t.Context(), tree(i), 0, batchOf(noon, false, fmt.Sprint("of tree ", i)))
 				assert.NoError(t, err)
 			})
 			if i == 0 {

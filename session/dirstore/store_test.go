@@ -1,4 +1,4 @@
-package session_test
+package dirstore_test
 
 import (
 	"errors"
@@ -15,41 +15,42 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-func TestOpenDirFails(t *testing.T) {
+func TestOpenFails(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	_, err := session.OpenDir(file)
+	_, err := dirstore.Open(file)
 	require.Error(t, err)
 	assert.ErrorContains(t, err, file)
-	_, err = session.OpenDir(filepath.Join(file, "below"))
+	_, err = dirstore.Open(filepath.Join(file, "below"))
 	require.Error(t, err)
-	_, err = session.ViewDir(filepath.Join(dir, "none"))
+	_, err = dirstore.View(filepath.Join(dir, "none"))
 	require.ErrorIs(t, err, fs.ErrNotExist)
-	for _, err := range session.VerifyDir(t.Context(), filepath.Join(dir, "none")) {
+	for _, err := range dirstore.Verify(t.Context(), filepath.Join(dir, "none")) {
 		require.ErrorIs(t, err, fs.ErrNotExist)
 	}
 }
 
 // Whatever a key contains, it stays in the directory, and nobody else may read anything.
-func TestDirPermissions(t *testing.T) {
+func TestPermissions(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "state")
-	s, err := session.OpenDir(dir)
+	s, err := dirstore.Open(dir)
 	require.NoError(t, err)
 	for i, peer := range []string{"../../../x", "..", "%2e%2e/x", `..\..\x`, "/etc/passwd", "con:nul", strings.Repeat("x", 900)} {
 		k := session.Channel("main", "matrix", peer)
-		_, err := s.Journal.Append(t.Context(), k, 0, dirBatch(dirNoon, false, "x"))
+		_, err := s.Journal.Append(t.Context(), k, 0, batchOf(noon, false, "x"))
 		require.NoError(t, err)
 		say(t, s, session.Ref{Key: k, SessionID: fmt.Sprint("id", i)}, 0, "x")
-		_, err = s.Journal.Append(t.Context(), k, 1, dirBatch(dirNoon.AddDate(-9999, 0, 0).AddDate(9999, 0, 0), false, "y"))
+		_, err = s.Journal.Append(t.Context(), k, 1, batchOf(noon.AddDate(-9999, 0, 0).AddDate(9999, 0, 0), false, "y"))
 		require.NoError(t, err)
 	}
-	_, err = s.Journal.Append(t.Context(), session.Channel("main", "matrix", "../idle"), 0, session.Batch{Entries: dirBatch(dirNoon, false, "z").Entries})
+	_, err = s.Journal.Append(t.Context(), session.Channel("main", "matrix", "../idle"), 0, session.Batch{Entries: batchOf(noon, false, "z").Entries})
 	require.NoError(t, err)
-	require.NoError(t, session.CompactDir(s))
+	require.NoError(t, dirstore.Compact(s))
 	require.NoError(t, s.Close())
 	entries, err := os.ReadDir(parent)
 	require.NoError(t, err)
@@ -77,15 +78,15 @@ func TestDirPermissions(t *testing.T) {
 }
 
 // Beside its owner a directory can be looked at and verified, and is not changed by that.
-func TestViewDir(t *testing.T) {
+func TestView(t *testing.T) {
 	dir := t.TempDir()
-	s, err := session.OpenDir(dir)
+	s, err := dirstore.Open(dir)
 	require.NoError(t, err)
 	m := make(journalModel)
 	for i := range 6 {
-		b := dirBatch(dirNoon, false, fmt.Sprint("first of ", i), "more")
+		b := batchOf(noon, false, fmt.Sprint("first of ", i), "more")
 		if i%2 == 0 {
-			b.Due = dirNoon.AddDate(0, 0, -1).AddDate(0, 0, 1)
+			b.Due = noon.AddDate(0, 0, -1).AddDate(0, 0, 1)
 		} else {
 			b.Due = session.Batch{}.Due
 		}
@@ -95,27 +96,27 @@ func TestViewDir(t *testing.T) {
 	}
 	ref := session.Ref{Key: tree(1), SessionID: "x"}
 	end := say(t, s, ref, 0, "hello")
-	require.NoError(t, session.CompactDir(s))
-	v, err := session.ViewDir(dir)
+	require.NoError(t, dirstore.Compact(s))
+	v, err := dirstore.View(dir)
 	require.NoError(t, err)
-	_, err = s.Journal.Append(t.Context(), tree(0), 2, dirBatch(dirNoon, true, "later"))
+	_, err = s.Journal.Append(t.Context(), tree(0), 2, batchOf(noon, true, "later"))
 	require.NoError(t, err)
-	require.NoError(t, session.CompactDir(s))
+	require.NoError(t, dirstore.Compact(s))
 	m.verify(t, v, "as it was")
 	assert.Equal(t, []string{"hello"}, lineTexts(t, v, ref))
 	assert.Equal(t, s.Transcripts.Locate(ref), v.Transcripts.Locate(ref))
-	_, err = v.Journal.Append(t.Context(), tree(0), 2, dirBatch(dirNoon, true, "no"))
+	_, err = v.Journal.Append(t.Context(), tree(0), 2, batchOf(noon, true, "no"))
 	require.ErrorIs(t, err, session.ErrReadOnly)
 	_, err = v.Transcripts.Append(t.Context(), ref, end, says("no")...)
 	require.ErrorIs(t, err, session.ErrReadOnly)
-	_, err = v.Transcripts.Archive(t.Context(), ref, dirNoon)
+	_, err = v.Transcripts.Archive(t.Context(), ref, noon)
 	require.ErrorIs(t, err, session.ErrReadOnly)
 	require.NoError(t, v.Close())
 	for _, err := range v.Journal.Read(t.Context(), tree(0), 0) {
 		require.ErrorIs(t, err, session.ErrClosed)
 	}
 	parts := 0
-	for f, err := range session.VerifyDir(t.Context(), dir) {
+	for f, err := range dirstore.Verify(t.Context(), dir) {
 		require.NoError(t, err, f.Path)
 		assert.Zero(t, f.Torn)
 		assert.NotZero(t, f.Bytes)
@@ -126,20 +127,20 @@ func TestViewDir(t *testing.T) {
 }
 
 // A directory that somebody removes under its owner takes nothing more, and says so.
-func TestDirIsGone(t *testing.T) {
+func TestIsGone(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files that are open cannot be removed")
 	}
 	dir := filepath.Join(t.TempDir(), "state")
-	s, err := session.OpenDir(dir)
+	s, err := dirstore.Open(dir)
 	require.NoError(t, err)
 	ref := session.Ref{Key: tree(0), SessionID: "x"}
-	_, err = s.Journal.Append(t.Context(), tree(0), 0, dirBatch(dirNoon, false, "x"))
+	_, err = s.Journal.Append(t.Context(), tree(0), 0, batchOf(noon, false, "x"))
 	require.NoError(t, err)
 	end := say(t, s, ref, 0, "x")
 	require.NoError(t, os.RemoveAll(dir))
 	for range 2 {
-		_, err = s.Journal.Append(t.Context(), tree(0), 1, dirBatch(dirNoon, false, "lost"))
+		_, err = s.Journal.Append(t.Context(), tree(0), 1, batchOf(noon, false, "lost"))
 		require.ErrorIs(t, err, fs.ErrNotExist)
 		require.ErrorIs(t, err, session.ErrSync)
 		_, err = s.Transcripts.Append(t.Context(), ref, end, says("lost")...)
@@ -157,14 +158,14 @@ func TestOpenFollowsLiveData(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
 	for i := range 1000 {
-		b := dirBatch(session.Batch{}.Due, false, strings.Repeat("history ", 50))
+		b := batchOf(session.Batch{}.Due, false, strings.Repeat("history ", 50))
 		if i < 3 {
-			b.Due = dirNoon
+			b.Due = noon
 		}
 		_, err := s.Journal.Append(t.Context(), tree(i), 0, b)
 		require.NoError(t, err)
 	}
-	require.NoError(t, session.CompactDir(s))
+	require.NoError(t, dirstore.Compact(s))
 	require.NoError(t, s.Close())
 	size := 0
 	d.Hook(func(op disktest.Op) error {
@@ -175,7 +176,7 @@ func TestOpenFollowsLiveData(t *testing.T) {
 	})
 	s = openOn(t, d)
 	assert.Less(t, size, 10_000)
-	_, trees := session.LogSize(s)
+	_, trees := dirstore.LogSize(s)
 	assert.Equal(t, 3, trees)
 	require.NoError(t, s.Close())
 }

@@ -1,4 +1,4 @@
-package session_test
+package dirstore_test
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package session
+package dirstore
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"io/fs"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // transcriptChunk is how much of a transcript is read at once, in bytes.
@@ -25,7 +26,7 @@ type transcriptFile struct {
 }
 
 // openTranscript opens a file if it is the transcript of ref; else ok is false.
-func openTranscript(fsys disk.FS, path string, ref Ref, flag int) (t *transcriptFile, ok bool, err error) {
+func openTranscript(fsys disk.FS, path string, ref session.Ref, flag int) (t *transcriptFile, ok bool, err error) {
 	f, err := fsys.OpenFile(path, flag)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
@@ -51,10 +52,10 @@ func openTranscript(fsys disk.FS, path string, ref Ref, flag int) (t *transcript
 }
 
 // lines yields the lines that w selects.
-func (t *transcriptFile) lines(ctx context.Context, w Window, check func(context.Context) error, yield func(Line) bool) error {
+func (t *transcriptFile) lines(ctx context.Context, w session.Window, check func(context.Context) error, yield func(session.Line) bool) error {
 	from := t.head
 	if w.After > 0 {
-		if w.After >= Pos(t.end) {
+		if w.After >= session.Pos(t.end) {
 			return t.rot
 		}
 		from = int64(w.After)
@@ -88,11 +89,11 @@ func (t *transcriptFile) lines(ctx context.Context, w Window, check func(context
 		if err != nil {
 			return err
 		}
-		var m Message
+		var m session.Message
 		if err := json.Unmarshal(line, &m); err != nil {
-			return &CorruptError{File: t.path, Offset: start, Reason: fmt.Sprintf("the line is no message: %v", err)}
+			return &session.CorruptError{File: t.path, Offset: start, Reason: fmt.Sprintf("the line is no message: %v", err)}
 		}
-		if !yield(Line{Pos: Pos(r.off), Message: m}) {
+		if !yield(session.Line{Pos: session.Pos(r.off), Message: m}) {
 			return nil
 		}
 	}

@@ -1,4 +1,4 @@
-package session
+package dirstore
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // Where a transcript ends is where its whole lines do. A crash may leave half a line behind them, or zeros where the disk has not been
@@ -28,7 +29,7 @@ func continued(lines []byte) []byte {
 
 // begins reports whether a line is whole, without its newline, and the first of a write.
 func begins(line []byte) bool {
-	var m Message
+	var m session.Message
 	return !bytes.HasPrefix(line, []byte(" ")) && json.Unmarshal(line, &m) == nil
 }
 
@@ -51,7 +52,7 @@ func (t *transcriptFile) chunks(from, to int64, f func(off int64, b []byte) (mor
 	return nil
 }
 
-// intact returns the offset behind the last whole line. If what follows was acknowledged, the error is a *[CorruptError], and the offset is
+// intact returns the offset behind the last whole line. If what follows was acknowledged, the error is a *[session.CorruptError], and the offset is
 // right nevertheless.
 func (t *transcriptFile) intact() (end, size int64, err error) {
 	if size, err = t.f.Size(); err != nil {
@@ -70,7 +71,7 @@ func (t *transcriptFile) intact() (end, size int64, err error) {
 	}
 	acknowledged, err := t.acknowledged(end, size)
 	if acknowledged {
-		err = &CorruptError{File: t.path, Offset: end, Reason: "the line has a zero in it, and was whole when the next one was written"}
+		err = &session.CorruptError{File: t.path, Offset: end, Reason: "the line has a zero in it, and was whole when the next one was written"}
 	}
 	return end, size, err
 }

@@ -1,4 +1,4 @@
-package session
+package dirstore
 
 import (
 	"context"
@@ -12,11 +12,12 @@ import (
 	"sync/atomic"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// dirTranscripts are [Transcripts] in a directory, one file each; see transcriptNames. Files are open only while something is done with
+// transcripts are [session.Transcripts] in a directory, one file each; see transcriptNames. Files are open only while something is done with
 // them, so that any number can be there and a disk that was away is used again when it is back.
-type dirTranscripts struct {
+type transcripts struct {
 	fs       disk.FS
 	dir      string
 	readOnly bool
@@ -26,12 +27,12 @@ type dirTranscripts struct {
 	writers  sync.WaitGroup // those who may change something; nobody is added once closed is set
 
 	mu     sync.Mutex
-	known  map[Ref]*dirTranscript // those that are there, as far as anybody asked, and those that somebody works with
+	known  map[session.Ref]*transcript // those that are there, as far as anybody asked, and those that somebody works with
 	agents map[string]*agentFiles
 }
 
-// A dirTranscript is what is known of one transcript.
-type dirTranscript struct {
+// A transcript is what is known of one transcript.
+type transcript struct {
 	turn chan struct{} // holds the one who may work with the file
 	gone bool          // is known no more; only whoever has the turn looks
 
@@ -45,11 +46,11 @@ type dirTranscript struct {
 }
 
 // last returns the position of the last line.
-func (x *dirTranscript) last() Pos {
+func (x *transcript) last() session.Pos {
 	if x.end == x.head { // somebody has taken all lines away
 		return 0
 	}
-	return Pos(x.end)
+	return session.Pos(x.end)
 }
 
 // agentFiles is what is known of the directory of one agent.
@@ -60,15 +61,15 @@ type agentFiles struct {
 	archived map[string]bool // the names, before .deleted., of what was archived; nil: not read yet
 }
 
-func newDirTranscripts(fsys disk.FS, dir string, readOnly bool, release func() error) *dirTranscripts {
-	return &dirTranscripts{
+func newTranscripts(fsys disk.FS, dir string, readOnly bool, release func() error) *transcripts {
+	return &transcripts{
 		fs: fsys, dir: dir, readOnly: readOnly, release: release,
-		known: make(map[Ref]*dirTranscript), agents: make(map[string]*agentFiles),
+		known: make(map[session.Ref]*transcript), agents: make(map[string]*agentFiles),
 	}
 }
 
-// Close makes every later call fail with [ErrClosed], and returns when nobody writes any more: the next owner may begin then.
-func (t *dirTranscripts) Close() (err error) {
+// Close makes every later call fail with [session.ErrClosed], and returns when nobody writes any more: the next owner may begin then.
+func (t *transcripts) Close() (err error) {
 	t.closing.Do(func() {
 		t.mu.Lock()
 		t.closed.Store(true)
@@ -79,21 +80,21 @@ func (t *dirTranscripts) Close() (err error) {
 	return err
 }
 
-func (t *dirTranscripts) check(ctx context.Context) error {
+func (t *transcripts) check(ctx context.Context) error {
 	if t.closed.Load() {
-		return ErrClosed
+		return session.ErrClosed
 	}
 	return ctx.Err()
 }
 
 // with calls f while nobody else works with the transcript, once it is known what there is of it. It forgets what does not exist, what
 // is corrupt, so that it is looked at again when a person has seen to it, and all if somebody else has the directory open and writes.
-func (t *dirTranscripts) with(ctx context.Context, ref Ref, f func(*dirTranscript) error) error {
+func (t *transcripts) with(ctx context.Context, ref session.Ref, f func(*transcript) error) error {
 	for {
 		t.mu.Lock()
 		x := t.known[ref]
 		if x == nil {
-			x = &dirTranscript{turn: make(chan struct{}, 1)}
+			x = &transcript{turn: make(chan struct{}, 1)}
 			t.known[ref] = x
 		}
 		t.mu.Unlock()
@@ -121,7 +122,7 @@ func (t *dirTranscripts) with(ctx context.Context, ref Ref, f func(*dirTranscrip
 	}
 }
 
-func (t *dirTranscripts) forget(ref Ref, x *dirTranscript) {
+func (t *transcripts) forget(ref session.Ref, x *transcript) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	x.gone = true
@@ -129,7 +130,7 @@ func (t *dirTranscripts) forget(ref Ref, x *dirTranscript) {
 }
 
 // load finds the file of a transcript and where it ends. It changes nothing: what a crash has left beyond that is for whoever writes.
-func (t *dirTranscripts) load(ref Ref, x *dirTranscript) error {
+func (t *transcripts) load(ref session.Ref, x *transcript) error {
 	if x.path != "" {
 		return nil
 	}
@@ -139,7 +140,7 @@ func (t *dirTranscripts) load(ref Ref, x *dirTranscript) error {
 	}
 	defer f.f.Close() //nolint:errcheck // nothing was written
 	end, size, err := f.intact()
-	if err != nil && !errors.Is(err, ErrCorrupt) {
+	if err != nil && !errors.Is(err, session.ErrCorrupt) {
 		return err
 	}
 	x.path, x.head, x.end, x.safe = f.path, f.head, end, false
@@ -148,7 +149,7 @@ func (t *dirTranscripts) load(ref Ref, x *dirTranscript) error {
 }
 
 // open opens the file of a transcript for reading, under whichever name it has, nil if it does not exist.
-func (t *dirTranscripts) open(ref Ref) (f *transcriptFile, err error) {
+func (t *transcripts) open(ref session.Ref) (f *transcriptFile, err error) {
 	look := func() error {
 		for _, name := range transcriptNames(ref) {
 			var ok bool
@@ -164,7 +165,7 @@ func (t *dirTranscripts) open(ref Ref) (f *transcriptFile, err error) {
 }
 
 // ifThere calls f, for which fs.ErrNotExist is no error unless everything is away. A directory that was only begun has nothing yet.
-func (t *dirTranscripts) ifThere(f func() error) error {
+func (t *transcripts) ifThere(f func() error) error {
 	_, err := disk.IfThere(t.fs, t.dir, f)
 	if t.readOnly && errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -172,11 +173,11 @@ func (t *dirTranscripts) ifThere(f func() error) error {
 	return err
 }
 
-func (t *dirTranscripts) fail(ref Ref, doing string, err error) error {
-	return fmt.Errorf("session: transcript %q of %q: %s: %w", ref.SessionID, ref.Key, doing, err)
+func (t *transcripts) fail(ref session.Ref, doing string, err error) error {
+	return fmt.Errorf("dirstore: transcript %q of %q: %s: %w", ref.SessionID, ref.Key, doing, err)
 }
 
-func (t *dirTranscripts) agent(ref Ref) (*agentFiles, string) {
+func (t *transcripts) agent(ref session.Ref) (*agentFiles, string) {
 	name := agentDir(ref.Key)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -188,25 +189,25 @@ func (t *dirTranscripts) agent(ref Ref) (*agentFiles, string) {
 	return a, filepath.Join(t.dir, name)
 }
 
-func (t *dirTranscripts) Read(ctx context.Context, ref Ref, w Window) iter.Seq2[Line, error] {
-	return func(yield func(Line, error) bool) {
+func (t *transcripts) Read(ctx context.Context, ref session.Ref, w session.Window) iter.Seq2[session.Line, error] {
+	return func(yield func(session.Line, error) bool) {
 		err := ref.Validate()
 		if err == nil {
 			err = w.Validate()
 		}
 		if err != nil {
-			yield(Line{}, err)
+			yield(session.Line{}, err)
 			return
 		}
-		if err := t.read(ctx, ref, w, func(line Line) bool { return yield(line, nil) }); err != nil {
-			yield(Line{}, t.fail(ref, "read", err))
+		if err := t.read(ctx, ref, w, func(line session.Line) bool { return yield(line, nil) }); err != nil {
+			yield(session.Line{}, t.fail(ref, "read", err))
 		}
 	}
 }
 
-func (t *dirTranscripts) read(ctx context.Context, ref Ref, w Window, yield func(Line) bool) error {
+func (t *transcripts) read(ctx context.Context, ref session.Ref, w session.Window, yield func(session.Line) bool) error {
 	var f *transcriptFile
-	err := t.with(ctx, ref, func(x *dirTranscript) (err error) {
+	err := t.with(ctx, ref, func(x *transcript) (err error) {
 		if x.path != "" {
 			f, err = t.file(ref, x, os.O_RDONLY)
 		}
@@ -221,7 +222,7 @@ func (t *dirTranscripts) read(ctx context.Context, ref Ref, w Window, yield func
 
 // file opens the file of a transcript that is there. If somebody else has taken it away, or has cut it or written to it, that is an error
 // once; whoever comes next finds what is there then.
-func (t *dirTranscripts) file(ref Ref, x *dirTranscript, flag int) (f *transcriptFile, err error) {
+func (t *transcripts) file(ref session.Ref, x *transcript, flag int) (f *transcriptFile, err error) {
 	f, ok, err := openTranscript(t.fs, x.path, ref, flag)
 	if err != nil {
 		return nil, err
@@ -242,7 +243,7 @@ func (t *dirTranscripts) file(ref Ref, x *dirTranscript, flag int) (f *transcrip
 }
 
 // missing forgets where a file was if it is not there any more, unless everything is away and may come back.
-func (t *dirTranscripts) missing(x *dirTranscript, err error) error {
+func (t *transcripts) missing(x *transcript, err error) error {
 	if _, away := t.fs.Lstat(t.dir); away == nil && errors.Is(err, fs.ErrNotExist) {
 		x.path = ""
 	}
@@ -250,13 +251,13 @@ func (t *dirTranscripts) missing(x *dirTranscript, err error) error {
 }
 
 // unchanged returns an error if a file has not the length that it was left with.
-func unchanged(f *transcriptFile, x *dirTranscript) error {
+func unchanged(f *transcriptFile, x *transcript) error {
 	size, err := f.f.Size()
 	if err != nil {
 		return err
 	}
 	if size < x.end || size > x.end && !x.torn && x.rot == nil {
-		return &CorruptError{
+		return &session.CorruptError{
 			File: x.path, Offset: min(size, x.end),
 			Reason: fmt.Sprintf("somebody else has changed the file, which has %d bytes and had %d", size, x.end),
 		}
@@ -264,7 +265,7 @@ func unchanged(f *transcriptFile, x *dirTranscript) error {
 	return nil
 }
 
-func (t *dirTranscripts) Locate(ref Ref) string {
+func (t *transcripts) Locate(ref session.Ref) string {
 	if ref.Validate() != nil {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package session_test
+package dirstore_test
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
 func lineTexts(t *testing.T, s *session.Store, ref session.Ref) []string {
@@ -48,7 +49,7 @@ func say(t *testing.T, s *session.Store, ref session.Ref, after session.Pos, tex
 // A file is what a person can read: its name, a line about whose it is, a message a line.
 func TestTranscriptFile(t *testing.T) {
 	dir := t.TempDir()
-	s, err := session.OpenDir(dir)
+	s, err := dirstore.Open(dir)
 	require.NoError(t, err)
 	ref := session.Ref{Key: session.Main("ops"), SessionID: "6f1c"}
 	say(t, s, ref, 0, "hello", "world")
@@ -160,7 +161,7 @@ func TestTranscriptCorrupt(t *testing.T) {
 // Session ids that several sessions use, that differ by case only, or that some system keeps for itself, are kept apart, archived or not.
 func TestTranscriptNames(t *testing.T) {
 	dir := t.TempDir()
-	s, err := session.OpenDir(dir)
+	s, err := dirstore.Open(dir)
 	require.NoError(t, err)
 	refs := []session.Ref{
 		{Key: session.Main("main"), SessionID: "same"},
@@ -181,7 +182,7 @@ func TestTranscriptNames(t *testing.T) {
 		ends[i] = say(t, s, ref, 0, fmt.Sprint("of ", i))
 	}
 	require.NoError(t, s.Close())
-	s, err = session.OpenDir(dir)
+	s, err = dirstore.Open(dir)
 	require.NoError(t, err)
 	for i, ref := range refs {
 		say(t, s, ref, ends[i], "more")
@@ -189,7 +190,7 @@ func TestTranscriptNames(t *testing.T) {
 	}
 	names := make(map[string]bool)
 	for i, ref := range refs {
-		name, err := s.Transcripts.Archive(t.Context(), ref, dirNoon)
+		name, err := s.Transcripts.Archive(t.Context(), ref, noon)
 		require.NoError(t, err)
 		assert.True(t, strings.HasSuffix(name, ".deleted.2026-03-04T12-00-00.000Z"), name)
 		place := s.Transcripts.Locate(ref)
@@ -203,7 +204,7 @@ func TestTranscriptNames(t *testing.T) {
 		}
 	}
 	require.NoError(t, s.Close())
-	s, err = session.OpenDir(dir)
+	s, err = dirstore.Open(dir)
 	require.NoError(t, err)
 	for _, ref := range refs {
 		assert.True(t, names[s.Transcripts.Locate(ref)])
@@ -221,11 +222,11 @@ func TestArchiveCollision(t *testing.T) {
 	say(t, s, ref, 0, "mine")
 	taken := "/sessions/main/x.jsonl.deleted.2026-03-04T12-00-00.000Z"
 	writeAll(t, d, taken, []byte(`{"transcript":{"version":1,"key":"agent:other:main","sessionId":"x"}}`+"\n"))
-	name, err := s.Transcripts.Archive(t.Context(), ref, dirNoon)
+	name, err := s.Transcripts.Archive(t.Context(), ref, noon)
 	require.NoError(t, err)
 	assert.Equal(t, "x.jsonl.deleted.2026-03-04T12-00-00.001Z", name)
 	assert.Contains(t, string(readAll(t, d, taken)), "agent:other:main")
-	again, err := s.Transcripts.Archive(t.Context(), ref, dirNoon.Add(time.Hour))
+	again, err := s.Transcripts.Archive(t.Context(), ref, noon.Add(time.Hour))
 	require.NoError(t, err)
 	assert.Equal(t, name, again)
 }
@@ -245,7 +246,7 @@ func newTranscriptRun() *transcriptRun {
 
 func (r *transcriptRun) run(t *testing.T, d *disktest.Disk) error {
 	for life := range 2 {
-		s, err := session.OpenDirOn(d, "/")
+		s, err := dirstore.OpenOn(d, "/")
 		if err != nil {
 			return err
 		}
@@ -269,7 +270,7 @@ func (r *transcriptRun) run(t *testing.T, d *disktest.Disk) error {
 			r.maybe = nil
 			if life == 0 && i == 5 {
 				r.dropping = true
-				if _, err := s.Transcripts.Archive(t.Context(), ref, dirNoon); err != nil {
+				if _, err := s.Transcripts.Archive(t.Context(), ref, noon); err != nil {
 					return err
 				}
 				r.dropping, r.archived[ref] = false, true
@@ -284,7 +285,7 @@ func (r *transcriptRun) run(t *testing.T, d *disktest.Disk) error {
 
 func (r *transcriptRun) verify(t *testing.T, d *disktest.Disk, when string) {
 	t.Helper()
-	s, err := session.OpenDirOn(d, "/")
+	s, err := dirstore.OpenOn(d, "/")
 	require.NoError(t, err, when)
 	if len(r.maybe) > 0 && r.texts[r.ref] == nil {
 		r.texts[r.ref] = []string{}
@@ -294,7 +295,7 @@ func (r *transcriptRun) verify(t *testing.T, d *disktest.Disk, when string) {
 		gone := r.archived[ref] || r.dropping && ref == r.ref && len(got) == 0
 		if gone {
 			require.Empty(t, got, when)
-			name, err := s.Transcripts.Archive(t.Context(), ref, dirNoon)
+			name, err := s.Transcripts.Archive(t.Context(), ref, noon)
 			require.NoError(t, err, when)
 			require.NotEmpty(t, name, when)
 			continue
@@ -432,13 +433,13 @@ func TestArchiveIsDurable(t *testing.T) {
 		return nil
 	})
 	for range 2 {
-		_, err := s.Transcripts.Archive(t.Context(), ref, dirNoon)
+		_, err := s.Transcripts.Archive(t.Context(), ref, noon)
 		require.ErrorIs(t, err, syscall.EIO)
 	}
 	d.Hook(nil)
-	name, err := s.Transcripts.Archive(t.Context(), ref, dirNoon.Add(time.Hour))
+	name, err := s.Transcripts.Archive(t.Context(), ref, noon.Add(time.Hour))
 	require.NoError(t, err)
-	again, err := openOn(t, d.Crash(func(int) bool { return false })).Transcripts.Archive(t.Context(), ref, dirNoon.AddDate(1, 0, 0))
+	again, err := openOn(t, d.Crash(func(int) bool { return false })).Transcripts.Archive(t.Context(), ref, noon.AddDate(1, 0, 0))
 	require.NoError(t, err)
 	assert.Equal(t, name, again)
 }

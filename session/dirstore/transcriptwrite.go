@@ -1,4 +1,4 @@
-package session
+package dirstore
 
 import (
 	"context"
@@ -9,14 +9,15 @@ import (
 	"path/filepath"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // write calls f, which changes a transcript, while nobody else works with it. Close waits for it.
-func (t *dirTranscripts) write(ctx context.Context, ref Ref, f func(*dirTranscript) error) error {
+func (t *transcripts) write(ctx context.Context, ref session.Ref, f func(*transcript) error) error {
 	t.mu.Lock()
 	err := t.check(ctx)
 	if err == nil && t.readOnly {
-		err = ErrReadOnly
+		err = session.ErrReadOnly
 	}
 	if err == nil {
 		t.writers.Add(1)
@@ -29,7 +30,7 @@ func (t *dirTranscripts) write(ctx context.Context, ref Ref, f func(*dirTranscri
 	return t.with(ctx, ref, f)
 }
 
-func (t *dirTranscripts) Append(ctx context.Context, ref Ref, after Pos, messages ...Message) (last Pos, err error) {
+func (t *transcripts) Append(ctx context.Context, ref session.Ref, after session.Pos, messages ...session.Message) (last session.Pos, err error) {
 	if err := ref.Validate(); err != nil {
 		return 0, err
 	}
@@ -40,7 +41,7 @@ func (t *dirTranscripts) Append(ctx context.Context, ref Ref, after Pos, message
 		}
 	}
 	if err == nil {
-		err = t.write(ctx, ref, func(x *dirTranscript) (err error) {
+		err = t.write(ctx, ref, func(x *transcript) (err error) {
 			last, err = t.append(ref, x, after, lines)
 			return err
 		})
@@ -51,7 +52,7 @@ func (t *dirTranscripts) Append(ctx context.Context, ref Ref, after Pos, message
 	return last, nil
 }
 
-func (t *dirTranscripts) append(ref Ref, x *dirTranscript, after Pos, lines []byte) (Pos, error) {
+func (t *transcripts) append(ref session.Ref, x *transcript, after session.Pos, lines []byte) (session.Pos, error) {
 	if x.path == "" {
 		return t.begin(ref, x, after, lines)
 	}
@@ -59,7 +60,7 @@ func (t *dirTranscripts) append(ref Ref, x *dirTranscript, after Pos, lines []by
 		return 0, x.rot
 	}
 	if end := x.last(); after != end {
-		return 0, fmt.Errorf("after %d, but it ends at %d: %w", after, end, ErrConflict)
+		return 0, fmt.Errorf("after %d, but it ends at %d: %w", after, end, session.ErrConflict)
 	}
 	if len(lines) == 0 {
 		return after, nil
@@ -85,11 +86,11 @@ func (t *dirTranscripts) append(ref Ref, x *dirTranscript, after Pos, lines []by
 		return 0, err
 	}
 	x.end += int64(len(lines))
-	return Pos(x.end), nil
+	return session.Pos(x.end), nil
 }
 
 // mend removes what stands beyond the end, so that something can be written there.
-func (x *dirTranscript) mend(fsys disk.FS, f *transcriptFile) (err error) {
+func (x *transcript) mend(fsys disk.FS, f *transcriptFile) (err error) {
 	switch {
 	case !x.torn:
 		return nil
@@ -107,7 +108,7 @@ func (x *dirTranscript) mend(fsys disk.FS, f *transcriptFile) (err error) {
 
 // secure makes durable what was there already. Whoever wrote it may have died before it was, or after a sync that failed: then the system
 // shows what it will never write unless somebody writes it again.
-func (x *dirTranscript) secure(fsys disk.FS, f *transcriptFile) error {
+func (x *transcript) secure(fsys disk.FS, f *transcriptFile) error {
 	if x.safe {
 		return nil
 	}
@@ -125,15 +126,15 @@ func (x *dirTranscript) secure(fsys disk.FS, f *transcriptFile) error {
 const tmpSuffix = ".tmp"
 
 // begin makes the file of a transcript, whole or not at all.
-func (t *dirTranscripts) begin(ref Ref, x *dirTranscript, after Pos, lines []byte) (Pos, error) {
+func (t *transcripts) begin(ref session.Ref, x *transcript, after session.Pos, lines []byte) (session.Pos, error) {
 	name, err := t.findArchived(ref, true)
 	switch {
 	case err != nil:
 		return 0, err
 	case name != "":
-		return 0, fmt.Errorf("%w as %q", ErrArchived, name)
+		return 0, fmt.Errorf("%w as %q", session.ErrArchived, name)
 	case after != 0:
-		return 0, fmt.Errorf("after %d, but it ends at 0: %w", after, ErrConflict)
+		return 0, fmt.Errorf("after %d, but it ends at 0: %w", after, session.ErrConflict)
 	case len(lines) == 0:
 		return 0, nil
 	}
@@ -158,11 +159,11 @@ func (t *dirTranscripts) begin(ref Ref, x *dirTranscript, after Pos, lines []byt
 		return 0, err
 	}
 	x.path, x.head, x.end, x.safe, x.torn = path, int64(len(head)), int64(len(head)+len(lines)), true, false
-	return Pos(x.end), nil
+	return session.Pos(x.end), nil
 }
 
 // name gives a whole transcript the first of the names that is not somebody else's.
-func (t *dirTranscripts) name(ref Ref, tmp string, names [2]string) (string, error) {
+func (t *transcripts) name(ref session.Ref, tmp string, names [2]string) (string, error) {
 	a, dir := t.agent(ref)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -177,7 +178,7 @@ func (t *dirTranscripts) name(ref Ref, tmp string, names [2]string) (string, err
 	return path, t.fs.Rename(tmp, path)
 }
 
-func (t *dirTranscripts) writeWhole(name string, b []byte) error {
+func (t *transcripts) writeWhole(name string, b []byte) error {
 	f, err := t.fs.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return err
@@ -191,7 +192,7 @@ func (t *dirTranscripts) writeWhole(name string, b []byte) error {
 	return err
 }
 
-func (t *dirTranscripts) makeAgentDir(ref Ref) (string, error) {
+func (t *transcripts) makeAgentDir(ref session.Ref) (string, error) {
 	a, dir := t.agent(ref)
 	a.mu.Lock()
 	defer a.mu.Unlock()

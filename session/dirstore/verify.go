@@ -1,4 +1,4 @@
-package session
+package dirstore
 
 import (
 	"context"
@@ -14,29 +14,30 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 	"github.com/offshoot-sdk/offshoot/internal/wal"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A DirFile is what [VerifyDir] says of one file.
-type DirFile struct {
+// A File is what [Verify] says of one file.
+type File struct {
 	Path  string // within the directory
 	Bytes int64  // that are intact
 	Parts int    // batches of a log, lines of a transcript
 
-	// Torn is how many bytes at the end nobody was told of: a crash has left them, and the next OpenDir, or write to the transcript, cuts
+	// Torn is how many bytes at the end nobody was told of: a crash has left them, and the next Open, or write to the transcript, cuts
 	// them off; or the owner is writing them just now.
 	Torn int64
 }
 
-// VerifyDir reads every frame and entry of the log and of the idle trees, and every line of the transcripts, archived ones included, in
-// a directory of [OpenDir], and yields each file, with an error if it is not intact: a *[CorruptError], also for an entry that never was the
-// JSON that its [Payload] should have been, which Append does not look into; [ErrFormat]; or that of the system if it cannot be read. It
-// passes over what a repair has put aside, what is not whole, and the files of others. Like [ViewDir] it changes nothing and works
-// beside whoever has the directory open. What it cannot see is said at [OpenDir]. An error beside the zero DirFile says that the directory
+// Verify reads every frame and entry of the log and of the idle trees, and every line of the transcripts, archived ones included, in
+// a directory of [Open], and yields each file, with an error if it is not intact: a *[session.CorruptError], also for an entry that never was the
+// JSON that its [session.Payload] should have been, which Append does not look into; [session.ErrFormat]; or that of the system if it cannot be read. It
+// passes over what a repair has put aside, what is not whole, and the files of others. Like [View] it changes nothing and works
+// beside whoever has the directory open. What it cannot see is said at [Open]. An error beside the zero File says that the directory
 // cannot be read, or that ctx is done, and ends the sequence.
-func VerifyDir(ctx context.Context, dir string) iter.Seq2[DirFile, error] {
-	return func(yield func(DirFile, error) bool) {
+func Verify(ctx context.Context, dir string) iter.Seq2[File, error] {
+	return func(yield func(File, error) bool) {
 		fsys, abs, err := located(dir)
-		v := verifier{fs: fsys, dir: abs, yield: func(f DirFile, err error) bool {
+		v := verifier{fs: fsys, dir: abs, yield: func(f File, err error) bool {
 			if rel, relErr := filepath.Rel(abs, f.Path); f.Path != "" && relErr == nil {
 				f.Path = rel
 			}
@@ -46,21 +47,21 @@ func VerifyDir(ctx context.Context, dir string) iter.Seq2[DirFile, error] {
 			err = v.all(ctx)
 		}
 		if err != nil && !errors.Is(err, errStopped) {
-			yield(DirFile{}, fmt.Errorf("session: verify directory %q: %w", dir, err))
+			yield(File{}, fmt.Errorf("dirstore: verify directory %q: %w", dir, err))
 		}
 	}
 }
 
 // errStopped ends a verification of which the caller has seen enough.
-var errStopped = errors.New("session: seen enough")
+var errStopped = errors.New("dirstore: seen enough")
 
 type verifier struct {
 	fs    disk.FS
 	dir   string
-	yield func(DirFile, error) bool
+	yield func(File, error) bool
 }
 
-func (v verifier) say(ctx context.Context, f DirFile, err error) error {
+func (v verifier) say(ctx context.Context, f File, err error) error {
 	if !v.yield(f, err) {
 		return errStopped
 	}
@@ -81,7 +82,7 @@ func (v verifier) all(ctx context.Context) error {
 	idle := newIdleLogs(v.fs, logs)
 	for name, err := range idle.files() {
 		if err != nil {
-			err = v.say(ctx, DirFile{Path: name}, err)
+			err = v.say(ctx, File{Path: name}, err)
 		} else {
 			err = v.idleLog(ctx, &idle, name)
 		}
@@ -93,8 +94,8 @@ func (v verifier) all(ctx context.Context) error {
 }
 
 func (v verifier) log(ctx context.Context, dir string) error {
-	var j *dirJournal
-	view, r, err := wal.OpenView(v.fs, dir, func() { j = newDirJournal(v.fs, dir, nil) },
+	var j *journal
+	view, r, err := wal.OpenView(v.fs, dir, func() { j = newJournal(v.fs, dir, nil) },
 		func(at wal.Span, kind wal.Kind, payload []byte) error {
 			if err := j.replay(at, kind, payload); err != nil {
 				return err
@@ -107,7 +108,7 @@ func (v verifier) log(ctx context.Context, dir string) error {
 	if r.File == "" {
 		r.File = dir
 	}
-	return v.say(ctx, DirFile{Path: r.File, Bytes: r.Bytes, Parts: r.Frames, Torn: r.Torn}, err)
+	return v.say(ctx, File{Path: r.File, Bytes: r.Bytes, Parts: r.Frames, Torn: r.Torn}, err)
 }
 
 func (v verifier) idleLog(ctx context.Context, idle *idleLogs, name string) error {
@@ -122,17 +123,17 @@ func (v verifier) idleLog(ctx context.Context, idle *idleLogs, name string) erro
 		}
 		return b, err
 	})
-	return v.say(ctx, DirFile{Path: name, Bytes: r.Bytes, Parts: max(r.Frames-1, 0)}, err)
+	return v.say(ctx, File{Path: name, Bytes: r.Bytes, Parts: max(r.Frames-1, 0)}, err)
 }
 
 // verifyBatch looks at every entry of a batch.
 func verifyBatch(payload []byte) error {
-	b, err := parseBatch(payload, ParseRoot)
+	b, err := parseBatch(payload, session.ParseRoot)
 	if err != nil {
 		return err
 	}
-	bad := Seq(0)
-	err = b.each(func(seq Seq, r Raw) bool {
+	bad := session.Seq(0)
+	err = b.each(func(seq session.Seq, r session.Raw) bool {
 		if !json.Valid(r) {
 			bad = seq
 		}
@@ -170,7 +171,7 @@ func (v verifier) agent(ctx context.Context, dir string) error {
 		gone = false
 		files, err := v.fs.ReadDir(dir)
 		if err != nil {
-			return v.say(ctx, DirFile{Path: dir}, err)
+			return v.say(ctx, File{Path: dir}, err)
 		}
 		for _, f := range files {
 			name := f.Name()
@@ -187,7 +188,7 @@ func (v verifier) agent(ctx context.Context, dir string) error {
 	return nil
 }
 
-var errGone = errors.New("session: the file is not there any more")
+var errGone = errors.New("dirstore: the file is not there any more")
 
 func (v verifier) transcript(ctx context.Context, path string) error {
 	f, err := v.fs.OpenFile(path, os.O_RDONLY)
@@ -195,17 +196,17 @@ func (v verifier) transcript(ctx context.Context, path string) error {
 		return errGone
 	}
 	if err != nil {
-		return v.say(ctx, DirFile{Path: path}, err)
+		return v.say(ctx, File{Path: path}, err)
 	}
 	defer f.Close() //nolint:errcheck // nothing was written
 	t := transcriptFile{f: f, path: path}
-	d := DirFile{Path: path}
+	d := File{Path: path}
 	err = t.verify(&d)
 	return v.say(ctx, d, err)
 }
 
 // verify looks at every line.
-func (t *transcriptFile) verify(d *DirFile) error {
+func (t *transcriptFile) verify(d *File) error {
 	end, size, err := t.intact()
 	if err != nil {
 		return err
@@ -226,9 +227,9 @@ func (t *transcriptFile) verify(d *DirFile) error {
 				return err
 			}
 		default:
-			var m Message
+			var m session.Message
 			if err := json.Unmarshal(line, &m); err != nil {
-				return &CorruptError{File: t.path, Offset: d.Bytes, Reason: fmt.Sprintf("the line is no message: %v", err)}
+				return &session.CorruptError{File: t.path, Offset: d.Bytes, Reason: fmt.Sprintf("the line is no message: %v", err)}
 			}
 		}
 	}

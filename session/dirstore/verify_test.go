@@ -1,4 +1,4 @@
-package session_test
+package dirstore_test
 
 import (
 	"encoding/binary"
@@ -17,13 +17,14 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 	"github.com/offshoot-sdk/offshoot/internal/wal"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// verified returns which files VerifyDir yields and what is wrong with them. It fails if the directory itself is.
-func verified(t *testing.T, dir string) (files []session.DirFile, bad map[string]error) {
+// verified returns which files Verify yields and what is wrong with them. It fails if the directory itself is.
+func verified(t *testing.T, dir string) (files []dirstore.File, bad map[string]error) {
 	t.Helper()
 	bad = make(map[string]error)
-	for f, err := range session.VerifyDir(t.Context(), dir) {
+	for f, err := range dirstore.Verify(t.Context(), dir) {
 		require.NotZero(t, f, err)
 		files = append(files, f)
 		if err != nil {
@@ -37,13 +38,13 @@ func verified(t *testing.T, dir string) (files []session.DirFile, bad map[string
 func storeOnDisk(t *testing.T) (dir string, s *session.Store, idle []string) {
 	t.Helper()
 	dir = t.TempDir()
-	s, err := session.OpenDir(dir)
+	s, err := dirstore.Open(dir)
 	require.NoError(t, err)
 	for i := range 2 {
-		_, err = s.Journal.Append(t.Context(), tree(i), 0, dirBatch(time.Time{}, false, "x", "y"))
+		_, err = s.Journal.Append(t.Context(), tree(i), 0, batchOf(time.Time{}, false, "x", "y"))
 		require.NoError(t, err)
 	}
-	require.NoError(t, session.CompactDir(s))
+	require.NoError(t, dirstore.Compact(s))
 	say(t, s, session.Ref{Key: session.Main("main"), SessionID: "a"}, 0, "one")
 	idle, err = filepath.Glob(filepath.Join(dir, "journal", "idle", "*", "*.wal"))
 	require.NoError(t, err)
@@ -52,7 +53,7 @@ func storeOnDisk(t *testing.T) (dir string, s *session.Store, idle []string) {
 }
 
 // What people and their systems put beside the files of a store is passed over, and what cannot be read hides nothing.
-func TestVerifyDirBesideOtherFiles(t *testing.T) {
+func TestVerifyBesideOtherFiles(t *testing.T) {
 	dir, s, idle := storeOnDisk(t)
 	require.NoError(t, s.Close())
 	for _, name := range []string{"sessions/.DS_Store", "sessions/main/notes.txt", "journal/notes.txt", "journal/idle/notes.txt"} {
@@ -77,25 +78,25 @@ func TestVerifyDirBesideOtherFiles(t *testing.T) {
 }
 
 // A transcript that is archived while others are verified is verified under its other name.
-func TestVerifyDirBesideArchive(t *testing.T) {
+func TestVerifyBesideArchive(t *testing.T) {
 	dir, s, _ := storeOnDisk(t)
 	for _, id := range []string{"b", "c"} {
 		say(t, s, session.Ref{Key: session.Main("main"), SessionID: id}, 0, "one")
 	}
 	var transcripts []string
-	for f, err := range session.VerifyDir(t.Context(), dir) {
+	for f, err := range dirstore.Verify(t.Context(), dir) {
 		require.NoError(t, err)
 		if !strings.HasPrefix(f.Path, "sessions") {
 			continue
 		}
 		transcripts = append(transcripts, filepath.Base(f.Path))
 		if f.Path == filepath.Join("sessions", "main", "a.jsonl") {
-			_, err := s.Transcripts.Archive(t.Context(), session.Ref{Key: session.Main("main"), SessionID: "b"}, dirNoon)
+			_, err := s.Transcripts.Archive(t.Context(), session.Ref{Key: session.Main("main"), SessionID: "b"}, noon)
 			require.NoError(t, err)
 		}
 	}
 	slices.Sort(transcripts)
-	assert.Equal(t, []string{"a.jsonl", session.ArchiveName("b.jsonl", dirNoon), "c.jsonl"}, transcripts)
+	assert.Equal(t, []string{"a.jsonl", session.ArchiveName("b.jsonl", noon), "c.jsonl"}, transcripts)
 	require.NoError(t, s.Close())
 }
 
@@ -146,7 +147,7 @@ func TestIdleFileThatIsNotWhatItSays(t *testing.T) {
 		_, err := readLog(t.Context(), s.Journal, root)
 		require.Error(t, err, what)
 		for _, after := range []session.Seq{0, 2} {
-			_, appendErr := s.Journal.Append(t.Context(), root, after, dirBatch(dirNoon, false, "z"))
+			_, appendErr := s.Journal.Append(t.Context(), root, after, batchOf(noon, false, "z"))
 			require.Equal(t, errors.Is(err, session.ErrCorrupt), errors.Is(appendErr, session.ErrCorrupt), "%s: %v", what, appendErr)
 			require.Error(t, appendErr, what)
 		}
@@ -163,10 +164,10 @@ type notJSON struct{}
 
 func (notJSON) AppendJSON(b []byte) ([]byte, error) { return append(b, "no json"...), nil }
 
-// A payload that is no JSON although it should be is its caller's mistake: Append does not read what it writes, VerifyDir does.
-func TestVerifyDirReadsPayloads(t *testing.T) {
+// A payload that is no JSON although it should be is its caller's mistake: Append does not read what it writes, Verify does.
+func TestVerifyReadsPayloads(t *testing.T) {
 	dir, s, _ := storeOnDisk(t)
-	b := dirBatch(time.Time{}, false, "x", "y")
+	b := batchOf(time.Time{}, false, "x", "y")
 	b.Entries[1].Payload = notJSON{}
 	_, err := s.Journal.Append(t.Context(), tree(7), 0, b)
 	require.NoError(t, err)
@@ -178,7 +179,7 @@ func TestVerifyDirReadsPayloads(t *testing.T) {
 			assert.ErrorContains(t, err, fmt.Sprintf("entry 2 of %q is no JSON", tree(7)))
 			assert.Contains(t, path, filepath.Join("journal", where))
 		}
-		require.NoError(t, session.CompactDir(s))
+		require.NoError(t, dirstore.Compact(s))
 	}
 	require.NoError(t, s.Close())
 }
