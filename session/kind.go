@@ -8,7 +8,8 @@ import (
 
 // A Kind is what a key says about the session that it names. The zero Kind is that of the zero Key.
 //
-// A Kind is read from the position of the words in a key, never from a substring, so no peer, id or name can change it.
+// A Kind is read from the position of the words in a key, never from a substring, so no peer, id or
+// name can change it.
 type Kind uint8
 
 // The kinds, with the form of the keys of each.
@@ -16,7 +17,7 @@ const (
 	KindInvalid  Kind = iota // the zero Key and the reserved roots: no session
 	KindMain                 // agent:<agent>:main
 	KindThread               // agent:<agent>:main:thread|topic:<id>, a thread of the main session
-	KindNamed                // agent:<agent>:<name>, nobody's chat: a batch job, a test
+	KindNamed                // agent:<agent>:<name>, not a chat: a batch job, a test
 	KindDirect               // agent:<agent>:[<channel>:[<account>:]]direct:<peer>
 	KindGroup                // agent:<agent>:<channel>:group:<peer>
 	KindChannel              // agent:<agent>:<channel>:channel:<peer>
@@ -35,7 +36,7 @@ var kindNames = [...]string{
 // String returns the word for k, such as "subagent".
 func (k Kind) String() string { return enum.String(kindNames[:], "Kind", k) }
 
-// MarshalText returns the word for k. A value that is no Kind is an error.
+// MarshalText returns the word for k. A value that is not a Kind is an error.
 func (k Kind) MarshalText() ([]byte, error) { return enum.Marshal(kindNames[:], "session", "kind", k) }
 
 // UnmarshalText sets k to the Kind that text is the word for.
@@ -43,8 +44,8 @@ func (k *Kind) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(kindNames[:], "session", "kind", text, k)
 }
 
-// A Role is what a session may do with sub-agents. It is written when the session is made and is a ceiling from then on: see
-// [Role.Ceiling].
+// A Role is what a session may do with sub-agents. It is written when the session is made and is a
+// ceiling from then on: see [Role.Ceiling].
 type Role uint8
 
 // The roles. A session without a record has the first.
@@ -57,8 +58,8 @@ const (
 
 var roleNames = [...]string{RoleUnknown: "unknown", RoleMain: "main", RoleOrchestrator: "orchestrator", RoleLeaf: "leaf"}
 
-// RoleAt returns the role of a session at a depth: main at 0, an orchestrator below maxSpawnDepth, else a leaf. A negative depth is
-// one that nobody knows, and gives [RoleUnknown].
+// RoleAt returns the role of a session at a depth: main at 0, an orchestrator below maxSpawnDepth,
+// else a leaf. A negative depth is unknown, and gives [RoleUnknown].
 func RoleAt(depth, maxSpawnDepth int) Role {
 	switch {
 	case depth < 0:
@@ -74,7 +75,7 @@ func RoleAt(depth, maxSpawnDepth int) Role {
 // String returns the word for r, such as "leaf".
 func (r Role) String() string { return enum.String(roleNames[:], "Role", r) }
 
-// MarshalText returns the word for r. A value that is no Role is an error.
+// MarshalText returns the word for r. A value that is not a Role is an error.
 func (r Role) MarshalText() ([]byte, error) { return enum.Marshal(roleNames[:], "session", "role", r) }
 
 // UnmarshalText sets r to the Role that text is the word for.
@@ -82,8 +83,9 @@ func (r *Role) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(roleNames[:], "session", "role", text, r)
 }
 
-// Ceiling returns the lesser of the role that was stored and the one that today's limits give: a lower limit demotes at once, a
-// higher one never promotes. Roles that do not agree on whether the session is a sub-agent, and unknown ones, give [RoleUnknown].
+// Ceiling returns the lesser of the role that was stored and the one that today's limits give: a
+// lower limit demotes at once, a higher one never promotes. Roles that do not agree on whether the
+// session is a sub-agent, and unknown ones, give [RoleUnknown].
 func (r Role) Ceiling(now Role) Role {
 	switch {
 	case r == now:
@@ -97,7 +99,8 @@ func (r Role) Ceiling(now Role) Role {
 // MaySpawn reports whether a session of this role may have sub-agents at all.
 func (r Role) MaySpawn() bool { return r == RoleMain || r == RoleOrchestrator }
 
-// Scope returns whom a session of this role may steer and stop. Whom it may see is a matter of configuration, not of its role.
+// Scope returns whom a session of this role may steer and stop. Whom it may see is a matter of
+// configuration, not of its role.
 func (r Role) Scope() Scope {
 	if r.MaySpawn() {
 		return ScopeChildren
@@ -105,12 +108,13 @@ func (r Role) Scope() Scope {
 	return ScopeNone
 }
 
-// A Scope is whom a session controls. It follows from the session's [Role] and so is a ceiling as well.
+// A Scope is whom a session controls. It follows from the session's [Role] and so is a ceiling as
+// well.
 type Scope uint8
 
 // The scopes, each more than the one before.
 const (
-	ScopeNone     Scope = iota // nobody
+	ScopeNone     Scope = iota // no session
 	ScopeChildren              // the sub-agents that it started, and theirs
 )
 
@@ -119,7 +123,7 @@ var scopeNames = [...]string{ScopeNone: "none", ScopeChildren: "children"}
 // String returns the word for s, "none" or "children".
 func (s Scope) String() string { return enum.String(scopeNames[:], "Scope", s) }
 
-// MarshalText returns the word for s. A value that is no Scope is an error.
+// MarshalText returns the word for s. A value that is not a Scope is an error.
 func (s Scope) MarshalText() ([]byte, error) {
 	return enum.Marshal(scopeNames[:], "session", "scope", s)
 }
@@ -153,9 +157,10 @@ func (d *Dialect) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(dialectNames[:], "session", "dialect", text, d)
 }
 
-// Child returns the key of a sub-agent of k that the given agent runs: agent:<agent>:subagent:<id>, and below a sub-agent the ids of
-// k as well, agent:<agent>:subagent:<k's ids>:subagent:<id>. Whatever else k is contributes nothing, nor does the thread that a
-// sub-agent is bound to. The id is the caller's; [NewID] makes one. The result is zero for a k that names no session.
+// Child returns the key of a sub-agent of k that the given agent runs: agent:<agent>:subagent:<id>,
+// and below a sub-agent the ids of k as well, agent:<agent>:subagent:<k's ids>:subagent:<id>.
+// Whatever else k is contributes nothing, nor does the thread that a sub-agent is bound to. The id
+// is the caller's; [NewID] makes one. The result is zero for a k that names no session.
 func (k Key) Child(agent, id string) Key { return DialectSubagent.Child(k, agent, id) }
 
 // Child is [Key.Child] of parent in the dialect d, that of the ids of parent included.
@@ -196,7 +201,7 @@ var directScopeNames = [...]string{
 // String returns the word for s as configurations have it, such as "per-channel-peer".
 func (s DirectScope) String() string { return enum.String(directScopeNames[:], "DirectScope", s) }
 
-// MarshalText returns the word for s. A value that is no DirectScope is an error.
+// MarshalText returns the word for s. A value that is not a DirectScope is an error.
 func (s DirectScope) MarshalText() ([]byte, error) {
 	return enum.Marshal(directScopeNames[:], "session", "direct scope", s)
 }
@@ -206,8 +211,9 @@ func (s *DirectScope) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(directScopeNames[:], "session", "direct scope", text, s)
 }
 
-// Key returns the key of a direct chat in this scope, the zero Key if a part that the scope needs is missing or cannot stand in a key.
-// It never falls back to a wider scope: a chat of unknown origin must not become the main session.
+// Key returns the key of a direct chat in this scope, the zero Key if a part that the scope needs
+// is missing or cannot stand in a key. It never falls back to a wider scope: a chat of unknown
+// origin must not become the main session.
 func (s DirectScope) Key(agent, channel, account, peer string) Key {
 	switch s {
 	case DirectMain:

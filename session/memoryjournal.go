@@ -25,7 +25,8 @@ type memoryJournal struct {
 	}
 }
 
-// A memoryLog is one log. Batches are kept as they were given: entry i of a batch has the sequence first+i.
+// A memoryLog is one log. Batches are kept as they were given: entry i of a batch has the sequence
+// first+i.
 type memoryLog struct {
 	mu sync.Mutex // taken before that of the index
 	due.Item[Key, Seq]

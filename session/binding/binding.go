@@ -9,34 +9,36 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/internal/enum"
 )
 
-// SystemOwner is the owner of a binding that no person made, such as that of a spawn. Anybody may change it.
+// SystemOwner is the owner of a binding that no person made, such as that of a spawn. Every owner
+// may change it.
 const SystemOwner = "system"
 
-// A Binding says that what people write in a conversation goes to a session other than the one that its chat would have. A
-// conversation has at most one binding; a session may have many.
+// A Binding says that what people write in a conversation goes to a session other than the one that
+// its chat would have. A conversation has at most one binding; a session may have many.
 type Binding struct {
 	Conversation session.Route `json:"conversation"`     // which has a channel and whom to; with its account and thread it is the binding's name
 	Target       session.Key   `json:"target"`           // the session
 	Label        string        `json:"label,omitempty"`  // for people
 	By           string        `json:"by"`               // who made it, as the channel names people, or SystemOwner
 	Bound        time.Time     `json:"bound"`            // when
-	Touched      time.Time     `json:"touched"`          // when somebody last wrote there
-	Idle         time.Duration `json:"idle,omitempty"`   // how long nobody may write there before it ends; 0: for ever
+	Touched      time.Time     `json:"touched"`          // when a message was last written there
+	Idle         time.Duration `json:"idle,omitempty"`   // how long it lasts without a message; 0: for ever
 	MaxAge       time.Duration `json:"maxAge,omitempty"` // how long it lasts at most; 0: for ever
 }
 
 var (
-	// ErrBound is what a *[Error] is when the conversation is bound to another session already.
+	// ErrBound is what an *[Error] is when the conversation is bound to another session already.
 	ErrBound = errors.New("binding: conversation is bound")
 
-	// ErrNotOwner is what a *[Error] is when somebody else made the binding.
-	ErrNotOwner = errors.New("binding: binding belongs to somebody else")
+	// ErrNotOwner is what an *[Error] is when another owner made the binding.
+	ErrNotOwner = errors.New("binding: binding belongs to another owner")
 )
 
-// A Error says which binding could not be changed, and what stands in the way. It wraps [ErrBound] or [ErrNotOwner].
+// An Error says which binding could not be changed, and what stands in the way. It wraps [ErrBound]
+// or [ErrNotOwner].
 type Error struct {
 	Binding Binding // as it stands
-	By      string  // who asked
+	By      string  // the owner who asked
 	Err     error
 }
 
@@ -54,11 +56,11 @@ func (b Binding) Validate() error {
 	reason := ""
 	switch {
 	case !b.Conversation.Complete():
-		reason = fmt.Sprintf("conversation %+v has no channel or nobody to write to", b.Conversation)
+		reason = fmt.Sprintf("conversation %+v has no channel or no recipient", b.Conversation)
 	case b.Conversation != b.Conversation.Clean():
 		reason = fmt.Sprintf("conversation %+v is not clean", b.Conversation)
 	case !b.Target.IsValid():
-		reason = fmt.Sprintf("target %q is no session", b.Target)
+		reason = fmt.Sprintf("target %q is not a session", b.Target)
 	case b.By == "":
 		reason = "by is empty"
 	case b.Bound.IsZero() || b.Touched.Before(b.Bound):
@@ -74,7 +76,8 @@ func (b Binding) Validate() error {
 	return nil
 }
 
-// Expiry returns when b ends by itself and why, the earlier of the two limits; ok is false if it has none.
+// Expiry returns when b ends by itself and why, the earlier of the two limits; ok is false if it
+// has none.
 func (b Binding) Expiry() (at time.Time, why Reason, ok bool) {
 	if b.Idle > 0 {
 		at, why, ok = b.Touched.Add(b.Idle), ReasonIdle, true
@@ -85,7 +88,8 @@ func (b Binding) Expiry() (at time.Time, why Reason, ok bool) {
 	return at, why, ok
 }
 
-// Expired reports whether b has ended by itself at now, and why. A binding that lasts an hour has ended when the hour is over.
+// Expired reports whether b has ended by itself at now, and why. A binding that lasts an hour has
+// ended when the hour is over.
 func (b Binding) Expired(now time.Time) (why Reason, expired bool) {
 	at, why, ok := b.Expiry()
 	if !ok || now.Before(at) {
@@ -94,19 +98,20 @@ func (b Binding) Expired(now time.Time) (why Reason, expired bool) {
 	return why, true
 }
 
-// MayChange reports whether somebody may move, limit or end b: who made it, anybody if the system did, and the system. Nobody, "", may
-// change nothing that a person made.
+// MayChange reports whether the owner called by may move, limit or end b. The owner who made b may,
+// and so may [SystemOwner]. Every owner may if SystemOwner made b. The empty name may change
+// nothing that a person made.
 func (b Binding) MayChange(by string) bool {
 	return b.By == SystemOwner || by == SystemOwner || by != "" && by == b.By
 }
 
-// An Reason is why a binding ended. Its word is what events and logs say.
+// A Reason is why a binding ended. Its word is what events and logs say.
 type Reason uint8
 
 // The reasons for which bindings end.
 const (
-	ReasonManual          Reason = iota // somebody asked for it
-	ReasonIdle                          // nobody wrote for too long
+	ReasonManual          Reason = iota // its owner asked for it
+	ReasonIdle                          // no message for too long
 	ReasonMaxAge                        // it lasted as long as it may
 	ReasonReplaced                      // the conversation was bound to another session
 	ReasonThreadArchived                // the channel closed the thread
@@ -130,7 +135,7 @@ var reasonNames = [...]string{
 // String returns the word for r, such as "idle-expired".
 func (r Reason) String() string { return enum.String(reasonNames[:], "Reason", r) }
 
-// MarshalText returns the word for r. A value that is no Reason is an error.
+// MarshalText returns the word for r. A value that is not a Reason is an error.
 func (r Reason) MarshalText() ([]byte, error) {
 	return enum.Marshal(reasonNames[:], "binding", "reason", r)
 }

@@ -24,7 +24,7 @@ func TestReasonWords(t *testing.T) {
 	assert.Len(t, seen, 13)
 	beyond := binding.ReasonSubagentStopped + 1
 	_, err := beyond.MarshalText()
-	require.EqualError(t, err, "binding: 13 is no reason")
+	require.EqualError(t, err, "binding: 13 is not a reason")
 	assert.Equal(t, "Reason(13)", beyond.String())
 	require.ErrorContains(t, beyond.UnmarshalText([]byte("nonsense")), `binding: unknown reason "nonsense"`)
 }

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// Settings is one level of configuration of thread bindings: that of an account, of a channel, or of all sessions. A nil field
-// is one that the level does not set. The names in JSON are those of the object threadBindings.
+// Settings is one level of configuration of thread bindings: that of an account, of a channel, or
+// of all sessions. A nil field is one that the level does not set. The names in JSON are those of
+// the object threadBindings.
 type Settings struct {
 	Enabled               *bool    `json:"enabled,omitempty"`
 	IdleHours             *float64 `json:"idleHours,omitempty"`   // 0..1,000,000; 0: no limit
@@ -17,10 +18,12 @@ type Settings struct {
 	SpawnSubagentSessions *bool    `json:"spawnSubagentSessions,omitempty"`
 }
 
-// maxHours is the most hours that a limit may have, more than a century: what is greater is a mistake.
+// maxHours is the most hours that a limit may have, more than a century: what is greater is a
+// mistake.
 const maxHours = 1_000_000
 
-// Validate returns an error that names every field that is out of range, under the path of configuration at which s stands.
+// Validate returns an error that names every field that is out of range, under the path of
+// configuration at which s stands.
 func (s Settings) Validate(path string) error {
 	var errs []error
 	for _, f := range []struct {
@@ -45,9 +48,10 @@ type Policy struct {
 	MaxAge  time.Duration // what new bindings get; 0: no limit
 }
 
-// Resolve returns the policy that the levels of configuration give, the most specific first: those of the account, of the
-// channel, and of all sessions. What no level sets is built in: enabled, with spawns, 24 hours idle, no greatest age. A number that is
-// out of range counts as not set, at each level by itself.
+// Resolve returns the policy that the levels of configuration give, the most specific first: those
+// of the account, of the channel, and of all sessions. What no level sets is built in: enabled,
+// with spawns, 24 hours idle, no greatest age. A number that is out of range counts as not set, at
+// each level by itself.
 func Resolve(levels ...Settings) Policy {
 	enabled, spawn, idle, maxAge := true, true, 24.0, 0.0
 	for _, l := range slices.Backward(levels) {

@@ -56,7 +56,8 @@ func readFact(e session.Entry) (*fact, error) {
 	return f, nil
 }
 
-// A state is the bindings that a log adds up to. Its methods decide and apply; none looks at a clock.
+// A state is the bindings that a log adds up to. Its methods decide and apply; none looks at a
+// clock.
 type state struct {
 	bound    map[session.Route]held
 	byTarget map[session.Key]map[session.Route]bool
@@ -117,7 +118,8 @@ func (s *state) drop(conversation session.Route) held {
 	return old
 }
 
-// touch moves the time at which a binding was last used, never back, and reports whether that is worth an entry in the log.
+// touch moves the time at which a binding was last used, never back, and reports whether that is
+// worth an entry in the log.
 func (s *state) touch(conversation session.Route, now time.Time) (write bool, err error) {
 	if _, err := s.live(conversation, now); err != nil {
 		return false, err

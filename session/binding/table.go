@@ -11,23 +11,26 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// touchEvery is how much later a touch must be than the last one that was written for it to be written as well. A crash forgets no
-// more than that, which shortens an idle limit and never lengthens it.
+// touchEvery is how much later a touch must be than the last one that was written for it to be
+// written as well. A crash forgets no more than that, which shortens an idle limit and never
+// lengthens it.
 const touchEvery = 15 * time.Second
 
-// Bindings are the thread bindings of all trees, kept in a log of their own under [session.BindingsRoot]: a conversation may be bound to any
-// session, whatever its tree, and so no tree could guard that it is bound to one only.
+// A Table is the thread bindings of all trees, kept in a log of their own under
+// [session.BindingsRoot]: a conversation may be bound to any session, whatever its tree, and so no
+// tree could guard that it is bound to one only.
 //
-// Each change is decided against the log as it stands and appended only if it still stands so, so that of two processes that bind one
-// conversation at once, one wins and the other is told. Lookups answer from memory, and see what other processes have changed after the
-// next change or [Table.Refresh]. Whether a binding has expired is decided when it is looked up; nothing runs in the background. All
-// methods may be called from many goroutines at once.
+// Each change is decided against the log as it stands and appended only if it still stands so, so
+// that of two processes that bind one conversation at once, one wins and the other is told. Lookups
+// answer from memory, and see what other processes have changed after the next change or
+// [Table.Refresh]. Whether a binding has expired is decided when it is looked up; nothing runs in
+// the background. All methods may be called from many goroutines at once.
 type Table struct {
 	journal session.Journal
-	turn    chan struct{} // holds one token; whoever has it may change what is below
+	turn    chan struct{} // holds one token; its holder may change what is below
 
 	mu    sync.RWMutex // held to write, in addition to the turn, and to read without it
-	table *state
+	state *state
 	last  session.Seq
 	stale bool // the log may hold more than the table
 }
@@ -37,7 +40,7 @@ func Open(ctx context.Context, j session.Journal) (*Table, error) {
 	if j == nil {
 		return nil, errors.New("binding: journal is nil")
 	}
-	t := &Table{journal: j, turn: make(chan struct{}, 1), table: newState()}
+	t := &Table{journal: j, turn: make(chan struct{}, 1), state: newState()}
 	t.turn <- struct{}{}
 	if err := t.Refresh(ctx); err != nil {
 		return nil, err
@@ -56,9 +59,10 @@ type Request struct {
 	Replace      bool          // take the conversation from another session that it is bound to
 }
 
-// Bind binds a conversation to a session and returns the binding. One that is bound to the same session is bound anew. One that is
-// bound to another session stays as it is, with an error that is [ErrBound], unless Replace is set and the one who asks may change the
-// binding; who may not gets an error that is [ErrNotOwner]. Both are a *[Error].
+// Bind binds a conversation to a session and returns the binding. One that is bound to the same
+// session is bound anew. One that is bound to another session stays as it is, with an error that is
+// [ErrBound], unless Replace is set and the one who asks may change the binding; who may not gets
+// an error that is [ErrNotOwner]. Both are an *[Error].
 func (t *Table) Bind(ctx context.Context, req Request, now time.Time) (Binding, error) {
 	made := Binding{
 		Conversation: req.Conversation.Clean(), Target: req.Target, Label: req.Label, By: req.By, Bound: now, Touched: now,
@@ -71,8 +75,9 @@ func (t *Table) Bind(ctx context.Context, req Request, now time.Time) (Binding, 
 	return made, nil
 }
 
-// Unbind ends the binding of a conversation and returns it. It returns an error that is [session.ErrNotFound] if there is none, and a
-// *[Error] that is [ErrNotOwner] if the one who asks may not change it.
+// Unbind ends the binding of a conversation and returns it. It returns an error that is
+// [session.ErrNotFound] if there is none, and a *[Error] that is [ErrNotOwner] if the one who asks
+// may not change it.
 func (t *Table) Unbind(ctx context.Context, conversation session.Route, by string, why Reason, now time.Time) (Unbound, error) {
 	var ended Unbound
 	err := t.change(ctx, now, func(s *state) (facts []*fact, err error) {
@@ -85,8 +90,8 @@ func (t *Table) Unbind(ctx context.Context, conversation session.Route, by strin
 	return ended, nil
 }
 
-// Release ends every binding of a session, whoever made it, because the session has ended or is gone. It returns what it ended; none is
-// no error.
+// Release ends every binding of a session, whatever its owner, because the session has ended or is
+// gone. It returns what it ended; none is no error.
 func (t *Table) Release(ctx context.Context, target session.Key, why Reason, now time.Time) ([]Unbound, error) {
 	return t.end(ctx, now, func(s *state) []Unbound {
 		var ended []Unbound
@@ -97,8 +102,8 @@ func (t *Table) Release(ctx context.Context, target session.Key, why Reason, now
 	})
 }
 
-// Expire ends every binding that has expired and returns what it ended, for a farewell. Routing does not need it: a lookup never
-// returns a binding that has expired.
+// Expire ends every binding that has expired and returns what it ended, for a farewell. Routing
+// does not need it: a lookup never returns a binding that has expired.
 func (t *Table) Expire(ctx context.Context, now time.Time) ([]Unbound, error) {
 	return t.end(ctx, now, func(s *state) []Unbound { return s.expired(now) })
 }
@@ -120,12 +125,13 @@ func (t *Table) end(ctx context.Context, now time.Time, choose func(*state) []Un
 	return ended, nil
 }
 
-// Touch says that somebody wrote in a conversation, or was written to, at now. A time before the last touch changes nothing. It returns
-// an error that is [session.ErrNotFound] if the conversation is not bound, or not any more.
+// Touch says that a message was written in a conversation, in either direction, at now. A time
+// before the last touch changes nothing. It returns an error that is [session.ErrNotFound] if the
+// conversation is not bound, or not any more.
 func (t *Table) Touch(ctx context.Context, conversation session.Route, now time.Time) error {
 	conversation = conversation.Clean()
 	t.mu.Lock()
-	write, err := t.table.touch(conversation, now)
+	write, err := t.state.touch(conversation, now)
 	t.mu.Unlock()
 	if err != nil || !write {
 		return err
@@ -145,8 +151,9 @@ type Limit struct {
 	MaxAge *time.Duration // counts from now; 0: no limit
 }
 
-// SetLimit gives new limits, which count from now, to the binding of a conversation, and to the others of the same session on the same
-// channel and account that the one who asks may change. It returns them, or an error as [Table.Unbind] does.
+// SetLimit gives new limits, which count from now, to the binding of a conversation, and to the
+// others of the same session on the same channel and account that the one who asks may change. It
+// returns them, or an error as [Table.Unbind] does.
 func (t *Table) SetLimit(ctx context.Context, conversation session.Route, by string, limit Limit, now time.Time) ([]Binding, error) {
 	var changed []Binding
 	err := t.change(ctx, now, func(s *state) (facts []*fact, err error) {
@@ -177,22 +184,23 @@ func (b Binding) limited(l Limit, now time.Time) Binding {
 func (t *Table) Find(conversation session.Route, now time.Time) (Binding, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	found, err := t.table.live(conversation.Clean(), now)
+	found, err := t.state.live(conversation.Clean(), now)
 	return found, err == nil
 }
 
-// Of returns the bindings of a session that have not expired at now, in the order of their conversations.
+// Of returns the bindings of a session that have not expired at now, in the order of their
+// conversations.
 func (t *Table) Of(target session.Key, now time.Time) []Binding {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return unexpired(t.table.of(target), now)
+	return unexpired(t.state.of(target), now)
 }
 
 // All returns the bindings that have not expired at now, in the order of their conversations.
 func (t *Table) All(now time.Time) []Binding {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return unexpired(t.table.all(), now)
+	return unexpired(t.state.all(), now)
 }
 
 func unexpired(bindings []Binding, now time.Time) []Binding {
@@ -202,11 +210,12 @@ func unexpired(bindings []Binding, now time.Time) []Binding {
 	})
 }
 
-// Next returns when the first binding expires, zero if none does: when [Table.Expire] is next worth a call.
+// Next returns when the first binding expires, zero if none does: when [Table.Expire] is next worth
+// a call.
 func (t *Table) Next() time.Time {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.table.next()
+	return t.state.next()
 }
 
 // Refresh reads what others have appended to the log.
@@ -230,8 +239,8 @@ func (t *Table) begin(ctx context.Context) error {
 
 func (t *Table) finish() { t.turn <- struct{}{} }
 
-// change appends what decide says, or nothing. It decides again whenever somebody else was faster, and finds out by the batch's id
-// whether an append whose answer is unclear was made.
+// change appends what decide says, or nothing. It decides again whenever another writer was faster,
+// and finds out by the batch's id whether an append whose answer is unclear was made.
 func (t *Table) change(ctx context.Context, now time.Time, decide func(*state) ([]*fact, error)) error {
 	if err := t.begin(ctx); err != nil {
 		return err
@@ -263,18 +272,19 @@ func (t *Table) change(ctx context.Context, now time.Time, decide func(*state) (
 	}
 }
 
-// decide returns the batch of facts to append, with a snapshot before them if the log has grown long. It is empty if there are none.
+// decide returns the batch of facts to append, with a snapshot before them if the log has grown
+// long. It is empty if there are none.
 func (t *Table) decide(now time.Time, decide func(*state) ([]*fact, error)) (session.Batch, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	facts, err := decide(t.table)
+	facts, err := decide(t.state)
 	if err != nil || len(facts) == 0 {
 		return session.Batch{}, err
 	}
 	batch := session.Batch{ID: session.BatchID("bindings-" + session.NewID())}
-	if t.table.long() {
+	if t.state.long() {
 		batch.Reset = true
-		facts = append([]*fact{t.table.snapshot(now)}, facts...)
+		facts = append([]*fact{t.state.snapshot(now)}, facts...)
 	}
 	for _, f := range facts {
 		batch.Entries = append(batch.Entries, session.Entry{Payload: f})
@@ -291,13 +301,14 @@ func (t *Table) apply(entries []session.Entry, last session.Seq) error {
 		if err != nil {
 			return err
 		}
-		t.table.apply(f)
+		t.state.apply(f)
 	}
 	t.last = last
 	return nil
 }
 
-// catchUp reads what the log holds beyond the table, and reports whether the batch called id is among it.
+// catchUp reads what the log holds beyond the table, and reports whether the batch called id is
+// among it.
 func (t *Table) catchUp(ctx context.Context, id session.BatchID) (found bool, err error) {
 	for e, err := range t.journal.Read(ctx, session.BindingsRoot(), t.last) {
 		if err != nil {

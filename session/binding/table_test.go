@@ -79,12 +79,12 @@ func TestExpiry(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	b := openTable(t, session.NewMemory().Journal)
 	for what, req := range map[string]binding.Request{
-		"channel": {Conversation: session.Route{To: "x"}, Target: workerA, By: "a"},
-		"nobody":  {Conversation: session.Route{Channel: "x"}, Target: workerA, By: "a"},
-		"target":  {Conversation: thread1, By: "a"},
-		"by":      {Conversation: thread1, Target: workerA},
-		"idle":    {Conversation: thread1, Target: workerA, By: "a", Idle: -1},
-		"max age": {Conversation: thread1, Target: workerA, By: "a", MaxAge: -1},
+		"channel":      {Conversation: session.Route{To: "x"}, Target: workerA, By: "a"},
+		"no recipient": {Conversation: session.Route{Channel: "x"}, Target: workerA, By: "a"},
+		"target":       {Conversation: thread1, By: "a"},
+		"by":           {Conversation: thread1, Target: workerA},
+		"idle":         {Conversation: thread1, Target: workerA, By: "a", Idle: -1},
+		"max age":      {Conversation: thread1, Target: workerA, By: "a", MaxAge: -1},
 	} {
 		_, err := b.Bind(t.Context(), req, noon)
 		assert.ErrorContains(t, err, what, what)
@@ -138,7 +138,7 @@ func TestBindAgain(t *testing.T) {
 	assert.Equal(t, binding.Error{Binding: first, By: "alice", Err: binding.ErrBound}, *refused)
 	assert.ErrorContains(t, err, `"alice"`)
 
-	for _, by := range []string{"bob", ""} { // 7.22: nobody is not everybody
+	for _, by := range []string{"bob", ""} { // 7.22: an empty name is not every owner
 		_, err = b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: workerB, By: by, Replace: true}, noon)
 		assert.Error(t, err, by)
 	}
@@ -152,7 +152,7 @@ func TestBindAgain(t *testing.T) {
 	assert.Empty(t, b.Of(workerA, noon), "7.16")
 	assert.Len(t, b.Of(workerB, noon), 1)
 
-	// What has expired stands in nobody's way.
+	// What has expired is not in the way of a new binding.
 	bind(t, b, thread2, workerA, "alice", noon)
 	bind(t, b, thread2, workerB, "bob", noon.Add(time.Hour))
 	got, ok := b.Find(thread2, noon.Add(time.Hour))
@@ -230,7 +230,8 @@ func TestTouch(t *testing.T) {
 	assert.ErrorIs(t, b.Touch(t.Context(), thread1, noon.Add(100*time.Minute)), session.ErrNotFound, "a touch revives nothing")
 	assert.ErrorIs(t, b.Touch(t.Context(), thread2, noon), session.ErrNotFound)
 
-	// A touch that was not written is not lost by what another process wrote about the same binding.
+	// A touch that was not written is not lost by what another process wrote about the same
+	// binding.
 	require.NoError(t, b.Touch(t.Context(), thread1, noon.Add(40*time.Minute+5*time.Second)))
 	other, limit := openTable(t, j), 2*time.Hour
 	_, err = other.SetLimit(t.Context(), thread1, "alice", binding.Limit{Idle: &limit}, noon.Add(40*time.Minute))
@@ -304,7 +305,8 @@ func TestSetLimit(t *testing.T) {
 	assert.Equal(t, workerA, got.Target)
 }
 
-// Of many that bind one conversation at once, through many handles as of many processes, one wins and the others are told.
+// Of many that bind one conversation at once, through many handles as of many processes, one wins
+// and the others are told.
 func TestSimultaneousBinds(t *testing.T) {
 	j := session.NewMemory().Journal
 	const rivals = 32

@@ -50,7 +50,7 @@ func (j *journal) append(ctx context.Context, root session.Key, after session.Se
 		records[0].Kind = frameImage
 	}
 	err = j.log.Append(ctx, records, func(at []wal.Span, err error) { j.settle(l, at, cold, stored, err) })
-	if err == nil && cap(payload) <= maxPooled { // after an error somebody may still have it
+	if err == nil && cap(payload) <= maxPooled { // after an error the log may still use it
 		*buf = payload
 		payloads.Put(buf)
 	}
@@ -63,8 +63,9 @@ var payloads = sync.Pool{New: func() any { return new([]byte) }}
 // maxPooled is how many bytes a buffer may have that is kept.
 const maxPooled = 64 << 10
 
-// claim waits until nobody else appends to the log and makes sure that it ends at after. Until settle is called nobody else can. If the log is
-// idle, what there is of it must be written again before the batch.
+// claim waits until no other append to the log is under way and makes sure that it ends at after.
+// Until settle is called no other append begins. If the log is idle, what there is of it must be
+// written again before the batch.
 func (j *journal) claim(ctx context.Context, root session.Key, after session.Seq) (*treeLog, thaw, error) {
 	for {
 		j.mu.Lock()
@@ -112,7 +113,8 @@ func (j *journal) claimCold(l *treeLog, after session.Seq) (*treeLog, thaw, erro
 	return l, cold, nil
 }
 
-// settle takes what was appended into the index, or nothing if it was not, and lets the next one at the log.
+// settle takes what was appended into the index, or nothing if it was not, and lets the next one at
+// the log.
 func (j *journal) settle(l *treeLog, at []wal.Span, cold thaw, b storedBatch, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

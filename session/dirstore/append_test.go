@@ -17,7 +17,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// What an append has encoded that its caller does not wait for any more, and that is still to be written, is nobody else's memory.
+// What an append has encoded that its caller does not wait for any more, and that is still to be
+// written, is nobody else's memory.
 func TestAbandonedAppendKeepsItsBytes(t *testing.T) {
 	for range 10 {
 		synctest.Test(t, func(t *testing.T) {

@@ -14,8 +14,9 @@ import (
 
 const archiveMark = transcriptSuffix + ".deleted."
 
-// findArchived returns the name under which a transcript was archived, "" if it was not. It reads the directory if it likely was, and the
-// first time. For whoever begins one, the first time, it removes those that a process which died had begun and nobody was told of.
+// findArchived returns the name under which a transcript was archived, "" if it was not. It reads
+// the directory if it likely was, and the first time. The first time that one is begun, it removes
+// those that a process which died had begun and not acknowledged.
 func (t *transcripts) findArchived(ref session.Ref, begins bool) (string, error) {
 	a, dir := t.agent(ref)
 	a.mu.Lock()
@@ -36,7 +37,7 @@ func (t *transcripts) findArchived(ref session.Ref, begins bool) (string, error)
 	all := make(map[string]bool)
 	found := ""
 	for _, e := range entries {
-		if sweep && strings.HasSuffix(e.Name(), transcriptSuffix+tmpSuffix) { // nobody has begun one yet
+		if sweep && strings.HasSuffix(e.Name(), transcriptSuffix+tmpSuffix) { // this process has begun none yet
 			_ = t.fs.Remove(filepath.Join(dir, e.Name())) // or the next time
 		}
 		mark := strings.LastIndex(e.Name(), archiveMark) // an id may have it too
@@ -80,7 +81,7 @@ func (t *transcripts) archive(ref session.Ref, x *transcript, at time.Time) (str
 	if x.path == "" {
 		name, err := t.findArchived(ref, false)
 		if name != "" && err == nil {
-			err = t.fs.SyncDir(dir) // it may be the first time that nobody heard of
+			err = t.fs.SyncDir(dir) // the archiving before may not have been acknowledged
 		}
 		return name, err
 	}
@@ -101,7 +102,7 @@ func (t *transcripts) archive(ref session.Ref, x *transcript, at time.Time) (str
 	if err := t.fs.Rename(path, filepath.Join(dir, name)); err != nil {
 		return "", t.missing(x, err)
 	}
-	x.path = "" // whoever comes next looks for it again
+	x.path = "" // the next call looks for it again
 	a.mu.Lock()
 	if a.archived != nil {
 		a.archived[strings.ToLower(base)] = true
@@ -110,7 +111,7 @@ func (t *transcripts) archive(ref session.Ref, x *transcript, at time.Time) (str
 	return name, t.fs.SyncDir(dir)
 }
 
-// mendFile cuts off what a crash has left before the file is put away, where nobody would.
+// mendFile cuts off what a crash has left before the file is put away, after which nothing would.
 func (t *transcripts) mendFile(ref session.Ref, x *transcript) error {
 	if !x.torn {
 		return nil

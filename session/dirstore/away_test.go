@@ -15,8 +15,9 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// A directory that is away, because somebody has moved it or its disk is gone, is not an empty one: what cannot be looked up is an error,
-// and nothing begins anew. When it is back everything is as it was, and goes on.
+// A directory that is away, because somebody has moved it or its disk is gone, is not an empty one:
+// what cannot be looked up is an error, and nothing begins anew. When it is back everything is as
+// it was, and goes on.
 func TestIsAwayForAWhile(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files that are open cannot be moved")

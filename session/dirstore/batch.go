@@ -68,7 +68,7 @@ func appendBatch(b []byte, root session.Key, after session.Seq, batch session.Ba
 		}
 		n := len(b) - start - 4
 		if n < 1 {
-			return nil, fmt.Errorf("%w %q: entry %d of %d: its payload is no JSON", session.ErrInvalidBatch, batch.ID, i, len(batch.Entries))
+			return nil, fmt.Errorf("%w %q: entry %d of %d: its payload is not JSON", session.ErrInvalidBatch, batch.ID, i, len(batch.Entries))
 		}
 		if len(b)-begin > limit { // what follows need not be encoded
 			return nil, &BatchSizeError{ID: batch.ID, Entries: i + 1, Size: len(b) - begin, Limit: limit}

@@ -16,7 +16,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// A batch that is too large, or cannot be encoded, is refused with nothing written, and the log goes on.
+// A batch that is too large, or cannot be encoded, is refused with nothing written, and the log
+// goes on.
 func TestBatchIsRefused(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)

@@ -50,8 +50,9 @@ func among(b *testing.B, n, writers int, write func(writer int) error) time.Dura
 	return time.Since(start)
 }
 
-// Appends of one fact, by writers that have a tree each, beside the limits of the disk: a write and a sync for each record, by one
-// writer, and a bare group commit. All take turns, so that what else the disk does concerns them alike.
+// Appends of one fact, by writers that have a tree each, beside the limits of the disk: a write and
+// a sync for each record, by one writer, and a bare group commit. All take turns, so that what else
+// the disk does concerns them alike.
 func BenchmarkAppend(b *testing.B) {
 	for _, writers := range []int{1, 8, 64, 256} {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
@@ -98,7 +99,8 @@ func benchFile(b *testing.B) disk.File {
 	return f
 }
 
-// One hot tree: batches of so many facts, one sync each, and how many bytes the log has for each byte of JSON.
+// One hot tree: batches of so many facts, one sync each, and how many bytes the log has for each
+// byte of JSON.
 func BenchmarkHotTree(b *testing.B) {
 	for _, facts := range []int{1, 10, 100, 1000} {
 		b.Run(fmt.Sprintf("facts=%d", facts), func(b *testing.B) {
@@ -127,7 +129,8 @@ func BenchmarkHotTree(b *testing.B) {
 	}
 }
 
-// Opening: an empty directory; one with so many ended trees that the log was compacted of; one with so many live ones.
+// Opening: an empty directory; one with so many ended trees that the log was compacted of; one with
+// so many live ones.
 func BenchmarkOpen(b *testing.B) {
 	for _, c := range []struct{ idle, live int }{{0, 0}, {10_000, 0}, {0, 1_000}, {10_000, 1_000}} {
 		b.Run(fmt.Sprintf("idle=%d/live=%d", c.idle, c.live), func(b *testing.B) {

@@ -32,7 +32,8 @@ func TestLockOfBothParts(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// Close waits for what is being written to a transcript, and nothing is written after it, by whoever still waited for a turn either.
+// Close waits for what is being written to a transcript, and nothing is written after it, by
+// whoever still waited for a turn either.
 func TestCloseWaitsForTranscripts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := disktest.New()

@@ -17,8 +17,8 @@ func (j *journal) maybeCompact() {
 	}
 	j.compacting = true
 	j.compactor.Go(func() {
-		// Nobody has asked for it, and a log that could not be compacted is as good as before: it is tried again when it has grown, and
-		// Health says why.
+		// No caller has asked for it, and a log that could not be compacted is as good as before:
+		// it is tried again when it has grown, and Health says why.
 		err := j.compact()
 		j.mu.Lock()
 		defer j.mu.Unlock()
@@ -30,7 +30,8 @@ func (j *journal) maybeCompact() {
 	})
 }
 
-// compact puts the trees that are never due where idle trees are kept, and writes the others to a new log.
+// compact puts the trees that are never due where idle trees are kept, and writes the others to a
+// new log.
 func (j *journal) compact() error {
 	j.compaction.Lock()
 	defer j.compaction.Unlock()
@@ -100,7 +101,8 @@ func carry(view *wal.View, w *wal.Writer, frames []batchSpan) ([]batchSpan, erro
 	return moved, nil
 }
 
-// relocated returns where frames are after those before from were carried and the others moved by delta.
+// relocated returns where frames are after those before from were carried and the others moved by
+// delta.
 func relocated(frames, carried []batchSpan, from, delta int64) []batchSpan {
 	moved := make([]batchSpan, 0, len(frames))
 	for i, f := range frames {
@@ -114,8 +116,8 @@ func relocated(frames, carried []batchSpan, from, delta int64) []batchSpan {
 	return moved
 }
 
-// freeze moves trees that are never due out of the index, once they are durable elsewhere. The log has them until it is rewritten; as long
-// as it does, it is right.
+// freeze moves trees that are never due out of the index, once they are durable elsewhere. The log
+// has them until it is rewritten; as long as it does, it is right.
 func (j *journal) freeze() error {
 	view, err := j.log.View()
 	if err != nil {
@@ -142,7 +144,7 @@ func (j *journal) freeze() error {
 	defer j.mu.Unlock()
 	for l, frames := range frozen {
 		if l.busy != nil || l.Last != frames[len(frames)-1].last() {
-			continue // somebody has appended meanwhile, or is about to
+			continue // an append was made meanwhile, or is about to be
 		}
 		j.due.Remove(&l.Item)
 		j.live -= l.weight()

@@ -2,7 +2,8 @@
 //
 //	store, err := dirstore.Open("state")
 //
-// [Open] is for the one process that writes, [View] reads beside it, and [Verify] looks at every byte of it. The directory has
+// [Open] is for the one process that writes, [View] reads beside it, and [Verify] looks at every
+// byte of it. The directory has
 //
 //	<dir>/lock                               who has the directory open, or had it last
 //	<dir>/journal/00000001.wal               one write-ahead log for all trees, compacted as it grows
@@ -16,22 +17,26 @@
 //
 // # What is promised
 //
-// Everything that a method said was done is still there after the process was killed or the power was lost, as far as the disk tells the
-// truth. Windows cannot be asked when a name is on the disk: there the power may take names that are only moments old, and the files with
-// them. Appends of different trees share one sync of the disk.
+// Everything that a method said was done is still there after the process was killed or the power
+// was lost, as far as the disk tells the truth. Windows cannot be asked when a name is on the disk:
+// there the power may take names that are only moments old, and the files with them. Appends of
+// different trees share one sync of the disk.
 //
-// A directory has one Store at a time. Another Open gets a *[LockedError] that says which process has it. The lock ends with the process
-// that holds it, however that ends. It needs a system that can lock files: Linux, macOS, the BSDs, Windows. On others only View works.
+// A directory has one Store at a time. Another Open gets a *[LockedError] that says which process
+// has it. The lock ends with the process that holds it, however that ends. It needs a system that
+// can lock files: Linux, macOS, the BSDs, Windows. On others only View works.
 //
-// A disk that is full or away for a while makes appends fail, and they work again when it does. Only a [session.ErrSync] of the journal
-// stays until the directory is opened again. [session.Store.Health] says what has gone wrong that no append was refused for: for
-// example, why the log could not be compacted the last time.
+// A disk that is full or away for a while makes appends fail, and they work again when it does.
+// Only a [session.ErrSync] of the journal stays until the directory is opened again.
+// [session.Store.Health] says what has gone wrong that no append was refused for: for example, why
+// the log could not be compacted the last time.
 //
 // # Rot
 //
-// A crash leaves at most the last thing that no caller was told of, and that is cut off. What was acknowledged and is not there any more
-// as it was is a *[session.CorruptError] with file and offset. Open returns that of the log; whatever reads an idle tree or a transcript,
-// or would append to it, returns that of its file. What a newer version wrote is [session.ErrFormat].
+// A crash leaves at most the last thing that no caller was told of, and that is cut off. What was
+// acknowledged and is not there any more as it was is a *[session.CorruptError] with file and
+// offset. Open returns that of the log; whatever reads an idle tree or a transcript, or would
+// append to it, returns that of its file. What a newer version wrote is [session.ErrFormat].
 //
 // Verify cannot see
 //
@@ -42,6 +47,7 @@
 //
 // # Where to begin
 //
-// store.go opens the two parts. journal.go is the index of the log, append.go and read.go use it, compact.go and idle.go put trees away.
-// transcripts.go and transcript.go are the other part, transcriptend.go says where a transcript ends after a crash.
+// store.go opens the two parts. journal.go is the index of the log, append.go and read.go use it,
+// compact.go and idle.go put trees away. transcripts.go and transcript.go are the other part,
+// transcriptend.go says where a transcript ends after a crash.
 package dirstore

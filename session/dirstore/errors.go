@@ -14,8 +14,9 @@ var (
 	ErrLocked = errors.New("dirstore: directory is locked")
 )
 
-// A LockedError says who has a directory open, by what the holder has written into the file lock. In the moment between taking the lock and
-// writing that, the file may still name one that has died. It is [ErrLocked].
+// A LockedError says who has a directory open, by what the holder has written into the file lock.
+// In the moment between taking the lock and writing that, the file may still name one that has
+// died. It is [ErrLocked].
 type LockedError struct {
 	Dir   string
 	PID   int       // 0 if the holder has not said, or could not
@@ -33,7 +34,8 @@ func (e *LockedError) Error() string {
 // Is reports whether target is [ErrLocked].
 func (e *LockedError) Is(target error) bool { return target == ErrLocked }
 
-// A BatchSizeError says that a batch is larger than a Journal of [Open] takes. Nothing was written. It is [session.ErrInvalidBatch].
+// A BatchSizeError says that a batch is larger than a Journal of [Open] takes. Nothing was written.
+// It is [session.ErrInvalidBatch].
 type BatchSizeError struct {
 	ID      session.BatchID
 	Entries int // how many of the batch, from the first, are already too many
@@ -48,7 +50,7 @@ func (e *BatchSizeError) Error() string {
 // Is reports whether target is [session.ErrInvalidBatch].
 func (e *BatchSizeError) Is(target error) bool { return target == session.ErrInvalidBatch }
 
-// logError says what an error of the write-ahead log is to whoever calls this package.
+// logError says what an error of the write-ahead log is to the caller of this package.
 func logError(err error) error {
 	var corrupt *wal.CorruptError
 	var format *wal.FormatError

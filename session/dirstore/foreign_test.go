@@ -14,8 +14,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// Who changes the length of a transcript in use is noticed before anything is read or written at a place that is no longer what it was. It
-// is an error once, and then what is there counts.
+// Who changes the length of a transcript in use is noticed before anything is read or written at a
+// place that is no longer what it was. It is an error once, and then what is there counts.
 func TestTranscriptChangedByOthers(t *testing.T) {
 	path := "/sessions/main/x.jsonl"
 	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
@@ -67,7 +67,8 @@ func TestTranscriptChangedByOthers(t *testing.T) {
 	}
 }
 
-// A transcript that somebody takes away just before it is archived is not there, and can be begun again.
+// A transcript that somebody takes away just before it is archived is not there, and can be begun
+// again.
 func TestArchiveRemovedTranscript(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)

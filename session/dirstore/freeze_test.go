@@ -14,7 +14,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// A tree to which somebody appends while it is being put away stays in the log: the idle log is already out of date.
+// A tree to which somebody appends while it is being put away stays in the log: the idle log is
+// already out of date.
 func TestAppendWhileTreeIsPutAway(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
@@ -73,7 +74,8 @@ func verifyPutAway(t *testing.T, s *session.Store, d *disktest.Disk, m journalMo
 	require.NoError(t, s.Close())
 }
 
-// A tree that was put aside although the log could not be rewritten, and comes back, is in the log twice. Only the second counts.
+// A tree that was put aside although the log could not be rewritten, and comes back, is in the log
+// twice. Only the second counts.
 func TestThawBesideOldFrames(t *testing.T) {
 	for _, reset := range []bool{false, true} {
 		d := disktest.New()

@@ -9,7 +9,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// Whatever a batch of the log holds, reading it never panics, and what can be read is written again as the same.
+// Whatever a batch of the log holds, reading it never panics, and what can be read is written again
+// as the same.
 func FuzzBatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := parseBatch(data, session.ParseRoot)

@@ -44,7 +44,8 @@ func rot(t *testing.T, d *disktest.Disk, name string, fromEnd int) {
 	require.NoError(t, f.Close())
 }
 
-// Rot that only compaction meets stops nobody, and is said by Health, again by Close, and by the next Open.
+// Rot that only compaction meets stops nobody, and is said by Health, again by Close, and by the
+// next Open.
 func TestRotThatCompactionMeetsIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := disktest.New()
@@ -74,8 +75,8 @@ func TestRotThatCompactionMeetsIsSaid(t *testing.T) {
 	})
 }
 
-// A compaction for which there is no room is tried again when the log has grown by as much as it may, not with every append, and
-// Health says how the last one went.
+// A compaction for which there is no room is tried again when the log has grown by as much as it
+// may, not with every append, and Health says how the last one went.
 func TestCompactionRestsAfterFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := disktest.New()

@@ -16,12 +16,14 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// idleLogs keep the logs of trees that are never due, one file each under a name made from the root, so that opening costs nothing for
-// them and finding one does not depend on how many there are:
+// idleLogs keep the logs of trees that are never due, one file each under a name made from the
+// root, so that opening costs nothing for them and finding one does not depend on how many there
+// are:
 //
 //	<dir>/idle/3f/3f9a....wal     head frame, then the batches
 //
-// What the write-ahead log says of a tree is newer. A file is replaced when its tree becomes idle again, and never removed.
+// What the write-ahead log says of a tree is newer. A file is replaced when its tree becomes idle
+// again, and never removed.
 type idleLogs struct {
 	fs    disk.FS
 	dir   string
@@ -61,7 +63,8 @@ func (x *idleLogs) read(root session.Key) (t thaw, err error) {
 // journal returns the directory that is there as long as anything is.
 func (x *idleLogs) journal() string { return filepath.Dir(x.dir) }
 
-// replay calls batch with each batch of a file, and fails unless the file is whole and has what its name and its head say.
+// replay calls batch with each batch of a file, and fails unless the file is whole and has what its
+// name and its head say.
 func (x *idleLogs) replay(name string, batch func(wal.Kind, []byte) (storedBatch, error)) (wal.Report, error) {
 	var head session.Head
 	var last session.Seq
@@ -124,7 +127,8 @@ func (x *idleLogs) write(root session.Key, view *wal.View, frames []batchSpan) e
 	})
 }
 
-// sweep removes what a process that died has left half written in a directory. Nobody else writes there.
+// sweep removes what a process that died has left half written in a directory. Nothing else writes
+// there.
 func (x *idleLogs) sweep(dir string) {
 	files, _ := x.fs.ReadDir(dir) // or the next time
 	for _, f := range files {
@@ -145,8 +149,8 @@ func (x *idleLogs) sync() error {
 	return nil
 }
 
-// files yields the paths of all idle logs. What cannot be read is yielded as an error, beside the path of its directory, and does not hide
-// the rest.
+// files yields the paths of all idle logs. What cannot be read is yielded as an error, beside the
+// path of its directory, and does not hide the rest.
 func (x *idleLogs) files() iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		var shards []fs.DirEntry
@@ -187,7 +191,8 @@ func (x *idleLogs) none() error {
 	return nil
 }
 
-// heads yields the heads of all idle logs that can be read, and then, if there are others, what is wrong with the first of them.
+// heads yields the heads of all idle logs that can be read, and then, if there are others, what is
+// wrong with the first of them.
 func (x *idleLogs) heads() iter.Seq2[session.Head, error] {
 	return func(yield func(session.Head, error) bool) {
 		var bad error
@@ -229,7 +234,8 @@ func (x *idleLogs) head(name string) (h session.Head, err error) {
 	return h, err
 }
 
-// parseHead reads the first frame of a file, which must be that of the root whose log has this name.
+// parseHead reads the first frame of a file, which must be that of the root whose log has this
+// name.
 func (x *idleLogs) parseHead(name string, kind wal.Kind, payload []byte) (session.Head, error) {
 	if kind != frameIdle {
 		return session.Head{}, errBatch

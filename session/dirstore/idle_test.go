@@ -17,7 +17,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// idleTrees opens a store in which n trees are idle and one is not, and returns the names of the files of those.
+// idleTrees opens a store in which n trees are idle and one is not, and returns the names of the
+// files of those.
 func idleTrees(t *testing.T, d *disktest.Disk, n int) (s *session.Store, files []string) {
 	t.Helper()
 	s = openOn(t, d)
@@ -109,7 +110,8 @@ func TestIdleFileOfAnotherTree(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// What a process has left that died while it put a tree away is removed when another tree is put there.
+// What a process has left that died while it put a tree away is removed when another tree is put
+// there.
 func TestIdleRemainsAreRemoved(t *testing.T) {
 	d := disktest.New()
 	s, files := idleTrees(t, d, 1)

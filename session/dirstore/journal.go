@@ -13,8 +13,9 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/internal/due"
 )
 
-// A journal is a [session.Journal] in a directory: one write-ahead log for all trees, and an index of where in it each tree's batches are.
-// A tree that is never due leaves the log and the index when the log is compacted; see idleLogs.
+// A journal is a [session.Journal] in a directory: one write-ahead log for all trees, and an index
+// of where in it each tree's batches are. A tree that is never due leaves the log and the index
+// when the log is compacted; see idleLogs.
 type journal struct {
 	log      *wal.Log // nil: read-only
 	view     func() (*wal.View, error)
@@ -37,7 +38,7 @@ type journal struct {
 	unfit      error // why the log could not be compacted the last time
 }
 
-// defaultSlack is how many bytes a log has before anybody thinks of compacting it.
+// defaultSlack is how many bytes a log has before it is compacted.
 const defaultSlack = 1 << 20
 
 // A treeLog is where one log is. The journal's mu guards it.
@@ -61,7 +62,8 @@ type batchSpan struct {
 func (f batchSpan) span() wal.Span    { return wal.Span{Off: f.off, Len: f.len} }
 func (f batchSpan) last() session.Seq { return f.first + session.Seq(f.n) - 1 }
 
-// weight returns how much of l the next compaction keeps, or has to write again because it was taken from the idle logs.
+// weight returns how much of l the next compaction keeps, or has to write again because it was
+// taken from the idle logs.
 func (l *treeLog) weight() int64 {
 	if l.Due.IsZero() && l.Root.IsValid() {
 		return l.thawed
@@ -93,7 +95,7 @@ func openJournal(fsys disk.FS, dir string, release func() error) (*journal, erro
 	return j, nil
 }
 
-// viewJournal returns a journal as it is at the moment, which nobody can append to.
+// viewJournal returns a journal as it is at the moment, to which nothing can be appended.
 func viewJournal(fsys disk.FS, dir string) (*journal, error) {
 	j := newJournal(fsys, dir, nil)
 	view, _, err := wal.OpenView(fsys, dir, func() { clear(j.logs) }, j.replay)
@@ -106,7 +108,8 @@ func viewJournal(fsys disk.FS, dir string) (*journal, error) {
 	return j, nil
 }
 
-// parseRoot returns the root of a name, which replay meets once for each batch of the tree and parses once.
+// parseRoot returns the root of a name, which replay meets once for each batch of the tree and
+// parses once.
 func (j *journal) parseRoot(name string) (session.Key, error) {
 	if root, ok := j.replayed[name]; ok {
 		return root, nil
@@ -174,8 +177,9 @@ func (j *journal) check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Health returns why nothing can be appended any more, if the journal knows that, or why the log could not be compacted, if nobody has
-// asked for that: it grows then, and is otherwise as good as before. See [session.Store.Health].
+// Health returns why nothing can be appended any more, if the journal knows that, or why the log
+// could not be compacted, if no caller has asked for that: it grows then, and is otherwise as good
+// as before. See [session.Store.Health].
 func (j *journal) Health(ctx context.Context) error {
 	err := j.check(ctx)
 	if err == nil && j.log != nil {
@@ -189,8 +193,8 @@ func (j *journal) Health(ctx context.Context) error {
 	return j.unfit
 }
 
-// Close waits for what is being written. Every later call fails with [session.ErrClosed]. What compaction has found to be rot, and nobody may have
-// read, is said once more.
+// Close waits for what is being written. Every later call fails with [session.ErrClosed]. What
+// compaction has found to be rot, and no caller may have read, is said once more.
 func (j *journal) Close() error {
 	if !j.shut() {
 		return nil
@@ -207,7 +211,8 @@ func (j *journal) Close() error {
 	return errors.Join(logError(err), rot, j.release())
 }
 
-// shut closes the journal to whoever comes, and reports whether it was open. No compaction begins any more.
+// shut closes the journal to later calls, and reports whether it was open. No compaction begins any
+// more.
 func (j *journal) shut() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -115,7 +115,8 @@ func openOn(t *testing.T, d *disktest.Disk) *session.Store {
 	return s
 }
 
-// Trees that are never due leave the log when it is compacted, are found all the same, and come back when somebody appends.
+// Trees that are never due leave the log when it is compacted, are found all the same, and come
+// back when somebody appends.
 func TestIdleTreesLeaveTheLog(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
@@ -214,7 +215,8 @@ func TestCompactsItself(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// Many trees are appended to while the log is compacted all the time, and nothing is lost or said twice.
+// Many trees are appended to while the log is compacted all the time, and nothing is lost or said
+// twice.
 func TestCompactBesideAppends(t *testing.T) {
 	for name, hook := range map[string]func(disktest.Op) error{"quick": nil, "on a slow disk": dawdles} {
 		t.Run(name, func(t *testing.T) {
@@ -355,7 +357,8 @@ func (r *journalRun) verify(t *testing.T, d *disktest.Disk, when string) {
 	m.verify(t, openOn(t, d.Crash(func(int) bool { return false })), when+", and again")
 }
 
-// apart calls f in a goroutine of its own, which a failing test may end: that of a hook is the journal's.
+// apart calls f in a goroutine of its own, which a failing test may end: that of a hook is the
+// journal's.
 func apart(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -417,7 +420,8 @@ func TestJournalFaults(t *testing.T) {
 	}
 }
 
-// A disk that is full for a while makes appends fail; nothing is half there, and appends go on when there is room.
+// A disk that is full for a while makes appends fail; nothing is half there, and appends go on when
+// there is room.
 func TestDiskFull(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
@@ -467,7 +471,8 @@ func TestSyncFails(t *testing.T) {
 	r.verify(t, d, "opened again")
 }
 
-// What is rot is refused, with file and offset, and left as it is; what is newer than this version too.
+// What is rot is refused, with file and offset, and left as it is; what is newer than this version
+// too.
 func TestCorruptLog(t *testing.T) {
 	dir := t.TempDir()
 	s, err := dirstore.Open(dir)

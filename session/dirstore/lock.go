@@ -11,11 +11,13 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 )
 
-// lockName is the file whose lock is that of the directory. It is never removed: two processes could then hold locks of two files of
-// that name. What it says is for people, and for the LockedError of others; nothing depends on it.
+// lockName is the file whose lock is that of the directory. It is never removed: two processes
+// could then hold locks of two files of that name. What it says is for people, and for the
+// LockedError of others; nothing depends on it.
 const lockName = "lock"
 
-// A holder is what the lock file says of who has the directory open, or who was the last to have it.
+// A holder is what the lock file says of who has the directory open, or who was the last to have
+// it.
 type holder struct {
 	PID   int       `json:"pid"`
 	Host  string    `json:"host"`
@@ -23,7 +25,8 @@ type holder struct {
 	Until time.Time `json:"until,omitzero"` // when it was closed
 }
 
-// lockDir takes the exclusive lock of a directory, which ends with the process that holds it, however that ends. release gives it back.
+// lockDir takes the exclusive lock of a directory, which ends with the process that holds it,
+// however that ends. release gives it back.
 func lockDir(dir string) (release func() error, err error) {
 	name := filepath.Join(dir, lockName)
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, disk.FilePerm)
@@ -57,8 +60,9 @@ func lockedBy(dir string, f *os.File) error {
 	return locked
 }
 
-// sayHolder writes who has the lock, if that is possible: on a disk that is full there may be no room for it, and still be a store. What was said
-// before is written over, so that its place on the disk is used again.
+// sayHolder writes who has the lock, if that is possible: on a disk that is full there may be no
+// room for it, and still be a store. What was said before is written over, so that its place on the
+// disk is used again.
 func sayHolder(f *os.File, h holder) {
 	text, err := json.Marshal(h)
 	if err != nil {

@@ -60,7 +60,8 @@ func TestLockIsOfBothParts(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// A holder that has not said yet who it is is not taken for the one before, if that has closed the directory.
+// A holder that has not said yet who it is is not taken for the one before, if that has closed the
+// directory.
 func TestLockBeforeHolderSays(t *testing.T) {
 	dir := t.TempDir()
 	s, err := dirstore.Open(dir)

@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-// lockFile locks f for whoever has this very open file: a second Open in the same process is a stranger too.
+// lockFile locks f for this very open file: a second Open in the same process does not get the lock
+// either.
 func lockFile(f *os.File) (taken bool, err error) {
 	for {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

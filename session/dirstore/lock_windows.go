@@ -17,7 +17,8 @@ const (
 	errLockViolation syscall.Errno = 33
 )
 
-// lockFile locks one byte far behind the end of f: what is locked cannot be read by others, and they shall see who has it.
+// lockFile locks one byte far behind the end of f: what is locked cannot be read by others, and
+// they shall see who has it.
 func lockFile(f *os.File) (taken bool, err error) {
 	at := syscall.Overlapped{OffsetHigh: 0x7fffffff}
 	ok, _, err := lockFileEx.Call(f.Fd(), lockExclusive|lockFailImmediately, 0, 1, 0, uintptr(unsafe.Pointer(&at)))

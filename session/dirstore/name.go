@@ -11,8 +11,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A transcript is the file sessions/<agent>/<session id>.jsonl. The character ~ stands in no agent's id and no session id, so whatever has
-// it cannot be what another key or id is called:
+// A transcript is the file sessions/<agent>/<session id>.jsonl. The character ~ stands in no
+// agent's id and no session id, so whatever has it cannot be what another key or id is called:
 //
 //	~global            the directory of the global session, which has no agent
 //	~con, ~nul.jsonl   names that Windows keeps for itself
@@ -28,7 +28,8 @@ func agentDir(k session.Key) string {
 	return unreserved(k.Agent())
 }
 
-// transcriptNames returns the names that the file of a transcript may have, the one to try first in front.
+// transcriptNames returns the names that the file of a transcript may have, the one to try first in
+// front.
 func transcriptNames(ref session.Ref) [2]string {
 	sum := sha256.Sum256([]byte(ref.Key.String() + "\x00" + ref.SessionID))
 	base := unreserved(ref.SessionID)
@@ -53,7 +54,8 @@ const (
 	maxTranscriptHead = 8 << 10 // bytes; a key has at most 1,024, and no byte of it takes more than six in JSON
 )
 
-// A transcriptHead is the first line of a transcript. To whoever reads lines as messages it is a note that concerns nothing.
+// A transcriptHead is the first line of a transcript. A reader that takes lines as messages sees a
+// note that concerns nothing.
 type transcriptHead struct {
 	Role       session.Speaker `json:"role"`
 	Discard    session.Pos     `json:"discard"`

@@ -9,7 +9,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// Whatever a key and a session id contain, the file of the transcript is one of three names below the directory, that any system takes.
+// Whatever a key and a session id contain, the file of the transcript is one of three names below
+// the directory, that any system takes.
 func FuzzTranscriptNames(f *testing.F) {
 	for _, key := range []string{
 		"agent:main:main", "global", "agent:con:main", "agent:main:matrix:channel:../../../etc/passwd", `agent:main:x:direct:..\..\x`,

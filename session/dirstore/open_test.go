@@ -17,8 +17,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// The power is lost before every operation of the first Open of a path of which nothing is there. What the next one acknowledges is
-// found after another loss.
+// The power is lost before every operation of the first Open of a path of which nothing is there.
+// What the next one acknowledges is found after another loss.
 func TestOpenMakesItsNamesDurable(t *testing.T) {
 	const dir = "/some/where/deep"
 	d := disktest.New()
@@ -46,7 +46,8 @@ func TestOpenMakesItsNamesDurable(t *testing.T) {
 	verifyOpens(t, d, dir, "at the end")
 }
 
-// The first Open of a path dies before any of its operations, and the power is lost after the next one has acknowledged something.
+// The first Open of a path dies before any of its operations, and the power is lost after the next
+// one has acknowledged something.
 func TestOpenMakesNamesOfTheDeadDurable(t *testing.T) {
 	const dir = "/some/where/deep"
 	for at := 1; ; at++ {

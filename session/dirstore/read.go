@@ -60,7 +60,8 @@ func (j *journal) read(ctx context.Context, root session.Key, after session.Seq,
 	return nil
 }
 
-// frames returns where the batches of a log are, and a view of them, nil if they are not in the write-ahead log.
+// frames returns where the batches of a log are, and a view of them, nil if they are not in the
+// write-ahead log.
 func (j *journal) frames(root session.Key) ([]batchSpan, *wal.View, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -76,7 +76,8 @@ func exists(d *disktest.Disk, name string) bool {
 	return err == nil
 }
 
-// What a read-only disk has can be read, also what a crash has left; what must write says why it cannot, and can when the disk can.
+// What a read-only disk has can be read, also what a crash has left; what must write says why it
+// cannot, and can when the disk can.
 func TestTranscriptsOfReadOnlyDisk(t *testing.T) {
 	for _, text := range []string{"", halfLine, remains} {
 		p := &protected{Disk: disktest.New()}
@@ -152,8 +153,8 @@ func TestArchiveTorn(t *testing.T) {
 	}
 }
 
-// A transcript that somebody had begun who died, and that nobody was told of, goes when the next one is begun; a tool that only looks
-// leaves it alone.
+// A transcript that somebody had begun who died, and that nobody was told of, goes when the next
+// one is begun; a tool that only looks leaves it alone.
 func TestTranscriptThatWasOnlyBegun(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)

@@ -28,7 +28,8 @@ func collect(t *testing.T, s *session.Store, ref session.Ref, w session.Window) 
 	return texts, nil
 }
 
-// A zero in a line behind which something was written later is no remains of a crash: it is said wherever somebody asks, and nothing is cut off.
+// A zero in a line behind which something was written later is no remains of a crash: it is said
+// wherever somebody asks, and nothing is cut off.
 func TestTranscriptRot(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
@@ -150,7 +151,8 @@ func TestTornWriteOfManyLines(t *testing.T) {
 	assert.Equal(t, 32, losses, "each choice of four sectors and the length")
 }
 
-// What a repair keeps is whole and durable before anything is cut off, and is not replaced by what the next one keeps.
+// What a repair keeps is whole and durable before anything is cut off, and is not replaced by what
+// the next one keeps.
 func TestTornIsKept(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)

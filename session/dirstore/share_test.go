@@ -15,7 +15,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// What has been written and not yet synced is there for nobody: not to read, not to be found, and not to be appended to.
+// What has been written and not yet synced is there for nobody: not to read, not to be found, and
+// not to be appended to.
 func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 	for _, reset := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -61,7 +62,8 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 	}
 }
 
-// Thousands of trees of which each has next to nothing share one file, and those that come at the same time one sync.
+// Thousands of trees of which each has next to nothing share one file, and those that come at the
+// same time one sync.
 func TestTinyTreesShareTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const trees = 5000

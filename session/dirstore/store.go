@@ -16,13 +16,14 @@ const (
 	sessionsDir = "sessions"
 )
 
-// Open opens the Store in a directory, and makes the directory if there is none. A relative path is resolved once. The error is a
-// *[LockedError] if another Store has the directory open, a *[session.CorruptError] if the write-ahead log has rotted,
-// [session.ErrFormat] if a newer version has written it, and [errors.ErrUnsupported] on a system that cannot lock files.
+// Open opens the Store in a directory, and makes the directory if there is none. A relative path is
+// resolved once. The error is a *[LockedError] if another Store has the directory open, a
+// *[session.CorruptError] if the write-ahead log has rotted, [session.ErrFormat] if a newer version
+// has written it, and [errors.ErrUnsupported] on a system that cannot lock files.
 //
-// Opening takes as long as reading the trees that will be due some day and those that have become idle since the log was compacted the
-// last time. It starts nothing. The caller closes the Store: what was written is safe without that, but the directory stays locked until
-// the process ends.
+// Opening takes as long as reading the trees that will be due some day and those that have become
+// idle since the log was compacted the last time. It starts nothing. The caller closes the Store:
+// what was written is safe without that, but the directory stays locked until the process ends.
 func Open(dir string) (*session.Store, error) {
 	fsys, dir, err := located(dir)
 	if err != nil {
@@ -35,7 +36,8 @@ func Open(dir string) (*session.Store, error) {
 	return openOn(fsys, dir, lock)
 }
 
-// located returns the file system and the path of a directory, which is the same one when the program changes its own later.
+// located returns the file system and the path of a directory, which is the same one when the
+// program changes its own later.
 func located(dir string) (disk.FS, string, error) {
 	if fsys := disk.At(dir); fsys != disk.OS() { // a test has it for itself
 		return fsys, dir, nil
@@ -44,12 +46,14 @@ func located(dir string) (disk.FS, string, error) {
 	return disk.OS(), dir, err
 }
 
-// View opens the Store in a directory for reading, for tools: it takes no lock, changes nothing, and works beside whoever has the
-// directory open. Everything that would change something returns [session.ErrReadOnly].
+// View opens the Store in a directory for reading, for tools: it takes no lock, changes nothing,
+// and works beside the process that has the directory open. Everything that would change something
+// returns [session.ErrReadOnly].
 //
-// Trees that were in the log when View was called stay as they were; the last moments of a process that was writing may be missing, or be
-// there although a power failure would still undo them. Trees that were idle, and transcripts, are read when somebody asks, as they are
-// then: a tree that has become idle again is seen as it is now, and one that is new may appear.
+// Trees that were in the log when View was called stay as they were; the last moments of a process
+// that was writing may be missing, or be there although a power failure would still undo them.
+// Trees that were idle, and transcripts, are read when a caller asks, as they are then: a tree that
+// has become idle again is seen as it is now, and one that is new may appear.
 func View(dir string) (*session.Store, error) {
 	fsys, dir, err := located(dir)
 	if err != nil {
@@ -58,8 +62,8 @@ func View(dir string) (*session.Store, error) {
 	return viewOn(fsys, dir)
 }
 
-// openOn is Open on any file system. lock takes the directory, once it is there, and release gives it back, when both parts are closed
-// or if nothing can be opened.
+// openOn is Open on any file system. lock takes the directory, once it is there, and release gives
+// it back, when both parts are closed or if nothing can be opened.
 func openOn(fsys disk.FS, dir string, lock func(dir string) (release func() error, err error)) (*session.Store, error) {
 	if err := disk.MakeAll(fsys, dir); err != nil {
 		return nil, fmt.Errorf("dirstore: open directory: %w", err)
@@ -97,7 +101,7 @@ func parts(n int, release func() error) func() error {
 	}
 }
 
-// unlocked takes no lock, for a disk that nobody else has.
+// unlocked takes no lock, for a disk that no other process has.
 func unlocked(string) (release func() error, err error) { return func() error { return nil }, nil }
 
 // viewOn is View on any file system.

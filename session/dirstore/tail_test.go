@@ -12,8 +12,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// What a write has left whose sync failed, and that its process had no time to cut off, is shown by the system and not on the disk. Whoever
-// goes on behind it has it written first.
+// What a write has left whose sync failed, and that its process had no time to cut off, is shown by
+// the system and not on the disk. Whoever goes on behind it has it written first.
 func TestTranscriptTailAfterFailedSync(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)

@@ -16,12 +16,13 @@ import (
 // transcriptChunk is how much of a transcript is read at once, in bytes.
 const transcriptChunk = 64 << 10
 
-// A transcriptFile is an open transcript. Positions are the offsets of what follows a line; the first line is nobody's.
+// A transcriptFile is an open transcript. Positions are the offsets of what follows a line; the
+// first line has none.
 type transcriptFile struct {
 	f    disk.File
 	path string
 	head int64 // length of the first line
-	end  int64 // where the lines end, for whoever reads them
+	end  int64 // where the lines end for a reader
 	rot  error // why they end there, if more were acknowledged
 }
 
@@ -91,7 +92,7 @@ func (t *transcriptFile) lines(ctx context.Context, w session.Window, check func
 		}
 		var m session.Message
 		if err := json.Unmarshal(line, &m); err != nil {
-			return &session.CorruptError{File: t.path, Offset: start, Reason: fmt.Sprintf("the line is no message: %v", err)}
+			return &session.CorruptError{File: t.path, Offset: start, Reason: fmt.Sprintf("the line is not a message: %v", err)}
 		}
 		if !yield(session.Line{Pos: session.Pos(r.off), Message: m}) {
 			return nil

@@ -14,13 +14,15 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// Where a transcript ends is where its whole lines do. A crash may leave half a line behind them, or zeros where the disk has not been
-// written, and behind these whole lines of the same write, for a disk writes in any order. Nothing that anybody was told of has a zero in
-// it.
+// Where a transcript ends is where its whole lines do. A crash may leave half a line behind them,
+// or zeros where the disk has not been written, and behind these whole lines of the same write, for
+// a disk writes in any order. Nothing that was acknowledged has a zero in it.
 //
-// What was acknowledged and has rotted looks the same, except that something was written after it. A write begins once everything before
-// it is durable, so a line that begins a write says that what stands before it was acknowledged. The other lines of a write begin with a
-// space, which is nothing to whoever reads JSON; those of the first write need none, because a transcript begins whole or not at all.
+// What was acknowledged and has rotted looks the same, except that something was written after it.
+// A write begins once everything before it is durable, so a line that begins a write says that what
+// stands before it was acknowledged. The other lines of a write begin with a space, which a reader
+// of JSON skips; those of the first write need none, because a transcript begins whole or not at
+// all.
 
 // continued marks the lines of one write but the first.
 func continued(lines []byte) []byte {
@@ -52,8 +54,8 @@ func (t *transcriptFile) chunks(from, to int64, f func(off int64, b []byte) (mor
 	return nil
 }
 
-// intact returns the offset behind the last whole line. If what follows was acknowledged, the error is a *[session.CorruptError], and the offset is
-// right nevertheless.
+// intact returns the offset behind the last whole line. If what follows was acknowledged, the error
+// is a *[session.CorruptError], and the offset is right nevertheless.
 func (t *transcriptFile) intact() (end, size int64, err error) {
 	if size, err = t.f.Size(); err != nil {
 		return 0, 0, err
@@ -120,8 +122,9 @@ func (t *transcriptFile) rewriteLast(end int64) error {
 	return t.f.Sync()
 }
 
-// repair cuts off what a crash has left beyond the end. If that was more than half a line it is kept in a file of its own, for a person:
-// where the last write has rotted, no byte of the rest is lost.
+// repair cuts off what a crash has left beyond the end. If that was more than half a line it is
+// kept in a file of its own, for a person: where the last write has rotted, no byte of the rest is
+// lost.
 func (t *transcriptFile) repair(fsys disk.FS, end int64) error {
 	size, err := t.f.Size()
 	if err != nil {
@@ -162,7 +165,8 @@ func (t *transcriptFile) keep(fsys disk.FS, from, to int64) error {
 	return fsys.SyncDir(filepath.Dir(name))
 }
 
-// createTorn makes a file, under another name if there is one already: what was kept before is kept.
+// createTorn makes a file, under another name if there is one already: what was kept before is
+// kept.
 func createTorn(fsys disk.FS, base string) (f disk.File, name string, err error) {
 	name = base
 	for n := 1; ; n++ {

@@ -15,8 +15,9 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// transcripts are [session.Transcripts] in a directory, one file each; see transcriptNames. Files are open only while something is done with
-// them, so that any number can be there and a disk that was away is used again when it is back.
+// transcripts are [session.Transcripts] in a directory, one file each; see transcriptNames. Files
+// are open only while something is done with them, so that any number can be there and a disk that
+// was away is used again when it is back.
 type transcripts struct {
 	fs       disk.FS
 	dir      string
@@ -24,17 +25,17 @@ type transcripts struct {
 	release  func() error // once, after Close
 	closing  sync.Once
 	closed   atomic.Bool
-	writers  sync.WaitGroup // those who may change something; nobody is added once closed is set
+	writers  sync.WaitGroup // calls that may change something; none is added once closed is set
 
 	mu     sync.Mutex
-	known  map[session.Ref]*transcript // those that are there, as far as anybody asked, and those that somebody works with
+	known  map[session.Ref]*transcript // those that are there, as far as callers asked, and those that a call works with
 	agents map[string]*agentFiles
 }
 
 // A transcript is what is known of one transcript.
 type transcript struct {
-	turn chan struct{} // holds the one who may work with the file
-	gone bool          // is known no more; only whoever has the turn looks
+	turn chan struct{} // holds the call that may work with the file
+	gone bool          // is known no more; only the holder of the turn looks
 
 	path  string // "" if there is no file
 	head  int64  // the length of its first line
@@ -47,7 +48,7 @@ type transcript struct {
 
 // last returns the position of the last line.
 func (x *transcript) last() session.Pos {
-	if x.end == x.head { // somebody has taken all lines away
+	if x.end == x.head { // another program has taken all lines away
 		return 0
 	}
 	return session.Pos(x.end)
@@ -68,7 +69,8 @@ func newTranscripts(fsys disk.FS, dir string, readOnly bool, release func() erro
 	}
 }
 
-// Close makes every later call fail with [session.ErrClosed], and returns when nobody writes any more: the next owner may begin then.
+// Close makes every later call fail with [session.ErrClosed], and returns when no call writes any
+// more: the next owner may begin then.
 func (t *transcripts) Close() (err error) {
 	t.closing.Do(func() {
 		t.mu.Lock()
@@ -87,8 +89,9 @@ func (t *transcripts) check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// with calls f while nobody else works with the transcript, once it is known what there is of it. It forgets what does not exist, what
-// is corrupt, so that it is looked at again when a person has seen to it, and all if somebody else has the directory open and writes.
+// with calls f while no other call works with the transcript, once it is known what there is of it.
+// It forgets what does not exist, what is corrupt, so that it is looked at again when a person has
+// seen to it, and all if another process has the directory open and writes.
 func (t *transcripts) with(ctx context.Context, ref session.Ref, f func(*transcript) error) error {
 	for {
 		t.mu.Lock()
@@ -129,7 +132,8 @@ func (t *transcripts) forget(ref session.Ref, x *transcript) {
 	delete(t.known, ref)
 }
 
-// load finds the file of a transcript and where it ends. It changes nothing: what a crash has left beyond that is for whoever writes.
+// load finds the file of a transcript and where it ends. It changes nothing: what a crash has left
+// beyond that is for the next write.
 func (t *transcripts) load(ref session.Ref, x *transcript) error {
 	if x.path != "" {
 		return nil
@@ -148,7 +152,8 @@ func (t *transcripts) load(ref session.Ref, x *transcript) error {
 	return nil
 }
 
-// open opens the file of a transcript for reading, under whichever name it has, nil if it does not exist.
+// open opens the file of a transcript for reading, under whichever name it has, nil if it does not
+// exist.
 func (t *transcripts) open(ref session.Ref) (f *transcriptFile, err error) {
 	look := func() error {
 		for _, name := range transcriptNames(ref) {
@@ -164,7 +169,8 @@ func (t *transcripts) open(ref session.Ref) (f *transcriptFile, err error) {
 	return f, err
 }
 
-// ifThere calls f, for which fs.ErrNotExist is no error unless everything is away. A directory that was only begun has nothing yet.
+// ifThere calls f, for which fs.ErrNotExist is not an error unless everything is away. A directory
+// that was only begun has nothing yet.
 func (t *transcripts) ifThere(f func() error) error {
 	_, err := disk.IfThere(t.fs, t.dir, f)
 	if t.readOnly && errors.Is(err, fs.ErrNotExist) {
@@ -220,16 +226,16 @@ func (t *transcripts) read(ctx context.Context, ref session.Ref, w session.Windo
 	return f.lines(ctx, w, t.check, yield)
 }
 
-// file opens the file of a transcript that is there. If somebody else has taken it away, or has cut it or written to it, that is an error
-// once; whoever comes next finds what is there then.
+// file opens the file of a transcript that is there. If another program has taken it away, or has
+// cut it or written to it, that is an error once; the next call finds what is there then.
 func (t *transcripts) file(ref session.Ref, x *transcript, flag int) (f *transcriptFile, err error) {
 	f, ok, err := openTranscript(t.fs, x.path, ref, flag)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
-		if t.readOnly { // whoever has the directory open has put it away
-			return nil, nil //nolint:nilnil // there is none, which is no error
+		if t.readOnly { // the process that has the directory open has archived it
+			return nil, nil //nolint:nilnil // there is none, which is not an error
 		}
 		return nil, t.missing(x, &fs.PathError{Op: "open", Path: x.path, Err: fs.ErrNotExist})
 	}
@@ -242,7 +248,8 @@ func (t *transcripts) file(ref session.Ref, x *transcript, flag int) (f *transcr
 	return f, nil
 }
 
-// missing forgets where a file was if it is not there any more, unless everything is away and may come back.
+// missing forgets where a file was if it is not there any more, unless everything is away and may
+// come back.
 func (t *transcripts) missing(x *transcript, err error) error {
 	if _, away := t.fs.Lstat(t.dir); away == nil && errors.Is(err, fs.ErrNotExist) {
 		x.path = ""
@@ -259,7 +266,7 @@ func unchanged(f *transcriptFile, x *transcript) error {
 	if size < x.end || size > x.end && !x.torn && x.rot == nil {
 		return &session.CorruptError{
 			File: x.path, Offset: min(size, x.end),
-			Reason: fmt.Sprintf("somebody else has changed the file, which has %d bytes and had %d", size, x.end),
+			Reason: fmt.Sprintf("another program has changed the file, which has %d bytes and had %d", size, x.end),
 		}
 	}
 	return nil

@@ -64,7 +64,8 @@ func TestTranscriptFile(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// A transcript that is cut at any byte, or ends in zeros from any byte on, keeps its whole lines and goes on from them.
+// A transcript that is cut at any byte, or ends in zeros from any byte on, keeps its whole lines
+// and goes on from them.
 func TestTranscriptTorn(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
@@ -121,7 +122,8 @@ func writeAll(t *testing.T, d *disktest.Disk, name string, b []byte) {
 	require.NoError(t, err)
 }
 
-// What is no transcript, is one of a newer version, or has a line that is no message, is an error with file and offset, and concerns nobody else.
+// What is no transcript, is one of a newer version, or has a line that is no message, is an error
+// with file and offset, and concerns nobody else.
 func TestTranscriptCorrupt(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
@@ -158,7 +160,8 @@ func TestTranscriptCorrupt(t *testing.T) {
 	}
 }
 
-// Session ids that several sessions use, that differ by case only, or that some system keeps for itself, are kept apart, archived or not.
+// Session ids that several sessions use, that differ by case only, or that some system keeps for
+// itself, are kept apart, archived or not.
 func TestTranscriptNames(t *testing.T) {
 	dir := t.TempDir()
 	s, err := dirstore.Open(dir)
@@ -368,7 +371,8 @@ func TestTranscriptFaults(t *testing.T) {
 	}
 }
 
-// A disk that is full for a while makes appends fail; nothing is half there, and they go on when there is room.
+// A disk that is full for a while makes appends fail; nothing is half there, and they go on when
+// there is room.
 func TestTranscriptDiskFull(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
@@ -420,7 +424,8 @@ func TestTranscriptRemains(t *testing.T) {
 	assert.False(t, exists(d, "/sessions/main/x.jsonl.torn."+position(end)), "nobody was told of it, so nobody wants it")
 }
 
-// That a transcript is archived is said when it is so after a loss of power too, also the second time.
+// That a transcript is archived is said when it is so after a loss of power too, also the second
+// time.
 func TestArchiveIsDurable(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)

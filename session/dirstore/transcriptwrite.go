@@ -12,7 +12,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// write calls f, which changes a transcript, while nobody else works with it. Close waits for it.
+// write calls f, which changes a transcript, while no other call works with it. Close waits for it.
 func (t *transcripts) write(ctx context.Context, ref session.Ref, f func(*transcript) error) error {
 	t.mu.Lock()
 	err := t.check(ctx)
@@ -81,7 +81,8 @@ func (t *transcripts) append(ref session.Ref, x *transcript, after session.Pos, 
 		err = f.f.Sync()
 	}
 	if err != nil {
-		// To cut the file and sync that is safe also after a sync that failed: what could not be written is not needed.
+		// To cut the file and sync that is safe also after a sync that failed: what could not be
+		// written is not needed.
 		x.torn, x.found = f.cut(x.end) != nil, false
 		return 0, err
 	}
@@ -106,8 +107,9 @@ func (x *transcript) mend(fsys disk.FS, f *transcriptFile) (err error) {
 	return nil
 }
 
-// secure makes durable what was there already. Whoever wrote it may have died before it was, or after a sync that failed: then the system
-// shows what it will never write unless somebody writes it again.
+// secure makes durable what was there already. The process that wrote it may have died before it
+// was, or after a sync that failed: then the system shows what it will never write unless it is
+// written again.
 func (x *transcript) secure(fsys disk.FS, f *transcriptFile) error {
 	if x.safe {
 		return nil
@@ -147,7 +149,7 @@ func (t *transcripts) begin(ref session.Ref, x *transcript, after session.Pos, l
 		return 0, err
 	}
 	names := transcriptNames(ref)
-	tmp := filepath.Join(dir, names[1]+tmpSuffix) // nobody else's, whoever has the same id
+	tmp := filepath.Join(dir, names[1]+tmpSuffix) // the name of no other transcript, whatever ids they have
 	if err := t.writeWhole(tmp, append(head, lines...)); err != nil {
 		return 0, err
 	}
@@ -162,7 +164,7 @@ func (t *transcripts) begin(ref session.Ref, x *transcript, after session.Pos, l
 	return session.Pos(x.end), nil
 }
 
-// name gives a whole transcript the first of the names that is not somebody else's.
+// name gives a whole transcript the first of the names that no other transcript has.
 func (t *transcripts) name(ref session.Ref, tmp string, names [2]string) (string, error) {
 	a, dir := t.agent(ref)
 	a.mu.Lock()

@@ -23,17 +23,20 @@ type File struct {
 	Bytes int64  // that are intact
 	Parts int    // batches of a log, lines of a transcript
 
-	// Torn is how many bytes at the end nobody was told of: a crash has left them, and the next Open, or write to the transcript, cuts
-	// them off; or the owner is writing them just now.
+	// Torn is how many bytes at the end were never acknowledged: a crash has left them, and the
+	// next Open, or write to the transcript, cuts them off; or the owner is writing them just now.
 	Torn int64
 }
 
-// Verify reads every frame and entry of the log and of the idle trees, and every line of the transcripts, archived ones included, in
-// a directory of [Open], and yields each file, with an error if it is not intact: a *[session.CorruptError], also for an entry that never was the
-// JSON that its [session.Payload] should have been, which Append does not look into; [session.ErrFormat]; or that of the system if it cannot be read. It
-// passes over what a repair has put aside, what is not whole, and the files of others. Like [View] it changes nothing and works
-// beside whoever has the directory open. What it cannot see is said at [Open]. An error beside the zero File says that the directory
-// cannot be read, or that ctx is done, and ends the sequence.
+// Verify reads every frame and entry of the log and of the idle trees, and every line of the
+// transcripts, archived ones included, in a directory of [Open], and yields each file, with an
+// error if it is not intact: a *[session.CorruptError], also for an entry that never was the JSON
+// that its [session.Payload] should have been, which Append does not look into;
+// [session.ErrFormat]; or that of the system if it cannot be read. It passes over what a repair has
+// put aside, what is not whole, and the files of others. Like [View] it changes nothing and works
+// beside the process that has the directory open. The package documentation says what it cannot
+// see. An error beside the zero File says that the directory cannot be read, or that ctx is done,
+// and ends the sequence.
 func Verify(ctx context.Context, dir string) iter.Seq2[File, error] {
 	return func(yield func(File, error) bool) {
 		fsys, abs, err := located(dir)
@@ -140,7 +143,7 @@ func verifyBatch(payload []byte) error {
 		return bad == 0
 	})
 	if bad != 0 {
-		return fmt.Errorf("entry %d of %q is no JSON", bad, b.root)
+		return fmt.Errorf("entry %d of %q is not JSON", bad, b.root)
 	}
 	return err
 }
@@ -164,7 +167,8 @@ func (v verifier) transcripts(ctx context.Context, dir string) error {
 	return nil
 }
 
-// agent verifies the transcripts in one directory, under whichever name they have by then: one that is gone was archived.
+// agent verifies the transcripts in one directory, under whichever name they have by then: one that
+// is gone was archived.
 func (v verifier) agent(ctx context.Context, dir string) error {
 	seen := make(map[string]bool)
 	for gone := true; gone; {
@@ -218,7 +222,7 @@ func (t *transcriptFile) verify(d *File) error {
 		line, err := r.next()
 		switch {
 		case errors.Is(err, io.EOF) && d.Parts > 0:
-			d.Parts-- // the first line is no message
+			d.Parts-- // the first line is not a message
 			return nil
 		case err != nil && !errors.Is(err, io.EOF):
 			return err
@@ -229,7 +233,7 @@ func (t *transcriptFile) verify(d *File) error {
 		default:
 			var m session.Message
 			if err := json.Unmarshal(line, &m); err != nil {
-				return &session.CorruptError{File: t.path, Offset: d.Bytes, Reason: fmt.Sprintf("the line is no message: %v", err)}
+				return &session.CorruptError{File: t.path, Offset: d.Bytes, Reason: fmt.Sprintf("the line is not a message: %v", err)}
 			}
 		}
 	}

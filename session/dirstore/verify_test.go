@@ -20,7 +20,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// verified returns which files Verify yields and what is wrong with them. It fails if the directory itself is.
+// verified returns which files Verify yields and what is wrong with them. It fails if the directory
+// itself is.
 func verified(t *testing.T, dir string) (files []dirstore.File, bad map[string]error) {
 	t.Helper()
 	bad = make(map[string]error)
@@ -34,7 +35,8 @@ func verified(t *testing.T, dir string) (files []dirstore.File, bad map[string]e
 	return files, bad
 }
 
-// storeOnDisk opens a store of two idle trees and one transcript, and returns the names of the idle files.
+// storeOnDisk opens a store of two idle trees and one transcript, and returns the names of the idle
+// files.
 func storeOnDisk(t *testing.T) (dir string, s *session.Store, idle []string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -52,7 +54,8 @@ func storeOnDisk(t *testing.T) (dir string, s *session.Store, idle []string) {
 	return dir, s, idle
 }
 
-// What people and their systems put beside the files of a store is passed over, and what cannot be read hides nothing.
+// What people and their systems put beside the files of a store is passed over, and what cannot be
+// read hides nothing.
 func TestVerifyBesideOtherFiles(t *testing.T) {
 	dir, s, idle := storeOnDisk(t)
 	require.NoError(t, s.Close())
@@ -100,7 +103,8 @@ func TestVerifyBesideArchive(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// An idle file that is whole and not what its name and its head say is rot like any other, for everybody.
+// An idle file that is whole and not what its name and its head say is rot like any other, for
+// everybody.
 func TestIdleFileThatIsNotWhatItSays(t *testing.T) {
 	dir, s, idle := storeOnDisk(t)
 	frames := make([][]wal.Record, 2)
@@ -164,7 +168,8 @@ type notJSON struct{}
 
 func (notJSON) AppendJSON(b []byte) ([]byte, error) { return append(b, "no json"...), nil }
 
-// A payload that is no JSON although it should be is its caller's mistake: Append does not read what it writes, Verify does.
+// A payload that is not JSON although it should be is its caller's mistake: Append does not read
+// what it writes, Verify does.
 func TestVerifyReadsPayloads(t *testing.T) {
 	dir, s, _ := storeOnDisk(t)
 	b := batchOf(time.Time{}, false, "x", "y")
@@ -176,7 +181,7 @@ func TestVerifyReadsPayloads(t *testing.T) {
 		require.Len(t, bad, 1)
 		for path, err := range bad {
 			require.ErrorIs(t, err, session.ErrCorrupt)
-			assert.ErrorContains(t, err, fmt.Sprintf("entry 2 of %q is no JSON", tree(7)))
+			assert.ErrorContains(t, err, fmt.Sprintf("entry 2 of %q is not JSON", tree(7)))
 			assert.Contains(t, path, filepath.Join("journal", where))
 		}
 		require.NoError(t, dirstore.Compact(s))

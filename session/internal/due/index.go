@@ -6,15 +6,17 @@ import (
 	"time"
 )
 
-// An Index orders logs by a time that is no later than when they are due. A log that moves to a later time or to never stays where it
-// is until a caller asks for what is due, so a busy log rarely touches the index. A log's lock is taken before that of the index. The
-// zero Index is empty.
+// An Index orders logs by a time that is no later than when they are due. A log that moves to a
+// later time or to never stays where it is until a caller asks for what is due, so a busy log
+// rarely touches the index. A log's lock is taken before that of the index. The zero Index is
+// empty.
 type Index[K, S any] struct {
 	mu   sync.Mutex
 	heap ordered[K, S]
 }
 
-// An Item is the head of a log that may be in an Index: of one without entries, in no index, if only Root and Lock are set.
+// An Item is the head of a log that may be in an Index: of one without entries, in no index, if
+// only Root and Lock are set.
 type Item[K, S any] struct {
 	Root    K
 	Lock    sync.Locker // of the log; it guards what follows, but for the place
@@ -40,7 +42,8 @@ type Head[K, S any] struct {
 // Head returns what l says. The caller holds the lock of l.
 func (l *Item[K, S]) Head() Head[K, S] { return Head[K, S]{Root: l.Root, Last: l.Last, Due: l.Due} }
 
-// Schedule has the index find l in time. The caller that has made l due earlier calls it, and holds the lock of l.
+// Schedule has the index find l in time. The caller that has made l due earlier calls it, and holds
+// the lock of l.
 func (x *Index[K, S]) Schedule(l *Item[K, S]) {
 	if !l.Due.IsZero() && (l.indexed.IsZero() || l.Due.Before(l.indexed)) {
 		l.indexed = l.Due
@@ -48,7 +51,8 @@ func (x *Index[K, S]) Schedule(l *Item[K, S]) {
 	}
 }
 
-// Due calls f with the head of each log that is due before t until f returns false, and mends the index where it was early.
+// Due calls f with the head of each log that is due before t until f returns false, and mends the
+// index where it was early.
 func (x *Index[K, S]) Due(t time.Time, f func(Head[K, S]) bool) {
 	for _, l := range x.before(t) {
 		l.Lock.Lock()
@@ -60,8 +64,8 @@ func (x *Index[K, S]) Due(t time.Time, f func(Head[K, S]) bool) {
 	}
 }
 
-// isDue reports whether l, which before has found, is due before t. If it is not, it gets its right place, unless it has been taken
-// out meanwhile.
+// isDue reports whether l, which before has found, is due before t. If it is not, it gets its right
+// place, unless it has been taken out meanwhile.
 func (x *Index[K, S]) isDue(l *Item[K, S], t time.Time) bool {
 	if !l.Due.IsZero() && l.Due.Before(t) {
 		return true
@@ -94,7 +98,8 @@ func (x *Index[K, S]) set(l *Item[K, S], at time.Time) {
 	}
 }
 
-// before returns the logs whose time in the index is before t, looking at no more than three times as many.
+// before returns the logs whose time in the index is before t, looking at no more than three times
+// as many.
 func (x *Index[K, S]) before(t time.Time) []*Item[K, S] {
 	x.mu.Lock()
 	defer x.mu.Unlock()

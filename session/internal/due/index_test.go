@@ -31,7 +31,8 @@ func dueRoots(x *index, t time.Time) []string {
 	return roots
 }
 
-// A busy log touches the index when it first becomes due and then not again, and one that is never due again leaves it.
+// A busy log touches the index when it first becomes due and then not again, and one that is never
+// due again leaves it.
 func TestIndexIsLazy(t *testing.T) {
 	var x index
 	busy := indexed("main", time.Time{})

@@ -28,7 +28,7 @@ func TestWordsComeBack(t *testing.T) {
 func TestUnknownIsNamed(t *testing.T) {
 	assert.Equal(t, "Size(2)", enum.String(sizes, "Size", size(2)))
 	_, err := enum.Marshal(sizes, "shop", "size", size(2))
-	require.EqualError(t, err, "shop: 2 is no size")
+	require.EqualError(t, err, "shop: 2 is not a size")
 	v := size(1)
 	err = enum.Unmarshal(sizes, "shop", "size", []byte("Small"), &v)
 	require.EqualError(t, err, `shop: unknown size "Small", want one of ["small" "large"]`)
