@@ -1,12 +1,12 @@
 // Package binding keeps thread bindings: which conversation in the world goes to a session other
 // than the one that its chat would have.
 //
-//	a message in a thread          Table
-//	       |                         |
-//	       +-- Find(route, now) ---->+  conversation -> session      answers from memory
-//	       |                         |       ^
-//	       +-- Bind, Unbind, -------->-------+--> one batch after the last sequence --> session.Journal
-//	           SetLimit, Touch                    | ErrConflict: read, decide again      under session.BindingsRoot
+//	a message in a thread
+//	       |                   Table
+//	       +-- Find ---------> conversation -> session, from memory
+//	       |                     ^
+//	       +-- Bind, Unbind -----+--> session.Journal, under session.BindingsRoot
+//	           SetLimit, Touch        Append after the last sequence | ErrConflict: decide again
 //
 // [Open] reads the log of bindings in a [session.Journal] and returns its [Table]. A [Binding]
 // names the conversation, its session, the owner who made it, and two limits: for how long the

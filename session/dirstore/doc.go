@@ -5,14 +5,15 @@
 // [Open] is for the one process that writes, [View] reads beside it, and [Verify] looks at every
 // byte of it. The directory has
 //
-//	<dir>/lock                               who has the directory open, or had it last
-//	<dir>/journal/00000001.wal               one write-ahead log for all trees, compacted as it grows
-//	<dir>/journal/idle/3f/3f9a....wal        trees that are never due, read when a caller asks for one
-//	<dir>/sessions/<agent>/<session id>.jsonl                          transcripts, to tail and grep
-//	<dir>/sessions/<agent>/<session id>.jsonl.deleted.<timestamp>      and those that were archived
-//	<dir>/sessions/<agent>/<session id>.jsonl.torn.<offset>[.<n>]      what had to be cut off and may be of use to a person; kept
-//	*.tmp                                    what was not whole when a process died; removed by the next one that writes there
+//	<dir>/lock                           who has the directory open, or had it last
+//	<dir>/journal/00000001.wal           one write-ahead log for all trees, compacted as it grows
+//	<dir>/journal/idle/3f/3f9a....wal    trees that are never due, read on demand
+//	<dir>/sessions/<agent>/<session id>.jsonl    transcripts, to tail and grep
+//	        ....jsonl.deleted.<timestamp>        transcripts that were archived
+//	        ....jsonl.torn.<offset>[.<n>]        what had to be cut off; kept for a person to look at
+//	*.tmp                                what was not whole when a process died
 //
+// The next process that writes beside a file *.tmp removes it.
 // Files are for the user alone: 0600, directories 0700.
 //
 // # What is promised
@@ -40,8 +41,10 @@
 //
 // Verify cannot see
 //
-//   - rot in the very last group of a log that was not closed, and in the last write of a transcript, if it looks like what a crash leaves;
-//   - a letter of a transcript that has become another one, because lines that are made to be read with other tools have no checksum;
+//   - rot in the very last group of a log that was not closed, and in the last write of a
+//     transcript, if it looks like what a crash leaves;
+//   - a letter of a transcript that has become another one, because lines that are made to be read
+//     with other tools have no checksum;
 //   - that the whole file of an idle tree or of a transcript was removed, which then begins anew;
 //   - that the directory is an older copy of itself.
 //

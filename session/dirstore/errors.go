@@ -9,10 +9,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-var (
-	// ErrLocked is what every *[LockedError] is.
-	ErrLocked = errors.New("dirstore: directory is locked")
-)
+// ErrLocked is what every *[LockedError] is.
+var ErrLocked = errors.New("dirstore: directory is locked")
 
 // A LockedError says who has a directory open, by what the holder has written into the file lock.
 // In the moment between taking the lock and writing that, the file may still name one that has

@@ -17,7 +17,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // the system removes it some day
+	defer os.RemoveAll(dir)
 
 	store, err := dirstore.Open(dir)
 	if err != nil {
@@ -53,14 +53,14 @@ func ExampleVerify() {
 		fmt.Println(err)
 		return
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // the system removes it some day
+	defer os.RemoveAll(dir)
 
 	store, err := dirstore.Open(dir)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer store.Close() //nolint:errcheck // nothing is written after the last append
+	defer store.Close()
 	ref := session.Ref{Key: session.Main("main"), SessionID: "6f1c2a52"}
 	if _, err := store.Transcripts.Append(ctx, ref, 0, session.Message{Role: session.User, Text: "hello"}); err != nil {
 		fmt.Println(err)
