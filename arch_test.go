@@ -16,11 +16,16 @@ var house = arch.House{
 	Module: "github.com/offshoot-sdk/offshoot",
 	Rooms: []arch.Room{
 		{Dir: "session", Third: []string{"github.com/google/uuid"}},
+		{Dir: "session/dirstore", Ours: []string{"session"}},
+		{Dir: "session/binding", Ours: []string{"session"}},
 		{Dir: "policy", Ours: []string{"session"}},
 		{Dir: "context", Ours: []string{"session"}, Third: []string{"go.yaml.in/yaml/v3"}},
-		{Dir: "spawn", Ours: []string{"policy", "session"}},
+		{Dir: "spawn", Ours: []string{"policy", "session"}, TestOurs: []string{"session/dirstore"}},
 		{Dir: "announce", Ours: []string{"spawn", "session"}},
-		{Dir: "agent", Ours: []string{"announce", "spawn", "context", "policy", "session"}},
+		{
+			Dir: "agent", Ours: []string{"announce", "spawn", "context", "policy", "session"},
+			TestOurs: []string{"session/dirstore"},
+		},
 	},
 	Internal:      "internal",
 	InternalThird: []string{"golang.org/x/sync"},

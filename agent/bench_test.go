@@ -9,6 +9,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
 // BenchmarkFloor is what the same job costs with a bare goroutine, a channel, an id and a map: what every figure below is
@@ -62,7 +63,7 @@ func BenchmarkDeliver(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/children=%d", where, children), func(b *testing.B) {
 				cfg := runner(func(context.Context, *agent.Turn) (agent.Result, error) { return text("done") })
 				if where == "disk" {
-					store, err := session.OpenDir(b.TempDir())
+					store, err := dirstore.Open(b.TempDir())
 					if err != nil {
 						b.Fatal(err)
 					}

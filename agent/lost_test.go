@@ -16,6 +16,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
 // A lossyBot is a bot whose transcript somebody cuts while it is down.
@@ -29,7 +30,7 @@ type lossyBot struct {
 // live opens the bot, has it told something, and closes it when it is idle, or in the middle of a turn.
 func (b *lossyBot) live(text string, interrupt bool, steps ...agent.Message) {
 	b.t.Helper()
-	store, err := session.OpenDir(b.dir)
+	store, err := dirstore.Open(b.dir)
 	require.NoError(b.t, err)
 	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		var saw []string
@@ -120,7 +121,7 @@ func TestTranscriptLostLines(t *testing.T) {
 func TestTranscriptChangedInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		store, err := session.OpenDir(dir)
+		store, err := dirstore.Open(dir)
 		require.NoError(t, err)
 		var log bytes.Buffer
 		var saw []int

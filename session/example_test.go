@@ -105,29 +105,3 @@ func ExampleCommitted() {
 	// user: How is the build?
 	// assistant: It is green.
 }
-
-func ExampleBindings() {
-	ctx, noon := context.Background(), time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
-	bindings, err := session.OpenBindings(ctx, session.NewMemory().Journal)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	thread := session.Route{Channel: "discord", To: "general", Thread: "1234"}
-	worker := session.Main("main").Child("coder", "abc")
-	_, err = bindings.Bind(ctx, session.BindRequest{Conversation: thread, Target: worker, By: "alice", Idle: 24 * time.Hour}, noon)
-	fmt.Println(err)
-
-	_, err = bindings.Bind(ctx, session.BindRequest{Conversation: thread, Target: session.Main("main"), By: "bob"}, noon)
-	fmt.Println(errors.Is(err, session.ErrBound))
-
-	b, ok := bindings.Find(thread, noon.Add(23*time.Hour))
-	fmt.Println(b.Target, ok)
-	_, ok = bindings.Find(thread, noon.Add(24*time.Hour))
-	fmt.Println(ok)
-	// Output:
-	// <nil>
-	// true
-	// agent:coder:subagent:abc true
-	// false
-}

@@ -456,5 +456,4 @@ func TestWords(t *testing.T) {
 	check(2, func(i int) word { return session.Scope(i) }, func(b []byte) (word, error) { var v session.Scope; err := v.UnmarshalText(b); return v, err })
 	check(2, func(i int) word { return session.Dialect(i) }, func(b []byte) (word, error) { var v session.Dialect; err := v.UnmarshalText(b); return v, err })
 	check(4, func(i int) word { return session.DirectScope(i) }, func(b []byte) (word, error) { var v session.DirectScope; err := v.UnmarshalText(b); return v, err })
-	check(13, func(i int) word { return session.UnbindReason(i) }, func(b []byte) (word, error) { var v session.UnbindReason; err := v.UnmarshalText(b); return v, err })
 }

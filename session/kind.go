@@ -1,10 +1,15 @@
 package session
 
-import "fmt"
+import (
+	"strings"
+
+	"github.com/offshoot-sdk/offshoot/session/internal/enum"
+)
 
 // A Kind is what a key says about the session that it names. The zero Kind is that of the zero Key.
 //
-// A Kind is read from the position of the words in a key, never from a substring, so no peer, id or name can change it.
+// A Kind is read from the position of the words in a key, never from a substring, so no peer, id or
+// name can change it.
 type Kind uint8
 
 // The kinds, with the form of the keys of each.
@@ -12,7 +17,7 @@ const (
 	KindInvalid  Kind = iota // the zero Key and the reserved roots: no session
 	KindMain                 // agent:<agent>:main
 	KindThread               // agent:<agent>:main:thread|topic:<id>, a thread of the main session
-	KindNamed                // agent:<agent>:<name>, nobody's chat: a batch job, a test
+	KindNamed                // agent:<agent>:<name>, not a chat: a batch job, a test
 	KindDirect               // agent:<agent>:[<channel>:[<account>:]]direct:<peer>
 	KindGroup                // agent:<agent>:<channel>:group:<peer>
 	KindChannel              // agent:<agent>:<channel>:channel:<peer>
@@ -29,37 +34,196 @@ var kindNames = [...]string{
 }
 
 // String returns the word for k, such as "subagent".
-func (k Kind) String() string { return name(kindNames[:], "Kind", k) }
+func (k Kind) String() string { return enum.String(kindNames[:], "Kind", k) }
 
-// MarshalText returns the word for k. A value that is no Kind is an error.
-func (k Kind) MarshalText() ([]byte, error) { return nameText(kindNames[:], "kind", k) }
+// MarshalText returns the word for k. A value that is not a Kind is an error.
+func (k Kind) MarshalText() ([]byte, error) { return enum.Marshal(kindNames[:], "session", "kind", k) }
 
 // UnmarshalText sets k to the Kind that text is the word for.
-func (k *Kind) UnmarshalText(text []byte) error { return unname(kindNames[:], "kind", text, k) }
-
-// name returns the word for v, or "Type(v)" for a value that has none.
-func name[T ~uint8](names []string, typ string, v T) string {
-	if int(v) < len(names) {
-		return names[v]
-	}
-	return fmt.Sprintf("%s(%d)", typ, uint8(v))
+func (k *Kind) UnmarshalText(text []byte) error {
+	return enum.Unmarshal(kindNames[:], "session", "kind", text, k)
 }
 
-// nameText is name for MarshalText: a value without a word is an error.
-func nameText[T ~uint8](names []string, what string, v T) ([]byte, error) {
-	if int(v) < len(names) {
-		return []byte(names[v]), nil
+// A Role is what a session may do with sub-agents. It is written when the session is made and is a
+// ceiling from then on: see [Role.Ceiling].
+type Role uint8
+
+// The roles. A session without a record has the first.
+const (
+	RoleUnknown      Role = iota // no record: refused wherever a role is needed
+	RoleMain                     // a top-level session, which may spawn
+	RoleOrchestrator             // a sub-agent that may spawn
+	RoleLeaf                     // a sub-agent that may not
+)
+
+var roleNames = [...]string{RoleUnknown: "unknown", RoleMain: "main", RoleOrchestrator: "orchestrator", RoleLeaf: "leaf"}
+
+// RoleAt returns the role of a session at a depth: main at 0, an orchestrator below maxSpawnDepth,
+// else a leaf. A negative depth is unknown, and gives [RoleUnknown].
+func RoleAt(depth, maxSpawnDepth int) Role {
+	switch {
+	case depth < 0:
+		return RoleUnknown
+	case depth == 0:
+		return RoleMain
+	case depth < maxSpawnDepth:
+		return RoleOrchestrator
 	}
-	return nil, fmt.Errorf("session: %d is no %s", uint8(v), what)
+	return RoleLeaf
 }
 
-// unname sets *v to the value whose word is text.
-func unname[T ~uint8](names []string, what string, text []byte, v *T) error {
-	for i, n := range names {
-		if n == string(text) {
-			*v = T(i)
-			return nil
-		}
+// String returns the word for r, such as "leaf".
+func (r Role) String() string { return enum.String(roleNames[:], "Role", r) }
+
+// MarshalText returns the word for r. A value that is not a Role is an error.
+func (r Role) MarshalText() ([]byte, error) { return enum.Marshal(roleNames[:], "session", "role", r) }
+
+// UnmarshalText sets r to the Role that text is the word for.
+func (r *Role) UnmarshalText(text []byte) error {
+	return enum.Unmarshal(roleNames[:], "session", "role", text, r)
+}
+
+// Ceiling returns the lesser of the role that was stored and the one that today's limits give: a
+// lower limit demotes at once, a higher one never promotes. Roles that do not agree on whether the
+// session is a sub-agent, and unknown ones, give [RoleUnknown].
+func (r Role) Ceiling(now Role) Role {
+	switch {
+	case r == now:
+		return r
+	case r == RoleOrchestrator && now == RoleLeaf, r == RoleLeaf && now == RoleOrchestrator:
+		return RoleLeaf
 	}
-	return fmt.Errorf("session: unknown %s %q, want one of %q", what, text, names)
+	return RoleUnknown
+}
+
+// MaySpawn reports whether a session of this role may have sub-agents at all.
+func (r Role) MaySpawn() bool { return r == RoleMain || r == RoleOrchestrator }
+
+// Scope returns whom a session of this role may steer and stop. Whom it may see is a matter of
+// configuration, not of its role.
+func (r Role) Scope() Scope {
+	if r.MaySpawn() {
+		return ScopeChildren
+	}
+	return ScopeNone
+}
+
+// A Scope is whom a session controls. It follows from the session's [Role] and so is a ceiling as
+// well.
+type Scope uint8
+
+// The scopes, each more than the one before.
+const (
+	ScopeNone     Scope = iota // no session
+	ScopeChildren              // the sub-agents that it started, and theirs
+)
+
+var scopeNames = [...]string{ScopeNone: "none", ScopeChildren: "children"}
+
+// String returns the word for s, "none" or "children".
+func (s Scope) String() string { return enum.String(scopeNames[:], "Scope", s) }
+
+// MarshalText returns the word for s. A value that is not a Scope is an error.
+func (s Scope) MarshalText() ([]byte, error) {
+	return enum.Marshal(scopeNames[:], "session", "scope", s)
+}
+
+// UnmarshalText sets s to the Scope that text is the word for.
+func (s *Scope) UnmarshalText(text []byte) error {
+	return enum.Unmarshal(scopeNames[:], "session", "scope", text, s)
+}
+
+// A Dialect is the word that a sub-agent's key is written with. Both are understood everywhere.
+type Dialect uint8
+
+// The dialects, with the key of a first sub-agent in each.
+const (
+	DialectSubagent Dialect = iota // agent:<agent>:subagent:<id>
+	DialectSpawn                   // agent:<agent>:spawn:<id>
+)
+
+var dialectNames = [...]string{DialectSubagent: wordSubagent, DialectSpawn: wordSpawn}
+
+// String returns the word that d writes.
+func (d Dialect) String() string { return enum.String(dialectNames[:], "Dialect", d) }
+
+// MarshalText returns the word that d writes.
+func (d Dialect) MarshalText() ([]byte, error) {
+	return enum.Marshal(dialectNames[:], "session", "dialect", d)
+}
+
+// UnmarshalText sets d to the Dialect that writes text.
+func (d *Dialect) UnmarshalText(text []byte) error {
+	return enum.Unmarshal(dialectNames[:], "session", "dialect", text, d)
+}
+
+// Child returns the key of a sub-agent of k that the given agent runs: agent:<agent>:subagent:<id>,
+// and below a sub-agent the ids of k as well, agent:<agent>:subagent:<k's ids>:subagent:<id>.
+// Whatever else k is contributes nothing, nor does the thread that a sub-agent is bound to. The id
+// is the caller's; [NewID] makes one. The result is zero for a k that names no session.
+func (k Key) Child(agent, id string) Key { return DialectSubagent.Child(k, agent, id) }
+
+// Child is [Key.Child] of parent in the dialect d, that of the ids of parent included.
+func (d Dialect) Child(parent Key, agent, id string) Key {
+	if int(d) >= len(dialectNames) || !parent.IsValid() || !valid(checkID, lower(id)) {
+		return Key{}
+	}
+	if !parent.IsSubagent() {
+		return makeID(agent, d.String(), id)
+	}
+	var b strings.Builder
+	for above := range parent.IDs() {
+		b.WriteString(d.String())
+		b.WriteByte(':')
+		b.WriteString(above)
+		b.WriteByte(':')
+	}
+	b.WriteString(d.String())
+	return makeID(agent, b.String(), id)
+}
+
+// A DirectScope is how much of a direct chat tells its session apart from others.
+type DirectScope uint8
+
+// The scopes, with what each tells sessions apart by.
+const (
+	DirectMain           DirectScope = iota // nothing: every direct chat is the agent's main session
+	DirectPerPeer                           // the person, whatever the channel
+	DirectPerChannelPeer                    // the person on a channel
+	DirectPerAccount                        // the person on a channel, for each of the bot's accounts there
+)
+
+var directScopeNames = [...]string{
+	DirectMain: "main", DirectPerPeer: "per-peer", DirectPerChannelPeer: "per-channel-peer",
+	DirectPerAccount: "per-account-channel-peer",
+}
+
+// String returns the word for s as configurations have it, such as "per-channel-peer".
+func (s DirectScope) String() string { return enum.String(directScopeNames[:], "DirectScope", s) }
+
+// MarshalText returns the word for s. A value that is not a DirectScope is an error.
+func (s DirectScope) MarshalText() ([]byte, error) {
+	return enum.Marshal(directScopeNames[:], "session", "direct scope", s)
+}
+
+// UnmarshalText sets s to the DirectScope that text is the word for.
+func (s *DirectScope) UnmarshalText(text []byte) error {
+	return enum.Unmarshal(directScopeNames[:], "session", "direct scope", text, s)
+}
+
+// Key returns the key of a direct chat in this scope, the zero Key if a part that the scope needs
+// is missing or cannot stand in a key. It never falls back to a wider scope: a chat of unknown
+// origin must not become the main session.
+func (s DirectScope) Key(agent, channel, account, peer string) Key {
+	switch s {
+	case DirectMain:
+		return Main(agent)
+	case DirectPerPeer:
+		return DirectPeer(agent, peer)
+	case DirectPerChannelPeer:
+		return Direct(agent, channel, peer)
+	case DirectPerAccount:
+		return DirectAccount(agent, channel, account, peer)
+	}
+	return Key{}
 }

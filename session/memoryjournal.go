@@ -7,6 +7,8 @@ import (
 	"iter"
 	"sync"
 	"sync/atomic"
+
+	"github.com/offshoot-sdk/offshoot/session/internal/due"
 )
 
 // shards is how many parts the table of logs has. Only making a log locks a part for writing.
@@ -16,17 +18,18 @@ const shards = 64
 type memoryJournal struct {
 	seed   maphash.Seed
 	closed atomic.Bool
-	due    dueIndex
+	due    due.Index[Key, Seq]
 	shards [shards]struct {
 		sync.RWMutex
 		logs map[Key]*memoryLog
 	}
 }
 
-// A memoryLog is one log. Batches are kept as they were given: entry i of a batch has the sequence first+i.
+// A memoryLog is one log. Batches are kept as they were given: entry i of a batch has the sequence
+// first+i.
 type memoryLog struct {
-	mu sync.Mutex // taken before that of the dueIndex
-	dueItem
+	mu sync.Mutex // taken before that of the index
+	due.Item[Key, Seq]
 	batches batchList
 }
 
@@ -65,7 +68,7 @@ func (j *memoryJournal) log(root Key, create bool) *memoryLog {
 	defer shard.Unlock()
 	if l = shard.logs[root]; l == nil {
 		l = new(memoryLog)
-		l.root, l.lock = root, &l.mu
+		l.Root, l.Lock = root, &l.mu
 		shard.logs[root] = l
 	}
 	return l
@@ -87,18 +90,18 @@ func (j *memoryJournal) Append(ctx context.Context, root Key, after Seq, b Batch
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.last != after {
-		return 0, fmt.Errorf("session: append to %q after %d, which ends at %d: %w", root, after, l.last, ErrConflict)
+	if l.Last != after {
+		return 0, fmt.Errorf("session: append to %q after %d, which ends at %d: %w", root, after, l.Last, ErrConflict)
 	}
 	batch := memoryBatch{first: after + 1, id: b.ID, entries: b.Entries}
 	if b.Reset {
 		l.batches = nil
 	}
 	l.batches.add(batch)
-	l.last += Seq(len(b.Entries))
-	l.due = b.Due
-	j.due.schedule(&l.dueItem)
-	return l.last, nil
+	l.Last += Seq(len(b.Entries))
+	l.Due = b.Due
+	j.due.Schedule(&l.Item)
+	return l.Last, nil
 }
 
 func (j *memoryJournal) Read(ctx context.Context, root Key, after Seq) iter.Seq2[Entry, error] {
@@ -136,13 +139,13 @@ func (j *memoryJournal) Roots(ctx context.Context, q RootQuery) iter.Seq2[Head, 
 			return
 		}
 		if !q.DueBefore.IsZero() {
-			j.due.due(q.DueBefore, func(h Head) bool { return yieldHead(ctx, h, yield) })
+			j.due.Due(q.DueBefore, func(h due.Head[Key, Seq]) bool { return yieldHead(ctx, Head(h), yield) })
 			return
 		}
 		for i := range j.shards {
 			for _, l := range j.inShard(i) {
 				l.mu.Lock()
-				h := l.head()
+				h := Head(l.Head())
 				l.mu.Unlock()
 				if !yieldHead(ctx, h, yield) {
 					return

@@ -14,6 +14,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
@@ -89,7 +90,7 @@ func BenchmarkDeliverOnDisk(b *testing.B) {
 	for _, n := range []int{1, 8, 64, 256} {
 		b.Run(fmt.Sprintf("requesters=%d", n), func(b *testing.B) {
 			dir := b.TempDir()
-			store, err := session.OpenDir(dir)
+			store, err := dirstore.Open(dir)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -162,7 +163,7 @@ func BenchmarkOpenOnDisk(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				start := time.Now()
-				store, err := session.OpenDir(dir)
+				store, err := dirstore.Open(dir)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -173,7 +174,7 @@ func BenchmarkOpenOnDisk(b *testing.B) {
 					b.Fatal(err)
 				}
 				start = time.Now()
-				none, err := session.OpenDir(empty)
+				none, err := dirstore.Open(empty)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -194,7 +195,7 @@ func BenchmarkOpenOnDisk(b *testing.B) {
 
 // endRuns fills a directory with so many runs that have ended and were archived, and returns their top-level sessions.
 func endRuns(b *testing.B, dir string, runs, trees int) []session.Key {
-	store, err := session.OpenDir(dir)
+	store, err := dirstore.Open(dir)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -252,7 +253,7 @@ func endRuns(b *testing.B, dir string, runs, trees int) []session.Key {
 // awaitCompaction returns when the log has lost what was archived. It is compacted in the background after an append, and not to the end if
 // the directory is closed meanwhile.
 func awaitCompaction(b *testing.B, dir string) {
-	store, err := session.OpenDir(dir)
+	store, err := dirstore.Open(dir)
 	if err != nil {
 		b.Fatal(err)
 	}

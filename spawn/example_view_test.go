@@ -18,7 +18,7 @@ func (s scribe) RunTurn(context.Context, *spawn.Turn) (spawn.Outcome, error) {
 }
 
 // A dashboard shows what goes on in every tree of a store, beside the bot that runs them: it opens none of them. The store of a bot
-// in another process is that of session.ViewDir.
+// in another process is that of dirstore.View.
 func ExampleView() {
 	ctx := context.Background()
 	store := session.NewMemory()

@@ -59,7 +59,7 @@ type OutboxEntry struct {
 //	v, err := spawn.View(root, store.Journal.Read(ctx, root, 0))
 //
 // It opens nothing, takes nothing over and changes nothing, and needs neither a [Supervisor] nor a configuration: it may be called
-// beside a live owner, in another process, or after the last one has died. The store may be one of [session.ViewDir].
+// beside a live owner, in another process, or after the last one has died. The store may be one of dirstore.View.
 //
 // What it says was so when the last entry was recorded. A live owner may be ahead by what it has appended since the entries were
 // read, and by what it is about to append, of which nothing has left it. What no entry records is not seen: deltas, whether

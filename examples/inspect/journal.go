@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 	"github.com/offshoot-sdk/offshoot/spawn"
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
@@ -38,7 +39,7 @@ func verifyState(ctx context.Context, dir string, store *session.Store) (string,
 	var b strings.Builder
 	var bad []error
 	files, parts := 0, 0
-	for f, err := range session.VerifyDir(ctx, dir) {
+	for f, err := range dirstore.Verify(ctx, dir) {
 		files++
 		parts += f.Parts
 		switch {

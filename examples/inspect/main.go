@@ -6,7 +6,7 @@
 //	go run ./examples/inspect -workspace DIR -session agent:main:main -mode minimal
 //	go run ./examples/inspect -workspace DIR -session agent:main:main -diff agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11
 //
-// And what a directory of session.OpenDir holds, beside the bot that has it open or without one:
+// And what a directory of dirstore.Open holds, beside the bot that has it open or without one:
 //
 //	go run ./examples/inspect -state DIR                           trees, runs, what is unread, deliveries
 //	go run ./examples/inspect -state DIR -json                     the same as spawn.TreeView, a line for each tree

@@ -10,6 +10,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
@@ -21,7 +22,7 @@ func settleBlocked(ctx context.Context, o stateOptions, now time.Time) (text str
 	if err != nil {
 		return "", err
 	}
-	store, err := session.OpenDir(o.dir)
+	store, err := dirstore.Open(o.dir)
 	if err != nil {
 		return "", fmt.Errorf("nothing was changed: %w", err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
 var ops = session.Main("ops")
@@ -39,7 +40,7 @@ func transcripts(t *testing.T, dir string) map[string]string {
 // headOf returns what the journal says of a tree.
 func headOf(t *testing.T, dir string, root session.Key) session.Head {
 	t.Helper()
-	store, err := session.ViewDir(dir)
+	store, err := dirstore.View(dir)
 	require.NoError(t, err)
 	defer store.Close() //nolint:errcheck // nothing was written
 	heads, err := roots(t.Context(), store)
@@ -80,7 +81,7 @@ func TestSettle(t *testing.T) {
 			require.ElementsMatch(t, []string{"first", "second"}, slices.Collect(maps.Keys(keys)))
 			before := files(t, dir)
 			errs := refused(t, exitError, "-state", dir, "-retry", keys["first"])
-			assert.Regexp(t, `^inspect: nothing was changed: session: directory ".*" is locked by process \d+ on ".*" since .*\n$`, errs)
+			assert.Regexp(t, `^inspect: nothing was changed: dirstore: directory ".*" is locked by process \d+ on ".*" since .*\n$`, errs)
 			errs = refused(t, exitError, "-state", dir, "-dismiss", "nonsense")
 			assert.Equal(t, "inspect: no delivery \"nonsense\": it has arrived or been dismissed, or the key is another one\n", errs)
 			assert.Equal(t, before, files(t, dir))
@@ -153,7 +154,7 @@ func TestSettleAfterACrash(t *testing.T) {
 // A key that two trees have, because somebody has copied one, settles neither.
 func TestSettleWhatIsAmbiguous(t *testing.T) {
 	dir := t.TempDir()
-	store, err := session.OpenDir(dir)
+	store, err := dirstore.Open(dir)
 	require.NoError(t, err)
 	for _, root := range []session.Key{top, ops} {
 		var b session.Batch

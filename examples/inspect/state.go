@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
@@ -55,7 +56,7 @@ func runState(ctx context.Context, args []string, now time.Time, out, errOut io.
 func parseState(args []string) (o stateOptions, usage string, err error) {
 	var b strings.Builder
 	flags := newFlags(&b)
-	flags.StringVar(&o.dir, "state", "", "directory of session.OpenDir")
+	flags.StringVar(&o.dir, "state", "", "directory of dirstore.Open")
 	flags.TextVar(&o.tree, "tree", session.Key{}, "print the journal of the tree with this `root`")
 	flags.BoolVar(&o.json, "json", false, "print JSON: a line for each tree, or with -tree for each entry")
 	flags.BoolVar(&o.verify, "verify", false, "read every frame, entry and line, and every tree, and say what is wrong")
@@ -113,9 +114,9 @@ func viewState(dir string) (*session.Store, error) {
 	case !info.IsDir():
 		return nil, fmt.Errorf("%q is no directory", dir)
 	}
-	store, err := session.ViewDir(dir)
+	store, err := dirstore.View(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("the directory %q holds no state: nobody has opened it with session.OpenDir", dir)
+		return nil, fmt.Errorf("the directory %q holds no state: nobody has opened it with dirstore.Open", dir)
 	}
 	return store, err
 }

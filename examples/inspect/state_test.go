@@ -16,6 +16,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
@@ -23,7 +24,7 @@ import (
 // with them.
 func bot(t *testing.T, dir string, deliver func(agent.Delivery) error, live func(*agent.Runtime)) {
 	t.Helper()
-	store, err := session.OpenDir(dir)
+	store, err := dirstore.Open(dir)
 	require.NoError(t, err)
 	rt, err := agent.Open(t.Context(), agent.Config{
 		Store: store,
@@ -137,8 +138,8 @@ func TestStateSaysWhatIsWrong(t *testing.T) {
 	before := files(t, dir)
 	for name, want := range map[string]string{
 		"none":  `there is no directory "` + path("none") + `"`,
-		"empty": `the directory "` + path("empty") + `" holds no state: nobody has opened it with session.OpenDir`,
-		"half":  `the directory "` + path("half") + `" holds no state: nobody has opened it with session.OpenDir`,
+		"empty": `the directory "` + path("empty") + `" holds no state: nobody has opened it with dirstore.Open`,
+		"half":  `the directory "` + path("half") + `" holds no state: nobody has opened it with dirstore.Open`,
 		"file":  `"` + path("file") + `" is no directory`,
 	} {
 		for _, args := range [][]string{{}, {"-json"}, {"-verify"}, {"-tree", "agent:main:main"}, {"-retry", "x"}, {"-dismiss", "x"}} {
@@ -168,7 +169,7 @@ func TestStateSaysWhatIsWrong(t *testing.T) {
 // One tree that cannot be read does not hide the others, nor does a log that cannot be read look like one.
 func TestStateOfWhatIsBroken(t *testing.T) {
 	dir := t.TempDir()
-	store, err := session.OpenDir(dir)
+	store, err := dirstore.Open(dir)
 	require.NoError(t, err)
 	for root, facts := range map[session.Key][]string{
 		top:                   {`{"v":1,"kind":"opened","at":1,"num":1,"id":"s"}`},

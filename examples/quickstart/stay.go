@@ -11,6 +11,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
@@ -35,7 +36,7 @@ func (c *counter) print(format string, args ...any) {
 func stay(ctx context.Context, o options, w workspace, stdout io.Writer) (err error) {
 	_, watched := newPaper(stdout)
 	c := &counter{out: stdout, bare: !watched}
-	store, err := session.OpenDir(o.state)
+	store, err := dirstore.Open(o.state)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
 // What is kept in a directory is answered once, and is there the next time.
@@ -23,11 +23,11 @@ func TestStay(t *testing.T) {
 	require.Zero(t, code, errs)
 	assert.Contains(t, out, "from another life:\n  ok           trains\n")
 	assert.NotContains(t, out, "to you", "it is not answered again")
-	for f, err := range session.VerifyDir(t.Context(), dir) {
+	for f, err := range dirstore.Verify(t.Context(), dir) {
 		require.NoError(t, err, f.Path)
 	}
 
-	store, err := session.OpenDir(dir)
+	store, err := dirstore.Open(dir)
 	require.NoError(t, err)
 	code, _, errs = play(t, "-state", dir)
 	assert.Equal(t, 1, code)

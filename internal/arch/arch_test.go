@@ -15,12 +15,13 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/arch"
 )
 
-// a house of two rooms: up may import down.
+// a house of two rooms, one with a room within: up may import down, and its tests the room in down as well.
 var house = arch.House{
 	Module: "example.com/m",
 	Rooms: []arch.Room{
 		{Dir: "down", Third: []string{"example.org/uuid"}},
-		{Dir: "up", Ours: []string{"down"}},
+		{Dir: "down/cellar", Ours: []string{"down"}},
+		{Dir: "up", Ours: []string{"down"}, TestOurs: []string{"down/cellar"}},
 	},
 	Internal:      "internal",
 	InternalThird: []string{"example.org/sync"},
@@ -59,6 +60,10 @@ func sound() fstest.MapFS {
 		"down/doc.go":              packageDoc("down"),
 		"down/down.go":             "package down\n\n" + imports("strings", "example.org/uuid/v2", "example.com/m/internal/x"),
 		"down/down_test.go":        "package down_test\n\n" + imports("example.org/assert", "example.com/m/down/downtest") + exampleRuns,
+		"down/internal/i/doc.go":   "// Package i is hidden.\npackage i\n",
+		"down/cellar/doc.go":       packageDoc("cellar"),
+		"down/cellar/cellar.go":    "package cellar\n\n" + imports("example.com/m/down", "example.com/m/down/internal/i"),
+		"down/cellar/a_test.go":    "package cellar_test\n\n" + imports("example.com/m/down/downtest") + exampleRuns,
 		"down/testdata/a.go":       "not Go",
 		"down/downtest/doc.go":     "// Package downtest tests.\npackage downtest\n",
 		"down/downtest/kit.go":     "package downtest\n\n" + imports("testing", "example.com/m/down"),
@@ -66,7 +71,7 @@ func sound() fstest.MapFS {
 		"up/doc.go":                packageDoc("up"),
 		"up/up.go":                 "package up\n\n" + imports("example.com/m/down", "example.com/m/up/internal/tree"),
 		"up/machine.go":            "package up\n\ntype Machine[T any] struct{}\n\nfunc (m *Machine[T]) Step() {" + strings.Repeat("\n", 20) + "}\n",
-		"up/up_test.go":            "package up_test\n\n" + imports("example.com/m/down/downtest") + exampleRuns,
+		"up/up_test.go":            "package up_test\n\n" + imports("example.com/m/down/downtest", "example.com/m/down/cellar") + exampleRuns,
 		"up/uptest/doc.go":         "// Package uptest tests.\npackage uptest\n",
 		"up/uptest/kit.go":         "package uptest\n\n" + imports("example.com/m/up/internal/tree", "example.com/m/down/downtest"),
 		"up/uptest/a_test.go":      "package uptest\n\n" + exampleOnly,
@@ -143,6 +148,18 @@ func TestViolations(t *testing.T) {
 		{
 			"upward arrow for another system", "down/down_windows.go", "package down\n" + imports("example.com/m/up"),
 			"down/down_windows.go:2: arrow: down imports up; it may import nothing of the other rooms",
+		},
+		{
+			"a room imports the one within it", "down/a_test.go", "package down\n" + imports("example.com/m/down/cellar"),
+			"down/a_test.go:2: arrow: down imports down/cellar; it may import nothing of the other rooms",
+		},
+		{
+			"what is for tests, in code that is not a test", "up/up.go", "package up\n" + imports("example.com/m/down/cellar"),
+			"up/up.go:2: arrow: up imports down/cellar; it may import down",
+		},
+		{
+			"a third party of the outer room", "down/cellar/cellar.go", "package cellar\n" + imports("example.org/uuid"),
+			"down/cellar/cellar.go:2: third: down/cellar imports \"example.org/uuid\"; a dependency is a proposal",
 		},
 		{
 			"a room imports the sign", "up/up.go", "package up\n" + imports("example.com/m"),

@@ -70,13 +70,16 @@ type Word struct {
 	But []string
 }
 
-// A Room is a top-level directory: its package, the packages below it, and its test kit, which is
-// the directory named after the room with "test" at its end.
+// A Room is a directory: its package, the packages below it, and its test kit, which is the
+// directory named after the room with "test" at its end. A directory below it may be a Room of its
+// own, which then has arrows of its own and may import what is internal to the outer one.
 type Room struct {
-	// Dir is the directory, such as "spawn".
+	// Dir is the directory, such as "spawn" or "session/dirstore".
 	Dir string
 	// Ours are the directories of the rooms it may import.
 	Ours []string
+	// TestOurs are the directories of the rooms that its _test.go files may import as well.
+	TestOurs []string
 	// Third are the third-party packages, or prefixes of their paths, that it may import.
 	Third []string
 }
@@ -104,7 +107,7 @@ const (
 	program                // an example
 )
 
-// place says what part the package in a directory has, and in which room it is, if it is in one.
+// place says what part the package in a directory has, and in which room it is, if it is in one: the innermost.
 func (h *House) place(dir string) (kind, *Room) {
 	switch {
 	case dir == ".":
@@ -114,18 +117,28 @@ func (h *House) place(dir string) (kind, *Room) {
 	case h.Examples != "" && within(dir, h.Examples):
 		return program, nil
 	}
+	r := h.room(dir)
+	switch {
+	case r == nil:
+		return stranger, nil
+	case dir == path.Join(r.Dir, path.Base(r.Dir)+"test"):
+		return kit, r
+	case within(dir, path.Join(r.Dir, "internal")):
+		return hidden, r
+	}
+	return room, r
+}
+
+// room returns the innermost room that has a directory, nil if none has.
+func (h *House) room(dir string) *Room {
+	var inner *Room
 	for i := range h.Rooms {
 		r := &h.Rooms[i]
-		switch {
-		case dir == path.Join(r.Dir, path.Base(r.Dir)+"test"):
-			return kit, r
-		case within(dir, path.Join(r.Dir, "internal")):
-			return hidden, r
-		case within(dir, r.Dir):
-			return room, r
+		if within(dir, r.Dir) && (inner == nil || within(r.Dir, inner.Dir)) {
+			inner = r
 		}
 	}
-	return stranger, nil
+	return inner
 }
 
 // ours returns the directory of an import path of this module.

@@ -61,7 +61,7 @@ func (c *checker) arrow(p *pkg, from kind, home *Room, test bool, spec *ast.Impo
 	case foundation:
 		ok = k == foundation
 	default:
-		ok = k == foundation || r != nil && (r == home || slices.Contains(home.Ours, r.Dir))
+		ok = k == foundation || r != nil && (r == home || slices.Contains(home.Ours, r.Dir) || test && slices.Contains(home.TestOurs, r.Dir))
 	}
 	if !ok {
 		c.at(spec.Pos(), "arrow", "%s imports %s; it may import %s", p.dir, to, c.below(from, home))
@@ -69,10 +69,13 @@ func (c *checker) arrow(p *pkg, from kind, home *Room, test bool, spec *ast.Impo
 }
 
 // mayLookInto reports whether the package in dir may import what is internal to a room: only the
-// room's own package, the test kit, and what is internal itself may.
+// room's own package, the test kit, what is internal itself, and the rooms within it may.
 func (c *checker) mayLookInto(dir string, r *Room) bool {
 	k, home := c.house.place(dir)
-	return home == r && (dir == r.Dir || k == kit || k == hidden)
+	if home != r {
+		return home != nil && within(home.Dir, r.Dir)
+	}
+	return dir == r.Dir || k == kit || k == hidden
 }
 
 // below says what a package may import of this module.

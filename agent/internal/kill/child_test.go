@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/offshoot-sdk/offshoot/agent"
-	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
 // The child is this very test binary, told by its environment to be a bot that somebody will kill.
@@ -49,7 +49,7 @@ func (t *teller) tell(format string, args ...any) {
 // live is one life of the child.
 func live(dir, life string, w world) error {
 	ctx := context.Background()
-	store, err := session.OpenDir(dir)
+	store, err := dirstore.Open(dir)
 	if err != nil {
 		return err
 	}

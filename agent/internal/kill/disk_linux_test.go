@@ -13,6 +13,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
@@ -47,7 +48,7 @@ func TestOpenOnFullDisk(t *testing.T) {
 	free := v.fill(t)
 	fresh := filepath.Join(v.dir, "new")
 	for range 2 {
-		_, err := session.OpenDir(fresh)
+		_, err := dirstore.Open(fresh)
 		require.ErrorIs(t, err, syscall.ENOSPC)
 		require.ErrorContains(t, err, fresh)
 	}
@@ -57,7 +58,7 @@ func TestOpenOnFullDisk(t *testing.T) {
 	require.ErrorIs(t, err, agent.ErrLost)
 	free()
 	b.end(t)
-	s, err := session.OpenDir(fresh)
+	s, err := dirstore.Open(fresh)
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 }
@@ -108,10 +109,10 @@ func TestReadOnlyDirectory(t *testing.T) {
 	require.NoError(t, b.close(hurried(t)))
 	v.remount(t, "ro")
 	for range 2 {
-		_, err := session.OpenDir(b.dir)
+		_, err := dirstore.Open(b.dir)
 		require.ErrorIs(t, err, syscall.EROFS)
 		require.ErrorContains(t, err, b.dir)
-		_, err = session.OpenDir(filepath.Join(v.dir, "new"))
+		_, err = dirstore.Open(filepath.Join(v.dir, "new"))
 		require.ErrorIs(t, err, syscall.EROFS)
 		require.ErrorContains(t, err, filepath.Join(v.dir, "new"))
 		b.look(t, "while it is read-only")
@@ -190,7 +191,7 @@ func TestDiskIsGoneForAWhile(t *testing.T) {
 			_, err := b.store.Transcripts.Append(t.Context(), session.Ref{Key: session.Main("nobody"), SessionID: "x"}, 0, session.Message{Role: session.User})
 			require.ErrorIs(t, err, syscall.ENOENT)
 			require.ErrorContains(t, err, v.dir)
-			for _, err := range session.VerifyDir(t.Context(), b.dir) {
+			for _, err := range dirstore.Verify(t.Context(), b.dir) {
 				require.ErrorIs(t, err, syscall.ENOENT)
 			}
 			b.progress(t, "progress of what is open", 20)

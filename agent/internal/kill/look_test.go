@@ -15,6 +15,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
@@ -24,10 +25,10 @@ func (w *told) look(t *testing.T, when string) map[session.Key]spawntest.Report 
 	w.mu.Lock()
 	last := maps.Clone(w.last) // before anything is read: the bot may be alive
 	w.mu.Unlock()
-	for f, err := range session.VerifyDir(t.Context(), w.dir) {
+	for f, err := range dirstore.Verify(t.Context(), w.dir) {
 		require.NoError(t, err, "%s: %s", when, f.Path)
 	}
-	s, err := session.ViewDir(w.dir)
+	s, err := dirstore.View(w.dir)
 	require.NoError(t, err, when)
 	heads := make(map[session.Key]session.Seq)
 	for h, err := range s.Journal.Roots(t.Context(), session.RootQuery{}) {
@@ -100,7 +101,7 @@ func (w *told) arrived(t *testing.T) map[string][]string {
 // run once: the journal says which lines of a transcript count, whatever a killed turn has left there.
 func (w *told) conversations(t *testing.T) {
 	t.Helper()
-	s, err := session.ViewDir(w.dir)
+	s, err := dirstore.View(w.dir)
 	require.NoError(t, err)
 	read := make(map[string]int)
 	for _, ref := range w.transcripts(t) {

@@ -16,7 +16,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
-	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
 // How often the power is lost, 8 times unless set, and the seed of when and how, which a failure names.
@@ -159,7 +159,7 @@ func (p *powered) loseAt(m *moment, lost func(*disktest.Disk)) func(disktest.Op)
 
 // live is what a process does.
 func (p *powered) live(ctx context.Context, name string) error {
-	store, err := session.OpenDir(p.dir)
+	store, err := dirstore.Open(p.dir)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
 // A resident is a bot under load in this very process, and what the world has heard of it.
@@ -83,7 +84,7 @@ func (b *resident) appends() int {
 func (b *resident) open(t *testing.T) {
 	t.Helper()
 	var err error
-	b.store, err = session.OpenDir(b.dir)
+	b.store, err = dirstore.Open(b.dir)
 	require.NoError(t, err)
 	b.lives++
 	b.load = &load{

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
 // told is what somebody has heard of a bot in all its lives, and so must find again.
@@ -117,8 +118,8 @@ func (w *told) life(t *testing.T, name string, after time.Duration) {
 // locked fails unless the directory is the child's, and said to be.
 func (w *told) locked(t *testing.T, pid int) {
 	t.Helper()
-	_, err := session.OpenDir(w.dir)
-	var locked *session.LockedError
+	_, err := dirstore.Open(w.dir)
+	var locked *dirstore.LockedError
 	require.ErrorAs(t, err, &locked)
 	require.Equal(t, pid, locked.PID)
 	require.Equal(t, w.dir, locked.Dir)

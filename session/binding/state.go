@@ -1,0 +1,269 @@
+package binding
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// The log of bindings has three kinds of facts. What changes a binding writes all of it.
+const (
+	factBound    = "bound"    // the binding is so from here on
+	factUnbound  = "unbound"  // the conversation is not bound any more
+	factSnapshot = "snapshot" // these are all bindings
+)
+
+// factVersion is the version of the facts. A log with a greater one is not opened.
+const factVersion = 1
+
+// A fact is one entry of the log of bindings.
+type fact struct {
+	Version int       `json:"v"`
+	Kind    string    `json:"kind"`
+	Binding *Binding  `json:"binding,omitempty"` // bound: as it is now; unbound: as it was
+	Reason  Reason    `json:"reason,omitempty"`  // unbound
+	At      time.Time `json:"at,omitzero"`
+	All     []Binding `json:"all,omitempty"` // snapshot
+}
+
+// AppendJSON makes a fact a [session.Payload].
+func (f *fact) AppendJSON(b []byte) ([]byte, error) {
+	data, err := json.Marshal(f)
+	return append(b, data...), err
+}
+
+// readFact returns the fact that an entry of the log holds, typed or as bytes.
+func readFact(e session.Entry) (*fact, error) {
+	f, ok := e.Payload.(*fact)
+	if !ok {
+		data, err := e.Payload.AppendJSON(nil)
+		if err != nil {
+			return nil, fmt.Errorf("binding: entry %d: %w", e.Seq, err)
+		}
+		f = new(fact)
+		if err := json.Unmarshal(data, f); err != nil {
+			return nil, fmt.Errorf("binding: entry %d: %w", e.Seq, err)
+		}
+	}
+	known := f.Kind == factSnapshot || f.Binding != nil && (f.Kind == factBound || f.Kind == factUnbound)
+	if f.Version < 1 || f.Version > factVersion || !known {
+		return nil, fmt.Errorf("binding: entry %d: unknown fact %q of version %d, written by a newer version?", e.Seq, f.Kind, f.Version)
+	}
+	return f, nil
+}
+
+// A state is the bindings that a log adds up to. Its methods decide and apply; none looks at a
+// clock.
+type state struct {
+	bound    map[session.Route]held
+	byTarget map[session.Key]map[session.Route]bool
+	facts    int // since the last snapshot
+}
+
+// A held is a binding whose Touched may be later than the log says.
+type held struct {
+	Binding
+	written time.Time // what the log says
+}
+
+func newState() *state {
+	return &state{bound: make(map[session.Route]held), byTarget: make(map[session.Key]map[session.Route]bool)}
+}
+
+// apply is the only writer of the table, but for touch.
+func (s *state) apply(f *fact) {
+	s.facts++
+	switch f.Kind {
+	case factBound:
+		s.put(*f.Binding, s.drop(f.Binding.Conversation))
+	case factUnbound:
+		s.drop(f.Binding.Conversation)
+	case factSnapshot:
+		before := s.bound
+		*s = *newState()
+		for _, b := range f.All {
+			s.put(b, before[b.Conversation])
+		}
+	}
+}
+
+// put adds b, with the touches of what was there before if it is the same binding.
+func (s *state) put(b Binding, before held) {
+	held := held{Binding: b, written: b.Touched}
+	if before.Target == b.Target && before.Bound.Equal(b.Bound) && before.Touched.After(b.Touched) {
+		held.Touched = before.Touched
+	}
+	s.bound[b.Conversation] = held
+	if s.byTarget[b.Target] == nil {
+		s.byTarget[b.Target] = make(map[session.Route]bool)
+	}
+	s.byTarget[b.Target][b.Conversation] = true
+}
+
+// drop removes and returns what is bound to a conversation, if anything.
+func (s *state) drop(conversation session.Route) held {
+	old, ok := s.bound[conversation]
+	if !ok {
+		return held{}
+	}
+	delete(s.bound, conversation)
+	delete(s.byTarget[old.Target], conversation)
+	if len(s.byTarget[old.Target]) == 0 {
+		delete(s.byTarget, old.Target)
+	}
+	return old
+}
+
+// touch moves the time at which a binding was last used, never back, and reports whether that is
+// worth an entry in the log.
+func (s *state) touch(conversation session.Route, now time.Time) (write bool, err error) {
+	if _, err := s.live(conversation, now); err != nil {
+		return false, err
+	}
+	held := s.bound[conversation]
+	if !now.After(held.Touched) {
+		return false, nil
+	}
+	held.Touched = now
+	s.bound[conversation] = held
+	return now.Sub(held.written) >= min(touchEvery, max(held.Idle/8, 1)), nil
+}
+
+// all returns every binding in the order of their conversations.
+func (s *state) all() []Binding {
+	bindings := make([]Binding, 0, len(s.bound))
+	for _, held := range s.bound {
+		bindings = append(bindings, held.Binding)
+	}
+	slices.SortFunc(bindings, compareBindings)
+	return bindings
+}
+
+// of returns the bindings of a session in the order of their conversations.
+func (s *state) of(target session.Key) []Binding {
+	bindings := make([]Binding, 0, len(s.byTarget[target]))
+	for conversation := range s.byTarget[target] {
+		bindings = append(bindings, s.bound[conversation].Binding)
+	}
+	slices.SortFunc(bindings, compareBindings)
+	return bindings
+}
+
+func compareBindings(a, b Binding) int {
+	x, y := a.Conversation, b.Conversation
+	return cmp.Or(cmp.Compare(x.Channel, y.Channel), cmp.Compare(x.Account, y.Account), cmp.Compare(x.To, y.To), cmp.Compare(x.Thread, y.Thread))
+}
+
+// snapshot returns the fact that says all of the table.
+func (s *state) snapshot(now time.Time) *fact {
+	return &fact{Version: factVersion, Kind: factSnapshot, At: now, All: s.all()}
+}
+
+// long reports whether the log is much longer than what it says.
+func (s *state) long() bool { return s.facts > max(1000, 4*len(s.bound)) }
+
+func bound(b Binding, now time.Time) *fact {
+	return &fact{Version: factVersion, Kind: factBound, Binding: &b, At: now}
+}
+
+func unbound(b Binding, why Reason, now time.Time) *fact {
+	return &fact{Version: factVersion, Kind: factUnbound, Binding: &b, Reason: why, At: now}
+}
+
+// decideBind returns the facts that bind a conversation, after the rules of [Table.Bind].
+func (s *state) decideBind(b Binding, replace bool, now time.Time) ([]*fact, error) {
+	if err := b.Validate(); err != nil {
+		return nil, err
+	}
+	held, ok := s.bound[b.Conversation]
+	old := held.Binding
+	if !ok {
+		return []*fact{bound(b, now)}, nil
+	}
+	if why, over := old.Expired(now); over {
+		return []*fact{unbound(old, why, now), bound(b, now)}, nil
+	}
+	switch {
+	case old.Target != b.Target && !replace:
+		return nil, &Error{Binding: old, By: b.By, Err: ErrBound}
+	case !old.MayChange(b.By):
+		return nil, &Error{Binding: old, By: b.By, Err: ErrNotOwner}
+	case old.Target != b.Target:
+		return []*fact{unbound(old, ReasonReplaced, now), bound(b, now)}, nil
+	}
+	return []*fact{bound(b, now)}, nil
+}
+
+// live returns the binding of a conversation, an error if it has none that has not ended.
+func (s *state) live(conversation session.Route, now time.Time) (Binding, error) {
+	if held, ok := s.bound[conversation]; ok {
+		if _, over := held.Expired(now); !over {
+			return held.Binding, nil
+		}
+	}
+	return Binding{}, fmt.Errorf("binding: binding of %q in %q on %q: %w", conversation.Thread, conversation.To, conversation.Channel, session.ErrNotFound)
+}
+
+// decideUnbind returns the fact that ends a binding and what it ends.
+func (s *state) decideUnbind(conversation session.Route, by string, why Reason, now time.Time) ([]*fact, Unbound, error) {
+	old, err := s.live(conversation, now)
+	if err != nil {
+		return nil, Unbound{}, err
+	}
+	if !old.MayChange(by) {
+		return nil, Unbound{}, &Error{Binding: old, By: by, Err: ErrNotOwner}
+	}
+	return []*fact{unbound(old, why, now)}, Unbound{Binding: old, Reason: why}, nil
+}
+
+// decideLimit returns the facts that give new limits, and the bindings that get them.
+func (s *state) decideLimit(conversation session.Route, by string, limit Limit, now time.Time) ([]*fact, []Binding, error) {
+	here, err := s.live(conversation, now)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !here.MayChange(by) {
+		return nil, nil, &Error{Binding: here, By: by, Err: ErrNotOwner}
+	}
+	var facts []*fact
+	var changed []Binding
+	for _, other := range s.of(here.Target) {
+		_, over := other.Expired(now)
+		near := other.Conversation.Channel == conversation.Channel && other.Conversation.Account == conversation.Account
+		if over || !near || !other.MayChange(by) {
+			continue
+		}
+		next := other.limited(limit, now)
+		if err := next.Validate(); err != nil {
+			return nil, nil, err
+		}
+		facts, changed = append(facts, bound(next, now)), append(changed, next)
+	}
+	return facts, changed, nil
+}
+
+// expired returns the bindings that have expired at now, and why.
+func (s *state) expired(now time.Time) []Unbound {
+	var ended []Unbound
+	for _, b := range s.all() {
+		if why, over := b.Expired(now); over {
+			ended = append(ended, Unbound{Binding: b, Reason: why})
+		}
+	}
+	return ended
+}
+
+// next returns when the first binding expires, zero if none does.
+func (s *state) next() time.Time {
+	var next time.Time
+	for _, held := range s.bound {
+		if at, _, ok := held.Expiry(); ok && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	return next
+}

@@ -1,0 +1,194 @@
+package dirstore_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/internal/disk"
+	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
+)
+
+const benchFact = 300 // bytes of JSON, about what a fact of a tree has
+
+// A fact writes itself without a doubt, as those of a tree do.
+type fact []byte
+
+func (f fact) AppendJSON(b []byte) ([]byte, error) { return append(b, f...), nil }
+
+var oneFact = fact(append(append([]byte{'"'}, bytes.Repeat([]byte{'x'}, benchFact-2)...), '"'))
+
+func benchBatch() session.Batch {
+	return session.Batch{ID: "some writer, some number", Due: noon, Entries: []session.Entry{{Payload: oneFact}}}
+}
+
+// among shares n writes between writers and returns how long they took.
+func among(b *testing.B, n, writers int, write func(writer int) error) time.Duration {
+	var left atomic.Int64
+	left.Store(int64(n))
+	var wg sync.WaitGroup
+	start := time.Now()
+	for w := range writers {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 {
+				if err := write(w); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return time.Since(start)
+}
+
+// Appends of one fact, by writers that have a tree each, beside the limits of the disk: a write and
+// a sync for each record, by one writer, and a bare group commit. All take turns, so that what else
+// the disk does concerns them alike.
+func BenchmarkAppend(b *testing.B) {
+	for _, writers := range []int{1, 8, 64, 256} {
+		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
+			s, err := dirstore.Open(b.TempDir())
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close() //nolint:errcheck // what counts was synced
+			last, roots := make([]session.Seq, writers), make([]session.Key, writers)
+			for w := range roots {
+				roots[w] = tree(w)
+			}
+			record := make([]byte, benchFact+100) // a frame has about so many bytes beside the fact
+			g, raw := disktest.NewGroupCommit(benchFile(b)), disktest.NewGroupCommit(benchFile(b))
+			var appends, groups, raws time.Duration
+			b.ReportAllocs()
+			n := 0
+			for b.Loop() {
+				const each = 20
+				n += each * writers
+				appends += among(b, each*writers, writers, func(w int) (err error) {
+					last[w], err = s.Journal.Append(context.Background(), roots[w], last[w], benchBatch())
+					return err
+				})
+				b.StopTimer()
+				groups += among(b, each*writers, writers, func(int) error { return g.Write(record) })
+				raws += among(b, each, 1, func(int) error { return raw.Write(record) })
+				b.StartTimer()
+			}
+			b.ReportMetric(float64(n)/appends.Seconds(), "appends/s")
+			b.ReportMetric(100*groups.Seconds()/appends.Seconds(), "%group-commit")
+			b.ReportMetric(float64(n/writers)/raws.Seconds(), "raw-syncs/s")
+		})
+	}
+}
+
+func benchFile(b *testing.B) disk.File {
+	b.Helper()
+	f, err := disk.OS().OpenFile(filepath.Join(b.TempDir(), "raw"), os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+// One hot tree: batches of so many facts, one sync each, and how many bytes the log has for each
+// byte of JSON.
+func BenchmarkHotTree(b *testing.B) {
+	for _, facts := range []int{1, 10, 100, 1000} {
+		b.Run(fmt.Sprintf("facts=%d", facts), func(b *testing.B) {
+			dir := b.TempDir()
+			s, err := dirstore.Open(dir)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close() //nolint:errcheck // what counts was synced
+			b.ReportAllocs()
+			start := time.Now()
+			var last session.Seq
+			for b.Loop() {
+				batch := benchBatch()
+				for len(batch.Entries) < facts {
+					batch.Entries = append(batch.Entries, batch.Entries[0])
+				}
+				if last, err = s.Journal.Append(context.Background(), tree(0), last, batch); err != nil {
+					b.Fatal(err)
+				}
+			}
+			size, _ := dirstore.LogSize(s)
+			b.ReportMetric(float64(b.N*facts)/time.Since(start).Seconds(), "facts/s")
+			b.ReportMetric(float64(size)/float64(b.N*facts)-benchFact, "extra-B/fact")
+		})
+	}
+}
+
+// Opening: an empty directory; one with so many ended trees that the log was compacted of; one with
+// so many live ones.
+func BenchmarkOpen(b *testing.B) {
+	for _, c := range []struct{ idle, live int }{{0, 0}, {10_000, 0}, {0, 1_000}, {10_000, 1_000}} {
+		b.Run(fmt.Sprintf("idle=%d/live=%d", c.idle, c.live), func(b *testing.B) {
+			dir := b.TempDir()
+			s, err := dirstore.Open(dir)
+			if err != nil {
+				b.Fatal(err)
+			}
+			var wg sync.WaitGroup
+			for w := range 64 {
+				wg.Go(func() {
+					for i := w; i < c.idle+c.live; i += 64 {
+						batch := benchBatch()
+						if i < c.idle {
+							batch.Due = time.Time{}
+						}
+						if _, err := s.Journal.Append(context.Background(), tree(i), 0, batch); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			if err := dirstore.Compact(s); err != nil {
+				b.Fatal(err)
+			}
+			if err := s.Close(); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				s, err := dirstore.Open(dir)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.StopTimer()
+				if err := s.Close(); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+			}
+		})
+	}
+}
+
+// A turn's lines in a transcript, one sync.
+func BenchmarkTranscript(b *testing.B) {
+	s, err := dirstore.Open(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // what counts was synced
+	ref := session.Ref{Key: tree(0), SessionID: "x"}
+	b.ReportAllocs()
+	var end session.Pos
+	for b.Loop() {
+		if end, err = s.Transcripts.Append(context.Background(), ref, end, says("question", "answer")...); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

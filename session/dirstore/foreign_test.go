@@ -1,0 +1,120 @@
+package dirstore_test
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
+)
+
+// Who changes the length of a transcript in use is noticed before anything is read or written at a
+// place that is no longer what it was. It is an error once, and then what is there counts.
+func TestTranscriptChangedByOthers(t *testing.T) {
+	path := "/sessions/main/x.jsonl"
+	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	head := len(`{"role":"note","discard":0,"transcript":{"version":1,"key":"agent:main:main","sessionId":"x"}}` + "\n")
+	for name, change := range map[string]struct {
+		f     func(b []byte) []byte
+		texts []string
+	}{
+		"cut within a line":     {func(b []byte) []byte { return b[:len(b)-5] }, []string{"one"}},
+		"cut behind a line":     {func(b []byte) []byte { return b[:bytes.LastIndexByte(b[:len(b)-1], '\n')+1] }, []string{"one"}},
+		"cut behind the head":   {func(b []byte) []byte { return b[:head] }, []string{}},
+		"added a line":          {func(b []byte) []byte { return append(b, `{"role":"user","text":"by hand"}`+"\n"...) }, []string{"one", "two", "by hand"}},
+		"added part of a line":  {func(b []byte) []byte { return append(b, "oops"...) }, []string{"one", "two"}},
+		"removed what was said": {func([]byte) []byte { return nil }, []string{}},
+	} {
+		for _, first := range []string{"append", "read"} {
+			t.Run(name+", "+first, func(t *testing.T) {
+				d := disktest.New()
+				s := openOn(t, d)
+				end := say(t, s, ref, 0, "one", "two")
+				want := session.ErrCorrupt
+				if b := change.f(readAll(t, d, path)); b != nil {
+					writeAll(t, d, path, b)
+				} else {
+					require.NoError(t, d.Remove(path))
+					want = fs.ErrNotExist
+				}
+				var err error
+				if first == "append" {
+					_, err = s.Transcripts.Append(t.Context(), ref, end, says("lost")...)
+				} else {
+					_, err = collect(t, s, ref, session.Window{After: end})
+				}
+				require.ErrorIs(t, err, want)
+				assert.ErrorContains(t, err, path)
+				assert.Equal(t, change.texts, lineTexts(t, s, ref))
+				var last session.Pos
+				for line, err := range s.Transcripts.Read(t.Context(), ref, session.Window{Last: 1}) {
+					require.NoError(t, err)
+					last = line.Pos
+				}
+				pos, err := s.Transcripts.Append(t.Context(), ref, last)
+				require.NoError(t, err)
+				assert.Equal(t, last, pos)
+				say(t, s, ref, last, "on")
+				assert.Equal(t, append(change.texts, "on"), lineTexts(t, openOn(t, d.Crash(func(int) bool { return false })), ref))
+			})
+		}
+	}
+}
+
+// A transcript that somebody takes away just before it is archived is not there, and can be begun
+// again.
+func TestArchiveRemovedTranscript(t *testing.T) {
+	d := disktest.New()
+	s := openOn(t, d)
+	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	say(t, s, ref, 0, "one")
+	require.NoError(t, d.Remove("/sessions/main/x.jsonl"))
+	_, err := s.Transcripts.Archive(t.Context(), ref, noon)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	name, err := s.Transcripts.Archive(t.Context(), ref, noon)
+	require.NoError(t, err)
+	assert.Empty(t, name)
+	say(t, s, ref, 0, "anew")
+}
+
+// Nothing is kept of what somebody asks for and is not there.
+func TestUnknownTranscriptsAreForgotten(t *testing.T) {
+	d := disktest.New()
+	s := openOn(t, d)
+	ref := func(i int) session.Ref { return session.Ref{Key: session.Main("main"), SessionID: fmt.Sprint("x", i)} }
+	for i := range 1000 {
+		assert.Empty(t, lineTexts(t, s, ref(i)))
+	}
+	assert.Zero(t, dirstore.KnownTranscripts(s))
+	say(t, s, ref(1), 0, "one")
+	assert.Equal(t, 1, dirstore.KnownTranscripts(s))
+	_, err := s.Transcripts.Archive(t.Context(), ref(1), noon)
+	require.NoError(t, err)
+	assert.Zero(t, dirstore.KnownTranscripts(s))
+}
+
+// Who looks at a directory sees what its owner writes, cuts off and archives meanwhile.
+func TestViewTranscriptsLater(t *testing.T) {
+	d := disktest.New()
+	s := openOn(t, d)
+	a, b := session.Ref{Key: session.Main("main"), SessionID: "a"}, session.Ref{Key: session.Main("main"), SessionID: "b"}
+	end := say(t, s, a, 0, "one")
+	v, err := dirstore.ViewOn(d, "/")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"one"}, lineTexts(t, v, a))
+	assert.Empty(t, v.Transcripts.Locate(b))
+	say(t, s, a, end, "two")
+	assert.Equal(t, []string{"one", "two"}, lineTexts(t, v, a))
+	_, err = s.Transcripts.Archive(t.Context(), a, noon)
+	require.NoError(t, err)
+	assert.Equal(t, s.Transcripts.Locate(a), v.Transcripts.Locate(a))
+	assert.Empty(t, lineTexts(t, v, a))
+	say(t, s, b, 0, "of b")
+	assert.Equal(t, []string{"of b"}, lineTexts(t, v, b))
+}

@@ -1,0 +1,13 @@
+//go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd || windows)
+
+package dirstore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+func lockFile(f *os.File) (taken bool, err error) {
+	return false, fmt.Errorf("dirstore: lock %s: %w on this system", f.Name(), errors.ErrUnsupported)
+}

@@ -1,0 +1,139 @@
+package dirstore
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sort"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/internal/wal"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/internal/due"
+)
+
+func (j *journal) Read(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+	return func(yield func(session.Entry, error) bool) {
+		if err := j.read(ctx, root, after, func(e session.Entry) bool { return yield(e, nil) }); err != nil {
+			yield(session.Entry{}, fmt.Errorf("dirstore: read %q: %w", root, logError(err)))
+		}
+	}
+}
+
+func (j *journal) read(ctx context.Context, root session.Key, after session.Seq, yield func(session.Entry) bool) error {
+	if err := j.check(ctx); err != nil {
+		return err
+	}
+	frames, view, err := j.frames(root)
+	if err != nil {
+		return err
+	}
+	if view == nil {
+		cold, err := j.idle.read(root)
+		if err != nil {
+			return err
+		}
+		for i := range cold.batches {
+			if more, err := yieldBatch(&cold.batches[i], after, yield); !more {
+				return err
+			}
+		}
+		return nil
+	}
+	defer view.Close() //nolint:errcheck // nothing was written
+	for _, f := range frames[sort.Search(len(frames), func(i int) bool { return frames[i].last() > after }):] {
+		if err := j.check(ctx); err != nil {
+			return err
+		}
+		_, payload, err := view.Read(f.span())
+		if err != nil {
+			return err
+		}
+		b, err := parseBatch(payload, func(string) (session.Key, error) { return root, nil })
+		if err != nil {
+			return err
+		}
+		if more, err := yieldBatch(&b, after, yield); !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// frames returns where the batches of a log are, and a view of them, nil if they are not in the
+// write-ahead log.
+func (j *journal) frames(root session.Key) ([]batchSpan, *wal.View, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	l := j.logs[root]
+	if l == nil || l.cold {
+		return nil, nil, nil
+	}
+	view, err := j.view()
+	return l.frames, view, err
+}
+
+// yieldBatch yields the entries after a sequence. It returns false if there is nothing more to do.
+func yieldBatch(b *storedBatch, after session.Seq, yield func(session.Entry) bool) (more bool, err error) {
+	more = true
+	err = b.each(func(seq session.Seq, payload session.Raw) bool {
+		more = seq <= after || yield(session.Entry{Seq: seq, Batch: b.id, Payload: payload})
+		return more
+	})
+	return more && err == nil, err
+}
+
+func (j *journal) Roots(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error] {
+	return func(yield func(session.Head, error) bool) {
+		err := j.check(ctx)
+		if err == nil && q.DueBefore.IsZero() {
+			err = j.all(ctx, func(h session.Head) bool { return yield(h, nil) })
+		} else if err == nil {
+			err = j.dueBefore(ctx, q.DueBefore, func(h session.Head) bool { return yield(h, nil) })
+		}
+		if err != nil {
+			yield(session.Head{}, fmt.Errorf("dirstore: roots: %w", logError(err)))
+		}
+	}
+}
+
+// dueBefore yields the logs that are due.
+func (j *journal) dueBefore(ctx context.Context, before time.Time, yield func(session.Head) bool) (err error) {
+	j.due.Due(before, func(h due.Head[session.Key, session.Seq]) bool {
+		err = j.check(ctx)
+		return err == nil && yield(session.Head(h))
+	})
+	return err
+}
+
+// all yields every log: those of the index, then the idle ones that are not among them.
+func (j *journal) all(ctx context.Context, yield func(session.Head) bool) error {
+	j.mu.Lock()
+	heads := make(map[session.Key]session.Head, len(j.logs))
+	for root, l := range j.logs {
+		if !l.cold {
+			heads[root] = session.Head(l.Head())
+		}
+	}
+	j.mu.Unlock()
+	for _, h := range heads {
+		if err := j.check(ctx); err != nil {
+			return err
+		}
+		if !yield(h) {
+			return nil
+		}
+	}
+	for h, err := range j.idle.heads() {
+		if err == nil {
+			err = j.check(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		if _, known := heads[h.Root]; !known && !yield(h) {
+			return nil
+		}
+	}
+	return nil
+}

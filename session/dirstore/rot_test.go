@@ -1,0 +1,215 @@
+package dirstore_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
+)
+
+// collect reads what there is, and the error at its end.
+func collect(t *testing.T, s *session.Store, ref session.Ref, w session.Window) (texts []string, err error) {
+	t.Helper()
+	for line, err := range s.Transcripts.Read(t.Context(), ref, w) {
+		if err != nil {
+			return texts, err
+		}
+		texts = append(texts, line.Message.Text)
+	}
+	return texts, nil
+}
+
+// A zero in a line behind which something was written later is no remains of a crash: it is said
+// wherever somebody asks, and nothing is cut off.
+func TestTranscriptRot(t *testing.T) {
+	d := disktest.New()
+	s := openOn(t, d)
+	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	texts := []string{"one", "two", "three", "four", "last"}
+	end := say(t, s, ref, 0, texts[:2]...)
+	later := say(t, s, ref, end, texts[2:4]...)
+	end = say(t, s, ref, later, texts[4])
+	require.NoError(t, s.Close())
+	path := "/sessions/main/x.jsonl"
+	good := readAll(t, d, path)
+	head := bytes.IndexByte(good, '\n') + 1
+	for at := head; at < int(later)-1; at++ { // without the newline, the rest is one line and may be of one write
+		rotten := bytes.Clone(good)
+		rotten[at] = 0
+		whole := bytes.LastIndexByte(rotten[:at], '\n') + 1
+		before := texts[:bytes.Count(good[head:whole], []byte("\n"))]
+		d := d.Crash(func(int) bool { return true })
+		writeAll(t, d, path, rotten)
+		s := openOn(t, d)
+		for range 2 {
+			_, err := s.Transcripts.Append(t.Context(), ref, end, says("lost")...)
+			var corrupt *session.CorruptError
+			require.ErrorAs(t, err, &corrupt)
+			require.Equal(t, path, corrupt.File)
+			require.Equal(t, int64(whole), corrupt.Offset)
+			got, err := collect(t, s, ref, session.Window{})
+			require.ErrorIs(t, err, session.ErrCorrupt)
+			require.ElementsMatch(t, before, got, "what stands before it")
+			for _, w := range []session.Window{{After: end}, {After: end + 1000}, {Last: 1}} {
+				got, err = collect(t, s, ref, w)
+				require.ErrorIs(t, err, session.ErrCorrupt)
+				require.Empty(t, got)
+			}
+		}
+		require.Equal(t, rotten, readAll(t, d, path))
+		writeAll(t, d, path, good)
+		require.Equal(t, texts, lineTexts(t, s, ref), "mended by a person")
+		say(t, s, ref, end, "more")
+		require.NoError(t, s.Close())
+	}
+}
+
+// It can be put away as it is, so that a session may begin anew.
+func TestArchiveRot(t *testing.T) {
+	d := disktest.New()
+	s := openOn(t, d)
+	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	say(t, s, ref, say(t, s, ref, 0, "one"), "two")
+	require.NoError(t, s.Close())
+	path := "/sessions/main/x.jsonl"
+	rotten := bytes.Replace(readAll(t, d, path), []byte("one"), []byte("o\x00e"), 1)
+	writeAll(t, d, path, rotten)
+	s = openOn(t, d)
+	name, err := s.Transcripts.Archive(t.Context(), ref, noon)
+	require.NoError(t, err)
+	assert.Equal(t, rotten, readAll(t, d, "/sessions/main/"+name))
+}
+
+// Verify says of rot where it is.
+func TestVerifyTranscriptRot(t *testing.T) {
+	dir := t.TempDir()
+	s, err := dirstore.Open(dir)
+	require.NoError(t, err)
+	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	say(t, s, ref, say(t, s, ref, 0, "one"), "two")
+	path := s.Transcripts.Locate(ref)
+	require.NoError(t, s.Close())
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	at := bytes.Index(b, []byte("one"))
+	b[at] = 0
+	require.NoError(t, os.WriteFile(path, b, 0o600))
+	var corrupt *session.CorruptError
+	for f, err := range dirstore.Verify(t.Context(), dir) {
+		if strings.HasSuffix(f.Path, "x.jsonl") {
+			require.ErrorAs(t, err, &corrupt)
+		}
+	}
+	require.NotNil(t, corrupt)
+	assert.Equal(t, int64(bytes.IndexByte(b, '\n')+1), corrupt.Offset)
+}
+
+// A write of many lines of which the disk has any parts is the remains of a crash and never rot.
+func TestTornWriteOfManyLines(t *testing.T) {
+	d := disktest.New()
+	s := openOn(t, d)
+	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	end := say(t, s, ref, 0, "before", "as well")
+	end = say(t, s, ref, end, "and")
+	texts := []string{"before", "as well", "and"}
+	var many []string
+	for i := range 6 {
+		many = append(many, fmt.Sprint(i, strings.Repeat(" long", 50)))
+	}
+	losses := 0
+	d.Hook(func(op disktest.Op) error {
+		if op.Kind != disktest.OpSync {
+			return nil
+		}
+		for keep := range d.Losses(rand.New(rand.NewPCG(5, 6)), 400) {
+			losses++
+			apart(func() {
+				s := openOn(t, d.Crash(keep))
+				got := lineTexts(t, s, ref)
+				require.Equal(t, append(texts, many...)[:len(got)], got)
+				require.GreaterOrEqual(t, len(got), len(texts))
+				last := end
+				for line, err := range s.Transcripts.Read(t.Context(), ref, session.Window{Last: 1}) {
+					require.NoError(t, err)
+					last = line.Pos
+				}
+				say(t, s, ref, last, "on")
+			})
+		}
+		return nil
+	})
+	say(t, s, ref, end, many...)
+	assert.Equal(t, 32, losses, "each choice of four sectors and the length")
+}
+
+// What a repair keeps is whole and durable before anything is cut off, and is not replaced by what
+// the next one keeps.
+func TestTornIsKept(t *testing.T) {
+	d := disktest.New()
+	s := openOn(t, d)
+	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	end := say(t, s, ref, 0, "one")
+	require.NoError(t, s.Close())
+	path := "/sessions/main/x.jsonl"
+	whole := readAll(t, d, path)
+	kept := []string{path + ".torn." + position(end), path + ".torn." + position(end) + ".1"}
+	var torn []string
+	for n, name := range kept {
+		torn = append(torn, strings.Repeat("\x00", 128<<10)+fmt.Sprintf(`{"text":"half of line %d"}`, n)+"\n"+strings.Repeat("and more ", 10_000)+"\n")
+		writeAll(t, d, path, append(bytes.Clone(whole), torn[n]...))
+		s := openOn(t, d)
+		cut := false
+		d.Hook(func(op disktest.Op) error {
+			if op.Kind == disktest.OpTruncate {
+				cut = true
+				after := d.Crash(func(int) bool { return false })
+				assert.Equal(t, torn[n], string(readAll(t, after, name)))
+			}
+			return nil
+		})
+		say(t, s, ref, end, "two")
+		d.Hook(nil)
+		assert.True(t, cut)
+		require.NoError(t, s.Close())
+	}
+	for n, name := range kept {
+		assert.Equal(t, torn[n], string(readAll(t, d, name)))
+	}
+}
+
+// As long as it cannot be kept it is not cut off, and no part of a copy stays.
+func TestTornCannotBeKept(t *testing.T) {
+	d := disktest.New()
+	s := openOn(t, d)
+	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	end := say(t, s, ref, 0, "one")
+	require.NoError(t, s.Close())
+	path := "/sessions/main/x.jsonl"
+	left(t, d, path, remains)
+	before := readAll(t, d, path)
+	s = openOn(t, d)
+	for _, kind := range []disktest.OpKind{disktest.OpCreate, disktest.OpWrite, disktest.OpSync} {
+		d.Hook(func(op disktest.Op) error {
+			if op.Kind == kind && strings.Contains(op.Name, ".torn.") {
+				return &disktest.ShortError{Written: 5, Err: os.ErrInvalid}
+			}
+			return nil
+		})
+		_, err := s.Transcripts.Append(t.Context(), ref, end, says("lost")...)
+		require.ErrorIs(t, err, os.ErrInvalid)
+		assert.Equal(t, before, readAll(t, d, path))
+		assert.False(t, exists(d, path+".torn."+position(end)))
+	}
+	d.Hook(nil)
+	say(t, s, ref, end, "two")
+	assert.Equal(t, remains, string(readAll(t, d, path+".torn."+position(end))))
+}

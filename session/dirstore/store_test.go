@@ -1,0 +1,182 @@
+package dirstore_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
+)
+
+func TestOpenFails(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	_, err := dirstore.Open(file)
+	require.Error(t, err)
+	assert.ErrorContains(t, err, file)
+	_, err = dirstore.Open(filepath.Join(file, "below"))
+	require.Error(t, err)
+	_, err = dirstore.View(filepath.Join(dir, "none"))
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	for _, err := range dirstore.Verify(t.Context(), filepath.Join(dir, "none")) {
+		require.ErrorIs(t, err, fs.ErrNotExist)
+	}
+}
+
+// Whatever a key contains, it stays in the directory, and nobody else may read anything.
+func TestPermissions(t *testing.T) {
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "state")
+	s, err := dirstore.Open(dir)
+	require.NoError(t, err)
+	for i, peer := range []string{"../../../x", "..", "%2e%2e/x", `..\..\x`, "/etc/passwd", "con:nul", strings.Repeat("x", 900)} {
+		k := session.Channel("main", "matrix", peer)
+		_, err := s.Journal.Append(t.Context(), k, 0, batchOf(noon, false, "x"))
+		require.NoError(t, err)
+		say(t, s, session.Ref{Key: k, SessionID: fmt.Sprint("id", i)}, 0, "x")
+		_, err = s.Journal.Append(t.Context(), k, 1, batchOf(noon.AddDate(-9999, 0, 0).AddDate(9999, 0, 0), false, "y"))
+		require.NoError(t, err)
+	}
+	_, err = s.Journal.Append(t.Context(), session.Channel("main", "matrix", "../idle"), 0, session.Batch{Entries: batchOf(noon, false, "z").Entries})
+	require.NoError(t, err)
+	require.NoError(t, dirstore.Compact(s))
+	require.NoError(t, s.Close())
+	entries, err := os.ReadDir(parent)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+	files := 0
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		info, infoErr := e.Info()
+		if err = errors.Join(err, infoErr); err != nil {
+			return err
+		}
+		files++
+		if runtime.GOOS != "windows" {
+			want := fs.FileMode(0o600)
+			if e.IsDir() {
+				want = 0o700
+			}
+			assert.Equal(t, want, info.Mode().Perm(), path)
+		}
+		rel, err := filepath.Rel(dir, path)
+		top, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
+		assert.Contains(t, []string{".", "lock", "journal", "sessions"}, top)
+		return err
+	}))
+	assert.Greater(t, files, 10)
+}
+
+// Beside its owner a directory can be looked at and verified, and is not changed by that.
+func TestView(t *testing.T) {
+	dir := t.TempDir()
+	s, err := dirstore.Open(dir)
+	require.NoError(t, err)
+	m := make(journalModel)
+	for i := range 6 {
+		b := batchOf(noon, false, fmt.Sprint("first of ", i), "more")
+		if i%2 == 0 {
+			b.Due = noon.AddDate(0, 0, -1).AddDate(0, 0, 1)
+		} else {
+			b.Due = session.Batch{}.Due
+		}
+		_, err := s.Journal.Append(t.Context(), tree(i), 0, b)
+		require.NoError(t, err)
+		m[tree(i)] = m.log(tree(i)).then(b)
+	}
+	ref := session.Ref{Key: tree(1), SessionID: "x"}
+	end := say(t, s, ref, 0, "hello")
+	require.NoError(t, dirstore.Compact(s))
+	v, err := dirstore.View(dir)
+	require.NoError(t, err)
+	_, err = s.Journal.Append(t.Context(), tree(0), 2, batchOf(noon, true, "later"))
+	require.NoError(t, err)
+	require.NoError(t, dirstore.Compact(s))
+	m.verify(t, v, "as it was")
+	assert.Equal(t, []string{"hello"}, lineTexts(t, v, ref))
+	assert.Equal(t, s.Transcripts.Locate(ref), v.Transcripts.Locate(ref))
+	_, err = v.Journal.Append(t.Context(), tree(0), 2, batchOf(noon, true, "no"))
+	require.ErrorIs(t, err, session.ErrReadOnly)
+	_, err = v.Transcripts.Append(t.Context(), ref, end, says("no")...)
+	require.ErrorIs(t, err, session.ErrReadOnly)
+	_, err = v.Transcripts.Archive(t.Context(), ref, noon)
+	require.ErrorIs(t, err, session.ErrReadOnly)
+	require.NoError(t, v.Close())
+	for _, err := range v.Journal.Read(t.Context(), tree(0), 0) {
+		require.ErrorIs(t, err, session.ErrClosed)
+	}
+	parts := 0
+	for f, err := range dirstore.Verify(t.Context(), dir) {
+		require.NoError(t, err, f.Path)
+		assert.Zero(t, f.Torn)
+		assert.NotZero(t, f.Bytes)
+		parts += f.Parts
+	}
+	assert.Equal(t, 7, parts, "six batches and a line")
+	require.NoError(t, s.Close())
+}
+
+// A directory that somebody removes under its owner takes nothing more, and says so.
+func TestIsGone(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("files that are open cannot be removed")
+	}
+	dir := filepath.Join(t.TempDir(), "state")
+	s, err := dirstore.Open(dir)
+	require.NoError(t, err)
+	ref := session.Ref{Key: tree(0), SessionID: "x"}
+	_, err = s.Journal.Append(t.Context(), tree(0), 0, batchOf(noon, false, "x"))
+	require.NoError(t, err)
+	end := say(t, s, ref, 0, "x")
+	require.NoError(t, os.RemoveAll(dir))
+	for range 2 {
+		_, err = s.Journal.Append(t.Context(), tree(0), 1, batchOf(noon, false, "lost"))
+		require.ErrorIs(t, err, fs.ErrNotExist)
+		require.ErrorIs(t, err, session.ErrSync)
+		_, err = s.Transcripts.Append(t.Context(), ref, end, says("lost")...)
+		require.ErrorIs(t, err, fs.ErrNotExist)
+		_, err = s.Transcripts.Append(t.Context(), session.Ref{Key: tree(1), SessionID: "y"}, 0, says("lost")...)
+		require.ErrorIs(t, err, fs.ErrNotExist)
+	}
+	_, err = os.Lstat(dir)
+	require.ErrorIs(t, err, fs.ErrNotExist, "it is not made again behind anybody's back")
+	_ = s.Close()
+}
+
+// Opening reads what is live, not what was: a thousand trees that are idle cost nothing.
+func TestOpenFollowsLiveData(t *testing.T) {
+	d := disktest.New()
+	s := openOn(t, d)
+	for i := range 1000 {
+		b := batchOf(session.Batch{}.Due, false, strings.Repeat("history ", 50))
+		if i < 3 {
+			b.Due = noon
+		}
+		_, err := s.Journal.Append(t.Context(), tree(i), 0, b)
+		require.NoError(t, err)
+	}
+	require.NoError(t, dirstore.Compact(s))
+	require.NoError(t, s.Close())
+	size := 0
+	d.Hook(func(op disktest.Op) error {
+		if op.Kind == disktest.OpRead {
+			size += op.Size
+		}
+		return nil
+	})
+	s = openOn(t, d)
+	assert.Less(t, size, 10_000)
+	_, trees := dirstore.LogSize(s)
+	assert.Equal(t, 3, trees)
+	require.NoError(t, s.Close())
+}

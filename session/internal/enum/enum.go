@@ -1,0 +1,32 @@
+package enum
+
+import "fmt"
+
+// String returns the word for v, or "Type(v)" for a value that has none.
+func String[T ~uint8](words []string, typ string, v T) string {
+	if int(v) < len(words) {
+		return words[v]
+	}
+	return fmt.Sprintf("%s(%d)", typ, uint8(v))
+}
+
+// Marshal is String for MarshalText: a value without a word is an error. The error begins with the
+// name of the package pkg and calls the value what.
+func Marshal[T ~uint8](words []string, pkg, what string, v T) ([]byte, error) {
+	if int(v) < len(words) {
+		return []byte(words[v]), nil
+	}
+	return nil, fmt.Errorf("%s: %d is not a %s", pkg, uint8(v), what)
+}
+
+// Unmarshal sets *v to the value whose word is text. The error for a text that is not one of the
+// words is like that of [Marshal].
+func Unmarshal[T ~uint8](words []string, pkg, what string, text []byte, v *T) error {
+	for i, w := range words {
+		if w == string(text) {
+			*v = T(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: unknown %s %q, want one of %q", pkg, what, text, words)
+}
