@@ -21,6 +21,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/binding"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 	"github.com/offshoot-sdk/offshoot/spawn"
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
@@ -84,7 +86,7 @@ func (s *stored) section(name string) { fmt.Fprintf(&s.text, "## %s\n\n", name) 
 
 // view calls f with a Store that cannot write.
 func (s *stored) view(f func(store *session.Store)) {
-	store, err := session.ViewDir(s.dir)
+	store, err := dirstore.View(s.dir)
 	require.NoError(s.t, err)
 	f(store)
 	require.NoError(s.t, store.Close())
@@ -105,7 +107,7 @@ func (s *stored) roots(store *session.Store) (list []session.Key) {
 // look writes down what the directory says before anything opens it for writing.
 func (s *stored) look() {
 	s.section("files")
-	for file, err := range session.VerifyDir(s.t.Context(), s.dir) {
+	for file, err := range dirstore.Verify(s.t.Context(), s.dir) {
 		require.NoError(s.t, err)
 		fmt.Fprintf(&s.text, "%s: %d bytes, %d parts, %d torn\n",
 			filepath.ToSlash(file.Path), file.Bytes, file.Parts, file.Torn)
@@ -123,9 +125,9 @@ func (s *stored) look() {
 }
 
 // bindings returns the thread bindings that have not expired.
-func (s *stored) bindings() (list []session.Binding) {
+func (s *stored) bindings() (list []binding.Binding) {
 	s.view(func(store *session.Store) {
-		bindings, err := session.OpenBindings(s.t.Context(), store.Journal)
+		bindings, err := binding.Open(s.t.Context(), store.Journal)
 		require.NoError(s.t, err)
 		list = bindings.All(time.Now())
 	})
@@ -267,7 +269,7 @@ func (s *stored) archived() map[string][]byte {
 
 // live opens the directory for writing, runs it while f runs, and closes it.
 func (s *stored) live(archiveAfter time.Duration, f func(rt *agent.Runtime)) {
-	store, err := session.OpenDir(s.dir)
+	store, err := dirstore.Open(s.dir)
 	require.NoError(s.t, err)
 	cfg := agent.Config{Store: store, Runner: agent.RunnerFunc(s.answer)}
 	cfg.Rules = deep(3)
@@ -443,7 +445,7 @@ func (s *stored) ended(before map[spawn.RunID]spawn.RunInfo) {
 func (s *stored) atRest() {
 	require.Empty(s.t, s.runs(), "everything has been archived")
 	require.Empty(s.t, s.lines, "a third process has nothing to deliver")
-	for _, err := range session.VerifyDir(s.t.Context(), s.dir) {
+	for _, err := range dirstore.Verify(s.t.Context(), s.dir) {
 		require.NoError(s.t, err)
 	}
 	s.view(func(store *session.Store) {
