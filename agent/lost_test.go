@@ -153,7 +153,7 @@ func TestTranscriptChangedInUse(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(path, bytes.Replace(whole, []byte("one"), []byte("o\x00e"), 1), 0o600))
 		assert.Contains(t, ask("three"), "Sorry")
-		assert.Contains(t, log.String(), "no message")
+		assert.Contains(t, log.String(), "not a message")
 		require.NoError(t, os.WriteFile(path, whole, 0o600))
 		assert.Equal(t, "answer to four", ask("four"))
 		assert.Equal(t, []int{1, 2, 4}, saw)

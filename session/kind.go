@@ -3,7 +3,7 @@ package session
 import (
 	"strings"
 
-	"github.com/offshoot-sdk/offshoot/session/internal/enum"
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 )
 
 // A Kind is what a key says about the session that it names. The zero Kind is that of the zero Key.

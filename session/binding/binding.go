@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
-	"github.com/offshoot-sdk/offshoot/session/internal/enum"
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 )
 
 // SystemOwner is the owner of a binding that no person made, such as that of a spawn. Every owner

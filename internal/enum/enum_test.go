@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/offshoot-sdk/offshoot/session/internal/enum"
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 )
 
 type size uint8

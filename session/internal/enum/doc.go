@@ -1,3 +1,0 @@
-// Package enum reads and writes the words of small enumerations, for package session and the
-// packages below it.
-package enum
