@@ -26,18 +26,18 @@ func TestRunnersThatMisbehave(t *testing.T) {
 		reason string
 		within time.Duration
 	}{
-		{"fails", func(context.Context) (agent.Result, error) { return agent.Result{}, boom }, spawn.Failed, "", "boom", 0},
-		{"fails with a part", func(context.Context) (agent.Result, error) { return agent.Result{Text: "half"}, boom }, spawn.Failed, "half", "boom", 0},
-		{"fails without words", func(context.Context) (agent.Result, error) { return agent.Result{}, silentError{} }, spawn.Failed, "", "agent_test.silentError", 0},
-		{"panics", func(context.Context) (agent.Result, error) { panic("oh no") }, spawn.Failed, "", "oh no", 0},
-		{"panics with an error", func(context.Context) (agent.Result, error) { panic(boom) }, spawn.Failed, "", "boom", 0},
-		{"ends its goroutine", func(context.Context) (agent.Result, error) { runtime.Goexit(); return agent.Result{}, nil }, spawn.Failed, "", "ended its goroutine", 0},
+		{"fails", func(context.Context) (agent.Result, error) { return agent.Result{}, boom }, spawn.StatusFailed, "", "boom", 0},
+		{"fails with a part", func(context.Context) (agent.Result, error) { return agent.Result{Text: "half"}, boom }, spawn.StatusFailed, "half", "boom", 0},
+		{"fails without words", func(context.Context) (agent.Result, error) { return agent.Result{}, silentError{} }, spawn.StatusFailed, "", "agent_test.silentError", 0},
+		{"panics", func(context.Context) (agent.Result, error) { panic("oh no") }, spawn.StatusFailed, "", "oh no", 0},
+		{"panics with an error", func(context.Context) (agent.Result, error) { panic(boom) }, spawn.StatusFailed, "", "boom", 0},
+		{"ends its goroutine", func(context.Context) (agent.Result, error) { runtime.Goexit(); return agent.Result{}, nil }, spawn.StatusFailed, "", "ended its goroutine", 0},
 		{"never returns", func(ctx context.Context) (agent.Result, error) {
 			<-ctx.Done()
 			return agent.Result{Text: "half"}, ctx.Err()
-		}, spawn.TimedOut, "half", "time is up", time.Hour},
-		{"ignores cancellation", func(context.Context) (agent.Result, error) { time.Sleep(5 * time.Hour); return text("late") }, spawn.TimedOut, "", "time is up", time.Hour + spawn.DefaultGrace},
-		{"calls a cancellation success", func(ctx context.Context) (agent.Result, error) { <-ctx.Done(); return text("all of it") }, spawn.TimedOut, "all of it", "time is up", time.Hour},
+		}, spawn.StatusTimedOut, "half", "time is up", time.Hour},
+		{"ignores cancellation", func(context.Context) (agent.Result, error) { time.Sleep(5 * time.Hour); return text("late") }, spawn.StatusTimedOut, "", "time is up", time.Hour + spawn.DefaultGrace},
+		{"calls a cancellation success", func(ctx context.Context) (agent.Result, error) { <-ctx.Done(); return text("all of it") }, spawn.StatusTimedOut, "all of it", "time is up", time.Hour},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
@@ -130,7 +130,7 @@ func TestBudgetEndsARun(t *testing.T) {
 		_, err = c.Wait(h.Context())
 		e, ok := errors.AsType[*agent.RunError](err)
 		require.True(t, ok, "%v", err)
-		require.Equal(t, spawn.Incomplete, e.Run.Status)
+		require.Equal(t, spawn.StatusIncomplete, e.Run.Status)
 		require.Equal(t, int64(1100), e.Run.Result.Usage.Tokens())
 		require.Equal(t, 1, h.Calls("poor"))
 	})

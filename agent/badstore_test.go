@@ -100,7 +100,7 @@ func (x faultyTranscripts) Append(ctx context.Context, ref session.Ref, after se
 	return pos, err
 }
 
-func (x faultyTranscripts) Read(ctx context.Context, ref session.Ref, w session.Window) iter.Seq2[session.Line, error] {
+func (x faultyTranscripts) Read(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
 	return x.f.Transcripts.Read(ctx, ref, w)
 }
 
@@ -125,7 +125,7 @@ func TestJournalThatFailsOnce(t *testing.T) {
 						if err == nil {
 							break
 						}
-						require.ErrorIs(t, err, agent.ErrLost)
+						require.ErrorIs(t, err, agent.ErrUnconfirmed)
 						require.ErrorContains(t, err, errDisk.Error())
 						time.Sleep(time.Second)
 					}
@@ -152,9 +152,9 @@ func TestJournalThatIsGone(t *testing.T) {
 		h.Replied("On it.")
 		gone.Store(true)
 		time.Sleep(20 * time.Minute)
-		require.ErrorIs(t, h.Main().Post(h.Context(), agent.Message{Text: "hello?"}), agent.ErrLost)
+		require.ErrorIs(t, h.Main().Post(h.Context(), agent.Message{Text: "hello?"}), agent.ErrUnconfirmed)
 		_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x"})
-		require.ErrorIs(t, err, agent.ErrLost)
+		require.ErrorIs(t, err, agent.ErrUnconfirmed)
 		gone.Store(false)
 		time.Sleep(time.Minute)
 		h.Replied("On it.", "42")
@@ -178,12 +178,12 @@ func TestAnotherProcessTakesOver(t *testing.T) {
 		synctest.Wait()
 		info, err := second.Session(top).Runs(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, spawn.Interrupted, info[0].Status)
+		require.Equal(t, spawn.StatusInterrupted, info[0].Status)
 
 		err = c.Stop(t.Context())
-		require.ErrorIs(t, err, agent.ErrLost)
+		require.ErrorIs(t, err, agent.ErrUnconfirmed)
 		require.ErrorIs(t, err, session.ErrConflict)
-		require.ErrorIs(t, <-waited, agent.ErrLost, "who waits at the former owner is told")
+		require.ErrorIs(t, <-waited, agent.ErrUnconfirmed, "who waits at the former owner is told")
 		again, err := second.Session(top).Runs(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, info, again)
@@ -231,7 +231,7 @@ func TestTranscriptsThatAreGoneForAWhile(t *testing.T) {
 		gone.Store(true)
 		h.Post("c")
 		synctest.Wait()
-		require.NoError(t, h.Main().Interrupt(h.Context()), "a turn that waits for its transcript can be ended")
+		require.NoError(t, h.Main().CancelTurn(h.Context()), "a turn that waits for its transcript can be ended")
 		gone.Store(false)
 		time.Sleep(time.Minute)
 		h.Replied("a", "b")
@@ -252,7 +252,7 @@ func TestTranscriptsThatAreClosed(t *testing.T) {
 		_, err = c.Wait(h.Context())
 		e, ok := errors.AsType[*agent.RunError](err)
 		require.True(t, ok, "%v", err)
-		require.Equal(t, spawn.Failed, e.Run.Status)
+		require.Equal(t, spawn.StatusFailed, e.Run.Status)
 		require.Contains(t, e.Run.Error, "store is closed")
 	})
 }
@@ -293,7 +293,7 @@ type intruding struct {
 func (x *intruding) Append(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
 	if ref.Key == top {
 		if x.n++; x.n == x.at {
-			if _, err := x.notebook.Append(ctx, ref, after, session.Message{Role: session.Assistant, Text: "a last word", Time: time.Now()}); err != nil {
+			if _, err := x.notebook.Append(ctx, ref, after, session.Message{Role: session.MessageAssistant, Text: "a last word", Time: time.Now()}); err != nil {
 				return 0, err
 			}
 		}

@@ -37,7 +37,7 @@ func serve(b *testing.B, cfg agent.Config) *agent.Runtime {
 	b.Helper()
 	cfg.Workspace = workspace("a line of")
 	cfg.Tools = toolbox("read", "write", "exec")
-	cfg.Rules.Subagents = policy.Subagents{MaxChildren: policy.LimitChildren, ArchiveAfter: policy.Off}
+	cfg.Rules.Subagents = policy.Subagents{MaxChildren: policy.MaxChildren, ArchiveAfter: policy.Off}
 	rt, err := agent.Open(b.Context(), cfg)
 	if err != nil {
 		b.Fatal(err)
@@ -59,7 +59,7 @@ func serve(b *testing.B, cfg agent.Config) *agent.Runtime {
 // memory, and in a directory, where the transcript of a child is a file of its own.
 func BenchmarkDeliver(b *testing.B) {
 	for _, where := range []string{"memory", "disk"} {
-		for _, children := range []int{1, policy.LimitChildren} {
+		for _, children := range []int{1, policy.MaxChildren} {
 			b.Run(fmt.Sprintf("%s/children=%d", where, children), func(b *testing.B) {
 				cfg := runner(func(context.Context, *agent.Turn) (agent.Result, error) { return text("done") })
 				if where == "disk" {
@@ -82,7 +82,7 @@ func deliver(b *testing.B, cfg agent.Config, children int) {
 	var wg sync.WaitGroup
 	cfg.Deliver = func(context.Context, agent.Delivery) error { wg.Done(); return nil }
 	rt := serve(b, cfg)
-	requester := rt.Session(session.Named("main", "bench"))
+	requester := rt.Session(session.Must(session.NamedKey("main", "bench")))
 	b.ResetTimer()
 	for n := 0; n < b.N; n += children {
 		wg.Add(children)
@@ -98,7 +98,7 @@ func deliver(b *testing.B, cfg agent.Config, children int) {
 // BenchmarkManaged is from the Spawn of a managed turn to the turn that consumes the completion, per child. Each round is a
 // session of its own, so that conversations stay short.
 func BenchmarkManaged(b *testing.B) {
-	for _, children := range []int{1, policy.LimitChildren} {
+	for _, children := range []int{1, policy.MaxChildren} {
 		b.Run(fmt.Sprintf("children=%d", children), func(b *testing.B) {
 			b.ReportAllocs()
 			consumed := make(chan struct{}, 1)
@@ -121,7 +121,7 @@ func BenchmarkManaged(b *testing.B) {
 			rt := serve(b, cfg)
 			b.ResetTimer()
 			for n := 0; n < b.N; n += children {
-				s := rt.Session(session.Named("main", fmt.Sprint("bench-", n)))
+				s := rt.Session(session.Must(session.NamedKey("main", fmt.Sprint("bench-", n))))
 				if err := s.Post(b.Context(), agent.Message{Text: "go"}); err != nil {
 					b.Fatal(err)
 				}

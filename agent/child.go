@@ -26,7 +26,7 @@ type Task struct {
 	Model    string        // empty: as the rules say, else the caller's
 	Thinking string        // likewise
 	Timeout  time.Duration // of the run, from its first turn; zero: as the rules say; policy.Off: none
-	Context  agentctx.Spec // what it sees; zero: as the Config says
+	Spec     agentctx.Spec // what it sees; zero: as the Config says
 	Tools    []string      // narrows; nil: whatever policy leaves
 	Budget   policy.Budget // of the child and everything below it
 	Sandbox  bool          // refuse unless the child runs in a sandbox
@@ -62,7 +62,7 @@ type Child[T any] struct {
 // Spawn starts a sub-agent of s and returns at once, when that is durable. T is string for the text of the result; any other T
 // is decoded from JSON, whose schema the Runner finds in Turn.Schema. A rule that refuses gives a *policy.Refusal.
 func Spawn[T any](ctx context.Context, s *Session, t Task) (*Child[T], error) {
-	x := extra{Spec: t.Context}
+	x := extra{Spec: t.Spec}
 	if !isText[T]() {
 		schema, err := jsonschema.For[T]()
 		if err != nil {
@@ -82,7 +82,7 @@ func (s *Session) spawn(ctx context.Context, t Task, x extra) (info RunInfo, err
 	if err != nil {
 		return info, err
 	}
-	if err := t.Context.Validate(); err != nil {
+	if err := t.Spec.Validate(); err != nil {
 		return info, err
 	}
 	q := spawn.Request{
@@ -119,7 +119,7 @@ func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
 // Steer gives the sub-agent a message without restarting it: at most 4,000 characters, at most one in two seconds. Its Runner
 // finds it in Turn.Inbox, or the next turn begins with it; a run whose last turn is over has missed it.
 func (c *Child[T]) Steer(ctx context.Context, text string) error {
-	return c.rt.sup.Steer(ctx, c.root, c.root, c.key, spawn.Message{Text: text})
+	return c.rt.sup.Steer(ctx, c.root, c.root, c.key, spawn.Incoming{Text: text})
 }
 
 // Stop ends the run and everything below it, and returns when nothing of it is alive; see [Session.Stop].
@@ -222,7 +222,7 @@ func Join[T any](ctx context.Context, children []*Child[T], opt JoinOptions) ([]
 
 func outcomeOf[T any](info RunInfo) Outcome[T] {
 	o := Outcome[T]{Run: info}
-	if info.Status != spawn.OK {
+	if info.Status != spawn.StatusOK {
 		o.Err = &RunError{Run: info}
 		return o
 	}

@@ -33,9 +33,9 @@ type Config struct {
 	Workspaces map[string]fs.FS
 	// Loader says how workspaces are read. The zero Loader reads the eight files.
 	Loader agentctx.Loader
-	// Specs say what the sub-agents of an agent see, by agent id, and under "" what those of all others do. What is left open
+	// SubagentSpecs say what the sub-agents of an agent see, by agent id, and under "" what those of all others do. What is left open
 	// is AGENTS.md and TOOLS.md in minimal mode.
-	Specs map[string]agentctx.Spec
+	SubagentSpecs map[string]agentctx.Spec
 	// Prompt holds what prompts say beyond what the Runtime knows: product, documentation, limits, skills, channel, extra
 	// sections and so on. Session, Lineage, Files, Tools, Subagent, Active, Now and Task are filled in.
 	Prompt agentctx.Input
@@ -123,14 +123,14 @@ func (c *Config) validate() error {
 	if c.Grace < 0 {
 		bad("Grace", "%v is negative", c.Grace)
 	}
-	for id, spec := range c.Specs {
+	for id, spec := range c.SubagentSpecs {
 		if err := spec.Validate(); err != nil {
 			bad(fmt.Sprintf("Specs[%q]", id), "%v", err)
 		}
 	}
 	for id := range c.Workspaces {
-		if !session.Main(id).IsValid() {
-			bad(fmt.Sprintf("Workspaces[%q]", id), "it is no agent id")
+		if _, err := session.MainKey(id); err != nil {
+			bad(fmt.Sprintf("Workspaces[%q]", id), "%v", err)
 		}
 	}
 	if err := c.Rules.Validate(); err != nil {
@@ -213,9 +213,9 @@ func (c *Config) input(key session.Key, l session.Lineage, spec agentctx.Spec, t
 	in := c.Prompt
 	in.Session, in.Lineage = key, l
 	if key.IsSubagent() {
-		under, ok := c.Specs[key.Agent()]
+		under, ok := c.SubagentSpecs[key.Agent()]
 		if !ok {
-			under = c.Specs[""]
+			under = c.SubagentSpecs[""]
 		}
 		spec = spec.Or(under)
 	} else {

@@ -42,7 +42,7 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 			{Name: "empty"},
 		}}, []string{"Tools[1].Name", "Tools[2].Name", "Tools[3].Name", "Tools[4].Name", "Tools[5].Name", "Tools[6].Name", "Tools[7].Call"}},
 		{"a negative grace", agent.Config{Runner: stub{}, Grace: -time.Second}, []string{"Grace"}},
-		{"a spec", agent.Config{Runner: stub{}, Specs: map[string]agentctx.Spec{"ops": {Mode: 99}}}, []string{`Specs["ops"]`}},
+		{"a spec", agent.Config{Runner: stub{}, SubagentSpecs: map[string]agentctx.Spec{"ops": {Mode: 99}}}, []string{`Specs["ops"]`}},
 		{"a workspace of nobody", agent.Config{Runner: stub{}, Workspaces: map[string]fs.FS{"no body": nil}}, []string{`Workspaces["no body"]`}},
 		{"rules", agent.Config{Runner: stub{}, Rules: policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 7, MaxChildren: -1}}}, []string{"Rules", "Rules"}},
 		{"several", agent.Config{Grace: -1, Tools: []agent.Tool{{}}}, []string{"Runner", "Tools[0].Name", "Tools[0].Call", "Grace"}},
@@ -78,7 +78,7 @@ func TestBadCalls(t *testing.T) {
 		ctx := h.Context()
 		var input *spawn.InputError
 		var refusal *policy.Refusal
-		unknown := session.MustParse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11")
+		unknown := session.Must(session.Parse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
 		task := func(s *agent.Session, t agent.Task) error { _, err := agent.Spawn[string](ctx, s, t); return err }
 
 		for name, err := range map[string]error{
@@ -92,7 +92,7 @@ func TestBadCalls(t *testing.T) {
 		for name, err := range map[string]error{
 			"post to a sub-agent that is not":    h.Session(unknown).Post(ctx, agent.Message{Text: "x"}),
 			"stop a sub-agent that is not":       h.Session(unknown).Stop(ctx),
-			"interrupt one that is not":          h.Session(unknown).Interrupt(ctx),
+			"interrupt one that is not":          h.Session(unknown).CancelTurn(ctx),
 			"spawn from a sub-agent that is not": task(h.Session(unknown), agent.Task{Text: "x"}),
 			"runs of a sub-agent that is not":    func() error { _, err := h.Session(unknown).Runs(ctx); return err }(),
 		} {
@@ -112,7 +112,7 @@ func TestBadCalls(t *testing.T) {
 			require.NotEmpty(t, refusal.Asked, name)
 			require.NotEmpty(t, refusal.Limit, name)
 		}
-		require.Error(t, task(h.Main(), agent.Task{Text: "x", Context: agentctx.Spec{Mode: 99}}))
+		require.Error(t, task(h.Main(), agent.Task{Text: "x", Spec: agentctx.Spec{Mode: 99}}))
 		for range h.Session(unknown).Events(ctx) {
 			t.Error("an event of nobody")
 		}

@@ -30,11 +30,11 @@ func TestRestartInTheMiddle(t *testing.T) {
 	agenttest.Run(t, agent.Config{Rules: rules}, s, func(h *harness) {
 		h.Post("go")
 		time.Sleep(30 * time.Second) // slow and quick are at work, queued waits for the lane
-		require.Equal(t, map[string]spawn.Status{"slow": spawn.Running, "quick": spawn.Running, "queued": spawn.Queued}, statuses(h.Runs()))
+		require.Equal(t, map[string]spawn.Status{"slow": spawn.StatusRunning, "quick": spawn.StatusRunning, "queued": spawn.StatusQueued}, statuses(h.Runs()))
 		h.Crash()
-		require.Equal(t, spawn.Interrupted, h.Child("slow").Status)
-		require.Equal(t, spawn.Interrupted, h.Child("quick").Status)
-		require.Equal(t, spawn.Waiting, h.Child("queued").Status, "a run that had not started is started now")
+		require.Equal(t, spawn.StatusInterrupted, h.Child("slow").Status)
+		require.Equal(t, spawn.StatusInterrupted, h.Child("quick").Status)
+		require.Equal(t, spawn.StatusWaiting, h.Child("queued").Status, "a run that had not started is started now")
 		time.Sleep(10 * time.Minute)
 		require.Equal(t, 1, h.Calls("slow"), "what was interrupted is not run again")
 		h.Crash()
@@ -68,7 +68,7 @@ func TestShutdownAndStartAgain(t *testing.T) {
 		require.Error(t, err, "it is shut down")
 		h.Crash() // the next process
 		time.Sleep(time.Hour / 2)
-		require.Equal(t, map[string]spawn.Status{"1": spawn.OK, "2": spawn.OK}, statuses(h.Runs()))
+		require.Equal(t, map[string]spawn.Status{"1": spawn.StatusOK, "2": spawn.StatusOK}, statuses(h.Runs()))
 	})
 }
 

@@ -70,7 +70,7 @@ func TestDeliveryIsTriedAgain(t *testing.T) {
 					require.GreaterOrEqual(t, got, 0.8*float64(pause)-1)
 				}
 				require.Equal(t, 4, h.Deliveries()[0].Attempt)
-				require.True(t, h.Deliveries()[0].Maybe)
+				require.True(t, h.Deliveries()[0].MayRepeat)
 			})
 		})
 	}
@@ -144,7 +144,7 @@ func TestBlockedDeliveriesRefuseSpawns(t *testing.T) {
 // A receiver that hangs holds up its own chat alone, and a shutdown.
 func TestDeliveryThatHangs(t *testing.T) {
 	cfg := answering(asText)
-	other := session.Main("other")
+	other := session.Must(session.MainKey("other"))
 	var began []string
 	cfg.Deliver = func(ctx context.Context, d agent.Delivery) error {
 		began = append(began, d.ForPerson())
@@ -241,8 +241,8 @@ func TestAcknowledgementIsLost(t *testing.T) {
 		require.Len(t, got, 2)
 		require.Equal(t, got[0].Key, got[1].Key)
 		require.Equal(t, got[0].ForModel(), got[1].ForModel())
-		require.False(t, got[0].Maybe)
-		require.True(t, got[1].Maybe)
+		require.False(t, got[0].MayRepeat)
+		require.True(t, got[1].MayRepeat)
 	})
 }
 

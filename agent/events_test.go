@@ -16,8 +16,8 @@ import (
 )
 
 // watch collects the events of the main session's tree until the test is over.
-func watch(h *harness) func() []agent.Event {
-	var list []agent.Event
+func watch(h *harness) func() []agent.TreeEvent {
+	var list []agent.TreeEvent
 	events := h.Main().Events(h.Context())
 	done := make(chan struct{})
 	go func() {
@@ -26,7 +26,7 @@ func watch(h *harness) func() []agent.Event {
 			list = append(list, e)
 		}
 	}()
-	return func() []agent.Event { synctest.Wait(); return list }
+	return func() []agent.TreeEvent { synctest.Wait(); return list }
 }
 
 func TestEvents(t *testing.T) {

@@ -29,7 +29,7 @@ func ExampleSession_Tools() {
 	ended := make(chan error, 1)
 	go func() { ended <- rt.Run(ctx) }()
 
-	tools := rt.Session(session.Direct("main", "telegram", "4711")).Tools()
+	tools := rt.Session(session.Must(session.DirectKey("main", "telegram", "4711"))).Tools()
 	for _, tool := range tools {
 		fmt.Println(tool.Name)
 	}

@@ -16,7 +16,7 @@ type counter struct{ slow chan struct{} }
 func (m counter) Generate(_ context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
 	last := req.Messages[len(req.Messages)-1]
 	switch {
-	case last.Role == session.Tool:
+	case last.Role == session.MessageTool:
 		return &agent.ModelResponse{Text: "I am having them counted."}, nil
 	case last.Internal: // the completion
 		return &agent.ModelResponse{Text: "There are 42 files."}, nil
@@ -47,7 +47,7 @@ func Example() {
 	ended := make(chan error, 1)
 	go func() { ended <- rt.Run(ctx) }()
 
-	chat := rt.Session(session.Direct("main", "telegram", "4711"))
+	chat := rt.Session(session.Must(session.DirectKey("main", "telegram", "4711")))
 	if err := chat.Post(ctx, agent.Message{ID: "1", Text: "How many files are there?"}); err != nil {
 		fmt.Println(err)
 		return

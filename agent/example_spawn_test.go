@@ -47,7 +47,7 @@ func ExampleSpawn() {
 	rt, shutdown := open(ctx)
 	defer shutdown()
 
-	child, err := agent.Spawn[City](ctx, rt.Session(session.Named("main", "atlas")), agent.Task{Text: "Describe Lisbon.", Label: "Lisbon"})
+	child, err := agent.Spawn[City](ctx, rt.Session(session.Must(session.NamedKey("main", "atlas"))), agent.Task{Text: "Describe Lisbon.", Label: "Lisbon"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -66,7 +66,7 @@ func ExampleJoin() {
 
 	var children []*agent.Child[City]
 	for _, name := range []string{"Lisbon", "Atlantis"} {
-		c, err := agent.Spawn[City](ctx, rt.Session(session.Named("main", "atlas")), agent.Task{Text: "Describe " + name, Label: name})
+		c, err := agent.Spawn[City](ctx, rt.Session(session.Must(session.NamedKey("main", "atlas"))), agent.Task{Text: "Describe " + name, Label: name})
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -94,7 +94,7 @@ func ExampleSpawn_refused() {
 		fmt.Println(err)
 		return
 	}
-	_, err = agent.Spawn[string](ctx, rt.Session(session.Main("main")), agent.Task{Text: "Describe Lisbon.", Agent: "cartographer"})
+	_, err = agent.Spawn[string](ctx, rt.Session(session.Must(session.MainKey("main"))), agent.Task{Text: "Describe Lisbon.", Agent: "cartographer"})
 	if r, ok := errors.AsType[*policy.Refusal](err); ok {
 		fmt.Println(r.Rule, r.Asked)
 		fmt.Println(r.Path)

@@ -50,7 +50,7 @@ func startAll(h *harness, tasks ...string) (children []*agent.Child[string]) {
 }
 
 func TestJoin(t *testing.T) {
-	good, failed, cancelled, running := spawn.OK, spawn.Failed, spawn.Cancelled, spawn.Running
+	good, failed, cancelled, running := spawn.StatusOK, spawn.StatusFailed, spawn.StatusCancelled, spawn.StatusRunning
 	for _, c := range []struct {
 		name  string
 		tasks []string
@@ -116,7 +116,7 @@ func TestJoinOfWhatHasEndedOrNeverWas(t *testing.T) {
 		require.NoError(t, err, "nothing is missed that ended before the wait")
 		require.Zero(t, time.Since(began))
 
-		other, err := agent.Spawn[string](h.Context(), h.Session(session.Main("other")), agent.Task{Text: "1s"})
+		other, err := agent.Spawn[string](h.Context(), h.Session(session.Must(session.MainKey("other"))), agent.Task{Text: "1s"})
 		require.NoError(t, err)
 		_, err = agent.Join(h.Context(), append(children, other), agent.JoinOptions{})
 		require.ErrorContains(t, err, "different trees")
@@ -138,7 +138,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		outcomes, err := agent.Join(ctx, children, agent.JoinOptions{StopRest: true})
 		require.ErrorContains(t, err, "no more patience")
 		require.Len(t, outcomes, 1)
-		require.Equal(t, spawn.Running, outcomes[0].Run.Status, "who gives up waiting stops nothing")
+		require.Equal(t, spawn.StatusRunning, outcomes[0].Run.Status, "who gives up waiting stops nothing")
 		_, err = children[0].Wait(ctx)
 		require.Error(t, err)
 		got, err := children[0].Wait(h.Context())
@@ -167,7 +167,7 @@ func TestWaitOverACrash(t *testing.T) {
 		}
 		outcomes, err := agent.Join(h.Context(), again, agent.JoinOptions{})
 		require.Equal(t, &agent.JoinError{OK: 1, Want: 2}, err)
-		require.Equal(t, spawn.Interrupted, outcomes[0].Run.Status)
+		require.Equal(t, spawn.StatusInterrupted, outcomes[0].Run.Status)
 		require.Equal(t, "after 1s", outcomes[1].Value)
 		synctest.Wait()
 	})

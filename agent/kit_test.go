@@ -16,7 +16,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-var top = session.Main("main")
+var top = session.Must(session.MainKey("main"))
 
 // Short names for scripts.
 type (

@@ -54,7 +54,7 @@ func (b *lossyBot) live(text string, interrupt bool, steps ...agent.Message) {
 	require.NoError(b.t, err)
 	done := make(chan error, 1)
 	go func() { done <- rt.Run(context.WithoutCancel(b.t.Context())) }()
-	s := rt.Session(session.Main("main"))
+	s := rt.Session(session.Must(session.MainKey("main")))
 	if text != "" {
 		require.NoError(b.t, s.Post(b.t.Context(), agent.Message{Text: text}))
 	}
@@ -74,9 +74,9 @@ func (b *lossyBot) live(text string, interrupt bool, steps ...agent.Message) {
 // A session whose transcript has lost lines goes on from what there is. Nothing of an interrupted turn counts because of that, and the loss is told.
 func TestTranscriptLostLines(t *testing.T) {
 	calls := []agent.Message{
-		{Role: session.Assistant, ToolCalls: []agent.ToolCall{{ID: "c1", Name: "ls"}, {ID: "c2", Name: "ls"}}},
-		{Role: session.Tool, ToolCallID: "c1", Text: "files"},
-		{Role: session.Tool, ToolCallID: "c2", Text: "more"},
+		{Role: session.MessageAssistant, ToolCalls: []agent.ToolCall{{ID: "c1", Name: "ls"}, {ID: "c2", Name: "ls"}}},
+		{Role: session.MessageTool, ToolCallID: "c1", Text: "files"},
+		{Role: session.MessageTool, ToolCallID: "c2", Text: "more"},
 	}
 	said := []string{"user:one0", "assistant:answer to one0", "user:two0", "assistant:2", "tool:files0", "tool:more0", "assistant:answer to two0"}
 	kept := []int{0, 1, 2, 3, 3, 3, 6, 7} // of said, by how many lines there are
@@ -132,7 +132,7 @@ func TestTranscriptChangedInUse(t *testing.T) {
 		})
 		cfg.Store, cfg.Logger = store, slog.New(slog.NewTextHandler(&log, nil))
 		cfg.Reply = func(_ context.Context, r agent.Reply) error { replies <- r.Text; return nil }
-		s := run(t, cfg).Session(session.Main("main"))
+		s := run(t, cfg).Session(session.Must(session.MainKey("main")))
 		ask := func(text string) string {
 			require.NoError(t, s.Post(t.Context(), agent.Message{Text: text}))
 			synctest.Wait()

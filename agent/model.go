@@ -90,7 +90,7 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 		if resp.Model != "" {
 			res.Model = resp.Model
 		}
-		said := Message{Role: session.Assistant, Text: resp.Text, ToolCalls: resp.ToolCalls, Model: resp.Model, Raw: resp.Raw}
+		said := Message{Role: session.MessageAssistant, Text: resp.Text, ToolCalls: resp.ToolCalls, Model: resp.Model, Raw: resp.Raw}
 		if err := t.Record(ctx, said); err != nil {
 			return res, err
 		}
@@ -115,7 +115,7 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 // callTools calls the tools one after the other and returns the conversation with their answers.
 func (l *Loop) callTools(ctx context.Context, t *Turn, messages []Message, calls []ToolCall) ([]Message, error) {
 	for _, c := range calls {
-		answer := Message{Role: session.Tool, ToolCallID: c.ID}
+		answer := Message{Role: session.MessageTool, ToolCallID: c.ID}
 		out, err := t.Call(ctx, c)
 		if answer.Text = out; err != nil {
 			answer.Text, answer.Failed = "error: "+err.Error(), true

@@ -34,7 +34,7 @@ func TestNestedOrchestratorsYieldInALaneOfOne(t *testing.T) {
 				runs := h.Runs()
 				require.Len(t, runs, levels)
 				for i, r := range runs {
-					require.Equal(t, spawn.OK, r.Status)
+					require.Equal(t, spawn.StatusOK, r.Status)
 					require.Equal(t, i+1, r.Depth)
 					require.Equal(t, "from the deep", r.Result.Text)
 				}
@@ -87,7 +87,7 @@ func TestNestedOrchestratorsWaitInALaneOfOne(t *testing.T) {
 	})
 	cfg.Rules = rules
 	agenttest.Run(t, cfg, nil, func(h *harness) {
-		c, err := agent.Spawn[string](h.Context(), h.Session(session.Named("main", "job")), agent.Task{Text: "all of it"})
+		c, err := agent.Spawn[string](h.Context(), h.Session(session.Must(session.NamedKey("main", "job"))), agent.Task{Text: "all of it"})
 		require.NoError(t, err)
 		got, err := c.Wait(h.Context())
 		require.NoError(t, err)
@@ -110,7 +110,7 @@ func TestLaneIsFair(t *testing.T) {
 	cfg.Rules.Subagents.MaxConcurrent = 1
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		for _, label := range []string{"a1", "a2", "a3", "b1", "b2", "c1"} {
-			s := h.Session(session.Named("main", label[:1]))
+			s := h.Session(session.Must(session.NamedKey("main", label[:1])))
 			_, err := agent.Spawn[string](h.Context(), s, agent.Task{Text: "work", Label: label})
 			require.NoError(t, err)
 		}

@@ -54,9 +54,9 @@ func prompts(t *testing.T, cfg agent.Config, tasks ...agent.Task) map[string]age
 
 func TestFilesThatSessionsSee(t *testing.T) {
 	cfg := agent.Config{
-		Workspace:  workspace("common"),
-		Workspaces: map[string]fs.FS{"research": workspace("own")},
-		Specs:      map[string]agentctx.Spec{"research": agentctx.Persona()},
+		Workspace:     workspace("common"),
+		Workspaces:    map[string]fs.FS{"research": workspace("own")},
+		SubagentSpecs: map[string]agentctx.Spec{"research": agentctx.PersonaSpec()},
 		Rules: policy.Rules{Agents: []policy.Agent{
 			{ID: "main", Subagents: policy.Subagents{AllowAgents: []string{"research"}}}, {ID: "research"},
 		}},
@@ -65,7 +65,7 @@ func TestFilesThatSessionsSee(t *testing.T) {
 		t, cfg,
 		agent.Task{Text: "work", Label: "worker"},
 		agent.Task{Text: "work", Label: "researcher", Agent: "research"},
-		agent.Task{Text: "work", Label: "instructed", Agent: "research", Context: agentctx.InstructionsOnly()},
+		agent.Task{Text: "work", Label: "instructed", Agent: "research", Spec: agentctx.InstructionsSpec()},
 	)
 	contexttest.SeesOnly(t, seen[""], workspaceNames...)
 	contexttest.SeesOnly(t, seen["worker"], "AGENTS.md", "TOOLS.md")

@@ -36,7 +36,7 @@ const beginnings = 3
 // session may still write for as long as it does not know better: the journal has made the turn ours, so what it writes meanwhile
 // is fenced off. Later in the turn a conflict means that we are the former owner.
 func beginRecord(
-	ctx context.Context, store session.Transcripts, log *slog.Logger, st *spawn.Turn, fresh []Message,
+	ctx context.Context, store session.Transcripts, log *slog.Logger, st *spawn.TurnInput, fresh []Message,
 ) (r *record, history []Message, err error) {
 	for range beginnings {
 		if r, history, err = openRecord(ctx, store, log, st); err == nil {
@@ -55,7 +55,7 @@ func beginRecord(
 // session goes on from what there is, up to the last place at which no tool call waits for its result, and the loss is logged. Notes take
 // the place of the lines, so that the transcript reaches the position again: otherwise what follows, also what an interrupted turn leaves,
 // would count as committed.
-func openRecord(ctx context.Context, store session.Transcripts, log *slog.Logger, st *spawn.Turn) (*record, []Message, error) {
+func openRecord(ctx context.Context, store session.Transcripts, log *slog.Logger, st *spawn.TurnInput) (*record, []Message, error) {
 	r := &record{store: store, log: log, ref: session.Ref{Key: st.Session.Key, SessionID: st.SessionID}}
 	if st.Run.ID != "" && st.N == 1 {
 		return r, nil, nil // a new session
@@ -63,7 +63,7 @@ func openRecord(ctx context.Context, store session.Transcripts, log *slog.Logger
 	var lines []session.Line
 	err := insist(ctx, r.failing, func() error {
 		lines = nil
-		for line, err := range store.Read(ctx, r.ref, session.Window{}) {
+		for line, err := range store.Read(ctx, r.ref, session.LineQuery{}) {
 			if err != nil {
 				return err
 			}
@@ -97,7 +97,7 @@ func openRecord(ctx context.Context, store session.Transcripts, log *slog.Logger
 func committed(lines []session.Line, end session.Pos) (kept []session.Line) {
 	for line := range session.Committed(func(yield func(session.Line, error) bool) { //nolint:errcheck // they have been read
 		for _, line := range lines {
-			if (line.Pos <= end || line.Message.Role == session.Note) && !yield(line, nil) {
+			if (line.Pos <= end || line.Message.Role == session.MessageNote) && !yield(line, nil) {
 				return
 			}
 		}
@@ -111,7 +111,7 @@ func committed(lines []session.Line, end session.Pos) (kept []session.Line) {
 func answered(lines []session.Line) []session.Line {
 	results := make(map[string]bool)
 	for i, line := range slices.Backward(lines) {
-		if line.Message.Role == session.Tool {
+		if line.Message.Role == session.MessageTool {
 			results[line.Message.ToolCallID] = true
 		}
 		for _, c := range line.Message.ToolCalls {
@@ -186,7 +186,7 @@ func (r *record) add(ctx context.Context, messages ...Message) error {
 // landed returns how many of the messages are in the transcript after an append that failed, always the first ones, and moves the
 // end there. What is there and is not ours will make the next append conflict.
 func (r *record) landed(ctx context.Context, messages []Message) (n int) {
-	for line, err := range r.store.Read(ctx, r.ref, session.Window{After: r.end}) {
+	for line, err := range r.store.Read(ctx, r.ref, session.LineQuery{After: r.end}) {
 		m := line.Message
 		if err != nil || n == len(messages) || !m.Time.Equal(messages[n].Time) || m.Role != messages[n].Role || m.ID != messages[n].ID {
 			break
@@ -258,12 +258,12 @@ func (r *record) finish(ctx context.Context, res Result) error {
 	}
 	r.mu.Lock()
 	n := len(r.recorded)
-	again := n > 0 && r.recorded[n-1].Role == session.Assistant && r.recorded[n-1].Text == text
+	again := n > 0 && r.recorded[n-1].Role == session.MessageAssistant && r.recorded[n-1].Text == text
 	r.mu.Unlock()
 	if again {
 		return nil
 	}
-	return r.add(ctx, Message{Role: session.Assistant, Text: text, Model: res.Model})
+	return r.add(ctx, Message{Role: session.MessageAssistant, Text: text, Model: res.Model})
 }
 
 func (r *record) pos() session.Pos {
@@ -284,7 +284,7 @@ func (r *record) said() []Message {
 				ours = append(ours, c.ID)
 			}
 		}
-		if m.Role != session.Tool || !slices.Contains(ours, m.ToolCallID) {
+		if m.Role != session.MessageTool || !slices.Contains(ours, m.ToolCallID) {
 			said = append(said, m)
 		}
 	}

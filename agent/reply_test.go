@@ -33,7 +33,7 @@ func TestMainSessionsReplyAndSubagentsNever(t *testing.T) {
 }
 
 func TestReplyGoesWhereTheQuestionCameFrom(t *testing.T) {
-	chat := session.Direct("main", "telegram", "4711")
+	chat := session.Must(session.DirectKey("main", "telegram", "4711"))
 	agenttest.Run(t, agent.Config{}, script{"main": {start("count"), say("On it."), echo()}, "count": {say("42").After(time.Hour)}}, func(h *harness) {
 		h.PostTo(chat, "How many files?")
 		time.Sleep(2 * time.Hour)
@@ -50,7 +50,7 @@ func TestCompletionsOfASessionOfTheCallersReachDeliver(t *testing.T) {
 	s := script{"count": {start("deeper"), yield(), say("42")}, "deeper": {say("not for the chat")}}
 	cfg.Rules = deep(2)
 	agenttest.Run(t, cfg, s, func(h *harness) {
-		chat := session.Direct("main", "telegram", "4711")
+		chat := session.Must(session.DirectKey("main", "telegram", "4711"))
 		out, err := useOf(h, h.Session(chat).Tools(), "sessions_spawn", "1", `{"task":"count the files","label":"count"}`)
 		require.NoError(t, err)
 		require.Equal(t, "accepted", out["status"])
@@ -59,9 +59,9 @@ func TestCompletionsOfASessionOfTheCallersReachDeliver(t *testing.T) {
 		d := h.Deliveries()[0]
 		require.Equal(t, chat, d.To)
 		require.Equal(t, out["runId"], string(d.Run.ID))
-		require.Equal(t, spawn.OK, d.Run.Status)
+		require.Equal(t, spawn.StatusOK, d.Run.Status)
 		require.Equal(t, 1, d.Attempt)
-		require.False(t, d.Maybe)
+		require.False(t, d.MayRepeat)
 		require.Contains(t, d.ForModel(), "42")
 		require.NotContains(t, d.ForModel(), "not for the chat")
 		require.Zero(t, h.Calls("main"))

@@ -61,7 +61,7 @@ func TestTypedResults(t *testing.T) {
 				}
 				bad, ok := errors.AsType[*agent.ResultError](err)
 				require.True(t, ok, "%v", err)
-				require.Equal(t, spawn.OK, bad.Run.Status, "the run itself did not fail")
+				require.Equal(t, spawn.StatusOK, bad.Run.Status, "the run itself did not fail")
 				require.Equal(t, c.result.Text, bad.Run.Result.Text)
 				require.Error(t, bad.Unwrap())
 			})

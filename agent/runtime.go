@@ -47,7 +47,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	rt := &Runtime{cfg: cfg, log: cfg.Logger}
 	sup, err := spawn.Open(ctx, spawn.Config{
 		Store: cfg.Store, Runner: bridge{rt}, Rules: cfg.Rules, Deliver: rt.deliver, CallerRun: cfg.Deliver != nil,
-		Replies: cfg.Reply != nil, Models: cfg.Models, Model: cfg.Model, Thinking: cfg.Thinking, Tools: cfg.allToolNames(),
+		Replies: cfg.Reply != nil, ValidModel: cfg.Models, Model: cfg.Model, Thinking: cfg.Thinking, Tools: cfg.allToolNames(),
 		Grace: cfg.Grace, Logger: cfg.Logger,
 	})
 	if err != nil {
@@ -82,7 +82,7 @@ func (rt *Runtime) session(key, root session.Key) *Session {
 }
 
 // Blocked returns the completions and replies that could not be delivered for so long that nobody tries any more.
-func (rt *Runtime) Blocked(ctx context.Context) ([]Outgoing, error) { return rt.sup.Blocked(ctx) }
+func (rt *Runtime) Blocked(ctx context.Context) ([]Delivery1, error) { return rt.sup.Blocked(ctx) }
 
 // Retry tries a blocked delivery again.
 func (rt *Runtime) Retry(ctx context.Context, key string) error { return rt.sup.Retry(ctx, key) }
@@ -93,7 +93,7 @@ func (rt *Runtime) Dismiss(ctx context.Context, key string) error { return rt.su
 var errNobody = errors.New("agent: the configuration has nobody who takes this any more")
 
 // deliver hands over what leaves a tree.
-func (rt *Runtime) deliver(ctx context.Context, out spawn.Outgoing) error {
+func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 	err := errNobody // as when an earlier configuration had a receiver: the entry is kept, and blocked in the end
 	switch {
 	case out.Completion != nil && rt.cfg.Deliver != nil:
@@ -170,10 +170,10 @@ func (rt *Runtime) promptInput(t *Turn, extra extra) agentctx.Input {
 		in.Task = st.Run.Task
 	}
 	if st.Retry {
-		in.Extra = append(slices.Clone(in.Extra), agentctx.Section{ID: "retry", Class: agentctx.PerTurn, Minimal: true, Text: retryText, Source: "agent"})
+		in.Extra = append(slices.Clone(in.Extra), agentctx.Section{ID: "retry", Class: agentctx.ClassPerTurn, Minimal: true, Text: retryText, Source: "agent"})
 	}
 	for _, c := range st.Children {
-		in.Active = append(in.Active, agentctx.Active{Key: c.Key, Label: c.Label, State: c.Status.String(), Task: c.Task})
+		in.Active = append(in.Active, agentctx.ActiveSubagent{Key: c.Key, Label: c.Label, State: c.Status.String(), Task: c.Task})
 	}
 	return in
 }
@@ -185,7 +185,7 @@ const retryText = "## Interrupted Turn\n" +
 	"What your tools did then is done, and sub-agents that you started then count as started: do not start them again."
 
 // subagentOf returns what a sub-agent is told of itself: the same in each of its turns.
-func subagentOf(st *spawn.Turn) agentctx.Subagent {
+func subagentOf(st *spawn.TurnInput) agentctx.Subagent {
 	return agentctx.Subagent{
 		Label: st.Run.Label, Requester: st.Session.Parent, RequesterChannel: st.Session.Root.Channel(),
 		Depth: st.Session.Depth, MaxDepth: st.MaxDepth, MaySpawn: slices.Contains(st.Run.Tools, toolSpawn),
@@ -196,20 +196,20 @@ func subagentOf(st *spawn.Turn) agentctx.Subagent {
 const released = "[Offshoot] The sub-agents you were waiting for have ended. None of them had anything to report."
 
 // messagesOf returns inputs as messages of the conversation.
-func (rt *Runtime) messagesOf(st *spawn.Turn, inputs []spawn.Input) []Message {
+func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Message {
 	if len(inputs) == 0 && st.N > 1 {
-		return []Message{{Role: session.User, Text: released, Internal: true}}
+		return []Message{{Role: session.MessageUser, Text: released, Internal: true}}
 	}
 	messages := make([]Message, 0, len(inputs))
 	for _, in := range inputs {
-		m := Message{ID: in.ID, Role: session.User, Text: in.Text, Time: in.Time}
+		m := Message{ID: in.ID, Role: session.MessageUser, Text: in.Text, Time: in.Time}
 		switch in.Class {
-		case spawn.UserInput:
-		case spawn.TaskInput:
+		case spawn.InputUser:
+		case spawn.InputTask:
 			m.Text = agentctx.TaskMessage(subagentOf(st), in.Text)
-		case spawn.SteerInput:
+		case spawn.InputSteer:
 			m.Internal = true
-		case spawn.CompletionInput:
+		case spawn.InputCompletion:
 			m.Internal = true
 			if in.Completion != nil {
 				m.ID = string(in.Completion.Run.ID)

@@ -52,7 +52,7 @@ func TestLoopSpawnsAndAnswersLater(t *testing.T) {
 				require.Contains(t, text, "count the files")
 				time.Sleep(time.Minute)
 				return &agent.ModelResponse{Text: "42", Usage: agent.Usage{Input: 10, Output: 2}}, nil
-			case last(req).Role == session.Tool:
+			case last(req).Role == session.MessageTool:
 				require.Contains(t, text, `"status":"accepted"`)
 				return &agent.ModelResponse{Text: "On it."}, nil
 			case last(req).Internal:
@@ -105,7 +105,7 @@ func TestTypedChildrenAndJoin(t *testing.T) {
 		})
 		var children []*agent.Child[finding]
 		for _, task := range []string{"a", "b", "slow"} {
-			c, err := agent.Spawn[finding](t.Context(), rt.Session(session.Named("main", "survey")), agent.Task{Text: task, Key: task})
+			c, err := agent.Spawn[finding](t.Context(), rt.Session(session.Must(session.NamedKey("main", "survey"))), agent.Task{Text: task, Key: task})
 			require.NoError(t, err)
 			children = append(children, c)
 		}

@@ -20,12 +20,12 @@ type (
 	Usage = spawn.Usage
 	// RunInfo is what is known of a run at one moment.
 	RunInfo = spawn.RunInfo
-	// Event is one thing that happened in a tree.
-	Event = spawn.Event
+	// TreeEvent is one thing that happened in a tree.
+	TreeEvent = spawn.TreeEvent
 	// JoinOptions say when a wait for sub-agents is over.
 	JoinOptions = spawn.JoinOptions
-	// Outgoing is a delivery or reply that has not arrived.
-	Outgoing = spawn.Outgoing
+	// Delivery1 is a delivery or reply that has not arrived.
+	Delivery1 = spawn.Delivery
 	// Delivery is a completion on its way to a session that the caller runs.
 	Delivery = announce.Delivery
 	// Reply is what a session run by Offshoot says to people.
@@ -42,8 +42,8 @@ var (
 	ErrNotFound = spawn.ErrNotFound
 	// ErrEnded says that a run has ended.
 	ErrEnded = spawn.ErrEnded
-	// ErrLost says that it is not certain that a command is durable; see [spawn.ErrLost].
-	ErrLost = spawn.ErrLost
+	// ErrUnconfirmed says that it is not certain that a command is durable; see [spawn.ErrUnconfirmed].
+	ErrUnconfirmed = spawn.ErrUnconfirmed
 	// ErrBusy may be returned by Deliver for a requester that is in the middle of something.
 	ErrBusy = announce.ErrBusy
 )
@@ -77,7 +77,7 @@ func (s *Session) Post(ctx context.Context, m Message) error {
 	if err != nil {
 		return err
 	}
-	msg := spawn.Message{ID: m.ID, Text: m.Text}
+	msg := spawn.Incoming{ID: m.ID, Text: m.Text}
 	if s.key.Channel() != "" {
 		msg.Route = &session.Route{Channel: s.key.Channel(), Account: s.key.Account(), To: s.key.Peer(), Thread: s.key.ThreadID()}
 	}
@@ -98,13 +98,13 @@ func (s *Session) runs(ctx context.Context, deep bool) ([]RunInfo, error) {
 	return s.rt.sup.Runs(ctx, root, s.key, deep)
 }
 
-// Interrupt ends the turn under way, if any, and nothing else: sub-agents go on.
-func (s *Session) Interrupt(ctx context.Context) error {
+// CancelTurn ends the turn under way, if any, and nothing else: sub-agents go on.
+func (s *Session) CancelTurn(ctx context.Context) error {
 	root, err := s.tree(ctx)
 	if err != nil {
 		return err
 	}
-	return s.rt.sup.Interrupt(ctx, root, s.key)
+	return s.rt.sup.CancelTurn(ctx, root, s.key)
 }
 
 // Stop ends the turn under way and everything below the session, and for a sub-agent its run. It returns nil when nothing of
@@ -129,10 +129,10 @@ func (s *Session) Idle(ctx context.Context) error {
 
 // Events yields what happens in the session's tree from the call on, until ctx ends, the loop breaks or the Runtime is shut
 // down. A loop that is slow misses deltas, never events. There are none for a sub-agent that is not on record.
-func (s *Session) Events(ctx context.Context) iter.Seq[Event] {
+func (s *Session) Events(ctx context.Context) iter.Seq[TreeEvent] {
 	root, err := s.tree(ctx)
 	if err != nil {
-		return func(func(Event) bool) {}
+		return func(func(TreeEvent) bool) {}
 	}
 	return s.rt.sup.Events(ctx, root)
 }

@@ -362,7 +362,7 @@ func (h toolHost) act(ctx context.Context, action, message string, chosen []RunI
 	case "info":
 		return reply(lineOf(0, chosen[0], true))
 	case "steer":
-		if err := h.rt.sup.Steer(ctx, root, h.session.key, chosen[0].Key, spawn.Message{Text: message}); err != nil {
+		if err := h.rt.sup.Steer(ctx, root, h.session.key, chosen[0].Key, spawn.Incoming{Text: message}); err != nil {
 			return "", err
 		}
 		return reply(map[string]string{"status": "accepted", "runId": string(chosen[0].ID)})

@@ -195,7 +195,7 @@ func TestSpawnCounts(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "accepted", out["status"], "another set of tools: the same call id is another call")
 		}
-		require.Equal(t, map[string]spawn.Status{"a": spawn.Running, "b": spawn.Queued}, statuses(h.Runs()))
+		require.Equal(t, map[string]spawn.Status{"a": spawn.StatusRunning, "b": spawn.StatusQueued}, statuses(h.Runs()))
 		out, err := use(h, "sessions_spawn", "3", `{"task":"x"}`)
 		require.NoError(t, err)
 		require.Equal(t, "forbidden", out["status"])
@@ -227,7 +227,7 @@ func TestSpawnCountsOnlyWhatIsActive(t *testing.T) {
 // 1.27: a cron turn must wait for its sub-agents, so it is not told that they come by themselves.
 func TestSpawnFromCron(t *testing.T) {
 	agenttest.Run(t, hanging(policy.Rules{}), nil, func(h *harness) {
-		cron := session.MustParse("agent:main:cron:nightly")
+		cron := session.Must(session.Parse("agent:main:cron:nightly"))
 		out, err := useOf(h, h.Session(cron).Tools(), "sessions_spawn", "1", `{"task":"x"}`)
 		require.NoError(t, err)
 		require.Equal(t, "accepted", out["status"])
@@ -283,7 +283,7 @@ func TestSpawnKey(t *testing.T) {
 		require.Equal(t, first.ID(), again.ID(), "after it was archived")
 		_, err = again.Wait(h.Context())
 		require.ErrorIs(t, err, agent.ErrNotFound)
-		other, err := agent.Spawn[string](h.Context(), h.Session(session.Named("main", "job")), agent.Task{Text: "a", Key: "job"})
+		other, err := agent.Spawn[string](h.Context(), h.Session(session.Must(session.NamedKey("main", "job"))), agent.Task{Text: "a", Key: "job"})
 		require.NoError(t, err)
 		require.NotEqual(t, first.ID(), other.ID(), "keys are a requester's own")
 		time.Sleep(5 * 24 * time.Hour)

@@ -60,7 +60,7 @@ func TestStopEndsTheWholeTree(t *testing.T) {
 				require.Equal(t, n, calls.Load(), "a model call after Stop")
 				require.Empty(t, h.Replies())
 				for _, r := range h.Runs() {
-					require.Equal(t, spawn.Cancelled, r.Status, r.Label)
+					require.Equal(t, spawn.StatusCancelled, r.Status, r.Label)
 				}
 			})
 		})
@@ -74,11 +74,11 @@ func TestSessionGoesOnAfterStop(t *testing.T) {
 		h.Post("go")
 		time.Sleep(time.Minute)
 		require.NoError(t, h.Main().Stop(h.Context()))
-		require.Equal(t, spawn.Cancelled, h.Child("one").Status)
+		require.Equal(t, spawn.StatusCancelled, h.Child("one").Status)
 		h.Post("still there?")
 		h.Replied("On it.", "still there?")
 		require.NoError(t, h.Main().Stop(h.Context()), "there is nothing to stop")
-		require.NoError(t, h.Session(session.Main("other")).Stop(h.Context()), "there never was anything")
+		require.NoError(t, h.Session(session.Must(session.MainKey("other"))).Stop(h.Context()), "there never was anything")
 	})
 }
 
@@ -94,7 +94,7 @@ func TestStopOfOneRun(t *testing.T) {
 		h.Post("go")
 		time.Sleep(time.Minute)
 		require.NoError(t, h.Session(h.Child("a").Key).Stop(h.Context()))
-		require.Equal(t, map[string]spawn.Status{"a": spawn.Cancelled, "a1": spawn.Cancelled, "b": spawn.Running}, statuses(h.Runs()))
+		require.Equal(t, map[string]spawn.Status{"a": spawn.StatusCancelled, "a1": spawn.StatusCancelled, "b": spawn.StatusRunning}, statuses(h.Runs()))
 		h.Replied("On it.", "a: cancelled")
 		time.Sleep(2 * time.Hour)
 		h.Replied("On it.", "a: cancelled", "b is done")
@@ -124,7 +124,7 @@ func TestStopGivesUpARunnerThatHangs(t *testing.T) {
 		require.True(t, ok, "%v", err)
 		require.Equal(t, []session.Key{h.Child("deaf").Key}, still.Sessions)
 		require.Equal(t, 3*time.Second, time.Since(began))
-		require.Equal(t, map[string]spawn.Status{"deaf": spawn.Cancelled, "good": spawn.Cancelled}, statuses(h.Runs()))
+		require.Equal(t, map[string]spawn.Status{"deaf": spawn.StatusCancelled, "good": spawn.StatusCancelled}, statuses(h.Runs()))
 		time.Sleep(50 * time.Minute) // what was given up comes back, and changes nothing
 		require.Empty(t, h.Child("deaf").Result.Text)
 		time.Sleep(time.Hour)
@@ -137,12 +137,12 @@ func TestInterruptLeavesChildrenAlone(t *testing.T) {
 		"one":  {say("done").After(time.Hour)},
 	}
 	agenttest.Run(t, agent.Config{}, s, func(h *harness) {
-		require.NoError(t, h.Main().Interrupt(h.Context()), "there is no turn")
+		require.NoError(t, h.Main().CancelTurn(h.Context()), "there is no turn")
 		h.Post("go")
 		time.Sleep(time.Minute)
-		require.NoError(t, h.Main().Interrupt(h.Context()))
+		require.NoError(t, h.Main().CancelTurn(h.Context()))
 		synctest.Wait()
-		require.Equal(t, spawn.Running, h.Child("one").Status)
+		require.Equal(t, spawn.StatusRunning, h.Child("one").Status)
 		require.Empty(t, h.Replies(), "an interrupted turn says nothing")
 		time.Sleep(time.Hour)
 		h.Replied("done")
@@ -154,7 +154,7 @@ func TestInterruptOfASubagentEndsItsRun(t *testing.T) {
 	agenttest.Run(t, agent.Config{}, s, func(h *harness) {
 		h.Post("go")
 		time.Sleep(time.Minute)
-		require.NoError(t, h.Session(h.Child("one").Key).Interrupt(h.Context()))
+		require.NoError(t, h.Session(h.Child("one").Key).CancelTurn(h.Context()))
 		h.Replied("On it.", "one: cancelled")
 	})
 }
@@ -175,7 +175,7 @@ func TestTimeoutKeepsWhatThereIs(t *testing.T) {
 			_, err = child.Wait(h.Context())
 			run, ok := errors.AsType[*agent.RunError](err)
 			require.True(t, ok, "%v", err)
-			require.Equal(t, spawn.TimedOut, run.Run.Status)
+			require.Equal(t, spawn.StatusTimedOut, run.Run.Status)
 			require.Equal(t, "half of it, "+spawn.ErrTimedOut.Error(), run.Run.Result.Text)
 			require.Equal(t, c.want, time.Since(began))
 		}
@@ -184,7 +184,7 @@ func TestTimeoutKeepsWhatThereIs(t *testing.T) {
 		time.Sleep(100 * time.Hour)
 		info, err := child.Info(h.Context())
 		require.NoError(t, err)
-		require.Equal(t, spawn.Running, info.Status)
+		require.Equal(t, spawn.StatusRunning, info.Status)
 		require.Zero(t, info.Deadline)
 		err = child.Stop(h.Context())
 		require.NoError(t, err)

@@ -31,8 +31,8 @@ import (
 // What is in the directories of testdata/state-v1 is described in the README.md beside them.
 func TestStoredState(t *testing.T) {
 	for name, long := range map[string]session.Key{
-		"managed": session.Direct("main", "telegram", "7"),
-		"caller":  session.Main("main"),
+		"managed": session.Must(session.DirectKey("main", "telegram", "7")),
+		"caller":  session.Must(session.MainKey("main")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -172,7 +172,7 @@ func (s *stored) tree(
 		}
 		fmt.Fprintf(&s.text, "  outbox %s to %s: %s\n", o.Key, o.To, what)
 		fmt.Fprintf(&s.text, "    attempt %d, may repeat %t, blocked %s, busy %t, error %q\n",
-			o.Attempt, o.Maybe, instant(o.Blocked), o.Busy, o.Error)
+			o.Attempt, o.MayRepeat, instant(o.Blocked), o.Busy, o.Error)
 	}
 	s.text.WriteByte('\n')
 }
@@ -207,7 +207,7 @@ func (s *stored) transcript(store *session.Store, ref session.Ref) {
 	all, kept, calls, raw := 0, 0, 0, 0
 	var usage [4]int64 // input, output, read from a cache, written to one
 	var last session.Message
-	lines := store.Transcripts.Read(s.t.Context(), ref, session.Window{})
+	lines := store.Transcripts.Read(s.t.Context(), ref, session.LineQuery{})
 	for _, err := range lines {
 		require.NoError(s.t, err)
 		all++
@@ -309,14 +309,14 @@ func (s *stored) answer(ctx context.Context, tn *agent.Turn) (agent.Result, erro
 
 func (s *stored) deliver(_ context.Context, d agent.Delivery) error {
 	s.accept(d.Key, fmt.Sprintf("%s to %s: %s %s, attempt %d, may repeat %t: %q",
-		d.Key, d.To, d.Run.Label, d.Run.Status, d.Attempt, d.Maybe, d.ForPerson()))
+		d.Key, d.To, d.Run.Label, d.Run.Status, d.Attempt, d.MayRepeat, d.ForPerson()))
 	return nil
 }
 
 func (s *stored) reply(_ context.Context, r agent.Reply) error {
 	s.accept(r.Key, fmt.Sprintf(
 		"%s to %s, route %+v, failed %t, attempt %d, may repeat %t: %q",
-		r.Key, r.To, r.Route, r.Failed, r.Attempt, r.Maybe, r.Text))
+		r.Key, r.To, r.Route, r.Failed, r.Attempt, r.MayRepeat, r.Text))
 	return nil
 }
 
@@ -399,19 +399,19 @@ func (s *stored) repeats(rt *agent.Runtime, long session.Key) {
 	}
 	again(long, "report") // archived before the snapshot
 	for _, key := range []string{"good-1", "typed-1", "typed-2", "q1"} {
-		again(session.Main("main"), key)
+		again(session.Must(session.MainKey("main")), key)
 	}
 	s.text.WriteByte('\n')
 	for id, key := range map[string]session.Key{
-		"g2": session.MustParse("agent:main:slack:channel:C1:thread:171.5"),
+		"g2": session.Must(session.Parse("agent:main:slack:channel:C1:thread:171.5")),
 		"t1": long,
-		"p1": session.Main("main"),
+		"p1": session.Must(session.MainKey("main")),
 	} {
 		require.NoError(t, rt.Session(key).Post(ctx, agent.Message{ID: id, Text: "Again."}))
 	}
 	s.idle(rt)
 	require.Empty(t, s.lines, "messages that have been posted before change nothing")
-	ops := session.Direct("ops", "telegram", "8")
+	ops := session.Must(session.DirectKey("ops", "telegram", "8"))
 	require.NoError(t, rt.Session(ops).Post(ctx, agent.Message{ID: "new", Text: "Are you there?"}))
 	s.idle(rt)
 	require.Len(t, s.lines, 1)
@@ -428,12 +428,12 @@ func (s *stored) ended(before map[spawn.RunID]spawn.RunInfo) {
 		}
 		want := was.Status
 		switch was.Status {
-		case spawn.Queued, spawn.Waiting:
-			want = spawn.OK
-		case spawn.Running:
-			want = spawn.Interrupted
-		case spawn.Stopping:
-			want = spawn.Cancelled
+		case spawn.StatusQueued, spawn.StatusWaiting:
+			want = spawn.StatusOK
+		case spawn.StatusRunning:
+			want = spawn.StatusInterrupted
+		case spawn.StatusStopping:
+			want = spawn.StatusCancelled
 		default:
 			assert.Equal(s.t, was.Result, now.Result, was.Label)
 		}

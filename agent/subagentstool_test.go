@@ -81,7 +81,7 @@ func TestSubagentsTarget(t *testing.T) {
 			require.Equal(t, "subagents", bad.Tool)
 			require.ErrorContains(t, err, want)
 		}
-		other := h.Session(session.Named("main", "other")).Tools()
+		other := h.Session(session.Must(session.NamedKey("main", "other"))).Tools()
 		_, err := useOf(h, other, "subagents", "1", `{"action":"kill","target":"`+string(runs[0].ID)+`"}`)
 		require.ErrorContains(t, err, "no sub-agent", "only one's own can be reached")
 		require.NoError(t, h.Main().Stop(h.Context()))
@@ -101,7 +101,7 @@ func TestSubagentsKill(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, out["stopped"], 2)
 		for _, r := range h.Runs() {
-			require.Equal(t, spawn.Cancelled, r.Status)
+			require.Equal(t, spawn.StatusCancelled, r.Status)
 		}
 	})
 }
@@ -156,7 +156,7 @@ func TestSteer(t *testing.T) {
 		require.Len(t, got, 2)
 		for _, m := range got {
 			require.True(t, m.Internal)
-			require.Equal(t, session.User, m.Role)
+			require.Equal(t, session.MessageUser, m.Role)
 		}
 		require.ErrorIs(t, c.Steer(h.Context(), "too late"), agent.ErrEnded)
 		info, err := c.Info(h.Context())

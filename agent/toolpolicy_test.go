@@ -77,7 +77,7 @@ func TestToolsOnlyGetFewer(t *testing.T) {
 	})
 	cfg.Tools = toolbox("read", "write", "exec")
 	cfg.Rules = deep(2)
-	cfg.Rules.Tools.Deny = []string{"exec"}
+	cfg.Rules.SubagentTools.Deny = []string{"exec"}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		for label, tools := range map[string][]string{"a": {"read", "sessions_spawn"}, "b": nil, "c": {}} {
 			c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Label: label, Tools: tools})
@@ -103,10 +103,10 @@ func TestDeniedToolIsRefusedWhenCalled(t *testing.T) {
 
 // A bot with a loop of its own gets what policy leaves its chats; a sub-agent that may not spawn has none of them.
 func TestToolsOfSessionsOfTheCaller(t *testing.T) {
-	cfg := agent.Config{Rules: policy.Rules{Global: policy.ToolPolicy{Deny: []string{"subagents"}}}}
+	cfg := agent.Config{Rules: policy.Rules{Tools: policy.ToolPolicy{Deny: []string{"subagents"}}}}
 	agenttest.Run(t, cfg, script{}, func(h *harness) {
 		require.Equal(t, []string{"sessions_spawn"}, names(h.Main().Tools()), "yield is for sessions that Offshoot runs")
-		leaf := session.MustParse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11")
+		leaf := session.Must(session.Parse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
 		require.Empty(t, h.Session(leaf).Tools())
 	})
 }

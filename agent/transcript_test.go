@@ -41,7 +41,7 @@ func (n *notebook) all(t testing.TB, key session.Key) (lines []session.Line) {
 	n.mu.Lock()
 	ref := n.refs[key]
 	n.mu.Unlock()
-	for line, err := range n.Read(context.Background(), ref, session.Window{}) {
+	for line, err := range n.Read(context.Background(), ref, session.LineQuery{}) {
 		require.NoError(t, err)
 		lines = append(lines, line)
 	}
@@ -121,7 +121,7 @@ func TestTranscriptsOfPlainRunners(t *testing.T) {
 	store, notes := newNotebook()
 	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		if tn.N == 2 {
-			if err := tn.Record(ctx, agent.Message{Role: session.Assistant, Text: "answer"}); err != nil {
+			if err := tn.Record(ctx, agent.Message{Role: session.MessageAssistant, Text: "answer"}); err != nil {
 				return agent.Result{}, err
 			}
 		}
@@ -146,7 +146,7 @@ func TestInterruptedTurnIsFenced(t *testing.T) {
 		}
 		turns, retries = append(turns, said), append(retries, tn.Retry)
 		if len(turns) == 2 {
-			if err := tn.Record(ctx, agent.Message{Role: session.Assistant, Text: "half an answer"}); err != nil {
+			if err := tn.Record(ctx, agent.Message{Role: session.MessageAssistant, Text: "half an answer"}); err != nil {
 				return agent.Result{}, err
 			}
 			<-ctx.Done()

@@ -58,7 +58,7 @@ type Turn struct {
 	Schema json.RawMessage
 
 	rt    *Runtime
-	spawn *spawn.Turn
+	spawn *spawn.TurnInput
 	log   *record
 
 	mu      sync.Mutex
@@ -135,7 +135,7 @@ func (t *Turn) yields() bool {
 type bridge struct{ rt *Runtime }
 
 // RunTurn implements spawn.Runner.
-func (b bridge) RunTurn(ctx context.Context, st *spawn.Turn) (out spawn.Outcome, err error) {
+func (b bridge) RunTurn(ctx context.Context, st *spawn.TurnInput) (out spawn.TurnResult, err error) {
 	rt := b.rt
 	extra, err := decodeExtra(st.Extra)
 	if err != nil {
@@ -161,7 +161,7 @@ func (b bridge) RunTurn(ctx context.Context, st *spawn.Turn) (out spawn.Outcome,
 }
 
 // refused is the outcome of a turn that could not begin.
-func (b bridge) refused(ctx context.Context, st *spawn.Turn, err error) (out spawn.Outcome, _ error) {
+func (b bridge) refused(ctx context.Context, st *spawn.TurnInput, err error) (out spawn.TurnResult, _ error) {
 	b.rt.log.Error("offshoot: a turn could not begin", "session", st.Session.Key.String(), "turn", st.N, "error", err.Error())
 	if st.Run.ID == "" && ctx.Err() == nil {
 		out.Reply = apology
@@ -191,11 +191,11 @@ func (b bridge) run(ctx context.Context, t *Turn) (res Result, err error) {
 const apology = "Sorry, something went wrong and I could not finish that. Please try again."
 
 // outcome says what a turn came to: what is announced of it, what people are told, and how far the transcript goes.
-func (b bridge) outcome(ctx context.Context, t *Turn, res Result, err error) (spawn.Outcome, error) {
+func (b bridge) outcome(ctx context.Context, t *Turn, res Result, err error) (spawn.TurnResult, error) {
 	if res.Usage == (Usage{}) {
 		res.Usage = t.spawn.Spent()
 	}
-	out := spawn.Outcome{Result: res}
+	out := spawn.TurnResult{Result: res}
 	saved, cancel := ctx, func() {}
 	if ctx.Err() != nil { // a turn that was cancelled keeps what it has, if that can be had soon
 		saved, cancel = context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -206,10 +206,10 @@ func (b bridge) outcome(ctx context.Context, t *Turn, res Result, err error) (sp
 	cancel()
 	out.Pos = t.log.pos()
 	decision := announce.Decide(res.Text)
-	if decision == announce.Defer && len(res.JSON) == 0 {
+	if decision == announce.DecisionDefer && len(res.JSON) == 0 {
 		out.Fallback, decision = announce.Fallback(statusOf(ctx, err), t.log.said())
 	}
-	if decision == announce.Silent && err == nil {
+	if decision == announce.DecisionSilent && err == nil {
 		out.Silent, out.Skip = true, strings.Contains(res.Text, announce.AnnounceSkip)
 	}
 	if t.Run != "" {
@@ -231,11 +231,11 @@ func (b bridge) outcome(ctx context.Context, t *Turn, res Result, err error) (sp
 func statusOf(ctx context.Context, err error) spawn.Status {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, spawn.ErrTimedOut):
-		return spawn.TimedOut
+		return spawn.StatusTimedOut
 	case cause != nil:
-		return spawn.Cancelled
+		return spawn.StatusCancelled
 	case err != nil:
-		return spawn.Failed
+		return spawn.StatusFailed
 	}
-	return spawn.OK
+	return spawn.StatusOK
 }

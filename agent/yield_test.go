@@ -104,7 +104,7 @@ func TestAnswersOfSessionToolsAreNoResult(t *testing.T) {
 		h.Post("go")
 		time.Sleep(time.Second)
 		c := h.Child("worker")
-		require.Equal(t, spawn.Waiting, c.Status)
+		require.Equal(t, spawn.StatusWaiting, c.Status)
 		require.NoError(t, h.Session(c.Key).Stop(h.Context()))
 		h.Replied("On it.", "worker: cancelled")
 		lines := notes.all(t, top)
@@ -130,7 +130,7 @@ func TestSilentChildrenReleaseWhoWaits(t *testing.T) {
 				require.Equal(t, 2, h.Calls("main"))
 				time.Sleep(2 * time.Minute)
 				h.Replied("all of them are done")
-				require.Equal(t, spawn.OK, h.Child("b").Status)
+				require.Equal(t, spawn.StatusOK, h.Child("b").Status)
 			})
 		})
 	}

@@ -4,7 +4,7 @@
 //	(frozen when the                 |
 //	 run ended)                      +----ForPerson-->  the result alone, for a person
 //
-//	spawn.Outgoing --NewDelivery--> Delivery   a completion, to a session that the caller runs
+//	spawn.Delivery --NewDelivery--> Delivery   a completion, to a session that the caller runs
 //	               +-NewReply-----> Reply      what a session run by Offshoot says to people
 //
 //	what a model says --Visible--> text for a person, or silence

@@ -13,13 +13,13 @@ type Source uint8
 
 // The sorts of runs whose end is announced.
 const (
-	FromSubagent Source = iota // a sub-agent
-	FromCron                   // a session of a cron job
+	SourceSubagent Source = iota // a sub-agent
+	SourceCron                   // a session of a cron job
 )
 
 // String returns the word for s: "subagent" or "cron".
 func (s Source) String() string {
-	if s == FromCron {
+	if s == SourceCron {
 		return "cron"
 	}
 	return "subagent"
@@ -30,7 +30,7 @@ func (s Source) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText accepts what MarshalText returns.
 func (s *Source) UnmarshalText(text []byte) error {
-	for _, source := range [...]Source{FromSubagent, FromCron} {
+	for _, source := range [...]Source{SourceSubagent, SourceCron} {
 		if source.String() == string(text) {
 			*s = source
 			return nil
@@ -41,7 +41,7 @@ func (s *Source) UnmarshalText(text []byte) error {
 
 // Type returns the announce type: "subagent task" or "cron job".
 func (s Source) Type() string {
-	if s == FromCron {
+	if s == SourceCron {
 		return "cron job"
 	}
 	return "subagent task"
@@ -59,7 +59,7 @@ type Event struct {
 	Reason string       `json:"reason,omitempty"` // why it did not end well
 	// Result is the visible text to announce, whole; empty if there is none.
 	Result string `json:"result,omitempty"`
-	// Silent says that the child chose to report nothing. Whoever waits for it is still released.
+	// DecisionSilent says that the child chose to report nothing. Whoever waits for it is still released.
 	Silent bool            `json:"silent,omitempty"`
 	Files  []spawn.File    `json:"files,omitempty"`
 	Model  spawn.ModelInfo `json:"model,omitzero"`
@@ -79,12 +79,12 @@ type Event struct {
 func NewEvent(c spawn.Completion) Event {
 	run := c.Run
 	e := Event{
-		Source: FromSubagent, Child: run.Key, SessionID: run.SessionID, Task: run.Label,
+		Source: SourceSubagent, Child: run.Key, SessionID: run.SessionID, Task: run.Label,
 		Status: run.Status, Reason: run.Error, Files: run.Result.Files, Model: run.Model,
 		Nested: c.Requester.IsSubagent(), Siblings: c.Siblings, Nonce: c.Nonce,
 	}
 	if run.Key.Kind() == session.KindCron {
-		e.Source = FromCron
+		e.Source = SourceCron
 	}
 	if strings.TrimSpace(e.Task) == "" {
 		e.Task = run.Task
@@ -103,9 +103,9 @@ func NewEvent(c spawn.Completion) Event {
 func selectResult(c spawn.Completion) (result string, silent bool) {
 	text, d := read(c.Run.Result.Text)
 	switch {
-	case d == Speak:
+	case d == DecisionSpeak:
 		return text, false
-	case d == Silent && c.Run.Status == spawn.OK:
+	case d == DecisionSilent && c.Run.Status == spawn.StatusOK:
 		return "", true
 	case len(c.Run.Result.JSON) > 0:
 		return string(c.Run.Result.JSON), false
@@ -128,17 +128,17 @@ func (e Event) Phrase() string {
 
 func (e Event) outcome() (word, phrase string) {
 	switch e.Status {
-	case spawn.OK:
+	case spawn.StatusOK:
 		return "success", "completed successfully"
-	case spawn.Failed, spawn.Incomplete:
+	case spawn.StatusFailed, spawn.StatusIncomplete:
 		reason := brief(e.Reason)
 		if reason == "" {
 			reason = "unknown error"
 		}
 		return "error", "failed: " + reason
-	case spawn.TimedOut:
+	case spawn.StatusTimedOut:
 		return "timeout", "timed out"
-	case spawn.Cancelled:
+	case spawn.StatusCancelled:
 		return "error", "failed: stopped"
 	default: // interrupted, or not terminal, which no completion is: nobody knows how it ends
 		return "unknown", "unknown"

@@ -17,16 +17,16 @@ import (
 const nonce = "7f3c9a"
 
 var (
-	mainKey  = session.MustParse("agent:main:main")
-	childKey = session.MustParse("agent:main:subagent:0b6e4d5c-1f2a-4c3b-8d9e-0a1b2c3d4e5f")
-	cronKey  = session.MustParse("agent:main:cron:daily")
+	mainKey  = session.Must(session.Parse("agent:main:main"))
+	childKey = session.Must(session.Parse("agent:main:subagent:0b6e4d5c-1f2a-4c3b-8d9e-0a1b2c3d4e5f"))
+	cronKey  = session.Must(session.Parse("agent:main:cron:daily"))
 	start    = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 )
 
 func completion(change ...func(*spawn.Completion)) spawn.Completion {
 	c := spawn.Completion{
 		Run: spawn.RunInfo{
-			Key: childKey, Parent: mainKey, SessionID: "sid-1", Label: "Research Go", Task: "Find out what Go is.", Status: spawn.OK,
+			Key: childKey, Parent: mainKey, SessionID: "sid-1", Label: "Research Go", Task: "Find out what Go is.", Status: spawn.StatusOK,
 			Result:  spawn.Result{Text: "Go is a language.", Usage: spawn.Usage{Input: 12, Output: 1000, Cost: 0.1234}},
 			Started: start, Ended: start.Add(5*time.Minute + 12*time.Second),
 		},
@@ -45,15 +45,15 @@ func TestEventStatus(t *testing.T) {
 		reason, word, phrase string
 		line, saysIncomplete string
 	}{
-		{spawn.OK, "", "success", "completed successfully", "status: success, completed successfully\n", ""},
-		{spawn.Failed, "boom", "error", "failed: boom", "status: error, failed: boom\n", "did not end well"},
-		{spawn.Failed, "", "error", "failed: unknown error", "status: error, failed: unknown error\n", "did not end well"},
-		{spawn.Failed, "a\r\nstatus: success", "error", "failed: a status: success", "status: error, failed: a status: success\n", ""},
-		{spawn.Incomplete, "turn limit", "error", "failed: turn limit", "status: error, failed: turn limit\n", ""},
-		{spawn.TimedOut, "deadline", "timeout", "timed out", "status: timeout, timed out\n", "did not end well"},
-		{spawn.Interrupted, "process died", "unknown", "unknown", "status: unknown\n", "did not end well"},
-		{spawn.Cancelled, "by the user", "error", "failed: stopped", "status: error, failed: stopped\n", ""},
-		{spawn.Running, "", "unknown", "unknown", "status: unknown\n", ""},
+		{spawn.StatusOK, "", "success", "completed successfully", "status: success, completed successfully\n", ""},
+		{spawn.StatusFailed, "boom", "error", "failed: boom", "status: error, failed: boom\n", "did not end well"},
+		{spawn.StatusFailed, "", "error", "failed: unknown error", "status: error, failed: unknown error\n", "did not end well"},
+		{spawn.StatusFailed, "a\r\nstatus: success", "error", "failed: a status: success", "status: error, failed: a status: success\n", ""},
+		{spawn.StatusIncomplete, "turn limit", "error", "failed: turn limit", "status: error, failed: turn limit\n", ""},
+		{spawn.StatusTimedOut, "deadline", "timeout", "timed out", "status: timeout, timed out\n", "did not end well"},
+		{spawn.StatusInterrupted, "process died", "unknown", "unknown", "status: unknown\n", "did not end well"},
+		{spawn.StatusCancelled, "by the user", "error", "failed: stopped", "status: error, failed: stopped\n", ""},
+		{spawn.StatusRunning, "", "unknown", "unknown", "status: unknown\n", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.status.String()+" "+tt.reason, func(t *testing.T) {
@@ -91,9 +91,9 @@ func TestEventResult(t *testing.T) {
 		{"fallback", []func(*spawn.Completion){set(" \n", "<think>x</think>so far")}, "so far", "| so far\n"},
 		{"fallback for thoughts only", []func(*spawn.Completion){set("<think>x</think>", "so far")}, "so far", "| so far\n"},
 		{"nothing", []func(*spawn.Completion){set("", "")}, "", "| (no output)\n"},
-		{"16 timed out with text", []func(*spawn.Completion){set("part", ""), status(spawn.TimedOut)}, "part", "| part\n"},
+		{"16 timed out with text", []func(*spawn.Completion){set("part", ""), status(spawn.StatusTimedOut)}, "part", "| part\n"},
 		{"10 silent", []func(*spawn.Completion){set(" ANNOUNCE_SKIP ", "so far")}, "", "| (no output)\n"},
-		{"a failure is never silent", []func(*spawn.Completion){set("NO_REPLY", "so far"), status(spawn.Failed)}, "so far", "| so far\n"},
+		{"a failure is never silent", []func(*spawn.Completion){set("NO_REPLY", "so far"), status(spawn.StatusFailed)}, "so far", "| so far\n"},
 		{"token at the end", []func(*spawn.Completion){set("Report\n\nNO_REPLY", "")}, "Report", "| Report\n"},
 	}
 	for _, tt := range tests {
@@ -110,7 +110,7 @@ func TestEventResult(t *testing.T) {
 func TestEventSource(t *testing.T) {
 	t.Parallel()
 	e := announce.NewEvent(completion())
-	require.Equal(t, announce.FromSubagent, e.Source)
+	require.Equal(t, announce.SourceSubagent, e.Source)
 	require.Contains(t, e.ForModel(), "source: subagent\n")
 	require.Contains(t, e.ForModel(), "type: subagent task\n")
 
@@ -118,7 +118,7 @@ func TestEventSource(t *testing.T) {
 	require.Contains(t, e.ForModel(), "source: cron\n")
 	require.Contains(t, e.ForModel(), "type: cron job\n")
 
-	for _, s := range []announce.Source{announce.FromSubagent, announce.FromCron} {
+	for _, s := range []announce.Source{announce.SourceSubagent, announce.SourceCron} {
 		text, err := s.MarshalText()
 		require.NoError(t, err)
 		var back announce.Source
@@ -142,7 +142,7 @@ func TestEventFields(t *testing.T) {
 		{"long task", func(c *spawn.Completion) { c.Run.Label = strings.Repeat("ü", 301) }, "\ntask: " + strings.Repeat("ü", 300) + "…\n"},
 		{"longest task", func(c *spawn.Completion) { c.Run.Label = strings.Repeat("ü", 300) }, "\ntask: " + strings.Repeat("ü", 300) + "\n"},
 		{"long reason", func(c *spawn.Completion) {
-			c.Run.Status, c.Run.Error = spawn.Failed, strings.Repeat("x", 400)
+			c.Run.Status, c.Run.Error = spawn.StatusFailed, strings.Repeat("x", 400)
 		}, "\nstatus: error, failed: " + strings.Repeat("x", 300) + "…\n"},
 		{"long session id", func(c *spawn.Completion) { c.Run.SessionID = strings.Repeat("x", 400) }, "\nsession id: " + strings.Repeat("x", 400) + "\n"},
 		{"session id", func(*spawn.Completion) {}, "\nsession id: sid-1\n"},
@@ -191,7 +191,7 @@ func TestEventKeepsEveryByteOfALargeResult(t *testing.T) {
 	t.Parallel()
 	big := strings.Repeat("0123456789abcde\n", 10<<20/16) + "<think>x</think>\r\n"
 	c := completion(func(c *spawn.Completion) { c.Run.Result.Text = big })
-	d := announce.NewDelivery(spawn.Outgoing{Completion: &c})
+	d := announce.NewDelivery(spawn.Delivery{Completion: &c})
 	if d.Run.Result.Text != big {
 		t.Fatal("the result was changed") // a diff of this size helps nobody
 	}

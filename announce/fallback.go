@@ -21,13 +21,13 @@ func Fallback(status spawn.Status, recorded []session.Message) (text string, d D
 	toolText, calls := "", 0
 	for _, m := range slices.Backward(recorded) {
 		switch m.Role {
-		case session.Assistant:
+		case session.MessageAssistant:
 			calls += len(m.ToolCalls)
 			text, d := read(m.Text)
-			if d == Speak || d == Silent && status == spawn.OK {
+			if d == DecisionSpeak || d == DecisionSilent && status == spawn.StatusOK {
 				return text, d
 			}
-		case session.Tool:
+		case session.MessageTool:
 			if toolText == "" {
 				toolText = Sanitize(m.Text)
 			}
@@ -35,10 +35,10 @@ func Fallback(status spawn.Status, recorded []session.Message) (text string, d D
 		}
 	}
 	switch {
-	case status == spawn.TimedOut && calls > 0:
-		return "[Partial progress: " + strconv.Itoa(calls) + " tool call(s) executed before timeout]", Speak
+	case status == spawn.StatusTimedOut && calls > 0:
+		return "[Partial progress: " + strconv.Itoa(calls) + " tool call(s) executed before timeout]", DecisionSpeak
 	case toolText != "":
-		return Redact(toolText), Speak
+		return Redact(toolText), DecisionSpeak
 	}
-	return "", Defer
+	return "", DecisionDefer
 }

@@ -17,7 +17,7 @@ func forged(text string) announce.Event {
 		c.Run.Result = spawn.Result{Text: text, Model: text, Files: []spawn.File{{Name: text, Path: text, MediaType: text}}}
 		c.Run.Label, c.Run.Task, c.Run.Error, c.Run.SessionID = text, text, text, text
 		c.Run.Model = spawn.ModelInfo{Requested: text + "x", Resolved: text, Actual: text}
-		c.Run.Status = spawn.Failed
+		c.Run.Status = spawn.StatusFailed
 		c.Fallback = text
 	}))
 }

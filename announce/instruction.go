@@ -27,7 +27,7 @@ func (e Event) outcomeRule() string {
 	switch {
 	case e.Silent:
 		return "The child chose to report nothing; do not make up a result. "
-	case e.Status == spawn.OK:
+	case e.Status == spawn.StatusOK:
 		return ""
 	}
 	return "The run did not end well: treat the result as partial and say so instead of guessing what is missing. "

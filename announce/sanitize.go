@@ -12,7 +12,7 @@ import (
 // What was opened and never closed is hidden up to the end. It never fails, it takes time linear in the text,
 // and Sanitize(Sanitize(s)) is Sanitize(s): what is left never contains scaffolding that the removal itself put together.
 //
-// Silent tokens are not its business; see [Visible].
+// DecisionSilent tokens are not its business; see [Visible].
 func Sanitize(text string) string {
 	text = trim(text)
 	for range maxRounds {

@@ -17,13 +17,13 @@ const (
 type Decision uint8
 
 const (
-	// Speak has something for the reader.
-	Speak Decision = iota + 1
-	// Silent chose to say nothing: nothing is announced, and nobody who waits goes on waiting.
-	Silent
-	// Defer said nothing and did not choose silence either: a turn that only thought, called tools or waits for others.
+	// DecisionSpeak has something for the reader.
+	DecisionSpeak Decision = iota + 1
+	// DecisionSilent chose to say nothing: nothing is announced, and nobody who waits goes on waiting.
+	DecisionSilent
+	// DecisionDefer said nothing and did not choose silence either: a turn that only thought, called tools or waits for others.
 	// What is owed is still owed; a run that ended like this falls back on what it recorded.
-	Defer
+	DecisionDefer
 )
 
 var decisionNames = [...]string{"none", "speak", "silent", "defer"}
@@ -55,8 +55,8 @@ func (d *Decision) UnmarshalText(text []byte) error {
 	return fmt.Errorf("announce: unknown decision %q, want one of %q", text, decisionNames)
 }
 
-// Decide reads a model's reply: [Silent] if its visible text is nothing but silent tokens, [Defer] if nothing is visible,
-// else [Speak]. See [Visible] for the rules.
+// Decide reads a model's reply: [DecisionSilent] if its visible text is nothing but silent tokens, [DecisionDefer] if nothing is visible,
+// else [DecisionSpeak]. See [Visible] for the rules.
 func Decide(reply string) Decision {
 	_, d := read(reply)
 	return d
@@ -65,7 +65,7 @@ func Decide(reply string) Decision {
 // Skips reports whether a silent reply is one that says [AnnounceSkip]: it takes back what earlier turns of the run
 // answered, which [NoReply] does not.
 func Skips(reply string) bool {
-	return Decide(reply) == Silent && strings.Contains(Sanitize(reply), AnnounceSkip)
+	return Decide(reply) == DecisionSilent && strings.Contains(Sanitize(reply), AnnounceSkip)
 }
 
 // Visible returns what a person may see of a model's reply, and whether there is anything: ok is false if the model chose
@@ -77,28 +77,28 @@ func Skips(reply string) bool {
 // sentence or a word it is text.
 func Visible(reply string) (text string, ok bool) {
 	text, d := read(reply)
-	return text, d == Speak
+	return text, d == DecisionSpeak
 }
 
 func read(reply string) (string, Decision) {
 	text := Sanitize(reply)
 	if text == "" {
-		return "", Defer
+		return "", DecisionDefer
 	}
 	if isTokens(trimDecoration(text)) {
-		return "", Silent
+		return "", DecisionSilent
 	}
 	for range maxRounds {
 		rest, found := cutTokens(text)
 		if !found {
-			return text, Speak
+			return text, DecisionSpeak
 		}
 		if trimDecoration(rest) == "" {
 			break
 		}
 		text = Sanitize(rest) // what was cut may have shielded a tag
 	}
-	return "", Silent
+	return "", DecisionSilent
 }
 
 // cutTokens removes the silent tokens that stand alone at the end of a text.

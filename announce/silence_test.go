@@ -47,11 +47,11 @@ func TestVisible(t *testing.T) {
 			text, ok := announce.Visible(tt.reply)
 			switch tt.want {
 			case silent:
-				require.Equal(t, announce.Silent, announce.Decide(tt.reply))
+				require.Equal(t, announce.DecisionSilent, announce.Decide(tt.reply))
 			case blank:
-				require.Equal(t, announce.Defer, announce.Decide(tt.reply))
+				require.Equal(t, announce.DecisionDefer, announce.Decide(tt.reply))
 			default:
-				require.Equal(t, announce.Speak, announce.Decide(tt.reply))
+				require.Equal(t, announce.DecisionSpeak, announce.Decide(tt.reply))
 				require.True(t, ok)
 				require.Equal(t, tt.want, text)
 				return
@@ -73,7 +73,7 @@ func TestSkips(t *testing.T) {
 
 func TestDecisionText(t *testing.T) {
 	t.Parallel()
-	for _, d := range []announce.Decision{0, announce.Speak, announce.Silent, announce.Defer} {
+	for _, d := range []announce.Decision{0, announce.DecisionSpeak, announce.DecisionSilent, announce.DecisionDefer} {
 		text, err := d.MarshalText()
 		require.NoError(t, err)
 		require.Equal(t, d.String(), string(text))
@@ -98,7 +98,7 @@ func FuzzVisible(f *testing.F) {
 		if again, stillOK := announce.Visible(text); again != text || stillOK != ok {
 			t.Fatalf("Visible(%q) is %q, and again %q, %v", reply, text, again, stillOK)
 		}
-		if ok != (announce.Decide(reply) == announce.Speak) || ok != (text != "") {
+		if ok != (announce.Decide(reply) == announce.DecisionSpeak) || ok != (text != "") {
 			t.Fatalf("Visible(%q) is %q, %v, and Decide %v", reply, text, ok, announce.Decide(reply))
 		}
 		for line := range strings.Lines(text) { // a line that is a token is what a person must never see
@@ -136,7 +136,7 @@ func TestVectorsSilentTokens(t *testing.T) {
 		want := r.Stripped
 		if r.Silent || r.AnnounceSkip {
 			want = ""
-			require.Equal(t, announce.Silent, announce.Decide(r.Text), "%q", r.Text)
+			require.Equal(t, announce.DecisionSilent, announce.Decide(r.Text), "%q", r.Text)
 		}
 		got, _ := announce.Visible(r.Text)
 		known.check(t, r.Text, want, got)

@@ -14,7 +14,7 @@ import (
 func Assemble(in Input) Prompt {
 	a := newAssembly(in)
 	p := Prompt{Session: in.Session.String(), Mode: a.spec.Mode, overflow: a.spec.Overflow}
-	if p.Mode == None {
+	if p.Mode == ModeNone {
 		a.files = leaveOut(in.Files)
 	}
 	p.Sections = a.sections()
@@ -38,7 +38,7 @@ type assembly struct {
 func newAssembly(in Input) *assembly {
 	a := &assembly{in: in, child: isChild(in)}
 	a.spec = resolve(in)
-	a.tools = cleanTools(in.Tools, in.Preset != PresetGoClaw)
+	a.tools = cleanTools(in.Tools, in.Layout != LayoutGoClaw)
 	a.has = make(map[string]string, len(a.tools))
 	for _, t := range a.tools {
 		a.has[strings.ToLower(t.Name)] = t.Name
@@ -47,7 +47,7 @@ func newAssembly(in Input) *assembly {
 	for _, s := range in.Extra {
 		a.extra[s.ID] = s
 	}
-	if a.spec.Mode != None {
+	if a.spec.Mode != ModeNone {
 		a.files = newProject(in, a.spec)
 		a.skills = newCatalog(in, a.spec)
 	}
@@ -119,7 +119,7 @@ func (a *assembly) addExtra(list []Section) []Section {
 			continue
 		}
 		known[s.ID] = true
-		if a.spec.Mode == Full || a.spec.Mode == Minimal && last.Minimal {
+		if a.spec.Mode == ModeFull || a.spec.Mode == ModeMinimal && last.Minimal {
 			if s, ok := finish(last); ok {
 				list = append(list, s)
 			}
@@ -139,7 +139,7 @@ func builtIn() map[string]bool {
 
 // layout returns the table of sections that the preset uses.
 func (a *assembly) layout() []part {
-	if a.in.Preset == PresetGoClaw {
+	if a.in.Layout == LayoutGoClaw {
 		return goClawParts()
 	}
 	return parts()
@@ -148,8 +148,8 @@ func (a *assembly) layout() []part {
 // section renders one built-in section, or its replacement.
 func (a *assembly) section(p part) (Section, bool) {
 	switch {
-	case a.spec.Mode == None && p.id != SectionIdentity,
-		a.spec.Mode == Minimal && !p.minimal,
+	case a.spec.Mode == ModeNone && p.id != SectionIdentity,
+		a.spec.Mode == ModeMinimal && !p.minimal,
 		p.gate != nil && !p.gate(a):
 		return Section{}, false
 	}
@@ -165,7 +165,7 @@ func (a *assembly) section(p part) (Section, bool) {
 // finish cleans a section up, and reports whether it says anything.
 func finish(s Section) (Section, bool) {
 	s.Text = strings.Trim(s.Text, "\n")
-	s.Class = min(s.Class, PerTurn)
+	s.Class = min(s.Class, ClassPerTurn)
 	s.Source = cmp.Or(s.Source, "caller")
 	s.Minimal = false
 	return s, strings.TrimSpace(s.Text) != ""
@@ -186,7 +186,7 @@ func sourceOf(id string) string {
 // reorder moves each named section behind the one named before it in its
 // class.
 func reorder(list []Section, order []string) []Section {
-	var prev [PerTurn + 1]string
+	var prev [ClassPerTurn + 1]string
 	for _, id := range order {
 		from := slices.IndexFunc(list, func(s Section) bool { return s.ID == id })
 		if from < 0 {

@@ -18,8 +18,8 @@ import (
 )
 
 var (
-	mainKey  = session.MustParse("agent:main:main")
-	childKey = session.MustParse("agent:coder:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11")
+	mainKey  = session.Must(session.Parse("agent:main:main"))
+	childKey = session.Must(session.Parse("agent:coder:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
 	noon     = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 )
 
@@ -74,15 +74,15 @@ func everything(key session.Key) agentctx.Input {
 			DefaultModel: "acme/small", Thinking: "low", Reasoning: "off", Channel: "Telegram", Capabilities: []string{"Voice", "buttons", "voice"},
 		},
 		Sandbox: agentctx.Sandbox{
-			Enabled: true, Dir: "/box", Mount: "/home/x", Access: "ro", BrowserURL: "http://box:6080", HostBrowser: agentctx.No, Elevated: "ask",
+			Enabled: true, Dir: "/box", Mount: "/home/x", Access: "ro", BrowserURL: "http://box:6080", HostBrowser: agentctx.AnswerNo, Elevated: "ask",
 		},
 		Channel: agentctx.Channel{
-			Senders: []string{"+123", " +456 ", ""}, Options: []string{"telegram"}, Buttons: agentctx.Yes,
+			Senders: []string{"+123", " +456 ", ""}, Options: []string{"telegram"}, Buttons: agentctx.AnswerYes,
 			Hints: []string{"Threads are topics."}, Voice: "short sentences", Reactions: "minimal",
 		},
 		Docs: "/docs", Notes: []string{"Commit what you edit.", " "}, Aliases: map[string]string{"fast": "acme/small", "best": "acme/large"},
 		ReasoningTags: true, HeartbeatPrompt: "Anything to do?", Conversation: "A group of three.",
-		Active: []agentctx.Active{{Key: childKey, Label: "research", State: "running", Task: "find out"}}, Now: noon,
+		Active: []agentctx.ActiveSubagent{{Key: childKey, Label: "research", State: "running", Task: "find out"}}, Now: noon,
 	}
 }
 
@@ -97,12 +97,12 @@ func TestSectionsOfAFullPrompt(t *testing.T) {
 	}, ids(p))
 	assert.True(t, slices.IsSortedFunc(p.Sections, func(x, y agentctx.Section) int { return int(x.Class) - int(y.Class) }))
 	for _, s := range p.Sections {
-		want := agentctx.Stable
+		want := agentctx.ClassStable
 		switch s.ID {
 		case "conversation-context":
-			want = agentctx.PerSession
+			want = agentctx.ClassPerSession
 		case "date-and-zone", "delegation", "active-sub-agents", "runtime":
-			want = agentctx.PerTurn
+			want = agentctx.ClassPerTurn
 		}
 		assert.Equal(t, want, s.Class, s.ID)
 		assert.NotEmpty(t, s.Source, s.ID)
@@ -132,7 +132,7 @@ func TestSectionsOfAMinimalPrompt(t *testing.T) {
 	in.Spec.Skills = []string{"pdf"}
 	assert.Contains(t, ids(agentctx.Assemble(in)), "skills", "kept if the spec names some")
 
-	cron := agentctx.Assemble(everything(session.MustParse("agent:main:cron:daily")))
+	cron := agentctx.Assemble(everything(session.Must(session.Parse("agent:main:cron:daily"))))
 	assert.Equal(t, []string{
 		"identity", "tooling", "safety", "workspace", "sandbox", "reasoning-format", "project-context", "date-and-zone", "runtime",
 	}, ids(cron), "a cron session is nobody's sub-agent")
@@ -141,7 +141,7 @@ func TestSectionsOfAMinimalPrompt(t *testing.T) {
 
 func TestChildInFullMode(t *testing.T) {
 	in := everything(childKey)
-	in.Spec.Mode = agentctx.Full
+	in.Spec.Mode = agentctx.ModeFull
 	in.Subagent = agentctx.Subagent{Depth: 1, MaxDepth: 1}
 	list := ids(agentctx.Assemble(in))
 	assert.Contains(t, list, "subagent-context")
@@ -152,9 +152,9 @@ func TestChildInFullMode(t *testing.T) {
 }
 
 func TestActiveSubagents(t *testing.T) {
-	a := agentctx.Active{Key: session.MustParse("agent:a:subagent:11111111-2222-4333-8444-555555555555"), Label: "one", State: "running", Task: strings.Repeat("long ", 100)}
-	b := agentctx.Active{Key: session.MustParse("agent:b:subagent:11111111-2222-4333-8444-555555555555"), State: "queued"}
-	text := func(list ...agentctx.Active) string {
+	a := agentctx.ActiveSubagent{Key: session.Must(session.Parse("agent:a:subagent:11111111-2222-4333-8444-555555555555")), Label: "one", State: "running", Task: strings.Repeat("long ", 100)}
+	b := agentctx.ActiveSubagent{Key: session.Must(session.Parse("agent:b:subagent:11111111-2222-4333-8444-555555555555")), State: "queued"}
+	text := func(list ...agentctx.ActiveSubagent) string {
 		s, _ := agentctx.Assemble(agentctx.Input{Session: mainKey, Active: list}).Section(agentctx.SectionActive)
 		return s.Text
 	}
@@ -166,12 +166,12 @@ func TestActiveSubagents(t *testing.T) {
 
 func TestNoneIsTheIdentityLine(t *testing.T) {
 	in := everything(mainKey)
-	in.Spec.Mode = agentctx.None
+	in.Spec.Mode = agentctx.ModeNone
 	in.Extra = []agentctx.Section{{ID: "own", Text: "own", Minimal: true}}
 	p := agentctx.Assemble(in)
 	assert.Equal(t, "You are a personal assistant running inside Perch.\n", p.String())
 	for _, a := range p.Files {
-		assert.Equal(t, agentctx.Excluded, a.Reason)
+		assert.Equal(t, agentctx.ReasonExcluded, a.Reason)
 	}
 }
 
@@ -194,11 +194,11 @@ func TestGates(t *testing.T) {
 		"voice":                func(in *agentctx.Input) { in.Channel.Voice = "x" },
 		"reactions":            func(in *agentctx.Input) { in.Channel.Reactions = "extensive" },
 		"reasoning-format":     func(in *agentctx.Input) { in.ReasoningTags = true },
-		"project-context":      func(in *agentctx.Input) { in.Files = []agentctx.File{{Name: "AGENTS.md", Content: "x"}} },
+		"project-context":      func(in *agentctx.Input) { in.Files = []agentctx.WorkspaceFile{{Name: "AGENTS.md", Content: "x"}} },
 		"conversation-context": func(in *agentctx.Input) { in.Conversation = "x" },
 		"date-and-zone":        func(in *agentctx.Input) { in.Now = noon },
 		"delegation":           func(in *agentctx.Input) { in.Tools = tools("sessions_spawn") },
-		"active-sub-agents":    func(in *agentctx.Input) { in.Active = []agentctx.Active{{Key: childKey}} },
+		"active-sub-agents":    func(in *agentctx.Input) { in.Active = []agentctx.ActiveSubagent{{Key: childKey}} },
 		"subagent-context":     func(in *agentctx.Input) { in.Session = childKey },
 	} {
 		in := agentctx.Input{Session: mainKey}
@@ -210,7 +210,7 @@ func TestGates(t *testing.T) {
 	in := agentctx.Input{
 		Session: mainKey, Docs: "\n", Notes: []string{" "}, Conversation: " \n", Aliases: map[string]string{"a": "", "": "b"},
 		Channel: agentctx.Channel{Senders: []string{" ", "\x00"}, Voice: " ", Reactions: "wild"}, Tools: []agentctx.Tool{{Name: " "}},
-		Skills: []agentctx.Skill{{}}, Files: []agentctx.File{{Name: "AGENTS.md", Content: " \n"}, {}},
+		Skills: []agentctx.Skill{{}}, Files: []agentctx.WorkspaceFile{{Name: "AGENTS.md", Content: " \n"}, {}},
 	}
 	assert.Equal(t, ids(bare), ids(agentctx.Assemble(in)))
 }
@@ -231,7 +231,7 @@ func TestNoHintAtAToolThatIsNotThere(t *testing.T) {
 			in.Tools, in.Files, in.Active = tools(have...), nil, nil
 			in.Subagent.MaySpawn, in.Subagent.Depth = true, 1+rng.IntN(3)
 			in.Spec.Mode = agentctx.Mode(rng.IntN(3))
-			in.Preset = agentctx.Preset(rng.IntN(2))
+			in.Layout = agentctx.Layout(rng.IntN(2))
 			text := agentctx.Assemble(in).String()
 			for _, name := range knownTools {
 				if slices.Contains(have, name) {
@@ -295,7 +295,7 @@ func TestStablePrefixStandsStill(t *testing.T) {
 			in := everything(key)
 			in.Now = noon.Add(time.Duration(turn) * 17 * time.Hour)
 			in.Env.Model, in.Env.Thinking = fmt.Sprint("m", turn), fmt.Sprint("t", turn)
-			in.Active = append(in.Active, agentctx.Active{Key: key, Label: fmt.Sprint(turn)})
+			in.Active = append(in.Active, agentctx.ActiveSubagent{Key: key, Label: fmt.Sprint(turn)})
 			rng.Shuffle(len(in.Tools), func(i, j int) { in.Tools[i], in.Tools[j] = in.Tools[j], in.Tools[i] })
 			p := agentctx.Assemble(in)
 			require.Equal(t, first.StablePrefix(), p.StablePrefix())
@@ -309,13 +309,13 @@ func TestStablePrefixStandsStill(t *testing.T) {
 		}
 	}
 	// Siblings share it, whatever their task, label and key.
-	a, b := everything(childKey), everything(session.MustParse("agent:coder:subagent:11111111-2222-4333-8444-555555555555"))
+	a, b := everything(childKey), everything(session.Must(session.Parse("agent:coder:subagent:11111111-2222-4333-8444-555555555555")))
 	a.Subagent, a.Task = agentctx.Subagent{Label: "a"}, "one"
 	b.Subagent, b.Task = agentctx.Subagent{Label: "b", Depth: 3}, "two"
 	assert.Equal(t, agentctx.Assemble(a).CacheKey(), agentctx.Assemble(b).CacheKey())
 	// Another spec, tool, sandbox or file is another prefix.
 	for name, change := range map[string]func(*agentctx.Input){
-		"spec":    func(in *agentctx.Input) { in.Spec = agentctx.InstructionsOnly() },
+		"spec":    func(in *agentctx.Input) { in.Spec = agentctx.InstructionsSpec() },
 		"tools":   func(in *agentctx.Input) { in.Tools = in.Tools[1:] },
 		"sandbox": func(in *agentctx.Input) { in.Sandbox.Enabled = false },
 		"files":   func(in *agentctx.Input) { in.Files[0].Content = "changed" },
@@ -343,9 +343,9 @@ func TestSectionsOfTheCaller(t *testing.T) {
 	in := everything(mainKey)
 	in.Extra = []agentctx.Section{
 		{ID: "house-rules", Text: "## House Rules\nNo shoes."},
-		{ID: "weather", Class: agentctx.PerTurn, Text: "## Weather\nRain.", Source: "sensor"},
-		{ID: agentctx.SectionIdentity, Class: agentctx.PerTurn, Text: "You are the lighthouse."},
-		{ID: "weather", Class: agentctx.PerTurn, Text: "## Weather\nSun.", Source: "sensor"},
+		{ID: "weather", Class: agentctx.ClassPerTurn, Text: "## Weather\nRain.", Source: "sensor"},
+		{ID: agentctx.SectionIdentity, Class: agentctx.ClassPerTurn, Text: "You are the lighthouse."},
+		{ID: "weather", Class: agentctx.ClassPerTurn, Text: "## Weather\nSun.", Source: "sensor"},
 		{ID: "blank", Text: " \n"},
 		{ID: "charter", Text: "Stable, and named by no order."},
 		{ID: "odd", Class: 9, Text: "odd"},
@@ -360,10 +360,10 @@ func TestSectionsOfTheCaller(t *testing.T) {
 	assert.Greater(t, slices.Index(list, "charter"), slices.Index(list, "heartbeats"))
 	assert.NotContains(t, list, "reply-tags")
 	assert.NotContains(t, list, "blank")
-	assert.Equal(t, agentctx.Section{ID: "identity", Class: agentctx.Stable, Text: "You are the lighthouse.", Source: "caller"}, p.Sections[0],
+	assert.Equal(t, agentctx.Section{ID: "identity", Class: agentctx.ClassStable, Text: "You are the lighthouse.", Source: "caller"}, p.Sections[0],
 		"a replacement keeps the class")
 	s, _ := p.Section("weather")
-	assert.Equal(t, agentctx.Section{ID: "weather", Class: agentctx.PerTurn, Text: "## Weather\nSun.", Source: "sensor"}, s, "the last of one id counts")
+	assert.Equal(t, agentctx.Section{ID: "weather", Class: agentctx.ClassPerTurn, Text: "## Weather\nSun.", Source: "sensor"}, s, "the last of one id counts")
 
 	// A replacement obeys the gate and the mode of what it replaces.
 	in = agentctx.Input{Session: childKey, Extra: []agentctx.Section{
@@ -384,7 +384,7 @@ func TestSectionsOfTheCaller(t *testing.T) {
 	assert.Contains(t, text, "own messaging")
 	assert.Contains(t, text, "own docs")
 	assert.NotContains(t, text, "own memory", "there is no memory tool")
-	in.Preset = agentctx.PresetGoClaw
+	in.Layout = agentctx.LayoutGoClaw
 	assert.NotContains(t, agentctx.Assemble(in).String(), "own messaging", "the preset has no such section to replace")
 }
 
@@ -423,7 +423,7 @@ func TestInputValidate(t *testing.T) {
 		"Input.Session":               func(in *agentctx.Input) { in.Session = session.Key{} },
 		"Spec.Mode is 9":              func(in *agentctx.Input) { in.Spec.Mode = 9 },
 		"Limits.File is -3":           func(in *agentctx.Input) { in.Limits.File = -3 },
-		"Input.Preset is 7":           func(in *agentctx.Input) { in.Preset = 7 },
+		"Input.Preset is 7":           func(in *agentctx.Input) { in.Layout = 7 },
 		`Channel.Reactions is "wild"`: func(in *agentctx.Input) { in.Channel.Reactions = "wild" },
 		`Sandbox.Access is "all"`:     func(in *agentctx.Input) { in.Sandbox.Access = "all" },
 		"Input.Extra[0].ID is blank":  func(in *agentctx.Input) { in.Extra = []agentctx.Section{{}} },
@@ -438,6 +438,6 @@ func TestInputValidate(t *testing.T) {
 
 func TestZeroInput(t *testing.T) {
 	p := agentctx.Assemble(agentctx.Input{Files: agentctx.LoadWorkspace(workspace())})
-	assert.Equal(t, agentctx.Minimal, p.Mode)
+	assert.Equal(t, agentctx.ModeMinimal, p.Mode)
 	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shown(p))
 }

@@ -19,7 +19,7 @@ const (
 
 func identityText(a *assembly) string {
 	product := literal(a.in.Product)
-	if a.spec.Mode == Minimal {
+	if a.spec.Mode == ModeMinimal {
 		return "You are a worker agent" + when(product != "", " inside "+product) + ", started to complete one specific task."
 	}
 	return "You are a personal assistant" + when(product != "", " running inside "+product) + "."
@@ -206,7 +206,7 @@ func sandboxText(a *assembly) string {
 		"ro":   "The agent's workspace is visible inside and cannot be written.",
 		"rw":   "The agent's workspace is visible inside and can be written.",
 	}
-	host := [...]string{Yes: "You may use the browser of the host.", No: "You may not use the browser of the host.", Untold: ""}
+	host := [...]string{AnswerYes: "You may use the browser of the host.", AnswerNo: "You may not use the browser of the host.", AnswerUnset: ""}
 	mount, dir := quote(s.Mount), quote(s.Dir)
 	elevated := literal(s.Elevated)
 	return lines(
@@ -217,7 +217,7 @@ func sandboxText(a *assembly) string {
 		when(mount != "", "It is mounted from "+mount+" of the host; file tools take paths as they are inside."),
 		access[s.Access],
 		when(s.BrowserURL != "", "People can watch the browser inside at "+quote(s.BrowserURL)+"."),
-		host[min(s.HostBrowser, No)],
+		host[min(s.HostBrowser, AnswerNo)],
 		when(elevated != "", "Commands outside of the sandbox are possible for authorized people; the level is now "+quote(elevated)+". Do not ask for more than the task needs."),
 	)
 }
@@ -285,16 +285,16 @@ func messageToolText(a *assembly) string {
 		}
 	}
 	buttons := [...]string{
-		Untold: "",
-		Yes:    "Messages may carry buttons: rows of a text and the data that comes back when it is pressed.",
-		No:     "Messages here cannot carry buttons; do not offer any.",
+		AnswerUnset: "",
+		AnswerYes:   "Messages may carry buttons: rows of a text and the data that comes back when it is pressed.",
+		AnswerNo:    "Messages here cannot carry buttons; do not offer any.",
 	}
 	return lines(
 		"### "+tool,
 		"Use it to send on your own initiative, to another conversation, or for what is not plain text.",
 		when(options != nil, "Destinations: "+strings.Join(options, ", ")+"."),
 		"If it has delivered what the person was to see, answer with "+SilentToken+" alone, so that nothing is sent twice.",
-		buttons[min(a.in.Channel.Buttons, No)],
+		buttons[min(a.in.Channel.Buttons, AnswerNo)],
 	)
 }
 

@@ -44,9 +44,9 @@ func TestCacheIsRightAboutReplacedFiles(t *testing.T) {
 		}
 	}
 	require.NoError(t, os.Link(path, filepath.Join(dir, "second")))
-	assert.Equal(t, Linked, loader.one(root.FS(), AgentsFile).Reason, "what was read before does not hide a new link")
+	assert.Equal(t, ReasonLinked, loader.one(root.FS(), AgentsFile).Reason, "what was read before does not hide a new link")
 	require.NoError(t, os.Remove(path))
-	assert.Equal(t, Absent, loader.one(root.FS(), AgentsFile).Reason)
+	assert.Equal(t, ReasonAbsent, loader.one(root.FS(), AgentsFile).Reason)
 }
 
 func TestCacheReadsOnce(t *testing.T) {

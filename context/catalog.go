@@ -12,7 +12,7 @@ const maxSkills = 150
 
 // A catalog is what becomes of the skills in one prompt.
 type catalog struct {
-	accounts []Account
+	accounts []FileReport
 	text     string // the list; "" if nothing is listed
 }
 
@@ -28,14 +28,14 @@ func newCatalog(in Input, spec Spec) catalog {
 	c := catalog{}
 	var shown []Skill
 	for i, s := range list {
-		a := Account{Name: s.Name, Path: s.Path, Bytes: len(s.Description), Runes: countRunes(s.Description)}
+		a := FileReport{Name: s.Name, Path: s.Path, Bytes: len(s.Description), Runes: countRunes(s.Description)}
 		switch {
 		case s.Name == "":
-			a.Reason, a.Why = BadName, "bad name: it is blank"
+			a.Reason, a.Why = ReasonBadName, "bad name: it is blank"
 		case !spec.SeesSkill(s.Name):
-			a.Reason, a.Why = Excluded, "excluded: not among the skills of the spec"
+			a.Reason, a.Why = ReasonExcluded, "excluded: not among the skills of the spec"
 		case i > 0 && list[i-1].Name == s.Name:
-			a.Reason, a.Why = Repeated, "repeated: a skill of this name is listed already"
+			a.Reason, a.Why = ReasonRepeated, "repeated: a skill of this name is listed already"
 		default:
 			shown = append(shown, s)
 		}
@@ -81,7 +81,7 @@ func (c *catalog) fit(shown []Skill, room int, count func(string) int) {
 func (c *catalog) settle(kept map[string]string, room int, count func(string) int) {
 	for i := range c.accounts {
 		a := &c.accounts[i]
-		if a.Reason != Whole {
+		if a.Reason != ReasonWhole {
 			continue
 		}
 		d, ok := kept[a.Name]
@@ -91,9 +91,9 @@ func (c *catalog) settle(kept map[string]string, room int, count func(string) in
 		}
 		switch {
 		case !ok:
-			a.Reason, a.Why = OverSkills, fmt.Sprintf("not listed: over the skills limit of %d runes or %d skills", room, maxSkills)
+			a.Reason, a.Why = ReasonOverSkills, fmt.Sprintf("not listed: over the skills limit of %d runes or %d skills", room, maxSkills)
 		case a.Kept < a.Runes:
-			a.Reason, a.Why = OverSkills, fmt.Sprintf("description shortened to keep within the skills limit of %d runes", room)
+			a.Reason, a.Why = ReasonOverSkills, fmt.Sprintf("description shortened to keep within the skills limit of %d runes", room)
 		}
 	}
 }
@@ -143,7 +143,7 @@ func skillsText(a *assembly) string {
 	}
 	dropped, shortened := 0, 0
 	for _, s := range a.skills.accounts {
-		if s.Reason == OverSkills {
+		if s.Reason == ReasonOverSkills {
 			if s.Shown() {
 				shortened++
 			} else {

@@ -14,13 +14,13 @@
 //
 // A [Spec] says which files and skills a session sees and how much of the
 // prompt it gets. [SpecFor] gives everything to sessions that are surely at
-// the top, and to all others what a [Worker] needs: AGENTS.md, TOOLS.md, a
+// the top, and to all others what a [WorkerSpec] needs: AGENTS.md, TOOLS.md, a
 // minimal prompt. The spec is applied last, inside [Assemble], so no hook and
 // no extra file gets around it. Specs lie over each other by [Spec.Or].
 //
 // # What comes in which order
 //
-// A [Prompt] is a list of sections. [Stable] ones come first and are the same
+// A [Prompt] is a list of sections. [ClassStable] ones come first and are the same
 // for all sessions of an agent that have one spec, tools, sandbox and
 // workspace, so a provider's cache serves them all; then those of the
 // session, then what may change with every turn, such as the date. There is
@@ -44,7 +44,7 @@
 //
 // # What cannot be forged
 //
-// File contents stand in fences longer than any run of backticks inside, so
+// WorkspaceFile contents stand in fences longer than any run of backticks inside, so
 // no file can pose as a section. Labels, paths, hosts and other values that
 // somebody else chose are stripped of line breaks and invisible characters
 // and quoted.

@@ -163,7 +163,7 @@ type SkillSnapshot struct {
 	// Skills are those that the session may use, hidden ones too, by name.
 	Skills []SkillEntry
 	// Left are the others, and why.
-	Left []Account
+	Left []FileReport
 }
 
 // SnapshotSkills returns the skills that can work on the host and that the
@@ -179,7 +179,7 @@ func SnapshotSkills(entries []SkillEntry, host SkillHost, spec Spec) SkillSnapsh
 		if ok {
 			s.Skills = append(s.Skills, e)
 		} else {
-			s.Left = append(s.Left, Account{Name: e.Name, Path: e.Path, Reason: Excluded, Why: why, Runes: countRunes(e.Description)})
+			s.Left = append(s.Left, FileReport{Name: e.Name, Path: e.Path, Reason: ReasonExcluded, Why: why, Runes: countRunes(e.Description)})
 		}
 	}
 	slices.SortStableFunc(s.Skills, func(x, y SkillEntry) int { return cmp.Compare(x.Name, y.Name) })

@@ -16,7 +16,7 @@ func ExampleAssemble() {
 	}
 	for _, key := range []string{"agent:main:main", "agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"} {
 		p := agentctx.Assemble(agentctx.Input{
-			Session: session.MustParse(key),
+			Session: session.Must(session.Parse(key)),
 			Files:   agentctx.LoadWorkspace(workspace, "AGENTS.md", "USER.md"),
 			Tools:   []agentctx.Tool{{Name: "read", Summary: "Read a file."}},
 			Env:     agentctx.Env{Model: "acme/large"},
@@ -37,9 +37,9 @@ func ExampleAssemble() {
 }
 
 func ExampleSpec_Or() {
-	key := session.MustParse("agent:writer:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11")
-	defaults := agentctx.Spec{Overflow: agentctx.Refuse}
-	agent := agentctx.Persona()
+	key := session.Must(session.Parse("agent:writer:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
+	defaults := agentctx.Spec{Overflow: agentctx.OverflowRefuse}
+	agent := agentctx.PersonaSpec()
 	spawn := agentctx.Spec{Skills: []string{"style-guide"}}
 
 	spec := spawn.Or(agent).Or(defaults).Or(agentctx.SpecFor(key))
@@ -64,12 +64,12 @@ func ExampleLoader() {
 	loader := agentctx.Loader{
 		Memory: true,
 		Extra:  []string{"packages/*/AGENTS.md"},
-		Hooks: []agentctx.Hook{func(_ session.Key, files []agentctx.File) []agentctx.File {
-			return append(files, agentctx.File{Name: "USER.md", Content: "a sub-agent does not see this"})
+		Hooks: []agentctx.Hook{func(_ session.Key, files []agentctx.WorkspaceFile) []agentctx.WorkspaceFile {
+			return append(files, agentctx.WorkspaceFile{Name: "USER.md", Content: "a sub-agent does not see this"})
 		}},
 	}
 	files := loader.Load(agentctx.LoadRequest{
-		Session:   session.MustParse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"),
+		Session:   session.Must(session.Parse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11")),
 		Workspace: workspace,
 	})
 	for _, f := range files {
@@ -83,8 +83,8 @@ func ExampleLoader() {
 
 func ExamplePrompt_Report() {
 	p := agentctx.Assemble(agentctx.Input{
-		Session: session.MustParse("agent:main:cron:daily"),
-		Files:   []agentctx.File{{Name: "AGENTS.md", Content: "Water the plants, feed the cat, and lock the door when you leave the house, please."}},
+		Session: session.Must(session.Parse("agent:main:cron:daily")),
+		Files:   []agentctx.WorkspaceFile{{Name: "AGENTS.md", Content: "Water the plants, feed the cat, and lock the door when you leave the house, please."}},
 		Limits:  agentctx.Limits{File: 80},
 	})
 	for _, a := range p.Files {

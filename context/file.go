@@ -47,34 +47,34 @@ type Reason uint8
 
 // The reasons: of loading, then of assembly.
 const (
-	Whole      Reason = iota
-	Absent            // there is no such file
-	TooLarge          // over MaxFileBytes, so it was not read
-	NotRegular        // a directory, device, socket or pipe
-	Outside           // the name leaves the workspace, itself or by a symbolic link
-	Linked            // it has further hard links, which may lie outside the workspace
-	Unreadable        // it exists but cannot be read
-	NotUTF8           // it is not valid UTF-8 text
-	TooMany           // a pattern matches more files than are read
-	BadName           // the name or pattern is not a slash-separated relative path
-	Changed           // it was replaced while it was being opened
-	Excluded          // the spec does not let it through
-	Repeated          // another file of the same name or content is shown already
-	Blank             // it has no text
-	OverFile          // cut: longer than Limits.File
-	OverTotal         // cut: Limits.Total was used up by files that give way later
-	NoRoom            // left out: nothing of Limits.Total was left
-	OnOverflow        // left out whole, because the spec says so of a file that would have to be cut
-	OverSkills        // a skill cut or left out: over Limits.Skills
-	reasons           // how many there are
+	ReasonWhole      Reason = iota
+	ReasonAbsent            // there is no such file
+	ReasonTooLarge          // over MaxFileBytes, so it was not read
+	ReasonNotRegular        // a directory, device, socket or pipe
+	ReasonOutside           // the name leaves the workspace, itself or by a symbolic link
+	ReasonLinked            // it has further hard links, which may lie outside the workspace
+	ReasonUnreadable        // it exists but cannot be read
+	ReasonNotUTF8           // it is not valid UTF-8 text
+	ReasonTooMany           // a pattern matches more files than are read
+	ReasonBadName           // the name or pattern is not a slash-separated relative path
+	ReasonChanged           // it was replaced while it was being opened
+	ReasonExcluded          // the spec does not let it through
+	ReasonRepeated          // another file of the same name or content is shown already
+	ReasonBlank             // it has no text
+	ReasonOverFile          // cut: longer than Limits.File
+	ReasonOverTotal         // cut: Limits.Total was used up by files that give way later
+	ReasonNoRoom            // left out: nothing of Limits.Total was left
+	ReasonDropped           // left out whole, because the spec says so of a file that would have to be cut
+	ReasonOverSkills        // a skill cut or left out: over Limits.Skills
+	reasons                 // how many there are
 )
 
 var reasonNames = [reasons]string{
-	Whole: "whole", Absent: "absent", TooLarge: "too large", NotRegular: "not a regular file", Outside: "outside",
-	Linked: "hard-linked", Unreadable: "unreadable", NotUTF8: "not UTF-8", TooMany: "too many", BadName: "bad name",
-	Changed: "changed while opening", Excluded: "excluded", Repeated: "repeated", Blank: "blank",
-	OverFile: "over the file limit", OverTotal: "over the total limit", NoRoom: "no room", OnOverflow: "dropped on overflow",
-	OverSkills: "over the skills limit",
+	ReasonWhole: "whole", ReasonAbsent: "absent", ReasonTooLarge: "too large", ReasonNotRegular: "not a regular file", ReasonOutside: "outside",
+	ReasonLinked: "hard-linked", ReasonUnreadable: "unreadable", ReasonNotUTF8: "not UTF-8", ReasonTooMany: "too many", ReasonBadName: "bad name",
+	ReasonChanged: "changed while opening", ReasonExcluded: "excluded", ReasonRepeated: "repeated", ReasonBlank: "blank",
+	ReasonOverFile: "over the file limit", ReasonOverTotal: "over the total limit", ReasonNoRoom: "no room", ReasonDropped: "dropped on overflow",
+	ReasonOverSkills: "over the skills limit",
 }
 
 // String returns a few words.
@@ -98,8 +98,8 @@ func (r *Reason) UnmarshalText(text []byte) error {
 	return err
 }
 
-// A File is a workspace file, present or not.
-type File struct {
+// A WorkspaceFile is a workspace file, present or not.
+type WorkspaceFile struct {
 	// Name is the slash-separated path within the workspace, such as
 	// "AGENTS.md" or "memory/2026-11-20.md". It is what the prompt shows.
 	Name string
@@ -117,12 +117,12 @@ type File struct {
 }
 
 // missing returns the record of a file that was not loaded.
-func missing(name string, r Reason, format string, args ...any) File {
+func missing(name string, r Reason, format string, args ...any) WorkspaceFile {
 	why := fmt.Sprintf(format, args...)
 	if why == "" {
 		why = r.String()
 	}
-	return File{Name: name, Path: name, Missing: true, Reason: r, Why: why}
+	return WorkspaceFile{Name: name, Path: name, Missing: true, Reason: r, Why: why}
 }
 
 // validName reports whether name may stand for a file of a workspace: a clean

@@ -66,13 +66,13 @@ func openDescribed(fsys fs.FS, name string, checked fs.FileInfo, most int64) (fs
 
 func checkOpened(f fs.File, checked, opened fs.FileInfo, most int64) error {
 	if onDisk(checked) && onDisk(opened) && !os.SameFile(checked, opened) {
-		return refuse(Changed, "it was replaced while it was being opened")
+		return refuse(ReasonChanged, "it was replaced while it was being opened")
 	}
 	if err := checkInfo(opened, most); err != nil {
 		return err
 	}
 	if n, ok := links(f, opened); ok && n > 1 {
-		return refuse(Linked, "it has %d hard links, and another may lie outside the workspace", n)
+		return refuse(ReasonLinked, "it has %d hard links, and another may lie outside the workspace", n)
 	}
 	return nil
 }
@@ -80,10 +80,10 @@ func checkOpened(f fs.File, checked, opened fs.FileInfo, most int64) error {
 // checkInfo refuses what is not a regular file of a fair size.
 func checkInfo(info fs.FileInfo, most int64) error {
 	if !info.Mode().IsRegular() {
-		return refuse(NotRegular, "it is not a regular file (%s)", info.Mode().Type())
+		return refuse(ReasonNotRegular, "it is not a regular file (%s)", info.Mode().Type())
 	}
 	if info.Size() > most {
-		return refuse(TooLarge, "%d bytes, over the limit of %d", info.Size(), most)
+		return refuse(ReasonTooLarge, "%d bytes, over the limit of %d", info.Size(), most)
 	}
 	return nil
 }
@@ -98,11 +98,11 @@ func readText(r io.Reader, size, most int64) (string, error) {
 	case err != nil:
 		return "", err
 	case n > most:
-		return "", refuse(TooLarge, "over the limit of %d bytes", most)
+		return "", refuse(ReasonTooLarge, "over the limit of %d bytes", most)
 	}
 	text := b.String()
 	if !utf8.ValidString(text) {
-		return "", refuse(NotUTF8, "it is not valid UTF-8 text")
+		return "", refuse(ReasonNotUTF8, "it is not valid UTF-8 text")
 	}
 	return strings.TrimPrefix(text, "\ufeff"), nil
 }

@@ -17,16 +17,16 @@ type Input struct {
 	// Lineage is the session's record in its tree. Zero: taken from the key.
 	Lineage session.Lineage
 	// Spec says which files and skills are seen and how much of the prompt
-	// there is; what it leaves open comes from [SpecFor], or from [Worker] if
+	// there is; what it leaves open comes from [SpecFor], or from [WorkerSpec] if
 	// the Lineage is that of a sub-agent.
 	Spec Spec
-	// Preset arranges the prompt as another system does.
-	Preset Preset
+	// Layout arranges the prompt as another system does.
+	Layout Layout
 
 	// Product is the name in the identity line; "": no name.
 	Product string
 	// Files are the workspace's, from [LoadWorkspace] or a [Loader].
-	Files []File
+	Files []WorkspaceFile
 	// Markers are the names of the files whose absence the prompt mentions.
 	// nil: [MarkedFiles]; empty: none.
 	Markers []string
@@ -62,13 +62,13 @@ type Input struct {
 	// Conversation describes the group or conversation that a session serves
 	// that is not a sub-agent.
 	Conversation string
-	// Active are the session's live sub-agents.
-	Active []Active
+	// ActiveSubagent are the session's live sub-agents.
+	Active []ActiveSubagent
 	// Now is the time of the turn, of which the date and the zone are
 	// written. Zero: neither.
 	Now time.Time
 	// Task is the task of a sub-agent. The default prompt does not repeat it
-	// (it is the first message, see [TaskMessage]); PresetGoClaw does.
+	// (it is the first message, see [TaskMessage]); LayoutGoClaw does.
 	Task string
 
 	// Extra are sections of the caller's own, trusted as they are. An ID of
@@ -76,7 +76,7 @@ type Input struct {
 	// a section at the end of its class, in Full mode only unless its Minimal
 	// is set. Of sections with one ID the last counts.
 	Extra []Section
-	// Drop are the ids of sections to leave out.
+	// OverflowDrop are the ids of sections to leave out.
 	Drop []string
 	// Order moves sections: within each class the first of those named stays
 	// where it is and each of the others follows the one named before it.
@@ -130,9 +130,9 @@ type Answer uint8
 
 // The answers.
 const (
-	Untold Answer = iota
-	Yes
-	No
+	AnswerUnset Answer = iota
+	AnswerYes
+	AnswerNo
 )
 
 // Channel is how people are reached and who they are.
@@ -155,8 +155,8 @@ type Channel struct {
 	Reactions string
 }
 
-// Active is a live sub-agent of the session.
-type Active struct {
+// ActiveSubagent is a live sub-agent of the session.
+type ActiveSubagent struct {
 	Key   session.Key
 	Label string
 	State string // "queued", "running", "waiting"
@@ -176,8 +176,8 @@ func (in Input) Validate() error {
 	if err := in.Limits.Validate(); err != nil {
 		return err
 	}
-	if in.Preset > PresetGoClaw {
-		return fmt.Errorf("agentctx: Input.Preset is %d, want at most %d", in.Preset, PresetGoClaw)
+	if in.Layout > LayoutGoClaw {
+		return fmt.Errorf("agentctx: Input.Preset is %d, want at most %d", in.Layout, LayoutGoClaw)
 	}
 	if r := in.Channel.Reactions; !slices.Contains([]string{"", "minimal", "extensive"}, r) {
 		return fmt.Errorf("agentctx: Input.Channel.Reactions is %q, want minimal or extensive", r)
@@ -190,7 +190,7 @@ func (in Input) Validate() error {
 			return fmt.Errorf("agentctx: Input.Extra[%d].ID is blank", i)
 		}
 		if int(s.Class) >= len(classNames) {
-			return fmt.Errorf("agentctx: Input.Extra[%d].Class is %d, want at most %d", i, s.Class, PerTurn)
+			return fmt.Errorf("agentctx: Input.Extra[%d].Class is %d, want at most %d", i, s.Class, ClassPerTurn)
 		}
 	}
 	return nil

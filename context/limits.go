@@ -22,7 +22,7 @@ const leastCut = 64
 // never longer than File, and everything kept of all files never longer than
 // Total. Headings and fences are not counted.
 type Limits struct {
-	// File bounds each file. 0: 20,000; NoLimit: none.
+	// WorkspaceFile bounds each file. 0: 20,000; NoLimit: none.
 	File int
 	// Total bounds all files together. 0: 60,000; NoLimit: none.
 	Total int

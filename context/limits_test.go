@@ -12,12 +12,14 @@ import (
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 )
 
-func file(name, text string) agentctx.File { return agentctx.File{Name: name, Content: text} }
+func file(name, text string) agentctx.WorkspaceFile {
+	return agentctx.WorkspaceFile{Name: name, Content: text}
+}
 
 // kept assembles files under limits and returns the accounts by name.
-func kept(limits agentctx.Limits, spec agentctx.Spec, files ...agentctx.File) (agentctx.Prompt, map[string]agentctx.Account) {
+func kept(limits agentctx.Limits, spec agentctx.Spec, files ...agentctx.WorkspaceFile) (agentctx.Prompt, map[string]agentctx.FileReport) {
 	p := agentctx.Assemble(agentctx.Input{Session: mainKey, Spec: spec, Files: files, Limits: limits})
-	accounts := map[string]agentctx.Account{}
+	accounts := map[string]agentctx.FileReport{}
 	for _, a := range p.Files {
 		accounts[a.Name] = a
 	}
@@ -35,7 +37,7 @@ func TestLimitsAreStrict(t *testing.T) {
 			account := a["AGENTS.md"]
 			require.LessOrEqual(t, account.Kept, limit, kind)
 			require.Positive(t, account.Kept, kind)
-			require.Equal(t, agentctx.OverFile, account.Reason)
+			require.Equal(t, agentctx.ReasonOverFile, account.Reason)
 			require.True(t, utf8.ValidString(p.String()), "limit %d of %s", limit, kind)
 
 			p, a = kept(agentctx.Limits{Total: limit}, agentctx.Spec{}, file("AGENTS.md", text), file("SOUL.md", text), file("USER.md", "short"))
@@ -63,14 +65,14 @@ func TestHeadAndTailAreKept(t *testing.T) {
 
 	// Exactly at the limit nothing happens, one over and it is cut.
 	_, a = kept(agentctx.Limits{File: 1008}, agentctx.Spec{}, file("AGENTS.md", text))
-	assert.Equal(t, agentctx.Whole, a["AGENTS.md"].Reason)
+	assert.Equal(t, agentctx.ReasonWhole, a["AGENTS.md"].Reason)
 	_, a = kept(agentctx.Limits{File: 1007}, agentctx.Spec{}, file("AGENTS.md", text))
-	assert.Equal(t, agentctx.OverFile, a["AGENTS.md"].Reason)
+	assert.Equal(t, agentctx.ReasonOverFile, a["AGENTS.md"].Reason)
 	assert.Greater(t, a["AGENTS.md"].Kept, 1000, "one rune over costs no more than the marker")
 }
 
 func TestDefaultLimits(t *testing.T) {
-	var files []agentctx.File
+	var files []agentctx.WorkspaceFile
 	for _, name := range agentctx.CoreFiles() {
 		files = append(files, file(name, strings.Repeat("x", 25_000)))
 	}
@@ -87,12 +89,12 @@ func TestDefaultLimits(t *testing.T) {
 			assert.Greater(t, a[name].Kept, 19_900, name)
 		}
 		for _, name := range []string{"USER.md", "BOOTSTRAP.md", "HEARTBEAT.md", "MEMORY.md"} {
-			assert.Equal(t, agentctx.NoRoom, a[name].Reason, name)
+			assert.Equal(t, agentctx.ReasonNoRoom, a[name].Reason, name)
 		}
 	}
 	_, a := kept(agentctx.Limits{File: agentctx.NoLimit, Total: agentctx.NoLimit}, agentctx.Spec{}, files...)
 	for name, account := range a {
-		assert.Equal(t, agentctx.Whole, account.Reason, name)
+		assert.Equal(t, agentctx.ReasonWhole, account.Reason, name)
 	}
 }
 
@@ -101,35 +103,35 @@ func TestWhoGivesWay(t *testing.T) {
 		"AGENTS.md", "TOOLS.md", "SOUL.md", "IDENTITY.md", "USER.md", "BOOTSTRAP.md", "HEARTBEAT.md", "MEMORY.md",
 		"memory/2026-11-20.md", "memory/2026-11-19.md", "extra/notes.md",
 	}
-	var files []agentctx.File
+	var files []agentctx.WorkspaceFile
 	for i := range order { // the other way round, so that order of loading is no excuse
 		files = append(files, file(order[len(order)-1-i], strings.Repeat("x", 100)))
 	}
 	for room := range len(order) + 1 {
 		_, a := kept(agentctx.Limits{Total: max(1, room*100)}, agentctx.Spec{}, files...)
 		for i, name := range order {
-			want := agentctx.Whole
+			want := agentctx.ReasonWhole
 			if i >= room {
-				want = agentctx.NoRoom
+				want = agentctx.ReasonNoRoom
 			}
 			assert.Equal(t, want.String(), a[name].Reason.String(), "%s with room for %d", name, room)
 		}
 	}
 	// What is left over is not wasted: a small file behind a big one fits.
 	_, a := kept(agentctx.Limits{Total: 150}, agentctx.Spec{}, file("AGENTS.md", strings.Repeat("x", 100)), file("SOUL.md", strings.Repeat("x", 100)), file("USER.md", "small"))
-	assert.Equal(t, agentctx.NoRoom, a["SOUL.md"].Reason)
+	assert.Equal(t, agentctx.ReasonNoRoom, a["SOUL.md"].Reason)
 	assert.Equal(t, "no room: 100 runes, 50 left of the total limit of 150", a["SOUL.md"].Why)
-	assert.Equal(t, agentctx.Whole, a["USER.md"].Reason)
+	assert.Equal(t, agentctx.ReasonWhole, a["USER.md"].Reason)
 	// With room for more than a crumb it is cut.
 	_, a = kept(agentctx.Limits{Total: 190}, agentctx.Spec{}, file("AGENTS.md", strings.Repeat("x", 100)), file("SOUL.md", strings.Repeat("x", 100)))
-	assert.Equal(t, agentctx.OverTotal, a["SOUL.md"].Reason)
+	assert.Equal(t, agentctx.ReasonOverTotal, a["SOUL.md"].Reason)
 	assert.LessOrEqual(t, a["SOUL.md"].Kept, 90)
 }
 
 func TestWhatIsLeftOutIsSaid(t *testing.T) {
 	p := agentctx.Assemble(agentctx.Input{
 		Session: mainKey, Limits: agentctx.Limits{Total: 100}, Tools: []agentctx.Tool{{Name: "Read"}},
-		Files: []agentctx.File{file("AGENTS.md", strings.Repeat("x", 100)), file("MEMORY.md", "left out"), {Name: "SOUL.md", Missing: true, Reason: agentctx.TooLarge, Why: "3 MB"}},
+		Files: []agentctx.WorkspaceFile{file("AGENTS.md", strings.Repeat("x", 100)), file("MEMORY.md", "left out"), {Name: "SOUL.md", Missing: true, Reason: agentctx.ReasonTooLarge, Why: "3 MB"}},
 	})
 	s, _ := p.Section(agentctx.SectionProject)
 	assert.Contains(t, s.Text, "Left out for want of room: `MEMORY.md`, `SOUL.md`.")
@@ -138,18 +140,18 @@ func TestWhatIsLeftOutIsSaid(t *testing.T) {
 
 func TestOverflow(t *testing.T) {
 	long := strings.Repeat("x", 300)
-	_, a := kept(agentctx.Limits{File: 200}, agentctx.Spec{Overflow: agentctx.Drop}, file("AGENTS.md", long), file("SOUL.md", "s"))
-	assert.Equal(t, agentctx.OnOverflow, a["AGENTS.md"].Reason)
+	_, a := kept(agentctx.Limits{File: 200}, agentctx.Spec{Overflow: agentctx.OverflowDrop}, file("AGENTS.md", long), file("SOUL.md", "s"))
+	assert.Equal(t, agentctx.ReasonDropped, a["AGENTS.md"].Reason)
 	assert.Zero(t, a["AGENTS.md"].Kept)
 	assert.True(t, a["SOUL.md"].Shown())
 
-	p, _ := kept(agentctx.Limits{File: 200}, agentctx.Spec{Overflow: agentctx.Refuse}, file("AGENTS.md", long), file("SOUL.md", "s"))
+	p, _ := kept(agentctx.Limits{File: 200}, agentctx.Spec{Overflow: agentctx.OverflowRefuse}, file("AGENTS.md", long), file("SOUL.md", "s"))
 	var over *agentctx.OverflowError
 	require.ErrorAs(t, p.Err(), &over)
 	require.Len(t, over.Files, 1)
 	assert.EqualError(t, over, `agentctx: prompt of "agent:main:main" does not fit: "AGENTS.md" (cut: 300 runes, over the file limit of 200)`)
 
-	p, _ = kept(agentctx.Limits{}, agentctx.Spec{Overflow: agentctx.Refuse}, file("AGENTS.md", long))
+	p, _ = kept(agentctx.Limits{}, agentctx.Spec{Overflow: agentctx.OverflowRefuse}, file("AGENTS.md", long))
 	require.NoError(t, p.Err())
 	p, _ = kept(agentctx.Limits{File: 200}, agentctx.Spec{}, file("AGENTS.md", long))
 	require.NoError(t, p.Err(), "cut by default, and accounted for")
@@ -158,7 +160,7 @@ func TestOverflow(t *testing.T) {
 func TestMissingMarkers(t *testing.T) {
 	files := agentctx.LoadWorkspace(workspace(), "x")
 	for _, name := range agentctx.CoreFiles() {
-		files = append(files, agentctx.File{Name: name, Path: "/home/ada/" + name, Missing: true, Reason: agentctx.Absent})
+		files = append(files, agentctx.WorkspaceFile{Name: name, Path: "/home/ada/" + name, Missing: true, Reason: agentctx.ReasonAbsent})
 	}
 	text := agentctx.Assemble(agentctx.Input{Session: mainKey, Files: files}).String()
 	for _, name := range agentctx.CoreFiles() {
@@ -179,10 +181,10 @@ func TestMissingMarkers(t *testing.T) {
 	assert.Positive(t, a["AGENTS.md"].Kept)
 	assert.Zero(t, a["AGENTS.md"].Runes, "nothing was loaded")
 	assert.Zero(t, a["TOOLS.md"].Kept)
-	assert.Equal(t, agentctx.Absent, a["TOOLS.md"].Reason, "missing, whatever room there is for saying so")
+	assert.Equal(t, agentctx.ReasonAbsent, a["TOOLS.md"].Reason, "missing, whatever room there is for saying so")
 
 	// What is there and cannot be loaded is not called absent.
-	p, _ := kept(agentctx.Limits{}, agentctx.Spec{}, agentctx.File{Name: "SOUL.md", Missing: true, Reason: agentctx.TooLarge, Why: "3 MB"})
+	p, _ := kept(agentctx.Limits{}, agentctx.Spec{}, agentctx.WorkspaceFile{Name: "SOUL.md", Missing: true, Reason: agentctx.ReasonTooLarge, Why: "3 MB"})
 	assert.Contains(t, p.String(), "## SOUL.md\n[MISSING] Expected at: SOUL.md (too large)\n")
 	assert.Contains(t, p.String(), "Left out for want of room: `SOUL.md`.")
 	assert.NotContains(t, p.String(), "Shown in part")
@@ -192,8 +194,8 @@ func TestTokensAreTheCallers(t *testing.T) {
 	p, a := kept(agentctx.Limits{Count: func(s string) int { return len(strings.Fields(s)) }}, agentctx.Spec{},
 		file("AGENTS.md", "three little words"), file("SOUL.md", "é"), file("USER.md", " \n\t "))
 	assert.Equal(t, 3, a["AGENTS.md"].Tokens)
-	assert.Equal(t, agentctx.Account{Name: "SOUL.md", Bytes: 2, Runes: 1, KeptBytes: 2, Kept: 1, Tokens: 1}, a["SOUL.md"])
-	assert.Equal(t, agentctx.Blank, a["USER.md"].Reason)
+	assert.Equal(t, agentctx.FileReport{Name: "SOUL.md", Bytes: 2, Runes: 1, KeptBytes: 2, Kept: 1, Tokens: 1}, a["SOUL.md"])
+	assert.Equal(t, agentctx.ReasonBlank, a["USER.md"].Reason)
 	assert.NotContains(t, p.String(), "USER.md")
 	report := p.Report()
 	for _, want := range []string{"FILE", "AGENTS.md  18", "USER.md", "blank: there is no text in it", "project-context", "stable", "cache key " + p.CacheKey()[:12]} {
@@ -219,7 +221,7 @@ func TestSkillsGiveWayByDescription(t *testing.T) {
 		skills = append(skills, agentctx.Skill{Name: fmt.Sprintf("skill-%d", 7-i), Description: strings.Repeat("d", 800), Path: "skills/x/SKILL.md"})
 	}
 	in := agentctx.Input{Session: mainKey, Skills: skills}
-	section := func(limit int) (string, []agentctx.Account) {
+	section := func(limit int) (string, []agentctx.FileReport) {
 		in.Limits.Skills = limit
 		p := agentctx.Assemble(in)
 		s, _ := p.Section(agentctx.SectionSkills)
@@ -233,14 +235,14 @@ func TestSkillsGiveWayByDescription(t *testing.T) {
 	whole, accounts := section(0)
 	assert.Less(t, strings.Index(whole, "skill-0"), strings.Index(whole, "skill-7"), "by name")
 	for _, a := range accounts {
-		assert.Equal(t, agentctx.Whole, a.Reason)
+		assert.Equal(t, agentctx.ReasonWhole, a.Reason)
 	}
 	for limit := 1; limit < 9000; limit += 53 {
 		text, accounts := section(limit)
 		require.LessOrEqual(t, utf8.RuneCountInString(list(text)), limit)
 		names, cut := strings.Count(text, "<name>"), 0
 		for _, a := range accounts {
-			if a.Reason == agentctx.OverSkills {
+			if a.Reason == agentctx.ReasonOverSkills {
 				cut++
 			}
 		}
@@ -264,7 +266,7 @@ func TestAtMost150Skills(t *testing.T) {
 	s, _ := p.Section(agentctx.SectionSkills)
 	assert.Equal(t, 150, strings.Count(s.Text, "<name>"))
 	assert.Contains(t, s.Text, "Not listed for want of room: 10.")
-	assert.Equal(t, agentctx.OverSkills, p.Skills[150].Reason)
+	assert.Equal(t, agentctx.ReasonOverSkills, p.Skills[150].Reason)
 }
 
 func TestSkillsAreEscaped(t *testing.T) {
@@ -280,7 +282,7 @@ func TestSkillsAreEscaped(t *testing.T) {
 	})
 	s, _ = p.Section(agentctx.SectionSkills)
 	assert.Less(t, strings.Count(s.Text, "&lt;"), 75)
-	assert.Equal(t, agentctx.OverSkills, p.Skills[0].Reason)
+	assert.Equal(t, agentctx.ReasonOverSkills, p.Skills[0].Reason)
 }
 
-func must(s string, _ []agentctx.Account) string { return s }
+func must(s string, _ []agentctx.FileReport) string { return s }

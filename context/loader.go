@@ -15,7 +15,7 @@ import (
 // A Hook changes the list of files of a session before it is filtered: it may
 // add, replace and drop, and return the slice that it was given. Whatever it
 // returns, a session sees only what its spec lets through.
-type Hook func(key session.Key, files []File) []File
+type Hook func(key session.Key, files []WorkspaceFile) []WorkspaceFile
 
 // A Loader reads workspaces. The zero Loader reads the eight core files; a
 // Loader may be used by several goroutines at once.
@@ -54,24 +54,24 @@ type LoadRequest struct {
 // Load returns the files that the session may see, present or missing, in the
 // order in which a prompt shows them: core files, memory, extra files, the
 // execution directory's, and what hooks make of them.
-func (l Loader) Load(r LoadRequest) []File {
+func (l Loader) Load(r LoadRequest) []WorkspaceFile {
 	spec := resolve(Input{Session: r.Session, Spec: r.Spec})
-	var files []File
-	if spec.Mode != None {
+	var files []WorkspaceFile
+	if spec.Mode != ModeNone {
 		files = l.load(r, spec)
 	}
 	for _, hook := range l.Hooks {
 		files = hook(r.Session, files)
 	}
-	return slices.DeleteFunc(files, func(f File) bool { return !spec.Sees(f.Name) && !misnamed(f) })
+	return slices.DeleteFunc(files, func(f WorkspaceFile) bool { return !spec.Sees(f.Name) && !misnamed(f) })
 }
 
 // misnamed reports whether f only says that a configured name or pattern is
 // wrong, which whoever reads the account should learn.
-func misnamed(f File) bool { return f.Missing && f.Reason == BadName && f.Content == "" }
+func misnamed(f WorkspaceFile) bool { return f.Missing && f.Reason == ReasonBadName && f.Content == "" }
 
-func (l Loader) load(r LoadRequest, spec Spec) []File {
-	var files []File
+func (l Loader) load(r LoadRequest, spec Spec) []WorkspaceFile {
+	var files []WorkspaceFile
 	if r.Workspace != nil {
 		names := slices.DeleteFunc(CoreFiles(), func(name string) bool { return !spec.Sees(name) })
 		files = l.read(r.Workspace, names)
@@ -86,7 +86,7 @@ func (l Loader) load(r LoadRequest, spec Spec) []File {
 	if r.Execution != nil && spec.Sees(ExecutionFile) {
 		f := l.one(r.Execution, AgentsFile)
 		f.Name = ExecutionFile
-		if f.Reason != Absent {
+		if f.Reason != ReasonAbsent {
 			files = append(files, f)
 		}
 	}
@@ -101,26 +101,26 @@ const memoryNotes = memoryDir + "/*.md"
 const maxMatches = 256
 
 // match reads the files that a pattern names and that are not in the list yet.
-func (l Loader) match(fsys fs.FS, pattern string, spec Spec, have []File) []File {
+func (l Loader) match(fsys fs.FS, pattern string, spec Spec, have []WorkspaceFile) []WorkspaceFile {
 	names := []string{pattern}
 	if !fs.ValidPath(pattern) {
-		return []File{missing(pattern, BadName, "%q is not a slash-separated path or pattern inside the workspace", pattern)}
+		return []WorkspaceFile{missing(pattern, ReasonBadName, "%q is not a slash-separated path or pattern inside the workspace", pattern)}
 	}
 	if strings.ContainsAny(pattern, `*?[\`) {
 		var err error
 		if names, err = fs.Glob(fsys, pattern); err != nil {
-			return []File{missing(pattern, BadName, "%q is not a pattern: %v", pattern, err)}
+			return []WorkspaceFile{missing(pattern, ReasonBadName, "%q is not a pattern: %v", pattern, err)}
 		}
 		if len(names) == 0 && pattern != memoryNotes {
-			return []File{missing(pattern, Absent, "no file matches")}
+			return []WorkspaceFile{missing(pattern, ReasonAbsent, "no file matches")}
 		}
 	}
 	names = slices.DeleteFunc(names, func(name string) bool {
-		return !spec.Sees(name) || slices.ContainsFunc(have, func(f File) bool { return f.Name == name })
+		return !spec.Sees(name) || slices.ContainsFunc(have, func(f WorkspaceFile) bool { return f.Name == name })
 	})
-	var files []File
+	var files []WorkspaceFile
 	if n := len(names); n > maxMatches {
-		files = append(files, missing(pattern, TooMany, "%d files match, the last %d are read", n, maxMatches))
+		files = append(files, missing(pattern, ReasonTooMany, "%d files match, the last %d are read", n, maxMatches))
 		names = names[n-maxMatches:]
 	}
 	return append(files, l.read(fsys, names)...)
@@ -128,12 +128,12 @@ func (l Loader) match(fsys fs.FS, pattern string, spec Spec, have []File) []File
 
 // read reads the files in order, with memory.md in place of an absent
 // MEMORY.md.
-func (l Loader) read(fsys fs.FS, names []string) []File {
-	files := make([]File, 0, len(names))
+func (l Loader) read(fsys fs.FS, names []string) []WorkspaceFile {
+	files := make([]WorkspaceFile, 0, len(names))
 	for _, name := range names {
 		f := l.one(fsys, name)
-		if name == MemoryFile && f.Reason == Absent {
-			if lower := l.one(fsys, memoryFileLower); lower.Reason != Absent {
+		if name == MemoryFile && f.Reason == ReasonAbsent {
+			if lower := l.one(fsys, memoryFileLower); lower.Reason != ReasonAbsent {
 				f = lower
 			}
 		}
@@ -143,12 +143,12 @@ func (l Loader) read(fsys fs.FS, names []string) []File {
 }
 
 // one reads one file.
-func (l Loader) one(fsys fs.FS, name string) File {
+func (l Loader) one(fsys fs.FS, name string) WorkspaceFile {
 	if fsys == nil {
-		return missing(name, Absent, "there is no workspace")
+		return missing(name, ReasonAbsent, "there is no workspace")
 	}
 	if !validName(name) {
-		return missing(name, BadName, "%q is not a slash-separated path inside the workspace", name)
+		return missing(name, ReasonBadName, "%q is not a slash-separated path inside the workspace", name)
 	}
 	began := time.Now()
 	target, info, err := resolveLinks(fsys, name)
@@ -165,21 +165,21 @@ func (l Loader) one(fsys fs.FS, name string) File {
 	if err != nil {
 		return refused(name, err)
 	}
-	return File{Name: name, Path: name, Content: content}
+	return WorkspaceFile{Name: name, Path: name, Content: content}
 }
 
 // refused turns an error of reading into the record of a missing file.
-func refused(name string, err error) File {
+func refused(name string, err error) WorkspaceFile {
 	var r *refusal
 	switch {
 	case errors.As(err, &r):
 		return missing(name, r.reason, "%s", r.why)
 	case errors.Is(err, fs.ErrNotExist):
-		return missing(name, Absent, "absent")
+		return missing(name, ReasonAbsent, "absent")
 	case errors.Is(err, fs.ErrPermission):
-		return missing(name, Unreadable, "no permission to read it")
+		return missing(name, ReasonUnreadable, "no permission to read it")
 	default:
-		return missing(name, Unreadable, "cannot be read: %v", err)
+		return missing(name, ReasonUnreadable, "cannot be read: %v", err)
 	}
 }
 
@@ -221,7 +221,7 @@ func resolveLinks(fsys fs.FS, name string) (string, fs.FileInfo, error) {
 			continue
 		}
 		if links++; links > maxLinks {
-			return "", nil, refuse(Outside, "more than %d symbolic links lie on the way", maxLinks)
+			return "", nil, refuse(ReasonOutside, "more than %d symbolic links lie on the way", maxLinks)
 		}
 		target, err := fs.ReadLink(fsys, next)
 		if err != nil {
@@ -229,7 +229,7 @@ func resolveLinks(fsys fs.FS, name string) (string, fs.FileInfo, error) {
 		}
 		to := path.Join(path.Dir(next), target)
 		if path.IsAbs(target) || !fs.ValidPath(to) || to == "." || strings.Contains(target, `\`) {
-			return "", nil, refuse(Outside, "a symbolic link leads to %q, outside the workspace", target)
+			return "", nil, refuse(ReasonOutside, "a symbolic link leads to %q, outside the workspace", target)
 		}
 		rest, done = append(strings.Split(to, "/"), rest...), ""
 	}
@@ -240,7 +240,7 @@ func resolveLinks(fsys fs.FS, name string) (string, fs.FileInfo, error) {
 // for each that is missing, the reason. memory.md stands in for an absent
 // MEMORY.md. Over an [os.Root] (its FS method) no name or symbolic link leads
 // outside; see [Loader] for what is refused.
-func LoadWorkspace(fsys fs.FS, only ...string) []File {
+func LoadWorkspace(fsys fs.FS, only ...string) []WorkspaceFile {
 	if only == nil {
 		only = CoreFiles()
 	}

@@ -34,11 +34,11 @@ func directory(t *testing.T, files map[string]string) (string, *os.Root) {
 	return dir, root
 }
 
-func load(t *testing.T, fsys fs.FS, name string) agentctx.File {
+func load(t *testing.T, fsys fs.FS, name string) agentctx.WorkspaceFile {
 	t.Helper()
 	files := agentctx.LoadWorkspace(fsys, name)
 	require.Len(t, files, 1)
-	assert.Equal(t, files[0].Missing, files[0].Reason != agentctx.Whole)
+	assert.Equal(t, files[0].Missing, files[0].Reason != agentctx.ReasonWhole)
 	assert.Equal(t, files[0].Missing, files[0].Why != "")
 	return files[0]
 }
@@ -47,7 +47,7 @@ func TestEmptyWorkspace(t *testing.T) {
 	files := agentctx.LoadWorkspace(fstest.MapFS{})
 	assert.Equal(t, agentctx.CoreFiles(), names(files))
 	for _, f := range files {
-		assert.Equal(t, agentctx.Absent, f.Reason, f.Name)
+		assert.Equal(t, agentctx.ReasonAbsent, f.Reason, f.Name)
 		assert.Equal(t, "absent", f.Why)
 	}
 	assert.Equal(t, agentctx.CoreFiles(), names(agentctx.LoadWorkspace(nil)))
@@ -74,13 +74,13 @@ func TestReasons(t *testing.T) {
 	require.NoError(t, os.Link(outside, filepath.Join(dir, "hard.md")))
 
 	want := map[string]agentctx.Reason{
-		"AGENTS.md": agentctx.Whole, "inside.md": agentctx.Whole, "chain.md": agentctx.Whole, "bom.md": agentctx.Whole,
-		"full.md": agentctx.Whole, "alias/real.md": agentctx.Whole,
-		"absolute.md": agentctx.Outside, "climbing.md": agentctx.Outside, "loop.md": agentctx.Outside, "parent/x.md": agentctx.Outside,
-		"dangling.md": agentctx.Absent, "none.md": agentctx.Absent, "AGENTS.md/x": agentctx.Absent,
-		"latin.md": agentctx.NotUTF8, "big.md": agentctx.TooLarge, "folder.md": agentctx.NotRegular, "hard.md": agentctx.Linked,
-		"twice.md": agentctx.Linked, "second.md": agentctx.Linked,
-		"../x.md": agentctx.BadName, "/etc/passwd": agentctx.BadName, "a\\b.md": agentctx.BadName, "": agentctx.BadName,
+		"AGENTS.md": agentctx.ReasonWhole, "inside.md": agentctx.ReasonWhole, "chain.md": agentctx.ReasonWhole, "bom.md": agentctx.ReasonWhole,
+		"full.md": agentctx.ReasonWhole, "alias/real.md": agentctx.ReasonWhole,
+		"absolute.md": agentctx.ReasonOutside, "climbing.md": agentctx.ReasonOutside, "loop.md": agentctx.ReasonOutside, "parent/x.md": agentctx.ReasonOutside,
+		"dangling.md": agentctx.ReasonAbsent, "none.md": agentctx.ReasonAbsent, "AGENTS.md/x": agentctx.ReasonAbsent,
+		"latin.md": agentctx.ReasonNotUTF8, "big.md": agentctx.ReasonTooLarge, "folder.md": agentctx.ReasonNotRegular, "hard.md": agentctx.ReasonLinked,
+		"twice.md": agentctx.ReasonLinked, "second.md": agentctx.ReasonLinked,
+		"../x.md": agentctx.ReasonBadName, "/etc/passwd": agentctx.ReasonBadName, "a\\b.md": agentctx.ReasonBadName, "": agentctx.ReasonBadName,
 	}
 	for name, reason := range want {
 		for kind, fsys := range map[string]fs.FS{"root": root.FS(), "dirfs": os.DirFS(dir)} {
@@ -106,8 +106,8 @@ func TestRootOfWorkspaceMayBeALink(t *testing.T) {
 
 func TestPipeDoesNotBlock(t *testing.T) {
 	fsys := fstest.MapFS{"AGENTS.md": {Mode: fs.ModeNamedPipe}, "SOUL.md": {Mode: fs.ModeDevice}}
-	assert.Equal(t, agentctx.NotRegular, load(t, fsys, "AGENTS.md").Reason)
-	assert.Equal(t, agentctx.NotRegular, load(t, fsys, "SOUL.md").Reason)
+	assert.Equal(t, agentctx.ReasonNotRegular, load(t, fsys, "AGENTS.md").Reason)
+	assert.Equal(t, agentctx.ReasonNotRegular, load(t, fsys, "SOUL.md").Reason)
 }
 
 // brokenFS fails to open, or opens another file than Lstat described.
@@ -126,20 +126,20 @@ func TestUnreadableAndExchanged(t *testing.T) {
 		return brokenFS{root.FS(), func(string) (fs.File, error) { return nil, err }}
 	}
 	f := load(t, fail(&fs.PathError{Op: "open", Path: "AGENTS.md", Err: fs.ErrPermission}), "AGENTS.md")
-	assert.Equal(t, agentctx.Unreadable, f.Reason)
+	assert.Equal(t, agentctx.ReasonUnreadable, f.Reason)
 	f = load(t, fail(errors.New("disk on fire")), "AGENTS.md")
-	assert.Equal(t, agentctx.Unreadable, f.Reason)
+	assert.Equal(t, agentctx.ReasonUnreadable, f.Reason)
 	assert.Contains(t, f.Why, "disk on fire")
 
 	exchanged := brokenFS{root.FS(), func(string) (fs.File, error) { return root.FS().Open("evil.md") }}
 	f = load(t, exchanged, "AGENTS.md")
-	assert.Equal(t, agentctx.Changed, f.Reason)
+	assert.Equal(t, agentctx.ReasonChanged, f.Reason)
 	assert.Empty(t, f.Content)
 }
 
 func TestMemoryFileRules(t *testing.T) {
 	text := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
-	last := func(fsys fs.FS) agentctx.File { return agentctx.LoadWorkspace(fsys)[7] }
+	last := func(fsys fs.FS) agentctx.WorkspaceFile { return agentctx.LoadWorkspace(fsys)[7] }
 
 	f := last(fstest.MapFS{"memory.md": text("lower")})
 	assert.Equal(t, "memory.md", f.Name)
@@ -150,14 +150,14 @@ func TestMemoryFileRules(t *testing.T) {
 	assert.Equal(t, "upper", f.Content)
 
 	f = last(fstest.MapFS{"memory.md": text("lower"), "MEMORY.md": text("\xff")})
-	assert.Equal(t, agentctx.NotUTF8, f.Reason, "a MEMORY.md that cannot be read is told, not replaced")
+	assert.Equal(t, agentctx.ReasonNotUTF8, f.Reason, "a MEMORY.md that cannot be read is told, not replaced")
 
 	f = last(fstest.MapFS{})
 	assert.Equal(t, "MEMORY.md", f.Name)
-	assert.Equal(t, agentctx.Absent, f.Reason)
+	assert.Equal(t, agentctx.ReasonAbsent, f.Reason)
 
 	// A hook that brings both does not get both in.
-	p := agentctx.Assemble(agentctx.Input{Session: mainKey, Files: []agentctx.File{
+	p := agentctx.Assemble(agentctx.Input{Session: mainKey, Files: []agentctx.WorkspaceFile{
 		{Name: "MEMORY.md", Content: "upper"}, {Name: "memory.md", Content: "lower"},
 	}})
 	assert.Equal(t, []string{"MEMORY.md"}, shown(p))
@@ -206,7 +206,7 @@ func TestMinimalOpensTwoFiles(t *testing.T) {
 	}
 
 	none := count(workspace())
-	loader.Load(agentctx.LoadRequest{Session: mainKey, Spec: agentctx.Spec{Mode: agentctx.None}, Workspace: none})
+	loader.Load(agentctx.LoadRequest{Session: mainKey, Spec: agentctx.Spec{Mode: agentctx.ModeNone}, Workspace: none})
 	assert.Empty(t, none.opened)
 	assert.Empty(t, none.looked)
 }
@@ -229,7 +229,7 @@ func TestLoaderMemoryAndExtras(t *testing.T) {
 		"packages/api/AGENTS.md", "packages/api/README.md", "packages/web/TOOLS.md", "none.md", "../x.md", "["), names(files),
 		"each file once")
 	for _, f := range files[len(files)-2:] {
-		assert.Equal(t, agentctx.BadName, f.Reason, "a wrong name is told, not followed")
+		assert.Equal(t, agentctx.ReasonBadName, f.Reason, "a wrong name is told, not followed")
 		assert.Empty(t, f.Content)
 	}
 
@@ -245,11 +245,11 @@ func TestPatternsThatMatchNothing(t *testing.T) {
 	l := agentctx.Loader{Memory: true, Extra: []string{"pakages/*.md", "/etc/*.md", "../*.md"}}
 	files := l.Load(agentctx.LoadRequest{Session: mainKey, Workspace: workspace()})
 	require.Len(t, files, 11)
-	assert.Equal(t, agentctx.File{
-		Name: "pakages/*.md", Path: "pakages/*.md", Missing: true, Reason: agentctx.Absent, Why: "no file matches",
+	assert.Equal(t, agentctx.WorkspaceFile{
+		Name: "pakages/*.md", Path: "pakages/*.md", Missing: true, Reason: agentctx.ReasonAbsent, Why: "no file matches",
 	}, files[8])
-	assert.Equal(t, agentctx.BadName, files[9].Reason)
-	assert.Equal(t, agentctx.BadName, files[10].Reason)
+	assert.Equal(t, agentctx.ReasonBadName, files[9].Reason)
+	assert.Equal(t, agentctx.ReasonBadName, files[10].Reason)
 }
 
 func TestPatternThatMatchesTooMuch(t *testing.T) {
@@ -260,14 +260,14 @@ func TestPatternThatMatchesTooMuch(t *testing.T) {
 	spec := agentctx.Spec{Files: []string{"memory/*"}}
 	files := agentctx.Loader{Memory: true}.Load(agentctx.LoadRequest{Session: mainKey, Spec: spec, Workspace: fsys})
 	require.Len(t, files, 257)
-	assert.Equal(t, agentctx.TooMany, files[0].Reason)
+	assert.Equal(t, agentctx.ReasonTooMany, files[0].Reason)
 	assert.Equal(t, "300 files match, the last 256 are read", files[0].Why)
 	assert.Equal(t, slices.Max(slices.Collect(maps.Keys(fsys))), files[256].Name, "the newest are read")
 }
 
 func TestExecutionDirectory(t *testing.T) {
 	repo := fstest.MapFS{"AGENTS.md": {Data: []byte("rules of the repository")}, "SOUL.md": {Data: []byte("not read")}}
-	load := func(key session.Key, spec agentctx.Spec, execution fs.FS) []agentctx.File {
+	load := func(key session.Key, spec agentctx.Spec, execution fs.FS) []agentctx.WorkspaceFile {
 		return agentctx.Loader{}.Load(agentctx.LoadRequest{Session: key, Spec: spec, Workspace: workspace(), Execution: execution})
 	}
 	files := load(childKey, agentctx.Spec{}, repo)
@@ -282,7 +282,7 @@ func TestExecutionDirectory(t *testing.T) {
 	// Nor is it taken for a repetition of what is not shown.
 	p0 := agentctx.Assemble(agentctx.Input{
 		Session: childKey, Spec: agentctx.Spec{Files: []string{agentctx.ExecutionFile}},
-		Files: append(agentctx.LoadWorkspace(workspace(), "AGENTS.md"), agentctx.File{Name: agentctx.ExecutionFile, Content: "text of AGENTS.md"}),
+		Files: append(agentctx.LoadWorkspace(workspace(), "AGENTS.md"), agentctx.WorkspaceFile{Name: agentctx.ExecutionFile, Content: "text of AGENTS.md"}),
 	})
 	assert.Equal(t, []string{agentctx.ExecutionFile}, shown(p0))
 
@@ -292,16 +292,16 @@ func TestExecutionDirectory(t *testing.T) {
 }
 
 func TestHooksComeBeforeTheFilter(t *testing.T) {
-	hook := func(key session.Key, files []agentctx.File) []agentctx.File {
-		files = slices.DeleteFunc(files, func(f agentctx.File) bool { return f.Name == "TOOLS.md" })
+	hook := func(key session.Key, files []agentctx.WorkspaceFile) []agentctx.WorkspaceFile {
+		files = slices.DeleteFunc(files, func(f agentctx.WorkspaceFile) bool { return f.Name == "TOOLS.md" })
 		for i := range files {
 			files[i].Content = "replaced for " + key.Agent()
 		}
 		return append(files,
-			agentctx.File{Name: "MEMORY.md", Content: "smuggled"},
-			agentctx.File{Name: "x/../USER.md", Content: "smuggled"},
-			agentctx.File{Name: "team/AGENTS.md", Content: "added"},
-			agentctx.File{Content: "no name"})
+			agentctx.WorkspaceFile{Name: "MEMORY.md", Content: "smuggled"},
+			agentctx.WorkspaceFile{Name: "x/../USER.md", Content: "smuggled"},
+			agentctx.WorkspaceFile{Name: "team/AGENTS.md", Content: "added"},
+			agentctx.WorkspaceFile{Content: "no name"})
 	}
 	loader := agentctx.Loader{Hooks: []agentctx.Hook{hook}}
 	files := loader.Load(agentctx.LoadRequest{Session: childKey, Workspace: workspace()})
@@ -310,12 +310,12 @@ func TestHooksComeBeforeTheFilter(t *testing.T) {
 
 	// Even what is put into the input by hand meets the filter.
 	p := agentctx.Assemble(agentctx.Input{Session: childKey, Files: append(files,
-		agentctx.File{Name: "USER.md", Content: "smuggled"}, agentctx.File{Content: "no name"})})
+		agentctx.WorkspaceFile{Name: "USER.md", Content: "smuggled"}, agentctx.WorkspaceFile{Content: "no name"})})
 	assert.NotContains(t, p.String(), "smuggled")
 	assert.NotContains(t, p.String(), "no name")
 	require.Len(t, p.Files, 4)
-	assert.Equal(t, agentctx.Excluded, p.Files[2].Reason)
-	assert.Equal(t, agentctx.BadName, p.Files[3].Reason)
+	assert.Equal(t, agentctx.ReasonExcluded, p.Files[2].Reason)
+	assert.Equal(t, agentctx.ReasonBadName, p.Files[3].Reason)
 }
 
 func TestConcurrentLoads(t *testing.T) {

@@ -9,30 +9,30 @@ import (
 	"strings"
 )
 
-// A Preset arranges the prompt as another system does.
-type Preset uint8
+// A Layout arranges the prompt as another system does.
+type Layout uint8
 
 const (
-	// PresetDefault is this package's own arrangement.
-	PresetDefault Preset = iota
-	// PresetGoClaw is a short prompt: identity, tooling, skills, memory
+	// LayoutDefault is this package's own arrangement.
+	LayoutDefault Layout = iota
+	// LayoutGoClaw is a short prompt: identity, tooling, skills, memory
 	// recall, safety (not for workers), project context, runtime, and the
 	// task of a sub-agent last. Tools stay in the caller's order, and no
 	// section changes from turn to turn.
-	PresetGoClaw
+	LayoutGoClaw
 )
 
-// goClawParts is the table of sections of PresetGoClaw.
+// goClawParts is the table of sections of LayoutGoClaw.
 func goClawParts() []part {
 	return []part{
-		{SectionIdentity, Stable, true, nil, identityText},
-		{SectionTooling, Stable, true, nil, toolingText},
-		{SectionSkills, Stable, true, nil, skillsText},
-		{SectionMemory, Stable, false, (*assembly).recalls, memoryText},
-		{SectionSafety, Stable, false, nil, safetyText},
-		{SectionProject, Stable, true, nil, projectText},
-		{SectionRuntime, PerSession, true, nil, presetRuntimeText},
-		{SectionTask, PerSession, true, nil, taskText},
+		{SectionIdentity, ClassStable, true, nil, identityText},
+		{SectionTooling, ClassStable, true, nil, toolingText},
+		{SectionSkills, ClassStable, true, nil, skillsText},
+		{SectionMemory, ClassStable, false, (*assembly).recalls, memoryText},
+		{SectionSafety, ClassStable, false, nil, safetyText},
+		{SectionProject, ClassStable, true, nil, projectText},
+		{SectionRuntime, ClassPerSession, true, nil, presetRuntimeText},
+		{SectionTask, ClassPerSession, true, nil, taskText},
 	}
 }
 
@@ -66,9 +66,6 @@ func taskText(a *assembly) string {
 	return "## Task\n" + fenced(clean(a.in.Task))
 }
 
-// A WorkspaceFile is a [File].
-type WorkspaceFile = File
-
 // LoadWorkspaceFiles returns the eight workspace files of a directory, read
 // or marked as missing; each has the path dir/name. It is [LoadWorkspace] on
 // an [os.Root], and an error if dir cannot be opened.
@@ -86,7 +83,7 @@ func LoadWorkspaceFiles(dir string) (files []WorkspaceFile, err error) {
 }
 
 // FilterForSubagent returns the files that a sub-agent sees: Worker().Filter.
-func FilterForSubagent(files []WorkspaceFile) []WorkspaceFile { return Worker().Filter(files) }
+func FilterForSubagent(files []WorkspaceFile) []WorkspaceFile { return WorkerSpec().Filter(files) }
 
 // FilterForSession is FilterForSubagent for a sub-agent, else all of files.
 func FilterForSession(files []WorkspaceFile, isSubagent bool) []WorkspaceFile {
@@ -108,7 +105,7 @@ type PromptParams struct {
 }
 
 // BuildSystemPrompt loads the files of a workspace directory and assembles
-// them under [PresetGoClaw]: tools stay in the caller's order, and each of
+// them under [LayoutGoClaw]: tools stay in the caller's order, and each of
 // the files that is not there is marked with its path. It returns an error if
 // the directory cannot be opened.
 func BuildSystemPrompt(params PromptParams) (string, error) {
@@ -117,11 +114,11 @@ func BuildSystemPrompt(params PromptParams) (string, error) {
 		return "", err
 	}
 	in := Input{
-		Preset: PresetGoClaw, Spec: top(), Files: files, Markers: CoreFiles(), Tools: params.Tools,
+		Layout: LayoutGoClaw, Spec: top(), Files: files, Markers: CoreFiles(), Tools: params.Tools,
 		Env: Env{Model: params.Model, Channel: params.Channel, Zone: params.UserTimezone},
 	}
 	if params.IsSubagent {
-		in.Spec = Worker()
+		in.Spec = WorkerSpec()
 	}
 	return strings.TrimRight(Assemble(in).String(), "\n"), nil
 }

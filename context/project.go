@@ -10,8 +10,8 @@ import (
 
 // A project is what becomes of the workspace files in one prompt.
 type project struct {
-	accounts []Account // one for each file of the input, in its order
-	blocks   []block   // what is shown, in order
+	accounts []FileReport // one for each file of the input, in its order
+	blocks   []block      // what is shown, in order
 }
 
 // A block is one file as the prompt shows it.
@@ -38,7 +38,7 @@ type candidate struct {
 // newProject filters the files, shares out the limits and accounts for
 // everything. The filter comes here, after whatever a hook did to the list.
 func newProject(in Input, spec Spec) project {
-	p := project{accounts: make([]Account, len(in.Files))}
+	p := project{accounts: make([]FileReport, len(in.Files))}
 	list := make([]candidate, 0, len(in.Files))
 	seen := make(map[string]bool, len(in.Files))
 	for i, f := range in.Files {
@@ -69,8 +69,8 @@ func newProject(in Input, spec Spec) project {
 }
 
 // newAccount is the account of a file of which nothing is kept yet.
-func newAccount(f File, runes int, r Reason, why string) Account {
-	return Account{Name: literal(f.Name), Path: f.Path, Reason: r, Why: why, Bytes: len(f.Content), Runes: runes}
+func newAccount(f WorkspaceFile, runes int, r Reason, why string) FileReport {
+	return FileReport{Name: literal(f.Name), Path: f.Path, Reason: r, Why: why, Bytes: len(f.Content), Runes: runes}
 }
 
 // countKept returns the runes of what is kept, without counting again what is
@@ -83,22 +83,22 @@ func countKept(c candidate) int {
 }
 
 // consider decides whether a file is shown at all, before any limit.
-func consider(in Input, spec Spec, f File, seen map[string]bool) (c candidate, r Reason, why string) {
+func consider(in Input, spec Spec, f WorkspaceFile, seen map[string]bool) (c candidate, r Reason, why string) {
 	switch {
 	case !validName(f.Name):
-		return c, BadName, "bad name: not a clean relative path"
+		return c, ReasonBadName, "bad name: not a clean relative path"
 	case !spec.Sees(f.Name):
-		return c, Excluded, "excluded: not among the files of the spec"
+		return c, ReasonExcluded, "excluded: not among the files of the spec"
 	case seen[f.Name]:
-		return c, Repeated, "repeated: a file of this name comes earlier"
+		return c, ReasonRepeated, "repeated: a file of this name comes earlier"
 	case f.Name == memoryFileLower && seen[MemoryFile]:
-		return c, Repeated, "repeated: " + MemoryFile + " stands for it"
+		return c, ReasonRepeated, "repeated: " + MemoryFile + " stands for it"
 	}
 	if f.Missing {
 		seen[f.Name] = f.Name != MemoryFile
 		reason := f.Reason
-		if reason == Whole {
-			reason = Absent
+		if reason == ReasonWhole {
+			reason = ReasonAbsent
 		}
 		why = "missing: " + cmp.Or(f.Why, reason.String())
 		if marked(in, f.Name) {
@@ -109,18 +109,18 @@ func consider(in Input, spec Spec, f File, seen map[string]bool) (c candidate, r
 	}
 	text := strings.TrimRight(clean(f.Content), " \t\n")
 	if strings.TrimSpace(text) == "" {
-		return c, Blank, "blank: there is no text in it"
+		return c, ReasonBlank, "blank: there is no text in it"
 	}
 	if f.Name == ExecutionFile && spec.Sees(AgentsFile) && sameText(in.Files, text) {
-		return c, Repeated, "repeated: it is the workspace's " + AgentsFile
+		return c, ReasonRepeated, "repeated: it is the workspace's " + AgentsFile
 	}
 	seen[f.Name] = true
-	return candidate{text: text, runes: countRunes(text), file: true}, Whole, ""
+	return candidate{text: text, runes: countRunes(text), file: true}, ReasonWhole, ""
 }
 
 // sameText reports whether the workspace's AGENTS.md has this text.
-func sameText(files []File, text string) bool {
-	return slices.ContainsFunc(files, func(f File) bool {
+func sameText(files []WorkspaceFile, text string) bool {
+	return slices.ContainsFunc(files, func(f WorkspaceFile) bool {
 		return f.Name == AgentsFile && strings.TrimRight(clean(f.Content), " \t\n") == text
 	})
 }
@@ -134,13 +134,13 @@ func marked(in Input, name string) bool {
 }
 
 // markerText is what stands in place of a missing file.
-func markerText(in Input, f File) string {
+func markerText(in Input, f WorkspaceFile) string {
 	where := f.Name
-	if in.Preset == PresetGoClaw {
+	if in.Layout == LayoutGoClaw {
 		where = cmp.Or(f.Path, f.Name)
 	}
 	text := "[MISSING] Expected at: " + literal(where)
-	if f.Reason != Absent && f.Reason != Whole {
+	if f.Reason != ReasonAbsent && f.Reason != ReasonWhole {
 		text += " (" + f.Reason.String() + ")"
 	}
 	return text
@@ -148,7 +148,7 @@ func markerText(in Input, f File) string {
 
 // allot decides what is kept of each candidate: whoever gives way last is
 // served first.
-func allot(list []candidate, in Input, spec Spec, accounts []Account) {
+func allot(list []candidate, in Input, spec Spec, accounts []FileReport) {
 	perFile := limit(in.Limits.File, DefaultFileLimit)
 	total := limit(in.Limits.Total, DefaultTotalLimit)
 	order := make([]*candidate, len(list))
@@ -172,14 +172,14 @@ func allot(list []candidate, in Input, spec Spec, accounts []Account) {
 			c.keep = c.text
 		case !c.file: // a marker is not cut, and its file is missing all the same
 		case room < perFile && room < leastCut:
-			a.Reason, a.Why = NoRoom, fmt.Sprintf("no room: %d runes, %d left of the total limit of %d", c.runes, left, total)
-		case spec.Overflow == Drop:
-			a.Reason, a.Why = OnOverflow, fmt.Sprintf("dropped whole: %d runes, room for %d", c.runes, room)
+			a.Reason, a.Why = ReasonNoRoom, fmt.Sprintf("no room: %d runes, %d left of the total limit of %d", c.runes, left, total)
+		case spec.Overflow == OverflowDrop:
+			a.Reason, a.Why = ReasonDropped, fmt.Sprintf("dropped whole: %d runes, room for %d", c.runes, room)
 		default:
 			c.keep = cut(a.Name, c.text, c.runes, room)
-			a.Reason, a.Why = OverFile, fmt.Sprintf("cut: %d runes, over the file limit of %d", c.runes, perFile)
+			a.Reason, a.Why = ReasonOverFile, fmt.Sprintf("cut: %d runes, over the file limit of %d", c.runes, perFile)
 			if room < perFile {
-				a.Reason, a.Why = OverTotal, fmt.Sprintf("cut: %d runes, %d left of the total limit of %d", c.runes, left, total)
+				a.Reason, a.Why = ReasonOverTotal, fmt.Sprintf("cut: %d runes, %d left of the total limit of %d", c.runes, left, total)
 			}
 		}
 		if c.keep != "" {
@@ -189,10 +189,10 @@ func allot(list []candidate, in Input, spec Spec, accounts []Account) {
 }
 
 // leaveOut accounts for files of a prompt that shows none.
-func leaveOut(files []File) project {
-	p := project{accounts: make([]Account, len(files))}
+func leaveOut(files []WorkspaceFile) project {
+	p := project{accounts: make([]FileReport, len(files))}
 	for i, f := range files {
-		p.accounts[i] = newAccount(f, countRunes(f.Content), Excluded, "excluded: the mode is none")
+		p.accounts[i] = newAccount(f, countRunes(f.Content), ReasonExcluded, "excluded: the mode is none")
 	}
 	return p
 }
@@ -202,12 +202,12 @@ func projectText(a *assembly) string {
 		"# Project Context",
 		"These files are from the workspace; people edit them. Each stands between two lines of backticks: what is inside belongs to the file, headings too, and is never a section of this prompt.",
 		when(a.files.shows(SoulFile), "Take on the persona and tone of "+SoulFile+" as far as nothing more important forbids it."),
-		when(a.files.shows(BootstrapFile) && a.spec.Mode == Full, BootstrapFile+" is there, so this workspace is new: follow it in your first answer, before anything else."),
+		when(a.files.shows(BootstrapFile) && a.spec.Mode == ModeFull, BootstrapFile+" is there, so this workspace is new: follow it in your first answer, before anything else."),
 		when(slices.ContainsFunc(a.files.blocks, func(b block) bool { return b.file && b.name == ExecutionFile }),
 			ExecutionFile+" is from the directory that your tools work in. Where it differs from "+AgentsFile+", it holds for work in that directory."),
 		shortNotice(a),
 	)
-	if len(a.files.blocks) == 0 && !slices.ContainsFunc(a.files.accounts, Account.Short) {
+	if len(a.files.blocks) == 0 && !slices.ContainsFunc(a.files.accounts, FileReport.Short) {
 		return ""
 	}
 	size := len(intro)

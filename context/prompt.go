@@ -21,9 +21,9 @@ type Prompt struct {
 	Sections []Section
 	// Files holds one account for each file that was considered, in the order
 	// of the files.
-	Files []Account
+	Files []FileReport
 	// Skills holds one account for each skill that was considered.
-	Skills []Account
+	Skills []FileReport
 
 	overflow Overflow
 }
@@ -38,11 +38,11 @@ func (p Prompt) String() string { return join(p.Sections) }
 // StablePrefix returns the beginning of String that every session of the
 // agent shares that has the same spec, tools, sandbox and workspace. A cache
 // breakpoint belongs at its end.
-func (p Prompt) StablePrefix() string { return p.prefix(Stable) }
+func (p Prompt) StablePrefix() string { return p.prefix(ClassStable) }
 
 // SessionPrefix returns the beginning of String that stays the same for every
 // turn of the session: the stable and the per-session sections.
-func (p Prompt) SessionPrefix() string { return p.prefix(PerSession) }
+func (p Prompt) SessionPrefix() string { return p.prefix(ClassPerSession) }
 
 // CacheKey returns a digest of StablePrefix in hexadecimal digits.
 func (p Prompt) CacheKey() string {
@@ -63,10 +63,10 @@ func (p Prompt) Section(id string) (Section, bool) {
 // Err returns an [*OverflowError] if the spec refuses prompts in which a file
 // had to be cut or left out for want of room, and one was.
 func (p Prompt) Err() error {
-	if p.overflow != Refuse {
+	if p.overflow != OverflowRefuse {
 		return nil
 	}
-	var cut []Account
+	var cut []FileReport
 	for _, a := range p.Files {
 		if a.Short() {
 			cut = append(cut, a)
@@ -81,7 +81,7 @@ func (p Prompt) Err() error {
 // An OverflowError says which files did not fit into a prompt.
 type OverflowError struct {
 	Session string
-	Files   []Account
+	Files   []FileReport
 }
 
 // Error names the session and the files with their figures.
@@ -122,8 +122,8 @@ func join(sections []Section) string {
 	return b.String()
 }
 
-// An Account says what became of one file or skill.
-type Account struct {
+// An FileReport says what became of one file or skill.
+type FileReport struct {
 	Name string `json:"name"`
 	// Path is where the file was read, for people.
 	Path string `json:"path,omitempty"`
@@ -144,9 +144,9 @@ type Account struct {
 }
 
 // Shown reports whether content of the file is in the prompt, whole or cut.
-func (a Account) Shown() bool {
+func (a FileReport) Shown() bool {
 	switch a.Reason {
-	case Whole, OverFile, OverTotal, OverSkills:
+	case ReasonWhole, ReasonOverFile, ReasonOverTotal, ReasonOverSkills:
 		return a.Kept > 0
 	default:
 		return false
@@ -154,9 +154,9 @@ func (a Account) Shown() bool {
 }
 
 // Short reports whether something is lacking because it did not fit a limit.
-func (a Account) Short() bool {
+func (a FileReport) Short() bool {
 	switch a.Reason {
-	case TooLarge, TooMany, OverFile, OverTotal, NoRoom, OnOverflow, OverSkills:
+	case ReasonTooLarge, ReasonTooMany, ReasonOverFile, ReasonOverTotal, ReasonNoRoom, ReasonDropped, ReasonOverSkills:
 		return true
 	default:
 		return false
@@ -180,14 +180,14 @@ func (p Prompt) Report() string {
 }
 
 // writeAccounts appends a table, or nothing if there are no rows.
-func writeAccounts(b *strings.Builder, title string, list []Account) {
+func writeAccounts(b *strings.Builder, title string, list []FileReport) {
 	if len(list) == 0 {
 		return
 	}
 	b.WriteByte('\n')
 	w := tabwriter.NewWriter(b, 0, 4, 2, ' ', 0)
 	fmt.Fprintf(w, "%s\tRUNES\tKEPT\tKEPT BYTES\tKEPT TOKENS\tWHY\n", title)
-	sum := Account{Name: "total"}
+	sum := FileReport{Name: "total"}
 	for _, a := range list {
 		writeAccount(w, a)
 		sum.Runes, sum.Kept = sum.Runes+a.Runes, sum.Kept+a.Kept
@@ -197,7 +197,7 @@ func writeAccounts(b *strings.Builder, title string, list []Account) {
 	_ = w.Flush()
 }
 
-func writeAccount(w io.Writer, a Account) {
+func writeAccount(w io.Writer, a FileReport) {
 	tokens := "-" // not counted, or nothing to count
 	if a.Tokens > 0 {
 		tokens = strconv.Itoa(a.Tokens)

@@ -7,16 +7,16 @@ import "fmt"
 type Class uint8
 
 const (
-	// Stable sections are the same for every session of an agent that has
+	// ClassStable sections are the same for every session of an agent that has
 	// the same spec, tools, sandbox and workspace.
-	Stable Class = iota
-	// PerSession sections are the same for every turn of a session.
-	PerSession
-	// PerTurn sections may differ from turn to turn.
-	PerTurn
+	ClassStable Class = iota
+	// ClassPerSession sections are the same for every turn of a session.
+	ClassPerSession
+	// ClassPerTurn sections may differ from turn to turn.
+	ClassPerTurn
 )
 
-var classNames = [...]string{Stable: "stable", PerSession: "per-session", PerTurn: "per-turn"}
+var classNames = [...]string{ClassStable: "stable", ClassPerSession: "per-session", ClassPerTurn: "per-turn"}
 
 // String returns "stable", "per-session" or "per-turn".
 func (c Class) String() string {
@@ -50,8 +50,8 @@ type Section struct {
 	// Source says where the text came from: "built-in", "workspace",
 	// "skills", "caller".
 	Source string
-	// Minimal keeps a section of the caller's own (see [Input.Extra]) in
-	// Minimal mode too. It has no meaning in a Prompt and for the ids of
+	// ModeMinimal keeps a section of the caller's own (see [Input.Extra]) in
+	// ModeMinimal mode too. It has no meaning in a Prompt and for the ids of
 	// built-in sections, whose modes are fixed.
 	Minimal bool
 }
@@ -84,7 +84,7 @@ const (
 	SectionDelegation   = "delegation"
 	SectionActive       = "active-sub-agents"
 	SectionRuntime      = "runtime"
-	// SectionTask exists only under [PresetGoClaw].
+	// SectionTask exists only under [LayoutGoClaw].
 	SectionTask = "task"
 )
 
@@ -101,31 +101,31 @@ type part struct {
 // returns "" leaves its section out.
 func parts() []part {
 	return []part{
-		{SectionIdentity, Stable, true, nil, identityText},
-		{SectionTooling, Stable, true, nil, toolingText},
-		{SectionToolStyle, Stable, false, nil, toolStyleText},
-		{SectionSafety, Stable, true, nil, safetyText},
-		{SectionSkills, Stable, true, nil, skillsText},
-		{SectionMemory, Stable, false, (*assembly).recalls, memoryText},
-		{SectionSelfUpdate, Stable, false, (*assembly).updates, selfUpdateText},
-		{SectionAliases, Stable, false, nil, aliasesText},
-		{SectionWorkspace, Stable, true, nil, workspaceText},
-		{SectionDocs, Stable, false, nil, docsText},
-		{SectionSandbox, Stable, true, nil, sandboxText},
-		{SectionSenders, Stable, false, nil, sendersText},
-		{SectionReplyTags, Stable, false, nil, replyTagsText},
-		{SectionMessaging, Stable, false, nil, messagingText},
-		{SectionVoice, Stable, false, nil, voiceText},
-		{SectionReactions, Stable, false, nil, reactionsText},
-		{SectionReasoning, Stable, true, nil, reasoningText},
-		{SectionProject, Stable, true, nil, projectText},
-		{SectionSilent, Stable, false, nil, silentText},
-		{SectionHeartbeats, Stable, false, nil, heartbeatsText},
-		{SectionSubagent, PerSession, true, (*assembly).below, subagentText},
-		{SectionConversation, PerSession, false, nil, conversationText},
-		{SectionDate, PerTurn, true, nil, dateText},
-		{SectionDelegation, PerTurn, false, (*assembly).delegates, delegationText},
-		{SectionActive, PerTurn, false, nil, activeText},
-		{SectionRuntime, PerTurn, true, nil, runtimeText},
+		{SectionIdentity, ClassStable, true, nil, identityText},
+		{SectionTooling, ClassStable, true, nil, toolingText},
+		{SectionToolStyle, ClassStable, false, nil, toolStyleText},
+		{SectionSafety, ClassStable, true, nil, safetyText},
+		{SectionSkills, ClassStable, true, nil, skillsText},
+		{SectionMemory, ClassStable, false, (*assembly).recalls, memoryText},
+		{SectionSelfUpdate, ClassStable, false, (*assembly).updates, selfUpdateText},
+		{SectionAliases, ClassStable, false, nil, aliasesText},
+		{SectionWorkspace, ClassStable, true, nil, workspaceText},
+		{SectionDocs, ClassStable, false, nil, docsText},
+		{SectionSandbox, ClassStable, true, nil, sandboxText},
+		{SectionSenders, ClassStable, false, nil, sendersText},
+		{SectionReplyTags, ClassStable, false, nil, replyTagsText},
+		{SectionMessaging, ClassStable, false, nil, messagingText},
+		{SectionVoice, ClassStable, false, nil, voiceText},
+		{SectionReactions, ClassStable, false, nil, reactionsText},
+		{SectionReasoning, ClassStable, true, nil, reasoningText},
+		{SectionProject, ClassStable, true, nil, projectText},
+		{SectionSilent, ClassStable, false, nil, silentText},
+		{SectionHeartbeats, ClassStable, false, nil, heartbeatsText},
+		{SectionSubagent, ClassPerSession, true, (*assembly).below, subagentText},
+		{SectionConversation, ClassPerSession, false, nil, conversationText},
+		{SectionDate, ClassPerTurn, true, nil, dateText},
+		{SectionDelegation, ClassPerTurn, false, (*assembly).delegates, delegationText},
+		{SectionActive, ClassPerTurn, false, nil, activeText},
+		{SectionRuntime, ClassPerTurn, true, nil, runtimeText},
 	}
 }

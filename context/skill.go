@@ -112,9 +112,9 @@ type SkillRequirements struct {
 // one of each, and an account of everything that was passed over. Of skills
 // with one name the one of the stronger origin counts; within an origin that
 // of the earlier source.
-func DiscoverSkills(sources ...SkillSource) ([]SkillEntry, []Account) {
+func DiscoverSkills(sources ...SkillSource) ([]SkillEntry, []FileReport) {
 	var found []SkillEntry
-	var problems []Account
+	var problems []FileReport
 	for _, s := range sources {
 		d := discovery{source: s}
 		if s.FS != nil {
@@ -129,8 +129,8 @@ func DiscoverSkills(sources ...SkillSource) ([]SkillEntry, []Account) {
 	var kept []SkillEntry
 	for _, e := range found {
 		if n := len(kept); n > 0 && kept[n-1].Name == e.Name {
-			problems = append(problems, Account{
-				Name: e.Name, Path: e.Path, Reason: Repeated,
+			problems = append(problems, FileReport{
+				Name: e.Name, Path: e.Path, Reason: ReasonRepeated,
 				Why: fmt.Sprintf("repeated: the %s skill at %s stands for it", kept[n-1].Origin, kept[n-1].Path),
 			})
 			continue
@@ -145,18 +145,18 @@ type discovery struct {
 	source   SkillSource
 	looked   int
 	found    []SkillEntry
-	problems []Account
+	problems []FileReport
 }
 
 func (d *discovery) problem(name string, r Reason, why string) {
-	d.problems = append(d.problems, Account{Name: name, Path: path.Join(d.source.Path, name), Reason: r, Why: why})
+	d.problems = append(d.problems, FileReport{Name: name, Path: path.Join(d.source.Path, name), Reason: r, Why: why})
 }
 
 // walk looks at a directory, and below it unless it is a skill.
 func (d *discovery) walk(dir string, depth int) {
 	if d.looked++; d.looked > maxSkillDirs {
 		if d.looked == maxSkillDirs+1 {
-			d.problem(dir, TooMany, fmt.Sprintf("too many: only the first %d directories are looked at", maxSkillDirs))
+			d.problem(dir, ReasonTooMany, fmt.Sprintf("too many: only the first %d directories are looked at", maxSkillDirs))
 		}
 		return
 	}
@@ -166,7 +166,7 @@ func (d *discovery) walk(dir string, depth int) {
 	case err == nil:
 		d.add(dir, name, text)
 		return
-	case f.Reason != Absent:
+	case f.Reason != ReasonAbsent:
 		d.problem(name, f.Reason, f.Why)
 		return
 	case depth == maxSkillDepth:
@@ -174,7 +174,7 @@ func (d *discovery) walk(dir string, depth int) {
 	}
 	entries, err := fs.ReadDir(d.source.FS, dir)
 	if err != nil {
-		d.problem(dir, Unreadable, fmt.Sprintf("cannot be listed: %v", err))
+		d.problem(dir, ReasonUnreadable, fmt.Sprintf("cannot be listed: %v", err))
 		return
 	}
 	for _, e := range entries {
@@ -191,7 +191,7 @@ func (d *discovery) walk(dir string, depth int) {
 // leadsToDir reports whether a symbolic link leads to a directory inside.
 func (d *discovery) leadsToDir(name string) bool {
 	_, info, err := resolveLinks(d.source.FS, name)
-	if f := refusedOr(name, err); f.Reason == Outside {
+	if f := refusedOr(name, err); f.Reason == ReasonOutside {
 		d.problem(name, f.Reason, f.Why)
 	}
 	return err == nil && info.IsDir()
@@ -212,16 +212,16 @@ func (d *discovery) add(dir, name, text string) {
 	e.Name = literal(e.Name)
 	e.Key = cmp.Or(e.Key, e.Name)
 	if e.Name == "" || e.Name == "." {
-		d.problem(name, BadName, "bad name: neither the file nor the directory gives one")
+		d.problem(name, ReasonBadName, "bad name: neither the file nor the directory gives one")
 		return
 	}
 	d.found = append(d.found, e)
 }
 
 // refusedOr is refused, with the zero File for no error.
-func refusedOr(name string, err error) File {
+func refusedOr(name string, err error) WorkspaceFile {
 	if err == nil {
-		return File{}
+		return WorkspaceFile{}
 	}
 	return refused(name, err)
 }
@@ -234,7 +234,7 @@ type skillDoc map[string]yaml.Node
 func parseSkill(text string) (SkillEntry, error) {
 	head, ok := frontMatter(text)
 	if !ok {
-		return SkillEntry{}, refuse(Blank, "there is no front matter between lines of ---")
+		return SkillEntry{}, refuse(ReasonBlank, "there is no front matter between lines of ---")
 	}
 	doc := parseHead(head)
 	e := SkillEntry{
@@ -244,10 +244,10 @@ func parseSkill(text string) (SkillEntry, error) {
 		Homepage:      doc.text("homepage"),
 	}
 	if e.Description == "" {
-		return SkillEntry{}, refuse(Blank, "the front matter has no description")
+		return SkillEntry{}, refuse(ReasonBlank, "the front matter has no description")
 	}
 	if err := doc.metadata(&e); err != nil {
-		return SkillEntry{}, refuse(Unreadable, "its metadata cannot be read: %v", err)
+		return SkillEntry{}, refuse(ReasonUnreadable, "its metadata cannot be read: %v", err)
 	}
 	return e, nil
 }

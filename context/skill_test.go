@@ -56,7 +56,7 @@ func TestSkillPrecedence(t *testing.T) {
 	}
 	found, problems := agentctx.DiscoverSkills(sources[0], sources[0])
 	assert.Len(t, found, 1)
-	assert.Equal(t, agentctx.Repeated, problems[0].Reason)
+	assert.Equal(t, agentctx.ReasonRepeated, problems[0].Reason)
 }
 
 func TestSkillDiscovery(t *testing.T) {
@@ -76,7 +76,7 @@ func TestSkillDiscovery(t *testing.T) {
 		assert.NotEmpty(t, p.Why)
 	}
 	assert.Equal(t, map[string]agentctx.Reason{
-		"big/SKILL.md": agentctx.TooLarge, "none/SKILL.md": agentctx.Blank, "mute/SKILL.md": agentctx.Blank, "latin/SKILL.md": agentctx.NotUTF8,
+		"big/SKILL.md": agentctx.ReasonTooLarge, "none/SKILL.md": agentctx.ReasonBlank, "mute/SKILL.md": agentctx.ReasonBlank, "latin/SKILL.md": agentctx.ReasonNotUTF8,
 	}, reasons)
 
 	one, _ := agentctx.DiscoverSkills(source(agentctx.SkillExtra, "x/solo", map[string]string{"SKILL.md": "---\ndescription: the root itself\n---\n"}))
@@ -89,7 +89,7 @@ func TestSkillDiscovery(t *testing.T) {
 	found, problems = agentctx.DiscoverSkills(source(agentctx.SkillExtra, "x", many))
 	assert.Len(t, found, 299)
 	require.Len(t, problems, 1)
-	assert.Equal(t, agentctx.TooMany, problems[0].Reason)
+	assert.Equal(t, agentctx.ReasonTooMany, problems[0].Reason)
 	found, _ = agentctx.DiscoverSkills(agentctx.SkillSource{})
 	assert.Empty(t, found)
 }
@@ -106,7 +106,7 @@ func TestSkillsStayInside(t *testing.T) {
 	for _, p := range problems {
 		reasons = append(reasons, p.Reason)
 	}
-	assert.ElementsMatch(t, []agentctx.Reason{agentctx.Outside, agentctx.Repeated}, reasons)
+	assert.ElementsMatch(t, []agentctx.Reason{agentctx.ReasonOutside, agentctx.ReasonRepeated}, reasons)
 }
 
 func TestFrontMatter(t *testing.T) {
@@ -148,7 +148,7 @@ func TestFrontMatter(t *testing.T) {
 		"a/SKILL.md": "---\ndescription: x\nmetadata: '{not: [closed'\n---\n",
 	}))
 	require.Len(t, problems, 1)
-	assert.Equal(t, agentctx.Unreadable, problems[0].Reason)
+	assert.Equal(t, agentctx.ReasonUnreadable, problems[0].Reason)
 }
 
 func FuzzFrontMatter(f *testing.F) {
@@ -324,12 +324,12 @@ func TestSyncSkills(t *testing.T) {
 	problems, err := agentctx.SyncSkills(dst, snapshot.Skills)
 	require.NoError(t, err)
 	require.Len(t, problems, 1)
-	assert.Equal(t, agentctx.Linked, problems[0].Reason)
+	assert.Equal(t, agentctx.ReasonLinked, problems[0].Reason)
 	assert.Equal(t, []string{"a/SKILL.md", "b/own", "mine/file"}, tree())
 
 	problems, err = agentctx.SyncSkills(dst, []agentctx.SkillEntry{{Skill: agentctx.Skill{Name: "x", Path: "skills/x/SKILL.md"}}, {Skill: agentctx.Skill{Path: "../SKILL.md"}}})
 	require.NoError(t, err)
 	require.Len(t, problems, 2)
-	assert.Equal(t, agentctx.BadName, problems[1].Reason)
+	assert.Equal(t, agentctx.ReasonBadName, problems[1].Reason)
 	assert.Equal(t, []string{"b/own", "mine/file"}, tree(), "nothing half done")
 }

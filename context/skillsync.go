@@ -34,12 +34,12 @@ const (
 // It returns an account of each skill that could not be copied, of which an
 // older copy stays; the error is of the directory itself. Calls for one
 // directory must not overlap.
-func SyncSkills(dst *os.Root, skills []SkillEntry) ([]Account, error) {
+func SyncSkills(dst *os.Root, skills []SkillEntry) ([]FileReport, error) {
 	owned, err := readManifest(dst)
 	if err != nil {
 		return nil, fmt.Errorf("agentctx: sync skills into %q: %w", dst.Name(), err)
 	}
-	var problems []Account
+	var problems []FileReport
 	var kept []string
 	for _, e := range skills {
 		name, err := freeName(dst, e, owned, kept)
@@ -48,7 +48,7 @@ func SyncSkills(dst *os.Root, skills []SkillEntry) ([]Account, error) {
 		}
 		if err != nil {
 			f := refused(e.Name, err)
-			problems = append(problems, Account{Name: e.Name, Path: e.Path, Reason: f.Reason, Why: f.Why})
+			problems = append(problems, FileReport{Name: e.Name, Path: e.Path, Reason: f.Reason, Why: f.Why})
 			if slices.Contains(owned, name) {
 				kept = append(kept, name) // an older copy is better than none
 			}
@@ -103,7 +103,7 @@ func safeDir(name string) bool {
 func freeName(dst *os.Root, e SkillEntry, owned, taken []string) (string, error) {
 	base := path.Base(path.Dir(e.Path))
 	if !safeDir(base) {
-		return "", refuse(BadName, "its directory is called %q", base)
+		return "", refuse(ReasonBadName, "its directory is called %q", base)
 	}
 	for n := 1; n <= maxSkillDirs; n++ {
 		name := base
@@ -120,7 +120,7 @@ func freeName(dst *os.Root, e SkillEntry, owned, taken []string) (string, error)
 			return name, nil
 		}
 	}
-	return "", refuse(BadName, "there are too many directories called %q", base)
+	return "", refuse(ReasonBadName, "there are too many directories called %q", base)
 }
 
 // replaceSkill copies a skill beside its place and then puts it there.
@@ -145,7 +145,7 @@ func replaceSkill(dst *os.Root, name string, e SkillEntry) error {
 // copySkill copies the regular files of a skill's directory.
 func copySkill(dst *os.Root, to string, e SkillEntry) error {
 	if e.source == nil {
-		return refuse(Unreadable, "it was not found by DiscoverSkills")
+		return refuse(ReasonUnreadable, "it was not found by DiscoverSkills")
 	}
 	left := int64(MaxSkillDirBytes)
 	return fs.WalkDir(e.source, e.Dir, func(name string, d fs.DirEntry, err error) error {
@@ -187,7 +187,7 @@ func copyFile(dst *os.Root, to string, src fs.FS, from string, most int64) (n in
 	defer func() { err = errors.Join(err, out.Close()) }()
 	n, err = io.Copy(out, io.LimitReader(in, most+1))
 	if err == nil && n > most {
-		err = refuse(TooLarge, "its directory holds more than %d bytes", MaxSkillDirBytes)
+		err = refuse(ReasonTooLarge, "its directory holds more than %d bytes", MaxSkillDirBytes)
 	}
 	return n, err
 }

@@ -36,20 +36,20 @@ type Spec struct {
 type Mode uint8
 
 const (
-	// Auto leaves the choice to the next lower [Spec], and in the end to the
+	// ModeAuto leaves the choice to the next lower [Spec], and in the end to the
 	// session's key: Full at the top, Minimal for sub-agents and cron.
-	Auto Mode = iota
-	// Full is every section.
-	Full
-	// Minimal is what a worker needs: identity, tooling, safety, workspace,
+	ModeAuto Mode = iota
+	// ModeFull is every section.
+	ModeFull
+	// ModeMinimal is what a worker needs: identity, tooling, safety, workspace,
 	// sandbox, reasoning format, project context, sub-agent context, date and
 	// runtime; and skills if the spec names some.
-	Minimal
-	// None is the identity line alone.
-	None
+	ModeMinimal
+	// ModeNone is the identity line alone.
+	ModeNone
 )
 
-var modeNames = [...]string{Auto: "auto", Full: "full", Minimal: "minimal", None: "none"}
+var modeNames = [...]string{ModeAuto: "auto", ModeFull: "full", ModeMinimal: "minimal", ModeNone: "none"}
 
 // String returns "auto", "full", "minimal" or "none".
 func (m Mode) String() string {
@@ -79,13 +79,13 @@ const (
 	// HistoryInherit leaves the choice to the next lower spec; in the end it
 	// is Isolated.
 	HistoryInherit History = iota
-	// Isolated starts with an empty transcript.
-	Isolated
-	// Fork starts with a copy of the requester's transcript.
-	Fork
+	// HistoryIsolated starts with an empty transcript.
+	HistoryIsolated
+	// HistoryFork starts with a copy of the requester's transcript.
+	HistoryFork
 )
 
-var historyNames = [...]string{HistoryInherit: "inherit", Isolated: "isolated", Fork: "fork"}
+var historyNames = [...]string{HistoryInherit: "inherit", HistoryIsolated: "isolated", HistoryFork: "fork"}
 
 // String returns "inherit", "isolated" or "fork".
 func (h History) String() string {
@@ -116,15 +116,15 @@ const (
 	// OverflowInherit leaves the choice to the next lower spec; in the end it
 	// is Cut.
 	OverflowInherit Overflow = iota
-	// Cut keeps the head and the tail with a marker between them.
-	Cut
-	// Drop leaves the file out rather than showing a part of it.
-	Drop
-	// Refuse cuts, and makes [Prompt.Err] return an [OverflowError].
-	Refuse
+	// OverflowCut keeps the head and the tail with a marker between them.
+	OverflowCut
+	// OverflowDrop leaves the file out rather than showing a part of it.
+	OverflowDrop
+	// OverflowRefuse cuts, and makes [Prompt.Err] return an [OverflowError].
+	OverflowRefuse
 )
 
-var overflowNames = [...]string{OverflowInherit: "inherit", Cut: "cut", Drop: "drop", Refuse: "refuse"}
+var overflowNames = [...]string{OverflowInherit: "inherit", OverflowCut: "cut", OverflowDrop: "drop", OverflowRefuse: "refuse"}
 
 // String returns "inherit", "cut", "drop" or "refuse".
 func (o Overflow) String() string {
@@ -148,40 +148,40 @@ func (o *Overflow) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Worker is what a sub-agent sees unless told otherwise: AGENTS.md and
+// WorkerSpec is what a sub-agent sees unless told otherwise: AGENTS.md and
 // TOOLS.md in a minimal prompt. It leaves the rest open, which in the end is
 // no skills, no history, and Cut.
-func Worker() Spec {
-	return Spec{Mode: Minimal, Files: []string{AgentsFile, ToolsFile}}
+func WorkerSpec() Spec {
+	return Spec{Mode: ModeMinimal, Files: []string{AgentsFile, ToolsFile}}
 }
 
-// InstructionsOnly is Worker with AGENTS.md alone.
-func InstructionsOnly() Spec {
-	s := Worker()
+// InstructionsSpec is Worker with AGENTS.md alone.
+func InstructionsSpec() Spec {
+	s := WorkerSpec()
 	s.Files = []string{AgentsFile}
 	return s
 }
 
-// Persona is Worker that keeps the agent's character: SOUL.md and
+// PersonaSpec is Worker that keeps the agent's character: SOUL.md and
 // IDENTITY.md beside AGENTS.md and TOOLS.md.
-func Persona() Spec {
-	s := Worker()
+func PersonaSpec() Spec {
+	s := WorkerSpec()
 	s.Files = []string{AgentsFile, SoulFile, ToolsFile, IdentityFile}
 	return s
 }
 
 // top is what a session sees that is surely nobody's sub-agent.
 func top() Spec {
-	return Spec{Mode: Full, Files: []string{"*"}, Skills: []string{"*"}, History: Isolated, Overflow: Cut}
+	return Spec{Mode: ModeFull, Files: []string{"*"}, Skills: []string{"*"}, History: HistoryIsolated, Overflow: OverflowCut}
 }
 
 // below is Worker with nothing left open.
 func below() Spec {
-	return Worker().Or(Spec{Skills: []string{}, History: Isolated, Overflow: Cut})
+	return WorkerSpec().Or(Spec{Skills: []string{}, History: HistoryIsolated, Overflow: OverflowCut})
 }
 
 // SpecFor returns what a session sees unless told otherwise, with nothing left
-// open: everything at the top, what a [Worker] does for sub-agents in every dialect, cron and external
+// open: everything at the top, what a [WorkerSpec] does for sub-agents in every dialect, cron and external
 // harness sessions, for the zero Key, and for every key that merely looks
 // like one of these.
 func SpecFor(key session.Key) Spec {
@@ -219,7 +219,7 @@ func topLevel(key session.Key) bool {
 // spawn.Or(agent).Or(defaults).Or(SpecFor(key)); Assemble does the last step
 // itself.
 func (s Spec) Or(under Spec) Spec {
-	if s.Mode == Auto {
+	if s.Mode == ModeAuto {
 		s.Mode = under.Mode
 	}
 	if s.Files == nil {
@@ -242,11 +242,11 @@ func (s Spec) Or(under Spec) Spec {
 func (s Spec) Validate() error {
 	switch {
 	case int(s.Mode) >= len(modeNames):
-		return fmt.Errorf("agentctx: Spec.Mode is %d, want at most %d (%s)", s.Mode, None, None)
+		return fmt.Errorf("agentctx: Spec.Mode is %d, want at most %d (%s)", s.Mode, ModeNone, ModeNone)
 	case int(s.History) >= len(historyNames):
-		return fmt.Errorf("agentctx: Spec.History is %d, want at most %d (%s)", s.History, Fork, Fork)
+		return fmt.Errorf("agentctx: Spec.History is %d, want at most %d (%s)", s.History, HistoryFork, HistoryFork)
 	case int(s.Overflow) >= len(overflowNames):
-		return fmt.Errorf("agentctx: Spec.Overflow is %d, want at most %d (%s)", s.Overflow, Refuse, Refuse)
+		return fmt.Errorf("agentctx: Spec.Overflow is %d, want at most %d (%s)", s.Overflow, OverflowRefuse, OverflowRefuse)
 	}
 	for i, p := range s.Files {
 		if _, err := path.Match(p, ""); err != nil || strings.TrimSpace(p) != p || p == "" {
@@ -262,9 +262,9 @@ func (s Spec) Validate() error {
 }
 
 // Filter returns the files that the spec lets through, in their order. A spec
-// whose Files are nil lets through what [Worker] does.
-func (s Spec) Filter(files []File) []File {
-	kept := make([]File, 0, len(files))
+// whose Files are nil lets through what [WorkerSpec] does.
+func (s Spec) Filter(files []WorkspaceFile) []WorkspaceFile {
+	kept := make([]WorkspaceFile, 0, len(files))
 	for _, f := range files {
 		if s.Sees(f.Name) {
 			kept = append(kept, f)
@@ -281,7 +281,7 @@ func (s Spec) Sees(name string) bool {
 	}
 	patterns := s.Files
 	if patterns == nil {
-		patterns = Worker().Files
+		patterns = WorkerSpec().Files
 	}
 	if slices.Contains(patterns, name) {
 		return true

@@ -11,7 +11,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-func names(files []agentctx.File) []string {
+func names(files []agentctx.WorkspaceFile) []string {
 	list := make([]string, len(files))
 	for i, f := range files {
 		list[i] = f.Name
@@ -22,7 +22,7 @@ func names(files []agentctx.File) []string {
 func TestSpecForFailsClosed(t *testing.T) {
 	const uuid = "6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"
 	worker := agentctx.Spec{
-		Mode: agentctx.Minimal, Files: []string{"AGENTS.md", "TOOLS.md"}, Skills: []string{}, History: agentctx.Isolated, Overflow: agentctx.Cut,
+		Mode: agentctx.ModeMinimal, Files: []string{"AGENTS.md", "TOOLS.md"}, Skills: []string{}, History: agentctx.HistoryIsolated, Overflow: agentctx.OverflowCut,
 	}
 	for key, full := range map[string]bool{
 		"agent:main:main":                                   true,
@@ -49,7 +49,7 @@ func TestSpecForFailsClosed(t *testing.T) {
 		spec := agentctx.SpecFor(k)
 		want := worker
 		if full {
-			want = agentctx.Spec{Mode: agentctx.Full, Files: []string{"*"}, Skills: []string{"*"}, History: agentctx.Isolated, Overflow: agentctx.Cut}
+			want = agentctx.Spec{Mode: agentctx.ModeFull, Files: []string{"*"}, Skills: []string{"*"}, History: agentctx.HistoryIsolated, Overflow: agentctx.OverflowCut}
 		}
 		assert.Equal(t, want, spec, key)
 	}
@@ -65,23 +65,23 @@ func TestLineageKeepsAChildAWorker(t *testing.T) {
 		"parent":       {Parent: mainKey},
 	} {
 		p := agentctx.Assemble(agentctx.Input{Session: mainKey, Lineage: l, Files: agentctx.LoadWorkspace(workspace())})
-		assert.Equal(t, agentctx.Minimal, p.Mode, name)
+		assert.Equal(t, agentctx.ModeMinimal, p.Mode, name)
 		assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shown(p), name)
 	}
 }
 
 func TestPresetsOfSpec(t *testing.T) {
 	files := agentctx.LoadWorkspace(workspace())
-	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, names(agentctx.Worker().Filter(files)))
-	assert.Equal(t, []string{"AGENTS.md"}, names(agentctx.InstructionsOnly().Filter(files)))
-	assert.Equal(t, []string{"AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md"}, names(agentctx.Persona().Filter(files)))
+	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, names(agentctx.WorkerSpec().Filter(files)))
+	assert.Equal(t, []string{"AGENTS.md"}, names(agentctx.InstructionsSpec().Filter(files)))
+	assert.Equal(t, []string{"AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md"}, names(agentctx.PersonaSpec().Filter(files)))
 	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, names(agentctx.Spec{}.Filter(files)), "the zero spec fails closed")
 	assert.Empty(t, agentctx.Spec{Files: []string{}}.Filter(files), "an empty list is none")
 	assert.Len(t, agentctx.Spec{Files: []string{"*"}}.Filter(files), 8)
 
-	w := agentctx.Worker() // nobody's change reaches the next caller
+	w := agentctx.WorkerSpec() // nobody's change reaches the next caller
 	w.Files[0] = "USER.md"
-	assert.Equal(t, "AGENTS.md", agentctx.Worker().Files[0])
+	assert.Equal(t, "AGENTS.md", agentctx.WorkerSpec().Files[0])
 }
 
 func TestSees(t *testing.T) {
@@ -120,18 +120,18 @@ func TestSees(t *testing.T) {
 
 func TestPrecedence(t *testing.T) {
 	spawn := agentctx.Spec{Files: []string{"AGENTS.md"}}
-	agent := agentctx.Spec{Files: []string{"USER.md"}, Mode: agentctx.Full, History: agentctx.Fork}
-	defaults := agentctx.Spec{Mode: agentctx.None, Skills: []string{"pdf"}, Overflow: agentctx.Refuse, History: agentctx.Isolated}
+	agent := agentctx.Spec{Files: []string{"USER.md"}, Mode: agentctx.ModeFull, History: agentctx.HistoryFork}
+	defaults := agentctx.Spec{Mode: agentctx.ModeNone, Skills: []string{"pdf"}, Overflow: agentctx.OverflowRefuse, History: agentctx.HistoryIsolated}
 	got := spawn.Or(agent).Or(defaults).Or(agentctx.SpecFor(childKey))
 	assert.Equal(t, agentctx.Spec{
-		Mode: agentctx.Full, Files: []string{"AGENTS.md"}, Skills: []string{"pdf"}, History: agentctx.Fork, Overflow: agentctx.Refuse,
+		Mode: agentctx.ModeFull, Files: []string{"AGENTS.md"}, Skills: []string{"pdf"}, History: agentctx.HistoryFork, Overflow: agentctx.OverflowRefuse,
 	}, got)
 
 	// A mode alone opens no file: what a child sees is still a worker's.
 	p := agentctx.Assemble(agentctx.Input{
-		Session: childKey, Spec: agentctx.Spec{Mode: agentctx.Full}, Files: agentctx.LoadWorkspace(workspace()),
+		Session: childKey, Spec: agentctx.Spec{Mode: agentctx.ModeFull}, Files: agentctx.LoadWorkspace(workspace()),
 	})
-	assert.Equal(t, agentctx.Full, p.Mode)
+	assert.Equal(t, agentctx.ModeFull, p.Mode)
 	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shown(p))
 
 	// An empty list is an answer, nil is none.
@@ -141,7 +141,7 @@ func TestPrecedence(t *testing.T) {
 
 func TestSpecValidate(t *testing.T) {
 	require.NoError(t, agentctx.Spec{}.Validate())
-	require.NoError(t, agentctx.Persona().Validate())
+	require.NoError(t, agentctx.PersonaSpec().Validate())
 	for want, s := range map[string]agentctx.Spec{
 		"Spec.Mode is 9":       {Mode: 9},
 		"Spec.History is 9":    {History: 9},
@@ -155,7 +155,7 @@ func TestSpecValidate(t *testing.T) {
 }
 
 func TestSpecJSON(t *testing.T) {
-	s := agentctx.Spec{Mode: agentctx.Minimal, Files: []string{}, History: agentctx.Fork, Overflow: agentctx.Drop}
+	s := agentctx.Spec{Mode: agentctx.ModeMinimal, Files: []string{}, History: agentctx.HistoryFork, Overflow: agentctx.OverflowDrop}
 	text, err := json.Marshal(s)
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"mode":"minimal","files":[],"history":"fork","overflow":"drop"}`, string(text))
@@ -201,6 +201,6 @@ func TestEnumerations(t *testing.T) {
 		func(i int) agentctx.Overflow { return agentctx.Overflow(i) })
 	roundTrip(t, 6, func(b []byte) (c agentctx.SkillOrigin, err error) { err = c.UnmarshalText(b); return },
 		func(i int) agentctx.SkillOrigin { return agentctx.SkillOrigin(i) })
-	roundTrip(t, int(agentctx.OverSkills)+1, func(b []byte) (c agentctx.Reason, err error) { err = c.UnmarshalText(b); return },
+	roundTrip(t, int(agentctx.ReasonOverSkills)+1, func(b []byte) (c agentctx.Reason, err error) { err = c.UnmarshalText(b); return },
 		func(i int) agentctx.Reason { return agentctx.Reason(i) })
 }

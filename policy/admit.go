@@ -22,7 +22,7 @@ type Caller struct {
 	Model     string       // what it runs on
 	Thinking  string       // with which level
 	Sandboxed bool
-	Tools     []string // what it may delegate, which may differ from what it may use: see [Authority]; nil: nothing
+	Delegable []string // what it may delegate, which may differ from what it may use: see [Authority]; nil: nothing
 	Budget    Budget   // what is left of each field that [Rules.Budget] limits
 }
 
@@ -38,8 +38,8 @@ type Request struct {
 	RequireSandbox bool     // refuse unless the child runs in a sandbox
 	Strict         bool     // refuse what would otherwise be passed over with a warning: an invalid model, a tool that is not granted
 
-	Child  session.Key             // the key that the child will have, if it is made yet; only [Sandbox.Decide] is told
-	Models func(model string) bool // reports whether a model that was asked for is valid; nil: every well-formed one
+	Child      session.Key             // the key that the child will have, if it is made yet; only [Sandbox.Decide] is told
+	ValidModel func(model string) bool // reports whether a model that was asked for is valid; nil: every well-formed one
 }
 
 // A Grant is what the child gets.
@@ -266,8 +266,8 @@ func (r *Rules) checkMeans(c *Caller, q *Request) *Refusal {
 // grantTools fills in what the child may use and hand down.
 func (r *Rules) grantTools(g *Grant, c *Caller, q *Request, a *Agent) *Refusal {
 	s := Subject{Agent: g.Agent, Role: g.Role, Sandboxed: g.Sandboxed, Model: g.Model.Value}
-	g.Tools, g.Delegable = r.bothSets(s, a, q.Tools, c.Tools, c.Tools)
-	if q.Tools == nil && (len(g.Tools) > 0 || len(c.Tools) == 0) {
+	g.Tools, g.Delegable = r.bothSets(s, a, q.Tools, c.Delegable, c.Delegable)
+	if q.Tools == nil && (len(g.Tools) > 0 || len(c.Delegable) == 0) {
 		return nil
 	}
 	p := r.pipeline(s, a)
@@ -276,7 +276,7 @@ func (r *Rules) grantTools(g *Grant, c *Caller, q *Request, a *Agent) *Refusal {
 
 // checkTools warns, or refuses, where the child gets less than was asked for, or nothing.
 func (r *Rules) checkTools(g *Grant, c *Caller, q *Request, p *pipeline) *Refusal {
-	missing := p.missing(q.Tools, c.Tools, g.Tools)
+	missing := p.missing(q.Tools, c.Delegable, g.Tools)
 	if len(missing) > 0 && (q.Strict || len(g.Tools) == 0) {
 		names := make([]string, len(missing))
 		for i, v := range missing {
@@ -295,7 +295,7 @@ func (r *Rules) checkTools(g *Grant, c *Caller, q *Request, p *pipeline) *Refusa
 		return nil
 	}
 	// Nothing is left of what the caller may delegate. Say why, unless it is only what no sub-agent gets.
-	for _, name := range c.Tools {
+	for _, name := range c.Delegable {
 		if v := p.verdict(name); !v.Allowed && v.Rule != ToolRole && v.Rule != ToolNever {
 			g.Warnings = append(g.Warnings, v.String())
 		}

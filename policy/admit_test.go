@@ -21,9 +21,9 @@ const (
 )
 
 var (
-	mainKey   = session.Main("main")
-	childKey  = session.MustParse("agent:main:subagent:" + uuidA)
-	nestedKey = session.MustParse("agent:main:subagent:" + uuidA + ":subagent:" + uuidB)
+	mainKey   = session.Must(session.MainKey("main"))
+	childKey  = session.Must(session.Parse("agent:main:subagent:" + uuidA))
+	nestedKey = session.Must(session.Parse("agent:main:subagent:" + uuidA + ":subagent:" + uuidB))
 )
 
 func depth(n int) policy.Subagents { return policy.Subagents{MaxSpawnDepth: n} }
@@ -346,7 +346,7 @@ func TestAdmitOrder(t *testing.T) {
 		{policy.RuleThinking, func() { q.Thinking = "" }},
 		{policy.RuleModel, func() { q.Model = "a/b" }},
 		{policy.RuleTimeout, func() { q.Timeout = 5 }},
-		{policy.RuleTools, func() { c.Tools = []string{"read"} }},
+		{policy.RuleTools, func() { c.Delegable = []string{"read"} }},
 	}
 	for _, s := range steps {
 		_, err := rules.Admit(c, q)
@@ -407,12 +407,12 @@ func TestAdmitGrants(t *testing.T) {
 			}}, policy.Caller{Key: mainKey}, policy.Request{Agent: "Main"}, "main", 1, session.RoleLeaf,
 		},
 		{"oneself, not configured", policy.Rules{Agents: agents("other")}, policy.Caller{Key: mainKey}, policy.Request{}, "main", 1, session.RoleLeaf},
-		{"the global session is the default agent's", policy.Rules{Agents: agents("Ops", "main")}, policy.Caller{Key: session.Global()}, policy.Request{}, "ops", 1, session.RoleLeaf},
+		{"the global session is the default agent's", policy.Rules{Agents: agents("Ops", "main")}, policy.Caller{Key: session.GlobalKey()}, policy.Request{}, "ops", 1, session.RoleLeaf},
 		{"the top level is exempt from the lifetime", policy.Rules{Subagents: policy.Subagents{MaxSpawns: 1}}, policy.Caller{Key: mainKey, Spawned: 9}, policy.Request{}, "main", 1, session.RoleLeaf},
 		{"4.4 an orchestrator at depth 2 of 3", policy.Rules{Subagents: depth(3)}, policy.Caller{Key: childKey, Role: session.RoleOrchestrator, Depth: 1}, policy.Request{}, "main", 2, session.RoleOrchestrator},
 		{"4.3 a leaf at depth 2 of 2", policy.Rules{Subagents: depth(2)}, policy.Caller{Key: childKey, Role: session.RoleOrchestrator, Depth: 1}, policy.Request{}, "main", 2, session.RoleLeaf},
-		{"an external harness with a record", policy.Rules{Subagents: depth(2)}, policy.Caller{Key: session.ACP("main", "x"), Role: session.RoleOrchestrator, Depth: 1}, policy.Request{}, "main", 2, session.RoleLeaf},
-		{"a cron session is a top-level one", policy.Rules{}, policy.Caller{Key: session.Cron("main", "daily")}, policy.Request{}, "main", 1, session.RoleLeaf},
+		{"an external harness with a record", policy.Rules{Subagents: depth(2)}, policy.Caller{Key: session.Must(session.ACPKey("main", "x")), Role: session.RoleOrchestrator, Depth: 1}, policy.Request{}, "main", 2, session.RoleLeaf},
+		{"a cron session is a top-level one", policy.Rules{}, policy.Caller{Key: session.Must(session.CronKey("main", "daily"))}, policy.Request{}, "main", 1, session.RoleLeaf},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -475,8 +475,8 @@ func TestTargetsAgreeWithAdmit(t *testing.T) {
 				{Key: mainKey},
 				{Key: mainKey, Sandboxed: true},
 				{Key: mainKey, Children: 99},
-				{Key: session.Main("a")},
-				{Key: session.Main("nobody")},
+				{Key: session.Must(session.MainKey("a"))},
+				{Key: session.Must(session.MainKey("nobody"))},
 				{Key: childKey, Role: session.RoleOrchestrator},
 				{Key: childKey, Role: session.RoleLeaf},
 				{Key: childKey},
@@ -517,7 +517,7 @@ func TestGrantString(t *testing.T) {
 		Subagents: policy.Subagents{Model: "a/b", Timeout: time.Minute},
 		Sandbox:   policy.Sandbox{Mode: policy.SandboxAll},
 	}
-	g, err := rules.Admit(policy.Caller{Key: mainKey, Tools: []string{"read"}, Thinking: "low"}, policy.Request{})
+	g, err := rules.Admit(policy.Caller{Key: mainKey, Delegable: []string{"read"}, Thinking: "low"}, policy.Request{})
 	require.NoError(t, err)
 	assert.Equal(t, `main as leaf at depth 1, model "a/b" from agents.defaults.subagents, thinking "low" from caller, `+
 		`timeout 1m0s from agents.defaults.subagents, in a sandbox, with tools ["read"]`, g.String())
@@ -525,7 +525,7 @@ func TestGrantString(t *testing.T) {
 
 func TestAdmitDoesNotAllocate(t *testing.T) {
 	rules := policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 2, Model: "a/b"}, Agents: agents("main", "research")}
-	c := policy.Caller{Key: mainKey, Tools: []string{"read", "exec", "sessions_spawn"}}
+	c := policy.Caller{Key: mainKey, Delegable: []string{"read", "exec", "sessions_spawn"}}
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
 		if _, err := rules.Admit(c, policy.Request{}); err != nil {
 			t.Fatal(err)

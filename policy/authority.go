@@ -20,7 +20,7 @@ type Authority struct {
 	Sandboxed bool         `json:"sandboxed"`
 	Model     string       `json:"model"`
 	Tools     []string     `json:"tools"`     // what the session may use
-	Delegable []string     `json:"delegable"` // what it may hand down; [Caller.Tools] of its spawns
+	Delegable []string     `json:"delegable"` // what it may hand down; [Caller.Delegable] of its spawns
 }
 
 // ErrCorruptAuthority is what the error for a stored [Authority] that cannot be read is.

@@ -17,7 +17,7 @@ import (
 
 func granted(t *testing.T, rules *policy.Rules) policy.Authority {
 	t.Helper()
-	g, err := rules.Admit(policy.Caller{Key: mainKey, Tools: catalog, Model: "a/b"}, policy.Request{})
+	g, err := rules.Admit(policy.Caller{Key: mainKey, Delegable: catalog, Model: "a/b"}, policy.Request{})
 	require.NoError(t, err)
 	return g.Authority()
 }
@@ -97,7 +97,7 @@ func TestEffective(t *testing.T) {
 		assert.Equal(t, 2, now.Depth)
 	})
 	t.Run("what is denied later is gone", func(t *testing.T) {
-		rules := policy.Rules{Subagents: depth(2), Tools: policy.ToolRules{Deny: []string{"exec"}}}
+		rules := policy.Rules{Subagents: depth(2), SubagentTools: policy.ToolRules{Deny: []string{"exec"}}}
 		assert.NotContains(t, rules.Effective(stored, childKey).Tools, "exec")
 		assert.NotContains(t, rules.Effective(stored, childKey).Delegable, "exec")
 	})
@@ -127,7 +127,7 @@ func TestTopAuthority(t *testing.T) {
 	a := rules.TopAuthority(mainKey, "a/b", catalog)
 	assert.Equal(t, policy.Authority{Agent: "main", Role: roleMain, Model: "a/b", Tools: catalog, Delegable: catalog}, a)
 	assert.Equal(t, a, rules.Effective(a, mainKey))
-	a = rules.TopAuthority(session.Group("main", "telegram", "1"), "", catalog)
+	a = rules.TopAuthority(session.Must(session.GroupKey("main", "telegram", "1")), "", catalog)
 	assert.True(t, a.Sandboxed)
 	assert.NotContains(t, a.Tools, "web_search")
 	assert.Equal(t, policy.Authority{Sandboxed: true}, rules.TopAuthority(childKey, "", catalog))
@@ -135,7 +135,7 @@ func TestTopAuthority(t *testing.T) {
 }
 
 func TestSandboxed(t *testing.T) {
-	group := session.Group("main", "telegram", "1")
+	group := session.Must(session.GroupKey("main", "telegram", "1"))
 	for mode, want := range map[policy.SandboxMode][3]bool{
 		policy.SandboxInherit: {}, policy.SandboxOff: {}, policy.SandboxNonMain: {false, true, true}, policy.SandboxAll: {true, true, true}, 99: {true, true, true},
 	} {
@@ -145,7 +145,7 @@ func TestSandboxed(t *testing.T) {
 			assert.Equal(t, want[i], everywhere.Sandboxed(key), "%s %s", mode, key)
 			assert.Equal(t, want[i], atAgent.Sandboxed(key), "%s %s", mode, key)
 		}
-		assert.False(t, atAgent.Sandboxed(session.Group("other", "telegram", "1")))
+		assert.False(t, atAgent.Sandboxed(session.Must(session.GroupKey("other", "telegram", "1"))))
 	}
 	decide := policy.Rules{Sandbox: policy.Sandbox{Decide: func(agent string, key session.Key) bool { return agent == "main" && key == group }}}
 	assert.True(t, decide.Sandboxed(group))
@@ -179,7 +179,7 @@ func TestAuthorityOnlyShrinks(t *testing.T) {
 					continue
 				}
 				sessions++
-				below := node{session.MustParse(fmt.Sprintf("agent:%s:subagent:n%d-%d", a.Agent, sessions, i)), a}
+				below := node{session.Must(session.Parse(fmt.Sprintf("agent:%s:subagent:n%d-%d", a.Agent, sessions, i))), a}
 				checkChild(t, &rules, &later, above.Authority, below)
 				frontier = append(frontier, below)
 			}
@@ -200,7 +200,7 @@ func randomChild(rng *rand.Rand, rules *policy.Rules, above node) (policy.Author
 		q.Tools = pick(rng, entries, 0.3)
 	}
 	g, err := rules.Admit(policy.Caller{
-		Key: above.key, Role: above.Role, Depth: above.Depth, Sandboxed: above.Sandboxed, Tools: above.Delegable, Model: above.Model,
+		Key: above.key, Role: above.Role, Depth: above.Depth, Sandboxed: above.Sandboxed, Delegable: above.Delegable, Model: above.Model,
 	}, q)
 	return g.Authority(), err
 }
@@ -274,11 +274,11 @@ func randomRules(rng *rand.Rand) policy.Rules {
 		return pickOne(rng, policy.SandboxInherit, policy.SandboxInherit, policy.SandboxOff, policy.SandboxNonMain, policy.SandboxAll)
 	}
 	r := policy.Rules{
-		Subagents: policy.Subagents{MaxSpawnDepth: 1 + rng.IntN(5), AllowAgents: []string{"*"}},
-		Groups:    map[string][]string{"group:mine": {"my_*", "grep"}},
-		Global:    randomToolPolicy(rng),
-		Tools:     randomToolRules(rng),
-		Sandbox:   policy.Sandbox{Mode: mode()},
+		Subagents:     policy.Subagents{MaxSpawnDepth: 1 + rng.IntN(5), AllowAgents: []string{"*"}},
+		Groups:        map[string][]string{"group:mine": {"my_*", "grep"}},
+		Tools:         randomToolPolicy(rng),
+		SubagentTools: randomToolRules(rng),
+		Sandbox:       policy.Sandbox{Mode: mode()},
 	}
 	for _, id := range []string{"main", "a", "b"} {
 		a := policy.Agent{ID: id, Tools: randomToolPolicy(rng), Sandbox: mode()}
@@ -290,7 +290,7 @@ func randomRules(rng *rand.Rand) policy.Rules {
 			a.Tools.ByProvider = map[string]policy.ToolPolicy{"p": randomToolPolicy(rng)}
 		}
 		if rng.IntN(4) == 0 {
-			a.Confined = randomToolRules(rng)
+			a.SandboxTools = randomToolRules(rng)
 		}
 		r.Agents = append(r.Agents, a)
 	}

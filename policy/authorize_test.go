@@ -19,12 +19,12 @@ import (
 //	             \ sibling - nephew
 var (
 	top        = mainKey
-	parent     = session.MustParse("agent:main:subagent:p")
-	sibling    = session.MustParse("agent:main:subagent:p:subagent:s")
-	nephew     = session.MustParse("agent:main:subagent:p:subagent:s:subagent:n")
-	caller     = session.MustParse("agent:main:subagent:p:subagent:c")
-	child      = session.MustParse("agent:research:subagent:p:subagent:c:subagent:d") // runs as another agent
-	grandchild = session.MustParse("agent:main:subagent:p:subagent:c:subagent:d:subagent:e")
+	parent     = session.Must(session.Parse("agent:main:subagent:p"))
+	sibling    = session.Must(session.Parse("agent:main:subagent:p:subagent:s"))
+	nephew     = session.Must(session.Parse("agent:main:subagent:p:subagent:s:subagent:n"))
+	caller     = session.Must(session.Parse("agent:main:subagent:p:subagent:c"))
+	child      = session.Must(session.Parse("agent:research:subagent:p:subagent:c:subagent:d")) // runs as another agent
+	grandchild = session.Must(session.Parse("agent:main:subagent:p:subagent:c:subagent:d:subagent:e"))
 )
 
 var relations = map[string]policy.Target{
@@ -35,11 +35,11 @@ var relations = map[string]policy.Target{
 	"nephew":         {Key: nephew, Ancestors: []session.Key{sibling, parent, top}},
 	"parent":         {Key: parent, Ancestors: []session.Key{top}},
 	"top":            {Key: top},
-	"stranger":       {Key: session.Named("main", "survey")},
-	"foreigner":      {Key: session.Main("research")},
-	"strange child":  {Key: session.MustParse("agent:main:subagent:x"), Ancestors: []session.Key{session.Named("main", "survey")}},
-	"foreign child":  {Key: session.MustParse("agent:research:subagent:x"), Ancestors: []session.Key{session.Main("research")}},
-	"without record": {Key: session.MustParse("agent:main:subagent:p:subagent:c:subagent:ghost")},
+	"stranger":       {Key: session.Must(session.NamedKey("main", "survey"))},
+	"foreigner":      {Key: session.Must(session.MainKey("research"))},
+	"strange child":  {Key: session.Must(session.Parse("agent:main:subagent:x")), Ancestors: []session.Key{session.Must(session.NamedKey("main", "survey"))}},
+	"foreign child":  {Key: session.Must(session.Parse("agent:research:subagent:x")), Ancestors: []session.Key{session.Must(session.MainKey("research"))}},
+	"without record": {Key: session.Must(session.Parse("agent:main:subagent:p:subagent:c:subagent:ghost"))},
 }
 
 var (
@@ -126,7 +126,7 @@ func TestAuthorize(t *testing.T) {
 		{"a caller without a record", policy.Rules{Subagents: depth(5)}, policy.Caller{Key: caller}, policy.VerbList, "self", policy.RuleCaller, "Caller.Role"},
 		{"no verb", policy.Rules{Subagents: depth(5)}, orchestrator, policy.VerbInvalid, "child", policy.RuleControl, "session.Lineage"},
 		{"the top stops its great-grandchild", policy.Rules{}, policy.Caller{Key: top}, policy.VerbStop, "grandchild", "", ""},
-		{"the top of another tree", policy.Rules{Visibility: policy.VisibilityAll, AgentToAgent: all}, policy.Caller{Key: session.Named("main", "survey")}, policy.VerbStop, "child", policy.RuleControl, "session.Lineage"},
+		{"the top of another tree", policy.Rules{Visibility: policy.VisibilityAll, AgentToAgent: all}, policy.Caller{Key: session.Must(session.NamedKey("main", "survey"))}, policy.VerbStop, "child", policy.RuleControl, "session.Lineage"},
 
 		{"a sandbox narrows what is seen", policy.Rules{Subagents: depth(5), Visibility: policy.VisibilityAll, AgentToAgent: all}, boxed, policy.VerbList, "sibling", policy.RuleVisibility, "agents.defaults.sandbox.sessionToolsVisibility"},
 		{"but not below the tree", policy.Rules{Subagents: depth(5), Visibility: policy.VisibilityAll}, boxed, policy.VerbList, "grandchild", "", ""},

@@ -10,7 +10,7 @@ import (
 
 func BenchmarkAdmit(b *testing.B) {
 	tools := []string{"read", "write", "exec", "web_search", "sessions_spawn"}
-	caller := policy.Caller{Key: session.Main("main"), Model: "a/b", Tools: tools}
+	caller := policy.Caller{Key: session.Must(session.MainKey("main")), Model: "a/b", Delegable: tools}
 	many := make([]policy.Agent, 100)
 	for i := range many {
 		many[i].ID = fmt.Sprintf("agent-%02d", i)
@@ -27,11 +27,11 @@ func BenchmarkAdmit(b *testing.B) {
 			Agents: many, Subagents: policy.Subagents{MaxSpawnDepth: 2, AllowAgents: []string{"*"}},
 		}, req: policy.Request{Agent: "agent-99"}},
 		{name: "every stage", rules: policy.Rules{
-			Subagents: policy.Subagents{MaxSpawnDepth: 2, Model: "a/b"},
-			Global:    policy.ToolPolicy{Profile: "coding", AlsoAllow: []string{"web_*"}, Deny: []string{"gateway"}},
-			Agents:    []policy.Agent{{ID: "main", Tools: policy.ToolPolicy{Allow: []string{"group:fs", "group:runtime", "web_*", "sessions_*"}}}},
-			Tools:     policy.ToolRules{Deny: []string{"message"}},
-			Sandbox:   policy.Sandbox{Mode: policy.SandboxAll},
+			Subagents:     policy.Subagents{MaxSpawnDepth: 2, Model: "a/b"},
+			Tools:         policy.ToolPolicy{Profile: "coding", AlsoAllow: []string{"web_*"}, Deny: []string{"gateway"}},
+			Agents:        []policy.Agent{{ID: "main", Tools: policy.ToolPolicy{Allow: []string{"group:fs", "group:runtime", "web_*", "sessions_*"}}}},
+			SubagentTools: policy.ToolRules{Deny: []string{"message"}},
+			Sandbox:       policy.Sandbox{Mode: policy.SandboxAll},
 		}},
 	} {
 		b.Run(bm.name, func(b *testing.B) {

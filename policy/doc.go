@@ -30,7 +30,7 @@
 // # Tools
 //
 // Every stage only removes, so their order does not change what is left, only which rule is named for a tool that two remove. Sub-agents
-// are denied the tools of [DefaultDeny] until [Rules.Tools] name one exactly; sessions_spawn at a leaf nothing lifts. What a session
+// are denied the tools of [DefaultDeny] until [Rules.SubagentTools] name one exactly; sessions_spawn at a leaf nothing lifts. What a session
 // may use and what it may hand down are two sets, equal unless its agent says otherwise: see [ToolPolicy].
 //
 // # Other sessions

@@ -18,7 +18,7 @@ func Example() {
 			{ID: "ops"},
 		},
 	}
-	caller := policy.Caller{Key: session.Main("main"), Tools: []string{"read", "exec", "sessions_spawn"}}
+	caller := policy.Caller{Key: session.Must(session.MainKey("main")), Delegable: []string{"read", "exec", "sessions_spawn"}}
 	fmt.Println("targets:", rules.Targets(caller))
 
 	grant, err := rules.Admit(caller, policy.Request{Agent: "research"})
@@ -36,8 +36,8 @@ func Example() {
 
 func ExampleRules_Validate() {
 	rules := policy.Rules{
-		Subagents: policy.Subagents{MaxSpawnDepth: 7},
-		Tools:     policy.ToolRules{Deny: []string{"group:runtme"}},
+		Subagents:     policy.Subagents{MaxSpawnDepth: 7},
+		SubagentTools: policy.ToolRules{Deny: []string{"group:runtme"}},
 	}
 	fmt.Println(rules.Validate())
 	// Output:
@@ -46,7 +46,7 @@ func ExampleRules_Validate() {
 }
 
 func ExampleRules_ExplainTools() {
-	rules := policy.Rules{Tools: policy.ToolRules{Deny: []string{"web_*"}}}
+	rules := policy.Rules{SubagentTools: policy.ToolRules{Deny: []string{"web_*"}}}
 	leaf := policy.Subject{Agent: "main", Role: session.RoleLeaf}
 	for _, v := range rules.ExplainTools(leaf, []string{"read", "web_fetch", "cron"}) {
 		fmt.Println(v)
@@ -59,9 +59,9 @@ func ExampleRules_ExplainTools() {
 
 func ExampleRules_Authorize() {
 	var rules policy.Rules
-	top := session.Main("main")
-	mine := policy.Target{Key: session.MustParse("agent:main:subagent:a"), Ancestors: []session.Key{top}}
-	other := policy.Target{Key: session.Named("main", "survey")}
+	top := session.Must(session.MainKey("main"))
+	mine := policy.Target{Key: session.Must(session.Parse("agent:main:subagent:a")), Ancestors: []session.Key{top}}
+	other := policy.Target{Key: session.Must(session.NamedKey("main", "survey"))}
 
 	fmt.Println(rules.Authorize(policy.Caller{Key: top}, policy.VerbStop, mine))
 	fmt.Println(rules.Authorize(policy.Caller{Key: top}, policy.VerbHistory, other))
@@ -73,16 +73,16 @@ func ExampleRules_Authorize() {
 // What a child was given is stored with it, and is the ceiling for every later turn.
 func ExampleRules_Effective() {
 	var rules policy.Rules
-	grant, _ := rules.Admit(policy.Caller{Key: session.Main("main"), Tools: []string{"read", "exec"}}, policy.Request{})
+	grant, _ := rules.Admit(policy.Caller{Key: session.Must(session.MainKey("main")), Delegable: []string{"read", "exec"}}, policy.Request{})
 	stored, _ := json.Marshal(grant.Authority())
 
-	rules.Tools.Deny = []string{"exec"} // since then
+	rules.SubagentTools.Deny = []string{"exec"} // since then
 
 	var authority policy.Authority
 	if err := json.Unmarshal(stored, &authority); err != nil {
 		fmt.Println(err) // and authority gives nothing
 	}
-	now := rules.Effective(authority, session.MustParse("agent:main:subagent:a"))
+	now := rules.Effective(authority, session.Must(session.Parse("agent:main:subagent:a")))
 	fmt.Println(now.Role, now.Tools)
 	// Output:
 	// leaf [read]
@@ -97,9 +97,9 @@ func ExampleToolPolicy() {
 			{ID: "worker"},
 		},
 	}
-	key := session.Main("boss")
+	key := session.Must(session.MainKey("boss"))
 	boss := rules.TopAuthority(key, "", []string{"read", "exec", "sessions_spawn"})
-	worker, _ := rules.Admit(policy.Caller{Key: key, Tools: boss.Delegable}, policy.Request{Agent: "worker", Tools: []string{"exec"}})
+	worker, _ := rules.Admit(policy.Caller{Key: key, Delegable: boss.Delegable}, policy.Request{Agent: "worker", Tools: []string{"exec"}})
 	fmt.Println(boss.Tools, worker.Tools)
 	// Output:
 	// [read sessions_spawn] [exec]

@@ -23,7 +23,7 @@ func FuzzCallerKey(f *testing.F) {
 		if err != nil {
 			return
 		}
-		rules := policy.Rules{Subagents: depth(policy.LimitSpawnDepth)}
+		rules := policy.Rules{Subagents: depth(policy.MaxSpawnDepth)}
 		_, err = rules.Admit(policy.Caller{Key: key, Depth: stored}, policy.Request{})
 		if err == nil && (key.IsSubagent() || stored > 0) {
 			t.Errorf("%q at depth %d spawns without a record", key, stored)
@@ -36,7 +36,7 @@ func FuzzCallerKey(f *testing.F) {
 				}
 				continue
 			}
-			if want := max(stored, key.Depth()) + 1; g.Depth != want || want > policy.LimitSpawnDepth || role == roleLeaf {
+			if want := max(stored, key.Depth()) + 1; g.Depth != want || want > policy.MaxSpawnDepth || role == roleLeaf {
 				t.Errorf("%q, %s at depth %d: a child at depth %d", key, role, stored, g.Depth)
 			}
 		}

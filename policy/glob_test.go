@@ -74,7 +74,7 @@ func FuzzCanonicalTool(f *testing.F) {
 		if strings.Contains(once, "*") || isGroup(once) || once == "" {
 			return
 		}
-		rules := Rules{Global: ToolPolicy{Deny: []string{name}}}
+		rules := Rules{Tools: ToolPolicy{Deny: []string{name}}}
 		for _, spelling := range []string{name, once, " " + strings.ToUpper(once) + "\n"} {
 			if canonicalTool(spelling) == once && len(rules.FilterTools("main", 1, []string{spelling})) != 0 {
 				t.Errorf("denied %q, but %q passes", name, spelling)

@@ -70,7 +70,7 @@ func (p *pipeline) addRules(kind stageKind, key string, allow, also, deny []stri
 // pipeline returns the stages that what a session may use must pass; a is its agent, nil for one that is not configured.
 func (r *Rules) pipeline(s Subject, a *Agent) pipeline {
 	p := pipeline{rules: r, role: s.Role, agentID: s.Agent}
-	g := &r.Global
+	g := &r.Tools
 	from, name, also := stageGlobal, g.Profile, g.AlsoAllow
 	if a != nil && a.Tools.Profile != "" {
 		from, name = stageAgent, a.Tools.Profile
@@ -92,7 +92,7 @@ func (r *Rules) pipeline(s Subject, a *Agent) pipeline {
 // delegation returns the stages that what a session may hand down must pass, where its agent says so.
 func (r *Rules) delegation(s Subject, a *Agent) pipeline {
 	p := pipeline{rules: r, role: s.Role, agentID: s.Agent}
-	g, d := &r.Global, a.Tools.Delegable
+	g, d := &r.Tools, a.Tools.Delegable
 	p.addProfile(stageGlobal, "", g.Profile, g.AlsoAllow)
 	p.addRules(stageGlobal, "", g.Allow, g.AlsoAllow, g.Deny)
 	p.addRules(stageDelegable, "", d.Allow, nil, d.Deny)
@@ -111,7 +111,7 @@ func (p *pipeline) addLast(s Subject, a *Agent) {
 		p.addSandbox(a)
 	}
 	if s.Role != session.RoleMain {
-		t := &r.Tools
+		t := &r.SubagentTools
 		p.addRules(stageSubagent, "", t.Allow, t.AlsoAllow, t.Deny)
 	}
 }
@@ -148,7 +148,7 @@ func (p *pipeline) addProvider(kind stageKind, byProvider map[string]ToolPolicy,
 func (p *pipeline) addSandbox(a *Agent) {
 	var own ToolRules
 	if a != nil {
-		own = a.Confined
+		own = a.SandboxTools
 	}
 	all := p.rules.Sandbox.Tools
 	deny := stage{kind: stageAgentSandbox, deny: own.Deny}

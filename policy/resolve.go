@@ -71,7 +71,7 @@ func (r *Rules) configuredModel(c *Caller, a *Agent) Resolved[string] {
 }
 
 func (q *Request) validModel(m string) bool {
-	return wellFormedModel(m) && (q.Models == nil || q.Models(m))
+	return wellFormedModel(m) && (q.ValidModel == nil || q.ValidModel(m))
 }
 
 // wellFormedModel reports whether m can be a model: at most 256 bytes of UTF-8 without space, control or format characters, and with

@@ -46,15 +46,15 @@ func TestModel(t *testing.T) {
 		{"2.5 nobody", policy.Rules{}, policy.Caller{}, policy.Request{}, policy.Resolved[string]{}},
 		{"2.6 blank is absent", configured, live, policy.Request{Model: "  "}, policy.Resolved[string]{Value: "minimax/M", Source: policy.SourceDefaults}},
 		{"2.20 a slash in the name", configured, live, policy.Request{Model: "openrouter/anthropic/claude"}, policy.Resolved[string]{Value: "openrouter/anthropic/claude", Source: policy.SourceRequest}},
-		{"2.8 not valid", configured, live, policy.Request{Model: "no/such", Models: none}, policy.Resolved[string]{
+		{"2.8 not valid", configured, live, policy.Request{Model: "no/such", ValidModel: none}, policy.Resolved[string]{
 			Value: "minimax/M", Source: policy.SourceDefaults, Warning: `model "no/such" is not valid, used "minimax/M" instead`,
 		}},
-		{"not valid, and nothing else", policy.Rules{}, policy.Caller{}, policy.Request{Model: "no/such", Models: none}, policy.Resolved[string]{
+		{"not valid, and nothing else", policy.Rules{}, policy.Caller{}, policy.Request{Model: "no/such", ValidModel: none}, policy.Resolved[string]{
 			Warning: `model "no/such" is not valid, used the Runner's default instead`,
 		}},
-		{"2.10 a configured model is valid without being asked about", configured, live, policy.Request{Models: none}, policy.Resolved[string]{Value: "minimax/M", Source: policy.SourceDefaults}},
-		{"2.10 also when it is asked for", configured, live, policy.Request{Model: "minimax/M", Models: none}, policy.Resolved[string]{Value: "minimax/M", Source: policy.SourceRequest}},
-		{"so is what the caller runs on", bare, live, policy.Request{Model: "live/one", Models: none}, policy.Resolved[string]{Value: "live/one", Source: policy.SourceRequest}},
+		{"2.10 a configured model is valid without being asked about", configured, live, policy.Request{ValidModel: none}, policy.Resolved[string]{Value: "minimax/M", Source: policy.SourceDefaults}},
+		{"2.10 also when it is asked for", configured, live, policy.Request{Model: "minimax/M", ValidModel: none}, policy.Resolved[string]{Value: "minimax/M", Source: policy.SourceRequest}},
+		{"so is what the caller runs on", bare, live, policy.Request{Model: "live/one", ValidModel: none}, policy.Resolved[string]{Value: "live/one", Source: policy.SourceRequest}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -24,8 +24,8 @@ const (
 
 // The greatest limits that [Rules.Validate] accepts.
 const (
-	LimitSpawnDepth = 5
-	LimitChildren   = 20
+	MaxSpawnDepth = 5
+	MaxChildren   = 20
 )
 
 // Rules are everything that policy knows: plain data, apart from the one function that [Sandbox] may hold. The zero value has the
@@ -38,11 +38,11 @@ type Rules struct {
 	Agents    []Agent   // agents.list: the configured agents; the first is the default agent
 	Budget    Budget    // of each tree; a zero field does not limit
 
-	Tools       ToolRules           // tools.subagents.tools: what sub-agents may use; see DefaultDeny
-	DefaultDeny []string            // what sub-agents are denied unless Tools name it; nil: [DefaultDeny]; empty: nothing
-	Global      ToolPolicy          // tools: what every session may use, top-level ones too
-	Groups      map[string][]string // tool groups of the caller's own, "group:crm" to names and globs
-	Chats       []Chat              // what the sessions of some conversations may use, and so everything below them
+	SubagentTools ToolRules           // tools.subagents.tools: what sub-agents may use; see DefaultDeny
+	DefaultDeny   []string            // what sub-agents are denied unless Tools name it; nil: [DefaultDeny]; empty: nothing
+	Tools         ToolPolicy          // tools: what every session may use, top-level ones too
+	Groups        map[string][]string // tool groups of the caller's own, "group:crm" to names and globs
+	Chats         []Chat              // what the sessions of some conversations may use, and so everything below them
 
 	Sandbox      Sandbox
 	Visibility   Visibility   // tools.sessions.visibility: which other sessions the session tools reach; default tree
@@ -51,12 +51,12 @@ type Rules struct {
 
 // An Agent is one entry of agents.list.
 type Agent struct {
-	ID       string      // a letter or digit, then up to 63 of those, _ and -; in any case
-	Model    string      // what its own sessions run on; for a sub-agent the last resort
-	Skills   []string    // for the prompt, policy does not look at them; nil: all, empty: none
-	Tools    ToolPolicy  // what its sessions may use and hand down
-	Sandbox  SandboxMode // zero: what [Rules.Sandbox] says
-	Confined ToolRules   // tools.sandbox.tools of the agent: what its sandboxed sessions may use; a nil list: that of [Rules.Sandbox]
+	ID           string      // a letter or digit, then up to 63 of those, _ and -; in any case
+	Model        string      // what its own sessions run on; for a sub-agent the last resort
+	Skills       []string    // for the prompt, policy does not look at them; nil: all, empty: none
+	Tools        ToolPolicy  // what its sessions may use and hand down
+	Sandbox      SandboxMode // zero: what [Rules.Sandbox] says
+	SandboxTools ToolRules   // tools.sandbox.tools of the agent: what its sandboxed sessions may use; a nil list: that of [Rules.Sandbox]
 
 	// Subagents hold, of an agent, AllowAgents, RequireAgentID, Model, Thinking and Announce. The rest has one value for all.
 	// AllowAgents and RequireAgentID are those of the agent that spawns, the others those of the agent that is spawned.
@@ -196,7 +196,10 @@ func canonicalID(id string) string { return strings.ToLower(strings.TrimSpace(id
 const wantID = "a letter or digit, then up to 63 of those, _ and -"
 
 // validID reports whether id names an agent, in any case.
-func validID(id string) bool { return session.Main(id).IsValid() }
+func validID(id string) bool {
+	_, err := session.MainKey(id)
+	return err == nil
+}
 
 // PresetOpenClaw returns the zero Rules: those of the field's reference system.
 func PresetOpenClaw() Rules { return Rules{} }

@@ -36,7 +36,7 @@ type Sandbox struct {
 	// is not made yet, the key is zero. It must be quick, safe for concurrent use, and always give the same answer.
 	Decide func(agent string, key session.Key) bool
 
-	// Tools say what sandboxed sessions may use, whatever else they may. A nil Allow or Deny is [SandboxAllow] or [SandboxDeny];
+	// SubagentTools say what sandboxed sessions may use, whatever else they may. A nil Allow or Deny is [SandboxAllow] or [SandboxDeny];
 	// an empty Allow allows everything, an empty Deny denies nothing.
 	Tools ToolRules
 

@@ -22,9 +22,9 @@ type ToolRules struct {
 // Its sets are two. What a session may use is the profile, Allow and Deny. What it may hand down to sub-agents is the same, unless
 // Delegable says otherwise: then an agent that must not run commands itself can have workers that do.
 type ToolPolicy struct {
-	Profile   string   // "minimal", "coding", "messaging" or "full"; empty: of an agent what [Rules.Global] says, else full
+	Profile   string   // "minimal", "coding", "messaging" or "full"; empty: of an agent what [Rules.Tools] says, else full
 	Allow     []string // narrows if not empty
-	AlsoAllow []string // adds to the profile; of an agent in place of those of [Rules.Global]
+	AlsoAllow []string // adds to the profile; of an agent in place of those of [Rules.Tools]
 	Deny      []string // wins
 
 	// ByProvider narrows further while a session runs on a model, "anthropic/claude-haiku-4-5", or on any of a provider,
@@ -97,7 +97,7 @@ func (r *Rules) deniedByRole(role session.Role, name string) (denied, forever bo
 			return false, false
 		}
 	}
-	return !namesTool(r.Tools.Allow, name) && !namesTool(r.Tools.AlsoAllow, name), false
+	return !namesTool(r.SubagentTools.Allow, name) && !namesTool(r.SubagentTools.AlsoAllow, name), false
 }
 
 // namesTool reports whether a list has a canonical name itself, not by a glob or a group.

@@ -33,7 +33,7 @@ func words(s string) []string { return strings.Fields(s) }
 // has and lacks are lists of names, separated by space.
 func TestTools(t *testing.T) {
 	sub := func(allow, also, deny string) policy.Rules {
-		return policy.Rules{Tools: policy.ToolRules{Allow: words(allow), AlsoAllow: words(also), Deny: words(deny)}}
+		return policy.Rules{SubagentTools: policy.ToolRules{Allow: words(allow), AlsoAllow: words(also), Deny: words(deny)}}
 	}
 	const sessionTools = "sessions_list sessions_history sessions_send sessions_spawn sessions_yield subagents session_status"
 	tests := []struct {
@@ -74,55 +74,55 @@ func TestTools(t *testing.T) {
 		{name: "4.16 deny a group", rules: sub("", "", "group:fs"), s: policy.Subject{Role: roleLeaf}, has: "exec", lacks: "read write edit apply_patch"},
 		{
 			name: "4.17 two lists without a common name", rules: policy.Rules{
-				Global: policy.ToolPolicy{Allow: []string{"read"}}, Tools: policy.ToolRules{Allow: []string{"exec"}},
+				Tools: policy.ToolPolicy{Allow: []string{"read"}}, SubagentTools: policy.ToolRules{Allow: []string{"exec"}},
 			}, s: policy.Subject{Role: roleLeaf}, only: true,
 		},
 		{
 			name: "4.18 a profile cannot be added to later", rules: policy.Rules{
-				Global: policy.ToolPolicy{Profile: "coding"}, Tools: policy.ToolRules{Allow: []string{"browser"}},
+				Tools: policy.ToolPolicy{Profile: "coding"}, SubagentTools: policy.ToolRules{Allow: []string{"browser"}},
 			}, s: policy.Subject{Role: roleLeaf}, only: true,
 		},
 		{
 			name: "4.19 the sandbox denies", rules: policy.Rules{
-				Sandbox: policy.Sandbox{Tools: policy.ToolRules{Deny: []string{"browser"}, Allow: []string{}}}, Tools: policy.ToolRules{Allow: []string{"browser", "read"}},
+				Sandbox: policy.Sandbox{Tools: policy.ToolRules{Deny: []string{"browser"}, Allow: []string{}}}, SubagentTools: policy.ToolRules{Allow: []string{"browser", "read"}},
 			}, s: policy.Subject{Role: roleLeaf, Sandboxed: true}, has: "read", only: true,
 		},
 		{name: "4.24 no other wildcards", rules: sub("read? re.d [r]ead grep", "", ""), s: policy.Subject{Role: roleLeaf}, has: "grep", only: true},
-		{name: "a blank entry matches nothing", rules: policy.Rules{Tools: policy.ToolRules{Allow: []string{"", " "}}}, s: policy.Subject{Role: roleLeaf}, only: true},
+		{name: "a blank entry matches nothing", rules: policy.Rules{SubagentTools: policy.ToolRules{Allow: []string{"", " "}}}, s: policy.Subject{Role: roleLeaf}, only: true},
 		{name: "rules for sub-agents are not for main", rules: sub("read", "", "exec"), s: policy.Subject{Role: roleMain}, has: "exec cron sessions_spawn"},
 		{name: "default denies of the caller's own", rules: policy.Rules{DefaultDeny: []string{"web_*", "sessions_list"}}, s: policy.Subject{Role: roleOrchestrator}, has: "cron x_search sessions_list", lacks: "web_search web_fetch"},
 
-		{name: "profile minimal", rules: policy.Rules{Global: policy.ToolPolicy{Profile: "Minimal"}}, s: policy.Subject{Role: roleMain}, has: "session_status", only: true},
-		{name: "profile messaging", rules: policy.Rules{Global: policy.ToolPolicy{Profile: "messaging"}}, s: policy.Subject{Role: roleMain}, has: "sessions_list sessions_history sessions_send session_status message", only: true},
+		{name: "profile minimal", rules: policy.Rules{Tools: policy.ToolPolicy{Profile: "Minimal"}}, s: policy.Subject{Role: roleMain}, has: "session_status", only: true},
+		{name: "profile messaging", rules: policy.Rules{Tools: policy.ToolPolicy{Profile: "messaging"}}, s: policy.Subject{Role: roleMain}, has: "sessions_list sessions_history sessions_send session_status message", only: true},
 		{
-			name: "profile coding", rules: policy.Rules{Global: policy.ToolPolicy{Profile: "coding"}}, s: policy.Subject{Role: roleMain},
+			name: "profile coding", rules: policy.Rules{Tools: policy.ToolPolicy{Profile: "coding"}}, s: policy.Subject{Role: roleMain},
 			has: "read write edit apply_patch exec process code_execution memory_search memory_get cron image " + sessionTools, only: true,
 		},
-		{name: "profile full", rules: policy.Rules{Global: policy.ToolPolicy{Profile: "full"}}, s: policy.Subject{Role: roleMain}, has: strings.Join(catalog, " ")},
-		{name: "no profile of that name", rules: policy.Rules{Global: policy.ToolPolicy{Profile: "nope"}}, s: policy.Subject{Role: roleMain}, only: true},
+		{name: "profile full", rules: policy.Rules{Tools: policy.ToolPolicy{Profile: "full"}}, s: policy.Subject{Role: roleMain}, has: strings.Join(catalog, " ")},
+		{name: "no profile of that name", rules: policy.Rules{Tools: policy.ToolPolicy{Profile: "nope"}}, s: policy.Subject{Role: roleMain}, only: true},
 		{
-			name: "alsoAllow adds to a profile", rules: policy.Rules{Global: policy.ToolPolicy{Profile: "minimal", AlsoAllow: []string{"web_*"}}},
+			name: "alsoAllow adds to a profile", rules: policy.Rules{Tools: policy.ToolPolicy{Profile: "minimal", AlsoAllow: []string{"web_*"}}},
 			s: policy.Subject{Role: roleMain}, has: "session_status web_search web_fetch", only: true,
 		},
 		{
 			name: "an agent's profile in place of the other", rules: policy.Rules{
-				Global: policy.ToolPolicy{Profile: "coding"}, Agents: []policy.Agent{{ID: "main", Tools: policy.ToolPolicy{Profile: "minimal"}}},
+				Tools: policy.ToolPolicy{Profile: "coding"}, Agents: []policy.Agent{{ID: "main", Tools: policy.ToolPolicy{Profile: "minimal"}}},
 			}, s: policy.Subject{Agent: "main", Role: roleMain}, has: "session_status", only: true,
 		},
 		{
 			name: "an agent's alsoAllow in place of the other", rules: policy.Rules{
-				Global: policy.ToolPolicy{Profile: "minimal", AlsoAllow: []string{"tts"}},
+				Tools:  policy.ToolPolicy{Profile: "minimal", AlsoAllow: []string{"tts"}},
 				Agents: []policy.Agent{{ID: "main", Tools: policy.ToolPolicy{AlsoAllow: []string{"grep"}}}},
 			}, s: policy.Subject{Agent: "MAIN", Role: roleMain}, has: "session_status grep", only: true,
 		},
 		{
-			name: "alsoAllow without a profile narrows nothing", rules: policy.Rules{Global: policy.ToolPolicy{AlsoAllow: []string{"tts"}}},
+			name: "alsoAllow without a profile narrows nothing", rules: policy.Rules{Tools: policy.ToolPolicy{AlsoAllow: []string{"tts"}}},
 			s: policy.Subject{Role: roleMain}, has: "tts read exec",
 		},
 		{
 			name: "the agent's lists", rules: policy.Rules{Agents: []policy.Agent{
 				{ID: "main"}, {ID: "a", Tools: policy.ToolPolicy{Allow: []string{"group:fs"}, Deny: []string{"write"}}},
-			}}, s: policy.Subject{Key: session.Main("a"), Role: roleMain}, has: "read edit apply_patch", only: true,
+			}}, s: policy.Subject{Key: session.Must(session.MainKey("a")), Role: roleMain}, has: "read edit apply_patch", only: true,
 		},
 		{
 			name: "another agent's lists", rules: policy.Rules{Agents: []policy.Agent{
@@ -130,7 +130,7 @@ func TestTools(t *testing.T) {
 			}}, s: policy.Subject{Key: mainKey, Role: roleMain}, has: "exec browser",
 		},
 		{
-			name: "by model before by provider", rules: policy.Rules{Global: policy.ToolPolicy{ByProvider: map[string]policy.ToolPolicy{
+			name: "by model before by provider", rules: policy.Rules{Tools: policy.ToolPolicy{ByProvider: map[string]policy.ToolPolicy{
 				"google": {Deny: []string{"exec"}}, "Google/Flash": {Deny: []string{"read"}},
 			}}}, s: policy.Subject{Role: roleMain, Model: "google/flash"}, has: "exec", lacks: "read",
 		},
@@ -140,7 +140,7 @@ func TestTools(t *testing.T) {
 			}}}}}, s: policy.Subject{Agent: "main", Role: roleMain, Model: "GOOGLE/pro"}, has: "grep read", lacks: "exec browser",
 		},
 		{
-			name: "by another provider", rules: policy.Rules{Global: policy.ToolPolicy{ByProvider: map[string]policy.ToolPolicy{
+			name: "by another provider", rules: policy.Rules{Tools: policy.ToolPolicy{ByProvider: map[string]policy.ToolPolicy{
 				"google": {Deny: []string{"exec"}},
 			}}}, s: policy.Subject{Role: roleMain, Model: "anthropic/claude"}, has: "exec",
 		},
@@ -148,25 +148,25 @@ func TestTools(t *testing.T) {
 			name: "a conversation", rules: policy.Rules{Chats: []policy.Chat{
 				{Channel: "telegram", Peer: "*", Tools: policy.ToolRules{Deny: []string{"read"}}},
 				{Channel: "Telegram", Peer: "-100A", Tools: policy.ToolRules{Deny: []string{"exec"}}},
-			}}, s: policy.Subject{Key: session.Group("main", "telegram", "-100A"), Role: roleMain}, has: "read", lacks: "exec",
+			}}, s: policy.Subject{Key: session.Must(session.GroupKey("main", "telegram", "-100A")), Role: roleMain}, has: "read", lacks: "exec",
 		},
 		{
 			name: "the first entry of a conversation", rules: policy.Rules{Chats: []policy.Chat{
 				{Channel: "telegram", Peer: "-100A", Tools: policy.ToolRules{Deny: []string{"exec"}}},
 				{Channel: "telegram", Peer: "-100A", Tools: policy.ToolRules{Deny: []string{"read"}}},
-			}}, s: policy.Subject{Key: session.Group("main", "telegram", "-100A"), Role: roleMain}, has: "read", lacks: "exec",
+			}}, s: policy.Subject{Key: session.Must(session.GroupKey("main", "telegram", "-100A")), Role: roleMain}, has: "read", lacks: "exec",
 		},
 		{
 			name: "the first entry of every conversation", rules: policy.Rules{Chats: []policy.Chat{
 				{Channel: "telegram", Peer: "*", Tools: policy.ToolRules{Deny: []string{"exec"}}},
 				{Channel: "telegram", Peer: "*", Tools: policy.ToolRules{Deny: []string{"read"}}},
-			}}, s: policy.Subject{Key: session.Direct("main", "telegram", "7"), Role: roleMain}, has: "read", lacks: "exec",
+			}}, s: policy.Subject{Key: session.Must(session.DirectKey("main", "telegram", "7")), Role: roleMain}, has: "read", lacks: "exec",
 		},
 		{
 			name: "every conversation", rules: policy.Rules{Chats: []policy.Chat{
 				{Channel: "slack", Peer: "*", Tools: policy.ToolRules{Deny: []string{"read"}}},
 				{Channel: "telegram", Peer: "*", Tools: policy.ToolRules{Allow: []string{"exec"}}},
-			}}, s: policy.Subject{Key: session.Group("main", "telegram", "-100A"), Role: roleMain}, has: "exec", only: true,
+			}}, s: policy.Subject{Key: session.Must(session.GroupKey("main", "telegram", "-100A")), Role: roleMain}, has: "exec", only: true,
 		},
 		{
 			name: "a sandbox by default", s: policy.Subject{Role: roleMain, Sandboxed: true},
@@ -183,27 +183,27 @@ func TestTools(t *testing.T) {
 		{
 			name: "the agent's own lists in a sandbox", rules: policy.Rules{
 				Sandbox: policy.Sandbox{Tools: policy.ToolRules{Allow: []string{"read"}, Deny: []string{"grep"}}},
-				Agents:  []policy.Agent{{ID: "main", Confined: policy.ToolRules{Allow: []string{"read", "grep", "exec"}}}},
+				Agents:  []policy.Agent{{ID: "main", SandboxTools: policy.ToolRules{Allow: []string{"read", "grep", "exec"}}}},
 			}, s: policy.Subject{Agent: "main", Role: roleMain, Sandboxed: true}, has: "read exec", only: true,
 		},
 		{
-			name: "the agent's own deny in a sandbox", rules: policy.Rules{Agents: []policy.Agent{{ID: "main", Confined: policy.ToolRules{Deny: []string{"exec"}}}}},
+			name: "the agent's own deny in a sandbox", rules: policy.Rules{Agents: []policy.Agent{{ID: "main", SandboxTools: policy.ToolRules{Deny: []string{"exec"}}}}},
 			s: policy.Subject{Agent: "main", Role: roleMain, Sandboxed: true}, has: "read", lacks: "exec browser",
 		},
 		{
 			name: "the agent's empty lists in a sandbox", rules: policy.Rules{
 				Sandbox: policy.Sandbox{Tools: policy.ToolRules{Allow: []string{"read"}, Deny: []string{"exec"}}},
-				Agents:  []policy.Agent{{ID: "main", Confined: policy.ToolRules{Allow: []string{}, Deny: []string{}}}},
+				Agents:  []policy.Agent{{ID: "main", SandboxTools: policy.ToolRules{Allow: []string{}, Deny: []string{}}}},
 			}, s: policy.Subject{Agent: "main", Role: roleMain, Sandboxed: true}, has: strings.Join(catalog, " "), only: true,
 		},
 		{
 			name: "a group of the caller's own", rules: policy.Rules{
-				Groups: map[string][]string{"Group:Mine": {"MY_*", "grep"}}, Global: policy.ToolPolicy{Allow: []string{"group:mine"}},
+				Groups: map[string][]string{"Group:Mine": {"MY_*", "grep"}}, Tools: policy.ToolPolicy{Allow: []string{"group:mine"}},
 			}, s: policy.Subject{Role: roleMain}, has: "my_tool grep", only: true,
 		},
 		{
 			name: "plugins", rules: policy.Rules{
-				Groups: map[string][]string{"group:plugins": {"my_tool"}}, Global: policy.ToolPolicy{Deny: []string{"group:plugins"}},
+				Groups: map[string][]string{"group:plugins": {"my_tool"}}, Tools: policy.ToolPolicy{Deny: []string{"group:plugins"}},
 			}, s: policy.Subject{Role: roleMain}, has: "grep", lacks: "my_tool",
 		},
 	}
@@ -239,7 +239,7 @@ func TestFilterToolsKeepsItsArgument(t *testing.T) {
 	assert.Equal(t, []string{"read", "exec"}, rules.FilterTools("main", roleLeaf, names))
 	assert.Equal(t, []string{"cron", "read", "gateway", "exec"}, names)
 	assert.Nil(t, rules.FilterTools("main", roleLeaf, nil))
-	blank := policy.Rules{Global: policy.ToolPolicy{Allow: []string{""}}}
+	blank := policy.Rules{Tools: policy.ToolPolicy{Allow: []string{""}}}
 	assert.Empty(t, blank.FilterTools("main", roleMain, []string{""}), "not even a tool without a name")
 	assert.Empty(t, rules.FilterTools("main", roleLeaf, []string{"cron"}))
 }
@@ -255,15 +255,15 @@ func TestEveryStageAtOnce(t *testing.T) {
 	global.Delegable = nil
 	rules := policy.Rules{
 		Subagents: depth(2),
-		Global:    global, Tools: one,
-		Agents:  []policy.Agent{{ID: "main", Tools: every, Confined: one, Sandbox: policy.SandboxAll}},
+		Tools:     global, SubagentTools: one,
+		Agents:  []policy.Agent{{ID: "main", Tools: every, SandboxTools: one, Sandbox: policy.SandboxAll}},
 		Chats:   []policy.Chat{{Channel: "telegram", Peer: "*", Tools: one}},
 		Sandbox: policy.Sandbox{Tools: one},
 	}
 	require.NoError(t, rules.Validate())
-	s := policy.Subject{Key: session.Group("main", "telegram", "g"), Role: roleOrchestrator, Sandboxed: true, Model: "p/m"}
+	s := policy.Subject{Key: session.Must(session.GroupKey("main", "telegram", "g")), Role: roleOrchestrator, Sandboxed: true, Model: "p/m"}
 	assert.Equal(t, []string{"read"}, rules.ToolsFor(s, []string{"read", "x"}))
-	g, err := rules.Admit(policy.Caller{Key: mainKey, Tools: []string{"read", "x"}}, policy.Request{Model: "p/m", Tools: []string{"read"}})
+	g, err := rules.Admit(policy.Caller{Key: mainKey, Delegable: []string{"read", "x"}}, policy.Request{Model: "p/m", Tools: []string{"read"}})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"read"}, g.Tools)
 	assert.Equal(t, []string{"read"}, g.Delegable)
@@ -272,7 +272,7 @@ func TestEveryStageAtOnce(t *testing.T) {
 // For each tool the rule that removed it, and where to change that.
 func TestExplainTools(t *testing.T) {
 	rules := policy.Rules{
-		Global: policy.ToolPolicy{
+		Tools: policy.ToolPolicy{
 			Profile: "coding", AlsoAllow: []string{"web_*", "grep", "my_tool", "tts", "browser", "x_search"}, Deny: []string{"Web_*"},
 			ByProvider: map[string]policy.ToolPolicy{"p": {Deny: []string{"tts"}}},
 		},
@@ -280,10 +280,10 @@ func TestExplainTools(t *testing.T) {
 			Deny:       []string{"group:memory"},
 			ByProvider: map[string]policy.ToolPolicy{"P/m": {Allow: []string{"*e*", "cron", "x_search", "sessions_spawn", "browser"}}},
 		}}},
-		Chats: []policy.Chat{{Channel: "telegram", Peer: "*", Tools: policy.ToolRules{Deny: []string{"x_search"}}}},
-		Tools: policy.ToolRules{Deny: []string{"write"}},
+		Chats:         []policy.Chat{{Channel: "telegram", Peer: "*", Tools: policy.ToolRules{Deny: []string{"x_search"}}}},
+		SubagentTools: policy.ToolRules{Deny: []string{"write"}},
 	}
-	s := policy.Subject{Key: session.Group("main", "telegram", "7"), Role: roleLeaf, Sandboxed: true, Model: "p/m"}
+	s := policy.Subject{Key: session.Must(session.GroupKey("main", "telegram", "7")), Role: roleLeaf, Sandboxed: true, Model: "p/m"}
 	want := map[string]string{
 		"read":           `tool "read" is allowed`,
 		"canvas":         `tool "canvas" is not in profile "coding", set at tools.profile`,
@@ -305,7 +305,7 @@ func TestExplainTools(t *testing.T) {
 
 func TestExplainSpawn(t *testing.T) {
 	var rules policy.Rules
-	got, err := rules.ExplainSpawn(policy.Caller{Key: mainKey, Tools: words("read exec cron")}, policy.Request{Tools: words("read cron")})
+	got, err := rules.ExplainSpawn(policy.Caller{Key: mainKey, Delegable: words("read exec cron")}, policy.Request{Tools: words("read cron")})
 	require.NoError(t, err)
 	assert.Equal(t, []policy.ToolVerdict{
 		{Tool: "read", Allowed: true},
@@ -319,7 +319,7 @@ func TestExplainSpawn(t *testing.T) {
 
 func TestAdmitTools(t *testing.T) {
 	have := []string{"read", "exec", "web_search", "sessions_spawn", "cron"}
-	c := policy.Caller{Key: mainKey, Tools: have}
+	c := policy.Caller{Key: mainKey, Delegable: have}
 	t.Run("whatever policy leaves", func(t *testing.T) {
 		var rules policy.Rules
 		g, err := rules.Admit(c, policy.Request{})
@@ -337,7 +337,7 @@ func TestAdmitTools(t *testing.T) {
 	})
 	t.Run("and means what it says", func(t *testing.T) {
 		var rules policy.Rules
-		g, err := rules.Admit(policy.Caller{Key: mainKey, Tools: []string{"write", "apply_patch"}}, policy.Request{Tools: []string{"write"}})
+		g, err := rules.Admit(policy.Caller{Key: mainKey, Delegable: []string{"write", "apply_patch"}}, policy.Request{Tools: []string{"write"}})
 		require.NoError(t, err)
 		assert.Equal(t, []string{"write"}, g.Tools)
 	})
@@ -373,23 +373,23 @@ func TestAdmitTools(t *testing.T) {
 		assert.ErrorContains(t, err, `asked "sessions_spawn", allowed "read", set at agents.defaults.subagents.maxSpawnDepth`)
 	})
 	t.Run("nothing left, and not asked for", func(t *testing.T) {
-		rules := policy.Rules{Tools: policy.ToolRules{Deny: []string{"*"}}}
+		rules := policy.Rules{SubagentTools: policy.ToolRules{Deny: []string{"*"}}}
 		g, err := rules.Admit(c, policy.Request{})
 		require.NoError(t, err)
 		assert.Empty(t, g.Tools)
 		assert.Len(t, g.Warnings, 5)
 
 		rules = policy.Rules{}
-		g, err = rules.Admit(policy.Caller{Key: mainKey, Tools: []string{"sessions_spawn", "cron"}}, policy.Request{})
+		g, err = rules.Admit(policy.Caller{Key: mainKey, Delegable: []string{"sessions_spawn", "cron"}}, policy.Request{})
 		require.NoError(t, err)
 		assert.Empty(t, g.Tools)
 		assert.Empty(t, g.Warnings, "that is how it is for every leaf")
 	})
 	t.Run("4.23 what the conversation denies is not handed down", func(t *testing.T) {
 		rules := policy.Rules{Chats: []policy.Chat{{Channel: "telegram", Peer: "-100", Tools: policy.ToolRules{Deny: []string{"exec"}}}}}
-		group := session.Group("main", "telegram", "-100")
+		group := session.Must(session.GroupKey("main", "telegram", "-100"))
 		top := rules.TopAuthority(group, "", have)
-		g, err := rules.Admit(policy.Caller{Key: group, Tools: top.Delegable}, policy.Request{})
+		g, err := rules.Admit(policy.Caller{Key: group, Delegable: top.Delegable}, policy.Request{})
 		require.NoError(t, err)
 		assert.Equal(t, []string{"read", "web_search"}, g.Tools)
 	})
@@ -405,16 +405,16 @@ func TestDelegable(t *testing.T) {
 	require.NoError(t, rules.Validate())
 	have := []string{"read", "exec", "web_search", "browser", "sessions_spawn"}
 
-	top := rules.TopAuthority(session.Main("boss"), "", have)
+	top := rules.TopAuthority(session.Must(session.MainKey("boss")), "", have)
 	assert.Equal(t, []string{"read", "web_search", "browser", "sessions_spawn"}, top.Tools)
 	assert.Equal(t, []string{"read", "exec", "browser", "sessions_spawn"}, top.Delegable)
 
-	g, err := rules.Admit(policy.Caller{Key: mainKey, Tools: have}, policy.Request{Agent: "boss", Tools: []string{"read", "exec", "web_search", "sessions_spawn"}})
+	g, err := rules.Admit(policy.Caller{Key: mainKey, Delegable: have}, policy.Request{Agent: "boss", Tools: []string{"read", "exec", "web_search", "sessions_spawn"}})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"read", "web_search", "sessions_spawn"}, g.Tools)
 	assert.Equal(t, []string{"read", "exec", "sessions_spawn"}, g.Delegable, "the spawn's list narrows both")
 
-	g, err = rules.Admit(policy.Caller{Key: childKeyOf("boss"), Role: g.Role, Depth: g.Depth, Tools: g.Delegable}, policy.Request{Agent: "worker"})
+	g, err = rules.Admit(policy.Caller{Key: childKeyOf("boss"), Role: g.Role, Depth: g.Depth, Delegable: g.Delegable}, policy.Request{Agent: "worker"})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"read", "exec"}, g.Tools)
 }
@@ -424,8 +424,8 @@ func TestDelegableWithinTheRest(t *testing.T) {
 	boss := []policy.Agent{{ID: "main", Tools: policy.ToolPolicy{Delegable: &policy.ToolRules{Allow: []string{"*"}}}}}
 	names := words("read exec web_search tts")
 	for name, rules := range map[string]policy.Rules{
-		"deny":    {Global: policy.ToolPolicy{Deny: []string{"exec"}}},
-		"profile": {Global: policy.ToolPolicy{Profile: "coding", AlsoAllow: []string{"web_*"}, Deny: []string{"exec"}}},
+		"deny":    {Tools: policy.ToolPolicy{Deny: []string{"exec"}}},
+		"profile": {Tools: policy.ToolPolicy{Profile: "coding", AlsoAllow: []string{"web_*"}, Deny: []string{"exec"}}},
 		"sandbox": {Sandbox: policy.Sandbox{Mode: policy.SandboxAll, Tools: policy.ToolRules{Deny: []string{"exec"}, Allow: []string{}}}},
 	} {
 		rules.Agents = boss
@@ -437,7 +437,7 @@ func TestDelegableWithinTheRest(t *testing.T) {
 }
 
 func childKeyOf(agent string) session.Key {
-	return session.MustParse("agent:" + agent + ":subagent:" + uuidA)
+	return session.Must(session.Parse("agent:" + agent + ":subagent:" + uuidA))
 }
 
 func TestExpandTools(t *testing.T) {

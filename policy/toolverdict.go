@@ -82,7 +82,7 @@ func (r *Rules) ExplainSpawn(c Caller, q Request) ([]ToolVerdict, error) {
 	if q.Tools != nil {
 		p.narrow(q.Tools)
 	}
-	return p.verdicts(c.Tools), nil
+	return p.verdicts(c.Delegable), nil
 }
 
 func (r *Rules) subjectPipeline(s Subject) pipeline {

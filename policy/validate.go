@@ -52,13 +52,13 @@ func (r *Rules) Validate() error {
 	v.agents()
 	v.budget(treeBudgetPath, r.Budget)
 	v.groups()
-	v.toolPolicy(toolsPath, &r.Global)
-	if r.Global.Delegable != nil {
+	v.toolPolicy(toolsPath, &r.Tools)
+	if r.Tools.Delegable != nil {
 		v.add(toolsPath+".delegable", "set", "nothing here: it is set of an agent")
 	}
-	v.toolRules(subagentToolsPath, r.Tools)
-	if len(r.Tools.Allow) > 0 && len(r.Tools.AlsoAllow) > 0 {
-		v.add(subagentToolsPath+".alsoAllow", strings.Join(r.Tools.AlsoAllow, ", "), "nothing beside allow, which lifts default denies as well")
+	v.toolRules(subagentToolsPath, r.SubagentTools)
+	if len(r.SubagentTools.Allow) > 0 && len(r.SubagentTools.AlsoAllow) > 0 {
+		v.add(subagentToolsPath+".alsoAllow", strings.Join(r.SubagentTools.AlsoAllow, ", "), "nothing beside allow, which lifts default denies as well")
 	}
 	v.entries(subagentToolsPath+".defaultDeny", r.DefaultDeny)
 	v.chats()
@@ -113,8 +113,8 @@ func (v *validator) enum(path string, value int, words []string) {
 
 func (v *validator) subagents() {
 	s := &v.rules.Subagents
-	v.within(maxSpawnDepthPath, s.MaxSpawnDepth, LimitSpawnDepth)
-	v.within(maxChildrenPath, s.MaxChildren, LimitChildren)
+	v.within(maxSpawnDepthPath, s.MaxSpawnDepth, MaxSpawnDepth)
+	v.within(maxChildrenPath, s.MaxChildren, MaxChildren)
 	v.within(maxConcurrentPath, s.MaxConcurrent, maxLimit)
 	v.within(maxSpawnsPath, s.MaxSpawns, maxLimit)
 	v.within(maxTreeRunsPath, s.MaxTreeRuns, maxLimit)
@@ -173,8 +173,8 @@ func (v *validator) agent(a *Agent, path string) {
 		v.toolRules(path+".tools.delegable", *d)
 		v.noAlsoAllow(path+".tools.delegable", *d)
 	}
-	v.toolRules(path+"."+sandboxToolsPath, a.Confined)
-	v.noAlsoAllow(path+"."+sandboxToolsPath, a.Confined)
+	v.toolRules(path+"."+sandboxToolsPath, a.SandboxTools)
+	v.noAlsoAllow(path+"."+sandboxToolsPath, a.SandboxTools)
 	v.enum(path+".sandbox.mode", int(a.Sandbox), sandboxModeNames[:])
 
 	path += ".subagents"

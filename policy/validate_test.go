@@ -46,7 +46,7 @@ func TestAgentByID(t *testing.T) {
 func TestValidate(t *testing.T) {
 	sub := func(s policy.Subagents) policy.Rules { return policy.Rules{Subagents: s} }
 	of := func(a policy.Agent) policy.Rules { return policy.Rules{Agents: []policy.Agent{a}} }
-	global := func(p policy.ToolPolicy) policy.Rules { return policy.Rules{Global: p} }
+	global := func(p policy.ToolPolicy) policy.Rules { return policy.Rules{Tools: p} }
 	const d, m = "agents.defaults.subagents", "agents.list[main]"
 	tests := []struct {
 		name  string
@@ -83,12 +83,12 @@ func TestValidate(t *testing.T) {
 		{"agent's timeout", of(policy.Agent{ID: "main", Subagents: policy.Subagents{Timeout: policy.Off}}), m + `.subagents.runTimeoutSeconds is "-1ns", want nothing here: it is set at agents.defaults.subagents`},
 		{"agent's sandbox", of(policy.Agent{ID: "main", Sandbox: 9}), m + `.sandbox.mode is "9", want inherit, off, non-main, all`},
 		{"agent's tools", of(policy.Agent{ID: "main", Tools: policy.ToolPolicy{Deny: []string{"group:typo"}}}), m + `.tools.deny[0] is "group:typo", want a group that is built in or in tools.groups`},
-		{"agent's sandbox tools", of(policy.Agent{ID: "main", Confined: policy.ToolRules{Allow: []string{" "}}}), m + `.tools.sandbox.tools.allow[0] is " ", want the name, glob or group of a tool`},
+		{"agent's sandbox tools", of(policy.Agent{ID: "main", SandboxTools: policy.ToolRules{Allow: []string{" "}}}), m + `.tools.sandbox.tools.allow[0] is " ", want the name, glob or group of a tool`},
 		{"agent's delegable", of(policy.Agent{ID: "main", Tools: policy.ToolPolicy{Delegable: &policy.ToolRules{AlsoAllow: []string{"x"}}}}), m + `.tools.delegable.alsoAllow is "x", want nothing here: there is no profile to add to`},
 
-		{"3.8 allow and alsoAllow", policy.Rules{Tools: policy.ToolRules{Allow: []string{"a"}, AlsoAllow: []string{"b"}}}, `tools.subagents.tools.alsoAllow is "b", want nothing beside allow, which lifts default denies as well`},
-		{"3.9 an empty allow", policy.Rules{Tools: policy.ToolRules{Allow: []string{}, AlsoAllow: []string{"b"}}}, ""},
-		{"blank deny", policy.Rules{Tools: policy.ToolRules{Deny: []string{"a", ""}}}, `tools.subagents.tools.deny[1] is "", want the name, glob or group of a tool`},
+		{"3.8 allow and alsoAllow", policy.Rules{SubagentTools: policy.ToolRules{Allow: []string{"a"}, AlsoAllow: []string{"b"}}}, `tools.subagents.tools.alsoAllow is "b", want nothing beside allow, which lifts default denies as well`},
+		{"3.9 an empty allow", policy.Rules{SubagentTools: policy.ToolRules{Allow: []string{}, AlsoAllow: []string{"b"}}}, ""},
+		{"blank deny", policy.Rules{SubagentTools: policy.ToolRules{Deny: []string{"a", ""}}}, `tools.subagents.tools.deny[1] is "", want the name, glob or group of a tool`},
 		{"default deny", policy.Rules{DefaultDeny: []string{""}}, `tools.subagents.tools.defaultDeny[0] is "", want the name, glob or group of a tool`},
 		{"profile", global(policy.ToolPolicy{Profile: "codign"}), `tools.profile is "codign", want one of minimal, coding, messaging, full`},
 		{"plugins without members", global(policy.ToolPolicy{Allow: []string{"group:plugins"}}), ""},
@@ -121,9 +121,9 @@ func TestValidate(t *testing.T) {
 
 func TestValidateReportsEverything(t *testing.T) {
 	r := policy.Rules{
-		Subagents: policy.Subagents{MaxSpawnDepth: 9, MaxChildren: 99},
-		Agents:    []policy.Agent{{ID: "main", Subagents: policy.Subagents{Thinking: "x"}}},
-		Tools:     policy.ToolRules{Deny: []string{""}},
+		Subagents:     policy.Subagents{MaxSpawnDepth: 9, MaxChildren: 99},
+		Agents:        []policy.Agent{{ID: "main", Subagents: policy.Subagents{Thinking: "x"}}},
+		SubagentTools: policy.ToolRules{Deny: []string{""}},
 	}
 	err := r.Validate()
 	list, ok := errors.AsType[policy.FieldErrors](err)

@@ -47,7 +47,7 @@ func TestToolPolicyVectors(t *testing.T) {
 	global := func(raw json.RawMessage) policy.Rules {
 		var p struct{ Allow, Deny []string }
 		require.NoError(t, json.Unmarshal(raw, &p))
-		return policy.Rules{Global: policy.ToolPolicy{Allow: p.Allow, Deny: p.Deny}}
+		return policy.Rules{Tools: policy.ToolPolicy{Allow: p.Allow, Deny: p.Deny}}
 	}
 	compact := func(raw json.RawMessage) string { return strings.ReplaceAll(string(raw), ": ", ":") }
 	main := policy.Subject{Role: roleMain}

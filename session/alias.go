@@ -39,7 +39,7 @@ func (a Aliases) Resolve(s string) (Key, error) {
 	switch {
 	case whole:
 	case equalWord(s, wordMain):
-		return a.Canonical(Main(a.agent())), nil
+		return a.Canonical(mainKey(a.agent())), nil
 	default:
 		prefix := wordAgent + ":" + a.agent() + ":"
 		k, err := Parse(prefix + s)
@@ -61,9 +61,9 @@ func (a Aliases) Canonical(k Key) Key {
 	}
 	switch {
 	case alias && a.Global:
-		return Global()
+		return GlobalKey()
 	case alias:
-		return Main(k.Agent())
+		return mainKey(k.Agent())
 	}
 	return k
 }

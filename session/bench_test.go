@@ -29,7 +29,7 @@ func BenchmarkParse(b *testing.B) {
 }
 
 func BenchmarkKeyMethods(b *testing.B) {
-	k := session.MustParse("agent:ops:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11:subagent:0b6c1c1e-2e0f-4f6e-8a53-4f6c2a527d1c")
+	k := session.Must(session.Parse("agent:ops:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11:subagent:0b6c1c1e-2e0f-4f6e-8a53-4f6c2a527d1c"))
 	b.ReportAllocs()
 	n := 0
 	for b.Loop() {
@@ -53,7 +53,7 @@ func BenchmarkMemoryAppend(b *testing.B) {
 	})
 	b.Run("append", func(b *testing.B) {
 		j := session.NewMemory().Journal
-		root := session.Main("main")
+		root := session.Must(session.MainKey("main"))
 		ctx := context.Background()
 		var last session.Seq
 		b.ReportAllocs()
@@ -76,7 +76,7 @@ func BenchmarkMemoryAppendTrees(b *testing.B) {
 	ctx := context.Background()
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
-		root := session.Named("main", session.NewID())
+		root := session.Must(session.NamedKey("main", session.NewID()))
 		entries := []session.Entry{{Payload: nothing{}}}
 		var last session.Seq
 		for pb.Next() {

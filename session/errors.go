@@ -41,9 +41,11 @@ var (
 	ErrSync = errors.New("session: a write has not reached the disk, the directory must be opened again")
 )
 
-// A KeyError says which text is not a key, where, and why. It is [ErrInvalidKey].
+// A KeyError says which text cannot be a key or a part of one, where, and why. It is
+// [ErrInvalidKey].
 type KeyError struct {
-	Key    string // the text that was parsed, whole
+	Key    string // the text that was parsed, whole, or the part that a key was to be made of
+	Part   string // the part that Key is, such as "peer"; empty: a whole key
 	Offset int    // the first byte of Key that cannot stand
 	Reason string // a short phrase, such as "empty segment"
 }
@@ -57,7 +59,11 @@ func (e *KeyError) Error() string {
 	if len(shown) > maxShown {
 		shown, more = shown[:maxShown], "..."
 	}
-	return fmt.Sprintf("session: invalid key %q%s: at byte %d: %s", shown, more, e.Offset, e.Reason)
+	what := "key"
+	if e.Part != "" {
+		what = e.Part + " of a key"
+	}
+	return fmt.Sprintf("session: invalid %s %q%s: at byte %d: %s", what, shown, more, e.Offset, e.Reason)
 }
 
 // Is reports whether target is [ErrInvalidKey].

@@ -10,8 +10,8 @@ import (
 )
 
 func Example() {
-	main := session.Main("main")
-	child := main.Child("research", "6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11")
+	main := session.Must(session.MainKey("main"))
+	child := session.Must(main.Child("research", "6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
 	top, err := session.Top(main)
 	if err != nil {
 		fmt.Println(err)
@@ -65,7 +65,7 @@ func ExampleRoute_Or() {
 
 // A writer appends after the sequence that it knows. One that is behind is told, and nothing of it is kept.
 func ExampleJournal() {
-	ctx, journal, root := context.Background(), session.NewMemory().Journal, session.Main("main")
+	ctx, journal, root := context.Background(), session.NewMemory().Journal, session.Must(session.MainKey("main"))
 	fact := func(s string) session.Batch {
 		return session.Batch{ID: session.BatchID(s), Entries: []session.Entry{{Payload: session.Raw(`{"fact":"` + s + `"}`)}}}
 	}
@@ -84,17 +84,17 @@ func ExampleJournal() {
 
 func ExampleCommitted() {
 	ctx, transcripts := context.Background(), session.NewMemory().Transcripts
-	ref := session.Ref{Key: session.Main("main"), SessionID: session.NewID()}
-	pos, _ := transcripts.Append(ctx, ref, 0, session.Message{Role: session.User, Text: "How is the build?"})
-	cut, _ := transcripts.Append(ctx, ref, pos, session.Message{Role: session.Assistant, Text: "I will look at"})
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: session.NewID()}
+	pos, _ := transcripts.Append(ctx, ref, 0, session.Message{Role: session.MessageUser, Text: "How is the build?"})
+	cut, _ := transcripts.Append(ctx, ref, pos, session.Message{Role: session.MessageAssistant, Text: "I will look at"})
 	// The process died here. The next one fences what the turn left behind, and goes on.
 	_, err := transcripts.Append(ctx, ref, cut,
-		session.Fence(pos, time.Now()), session.Message{Role: session.Assistant, Text: "It is green."})
+		session.Fence(pos, time.Now()), session.Message{Role: session.MessageAssistant, Text: "It is green."})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	for line, err := range session.Committed(transcripts.Read(ctx, ref, session.Window{})) {
+	for line, err := range session.Committed(transcripts.Read(ctx, ref, session.LineQuery{})) {
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -32,8 +32,11 @@ var words = [...]string{
 	wordHook, wordDM, wordGlobal, wordUnknown,
 }
 
-// reserved is the reason why a word cannot stand where a value belongs.
-const reserved = "reserved word"
+// Reasons of a [KeyError] that more than one place gives.
+const (
+	reserved = "reserved word" // a word of the grammar stands where a value belongs
+	tooLong  = "longer than 1024 bytes"
+)
 
 // maxAgentLen is the greatest length of an agent's id, in bytes.
 const maxAgentLen = 64
@@ -51,15 +54,6 @@ func Parse(s string) (Key, error) {
 		return Key{}, &KeyError{Key: s, Offset: p.at, Reason: p.reason}
 	}
 	return Key{p.canonical()}, nil
-}
-
-// MustParse is [Parse] for constants and tests. It panics if s is not a key.
-func MustParse(s string) Key {
-	k, err := Parse(s)
-	if err != nil {
-		panic(err)
-	}
-	return k
 }
 
 // A parser reads a key from left to right. After the first offence it stays where it is and every method does nothing.
@@ -119,7 +113,7 @@ func (p *parser) canonical() string {
 // key reads a whole key.
 func (p *parser) key() {
 	if len(p.s) > MaxKeyLen {
-		p.fail(MaxKeyLen, "longer than 1024 bytes")
+		p.fail(MaxKeyLen, tooLong)
 		return
 	}
 	switch first := p.peek(); wordOf(first) {
@@ -145,7 +139,7 @@ func (p *parser) key() {
 		p.opaque()
 	}
 	if len(p.out) > MaxKeyLen {
-		p.fail(0, "longer than 1024 bytes in canonical form")
+		p.fail(0, tooLong+" in canonical form")
 	}
 }
 

@@ -91,7 +91,7 @@ func (k Key) Depth() int {
 	return 1 + strings.Count(body, ":"+wordSubagent+":") + strings.Count(body, ":"+wordSpawn+":")
 }
 
-// Channel returns the channel of a chat key, such as "telegram", else "".
+// ChannelKey returns the channel of a chat key, such as "telegram", else "".
 func (k Key) Channel() string {
 	c := k.chat()
 	return c.channel
@@ -151,7 +151,7 @@ func (k Key) ID() string {
 	}
 }
 
-// CronRun returns the id of the run in the key of one run of a cron job, else "".
+// CronRunKey returns the id of the run in the key of one run of a cron job, else "".
 func (k Key) CronRun() string {
 	if k.Kind() != KindCron {
 		return ""
@@ -180,7 +180,7 @@ func (k Key) IDs() iter.Seq[string] {
 // Display returns k as people read it: without the leading "agent:", "main" for the main session of the agent main, and uuids cut
 // to their first eight digits. It is for lists and logs, and cannot be parsed.
 func (k Key) Display() string {
-	if k == Main(DefaultAgent) {
+	if k == mainKey(DefaultAgent) {
 		return wordMain
 	}
 	segments := strings.Split(strings.TrimPrefix(k.s, wordAgent+":"), ":")

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -84,7 +85,7 @@ func TestKeys(t *testing.T) {
 			assert.Equal(t, c.thread, thread)
 			assert.Equal(t, c.thread != "", threaded)
 			if threaded {
-				assert.Contains(t, []session.Key{chat.Thread(thread), chat.Topic(thread)}, k)
+				assert.Contains(t, []session.Key{session.Must(chat.Thread(thread)), session.Must(chat.Topic(thread))}, k)
 			} else {
 				assert.Equal(t, k, chat)
 			}
@@ -212,8 +213,10 @@ func TestZeroKey(t *testing.T) {
 		assert.Empty(t, k.Agent()+k.Channel()+k.Account()+k.Peer()+k.ThreadID()+k.ID()+k.CronRun())
 		assert.Zero(t, k.Depth())
 		assert.Empty(t, slices.Collect(k.IDs()))
-		assert.True(t, k.Child("main", "x").IsZero())
-		assert.True(t, k.Thread("x").IsZero())
+		_, err := k.Child("main", "x")
+		require.ErrorIs(t, err, session.ErrInvalidKey)
+		_, err = k.Thread("x")
+		require.ErrorIs(t, err, session.ErrInvalidKey)
 		assert.True(t, k.Route().IsZero())
 	}
 	assert.True(t, session.Key{}.IsZero())
@@ -228,85 +231,142 @@ func TestZeroKey(t *testing.T) {
 	assert.Equal(t, session.BindingsRoot(), root)
 	root, err = session.ParseRoot("agent:main:main")
 	require.NoError(t, err)
-	assert.Equal(t, session.Main("main"), root)
-	assert.Panics(t, func() { session.MustParse("main") })
+	assert.Equal(t, session.Must(session.MainKey("main")), root)
+	assert.Panics(t, func() { session.Must(session.Parse("main")) })
 }
 
 func TestConstructors(t *testing.T) {
-	sub := session.MustParse("agent:main:subagent:a:subagent:b")
+	sub := session.Must(session.Parse("agent:main:subagent:a:subagent:b"))
 	for want, got := range map[string]session.Key{
-		"agent:main:main":                            session.Main("Main"),
-		"agent:main:nightly":                         session.Named("main", "Nightly"),
-		"agent:main:direct:Alice":                    session.DirectPeer("main", "Alice"),
-		"agent:main:telegram:direct:Alice":           session.Direct("main", "Telegram", "Alice"),
-		"agent:main:matrix:direct:@a:b.org":          session.Direct("main", "matrix", "@a:b.org"),
-		"agent:main:discord:acc:direct:Alice":        session.DirectAccount("main", "discord", "Acc", "Alice"),
-		"agent:main:telegram:group:-1":               session.Group("main", "telegram", "-1"),
-		"agent:main:slack:channel:C1":                session.Channel("main", "slack", "C1"),
-		"agent:main:cron:job":                        session.Cron("main", "Job"),
-		"agent:main:cron:job:run:1":                  session.CronRun("main", "job", "1"),
-		"agent:main:acp:x":                           session.ACP("main", "x"),
-		"agent:main:hook:gmail:42":                   session.Hook("main", "gmail:42"),
-		"global":                                     session.Global(),
-		"agent:main:main:thread:1":                   session.Main("main").Thread("1"),
-		"agent:main:main:topic:1":                    session.Main("main").Topic("1"),
-		"agent:ops:subagent:x":                       session.Main("main").Child("ops", "X"),
-		"agent:ops:subagent:y":                       session.Cron("main", "job").Child("ops", "y"),
-		"agent:ops:subagent:z":                       session.Global().Child("ops", "z"),
-		"agent:ops:subagent:a:subagent:b:subagent:c": sub.Thread("9").Child("ops", "c"),
-		"agent:ops:spawn:a:spawn:b:spawn:c":          session.DialectSpawn.Child(sub, "ops", "c"),
-		"agent:ops:spawn:w":                          session.DialectSpawn.Child(session.Main("main"), "ops", "w"),
+		"agent:main:main":                            session.Must(session.MainKey("Main")),
+		"agent:main:nightly":                         session.Must(session.NamedKey("main", "Nightly")),
+		"agent:main:direct:Alice":                    session.Must(session.DirectPeerKey("main", "Alice")),
+		"agent:main:telegram:direct:Alice":           session.Must(session.DirectKey("main", "Telegram", "Alice")),
+		"agent:main:matrix:direct:@a:b.org":          session.Must(session.DirectKey("main", "matrix", "@a:b.org")),
+		"agent:main:discord:acc:direct:Alice":        session.Must(session.DirectAccountKey("main", "discord", "Acc", "Alice")),
+		"agent:main:telegram:group:-1":               session.Must(session.GroupKey("main", "telegram", "-1")),
+		"agent:main:slack:channel:C1":                session.Must(session.ChannelKey("main", "slack", "C1")),
+		"agent:main:cron:job":                        session.Must(session.CronKey("main", "Job")),
+		"agent:main:cron:job:run:1":                  session.Must(session.CronRunKey("main", "job", "1")),
+		"agent:main:acp:x":                           session.Must(session.ACPKey("main", "x")),
+		"agent:main:hook:gmail:42":                   session.Must(session.HookKey("main", "gmail:42")),
+		"global":                                     session.GlobalKey(),
+		"agent:main:main:thread:1":                   session.Must(session.Must(session.MainKey("main")).Thread("1")),
+		"agent:main:main:topic:1":                    session.Must(session.Must(session.MainKey("main")).Topic("1")),
+		"agent:ops:subagent:x":                       session.Must(session.Must(session.MainKey("main")).Child("ops", "X")),
+		"agent:ops:subagent:y":                       session.Must(session.Must(session.CronKey("main", "job")).Child("ops", "y")),
+		"agent:ops:subagent:z":                       session.Must(session.GlobalKey().Child("ops", "z")),
+		"agent:ops:subagent:a:subagent:b:subagent:c": session.Must(session.Must(sub.Thread("9")).Child("ops", "c")),
+		"agent:ops:spawn:a:spawn:b:spawn:c":          session.Must(session.DialectSpawn.Child(sub, "ops", "c")),
+		"agent:ops:spawn:w":                          session.Must(session.DialectSpawn.Child(session.Must(session.MainKey("main")), "ops", "w")),
 	} {
 		assert.Equal(t, want, got.String())
 		checkKey(t, got)
 	}
-	deep := session.Main("main")
+	deep := session.Must(session.MainKey("main"))
 	for range 5 {
-		deep = deep.Child("main", session.NewID())
+		deep = session.Must(deep.Child("main", session.NewID()))
 	}
 	assert.Equal(t, 5, deep.Depth())
-	for next := deep; !next.IsZero(); next = deep.Child("main", session.NewID()) {
+	for next, err := deep, error(nil); err == nil; next, err = deep.Child("main", session.NewID()) {
 		deep = next
 	}
 	assert.Equal(t, (session.MaxKeyLen-len("agent:main"))/len(":subagent:"+uuid1), deep.Depth(), "as deep as a key may be")
 }
 
-// A constructor never makes a key that means something else than what it was asked for.
+// A constructor never makes a key that means something else than what it was asked for, and names
+// the part that cannot stand.
 func TestConstructorsRefuse(t *testing.T) {
-	for what, got := range map[string]session.Key{
-		"no agent":               session.Main(""),
-		"bad agent":              session.Main("a:main"),
-		"long agent":             session.Main(strings.Repeat("a", 65)),
-		"reserved agent":         session.Main("subagent"),
-		"no name":                session.Named("main", ""),
-		"main by name":           session.Named("main", "MAIN"),
-		"parts in a name":        session.Named("main", "subagent:x"),
-		"no peer":                session.Direct("main", "telegram", ""),
-		"no channel":             session.Direct("main", "", "alice"),
-		"channel is a word":      session.Direct("main", "direct", "alice"),
-		"thread in a peer":       session.Direct("main", "telegram", "a:thread:1"),
-		"sub-agent in a peer":    session.Group("main", "telegram", "a:subagent:1"),
-		"space":                  session.Group("main", "telegram", "a b"),
-		"account is a word":      session.DirectAccount("main", "telegram", "Group", "alice"),
-		"no account":             session.DirectAccount("main", "telegram", "", "alice"),
-		"two parts of a job":     session.Cron("main", "a:run:b"),
-		"no run":                 session.CronRun("main", "a", ""),
-		"empty part of a hook":   session.Hook("main", "a::b"),
-		"no thread":              session.Main("main").Thread(""),
-		"thread of global":       session.Global().Thread("1"),
-		"thread in a thread id":  session.Main("main").Thread("1:topic:2"),
-		"no id":                  session.Main("main").Child("main", ""),
-		"two parts of an id":     session.Main("main").Child("main", "a:subagent:b"),
-		"child of a bad agent":   session.Main("main").Child("", "a"),
-		"dialect that is none":   session.Dialect(9).Child(session.Main("main"), "main", "a"),
-		"scope that is none":     session.DirectScope(9).Key("main", "telegram", "", "alice"),
-		"a chat of nobody":       session.DirectPerPeer.Key("main", "telegram", "", ""),
-		"a chat of some account": session.DirectPerAccount.Key("main", "telegram", "", "alice"),
-		"more than fits":         session.Group("main", "telegram", strings.Repeat("x", session.MaxKeyLen)),
-		"a thread beyond it":     session.Main("main").Thread(strings.Repeat("x", session.MaxKeyLen)),
+	main := session.Must(session.MainKey("main"))
+	long := strings.Repeat("x", session.MaxKeyLen)
+	for _, c := range []struct {
+		what, part string
+		offset     int
+		make       func() (session.Key, error)
+	}{
+		{"no agent", "agent", 0, func() (session.Key, error) { return session.MainKey("") }},
+		{"bad agent", "agent", 1, func() (session.Key, error) { return session.MainKey("a:main") }},
+		{"long agent", "agent", 64, func() (session.Key, error) { return session.MainKey(long) }},
+		{"reserved agent", "agent", 0, func() (session.Key, error) { return session.MainKey("subagent") }},
+		{"no name", "name", 0, func() (session.Key, error) { return session.NamedKey("main", "") }},
+		{"main by name", "name", 0, func() (session.Key, error) { return session.NamedKey("main", "MAIN") }},
+		{"parts in a name", "name", 8, func() (session.Key, error) {
+			return session.NamedKey("main", "subagent:x")
+		}},
+		{"no peer", "peer", 0, func() (session.Key, error) {
+			return session.DirectKey("main", "telegram", "")
+		}},
+		{"no channel", "channel", 0, func() (session.Key, error) {
+			return session.DirectKey("main", "", "alice")
+		}},
+		{"channel is a word", "channel", 0, func() (session.Key, error) {
+			return session.DirectKey("main", "direct", "alice")
+		}},
+		{"thread in a peer", "peer", 2, func() (session.Key, error) {
+			return session.DirectKey("main", "telegram", "a:thread:1")
+		}},
+		{"sub-agent in a peer", "peer", 2, func() (session.Key, error) {
+			return session.GroupKey("main", "telegram", "a:subagent:1")
+		}},
+		{"space", "peer", 1, func() (session.Key, error) {
+			return session.GroupKey("main", "telegram", "a b")
+		}},
+		{"account is a word", "account", 0, func() (session.Key, error) {
+			return session.DirectAccountKey("main", "telegram", "Group", "alice")
+		}},
+		{"no account", "account", 0, func() (session.Key, error) {
+			return session.DirectAccountKey("main", "telegram", "", "alice")
+		}},
+		{"two parts of a job", "job", 1, func() (session.Key, error) {
+			return session.CronKey("main", "a:run:b")
+		}},
+		{"no run", "run", 0, func() (session.Key, error) { return session.CronRunKey("main", "a", "") }},
+		{"bad external id", "id", 0, func() (session.Key, error) { return session.ACPKey("main", "-") }},
+		{"empty part of a hook", "id", 2, func() (session.Key, error) {
+			return session.HookKey("main", "a::b")
+		}},
+		{"no thread", "thread", 0, func() (session.Key, error) { return main.Thread("") }},
+		{"thread of global", "chat", 0, func() (session.Key, error) {
+			return session.GlobalKey().Thread("1")
+		}},
+		{"topic in a thread id", "thread", 2, func() (session.Key, error) { return main.Thread("1:topic:2") }},
+		{"no id", "id", 0, func() (session.Key, error) { return main.Child("main", "") }},
+		{"two parts of an id", "id", 1, func() (session.Key, error) {
+			return main.Child("main", "a:subagent:b")
+		}},
+		{"child of a bad agent", "agent", 0, func() (session.Key, error) { return main.Child("", "a") }},
+		{"child of no session", "parent", 0, func() (session.Key, error) {
+			return session.Key{}.Child("main", "a")
+		}},
+		{"unknown dialect", "dialect", 0, func() (session.Key, error) {
+			return session.Dialect(9).Child(main, "main", "a")
+		}},
+		{"unknown scope", "scope", 0, func() (session.Key, error) {
+			return session.DirectScope(9).Key("main", "telegram", "", "alice")
+		}},
+		{"a chat without a peer", "peer", 0, func() (session.Key, error) {
+			return session.DirectPerPeer.Key("main", "telegram", "", "")
+		}},
+		{"a chat without an account", "account", 0, func() (session.Key, error) {
+			return session.DirectPerAccount.Key("main", "telegram", "", "alice")
+		}},
+		{"more than fits", "", session.MaxKeyLen, func() (session.Key, error) {
+			return session.GroupKey("main", "telegram", long)
+		}},
+		{"a thread beyond it", "", session.MaxKeyLen, func() (session.Key, error) { return main.Thread(long) }},
 	} {
-		assert.True(t, got.IsZero(), "%s: %q", what, got)
+		got, err := c.make()
+		assert.True(t, got.IsZero(), "%s: %q", c.what, got)
+		require.ErrorIs(t, err, session.ErrInvalidKey, c.what)
+		bad, ok := errors.AsType[*session.KeyError](err)
+		require.True(t, ok, c.what)
+		assert.Equal(t, c.part, bad.Part, c.what)
+		assert.Equal(t, c.offset, bad.Offset, "%s: %v", c.what, err)
+		assert.NotEmpty(t, bad.Reason, c.what)
+		assert.Panics(t, func() { session.Must(c.make()) }, c.what)
 	}
+	_, err := session.DirectKey("main", "telegram", "a b")
+	assert.EqualError(t, err, `session: invalid peer of a key "a b": at byte 1: space`)
 }
 
 func TestDirectScopes(t *testing.T) { // K23
@@ -316,7 +376,7 @@ func TestDirectScopes(t *testing.T) { // K23
 		session.DirectPerChannelPeer: "agent:main:discord:direct:user123",
 		session.DirectPerAccount:     "agent:main:discord:default:direct:user123",
 	} {
-		assert.Equal(t, want, scope.Key("main", "discord", "default", "user123").String())
+		assert.Equal(t, want, session.Must(scope.Key("main", "discord", "default", "user123")).String())
 	}
 }
 
@@ -402,7 +462,7 @@ func TestAliases(t *testing.T) {
 func TestNoAllocations(t *testing.T) {
 	keys := make([]session.Key, 0, len(keyCases))
 	for _, c := range keyCases {
-		keys = append(keys, session.MustParse(c.in))
+		keys = append(keys, session.Must(session.Parse(c.in)))
 	}
 	for _, k := range keys {
 		s := k.String()
@@ -424,7 +484,7 @@ func TestNoAllocations(t *testing.T) {
 			}
 		}), "methods of %q", s)
 	}
-	assert.LessOrEqual(t, testing.AllocsPerRun(10, func() { _ = keys[0].Child("ops", uuid1) }), 1.0)
+	assert.LessOrEqual(t, testing.AllocsPerRun(10, func() { _ = session.Must(keys[0].Child("ops", uuid1)) }), 1.0)
 }
 
 func TestWords(t *testing.T) {

@@ -62,9 +62,9 @@ func FuzzConstructors(f *testing.F) {
 	f.Add("subagent", "thread", "", "a:thread:b", "")
 	f.Fuzz(func(t *testing.T, agent, channel, account, peer, thread string) {
 		for kind, k := range map[session.Kind]session.Key{
-			session.KindDirect:  session.DirectAccount(agent, channel, account, peer),
-			session.KindGroup:   session.Group(agent, channel, peer),
-			session.KindChannel: session.Channel(agent, channel, peer),
+			session.KindDirect:  session.Must(session.DirectAccountKey(agent, channel, account, peer)),
+			session.KindGroup:   session.Must(session.GroupKey(agent, channel, peer)),
+			session.KindChannel: session.Must(session.ChannelKey(agent, channel, peer)),
 		} {
 			if k.IsZero() {
 				continue
@@ -78,7 +78,7 @@ func FuzzConstructors(f *testing.F) {
 			if kind == session.KindDirect {
 				assert.Equal(t, strings.ToLower(account), k.Account())
 			}
-			if in := k.Thread(thread); !in.IsZero() {
+			if in := session.Must(k.Thread(thread)); !in.IsZero() {
 				checkKey(t, in)
 				assert.Equal(t, thread, in.ThreadID())
 				assert.Equal(t, peer, in.Peer())
@@ -86,20 +86,20 @@ func FuzzConstructors(f *testing.F) {
 			}
 		}
 		for _, dialect := range []session.Dialect{session.DialectSubagent, session.DialectSpawn} {
-			child := dialect.Child(session.Main("main"), agent, peer)
+			child := session.Must(dialect.Child(session.Must(session.MainKey("main")), agent, peer))
 			if child.IsZero() {
 				continue
 			}
 			checkKey(t, child)
 			assert.Equal(t, strings.ToLower(peer), child.ID())
 			assert.Equal(t, 1, child.Depth())
-			assert.Equal(t, 2, child.Child(agent, "x").Depth())
+			assert.Equal(t, 2, session.Must(child.Child(agent, "x")).Depth())
 		}
-		if named := session.Named(agent, peer); !named.IsZero() {
+		if named := session.Must(session.NamedKey(agent, peer)); !named.IsZero() {
 			checkKey(t, named)
 			assert.Equal(t, session.KindNamed, named.Kind())
 		}
-		if hook := session.Hook(agent, peer); !hook.IsZero() {
+		if hook := session.Must(session.HookKey(agent, peer)); !hook.IsZero() {
 			checkKey(t, hook)
 			assert.Equal(t, session.KindHook, hook.Kind())
 		}

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"strings"
-
 	"github.com/offshoot-sdk/offshoot/internal/enum"
 )
 
@@ -157,31 +155,6 @@ func (d *Dialect) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(dialectNames[:], "session", "dialect", text, d)
 }
 
-// Child returns the key of a sub-agent of k that the given agent runs: agent:<agent>:subagent:<id>,
-// and below a sub-agent the ids of k as well, agent:<agent>:subagent:<k's ids>:subagent:<id>.
-// Whatever else k is contributes nothing, nor does the thread that a sub-agent is bound to. The id
-// is the caller's; [NewID] makes one. The result is zero for a k that names no session.
-func (k Key) Child(agent, id string) Key { return DialectSubagent.Child(k, agent, id) }
-
-// Child is [Key.Child] of parent in the dialect d, that of the ids of parent included.
-func (d Dialect) Child(parent Key, agent, id string) Key {
-	if int(d) >= len(dialectNames) || !parent.IsValid() || !valid(checkID, lower(id)) {
-		return Key{}
-	}
-	if !parent.IsSubagent() {
-		return makeID(agent, d.String(), id)
-	}
-	var b strings.Builder
-	for above := range parent.IDs() {
-		b.WriteString(d.String())
-		b.WriteByte(':')
-		b.WriteString(above)
-		b.WriteByte(':')
-	}
-	b.WriteString(d.String())
-	return makeID(agent, b.String(), id)
-}
-
 // A DirectScope is how much of a direct chat tells its session apart from others.
 type DirectScope uint8
 
@@ -209,21 +182,4 @@ func (s DirectScope) MarshalText() ([]byte, error) {
 // UnmarshalText sets s to the DirectScope that text is the word for.
 func (s *DirectScope) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(directScopeNames[:], "session", "direct scope", text, s)
-}
-
-// Key returns the key of a direct chat in this scope, the zero Key if a part that the scope needs
-// is missing or cannot stand in a key. It never falls back to a wider scope: a chat of unknown
-// origin must not become the main session.
-func (s DirectScope) Key(agent, channel, account, peer string) Key {
-	switch s {
-	case DirectMain:
-		return Main(agent)
-	case DirectPerPeer:
-		return DirectPeer(agent, peer)
-	case DirectPerChannelPeer:
-		return Direct(agent, channel, peer)
-	case DirectPerAccount:
-		return DirectAccount(agent, channel, account, peer)
-	}
-	return Key{}
 }

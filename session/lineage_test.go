@@ -53,12 +53,12 @@ func TestRoleCeiling(t *testing.T) {
 // chain returns the lineages of a main session and of n sub-agents, each below the one before.
 func chain(t *testing.T, n, limit int) []session.Lineage {
 	t.Helper()
-	top, err := session.Top(session.Main("main"))
+	top, err := session.Top(session.Must(session.MainKey("main")))
 	require.NoError(t, err)
 	all := []session.Lineage{top}
 	for i := range n {
 		above := all[len(all)-1]
-		next, err := above.Child(above.Key.Child("main", fmt.Sprint("id", i)), limit)
+		next, err := above.Child(session.Must(above.Key.Child("main", fmt.Sprint("id", i))), limit)
 		require.NoError(t, err)
 		all = append(all, next)
 	}
@@ -81,7 +81,7 @@ func TestLineage(t *testing.T) {
 	for i, l := range all {
 		assert.NoError(t, l.Validate())
 		assert.Equal(t, i, l.Depth)
-		assert.Equal(t, session.Main("main"), l.Root)
+		assert.Equal(t, session.Must(session.MainKey("main")), l.Root)
 		assert.Equal(t, session.RoleAt(i, 2), l.Role)
 		assert.Equal(t, i == 0, l.IsTop())
 		got, err := session.Trace(l.Key, finder(all[1:])) // the main session needs no record
@@ -107,20 +107,20 @@ func TestLineage(t *testing.T) {
 // A flat key below a sub-agent is as deep as its record says, not as its key does.
 func TestFlatKeys(t *testing.T) {
 	all := chain(t, 1, 3)
-	flat, err := all[1].Child(session.MustParse("agent:main:subagent:flat"), 3)
+	flat, err := all[1].Child(session.Must(session.Parse("agent:main:subagent:flat")), 3)
 	require.NoError(t, err)
 	assert.Equal(t, 2, flat.Depth)
-	got, err := session.Trace(session.MustParse("AGENT:MAIN:SUBAGENT:FLAT"), finder(append(all, flat))) // K30
+	got, err := session.Trace(session.Must(session.Parse("AGENT:MAIN:SUBAGENT:FLAT")), finder(append(all, flat))) // K30
 	require.NoError(t, err)
 	assert.Equal(t, 2, got.Depth)
-	acp, err := all[1].Child(session.ACP("main", "x"), 3)
+	acp, err := all[1].Child(session.Must(session.ACPKey("main", "x")), 3)
 	require.NoError(t, err)
 	assert.Equal(t, 2, acp.Depth)
 }
 
 func TestLineageRefuses(t *testing.T) {
-	main, sub := session.Main("main"), session.MustParse("agent:main:subagent:a")
-	deep := sub.Child("main", "b")
+	main, sub := session.Must(session.MainKey("main")), session.Must(session.Parse("agent:main:subagent:a"))
+	deep := session.Must(sub.Child("main", "b"))
 	good := session.Lineage{Key: deep, Root: main, Parent: sub, Depth: 2, Role: session.RoleLeaf}
 	require.NoError(t, good.Validate())
 	top := session.Lineage{Key: main, Root: main, Role: session.RoleMain}
@@ -133,14 +133,14 @@ func TestLineageRefuses(t *testing.T) {
 		"depth below the key's":    {Key: deep, Root: main, Parent: main, Depth: 1, Role: session.RoleLeaf},
 		"stored zero":              {Key: sub, Root: main, Parent: main, Depth: 0, Role: session.RoleMain},
 		"negative":                 {Key: main, Root: main, Depth: -1, Role: session.RoleMain},
-		"parent of a main session": {Key: session.Main("x"), Root: main, Parent: main, Depth: 1, Role: session.RoleLeaf},
+		"parent of a main session": {Key: session.Must(session.MainKey("x")), Root: main, Parent: main, Depth: 1, Role: session.RoleLeaf},
 		"own parent":               {Key: sub, Root: main, Parent: sub, Depth: 2, Role: session.RoleLeaf},
 		"depth 2 below the root":   {Key: deep, Root: main, Parent: main, Depth: 2, Role: session.RoleLeaf},
 		"depth 1 not below it":     {Key: sub, Root: main, Parent: deep, Depth: 1, Role: session.RoleLeaf},
 		"main role":                {Key: sub, Root: main, Parent: main, Depth: 1, Role: session.RoleMain},
 		"no role":                  {Key: sub, Root: main, Parent: main, Depth: 1},
 		"sub-agent without parent": {Key: sub, Root: main, Depth: 1, Role: session.RoleLeaf},
-		"top of another root":      {Key: main, Root: session.Main("x"), Role: session.RoleMain},
+		"top of another root":      {Key: main, Root: session.Must(session.MainKey("x")), Role: session.RoleMain},
 		"depth without a parent":   {Key: main, Root: main, Depth: 1, Role: session.RoleMain},
 		"leaf at the top":          {Key: main, Root: main, Role: session.RoleLeaf},
 		"reserved parent":          {Key: sub, Root: main, Parent: session.BindingsRoot(), Depth: 2, Role: session.RoleLeaf},
@@ -148,7 +148,7 @@ func TestLineageRefuses(t *testing.T) {
 		err := l.Validate()
 		assert.ErrorIs(t, err, session.ErrCorruptLineage, what)
 		assert.NotErrorIs(t, err, session.ErrNotFound, what)
-		_, err = l.Child(l.Key.Child("main", "z"), 5)
+		_, err = l.Child(session.Must(session.Parse("agent:main:subagent:z")), 5)
 		assert.Error(t, err, what)
 	}
 	_, err := session.Top(sub)
@@ -156,7 +156,7 @@ func TestLineageRefuses(t *testing.T) {
 	assert.NotErrorIs(t, err, session.ErrCorruptLineage)
 	_, err = session.Top(session.Key{})
 	assert.ErrorIs(t, err, session.ErrCorruptLineage)
-	_, err = top.Child(session.Cron("main", "j"), 5)
+	_, err = top.Child(session.Must(session.CronKey("main", "j")), 5)
 	assert.ErrorIs(t, err, session.ErrCorruptLineage)
 	_, err = top.Child(deep, 5)
 	assert.ErrorIs(t, err, session.ErrCorruptLineage, "the key says two, the record one")
@@ -166,7 +166,7 @@ func TestTraceRefuses(t *testing.T) {
 	all := chain(t, 4, 5)
 	_, err := session.Trace(all[4].Key, finder(all[2:]))
 	assert.ErrorIs(t, err, session.ErrNotFound, "a record above is missing")
-	_, err = session.Trace(session.MustParse("agent:main:subagent:nobody"), finder(all))
+	_, err = session.Trace(session.Must(session.Parse("agent:main:subagent:nobody")), finder(all))
 	assert.ErrorIs(t, err, session.ErrNotFound)
 
 	wrong := errors.New("disk")
@@ -178,8 +178,8 @@ func TestTraceRefuses(t *testing.T) {
 	assert.ErrorContains(t, err, "the record is that of")
 
 	// K27: two that are above each other.
-	main := session.Main("main")
-	a, b := session.MustParse("agent:main:subagent:a"), session.MustParse("agent:main:subagent:b")
+	main := session.Must(session.MainKey("main"))
+	a, b := session.Must(session.Parse("agent:main:subagent:a")), session.Must(session.Parse("agent:main:subagent:b"))
 	_, err = session.Trace(a, finder([]session.Lineage{
 		{Key: a, Root: main, Parent: b, Depth: 2, Role: session.RoleLeaf},
 		{Key: b, Root: main, Parent: a, Depth: 2, Role: session.RoleLeaf},
@@ -192,7 +192,7 @@ func TestTraceRefuses(t *testing.T) {
 	_, err = session.Trace(bad.Key, finder([]session.Lineage{all[1], bad}))
 	assert.ErrorIs(t, err, session.ErrCorruptLineage)
 	other := all[2]
-	other.Root = session.Main("other")
+	other.Root = session.Must(session.MainKey("other"))
 	_, err = session.Trace(other.Key, finder([]session.Lineage{all[1], other}))
 	assert.ErrorIs(t, err, session.ErrCorruptLineage)
 }
@@ -279,7 +279,7 @@ func TestRouteOr(t *testing.T) {
 		"agent:main:subagent:x:thread:1":            {},
 		"agent:main:matrix:channel:!R:x.y:thread:$": {Channel: "matrix", To: "!R:x.y", Thread: "$"},
 	} {
-		assert.Equal(t, want, session.MustParse(in).Route(), in)
+		assert.Equal(t, want, session.Must(session.Parse(in)).Route(), in)
 	}
 }
 

@@ -92,7 +92,7 @@ func conflict(ref Ref, after, end Pos) error {
 	return fmt.Errorf("session: transcript %q of %q: append after %d, which ends at %d: %w", ref.SessionID, ref.Key, after, end, ErrConflict)
 }
 
-func (t *memoryTranscripts) Read(ctx context.Context, ref Ref, w Window) iter.Seq2[Line, error] {
+func (t *memoryTranscripts) Read(ctx context.Context, ref Ref, w LineQuery) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		err := t.check(ctx, ref)
 		if err == nil {

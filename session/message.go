@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// A Speaker is whose message it is. A speaker that this version does not know is kept as it was read.
-type Speaker string
+// A MessageRole is whose message it is. A speaker that this version does not know is kept as it was read.
+type MessageRole string
 
 // The speakers that this version knows.
 const (
-	User      Speaker = "user"      // a person, or an internal message to the session: see Message.Internal
-	Assistant Speaker = "assistant" // the model
-	Tool      Speaker = "tool"      // the result of a tool call
-	Note      Speaker = "note"      // Offshoot itself, for a reader of the transcript: see [Fence]
+	MessageUser      MessageRole = "user"      // a person, or an internal message to the session: see Message.Internal
+	MessageAssistant MessageRole = "assistant" // the model
+	MessageTool      MessageRole = "tool"      // the result of a tool call
+	MessageNote      MessageRole = "note"      // Offshoot itself, for a reader of the transcript: see [Fence]
 )
 
 // A Message is one line of a transcript. It is a value: whoever passes one on does not change what its slices hold afterwards.
 type Message struct {
 	ID         string          // the transport's, to recognise the message when it comes again
-	Role       Speaker         // who says it
+	Role       MessageRole     // who says it
 	Text       string          // what is said, or the result of a tool call; bytes that are not UTF-8 do not survive storage
 	ToolCalls  []ToolCall      // what an assistant asks to be called
 	ToolCallID string          // which call the message is the result of
@@ -62,4 +62,6 @@ func (u Usage) IsZero() bool { return u == Usage{} }
 
 // Fence returns the line that a writer puts into a transcript to say that everything between the position after and the fence itself
 // is what an interrupted turn left, and is no part of the conversation. See [Committed].
-func Fence(after Pos, at time.Time) Message { return Message{Role: Note, Discard: after, Time: at} }
+func Fence(after Pos, at time.Time) Message {
+	return Message{Role: MessageNote, Discard: after, Time: at}
+}

@@ -38,13 +38,13 @@ func decode(t *testing.T, s string) (m session.Message) {
 func TestMessageJSON(t *testing.T) {
 	for want, m := range map[string]session.Message{
 		`{}`: {},
-		`{"id":"tg:1","role":"user","text":"a<b>&\n\u2028\u0001\u007f😀","time":"2026-03-04T12:00:00Z"}`: {ID: "tg:1", Role: session.User, Text: "a<b>&\n\u2028\x01\x7f😀", Time: noon},
+		`{"id":"tg:1","role":"user","text":"a<b>&\n\u2028\u0001\u007f😀","time":"2026-03-04T12:00:00Z"}`: {ID: "tg:1", Role: session.MessageUser, Text: "a<b>&\n\u2028\x01\x7f😀", Time: noon},
 		`{"role":"assistant","toolCalls":[{"id":"c","name":"read","args":{"p": 1.50}},{"name":"x"}],"model":"v/m","usage":{"input":1,"output":2,"cacheRead":3,"cacheWrite":4,"cost":0.5}}`: {
-			Role: session.Assistant, Model: "v/m", ToolCalls: []session.ToolCall{{ID: "c", Name: "read", Args: json.RawMessage(`{"p": 1.50}`)}, {Name: "x"}},
+			Role: session.MessageAssistant, Model: "v/m", ToolCalls: []session.ToolCall{{ID: "c", Name: "read", Args: json.RawMessage(`{"p": 1.50}`)}, {Name: "x"}},
 			Usage: session.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Cost: 0.5},
 		},
 		`{"role":"tool","text":"no","toolCallId":"c","failed":true,"internal":true,"raw":{"b":1, "a":[ ]}}`: {
-			Role: session.Tool, Text: "no", ToolCallID: "c", Failed: true, Internal: true, Raw: json.RawMessage(`{"b":1, "a":[ ]}`),
+			Role: session.MessageTool, Text: "no", ToolCallID: "c", Failed: true, Internal: true, Raw: json.RawMessage(`{"b":1, "a":[ ]}`),
 		},
 		`{"raw64":"IHsKfQ=="}`: {Raw: json.RawMessage(" {\n}")},
 		`{"raw64":"bnVsbA=="}`: {Raw: json.RawMessage("null")},
@@ -151,7 +151,7 @@ func lines(failed error, messages ...session.Message) iter.Seq2[session.Line, er
 }
 
 func TestCommitted(t *testing.T) {
-	says := func(s string) session.Message { return session.Message{Role: session.User, Text: s} }
+	says := func(s string) session.Message { return session.Message{Role: session.MessageUser, Text: s} }
 	fence := func(after session.Pos) session.Message { return session.Fence(after, noon) }
 	wrong := errors.New("disk")
 	for _, c := range []struct {
@@ -192,7 +192,7 @@ func TestArchiveName(t *testing.T) {
 
 func TestMemoryClosed(t *testing.T) {
 	ctx, store := context.Background(), session.NewMemory()
-	ref := session.Ref{Key: session.Main("main"), SessionID: uuid1}
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: uuid1}
 	require.NoError(t, store.Close())
 	_, err := store.Journal.Append(ctx, ref.Key, 0, session.Batch{Entries: []session.Entry{{Payload: nothing{}}}})
 	assert.ErrorIs(t, err, session.ErrClosed)
@@ -206,7 +206,7 @@ func TestMemoryClosed(t *testing.T) {
 	for _, err := range store.Journal.Roots(ctx, session.RootQuery{}) {
 		assert.ErrorIs(t, err, session.ErrClosed)
 	}
-	for _, err := range store.Transcripts.Read(ctx, ref, session.Window{}) {
+	for _, err := range store.Transcripts.Read(ctx, ref, session.LineQuery{}) {
 		assert.ErrorIs(t, err, session.ErrClosed)
 	}
 }
@@ -243,7 +243,7 @@ func TestMemoryDueAtOnce(t *testing.T) {
 	}
 	want := map[session.Key]bool{}
 	for i := range 500 {
-		root := session.Named("main", "log"+strings.Repeat("x", i))
+		root := session.Must(session.NamedKey("main", "log"+strings.Repeat("x", i)))
 		last := due(root, 0, noon.Add(time.Duration(i%50)*time.Minute))
 		switch i % 4 {
 		case 0:
@@ -270,7 +270,7 @@ func TestMemoryDueAtOnce(t *testing.T) {
 }
 
 func TestMemoryAppendAllocations(t *testing.T) {
-	ctx, j, root := context.Background(), session.NewMemory().Journal, session.Main("main")
+	ctx, j, root := context.Background(), session.NewMemory().Journal, session.Must(session.MainKey("main"))
 	entries := []session.Entry{{Payload: nothing{}}, {Payload: nothing{}}}
 	var last session.Seq
 	allocs := testing.AllocsPerRun(2000, func() {
@@ -285,7 +285,7 @@ func TestMemoryAppendAllocations(t *testing.T) {
 
 // Reading goes on from where the log stood, whatever is appended or reset meanwhile.
 func TestMemoryReadersKeepWhatTheySaw(t *testing.T) {
-	ctx, j, root := context.Background(), session.NewMemory().Journal, session.Main("main")
+	ctx, j, root := context.Background(), session.NewMemory().Journal, session.Must(session.MainKey("main"))
 	last, err := j.Append(ctx, root, 0, session.Batch{ID: "a", Entries: []session.Entry{{Payload: nothing{}}}})
 	require.NoError(t, err)
 	last, err = j.Append(ctx, root, last, session.Batch{ID: "a2", Entries: []session.Entry{{Payload: nothing{}}}})
@@ -310,13 +310,13 @@ func TestMemoryReadersKeepWhatTheySaw(t *testing.T) {
 
 // A context that ends while a loop goes on ends the loop with its error.
 func TestMemoryContextEndsLoops(t *testing.T) {
-	store, ref := session.NewMemory(), session.Ref{Key: session.Main("main"), SessionID: uuid1}
+	store, ref := session.NewMemory(), session.Ref{Key: session.Must(session.MainKey("main")), SessionID: uuid1}
 	var last session.Seq
 	for i := range 3 {
 		var err error
 		last, err = store.Journal.Append(t.Context(), ref.Key, last, session.Batch{Entries: []session.Entry{{Payload: nothing{}}}, Due: noon})
 		require.NoError(t, err)
-		_, err = store.Journal.Append(t.Context(), session.Named("main", "x"+strings.Repeat("x", i)), 0, session.Batch{Entries: []session.Entry{{Payload: nothing{}}}, Due: noon})
+		_, err = store.Journal.Append(t.Context(), session.Must(session.NamedKey("main", "x"+strings.Repeat("x", i))), 0, session.Batch{Entries: []session.Entry{{Payload: nothing{}}}, Due: noon})
 		require.NoError(t, err)
 	}
 	_, err := store.Transcripts.Append(t.Context(), ref, 0, session.Message{}, session.Message{}, session.Message{})
@@ -341,7 +341,7 @@ func TestMemoryContextEndsLoops(t *testing.T) {
 		})
 	}
 	stops("transcript", func(ctx context.Context, yield func(error) bool) {
-		store.Transcripts.Read(ctx, ref, session.Window{})(func(_ session.Line, err error) bool { return yield(err) })
+		store.Transcripts.Read(ctx, ref, session.LineQuery{})(func(_ session.Line, err error) bool { return yield(err) })
 	})
 }
 
@@ -349,7 +349,7 @@ func TestMemoryContextEndsLoops(t *testing.T) {
 func TestMemoryForgetsArchives(t *testing.T) {
 	ctx, s := t.Context(), session.NewMemory().Transcripts
 	ref := func(i int) session.Ref {
-		return session.Ref{Key: session.Main("main"), SessionID: "id-" + strconv.Itoa(i)}
+		return session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "id-" + strconv.Itoa(i)}
 	}
 	const n = 20_000
 	for i := range n {

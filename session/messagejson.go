@@ -17,7 +17,7 @@ import (
 // A wireMessage is what encoding/json reads of a message.
 type wireMessage struct {
 	ID         string          `json:"id"`
-	Role       Speaker         `json:"role"`
+	Role       MessageRole     `json:"role"`
 	Text       string          `json:"text"`
 	ToolCalls  []ToolCall      `json:"toolCalls"`
 	ToolCallID string          `json:"toolCallId"`
@@ -73,7 +73,7 @@ func (m Message) AppendJSON(b []byte) ([]byte, error) {
 		}
 	}
 	o.raw("raw", "raw64", m.Raw)
-	if m.Role == Note || m.Discard != 0 {
+	if m.Role == MessageNote || m.Discard != 0 {
 		o.member("discard")
 		o.b = strconv.AppendUint(o.b, uint64(m.Discard), 10)
 	}

@@ -47,14 +47,14 @@ type Line struct {
 	Message Message
 }
 
-// A Window selects lines of a transcript. The zero Window selects all.
-type Window struct {
+// A LineQuery selects lines of a transcript. The zero Window selects all.
+type LineQuery struct {
 	After Pos // only lines after this one
 	Last  int // of these at most so many, the last ones; 0 for all. Less than 0 is an error.
 }
 
 // Validate returns an error if w cannot select anything.
-func (w Window) Validate() error {
+func (w LineQuery) Validate() error {
 	if w.Last < 0 {
 		return fmt.Errorf("session: window: last %d is negative", w.Last)
 	}
@@ -78,7 +78,7 @@ type Transcripts interface {
 
 	// Read yields the lines that w selects, the oldest first; none for a transcript that does not exist or has been archived. An
 	// error is yielded once, beside the zero Line, and ends the sequence.
-	Read(ctx context.Context, ref Ref, w Window) iter.Seq2[Line, error]
+	Read(ctx context.Context, ref Ref, w LineQuery) iter.Seq2[Line, error]
 
 	// Archive takes the transcript away under another name, ArchiveName, and returns that name. Doing it again changes nothing and
 	// returns the same name, whatever the time; a transcript that does not exist has none, which is "" and no error.
@@ -99,7 +99,7 @@ func Committed(lines iter.Seq2[Line, error]) iter.Seq2[Line, error] {
 				failed = err
 				break
 			}
-			if line.Message.Role != Note {
+			if line.Message.Role != MessageNote {
 				kept = append(kept, line)
 				continue
 			}

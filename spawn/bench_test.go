@@ -68,7 +68,7 @@ func supervise(b *testing.B, cfg spawn.Config) *spawn.Supervisor {
 	return s
 }
 
-var instant = runnerFunc(func(context.Context, *spawn.Turn) (spawn.Outcome, error) { return say("done") })
+var instant = runnerFunc(func(context.Context, *spawn.TurnInput) (spawn.TurnResult, error) { return say("done") })
 
 // spawnAll spawns n children of a session from so many goroutines at once.
 func spawnAll(b *testing.B, s *spawn.Supervisor, root session.Key, n, spawners int) {
@@ -96,9 +96,9 @@ func BenchmarkDeliver(b *testing.B) {
 				var wg sync.WaitGroup
 				s := supervise(b, spawn.Config{
 					Runner: instant, CallerRun: true,
-					Deliver: func(context.Context, spawn.Outgoing) error { wg.Done(); return nil },
+					Deliver: func(context.Context, spawn.Delivery) error { wg.Done(); return nil },
 				})
-				root := session.Named("main", "bench")
+				root := session.Must(session.NamedKey("main", "bench"))
 				b.ResetTimer()
 				for n := 0; n < b.N; n += children {
 					wg.Add(children)
@@ -117,26 +117,26 @@ func BenchmarkManaged(b *testing.B) {
 		b.Run(fmt.Sprintf("children=%d", children), func(b *testing.B) {
 			b.ReportAllocs()
 			consumed := make(chan int, 1)
-			s := supervise(b, spawn.Config{Runner: runnerFunc(func(ctx context.Context, t *spawn.Turn) (spawn.Outcome, error) {
+			s := supervise(b, spawn.Config{Runner: runnerFunc(func(ctx context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) {
 				if t.Session.Depth > 0 {
 					return say("done")
 				}
-				if t.Inputs[0].Class == spawn.CompletionInput {
+				if t.Inputs[0].Class == spawn.InputCompletion {
 					consumed <- len(t.Inputs)
-					return spawn.Outcome{}, nil
+					return spawn.TurnResult{}, nil
 				}
 				for range children {
 					if _, err := t.Spawn(ctx, spawn.Request{Task: "count the files", Announce: true}); err != nil {
-						return spawn.Outcome{}, err
+						return spawn.TurnResult{}, err
 					}
 				}
 				t.Yield(spawn.JoinOptions{})
-				return spawn.Outcome{}, nil
+				return spawn.TurnResult{}, nil
 			})})
-			root := session.Named("main", "bench")
+			root := session.Must(session.NamedKey("main", "bench"))
 			b.ResetTimer()
 			for n := 0; n < b.N; n += children {
-				if err := s.Post(b.Context(), root, root, spawn.Message{Text: "go"}); err != nil {
+				if err := s.Post(b.Context(), root, root, spawn.Incoming{Text: "go"}); err != nil {
 					b.Fatal(err)
 				}
 				for left := children; left > 0; {
@@ -155,9 +155,9 @@ func BenchmarkFlat(b *testing.B) {
 			var wg sync.WaitGroup
 			s := supervise(b, spawn.Config{
 				Runner: instant, CallerRun: true, Rules: policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 64}},
-				Deliver: func(context.Context, spawn.Outgoing) error { wg.Done(); return nil },
+				Deliver: func(context.Context, spawn.Delivery) error { wg.Done(); return nil },
 			})
-			root := session.Named("main", "bench")
+			root := session.Must(session.NamedKey("main", "bench"))
 			wg.Add(ended)
 			spawnAll(b, s, root, ended, 64)
 			wg.Wait()
@@ -173,10 +173,10 @@ func BenchmarkFlat(b *testing.B) {
 func BenchmarkQueued(b *testing.B) {
 	release := make(chan struct{})
 	s := supervise(b, spawn.Config{
-		Runner: runnerFunc(func(context.Context, *spawn.Turn) (spawn.Outcome, error) { <-release; return say("done") }),
+		Runner: runnerFunc(func(context.Context, *spawn.TurnInput) (spawn.TurnResult, error) { <-release; return say("done") }),
 		Rules:  policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 1}},
 	})
-	root := session.Named("main", "bench")
+	root := session.Must(session.NamedKey("main", "bench"))
 	spawnAll(b, s, root, 1, 1)
 	before, goroutines := heap(), runtime.NumGoroutine()
 	b.ResetTimer()

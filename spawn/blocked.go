@@ -11,8 +11,8 @@ import (
 
 // Blocked returns the deliveries of all trees on record that have been given up until somebody retries or dismisses them. A tree that
 // nobody has touched in this process is looked at and not opened. A list beside an error lacks those of trees that cannot be read.
-func (s *Supervisor) Blocked(ctx context.Context) (list []Outgoing, err error) {
-	err = s.outboxes(ctx, func(_ session.Key, outbox []Outgoing) bool {
+func (s *Supervisor) Blocked(ctx context.Context) (list []Delivery, err error) {
+	err = s.outboxes(ctx, func(_ session.Key, outbox []Delivery) bool {
 		for _, out := range outbox {
 			if !out.Blocked.IsZero() {
 				list = append(list, out)
@@ -35,7 +35,7 @@ func (s *Supervisor) Dismiss(ctx context.Context, key string) error {
 
 func (s *Supervisor) blocked(ctx context.Context, key string, cmd func(ord uint32) tree.Command) error {
 	var root session.Key
-	err := s.outboxes(ctx, func(of session.Key, outbox []Outgoing) bool {
+	err := s.outboxes(ctx, func(of session.Key, outbox []Delivery) bool {
 		for _, out := range outbox {
 			if out.Key == key {
 				root = of
@@ -63,10 +63,10 @@ func (s *Supervisor) blocked(ctx context.Context, key string, cmd func(ord uint3
 }
 
 // outboxes calls f with the outbox of each tree on record until it returns false. The error is what could not be read.
-func (s *Supervisor) outboxes(ctx context.Context, f func(root session.Key, outbox []Outgoing) bool) error {
+func (s *Supervisor) outboxes(ctx context.Context, f func(root session.Key, outbox []Delivery) bool) error {
 	var errs []error
 	for head, err := range s.cfg.Store.Journal.Roots(ctx, session.RootQuery{}) {
-		var outbox []Outgoing
+		var outbox []Delivery
 		if err == nil && isTree(head.Root) {
 			outbox, err = s.lookOut(ctx, head.Root)
 		}
@@ -81,7 +81,7 @@ func (s *Supervisor) outboxes(ctx context.Context, f func(root session.Key, outb
 }
 
 // lookOut returns the outbox of a tree: of its owner in this process, if it has one, else of its journal.
-func (s *Supervisor) lookOut(ctx context.Context, root session.Key) ([]Outgoing, error) {
+func (s *Supervisor) lookOut(ctx context.Context, root session.Key) ([]Delivery, error) {
 	s.mu.Lock()
 	touched := s.homes[root] != nil
 	s.mu.Unlock()
@@ -92,9 +92,9 @@ func (s *Supervisor) lookOut(ctx context.Context, root session.Key) ([]Outgoing,
 	if err != nil {
 		return nil, err
 	}
-	var list []Outgoing
+	var list []Delivery
 	for _, e := range v.Outbox {
-		list = append(list, e.Outgoing)
+		list = append(list, e.Delivery)
 	}
 	return list, nil
 }

@@ -16,10 +16,10 @@ import (
 // Whoever asks for blocked deliveries, or retries one, does not take over trees that have nothing to do with it.
 func TestBlockedOpensNoOtherTree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, broken := session.NewMemory(), session.Named("main", "broken")
+		store, broken := session.NewMemory(), session.Must(session.NamedKey("main", "broken"))
 		cfg := spawn.Config{
 			Store: store, CallerRun: true, Runner: instant,
-			Deliver: func(_ context.Context, out spawn.Outgoing) error {
+			Deliver: func(_ context.Context, out spawn.Delivery) error {
 				if out.To == broken {
 					return errors.New("nobody at home")
 				}
@@ -68,10 +68,10 @@ func TestBlockedBesideATreeThatIsRotten(t *testing.T) {
 		store := session.NewMemory()
 		cfg := spawn.Config{
 			Store: store, CallerRun: true, Runner: instant,
-			Deliver: func(context.Context, spawn.Outgoing) error { return errors.New("nobody at home") },
+			Deliver: func(context.Context, spawn.Delivery) error { return errors.New("nobody at home") },
 		}
 		for _, name := range []string{"a", "m", "z"} {
-			root := session.Named("main", name)
+			root := session.Must(session.NamedKey("main", name))
 			if name == "m" {
 				batch := session.Batch{ID: "x", Entries: []session.Entry{{Payload: session.Raw(`{"v":1,"kind":"archived"}`)}}}
 				_, err := store.Journal.Append(t.Context(), root, 0, batch)

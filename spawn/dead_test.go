@@ -32,7 +32,7 @@ func TestRunEndsWithADeadJournal(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, store.Close())
 		_, err = s.Spawn(t.Context(), top, top, spawn.Request{Task: "y"})
-		require.ErrorIs(t, err, spawn.ErrLost)
+		require.ErrorIs(t, err, spawn.ErrUnconfirmed)
 		require.ErrorIs(t, err, session.ErrClosed)
 		err = <-ran
 		require.ErrorIs(t, err, session.ErrClosed)
@@ -51,9 +51,9 @@ func TestShutdownWhileStalled(t *testing.T) {
 		require.NoError(t, err)
 		ran := make(chan error, 1)
 		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
-		require.NoError(t, s.Post(t.Context(), top, top, spawn.Message{Text: "go"}))
+		require.NoError(t, s.Post(t.Context(), top, top, spawn.Incoming{Text: "go"}))
 		synctest.Wait()
-		journal.At(journal.Appends()+1, spawntest.DieBefore)
+		journal.At(journal.Appends()+1, spawntest.FaultDieBefore)
 		time.Sleep(2 * time.Minute) // the turn waits with its spawn
 		soon, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -77,14 +77,14 @@ func TestShutdownWaitsForTheJournal(t *testing.T) {
 		key := mustSpawn(t, s, spawn.Request{Task: "x"})
 		synctest.Wait()
 		for n := range 6 { // six times from now on
-			journal.At(journal.Appends()+1+n, spawntest.FailBefore)
+			journal.At(journal.Appends()+1+n, spawntest.FaultFailBefore)
 		}
 		require.NoError(t, s.Shutdown(t.Context()))
 		require.NoError(t, <-ran)
 		v, err := spawn.View(top, store.Journal.Read(t.Context(), top, 0))
 		require.NoError(t, err)
 		require.Equal(t, key, v.Runs[0].Key)
-		require.Equal(t, spawn.OK, v.Runs[0].Status)
+		require.Equal(t, spawn.StatusOK, v.Runs[0].Status)
 		require.Equal(t, "worth a minute", v.Runs[0].Result.Text)
 	})
 }
@@ -144,10 +144,10 @@ func TestShutdownInterrupts(t *testing.T) {
 		ran := make(chan error, 1)
 		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
 		key := mustSpawn(t, s, spawn.Request{Task: "work", Announce: true})
-		require.NoError(t, s.Post(t.Context(), top, top, spawn.Message{Text: "go"}))
+		require.NoError(t, s.Post(t.Context(), top, top, spawn.Incoming{Text: "go"}))
 		time.Sleep(time.Minute)
 		posted := make(chan error, 1) // so that the owner is at work, and hears of the turns
-		go func() { posted <- s.Post(t.Context(), top, top, spawn.Message{Text: "and more"}) }()
+		go func() { posted <- s.Post(t.Context(), top, top, spawn.Incoming{Text: "and more"}) }()
 		synctest.Wait()
 		now, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -157,7 +157,7 @@ func TestShutdownInterrupts(t *testing.T) {
 
 		next := open(t, spawn.Config{Store: store, Runner: r})
 		time.Sleep(time.Minute)
-		require.Equal(t, spawn.Interrupted, find(t, next, key).Status)
+		require.Equal(t, spawn.StatusInterrupted, find(t, next, key).Status)
 		time.Sleep(5 * time.Hour)
 		report, err := spawntest.Inspect(store.Journal.Read(t.Context(), top, 0))
 		require.NoError(t, err)
@@ -180,11 +180,11 @@ func TestWaitBesideAJournalThatHangs(t *testing.T) {
 		s := open(t, spawn.Config{Store: &session.Store{Journal: journal}, Runner: r})
 		key := mustSpawn(t, s, spawn.Request{Task: "x"})
 		synctest.Wait()
-		journal.At(journal.Appends()+1, spawntest.Hang)
+		journal.At(journal.Appends()+1, spawntest.FaultHang)
 		time.AfterFunc(time.Second, func() {
 			hurry, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			_ = s.Post(hurry, top, top, spawn.Message{Text: "stuck"})
+			_ = s.Post(hurry, top, top, spawn.Incoming{Text: "stuck"})
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()

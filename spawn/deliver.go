@@ -26,7 +26,7 @@ type postman struct {
 type parcel struct {
 	gen uint64
 	ord uint32
-	out Outgoing
+	out Delivery
 }
 
 // Deliver implements owner.Executor.
@@ -95,7 +95,7 @@ func (h *home) carry(ctx context.Context, d destination, p *postman) {
 }
 
 // handOver calls Deliver and contains its panics.
-func (h *home) handOver(ctx context.Context, out Outgoing) (err error) {
+func (h *home) handOver(ctx context.Context, out Delivery) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			pe := &PanicError{Value: p, Stack: debug.Stack()}

@@ -39,14 +39,14 @@ type requesters struct {
 func newRequesters(b *testing.B, store *session.Store, n int) *requesters {
 	r := &requesters{done: make(map[session.Key]chan struct{})}
 	for i := range n {
-		root := session.Named("main", fmt.Sprint("bench", i))
+		root := session.Must(session.NamedKey("main", fmt.Sprint("bench", i)))
 		r.roots = append(r.roots, root)
 		r.done[root] = make(chan struct{}, 1)
 	}
 	r.sup = supervise(b, spawn.Config{
 		Store: store, Runner: instant, CallerRun: true,
 		Rules:   policy.Rules{Subagents: policy.Subagents{MaxConcurrent: max(n, 8)}},
-		Deliver: func(_ context.Context, out spawn.Outgoing) error { r.done[out.To] <- struct{}{}; return nil },
+		Deliver: func(_ context.Context, out spawn.Delivery) error { r.done[out.To] <- struct{}{}; return nil },
 	})
 	return r
 }
@@ -201,14 +201,14 @@ func endRuns(b *testing.B, dir string, runs, trees int) []session.Key {
 	}
 	roots := make([]session.Key, max(trees, 1))
 	for i := range roots {
-		roots[i] = session.Named("main", fmt.Sprint("bench", i))
+		roots[i] = session.Must(session.NamedKey("main", fmt.Sprint("bench", i)))
 	}
 	var delivered sync.WaitGroup
 	delivered.Add(runs)
 	sup, err := spawn.Open(b.Context(), spawn.Config{
 		Store: store, Runner: instant, CallerRun: true,
 		Rules:   policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 64, ArchiveAfter: time.Nanosecond}},
-		Deliver: func(context.Context, spawn.Outgoing) error { delivered.Done(); return nil },
+		Deliver: func(context.Context, spawn.Delivery) error { delivered.Done(); return nil },
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -257,7 +257,7 @@ func awaitCompaction(b *testing.B, dir string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	other := session.Named("main", "other")
+	other := session.Must(session.NamedKey("main", "other"))
 	var last session.Seq
 	for start := time.Now(); readLogs(b, dir) > 2<<20; {
 		if time.Since(start) > time.Minute {

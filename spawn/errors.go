@@ -21,10 +21,10 @@ var (
 	ErrStale = tree.ErrStale
 	// ErrBudget is returned where a budget does not allow what was asked.
 	ErrBudget = tree.ErrBudget
-	// ErrLost is returned if the journal failed for more than a moment, or somebody else took the tree over, before it was certain that
+	// ErrUnconfirmed is returned if the journal failed for more than a moment, or somebody else took the tree over, before it was certain that
 	// a command is durable. It may have happened or not, or happen once the journal works again; sent again under the same key it
 	// happens once.
-	ErrLost = owner.ErrLost
+	ErrUnconfirmed = owner.ErrUnconfirmed
 	// ErrBusy may be returned by Deliver: the receiver is there but wants the delivery later. It does not count as a failure.
 	ErrBusy = errors.New("the receiver is busy")
 	// ErrShutdown is the cause of the contexts of turns that a shutdown cancels, and of what is refused after one.
@@ -36,8 +36,8 @@ var (
 	ErrStopped = errors.New("spawn: stopped")
 	// ErrTimedOut is the cause of the context of a turn whose run has no time left.
 	ErrTimedOut = errors.New("spawn: timed out")
-	// ErrInterrupted is the cause of the context of a turn that somebody interrupted.
-	ErrInterrupted = errors.New("spawn: interrupted")
+	// ErrTurnCancelled is the cause of the context of a turn that somebody interrupted.
+	ErrTurnCancelled = errors.New("spawn: interrupted")
 )
 
 // An InputError is a field that cannot be accepted.

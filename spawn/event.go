@@ -49,8 +49,8 @@ func (k EventKind) String() string {
 // MarshalText returns the name.
 func (k EventKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// An Event is one thing that happened in a tree. Events other than EventDelta, EventRefused, EventLost and EventStalled show what is durable.
-type Event struct {
+// An TreeEvent is one thing that happened in a tree. Events other than EventDelta, EventRefused, EventLost and EventStalled show what is durable.
+type TreeEvent struct {
 	Kind    EventKind   `json:"kind"`
 	Time    time.Time   `json:"time"`
 	Session session.Key `json:"session"`
@@ -76,12 +76,12 @@ var eventKinds = map[tree.Kind]EventKind{
 }
 
 // eventOf returns what a fact shows to people, if anything.
-func eventOf(t *tree.Tree, f *tree.Fact) (e Event, ok bool) {
+func eventOf(t *tree.Tree, f *tree.Fact) (e TreeEvent, ok bool) {
 	kind, ok := eventKinds[f.Kind]
 	if !ok {
 		return e, false
 	}
-	e = Event{Kind: kind, Time: time.Unix(0, f.At).UTC(), Session: f.Run, Turn: int(f.N), Text: string(f.Text)}
+	e = TreeEvent{Kind: kind, Time: time.Unix(0, f.At).UTC(), Session: f.Run, Turn: int(f.N), Text: string(f.Text)}
 	switch f.Kind {
 	case tree.Delivered, tree.Deferred, tree.Blocked:
 		e.Session, e.Error, e.Text, e.Turn = t.Root().Key(), string(f.Text), "", 0
@@ -102,12 +102,12 @@ func eventOf(t *tree.Tree, f *tree.Fact) (e Event, ok bool) {
 	}
 	switch f.Kind {
 	case tree.Admitted:
-		e.Text, e.Status = string(r.Spec.Task), Queued
+		e.Text, e.Status = string(r.Spec.Task), StatusQueued
 	case tree.TurnStarted:
-		e.Status = Running
+		e.Status = StatusRunning
 	case tree.TurnEnded:
 		if e.Status.Terminal() { // by a later fact of the same batch
-			e.Status = Waiting
+			e.Status = StatusWaiting
 		}
 		if f.Answer != nil {
 			e.Text, e.Usage = string(f.Answer.Text), Usage(f.Answer.Usage)
@@ -131,11 +131,11 @@ const maxPending = 4096
 // watcher collects events for one loop over Events.
 type watcher struct {
 	mu      sync.Mutex
-	pending []Event
+	pending []TreeEvent
 	wake    chan struct{} // 1
 }
 
-func (w *watcher) add(e Event) {
+func (w *watcher) add(e TreeEvent) {
 	w.mu.Lock()
 	if e.Kind != EventDelta || len(w.pending) < maxPending {
 		w.pending = append(w.pending, e)
@@ -147,7 +147,7 @@ func (w *watcher) add(e Event) {
 	}
 }
 
-func (w *watcher) take() []Event {
+func (w *watcher) take() []TreeEvent {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	list := w.pending
@@ -155,7 +155,7 @@ func (w *watcher) take() []Event {
 	return list
 }
 
-func (h *home) show(e Event) {
+func (h *home) show(e TreeEvent) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for w := range h.watchers {
@@ -164,10 +164,10 @@ func (h *home) show(e Event) {
 }
 
 // events yields what happens in the tree until ctx ends or the loop breaks. Watching starts with the call.
-func (h *home) events(ctx context.Context) iter.Seq[Event] {
+func (h *home) events(ctx context.Context) iter.Seq[TreeEvent] {
 	w := h.watch()
 	stop := context.AfterFunc(ctx, func() { h.unwatch(w) })
-	return func(yield func(Event) bool) {
+	return func(yield func(TreeEvent) bool) {
 		defer stop()
 		defer h.unwatch(w)
 		for {

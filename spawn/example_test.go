@@ -11,8 +11,8 @@ import (
 // A shouter answers what it is asked in a loud voice. A real Runner calls a model.
 type shouter struct{}
 
-func (shouter) RunTurn(_ context.Context, t *spawn.Turn) (spawn.Outcome, error) {
-	return spawn.Outcome{Result: spawn.Result{Text: t.Inputs[0].Text + "!"}}, nil
+func (shouter) RunTurn(_ context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) {
+	return spawn.TurnResult{Result: spawn.Result{Text: t.Inputs[0].Text + "!"}}, nil
 }
 
 // A program that runs its main session itself spawns two sub-agents and waits for both.
@@ -26,7 +26,7 @@ func Example() {
 	go s.Run(ctx)
 	defer s.Shutdown(ctx)
 
-	main := session.Main("main")
+	main := session.Must(session.MainKey("main"))
 	var keys []session.Key
 	for _, task := range []string{"hello", "world"} {
 		run, err := s.Spawn(ctx, main, main, spawn.Request{Task: task})

@@ -11,10 +11,10 @@ import (
 // A scribe writes until it is told that it is enough.
 type scribe struct{ begun, enough chan struct{} }
 
-func (s scribe) RunTurn(context.Context, *spawn.Turn) (spawn.Outcome, error) {
+func (s scribe) RunTurn(context.Context, *spawn.TurnInput) (spawn.TurnResult, error) {
 	s.begun <- struct{}{}
 	<-s.enough
-	return spawn.Outcome{Result: spawn.Result{Text: "three chapters"}}, nil
+	return spawn.TurnResult{Result: spawn.Result{Text: "three chapters"}}, nil
 }
 
 // A dashboard shows what goes on in every tree of a store, beside the bot that runs them: it opens none of them. The store of a bot
@@ -45,7 +45,7 @@ func ExampleView() {
 	bot, _ := spawn.Open(ctx, spawn.Config{Store: store, Runner: runner})
 	go bot.Run(ctx)
 	defer bot.Shutdown(ctx)
-	main := session.Main("main")
+	main := session.Must(session.MainKey("main"))
 	run, _ := bot.Spawn(ctx, main, main, spawn.Request{Label: "scribe", Task: "Write a book."})
 	<-runner.begun
 	show()

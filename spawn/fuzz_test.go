@@ -67,7 +67,7 @@ type world struct {
 	keys     []session.Key               // of runs that a caller was told of
 	parents  map[session.Key]session.Key // of runs that had a turn
 	byKey    map[string]session.Key      // spawn keys
-	holders  map[*spawn.Turn]holder      // turns of sub-agents that hold a slot
+	holders  map[*spawn.TurnInput]holder // turns of sub-agents that hold a slot
 	active   map[activeKey]int           // Runners under way
 	stopped  map[session.Key]bool        // for good
 	returned map[string]string           // what a Runner answered
@@ -86,7 +86,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{
 		t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), store: session.NewMemory(), stop: make(chan struct{}),
 		durable: map[string]bool{}, parents: map[session.Key]session.Key{}, byKey: map[string]session.Key{},
-		holders: map[*spawn.Turn]holder{}, active: map[activeKey]int{}, stopped: map[session.Key]bool{},
+		holders: map[*spawn.TurnInput]holder{}, active: map[activeKey]int{}, stopped: map[session.Key]bool{},
 		returned: map[string]string{}, accepted: map[string]int{},
 	}
 	w.log = spawntest.NewRecorder(&watched{w.store.Journal, w})
@@ -181,12 +181,12 @@ type life struct {
 func (w *world) live(n int, last bool) *life {
 	l := &life{n: n, journal: spawntest.NewCrashJournal(w.log), ran: make(chan error, 1)}
 	if !last && w.rand.IntN(4) > 0 { // else it is left alive, and haunts
-		l.journal.At(1+w.rand.IntN(60), spawntest.DieBefore+spawntest.Fault(w.rand.IntN(2)))
+		l.journal.At(1+w.rand.IntN(60), spawntest.FaultDieBefore+spawntest.Fault(w.rand.IntN(2)))
 	}
 	w.trouble(l.journal)
 	cfg := w.cfg
 	cfg.Store = &session.Store{Journal: l.journal, Transcripts: w.store.Transcripts}
-	cfg.Runner = runnerFunc(func(ctx context.Context, t *spawn.Turn) (spawn.Outcome, error) { return w.run(l, ctx, t) })
+	cfg.Runner = runnerFunc(func(ctx context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) { return w.run(l, ctx, t) })
 	cfg.Check = func(_ session.Key, c spawn.Checkpoint) {
 		if w.checks.Add(1)%7 == 0 {
 			if err := c.Verify(context.Background(), w.store.Journal); err != nil {
@@ -217,7 +217,7 @@ func (w *world) live(n int, last bool) *life {
 // trouble is what the journal of a process lives through before it dies, if it does: it fails now and then, or for up to 200 appends in
 // a row.
 func (w *world) trouble(j *spawntest.CrashJournal) {
-	faults := []spawntest.Fault{spawntest.FailBefore, spawntest.LoseAck, spawntest.PanicBefore, spawntest.PanicAfter}
+	faults := []spawntest.Fault{spawntest.FaultFailBefore, spawntest.FaultLoseAck, spawntest.FaultPanicBefore, spawntest.FaultPanicAfter}
 	for range w.rand.IntN(4) {
 		j.Unless(1+w.rand.IntN(100), faults[w.rand.IntN(len(faults))])
 	}
@@ -254,18 +254,18 @@ func (w *world) act(l *life, r *rand.Rand) {
 		})
 	case 3, 4:
 		id := strconv.Itoa(r.IntN(20))
-		w.known(l.sup.Post(ctx, top, top, spawn.Message{ID: id, Text: "hello " + id}))
+		w.known(l.sup.Post(ctx, top, top, spawn.Incoming{ID: id, Text: "hello " + id}))
 	case 5:
-		w.known(l.sup.Post(ctx, top, w.any(r), spawn.Message{Text: "more"}))
+		w.known(l.sup.Post(ctx, top, w.any(r), spawn.Incoming{Text: "more"}))
 	case 6, 7:
-		w.known(l.sup.Steer(ctx, top, top, w.any(r), spawn.Message{Text: "this way"}))
+		w.known(l.sup.Steer(ctx, top, top, w.any(r), spawn.Incoming{Text: "this way"}))
 	case 8:
 		w.halt(ctx, l, w.any(r))
 	case 9:
 		if r.IntN(3) == 0 {
 			w.halt(ctx, l, top)
 		}
-		w.known(l.sup.Interrupt(ctx, top, w.any(r)))
+		w.known(l.sup.CancelTurn(ctx, top, w.any(r)))
 	case 10:
 		short, cancel := context.WithTimeout(ctx, time.Duration(r.IntN(60))*time.Second)
 		_, err := l.sup.Wait(short, top, []session.Key{w.any(r), w.any(r)}, spawn.JoinOptions{AtLeast: r.IntN(2), StopRest: r.IntN(4) == 0})
@@ -280,7 +280,7 @@ func (w *world) act(l *life, r *rand.Rand) {
 	}
 }
 
-func (w *world) outbox(ctx context.Context, l *life) []spawn.Outgoing {
+func (w *world) outbox(ctx context.Context, l *life) []spawn.Delivery {
 	list, err := l.sup.Outbox(ctx, top)
 	w.known(err)
 	return list
@@ -295,8 +295,8 @@ func (w *world) known(err error) {
 	case errors.Is(err, context.DeadlineExceeded):
 	default:
 		for _, want := range []error{
-			spawn.ErrNotFound, spawn.ErrEnded, spawn.ErrStopping, spawn.ErrStale, spawn.ErrLost, spawn.ErrBudget, spawn.ErrShutdown,
-			spawn.ErrStopped, spawn.ErrTimedOut, spawn.ErrInterrupted,
+			spawn.ErrNotFound, spawn.ErrEnded, spawn.ErrStopping, spawn.ErrStale, spawn.ErrUnconfirmed, spawn.ErrBudget, spawn.ErrShutdown,
+			spawn.ErrStopped, spawn.ErrTimedOut, spawn.ErrTurnCancelled,
 		} {
 			if errors.Is(err, want) {
 				return
@@ -380,7 +380,7 @@ func (w *world) below(k, ancestor session.Key) bool {
 }
 
 // run is the Runner. It may do anything.
-func (w *world) run(l *life, ctx context.Context, t *spawn.Turn) (spawn.Outcome, error) {
+func (w *world) run(l *life, ctx context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) {
 	key, me := t.Session.Key, activeKey{l.sup, t.Session.Key}
 	w.mu.Lock()
 	w.parents[key] = t.Session.Parent
@@ -404,7 +404,7 @@ func (w *world) run(l *life, ctx context.Context, t *spawn.Turn) (spawn.Outcome,
 		w.mu.Unlock()
 	}()
 	returned := ""
-	out := spawn.Outcome{Result: spawn.Result{Text: fmt.Sprintf(" answer %d of %s in life %d\xff\n", t.N, key, l.n)}, Reply: "reply"}
+	out := spawn.TurnResult{Result: spawn.Result{Text: fmt.Sprintf(" answer %d of %s in life %d\xff\n", t.N, key, l.n)}, Reply: "reply"}
 	defer func() { // a Runner that panics or ends its goroutine has returned nothing
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -419,7 +419,7 @@ func (w *world) run(l *life, ctx context.Context, t *spawn.Turn) (spawn.Outcome,
 }
 
 // slot notes whether a turn of a sub-agent holds a slot, and checks how many do. One that was cancelled may have given it back.
-func (w *world) slot(ctx context.Context, l *life, t *spawn.Turn, holds bool) {
+func (w *world) slot(ctx context.Context, l *life, t *spawn.TurnInput, holds bool) {
 	if t.Session.Depth == 0 {
 		return
 	}
@@ -446,7 +446,7 @@ type holder struct {
 	l   *life
 }
 
-func (w *world) work(l *life, ctx context.Context, t *spawn.Turn, out *spawn.Outcome) error {
+func (w *world) work(l *life, ctx context.Context, t *spawn.TurnInput, out *spawn.TurnResult) error {
 	key := t.Session.Key
 	roll := func(n int, what string) int { return w.roll(n, what, key, t.N) }
 	pause := func() { time.Sleep(time.Duration(roll(3000, "pause")) * time.Millisecond) }
@@ -498,7 +498,7 @@ func (w *world) work(l *life, ctx context.Context, t *spawn.Turn, out *spawn.Out
 }
 
 // delegate spawns children and waits for them in one way or another, or does not.
-func (w *world) delegate(l *life, ctx context.Context, t *spawn.Turn) error {
+func (w *world) delegate(l *life, ctx context.Context, t *spawn.TurnInput) error {
 	key := t.Session.Key
 	var children []session.Key
 	for i := range 1 + w.roll(3, key, t.N, "children") {
@@ -534,7 +534,7 @@ func (w *world) delegate(l *life, ctx context.Context, t *spawn.Turn) error {
 }
 
 // deliver is the receiver of what leaves the tree.
-func (w *world) deliver(ctx context.Context, out spawn.Outgoing) error {
+func (w *world) deliver(ctx context.Context, out spawn.Delivery) error {
 	w.mu.Lock()
 	if c := out.Completion; c != nil {
 		if !w.durable[fmt.Sprintf("%s %v", c.Run.Key, tree.RunEnded)] {
@@ -545,7 +545,7 @@ func (w *world) deliver(ctx context.Context, out spawn.Outgoing) error {
 		}
 	}
 	// A repeat is marked as one, or comes from an owner that has been replaced.
-	if w.accepted[out.Key] > 0 && !out.Maybe && out.Epoch >= w.epoch {
+	if w.accepted[out.Key] > 0 && !out.MayRepeat && out.Epoch >= w.epoch {
 		w.fail("%s was delivered twice without a warning", out.Key)
 	}
 	w.epoch = max(w.epoch, out.Epoch)
@@ -585,7 +585,7 @@ func (w *world) settle(l *life) {
 	for hung := true; hung; time.Sleep(time.Hour) {
 		hung = false
 		for _, r := range w.runs(l) {
-			if r.Status == spawn.Running {
+			if r.Status == spawn.StatusRunning {
 				hung = true
 				w.halt(ctx, l, r.Key)
 			}
@@ -615,7 +615,7 @@ func (w *world) settle(l *life) {
 
 func (w *world) runs(l *life) []spawn.RunInfo {
 	runs, err := l.sup.Runs(w.t.Context(), top, top, true)
-	for errors.Is(err, spawn.ErrLost) { // the journal still fails now and then
+	for errors.Is(err, spawn.ErrUnconfirmed) { // the journal still fails now and then
 		time.Sleep(10 * time.Second)
 		runs, err = l.sup.Runs(w.t.Context(), top, top, true)
 	}

@@ -40,7 +40,7 @@ type underWay struct {
 	home      *home
 	id        turnID
 	key       session.Key
-	turn      Turn
+	turn      TurnInput
 	ctx       context.Context //nolint:containedctx // of the Runner, which gets it; here until the goroutine has started
 	cancel    context.CancelCauseFunc
 	after     *underWay     // the turn before of the same session, if that has not returned
@@ -122,7 +122,7 @@ func (h *home) Start(gen uint64, t *tree.Tree, r *tree.Run) {
 }
 
 // fill describes the open turn of a run.
-func (h *home) fill(turn *Turn, gen uint64, t *tree.Tree, r *tree.Run) {
+func (h *home) fill(turn *TurnInput, gen uint64, t *tree.Tree, r *tree.Run) {
 	s := r.Spec
 	turn.Session = session.Lineage{Key: s.Key, Root: t.Root().Key(), Parent: s.Parent, Depth: s.Depth, Role: s.Role}
 	turn.SessionID, turn.MaxDepth, turn.Extra = s.SessionID, s.MaxDepth, s.Extra
@@ -156,7 +156,7 @@ func (u *underWay) run() {
 	h, ctx := u.home, u.ctx
 	defer u.cancel(nil)
 	h.waitForOlder(ctx, u)
-	var out Outcome
+	var out TurnResult
 	err := errGone
 	defer func() { h.report(u, out, err) }() // also if the Runner ends its goroutine
 	out, err = h.call(ctx, &u.turn)
@@ -165,7 +165,7 @@ func (u *underWay) run() {
 var errGone = errors.New("spawn: the Runner ended its goroutine")
 
 // report tells the tree what a turn came to.
-func (h *home) report(u *underWay, out Outcome, err error) {
+func (h *home) report(u *underWay, out TurnResult, err error) {
 	if len(out.Result.JSON) > 0 && !json.Valid(out.Result.JSON) {
 		err = errors.Join(err, fmt.Errorf("spawn: the Runner returned a Result.JSON of %d bytes that is not JSON", len(out.Result.JSON)))
 		out.Result.JSON = nil
@@ -191,11 +191,11 @@ func (h *home) report(u *underWay, out Outcome, err error) {
 // turnDone is a command and its answer in one piece of memory.
 type turnDone struct {
 	tree.TurnDone
-	answer tree.Answer
+	answer tree.Result
 }
 
 // call calls the Runner, unless the turn was cancelled before it began, and contains its panics.
-func (h *home) call(ctx context.Context, t *Turn) (out Outcome, err error) {
+func (h *home) call(ctx context.Context, t *TurnInput) (out TurnResult, err error) {
 	if ctx.Err() != nil {
 		return out, context.Cause(ctx)
 	}
@@ -209,7 +209,7 @@ func (h *home) call(ctx context.Context, t *Turn) (out Outcome, err error) {
 	return h.sup.cfg.Runner.RunTurn(ctx, t)
 }
 
-func (t *Turn) yielded(now time.Time) *tree.Join {
+func (t *TurnInput) yielded(now time.Time) *tree.Join {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.yield == nil {
@@ -287,7 +287,7 @@ func (u *underWay) returned() <-chan struct{} {
 
 // Cancel implements owner.Executor.
 func (h *home) Cancel(r *tree.Run, n uint32) {
-	cause := ErrInterrupted
+	cause := ErrTurnCancelled
 	switch r.Cause {
 	case tree.Timeout:
 		cause = ErrTimedOut

@@ -37,9 +37,9 @@ func BenchmarkHotTree(b *testing.B) {
 			s := supervise(b, spawn.Config{
 				Store: &session.Store{Journal: journal}, Runner: instant, CallerRun: true,
 				Rules:   policy.Rules{Subagents: policy.Subagents{MaxConcurrent: max(spawners, 8)}},
-				Deliver: func(context.Context, spawn.Outgoing) error { wg.Done(); return nil },
+				Deliver: func(context.Context, spawn.Delivery) error { wg.Done(); return nil },
 			})
-			root := session.Named("main", "bench")
+			root := session.Must(session.NamedKey("main", "bench"))
 			b.ResetTimer()
 			wg.Add(b.N)
 			spawnAll(b, s, root, b.N, spawners)

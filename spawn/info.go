@@ -44,7 +44,7 @@ func reasonOf(r *tree.Run) string {
 	return string(r.Reason)
 }
 
-func resultOf(a *tree.Answer) Result {
+func resultOf(a *tree.Result) Result {
 	res := Result{Text: string(a.Text), Model: string(a.Model), Usage: Usage(a.Usage)}
 	if a.JSON != "" {
 		res.JSON = json.RawMessage(a.JSON)
@@ -55,8 +55,8 @@ func resultOf(a *tree.Answer) Result {
 	return res
 }
 
-func answerOf(o Outcome) tree.Answer {
-	a := tree.Answer{
+func answerOf(o TurnResult) tree.Result {
+	a := tree.Result{
 		Text: tree.Text(o.Result.Text), JSON: tree.Text(o.Result.JSON), Model: tree.Text(o.Result.Model), Usage: tree.Usage(o.Result.Usage).Clean(),
 		Fallback: tree.Text(o.Fallback), Reply: tree.Text(o.Reply),
 	}
@@ -79,7 +79,7 @@ func completionOf(t *tree.Tree, r *tree.Run, requester session.Key) *Completion 
 
 func (h *home) input(t *tree.Tree, in tree.Input) Input {
 	x := Input{
-		Ord: int(in.Ord), Class: Class(in.Class), ID: in.ID, Text: string(in.Text), From: in.From, Time: stamp(in.At), Route: in.Route,
+		Ord: int(in.Ord), Class: InputClass(in.Class), ID: in.ID, Text: string(in.Text), From: in.From, Time: stamp(in.At), Route: in.Route,
 	}
 	if in.Class == tree.Completion {
 		if c := t.Run(in.From); c != nil {
@@ -90,13 +90,13 @@ func (h *home) input(t *tree.Tree, in tree.Input) Input {
 }
 
 // outgoingOf returns an entry of the outbox as it is handed over.
-func outgoingOf(t *tree.Tree, e *tree.Entry) Outgoing {
-	out := Outgoing{
-		Key: deliveryKey(t, e), Attempt: int(e.Tries) + 1, Epoch: t.Epoch(), Maybe: e.Maybe(), To: e.To,
+func outgoingOf(t *tree.Tree, e *tree.Entry) Delivery {
+	out := Delivery{
+		Key: deliveryKey(t, e), Attempt: int(e.Tries) + 1, Epoch: t.Epoch(), MayRepeat: e.Maybe(), To: e.To,
 		Blocked: stamp(e.Blocked), Error: string(e.Error),
 	}
 	if e.Reply {
-		out.Reply = &ReplyOut{From: e.Run, Text: string(e.Text), Failed: e.Failed}
+		out.Reply = &Reply{From: e.Run, Text: string(e.Text), Failed: e.Failed}
 		if e.Route != nil {
 			out.Reply.Route = *e.Route
 		}

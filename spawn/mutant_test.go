@@ -98,7 +98,7 @@ var mutants = []mutant{
 	},
 	{
 		"I5 a child gets what its parent may hand down", "internal/tree/decide.go",
-		"c.Tools, c.Sandboxed = now.Delegable, now.Sandboxed", "c.Tools, c.Sandboxed = t.top.Delegable, now.Sandboxed", ".", "TestHistories$",
+		"c.Delegable, c.Sandboxed = now.Delegable, now.Sandboxed", "c.Delegable, c.Sandboxed = t.top.Delegable, now.Sandboxed", ".", "TestHistories$",
 	},
 	{
 		"I6 the first cause wins", "internal/tree/decide.go",
@@ -180,7 +180,7 @@ var mutants = []mutant{
 	},
 	{
 		"I14 a spawn key outlives its run", "internal/tree/apply.go",
-		"Until: f.At + int64(Window)}", "Until: f.At + 1}", "./internal/tree", "TestScenarios/spawn_key",
+		"Until: f.At + int64(KeyWindow)}", "Until: f.At + 1}", "./internal/tree", "TestScenarios/spawn_key",
 	},
 	{
 		"I15 a refusal says how long to wait", "internal/tree/decide.go",

@@ -71,20 +71,20 @@ type Completion struct {
 	Siblings int `json:"siblings,omitempty"`
 }
 
-// An Outgoing is an entry of a tree's outbox: something that leaves the tree.
+// An Delivery is an entry of a tree's outbox: something that leaves the tree.
 //
 // It is handed over at least once, always under the same Key. Attempt counts from 1; Epoch grows with each owner of the
 // tree, so what carries an older Epoch comes from a former owner; Maybe says that an earlier attempt may already have
 // arrived, because its acknowledgement was lost or the process that made it died.
-type Outgoing struct {
-	Key     string `json:"key"`
-	Attempt int    `json:"attempt"`
-	Epoch   uint64 `json:"epoch"`
-	Maybe   bool   `json:"maybe,omitempty"`
+type Delivery struct {
+	Key       string `json:"key"`
+	Attempt   int    `json:"attempt"`
+	Epoch     uint64 `json:"epoch"`
+	MayRepeat bool   `json:"maybe,omitempty"`
 	// Completion is set for the end of a run that a session run by the caller asked for.
 	Completion *Completion `json:"completion,omitempty"`
 	// Reply is set for what a session run by Offshoot says to people.
-	Reply *ReplyOut `json:"reply,omitempty"`
+	Reply *Reply `json:"reply,omitempty"`
 	// To is the session that the entry concerns: the requester of a completion, the conversation of a reply.
 	To session.Key `json:"to"`
 	// Blocked says since when delivery has been given up until somebody retries or dismisses it; zero if it has not.
@@ -93,11 +93,11 @@ type Outgoing struct {
 	Error string `json:"error,omitempty"`
 }
 
-// A ReplyOut is the visible text of a managed turn, and where it goes.
-type ReplyOut struct {
+// A Reply is the visible text of a managed turn, and where it goes.
+type Reply struct {
 	From session.Key `json:"from"`
 	Text string      `json:"text"`
-	// Failed says that the turn failed: Text is an apology, not an answer.
+	// StatusFailed says that the turn failed: Text is an apology, not an answer.
 	Failed bool          `json:"failed,omitempty"`
 	Route  session.Route `json:"route,omitzero"` // of the input that the turn answers
 }

@@ -37,9 +37,9 @@ func TestShutdownOfWhatNeverRan(t *testing.T) {
 		j := &ill{Journal: session.NewMemory().Journal}
 		s, err := spawn.Open(t.Context(), spawn.Config{Store: &session.Store{Journal: j}, Runner: instant})
 		require.NoError(t, err)
-		require.NoError(t, s.Post(t.Context(), top, top, spawn.Message{Text: "1"}))
+		require.NoError(t, s.Post(t.Context(), top, top, spawn.Incoming{Text: "1"}))
 		j.down.Store(true)
-		require.ErrorIs(t, s.Post(t.Context(), top, top, spawn.Message{Text: "2"}), spawn.ErrLost)
+		require.ErrorIs(t, s.Post(t.Context(), top, top, spawn.Incoming{Text: "2"}), spawn.ErrUnconfirmed)
 		j.down.Store(false)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -56,7 +56,7 @@ func TestTurnWaitsWhileStalled(t *testing.T) {
 		var got error
 		r := (&spawntest.Runner{}).
 			On("child", spawntest.Play{spawntest.Delay(time.Minute), spawntest.Say("x")}).
-			On(top.String(), spawntest.Play{spawntest.Do(func(ctx context.Context, tn *spawn.Turn) error {
+			On(top.String(), spawntest.Play{spawntest.Do(func(ctx context.Context, tn *spawn.TurnInput) error {
 				info, err := tn.Spawn(ctx, spawn.Request{Task: "child"})
 				if err != nil {
 					return err
@@ -68,11 +68,11 @@ func TestTurnWaitsWhileStalled(t *testing.T) {
 				return nil
 			})})
 		s := open(t, spawn.Config{Store: &session.Store{Journal: j}, Runner: r})
-		require.NoError(t, s.Post(t.Context(), top, top, spawn.Message{Text: "go"}))
+		require.NoError(t, s.Post(t.Context(), top, top, spawn.Incoming{Text: "go"}))
 		time.Sleep(5 * time.Second)
 		j.down.Store(true)
 		time.AfterFunc(20*time.Second, func() { j.down.Store(false) })
-		require.ErrorIs(t, s.Post(t.Context(), top, top, spawn.Message{Text: "more"}), spawn.ErrLost)
+		require.ErrorIs(t, s.Post(t.Context(), top, top, spawn.Incoming{Text: "more"}), spawn.ErrUnconfirmed)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		require.NoError(t, got)
@@ -85,7 +85,7 @@ func TestIdleWhileStalled(t *testing.T) {
 		j := &ill{Journal: session.NewMemory().Journal}
 		r := (&spawntest.Runner{}).On(top.String(), spawntest.Play{spawntest.Delay(time.Minute), spawntest.Say("x")})
 		s := open(t, spawn.Config{Store: &session.Store{Journal: j}, Runner: r})
-		require.NoError(t, s.Post(t.Context(), top, top, spawn.Message{Text: "go"}))
+		require.NoError(t, s.Post(t.Context(), top, top, spawn.Incoming{Text: "go"}))
 		idle := make(chan error, 1)
 		go func() { idle <- s.Idle(t.Context(), top) }()
 		time.Sleep(time.Second)
@@ -104,13 +104,13 @@ func TestTurnStartsDuringShutdown(t *testing.T) {
 		require.NoError(t, err)
 		ran := make(chan error, 1)
 		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
-		require.NoError(t, s.Post(t.Context(), session.Main("other"), session.Main("other"), spawn.Message{Text: "go"}))
+		require.NoError(t, s.Post(t.Context(), session.Must(session.MainKey("other")), session.Must(session.MainKey("other")), spawn.Incoming{Text: "go"}))
 		mustSpawn(t, s, spawn.Request{Task: "a"})
 		time.Sleep(5 * time.Minute)
 		n := len(r.Calls())
 		j.down.Store(true)
 		_, err = s.Spawn(t.Context(), top, top, spawn.Request{Task: "b"})
-		require.ErrorIs(t, err, spawn.ErrLost)
+		require.ErrorIs(t, err, spawn.ErrUnconfirmed)
 		time.AfterFunc(20*time.Second, func() { j.down.Store(false) })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -135,12 +135,12 @@ func TestShutdownRecordsWhatIsHeld(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		n := crash.Appends()
 		for i := range 12 { // stalled by a post; the end of the turn is held
-			crash.At(n+1+i, spawntest.FailBefore)
+			crash.At(n+1+i, spawntest.FaultFailBefore)
 		}
 		for i := range 3 { // and fails again when it is decided
-			crash.At(n+14+i, spawntest.FailBefore)
+			crash.At(n+14+i, spawntest.FaultFailBefore)
 		}
-		_ = s.Post(t.Context(), top, top, spawn.Message{Text: "1"})
+		_ = s.Post(t.Context(), top, top, spawn.Incoming{Text: "1"})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		require.NoError(t, s.Shutdown(ctx))
@@ -148,7 +148,7 @@ func TestShutdownRecordsWhatIsHeld(t *testing.T) {
 		v, err := spawn.View(top, mem.Journal.Read(t.Context(), top, 0))
 		require.NoError(t, err)
 		require.Equal(t, key, v.Runs[0].Key)
-		require.Equal(t, spawn.OK, v.Runs[0].Status)
+		require.Equal(t, spawn.StatusOK, v.Runs[0].Status)
 	})
 }
 
@@ -159,23 +159,23 @@ func TestSilentMemberCounts(t *testing.T) {
 			var second time.Duration
 			began := time.Now()
 			r := (&spawntest.Runner{}).
-				On("quick", spawntest.Play{spawntest.Delay(5 * time.Second), func(_ context.Context, _ *spawn.Turn, out *spawn.Outcome) error {
+				On("quick", spawntest.Play{spawntest.Delay(5 * time.Second), func(_ context.Context, _ *spawn.TurnInput, out *spawn.TurnResult) error {
 					out.Silent = true
 					return nil
 				}}).
 				On("slow", spawntest.Play{spawntest.Delay(time.Hour), spawntest.Say("x")}).
 				On(top.String(), spawntest.Play{
 					spawntest.Spawn(spawn.Request{Task: "quick", Announce: true}, spawn.Request{Task: "slow", Announce: true}),
-					spawntest.Do(func(context.Context, *spawn.Turn) error {
+					spawntest.Do(func(context.Context, *spawn.TurnInput) error {
 						if before {
 							time.Sleep(time.Minute)
 						}
 						return nil
 					}),
 					spawntest.Yield(spawn.JoinOptions{AtLeast: 1}),
-				}, spawntest.Play{spawntest.Do(func(context.Context, *spawn.Turn) error { second = cmp.Or(second, time.Since(began)); return nil })})
+				}, spawntest.Play{spawntest.Do(func(context.Context, *spawn.TurnInput) error { second = cmp.Or(second, time.Since(began)); return nil })})
 			s := open(t, spawn.Config{Store: session.NewMemory(), Runner: r})
-			require.NoError(t, s.Post(t.Context(), top, top, spawn.Message{Text: "go"}))
+			require.NoError(t, s.Post(t.Context(), top, top, spawn.Incoming{Text: "go"}))
 			time.Sleep(3 * time.Hour)
 			synctest.Wait()
 			require.Less(t, second, 2*time.Minute, "ended during the turn: %v", before)

@@ -8,26 +8,26 @@ import "fmt"
 type Status uint8
 
 const (
-	// Queued runs are admitted and wait for a slot in the lane; no turn of theirs has started.
-	Queued Status = iota + 1
-	// Running runs have a turn under way.
-	Running
-	// Waiting runs have no turn under way and hold no slot: they wait for children or for a slot.
-	Waiting
-	// Stopping runs have a cause to end and wait for their turn or their descendants to be back.
-	Stopping
-	// OK runs ended by themselves.
-	OK
-	// Failed runs ended because their Runner returned an error or panicked.
-	Failed
-	// TimedOut runs ran out of their time.
-	TimedOut
-	// Cancelled runs were stopped by someone.
-	Cancelled
-	// Interrupted runs had a turn under way when the process that ran it died.
-	Interrupted
-	// Incomplete runs were ended by a limit, such as a budget, with what they had.
-	Incomplete
+	// StatusQueued runs are admitted and wait for a slot in the lane; no turn of theirs has started.
+	StatusQueued Status = iota + 1
+	// StatusRunning runs have a turn under way.
+	StatusRunning
+	// StatusWaiting runs have no turn under way and hold no slot: they wait for children or for a slot.
+	StatusWaiting
+	// StatusStopping runs have a cause to end and wait for their turn or their descendants to be back.
+	StatusStopping
+	// StatusOK runs ended by themselves.
+	StatusOK
+	// StatusFailed runs ended because their Runner returned an error or panicked.
+	StatusFailed
+	// StatusTimedOut runs ran out of their time.
+	StatusTimedOut
+	// StatusCancelled runs were stopped by someone.
+	StatusCancelled
+	// StatusInterrupted runs had a turn under way when the process that ran it died.
+	StatusInterrupted
+	// StatusIncomplete runs were ended by a limit, such as a budget, with what they had.
+	StatusIncomplete
 )
 
 var statusNames = [...]string{
@@ -36,7 +36,7 @@ var statusNames = [...]string{
 }
 
 // Terminal reports whether a run with this status has ended.
-func (s Status) Terminal() bool { return s >= OK && s <= Incomplete }
+func (s Status) Terminal() bool { return s >= StatusOK && s <= StatusIncomplete }
 
 // String returns the name, such as "timed_out", and "unknown" for what is no status.
 func (s Status) String() string {

@@ -36,13 +36,13 @@ type Config struct {
 	Rules policy.Rules
 	// Deliver takes what leaves a tree. It returns nil once the entry can no longer be lost; after an error it is called again
 	// with the same Key. Calls for one destination never overlap. Required if CallerRun or Replies is set.
-	Deliver func(ctx context.Context, out Outgoing) error
+	Deliver func(ctx context.Context, out Delivery) error
 	// CallerRun has the completions for top-level sessions handed to Deliver instead of put into their inbox.
 	CallerRun bool
 	// Replies has what top-level sessions answer handed to Deliver.
 	Replies bool
-	// Models says which model names are valid; nil accepts what is well formed.
-	Models func(string) bool
+	// ValidModel says which model names are valid; nil accepts what is well formed.
+	ValidModel func(string) bool
 	// Model and Thinking are what top-level sessions run with. Tools are the names of all tools that there are; Rules say which
 	// of them a session may use and hand down.
 	Model, Thinking string
@@ -156,7 +156,7 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 		Go: func(f func()) bool { return s.spawnGoroutine(taskFunc(f)) }, Active: s.active, Awake: s.awake, Fatal: s.fatal, Closed: s.closed,
 		Context: func() context.Context { return s.lasting },
 		Options: &tree.Options{
-			Rules: &s.cfg.Rules, Models: cfg.Models, CallerRun: cfg.CallerRun, Replies: cfg.Replies, Grace: cfg.Grace,
+			Rules: &s.cfg.Rules, ValidModel: cfg.ValidModel, CallerRun: cfg.CallerRun, Replies: cfg.Replies, Grace: cfg.Grace,
 			ArchiveAfter: cfg.Rules.ArchiveAfter(), Chunk: tree.Budget{Tokens: 20_000, Micros: 100_000},
 			MaxDepth: cfg.Rules.MaxSpawnDepth(),
 			Model:    cfg.Model, Thinking: cfg.Thinking, Tools: cfg.Tools,
@@ -247,7 +247,7 @@ const sweepEvery = time.Minute
 // returned by then are named in a *StillRunningError. What was under way is interrupted, and known as such to the next Run.
 //
 // A journal that fails for a while costs nothing but that while: turns go on, and what they come to is recorded when it takes
-// something again; meanwhile whoever asks for something is refused with ErrLost and the reason. One that takes nothing any more, because
+// something again; meanwhile whoever asks for something is refused with ErrUnconfirmed and the reason. One that takes nothing any more, because
 // it is closed or must be opened again ([session.ErrSync]), ends Run with that error.
 func (s *Supervisor) Run(ctx context.Context) error {
 	if !s.state.CompareAndSwap(idle, running) {
@@ -393,7 +393,7 @@ func (s *Supervisor) Spawn(ctx context.Context, root, requester session.Key, q R
 }
 
 // spawn admits a child, for a turn of its requester if there is one.
-func (h *home) spawn(ctx context.Context, requester session.Key, q Request, by *Turn) (info RunInfo, err error) {
+func (h *home) spawn(ctx context.Context, requester session.Key, q Request, by *TurnInput) (info RunInfo, err error) {
 	x := newSpawning()
 	x.cmd = tree.Spawn{
 		Parent: requester, ID: h.sup.newID(), SessionID: h.sup.newID(), Key: q.Key, Task: tree.Text(q.Task), Label: q.Label,
@@ -406,7 +406,7 @@ func (h *home) spawn(ctx context.Context, requester session.Key, q Request, by *
 		err = h.owner.Do(ctx, &x.cmd, x.reader)
 	}
 	if err != nil { // the owner may still have the command
-		h.show(Event{
+		h.show(TreeEvent{
 			Kind: EventRefused, Time: time.Now(), Session: requester, Depth: requester.Depth(), Agent: q.Policy.Agent, Label: q.Label,
 			Text: q.Task, Error: err.Error(),
 		})
@@ -449,8 +449,8 @@ func (x *spawning) read(t *tree.Tree, r tree.Reply) {
 	x.info = RunInfo{ID: RunID(r.ID), Key: r.Ref, Root: t.Root().Key(), Parent: x.cmd.Parent} // archived
 }
 
-// A Message is what a session is told by a person, or by the caller.
-type Message struct {
+// A Incoming is what a session is told by a person, or by the caller.
+type Incoming struct {
 	// ID recognises a message that comes again; empty: it is not looked for.
 	ID    string
 	Text  string
@@ -459,7 +459,7 @@ type Message struct {
 
 // Post puts a message into the inbox of a session and returns when that is durable. A message with a known ID is accepted and
 // changes nothing.
-func (s *Supervisor) Post(ctx context.Context, root, to session.Key, m Message) error {
+func (s *Supervisor) Post(ctx context.Context, root, to session.Key, m Incoming) error {
 	if m.ID == "" {
 		m.ID = s.newID()
 	}
@@ -468,16 +468,16 @@ func (s *Supervisor) Post(ctx context.Context, root, to session.Key, m Message) 
 
 // Steer nudges a run under way, on behalf of another session of its tree. It is read when the Runner takes its inbox, or by
 // the next turn; it never makes a run that has finished its turn start another.
-func (s *Supervisor) Steer(ctx context.Context, root, from, to session.Key, m Message) error {
+func (s *Supervisor) Steer(ctx context.Context, root, from, to session.Key, m Incoming) error {
 	if m.ID == "" {
 		m.ID = s.newID()
 	}
 	return s.home(root).owner.Do(ctx, &tree.Steer{From: from, To: to, ID: m.ID, Text: tree.Text(m.Text)}, nil)
 }
 
-// Interrupt cancels the turn of a session that is under way, and only it.
-func (s *Supervisor) Interrupt(ctx context.Context, root, key session.Key) error {
-	return s.home(root).owner.Do(ctx, tree.Interrupt{Run: key, Rand: s.rand()}, nil)
+// CancelTurn cancels the turn of a session that is under way, and only it.
+func (s *Supervisor) CancelTurn(ctx context.Context, root, key session.Key) error {
+	return s.home(root).owner.Do(ctx, tree.CancelTurn{Run: key, Rand: s.rand()}, nil)
 }
 
 // Stop stops a session and everything below it: of a top-level session the turn under way and all sub-agents, of a run the
@@ -549,12 +549,12 @@ func (s *Supervisor) RootOf(ctx context.Context, key session.Key) (session.Key, 
 }
 
 // Events yields what happens in a tree from now on, until ctx ends, the loop breaks, or the Supervisor is shut down.
-func (s *Supervisor) Events(ctx context.Context, root session.Key) iter.Seq[Event] {
+func (s *Supervisor) Events(ctx context.Context, root session.Key) iter.Seq[TreeEvent] {
 	return s.home(root).events(ctx)
 }
 
 // Outbox returns what has left a tree and has not arrived, oldest first. Blocked entries are those with a time of blocking.
-func (s *Supervisor) Outbox(ctx context.Context, root session.Key) (list []Outgoing, err error) {
+func (s *Supervisor) Outbox(ctx context.Context, root session.Key) (list []Delivery, err error) {
 	err = s.home(root).owner.Do(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
 		t.Outbox(func(e *tree.Entry) { list = append(list, outgoingOf(t, e)) })
 	})

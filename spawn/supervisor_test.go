@@ -13,17 +13,17 @@ import (
 )
 
 // runnerFunc is a Runner.
-type runnerFunc func(ctx context.Context, t *spawn.Turn) (spawn.Outcome, error)
+type runnerFunc func(ctx context.Context, t *spawn.TurnInput) (spawn.TurnResult, error)
 
-func (f runnerFunc) RunTurn(ctx context.Context, t *spawn.Turn) (spawn.Outcome, error) {
+func (f runnerFunc) RunTurn(ctx context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) {
 	return f(ctx, t)
 }
 
-func say(text string) (spawn.Outcome, error) {
-	return spawn.Outcome{Result: spawn.Result{Text: text}}, nil
+func say(text string) (spawn.TurnResult, error) {
+	return spawn.TurnResult{Result: spawn.Result{Text: text}}, nil
 }
 
-var top = session.Main("main")
+var top = session.Must(session.MainKey("main"))
 
 // open runs a Supervisor until the test ends.
 func open(t *testing.T, cfg spawn.Config) *spawn.Supervisor {
@@ -46,20 +46,20 @@ func open(t *testing.T, cfg spawn.Config) *spawn.Supervisor {
 
 func TestChildIsDeliveredToTheCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		got := make(chan spawn.Outgoing, 10)
+		got := make(chan spawn.Delivery, 10)
 		s := open(t, spawn.Config{
-			Runner: runnerFunc(func(ctx context.Context, tn *spawn.Turn) (spawn.Outcome, error) {
+			Runner: runnerFunc(func(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
 				return say("42: " + tn.Inputs[0].Text)
 			}),
 			CallerRun: true,
-			Deliver:   func(_ context.Context, o spawn.Outgoing) error { got <- o; return nil },
+			Deliver:   func(_ context.Context, o spawn.Delivery) error { got <- o; return nil },
 		})
 		info, err := s.Spawn(t.Context(), top, top, spawn.Request{Task: "count", Announce: true})
 		require.NoError(t, err)
 		require.Equal(t, 1, info.Depth)
 		o := <-got
 		require.Equal(t, "42: count", o.Completion.Run.Result.Text)
-		require.Equal(t, spawn.OK, o.Completion.Run.Status)
+		require.Equal(t, spawn.StatusOK, o.Completion.Run.Status)
 		synctest.Wait()
 		out, err := s.Outbox(t.Context(), top)
 		require.NoError(t, err)
@@ -72,20 +72,20 @@ func TestManagedRequesterGetsOneTurn(t *testing.T) {
 		replies := make(chan string, 10)
 		s := open(t, spawn.Config{
 			Replies: true,
-			Deliver: func(_ context.Context, o spawn.Outgoing) error { replies <- o.Reply.Text; return nil },
-			Runner: runnerFunc(func(ctx context.Context, tn *spawn.Turn) (spawn.Outcome, error) {
+			Deliver: func(_ context.Context, o spawn.Delivery) error { replies <- o.Reply.Text; return nil },
+			Runner: runnerFunc(func(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
 				if tn.Session.Depth > 0 {
 					return say("done " + tn.Inputs[0].Text)
 				}
 				if in := tn.Inputs[0]; in.Completion != nil {
-					return spawn.Outcome{Reply: "child: " + in.Completion.Run.Result.Text}, nil
+					return spawn.TurnResult{Reply: "child: " + in.Completion.Run.Result.Text}, nil
 				}
 				_, err := tn.Spawn(ctx, spawn.Request{Task: tn.Inputs[0].Text, Announce: true})
-				return spawn.Outcome{Reply: "on it"}, err
+				return spawn.TurnResult{Reply: "on it"}, err
 			}),
 		})
-		require.NoError(t, s.Post(t.Context(), top, top, spawn.Message{ID: "1", Text: "work"}))
-		require.NoError(t, s.Post(t.Context(), top, top, spawn.Message{ID: "1", Text: "work"}))
+		require.NoError(t, s.Post(t.Context(), top, top, spawn.Incoming{ID: "1", Text: "work"}))
+		require.NoError(t, s.Post(t.Context(), top, top, spawn.Incoming{ID: "1", Text: "work"}))
 		require.Equal(t, "on it", <-replies)
 		require.Equal(t, "child: done work", <-replies)
 	})
@@ -95,7 +95,7 @@ func TestStopCutsARunnerThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		s := open(t, spawn.Config{
-			Runner: runnerFunc(func(ctx context.Context, tn *spawn.Turn) (spawn.Outcome, error) {
+			Runner: runnerFunc(func(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
 				<-release
 				return say("too late")
 			}),
@@ -111,7 +111,7 @@ func TestStopCutsARunnerThatHangs(t *testing.T) {
 		require.Equal(t, spawn.DefaultGrace, time.Since(start))
 		got, err := s.Find(t.Context(), top, info.Key)
 		require.NoError(t, err)
-		require.Equal(t, spawn.Cancelled, got.Status)
+		require.Equal(t, spawn.StatusCancelled, got.Status)
 		close(release)
 		synctest.Wait()
 		require.NoError(t, s.Stop(t.Context(), top, info.Key, "again"))

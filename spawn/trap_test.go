@@ -45,9 +45,9 @@ func find(t *testing.T, s *spawn.Supervisor, k session.Key) spawn.RunInfo {
 
 func TestRunnerThatGoes(t *testing.T) {
 	bubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
-		r.On("goexit", spawntest.Play{spawntest.Do(func(context.Context, *spawn.Turn) error { runtime.Goexit(); return nil })})
+		r.On("goexit", spawntest.Play{spawntest.Do(func(context.Context, *spawn.TurnInput) error { runtime.Goexit(); return nil })})
 		r.On("panic", spawntest.Play{spawntest.Say("half"), spawntest.Panic("ouch")})
-		r.On("json", spawntest.Play{func(_ context.Context, _ *spawn.Turn, out *spawn.Outcome) error {
+		r.On("json", spawntest.Play{func(_ context.Context, _ *spawn.TurnInput, out *spawn.TurnResult) error {
 			out.Result = spawn.Result{Text: "half", JSON: []byte("{")}
 			return nil
 		}})
@@ -55,7 +55,7 @@ func TestRunnerThatGoes(t *testing.T) {
 			key := mustSpawn(t, s, spawn.Request{Task: task})
 			synctest.Wait()
 			info := find(t, s, key)
-			require.Equal(t, spawn.Failed, info.Status, task)
+			require.Equal(t, spawn.StatusFailed, info.Status, task)
 			require.Contains(t, info.Error, want)
 		}
 	})
@@ -64,7 +64,7 @@ func TestRunnerThatGoes(t *testing.T) {
 // What a Runner says that it used cannot give a budget back, nor break the journal.
 func TestRunnerThatMiscounts(t *testing.T) {
 	bubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
-		r.On("", spawntest.Play{func(ctx context.Context, tn *spawn.Turn, out *spawn.Outcome) error {
+		r.On("", spawntest.Play{func(ctx context.Context, tn *spawn.TurnInput, out *spawn.TurnResult) error {
 			out.Result.Usage = spawn.Usage{Input: -5, Output: 7, Cost: math.NaN()}
 			return tn.Spend(ctx, spawn.Usage{Input: -1 << 40, Cost: math.Inf(-1)})
 		}})
@@ -78,7 +78,7 @@ func TestRunnerThatMiscounts(t *testing.T) {
 func TestSpendBeyondTheReservation(t *testing.T) {
 	bubble(t, spawn.Config{Rules: policy.Rules{Budget: policy.Budget{Tokens: 1000}}}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
 		calls := 0
-		r.On("", spawntest.Play{spawntest.Do(func(ctx context.Context, tn *spawn.Turn) error {
+		r.On("", spawntest.Play{spawntest.Do(func(ctx context.Context, tn *spawn.TurnInput) error {
 			for {
 				calls++
 				if err := tn.Spend(ctx, spawn.Usage{Input: 600}); err != nil {
@@ -88,7 +88,7 @@ func TestSpendBeyondTheReservation(t *testing.T) {
 		})})
 		key := mustSpawn(t, s, spawn.Request{Task: "x"})
 		synctest.Wait()
-		require.Equal(t, spawn.Incomplete, find(t, s, key).Status)
+		require.Equal(t, spawn.StatusIncomplete, find(t, s, key).Status)
 		require.Equal(t, 2, calls)
 	})
 }
@@ -101,7 +101,7 @@ func TestLastTurnMaySpend(t *testing.T) {
 		})
 		key := mustSpawn(t, s, spawn.Request{Task: "x", Policy: policy.Request{Budget: policy.Budget{Turns: 1}}})
 		synctest.Wait()
-		require.Equal(t, spawn.OK, find(t, s, key).Status)
+		require.Equal(t, spawn.StatusOK, find(t, s, key).Status)
 	})
 }
 
@@ -117,13 +117,13 @@ func TestWaitWithinATurnKeepsTheLane(t *testing.T) {
 			working += by
 			most = max(most, working)
 		}
-		r.On("child", spawntest.Play{spawntest.Do(func(context.Context, *spawn.Turn) error {
+		r.On("child", spawntest.Play{spawntest.Do(func(context.Context, *spawn.TurnInput) error {
 			work(1)
 			defer work(-1)
 			time.Sleep(time.Minute)
 			return nil
 		})})
-		r.On("parent", spawntest.Play{spawntest.Do(func(ctx context.Context, tn *spawn.Turn) error {
+		r.On("parent", spawntest.Play{spawntest.Do(func(ctx context.Context, tn *spawn.TurnInput) error {
 			work(1)
 			defer work(-1)
 			child, err := tn.Spawn(ctx, spawn.Request{Task: "child"})
@@ -172,7 +172,7 @@ func TestLaneOfOneWithFiveLevels(t *testing.T) {
 				key := mustSpawn(t, s, spawn.Request{Task: "1"})
 				infos, err := s.Wait(t.Context(), top, []session.Key{key}, spawn.JoinOptions{})
 				require.NoError(t, err)
-				require.Equal(t, spawn.OK, infos[0].Status)
+				require.Equal(t, spawn.StatusOK, infos[0].Status)
 				all, err := s.Runs(t.Context(), top, top, true)
 				require.NoError(t, err)
 				require.Len(t, all, 31)
@@ -197,7 +197,7 @@ func TestSlotOfWhatHasLeft(t *testing.T) {
 		last := mustSpawn(t, s, spawn.Request{Task: "last"})
 		infos, err := s.Wait(t.Context(), top, []session.Key{first, last}, spawn.JoinOptions{Within: time.Minute})
 		require.NoError(t, err)
-		require.Equal(t, spawn.OK, infos[1].Status)
+		require.Equal(t, spawn.StatusOK, infos[1].Status)
 		require.Zero(t, s.SlotsUsed())
 	})
 }
@@ -207,14 +207,14 @@ func TestTurnsOfASessionNeverOverlap(t *testing.T) {
 	bubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
 		release := make(chan struct{})
 		r.On(top.String(), spawntest.Play{spawntest.Ignore(release)}, spawntest.Play{spawntest.Say("ok")})
-		post := func(text string) { require.NoError(t, s.Post(t.Context(), top, top, spawn.Message{Text: text})) }
+		post := func(text string) { require.NoError(t, s.Post(t.Context(), top, top, spawn.Incoming{Text: text})) }
 		post("1")
 		synctest.Wait()
-		require.NoError(t, s.Interrupt(t.Context(), top, top))
+		require.NoError(t, s.CancelTurn(t.Context(), top, top))
 		time.Sleep(spawn.DefaultGrace + time.Second) // it is given up
 		post("2")
 		synctest.Wait()
-		require.NoError(t, s.Interrupt(t.Context(), top, top)) // while it waits for the first
+		require.NoError(t, s.CancelTurn(t.Context(), top, top)) // while it waits for the first
 		synctest.Wait()
 		post("3")
 		time.Sleep(time.Minute)
@@ -243,9 +243,9 @@ func TestStopAfterTheTreeWasLost(t *testing.T) {
 			_, err = other.Find(t.Context(), top, key) // takes the tree over
 			require.NoError(t, err)
 			require.NoError(t, other.Shutdown(t.Context()))
-			require.ErrorIs(t, s.Post(t.Context(), top, top, spawn.Message{ID: "1", Text: "x"}), spawn.ErrLost)
+			require.ErrorIs(t, s.Post(t.Context(), top, top, spawn.Incoming{ID: "1", Text: "x"}), spawn.ErrUnconfirmed)
 			time.Sleep(time.Second)
-			require.Equal(t, spawn.Interrupted, find(t, s, key).Status)
+			require.Equal(t, spawn.StatusInterrupted, find(t, s, key).Status)
 			if !late {
 				time.AfterFunc(5*time.Second, func() { close(release) })
 				require.NoError(t, s.Stop(t.Context(), top, key, "enough"))
@@ -266,12 +266,12 @@ func TestNoTreeOfNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := spawntest.NewRecorder(session.NewMemory().Journal)
 		s := open(t, spawn.Config{Store: &session.Store{Journal: log}, Runner: &spawntest.Runner{}})
-		for _, root := range []session.Key{{}, top.Child("main", "x"), session.BindingsRoot()} {
+		for _, root := range []session.Key{{}, session.Must(top.Child("main", "x")), session.BindingsRoot()} {
 			var input *spawn.InputError
-			require.ErrorAs(t, s.Post(t.Context(), root, root, spawn.Message{Text: "x"}), &input)
+			require.ErrorAs(t, s.Post(t.Context(), root, root, spawn.Incoming{Text: "x"}), &input)
 			require.Equal(t, "root", input.Field)
 		}
-		_, err := s.Runs(t.Context(), session.Main("asked"), session.Main("asked"), true)
+		_, err := s.Runs(t.Context(), session.Must(session.MainKey("asked")), session.Must(session.MainKey("asked")), true)
 		require.NoError(t, err)
 		time.Sleep(time.Hour)
 		require.Empty(t, log.RootKeys())
@@ -301,7 +301,7 @@ func TestAfterShutdown(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, s.Shutdown(t.Context()))
 		require.NoError(t, s.Shutdown(t.Context()))
-		require.ErrorIs(t, s.Post(t.Context(), top, top, spawn.Message{Text: "x"}), spawn.ErrShutdown)
+		require.ErrorIs(t, s.Post(t.Context(), top, top, spawn.Incoming{Text: "x"}), spawn.ErrShutdown)
 		_, err = s.Wait(t.Context(), top, nil, spawn.JoinOptions{})
 		require.ErrorIs(t, err, spawn.ErrShutdown)
 		require.NoError(t, s.Run(t.Context()), "there is nothing to run any more")
@@ -311,7 +311,7 @@ func TestAfterShutdown(t *testing.T) {
 // A caller that goes away while the journal hangs is not written to later.
 func TestCallerThatGoesAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		journal := spawntest.NewCrashJournal(session.NewMemory().Journal).At(1, spawntest.Hang)
+		journal := spawntest.NewCrashJournal(session.NewMemory().Journal).At(1, spawntest.FaultHang)
 		s := open(t, spawn.Config{Store: &session.Store{Journal: journal}, Runner: &spawntest.Runner{}})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -329,9 +329,9 @@ func TestCallerThatGoesAway(t *testing.T) {
 // A turn that is over cannot act for its session any more.
 func TestTurnThatIsOver(t *testing.T) {
 	bubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
-		var old *spawn.Turn
-		r.On("", spawntest.Play{spawntest.Do(func(_ context.Context, tn *spawn.Turn) error { old = tn; return nil })})
-		require.NoError(t, s.Post(t.Context(), top, top, spawn.Message{Text: "x"}))
+		var old *spawn.TurnInput
+		r.On("", spawntest.Play{spawntest.Do(func(_ context.Context, tn *spawn.TurnInput) error { old = tn; return nil })})
+		require.NoError(t, s.Post(t.Context(), top, top, spawn.Incoming{Text: "x"}))
 		synctest.Wait()
 		_, err := old.Spawn(t.Context(), spawn.Request{Task: "x"})
 		require.ErrorIs(t, err, spawn.ErrStale)
@@ -352,10 +352,10 @@ func TestZombie(t *testing.T) {
 		synctest.Wait()
 		s := open(t, spawn.Config{Store: store, Runner: &spawntest.Runner{}})
 		synctest.Wait()
-		require.Equal(t, spawn.Interrupted, find(t, s, key).Status)
+		require.Equal(t, spawn.StatusInterrupted, find(t, s, key).Status)
 		close(release)
 		time.Sleep(30 * time.Second)
-		require.Equal(t, spawn.Interrupted, find(t, s, key).Status)
+		require.Equal(t, spawn.StatusInterrupted, find(t, s, key).Status)
 		report, err := spawntest.Inspect(log.History(top))
 		require.NoError(t, err)
 		require.Equal(t, 1, report.Consumed)
@@ -368,7 +368,7 @@ func TestZombie(t *testing.T) {
 // rest.
 func TestEveryFaultAtEveryAppend(t *testing.T) {
 	for _, fault := range []spawntest.Fault{
-		spawntest.FailBefore, spawntest.LoseAck, spawntest.PanicBefore, spawntest.PanicAfter, spawntest.DieBefore, spawntest.DieAfter,
+		spawntest.FaultFailBefore, spawntest.FaultLoseAck, spawntest.FaultPanicBefore, spawntest.FaultPanicAfter, spawntest.FaultDieBefore, spawntest.FaultDieAfter,
 	} {
 		for n := 1; n <= 9; n++ {
 			t.Run(fmt.Sprintf("%v/%d", fault, n), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { oneFault(t, fault, n) }) })
@@ -386,15 +386,15 @@ func oneFault(t *testing.T, fault spawntest.Fault, n int) {
 		return open(t, spawn.Config{Store: &session.Store{Journal: j}, Runner: r})
 	}
 	s := live(spawntest.NewCrashJournal(log).At(n, fault))
-	err := s.Post(t.Context(), top, top, spawn.Message{ID: "1", Text: "go"})
-	if fault == spawntest.DieBefore || fault == spawntest.DieAfter {
+	err := s.Post(t.Context(), top, top, spawn.Incoming{ID: "1", Text: "go"})
+	if fault == spawntest.FaultDieBefore || fault == spawntest.FaultDieAfter {
 		time.Sleep(time.Minute)
 		s = live(log)
-		err = s.Post(t.Context(), top, top, spawn.Message{ID: "1", Text: "go"})
+		err = s.Post(t.Context(), top, top, spawn.Incoming{ID: "1", Text: "go"})
 	}
-	for errors.Is(err, spawn.ErrLost) {
+	for errors.Is(err, spawn.ErrUnconfirmed) {
 		time.Sleep(time.Second)
-		err = s.Post(t.Context(), top, top, spawn.Message{ID: "1", Text: "go"})
+		err = s.Post(t.Context(), top, top, spawn.Incoming{ID: "1", Text: "go"})
 	}
 	require.NoError(t, err)
 	time.Sleep(time.Minute)
@@ -407,9 +407,9 @@ func oneFault(t *testing.T, fault spawntest.Fault, n int) {
 
 // What was asked for, what was chosen, and what really ran are three things, and nothing is replaced silently.
 func TestModelsAreRecorded(t *testing.T) {
-	cfg := spawn.Config{Model: "a/main", Models: func(m string) bool { return m == "a/good" || m == "a/main" }}
+	cfg := spawn.Config{Model: "a/main", ValidModel: func(m string) bool { return m == "a/good" || m == "a/main" }}
 	bubble(t, cfg, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
-		r.On("", spawntest.Play{func(_ context.Context, _ *spawn.Turn, out *spawn.Outcome) error {
+		r.On("", spawntest.Play{func(_ context.Context, _ *spawn.TurnInput, out *spawn.TurnResult) error {
 			out.Result.Model = "a/real"
 			return nil
 		}})
@@ -432,7 +432,7 @@ func TestShutdownNamesWhatHangs(t *testing.T) {
 			journal := spawntest.NewCrashJournal(deaf{session.NewMemory().Journal, release, what == "journal"})
 			s, err := spawn.Open(t.Context(), spawn.Config{
 				Store: &session.Store{Journal: journal}, Runner: r, CallerRun: true,
-				Deliver: func(context.Context, spawn.Outgoing) error { <-release; return nil },
+				Deliver: func(context.Context, spawn.Delivery) error { <-release; return nil },
 			})
 			require.NoError(t, err)
 			ran := make(chan error, 1)

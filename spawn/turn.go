@@ -17,11 +17,11 @@ import (
 // The turn is over when RunTurn returns. When ctx ends RunTurn should return soon, with what it has; a Runner that does not
 // is given up after a grace period, and what it still says is recorded as late. An Outcome beside an error is the partial one.
 type Runner interface {
-	RunTurn(ctx context.Context, t *Turn) (Outcome, error)
+	RunTurn(ctx context.Context, t *TurnInput) (TurnResult, error)
 }
 
-// An Outcome is what a turn came to. The zero Outcome is an empty answer.
-type Outcome struct {
+// An TurnResult is what a turn came to. The zero Outcome is an empty answer.
+type TurnResult struct {
 	Result Result
 	// Fallback is announced where Result.Text is blank.
 	Fallback string
@@ -33,36 +33,36 @@ type Outcome struct {
 	Pos session.Pos
 }
 
-// A Class says what sort of input an Input is.
-type Class uint8
+// A InputClass says what sort of input an Input is.
+type InputClass uint8
 
 // The classes of inputs, in the order of presentation.
 const (
-	UserInput       = Class(tree.User)       // a message of a person, or of the caller
-	SteerInput      = Class(tree.Control)    // a nudge for a run under way
-	TaskInput       = Class(tree.Task)       // what a run was asked to do
-	CompletionInput = Class(tree.Completion) // the end of a child
+	InputUser       = InputClass(tree.User)       // a message of a person, or of the caller
+	InputSteer      = InputClass(tree.Control)    // a nudge for a run under way
+	InputTask       = InputClass(tree.Task)       // what a run was asked to do
+	InputCompletion = InputClass(tree.Completion) // the end of a child
 )
 
 // String returns the name of the class.
-func (c Class) String() string { return tree.Class(c).String() }
+func (c InputClass) String() string { return tree.Class(c).String() }
 
 // An Input is something that a turn consumes.
 type Input struct {
 	Ord   int // counts from 1 in the session
-	Class Class
+	Class InputClass
 	ID    string // of the message, if it had one
 	Text  string
 	From  session.Key // who steers, or whose end it is
 	Time  time.Time
 	Route *session.Route // where it came from
-	// Completion is set for a CompletionInput.
+	// Completion is set for a InputCompletion.
 	Completion *Completion
 }
 
-// A Turn is one turn of one session, as its Runner gets it. The methods are safe for concurrent use; all of them end with the
+// A TurnInput is one turn of one session, as its Runner gets it. The methods are safe for concurrent use; all of them end with the
 // turn.
-type Turn struct {
+type TurnInput struct {
 	// Session is where the session stands in its tree.
 	Session session.Lineage
 	// SessionID names the transcript.
@@ -118,7 +118,7 @@ type JoinOptions struct {
 }
 
 // Take consumes what has arrived since the turn began, or since the last Take. If ctx ends first it may count as consumed all the same.
-func (t *Turn) Take(ctx context.Context) (in []Input, err error) {
+func (t *TurnInput) Take(ctx context.Context) (in []Input, err error) {
 	err = t.home.owner.DoTurn(ctx, t.gen, tree.Take{Run: t.run.Key(), N: uint32(t.N)}, func(tr *tree.Tree, r tree.Reply) {
 		for _, x := range r.Inputs {
 			in = append(in, t.home.input(tr, x))
@@ -128,14 +128,14 @@ func (t *Turn) Take(ctx context.Context) (in []Input, err error) {
 }
 
 // Spawn admits a child of this session; see [Supervisor.Spawn].
-func (t *Turn) Spawn(ctx context.Context, q Request) (RunInfo, error) {
+func (t *TurnInput) Spawn(ctx context.Context, q Request) (RunInfo, error) {
 	return t.home.spawn(ctx, t.Session.Key, q, t)
 }
 
 // Yield says that the turn that follows waits: for the children given, or for all of them. It takes effect when the Runner
 // returns, and holds no slot and calls no model meanwhile. What people say still wakes the session, and the wait goes on
 // after that. A yield with nothing to wait for has no effect.
-func (t *Turn) Yield(opt JoinOptions, children ...session.Key) {
+func (t *TurnInput) Yield(opt JoinOptions, children ...session.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.yield, t.members = &opt, children
@@ -143,7 +143,7 @@ func (t *Turn) Yield(opt JoinOptions, children ...session.Key) {
 
 // Wait waits for children of this session within the turn. Meanwhile the turn holds no slot of the lane, so that its children
 // can run; it returns when it has one again, also if ctx has ended, or when the turn is cancelled.
-func (t *Turn) Wait(ctx context.Context, children []session.Key, opt JoinOptions) ([]RunInfo, error) {
+func (t *TurnInput) Wait(ctx context.Context, children []session.Key, opt JoinOptions) ([]RunInfo, error) {
 	return t.home.wait(context.WithValue(ctx, turnKey{}, t), children, opt)
 }
 
@@ -151,14 +151,14 @@ func (t *Turn) Wait(ctx context.Context, children []session.Key, opt JoinOptions
 type turnKey struct{}
 
 // TurnOf returns the turn under whose context ctx is, or nil.
-func TurnOf(ctx context.Context) *Turn {
-	t, _ := ctx.Value(turnKey{}).(*Turn)
+func TurnOf(ctx context.Context) *TurnInput {
+	t, _ := ctx.Value(turnKey{}).(*TurnInput)
 	return t
 }
 
 // pause gives the slot of the turn back while somebody under its context waits. The function it returns asks for one again;
 // it is the caller's to call.
-func (t *Turn) pause() (resume func()) {
+func (t *TurnInput) pause() (resume func()) {
 	if t == nil || !t.Session.Parent.IsValid() {
 		return func() {}
 	}
@@ -168,7 +168,7 @@ func (t *Turn) pause() (resume func()) {
 
 // Spend accounts for one model call. It returns an error that is ErrBudget when the budget does not allow another: then the
 // Runner should return what it has.
-func (t *Turn) Spend(ctx context.Context, u Usage) error {
+func (t *TurnInput) Spend(ctx context.Context, u Usage) error {
 	t.mu.Lock()
 	t.used = t.used.Add(Usage(tree.Usage(u).Clean()))
 	used := tree.Usage(t.used).Charge()
@@ -189,15 +189,15 @@ func (t *Turn) Spend(ctx context.Context, u Usage) error {
 }
 
 // Spent returns what Spend has accounted for.
-func (t *Turn) Spent() Usage {
+func (t *TurnInput) Spent() Usage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.used
 }
 
 // Delta shows text as it comes to those who watch the tree. It is not kept.
-func (t *Turn) Delta(text string) {
-	t.home.show(Event{Kind: EventDelta, Time: time.Now(), Session: t.Session.Key, Run: t.Run.ID, Depth: t.Session.Depth, Turn: t.N, Text: text})
+func (t *TurnInput) Delta(text string) {
+	t.home.show(TreeEvent{Kind: EventDelta, Time: time.Now(), Session: t.Session.Key, Run: t.Run.ID, Depth: t.Session.Depth, Turn: t.N, Text: text})
 }
 
 // A Request asks for a child.

@@ -38,14 +38,14 @@ type TreeView struct {
 // Unread counts the inputs of a session that no turn has consumed, by class. The task of a run that is queued is not counted.
 type Unread struct {
 	Session     session.Key `json:"session"`
-	Messages    int         `json:"messages,omitempty"`    // UserInput
-	Steers      int         `json:"steers,omitempty"`      // SteerInput
-	Completions int         `json:"completions,omitempty"` // CompletionInput
+	Messages    int         `json:"messages,omitempty"`    // InputUser
+	Steers      int         `json:"steers,omitempty"`      // InputSteer
+	Completions int         `json:"completions,omitempty"` // InputCompletion
 }
 
 // An OutboxEntry is an entry of a tree's outbox with what the journal says of when it is tried: Attempt-1 attempts have failed.
 type OutboxEntry struct {
-	Outgoing
+	Delivery
 	Created time.Time `json:"created"`
 	// Due is when the next attempt may be made; if that is past, it is to be made, or under way. Zero if the entry is blocked.
 	Due time.Time `json:"due,omitzero"`
@@ -64,7 +64,7 @@ type OutboxEntry struct {
 // What it says was so when the last entry was recorded. A live owner may be ahead by what it has appended since the entries were
 // read, and by what it is about to append, of which nothing has left it. What no entry records is not seen: deltas, whether
 // an attempt to deliver is under way, and whether an owner is alive at all. A run that was Running when its process died is
-// Running until the next owner opens the tree, which makes it Interrupted. Maybe of an entry of the outbox that has never been
+// StatusRunning until the next owner opens the tree, which makes it Interrupted. Maybe of an entry of the outbox that has never been
 // tried may lack what was known before the last snapshot.
 //
 // It costs what opening the tree costs: every entry since the last snapshot is decoded once, which is a thousand, or some for
@@ -148,7 +148,7 @@ func (v *viewer) view() TreeView {
 		}
 	})
 	t.Outbox(func(e *tree.Entry) {
-		entry := OutboxEntry{Outgoing: outgoingOf(t, e), Created: stamp(e.Created), Due: stamp(e.Due), Busy: e.Busy}
+		entry := OutboxEntry{Delivery: outgoingOf(t, e), Created: stamp(e.Created), Due: stamp(e.Due), Busy: e.Busy}
 		view.Outbox = append(view.Outbox, entry)
 	})
 	return view

@@ -57,9 +57,9 @@ func sameAsLive(t testing.TB, s *spawn.Supervisor, v spawn.TreeView) {
 	require.Equal(t, outbox, outgoing(v))
 }
 
-func outgoing(v spawn.TreeView) (list []spawn.Outgoing) {
+func outgoing(v spawn.TreeView) (list []spawn.Delivery) {
 	for _, e := range v.Outbox {
-		list = append(list, e.Outgoing)
+		list = append(list, e.Delivery)
 	}
 	return list
 }
@@ -88,7 +88,7 @@ func TestView(t *testing.T) {
 		down := errors.New("down")
 		cfg := spawn.Config{
 			Store: store, CallerRun: true, Runner: runner, Tools: []string{"read"},
-			Deliver: func(context.Context, spawn.Outgoing) error { return down },
+			Deliver: func(context.Context, spawn.Delivery) error { return down },
 			Rules:   policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 2, MaxConcurrent: 3, ArchiveAfter: policy.Off}},
 		}
 		require.Equal(t, spawn.TreeView{Root: top}, view(t, store.Journal))
@@ -108,17 +108,17 @@ func TestView(t *testing.T) {
 		boss, err := s.Spawn(t.Context(), top, top, spawn.Request{Task: "boss", Announce: true})
 		require.NoError(t, err)
 		v := look()
-		require.Equal(t, []spawn.Status{spawn.Waiting, spawn.Running, spawn.Running}, statuses(v))
+		require.Equal(t, []spawn.Status{spawn.StatusWaiting, spawn.StatusRunning, spawn.StatusRunning}, statuses(v))
 		require.Equal(t, 3, v.Total)
 		require.EqualValues(t, 1, v.Epoch)
 		require.Equal(t, time.Now().UTC(), v.Due)
-		require.Equal(t, spawn.Waiting, v.Status)
+		require.Equal(t, spawn.StatusWaiting, v.Status)
 		require.NotEmpty(t, v.SessionID)
 
 		time.Sleep(2 * time.Second)
-		require.NoError(t, s.Steer(t.Context(), top, top, v.Runs[2].Key, spawn.Message{Text: "faster"}))
+		require.NoError(t, s.Steer(t.Context(), top, top, v.Runs[2].Key, spawn.Incoming{Text: "faster"}))
 		v = look()
-		require.Equal(t, []spawn.Status{spawn.Waiting, spawn.OK, spawn.Running}, statuses(v))
+		require.Equal(t, []spawn.Status{spawn.StatusWaiting, spawn.StatusOK, spawn.StatusRunning}, statuses(v))
 		require.Equal(t, "A", v.Runs[1].Result.Text)
 		require.Equal(t, []spawn.Unread{{Session: boss.Key, Completions: 1}, {Session: v.Runs[2].Key, Steers: 1}}, v.Unread)
 
@@ -127,12 +127,12 @@ func TestView(t *testing.T) {
 		synctest.Wait()
 		go s.Stop(t.Context(), top, stuck.Key, "enough") //nolint:errcheck // how it goes on is looked at
 		v = look()
-		require.Equal(t, spawn.Stopping, v.Runs[3].Status)
+		require.Equal(t, spawn.StatusStopping, v.Runs[3].Status)
 		require.Equal(t, "enough", v.Runs[3].Error)
 
 		time.Sleep(2 * time.Minute)
 		v = look()
-		require.Equal(t, []spawn.Status{spawn.OK, spawn.OK, spawn.Failed, spawn.Cancelled}, statuses(v))
+		require.Equal(t, []spawn.Status{spawn.StatusOK, spawn.StatusOK, spawn.StatusFailed, spawn.StatusCancelled}, statuses(v))
 		require.Len(t, v.Outbox, 1)
 		out := v.Outbox[0]
 		require.Equal(t, boss.Key, out.Completion.Run.Key)
@@ -158,10 +158,10 @@ func TestViewOfAnInbox(t *testing.T) {
 		s := open(t, spawn.Config{Store: store, Runner: (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Delay(time.Minute)})})
 		var unread []int
 		for range 3 {
-			require.NoError(t, s.Post(t.Context(), top, top, spawn.Message{Text: "hello"}))
+			require.NoError(t, s.Post(t.Context(), top, top, spawn.Incoming{Text: "hello"}))
 			synctest.Wait()
 			v := view(t, store.Journal)
-			require.Equal(t, spawn.Running, v.Status)
+			require.Equal(t, spawn.StatusRunning, v.Status)
 			n := 0
 			for _, u := range v.Unread {
 				require.Equal(t, spawn.Unread{Session: top, Messages: u.Messages}, u)
@@ -189,7 +189,7 @@ func TestViewTakesNothingOver(t *testing.T) {
 		store := session.NewMemory()
 		log := spawntest.NewCrashJournal(store.Journal)
 		runner := (&spawntest.Runner{}).On("slow", spawntest.Play{spawntest.Delay(time.Hour)})
-		deliver := func(ctx context.Context, _ spawn.Outgoing) error { <-ctx.Done(); return ctx.Err() }
+		deliver := func(ctx context.Context, _ spawn.Delivery) error { <-ctx.Done(); return ctx.Err() }
 		first := open(t, spawn.Config{Store: &session.Store{Journal: log}, Runner: runner, CallerRun: true, Deliver: deliver})
 		_, err := first.Spawn(t.Context(), top, top, spawn.Request{Task: "slow", Announce: true})
 		require.NoError(t, err)
@@ -199,9 +199,9 @@ func TestViewTakesNothingOver(t *testing.T) {
 		log.Die()
 		time.Sleep(10 * time.Minute)
 		v := view(t, store.Journal)
-		require.Equal(t, []spawn.Status{spawn.Running, spawn.OK}, statuses(v))
+		require.Equal(t, []spawn.Status{spawn.StatusRunning, spawn.StatusOK}, statuses(v))
 		require.Len(t, v.Outbox, 1)
-		require.False(t, v.Outbox[0].Maybe, "nobody knows yet")
+		require.False(t, v.Outbox[0].MayRepeat, "nobody knows yet")
 		require.Equal(t, v, view(t, store.Journal))
 		require.EqualValues(t, 1, v.Epoch)
 
@@ -209,10 +209,10 @@ func TestViewTakesNothingOver(t *testing.T) {
 		synctest.Wait()
 		v = view(t, store.Journal)
 		sameAsLive(t, second, v)
-		require.Equal(t, []spawn.Status{spawn.Interrupted, spawn.OK}, statuses(v))
+		require.Equal(t, []spawn.Status{spawn.StatusInterrupted, spawn.StatusOK}, statuses(v))
 		require.EqualValues(t, 2, v.Epoch)
-		require.True(t, v.Outbox[0].Maybe, "the one who died may have delivered it")
-		require.False(t, v.Outbox[1].Maybe)
+		require.True(t, v.Outbox[0].MayRepeat, "the one who died may have delivered it")
+		require.False(t, v.Outbox[1].MayRepeat)
 	})
 }
 
@@ -224,7 +224,7 @@ func TestViewBesideAnOwner(t *testing.T) {
 	go func() {
 		defer close(done)
 		for range 1000 {
-			if err := s.Post(t.Context(), top, top, spawn.Message{Text: "hello"}); err != nil {
+			if err := s.Post(t.Context(), top, top, spawn.Incoming{Text: "hello"}); err != nil {
 				t.Error(err)
 			}
 			if _, err := s.Spawn(t.Context(), top, top, spawn.Request{Task: "work", Announce: true}); err != nil && !isRefusal(err) {
@@ -257,13 +257,13 @@ func TestViewOfSnapshots(t *testing.T) {
 		store := session.NewMemory()
 		log := spawntest.NewRecorder(store.Journal)
 		s := open(t, spawn.Config{
-			Store: &session.Store{Journal: log}, Replies: true, Deliver: func(context.Context, spawn.Outgoing) error { return nil },
+			Store: &session.Store{Journal: log}, Replies: true, Deliver: func(context.Context, spawn.Delivery) error { return nil },
 			Runner: (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Reply("hi")}).On("slow", spawntest.Play{spawntest.Delay(time.Hour)}),
 		})
 		_, err := s.Spawn(t.Context(), top, top, spawn.Request{Task: "slow"})
 		require.NoError(t, err)
 		for i := range 700 {
-			require.NoError(t, s.Post(t.Context(), top, top, spawn.Message{Text: strconv.Itoa(i)}))
+			require.NoError(t, s.Post(t.Context(), top, top, spawn.Incoming{Text: strconv.Itoa(i)}))
 			synctest.Wait()
 		}
 		v := view(t, store.Journal)

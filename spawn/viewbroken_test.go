@@ -29,7 +29,7 @@ func recorded(t *testing.T) (list []session.Entry) {
 		s := open(t, spawn.Config{
 			Store: store, CallerRun: true, Tools: []string{"read"},
 			Rules:   policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 2}},
-			Deliver: func(context.Context, spawn.Outgoing) error { return errors.New("down") },
+			Deliver: func(context.Context, spawn.Delivery) error { return errors.New("down") },
 			Runner: (&spawntest.Runner{}).
 				On("boss", spawntest.Play{spawntest.Spawn(spawn.Request{Task: "a", Announce: true}, spawn.Request{Task: "b"}), spawntest.Yield(spawn.JoinOptions{})}, spawntest.Play{spawntest.Delay(time.Hour)}).
 				On("b", spawntest.Play{spawntest.Delay(time.Hour)}),
@@ -37,7 +37,7 @@ func recorded(t *testing.T) (list []session.Entry) {
 		boss, err := s.Spawn(t.Context(), top, top, spawn.Request{Task: "boss", Key: "k", Announce: true})
 		require.NoError(t, err)
 		synctest.Wait()
-		require.NoError(t, s.Post(t.Context(), top, boss.Key, spawn.Message{ID: "m", Text: "more"}))
+		require.NoError(t, s.Post(t.Context(), top, boss.Key, spawn.Incoming{ID: "m", Text: "more"}))
 		time.Sleep(time.Minute)
 		require.NoError(t, s.Stop(t.Context(), top, boss.Key, "enough"))
 		time.Sleep(time.Hour)
@@ -132,7 +132,7 @@ func TestViewOfAWrongSnapshot(t *testing.T) {
 	main := `{"spec":{"key":"agent:main:main","agent":"main"},"state":3}`
 	v, bad := viewed(t, "right", image(main))
 	require.Nil(t, bad)
-	require.Equal(t, spawn.Running, v.Status)
+	require.Equal(t, spawn.StatusRunning, v.Status)
 	for what, runs := range map[string]string{
 		"a state that there is not": strings.Replace(main, `"state":3`, `"state":200`, 1),
 		"without a specification":   `{}`,
@@ -146,13 +146,13 @@ func TestViewOfAWrongSnapshot(t *testing.T) {
 }
 
 func TestViewRefuses(t *testing.T) {
-	for _, root := range []session.Key{{}, top.Child("main", "x"), session.BindingsRoot()} {
+	for _, root := range []session.Key{{}, session.Must(top.Child("main", "x")), session.BindingsRoot()} {
 		_, err := spawn.View(root, entriesOf(nil))
 		var input *spawn.InputError
 		require.ErrorAs(t, err, &input)
 		require.Equal(t, "root", input.Field)
 	}
-	_, err := spawn.View(session.Main("other"), entriesOf(recorded(t)))
+	_, err := spawn.View(session.Must(session.MainKey("other")), entriesOf(recorded(t)))
 	require.ErrorIs(t, err, session.ErrCorrupt, "entries of another tree")
 
 	_, bad := viewed(t, "of the second owner", []session.Entry{{Seq: 1, Payload: session.Raw(`{"v":1,"kind":"opened","at":1,"num":2}`)}})

@@ -52,11 +52,11 @@ func (w *world) playWatched(seen map[string]int) {
 	for i := range 3 {
 		l := &life{n: i, journal: spawntest.NewCrashJournal(w.log), ran: make(chan error, 1)}
 		if i < 2 {
-			l.journal.At(20+w.rand.IntN(100), spawntest.DieBefore+spawntest.Fault(w.rand.IntN(2)))
+			l.journal.At(20+w.rand.IntN(100), spawntest.FaultDieBefore+spawntest.Fault(w.rand.IntN(2)))
 		}
 		cfg := w.cfg
 		cfg.Store = &session.Store{Journal: l.journal, Transcripts: w.store.Transcripts}
-		cfg.Runner = runnerFunc(func(ctx context.Context, t *spawn.Turn) (spawn.Outcome, error) { return w.run(l, ctx, t) })
+		cfg.Runner = runnerFunc(func(ctx context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) { return w.run(l, ctx, t) })
 		cfg.Check = func(_ session.Key, c spawn.Checkpoint) { w.look(c, seen) }
 		sup, err := spawn.Open(w.t.Context(), cfg)
 		require.NoError(w.t, err)
@@ -112,7 +112,7 @@ func (w *world) look(c spawn.Checkpoint, seen map[string]int) {
 	}
 	for _, e := range v.Outbox {
 		seen["pending"]++
-		if e.Maybe {
+		if e.MayRepeat {
 			seen["maybe"]++
 		}
 	}

@@ -332,7 +332,7 @@ func (h *home) Publish(t *tree.Tree, facts []tree.Fact) {
 
 // Stalled implements owner.Executor.
 func (h *home) Stalled(err error) {
-	e := Event{Kind: EventStalled, Time: time.Now(), Session: h.owner.Root()}
+	e := TreeEvent{Kind: EventStalled, Time: time.Now(), Session: h.owner.Root()}
 	if err != nil {
 		e.Error = err.Error()
 		h.sup.log.Error("offshoot: the journal fails", "root", h.owner.Root().String(), "error", e.Error)
@@ -349,17 +349,17 @@ func (h *home) Lost(err error, conflict bool) {
 		if u.cancelled.IsZero() {
 			u.cancelled = time.Now()
 		}
-		u.cancel(ErrLost)
+		u.cancel(ErrUnconfirmed)
 	}
 	for _, p := range h.posts {
 		p.queue = nil
 	}
 	if conflict {
 		for w := range h.waiters {
-			w.close(fmt.Errorf("spawn: %q: %w: %w", h.owner.Root(), owner.ErrLost, err))
+			w.close(fmt.Errorf("spawn: %q: %w: %w", h.owner.Root(), owner.ErrUnconfirmed, err))
 		}
 	}
 	h.mu.Unlock()
 	h.sup.log.Error("offshoot: the tree was lost", "root", h.owner.Root().String(), "conflict", conflict, "error", err.Error())
-	h.show(Event{Kind: EventLost, Time: time.Now(), Session: h.owner.Root(), Error: err.Error()})
+	h.show(TreeEvent{Kind: EventLost, Time: time.Now(), Session: h.owner.Root(), Error: err.Error()})
 }

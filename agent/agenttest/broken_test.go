@@ -151,7 +151,7 @@ func TestChecksOfWhatArrives(t *testing.T) {
 	h := &Harness{t: r}
 	h.noteReply(agent.Reply{Key: "1", Attempt: 1, Text: "a"})
 	h.noteReply(agent.Reply{Key: "1", Attempt: 2, Text: "a"})
-	h.noteReply(agent.Reply{Key: "1", Attempt: 1, Maybe: true, Text: "a"})
+	h.noteReply(agent.Reply{Key: "1", Attempt: 1, MayRepeat: true, Text: "a"})
 	require.Empty(t, r.failed)
 	require.Len(t, h.replies, 1)
 	for want, reply := range map[string]agent.Reply{
@@ -184,12 +184,12 @@ func TestChecksOfWhatArrives(t *testing.T) {
 }
 
 func TestChecksOfTheJournal(t *testing.T) {
-	root := session.Main("main")
-	child := root.Child("main", "6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11")
+	root := session.Must(session.MainKey("main"))
+	child := session.Must(root.Child("main", "6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
 	at := func(seq session.Seq, f fact) fact { f.root, f.seq = root, seq; return f }
 	admitted := fact{Kind: "admitted", Run: child, Spec: &spec{ID: "id", SessionID: "s", Key: child, Parent: root}}
 	rootRef, childRef := session.Ref{Key: root, SessionID: "r"}, session.Ref{Key: child, SessionID: "s"}
-	told := session.Line{Pos: 5, Message: session.Message{Role: session.User, Internal: true, ID: "id"}}
+	told := session.Line{Pos: 5, Message: session.Message{Role: session.MessageUser, Internal: true, ID: "id"}}
 	good := []fact{
 		at(1, fact{Kind: "opened", ID: "r"}), at(2, admitted), at(3, fact{Kind: "run_ended", Run: child, Flags: flagTell}),
 		at(4, fact{Kind: "turn_ended", Run: root, Num: 5, Flags: flagReply}),
@@ -230,10 +230,10 @@ func TestChecksOfTheAuditor(t *testing.T) {
 	opened := func(seq session.Seq, epoch int) session.Entry {
 		return session.Entry{Seq: seq, Payload: session.Raw(fmt.Sprintf(`{"v":1,"kind":"opened","at":%d,"num":%d,"id":"s"}`, seq, epoch))}
 	}
-	h := &Harness{t: r, entries: map[session.Key][]session.Entry{session.Main("main"): {opened(2, 2), opened(1, 1)}}}
+	h := &Harness{t: r, entries: map[session.Key][]session.Entry{session.Must(session.MainKey("main")): {opened(2, 2), opened(1, 1)}}}
 	h.audit()
 	require.Empty(t, r.failed)
-	h.entries[session.Main("main")] = append(h.entries[session.Main("main")], opened(3, 2))
+	h.entries[session.Must(session.MainKey("main"))] = append(h.entries[session.Must(session.MainKey("main"))], opened(3, 2))
 	h.audit()
 	require.Len(t, r.failed, 1)
 	require.Contains(t, r.failed[0], "the journal of agent:main:main")
@@ -243,7 +243,7 @@ func TestChecksOfTurns(t *testing.T) {
 	r := &recorder{TB: t}
 	l := &life{}
 	h := &Harness{t: r, underWay: map[turnOf]int{}, ended: map[session.Key]bool{}}
-	turn := &agent.Turn{Session: session.Lineage{Key: session.Main("main")}}
+	turn := &agent.Turn{Session: session.Lineage{Key: session.Must(session.MainKey("main"))}}
 	require.NoError(t, h.enter(l, turn))
 	h.leave(l, turn)
 	require.NoError(t, h.enter(l, turn))

@@ -154,7 +154,9 @@ func (h *Harness) Session(key session.Key) *agent.Session { return h.Runtime().S
 // Main returns the main session of the default agent.
 func (h *Harness) Main() *agent.Session { return h.Session(h.mainKey()) }
 
-func (h *Harness) mainKey() session.Key { return session.Main(h.cfg.Rules.DefaultAgent()) }
+func (h *Harness) mainKey() session.Key {
+	return session.Must(session.MainKey(h.cfg.Rules.DefaultAgent()))
+}
 
 // Do calls f, and again with the next process if the one it was called with is killed meanwhile and f returns an error. It returns
 // the last error. What f waits for at a Runtime whose process was killed ends with an error.

@@ -48,14 +48,14 @@ func TestStepsOfASessionOfItsOwn(t *testing.T) {
 		"main":           {agenttest.Fail(errors.New("boom")), agenttest.Say("main here").Spending(agent.Usage{Input: 7})},
 	}
 	agenttest.Run(t, agent.Config{}, s, func(h *agenttest.Harness) {
-		h.PostTo(session.Main("ops"), "who is there?")
+		h.PostTo(session.Must(session.MainKey("ops")), "who is there?")
 		synctest.Wait()
 		h.Post("who is there?")
 		synctest.Wait()
 		h.Post("who else?")
 		replies := h.Replies()
 		require.Equal(t, "ops here", replies[0].Text)
-		require.Equal(t, session.Main("ops"), replies[0].To)
+		require.Equal(t, session.Must(session.MainKey("ops")), replies[0].To)
 		require.True(t, replies[1].Failed)
 		require.Equal(t, "main here", replies[2].Text)
 	})
@@ -65,8 +65,8 @@ func TestMainSessionIsThatOfTheDefaultAgent(t *testing.T) {
 	cfg := agent.Config{Rules: policy.Rules{Agents: []policy.Agent{{ID: "Butler"}}}}
 	agenttest.Run(t, cfg, agenttest.Script{"main": {agenttest.Echo()}}, func(h *agenttest.Harness) {
 		h.Post("tea?")
-		require.Equal(t, session.Main("butler"), h.Replies()[0].To)
-		require.Equal(t, session.Main("butler"), h.Main().Key())
+		require.Equal(t, session.Must(session.MainKey("butler")), h.Replies()[0].To)
+		require.Equal(t, session.Must(session.MainKey("butler")), h.Main().Key())
 	})
 }
 
@@ -92,7 +92,7 @@ func TestDoGoesOnWithTheNextProcess(t *testing.T) {
 				return err
 			})
 			var failed *agent.RunError
-			if !errors.As(err, &failed) || failed.Run.Status != spawn.Interrupted {
+			if !errors.As(err, &failed) || failed.Run.Status != spawn.StatusInterrupted {
 				t.Errorf("waited for: %v", err)
 			}
 		}()

@@ -28,7 +28,7 @@ func (h *Harness) noteReply(r agent.Reply) {
 	if before := h.replies[i]; before.Text != r.Text || before.To != r.To {
 		h.t.Errorf("agenttest: reply %s is %q to %s, and was %q to %s before", r.Key, r.Text, r.To, before.Text, before.To)
 	}
-	if r.Attempt < 2 && !r.Maybe {
+	if r.Attempt < 2 && !r.MayRepeat {
 		h.t.Errorf("agenttest: reply %s came again and does not say that it may have", r.Key)
 	}
 }
@@ -43,7 +43,7 @@ func (h *Harness) noteDelivery(d agent.Delivery) {
 			if !same || before.ForModel() != d.ForModel() {
 				h.t.Errorf("agenttest: delivery %s is another one than before", d.Key)
 			}
-			if d.Attempt < 2 && !d.Maybe {
+			if d.Attempt < 2 && !d.MayRepeat {
 				h.t.Errorf("agenttest: delivery %s came again and does not say that it may have", d.Key)
 			}
 			return
@@ -160,7 +160,7 @@ func (h *Harness) read(stories map[session.Key]*story) map[string][]session.Key 
 	read := make(map[string][]session.Key)
 	for key, s := range stories {
 		for line, err := range session.Committed(upTo(h.lines[s.ref], s.committed)) {
-			if m := line.Message; err == nil && m.Internal && m.Role == session.User && m.ID != "" {
+			if m := line.Message; err == nil && m.Internal && m.Role == session.MessageUser && m.ID != "" {
 				read[m.ID] = append(read[m.ID], key)
 			}
 		}

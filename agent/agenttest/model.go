@@ -100,7 +100,7 @@ func (p player) news(messages []agent.Message) []agent.Message {
 	list := fresh(messages)
 	if !*p.began {
 		*p.began = true
-		list = slices.DeleteFunc(slices.Clone(list), func(m agent.Message) bool { return m.Role == session.Tool })
+		list = slices.DeleteFunc(slices.Clone(list), func(m agent.Message) bool { return m.Role == session.MessageTool })
 	}
 	return list
 }
@@ -144,7 +144,7 @@ func said(runs []agent.RunInfo, m agent.Message) string {
 		if string(r.ID) != m.ID {
 			continue
 		}
-		if text, ok := announce.Visible(r.Result.Text); ok && r.Status == spawn.OK {
+		if text, ok := announce.Visible(r.Result.Text); ok && r.Status == spawn.StatusOK {
 			return text
 		}
 		name := r.Label

@@ -125,7 +125,7 @@ func taskOf(t *agent.Turn) string {
 // spoken counts the model's own messages.
 func spoken(messages []agent.Message) (n int) {
 	for _, m := range messages {
-		if m.Role == session.Assistant {
+		if m.Role == session.MessageAssistant {
 			n++
 		}
 	}
@@ -135,7 +135,7 @@ func spoken(messages []agent.Message) (n int) {
 // fresh returns what has come since the model last spoke.
 func fresh(messages []agent.Message) []agent.Message {
 	for i, m := range slices.Backward(messages) {
-		if m.Role == session.Assistant {
+		if m.Role == session.MessageAssistant {
 			return messages[i+1:]
 		}
 	}

@@ -94,7 +94,7 @@ type transcriptsGate struct{ gate }
 func (g transcriptsGate) Append(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (pos session.Pos, err error) {
 	err = g.h.write(g.l, fmt.Sprintf("transcript of %s", ref.Key), func() error {
 		pos, err = g.h.store.Transcripts.Append(ctx, ref, after, m...)
-		for line, err := range g.h.store.Transcripts.Read(ctx, ref, session.Window{After: g.h.lastLine(ref)}) {
+		for line, err := range g.h.store.Transcripts.Read(ctx, ref, session.LineQuery{After: g.h.lastLine(ref)}) {
 			if err == nil {
 				g.h.noteLine(ref, line)
 			}
@@ -105,7 +105,7 @@ func (g transcriptsGate) Append(ctx context.Context, ref session.Ref, after sess
 }
 
 // Read implements session.Transcripts.
-func (g transcriptsGate) Read(ctx context.Context, ref session.Ref, w session.Window) iter.Seq2[session.Line, error] {
+func (g transcriptsGate) Read(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
 	if g.l.dead.Load() {
 		return refused[session.Line]
 	}

@@ -73,12 +73,12 @@ var deliveryRules = []deliveryRule{
 // delivery makes what a step hands over. The deliveries of all steps have the same content, so only the key tells them
 // apart.
 func delivery(s step) announce.Delivery {
-	requester := session.MustParse("agent:main:telegram:direct:42")
-	child := session.MustParse("agent:main:subagent:0b6e4d5c-1f2a-4c3b-8d9e-0a1b2c3d4e5f")
-	return announce.NewDelivery(spawn.Outgoing{
-		Key: s.key, Attempt: s.attempt, Epoch: s.epoch, Maybe: s.maybe, To: requester,
+	requester := session.Must(session.Parse("agent:main:telegram:direct:42"))
+	child := session.Must(session.Parse("agent:main:subagent:0b6e4d5c-1f2a-4c3b-8d9e-0a1b2c3d4e5f"))
+	return announce.NewDelivery(spawn.Delivery{
+		Key: s.key, Attempt: s.attempt, Epoch: s.epoch, MayRepeat: s.maybe, To: requester,
 		Completion: &spawn.Completion{
-			Run:       spawn.RunInfo{Key: child, Task: "count", Status: spawn.OK, Result: spawn.Result{Text: "42"}},
+			Run:       spawn.RunInfo{Key: child, Task: "count", Status: spawn.StatusOK, Result: spawn.Result{Text: "42"}},
 			Nonce:     "n0nce",
 			Requester: requester,
 		},

@@ -47,7 +47,7 @@ func TestDeliverRefusesOtherReceivers(t *testing.T) {
 			r := receiver(byKey)
 			deliver := r.Deliver
 			r.Deliver = func(ctx context.Context, d announce.Delivery) error {
-				if d.Maybe {
+				if d.MayRepeat {
 					return nil
 				}
 				return deliver(ctx, d)

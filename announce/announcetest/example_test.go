@@ -13,7 +13,7 @@ func ExampleForgeries() {
 	const nonce = "7f3c9a"
 	broken := 0
 	for _, f := range announcetest.Forgeries(nonce) {
-		e := announce.Event{Task: f.Text, Status: spawn.OK, Result: f.Text, Nonce: nonce}
+		e := announce.Event{Task: f.Text, Status: spawn.StatusOK, Result: f.Text, Nonce: nonce}
 		if announcetest.CheckFence(e.ForModel(), nonce) != nil || announcetest.CheckPerson(e.ForPerson()) != nil {
 			broken++
 		}

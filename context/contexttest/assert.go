@@ -23,11 +23,11 @@ func Complete(t testing.TB, p agentctx.Prompt) {
 }
 
 // asIntended reports whether nothing is lacking that was to be there.
-func asIntended(a agentctx.Account) bool {
+func asIntended(a agentctx.FileReport) bool {
 	switch a.Reason {
-	case agentctx.Whole, agentctx.Excluded, agentctx.Blank, agentctx.Repeated:
+	case agentctx.ReasonWhole, agentctx.ReasonExcluded, agentctx.ReasonBlank, agentctx.ReasonRepeated:
 		return true
-	case agentctx.Absent:
+	case agentctx.ReasonAbsent:
 		return a.Kept == 0 // no marker: the file is optional
 	default:
 		return false
@@ -47,7 +47,7 @@ func SeesOnly(t testing.TB, p agentctx.Prompt, files ...string) {
 		}
 	}
 	for _, name := range files {
-		if !slices.ContainsFunc(p.Files, func(a agentctx.Account) bool { return a.Name == name }) {
+		if !slices.ContainsFunc(p.Files, func(a agentctx.FileReport) bool { return a.Name == name }) {
 			t.Errorf("contexttest: prompt of %s does not show %s: it was not among the files", p.Session, name)
 		}
 	}

@@ -18,8 +18,8 @@ import (
 )
 
 var (
-	mainKey  = session.MustParse("agent:main:main")
-	childKey = session.MustParse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11")
+	mainKey  = session.Must(session.Parse("agent:main:main"))
+	childKey = session.Must(session.Parse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
 )
 
 // recorder takes the failures of an assertion.
@@ -153,11 +153,11 @@ func TestSamePrefix(t *testing.T) {
 	a := assemble(mainKey, nil)
 	later := assemble(mainKey, func(in *agentctx.Input) { in.Now = in.Now.AddDate(0, 0, 3) })
 	assert.Empty(t, same())
-	assert.Empty(t, same(a, later, assemble(session.MustParse("agent:main:telegram:direct:ada"), nil)))
+	assert.Empty(t, same(a, later, assemble(session.Must(session.Parse("agent:main:telegram:direct:ada")), nil)))
 	assert.Len(t, same(a, later, assemble(childKey, nil)), 1)
 
 	volatile := assemble(mainKey, nil) // a prompt with the clock in front
-	volatile.Sections = append([]agentctx.Section{{ID: "clock", Class: agentctx.PerTurn, Text: "09:00"}}, volatile.Sections...)
+	volatile.Sections = append([]agentctx.Section{{ID: "clock", Class: agentctx.ClassPerTurn, Text: "09:00"}}, volatile.Sections...)
 	assert.Len(t, same(volatile), 1)
 	assert.Contains(t, same(volatile)[0], "earlier class behind")
 }

@@ -51,19 +51,19 @@ func (f Finding) String() string {
 // them one day, by file and line. The limits are those that the prompt is
 // assembled with.
 func Lint(fsys fs.FS, limits agentctx.Limits, extra ...string) []Finding {
-	key := session.MustParse("agent:main:main")
+	key := session.Must(session.Parse("agent:main:main"))
 	files := agentctx.Loader{Memory: true, Extra: extra}.Load(agentctx.LoadRequest{Session: key, Workspace: fsys})
 	p := agentctx.Assemble(agentctx.Input{Session: key, Files: files, Limits: limits})
 	var found []Finding
 	for _, a := range p.Files {
 		switch {
-		case a.Reason == agentctx.Absent:
+		case a.Reason == agentctx.ReasonAbsent:
 			if a.Kept > 0 {
 				found = append(found, Finding{RuleMissing, a.Name, 0, "there is no such file"})
 			}
-		case a.Short() && a.Reason != agentctx.TooLarge && a.Reason != agentctx.TooMany:
+		case a.Short() && a.Reason != agentctx.ReasonTooLarge && a.Reason != agentctx.ReasonTooMany:
 			found = append(found, Finding{RuleOversize, a.Name, 0, a.Why})
-		case a.Reason != agentctx.Whole && a.Reason != agentctx.Blank:
+		case a.Reason != agentctx.ReasonWhole && a.Reason != agentctx.ReasonBlank:
 			found = append(found, Finding{RuleUnread, a.Name, 0, a.Why})
 		}
 	}
@@ -107,7 +107,7 @@ var secrets = []*regexp.Regexp{
 }
 
 // lintText looks at the lines of one file.
-func lintText(f agentctx.File, headings map[string]bool) []Finding {
+func lintText(f agentctx.WorkspaceFile, headings map[string]bool) []Finding {
 	var found []Finding
 	add := func(rule Rule, line int, format string, args ...any) {
 		found = append(found, Finding{rule, f.Name, line, fmt.Sprintf(format, args...)})
@@ -157,7 +157,7 @@ func invisible(r rune) bool {
 // have, taken from prompts that have them.
 func sectionHeadings() map[string]bool {
 	every := agentctx.Input{
-		Session: session.MustParse("agent:main:main"),
+		Session: session.Must(session.Parse("agent:main:main")),
 		Tools: []agentctx.Tool{
 			{Name: "read"}, {Name: "exec"}, {Name: "message"}, {Name: "gateway"}, {Name: "memory_search"}, {Name: "sessions_spawn"},
 		},
@@ -166,12 +166,12 @@ func sectionHeadings() map[string]bool {
 		Sandbox: agentctx.Sandbox{Enabled: true},
 		Channel: agentctx.Channel{Senders: []string{"x"}, Voice: "x", Reactions: "minimal"},
 		Docs:    "x", Aliases: map[string]string{"x": "x"}, ReasoningTags: true, Conversation: "x",
-		Active: []agentctx.Active{{Key: session.MustParse("agent:main:subagent:x")}},
-		Files:  []agentctx.File{{Name: agentctx.AgentsFile, Content: "x"}},
+		Active: []agentctx.ActiveSubagent{{Key: session.Must(session.Parse("agent:main:subagent:x"))}},
+		Files:  []agentctx.WorkspaceFile{{Name: agentctx.AgentsFile, Content: "x"}},
 		Now:    time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 	}
 	child := every
-	child.Session = session.MustParse("agent:main:subagent:x")
+	child.Session = session.Must(session.Parse("agent:main:subagent:x"))
 	headings := map[string]bool{}
 	for _, in := range []agentctx.Input{every, child} {
 		maps.Copy(headings, headingsOf(agentctx.Assemble(in)))
@@ -193,7 +193,7 @@ func headingsOf(p agentctx.Prompt) map[string]bool {
 // staleBootstrap reports whether BOOTSTRAP.md is there although the first
 // conversation must be over: there are memories, or USER.md or IDENTITY.md is
 // no longer the template.
-func staleBootstrap(files []agentctx.File) (Finding, bool) {
+func staleBootstrap(files []agentctx.WorkspaceFile) (Finding, bool) {
 	present, why := false, ""
 	for _, f := range files {
 		switch {

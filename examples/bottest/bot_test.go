@@ -34,8 +34,8 @@ func TestCrashWhileTheChildRuns(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		h.Crash() // kill -9, then the same store again
 		time.Sleep(time.Minute)
-		if got := h.Child("count").Status; got != spawn.Interrupted {
-			t.Errorf("status = %v, want %v", got, spawn.Interrupted)
+		if got := h.Child("count").Status; got != spawn.StatusInterrupted {
+			t.Errorf("status = %v, want %v", got, spawn.StatusInterrupted)
 		}
 	})
 }

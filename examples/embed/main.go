@@ -51,7 +51,7 @@ func run(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	chat := rt.Session(session.Direct("main", "terminal", "me"))
+	chat := rt.Session(session.Must(session.DirectKey("main", "terminal", "me")))
 	done := make(chan error, 1)
 	go func() {
 		lines := bufio.NewScanner(in)

@@ -41,7 +41,7 @@ func (b *Bot) deliver(ctx context.Context, d agent.Delivery) error {
 
 // sessionTools are what the model of a chat needs to use sub-agents: sessions_spawn, subagents and their like.
 func (b *Bot) sessionTools(chat int64) []Tool {
-	key := session.Direct("main", "telegram", strconv.FormatInt(chat, 10))
+	key := session.Must(session.DirectKey("main", "telegram", strconv.FormatInt(chat, 10)))
 	return fromOffshoot(b.sub.Session(key).Tools())
 }
 

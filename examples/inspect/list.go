@@ -116,7 +116,7 @@ func delivery(e spawn.OutboxEntry, now time.Time) []string {
 // totals count what there is in all trees.
 type totals struct {
 	trees, runs, archived    int
-	states                   [spawn.Incomplete + 1]int
+	states                   [spawn.StatusIncomplete + 1]int
 	pending, blocked         int
 	messages, steers, unread int
 }

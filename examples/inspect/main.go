@@ -101,7 +101,7 @@ func parse(args []string) (o options, usage string, err error) {
 	flags.StringVar(&o.workspace, "workspace", "", "directory with AGENTS.md and the other workspace files")
 	flags.TextVar(&o.key, "session", session.Key{}, "`key` of the session, such as agent:main:main")
 	flags.TextVar(&o.other, "diff", session.Key{}, "`key` of another session: show what the two see differently")
-	flags.TextVar(&o.mode, "mode", agentctx.Auto, "force a `mode`: full, minimal or none")
+	flags.TextVar(&o.mode, "mode", agentctx.ModeAuto, "force a `mode`: full, minimal or none")
 	flags.BoolVar(&o.report, "report", false, "print what became of every section and file, as tables")
 	if err := flags.Parse(args); err != nil {
 		return o, b.String(), err
@@ -139,7 +139,7 @@ func inspect(o options, now time.Time) (string, error) {
 func assemble(workspace fs.FS, key session.Key, mode agentctx.Mode, now time.Time) agentctx.Prompt {
 	in := agent.Config{Workspace: workspace}.Input(key)
 	in.Now = now
-	if mode != agentctx.Auto {
+	if mode != agentctx.ModeAuto {
 		in.Spec.Mode = mode
 	}
 	return agentctx.Assemble(in)

@@ -79,7 +79,7 @@ func treeOfBlocked(ctx context.Context, dir, key string, now time.Time) (root se
 func passive(j session.Journal) spawn.Config {
 	return spawn.Config{
 		Store: &session.Store{Journal: j}, Runner: nobody{}, CallerRun: true, Replies: true,
-		Deliver: func(context.Context, spawn.Outgoing) error { return errNobody },
+		Deliver: func(context.Context, spawn.Delivery) error { return errNobody },
 		Rules:   policy.Rules{Subagents: policy.Subagents{ArchiveAfter: policy.Off}},
 	}
 }
@@ -88,8 +88,8 @@ var errNobody = errors.New("inspect delivers nothing")
 
 type nobody struct{}
 
-func (nobody) RunTurn(context.Context, *spawn.Turn) (spawn.Outcome, error) {
-	return spawn.Outcome{}, errNobody
+func (nobody) RunTurn(context.Context, *spawn.TurnInput) (spawn.TurnResult, error) {
+	return spawn.TurnResult{}, errNobody
 }
 
 // oneTree is a Journal that has one tree of another one. What is written to it is due at once: the bot, which knows its configuration,

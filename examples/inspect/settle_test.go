@@ -18,7 +18,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-var ops = session.Main("ops")
+var ops = session.Must(session.MainKey("ops"))
 
 // kinds returns what the entries of a tree record, one word each.
 func kinds(t *testing.T, dir string, root session.Key) (list []string) {

@@ -76,7 +76,7 @@ func spawnTask(t *testing.T, rt *agent.Runtime, of session.Key, task agent.Task)
 	require.NoError(t, err)
 }
 
-var top = session.Main("main")
+var top = session.Must(session.MainKey("main"))
 
 // The list says what is so, beside the bot and after it.
 func TestList(t *testing.T) {
@@ -172,9 +172,9 @@ func TestStateOfWhatIsBroken(t *testing.T) {
 	store, err := dirstore.Open(dir)
 	require.NoError(t, err)
 	for root, facts := range map[session.Key][]string{
-		top:                   {`{"v":1,"kind":"opened","at":1,"num":1,"id":"s"}`},
-		session.Main("newer"): {`{"v":1,"kind":"opened","at":1,"num":1,"id":"s"}`, `{"v":2,"kind":"opened"}`},
-		session.Main("other"): {`"x"`},
+		top:                                    {`{"v":1,"kind":"opened","at":1,"num":1,"id":"s"}`},
+		session.Must(session.MainKey("newer")): {`{"v":1,"kind":"opened","at":1,"num":1,"id":"s"}`, `{"v":2,"kind":"opened"}`},
+		session.Must(session.MainKey("other")): {`"x"`},
 	} {
 		for i, f := range facts {
 			_, err = store.Journal.Append(t.Context(), root, session.Seq(i), session.Batch{Entries: []session.Entry{{Payload: session.Raw(f)}}})

@@ -21,7 +21,7 @@ func main() {
 		log.Fatal(err)
 	}
 	go telegram.Updates(ctx, func(chat int64, id, text string) {
-		key := session.Direct("main", "telegram", strconv.FormatInt(chat, 10))
+		key := session.Must(session.DirectKey("main", "telegram", strconv.FormatInt(chat, 10)))
 		if err := rt.Session(key).Post(ctx, agent.Message{ID: id, Text: text}); err != nil {
 			log.Print(err)
 		}

@@ -31,7 +31,7 @@ func TestBotAnswers(t *testing.T) {
 	seen := &chat{}
 	cfg := config(seen, fakeLLM{})
 	agenttest.Run(t, cfg, nil, func(h *agenttest.Harness) {
-		key := session.Direct("main", "telegram", "4711")
+		key := session.Must(session.DirectKey("main", "telegram", "4711"))
 		for range 2 { // the transport hands it over twice
 			require.NoError(t, h.Session(key).Post(h.Context(), agent.Message{ID: "1", Text: "How is the weather in Lisbon?"}))
 		}
@@ -49,7 +49,7 @@ func TestBotFollowsAScript(t *testing.T) {
 		"compare": {agenttest.Call("weather", `{"city":"Porto"}`).After(time.Minute), agenttest.Echo()},
 	}
 	agenttest.Run(t, config(&chat{}, nil), script, func(h *agenttest.Harness) {
-		h.PostTo(session.Direct("main", "telegram", "4711"), "Where is it nicer?")
+		h.PostTo(session.Must(session.DirectKey("main", "telegram", "4711")), "Where is it nicer?")
 		time.Sleep(time.Hour)
 		h.Replied("I will compare them.", "Sunny in Porto.")
 	})

@@ -30,7 +30,7 @@ func main() {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- rt.Run(ctx) }()
-	err = research(ctx, os.Stdout, rt.Session(session.Named("main", "survey-42")), topics())
+	err = research(ctx, os.Stdout, rt.Session(session.Must(session.NamedKey("main", "survey-42"))), topics())
 	if err := errors.Join(err, rt.Shutdown(ctx), <-ended); err != nil {
 		log.Fatal(err)
 	}

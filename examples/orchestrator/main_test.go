@@ -17,7 +17,7 @@ func survey(t *testing.T, step time.Duration) (lines []string, err error) {
 	agenttest.Run(t, cfg, nil, func(h *agenttest.Harness) {
 		var out strings.Builder
 		began := time.Now()
-		err = research(h.Context(), &out, h.Session(session.Named("main", "survey-42")), topics())
+		err = research(h.Context(), &out, h.Session(session.Must(session.NamedKey("main", "survey-42"))), topics())
 		require.LessOrEqual(t, time.Since(began), 2*time.Minute)
 		lines = strings.Split(strings.TrimSpace(out.String()), "\n")
 	})

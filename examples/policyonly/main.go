@@ -18,7 +18,7 @@ func main() {
 			{ID: "ops"},
 		},
 	}
-	caller := policy.Caller{Key: session.Main("main"), Children: 3, Tools: []string{"read", "exec", "sessions_spawn"}}
+	caller := policy.Caller{Key: session.Must(session.MainKey("main")), Children: 3, Delegable: []string{"read", "exec", "sessions_spawn"}}
 
 	for _, target := range []string{"research", "ops"} {
 		grant, err := rules.Admit(caller, policy.Request{Agent: target})

@@ -27,7 +27,7 @@ func Config(workspace fs.FS) agent.Config {
 			}},
 			Order: []string{agentctx.SectionSafety, "house-rules"},
 		},
-		Specs: map[string]agentctx.Spec{"": agentctx.InstructionsOnly(), "writer": agentctx.Persona()},
-		Model: "acme/large",
+		SubagentSpecs: map[string]agentctx.Spec{"": agentctx.InstructionsSpec(), "writer": agentctx.PersonaSpec()},
+		Model:         "acme/large",
 	}
 }

@@ -12,10 +12,10 @@ import (
 )
 
 var (
-	top    = session.MustParse("agent:main:main")
-	child  = session.MustParse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11")
-	second = session.MustParse("agent:main:subagent:11c1fb0a-92de-4c5e-8a43-7b0f2f9d6a55")
-	writer = session.MustParse("agent:writer:subagent:0f5ad1ee-4a6b-4c7f-8f5b-1f1f6c1d2e3a")
+	top    = session.Must(session.Parse("agent:main:main"))
+	child  = session.Must(session.Parse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
+	second = session.Must(session.Parse("agent:main:subagent:11c1fb0a-92de-4c5e-8a43-7b0f2f9d6a55"))
+	writer = session.Must(session.Parse("agent:writer:subagent:0f5ad1ee-4a6b-4c7f-8f5b-1f1f6c1d2e3a"))
 )
 
 // assemble does what the bot does for a turn of a session, at a fixed time.

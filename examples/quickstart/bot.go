@@ -17,7 +17,7 @@ const (
 )
 
 // chat is the conversation with the person.
-var chat = session.Main(mainAgent)
+var chat = session.Must(session.MainKey(mainAgent))
 
 // rulesFor are the rules of the bot: who may ask whom, how deep, how many at a time, and who has which tools.
 func rulesFor(depth int) policy.Rules {

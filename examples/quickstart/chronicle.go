@@ -84,7 +84,7 @@ func (c *chronicle) done(context.Context) (bool, error) {
 // else rests, and all of that is written down.
 func (c *chronicle) stuck(turns int) func(ctx context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
-		if n, _ := c.process.desk.waiting(); n != turns || c.count(spawn.Running) != turns || !c.answered || c.turns > 0 || c.owed > 0 {
+		if n, _ := c.process.desk.waiting(); n != turns || c.count(spawn.StatusRunning) != turns || !c.answered || c.turns > 0 || c.owed > 0 {
 			return false, nil
 		}
 		return c.upToDate(ctx)
@@ -132,7 +132,7 @@ func (c *chronicle) alive() (n int) {
 }
 
 // write writes an event down for programs, if that is wanted.
-func (c *chronicle) write(e agent.Event) error {
+func (c *chronicle) write(e agent.TreeEvent) error {
 	if c.lines == nil {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (c *chronicle) write(e agent.Event) error {
 }
 
 // note keeps the books and writes one event down.
-func (c *chronicle) note(ctx context.Context, e agent.Event) error {
+func (c *chronicle) note(ctx context.Context, e agent.TreeEvent) error {
 	if err := c.write(e); err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (c *chronicle) note(ctx context.Context, e agent.Event) error {
 }
 
 // book updates what done and alive go by.
-func (c *chronicle) book(ctx context.Context, e agent.Event) error {
+func (c *chronicle) book(ctx context.Context, e agent.TreeEvent) error {
 	top := e.Depth == 0
 	switch e.Kind {
 	case spawn.EventAdmitted:
@@ -215,7 +215,7 @@ func (c *chronicle) run(id spawn.RunID) *agent.RunInfo {
 }
 
 // who names a session for people.
-func (c *chronicle) who(e agent.Event) string {
+func (c *chronicle) who(e agent.TreeEvent) string {
 	if e.Depth == 0 {
 		return "main"
 	}
@@ -223,7 +223,7 @@ func (c *chronicle) who(e agent.Event) string {
 }
 
 // describe puts an event into words; those that say nothing new have none.
-func (c *chronicle) describe(e agent.Event) (kind, what string, s style) {
+func (c *chronicle) describe(e agent.TreeEvent) (kind, what string, s style) {
 	switch e.Kind {
 	case spawn.EventPosted:
 		return "asked", c.quoted(e.Text), blue
@@ -233,7 +233,7 @@ func (c *chronicle) describe(e agent.Event) (kind, what string, s style) {
 		return fmt.Sprintf("turn %d", e.Turn), c.means(e), dim
 	case spawn.EventTurnEnded:
 		switch {
-		case e.Status.Terminal() || e.Status == spawn.Stopping: // the end of the run comes next
+		case e.Status.Terminal() || e.Status == spawn.StatusStopping: // the end of the run comes next
 			return "", "", normal
 		case e.Text != "":
 			return "says", c.quoted(e.Text), blue
@@ -245,7 +245,7 @@ func (c *chronicle) describe(e agent.Event) (kind, what string, s style) {
 		}
 		return "stopping", oneLine(e.Error), yellow
 	case spawn.EventEnded:
-		if e.Status == spawn.OK {
+		if e.Status == spawn.StatusOK {
 			return "ok", c.quoted(e.Text), green
 		}
 		return e.Status.String(), oneLine(e.Error), red
@@ -266,7 +266,7 @@ func (c *chronicle) quoted(s string) string {
 }
 
 // reason says why a spawn was allowed.
-func (c *chronicle) reason(e agent.Event) string {
+func (c *chronicle) reason(e agent.TreeEvent) string {
 	r := c.run(e.Run)
 	rules := &c.process.cfg.Rules
 	siblings := 0
@@ -283,7 +283,7 @@ func (c *chronicle) reason(e agent.Event) string {
 }
 
 // means says what a sub-agent works with, in its first turn.
-func (c *chronicle) means(e agent.Event) string {
+func (c *chronicle) means(e agent.TreeEvent) string {
 	r := c.run(e.Run)
 	if r == nil || e.Turn > 1 {
 		return ""

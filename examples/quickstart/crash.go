@@ -73,9 +73,9 @@ func fateOf(was spawn.Status, r agent.RunInfo) (then, fate string) {
 		return "-", "new"
 	case was.Terminal():
 		fate = "had ended: kept, not run again"
-	case r.Status == spawn.Interrupted:
+	case r.Status == spawn.StatusInterrupted:
 		fate = "its turn was cut off: not silently repeated"
-	case was == spawn.Queued:
+	case was == spawn.StatusQueued:
 		fate = "had not begun: it began now"
 	default:
 		fate = "had no turn under way: it went on"
@@ -84,7 +84,7 @@ func fateOf(was spawn.Status, r agent.RunInfo) (then, fate string) {
 }
 
 func colourOf(s spawn.Status) style {
-	if s == spawn.OK {
+	if s == spawn.StatusOK {
 		return green
 	}
 	return red

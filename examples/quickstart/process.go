@@ -22,14 +22,14 @@ type process struct {
 	cfg    agent.Config
 	desk   *desk
 	seen   *witness
-	events chan agent.Event // of the whole tree, in order; closed after the last
-	ended  chan error       // what Run returned
+	events chan agent.TreeEvent // of the whole tree, in order; closed after the last
+	ended  chan error           // what Run returned
 	stop   context.CancelFunc
 }
 
 // start opens the store and runs everything until ctx ends or the process is ended.
 func start(ctx context.Context, o bot, store *session.Store) (*process, error) {
-	p := &process{desk: newDesk(), seen: newWitness(), events: make(chan agent.Event), ended: make(chan error, 1)}
+	p := &process{desk: newDesk(), seen: newWitness(), events: make(chan agent.TreeEvent), ended: make(chan error, 1)}
 	runner := p.seen.over(script{think: o.think})
 	p.cfg = configOf(runner, p.desk.tools(), o.workspace, o.depth)
 	p.cfg.Store, p.cfg.Reply = store, p.seen.hear
@@ -210,7 +210,7 @@ var errEnded = errors.New("the bot has ended")
 
 // next returns the next event of the tree. If wake is closed before there is one it returns neither an event nor an error. When ctx
 // ends so do the events, whichever is seen first.
-func (p *process) next(ctx context.Context, wake <-chan struct{}) (*agent.Event, error) {
+func (p *process) next(ctx context.Context, wake <-chan struct{}) (*agent.TreeEvent, error) {
 	select {
 	case e, ok := <-p.events:
 		if ok {

@@ -15,7 +15,7 @@ import (
 func (s *story) prompts(context.Context, options) error {
 	s.paper.title("1", "What each of them is told: the prompts, section by section")
 	whole := s.expected(chat)
-	part := s.expected(chat.Child(placesAgent, session.NewID()))
+	part := s.expected(session.Must(chat.Child(placesAgent, session.NewID())))
 
 	t := &table{head: []string{"section", "class", "main", "sub-agent", ""}, right: []bool{false, false, true, true}}
 	for _, id := range sectionsOf(whole, part) {

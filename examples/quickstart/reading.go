@@ -50,18 +50,18 @@ func readRequest(req *agent.ModelRequest) *request {
 	calls := map[string]called{}
 	for _, m := range req.Messages {
 		switch {
-		case m.Role == session.User && !m.Internal:
+		case m.Role == session.MessageUser && !m.Internal:
 			r.hear(m.Text)
-		case m.Role == session.User:
+		case m.Role == session.MessageUser:
 			r.report(m.Text)
-		case m.Role == session.Assistant:
+		case m.Role == session.MessageAssistant:
 			r.spoken = r.spoken || m.Text != ""
 			for _, c := range m.ToolCalls {
 				args := map[string]string{}
 				_ = json.Unmarshal(c.Args, &args) // our own, see toolCall
 				calls[c.ID] = called{c.Name, args}
 			}
-		case m.Role == session.Tool:
+		case m.Role == session.MessageTool:
 			r.answered(calls[m.ToolCallID], m)
 		}
 	}

@@ -94,7 +94,7 @@ func (c *counter) config(o options, w workspace, store *session.Store) agent.Con
 	cfg.Store = store
 	cfg.Reply = func(_ context.Context, r agent.Reply) error {
 		again := ""
-		if r.Maybe { // whoever keeps the keys that it has shown knows, and shows it once
+		if r.MayRepeat { // whoever keeps the keys that it has shown knows, and shows it once
 			again = " (perhaps you have read it already)"
 		}
 		c.print("\nto you%s:\n%s\n", again, clean(r.Text))
@@ -104,7 +104,7 @@ func (c *counter) config(o options, w workspace, store *session.Store) agent.Con
 }
 
 // watch prints what happens to the sub-agents.
-func (c *counter) watch(events func(func(agent.Event) bool)) {
+func (c *counter) watch(events func(func(agent.TreeEvent) bool)) {
 	for e := range events {
 		if e.Run != "" && (e.Kind == spawn.EventAdmitted || e.Kind == spawn.EventEnded) {
 			c.print("  %-12s %s", e.Status, clean(e.Label))

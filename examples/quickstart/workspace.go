@@ -45,7 +45,7 @@ func openWorkspace(dir string) (workspace, error) {
 func (w workspace) check() error {
 	var errs []error
 	for _, f := range agentctx.LoadWorkspace(w) {
-		if f.Missing && f.Reason != agentctx.Absent {
+		if f.Missing && f.Reason != agentctx.ReasonAbsent {
 			errs = append(errs, fmt.Errorf("%s: %s", f.Name, f.Why))
 		}
 	}

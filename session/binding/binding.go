@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/internal/enum"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // SystemOwner is the owner of a binding that no person made, such as that of a spawn. Every owner

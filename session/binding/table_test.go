@@ -24,8 +24,8 @@ var (
 
 	thread1 = session.Route{Channel: "discord", Account: "bot", To: "general", Thread: "1"}
 	thread2 = session.Route{Channel: "discord", Account: "bot", To: "general", Thread: "2"}
-	workerA = session.MustParse("agent:main:subagent:a")
-	workerB = session.MustParse("agent:main:subagent:b")
+	workerA = session.Must(session.Parse("agent:main:subagent:a"))
+	workerB = session.Must(session.Parse("agent:main:subagent:b"))
 )
 
 func openTable(t *testing.T, j session.Journal) *binding.Table {
@@ -318,7 +318,7 @@ func TestSimultaneousBinds(t *testing.T) {
 	var wg sync.WaitGroup
 	for i, b := range handles {
 		wg.Go(func() {
-			target := session.Main("main").Child("main", fmt.Sprint("w", i))
+			target := session.Must(session.Must(session.MainKey("main")).Child("main", fmt.Sprint("w", i)))
 			_, err := b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: target, By: binding.SystemOwner}, noon)
 			won[i] = err == nil
 			if err != nil {

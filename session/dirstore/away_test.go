@@ -30,7 +30,9 @@ func TestIsAwayForAWhile(t *testing.T) {
 	require.NoError(t, r.append(t.Context(), s, idle, batchOf(time.Time{}, false, "long ago")))
 	require.NoError(t, r.append(t.Context(), s, busy, batchOf(noon, false, "now")))
 	require.NoError(t, dirstore.Compact(s))
-	ref := func(id string) session.Ref { return session.Ref{Key: session.Main("main"), SessionID: id} }
+	ref := func(id string) session.Ref {
+		return session.Ref{Key: session.Must(session.MainKey("main")), SessionID: id}
+	}
 	end := say(t, s, ref("known"), 0, "one")
 	other := say(t, s, ref("forgotten"), 0, "one")
 	say(t, s, ref("old"), 0, "one")
@@ -92,7 +94,7 @@ func roots(t *testing.T, s *session.Store) error {
 }
 
 func transcriptEnd(t *testing.T, s *session.Store, ref session.Ref) (end session.Pos, err error) {
-	for line, err := range s.Transcripts.Read(t.Context(), ref, session.Window{}) {
+	for line, err := range s.Transcripts.Read(t.Context(), ref, session.LineQuery{}) {
 		if err != nil {
 			return 0, err
 		}
@@ -106,7 +108,7 @@ func TestViewOfTranscriptThatIsArchived(t *testing.T) {
 	dir := t.TempDir()
 	s, err := dirstore.Open(dir)
 	require.NoError(t, err)
-	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
 	say(t, s, ref, 0, "one")
 	v, err := dirstore.View(dir)
 	require.NoError(t, err)

@@ -27,7 +27,7 @@ func TestBeginSameIDAtOnce(t *testing.T) {
 			return nil
 		})
 		ref := func(i int) session.Ref {
-			return session.Ref{Key: session.Named("main", fmt.Sprint("s", i)), SessionID: "same"}
+			return session.Ref{Key: session.Must(session.NamedKey("main", fmt.Sprint("s", i))), SessionID: "same"}
 		}
 		var wg sync.WaitGroup
 		for i := range 4 {
@@ -50,7 +50,7 @@ func TestBeginOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := disktest.New()
 		s := openOn(t, d)
-		ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+		ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
 		looks, begins := make(chan struct{}), make(chan struct{})
 		var looked, began atomic.Bool
 		d.Hook(func(op disktest.Op) error {
@@ -89,7 +89,9 @@ func TestBeginOnce(t *testing.T) {
 func TestBeginInRemovedDirectory(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := func(id string) session.Ref { return session.Ref{Key: session.Main("main"), SessionID: id} }
+	ref := func(id string) session.Ref {
+		return session.Ref{Key: session.Must(session.MainKey("main")), SessionID: id}
+	}
 	say(t, s, ref("x"), 0, "one")
 	require.NoError(t, d.Remove("/sessions/main/x.jsonl"))
 	require.NoError(t, d.Remove("/sessions/main"))

@@ -38,7 +38,7 @@ func TestCloseWaitsForTranscripts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := disktest.New()
 		s := openOn(t, d)
-		ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+		ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
 		end := say(t, s, ref, 0, "before")
 		hang := make(chan struct{})
 		var closed atomic.Bool
@@ -94,10 +94,10 @@ func TestCloseWaitsForTranscripts(t *testing.T) {
 // Close within a loop over lines ends the loop, and waits for none.
 func TestCloseWhileReadingTranscript(t *testing.T) {
 	s := openOn(t, disktest.New())
-	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
 	say(t, s, ref, 0, "one", "two", "three")
 	n := 0
-	for _, err := range s.Transcripts.Read(t.Context(), ref, session.Window{}) {
+	for _, err := range s.Transcripts.Read(t.Context(), ref, session.LineQuery{}) {
 		if n++; n == 2 {
 			assert.ErrorIs(t, err, session.ErrClosed)
 			break
@@ -113,7 +113,7 @@ func TestLocateAfterClose(t *testing.T) {
 	d := disktest.New()
 	s, next := openOn(t, d), openOn(t, d)
 	require.NoError(t, s.Close())
-	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
 	looked := false
 	d.Hook(func(op disktest.Op) error {
 		if op.Kind == disktest.OpSync && strings.HasSuffix(op.Name, ".tmp") {

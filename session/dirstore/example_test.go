@@ -11,7 +11,7 @@ import (
 
 // What was appended is there when the directory is opened again.
 func Example() {
-	ctx, root := context.Background(), session.Main("main")
+	ctx, root := context.Background(), session.Must(session.MainKey("main"))
 	dir, err := os.MkdirTemp("", "state")
 	if err != nil {
 		fmt.Println(err)
@@ -61,8 +61,8 @@ func ExampleVerify() {
 		return
 	}
 	defer store.Close()
-	ref := session.Ref{Key: session.Main("main"), SessionID: "6f1c2a52"}
-	if _, err := store.Transcripts.Append(ctx, ref, 0, session.Message{Role: session.User, Text: "hello"}); err != nil {
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "6f1c2a52"}
+	if _, err := store.Transcripts.Append(ctx, ref, 0, session.Message{Role: session.MessageUser, Text: "hello"}); err != nil {
 		fmt.Println(err)
 	}
 	for file, err := range dirstore.Verify(ctx, dir) {

@@ -18,7 +18,7 @@ import (
 // place that is no longer what it was. It is an error once, and then what is there counts.
 func TestTranscriptChangedByOthers(t *testing.T) {
 	path := "/sessions/main/x.jsonl"
-	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
 	head := len(`{"role":"note","discard":0,"transcript":{"version":1,"key":"agent:main:main","sessionId":"x"}}` + "\n")
 	for name, change := range map[string]struct {
 		f     func(b []byte) []byte
@@ -47,13 +47,13 @@ func TestTranscriptChangedByOthers(t *testing.T) {
 				if first == "append" {
 					_, err = s.Transcripts.Append(t.Context(), ref, end, says("lost")...)
 				} else {
-					_, err = collect(t, s, ref, session.Window{After: end})
+					_, err = collect(t, s, ref, session.LineQuery{After: end})
 				}
 				require.ErrorIs(t, err, want)
 				assert.ErrorContains(t, err, path)
 				assert.Equal(t, change.texts, lineTexts(t, s, ref))
 				var last session.Pos
-				for line, err := range s.Transcripts.Read(t.Context(), ref, session.Window{Last: 1}) {
+				for line, err := range s.Transcripts.Read(t.Context(), ref, session.LineQuery{Last: 1}) {
 					require.NoError(t, err)
 					last = line.Pos
 				}
@@ -72,7 +72,7 @@ func TestTranscriptChangedByOthers(t *testing.T) {
 func TestArchiveRemovedTranscript(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
 	say(t, s, ref, 0, "one")
 	require.NoError(t, d.Remove("/sessions/main/x.jsonl"))
 	_, err := s.Transcripts.Archive(t.Context(), ref, noon)
@@ -87,7 +87,9 @@ func TestArchiveRemovedTranscript(t *testing.T) {
 func TestUnknownTranscriptsAreForgotten(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := func(i int) session.Ref { return session.Ref{Key: session.Main("main"), SessionID: fmt.Sprint("x", i)} }
+	ref := func(i int) session.Ref {
+		return session.Ref{Key: session.Must(session.MainKey("main")), SessionID: fmt.Sprint("x", i)}
+	}
 	for i := range 1000 {
 		assert.Empty(t, lineTexts(t, s, ref(i)))
 	}
@@ -103,7 +105,7 @@ func TestUnknownTranscriptsAreForgotten(t *testing.T) {
 func TestViewTranscriptsLater(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	a, b := session.Ref{Key: session.Main("main"), SessionID: "a"}, session.Ref{Key: session.Main("main"), SessionID: "b"}
+	a, b := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "a"}, session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "b"}
 	end := say(t, s, a, 0, "one")
 	v, err := dirstore.ViewOn(d, "/")
 	require.NoError(t, err)

@@ -26,7 +26,7 @@ import (
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-func tree(i int) session.Key { return session.Named("main", fmt.Sprint("tree", i)) }
+func tree(i int) session.Key { return session.Must(session.NamedKey("main", fmt.Sprint("tree", i))) }
 
 // batchOf returns a batch that says which entries it has.
 func batchOf(due time.Time, reset bool, texts ...string) session.Batch {

@@ -23,7 +23,7 @@ const transcriptSuffix = ".jsonl"
 // agentDir returns the name of the directory for the transcripts of an agent.
 func agentDir(k session.Key) string {
 	if k.Agent() == "" {
-		return "~" + session.Global().String()
+		return "~" + session.GlobalKey().String()
 	}
 	return unreserved(k.Agent())
 }
@@ -57,9 +57,9 @@ const (
 // A transcriptHead is the first line of a transcript. A reader that takes lines as messages sees a
 // note that concerns nothing.
 type transcriptHead struct {
-	Role       session.Speaker `json:"role"`
-	Discard    session.Pos     `json:"discard"`
-	Transcript *transcriptID   `json:"transcript"`
+	Role       session.MessageRole `json:"role"`
+	Discard    session.Pos         `json:"discard"`
+	Transcript *transcriptID       `json:"transcript"`
 }
 
 type transcriptID struct {
@@ -71,7 +71,7 @@ type transcriptID struct {
 // headLine returns the first line of a transcript.
 func headLine(ref session.Ref) ([]byte, error) {
 	id := transcriptID{Version: transcriptVersion, Key: ref.Key.String(), SessionID: ref.SessionID}
-	line, err := json.Marshal(transcriptHead{Role: session.Note, Transcript: &id})
+	line, err := json.Marshal(transcriptHead{Role: session.MessageNote, Transcript: &id})
 	return append(line, '\n'), err
 }
 

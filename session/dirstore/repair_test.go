@@ -83,7 +83,7 @@ func TestTranscriptsOfReadOnlyDisk(t *testing.T) {
 		p := &protected{Disk: disktest.New()}
 		s, err := dirstore.OpenOn(p, "/")
 		require.NoError(t, err)
-		ref, old := session.Ref{Key: session.Main("main"), SessionID: "x"}, session.Ref{Key: session.Main("main"), SessionID: "old"}
+		ref, old := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}, session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "old"}
 		end := say(t, s, ref, 0, "one", "two")
 		say(t, s, old, 0, "gone")
 		_, err = s.Transcripts.Archive(t.Context(), old, noon)
@@ -105,7 +105,7 @@ func TestTranscriptsOfReadOnlyDisk(t *testing.T) {
 			assert.ErrorContains(t, err, path)
 			_, err = s.Transcripts.Append(t.Context(), ref, 0, says("lost")...)
 			require.ErrorIs(t, err, session.ErrConflict, "that is known without writing")
-			_, err = s.Transcripts.Append(t.Context(), session.Ref{Key: session.Main("new"), SessionID: "x"}, 0, says("lost")...)
+			_, err = s.Transcripts.Append(t.Context(), session.Ref{Key: session.Must(session.MainKey("new")), SessionID: "x"}, 0, says("lost")...)
 			require.ErrorIs(t, err, syscall.EROFS)
 			_, err = s.Transcripts.Archive(t.Context(), ref, noon)
 			require.ErrorIs(t, err, syscall.EROFS)
@@ -127,7 +127,7 @@ func TestArchiveTorn(t *testing.T) {
 	for _, text := range []string{halfLine, remains} {
 		d := disktest.New()
 		s := openOn(t, d)
-		ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+		ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
 		end := say(t, s, ref, 0, "one")
 		require.NoError(t, s.Close())
 		path := "/sessions/main/x.jsonl"
@@ -158,7 +158,7 @@ func TestArchiveTorn(t *testing.T) {
 func TestTranscriptThatWasOnlyBegun(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
 	say(t, s, ref, 0, "one")
 	require.NoError(t, s.Close())
 	dead, others := "/sessions/main/y.jsonl.tmp", "/sessions/main/notes.tmp"
@@ -166,12 +166,12 @@ func TestTranscriptThatWasOnlyBegun(t *testing.T) {
 	writeAll(t, d, others, []byte("of a person"))
 	v, err := dirstore.ViewOn(d, "/")
 	require.NoError(t, err)
-	assert.Empty(t, v.Transcripts.Locate(session.Ref{Key: session.Main("main"), SessionID: "y"}))
+	assert.Empty(t, v.Transcripts.Locate(session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "y"}))
 	assert.True(t, exists(d, dead))
 	require.NoError(t, v.Close())
 	s = openOn(t, d)
 	assert.Equal(t, []string{"one"}, lineTexts(t, s, ref))
-	say(t, s, session.Ref{Key: session.Main("main"), SessionID: "z"}, 0, "two")
+	say(t, s, session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "z"}, 0, "two")
 	assert.False(t, exists(d, dead))
 	assert.True(t, exists(d, others))
 	require.NoError(t, s.Close())
@@ -181,7 +181,7 @@ func TestTranscriptThatWasOnlyBegun(t *testing.T) {
 func TestTranscriptThatIsBeingBegun(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	old, ref := session.Ref{Key: session.Main("main"), SessionID: "old"}, session.Ref{Key: session.Main("main"), SessionID: "x"}
+	old, ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "old"}, session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
 	say(t, s, old, 0, "gone")
 	_, err := s.Transcripts.Archive(t.Context(), old, noon)
 	require.NoError(t, err)

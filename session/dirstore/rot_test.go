@@ -17,7 +17,7 @@ import (
 )
 
 // collect reads what there is, and the error at its end.
-func collect(t *testing.T, s *session.Store, ref session.Ref, w session.Window) (texts []string, err error) {
+func collect(t *testing.T, s *session.Store, ref session.Ref, w session.LineQuery) (texts []string, err error) {
 	t.Helper()
 	for line, err := range s.Transcripts.Read(t.Context(), ref, w) {
 		if err != nil {
@@ -33,7 +33,7 @@ func collect(t *testing.T, s *session.Store, ref session.Ref, w session.Window) 
 func TestTranscriptRot(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
 	texts := []string{"one", "two", "three", "four", "last"}
 	end := say(t, s, ref, 0, texts[:2]...)
 	later := say(t, s, ref, end, texts[2:4]...)
@@ -56,10 +56,10 @@ func TestTranscriptRot(t *testing.T) {
 			require.ErrorAs(t, err, &corrupt)
 			require.Equal(t, path, corrupt.File)
 			require.Equal(t, int64(whole), corrupt.Offset)
-			got, err := collect(t, s, ref, session.Window{})
+			got, err := collect(t, s, ref, session.LineQuery{})
 			require.ErrorIs(t, err, session.ErrCorrupt)
 			require.ElementsMatch(t, before, got, "what stands before it")
-			for _, w := range []session.Window{{After: end}, {After: end + 1000}, {Last: 1}} {
+			for _, w := range []session.LineQuery{{After: end}, {After: end + 1000}, {Last: 1}} {
 				got, err = collect(t, s, ref, w)
 				require.ErrorIs(t, err, session.ErrCorrupt)
 				require.Empty(t, got)
@@ -77,7 +77,7 @@ func TestTranscriptRot(t *testing.T) {
 func TestArchiveRot(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
 	say(t, s, ref, say(t, s, ref, 0, "one"), "two")
 	require.NoError(t, s.Close())
 	path := "/sessions/main/x.jsonl"
@@ -94,7 +94,7 @@ func TestVerifyTranscriptRot(t *testing.T) {
 	dir := t.TempDir()
 	s, err := dirstore.Open(dir)
 	require.NoError(t, err)
-	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
 	say(t, s, ref, say(t, s, ref, 0, "one"), "two")
 	path := s.Transcripts.Locate(ref)
 	require.NoError(t, s.Close())
@@ -117,7 +117,7 @@ func TestVerifyTranscriptRot(t *testing.T) {
 func TestTornWriteOfManyLines(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
 	end := say(t, s, ref, 0, "before", "as well")
 	end = say(t, s, ref, end, "and")
 	texts := []string{"before", "as well", "and"}
@@ -138,7 +138,7 @@ func TestTornWriteOfManyLines(t *testing.T) {
 				require.Equal(t, append(texts, many...)[:len(got)], got)
 				require.GreaterOrEqual(t, len(got), len(texts))
 				last := end
-				for line, err := range s.Transcripts.Read(t.Context(), ref, session.Window{Last: 1}) {
+				for line, err := range s.Transcripts.Read(t.Context(), ref, session.LineQuery{Last: 1}) {
 					require.NoError(t, err)
 					last = line.Pos
 				}
@@ -156,7 +156,7 @@ func TestTornWriteOfManyLines(t *testing.T) {
 func TestTornIsKept(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
 	end := say(t, s, ref, 0, "one")
 	require.NoError(t, s.Close())
 	path := "/sessions/main/x.jsonl"
@@ -190,7 +190,7 @@ func TestTornIsKept(t *testing.T) {
 func TestTornCannotBeKept(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
 	end := say(t, s, ref, 0, "one")
 	require.NoError(t, s.Close())
 	path := "/sessions/main/x.jsonl"

@@ -41,14 +41,14 @@ func TestPermissions(t *testing.T) {
 	s, err := dirstore.Open(dir)
 	require.NoError(t, err)
 	for i, peer := range []string{"../../../x", "..", "%2e%2e/x", `..\..\x`, "/etc/passwd", "con:nul", strings.Repeat("x", 900)} {
-		k := session.Channel("main", "matrix", peer)
+		k := session.Must(session.ChannelKey("main", "matrix", peer))
 		_, err := s.Journal.Append(t.Context(), k, 0, batchOf(noon, false, "x"))
 		require.NoError(t, err)
 		say(t, s, session.Ref{Key: k, SessionID: fmt.Sprint("id", i)}, 0, "x")
 		_, err = s.Journal.Append(t.Context(), k, 1, batchOf(noon.AddDate(-9999, 0, 0).AddDate(9999, 0, 0), false, "y"))
 		require.NoError(t, err)
 	}
-	_, err = s.Journal.Append(t.Context(), session.Channel("main", "matrix", "../idle"), 0, session.Batch{Entries: batchOf(noon, false, "z").Entries})
+	_, err = s.Journal.Append(t.Context(), session.Must(session.ChannelKey("main", "matrix", "../idle")), 0, session.Batch{Entries: batchOf(noon, false, "z").Entries})
 	require.NoError(t, err)
 	require.NoError(t, dirstore.Compact(s))
 	require.NoError(t, s.Close())

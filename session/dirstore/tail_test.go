@@ -17,7 +17,7 @@ import (
 func TestTranscriptTailAfterFailedSync(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
 	end := say(t, s, ref, 0, "first", "second")
 	end = say(t, s, ref, end, "third", "fourth")
 	d.Hook(func(op disktest.Op) error {
@@ -35,7 +35,7 @@ func TestTranscriptTailAfterFailedSync(t *testing.T) {
 	want := append([]string{"first", "second", "third", "fourth"}, unknown...)
 	require.Equal(t, want, lineTexts(t, s, ref))
 	var last session.Pos
-	for line, err := range s.Transcripts.Read(t.Context(), ref, session.Window{Last: 1}) {
+	for line, err := range s.Transcripts.Read(t.Context(), ref, session.LineQuery{Last: 1}) {
 		require.NoError(t, err)
 		last = line.Pos
 	}

@@ -53,7 +53,7 @@ func openTranscript(fsys disk.FS, path string, ref session.Ref, flag int) (t *tr
 }
 
 // lines yields the lines that w selects.
-func (t *transcriptFile) lines(ctx context.Context, w session.Window, check func(context.Context) error, yield func(session.Line) bool) error {
+func (t *transcriptFile) lines(ctx context.Context, w session.LineQuery, check func(context.Context) error, yield func(session.Line) bool) error {
 	from := t.head
 	if w.After > 0 {
 		if w.After >= session.Pos(t.end) {

@@ -195,7 +195,7 @@ func (t *transcripts) agent(ref session.Ref) (*agentFiles, string) {
 	return a, filepath.Join(t.dir, name)
 }
 
-func (t *transcripts) Read(ctx context.Context, ref session.Ref, w session.Window) iter.Seq2[session.Line, error] {
+func (t *transcripts) Read(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
 	return func(yield func(session.Line, error) bool) {
 		err := ref.Validate()
 		if err == nil {
@@ -211,7 +211,7 @@ func (t *transcripts) Read(ctx context.Context, ref session.Ref, w session.Windo
 	}
 }
 
-func (t *transcripts) read(ctx context.Context, ref session.Ref, w session.Window, yield func(session.Line) bool) error {
+func (t *transcripts) read(ctx context.Context, ref session.Ref, w session.LineQuery, yield func(session.Line) bool) error {
 	var f *transcriptFile
 	err := t.with(ctx, ref, func(x *transcript) (err error) {
 		if x.path != "" {

@@ -24,7 +24,7 @@ import (
 func lineTexts(t *testing.T, s *session.Store, ref session.Ref) []string {
 	t.Helper()
 	texts := []string{}
-	for line, err := range s.Transcripts.Read(t.Context(), ref, session.Window{}) {
+	for line, err := range s.Transcripts.Read(t.Context(), ref, session.LineQuery{}) {
 		require.NoError(t, err)
 		texts = append(texts, line.Message.Text)
 	}
@@ -34,7 +34,7 @@ func lineTexts(t *testing.T, s *session.Store, ref session.Ref) []string {
 func says(texts ...string) []session.Message {
 	var m []session.Message
 	for _, text := range texts {
-		m = append(m, session.Message{Role: session.User, Text: text})
+		m = append(m, session.Message{Role: session.MessageUser, Text: text})
 	}
 	return m
 }
@@ -51,7 +51,7 @@ func TestTranscriptFile(t *testing.T) {
 	dir := t.TempDir()
 	s, err := dirstore.Open(dir)
 	require.NoError(t, err)
-	ref := session.Ref{Key: session.Main("ops"), SessionID: "6f1c"}
+	ref := session.Ref{Key: session.Must(session.MainKey("ops")), SessionID: "6f1c"}
 	say(t, s, ref, 0, "hello", "world")
 	path := filepath.Join(dir, "sessions", "ops", "6f1c.jsonl")
 	assert.Equal(t, path, s.Transcripts.Locate(ref))
@@ -69,7 +69,7 @@ func TestTranscriptFile(t *testing.T) {
 func TestTranscriptTorn(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
 	first := say(t, s, ref, 0, "one", "two")
 	say(t, s, ref, first, "three", "four", strings.Repeat("long ", 30))
 	require.NoError(t, s.Close())
@@ -127,8 +127,8 @@ func writeAll(t *testing.T, d *disktest.Disk, name string, b []byte) {
 func TestTranscriptCorrupt(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
-	other := session.Ref{Key: session.Main("main"), SessionID: "y"}
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
+	other := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "y"}
 	say(t, s, other, 0, "fine")
 	put := func(text string) { writeAll(t, d, "/sessions/main/x.jsonl", []byte(text)) }
 	for text, want := range map[string]error{
@@ -146,7 +146,7 @@ func TestTranscriptCorrupt(t *testing.T) {
 	put(`{"transcript":{"version":1,"key":"agent:main:main","sessionId":"x"}}` + "\n{\"text\":\"a\"}\nnot json\n")
 	var errs []error
 	n := 0
-	for _, err := range s.Transcripts.Read(t.Context(), ref, session.Window{}) {
+	for _, err := range s.Transcripts.Read(t.Context(), ref, session.LineQuery{}) {
 		n++
 		errs = append(errs, err)
 	}
@@ -155,7 +155,7 @@ func TestTranscriptCorrupt(t *testing.T) {
 	require.ErrorAs(t, errs[1], &corrupt)
 	assert.Equal(t, int64(82), corrupt.Offset)
 	assert.Equal(t, []string{"fine"}, lineTexts(t, s, other))
-	for _, err := range s.Transcripts.Read(t.Context(), ref, session.Window{After: 3}) {
+	for _, err := range s.Transcripts.Read(t.Context(), ref, session.LineQuery{After: 3}) {
 		assert.ErrorContains(t, err, "position 3")
 	}
 }
@@ -167,18 +167,18 @@ func TestTranscriptNames(t *testing.T) {
 	s, err := dirstore.Open(dir)
 	require.NoError(t, err)
 	refs := []session.Ref{
-		{Key: session.Main("main"), SessionID: "same"},
-		{Key: session.Named("main", "other"), SessionID: "same"},
-		{Key: session.Named("main", "third"), SessionID: "same"},
-		{Key: session.Main("main"), SessionID: "Case"},
-		{Key: session.Main("main"), SessionID: "case"},
-		{Key: session.Main("main"), SessionID: "nul"},
-		{Key: session.Main("main"), SessionID: "con.x"},
-		{Key: session.Main("com1"), SessionID: "COM9"},
-		{Key: session.Global(), SessionID: "g"},
-		{Key: session.Main("global"), SessionID: "g"},
-		{Key: session.Main("main"), SessionID: "a.jsonl.deleted.x"},
-		{Key: session.Main("main"), SessionID: strings.Repeat("a", 128)},
+		{Key: session.Must(session.MainKey("main")), SessionID: "same"},
+		{Key: session.Must(session.NamedKey("main", "other")), SessionID: "same"},
+		{Key: session.Must(session.NamedKey("main", "third")), SessionID: "same"},
+		{Key: session.Must(session.MainKey("main")), SessionID: "Case"},
+		{Key: session.Must(session.MainKey("main")), SessionID: "case"},
+		{Key: session.Must(session.MainKey("main")), SessionID: "nul"},
+		{Key: session.Must(session.MainKey("main")), SessionID: "con.x"},
+		{Key: session.Must(session.MainKey("com1")), SessionID: "COM9"},
+		{Key: session.GlobalKey(), SessionID: "g"},
+		{Key: session.Must(session.MainKey("global")), SessionID: "g"},
+		{Key: session.Must(session.MainKey("main")), SessionID: "a.jsonl.deleted.x"},
+		{Key: session.Must(session.MainKey("main")), SessionID: strings.Repeat("a", 128)},
 	}
 	ends := make([]session.Pos, len(refs))
 	for i, ref := range refs {
@@ -221,7 +221,7 @@ func TestTranscriptNames(t *testing.T) {
 func TestArchiveCollision(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
 	say(t, s, ref, 0, "mine")
 	taken := "/sessions/main/x.jsonl.deleted.2026-03-04T12-00-00.000Z"
 	writeAll(t, d, taken, []byte(`{"transcript":{"version":1,"key":"agent:other:main","sessionId":"x"}}`+"\n"))
@@ -255,11 +255,11 @@ func (r *transcriptRun) run(t *testing.T, d *disktest.Disk) error {
 		}
 		ends := make(map[session.Ref]session.Pos)
 		for i := range 6 {
-			ref := session.Ref{Key: session.Named("main", fmt.Sprint("s", i%2)), SessionID: fmt.Sprint("id", i%2)}
+			ref := session.Ref{Key: session.Must(session.NamedKey("main", fmt.Sprint("s", i%2))), SessionID: fmt.Sprint("id", i%2)}
 			if r.archived[ref] {
 				continue
 			}
-			for line, err := range s.Transcripts.Read(t.Context(), ref, session.Window{Last: 1}) {
+			for line, err := range s.Transcripts.Read(t.Context(), ref, session.LineQuery{Last: 1}) {
 				if err != nil {
 					return err
 				}
@@ -311,7 +311,7 @@ func (r *transcriptRun) verify(t *testing.T, d *disktest.Disk, when string) {
 			require.Equal(t, r.maybe[:len(extra)], extra, when)
 		}
 		var end session.Pos
-		for line, err := range s.Transcripts.Read(t.Context(), ref, session.Window{Last: 1}) {
+		for line, err := range s.Transcripts.Read(t.Context(), ref, session.LineQuery{Last: 1}) {
 			require.NoError(t, err, when)
 			end = line.Pos
 		}
@@ -376,8 +376,8 @@ func TestTranscriptFaults(t *testing.T) {
 func TestTranscriptDiskFull(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
-	fresh := session.Ref{Key: session.Main("new"), SessionID: "y"}
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
+	fresh := session.Ref{Key: session.Must(session.MainKey("new")), SessionID: "y"}
 	end := say(t, s, ref, 0, "before")
 	d.Hook(func(op disktest.Op) error {
 		if op.Kind == disktest.OpWrite {
@@ -405,7 +405,7 @@ func TestTranscriptDiskFull(t *testing.T) {
 func TestTranscriptRemains(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
 	end := say(t, s, ref, 0, "before")
 	d.Hook(func(op disktest.Op) error {
 		switch op.Kind {
@@ -429,7 +429,7 @@ func TestTranscriptRemains(t *testing.T) {
 func TestArchiveIsDurable(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Main("main"), SessionID: "x"}
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
 	say(t, s, ref, 0, "text")
 	d.Hook(func(op disktest.Op) error {
 		if op.Kind == disktest.OpSyncDir {

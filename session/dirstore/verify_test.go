@@ -47,7 +47,7 @@ func storeOnDisk(t *testing.T) (dir string, s *session.Store, idle []string) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, dirstore.Compact(s))
-	say(t, s, session.Ref{Key: session.Main("main"), SessionID: "a"}, 0, "one")
+	say(t, s, session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "a"}, 0, "one")
 	idle, err = filepath.Glob(filepath.Join(dir, "journal", "idle", "*", "*.wal"))
 	require.NoError(t, err)
 	require.Len(t, idle, 2)
@@ -84,7 +84,7 @@ func TestVerifyBesideOtherFiles(t *testing.T) {
 func TestVerifyBesideArchive(t *testing.T) {
 	dir, s, _ := storeOnDisk(t)
 	for _, id := range []string{"b", "c"} {
-		say(t, s, session.Ref{Key: session.Main("main"), SessionID: id}, 0, "one")
+		say(t, s, session.Ref{Key: session.Must(session.MainKey("main")), SessionID: id}, 0, "one")
 	}
 	var transcripts []string
 	for f, err := range dirstore.Verify(t.Context(), dir) {
@@ -94,7 +94,7 @@ func TestVerifyBesideArchive(t *testing.T) {
 		}
 		transcripts = append(transcripts, filepath.Base(f.Path))
 		if f.Path == filepath.Join("sessions", "main", "a.jsonl") {
-			_, err := s.Transcripts.Archive(t.Context(), session.Ref{Key: session.Main("main"), SessionID: "b"}, noon)
+			_, err := s.Transcripts.Archive(t.Context(), session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "b"}, noon)
 			require.NoError(t, err)
 		}
 	}

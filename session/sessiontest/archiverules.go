@@ -24,8 +24,8 @@ func checkArchive(p *transcriptProbe) {
 	if want := session.ArchiveName("", noon); !strings.HasSuffix(name, want) || !strings.Contains(name, refA.SessionID) {
 		p.fail("the archived transcript is called %q, want a name of %q that ends with %q", name, refA.SessionID, want)
 	}
-	wantTexts(p, s, refA, session.Window{})
-	wantTexts(p, s, refB, session.Window{}, "y/0")
+	wantTexts(p, s, refA, session.LineQuery{})
+	wantTexts(p, s, refB, session.LineQuery{}, "y/0")
 }
 
 func checkArchiveAgain(p *transcriptProbe) {
@@ -44,7 +44,7 @@ func checkArchiveDurable(p *transcriptProbe) {
 	write(p, s, refA, 0, messages("x", 1)...)
 	first := archive(p, s, refA, noon)
 	s = p.reopen()
-	wantTexts(p, s, refA, session.Window{})
+	wantTexts(p, s, refA, session.LineQuery{})
 	if again := archive(p, s, refA, noon.Add(time.Hour)); again != first {
 		p.fail("archived as %q, and again as %q after it was opened again", first, again)
 	}
@@ -60,7 +60,7 @@ func checkArchived(p *transcriptProbe) {
 	}
 	again := session.Ref{Key: refA.Key, SessionID: refB.SessionID}
 	write(p, s, again, 0, messages("new", 1)...)
-	wantTexts(p, s, again, session.Window{}, "new/0")
+	wantTexts(p, s, again, session.LineQuery{}, "new/0")
 }
 
 func checkArchiveNothing(p *transcriptProbe) {
@@ -69,7 +69,7 @@ func checkArchiveNothing(p *transcriptProbe) {
 		p.fail("archiving what does not exist said the name %q", name)
 	}
 	write(p, s, refA, 0, messages("x", 1)...)
-	wantTexts(p, s, refA, session.Window{}, "x/0")
+	wantTexts(p, s, refA, session.LineQuery{}, "x/0")
 }
 
 func checkLocate(p *transcriptProbe) {
@@ -91,7 +91,7 @@ func checkLinesEarlyStop(p *transcriptProbe) {
 	s := p.open()
 	last := write(p, s, refA, 0, messages("x", 3)...)
 	calls := 0
-	s.Read(p.ctx, refA, session.Window{})(func(session.Line, error) bool {
+	s.Read(p.ctx, refA, session.LineQuery{})(func(session.Line, error) bool {
 		calls++
 		last = write(p, s, refA, last, messages("inside", 1)...)
 		return false
@@ -123,7 +123,7 @@ func checkInvalidRef(p *transcriptProbe) {
 		_, err = s.Archive(p.ctx, ref, noon)
 		p.wantIs(fmt.Sprintf("archive %+v", ref), err, session.ErrInvalidKey)
 		failed := false
-		for _, err := range s.Read(p.ctx, ref, session.Window{}) {
+		for _, err := range s.Read(p.ctx, ref, session.LineQuery{}) {
 			p.wantIs(fmt.Sprintf("read %+v", ref), err, session.ErrInvalidKey)
 			failed = true
 		}
@@ -133,7 +133,7 @@ func checkInvalidRef(p *transcriptProbe) {
 	}
 	write(p, s, refA, 0, messages("x", 2)...)
 	failed := false
-	for _, err := range s.Read(p.ctx, refA, session.Window{Last: -1}) {
+	for _, err := range s.Read(p.ctx, refA, session.LineQuery{Last: -1}) {
 		failed = failed || err != nil
 	}
 	if !failed {
@@ -150,9 +150,9 @@ func checkLinesContext(p *transcriptProbe) {
 	p.wantIs("append with a ctx that is done", err, context.Canceled)
 	_, err = s.Archive(ctx, refA, noon)
 	p.wantIs("archive with a ctx that is done", err, context.Canceled)
-	wantTexts(p, s, refA, session.Window{}, facts("x", 2)...)
+	wantTexts(p, s, refA, session.LineQuery{}, facts("x", 2)...)
 	n := 0
-	for _, err := range s.Read(ctx, refA, session.Window{}) {
+	for _, err := range s.Read(ctx, refA, session.LineQuery{}) {
 		p.wantIs("read with a ctx that is done", err, context.Canceled)
 		n++
 	}
@@ -174,7 +174,7 @@ func checkLinesClosed(p *transcriptProbe) {
 	p.wantIs("append after close", err, session.ErrClosed)
 	_, err = s.Archive(p.ctx, refA, noon)
 	p.wantIs("archive after close", err, session.ErrClosed)
-	for _, err := range s.Read(p.ctx, refA, session.Window{}) {
+	for _, err := range s.Read(p.ctx, refA, session.LineQuery{}) {
 		p.wantIs("read after close", err, session.ErrClosed)
 	}
 }

@@ -21,7 +21,7 @@ type shelf struct {
 	inner   session.Transcripts
 	nth     int // how many shelves were opened before this one
 	append  func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error)
-	read    func(ctx context.Context, ref session.Ref, w session.Window) iter.Seq2[session.Line, error]
+	read    func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error]
 	archive func(ctx context.Context, ref session.Ref, at time.Time) (string, error)
 	locate  func(ref session.Ref) string
 }
@@ -33,7 +33,7 @@ func (s *shelf) Append(ctx context.Context, ref session.Ref, after session.Pos, 
 	return s.inner.Append(ctx, ref, after, m...)
 }
 
-func (s *shelf) Read(ctx context.Context, ref session.Ref, w session.Window) iter.Seq2[session.Line, error] {
+func (s *shelf) Read(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
 	if s.read != nil {
 		return s.read(ctx, ref, w)
 	}
@@ -56,7 +56,7 @@ func (s *shelf) Locate(ref session.Ref) string {
 
 // end returns where a transcript ends.
 func (s *shelf) end(ref session.Ref) (last session.Pos) {
-	for line, err := range s.inner.Read(context.Background(), ref, session.Window{}) {
+	for line, err := range s.inner.Read(context.Background(), ref, session.LineQuery{}) {
 		if err != nil {
 			return 0
 		}
@@ -66,8 +66,8 @@ func (s *shelf) end(ref session.Ref) (last session.Pos) {
 }
 
 // change replaces what Read yields after it was read.
-func (s *shelf) change(f func(ref session.Ref, w session.Window, lines []session.Line) []session.Line) {
-	s.read = func(ctx context.Context, ref session.Ref, w session.Window) iter.Seq2[session.Line, error] {
+func (s *shelf) change(f func(ref session.Ref, w session.LineQuery, lines []session.Line) []session.Line) {
+	s.read = func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
 		return changed(s.inner.Read(ctx, ref, w), func(all []session.Line) []session.Line {
 			return f(ref, w, all)
 		})
@@ -123,12 +123,12 @@ func TestBrokenTranscripts(t *testing.T) {
 
 type (
 	appendLinesFunc = func(context.Context, session.Ref, session.Pos, ...session.Message) (session.Pos, error)
-	readLinesFunc   = func(context.Context, session.Ref, session.Window) iter.Seq2[session.Line, error]
+	readLinesFunc   = func(context.Context, session.Ref, session.LineQuery) iter.Seq2[session.Line, error]
 	archiveFunc     = func(context.Context, session.Ref, time.Time) (string, error)
 )
 
 func refusesUnknown(s *shelf) readLinesFunc {
-	return func(ctx context.Context, ref session.Ref, w session.Window) iter.Seq2[session.Line, error] {
+	return func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
 		if w.After > 0 && w.Last > 0 && s.end(ref) == 0 {
 			return func(yield func(session.Line, error) bool) { yield(session.Line{}, session.ErrNotFound) }
 		}
@@ -136,7 +136,7 @@ func refusesUnknown(s *shelf) readLinesFunc {
 	}
 }
 
-func swapsLines(_ session.Ref, _ session.Window, lines []session.Line) []session.Line {
+func swapsLines(_ session.Ref, _ session.LineQuery, lines []session.Line) []session.Line {
 	if len(lines) >= 20 {
 		lines[0], lines[1] = lines[1], lines[0]
 	}
@@ -144,7 +144,7 @@ func swapsLines(_ session.Ref, _ session.Window, lines []session.Line) []session
 }
 
 func wrapsAround(s *shelf) readLinesFunc {
-	return func(ctx context.Context, ref session.Ref, w session.Window) iter.Seq2[session.Line, error] {
+	return func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
 		if w.After > s.end(ref)+100 {
 			w.After = 0
 		}
@@ -153,10 +153,10 @@ func wrapsAround(s *shelf) readLinesFunc {
 }
 
 func takesFirst(s *shelf) readLinesFunc {
-	return func(ctx context.Context, ref session.Ref, w session.Window) iter.Seq2[session.Line, error] {
+	return func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
 		return func(yield func(session.Line, error) bool) {
 			n := 0
-			for line, err := range s.inner.Read(ctx, ref, session.Window{After: w.After, Last: min(w.Last, 0)}) {
+			for line, err := range s.inner.Read(ctx, ref, session.LineQuery{After: w.After, Last: min(w.Last, 0)}) {
 				if n++; w.Last > 0 && n > w.Last || !yield(line, err) {
 					return
 				}
@@ -249,7 +249,7 @@ func knownOnly(m session.Message) session.Message {
 // hidesFromTheSecond reads without the last line while somebody else reads.
 func hidesFromTheSecond(s *shelf) {
 	var reading atomic.Int32
-	s.change(func(_ session.Ref, _ session.Window, lines []session.Line) []session.Line {
+	s.change(func(_ session.Ref, _ session.LineQuery, lines []session.Line) []session.Line {
 		defer reading.Add(-1)
 		if reading.Add(1) > 1 && len(lines) > 0 {
 			lines = lines[:len(lines)-1]
@@ -269,7 +269,7 @@ func beginsAgain(s *shelf) appendLinesFunc {
 }
 
 func mixesIDs(s *shelf) readLinesFunc {
-	return func(ctx context.Context, ref session.Ref, w session.Window) iter.Seq2[session.Line, error] {
+	return func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
 		if ref.SessionID != ".." {
 			ref.SessionID, _, _ = strings.Cut(ref.SessionID, ".")
 		}
@@ -340,13 +340,13 @@ func missesNothing(s *shelf) archiveFunc {
 }
 
 func keepsYielding(s *shelf) readLinesFunc {
-	return func(ctx context.Context, ref session.Ref, w session.Window) iter.Seq2[session.Line, error] {
+	return func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
 		return deaf(s.inner.Read(ctx, ref, w))
 	}
 }
 
 func takesNegative(s *shelf) readLinesFunc {
-	return func(ctx context.Context, ref session.Ref, w session.Window) iter.Seq2[session.Line, error] {
+	return func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
 		w.Last = max(w.Last, 0)
 		return s.inner.Read(ctx, ref, w)
 	}

@@ -76,8 +76,8 @@ var errBadFact = errors.New("sessiontest: this payload cannot be encoded")
 func (badFact) AppendJSON(b []byte) ([]byte, error) { return b, errBadFact }
 
 var (
-	rootA = session.Main("a")
-	rootB = session.Main("b")
+	rootA = session.Must(session.MainKey("a"))
+	rootB = session.Must(session.MainKey("b"))
 
 	// noon is a time that every format keeps.
 	noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)

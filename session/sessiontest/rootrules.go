@@ -16,14 +16,14 @@ import (
 func alikeRoots() []session.Key {
 	long := strings.Repeat("x", session.MaxKeyLen-len("agent:main:matrix:channel:"))
 	return []session.Key{
-		session.Main("main"), session.Named("main", "main2"), session.Named("main", "main.2"), session.Named("main", "main_2"),
-		session.Group("main", "telegram", "-100"), session.Group("main", "telegram", "-100").Topic("42"),
-		session.Group("main", "telegram", "-100").Thread("42"), session.Group("main", "telegram", "-10042"),
-		session.Channel("main", "matrix", "!Room:example.org"), session.Channel("main", "matrix", "!room:example.org"),
-		session.Channel("main", "matrix", "../../etc/passwd"), session.Channel("main", "matrix", "%2e%2e"),
-		session.Channel("main", "matrix", ".."), session.Channel("main", "matrix", "a.b>c*d"), session.Channel("main", "matrix", `a\b"c'd`),
-		session.Channel("main", "matrix", long), session.Channel("main", "matrix", long[:len(long)-1]),
-		session.Direct("main", "telegram", "中文"), session.Global(), session.BindingsRoot(),
+		session.Must(session.MainKey("main")), session.Must(session.NamedKey("main", "main2")), session.Must(session.NamedKey("main", "main.2")), session.Must(session.NamedKey("main", "main_2")),
+		session.Must(session.GroupKey("main", "telegram", "-100")), session.Must(session.Must(session.GroupKey("main", "telegram", "-100")).Topic("42")),
+		session.Must(session.Must(session.GroupKey("main", "telegram", "-100")).Thread("42")), session.Must(session.GroupKey("main", "telegram", "-10042")),
+		session.Must(session.ChannelKey("main", "matrix", "!Room:example.org")), session.Must(session.ChannelKey("main", "matrix", "!room:example.org")),
+		session.Must(session.ChannelKey("main", "matrix", "../../etc/passwd")), session.Must(session.ChannelKey("main", "matrix", "%2e%2e")),
+		session.Must(session.ChannelKey("main", "matrix", "..")), session.Must(session.ChannelKey("main", "matrix", "a.b>c*d")), session.Must(session.ChannelKey("main", "matrix", `a\b"c'd`)),
+		session.Must(session.ChannelKey("main", "matrix", long)), session.Must(session.ChannelKey("main", "matrix", long[:len(long)-1])),
+		session.Must(session.DirectKey("main", "telegram", "中文")), session.GlobalKey(), session.BindingsRoot(),
 	}
 }
 
@@ -52,7 +52,7 @@ func checkAtOnce(p *journalProbe) {
 		wg.Go(func() {
 			var last session.Seq
 			for n := 0; n < batches && failed[i] == nil; n++ {
-				last, failed[i] = j.Append(p.ctx, session.Named("main", fmt.Sprint("log", i)), last, batch(fmt.Sprintf("%d-%d", i, n), 2))
+				last, failed[i] = j.Append(p.ctx, session.Must(session.NamedKey("main", fmt.Sprint("log", i))), last, batch(fmt.Sprintf("%d-%d", i, n), 2))
 			}
 		})
 	}
@@ -63,7 +63,7 @@ func checkAtOnce(p *journalProbe) {
 		for n := range batches {
 			want = append(want, facts(fmt.Sprintf("%d-%d", i, n), 2)...)
 		}
-		wantFacts(p, j, session.Named("main", fmt.Sprint("log", i)), 0, want...)
+		wantFacts(p, j, session.Must(session.NamedKey("main", fmt.Sprint("log", i))), 0, want...)
 	}
 }
 
@@ -117,7 +117,7 @@ func checkDue(p *journalProbe) {
 	j := p.open()
 	var roots []session.Key
 	for i := range 10 {
-		root := session.Named("main", fmt.Sprint("log", i))
+		root := session.Must(session.NamedKey("main", fmt.Sprint("log", i)))
 		add(p, j, root, 0, dueAt(batch("b", 1), noon.Add(time.Duration(9-i)*time.Hour)))
 		roots = append([]session.Key{root}, roots...)
 	}
@@ -167,7 +167,7 @@ func checkDueDurable(p *journalProbe) {
 func checkNeverDue(p *journalProbe) {
 	j := p.open()
 	for i := range 50 {
-		add(p, j, session.Named("main", fmt.Sprint("idle", i)), 0, batch("b", 1))
+		add(p, j, session.Must(session.NamedKey("main", fmt.Sprint("idle", i))), 0, batch("b", 1))
 	}
 	add(p, j, rootA, 0, dueAt(batch("b", 1), noon))
 	got := rootsOf(p, j, session.RootQuery{DueBefore: noon.Add(time.Hour)})

@@ -64,7 +64,7 @@ var (
 func messages(id string, n int) []session.Message {
 	var all []session.Message
 	for _, text := range facts(id, n) {
-		all = append(all, session.Message{Role: session.User, Text: text, Time: noon})
+		all = append(all, session.Message{Role: session.MessageUser, Text: text, Time: noon})
 	}
 	return all
 }
@@ -75,7 +75,7 @@ func write(p *transcriptProbe, s session.Transcripts, ref session.Ref, after ses
 	return last
 }
 
-func linesOf(p *transcriptProbe, s session.Transcripts, ref session.Ref, w session.Window) []session.Line {
+func linesOf(p *transcriptProbe, s session.Transcripts, ref session.Ref, w session.LineQuery) []session.Line {
 	var lines []session.Line
 	for line, err := range s.Read(p.ctx, ref, w) {
 		p.must(fmt.Sprintf("read %v %+v", ref, w), err)
@@ -85,7 +85,7 @@ func linesOf(p *transcriptProbe, s session.Transcripts, ref session.Ref, w sessi
 }
 
 // wantTexts fails the rule unless the window shows exactly what is wanted.
-func wantTexts(p *transcriptProbe, s session.Transcripts, ref session.Ref, w session.Window, want ...string) {
+func wantTexts(p *transcriptProbe, s session.Transcripts, ref session.Ref, w session.LineQuery, want ...string) {
 	var got []string
 	for _, line := range linesOf(p, s, ref, w) {
 		got = append(got, line.Message.Text)
@@ -97,8 +97,8 @@ func wantTexts(p *transcriptProbe, s session.Transcripts, ref session.Ref, w ses
 
 func checkNoLines(p *transcriptProbe) {
 	s := p.open()
-	wantTexts(p, s, refA, session.Window{})
-	wantTexts(p, s, refA, session.Window{After: 3, Last: 2})
+	wantTexts(p, s, refA, session.LineQuery{})
+	wantTexts(p, s, refA, session.LineQuery{After: 3, Last: 2})
 }
 
 func checkLineOrder(p *transcriptProbe) {
@@ -110,9 +110,9 @@ func checkLineOrder(p *transcriptProbe) {
 		last = write(p, s, refA, last, messages(id, 1+i%3)...)
 		want = append(want, facts(id, 1+i%3)...)
 	}
-	wantTexts(p, s, refA, session.Window{}, want...)
+	wantTexts(p, s, refA, session.LineQuery{}, want...)
 	var before session.Pos
-	for _, line := range linesOf(p, s, refA, session.Window{}) {
+	for _, line := range linesOf(p, s, refA, session.LineQuery{}) {
 		if line.Pos <= before {
 			p.fail("line %q has position %d after %d", line.Message.Text, line.Pos, before)
 		}
@@ -123,26 +123,26 @@ func checkLineOrder(p *transcriptProbe) {
 func checkWindowAfter(p *transcriptProbe) {
 	s := p.open()
 	write(p, s, refA, write(p, s, refA, 0, messages("x", 3)...), messages("y", 2)...)
-	all := linesOf(p, s, refA, session.Window{})
+	all := linesOf(p, s, refA, session.LineQuery{})
 	for i, line := range all {
 		var want []string
 		for _, later := range all[i+1:] {
 			want = append(want, later.Message.Text)
 		}
-		wantTexts(p, s, refA, session.Window{After: line.Pos}, want...)
+		wantTexts(p, s, refA, session.LineQuery{After: line.Pos}, want...)
 	}
 	if len(all) > 0 {
-		wantTexts(p, s, refA, session.Window{After: all[len(all)-1].Pos + 1000})
+		wantTexts(p, s, refA, session.LineQuery{After: all[len(all)-1].Pos + 1000})
 	}
 }
 
 func checkWindowLast(p *transcriptProbe) {
 	s := p.open()
 	write(p, s, refA, 0, messages("x", 5)...)
-	all := linesOf(p, s, refA, session.Window{})
+	all := linesOf(p, s, refA, session.LineQuery{})
 	for n := 1; n <= 7; n++ {
-		wantTexts(p, s, refA, session.Window{Last: n}, facts("x", 5)[max(0, 5-n):]...)
-		wantTexts(p, s, refA, session.Window{After: all[1].Pos, Last: n}, facts("x", 5)[max(2, 5-n):]...)
+		wantTexts(p, s, refA, session.LineQuery{Last: n}, facts("x", 5)[max(0, 5-n):]...)
+		wantTexts(p, s, refA, session.LineQuery{After: all[1].Pos, Last: n}, facts("x", 5)[max(2, 5-n):]...)
 	}
 }
 
@@ -150,7 +150,7 @@ func checkPosition(p *transcriptProbe) {
 	s := p.open()
 	last := write(p, s, refA, 0, messages("x", 3)...)
 	for range 2 {
-		lines := linesOf(p, s, refA, session.Window{})
+		lines := linesOf(p, s, refA, session.LineQuery{})
 		if len(lines) == 0 || lines[len(lines)-1].Pos != last {
 			p.fail("append returned %d, but the lines are %v", last, lines)
 		}
@@ -166,7 +166,7 @@ func checkStaleLines(p *transcriptProbe) {
 		_, err := s.Append(p.ctx, refA, after, messages("stale", 1)...)
 		p.wantIs(fmt.Sprintf("append after %d", after), err, session.ErrConflict)
 	}
-	wantTexts(p, s, refA, session.Window{}, "x/0", "y/0")
+	wantTexts(p, s, refA, session.LineQuery{}, "x/0", "y/0")
 }
 
 func checkAheadLines(p *transcriptProbe) {
@@ -176,7 +176,7 @@ func checkAheadLines(p *transcriptProbe) {
 	last := write(p, s, refA, 0, messages("x", 1)...)
 	_, err = s.Append(p.ctx, refA, last+1, messages("ahead", 1)...)
 	p.wantIs("append beyond the end", err, session.ErrConflict)
-	wantTexts(p, s, refA, session.Window{}, "x/0")
+	wantTexts(p, s, refA, session.LineQuery{}, "x/0")
 }
 
 func checkOneWriter(p *transcriptProbe) {
@@ -207,7 +207,7 @@ func checkOneWriter(p *transcriptProbe) {
 		}
 		last = <-next
 	}
-	if n := len(linesOf(p, s, refA, session.Window{})); n != rounds {
+	if n := len(linesOf(p, s, refA, session.LineQuery{})); n != rounds {
 		p.fail("%d lines after %d rounds", n, rounds)
 	}
 }
@@ -223,16 +223,16 @@ func checkNoMessages(p *transcriptProbe) {
 	}
 	_, err := s.Append(p.ctx, refA, 0)
 	p.wantIs("append of nothing after a stale position", err, session.ErrConflict)
-	wantTexts(p, s, refA, session.Window{}, "x/0", "x/1")
+	wantTexts(p, s, refA, session.LineQuery{}, "x/0", "x/1")
 }
 
 // hardMessages use every field, and hold what careless storage changes.
 func hardMessages() []session.Message {
 	return []session.Message{
 		{},
-		{ID: "tg:1", Role: session.User, Text: "a\nb\r\n\t\"q\" <b>&amp;</b> \u2028 😀 \u0000", Time: noon.Add(123456789)},
+		{ID: "tg:1", Role: session.MessageUser, Text: "a\nb\r\n\t\"q\" <b>&amp;</b> \u2028 😀 \u0000", Time: noon.Add(123456789)},
 		{
-			Role: session.Assistant, Text: " ", Model: "vendor/model", Time: noon,
+			Role: session.MessageAssistant, Text: " ", Model: "vendor/model", Time: noon,
 			ToolCalls: []session.ToolCall{
 				{ID: "call_0", Name: "read", Args: json.RawMessage(`{"path":"<a>","n":1.50,"big":9007199254740993}`)},
 				{ID: "call_1", Name: "exec", Args: json.RawMessage(`{"cut off`)},
@@ -241,8 +241,8 @@ func hardMessages() []session.Message {
 			Usage: session.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Cost: 0.000125},
 			Raw:   json.RawMessage("{\n  \"content\": [ {\"type\":\"text\", \"text\":\"<x>\"} ],\r\n  \"z\": 1e2 }\n"),
 		},
-		{Role: session.Tool, ToolCallID: "call_0", Text: strings.Repeat("long ", 20_000), Failed: true, Raw: json.RawMessage(`{"a": [1, 2]}`)},
-		{Role: session.User, Text: "steer", Internal: true, Raw: json.RawMessage("\xff\x00not json")},
+		{Role: session.MessageTool, ToolCallID: "call_0", Text: strings.Repeat("long ", 20_000), Failed: true, Raw: json.RawMessage(`{"a": [1, 2]}`)},
+		{Role: session.MessageUser, Text: "steer", Internal: true, Raw: json.RawMessage("\xff\x00not json")},
 		{Role: "somebody new", Text: "kept"},
 		session.Fence(0, noon),
 		session.Fence(4, noon),
@@ -260,7 +260,7 @@ func checkMessage(p *transcriptProbe) {
 	s := p.open()
 	want := hardMessages()
 	write(p, s, refA, 0, want...)
-	got := linesOf(p, s, refA, session.Window{})
+	got := linesOf(p, s, refA, session.LineQuery{})
 	if len(got) != len(want) {
 		p.fail("got %d lines, want %d", len(got), len(want))
 	}
@@ -278,7 +278,7 @@ func checkNewer(p *transcriptProbe) {
 	var m session.Message
 	p.must("decode", json.Unmarshal([]byte(newer), &m))
 	write(p, s, refA, 0, m)
-	for _, line := range linesOf(p, s, refA, session.Window{}) {
+	for _, line := range linesOf(p, s, refA, session.LineQuery{}) {
 		if got := text(p, line.Message); !sameJSON([]byte(got), []byte(newer)) {
 			p.fail("message %s was read back as %s", newer, got)
 		}
@@ -294,7 +294,7 @@ func checkLinesVisible(p *transcriptProbe) {
 		for range cap(seen) {
 			go func() {
 				n := 0
-				for _, err := range s.Read(p.ctx, refA, session.Window{After: last}) {
+				for _, err := range s.Read(p.ctx, refA, session.LineQuery{After: last}) {
 					if err == nil {
 						n++
 					}
@@ -314,11 +314,11 @@ func checkLinesDurable(p *transcriptProbe) {
 	s := p.open()
 	last := write(p, s, refA, 0, messages("x", 2)...)
 	s = p.reopen()
-	wantTexts(p, s, refA, session.Window{}, facts("x", 2)...)
+	wantTexts(p, s, refA, session.LineQuery{}, facts("x", 2)...)
 	_, err := s.Append(p.ctx, refA, 0, messages("stale", 1)...)
 	p.wantIs("append after 0 to the transcript that was opened again", err, session.ErrConflict)
 	write(p, s, refA, last, messages("y", 1)...)
-	wantTexts(p, p.reopen(), refA, session.Window{}, append(facts("x", 2), facts("y", 1)...)...)
+	wantTexts(p, p.reopen(), refA, session.LineQuery{}, append(facts("x", 2), facts("y", 1)...)...)
 }
 
 func checkLinesApart(p *transcriptProbe) {
@@ -334,7 +334,7 @@ func checkLinesApart(p *transcriptProbe) {
 	}
 	s = p.reopen()
 	for i, ref := range refs {
-		wantTexts(p, s, ref, session.Window{}, fmt.Sprintf("of%d/0", i))
+		wantTexts(p, s, ref, session.LineQuery{}, fmt.Sprintf("of%d/0", i))
 	}
 }
 
@@ -343,7 +343,7 @@ func checkLinesAtOnce(p *transcriptProbe) {
 	const transcripts, appends = 16, 8
 	failed := make([]error, transcripts)
 	ref := func(i int) session.Ref {
-		return session.Ref{Key: session.Named("main", fmt.Sprint("log", i)), SessionID: fmt.Sprint("id-", i)}
+		return session.Ref{Key: session.Must(session.NamedKey("main", fmt.Sprint("log", i))), SessionID: fmt.Sprint("id-", i)}
 	}
 	var wg sync.WaitGroup
 	for i := range transcripts {
@@ -361,6 +361,6 @@ func checkLinesAtOnce(p *transcriptProbe) {
 		for n := range appends {
 			want = append(want, facts(fmt.Sprint("m", n), 1)...)
 		}
-		wantTexts(p, s, ref(i), session.Window{}, want...)
+		wantTexts(p, s, ref(i), session.LineQuery{}, want...)
 	}
 }

@@ -237,7 +237,7 @@ func (a *auditor) fact(f *tree.Fact) {
 		a.posted(r, f)
 	case tree.TurnStarted:
 		a.turnStarted(r, f)
-	case tree.Taken, tree.TurnEnded, tree.Halted, tree.Reserved:
+	case tree.Taken, tree.TurnEnded, tree.TurnCancelled, tree.Reserved:
 		a.inTurn(r, f)
 	case tree.StopRequested:
 		a.stopRequested(r, f)
@@ -292,7 +292,7 @@ func (a *auditor) admitted(f *tree.Fact) {
 	a.grant(p, r)
 	if s.SpawnKey != "" {
 		k := spawnKey{s.Parent, s.SpawnKey}
-		if old := a.keys[k]; old != nil && (old.archived == 0 || f.At < old.archived+int64(tree.Window)) {
+		if old := a.keys[k]; old != nil && (old.archived == 0 || f.At < old.archived+int64(tree.KeyWindow)) {
 			a.fail(r, "spawn key", "%q has been given to %q", s.SpawnKey, old.spec.Key)
 		}
 		a.keys[k] = r

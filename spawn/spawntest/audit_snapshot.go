@@ -126,7 +126,7 @@ func (a *auditor) begin(m *tree.Image) {
 	for _, s := range m.Spawned {
 		k := spawnKey{s.Parent, s.Key}
 		if a.keys[k] == nil {
-			a.keys[k] = &run{spec: &tree.Spec{Key: s.Run, Grant: &tree.Grant{}}, archived: s.Until - int64(tree.Window)}
+			a.keys[k] = &run{spec: &tree.Spec{Key: s.Run, Grant: &tree.Grant{}}, archived: s.Until - int64(tree.KeyWindow)}
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
-var top = session.Main("main")
+var top = session.Must(session.MainKey("main"))
 
 // record plays a tree with a bit of everything and returns its facts.
 func record(t *testing.T) (facts []tree.Fact) {
@@ -177,7 +177,7 @@ func TestAudit(t *testing.T) {
 			s := *list[nth(list, tree.Admitted, 1)].Spec
 			g := *s.Grant
 			s.Grant, s.SpawnKey = &g, ""
-			s.Parent, s.Key = list[i].Run, list[i].Run.Child("main", "x")
+			s.Parent, s.Key = list[i].Run, session.Must(list[i].Run.Child("main", "x"))
 			s.Depth = 2
 			return slices.Insert(list, i+1, tree.Fact{Kind: tree.Admitted, Run: s.Key, Spec: &s})
 		}},
@@ -224,7 +224,7 @@ func TestAuditOfSnapshots(t *testing.T) {
 			"state":  func(m *tree.Image) { m.Runs[0].State = tree.Queued },
 			"outbox": func(m *tree.Image) { m.Outbox = append(m.Outbox, tree.Entry{Ord: 5, Reply: true}) },
 			"runs": func(m *tree.Image) {
-				m.Runs = append(m.Runs, tree.RunState{Spec: &tree.Spec{Key: top.Child("main", "zz"), Grant: &tree.Grant{}}})
+				m.Runs = append(m.Runs, tree.RunState{Spec: &tree.Spec{Key: session.Must(top.Child("main", "zz")), Grant: &tree.Grant{}}})
 			},
 		} {
 			bad := tree.Fact{Kind: tree.Snapshot, Image: live.Image()}

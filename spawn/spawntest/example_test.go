@@ -15,17 +15,17 @@ import (
 func Example() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	main := session.Main("main")
+	main := session.Must(session.MainKey("main"))
 	log := spawntest.NewRecorder(session.NewMemory().Journal)
 	told := make(chan string)
 	runner := (&spawntest.Runner{}).
 		On("count", spawntest.Play{spawntest.Say("42")}).
-		On(main.String(), spawntest.Play{spawntest.Do(func(_ context.Context, t *spawn.Turn) error {
+		On(main.String(), spawntest.Play{spawntest.Do(func(_ context.Context, t *spawn.TurnInput) error {
 			told <- t.Inputs[0].Completion.Run.Result.Text
 			return nil
 		})})
 
-	journal := spawntest.NewCrashJournal(log).AtEntry("ended ok, its requester", spawntest.DieAfter)
+	journal := spawntest.NewCrashJournal(log).AtEntry("ended ok, its requester", spawntest.FaultDieAfter)
 	first, _ := spawn.Open(ctx, spawn.Config{Store: &session.Store{Journal: journal}, Runner: runner})
 	go first.Run(ctx)
 	_, _ = first.Spawn(ctx, main, main, spawn.Request{Task: "count", Announce: true})

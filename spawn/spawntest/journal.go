@@ -81,13 +81,13 @@ type Fault uint8
 
 // The faults.
 const (
-	DieBefore   Fault = iota + 1 // the batch is not added, and nothing ever after
-	DieAfter                     // the batch is added and nobody hears of it; nothing ever after
-	FailBefore                   // the batch is not added; what follows works
-	LoseAck                      // the batch is added and an error returned; what follows works
-	PanicBefore                  // the batch is not added and Append panics; what follows works
-	PanicAfter                   // the batch is added and Append panics; what follows works
-	Hang                         // the batch is not added and Append blocks until its ctx ends or Release; what follows works
+	FaultDieBefore   Fault = iota + 1 // the batch is not added, and nothing ever after
+	FaultDieAfter                     // the batch is added and nobody hears of it; nothing ever after
+	FaultFailBefore                   // the batch is not added; what follows works
+	FaultLoseAck                      // the batch is added and an error returned; what follows works
+	FaultPanicBefore                  // the batch is not added and Append panics; what follows works
+	FaultPanicAfter                   // the batch is added and Append panics; what follows works
+	FaultHang                         // the batch is not added and Append blocks until its ctx ends or Release; what follows works
 )
 
 var faultNames = [...]string{"none", "die before", "die after", "fail before", "lose ack", "panic before", "panic after", "hang"}
@@ -201,19 +201,19 @@ func (j *CrashJournal) Append(ctx context.Context, root session.Key, after sessi
 	}
 	j.appends++
 	fault := j.fault(b)
-	if fault == DieBefore {
+	if fault == FaultDieBefore {
 		j.die()
 	}
 	j.mu.Unlock()
 
 	switch fault {
-	case DieBefore:
+	case FaultDieBefore:
 		return 0, ErrDead
-	case FailBefore:
+	case FaultFailBefore:
 		return 0, ErrFault
-	case PanicBefore:
+	case FaultPanicBefore:
 		panic(ErrFault)
-	case Hang:
+	case FaultHang:
 		select {
 		case <-ctx.Done():
 		case <-j.released:
@@ -226,12 +226,12 @@ func (j *CrashJournal) Append(ctx context.Context, root session.Key, after sessi
 		return seq, err
 	}
 	switch fault {
-	case DieAfter:
+	case FaultDieAfter:
 		j.Die()
 		return 0, ErrDead
-	case LoseAck:
+	case FaultLoseAck:
 		return 0, ErrFault
-	case PanicAfter:
+	case FaultPanicAfter:
 		panic(ErrFault)
 	default: // the others came before it
 	}

@@ -32,9 +32,9 @@ func TestFaults(t *testing.T) {
 		added, lives bool
 		err          error
 	}{
-		spawntest.DieBefore: {false, false, spawntest.ErrDead}, spawntest.DieAfter: {true, false, spawntest.ErrDead},
-		spawntest.FailBefore: {false, true, spawntest.ErrFault}, spawntest.LoseAck: {true, true, spawntest.ErrFault},
-		spawntest.PanicBefore: {false, true, nil}, spawntest.PanicAfter: {true, true, nil}, spawntest.Hang: {false, true, spawntest.ErrFault},
+		spawntest.FaultDieBefore: {false, false, spawntest.ErrDead}, spawntest.FaultDieAfter: {true, false, spawntest.ErrDead},
+		spawntest.FaultFailBefore: {false, true, spawntest.ErrFault}, spawntest.FaultLoseAck: {true, true, spawntest.ErrFault},
+		spawntest.FaultPanicBefore: {false, true, nil}, spawntest.FaultPanicAfter: {true, true, nil}, spawntest.FaultHang: {false, true, spawntest.ErrFault},
 	} {
 		t.Run(fault.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -11,14 +11,14 @@ import (
 )
 
 // A Step is one thing that a turn does. It changes the outcome, or ends the turn with an error.
-type Step func(ctx context.Context, t *spawn.Turn, out *spawn.Outcome) error
+type Step func(ctx context.Context, t *spawn.TurnInput, out *spawn.TurnResult) error
 
 // A Play is what one turn does, step by step. It ends with the first step that returns an error.
 type Play []Step
 
 // Say has the turn answer with a text.
 func Say(text string) Step {
-	return func(_ context.Context, _ *spawn.Turn, out *spawn.Outcome) error {
+	return func(_ context.Context, _ *spawn.TurnInput, out *spawn.TurnResult) error {
 		out.Result.Text = text
 		return nil
 	}
@@ -26,7 +26,7 @@ func Say(text string) Step {
 
 // Reply has a top-level session say something to people.
 func Reply(text string) Step {
-	return func(_ context.Context, _ *spawn.Turn, out *spawn.Outcome) error {
+	return func(_ context.Context, _ *spawn.TurnInput, out *spawn.TurnResult) error {
 		out.Reply = text
 		return nil
 	}
@@ -34,7 +34,7 @@ func Reply(text string) Step {
 
 // Silent asks that nothing be announced.
 func Silent() Step {
-	return func(_ context.Context, _ *spawn.Turn, out *spawn.Outcome) error {
+	return func(_ context.Context, _ *spawn.TurnInput, out *spawn.TurnResult) error {
 		out.Silent = true
 		return nil
 	}
@@ -42,17 +42,17 @@ func Silent() Step {
 
 // Fail ends the turn with an error. What it said before is its partial answer.
 func Fail(err error) Step {
-	return func(context.Context, *spawn.Turn, *spawn.Outcome) error { return err }
+	return func(context.Context, *spawn.TurnInput, *spawn.TurnResult) error { return err }
 }
 
 // Panic panics.
 func Panic(v any) Step {
-	return func(context.Context, *spawn.Turn, *spawn.Outcome) error { panic(v) }
+	return func(context.Context, *spawn.TurnInput, *spawn.TurnResult) error { panic(v) }
 }
 
 // Delay waits, and returns early with the error of the turn's context if that ends.
 func Delay(d time.Duration) Step {
-	return func(ctx context.Context, _ *spawn.Turn, _ *spawn.Outcome) error {
+	return func(ctx context.Context, _ *spawn.TurnInput, _ *spawn.TurnResult) error {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
 		select {
@@ -66,7 +66,7 @@ func Delay(d time.Duration) Step {
 
 // Block waits until the turn is cancelled or release is closed; nil never is.
 func Block(release <-chan struct{}) Step {
-	return func(ctx context.Context, _ *spawn.Turn, _ *spawn.Outcome) error {
+	return func(ctx context.Context, _ *spawn.TurnInput, _ *spawn.TurnResult) error {
 		select {
 		case <-release:
 			return nil
@@ -78,7 +78,7 @@ func Block(release <-chan struct{}) Step {
 
 // Ignore waits until release is closed, whether the turn is cancelled or not.
 func Ignore(release <-chan struct{}) Step {
-	return func(context.Context, *spawn.Turn, *spawn.Outcome) error {
+	return func(context.Context, *spawn.TurnInput, *spawn.TurnResult) error {
 		<-release
 		return nil
 	}
@@ -86,7 +86,7 @@ func Ignore(release <-chan struct{}) Step {
 
 // Linger waits until the turn is cancelled, and then for some time more.
 func Linger(d time.Duration) Step {
-	return func(ctx context.Context, _ *spawn.Turn, _ *spawn.Outcome) error {
+	return func(ctx context.Context, _ *spawn.TurnInput, _ *spawn.TurnResult) error {
 		<-ctx.Done()
 		<-time.After(d)
 		return context.Cause(ctx)
@@ -95,7 +95,7 @@ func Linger(d time.Duration) Step {
 
 // Spawn spawns children. A refusal ends the turn.
 func Spawn(requests ...spawn.Request) Step {
-	return func(ctx context.Context, t *spawn.Turn, _ *spawn.Outcome) error {
+	return func(ctx context.Context, t *spawn.TurnInput, _ *spawn.TurnResult) error {
 		for _, q := range requests {
 			if _, err := t.Spawn(ctx, q); err != nil {
 				return err
@@ -107,7 +107,7 @@ func Spawn(requests ...spawn.Request) Step {
 
 // Yield lets the session wait for all its children after the turn, or as opt says.
 func Yield(opt spawn.JoinOptions) Step {
-	return func(_ context.Context, t *spawn.Turn, _ *spawn.Outcome) error {
+	return func(_ context.Context, t *spawn.TurnInput, _ *spawn.TurnResult) error {
 		t.Yield(opt)
 		return nil
 	}
@@ -115,7 +115,7 @@ func Yield(opt spawn.JoinOptions) Step {
 
 // Await spawns children and waits for them within the turn.
 func Await(opt spawn.JoinOptions, requests ...spawn.Request) Step {
-	return func(ctx context.Context, t *spawn.Turn, _ *spawn.Outcome) error {
+	return func(ctx context.Context, t *spawn.TurnInput, _ *spawn.TurnResult) error {
 		var keys []session.Key
 		for _, q := range requests {
 			info, err := t.Spawn(ctx, q)
@@ -131,7 +131,7 @@ func Await(opt spawn.JoinOptions, requests ...spawn.Request) Step {
 
 // Take reads what has arrived since the turn began.
 func Take() Step {
-	return func(ctx context.Context, t *spawn.Turn, _ *spawn.Outcome) error {
+	return func(ctx context.Context, t *spawn.TurnInput, _ *spawn.TurnResult) error {
 		_, err := t.Take(ctx)
 		return err
 	}
@@ -139,7 +139,7 @@ func Take() Step {
 
 // Spend accounts for a model call.
 func Spend(u spawn.Usage) Step {
-	return func(ctx context.Context, t *spawn.Turn, out *spawn.Outcome) error {
+	return func(ctx context.Context, t *spawn.TurnInput, out *spawn.TurnResult) error {
 		err := t.Spend(ctx, u)
 		out.Result.Usage = t.Spent()
 		return err
@@ -147,8 +147,8 @@ func Spend(u spawn.Usage) Step {
 }
 
 // Do does whatever f does.
-func Do(f func(ctx context.Context, t *spawn.Turn) error) Step {
-	return func(ctx context.Context, t *spawn.Turn, _ *spawn.Outcome) error { return f(ctx, t) }
+func Do(f func(ctx context.Context, t *spawn.TurnInput) error) Step {
+	return func(ctx context.Context, t *spawn.TurnInput, _ *spawn.TurnResult) error { return f(ctx, t) }
 }
 
 // A Runner is a spawn.Runner that plays scripts and notes what it was asked for. The zero Runner answers every turn with "ok". It
@@ -167,7 +167,7 @@ type Call struct {
 	Turn    int
 	Inputs  []spawn.Input
 	Retry   bool
-	Outcome spawn.Outcome
+	Outcome spawn.TurnResult
 	Err     error
 	Started time.Time
 	Ended   time.Time // zero while it is under way
@@ -187,7 +187,7 @@ func (r *Runner) On(name string, plays ...Play) *Runner {
 }
 
 // RunTurn implements spawn.Runner.
-func (r *Runner) RunTurn(ctx context.Context, t *spawn.Turn) (out spawn.Outcome, err error) {
+func (r *Runner) RunTurn(ctx context.Context, t *spawn.TurnInput) (out spawn.TurnResult, err error) {
 	play, n := r.begin(t)
 	defer func() {
 		failed := err
@@ -211,7 +211,7 @@ func (r *Runner) RunTurn(ctx context.Context, t *spawn.Turn) (out spawn.Outcome,
 }
 
 // begin notes a call and returns what it is to play.
-func (r *Runner) begin(t *spawn.Turn) (play Play, n int) {
+func (r *Runner) begin(t *spawn.TurnInput) (play Play, n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.played == nil {

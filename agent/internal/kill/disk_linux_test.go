@@ -53,9 +53,9 @@ func TestOpenOnFullDisk(t *testing.T) {
 		require.ErrorContains(t, err, fresh)
 	}
 	b.open(t)
-	err := b.rt.Session(session.Main("new")).Post(t.Context(), agent.Message{Text: strings.Repeat("no room ", 10_000)})
+	err := b.rt.Session(session.Must(session.MainKey("new"))).Post(t.Context(), agent.Message{Text: strings.Repeat("no room ", 10_000)})
 	require.ErrorIs(t, err, syscall.ENOSPC)
-	require.ErrorIs(t, err, agent.ErrLost)
+	require.ErrorIs(t, err, agent.ErrUnconfirmed)
 	free()
 	b.end(t)
 	s, err := dirstore.Open(fresh)
@@ -168,7 +168,7 @@ func TestSyncFails(t *testing.T) {
 			b.refused(t, session.ErrSync)
 			free()
 			for range 2 {
-				_, err := b.store.Journal.Append(t.Context(), session.Main("new"), 0, session.Batch{Entries: []session.Entry{{Payload: session.Raw("1")}}})
+				_, err := b.store.Journal.Append(t.Context(), session.Must(session.MainKey("new")), 0, session.Batch{Entries: []session.Entry{{Payload: session.Raw("1")}}})
 				require.ErrorIs(t, err, session.ErrSync, "although there is room")
 			}
 			require.NoError(t, b.store.Close())
@@ -188,7 +188,7 @@ func TestDiskIsGoneForAWhile(t *testing.T) {
 			b := newResident(t, w, filepath.Join(v.dir, "state"))
 			b.start(t)
 			require.NoError(t, run("umount", "-l", v.dir))
-			_, err := b.store.Transcripts.Append(t.Context(), session.Ref{Key: session.Main("nobody"), SessionID: "x"}, 0, session.Message{Role: session.User})
+			_, err := b.store.Transcripts.Append(t.Context(), session.Ref{Key: session.Must(session.MainKey("nobody")), SessionID: "x"}, 0, session.Message{Role: session.MessageUser})
 			require.ErrorIs(t, err, syscall.ENOENT)
 			require.ErrorContains(t, err, v.dir)
 			for _, err := range dirstore.Verify(t.Context(), b.dir) {
@@ -225,17 +225,17 @@ func (b *resident) readable(t *testing.T) {
 	t.Helper()
 	for _, ref := range b.transcripts(t) {
 		var end session.Pos
-		for line, err := range b.store.Transcripts.Read(t.Context(), ref, session.Window{}) {
+		for line, err := range b.store.Transcripts.Read(t.Context(), ref, session.LineQuery{}) {
 			require.NoError(t, err)
 			end = line.Pos
 		}
 		require.NotZero(t, end)
-		_, err := b.store.Transcripts.Append(t.Context(), ref, end, session.Message{Role: session.User, Text: "lost"})
+		_, err := b.store.Transcripts.Append(t.Context(), ref, end, session.Message{Role: session.MessageUser, Text: "lost"})
 		require.ErrorIs(t, err, syscall.EROFS)
 		require.ErrorContains(t, err, b.store.Transcripts.Locate(ref))
 	}
-	fresh := session.Ref{Key: session.Main("nobody"), SessionID: "x"}
-	_, err := b.store.Transcripts.Append(t.Context(), fresh, 0, session.Message{Role: session.User, Text: "lost"})
+	fresh := session.Ref{Key: session.Must(session.MainKey("nobody")), SessionID: "x"}
+	_, err := b.store.Transcripts.Append(t.Context(), fresh, 0, session.Message{Role: session.MessageUser, Text: "lost"})
 	require.ErrorIs(t, err, syscall.EROFS)
 }
 
@@ -247,12 +247,12 @@ func (b *resident) refused(t *testing.T, want error) {
 		_, slow := errors.AsType[*agent.StillRunningError](f.err) // a turn that is stopped tries for a second to keep what it has
 		expected := unwell || slow || slices.ContainsFunc([]error{
 			context.DeadlineExceeded, context.Canceled, spawn.ErrShutdown, spawn.ErrStopped, spawn.ErrStopping,
-			agent.ErrNotFound, // it has been archived
-			agent.ErrLost,     // the turn in which it happened was cancelled for that
+			agent.ErrNotFound,    // it has been archived
+			agent.ErrUnconfirmed, // the turn in which it happened was cancelled for that
 		}, func(e error) bool { return errors.Is(f.err, e) })
 		switch {
 		case errors.Is(f.err, want):
-			require.ErrorIs(t, f.err, agent.ErrLost, f.what)
+			require.ErrorIs(t, f.err, agent.ErrUnconfirmed, f.what)
 			require.ErrorContains(t, f.err, b.dir, f.what)
 		case !expected:
 			t.Errorf("%s: %v", f.what, f.err)

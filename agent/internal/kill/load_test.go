@@ -34,7 +34,7 @@ const (
 	afterFailure = 20 * time.Millisecond // until whoever was refused asks again
 )
 
-func bot(i int) session.Key { return session.Named("main", fmt.Sprint("bot", i)) }
+func bot(i int) session.Key { return session.Must(session.NamedKey("main", fmt.Sprint("bot", i))) }
 
 // stopped reports whether somebody stops a tree now and then; what it owes may end with that.
 func stopped(root session.Key) bool {
@@ -85,7 +85,7 @@ func (l *load) config(store *session.Store) agent.Config {
 	cfg := agent.Config{
 		Runner: agent.RunnerFunc(l.run),
 		Rules: policy.Rules{Subagents: policy.Subagents{
-			MaxSpawnDepth: 3, MaxChildren: policy.LimitChildren, MaxConcurrent: 32, ArchiveAfter: archived,
+			MaxSpawnDepth: 3, MaxChildren: policy.MaxChildren, MaxConcurrent: 32, ArchiveAfter: archived,
 		}},
 		Store: &session.Store{Journal: toldJournal{store.Journal, l.tell}, Transcripts: store.Transcripts},
 		Grace: 200 * time.Millisecond,
@@ -95,7 +95,7 @@ func (l *load) config(store *session.Store) agent.Config {
 	}
 	if l.world == callerRun {
 		cfg.Deliver = func(_ context.Context, d agent.Delivery) error {
-			if d.Run.Status == spawn.Interrupted {
+			if d.Run.Status == spawn.StatusInterrupted {
 				l.tell("interrupted %s %s", d.Run.ID, d.To)
 			}
 			return l.arrive(d.Key, string(d.Run.ID))
@@ -132,7 +132,7 @@ func (l *load) work(ctx context.Context, rt *agent.Runtime) {
 		}
 		wg.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				l.visit(ctx, rt.Session(session.Named("main", fmt.Sprintf("guest%d-%s-%d", i, l.life, n))))
+				l.visit(ctx, rt.Session(session.Must(session.NamedKey("main", fmt.Sprintf("guest%d-%s-%d", i, l.life, n)))))
 			}
 		})
 	}

@@ -108,9 +108,9 @@ func (w *told) conversations(t *testing.T) {
 		if ref.Key.IsSubagent() {
 			continue
 		}
-		for line, err := range session.Committed(s.Transcripts.Read(t.Context(), ref, session.Window{})) {
+		for line, err := range session.Committed(s.Transcripts.Read(t.Context(), ref, session.LineQuery{})) {
 			require.NoError(t, err)
-			if line.Message.Role == session.User {
+			if line.Message.Role == session.MessageUser {
 				read[line.Message.ID]++
 				require.Equal(t, 1, read[line.Message.ID], "%s has read %s again", ref.Key, line.Message.ID)
 			}

@@ -180,7 +180,7 @@ func (o *Owner) finish(c *call) {
 func (o *Owner) refuse(batch []*call, err error) {
 	for _, c := range batch {
 		o.giveBack(c)
-		c.err = fmt.Errorf("spawn: %q: %w: %w", o.root, ErrLost, err)
+		c.err = fmt.Errorf("spawn: %q: %w: %w", o.root, ErrUnconfirmed, err)
 		o.finish(c)
 	}
 }

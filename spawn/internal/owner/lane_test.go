@@ -25,7 +25,7 @@ func laneTrees(t testing.TB, children int) map[string]*tree.Run {
 	opt := &tree.Options{Rules: &policy.Rules{Subagents: policy.Subagents{MaxChildren: 1 << 20}}}
 	runs := make(map[string]*tree.Run)
 	for _, name := range []string{"a", "b", "c"} {
-		root := session.Main(name)
+		root := session.Must(session.MainKey(name))
 		tr := tree.New(root, opt)
 		runs[name] = tr.Root()
 		_, err := tr.Decide(&tree.Open{Writer: "w", SessionID: "s"}, 1)
@@ -189,7 +189,7 @@ func TestLaneWaitersThatGoAway(t *testing.T) {
 func TestLaneQueuesWithoutGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := laneTrees(t, 3000)
-		o := New(&Config{Go: func(func()) bool { return false }}, session.Main("a"), nil)
+		o := New(&Config{Go: func(func()) bool { return false }}, session.Must(session.MainKey("a")), nil)
 		l := NewLane(8)
 		o.cfg.Lane = l
 		before := runtime.NumGoroutine()
@@ -212,7 +212,7 @@ func TestLaneMainsTakeNoSlot(t *testing.T) {
 	runs := laneTrees(t, 1)
 	l := NewLane(1)
 	granted := make(chan *tree.Run, 3)
-	o := New(&Config{Lane: l, Go: func(func()) bool { return true }}, session.Main("a"), nil)
+	o := New(&Config{Lane: l, Go: func(func()) bool { return true }}, session.Must(session.MainKey("a")), nil)
 	require.False(t, l.ask(o, runs["a"]))
 	l.Open()
 	o.mu.Lock()

@@ -13,9 +13,9 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// ErrLost is what a command is answered with that may not have happened, because the append failed or somebody else took the
+// ErrUnconfirmed is what a command is answered with that may not have happened, because the append failed or somebody else took the
 // tree over. Whoever sent it may send it again under the same key.
-var ErrLost = errors.New("the tree was lost")
+var ErrUnconfirmed = errors.New("the tree was lost")
 
 // ErrShutdown is what everything is refused with after a shutdown.
 var ErrShutdown = errors.New("spawn: shut down")
@@ -275,7 +275,7 @@ func (o *Owner) decideAll(batch []*call, now int64) (err error) {
 	}
 	for i := 0; i < len(o.tree.Effects()); i++ {
 		e := o.tree.Effects()[i]
-		if e.Kind != tree.AskSlot {
+		if e.Kind != tree.EffectAskSlot {
 			continue
 		}
 		if o.cfg.Lane.ask(o, e.Run) {
@@ -300,21 +300,21 @@ func (o *Owner) granted(gen uint64, r *tree.Run) {
 func (o *Owner) act(facts []tree.Fact, effects []tree.Effect) {
 	for _, e := range effects {
 		switch e.Kind {
-		case tree.StartTurn:
+		case tree.EffectStartTurn:
 			if e.Run.Open != nil && e.Run.Open.N == e.Ord {
 				o.exec.Start(o.gen, o.tree, e.Run)
 			}
-		case tree.CancelTurn:
+		case tree.EffectCancelTurn:
 			o.exec.Cancel(e.Run, e.Ord)
-		case tree.FreeSlot:
+		case tree.EffectFreeSlot:
 			o.free(e)
-		case tree.Deliver:
+		case tree.EffectDeliver:
 			if entry := o.tree.Entry(e.Ord); entry != nil {
 				o.exec.Deliver(o.gen, o.tree, entry)
 			}
-		case tree.Archive:
+		case tree.EffectArchive:
 			o.exec.Archive(o.gen, o.tree, e.Run)
-		case tree.AskSlot: // before the append already
+		case tree.EffectAskSlot: // before the append already
 		}
 	}
 	if len(facts) > 0 {
@@ -332,7 +332,7 @@ func (o *Owner) free(e tree.Effect) {
 // freeAll gives back every slot that the tree in memory holds, and those that it was about to give back.
 func (o *Owner) freeAll(effects []tree.Effect) {
 	for _, e := range effects {
-		if e.Kind == tree.FreeSlot {
+		if e.Kind == tree.EffectFreeSlot {
 			o.free(e)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-var top = session.Main("main")
+var top = session.Must(session.MainKey("main"))
 
 // world is an Executor that does nothing and notes everything.
 type world struct {
@@ -241,17 +241,17 @@ func TestAppendThatFailsForLong(t *testing.T) {
 				a := childKey(t, o)
 				down.Store(true)
 				err := o.Do(t.Context(), spawnCmd("b"), nil) // decided, and not durable: it may happen yet
-				require.ErrorIs(t, err, ErrLost)
+				require.ErrorIs(t, err, ErrUnconfirmed)
 				if name == "panic" {
 					var contained *PanicError
 					require.ErrorAs(t, err, &contained)
 				}
 				began := time.Now()
-				require.ErrorIs(t, o.Do(t.Context(), spawnCmd("c"), nil), ErrLost)
-				require.ErrorIs(t, o.Do(t.Context(), nil, func(*tree.Tree, tree.Reply) { t.Error("it reads what is not durable") }), ErrLost)
+				require.ErrorIs(t, o.Do(t.Context(), spawnCmd("c"), nil), ErrUnconfirmed)
+				require.ErrorIs(t, o.Do(t.Context(), nil, func(*tree.Tree, tree.Reply) { t.Error("it reads what is not durable") }), ErrUnconfirmed)
 				require.Less(t, time.Since(began), time.Second, "once it is known, everybody is told at once")
 
-				o.Send(1, &tree.TurnDone{Run: a, N: 1, Answer: &tree.Answer{Text: "done"}})
+				o.Send(1, &tree.TurnDone{Run: a, N: 1, Answer: &tree.Result{Text: "done"}})
 				took := make(chan error, 1)
 				go func() { took <- o.DoTurn(t.Context(), 1, tree.Take{Run: a, N: 1}, nil) }()
 				time.Sleep(time.Hour)
@@ -290,7 +290,7 @@ func TestTakenOverWhileStalled(t *testing.T) {
 		require.NoError(t, o.Do(t.Context(), spawnCmd("a"), nil))
 		a := childKey(t, o)
 		down.Store(true)
-		o.Send(1, &tree.TurnDone{Run: a, N: 1, Answer: &tree.Answer{Text: "done"}})
+		o.Send(1, &tree.TurnDone{Run: a, N: 1, Answer: &tree.Result{Text: "done"}})
 		synctest.Wait()
 		took := make(chan error, 1)
 		go func() { took <- o.DoTurn(t.Context(), 1, tree.Take{Run: a, N: 1}, nil) }()
@@ -300,7 +300,7 @@ func TestTakenOverWhileStalled(t *testing.T) {
 		require.NoError(t, other.Do(t.Context(), &tree.Post{To: top, ID: "1", Text: "x"}, nil))
 		down.Store(false)
 		err := <-took
-		require.ErrorIs(t, err, ErrLost)
+		require.ErrorIs(t, err, ErrUnconfirmed)
 		require.ErrorIs(t, err, session.ErrConflict)
 		require.Contains(t, p.world.list(), "lost true")
 		require.Zero(t, p.cfg.Lane.Used())
@@ -354,7 +354,7 @@ func TestJournalThatIsDead(t *testing.T) {
 				p, o, down := withChild(t, func() error { return fmt.Errorf("journal: %w", dead) })
 				down.Store(true)
 				err := o.Do(t.Context(), spawnCmd("b"), nil)
-				require.ErrorIs(t, err, ErrLost)
+				require.ErrorIs(t, err, ErrUnconfirmed)
 				require.ErrorIs(t, err, dead)
 				require.Contains(t, p.world.list(), "lost false")
 				require.Contains(t, p.world.list(), "fatal journal: "+dead.Error())
@@ -381,7 +381,7 @@ func TestConflictYields(t *testing.T) {
 		require.NoError(t, post(mine, "1"))
 		require.NoError(t, post(theirs, "2"))
 		err := post(mine, "3")
-		require.ErrorIs(t, err, ErrLost)
+		require.ErrorIs(t, err, ErrUnconfirmed)
 		require.ErrorIs(t, err, session.ErrConflict)
 		require.Contains(t, p.world.list(), "lost true")
 		for range 10 {
@@ -393,7 +393,7 @@ func TestConflictYields(t *testing.T) {
 		require.EqualValues(t, 2, read.Epoch(), "the clock has not taken it back")
 		require.NoError(t, post(mine, "3"))
 		require.EqualValues(t, 3, epoch(mine))
-		require.ErrorIs(t, post(theirs, "4"), ErrLost)
+		require.ErrorIs(t, post(theirs, "4"), ErrUnconfirmed)
 		p.end(mine)
 		q.end(theirs)
 	})
@@ -437,7 +437,7 @@ func TestRest(t *testing.T) {
 		o.Rest(time.Minute)
 		synctest.Wait()
 		require.NotNil(t, o.tree, "a run is alive")
-		o.Send(o.gen, &tree.TurnDone{Run: top.Child("main", "a"), N: 1, Answer: &tree.Answer{Text: "x"}})
+		o.Send(o.gen, &tree.TurnDone{Run: session.Must(top.Child("main", "a")), N: 1, Answer: &tree.Result{Text: "x"}})
 		o.Rest(time.Minute)
 		synctest.Wait()
 		require.NotNil(t, o.tree, "it was used a moment ago")
@@ -470,7 +470,7 @@ func TestCompact(t *testing.T) {
 		for i := range 600 {
 			require.NoError(t, o.Do(t.Context(), &tree.Post{To: top, ID: fmt.Sprint(i), Text: "x"}, nil))
 			synctest.Wait()
-			o.Send(o.gen, &tree.TurnDone{Run: top, N: uint32(i + 1), Answer: &tree.Answer{Text: "y"}})
+			o.Send(o.gen, &tree.TurnDone{Run: top, N: uint32(i + 1), Answer: &tree.Result{Text: "y"}})
 			synctest.Wait()
 		}
 		entries, snapshots := 0, 0

@@ -34,7 +34,7 @@ func TestStalledCallersAreToldInTime(t *testing.T) {
 		}
 		select {
 		case err := <-first:
-			require.ErrorIs(t, err, ErrLost)
+			require.ErrorIs(t, err, ErrUnconfirmed)
 			require.LessOrEqual(t, told, 2*time.Second)
 		default:
 			t.Error("the first caller still waits after 30 s")
@@ -74,11 +74,11 @@ func TestTimerAfterTheTreeWasLost(t *testing.T) {
 		mine, theirs := p.owner(), q.owner()
 		require.NoError(t, mine.Do(t.Context(), spawnCmd("a"), nil))
 		a := childKey(t, mine)
-		require.NoError(t, mine.DoTurn(t.Context(), 1, &tree.TurnDone{Run: a, N: 1, Answer: &tree.Answer{Text: "x"}}, nil))
+		require.NoError(t, mine.DoTurn(t.Context(), 1, &tree.TurnDone{Run: a, N: 1, Answer: &tree.Result{Text: "x"}}, nil))
 		require.NoError(t, theirs.Do(t.Context(), &tree.Post{To: top, ID: "1", Text: "x"}, nil))
 		q.end(theirs)
 		post := func() error { return mine.Do(t.Context(), &tree.Post{To: top, ID: "2", Text: "x"}, nil) }
-		require.ErrorIs(t, post(), ErrLost)
+		require.ErrorIs(t, post(), ErrUnconfirmed)
 		require.NoError(t, post())
 		time.Sleep(2 * time.Hour)
 		require.Contains(t, p.world.list(), "archive a")
@@ -172,7 +172,7 @@ func TestCompactionThatStalls(t *testing.T) {
 					down.Store(false)
 				}
 				synctest.Wait()
-				o.Send(o.gen, &tree.TurnDone{Run: top, N: uint32(i + 1), Answer: &tree.Answer{Text: "y"}})
+				o.Send(o.gen, &tree.TurnDone{Run: top, N: uint32(i + 1), Answer: &tree.Result{Text: "y"}})
 				synctest.Wait()
 			}
 			require.True(t, done.Load())

@@ -28,7 +28,7 @@ func TestLostAcknowledgementBesideAnotherOwner(t *testing.T) {
 		p := newProcess(j)
 		o := p.owner()
 		require.NoError(t, o.Do(t.Context(), &tree.Post{To: top, ID: "1", Text: "x"}, nil))
-		require.ErrorIs(t, o.Do(t.Context(), spawnCmd("a"), nil), ErrLost)
+		require.ErrorIs(t, o.Do(t.Context(), spawnCmd("a"), nil), ErrUnconfirmed)
 		p.end(o)
 		other.end(rival)
 	})

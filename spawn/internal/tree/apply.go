@@ -42,7 +42,7 @@ func (t *Tree) Apply(f *Fact) error {
 		return t.applyPosted(r, f)
 	case TurnStarted:
 		return t.applyTurnStarted(r, f)
-	case Taken, TurnEnded, Halted, Reserved:
+	case Taken, TurnEnded, TurnCancelled, Reserved:
 		if r.Open == nil || r.Open.N != f.N {
 			return &CorruptError{f.Kind, f.Run, fmt.Sprintf("turn %d is not under way", f.N)}
 		}
@@ -115,7 +115,7 @@ func (t *Tree) applyPosted(r *Run, f *Fact) error {
 		r.steered(f.From, f.At)
 	}
 	if f.ID != "" {
-		t.posts[postKey{f.Run, f.ID}] = f.At + int64(Window)
+		t.posts[postKey{f.Run, f.ID}] = f.At + int64(KeyWindow)
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 		t.route(r, f.Ord)
 		r.consume(f.Ord)
 		r.Open.Through = f.Ord
-	case Halted:
+	case TurnCancelled:
 		r.Halted = true
 		if r.Grace == 0 || f.Until < r.Grace {
 			r.Grace = f.Until
@@ -419,7 +419,7 @@ func (t *Tree) applyArchived(r *Run, f *Fact) error {
 	}
 	if r.Spec.SpawnKey != "" {
 		k := spawnKey{r.Spec.Parent, r.Spec.SpawnKey}
-		t.spawned[k] = spawnRef{Run: r.Key(), ID: r.Spec.ID, Until: f.At + int64(Window)}
+		t.spawned[k] = spawnRef{Run: r.Key(), ID: r.Spec.ID, Until: f.At + int64(KeyWindow)}
 	}
 	t.touch(r.Parent)
 	t.arm(r.Parent)

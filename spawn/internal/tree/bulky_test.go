@@ -24,7 +24,7 @@ func TestChatIsCompacted(t *testing.T) {
 			}
 			decide(&Post{To: top, ID: strconv.Itoa(day*1000 + i), Text: "hello"})
 			decide(Granted{Run: top})
-			decide(&TurnDone{Run: top, N: s.tree.root.Turns, Answer: &Answer{Text: "hi", Reply: "hi"}})
+			decide(&TurnDone{Run: top, N: s.tree.root.Turns, Answer: &Result{Text: "hi", Reply: "hi"}})
 			decide(&Settle{Ord: s.tree.outbox.nextOrd})
 			if s.tree.Bulky() {
 				snapshots++

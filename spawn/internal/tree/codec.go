@@ -40,7 +40,7 @@ type wire struct {
 	From   session.Key    `json:"from,omitzero"`
 	Budget *Budget        `json:"budget,omitempty"`
 	Spec   *Spec          `json:"spec,omitempty"`
-	Answer *Answer        `json:"answer,omitempty"`
+	Answer *Result        `json:"answer,omitempty"`
 	Join   *Join          `json:"join,omitempty"`
 	Route  *session.Route `json:"route,omitempty"`
 	Image  *Image         `json:"image,omitempty"`

@@ -22,9 +22,9 @@ var texts = []string{
 func (r filler) text() Text { return Text(texts[r.IntN(len(texts))]) }
 
 func (r filler) key() session.Key {
-	k := session.Main("main")
+	k := session.Must(session.MainKey("main"))
 	for range r.IntN(3) {
-		k = k.Child("main", []string{"a", "b-1", "c"}[r.IntN(3)])
+		k = session.Must(k.Child("main", []string{"a", "b-1", "c"}[r.IntN(3)]))
 	}
 	return k
 }
@@ -100,7 +100,7 @@ func (r filler) fact(k Kind) *Fact {
 		f.Image = &Image{Runs: []RunState{{Spec: f.Spec}}}
 	}
 	if f.Answer == nil {
-		f.Answer = &Answer{}
+		f.Answer = &Result{}
 	}
 	return f
 }
@@ -135,7 +135,7 @@ func TestCodecRoundTrip(t *testing.T) {
 
 // What comes from a configuration may hold anything; a journal must stay one that can be read.
 func TestCodecReplacesWhatIsNotUTF8(t *testing.T) {
-	f := admitted(&Spec{Key: top.Child("main", "a"), Parent: top, Grant: &Grant{Model: "gpt-\xff", Tools: []string{"a\xc3", "b"}}})
+	f := admitted(&Spec{Key: session.Must(top.Child("main", "a")), Parent: top, Grant: &Grant{Model: "gpt-\xff", Tools: []string{"a\xc3", "b"}}})
 	data, err := f.AppendJSON(nil)
 	require.NoError(t, err)
 	byReflection, err := json.Marshal(wireOf(&f))
@@ -149,11 +149,11 @@ func TestCodecReplacesWhatIsNotUTF8(t *testing.T) {
 // BenchmarkAppendJSON writes what a child adds to its journal, by hand and by reflection.
 func BenchmarkAppendJSON(b *testing.B) {
 	r := &Run{RunState: RunState{Spec: &Spec{
-		ID: "6f9619ff-8b86-4d01-b42d-00cf4fc964ff", SessionID: "16fd2706-8baf-433b-82eb-8c7fada847da", Key: top.Child("main", "6f9619ff"), Parent: top,
+		ID: "6f9619ff-8b86-4d01-b42d-00cf4fc964ff", SessionID: "16fd2706-8baf-433b-82eb-8c7fada847da", Key: session.Must(top.Child("main", "6f9619ff")), Parent: top,
 		Task: "count the files", Announce: true, Created: 1, Grant: &Grant{Agent: "main", Role: session.RoleLeaf, Depth: 1, Tools: []string{"read", "exec"}},
 	}, Open: &OpenTurn{N: 1}}}
 	facts := []Fact{
-		admitted(r.Spec), turnStarted(2, r, 1, 0, Budget{Turns: 1}), turnEnded(3, r, OK, &Answer{Text: "42 files"}, 0, 100, nil),
+		admitted(r.Spec), turnStarted(2, r, 1, 0, Budget{Turns: 1}), turnEnded(3, r, OK, &Result{Text: "42 files"}, 0, 100, nil),
 		runEnded(4, r, OK, 5, FlagTell), outboxFact(Delivered, 5, 1, 0, ""),
 	}
 	buf := make([]byte, 0, 4096)
@@ -232,9 +232,9 @@ func TestApplyRefusesWhatCannotHaveHappened(t *testing.T) {
 	a, b := s.names["a"], s.names["b"]
 	for name, f := range map[string]Fact{
 		"an epoch that is over":        {Kind: Opened, Num: 1},
-		"a run of nobody":              {Kind: Admitted, Spec: &Spec{Key: a.Child("main", "x"), Parent: a.Child("main", "y"), Grant: &Grant{}}},
+		"a run of nobody":              {Kind: Admitted, Spec: &Spec{Key: session.Must(a.Child("main", "x")), Parent: session.Must(a.Child("main", "y")), Grant: &Grant{}}},
 		"a run twice":                  {Kind: Admitted, Spec: &Spec{Key: a, Parent: top, Grant: &Grant{}}},
-		"a session that is not there":  {Kind: Posted, Run: a.Child("main", "z")},
+		"a session that is not there":  {Kind: Posted, Run: session.Must(a.Child("main", "z"))},
 		"an input out of order":        {Kind: Posted, Run: a, Ord: 7, Class: User},
 		"a turn twice":                 {Kind: TurnStarted, Run: a, N: 2},
 		"a turn out of order":          {Kind: TurnStarted, Run: top, N: 3},
@@ -266,7 +266,7 @@ func TestApplyRefusesWhatCannotHaveHappened(t *testing.T) {
 func TestReplayRefusesImagesOfNoTree(t *testing.T) {
 	root := RunState{Spec: &Spec{Key: top, Grant: &Grant{}}, State: Waiting}
 	child := func(change func(*RunState)) RunState {
-		s := RunState{Spec: &Spec{Key: top.Child("main", "a"), Parent: top, Grant: &Grant{}}, State: Queued}
+		s := RunState{Spec: &Spec{Key: session.Must(top.Child("main", "a")), Parent: top, Grant: &Grant{}}, State: Queued}
 		change(&s)
 		return s
 	}
@@ -274,7 +274,7 @@ func TestReplayRefusesImagesOfNoTree(t *testing.T) {
 		"nobody":                {},
 		"a child first":         {child(func(*RunState) {}), root},
 		"the top twice":         {root, root},
-		"a child of nobody":     {root, child(func(s *RunState) { s.Spec.Parent = top.Child("main", "x") })},
+		"a child of nobody":     {root, child(func(s *RunState) { s.Spec.Parent = session.Must(top.Child("main", "x")) })},
 		"a child twice":         {root, child(func(*RunState) {}), child(func(*RunState) {})},
 		"a child without terms": {root, child(func(s *RunState) { s.Spec.Grant = nil })},
 		"a state of none":       {root, child(func(s *RunState) { s.State = states })},

@@ -56,7 +56,7 @@ type TurnDone struct {
 	N      uint32
 	Failed string // why, if it failed
 	Budget bool   // with Failed: the budget forbade to go on
-	Answer *Answer
+	Answer *Result
 	Silent bool // the answer asks that nothing be announced
 	Skip   bool // with Silent: not even an earlier answer
 	Pos    uint64
@@ -78,8 +78,8 @@ type Reserve struct {
 	Used Budget
 }
 
-// Interrupt ends the turn under way, and only it.
-type Interrupt struct {
+// CancelTurn ends the turn under way, and only it.
+type CancelTurn struct {
 	Run  session.Key
 	Rand uint64
 }
@@ -117,22 +117,22 @@ type Tick struct{ Rand uint64 }
 // Compact writes a snapshot.
 type Compact struct{}
 
-func (*Open) command()     {}
-func (*Spawn) command()    {}
-func (*Post) command()     {}
-func (*Steer) command()    {}
-func (Granted) command()   {}
-func (*TurnDone) command() {}
-func (Take) command()      {}
-func (Reserve) command()   {}
-func (Interrupt) command() {}
-func (*Stop) command()     {}
-func (*Settle) command()   {}
-func (Retry) command()     {}
-func (Dismiss) command()   {}
-func (PutAway) command()   {}
-func (Tick) command()      {}
-func (Compact) command()   {}
+func (*Open) command()      {}
+func (*Spawn) command()     {}
+func (*Post) command()      {}
+func (*Steer) command()     {}
+func (Granted) command()    {}
+func (*TurnDone) command()  {}
+func (Take) command()       {}
+func (Reserve) command()    {}
+func (CancelTurn) command() {}
+func (*Stop) command()      {}
+func (*Settle) command()    {}
+func (Retry) command()      {}
+func (Dismiss) command()    {}
+func (PutAway) command()    {}
+func (Tick) command()       {}
+func (Compact) command()    {}
 
 // A Reply answers a command.
 type Reply struct {
@@ -155,12 +155,12 @@ const (
 type EffectKind uint8
 
 const (
-	AskSlot    EffectKind = iota + 1 // the run wants a turn: ask the lane
-	FreeSlot                         // the run's slot is free
-	StartTurn                        // start the turn Ord of the run
-	CancelTurn                       // cancel the turn Ord of the run
-	Deliver                          // hand over the entry Ord of the outbox
-	Archive                          // put the run's transcript away, then tell the tree
+	EffectAskSlot    EffectKind = iota + 1 // the run wants a turn: ask the lane
+	EffectFreeSlot                         // the run's slot is free
+	EffectStartTurn                        // start the turn Ord of the run
+	EffectCancelTurn                       // cancel the turn Ord of the run
+	EffectDeliver                          // hand over the entry Ord of the outbox
+	EffectArchive                          // put the run's transcript away, then tell the tree
 )
 
 var effectNames = [...]string{"none", "ask_slot", "free_slot", "start_turn", "cancel_turn", "deliver", "archive"}

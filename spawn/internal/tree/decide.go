@@ -66,7 +66,7 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return t.decideTake(c)
 	case Reserve:
 		return t.decideReserve(c)
-	case Interrupt:
+	case CancelTurn:
 		return t.decideInterrupt(c)
 	case *Stop:
 		return t.decideStop(c)
@@ -152,9 +152,10 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 		return Reply{}, fmt.Errorf("spawn: spawning from turn %d of %q: %w", c.Turn, c.Parent, ErrStale)
 	}
 	ask := c.Request
-	ask.Models = t.opt.Models
+	ask.ValidModel = t.opt.ValidModel
 	agent := cmp.Or(strings.TrimSpace(ask.Agent), parent.Spec.Agent)
-	ask.Child = parent.Key().Child(agent, c.ID)
+	key, bad := parent.Key().Child(agent, c.ID)
+	ask.Child = key // zero for an agent that Admit refuses
 	grant, err := t.opt.Rules.Admit(t.caller(parent), ask)
 	if err != nil {
 		return Reply{}, err
@@ -162,12 +163,14 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	if what := t.exhausted(parent); what != "" {
 		return Reply{}, &policy.Refusal{Rule: policy.RuleBudget, Asked: "another run", Limit: what + ", which is spent", Path: "Request.Budget"}
 	}
-	key := ask.Child
 	if grant.Agent != agent {
-		key = parent.Key().Child(grant.Agent, c.ID)
+		key, bad = parent.Key().Child(grant.Agent, c.ID)
 	}
-	if !key.IsValid() || t.runs[key] != nil {
-		return Reply{}, &InputError{"id", "it gives no key, or one that is taken: " + strconv.Quote(c.ID)}
+	switch {
+	case bad != nil:
+		return Reply{}, fmt.Errorf("spawn: the key of a run: %w", bad)
+	case t.runs[key] != nil:
+		return Reply{}, &InputError{"id", strconv.Quote(c.ID) + " is the id of another run"}
 	}
 	t.emit(admitted(t.spec(c, parent, key, grant)))
 	return Reply{Run: t.find(key), Ref: key, ID: c.ID}, nil
@@ -182,10 +185,10 @@ func (t *Tree) caller(r *Run) policy.Caller {
 	}
 	if r.IsRoot() {
 		c.Model, c.Thinking = t.opt.Model, t.opt.Thinking
-		c.Tools, c.Sandboxed = t.top.Delegable, t.top.Sandboxed
+		c.Delegable, c.Sandboxed = t.top.Delegable, t.top.Sandboxed
 	} else {
 		now := t.opt.Rules.Effective(r.Spec.Authority(), r.Key())
-		c.Tools, c.Sandboxed = now.Delegable, now.Sandboxed
+		c.Delegable, c.Sandboxed = now.Delegable, now.Sandboxed
 	}
 	if r.Answer != nil && r.Answer.Model != "" {
 		c.Model = string(r.Answer.Model)
@@ -273,7 +276,7 @@ func (t *Tree) decideGranted(c Granted) (Reply, error) {
 	r.asked = false
 	t.touch(r)
 	if !r.wantsTurn(t.now) || !r.IsRoot() && t.exhausted(r) != "" {
-		t.effect(FreeSlot, r, 0)
+		t.effect(EffectFreeSlot, r, 0)
 		return Reply{}, nil
 	}
 	r.slot = true
@@ -282,7 +285,7 @@ func (t *Tree) decideGranted(c Granted) (Reply, error) {
 		deadline = t.now + r.Spec.Timeout
 	}
 	t.emit(turnStarted(t.now, r, r.NextOrd, deadline, t.reserve(r)))
-	t.effect(StartTurn, r, 0)
+	t.effect(EffectStartTurn, r, 0)
 	return Reply{Run: r}, nil
 }
 
@@ -341,7 +344,7 @@ func (t *Tree) endTurn(r *Run, f Fact) {
 	t.emit(f)
 	if r.slot {
 		r.slot = false
-		t.effect(FreeSlot, r, f.N)
+		t.effect(EffectFreeSlot, r, f.N)
 	}
 }
 
@@ -384,16 +387,16 @@ func (t *Tree) decideReserve(c Reserve) (Reply, error) {
 	return Reply{Run: r, Grant: beyond.add(more)}, nil
 }
 
-func (t *Tree) decideInterrupt(c Interrupt) (Reply, error) {
+func (t *Tree) decideInterrupt(c CancelTurn) (Reply, error) {
 	t.rand = c.Rand
 	r := t.find(c.Run)
 	if r == nil {
 		return Reply{}, fmt.Errorf("spawn: interrupting %q: %w", c.Run, ErrNotFound)
 	}
 	if r.Open != nil && !r.Halted && r.Cause == NoCause {
-		t.emit(halted(t.now, r, t.now+int64(t.opt.Grace)))
+		t.emit(turnCancelled(t.now, r, t.now+int64(t.opt.Grace)))
 		r.cancelled = true
-		t.effect(CancelTurn, r, 0)
+		t.effect(EffectCancelTurn, r, 0)
 	}
 	return Reply{Run: r}, nil
 }

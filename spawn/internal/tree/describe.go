@@ -28,7 +28,7 @@ func (f *Fact) String() string {
 		l.add("turn %d of %s took inputs up to %d", f.N, f.Run, f.Ord)
 	case TurnEnded:
 		l.turnEnded(f)
-	case Halted:
+	case TurnCancelled:
 		l.add("turn %d of %s interrupted", f.N, f.Run)
 		l.after(f, "given up")
 	case StopRequested:

@@ -90,7 +90,7 @@ func (g *Grant) appendFields(b []byte) ([]byte, error) {
 	return appendBudget(b, "budget", g.Budget), nil
 }
 
-func (a *Answer) appendJSON(b []byte) (_ []byte, err error) {
+func (a *Result) appendJSON(b []byte) (_ []byte, err error) {
 	start := len(b)
 	b = appendText(b, "text", a.Text)
 	b = appendText(b, "json", a.JSON)

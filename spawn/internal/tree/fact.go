@@ -14,7 +14,7 @@ const (
 	TurnStarted                   // intent: the turn N of a session consumes the inputs up to Ord
 	Taken                         // the turn under way consumes the inputs up to Ord too
 	TurnEnded                     // the turn is back, or was cut
-	Halted                        // somebody interrupts the turn under way
+	TurnCancelled                 // somebody interrupts the turn under way
 	StopRequested                 // a run has a cause to end
 	RunEnded                      // a run has ended; this is the completion of whoever asked for it, too
 	Recovered                     // a stopped top-level session is usable again
@@ -146,7 +146,7 @@ type Fact struct {
 	Text   Text
 	From   session.Key
 	Spec   *Spec
-	Answer *Answer
+	Answer *Result
 	Join   *Join
 	Route  *session.Route
 	Budget Budget
@@ -171,12 +171,12 @@ func taken(at int64, r *Run, through uint32) Fact {
 	return Fact{Kind: Taken, At: at, Run: r.Key(), N: r.Turns, Ord: through}
 }
 
-func turnEnded(at int64, r *Run, s State, a *Answer, flags Flags, pos uint64, join *Join) Fact {
+func turnEnded(at int64, r *Run, s State, a *Result, flags Flags, pos uint64, join *Join) Fact {
 	return Fact{Kind: TurnEnded, At: at, Run: r.Key(), N: r.Open.N, State: s, Answer: a, Flags: flags, Num: pos, Join: join}
 }
 
-func halted(at int64, r *Run, grace int64) Fact {
-	return Fact{Kind: Halted, At: at, Run: r.Key(), N: r.Turns, Until: grace}
+func turnCancelled(at int64, r *Run, grace int64) Fact {
+	return Fact{Kind: TurnCancelled, At: at, Run: r.Key(), N: r.Turns, Until: grace}
 }
 
 func stopRequested(at int64, r *Run, c Cause, reason string, grace int64, flags Flags) Fact {

@@ -116,7 +116,7 @@ func TestFactTable(t *testing.T) {
 	for _, c := range []Command{
 		&Open{Writer: "w"}, &Post{To: top, Text: "hello", Route: &session.Route{Channel: "chat"}},
 		Granted{Run: top},
-		&TurnDone{Run: top, N: 1, Answer: &Answer{Text: "hi", Reply: "hi"}, Pos: 1},
+		&TurnDone{Run: top, N: 1, Answer: &Result{Text: "hi", Reply: "hi"}, Pos: 1},
 	} {
 		require.NotContains(t, s.do(c), "VIOLATION")
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-var top = session.Main("main")
+var top = session.Must(session.MainKey("main"))
 
 // ledger is a journal in memory that keeps facts as bytes.
 type ledger struct {

@@ -121,7 +121,7 @@ func (d *driver) step() error {
 		}
 		return d.do(Reserve{Run: k, N: d.started[k], Used: Budget{Tokens: int64(d.byte()) * 4}})
 	case 13:
-		return d.do(Interrupt{Run: d.key()})
+		return d.do(CancelTurn{Run: d.key()})
 	case 14:
 		return d.do(&Stop{Run: d.key(), Reason: "enough"})
 	case 15:
@@ -166,7 +166,7 @@ func (d *driver) turnDone(k session.Key, how, say byte) error {
 	if !ok {
 		return nil
 	}
-	c := &TurnDone{Run: k, N: n, Answer: &Answer{Text: Text([]byte{say}), Usage: Usage{Input: int64(say)}}, Rand: uint64(how)}
+	c := &TurnDone{Run: k, N: n, Answer: &Result{Text: Text([]byte{say}), Usage: Usage{Input: int64(say)}}, Rand: uint64(how)}
 	switch how % 8 {
 	case 0:
 		c.Failed = "broken"
@@ -258,29 +258,29 @@ func (d *driver) do(c Command) error {
 
 func (d *driver) act(e Effect) error {
 	switch e.Kind {
-	case AskSlot:
+	case EffectAskSlot:
 		if d.asked[e.Run.Key()] {
 			return fmt.Errorf("%s asks twice", e.Run.Key())
 		}
 		d.asked[e.Run.Key()] = true
-	case FreeSlot:
+	case EffectFreeSlot:
 		if e.Run.IsRoot() {
 			return nil
 		}
 		if d.slots[e.Run.Key()]--; d.slots[e.Run.Key()] < 0 {
 			return fmt.Errorf("%s gives back a slot that it has not", e.Run.Key())
 		}
-	case StartTurn:
+	case EffectStartTurn:
 		d.started[e.Run.Key()] = e.Ord
 		delete(d.told, e.Run.Key())
-	case CancelTurn:
+	case EffectCancelTurn:
 		d.told[e.Run.Key()] = true
-	case Deliver:
+	case EffectDeliver:
 		if d.flying[e.Ord] {
 			return fmt.Errorf("entry %d is handed over twice", e.Ord)
 		}
 		d.flying[e.Ord] = true
-	case Archive:
+	case EffectArchive:
 		d.archived[e.Run.Key()] = true
 	}
 	return nil
@@ -378,7 +378,7 @@ func (d *driver) work() (busy bool, err error) {
 		case d.asked[k]:
 			busy, err = true, d.grant(k)
 		case r != nil && r.Open != nil:
-			busy, err = true, d.do(&TurnDone{Run: k, N: r.Open.N, Answer: &Answer{Text: "end"}})
+			busy, err = true, d.do(&TurnDone{Run: k, N: r.Open.N, Answer: &Result{Text: "end"}})
 		case d.archived[k] && r != nil:
 			delete(d.archived, k)
 			busy, err = true, d.do(PutAway{Run: k})

@@ -82,8 +82,8 @@ type File struct {
 	MediaType Text `json:"mediaType,omitempty"`
 }
 
-// An Answer is what a turn came back with.
-type Answer struct {
+// An Result is what a turn came back with.
+type Result struct {
 	Text     Text   `json:"text,omitempty"`
 	JSON     Text   `json:"json,omitempty"` // byte for byte, which a json.RawMessage would not be
 	Files    []File `json:"files,omitempty"`
@@ -130,7 +130,7 @@ type RunState struct {
 	Consumed uint32         `json:"consumed,omitempty"`
 	Inbox    []Input        `json:"inbox,omitempty"` // not consumed yet, in order; the task of a run is in its Spec
 	Join     *Join          `json:"join,omitempty"`
-	Answer   *Answer        `json:"answer,omitempty"` // of the last turn that had one
+	Answer   *Result        `json:"answer,omitempty"` // of the last turn that had one
 	Usage    Usage          `json:"usage,omitzero"`   // of all turns
 	Charged  Budget         `json:"charged,omitzero"` // of this run and everything below it
 	Route    *session.Route `json:"route,omitempty"`  // where answers go

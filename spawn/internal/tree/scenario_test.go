@@ -214,7 +214,7 @@ func (s *scene) command(verb string, w words) (Command, error) {
 	case "reserve":
 		return Reserve{Run: r, N: s.turn(r, w)}, nil
 	case "interrupt":
-		return Interrupt{Run: r}, nil
+		return CancelTurn{Run: r}, nil
 	case "stop":
 		return &Stop{Run: r, Reason: w.named["why"]}, nil
 	case "settle":
@@ -249,7 +249,7 @@ func (s *scene) spawn(w words) Command {
 	if w.has("blank") {
 		c.Task = " "
 	}
-	if key := parent.Child("main", name); key.IsValid() && s.names[name] == (session.Key{}) {
+	if key, err := parent.Child("main", name); err == nil && s.names[name] == (session.Key{}) {
 		s.names[name] = key
 		s.replace = slices.Insert(s.replace, 0, key.String(), name)
 	}
@@ -269,7 +269,7 @@ func (s *scene) turn(r session.Key, w words) uint32 {
 func (s *scene) done(r session.Key, w words) Command {
 	c := &TurnDone{
 		Run: r, N: s.turn(r, w), Failed: w.named["fail"], Budget: w.has("overspent"), Silent: w.has("silent"), Skip: w.has("skip"),
-		Answer: &Answer{Text: Text(w.named["say"]), Reply: Text(w.named["reply"]), Usage: Usage{Input: int64(w.num("used"))}},
+		Answer: &Result{Text: Text(w.named["say"]), Reply: Text(w.named["reply"]), Usage: Usage{Input: int64(w.num("used"))}},
 	}
 	if _, ok := w.named["yield"]; ok {
 		c.Yield = &Join{Need: uint32(w.num("yield"))} // not a number: all

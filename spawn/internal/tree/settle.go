@@ -16,7 +16,7 @@ func (t *Tree) settle() {
 	for _, ord := range t.due {
 		if e := t.outbox.entries[ord]; e != nil && e.Blocked == 0 && !e.flying && e.Due <= t.now {
 			t.fly(e, true)
-			t.effect(Deliver, nil, ord)
+			t.effect(EffectDeliver, nil, ord)
 		}
 	}
 	t.due = t.due[:0]
@@ -62,7 +62,7 @@ func (t *Tree) ask(r *Run) {
 	}
 	if !r.asked {
 		r.asked = true
-		t.effect(AskSlot, r, 0)
+		t.effect(EffectAskSlot, r, 0)
 	}
 }
 
@@ -88,7 +88,7 @@ func (t *Tree) settleStopping(r *Run) {
 	if r.Open != nil {
 		if !r.cancelled {
 			r.cancelled = true
-			t.effect(CancelTurn, r, 0)
+			t.effect(EffectCancelTurn, r, 0)
 		}
 		return
 	}
@@ -137,7 +137,7 @@ func (t *Tree) settleEnded(r *Run) {
 	if t.opt.ArchiveAfter > 0 && !r.archiving && r.firstChild == nil && !r.held && t.archiveAt(r) <= t.now {
 		r.archiving = true
 		t.archiving++
-		t.effect(Archive, r, 0)
+		t.effect(EffectArchive, r, 0)
 	}
 }
 

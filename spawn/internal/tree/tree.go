@@ -8,14 +8,14 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// Window is how long a spawn key is recognised after its run has left the tree, and the id of a message after it came.
-const Window = 7 * 24 * time.Hour
+// KeyWindow is how long a spawn key is recognised after its run has left the tree, and the id of a message after it came.
+const KeyWindow = 7 * 24 * time.Hour
 
 // Options are what the decisions depend on beside the tree, the command and the time. They come from the configuration and
 // are not recorded; what follows from them is.
 type Options struct {
 	Rules        *policy.Rules
-	Models       func(string) bool // nil: what is well formed is valid
+	ValidModel   func(string) bool // nil: what is well formed is valid
 	CallerRun    bool              // completions for the top-level session leave the tree
 	Replies      bool              // what the top-level session answers leaves the tree
 	Grace        time.Duration     // how long a turn may take to come back once it is cancelled
@@ -164,7 +164,7 @@ func (t *Tree) emit(f Fact) {
 
 func (t *Tree) effect(kind EffectKind, r *Run, ord uint32) {
 	e := Effect{Kind: kind, Run: r, Ord: ord}
-	if kind == StartTurn || kind == CancelTurn {
+	if kind == EffectStartTurn || kind == EffectCancelTurn {
 		e.Ord = r.Open.N
 	}
 	t.effects = append(t.effects, e)
