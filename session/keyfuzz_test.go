@@ -61,12 +61,15 @@ func FuzzConstructors(f *testing.F) {
 	f.Add("Main", "group", "direct", "@a:b.org", "$e:v")
 	f.Add("subagent", "thread", "", "a:thread:b", "")
 	f.Fuzz(func(t *testing.T, agent, channel, account, peer, thread string) {
-		for kind, k := range map[session.Kind]session.Key{
-			session.KindDirect:  session.Must(session.DirectAccountKey(agent, channel, account, peer)),
-			session.KindGroup:   session.Must(session.GroupKey(agent, channel, peer)),
-			session.KindChannel: session.Must(session.ChannelKey(agent, channel, peer)),
+		for kind, build := range map[session.Kind]func() (session.Key, error){
+			session.KindDirect: func() (session.Key, error) {
+				return session.DirectAccountKey(agent, channel, account, peer)
+			},
+			session.KindGroup:   func() (session.Key, error) { return session.GroupKey(agent, channel, peer) },
+			session.KindChannel: func() (session.Key, error) { return session.ChannelKey(agent, channel, peer) },
 		} {
-			if k.IsZero() {
+			k, err := build()
+			if !made(t, k, err) {
 				continue
 			}
 			checkKey(t, k)
@@ -78,7 +81,7 @@ func FuzzConstructors(f *testing.F) {
 			if kind == session.KindDirect {
 				assert.Equal(t, strings.ToLower(account), k.Account())
 			}
-			if in := session.Must(k.Thread(thread)); !in.IsZero() {
+			if in, err := k.Thread(thread); made(t, in, err) {
 				checkKey(t, in)
 				assert.Equal(t, thread, in.ThreadID())
 				assert.Equal(t, peer, in.Peer())
@@ -86,8 +89,8 @@ func FuzzConstructors(f *testing.F) {
 			}
 		}
 		for _, dialect := range []session.Dialect{session.DialectSubagent, session.DialectSpawn} {
-			child := session.Must(dialect.Child(session.Must(session.MainKey("main")), agent, peer))
-			if child.IsZero() {
+			child, err := dialect.Child(session.Must(session.MainKey("main")), agent, peer)
+			if !made(t, child, err) {
 				continue
 			}
 			checkKey(t, child)
@@ -95,13 +98,26 @@ func FuzzConstructors(f *testing.F) {
 			assert.Equal(t, 1, child.Depth())
 			assert.Equal(t, 2, session.Must(child.Child(agent, "x")).Depth())
 		}
-		if named := session.Must(session.NamedKey(agent, peer)); !named.IsZero() {
+		if named, err := session.NamedKey(agent, peer); made(t, named, err) {
 			checkKey(t, named)
 			assert.Equal(t, session.KindNamed, named.Kind())
 		}
-		if hook := session.Must(session.HookKey(agent, peer)); !hook.IsZero() {
+		if hook, err := session.HookKey(agent, peer); made(t, hook, err) {
 			checkKey(t, hook)
 			assert.Equal(t, session.KindHook, hook.Kind())
 		}
 	})
+}
+
+// made reports whether a constructor made a key. A key and an error never come together, and the
+// error is always one of a key.
+func made(t *testing.T, k session.Key, err error) bool {
+	t.Helper()
+	if err == nil {
+		assert.True(t, k.IsValid())
+		return true
+	}
+	assert.True(t, k.IsZero())
+	assert.ErrorIs(t, err, session.ErrInvalidKey)
+	return false
 }
