@@ -19,14 +19,37 @@ func Marshal[T ~uint8](words []string, pkg, what string, v T) ([]byte, error) {
 	return nil, fmt.Errorf("%s: %d is not a %s", pkg, uint8(v), what)
 }
 
-// Unmarshal sets *v to the value whose word is text. The error for a text that is not one of the
-// words is like that of [Marshal].
+// Unmarshal sets *v to the value whose word is text, in any letter case of ASCII. Words come from
+// configuration that people write, so every package has this one rule; what Marshal returns is
+// always in the case of words. The error for a text that is not one of the words is like that of
+// [Marshal], and leaves *v as it is.
 func Unmarshal[T ~uint8](words []string, pkg, what string, text []byte, v *T) error {
 	for i, w := range words {
-		if w == string(text) {
+		if equalFold(w, text) {
 			*v = T(i)
 			return nil
 		}
 	}
 	return fmt.Errorf("%s: unknown %s %q, want one of %q", pkg, what, text, words)
+}
+
+// equalFold reports whether text is the word, but for the case of letters of ASCII. The folding of
+// Unicode would take letters that only look alike.
+func equalFold(word string, text []byte) bool {
+	if len(word) != len(text) {
+		return false
+	}
+	for i, c := range text {
+		if lower(c) != lower(word[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
 }

@@ -30,7 +30,17 @@ func TestUnknownIsNamed(t *testing.T) {
 	_, err := enum.Marshal(sizes, "shop", "size", size(2))
 	require.EqualError(t, err, "shop: 2 is not a size")
 	v := size(1)
-	err = enum.Unmarshal(sizes, "shop", "size", []byte("Small"), &v)
-	require.EqualError(t, err, `shop: unknown size "Small", want one of ["small" "large"]`)
+	err = enum.Unmarshal(sizes, "shop", "size", []byte("tiny"), &v)
+	require.EqualError(t, err, `shop: unknown size "tiny", want one of ["small" "large"]`)
 	assert.Equal(t, size(1), v)
+}
+
+// Every package reads words in any case of ASCII, and nothing else that looks alike.
+func TestCase(t *testing.T) {
+	var v size
+	require.NoError(t, enum.Unmarshal(sizes, "shop", "size", []byte("LaRGe"), &v))
+	assert.Equal(t, size(1), v)
+	for _, text := range []string{"", "larg", "larges", " large", "large\n", "\u017fmall"} {
+		assert.Error(t, enum.Unmarshal(sizes, "shop", "size", []byte(text), &v), "%q", text)
+	}
 }
