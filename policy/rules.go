@@ -1,11 +1,10 @@
 package policy
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -97,16 +96,16 @@ const (
 var announceStepNames = [...]string{AnnounceInherit: "inherit", AnnounceReply: "reply", AnnounceTurn: "turn"}
 
 // String returns the word for s, such as "turn".
-func (s AnnounceStep) String() string { return word(announceStepNames[:], "AnnounceStep", s) }
+func (s AnnounceStep) String() string { return enum.String(announceStepNames[:], "AnnounceStep", s) }
 
-// MarshalText returns the word for s. A value that is no AnnounceStep is an error.
+// MarshalText returns the word for s. A value that is not an AnnounceStep is an error.
 func (s AnnounceStep) MarshalText() ([]byte, error) {
-	return wordText(announceStepNames[:], "announce step", s)
+	return enum.Marshal(announceStepNames[:], "policy", "announce step", s)
 }
 
-// UnmarshalText sets s to the AnnounceStep that text is the word for, in any case.
+// UnmarshalText sets s to the AnnounceStep that text is the word for, in any letter case of ASCII.
 func (s *AnnounceStep) UnmarshalText(text []byte) error {
-	return unword(announceStepNames[:], "announce step", text, s)
+	return enum.Unmarshal(announceStepNames[:], "policy", "announce step", text, s)
 }
 
 // A Budget is an amount of what costs money. As a limit, a zero field does not limit.
@@ -216,29 +215,3 @@ func PresetClawdbot() Rules {
 // PresetGoClaw returns the rules of a bot whose main sessions have workers, and whose workers have none. What else makes that bot, the
 // worker's identity, its prompt and its session keys, is not policy.
 func PresetGoClaw() Rules { return Rules{Subagents: Subagents{MaxSpawnDepth: 1}} }
-
-// word returns the word for v, or "Type(v)" for a value that has none.
-func word[T ~uint8](words []string, typ string, v T) string {
-	if int(v) < len(words) {
-		return words[v]
-	}
-	return fmt.Sprintf("%s(%d)", typ, uint8(v))
-}
-
-// wordText is word for MarshalText: a value without a word is an error.
-func wordText[T ~uint8](words []string, what string, v T) ([]byte, error) {
-	if int(v) < len(words) {
-		return []byte(words[v]), nil
-	}
-	return nil, fmt.Errorf("policy: %d is no %s", uint8(v), what)
-}
-
-// unword sets *v to the value whose word is text, in any case and with any space around it.
-func unword[T ~uint8](words []string, what string, text []byte, v *T) error {
-	i := slices.Index(words, canonicalID(string(text)))
-	if i < 0 {
-		return fmt.Errorf("policy: unknown %s %q, want one of %s", what, text, strings.Join(words, ", "))
-	}
-	*v = T(i)
-	return nil
-}
