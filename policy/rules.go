@@ -14,11 +14,11 @@ const Off time.Duration = -1
 
 // The limits that apply where [Rules] say nothing.
 const (
-	DefaultSpawnDepth = 1
-	DefaultChildren   = 5
-	DefaultConcurrent = 8
-	DefaultBlocked    = 50
-	DefaultArchive    = time.Hour
+	defaultSpawnDepth = 1
+	defaultChildren   = 5
+	defaultConcurrent = 8
+	defaultBlocked    = 50
+	defaultArchive    = time.Hour
 )
 
 // The greatest limits that [Rules.Validate] accepts.
@@ -115,9 +115,11 @@ type Budget struct {
 	Turns  int     `json:"turns,omitzero"`
 }
 
-// Min returns the tighter of two limits, field by field; a zero field does not limit.
-func (b Budget) Min(c Budget) Budget {
-	return Budget{Tokens: tighter(b.Tokens, c.Tokens), Cost: tighter(b.Cost, c.Cost), Turns: tighter(b.Turns, c.Turns)}
+// tighter returns the tighter of two limits, field by field.
+func (b Budget) tighter(c Budget) Budget {
+	return Budget{
+		Tokens: tighter(b.Tokens, c.Tokens), Cost: tighter(b.Cost, c.Cost), Turns: tighter(b.Turns, c.Turns),
+	}
 }
 
 // tighter returns the lesser of two limits of which zero is none.
@@ -129,16 +131,16 @@ func tighter[T int | int64 | float64](a, b T) T {
 }
 
 // MaxSpawnDepth returns how many levels of sub-agents a tree may have.
-func (r *Rules) MaxSpawnDepth() int { return limit(r.Subagents.MaxSpawnDepth, DefaultSpawnDepth) }
+func (r *Rules) MaxSpawnDepth() int { return limit(r.Subagents.MaxSpawnDepth, defaultSpawnDepth) }
 
 // MaxChildren returns how many active children one session may have.
-func (r *Rules) MaxChildren() int { return limit(r.Subagents.MaxChildren, DefaultChildren) }
+func (r *Rules) MaxChildren() int { return limit(r.Subagents.MaxChildren, defaultChildren) }
 
 // MaxConcurrent returns how many turns of sub-agents may be under way in the lane.
-func (r *Rules) MaxConcurrent() int { return limit(r.Subagents.MaxConcurrent, DefaultConcurrent) }
+func (r *Rules) MaxConcurrent() int { return limit(r.Subagents.MaxConcurrent, defaultConcurrent) }
 
 // MaxBlocked returns how many undeliverable completions in a tree refuse new spawns.
-func (r *Rules) MaxBlocked() int { return limit(r.Subagents.MaxBlocked, DefaultBlocked) }
+func (r *Rules) MaxBlocked() int { return limit(r.Subagents.MaxBlocked, defaultBlocked) }
 
 // limit returns v, the default for zero, and the least limit there is for what [Rules.Validate] refuses as negative.
 func limit(v, byDefault int) int {
@@ -155,7 +157,7 @@ func limit(v, byDefault int) int {
 func (r *Rules) ArchiveAfter() time.Duration {
 	switch d := r.Subagents.ArchiveAfter; {
 	case d == 0:
-		return DefaultArchive
+		return defaultArchive
 	case d < 0:
 		return Off
 	default:

@@ -453,7 +453,7 @@ func TestExpandTools(t *testing.T) {
 // What a caller does to a list that it was given changes nothing here.
 func TestListsAreCopies(t *testing.T) {
 	for _, list := range []func() []string{
-		policy.DefaultDeny, policy.OrchestratorTools, policy.SandboxAllow, policy.SandboxDeny, policy.ThinkingLevels,
+		policy.DefaultDeny, policy.SandboxAllow, policy.SandboxDeny, policy.ThinkingLevels,
 	} {
 		list()[0] = "changed"
 		assert.NotEqual(t, "changed", list()[0])
