@@ -137,7 +137,7 @@ func TestBlockedDeliveriesRefuseSpawns(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x"})
-		require.ErrorIs(t, err, policy.RuleBlocked)
+		require.ErrorIs(t, err, &policy.Refusal{Rule: policy.RuleBlocked})
 	})
 }
 

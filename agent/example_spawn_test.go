@@ -100,6 +100,6 @@ func ExampleSpawn_refused() {
 		fmt.Println(r.Path)
 	}
 	// Output:
-	// policy: refused by allowAgents cartographer
+	// allowAgents cartographer
 	// agents.defaults.subagents.allowAgents
 }

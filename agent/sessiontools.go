@@ -235,7 +235,7 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 			status = "error"
 		}
 		return reply(spawned{
-			Status: status, Error: refusal.Error(), Rule: string(refusal.Rule), Asked: refusal.Asked, Limit: refusal.Limit, Path: refusal.Path,
+			Status: status, Error: refusal.Error(), Rule: refusal.Rule.String(), Asked: refusal.Asked, Limit: refusal.Limit, Path: refusal.Path,
 		})
 	}
 	if err != nil {

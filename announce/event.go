@@ -1,9 +1,9 @@
 package announce
 
 import (
-	"fmt"
 	"strings"
 
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -17,26 +17,19 @@ const (
 	SourceCron                   // a session of a cron job
 )
 
-// String returns the word for s: "subagent" or "cron".
-func (s Source) String() string {
-	if s == SourceCron {
-		return "cron"
-	}
-	return "subagent"
+var sourceNames = [...]string{SourceSubagent: "subagent", SourceCron: "cron"}
+
+// String returns the word for s, such as "cron".
+func (s Source) String() string { return enum.String(sourceNames[:], "Source", s) }
+
+// MarshalText returns the word for s. A value that is not a Source is an error.
+func (s Source) MarshalText() ([]byte, error) {
+	return enum.Marshal(sourceNames[:], "announce", "source", s)
 }
 
-// MarshalText returns the word for s.
-func (s Source) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// UnmarshalText accepts what MarshalText returns.
+// UnmarshalText sets s to the Source that text is the word for, in any letter case of ASCII.
 func (s *Source) UnmarshalText(text []byte) error {
-	for _, source := range [...]Source{SourceSubagent, SourceCron} {
-		if source.String() == string(text) {
-			*s = source
-			return nil
-		}
-	}
-	return fmt.Errorf("announce: unknown source %q", text)
+	return enum.Unmarshal(sourceNames[:], "announce", "source", text, s)
 }
 
 // Type returns the announce type: "subagent task" or "cron job".

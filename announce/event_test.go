@@ -126,7 +126,9 @@ func TestEventSource(t *testing.T) {
 		require.Equal(t, s, back)
 	}
 	var s announce.Source
-	require.EqualError(t, s.UnmarshalText([]byte("x")), `announce: unknown source "x"`)
+	require.EqualError(t, s.UnmarshalText([]byte("x")), `announce: unknown source "x", want one of ["subagent" "cron"]`)
+	_, err := announce.Source(9).MarshalText()
+	require.EqualError(t, err, "announce: 9 is not a source")
 }
 
 func TestEventFields(t *testing.T) {

@@ -1,9 +1,10 @@
 package announce
 
 import (
-	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 )
 
 // The words by which a model chooses to say nothing. They count on the visible text only, see [Decide].
@@ -29,30 +30,16 @@ const (
 var decisionNames = [...]string{"none", "speak", "silent", "defer"}
 
 // String returns the word for d, such as "silent".
-func (d Decision) String() string {
-	if int(d) < len(decisionNames) {
-		return decisionNames[d]
-	}
-	return fmt.Sprintf("Decision(%d)", uint8(d))
-}
+func (d Decision) String() string { return enum.String(decisionNames[:], "Decision", d) }
 
-// MarshalText returns the word for d. A value that is no Decision is an error.
+// MarshalText returns the word for d. A value that is not a Decision is an error.
 func (d Decision) MarshalText() ([]byte, error) {
-	if int(d) < len(decisionNames) {
-		return []byte(decisionNames[d]), nil
-	}
-	return nil, fmt.Errorf("announce: %d is no decision", uint8(d))
+	return enum.Marshal(decisionNames[:], "announce", "decision", d)
 }
 
-// UnmarshalText accepts what MarshalText returns.
+// UnmarshalText sets d to the Decision that text is the word for, in any letter case of ASCII.
 func (d *Decision) UnmarshalText(text []byte) error {
-	for i, name := range decisionNames {
-		if name == string(text) {
-			*d = Decision(i)
-			return nil
-		}
-	}
-	return fmt.Errorf("announce: unknown decision %q, want one of %q", text, decisionNames)
+	return enum.Unmarshal(decisionNames[:], "announce", "decision", text, d)
 }
 
 // Decide reads a model's reply: [DecisionSilent] if its visible text is nothing but silent tokens, [DecisionDefer] if nothing is visible,

@@ -82,7 +82,7 @@ func TestDecisionText(t *testing.T) {
 		require.Equal(t, d, back)
 	}
 	_, err := announce.Decision(9).MarshalText()
-	require.EqualError(t, err, "announce: 9 is no decision")
+	require.EqualError(t, err, "announce: 9 is not a decision")
 	require.Equal(t, "Decision(9)", announce.Decision(9).String())
 	var d announce.Decision
 	require.EqualError(t, d.UnmarshalText([]byte("maybe")),

@@ -121,7 +121,7 @@ func (r *Rules) admit(c *Caller, q *Request) (Grant, *Refusal) {
 	}
 	g := Grant{
 		Agent: p.id, Depth: depth + 1, Role: session.RoleAt(depth+1, r.MaxSpawnDepth()),
-		Sandboxed: sandboxed, Announce: r.resolveAnnounce(q, p.agent), Budget: r.Subagents.Budget.Min(q.Budget),
+		Sandboxed: sandboxed, Announce: r.resolveAnnounce(q, p.agent), Budget: r.Subagents.Budget.tighter(q.Budget),
 	}
 	if refusal := r.equip(&g, c, q, p.agent); refusal != nil {
 		return Grant{}, refusal

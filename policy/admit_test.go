@@ -36,6 +36,12 @@ func agents(ids ...string) []policy.Agent {
 	return list
 }
 
+// assertRefused fails unless err is, or wraps, a refusal by that rule.
+func assertRefused(t *testing.T, err error, rule policy.Rule) {
+	t.Helper()
+	assert.ErrorIs(t, err, &policy.Refusal{Rule: rule})
+}
+
 // The names of cases that start with a number are those of the field's conformance list.
 func TestAdmitRefuses(t *testing.T) {
 	main := policy.Caller{Key: mainKey}
@@ -308,8 +314,8 @@ func TestAdmitRefuses(t *testing.T) {
 			r, ok := errors.AsType[*policy.Refusal](err)
 			require.True(t, ok, "%v", err)
 			assert.Equal(t, tt.want, *r)
-			assert.ErrorIs(t, err, tt.want.Rule)
-			want := fmt.Sprintf("policy: spawn refused by %s: asked %q, allowed %q, set at %s", string(r.Rule), r.Asked, r.Limit, r.Path)
+			assertRefused(t, err, tt.want.Rule)
+			want := fmt.Sprintf("policy: spawn refused by %s: asked %q, allowed %q, set at %s", r.Rule, r.Asked, r.Limit, r.Path)
 			assert.EqualError(t, err, want)
 		})
 	}
@@ -351,7 +357,7 @@ func TestAdmitOrder(t *testing.T) {
 	for _, s := range steps {
 		_, err := rules.Admit(c, q)
 		r, ok := errors.AsType[*policy.Refusal](err)
-		require.True(t, ok, "want %s, got %v", string(s.want), err)
+		require.True(t, ok, "want %s, got %v", s.want, err)
 		require.Equal(t, s.want, r.Rule)
 		require.NotEmpty(t, r.Asked)
 		require.NotEmpty(t, r.Limit)
@@ -509,7 +515,30 @@ func TestRefusalJSON(t *testing.T) {
 	data, err := json.Marshal(err)
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"rule":"maxChildrenPerAgent","asked":"6","limit":"5","path":"agents.defaults.subagents.maxChildrenPerAgent"}`, string(data))
-	assert.EqualError(t, policy.RuleDepth, "policy: refused by maxSpawnDepth")
+}
+
+// A rule is a plain word when it is printed.
+func TestRulePrintsItsName(t *testing.T) {
+	assert.Equal(t, "maxSpawnDepth", fmt.Sprint(policy.RuleDepth))
+	assert.Equal(t, "maxSpawnDepth", policy.RuleDepth.String())
+	assert.NotImplements(t, (*error)(nil), policy.RuleDepth)
+}
+
+// errors.Is compares the rule, and the operation if the target names one.
+func TestRefusalIs(t *testing.T) {
+	steer := &policy.Refusal{Op: "steer", Rule: policy.RuleControl, Asked: "x", Limit: "y", Path: "z"}
+	err := fmt.Errorf("wrapped: %w", steer)
+	assert.ErrorIs(t, err, &policy.Refusal{Rule: policy.RuleControl})
+	assert.ErrorIs(t, err, &policy.Refusal{Op: "steer", Rule: policy.RuleControl})
+	for _, target := range []error{
+		&policy.Refusal{Rule: policy.RuleDepth},
+		&policy.Refusal{Op: "stop", Rule: policy.RuleControl},
+		&policy.Refusal{Op: "steer"},
+		&policy.Refusal{},
+		errors.New("policy: steer refused by control"),
+	} {
+		assert.NotErrorIs(t, err, target)
+	}
 }
 
 func TestGrantString(t *testing.T) {

@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"bytes"
 	"slices"
 
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -29,13 +31,17 @@ var verbNames = [verbCount]string{
 }
 
 // String returns the word for v, such as "steer".
-func (v Verb) String() string { return word(verbNames[:], "Verb", v) }
+func (v Verb) String() string { return enum.String(verbNames[:], "Verb", v) }
 
-// MarshalText returns the word for v. A value that is no Verb is an error.
-func (v Verb) MarshalText() ([]byte, error) { return wordText(verbNames[:], "verb", v) }
+// MarshalText returns the word for v. A value that is not a Verb is an error.
+func (v Verb) MarshalText() ([]byte, error) {
+	return enum.Marshal(verbNames[:], "policy", "verb", v)
+}
 
-// UnmarshalText sets v to the Verb that text is the word for, in any case.
-func (v *Verb) UnmarshalText(text []byte) error { return unword(verbNames[:], "verb", text, v) }
+// UnmarshalText sets v to the Verb that text is the word for, in any letter case of ASCII.
+func (v *Verb) UnmarshalText(text []byte) error {
+	return enum.Unmarshal(verbNames[:], "policy", "verb", text, v)
+}
 
 // A demand is what a verb needs.
 type demand uint8
@@ -69,16 +75,17 @@ var visibilityNames = [...]string{
 }
 
 // String returns the word for v, such as "tree".
-func (v Visibility) String() string { return word(visibilityNames[:], "Visibility", v) }
+func (v Visibility) String() string { return enum.String(visibilityNames[:], "Visibility", v) }
 
-// MarshalText returns the word for v. A value that is no Visibility is an error.
+// MarshalText returns the word for v. A value that is not a Visibility is an error.
 func (v Visibility) MarshalText() ([]byte, error) {
-	return wordText(visibilityNames[:], "visibility", v)
+	return enum.Marshal(visibilityNames[:], "policy", "visibility", v)
 }
 
-// UnmarshalText sets v to the Visibility that text is the word for, in any case and with any space around it.
+// UnmarshalText sets v to the Visibility that text is the word for, in any letter case of ASCII. Space
+// around the word does not matter, as in the field's reference system.
 func (v *Visibility) UnmarshalText(text []byte) error {
-	return unword(visibilityNames[:], "visibility", text, v)
+	return enum.Unmarshal(visibilityNames[:], "policy", "visibility", bytes.TrimSpace(text), v)
 }
 
 // A Target is the session that a [Verb] is about.

@@ -100,7 +100,8 @@ func explained(t *testing.T, err error, v policy.Verb, target policy.Target) {
 	assert.Equal(t, target.Key.String(), r.Asked)
 	assert.NotEmpty(t, r.Limit)
 	assert.NotEmpty(t, r.Path)
-	assert.ErrorIs(t, err, r.Rule)
+	assertRefused(t, err, r.Rule)
+	assert.ErrorIs(t, err, &policy.Refusal{Op: v.String(), Rule: r.Rule})
 }
 
 func TestAuthorize(t *testing.T) {
@@ -155,7 +156,7 @@ func TestAuthorize(t *testing.T) {
 		})
 	}
 	var rules policy.Rules
-	assert.ErrorIs(t, rules.Authorize(policy.Caller{Key: top}, policy.VerbList, policy.Target{}), policy.RuleControl)
+	assertRefused(t, rules.Authorize(policy.Caller{Key: top}, policy.VerbList, policy.Target{}), policy.RuleControl)
 	assert.EqualError(t, rules.Authorize(policy.Caller{Key: top}, policy.VerbHistory, relations["stranger"]),
 		`policy: history refused by visibility: asked "agent:main:survey", allowed "tree", set at tools.sessions.visibility`)
 }

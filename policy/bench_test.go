@@ -51,8 +51,9 @@ func BenchmarkFilterTools(b *testing.B) {
 	for _, role := range []session.Role{session.RoleMain, session.RoleOrchestrator, session.RoleLeaf} {
 		b.Run(role.String(), func(b *testing.B) {
 			b.ReportAllocs()
+			s := policy.Subject{Agent: "main", Role: role}
 			for b.Loop() {
-				if got := rules.FilterTools("main", role, tools); len(got) != len(tools) {
+				if got := rules.FilterTools(s, tools); len(got) != len(tools) {
 					b.Fatal(got)
 				}
 			}

@@ -26,7 +26,7 @@ func Example() {
 
 	_, err = rules.Admit(caller, policy.Request{Agent: "ops"})
 	fmt.Println(err)
-	fmt.Println(errors.Is(err, policy.RuleAgents))
+	fmt.Println(errors.Is(err, &policy.Refusal{Rule: policy.RuleAgents}))
 	// Output:
 	// targets: [main research]
 	// research as orchestrator at depth 1, model "anthropic/claude-haiku-4-5" from agents.defaults.subagents, with tools ["read" "exec" "sessions_spawn"] <nil>

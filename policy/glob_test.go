@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 func TestGlob(t *testing.T) {
@@ -76,7 +78,7 @@ func FuzzCanonicalTool(f *testing.F) {
 		}
 		rules := Rules{Tools: ToolPolicy{Deny: []string{name}}}
 		for _, spelling := range []string{name, once, " " + strings.ToUpper(once) + "\n"} {
-			if canonicalTool(spelling) == once && len(rules.FilterTools("main", 1, []string{spelling})) != 0 {
+			if canonicalTool(spelling) == once && len(rules.FilterTools(Subject{Agent: "main", Role: session.RoleMain}, []string{spelling})) != 0 {
 				t.Errorf("denied %q, but %q passes", name, spelling)
 			}
 		}

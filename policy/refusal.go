@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A Rule is a reason to refuse. It is an error, so that errors.Is(err, policy.RuleDepth) works on whatever wraps a [*Refusal].
+// A Rule is the name of a reason to refuse. The names are stable: they are what JSON holds.
 type Rule string
 
 // The rules: those of [Rules.Admit] in the order in which they are looked at, then those that only [Rules.Authorize] has.
@@ -31,10 +31,14 @@ const (
 	RuleControl    Rule = "control"             // the session is not below the caller
 )
 
-// Error returns the rule as a sentence.
-func (r Rule) Error() string { return "policy: refused by " + string(r) }
+// String returns the name, such as "maxSpawnDepth".
+func (r Rule) String() string { return string(r) }
 
-// A Refusal says which rule refused, what was asked, what is allowed, and where that is set. It unwraps to its [Rule].
+// A Refusal is the error of [Rules.Admit] and [Rules.Authorize]. It says which rule refused, what was
+// asked, what is allowed, and where that is set.
+//
+// errors.AsType[*policy.Refusal](err) finds the refusal in an error that wraps it, and
+// errors.Is(err, &policy.Refusal{Rule: policy.RuleDepth}) reports whether that rule refused.
 type Refusal struct {
 	Op    string `json:"op,omitempty"` // what was refused, a [Verb]'s word; empty: a spawn
 	Rule  Rule   `json:"rule"`
@@ -53,7 +57,7 @@ func (r *Refusal) Error() string {
 		op = "spawn"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "policy: %s refused by %s: asked %q, allowed %q, set at %s", op, string(r.Rule), r.Asked, r.Limit, r.Path)
+	fmt.Fprintf(&b, "policy: %s refused by %s: asked %q, allowed %q, set at %s", op, r.Rule, r.Asked, r.Limit, r.Path)
 	for _, v := range r.Removed {
 		b.WriteString("; ")
 		b.WriteString(v.String())
@@ -61,8 +65,12 @@ func (r *Refusal) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the rule.
-func (r *Refusal) Unwrap() error { return r.Rule }
+// Is reports whether target is a [*Refusal] with the same Rule, and with the same Op if it has one. The
+// other fields of target are not compared. A target without a Rule matches nothing.
+func (r *Refusal) Is(target error) bool {
+	t, ok := target.(*Refusal)
+	return ok && t.Rule != "" && t.Rule == r.Rule && (t.Op == "" || t.Op == r.Op)
+}
 
 // The places of the configuration, as a refusal or a mistake names them.
 const (

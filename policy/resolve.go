@@ -15,13 +15,12 @@ const (
 	SourceDefaults = defaultsPath              // the defaults
 	SourceCaller   = "caller"                  // what the caller itself runs with
 	SourceTarget   = "agents.list[].model"     // the target agent's own model, where the caller's is not known
-	SourceNone     = ""                        // nobody says anything
 )
 
 // A Resolved value is one that several levels may set: what it came to, who said so, and what was passed over on the way.
 type Resolved[T any] struct {
 	Value   T      `json:"value"`
-	Source  string `json:"source,omitempty"`  // one of the Source constants
+	Source  string `json:"source,omitempty"`  // one of the Source constants; empty: no level says anything
 	Warning string `json:"warning,omitempty"` // why a higher level was passed over
 }
 

@@ -164,7 +164,7 @@ func TestResolvedText(t *testing.T) {
 
 func TestEnums(t *testing.T) {
 	var step policy.AnnounceStep
-	require.NoError(t, step.UnmarshalText([]byte(" TURN ")))
+	require.NoError(t, step.UnmarshalText([]byte("TURN")))
 	assert.Equal(t, policy.AnnounceTurn, step)
 	var mode policy.SandboxMode
 	require.NoError(t, mode.UnmarshalText([]byte("non-main")))
@@ -177,7 +177,7 @@ func TestEnums(t *testing.T) {
 	assert.Equal(t, policy.VerbSteer, verb)
 
 	for _, err := range []error{
-		step.UnmarshalText([]byte("bogus")), mode.UnmarshalText(nil), sight.UnmarshalText([]byte("bogus")), verb.UnmarshalText([]byte("x")),
+		step.UnmarshalText([]byte("bogus")), step.UnmarshalText([]byte(" turn")), mode.UnmarshalText(nil), sight.UnmarshalText([]byte("bogus")), verb.UnmarshalText([]byte("x")),
 	} {
 		assert.ErrorContains(t, err, "policy: unknown ")
 	}
@@ -190,6 +190,6 @@ func TestEnums(t *testing.T) {
 		assert.Equal(t, v.String(), string(text))
 	}
 	_, err := policy.Visibility(99).MarshalText()
-	require.EqualError(t, err, "policy: 99 is no visibility")
+	require.EqualError(t, err, "policy: 99 is not a visibility")
 	assert.Equal(t, "Verb(99)", policy.Verb(99).String())
 }

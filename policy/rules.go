@@ -1,11 +1,10 @@
 package policy
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -15,11 +14,11 @@ const Off time.Duration = -1
 
 // The limits that apply where [Rules] say nothing.
 const (
-	DefaultSpawnDepth = 1
-	DefaultChildren   = 5
-	DefaultConcurrent = 8
-	DefaultBlocked    = 50
-	DefaultArchive    = time.Hour
+	defaultSpawnDepth = 1
+	defaultChildren   = 5
+	defaultConcurrent = 8
+	defaultBlocked    = 50
+	defaultArchive    = time.Hour
 )
 
 // The greatest limits that [Rules.Validate] accepts.
@@ -97,16 +96,16 @@ const (
 var announceStepNames = [...]string{AnnounceInherit: "inherit", AnnounceReply: "reply", AnnounceTurn: "turn"}
 
 // String returns the word for s, such as "turn".
-func (s AnnounceStep) String() string { return word(announceStepNames[:], "AnnounceStep", s) }
+func (s AnnounceStep) String() string { return enum.String(announceStepNames[:], "AnnounceStep", s) }
 
-// MarshalText returns the word for s. A value that is no AnnounceStep is an error.
+// MarshalText returns the word for s. A value that is not an AnnounceStep is an error.
 func (s AnnounceStep) MarshalText() ([]byte, error) {
-	return wordText(announceStepNames[:], "announce step", s)
+	return enum.Marshal(announceStepNames[:], "policy", "announce step", s)
 }
 
-// UnmarshalText sets s to the AnnounceStep that text is the word for, in any case.
+// UnmarshalText sets s to the AnnounceStep that text is the word for, in any letter case of ASCII.
 func (s *AnnounceStep) UnmarshalText(text []byte) error {
-	return unword(announceStepNames[:], "announce step", text, s)
+	return enum.Unmarshal(announceStepNames[:], "policy", "announce step", text, s)
 }
 
 // A Budget is an amount of what costs money. As a limit, a zero field does not limit.
@@ -116,9 +115,11 @@ type Budget struct {
 	Turns  int     `json:"turns,omitzero"`
 }
 
-// Min returns the tighter of two limits, field by field; a zero field does not limit.
-func (b Budget) Min(c Budget) Budget {
-	return Budget{Tokens: tighter(b.Tokens, c.Tokens), Cost: tighter(b.Cost, c.Cost), Turns: tighter(b.Turns, c.Turns)}
+// tighter returns the tighter of two limits, field by field.
+func (b Budget) tighter(c Budget) Budget {
+	return Budget{
+		Tokens: tighter(b.Tokens, c.Tokens), Cost: tighter(b.Cost, c.Cost), Turns: tighter(b.Turns, c.Turns),
+	}
 }
 
 // tighter returns the lesser of two limits of which zero is none.
@@ -130,16 +131,16 @@ func tighter[T int | int64 | float64](a, b T) T {
 }
 
 // MaxSpawnDepth returns how many levels of sub-agents a tree may have.
-func (r *Rules) MaxSpawnDepth() int { return limit(r.Subagents.MaxSpawnDepth, DefaultSpawnDepth) }
+func (r *Rules) MaxSpawnDepth() int { return limit(r.Subagents.MaxSpawnDepth, defaultSpawnDepth) }
 
 // MaxChildren returns how many active children one session may have.
-func (r *Rules) MaxChildren() int { return limit(r.Subagents.MaxChildren, DefaultChildren) }
+func (r *Rules) MaxChildren() int { return limit(r.Subagents.MaxChildren, defaultChildren) }
 
 // MaxConcurrent returns how many turns of sub-agents may be under way in the lane.
-func (r *Rules) MaxConcurrent() int { return limit(r.Subagents.MaxConcurrent, DefaultConcurrent) }
+func (r *Rules) MaxConcurrent() int { return limit(r.Subagents.MaxConcurrent, defaultConcurrent) }
 
 // MaxBlocked returns how many undeliverable completions in a tree refuse new spawns.
-func (r *Rules) MaxBlocked() int { return limit(r.Subagents.MaxBlocked, DefaultBlocked) }
+func (r *Rules) MaxBlocked() int { return limit(r.Subagents.MaxBlocked, defaultBlocked) }
 
 // limit returns v, the default for zero, and the least limit there is for what [Rules.Validate] refuses as negative.
 func limit(v, byDefault int) int {
@@ -156,7 +157,7 @@ func limit(v, byDefault int) int {
 func (r *Rules) ArchiveAfter() time.Duration {
 	switch d := r.Subagents.ArchiveAfter; {
 	case d == 0:
-		return DefaultArchive
+		return defaultArchive
 	case d < 0:
 		return Off
 	default:
@@ -216,29 +217,3 @@ func PresetClawdbot() Rules {
 // PresetGoClaw returns the rules of a bot whose main sessions have workers, and whose workers have none. What else makes that bot, the
 // worker's identity, its prompt and its session keys, is not policy.
 func PresetGoClaw() Rules { return Rules{Subagents: Subagents{MaxSpawnDepth: 1}} }
-
-// word returns the word for v, or "Type(v)" for a value that has none.
-func word[T ~uint8](words []string, typ string, v T) string {
-	if int(v) < len(words) {
-		return words[v]
-	}
-	return fmt.Sprintf("%s(%d)", typ, uint8(v))
-}
-
-// wordText is word for MarshalText: a value without a word is an error.
-func wordText[T ~uint8](words []string, what string, v T) ([]byte, error) {
-	if int(v) < len(words) {
-		return []byte(words[v]), nil
-	}
-	return nil, fmt.Errorf("policy: %d is no %s", uint8(v), what)
-}
-
-// unword sets *v to the value whose word is text, in any case and with any space around it.
-func unword[T ~uint8](words []string, what string, text []byte, v *T) error {
-	i := slices.Index(words, canonicalID(string(text)))
-	if i < 0 {
-		return fmt.Errorf("policy: unknown %s %q, want one of %s", what, text, strings.Join(words, ", "))
-	}
-	*v = T(i)
-	return nil
-}

@@ -1,6 +1,9 @@
 package policy
 
-import "github.com/offshoot-sdk/offshoot/session"
+import (
+	"github.com/offshoot-sdk/offshoot/internal/enum"
+	"github.com/offshoot-sdk/offshoot/session"
+)
 
 // A SandboxMode says which sessions run in a sandbox. What a sandbox is, is the caller's business; policy says who is in one.
 type SandboxMode uint8
@@ -16,16 +19,16 @@ const (
 var sandboxModeNames = [...]string{SandboxInherit: "inherit", SandboxOff: "off", SandboxNonMain: "non-main", SandboxAll: "all"}
 
 // String returns the word for m, such as "non-main".
-func (m SandboxMode) String() string { return word(sandboxModeNames[:], "SandboxMode", m) }
+func (m SandboxMode) String() string { return enum.String(sandboxModeNames[:], "SandboxMode", m) }
 
-// MarshalText returns the word for m. A value that is no SandboxMode is an error.
+// MarshalText returns the word for m. A value that is not a SandboxMode is an error.
 func (m SandboxMode) MarshalText() ([]byte, error) {
-	return wordText(sandboxModeNames[:], "sandbox mode", m)
+	return enum.Marshal(sandboxModeNames[:], "policy", "sandbox mode", m)
 }
 
-// UnmarshalText sets m to the SandboxMode that text is the word for, in any case.
+// UnmarshalText sets m to the SandboxMode that text is the word for, in any letter case of ASCII.
 func (m *SandboxMode) UnmarshalText(text []byte) error {
-	return unword(sandboxModeNames[:], "sandbox mode", text, m)
+	return enum.Unmarshal(sandboxModeNames[:], "policy", "sandbox mode", text, m)
 }
 
 // A Sandbox says which sessions run in a sandbox, and what they may do there.

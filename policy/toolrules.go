@@ -50,12 +50,10 @@ type Chat struct {
 	Tools   ToolRules
 }
 
-// DefaultDeny returns what sub-agents are denied by default: the session tools, agents_list, cron and gateway. A session that may
-// have sub-agents of its own gets [OrchestratorTools] back.
+// DefaultDeny returns what sub-agents are denied by default: the session tools, agents_list, cron and
+// gateway. A sub-agent that may have sub-agents of its own is not denied sessions_spawn, subagents,
+// sessions_list, sessions_history and sessions_yield.
 func DefaultDeny() []string { return slices.Clone(defaultDeny) }
-
-// OrchestratorTools returns what a sub-agent that may have sub-agents of its own is not denied by default.
-func OrchestratorTools() []string { return slices.Clone(orchestratorTools) }
 
 var (
 	defaultDeny       = slices.Concat(groupSessions, []string{"agents_list", "cron", "gateway"})

@@ -23,6 +23,9 @@ const (
 	roleLeaf         = session.RoleLeaf
 )
 
+// leafOfMain is a sub-agent of the agent main that may not have sub-agents of its own.
+var leafOfMain = policy.Subject{Agent: "main", Role: roleLeaf}
+
 func words(s string) []string { return strings.Fields(s) }
 
 // Cases that differ from the field's conformance list, and why: 4.11 has apply_patch follow write, as the reference's newer versions
@@ -209,7 +212,7 @@ func TestTools(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := tt.rules.ToolsFor(tt.s, catalog)
+			got := tt.rules.FilterTools(tt.s, catalog)
 			for _, name := range words(tt.has) {
 				assert.Contains(t, got, name)
 			}
@@ -231,17 +234,17 @@ func TestTools(t *testing.T) {
 func TestFilterToolsKeepsItsArgument(t *testing.T) {
 	var rules policy.Rules
 	names := []string{"read", "exec", "exec"}
-	got := rules.FilterTools("main", roleLeaf, names)
+	got := rules.FilterTools(leafOfMain, names)
 	assert.Equal(t, &names[0], &got[0])
-	assert.Zero(t, testing.AllocsPerRun(100, func() { rules.FilterTools("main", roleLeaf, names) }))
+	assert.Zero(t, testing.AllocsPerRun(100, func() { rules.FilterTools(leafOfMain, names) }))
 
 	names = []string{"cron", "read", "gateway", "exec"}
-	assert.Equal(t, []string{"read", "exec"}, rules.FilterTools("main", roleLeaf, names))
+	assert.Equal(t, []string{"read", "exec"}, rules.FilterTools(leafOfMain, names))
 	assert.Equal(t, []string{"cron", "read", "gateway", "exec"}, names)
-	assert.Nil(t, rules.FilterTools("main", roleLeaf, nil))
+	assert.Nil(t, rules.FilterTools(leafOfMain, nil))
 	blank := policy.Rules{Tools: policy.ToolPolicy{Allow: []string{""}}}
-	assert.Empty(t, blank.FilterTools("main", roleMain, []string{""}), "not even a tool without a name")
-	assert.Empty(t, rules.FilterTools("main", roleLeaf, []string{"cron"}))
+	assert.Empty(t, blank.FilterTools(policy.Subject{Agent: "main", Role: roleMain}, []string{""}), "not even a tool without a name")
+	assert.Empty(t, rules.FilterTools(leafOfMain, []string{"cron"}))
 }
 
 // The greatest number of stages that one session can pass fits.
@@ -262,7 +265,7 @@ func TestEveryStageAtOnce(t *testing.T) {
 	}
 	require.NoError(t, rules.Validate())
 	s := policy.Subject{Key: session.Must(session.GroupKey("main", "telegram", "g")), Role: roleOrchestrator, Sandboxed: true, Model: "p/m"}
-	assert.Equal(t, []string{"read"}, rules.ToolsFor(s, []string{"read", "x"}))
+	assert.Equal(t, []string{"read"}, rules.FilterTools(s, []string{"read", "x"}))
 	g, err := rules.Admit(policy.Caller{Key: mainKey, Delegable: []string{"read", "x"}}, policy.Request{Model: "p/m", Tools: []string{"read"}})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"read"}, g.Tools)
@@ -314,7 +317,7 @@ func TestExplainSpawn(t *testing.T) {
 	}, got)
 	assert.Equal(t, `tool "exec" was not asked for in sessions_spawn.tools`, got[1].String())
 	_, err = rules.ExplainSpawn(policy.Caller{Key: childKey}, policy.Request{})
-	assert.ErrorIs(t, err, policy.RuleCaller)
+	assertRefused(t, err, policy.RuleCaller)
 }
 
 func TestAdmitTools(t *testing.T) {
@@ -362,14 +365,14 @@ func TestAdmitTools(t *testing.T) {
 	t.Run("and refuses if nothing is left", func(t *testing.T) {
 		var rules policy.Rules
 		_, err := rules.Admit(c, policy.Request{Tools: []string{"cron"}})
-		require.ErrorIs(t, err, policy.RuleTools)
+		assertRefused(t, err, policy.RuleTools)
 		assert.EqualError(t, err, `policy: spawn refused by tools: asked "cron", allowed "none of these", set at tools.subagents.tools.alsoAllow; `+
 			`tool "cron" is denied to sub-agents unless named at tools.subagents.tools.alsoAllow`)
 	})
 	t.Run("or if it is strict", func(t *testing.T) {
 		var rules policy.Rules
 		_, err := rules.Admit(c, policy.Request{Tools: []string{"read", "sessions_spawn"}, Strict: true})
-		require.ErrorIs(t, err, policy.RuleTools)
+		assertRefused(t, err, policy.RuleTools)
 		assert.ErrorContains(t, err, `asked "sessions_spawn", allowed "read", set at agents.defaults.subagents.maxSpawnDepth`)
 	})
 	t.Run("nothing left, and not asked for", func(t *testing.T) {
@@ -450,7 +453,7 @@ func TestExpandTools(t *testing.T) {
 // What a caller does to a list that it was given changes nothing here.
 func TestListsAreCopies(t *testing.T) {
 	for _, list := range []func() []string{
-		policy.DefaultDeny, policy.OrchestratorTools, policy.SandboxAllow, policy.SandboxDeny, policy.ThinkingLevels,
+		policy.DefaultDeny, policy.SandboxAllow, policy.SandboxDeny, policy.ThinkingLevels,
 	} {
 		list()[0] = "changed"
 		assert.NotEqual(t, "changed", list()[0])
@@ -469,7 +472,7 @@ func TestPresets(t *testing.T) {
 	}
 	bot := policy.PresetClawdbot()
 	assert.Equal(t, words("cron gateway agents_list session_status subagents"),
-		bot.FilterTools("main", roleLeaf, words("sessions_list sessions_history sessions_send sessions_spawn cron gateway agents_list session_status subagents")))
+		bot.FilterTools(leafOfMain, words("sessions_list sessions_history sessions_send sessions_spawn cron gateway agents_list session_status subagents")))
 	g, err := bot.Admit(policy.Caller{Key: mainKey}, policy.Request{})
 	require.NoError(t, err)
 	assert.Equal(t, policy.AnnounceTurn, g.Announce)

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // A ToolRule is why a session may not use a tool.
@@ -54,14 +52,9 @@ func (v ToolVerdict) String() string {
 	return fmt.Sprintf("tool %q is not named at %s", v.Tool, v.Path)
 }
 
-// FilterTools returns the names that a session of this agent and role may use, in the order given: names itself if nothing is
-// removed, which allocates nothing for names in lower case. An unknown role counts as a leaf. It is [Rules.ToolsFor] without conversation, sandbox and model.
-func (r *Rules) FilterTools(agent string, role session.Role, names []string) []string {
-	return r.ToolsFor(Subject{Agent: agent, Role: role}, names)
-}
-
-// ToolsFor returns the names that a session may use, in the order given: names itself if nothing is removed.
-func (r *Rules) ToolsFor(s Subject, names []string) []string {
+// FilterTools returns the names that a session may use, in the order given. It returns names itself if
+// nothing is removed, which allocates nothing for names in lower case. An unknown role counts as a leaf.
+func (r *Rules) FilterTools(s Subject, names []string) []string {
 	p := r.subjectPipeline(s)
 	return p.filter(names)
 }

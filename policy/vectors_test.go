@@ -70,7 +70,7 @@ func TestToolPolicyVectors(t *testing.T) {
 		case "filter":
 			rules := global(r.Policy)
 			require.NotEmpty(t, tools)
-			got := rules.ToolsFor(main, tools)
+			got := rules.FilterTools(main, tools)
 			if key := strings.ReplaceAll(compact(r.Policy), ", ", ","); differentPolicies[key] != "" {
 				used[key] = true
 				assert.Empty(t, got)
@@ -80,7 +80,7 @@ func TestToolPolicyVectors(t *testing.T) {
 			assert.ElementsMatch(t, r.Kept, got, "%s", r.Policy)
 		case "match":
 			rules := global(r.Policy)
-			assert.Equal(t, r.Allowed, len(rules.ToolsFor(main, []string{r.Tool})) == 1, "%q under %s", r.Tool, r.Policy)
+			assert.Equal(t, r.Allowed, len(rules.FilterTools(main, []string{r.Tool})) == 1, "%q under %s", r.Tool, r.Policy)
 		default:
 			t.Fatalf("unknown kind %q", r.Kind)
 		}

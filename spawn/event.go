@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
@@ -38,16 +39,18 @@ var eventNames = [...]string{
 	"late", "delta", "refused", "lost", "stalled",
 }
 
-// String returns the name of the kind.
-func (k EventKind) String() string {
-	if int(k) < len(eventNames) {
-		return eventNames[k]
-	}
-	return eventNames[0]
+// String returns the name of the kind, such as "turn_ended". That of the zero EventKind is "none".
+func (k EventKind) String() string { return enum.String(eventNames[:], "EventKind", k) }
+
+// MarshalText returns the name. A value that is not an EventKind is an error.
+func (k EventKind) MarshalText() ([]byte, error) {
+	return enum.Marshal(eventNames[:], "spawn", "event kind", k)
 }
 
-// MarshalText returns the name.
-func (k EventKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+// UnmarshalText sets k to the EventKind of that name, in any letter case of ASCII.
+func (k *EventKind) UnmarshalText(text []byte) error {
+	return enum.Unmarshal(eventNames[:], "spawn", "event kind", text, k)
+}
 
 // An TreeEvent is one thing that happened in a tree. Events other than EventDelta, EventRefused, EventLost and EventStalled show what is durable.
 type TreeEvent struct {

@@ -1,6 +1,6 @@
 package spawn
 
-import "fmt"
+import "github.com/offshoot-sdk/offshoot/internal/enum"
 
 // A Status is where a run stands. The zero Status is no status: no run has it.
 //
@@ -38,24 +38,15 @@ var statusNames = [...]string{
 // Terminal reports whether a run with this status has ended.
 func (s Status) Terminal() bool { return s >= StatusOK && s <= StatusIncomplete }
 
-// String returns the name, such as "timed_out", and "unknown" for what is no status.
-func (s Status) String() string {
-	if int(s) < len(statusNames) {
-		return statusNames[s]
-	}
-	return statusNames[0]
+// String returns the name, such as "timed_out". That of the zero Status is "unknown".
+func (s Status) String() string { return enum.String(statusNames[:], "Status", s) }
+
+// MarshalText returns the name. A value that is not a Status is an error.
+func (s Status) MarshalText() ([]byte, error) {
+	return enum.Marshal(statusNames[:], "spawn", "status", s)
 }
 
-// MarshalText returns the name.
-func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// UnmarshalText accepts what MarshalText returns.
+// UnmarshalText sets s to the Status of that name, in any letter case of ASCII.
 func (s *Status) UnmarshalText(text []byte) error {
-	for i, name := range statusNames {
-		if name == string(text) {
-			*s = Status(i)
-			return nil
-		}
-	}
-	return fmt.Errorf("spawn: unknown status %q", text)
+	return enum.Unmarshal(statusNames[:], "spawn", "status", text, s)
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -33,7 +34,7 @@ type TurnResult struct {
 	Pos session.Pos
 }
 
-// A InputClass says what sort of input an Input is.
+// An InputClass says what sort of input an Input is.
 type InputClass uint8
 
 // The classes of inputs, in the order of presentation.
@@ -44,8 +45,18 @@ const (
 	InputCompletion = InputClass(tree.Completion) // the end of a child
 )
 
-// String returns the name of the class.
-func (c InputClass) String() string { return tree.Class(c).String() }
+// String returns the name of the class, such as "completion". That of the zero InputClass is "none".
+func (c InputClass) String() string { return enum.String(tree.ClassNames[:], "InputClass", c) }
+
+// MarshalText returns the name. A value that is not an InputClass is an error.
+func (c InputClass) MarshalText() ([]byte, error) {
+	return enum.Marshal(tree.ClassNames[:], "spawn", "input class", c)
+}
+
+// UnmarshalText sets c to the InputClass of that name, in any letter case of ASCII.
+func (c *InputClass) UnmarshalText(text []byte) error {
+	return enum.Unmarshal(tree.ClassNames[:], "spawn", "input class", text, c)
+}
 
 // An Input is something that a turn consumes.
 type Input struct {

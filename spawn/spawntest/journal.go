@@ -3,12 +3,12 @@ package spawntest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -92,13 +92,8 @@ const (
 
 var faultNames = [...]string{"none", "die before", "die after", "fail before", "lose ack", "panic before", "panic after", "hang"}
 
-// String returns the name of the fault.
-func (f Fault) String() string {
-	if int(f) < len(faultNames) {
-		return faultNames[f]
-	}
-	return fmt.Sprintf("Fault(%d)", f)
-}
+// String returns the name of the fault, such as "lose ack".
+func (f Fault) String() string { return enum.String(faultNames[:], "Fault", f) }
 
 // A CrashJournal is a Journal that passes everything on to another one until something happens. It is safe for concurrent use.
 type CrashJournal struct {

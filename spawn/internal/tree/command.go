@@ -1,9 +1,9 @@
 package tree
 
 import (
-	"fmt"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -165,12 +165,7 @@ const (
 
 var effectNames = [...]string{"none", "ask_slot", "free_slot", "start_turn", "cancel_turn", "deliver", "archive"}
 
-func (k EffectKind) String() string {
-	if int(k) < len(effectNames) {
-		return effectNames[k]
-	}
-	return fmt.Sprintf("EffectKind(%d)", k)
-}
+func (k EffectKind) String() string { return enum.String(effectNames[:], "EffectKind", k) }
 
 // An Effect is something that the owner does once the facts it follows from are durable.
 type Effect struct {

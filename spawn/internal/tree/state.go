@@ -3,6 +3,8 @@ package tree
 import (
 	"fmt"
 	"strings"
+
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 )
 
 // A State is where a run stands. The numbers are those of the public Status.
@@ -27,12 +29,7 @@ var stateNames = [states]string{
 	"ok", "failed", "timed_out", "cancelled", "interrupted", "incomplete",
 }
 
-func (s State) String() string {
-	if s < states {
-		return stateNames[s]
-	}
-	return fmt.Sprintf("State(%d)", s)
-}
+func (s State) String() string { return enum.String(stateNames[:], "State", s) }
 
 // Terminal reports whether a run in this state has ended.
 func (s State) Terminal() bool { return s >= OK && s < states }
@@ -110,12 +107,7 @@ const (
 
 var causeNames = [causes]string{"none", "runner_failed", "timeout", "stopped", "crashed", "limit_reached"}
 
-func (c Cause) String() string {
-	if c < causes {
-		return causeNames[c]
-	}
-	return fmt.Sprintf("Cause(%d)", c)
-}
+func (c Cause) String() string { return enum.String(causeNames[:], "Cause", c) }
 
 // end returns the terminal state that a cause leads to.
 func (c Cause) end() State {
@@ -146,11 +138,7 @@ const (
 	classes
 )
 
-var classNames = [classes]string{"none", "user", "control", "task", "completion"}
+// ClassNames are the names of the classes, by their numbers. They must not be changed.
+var ClassNames = [classes]string{"none", "user", "control", "task", "completion"}
 
-func (c Class) String() string {
-	if c < classes {
-		return classNames[c]
-	}
-	return fmt.Sprintf("Class(%d)", c)
-}
+func (c Class) String() string { return enum.String(ClassNames[:], "Class", c) }
