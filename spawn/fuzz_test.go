@@ -187,17 +187,17 @@ func (w *world) live(n int, last bool) *life {
 	cfg := w.cfg
 	cfg.Store = &session.Store{Journal: l.journal, Transcripts: w.store.Transcripts}
 	cfg.Runner = runnerFunc(func(ctx context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) { return w.run(l, ctx, t) })
-	cfg.Check = func(_ session.Key, c spawn.Checkpoint) {
+	sup, err := spawn.Open(w.t.Context(), cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	sup.CheckAppends(func(c spawn.Checkpoint) {
 		if w.checks.Add(1)%7 == 0 {
 			if err := c.Verify(context.Background(), w.store.Journal); err != nil {
 				w.fail("%v", err)
 			}
 		}
-	}
-	sup, err := spawn.Open(w.t.Context(), cfg)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	})
 	l.sup = sup
 	go func() { l.ran <- sup.Run(context.WithoutCancel(w.t.Context())) }()
 	var people sync.WaitGroup

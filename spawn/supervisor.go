@@ -1,12 +1,10 @@
 package spawn
 
 import (
-	"bytes"
 	"context"
 	cryptorand "crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -51,38 +49,6 @@ type Config struct {
 	Grace time.Duration
 	// Logger is told of what nobody else hears. Nil: silent.
 	Logger *slog.Logger
-	// Check is called after every append, before anything is done about it. It is a hook for tests of the library itself; leave
-	// it nil.
-	Check func(root session.Key, c Checkpoint)
-}
-
-// A Checkpoint is the state of a tree after an append, for tests. It is valid during the call of Check.
-type Checkpoint struct {
-	Last session.Seq
-
-	root session.Key
-	tree *tree.Tree
-	opt  *tree.Options
-}
-
-// Verify reads the whole journal and returns an error if that gives another tree than the one that lives in memory.
-func (c Checkpoint) Verify(ctx context.Context, j session.Journal) error {
-	folded, last, err := owner.Load(ctx, j, c.root, c.opt)
-	if err != nil {
-		return err
-	}
-	live, err := json.Marshal(c.tree.Image())
-	if err != nil {
-		return err
-	}
-	read, err := json.Marshal(folded.Image())
-	if err != nil {
-		return err
-	}
-	if last != c.Last || !bytes.Equal(live, read) {
-		return fmt.Errorf("spawn: the journal of %q does not fold to the tree in memory: at %d\n%s\nat %d\n%s", c.root, c.Last, live, last, read)
-	}
-	return nil
 }
 
 func (c *Config) validate() error {
@@ -161,11 +127,6 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 			MaxDepth: cfg.Rules.MaxSpawnDepth(),
 			Model:    cfg.Model, Thinking: cfg.Thinking, Tools: cfg.Tools,
 		},
-	}
-	if check := cfg.Check; check != nil {
-		s.own.Check = func(root session.Key, t *tree.Tree, last session.Seq) {
-			check(root, Checkpoint{last, root, t, s.own.Options})
-		}
 	}
 	return s, nil
 }

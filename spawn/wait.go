@@ -73,7 +73,7 @@ func (h *home) wait(ctx context.Context, keys []session.Key, opt JoinOptions) ([
 		return nil, err
 	}
 	defer h.unregister(w)
-	defer TurnOf(ctx).pause()()
+	defer turnOf(ctx).pause()()
 	if opt.Within > 0 {
 		limit := time.NewTimer(opt.Within)
 		defer limit.Stop()

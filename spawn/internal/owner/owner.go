@@ -55,7 +55,8 @@ type Config struct {
 	Fatal   func(error)            // told of a journal that will never take anything again
 	Closed  <-chan struct{}        // closed when nothing is answered any more
 	Context func() context.Context // of the journal: it must outlive every command
-	// Check, if set, is called after every append with the durable tree: a hook for tests.
+	// Check, if the tests of this package and of spawn set it, is called after every append with the
+	// durable tree.
 	Check func(root session.Key, t *tree.Tree, last session.Seq)
 
 	sends sync.Pool // calls that nobody waits for
