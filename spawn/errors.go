@@ -36,8 +36,8 @@ var (
 	ErrStopped = errors.New("spawn: stopped")
 	// ErrTimedOut is the cause of the context of a turn whose run has no time left.
 	ErrTimedOut = errors.New("spawn: timed out")
-	// ErrTurnCancelled is the cause of the context of a turn that somebody interrupted.
-	ErrTurnCancelled = errors.New("spawn: interrupted")
+	// ErrTurnCancelled is the cause of the context of a turn that [Supervisor.CancelTurn] ended.
+	ErrTurnCancelled = errors.New("spawn: the turn was cancelled")
 )
 
 // An InputError is a field that cannot be accepted.

@@ -24,7 +24,7 @@ import (
 )
 
 // TestHistories plays random histories of one tree: up to four lives of a process, each ended by a crash before or after an
-// append, with several goroutines that spawn, post, steer, stop, interrupt and wait, Runners that do all that a Runner may and
+// append, with several goroutines that spawn, post, steer, stop, cancel turns and wait, Runners that do all that a Runner may and
 // may not do, and a receiver that fails, hangs, panics, is busy, and loses acknowledgements. What must hold is checked while it
 // happens, and afterwards by an audit of everything that was ever appended.
 //

@@ -67,7 +67,7 @@ func (t *Tree) decide(c Command) (Reply, error) {
 	case Reserve:
 		return t.decideReserve(c)
 	case CancelTurn:
-		return t.decideInterrupt(c)
+		return t.decideCancelTurn(c)
 	case *Stop:
 		return t.decideStop(c)
 	case *Settle:
@@ -103,7 +103,7 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 			return
 		}
 		how := FlagCrashed
-		if r.IsRoot() && (r.Halted || r.Cause != NoCause) {
+		if r.IsRoot() && (r.TurnCancelled || r.Cause != NoCause) {
 			how = FlagCut // somebody wanted it gone: it is not repeated
 		}
 		t.emit(turnEnded(t.now, r, Interrupted, nil, how, 0, nil))
@@ -304,7 +304,7 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	var flags Flags
 	state := OK
 	switch {
-	case r.Halted:
+	case r.TurnCancelled:
 		state = Cancelled // whatever it says: somebody wanted it to end
 	case c.Failed != "":
 		state = Failed
@@ -315,7 +315,7 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	if c.Skip {
 		flags |= FlagSkip
 	}
-	if r.IsRoot() && t.opt.Replies && r.Cause == NoCause && !r.Halted && c.Answer != nil && c.Answer.Reply != "" {
+	if r.IsRoot() && t.opt.Replies && r.Cause == NoCause && !r.TurnCancelled && c.Answer != nil && c.Answer.Reply != "" {
 		flags |= FlagReply
 	}
 	var join *Join
@@ -329,7 +329,7 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 		f.Route = r.Route
 	}
 	t.endTurn(r, f)
-	if c.Failed != "" && !r.IsRoot() && !r.Halted && r.Cause == NoCause {
+	if c.Failed != "" && !r.IsRoot() && !r.TurnCancelled && r.Cause == NoCause {
 		cause := RunnerFailed
 		if c.Budget {
 			cause = LimitReached
@@ -387,13 +387,13 @@ func (t *Tree) decideReserve(c Reserve) (Reply, error) {
 	return Reply{Run: r, Grant: beyond.add(more)}, nil
 }
 
-func (t *Tree) decideInterrupt(c CancelTurn) (Reply, error) {
+func (t *Tree) decideCancelTurn(c CancelTurn) (Reply, error) {
 	t.rand = c.Rand
 	r := t.find(c.Run)
 	if r == nil {
-		return Reply{}, fmt.Errorf("spawn: interrupting %q: %w", c.Run, ErrNotFound)
+		return Reply{}, fmt.Errorf("spawn: cancelling the turn of %q: %w", c.Run, ErrNotFound)
 	}
-	if r.Open != nil && !r.Halted && r.Cause == NoCause {
+	if r.Open != nil && !r.TurnCancelled && r.Cause == NoCause {
 		t.emit(turnCancelled(t.now, r, t.now+int64(t.opt.Grace)))
 		r.cancelled = true
 		t.effect(EffectCancelTurn, r, 0)
