@@ -57,7 +57,7 @@ func (s *Supervisor) blocked(ctx context.Context, key string, cmd func(ord uint3
 		return err
 	}
 	if ord == 0 {
-		return fmt.Errorf("spawn: delivery %q: %w", key, ErrNotFound)
+		return fmt.Errorf("%w: delivery %q", ErrNotFound, key)
 	}
 	return s.home(root).owner.Do(ctx, cmd(ord), nil)
 }

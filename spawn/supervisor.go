@@ -213,7 +213,7 @@ const sweepEvery = time.Minute
 func (s *Supervisor) Run(ctx context.Context) error {
 	if !s.state.CompareAndSwap(idle, running) {
 		if s.active() {
-			return fmt.Errorf("spawn: Run: %w", ErrRunning)
+			return ErrRunning
 		}
 		<-s.closed
 		return nil
@@ -464,7 +464,7 @@ func (s *Supervisor) Runs(ctx context.Context, root, requester session.Key, deep
 		list = runsBelow(t, r, deep, nil)
 	})
 	if err == nil && !found {
-		err = fmt.Errorf("spawn: runs of %q: %w", requester, ErrNotFound)
+		err = fmt.Errorf("%w: runs of %q", ErrNotFound, requester)
 	}
 	return list, err
 }
@@ -485,7 +485,7 @@ func (s *Supervisor) Find(ctx context.Context, root, key session.Key) (info RunI
 	h := s.home(root)
 	infos, err := h.infos(ctx, []session.Key{key}, h.owner.Do)
 	if err == nil && infos[0].ID == "" {
-		err = fmt.Errorf("spawn: %q: %w", key, ErrNotFound)
+		err = fmt.Errorf("%w: %q", ErrNotFound, key)
 	}
 	if err != nil {
 		return RunInfo{}, err
@@ -506,7 +506,7 @@ func (s *Supervisor) RootOf(ctx context.Context, key session.Key) (session.Key, 
 			return h.owner.Root(), nil
 		}
 	}
-	return session.Key{}, fmt.Errorf("spawn: the tree of %q: %w", key, ErrNotFound)
+	return session.Key{}, fmt.Errorf("%w: the tree of %q", ErrNotFound, key)
 }
 
 // Events yields what happens in a tree from now on, until ctx ends, the loop breaks, or the Supervisor is shut down.

@@ -175,7 +175,7 @@ func (t *TurnInput) Spend(ctx context.Context, u Usage) error {
 	enough := used.Tokens < t.chunk.Tokens && used.Micros < t.chunk.Micros
 	t.mu.Unlock()
 	if t.Exhausted != "" {
-		return fmt.Errorf("spawn: %w: %s", ErrBudget, t.Exhausted)
+		return fmt.Errorf("%w: %s", ErrBudget, t.Exhausted)
 	}
 	if enough || !t.limited {
 		return nil

@@ -13,9 +13,10 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// ErrUnconfirmed is what a command is answered with that may not have happened, because the append failed or somebody else took the
-// tree over. Whoever sent it may send it again under the same key.
-var ErrUnconfirmed = errors.New("the tree was lost")
+// ErrUnconfirmed is the answer to a command that may have happened or not, because an append failed
+// or another owner took the tree over. The caller may send it again under the same key.
+var ErrUnconfirmed = errors.New(
+	"spawn: it is not known whether this was recorded; send it again under the same key")
 
 // ErrShutdown is what everything is refused with after a shutdown.
 var ErrShutdown = errors.New("spawn: shut down")
@@ -190,7 +191,7 @@ func (o *Owner) current(batch []*call) []*call {
 		switch {
 		case c.gen != 0 && c.gen != o.gen:
 			o.giveBack(c)
-			c.err = fmt.Errorf("spawn: %q: %w", o.root, tree.ErrStale)
+			c.err = fmt.Errorf("%w: %q", tree.ErrStale, o.root)
 			o.finish(c)
 		case c.timer && o.yielded:
 		case c.rest > 0 && len(batch) > 1: // there is work
