@@ -48,7 +48,9 @@ func TestRefusalsHaveThePrefixOnce(t *testing.T) {
 			require.ErrorIs(t, err, want)
 			requirePrefixOnce(t, err)
 		}
-		for _, err := range []error{spawn.ErrBusy, spawn.ErrBudget, spawn.ErrStale, spawn.ErrStopping} {
+		for _, err := range []error{
+			spawn.ErrBusy, spawn.ErrBudget, spawn.ErrStale, spawn.ErrStopping,
+		} {
 			requirePrefixOnce(t, err)
 		}
 	})

@@ -11,7 +11,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// LiftLimits lets benchmarks measure the machinery instead of the limits of policy, which no configuration can lift this far.
+// LiftLimits lets benchmarks measure the machinery instead of the limits of policy, which no
+// configuration can lift this far.
 func LiftLimits(s *Supervisor) {
 	s.cfg.Rules.Subagents.MaxChildren = 1 << 30
 	s.cfg.Rules.Subagents.MaxSpawnDepth = 5
