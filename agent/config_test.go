@@ -92,7 +92,7 @@ func TestBadCalls(t *testing.T) {
 		for name, err := range map[string]error{
 			"post to a sub-agent that is not":    h.Session(unknown).Post(ctx, agent.Message{Text: "x"}),
 			"stop a sub-agent that is not":       h.Session(unknown).Stop(ctx),
-			"interrupt one that is not":          h.Session(unknown).CancelTurn(ctx),
+			"cancel a turn of one that is not":   h.Session(unknown).CancelTurn(ctx),
 			"spawn from a sub-agent that is not": task(h.Session(unknown), agent.Task{Text: "x"}),
 			"runs of a sub-agent that is not":    func() error { _, err := h.Session(unknown).Runs(ctx); return err }(),
 		} {

@@ -42,6 +42,8 @@ var (
 	ErrNotFound = spawn.ErrNotFound
 	// ErrEnded says that a run has ended.
 	ErrEnded = spawn.ErrEnded
+	// ErrTurnCancelled is the cause of the context of a turn that [Session.CancelTurn] ended.
+	ErrTurnCancelled = spawn.ErrTurnCancelled
 	// ErrUnconfirmed says that it is not certain that a command is durable; see [spawn.ErrUnconfirmed].
 	ErrUnconfirmed = spawn.ErrUnconfirmed
 	// ErrBusy may be returned by Deliver for a requester that is in the middle of something.
@@ -98,7 +100,14 @@ func (s *Session) runs(ctx context.Context, deep bool) ([]RunInfo, error) {
 	return s.rt.sup.Runs(ctx, root, s.key, deep)
 }
 
-// CancelTurn ends the turn under way, if any, and nothing else: sub-agents go on.
+// CancelTurn cancels the turn of the session that is under way. It returns when that is durable, and
+// does not wait for the Runner. The context of the turn ends with the cause [ErrTurnCancelled]; a Runner
+// that does not return within Config.Grace is given up. The sub-agents of the session go on. A
+// top-level session says nothing about the turn and takes further messages. A sub-agent that has
+// nothing else to do ends as [spawn.StatusCancelled], and its requester is told.
+//
+// A session without a turn under way is not changed, and the error is nil. It is [ErrNotFound] for a
+// session that is not on record.
 func (s *Session) CancelTurn(ctx context.Context) error {
 	root, err := s.tree(ctx)
 	if err != nil {

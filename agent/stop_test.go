@@ -131,7 +131,7 @@ func TestStopGivesUpARunnerThatHangs(t *testing.T) {
 	})
 }
 
-func TestInterruptLeavesChildrenAlone(t *testing.T) {
+func TestCancelTurnLeavesChildrenAlone(t *testing.T) {
 	s := script{
 		"main": {start("one"), agenttest.Hang(), echo()},
 		"one":  {say("done").After(time.Hour)},
@@ -143,19 +143,35 @@ func TestInterruptLeavesChildrenAlone(t *testing.T) {
 		require.NoError(t, h.Main().CancelTurn(h.Context()))
 		synctest.Wait()
 		require.Equal(t, spawn.StatusRunning, h.Child("one").Status)
-		require.Empty(t, h.Replies(), "an interrupted turn says nothing")
+		require.Empty(t, h.Replies(), "a cancelled turn says nothing")
 		time.Sleep(time.Hour)
 		h.Replied("done")
 	})
 }
 
-func TestInterruptOfASubagentEndsItsRun(t *testing.T) {
+func TestCancelTurnOfASubagentEndsItsRun(t *testing.T) {
 	s := script{"main": {start("one"), say("On it."), echo()}, "one": {agenttest.Hang()}}
 	agenttest.Run(t, agent.Config{}, s, func(h *harness) {
 		h.Post("go")
 		time.Sleep(time.Minute)
 		require.NoError(t, h.Session(h.Child("one").Key).CancelTurn(h.Context()))
 		h.Replied("On it.", "one: cancelled")
+	})
+}
+
+func TestCancelTurnIsTheCauseOfTheContext(t *testing.T) {
+	var cause error
+	cfg := runner(func(ctx context.Context, _ *agent.Turn) (agent.Result, error) {
+		<-ctx.Done()
+		cause = context.Cause(ctx)
+		return agent.Result{}, cause
+	})
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		h.Post("go")
+		synctest.Wait()
+		require.NoError(t, h.Main().CancelTurn(h.Context()))
+		synctest.Wait()
+		require.ErrorIs(t, cause, agent.ErrTurnCancelled)
 	})
 }
 

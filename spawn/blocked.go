@@ -25,15 +25,16 @@ func (s *Supervisor) Blocked(ctx context.Context) (list []Delivery, err error) {
 
 // Retry makes a blocked delivery due again. It opens no other tree than that of the delivery.
 func (s *Supervisor) Retry(ctx context.Context, key string) error {
-	return s.blocked(ctx, key, func(ord uint32) tree.Command { return tree.Retry{Ord: ord} })
+	return s.settle(ctx, key, SettleRetry)
 }
 
 // Dismiss gives a blocked delivery up. It opens no other tree than that of the delivery.
 func (s *Supervisor) Dismiss(ctx context.Context, key string) error {
-	return s.blocked(ctx, key, func(ord uint32) tree.Command { return tree.Dismiss{Ord: ord} })
+	return s.settle(ctx, key, SettleDismiss)
 }
 
-func (s *Supervisor) blocked(ctx context.Context, key string, cmd func(ord uint32) tree.Command) error {
+// settle retries or dismisses a blocked delivery.
+func (s *Supervisor) settle(ctx context.Context, key string, how Settlement) error {
 	var root session.Key
 	err := s.outboxes(ctx, func(of session.Key, outbox []Delivery) bool {
 		for _, out := range outbox {
@@ -57,9 +58,9 @@ func (s *Supervisor) blocked(ctx context.Context, key string, cmd func(ord uint3
 		return err
 	}
 	if ord == 0 {
-		return fmt.Errorf("spawn: delivery %q: %w", key, ErrNotFound)
+		return fmt.Errorf("%w: delivery %q", ErrNotFound, key)
 	}
-	return s.home(root).owner.Do(ctx, cmd(ord), nil)
+	return s.home(root).owner.Do(ctx, how.command(ord), nil)
 }
 
 // outboxes calls f with the outbox of each tree on record until it returns false. The error is what could not be read.

@@ -21,23 +21,23 @@ var (
 	ErrStale = tree.ErrStale
 	// ErrBudget is returned where a budget does not allow what was asked.
 	ErrBudget = tree.ErrBudget
-	// ErrUnconfirmed is returned if the journal failed for more than a moment, or somebody else took the tree over, before it was certain that
-	// a command is durable. It may have happened or not, or happen once the journal works again; sent again under the same key it
-	// happens once.
+	// ErrUnconfirmed is returned if the journal failed for more than a moment, or another owner took
+	// the tree over, before it was certain that a command is durable. It may have happened or not, or
+	// happen once the journal works again. Sent again under the same key it happens once.
 	ErrUnconfirmed = owner.ErrUnconfirmed
 	// ErrBusy may be returned by Deliver: the receiver is there but wants the delivery later. It does not count as a failure.
-	ErrBusy = errors.New("the receiver is busy")
+	ErrBusy = errors.New("spawn: the receiver is busy")
 	// ErrShutdown is the cause of the contexts of turns that a shutdown cancels, and of what is refused after one.
 	ErrShutdown = owner.ErrShutdown
 	// ErrRunning is returned by a second [Supervisor.Run].
-	ErrRunning = errors.New("it runs already")
+	ErrRunning = errors.New("spawn: already running")
 
 	// ErrStopped is the cause of the context of a turn whose run, or one above it, is being stopped.
 	ErrStopped = errors.New("spawn: stopped")
 	// ErrTimedOut is the cause of the context of a turn whose run has no time left.
 	ErrTimedOut = errors.New("spawn: timed out")
-	// ErrTurnCancelled is the cause of the context of a turn that somebody interrupted.
-	ErrTurnCancelled = errors.New("spawn: interrupted")
+	// ErrTurnCancelled is the cause of the context of a turn that [Supervisor.CancelTurn] ended.
+	ErrTurnCancelled = errors.New("spawn: the turn was cancelled")
 )
 
 // An InputError is a field that cannot be accepted.

@@ -1,6 +1,18 @@
 package spawn
 
-// LiftLimits lets benchmarks measure the machinery instead of the limits of policy, which no configuration can lift this far.
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+// LiftLimits lets benchmarks measure the machinery instead of the limits of policy, which no
+// configuration can lift this far.
 func LiftLimits(s *Supervisor) {
 	s.cfg.Rules.Subagents.MaxChildren = 1 << 30
 	s.cfg.Rules.Subagents.MaxSpawnDepth = 5
@@ -11,3 +23,49 @@ func (s *Supervisor) SlotsUsed() int { return s.lane.Used() }
 
 // NewID returns an id as the Supervisor makes them.
 func (s *Supervisor) NewID() string { return s.newID() }
+
+// A Checkpoint is the state of a tree after an append. It is valid during the call that gets it.
+type Checkpoint struct {
+	Last session.Seq
+
+	root session.Key
+	tree *tree.Tree
+	opt  *tree.Options
+}
+
+// CheckAppends has check called after every append of the Supervisor, before it acts on the facts.
+// It must be called before anything is asked of the Supervisor.
+func (s *Supervisor) CheckAppends(check func(c Checkpoint)) {
+	s.own.Check = func(root session.Key, t *tree.Tree, last session.Seq) {
+		check(Checkpoint{last, root, t, s.own.Options})
+	}
+}
+
+// Verify reads the whole journal and returns an error if that gives another tree than the one that
+// lives in memory.
+func (c Checkpoint) Verify(ctx context.Context, j session.Journal) error {
+	folded, last, err := owner.Load(ctx, j, c.root, c.opt)
+	if err != nil {
+		return err
+	}
+	live, err := json.Marshal(c.tree.Image())
+	if err != nil {
+		return err
+	}
+	read, err := json.Marshal(folded.Image())
+	if err != nil {
+		return err
+	}
+	if last != c.Last || !bytes.Equal(live, read) {
+		return fmt.Errorf("spawn: the journal of %q does not fold to the tree in memory: at %d\n%s\nat %d\n%s",
+			c.root, c.Last, live, last, read)
+	}
+	return nil
+}
+
+// Live returns what [Supervisor.Runs] and [Supervisor.Outbox] would return of the tree in memory,
+// and how its top-level session stands.
+func (c Checkpoint) Live() (runs []RunInfo, outbox []Delivery, top Status) {
+	c.tree.Outbox(func(e *tree.Entry) { outbox = append(outbox, outgoingOf(c.tree, e)) })
+	return runsBelow(c.tree, c.tree.Root(), true, nil), outbox, Status(c.tree.Root().State)
+}

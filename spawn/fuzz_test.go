@@ -24,7 +24,7 @@ import (
 )
 
 // TestHistories plays random histories of one tree: up to four lives of a process, each ended by a crash before or after an
-// append, with several goroutines that spawn, post, steer, stop, interrupt and wait, Runners that do all that a Runner may and
+// append, with several goroutines that spawn, post, steer, stop, cancel turns and wait, Runners that do all that a Runner may and
 // may not do, and a receiver that fails, hangs, panics, is busy, and loses acknowledgements. What must hold is checked while it
 // happens, and afterwards by an audit of everything that was ever appended.
 //
@@ -187,17 +187,17 @@ func (w *world) live(n int, last bool) *life {
 	cfg := w.cfg
 	cfg.Store = &session.Store{Journal: l.journal, Transcripts: w.store.Transcripts}
 	cfg.Runner = runnerFunc(func(ctx context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) { return w.run(l, ctx, t) })
-	cfg.Check = func(_ session.Key, c spawn.Checkpoint) {
+	sup, err := spawn.Open(w.t.Context(), cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	sup.CheckAppends(func(c spawn.Checkpoint) {
 		if w.checks.Add(1)%7 == 0 {
 			if err := c.Verify(context.Background(), w.store.Journal); err != nil {
 				w.fail("%v", err)
 			}
 		}
-	}
-	sup, err := spawn.Open(w.t.Context(), cfg)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	})
 	l.sup = sup
 	go func() { l.ran <- sup.Run(context.WithoutCancel(w.t.Context())) }()
 	var people sync.WaitGroup

@@ -1,12 +1,10 @@
 package spawn
 
 import (
-	"bytes"
 	"context"
 	cryptorand "crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -51,38 +49,6 @@ type Config struct {
 	Grace time.Duration
 	// Logger is told of what nobody else hears. Nil: silent.
 	Logger *slog.Logger
-	// Check is called after every append, before anything is done about it. It is a hook for tests of the library itself; leave
-	// it nil.
-	Check func(root session.Key, c Checkpoint)
-}
-
-// A Checkpoint is the state of a tree after an append, for tests. It is valid during the call of Check.
-type Checkpoint struct {
-	Last session.Seq
-
-	root session.Key
-	tree *tree.Tree
-	opt  *tree.Options
-}
-
-// Verify reads the whole journal and returns an error if that gives another tree than the one that lives in memory.
-func (c Checkpoint) Verify(ctx context.Context, j session.Journal) error {
-	folded, last, err := owner.Load(ctx, j, c.root, c.opt)
-	if err != nil {
-		return err
-	}
-	live, err := json.Marshal(c.tree.Image())
-	if err != nil {
-		return err
-	}
-	read, err := json.Marshal(folded.Image())
-	if err != nil {
-		return err
-	}
-	if last != c.Last || !bytes.Equal(live, read) {
-		return fmt.Errorf("spawn: the journal of %q does not fold to the tree in memory: at %d\n%s\nat %d\n%s", c.root, c.Last, live, last, read)
-	}
-	return nil
 }
 
 func (c *Config) validate() error {
@@ -161,11 +127,6 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 			MaxDepth: cfg.Rules.MaxSpawnDepth(),
 			Model:    cfg.Model, Thinking: cfg.Thinking, Tools: cfg.Tools,
 		},
-	}
-	if check := cfg.Check; check != nil {
-		s.own.Check = func(root session.Key, t *tree.Tree, last session.Seq) {
-			check(root, Checkpoint{last, root, t, s.own.Options})
-		}
 	}
 	return s, nil
 }
@@ -252,7 +213,7 @@ const sweepEvery = time.Minute
 func (s *Supervisor) Run(ctx context.Context) error {
 	if !s.state.CompareAndSwap(idle, running) {
 		if s.active() {
-			return fmt.Errorf("spawn: Run: %w", ErrRunning)
+			return ErrRunning
 		}
 		<-s.closed
 		return nil
@@ -503,7 +464,7 @@ func (s *Supervisor) Runs(ctx context.Context, root, requester session.Key, deep
 		list = runsBelow(t, r, deep, nil)
 	})
 	if err == nil && !found {
-		err = fmt.Errorf("spawn: runs of %q: %w", requester, ErrNotFound)
+		err = fmt.Errorf("%w: runs of %q", ErrNotFound, requester)
 	}
 	return list, err
 }
@@ -524,7 +485,7 @@ func (s *Supervisor) Find(ctx context.Context, root, key session.Key) (info RunI
 	h := s.home(root)
 	infos, err := h.infos(ctx, []session.Key{key}, h.owner.Do)
 	if err == nil && infos[0].ID == "" {
-		err = fmt.Errorf("spawn: %q: %w", key, ErrNotFound)
+		err = fmt.Errorf("%w: %q", ErrNotFound, key)
 	}
 	if err != nil {
 		return RunInfo{}, err
@@ -545,7 +506,7 @@ func (s *Supervisor) RootOf(ctx context.Context, key session.Key) (session.Key, 
 			return h.owner.Root(), nil
 		}
 	}
-	return session.Key{}, fmt.Errorf("spawn: the tree of %q: %w", key, ErrNotFound)
+	return session.Key{}, fmt.Errorf("%w: the tree of %q", ErrNotFound, key)
 }
 
 // Events yields what happens in a tree from now on, until ctx ends, the loop breaks, or the Supervisor is shut down.

@@ -161,8 +161,8 @@ func (t *TurnInput) Wait(ctx context.Context, children []session.Key, opt JoinOp
 // turnKey is where the context of a Runner holds its Turn, so that whatever waits under that context gives the slot back.
 type turnKey struct{}
 
-// TurnOf returns the turn under whose context ctx is, or nil.
-func TurnOf(ctx context.Context) *TurnInput {
+// turnOf returns the turn under whose context ctx is, or nil.
+func turnOf(ctx context.Context) *TurnInput {
 	t, _ := ctx.Value(turnKey{}).(*TurnInput)
 	return t
 }
@@ -186,7 +186,7 @@ func (t *TurnInput) Spend(ctx context.Context, u Usage) error {
 	enough := used.Tokens < t.chunk.Tokens && used.Micros < t.chunk.Micros
 	t.mu.Unlock()
 	if t.Exhausted != "" {
-		return fmt.Errorf("spawn: %w: %s", ErrBudget, t.Exhausted)
+		return fmt.Errorf("%w: %s", ErrBudget, t.Exhausted)
 	}
 	if enough || !t.limited {
 		return nil

@@ -78,14 +78,8 @@ func View(root session.Key, entries iter.Seq2[session.Entry, error]) (TreeView, 
 		return TreeView{}, &InputError{Field: "root", Reason: fmt.Sprintf("%q is no top-level session", root)}
 	}
 	v := viewer{root: root}
-	v.begin()
-	for e, err := range entries {
-		if err != nil {
-			return TreeView{}, fmt.Errorf("spawn: reading the journal of %q: %w", root, err)
-		}
-		if err := v.fold(e); err != nil {
-			return TreeView{}, &JournalError{Root: root, Seq: e.Seq, Err: err}
-		}
+	if err := v.read(entries); err != nil {
+		return TreeView{}, err
 	}
 	return v.view(), nil
 }
@@ -96,6 +90,20 @@ type viewer struct {
 	tree *tree.Tree
 	last session.Seq
 	at   int64 // of the last fact
+}
+
+// read folds all entries of a journal.
+func (v *viewer) read(entries iter.Seq2[session.Entry, error]) error {
+	v.begin()
+	for e, err := range entries {
+		if err != nil {
+			return fmt.Errorf("spawn: reading the journal of %q: %w", v.root, err)
+		}
+		if err := v.fold(e); err != nil {
+			return &JournalError{Root: v.root, Seq: e.Seq, Err: err}
+		}
+	}
+	return nil
 }
 
 // begin makes the tree that the first fact is folded into. Its configuration is that of nobody: folding asks for none.

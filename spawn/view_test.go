@@ -299,7 +299,7 @@ func TestDescribe(t *testing.T) {
 		{`{"v":1,"kind":"turn_ended","at":1,"run":"` + child + `","n":1,"state":5,"flags":24,"answer":{"text":"42","usage":{"input":3,"output":4}},"join":{"need":1,"left":3,"good":0}}`, `turn 1 of ` + child + ` ended ok, "42", used 7 tokens, silent, takes back what it said before, waits for 3 children, 1 well`},
 		{`{"v":1,"kind":"turn_ended","at":1,"run":"` + child + `","n":1,"state":8,"flags":32}`, `turn 1 of ` + child + ` ended cancelled, given up`},
 		{`{"v":1,"kind":"turn_ended","at":1,"run":"` + child + `","n":1,"state":9,"flags":128}`, `turn 1 of ` + child + ` ended interrupted, its process is gone`},
-		{`{"v":1,"kind":"halted","at":1,"run":"` + child + `","n":1,"until":10000000001}`, `turn 1 of ` + child + ` interrupted, given up in 10s`},
+		{`{"v":1,"kind":"halted","at":1,"run":"` + child + `","n":1,"until":10000000001}`, `turn 1 of ` + child + ` cancelled, given up in 10s`},
 		{`{"v":1,"kind":"stop_requested","at":1,"run":"` + child + `","cause":3,"flags":1,"text":"enough"}`, child + ` is to end: stopped, "enough", quietly`},
 		{`{"v":1,"kind":"run_ended","at":1,"run":"` + child + `","state":5}`, child + ` ended ok, nobody is told`},
 		{`{"v":1,"kind":"run_ended","at":1,"run":"` + child + `","state":6,"flags":2}`, child + ` ended failed, its requester is told`},

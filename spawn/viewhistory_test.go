@@ -57,9 +57,9 @@ func (w *world) playWatched(seen map[string]int) {
 		cfg := w.cfg
 		cfg.Store = &session.Store{Journal: l.journal, Transcripts: w.store.Transcripts}
 		cfg.Runner = runnerFunc(func(ctx context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) { return w.run(l, ctx, t) })
-		cfg.Check = func(_ session.Key, c spawn.Checkpoint) { w.look(c, seen) }
 		sup, err := spawn.Open(w.t.Context(), cfg)
 		require.NoError(w.t, err)
+		sup.CheckAppends(func(c spawn.Checkpoint) { w.look(c, seen) })
 		l.sup = sup
 		go func() { l.ran <- sup.Run(context.WithoutCancel(w.t.Context())) }()
 		for range 25 {

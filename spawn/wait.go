@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
-	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
@@ -73,7 +72,7 @@ func (h *home) wait(ctx context.Context, keys []session.Key, opt JoinOptions) ([
 		return nil, err
 	}
 	defer h.unregister(w)
-	defer TurnOf(ctx).pause()()
+	defer turnOf(ctx).pause()()
 	if opt.Within > 0 {
 		limit := time.NewTimer(opt.Within)
 		defer limit.Stop()
@@ -140,7 +139,7 @@ func (h *home) register(ctx context.Context, w *waiter, keys []session.Key) erro
 		h.admit(w, t)
 	})
 	if err == nil && missing.IsValid() {
-		err = fmt.Errorf("spawn: waiting for %q: %w", missing, ErrNotFound)
+		err = fmt.Errorf("%w: waiting for %q", ErrNotFound, missing)
 	}
 	if err != nil {
 		h.unregister(w)
@@ -356,7 +355,7 @@ func (h *home) Lost(err error, conflict bool) {
 	}
 	if conflict {
 		for w := range h.waiters {
-			w.close(fmt.Errorf("spawn: %q: %w: %w", h.owner.Root(), owner.ErrUnconfirmed, err))
+			w.close(fmt.Errorf("%w: %q: %w", ErrUnconfirmed, h.owner.Root(), err))
 		}
 	}
 	h.mu.Unlock()

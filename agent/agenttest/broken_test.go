@@ -17,6 +17,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
+	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
 // recorder is a test that fails without the one around it failing.
@@ -186,13 +187,14 @@ func TestChecksOfWhatArrives(t *testing.T) {
 func TestChecksOfTheJournal(t *testing.T) {
 	root := session.Must(session.MainKey("main"))
 	child := session.Must(root.Child("main", "6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
-	at := func(seq session.Seq, f fact) fact { f.root, f.seq = root, seq; return f }
-	admitted := fact{Kind: "admitted", Run: child, Spec: &spec{ID: "id", SessionID: "s", Key: child, Parent: root}}
+	at := func(seq session.Seq, f spawntest.Fact) fact { f.Seq = seq; return fact{root, f} }
+	admitted := spawntest.Fact{Kind: "admitted", Run: child, ID: "id", SessionID: "s", Parent: root}
 	rootRef, childRef := session.Ref{Key: root, SessionID: "r"}, session.Ref{Key: child, SessionID: "s"}
 	told := session.Line{Pos: 5, Message: session.Message{Role: session.MessageUser, Internal: true, ID: "id"}}
 	good := []fact{
-		at(1, fact{Kind: "opened", ID: "r"}), at(2, admitted), at(3, fact{Kind: "run_ended", Run: child, Flags: flagTell}),
-		at(4, fact{Kind: "turn_ended", Run: root, Num: 5, Flags: flagReply}),
+		at(1, spawntest.Fact{Kind: "opened", SessionID: "r"}), at(2, admitted),
+		at(3, spawntest.Fact{Kind: "run_ended", Run: child, Told: true}),
+		at(4, spawntest.Fact{Kind: "turn_ended", Run: root, Pos: 5, Replied: true}),
 	}
 	for _, c := range []struct {
 		name    string
@@ -205,11 +207,11 @@ func TestChecksOfTheJournal(t *testing.T) {
 		{"lost", good, nil, 1, "was lost"},
 		{"not committed", good, map[session.Ref][]session.Line{rootRef: {{Pos: 6, Message: told.Message}}}, 1, "was lost"},
 		{"twice", good, map[session.Ref][]session.Line{rootRef: {told, told}}, 1, "was read 2 times"},
-		{"by another", append(good[:4:4], at(5, fact{Kind: "turn_ended", Run: child, Num: 9})), map[session.Ref][]session.Line{childRef: {told}}, 1, "was read by"},
+		{"by another", append(good[:4:4], at(5, spawntest.Fact{Kind: "turn_ended", Run: child, Pos: 9})), map[session.Ref][]session.Line{childRef: {told}}, 1, "was read by"},
 		{"no end", good[:2:2], nil, 0, "has ended 0 times"},
 		{"two ends", append(good[:4:4], good[2]), map[session.Ref][]session.Line{rootRef: {told}}, 1, "has ended 2 times"},
 		{"a reply that is lost", good, map[session.Ref][]session.Line{rootRef: {told}}, 0, "1 turns replied, and 0 replies arrived"},
-		{"stopped", append(good[:4:4], at(6, fact{Kind: "stop_requested", Run: root, Cause: causeStopped})), nil, 1, ""},
+		{"stopped", append(good[:4:4], at(6, spawntest.Fact{Kind: "stop_requested", Run: root, Stopped: true})), nil, 1, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := &recorder{TB: t}

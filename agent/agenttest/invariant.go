@@ -54,18 +54,6 @@ func (h *Harness) noteDelivery(d agent.Delivery) {
 	h.deliveries = append(h.deliveries, d)
 }
 
-// The flags of a fact that matter here.
-const (
-	flagTell    = 1 << 1 // of run_ended: the requester is told
-	flagOut     = 1 << 2 // of run_ended: by Deliver
-	flagCut     = 1 << 5 // of turn_ended: the turn was given up
-	flagReply   = 1 << 6 // of turn_ended: people are told
-	flagCrashed = 1 << 7 // of turn_ended: the process of the turn is gone
-)
-
-// causeStopped is the cause of a stop_requested that somebody asked for.
-const causeStopped = 3
-
 // story is what a journal says about one session.
 type story struct {
 	ref       session.Ref
@@ -81,7 +69,7 @@ func (h *Harness) check() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	slices.SortStableFunc(h.facts, func(a, b fact) int {
-		return cmp.Or(strings.Compare(a.root.String(), b.root.String()), cmp.Compare(a.seq, b.seq))
+		return cmp.Or(strings.Compare(a.root.String(), b.root.String()), cmp.Compare(a.Seq, b.Seq))
 	})
 	stories := h.stories()
 	read := h.read(stories)
@@ -94,13 +82,13 @@ func (h *Harness) check() {
 		switch {
 		case f.Kind == "deferred" || f.Kind == "blocked" || f.Kind == "dismissed":
 			undelivered = true
-		case f.Kind == "turn_ended" && f.Flags&flagReply != 0:
+		case f.Replied:
 			replies++
-		case f.Kind == "run_ended" && f.Flags&flagTell != 0 && f.Flags&flagOut != 0:
+		case f.Told && f.Out:
 			out++
-		case f.Kind == "run_ended" && f.Flags&flagTell != 0 && len(read[stories[f.Run].name()]) == 0 && delivered[stories[f.Run].name()]:
+		case f.Told && len(read[stories[f.Run].name()]) == 0 && delivered[stories[f.Run].name()]:
 			out++ // whoever it was for ended without reading it, so it went up to a session that the caller runs
-		case f.Kind == "run_ended" && f.Flags&flagTell != 0:
+		case f.Told:
 			h.checkRead(stories, read, f.Run)
 		}
 	}
@@ -131,12 +119,13 @@ func (s *story) name() string {
 func (h *Harness) stories() map[session.Key]*story {
 	stories := make(map[session.Key]*story)
 	for _, f := range h.facts {
-		if f.Kind == "admitted" && f.Spec != nil {
-			stories[f.Spec.Key] = &story{ref: session.Ref{Key: f.Spec.Key, SessionID: f.Spec.SessionID}, id: f.Spec.ID, parent: f.Spec.Parent}
+		if f.Kind == "admitted" {
+			ref := session.Ref{Key: f.Run, SessionID: f.SessionID}
+			stories[f.Run] = &story{ref: ref, id: f.ID, parent: f.Parent}
 			continue
 		}
 		if f.Kind == "opened" && stories[f.root] == nil {
-			stories[f.root] = &story{ref: session.Ref{Key: f.root, SessionID: f.ID}}
+			stories[f.root] = &story{ref: session.Ref{Key: f.root, SessionID: f.SessionID}}
 		}
 		s := stories[f.Run]
 		if s == nil {
@@ -144,10 +133,10 @@ func (h *Harness) stories() map[session.Key]*story {
 		}
 		switch f.Kind {
 		case "turn_ended":
-			s.committed = max(s.committed, f.Num)
-			s.blurred = s.blurred || f.Flags&flagCut != 0
+			s.committed = max(s.committed, f.Pos)
+			s.blurred = s.blurred || f.Cut
 		case "stop_requested":
-			s.blurred = s.blurred || f.Cause == causeStopped
+			s.blurred = s.blurred || f.Stopped
 		case "run_ended":
 			s.ends++
 		}
@@ -212,14 +201,7 @@ func (h *Harness) audit() {
 	defer h.mu.Unlock()
 	for root, entries := range h.entries {
 		slices.SortStableFunc(entries, func(a, b session.Entry) int { return cmp.Compare(a.Seq, b.Seq) })
-		err := spawntest.Audit(func(yield func(session.Entry, error) bool) {
-			for _, e := range entries {
-				if !yield(e, nil) {
-					return
-				}
-			}
-		})
-		if err != nil {
+		if err := spawntest.Audit(yielded(entries)); err != nil {
 			h.t.Errorf("agenttest: the journal of %s: %v", root, err)
 		}
 	}

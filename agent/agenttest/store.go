@@ -2,13 +2,14 @@ package agenttest
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
 // errKilled is what a process that was killed gets from the world.
@@ -165,26 +166,10 @@ func (h *Harness) write(l *life, what string, do func() error) error {
 	return err
 }
 
-// fact is what the invariants need to know of an entry of a journal.
+// fact is an entry of a journal as the invariants see it.
 type fact struct {
-	root session.Key
-	seq  session.Seq
-
-	Kind  string      `json:"kind"`
-	Run   session.Key `json:"run"`
-	Flags uint        `json:"flags"`
-	Cause uint        `json:"cause"`
-	Num   session.Pos `json:"num"`
-	ID    string      `json:"id"`
-	Spec  *spec       `json:"spec"`
-}
-
-// spec is what a run was admitted with.
-type spec struct {
-	ID        string      `json:"id"`
-	SessionID string      `json:"sessionId"`
-	Key       session.Key `json:"key"`
-	Parent    session.Key `json:"parent"`
+	root session.Key // of the tree
+	spawntest.Fact
 }
 
 // noteFacts remembers what was written, and whose tree it is now.
@@ -192,20 +177,32 @@ func (h *Harness) noteFacts(l *life, root session.Key, last session.Seq, b sessi
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.owners[root] = l
-	for i, e := range b.Entries {
-		f := fact{root: root, seq: last - session.Seq(len(b.Entries)-1-i)}
-		h.entries[root] = append(h.entries[root], session.Entry{Seq: f.seq, Batch: b.ID, Payload: e.Payload})
-		data, err := e.Payload.AppendJSON(nil)
-		if err == nil {
-			err = json.Unmarshal(data, &f)
-		}
+	entries := slices.Clone(b.Entries)
+	for i := range entries {
+		entries[i].Seq, entries[i].Batch = last-session.Seq(len(entries)-1-i), b.ID
+	}
+	h.entries[root] = append(h.entries[root], entries...)
+	for f, err := range spawntest.Facts(yielded(entries)) {
 		if err != nil {
-			h.t.Errorf("agenttest: entry %d of %s cannot be read: %v", f.seq, root, err)
+			h.t.Errorf("agenttest: entry %d of %s cannot be read: %v", f.Seq, root, err)
 			continue
 		}
-		h.facts = append(h.facts, f)
-		if f.Kind == "run_ended" {
+		h.facts = append(h.facts, fact{root, f})
+	}
+	for f, err := range spawntest.Ends(yielded(entries)) {
+		if err == nil {
 			h.ended[f.Run] = true
+		}
+	}
+}
+
+// yielded yields entries as a journal does.
+func yielded(entries []session.Entry) iter.Seq2[session.Entry, error] {
+	return func(yield func(session.Entry, error) bool) {
+		for _, e := range entries {
+			if !yield(e, nil) {
+				return
+			}
 		}
 	}
 }

@@ -64,7 +64,7 @@ func (a *auditor) inTurn(r *run, f *tree.Fact) {
 		r.turn.reserve.Micros += f.Budget.Micros
 	case tree.TurnEnded:
 		a.turnEnded(r, f)
-	default: // an interrupt changes nothing that is audited
+	default: // a cancelled turn changes nothing that is audited
 	}
 }
 

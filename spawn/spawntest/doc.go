@@ -4,6 +4,7 @@
 //	Recorder       a journal that remembers everything, also what a snapshot has replaced
 //	CrashJournal   a journal that dies, fails, hangs or panics at an append of your choice
 //	Audit          walks a journal and says what cannot have happened
+//	Facts, Ends    yield what the entries of a journal record
 //
 // A crash is a CrashJournal that dies, and a second Supervisor that opens the same store without a Shutdown of the first. Audit
 // decides by its own rules and shares nothing with the code that it checks but the reading of facts.

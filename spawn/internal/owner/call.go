@@ -180,7 +180,7 @@ func (o *Owner) finish(c *call) {
 func (o *Owner) refuse(batch []*call, err error) {
 	for _, c := range batch {
 		o.giveBack(c)
-		c.err = fmt.Errorf("spawn: %q: %w: %w", o.root, ErrUnconfirmed, err)
+		c.err = fmt.Errorf("%w: %q: %w", ErrUnconfirmed, o.root, err)
 		o.finish(c)
 	}
 }

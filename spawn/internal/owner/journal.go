@@ -18,7 +18,7 @@ func Load(ctx context.Context, j session.Journal, root session.Key, opt *tree.Op
 	var last session.Seq
 	for e, err := range j.Read(ctx, root, 0) {
 		if err != nil {
-			return nil, 0, fmt.Errorf("spawn: reading the journal of %q: %w", root, err)
+			return nil, 0, fmt.Errorf("reading the journal of %q: %w", root, err)
 		}
 		f, err := tree.FactOf(e.Payload)
 		if err == nil {

@@ -3,6 +3,7 @@ package owner
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -17,7 +18,8 @@ type JournalError struct {
 }
 
 func (e *JournalError) Error() string {
-	return fmt.Sprintf("spawn: journal of %q, entry %d: %v", e.Root, e.Seq, e.Err)
+	what := strings.TrimPrefix(e.Err.Error(), "spawn: ")
+	return fmt.Sprintf("spawn: journal of %q, entry %d: %s", e.Root, e.Seq, what)
 }
 
 func (e *JournalError) Unwrap() error { return e.Err }

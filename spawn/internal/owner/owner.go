@@ -13,9 +13,10 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// ErrUnconfirmed is what a command is answered with that may not have happened, because the append failed or somebody else took the
-// tree over. Whoever sent it may send it again under the same key.
-var ErrUnconfirmed = errors.New("the tree was lost")
+// ErrUnconfirmed is the answer to a command that may have happened or not, because an append failed
+// or another owner took the tree over. The caller may send it again under the same key.
+var ErrUnconfirmed = errors.New(
+	"spawn: it is not known whether this was recorded; send it again under the same key")
 
 // ErrShutdown is what everything is refused with after a shutdown.
 var ErrShutdown = errors.New("spawn: shut down")
@@ -55,7 +56,8 @@ type Config struct {
 	Fatal   func(error)            // told of a journal that will never take anything again
 	Closed  <-chan struct{}        // closed when nothing is answered any more
 	Context func() context.Context // of the journal: it must outlive every command
-	// Check, if set, is called after every append with the durable tree: a hook for tests.
+	// Check, if the tests of this package and of spawn set it, is called after every append with the
+	// durable tree.
 	Check func(root session.Key, t *tree.Tree, last session.Seq)
 
 	sends sync.Pool // calls that nobody waits for
@@ -189,7 +191,7 @@ func (o *Owner) current(batch []*call) []*call {
 		switch {
 		case c.gen != 0 && c.gen != o.gen:
 			o.giveBack(c)
-			c.err = fmt.Errorf("spawn: %q: %w", o.root, tree.ErrStale)
+			c.err = fmt.Errorf("%w: %q", tree.ErrStale, o.root)
 			o.finish(c)
 		case c.timer && o.yielded:
 		case c.rest > 0 && len(batch) > 1: // there is work

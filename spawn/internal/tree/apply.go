@@ -134,7 +134,7 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	r.Turns = f.N
 	r.open = OpenTurn{N: f.N, First: first, Through: f.Ord, Reserve: f.Budget, Started: f.At}
 	r.Open = &r.open
-	r.Halted, r.asked, r.cancelled = false, false, false
+	r.TurnCancelled, r.asked, r.cancelled = false, false, false
 	t.turns++
 	charge(r, f.Budget)
 	t.route(r, f.Ord)
@@ -193,7 +193,7 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 		r.consume(f.Ord)
 		r.Open.Through = f.Ord
 	case TurnCancelled:
-		r.Halted = true
+		r.TurnCancelled = true
 		if r.Grace == 0 || f.Until < r.Grace {
 			r.Grace = f.Until
 		}
@@ -309,7 +309,7 @@ func (t *Tree) applyStopRequested(r *Run, f *Fact) error {
 	}
 	r.Cause, r.Reason, r.Quiet = f.Cause, f.Text, f.Flags&FlagQuiet != 0
 	if r.Open != nil && (r.Grace == 0 || f.Until < r.Grace) {
-		r.Grace = f.Until // an interrupt may have set an earlier one
+		r.Grace = f.Until // CancelTurn may have set an earlier one
 	}
 	t.arm(r)
 	return nil

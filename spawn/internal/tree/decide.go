@@ -15,11 +15,11 @@ import (
 
 // What a command may be refused with, beside a *policy.Refusal.
 var (
-	ErrNotFound = errors.New("no such run")
-	ErrEnded    = errors.New("the run has ended")
-	ErrStopping = errors.New("the session is being stopped")
-	ErrStale    = errors.New("the turn is no longer under way")
-	ErrBudget   = errors.New("the budget is exhausted")
+	ErrNotFound = errors.New("spawn: not on record")
+	ErrEnded    = errors.New("spawn: the run has ended")
+	ErrStopping = errors.New("spawn: the session is being stopped")
+	ErrStale    = errors.New("spawn: the turn is no longer under way")
+	ErrBudget   = errors.New("spawn: the budget is exhausted")
 )
 
 // RuleSteer refuses steers that come too fast.
@@ -67,7 +67,7 @@ func (t *Tree) decide(c Command) (Reply, error) {
 	case Reserve:
 		return t.decideReserve(c)
 	case CancelTurn:
-		return t.decideInterrupt(c)
+		return t.decideCancelTurn(c)
 	case *Stop:
 		return t.decideStop(c)
 	case *Settle:
@@ -103,7 +103,7 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 			return
 		}
 		how := FlagCrashed
-		if r.IsRoot() && (r.Halted || r.Cause != NoCause) {
+		if r.IsRoot() && (r.TurnCancelled || r.Cause != NoCause) {
 			how = FlagCut // somebody wanted it gone: it is not repeated
 		}
 		t.emit(turnEnded(t.now, r, Interrupted, nil, how, 0, nil))
@@ -145,11 +145,11 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	}
 	switch {
 	case parent.State.Terminal():
-		return Reply{}, fmt.Errorf("spawn: spawning from %q: %w", c.Parent, ErrEnded)
+		return Reply{}, fmt.Errorf("%w: spawning from %q", ErrEnded, c.Parent)
 	case parent.Cause != NoCause:
-		return Reply{}, fmt.Errorf("spawn: spawning from %q: %w", c.Parent, ErrStopping)
+		return Reply{}, fmt.Errorf("%w: spawning from %q", ErrStopping, c.Parent)
 	case c.Turn > 0 && (parent.Open == nil || parent.Open.N != c.Turn):
-		return Reply{}, fmt.Errorf("spawn: spawning from turn %d of %q: %w", c.Turn, c.Parent, ErrStale)
+		return Reply{}, fmt.Errorf("%w: spawning from turn %d of %q", ErrStale, c.Turn, c.Parent)
 	}
 	ask := c.Request
 	ask.ValidModel = t.opt.ValidModel
@@ -215,11 +215,11 @@ func (t *Tree) decidePost(c *Post) (Reply, error) {
 	r := t.find(c.To)
 	switch {
 	case r == nil:
-		return Reply{}, fmt.Errorf("spawn: posting to %q: %w", c.To, ErrNotFound)
+		return Reply{}, fmt.Errorf("%w: posting to %q", ErrNotFound, c.To)
 	case r.State.Terminal():
-		return Reply{}, fmt.Errorf("spawn: posting to %q: %w", c.To, ErrEnded)
+		return Reply{}, fmt.Errorf("%w: posting to %q", ErrEnded, c.To)
 	case r.Cause != NoCause && !r.IsRoot():
-		return Reply{}, fmt.Errorf("spawn: posting to %q: %w", c.To, ErrStopping)
+		return Reply{}, fmt.Errorf("%w: posting to %q", ErrStopping, c.To)
 	case strings.TrimSpace(string(c.Text)) == "":
 		return Reply{}, &InputError{"text", "it is empty"}
 	}
@@ -248,11 +248,11 @@ func (t *Tree) decideSteer(c *Steer) (Reply, error) {
 	r := t.find(c.To)
 	switch n := utf8.RuneCountInString(string(c.Text)); {
 	case r == nil || r.IsRoot():
-		return Reply{}, fmt.Errorf("spawn: steering %q: %w", c.To, ErrNotFound)
+		return Reply{}, fmt.Errorf("%w: steering %q", ErrNotFound, c.To)
 	case r.State.Terminal():
-		return Reply{}, fmt.Errorf("spawn: steering %q: %w", c.To, ErrEnded)
+		return Reply{}, fmt.Errorf("%w: steering %q", ErrEnded, c.To)
 	case r.Cause != NoCause:
-		return Reply{}, fmt.Errorf("spawn: steering %q: %w", c.To, ErrStopping)
+		return Reply{}, fmt.Errorf("%w: steering %q", ErrStopping, c.To)
 	case strings.TrimSpace(string(c.Text)) == "":
 		return Reply{}, &InputError{"text", "it is empty"}
 	case n > MaxSteer:
@@ -271,7 +271,7 @@ func (t *Tree) decideSteer(c *Steer) (Reply, error) {
 func (t *Tree) decideGranted(c Granted) (Reply, error) {
 	r := t.find(c.Run)
 	if r == nil {
-		return Reply{}, fmt.Errorf("spawn: a slot for %q: %w", c.Run, ErrNotFound)
+		return Reply{}, fmt.Errorf("%w: a slot for %q", ErrNotFound, c.Run)
 	}
 	r.asked = false
 	t.touch(r)
@@ -293,18 +293,18 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	t.rand = c.Rand
 	r := t.find(c.Run)
 	if r == nil {
-		return Reply{}, fmt.Errorf("spawn: a turn of %q: %w", c.Run, ErrNotFound)
+		return Reply{}, fmt.Errorf("%w: a turn of %q", ErrNotFound, c.Run)
 	}
 	if r.Open == nil || r.Open.N != c.N {
 		if c.Answer != nil && c.Answer.Text != "" {
 			t.emit(late(t.now, r, c.N, c.Answer.Text))
 		}
-		return Reply{}, fmt.Errorf("spawn: turn %d of %q: %w", c.N, c.Run, ErrStale)
+		return Reply{}, fmt.Errorf("%w: turn %d of %q", ErrStale, c.N, c.Run)
 	}
 	var flags Flags
 	state := OK
 	switch {
-	case r.Halted:
+	case r.TurnCancelled:
 		state = Cancelled // whatever it says: somebody wanted it to end
 	case c.Failed != "":
 		state = Failed
@@ -315,7 +315,7 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	if c.Skip {
 		flags |= FlagSkip
 	}
-	if r.IsRoot() && t.opt.Replies && r.Cause == NoCause && !r.Halted && c.Answer != nil && c.Answer.Reply != "" {
+	if r.IsRoot() && t.opt.Replies && r.Cause == NoCause && !r.TurnCancelled && c.Answer != nil && c.Answer.Reply != "" {
 		flags |= FlagReply
 	}
 	var join *Join
@@ -329,7 +329,7 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 		f.Route = r.Route
 	}
 	t.endTurn(r, f)
-	if c.Failed != "" && !r.IsRoot() && !r.Halted && r.Cause == NoCause {
+	if c.Failed != "" && !r.IsRoot() && !r.TurnCancelled && r.Cause == NoCause {
 		cause := RunnerFailed
 		if c.Budget {
 			cause = LimitReached
@@ -351,7 +351,7 @@ func (t *Tree) endTurn(r *Run, f Fact) {
 func (t *Tree) underWay(k session.Key, n uint32) (*Run, error) {
 	r := t.find(k)
 	if r == nil || r.Open == nil || r.Open.N != n {
-		return nil, fmt.Errorf("spawn: turn %d of %q: %w", n, k, ErrStale)
+		return nil, fmt.Errorf("%w: turn %d of %q", ErrStale, n, k)
 	}
 	return r, nil
 }
@@ -379,7 +379,7 @@ func (t *Tree) decideReserve(c Reserve) (Reply, error) {
 		t.emit(reserved(t.now, r, beyond))
 	}
 	if what := t.spent(r); what != "" {
-		return Reply{Run: r, Grant: beyond}, fmt.Errorf("spawn: %w: %s", ErrBudget, what)
+		return Reply{Run: r, Grant: beyond}, fmt.Errorf("%w: %s", ErrBudget, what)
 	}
 	more := t.reserve(r)
 	more.Turns = 0
@@ -387,13 +387,13 @@ func (t *Tree) decideReserve(c Reserve) (Reply, error) {
 	return Reply{Run: r, Grant: beyond.add(more)}, nil
 }
 
-func (t *Tree) decideInterrupt(c CancelTurn) (Reply, error) {
+func (t *Tree) decideCancelTurn(c CancelTurn) (Reply, error) {
 	t.rand = c.Rand
 	r := t.find(c.Run)
 	if r == nil {
-		return Reply{}, fmt.Errorf("spawn: interrupting %q: %w", c.Run, ErrNotFound)
+		return Reply{}, fmt.Errorf("%w: cancelling the turn of %q", ErrNotFound, c.Run)
 	}
-	if r.Open != nil && !r.Halted && r.Cause == NoCause {
+	if r.Open != nil && !r.TurnCancelled && r.Cause == NoCause {
 		t.emit(turnCancelled(t.now, r, t.now+int64(t.opt.Grace)))
 		r.cancelled = true
 		t.effect(EffectCancelTurn, r, 0)
@@ -405,7 +405,7 @@ func (t *Tree) decideStop(c *Stop) (Reply, error) {
 	t.rand = c.Rand
 	r := t.find(c.Run)
 	if r == nil {
-		return Reply{}, fmt.Errorf("spawn: stopping %q: %w", c.Run, ErrNotFound)
+		return Reply{}, fmt.Errorf("%w: stopping %q", ErrNotFound, c.Run)
 	}
 	if r.State.Terminal() || r.Cause != NoCause || r.IsRoot() && r.Open == nil && r.live == 0 && r.nComp == 0 {
 		return Reply{Run: r}, nil
@@ -439,7 +439,7 @@ func (t *Tree) decideSettle(c *Settle) (Reply, error) {
 func (t *Tree) decideBlocked(ord uint32, k Kind) (Reply, error) {
 	e := t.outbox.entries[ord]
 	if e == nil || e.Blocked == 0 {
-		return Reply{}, fmt.Errorf("spawn: blocked delivery %d: %w", ord, ErrNotFound)
+		return Reply{}, fmt.Errorf("%w: blocked delivery %d", ErrNotFound, ord)
 	}
 	t.emit(outboxFact(k, t.now, ord, 0, ""))
 	return Reply{}, nil

@@ -29,7 +29,7 @@ func (f *Fact) String() string {
 	case TurnEnded:
 		l.turnEnded(f)
 	case TurnCancelled:
-		l.add("turn %d of %s interrupted", f.N, f.Run)
+		l.add("turn %d of %s cancelled", f.N, f.Run)
 		l.after(f, "given up")
 	case StopRequested:
 		l.add("%s is to end: %v, %s", f.Run, f.Cause, quote(f.Text))

@@ -14,7 +14,7 @@ const (
 	TurnStarted                   // intent: the turn N of a session consumes the inputs up to Ord
 	Taken                         // the turn under way consumes the inputs up to Ord too
 	TurnEnded                     // the turn is back, or was cut
-	TurnCancelled                 // somebody interrupts the turn under way
+	TurnCancelled                 // the turn under way is cancelled; the journal's word is "halted"
 	StopRequested                 // a run has a cause to end
 	RunEnded                      // a run has ended; this is the completion of whoever asked for it, too
 	Recovered                     // a stopped top-level session is usable again

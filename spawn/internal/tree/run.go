@@ -116,33 +116,33 @@ type OpenTurn struct {
 // RunState is the folded state of one session: a run, or the top-level session of the tree. Apply is its only writer.
 // Everything in it survives a snapshot; everything beside it in Run is derived or volatile.
 type RunState struct {
-	Spec     *Spec          `json:"spec"`
-	State    State          `json:"state"`
-	Cause    Cause          `json:"cause,omitempty"`
-	Reason   Text           `json:"reason,omitempty"`
-	Silent   bool           `json:"silent,omitempty"`  // the last answer asked that nothing be announced
-	Halted   bool           `json:"halted,omitempty"`  // somebody interrupted the turn under way
-	Quiet    bool           `json:"quiet,omitempty"`   // stopped from within a stopped subtree: nobody is told
-	Retry    bool           `json:"retry,omitempty"`   // the next turn repeats one that a crash interrupted
-	Open     *OpenTurn      `json:"open,omitempty"`    // nil: no turn is under way
-	Turns    uint32         `json:"turns,omitempty"`   // turns started so far
-	NextOrd  uint32         `json:"nextOrd,omitempty"` // ordinal of the last input
-	Consumed uint32         `json:"consumed,omitempty"`
-	Inbox    []Input        `json:"inbox,omitempty"` // not consumed yet, in order; the task of a run is in its Spec
-	Join     *Join          `json:"join,omitempty"`
-	Answer   *Result        `json:"answer,omitempty"` // of the last turn that had one
-	Usage    Usage          `json:"usage,omitzero"`   // of all turns
-	Charged  Budget         `json:"charged,omitzero"` // of this run and everything below it
-	Route    *session.Route `json:"route,omitempty"`  // where answers go
-	Pos      uint64         `json:"pos,omitempty"`    // committed end of the transcript
-	Started  int64          `json:"started,omitempty"`
-	Deadline int64          `json:"deadline,omitempty"`
-	Grace    int64          `json:"grace,omitempty"` // when a turn that does not come back is cut
-	Ended    int64          `json:"ended,omitempty"`
-	Nonce    uint64         `json:"nonce,omitempty"`
-	Siblings uint32         `json:"siblings,omitempty"` // of the requester, active when this one ended
-	Spawned  uint32         `json:"spawned,omitempty"`  // children ever
-	Steers   []Steered      `json:"steers,omitempty"`   // the last one of each session that steered it a moment ago
+	Spec          *Spec          `json:"spec"`
+	State         State          `json:"state"`
+	Cause         Cause          `json:"cause,omitempty"`
+	Reason        Text           `json:"reason,omitempty"`
+	Silent        bool           `json:"silent,omitempty"`  // the last answer asked that nothing be announced
+	TurnCancelled bool           `json:"halted,omitempty"`  // the turn under way was cancelled
+	Quiet         bool           `json:"quiet,omitempty"`   // stopped from within a stopped subtree: nobody is told
+	Retry         bool           `json:"retry,omitempty"`   // the next turn repeats one that a crash interrupted
+	Open          *OpenTurn      `json:"open,omitempty"`    // nil: no turn is under way
+	Turns         uint32         `json:"turns,omitempty"`   // turns started so far
+	NextOrd       uint32         `json:"nextOrd,omitempty"` // ordinal of the last input
+	Consumed      uint32         `json:"consumed,omitempty"`
+	Inbox         []Input        `json:"inbox,omitempty"` // not consumed yet, in order; the task of a run is in its Spec
+	Join          *Join          `json:"join,omitempty"`
+	Answer        *Result        `json:"answer,omitempty"` // of the last turn that had one
+	Usage         Usage          `json:"usage,omitzero"`   // of all turns
+	Charged       Budget         `json:"charged,omitzero"` // of this run and everything below it
+	Route         *session.Route `json:"route,omitempty"`  // where answers go
+	Pos           uint64         `json:"pos,omitempty"`    // committed end of the transcript
+	Started       int64          `json:"started,omitempty"`
+	Deadline      int64          `json:"deadline,omitempty"`
+	Grace         int64          `json:"grace,omitempty"` // when a turn that does not come back is cut
+	Ended         int64          `json:"ended,omitempty"`
+	Nonce         uint64         `json:"nonce,omitempty"`
+	Siblings      uint32         `json:"siblings,omitempty"` // of the requester, active when this one ended
+	Spawned       uint32         `json:"spawned,omitempty"`  // children ever
+	Steers        []Steered      `json:"steers,omitempty"`   // the last one of each session that steered it a moment ago
 }
 
 // Steered is when a session steered another.

@@ -213,7 +213,7 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		return Take{Run: r, N: s.turn(r, w)}, nil
 	case "reserve":
 		return Reserve{Run: r, N: s.turn(r, w)}, nil
-	case "interrupt":
+	case "cancel_turn":
 		return CancelTurn{Run: r}, nil
 	case "stop":
 		return &Stop{Run: r, Reason: w.named["why"]}, nil

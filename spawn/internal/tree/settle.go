@@ -103,8 +103,8 @@ func (t *Tree) settleStopping(r *Run) {
 
 // settleDone ends a run that has nothing left to do.
 func (t *Tree) settleDone(r *Run) {
-	if r.Halted {
-		t.emit(stopRequested(t.now, r, Stopped, "its last turn was interrupted", 0, 0))
+	if r.TurnCancelled {
+		t.emit(stopRequested(t.now, r, Stopped, "its last turn was cancelled", 0, 0))
 		return
 	}
 	t.end(r, OK)

@@ -158,7 +158,7 @@ func (t *Tree) touch(r *Run) {
 func (t *Tree) emit(f Fact) {
 	t.facts = append(t.facts, f)
 	if err := t.Apply(&t.facts[len(t.facts)-1]); err != nil {
-		panic(fmt.Errorf("spawn: deciding %v: %w", f.Kind, err))
+		panic(fmt.Errorf("%w: deciding %v", err, f.Kind))
 	}
 }
 

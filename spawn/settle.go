@@ -1,0 +1,235 @@
+package spawn
+
+import (
+	"context"
+	cryptorand "crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+// A Settlement says what becomes of a blocked delivery. The zero Settlement is not valid.
+type Settlement uint8
+
+// The settlements.
+const (
+	SettleRetry   Settlement = iota + 1 // the delivery is tried again
+	SettleDismiss                       // the delivery is given up
+)
+
+var settlementNames = [...]string{"none", "retry", "dismiss"}
+
+// String returns "retry" or "dismiss".
+func (how Settlement) String() string {
+	if int(how) < len(settlementNames) {
+		return settlementNames[how]
+	}
+	return fmt.Sprintf("Settlement(%d)", how)
+}
+
+// command returns what settles an entry of the outbox of a tree.
+func (how Settlement) command(ord uint32) tree.Command {
+	if how == SettleRetry {
+		return tree.Retry{Ord: ord}
+	}
+	return tree.Dismiss{Ord: ord}
+}
+
+// A NotBlockedError says that a delivery is not blocked, so that there is nothing to settle.
+type NotBlockedError struct {
+	Key  string      // of the delivery
+	Root session.Key // of its tree
+	Due  time.Time   // when it is tried next; a time that is past says that it is tried at once
+}
+
+func (e *NotBlockedError) Error() string {
+	return fmt.Sprintf("spawn: delivery %q of %q is not blocked: it is tried at %s",
+		e.Key, e.Root, e.Due.UTC().Format(time.RFC3339))
+}
+
+// An AmbiguousError says that several trees have a delivery with the same key. That happens if a
+// journal was copied.
+type AmbiguousError struct {
+	Key   string        // of the delivery
+	Roots []session.Key // of the trees, sorted by their text
+}
+
+func (e *AmbiguousError) Error() string {
+	roots := make([]string, len(e.Roots))
+	for i, root := range e.Roots {
+		roots[i] = root.String()
+	}
+	return fmt.Sprintf("spawn: delivery %q is ambiguous: it is in the trees %s", e.Key, strings.Join(roots, ", "))
+}
+
+// Settle retries or dismisses a blocked delivery of a store that no Supervisor has open, for tools.
+// A program with a Supervisor calls [Supervisor.Retry] or [Supervisor.Dismiss] instead. Key is the
+// Key of the [Delivery].
+//
+// Settle looks for the delivery in every tree of the store and takes over the tree that has it, and
+// no other, for this one command. The facts of taking it over, among them the end of turns whose
+// process is gone, and the settlement itself are one batch: either all of them are recorded or
+// none. Settle starts no turn, delivers nothing and archives nothing. The tree is due at once, so
+// that the next Supervisor looks at it first thing.
+//
+// The caller must have opened the store for writing, and no Supervisor may use it meanwhile. The
+// lock of a directory keeps other processes out. With another store, a Supervisor that owns the
+// tree loses it at its next append: its turns are cancelled, and it takes the tree back when the
+// next command comes. With a store that was opened for reading, an error that is
+// [session.ErrReadOnly] says that there is a delivery to settle.
+//
+// Settle returns when the delivery is settled and recorded. Its errors, beside those of the store,
+// are
+//
+//   - an *[InputError] for a store without a Journal or a how that is not valid;
+//   - [ErrNotFound] if no tree has the delivery, joined with the errors of the trees that cannot
+//     be read. Trees that cannot be read do not matter if another one has the delivery;
+//   - a *[NotBlockedError] if the delivery is tried by itself;
+//   - an *[AmbiguousError] if several trees have the delivery;
+//   - [ErrUnconfirmed] if the journal failed, or another owner took the tree over. Settle may be
+//     called again: then a retry that was recorded is a *NotBlockedError, and a dismissal
+//     ErrNotFound.
+//
+// No error but the last one leaves anything changed. If ctx ends, Settle returns as soon as the
+// journal does.
+func Settle(ctx context.Context, store *session.Store, key string, how Settlement) error {
+	switch {
+	case store == nil || store.Journal == nil:
+		return &InputError{Field: "store", Reason: "it is missing, or has no Journal"}
+	case how != SettleRetry && how != SettleDismiss:
+		return &InputError{Field: "how", Reason: how.String() + " is not a settlement"}
+	}
+	found, err := findBlocked(ctx, store.Journal, key)
+	if err != nil {
+		return err
+	}
+	err = takeOver(ctx, store.Journal, found.root, how.command(found.ord))
+	if errors.Is(err, session.ErrReadOnly) {
+		return fmt.Errorf("spawn: %v delivery %q of %q: %w", how, key, found.root, session.ErrReadOnly)
+	}
+	return err
+}
+
+// outboxPlace is where a delivery stands.
+type outboxPlace struct {
+	root session.Key
+	ord  uint32
+}
+
+// findBlocked returns where the blocked delivery with a key stands.
+func findBlocked(
+	ctx context.Context, j session.Journal, key string,
+) (found outboxPlace, err error) {
+	var roots []session.Key
+	var unread []error
+	var pending *NotBlockedError
+	for head, err := range j.Roots(ctx, session.RootQuery{}) {
+		if ctx.Err() != nil {
+			return found, context.Cause(ctx)
+		}
+		var entry *tree.Entry
+		if err == nil && isTree(head.Root) {
+			entry, err = findEntry(ctx, j, head.Root, key)
+		}
+		switch {
+		case err != nil:
+			unread = append(unread, err)
+		case entry == nil:
+		default:
+			roots, found = append(roots, head.Root), outboxPlace{head.Root, entry.Ord}
+			if entry.Blocked == 0 {
+				pending = &NotBlockedError{Key: key, Root: head.Root, Due: stamp(entry.Due)}
+			}
+		}
+	}
+	switch {
+	case len(roots) > 1:
+		slices.SortFunc(roots, func(a, b session.Key) int {
+			return strings.Compare(a.String(), b.String())
+		})
+		return found, &AmbiguousError{Key: key, Roots: roots}
+	case len(roots) == 0:
+		missing := fmt.Errorf("%w: delivery %q", ErrNotFound, key)
+		return found, errors.Join(append([]error{missing}, unread...)...)
+	case pending != nil:
+		return found, pending
+	}
+	return found, nil
+}
+
+// findEntry returns the entry of a tree's outbox that has a key, or nil.
+func findEntry(
+	ctx context.Context, j session.Journal, root session.Key, key string,
+) (found *tree.Entry, err error) {
+	v := viewer{root: root}
+	if err := v.read(j.Read(ctx, root, 0)); err != nil {
+		return nil, err
+	}
+	v.tree.Outbox(func(e *tree.Entry) {
+		if deliveryKey(v.tree, e) == key {
+			found = e
+		}
+	})
+	return found, nil
+}
+
+// takeOver has one command decided by an owner that does nothing else.
+func takeOver(ctx context.Context, j session.Journal, root session.Key, cmd tree.Command) error {
+	var working sync.WaitGroup
+	defer working.Wait() // the owner may work after its answer, and the caller may close the store
+	idle := func() bool { return false }
+	o := owner.New(&owner.Config{
+		Journal: dueAtOnce{j}, Lane: owner.NewLane(1), Writer: session.NewID(),
+		NewID: session.NewID, Rand: secureRand, Active: idle, Awake: idle, Fatal: func(error) {},
+		Go:      func(f func()) bool { working.Go(f); return true },
+		Context: func() context.Context { return ctx },
+		// With CallerRun the owner leaves the outbox as it is. If the next Supervisor has no
+		// CallerRun, it redirects the completions that are still there, as it does with its own.
+		Options: &tree.Options{
+			Rules: &policy.Rules{}, CallerRun: true, Replies: true, Grace: DefaultGrace,
+		},
+	}, root, passive{})
+	// The appends end with ctx. That the call does not makes its answer certain.
+	return o.Do(context.WithoutCancel(ctx), cmd, nil)
+}
+
+// secureRand returns a number that cannot be guessed.
+func secureRand() uint64 {
+	var b [8]byte
+	cryptorand.Read(b[:]) // never fails
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// dueAtOnce is a Journal whose trees are due when something was appended. The next Supervisor,
+// which knows its configuration, sees what there is to do, such as the archive of a run that was
+// kept for its delivery alone.
+type dueAtOnce struct{ session.Journal }
+
+// Append implements session.Journal.
+func (j dueAtOnce) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
+	b.Due = time.Now()
+	return j.Journal.Append(ctx, root, after, b)
+}
+
+// passive is an owner.Executor that performs no effect.
+type passive struct{}
+
+func (passive) Start(uint64, *tree.Tree, *tree.Run)     {}
+func (passive) Cancel(*tree.Run, uint32)                {}
+func (passive) Free(*tree.Run, uint32) bool             { return false }
+func (passive) Deliver(uint64, *tree.Tree, *tree.Entry) {}
+func (passive) Archive(uint64, *tree.Tree, *tree.Run)   {}
+func (passive) Publish(*tree.Tree, []tree.Fact)         {}
+func (passive) Lost(error, bool)                        {}
+func (passive) Stalled(error)                           {}
