@@ -24,12 +24,12 @@ type (
 	TreeEvent = spawn.TreeEvent
 	// JoinOptions say when a wait for sub-agents is over.
 	JoinOptions = spawn.JoinOptions
-	// Delivery1 is a delivery or reply that has not arrived.
-	Delivery1 = spawn.Delivery
-	// Delivery is a completion on its way to a session that the caller runs.
-	Delivery = announce.Delivery
+	// Delivery is something that leaves a tree: a completion for Config.Deliver, or a reply for Config.Reply.
+	Delivery = spawn.Delivery
+	// Completion is the end of a run as its requester is told of it; see announce.NewEvent.
+	Completion = spawn.Completion
 	// Reply is what a session run by Offshoot says to people.
-	Reply = announce.Reply
+	Reply = spawn.Reply
 	// StillRunningError names sessions whose Runner has not returned.
 	StillRunningError = spawn.StillRunningError
 )

@@ -41,8 +41,8 @@ func (s *story) crash(ctx context.Context, o options) (err error) {
 		return err
 	}
 	s.fates(before)
-	for _, r := range s.process.seen.said() {
-		s.paper.box("the reply, from the new process", strings.Split(r.Text, "\n"), blue)
+	for _, d := range s.process.seen.said() {
+		s.paper.box("the reply, from the new process", strings.Split(d.Reply.Text, "\n"), blue)
 	}
 	return s.ghost(ctx, dead)
 }

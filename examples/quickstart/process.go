@@ -78,7 +78,7 @@ type witness struct {
 	prompts  map[session.Key]agentctx.Prompt // of each session's first turn
 	told     []told
 	refusals []refusal
-	replies  []agent.Reply
+	replies  []agent.Delivery
 }
 
 // told is an announcement as a model got it.
@@ -199,10 +199,10 @@ func (w *witness) spawns(t *agent.Turn, call toolFunc) toolFunc {
 }
 
 // hear is Config.Reply: here a bot sends the message to its chat.
-func (w *witness) hear(_ context.Context, r agent.Reply) error {
+func (w *witness) hear(_ context.Context, d agent.Delivery) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.replies = append(w.replies, r)
+	w.replies = append(w.replies, d)
 	return nil
 }
 
@@ -234,7 +234,7 @@ func (w *witness) announcements() []told {
 }
 
 // said returns what was said to the person.
-func (w *witness) said() []agent.Reply {
+func (w *witness) said() []agent.Delivery {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.replies)

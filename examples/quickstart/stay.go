@@ -92,12 +92,12 @@ func (c *counter) config(o options, w workspace, store *session.Store) agent.Con
 	}
 	cfg := configOf(&agent.Loop{Model: script{think: think}}, newDesk().tools(), w, o.depth)
 	cfg.Store = store
-	cfg.Reply = func(_ context.Context, r agent.Reply) error {
+	cfg.Reply = func(_ context.Context, d agent.Delivery) error {
 		again := ""
-		if r.MayRepeat { // whoever keeps the keys that it has shown knows, and shows it once
+		if d.MayRepeat { // a receiver that keeps the keys it has shown knows, and shows it once
 			again = " (perhaps you have read it already)"
 		}
-		c.print("\nto you%s:\n%s\n", again, clean(r.Text))
+		c.print("\nto you%s:\n%s\n", again, clean(d.Reply.Text))
 		return nil
 	}
 	return cfg
