@@ -13,7 +13,6 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/session"
-	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // A process is one life of the bot: a Runtime over a store that outlives it, with tools of its own.
@@ -166,7 +165,7 @@ func (w *witness) count(to, id string) (n int) {
 }
 
 // times returns how often a session was told of a run.
-func (w *witness) times(to session.Key, id spawn.RunID) int {
+func (w *witness) times(to session.Key, id agent.RunID) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.count(to.String(), string(id))
