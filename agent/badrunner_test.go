@@ -62,7 +62,7 @@ func TestRunnersThatMisbehave(t *testing.T) {
 				require.Contains(t, e.Error(), c.status.String())
 				synctest.Wait()
 				require.Len(t, h.Replies(), 1, "its requester is told once")
-				require.Equal(t, "I hear of bad.", h.Replies()[0].Text)
+				require.Equal(t, "I hear of bad.", h.Replies()[0].Reply.Text)
 				time.Sleep(6 * time.Hour) // until the last of them is back
 				require.Len(t, h.Replies(), 1, "what comes late changes nothing")
 			})
@@ -85,10 +85,10 @@ func TestMainTurnsThatFail(t *testing.T) {
 				synctest.Wait()
 				replies := h.Replies()
 				require.Len(t, replies, 1)
-				require.True(t, replies[0].Failed)
-				require.NotContains(t, replies[0].Text, "hunter2")
+				require.True(t, replies[0].Reply.Failed)
+				require.NotContains(t, replies[0].Reply.Text, "hunter2")
 				h.Post("and now?")
-				h.Replied(replies[0].Text, "hello\nand now?")
+				h.Replied(replies[0].Reply.Text, "hello\nand now?")
 			})
 		})
 	}
@@ -99,7 +99,7 @@ func TestToolThatPanics(t *testing.T) {
 	agenttest.Run(t, cfg, script{"main": {call("bad", `{}`), echo()}}, func(h *harness) {
 		h.Post("go")
 		require.Len(t, h.Replies(), 1)
-		require.Contains(t, h.Replies()[0].Text, `tool "bad": panic: oh no`)
+		require.Contains(t, h.Replies()[0].Reply.Text, `tool "bad": panic: oh no`)
 	})
 }
 

@@ -131,9 +131,9 @@ func TestJournalThatFailsOnce(t *testing.T) {
 					}
 					time.Sleep(20 * time.Minute)
 					replies := h.Replies()
-					require.Equal(t, "On it.", replies[0].Text)
+					require.Equal(t, "On it.", replies[0].Reply.Text)
 					if len(replies) > 1 { // else the turn that was repeated has read the end of its sub-agent too
-						require.Contains(t, []string{"42", "count: interrupted"}, replies[1].Text)
+						require.Contains(t, []string{"42", "count: interrupted"}, replies[1].Reply.Text)
 					}
 				})
 			})
@@ -246,7 +246,7 @@ func TestTranscriptsThatAreClosed(t *testing.T) {
 		h.Post("hello")
 		replies := h.Replies()
 		require.Len(t, replies, 1)
-		require.True(t, replies[0].Failed)
+		require.True(t, replies[0].Reply.Failed)
 		c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Label: "count"})
 		require.NoError(t, err)
 		_, err = c.Wait(h.Context())

@@ -39,8 +39,8 @@ func TestRestartInTheMiddle(t *testing.T) {
 		require.Equal(t, 1, h.Calls("slow"), "what was interrupted is not run again")
 		h.Crash()
 		time.Sleep(2 * time.Hour)
-		for _, r := range h.Replies() {
-			require.NotContains(t, r.Text, "never said")
+		for _, d := range h.Replies() {
+			require.NotContains(t, d.Reply.Text, "never said")
 		}
 	})
 }

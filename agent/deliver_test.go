@@ -34,7 +34,7 @@ func (r *receiver) take(ctx context.Context) error {
 }
 
 func (r *receiver) deliver(ctx context.Context, _ agent.Delivery) error { return r.take(ctx) }
-func (r *receiver) reply(ctx context.Context, _ agent.Reply) error      { return r.take(ctx) }
+func (r *receiver) reply(ctx context.Context, _ agent.Delivery) error   { return r.take(ctx) }
 
 func accept(context.Context) error { return nil }
 func refuse(context.Context) error { return errors.New("no connection") }
@@ -147,7 +147,7 @@ func TestDeliveryThatHangs(t *testing.T) {
 	other := session.Must(session.MainKey("other"))
 	var began []string
 	cfg.Deliver = func(ctx context.Context, d agent.Delivery) error {
-		began = append(began, d.ForPerson())
+		began = append(began, d.Completion.Run.Result.Text)
 		if d.To == top {
 			<-ctx.Done()
 			return ctx.Err()
@@ -240,7 +240,7 @@ func TestAcknowledgementIsLost(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, got, 2)
 		require.Equal(t, got[0].Key, got[1].Key)
-		require.Equal(t, got[0].ForModel(), got[1].ForModel())
+		require.Equal(t, got[0].Completion, got[1].Completion)
 		require.False(t, got[0].MayRepeat)
 		require.True(t, got[1].MayRepeat)
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -18,7 +19,7 @@ func ExampleSession_Tools() {
 			return agent.Result{Text: "42"}, nil // your loop, for the turns of sub-agents
 		}),
 		Deliver: func(_ context.Context, d agent.Delivery) error {
-			delivered <- d // your loop again: a turn of the chat d.To over d.ForModel()
+			delivered <- d // your loop again: a turn of the chat d.To over NewEvent(d.Completion).ForModel()
 			return nil
 		},
 	})
@@ -39,7 +40,7 @@ func ExampleSession_Tools() {
 		return
 	}
 	d := <-delivered
-	fmt.Println(d.To, "gets", d.ForPerson())
+	fmt.Println(d.To, "gets", announce.NewEvent(d.Completion).ForPerson())
 	fmt.Println(rt.Shutdown(ctx), <-ended)
 	// Output:
 	// sessions_spawn

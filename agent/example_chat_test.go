@@ -35,8 +35,8 @@ func Example() {
 	rt, err := agent.Open(ctx, agent.Config{
 		Runner:    &agent.Loop{Model: counter{slow}},
 		Workspace: fstest.MapFS{"AGENTS.md": {Data: []byte("Be exact.")}},
-		Reply: func(_ context.Context, r agent.Reply) error {
-			replies <- r.Text
+		Reply: func(_ context.Context, d agent.Delivery) error {
+			replies <- d.Reply.Text
 			return nil
 		},
 	})

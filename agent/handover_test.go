@@ -62,7 +62,7 @@ func TestCallerHandsItsSessionsOver(t *testing.T) {
 			synctest.Wait()
 		})
 		cfg.Deliver = nil
-		cfg.Reply = func(_ context.Context, r agent.Reply) error { replies = append(replies, r.Text); return nil }
+		cfg.Reply = func(_ context.Context, d agent.Delivery) error { replies = append(replies, d.Reply.Text); return nil }
 		life(t, cfg, func(*agent.Runtime) {
 			time.Sleep(time.Minute)
 			synctest.Wait()
@@ -77,14 +77,14 @@ func TestReplyWaitsForAReceiver(t *testing.T) {
 		var replies []string
 		cfg := runner(func(context.Context, *agent.Turn) (agent.Result, error) { return text("answer") })
 		cfg.Store = session.NewMemory()
-		cfg.Reply = func(context.Context, agent.Reply) error { return errors.New("no connection") }
+		cfg.Reply = func(context.Context, agent.Delivery) error { return errors.New("no connection") }
 		life(t, cfg, func(rt *agent.Runtime) {
 			require.NoError(t, rt.Session(top).Post(t.Context(), agent.Message{Text: "a"}))
 			synctest.Wait()
 		})
 		cfg.Reply = nil
 		life(t, cfg, func(*agent.Runtime) { time.Sleep(2 * time.Hour) })
-		cfg.Reply = func(_ context.Context, r agent.Reply) error { replies = append(replies, r.Text); return nil }
+		cfg.Reply = func(_ context.Context, d agent.Delivery) error { replies = append(replies, d.Reply.Text); return nil }
 		life(t, cfg, func(rt *agent.Runtime) {
 			blocked, err := rt.Blocked(t.Context())
 			require.NoError(t, err)

@@ -49,7 +49,7 @@ func (b *lossyBot) live(text string, interrupt bool, steps ...agent.Message) {
 		}
 		return agent.Result{Text: "answer to " + tn.Messages[len(tn.Messages)-1].Text}, nil
 	})
-	cfg.Store, cfg.Logger, cfg.Reply = store, slog.New(slog.NewTextHandler(&b.log, nil)), func(context.Context, agent.Reply) error { return nil }
+	cfg.Store, cfg.Logger, cfg.Reply = store, slog.New(slog.NewTextHandler(&b.log, nil)), func(context.Context, agent.Delivery) error { return nil }
 	rt, err := agent.Open(b.t.Context(), cfg)
 	require.NoError(b.t, err)
 	done := make(chan error, 1)
@@ -131,7 +131,7 @@ func TestTranscriptChangedInUse(t *testing.T) {
 			return agent.Result{Text: "answer to " + tn.Messages[len(tn.Messages)-1].Text}, nil
 		})
 		cfg.Store, cfg.Logger = store, slog.New(slog.NewTextHandler(&log, nil))
-		cfg.Reply = func(_ context.Context, r agent.Reply) error { replies <- r.Text; return nil }
+		cfg.Reply = func(_ context.Context, d agent.Delivery) error { replies <- d.Reply.Text; return nil }
 		s := run(t, cfg).Session(session.Must(session.MainKey("main")))
 		ask := func(text string) string {
 			require.NoError(t, s.Post(t.Context(), agent.Message{Text: text}))

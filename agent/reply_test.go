@@ -2,13 +2,16 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -23,11 +26,11 @@ func TestMainSessionsReplyAndSubagentsNever(t *testing.T) {
 		h.Post("How many files?")
 		time.Sleep(time.Hour)
 		h.Replied("On it.", "There are 42 files.")
-		for _, r := range h.Replies() {
-			require.Equal(t, top, r.To)
-			require.Equal(t, top, r.From)
-			require.NotEmpty(t, r.Key)
-			require.False(t, r.Failed)
+		for _, d := range h.Replies() {
+			require.Equal(t, top, d.To)
+			require.Equal(t, top, d.Reply.From)
+			require.NotEmpty(t, d.Key)
+			require.False(t, d.Reply.Failed)
 		}
 	})
 }
@@ -38,9 +41,9 @@ func TestReplyGoesWhereTheQuestionCameFrom(t *testing.T) {
 		h.PostTo(chat, "How many files?")
 		time.Sleep(2 * time.Hour)
 		h.Replied("On it.", "42")
-		for _, r := range h.Replies() {
-			require.Equal(t, chat, r.To)
-			require.Equal(t, session.Route{Channel: "telegram", To: "4711"}, r.Route)
+		for _, d := range h.Replies() {
+			require.Equal(t, chat, d.To)
+			require.Equal(t, session.Route{Channel: "telegram", To: "4711"}, d.Reply.Route)
 		}
 	})
 }
@@ -58,14 +61,55 @@ func TestCompletionsOfASessionOfTheCallersReachDeliver(t *testing.T) {
 		require.Empty(t, h.Replies())
 		d := h.Deliveries()[0]
 		require.Equal(t, chat, d.To)
-		require.Equal(t, out["runId"], string(d.Run.ID))
-		require.Equal(t, spawn.StatusOK, d.Run.Status)
+		require.Equal(t, out["runId"], string(d.Completion.Run.ID))
+		require.Equal(t, spawn.StatusOK, d.Completion.Run.Status)
 		require.Equal(t, 1, d.Attempt)
 		require.False(t, d.MayRepeat)
-		require.Contains(t, d.ForModel(), "42")
-		require.NotContains(t, d.ForModel(), "not for the chat")
+		event := announce.NewEvent(d.Completion).ForModel()
+		require.Contains(t, event, "42")
+		require.NotContains(t, event, "not for the chat")
 		require.Zero(t, h.Calls("main"))
 	})
+}
+
+// What an orchestrator of its own has put into the journal passes the same filter on its way to people.
+func TestReplyPassesVisibleWhateverTheJournalHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := session.NewMemory()
+		sup, err := spawn.Open(t.Context(), spawn.Config{
+			Store: store, Replies: true,
+			Deliver: func(context.Context, spawn.Delivery) error { return errors.New("no connection") },
+			Runner: spawnRunner(func(_ context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
+				return spawn.TurnResult{Reply: tn.Inputs[0].Text}, nil
+			}),
+		})
+		require.NoError(t, err)
+		done := make(chan error, 1)
+		go func() { done <- sup.Run(t.Context()) }()
+		for _, text := range []string{"<think>x</think>Hello\n" + announce.NoReply, announce.NoReply} {
+			require.NoError(t, sup.Post(t.Context(), top, top, spawn.Incoming{Text: text}))
+			synctest.Wait()
+		}
+		require.NoError(t, sup.Shutdown(t.Context()))
+		require.NoError(t, <-done)
+
+		var got []agent.Delivery
+		cfg := agent.Config{Store: store, Runner: &agent.Loop{Model: modelFunc(nil)}}
+		cfg.Reply = func(_ context.Context, d agent.Delivery) error { got = append(got, d); return nil }
+		life(t, cfg, func(rt *agent.Runtime) {
+			require.NoError(t, rt.Session(top).Idle(t.Context()))
+		})
+		require.Len(t, got, 1, "a reply without visible text is not handed over")
+		require.Equal(t, &agent.Reply{From: top, Text: "Hello"}, got[0].Reply)
+		require.Equal(t, top, got[0].To)
+		require.Nil(t, got[0].Completion)
+	})
+}
+
+type spawnRunner func(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error)
+
+func (f spawnRunner) RunTurn(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
+	return f(ctx, tn)
 }
 
 // A child that Go code waits for is not announced, unless it asks for it.
@@ -92,8 +136,8 @@ func TestMessageThatComesAgainChangesNothing(t *testing.T) {
 		require.NoError(t, h.Main().Post(h.Context(), agent.Message{Text: "bye"}))
 		time.Sleep(time.Second)
 		got := ""
-		for _, r := range h.Replies()[1:] {
-			got += r.Text + " "
+		for _, d := range h.Replies()[1:] {
+			got += d.Reply.Text + " "
 		}
 		require.Contains(t, []string{"bye bye ", "bye\nbye "}, got)
 	})

@@ -111,7 +111,7 @@ func TestResultBytesSurvive(t *testing.T) {
 					require.NoError(t, err)
 					require.Equal(t, s, got)
 					synctest.Wait()
-					require.Equal(t, s, h.Deliveries()[0].Run.Result.Text)
+					require.Equal(t, s, h.Deliveries()[0].Completion.Run.Result.Text)
 					h.Crash()
 					info, err := h.Runtime().Session(top).Runs(h.Context())
 					require.NoError(t, err)

@@ -81,8 +81,9 @@ func (rt *Runtime) session(key, root session.Key) *Session {
 	return &Session{rt: rt, key: key, root: root}
 }
 
-// Blocked returns the completions and replies that could not be delivered for so long that nobody tries any more.
-func (rt *Runtime) Blocked(ctx context.Context) ([]Delivery1, error) { return rt.sup.Blocked(ctx) }
+// Blocked returns the completions and replies that could not be delivered for so long that they are not tried any more.
+// They wait for Retry or Dismiss.
+func (rt *Runtime) Blocked(ctx context.Context) ([]Delivery, error) { return rt.sup.Blocked(ctx) }
 
 // Retry tries a blocked delivery again.
 func (rt *Runtime) Retry(ctx context.Context, key string) error { return rt.sup.Retry(ctx, key) }
@@ -97,11 +98,13 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 	err := errNobody // as when an earlier configuration had a receiver: the entry is kept, and blocked in the end
 	switch {
 	case out.Completion != nil && rt.cfg.Deliver != nil:
-		err = rt.cfg.Deliver(ctx, announce.NewDelivery(out))
+		err = rt.cfg.Deliver(ctx, out)
 	case out.Reply != nil && rt.cfg.Reply != nil:
-		r := announce.NewReply(out)
-		if err = nil; r.Text != "" {
-			err = rt.cfg.Reply(ctx, r)
+		reply := *out.Reply
+		reply.Text, _ = announce.Visible(reply.Text) // once more, so that every path to people passes Visible
+		out.Reply = &reply
+		if err = nil; reply.Text != "" {
+			err = rt.cfg.Reply(ctx, out)
 		}
 	}
 	if errors.Is(err, announce.ErrBusy) && !errors.Is(err, spawn.ErrBusy) {
@@ -213,7 +216,7 @@ func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Messa
 			m.Internal = true
 			if in.Completion != nil {
 				m.ID = string(in.Completion.Run.ID)
-				m.Text = announce.NewEvent(*in.Completion).ForModel()
+				m.Text = announce.NewEvent(in.Completion).ForModel()
 			}
 		}
 		messages = append(messages, m)

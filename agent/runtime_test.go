@@ -69,7 +69,7 @@ func TestLoopSpawnsAndAnswersLater(t *testing.T) {
 			Workspace: fstest.MapFS{
 				"AGENTS.md": {Data: []byte("Be exact.")}, "SOUL.md": {Data: []byte("Be kind.")}, "TOOLS.md": {Data: []byte("ls lists.")},
 			},
-			Reply: func(_ context.Context, r agent.Reply) error { replies <- r.Text; return nil },
+			Reply: func(_ context.Context, d agent.Delivery) error { replies <- d.Reply.Text; return nil },
 		})
 		require.NoError(t, rt.Session(top).Post(t.Context(), agent.Message{ID: "1", Text: "How many files?"}))
 		require.Equal(t, "On it.", <-replies)

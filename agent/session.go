@@ -5,49 +5,8 @@ import (
 	"iter"
 	"strconv"
 
-	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
-)
-
-// Names of other packages that users of this one need.
-type (
-	// Message is one line of a conversation.
-	Message = session.Message
-	// Result is what a turn or a run produced.
-	Result = spawn.Result
-	// Usage is what was consumed.
-	Usage = spawn.Usage
-	// RunInfo is what is known of a run at one moment.
-	RunInfo = spawn.RunInfo
-	// TreeEvent is one thing that happened in a tree.
-	TreeEvent = spawn.TreeEvent
-	// JoinOptions say when a wait for sub-agents is over.
-	JoinOptions = spawn.JoinOptions
-	// Delivery1 is a delivery or reply that has not arrived.
-	Delivery1 = spawn.Delivery
-	// Delivery is a completion on its way to a session that the caller runs.
-	Delivery = announce.Delivery
-	// Reply is what a session run by Offshoot says to people.
-	Reply = announce.Reply
-	// StillRunningError names sessions whose Runner has not returned.
-	StillRunningError = spawn.StillRunningError
-)
-
-// Errors of other packages that users of this one meet.
-var (
-	// ErrBudget says that a budget does not allow what was asked.
-	ErrBudget = spawn.ErrBudget
-	// ErrNotFound says that a session, run or delivery is not on record.
-	ErrNotFound = spawn.ErrNotFound
-	// ErrEnded says that a run has ended.
-	ErrEnded = spawn.ErrEnded
-	// ErrTurnCancelled is the cause of the context of a turn that [Session.CancelTurn] ended.
-	ErrTurnCancelled = spawn.ErrTurnCancelled
-	// ErrUnconfirmed says that it is not certain that a command is durable; see [spawn.ErrUnconfirmed].
-	ErrUnconfirmed = spawn.ErrUnconfirmed
-	// ErrBusy may be returned by Deliver for a requester that is in the middle of something.
-	ErrBusy = announce.ErrBusy
 )
 
 // A Session is a handle on a session: an inbox and one turn at a time. Handles are cheap and safe for concurrent use.

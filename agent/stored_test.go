@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/binding"
@@ -309,14 +310,15 @@ func (s *stored) answer(ctx context.Context, tn *agent.Turn) (agent.Result, erro
 
 func (s *stored) deliver(_ context.Context, d agent.Delivery) error {
 	s.accept(d.Key, fmt.Sprintf("%s to %s: %s %s, attempt %d, may repeat %t: %q",
-		d.Key, d.To, d.Run.Label, d.Run.Status, d.Attempt, d.MayRepeat, d.ForPerson()))
+		d.Key, d.To, d.Completion.Run.Label, d.Completion.Run.Status, d.Attempt, d.MayRepeat,
+		announce.NewEvent(d.Completion).ForPerson()))
 	return nil
 }
 
-func (s *stored) reply(_ context.Context, r agent.Reply) error {
-	s.accept(r.Key, fmt.Sprintf(
+func (s *stored) reply(_ context.Context, d agent.Delivery) error {
+	s.accept(d.Key, fmt.Sprintf(
 		"%s to %s, route %+v, failed %t, attempt %d, may repeat %t: %q",
-		r.Key, r.To, r.Route, r.Failed, r.Attempt, r.MayRepeat, r.Text))
+		d.Key, d.To, d.Reply.Route, d.Reply.Failed, d.Attempt, d.MayRepeat, d.Reply.Text))
 	return nil
 }
 

@@ -135,7 +135,7 @@ func TestNewTool(t *testing.T) {
 		agenttest.Run(t, agent.Config{Tools: []agent.Tool{weather}}, s, func(h *harness) {
 			h.Post("go")
 			require.Len(t, h.Replies(), 1)
-			require.Contains(t, h.Replies()[0].Text, want)
+			require.Contains(t, h.Replies()[0].Reply.Text, want)
 		})
 	}
 	require.Panics(t, func() { agent.NewTool("bad", "", func(context.Context, chan int) (string, error) { return "", nil }) })

@@ -1,11 +1,12 @@
 // Package announce turns the end of a run into something that reaches whoever asked for it.
 //
-//	spawn.Completion --NewEvent--> Event --ForModel-->  fenced text for the model of the requester
-//	(frozen when the                 |
-//	 run ended)                      +----ForPerson-->  the result alone, for a person
-//
-//	spawn.Delivery --NewDelivery--> Delivery   a completion, to a session that the caller runs
-//	               +-NewReply-----> Reply      what a session run by Offshoot says to people
+//	spawn.Delivery     hands over, each under a Key of its own
+//	  |
+//	  +- Completion --NewEvent--> Event --ForModel-->  fenced text for the model of the requester
+//	  |  (frozen when the           |
+//	  |   run ended)                +----ForPerson-->  the result alone, for a person
+//	  |
+//	  +- Reply        what a session run by Offshoot says to people; its Text has passed Visible
 //
 //	what a model says --Visible--> text for a person, or silence
 //	                  +-Decide---> Speak, Silent or Defer
@@ -28,8 +29,8 @@
 //
 // A child's text is data that somebody else wrote. [Event.ForModel] puts every line of its result behind a bar and whatever
 // else it says on one line, inside a fence with a nonce that was drawn after the child had ended, so nothing that a child
-// writes can end the event, begin another one or speak as the runtime. The result itself is never changed or cut: Delivery.Run holds what the Runner returned, byte for
-// byte.
+// writes can end the event, begin another one or speak as the runtime. The result itself is never changed or cut:
+// Run.Result.Text of the completion holds what the Runner returned, byte for byte.
 //
 // # Silence
 //

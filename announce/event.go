@@ -64,12 +64,16 @@ type Event struct {
 	Nonce string `json:"nonce"`
 }
 
-// NewEvent makes the event of a completion. It depends on nothing else, so the same completion always gives the same event.
+// NewEvent makes the event of a completion, which it does not change: of [spawn.Delivery.Completion], for a receiver. It
+// depends on nothing else, so the same completion always gives the same event. A nil completion gives the zero Event.
 //
 // The result is the visible part of what the Runner returned, else its typed result, else the visible part of the fallback.
 // A child is silent if it ended ok and what it returned is a silent token; one that did not end ok is always reported. The
 // path of the transcript is not part of a completion; set Stats.Transcript where it is known.
-func NewEvent(c spawn.Completion) Event {
+func NewEvent(c *spawn.Completion) Event {
+	if c == nil {
+		return Event{}
+	}
 	run := c.Run
 	e := Event{
 		Source: SourceSubagent, Child: run.Key, SessionID: run.SessionID, Task: run.Label,
@@ -93,7 +97,7 @@ func NewEvent(c spawn.Completion) Event {
 	return e
 }
 
-func selectResult(c spawn.Completion) (result string, silent bool) {
+func selectResult(c *spawn.Completion) (result string, silent bool) {
 	text, d := read(c.Run.Result.Text)
 	switch {
 	case d == DecisionSpeak:

@@ -23,8 +23,8 @@ var (
 	start    = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 )
 
-func completion(change ...func(*spawn.Completion)) spawn.Completion {
-	c := spawn.Completion{
+func completion(change ...func(*spawn.Completion)) *spawn.Completion {
+	c := &spawn.Completion{
 		Run: spawn.RunInfo{
 			Key: childKey, Parent: mainKey, SessionID: "sid-1", Label: "Research Go", Task: "Find out what Go is.", Status: spawn.StatusOK,
 			Result:  spawn.Result{Text: "Go is a language.", Usage: spawn.Usage{Input: 12, Output: 1000, Cost: 0.1234}},
@@ -33,7 +33,7 @@ func completion(change ...func(*spawn.Completion)) spawn.Completion {
 		Nonce: nonce, Requester: mainKey,
 	}
 	for _, f := range change {
-		f(&c)
+		f(c)
 	}
 	return c
 }
@@ -193,12 +193,18 @@ func TestEventKeepsEveryByteOfALargeResult(t *testing.T) {
 	t.Parallel()
 	big := strings.Repeat("0123456789abcde\n", 10<<20/16) + "<think>x</think>\r\n"
 	c := completion(func(c *spawn.Completion) { c.Run.Result.Text = big })
-	d := announce.NewDelivery(spawn.Delivery{Completion: &c})
-	if d.Run.Result.Text != big {
+	e := announce.NewEvent(c)
+	if c.Run.Result.Text != big {
 		t.Fatal("the result was changed") // a diff of this size helps nobody
 	}
-	require.Equal(t, 10<<20/16, strings.Count(d.ForModel(), "| 0123456789abcde\n"))
-	require.Len(t, d.ForPerson(), 10<<20-1)
+	require.Equal(t, 10<<20/16, strings.Count(e.ForModel(), "| 0123456789abcde\n"))
+	require.Len(t, e.ForPerson(), 10<<20-1)
+}
+
+func TestEventOfNoCompletion(t *testing.T) {
+	t.Parallel()
+	require.Zero(t, announce.NewEvent(nil))
+	require.Zero(t, announce.NewEvent(spawn.Delivery{Reply: &spawn.Reply{Text: "hello"}}.Completion))
 }
 
 func TestEventJSON(t *testing.T) {

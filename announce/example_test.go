@@ -10,9 +10,9 @@ import (
 )
 
 // ended is what a tree hands over when a run has ended; the text tries to end the event itself.
-func ended() spawn.Completion {
+func ended() *spawn.Completion {
 	begin := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
-	return spawn.Completion{
+	return &spawn.Completion{
 		Run: spawn.RunInfo{
 			Key: session.Must(session.Parse("agent:main:subagent:0b6e4d5c-1f2a-4c3b-8d9e-0a1b2c3d4e5f")), SessionID: "s1",
 			Label: "Research Go", Status: spawn.StatusOK, Started: begin, Ended: begin.Add(312 * time.Second),

@@ -11,10 +11,11 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// An EventKind says what an Event shows.
+// An EventKind says what a TreeEvent shows. The zero EventKind is not one that an event has.
 type EventKind uint8
 
-// The kinds of events.
+// The kinds of events. Those that are not kept are seen only by a watcher that is there when they happen: no entry of the
+// journal records them.
 const (
 	EventAdmitted  EventKind = iota + 1 // a run was admitted
 	EventPosted                         // a session was told something
@@ -25,13 +26,13 @@ const (
 	EventRecovered                      // a top-level session that was stopped is usable again
 	EventDelivered                      // a completion or a reply arrived
 	EventDeferred                       // a delivery failed and is tried again
-	EventBlocked                        // a delivery failed for too long and waits for somebody
+	EventBlocked                        // a delivery failed for too long and waits for Retry or Dismiss
 	EventArchived                       // a run left the tree
 	EventLate                           // a turn that was given up still said something
 	EventDelta                          // text as it comes; not kept
 	EventRefused                        // a spawn was refused, by a rule or for its arguments; not kept
-	EventLost                           // the tree was lost, by a failing journal or to another owner; it may come back
-	EventStalled                        // the journal takes nothing for now, for the reason in Error; with an empty Error it does again; not kept
+	EventLost                           // the tree was lost, to a failing journal or another owner; it may come back
+	EventStalled                        // the journal takes nothing, or, with an empty Error, does again; not kept
 )
 
 var eventNames = [...]string{
@@ -52,7 +53,8 @@ func (k *EventKind) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(eventNames[:], "spawn", "event kind", text, k)
 }
 
-// An TreeEvent is one thing that happened in a tree. Events other than EventDelta, EventRefused, EventLost and EventStalled show what is durable.
+// A TreeEvent is one thing that happened in a tree. It is a value. Events other than EventDelta, EventRefused, EventLost and
+// EventStalled show what is durable.
 type TreeEvent struct {
 	Kind    EventKind   `json:"kind"`
 	Time    time.Time   `json:"time"`
@@ -64,12 +66,12 @@ type TreeEvent struct {
 	Depth   int         `json:"depth"`
 	Turn    int         `json:"turn,omitempty"`
 	Status  Status      `json:"status,omitzero"` // after the event
-	Class   string      `json:"class,omitempty"` // of EventPosted
+	Class   string      `json:"class,omitempty"` // of EventPosted: the name of an InputClass
 	Text    string      `json:"text,omitempty"`  // the task, the message, the result, the delta
 	Error   string      `json:"error,omitempty"`
-	Usage   Usage       `json:"usage,omitzero"`
-	To      session.Key `json:"to,omitzero"`   // of EventEnded: who is told of it; zero: nobody
-	Key     string      `json:"key,omitempty"` // of a delivery
+	Usage   Usage       `json:"usage,omitzero"` // of EventTurnEnded: of the turn; of EventEnded: of all turns
+	To      session.Key `json:"to,omitzero"`    // of EventEnded: the requester that is told; zero: none is
+	Key     string      `json:"key,omitempty"`  // of a delivery
 }
 
 var eventKinds = map[tree.Kind]EventKind{

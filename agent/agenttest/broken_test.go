@@ -150,24 +150,29 @@ func TestBrokenIsNoticed(t *testing.T) {
 func TestChecksOfWhatArrives(t *testing.T) {
 	r := &recorder{TB: t}
 	h := &Harness{t: r}
-	h.noteReply(agent.Reply{Key: "1", Attempt: 1, Text: "a"})
-	h.noteReply(agent.Reply{Key: "1", Attempt: 2, Text: "a"})
-	h.noteReply(agent.Reply{Key: "1", Attempt: 1, MayRepeat: true, Text: "a"})
+	reply := func(key, text string, attempt int, mayRepeat bool) agent.Delivery {
+		return agent.Delivery{Key: key, Attempt: attempt, MayRepeat: mayRepeat, Reply: &agent.Reply{Text: text}}
+	}
+	h.noteReply(reply("1", "a", 1, false))
+	h.noteReply(reply("1", "a", 2, false))
+	h.noteReply(reply("1", "a", 1, true))
 	require.Empty(t, r.failed)
 	require.Len(t, h.replies, 1)
-	for want, reply := range map[string]agent.Reply{
-		`is "b" to`:                  {Key: "1", Attempt: 2, Text: "b"},
-		"does not say that it may":   {Key: "1", Attempt: 1, Text: "a"},
-		"holds what no person may s": {Key: "2", Attempt: 1, Text: "ok " + announce.NoReply},
+	for want, d := range map[string]agent.Delivery{
+		`is "b" to`:                  reply("1", "b", 2, false),
+		"does not say that it may":   reply("1", "a", 1, false),
+		"holds what no person may s": reply("2", "ok "+announce.NoReply, 0, false),
 	} {
 		r.failed = nil
-		h.noteReply(reply)
+		h.noteReply(d)
 		require.Len(t, r.failed, 1)
 		require.Contains(t, r.failed[0], want)
 	}
 	r.failed = nil
 	delivery := func(key, run, text string, attempt int) agent.Delivery {
-		return agent.Delivery{Key: key, Attempt: attempt, Run: agent.RunInfo{ID: spawn.RunID(run)}, Event: announce.Event{Result: text}}
+		return agent.Delivery{Key: key, Attempt: attempt, Completion: &agent.Completion{
+			Run: agent.RunInfo{ID: spawn.RunID(run), Result: agent.Result{Text: text}},
+		}}
 	}
 	h.noteDelivery(delivery("1", "a", "x", 1))
 	h.noteDelivery(delivery("1", "a", "x", 2))
@@ -215,7 +220,7 @@ func TestChecksOfTheJournal(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := &recorder{TB: t}
-			h := &Harness{t: r, facts: c.facts, lines: c.lines, replies: make([]agent.Reply, c.replies)}
+			h := &Harness{t: r, facts: c.facts, lines: c.lines, replies: make([]agent.Delivery, c.replies)}
 			h.check()
 			if c.want == "" {
 				require.Empty(t, r.failed)

@@ -28,7 +28,7 @@ func ExampleRun() {
 			h.Replied("On it.", "count: interrupted")
 
 			h.Post("Count again, please.")
-			answer = h.Replies()[2].Text
+			answer = h.Replies()[2].Reply.Text
 		})
 	}
 	all := func(string, string) (bool, error) { return true, nil }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -31,7 +32,7 @@ func Run(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 // that kills it right after it, when it is durable but nobody has heard of it. At once another process takes over.
 //
 // Methods of the Harness go on with the new process by themselves; other calls belong into [Harness.Do]. What f asserts must hold
-// wherever the crash was. A reply that people get twice has the same Reply.Key both times, and counts once here.
+// wherever the crash was. A reply that people get twice has the same Delivery.Key both times, and counts once here.
 func EveryCrash(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 	t.Helper()
 	for at := 1; ; at++ {
@@ -73,7 +74,7 @@ type Harness struct {
 	entries    map[session.Key][]session.Entry
 	ended      map[session.Key]bool
 	lines      map[session.Ref][]session.Line
-	replies    []agent.Reply
+	replies    []agent.Delivery
 	deliveries []agent.Delivery
 }
 
@@ -198,8 +199,8 @@ func (h *Harness) PostTo(key session.Key, text string) {
 	}
 }
 
-// Replies returns what has reached people so far, each reply once, when everything that can happen now has happened.
-func (h *Harness) Replies() []agent.Reply {
+// Replies returns what Reply has accepted so far, each reply once, when everything that can happen now has happened.
+func (h *Harness) Replies() []agent.Delivery {
 	synctest.Wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -210,8 +211,8 @@ func (h *Harness) Replies() []agent.Reply {
 func (h *Harness) Replied(want ...string) {
 	h.t.Helper()
 	got := make([]string, 0, len(want))
-	for _, r := range h.Replies() {
-		got = append(got, r.Text)
+	for _, d := range h.Replies() {
+		got = append(got, d.Reply.Text)
 	}
 	if !slices.Equal(got, want) {
 		h.t.Fatalf("agenttest: replied\n     %q\nwant %q", got, want)
@@ -231,7 +232,7 @@ func (h *Harness) Delivered(want ...string) {
 	h.t.Helper()
 	got := make([]string, 0, len(want))
 	for _, d := range h.Deliveries() {
-		got = append(got, d.ForPerson())
+		got = append(got, announce.NewEvent(d.Completion).ForPerson())
 	}
 	if !slices.Equal(got, want) {
 		h.t.Fatalf("agenttest: delivered\n     %q\nwant %q", got, want)

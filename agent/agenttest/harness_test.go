@@ -36,7 +36,7 @@ func TestEchoSaysWhatIsNew(t *testing.T) {
 		h.Post("hello")
 		synctest.Wait()
 		h.Post("again")
-		require.Equal(t, "again", h.Replies()[3].Text)
+		require.Equal(t, "again", h.Replies()[3].Reply.Text)
 		require.Equal(t, 6, h.Calls("main"))
 		require.Equal(t, 1, h.Calls("good"))
 	})
@@ -54,10 +54,10 @@ func TestStepsOfASessionOfItsOwn(t *testing.T) {
 		synctest.Wait()
 		h.Post("who else?")
 		replies := h.Replies()
-		require.Equal(t, "ops here", replies[0].Text)
+		require.Equal(t, "ops here", replies[0].Reply.Text)
 		require.Equal(t, session.Must(session.MainKey("ops")), replies[0].To)
-		require.True(t, replies[1].Failed)
-		require.Equal(t, "main here", replies[2].Text)
+		require.True(t, replies[1].Reply.Failed)
+		require.Equal(t, "main here", replies[2].Reply.Text)
 	})
 }
 

@@ -14,22 +14,23 @@ import (
 )
 
 // noteReply remembers what reached a person. A reply that comes again must come under its key, say so, and be the same.
-func (h *Harness) noteReply(r agent.Reply) {
+func (h *Harness) noteReply(d agent.Delivery) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if text, ok := announce.Visible(r.Text); !ok || text != r.Text {
-		h.t.Errorf("agenttest: reply %q holds what no person may see", r.Text)
+	said := d.Reply.Text
+	if text, ok := announce.Visible(said); !ok || text != said {
+		h.t.Errorf("agenttest: reply %q holds what no person may see", said)
 	}
-	i := slices.IndexFunc(h.replies, func(x agent.Reply) bool { return x.Key == r.Key })
+	i := slices.IndexFunc(h.replies, func(x agent.Delivery) bool { return x.Key == d.Key })
 	if i < 0 {
-		h.replies = append(h.replies, r)
+		h.replies = append(h.replies, d)
 		return
 	}
-	if before := h.replies[i]; before.Text != r.Text || before.To != r.To {
-		h.t.Errorf("agenttest: reply %s is %q to %s, and was %q to %s before", r.Key, r.Text, r.To, before.Text, before.To)
+	if before := h.replies[i]; before.Reply.Text != said || before.To != d.To {
+		h.t.Errorf("agenttest: reply %s is %q to %s, and was %q to %s before", d.Key, said, d.To, before.Reply.Text, before.To)
 	}
-	if r.Attempt < 2 && !r.MayRepeat {
-		h.t.Errorf("agenttest: reply %s came again and does not say that it may have", r.Key)
+	if d.Attempt < 2 && !d.MayRepeat {
+		h.t.Errorf("agenttest: reply %s came again and does not say that it may have", d.Key)
 	}
 }
 
@@ -37,10 +38,11 @@ func (h *Harness) noteReply(r agent.Reply) {
 func (h *Harness) noteDelivery(d agent.Delivery) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	run := d.Completion.Run.ID
 	for _, before := range h.deliveries {
-		switch same := before.Run.ID == d.Run.ID; {
+		switch same := before.Completion.Run.ID == run; {
 		case before.Key == d.Key:
-			if !same || before.ForModel() != d.ForModel() {
+			if !same || announce.NewEvent(before.Completion).ForModel() != announce.NewEvent(d.Completion).ForModel() {
 				h.t.Errorf("agenttest: delivery %s is another one than before", d.Key)
 			}
 			if d.Attempt < 2 && !d.MayRepeat {
@@ -48,7 +50,7 @@ func (h *Harness) noteDelivery(d agent.Delivery) {
 			}
 			return
 		case same:
-			h.t.Errorf("agenttest: the end of run %s was delivered as %s and as %s", d.Run.ID, before.Key, d.Key)
+			h.t.Errorf("agenttest: the end of run %s was delivered as %s and as %s", run, before.Key, d.Key)
 		}
 	}
 	h.deliveries = append(h.deliveries, d)
@@ -75,7 +77,7 @@ func (h *Harness) check() {
 	read := h.read(stories)
 	delivered := make(map[string]bool)
 	for _, d := range h.deliveries {
-		delivered[string(d.Run.ID)] = true
+		delivered[string(d.Completion.Run.ID)] = true
 	}
 	undelivered, out, replies := false, 0, 0
 	for _, f := range h.facts {

@@ -31,16 +31,16 @@ func (h *Harness) begin(ctx context.Context) bool {
 			cfg.Tools[i].Call = alive(l, tool.Call)
 		}
 	}
-	cfg.Reply = func(ctx context.Context, r agent.Reply) error {
+	cfg.Reply = func(ctx context.Context, d agent.Delivery) error {
 		if l.dead.Load() {
 			return errKilled
 		}
 		if h.cfg.Reply != nil {
-			if err := h.cfg.Reply(ctx, r); err != nil {
+			if err := h.cfg.Reply(ctx, d); err != nil {
 				return err
 			}
 		}
-		h.noteReply(r)
+		h.noteReply(d)
 		return nil
 	}
 	if h.cfg.Deliver != nil {

@@ -5,15 +5,14 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // A Receiver is what takes deliveries, and a way to see what it did.
 type Receiver struct {
-	// Deliver is the function under test.
-	Deliver func(ctx context.Context, d announce.Delivery) error
+	// Deliver is the function under test. It is given deliveries that carry a completion, one call at a time.
+	Deliver func(ctx context.Context, d spawn.Delivery) error
 	// Acted returns how many deliveries have been acted upon so far. It is called between deliveries.
 	Acted func() int
 }
@@ -72,15 +71,15 @@ var deliveryRules = []deliveryRule{
 
 // delivery makes what a step hands over. The deliveries of all steps have the same content, so only the key tells them
 // apart.
-func delivery(s step) announce.Delivery {
+func delivery(s step) spawn.Delivery {
 	requester := session.Must(session.Parse("agent:main:telegram:direct:42"))
 	child := session.Must(session.Parse("agent:main:subagent:0b6e4d5c-1f2a-4c3b-8d9e-0a1b2c3d4e5f"))
-	return announce.NewDelivery(spawn.Delivery{
+	return spawn.Delivery{
 		Key: s.key, Attempt: s.attempt, Epoch: s.epoch, MayRepeat: s.maybe, To: requester,
 		Completion: &spawn.Completion{
 			Run:       spawn.RunInfo{Key: child, Task: "count", Status: spawn.StatusOK, Result: spawn.Result{Text: "42"}},
 			Nonce:     "n0nce",
 			Requester: requester,
 		},
-	})
+	}
 }

@@ -9,13 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/announce"
+	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // receiver acts on a delivery unless it has seen what id makes of it.
-func receiver(id func(announce.Delivery) any) Receiver {
+func receiver(id func(spawn.Delivery) any) Receiver {
 	seen := map[any]bool{}
 	return Receiver{
-		Deliver: func(_ context.Context, d announce.Delivery) error {
+		Deliver: func(_ context.Context, d spawn.Delivery) error {
 			seen[id(d)] = true
 			return nil
 		},
@@ -23,7 +24,7 @@ func receiver(id func(announce.Delivery) any) Receiver {
 	}
 }
 
-func byKey(d announce.Delivery) any { return d.Key }
+func byKey(d spawn.Delivery) any { return d.Key }
 
 func TestDeliverAcceptsAReceiverThatKnowsKeys(t *testing.T) {
 	TestDeliver(t, func(*testing.T) Receiver { return receiver(byKey) })
@@ -38,15 +39,17 @@ func TestDeliverRefusesOtherReceivers(t *testing.T) {
 		fails    []string // the rules that find it out
 	}{
 		"acts each time": {func() Receiver {
-			return receiver(func(announce.Delivery) any { calls++; return calls })
+			return receiver(func(spawn.Delivery) any { calls++; return calls })
 		}, []string{"repeat", "restart", "others"}},
-		"by attempt": {func() Receiver { return receiver(func(d announce.Delivery) any { return d.Attempt }) }, []string{"repeat", "others"}},
-		"by epoch":   {func() Receiver { return receiver(func(d announce.Delivery) any { return d.Epoch }) }, []string{"restart", "others"}},
-		"by content": {func() Receiver { return receiver(func(d announce.Delivery) any { return d.ForModel() }) }, []string{"others"}},
+		"by attempt": {func() Receiver { return receiver(func(d spawn.Delivery) any { return d.Attempt }) }, []string{"repeat", "others"}},
+		"by epoch":   {func() Receiver { return receiver(func(d spawn.Delivery) any { return d.Epoch }) }, []string{"restart", "others"}},
+		"by content": {func() Receiver {
+			return receiver(func(d spawn.Delivery) any { return announce.NewEvent(d.Completion).ForModel() })
+		}, []string{"others"}},
 		"drops maybe": {func() Receiver {
 			r := receiver(byKey)
 			deliver := r.Deliver
-			r.Deliver = func(ctx context.Context, d announce.Delivery) error {
+			r.Deliver = func(ctx context.Context, d spawn.Delivery) error {
 				if d.MayRepeat {
 					return nil
 				}
@@ -55,7 +58,7 @@ func TestDeliverRefusesOtherReceivers(t *testing.T) {
 			return r
 		}, []string{"maybe"}},
 		"fails": {func() Receiver {
-			return Receiver{Deliver: func(context.Context, announce.Delivery) error { return refused }, Acted: func() int { return 0 }}
+			return Receiver{Deliver: func(context.Context, spawn.Delivery) error { return refused }, Acted: func() int { return 0 }}
 		}, []string{"once", "repeat", "restart", "maybe", "others"}},
 	}
 	for name, tt := range tests {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
-	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 var script = agenttest.Script{
@@ -34,8 +33,8 @@ func TestCrashWhileTheChildRuns(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		h.Crash() // kill -9, then the same store again
 		time.Sleep(time.Minute)
-		if got := h.Child("count").Status; got != spawn.StatusInterrupted {
-			t.Errorf("status = %v, want %v", got, spawn.StatusInterrupted)
+		if got := h.Child("count").Status; got != agent.StatusInterrupted {
+			t.Errorf("status = %v, want %v", got, agent.StatusInterrupted)
 		}
 	})
 }

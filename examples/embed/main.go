@@ -43,8 +43,8 @@ func run(ctx context.Context, in io.Reader, out io.Writer) error {
 		Runner:    &agent.Loop{Model: model{}},
 		Workspace: os.DirFS("workspace"), // AGENTS.md, SOUL.md, TOOLS.md ...
 		Tools:     []agent.Tool{agent.NewTool("weather", "Weather in a city.", weather)},
-		Reply: func(_ context.Context, r agent.Reply) error {
-			_, err := fmt.Fprintln(out, r.Text)
+		Reply: func(_ context.Context, d agent.Delivery) error {
+			_, err := fmt.Fprintln(out, d.Reply.Text)
 			return err
 		},
 	})

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -36,7 +37,7 @@ func (b *Bot) deliver(ctx context.Context, d agent.Delivery) error {
 	if err != nil {
 		return err
 	}
-	return b.turn(ctx, chat, d.ForModel())
+	return b.turn(ctx, chat, announce.NewEvent(d.Completion).ForModel())
 }
 
 // sessionTools are what the model of a chat needs to use sub-agents: sessions_spawn, subagents and their like.

@@ -115,7 +115,7 @@ func TestSettle(t *testing.T) {
 
 		got := make(chan string, 10)
 		accept := func(d agent.Delivery) error {
-			got <- d.Run.Label
+			got <- d.Completion.Run.Label
 			return nil
 		}
 		bot(t, dir, accept, func(*agent.Runtime) {

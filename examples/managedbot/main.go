@@ -38,12 +38,12 @@ func config(telegram Telegram, llm LLM) agent.Config {
 		Workspace: os.DirFS("workspace"),
 		Tools:     []agent.Tool{agent.NewTool("weather", "Weather in a city.", weather)},
 		Runner:    &agent.Loop{Model: model{llm}},
-		Reply: func(ctx context.Context, r agent.Reply) error {
-			chat, err := strconv.ParseInt(r.To.Peer(), 10, 64)
+		Reply: func(ctx context.Context, d agent.Delivery) error {
+			chat, err := strconv.ParseInt(d.To.Peer(), 10, 64)
 			if err != nil {
 				return err
 			}
-			return telegram.Send(ctx, chat, r.Text)
+			return telegram.Send(ctx, chat, d.Reply.Text)
 		},
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/agent"
-	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // A chronicle writes down what happens in the tree while it happens, and knows from that when a request has been answered.
@@ -22,7 +21,7 @@ type chronicle struct {
 	began time.Time
 
 	process  *process
-	earlier  []spawn.RunID   // of former chapters
+	earlier  []agent.RunID   // of former chapters
 	runs     []agent.RunInfo // of this chapter, in the order of their admission, as they stood when they were looked at last
 	refusals int             // how many have been written down
 	turns    int             // of the person's session under way
@@ -84,7 +83,7 @@ func (c *chronicle) done(context.Context) (bool, error) {
 // else rests, and all of that is written down.
 func (c *chronicle) stuck(turns int) func(ctx context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
-		if n, _ := c.process.desk.waiting(); n != turns || c.count(spawn.StatusRunning) != turns || !c.answered || c.turns > 0 || c.owed > 0 {
+		if n, _ := c.process.desk.waiting(); n != turns || c.count(agent.StatusRunning) != turns || !c.answered || c.turns > 0 || c.owed > 0 {
 			return false, nil
 		}
 		return c.upToDate(ctx)
@@ -112,7 +111,7 @@ func (c *chronicle) upToDate(ctx context.Context) (bool, error) {
 }
 
 // count counts the runs with a status.
-func (c *chronicle) count(s spawn.Status) (n int) {
+func (c *chronicle) count(s agent.Status) (n int) {
 	for _, r := range c.runs {
 		if r.Status == s {
 			n++
@@ -168,7 +167,7 @@ func (c *chronicle) note(ctx context.Context, e agent.TreeEvent) error {
 func (c *chronicle) book(ctx context.Context, e agent.TreeEvent) error {
 	top := e.Depth == 0
 	switch e.Kind {
-	case spawn.EventAdmitted:
+	case agent.EventAdmitted:
 		tree, err := c.process.chat.Tree(ctx)
 		if err != nil {
 			return err
@@ -179,34 +178,34 @@ func (c *chronicle) book(ctx context.Context, e agent.TreeEvent) error {
 		}
 		tree[i].Status = e.Status
 		c.runs = append(c.runs, tree[i])
-	case spawn.EventTurn:
+	case agent.EventTurn:
 		if top {
 			c.turns++
 		}
-	case spawn.EventTurnEnded:
+	case agent.EventTurnEnded:
 		if top {
 			c.turns = max(c.turns-1, 0) // one that a crash interrupted began before the books
 			if e.Text != "" {
 				c.owed++
 			}
 		}
-	case spawn.EventStopping:
+	case agent.EventStopping:
 		c.stopped = c.stopped || top
-	case spawn.EventRecovered:
+	case agent.EventRecovered:
 		c.stopped = false
-	case spawn.EventDelivered:
+	case agent.EventDelivered:
 		c.owed--
 		c.answered = true
 	default: // says nothing about whether the person has got an answer
 	}
-	if r := c.run(e.Run); r != nil && (e.Status.Terminal() == (e.Kind == spawn.EventEnded)) && e.Status != 0 {
+	if r := c.run(e.Run); r != nil && (e.Status.Terminal() == (e.Kind == agent.EventEnded)) && e.Status != 0 {
 		r.Status = e.Status
 	}
 	return nil
 }
 
 // run returns a run of this chapter.
-func (c *chronicle) run(id spawn.RunID) *agent.RunInfo {
+func (c *chronicle) run(id agent.RunID) *agent.RunInfo {
 	i := slices.IndexFunc(c.runs, func(r agent.RunInfo) bool { return r.ID == id })
 	if i < 0 {
 		return nil
@@ -225,35 +224,35 @@ func (c *chronicle) who(e agent.TreeEvent) string {
 // describe puts an event into words; those that say nothing new have none.
 func (c *chronicle) describe(e agent.TreeEvent) (kind, what string, s style) {
 	switch e.Kind {
-	case spawn.EventPosted:
+	case agent.EventPosted:
 		return "asked", c.quoted(e.Text), blue
-	case spawn.EventAdmitted:
+	case agent.EventAdmitted:
 		return "allowed", c.reason(e), green
-	case spawn.EventTurn:
+	case agent.EventTurn:
 		return fmt.Sprintf("turn %d", e.Turn), c.means(e), dim
-	case spawn.EventTurnEnded:
+	case agent.EventTurnEnded:
 		switch {
-		case e.Status.Terminal() || e.Status == spawn.StatusStopping: // the end of the run comes next
+		case e.Status.Terminal() || e.Status == agent.StatusStopping: // the end of the run comes next
 			return "", "", normal
 		case e.Text != "":
 			return "says", c.quoted(e.Text), blue
 		}
 		return "waits", "for its sub-agents, without a slot or a model call", dim
-	case spawn.EventStopping:
+	case agent.EventStopping:
 		if e.Depth > 0 { // its end follows, and says why
 			return "", "", normal
 		}
 		return "stopping", oneLine(e.Error), yellow
-	case spawn.EventEnded:
-		if e.Status == spawn.StatusOK {
+	case agent.EventEnded:
+		if e.Status == agent.StatusOK {
 			return "ok", c.quoted(e.Text), green
 		}
 		return e.Status.String(), oneLine(e.Error), red
-	case spawn.EventRecovered:
+	case agent.EventRecovered:
 		return "ready", "for the next request", dim
-	case spawn.EventDelivered:
+	case agent.EventDelivered:
 		return "delivered", "to the person", blue
-	case spawn.EventDelta:
+	case agent.EventDelta:
 		return "", "", normal
 	default: // nothing of this belongs to the story, so it had better be seen
 		return e.Kind.String(), oneLine(e.Error + e.Text), yellow

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/agent"
-	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // crash lets the process die in the middle of a tree of runs and starts another one over the same store.
@@ -41,8 +40,8 @@ func (s *story) crash(ctx context.Context, o options) (err error) {
 		return err
 	}
 	s.fates(before)
-	for _, r := range s.process.seen.said() {
-		s.paper.box("the reply, from the new process", strings.Split(r.Text, "\n"), blue)
+	for _, d := range s.process.seen.said() {
+		s.paper.box("the reply, from the new process", strings.Split(d.Reply.Text, "\n"), blue)
 	}
 	return s.ghost(ctx, dead)
 }
@@ -51,7 +50,7 @@ func (s *story) crash(ctx context.Context, o options) (err error) {
 func (s *story) fates(before []agent.RunInfo) {
 	t := &table{head: []string{"run", "at the crash", "now", "announced", ""}, right: []bool{false, false, false, true}}
 	for _, r := range s.chronicle.runs {
-		var was spawn.Status
+		var was agent.Status
 		if i := slices.IndexFunc(before, func(b agent.RunInfo) bool { return b.ID == r.ID }); i >= 0 {
 			was = before[i].Status
 		}
@@ -65,7 +64,7 @@ func (s *story) fates(before []agent.RunInfo) {
 }
 
 // fateOf says how a run stood at the crash, and what that came to.
-func fateOf(was spawn.Status, r agent.RunInfo) (then, fate string) {
+func fateOf(was agent.Status, r agent.RunInfo) (then, fate string) {
 	switch {
 	case was == 0 && strings.HasSuffix(r.Label, again):
 		return "-", "asked for again by the agent that was told"
@@ -73,9 +72,9 @@ func fateOf(was spawn.Status, r agent.RunInfo) (then, fate string) {
 		return "-", "new"
 	case was.Terminal():
 		fate = "had ended: kept, not run again"
-	case r.Status == spawn.StatusInterrupted:
+	case r.Status == agent.StatusInterrupted:
 		fate = "its turn was cut off: not silently repeated"
-	case was == spawn.StatusQueued:
+	case was == agent.StatusQueued:
 		fate = "had not begun: it began now"
 	default:
 		fate = "had no turn under way: it went on"
@@ -83,8 +82,8 @@ func fateOf(was spawn.Status, r agent.RunInfo) (then, fate string) {
 	return was.String(), fate
 }
 
-func colourOf(s spawn.Status) style {
-	if s == spawn.StatusOK {
+func colourOf(s agent.Status) style {
+	if s == agent.StatusOK {
 		return green
 	}
 	return red
@@ -110,7 +109,7 @@ func (s *story) ghost(ctx context.Context, dead *process) error {
 		if err := s.chronicle.write(*e); err != nil {
 			return err
 		}
-		if e.Kind != spawn.EventLost {
+		if e.Kind != agent.EventLost {
 			continue
 		}
 		tree, err := s.process.chat.Tree(ctx)

@@ -13,7 +13,6 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/session"
-	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // A process is one life of the bot: a Runtime over a store that outlives it, with tools of its own.
@@ -78,7 +77,7 @@ type witness struct {
 	prompts  map[session.Key]agentctx.Prompt // of each session's first turn
 	told     []told
 	refusals []refusal
-	replies  []agent.Reply
+	replies  []agent.Delivery
 }
 
 // told is an announcement as a model got it.
@@ -166,7 +165,7 @@ func (w *witness) count(to, id string) (n int) {
 }
 
 // times returns how often a session was told of a run.
-func (w *witness) times(to session.Key, id spawn.RunID) int {
+func (w *witness) times(to session.Key, id agent.RunID) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.count(to.String(), string(id))
@@ -199,10 +198,10 @@ func (w *witness) spawns(t *agent.Turn, call toolFunc) toolFunc {
 }
 
 // hear is Config.Reply: here a bot sends the message to its chat.
-func (w *witness) hear(_ context.Context, r agent.Reply) error {
+func (w *witness) hear(_ context.Context, d agent.Delivery) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.replies = append(w.replies, r)
+	w.replies = append(w.replies, d)
 	return nil
 }
 
@@ -234,7 +233,7 @@ func (w *witness) announcements() []told {
 }
 
 // said returns what was said to the person.
-func (w *witness) said() []agent.Reply {
+func (w *witness) said() []agent.Delivery {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.replies)

@@ -12,7 +12,6 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
-	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // ponder is how long the script thinks when somebody is to have the time to kill it.
@@ -92,12 +91,12 @@ func (c *counter) config(o options, w workspace, store *session.Store) agent.Con
 	}
 	cfg := configOf(&agent.Loop{Model: script{think: think}}, newDesk().tools(), w, o.depth)
 	cfg.Store = store
-	cfg.Reply = func(_ context.Context, r agent.Reply) error {
+	cfg.Reply = func(_ context.Context, d agent.Delivery) error {
 		again := ""
-		if r.MayRepeat { // whoever keeps the keys that it has shown knows, and shows it once
+		if d.MayRepeat { // a receiver that keeps the keys it has shown knows, and shows it once
 			again = " (perhaps you have read it already)"
 		}
-		c.print("\nto you%s:\n%s\n", again, clean(r.Text))
+		c.print("\nto you%s:\n%s\n", again, clean(d.Reply.Text))
 		return nil
 	}
 	return cfg
@@ -106,7 +105,7 @@ func (c *counter) config(o options, w workspace, store *session.Store) agent.Con
 // watch prints what happens to the sub-agents.
 func (c *counter) watch(events func(func(agent.TreeEvent) bool)) {
 	for e := range events {
-		if e.Run != "" && (e.Kind == spawn.EventAdmitted || e.Kind == spawn.EventEnded) {
+		if e.Run != "" && (e.Kind == agent.EventAdmitted || e.Kind == agent.EventEnded) {
 			c.print("  %-12s %s", e.Status, clean(e.Label))
 		}
 	}

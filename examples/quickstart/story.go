@@ -142,8 +142,8 @@ func (s *story) nameOfSession(key string) string {
 // reply shows what reached the person.
 func (s *story) reply(context.Context, options) error {
 	s.paper.title("4", "The reply, as the person reads it")
-	for _, r := range s.process.seen.said() {
-		s.paper.box("to Config.Reply, key …"+tail(r.Key, 12), strings.Split(r.Text, "\n"), blue)
+	for _, d := range s.process.seen.said() {
+		s.paper.box("to Config.Reply, key …"+tail(d.Key, 12), strings.Split(d.Reply.Text, "\n"), blue)
 	}
 	return nil
 }

@@ -95,13 +95,15 @@ func (l *load) config(store *session.Store) agent.Config {
 	}
 	if l.world == callerRun {
 		cfg.Deliver = func(_ context.Context, d agent.Delivery) error {
-			if d.Run.Status == spawn.StatusInterrupted {
-				l.tell("interrupted %s %s", d.Run.ID, d.To)
+			if d.Completion.Run.Status == spawn.StatusInterrupted {
+				l.tell("interrupted %s %s", d.Completion.Run.ID, d.To)
 			}
-			return l.arrive(d.Key, string(d.Run.ID))
+			return l.arrive(d.Key, string(d.Completion.Run.ID))
 		}
 	} else {
-		cfg.Reply = func(_ context.Context, r agent.Reply) error { return l.arrive(r.Key, strings.Fields(r.Text)...) }
+		cfg.Reply = func(_ context.Context, d agent.Delivery) error {
+			return l.arrive(d.Key, strings.Fields(d.Reply.Text)...)
+		}
 	}
 	return cfg
 }

@@ -1,0 +1,114 @@
+package agent
+
+import (
+	"github.com/offshoot-sdk/offshoot/announce"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// Types of other packages that users of this one need. Each is the type that it names, not a copy of it.
+type (
+	// Message is one line of a conversation.
+	Message = session.Message
+	// Result is what a turn or a run produced.
+	Result = spawn.Result
+	// Usage is what was consumed.
+	Usage = spawn.Usage
+	// RunID names a run.
+	RunID = spawn.RunID
+	// RunInfo is what is known of a run at one moment.
+	RunInfo = spawn.RunInfo
+	// Status is where a run stands. The zero Status is not one that a run has.
+	Status = spawn.Status
+	// TreeEvent is one thing that happened in a tree.
+	TreeEvent = spawn.TreeEvent
+	// EventKind says what a TreeEvent shows.
+	EventKind = spawn.EventKind
+	// JoinOptions say when a wait for sub-agents is over.
+	JoinOptions = spawn.JoinOptions
+	// Delivery is something that leaves a tree: a completion for Config.Deliver, or a reply for Config.Reply.
+	Delivery = spawn.Delivery
+	// Completion is the end of a run as its requester is told of it; see announce.NewEvent.
+	Completion = spawn.Completion
+	// Reply is what a session run by Offshoot says to people.
+	Reply = spawn.Reply
+	// StillRunningError names sessions whose Runner has not returned.
+	StillRunningError = spawn.StillRunningError
+)
+
+// Where a run stands. The last six have ended; see [spawn.Status.Terminal].
+const (
+	// StatusQueued runs are admitted, and no turn of theirs has started.
+	StatusQueued = spawn.StatusQueued
+	// StatusRunning runs have a turn under way.
+	StatusRunning = spawn.StatusRunning
+	// StatusWaiting runs have no turn under way: they wait for sub-agents, or for their next turn.
+	StatusWaiting = spawn.StatusWaiting
+	// StatusStopping runs are about to end, and wait for their turn or their sub-agents to be back.
+	StatusStopping = spawn.StatusStopping
+	// StatusOK runs ended by themselves.
+	StatusOK = spawn.StatusOK
+	// StatusFailed runs ended because their Runner returned an error or panicked.
+	StatusFailed = spawn.StatusFailed
+	// StatusTimedOut runs ran out of their time.
+	StatusTimedOut = spawn.StatusTimedOut
+	// StatusCancelled runs were stopped.
+	StatusCancelled = spawn.StatusCancelled
+	// StatusInterrupted runs had a turn under way when their process died.
+	StatusInterrupted = spawn.StatusInterrupted
+	// StatusIncomplete runs were ended by a limit, such as a budget, with what they had.
+	StatusIncomplete = spawn.StatusIncomplete
+)
+
+// What a TreeEvent shows.
+const (
+	// EventAdmitted events show a run that was admitted.
+	EventAdmitted = spawn.EventAdmitted
+	// EventPosted events show what a session was told.
+	EventPosted = spawn.EventPosted
+	// EventTurn events show that a turn started.
+	EventTurn = spawn.EventTurn
+	// EventTurnEnded events show that a turn ended.
+	EventTurnEnded = spawn.EventTurnEnded
+	// EventStopping events show that a run has a cause to end.
+	EventStopping = spawn.EventStopping
+	// EventEnded events show that a run ended.
+	EventEnded = spawn.EventEnded
+	// EventRecovered events show that a top-level session that was stopped is usable again.
+	EventRecovered = spawn.EventRecovered
+	// EventDelivered events show that a completion or a reply arrived.
+	EventDelivered = spawn.EventDelivered
+	// EventDeferred events show that a delivery failed and is tried again.
+	EventDeferred = spawn.EventDeferred
+	// EventBlocked events show that a delivery failed for too long and waits for Retry or Dismiss.
+	EventBlocked = spawn.EventBlocked
+	// EventArchived events show that a run left the tree.
+	EventArchived = spawn.EventArchived
+	// EventLate events show what a turn said after it was given up.
+	EventLate = spawn.EventLate
+	// EventDelta events show text as it comes. They are not kept.
+	EventDelta = spawn.EventDelta
+	// EventRefused events show that a spawn was refused, by a rule or for its arguments. They are not kept.
+	EventRefused = spawn.EventRefused
+	// EventLost events show that the tree was lost, to a failing journal or to another owner; it may come back.
+	EventLost = spawn.EventLost
+	// EventStalled events show that the journal takes nothing, for the reason in Error; with an empty Error it takes
+	// entries again. They are not kept.
+	EventStalled = spawn.EventStalled
+)
+
+// Errors of other packages that users of this one meet.
+var (
+	// ErrBudget says that a budget does not allow what was asked.
+	ErrBudget = spawn.ErrBudget
+	// ErrNotFound says that a session, run or delivery is not on record.
+	ErrNotFound = spawn.ErrNotFound
+	// ErrEnded says that a run has ended.
+	ErrEnded = spawn.ErrEnded
+	// ErrTurnCancelled is the cause of the context of a turn that [Session.CancelTurn] ended.
+	ErrTurnCancelled = spawn.ErrTurnCancelled
+	// ErrUnconfirmed says that it is not certain that a command is durable; see [spawn.ErrUnconfirmed].
+	ErrUnconfirmed = spawn.ErrUnconfirmed
+	// ErrBusy may be returned by Deliver for a requester that is in the middle of something.
+	ErrBusy = announce.ErrBusy
+)
