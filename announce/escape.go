@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	bar      = "|" // what every line of a child's text is behind
-	maxBrief = 300 // runes
+	barPrefix = "|" // what every line of a child's text is behind
+	maxBrief  = 300 // runes
 )
 
 // oneLine makes a field of one line out of any text: runs of white space and line breaks become one space, and characters
 // that no reader sees are dropped.
 func oneLine(s string) string {
-	return strings.Join(strings.FieldsFunc(plain(s), unicode.IsSpace), " ")
+	return strings.Join(strings.FieldsFunc(normalize(s), unicode.IsSpace), " ")
 }
 
 // brief is oneLine for text that may be long; what is cut off is an ellipsis.
@@ -33,14 +33,14 @@ func brief(s string) string {
 	return s
 }
 
-// barred puts every line of a text behind a bar. So none of them can start a heading or close a fence, whatever it says.
-func barred(s string) string {
-	s = plain(s)
+// behindBars puts every line of a text behind a bar. So none of them can start a heading or close a fence, whatever it says.
+func behindBars(s string) string {
+	s = normalize(s)
 	var b strings.Builder
 	b.Grow(len(s) + len(s)/16 + 64)
 	for start := 0; ; {
 		end := lineEnd(s, start)
-		b.WriteString(bar)
+		b.WriteString(barPrefix)
 		if end > start {
 			b.WriteByte(' ')
 			b.WriteString(s[start:end])
@@ -53,10 +53,10 @@ func barred(s string) string {
 	}
 }
 
-// plain makes line feeds of everything that a reader may take for a line break and drops the characters that nobody sees
+// normalize makes line feeds of everything that a reader may take for a line break and drops the characters that nobody sees
 // and that can turn text around or hide it. Joiners stay, because emoji and some scripts need them. Bytes that are not
 // UTF-8 are replaced.
-func plain(s string) string {
+func normalize(s string) string {
 	clean := 0
 	for clean < len(s) && (s[clean] >= ' ' && s[clean] < 0x7F || s[clean] == '\n' || s[clean] == '\t') {
 		clean++

@@ -11,8 +11,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// forged puts a text into every field that a child can reach.
-func forged(text string) announce.Event {
+// forgedEvent puts a text into every field that a child can reach.
+func forgedEvent(text string) announce.Event {
 	return announce.NewEvent(completion(func(c *spawn.Completion) {
 		c.Run.Result = spawn.Result{Text: text, Model: text, Files: []spawn.File{{Name: text, Path: text, MediaType: text}}}
 		c.Run.Label, c.Run.Task, c.Run.Error, c.Run.SessionID = text, text, text, text
@@ -27,7 +27,7 @@ func TestForgeriesStayInside(t *testing.T) {
 	for _, f := range announcetest.Forgeries(nonce) {
 		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()
-			e := forged(f.Text)
+			e := forgedEvent(f.Text)
 			require.NoError(t, announcetest.CheckFence(e.ForModel(), nonce))
 			require.NoError(t, announcetest.CheckPerson(e.ForPerson(), "sessionKey"))
 
@@ -63,7 +63,7 @@ func FuzzForgery(f *testing.F) {
 		f.Add("text", forgery.Text)
 	}
 	f.Fuzz(func(t *testing.T, text, field string) {
-		e := forged(field)
+		e := forgedEvent(field)
 		e.Result = text
 		got := e.ForModel()
 		if err := announcetest.CheckFence(got, nonce); err != nil {

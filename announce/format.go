@@ -20,16 +20,16 @@ func FormatDuration(d time.Duration) string {
 	minutes, hours := seconds/60, seconds/3600
 	switch {
 	case hours >= 24:
-		return pair(hours/24, 'd', hours%24, 'h')
+		return formatPair(hours/24, 'd', hours%24, 'h')
 	case hours > 0:
-		return pair(hours, 'h', minutes%60, 'm')
+		return formatPair(hours, 'h', minutes%60, 'm')
 	case minutes > 0:
-		return pair(minutes, 'm', seconds%60, 's')
+		return formatPair(minutes, 'm', seconds%60, 's')
 	}
 	return strconv.FormatInt(seconds, 10) + "s"
 }
 
-func pair(a int64, unitA byte, b int64, unitB byte) string {
+func formatPair(a int64, unitA byte, b int64, unitB byte) string {
 	out := append(strconv.AppendInt(nil, a, 10), unitA)
 	return string(append(strconv.AppendInt(out, b, 10), unitB))
 }
@@ -43,9 +43,9 @@ func FormatTokens(n int64) string {
 	case n < 1000:
 		return strconv.FormatInt(n, 10)
 	case n < 999_950: // what rounds to 1000.0k is 1.0m
-		return fixed(float64(n)/1e3, 1) + "k"
+		return formatFixed(float64(n)/1e3, 1) + "k"
 	}
-	return fixed(float64(n)/1e6, 1) + "m"
+	return formatFixed(float64(n)/1e6, 1) + "m"
 }
 
 // FormatUSD returns an amount of US dollars, with two decimals from a cent on and four below: "$1.23", "$0.0042", "-$2.00".
@@ -58,15 +58,15 @@ func FormatUSD(v float64) string {
 	if math.Abs(v) >= 0.01 {
 		digits = 2
 	}
-	text := fixed(math.Abs(v), digits)
+	text := formatFixed(math.Abs(v), digits)
 	if v < 0 && strings.Trim(text, "0.") != "" {
 		return "-$" + text
 	}
 	return "$" + text
 }
 
-// fixed returns v, not negative, with so many decimals; what lies exactly in the middle is rounded up.
-func fixed(v float64, digits int) string {
+// formatFixed returns v, not negative, with so many decimals; what lies exactly in the middle is rounded up.
+func formatFixed(v float64, digits int) string {
 	scale := 2 * math.Pow10(digits)
 	if n := math.Round(v * scale); math.Mod(n, 2) == 1 && math.FMA(v, scale, -n) == 0 {
 		v = math.Nextafter(v, math.Inf(1))

@@ -11,18 +11,18 @@ import "strings"
 // Then stripScaffolding: one lexer, which stops at each < [ ` ~ and asks in this order:
 //
 //	` ~  codeEnd          code, fenced or inline: is kept as it is (code.go)
-//	<    controlEnd       a run of control tokens, <|...|>: goes (control.go)
+//	<    controlRunEnd  a run of control tokens, <|...|>: goes (control.go)
 //	     parseTag         no known name, or a tag without its end: is text (tag.go)
-//	       toolTag        a tool call or result: goes with its arguments. An opening without
+//	       visitToolTag    a tool call or result: goes with its arguments. An opening without
 //	                      arguments is a mention: it stays, and its closing tag too (toolcall.go)
-//	       invokeTag      goes with its block if the text has MiniMax's tag, else is text
+//	       visitInvokeTag  goes with its block if the text has MiniMax's tag, else is text
 //	       cut            <final>, MiniMax's tag, any other closing tag: the tag goes alone
 //	       blockEnd       a thought, a memory block, a payload: goes up to the closing tag that
 //	                      matches, else up to the last one, else to the end of the text
-//	[    callMarker       [Tool Call: ...]: goes with the arguments that follow
-//	     resultMarker     [Tool Result ...]: goes with the text up to the next call or result. One
+//	[    visitCall        [Tool Call: ...]: goes with the arguments that follow
+//	     visitResult      [Tool Result ...]: goes with the text up to the next call or result. One
 //	                      inside a line and without a call id is a mention: it goes alone
-//	     historyMarker    [Historical context: ...]: goes, with its line if that ends in a bracket
+//	     visitHistory     [Historical context: ...]: goes, with its line if that ends in a bracket
 //
 // The first match wins, and what it covers is not looked at again. What matches nothing is text.
 //
@@ -50,7 +50,7 @@ type lexer struct {
 	mentions [toolKinds]int // by tag: openings that were left in the text because they are prose
 	unfenced [2]int         // by fence character: the shortest fence that has no closing line ahead; 0 for none known
 	ticks    tickRuns       // the backticks of the current line
-	minimax  gate           // whether the text has the word that makes <invoke> a tool call
+	minimax  answer         // whether the text has the word that makes <invoke> a tool call
 }
 
 func (l *lexer) run() string {
@@ -62,9 +62,9 @@ func (l *lexer) run() string {
 		l.at += i
 		switch l.src[l.at] {
 		case '<':
-			l.angle()
+			l.visitAngle()
 		case '[':
-			l.marker()
+			l.visitBracket()
 		default:
 			l.at = l.codeEnd(l.at, false)
 		}
@@ -75,9 +75,9 @@ func (l *lexer) run() string {
 	return string(append(l.out, l.src[l.from:]...))
 }
 
-// angle decides what the '<' at hand is the start of.
-func (l *lexer) angle() {
-	if end := controlEnd(l.src, l.at); end > 0 {
+// visitAngle decides what the '<' at hand is the start of.
+func (l *lexer) visitAngle() {
+	if end := controlRunEnd(l.src, l.at); end > 0 {
 		l.cutControl(end)
 		return
 	}
@@ -86,11 +86,11 @@ func (l *lexer) angle() {
 	case t.kind == noTag:
 		l.at++
 	case t.kind < toolKinds:
-		l.toolTag(t)
+		l.visitToolTag(t)
 	case !t.complete:
 		l.at++
 	case t.kind == invokeTag:
-		l.invokeTag(t)
+		l.visitInvokeTag(t)
 	case t.kind == finalTag, t.kind == minimaxTag, t.closing:
 		l.cut(t.end)
 	default: // a thought or a memory block
@@ -104,8 +104,8 @@ func (l *lexer) cut(end int) {
 	l.at, l.from = end, end
 }
 
-// last returns up to four bytes of what is kept before the current position.
-func (l *lexer) last() string {
+// keptTail returns up to four bytes of what is kept before the current position.
+func (l *lexer) keptTail() string {
 	if l.at > l.from {
 		return l.src[max(l.from, l.at-4):l.at]
 	}
@@ -156,16 +156,16 @@ const (
 	maxMarker = 1024 // bytes up to the bracket that ends a marker
 )
 
-// marker decides what the '[' at hand is the start of.
-func (l *lexer) marker() {
+// visitBracket decides what the '[' at hand is the start of.
+func (l *lexer) visitBracket() {
 	rest := l.src[l.at:]
 	switch {
 	case hasPrefixFold(rest, callMarker):
-		l.callMarker()
+		l.visitCall()
 	case isResultMarker(rest):
-		l.resultMarker()
+		l.visitResult()
 	case hasPrefixFold(rest, historyMarker):
-		l.historyMarker()
+		l.visitHistory()
 	default:
 		l.at++
 	}
@@ -177,8 +177,8 @@ func (l *lexer) bracketEnd() int {
 	return l.at + strings.IndexByte(rest, ']') + 1
 }
 
-// callMarker removes a call, the arguments that may follow, and the line break after it if it had a line of its own.
-func (l *lexer) callMarker() {
+// visitCall removes a call, the arguments that may follow, and the line break after it if it had a line of its own.
+func (l *lexer) visitCall() {
 	end := l.bracketEnd()
 	if end == l.at {
 		l.at++
@@ -189,7 +189,7 @@ func (l *lexer) callMarker() {
 	const word = "arguments"
 	if hasPrefixFold(l.src[end:], word) {
 		end = argumentsEnd(l.src, end+len(word))
-		if kept := l.last(); kept == "" || kept[len(kept)-1] == '\n' {
+		if kept := l.keptTail(); kept == "" || kept[len(kept)-1] == '\n' {
 			end = skipLineBreak(l.src, end)
 		}
 	}
@@ -248,9 +248,9 @@ func isResultMarker(s string) bool {
 	return hasPrefixFold(s, resultMarker) && len(s) > len(resultMarker) && strings.IndexByte(" :]", s[len(resultMarker)]) >= 0
 }
 
-// resultMarker removes a result. Nothing says where its text ends, so all of it goes up to the next call or result. A
+// visitResult removes a result. Nothing says where its text ends, so all of it goes up to the next call or result. A
 // bracket inside a line that carries no call id is a mention, and only the bracket goes.
-func (l *lexer) resultMarker() {
+func (l *lexer) visitResult() {
 	end := l.bracketEnd()
 	if end == l.at {
 		l.at++
@@ -276,9 +276,9 @@ func (l *lexer) resultMarker() {
 	l.cut(end)
 }
 
-// historyMarker removes a note about an earlier call. One that has the line to itself ends with the line, because the
+// visitHistory removes a note about an earlier call. One that has the line to itself ends with the line, because the
 // arguments that it quotes may hold brackets.
-func (l *lexer) historyMarker() {
+func (l *lexer) visitHistory() {
 	end := l.bracketEnd()
 	if end == l.at {
 		l.at++
@@ -325,7 +325,7 @@ const (
 // cleanNonce keeps what cannot end a line or a fence.
 func cleanNonce(s string) string {
 	s = strings.Map(func(r rune) rune {
-		if r == '-' || r < 0x80 && isName[byte(r)] {
+		if r == '-' || r < 0x80 && isNameByte[byte(r)] {
 			return r
 		}
 		return -1
@@ -370,7 +370,7 @@ func stripEvents(text string) string {
 		case isOpen && startsLine && unquote(text[line:at]) == "":
 			out.WriteString(text[from:line])
 			from = eventEnd(text, end, marker)
-		case isOpen && ends[closing(marker)] >= end:
+		case isOpen && ends[endMarker(marker)] >= end:
 			out.WriteString(text[from:at])
 			from = eventEnd(text, end, marker)
 		default:
@@ -415,7 +415,7 @@ func markerAt(text string) (marker string, isOpen bool) {
 // eventEnd returns where the event ends whose opening marker ends at a byte, with what is left of the last line if nobody
 // reads it.
 func eventEnd(text string, at int, marker string) int {
-	last := closing(marker)
+	last := endMarker(marker)
 	i := strings.Index(text[at:], last)
 	if i < 0 {
 		return len(text)
@@ -427,8 +427,8 @@ func eventEnd(text string, at int, marker string) int {
 	return at
 }
 
-// closing returns the marker that ends the event which another one opens.
-func closing(marker string) string { return fenceClose + strings.TrimPrefix(marker, fenceOpen) }
+// endMarker returns the marker that ends the event which another one opens.
+func endMarker(marker string) string { return fenceClose + strings.TrimPrefix(marker, fenceOpen) }
 
 func stripStats(text string) string {
 	var out strings.Builder

@@ -18,12 +18,12 @@ func Redact(text string) string {
 	for r.at < len(text) {
 		c := text[r.at]
 		switch {
-		case isName[c]:
-			r.word()
+		case isNameByte[c]:
+			r.visitWord()
 		case c == '-' && strings.HasPrefix(text[r.at:], "-----BEGIN "):
-			r.privateKey()
+			r.maskPrivateKey()
 		case c == ':' && strings.HasPrefix(text[r.at:], "://"):
-			r.userinfo()
+			r.maskUserinfo()
 		default:
 			r.at++
 		}
@@ -34,8 +34,8 @@ func Redact(text string) string {
 	return string(append(r.out, text[r.from:]...))
 }
 
-// isName tells the bytes of names and tokens.
-var isName = func() (set [256]bool) {
+// isNameByte tells the bytes of names and tokens.
+var isNameByte = func() (set [256]bool) {
 	for c := range set {
 		set[c] = c == '_' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' && c < utf8.RuneSelf
 	}
@@ -59,22 +59,22 @@ func (r *redactor) replace(start, end int, mask string) {
 	r.at = end
 }
 
-func (r *redactor) hide(start, end int) { r.replace(start, end, mask(r.src[start:end])) }
+func (r *redactor) maskSpan(start, end int) { r.replace(start, end, mask(r.src[start:end])) }
 
-// word looks at the word that starts at the current byte: letters, digits, '_' and '-'.
-func (r *redactor) word() {
+// visitWord looks at the word that starts at the current byte: letters, digits, '_' and '-'.
+func (r *redactor) visitWord() {
 	start, end := r.at, r.at
-	for end < len(r.src) && (isName[r.src[end]] || r.src[end] == '-') {
+	for end < len(r.src) && (isNameByte[r.src[end]] || r.src[end] == '-') {
 		end++
 	}
 	word := r.src[start:end]
 	if n := tokenEnd(r.src, start, end); n > 0 {
-		r.hide(start, n)
+		r.maskSpan(start, n)
 		return
 	}
 	if from := botToken(word); from >= 0 && end < len(r.src) && r.src[end] == ':' {
 		if n := wordEnd(r.src, end+1); n-end > 20 {
-			r.hide(start+from, n)
+			r.maskSpan(start+from, n)
 			return
 		}
 	}
@@ -82,19 +82,19 @@ func (r *redactor) word() {
 	switch {
 	case strings.EqualFold(word, "bearer"):
 		if value := skipSpaces(r.src, end); value > end && bearerEnd(r.src, value)-value >= 18 {
-			r.hide(value, bearerEnd(r.src, value))
+			r.maskSpan(value, bearerEnd(r.src, value))
 		}
 	case isHeader(word):
-		r.header(end)
+		r.maskHeader(end)
 	case isSecretName(word):
-		r.assignment(start, end)
+		r.maskAssignment(start, end)
 	case strings.EqualFold(word, "hooks"), strings.EqualFold(word, "webhooks"):
-		r.webhook(start, end)
+		r.maskWebhook(start, end)
 	}
 }
 
-// assignment masks the value that follows a secret name: NAME=value, "name": "value", --name value.
-func (r *redactor) assignment(start, end int) {
+// maskAssignment masks the value that follows a secret name: NAME=value, "name": "value", --name value.
+func (r *redactor) maskAssignment(start, end int) {
 	s := r.src
 	at := end
 	if at < len(s) && (s[at] == '"' || s[at] == '\'') {
@@ -103,18 +103,18 @@ func (r *redactor) assignment(start, end int) {
 	if n := skipSpaces(s, at); n < len(s) && (s[n] == '=' || s[n] == ':') {
 		at = skipSpaces(s, n+1)
 		if s[n] == '=' {
-			at = continued(s, at)
+			at = valueStart(s, at)
 		}
 	} else if n > at && start >= 2 && s[start-2:start] == "--" {
 		at = n
 	} else {
 		return
 	}
-	r.value(at)
+	r.maskValue(at)
 }
 
-// continued returns where a value starts that may stand on the next line. A line that is an assignment of its own is none.
-func continued(s string, at int) int {
+// valueStart returns where a value starts that may stand on the next line. A line that is an assignment of its own is none.
+func valueStart(s string, at int) int {
 	next := skipSpaces(s, skipLineBreak(s, at))
 	if n := wordEnd(s, next); next == at || n < len(s) && (s[n] == '=' || s[n] == ':') {
 		return at
@@ -122,8 +122,8 @@ func continued(s string, at int) int {
 	return next
 }
 
-// value masks the value that starts at a byte, in quotes or up to the next space.
-func (r *redactor) value(at int) {
+// maskValue masks the value that starts at a byte, in quotes or up to the next space.
+func (r *redactor) maskValue(at int) {
 	s := r.src
 	if at >= len(s) {
 		return
@@ -139,7 +139,7 @@ func (r *redactor) value(at int) {
 		}
 	}
 	if end > at && !isReference(s[at:end]) {
-		r.hide(at, end)
+		r.maskSpan(at, end)
 	}
 }
 
@@ -176,9 +176,9 @@ func bareEnd(s string, at int) int {
 	return at
 }
 
-// header masks the credentials of an HTTP header whose name ends at a byte: Authorization: <scheme> <value>, Cookie:
+// maskHeader masks the credentials of an HTTP header whose name ends at a byte: Authorization: <scheme> <value>, Cookie:
 // <anything>.
-func (r *redactor) header(end int) {
+func (r *redactor) maskHeader(end int) {
 	s := r.src
 	if end < len(s) && s[end] == '"' {
 		end++
@@ -200,12 +200,12 @@ func (r *redactor) header(end int) {
 		stop = at + len(strings.TrimRight(s[at:stop], " \t"))
 	}
 	if stop > at {
-		r.hide(at, stop)
+		r.maskSpan(at, stop)
 	}
 }
 
-// userinfo masks the password in scheme://user:password@host.
-func (r *redactor) userinfo() {
+// maskUserinfo masks the password in scheme://user:password@host.
+func (r *redactor) maskUserinfo() {
 	s := r.src
 	start := r.at + len("://")
 	r.at = start
@@ -227,8 +227,8 @@ func (r *redactor) userinfo() {
 	}
 }
 
-// webhook masks what makes the address of a webhook secret: its last part.
-func (r *redactor) webhook(start, end int) {
+// maskWebhook masks what makes the address of a webhook secret: its last part.
+func (r *redactor) maskWebhook(start, end int) {
 	s := r.src
 	const slack = ".slack.com/services/"
 	switch {
@@ -244,7 +244,7 @@ func (r *redactor) webhook(start, end int) {
 		return
 	}
 	stop := end
-	for stop < len(s) && (isName[s[stop]] || s[stop] == '-' || s[stop] == '/') {
+	for stop < len(s) && (isNameByte[s[stop]] || s[stop] == '-' || s[stop] == '/') {
 		stop++
 	}
 	if stop > end {
@@ -252,9 +252,9 @@ func (r *redactor) webhook(start, end int) {
 	}
 }
 
-// privateKey masks what lies between the lines of a PEM block with a private key; one that never ends goes on to the end of
+// maskPrivateKey masks what lies between the lines of a PEM block with a private key; one that never ends goes on to the end of
 // the text.
-func (r *redactor) privateKey() {
+func (r *redactor) maskPrivateKey() {
 	s := r.src
 	start := r.at
 	const dashes, longest = "-----", 80

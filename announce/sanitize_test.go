@@ -135,30 +135,30 @@ func TestSanitizeIsSettled(t *testing.T) {
 	}
 }
 
-// hostile are inputs on which careless scanning takes quadratic time, each for about n bytes.
-var hostile = map[string]func(n int) string{
+// hostileInputs are inputs on which careless scanning takes quadratic time, each for about n bytes.
+var hostileInputs = map[string]func(n int) string{
 	"blank after angle":  func(n int) string { return "<" + strings.Repeat(" ", n) },
-	"angles and blanks":  func(n int) string { return repeat("<   ", n) },
-	"angles":             func(n int) string { return repeat("<", n) },
-	"invisible names":    func(n int) string { return repeat("<\u200bt", n) },
-	"open thoughts":      func(n int) string { return repeat("<think>", n) },
-	"open and close":     func(n int) string { return repeat("<think><think></think>", n) },
-	"alternating blocks": func(n int) string { return repeat("<think><relevant-memories></think>", n) },
-	"attributes":         func(n int) string { return repeat("<think a=\"", n) },
-	"open calls":         func(n int) string { return repeat("<tool_call>", n) + "{" },
-	"open strings":       func(n int) string { return repeat("<tool_call>{\"", n) },
-	"brackets in calls":  func(n int) string { return repeat("<tool_call [", n) },
-	"results":            func(n int) string { return repeat("[Tool Result for ID 1]\n", n) },
+	"angles and blanks":  func(n int) string { return repeatTo("<   ", n) },
+	"angles":             func(n int) string { return repeatTo("<", n) },
+	"invisible names":    func(n int) string { return repeatTo("<\u200bt", n) },
+	"open thoughts":      func(n int) string { return repeatTo("<think>", n) },
+	"open and close":     func(n int) string { return repeatTo("<think><think></think>", n) },
+	"alternating blocks": func(n int) string { return repeatTo("<think><relevant-memories></think>", n) },
+	"attributes":         func(n int) string { return repeatTo("<think a=\"", n) },
+	"open calls":         func(n int) string { return repeatTo("<tool_call>", n) + "{" },
+	"open strings":       func(n int) string { return repeatTo("<tool_call>{\"", n) },
+	"brackets in calls":  func(n int) string { return repeatTo("<tool_call [", n) },
+	"results":            func(n int) string { return repeatTo("[Tool Result for ID 1]\n", n) },
 	"result, line feeds": func(n int) string { return "[Tool Result for ID 1]" + strings.Repeat("\n", n) },
-	"calls":              func(n int) string { return repeat("[Tool Call: ", n) },
-	"arguments":          func(n int) string { return repeat("[Tool Call: x]\nArguments: {", n) },
-	"notes":              func(n int) string { return repeat("[Historical context: [ x] ", n) },
-	"notes on a line":    func(n int) string { return repeat("[Historical context: x] y ", n) },
-	"code on a line":     func(n int) string { return repeat("`a` ", n) + "<" },
-	"control openings":   func(n int) string { return repeat("<|", n) },
-	"long control":       func(n int) string { return repeat("<|aaaaaaaaaaaaaaaa", n) },
-	"invokes":            func(n int) string { return repeat("<invoke>:", n) },
-	"minimax invokes":    func(n int) string { return "<minimax:tool_call>" + repeat("<invoke>", n) },
+	"calls":              func(n int) string { return repeatTo("[Tool Call: ", n) },
+	"arguments":          func(n int) string { return repeatTo("[Tool Call: x]\nArguments: {", n) },
+	"notes":              func(n int) string { return repeatTo("[Historical context: [ x] ", n) },
+	"notes on a line":    func(n int) string { return repeatTo("[Historical context: x] y ", n) },
+	"code on a line":     func(n int) string { return repeatTo("`a` ", n) + "<" },
+	"control openings":   func(n int) string { return repeatTo("<|", n) },
+	"long control":       func(n int) string { return repeatTo("<|aaaaaaaaaaaaaaaa", n) },
+	"invokes":            func(n int) string { return repeatTo("<invoke>:", n) },
+	"minimax invokes":    func(n int) string { return "<minimax:tool_call>" + repeatTo("<invoke>", n) },
 	"ticks of all lengths": func(n int) string {
 		var b strings.Builder
 		for i := 1; b.Len() < n/2; i++ {
@@ -173,31 +173,31 @@ var hostile = map[string]func(n int) string{
 		}
 		return "<think>\n" + b.String()
 	},
-	"fences in a thought": func(n int) string { return "<think>\n" + repeat("```x\n", n) },
-	"echoes":              func(n int) string { return repeat("<<<completion x>>>\n", n) },
-	"echoes on a line":    func(n int) string { return "x" + repeat("<<<completion ", n) },
-	"ends of echoes":      func(n int) string { return repeat("<<<end of completion x>>>", n) },
-	"nested halves":       func(n int) string { return repeat("<th", n/2) + repeat("<think></think>ink>", n/2) },
-	"tokens at the end":   func(n int) string { return "x" + repeat(" NO_REPLY", n) },
-	"glued tokens":        func(n int) string { return repeat("NO_REPLY", n) },
-	"lines of tokens":     func(n int) string { return "x" + repeat("\n*NO_REPLY*", n) },
-	"assignments":         func(n int) string { return repeat("KEY=\"", n) },
-	"keys and blanks":     func(n int) string { return repeat("KEY    ", n) },
-	"private keys":        func(n int) string { return repeat("-----BEGIN ", n) },
-	"open private keys":   func(n int) string { return repeat("-----BEGIN PRIVATE KEY-----", n) },
-	"urls":                func(n int) string { return repeat("://a:b", n) },
-	"bearers":             func(n int) string { return repeat("bearer ", n) },
-	"cookies":             func(n int) string { return repeat("cookie: \"", n) },
-	"queries":             func(n int) string { return repeat("&key=a", n) },
+	"fences in a thought": func(n int) string { return "<think>\n" + repeatTo("```x\n", n) },
+	"echoes":              func(n int) string { return repeatTo("<<<completion x>>>\n", n) },
+	"echoes on a line":    func(n int) string { return "x" + repeatTo("<<<completion ", n) },
+	"ends of echoes":      func(n int) string { return repeatTo("<<<end of completion x>>>", n) },
+	"nested halves":       func(n int) string { return repeatTo("<th", n/2) + repeatTo("<think></think>ink>", n/2) },
+	"tokens at the end":   func(n int) string { return "x" + repeatTo(" NO_REPLY", n) },
+	"glued tokens":        func(n int) string { return repeatTo("NO_REPLY", n) },
+	"lines of tokens":     func(n int) string { return "x" + repeatTo("\n*NO_REPLY*", n) },
+	"assignments":         func(n int) string { return repeatTo("KEY=\"", n) },
+	"keys and blanks":     func(n int) string { return repeatTo("KEY    ", n) },
+	"private keys":        func(n int) string { return repeatTo("-----BEGIN ", n) },
+	"open private keys":   func(n int) string { return repeatTo("-----BEGIN PRIVATE KEY-----", n) },
+	"urls":                func(n int) string { return repeatTo("://a:b", n) },
+	"bearers":             func(n int) string { return repeatTo("bearer ", n) },
+	"cookies":             func(n int) string { return repeatTo("cookie: \"", n) },
+	"queries":             func(n int) string { return repeatTo("&key=a", n) },
 }
 
-func repeat(s string, n int) string { return strings.Repeat(s, n/len(s)+1) }
+func repeatTo(s string, n int) string { return strings.Repeat(s, n/len(s)+1) }
 
 // Anything quadratic would take minutes here and run into the time limit of the test.
 func TestHostileInputsAreLinear(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
-	for name, input := range hostile {
+	for name, input := range hostileInputs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text := input(size)

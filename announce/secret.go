@@ -97,7 +97,7 @@ func botToken(word string) int {
 
 // wordEnd returns where the word that starts at a byte ends.
 func wordEnd(s string, at int) int {
-	for at < len(s) && (isName[s[at]] || s[at] == '-') {
+	for at < len(s) && (isNameByte[s[at]] || s[at] == '-') {
 		at++
 	}
 	return at
@@ -105,7 +105,7 @@ func wordEnd(s string, at int) int {
 
 // bearerEnd is wordEnd for what may stand in a bearer token.
 func bearerEnd(s string, at int) int {
-	for at < len(s) && (isName[s[at]] || strings.IndexByte("-.~+/=", s[at]) >= 0) {
+	for at < len(s) && (isNameByte[s[at]] || strings.IndexByte("-.~+/=", s[at]) >= 0) {
 		at++
 	}
 	return at

@@ -15,9 +15,9 @@ func endsToolName(s string, at int) bool {
 	return r == '/' || r == '>' || unicode.IsSpace(r) || isInvisible(r)
 }
 
-// toolTag decides about a tag of a tool call. An opening is one only if arguments follow; otherwise somebody writes about
+// visitToolTag decides about a tag of a tool call. An opening is one only if arguments follow; otherwise somebody writes about
 // it, and the closing tag that belongs to the mention stays too.
-func (l *lexer) toolTag(t tag) {
+func (l *lexer) visitToolTag(t tag) {
 	switch {
 	case t.closing && !t.complete:
 		l.at++
@@ -58,7 +58,7 @@ func jsonCallEnd(s string, at int, k tagKind) int {
 			at = stringEnd(s, at)
 			continue
 		}
-		if t := parseTag(s, at); t.closing && t.complete && closes(t.kind, k) {
+		if t := parseTag(s, at); t.closing && t.complete && closesBlock(t.kind, k) {
 			return t.end
 		}
 		at++
@@ -76,7 +76,7 @@ func xmlCallEnd(s string, at int, k tagKind) int {
 		at += i
 		t := parseTag(s, at)
 		switch {
-		case !t.complete || !closes(t.kind, k):
+		case !t.complete || !closesBlock(t.kind, k):
 			at++
 			continue
 		case t.closing:
@@ -92,8 +92,8 @@ func xmlCallEnd(s string, at int, k tagKind) int {
 	return len(s)
 }
 
-// closes reports whether a closing tag of one kind ends a block of another: models close a result as if it were a call.
-func closes(closing, block tagKind) bool {
+// closesBlock reports whether a closing tag of one kind ends a block of another: models close a result as if it were a call.
+func closesBlock(closing, block tagKind) bool {
 	return closing == block || block == toolResultTag && closing == toolCallTag
 }
 
@@ -113,25 +113,25 @@ func stringEnd(s string, at int) int {
 	return len(s)
 }
 
-// A gate is a question about the whole text that is asked once, and only if it matters.
-type gate uint8
+// An answer is a question about the whole text that is asked once, and only if it matters.
+type answer uint8
 
 const (
-	unasked gate = iota
-	closed
-	opened
+	answerUnknown answer = iota
+	answerNo
+	answerYes
 )
 
-// invokeTag removes <invoke> blocks from a text that has the tag of MiniMax somewhere; elsewhere they are prose.
-func (l *lexer) invokeTag(t tag) {
-	if l.minimax == unasked {
-		l.minimax = closed
+// visitInvokeTag removes <invoke> blocks from a text that has the tag of MiniMax somewhere; elsewhere they are prose.
+func (l *lexer) visitInvokeTag(t tag) {
+	if l.minimax == answerUnknown {
+		l.minimax = answerNo
 		if containsFold(l.src, "minimax:tool_call") {
-			l.minimax = opened
+			l.minimax = answerYes
 		}
 	}
 	switch {
-	case l.minimax == closed:
+	case l.minimax == answerNo:
 		l.at++
 	case t.closing, t.empty:
 		l.cut(t.end)
