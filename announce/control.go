@@ -6,12 +6,13 @@ import (
 )
 
 const (
-	widePipe   = "｜"
+	widePipe   = "｜" // the full-width pipe, U+FF5C
 	maxControl = 256 // bytes between the pipes of a control token
 )
 
-// controlRunEnd returns where the run of control tokens that starts at a byte ends, or 0 if none starts there. A token is what
-// chat templates put between <| and |>, in ASCII or with the full-width pipe.
+// controlRunEnd returns where the run of control tokens ends that starts at s[at], or 0 if none
+// starts there. A control token is what chat templates put between <| and |>. Its pipes are ASCII
+// or full-width.
 func controlRunEnd(s string, at int) int {
 	end := 0
 	for {
@@ -23,6 +24,8 @@ func controlRunEnd(s string, at int) int {
 	}
 }
 
+// controlTokenEnd returns the position after the one control token at s[at], or 0 if none starts
+// there. A backtick or a lone pipe before the end makes it text.
 func controlTokenEnd(s string, at int) int {
 	if at >= len(s) || s[at] != '<' {
 		return 0
@@ -34,7 +37,7 @@ func controlTokenEnd(s string, at int) int {
 	limit := min(len(s), start+maxControl)
 	for at = start; at < limit; at++ {
 		switch s[at] {
-		case '`': // code
+		case '`': // what follows is code about a token
 			return 0
 		case '|', widePipe[0]:
 			if n := pipeLen(s[at:]); n > 0 {
@@ -48,7 +51,7 @@ func controlTokenEnd(s string, at int) int {
 	return 0
 }
 
-// pipeLen returns the length of the pipe that s starts with, or 0.
+// pipeLen returns the length in bytes of the pipe that s starts with, or 0.
 func pipeLen(s string) int {
 	switch {
 	case strings.HasPrefix(s, "|"):
@@ -59,7 +62,8 @@ func pipeLen(s string) int {
 	return 0
 }
 
-// cutControl removes control tokens and keeps words apart that only they separated.
+// cutControl removes src[at:end], a run of control tokens. It puts a space there if the run
+// separated two words.
 func (l *lexer) cutControl(end int) {
 	before, _ := utf8.DecodeLastRuneInString(l.keptTail())
 	after, _ := utf8.DecodeRuneInString(l.src[end:])

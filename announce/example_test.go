@@ -9,7 +9,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// exampleCompletion is what a tree hands over when a run has ended; the text tries to end the event itself.
+// exampleCompletion returns what a tree hands over when a run has ended. The text of this run
+// tries to end the event itself.
 func exampleCompletion() spawn.Completion {
 	begin := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	return spawn.Completion{

@@ -5,14 +5,21 @@ import (
 	"unicode/utf8"
 )
 
-// Redact masks credentials in a text: assignments and fields whose name says that the value is secret, command line flags,
-// authorization and cookie headers, private keys, passwords in URLs, webhook addresses, and tokens that are known by how
-// they begin. What is shorter than 18 runes becomes "***", the rest keeps its first six and last four runes around an
-// ellipsis. References such as $NAME stay.
+// Redact masks credentials in a text: assignments and fields whose name says that the value is
+// secret, command line flags, authorization and cookie headers, private keys, passwords in URLs,
+// webhook addresses, and the tokens of services that are known by their first characters.
 //
-// It is meant for what a reader sees, not for what a program or a model works on, since a mask that is written back
-// destroys a secret. It knows only what it was told; it cannot find a secret that looks like any word. It takes time linear
-// in the text, and what it masked once it leaves alone.
+// A credential of less than 18 runes becomes "***". A longer one keeps its first six and last four
+// runes, with an ellipsis between them. Passwords in URLs and the secret parts of webhook addresses
+// always become "***". The lines of a private key become "…redacted…", and a key on one line "***".
+// References such as $NAME stay.
+//
+// Redact is meant for a text that a reader sees. Do not use it on what a program or a model works
+// on, because a mask that is written back destroys the secret. Redact knows names and prefixes
+// only: it cannot find a secret that looks like any other word.
+//
+// Redact takes time linear in the text. It leaves its own masks alone: Redact(Redact(s)) equals
+// Redact(s).
 func Redact(text string) string {
 	r := redactor{src: text}
 	for r.at < len(text) {
@@ -34,7 +41,7 @@ func Redact(text string) string {
 	return string(append(r.out, text[r.from:]...))
 }
 
-// isNameByte tells the bytes of names and tokens.
+// isNameByte is true for the bytes of names and tokens: ASCII letters, digits and '_'.
 var isNameByte = func() (set [256]bool) {
 	for c := range set {
 		set[c] = c == '_' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' && c < utf8.RuneSelf
@@ -45,12 +52,12 @@ var isNameByte = func() (set [256]bool) {
 // A redactor walks a text once, word by word.
 type redactor struct {
 	src  string
-	at   int
-	from int // src[from:at] is kept and not copied yet
-	out  []byte
+	at   int    // the byte that the redactor looks at
+	from int    // src[from:at] is kept and not copied to out yet
+	out  []byte // the kept and masked part of src[:from]
 }
 
-// replace puts a mask where src[start:end] was, and goes on behind it.
+// replace puts mask in place of src[start:end] and moves to end.
 func (r *redactor) replace(start, end int, mask string) {
 	if r.src[start:end] != mask {
 		r.out = append(append(r.out, r.src[r.from:start]...), mask...)
@@ -59,9 +66,11 @@ func (r *redactor) replace(start, end int, mask string) {
 	r.at = end
 }
 
+// maskSpan puts the mask of src[start:end] in its place and moves to end.
 func (r *redactor) maskSpan(start, end int) { r.replace(start, end, mask(r.src[start:end])) }
 
-// visitWord looks at the word that starts at the current byte: letters, digits, '_' and '-'.
+// visitWord decides about the word that starts at the current byte and moves behind it, or behind
+// the credential that follows it. A word is letters, digits, '_' and '-'.
 func (r *redactor) visitWord() {
 	start, end := r.at, r.at
 	for end < len(r.src) && (isNameByte[r.src[end]] || r.src[end] == '-') {
@@ -93,12 +102,13 @@ func (r *redactor) visitWord() {
 	}
 }
 
-// maskAssignment masks the value that follows a secret name: NAME=value, "name": "value", --name value.
+// maskAssignment masks the value that follows a secret name: NAME=value, "name": "value", --name
+// value.
 func (r *redactor) maskAssignment(start, end int) {
 	s := r.src
 	at := end
 	if at < len(s) && (s[at] == '"' || s[at] == '\'') {
-		at++ // the name is quoted
+		at++ // the quote that ends a quoted name
 	}
 	if n := skipSpaces(s, at); n < len(s) && (s[n] == '=' || s[n] == ':') {
 		at = skipSpaces(s, n+1)
@@ -113,7 +123,8 @@ func (r *redactor) maskAssignment(start, end int) {
 	r.maskValue(at)
 }
 
-// valueStart returns where a value starts that may stand on the next line. A line that is an assignment of its own is none.
+// valueStart returns where the value of an assignment starts, given the position after its '='. The
+// value may stand on the next line, unless that line is an assignment itself.
 func valueStart(s string, at int) int {
 	next := skipSpaces(s, skipLineBreak(s, at))
 	if n := wordEnd(s, next); next == at || n < len(s) && (s[n] == '=' || s[n] == ':') {
@@ -122,7 +133,8 @@ func valueStart(s string, at int) int {
 	return next
 }
 
-// maskValue masks the value that starts at a byte, in quotes or up to the next space.
+// maskValue masks the value that starts at src[at]. A value is in quotes or ends where bareEnd
+// says.
 func (r *redactor) maskValue(at int) {
 	s := r.src
 	if at >= len(s) {
@@ -143,11 +155,13 @@ func (r *redactor) maskValue(at int) {
 	}
 }
 
-// isScheme reports whether a value is only the first word of one: token: Bearer abc.
+// isScheme reports whether s is an authorization scheme, which stands before the credential itself:
+// "token: Bearer abc".
 func isScheme(s string) bool { return strings.EqualFold(s, "bearer") || strings.EqualFold(s, "basic") }
 
-// quotedEnd returns where the quoted value that starts at a byte ends: before the quote, or if that is missing, where a
-// bare value ends.
+// quotedEnd returns where the quoted value ends that starts at s[at], behind its opening quote.
+// It ends before the closing quote, or where a bare value would end if its line has no such
+// quote.
 func quotedEnd(s string, at int, quote byte) int {
 	for i := at; i < len(s) && s[i] != '\n'; i++ {
 		switch s[i] {
@@ -160,7 +174,8 @@ func quotedEnd(s string, at int, quote byte) int {
 	return bareEnd(s, at)
 }
 
-// bareEnd returns where a value without quotes ends: at space, a quote, a backslash, or the next parameter of a query.
+// bareEnd returns where the value without quotes ends that starts at s[at]: at white space, a
+// quote, a backslash, or the next parameter of a URL's query.
 func bareEnd(s string, at int) int {
 	for at < len(s) {
 		switch s[at] {
@@ -176,8 +191,9 @@ func bareEnd(s string, at int) int {
 	return at
 }
 
-// maskHeader masks the credentials of an HTTP header whose name ends at a byte: Authorization: <scheme> <value>, Cookie:
-// <anything>.
+// maskHeader masks the credentials of the HTTP header whose name ends at src[end]. After a
+// scheme, such as in "Authorization: Bearer abc", it masks what follows the scheme. Without a
+// scheme, such as in "Cookie: sid=abc", it masks the whole value.
 func (r *redactor) maskHeader(end int) {
 	s := r.src
 	if end < len(s) && s[end] == '"' {
@@ -204,7 +220,8 @@ func (r *redactor) maskHeader(end int) {
 	}
 }
 
-// maskUserinfo masks the password in scheme://user:password@host.
+// maskUserinfo masks the password in scheme://user:password@host, given that the redactor is at
+// "://".
 func (r *redactor) maskUserinfo() {
 	s := r.src
 	start := r.at + len("://")
@@ -227,14 +244,16 @@ func (r *redactor) maskUserinfo() {
 	}
 }
 
-// maskWebhook masks what makes the address of a webhook secret: its last part.
+// maskWebhook masks the secret in the address of a webhook, which is the end of its path: behind
+// /services/ for Slack, and behind the id of the webhook for Discord. src[start:end] is the word
+// "hooks" or "webhooks" in that address.
 func (r *redactor) maskWebhook(start, end int) {
 	s := r.src
 	const slack = ".slack.com/services/"
 	switch {
 	case strings.HasPrefix(s[end:], slack):
 		end += len(slack)
-	case strings.HasPrefix(s[end:], "/") && strings.HasSuffix(s[:start], "/api/"): // of Discord
+	case strings.HasPrefix(s[end:], "/") && strings.HasSuffix(s[:start], "/api/"): // Discord
 		end = wordEnd(s, end+1)
 		if !strings.HasPrefix(s[end:], "/") {
 			return
@@ -252,8 +271,9 @@ func (r *redactor) maskWebhook(start, end int) {
 	}
 }
 
-// maskPrivateKey masks what lies between the lines of a PEM block with a private key; one that never ends goes on to the end of
-// the text.
+// maskPrivateKey masks what lies between the first and the last line of a PEM block with a
+// private key, given that the redactor is at its "-----BEGIN ". A block that never ends extends
+// to the end of the text, and a block on one line is masked as a whole.
 func (r *redactor) maskPrivateKey() {
 	s := r.src
 	start := r.at
@@ -278,9 +298,15 @@ func (r *redactor) maskPrivateKey() {
 	}
 }
 
-// mask hides a secret.
+const (
+	maskHead = 6 // runes of a long secret that are shown before the ellipsis
+	maskTail = 4 // runes of it that are shown after the ellipsis
+)
+
+// mask returns what is shown in place of a secret. The mask of a mask is that mask. A backslash
+// at the end of the first runes is not shown, because it would escape the ellipsis.
 func mask(secret string) string {
-	const shown, kept, least = 6, 4, 18
+	const least = 18 // runes, below which nothing of the secret is shown
 	if isMask(secret) {
 		return secret
 	}
@@ -288,19 +314,20 @@ func mask(secret string) string {
 		return "***"
 	}
 	head, tail := 0, len(secret)
-	for range shown {
+	for range maskHead {
 		_, size := utf8.DecodeRuneInString(secret[head:])
 		head += size
 	}
-	for range kept {
+	for range maskTail {
 		_, size := utf8.DecodeLastRuneInString(secret[:tail])
 		tail -= size
 	}
 	return strings.TrimRight(secret[:head], `\`) + "…" + secret[tail:]
 }
 
-// isMask reports whether a value is already one of ours.
+// isMask reports whether s is a mask that mask made.
 func isMask(s string) bool {
 	head, tail, ok := strings.Cut(s, "…")
-	return s == "***" || ok && utf8.RuneCountInString(head) <= 6 && utf8.RuneCountInString(tail) == 4
+	return s == "***" ||
+		ok && utf8.RuneCountInString(head) <= maskHead && utf8.RuneCountInString(tail) == maskTail
 }

@@ -120,7 +120,7 @@ func TestSanitize(t *testing.T) {
 func TestSanitizeIsSettled(t *testing.T) {
 	t.Parallel()
 	nested := "secret"
-	for range 40 { // more than anybody could write by accident
+	for range 40 { // deeper than a text nests by accident
 		nested = "<th<|x|>" + "<think>" + nested
 	}
 	for _, text := range []string{
@@ -135,7 +135,7 @@ func TestSanitizeIsSettled(t *testing.T) {
 	}
 }
 
-// hostileInputs are inputs on which careless scanning takes quadratic time, each for about n bytes.
+// hostileInputs make texts of about n bytes on which a careless scan takes quadratic time.
 var hostileInputs = map[string]func(n int) string{
 	"blank after angle":  func(n int) string { return "<" + strings.Repeat(" ", n) },
 	"angles and blanks":  func(n int) string { return repeatTo("<   ", n) },
@@ -191,9 +191,11 @@ var hostileInputs = map[string]func(n int) string{
 	"queries":             func(n int) string { return repeatTo("&key=a", n) },
 }
 
+// repeatTo returns s repeated until it has n bytes or more.
 func repeatTo(s string, n int) string { return strings.Repeat(s, n/len(s)+1) }
 
-// Anything quadratic would take minutes here and run into the time limit of the test.
+// TestHostileInputsAreLinear has inputs of 1 MiB. A quadratic scan of one would take minutes, so
+// the test would run into its time limit.
 func TestHostileInputsAreLinear(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20

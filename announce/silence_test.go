@@ -116,7 +116,8 @@ func TestVectorsSilentTokens(t *testing.T) {
 		Silent, AnnounceSkip bool
 		Stripped             string
 	}
-	// The reference looks at the raw text and at one token at a time; "" stands for nothing to send.
+	// The reference looks at the raw text and at one token at a time; "" stands for nothing to
+	// send.
 	const around, repeated = "what surrounds the token gives it no meaning, and a person must not see it", "repeated tokens say no more than one"
 	known := differences{
 		"NO_REPLY.":                   {"", around},
