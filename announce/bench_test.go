@@ -68,7 +68,9 @@ func BenchmarkForModel(b *testing.B) {
 	results := map[string]string{"short": "Go is a language.", "64KiB": benchInputs["prose"]}
 	for name, text := range results {
 		b.Run(name, func(b *testing.B) {
-			e := announce.NewEvent(completion(func(c *spawn.Completion) { c.Run.Result.Text = text }))
+			e := announce.NewEvent(completion(func(c *spawn.Completion) {
+				c.Run.Result.Text = text
+			}))
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
 			for b.Loop() {

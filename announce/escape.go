@@ -61,7 +61,8 @@ func behindBars(s string) string {
 // U+200D, which emoji and some scripts need. Bytes that are not UTF-8 become U+FFFD.
 func normalize(s string) string {
 	clean := 0
-	for clean < len(s) && (s[clean] >= ' ' && s[clean] < 0x7F || s[clean] == '\n' || s[clean] == '\t') {
+	for clean < len(s) &&
+		(s[clean] >= ' ' && s[clean] < 0x7F || s[clean] == '\n' || s[clean] == '\t') {
 		clean++
 	}
 	if clean == len(s) {

@@ -11,8 +11,8 @@ import (
 // Fallback selects what to announce of a run whose Runner returned no text. recorded is what the
 // run recorded, oldest first.
 //
-//	DecisionSpeak   the text is the last visible text of the assistant, or else, if the run timed out
-//	                after tool calls, how many calls it made, or else the last text of a tool,
+//	DecisionSpeak   the text is the last visible text of the assistant; or else, if the run timed
+//	                out after tool calls, how many calls it made; or else the last text of a tool,
 //	                sanitized and without credentials
 //	DecisionSilent  the last text of the assistant is a silent token, and the run ended ok
 //	DecisionDefer   the run recorded neither

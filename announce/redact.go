@@ -44,7 +44,8 @@ func Redact(text string) string {
 // isNameByte is true for the bytes of names and tokens: ASCII letters, digits and '_'.
 var isNameByte = func() (set [256]bool) {
 	for c := range set {
-		set[c] = c == '_' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' && c < utf8.RuneSelf
+		isLetter := c|0x20 >= 'a' && c|0x20 <= 'z' && c < utf8.RuneSelf
+		set[c] = c == '_' || c >= '0' && c <= '9' || isLetter
 	}
 	return set
 }()

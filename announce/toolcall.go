@@ -29,10 +29,12 @@ func (l *lexer) visitToolTag(t tag) {
 	case t.closing, t.empty:
 		l.cut(t.end)
 	default:
-		switch at := skipBlank(l.src, t.end); {
-		case at < len(l.src) && (l.src[at] == '{' || l.src[at] == '['):
+		at := skipBlank(l.src, t.end)
+		hasMore := at < len(l.src)
+		switch {
+		case hasMore && (l.src[at] == '{' || l.src[at] == '['):
 			l.cut(jsonCallEnd(l.src, at, t.kind))
-		case at < len(l.src) && t.complete && l.src[at] == '<' && startsPayload(parseTag(l.src, at)):
+		case hasMore && t.complete && l.src[at] == '<' && startsPayload(parseTag(l.src, at)):
 			l.cut(xmlCallEnd(l.src, at, t.kind))
 		case t.complete:
 			l.mentions[t.kind]++
