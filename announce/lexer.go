@@ -2,18 +2,19 @@ package announce
 
 import "strings"
 
-// This comment is the map of the lexer. One round of Sanitize makes two passes over the text.
+// This comment is the map of the lexer. One round of Sanitize makes two passes over the text. In the
+// tables, "goes" means that the pass removes something, and "stays" that it keeps it.
 //
 // The first pass is stripEchoes. It removes the runtime's own texts that a model has copied:
 //
-//	stripEvents    an event, from <<<completion n>>> to <<<end of completion n>>>. Without its end
-//	               marker, an event that starts a line goes up to the end of the text. Of any
-//	               other marker, only the marker goes
-//	stripStats     a line that starts with "Stats: runtime" and names a session
+//	stripEvents    An event goes, from <<<completion n>>> to <<<end of completion n>>>. Without its
+//	               end marker, an event that starts a line goes up to the end of the text. Of any
+//	               other marker, only the marker goes.
+//	stripStats     A line that starts with "Stats: runtime" and names a session goes.
 //
 // The second pass is stripScaffolding. Its lexer stops at each of < [ ` ~ and asks in this order:
 //
-//	` ~  codeEnd           Code, fenced or inline, is kept as it is (code.go).
+//	` ~  codeEnd           Code, fenced or inline, stays as it is (code.go).
 //	<    controlRunEnd     A run of control tokens, <|...|>, goes (control.go).
 //	     parseTag          An unknown name, or a tag without its '>', is text (tag.go).
 //	       visitToolTag    A tool call or result goes with its arguments (toolcall.go). An opening
@@ -34,14 +35,14 @@ import "strings"
 // A pass takes time linear in the text. It moves forward only, and each look ahead has a bound:
 //
 //   - A search that ends in a cut or in code is not repeated, because the pass goes on behind it.
-//   - A search that finds no end cuts to the end of the text. blockEnd may fall back to the last
-//     closing tag instead. No closing tag of that kind is ahead then, so the next opening tag of
-//     that kind ends the text.
+//   - A search that finds no end cuts to the end of the text, which ends the pass. blockEnd may
+//     fall back to the last closing tag instead. No closing tag of that kind is ahead then, so the
+//     next opening tag of that kind cuts to the end of the text.
 //   - An opening fence or backtick without its end cuts nothing. lexer.unfenced remembers for which
 //     fences no closing line is ahead, and lexer.ticks which backticks the line has.
 //   - Every other look ahead is bounded by a constant (maxNonce, maxMarker, maxControl, maxTagName,
-//     maxAttribute), or it ends at the next word or '<', which no later look ahead passes from
-//     further back.
+//     maxAttribute), or it stops at the next word or '<'. The pass then goes on from there or from
+//     further on, so only a constant number of these look aheads read the same byte.
 //   - stripEvents asks lastEnds before it looks for the end of an event that does not start a line.
 //     lastEnds reads the text once.
 //   - lexer.minimax is computed once.
@@ -66,7 +67,7 @@ type lexer struct {
 	minimax  answer   // does the text have the word that makes <invoke> a tool call?
 }
 
-// run returns src without what the map above says is removed. It returns src itself if nothing is.
+// run makes the pass and returns the text that stays. It returns src itself if nothing goes.
 func (l *lexer) run() string {
 	for l.at < len(l.src) {
 		i := strings.IndexAny(l.src[l.at:], "<[`~")
@@ -267,8 +268,8 @@ func jsonEnd(s string, at int) int {
 	return len(s)
 }
 
-// isResultMarker reports whether s starts with a [Tool Result ...] marker, at least with its first
-// words.
+// isResultMarker reports whether s starts with the first words of a [Tool Result ...] marker. The
+// bracket that ends the marker may be missing.
 func isResultMarker(s string) bool {
 	return hasPrefixFold(s, resultMarker) && len(s) > len(resultMarker) &&
 		strings.IndexByte(" :]", s[len(resultMarker)]) >= 0
