@@ -35,23 +35,28 @@ func TestFallback(t *testing.T) {
 	}{
 		{
 			"a silent end counts, whatever was said before", ok,
-			log{say("progress"), tool("x"), say("no_reply")}, "", silent,
+			log{say("progress"), tool("x"), say("no_reply")},
+			"", silent,
 		},
 		{
 			"an answer after silence counts", ok,
-			log{say("NO_REPLY"), say("answer")}, "answer", speak,
+			log{say("NO_REPLY"), say("answer")},
+			"answer", speak,
 		},
 		{
 			"tool output stands in for a missing text", ok,
-			log{say("", call), tool("line")}, "line", speak,
+			log{say("", call), tool("line")},
+			"line", speak,
 		},
 		{
 			"the text of the assistant precedes tool output", ok,
-			log{tool("x"), say("final")}, "final", speak,
+			log{tool("x"), say("final")},
+			"final", speak,
 		},
 		{
 			"a text before a tool call counts", ok,
-			log{say("final", call), tool("x")}, "final", speak,
+			log{say("final", call), tool("x")},
+			"final", speak,
 		},
 		{"an empty text counts as nothing", ok, log{user, say("")}, "", deferred},
 		{
@@ -61,28 +66,34 @@ func TestFallback(t *testing.T) {
 		},
 		{
 			"a text precedes partial progress", timedOut,
-			log{say("so far"), say("", call), tool("dump")}, "so far", speak,
+			log{say("so far"), say("", call), tool("dump")},
+			"so far", speak,
 		},
 		{
 			"a timeout without a call takes tool output", timedOut,
-			log{user, tool("dump")}, "dump", speak,
+			log{user, tool("dump")},
+			"dump", speak,
 		},
 		{"a failed run takes tool output", failed, log{say("", call), tool("line")}, "line", speak},
 		{
 			"a failure is never silent", failed,
-			log{say("progress"), say("ANNOUNCE_SKIP")}, "progress", speak,
+			log{say("progress"), say("ANNOUNCE_SKIP")},
+			"progress", speak,
 		},
 		{
 			"the visible part of a text counts", ok,
-			log{say("Hi <think>secret</think>there")}, "Hi there", speak,
+			log{say("Hi <think>secret</think>there")},
+			"Hi there", speak,
 		},
 		{
 			"the last tool output with a text counts", ok,
-			log{tool("a"), tool("b"), tool(" ")}, "b", speak,
+			log{tool("a"), tool("b"), tool(" ")},
+			"b", speak,
 		},
 		{
 			"tool text is sanitized and redacted", ok,
-			log{tool("<|x|>TOKEN=hunter2")}, "TOKEN=***", speak,
+			log{tool("<|x|>TOKEN=hunter2")},
+			"TOKEN=***", speak,
 		},
 		{"notes do not count", ok, log{{Role: session.MessageNote, Text: "x"}}, "", deferred},
 		{"an empty record has no answer", ok, nil, "", deferred},

@@ -41,8 +41,8 @@ import "strings"
 //   - An opening fence or backtick without its end cuts nothing. lexer.unfenced remembers for which
 //     fences no closing line is ahead, and lexer.ticks which backticks the line has.
 //   - Every other look ahead is bounded by a constant (maxNonce, maxMarker, maxControl, maxTagName,
-//     maxAttribute), or it stops at the next word or '<'. The pass then goes on from there or from
-//     further on, so only a constant number of these look aheads read the same byte.
+//     maxAttribute), or it stops at the next word or '<'. The next one of this kind starts there or
+//     further on, so only a constant number of them read the same byte.
 //   - stripEvents asks lastEnds before it looks for the end of an event that does not start a line.
 //     lastEnds reads the text once.
 //   - lexer.minimax is computed once.
