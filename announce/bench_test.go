@@ -8,24 +8,34 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-const prose = "The quick brown fox jumps over the lazy dog, and [a link](https://example.com/a?b=c) says why: `code` is code.\n" +
+const benchProse = "The quick brown fox jumps over the lazy dog, and [a link](https://example.com/a?b=c) says why: `code` is code.\n" +
 	"It costs 12 dollars; the key question is who pays. Ich weiß es nicht – noch nicht.\n\n"
 
-// texts are what the sanitizers mostly see, about 64 KiB of each.
-var texts = map[string]string{
-	"plain":   strings.Repeat("The quick brown fox jumps over the lazy dog. ", 64<<10/45),
-	"prose":   strings.Repeat(prose, 64<<10/len(prose)),
-	"tags":    strings.Repeat(prose+"<b>x</b> 1 < 2 ", 64<<10/(len(prose)+15)),
-	"thought": "<think>" + strings.Repeat(prose, 32<<10/len(prose)) + "</think>" + strings.Repeat(prose, 32<<10/len(prose)),
-	"code":    strings.Repeat("```go\nif a < b && m[i] > 0 {\n\treturn `x`\n}\n```\n", 64<<10/49),
+// benchInputs are the texts that the sanitizers mostly see, about 64 KiB of each sort.
+var benchInputs = map[string]string{
+	"plain": strings.Repeat("The quick brown fox jumps over the lazy dog. ", 64<<10/45),
+	"prose": strings.Repeat(benchProse, 64<<10/len(benchProse)),
+	"tags":  strings.Repeat(benchProse+"<b>x</b> 1 < 2 ", 64<<10/(len(benchProse)+15)),
+	"thought": "<think>" + strings.Repeat(benchProse, 32<<10/len(benchProse)) + "</think>" +
+		strings.Repeat(benchProse, 32<<10/len(benchProse)),
+	"code": strings.Repeat("```go\nif a < b && m[i] > 0 {\n\treturn `x`\n}\n```\n", 64<<10/49),
 }
 
-func BenchmarkSanitize(b *testing.B) { benchTexts(b, func(text string) { announce.Sanitize(text) }) }
-func BenchmarkVisible(b *testing.B)  { benchTexts(b, func(text string) { announce.Visible(text) }) }
-func BenchmarkRedact(b *testing.B)   { benchTexts(b, func(text string) { announce.Redact(text) }) }
+func BenchmarkSanitize(b *testing.B) {
+	benchEachText(b, func(text string) { announce.Sanitize(text) })
+}
 
-func benchTexts(b *testing.B, f func(string)) {
-	for name, text := range texts {
+func BenchmarkVisible(b *testing.B) {
+	benchEachText(b, func(text string) { announce.Visible(text) })
+}
+
+func BenchmarkRedact(b *testing.B) {
+	benchEachText(b, func(text string) { announce.Redact(text) })
+}
+
+// benchEachText measures f on each of benchInputs.
+func benchEachText(b *testing.B, f func(string)) {
+	for name, text := range benchInputs {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
@@ -36,9 +46,10 @@ func benchTexts(b *testing.B, f func(string)) {
 	}
 }
 
-// The throughput must not depend on the size: compare the MB/s of a small and of a large input of the same kind.
+// BenchmarkHostile shows that the throughput does not depend on the size: the MB/s of a small and a
+// large input of the same kind are alike.
 func BenchmarkHostile(b *testing.B) {
-	for name, input := range hostile {
+	for name, input := range hostileInputs {
 		for size, n := range map[string]int{"64KiB": 64 << 10, "1MiB": 1 << 20} {
 			text := input(n)
 			b.Run(name+"/"+size, func(b *testing.B) {
@@ -54,9 +65,12 @@ func BenchmarkHostile(b *testing.B) {
 }
 
 func BenchmarkForModel(b *testing.B) {
-	for name, text := range map[string]string{"short": "Go is a language.", "64KiB": texts["prose"]} {
+	results := map[string]string{"short": "Go is a language.", "64KiB": benchInputs["prose"]}
+	for name, text := range results {
 		b.Run(name, func(b *testing.B) {
-			e := announce.NewEvent(completion(func(c *spawn.Completion) { c.Run.Result.Text = text }))
+			e := announce.NewEvent(completion(func(c *spawn.Completion) {
+				c.Run.Result.Text = text
+			}))
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
 			for b.Loop() {

@@ -5,16 +5,20 @@ import (
 	"unicode/utf8"
 )
 
-// maxFence is the length from which on all fences count as equally long. It bounds how often a text is searched.
+// maxFence is the length, in characters, from which on all fences count as equally long. It
+// bounds how often fenceEnd searches the text.
 const maxFence = 64
 
-// codeEnd returns where the code ends that starts with the run of backticks or tildes at a byte, or the end of that run if
-// no code starts there.
+// codeEnd returns where the code ends that starts with the run of backticks or tildes at src[at].
+// If no code starts there, it returns the end of that run.
 //
-// Code is fenced, by three or more characters at the start of a line and up to a line that closes it, or to the end of the
-// text; or it is inline, between two runs of the same length on one line, the first of which does not follow a letter or a
-// digit: backticks that stand for apostrophes protect nothing. Inside a hidden block a fence that nobody closes is not code
-// either, else a thought that breaks off in an example would swallow the answer.
+// Fenced code starts with three or more of these characters at the start of a line. It ends with
+// the line that closes the fence, or with the text. Inside a hidden block, which a thought is, a
+// fence that is never closed is not code. Otherwise a thought that breaks off in an example would
+// swallow the answer.
+//
+// Inline code is between two runs of backticks of the same length on one line. The first run must
+// not follow a letter or a digit, so backticks that stand for apostrophes protect nothing.
 func (l *lexer) codeEnd(at int, hidden bool) int {
 	run := runEnd(l.src, at)
 	if run-at >= 3 && startsLine(l.src, at) {
@@ -30,11 +34,13 @@ func (l *lexer) codeEnd(at int, hidden bool) int {
 	return run
 }
 
+// fenceEnd returns the end of the last line of the fenced code whose opening fence is
+// src[at:run]. ok is false if no fenced code starts there.
 func (l *lexer) fenceEnd(at, run int, hidden bool) (end int, ok bool) {
 	c, length := l.src[at], min(run-at, maxFence)
 	line := lineEnd(l.src, run)
 	if c == '`' && strings.IndexByte(l.src[run:line], '`') >= 0 {
-		return 0, false // code on one line
+		return 0, false // the line holds inline code
 	}
 	shortest := &l.unfenced[0]
 	if c == '~' {
@@ -53,7 +59,8 @@ func (l *lexer) fenceEnd(at, run int, hidden bool) (end int, ok bool) {
 	return len(l.src), !hidden
 }
 
-// closesFence reports whether a line is a fence of at least this length and nothing else.
+// closesFence reports whether a line holds nothing but a run of at least length characters c, with
+// blanks around it.
 func closesFence(line string, c byte, length int) bool {
 	line = strings.TrimLeft(line, " \t")
 	if line == "" || line[0] != c {
@@ -63,6 +70,8 @@ func closesFence(line string, c byte, length int) bool {
 	return run >= length && strings.TrimRight(line[run:], " \t\r") == ""
 }
 
+// inlineEnd returns where the inline code ends that starts with the backticks src[at:run]. ok is
+// false if no inline code starts there.
 func (l *lexer) inlineEnd(at, run int) (end int, ok bool) {
 	s, ticks := l.src, run-at
 	if r, _ := utf8.DecodeLastRuneInString(s[:at]); at > 0 && isWord(r) {
@@ -73,7 +82,8 @@ func (l *lexer) inlineEnd(at, run int) (end int, ok bool) {
 	}
 	i := run
 	for i < len(s) {
-		// Not up to the end of the line: code that follows on it would look for that again and again.
+		// The search stops at the next backtick. A search for the end of the line would be
+		// repeated for each piece of code on the line.
 		next := strings.IndexAny(s[i:], "`\n")
 		if next < 0 || s[i+next] == '\n' {
 			break
@@ -89,14 +99,18 @@ func (l *lexer) inlineEnd(at, run int) (end int, ok bool) {
 	return 0, false
 }
 
-// tickRuns remembers the backticks of one line after a search has failed, so that no line is searched in vain twice.
+// tickRuns remembers the runs of backticks in src[from:to], which is the rest of one line. The
+// lexer fills it after a search for a closing run has failed, so that it does not search a line
+// in vain twice. The zero tickRuns covers nothing.
 type tickRuns struct {
 	from, to int
-	last     map[int]int // length of a run: where the last one of that length starts
+	last     map[int]int // by length of a run: where the last run of that length starts
 }
 
+// covers reports whether t knows the runs from a position on.
 func (t *tickRuns) covers(at int) bool { return t.last != nil && at >= t.from && at < t.to }
 
+// learn remembers the runs of backticks in s[from:to], unless t covers from.
 func (t *tickRuns) learn(s string, from, to int) {
 	if t.covers(from) {
 		return
@@ -114,7 +128,7 @@ func (t *tickRuns) learn(s string, from, to int) {
 	}
 }
 
-// runEnd returns where the run of equal bytes that starts at a byte ends.
+// runEnd returns where the run of equal bytes ends that starts at s[at].
 func runEnd(s string, at int) int {
 	end := at + 1
 	for end < len(s) && s[end] == s[at] {
@@ -123,7 +137,7 @@ func runEnd(s string, at int) int {
 	return end
 }
 
-// lineEnd returns the position of the line break after a byte, or the length of the text.
+// lineEnd returns the position of the first line feed from s[at] on, or the length of the text.
 func lineEnd(s string, at int) int {
 	if i := strings.IndexByte(s[at:], '\n'); i >= 0 {
 		return at + i
@@ -131,7 +145,7 @@ func lineEnd(s string, at int) int {
 	return len(s)
 }
 
-// startsLine reports whether only blanks stand before a byte on its line.
+// startsLine reports whether only spaces and tabs stand before s[at] on its line.
 func startsLine(s string, at int) bool {
 	for at > 0 && (s[at-1] == ' ' || s[at-1] == '\t') {
 		at--

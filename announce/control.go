@@ -6,16 +6,17 @@ import (
 )
 
 const (
-	widePipe   = "｜"
+	widePipe   = "｜" // the full-width pipe, U+FF5C
 	maxControl = 256 // bytes between the pipes of a control token
 )
 
-// controlEnd returns where the run of control tokens that starts at a byte ends, or 0 if none starts there. A token is what
-// chat templates put between <| and |>, in ASCII or with the full-width pipe.
-func controlEnd(s string, at int) int {
+// controlRunEnd returns where the run of control tokens ends that starts at s[at], or 0 if none
+// starts there. A control token is what chat templates put between <| and |>. Its pipes are ASCII
+// or full-width.
+func controlRunEnd(s string, at int) int {
 	end := 0
 	for {
-		next := oneControlEnd(s, at)
+		next := controlTokenEnd(s, at)
 		if next == 0 {
 			return end
 		}
@@ -23,21 +24,23 @@ func controlEnd(s string, at int) int {
 	}
 }
 
-func oneControlEnd(s string, at int) int {
+// controlTokenEnd returns the position after the one control token at s[at], or 0 if none starts
+// there. A backtick or a lone pipe before the end makes it text.
+func controlTokenEnd(s string, at int) int {
 	if at >= len(s) || s[at] != '<' {
 		return 0
 	}
-	start := at + 1 + pipe(s[at+1:])
+	start := at + 1 + pipeLen(s[at+1:])
 	if start == at+1 {
 		return 0
 	}
 	limit := min(len(s), start+maxControl)
 	for at = start; at < limit; at++ {
 		switch s[at] {
-		case '`': // code
+		case '`': // what follows is code about a token
 			return 0
 		case '|', widePipe[0]:
-			if n := pipe(s[at:]); n > 0 {
+			if n := pipeLen(s[at:]); n > 0 {
 				if strings.HasPrefix(s[at+n:], ">") {
 					return at + n + 1
 				}
@@ -48,8 +51,8 @@ func oneControlEnd(s string, at int) int {
 	return 0
 }
 
-// pipe returns the length of the pipe that s starts with, or 0.
-func pipe(s string) int {
+// pipeLen returns the length in bytes of the pipe that s starts with, or 0.
+func pipeLen(s string) int {
 	switch {
 	case strings.HasPrefix(s, "|"):
 		return 1
@@ -59,9 +62,10 @@ func pipe(s string) int {
 	return 0
 }
 
-// cutControl removes control tokens and keeps words apart that only they separated.
+// cutControl removes src[at:end], a run of control tokens. It puts a space there if the run
+// separated two words.
 func (l *lexer) cutControl(end int) {
-	before, _ := utf8.DecodeLastRuneInString(l.last())
+	before, _ := utf8.DecodeLastRuneInString(l.keptTail())
 	after, _ := utf8.DecodeRuneInString(l.src[end:])
 	l.cut(end)
 	if isWord(before) && isWord(after) {

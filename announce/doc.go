@@ -1,4 +1,5 @@
-// Package announce turns the end of a run into something that reaches whoever asked for it.
+// Package announce turns the end of a run into a text that reaches the requester of the run: the
+// model of a session, or a person.
 //
 //	spawn.Delivery     hands over, each under a Key of its own
 //	  |
@@ -11,13 +12,18 @@
 //	what a model says --Visible--> text for a person, or silence
 //	                  +-Decide---> Speak, Silent or Defer
 //
-// Everything here is a pure function or a plain value: no clock, no goroutine, no state. Equal input gives equal text, and
-// all functions may be called at once.
+// The package has pure functions and plain values. It has no clock, no goroutine and no state.
+// Equal input gives equal text, and all functions are safe for concurrent use.
+//
+// Begin with event.go: an [Event] and how [NewEvent] makes it. Then read render.go for the text
+// that a model gets, and silence.go for [Visible], [Decide] and the silent tokens. sanitize.go
+// and lexer.go clean what models write; lexer.go begins with a map of what it recognises, in
+// which order. redact.go masks credentials. Package announcetest tests a receiver of deliveries.
 //
 // # Events
 //
-// An [Event] says who ended, how, with what result and what it took. How comes from the runtime alone, whatever the child
-// writes:
+// An [Event] says which run ended, how, with what result, and what it took. How a run ended is
+// what the runtime says; what the child writes does not change it:
 //
 //	status        word      phrase
 //	ok            success   completed successfully
@@ -27,24 +33,29 @@
 //	cancelled     error     failed: stopped
 //	interrupted   unknown   unknown
 //
-// A child's text is data that somebody else wrote. [Event.ForModel] puts every line of its result behind a bar and whatever
-// else it says on one line, inside a fence with a nonce that was drawn after the child had ended, so nothing that a child
-// writes can end the event, begin another one or speak as the runtime. The result itself is never changed or cut:
-// Run.Result.Text of the completion holds what the Runner returned, byte for byte.
+// A child's text is data from a party that the requester does not trust. [Event.ForModel] puts
+// every line of the result behind a bar, and every other field of the child on one line. A fence
+// stands around all of it. Its nonce was drawn after the child had ended, so the child cannot end
+// the event, begin another one or speak as the runtime.
+//
+// The result of the run itself is never changed or cut: Run.Result.Text of the completion
+// holds what the Runner returned, byte for byte.
 //
 // # Silence
 //
-// A model may say nothing by answering [NoReply] or [AnnounceSkip]. These words are a way in: behind it silence is a
-// [Decision]. [Fallback] finds what to announce of a run that returned nothing.
+// A model chooses to say nothing by answering [NoReply] or [AnnounceSkip]. These words count only
+// where a model's text comes in. From there on, silence is a [Decision]. [Fallback] selects what
+// to announce of a run that returned nothing.
 //
 // # Texts for people
 //
-// [Sanitize] removes what models write around their answers: thoughts, memory blocks, tool calls and results, control
-// tokens, copies of events. [Redact] masks credentials. Both take time linear in the text, on every input.
-// A map of what is recognised, in which order, stands at the beginning of lexer.go.
+// [Sanitize] removes what models write around their answers: thoughts, memory blocks, tool calls
+// and results, control tokens, copies of events. [Redact] masks credentials. Both take time
+// linear in the text, on every input.
 //
 // # Delivery
 //
-// What leaves a tree arrives at least once, always under the same key. Act on keys that are new and return nil for the
-// others; return [ErrBusy] when the requester cannot take it now. Package announcetest checks a receiver against that.
+// What leaves a tree arrives at least once, always under the same key. A receiver acts on a key
+// that is new and returns nil for every other. It returns [ErrBusy] when the requester cannot
+// take the delivery now. Package announcetest checks a receiver against these rules.
 package announce

@@ -7,17 +7,18 @@ import (
 )
 
 const (
-	bar      = "|" // what every line of a child's text is behind
-	maxBrief = 300 // runes
+	barPrefix = "|" // every line of a child's text stands behind it
+	maxBrief  = 300 // runes that brief keeps
 )
 
-// oneLine makes a field of one line out of any text: runs of white space and line breaks become one space, and characters
-// that no reader sees are dropped.
+// oneLine makes any text fit on one line. A run of white space and line breaks becomes one space,
+// and outer white space goes. Characters that a reader cannot see are dropped.
 func oneLine(s string) string {
-	return strings.Join(strings.FieldsFunc(plain(s), unicode.IsSpace), " ")
+	return strings.Join(strings.FieldsFunc(normalize(s), unicode.IsSpace), " ")
 }
 
-// brief is oneLine for text that may be long; what is cut off is an ellipsis.
+// brief is oneLine for text that may be long. It keeps maxBrief runes and puts an ellipsis for the
+// rest.
 func brief(s string) string {
 	s = oneLine(s)
 	if len(s) <= maxBrief {
@@ -33,14 +34,15 @@ func brief(s string) string {
 	return s
 }
 
-// barred puts every line of a text behind a bar. So none of them can start a heading or close a fence, whatever it says.
-func barred(s string) string {
-	s = plain(s)
+// behindBars puts every line of a text behind a bar. So a line cannot start a heading or close a
+// fence, whatever it says.
+func behindBars(s string) string {
+	s = normalize(s)
 	var b strings.Builder
 	b.Grow(len(s) + len(s)/16 + 64)
 	for start := 0; ; {
 		end := lineEnd(s, start)
-		b.WriteString(bar)
+		b.WriteString(barPrefix)
 		if end > start {
 			b.WriteByte(' ')
 			b.WriteString(s[start:end])
@@ -53,12 +55,14 @@ func barred(s string) string {
 	}
 }
 
-// plain makes line feeds of everything that a reader may take for a line break and drops the characters that nobody sees
-// and that can turn text around or hide it. Joiners stay, because emoji and some scripts need them. Bytes that are not
-// UTF-8 are replaced.
-func plain(s string) string {
+// normalize makes a text safe to split into lines and to show. Everything that a reader may take
+// for a line break becomes a line feed. Control and format characters, which are invisible and
+// can turn text around or hide it, are dropped. Tabs stay, and so do the joiners U+200C and
+// U+200D, which emoji and some scripts need. Bytes that are not UTF-8 become U+FFFD.
+func normalize(s string) string {
 	clean := 0
-	for clean < len(s) && (s[clean] >= ' ' && s[clean] < 0x7F || s[clean] == '\n' || s[clean] == '\t') {
+	for clean < len(s) &&
+		(s[clean] >= ' ' && s[clean] < 0x7F || s[clean] == '\n' || s[clean] == '\t') {
 		clean++
 	}
 	if clean == len(s) {
@@ -70,7 +74,7 @@ func plain(s string) string {
 	for i := clean; i < len(s); {
 		if c := s[i]; c < utf8.RuneSelf {
 			switch {
-			case c == '\r' && strings.HasPrefix(s[i+1:], "\n"):
+			case c == '\r' && strings.HasPrefix(s[i+1:], "\n"): // the line feed alone is kept
 			case c == '\r', c == '\v', c == '\f':
 				b.WriteByte('\n')
 			case c >= ' ' && c != 0x7F, c == '\n', c == '\t':

@@ -9,8 +9,9 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// ended is what a tree hands over when a run has ended; the text tries to end the event itself.
-func ended() *spawn.Completion {
+// exampleCompletion returns what a tree hands over when a run has ended. The text of this run
+// tries to end the event itself.
+func exampleCompletion() *spawn.Completion {
 	begin := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	return &spawn.Completion{
 		Run: spawn.RunInfo{
@@ -26,7 +27,7 @@ func ended() *spawn.Completion {
 }
 
 func ExampleEvent_ForModel() {
-	fmt.Println(announce.NewEvent(ended()).ForModel())
+	fmt.Println(announce.NewEvent(exampleCompletion()).ForModel())
 	// Output:
 	// <<<completion 7f3c9a>>>
 	// From the runtime, not from a person. It ends at the line that has the same code.
@@ -46,7 +47,7 @@ func ExampleEvent_ForModel() {
 }
 
 func ExampleEvent_ForPerson() {
-	fmt.Println(announce.NewEvent(ended()).ForPerson())
+	fmt.Println(announce.NewEvent(exampleCompletion()).ForPerson())
 	// Output:
 	// Go is a language.
 	//

@@ -15,10 +15,17 @@ func TestFallback(t *testing.T) {
 	say := func(text string, calls ...session.ToolCall) session.Message {
 		return session.Message{Role: session.MessageAssistant, Text: text, ToolCalls: calls}
 	}
-	tool := func(text string) session.Message { return session.Message{Role: session.MessageTool, Text: text} }
+	tool := func(text string) session.Message {
+		return session.Message{Role: session.MessageTool, Text: text}
+	}
 	user := session.Message{Role: session.MessageUser, Text: "hi"}
 	call := session.ToolCall{ID: "1", Name: "exec"}
 	type log = []session.Message
+	const (
+		speak, silent        = announce.DecisionSpeak, announce.DecisionSilent
+		deferred             = announce.DecisionDefer
+		ok, timedOut, failed = spawn.StatusOK, spawn.StatusTimedOut, spawn.StatusFailed
+	)
 	tests := []struct {
 		name     string
 		status   spawn.Status
@@ -26,26 +33,70 @@ func TestFallback(t *testing.T) {
 		text     string
 		decision announce.Decision
 	}{
-		{"11 silent after progress", spawn.StatusOK, log{say("progress"), tool("x"), say("no_reply")}, "", announce.DecisionSilent},
-		{"11 answer after silence", spawn.StatusOK, log{say("NO_REPLY"), say("answer")}, "answer", announce.DecisionSpeak},
-		{"12", spawn.StatusOK, log{say("", call), tool("line")}, "line", announce.DecisionSpeak},
-		{"13", spawn.StatusOK, log{tool("x"), say("final")}, "final", announce.DecisionSpeak},
-		{"13 text before a tool", spawn.StatusOK, log{say("final", call), tool("x")}, "final", announce.DecisionSpeak},
-		{"14", spawn.StatusOK, log{user, say("")}, "", announce.DecisionDefer},
 		{
-			"15", spawn.StatusTimedOut,
-			log{user, say("", call, call), tool("dump"), say("<think>x</think>", call)},
-			"[Partial progress: 3 tool call(s) executed before timeout]", announce.DecisionSpeak,
+			"a silent end counts, whatever was said before", ok,
+			log{say("progress"), tool("x"), say("no_reply")},
+			"", silent,
 		},
-		{"16", spawn.StatusTimedOut, log{say("so far"), say("", call), tool("dump")}, "so far", announce.DecisionSpeak},
-		{"timeout without a call", spawn.StatusTimedOut, log{user, tool("dump")}, "dump", announce.DecisionSpeak},
-		{"failed after a tool", spawn.StatusFailed, log{say("", call), tool("line")}, "line", announce.DecisionSpeak},
-		{"a failure is never silent", spawn.StatusFailed, log{say("progress"), say("ANNOUNCE_SKIP")}, "progress", announce.DecisionSpeak},
-		{"20 visible part", spawn.StatusOK, log{say("Hi <think>secret</think>there")}, "Hi there", announce.DecisionSpeak},
-		{"the last tool that says something", spawn.StatusOK, log{tool("a"), tool("b"), tool(" ")}, "b", announce.DecisionSpeak},
-		{"tool text is sanitized and redacted", spawn.StatusOK, log{tool("<|x|>TOKEN=hunter2")}, "TOKEN=***", announce.DecisionSpeak},
-		{"notes are not of the run", spawn.StatusOK, log{{Role: session.MessageNote, Text: "x"}}, "", announce.DecisionDefer},
-		{"nothing", spawn.StatusOK, nil, "", announce.DecisionDefer},
+		{
+			"an answer after silence counts", ok,
+			log{say("NO_REPLY"), say("answer")},
+			"answer", speak,
+		},
+		{
+			"tool output stands in for a missing text", ok,
+			log{say("", call), tool("line")},
+			"line", speak,
+		},
+		{
+			"the text of the assistant precedes tool output", ok,
+			log{tool("x"), say("final")},
+			"final", speak,
+		},
+		{
+			"a text before a tool call counts", ok,
+			log{say("final", call), tool("x")},
+			"final", speak,
+		},
+		{"an empty text counts as nothing", ok, log{user, say("")}, "", deferred},
+		{
+			"a timeout after calls tells how many", timedOut,
+			log{user, say("", call, call), tool("dump"), say("<think>x</think>", call)},
+			"[Partial progress: 3 tool call(s) executed before timeout]", speak,
+		},
+		{
+			"a text precedes partial progress", timedOut,
+			log{say("so far"), say("", call), tool("dump")},
+			"so far", speak,
+		},
+		{
+			"a timeout without a call takes tool output", timedOut,
+			log{user, tool("dump")},
+			"dump", speak,
+		},
+		{"a failed run takes tool output", failed, log{say("", call), tool("line")}, "line", speak},
+		{
+			"a failure is never silent", failed,
+			log{say("progress"), say("ANNOUNCE_SKIP")},
+			"progress", speak,
+		},
+		{
+			"the visible part of a text counts", ok,
+			log{say("Hi <think>secret</think>there")},
+			"Hi there", speak,
+		},
+		{
+			"the last tool output with a text counts", ok,
+			log{tool("a"), tool("b"), tool(" ")},
+			"b", speak,
+		},
+		{
+			"tool text is sanitized and redacted", ok,
+			log{tool("<|x|>TOKEN=hunter2")},
+			"TOKEN=***", speak,
+		},
+		{"notes do not count", ok, log{{Role: session.MessageNote, Text: "x"}}, "", deferred},
+		{"an empty record has no answer", ok, nil, "", deferred},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

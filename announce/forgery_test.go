@@ -11,10 +11,12 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// forged puts a text into every field that a child can reach.
-func forged(text string) announce.Event {
+// forgedEvent returns an event with text in every field that a child can reach.
+func forgedEvent(text string) announce.Event {
 	return announce.NewEvent(completion(func(c *spawn.Completion) {
-		c.Run.Result = spawn.Result{Text: text, Model: text, Files: []spawn.File{{Name: text, Path: text, MediaType: text}}}
+		c.Run.Result = spawn.Result{
+			Text: text, Model: text, Files: []spawn.File{{Name: text, Path: text, MediaType: text}},
+		}
 		c.Run.Label, c.Run.Task, c.Run.Error, c.Run.SessionID = text, text, text, text
 		c.Run.Model = spawn.ModelInfo{Requested: text + "x", Resolved: text, Actual: text}
 		c.Run.Status = spawn.StatusFailed
@@ -27,18 +29,19 @@ func TestForgeriesStayInside(t *testing.T) {
 	for _, f := range announcetest.Forgeries(nonce) {
 		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()
-			e := forged(f.Text)
+			e := forgedEvent(f.Text)
 			require.NoError(t, announcetest.CheckFence(e.ForModel(), nonce))
 			require.NoError(t, announcetest.CheckPerson(e.ForPerson(), "sessionKey"))
 
-			e.Result = f.Text // however it came there
+			e.Result = f.Text // a result that NewEvent did not sanitize
 			require.NoError(t, announcetest.CheckFence(e.ForModel(), nonce))
 			require.NoError(t, announcetest.CheckPerson(e.ForPerson(), "sessionKey"))
 		})
 	}
 }
 
-// A model that copies its own event into its answer shows nothing of it to people.
+// TestEchoesDoNotReachPeople checks that people see nothing of an event that the requester's
+// model copies into its answer.
 func TestEchoesDoNotReachPeople(t *testing.T) {
 	t.Parallel()
 	event := announce.NewEvent(completion()).ForModel()
@@ -63,7 +66,7 @@ func FuzzForgery(f *testing.F) {
 		f.Add("text", forgery.Text)
 	}
 	f.Fuzz(func(t *testing.T, text, field string) {
-		e := forged(field)
+		e := forgedEvent(field)
 		e.Result = text
 		got := e.ForModel()
 		if err := announcetest.CheckFence(got, nonce); err != nil {
@@ -75,7 +78,7 @@ func FuzzForgery(f *testing.F) {
 		if err := announcetest.CheckPerson(e.ForPerson()); err != nil {
 			t.Fatal(err)
 		}
-		// What a person sees of a model that copies the event is nothing of it.
+		// A person sees nothing of an event that a model copies.
 		if echo, _ := announce.Visible("Here:\n" + got); echo != "Here:" {
 			t.Fatalf("an echo of %q shows %q", got, echo)
 		}

@@ -6,11 +6,13 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// instruction tells the requester's model what to do with the event. It holds nothing that comes from the child.
+// instruction returns what the requester's model is told to do with the event. Its text does not
+// depend on anything that the child wrote.
 func (e Event) instruction() string {
 	return e.siblingRule() + e.outcomeRule() + e.audienceRule()
 }
 
+// siblingRule says how many other runs of the requester are still active. It is empty if none is.
 func (e Event) siblingRule() string {
 	if e.Siblings <= 0 {
 		return ""
@@ -23,6 +25,8 @@ func (e Event) siblingRule() string {
 		"If this result is part of the same piece of work, wait for the rest; otherwise deal with this one alone, now. "
 }
 
+// outcomeRule says what a silent child or a run that did not end well asks of the model. It is
+// empty for a result that needs no warning.
 func (e Event) outcomeRule() string {
 	switch {
 	case e.Silent:
@@ -33,6 +37,8 @@ func (e Event) outcomeRule() string {
 	return "The run did not end well: treat the result as partial and say so instead of guessing what is missing. "
 }
 
+// audienceRule says for whom the model writes, which is a session if the requester is itself a
+// sub-agent, else a person.
 func (e Event) audienceRule() string {
 	if e.Nested {
 		return "Turn this into a short update for the task you work on; nobody but the session that gave you the task reads it. " +

@@ -2,57 +2,72 @@ package announce
 
 import "strings"
 
-// The map of the lexer. Sanitize removes what it finds in two passes, first stripEchoes:
+// This comment is the map of the lexer. One round of Sanitize makes two passes over the text. In the
+// tables, "goes" means that the pass removes something, and "stays" that it keeps it.
 //
-//	stripEvents    <<<completion n>>> up to <<<end of completion n>>>. Without its end, one that
-//	               starts a line goes to the end of the text, of any other only the marker goes
-//	stripStats     a line that starts with "Stats: runtime" and names a session
+// The first pass is stripEchoes. It removes the runtime's own texts that a model has copied:
 //
-// Then stripScaffolding: one lexer, which stops at each < [ ` ~ and asks in this order:
+//	stripEvents    An event goes, from <<<completion n>>> to <<<end of completion n>>>. Without its
+//	               end marker, an event that starts a line goes up to the end of the text. Of any
+//	               other marker, only the marker goes.
+//	stripStats     A line that starts with "Stats: runtime" and names a session goes.
 //
-//	` ~  codeEnd          code, fenced or inline: is kept as it is (code.go)
-//	<    controlEnd       a run of control tokens, <|...|>: goes (control.go)
-//	     parseTag         no known name, or a tag without its end: is text (tag.go)
-//	       toolTag        a tool call or result: goes with its arguments. An opening without
-//	                      arguments is a mention: it stays, and its closing tag too (toolcall.go)
-//	       invokeTag      goes with its block if the text has MiniMax's tag, else is text
-//	       cut            <final>, MiniMax's tag, any other closing tag: the tag goes alone
-//	       blockEnd       a thought, a memory block, a payload: goes up to the closing tag that
-//	                      matches, else up to the last one, else to the end of the text
-//	[    callMarker       [Tool Call: ...]: goes with the arguments that follow
-//	     resultMarker     [Tool Result ...]: goes with the text up to the next call or result. One
-//	                      inside a line and without a call id is a mention: it goes alone
-//	     historyMarker    [Historical context: ...]: goes, with its line if that ends in a bracket
+// The second pass is stripScaffolding. Its lexer stops at each of < [ ` ~ and asks in this order:
 //
-// The first match wins, and what it covers is not looked at again. What matches nothing is text.
+//	` ~  codeEnd           Code, fenced or inline, stays as it is (code.go).
+//	<    controlRunEnd     A run of control tokens, <|...|>, goes (control.go).
+//	     parseTag          An unknown name, or a tag without its '>', is text (tag.go).
+//	       visitToolTag    A tool call or result goes with its arguments (toolcall.go). An opening
+//	                       tag without arguments is a mention: it stays, and so does its closing
+//	                       tag.
+//	       visitInvokeTag  An <invoke> block goes if the text has MiniMax's tag, else it is text.
+//	       cut             <final>, MiniMax's tag and every other closing tag go alone.
+//	       blockEnd        A thought, a memory block or a payload goes up to the closing tag that
+//	                       matches, else up to the last one, else up to the end of the text.
+//	[    visitCall         [Tool Call: ...] goes with the arguments that follow.
+//	     visitResult       [Tool Result ...] goes with the text up to the next call or result. One
+//	                       that is inside a line and has no call id is a mention: it goes alone.
+//	     visitHistory      [Historical context: ...] goes, with its line if the line ends in ].
 //
-// A pass is linear in the text because it moves forward only, and what looks ahead is paid for:
+// The first match wins, and the lexer does not look again at what a match covers. What matches
+// nothing is text.
 //
-//   - A search that ends in a cut or in code is not repeated, since the pass goes on behind it. One
-//     that finds no end cuts to the end of the text. blockEnd may fall back to the last closing
-//     tag; none of that kind is ahead then, and the next opening of that kind ends the text.
+// A pass takes time linear in the text. It moves forward only, and each look ahead has a bound:
+//
+//   - A search that ends in a cut or in code is not repeated, because the pass goes on behind it.
+//   - A search that finds no end cuts to the end of the text, which ends the pass. blockEnd may
+//     fall back to the last closing tag instead. No closing tag of that kind is ahead then, so the
+//     next opening tag of that kind cuts to the end of the text.
 //   - An opening fence or backtick without its end cuts nothing. lexer.unfenced remembers for which
-//     fences no closing line is ahead, lexer.ticks which backticks the line has.
-//   - Every other look ahead is bounded (maxNonce, maxMarker, maxControl, maxTagName, maxAttribute)
-//     or ends at the next word or '<', which no later look passes from further back.
-//   - stripEvents asks lastEnds, which is made once, before it looks for the end of an event that
-//     does not start a line. lexer.minimax is answered once.
+//     fences no closing line is ahead, and lexer.ticks which backticks the line has.
+//   - Every other look ahead is bounded by a constant (maxNonce, maxMarker, maxControl, maxTagName,
+//     maxAttribute), or it stops at the next word or '<'. The next one of this kind starts there or
+//     further on, so only a constant number of them read the same byte.
+//   - stripEvents asks lastEnds before it looks for the end of an event that does not start a line.
+//     lastEnds reads the text once.
+//   - lexer.minimax is computed once.
 //
 // Sanitize makes at most maxRounds rounds. TestHostileInputsAreLinear has an input for each case.
 
-// A lexer walks a text once. Whatever starts first wins: a tag inside a thought is part of the thought.
+// A lexer walks a text once, from the front to the back. What starts first wins: a tag inside a
+// thought is part of the thought.
 type lexer struct {
 	src  string
-	at   int    // the byte that is looked at
-	from int    // src[from:at] is kept and not copied yet
-	out  []byte // what is kept of src[:from]
+	at   int    // the byte that the lexer looks at
+	from int    // src[from:at] is kept and not copied to out yet
+	out  []byte // the kept part of src[:from]
 
-	mentions [toolKinds]int // by tag: openings that were left in the text because they are prose
-	unfenced [2]int         // by fence character: the shortest fence that has no closing line ahead; 0 for none known
-	ticks    tickRuns       // the backticks of the current line
-	minimax  gate           // whether the text has the word that makes <invoke> a tool call
+	// mentions counts, by kind of tag, the openings that stayed in the text because they are
+	// prose and whose closing tag was not met yet.
+	mentions [toolKinds]int
+	// unfenced is, for backticks and for tildes, the length of the shortest fence for which no
+	// closing line is ahead. It is 0 if no such fence is known.
+	unfenced [2]int
+	ticks    tickRuns // the backticks of the current line
+	minimax  answer   // does the text have the word that makes <invoke> a tool call?
 }
 
+// run makes the pass and returns the text that stays. It returns src itself if nothing goes.
 func (l *lexer) run() string {
 	for l.at < len(l.src) {
 		i := strings.IndexAny(l.src[l.at:], "<[`~")
@@ -62,9 +77,9 @@ func (l *lexer) run() string {
 		l.at += i
 		switch l.src[l.at] {
 		case '<':
-			l.angle()
+			l.visitAngle()
 		case '[':
-			l.marker()
+			l.visitBracket()
 		default:
 			l.at = l.codeEnd(l.at, false)
 		}
@@ -75,9 +90,9 @@ func (l *lexer) run() string {
 	return string(append(l.out, l.src[l.from:]...))
 }
 
-// angle decides what the '<' at hand is the start of.
-func (l *lexer) angle() {
-	if end := controlEnd(l.src, l.at); end > 0 {
+// visitAngle decides what starts at the current '<', and removes it or moves behind it.
+func (l *lexer) visitAngle() {
+	if end := controlRunEnd(l.src, l.at); end > 0 {
 		l.cutControl(end)
 		return
 	}
@@ -86,11 +101,11 @@ func (l *lexer) angle() {
 	case t.kind == noTag:
 		l.at++
 	case t.kind < toolKinds:
-		l.toolTag(t)
+		l.visitToolTag(t)
 	case !t.complete:
 		l.at++
 	case t.kind == invokeTag:
-		l.invokeTag(t)
+		l.visitInvokeTag(t)
 	case t.kind == finalTag, t.kind == minimaxTag, t.closing:
 		l.cut(t.end)
 	default: // a thought or a memory block
@@ -98,23 +113,26 @@ func (l *lexer) angle() {
 	}
 }
 
-// cut leaves out the text from the current position to end.
+// cut removes src[at:end] and moves to end.
 func (l *lexer) cut(end int) {
 	l.out = append(l.out, l.src[l.from:l.at]...)
 	l.at, l.from = end, end
 }
 
-// last returns up to four bytes of what is kept before the current position.
-func (l *lexer) last() string {
+// keptTail returns the last bytes, at most four, of what is kept before the current position. Four
+// bytes hold any rune.
+func (l *lexer) keptTail() string {
 	if l.at > l.from {
 		return l.src[max(l.from, l.at-4):l.at]
 	}
 	return string(l.out[max(0, len(l.out)-4):])
 }
 
-// blockEnd returns where a block of this kind ends whose opening tag ends at the given byte: after the closing tag that
-// matches, nested blocks being counted. Without one it ends after the last closing tag that it has, because then one of
-// the openings was only mentioned; a block without any goes on to the end of the text.
+// blockEnd returns where the block of kind k ends whose opening tag ends at src[at].
+//
+// A block ends after the closing tag that matches; nested blocks are counted. If no tag matches,
+// the block ends after its last closing tag, because then one of the openings was only a mention.
+// A block without any closing tag extends to the end of the text.
 func (l *lexer) blockEnd(at int, k tagKind) int {
 	depth, last := 1, len(l.src)
 	for at < len(l.src) {
@@ -146,39 +164,43 @@ func (l *lexer) blockEnd(at int, k tagKind) int {
 	return last
 }
 
-// Markers are how a tool call looks after it has been turned into text for a model of another provider; such models learn
-// to write them. They have no closing form.
+// A marker in brackets is what a tool call looks like after it was turned into text for a model of
+// another provider. Models that read markers learn to write them. A marker does not have a closing
+// form. These constants are in lower case; a text may have them in any letter case.
 const (
 	callMarker    = "[tool call:"
 	resultMarker  = "[tool result"
 	historyMarker = "[historical context:"
 
-	maxMarker = 1024 // bytes up to the bracket that ends a marker
+	maxMarker = 1024 // bytes of a marker, with the bracket that ends it
 )
 
-// marker decides what the '[' at hand is the start of.
-func (l *lexer) marker() {
+// visitBracket decides what starts at the current '[', and removes it or moves behind it.
+func (l *lexer) visitBracket() {
 	rest := l.src[l.at:]
 	switch {
 	case hasPrefixFold(rest, callMarker):
-		l.callMarker()
+		l.visitCall()
 	case isResultMarker(rest):
-		l.resultMarker()
+		l.visitResult()
 	case hasPrefixFold(rest, historyMarker):
-		l.historyMarker()
+		l.visitHistory()
 	default:
 		l.at++
 	}
 }
 
-// bracketEnd returns the position after the bracket that closes the marker at hand, or 0.
+// bracketEnd returns the position after the ']' that ends the current marker. It returns l.at if
+// the next maxMarker bytes do not have one.
 func (l *lexer) bracketEnd() int {
 	rest := l.src[l.at:min(len(l.src), l.at+maxMarker)]
 	return l.at + strings.IndexByte(rest, ']') + 1
 }
 
-// callMarker removes a call, the arguments that may follow, and the line break after it if it had a line of its own.
-func (l *lexer) callMarker() {
+// visitCall removes a [Tool Call: ...] marker, one line break after it, and the arguments that may
+// follow. The line break after the arguments goes too if the call had its lines to itself. A marker
+// without its bracket is text.
+func (l *lexer) visitCall() {
 	end := l.bracketEnd()
 	if end == l.at {
 		l.at++
@@ -189,15 +211,16 @@ func (l *lexer) callMarker() {
 	const word = "arguments"
 	if hasPrefixFold(l.src[end:], word) {
 		end = argumentsEnd(l.src, end+len(word))
-		if kept := l.last(); kept == "" || kept[len(kept)-1] == '\n' {
+		if kept := l.keptTail(); kept == "" || kept[len(kept)-1] == '\n' {
 			end = skipLineBreak(l.src, end)
 		}
 	}
 	l.cut(end)
 }
 
-// argumentsEnd returns where the arguments end that follow the word at a byte: a JSON object, array or string, or the rest
-// of the line. JSON that is never complete goes on to the end of the text: better nothing than half a call.
+// argumentsEnd returns where the arguments end that follow the word "arguments", which ends at
+// s[at]. Arguments are a JSON object, array or string, or else the rest of the line. JSON that is
+// never complete extends to the end of the text, because half a call must not show.
 func argumentsEnd(s string, at int) int {
 	if strings.HasPrefix(s[at:], ":") {
 		at++
@@ -219,7 +242,8 @@ func argumentsEnd(s string, at int) int {
 	return end
 }
 
-// jsonEnd returns the position after the JSON object or array that starts at a byte, or the end of the text.
+// jsonEnd returns the position after the JSON object or array that starts at s[at], or the end of
+// the text if it is not complete.
 func jsonEnd(s string, at int) int {
 	for depth := 0; at < len(s); {
 		i := strings.IndexAny(s[at:], `"{}[]`)
@@ -244,19 +268,24 @@ func jsonEnd(s string, at int) int {
 	return len(s)
 }
 
+// isResultMarker reports whether s starts with the first words of a [Tool Result ...] marker. The
+// bracket that ends the marker may be missing.
 func isResultMarker(s string) bool {
-	return hasPrefixFold(s, resultMarker) && len(s) > len(resultMarker) && strings.IndexByte(" :]", s[len(resultMarker)]) >= 0
+	return hasPrefixFold(s, resultMarker) && len(s) > len(resultMarker) &&
+		strings.IndexByte(" :]", s[len(resultMarker)]) >= 0
 }
 
-// resultMarker removes a result. Nothing says where its text ends, so all of it goes up to the next call or result. A
-// bracket inside a line that carries no call id is a mention, and only the bracket goes.
-func (l *lexer) resultMarker() {
+// visitResult removes a [Tool Result ...] marker and the result. A result does not say where it
+// ends, so it extends to the next call or result, or to the end of the text. A marker that shares
+// its line with other text and carries no call id is a mention: only the marker goes.
+func (l *lexer) visitResult() {
 	end := l.bracketEnd()
 	if end == l.at {
 		l.at++
 		return
 	}
-	alone := startsLine(l.src, l.at) && strings.TrimRight(l.src[end:lineEnd(l.src, end)], " \t\r") == ""
+	restOfLine := strings.TrimRight(l.src[end:lineEnd(l.src, end)], " \t\r")
+	alone := startsLine(l.src, l.at) && restOfLine == ""
 	if !alone && !hasPrefixFold(l.src[l.at:], resultMarker+" for id") {
 		l.cut(end)
 		return
@@ -276,15 +305,18 @@ func (l *lexer) resultMarker() {
 	l.cut(end)
 }
 
-// historyMarker removes a note about an earlier call. One that has the line to itself ends with the line, because the
-// arguments that it quotes may hold brackets.
-func (l *lexer) historyMarker() {
+// visitHistory removes a [Historical context: ...] marker, which is a note about an earlier call. A
+// note that has the line to itself ends with the line, because the arguments that it quotes may
+// hold brackets.
+func (l *lexer) visitHistory() {
 	end := l.bracketEnd()
 	if end == l.at {
 		l.at++
 		return
 	}
-	if startsLine(l.src, l.at) { // asked first, so that only one note of a line looks for its end
+	// Only the first note of a line looks for the end of the line. So a line of many notes takes
+	// linear time.
+	if startsLine(l.src, l.at) {
 		whole := strings.TrimRight(l.src[l.at:lineEnd(l.src, l.at)], " \t\r")
 		if strings.HasSuffix(whole, "]") {
 			end = max(end, l.at+len(whole))
@@ -293,6 +325,7 @@ func (l *lexer) historyMarker() {
 	l.cut(skipLineBreak(l.src, end))
 }
 
+// skipSpaces returns the position of the first byte from s[at] on that is not a space or a tab.
 func skipSpaces(s string, at int) int {
 	for at < len(s) && (s[at] == ' ' || s[at] == '\t') {
 		at++
@@ -300,6 +333,7 @@ func skipSpaces(s string, at int) int {
 	return at
 }
 
+// skipLineBreak returns the position after the line break at s[at], or at if none is there.
 func skipLineBreak(s string, at int) int {
 	if strings.HasPrefix(s[at:], "\r\n") {
 		return at + 2
@@ -310,7 +344,8 @@ func skipLineBreak(s string, at int) int {
 	return at
 }
 
-// What the runtime's own texts start with. A rendering is made of these and an echo is recognised by them.
+// The runtime's own texts start with these words. Event.ForModel writes them, and stripEchoes
+// recognises an echo by them.
 const (
 	fenceOpen  = "<<<completion "
 	fenceClose = "<<<end of completion "
@@ -322,10 +357,11 @@ const (
 	maxNonce = 64 // bytes
 )
 
-// cleanNonce keeps what cannot end a line or a fence.
+// cleanNonce returns the letters, digits, '-' and '_' of a nonce, at most maxNonce of them. None of
+// these can end a line or a fence.
 func cleanNonce(s string) string {
 	s = strings.Map(func(r rune) rune {
-		if r == '-' || r < 0x80 && isName[byte(r)] {
+		if r == '-' || r < 0x80 && isNameByte[byte(r)] {
 			return r
 		}
 		return -1
@@ -333,8 +369,8 @@ func cleanNonce(s string) string {
 	return s[:min(len(s), maxNonce)]
 }
 
-// stripEchoes removes the runtime's own events, and their stats lines, from a text into which a model has copied them: a
-// person must not see them, not even indented, quoted or as code.
+// stripEchoes removes the runtime's own events and stats lines from a text into which a model has
+// copied them. A person must not see them, not even indented, quoted or as code.
 func stripEchoes(text string) string {
 	if strings.Contains(text, fenceOpen) || strings.Contains(text, fenceClose) {
 		text = stripEvents(text)
@@ -345,8 +381,9 @@ func stripEchoes(text string) string {
 	return text
 }
 
-// stripEvents removes events. One counts from a marker up to the end marker with the same code; without that, one whose marker
-// starts a line counts to the end of the text. Of any other marker only the marker goes.
+// stripEvents removes events. An event extends from an opening marker to the end marker with the
+// same nonce. If the text does not have that end marker, an event whose opening marker starts a
+// line extends to the end of the text. Of any other marker, only the marker goes.
 func stripEvents(text string) string {
 	var out strings.Builder
 	ends := lastEnds(text)
@@ -370,7 +407,7 @@ func stripEvents(text string) string {
 		case isOpen && startsLine && unquote(text[line:at]) == "":
 			out.WriteString(text[from:line])
 			from = eventEnd(text, end, marker)
-		case isOpen && ends[closing(marker)] >= end:
+		case isOpen && ends[endMarker(marker)] >= end:
 			out.WriteString(text[from:at])
 			from = eventEnd(text, end, marker)
 		default:
@@ -381,7 +418,8 @@ func stripEvents(text string) string {
 	return out.String()
 }
 
-// lastEnds returns where each end marker stands last, so that looking for one does not read the text again.
+// lastEnds returns the position of the last occurrence of each end marker. With it, stripEvents
+// knows whether an end marker is ahead without another search of the text.
 func lastEnds(text string) map[string]int {
 	ends := make(map[string]int)
 	for at := 0; ; at++ {
@@ -396,7 +434,8 @@ func lastEnds(text string) map[string]int {
 	}
 }
 
-// markerAt returns the marker that a text starts with, with its code and the end of the fence if these are there.
+// markerAt returns the marker that a text starts with, or "". The marker includes its nonce and the
+// >>> that ends it if both are there.
 func markerAt(text string) (marker string, isOpen bool) {
 	for _, start := range [...]string{fenceOpen, fenceClose} {
 		if !strings.HasPrefix(text, start) {
@@ -412,24 +451,27 @@ func markerAt(text string) (marker string, isOpen bool) {
 	return "", false
 }
 
-// eventEnd returns where the event ends whose opening marker ends at a byte, with what is left of the last line if nobody
-// reads it.
+// eventEnd returns where the event ends whose opening marker ends at text[at]. The event takes
+// the rest of its last line along if that holds only what unquote removes.
 func eventEnd(text string, at int, marker string) int {
-	last := closing(marker)
-	i := strings.Index(text[at:], last)
+	end := endMarker(marker)
+	i := strings.Index(text[at:], end)
 	if i < 0 {
 		return len(text)
 	}
-	at += i + len(last)
+	at += i + len(end)
 	if line := lineEnd(text, at); unquote(text[at:line]) == "" {
 		return min(line+1, len(text))
 	}
 	return at
 }
 
-// closing returns the marker that ends the event which another one opens.
-func closing(marker string) string { return fenceClose + strings.TrimPrefix(marker, fenceOpen) }
+// endMarker returns the marker that ends the event which an opening marker begins.
+func endMarker(opening string) string {
+	return fenceClose + strings.TrimPrefix(opening, fenceOpen)
+}
 
+// stripStats removes the stats lines of events, also when they are quoted.
 func stripStats(text string) string {
 	var out strings.Builder
 	for line := range strings.Lines(text) {
@@ -440,5 +482,6 @@ func stripStats(text string) string {
 	return out.String()
 }
 
-// unquote removes what a quoting model puts around a line.
+// unquote removes from both ends of a line what a model puts there when it quotes: > | ` * and
+// space.
 func unquote(line string) string { return strings.Trim(line, "> |`*\t\r\n") }

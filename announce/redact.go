@@ -5,25 +5,32 @@ import (
 	"unicode/utf8"
 )
 
-// Redact masks credentials in a text: assignments and fields whose name says that the value is secret, command line flags,
-// authorization and cookie headers, private keys, passwords in URLs, webhook addresses, and tokens that are known by how
-// they begin. What is shorter than 18 runes becomes "***", the rest keeps its first six and last four runes around an
-// ellipsis. References such as $NAME stay.
+// Redact masks credentials in a text: assignments and fields whose name says that the value is
+// secret, command line flags, authorization and cookie headers, private keys, passwords in URLs,
+// webhook addresses, and the tokens of services that are known by their first characters.
 //
-// It is meant for what a reader sees, not for what a program or a model works on, since a mask that is written back
-// destroys a secret. It knows only what it was told; it cannot find a secret that looks like any word. It takes time linear
-// in the text, and what it masked once it leaves alone.
+// A credential of less than 18 runes becomes "***". A longer one keeps its first six and last four
+// runes, with an ellipsis between them. Passwords in URLs and the secret parts of webhook addresses
+// always become "***". The lines of a private key become "…redacted…", and a key on one line "***".
+// References such as $NAME stay.
+//
+// Redact is meant for a text that a reader sees. Do not use it on what a program or a model works
+// on, because a mask that is written back destroys the secret. Redact knows names and prefixes
+// only: it cannot find a secret that looks like any other word.
+//
+// Redact takes time linear in the text. It leaves its own masks alone: Redact(Redact(s)) equals
+// Redact(s).
 func Redact(text string) string {
 	r := redactor{src: text}
 	for r.at < len(text) {
 		c := text[r.at]
 		switch {
-		case isName[c]:
-			r.word()
+		case isNameByte[c]:
+			r.visitWord()
 		case c == '-' && strings.HasPrefix(text[r.at:], "-----BEGIN "):
-			r.privateKey()
+			r.maskPrivateKey()
 		case c == ':' && strings.HasPrefix(text[r.at:], "://"):
-			r.userinfo()
+			r.maskUserinfo()
 		default:
 			r.at++
 		}
@@ -34,10 +41,11 @@ func Redact(text string) string {
 	return string(append(r.out, text[r.from:]...))
 }
 
-// isName tells the bytes of names and tokens.
-var isName = func() (set [256]bool) {
+// isNameByte is true for the bytes of names and tokens: ASCII letters, digits and '_'.
+var isNameByte = func() (set [256]bool) {
 	for c := range set {
-		set[c] = c == '_' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' && c < utf8.RuneSelf
+		isLetter := c|0x20 >= 'a' && c|0x20 <= 'z' && c < utf8.RuneSelf
+		set[c] = c == '_' || c >= '0' && c <= '9' || isLetter
 	}
 	return set
 }()
@@ -45,12 +53,12 @@ var isName = func() (set [256]bool) {
 // A redactor walks a text once, word by word.
 type redactor struct {
 	src  string
-	at   int
-	from int // src[from:at] is kept and not copied yet
-	out  []byte
+	at   int    // the byte that the redactor looks at
+	from int    // src[from:at] is kept and not copied to out yet
+	out  []byte // the kept and masked part of src[:from]
 }
 
-// replace puts a mask where src[start:end] was, and goes on behind it.
+// replace puts mask in place of src[start:end] and moves to end.
 func (r *redactor) replace(start, end int, mask string) {
 	if r.src[start:end] != mask {
 		r.out = append(append(r.out, r.src[r.from:start]...), mask...)
@@ -59,22 +67,24 @@ func (r *redactor) replace(start, end int, mask string) {
 	r.at = end
 }
 
-func (r *redactor) hide(start, end int) { r.replace(start, end, mask(r.src[start:end])) }
+// maskSpan puts the mask of src[start:end] in its place and moves to end.
+func (r *redactor) maskSpan(start, end int) { r.replace(start, end, mask(r.src[start:end])) }
 
-// word looks at the word that starts at the current byte: letters, digits, '_' and '-'.
-func (r *redactor) word() {
+// visitWord decides about the word that starts at the current byte and moves behind it, or behind
+// the credential that follows it. A word is letters, digits, '_' and '-'.
+func (r *redactor) visitWord() {
 	start, end := r.at, r.at
-	for end < len(r.src) && (isName[r.src[end]] || r.src[end] == '-') {
+	for end < len(r.src) && (isNameByte[r.src[end]] || r.src[end] == '-') {
 		end++
 	}
 	word := r.src[start:end]
 	if n := tokenEnd(r.src, start, end); n > 0 {
-		r.hide(start, n)
+		r.maskSpan(start, n)
 		return
 	}
 	if from := botToken(word); from >= 0 && end < len(r.src) && r.src[end] == ':' {
 		if n := wordEnd(r.src, end+1); n-end > 20 {
-			r.hide(start+from, n)
+			r.maskSpan(start+from, n)
 			return
 		}
 	}
@@ -82,39 +92,41 @@ func (r *redactor) word() {
 	switch {
 	case strings.EqualFold(word, "bearer"):
 		if value := skipSpaces(r.src, end); value > end && bearerEnd(r.src, value)-value >= 18 {
-			r.hide(value, bearerEnd(r.src, value))
+			r.maskSpan(value, bearerEnd(r.src, value))
 		}
 	case isHeader(word):
-		r.header(end)
+		r.maskHeader(end)
 	case isSecretName(word):
-		r.assignment(start, end)
+		r.maskAssignment(start, end)
 	case strings.EqualFold(word, "hooks"), strings.EqualFold(word, "webhooks"):
-		r.webhook(start, end)
+		r.maskWebhook(start, end)
 	}
 }
 
-// assignment masks the value that follows a secret name: NAME=value, "name": "value", --name value.
-func (r *redactor) assignment(start, end int) {
+// maskAssignment masks the value that follows a secret name: NAME=value, "name": "value", --name
+// value.
+func (r *redactor) maskAssignment(start, end int) {
 	s := r.src
 	at := end
 	if at < len(s) && (s[at] == '"' || s[at] == '\'') {
-		at++ // the name is quoted
+		at++ // the quote that ends a quoted name
 	}
 	if n := skipSpaces(s, at); n < len(s) && (s[n] == '=' || s[n] == ':') {
 		at = skipSpaces(s, n+1)
 		if s[n] == '=' {
-			at = continued(s, at)
+			at = valueStart(s, at)
 		}
 	} else if n > at && start >= 2 && s[start-2:start] == "--" {
 		at = n
 	} else {
 		return
 	}
-	r.value(at)
+	r.maskValue(at)
 }
 
-// continued returns where a value starts that may stand on the next line. A line that is an assignment of its own is none.
-func continued(s string, at int) int {
+// valueStart returns where the value of an assignment starts, given the position after its '='. The
+// value may stand on the next line, unless that line is an assignment itself.
+func valueStart(s string, at int) int {
 	next := skipSpaces(s, skipLineBreak(s, at))
 	if n := wordEnd(s, next); next == at || n < len(s) && (s[n] == '=' || s[n] == ':') {
 		return at
@@ -122,8 +134,9 @@ func continued(s string, at int) int {
 	return next
 }
 
-// value masks the value that starts at a byte, in quotes or up to the next space.
-func (r *redactor) value(at int) {
+// maskValue masks the value that starts at src[at]. A value is in quotes or ends where bareEnd
+// says.
+func (r *redactor) maskValue(at int) {
 	s := r.src
 	if at >= len(s) {
 		return
@@ -139,15 +152,17 @@ func (r *redactor) value(at int) {
 		}
 	}
 	if end > at && !isReference(s[at:end]) {
-		r.hide(at, end)
+		r.maskSpan(at, end)
 	}
 }
 
-// isScheme reports whether a value is only the first word of one: token: Bearer abc.
+// isScheme reports whether s is an authorization scheme, which stands before the credential itself:
+// "token: Bearer abc".
 func isScheme(s string) bool { return strings.EqualFold(s, "bearer") || strings.EqualFold(s, "basic") }
 
-// quotedEnd returns where the quoted value that starts at a byte ends: before the quote, or if that is missing, where a
-// bare value ends.
+// quotedEnd returns where the quoted value ends that starts at s[at], behind its opening quote.
+// It ends before the closing quote, or where a bare value would end if its line has no such
+// quote.
 func quotedEnd(s string, at int, quote byte) int {
 	for i := at; i < len(s) && s[i] != '\n'; i++ {
 		switch s[i] {
@@ -160,7 +175,8 @@ func quotedEnd(s string, at int, quote byte) int {
 	return bareEnd(s, at)
 }
 
-// bareEnd returns where a value without quotes ends: at space, a quote, a backslash, or the next parameter of a query.
+// bareEnd returns where the value without quotes ends that starts at s[at]: at white space, a
+// quote, a backslash, or the next parameter of a URL's query.
 func bareEnd(s string, at int) int {
 	for at < len(s) {
 		switch s[at] {
@@ -176,9 +192,10 @@ func bareEnd(s string, at int) int {
 	return at
 }
 
-// header masks the credentials of an HTTP header whose name ends at a byte: Authorization: <scheme> <value>, Cookie:
-// <anything>.
-func (r *redactor) header(end int) {
+// maskHeader masks the credentials of the HTTP header whose name ends at src[end]. After a
+// scheme, such as in "Authorization: Bearer abc", it masks what follows the scheme. Without a
+// scheme, such as in "Cookie: sid=abc", it masks the whole value.
+func (r *redactor) maskHeader(end int) {
 	s := r.src
 	if end < len(s) && s[end] == '"' {
 		end++
@@ -200,12 +217,13 @@ func (r *redactor) header(end int) {
 		stop = at + len(strings.TrimRight(s[at:stop], " \t"))
 	}
 	if stop > at {
-		r.hide(at, stop)
+		r.maskSpan(at, stop)
 	}
 }
 
-// userinfo masks the password in scheme://user:password@host.
-func (r *redactor) userinfo() {
+// maskUserinfo masks the password in scheme://user:password@host, given that the redactor is at
+// "://".
+func (r *redactor) maskUserinfo() {
 	s := r.src
 	start := r.at + len("://")
 	r.at = start
@@ -227,14 +245,16 @@ func (r *redactor) userinfo() {
 	}
 }
 
-// webhook masks what makes the address of a webhook secret: its last part.
-func (r *redactor) webhook(start, end int) {
+// maskWebhook masks the secret in the address of a webhook, which is the end of its path: behind
+// /services/ for Slack, and behind the id of the webhook for Discord. src[start:end] is the word
+// "hooks" or "webhooks" in that address.
+func (r *redactor) maskWebhook(start, end int) {
 	s := r.src
 	const slack = ".slack.com/services/"
 	switch {
 	case strings.HasPrefix(s[end:], slack):
 		end += len(slack)
-	case strings.HasPrefix(s[end:], "/") && strings.HasSuffix(s[:start], "/api/"): // of Discord
+	case strings.HasPrefix(s[end:], "/") && strings.HasSuffix(s[:start], "/api/"): // Discord
 		end = wordEnd(s, end+1)
 		if !strings.HasPrefix(s[end:], "/") {
 			return
@@ -244,7 +264,7 @@ func (r *redactor) webhook(start, end int) {
 		return
 	}
 	stop := end
-	for stop < len(s) && (isName[s[stop]] || s[stop] == '-' || s[stop] == '/') {
+	for stop < len(s) && (isNameByte[s[stop]] || s[stop] == '-' || s[stop] == '/') {
 		stop++
 	}
 	if stop > end {
@@ -252,9 +272,10 @@ func (r *redactor) webhook(start, end int) {
 	}
 }
 
-// privateKey masks what lies between the lines of a PEM block with a private key; one that never ends goes on to the end of
-// the text.
-func (r *redactor) privateKey() {
+// maskPrivateKey masks what lies between the first and the last line of a PEM block with a
+// private key, given that the redactor is at its "-----BEGIN ". A block that never ends extends
+// to the end of the text, and a block on one line is masked as a whole.
+func (r *redactor) maskPrivateKey() {
 	s := r.src
 	start := r.at
 	const dashes, longest = "-----", 80
@@ -278,9 +299,15 @@ func (r *redactor) privateKey() {
 	}
 }
 
-// mask hides a secret.
+const (
+	maskHead = 6 // runes of a long secret that are shown before the ellipsis
+	maskTail = 4 // runes of it that are shown after the ellipsis
+)
+
+// mask returns what is shown in place of a secret. The mask of a mask is that mask. A backslash
+// at the end of the first runes is not shown, because it would escape the ellipsis.
 func mask(secret string) string {
-	const shown, kept, least = 6, 4, 18
+	const least = 18 // runes, below which nothing of the secret is shown
 	if isMask(secret) {
 		return secret
 	}
@@ -288,19 +315,20 @@ func mask(secret string) string {
 		return "***"
 	}
 	head, tail := 0, len(secret)
-	for range shown {
+	for range maskHead {
 		_, size := utf8.DecodeRuneInString(secret[head:])
 		head += size
 	}
-	for range kept {
+	for range maskTail {
 		_, size := utf8.DecodeLastRuneInString(secret[:tail])
 		tail -= size
 	}
 	return strings.TrimRight(secret[:head], `\`) + "…" + secret[tail:]
 }
 
-// isMask reports whether a value is already one of ours.
+// isMask reports whether s is a mask that mask made.
 func isMask(s string) bool {
 	head, tail, ok := strings.Cut(s, "…")
-	return s == "***" || ok && utf8.RuneCountInString(head) <= 6 && utf8.RuneCountInString(tail) == 4
+	return s == "***" ||
+		ok && utf8.RuneCountInString(head) <= maskHead && utf8.RuneCountInString(tail) == maskTail
 }

@@ -5,14 +5,18 @@ import (
 	"unicode"
 )
 
-// Sanitize returns the part of a model's text that is meant to be read: without thoughts, memory blocks, tool calls and
-// their results, control tokens and echoes of the runtime's own events, and without outer space.
+// Sanitize returns the part of a model's text that is meant to be read. It removes thoughts,
+// memory blocks, tool calls and their results, control tokens, echoes of the runtime's own
+// events, and outer white space.
 //
-// Code, fenced or inline, is left alone, because a text about tags is not a tag; an echoed event is removed even there.
-// What was opened and never closed is hidden up to the end. It never fails, it takes time linear in the text,
-// and Sanitize(Sanitize(s)) is Sanitize(s): what is left never contains scaffolding that the removal itself put together.
+// Code, fenced or inline, stays as it is, because a text about tags is not a tag. An echoed event
+// is removed even there. What was opened and never closed is hidden up to the end of the text.
 //
-// DecisionSilent tokens are not its business; see [Visible].
+// Sanitize does not fail, and it takes time linear in the text. Sanitize(Sanitize(s)) equals
+// Sanitize(s): a removal may put two halves of a tag together, and Sanitize removes that tag as
+// well.
+//
+// Sanitize keeps silent tokens; [Visible] reads them.
 func Sanitize(text string) string {
 	text = trim(text)
 	for range maxRounds {
@@ -22,14 +26,16 @@ func Sanitize(text string) string {
 		}
 		text = next
 	}
-	// Scaffolding within scaffolding within scaffolding is an attack. Without openers nothing is left to put together.
+	// Tags that are nested this deep in halves of tags are an attack. Without '<' and '[', the next
+	// removal cannot put a tag together.
 	return trim(stripEchoes(strings.Map(dropOpener, text)))
 }
 
-// maxRounds is how often removal may uncover something else to remove before the text counts as hostile. Honest text is
-// settled after the first round, and the second one sees that.
+// maxRounds is the number of rounds after which a text counts as hostile if each round still found
+// something to remove. The first round settles an honest text, and the second one confirms that.
 const maxRounds = 5
 
+// dropOpener is a mapping for strings.Map that drops the characters with which scaffolding starts.
 func dropOpener(r rune) rune {
 	if r == '<' || r == '[' {
 		return -1
@@ -37,7 +43,7 @@ func dropOpener(r rune) rune {
 	return r
 }
 
-// stripScaffolding makes one pass.
+// stripScaffolding makes one pass of the lexer over src.
 func stripScaffolding(src string) string {
 	if strings.IndexByte(src, '<') < 0 && strings.IndexByte(src, '[') < 0 {
 		return src
@@ -49,17 +55,21 @@ func stripScaffolding(src string) string {
 // trim removes outer white space and byte order marks.
 func trim(s string) string { return strings.TrimFunc(s, isOuterSpace) }
 
+// isOuterSpace reports whether r is white space or a byte order mark.
 func isOuterSpace(r rune) bool { return unicode.IsSpace(r) || r == '\uFEFF' }
 
-// isInvisible reports whether a reader cannot see r although it is no space.
+// isInvisible reports whether a reader cannot see r although r is not a space.
 func isInvisible(r rune) bool {
 	switch {
 	case r == '\u00AD', r == '\u061C', r == '\u180E', r == '\uFEFF':
 		return true
-	case r >= '\u200B' && r <= '\u200F', r >= '\u202A' && r <= '\u202E', r >= '\u2060' && r <= '\u206F':
+	case r >= '\u200B' && r <= '\u200F', // zero-width characters and marks of direction
+		r >= '\u202A' && r <= '\u202E', // embeddings and overrides of direction
+		r >= '\u2060' && r <= '\u206F': // word joiner, invisible operators, isolates
 		return true
 	}
 	return false
 }
 
+// isWord reports whether r belongs to a word: a letter, a digit or '_'.
 func isWord(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }

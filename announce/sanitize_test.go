@@ -14,100 +14,100 @@ func TestSanitize(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, text, want string }{
 		// Thoughts.
-		{"22", "Hello <think>x</think> world!", "Hello  world!"},
-		{"23 counted, so that nothing of a thought is left", "<think>a<think>b</think>c</think>d", "d"},
-		{"24", "a</think>b", "ab"},
-		{"25", "A < think >c< /think > B", "A  B"},
-		{"26", "Before <think>x", "Before"},
-		{"27", "<thoughts>x</thoughts>", "<thoughts>x</thoughts>"},
-		{"28", "<final>ok</final>", "ok"},
-		{"29", "```\n<think>a</think>\n```\n<think>h</think>v", "```\n<think>a</think>\n```\nv"},
-		{"30", "Start `unclosed <think>h</think> end", "Start `unclosed  end"},
-		{"namespaces", "a<antml:thinking>x</antml:thinking>b<mm:think>y</mm:think>c", "abc"},
+		{"a thought goes, the space around it stays", "Hello <think>x</think> world!", "Hello  world!"},
+		{"nested thoughts are counted, so that no part of a thought is left", "<think>a<think>b</think>c</think>d", "d"},
+		{"a lone closing tag goes alone", "a</think>b", "ab"},
+		{"space and letter case do not hide a tag", "A < think >c< /think > B", "A  B"},
+		{"a thought that is never closed goes to the end", "Before <think>x", "Before"},
+		{"a longer name is another tag", "<thoughts>x</thoughts>", "<thoughts>x</thoughts>"},
+		{"final tags go alone", "<final>ok</final>", "ok"},
+		{"a fenced thought stays, one behind the fence goes", "```\n<think>a</think>\n```\n<think>h</think>v", "```\n<think>a</think>\n```\nv"},
+		{"a lone backtick shields nothing", "Start `unclosed <think>h</think> end", "Start `unclosed  end"},
+		{"all names and namespaces of a thought", "a<antml:thinking>x</antml:thinking>b<mm:think>y</mm:think>c", "abc"},
 		{"a mention inside a thought does not swallow the answer", "<think>use <think> here</think>Answer", "Answer"},
-		{"a thought that breaks off in a code block does not either", "<think>\n```go\nx :=\n</think>\nAnswer", "Answer"},
-		{"nor does a call that it plans", `<think>maybe <tool_call>{"a":1</think>Answer`, "Answer"},
-		{"invisible characters hide no tag", "<\u200bthi\u00adnk>x</th\u2060ink>y", "y"},
+		{"a thought that breaks off in a code block does not swallow the answer", "<think>\n```go\nx :=\n</think>\nAnswer", "Answer"},
+		{"a call inside a thought does not swallow the answer", `<think>maybe <tool_call>{"a":1</think>Answer`, "Answer"},
+		{"invisible characters do not hide a tag", "<\u200bthi\u00adnk>x</th\u2060ink>y", "y"},
 		{"attributes may hold brackets", `<think a="<b>">x</think>y`, "y"},
-		{"in either quotes", `<think a='<b>'>x</think>y`, "y"},
-		{"longer words are other words", "<thinké>x</thinké>", "<thinké>x</thinké>"},
-		{"other alphabets are other words", "<thin\u212A>x</thin\u212A>", "<thin\u212A>x</thin\u212A>"},
+		{"attributes in single quotes may hold brackets", `<think a='<b>'>x</think>y`, "y"},
+		{"a letter outside of ASCII makes another name", "<thinké>x</thinké>", "<thinké>x</thinké>"},
+		{"a letter that looks alike makes another name", "<thin\u212A>x</thin\u212A>", "<thin\u212A>x</thin\u212A>"},
 
 		// Memory.
-		{"31", "A<relevant-memories>x</relevant-memories>B", "AB"},
-		{"31 unclosed", "Hello\n<relevant-memories>\nx", "Hello"},
-		{"31 fenced", "```\n<relevant-memories>x</relevant-memories>\n```", "```\n<relevant-memories>x</relevant-memories>\n```"},
-		{"31 attributes", "<RELEVANT_MEMORIES a=1>x</relevant-memories>", ""},
+		{"a memory block goes", "A<relevant-memories>x</relevant-memories>B", "AB"},
+		{"a memory block that is never closed goes to the end", "Hello\n<relevant-memories>\nx", "Hello"},
+		{"a memory block in code stays", "```\n<relevant-memories>x</relevant-memories>\n```", "```\n<relevant-memories>x</relevant-memories>\n```"},
+		{"a memory block with attributes goes, in any letter case", "<RELEVANT_MEMORIES a=1>x</relevant-memories>", ""},
 
 		// Tool calls.
-		{"32", `Checking now. <function_calls>{"name":"exec"}</function_calls> Done.`, "Checking now.  Done."},
-		{"33", "Let me run.\n<tool_call>\n{\"name\":\"find\"}\n", "Let me run."},
-		{"34", "prefix\n<tool_call\n{\"name\":\"find\"}", "prefix"},
-		{"35", "Use <tool_call> to invoke tools.", "Use <tool_call> to invoke tools."},
-		{"36", `<tool_call>{"a":"</tool_call>"}</tool_call>z`, "z"},
-		{"36 escaped quote", `<tool_call>{"a":"\"</tool_call>"}</tool_call>z`, "z"},
-		{"37", `<tool_call>{"name":"x"}</tool_result>LEAK</tool_call>`, ""},
-		{"38", "prefix <tool_call/> suffix", "prefix  suffix"},
-		{"39", "<tool_call-example>{}</tool_call-example>", "<tool_call-example>{}</tool_call-example>"},
-		{"40", "`<tool_call>{}</tool_call>` x", "`<tool_call>{}</tool_call>` x"},
-		{"42", `ok <tool_calls>[{"name":"x"}`, "ok"},
-		{"result closed as a call", `<tool_result>{"ok":1}</tool_call>z`, "z"},
-		{"in tags", "a<function_calls><invoke name=\"x\"><parameter name=\"a\">1<\x2fparameter><\x2finvoke></function_calls>b", "ab"},
-		{"in tags, nested", "a<tool_call><tool_call><function=x></tool_call>y</tool_call>b", "ab"},
-		{"a mention keeps its closing tag, a second one goes", "a <tool_call> b </tool_call> c </tool_call>d", "a <tool_call> b </tool_call> c d"},
+		{"a call goes with its arguments", `Checking now. <function_calls>{"name":"exec"}</function_calls> Done.`, "Checking now.  Done."},
+		{"a call that is never closed goes to the end", "Let me run.\n<tool_call>\n{\"name\":\"find\"}\n", "Let me run."},
+		{"a call whose tag is not complete goes", "prefix\n<tool_call\n{\"name\":\"find\"}", "prefix"},
+		{"a mention of a call stays", "Use <tool_call> to invoke tools.", "Use <tool_call> to invoke tools."},
+		{"a closing tag in a string does not end a call", `<tool_call>{"a":"</tool_call>"}</tool_call>z`, "z"},
+		{"an escaped quote does not end a string of a call", `<tool_call>{"a":"\"</tool_call>"}</tool_call>z`, "z"},
+		{"the closing tag of a result does not end a call", `<tool_call>{"name":"x"}</tool_result>LEAK</tool_call>`, ""},
+		{"an empty call goes alone", "prefix <tool_call/> suffix", "prefix  suffix"},
+		{"a longer name is not a call", "<tool_call-example>{}</tool_call-example>", "<tool_call-example>{}</tool_call-example>"},
+		{"a call in inline code stays", "`<tool_call>{}</tool_call>` x", "`<tool_call>{}</tool_call>` x"},
+		{"a list of calls goes", `ok <tool_calls>[{"name":"x"}`, "ok"},
+		{"the closing tag of a call ends a result", `<tool_result>{"ok":1}</tool_call>z`, "z"},
+		{"a call with arguments in tags goes", "a<function_calls><invoke name=\"x\"><parameter name=\"a\">1<\x2fparameter><\x2finvoke></function_calls>b", "ab"},
+		{"nested calls in tags are counted", "a<tool_call><tool_call><function=x></tool_call>y</tool_call>b", "ab"},
+		{"a mention keeps one closing tag, the next one goes", "a <tool_call> b </tool_call> c </tool_call>d", "a <tool_call> b </tool_call> c d"},
 
 		// Control tokens.
-		{"41", "<|assistant|>Here<|end|>", "Here"},
-		{"41 full width", "<｜begin▁of▁sentence｜>Hello", "Hello"},
-		{"41 between words", "First<|user|><|assistant|>second", "First second"},
-		{"41 between others", "(**bold<|assistant|>**). First<|user|><|assistant|>second", "(**bold**). First second"},
-		{"41 inline code", "`<|x|>`", "`<|x|>`"},
-		{"41 around code", "<| `x` |>", "<| `x` |>"},
+		{"control tokens go", "<|assistant|>Here<|end|>", "Here"},
+		{"control tokens with full-width pipes go", "<｜begin▁of▁sentence｜>Hello", "Hello"},
+		{"words between which control tokens stood stay apart", "First<|user|><|assistant|>second", "First second"},
+		{"only words are kept apart", "(**bold<|assistant|>**). First<|user|><|assistant|>second", "(**bold**). First second"},
+		{"a control token in code stays", "`<|x|>`", "`<|x|>`"},
+		{"a control token does not hold code", "<| `x` |>", "<| `x` |>"},
 
 		// Downgraded calls and results, and those of MiniMax.
-		{"43", "[Tool Call: x (ID: 1)]\nArguments: {\"a\":\"}\"}\nBye", "Bye"},
-		{"43 inside a line", "D [Tool Call: x]\nArguments: {}\nE", "D \nE"},
-		{"44 incomplete arguments go", "hi\n[Tool Call: x (ID: 1)]\nArguments: {\"a\":1\nrest", "hi"},
-		{"45", "a\n[Historical context: b]\nc", "a\nc"},
-		{"45 brackets in the note", "a\n[Historical context: x with {\"a\":[1]} b]\nc", "a\nc"},
-		{"46", "pre\n\n[Tool Result for ID 1]\nout1\n\npost", "pre"},
-		{"46 up to the next call", "[Tool Result for ID 1]\nA [Tool box]\n[Tool Call: x]\nArguments: {}\nrest", "rest"},
-		{"47", "x [Tool Call: a] y", "x y"},
-		{"48", "pre\n[Tool Result: s]\nout", "pre"},
-		{"48 a mention", "The [Tool Result] section is next.", "The  section is next."},
-		{"49", "A<invoke name=\"x\">y<\x2finvoke></minimax:tool_call>B", "AB"},
-		{"49 without the marker", "A<invoke name=\"x\">y<\x2finvoke>B", "A<invoke name=\"x\">y<\x2finvoke>B"},
-		{"49 unclosed", "A</minimax:tool_call><invoke name=\"x\">y", "A"},
-		{"code", "```\n[Tool Call: a]\n```", "```\n[Tool Call: a]\n```"},
+		{"a call in brackets goes with its arguments", "[Tool Call: x (ID: 1)]\nArguments: {\"a\":\"}\"}\nBye", "Bye"},
+		{"a call in brackets goes inside a line too", "D [Tool Call: x]\nArguments: {}\nE", "D \nE"},
+		{"incomplete arguments of a call in brackets go to the end", "hi\n[Tool Call: x (ID: 1)]\nArguments: {\"a\":1\nrest", "hi"},
+		{"a note about an earlier call goes", "a\n[Historical context: b]\nc", "a\nc"},
+		{"a note ends with its line if it quotes brackets", "a\n[Historical context: x with {\"a\":[1]} b]\nc", "a\nc"},
+		{"a result in brackets goes to the end", "pre\n\n[Tool Result for ID 1]\nout1\n\npost", "pre"},
+		{"a result in brackets ends at the next call", "[Tool Result for ID 1]\nA [Tool box]\n[Tool Call: x]\nArguments: {}\nrest", "rest"},
+		{"a call in brackets without arguments goes alone", "x [Tool Call: a] y", "x y"},
+		{"a result without an id that has its line to itself goes to the end", "pre\n[Tool Result: s]\nout", "pre"},
+		{"a result in brackets inside a sentence is a mention", "The [Tool Result] section is next.", "The  section is next."},
+		{"an invoke block goes in a text with the tag of MiniMax", "A<invoke name=\"x\">y<\x2finvoke></minimax:tool_call>B", "AB"},
+		{"an invoke block stays in any other text", "A<invoke name=\"x\">y<\x2finvoke>B", "A<invoke name=\"x\">y<\x2finvoke>B"},
+		{"an invoke block that is never closed goes to the end", "A</minimax:tool_call><invoke name=\"x\">y", "A"},
+		{"a call in brackets in code stays", "```\n[Tool Call: a]\n```", "```\n[Tool Call: a]\n```"},
 
 		// Code.
 		{"backticks as apostrophes shield nothing", "I`ll <think>secret</think> don`t", "I`ll  don`t"},
 		{"inline code ends with its line", "`a\n<think>x</think>\nb`", "`a\n\nb`"},
-		{"runs of different length are no code", "``<think>x</think>`", "```"},
-		{"indented fence", "- a\n    ```\n    <think>x</think>\n    ```", "- a\n    ```\n    <think>x</think>\n    ```"},
-		{"a longer fence", "````\n```\n<think>x</think>\n````\n<think>y</think>z", "````\n```\n<think>x</think>\n````\nz"},
-		{"fence on one line", "```<think>x</think>``` <think>y</think>z", "```<think>x</think>``` z"},
+		{"runs of different length are not code", "``<think>x</think>`", "```"},
+		{"an indented fence is a fence", "- a\n    ```\n    <think>x</think>\n    ```", "- a\n    ```\n    <think>x</think>\n    ```"},
+		{"a shorter fence does not close a longer one", "````\n```\n<think>x</think>\n````\n<think>y</think>z", "````\n```\n<think>x</think>\n````\nz"},
+		{"three backticks on one line are inline code", "```<think>x</think>``` <think>y</think>z", "```<think>x</think>``` z"},
 
 		// What removal puts together is removed as well.
-		{"a tag from two halves", "<th<think>a</think>ink>secret</think>ok", ""},
-		{"a token from two halves", "<|a<|b|>c|>x", "x"},
+		{"a tag that a removal puts together goes", "<th<think>a</think>ink>secret</think>ok", ""},
+		{"a control token that a removal puts together goes", "<|a<|b|>c|>x", "x"},
 
 		// The runtime's own events.
-		{"an echoed event", "Sure:\n<<<completion n1>>>\nsession key: k\n<<<end of completion n1>>>\nDone.", "Sure:\nDone."},
-		{"quoted, in a code block", "Sure:\n```\n> <<<completion n1>>>\n> key\n> <<<end of completion n1>>>\n```", "Sure:\n```\n```"},
-		{"never closed", "Sure:\n<<<completion n1>>>\nsession key: k", "Sure:"},
-		{"closed for another", "<<<completion n1>>>\n<<<end of completion n2>>>\nsecret", ""},
-		{"a marker in a sentence", "The line <<<completion n1>>> starts it.", "The line  starts it."},
-		{"markers in a sentence", "x <<<completion a>>><<<completion b>>> y", "x  y"},
-		{"a stray end", "a\n<<<end of completion n1>>>\nb", "a\n\nb"},
-		{"text after the end", "<<<completion n1>>>\nx\n<<<end of completion n1>>> Bye", "Bye"},
-		{"a stats line", "Done.\nStats: runtime 1s • tokens n/a • sessionKey agent:main:subagent:1\nBye", "Done.\nBye"},
+		{"an echoed event goes", "Sure:\n<<<completion n1>>>\nsession key: k\n<<<end of completion n1>>>\nDone.", "Sure:\nDone."},
+		{"an event goes when it is quoted, and in code", "Sure:\n```\n> <<<completion n1>>>\n> key\n> <<<end of completion n1>>>\n```", "Sure:\n```\n```"},
+		{"an event that is never closed goes to the end", "Sure:\n<<<completion n1>>>\nsession key: k", "Sure:"},
+		{"the end marker of another event does not end an event", "<<<completion n1>>>\n<<<end of completion n2>>>\nsecret", ""},
+		{"a marker in a sentence goes alone", "The line <<<completion n1>>> starts it.", "The line  starts it."},
+		{"several markers in a sentence go alone", "x <<<completion a>>><<<completion b>>> y", "x  y"},
+		{"a stray end marker goes alone", "a\n<<<end of completion n1>>>\nb", "a\n\nb"},
+		{"text after an end marker stays", "<<<completion n1>>>\nx\n<<<end of completion n1>>> Bye", "Bye"},
+		{"a stats line goes", "Done.\nStats: runtime 1s • tokens n/a • sessionKey agent:main:subagent:1\nBye", "Done.\nBye"},
 
-		{"no stats line", "a • sessionKey b", "a • sessionKey b"},
+		{"a line that only names a session stays", "a • sessionKey b", "a • sessionKey b"},
 
-		{"prose", "1 < 2 and [a](b) `c` <b>d</b>\n\n  - e", "1 < 2 and [a](b) `c` <b>d</b>\n\n  - e"},
-		{"outer space", " \uFEFF\t hello \n", "hello"},
-		{"nothing", "", ""},
+		{"prose stays as it is", "1 < 2 and [a](b) `c` <b>d</b>\n\n  - e", "1 < 2 and [a](b) `c` <b>d</b>\n\n  - e"},
+		{"outer space goes", " \uFEFF\t hello \n", "hello"},
+		{"an empty text stays empty", "", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -117,10 +117,10 @@ func TestSanitize(t *testing.T) {
 	}
 }
 
-func TestSanitizeIsSettled(t *testing.T) {
+func TestSanitizeIsIdempotent(t *testing.T) {
 	t.Parallel()
 	nested := "secret"
-	for range 40 { // more than anybody could write by accident
+	for range 40 { // deeper than a text nests by accident
 		nested = "<th<|x|>" + "<think>" + nested
 	}
 	for _, text := range []string{
@@ -135,30 +135,30 @@ func TestSanitizeIsSettled(t *testing.T) {
 	}
 }
 
-// hostile are inputs on which careless scanning takes quadratic time, each for about n bytes.
-var hostile = map[string]func(n int) string{
+// hostileInputs make texts of about n bytes on which a careless scan takes quadratic time.
+var hostileInputs = map[string]func(n int) string{
 	"blank after angle":  func(n int) string { return "<" + strings.Repeat(" ", n) },
-	"angles and blanks":  func(n int) string { return repeat("<   ", n) },
-	"angles":             func(n int) string { return repeat("<", n) },
-	"invisible names":    func(n int) string { return repeat("<\u200bt", n) },
-	"open thoughts":      func(n int) string { return repeat("<think>", n) },
-	"open and close":     func(n int) string { return repeat("<think><think></think>", n) },
-	"alternating blocks": func(n int) string { return repeat("<think><relevant-memories></think>", n) },
-	"attributes":         func(n int) string { return repeat("<think a=\"", n) },
-	"open calls":         func(n int) string { return repeat("<tool_call>", n) + "{" },
-	"open strings":       func(n int) string { return repeat("<tool_call>{\"", n) },
-	"brackets in calls":  func(n int) string { return repeat("<tool_call [", n) },
-	"results":            func(n int) string { return repeat("[Tool Result for ID 1]\n", n) },
+	"angles and blanks":  func(n int) string { return repeatTo("<   ", n) },
+	"angles":             func(n int) string { return repeatTo("<", n) },
+	"invisible names":    func(n int) string { return repeatTo("<\u200bt", n) },
+	"open thoughts":      func(n int) string { return repeatTo("<think>", n) },
+	"open and close":     func(n int) string { return repeatTo("<think><think></think>", n) },
+	"alternating blocks": func(n int) string { return repeatTo("<think><relevant-memories></think>", n) },
+	"attributes":         func(n int) string { return repeatTo("<think a=\"", n) },
+	"open calls":         func(n int) string { return repeatTo("<tool_call>", n) + "{" },
+	"open strings":       func(n int) string { return repeatTo("<tool_call>{\"", n) },
+	"brackets in calls":  func(n int) string { return repeatTo("<tool_call [", n) },
+	"results":            func(n int) string { return repeatTo("[Tool Result for ID 1]\n", n) },
 	"result, line feeds": func(n int) string { return "[Tool Result for ID 1]" + strings.Repeat("\n", n) },
-	"calls":              func(n int) string { return repeat("[Tool Call: ", n) },
-	"arguments":          func(n int) string { return repeat("[Tool Call: x]\nArguments: {", n) },
-	"notes":              func(n int) string { return repeat("[Historical context: [ x] ", n) },
-	"notes on a line":    func(n int) string { return repeat("[Historical context: x] y ", n) },
-	"code on a line":     func(n int) string { return repeat("`a` ", n) + "<" },
-	"control openings":   func(n int) string { return repeat("<|", n) },
-	"long control":       func(n int) string { return repeat("<|aaaaaaaaaaaaaaaa", n) },
-	"invokes":            func(n int) string { return repeat("<invoke>:", n) },
-	"minimax invokes":    func(n int) string { return "<minimax:tool_call>" + repeat("<invoke>", n) },
+	"calls":              func(n int) string { return repeatTo("[Tool Call: ", n) },
+	"arguments":          func(n int) string { return repeatTo("[Tool Call: x]\nArguments: {", n) },
+	"notes":              func(n int) string { return repeatTo("[Historical context: [ x] ", n) },
+	"notes on a line":    func(n int) string { return repeatTo("[Historical context: x] y ", n) },
+	"code on a line":     func(n int) string { return repeatTo("`a` ", n) + "<" },
+	"control openings":   func(n int) string { return repeatTo("<|", n) },
+	"long control":       func(n int) string { return repeatTo("<|aaaaaaaaaaaaaaaa", n) },
+	"invokes":            func(n int) string { return repeatTo("<invoke>:", n) },
+	"minimax invokes":    func(n int) string { return "<minimax:tool_call>" + repeatTo("<invoke>", n) },
 	"ticks of all lengths": func(n int) string {
 		var b strings.Builder
 		for i := 1; b.Len() < n/2; i++ {
@@ -173,31 +173,33 @@ var hostile = map[string]func(n int) string{
 		}
 		return "<think>\n" + b.String()
 	},
-	"fences in a thought": func(n int) string { return "<think>\n" + repeat("```x\n", n) },
-	"echoes":              func(n int) string { return repeat("<<<completion x>>>\n", n) },
-	"echoes on a line":    func(n int) string { return "x" + repeat("<<<completion ", n) },
-	"ends of echoes":      func(n int) string { return repeat("<<<end of completion x>>>", n) },
-	"nested halves":       func(n int) string { return repeat("<th", n/2) + repeat("<think></think>ink>", n/2) },
-	"tokens at the end":   func(n int) string { return "x" + repeat(" NO_REPLY", n) },
-	"glued tokens":        func(n int) string { return repeat("NO_REPLY", n) },
-	"lines of tokens":     func(n int) string { return "x" + repeat("\n*NO_REPLY*", n) },
-	"assignments":         func(n int) string { return repeat("KEY=\"", n) },
-	"keys and blanks":     func(n int) string { return repeat("KEY    ", n) },
-	"private keys":        func(n int) string { return repeat("-----BEGIN ", n) },
-	"open private keys":   func(n int) string { return repeat("-----BEGIN PRIVATE KEY-----", n) },
-	"urls":                func(n int) string { return repeat("://a:b", n) },
-	"bearers":             func(n int) string { return repeat("bearer ", n) },
-	"cookies":             func(n int) string { return repeat("cookie: \"", n) },
-	"queries":             func(n int) string { return repeat("&key=a", n) },
+	"fences in a thought": func(n int) string { return "<think>\n" + repeatTo("```x\n", n) },
+	"echoes":              func(n int) string { return repeatTo("<<<completion x>>>\n", n) },
+	"echoes on a line":    func(n int) string { return "x" + repeatTo("<<<completion ", n) },
+	"ends of echoes":      func(n int) string { return repeatTo("<<<end of completion x>>>", n) },
+	"nested halves":       func(n int) string { return repeatTo("<th", n/2) + repeatTo("<think></think>ink>", n/2) },
+	"tokens at the end":   func(n int) string { return "x" + repeatTo(" NO_REPLY", n) },
+	"glued tokens":        func(n int) string { return repeatTo("NO_REPLY", n) },
+	"lines of tokens":     func(n int) string { return "x" + repeatTo("\n*NO_REPLY*", n) },
+	"assignments":         func(n int) string { return repeatTo("KEY=\"", n) },
+	"keys and blanks":     func(n int) string { return repeatTo("KEY    ", n) },
+	"private keys":        func(n int) string { return repeatTo("-----BEGIN ", n) },
+	"open private keys":   func(n int) string { return repeatTo("-----BEGIN PRIVATE KEY-----", n) },
+	"urls":                func(n int) string { return repeatTo("://a:b", n) },
+	"bearers":             func(n int) string { return repeatTo("bearer ", n) },
+	"cookies":             func(n int) string { return repeatTo("cookie: \"", n) },
+	"queries":             func(n int) string { return repeatTo("&key=a", n) },
 }
 
-func repeat(s string, n int) string { return strings.Repeat(s, n/len(s)+1) }
+// repeatTo returns s repeated until it has n bytes or more.
+func repeatTo(s string, n int) string { return strings.Repeat(s, n/len(s)+1) }
 
-// Anything quadratic would take minutes here and run into the time limit of the test.
+// TestHostileInputsAreLinear has inputs of 1 MiB. A quadratic scan of one would take minutes, so
+// the test would run into its time limit.
 func TestHostileInputsAreLinear(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
-	for name, input := range hostile {
+	for name, input := range hostileInputs {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text := input(size)
@@ -243,11 +245,11 @@ func TestVectorsVisibleText(t *testing.T) {
 		"mem_in_think":      {"yz", "what starts first wins: the block inside the thought ends with it"},
 		"reassemble":        {"", "a tag that removal puts together hides what follows"},
 		"tick_span_newline": {"`a\n\nb`", "inline code ends with its line, else two stray backticks shield a thought"},
-		"many_ticks":        {"", "backtick runs of 101 and 100 are no code; set below"},
+		"many_ticks":        {"", "backtick runs of 101 and 100 are not code; the answer is computed below"},
 		"zw":                {"y", "an invisible character must not disable a tag"},
 		"tc_xml":            {"z", shown + ": a call in tags is a call"},
 		"fcs_invoke":        {"z", shown + ": a call in tags is a call"},
-		"tc_apos_unq":       {"visible", "an apostrophe is no quote in JSON, and the answer was lost"},
+		"tc_apos_unq":       {"visible", "an apostrophe is not a quote in JSON, and the answer was lost"},
 		"sp_nested":         {"", shown + ": what is left is a control token again"},
 		"mm_unclosed":       {"", shown + ": what is never closed is hidden to the end"},
 		"mm_attr":           {"x", shown},

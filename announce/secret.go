@@ -2,20 +2,20 @@ package announce
 
 import "strings"
 
-// A secretPrefix is how the tokens of a service begin, and how many bytes must follow.
+// A secretPrefix says how the tokens of a service begin.
 type secretPrefix struct {
 	prefix string
-	least  int
+	least  int // bytes of the word that must follow the prefix
 }
 
-// secretPrefixes are those of well-known services, by first byte.
+// secretPrefixes are the prefixes of well-known services, by their first byte.
 var secretPrefixes = [256][]secretPrefix{
 	'A': {{"AIza", 20}, {"AKIA", 16}, {"ASIA", 16}},
 	'G': {{"GOCSPX-", 20}},
 	'L': {{"LTAI", 12}},
-	'S': {{"SG", 0}}, // see dotted
+	'S': {{"SG", 0}}, // has several parts, see dottedEnd
 	'd': {{"dop_v1_", 10}, {"dckr_pat_", 10}, {"dp.pt.", 10}},
-	'e': {{"eyJ", 8}}, // see dotted
+	'e': {{"eyJ", 8}}, // has several parts, see dottedEnd
 	'f': {{"fw_", 20}},
 	'g': {
 		{"ghp_", 20},
@@ -37,11 +37,21 @@ var secretPrefixes = [256][]secretPrefix{
 	'r': {{"rk_live_", 8}, {"rk_test_", 8}, {"r8_", 20}},
 	's': {{"sk-", 8}, {"sk_live_", 8}, {"sk_test_", 8}, {"shpat_", 16}, {"shpss_", 16}},
 	't': {{"tvly-", 10}},
-	'x': {{"xoxb-", 10}, {"xoxa-", 10}, {"xoxp-", 10}, {"xoxr-", 10}, {"xoxs-", 10}, {"xoxe-", 10}, {"xapp-", 10}, {"xai-", 20}},
-	'y': {{"ya29", 0}}, // see dotted
+	'x': {
+		{"xoxb-", 10},
+		{"xoxa-", 10},
+		{"xoxp-", 10},
+		{"xoxr-", 10},
+		{"xoxs-", 10},
+		{"xoxe-", 10},
+		{"xapp-", 10},
+		{"xai-", 20},
+	},
+	'y': {{"ya29", 0}}, // has several parts, see dottedEnd
 }
 
-// tokenEnd returns where the token of a well-known service ends that begins with the word s[start:end], or 0 if it is none.
+// tokenEnd returns where the token of a well-known service ends that begins with the word
+// s[start:end]. It returns 0 if the word does not begin such a token.
 func tokenEnd(s string, start, end int) int {
 	word := s[start:end]
 	for _, p := range secretPrefixes[word[0]] {
@@ -61,8 +71,9 @@ func tokenEnd(s string, start, end int) int {
 	return 0
 }
 
-// dottedEnd returns where a token of several parts ends whose first part ends at a byte, or 0 if there is no second one of
-// eight bytes.
+// dottedEnd returns where a token ends that consists of parts with dots between them and whose
+// first part ends at s[end]. The parts after the first have at least eight bytes each, and at
+// most four of them count. It returns 0 if not even one follows.
 func dottedEnd(s string, end int) int {
 	parts := 0
 	for ; parts < 4 && end < len(s) && s[end] == '.'; parts++ {
@@ -78,7 +89,8 @@ func dottedEnd(s string, end int) int {
 	return end
 }
 
-// botToken returns where the six or more digits start that a word ends with, alone or after "bot", or -1.
+// botToken returns where the id of a Telegram bot starts in a word that is six or more digits,
+// alone or after "bot". It returns -1 for any other word.
 func botToken(word string) int {
 	from := 0
 	if strings.HasPrefix(word, "bot") {
@@ -95,23 +107,24 @@ func botToken(word string) int {
 	return from
 }
 
-// wordEnd returns where the word that starts at a byte ends.
+// wordEnd returns where the word ends that starts at s[at]; see redactor.visitWord.
 func wordEnd(s string, at int) int {
-	for at < len(s) && (isName[s[at]] || s[at] == '-') {
+	for at < len(s) && (isNameByte[s[at]] || s[at] == '-') {
 		at++
 	}
 	return at
 }
 
-// bearerEnd is wordEnd for what may stand in a bearer token.
+// bearerEnd returns where the bearer token ends that starts at s[at].
 func bearerEnd(s string, at int) int {
-	for at < len(s) && (isName[s[at]] || strings.IndexByte("-.~+/=", s[at]) >= 0) {
+	for at < len(s) && (isNameByte[s[at]] || strings.IndexByte("-.~+/=", s[at]) >= 0) {
 		at++
 	}
 	return at
 }
 
-// isReference reports whether a value names a variable instead of holding a secret: $NAME or ${NAME}.
+// isReference reports whether a value is the name of a variable and not a secret: $NAME or
+// ${NAME}, in upper case and of at most 64 bytes.
 func isReference(s string) bool {
 	name, ok := strings.CutPrefix(s, "$")
 	if !ok {
@@ -128,6 +141,8 @@ func isReference(s string) bool {
 	return wordEnd(name, 0) == len(name) && strings.IndexByte(name, '-') < 0
 }
 
+// isHeader reports whether a word is the name of an HTTP header that carries credentials, in any
+// letter case.
 func isHeader(word string) bool {
 	switch len(word) {
 	case len("cookie"), len("set-cookie"), len("authorization"), len("proxy-authorization"):
@@ -142,7 +157,8 @@ func isHeader(word string) bool {
 	return false
 }
 
-// secretNames are the last words of names whose values are secret, by their last letter in lower case.
+// secretNames are the last words of names whose values are secret, by the last letter of the word
+// in lower case.
 var secretNames = [256][]string{
 	'd': {"password", "passwd"},
 	'e': {"passphrase"},
@@ -152,11 +168,14 @@ var secretNames = [256][]string{
 	'y': {"key"},
 }
 
-// joinedNames are names of two words that are written without a boundary between them.
-var joinedNames = []string{"apikey", "secretkey", "privatekey", "accesskey", "authtoken", "accesstoken", "refreshtoken"}
+// joinedNames are such words that consist of two without a boundary between them.
+var joinedNames = []string{
+	"apikey", "secretkey", "privatekey", "accesskey", "authtoken", "accesstoken", "refreshtoken",
+}
 
-// isSecretName reports whether the last word of a name says that its value is secret. A word begins after '_', '-', or
-// where an upper-case letter follows a lower-case one: apiKey is one, MONKEY and keyboard are not.
+// isSecretName reports whether the last word of a name says that its value is secret. A word
+// begins after '_' or '-', or where an upper-case letter follows a lower-case letter or a digit.
+// So apiKey is such a name; MONKEY and keyboard are not.
 func isSecretName(name string) bool {
 	for _, word := range secretNames[name[len(name)-1]|0x20] {
 		n := len(name) - len(word)
@@ -168,15 +187,20 @@ func isSecretName(name string) bool {
 		}
 	}
 	for _, word := range joinedNames {
-		if n := len(name) - len(word); n >= 0 && strings.EqualFold(name[n:], word) && (n == 0 || startsWord(name, n)) {
+		n := len(name) - len(word)
+		if n >= 0 && strings.EqualFold(name[n:], word) && (n == 0 || startsWord(name, n)) {
 			return true
 		}
 	}
 	return false
 }
 
+// startsWord reports whether a word begins at name[at]. at must not be 0.
 func startsWord(name string, at int) bool {
 	before, first := name[at-1], name[at]
+	if before == '_' || before == '-' {
+		return true
+	}
 	isUpper := first >= 'A' && first <= 'Z'
-	return before == '_' || before == '-' || isUpper && (before >= 'a' && before <= 'z' || before >= '0' && before <= '9')
+	return isUpper && (before >= 'a' && before <= 'z' || before >= '0' && before <= '9')
 }

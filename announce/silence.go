@@ -7,23 +7,26 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/enum"
 )
 
-// The words by which a model chooses to say nothing. They count on the visible text only, see [Decide].
+// The silent tokens are the words by which a model chooses to say nothing. They count in the
+// visible text only, see [Visible].
 const (
-	NoReply      = "NO_REPLY"      // in any letter case
-	AnnounceSkip = "ANNOUNCE_SKIP" // exactly
+	NoReply      = "NO_REPLY"      // counts in any letter case
+	AnnounceSkip = "ANNOUNCE_SKIP" // counts in this letter case only
 )
 
-// A Decision is what a turn wants done with what it said. It is the typed form of the silent tokens. The zero Decision is
-// none.
+// A Decision says what a turn wants done with its text. It is the typed form of the silent
+// tokens. The zero Decision means that none was made.
 type Decision uint8
 
 const (
-	// DecisionSpeak has something for the reader.
+	// DecisionSpeak says that the turn has a visible text for its reader.
 	DecisionSpeak Decision = iota + 1
-	// DecisionSilent chose to say nothing: nothing is announced, and nobody who waits goes on waiting.
+	// DecisionSilent says that the model chose to say nothing. Nothing is announced, and a
+	// requester that waits for the run is released.
 	DecisionSilent
-	// DecisionDefer said nothing and did not choose silence either: a turn that only thought, called tools or waits for others.
-	// What is owed is still owed; a run that ended like this falls back on what it recorded.
+	// DecisionDefer says that the turn has no visible text and did not choose silence either. It
+	// only thought, called tools or waits for other runs. The answer is still owed: for a run
+	// that ends like this, Fallback selects one from what the run recorded.
 	DecisionDefer
 )
 
@@ -42,31 +45,38 @@ func (d *Decision) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(decisionNames[:], "announce", "decision", text, d)
 }
 
-// Decide reads a model's reply: [DecisionSilent] if its visible text is nothing but silent tokens, [DecisionDefer] if nothing is visible,
-// else [DecisionSpeak]. See [Visible] for the rules.
+// Decide reads a model's reply. It returns [DecisionSilent] if the visible text consists of silent
+// tokens, [DecisionDefer] if nothing is visible, and else [DecisionSpeak]. See [Visible] for the
+// rules.
 func Decide(reply string) Decision {
 	_, d := read(reply)
 	return d
 }
 
-// Skips reports whether a silent reply is one that says [AnnounceSkip]: it takes back what earlier turns of the run
-// answered, which [NoReply] does not.
+// Skips reports whether a reply is silent and says [AnnounceSkip]. Such a reply takes back what
+// earlier turns of the run answered; [NoReply] does not.
 func Skips(reply string) bool {
 	return Decide(reply) == DecisionSilent && strings.Contains(Sanitize(reply), AnnounceSkip)
 }
 
-// Visible returns what a person may see of a model's reply, and whether there is anything: ok is false if the model chose
-// silence or said nothing, and then the text is empty.
+// Visible returns the text of a model's reply that a person may see. ok is false, and the text
+// empty, if the model chose silence or said nothing.
 //
-// The reply is sanitized, see [Sanitize], and then read for silent tokens. It is silent if it consists of [NoReply] in any
-// letter case or [AnnounceSkip] in exactly this one, alone or repeated; outer space, invisible characters, quotes, emphasis
-// and the punctuation around it are ignored. A token alone at the end, after a space or a '*', is removed. Inside a
-// sentence or a word it is text.
+// Visible sanitizes the reply, see [Sanitize], and then reads it for the silent tokens [NoReply]
+// and [AnnounceSkip]:
+//
+//   - A reply is silent if it consists of tokens. NoReply counts in any letter case, AnnounceSkip
+//     only as it is written. Outer space, invisible characters, quotes, emphasis and punctuation
+//     around them are ignored.
+//   - A token at the end of a text, after a space or a '*', is removed.
+//   - A token inside a sentence or a word is text.
 func Visible(reply string) (text string, ok bool) {
 	text, d := read(reply)
 	return text, d == DecisionSpeak
 }
 
+// read returns the visible text of a reply and the decision. The text is empty unless the
+// decision is DecisionSpeak.
 func read(reply string) (string, Decision) {
 	text := Sanitize(reply)
 	if text == "" {
@@ -83,17 +93,18 @@ func read(reply string) (string, Decision) {
 		if trimDecoration(rest) == "" {
 			break
 		}
-		text = Sanitize(rest) // what was cut may have shielded a tag
+		text = Sanitize(rest) // without the tokens, what was text before may be a tag
 	}
 	return "", DecisionSilent
 }
 
-// cutTokens removes the silent tokens that stand alone at the end of a text.
+// cutTokens removes the silent tokens at the end of a text. found is false if there was none.
 func cutTokens(text string) (rest string, found bool) {
 	for {
 		trimmed, ok := cutToken(text)
 		if !ok {
-			// What surrounds a token may be ignored only where nothing else is on its line: "say NO_REPLY." is a sentence.
+			// The decoration of a token is ignored only where nothing else is on its line:
+			// "say NO_REPLY." is a sentence.
 			line := text[strings.LastIndexByte(text, '\n')+1:]
 			if !isTokens(trimDecoration(line)) {
 				return text, found
@@ -104,7 +115,8 @@ func cutTokens(text string) (rest string, found bool) {
 	}
 }
 
-// cutToken removes one token from the end of a text, and the emphasis before it.
+// cutToken removes one token from the end of a text, and the asterisks before it. ok is false if
+// the text does not end with a token, or if the token is glued to what stands before it.
 func cutToken(text string) (rest string, ok bool) {
 	text = strings.TrimRightFunc(text, isIgnored)
 	n := tokenAtEnd(text)
@@ -119,7 +131,8 @@ func cutToken(text string) (rest string, ok bool) {
 	return rest, rest == "" || isIgnored(r)
 }
 
-// isTokens reports whether a text is one or more silent tokens with space between them.
+// isTokens reports whether a text consists of one or more silent tokens, with space or asterisks
+// between them.
 func isTokens(text string) bool {
 	for ok := true; ok; {
 		if text, ok = cutToken(text); ok && text == "" {
@@ -129,7 +142,7 @@ func isTokens(text string) bool {
 	return false
 }
 
-// tokenAtEnd returns the length of the silent token that a text ends with, or 0.
+// tokenAtEnd returns the length in bytes of the silent token that a text ends with, or 0.
 func tokenAtEnd(text string) int {
 	if n := len(text) - len(NoReply); n >= 0 && strings.EqualFold(text[n:], NoReply) {
 		return len(NoReply)
@@ -140,9 +153,14 @@ func tokenAtEnd(text string) int {
 	return 0
 }
 
-// isIgnored reports whether r neither carries nor separates meaning around a token.
+// isIgnored reports whether r has no meaning next to a token: white space, invisible characters,
+// NUL.
 func isIgnored(r rune) bool { return isOuterSpace(r) || isInvisible(r) || r == 0 }
 
+// trimDecoration removes what models put around a token from both ends: space, quotes, emphasis and
+// punctuation.
 func trimDecoration(s string) string {
-	return strings.TrimFunc(s, func(r rune) bool { return isIgnored(r) || strings.ContainsRune("*_~`\"'.,;:!()", r) })
+	return strings.TrimFunc(s, func(r rune) bool {
+		return isIgnored(r) || strings.ContainsRune("*_~`\"'.,;:!()", r)
+	})
 }

@@ -14,32 +14,32 @@ func TestVisible(t *testing.T) {
 	t.Parallel()
 	const silent, blank = "(silent)", "(blank)"
 	tests := []struct{ name, reply, want string }{
-		{"8 outer space", " NO_REPLY\n", silent},
-		{"8 any case", "no_reply", silent},
-		{"8 mixed case", "No_Reply", silent},
-		{"8 punctuation", "NO_REPLY.", silent},
-		{"8 emphasis", "**NO_REPLY**", silent},
-		{"8 repeated", "NO_REPLY no_reply\n\nNO_REPLY", silent},
-		{"8 after a thought", "<think>nothing new</think>\nNO_REPLY", silent},
-		{"8 code", "```\nNO_REPLY\n```", silent},
-		{"9 at the end", "Done. NO_REPLY", "Done."},
-		{"9 on its own line", "Report\n\n**NO_REPLY**", "Report"},
-		{"9 several at the end", "Report\nNO_REPLY\nANNOUNCE_SKIP", "Report"},
-		{"9 inside a sentence", "NO_REPLY but more", "NO_REPLY but more"},
-		{"9 quoted in a sentence", `He said "NO_REPLY".`, `He said "NO_REPLY".`},
-		{"9 glued", "interject.NO_REPLY", "interject.NO_REPLY"},
-		{"9 glued after", "NO_REPLYhello", "NO_REPLYhello"},
-		{"9 emoji", "😄 NO_REPLY", "😄"},
-		{"10", "  ANNOUNCE_SKIP  ", silent},
-		{"10 another case", "announce_skip", "announce_skip"},
-		{"10 more", "ANNOUNCE_SKIP because", "ANNOUNCE_SKIP because"},
-		{"10 after a summary", "summary\nANNOUNCE_SKIP", "summary"},
-		{"long s is another letter", "NO_REPLY\u017f", "NO_REPLY\u017f"},
-		{"other word", "NO REPLY", "NO REPLY"},
-		{"only a thought", "<think>x</think>", blank},
-		{"nothing", " ", blank},
-		{"control tokens around it", "<|start|>NO_REPLY<|end|>", silent},
-		{"the token shields no tag", "<think>x NO_REPLY", blank},
+		{"silent with outer space", " NO_REPLY\n", silent},
+		{"silent in lower case", "no_reply", silent},
+		{"silent in mixed case", "No_Reply", silent},
+		{"silent with punctuation", "NO_REPLY.", silent},
+		{"silent with emphasis", "**NO_REPLY**", silent},
+		{"silent when repeated", "NO_REPLY no_reply\n\nNO_REPLY", silent},
+		{"silent after a thought", "<think>nothing new</think>\nNO_REPLY", silent},
+		{"silent in code", "```\nNO_REPLY\n```", silent},
+		{"a token at the end goes", "Done. NO_REPLY", "Done."},
+		{"a token on the last line goes with its emphasis", "Report\n\n**NO_REPLY**", "Report"},
+		{"several tokens at the end go", "Report\nNO_REPLY\nANNOUNCE_SKIP", "Report"},
+		{"a token at the start of a sentence is text", "NO_REPLY but more", "NO_REPLY but more"},
+		{"a quoted token in a sentence is text", `He said "NO_REPLY".`, `He said "NO_REPLY".`},
+		{"a token glued to a word before it is text", "interject.NO_REPLY", "interject.NO_REPLY"},
+		{"a token glued to a word after it is text", "NO_REPLYhello", "NO_REPLYhello"},
+		{"a token after an emoji goes", "😄 NO_REPLY", "😄"},
+		{"silent with the skip token", "  ANNOUNCE_SKIP  ", silent},
+		{"the skip token in another letter case is text", "announce_skip", "announce_skip"},
+		{"the skip token at the start of a sentence is text", "ANNOUNCE_SKIP because", "ANNOUNCE_SKIP because"},
+		{"the skip token after a text goes", "summary\nANNOUNCE_SKIP", "summary"},
+		{"a token with another letter behind it is text", "NO_REPLY\u017f", "NO_REPLY\u017f"},
+		{"words without the underscore are text", "NO REPLY", "NO REPLY"},
+		{"a thought alone is blank", "<think>x</think>", blank},
+		{"space alone is blank", " ", blank},
+		{"silent between control tokens", "<|start|>NO_REPLY<|end|>", silent},
+		{"a token does not shield a tag before it", "<think>x NO_REPLY", blank},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -101,8 +101,10 @@ func FuzzVisible(f *testing.F) {
 		if ok != (announce.Decide(reply) == announce.DecisionSpeak) || ok != (text != "") {
 			t.Fatalf("Visible(%q) is %q, %v, and Decide %v", reply, text, ok, announce.Decide(reply))
 		}
-		for line := range strings.Lines(text) { // a line that is a token is what a person must never see
-			if strings.EqualFold(strings.TrimSpace(line), announce.NoReply) && strings.HasSuffix(text, line) {
+		// A person must never see a token on the last line.
+		for line := range strings.Lines(text) {
+			isToken := strings.EqualFold(strings.TrimSpace(line), announce.NoReply)
+			if isToken && strings.HasSuffix(text, line) {
 				t.Fatalf("Visible(%q) ends with a token: %q", reply, text)
 			}
 		}
@@ -116,7 +118,8 @@ func TestVectorsSilentTokens(t *testing.T) {
 		Silent, AnnounceSkip bool
 		Stripped             string
 	}
-	// The reference looks at the raw text and at one token at a time; "" stands for nothing to send.
+	// The reference looks at the raw text and at one token at a time; "" stands for nothing to
+	// send.
 	const around, repeated = "what surrounds the token gives it no meaning, and a person must not see it", "repeated tokens say no more than one"
 	known := differences{
 		"NO_REPLY.":                   {"", around},
@@ -130,7 +133,7 @@ func TestVectorsSilentTokens(t *testing.T) {
 		"NO_REPLY NO_REPLY":           {"", repeated},
 		"ANNOUNCE_SKIP ANNOUNCE_SKIP": {"", repeated},
 		"<think>x</think>NO_REPLY":    {"", "tokens are read in the visible text"},
-		"x ANNOUNCE_SKIP":             {"x", "a token alone at the end is no text, whichever it is"},
+		"x ANNOUNCE_SKIP":             {"x", "a token alone at the end is not text, whichever it is"},
 	}
 	for _, r := range vectors.Read[row](t, "silent-tokens.json", 54) {
 		want := r.Stripped

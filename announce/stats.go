@@ -8,20 +8,23 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// Stats is what a run took and where its traces are. The zero Stats knows nothing.
+// Stats is what a run took, and where its traces are. A field that is not known is zero. The zero
+// Stats is valid and knows nothing.
 type Stats struct {
-	Runtime    time.Duration `json:"runtime,omitempty"` // from the first turn to the end; 0 if it never started
+	Runtime    time.Duration `json:"runtime,omitempty"` // from the first turn to the end; 0 if not started
 	Usage      spawn.Usage   `json:"usage,omitzero"`    // of all turns; zero if unknown
 	Key        session.Key   `json:"key,omitzero"`
 	SessionID  string        `json:"sessionId,omitempty"`
-	Transcript string        `json:"transcript,omitempty"` // path, where there is one
+	Transcript string        `json:"transcript,omitempty"` // the path of a file, if there is one
 }
 
-// String returns the line for the requester's model:
+// String returns the line for the requester's model. Shown here on two lines, it is
 //
-//	Stats: runtime 5m12s • tokens 1.0k (in 12 / out 1.0k) • est $0.12 • sessionKey K • sessionId S • transcript P
+//	Stats: runtime 5m12s • tokens 1.0k (in 12 / out 1.0k) • est $0.12
+//	 • sessionKey K • sessionId S • transcript P
 //
-// What is not known is "n/a" for the first two and left out for the others. It is one line whatever the fields hold.
+// A runtime or a count of tokens that is not known is "n/a"; the other parts are left out. The
+// text is one line, whatever the fields hold.
 func (s Stats) String() string {
 	var b strings.Builder
 	b.WriteString(s.ForPerson())
@@ -35,7 +38,7 @@ func (s Stats) String() string {
 	return b.String()
 }
 
-// ForPerson returns the part of the line that people may see: without keys, ids and paths.
+// ForPerson returns the part of the line that people may see, which has no keys, ids or paths.
 func (s Stats) ForPerson() string {
 	line := statsStart + FormatDuration(s.Runtime) + " • tokens "
 	if in, out := max(s.Usage.Input, 0), max(s.Usage.Output, 0); in == 0 && out == 0 {

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// A tagKind is a tag that models write and people must not see. The tags of tool calls come first; see toolKinds.
+// A tagKind says which tag this is, of those that models write and people must not see. The tags of
+// tool calls come first, so that a kind below toolKinds is one of them.
 type tagKind uint8
 
 const (
@@ -16,17 +17,18 @@ const (
 	functionCallTag
 	functionCallsTag
 	functionResponseTag
-	toolKinds // how many kinds of tool tags there are
+	toolKinds // the number of kinds of tool tags, not a tag
 
 	thinkTag
 	memoryTag
 	finalTag
 	minimaxTag
 	invokeTag
-	payloadTag // stands only inside a tool call
-	noTag
+	payloadTag // a tag that models write inside a tool call
+	noTag      // a name that is not in tagKinds
 )
 
+// tagKinds has the names of the tags, in lower case.
 var tagKinds = map[string]tagKind{
 	"tool_call": toolCallTag, "tool_calls": toolCallsTag, "tool_result": toolResultTag,
 	"function_call": functionCallTag, "function_calls": functionCallsTag, "function_response": functionResponseTag,
@@ -43,21 +45,22 @@ var tagKinds = map[string]tagKind{
 	"argument": payloadTag, "arguments": payloadTag, "antml:invoke": payloadTag, "antml:parameter": payloadTag,
 }
 
-// A tag is what stands at a '<'.
+// A tag is what parseTag has read at a '<'.
 type tag struct {
 	kind     tagKind
 	closing  bool // </name>
 	empty    bool // <name/>
-	complete bool // it has its '>'
-	end      int  // after the '>', or where the tag breaks off
+	complete bool // the tag has its '>'
+	end      int  // the position after the '>', or where the tag breaks off
 }
 
 const (
-	maxTagName   = 20  // bytes, the longest one above
-	maxAttribute = 256 // bytes of a quoted value that may hold '<' or '>'
+	maxTagName   = 20  // bytes of a name; no name in tagKinds is longer
+	maxAttribute = 256 // bytes of a quoted value that may hold '<' or '>', with its closing quote
 )
 
-// parseTag reads the tag at s[at], which is a '<'. Letter case, space and invisible characters do not hide a tag.
+// parseTag reads the tag at s[at], which is a '<'. Its kind is noTag if the name is not a known
+// one. Letter case, space and invisible characters do not hide a tag.
 func parseTag(s string, at int) tag {
 	t := tag{kind: noTag, end: at + 1}
 	i := skipBlank(s, at+1)
@@ -75,7 +78,10 @@ func parseTag(s string, at int) tag {
 	return t
 }
 
-// tagName reads a name and returns which one it is and where it ends.
+// tagName reads the name at s[at]. It returns the kind of tag and where the name ends. Letters of
+// any case, digits, '_', the ':' of a known namespace and the '-' of relevant-memories belong to
+// a name. Invisible characters are skipped, and any other character ends the name. A name with a
+// letter or digit outside of ASCII, or of more than maxTagName bytes, is unknown.
 func tagName(s string, at int) (tagKind, int) {
 	var name [maxTagName]byte
 	n := 0
@@ -109,8 +115,10 @@ func tagName(s string, at int) (tagKind, int) {
 	return lookupTag(name[:n]), at
 }
 
+// isNamespace reports whether a known tag has this name before its ':'.
 func isNamespace(name string) bool { return name == "antml" || name == "mm" || name == "minimax" }
 
+// lookupTag returns the kind of tag with this name, or noTag.
 func lookupTag(name []byte) tagKind {
 	if kind, ok := tagKinds[string(name)]; ok {
 		return kind
@@ -118,8 +126,10 @@ func lookupTag(name []byte) tagKind {
 	return noTag
 }
 
-// attributesEnd returns the position after the '>' that ends a tag whose name ends at a byte. The tag breaks off at another
-// '<', at the end of the text and, if arguments end it, where these begin.
+// attributesEnd returns the position after the '>' that ends the tag whose name ends at s[at].
+// The tag breaks off, and is not complete, at another '<' and at the end of the text. If
+// arguments is true, it breaks off at a '{' or '[' too, because the arguments of a tool call
+// begin there.
 func attributesEnd(s string, at int, arguments bool) (end int, complete bool) {
 	for ; at < len(s); at++ {
 		switch c := s[at]; c {
@@ -141,7 +151,8 @@ func attributesEnd(s string, at int, arguments bool) (end int, complete bool) {
 	return at, false
 }
 
-// skipBlank returns the position of the first byte that is neither space nor invisible.
+// skipBlank returns the position of the first rune from s[at] on that is neither space nor
+// invisible.
 func skipBlank(s string, at int) int {
 	for at < len(s) {
 		r, size := utf8.DecodeRuneInString(s[at:])

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// endsToolName reports whether the name of a tool tag may end at a byte: <tool_call-example> is not <tool_call>.
+// endsToolName reports whether the name of a tool tag may end before s[at]: <tool_call-example>
+// is not <tool_call>.
 func endsToolName(s string, at int) bool {
 	if at == len(s) {
 		return true
@@ -15,9 +16,10 @@ func endsToolName(s string, at int) bool {
 	return r == '/' || r == '>' || unicode.IsSpace(r) || isInvisible(r)
 }
 
-// toolTag decides about a tag of a tool call. An opening is one only if arguments follow; otherwise somebody writes about
-// it, and the closing tag that belongs to the mention stays too.
-func (l *lexer) toolTag(t tag) {
+// visitToolTag decides about a tag of a tool call or result. An opening tag starts a call only if
+// arguments follow. Otherwise the model writes about the tag: this mention stays in the text, and
+// so does the closing tag that belongs to it.
+func (l *lexer) visitToolTag(t tag) {
 	switch {
 	case t.closing && !t.complete:
 		l.at++
@@ -27,10 +29,12 @@ func (l *lexer) toolTag(t tag) {
 	case t.closing, t.empty:
 		l.cut(t.end)
 	default:
-		switch at := skipBlank(l.src, t.end); {
-		case at < len(l.src) && (l.src[at] == '{' || l.src[at] == '['):
+		at := skipBlank(l.src, t.end)
+		hasMore := at < len(l.src)
+		switch {
+		case hasMore && (l.src[at] == '{' || l.src[at] == '['):
 			l.cut(jsonCallEnd(l.src, at, t.kind))
-		case at < len(l.src) && t.complete && l.src[at] == '<' && startsPayload(parseTag(l.src, at)):
+		case hasMore && t.complete && l.src[at] == '<' && startsPayload(parseTag(l.src, at)):
 			l.cut(xmlCallEnd(l.src, at, t.kind))
 		case t.complete:
 			l.mentions[t.kind]++
@@ -41,12 +45,18 @@ func (l *lexer) toolTag(t tag) {
 	}
 }
 
+// startsPayload reports whether t opens the arguments of a call that are written in tags.
 func startsPayload(t tag) bool {
-	return !t.closing && (t.kind == payloadTag || t.kind == invokeTag || t.kind == toolCallTag || t.kind == functionCallTag)
+	switch t.kind {
+	case payloadTag, invokeTag, toolCallTag, functionCallTag:
+		return !t.closing
+	default:
+		return false
+	}
 }
 
-// jsonCallEnd returns where a call or result ends whose JSON starts at a byte: after the closing tag outside of a string,
-// or at the end of the text.
+// jsonCallEnd returns where a call or result of kind k ends whose JSON starts at s[at]. It ends
+// after its closing tag, which does not count inside a JSON string, or else with the text.
 func jsonCallEnd(s string, at int, k tagKind) int {
 	for at < len(s) {
 		i := strings.IndexAny(s[at:], `"<`)
@@ -58,7 +68,7 @@ func jsonCallEnd(s string, at int, k tagKind) int {
 			at = stringEnd(s, at)
 			continue
 		}
-		if t := parseTag(s, at); t.closing && t.complete && closes(t.kind, k) {
+		if t := parseTag(s, at); t.closing && t.complete && closesBlock(t.kind, k) {
 			return t.end
 		}
 		at++
@@ -66,7 +76,8 @@ func jsonCallEnd(s string, at int, k tagKind) int {
 	return len(s)
 }
 
-// xmlCallEnd is the same for arguments in tags, where quotes mean nothing and calls nest.
+// xmlCallEnd returns where a call or result of kind k ends whose arguments are tags and start at
+// s[at]. In contrast to JSON, quotes mean nothing there, and calls nest.
 func xmlCallEnd(s string, at int, k tagKind) int {
 	for depth := 1; at < len(s); {
 		i := strings.IndexByte(s[at:], '<')
@@ -76,7 +87,7 @@ func xmlCallEnd(s string, at int, k tagKind) int {
 		at += i
 		t := parseTag(s, at)
 		switch {
-		case !t.complete || !closes(t.kind, k):
+		case !t.complete || !closesBlock(t.kind, k):
 			at++
 			continue
 		case t.closing:
@@ -92,12 +103,14 @@ func xmlCallEnd(s string, at int, k tagKind) int {
 	return len(s)
 }
 
-// closes reports whether a closing tag of one kind ends a block of another: models close a result as if it were a call.
-func closes(closing, block tagKind) bool {
+// closesBlock reports whether a closing tag of one kind ends a block of another kind. Besides its
+// own tag, the closing tag of a call ends a result, because models close results like that.
+func closesBlock(closing, block tagKind) bool {
 	return closing == block || block == toolResultTag && closing == toolCallTag
 }
 
-// stringEnd returns the position after the JSON string that starts at a byte, or the end of the text.
+// stringEnd returns the position after the JSON string that starts with the quote at s[at], or
+// the end of the text if the string is not closed.
 func stringEnd(s string, at int) int {
 	for at++; at < len(s); at++ {
 		i := strings.IndexAny(s[at:], `"\`)
@@ -108,30 +121,32 @@ func stringEnd(s string, at int) int {
 		if s[at] == '"' {
 			return at + 1
 		}
-		at++ // what is escaped
+		at++ // the loop goes on behind the escaped byte
 	}
 	return len(s)
 }
 
-// A gate is a question about the whole text that is asked once, and only if it matters.
-type gate uint8
+// An answer is what the lexer knows about a question on the whole text. It asks when it first
+// needs the answer, and only once.
+type answer uint8
 
 const (
-	unasked gate = iota
-	closed
-	opened
+	answerUnknown answer = iota
+	answerNo
+	answerYes
 )
 
-// invokeTag removes <invoke> blocks from a text that has the tag of MiniMax somewhere; elsewhere they are prose.
-func (l *lexer) invokeTag(t tag) {
-	if l.minimax == unasked {
-		l.minimax = closed
+// visitInvokeTag removes an <invoke> block if the text has the tag of MiniMax somewhere. In any
+// other text, <invoke> is prose.
+func (l *lexer) visitInvokeTag(t tag) {
+	if l.minimax == answerUnknown {
+		l.minimax = answerNo
 		if containsFold(l.src, "minimax:tool_call") {
-			l.minimax = opened
+			l.minimax = answerYes
 		}
 	}
 	switch {
-	case l.minimax == closed:
+	case l.minimax == answerNo:
 		l.at++
 	case t.closing, t.empty:
 		l.cut(t.end)
@@ -140,7 +155,8 @@ func (l *lexer) invokeTag(t tag) {
 	}
 }
 
-// containsFold reports whether s contains word, which is lower-case ASCII and holds a ':', in any letter case.
+// containsFold reports whether s contains word in any letter case. The word must be lower-case
+// ASCII with a ':' in it.
 func containsFold(s, word string) bool {
 	colon := strings.IndexByte(word, ':')
 	for at := 0; ; at++ {
@@ -155,7 +171,8 @@ func containsFold(s, word string) bool {
 	}
 }
 
-// hasPrefixFold reports whether s starts with prefix, which is lower-case ASCII, in any letter case.
+// hasPrefixFold reports whether s starts with prefix in any letter case. The prefix must be
+// lower-case ASCII.
 func hasPrefixFold(s, prefix string) bool {
 	if len(s) < len(prefix) {
 		return false

@@ -6,12 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A difference is where we knowingly give another answer than the reference.
+// A difference is an answer of Offshoot that differs from that of the reference system on purpose.
 type difference struct{ want, reason string }
 
-// differences makes sure that every listed difference still is one.
+// differences are the known differences, by the name of the row.
 type differences map[string]difference
 
+// check compares an answer with the reference. A row that is listed must differ from it, with the
+// listed answer.
 func (d differences) check(t *testing.T, name, reference, got string) {
 	t.Helper()
 	want, ok := d[name]

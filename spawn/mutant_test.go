@@ -123,7 +123,7 @@ var mutants = []mutant{
 	},
 	{
 		"I8 an event that a model repeats does not reach a person", "../announce/lexer.go",
-		"case isOpen && ends[closing(marker)] >= end:", "case isOpen && ends[closing(marker)] > len(text):", "../announce", "TestEchoesDoNotReachPeople",
+		"case isOpen && ends[endMarker(marker)] >= end:", "case isOpen && ends[endMarker(marker)] > len(text):", "../announce", "TestEchoesDoNotReachPeople",
 	},
 	{
 		"I9 an interrupted turn has used what it reserved", "internal/tree/apply.go",

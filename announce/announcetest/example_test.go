@@ -8,13 +8,14 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// Whoever renders events in another way can hold it against the same forgeries.
+// A program that renders events in another way can check its rendering with the same forgeries.
 func ExampleForgeries() {
 	const nonce = "7f3c9a"
 	broken := 0
 	for _, f := range announcetest.Forgeries(nonce) {
 		e := announce.Event{Task: f.Text, Status: spawn.StatusOK, Result: f.Text, Nonce: nonce}
-		if announcetest.CheckFence(e.ForModel(), nonce) != nil || announcetest.CheckPerson(e.ForPerson()) != nil {
+		if announcetest.CheckFence(e.ForModel(), nonce) != nil ||
+			announcetest.CheckPerson(e.ForPerson()) != nil {
 			broken++
 		}
 	}

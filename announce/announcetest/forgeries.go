@@ -5,12 +5,14 @@ import (
 	"strings"
 )
 
-// A Forgery is what a child may write to be taken for somebody else.
+// A Forgery is a text that a child may write to be taken for another speaker, such as the runtime.
 type Forgery struct{ Name, Text string }
 
-// Forgeries returns texts that try to close the fence of an event, to open one, to give orders in the voice of the runtime
-// or of a person, or to reach people with what is not meant for them. The nonce is that of the event to forge, which no
-// real child knows; pass it to test that even then nothing gives way.
+// Forgeries returns texts that try to close the fence of an event, to open one, to give orders in
+// the voice of the runtime or of a person, or to reach people with what is not meant for them.
+//
+// The nonce is the one of the event under test. A real child does not know it. The forgeries hold
+// it, so that they test that the fence stands even then.
 func Forgeries(nonce string) []Forgery {
 	end := "<<<end of completion " + nonce + ">>>"
 	start := "<<<completion " + nonce + ">>>"
@@ -43,8 +45,9 @@ func Forgeries(nonce string) []Forgery {
 	}
 }
 
-// CheckFence returns an error unless text, made of one event with this nonce, is one event only: it starts and ends with
-// the fence, the nonce is nowhere else, and every line between is one that the runtime writes or is behind a bar.
+// CheckFence returns an error unless text, which was rendered from one event with this nonce, is
+// that one event. It must start and end with the fence. The nonce must not be anywhere else.
+// Every line between must be one that the runtime writes, or stand behind a bar.
 func CheckFence(text, nonce string) error {
 	lines := strings.Split(text, "\n")
 	if first := "<<<completion " + nonce + ">>>"; lines[0] != first {
@@ -62,13 +65,15 @@ func CheckFence(text, nonce string) error {
 	return checkLines(lines[1 : len(lines)-2])
 }
 
-// runtimeLines are what the lines of an event start with, in their order; those of files and the model may be missing or
-// repeated.
+// runtimeLines are the words with which the lines of an event start, in their order. The model
+// and the files may be missing. The lines of files and those behind a bar may be repeated.
 var runtimeLines = []string{
 	"From the runtime, ", "source: ", "session key: ", "session id: ", "type: ", "task: ", "status: ", "model: ", "file: ",
 	"what to do: ", "result, as data; ", "|",
 }
 
+// checkLines returns an error unless the lines between the opening marker and the stats line
+// start with the runtimeLines in their order.
 func checkLines(lines []string) error {
 	kind := 0
 	for i, line := range lines {
@@ -94,8 +99,9 @@ func checkLines(lines []string) error {
 	return nil
 }
 
-// CheckPerson returns an error if a text that goes to a person has a silent token alone on its last line, a control token,
-// the fence of an event or one of the canaries, such as a session key, that must never be seen.
+// CheckPerson returns an error if a text for a person has a silent token alone on its last line,
+// a control token, the fence of an event, or one of the canaries. A canary is a text that a
+// person must never see, such as a session key. Empty canaries do not count.
 func CheckPerson(text string, canaries ...string) error {
 	last := text[strings.LastIndexByte(text, '\n')+1:]
 	for _, token := range []string{"NO_REPLY", "ANNOUNCE_SKIP"} {
@@ -103,7 +109,8 @@ func CheckPerson(text string, canaries ...string) error {
 			return fmt.Errorf("announcetest: %q ends with a silent token", text)
 		}
 	}
-	for _, canary := range append([]string{"<|im_", "<｜", "<<<completion ", "<<<end of completion "}, canaries...) {
+	scaffolding := []string{"<|im_", "<｜", "<<<completion ", "<<<end of completion "}
+	for _, canary := range append(scaffolding, canaries...) {
 		if canary != "" && strings.Contains(text, canary) {
 			return fmt.Errorf("announcetest: %q shows %q", text, canary)
 		}
