@@ -42,8 +42,8 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 			{Name: "empty"},
 		}}, []string{"Tools[1].Name", "Tools[2].Name", "Tools[3].Name", "Tools[4].Name", "Tools[5].Name", "Tools[6].Name", "Tools[7].Call"}},
 		{"a negative grace", agent.Config{Runner: stub{}, Grace: -time.Second}, []string{"Grace"}},
-		{"a spec", agent.Config{Runner: stub{}, SubagentSpecs: map[string]agentctx.Spec{"ops": {Mode: 99}}}, []string{`Specs["ops"]`}},
-		{"a workspace of nobody", agent.Config{Runner: stub{}, Workspaces: map[string]fs.FS{"no body": nil}}, []string{`Workspaces["no body"]`}},
+		{"a spec", agent.Config{Runner: stub{}, Prompts: agent.Prompts{SubagentSpecs: map[string]agentctx.Spec{"ops": {Mode: 99}}}}, []string{`Prompts.SubagentSpecs["ops"]`}},
+		{"a workspace of no valid agent", agent.Config{Runner: stub{}, Prompts: agent.Prompts{Workspaces: map[string]fs.FS{"no body": nil}}}, []string{`Prompts.Workspaces["no body"]`}},
 		{"rules", agent.Config{Runner: stub{}, Rules: policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 7, MaxChildren: -1}}}, []string{"Rules", "Rules"}},
 		{"several", agent.Config{Grace: -1, Tools: []agent.Tool{{}}}, []string{"Runner", "Tools[0].Name", "Tools[0].Call", "Grace"}},
 	} {
@@ -64,6 +64,23 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 			require.Equal(t, list[0], one)
 		})
 	}
+}
+
+func TestOpenLeavesTheConfigAsItIs(t *testing.T) {
+	cfg := agent.Config{
+		Runner: stub{},
+		Tools: []agent.Tool{{Name: "x", Call: func(context.Context, agent.ToolCall) (string, error) {
+			panic("the caller's own")
+		}}},
+		Prompts: agent.Prompts{Workspaces: map[string]fs.FS{}, SubagentSpecs: map[string]agentctx.Spec{}},
+	}
+	_, err := agent.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	require.Nil(t, cfg.Store)
+	require.Nil(t, cfg.Logger)
+	require.Nil(t, cfg.Now)
+	require.Nil(t, cfg.Prompts.Loader.Cache)
+	require.Panics(t, func() { _, _ = cfg.Tools[0].Call(t.Context(), agent.ToolCall{}) })
 }
 
 type stub struct{}

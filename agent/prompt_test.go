@@ -54,9 +54,11 @@ func prompts(t *testing.T, cfg agent.Config, tasks ...agent.Task) map[string]age
 
 func TestFilesThatSessionsSee(t *testing.T) {
 	cfg := agent.Config{
-		Workspace:     workspace("common"),
-		Workspaces:    map[string]fs.FS{"research": workspace("own")},
-		SubagentSpecs: map[string]agentctx.Spec{"research": agentctx.PersonaSpec()},
+		Workspace: workspace("common"),
+		Prompts: agent.Prompts{
+			Workspaces:    map[string]fs.FS{"research": workspace("own")},
+			SubagentSpecs: map[string]agentctx.Spec{"research": agentctx.PersonaSpec()},
+		},
 		Rules: policy.Rules{Agents: []policy.Agent{
 			{ID: "main", Subagents: policy.Subagents{AllowAgents: []string{"research"}}}, {ID: "research"},
 		}},
@@ -79,9 +81,12 @@ func TestFilesThatSessionsSee(t *testing.T) {
 // The prompt that a test gets from Config.Input is the one that is sent.
 func TestInputGivesTheProductionPrompt(t *testing.T) {
 	cfg := agent.Config{
-		Workspace: workspace("common"), Tools: toolbox("read", "gateway"), Model: "anthropic/claude-sonnet-4-5", Thinking: "low",
-		Prompt: agentctx.Input{Product: "Acme", Docs: "https://example.com/docs", Notes: []string{"be brief"}},
-		Now:    func() time.Time { return time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC) },
+		Workspace: workspace("common"), Tools: toolbox("read", "gateway"),
+		Models: agent.Models{Model: "anthropic/claude-sonnet-4-5", Thinking: "low"},
+		Prompts: agent.Prompts{
+			Input: agentctx.Input{Product: "Acme", Docs: "https://example.com/docs", Notes: []string{"be brief"}},
+		},
+		Now: func() time.Time { return time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC) },
 	}
 	for _, levels := range []int{1, 2} {
 		cfg.Rules = deep(levels)

@@ -162,8 +162,8 @@ func (j writing) Append(ctx context.Context, root session.Key, after session.Seq
 // What is asked, chosen and really used is kept apart.
 func TestModelsAreRecorded(t *testing.T) {
 	cfg := answering(func(string) agent.Result { return agent.Result{Text: "ok", Model: "vendor/actual-2026"} })
-	cfg.Model = "vendor/default"
-	cfg.Models = func(name string) bool { return name != "vendor/bad" }
+	cfg.Models.Model = "vendor/default"
+	cfg.Models.Valid = func(name string) bool { return name != "vendor/bad" }
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		for _, c := range []struct{ asked, resolved string }{{"", "vendor/default"}, {"vendor/good", "vendor/good"}, {"vendor/bad", "vendor/default"}} {
 			child, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Model: c.asked})

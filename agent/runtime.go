@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -37,9 +38,11 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Loader.Cache == nil {
-		cfg.Loader.Cache = new(agentctx.Cache) // workspaces are read again only where they have changed
+	if cfg.Prompts.Loader.Cache == nil {
+		cfg.Prompts.Loader.Cache = new(agentctx.Cache) // workspaces are read again only where they have changed
 	}
+	cfg.Prompts.Workspaces = maps.Clone(cfg.Prompts.Workspaces)
+	cfg.Prompts.SubagentSpecs = maps.Clone(cfg.Prompts.SubagentSpecs)
 	cfg.Tools = slices.Clone(cfg.Tools)
 	for i, t := range cfg.Tools {
 		cfg.Tools[i] = t.contained()
@@ -47,8 +50,8 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	rt := &Runtime{cfg: cfg, log: cfg.Logger}
 	sup, err := spawn.Open(ctx, spawn.Config{
 		Store: cfg.Store, Runner: bridge{rt}, Rules: cfg.Rules, Deliver: rt.deliver, CallerRun: cfg.Deliver != nil,
-		Replies: cfg.Reply != nil, ValidModel: cfg.Models, Model: cfg.Model, Thinking: cfg.Thinking, Tools: cfg.allToolNames(),
-		Grace: cfg.Grace, Logger: cfg.Logger,
+		Replies: cfg.Reply != nil, ValidModel: cfg.Models.Valid, Model: cfg.Models.Model,
+		Thinking: cfg.Models.Thinking, Tools: cfg.allToolNames(), Grace: cfg.Grace, Logger: cfg.Logger,
 	})
 	if err != nil {
 		return nil, err

@@ -111,7 +111,7 @@ func TestSpawnArguments(t *testing.T) {
 	} {
 		t.Run(strings.TrimSpace(c.id+" "+c.name), func(t *testing.T) {
 			cfg := hanging(c.rules)
-			cfg.Model = "vendor/default"
+			cfg.Models.Model = "vendor/default"
 			agenttest.Run(t, cfg, nil, func(h *harness) {
 				out, err := use(h, "sessions_spawn", "1", c.args)
 				if c.err != "" {

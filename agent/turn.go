@@ -149,7 +149,7 @@ func (b bridge) RunTurn(ctx context.Context, st *spawn.TurnInput) (out spawn.Tur
 	log.mark()
 	t := &Turn{
 		Session: st.Session, Run: st.Run.ID, Label: st.Run.Label, N: st.N, Retry: st.Retry, Messages: append(history, fresh...),
-		Model: rt.cfg.Model, Thinking: rt.cfg.Thinking, Schema: extra.Schema, rt: rt, spawn: st, New: len(fresh), log: log,
+		Model: rt.cfg.Models.Model, Thinking: rt.cfg.Models.Thinking, Schema: extra.Schema, rt: rt, spawn: st, New: len(fresh), log: log,
 	}
 	if st.Run.ID != "" {
 		t.Model, t.Thinking = st.Run.Model.Resolved, st.Run.Thinking
