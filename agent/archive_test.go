@@ -32,13 +32,13 @@ func TestArchiveIsTriedAgain(t *testing.T) {
 		store := session.NewMemory()
 		stuck := &stuckTranscripts{Transcripts: store.Transcripts}
 		stuck.failing.Store(3)
-		cfg := runner(func(context.Context, *agent.Turn) (agent.Result, error) { return text("x") })
+		cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) { return textResult("x") })
 		cfg.Store = &session.Store{Journal: store.Journal, Transcripts: stuck}
 		rt, err := agent.Open(t.Context(), cfg)
 		require.NoError(t, err)
 		done := make(chan error, 1)
 		go func() { done <- rt.Run(context.WithoutCancel(t.Context())) }()
-		s := rt.Session(top)
+		s := rt.Session(topKey)
 		child, err := agent.Spawn[string](t.Context(), s, agent.Task{Text: "x"})
 		require.NoError(t, err)
 		_, err = child.Wait(t.Context())

@@ -36,14 +36,14 @@ func TestRunnersThatMisbehave(t *testing.T) {
 			<-ctx.Done()
 			return agent.Result{Text: "half"}, ctx.Err()
 		}, spawn.StatusTimedOut, "half", "time is up", time.Hour},
-		{"ignores cancellation", func(context.Context) (agent.Result, error) { time.Sleep(5 * time.Hour); return text("late") }, spawn.StatusTimedOut, "", "time is up", time.Hour + spawn.DefaultGrace},
-		{"calls a cancellation success", func(ctx context.Context) (agent.Result, error) { <-ctx.Done(); return text("all of it") }, spawn.StatusTimedOut, "all of it", "time is up", time.Hour},
+		{"ignores cancellation", func(context.Context) (agent.Result, error) { time.Sleep(5 * time.Hour); return textResult("late") }, spawn.StatusTimedOut, "", "time is up", time.Hour + spawn.DefaultGrace},
+		{"calls a cancellation success", func(ctx context.Context) (agent.Result, error) { <-ctx.Done(); return textResult("all of it") }, spawn.StatusTimedOut, "all of it", "time is up", time.Hour},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+			cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 				if tn.Run == "" {
 					require.Contains(t, tn.Input(), "bad")
-					return text("I hear of bad.")
+					return textResult("I hear of bad.")
 				}
 				return c.run(ctx)
 			})
@@ -109,7 +109,7 @@ func TestLoopThatNeverEnds(t *testing.T) {
 	for range 10 {
 		s["endless"] = append(s["endless"], call("subagents", `{}`))
 	}
-	cfg := agent.Config{Runner: &agent.Loop{MaxSteps: 5, Model: modelFunc(nil)}, Rules: deep(2)}
+	cfg := agent.Config{Runner: &agent.Loop{MaxSteps: 5, Model: modelFunc(nil)}, Rules: rulesForDepth(2)}
 	agenttest.Run(t, cfg, s, func(h *harness) {
 		c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "go", Label: "endless"})
 		require.NoError(t, err)
@@ -122,7 +122,7 @@ func TestLoopThatNeverEnds(t *testing.T) {
 // With a budget of turns spent, what there is counts, and nobody takes it for the whole.
 func TestBudgetEndsARun(t *testing.T) {
 	s := script{"poor": {call("subagents", `{}`).Spending(agent.Usage{Input: 900, Output: 200}), say("unreachable")}}
-	agenttest.Run(t, agent.Config{Rules: deep(2)}, s, func(h *harness) {
+	agenttest.Run(t, agent.Config{Rules: rulesForDepth(2)}, s, func(h *harness) {
 		task := agent.Task{Text: "go", Label: "poor"}
 		task.Budget.Tokens = 1000
 		c, err := agent.Spawn[string](h.Context(), h.Main(), task)

@@ -35,10 +35,10 @@ type faulty struct {
 type fault int
 
 const (
-	fine     fault = iota
-	failing        // nothing is written
-	unheard        // it is written, and nobody hears of it
-	panicked       // nothing is written
+	faultNone        fault = iota
+	faultRefused           // nothing is written
+	faultUnconfirmed       // it is written, and nobody hears of it
+	faultPanic             // nothing is written
 )
 
 func newFaulty(journal, lines func(n int) fault) *session.Store {
@@ -50,21 +50,21 @@ func faultyStore(store *session.Store, journal, lines func(n int) fault) *sessio
 	return &session.Store{Journal: faultyJournal{f}, Transcripts: faultyTranscripts{f}}
 }
 
-func never(int) fault { return fine }
+func noFault(int) fault { return faultNone }
 
-// at is a fault of one write.
-func at(n int, f fault) func(int) fault {
+// faultAt is a fault of one write.
+func faultAt(n int, f fault) func(int) fault {
 	return func(i int) fault { return map[bool]fault{true: f}[i == n] }
 }
 
 func (f fault) around(write func() error) error {
 	switch f {
-	case fine:
-	case failing:
+	case faultNone:
+	case faultRefused:
 		return errDisk
-	case panicked:
+	case faultPanic:
 		panic(errDisk)
-	case unheard:
+	case faultUnconfirmed:
 		return errors.Join(write(), errDisk)
 	}
 	return write()
@@ -113,13 +113,13 @@ func (x faultyTranscripts) Locate(ref session.Ref) string { return x.f.Transcrip
 // A journal that fails once, anywhere, loses nothing: the tree is read again, and whoever asked for something asks again.
 func TestJournalThatFailsOnce(t *testing.T) {
 	s := script{
-		"main":  {start("count"), say("On it."), echo()},
+		"main":  {startStep("count"), say("On it."), echo()},
 		"count": {say("42").After(10 * time.Minute)},
 	}
-	for _, f := range []fault{failing, unheard, panicked} {
+	for _, f := range []fault{faultRefused, faultUnconfirmed, faultPanic} {
 		for n := 1; n <= 8; n++ {
 			t.Run(fmt.Sprint(f, " ", n), func(t *testing.T) {
-				agenttest.Run(t, agent.Config{Store: newFaulty(at(n, f), never)}, s, func(h *harness) {
+				agenttest.Run(t, agent.Config{Store: newFaulty(faultAt(n, f), noFault)}, s, func(h *harness) {
 					for {
 						err := h.Main().Post(h.Context(), agent.Message{ID: "1", Text: "How many files?"})
 						if err == nil {
@@ -145,8 +145,8 @@ func TestJournalThatFailsOnce(t *testing.T) {
 // meanwhile.
 func TestJournalThatIsGone(t *testing.T) {
 	var gone atomic.Bool
-	store := newFaulty(func(int) fault { return map[bool]fault{true: failing}[gone.Load()] }, never)
-	s := script{"main": {start("count"), say("On it."), echo()}, "count": {say("42").After(10 * time.Minute)}}
+	store := newFaulty(func(int) fault { return map[bool]fault{true: faultRefused}[gone.Load()] }, noFault)
+	s := script{"main": {startStep("count"), say("On it."), echo()}, "count": {say("42").After(10 * time.Minute)}}
 	agenttest.Run(t, agent.Config{Store: store}, s, func(h *harness) {
 		h.Post("How many files?")
 		h.Replied("On it.")
@@ -164,19 +164,19 @@ func TestJournalThatIsGone(t *testing.T) {
 // Of two processes that own the same tree the second wins; the first one's turns are cancelled and its callers hear of it.
 func TestAnotherProcessTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := hanging(deep(1))
+		cfg := configHanging(rulesForDepth(1))
 		cfg.Store = session.NewMemory()
-		first := run(t, cfg)
-		c, err := agent.Spawn[string](t.Context(), first.Session(top), agent.Task{Text: "x", Announce: true})
+		first := runUntilEnd(t, cfg)
+		c, err := agent.Spawn[string](t.Context(), first.Session(topKey), agent.Task{Text: "x", Announce: true})
 		require.NoError(t, err)
 		synctest.Wait()
 		waited := make(chan error, 1)
 		go func() { _, err := c.Wait(t.Context()); waited <- err }()
 		synctest.Wait()
 
-		second := run(t, cfg)
+		second := runUntilEnd(t, cfg)
 		synctest.Wait()
-		info, err := second.Session(top).Runs(t.Context())
+		info, err := second.Session(topKey).Runs(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, spawn.StatusInterrupted, info[0].Status)
 
@@ -184,7 +184,7 @@ func TestAnotherProcessTakesOver(t *testing.T) {
 		require.ErrorIs(t, err, agent.ErrUnconfirmed)
 		require.ErrorIs(t, err, session.ErrConflict)
 		require.ErrorIs(t, <-waited, agent.ErrUnconfirmed, "who waits at the former owner is told")
-		again, err := second.Session(top).Runs(t.Context())
+		again, err := second.Session(topKey).Runs(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, info, again)
 	})
@@ -193,19 +193,19 @@ func TestAnotherProcessTakesOver(t *testing.T) {
 // Transcripts that fail once cost a moment: no turn, no word of anybody.
 func TestTranscriptsThatFailOnce(t *testing.T) {
 	s := script{
-		"main":  {start("count"), say("On it."), say("It is 42."), echo()},
+		"main":  {startStep("count"), say("On it."), say("It is 42."), echo()},
 		"count": {call("ls", `{}`).After(time.Minute), say("42").After(10 * time.Minute)},
 	}
-	for _, f := range []fault{failing, unheard, panicked} {
+	for _, f := range []fault{faultRefused, faultUnconfirmed, faultPanic} {
 		for n := 1; n <= 12; n++ {
 			t.Run(fmt.Sprint(f, " ", n), func(t *testing.T) {
 				store, notes := newNotebook()
-				store = faultyStore(store, never, at(n, f))
+				store = faultyStore(store, noFault, faultAt(n, f))
 				agenttest.Run(t, agent.Config{Store: store, Tools: toolbox("ls")}, s, func(h *harness) {
 					h.Post("How many files?")
 					time.Sleep(20 * time.Minute)
 					h.Replied("On it.", "It is 42.")
-					require.Len(t, notes.all(t, top), 6)
+					require.Len(t, notes.all(t, topKey), 6)
 					require.Len(t, notes.all(t, h.Child("count").Key), 4)
 				})
 			})
@@ -216,7 +216,7 @@ func TestTranscriptsThatFailOnce(t *testing.T) {
 func TestTranscriptsThatAreGoneForAWhile(t *testing.T) {
 	var gone atomic.Bool
 	store, notes := newNotebook()
-	store = faultyStore(store, never, func(int) fault { return map[bool]fault{true: failing}[gone.Load()] })
+	store = faultyStore(store, noFault, func(int) fault { return map[bool]fault{true: faultRefused}[gone.Load()] })
 	agenttest.Run(t, agent.Config{Store: store}, script{"main": {echo()}}, func(h *harness) {
 		h.Post("a")
 		h.Replied("a")
@@ -227,7 +227,7 @@ func TestTranscriptsThatAreGoneForAWhile(t *testing.T) {
 		gone.Store(false)
 		time.Sleep(10 * time.Second)
 		h.Replied("a", "b")
-		require.Equal(t, []string{"user: a", "assistant: a", "user: b", "assistant: b"}, notes.shown(t, top))
+		require.Equal(t, []string{"user: a", "assistant: a", "user: b", "assistant: b"}, notes.shown(t, topKey))
 		gone.Store(true)
 		h.Post("c")
 		synctest.Wait()
@@ -270,13 +270,13 @@ func TestFormerOwnerWritesLate(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			store, notes := newNotebook()
 			store.Transcripts = &intruding{notebook: notes, at: n}
-			s := script{"main": {start("count"), say("On it."), say("It is 42."), echo()}, "count": {say("42").After(time.Minute)}}
+			s := script{"main": {startStep("count"), say("On it."), say("It is 42."), echo()}, "count": {say("42").After(time.Minute)}}
 			agenttest.Run(t, agent.Config{Store: store}, s, func(h *harness) {
 				h.Post("How many files?")
 				time.Sleep(10 * time.Minute)
 				h.Post("thank you")
 				h.Replied("On it.", "It is 42.", "thank you")
-				shown := notes.shown(t, top)
+				shown := notes.shown(t, topKey)
 				require.Equal(t, []string{"assistant: a last word", "note:"}, shown[n-1:n+1])
 				require.Len(t, shown, 10)
 			})
@@ -291,7 +291,7 @@ type intruding struct {
 }
 
 func (x *intruding) Append(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
-	if ref.Key == top {
+	if ref.Key == topKey {
 		if x.n++; x.n == x.at {
 			if _, err := x.notebook.Append(ctx, ref, after, session.Message{Role: session.MessageAssistant, Text: "a last word", Time: time.Now()}); err != nil {
 				return 0, err

@@ -32,8 +32,8 @@ func BenchmarkFloor(b *testing.B) {
 	}
 }
 
-// serve runs a Runtime for a benchmark.
-func serve(b *testing.B, cfg agent.Config) *agent.Runtime {
+// runForBench runs a Runtime for a benchmark.
+func runForBench(b *testing.B, cfg agent.Config) *agent.Runtime {
 	b.Helper()
 	cfg.Workspace = workspace("a line of")
 	cfg.Tools = toolbox("read", "write", "exec")
@@ -61,7 +61,7 @@ func BenchmarkDeliver(b *testing.B) {
 	for _, where := range []string{"memory", "disk"} {
 		for _, children := range []int{1, policy.MaxChildren} {
 			b.Run(fmt.Sprintf("%s/children=%d", where, children), func(b *testing.B) {
-				cfg := runner(func(context.Context, *agent.Turn) (agent.Result, error) { return text("done") })
+				cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) { return textResult("done") })
 				if where == "disk" {
 					store, err := dirstore.Open(b.TempDir())
 					if err != nil {
@@ -70,18 +70,18 @@ func BenchmarkDeliver(b *testing.B) {
 					b.Cleanup(func() { _ = store.Close() })
 					cfg.Store = store
 				}
-				deliver(b, cfg, children)
+				deliverAll(b, cfg, children)
 			})
 		}
 	}
 }
 
-// deliver has one session spawn so many children at a time and wait until all are delivered.
-func deliver(b *testing.B, cfg agent.Config, children int) {
+// deliverAll has one session spawn so many children at a time and wait until all are delivered.
+func deliverAll(b *testing.B, cfg agent.Config, children int) {
 	b.ReportAllocs()
 	var wg sync.WaitGroup
 	cfg.Deliver = func(context.Context, agent.Delivery) error { wg.Done(); return nil }
-	rt := serve(b, cfg)
+	rt := runForBench(b, cfg)
 	requester := rt.Session(session.Must(session.NamedKey("main", "bench")))
 	b.ResetTimer()
 	for n := 0; n < b.N; n += children {
@@ -102,13 +102,13 @@ func BenchmarkManaged(b *testing.B) {
 		b.Run(fmt.Sprintf("children=%d", children), func(b *testing.B) {
 			b.ReportAllocs()
 			consumed := make(chan struct{}, 1)
-			cfg := runner(func(ctx context.Context, t *agent.Turn) (agent.Result, error) {
+			cfg := configWith(func(ctx context.Context, t *agent.Turn) (agent.Result, error) {
 				switch {
 				case t.Run != "":
-					return text("done")
+					return textResult("done")
 				case t.N > 1:
 					consumed <- struct{}{}
-					return text("NO_REPLY")
+					return textResult("NO_REPLY")
 				}
 				for range children {
 					if _, err := t.Spawn(ctx, agent.Task{Text: "count the files", Announce: true}); err != nil {
@@ -118,7 +118,7 @@ func BenchmarkManaged(b *testing.B) {
 				t.Yield(agent.JoinOptions{})
 				return agent.Result{}, nil
 			})
-			rt := serve(b, cfg)
+			rt := runForBench(b, cfg)
 			b.ResetTimer()
 			for n := 0; n < b.N; n += children {
 				s := rt.Session(session.Must(session.NamedKey("main", fmt.Sprint("bench-", n))))

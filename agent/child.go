@@ -29,19 +29,19 @@ type Task struct {
 	Spec     agentctx.Spec // what it sees; zero: as the Config says
 	Tools    []string      // narrows; nil: whatever policy leaves
 	Budget   policy.Budget // of the child and everything below it
-	Sandbox  bool          // refuse unless the child runs in a sandbox
-	Strict   bool          // refuse an invalid model instead of passing it over with a warning
+	Sandbox  bool          // refuseDelivery unless the child runs in a sandbox
+	Strict   bool          // refuseDelivery an invalid model instead of passing it over with a warning
 	// Announce also delivers the result to the session, as a model's spawn does.
 	Announce bool
 }
 
-// extra is what is kept with a run beyond what the spawn package knows.
-type extra struct {
+// runExtra is what is kept with a run beyond what the spawn package knows.
+type runExtra struct {
 	Spec   agentctx.Spec   `json:"spec,omitzero"`
 	Schema json.RawMessage `json:"schema,omitempty"`
 }
 
-func decodeExtra(data []byte) (x extra, err error) {
+func decodeRunExtra(data []byte) (x runExtra, err error) {
 	if len(data) == 0 {
 		return x, nil
 	}
@@ -62,7 +62,7 @@ type Child[T any] struct {
 // Spawn starts a sub-agent of s and returns at once, when that is durable. T is string for the text of the result; any other T
 // is decoded from JSON, whose schema the Runner finds in Turn.Schema. A rule that refuses gives a *policy.Refusal.
 func Spawn[T any](ctx context.Context, s *Session, t Task) (*Child[T], error) {
-	x := extra{Spec: t.Spec}
+	x := runExtra{Spec: t.Spec}
 	if !isText[T]() {
 		schema, err := jsonschema.For[T]()
 		if err != nil {
@@ -77,7 +77,7 @@ func Spawn[T any](ctx context.Context, s *Session, t Task) (*Child[T], error) {
 	return &Child[T]{rt: s.rt, root: info.Root, key: info.Key, id: info.ID}, nil
 }
 
-func (s *Session) spawn(ctx context.Context, t Task, x extra) (info RunInfo, err error) {
+func (s *Session) spawn(ctx context.Context, t Task, x runExtra) (info RunInfo, err error) {
 	root, err := s.tree(ctx)
 	if err != nil {
 		return info, err
@@ -109,7 +109,7 @@ func (c *Child[T]) Key() session.Key { return c.key }
 func (c *Child[T]) ID() spawn.RunID { return c.id }
 
 // Session returns a handle on the sub-agent's session.
-func (c *Child[T]) Session() *Session { return c.rt.session(c.key, c.root) }
+func (c *Child[T]) Session() *Session { return c.rt.sessionIn(c.key, c.root) }
 
 // Info returns what is known of the run now; ErrNotFound once it has been archived.
 func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
@@ -232,7 +232,7 @@ func outcomeOf[T any](info RunInfo) Outcome[T] {
 	}
 	data := []byte(info.Result.JSON)
 	if len(data) == 0 {
-		data = []byte(unfenced(info.Result.Text))
+		data = []byte(trimFence(info.Result.Text))
 	}
 	if err := json.Unmarshal(data, &o.Value); err != nil {
 		o.Err = &ResultError{Run: info, Err: err}
@@ -240,8 +240,8 @@ func outcomeOf[T any](info RunInfo) Outcome[T] {
 	return o
 }
 
-// unfenced returns the inside of a text that is one fenced code block, as models like to answer, else the text.
-func unfenced(text string) string {
+// trimFence returns the inside of a text that is one fenced code block, as models like to answer, else the text.
+func trimFence(text string) string {
 	text = strings.TrimSpace(text)
 	inner, ok := strings.CutPrefix(text, "```")
 	if !ok {

@@ -29,7 +29,7 @@ type Config struct {
 	Store *session.Store
 	// Workspace holds AGENTS.md and the seven other files that prompts are made of. Nil: none. For a
 	// real directory, os.OpenRoot(dir) and its FS method keep links from leading outside; os.DirFS is
-	// fine for a directory that is trusted.
+	// faultNone for a directory that is trusted.
 	Workspace fs.FS
 
 	// Deliver takes completions for top-level sessions that the caller runs with a loop of its own. It
@@ -153,7 +153,7 @@ func (c *Config) validate() error {
 		}
 	}
 	if err := c.Rules.Validate(); err != nil {
-		for _, e := range flatten(err) {
+		for _, e := range splitErrors(err) {
 			bad("Rules", "%v", e)
 		}
 	}
@@ -163,7 +163,7 @@ func (c *Config) validate() error {
 	return list
 }
 
-func flatten(err error) []error {
+func splitErrors(err error) []error {
 	var many interface{ Unwrap() []error }
 	if errors.As(err, &many) {
 		return many.Unwrap()
@@ -245,7 +245,7 @@ func (c *Config) input(key session.Key, l session.Lineage, spec agentctx.Spec, t
 	in.Tools = nil
 	for _, t := range c.Tools {
 		if slices.Contains(tools, t.Name) {
-			in.Tools = append(in.Tools, agentctx.Tool{Name: t.Name, Summary: t.summary()})
+			in.Tools = append(in.Tools, agentctx.Tool{Name: t.Name, Summary: t.firstLine()})
 		}
 	}
 	for _, t := range sessionToolDocs {

@@ -1,5 +1,5 @@
 // Package agent is where to start. A bot that has a model client and a chat transport opens a [Runtime] with a [Config] and gets
-// prompts assembled from a workspace, sub-agents under policy, and results that always come back.
+// promptsOf assembled from a workspace, sub-agents under policy, and results that always come back.
 //
 //	   people                                       the caller's
 //	     |  ^                                       model client
@@ -25,5 +25,5 @@
 // same key, so that a receiver that remembers keys gets it exactly once.
 //
 // A turn that a crash interrupts is never silently run again: a sub-agent's run becomes interrupted and its requester is told; a
-// top-level session gets another turn over the same inputs, with [Turn.Retry] set.
+// topKey-level session gets another turn over the same inputs, with [Turn.Retry] set.
 package agent

@@ -10,10 +10,10 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// counter is a model client: it has files counted by a sub-agent, and passes on what that found.
-type counter struct{ slow chan struct{} }
+// countingModel is a model client: it has files counted by a sub-agent, and passes on what that found.
+type countingModel struct{ slow chan struct{} }
 
-func (m counter) Generate(_ context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
+func (m countingModel) Generate(_ context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
 	last := req.Messages[len(req.Messages)-1]
 	switch {
 	case last.Role == session.MessageTool:
@@ -33,7 +33,7 @@ func Example() {
 	ctx := context.Background()
 	replies, slow := make(chan string), make(chan struct{})
 	rt, err := agent.Open(ctx, agent.Config{
-		Runner:    &agent.Loop{Model: counter{slow}},
+		Runner:    &agent.Loop{Model: countingModel{slow}},
 		Workspace: fstest.MapFS{"AGENTS.md": {Data: []byte("Be exact.")}},
 		Reply: func(_ context.Context, r agent.Reply) error {
 			replies <- r.Text

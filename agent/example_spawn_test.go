@@ -12,8 +12,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// open opens and runs a Runtime whose sub-agents are about cities. The function it returns shuts it down.
-func open(ctx context.Context) (*agent.Runtime, func()) {
+// openCities opens and runs a Runtime whose sub-agents are about cities. The function it returns shuts it down.
+func openCities(ctx context.Context) (*agent.Runtime, func()) {
 	rt, err := agent.Open(ctx, agent.Config{
 		Runner: agent.RunnerFunc(func(ctx context.Context, t *agent.Turn) (agent.Result, error) {
 			if strings.Contains(t.Input(), "Atlantis") {
@@ -44,7 +44,7 @@ type City struct {
 // A typed sub-agent, started from Go and waited for. The Runner finds the schema of City in Turn.Schema.
 func ExampleSpawn() {
 	ctx := context.Background()
-	rt, shutdown := open(ctx)
+	rt, shutdown := openCities(ctx)
 	defer shutdown()
 
 	child, err := agent.Spawn[City](ctx, rt.Session(session.Must(session.NamedKey("main", "atlas"))), agent.Task{Text: "Describe Lisbon.", Label: "Lisbon"})
@@ -61,7 +61,7 @@ func ExampleSpawn() {
 // Whatever is there in time is used; the rest is stopped, and what it had is kept.
 func ExampleJoin() {
 	ctx := context.Background()
-	rt, shutdown := open(ctx)
+	rt, shutdown := openCities(ctx)
 	defer shutdown()
 
 	var children []*agent.Child[City]

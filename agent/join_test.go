@@ -16,9 +16,9 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// timed is a Runner whose tasks say how long they take and whether they fail: "3s", "5s fail".
-func timed() agent.Config {
-	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+// configTimed is a Config whose tasks say how long they take and whether they fail: "3s", "5s fail".
+func configTimed() agent.Config {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		_, task, _ := strings.Cut(tn.Messages[0].Text, "[Subagent Task]: ")
 		word, fail, _ := strings.Cut(task, " ")
 		d, err := time.ParseDuration(word)
@@ -33,9 +33,9 @@ func timed() agent.Config {
 		if fail != "" {
 			return agent.Result{}, errors.New(fail)
 		}
-		return text("after " + word)
+		return textResult("after " + word)
 	})
-	cfg.Rules = deep(1)
+	cfg.Rules = rulesForDepth(1)
 	return cfg
 }
 
@@ -70,7 +70,7 @@ func TestJoin(t *testing.T) {
 		{"more than there are", []string{"1s"}, agent.JoinOptions{AtLeast: 5}, time.Second, []spawn.Status{good}, &agent.JoinError{OK: 1, Want: 5}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			agenttest.Run(t, timed(), nil, func(h *harness) {
+			agenttest.Run(t, configTimed(), nil, func(h *harness) {
 				children := startAll(h, c.tasks...)
 				began := time.Now()
 				outcomes, err := agent.Join(h.Context(), children, c.opt)
@@ -104,7 +104,7 @@ func TestJoin(t *testing.T) {
 }
 
 func TestJoinOfWhatHasEndedOrNeverWas(t *testing.T) {
-	agenttest.Run(t, timed(), nil, func(h *harness) {
+	agenttest.Run(t, configTimed(), nil, func(h *harness) {
 		outcomes, err := agent.Join[string](h.Context(), nil, agent.JoinOptions{})
 		require.NoError(t, err)
 		require.Empty(t, outcomes)
@@ -131,7 +131,7 @@ func TestJoinOfWhatHasEndedOrNeverWas(t *testing.T) {
 }
 
 func TestWaitEndsWithItsContext(t *testing.T) {
-	agenttest.Run(t, timed(), nil, func(h *harness) {
+	agenttest.Run(t, configTimed(), nil, func(h *harness) {
 		children := startAll(h, "1h")
 		ctx, cancel := context.WithTimeoutCause(h.Context(), time.Minute, errors.New("no more patience"))
 		defer cancel()
@@ -149,7 +149,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 
 // A wait that a crash interrupts says so; asked again under the same keys it goes on.
 func TestWaitOverACrash(t *testing.T) {
-	agenttest.Run(t, timed(), nil, func(h *harness) {
+	agenttest.Run(t, configTimed(), nil, func(h *harness) {
 		spawnAll := func() (children []*agent.Child[string]) {
 			for _, task := range []string{"1h", "1s"} {
 				c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: task, Label: task, Key: task})

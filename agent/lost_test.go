@@ -32,7 +32,7 @@ func (b *lossyBot) live(text string, interrupt bool, steps ...agent.Message) {
 	b.t.Helper()
 	store, err := dirstore.Open(b.dir)
 	require.NoError(b.t, err)
-	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		var saw []string
 		for _, m := range tn.Messages {
 			saw = append(saw, fmt.Sprintf("%s:%s%d", m.Role, m.Text, len(m.ToolCalls)))
@@ -126,13 +126,13 @@ func TestTranscriptChangedInUse(t *testing.T) {
 		var log bytes.Buffer
 		var saw []int
 		replies := make(chan string, 1)
-		cfg := runner(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+		cfg := configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
 			saw = append(saw, len(tn.Messages))
 			return agent.Result{Text: "answer to " + tn.Messages[len(tn.Messages)-1].Text}, nil
 		})
 		cfg.Store, cfg.Logger = store, slog.New(slog.NewTextHandler(&log, nil))
 		cfg.Reply = func(_ context.Context, r agent.Reply) error { replies <- r.Text; return nil }
-		s := run(t, cfg).Session(session.Must(session.MainKey("main")))
+		s := runUntilEnd(t, cfg).Session(session.Must(session.MainKey("main")))
 		ask := func(text string) string {
 			require.NoError(t, s.Post(t.Context(), agent.Message{Text: text}))
 			synctest.Wait()

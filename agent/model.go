@@ -105,7 +105,7 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 		if spent != nil {
 			return res, spent
 		}
-		if messages, err = l.callTools(ctx, t, messages, resp.ToolCalls); err != nil || t.yields() {
+		if messages, err = l.callTools(ctx, t, messages, resp.ToolCalls); err != nil || t.hasYielded() {
 			return res, err
 		}
 	}

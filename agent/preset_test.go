@@ -20,7 +20,7 @@ func TestPresetsAreValidAndHaveOneLevel(t *testing.T) {
 	for name, preset := range map[string]func(*agent.Config){
 		"zero": func(*agent.Config) {}, "goclaw": agent.PresetGoClaw, "clawdbot": agent.PresetClawdbot,
 	} {
-		cfg := agent.Config{Runner: stub{}}
+		cfg := agent.Config{Runner: idleRunner{}}
 		preset(&cfg)
 		require.NoError(t, cfg.Rules.Validate(), name)
 		require.Equal(t, 1, cfg.Rules.MaxSpawnDepth(), name)
@@ -31,7 +31,7 @@ func TestPresetsAreValidAndHaveOneLevel(t *testing.T) {
 
 func TestPresetsSetTheirFieldsAlone(t *testing.T) {
 	own := agent.Config{
-		Runner:    stub{},
+		Runner:    idleRunner{},
 		Workspace: workspace("common"),
 		Rules:     policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 3, MaxChildren: 7}},
 		Models:    agent.Models{Model: "acme/large"},
@@ -60,7 +60,7 @@ func TestPresetClawdbotDeniesFourSessionTools(t *testing.T) {
 	others := strings.Fields("cron gateway agents_list session_status subagents")
 	all := append(strings.Fields("sessions_list sessions_history sessions_send sessions_spawn"), others...)
 	require.Equal(t, others, cfg.Rules.FilterTools("main", session.RoleLeaf, all))
-	g, err := cfg.Rules.Admit(policy.Caller{Key: top, Role: session.RoleMain}, policy.Request{})
+	g, err := cfg.Rules.Admit(policy.Caller{Key: topKey, Role: session.RoleMain}, policy.Request{})
 	require.NoError(t, err)
 	require.Equal(t, policy.AnnounceTurn, g.Announce)
 }
@@ -69,10 +69,10 @@ func TestPresetClawdbotDeniesFourSessionTools(t *testing.T) {
 func TestPresetGoClawArrangesThePrompt(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(dir+"/AGENTS.md", []byte("Be brief."), 0o644))
-	cfg := agent.Config{Runner: stub{}, Workspace: os.DirFS(dir)}
+	cfg := agent.Config{Runner: idleRunner{}, Workspace: os.DirFS(dir)}
 	agent.PresetGoClaw(&cfg)
 
-	main := agentctx.Assemble(cfg.Input(top)).String()
+	main := agentctx.Assemble(cfg.Input(topKey)).String()
 	require.Contains(t, main, "## Safety")
 	require.Contains(t, main, "HEARTBEAT.md", "a core file that is missing is mentioned")
 	in := cfg.Input(presetWorker)

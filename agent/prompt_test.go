@@ -29,8 +29,8 @@ func workspace(says string) fstest.MapFS {
 	return fsys
 }
 
-// prompts runs cfg and returns the prompts of the turns by label; "" is the main session's.
-func prompts(t *testing.T, cfg agent.Config, tasks ...agent.Task) map[string]agentctx.Prompt {
+// promptsOf runs cfg and returns the prompts of the turns by label; "" is the main session's.
+func promptsOf(t *testing.T, cfg agent.Config, tasks ...agent.Task) map[string]agentctx.Prompt {
 	t.Helper()
 	var mu sync.Mutex
 	seen := map[string]agentctx.Prompt{}
@@ -38,7 +38,7 @@ func prompts(t *testing.T, cfg agent.Config, tasks ...agent.Task) map[string]age
 		mu.Lock()
 		defer mu.Unlock()
 		seen[tn.Label] = tn.Prompt
-		return text("ok")
+		return textResult("ok")
 	})
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		h.Post("hello")
@@ -63,7 +63,7 @@ func TestFilesThatSessionsSee(t *testing.T) {
 			{ID: "main", Subagents: policy.Subagents{AllowAgents: []string{"research"}}}, {ID: "research"},
 		}},
 	}
-	seen := prompts(
+	seen := promptsOf(
 		t, cfg,
 		agent.Task{Text: "work", Label: "worker"},
 		agent.Task{Text: "work", Label: "researcher", Agent: "research"},
@@ -89,7 +89,7 @@ func TestInputGivesTheProductionPrompt(t *testing.T) {
 		Now: func() time.Time { return time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC) },
 	}
 	for _, levels := range []int{1, 2} {
-		cfg.Rules = deep(levels)
+		cfg.Rules = rulesForDepth(levels)
 		var key session.Key
 		var task string
 		seen := map[string]agentctx.Prompt{}
@@ -98,7 +98,7 @@ func TestInputGivesTheProductionPrompt(t *testing.T) {
 			if tn.Run != "" {
 				key, task = tn.Session.Key, tn.Messages[0].Text
 			}
-			return text("ok")
+			return textResult("ok")
 		})
 		agenttest.Run(t, cfg, nil, func(h *harness) {
 			h.Post("hello")
@@ -106,11 +106,11 @@ func TestInputGivesTheProductionPrompt(t *testing.T) {
 			_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work hard", Label: "worker"})
 			require.NoError(t, err)
 			synctest.Wait()
-			for label, k := range map[string]session.Key{"": top, "worker": key} {
+			for label, k := range map[string]session.Key{"": topKey, "worker": key} {
 				in := cfg.Input(k)
 				in.Now = cfg.Now()
 				if label != "" {
-					in.Subagent.Label, in.Subagent.Requester = label, top // what only the spawn knows
+					in.Subagent.Label, in.Subagent.Requester = label, topKey // what only the spawn knows
 				}
 				got := agentctx.Assemble(in)
 				require.Equal(t, got.String(), seen[label].String(), contexttest.Diff(got.String(), seen[label].String()))
@@ -124,13 +124,13 @@ func TestInputGivesTheProductionPrompt(t *testing.T) {
 
 func TestActiveSubagentsAreInThePrompt(t *testing.T) {
 	var last string
-	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		if tn.Run != "" {
 			<-ctx.Done()
 			return agent.Result{}, ctx.Err()
 		}
 		last = tn.Prompt.String()
-		return text("ok")
+		return textResult("ok")
 	})
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		h.Post("hello")
@@ -151,7 +151,7 @@ func TestActiveSubagentsAreInThePrompt(t *testing.T) {
 
 // A workspace that cannot be read leaves markers, and the turn goes on.
 func TestWorkspaceThatCannotBeRead(t *testing.T) {
-	seen := prompts(t, agent.Config{Workspace: unreadable{}}, agent.Task{Text: "work", Label: "worker"})
+	seen := promptsOf(t, agent.Config{Workspace: unreadable{}}, agent.Task{Text: "work", Label: "worker"})
 	for _, p := range seen {
 		require.NoError(t, p.Err())
 		for _, f := range p.Files {

@@ -15,17 +15,17 @@ import (
 
 func TestMainSessionsReplyAndSubagentsNever(t *testing.T) {
 	s := script{
-		"main":   {start("count"), say("On it."), say("There are 42 files.")},
-		"count":  {start("deeper"), say("I have counted 42 in secret."), say("Still 42, in secret.")},
+		"main":   {startStep("count"), say("On it."), say("There are 42 files.")},
+		"count":  {startStep("deeper"), say("I have counted 42 in secret."), say("Still 42, in secret.")},
 		"deeper": {say("secret of the grandchild").After(time.Minute)},
 	}
-	agenttest.Run(t, agent.Config{Rules: deep(2)}, s, func(h *harness) {
+	agenttest.Run(t, agent.Config{Rules: rulesForDepth(2)}, s, func(h *harness) {
 		h.Post("How many files?")
 		time.Sleep(time.Hour)
 		h.Replied("On it.", "There are 42 files.")
 		for _, r := range h.Replies() {
-			require.Equal(t, top, r.To)
-			require.Equal(t, top, r.From)
+			require.Equal(t, topKey, r.To)
+			require.Equal(t, topKey, r.From)
 			require.NotEmpty(t, r.Key)
 			require.False(t, r.Failed)
 		}
@@ -34,7 +34,7 @@ func TestMainSessionsReplyAndSubagentsNever(t *testing.T) {
 
 func TestReplyGoesWhereTheQuestionCameFrom(t *testing.T) {
 	chat := session.Must(session.DirectKey("main", "telegram", "4711"))
-	agenttest.Run(t, agent.Config{}, script{"main": {start("count"), say("On it."), echo()}, "count": {say("42").After(time.Hour)}}, func(h *harness) {
+	agenttest.Run(t, agent.Config{}, script{"main": {startStep("count"), say("On it."), echo()}, "count": {say("42").After(time.Hour)}}, func(h *harness) {
 		h.PostTo(chat, "How many files?")
 		time.Sleep(2 * time.Hour)
 		h.Replied("On it.", "42")
@@ -47,11 +47,11 @@ func TestReplyGoesWhereTheQuestionCameFrom(t *testing.T) {
 
 func TestCompletionsOfASessionOfTheCallersReachDeliver(t *testing.T) {
 	cfg := agent.Config{Deliver: func(context.Context, agent.Delivery) error { return nil }}
-	s := script{"count": {start("deeper"), yield(), say("42")}, "deeper": {say("not for the chat")}}
-	cfg.Rules = deep(2)
+	s := script{"count": {startStep("deeper"), yieldStep(), say("42")}, "deeper": {say("not for the chat")}}
+	cfg.Rules = rulesForDepth(2)
 	agenttest.Run(t, cfg, s, func(h *harness) {
 		chat := session.Must(session.DirectKey("main", "telegram", "4711"))
-		out, err := useOf(h, h.Session(chat).Tools(), "sessions_spawn", "1", `{"task":"count the files","label":"count"}`)
+		out, err := callToolOf(h, h.Session(chat).Tools(), "sessions_spawn", "1", `{"task":"count the files","label":"count"}`)
 		require.NoError(t, err)
 		require.Equal(t, "accepted", out["status"])
 		h.Delivered("42")
@@ -101,9 +101,9 @@ func TestMessageThatComesAgainChangesNothing(t *testing.T) {
 
 // What people say while a turn is under way is read in it, or by the next one; nothing waits for an answer for ever.
 func TestMessagesDuringATurn(t *testing.T) {
-	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		time.Sleep(time.Minute)
-		return text("answer to " + tn.Input())
+		return textResult("answer to " + tn.Input())
 	})
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		h.Post("a")

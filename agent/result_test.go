@@ -22,9 +22,9 @@ type finding struct {
 	Confidence float64 `json:"confidence"`
 }
 
-// answering is a Runner whose sub-agents answer with their task.
-func answering(result func(task string) agent.Result) agent.Config {
-	return runner(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+// configAnswering is a Config whose sub-agents answer with their task.
+func configAnswering(result func(task string) agent.Result) agent.Config {
+	return configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
 		_, task, _ := strings.Cut(tn.Messages[0].Text, "[Subagent Task]: ")
 		return result(task), nil
 	})
@@ -50,7 +50,7 @@ func TestTypedResults(t *testing.T) {
 		"nothing":             {agent.Result{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			agenttest.Run(t, answering(func(string) agent.Result { return c.result }), nil, func(h *harness) {
+			agenttest.Run(t, configAnswering(func(string) agent.Result { return c.result }), nil, func(h *harness) {
 				child, err := agent.Spawn[finding](h.Context(), h.Main(), agent.Task{Text: "find"})
 				require.NoError(t, err)
 				got, err := child.Wait(h.Context())
@@ -71,9 +71,9 @@ func TestTypedResults(t *testing.T) {
 
 func TestRunnerIsGivenTheSchema(t *testing.T) {
 	var schema string
-	cfg := runner(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+	cfg := configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
 		schema = string(tn.Schema)
-		return text("[]")
+		return textResult("[]")
 	})
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		_, err := agent.Spawn[[]finding](h.Context(), h.Main(), agent.Task{Text: "find"})
@@ -101,7 +101,7 @@ func TestResultBytesSurvive(t *testing.T) {
 	for name, s := range map[string]string{"odd": odd, "huge": huge} {
 		t.Run(name, func(t *testing.T) {
 			for _, store := range []func() *session.Store{session.NewMemory} {
-				cfg := answering(func(string) agent.Result { return agent.Result{Text: s} })
+				cfg := configAnswering(func(string) agent.Result { return agent.Result{Text: s} })
 				cfg.Store = store()
 				cfg.Deliver = func(context.Context, agent.Delivery) error { return nil }
 				agenttest.Run(t, cfg, nil, func(h *harness) {
@@ -113,7 +113,7 @@ func TestResultBytesSurvive(t *testing.T) {
 					synctest.Wait()
 					require.Equal(t, s, h.Deliveries()[0].Run.Result.Text)
 					h.Crash()
-					info, err := h.Runtime().Session(top).Runs(h.Context())
+					info, err := h.Runtime().Session(topKey).Runs(h.Context())
 					require.NoError(t, err)
 					require.Equal(t, s, info[0].Result.Text)
 				})
@@ -125,12 +125,12 @@ func TestResultBytesSurvive(t *testing.T) {
 // The same through a journal that writes bytes.
 func TestResultBytesSurviveWriting(t *testing.T) {
 	odd := "nul \x00, not UTF-8 \xff\xfe\xc3("
-	cfg := answering(func(string) agent.Result {
+	cfg := configAnswering(func(string) agent.Result {
 		return agent.Result{Text: odd, JSON: json.RawMessage(`{"a" : 1}`), Files: []spawn.File{{Name: "a.txt", Path: "/tmp/a.txt", MediaType: "text/plain"}}, Model: "m", Usage: agent.Usage{Input: 1, Output: 2, Cost: 0.25}}
 	})
 	cfg.Tools = toolbox("read", "write")
 	memory := session.NewMemory()
-	cfg.Store = &session.Store{Journal: writing{memory.Journal}, Transcripts: memory.Transcripts}
+	cfg.Store = &session.Store{Journal: slowWriter{memory.Journal}, Transcripts: memory.Transcripts}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "odd too: \xff", Label: "odd", Tools: []string{"read"}})
 		require.NoError(t, err)
@@ -143,10 +143,10 @@ func TestResultBytesSurviveWriting(t *testing.T) {
 	})
 }
 
-// writing is a journal that keeps bytes only, as one on disk does.
-type writing struct{ session.Journal }
+// slowWriter is a journal that keeps bytes only, as one on disk does.
+type slowWriter struct{ session.Journal }
 
-func (j writing) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (j slowWriter) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
 	written := b
 	written.Entries = make([]session.Entry, len(b.Entries))
 	for i, e := range b.Entries {
@@ -161,7 +161,7 @@ func (j writing) Append(ctx context.Context, root session.Key, after session.Seq
 
 // What is asked, chosen and really used is kept apart.
 func TestModelsAreRecorded(t *testing.T) {
-	cfg := answering(func(string) agent.Result { return agent.Result{Text: "ok", Model: "vendor/actual-2026"} })
+	cfg := configAnswering(func(string) agent.Result { return agent.Result{Text: "ok", Model: "vendor/actual-2026"} })
 	cfg.Models.Model = "vendor/default"
 	cfg.Models.Valid = func(name string) bool { return name != "vendor/bad" }
 	agenttest.Run(t, cfg, nil, func(h *harness) {

@@ -45,11 +45,11 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	cfg.Prompts.SubagentSpecs = maps.Clone(cfg.Prompts.SubagentSpecs)
 	cfg.Tools = slices.Clone(cfg.Tools)
 	for i, t := range cfg.Tools {
-		cfg.Tools[i] = t.contained()
+		cfg.Tools[i] = t.recovering()
 	}
 	rt := &Runtime{cfg: cfg, log: cfg.Logger}
 	sup, err := spawn.Open(ctx, spawn.Config{
-		Store: cfg.Store, Runner: bridge{rt}, Rules: cfg.Rules, Deliver: rt.deliver, CallerRun: cfg.Deliver != nil,
+		Store: cfg.Store, Runner: turnRunner{rt}, Rules: cfg.Rules, Deliver: rt.deliver, CallerRun: cfg.Deliver != nil,
 		Replies: cfg.Reply != nil, ValidModel: cfg.Models.Valid, Model: cfg.Models.Model,
 		Thinking: cfg.Models.Thinking, Tools: cfg.allToolNames(), Grace: cfg.Grace, Logger: cfg.Logger,
 	})
@@ -77,10 +77,10 @@ func (rt *Runtime) Session(key session.Key) *Session {
 	if key.IsSubagent() {
 		return &Session{rt: rt, key: key}
 	}
-	return rt.session(key, key)
+	return rt.sessionIn(key, key)
 }
 
-func (rt *Runtime) session(key, root session.Key) *Session {
+func (rt *Runtime) sessionIn(key, root session.Key) *Session {
 	return &Session{rt: rt, key: key, root: root}
 }
 
@@ -93,11 +93,11 @@ func (rt *Runtime) Retry(ctx context.Context, key string) error { return rt.sup.
 // Dismiss gives a blocked delivery up.
 func (rt *Runtime) Dismiss(ctx context.Context, key string) error { return rt.sup.Dismiss(ctx, key) }
 
-var errNobody = errors.New("agent: the configuration has nobody who takes this any more")
+var errNoReceiver = errors.New("agent: the configuration has nobody who takes this any more")
 
-// deliver hands over what leaves a tree.
+// deliverAll hands over what leaves a tree.
 func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
-	err := errNobody // as when an earlier configuration had a receiver: the entry is kept, and blocked in the end
+	err := errNoReceiver // as when an earlier configuration had a receiver: the entry is kept, and blocked in the end
 	switch {
 	case out.Completion != nil && rt.cfg.Deliver != nil:
 		err = rt.cfg.Deliver(ctx, announce.NewDelivery(out))
@@ -128,21 +128,21 @@ func (rt *Runtime) toolsOf(t *Turn) []Tool {
 	var tools []Tool
 	for _, tool := range rt.cfg.Tools {
 		if slices.Contains(names, tool.Name) {
-			tools = append(tools, rt.guarded(who, tool))
+			tools = append(tools, rt.guardTool(who, tool))
 		}
 	}
-	host := toolHost{rt: rt, session: rt.session(st.Session.Key, st.Session.Root), turn: t}
-	host.token = tokenOf(st.First)
+	host := toolHost{rt: rt, session: rt.sessionIn(st.Session.Key, st.Session.Root), turn: t}
+	host.token = turnToken(st.First)
 	for _, tool := range host.tools() {
 		if slices.Contains(names, tool.Name) {
-			tools = append(tools, rt.guarded(who, tool))
+			tools = append(tools, rt.guardTool(who, tool))
 		}
 	}
 	return tools
 }
 
-// guarded returns the tool with policy asked again on every call.
-func (rt *Runtime) guarded(who policy.Subject, tool Tool) Tool {
+// guardTool returns the tool with policy asked again on every call.
+func (rt *Runtime) guardTool(who policy.Subject, tool Tool) Tool {
 	call := tool.Call
 	tool.Call = func(ctx context.Context, c ToolCall) (string, error) {
 		if v := rt.cfg.Rules.ExplainTools(who, []string{tool.Name}); len(v) == 1 && !v[0].Allowed {
@@ -154,7 +154,7 @@ func (rt *Runtime) guarded(who policy.Subject, tool Tool) Tool {
 }
 
 // promptInput returns the prompt input of a turn.
-func (rt *Runtime) promptInput(t *Turn, extra extra) agentctx.Input {
+func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
 	st := t.spawn
 	names := make([]string, len(t.Tools))
 	for i, tool := range t.Tools {
@@ -195,13 +195,13 @@ func subagentOf(st *spawn.TurnInput) agentctx.Subagent {
 	}
 }
 
-// released is what a session is told that yielded and whose sub-agents have ended without anything to report.
-const released = "[Offshoot] The sub-agents you were waiting for have ended. None of them had anything to report."
+// waitOverText is what a session is told that yielded and whose sub-agents have ended without anything to report.
+const waitOverText = "[Offshoot] The sub-agents you were waiting for have ended. None of them had anything to report."
 
 // messagesOf returns inputs as messages of the conversation.
 func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Message {
 	if len(inputs) == 0 && st.N > 1 {
-		return []Message{{Role: session.MessageUser, Text: released, Internal: true}}
+		return []Message{{Role: session.MessageUser, Text: waitOverText, Internal: true}}
 	}
 	messages := make([]Message, 0, len(inputs))
 	for _, in := range inputs {

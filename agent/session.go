@@ -154,4 +154,4 @@ func (s *Session) Tools() []Tool {
 	return tools
 }
 
-func tokenOf(first int) string { return strconv.Itoa(first) }
+func turnToken(first int) string { return strconv.Itoa(first) }

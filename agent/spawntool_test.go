@@ -17,9 +17,9 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// hanging is a Config whose sub-agents work until they are stopped.
-func hanging(rules policy.Rules) agent.Config {
-	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+// configHanging is a Config whose sub-agents work until they are stopped.
+func configHanging(rules policy.Rules) agent.Config {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		<-ctx.Done()
 		return agent.Result{}, ctx.Err()
 	})
@@ -28,7 +28,7 @@ func hanging(rules policy.Rules) agent.Config {
 	return cfg
 }
 
-func agents(allow []string, ids ...string) []policy.Agent {
+func agentsAllowing(allow []string, ids ...string) []policy.Agent {
 	list := []policy.Agent{{ID: "main", Subagents: policy.Subagents{AllowAgents: allow}}}
 	for _, id := range ids {
 		list = append(list, policy.Agent{ID: id})
@@ -57,20 +57,20 @@ func TestSpawnArguments(t *testing.T) {
 		{id: "1.5", name: "an agent of 65 characters", args: `{"task":"x","agentId":"` + long + `"}`, out: map[string]string{"status": "error", "rule": "agentId"}},
 		{id: "1.5", name: "an agent that is a path", args: `{"task":"x","agentId":"../x"}`, out: map[string]string{"status": "error", "rule": "agentId"}},
 		{
-			id: "1.6", name: "case of an agent", args: `{"task":"x","agentId":"My-Research_Agent01"}`, rules: policy.Rules{Agents: agents([]string{"*"}, "my-research_agent01")},
+			id: "1.6", name: "case of an agent", args: `{"task":"x","agentId":"My-Research_Agent01"}`, rules: policy.Rules{Agents: agentsAllowing([]string{"*"}, "my-research_agent01")},
 			check: func(t *testing.T, r agent.RunInfo) {
 				require.True(t, strings.HasPrefix(r.Key.String(), "agent:my-research_agent01:subagent:"), r.Key)
 			},
 		},
 		{id: "1.7", name: "a session without a thread", args: `{"task":"x","mode":"session"}`, err: `argument "mode"`},
 		{id: "1.8", name: "a thread", args: `{"task":"x","thread":true}`, err: `argument "mode"`},
-		{id: "1.18", name: "space around an allowed agent", args: `{"task":"x","agent_id":"research"}`, rules: policy.Rules{Agents: agents([]string{" Research "}, "research")}},
+		{id: "1.18", name: "space around an allowed agent", args: `{"task":"x","agent_id":"research"}`, rules: policy.Rules{Agents: agentsAllowing([]string{" Research "}, "research")}},
 		{
-			id: "1.19", name: "an agent that is not allowed", args: `{"task":"x","agentId":"beta"}`, rules: policy.Rules{Agents: agents(nil, "beta")},
+			id: "1.19", name: "an agent that is not allowed", args: `{"task":"x","agentId":"beta"}`, rules: policy.Rules{Agents: agentsAllowing(nil, "beta")},
 			out: map[string]string{"status": "forbidden", "rule": "allowAgents", "asked": "beta", "path": "agents.list[main].subagents.allowAgents"},
 		},
 		{
-			id: "", name: "an agent that is not configured", args: `{"task":"x","agentId":"ghost"}`, rules: policy.Rules{Agents: agents([]string{"*"})},
+			id: "", name: "an agent that is not configured", args: `{"task":"x","agentId":"ghost"}`, rules: policy.Rules{Agents: agentsAllowing([]string{"*"})},
 			out: map[string]string{"status": "forbidden", "asked": "ghost"},
 		},
 		{
@@ -110,10 +110,10 @@ func TestSpawnArguments(t *testing.T) {
 		},
 	} {
 		t.Run(strings.TrimSpace(c.id+" "+c.name), func(t *testing.T) {
-			cfg := hanging(c.rules)
+			cfg := configHanging(c.rules)
 			cfg.Models.Model = "vendor/default"
 			agenttest.Run(t, cfg, nil, func(h *harness) {
-				out, err := use(h, "sessions_spawn", "1", c.args)
+				out, err := callTool(h, "sessions_spawn", "1", c.args)
 				if c.err != "" {
 					bad, ok := errors.AsType[*agent.ArgumentError](err)
 					require.True(t, ok, "%v %v", out, err)
@@ -155,7 +155,7 @@ func TestSpawnArguments(t *testing.T) {
 func TestSpawnDepth(t *testing.T) {
 	for levels := 1; levels <= 3; levels++ {
 		answers := map[int]string{}
-		cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 			c, err := tn.Spawn(ctx, agent.Task{Text: "deeper", Agent: map[bool]string{true: "nobody"}[tn.Session.Depth == levels]})
 			if err != nil {
 				refusal, ok := errors.AsType[*policy.Refusal](err)
@@ -163,7 +163,7 @@ func TestSpawnDepth(t *testing.T) {
 					return agent.Result{}, err
 				}
 				answers[tn.Session.Depth] = string(refusal.Rule) + " " + refusal.Asked + " " + refusal.Limit + " " + refusal.Path
-				return text("no deeper")
+				return textResult("no deeper")
 			}
 			_, err = c.Wait(ctx)
 			return agent.Result{}, err
@@ -189,20 +189,20 @@ func TestSpawnDepth(t *testing.T) {
 // 1.15 and 1.16: active children are limited, ended ones do not count, and those that wait for the lane are admitted.
 func TestSpawnCounts(t *testing.T) {
 	rules := policy.Rules{Subagents: policy.Subagents{MaxChildren: 2, MaxConcurrent: 1}}
-	agenttest.Run(t, hanging(rules), nil, func(h *harness) {
+	agenttest.Run(t, configHanging(rules), nil, func(h *harness) {
 		for _, label := range []string{"a", "b"} {
-			out, err := use(h, "sessions_spawn", "1", `{"task":"x","label":"`+label+`"}`)
+			out, err := callTool(h, "sessions_spawn", "1", `{"task":"x","label":"`+label+`"}`)
 			require.NoError(t, err)
 			require.Equal(t, "accepted", out["status"], "another set of tools: the same call id is another call")
 		}
 		require.Equal(t, map[string]spawn.Status{"a": spawn.StatusRunning, "b": spawn.StatusQueued}, statuses(h.Runs()))
-		out, err := use(h, "sessions_spawn", "3", `{"task":"x"}`)
+		out, err := callTool(h, "sessions_spawn", "3", `{"task":"x"}`)
 		require.NoError(t, err)
 		require.Equal(t, "forbidden", out["status"])
 		require.Equal(t, "maxChildrenPerAgent", out["rule"])
 		require.Equal(t, "2", out["limit"])
 		require.NoError(t, h.Session(h.Child("b").Key).Stop(h.Context()))
-		out, err = use(h, "sessions_spawn", "4", `{"task":"x"}`)
+		out, err = callTool(h, "sessions_spawn", "4", `{"task":"x"}`)
 		require.NoError(t, err)
 		require.Equal(t, "accepted", out["status"])
 		require.NoError(t, h.Main().Stop(h.Context()))
@@ -212,7 +212,7 @@ func TestSpawnCounts(t *testing.T) {
 
 // A thousand children one after the other never meet the limit of one.
 func TestSpawnCountsOnlyWhatIsActive(t *testing.T) {
-	cfg := answering(asText)
+	cfg := configAnswering(asText)
 	cfg.Rules.Subagents.MaxChildren = 1
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		for range 1000 {
@@ -226,9 +226,9 @@ func TestSpawnCountsOnlyWhatIsActive(t *testing.T) {
 
 // 1.27: a cron turn must wait for its sub-agents, so it is not told that they come by themselves.
 func TestSpawnFromCron(t *testing.T) {
-	agenttest.Run(t, hanging(policy.Rules{}), nil, func(h *harness) {
+	agenttest.Run(t, configHanging(policy.Rules{}), nil, func(h *harness) {
 		cron := session.Must(session.Parse("agent:main:cron:nightly"))
-		out, err := useOf(h, h.Session(cron).Tools(), "sessions_spawn", "1", `{"task":"x"}`)
+		out, err := callToolOf(h, h.Session(cron).Tools(), "sessions_spawn", "1", `{"task":"x"}`)
 		require.NoError(t, err)
 		require.Equal(t, "accepted", out["status"])
 		require.NotContains(t, out, "note")
@@ -238,23 +238,23 @@ func TestSpawnFromCron(t *testing.T) {
 
 // The same call gives the same sub-agent; another set of tools, which is another turn, another one.
 func TestSpawnCallThatIsRepeated(t *testing.T) {
-	agenttest.Run(t, hanging(policy.Rules{}), nil, func(h *harness) {
+	agenttest.Run(t, configHanging(policy.Rules{}), nil, func(h *harness) {
 		tools := h.Main().Tools()
 		var ids []any
 		for range 3 {
-			out, err := useOf(h, tools, "sessions_spawn", "call_0", `{"task":"x"}`)
+			out, err := callToolOf(h, tools, "sessions_spawn", "call_0", `{"task":"x"}`)
 			require.NoError(t, err)
 			ids = append(ids, out["runId"])
 		}
 		require.Equal(t, []any{ids[0], ids[0], ids[0]}, ids)
-		other, err := useOf(h, tools, "sessions_spawn", "call_1", `{"task":"x"}`)
+		other, err := callToolOf(h, tools, "sessions_spawn", "call_1", `{"task":"x"}`)
 		require.NoError(t, err)
 		require.NotEqual(t, ids[0], other["runId"])
-		next, err := use(h, "sessions_spawn", "call_0", `{"task":"x"}`)
+		next, err := callTool(h, "sessions_spawn", "call_0", `{"task":"x"}`)
 		require.NoError(t, err)
 		require.NotEqual(t, ids[0], next["runId"])
 		for range 2 { // without an id nothing can be recognised
-			_, err := useOf(h, tools, "sessions_spawn", "", `{"task":"x"}`)
+			_, err := callToolOf(h, tools, "sessions_spawn", "", `{"task":"x"}`)
 			require.NoError(t, err)
 		}
 		require.Len(t, h.Runs(), 5)
@@ -263,7 +263,7 @@ func TestSpawnCallThatIsRepeated(t *testing.T) {
 }
 
 func TestSpawnKey(t *testing.T) {
-	cfg := answering(asText)
+	cfg := configAnswering(asText)
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		spawnIt := func(key, task string) *agent.Child[string] {
 			c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: task, Key: key})
@@ -292,7 +292,7 @@ func TestSpawnKey(t *testing.T) {
 }
 
 func TestSpawnSchemasAreJSON(t *testing.T) {
-	agenttest.Run(t, agent.Config{Rules: deep(2)}, script{}, func(h *harness) {
+	agenttest.Run(t, agent.Config{Rules: rulesForDepth(2)}, script{}, func(h *harness) {
 		for _, tool := range h.Main().Tools() {
 			var schema map[string]any
 			require.NoError(t, json.Unmarshal(tool.Schema, &schema), tool.Name)

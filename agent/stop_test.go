@@ -18,9 +18,9 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// forest makes every session spawn width children down to a depth, and then work until it is cancelled.
-func forest(levels, width int, calls, working *atomic.Int32) agent.Config {
-	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+// configForest makes every session spawn width children down to a depth, and then work until it is cancelled.
+func configForest(levels, width int, calls, working *atomic.Int32) agent.Config {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		calls.Add(1)
 		working.Add(1)
 		defer working.Add(-1)
@@ -35,7 +35,7 @@ func forest(levels, width int, calls, working *atomic.Int32) agent.Config {
 		<-ctx.Done()
 		return agent.Result{Text: "so far"}, context.Cause(ctx)
 	})
-	cfg.Rules = deep(levels)
+	cfg.Rules = rulesForDepth(levels)
 	return cfg
 }
 
@@ -43,7 +43,7 @@ func TestStopEndsTheWholeTree(t *testing.T) {
 	for _, lane := range []int{2, 200} { // most runs queued, and none
 		t.Run(fmt.Sprint("lane ", lane), func(t *testing.T) {
 			var calls, working atomic.Int32
-			cfg := forest(3, 4, &calls, &working)
+			cfg := configForest(3, 4, &calls, &working)
 			cfg.Rules.Subagents.MaxConcurrent = lane
 			agenttest.Run(t, cfg, nil, func(h *harness) {
 				h.Post("go")
@@ -69,7 +69,7 @@ func TestStopEndsTheWholeTree(t *testing.T) {
 
 // A stopped session is usable again, and what it was told before the stop by sub-agents is gone with it.
 func TestSessionGoesOnAfterStop(t *testing.T) {
-	s := script{"main": {start("one"), say("On it."), echo()}, "one": {agenttest.Hang()}}
+	s := script{"main": {startStep("one"), say("On it."), echo()}, "one": {agenttest.Hang()}}
 	agenttest.Run(t, agent.Config{}, s, func(h *harness) {
 		h.Post("go")
 		time.Sleep(time.Minute)
@@ -85,12 +85,12 @@ func TestSessionGoesOnAfterStop(t *testing.T) {
 // Stopping one run ends what is below it and tells its requester once.
 func TestStopOfOneRun(t *testing.T) {
 	s := script{
-		"main": {more(start("a"), "b"), say("On it."), echo()},
-		"a":    {start("a1"), yield(), echo()},
+		"main": {andStart(startStep("a"), "b"), say("On it."), echo()},
+		"a":    {startStep("a1"), yieldStep(), echo()},
 		"a1":   {agenttest.Hang()},
 		"b":    {say("b is done").After(time.Hour)},
 	}
-	agenttest.Run(t, agent.Config{Rules: deep(2)}, s, func(h *harness) {
+	agenttest.Run(t, agent.Config{Rules: rulesForDepth(2)}, s, func(h *harness) {
 		h.Post("go")
 		time.Sleep(time.Minute)
 		require.NoError(t, h.Session(h.Child("a").Key).Stop(h.Context()))
@@ -103,10 +103,10 @@ func TestStopOfOneRun(t *testing.T) {
 }
 
 func TestStopGivesUpARunnerThatHangs(t *testing.T) {
-	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		if tn.Label == "deaf" {
 			time.Sleep(time.Hour)
-			return text("too late")
+			return textResult("too late")
 		}
 		<-ctx.Done()
 		return agent.Result{}, ctx.Err()
@@ -133,7 +133,7 @@ func TestStopGivesUpARunnerThatHangs(t *testing.T) {
 
 func TestInterruptLeavesChildrenAlone(t *testing.T) {
 	s := script{
-		"main": {start("one"), agenttest.Hang(), echo()},
+		"main": {startStep("one"), agenttest.Hang(), echo()},
 		"one":  {say("done").After(time.Hour)},
 	}
 	agenttest.Run(t, agent.Config{}, s, func(h *harness) {
@@ -150,7 +150,7 @@ func TestInterruptLeavesChildrenAlone(t *testing.T) {
 }
 
 func TestInterruptOfASubagentEndsItsRun(t *testing.T) {
-	s := script{"main": {start("one"), say("On it."), echo()}, "one": {agenttest.Hang()}}
+	s := script{"main": {startStep("one"), say("On it."), echo()}, "one": {agenttest.Hang()}}
 	agenttest.Run(t, agent.Config{}, s, func(h *harness) {
 		h.Post("go")
 		time.Sleep(time.Minute)
@@ -160,7 +160,7 @@ func TestInterruptOfASubagentEndsItsRun(t *testing.T) {
 }
 
 func TestTimeoutKeepsWhatThereIs(t *testing.T) {
-	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		<-ctx.Done()
 		return agent.Result{Text: "half of it, " + context.Cause(ctx).Error()}, context.Cause(ctx)
 	})

@@ -55,8 +55,8 @@ func decodeArgs[In any](args json.RawMessage) (in In, err error) {
 	return in, json.Unmarshal(args, &in)
 }
 
-// contained returns the tool with its panics turned into errors.
-func (t Tool) contained() Tool {
+// recovering returns the tool with its panics turned into errors.
+func (t Tool) recovering() Tool {
 	call := t.Call
 	t.Call = func(ctx context.Context, c ToolCall) (out string, err error) {
 		defer func() {
@@ -72,8 +72,8 @@ func (t Tool) contained() Tool {
 	return t
 }
 
-// summary returns the first line of a description.
-func (t Tool) summary() string {
+// firstLine returns the first line of a description.
+func (t Tool) firstLine() string {
 	line, _, _ := strings.Cut(strings.TrimSpace(t.Description), "\n")
 	return line
 }

@@ -28,12 +28,12 @@ func TestToolsByRole(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string][]string{}
 	prompts := map[string]string{}
-	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		mu.Lock()
-		seen[tn.Session.Role.String()], prompts[tn.Session.Role.String()] = names(tn.Tools), tn.Prompt.String()
+		seen[tn.Session.Role.String()], prompts[tn.Session.Role.String()] = toolNamesOf(tn.Tools), tn.Prompt.String()
 		mu.Unlock()
 		if tn.Session.Role == session.RoleLeaf {
-			return text("ok")
+			return textResult("ok")
 		}
 		c, err := tn.Spawn(ctx, agent.Task{Text: "work"})
 		if err == nil {
@@ -42,7 +42,7 @@ func TestToolsByRole(t *testing.T) {
 		return agent.Result{Text: "ok"}, err
 	})
 	cfg.Tools = toolbox("read", "cron", "gateway", "message", "session_status")
-	cfg.Rules = deep(2)
+	cfg.Rules = rulesForDepth(2)
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		h.Post("go")
 		synctest.Wait()
@@ -62,9 +62,9 @@ func TestToolsByRole(t *testing.T) {
 func TestToolsOnlyGetFewer(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string][]string{}
-	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		mu.Lock()
-		seen[tn.Label] = names(tn.Tools)
+		seen[tn.Label] = toolNamesOf(tn.Tools)
 		mu.Unlock()
 		if tn.Label == "a" {
 			c, err := tn.Spawn(ctx, agent.Task{Text: "work", Label: "a1", Tools: []string{"read", "write", "exec"}})
@@ -73,10 +73,10 @@ func TestToolsOnlyGetFewer(t *testing.T) {
 			}
 			return agent.Result{Text: "ok"}, err
 		}
-		return text("ok")
+		return textResult("ok")
 	})
 	cfg.Tools = toolbox("read", "write", "exec")
-	cfg.Rules = deep(2)
+	cfg.Rules = rulesForDepth(2)
 	cfg.Rules.SubagentTools.Deny = []string{"exec"}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		for label, tools := range map[string][]string{"a": {"read", "sessions_spawn"}, "b": nil, "c": {}} {
@@ -93,7 +93,7 @@ func TestToolsOnlyGetFewer(t *testing.T) {
 }
 
 func TestDeniedToolIsRefusedWhenCalled(t *testing.T) {
-	s := script{"main": {start("leaf"), say("On it."), echo()}, "leaf": {call("gateway", `{}`), echo()}}
+	s := script{"main": {startStep("leaf"), say("On it."), echo()}, "leaf": {call("gateway", `{}`), echo()}}
 	agenttest.Run(t, agent.Config{Tools: toolbox("read", "gateway")}, s, func(h *harness) {
 		h.Post("go")
 		time.Sleep(time.Second)
@@ -105,7 +105,7 @@ func TestDeniedToolIsRefusedWhenCalled(t *testing.T) {
 func TestToolsOfSessionsOfTheCaller(t *testing.T) {
 	cfg := agent.Config{Rules: policy.Rules{Tools: policy.ToolPolicy{Deny: []string{"subagents"}}}}
 	agenttest.Run(t, cfg, script{}, func(h *harness) {
-		require.Equal(t, []string{"sessions_spawn"}, names(h.Main().Tools()), "yield is for sessions that Offshoot runs")
+		require.Equal(t, []string{"sessions_spawn"}, toolNamesOf(h.Main().Tools()), "yield is for sessions that Offshoot runs")
 		leaf := session.Must(session.Parse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
 		require.Empty(t, h.Session(leaf).Tools())
 	})

@@ -72,7 +72,7 @@ func (n *notebook) shown(t testing.TB, key session.Key) (list []string) {
 func TestTranscripts(t *testing.T) {
 	store, notes := newNotebook()
 	s := script{
-		"main":  {start("count"), say("On it."), say("It is 42.")},
+		"main":  {startStep("count"), say("On it."), say("It is 42.")},
 		"count": {call("ls", `{}`), say("42").After(time.Minute)},
 	}
 	cfg := agent.Config{Store: store, Tools: toolbox("ls")}
@@ -81,20 +81,20 @@ func TestTranscripts(t *testing.T) {
 		time.Sleep(time.Hour / 2)
 		require.Equal(t, []string{
 			"user: How many files?", "assistant calls sessions_spawn:", `tool: {"status":"accepted",`, "assistant: On it.",
-			"internal: " + firstLine(notes.all(t, top)[4].Message.Text), "assistant: It is 42.",
-		}, notes.shown(t, top))
+			"internal: " + firstLine(notes.all(t, topKey)[4].Message.Text), "assistant: It is 42.",
+		}, notes.shown(t, topKey))
 		child := h.Child("count")
 		require.Equal(t, []string{
 			"user: [Subagent Context] Yo", "assistant calls ls:", "tool: ran ls", "assistant: 42",
 		}, notes.shown(t, child.Key))
 		require.Contains(t, notes.all(t, child.Key)[0].Message.Text, "[Subagent Task]: do count")
-		for _, key := range []session.Key{top, child.Key} {
+		for _, key := range []session.Key{topKey, child.Key} {
 			for _, line := range notes.all(t, key) {
 				require.False(t, line.Message.Time.IsZero(), "every line has its time")
 			}
 		}
-		require.Equal(t, "message-1", notes.all(t, top)[0].Message.ID)
-		completion := notes.all(t, top)[4].Message
+		require.Equal(t, "message-1", notes.all(t, topKey)[0].Message.ID)
+		completion := notes.all(t, topKey)[4].Message
 		require.Equal(t, string(child.ID), completion.ID)
 		require.Contains(t, completion.Text, "42")
 	})
@@ -119,18 +119,18 @@ func postEach(h *harness, texts ...string) {
 // A Runner that records nothing leaves what it was told and what it returned; one that has recorded its answer, not twice.
 func TestTranscriptsOfPlainRunners(t *testing.T) {
 	store, notes := newNotebook()
-	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		if tn.N == 2 {
 			if err := tn.Record(ctx, agent.Message{Role: session.MessageAssistant, Text: "answer"}); err != nil {
 				return agent.Result{}, err
 			}
 		}
-		return text("answer")
+		return textResult("answer")
 	})
 	cfg.Store = store
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		postEach(h, "a", "b")
-		require.Equal(t, []string{"user: a", "assistant: answer", "user: b", "assistant: answer"}, notes.shown(t, top))
+		require.Equal(t, []string{"user: a", "assistant: answer", "user: b", "assistant: answer"}, notes.shown(t, topKey))
 	})
 }
 
@@ -139,7 +139,7 @@ func TestInterruptedTurnIsFenced(t *testing.T) {
 	store, notes := newNotebook()
 	var turns []string
 	var retries []bool
-	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		said := ""
 		for _, m := range tn.Messages {
 			said += string(m.Role) + ":" + m.Text + " "
@@ -152,7 +152,7 @@ func TestInterruptedTurnIsFenced(t *testing.T) {
 			<-ctx.Done()
 			return agent.Result{}, ctx.Err()
 		}
-		return text("answer")
+		return textResult("answer")
 	})
 	cfg.Store = store
 	agenttest.Run(t, cfg, nil, func(h *harness) {
@@ -163,7 +163,7 @@ func TestInterruptedTurnIsFenced(t *testing.T) {
 		require.Equal(t, []bool{false, false, true}, retries)
 		require.Equal(t, []string{
 			"user: a", "assistant: answer", "user: b", "assistant: half an answer", "note:", "user: b", "assistant: answer",
-		}, notes.shown(t, top))
+		}, notes.shown(t, topKey))
 		h.Post("c")
 		synctest.Wait()
 		require.Equal(t, "user:a assistant:answer user:b assistant:answer user:c ", turns[3])

@@ -59,7 +59,7 @@ type Turn struct {
 
 	rt    *Runtime
 	spawn *spawn.TurnInput
-	log   *record
+	log   *turnRecord
 
 	mu      sync.Mutex
 	yielded bool
@@ -108,7 +108,7 @@ func (t *Turn) Call(ctx context.Context, c ToolCall) (string, error) {
 // Spawn starts a sub-agent of this session and returns at once. With Task.Announce its end comes to this session as an input;
 // either way the session does not end before it.
 func (t *Turn) Spawn(ctx context.Context, task Task) (*Child[string], error) {
-	return Spawn[string](ctx, t.rt.session(t.Session.Key, t.Session.Root), task)
+	return Spawn[string](ctx, t.rt.sessionIn(t.Session.Key, t.Session.Root), task)
 }
 
 // Wait waits for sub-agents within the turn; see [Join]. The turn holds no slot of the lane meanwhile.
@@ -125,28 +125,28 @@ func (t *Turn) Yield(opt JoinOptions) {
 	t.spawn.Yield(opt)
 }
 
-func (t *Turn) yields() bool {
+func (t *Turn) hasYielded() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.yielded
 }
 
-// bridge runs turns of the spawn package on the caller's Runner.
-type bridge struct{ rt *Runtime }
+// turnRunner runs turns of the spawn package on the caller's Runner.
+type turnRunner struct{ rt *Runtime }
 
 // RunTurn implements spawn.Runner.
-func (b bridge) RunTurn(ctx context.Context, st *spawn.TurnInput) (out spawn.TurnResult, err error) {
+func (b turnRunner) RunTurn(ctx context.Context, st *spawn.TurnInput) (out spawn.TurnResult, err error) {
 	rt := b.rt
-	extra, err := decodeExtra(st.Extra)
+	extra, err := decodeRunExtra(st.Extra)
 	if err != nil {
-		return b.refused(ctx, st, err)
+		return b.refuse(ctx, st, err)
 	}
 	fresh := rt.messagesOf(st, st.Inputs)
 	log, history, err := beginRecord(ctx, rt.cfg.Store.Transcripts, rt.log, st, fresh)
 	if err != nil {
-		return b.refused(ctx, st, err)
+		return b.refuse(ctx, st, err)
 	}
-	log.mark()
+	log.startRunner()
 	t := &Turn{
 		Session: st.Session, Run: st.Run.ID, Label: st.Run.Label, N: st.N, Retry: st.Retry, Messages: append(history, fresh...),
 		Model: rt.cfg.Models.Model, Thinking: rt.cfg.Models.Thinking, Schema: extra.Schema, rt: rt, spawn: st, New: len(fresh), log: log,
@@ -156,21 +156,21 @@ func (b bridge) RunTurn(ctx context.Context, st *spawn.TurnInput) (out spawn.Tur
 	}
 	t.Tools = rt.toolsOf(t)
 	t.Prompt = agentctx.Assemble(rt.promptInput(t, extra))
-	res, err := b.run(ctx, t)
-	return b.outcome(ctx, t, res, err)
+	res, err := b.callRunner(ctx, t)
+	return b.result(ctx, t, res, err)
 }
 
-// refused is the outcome of a turn that could not begin.
-func (b bridge) refused(ctx context.Context, st *spawn.TurnInput, err error) (out spawn.TurnResult, _ error) {
+// refuseDelivery is the outcome of a turn that could not begin.
+func (b turnRunner) refuse(ctx context.Context, st *spawn.TurnInput, err error) (out spawn.TurnResult, _ error) {
 	b.rt.log.Error("offshoot: a turn could not begin", "session", st.Session.Key.String(), "turn", st.N, "error", err.Error())
 	if st.Run.ID == "" && ctx.Err() == nil {
-		out.Reply = apology
+		out.Reply = apologyText
 	}
 	return out, err
 }
 
-// run calls the Runner. Its panics end here, so that what it has recorded is kept and a person is answered.
-func (b bridge) run(ctx context.Context, t *Turn) (res Result, err error) {
+// callRunner calls the Runner. Its panics end here, so that what it has recorded is kept and a person is answered.
+func (b turnRunner) callRunner(ctx context.Context, t *Turn) (res Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			pe := &spawn.PanicError{Value: p, Stack: debug.Stack()}
@@ -187,11 +187,11 @@ func (b bridge) run(ctx context.Context, t *Turn) (res Result, err error) {
 	return b.rt.cfg.Runner.Run(ctx, t)
 }
 
-// apology is what a person is told of a turn that failed; why is in the log and in the events.
-const apology = "Sorry, something went wrong and I could not finish that. Please try again."
+// apologyText is what a person is told of a turn that failed; why is in the log and in the events.
+const apologyText = "Sorry, something went wrong and I could not finish that. Please try again."
 
-// outcome says what a turn came to: what is announced of it, what people are told, and how far the transcript goes.
-func (b bridge) outcome(ctx context.Context, t *Turn, res Result, err error) (spawn.TurnResult, error) {
+// result says what a turn came to: what is announced of it, what people are told, and how far the transcript goes.
+func (b turnRunner) result(ctx context.Context, t *Turn, res Result, err error) (spawn.TurnResult, error) {
 	if res.Usage == (Usage{}) {
 		res.Usage = t.spawn.Spent()
 	}
@@ -204,10 +204,10 @@ func (b bridge) outcome(ctx context.Context, t *Turn, res Result, err error) (sp
 		err = werr
 	}
 	cancel()
-	out.Pos = t.log.pos()
+	out.Pos = t.log.endPos()
 	decision := announce.Decide(res.Text)
 	if decision == announce.DecisionDefer && len(res.JSON) == 0 {
-		out.Fallback, decision = announce.Fallback(statusOf(ctx, err), t.log.said())
+		out.Fallback, decision = announce.Fallback(statusOf(ctx, err), t.log.runnerMessages())
 	}
 	if decision == announce.DecisionSilent && err == nil {
 		out.Silent, out.Skip = true, strings.Contains(res.Text, announce.AnnounceSkip)
@@ -219,7 +219,7 @@ func (b bridge) outcome(ctx context.Context, t *Turn, res Result, err error) (sp
 	case visible:
 		out.Reply = text
 	case err != nil && ctx.Err() == nil:
-		out.Reply = apology
+		out.Reply = apologyText
 	}
 	if err != nil {
 		b.rt.log.Error("offshoot: a turn failed", "session", t.Session.Key.String(), "turn", t.N, "error", err.Error())

@@ -48,7 +48,7 @@ func failures(t *testing.T, cfg agent.Config, s Script, p *crashPoint, f func(h 
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			play(r, cfg, s, p, f)
+			runInBubble(r, cfg, s, p, f)
 		}()
 		<-done
 		time.Sleep(72 * time.Hour) // so that what is left behind on purpose ends before the bubble does
@@ -214,7 +214,7 @@ func TestChecksOfTheJournal(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := &recorder{TB: t}
 			h := &Harness{t: r, facts: c.facts, lines: c.lines, replies: make([]agent.Reply, c.replies)}
-			h.check()
+			h.checkCompletions()
 			if c.want == "" {
 				require.Empty(t, r.failed)
 				return
@@ -231,30 +231,30 @@ func TestChecksOfTheAuditor(t *testing.T) {
 		return session.Entry{Seq: seq, Payload: session.Raw(fmt.Sprintf(`{"v":1,"kind":"opened","at":%d,"num":%d,"id":"s"}`, seq, epoch))}
 	}
 	h := &Harness{t: r, entries: map[session.Key][]session.Entry{session.Must(session.MainKey("main")): {opened(2, 2), opened(1, 1)}}}
-	h.audit()
+	h.checkJournals()
 	require.Empty(t, r.failed)
 	h.entries[session.Must(session.MainKey("main"))] = append(h.entries[session.Must(session.MainKey("main"))], opened(3, 2))
-	h.audit()
+	h.checkJournals()
 	require.Len(t, r.failed, 1)
 	require.Contains(t, r.failed[0], "the journal of agent:main:main")
 }
 
 func TestChecksOfTurns(t *testing.T) {
 	r := &recorder{TB: t}
-	l := &life{}
-	h := &Harness{t: r, underWay: map[turnOf]int{}, ended: map[session.Key]bool{}}
+	proc := &process{}
+	h := &Harness{t: r, turnsUnderWay: map[turnID]int{}, ended: map[session.Key]bool{}}
 	turn := &agent.Turn{Session: session.Lineage{Key: session.Must(session.MainKey("main"))}}
-	require.NoError(t, h.enter(l, turn))
-	h.leave(l, turn)
-	require.NoError(t, h.enter(l, turn))
+	require.NoError(t, h.noteTurnBegin(proc, turn))
+	h.noteTurnEnd(proc, turn)
+	require.NoError(t, h.noteTurnBegin(proc, turn))
 	require.Empty(t, r.failed)
-	require.NoError(t, h.enter(l, turn))
+	require.NoError(t, h.noteTurnBegin(proc, turn))
 	require.Contains(t, r.failed[0], "has 2 turns at once")
-	h.leave(l, turn)
-	h.leave(l, turn)
+	h.noteTurnEnd(proc, turn)
+	h.noteTurnEnd(proc, turn)
 	h.ended[turn.Session.Key] = true
-	require.NoError(t, h.enter(l, turn))
+	require.NoError(t, h.noteTurnBegin(proc, turn))
 	require.Contains(t, r.failed[1], "although its run has ended")
-	l.dead.Store(true)
-	require.ErrorIs(t, h.enter(l, turn), errKilled)
+	proc.dead.Store(true)
+	require.ErrorIs(t, h.noteTurnBegin(proc, turn), errProcessKilled)
 }

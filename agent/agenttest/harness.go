@@ -24,7 +24,7 @@ import (
 // the script nil. Everything else in cfg is used as it is: Reply and Deliver are called, and what they accepted is remembered.
 func Run(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { play(t, cfg, s, nil, f) })
+	synctest.Test(t, func(t *testing.T) { runInBubble(t, cfg, s, nil, f) })
 }
 
 // EveryCrash is Run once for every write to the store that f makes, in a subtest that kills the process right before it, and one
@@ -39,7 +39,7 @@ func EveryCrash(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 		for _, after := range []bool{false, true} {
 			p := &crashPoint{at: at, after: after}
 			t.Run(p.String(), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { play(t, cfg, s, p, f) })
+				synctest.Test(t, func(t *testing.T) { runInBubble(t, cfg, s, p, f) })
 			})
 			reached = reached && p.reached != ""
 		}
@@ -58,40 +58,40 @@ type Harness struct {
 	store    *session.Store
 	released chan struct{} // closed when the test is over
 
-	mu         sync.Mutex
-	life       *life
-	lives      []*life
-	crash      *crashPoint
-	writes     int
-	over       bool // f has returned
-	posted     int
-	calls      map[string]int
-	failed     map[session.Key]int
-	underWay   map[turnOf]int
-	owners     map[session.Key]*life
-	facts      []fact
-	entries    map[session.Key][]session.Entry
-	ended      map[session.Key]bool
-	lines      map[session.Ref][]session.Line
-	replies    []agent.Reply
-	deliveries []agent.Delivery
+	mu            sync.Mutex
+	running       *process
+	processes     []*process
+	crash         *crashPoint
+	writes        int
+	over          bool // f has returned
+	posted        int
+	calls         map[string]int
+	failed        map[session.Key]int
+	turnsUnderWay map[turnID]int
+	owners        map[session.Key]*process
+	facts         []fact
+	entries       map[session.Key][]session.Entry
+	ended         map[session.Key]bool
+	lines         map[session.Ref][]session.Line
+	replies       []agent.Reply
+	deliveries    []agent.Delivery
 }
 
-type turnOf struct {
-	l   *life
-	key session.Key
+type turnID struct {
+	proc *process
+	key  session.Key
 }
 
-// longest is how long a function may run. Virtual time passes fast, but somebody who waits for ever should hear of it.
-const longest = 400 * 24 * time.Hour
+// maxVirtualTime is how long a function may run. Virtual time passes fast, but somebody who waits for ever should hear of it.
+const maxVirtualTime = 400 * 24 * time.Hour
 
-// play is Run inside a bubble.
-func play(t testing.TB, cfg agent.Config, s Script, p *crashPoint, f func(h *Harness)) {
+// runInBubble is Run inside a bubble.
+func runInBubble(t testing.TB, cfg agent.Config, s Script, p *crashPoint, f func(h *Harness)) {
 	t.Helper()
 	h := &Harness{
 		t: t, cfg: cfg, script: s, store: cfg.Store, crash: p, released: make(chan struct{}),
-		calls: make(map[string]int), failed: make(map[session.Key]int), underWay: make(map[turnOf]int),
-		owners: make(map[session.Key]*life), ended: make(map[session.Key]bool), lines: make(map[session.Ref][]session.Line),
+		calls: make(map[string]int), failed: make(map[session.Key]int), turnsUnderWay: make(map[turnID]int),
+		owners: make(map[session.Key]*process), ended: make(map[session.Key]bool), lines: make(map[session.Ref][]session.Line),
 		entries: make(map[session.Key][]session.Entry),
 	}
 	if h.store == nil {
@@ -104,39 +104,39 @@ func play(t testing.TB, cfg agent.Config, s Script, p *crashPoint, f func(h *Har
 		s = Script{}
 		h.script = s
 	}
-	if !h.begin(t.Context()) {
+	if !h.startProcess(t.Context()) {
 		t.FailNow()
 	}
 	synctest.Wait() // it runs
-	lost := time.AfterFunc(longest, func() {
-		t.Errorf("agenttest: the function has not returned after %v of virtual time", longest)
+	lost := time.AfterFunc(maxVirtualTime, func() {
+		t.Errorf("agenttest: the function has not returned after %v of virtual time", maxVirtualTime)
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		for _, l := range h.lives {
-			l.cancel() // what waits at a Runtime returns
+		for _, proc := range h.processes {
+			proc.cancel() // what waits at a Runtime returns
 		}
 	})
 	defer lost.Stop()
 	calm := false
 	defer func() {
-		h.end()
-		h.audit()
+		h.shutDown()
+		h.checkJournals()
 		if calm {
-			h.check()
+			h.checkCompletions()
 		}
-		h.leaks()
+		h.checkLeaks()
 		if t.Failed() {
-			h.tell()
+			h.logJournals()
 		}
 	}()
 	f(h)
-	calm = h.settle()
+	calm = h.waitIdle()
 }
 
-func (h *Harness) current() *life {
+func (h *Harness) current() *process {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.life
+	return h.running
 }
 
 // T returns the test inside the bubble, for require and the like.
@@ -162,22 +162,22 @@ func (h *Harness) mainKey() session.Key {
 // the last error. What f waits for at a Runtime whose process was killed ends with an error.
 func (h *Harness) Do(f func(rt *agent.Runtime) error) error {
 	for {
-		l := h.current()
+		proc := h.current()
 		returned := make(chan struct{})
 		go func() { // what waits at a process that was killed waits for nothing
 			select {
-			case <-l.next:
-				l.cancel()
+			case <-proc.next:
+				proc.cancel()
 			case <-returned:
 			}
 		}()
-		err := f(l.rt)
+		err := f(proc.rt)
 		close(returned)
-		if err == nil || !l.dead.Load() {
+		if err == nil || !proc.dead.Load() {
 			return err
 		}
-		<-l.next
-		if h.current() == l {
+		<-proc.next
+		if h.current() == proc {
 			return err
 		}
 	}
@@ -287,10 +287,10 @@ func (h *Harness) Calls(name string) int {
 func (h *Harness) Crash() {
 	h.t.Helper()
 	synctest.Wait()
-	l := h.current()
-	h.kill(l)
-	<-l.next
-	if h.current() == l {
+	proc := h.current()
+	h.kill(proc)
+	<-proc.next
+	if h.current() == proc {
 		h.t.FailNow()
 	}
 	synctest.Wait()
@@ -302,8 +302,8 @@ func (h *Harness) isOver() bool {
 	return h.over
 }
 
-func (h *Harness) count(l *life, name string) {
-	if l.dead.Load() {
+func (h *Harness) count(proc *process, name string) {
+	if proc.dead.Load() {
 		return
 	}
 	h.mu.Lock()
@@ -320,8 +320,8 @@ func (h *Harness) failures(key session.Key, more int) int {
 	return h.failed[key]
 }
 
-// settle lets what is under way come to its end. It reports whether it has.
-func (h *Harness) settle() bool {
+// waitIdle lets what is under way come to its end. It reports whether it has.
+func (h *Harness) waitIdle() bool {
 	h.mu.Lock()
 	h.over = true
 	h.mu.Unlock()
@@ -345,45 +345,45 @@ func (h *Harness) idle() bool {
 	return true
 }
 
-// end shuts every process down.
-func (h *Harness) end() {
+// shutDown shuts every process down.
+func (h *Harness) shutDown() {
 	h.mu.Lock()
 	h.over = true // no crash from here on
 	h.mu.Unlock()
 	synctest.Wait() // until every process has begun
 	h.mu.Lock()
-	lives := slices.Clone(h.lives)
+	procs := slices.Clone(h.processes)
 	h.mu.Unlock()
 	close(h.released)
-	for _, l := range lives {
+	for _, proc := range procs {
 		ctx, cancel := context.WithTimeout(h.Context(), time.Minute)
-		err := l.rt.Shutdown(ctx)
+		err := proc.rt.Shutdown(ctx)
 		cancel()
 		var still *agent.StillRunningError
 		switch {
-		case l.dead.Load(): // nobody waits for what was killed
+		case proc.dead.Load(): // nobody waits for what was killed
 		case errors.As(err, &still):
 			h.t.Errorf("agenttest: %v", err)
 		case err != nil:
 			h.t.Errorf("agenttest: shutting down: %v", err)
 		}
-		l.cancel()
-		if err := <-l.done; err != nil && !l.dead.Load() {
+		proc.cancel()
+		if err := <-proc.done; err != nil && !proc.dead.Load() {
 			h.t.Errorf("agenttest: Run: %v", err)
 		}
 	}
 }
 
-// enter notes the beginning of a turn.
-func (h *Harness) enter(l *life, t *agent.Turn) error {
-	if l.dead.Load() {
-		return errKilled
+// noteTurnBegin notes the beginning of a turn.
+func (h *Harness) noteTurnBegin(proc *process, t *agent.Turn) error {
+	if proc.dead.Load() {
+		return errProcessKilled
 	}
 	key := t.Session.Key
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.underWay[turnOf{l, key}]++
-	if n := h.underWay[turnOf{l, key}]; n > 1 {
+	h.turnsUnderWay[turnID{proc, key}]++
+	if n := h.turnsUnderWay[turnID{proc, key}]; n > 1 {
 		h.t.Errorf("agenttest: %s has %d turns at once", key, n)
 	}
 	if h.ended[key] {
@@ -392,18 +392,18 @@ func (h *Harness) enter(l *life, t *agent.Turn) error {
 	return nil
 }
 
-func (h *Harness) leave(l *life, t *agent.Turn) {
+func (h *Harness) noteTurnEnd(proc *process, t *agent.Turn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.underWay[turnOf{l, t.Session.Key}]--
+	h.turnsUnderWay[turnID{proc, t.Session.Key}]--
 }
 
-// leaks fails if a goroutine of the bubble is left.
-func (h *Harness) leaks() {
+// checkLeaks fails if a goroutine of the bubble is left.
+func (h *Harness) checkLeaks() {
 	synctest.Wait()
 	buf := make([]byte, 1<<20)
 	buf = buf[:runtime.Stack(buf, true)]
-	if left := leftIn(string(buf)); left != "" {
+	if left := goroutinesLeft(string(buf)); left != "" {
 		h.t.Errorf("agenttest: goroutines are left:\n%s", left)
 	}
 }

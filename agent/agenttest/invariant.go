@@ -66,25 +66,25 @@ const (
 // causeStopped is the cause of a stop_requested that somebody asked for.
 const causeStopped = 3
 
-// story is what a journal says about one session.
-type story struct {
-	ref       session.Ref
-	id        string // of the run
-	parent    session.Key
-	committed session.Pos // end of the conversation
-	blurred   bool        // stopped, or with a turn that was given up: what it has not read ends with it
-	ends      int
+// sessionFacts is what a journal says about one session.
+type sessionFacts struct {
+	ref           session.Ref
+	id            string // of the run
+	parent        session.Key
+	committed     session.Pos // end of the conversation
+	mayLoseInputs bool        // stopped, or with a turn that was given up: what it has not read ends with it
+	ends          int
 }
 
-// check fails if something was lost or came twice. Everything has come to its end.
-func (h *Harness) check() {
+// checkCompletions fails if something was lost or came twice. Everything has come to its end.
+func (h *Harness) checkCompletions() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	slices.SortStableFunc(h.facts, func(a, b fact) int {
 		return cmp.Or(strings.Compare(a.root.String(), b.root.String()), cmp.Compare(a.seq, b.seq))
 	})
-	stories := h.stories()
-	read := h.read(stories)
+	stories := h.sessionsOf()
+	read := h.whoRead(stories)
 	delivered := make(map[string]bool)
 	for _, d := range h.deliveries {
 		delivered[string(d.Run.ID)] = true
@@ -98,7 +98,7 @@ func (h *Harness) check() {
 			replies++
 		case f.Kind == "run_ended" && f.Flags&flagTell != 0 && f.Flags&flagOut != 0:
 			out++
-		case f.Kind == "run_ended" && f.Flags&flagTell != 0 && len(read[stories[f.Run].name()]) == 0 && delivered[stories[f.Run].name()]:
+		case f.Kind == "run_ended" && f.Flags&flagTell != 0 && len(read[stories[f.Run].runID()]) == 0 && delivered[stories[f.Run].runID()]:
 			out++ // whoever it was for ended without reading it, so it went up to a session that the caller runs
 		case f.Kind == "run_ended" && f.Flags&flagTell != 0:
 			h.checkRead(stories, read, f.Run)
@@ -120,23 +120,23 @@ func (h *Harness) check() {
 	}
 }
 
-// name returns the id of the run, which is also that of the message that tells of its end.
-func (s *story) name() string {
+// runID returns the id of the run, which is also that of the message that tells of its end.
+func (s *sessionFacts) runID() string {
 	if s == nil {
 		return ""
 	}
 	return s.id
 }
 
-func (h *Harness) stories() map[session.Key]*story {
-	stories := make(map[session.Key]*story)
+func (h *Harness) sessionsOf() map[session.Key]*sessionFacts {
+	stories := make(map[session.Key]*sessionFacts)
 	for _, f := range h.facts {
 		if f.Kind == "admitted" && f.Spec != nil {
-			stories[f.Spec.Key] = &story{ref: session.Ref{Key: f.Spec.Key, SessionID: f.Spec.SessionID}, id: f.Spec.ID, parent: f.Spec.Parent}
+			stories[f.Spec.Key] = &sessionFacts{ref: session.Ref{Key: f.Spec.Key, SessionID: f.Spec.SessionID}, id: f.Spec.ID, parent: f.Spec.Parent}
 			continue
 		}
 		if f.Kind == "opened" && stories[f.root] == nil {
-			stories[f.root] = &story{ref: session.Ref{Key: f.root, SessionID: f.ID}}
+			stories[f.root] = &sessionFacts{ref: session.Ref{Key: f.root, SessionID: f.ID}}
 		}
 		s := stories[f.Run]
 		if s == nil {
@@ -145,9 +145,9 @@ func (h *Harness) stories() map[session.Key]*story {
 		switch f.Kind {
 		case "turn_ended":
 			s.committed = max(s.committed, f.Num)
-			s.blurred = s.blurred || f.Flags&flagCut != 0
+			s.mayLoseInputs = s.mayLoseInputs || f.Flags&flagCut != 0
 		case "stop_requested":
-			s.blurred = s.blurred || f.Cause == causeStopped
+			s.mayLoseInputs = s.mayLoseInputs || f.Cause == causeStopped
 		case "run_ended":
 			s.ends++
 		}
@@ -155,8 +155,8 @@ func (h *Harness) stories() map[session.Key]*story {
 	return stories
 }
 
-// read returns in which conversations the end of a run stands, as often as it does.
-func (h *Harness) read(stories map[session.Key]*story) map[string][]session.Key {
+// whoRead returns in which conversations the end of a run stands, as often as it does.
+func (h *Harness) whoRead(stories map[session.Key]*sessionFacts) map[string][]session.Key {
 	read := make(map[string][]session.Key)
 	for key, s := range stories {
 		for line, err := range session.Committed(upTo(h.lines[s.ref], s.committed)) {
@@ -179,7 +179,7 @@ func upTo(lines []session.Line, end session.Pos) iter.Seq2[session.Line, error] 
 }
 
 // checkRead fails unless the end of a run stands in one conversation once: that of its requester, or of one above it.
-func (h *Harness) checkRead(stories map[session.Key]*story, read map[string][]session.Key, run session.Key) {
+func (h *Harness) checkRead(stories map[session.Key]*sessionFacts, read map[string][]session.Key, run session.Key) {
 	child := stories[run]
 	if child == nil {
 		return
@@ -190,7 +190,7 @@ func (h *Harness) checkRead(stories map[session.Key]*story, read map[string][]se
 	}
 	for k := child.parent; k.IsValid(); {
 		up := stories[k]
-		if up == nil || up.blurred || len(where) == 1 && where[0] == k {
+		if up == nil || up.mayLoseInputs || len(where) == 1 && where[0] == k {
 			return
 		}
 		if up.id != "" && up.parent.IsValid() {
@@ -206,8 +206,8 @@ func (h *Harness) checkRead(stories map[session.Key]*story, read map[string][]se
 	}
 }
 
-// audit has every journal read by somebody who does not fold it.
-func (h *Harness) audit() {
+// checkJournals has every journal read by somebody who does not fold it.
+func (h *Harness) checkJournals() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for root, entries := range h.entries {
@@ -225,8 +225,8 @@ func (h *Harness) audit() {
 	}
 }
 
-// tell logs what the journals hold, for whoever looks for the reason of a failure.
-func (h *Harness) tell() {
+// logJournals logs what the journals hold, for whoever looks for the reason of a failure.
+func (h *Harness) logJournals() {
 	for root, entries := range h.entries {
 		var b strings.Builder
 		for _, e := range entries {

@@ -10,8 +10,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 )
 
-// life is one process.
-type life struct {
+// process is one process.
+type process struct {
 	rt     *agent.Runtime
 	cancel context.CancelFunc
 	done   chan error
@@ -19,21 +19,21 @@ type life struct {
 	next   chan struct{} // closed when the process after it runs
 }
 
-// begin starts a process.
-func (h *Harness) begin(ctx context.Context) bool {
-	l := &life{done: make(chan error, 1), next: make(chan struct{})}
+// startProcess starts a process.
+func (h *Harness) startProcess(ctx context.Context) bool {
+	proc := &process{done: make(chan error, 1), next: make(chan struct{})}
 	cfg := h.cfg
-	cfg.Store = l.store(h)
-	cfg.Runner = actor{h, l}
+	cfg.Store = proc.store(h)
+	cfg.Runner = scriptRunner{h, proc}
 	cfg.Tools = slices.Clone(cfg.Tools)
 	for i, tool := range cfg.Tools {
 		if tool.Call != nil {
-			cfg.Tools[i].Call = alive(l, tool.Call)
+			cfg.Tools[i].Call = whileAlive(proc, tool.Call)
 		}
 	}
 	cfg.Reply = func(ctx context.Context, r agent.Reply) error {
-		if l.dead.Load() {
-			return errKilled
+		if proc.dead.Load() {
+			return errProcessKilled
 		}
 		if h.cfg.Reply != nil {
 			if err := h.cfg.Reply(ctx, r); err != nil {
@@ -45,8 +45,8 @@ func (h *Harness) begin(ctx context.Context) bool {
 	}
 	if h.cfg.Deliver != nil {
 		cfg.Deliver = func(ctx context.Context, d agent.Delivery) error {
-			if l.dead.Load() {
-				return errKilled
+			if proc.dead.Load() {
+				return errProcessKilled
 			}
 			if err := h.cfg.Deliver(ctx, d); err != nil {
 				return err
@@ -56,20 +56,20 @@ func (h *Harness) begin(ctx context.Context) bool {
 		}
 	}
 	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.NewTextHandler(lastWords{h.t.Output(), l}, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		cfg.Logger = slog.New(slog.NewTextHandler(processLog{h.t.Output(), proc}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
 	rt, err := agent.Open(ctx, cfg)
 	if err != nil {
 		h.t.Errorf("agenttest: opening the Runtime: %v", err)
 		return false
 	}
-	l.rt = rt
-	ctx, l.cancel = context.WithCancel(ctx)
-	go func() { l.done <- rt.Run(ctx) }()
+	proc.rt = rt
+	ctx, proc.cancel = context.WithCancel(ctx)
+	go func() { proc.done <- rt.Run(ctx) }()
 	h.mu.Lock()
-	before := h.life
-	h.life = l
-	h.lives = append(h.lives, l)
+	before := h.running
+	h.running = proc
+	h.processes = append(h.processes, proc)
 	h.mu.Unlock()
 	if before != nil {
 		close(before.next)
@@ -77,24 +77,24 @@ func (h *Harness) begin(ctx context.Context) bool {
 	return true
 }
 
-func alive(l *life, call func(context.Context, agent.ToolCall) (string, error)) func(context.Context, agent.ToolCall) (string, error) {
+func whileAlive(proc *process, call func(context.Context, agent.ToolCall) (string, error)) func(context.Context, agent.ToolCall) (string, error) {
 	return func(ctx context.Context, c agent.ToolCall) (string, error) {
-		if l.dead.Load() {
-			return "", errKilled
+		if proc.dead.Load() {
+			return "", errProcessKilled
 		}
 		return call(ctx, c)
 	}
 }
 
-// lastWords is the log of the test for as long as a process lives.
-type lastWords struct {
+// processLog is the log of the test for as long as a process lives.
+type processLog struct {
 	io.Writer
-	l *life
+	proc *process
 }
 
 // Write implements io.Writer.
-func (w lastWords) Write(p []byte) (int, error) {
-	if w.l.dead.Load() {
+func (w processLog) Write(p []byte) (int, error) {
+	if w.proc.dead.Load() {
 		return len(p), nil
 	}
 	return w.Writer.Write(p)
@@ -102,13 +102,13 @@ func (w lastWords) Write(p []byte) (int, error) {
 
 // kill ends a life. The goroutines of the process cannot be ended, so they go on as those of a former owner: nothing that they do
 // reaches the world.
-func (h *Harness) kill(l *life) {
-	if l.dead.Swap(true) {
+func (h *Harness) kill(proc *process) {
+	if proc.dead.Swap(true) {
 		return
 	}
 	go func() {
-		if !h.begin(h.Context()) {
-			close(l.next)
+		if !h.startProcess(h.Context()) {
+			close(proc.next)
 		}
 	}()
 }
