@@ -177,7 +177,7 @@ func (s *stored) tree(
 	s.text.WriteByte('\n')
 }
 
-// callRunner writes down all that is known of a run.
+// run writes down all that is known of a run.
 func (s *stored) run(r spawn.RunInfo) {
 	s.outcome(r)
 	fmt.Fprintf(&s.text, "    depth %d, %s of %s, %d turns, %d children, session %s\n",
@@ -196,7 +196,7 @@ func (s *stored) run(r spawn.RunInfo) {
 	}
 }
 
-// result writes down what a run has come to.
+// outcome writes down what a run has come to.
 func (s *stored) outcome(r spawn.RunInfo) {
 	fmt.Fprintf(&s.text, "  %s %s: %q, json %s, error %q, id %s\n",
 		r.Label, r.Status, r.Result.Text, r.Result.JSON, r.Error, r.ID)

@@ -22,12 +22,12 @@ func TestFullDisk(t *testing.T) {
 	for _, w := range []world{callerRun, managed} {
 		t.Run(string(w), func(t *testing.T) {
 			v := tmpfs(t, t.TempDir(), "64m")
-			b := newResident(t, w, filepath.Join(v.dir, "state"))
+			b := newInProcessBot(t, w, filepath.Join(v.dir, "state"))
 			b.start(t)
 			free := v.fill(t)
 			eventually(t, "failure", func() bool { return b.failed(syscall.ENOSPC) > 30 })
 			b.refused(t, syscall.ENOSPC)
-			b.look(t, "while it is full")
+			b.checkDisk(t, "while it is full")
 			free()
 			b.progress(t, "progress after there is room", 300)
 			b.idle()
@@ -41,10 +41,10 @@ func TestFullDisk(t *testing.T) {
 // A directory on a full disk is opened all the same, and goes on when there is room; a new one is not, and nothing of it is in the way then.
 func TestOpenOnFullDisk(t *testing.T) {
 	v := tmpfs(t, t.TempDir(), "64m")
-	b := newResident(t, managed, filepath.Join(v.dir, "state"))
+	b := newInProcessBot(t, managed, filepath.Join(v.dir, "state"))
 	b.start(t)
 	b.idle()
-	require.NoError(t, b.close(hurried(t)))
+	require.NoError(t, b.close(endedContext(t)))
 	free := v.fill(t)
 	fresh := filepath.Join(v.dir, "new")
 	for range 2 {
@@ -67,11 +67,11 @@ func TestOpenOnFullDisk(t *testing.T) {
 func TestReadOnlyTranscripts(t *testing.T) {
 	for _, w := range []world{callerRun, managed} {
 		t.Run(string(w), func(t *testing.T) {
-			b := newResident(t, w, filepath.Join(t.TempDir(), "state"))
+			b := newInProcessBot(t, w, filepath.Join(t.TempDir(), "state"))
 			v := tmpfs(t, filepath.Join(b.dir, "sessions"), "64m")
 			b.start(t)
 			b.idle()
-			require.NoError(t, b.load.rest(t.Context(), b.rt))
+			require.NoError(t, b.load.waitIdle(t.Context(), b.rt))
 			require.NoError(t, b.close(t.Context()))
 			v.remount(t, "ro")
 			b.open(t)
@@ -82,7 +82,7 @@ func TestReadOnlyTranscripts(t *testing.T) {
 			v.remount(t, "ro")
 			b.progress(t, "progress of what needs no transcript", 20)
 			b.readable(t)
-			b.look(t, "while it is read-only")
+			b.checkDisk(t, "while it is read-only")
 			v.remount(t, "rw")
 			b.progress(t, "progress after it can be written", 300)
 			b.idle()
@@ -93,8 +93,8 @@ func TestReadOnlyTranscripts(t *testing.T) {
 	}
 }
 
-// hurried returns a context that has ended: whoever shuts down with it waits for nobody.
-func hurried(t *testing.T) context.Context {
+// endedContext returns a context that has ended: whoever shuts down with it waits for nobody.
+func endedContext(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	return ctx
@@ -103,10 +103,10 @@ func hurried(t *testing.T) context.Context {
 // A directory on a read-only disk is not opened, for a reason that is said, but can be looked at; and is as it was when it can be written.
 func TestReadOnlyDirectory(t *testing.T) {
 	v := tmpfs(t, t.TempDir(), "64m")
-	b := newResident(t, managed, filepath.Join(v.dir, "state"))
+	b := newInProcessBot(t, managed, filepath.Join(v.dir, "state"))
 	b.start(t)
 	b.idle()
-	require.NoError(t, b.close(hurried(t)))
+	require.NoError(t, b.close(endedContext(t)))
 	v.remount(t, "ro")
 	for range 2 {
 		_, err := dirstore.Open(b.dir)
@@ -115,7 +115,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 		_, err = dirstore.Open(filepath.Join(v.dir, "new"))
 		require.ErrorIs(t, err, syscall.EROFS)
 		require.ErrorContains(t, err, filepath.Join(v.dir, "new"))
-		b.look(t, "while it is read-only")
+		b.checkDisk(t, "while it is read-only")
 	}
 	v.remount(t, "rw")
 	b.open(t)
@@ -130,19 +130,19 @@ func TestDiskBecomesReadOnly(t *testing.T) {
 		t.Run(string(w), func(t *testing.T) {
 			dir := t.TempDir()
 			v := ext4(t, dir, filepath.Join(dir, "mounted"))
-			b := newResident(t, w, filepath.Join(v.dir, "state"))
+			b := newInProcessBot(t, w, filepath.Join(v.dir, "state"))
 			b.keep = true
 			b.start(t)
 			b.idle()
-			require.NoError(t, b.load.rest(t.Context(), b.rt))
+			require.NoError(t, b.load.waitIdle(t.Context(), b.rt))
 			v.remount(t, "abort")
 			b.work(t)
 			eventually(t, "failure", func() bool { return b.failed(syscall.EROFS) > 30 })
 			b.readable(t)
-			b.look(t, "while it is read-only")
+			b.checkDisk(t, "while it is read-only")
 			b.idle()
 			b.refused(t, syscall.EROFS)
-			require.NoError(t, b.close(hurried(t)))
+			require.NoError(t, b.close(endedContext(t)))
 			v.again(t)
 			b.again(t)
 		})
@@ -155,7 +155,7 @@ func TestSyncFails(t *testing.T) {
 	for _, w := range []world{callerRun, managed} {
 		t.Run(string(w), func(t *testing.T) {
 			host := tmpfs(t, t.TempDir(), "24m")
-			b := newResident(t, w, filepath.Join(t.TempDir(), "state"))
+			b := newInProcessBot(t, w, filepath.Join(t.TempDir(), "state"))
 			v := ext4(t, host.dir, filepath.Join(b.dir, "journal"))
 			b.keep = true
 			b.start(t)
@@ -185,9 +185,9 @@ func TestDiskIsGoneForAWhile(t *testing.T) {
 			whole := tmpfs(t, t.TempDir(), "64m")
 			v := &volume{dir: t.TempDir()}
 			v.mount(t, "--bind", whole.dir)
-			b := newResident(t, w, filepath.Join(v.dir, "state"))
+			b := newInProcessBot(t, w, filepath.Join(v.dir, "state"))
 			b.start(t)
-			require.NoError(t, run("umount", "-l", v.dir))
+			require.NoError(t, runCommand("umount", "-l", v.dir))
 			_, err := b.store.Transcripts.Append(t.Context(), session.Ref{Key: session.Must(session.MainKey("nobody")), SessionID: "x"}, 0, session.Message{Role: session.MessageUser})
 			require.ErrorIs(t, err, syscall.ENOENT)
 			require.ErrorContains(t, err, v.dir)
@@ -206,7 +206,7 @@ func TestDiskIsGoneForAWhile(t *testing.T) {
 }
 
 // start opens the bot, has it work, and returns when it has recorded some of that.
-func (b *resident) start(t *testing.T) {
+func (b *inProcessBot) start(t *testing.T) {
 	t.Helper()
 	b.open(t)
 	b.work(t)
@@ -214,14 +214,14 @@ func (b *resident) start(t *testing.T) {
 }
 
 // progress returns when more than n appends were acknowledged since it was called.
-func (b *resident) progress(t *testing.T, what string, n int) {
+func (b *inProcessBot) progress(t *testing.T, what string, n int) {
 	t.Helper()
 	before := b.appends()
 	eventually(t, what, func() bool { return b.appends() > before+n })
 }
 
 // readable fails unless the bot can read every transcript that there is, and says why it writes none.
-func (b *resident) readable(t *testing.T) {
+func (b *inProcessBot) readable(t *testing.T) {
 	t.Helper()
 	for _, ref := range b.transcripts(t) {
 		var end session.Pos
@@ -240,7 +240,7 @@ func (b *resident) readable(t *testing.T) {
 }
 
 // refused fails unless whoever wanted something was told what is wrong with the disk, or something that a bot may be told at any time.
-func (b *resident) refused(t *testing.T, want error) {
+func (b *inProcessBot) refused(t *testing.T, want error) {
 	t.Helper()
 	for _, f := range b.takeFailures() {
 		_, unwell := errors.AsType[*agent.JoinError](f.err)
@@ -261,9 +261,9 @@ func (b *resident) refused(t *testing.T, want error) {
 }
 
 // again opens what is on a disk that was repaired, and has the bot work on it until it comes to its end.
-func (b *resident) again(t *testing.T) {
+func (b *inProcessBot) again(t *testing.T) {
 	t.Helper()
-	b.look(t, "after the repair")
+	b.checkDisk(t, "after the repair")
 	b.open(t)
 	b.work(t)
 	b.progress(t, "progress after the repair", 300)

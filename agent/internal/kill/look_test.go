@@ -19,8 +19,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
-// look reads what is on the disk, as a tool would, and fails if anything acknowledged is missing or anything is there that cannot be.
-func (w *told) look(t *testing.T, when string) map[session.Key]spawntest.Report {
+// checkDisk reads what is on the disk, as a tool would, and fails if anything acknowledged is missing or anything is there that cannot be.
+func (w *witness) checkDisk(t *testing.T, when string) map[session.Key]spawntest.Report {
 	t.Helper()
 	w.mu.Lock()
 	last := maps.Clone(w.last) // before anything is read: the bot may be alive
@@ -49,11 +49,11 @@ func (w *told) look(t *testing.T, when string) map[session.Key]spawntest.Report 
 	return reports
 }
 
-// settled looks at what has become of everything once all of it has come to an end. arrived are the keys under which each thing was
+// checkEnd looks at what has become of everything once all of it has come to an end. arrived are the keys under which each thing was
 // told to somebody.
-func (w *told) settled(t *testing.T, arrived map[string][]string) {
+func (w *witness) checkEnd(t *testing.T, arrived map[string][]string) {
 	t.Helper()
-	reports := w.look(t, "at the end")
+	reports := w.checkDisk(t, "at the end")
 	for root, r := range reports {
 		require.NoError(t, r.AtRest(), "%s", root)
 		require.Zero(t, r.Blocked, "%s", root)
@@ -62,22 +62,22 @@ func (w *told) settled(t *testing.T, arrived map[string][]string) {
 		require.Len(t, keys, 1, "%s was told under several keys", thing)
 	}
 	for thing, root := range w.owed {
-		if !stopped(root) {
+		if !mayBeStopped(root) {
 			require.NotEmpty(t, arrived[thing], "nobody was told of %s, which %s owes since it acknowledged it", thing, root)
 		}
 	}
 	if w.world == managed {
-		w.conversations(t)
+		w.checkConversations(t)
 	}
 	w.sum.owed += len(w.owed)
 	w.sum.arrived += len(arrived)
 	w.sum.trees += len(reports)
 }
 
-// arrived returns the keys under which each thing has left the bot. The same key tells of the same things.
-func (w *told) arrived(t *testing.T) map[string][]string {
+// readArrivals returns the keys under which each thing has left the bot. The same key tells of the same things.
+func (w *witness) readArrivals(t *testing.T) map[string][]string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(filepath.Dir(w.dir), arrivals))
+	b, err := os.ReadFile(filepath.Join(filepath.Dir(w.dir), arrivalsFile))
 	require.NoError(t, err)
 	keys, texts := make(map[string][]string), make(map[string]string)
 	for line := range strings.Lines(string(b)) {
@@ -97,9 +97,9 @@ func (w *told) arrived(t *testing.T) map[string][]string {
 	return keys
 }
 
-// conversations fails unless each top-level session has read in its conversation what it was told, every message and the end of every
+// checkConversations fails unless each top-level session has read in its conversation what it was told, every message and the end of every
 // run once: the journal says which lines of a transcript count, whatever a killed turn has left there.
-func (w *told) conversations(t *testing.T) {
+func (w *witness) checkConversations(t *testing.T) {
 	t.Helper()
 	s, err := dirstore.View(w.dir)
 	require.NoError(t, err)
@@ -117,7 +117,7 @@ func (w *told) conversations(t *testing.T) {
 		}
 	}
 	for thing, root := range w.owed {
-		if !stopped(root) {
+		if !mayBeStopped(root) {
 			require.Equal(t, 1, read[thing], "%s has not read %s", root, thing)
 		}
 	}
@@ -125,7 +125,7 @@ func (w *told) conversations(t *testing.T) {
 }
 
 // transcripts returns those that are not archived. Whose one is a file says of itself in its first line.
-func (w *told) transcripts(t *testing.T) (refs []session.Ref) {
+func (w *witness) transcripts(t *testing.T) (refs []session.Ref) {
 	t.Helper()
 	fsys, dir := disk.At(w.dir), filepath.Join(w.dir, "sessions")
 	agents, err := fsys.ReadDir(dir)

@@ -39,15 +39,15 @@ func TestPowerLoss(t *testing.T) {
 	t.Logf("%s=%d", envSeed, seed)
 	for _, w := range []world{callerRun, managed} {
 		t.Run(string(w), func(t *testing.T) {
-			p := &powered{told: newTold(t, w), rng: rand.New(rand.NewPCG(seed, 0))}
+			p := &powered{witness: newWitness(t, w), rng: rand.New(rand.NewPCG(seed, 0))}
 			p.begin(t)
 			for n := range losses {
 				m := p.moment()
 				p.life(t, strconv.Itoa(n), &m)
 				if len(p.last) > 0 { // else there may be no state yet
-					p.look(t, fmt.Sprintf("after loss %d", n))
+					p.checkDisk(t, fmt.Sprintf("after loss %d", n))
 				}
-				if n%segment == segment-1 {
+				if n%killsPerState == killsPerState-1 {
 					p.end(t)
 					p.begin(t)
 				}
@@ -61,17 +61,17 @@ func TestPowerLoss(t *testing.T) {
 
 // A powered is a bot on a disk that loses its power, and what the world has heard of it.
 type powered struct {
-	*told
+	*witness
 	rng        *rand.Rand
 	disk       *disktest.Disk
 	unmount    func()
 	compacting int // losses in the middle of a compaction
-	heard      heard
+	heard      arrivalLog
 }
 
 // begin begins a new state.
 func (p *powered) begin(t *testing.T) {
-	p.told.begin(t)
+	p.witness.beginState(t)
 	p.dir = "/state"
 	clear(p.heard.keys)
 	p.put(disktest.New())
@@ -163,8 +163,8 @@ func (p *powered) live(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	l := &load{world: p.world, life: name, arrive: p.heard.arrive, tell: func(format string, args ...any) {
-		_ = p.line(fmt.Sprintf(format, args...)) // what the load tells can be read
+	l := &workload{world: p.world, life: name, arrive: p.heard.arrive, tell: func(format string, args ...any) {
+		_ = p.readLine(fmt.Sprintf(format, args...)) // what the load tells can be read
 	}}
 	rt, err := agent.Open(ctx, l.config(store))
 	if err != nil {
@@ -173,7 +173,7 @@ func (p *powered) live(ctx context.Context, name string) error {
 	running := make(chan error, 1)
 	go func() { running <- rt.Run(context.WithoutCancel(ctx)) }()
 	if name == lastLife {
-		err = l.rest(ctx, rt)
+		err = l.waitIdle(ctx, rt)
 	} else {
 		l.work(ctx, rt)
 	}
@@ -199,5 +199,5 @@ func (p *powered) live(ctx context.Context, name string) error {
 func (p *powered) end(t *testing.T) {
 	t.Helper()
 	p.life(t, lastLife, nil)
-	p.settled(t, p.heard.keys)
+	p.checkEnd(t, p.heard.keys)
 }
