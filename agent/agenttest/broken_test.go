@@ -51,7 +51,8 @@ func failures(t *testing.T, cfg agent.Config, s Script, p *crashPoint, f func(h 
 			runInBubble(r, cfg, s, p, f)
 		}()
 		<-done
-		time.Sleep(72 * time.Hour) // so that what is left behind on purpose ends before the bubble does
+		// so that what is left behind on purpose ends before the bubble does
+		time.Sleep(72 * time.Hour)
 	})
 	return strings.Join(r.failed, "\n")
 }
@@ -59,7 +60,9 @@ func failures(t *testing.T, cfg agent.Config, s Script, p *crashPoint, f func(h 
 // noCheck is a journal that does not compare before it appends.
 type noCheck struct{ session.Journal }
 
-func (j noCheck) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (j noCheck) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	seq, err := j.Journal.Append(ctx, root, after, b)
 	for errors.Is(err, session.ErrConflict) {
 		after++
@@ -69,7 +72,8 @@ func (j noCheck) Append(ctx context.Context, root session.Key, after session.Seq
 }
 
 func TestBrokenIsNoticed(t *testing.T) {
-	spawnOne := Script{Main: {Call("sessions_spawn", `{"task":"work","label":"one"}`), Say("On it."), Echo()}, "one": {Say("done").After(time.Minute)}}
+	spawnOne := Script{Main: {Call("sessions_spawn", `{"task":"work","label":"one"}`),
+		Say("On it."), Echo()}, "one": {Say("done").After(time.Minute)}}
 	for _, c := range []struct {
 		name string
 		cfg  agent.Config
@@ -90,7 +94,11 @@ func TestBrokenIsNoticed(t *testing.T) {
 		},
 		{
 			name: "a script and a Runner", s: spawnOne,
-			cfg:  agent.Config{Runner: agent.RunnerFunc(func(context.Context, *agent.Turn) (agent.Result, error) { return agent.Result{}, nil })},
+			cfg: agent.Config{Runner: agent.RunnerFunc(func(
+				context.Context, *agent.Turn,
+			) (agent.Result, error) {
+				return agent.Result{}, nil
+			})},
 			f:    func(h *Harness) {},
 			want: "there is a script and a Runner of type agent.RunnerFunc",
 		},
@@ -104,25 +112,37 @@ func TestBrokenIsNoticed(t *testing.T) {
 			want: "replied\n     [\"hello\"]\nwant [\"bye\"]",
 		},
 		{
-			name: "another delivery", f: func(h *Harness) { h.Delivered("42") }, want: "delivered\n     []\nwant [\"42\"]",
+			name: "another delivery", f: func(h *Harness) { h.Delivered("42") },
+			want: "delivered\n     []\nwant [\"42\"]",
 		},
 		{
-			name: "no such child", s: Script{Main: {Echo()}}, f: func(h *Harness) { h.Post("hello"); h.Child("count") },
+			name: "no such child", s: Script{Main: {Echo()}},
+			f:    func(h *Harness) { h.Post("hello"); h.Child("count") },
 			want: `no sub-agent has the label "count"`,
 		},
 		{
-			name: "a message that is refused", s: Script{Main: {Echo()}}, f: func(h *Harness) { h.Post("") }, want: "it is empty",
+			name: "a message that is refused", s: Script{Main: {Echo()}},
+			f: func(h *Harness) { h.Post("") }, want: "it is empty",
 		},
 		{
-			name: "a journal that does not compare", s: spawnOne, cfg: agent.Config{Store: &session.Store{
-				Journal: noCheck{session.NewMemory().Journal}, Transcripts: session.NewMemory().Transcripts,
+			name: "a journal that does not compare", s: spawnOne,
+			cfg: agent.Config{Store: &session.Store{
+				Journal:     noCheck{session.NewMemory().Journal},
+				Transcripts: session.NewMemory().Transcripts,
 			}},
-			f:    func(h *Harness) { h.Post("go"); time.Sleep(time.Second); h.Crash(); time.Sleep(time.Hour) },
+			f: func(h *Harness) {
+				h.Post("go")
+				time.Sleep(time.Second)
+				h.Crash()
+				time.Sleep(time.Hour)
+			},
 			want: "a former owner of agent:main:main could append",
 		},
 		{
 			name: "a goroutine that is left",
-			cfg: agent.Config{Runner: agent.RunnerFunc(func(context.Context, *agent.Turn) (agent.Result, error) {
+			cfg: agent.Config{Runner: agent.RunnerFunc(func(
+				context.Context, *agent.Turn,
+			) (agent.Result, error) {
 				go time.Sleep(48 * time.Hour)
 				return agent.Result{Text: "hi"}, nil
 			})},
@@ -131,7 +151,9 @@ func TestBrokenIsNoticed(t *testing.T) {
 		},
 		{
 			name: "a Runner that does not return",
-			cfg: agent.Config{Runner: agent.RunnerFunc(func(context.Context, *agent.Turn) (agent.Result, error) {
+			cfg: agent.Config{Runner: agent.RunnerFunc(func(
+				context.Context, *agent.Turn,
+			) (agent.Result, error) {
 				time.Sleep(48 * time.Hour)
 				return agent.Result{Text: "hi"}, nil
 			})},
@@ -166,7 +188,8 @@ func TestChecksOfWhatArrives(t *testing.T) {
 	}
 	r.failed = nil
 	delivery := func(key, run, text string, attempt int) agent.Delivery {
-		return agent.Delivery{Key: key, Attempt: attempt, Run: agent.RunInfo{ID: spawn.RunID(run)}, Event: announce.Event{Result: text}}
+		return agent.Delivery{Key: key, Attempt: attempt, Run: agent.RunInfo{ID: spawn.RunID(run)},
+			Event: announce.Event{Result: text}}
 	}
 	h.noteDelivery(delivery("1", "a", "x", 1))
 	h.noteDelivery(delivery("1", "a", "x", 2))
@@ -187,11 +210,15 @@ func TestChecksOfTheJournal(t *testing.T) {
 	root := session.Must(session.MainKey("main"))
 	child := session.Must(root.Child("main", "6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
 	at := func(seq session.Seq, f fact) fact { f.root, f.seq = root, seq; return f }
-	admitted := fact{Kind: "admitted", Run: child, Spec: &spec{ID: "id", SessionID: "s", Key: child, Parent: root}}
-	rootRef, childRef := session.Ref{Key: root, SessionID: "r"}, session.Ref{Key: child, SessionID: "s"}
-	told := session.Line{Pos: 5, Message: session.Message{Role: session.MessageUser, Internal: true, ID: "id"}}
+	admitted := fact{Kind: "admitted", Run: child,
+		Spec: &spec{ID: "id", SessionID: "s", Key: child, Parent: root}}
+	rootRef, childRef := session.Ref{Key: root, SessionID: "r"},
+		session.Ref{Key: child, SessionID: "s"}
+	told := session.Line{Pos: 5,
+		Message: session.Message{Role: session.MessageUser, Internal: true, ID: "id"}}
 	good := []fact{
-		at(1, fact{Kind: "opened", ID: "r"}), at(2, admitted), at(3, fact{Kind: "run_ended", Run: child, Flags: flagTell}),
+		at(1, fact{Kind: "opened", ID: "r"}), at(2, admitted),
+		at(3, fact{Kind: "run_ended", Run: child, Flags: flagTell}),
 		at(4, fact{Kind: "turn_ended", Run: root, Num: 5, Flags: flagReply}),
 	}
 	for _, c := range []struct {
@@ -203,17 +230,24 @@ func TestChecksOfTheJournal(t *testing.T) {
 	}{
 		{"good", good, map[session.Ref][]session.Line{rootRef: {told}}, 1, ""},
 		{"lost", good, nil, 1, "was lost"},
-		{"not committed", good, map[session.Ref][]session.Line{rootRef: {{Pos: 6, Message: told.Message}}}, 1, "was lost"},
-		{"twice", good, map[session.Ref][]session.Line{rootRef: {told, told}}, 1, "was read 2 times"},
-		{"by another", append(good[:4:4], at(5, fact{Kind: "turn_ended", Run: child, Num: 9})), map[session.Ref][]session.Line{childRef: {told}}, 1, "was read by"},
+		{"not committed", good, map[session.Ref][]session.Line{rootRef: {{Pos: 6,
+			Message: told.Message}}}, 1, "was lost"},
+		{"twice", good, map[session.Ref][]session.Line{rootRef: {told, told}}, 1,
+			"was read 2 times"},
+		{"by another", append(good[:4:4], at(5, fact{Kind: "turn_ended", Run: child, Num: 9})),
+			map[session.Ref][]session.Line{childRef: {told}}, 1, "was read by"},
 		{"no end", good[:2:2], nil, 0, "has ended 0 times"},
-		{"two ends", append(good[:4:4], good[2]), map[session.Ref][]session.Line{rootRef: {told}}, 1, "has ended 2 times"},
-		{"a reply that is lost", good, map[session.Ref][]session.Line{rootRef: {told}}, 0, "1 turns replied, and 0 replies arrived"},
-		{"stopped", append(good[:4:4], at(6, fact{Kind: "stop_requested", Run: root, Cause: causeStopped})), nil, 1, ""},
+		{"two ends", append(good[:4:4], good[2]), map[session.Ref][]session.Line{rootRef: {told}},
+			1, "has ended 2 times"},
+		{"a reply that is lost", good, map[session.Ref][]session.Line{rootRef: {told}}, 0,
+			"1 turns replied, and 0 replies arrived"},
+		{"stopped", append(good[:4:4],
+			at(6, fact{Kind: "stop_requested", Run: root, Cause: causeStopped})), nil, 1, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := &recorder{TB: t}
-			h := &Harness{t: r, facts: c.facts, lines: c.lines, replies: make([]agent.Reply, c.replies)}
+			h := &Harness{t: r, facts: c.facts, lines: c.lines,
+				replies: make([]agent.Reply, c.replies)}
 			h.checkCompletions()
 			if c.want == "" {
 				require.Empty(t, r.failed)
@@ -228,12 +262,15 @@ func TestChecksOfTheJournal(t *testing.T) {
 func TestChecksOfTheAuditor(t *testing.T) {
 	r := &recorder{TB: t}
 	opened := func(seq session.Seq, epoch int) session.Entry {
-		return session.Entry{Seq: seq, Payload: session.Raw(fmt.Sprintf(`{"v":1,"kind":"opened","at":%d,"num":%d,"id":"s"}`, seq, epoch))}
+		return session.Entry{Seq: seq,
+			Payload: session.Raw(fmt.Sprintf(`{"v":1,"kind":"opened","at":%d,"num":%d,"id":"s"}`,
+				seq, epoch))}
 	}
-	h := &Harness{t: r, entries: map[session.Key][]session.Entry{session.Must(session.MainKey("main")): {opened(2, 2), opened(1, 1)}}}
+	root := session.Must(session.MainKey("main"))
+	h := &Harness{t: r, entries: map[session.Key][]session.Entry{root: {opened(2, 2), opened(1, 1)}}}
 	h.checkJournals()
 	require.Empty(t, r.failed)
-	h.entries[session.Must(session.MainKey("main"))] = append(h.entries[session.Must(session.MainKey("main"))], opened(3, 2))
+	h.entries[root] = append(h.entries[root], opened(3, 2))
 	h.checkJournals()
 	require.Len(t, r.failed, 1)
 	require.Contains(t, r.failed[0], "the journal of agent:main:main")

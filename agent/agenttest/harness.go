@@ -17,21 +17,25 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// Run runs f in a bubble of virtual time with a Runtime that plays the script, and checks what is promised when f has returned and
-// what it left under way has come to its end, which is given an hour of virtual time.
+// Run runs f in a bubble of virtual time with a Runtime that plays the script, and checks what is
+// promised when f has returned and what it left under way has come to its end, which is given an
+// hour of virtual time.
 //
-// The Runner of cfg may be nil or a Loop, whose Model the script then takes the place of; to test a Runner of another kind, leave
-// the script nil. Everything else in cfg is used as it is: Reply and Deliver are called, and what they accepted is remembered.
+// The Runner of cfg may be nil or a Loop, whose Model the script then takes the place of; to test a
+// Runner of another kind, leave the script nil. Everything else in cfg is used as it is: Reply and
+// Deliver are called, and what they accepted is remembered.
 func Run(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { runInBubble(t, cfg, s, nil, f) })
 }
 
-// EveryCrash is Run once for every write to the store that f makes, in a subtest that kills the process right before it, and one
-// that kills it right after it, when it is durable but nobody has heard of it. At once another process takes over.
+// EveryCrash is Run once for every write to the store that f makes, in a subtest that kills the
+// process right before it, and one that kills it right after it, when it is durable but the Runtime
+// has not learned of it. Another process takes over at once.
 //
-// Methods of the Harness go on with the new process by themselves; other calls belong into [Harness.Do]. What f asserts must hold
-// wherever the crash was. A reply that people get twice has the same Reply.Key both times, and counts once here.
+// Methods of the Harness go on with the new process by themselves; other calls belong into
+// [Harness.Do]. What f asserts must hold wherever the crash was. A reply that people get twice has
+// the same Reply.Key both times, and counts once here.
 func EveryCrash(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 	t.Helper()
 	for at := 1; ; at++ {
@@ -49,8 +53,8 @@ func EveryCrash(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 	}
 }
 
-// A Harness is a process that runs a Runtime, and its successors, and what they said. Its methods are for the function that Run
-// got, and may be called by goroutines that it starts in the bubble.
+// A Harness is a process that runs a Runtime, and its successors, and what they said. Its methods
+// are for the function that Run got, and may be called by goroutines that it starts in the bubble.
 type Harness struct {
 	t        testing.TB
 	cfg      agent.Config
@@ -82,7 +86,8 @@ type turnID struct {
 	key  session.Key
 }
 
-// maxVirtualTime is how long a function may run. Virtual time passes fast, but somebody who waits for ever should hear of it.
+// maxVirtualTime is how long a function may run. Virtual time passes fast, so that a function that
+// waits for ever is found soon.
 const maxVirtualTime = 400 * 24 * time.Hour
 
 // runInBubble is Run inside a bubble.
@@ -90,9 +95,13 @@ func runInBubble(t testing.TB, cfg agent.Config, s Script, p *crashPoint, f func
 	t.Helper()
 	h := &Harness{
 		t: t, cfg: cfg, script: s, store: cfg.Store, crash: p, released: make(chan struct{}),
-		calls: make(map[string]int), failed: make(map[session.Key]int), turnsUnderWay: make(map[turnID]int),
-		owners: make(map[session.Key]*process), ended: make(map[session.Key]bool), lines: make(map[session.Ref][]session.Line),
-		entries: make(map[session.Key][]session.Entry),
+		calls:         make(map[string]int),
+		failed:        make(map[session.Key]int),
+		turnsUnderWay: make(map[turnID]int),
+		owners:        make(map[session.Key]*process),
+		ended:         make(map[session.Key]bool),
+		lines:         make(map[session.Ref][]session.Line),
+		entries:       make(map[session.Key][]session.Entry),
 	}
 	if h.store == nil {
 		h.store = session.NewMemory()
@@ -109,7 +118,8 @@ func runInBubble(t testing.TB, cfg agent.Config, s Script, p *crashPoint, f func
 	}
 	synctest.Wait() // it runs
 	lost := time.AfterFunc(maxVirtualTime, func() {
-		t.Errorf("agenttest: the function has not returned after %v of virtual time", maxVirtualTime)
+		t.Errorf("agenttest: the function has not returned after %v of virtual time",
+			maxVirtualTime)
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		for _, proc := range h.processes {
@@ -158,8 +168,9 @@ func (h *Harness) mainKey() session.Key {
 	return session.Must(session.MainKey(h.cfg.Rules.DefaultAgent()))
 }
 
-// Do calls f, and again with the next process if the one it was called with is killed meanwhile and f returns an error. It returns
-// the last error. What f waits for at a Runtime whose process was killed ends with an error.
+// Do calls f, and again with the next process if the one it was called with is killed meanwhile and
+// f returns an error. It returns the last error. What f waits for at a Runtime whose process was
+// killed ends with an error.
 func (h *Harness) Do(f func(rt *agent.Runtime) error) error {
 	for {
 		proc := h.current()
@@ -193,12 +204,14 @@ func (h *Harness) PostTo(key session.Key, text string) {
 	h.posted++
 	m := agent.Message{ID: "message-" + strconv.Itoa(h.posted), Text: text}
 	h.mu.Unlock()
-	if err := h.Do(func(rt *agent.Runtime) error { return rt.Session(key).Post(h.Context(), m) }); err != nil {
+	err := h.Do(func(rt *agent.Runtime) error { return rt.Session(key).Post(h.Context(), m) })
+	if err != nil {
 		h.t.Fatalf("agenttest: posting %q to %s: %v", text, key, err)
 	}
 }
 
-// Replies returns what has reached people so far, each reply once, when everything that can happen now has happened.
+// Replies returns what has reached people so far, each reply once, when everything that can happen
+// now has happened.
 func (h *Harness) Replies() []agent.Reply {
 	synctest.Wait()
 	h.mu.Lock()
@@ -218,7 +231,8 @@ func (h *Harness) Replied(want ...string) {
 	}
 }
 
-// Deliveries returns what Deliver has accepted so far, each completion once, when everything that can happen now has happened.
+// Deliveries returns what Deliver has accepted so far, each completion once, when everything that
+// can happen now has happened.
 func (h *Harness) Deliveries() []agent.Delivery {
 	synctest.Wait()
 	h.mu.Lock()
@@ -226,7 +240,8 @@ func (h *Harness) Deliveries() []agent.Delivery {
 	return slices.Clone(h.deliveries)
 }
 
-// Delivered fails unless Deliver has accepted exactly these results so far, in this order, as a person would see them.
+// Delivered fails unless Deliver has accepted exactly these results so far, in this order, as a
+// person would see them.
 func (h *Harness) Delivered(want ...string) {
 	h.t.Helper()
 	got := make([]string, 0, len(want))
@@ -238,17 +253,22 @@ func (h *Harness) Delivered(want ...string) {
 	}
 }
 
-// Runs returns the sub-agents of all trees that have not been archived, parents before their children.
+// Runs returns the sub-agents of all trees that have not been archived, parents before their
+// children.
 func (h *Harness) Runs() []agent.RunInfo {
 	h.t.Helper()
 	synctest.Wait()
 	h.mu.Lock()
-	roots := slices.SortedFunc(maps.Keys(h.owners), func(a, b session.Key) int { return strings.Compare(a.String(), b.String()) })
+	roots := slices.SortedFunc(maps.Keys(h.owners),
+		func(a, b session.Key) int { return strings.Compare(a.String(), b.String()) })
 	h.mu.Unlock()
 	var all []agent.RunInfo
 	for _, root := range roots {
 		var runs []agent.RunInfo
-		err := h.Do(func(rt *agent.Runtime) (err error) { runs, err = rt.Session(root).Tree(h.Context()); return err })
+		err := h.Do(func(rt *agent.Runtime) (err error) {
+			runs, err = rt.Session(root).Tree(h.Context())
+			return err
+		})
 		if err != nil {
 			h.t.Fatalf("agenttest: sub-agents of %s: %v", root, err)
 		}
@@ -274,7 +294,8 @@ func (h *Harness) Child(label string) agent.RunInfo {
 	return found
 }
 
-// Calls returns how many model calls there have been under a name of the script; without a script, how many turns.
+// Calls returns how many model calls there have been under a name of the script; without a script,
+// how many turns.
 func (h *Harness) Calls(name string) int {
 	synctest.Wait()
 	h.mu.Lock()
@@ -282,8 +303,8 @@ func (h *Harness) Calls(name string) int {
 	return h.calls[name]
 }
 
-// Crash kills the process, as if by kill -9, and starts another one on the same store. It returns when that has taken over what
-// there was to take over.
+// Crash kills the process, as if by kill -9, and starts another one on the same store. It returns
+// when that has taken over what there was to take over.
 func (h *Harness) Crash() {
 	h.t.Helper()
 	synctest.Wait()
@@ -311,8 +332,8 @@ func (h *Harness) count(proc *process, name string) {
 	h.calls[name]++
 }
 
-// failures returns how often the model of a session has failed, with more failures added. What has failed is not in the
-// conversation, so it must be counted.
+// failures returns how often the model of a session has failed, with more failures added. What has
+// failed is not in the conversation, so it must be counted.
 func (h *Harness) failures(key session.Key, more int) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -361,7 +382,7 @@ func (h *Harness) shutDown() {
 		cancel()
 		var still *agent.StillRunningError
 		switch {
-		case proc.dead.Load(): // nobody waits for what was killed
+		case proc.dead.Load(): // what a killed process returns does not count
 		case errors.As(err, &still):
 			h.t.Errorf("agenttest: %v", err)
 		case err != nil:

@@ -13,7 +13,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
-// noteReply remembers what reached a person. A reply that comes again must come under its key, say so, and be the same.
+// noteReply remembers what reached a person. A reply that comes again must come under its key, say
+// so, and be the same.
 func (h *Harness) noteReply(r agent.Reply) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -26,7 +27,8 @@ func (h *Harness) noteReply(r agent.Reply) {
 		return
 	}
 	if before := h.replies[i]; before.Text != r.Text || before.To != r.To {
-		h.t.Errorf("agenttest: reply %s is %q to %s, and was %q to %s before", r.Key, r.Text, r.To, before.Text, before.To)
+		h.t.Errorf("agenttest: reply %s is %q to %s, and was %q to %s before", r.Key, r.Text, r.To,
+			before.Text, before.To)
 	}
 	if r.Attempt < 2 && !r.MayRepeat {
 		h.t.Errorf("agenttest: reply %s came again and does not say that it may have", r.Key)
@@ -44,11 +46,13 @@ func (h *Harness) noteDelivery(d agent.Delivery) {
 				h.t.Errorf("agenttest: delivery %s is another one than before", d.Key)
 			}
 			if d.Attempt < 2 && !d.MayRepeat {
-				h.t.Errorf("agenttest: delivery %s came again and does not say that it may have", d.Key)
+				h.t.Errorf("agenttest: delivery %s came again and does not say that it may have",
+					d.Key)
 			}
 			return
 		case same:
-			h.t.Errorf("agenttest: the end of run %s was delivered as %s and as %s", d.Run.ID, before.Key, d.Key)
+			h.t.Errorf("agenttest: the end of run %s was delivered as %s and as %s", d.Run.ID,
+				before.Key, d.Key)
 		}
 	}
 	h.deliveries = append(h.deliveries, d)
@@ -63,20 +67,22 @@ const (
 	flagCrashed = 1 << 7 // of turn_ended: the process of the turn is gone
 )
 
-// causeStopped is the cause of a stop_requested that somebody asked for.
+// causeStopped is the cause of a stop_requested that a caller asked for.
 const causeStopped = 3
 
 // sessionFacts is what a journal says about one session.
 type sessionFacts struct {
-	ref           session.Ref
-	id            string // of the run
-	parent        session.Key
-	committed     session.Pos // end of the conversation
-	mayLoseInputs bool        // stopped, or with a turn that was given up: what it has not read ends with it
+	ref       session.Ref
+	id        string // of the run
+	parent    session.Key
+	committed session.Pos // end of the conversation
+	// stopped, or with a turn that was given up: what it has not read ends with it
+	mayLoseInputs bool
 	ends          int
 }
 
-// checkCompletions fails if something was lost or came twice. Everything has come to its end.
+// checkCompletions fails if a completion or reply was lost or came twice. It is called when
+// everything has come to its end.
 func (h *Harness) checkCompletions() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -98,8 +104,10 @@ func (h *Harness) checkCompletions() {
 			replies++
 		case f.Kind == "run_ended" && f.Flags&flagTell != 0 && f.Flags&flagOut != 0:
 			out++
-		case f.Kind == "run_ended" && f.Flags&flagTell != 0 && len(read[stories[f.Run].runID()]) == 0 && delivered[stories[f.Run].runID()]:
-			out++ // whoever it was for ended without reading it, so it went up to a session that the caller runs
+		case f.Kind == "run_ended" && f.Flags&flagTell != 0 &&
+			len(read[stories[f.Run].runID()]) == 0 && delivered[stories[f.Run].runID()]:
+			// its requester ended without reading it, so it went up to a session of the caller
+			out++
 		case f.Kind == "run_ended" && f.Flags&flagTell != 0:
 			h.checkRead(stories, read, f.Run)
 		}
@@ -116,7 +124,8 @@ func (h *Harness) checkCompletions() {
 		h.t.Errorf("agenttest: %d turns replied, and %d replies arrived", replies, len(h.replies))
 	}
 	if h.cfg.Deliver != nil && out != len(h.deliveries) {
-		h.t.Errorf("agenttest: the ends of %d runs were to be delivered, and %d arrived", out, len(h.deliveries))
+		h.t.Errorf("agenttest: the ends of %d runs were to be delivered, and %d arrived", out,
+			len(h.deliveries))
 	}
 }
 
@@ -132,7 +141,8 @@ func (h *Harness) sessionsOf() map[session.Key]*sessionFacts {
 	stories := make(map[session.Key]*sessionFacts)
 	for _, f := range h.facts {
 		if f.Kind == "admitted" && f.Spec != nil {
-			stories[f.Spec.Key] = &sessionFacts{ref: session.Ref{Key: f.Spec.Key, SessionID: f.Spec.SessionID}, id: f.Spec.ID, parent: f.Spec.Parent}
+			stories[f.Spec.Key] = &sessionFacts{ref: session.Ref{Key: f.Spec.Key,
+				SessionID: f.Spec.SessionID}, id: f.Spec.ID, parent: f.Spec.Parent}
 			continue
 		}
 		if f.Kind == "opened" && stories[f.root] == nil {
@@ -160,7 +170,8 @@ func (h *Harness) whoRead(stories map[session.Key]*sessionFacts) map[string][]se
 	read := make(map[string][]session.Key)
 	for key, s := range stories {
 		for line, err := range session.Committed(upTo(h.lines[s.ref], s.committed)) {
-			if m := line.Message; err == nil && m.Internal && m.Role == session.MessageUser && m.ID != "" {
+			if m := line.Message; err == nil && m.Internal && m.Role == session.MessageUser &&
+				m.ID != "" {
 				read[m.ID] = append(read[m.ID], key)
 			}
 		}
@@ -178,8 +189,11 @@ func upTo(lines []session.Line, end session.Pos) iter.Seq2[session.Line, error] 
 	}
 }
 
-// checkRead fails unless the end of a run stands in one conversation once: that of its requester, or of one above it.
-func (h *Harness) checkRead(stories map[session.Key]*sessionFacts, read map[string][]session.Key, run session.Key) {
+// checkRead fails unless the end of a run stands in one conversation once: that of its requester,
+// or of one above it.
+func (h *Harness) checkRead(
+	stories map[session.Key]*sessionFacts, read map[string][]session.Key, run session.Key,
+) {
 	child := stories[run]
 	if child == nil {
 		return
@@ -200,18 +214,20 @@ func (h *Harness) checkRead(stories map[session.Key]*sessionFacts, read map[stri
 		break
 	}
 	if len(where) == 0 {
-		h.t.Errorf("agenttest: the end of %s was lost: nobody has read it", run)
+		h.t.Errorf("agenttest: the end of %s was lost: no session has read it", run)
 	} else {
-		h.t.Errorf("agenttest: the end of %s was read by %s, which is none of those above it", run, where[0])
+		h.t.Errorf("agenttest: the end of %s was read by %s, which is none of those above it", run,
+			where[0])
 	}
 }
 
-// checkJournals has every journal read by somebody who does not fold it.
+// checkJournals audits every journal with code that does not fold it.
 func (h *Harness) checkJournals() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for root, entries := range h.entries {
-		slices.SortStableFunc(entries, func(a, b session.Entry) int { return cmp.Compare(a.Seq, b.Seq) })
+		slices.SortStableFunc(entries,
+			func(a, b session.Entry) int { return cmp.Compare(a.Seq, b.Seq) })
 		err := spawntest.Audit(func(yield func(session.Entry, error) bool) {
 			for _, e := range entries {
 				if !yield(e, nil) {
@@ -225,7 +241,7 @@ func (h *Harness) checkJournals() {
 	}
 }
 
-// logJournals logs what the journals hold, for whoever looks for the reason of a failure.
+// logJournals logs what the journals hold, so that the reason of a failure can be found.
 func (h *Harness) logJournals() {
 	for root, entries := range h.entries {
 		var b strings.Builder

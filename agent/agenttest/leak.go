@@ -2,8 +2,8 @@ package agenttest
 
 import "strings"
 
-// goroutinesLeft returns the goroutines of a stack dump, whose first one is our own, that belong to the bubble of that one. The runtime
-// names the bubble in the first line of each goroutine.
+// goroutinesLeft returns the goroutines of a stack dump, whose first one is our own, that belong to
+// the bubble of that one. The runtime names the bubble in the first line of each goroutine.
 func goroutinesLeft(dump string) string {
 	all := strings.Split(dump, "\n\n")
 	bubble := bubbleName(all[0])
@@ -12,7 +12,9 @@ func goroutinesLeft(dump string) string {
 	}
 	var left []string
 	for _, g := range all[1:] {
-		if bubbleName(g) == bubble && !strings.Contains(g, "testing/synctest.testingSynctestTest") && !strings.Contains(g, "internal/synctest.Run(") {
+		if bubbleName(g) == bubble &&
+			!strings.Contains(g, "testing/synctest.testingSynctestTest") &&
+			!strings.Contains(g, "internal/synctest.Run(") {
 			left = append(left, g)
 		}
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// scriptRunner is a Runner: the script, as the model of a Loop, or the Runner of the Config, watched.
+// scriptRunner is a Runner: the script, as the model of a Loop, or the Runner of the Config,
+// watched.
 type scriptRunner struct {
 	h    *Harness
 	proc *process
@@ -47,7 +48,9 @@ type scriptModel struct {
 }
 
 // Generate implements agent.Model.
-func (p scriptModel) Generate(ctx context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
+func (p scriptModel) Generate(
+	ctx context.Context, req *agent.ModelRequest,
+) (*agent.ModelResponse, error) {
 	p.h.count(p.proc, p.name)
 	news := p.news(req.Messages)
 	at := spoken(req.Messages) + p.h.failures(p.turn.Session.Key, 0)
@@ -95,17 +98,20 @@ func (p scriptModel) Generate(ctx context.Context, req *agent.ModelRequest) (*ag
 	return resp, nil
 }
 
-// news returns what has come since the model last spoke. What a tool returned in an earlier turn is not new.
+// news returns what has come since the model last spoke. What a tool returned in an earlier turn is
+// not new.
 func (p scriptModel) news(messages []agent.Message) []agent.Message {
 	list := fresh(messages)
 	if !*p.began {
 		*p.began = true
-		list = slices.DeleteFunc(slices.Clone(list), func(m agent.Message) bool { return m.Role == session.MessageTool })
+		list = slices.DeleteFunc(slices.Clone(list),
+			func(m agent.Message) bool { return m.Role == session.MessageTool })
 	}
 	return list
 }
 
-// unscripted fails the test, unless the test itself is over and only what it left behind comes to its end.
+// unscripted fails the test, unless the test itself is over and only what it left behind comes to
+// its end.
 func (p scriptModel) unscripted(news []agent.Message, err error) (*agent.ModelResponse, error) {
 	if p.h.isOver() || p.proc.dead.Load() {
 		return &agent.ModelResponse{Text: announce.NoReply}, nil

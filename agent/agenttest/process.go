@@ -10,7 +10,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 )
 
-// process is one process.
+// process is one simulated process: a Runtime that lives until it is killed or shut down.
 type process struct {
 	rt     *agent.Runtime
 	cancel context.CancelFunc
@@ -56,7 +56,8 @@ func (h *Harness) startProcess(ctx context.Context) bool {
 		}
 	}
 	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.NewTextHandler(processLog{h.t.Output(), proc}, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		cfg.Logger = slog.New(slog.NewTextHandler(processLog{h.t.Output(), proc},
+			&slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
 	rt, err := agent.Open(ctx, cfg)
 	if err != nil {
@@ -77,7 +78,9 @@ func (h *Harness) startProcess(ctx context.Context) bool {
 	return true
 }
 
-func whileAlive(proc *process, call func(context.Context, agent.ToolCall) (string, error)) func(context.Context, agent.ToolCall) (string, error) {
+func whileAlive(
+	proc *process, call func(context.Context, agent.ToolCall) (string, error),
+) func(context.Context, agent.ToolCall) (string, error) {
 	return func(ctx context.Context, c agent.ToolCall) (string, error) {
 		if proc.dead.Load() {
 			return "", errProcessKilled
@@ -100,8 +103,8 @@ func (w processLog) Write(p []byte) (int, error) {
 	return w.Writer.Write(p)
 }
 
-// kill ends a life. The goroutines of the process cannot be ended, so they go on as those of a former owner: nothing that they do
-// reaches the world.
+// kill ends a life. The goroutines of the process cannot be ended, so they go on as those of a
+// former owner: nothing that they do reaches the world.
 func (h *Harness) kill(proc *process) {
 	if proc.dead.Swap(true) {
 		return

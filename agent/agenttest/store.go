@@ -11,11 +11,12 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// errProcessKilled is what a process that was killed gets from the world.
+// errProcessKilled is what a process that was killed gets from its store, tools and receivers.
 var errProcessKilled = errors.New("agenttest: this process was killed")
 
-// storeGate is the store as one life of the process sees it. When that life is over nothing comes through any more, but one thing: what
-// a former owner still tries to write to a tree that has another owner by then is let through, because the journal must refuse it.
+// storeGate is the store as one process sees it. Once that process has been killed, its calls fail,
+// with one exception: what it still writes to a tree that has another owner by then reaches the
+// journal, because the journal must refuse it.
 type storeGate struct {
 	h    *Harness
 	proc *process
@@ -29,7 +30,9 @@ func (proc *process) store(h *Harness) *session.Store {
 type journalGate struct{ storeGate }
 
 // Append implements session.Journal.
-func (g journalGate) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (seq session.Seq, err error) {
+func (g journalGate) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (seq session.Seq, err error) {
 	if g.proc.dead.Load() {
 		return g.formerOwner(ctx, root, after, b)
 	}
@@ -43,8 +46,12 @@ func (g journalGate) Append(ctx context.Context, root session.Key, after session
 	return seq, err
 }
 
-// lastAppended returns the last sequence of a batch if it is in the journal, also where the journal did not say so.
-func (g journalGate) lastAppended(ctx context.Context, root session.Key, after session.Seq, b session.Batch, seq session.Seq, err error) (last session.Seq) {
+// lastAppended returns the last sequence of a batch if it is in the journal, also where the journal
+// did not say so.
+func (g journalGate) lastAppended(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch, seq session.Seq,
+	err error,
+) (last session.Seq) {
 	if err == nil {
 		return seq
 	}
@@ -56,7 +63,9 @@ func (g journalGate) lastAppended(ctx context.Context, root session.Key, after s
 	return last
 }
 
-func (g journalGate) formerOwner(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (g journalGate) formerOwner(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	if g.h.ownerOf(root) == g.proc {
 		return 0, errProcessKilled
 	}
@@ -68,7 +77,9 @@ func (g journalGate) formerOwner(ctx context.Context, root session.Key, after se
 }
 
 // Read implements session.Journal.
-func (g journalGate) Read(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+func (g journalGate) Read(
+	ctx context.Context, root session.Key, after session.Seq,
+) iter.Seq2[session.Entry, error] {
 	if g.proc.dead.Load() {
 		return failedRead[session.Entry]
 	}
@@ -76,7 +87,9 @@ func (g journalGate) Read(ctx context.Context, root session.Key, after session.S
 }
 
 // Roots implements session.Journal.
-func (g journalGate) Roots(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error] {
+func (g journalGate) Roots(
+	ctx context.Context, q session.RootQuery,
+) iter.Seq2[session.Head, error] {
 	if g.proc.dead.Load() {
 		return func(func(session.Head, error) bool) {}
 	}
@@ -91,10 +104,13 @@ func failedRead[T any](yield func(T, error) bool) {
 type transcriptsGate struct{ storeGate }
 
 // Append implements session.Transcripts.
-func (g transcriptsGate) Append(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (pos session.Pos, err error) {
+func (g transcriptsGate) Append(
+	ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+) (pos session.Pos, err error) {
 	err = g.h.write(g.proc, fmt.Sprintf("transcript of %s", ref.Key), func() error {
 		pos, err = g.h.store.Transcripts.Append(ctx, ref, after, m...)
-		for line, err := range g.h.store.Transcripts.Read(ctx, ref, session.LineQuery{After: g.h.lastLine(ref)}) {
+		for line, err := range g.h.store.Transcripts.Read(ctx, ref,
+			session.LineQuery{After: g.h.lastLine(ref)}) {
 			if err == nil {
 				g.h.noteLine(ref, line)
 			}
@@ -105,7 +121,9 @@ func (g transcriptsGate) Append(ctx context.Context, ref session.Ref, after sess
 }
 
 // Read implements session.Transcripts.
-func (g transcriptsGate) Read(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
+func (g transcriptsGate) Read(
+	ctx context.Context, ref session.Ref, w session.LineQuery,
+) iter.Seq2[session.Line, error] {
 	if g.proc.dead.Load() {
 		return failedRead[session.Line]
 	}
@@ -113,7 +131,9 @@ func (g transcriptsGate) Read(ctx context.Context, ref session.Ref, w session.Li
 }
 
 // Archive implements session.Transcripts.
-func (g transcriptsGate) Archive(ctx context.Context, ref session.Ref, at time.Time) (name string, err error) {
+func (g transcriptsGate) Archive(
+	ctx context.Context, ref session.Ref, at time.Time,
+) (name string, err error) {
 	err = g.h.write(g.proc, fmt.Sprintf("archive of %s", ref.Key), func() error {
 		name, err = g.h.store.Transcripts.Archive(ctx, ref, at)
 		return err
@@ -127,7 +147,7 @@ func (g transcriptsGate) Locate(ref session.Ref) string { return g.h.store.Trans
 // crashPoint is a write at which the process is killed.
 type crashPoint struct {
 	at      int  // which write, from 1
-	after   bool // the write has been made; only nobody hears of it
+	after   bool // the write has been made, but the process does not learn of it
 	reached string
 }
 
@@ -194,7 +214,8 @@ func (h *Harness) noteFacts(proc *process, root session.Key, last session.Seq, b
 	h.owners[root] = proc
 	for i, e := range b.Entries {
 		f := fact{root: root, seq: last - session.Seq(len(b.Entries)-1-i)}
-		h.entries[root] = append(h.entries[root], session.Entry{Seq: f.seq, Batch: b.ID, Payload: e.Payload})
+		h.entries[root] = append(h.entries[root],
+			session.Entry{Seq: f.seq, Batch: b.ID, Payload: e.Payload})
 		data, err := e.Payload.AppendJSON(nil)
 		if err == nil {
 			err = json.Unmarshal(data, &f)
@@ -216,7 +237,8 @@ func (h *Harness) ownerOf(root session.Key) *process {
 	return h.owners[root]
 }
 
-// noteLine remembers what was said. It is read back, because it may be there although nobody said so.
+// noteLine remembers a line of a transcript. Lines are read back, because one may be there although
+// its append returned an error.
 func (h *Harness) noteLine(ref session.Ref, line session.Line) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
