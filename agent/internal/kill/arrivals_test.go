@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// arrivalLog is what the world remembers of what has left a bot: the keys under which each thing was told.
+// arrivalLog is what the world remembers of what has left a bot: the keys under which each thing
+// was told.
 type arrivalLog struct {
 	mu   sync.Mutex
 	keys map[string][]string

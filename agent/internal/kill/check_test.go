@@ -19,7 +19,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
-// checkDisk reads what is on the disk, as a tool would, and fails if anything acknowledged is missing or anything is there that cannot be.
+// checkDisk reads what is on the disk, as a tool would, and fails if anything acknowledged is
+// missing or anything is there that cannot be.
 func (w *witness) checkDisk(t *testing.T, when string) map[session.Key]spawntest.Report {
 	t.Helper()
 	w.mu.Lock()
@@ -36,11 +37,12 @@ func (w *witness) checkDisk(t *testing.T, when string) map[session.Key]spawntest
 		heads[h.Root] = h.Last
 	}
 	for root, seq := range last {
-		require.GreaterOrEqual(t, heads[root], seq, "%s: acknowledged entries of %s are missing", when, root)
+		require.GreaterOrEqual(t, heads[root], seq, "%s: acknowledged entries of %s are missing",
+			when, root)
 	}
 	reports := make(map[session.Key]spawntest.Report)
 	for root := range heads {
-		if root.IsValid() { // others are no trees
+		if root.IsValid() { // other roots do not name trees
 			reports[root], err = spawntest.Inspect(s.Journal.Read(t.Context(), root, 0))
 			require.NoError(t, err, "%s: %s", when, root)
 		}
@@ -49,8 +51,8 @@ func (w *witness) checkDisk(t *testing.T, when string) map[session.Key]spawntest
 	return reports
 }
 
-// checkEnd looks at what has become of everything once all of it has come to an end. arrived are the keys under which each thing was
-// told to somebody.
+// checkEnd looks at what has become of everything once all of it has come to an end. arrived are
+// the keys under which each thing left the bot.
 func (w *witness) checkEnd(t *testing.T, arrived map[string][]string) {
 	t.Helper()
 	reports := w.checkDisk(t, "at the end")
@@ -63,7 +65,8 @@ func (w *witness) checkEnd(t *testing.T, arrived map[string][]string) {
 	}
 	for thing, root := range w.owed {
 		if !mayBeStopped(root) {
-			require.NotEmpty(t, arrived[thing], "nobody was told of %s, which %s owes since it acknowledged it", thing, root)
+			require.NotEmpty(t, arrived[thing],
+				"nobody was told of %s, which %s owes since it acknowledged it", thing, root)
 		}
 	}
 	if w.world == managed {
@@ -74,7 +77,8 @@ func (w *witness) checkEnd(t *testing.T, arrived map[string][]string) {
 	w.sum.trees += len(reports)
 }
 
-// readArrivals returns the keys under which each thing has left the bot. The same key tells of the same things.
+// readArrivals returns the keys under which each thing has left the bot. The same key tells of the
+// same things.
 func (w *witness) readArrivals(t *testing.T) map[string][]string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(filepath.Dir(w.dir), arrivalsFile))
@@ -97,8 +101,9 @@ func (w *witness) readArrivals(t *testing.T) map[string][]string {
 	return keys
 }
 
-// checkConversations fails unless each top-level session has read in its conversation what it was told, every message and the end of every
-// run once: the journal says which lines of a transcript count, whatever a killed turn has left there.
+// checkConversations fails unless each top-level session has read in its conversation what it was
+// told, every message and the end of every run once: the journal says which lines of a transcript
+// count, whatever a killed turn has left there.
 func (w *witness) checkConversations(t *testing.T) {
 	t.Helper()
 	s, err := dirstore.View(w.dir)
@@ -108,11 +113,13 @@ func (w *witness) checkConversations(t *testing.T) {
 		if ref.Key.IsSubagent() {
 			continue
 		}
-		for line, err := range session.Committed(s.Transcripts.Read(t.Context(), ref, session.LineQuery{})) {
+		for line, err := range session.Committed(s.Transcripts.Read(t.Context(), ref,
+			session.LineQuery{})) {
 			require.NoError(t, err)
 			if line.Message.Role == session.MessageUser {
 				read[line.Message.ID]++
-				require.Equal(t, 1, read[line.Message.ID], "%s has read %s again", ref.Key, line.Message.ID)
+				require.Equal(t, 1, read[line.Message.ID], "%s has read %s again", ref.Key,
+					line.Message.ID)
 			}
 		}
 	}
@@ -124,7 +131,8 @@ func (w *witness) checkConversations(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// transcripts returns those that are not archived. Whose one is a file says of itself in its first line.
+// transcripts returns those that are not archived. Whose one is a file says of itself in its first
+// line.
 func (w *witness) transcripts(t *testing.T) (refs []session.Ref) {
 	t.Helper()
 	fsys, dir := disk.At(w.dir), filepath.Join(w.dir, "sessions")

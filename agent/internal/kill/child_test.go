@@ -14,7 +14,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// The child is this very test binary, told by its environment to be a bot that somebody will kill.
+// The child is this very test binary, told by its environment to be a bot that the parent will
+// kill.
 const (
 	envDir   = "OFFSHOOT_KILL_DIR"   // where its state is
 	envLife  = "OFFSHOOT_KILL_LIFE"  // which of its lives this is, or lastLife to come to an end
@@ -37,7 +38,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// A reporter tells the parent, on standard output, what was acknowledged: whoever is killed cannot take that back.
+// A reporter tells the parent, on standard output, what was acknowledged. A process that is killed
+// cannot take that back.
 type reporter struct{ mu sync.Mutex }
 
 func (t *reporter) report(format string, args ...any) {
@@ -53,16 +55,19 @@ func runChild(dir, life string, w world) error {
 	if err != nil {
 		return err
 	}
-	out, err := os.OpenFile(filepath.Join(filepath.Dir(dir), arrivalsFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	out, err := os.OpenFile(filepath.Join(filepath.Dir(dir), arrivalsFile),
+		os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	told := new(reporter)
-	l := &workload{world: w, life: life, tell: told.report, arrive: func(key string, things ...string) error {
-		_, err := fmt.Fprintf(out, "%s\t%s\n", key, strings.Join(things, " "))
-		return err
-	}}
-	if os.Getenv(envKills) == "" { // a short run need not wait for many compactions, but for what is read after each kill
+	l := &workload{world: w, life: life, tell: told.report,
+		arrive: func(key string, things ...string) error {
+			_, err := fmt.Fprintf(out, "%s\t%s\n", key, strings.Join(things, " "))
+			return err
+		}}
+	// a short run need not wait for many compactions, but for what is read after each kill
+	if os.Getenv(envKills) == "" {
 		l.text = longText / 3
 	}
 	rt, err := agent.Open(ctx, l.config(store))

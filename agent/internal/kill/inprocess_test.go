@@ -88,7 +88,8 @@ func (b *inProcessBot) open(t *testing.T) {
 	require.NoError(t, err)
 	b.lives++
 	b.load = &workload{
-		world: b.world, life: strconv.Itoa(b.lives), modest: true, keep: b.keep, arrive: b.heard.arrive, fail: b.fail, tell: func(format string, args ...any) {
+		world: b.world, life: strconv.Itoa(b.lives), modest: true, keep: b.keep,
+		arrive: b.heard.arrive, fail: b.fail, tell: func(format string, args ...any) {
 			_ = b.readLine(fmt.Sprintf(format, args...)) // what the load tells can be read
 		},
 	}

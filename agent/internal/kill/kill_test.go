@@ -13,16 +13,17 @@ import (
 
 // What a longer run sets; see the script that starts it.
 const (
-	envKills = "OFFSHOOT_KILLS"     // how often, 10 unless set
-	envHits  = "OFFSHOOT_KILL_HITS" // how many of a hundred must have been in a compaction, 0 unless set
+	envKills = "OFFSHOOT_KILLS" // how often, 10 unless set
+	// how many of a hundred must have been in a compaction, 0 unless set
+	envHits = "OFFSHOOT_KILL_HITS"
 )
 
 // killsPerState is after how many kills a bot comes to an end, and another one begins.
 const killsPerState = 10
 
-// Bots under load, with trees in trees, failures and cascade stops, are killed again and again at moments that nobody chose, while the
-// log grows and is compacted. What they have acknowledged is there each time, and in the end everything has ended and somebody was
-// told of it, once.
+// Bots under load, with trees in trees, failures and cascade stops, are killed again and again at
+// random moments, while the log grows and is compacted. What they have acknowledged is there each
+// time, and in the end everything has ended and the requester was told of it, once.
 func TestKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
@@ -50,7 +51,8 @@ func TestKill(t *testing.T) {
 		t.Logf("%s: %+v", w.world, w.sum)
 	}
 	t.Logf("%d kills, %d of them in a compaction", kills, hits)
-	require.GreaterOrEqual(t, 100*hits, least*kills, "too few kills have hit a compaction for this to mean anything")
+	require.GreaterOrEqual(t, 100*hits, least*kills,
+		"too few kills have hit a compaction for this to mean anything")
 }
 
 // endState lets the child come to an end, and looks at what has become of everything.

@@ -19,15 +19,17 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// How often the power is lost, 8 times unless set, and the seed of when and how, which a failure names.
+// How often the power is lost, 8 times unless set, and the seed of when and how, which a failure
+// names.
 const (
 	envLosses = "OFFSHOOT_LOSSES"
 	envSeed   = "OFFSHOOT_SEED"
 )
 
-// The load that is killed elsewhere, on a disk that loses its power between any two operations: what was not synced is then there or
-// not, sector by sector and name by name, as it comes. What was acknowledged is there each time, and in the end everything has ended
-// and somebody was told of it, once.
+// The load that is killed elsewhere, on a disk that loses its power between any two operations:
+// what was not synced is then there or not, sector by sector and name by name, as it comes. What
+// was acknowledged is there each time, and in the end everything has ended and the requester was
+// told of it, once.
 func TestPowerLoss(t *testing.T) {
 	losses := setting(t, envLosses, 8)
 	seed := uint64(time.Now().UnixNano())
@@ -88,10 +90,12 @@ func (p *powered) put(d *disktest.Disk) {
 	p.unmount = disk.Mount(p.dir, d)
 }
 
-// A moment is when the power is lost: after so many operations, or so many of them on what a compaction makes, whichever comes first.
+// A moment is when the power is lost: after so many operations, or so many of them on what a
+// compaction makes, whichever comes first.
 type moment struct{ ops, compacting int }
 
-// moment draws one, often while the directory is being opened and often in the middle of a compaction.
+// moment draws one, often while the directory is being opened and often in the middle of a
+// compaction.
 func (p *powered) moment() moment {
 	switch p.rng.IntN(3) {
 	case 0:
@@ -163,9 +167,10 @@ func (p *powered) live(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	l := &workload{world: p.world, life: name, arrive: p.heard.arrive, tell: func(format string, args ...any) {
-		_ = p.readLine(fmt.Sprintf(format, args...)) // what the load tells can be read
-	}}
+	l := &workload{world: p.world, life: name, arrive: p.heard.arrive,
+		tell: func(format string, args ...any) {
+			_ = p.readLine(fmt.Sprintf(format, args...)) // what the load tells can be read
+		}}
 	rt, err := agent.Open(ctx, l.config(store))
 	if err != nil {
 		return err
@@ -177,7 +182,8 @@ func (p *powered) live(ctx context.Context, name string) error {
 	} else {
 		l.work(ctx, rt)
 	}
-	// A process that has lost its power ends like one that is told to; only what it does to the disk is lost.
+	// A process that has lost its power ends like one that is told to; only what it does to the
+	// disk is lost.
 	hurry, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Millisecond)
 	defer stop()
 	if name == lastLife {

@@ -9,12 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// compactionTraces are what compactions that did not come to their end have left, and when: a file that has not got its name yet, or two
-// generations of the log.
+// compactionTraces are what compactions that did not come to their end have left, and when: a file
+// that has not got its name yet, or two generations of the log.
 type compactionTraces map[string]time.Time
 
-// countNew returns how many traces there are that were not there, or not the same, when it looked before: of the log, and of idle trees.
-// The latter stay until their tree is put away the next time.
+// countNew returns how many traces there are that were not there, or not the same, when it looked
+// before: of the log, and of idle trees. The latter stay until their tree is put away the next
+// time.
 func (x compactionTraces) countNew(t *testing.T, dir string) (log, idle int) {
 	t.Helper()
 	dir = filepath.Join(dir, "journal")

@@ -23,7 +23,8 @@ type volume struct {
 func runCommand(name string, args ...string) error {
 	out, err := exec.Command(name, args...).CombinedOutput()
 	if err != nil {
-		return errors.New(name + " " + strings.Join(args, " ") + ": " + err.Error() + ": " + strings.TrimSpace(string(out)))
+		return errors.New(name + " " + strings.Join(args,
+			" ") + ": " + err.Error() + ": " + strings.TrimSpace(string(out)))
 	}
 	return nil
 }
@@ -52,7 +53,8 @@ func ext4(t *testing.T, home, dir string) *volume {
 	require.NoError(t, os.WriteFile(v.image, nil, 0o600))
 	require.NoError(t, os.Truncate(v.image, 64<<20))
 	// What mkfs can leave for later takes no room yet.
-	if err := runCommand("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard", v.image); err != nil {
+	if err := runCommand("mkfs.ext4", "-q", "-F", "-E",
+		"lazy_itable_init=1,lazy_journal_init=1,nodiscard", v.image); err != nil {
 		t.Skipf("no file system can be made here: %v", err)
 	}
 	v.mount(t, "-o", "loop", v.image)
@@ -66,7 +68,7 @@ func (v *volume) again(t *testing.T) {
 	v.mount(t, "-o", "loop", v.image)
 }
 
-// remount changes options, as soon as nobody has a file open that forbids it.
+// remount changes options, as soon as no process has a file open that forbids it.
 func (v *volume) remount(t *testing.T, options string) {
 	t.Helper()
 	var err error

@@ -20,14 +20,14 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// witness is what somebody has heard of a bot in all its lives, and so must find again.
+// witness remembers what a bot has acknowledged in all its lives, and so must be found again.
 type witness struct {
 	world world
 	dir   string // the bot's state
 
 	mu    sync.Mutex
 	last  map[session.Key]session.Seq // appended up to there
-	owed  map[string]session.Key      // things of which somebody must hear, and in which tree
+	owed  map[string]session.Key      // what must leave the bot, and from which tree
 	sum   totals
 	trace compactionTraces // of compactions, seen so far
 }
@@ -48,7 +48,8 @@ func newWitness(t *testing.T, w world) *witness {
 // beginState begins a new state.
 func (w *witness) beginState(t *testing.T) {
 	w.dir = filepath.Join(t.TempDir(), "state")
-	w.last, w.owed, w.trace = make(map[session.Key]session.Seq), make(map[string]session.Key), make(compactionTraces)
+	w.last, w.owed, w.trace = make(map[session.Key]session.Seq), make(map[string]session.Key),
+		make(compactionTraces)
 }
 
 // readLine hears what the bot tells.
@@ -81,19 +82,22 @@ func (w *witness) readLine(line string) error {
 	return nil
 }
 
-// runLife starts the child, listens, and kills it after a while; the last life is let go on until it ends.
+// runLife starts the child, listens, and kills it after a while; the last life is let go on until
+// it ends.
 func (w *witness) runLife(t *testing.T, name string, after time.Duration) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
 	// Under the race detector a process sleeps for a second before it ends.
-	cmd.Env = append(os.Environ(), envDir+"="+w.dir, envLife+"="+name, envWorld+"="+string(w.world), "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(os.Environ(), envDir+"="+w.dir, envLife+"="+name, envWorld+"="+string(w.world),
+		"GORACE=atexit_sleep_ms=0")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	if after == 0 { // a child that never comes to an end is no success
-		defer time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) }).Stop()
+	if after == 0 { // a child that does not come to an end fails
+		defer time.AfterFunc(2*time.Minute,
+			func() { _ = cmd.Process.Signal(syscall.SIGQUIT) }).Stop()
 	}
 	kill := time.AfterFunc(time.Hour, func() { _ = cmd.Process.Kill() })
 	defer kill.Stop()

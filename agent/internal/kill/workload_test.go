@@ -20,38 +20,47 @@ import (
 type world string
 
 const (
-	callerRun world = "caller-run" // the program: it spawns, joins, and gets completions through Deliver
-	managed   world = "managed"    // Offshoot: they get posts, read completions in their inbox, and reply
+	// the program: it spawns, joins, and gets completions through Deliver
+	callerRun world = "caller-run"
+	// Offshoot: they get posts, read completions in their inbox, and reply
+	managed world = "managed"
 )
 
 const (
-	numBots      = 36        // trees that work and rest in turns
-	numGuests    = 2         // how many trees at a time are made for one long text and never seen again, where there is room for them
-	longText     = 200 << 10 // bytes of that text: some of them are enough to compact the log
-	maxRest      = 400       // milliseconds for which a bot rests: a tree in which nothing is due leaves the log when it is compacted
+	numBots = 36 // trees that work and rest in turns
+	// how many trees at a time are made for one long text and never seen again, where there is room
+	// for them
+	numGuests = 2
+	longText  = 200 << 10 // bytes of that text: some of them are enough to compact the log
+	// milliseconds for which a bot rests: a tree in which nothing is due leaves the log when it is
+	// compacted
+	maxRest      = 400
 	archiveAfter = 20 * time.Millisecond
 
-	afterFailure = 20 * time.Millisecond // until whoever was refused asks again
+	afterFailure = 20 * time.Millisecond // until a caller that was refused asks again
 )
 
-func botKey(i int) session.Key { return session.Must(session.NamedKey("main", fmt.Sprint("bot", i))) }
+func botKey(i int) session.Key {
+	return session.Must(session.NamedKey("main", fmt.Sprint("bot", i)))
+}
 
-// mayBeStopped reports whether somebody stops a tree now and then; what it owes may end with that.
+// mayBeStopped reports whether a tree is stopped now and then; what it owes may end with that.
 func mayBeStopped(root session.Key) bool {
 	var i int
 	n, _ := fmt.Sscanf(root.String(), "agent:main:bot%d", &i)
 	return n == 1 && i%3 == 0
 }
 
-// A workload is a program that uses a Runtime in every way until somebody ends it.
+// A workload is a program that uses a Runtime in every way until its context ends.
 type workload struct {
 	world  world
 	life   string
 	modest bool // no guests: nothing that takes much room
 	text   int  // bytes of a guest's text; zero: longText
 	keep   bool // nothing is archived
-	// report is called with what was acknowledged: "appended <last> <root>"; "owed <thing> <root>", a message or a run of which somebody
-	// must hear; "stopped <root>"; "interrupted <run> <root>", as nobody wanted; "note ...", what went wrong.
+	// report is called with what was acknowledged: "appended <last> <root>"; "owed <thing> <root>",
+	// a message or a run that must be told of; "stopped <root>"; "interrupted <run> <root>", which
+	// is a mistake; "note ...", what went wrong.
 	tell func(format string, args ...any)
 	// arrive is called with what leaves a tree, and the things of which it tells.
 	arrive func(key string, things ...string) error
@@ -73,7 +82,9 @@ type reportingJournal struct {
 	tell func(format string, args ...any)
 }
 
-func (j reportingJournal) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (j reportingJournal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	last, err := j.Journal.Append(ctx, root, after, b)
 	if err == nil {
 		j.tell("appended %d %s", last, root)
@@ -85,9 +96,11 @@ func (l *workload) config(store *session.Store) agent.Config {
 	cfg := agent.Config{
 		Runner: agent.RunnerFunc(l.run),
 		Rules: policy.Rules{Subagents: policy.Subagents{
-			MaxSpawnDepth: 3, MaxChildren: policy.MaxChildren, MaxConcurrent: 32, ArchiveAfter: archiveAfter,
+			MaxSpawnDepth: 3, MaxChildren: policy.MaxChildren, MaxConcurrent: 32,
+			ArchiveAfter: archiveAfter,
 		}},
-		Store: &session.Store{Journal: reportingJournal{store.Journal, l.tell}, Transcripts: store.Transcripts},
+		Store: &session.Store{Journal: reportingJournal{store.Journal, l.tell},
+			Transcripts: store.Transcripts},
 		Grace: 200 * time.Millisecond,
 	}
 	if l.keep {
@@ -101,7 +114,9 @@ func (l *workload) config(store *session.Store) agent.Config {
 			return l.arrive(d.Key, string(d.Run.ID))
 		}
 	} else {
-		cfg.Reply = func(_ context.Context, r agent.Reply) error { return l.arrive(r.Key, strings.Fields(r.Text)...) }
+		cfg.Reply = func(_ context.Context, r agent.Reply) error {
+			return l.arrive(r.Key, strings.Fields(r.Text)...)
+		}
 	}
 	return cfg
 }
@@ -132,7 +147,8 @@ func (l *workload) work(ctx context.Context, rt *agent.Runtime) {
 		}
 		wg.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				l.visit(ctx, rt.Session(session.Must(session.NamedKey("main", fmt.Sprintf("guest%d-%s-%d", i, l.life, n)))))
+				l.visit(ctx, rt.Session(session.Must(session.NamedKey("main",
+					fmt.Sprintf("guest%d-%s-%d", i, l.life, n)))))
 			}
 		})
 	}
@@ -165,14 +181,17 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// visit has a tree that nobody has heard of do something once.
+// visit has a tree that has not been used before do something once.
 func (l *workload) visit(ctx context.Context, s *agent.Session) {
 	name := strings.TrimPrefix(s.Key().String(), "agent:main:")
-	l.await(ctx, s, l.ask(ctx, s, name, "remember "+strings.Repeat("a long text ", cmp.Or(l.text, longText)/12)))
+	l.await(ctx, s, l.ask(ctx, s, name,
+		"remember "+strings.Repeat("a long text ", cmp.Or(l.text, longText)/12)))
 }
 
 // ask gives a session tasks, and tells what was acknowledged.
-func (l *workload) ask(ctx context.Context, s *agent.Session, name string, tasks ...string) (children []*agent.Child[string]) {
+func (l *workload) ask(
+	ctx context.Context, s *agent.Session, name string, tasks ...string,
+) (children []*agent.Child[string]) {
 	if l.world == managed {
 		if err := s.Post(ctx, agent.Message{ID: name, Text: strings.Join(tasks, ";")}); err != nil {
 			l.failed("post "+name, err)
@@ -252,8 +271,11 @@ func (l *workload) run(ctx context.Context, t *agent.Turn) (agent.Result, error)
 	}
 }
 
-// top is a turn of a top-level session that Offshoot runs. It starts what people ask for, and replies with the names of what it has read.
-func (l *workload) top(ctx context.Context, t *agent.Turn, fresh []agent.Message) (agent.Result, error) {
+// top is a turn of a top-level session that Offshoot runs. It starts what people ask for, and
+// replies with the names of what it has read.
+func (l *workload) top(
+	ctx context.Context, t *agent.Turn, fresh []agent.Message,
+) (agent.Result, error) {
 	var read []string
 	for _, m := range fresh {
 		read = append(read, m.ID)
