@@ -21,7 +21,8 @@ import (
 
 var errDisk = errors.New("disk full")
 
-// faulty is a store whose writes fail as the function says, which is asked with the number of the write.
+// faulty is a store whose writes fail as the function says, which is asked with the number of the
+// write.
 type faulty struct {
 	session.Journal
 	session.Transcripts
@@ -37,7 +38,7 @@ type fault int
 const (
 	faultNone        fault = iota
 	faultRefused           // nothing is written
-	faultUnconfirmed       // it is written, and nobody hears of it
+	faultUnconfirmed       // it is written, and an error is returned
 	faultPanic             // nothing is written
 )
 
@@ -46,7 +47,8 @@ func newFaulty(journal, lines func(n int) fault) *session.Store {
 }
 
 func faultyStore(store *session.Store, journal, lines func(n int) fault) *session.Store {
-	f := &faulty{Journal: store.Journal, Transcripts: store.Transcripts, journal: journal, lines: lines}
+	f := &faulty{Journal: store.Journal, Transcripts: store.Transcripts, journal: journal,
+		lines: lines}
 	return &session.Store{Journal: faultyJournal{f}, Transcripts: faultyTranscripts{f}}
 }
 
@@ -72,45 +74,64 @@ func (f fault) around(write func() error) error {
 
 type faultyJournal struct{ f *faulty }
 
-func (j faultyJournal) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (seq session.Seq, err error) {
+func (j faultyJournal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (seq session.Seq, err error) {
 	j.f.mu.Lock()
 	j.f.nj++
 	fault := j.f.journal(j.f.nj)
 	j.f.mu.Unlock()
-	err = fault.around(func() error { seq, err = j.f.Journal.Append(ctx, root, after, b); return err })
+	err = fault.around(func() error {
+		seq, err = j.f.Journal.Append(ctx, root, after, b)
+		return err
+	})
 	return seq, err
 }
 
-func (j faultyJournal) Read(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+func (j faultyJournal) Read(
+	ctx context.Context, root session.Key, after session.Seq,
+) iter.Seq2[session.Entry, error] {
 	return j.f.Journal.Read(ctx, root, after)
 }
 
-func (j faultyJournal) Roots(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error] {
+func (j faultyJournal) Roots(
+	ctx context.Context, q session.RootQuery,
+) iter.Seq2[session.Head, error] {
 	return j.f.Journal.Roots(ctx, q)
 }
 
 type faultyTranscripts struct{ f *faulty }
 
-func (x faultyTranscripts) Append(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (pos session.Pos, err error) {
+func (x faultyTranscripts) Append(
+	ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+) (pos session.Pos, err error) {
 	x.f.mu.Lock()
 	x.f.nl++
 	fault := x.f.lines(x.f.nl)
 	x.f.mu.Unlock()
-	err = fault.around(func() error { pos, err = x.f.Transcripts.Append(ctx, ref, after, m...); return err })
+	err = fault.around(func() error {
+		pos, err = x.f.Transcripts.Append(ctx, ref, after, m...)
+		return err
+	})
 	return pos, err
 }
 
-func (x faultyTranscripts) Read(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
+func (x faultyTranscripts) Read(
+	ctx context.Context, ref session.Ref, w session.LineQuery,
+) iter.Seq2[session.Line, error] {
 	return x.f.Transcripts.Read(ctx, ref, w)
 }
 
-func (x faultyTranscripts) Archive(ctx context.Context, ref session.Ref, at time.Time) (string, error) {
+func (x faultyTranscripts) Archive(
+	ctx context.Context, ref session.Ref, at time.Time,
+) (string, error) {
 	return x.f.Transcripts.Archive(ctx, ref, at)
 }
 
 func (x faultyTranscripts) Locate(ref session.Ref) string { return x.f.Transcripts.Locate(ref) }
 
-// A journal that fails once, anywhere, loses nothing: the tree is read again, and whoever asked for something asks again.
+// A journal that fails once, anywhere, loses nothing: the tree is read again, and a caller that was
+// refused asks again.
 func TestJournalThatFailsOnce(t *testing.T) {
 	s := script{
 		"main":  {startStep("count"), say("On it."), echo()},
@@ -119,40 +140,46 @@ func TestJournalThatFailsOnce(t *testing.T) {
 	for _, f := range []fault{faultRefused, faultUnconfirmed, faultPanic} {
 		for n := 1; n <= 8; n++ {
 			t.Run(fmt.Sprint(f, " ", n), func(t *testing.T) {
-				agenttest.Run(t, agent.Config{Store: newFaulty(faultAt(n, f), noFault)}, s, func(h *harness) {
-					for {
-						err := h.Main().Post(h.Context(), agent.Message{ID: "1", Text: "How many files?"})
-						if err == nil {
-							break
+				agenttest.Run(t, agent.Config{Store: newFaulty(faultAt(n, f), noFault)}, s,
+					func(h *harness) {
+						for {
+							err := h.Main().Post(h.Context(),
+								agent.Message{ID: "1", Text: "How many files?"})
+							if err == nil {
+								break
+							}
+							require.ErrorIs(t, err, agent.ErrUnconfirmed)
+							require.ErrorContains(t, err, errDisk.Error())
+							time.Sleep(time.Second)
 						}
-						require.ErrorIs(t, err, agent.ErrUnconfirmed)
-						require.ErrorContains(t, err, errDisk.Error())
-						time.Sleep(time.Second)
-					}
-					time.Sleep(20 * time.Minute)
-					replies := h.Replies()
-					require.Equal(t, "On it.", replies[0].Text)
-					if len(replies) > 1 { // else the turn that was repeated has read the end of its sub-agent too
-						require.Contains(t, []string{"42", "count: interrupted"}, replies[1].Text)
-					}
-				})
+						time.Sleep(20 * time.Minute)
+						replies := h.Replies()
+						require.Equal(t, "On it.", replies[0].Text)
+						// else the turn that was repeated has read the end of its sub-agent too
+						if len(replies) > 1 {
+							require.Contains(t, []string{"42", "count: interrupted"}, replies[1].Text)
+						}
+					})
 			})
 		}
 	}
 }
 
-// With a journal that is gone nothing is accepted; nothing that was accepted before is lost when it comes back, nor is what was done
-// meanwhile.
+// With a journal that is gone nothing is accepted; nothing that was accepted before is lost when it
+// comes back, nor is what was done meanwhile.
 func TestJournalThatIsGone(t *testing.T) {
 	var gone atomic.Bool
-	store := newFaulty(func(int) fault { return map[bool]fault{true: faultRefused}[gone.Load()] }, noFault)
-	s := script{"main": {startStep("count"), say("On it."), echo()}, "count": {say("42").After(10 * time.Minute)}}
+	store := newFaulty(func(int) fault { return map[bool]fault{true: faultRefused}[gone.Load()] },
+		noFault)
+	s := script{"main": {startStep("count"), say("On it."), echo()},
+		"count": {say("42").After(10 * time.Minute)}}
 	agenttest.Run(t, agent.Config{Store: store}, s, func(h *harness) {
 		h.Post("How many files?")
 		h.Replied("On it.")
 		gone.Store(true)
 		time.Sleep(20 * time.Minute)
-		require.ErrorIs(t, h.Main().Post(h.Context(), agent.Message{Text: "hello?"}), agent.ErrUnconfirmed)
+		require.ErrorIs(t, h.Main().Post(h.Context(), agent.Message{Text: "hello?"}),
+			agent.ErrUnconfirmed)
 		_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x"})
 		require.ErrorIs(t, err, agent.ErrUnconfirmed)
 		gone.Store(false)
@@ -161,13 +188,15 @@ func TestJournalThatIsGone(t *testing.T) {
 	})
 }
 
-// Of two processes that own the same tree the second wins; the first one's turns are cancelled and its callers hear of it.
+// Of two processes that own the same tree the second wins; the first one's turns are cancelled and
+// its callers hear of it.
 func TestAnotherProcessTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := configHanging(rulesForDepth(1))
 		cfg.Store = session.NewMemory()
 		first := runUntilEnd(t, cfg)
-		c, err := agent.Spawn[string](t.Context(), first.Session(topKey), agent.Task{Text: "x", Announce: true})
+		c, err := agent.Spawn[string](t.Context(), first.Session(topKey),
+			agent.Task{Text: "x", Announce: true})
 		require.NoError(t, err)
 		synctest.Wait()
 		waited := make(chan error, 1)
@@ -190,7 +219,7 @@ func TestAnotherProcessTakesOver(t *testing.T) {
 	})
 }
 
-// Transcripts that fail once cost a moment: no turn, no word of anybody.
+// Transcripts that fail once cost a moment: no turn and no message is lost.
 func TestTranscriptsThatFailOnce(t *testing.T) {
 	s := script{
 		"main":  {startStep("count"), say("On it."), say("It is 42."), echo()},
@@ -201,13 +230,14 @@ func TestTranscriptsThatFailOnce(t *testing.T) {
 			t.Run(fmt.Sprint(f, " ", n), func(t *testing.T) {
 				store, notes := newNotebook()
 				store = faultyStore(store, noFault, faultAt(n, f))
-				agenttest.Run(t, agent.Config{Store: store, Tools: toolbox("ls")}, s, func(h *harness) {
-					h.Post("How many files?")
-					time.Sleep(20 * time.Minute)
-					h.Replied("On it.", "It is 42.")
-					require.Len(t, notes.all(t, topKey), 6)
-					require.Len(t, notes.all(t, h.Child("count").Key), 4)
-				})
+				agenttest.Run(t, agent.Config{Store: store, Tools: toolbox("ls")}, s,
+					func(h *harness) {
+						h.Post("How many files?")
+						time.Sleep(20 * time.Minute)
+						h.Replied("On it.", "It is 42.")
+						require.Len(t, notes.all(t, topKey), 6)
+						require.Len(t, notes.all(t, h.Child("count").Key), 4)
+					})
 			})
 		}
 	}
@@ -216,7 +246,8 @@ func TestTranscriptsThatFailOnce(t *testing.T) {
 func TestTranscriptsThatAreGoneForAWhile(t *testing.T) {
 	var gone atomic.Bool
 	store, notes := newNotebook()
-	store = faultyStore(store, noFault, func(int) fault { return map[bool]fault{true: faultRefused}[gone.Load()] })
+	store = faultyStore(store, noFault,
+		func(int) fault { return map[bool]fault{true: faultRefused}[gone.Load()] })
 	agenttest.Run(t, agent.Config{Store: store}, script{"main": {echo()}}, func(h *harness) {
 		h.Post("a")
 		h.Replied("a")
@@ -227,27 +258,31 @@ func TestTranscriptsThatAreGoneForAWhile(t *testing.T) {
 		gone.Store(false)
 		time.Sleep(10 * time.Second)
 		h.Replied("a", "b")
-		require.Equal(t, []string{"user: a", "assistant: a", "user: b", "assistant: b"}, notes.shown(t, topKey))
+		require.Equal(t, []string{"user: a", "assistant: a", "user: b", "assistant: b"},
+			notes.shown(t, topKey))
 		gone.Store(true)
 		h.Post("c")
 		synctest.Wait()
-		require.NoError(t, h.Main().CancelTurn(h.Context()), "a turn that waits for its transcript can be ended")
+		require.NoError(t, h.Main().CancelTurn(h.Context()),
+			"a turn that waits for its transcript can be ended")
 		gone.Store(false)
 		time.Sleep(time.Minute)
 		h.Replied("a", "b")
 	})
 }
 
-// What will not go away ends the turn, and whoever waits is told.
+// What will not go away ends the turn, and who waits for it is told.
 func TestTranscriptsThatAreClosed(t *testing.T) {
 	memory := session.NewMemory()
-	cfg := agent.Config{Store: &session.Store{Journal: memory.Journal, Transcripts: closedTranscripts{memory.Transcripts}}}
+	cfg := agent.Config{Store: &session.Store{Journal: memory.Journal,
+		Transcripts: closedTranscripts{memory.Transcripts}}}
 	agenttest.Run(t, cfg, script{"main": {echo()}, "count": {say("42")}}, func(h *harness) {
 		h.Post("hello")
 		replies := h.Replies()
 		require.Len(t, replies, 1)
 		require.True(t, replies[0].Failed)
-		c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Label: "count"})
+		c, err := agent.Spawn[string](h.Context(), h.Main(),
+			agent.Task{Text: "work", Label: "count"})
 		require.NoError(t, err)
 		_, err = c.Wait(h.Context())
 		e, ok := errors.AsType[*agent.RunError](err)
@@ -259,18 +294,21 @@ func TestTranscriptsThatAreClosed(t *testing.T) {
 
 type closedTranscripts struct{ session.Transcripts }
 
-func (closedTranscripts) Append(context.Context, session.Ref, session.Pos, ...session.Message) (session.Pos, error) {
+func (closedTranscripts) Append(
+	context.Context, session.Ref, session.Pos, ...session.Message,
+) (session.Pos, error) {
 	return 0, session.ErrClosed
 }
 
-// A former owner that gets a last line into a transcript, before the first of the present one, costs that one nothing: it is fenced
-// off. Later its appends are refused.
+// A former owner that gets a last line into a transcript, before the first of the present one,
+// costs that one nothing: it is fenced off. Later its appends are refused.
 func TestFormerOwnerWritesLate(t *testing.T) {
 	for _, n := range []int{1, 5} { // the first write of each of the two turns
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			store, notes := newNotebook()
 			store.Transcripts = &intruding{notebook: notes, at: n}
-			s := script{"main": {startStep("count"), say("On it."), say("It is 42."), echo()}, "count": {say("42").After(time.Minute)}}
+			s := script{"main": {startStep("count"), say("On it."), say("It is 42."), echo()},
+				"count": {say("42").After(time.Minute)}}
 			agenttest.Run(t, agent.Config{Store: store}, s, func(h *harness) {
 				h.Post("How many files?")
 				time.Sleep(10 * time.Minute)
@@ -284,16 +322,21 @@ func TestFormerOwnerWritesLate(t *testing.T) {
 	}
 }
 
-// intruding is a notebook into which somebody else writes right before a write of ours to the main session.
+// intruding is a notebook into which a former owner writes right before a write of ours to the main
+// session.
 type intruding struct {
 	*notebook
 	at, n int
 }
 
-func (x *intruding) Append(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
+func (x *intruding) Append(
+	ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+) (session.Pos, error) {
 	if ref.Key == topKey {
 		if x.n++; x.n == x.at {
-			if _, err := x.notebook.Append(ctx, ref, after, session.Message{Role: session.MessageAssistant, Text: "a last word", Time: time.Now()}); err != nil {
+			if _, err := x.notebook.Append(ctx, ref, after,
+				session.Message{Role: session.MessageAssistant, Text: "a last word",
+					Time: time.Now()}); err != nil {
 				return 0, err
 			}
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// BenchmarkFloor is what the same job costs with a bare goroutine, a channel, an id and a map: what every figure below is
-// compared with.
+// BenchmarkFloor is what the same job costs with a bare goroutine, a channel, an id and a map: what
+// every figure below is compared with.
 func BenchmarkFloor(b *testing.B) {
 	b.ReportAllocs()
 	done := make(chan string, 64)
@@ -37,7 +37,8 @@ func runForBench(b *testing.B, cfg agent.Config) *agent.Runtime {
 	b.Helper()
 	cfg.Workspace = workspace("a line of")
 	cfg.Tools = toolbox("read", "write", "exec")
-	cfg.Rules.Subagents = policy.Subagents{MaxChildren: policy.MaxChildren, ArchiveAfter: policy.Off}
+	cfg.Rules.Subagents = policy.Subagents{MaxChildren: policy.MaxChildren,
+		ArchiveAfter: policy.Off}
 	rt, err := agent.Open(b.Context(), cfg)
 	if err != nil {
 		b.Fatal(err)
@@ -55,13 +56,16 @@ func runForBench(b *testing.B, cfg agent.Config) *agent.Runtime {
 	return rt
 }
 
-// BenchmarkDeliver is from Spawn to Deliver, per child, with prompt, transcript and announcement, for so many children at a time: in
-// memory, and in a directory, where the transcript of a child is a file of its own.
+// BenchmarkDeliver is from Spawn to Deliver, per child, with prompt, transcript and announcement,
+// for so many children at a time: in memory, and in a directory, where the transcript of a child is
+// a file of its own.
 func BenchmarkDeliver(b *testing.B) {
 	for _, where := range []string{"memory", "disk"} {
 		for _, children := range []int{1, policy.MaxChildren} {
 			b.Run(fmt.Sprintf("%s/children=%d", where, children), func(b *testing.B) {
-				cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) { return textResult("done") })
+				cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
+					return textResult("done")
+				})
 				if where == "disk" {
 					store, err := dirstore.Open(b.TempDir())
 					if err != nil {
@@ -87,7 +91,8 @@ func deliverAll(b *testing.B, cfg agent.Config, children int) {
 	for n := 0; n < b.N; n += children {
 		wg.Add(children)
 		for range children {
-			if _, err := agent.Spawn[string](b.Context(), requester, agent.Task{Text: "count the files", Announce: true}); err != nil {
+			if _, err := agent.Spawn[string](b.Context(), requester,
+				agent.Task{Text: "count the files", Announce: true}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -95,8 +100,8 @@ func deliverAll(b *testing.B, cfg agent.Config, children int) {
 	}
 }
 
-// BenchmarkManaged is from the Spawn of a managed turn to the turn that consumes the completion, per child. Each round is a
-// session of its own, so that conversations stay short.
+// BenchmarkManaged is from the Spawn of a managed turn to the turn that consumes the completion,
+// per child. Each round is a session of its own, so that conversations stay short.
 func BenchmarkManaged(b *testing.B) {
 	for _, children := range []int{1, policy.MaxChildren} {
 		b.Run(fmt.Sprintf("children=%d", children), func(b *testing.B) {
@@ -111,7 +116,8 @@ func BenchmarkManaged(b *testing.B) {
 					return textResult("NO_REPLY")
 				}
 				for range children {
-					if _, err := t.Spawn(ctx, agent.Task{Text: "count the files", Announce: true}); err != nil {
+					if _, err := t.Spawn(ctx, agent.Task{Text: "count the files",
+						Announce: true}); err != nil {
 						return agent.Result{}, err
 					}
 				}

@@ -16,8 +16,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// Config configures a Runtime. Only Runner is required, and every other field has a useful zero value. Open
-// copies a Config and does not change it.
+// Config configures a Runtime. Only Runner is required, and every other field has a useful zero
+// value. Open copies a Config and does not change it.
 type Config struct {
 	// Runner runs one turn of one session.
 	Runner Runner
@@ -27,19 +27,19 @@ type Config struct {
 	Rules policy.Rules
 	// Store keeps everything that is durable. Nil: in memory, gone with the process.
 	Store *session.Store
-	// Workspace holds AGENTS.md and the seven other files that prompts are made of. Nil: none. For a
-	// real directory, os.OpenRoot(dir) and its FS method keep links from leading outside; os.DirFS is
-	// faultNone for a directory that is trusted.
+	// Workspace holds AGENTS.md and the seven other files that prompts are made of. Nil: none. For
+	// a real directory, os.OpenRoot(dir) and its FS method keep links from leading outside;
+	// os.DirFS is fine for a directory that is trusted.
 	Workspace fs.FS
 
-	// Deliver takes completions for top-level sessions that the caller runs with a loop of its own. It
-	// returns nil once the completion can no longer be lost. After an error it is called again with the
-	// same Key, for up to half an hour; then the delivery is blocked until the caller retries or
-	// dismisses it. Calls for one session never overlap. Nil: Offshoot runs those sessions, and
-	// completions are inputs of theirs.
+	// Deliver takes completions for top-level sessions that the caller runs with a loop of its own.
+	// It returns nil once the completion can no longer be lost. After an error it is called again
+	// with the same Key, for up to half an hour; then the delivery is blocked until the caller
+	// retries or dismisses it. Calls for one session never overlap. Nil: Offshoot runs those
+	// sessions, and completions are inputs of theirs.
 	Deliver func(ctx context.Context, d Delivery) error
-	// Reply takes what sessions run by Offshoot say to people. The same promises hold. Nil: what they
-	// say is in the transcript only.
+	// Reply takes what sessions run by Offshoot say to people. The same promises hold. Nil: what
+	// they say is in the transcript only.
 	Reply func(ctx context.Context, r Reply) error
 
 	// Logger is told of failures that no call returns. Nil: silent.
@@ -53,19 +53,22 @@ type Config struct {
 	Models  Models
 }
 
-// Prompts say what the prompts of a bot hold beyond the files of [Config.Workspace]. The zero value adds
-// nothing.
+// Prompts say what the prompts of a bot hold beyond the files of [Config.Workspace]. The zero value
+// adds nothing.
 type Prompts struct {
-	// Workspaces are those of agents that have their own, by agent id. The others use Config.Workspace.
+	// Workspaces are those of agents that have their own, by agent id. The others use
+	// Config.Workspace.
 	Workspaces map[string]fs.FS
 	// Loader says how workspaces are read. The zero Loader reads the eight files.
 	Loader agentctx.Loader
-	// SubagentSpecs say what sub-agents see, by the id of the agent that runs them; the Spec under ""
-	// holds for agents that have none. What a Spec leaves open is AGENTS.md and TOOLS.md in minimal mode.
+	// SubagentSpecs say what sub-agents see, by the id of the agent that runs them; the Spec under
+	// "" holds for agents that have none. What a Spec leaves open is AGENTS.md and TOOLS.md in
+	// minimal mode.
 	SubagentSpecs map[string]agentctx.Spec
 	// Input holds what prompts say beyond what the Runtime knows: product, documentation, limits,
-	// skills, channel, extra sections, and in Spec what top-level sessions see. The Runtime fills in
-	// Session, Lineage, Files, Tools, Subagent, Active, Now and Task; [Config.Input] returns the whole.
+	// skills, channel, extra sections, and in Spec what top-level sessions see. The Runtime fills
+	// in Session, Lineage, Files, Tools, Subagent, Active, Now and Task; [Config.Input] returns the
+	// whole.
 	Input agentctx.Input
 }
 
@@ -76,7 +79,8 @@ type Models struct {
 	Model string
 	// Thinking is the thinking level of the same sessions. Empty: the Runner's own default.
 	Thinking string
-	// Valid reports whether a model name that a spawn asks for can be used. Nil: every well-formed name.
+	// Valid reports whether a model name that a spawn asks for can be used. Nil: every well-formed
+	// name.
 	Valid func(name string) bool
 }
 
@@ -176,7 +180,8 @@ func validToolName(name string) bool {
 		return false
 	}
 	for _, c := range []byte(name) {
-		if c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+		if c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') &&
+			(c < 'A' || c > 'Z') {
 			return false
 		}
 	}
@@ -191,23 +196,28 @@ func (c *Config) workspace(agent string) fs.FS {
 	return c.Workspace
 }
 
-// Input returns the prompt input that a Runtime with this Config uses for a session, so that a test of a prompt tests the one
-// that is sent. Of a sub-agent it is that of a first turn right below a top-level session; Now is left zero.
+// Input returns the prompt input that a Runtime with this Config uses for a session, so that a test
+// of a prompt tests the one that is sent. Of a sub-agent it is that of a first turn right below a
+// top-level session; Now is left zero.
 func (c Config) Input(key session.Key) agentctx.Input {
 	tools := c.toolNames(key)
 	in := c.input(key, session.Lineage{}, agentctx.Spec{}, tools)
 	if key.IsSubagent() {
 		in.Subagent = agentctx.Subagent{
-			Depth: max(1, key.Depth()), MaxDepth: c.Rules.MaxSpawnDepth(), MaySpawn: slices.Contains(tools, toolSpawn),
+			Depth: max(1, key.Depth()), MaxDepth: c.Rules.MaxSpawnDepth(),
+			MaySpawn: slices.Contains(tools, toolSpawn),
 		}
 	}
 	return in
 }
 
 // toolNames returns what a session of that key may use if its requester may hand everything down.
-func (c *Config) toolNames(key session.Key) []string { return c.authority(key, c.Models.Model).Tools }
+func (c *Config) toolNames(key session.Key) []string {
+	return c.authority(key, c.Models.Model).Tools
+}
 
-// authority returns what a top-level session has, and a sub-agent would have whose requester may hand everything down.
+// authority returns what a top-level session has, and a sub-agent would have whose requester may
+// hand everything down.
 func (c *Config) authority(key session.Key, model string) policy.Authority {
 	all := c.allToolNames()
 	if !key.IsSubagent() {
@@ -215,7 +225,8 @@ func (c *Config) authority(key session.Key, model string) policy.Authority {
 	}
 	depth := max(1, key.Depth())
 	return c.Rules.Effective(policy.Authority{
-		Agent: key.Agent(), Role: session.RoleAt(depth, c.Rules.MaxSpawnDepth()), Depth: depth, Model: model, Tools: all, Delegable: all,
+		Agent: key.Agent(), Role: session.RoleAt(depth, c.Rules.MaxSpawnDepth()), Depth: depth,
+		Model: model, Tools: all, Delegable: all,
 	}, key)
 }
 
@@ -228,7 +239,9 @@ func (c *Config) allToolNames() []string {
 }
 
 // input is the one place where prompt inputs are made.
-func (c *Config) input(key session.Key, l session.Lineage, spec agentctx.Spec, tools []string) agentctx.Input {
+func (c *Config) input(
+	key session.Key, l session.Lineage, spec agentctx.Spec, tools []string,
+) agentctx.Input {
 	in := c.Prompts.Input
 	in.Session, in.Lineage = key, l
 	if key.IsSubagent() {
@@ -241,7 +254,9 @@ func (c *Config) input(key session.Key, l session.Lineage, spec agentctx.Spec, t
 		spec = spec.Or(c.Prompts.Input.Spec)
 	}
 	in.Spec = spec
-	in.Files = c.Prompts.Loader.Load(agentctx.LoadRequest{Session: key, Spec: spec, Workspace: c.workspace(key.Agent())})
+	in.Files = c.Prompts.Loader.Load(agentctx.LoadRequest{
+		Session: key, Spec: spec, Workspace: c.workspace(key.Agent()),
+	})
 	in.Tools = nil
 	for _, t := range c.Tools {
 		if slices.Contains(tools, t.Name) {

@@ -17,7 +17,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// receiver is a Deliver or Reply whose attempts are answered one by one; the last answer is that of all further ones.
+// receiver is a Deliver or Reply whose attempts are answered one by one; the last answer is that of
+// all further ones.
 type receiver struct {
 	answers  []func(ctx context.Context) error
 	attempts []time.Duration // when, since the beginning
@@ -53,7 +54,8 @@ func slowDelivery(d time.Duration) func(context.Context) error {
 }
 
 func TestDeliveryIsTriedAgain(t *testing.T) {
-	for name, fail := range map[string]func(context.Context) error{"refused": refuseDelivery, "panics": panicInDelivery} {
+	for name, fail := range map[string]func(context.Context) error{"refused": refuseDelivery,
+		"panics": panicInDelivery} {
 		t.Run(name, func(t *testing.T) {
 			r := &receiver{answers: []func(context.Context) error{fail, fail, fail, acceptDelivery}}
 			cfg := configAnswering(asText)
@@ -76,7 +78,7 @@ func TestDeliveryIsTriedAgain(t *testing.T) {
 	}
 }
 
-// After half an hour nobody tries any more; nothing is dropped, and somebody decides.
+// After half an hour a delivery is blocked: it is kept, and the caller retries or dismisses it.
 func TestDeliveryIsBlocked(t *testing.T) {
 	var open atomic.Bool
 	cfg := configAnswering(asText)
@@ -193,7 +195,8 @@ func TestDeliveriesOfOneChatNeverOverlap(t *testing.T) {
 	})
 }
 
-// A receiver that is busy is no failure: it gets the completion with its next post, or a little later.
+// That a receiver is busy is not a failure: it gets the completion with its next post, or a little
+// later.
 func TestDeliveryToABusyChat(t *testing.T) {
 	cfg := configAnswering(asText)
 	var attempts []int
@@ -222,7 +225,8 @@ func TestDeliveryToABusyChat(t *testing.T) {
 	})
 }
 
-// A receiver whose acknowledgement is lost gets the same delivery again, under the same key, marked as one that it may know.
+// A receiver whose acknowledgement is lost gets the same delivery again, under the same key, marked
+// as one that it may know.
 func TestAcknowledgementIsLost(t *testing.T) {
 	var got []agent.Delivery
 	cfg := configAnswering(asText)
@@ -247,17 +251,20 @@ func TestAcknowledgementIsLost(t *testing.T) {
 }
 
 func TestRepliesAreTriedAgain(t *testing.T) {
-	for name, fail := range map[string]func(context.Context) error{"refused": refuseDelivery, "panics": panicInDelivery} {
+	for name, fail := range map[string]func(context.Context) error{"refused": refuseDelivery,
+		"panics": panicInDelivery} {
 		t.Run(name, func(t *testing.T) {
-			r := &receiver{answers: []func(context.Context) error{fail, fail, slowDelivery(time.Minute)}}
-			agenttest.Run(t, agent.Config{Reply: r.reply}, script{"main": {echo()}}, func(h *harness) {
-				h.Post("a")
-				synctest.Wait()
-				h.Post("b")
-				time.Sleep(time.Hour / 2)
-				require.Len(t, h.Replies(), 2)
-				require.Len(t, r.attempts, 4)
-			})
+			r := &receiver{answers: []func(context.Context) error{fail, fail,
+				slowDelivery(time.Minute)}}
+			agenttest.Run(t, agent.Config{Reply: r.reply}, script{"main": {echo()}},
+				func(h *harness) {
+					h.Post("a")
+					synctest.Wait()
+					h.Post("b")
+					time.Sleep(time.Hour / 2)
+					require.Len(t, h.Replies(), 2)
+					require.Len(t, r.attempts, 4)
+				})
 		})
 	}
 }

@@ -44,7 +44,8 @@ func TestWithoutReplyAnswersAreInTheTranscript(t *testing.T) {
 	})
 }
 
-// A completion that a bot could not take becomes an input of the session when Offshoot is to run it from now on.
+// A completion that a bot could not take becomes an input of the session when Offshoot is to run it
+// from now on.
 func TestCallerHandsItsSessionsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var replies []string
@@ -55,16 +56,22 @@ func TestCallerHandsItsSessionsOver(t *testing.T) {
 			return textResult("I hear " + tn.Messages[len(tn.Messages)-1].ID)
 		})
 		cfg.Store = session.NewMemory()
-		cfg.Deliver = func(context.Context, agent.Delivery) error { return errors.New("no connection") }
+		cfg.Deliver = func(context.Context, agent.Delivery) error {
+			return errors.New("no connection")
+		}
 		var id string
 		runFor(t, cfg, func(rt *agent.Runtime) {
-			c, err := agent.Spawn[string](t.Context(), rt.Session(topKey), agent.Task{Text: "count", Announce: true})
+			c, err := agent.Spawn[string](t.Context(), rt.Session(topKey),
+				agent.Task{Text: "count", Announce: true})
 			require.NoError(t, err)
 			id = string(c.ID())
 			synctest.Wait()
 		})
 		cfg.Deliver = nil
-		cfg.Reply = func(_ context.Context, r agent.Reply) error { replies = append(replies, r.Text); return nil }
+		cfg.Reply = func(_ context.Context, r agent.Reply) error {
+			replies = append(replies, r.Text)
+			return nil
+		}
 		runFor(t, cfg, func(*agent.Runtime) {
 			time.Sleep(time.Minute)
 			synctest.Wait()
@@ -73,11 +80,13 @@ func TestCallerHandsItsSessionsOver(t *testing.T) {
 	})
 }
 
-// A reply for which there is nobody any more is kept until there is somebody again.
+// A reply that a Config without Reply cannot take is kept until a Config has one again.
 func TestReplyWaitsForAReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var replies []string
-		cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) { return textResult("answer") })
+		cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
+			return textResult("answer")
+		})
 		cfg.Store = session.NewMemory()
 		cfg.Reply = func(context.Context, agent.Reply) error { return errors.New("no connection") }
 		runFor(t, cfg, func(rt *agent.Runtime) {
@@ -86,7 +95,10 @@ func TestReplyWaitsForAReceiver(t *testing.T) {
 		})
 		cfg.Reply = nil
 		runFor(t, cfg, func(*agent.Runtime) { time.Sleep(2 * time.Hour) })
-		cfg.Reply = func(_ context.Context, r agent.Reply) error { replies = append(replies, r.Text); return nil }
+		cfg.Reply = func(_ context.Context, r agent.Reply) error {
+			replies = append(replies, r.Text)
+			return nil
+		}
 		runFor(t, cfg, func(rt *agent.Runtime) {
 			blocked, err := rt.Blocked(t.Context())
 			require.NoError(t, err)

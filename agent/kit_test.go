@@ -91,9 +91,12 @@ func callTool(h *harness, name, id, args string) (map[string]any, error) {
 	return callToolOf(h, h.Main().Tools(), name, id, args)
 }
 
-func callToolOf(h *harness, tools []agent.Tool, name, id, args string) (out map[string]any, err error) {
+func callToolOf(
+	h *harness, tools []agent.Tool, name, id, args string,
+) (out map[string]any, err error) {
 	h.T().Helper()
-	answer, err := findTool(h.T(), tools, name).Call(h.Context(), agent.ToolCall{ID: id, Name: name, Args: json.RawMessage(args)})
+	answer, err := findTool(h.T(), tools, name).Call(h.Context(),
+		agent.ToolCall{ID: id, Name: name, Args: json.RawMessage(args)})
 	if err == nil {
 		require.NoError(h.T(), json.Unmarshal([]byte(answer), &out), answer)
 	}

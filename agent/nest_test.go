@@ -16,7 +16,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// An orchestrator that waits holds no slot, so a lane of one is enough for any depth: by yielding ...
+// An orchestrator that waits holds no slot, so a lane of one is enough for any depth: by yielding
+// ...
 func TestNestedOrchestratorsYieldInALaneOfOne(t *testing.T) {
 	for _, levels := range []int{2, 5} {
 		t.Run(fmt.Sprint(levels), func(t *testing.T) {
@@ -24,7 +25,8 @@ func TestNestedOrchestratorsYieldInALaneOfOne(t *testing.T) {
 			rules.Subagents.MaxConcurrent = 1
 			s := script{"main": {startStep("l1"), say("On it."), echo()}}
 			for i := 1; i < levels; i++ {
-				s[fmt.Sprintf("l%d", i)] = []agenttest.Step{startStep(fmt.Sprintf("l%d", i+1)), yieldStep(), echo()}
+				s[fmt.Sprintf("l%d", i)] = []agenttest.Step{startStep(fmt.Sprintf("l%d", i+1)),
+					yieldStep(), echo()}
 			}
 			s[fmt.Sprintf("l%d", levels)] = []agenttest.Step{say("from the deep").After(time.Minute)}
 			agenttest.Run(t, agent.Config{Rules: rules}, s, func(h *harness) {
@@ -87,7 +89,8 @@ func TestNestedOrchestratorsWaitInALaneOfOne(t *testing.T) {
 	})
 	cfg.Rules = rules
 	agenttest.Run(t, cfg, nil, func(h *harness) {
-		c, err := agent.Spawn[string](h.Context(), h.Session(session.Must(session.NamedKey("main", "job"))), agent.Task{Text: "all of it"})
+		c, err := agent.Spawn[string](h.Context(),
+			h.Session(session.Must(session.NamedKey("main", "job"))), agent.Task{Text: "all of it"})
 		require.NoError(t, err)
 		got, err := c.Wait(h.Context())
 		require.NoError(t, err)
@@ -121,11 +124,13 @@ func TestLaneIsFair(t *testing.T) {
 }
 
 func TestRefusalsAtTheDepthLimit(t *testing.T) {
-	s := script{"main": {startStep("l1"), say("ok"), echo()}, "l1": {call("sessions_spawn", `{"task":"no"}`), echo()}}
+	s := script{"main": {startStep("l1"), say("ok"), echo()},
+		"l1": {call("sessions_spawn", `{"task":"no"}`), echo()}}
 	agenttest.Run(t, agent.Config{}, s, func(h *harness) {
 		h.Post("go")
 		time.Sleep(time.Minute)
 		require.Len(t, h.Runs(), 1)
-		require.Contains(t, h.Child("l1").Result.Text, "sessions_spawn", "a leaf does not have the tool")
+		require.Contains(t, h.Child("l1").Result.Text, "sessions_spawn",
+			"a leaf does not have the tool")
 	})
 }

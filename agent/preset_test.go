@@ -18,7 +18,8 @@ var presetWorker = session.Must(session.Parse(
 
 func TestPresetsAreValidAndHaveOneLevel(t *testing.T) {
 	for name, preset := range map[string]func(*agent.Config){
-		"zero": func(*agent.Config) {}, "goclaw": agent.PresetGoClaw, "clawdbot": agent.PresetClawdbot,
+		"zero": func(*agent.Config) {}, "goclaw": agent.PresetGoClaw,
+		"clawdbot": agent.PresetClawdbot,
 	} {
 		cfg := agent.Config{Runner: idleRunner{}}
 		preset(&cfg)
@@ -58,7 +59,8 @@ func TestPresetClawdbotDeniesFourSessionTools(t *testing.T) {
 	var cfg agent.Config
 	agent.PresetClawdbot(&cfg)
 	others := strings.Fields("cron gateway agents_list session_status subagents")
-	all := append(strings.Fields("sessions_list sessions_history sessions_send sessions_spawn"), others...)
+	all := append(strings.Fields("sessions_list sessions_history sessions_send sessions_spawn"),
+		others...)
 	require.Equal(t, others, cfg.Rules.FilterTools("main", session.RoleLeaf, all))
 	g, err := cfg.Rules.Admit(policy.Caller{Key: topKey, Role: session.RoleMain}, policy.Request{})
 	require.NoError(t, err)

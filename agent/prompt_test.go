@@ -19,7 +19,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-var workspaceNames = []string{"AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md", "HEARTBEAT.md", "BOOTSTRAP.md", "MEMORY.md"}
+var workspaceNames = []string{"AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md",
+	"HEARTBEAT.md", "BOOTSTRAP.md", "MEMORY.md"}
 
 func workspace(says string) fstest.MapFS {
 	fsys := fstest.MapFS{}
@@ -60,14 +61,16 @@ func TestFilesThatSessionsSee(t *testing.T) {
 			SubagentSpecs: map[string]agentctx.Spec{"research": agentctx.PersonaSpec()},
 		},
 		Rules: policy.Rules{Agents: []policy.Agent{
-			{ID: "main", Subagents: policy.Subagents{AllowAgents: []string{"research"}}}, {ID: "research"},
+			{ID: "main", Subagents: policy.Subagents{AllowAgents: []string{"research"}}},
+			{ID: "research"},
 		}},
 	}
 	seen := promptsOf(
 		t, cfg,
 		agent.Task{Text: "work", Label: "worker"},
 		agent.Task{Text: "work", Label: "researcher", Agent: "research"},
-		agent.Task{Text: "work", Label: "instructed", Agent: "research", Spec: agentctx.InstructionsSpec()},
+		agent.Task{Text: "work", Label: "instructed", Agent: "research",
+			Spec: agentctx.InstructionsSpec()},
 	)
 	contexttest.SeesOnly(t, seen[""], workspaceNames...)
 	contexttest.SeesOnly(t, seen["worker"], "AGENTS.md", "TOOLS.md")
@@ -84,7 +87,8 @@ func TestInputGivesTheProductionPrompt(t *testing.T) {
 		Workspace: workspace("common"), Tools: toolbox("read", "gateway"),
 		Models: agent.Models{Model: "anthropic/claude-sonnet-4-5", Thinking: "low"},
 		Prompts: agent.Prompts{
-			Input: agentctx.Input{Product: "Acme", Docs: "https://example.com/docs", Notes: []string{"be brief"}},
+			Input: agentctx.Input{Product: "Acme", Docs: "https://example.com/docs",
+				Notes: []string{"be brief"}},
 		},
 		Now: func() time.Time { return time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC) },
 	}
@@ -93,7 +97,9 @@ func TestInputGivesTheProductionPrompt(t *testing.T) {
 		var key session.Key
 		var task string
 		seen := map[string]agentctx.Prompt{}
-		cfg.Runner = agent.RunnerFunc(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+		cfg.Runner = agent.RunnerFunc(func(
+			_ context.Context, tn *agent.Turn,
+		) (agent.Result, error) {
 			seen[tn.Label] = tn.Prompt
 			if tn.Run != "" {
 				key, task = tn.Session.Key, tn.Messages[0].Text
@@ -103,21 +109,25 @@ func TestInputGivesTheProductionPrompt(t *testing.T) {
 		agenttest.Run(t, cfg, nil, func(h *harness) {
 			h.Post("hello")
 			synctest.Wait()
-			_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work hard", Label: "worker"})
+			_, err := agent.Spawn[string](h.Context(), h.Main(),
+				agent.Task{Text: "work hard", Label: "worker"})
 			require.NoError(t, err)
 			synctest.Wait()
 			for label, k := range map[string]session.Key{"": topKey, "worker": key} {
 				in := cfg.Input(k)
 				in.Now = cfg.Now()
 				if label != "" {
-					in.Subagent.Label, in.Subagent.Requester = label, topKey // what only the spawn knows
+					// what only the spawn knows
+					in.Subagent.Label, in.Subagent.Requester = label, topKey
 				}
 				got := agentctx.Assemble(in)
-				require.Equal(t, got.String(), seen[label].String(), contexttest.Diff(got.String(), seen[label].String()))
+				require.Equal(t, got.String(), seen[label].String(),
+					contexttest.Diff(got.String(), seen[label].String()))
 			}
 			require.Contains(t, task, "[Subagent Context]")
 			require.Contains(t, task, "[Subagent Task]: work hard")
-			require.NotContains(t, seen["worker"].String(), "work hard", "the task is in the first message only")
+			require.NotContains(t, seen["worker"].String(), "work hard",
+				"the task is in the first message only")
 		})
 	}
 }
@@ -136,7 +146,8 @@ func TestActiveSubagentsAreInThePrompt(t *testing.T) {
 		h.Post("hello")
 		synctest.Wait()
 		require.NotContains(t, last, "counting")
-		_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "count everything", Label: "counting"})
+		_, err := agent.Spawn[string](h.Context(), h.Main(),
+			agent.Task{Text: "count everything", Label: "counting"})
 		require.NoError(t, err)
 		h.Post("hello again")
 		synctest.Wait()
@@ -151,7 +162,8 @@ func TestActiveSubagentsAreInThePrompt(t *testing.T) {
 
 // A workspace that cannot be read leaves markers, and the turn goes on.
 func TestWorkspaceThatCannotBeRead(t *testing.T) {
-	seen := promptsOf(t, agent.Config{Workspace: unreadable{}}, agent.Task{Text: "work", Label: "worker"})
+	seen := promptsOf(t, agent.Config{Workspace: unreadable{}},
+		agent.Task{Text: "work", Label: "worker"})
 	for _, p := range seen {
 		require.NoError(t, p.Err())
 		for _, f := range p.Files {

@@ -15,9 +15,9 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// turnRecord writes the transcript of one turn: first what is new, then what the Runner records, at last what it returned. The
-// journal names the position that the turn committed; what lies beyond it in the transcript is an interrupted turn, and the
-// next one fences it off.
+// turnRecord writes the transcript of one turn: first what is new, then what the Runner records, at
+// last what it returned. The journal names the position that the turn committed; what lies beyond
+// it in the transcript is an interrupted turn, and the next one fences it off.
 type turnRecord struct {
 	store session.Transcripts
 	log   *slog.Logger
@@ -29,20 +29,24 @@ type turnRecord struct {
 	runnerStarted bool
 }
 
-// maxBeginAttempts is how often a turn begins its record anew because somebody else has written in between.
+// maxBeginAttempts is how often a turn begins its record at most. It begins again when a former
+// owner has written in between.
 const maxBeginAttempts = 3
 
-// beginRecord writes what is new into the transcript and returns its record and the conversation so far. A former owner of the
-// session may still write for as long as it does not know better: the journal has made the turn ours, so what it writes meanwhile
-// is fenced off. Later in the turn a conflict means that we are the former owner.
+// beginRecord writes what is new into the transcript and returns its record and the conversation so
+// far. A former owner of the session may still write until it learns that it is one: the journal
+// has given the turn to this owner, so what the other writes meanwhile is fenced off. Later in the
+// turn a conflict means that this process is the former owner.
 func beginRecord(
-	ctx context.Context, store session.Transcripts, log *slog.Logger, st *spawn.TurnInput, fresh []Message,
+	ctx context.Context, store session.Transcripts, log *slog.Logger, st *spawn.TurnInput,
+	fresh []Message,
 ) (r *turnRecord, history []Message, err error) {
 	for range maxBeginAttempts {
 		if r, history, err = openRecord(ctx, store, log, st); err == nil {
 			err = r.add(ctx, fresh...)
 		}
-		if !errors.Is(err, session.ErrConflict) && !errors.Is(err, session.ErrCorrupt) { // which a store may say once of what was changed
+		// A store may return ErrCorrupt once for lines that were changed.
+		if !errors.Is(err, session.ErrConflict) && !errors.Is(err, session.ErrCorrupt) {
 			break
 		}
 	}
@@ -51,12 +55,16 @@ func beginRecord(
 
 // openRecord returns the record of a turn and the conversation so far.
 //
-// What the journal says was committed and the transcript does not reach, somebody has taken away: a person with an editor, or a disk. The
-// session goes on from what there is, up to the last place at which no tool call waits for its result, and the loss is logged. Notes take
-// the place of the lines, so that the transcript reaches the position again: otherwise what follows, also what an interrupted turn leaves,
-// would count as committed.
-func openRecord(ctx context.Context, store session.Transcripts, log *slog.Logger, st *spawn.TurnInput) (*turnRecord, []Message, error) {
-	r := &turnRecord{store: store, log: log, ref: session.Ref{Key: st.Session.Key, SessionID: st.SessionID}}
+// The journal may say that more was committed than the transcript holds. Then an editor or a disk
+// has lost lines. The session goes on from what there is, up to the last place at which no tool
+// call waits for its result, and the loss is logged. Notes take the place of the lines, so that the
+// transcript reaches the position again: otherwise what follows, also what an interrupted turn
+// leaves, would count as committed.
+func openRecord(
+	ctx context.Context, store session.Transcripts, log *slog.Logger, st *spawn.TurnInput,
+) (*turnRecord, []Message, error) {
+	ref := session.Ref{Key: st.Session.Key, SessionID: st.SessionID}
+	r := &turnRecord{store: store, log: log, ref: ref}
 	if st.Run.ID != "" && st.N == 1 {
 		return r, nil, nil // a new session
 	}
@@ -93,15 +101,17 @@ func openRecord(ctx context.Context, store session.Transcripts, log *slog.Logger
 	return r, history, nil
 }
 
-// committed returns the conversation up to a position. What a note beyond it discards was lost, see bridge, or lies beyond it, too.
+// committed returns the conversation up to a position. What a note beyond it discards was lost, see
+// fillGap, or lies beyond it, too.
 func committed(lines []session.Line, end session.Pos) (kept []session.Line) {
-	for line := range session.Committed(func(yield func(session.Line, error) bool) { //nolint:errcheck // they have been read
+	upToEnd := func(yield func(session.Line, error) bool) {
 		for _, line := range lines {
 			if (line.Pos <= end || line.Message.Role == session.MessageNote) && !yield(line, nil) {
 				return
 			}
 		}
-	}) {
+	}
+	for line := range session.Committed(upToEnd) { //nolint:errcheck // they have been read
 		kept = append(kept, line)
 	}
 	return kept
@@ -137,17 +147,20 @@ func (r *turnRecord) fillGap(ctx context.Context, kept []session.Line, to sessio
 	}
 	for r.end < to {
 		note := session.Fence(after, time.Now())
-		note.Text = "Lines have been lost here." + strings.Repeat(" ", int(min(to-r.end, maxGapNote)))
+		padding := strings.Repeat(" ", int(min(to-r.end, maxGapNote)))
+		note.Text = "Lines have been lost here." + padding
 		if err := r.add(ctx, note); err != nil {
 			return err
 		}
 	}
-	r.log.Error("offshoot: a transcript has lost lines", "session", r.ref.Key.String(), "transcript", r.store.Locate(r.ref),
+	r.log.Error("offshoot: a transcript has lost lines", "session", r.ref.Key.String(),
+		"transcript", r.store.Locate(r.ref),
 		"committed", uint64(to), "found", uint64(found), "kept", uint64(after))
 	return nil
 }
 
-// add appends messages. It insists: a store that fails for a while costs time, not a turn or what somebody said.
+// add appends messages. It tries again until the store takes them, so that a store that fails for a
+// while costs time, not a turn or a message.
 func (r *turnRecord) add(ctx context.Context, messages ...Message) error {
 	if len(messages) == 0 {
 		return nil
@@ -183,12 +196,14 @@ func (r *turnRecord) add(ctx context.Context, messages ...Message) error {
 	return nil
 }
 
-// countAppended returns how many of the messages are in the transcript after an append that failed, always the first ones, and moves the
-// end there. What is there and is not ours will make the next append conflict.
+// countAppended returns how many of the messages are in the transcript after an append that failed,
+// always the first ones, and moves the end there. Lines that another owner wrote make the next
+// append conflict.
 func (r *turnRecord) countAppended(ctx context.Context, messages []Message) (n int) {
 	for line, err := range r.store.Read(ctx, r.ref, session.LineQuery{After: r.end}) {
 		m := line.Message
-		if err != nil || n == len(messages) || !m.Time.Equal(messages[n].Time) || m.Role != messages[n].Role || m.ID != messages[n].ID {
+		if err != nil || n == len(messages) || !m.Time.Equal(messages[n].Time) ||
+			m.Role != messages[n].Role || m.ID != messages[n].ID {
 			break
 		}
 		n, r.end = n+1, line.Pos
@@ -197,7 +212,8 @@ func (r *turnRecord) countAppended(ctx context.Context, messages []Message) (n i
 }
 
 func (r *turnRecord) logFailure(err error) {
-	r.log.Warn("offshoot: a transcript cannot be reached", "session", r.ref.Key.String(), "error", err.Error())
+	r.log.Warn("offshoot: a transcript cannot be reached", "session", r.ref.Key.String(),
+		"error", err.Error())
 }
 
 // Pauses between attempts at a store that fails.
@@ -206,7 +222,8 @@ const (
 	lastPause  = 5 * time.Second
 )
 
-// retry calls f until it succeeds, fails for good, or ctx ends. The first failure is told. Panics of f are failures.
+// retry calls f until it succeeds, returns a permanent error, or ctx ends. The function failing is
+// called with the first failure. A panic of f is a failure.
 func retry(ctx context.Context, failing func(error), f func() error) error {
 	attempt := func() (err error) {
 		defer func() {
@@ -232,10 +249,11 @@ func retry(ctx context.Context, failing func(error), f func() error) error {
 	}
 }
 
-// permanent reports whether an error of a store will not go away.
+// permanent reports whether an error of a store stays however often the call is repeated.
 func permanent(err error) bool {
 	for _, e := range []error{
-		session.ErrConflict, session.ErrArchived, session.ErrClosed, session.ErrInvalidKey, session.ErrNotFound, session.ErrCorrupt, session.ErrFormat,
+		session.ErrConflict, session.ErrArchived, session.ErrClosed, session.ErrInvalidKey,
+		session.ErrNotFound, session.ErrCorrupt, session.ErrFormat,
 	} {
 		if errors.Is(err, e) {
 			return true
@@ -258,7 +276,8 @@ func (r *turnRecord) finish(ctx context.Context, res Result) error {
 	}
 	r.mu.Lock()
 	n := len(r.recorded)
-	recordedAlready := n > 0 && r.recorded[n-1].Role == session.MessageAssistant && r.recorded[n-1].Text == text
+	recordedAlready := n > 0 && r.recorded[n-1].Role == session.MessageAssistant &&
+		r.recorded[n-1].Text == text
 	r.mu.Unlock()
 	if recordedAlready {
 		return nil
@@ -272,12 +291,13 @@ func (r *turnRecord) endPos() session.Pos {
 	return r.end
 }
 
-// runnerMessages returns what the Runner recorded, without what the session tools answered: that is ours, and no result of anybody.
+// runnerMessages returns what the Runner recorded, without the answers of the session tools: those
+// are Offshoot's and never count as a result.
 func (r *turnRecord) runnerMessages() []Message {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var ours []string
-	var said []Message
+	var others []Message
 	for _, m := range r.recorded {
 		for _, c := range m.ToolCalls {
 			if slices.Contains(sessionToolNames, c.Name) {
@@ -285,8 +305,8 @@ func (r *turnRecord) runnerMessages() []Message {
 			}
 		}
 		if m.Role != session.MessageTool || !slices.Contains(ours, m.ToolCallID) {
-			said = append(said, m)
+			others = append(others, m)
 		}
 	}
-	return said
+	return others
 }

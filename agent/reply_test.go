@@ -15,8 +15,9 @@ import (
 
 func TestMainSessionsReplyAndSubagentsNever(t *testing.T) {
 	s := script{
-		"main":   {startStep("count"), say("On it."), say("There are 42 files.")},
-		"count":  {startStep("deeper"), say("I have counted 42 in secret."), say("Still 42, in secret.")},
+		"main": {startStep("count"), say("On it."), say("There are 42 files.")},
+		"count": {startStep("deeper"), say("I have counted 42 in secret."),
+			say("Still 42, in secret.")},
 		"deeper": {say("secret of the grandchild").After(time.Minute)},
 	}
 	agenttest.Run(t, agent.Config{Rules: rulesForDepth(2)}, s, func(h *harness) {
@@ -34,24 +35,28 @@ func TestMainSessionsReplyAndSubagentsNever(t *testing.T) {
 
 func TestReplyGoesWhereTheQuestionCameFrom(t *testing.T) {
 	chat := session.Must(session.DirectKey("main", "telegram", "4711"))
-	agenttest.Run(t, agent.Config{}, script{"main": {startStep("count"), say("On it."), echo()}, "count": {say("42").After(time.Hour)}}, func(h *harness) {
-		h.PostTo(chat, "How many files?")
-		time.Sleep(2 * time.Hour)
-		h.Replied("On it.", "42")
-		for _, r := range h.Replies() {
-			require.Equal(t, chat, r.To)
-			require.Equal(t, session.Route{Channel: "telegram", To: "4711"}, r.Route)
-		}
-	})
+	agenttest.Run(t, agent.Config{},
+		script{"main": {startStep("count"), say("On it."), echo()},
+			"count": {say("42").After(time.Hour)}}, func(h *harness) {
+			h.PostTo(chat, "How many files?")
+			time.Sleep(2 * time.Hour)
+			h.Replied("On it.", "42")
+			for _, r := range h.Replies() {
+				require.Equal(t, chat, r.To)
+				require.Equal(t, session.Route{Channel: "telegram", To: "4711"}, r.Route)
+			}
+		})
 }
 
 func TestCompletionsOfASessionOfTheCallersReachDeliver(t *testing.T) {
 	cfg := agent.Config{Deliver: func(context.Context, agent.Delivery) error { return nil }}
-	s := script{"count": {startStep("deeper"), yieldStep(), say("42")}, "deeper": {say("not for the chat")}}
+	s := script{"count": {startStep("deeper"), yieldStep(), say("42")},
+		"deeper": {say("not for the chat")}}
 	cfg.Rules = rulesForDepth(2)
 	agenttest.Run(t, cfg, s, func(h *harness) {
 		chat := session.Must(session.DirectKey("main", "telegram", "4711"))
-		out, err := callToolOf(h, h.Session(chat).Tools(), "sessions_spawn", "1", `{"task":"count the files","label":"count"}`)
+		out, err := callToolOf(h, h.Session(chat).Tools(), "sessions_spawn", "1",
+			`{"task":"count the files","label":"count"}`)
 		require.NoError(t, err)
 		require.Equal(t, "accepted", out["status"])
 		h.Delivered("42")
@@ -73,7 +78,8 @@ func TestSpawnFromGoIsNotAnnounced(t *testing.T) {
 	cfg := agent.Config{Deliver: func(context.Context, agent.Delivery) error { return nil }}
 	agenttest.Run(t, cfg, script{"quiet": {say("1")}, "loud": {say("2")}}, func(h *harness) {
 		for _, label := range []string{"quiet", "loud"} {
-			c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Label: label, Announce: label == "loud"})
+			c, err := agent.Spawn[string](h.Context(), h.Main(),
+				agent.Task{Text: "work", Label: label, Announce: label == "loud"})
 			require.NoError(t, err)
 			_, err = c.Wait(h.Context())
 			require.NoError(t, err)
@@ -99,7 +105,8 @@ func TestMessageThatComesAgainChangesNothing(t *testing.T) {
 	})
 }
 
-// What people say while a turn is under way is read in it, or by the next one; nothing waits for an answer for ever.
+// What people say while a turn is under way is read in it, or by the next one; nothing waits for an
+// answer for ever.
 func TestMessagesDuringATurn(t *testing.T) {
 	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		time.Sleep(time.Minute)

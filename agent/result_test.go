@@ -43,28 +43,30 @@ func TestTypedResults(t *testing.T) {
 		"JSON with space":     {agent.Result{Text: "\n  " + good + "\n"}, true},
 		"in a fence":          {agent.Result{Text: "```json\n" + good + "\n```"}, true},
 		"in a nameless fence": {agent.Result{Text: "```\n" + good + "\n```\n"}, true},
-		"from the engine":     {agent.Result{Text: "here you are", JSON: json.RawMessage(good)}, true},
-		"prose":               {agent.Result{Text: "it works, I think"}, false},
-		"cut off":             {agent.Result{Text: good[:20]}, false},
-		"of another type":     {agent.Result{Text: `{"claim":7}`}, false},
-		"nothing":             {agent.Result{}, false},
+		"from the engine": {agent.Result{Text: "here you are", JSON: json.RawMessage(good)},
+			true},
+		"prose":           {agent.Result{Text: "it works, I think"}, false},
+		"cut off":         {agent.Result{Text: good[:20]}, false},
+		"of another type": {agent.Result{Text: `{"claim":7}`}, false},
+		"nothing":         {agent.Result{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			agenttest.Run(t, configAnswering(func(string) agent.Result { return c.result }), nil, func(h *harness) {
-				child, err := agent.Spawn[finding](h.Context(), h.Main(), agent.Task{Text: "find"})
-				require.NoError(t, err)
-				got, err := child.Wait(h.Context())
-				if c.ok {
+			agenttest.Run(t, configAnswering(func(string) agent.Result { return c.result }), nil,
+				func(h *harness) {
+					child, err := agent.Spawn[finding](h.Context(), h.Main(), agent.Task{Text: "find"})
 					require.NoError(t, err)
-					require.Equal(t, want, got)
-					return
-				}
-				bad, ok := errors.AsType[*agent.ResultError](err)
-				require.True(t, ok, "%v", err)
-				require.Equal(t, spawn.StatusOK, bad.Run.Status, "the run itself did not fail")
-				require.Equal(t, c.result.Text, bad.Run.Result.Text)
-				require.Error(t, bad.Unwrap())
-			})
+					got, err := child.Wait(h.Context())
+					if c.ok {
+						require.NoError(t, err)
+						require.Equal(t, want, got)
+						return
+					}
+					bad, ok := errors.AsType[*agent.ResultError](err)
+					require.True(t, ok, "%v", err)
+					require.Equal(t, spawn.StatusOK, bad.Run.Status, "the run itself did not fail")
+					require.Equal(t, c.result.Text, bad.Run.Result.Text)
+					require.Error(t, bad.Unwrap())
+				})
 		})
 	}
 }
@@ -105,7 +107,8 @@ func TestResultBytesSurvive(t *testing.T) {
 				cfg.Store = store()
 				cfg.Deliver = func(context.Context, agent.Delivery) error { return nil }
 				agenttest.Run(t, cfg, nil, func(h *harness) {
-					c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "say it", Announce: true})
+					c, err := agent.Spawn[string](h.Context(), h.Main(),
+						agent.Task{Text: "say it", Announce: true})
 					require.NoError(t, err)
 					got, err := c.Wait(h.Context())
 					require.NoError(t, err)
@@ -126,13 +129,18 @@ func TestResultBytesSurvive(t *testing.T) {
 func TestResultBytesSurviveWriting(t *testing.T) {
 	odd := "nul \x00, not UTF-8 \xff\xfe\xc3("
 	cfg := configAnswering(func(string) agent.Result {
-		return agent.Result{Text: odd, JSON: json.RawMessage(`{"a" : 1}`), Files: []spawn.File{{Name: "a.txt", Path: "/tmp/a.txt", MediaType: "text/plain"}}, Model: "m", Usage: agent.Usage{Input: 1, Output: 2, Cost: 0.25}}
+		return agent.Result{
+			Text: odd, JSON: json.RawMessage(`{"a" : 1}`), Model: "m",
+			Files: []spawn.File{{Name: "a.txt", Path: "/tmp/a.txt", MediaType: "text/plain"}},
+			Usage: agent.Usage{Input: 1, Output: 2, Cost: 0.25},
+		}
 	})
 	cfg.Tools = toolbox("read", "write")
 	memory := session.NewMemory()
-	cfg.Store = &session.Store{Journal: slowWriter{memory.Journal}, Transcripts: memory.Transcripts}
+	cfg.Store = &session.Store{Journal: bytesJournal{memory.Journal}, Transcripts: memory.Transcripts}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
-		c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "odd too: \xff", Label: "odd", Tools: []string{"read"}})
+		c, err := agent.Spawn[string](h.Context(), h.Main(),
+			agent.Task{Text: "odd too: \xff", Label: "odd", Tools: []string{"read"}})
 		require.NoError(t, err)
 		_, err = c.Wait(h.Context())
 		require.NoError(t, err)
@@ -143,10 +151,12 @@ func TestResultBytesSurviveWriting(t *testing.T) {
 	})
 }
 
-// slowWriter is a journal that keeps bytes only, as one on disk does.
-type slowWriter struct{ session.Journal }
+// bytesJournal is a journal that keeps bytes only, as one on disk does.
+type bytesJournal struct{ session.Journal }
 
-func (j slowWriter) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (j bytesJournal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	written := b
 	written.Entries = make([]session.Entry, len(b.Entries))
 	for i, e := range b.Entries {
@@ -166,16 +176,21 @@ func TestModelsAreRecorded(t *testing.T) {
 	cfg.Models.Valid = func(name string) bool { return name != "vendor/bad" }
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		for _, c := range []struct{ asked, resolved string }{{"", "vendor/default"}, {"vendor/good", "vendor/good"}, {"vendor/bad", "vendor/default"}} {
-			child, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Model: c.asked})
+			child, err := agent.Spawn[string](h.Context(), h.Main(),
+				agent.Task{Text: "work", Model: c.asked})
 			require.NoError(t, err)
 			_, err = child.Wait(h.Context())
 			require.NoError(t, err)
 			info, err := child.Info(h.Context())
 			require.NoError(t, err)
-			require.Equal(t, spawn.ModelInfo{Requested: c.asked, Resolved: c.resolved, Actual: "vendor/actual-2026"}, info.Model)
+			want := spawn.ModelInfo{
+				Requested: c.asked, Resolved: c.resolved, Actual: "vendor/actual-2026",
+			}
+			require.Equal(t, want, info.Model)
 			require.Equal(t, c.asked == "vendor/bad", len(info.Warnings) > 0)
 		}
-		_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Model: "vendor/bad", Strict: true})
+		_, err := agent.Spawn[string](h.Context(), h.Main(),
+			agent.Task{Text: "work", Model: "vendor/bad", Strict: true})
 		require.ErrorContains(t, err, "vendor/bad")
 		time.Sleep(time.Second)
 	})

@@ -22,9 +22,9 @@ type Runtime struct {
 	sup *spawn.Supervisor
 }
 
-// Open checks the Config and opens the store; all mistakes are reported at once, as ConfigErrors. It starts nothing: Post,
-// Spawn and Stop are accepted, and durable, from here on; turns and deliveries start with Run. The values of ctx are kept for
-// the Runtime's own work, its end is not.
+// Open checks the Config and opens the store; all mistakes are reported at once, as ConfigErrors.
+// It starts nothing: Post, Spawn and Stop are accepted, and durable, from here on; turns and
+// deliveries start with Run. The values of ctx are kept for the Runtime's own work, its end is not.
 func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -39,7 +39,8 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		cfg.Now = time.Now
 	}
 	if cfg.Prompts.Loader.Cache == nil {
-		cfg.Prompts.Loader.Cache = new(agentctx.Cache) // workspaces are read again only where they have changed
+		// Workspaces are read again only where they have changed.
+		cfg.Prompts.Loader.Cache = new(agentctx.Cache)
 	}
 	cfg.Prompts.Workspaces = maps.Clone(cfg.Prompts.Workspaces)
 	cfg.Prompts.SubagentSpecs = maps.Clone(cfg.Prompts.SubagentSpecs)
@@ -49,9 +50,10 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	}
 	rt := &Runtime{cfg: cfg, log: cfg.Logger}
 	sup, err := spawn.Open(ctx, spawn.Config{
-		Store: cfg.Store, Runner: turnRunner{rt}, Rules: cfg.Rules, Deliver: rt.deliver, CallerRun: cfg.Deliver != nil,
-		Replies: cfg.Reply != nil, ValidModel: cfg.Models.Valid, Model: cfg.Models.Model,
-		Thinking: cfg.Models.Thinking, Tools: cfg.allToolNames(), Grace: cfg.Grace, Logger: cfg.Logger,
+		Store: cfg.Store, Runner: turnRunner{rt}, Rules: cfg.Rules,
+		Deliver: rt.deliver, CallerRun: cfg.Deliver != nil, Replies: cfg.Reply != nil,
+		ValidModel: cfg.Models.Valid, Model: cfg.Models.Model, Thinking: cfg.Models.Thinking,
+		Tools: cfg.allToolNames(), Grace: cfg.Grace, Logger: cfg.Logger,
 	})
 	if err != nil {
 		return nil, err
@@ -60,16 +62,18 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	return rt, nil
 }
 
-// Run runs everything until ctx ends or Shutdown is called: it takes up what an earlier process left, starts turns, delivers.
-// It returns nil after a Shutdown, also if that came first, and [spawn.ErrRunning] if it runs already. When ctx ends, turns are
-// cancelled and given the grace period; a *StillRunningError names those whose Runner has not returned by then.
+// Run runs everything until ctx ends or Shutdown is called: it takes up what an earlier process
+// left, starts turns, delivers. It returns nil after a Shutdown, also if that came first, and
+// [spawn.ErrRunning] if it runs already. When ctx ends, turns are cancelled and given the grace
+// period; a *StillRunningError names those whose Runner has not returned by then.
 //
-// A store that fails for a while costs nothing but that while: see [spawn.Supervisor.Run]. One that takes nothing any more, because it
-// is closed or must be opened again ([session.ErrSync]), ends Run with that error; end the program then, and have it started again.
+// A store that fails for a while costs nothing but that while: see [spawn.Supervisor.Run]. One that
+// takes nothing any more, because it is closed or must be opened again ([session.ErrSync]), ends
+// Run with that error; end the program then, and have it started again.
 func (rt *Runtime) Run(ctx context.Context) error { return rt.sup.Run(ctx) }
 
-// Shutdown lets the turns under way finish until ctx ends, and what they came to be recorded, then cancels them. It reports those that
-// did not stop.
+// Shutdown lets the turns under way finish until ctx ends, and what they came to be recorded, then
+// cancels them. It reports those that did not stop.
 func (rt *Runtime) Shutdown(ctx context.Context) error { return rt.sup.Shutdown(ctx) }
 
 // Session returns a handle on a session, which need not exist yet if it is a top-level one.
@@ -84,18 +88,21 @@ func (rt *Runtime) sessionIn(key, root session.Key) *Session {
 	return &Session{rt: rt, key: key, root: root}
 }
 
-// Blocked returns the completions and replies that could not be delivered for so long that nobody tries any more.
+// Blocked returns the completions and replies that could not be delivered for half an hour, and
+// that are not tried again until [Runtime.Retry].
 func (rt *Runtime) Blocked(ctx context.Context) ([]Delivery1, error) { return rt.sup.Blocked(ctx) }
 
 // Retry tries a blocked delivery again.
 func (rt *Runtime) Retry(ctx context.Context, key string) error { return rt.sup.Retry(ctx, key) }
 
 // Dismiss gives a blocked delivery up.
-func (rt *Runtime) Dismiss(ctx context.Context, key string) error { return rt.sup.Dismiss(ctx, key) }
+func (rt *Runtime) Dismiss(ctx context.Context, key string) error {
+	return rt.sup.Dismiss(ctx, key)
+}
 
-var errNoReceiver = errors.New("agent: the configuration has nobody who takes this any more")
+var errNoReceiver = errors.New("agent: the Config has no Deliver or Reply that takes this")
 
-// deliverAll hands over what leaves a tree.
+// deliver hands over what leaves a tree.
 func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 	err := errNoReceiver // as when an earlier configuration had a receiver: the entry is kept, and blocked in the end
 	switch {
@@ -113,18 +120,23 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 	return err
 }
 
-// toolsOf returns what policy leaves a session for a turn: what was granted when it was spawned, within today's rules.
+// toolsOf returns what policy leaves a session for a turn: what was granted when it was spawned,
+// within today's rules.
 func (rt *Runtime) toolsOf(t *Turn) []Tool {
 	st := t.spawn
 	now := rt.cfg.authority(st.Session.Key, t.Model)
 	if st.Run.ID != "" {
 		now = rt.cfg.Rules.Effective(policy.Authority{
-			Agent: st.Run.Agent, Role: st.Session.Role, Depth: st.Session.Depth, Sandboxed: st.Run.Sandboxed, Model: t.Model,
+			Agent: st.Run.Agent, Role: st.Session.Role, Depth: st.Session.Depth,
+			Sandboxed: st.Run.Sandboxed, Model: t.Model,
 			Tools: st.Run.Tools,
 		}, st.Session.Key)
 	}
 	names := now.Tools
-	who := policy.Subject{Key: st.Session.Key, Agent: now.Agent, Role: now.Role, Sandboxed: now.Sandboxed, Model: t.Model}
+	who := policy.Subject{
+		Key: st.Session.Key, Agent: now.Agent, Role: now.Role, Sandboxed: now.Sandboxed,
+		Model: t.Model,
+	}
 	var tools []Tool
 	for _, tool := range rt.cfg.Tools {
 		if slices.Contains(names, tool.Name) {
@@ -146,7 +158,10 @@ func (rt *Runtime) guardTool(who policy.Subject, tool Tool) Tool {
 	call := tool.Call
 	tool.Call = func(ctx context.Context, c ToolCall) (string, error) {
 		if v := rt.cfg.Rules.ExplainTools(who, []string{tool.Name}); len(v) == 1 && !v[0].Allowed {
-			return "", &policy.Refusal{Op: "tool call", Rule: policy.RuleTools, Asked: tool.Name, Limit: "what policy leaves this session", Path: v[0].Path, Removed: v}
+			return "", &policy.Refusal{
+				Op: "tool call", Rule: policy.RuleTools, Asked: tool.Name,
+				Limit: "what policy leaves this session", Path: v[0].Path, Removed: v,
+			}
 		}
 		return call(ctx, c)
 	}
@@ -173,16 +188,21 @@ func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
 		in.Task = st.Run.Task
 	}
 	if st.Retry {
-		in.Extra = append(slices.Clone(in.Extra), agentctx.Section{ID: "retry", Class: agentctx.ClassPerTurn, Minimal: true, Text: retryText, Source: "agent"})
+		in.Extra = append(slices.Clone(in.Extra), agentctx.Section{
+			ID: "retry", Class: agentctx.ClassPerTurn, Minimal: true, Text: retryText, Source: "agent",
+		})
 	}
 	for _, c := range st.Children {
-		in.Active = append(in.Active, agentctx.ActiveSubagent{Key: c.Key, Label: c.Label, State: c.Status.String(), Task: c.Task})
+		in.Active = append(in.Active, agentctx.ActiveSubagent{
+			Key: c.Key, Label: c.Label, State: c.Status.String(), Task: c.Task,
+		})
 	}
 	return in
 }
 
-// retryText is what a session is told in a turn that repeats an interrupted one. The tool calls of the model may have other ids
-// this time, so that only the model itself can know what it has started already.
+// retryText is what a session is told in a turn that repeats an interrupted one. The tool calls of
+// the model may have other ids this time, so that only the model itself can know what it has
+// started already.
 const retryText = "## Interrupted Turn\n" +
 	"A restart interrupted you while you were answering these messages; nothing of that answer has been sent.\n" +
 	"What your tools did then is done, and sub-agents that you started then count as started: do not start them again."
@@ -190,12 +210,17 @@ const retryText = "## Interrupted Turn\n" +
 // subagentOf returns what a sub-agent is told of itself: the same in each of its turns.
 func subagentOf(st *spawn.TurnInput) agentctx.Subagent {
 	return agentctx.Subagent{
-		Label: st.Run.Label, Requester: st.Session.Parent, RequesterChannel: st.Session.Root.Channel(),
-		Depth: st.Session.Depth, MaxDepth: st.MaxDepth, MaySpawn: slices.Contains(st.Run.Tools, toolSpawn),
+		Label:            st.Run.Label,
+		Requester:        st.Session.Parent,
+		RequesterChannel: st.Session.Root.Channel(),
+		Depth:            st.Session.Depth,
+		MaxDepth:         st.MaxDepth,
+		MaySpawn:         slices.Contains(st.Run.Tools, toolSpawn),
 	}
 }
 
-// waitOverText is what a session is told that yielded and whose sub-agents have ended without anything to report.
+// waitOverText is what a session is told that yielded and whose sub-agents have ended without
+// anything to report.
 const waitOverText = "[Offshoot] The sub-agents you were waiting for have ended. None of them had anything to report."
 
 // messagesOf returns inputs as messages of the conversation.

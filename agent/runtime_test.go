@@ -34,7 +34,9 @@ func runUntilEnd(t *testing.T, cfg agent.Config) *agent.Runtime {
 
 type modelFunc func(ctx context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error)
 
-func (f modelFunc) Generate(ctx context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
+func (f modelFunc) Generate(
+	ctx context.Context, req *agent.ModelRequest,
+) (*agent.ModelResponse, error) {
 	return f(ctx, req)
 }
 
@@ -44,14 +46,16 @@ func TestLoopSpawnsAndAnswersLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		replies := make(chan string, 10)
 		prompts := map[int]string{}
-		model := modelFunc(func(_ context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
+		model := modelFunc(func(_ context.Context, req *agent.ModelRequest) (*agent.ModelResponse,
+			error) {
 			text := lastMessage(req).Text
 			switch {
 			case strings.Contains(text, "[Subagent Task]:"):
 				prompts[1] = req.Prompt.String()
 				require.Contains(t, text, "count the files")
 				time.Sleep(time.Minute)
-				return &agent.ModelResponse{Text: "42", Usage: agent.Usage{Input: 10, Output: 2}}, nil
+				return &agent.ModelResponse{Text: "42", Usage: agent.Usage{Input: 10, Output: 2}},
+					nil
 			case lastMessage(req).Role == session.MessageTool:
 				require.Contains(t, text, `"status":"accepted"`)
 				return &agent.ModelResponse{Text: "On it."}, nil
@@ -61,17 +65,20 @@ func TestLoopSpawnsAndAnswersLater(t *testing.T) {
 			}
 			prompts[0] = req.Prompt.String()
 			return &agent.ModelResponse{ToolCalls: []agent.ToolCall{{
-				ID: "1", Name: "sessions_spawn", Args: json.RawMessage(`{"task":"count the files","label":"count"}`),
+				ID: "1", Name: "sessions_spawn",
+				Args: json.RawMessage(`{"task":"count the files","label":"count"}`),
 			}}}, nil
 		})
 		rt := runUntilEnd(t, agent.Config{
 			Runner: &agent.Loop{Model: model},
 			Workspace: fstest.MapFS{
-				"AGENTS.md": {Data: []byte("Be exact.")}, "SOUL.md": {Data: []byte("Be kind.")}, "TOOLS.md": {Data: []byte("ls lists.")},
+				"AGENTS.md": {Data: []byte("Be exact.")}, "SOUL.md": {Data: []byte("Be kind.")},
+				"TOOLS.md": {Data: []byte("ls lists.")},
 			},
 			Reply: func(_ context.Context, r agent.Reply) error { replies <- r.Text; return nil },
 		})
-		require.NoError(t, rt.Session(topKey).Post(t.Context(), agent.Message{ID: "1", Text: "How many files?"}))
+		require.NoError(t, rt.Session(topKey).Post(t.Context(),
+			agent.Message{ID: "1", Text: "How many files?"}))
 		require.Equal(t, "On it.", <-replies)
 		require.Equal(t, "There are 42.", <-replies)
 		synctest.Wait()
@@ -92,7 +99,9 @@ func TestTypedChildrenAndJoin(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		rt := runUntilEnd(t, agent.Config{
-			Runner: agent.RunnerFunc(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+			Runner: agent.RunnerFunc(func(
+				ctx context.Context, tn *agent.Turn,
+			) (agent.Result, error) {
 				require.Contains(t, string(tn.Schema), `"claim"`)
 				if strings.Contains(tn.Input(), "slow") {
 					<-ctx.Done()
@@ -105,11 +114,14 @@ func TestTypedChildrenAndJoin(t *testing.T) {
 		})
 		var children []*agent.Child[finding]
 		for _, task := range []string{"a", "b", "slow"} {
-			c, err := agent.Spawn[finding](t.Context(), rt.Session(session.Must(session.NamedKey("main", "survey"))), agent.Task{Text: task, Key: task})
+			c, err := agent.Spawn[finding](t.Context(),
+				rt.Session(session.Must(session.NamedKey("main", "survey"))),
+				agent.Task{Text: task, Key: task})
 			require.NoError(t, err)
 			children = append(children, c)
 		}
-		outcomes, err := agent.Join(t.Context(), children, agent.JoinOptions{AtLeast: 2, Within: time.Minute, StopRest: true})
+		outcomes, err := agent.Join(t.Context(), children,
+			agent.JoinOptions{AtLeast: 2, Within: time.Minute, StopRest: true})
 		require.NoError(t, err)
 		require.Equal(t, "it works", outcomes[0].Value.Claim)
 		var failed *agent.RunError

@@ -42,20 +42,27 @@ func sessionToolSummary(name string) string {
 	return ""
 }
 
-// toolHost is whom a set of session tools works for.
+// toolHost is the session, and its turn, that a set of session tools works for.
 type toolHost struct {
 	rt      *Runtime
 	session *Session
 	turn    *Turn  // nil for a session that the caller runs
-	token   string // toolNamesOf the turn in spawn keys: a retried turn has the same one
+	token   string // names the turn in spawn keys: a retried turn has the same one
 }
 
 func (h toolHost) tools() []Tool {
 	return []Tool{
-		{Name: toolSpawn, Description: sessionToolSummary(toolSpawn), Schema: spawnSchema, Call: h.spawn},
-		{Name: toolSubagents, Description: sessionToolSummary(toolSubagents), Schema: subagentsSchema, Call: h.subagents},
-		{Name: toolYield, Description: sessionToolSummary(toolYield), Schema: yieldSchema, Call: h.yield},
+		h.tool(toolSpawn, spawnSchema, h.spawn),
+		h.tool(toolSubagents, subagentsSchema, h.subagents),
+		h.tool(toolYield, yieldSchema, h.yield),
 	}
+}
+
+// tool returns one session tool.
+func (toolHost) tool(
+	name string, schema json.RawMessage, call func(context.Context, ToolCall) (string, error),
+) Tool {
+	return Tool{Name: name, Description: sessionToolSummary(name), Schema: schema, Call: call}
 }
 
 var spawnSchema = json.RawMessage(`{"type":"object","properties":{` +
@@ -81,8 +88,11 @@ var yieldSchema = json.RawMessage(`{"type":"object","properties":{` +
 	`"withinSeconds":{"type":"number","minimum":0,"description":"go on after so many seconds at the latest"}` +
 	`}}`)
 
-// deliveryParams are the parameters of a delivery, which a spawn does not take: where a result goes is not the model's to choose.
-var deliveryParams = []string{"target", "transport", "channel", "to", "threadId", "thread_id", "replyTo", "reply_to"}
+// deliveryParams are the parameters of a delivery, which a spawn does not take: where a result goes
+// is not the model's to choose.
+var deliveryParams = []string{
+	"target", "transport", "channel", "to", "threadId", "thread_id", "replyTo", "reply_to",
+}
 
 type spawnArgs struct {
 	Task, Label, AgentID, Model, Thinking string
@@ -90,7 +100,8 @@ type spawnArgs struct {
 	RequireSandbox                        bool
 }
 
-// An ArgumentError is an argument of a session tool that cannot be accepted. It is told to the model.
+// An ArgumentError is an argument of a session tool that cannot be accepted. It is told to the
+// model.
 type ArgumentError struct{ Tool, Argument, Reason string }
 
 func (e *ArgumentError) Error() string {
@@ -110,7 +121,7 @@ func readArguments(tool string, raw json.RawMessage) (*arguments, error) {
 		return a, nil
 	}
 	if err := json.Unmarshal(raw, &a.m); err != nil {
-		return nil, &ArgumentError{tool, "(all)", "they are no JSON object: " + err.Error()}
+		return nil, &ArgumentError{tool, "(all)", "they are not a JSON object: " + err.Error()}
 	}
 	return a, nil
 }
@@ -169,12 +180,17 @@ func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {
 	}
 	for _, name := range deliveryParams {
 		if _, ok := a.m[name]; ok {
-			return q, &ArgumentError{toolSpawn, name, "a spawn does not take where to deliver; the result comes back to you"}
+			return q, &ArgumentError{toolSpawn, name,
+				"a spawn does not take where to deliver; the result comes back to you"}
 		}
 	}
 	q = spawnArgs{
-		Task: a.text("task"), Label: a.text("label"), AgentID: a.text("agentId", "agent_id"), Model: a.text("model"),
-		Thinking: a.text("thinking"), RequireSandbox: a.word("sandbox", "inherit", "require") == "require",
+		Task:           a.text("task"),
+		Label:          a.text("label"),
+		AgentID:        a.text("agentId", "agent_id"),
+		Model:          a.text("model"),
+		Thinking:       a.text("thinking"),
+		RequireSandbox: a.word("sandbox", "inherit", "require") == "require",
 	}
 	if q.Task == "" {
 		a.fail("task", "it is required")
@@ -196,8 +212,11 @@ func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {
 	return q, a.err
 }
 
-// malformedRules are the rules that refuse what nobody could have asked for, rather than what this caller may not.
-var malformedRules = []policy.Rule{policy.RuleAgentID, policy.RuleModel, policy.RuleThinking, policy.RuleTimeout}
+// malformedRules are the rules that refuse what no caller may ask for, rather than what this one
+// may not.
+var malformedRules = []policy.Rule{
+	policy.RuleAgentID, policy.RuleModel, policy.RuleThinking, policy.RuleTimeout,
+}
 
 // spawnReply is what the model is told of a spawn.
 type spawnReply struct {
@@ -222,7 +241,8 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		return "", err
 	}
 	task := Task{
-		Text: q.Task, Label: q.Label, Agent: q.AgentID, Model: q.Model, Thinking: q.Thinking, Timeout: q.Timeout,
+		Text: q.Task, Label: q.Label, Agent: q.AgentID, Model: q.Model, Thinking: q.Thinking,
+		Timeout: q.Timeout,
 		Sandbox: q.RequireSandbox, Announce: true,
 	}
 	if c.ID != "" {
@@ -235,14 +255,16 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 			status = "error"
 		}
 		return jsonReply(spawnReply{
-			Status: status, Error: refusal.Error(), Rule: string(refusal.Rule), Asked: refusal.Asked, Limit: refusal.Limit, Path: refusal.Path,
+			Status: status, Error: refusal.Error(), Rule: string(refusal.Rule),
+			Asked: refusal.Asked, Limit: refusal.Limit, Path: refusal.Path,
 		})
 	}
 	if err != nil {
 		return jsonReply(spawnReply{Status: "error", Error: err.Error()})
 	}
 	out := spawnReply{
-		Status: "accepted", RunID: string(info.ID), ChildSessionKey: info.Key.String(), Mode: "run", Model: info.Model.Resolved,
+		Status: "accepted", RunID: string(info.ID), ChildSessionKey: info.Key.String(),
+		Mode: "run", Model: info.Model.Resolved,
 		Warnings: info.Warnings,
 	}
 	if h.session.key.Kind() != session.KindCron {
@@ -279,10 +301,18 @@ func (h toolHost) yield(ctx context.Context, c ToolCall) (string, error) {
 	}
 	if !slices.ContainsFunc(runs, func(r RunInfo) bool { return !r.Status.Terminal() }) {
 		// To end the turn here would end a run that has not answered.
-		return jsonReply(map[string]string{"status": "nothing to wait for", "note": "None of your sub-agents is at work any more. Go on."})
+		return jsonReply(map[string]string{
+			"status": "nothing to wait for",
+			"note":   "None of your sub-agents is at work any more. Go on.",
+		})
 	}
-	h.turn.Yield(JoinOptions{AtLeast: int(min(n, math.MaxInt32)), Within: time.Duration(min(within, 1e9) * float64(time.Second))})
-	return jsonReply(map[string]string{"status": "yielded", "note": "This turn ends now; another one begins when the wait is over."})
+	h.turn.Yield(JoinOptions{
+		AtLeast: int(min(n, math.MaxInt32)),
+		Within:  time.Duration(min(within, 1e9) * float64(time.Second)),
+	})
+	return jsonReply(map[string]string{
+		"status": "yielded", "note": "This turn ends now; another one begins when the wait is over.",
+	})
 }
 
 // subagentLine is what the model is told of a sub-agent.
@@ -305,8 +335,9 @@ type subagentLine struct {
 
 func newSubagentLine(n int, r RunInfo, whole bool) subagentLine {
 	l := subagentLine{
-		Number: n, RunID: string(r.ID), SessionKey: r.Key.String(), Label: r.Label, Agent: r.Agent, Status: r.Status.String(),
-		Turns: r.Turns, Children: r.Children, Error: r.Error,
+		Number: n, RunID: string(r.ID), SessionKey: r.Key.String(), Label: r.Label,
+		Agent: r.Agent, Status: r.Status.String(), Turns: r.Turns, Children: r.Children,
+		Error: r.Error,
 	}
 	if d := r.Elapsed(time.Now()); d > 0 {
 		l.Runtime = d.Round(time.Second).String()
@@ -323,7 +354,8 @@ func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	action, target, message := a.word("action", "list", "info", "steer", "kill"), a.text("target"), a.text("message")
+	action := a.word("action", "list", "info", "steer", "kill")
+	target, message := a.text("target"), a.text("message")
 	if a.err != nil {
 		return "", a.err
 	}
@@ -348,7 +380,9 @@ func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 	return h.runAction(ctx, action, message, chosen)
 }
 
-func (h toolHost) runAction(ctx context.Context, action, message string, chosen []RunInfo) (string, error) {
+func (h toolHost) runAction(
+	ctx context.Context, action, message string, chosen []RunInfo,
+) (string, error) {
 	root, err := h.session.tree(ctx)
 	if err != nil {
 		return "", err
@@ -362,7 +396,8 @@ func (h toolHost) runAction(ctx context.Context, action, message string, chosen 
 	case "info":
 		return jsonReply(newSubagentLine(0, chosen[0], true))
 	case "steer":
-		if err := h.rt.sup.Steer(ctx, root, h.session.key, chosen[0].Key, spawn.Incoming{Text: message}); err != nil {
+		if err := h.rt.sup.Steer(ctx, root, h.session.key, chosen[0].Key,
+			spawn.Incoming{Text: message}); err != nil {
 			return "", err
 		}
 		return jsonReply(map[string]string{"status": "accepted", "runId": string(chosen[0].ID)})
@@ -385,7 +420,9 @@ func (h toolHost) runAction(ctx context.Context, action, message string, chosen 
 	return jsonReply(map[string]any{"status": "ok", "stopped": stopped})
 }
 
-var actionVerbs = map[string]policy.Verb{"info": policy.VerbStatus, "steer": policy.VerbSteer, "kill": policy.VerbStop}
+var actionVerbs = map[string]policy.Verb{
+	"info": policy.VerbStatus, "steer": policy.VerbSteer, "kill": policy.VerbStop,
+}
 
 // authorize asks policy whether the session may do something with one of its sub-agents.
 func (h toolHost) authorize(v policy.Verb, r RunInfo) error {
@@ -393,10 +430,12 @@ func (h toolHost) authorize(v policy.Verb, r RunInfo) error {
 	if h.turn != nil {
 		c.Role, c.Depth = h.turn.Session.Role, h.turn.Session.Depth
 	}
-	return h.rt.cfg.Rules.Authorize(c, v, policy.Target{Key: r.Key, Ancestors: []session.Key{r.Parent, r.Root}})
+	return h.rt.cfg.Rules.Authorize(c, v,
+		policy.Target{Key: r.Key, Ancestors: []session.Key{r.Parent, r.Root}})
 }
 
-// selectRuns returns the runs that a target names: a number in the list, a run id, a session key, a label, or all.
+// selectRuns returns the runs that a target names: a number in the list, a run id, a session key, a
+// label, or all.
 func selectRuns(runs []RunInfo, target string, several bool) ([]RunInfo, error) {
 	if target == "" {
 		return nil, &ArgumentError{toolSubagents, "target", "it is required"}
@@ -415,9 +454,11 @@ func selectRuns(runs []RunInfo, target string, several bool) ([]RunInfo, error) 
 	}
 	switch len(found) {
 	case 0:
-		return nil, &ArgumentError{toolSubagents, "target", fmt.Sprintf("there is no sub-agent %q of yours", target)}
+		return nil, &ArgumentError{toolSubagents, "target",
+			fmt.Sprintf("there is no sub-agent %q of yours", target)}
 	case 1:
 		return found, nil
 	}
-	return nil, &ArgumentError{toolSubagents, "target", fmt.Sprintf("%d of your sub-agents are called %q; take the run id", len(found), target)}
+	return nil, &ArgumentError{toolSubagents, "target",
+		fmt.Sprintf("%d of your sub-agents are called %q; take the run id", len(found), target)}
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// configForest makes every session spawn width children down to a depth, and then work until it is cancelled.
+// configForest makes every session spawn width children down to a depth, and then work until it is
+// cancelled.
 func configForest(levels, width int, calls, working *atomic.Int32) agent.Config {
 	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		calls.Add(1)
@@ -28,7 +29,9 @@ func configForest(levels, width int, calls, working *atomic.Int32) agent.Config 
 			if tn.Session.Depth == levels {
 				break
 			}
-			if _, err := tn.Spawn(ctx, agent.Task{Text: "work", Label: fmt.Sprint(tn.Label, ".", i), Announce: true}); err != nil {
+			if _, err := tn.Spawn(ctx,
+				agent.Task{Text: "work", Label: fmt.Sprint(tn.Label, ".", i),
+					Announce: true}); err != nil {
 				return agent.Result{}, err
 			}
 		}
@@ -51,7 +54,8 @@ func TestStopEndsTheWholeTree(t *testing.T) {
 				before := time.Now()
 				require.NoError(t, h.Main().Stop(h.Context()))
 				require.Zero(t, working.Load(), "a turn is under way after Stop")
-				require.Zero(t, time.Since(before), "Runners that return at once are not waited for")
+				require.Zero(t, time.Since(before),
+					"Runners that return at once are not waited for")
 				n := calls.Load()
 				if lane == 200 {
 					require.EqualValues(t, 1+4+16+64, n)
@@ -67,7 +71,8 @@ func TestStopEndsTheWholeTree(t *testing.T) {
 	}
 }
 
-// A stopped session is usable again, and what it was told before the stop by sub-agents is gone with it.
+// A stopped session is usable again, and what it was told before the stop by sub-agents is gone
+// with it.
 func TestSessionGoesOnAfterStop(t *testing.T) {
 	s := script{"main": {startStep("one"), say("On it."), echo()}, "one": {agenttest.Hang()}}
 	agenttest.Run(t, agent.Config{}, s, func(h *harness) {
@@ -78,7 +83,8 @@ func TestSessionGoesOnAfterStop(t *testing.T) {
 		h.Post("still there?")
 		h.Replied("On it.", "still there?")
 		require.NoError(t, h.Main().Stop(h.Context()), "there is nothing to stop")
-		require.NoError(t, h.Session(session.Must(session.MainKey("other"))).Stop(h.Context()), "there never was anything")
+		require.NoError(t, h.Session(session.Must(session.MainKey("other"))).Stop(h.Context()),
+			"there never was anything")
 	})
 }
 
@@ -94,7 +100,8 @@ func TestStopOfOneRun(t *testing.T) {
 		h.Post("go")
 		time.Sleep(time.Minute)
 		require.NoError(t, h.Session(h.Child("a").Key).Stop(h.Context()))
-		require.Equal(t, map[string]spawn.Status{"a": spawn.StatusCancelled, "a1": spawn.StatusCancelled, "b": spawn.StatusRunning}, statuses(h.Runs()))
+		require.Equal(t, map[string]spawn.Status{"a": spawn.StatusCancelled,
+			"a1": spawn.StatusCancelled, "b": spawn.StatusRunning}, statuses(h.Runs()))
 		h.Replied("On it.", "a: cancelled")
 		time.Sleep(2 * time.Hour)
 		h.Replied("On it.", "a: cancelled", "b is done")
@@ -114,7 +121,8 @@ func TestStopGivesUpARunnerThatHangs(t *testing.T) {
 	cfg.Grace = 3 * time.Second
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		for _, label := range []string{"deaf", "good"} {
-			_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Label: label})
+			_, err := agent.Spawn[string](h.Context(), h.Main(),
+				agent.Task{Text: "work", Label: label})
 			require.NoError(t, err)
 		}
 		synctest.Wait()
@@ -124,7 +132,8 @@ func TestStopGivesUpARunnerThatHangs(t *testing.T) {
 		require.True(t, ok, "%v", err)
 		require.Equal(t, []session.Key{h.Child("deaf").Key}, still.Sessions)
 		require.Equal(t, 3*time.Second, time.Since(began))
-		require.Equal(t, map[string]spawn.Status{"deaf": spawn.StatusCancelled, "good": spawn.StatusCancelled}, statuses(h.Runs()))
+		require.Equal(t, map[string]spawn.Status{"deaf": spawn.StatusCancelled,
+			"good": spawn.StatusCancelled}, statuses(h.Runs()))
 		time.Sleep(50 * time.Minute) // what was given up comes back, and changes nothing
 		require.Empty(t, h.Child("deaf").Result.Text)
 		time.Sleep(time.Hour)
@@ -169,7 +178,8 @@ func TestTimeoutKeepsWhatThereIs(t *testing.T) {
 		for _, c := range []struct {
 			timeout, want time.Duration
 		}{{0, time.Hour}, {time.Minute, time.Minute}} {
-			child, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Timeout: c.timeout})
+			child, err := agent.Spawn[string](h.Context(), h.Main(),
+				agent.Task{Text: "work", Timeout: c.timeout})
 			require.NoError(t, err)
 			began := time.Now()
 			_, err = child.Wait(h.Context())
@@ -179,7 +189,8 @@ func TestTimeoutKeepsWhatThereIs(t *testing.T) {
 			require.Equal(t, "half of it, "+spawn.ErrTimedOut.Error(), run.Run.Result.Text)
 			require.Equal(t, c.want, time.Since(began))
 		}
-		child, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Timeout: policy.Off})
+		child, err := agent.Spawn[string](h.Context(), h.Main(),
+			agent.Task{Text: "work", Timeout: policy.Off})
 		require.NoError(t, err)
 		time.Sleep(100 * time.Hour)
 		info, err := child.Info(h.Context())

@@ -20,7 +20,8 @@ import (
 // startThree starts three sub-agents that hang, two of them with the same label.
 func startThree(h *harness) []agent.RunInfo {
 	for i, label := range []string{"a", "b", "b"} {
-		_, err := callTool(h, "sessions_spawn", fmt.Sprint(i), `{"task":"work","label":"`+label+`"}`)
+		_, err := callTool(h, "sessions_spawn", fmt.Sprint(i),
+			`{"task":"work","label":"`+label+`"}`)
 		require.NoError(h.T(), err)
 	}
 	return h.Runs()
@@ -57,7 +58,8 @@ func TestSubagentsTarget(t *testing.T) {
 	agenttest.Run(t, configHanging(policy.Rules{}), nil, func(h *harness) {
 		runs := startThree(h)
 		for target, want := range map[string]agent.RunInfo{
-			"1": runs[0], "2": runs[1], "a": runs[0], string(runs[2].ID): runs[2], runs[1].Key.String(): runs[1],
+			"1": runs[0], "2": runs[1], "a": runs[0], string(runs[2].ID): runs[2],
+			runs[1].Key.String(): runs[1],
 		} {
 			out, err := callTool(h, "subagents", "1", `{"action":"info","target":"`+target+`"}`)
 			require.NoError(t, err)
@@ -73,7 +75,7 @@ func TestSubagentsTarget(t *testing.T) {
 			`{"action":"steer","target":"all"}`: `there is no sub-agent "all"`,
 			`{"action":"dance","target":"1"}`:   `"dance", not one of`,
 			`{"action":7}`:                      `not a string`,
-			`x`:                                 `no JSON object`,
+			`x`:                                 `not a JSON object`,
 		} {
 			_, err := callTool(h, "subagents", "1", args)
 			bad, ok := errors.AsType[*agent.ArgumentError](err)
@@ -82,7 +84,8 @@ func TestSubagentsTarget(t *testing.T) {
 			require.ErrorContains(t, err, want)
 		}
 		other := h.Session(session.Must(session.NamedKey("main", "other"))).Tools()
-		_, err := callToolOf(h, other, "subagents", "1", `{"action":"kill","target":"`+string(runs[0].ID)+`"}`)
+		_, err := callToolOf(h, other, "subagents", "1",
+			`{"action":"kill","target":"`+string(runs[0].ID)+`"}`)
 		require.ErrorContains(t, err, "no sub-agent", "only one's own can be reached")
 		require.NoError(t, h.Main().Stop(h.Context()))
 	})
@@ -108,8 +111,10 @@ func TestSubagentsKill(t *testing.T) {
 
 func TestSubagentsSteer(t *testing.T) {
 	s := script{
-		"main": {startStep("a"), say("On it."), call("subagents", `{"action":"steer","target":"a","message":"use the other file"}`), say("Told it."), echo()},
-		"a":    {call("ls", `{}`).After(time.Minute), echo()},
+		"main": {startStep("a"), say("On it."),
+			call("subagents", `{"action":"steer","target":"a","message":"use the other file"}`),
+			say("Told it."), echo()},
+		"a": {call("ls", `{}`).After(time.Minute), echo()},
 	}
 	agenttest.Run(t, agent.Config{Tools: toolbox("ls")}, s, func(h *harness) {
 		h.Post("go")
@@ -141,7 +146,8 @@ func TestSteer(t *testing.T) {
 		require.NoError(t, err)
 		synctest.Wait()
 		require.ErrorContains(t, c.Steer(h.Context(), "  "), "empty")
-		require.ErrorContains(t, c.Steer(h.Context(), string(make([]rune, 4001))), "4001 characters, the limit is 4000")
+		require.ErrorContains(t, c.Steer(h.Context(), string(make([]rune, 4001))),
+			"4001 characters, the limit is 4000")
 		require.NoError(t, c.Steer(h.Context(), "left"))
 		err = c.Steer(h.Context(), "right")
 		refusal, ok := errors.AsType[*policy.Refusal](err)
@@ -183,15 +189,17 @@ func TestSteerThatIsMissed(t *testing.T) {
 
 // A follow-up to a sub-agent that works is read by its next turn, and the run ends after that one.
 func TestPostToASubagent(t *testing.T) {
-	agenttest.Run(t, agent.Config{}, script{"a": {say("first").After(time.Minute), echo()}}, func(h *harness) {
-		c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Label: "a"})
-		require.NoError(t, err)
-		synctest.Wait()
-		require.NoError(t, c.Session().Post(h.Context(), agent.Message{Text: "and then?"}))
-		got, err := c.Wait(h.Context())
-		require.NoError(t, err)
-		require.Equal(t, "and then?", got)
-		require.ErrorIs(t, c.Session().Post(h.Context(), agent.Message{Text: "more"}), agent.ErrEnded)
-		require.Empty(t, h.Replies())
-	})
+	agenttest.Run(t, agent.Config{}, script{"a": {say("first").After(time.Minute), echo()}},
+		func(h *harness) {
+			c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Label: "a"})
+			require.NoError(t, err)
+			synctest.Wait()
+			require.NoError(t, c.Session().Post(h.Context(), agent.Message{Text: "and then?"}))
+			got, err := c.Wait(h.Context())
+			require.NoError(t, err)
+			require.Equal(t, "and then?", got)
+			require.ErrorIs(t, c.Session().Post(h.Context(), agent.Message{Text: "more"}),
+				agent.ErrEnded)
+			require.Empty(t, h.Replies())
+		})
 }

@@ -28,7 +28,9 @@ func newNotebook() (*session.Store, *notebook) {
 	return &session.Store{Journal: memory.Journal, Transcripts: n}, n
 }
 
-func (n *notebook) Append(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
+func (n *notebook) Append(
+	ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+) (session.Pos, error) {
 	n.mu.Lock()
 	n.refs[ref.Key] = ref
 	n.mu.Unlock()
@@ -80,7 +82,8 @@ func TestTranscripts(t *testing.T) {
 		h.Post("How many files?")
 		time.Sleep(time.Hour / 2)
 		require.Equal(t, []string{
-			"user: How many files?", "assistant calls sessions_spawn:", `tool: {"status":"accepted",`, "assistant: On it.",
+			"user: How many files?", "assistant calls sessions_spawn:",
+			`tool: {"status":"accepted",`, "assistant: On it.",
 			"internal: " + firstLine(notes.all(t, topKey)[4].Message.Text), "assistant: It is 42.",
 		}, notes.shown(t, topKey))
 		child := h.Child("count")
@@ -116,12 +119,14 @@ func postEach(h *harness, texts ...string) {
 	}
 }
 
-// A Runner that records nothing leaves what it was told and what it returned; one that has recorded its answer, not twice.
+// A Runner that records nothing leaves what it was told and what it returned; one that has recorded
+// its answer, not twice.
 func TestTranscriptsOfPlainRunners(t *testing.T) {
 	store, notes := newNotebook()
 	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		if tn.N == 2 {
-			if err := tn.Record(ctx, agent.Message{Role: session.MessageAssistant, Text: "answer"}); err != nil {
+			if err := tn.Record(ctx, agent.Message{Role: session.MessageAssistant,
+				Text: "answer"}); err != nil {
 				return agent.Result{}, err
 			}
 		}
@@ -130,11 +135,13 @@ func TestTranscriptsOfPlainRunners(t *testing.T) {
 	cfg.Store = store
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		postEach(h, "a", "b")
-		require.Equal(t, []string{"user: a", "assistant: answer", "user: b", "assistant: answer"}, notes.shown(t, topKey))
+		require.Equal(t, []string{"user: a", "assistant: answer", "user: b", "assistant: answer"},
+			notes.shown(t, topKey))
 	})
 }
 
-// An interrupted turn stays in the transcript behind a fence; the conversation of the next one does not hold it.
+// An interrupted turn stays in the transcript behind a fence; the conversation of the next one does
+// not hold it.
 func TestInterruptedTurnIsFenced(t *testing.T) {
 	store, notes := newNotebook()
 	var turns []string
@@ -146,7 +153,8 @@ func TestInterruptedTurnIsFenced(t *testing.T) {
 		}
 		turns, retries = append(turns, said), append(retries, tn.Retry)
 		if len(turns) == 2 {
-			if err := tn.Record(ctx, agent.Message{Role: session.MessageAssistant, Text: "half an answer"}); err != nil {
+			if err := tn.Record(ctx, agent.Message{Role: session.MessageAssistant,
+				Text: "half an answer"}); err != nil {
 				return agent.Result{}, err
 			}
 			<-ctx.Done()
@@ -159,10 +167,12 @@ func TestInterruptedTurnIsFenced(t *testing.T) {
 		postEach(h, "a", "b")
 		h.Crash()
 		h.Replied("answer", "answer")
-		require.Equal(t, []string{"user:a ", "user:a assistant:answer user:b ", "user:a assistant:answer user:b "}, turns)
+		require.Equal(t, []string{"user:a ", "user:a assistant:answer user:b ",
+			"user:a assistant:answer user:b "}, turns)
 		require.Equal(t, []bool{false, false, true}, retries)
 		require.Equal(t, []string{
-			"user: a", "assistant: answer", "user: b", "assistant: half an answer", "note:", "user: b", "assistant: answer",
+			"user: a", "assistant: answer", "user: b", "assistant: half an answer", "note:",
+			"user: b", "assistant: answer",
 		}, notes.shown(t, topKey))
 		h.Post("c")
 		synctest.Wait()

@@ -43,10 +43,11 @@ func TestYieldUntilEnoughOrLongEnough(t *testing.T) {
 	} {
 		t.Run(args, func(t *testing.T) {
 			s := script{
-				"main": {andStart(andStart(startStep("a"), "b"), "c"), call("sessions_yield", args), echo()},
-				"a":    {say("a is done").After(time.Minute)},
-				"b":    {say("b is done").After(time.Hour)},
-				"c":    {say("c is done").After(3 * time.Minute)},
+				"main": {andStart(andStart(startStep("a"), "b"), "c"), call("sessions_yield", args),
+					echo()},
+				"a": {say("a is done").After(time.Minute)},
+				"b": {say("b is done").After(time.Hour)},
+				"c": {say("c is done").After(3 * time.Minute)},
 			}
 			agenttest.Run(t, agent.Config{}, s, func(h *harness) {
 				h.Post("go")
@@ -72,7 +73,7 @@ func TestPersonWakesASessionThatWaits(t *testing.T) {
 		h.Post("are you there?")
 		h.Replied("are you there?")
 		time.Sleep(10 * time.Minute)
-		h.Replied("are you there?") // the end of a alone wakes nobody
+		h.Replied("are you there?") // the end of a alone does not wake the session
 		time.Sleep(time.Hour)
 		h.Replied("are you there?", "a is done\nb is done")
 	})
@@ -93,7 +94,7 @@ func TestYieldWithNothingToWaitFor(t *testing.T) {
 }
 
 // What the session tools answer is never taken for a result, however little else there is.
-func TestAnswersOfSessionToolsAreNoResult(t *testing.T) {
+func TestAnswersOfSessionToolsAreNotAResult(t *testing.T) {
 	s := script{
 		"main":   {startStep("worker"), say("On it."), echo()},
 		"worker": {startStep("helper"), yieldStep()},
@@ -148,11 +149,13 @@ func TestSilentChildIsNotAnnounced(t *testing.T) {
 
 // A main session may choose to stay silent too.
 func TestSilentReply(t *testing.T) {
-	agenttest.Run(t, agent.Config{}, script{"main": {say(announce.NoReply), say("Done.\n\n" + announce.NoReply), echo()}}, func(h *harness) {
-		h.Post("psst")
-		synctest.Wait()
-		require.Empty(t, h.Replies())
-		h.Post("psst")
-		h.Replied("Done.")
-	})
+	agenttest.Run(t, agent.Config{},
+		script{"main": {say(announce.NoReply), say("Done.\n\n" + announce.NoReply), echo()}},
+		func(h *harness) {
+			h.Post("psst")
+			synctest.Wait()
+			require.Empty(t, h.Replies())
+			h.Post("psst")
+			h.Replied("Done.")
+		})
 }
