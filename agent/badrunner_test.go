@@ -27,18 +27,24 @@ func TestRunnersThatMisbehave(t *testing.T) {
 		reason string
 		within time.Duration
 	}{
-		{"fails", func(context.Context) (agent.Result, error) { return agent.Result{}, boom },
-			spawn.StatusFailed, "", "boom", 0},
+		{
+			"fails", func(context.Context) (agent.Result, error) { return agent.Result{}, boom },
+			spawn.StatusFailed, "", "boom", 0,
+		},
 		{"fails with a part", func(context.Context) (agent.Result, error) {
 			return agent.Result{Text: "half"}, boom
 		}, spawn.StatusFailed, "half", "boom", 0},
 		{"fails without words", func(context.Context) (agent.Result, error) {
 			return agent.Result{}, silentError{}
 		}, spawn.StatusFailed, "", "agent_test.silentError", 0},
-		{"panics", func(context.Context) (agent.Result, error) { panic("oh no") },
-			spawn.StatusFailed, "", "oh no", 0},
-		{"panics with an error", func(context.Context) (agent.Result, error) { panic(boom) },
-			spawn.StatusFailed, "", "boom", 0},
+		{
+			"panics", func(context.Context) (agent.Result, error) { panic("oh no") },
+			spawn.StatusFailed, "", "oh no", 0,
+		},
+		{
+			"panics with an error", func(context.Context) (agent.Result, error) { panic(boom) },
+			spawn.StatusFailed, "", "boom", 0,
+		},
 		{"ends its goroutine", func(context.Context) (agent.Result, error) {
 			runtime.Goexit()
 			return agent.Result{}, nil
@@ -51,11 +57,13 @@ func TestRunnersThatMisbehave(t *testing.T) {
 			time.Sleep(5 * time.Hour)
 			return textResult("late")
 		}, spawn.StatusTimedOut, "", "time is up", time.Hour + spawn.DefaultGrace},
-		{"calls a cancellation success",
+		{
+			"calls a cancellation success",
 			func(ctx context.Context) (agent.Result, error) {
 				<-ctx.Done()
 				return textResult("all of it")
-			}, spawn.StatusTimedOut, "all of it", "time is up", time.Hour},
+			}, spawn.StatusTimedOut, "all of it", "time is up", time.Hour,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
@@ -115,8 +123,10 @@ func TestMainTurnsThatFail(t *testing.T) {
 }
 
 func TestToolThatPanics(t *testing.T) {
-	cfg := agent.Config{Tools: []agent.Tool{{Name: "bad",
-		Call: func(context.Context, agent.ToolCall) (string, error) { panic("oh no") }}}}
+	cfg := agent.Config{Tools: []agent.Tool{{
+		Name: "bad",
+		Call: func(context.Context, agent.ToolCall) (string, error) { panic("oh no") },
+	}}}
 	agenttest.Run(t, cfg, script{"main": {call("bad", `{}`), echo()}}, func(h *harness) {
 		h.Post("go")
 		require.Len(t, h.Replies(), 1)
@@ -130,8 +140,10 @@ func TestLoopThatNeverEnds(t *testing.T) {
 	for range 10 {
 		s["endless"] = append(s["endless"], call("subagents", `{}`))
 	}
-	cfg := agent.Config{Runner: &agent.Loop{MaxSteps: 5, Model: modelFunc(nil)},
-		Rules: rulesForDepth(2)}
+	cfg := agent.Config{
+		Runner: &agent.Loop{MaxSteps: 5, Model: modelFunc(nil)},
+		Rules:  rulesForDepth(2),
+	}
 	agenttest.Run(t, cfg, s, func(h *harness) {
 		c, err := agent.Spawn[string](h.Context(), h.Main(),
 			agent.Task{Text: "go", Label: "endless"})
@@ -144,8 +156,10 @@ func TestLoopThatNeverEnds(t *testing.T) {
 
 // With a budget of turns spent, what there is counts, and it is not taken for the whole.
 func TestBudgetEndsARun(t *testing.T) {
-	s := script{"poor": {call("subagents", `{}`).Spending(agent.Usage{Input: 900, Output: 200}),
-		say("unreachable")}}
+	s := script{"poor": {
+		call("subagents", `{}`).Spending(agent.Usage{Input: 900, Output: 200}),
+		say("unreachable"),
+	}}
 	agenttest.Run(t, agent.Config{Rules: rulesForDepth(2)}, s, func(h *harness) {
 		task := agent.Task{Text: "go", Label: "poor"}
 		task.Budget.Tokens = 1000

@@ -47,8 +47,10 @@ func newFaulty(journal, lines func(n int) fault) *session.Store {
 }
 
 func faultyStore(store *session.Store, journal, lines func(n int) fault) *session.Store {
-	f := &faulty{Journal: store.Journal, Transcripts: store.Transcripts, journal: journal,
-		lines: lines}
+	f := &faulty{
+		Journal: store.Journal, Transcripts: store.Transcripts, journal: journal,
+		lines: lines,
+	}
 	return &session.Store{Journal: faultyJournal{f}, Transcripts: faultyTranscripts{f}}
 }
 
@@ -171,8 +173,10 @@ func TestJournalThatIsGone(t *testing.T) {
 	var gone atomic.Bool
 	store := newFaulty(func(int) fault { return map[bool]fault{true: faultRefused}[gone.Load()] },
 		noFault)
-	s := script{"main": {startStep("count"), say("On it."), echo()},
-		"count": {say("42").After(10 * time.Minute)}}
+	s := script{
+		"main":  {startStep("count"), say("On it."), echo()},
+		"count": {say("42").After(10 * time.Minute)},
+	}
 	agenttest.Run(t, agent.Config{Store: store}, s, func(h *harness) {
 		h.Post("How many files?")
 		h.Replied("On it.")
@@ -274,8 +278,10 @@ func TestTranscriptsThatAreGoneForAWhile(t *testing.T) {
 // What will not go away ends the turn, and who waits for it is told.
 func TestTranscriptsThatAreClosed(t *testing.T) {
 	memory := session.NewMemory()
-	cfg := agent.Config{Store: &session.Store{Journal: memory.Journal,
-		Transcripts: closedTranscripts{memory.Transcripts}}}
+	cfg := agent.Config{Store: &session.Store{
+		Journal:     memory.Journal,
+		Transcripts: closedTranscripts{memory.Transcripts},
+	}}
 	agenttest.Run(t, cfg, script{"main": {echo()}, "count": {say("42")}}, func(h *harness) {
 		h.Post("hello")
 		replies := h.Replies()
@@ -307,8 +313,10 @@ func TestFormerOwnerWritesLate(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			store, notes := newNotebook()
 			store.Transcripts = &intruding{notebook: notes, at: n}
-			s := script{"main": {startStep("count"), say("On it."), say("It is 42."), echo()},
-				"count": {say("42").After(time.Minute)}}
+			s := script{
+				"main":  {startStep("count"), say("On it."), say("It is 42."), echo()},
+				"count": {say("42").After(time.Minute)},
+			}
 			agenttest.Run(t, agent.Config{Store: store}, s, func(h *harness) {
 				h.Post("How many files?")
 				time.Sleep(10 * time.Minute)
@@ -335,8 +343,10 @@ func (x *intruding) Append(
 	if ref.Key == topKey {
 		if x.n++; x.n == x.at {
 			if _, err := x.notebook.Append(ctx, ref, after,
-				session.Message{Role: session.MessageAssistant, Text: "a last word",
-					Time: time.Now()}); err != nil {
+				session.Message{
+					Role: session.MessageAssistant, Text: "a last word",
+					Time: time.Now(),
+				}); err != nil {
 				return 0, err
 			}
 		}

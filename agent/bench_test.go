@@ -37,8 +37,10 @@ func runForBench(b *testing.B, cfg agent.Config) *agent.Runtime {
 	b.Helper()
 	cfg.Workspace = workspace("a line of")
 	cfg.Tools = toolbox("read", "write", "exec")
-	cfg.Rules.Subagents = policy.Subagents{MaxChildren: policy.MaxChildren,
-		ArchiveAfter: policy.Off}
+	cfg.Rules.Subagents = policy.Subagents{
+		MaxChildren:  policy.MaxChildren,
+		ArchiveAfter: policy.Off,
+	}
 	rt, err := agent.Open(b.Context(), cfg)
 	if err != nil {
 		b.Fatal(err)
@@ -116,8 +118,10 @@ func BenchmarkManaged(b *testing.B) {
 					return textResult("NO_REPLY")
 				}
 				for range children {
-					if _, err := t.Spawn(ctx, agent.Task{Text: "count the files",
-						Announce: true}); err != nil {
+					if _, err := t.Spawn(ctx, agent.Task{
+						Text:     "count the files",
+						Announce: true,
+					}); err != nil {
 						return agent.Result{}, err
 					}
 				}

@@ -30,8 +30,10 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 		{"nothing", agent.Config{}, []string{"Runner"}},
 		{"a loop without a model", agent.Config{Runner: &agent.Loop{}}, []string{"Runner"}},
 		{"no loop at all", agent.Config{Runner: (*agent.Loop)(nil)}, []string{"Runner"}},
-		{"half a store", agent.Config{Runner: idleRunner{},
-			Store: &session.Store{Journal: session.NewMemory().Journal}}, []string{"Store"}},
+		{"half a store", agent.Config{
+			Runner: idleRunner{},
+			Store:  &session.Store{Journal: session.NewMemory().Journal},
+		}, []string{"Store"}},
 		{"tools", agent.Config{Runner: idleRunner{}, Tools: []agent.Tool{
 			{Name: "ok", Call: ok},
 			{Name: "", Call: ok},
@@ -41,22 +43,46 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 			{Name: "-x", Call: ok},
 			{Name: strings.Repeat("x", 65), Call: ok},
 			{Name: "empty"},
-		}}, []string{"Tools[1].Name", "Tools[2].Name", "Tools[3].Name", "Tools[4].Name",
-			"Tools[5].Name", "Tools[6].Name", "Tools[7].Call"}},
-		{"a negative grace", agent.Config{Runner: idleRunner{}, Grace: -time.Second},
-			[]string{"Grace"}},
-		{"a spec", agent.Config{Runner: idleRunner{},
-			Prompts: agent.Prompts{SubagentSpecs: map[string]agentctx.Spec{"ops": {Mode: 99}}}},
-			[]string{`Prompts.SubagentSpecs["ops"]`}},
-		{"a workspace of no valid agent",
-			agent.Config{Runner: idleRunner{},
-				Prompts: agent.Prompts{Workspaces: map[string]fs.FS{"no body": nil}}},
-			[]string{`Prompts.Workspaces["no body"]`}},
-		{"rules", agent.Config{Runner: idleRunner{},
-			Rules: policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 7, MaxChildren: -1}}},
-			[]string{"Rules", "Rules"}},
-		{"several", agent.Config{Grace: -1, Tools: []agent.Tool{{}}},
-			[]string{"Runner", "Tools[0].Name", "Tools[0].Call", "Grace"}},
+		}}, []string{
+			"Tools[1].Name", "Tools[2].Name", "Tools[3].Name", "Tools[4].Name",
+			"Tools[5].Name", "Tools[6].Name", "Tools[7].Call",
+		}},
+		{
+			"a negative grace",
+			agent.Config{Runner: idleRunner{}, Grace: -time.Second},
+			[]string{"Grace"},
+		},
+		{
+			"a spec",
+			agent.Config{
+				Runner:  idleRunner{},
+				Prompts: agent.Prompts{SubagentSpecs: map[string]agentctx.Spec{"ops": {Mode: 99}}},
+			},
+			[]string{`Prompts.SubagentSpecs["ops"]`},
+		},
+		{
+			"a workspace of no valid agent",
+			agent.Config{
+				Runner:  idleRunner{},
+				Prompts: agent.Prompts{Workspaces: map[string]fs.FS{"no body": nil}},
+			},
+			[]string{`Prompts.Workspaces["no body"]`},
+		},
+		{
+			"rules",
+			agent.Config{
+				Runner: idleRunner{},
+				Rules: policy.Rules{
+					Subagents: policy.Subagents{MaxSpawnDepth: 7, MaxChildren: -1},
+				},
+			},
+			[]string{"Rules", "Rules"},
+		},
+		{
+			"several",
+			agent.Config{Grace: -1, Tools: []agent.Tool{{}}},
+			[]string{"Runner", "Tools[0].Name", "Tools[0].Call", "Grace"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rt, err := agent.Open(t.Context(), c.cfg)
@@ -80,12 +106,16 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 func TestOpenLeavesTheConfigAsItIs(t *testing.T) {
 	cfg := agent.Config{
 		Runner: idleRunner{},
-		Tools: []agent.Tool{{Name: "x",
+		Tools: []agent.Tool{{
+			Name: "x",
 			Call: func(context.Context, agent.ToolCall) (string, error) {
 				panic("the caller's own")
-			}}},
-		Prompts: agent.Prompts{Workspaces: map[string]fs.FS{},
-			SubagentSpecs: map[string]agentctx.Spec{}},
+			},
+		}},
+		Prompts: agent.Prompts{
+			Workspaces:    map[string]fs.FS{},
+			SubagentSpecs: map[string]agentctx.Spec{},
+		},
 	}
 	_, err := agent.Open(t.Context(), cfg)
 	require.NoError(t, err)
@@ -105,8 +135,10 @@ func (idleRunner) Run(context.Context, *agent.Turn) (agent.Result, error) {
 // Bad input gets a typed error, and nothing is half done.
 func TestBadCalls(t *testing.T) {
 	cfg := configAnswering(asText)
-	cfg.Rules.Agents = []policy.Agent{{ID: "main",
-		Subagents: policy.Subagents{AllowAgents: []string{"*"}}}}
+	cfg.Rules.Agents = []policy.Agent{{
+		ID:        "main",
+		Subagents: policy.Subagents{AllowAgents: []string{"*"}},
+	}}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		ctx := h.Context()
 		var input *spawn.InputError

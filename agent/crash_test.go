@@ -18,8 +18,10 @@ import (
 
 func TestRestartInTheMiddle(t *testing.T) {
 	s := script{
-		"main": {andStart(andStart(startStep("slow"), "quick"), "queued"), say("On it."),
-			echo()},
+		"main": {
+			andStart(andStart(startStep("slow"), "quick"), "queued"), say("On it."),
+			echo(),
+		},
 		"slow":    {say("never said").After(time.Hour)},
 		"quick":   {say("quick is done").After(time.Minute)},
 		"queued":  {startStep("helper"), yieldStep(), echo()},
@@ -31,8 +33,10 @@ func TestRestartInTheMiddle(t *testing.T) {
 	agenttest.Run(t, agent.Config{Rules: rules}, s, func(h *harness) {
 		h.Post("go")
 		time.Sleep(30 * time.Second) // slow and quick are at work, queued waits for the lane
-		require.Equal(t, map[string]spawn.Status{"slow": spawn.StatusRunning,
-			"quick": spawn.StatusRunning, "queued": spawn.StatusQueued}, statuses(h.Runs()))
+		require.Equal(t, map[string]spawn.Status{
+			"slow":  spawn.StatusRunning,
+			"quick": spawn.StatusRunning, "queued": spawn.StatusQueued,
+		}, statuses(h.Runs()))
 		h.Crash()
 		require.Equal(t, spawn.StatusInterrupted, h.Child("slow").Status)
 		require.Equal(t, spawn.StatusInterrupted, h.Child("quick").Status)
@@ -116,18 +120,24 @@ func TestEveryCrash(t *testing.T) {
 			f: func(h *harness) { h.Post("go") },
 		},
 		"silent child": {
-			script: script{"main": {startStep("a"), yieldStep(), say("done")},
-				"a": {say(announce.AnnounceSkip).After(time.Second)}},
+			script: script{
+				"main": {startStep("a"), yieldStep(), say("done")},
+				"a":    {say(announce.AnnounceSkip).After(time.Second)},
+			},
 			f: func(h *harness) { h.Post("go") },
 		},
 		"failing child": {
-			script: script{"main": {startStep("a"), say("On it."), echo()},
-				"a": {agenttest.Fail(fmt.Errorf("boom")).After(time.Second)}},
+			script: script{
+				"main": {startStep("a"), say("On it."), echo()},
+				"a":    {agenttest.Fail(fmt.Errorf("boom")).After(time.Second)},
+			},
 			f: func(h *harness) { h.Post("go") },
 		},
 		"people who go on talking": {
-			script: script{"main": {startStep("a"), say("On it."), echo()},
-				"a": {say("a is done").After(time.Minute)}},
+			script: script{
+				"main": {startStep("a"), say("On it."), echo()},
+				"a":    {say("a is done").After(time.Minute)},
+			},
 			f: func(h *harness) {
 				h.Post("go")
 				time.Sleep(59 * time.Second)
@@ -137,8 +147,10 @@ func TestEveryCrash(t *testing.T) {
 			},
 		},
 		"a session of the caller's": {
-			script: script{"a": {startStep("b"), yieldStep(), echo()},
-				"b": {say("b is done").After(time.Second)}},
+			script: script{
+				"a": {startStep("b"), yieldStep(), echo()},
+				"b": {say("b is done").After(time.Second)},
+			},
 			cfg: agent.Config{Deliver: func(context.Context, agent.Delivery) error {
 				return nil
 			}},
@@ -146,8 +158,10 @@ func TestEveryCrash(t *testing.T) {
 		},
 		// the end of the lower one goes up, past the upper one, which ends without reading it
 		"two at work for the caller": {
-			script: script{"a": {startStep("b"), say("a is done").After(time.Hour)},
-				"b": {say("b is done").After(time.Hour)}},
+			script: script{
+				"a": {startStep("b"), say("a is done").After(time.Hour)},
+				"b": {say("b is done").After(time.Hour)},
+			},
 			cfg: agent.Config{Deliver: func(context.Context, agent.Delivery) error {
 				return nil
 			}},
@@ -158,13 +172,17 @@ func TestEveryCrash(t *testing.T) {
 			},
 		},
 		"archive": {
-			script: script{"main": {startStep("a"), say("On it."), echo()},
-				"a": {say("a is done")}},
+			script: script{
+				"main": {startStep("a"), say("On it."), echo()},
+				"a":    {say("a is done")},
+			},
 			f: func(h *harness) { h.Post("go"); time.Sleep(2 * time.Hour); h.Post("hello?") },
 		},
 		"stop": {
-			script: script{"main": {startStep("a"), say("On it."), echo()},
-				"a": {startStep("b"), yieldStep(), echo()}, "b": {agenttest.Hang()}},
+			script: script{
+				"main": {startStep("a"), say("On it."), echo()},
+				"a":    {startStep("b"), yieldStep(), echo()}, "b": {agenttest.Hang()},
+			},
 			f: func(h *harness) {
 				h.Post("go")
 				time.Sleep(time.Minute)
@@ -199,8 +217,10 @@ func TestRetriedTurnSpawnsOnce(t *testing.T) {
 			return agent.Result{Text: "42"}, pause(ctx, time.Hour)
 		}
 		if tn.N == 1 || tn.Retry {
-			out, err := tn.Call(ctx, agent.ToolCall{ID: "call_0", Name: "sessions_spawn",
-				Args: []byte(`{"task":"x","label":"a"}`)})
+			out, err := tn.Call(ctx, agent.ToolCall{
+				ID: "call_0", Name: "sessions_spawn",
+				Args: []byte(`{"task":"x","label":"a"}`),
+			})
 			if err != nil {
 				return agent.Result{}, err
 			}

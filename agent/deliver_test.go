@@ -54,8 +54,10 @@ func slowDelivery(d time.Duration) func(context.Context) error {
 }
 
 func TestDeliveryIsTriedAgain(t *testing.T) {
-	for name, fail := range map[string]func(context.Context) error{"refused": refuseDelivery,
-		"panics": panicInDelivery} {
+	for name, fail := range map[string]func(context.Context) error{
+		"refused": refuseDelivery,
+		"panics":  panicInDelivery,
+	} {
 		t.Run(name, func(t *testing.T) {
 			r := &receiver{answers: []func(context.Context) error{fail, fail, fail, acceptDelivery}}
 			cfg := configAnswering(asText)
@@ -251,11 +253,15 @@ func TestAcknowledgementIsLost(t *testing.T) {
 }
 
 func TestRepliesAreTriedAgain(t *testing.T) {
-	for name, fail := range map[string]func(context.Context) error{"refused": refuseDelivery,
-		"panics": panicInDelivery} {
+	for name, fail := range map[string]func(context.Context) error{
+		"refused": refuseDelivery,
+		"panics":  panicInDelivery,
+	} {
 		t.Run(name, func(t *testing.T) {
-			r := &receiver{answers: []func(context.Context) error{fail, fail,
-				slowDelivery(time.Minute)}}
+			r := &receiver{answers: []func(context.Context) error{
+				fail, fail,
+				slowDelivery(time.Minute),
+			}}
 			agenttest.Run(t, agent.Config{Reply: r.reply}, script{"main": {echo()}},
 				func(h *harness) {
 					h.Post("a")

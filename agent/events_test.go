@@ -30,8 +30,10 @@ func watchEvents(h *harness) func() []agent.TreeEvent {
 }
 
 func TestEvents(t *testing.T) {
-	s := script{"main": {startStep("count"), say("On it."), say("It is 42.")},
-		"count": {say("42").After(time.Minute)}}
+	s := script{
+		"main":  {startStep("count"), say("On it."), say("It is 42.")},
+		"count": {say("42").After(time.Minute)},
+	}
 	agenttest.Run(t, agent.Config{}, s, func(h *harness) {
 		seen := watchEvents(h)
 		h.Post("How many files?")

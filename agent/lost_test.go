@@ -77,13 +77,17 @@ func (b *lossyBot) live(text string, interrupt bool, steps ...agent.Message) {
 // turn counts because of that, and the loss is told.
 func TestTranscriptLostLines(t *testing.T) {
 	calls := []agent.Message{
-		{Role: session.MessageAssistant,
-			ToolCalls: []agent.ToolCall{{ID: "c1", Name: "ls"}, {ID: "c2", Name: "ls"}}},
+		{
+			Role:      session.MessageAssistant,
+			ToolCalls: []agent.ToolCall{{ID: "c1", Name: "ls"}, {ID: "c2", Name: "ls"}},
+		},
 		{Role: session.MessageTool, ToolCallID: "c1", Text: "files"},
 		{Role: session.MessageTool, ToolCallID: "c2", Text: "more"},
 	}
-	said := []string{"user:one0", "assistant:answer to one0", "user:two0", "assistant:2",
-		"tool:files0", "tool:more0", "assistant:answer to two0"}
+	said := []string{
+		"user:one0", "assistant:answer to one0", "user:two0", "assistant:2",
+		"tool:files0", "tool:more0", "assistant:answer to two0",
+	}
 	kept := []int{0, 1, 2, 3, 3, 3, 6, 7} // of said, by how many lines there are
 	for left := -1; left < len(said); left++ {
 		for _, rest := range []int{0, 10} {

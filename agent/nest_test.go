@@ -25,8 +25,10 @@ func TestNestedOrchestratorsYieldInALaneOfOne(t *testing.T) {
 			rules.Subagents.MaxConcurrent = 1
 			s := script{"main": {startStep("l1"), say("On it."), echo()}}
 			for i := 1; i < levels; i++ {
-				s[fmt.Sprintf("l%d", i)] = []agenttest.Step{startStep(fmt.Sprintf("l%d", i+1)),
-					yieldStep(), echo()}
+				s[fmt.Sprintf("l%d", i)] = []agenttest.Step{
+					startStep(fmt.Sprintf("l%d", i+1)),
+					yieldStep(), echo(),
+				}
 			}
 			s[fmt.Sprintf("l%d", levels)] = []agenttest.Step{say("from the deep").After(time.Minute)}
 			agenttest.Run(t, agent.Config{Rules: rules}, s, func(h *harness) {
@@ -124,8 +126,10 @@ func TestLaneIsFair(t *testing.T) {
 }
 
 func TestRefusalsAtTheDepthLimit(t *testing.T) {
-	s := script{"main": {startStep("l1"), say("ok"), echo()},
-		"l1": {call("sessions_spawn", `{"task":"no"}`), echo()}}
+	s := script{
+		"main": {startStep("l1"), say("ok"), echo()},
+		"l1":   {call("sessions_spawn", `{"task":"no"}`), echo()},
+	}
 	agenttest.Run(t, agent.Config{}, s, func(h *harness) {
 		h.Post("go")
 		time.Sleep(time.Minute)

@@ -19,8 +19,10 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-var workspaceNames = []string{"AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md",
-	"HEARTBEAT.md", "BOOTSTRAP.md", "MEMORY.md"}
+var workspaceNames = []string{
+	"AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md",
+	"HEARTBEAT.md", "BOOTSTRAP.md", "MEMORY.md",
+}
 
 func workspace(says string) fstest.MapFS {
 	fsys := fstest.MapFS{}
@@ -69,8 +71,10 @@ func TestFilesThatSessionsSee(t *testing.T) {
 		t, cfg,
 		agent.Task{Text: "work", Label: "worker"},
 		agent.Task{Text: "work", Label: "researcher", Agent: "research"},
-		agent.Task{Text: "work", Label: "instructed", Agent: "research",
-			Spec: agentctx.InstructionsSpec()},
+		agent.Task{
+			Text: "work", Label: "instructed", Agent: "research",
+			Spec: agentctx.InstructionsSpec(),
+		},
 	)
 	contexttest.SeesOnly(t, seen[""], workspaceNames...)
 	contexttest.SeesOnly(t, seen["worker"], "AGENTS.md", "TOOLS.md")
@@ -87,8 +91,10 @@ func TestInputGivesTheProductionPrompt(t *testing.T) {
 		Workspace: workspace("common"), Tools: toolbox("read", "gateway"),
 		Models: agent.Models{Model: "anthropic/claude-sonnet-4-5", Thinking: "low"},
 		Prompts: agent.Prompts{
-			Input: agentctx.Input{Product: "Acme", Docs: "https://example.com/docs",
-				Notes: []string{"be brief"}},
+			Input: agentctx.Input{
+				Product: "Acme", Docs: "https://example.com/docs",
+				Notes: []string{"be brief"},
+			},
 		},
 		Now: func() time.Time { return time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC) },
 	}

@@ -16,8 +16,10 @@ import (
 func TestMainSessionsReplyAndSubagentsNever(t *testing.T) {
 	s := script{
 		"main": {startStep("count"), say("On it."), say("There are 42 files.")},
-		"count": {startStep("deeper"), say("I have counted 42 in secret."),
-			say("Still 42, in secret.")},
+		"count": {
+			startStep("deeper"), say("I have counted 42 in secret."),
+			say("Still 42, in secret."),
+		},
 		"deeper": {say("secret of the grandchild").After(time.Minute)},
 	}
 	agenttest.Run(t, agent.Config{Rules: rulesForDepth(2)}, s, func(h *harness) {
@@ -36,8 +38,10 @@ func TestMainSessionsReplyAndSubagentsNever(t *testing.T) {
 func TestReplyGoesWhereTheQuestionCameFrom(t *testing.T) {
 	chat := session.Must(session.DirectKey("main", "telegram", "4711"))
 	agenttest.Run(t, agent.Config{},
-		script{"main": {startStep("count"), say("On it."), echo()},
-			"count": {say("42").After(time.Hour)}}, func(h *harness) {
+		script{
+			"main":  {startStep("count"), say("On it."), echo()},
+			"count": {say("42").After(time.Hour)},
+		}, func(h *harness) {
 			h.PostTo(chat, "How many files?")
 			time.Sleep(2 * time.Hour)
 			h.Replied("On it.", "42")
@@ -50,8 +54,10 @@ func TestReplyGoesWhereTheQuestionCameFrom(t *testing.T) {
 
 func TestCompletionsOfASessionOfTheCallersReachDeliver(t *testing.T) {
 	cfg := agent.Config{Deliver: func(context.Context, agent.Delivery) error { return nil }}
-	s := script{"count": {startStep("deeper"), yieldStep(), say("42")},
-		"deeper": {say("not for the chat")}}
+	s := script{
+		"count":  {startStep("deeper"), yieldStep(), say("42")},
+		"deeper": {say("not for the chat")},
+	}
 	cfg.Rules = rulesForDepth(2)
 	agenttest.Run(t, cfg, s, func(h *harness) {
 		chat := session.Must(session.DirectKey("main", "telegram", "4711"))

@@ -43,8 +43,10 @@ func TestTypedResults(t *testing.T) {
 		"JSON with space":     {agent.Result{Text: "\n  " + good + "\n"}, true},
 		"in a fence":          {agent.Result{Text: "```json\n" + good + "\n```"}, true},
 		"in a nameless fence": {agent.Result{Text: "```\n" + good + "\n```\n"}, true},
-		"from the engine": {agent.Result{Text: "here you are", JSON: json.RawMessage(good)},
-			true},
+		"from the engine": {
+			agent.Result{Text: "here you are", JSON: json.RawMessage(good)},
+			true,
+		},
 		"prose":           {agent.Result{Text: "it works, I think"}, false},
 		"cut off":         {agent.Result{Text: good[:20]}, false},
 		"of another type": {agent.Result{Text: `{"claim":7}`}, false},
@@ -137,7 +139,9 @@ func TestResultBytesSurviveWriting(t *testing.T) {
 	})
 	cfg.Tools = toolbox("read", "write")
 	memory := session.NewMemory()
-	cfg.Store = &session.Store{Journal: bytesJournal{memory.Journal}, Transcripts: memory.Transcripts}
+	cfg.Store = &session.Store{
+		Journal: bytesJournal{memory.Journal}, Transcripts: memory.Transcripts,
+	}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		c, err := agent.Spawn[string](h.Context(), h.Main(),
 			agent.Task{Text: "odd too: \xff", Label: "odd", Tools: []string{"read"}})

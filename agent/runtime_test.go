@@ -47,7 +47,8 @@ func TestLoopSpawnsAndAnswersLater(t *testing.T) {
 		replies := make(chan string, 10)
 		prompts := map[int]string{}
 		model := modelFunc(func(_ context.Context, req *agent.ModelRequest) (*agent.ModelResponse,
-			error) {
+			error,
+		) {
 			text := lastMessage(req).Text
 			switch {
 			case strings.Contains(text, "[Subagent Task]:"):

@@ -180,8 +180,10 @@ func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {
 	}
 	for _, name := range deliveryParams {
 		if _, ok := a.m[name]; ok {
-			return q, &ArgumentError{toolSpawn, name,
-				"a spawn does not take where to deliver; the result comes back to you"}
+			return q, &ArgumentError{
+				toolSpawn, name,
+				"a spawn does not take where to deliver; the result comes back to you",
+			}
 		}
 	}
 	q = spawnArgs{
@@ -454,11 +456,15 @@ func selectRuns(runs []RunInfo, target string, several bool) ([]RunInfo, error) 
 	}
 	switch len(found) {
 	case 0:
-		return nil, &ArgumentError{toolSubagents, "target",
-			fmt.Sprintf("there is no sub-agent %q of yours", target)}
+		return nil, &ArgumentError{
+			toolSubagents, "target",
+			fmt.Sprintf("there is no sub-agent %q of yours", target),
+		}
 	case 1:
 		return found, nil
 	}
-	return nil, &ArgumentError{toolSubagents, "target",
-		fmt.Sprintf("%d of your sub-agents are called %q; take the run id", len(found), target)}
+	return nil, &ArgumentError{
+		toolSubagents, "target",
+		fmt.Sprintf("%d of your sub-agents are called %q; take the run id", len(found), target),
+	}
 }

@@ -46,25 +46,39 @@ func TestSpawnArguments(t *testing.T) {
 		check          func(t *testing.T, r agent.RunInfo)
 	}{
 		{id: "1.1", name: "where to deliver", args: `{"task":"x","to":"u"}`, err: `argument "to"`},
-		{id: "1.2", name: "in a fixed order", args: `{"task":"x","thread_id":null,"target":"y"}`,
-			err: `argument "target"`},
-		{id: "1.2", name: "even before the task", args: `{"replyTo":""}`,
-			err: `argument "replyTo"`},
-		{id: "1.3", name: "blank task", args: `{"task":"   "}`,
-			err: `argument "task": it is required`},
+		{
+			id: "1.2", name: "in a fixed order", args: `{"task":"x","thread_id":null,"target":"y"}`,
+			err: `argument "target"`,
+		},
+		{
+			id: "1.2", name: "even before the task", args: `{"replyTo":""}`,
+			err: `argument "replyTo"`,
+		},
+		{
+			id: "1.3", name: "blank task", args: `{"task":"   "}`,
+			err: `argument "task": it is required`,
+		},
 		{id: "1.3", name: "no task", args: ``, err: `argument "task": it is required`},
-		{id: "1.3", name: "task of another type", args: `{"task":7}`,
-			err: `argument "task": it is 7, not a string`},
+		{
+			id: "1.3", name: "task of another type", args: `{"task":7}`,
+			err: `argument "task": it is 7, not a string`,
+		},
 		{id: "", name: "no object", args: `["x"]`, err: `not a JSON object`},
 		{id: "", name: "no JSON", args: `{"task"`, err: `not a JSON object`},
-		{id: "1.4", name: "an agent that is an error message",
+		{
+			id: "1.4", name: "an agent that is an error message",
 			args: `{"task":"x","agentId":"Agent not found: xyz"}`,
-			out:  map[string]string{"status": "error", "rule": "agentId"}},
-		{id: "1.5", name: "an agent of 65 characters",
+			out:  map[string]string{"status": "error", "rule": "agentId"},
+		},
+		{
+			id: "1.5", name: "an agent of 65 characters",
 			args: `{"task":"x","agentId":"` + long + `"}`,
-			out:  map[string]string{"status": "error", "rule": "agentId"}},
-		{id: "1.5", name: "an agent that is a path", args: `{"task":"x","agentId":"../x"}`,
-			out: map[string]string{"status": "error", "rule": "agentId"}},
+			out:  map[string]string{"status": "error", "rule": "agentId"},
+		},
+		{
+			id: "1.5", name: "an agent that is a path", args: `{"task":"x","agentId":"../x"}`,
+			out: map[string]string{"status": "error", "rule": "agentId"},
+		},
 		{
 			id: "1.6", name: "case of an agent",
 			args: `{"task":"x","agentId":"My-Research_Agent01"}`,
@@ -75,17 +89,23 @@ func TestSpawnArguments(t *testing.T) {
 					"agent:my-research_agent01:subagent:"), r.Key)
 			},
 		},
-		{id: "1.7", name: "a session without a thread", args: `{"task":"x","mode":"session"}`,
-			err: `argument "mode"`},
+		{
+			id: "1.7", name: "a session without a thread", args: `{"task":"x","mode":"session"}`,
+			err: `argument "mode"`,
+		},
 		{id: "1.8", name: "a thread", args: `{"task":"x","thread":true}`, err: `argument "mode"`},
-		{id: "1.18", name: "space around an allowed agent",
+		{
+			id: "1.18", name: "space around an allowed agent",
 			args:  `{"task":"x","agent_id":"research"}`,
-			rules: policy.Rules{Agents: agentsAllowing([]string{" Research "}, "research")}},
+			rules: policy.Rules{Agents: agentsAllowing([]string{" Research "}, "research")},
+		},
 		{
 			id: "1.19", name: "an agent that is not allowed", args: `{"task":"x","agentId":"beta"}`,
 			rules: policy.Rules{Agents: agentsAllowing(nil, "beta")},
-			out: map[string]string{"status": "forbidden", "rule": "allowAgents", "asked": "beta",
-				"path": "agents.list[main].subagents.allowAgents"},
+			out: map[string]string{
+				"status": "forbidden", "rule": "allowAgents", "asked": "beta",
+				"path": "agents.list[main].subagents.allowAgents",
+			},
 		},
 		{
 			id: "", name: "an agent that is not configured", args: `{"task":"x","agentId":"ghost"}`,
@@ -97,18 +117,28 @@ func TestSpawnArguments(t *testing.T) {
 			args: `{"task":"x","sandbox":"require"}`,
 			out:  map[string]string{"status": "forbidden", "rule": "sandbox"},
 		},
-		{id: "", name: "a sandbox of another sort", args: `{"task":"x","sandbox":"maybe"}`,
-			err: `argument "sandbox"`},
-		{id: "1.22", name: "thinking", args: `{"task":"x","thinking":"banana"}`,
-			out: map[string]string{"status": "error", "rule": "thinking", "asked": "banana"}},
-		{id: "1.23", name: "attachments", args: `{"task":"x","attachments":[{"name":"a"}]}`,
-			err: `argument "attachments"`},
+		{
+			id: "", name: "a sandbox of another sort", args: `{"task":"x","sandbox":"maybe"}`,
+			err: `argument "sandbox"`,
+		},
+		{
+			id: "1.22", name: "thinking", args: `{"task":"x","thinking":"banana"}`,
+			out: map[string]string{"status": "error", "rule": "thinking", "asked": "banana"},
+		},
+		{
+			id: "1.23", name: "attachments", args: `{"task":"x","attachments":[{"name":"a"}]}`,
+			err: `argument "attachments"`,
+		},
 		{id: "1.23", name: "no attachments", args: `{"task":"x","attachments":[]}`},
-		{id: "", name: "an external runtime", args: `{"task":"x","runtime":"acp"}`,
-			err: `argument "runtime"`},
-		{id: "", name: "unknown arguments are ignored",
+		{
+			id: "", name: "an external runtime", args: `{"task":"x","runtime":"acp"}`,
+			err: `argument "runtime"`,
+		},
+		{
+			id: "", name: "unknown arguments are ignored",
 			args:  `{"task":"x","colour":"blue","label":" a "}`,
-			check: func(t *testing.T, r agent.RunInfo) { require.Equal(t, "a", r.Label) }},
+			check: func(t *testing.T, r agent.RunInfo) { require.Equal(t, "a", r.Label) },
+		},
 		{
 			id: "1.26", name: "a broken second", args: `{"task":"x","runTimeoutSeconds":2.9}`,
 			check: func(t *testing.T, r agent.RunInfo) {
@@ -137,15 +167,21 @@ func TestSpawnArguments(t *testing.T) {
 					r.Deadline.Sub(r.Started))
 			},
 		},
-		{id: "1.26", name: "a timeout that is none",
-			args: `{"task":"x","runTimeoutSeconds":"soon"}`, err: `argument "runTimeoutSeconds"`},
-		{id: "1.26", name: "a negative timeout", args: `{"task":"x","runTimeoutSeconds":-5}`,
-			err: `argument "runTimeoutSeconds"`},
+		{
+			id: "1.26", name: "a timeout that is none",
+			args: `{"task":"x","runTimeoutSeconds":"soon"}`, err: `argument "runTimeoutSeconds"`,
+		},
+		{
+			id: "1.26", name: "a negative timeout", args: `{"task":"x","runTimeoutSeconds":-5}`,
+			err: `argument "runTimeoutSeconds"`,
+		},
 		{
 			id: "", name: "an invalid model", args: `{"task":"x","model":"no such model!"}`,
 			check: func(t *testing.T, r agent.RunInfo) {
-				require.Equal(t, spawn.ModelInfo{Requested: "no such model!",
-					Resolved: "vendor/default"}, r.Model)
+				require.Equal(t, spawn.ModelInfo{
+					Requested: "no such model!",
+					Resolved:  "vendor/default",
+				}, r.Model)
 				require.NotEmpty(t, r.Warnings)
 			},
 		},
@@ -197,8 +233,10 @@ func TestSpawnDepth(t *testing.T) {
 	for levels := 1; levels <= 3; levels++ {
 		answers := map[int]string{}
 		cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
-			c, err := tn.Spawn(ctx, agent.Task{Text: "deeper",
-				Agent: map[bool]string{true: "nobody"}[tn.Session.Depth == levels]})
+			c, err := tn.Spawn(ctx, agent.Task{
+				Text:  "deeper",
+				Agent: map[bool]string{true: "nobody"}[tn.Session.Depth == levels],
+			})
 			if err != nil {
 				refusal, ok := errors.AsType[*policy.Refusal](err)
 				if !ok {

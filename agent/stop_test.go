@@ -30,8 +30,10 @@ func configForest(levels, width int, calls, working *atomic.Int32) agent.Config 
 				break
 			}
 			if _, err := tn.Spawn(ctx,
-				agent.Task{Text: "work", Label: fmt.Sprint(tn.Label, ".", i),
-					Announce: true}); err != nil {
+				agent.Task{
+					Text: "work", Label: fmt.Sprint(tn.Label, ".", i),
+					Announce: true,
+				}); err != nil {
 				return agent.Result{}, err
 			}
 		}
@@ -100,8 +102,10 @@ func TestStopOfOneRun(t *testing.T) {
 		h.Post("go")
 		time.Sleep(time.Minute)
 		require.NoError(t, h.Session(h.Child("a").Key).Stop(h.Context()))
-		require.Equal(t, map[string]spawn.Status{"a": spawn.StatusCancelled,
-			"a1": spawn.StatusCancelled, "b": spawn.StatusRunning}, statuses(h.Runs()))
+		require.Equal(t, map[string]spawn.Status{
+			"a":  spawn.StatusCancelled,
+			"a1": spawn.StatusCancelled, "b": spawn.StatusRunning,
+		}, statuses(h.Runs()))
 		h.Replied("On it.", "a: cancelled")
 		time.Sleep(2 * time.Hour)
 		h.Replied("On it.", "a: cancelled", "b is done")
@@ -132,8 +136,10 @@ func TestStopGivesUpARunnerThatHangs(t *testing.T) {
 		require.True(t, ok, "%v", err)
 		require.Equal(t, []session.Key{h.Child("deaf").Key}, still.Sessions)
 		require.Equal(t, 3*time.Second, time.Since(began))
-		require.Equal(t, map[string]spawn.Status{"deaf": spawn.StatusCancelled,
-			"good": spawn.StatusCancelled}, statuses(h.Runs()))
+		require.Equal(t, map[string]spawn.Status{
+			"deaf": spawn.StatusCancelled,
+			"good": spawn.StatusCancelled,
+		}, statuses(h.Runs()))
 		time.Sleep(50 * time.Minute) // what was given up comes back, and changes nothing
 		require.Empty(t, h.Child("deaf").Result.Text)
 		time.Sleep(time.Hour)

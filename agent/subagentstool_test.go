@@ -111,9 +111,11 @@ func TestSubagentsKill(t *testing.T) {
 
 func TestSubagentsSteer(t *testing.T) {
 	s := script{
-		"main": {startStep("a"), say("On it."),
+		"main": {
+			startStep("a"), say("On it."),
 			call("subagents", `{"action":"steer","target":"a","message":"use the other file"}`),
-			say("Told it."), echo()},
+			say("Told it."), echo(),
+		},
 		"a": {call("ls", `{}`).After(time.Minute), echo()},
 	}
 	agenttest.Run(t, agent.Config{Tools: toolbox("ls")}, s, func(h *harness) {

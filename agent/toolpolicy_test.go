@@ -19,11 +19,14 @@ import (
 // toolbox are tools of a caller, among them some that policy does not give to sub-agents.
 func toolbox(names ...string) (tools []agent.Tool) {
 	for _, name := range names {
-		tools = append(tools, agent.Tool{Name: name,
+		tools = append(tools, agent.Tool{
+			Name: name,
 			Call: func(_ context.Context, c agent.ToolCall) (string,
-				error) {
+				error,
+			) {
 				return "ran " + c.Name, nil
-			}})
+			},
+		})
 	}
 	return tools
 }
@@ -52,8 +55,10 @@ func TestToolsByRole(t *testing.T) {
 		h.Post("go")
 		synctest.Wait()
 		require.Equal(t, map[string][]string{
-			"main": {"read", "cron", "gateway", "message", "session_status",
-				"sessions_spawn", "subagents", "sessions_yield"},
+			"main": {
+				"read", "cron", "gateway", "message", "session_status",
+				"sessions_spawn", "subagents", "sessions_yield",
+			},
 			"orchestrator": {"read", "message", "sessions_spawn", "subagents", "sessions_yield"},
 			"leaf":         {"read", "message"},
 		}, seen)
@@ -74,8 +79,10 @@ func TestToolsOnlyGetFewer(t *testing.T) {
 		seen[tn.Label] = toolNamesOf(tn.Tools)
 		mu.Unlock()
 		if tn.Label == "a" {
-			c, err := tn.Spawn(ctx, agent.Task{Text: "work", Label: "a1",
-				Tools: []string{"read", "write", "exec"}})
+			c, err := tn.Spawn(ctx, agent.Task{
+				Text: "work", Label: "a1",
+				Tools: []string{"read", "write", "exec"},
+			})
 			if err == nil {
 				_, err = c.Wait(ctx)
 			}
@@ -87,8 +94,10 @@ func TestToolsOnlyGetFewer(t *testing.T) {
 	cfg.Rules = rulesForDepth(2)
 	cfg.Rules.SubagentTools.Deny = []string{"exec"}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
-		for label, tools := range map[string][]string{"a": {"read", "sessions_spawn"}, "b": nil,
-			"c": {}} {
+		for label, tools := range map[string][]string{
+			"a": {"read", "sessions_spawn"}, "b": nil,
+			"c": {},
+		} {
 			c, err := agent.Spawn[string](h.Context(), h.Main(),
 				agent.Task{Text: "work", Label: label, Tools: tools})
 			require.NoError(t, err)
@@ -104,8 +113,10 @@ func TestToolsOnlyGetFewer(t *testing.T) {
 }
 
 func TestDeniedToolIsRefusedWhenCalled(t *testing.T) {
-	s := script{"main": {startStep("leaf"), say("On it."), echo()},
-		"leaf": {call("gateway", `{}`), echo()}}
+	s := script{
+		"main": {startStep("leaf"), say("On it."), echo()},
+		"leaf": {call("gateway", `{}`), echo()},
+	}
 	agenttest.Run(t, agent.Config{Tools: toolbox("read", "gateway")}, s, func(h *harness) {
 		h.Post("go")
 		time.Sleep(time.Second)

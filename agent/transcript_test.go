@@ -125,8 +125,10 @@ func TestTranscriptsOfPlainRunners(t *testing.T) {
 	store, notes := newNotebook()
 	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		if tn.N == 2 {
-			if err := tn.Record(ctx, agent.Message{Role: session.MessageAssistant,
-				Text: "answer"}); err != nil {
+			if err := tn.Record(ctx, agent.Message{
+				Role: session.MessageAssistant,
+				Text: "answer",
+			}); err != nil {
 				return agent.Result{}, err
 			}
 		}
@@ -153,8 +155,10 @@ func TestInterruptedTurnIsFenced(t *testing.T) {
 		}
 		turns, retries = append(turns, said), append(retries, tn.Retry)
 		if len(turns) == 2 {
-			if err := tn.Record(ctx, agent.Message{Role: session.MessageAssistant,
-				Text: "half an answer"}); err != nil {
+			if err := tn.Record(ctx, agent.Message{
+				Role: session.MessageAssistant,
+				Text: "half an answer",
+			}); err != nil {
 				return agent.Result{}, err
 			}
 			<-ctx.Done()
@@ -167,8 +171,10 @@ func TestInterruptedTurnIsFenced(t *testing.T) {
 		postEach(h, "a", "b")
 		h.Crash()
 		h.Replied("answer", "answer")
-		require.Equal(t, []string{"user:a ", "user:a assistant:answer user:b ",
-			"user:a assistant:answer user:b "}, turns)
+		require.Equal(t, []string{
+			"user:a ", "user:a assistant:answer user:b ",
+			"user:a assistant:answer user:b ",
+		}, turns)
 		require.Equal(t, []bool{false, false, true}, retries)
 		require.Equal(t, []string{
 			"user: a", "assistant: answer", "user: b", "assistant: half an answer", "note:",

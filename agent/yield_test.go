@@ -43,8 +43,10 @@ func TestYieldUntilEnoughOrLongEnough(t *testing.T) {
 	} {
 		t.Run(args, func(t *testing.T) {
 			s := script{
-				"main": {andStart(andStart(startStep("a"), "b"), "c"), call("sessions_yield", args),
-					echo()},
+				"main": {
+					andStart(andStart(startStep("a"), "b"), "c"), call("sessions_yield", args),
+					echo(),
+				},
 				"a": {say("a is done").After(time.Minute)},
 				"b": {say("b is done").After(time.Hour)},
 				"c": {say("c is done").After(3 * time.Minute)},

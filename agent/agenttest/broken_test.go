@@ -72,8 +72,10 @@ func (j noCheck) Append(
 }
 
 func TestBrokenIsNoticed(t *testing.T) {
-	spawnOne := Script{Main: {Call("sessions_spawn", `{"task":"work","label":"one"}`),
-		Say("On it."), Echo()}, "one": {Say("done").After(time.Minute)}}
+	spawnOne := Script{Main: {
+		Call("sessions_spawn", `{"task":"work","label":"one"}`),
+		Say("On it."), Echo(),
+	}, "one": {Say("done").After(time.Minute)}}
 	for _, c := range []struct {
 		name string
 		cfg  agent.Config
@@ -188,8 +190,10 @@ func TestChecksOfWhatArrives(t *testing.T) {
 	}
 	r.failed = nil
 	delivery := func(key, run, text string, attempt int) agent.Delivery {
-		return agent.Delivery{Key: key, Attempt: attempt, Run: agent.RunInfo{ID: spawn.RunID(run)},
-			Event: announce.Event{Result: text}}
+		return agent.Delivery{
+			Key: key, Attempt: attempt, Run: agent.RunInfo{ID: spawn.RunID(run)},
+			Event: announce.Event{Result: text},
+		}
 	}
 	h.noteDelivery(delivery("1", "a", "x", 1))
 	h.noteDelivery(delivery("1", "a", "x", 2))
@@ -210,12 +214,16 @@ func TestChecksOfTheJournal(t *testing.T) {
 	root := session.Must(session.MainKey("main"))
 	child := session.Must(root.Child("main", "6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
 	at := func(seq session.Seq, f fact) fact { f.root, f.seq = root, seq; return f }
-	admitted := fact{Kind: "admitted", Run: child,
-		Spec: &spec{ID: "id", SessionID: "s", Key: child, Parent: root}}
+	admitted := fact{
+		Kind: "admitted", Run: child,
+		Spec: &spec{ID: "id", SessionID: "s", Key: child, Parent: root},
+	}
 	rootRef, childRef := session.Ref{Key: root, SessionID: "r"},
 		session.Ref{Key: child, SessionID: "s"}
-	told := session.Line{Pos: 5,
-		Message: session.Message{Role: session.MessageUser, Internal: true, ID: "id"}}
+	told := session.Line{
+		Pos:     5,
+		Message: session.Message{Role: session.MessageUser, Internal: true, ID: "id"},
+	}
 	good := []fact{
 		at(1, fact{Kind: "opened", ID: "r"}), at(2, admitted),
 		at(3, fact{Kind: "run_ended", Run: child, Flags: flagTell}),
@@ -230,24 +238,42 @@ func TestChecksOfTheJournal(t *testing.T) {
 	}{
 		{"good", good, map[session.Ref][]session.Line{rootRef: {told}}, 1, ""},
 		{"lost", good, nil, 1, "was lost"},
-		{"not committed", good, map[session.Ref][]session.Line{rootRef: {{Pos: 6,
-			Message: told.Message}}}, 1, "was lost"},
-		{"twice", good, map[session.Ref][]session.Line{rootRef: {told, told}}, 1,
-			"was read 2 times"},
-		{"by another", append(good[:4:4], at(5, fact{Kind: "turn_ended", Run: child, Num: 9})),
-			map[session.Ref][]session.Line{childRef: {told}}, 1, "was read by"},
+		{"not committed", good, map[session.Ref][]session.Line{rootRef: {{
+			Pos:     6,
+			Message: told.Message,
+		}}}, 1, "was lost"},
+		{
+			"twice", good,
+			map[session.Ref][]session.Line{rootRef: {told, told}},
+			1,
+			"was read 2 times",
+		},
+		{
+			"by another", append(good[:4:4], at(5, fact{Kind: "turn_ended", Run: child, Num: 9})),
+			map[session.Ref][]session.Line{childRef: {told}},
+			1, "was read by",
+		},
 		{"no end", good[:2:2], nil, 0, "has ended 0 times"},
-		{"two ends", append(good[:4:4], good[2]), map[session.Ref][]session.Line{rootRef: {told}},
-			1, "has ended 2 times"},
-		{"a reply that is lost", good, map[session.Ref][]session.Line{rootRef: {told}}, 0,
-			"1 turns replied, and 0 replies arrived"},
+		{
+			"two ends", append(good[:4:4], good[2]),
+			map[session.Ref][]session.Line{rootRef: {told}},
+			1, "has ended 2 times",
+		},
+		{
+			"a reply that is lost", good,
+			map[session.Ref][]session.Line{rootRef: {told}},
+			0,
+			"1 turns replied, and 0 replies arrived",
+		},
 		{"stopped", append(good[:4:4],
 			at(6, fact{Kind: "stop_requested", Run: root, Cause: causeStopped})), nil, 1, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := &recorder{TB: t}
-			h := &Harness{t: r, facts: c.facts, lines: c.lines,
-				replies: make([]agent.Reply, c.replies)}
+			h := &Harness{
+				t: r, facts: c.facts, lines: c.lines,
+				replies: make([]agent.Reply, c.replies),
+			}
 			h.checkCompletions()
 			if c.want == "" {
 				require.Empty(t, r.failed)
@@ -262,12 +288,15 @@ func TestChecksOfTheJournal(t *testing.T) {
 func TestChecksOfTheAuditor(t *testing.T) {
 	r := &recorder{TB: t}
 	opened := func(seq session.Seq, epoch int) session.Entry {
-		return session.Entry{Seq: seq,
+		return session.Entry{
+			Seq: seq,
 			Payload: session.Raw(fmt.Sprintf(`{"v":1,"kind":"opened","at":%d,"num":%d,"id":"s"}`,
-				seq, epoch))}
+				seq, epoch)),
+		}
 	}
 	root := session.Must(session.MainKey("main"))
-	h := &Harness{t: r, entries: map[session.Key][]session.Entry{root: {opened(2, 2), opened(1, 1)}}}
+	entries := map[session.Key][]session.Entry{root: {opened(2, 2), opened(1, 1)}}
+	h := &Harness{t: r, entries: entries}
 	h.checkJournals()
 	require.Empty(t, r.failed)
 	h.entries[root] = append(h.entries[root], opened(3, 2))

@@ -27,8 +27,10 @@ func TestEchoSaysWhatIsNew(t *testing.T) {
 		"good":        {agenttest.Say("42").After(time.Minute)},
 		"the bad one": {agenttest.Fail(errors.New("boom")).After(time.Second)},
 	}
-	ls := agent.Tool{Name: "ls",
-		Call: func(context.Context, agent.ToolCall) (string, error) { return "a.txt", nil }}
+	ls := agent.Tool{
+		Name: "ls",
+		Call: func(context.Context, agent.ToolCall) (string, error) { return "a.txt", nil },
+	}
 	agenttest.Run(t, agent.Config{Tools: []agent.Tool{ls}}, s, func(h *agenttest.Harness) {
 		h.Post("go")
 		h.Replied("one moment")
@@ -47,8 +49,10 @@ func TestEchoSaysWhatIsNew(t *testing.T) {
 func TestStepsOfASessionOfItsOwn(t *testing.T) {
 	s := agenttest.Script{
 		"agent:ops:main": {agenttest.Say("ops here")},
-		"main": {agenttest.Fail(errors.New("boom")),
-			agenttest.Say("main here").Spending(agent.Usage{Input: 7})},
+		"main": {
+			agenttest.Fail(errors.New("boom")),
+			agenttest.Say("main here").Spending(agent.Usage{Input: 7}),
+		},
 	}
 	agenttest.Run(t, agent.Config{}, s, func(h *agenttest.Harness) {
 		h.PostTo(session.Must(session.MainKey("ops")), "who is there?")

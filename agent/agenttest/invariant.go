@@ -89,8 +89,8 @@ func (h *Harness) checkCompletions() {
 	slices.SortStableFunc(h.facts, func(a, b fact) int {
 		return cmp.Or(strings.Compare(a.root.String(), b.root.String()), cmp.Compare(a.seq, b.seq))
 	})
-	stories := h.sessionsOf()
-	read := h.whoRead(stories)
+	sessions := h.sessionsOf()
+	read := h.whoRead(sessions)
 	delivered := make(map[string]bool)
 	for _, d := range h.deliveries {
 		delivered[string(d.Run.ID)] = true
@@ -105,14 +105,14 @@ func (h *Harness) checkCompletions() {
 		case f.Kind == "run_ended" && f.Flags&flagTell != 0 && f.Flags&flagOut != 0:
 			out++
 		case f.Kind == "run_ended" && f.Flags&flagTell != 0 &&
-			len(read[stories[f.Run].runID()]) == 0 && delivered[stories[f.Run].runID()]:
+			len(read[sessions[f.Run].runID()]) == 0 && delivered[sessions[f.Run].runID()]:
 			// its requester ended without reading it, so it went up to a session of the caller
 			out++
 		case f.Kind == "run_ended" && f.Flags&flagTell != 0:
-			h.checkRead(stories, read, f.Run)
+			h.checkRead(sessions, read, f.Run)
 		}
 	}
-	for key, s := range stories {
+	for key, s := range sessions {
 		if s.id != "" && s.ends != 1 {
 			h.t.Errorf("agenttest: the run of %s has ended %d times", key, s.ends)
 		}
@@ -138,17 +138,19 @@ func (s *sessionFacts) runID() string {
 }
 
 func (h *Harness) sessionsOf() map[session.Key]*sessionFacts {
-	stories := make(map[session.Key]*sessionFacts)
+	sessions := make(map[session.Key]*sessionFacts)
 	for _, f := range h.facts {
 		if f.Kind == "admitted" && f.Spec != nil {
-			stories[f.Spec.Key] = &sessionFacts{ref: session.Ref{Key: f.Spec.Key,
-				SessionID: f.Spec.SessionID}, id: f.Spec.ID, parent: f.Spec.Parent}
+			sessions[f.Spec.Key] = &sessionFacts{
+				ref: session.Ref{Key: f.Spec.Key, SessionID: f.Spec.SessionID},
+				id:  f.Spec.ID, parent: f.Spec.Parent,
+			}
 			continue
 		}
-		if f.Kind == "opened" && stories[f.root] == nil {
-			stories[f.root] = &sessionFacts{ref: session.Ref{Key: f.root, SessionID: f.ID}}
+		if f.Kind == "opened" && sessions[f.root] == nil {
+			sessions[f.root] = &sessionFacts{ref: session.Ref{Key: f.root, SessionID: f.ID}}
 		}
-		s := stories[f.Run]
+		s := sessions[f.Run]
 		if s == nil {
 			continue
 		}
@@ -162,13 +164,13 @@ func (h *Harness) sessionsOf() map[session.Key]*sessionFacts {
 			s.ends++
 		}
 	}
-	return stories
+	return sessions
 }
 
 // whoRead returns in which conversations the end of a run stands, as often as it does.
-func (h *Harness) whoRead(stories map[session.Key]*sessionFacts) map[string][]session.Key {
+func (h *Harness) whoRead(sessions map[session.Key]*sessionFacts) map[string][]session.Key {
 	read := make(map[string][]session.Key)
-	for key, s := range stories {
+	for key, s := range sessions {
 		for line, err := range session.Committed(upTo(h.lines[s.ref], s.committed)) {
 			if m := line.Message; err == nil && m.Internal && m.Role == session.MessageUser &&
 				m.ID != "" {
@@ -192,9 +194,9 @@ func upTo(lines []session.Line, end session.Pos) iter.Seq2[session.Line, error] 
 // checkRead fails unless the end of a run stands in one conversation once: that of its requester,
 // or of one above it.
 func (h *Harness) checkRead(
-	stories map[session.Key]*sessionFacts, read map[string][]session.Key, run session.Key,
+	sessions map[session.Key]*sessionFacts, read map[string][]session.Key, run session.Key,
 ) {
-	child := stories[run]
+	child := sessions[run]
 	if child == nil {
 		return
 	}
@@ -203,7 +205,7 @@ func (h *Harness) checkRead(
 		h.t.Errorf("agenttest: the end of %s was read %d times, by %v", run, len(where), where)
 	}
 	for k := child.parent; k.IsValid(); {
-		up := stories[k]
+		up := sessions[k]
 		if up == nil || up.mayLoseInputs || len(where) == 1 && where[0] == k {
 			return
 		}

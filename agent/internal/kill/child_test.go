@@ -61,11 +61,13 @@ func runChild(dir, life string, w world) error {
 		return err
 	}
 	told := new(reporter)
-	l := &workload{world: w, life: life, tell: told.report,
+	l := &workload{
+		world: w, life: life, tell: told.report,
 		arrive: func(key string, things ...string) error {
 			_, err := fmt.Fprintf(out, "%s\t%s\n", key, strings.Join(things, " "))
 			return err
-		}}
+		},
+	}
 	// a short run need not wait for many compactions, but for what is read after each kill
 	if os.Getenv(envKills) == "" {
 		l.text = longText / 3

@@ -167,10 +167,12 @@ func (p *powered) live(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	l := &workload{world: p.world, life: name, arrive: p.heard.arrive,
+	l := &workload{
+		world: p.world, life: name, arrive: p.heard.arrive,
 		tell: func(format string, args ...any) {
 			_ = p.readLine(fmt.Sprintf(format, args...)) // what the load tells can be read
-		}}
+		},
+	}
 	rt, err := agent.Open(ctx, l.config(store))
 	if err != nil {
 		return err

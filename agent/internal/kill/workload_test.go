@@ -99,8 +99,10 @@ func (l *workload) config(store *session.Store) agent.Config {
 			MaxSpawnDepth: 3, MaxChildren: policy.MaxChildren, MaxConcurrent: 32,
 			ArchiveAfter: archiveAfter,
 		}},
-		Store: &session.Store{Journal: reportingJournal{store.Journal, l.tell},
-			Transcripts: store.Transcripts},
+		Store: &session.Store{
+			Journal:     reportingJournal{store.Journal, l.tell},
+			Transcripts: store.Transcripts,
+		},
 		Grace: 200 * time.Millisecond,
 	}
 	if l.keep {
