@@ -15,7 +15,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// Whatever a Runner does, its run reaches a terminal state, whoever waits for it is told, and so is the person in front.
+// Whatever a Runner does, its run reaches a terminal state. Who waits for it is told, and so is the
+// person in front.
 func TestRunnersThatMisbehave(t *testing.T) {
 	boom := errors.New("boom")
 	for _, c := range []struct {
@@ -26,30 +27,56 @@ func TestRunnersThatMisbehave(t *testing.T) {
 		reason string
 		within time.Duration
 	}{
-		{"fails", func(context.Context) (agent.Result, error) { return agent.Result{}, boom }, spawn.StatusFailed, "", "boom", 0},
-		{"fails with a part", func(context.Context) (agent.Result, error) { return agent.Result{Text: "half"}, boom }, spawn.StatusFailed, "half", "boom", 0},
-		{"fails without words", func(context.Context) (agent.Result, error) { return agent.Result{}, silentError{} }, spawn.StatusFailed, "", "agent_test.silentError", 0},
-		{"panics", func(context.Context) (agent.Result, error) { panic("oh no") }, spawn.StatusFailed, "", "oh no", 0},
-		{"panics with an error", func(context.Context) (agent.Result, error) { panic(boom) }, spawn.StatusFailed, "", "boom", 0},
-		{"ends its goroutine", func(context.Context) (agent.Result, error) { runtime.Goexit(); return agent.Result{}, nil }, spawn.StatusFailed, "", "ended its goroutine", 0},
+		{
+			"fails", func(context.Context) (agent.Result, error) { return agent.Result{}, boom },
+			spawn.StatusFailed, "", "boom", 0,
+		},
+		{"fails with a part", func(context.Context) (agent.Result, error) {
+			return agent.Result{Text: "half"}, boom
+		}, spawn.StatusFailed, "half", "boom", 0},
+		{"fails without words", func(context.Context) (agent.Result, error) {
+			return agent.Result{}, silentError{}
+		}, spawn.StatusFailed, "", "agent_test.silentError", 0},
+		{
+			"panics", func(context.Context) (agent.Result, error) { panic("oh no") },
+			spawn.StatusFailed, "", "oh no", 0,
+		},
+		{
+			"panics with an error", func(context.Context) (agent.Result, error) { panic(boom) },
+			spawn.StatusFailed, "", "boom", 0,
+		},
+		{"ends its goroutine", func(context.Context) (agent.Result, error) {
+			runtime.Goexit()
+			return agent.Result{}, nil
+		}, spawn.StatusFailed, "", "ended its goroutine", 0},
 		{"never returns", func(ctx context.Context) (agent.Result, error) {
 			<-ctx.Done()
 			return agent.Result{Text: "half"}, ctx.Err()
 		}, spawn.StatusTimedOut, "half", "time is up", time.Hour},
-		{"ignores cancellation", func(context.Context) (agent.Result, error) { time.Sleep(5 * time.Hour); return text("late") }, spawn.StatusTimedOut, "", "time is up", time.Hour + spawn.DefaultGrace},
-		{"calls a cancellation success", func(ctx context.Context) (agent.Result, error) { <-ctx.Done(); return text("all of it") }, spawn.StatusTimedOut, "all of it", "time is up", time.Hour},
+		{"ignores cancellation", func(context.Context) (agent.Result, error) {
+			time.Sleep(5 * time.Hour)
+			return textResult("late")
+		}, spawn.StatusTimedOut, "", "time is up", time.Hour + spawn.DefaultGrace},
+		{
+			"calls a cancellation success",
+			func(ctx context.Context) (agent.Result, error) {
+				<-ctx.Done()
+				return textResult("all of it")
+			}, spawn.StatusTimedOut, "all of it", "time is up", time.Hour,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+			cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 				if tn.Run == "" {
 					require.Contains(t, tn.Input(), "bad")
-					return text("I hear of bad.")
+					return textResult("I hear of bad.")
 				}
 				return c.run(ctx)
 			})
 			cfg.Rules.Subagents.Timeout = time.Hour
 			agenttest.Run(t, cfg, nil, func(h *harness) {
-				child, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Label: "bad", Announce: true})
+				child, err := agent.Spawn[string](h.Context(), h.Main(),
+					agent.Task{Text: "work", Label: "bad", Announce: true})
 				require.NoError(t, err)
 				began := time.Now()
 				_, err = child.Wait(h.Context())
@@ -77,7 +104,8 @@ func (silentError) Error() string { return "" }
 // A main turn that fails tells the person so, without the reason, and the session goes on.
 func TestMainTurnsThatFail(t *testing.T) {
 	for name, step := range map[string]agenttest.Step{
-		"fails": agenttest.Fail(errors.New("password: hunter2")), "panics": agenttest.Panic("password: hunter2"),
+		"fails":  agenttest.Fail(errors.New("password: hunter2")),
+		"panics": agenttest.Panic("password: hunter2"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			agenttest.Run(t, agent.Config{}, script{"main": {step, echo()}}, func(h *harness) {
@@ -95,7 +123,10 @@ func TestMainTurnsThatFail(t *testing.T) {
 }
 
 func TestToolThatPanics(t *testing.T) {
-	cfg := agent.Config{Tools: []agent.Tool{{Name: "bad", Call: func(context.Context, agent.ToolCall) (string, error) { panic("oh no") }}}}
+	cfg := agent.Config{Tools: []agent.Tool{{
+		Name: "bad",
+		Call: func(context.Context, agent.ToolCall) (string, error) { panic("oh no") },
+	}}}
 	agenttest.Run(t, cfg, script{"main": {call("bad", `{}`), echo()}}, func(h *harness) {
 		h.Post("go")
 		require.Len(t, h.Replies(), 1)
@@ -109,9 +140,13 @@ func TestLoopThatNeverEnds(t *testing.T) {
 	for range 10 {
 		s["endless"] = append(s["endless"], call("subagents", `{}`))
 	}
-	cfg := agent.Config{Runner: &agent.Loop{MaxSteps: 5, Model: modelFunc(nil)}, Rules: deep(2)}
+	cfg := agent.Config{
+		Runner: &agent.Loop{MaxSteps: 5, Model: modelFunc(nil)},
+		Rules:  rulesForDepth(2),
+	}
 	agenttest.Run(t, cfg, s, func(h *harness) {
-		c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "go", Label: "endless"})
+		c, err := agent.Spawn[string](h.Context(), h.Main(),
+			agent.Task{Text: "go", Label: "endless"})
 		require.NoError(t, err)
 		_, err = c.Wait(h.Context())
 		require.ErrorContains(t, err, agent.ErrSteps.Error())
@@ -119,10 +154,13 @@ func TestLoopThatNeverEnds(t *testing.T) {
 	})
 }
 
-// With a budget of turns spent, what there is counts, and nobody takes it for the whole.
+// With a budget of turns spent, what there is counts, and it is not taken for the whole.
 func TestBudgetEndsARun(t *testing.T) {
-	s := script{"poor": {call("subagents", `{}`).Spending(agent.Usage{Input: 900, Output: 200}), say("unreachable")}}
-	agenttest.Run(t, agent.Config{Rules: deep(2)}, s, func(h *harness) {
+	s := script{"poor": {
+		call("subagents", `{}`).Spending(agent.Usage{Input: 900, Output: 200}),
+		say("unreachable"),
+	}}
+	agenttest.Run(t, agent.Config{Rules: rulesForDepth(2)}, s, func(h *harness) {
 		task := agent.Task{Text: "go", Label: "poor"}
 		task.Budget.Tokens = 1000
 		c, err := agent.Spawn[string](h.Context(), h.Main(), task)

@@ -21,7 +21,8 @@ import (
 
 var errDisk = errors.New("disk full")
 
-// faulty is a store whose writes fail as the function says, which is asked with the number of the write.
+// faulty is a store whose writes fail as the function says, which is asked with the number of the
+// write.
 type faulty struct {
 	session.Journal
 	session.Transcripts
@@ -35,10 +36,10 @@ type faulty struct {
 type fault int
 
 const (
-	fine     fault = iota
-	failing        // nothing is written
-	unheard        // it is written, and nobody hears of it
-	panicked       // nothing is written
+	faultNone        fault = iota
+	faultRefused           // nothing is written
+	faultUnconfirmed       // it is written, and an error is returned
+	faultPanic             // nothing is written
 )
 
 func newFaulty(journal, lines func(n int) fault) *session.Store {
@@ -46,25 +47,28 @@ func newFaulty(journal, lines func(n int) fault) *session.Store {
 }
 
 func faultyStore(store *session.Store, journal, lines func(n int) fault) *session.Store {
-	f := &faulty{Journal: store.Journal, Transcripts: store.Transcripts, journal: journal, lines: lines}
+	f := &faulty{
+		Journal: store.Journal, Transcripts: store.Transcripts, journal: journal,
+		lines: lines,
+	}
 	return &session.Store{Journal: faultyJournal{f}, Transcripts: faultyTranscripts{f}}
 }
 
-func never(int) fault { return fine }
+func noFault(int) fault { return faultNone }
 
-// at is a fault of one write.
-func at(n int, f fault) func(int) fault {
+// faultAt is a fault of one write.
+func faultAt(n int, f fault) func(int) fault {
 	return func(i int) fault { return map[bool]fault{true: f}[i == n] }
 }
 
 func (f fault) around(write func() error) error {
 	switch f {
-	case fine:
-	case failing:
+	case faultNone:
+	case faultRefused:
 		return errDisk
-	case panicked:
+	case faultPanic:
 		panic(errDisk)
-	case unheard:
+	case faultUnconfirmed:
 		return errors.Join(write(), errDisk)
 	}
 	return write()
@@ -72,87 +76,114 @@ func (f fault) around(write func() error) error {
 
 type faultyJournal struct{ f *faulty }
 
-func (j faultyJournal) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (seq session.Seq, err error) {
+func (j faultyJournal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (seq session.Seq, err error) {
 	j.f.mu.Lock()
 	j.f.nj++
 	fault := j.f.journal(j.f.nj)
 	j.f.mu.Unlock()
-	err = fault.around(func() error { seq, err = j.f.Journal.Append(ctx, root, after, b); return err })
+	err = fault.around(func() error {
+		seq, err = j.f.Journal.Append(ctx, root, after, b)
+		return err
+	})
 	return seq, err
 }
 
-func (j faultyJournal) Read(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+func (j faultyJournal) Read(
+	ctx context.Context, root session.Key, after session.Seq,
+) iter.Seq2[session.Entry, error] {
 	return j.f.Journal.Read(ctx, root, after)
 }
 
-func (j faultyJournal) Roots(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error] {
+func (j faultyJournal) Roots(
+	ctx context.Context, q session.RootQuery,
+) iter.Seq2[session.Head, error] {
 	return j.f.Journal.Roots(ctx, q)
 }
 
 type faultyTranscripts struct{ f *faulty }
 
-func (x faultyTranscripts) Append(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (pos session.Pos, err error) {
+func (x faultyTranscripts) Append(
+	ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+) (pos session.Pos, err error) {
 	x.f.mu.Lock()
 	x.f.nl++
 	fault := x.f.lines(x.f.nl)
 	x.f.mu.Unlock()
-	err = fault.around(func() error { pos, err = x.f.Transcripts.Append(ctx, ref, after, m...); return err })
+	err = fault.around(func() error {
+		pos, err = x.f.Transcripts.Append(ctx, ref, after, m...)
+		return err
+	})
 	return pos, err
 }
 
-func (x faultyTranscripts) Read(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
+func (x faultyTranscripts) Read(
+	ctx context.Context, ref session.Ref, w session.LineQuery,
+) iter.Seq2[session.Line, error] {
 	return x.f.Transcripts.Read(ctx, ref, w)
 }
 
-func (x faultyTranscripts) Archive(ctx context.Context, ref session.Ref, at time.Time) (string, error) {
+func (x faultyTranscripts) Archive(
+	ctx context.Context, ref session.Ref, at time.Time,
+) (string, error) {
 	return x.f.Transcripts.Archive(ctx, ref, at)
 }
 
 func (x faultyTranscripts) Locate(ref session.Ref) string { return x.f.Transcripts.Locate(ref) }
 
-// A journal that fails once, anywhere, loses nothing: the tree is read again, and whoever asked for something asks again.
+// A journal that fails once, anywhere, loses nothing: the tree is read again, and a caller that was
+// refused asks again.
 func TestJournalThatFailsOnce(t *testing.T) {
 	s := script{
-		"main":  {start("count"), say("On it."), echo()},
+		"main":  {startStep("count"), say("On it."), echo()},
 		"count": {say("42").After(10 * time.Minute)},
 	}
-	for _, f := range []fault{failing, unheard, panicked} {
+	for _, f := range []fault{faultRefused, faultUnconfirmed, faultPanic} {
 		for n := 1; n <= 8; n++ {
 			t.Run(fmt.Sprint(f, " ", n), func(t *testing.T) {
-				agenttest.Run(t, agent.Config{Store: newFaulty(at(n, f), never)}, s, func(h *harness) {
-					for {
-						err := h.Main().Post(h.Context(), agent.Message{ID: "1", Text: "How many files?"})
-						if err == nil {
-							break
+				agenttest.Run(t, agent.Config{Store: newFaulty(faultAt(n, f), noFault)}, s,
+					func(h *harness) {
+						for {
+							err := h.Main().Post(h.Context(),
+								agent.Message{ID: "1", Text: "How many files?"})
+							if err == nil {
+								break
+							}
+							require.ErrorIs(t, err, agent.ErrUnconfirmed)
+							require.ErrorContains(t, err, errDisk.Error())
+							time.Sleep(time.Second)
 						}
-						require.ErrorIs(t, err, agent.ErrUnconfirmed)
-						require.ErrorContains(t, err, errDisk.Error())
-						time.Sleep(time.Second)
-					}
-					time.Sleep(20 * time.Minute)
-					replies := h.Replies()
-					require.Equal(t, "On it.", replies[0].Reply.Text)
-					if len(replies) > 1 { // else the turn that was repeated has read the end of its sub-agent too
-						require.Contains(t, []string{"42", "count: interrupted"}, replies[1].Reply.Text)
-					}
-				})
+						time.Sleep(20 * time.Minute)
+						replies := h.Replies()
+						require.Equal(t, "On it.", replies[0].Reply.Text)
+						// else the turn that was repeated has read the end of its sub-agent too
+						if len(replies) > 1 {
+							require.Contains(t, []string{"42", "count: interrupted"}, replies[1].Reply.Text)
+						}
+					})
 			})
 		}
 	}
 }
 
-// With a journal that is gone nothing is accepted; nothing that was accepted before is lost when it comes back, nor is what was done
-// meanwhile.
+// With a journal that is gone nothing is accepted; nothing that was accepted before is lost when it
+// comes back, nor is what was done meanwhile.
 func TestJournalThatIsGone(t *testing.T) {
 	var gone atomic.Bool
-	store := newFaulty(func(int) fault { return map[bool]fault{true: failing}[gone.Load()] }, never)
-	s := script{"main": {start("count"), say("On it."), echo()}, "count": {say("42").After(10 * time.Minute)}}
+	store := newFaulty(func(int) fault { return map[bool]fault{true: faultRefused}[gone.Load()] },
+		noFault)
+	s := script{
+		"main":  {startStep("count"), say("On it."), echo()},
+		"count": {say("42").After(10 * time.Minute)},
+	}
 	agenttest.Run(t, agent.Config{Store: store}, s, func(h *harness) {
 		h.Post("How many files?")
 		h.Replied("On it.")
 		gone.Store(true)
 		time.Sleep(20 * time.Minute)
-		require.ErrorIs(t, h.Main().Post(h.Context(), agent.Message{Text: "hello?"}), agent.ErrUnconfirmed)
+		require.ErrorIs(t, h.Main().Post(h.Context(), agent.Message{Text: "hello?"}),
+			agent.ErrUnconfirmed)
 		_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x"})
 		require.ErrorIs(t, err, agent.ErrUnconfirmed)
 		gone.Store(false)
@@ -161,22 +192,24 @@ func TestJournalThatIsGone(t *testing.T) {
 	})
 }
 
-// Of two processes that own the same tree the second wins; the first one's turns are cancelled and its callers hear of it.
+// Of two processes that own the same tree the second wins; the first one's turns are cancelled and
+// its callers hear of it.
 func TestAnotherProcessTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := hanging(deep(1))
+		cfg := configHanging(rulesForDepth(1))
 		cfg.Store = session.NewMemory()
-		first := run(t, cfg)
-		c, err := agent.Spawn[string](t.Context(), first.Session(top), agent.Task{Text: "x", Announce: true})
+		first := runUntilEnd(t, cfg)
+		c, err := agent.Spawn[string](t.Context(), first.Session(topKey),
+			agent.Task{Text: "x", Announce: true})
 		require.NoError(t, err)
 		synctest.Wait()
 		waited := make(chan error, 1)
 		go func() { _, err := c.Wait(t.Context()); waited <- err }()
 		synctest.Wait()
 
-		second := run(t, cfg)
+		second := runUntilEnd(t, cfg)
 		synctest.Wait()
-		info, err := second.Session(top).Runs(t.Context())
+		info, err := second.Session(topKey).Runs(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, spawn.StatusInterrupted, info[0].Status)
 
@@ -184,30 +217,31 @@ func TestAnotherProcessTakesOver(t *testing.T) {
 		require.ErrorIs(t, err, agent.ErrUnconfirmed)
 		require.ErrorIs(t, err, session.ErrConflict)
 		require.ErrorIs(t, <-waited, agent.ErrUnconfirmed, "who waits at the former owner is told")
-		again, err := second.Session(top).Runs(t.Context())
+		again, err := second.Session(topKey).Runs(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, info, again)
 	})
 }
 
-// Transcripts that fail once cost a moment: no turn, no word of anybody.
+// Transcripts that fail once cost a moment: no turn and no message is lost.
 func TestTranscriptsThatFailOnce(t *testing.T) {
 	s := script{
-		"main":  {start("count"), say("On it."), say("It is 42."), echo()},
+		"main":  {startStep("count"), say("On it."), say("It is 42."), echo()},
 		"count": {call("ls", `{}`).After(time.Minute), say("42").After(10 * time.Minute)},
 	}
-	for _, f := range []fault{failing, unheard, panicked} {
+	for _, f := range []fault{faultRefused, faultUnconfirmed, faultPanic} {
 		for n := 1; n <= 12; n++ {
 			t.Run(fmt.Sprint(f, " ", n), func(t *testing.T) {
 				store, notes := newNotebook()
-				store = faultyStore(store, never, at(n, f))
-				agenttest.Run(t, agent.Config{Store: store, Tools: toolbox("ls")}, s, func(h *harness) {
-					h.Post("How many files?")
-					time.Sleep(20 * time.Minute)
-					h.Replied("On it.", "It is 42.")
-					require.Len(t, notes.all(t, top), 6)
-					require.Len(t, notes.all(t, h.Child("count").Key), 4)
-				})
+				store = faultyStore(store, noFault, faultAt(n, f))
+				agenttest.Run(t, agent.Config{Store: store, Tools: toolbox("ls")}, s,
+					func(h *harness) {
+						h.Post("How many files?")
+						time.Sleep(20 * time.Minute)
+						h.Replied("On it.", "It is 42.")
+						require.Len(t, notes.all(t, topKey), 6)
+						require.Len(t, notes.all(t, h.Child("count").Key), 4)
+					})
 			})
 		}
 	}
@@ -216,7 +250,8 @@ func TestTranscriptsThatFailOnce(t *testing.T) {
 func TestTranscriptsThatAreGoneForAWhile(t *testing.T) {
 	var gone atomic.Bool
 	store, notes := newNotebook()
-	store = faultyStore(store, never, func(int) fault { return map[bool]fault{true: failing}[gone.Load()] })
+	store = faultyStore(store, noFault,
+		func(int) fault { return map[bool]fault{true: faultRefused}[gone.Load()] })
 	agenttest.Run(t, agent.Config{Store: store}, script{"main": {echo()}}, func(h *harness) {
 		h.Post("a")
 		h.Replied("a")
@@ -227,27 +262,33 @@ func TestTranscriptsThatAreGoneForAWhile(t *testing.T) {
 		gone.Store(false)
 		time.Sleep(10 * time.Second)
 		h.Replied("a", "b")
-		require.Equal(t, []string{"user: a", "assistant: a", "user: b", "assistant: b"}, notes.shown(t, top))
+		require.Equal(t, []string{"user: a", "assistant: a", "user: b", "assistant: b"},
+			notes.shown(t, topKey))
 		gone.Store(true)
 		h.Post("c")
 		synctest.Wait()
-		require.NoError(t, h.Main().CancelTurn(h.Context()), "a turn that waits for its transcript can be ended")
+		require.NoError(t, h.Main().CancelTurn(h.Context()),
+			"a turn that waits for its transcript can be ended")
 		gone.Store(false)
 		time.Sleep(time.Minute)
 		h.Replied("a", "b")
 	})
 }
 
-// What will not go away ends the turn, and whoever waits is told.
+// What will not go away ends the turn, and who waits for it is told.
 func TestTranscriptsThatAreClosed(t *testing.T) {
 	memory := session.NewMemory()
-	cfg := agent.Config{Store: &session.Store{Journal: memory.Journal, Transcripts: closedTranscripts{memory.Transcripts}}}
+	cfg := agent.Config{Store: &session.Store{
+		Journal:     memory.Journal,
+		Transcripts: closedTranscripts{memory.Transcripts},
+	}}
 	agenttest.Run(t, cfg, script{"main": {echo()}, "count": {say("42")}}, func(h *harness) {
 		h.Post("hello")
 		replies := h.Replies()
 		require.Len(t, replies, 1)
 		require.True(t, replies[0].Reply.Failed)
-		c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Label: "count"})
+		c, err := agent.Spawn[string](h.Context(), h.Main(),
+			agent.Task{Text: "work", Label: "count"})
 		require.NoError(t, err)
 		_, err = c.Wait(h.Context())
 		e, ok := errors.AsType[*agent.RunError](err)
@@ -259,24 +300,29 @@ func TestTranscriptsThatAreClosed(t *testing.T) {
 
 type closedTranscripts struct{ session.Transcripts }
 
-func (closedTranscripts) Append(context.Context, session.Ref, session.Pos, ...session.Message) (session.Pos, error) {
+func (closedTranscripts) Append(
+	context.Context, session.Ref, session.Pos, ...session.Message,
+) (session.Pos, error) {
 	return 0, session.ErrClosed
 }
 
-// A former owner that gets a last line into a transcript, before the first of the present one, costs that one nothing: it is fenced
-// off. Later its appends are refused.
+// A former owner that gets a last line into a transcript, before the first of the present one,
+// costs that one nothing: it is fenced off. Later its appends are refused.
 func TestFormerOwnerWritesLate(t *testing.T) {
 	for _, n := range []int{1, 5} { // the first write of each of the two turns
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			store, notes := newNotebook()
 			store.Transcripts = &intruding{notebook: notes, at: n}
-			s := script{"main": {start("count"), say("On it."), say("It is 42."), echo()}, "count": {say("42").After(time.Minute)}}
+			s := script{
+				"main":  {startStep("count"), say("On it."), say("It is 42."), echo()},
+				"count": {say("42").After(time.Minute)},
+			}
 			agenttest.Run(t, agent.Config{Store: store}, s, func(h *harness) {
 				h.Post("How many files?")
 				time.Sleep(10 * time.Minute)
 				h.Post("thank you")
 				h.Replied("On it.", "It is 42.", "thank you")
-				shown := notes.shown(t, top)
+				shown := notes.shown(t, topKey)
 				require.Equal(t, []string{"assistant: a last word", "note:"}, shown[n-1:n+1])
 				require.Len(t, shown, 10)
 			})
@@ -284,16 +330,23 @@ func TestFormerOwnerWritesLate(t *testing.T) {
 	}
 }
 
-// intruding is a notebook into which somebody else writes right before a write of ours to the main session.
+// intruding is a notebook into which a former owner writes right before a write of ours to the main
+// session.
 type intruding struct {
 	*notebook
 	at, n int
 }
 
-func (x *intruding) Append(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
-	if ref.Key == top {
+func (x *intruding) Append(
+	ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+) (session.Pos, error) {
+	if ref.Key == topKey {
 		if x.n++; x.n == x.at {
-			if _, err := x.notebook.Append(ctx, ref, after, session.Message{Role: session.MessageAssistant, Text: "a last word", Time: time.Now()}); err != nil {
+			if _, err := x.notebook.Append(ctx, ref, after,
+				session.Message{
+					Role: session.MessageAssistant, Text: "a last word",
+					Time: time.Now(),
+				}); err != nil {
 				return 0, err
 			}
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// BenchmarkFloor is what the same job costs with a bare goroutine, a channel, an id and a map: what every figure below is
-// compared with.
+// BenchmarkFloor is what the same job costs with a bare goroutine, a channel, an id and a map: what
+// every figure below is compared with.
 func BenchmarkFloor(b *testing.B) {
 	b.ReportAllocs()
 	done := make(chan string, 64)
@@ -32,12 +32,15 @@ func BenchmarkFloor(b *testing.B) {
 	}
 }
 
-// serve runs a Runtime for a benchmark.
-func serve(b *testing.B, cfg agent.Config) *agent.Runtime {
+// runForBench runs a Runtime for a benchmark.
+func runForBench(b *testing.B, cfg agent.Config) *agent.Runtime {
 	b.Helper()
 	cfg.Workspace = workspace("a line of")
 	cfg.Tools = toolbox("read", "write", "exec")
-	cfg.Rules.Subagents = policy.Subagents{MaxChildren: policy.MaxChildren, ArchiveAfter: policy.Off}
+	cfg.Rules.Subagents = policy.Subagents{
+		MaxChildren:  policy.MaxChildren,
+		ArchiveAfter: policy.Off,
+	}
 	rt, err := agent.Open(b.Context(), cfg)
 	if err != nil {
 		b.Fatal(err)
@@ -55,13 +58,16 @@ func serve(b *testing.B, cfg agent.Config) *agent.Runtime {
 	return rt
 }
 
-// BenchmarkDeliver is from Spawn to Deliver, per child, with prompt, transcript and announcement, for so many children at a time: in
-// memory, and in a directory, where the transcript of a child is a file of its own.
+// BenchmarkDeliver is from Spawn to Deliver, per child, with prompt, transcript and announcement,
+// for so many children at a time: in memory, and in a directory, where the transcript of a child is
+// a file of its own.
 func BenchmarkDeliver(b *testing.B) {
 	for _, where := range []string{"memory", "disk"} {
 		for _, children := range []int{1, policy.MaxChildren} {
 			b.Run(fmt.Sprintf("%s/children=%d", where, children), func(b *testing.B) {
-				cfg := runner(func(context.Context, *agent.Turn) (agent.Result, error) { return text("done") })
+				cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
+					return textResult("done")
+				})
 				if where == "disk" {
 					store, err := dirstore.Open(b.TempDir())
 					if err != nil {
@@ -70,24 +76,25 @@ func BenchmarkDeliver(b *testing.B) {
 					b.Cleanup(func() { _ = store.Close() })
 					cfg.Store = store
 				}
-				deliver(b, cfg, children)
+				deliverAll(b, cfg, children)
 			})
 		}
 	}
 }
 
-// deliver has one session spawn so many children at a time and wait until all are delivered.
-func deliver(b *testing.B, cfg agent.Config, children int) {
+// deliverAll has one session spawn so many children at a time and wait until all are delivered.
+func deliverAll(b *testing.B, cfg agent.Config, children int) {
 	b.ReportAllocs()
 	var wg sync.WaitGroup
 	cfg.Deliver = func(context.Context, agent.Delivery) error { wg.Done(); return nil }
-	rt := serve(b, cfg)
+	rt := runForBench(b, cfg)
 	requester := rt.Session(session.Must(session.NamedKey("main", "bench")))
 	b.ResetTimer()
 	for n := 0; n < b.N; n += children {
 		wg.Add(children)
 		for range children {
-			if _, err := agent.Spawn[string](b.Context(), requester, agent.Task{Text: "count the files", Announce: true}); err != nil {
+			if _, err := agent.Spawn[string](b.Context(), requester,
+				agent.Task{Text: "count the files", Announce: true}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -95,30 +102,33 @@ func deliver(b *testing.B, cfg agent.Config, children int) {
 	}
 }
 
-// BenchmarkManaged is from the Spawn of a managed turn to the turn that consumes the completion, per child. Each round is a
-// session of its own, so that conversations stay short.
+// BenchmarkManaged is from the Spawn of a managed turn to the turn that consumes the completion,
+// per child. Each round is a session of its own, so that conversations stay short.
 func BenchmarkManaged(b *testing.B) {
 	for _, children := range []int{1, policy.MaxChildren} {
 		b.Run(fmt.Sprintf("children=%d", children), func(b *testing.B) {
 			b.ReportAllocs()
 			consumed := make(chan struct{}, 1)
-			cfg := runner(func(ctx context.Context, t *agent.Turn) (agent.Result, error) {
+			cfg := configWith(func(ctx context.Context, t *agent.Turn) (agent.Result, error) {
 				switch {
 				case t.Run != "":
-					return text("done")
+					return textResult("done")
 				case t.N > 1:
 					consumed <- struct{}{}
-					return text("NO_REPLY")
+					return textResult("NO_REPLY")
 				}
 				for range children {
-					if _, err := t.Spawn(ctx, agent.Task{Text: "count the files", Announce: true}); err != nil {
+					if _, err := t.Spawn(ctx, agent.Task{
+						Text:     "count the files",
+						Announce: true,
+					}); err != nil {
 						return agent.Result{}, err
 					}
 				}
 				t.Yield(agent.JoinOptions{})
 				return agent.Result{}, nil
 			})
-			rt := serve(b, cfg)
+			rt := runForBench(b, cfg)
 			b.ResetTimer()
 			for n := 0; n < b.N; n += children {
 				s := rt.Session(session.Must(session.NamedKey("main", fmt.Sprint("bench-", n))))

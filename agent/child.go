@@ -20,28 +20,31 @@ import (
 type Task struct {
 	Text  string // verbatim in the first message
 	Label string // a short name for people
-	// Key makes the spawn idempotent: spawning twice with one Key, even after a restart, gives the same child.
+	// Key makes the spawn idempotent: spawning twice with one Key, even after a restart, gives the
+	// same child.
 	Key      string
-	Agent    string        // empty: the session's own
-	Model    string        // empty: as the rules say, else the caller's
-	Thinking string        // likewise
-	Timeout  time.Duration // of the run, from its first turn; zero: as the rules say; policy.Off: none
-	Spec     agentctx.Spec // what it sees; zero: as the Config says
-	Tools    []string      // narrows; nil: whatever policy leaves
-	Budget   policy.Budget // of the child and everything below it
-	Sandbox  bool          // refuse unless the child runs in a sandbox
-	Strict   bool          // refuse an invalid model instead of passing it over with a warning
+	Agent    string // empty: the session's own
+	Model    string // empty: as the rules say, else the caller's
+	Thinking string // likewise
+	// Timeout is that of the run, from its first turn; zero: as the rules say; policy.Off: none.
+	Timeout time.Duration
+	Spec    agentctx.Spec // what it sees; zero: as the Config says
+	Tools   []string      // narrows what the child may use; nil: all that policy leaves it
+	Budget  policy.Budget // of the child and everything below it
+	Sandbox bool          // refuse unless the child runs in a sandbox
+	// Strict refuses an invalid model instead of passing it over with a warning.
+	Strict bool
 	// Announce also delivers the result to the session, as a model's spawn does.
 	Announce bool
 }
 
-// extra is what is kept with a run beyond what the spawn package knows.
-type extra struct {
+// runExtra is what is kept with a run beyond what the spawn package knows.
+type runExtra struct {
 	Spec   agentctx.Spec   `json:"spec,omitzero"`
 	Schema json.RawMessage `json:"schema,omitempty"`
 }
 
-func decodeExtra(data []byte) (x extra, err error) {
+func decodeRunExtra(data []byte) (x runExtra, err error) {
 	if len(data) == 0 {
 		return x, nil
 	}
@@ -59,10 +62,11 @@ type Child[T any] struct {
 	id   spawn.RunID
 }
 
-// Spawn starts a sub-agent of s and returns at once, when that is durable. T is string for the text of the result; any other T
-// is decoded from JSON, whose schema the Runner finds in Turn.Schema. A rule that refuses gives a *policy.Refusal.
+// Spawn starts a sub-agent of s and returns at once, when that is durable. T is string for the text
+// of the result; any other T is decoded from JSON, whose schema the Runner finds in Turn.Schema. A
+// rule that refuses gives a *policy.Refusal.
 func Spawn[T any](ctx context.Context, s *Session, t Task) (*Child[T], error) {
-	x := extra{Spec: t.Spec}
+	x := runExtra{Spec: t.Spec}
 	if !isText[T]() {
 		schema, err := jsonschema.For[T]()
 		if err != nil {
@@ -77,7 +81,7 @@ func Spawn[T any](ctx context.Context, s *Session, t Task) (*Child[T], error) {
 	return &Child[T]{rt: s.rt, root: info.Root, key: info.Key, id: info.ID}, nil
 }
 
-func (s *Session) spawn(ctx context.Context, t Task, x extra) (info RunInfo, err error) {
+func (s *Session) spawn(ctx context.Context, t Task, x runExtra) (info RunInfo, err error) {
 	root, err := s.tree(ctx)
 	if err != nil {
 		return info, err
@@ -88,7 +92,8 @@ func (s *Session) spawn(ctx context.Context, t Task, x extra) (info RunInfo, err
 	q := spawn.Request{
 		Task: t.Text, Label: t.Label, Key: t.Key, Announce: t.Announce,
 		Policy: policy.Request{
-			Agent: t.Agent, Model: t.Model, Thinking: t.Thinking, Timeout: t.Timeout, Tools: t.Tools, Budget: t.Budget,
+			Agent: t.Agent, Model: t.Model, Thinking: t.Thinking, Timeout: t.Timeout,
+			Tools: t.Tools, Budget: t.Budget,
 			RequireSandbox: t.Sandbox, Strict: t.Strict,
 		},
 	}
@@ -109,27 +114,29 @@ func (c *Child[T]) Key() session.Key { return c.key }
 func (c *Child[T]) ID() spawn.RunID { return c.id }
 
 // Session returns a handle on the sub-agent's session.
-func (c *Child[T]) Session() *Session { return c.rt.session(c.key, c.root) }
+func (c *Child[T]) Session() *Session { return c.rt.sessionIn(c.key, c.root) }
 
 // Info returns what is known of the run now; ErrNotFound once it has been archived.
 func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
 	return c.rt.sup.Find(ctx, c.root, c.key)
 }
 
-// Steer gives the sub-agent a message without restarting it: at most 4,000 characters, at most one in two seconds. Its Runner
-// finds it in Turn.Inbox, or the next turn begins with it; a run whose last turn is over has missed it.
+// Steer gives the sub-agent a message without restarting it: at most 4,000 characters, at most one
+// in two seconds. Its Runner finds it in Turn.Inbox, or the next turn begins with it; a run whose
+// last turn is over has missed it.
 func (c *Child[T]) Steer(ctx context.Context, text string) error {
 	return c.rt.sup.Steer(ctx, c.root, c.root, c.key, spawn.Incoming{Text: text})
 }
 
-// Stop ends the run and everything below it, and returns when nothing of it is alive; see [Session.Stop].
+// Stop ends the run and everything below it, and returns when nothing of it is alive; see
+// [Session.Stop].
 func (c *Child[T]) Stop(ctx context.Context) error {
 	return c.rt.sup.Stop(ctx, c.root, c.key, "stopped by the caller")
 }
 
-// Wait waits for the end of the run and returns its result. A run that did not end well gives a *RunError, one whose result is
-// no T a *ResultError. Within a turn, wait under the turn's context: it holds no slot meanwhile. Before [Runtime.Run] runs, Wait
-// waits for that too.
+// Wait waits for the end of the run and returns its result. A run that did not end well gives a
+// *RunError, one whose result is not a T gives a *ResultError. Within a turn, wait under the turn's
+// context: it holds no slot meanwhile. Before [Runtime.Run] runs, Wait waits for that too.
 func (c *Child[T]) Wait(ctx context.Context) (T, error) {
 	outcomes, err := Join(ctx, []*Child[T]{c}, JoinOptions{})
 	if len(outcomes) == 1 && (outcomes[0].Run.Status.Terminal() || err == nil) {
@@ -161,7 +168,8 @@ func (e *RunError) Error() string {
 	return text
 }
 
-// A ResultError is a run that ended well with a result that is not of the type asked for. The raw text is in Run.Result.
+// A ResultError is a run that ended well with a result that is not of the type asked for. The raw
+// text is in Run.Result.
 type ResultError struct {
 	Run RunInfo
 	Err error
@@ -181,8 +189,9 @@ func (e *JoinError) Error() string {
 	return fmt.Sprintf("agent: %d of %d sub-agents ended well", e.OK, e.Want)
 }
 
-// Join waits for sub-agents of one tree. It always returns one Outcome for each, in order, also beside an error: the error of
-// ctx, or a *JoinError if fewer than JoinOptions.AtLeast (all, if that is zero) ended well in time.
+// Join waits for sub-agents of one tree. It always returns one Outcome for each, in order, also
+// beside an error: the error of ctx, or a *JoinError if fewer than JoinOptions.AtLeast (all, if
+// that is zero) ended well in time.
 func Join[T any](ctx context.Context, children []*Child[T], opt JoinOptions) ([]Outcome[T], error) {
 	if len(children) == 0 {
 		return nil, nil
@@ -232,7 +241,7 @@ func outcomeOf[T any](info RunInfo) Outcome[T] {
 	}
 	data := []byte(info.Result.JSON)
 	if len(data) == 0 {
-		data = []byte(unfenced(info.Result.Text))
+		data = []byte(trimFence(info.Result.Text))
 	}
 	if err := json.Unmarshal(data, &o.Value); err != nil {
 		o.Err = &ResultError{Run: info, Err: err}
@@ -240,8 +249,9 @@ func outcomeOf[T any](info RunInfo) Outcome[T] {
 	return o
 }
 
-// unfenced returns the inside of a text that is one fenced code block, as models like to answer, else the text.
-func unfenced(text string) string {
+// trimFence returns the inside of a text that is one fenced code block, as models like to answer,
+// else the text.
+func trimFence(text string) string {
 	text = strings.TrimSpace(text)
 	inner, ok := strings.CutPrefix(text, "```")
 	if !ok {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,52 +16,74 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// Config configures a Runtime. Open copies it. Only Runner is required.
+// Config configures a Runtime. Only Runner is required, and every other field has a useful zero
+// value. Open copies a Config and does not change it.
 type Config struct {
 	// Runner runs one turn of one session.
 	Runner Runner
-	// Tools are the caller's own; policy decides who gets which.
+	// Tools are the caller's own. Policy decides which session gets which.
 	Tools []Tool
 	// Rules are the agents, limits, tool rules and budgets. The zero Rules are the defaults.
 	Rules policy.Rules
-	// Store is where everything durable is kept. Nil: in memory, gone with the process.
+	// Store keeps everything that is durable. Nil: in memory, gone with the process.
 	Store *session.Store
-
-	// Workspace holds AGENTS.md and its seven friends. Nil: none. For a real directory, os.OpenRoot(dir) and its FS method
-	// keep links from leading outside; os.DirFS is fine for a directory that is trusted.
+	// Workspace holds AGENTS.md and the seven other files that prompts are made of. Nil: none. For
+	// a real directory, os.OpenRoot(dir) and its FS method keep links from leading outside;
+	// os.DirFS is fine for a directory that is trusted.
 	Workspace fs.FS
-	// Workspaces are those of agents that have their own, by agent id.
+
+	// Deliver takes completions for top-level sessions that the caller runs with a loop of its own;
+	// d.Completion is set. It returns nil once the completion can no longer be lost. After an error
+	// it is called again with the same Key, for up to half an hour; then the delivery is blocked
+	// until Runtime.Retry or Runtime.Dismiss. Calls for one session never overlap.
+	// announce.NewEvent(d.Completion) makes the text for the model of the session, and the one for
+	// a person. Nil: Offshoot runs those sessions, and completions are inputs of theirs.
+	Deliver func(ctx context.Context, d Delivery) error
+	// Reply takes what sessions run by Offshoot say to people; d.Reply is set, and its Text is
+	// visible text only, never blank. The same promises hold. Nil: what they say is in the
+	// transcript only.
+	Reply func(ctx context.Context, d Delivery) error
+
+	// Logger is told of failures that no call returns. Nil: silent.
+	Logger *slog.Logger
+	// Grace is how long a Runner may take to return once its turn is cancelled. Zero: 10 seconds.
+	Grace time.Duration
+	// Now is the clock of the prompts' date. Nil: time.Now.
+	Now func() time.Time
+
+	Prompts Prompts
+	Models  Models
+}
+
+// Prompts say what the prompts of a bot hold beyond the files of [Config.Workspace]. The zero value
+// adds nothing.
+type Prompts struct {
+	// Workspaces are those of agents that have their own, by agent id. The others use
+	// Config.Workspace.
 	Workspaces map[string]fs.FS
 	// Loader says how workspaces are read. The zero Loader reads the eight files.
 	Loader agentctx.Loader
-	// SubagentSpecs say what the sub-agents of an agent see, by agent id, and under "" what those of all others do. What is left open
-	// is AGENTS.md and TOOLS.md in minimal mode.
+	// SubagentSpecs say what sub-agents see, by the id of the agent that runs them; the Spec under
+	// "" holds for agents that have none. What a Spec leaves open is AGENTS.md and TOOLS.md in
+	// minimal mode.
 	SubagentSpecs map[string]agentctx.Spec
-	// Prompt holds what prompts say beyond what the Runtime knows: product, documentation, limits, skills, channel, extra
-	// sections and so on. Session, Lineage, Files, Tools, Subagent, Active, Now and Task are filled in.
-	Prompt agentctx.Input
+	// Input holds what prompts say beyond what the Runtime knows: product, documentation, limits,
+	// skills, channel, extra sections, and in Spec what top-level sessions see. The Runtime fills
+	// in Session, Lineage, Files, Tools, Subagent, Active, Now and Task; [Config.Input] returns the
+	// whole.
+	Input agentctx.Input
+}
 
-	// Model and Thinking are what top-level sessions run with, and what sub-agents inherit if no rule says otherwise.
-	Model, Thinking string
-	// Models says which model names are valid. Nil: what is well formed.
-	Models func(name string) bool
-
-	// Deliver takes completions for top-level sessions that the caller runs with a loop of its own; d.Completion is set. It
-	// returns nil once the completion can no longer be lost; after an error it is called again with the same Key, after a
-	// while and for up to half an hour; then the delivery is blocked until Runtime.Retry or Runtime.Dismiss. Calls for one
-	// session never overlap. If it is nil, Offshoot runs those sessions, and completions are inputs of theirs.
-	// announce.NewEvent(d.Completion) makes the text for the model of the session, and the one for a person.
-	Deliver func(ctx context.Context, d Delivery) error
-	// Reply takes what sessions run by Offshoot say to people; d.Reply is set, and its Text is visible text only, never
-	// blank. The same promises hold. Nil: it is in the transcript only.
-	Reply func(ctx context.Context, d Delivery) error
-
-	// Grace is how long a Runner may take to return once its turn is cancelled. Zero: 10 seconds.
-	Grace time.Duration
-	// Logger is told of what nobody else hears. Nil: silent.
-	Logger *slog.Logger
-	// Now is the clock of the prompts' date. Nil: time.Now.
-	Now func() time.Time
+// Models say which language models sessions run with. Names are "provider/model".
+type Models struct {
+	// Model is what top-level sessions run with, and what sub-agents inherit unless a rule says
+	// otherwise. Empty: the Runner's own default.
+	Model string
+	// Thinking is the thinking level of the same sessions. Empty: the Runner's own default.
+	Thinking string
+	// Valid reports whether a model name that a spawn asks for can be used. Nil: every well-formed
+	// name.
+	Valid func(name string) bool
 }
 
 // A ConfigError is one mistake in a Config.
@@ -125,18 +148,18 @@ func (c *Config) validate() error {
 	if c.Grace < 0 {
 		bad("Grace", "%v is negative", c.Grace)
 	}
-	for id, spec := range c.SubagentSpecs {
-		if err := spec.Validate(); err != nil {
-			bad(fmt.Sprintf("Specs[%q]", id), "%v", err)
+	for _, id := range slices.Sorted(maps.Keys(c.Prompts.SubagentSpecs)) {
+		if err := c.Prompts.SubagentSpecs[id].Validate(); err != nil {
+			bad(fmt.Sprintf("Prompts.SubagentSpecs[%q]", id), "%v", err)
 		}
 	}
-	for id := range c.Workspaces {
+	for _, id := range slices.Sorted(maps.Keys(c.Prompts.Workspaces)) {
 		if _, err := session.MainKey(id); err != nil {
-			bad(fmt.Sprintf("Workspaces[%q]", id), "%v", err)
+			bad(fmt.Sprintf("Prompts.Workspaces[%q]", id), "%v", err)
 		}
 	}
 	if err := c.Rules.Validate(); err != nil {
-		for _, e := range flatten(err) {
+		for _, e := range splitErrors(err) {
 			bad("Rules", "%v", e)
 		}
 	}
@@ -146,7 +169,7 @@ func (c *Config) validate() error {
 	return list
 }
 
-func flatten(err error) []error {
+func splitErrors(err error) []error {
 	var many interface{ Unwrap() []error }
 	if errors.As(err, &many) {
 		return many.Unwrap()
@@ -159,7 +182,8 @@ func validToolName(name string) bool {
 		return false
 	}
 	for _, c := range []byte(name) {
-		if c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+		if c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') &&
+			(c < 'A' || c > 'Z') {
 			return false
 		}
 	}
@@ -168,29 +192,34 @@ func validToolName(name string) bool {
 
 // workspace returns the files of an agent: its own, else the common ones.
 func (c *Config) workspace(agent string) fs.FS {
-	if own, ok := c.Workspaces[agent]; ok {
+	if own, ok := c.Prompts.Workspaces[agent]; ok {
 		return own
 	}
 	return c.Workspace
 }
 
-// Input returns the prompt input that a Runtime with this Config uses for a session, so that a test of a prompt tests the one
-// that is sent. Of a sub-agent it is that of a first turn right below a top-level session; Now is left zero.
+// Input returns the prompt input that a Runtime with this Config uses for a session, so that a test
+// of a prompt tests the one that is sent. Of a sub-agent it is that of a first turn right below a
+// top-level session; Now is left zero.
 func (c Config) Input(key session.Key) agentctx.Input {
 	tools := c.toolNames(key)
 	in := c.input(key, session.Lineage{}, agentctx.Spec{}, tools)
 	if key.IsSubagent() {
 		in.Subagent = agentctx.Subagent{
-			Depth: max(1, key.Depth()), MaxDepth: c.Rules.MaxSpawnDepth(), MaySpawn: slices.Contains(tools, toolSpawn),
+			Depth: max(1, key.Depth()), MaxDepth: c.Rules.MaxSpawnDepth(),
+			MaySpawn: slices.Contains(tools, toolSpawn),
 		}
 	}
 	return in
 }
 
 // toolNames returns what a session of that key may use if its requester may hand everything down.
-func (c *Config) toolNames(key session.Key) []string { return c.authority(key, c.Model).Tools }
+func (c *Config) toolNames(key session.Key) []string {
+	return c.authority(key, c.Models.Model).Tools
+}
 
-// authority returns what a top-level session has, and a sub-agent would have whose requester may hand everything down.
+// authority returns what a top-level session has, and a sub-agent would have whose requester may
+// hand everything down.
 func (c *Config) authority(key session.Key, model string) policy.Authority {
 	all := c.allToolNames()
 	if !key.IsSubagent() {
@@ -198,7 +227,8 @@ func (c *Config) authority(key session.Key, model string) policy.Authority {
 	}
 	depth := max(1, key.Depth())
 	return c.Rules.Effective(policy.Authority{
-		Agent: key.Agent(), Role: session.RoleAt(depth, c.Rules.MaxSpawnDepth()), Depth: depth, Model: model, Tools: all, Delegable: all,
+		Agent: key.Agent(), Role: session.RoleAt(depth, c.Rules.MaxSpawnDepth()), Depth: depth,
+		Model: model, Tools: all, Delegable: all,
 	}, key)
 }
 
@@ -211,24 +241,28 @@ func (c *Config) allToolNames() []string {
 }
 
 // input is the one place where prompt inputs are made.
-func (c *Config) input(key session.Key, l session.Lineage, spec agentctx.Spec, tools []string) agentctx.Input {
-	in := c.Prompt
+func (c *Config) input(
+	key session.Key, l session.Lineage, spec agentctx.Spec, tools []string,
+) agentctx.Input {
+	in := c.Prompts.Input
 	in.Session, in.Lineage = key, l
 	if key.IsSubagent() {
-		under, ok := c.SubagentSpecs[key.Agent()]
+		under, ok := c.Prompts.SubagentSpecs[key.Agent()]
 		if !ok {
-			under = c.SubagentSpecs[""]
+			under = c.Prompts.SubagentSpecs[""]
 		}
 		spec = spec.Or(under)
 	} else {
-		spec = spec.Or(c.Prompt.Spec)
+		spec = spec.Or(c.Prompts.Input.Spec)
 	}
 	in.Spec = spec
-	in.Files = c.Loader.Load(agentctx.LoadRequest{Session: key, Spec: spec, Workspace: c.workspace(key.Agent())})
+	in.Files = c.Prompts.Loader.Load(agentctx.LoadRequest{
+		Session: key, Spec: spec, Workspace: c.workspace(key.Agent()),
+	})
 	in.Tools = nil
 	for _, t := range c.Tools {
 		if slices.Contains(tools, t.Name) {
-			in.Tools = append(in.Tools, agentctx.Tool{Name: t.Name, Summary: t.summary()})
+			in.Tools = append(in.Tools, agentctx.Tool{Name: t.Name, Summary: t.firstLine()})
 		}
 	}
 	for _, t := range sessionToolDocs {
@@ -237,10 +271,10 @@ func (c *Config) input(key session.Key, l session.Lineage, spec agentctx.Spec, t
 		}
 	}
 	if in.Env.Model == "" {
-		in.Env.Model = c.Model
+		in.Env.Model = c.Models.Model
 	}
 	if in.Env.Thinking == "" {
-		in.Env.Thinking = c.Thinking
+		in.Env.Thinking = c.Models.Thinking
 	}
 	if in.Env.Channel == "" {
 		in.Env.Channel = key.Channel()

@@ -30,8 +30,11 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 		{"nothing", agent.Config{}, []string{"Runner"}},
 		{"a loop without a model", agent.Config{Runner: &agent.Loop{}}, []string{"Runner"}},
 		{"no loop at all", agent.Config{Runner: (*agent.Loop)(nil)}, []string{"Runner"}},
-		{"half a store", agent.Config{Runner: stub{}, Store: &session.Store{Journal: session.NewMemory().Journal}}, []string{"Store"}},
-		{"tools", agent.Config{Runner: stub{}, Tools: []agent.Tool{
+		{"half a store", agent.Config{
+			Runner: idleRunner{},
+			Store:  &session.Store{Journal: session.NewMemory().Journal},
+		}, []string{"Store"}},
+		{"tools", agent.Config{Runner: idleRunner{}, Tools: []agent.Tool{
 			{Name: "ok", Call: ok},
 			{Name: "", Call: ok},
 			{Name: "has space", Call: ok},
@@ -40,12 +43,46 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 			{Name: "-x", Call: ok},
 			{Name: strings.Repeat("x", 65), Call: ok},
 			{Name: "empty"},
-		}}, []string{"Tools[1].Name", "Tools[2].Name", "Tools[3].Name", "Tools[4].Name", "Tools[5].Name", "Tools[6].Name", "Tools[7].Call"}},
-		{"a negative grace", agent.Config{Runner: stub{}, Grace: -time.Second}, []string{"Grace"}},
-		{"a spec", agent.Config{Runner: stub{}, SubagentSpecs: map[string]agentctx.Spec{"ops": {Mode: 99}}}, []string{`Specs["ops"]`}},
-		{"a workspace of nobody", agent.Config{Runner: stub{}, Workspaces: map[string]fs.FS{"no body": nil}}, []string{`Workspaces["no body"]`}},
-		{"rules", agent.Config{Runner: stub{}, Rules: policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 7, MaxChildren: -1}}}, []string{"Rules", "Rules"}},
-		{"several", agent.Config{Grace: -1, Tools: []agent.Tool{{}}}, []string{"Runner", "Tools[0].Name", "Tools[0].Call", "Grace"}},
+		}}, []string{
+			"Tools[1].Name", "Tools[2].Name", "Tools[3].Name", "Tools[4].Name",
+			"Tools[5].Name", "Tools[6].Name", "Tools[7].Call",
+		}},
+		{
+			"a negative grace",
+			agent.Config{Runner: idleRunner{}, Grace: -time.Second},
+			[]string{"Grace"},
+		},
+		{
+			"a spec",
+			agent.Config{
+				Runner:  idleRunner{},
+				Prompts: agent.Prompts{SubagentSpecs: map[string]agentctx.Spec{"ops": {Mode: 99}}},
+			},
+			[]string{`Prompts.SubagentSpecs["ops"]`},
+		},
+		{
+			"a workspace of no valid agent",
+			agent.Config{
+				Runner:  idleRunner{},
+				Prompts: agent.Prompts{Workspaces: map[string]fs.FS{"no body": nil}},
+			},
+			[]string{`Prompts.Workspaces["no body"]`},
+		},
+		{
+			"rules",
+			agent.Config{
+				Runner: idleRunner{},
+				Rules: policy.Rules{
+					Subagents: policy.Subagents{MaxSpawnDepth: 7, MaxChildren: -1},
+				},
+			},
+			[]string{"Rules", "Rules"},
+		},
+		{
+			"several",
+			agent.Config{Grace: -1, Tools: []agent.Tool{{}}},
+			[]string{"Runner", "Tools[0].Name", "Tools[0].Call", "Grace"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rt, err := agent.Open(t.Context(), c.cfg)
@@ -66,20 +103,51 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 	}
 }
 
-type stub struct{}
+func TestOpenLeavesTheConfigAsItIs(t *testing.T) {
+	cfg := agent.Config{
+		Runner: idleRunner{},
+		Tools: []agent.Tool{{
+			Name: "x",
+			Call: func(context.Context, agent.ToolCall) (string, error) {
+				panic("the caller's own")
+			},
+		}},
+		Prompts: agent.Prompts{
+			Workspaces:    map[string]fs.FS{},
+			SubagentSpecs: map[string]agentctx.Spec{},
+		},
+	}
+	_, err := agent.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	require.Nil(t, cfg.Store)
+	require.Nil(t, cfg.Logger)
+	require.Nil(t, cfg.Now)
+	require.Nil(t, cfg.Prompts.Loader.Cache)
+	require.Panics(t, func() { _, _ = cfg.Tools[0].Call(t.Context(), agent.ToolCall{}) })
+}
 
-func (stub) Run(context.Context, *agent.Turn) (agent.Result, error) { return agent.Result{}, nil }
+type idleRunner struct{}
+
+func (idleRunner) Run(context.Context, *agent.Turn) (agent.Result, error) {
+	return agent.Result{}, nil
+}
 
 // Bad input gets a typed error, and nothing is half done.
 func TestBadCalls(t *testing.T) {
-	cfg := answering(asText)
-	cfg.Rules.Agents = []policy.Agent{{ID: "main", Subagents: policy.Subagents{AllowAgents: []string{"*"}}}}
+	cfg := configAnswering(asText)
+	cfg.Rules.Agents = []policy.Agent{{
+		ID:        "main",
+		Subagents: policy.Subagents{AllowAgents: []string{"*"}},
+	}}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		ctx := h.Context()
 		var input *spawn.InputError
 		var refusal *policy.Refusal
 		unknown := session.Must(session.Parse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
-		task := func(s *agent.Session, t agent.Task) error { _, err := agent.Spawn[string](ctx, s, t); return err }
+		task := func(s *agent.Session, t agent.Task) error {
+			_, err := agent.Spawn[string](ctx, s, t)
+			return err
+		}
 
 		for name, err := range map[string]error{
 			"post to no key":    h.Session(session.Key{}).Post(ctx, agent.Message{Text: "x"}),
@@ -90,11 +158,15 @@ func TestBadCalls(t *testing.T) {
 			require.ErrorAs(t, err, &input, name)
 		}
 		for name, err := range map[string]error{
-			"post to a sub-agent that is not":    h.Session(unknown).Post(ctx, agent.Message{Text: "x"}),
+			"post to a sub-agent that is not": h.Session(unknown).Post(ctx,
+				agent.Message{Text: "x"}),
 			"stop a sub-agent that is not":       h.Session(unknown).Stop(ctx),
 			"cancel a turn of one that is not":   h.Session(unknown).CancelTurn(ctx),
 			"spawn from a sub-agent that is not": task(h.Session(unknown), agent.Task{Text: "x"}),
-			"runs of a sub-agent that is not":    func() error { _, err := h.Session(unknown).Runs(ctx); return err }(),
+			"runs of a sub-agent that is not": func() error {
+				_, err := h.Session(unknown).Runs(ctx)
+				return err
+			}(),
 		} {
 			require.ErrorIs(t, err, agent.ErrNotFound, name)
 		}
@@ -129,7 +201,10 @@ func TestBadCalls(t *testing.T) {
 
 func TestRuntimeAfterShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rt, err := agent.Open(t.Context(), runner(func(context.Context, *agent.Turn) (agent.Result, error) { return text("x") }))
+		rt, err := agent.Open(t.Context(),
+			configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
+				return textResult("x")
+			}))
 		require.NoError(t, err)
 		done := make(chan error, 1)
 		go func() { done <- rt.Run(t.Context()) }()
@@ -138,8 +213,10 @@ func TestRuntimeAfterShutdown(t *testing.T) {
 		require.NoError(t, rt.Shutdown(t.Context()))
 		require.NoError(t, <-done)
 		require.NoError(t, rt.Shutdown(t.Context()), "again")
-		require.NoError(t, rt.Run(t.Context()), "too late is no error: a Shutdown may overtake the goroutine that calls Run")
-		require.ErrorIs(t, rt.Session(top).Post(t.Context(), agent.Message{Text: "x"}), spawn.ErrShutdown)
+		require.NoError(t, rt.Run(t.Context()),
+			"too late is no error: a Shutdown may overtake the goroutine that calls Run")
+		require.ErrorIs(t, rt.Session(topKey).Post(t.Context(), agent.Message{Text: "x"}),
+			spawn.ErrShutdown)
 	})
 }
 
@@ -147,10 +224,14 @@ func TestRuntimeAfterShutdown(t *testing.T) {
 func TestBeforeRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turns atomic.Int32
-		rt, err := agent.Open(t.Context(), runner(func(context.Context, *agent.Turn) (agent.Result, error) { turns.Add(1); return text("x") }))
+		rt, err := agent.Open(t.Context(),
+			configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
+				turns.Add(1)
+				return textResult("x")
+			}))
 		require.NoError(t, err)
-		require.NoError(t, rt.Session(top).Post(t.Context(), agent.Message{Text: "x"}))
-		c, err := agent.Spawn[string](t.Context(), rt.Session(top), agent.Task{Text: "x"})
+		require.NoError(t, rt.Session(topKey).Post(t.Context(), agent.Message{Text: "x"}))
+		c, err := agent.Spawn[string](t.Context(), rt.Session(topKey), agent.Task{Text: "x"})
 		require.NoError(t, err)
 		time.Sleep(time.Hour)
 		require.Zero(t, turns.Load())
@@ -168,7 +249,7 @@ func TestBeforeRun(t *testing.T) {
 // When the context of Run ends, turns are cancelled, and those that do not return are named.
 func TestRunEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 			if tn.Label == "deaf" {
 				time.Sleep(time.Hour)
 			}
@@ -182,7 +263,8 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		go func() { done <- rt.Run(ctx) }()
 		var deaf session.Key
 		for _, label := range []string{"deaf", "good"} {
-			c, err := agent.Spawn[string](t.Context(), rt.Session(top), agent.Task{Text: "x", Label: label})
+			c, err := agent.Spawn[string](t.Context(), rt.Session(topKey),
+				agent.Task{Text: "x", Label: label})
 			require.NoError(t, err)
 			if label == "deaf" {
 				deaf = c.Key()

@@ -18,23 +18,30 @@ import (
 
 func TestRestartInTheMiddle(t *testing.T) {
 	s := script{
-		"main":    {more(more(start("slow"), "quick"), "queued"), say("On it."), echo()},
+		"main": {
+			andStart(andStart(startStep("slow"), "quick"), "queued"), say("On it."),
+			echo(),
+		},
 		"slow":    {say("never said").After(time.Hour)},
 		"quick":   {say("quick is done").After(time.Minute)},
-		"queued":  {start("helper"), yield(), echo()},
+		"queued":  {startStep("helper"), yieldStep(), echo()},
 		"helper":  {say("helper is done").After(time.Hour)},
 		"another": {say("x")},
 	}
-	rules := deep(2)
+	rules := rulesForDepth(2)
 	rules.Subagents.MaxConcurrent = 2
 	agenttest.Run(t, agent.Config{Rules: rules}, s, func(h *harness) {
 		h.Post("go")
 		time.Sleep(30 * time.Second) // slow and quick are at work, queued waits for the lane
-		require.Equal(t, map[string]spawn.Status{"slow": spawn.StatusRunning, "quick": spawn.StatusRunning, "queued": spawn.StatusQueued}, statuses(h.Runs()))
+		require.Equal(t, map[string]spawn.Status{
+			"slow":  spawn.StatusRunning,
+			"quick": spawn.StatusRunning, "queued": spawn.StatusQueued,
+		}, statuses(h.Runs()))
 		h.Crash()
 		require.Equal(t, spawn.StatusInterrupted, h.Child("slow").Status)
 		require.Equal(t, spawn.StatusInterrupted, h.Child("quick").Status)
-		require.Equal(t, spawn.StatusWaiting, h.Child("queued").Status, "a run that had not started is started now")
+		require.Equal(t, spawn.StatusWaiting, h.Child("queued").Status,
+			"a run that had not started is started now")
 		time.Sleep(10 * time.Minute)
 		require.Equal(t, 1, h.Calls("slow"), "what was interrupted is not run again")
 		h.Crash()
@@ -45,9 +52,10 @@ func TestRestartInTheMiddle(t *testing.T) {
 	})
 }
 
-// A process that stops in good order lets turns finish, and starts no further ones; the next one goes on.
+// A process that stops in good order lets turns finish, and starts no further ones; the next one
+// goes on.
 func TestShutdownAndStartAgain(t *testing.T) {
-	cfg := answering(asText)
+	cfg := configAnswering(asText)
 	store := session.NewMemory()
 	cfg.Store = store
 	cfg.Rules.Subagents.MaxConcurrent = 1
@@ -68,7 +76,8 @@ func TestShutdownAndStartAgain(t *testing.T) {
 		require.Error(t, err, "it is shut down")
 		h.Crash() // the next process
 		time.Sleep(time.Hour / 2)
-		require.Equal(t, map[string]spawn.Status{"1": spawn.StatusOK, "2": spawn.StatusOK}, statuses(h.Runs()))
+		require.Equal(t, map[string]spawn.Status{"1": spawn.StatusOK, "2": spawn.StatusOK},
+			statuses(h.Runs()))
 	})
 }
 
@@ -76,16 +85,16 @@ func TestShutdownAndStartAgain(t *testing.T) {
 func spawnForCaller(h *harness) {
 	err := h.Do(func(rt *agent.Runtime) error {
 		task := agent.Task{Text: "x", Label: "a", Key: "k", Announce: true}
-		_, err := agent.Spawn[string](h.Context(), rt.Session(top), task)
+		_, err := agent.Spawn[string](h.Context(), rt.Session(topKey), task)
 		return err
 	})
 	require.NoError(h.T(), err)
 }
 
-// Scenarios that must hold wherever the process dies: nothing is lost, nothing comes twice, nothing waits for ever. What the
-// harness itself checks at the end of each run is the test.
+// Scenarios that must hold wherever the process dies: nothing is lost, nothing comes twice, nothing
+// waits for ever. What the harness itself checks at the end of each run is the test.
 func TestEveryCrash(t *testing.T) {
-	rules := deep(3)
+	rules := rulesForDepth(3)
 	rules.Subagents.MaxConcurrent = 2
 	for name, c := range map[string]struct {
 		script script
@@ -94,31 +103,41 @@ func TestEveryCrash(t *testing.T) {
 	}{
 		"two children": {
 			script: script{
-				"main": {more(start("a"), "b"), say("On it."), echo()},
-				"a":    {say("a is done").After(time.Second)}, "b": {say("b is done").After(time.Second)},
+				"main": {andStart(startStep("a"), "b"), say("On it."), echo()},
+				"a":    {say("a is done").After(time.Second)},
+				"b":    {say("b is done").After(time.Second)},
 			},
 			f: func(h *harness) { h.Post("go") },
 		},
 		"nested, with yields": {
 			script: script{
-				"main": {start("a"), yield(), echo()},
-				"a":    {more(start("b"), "c"), yield(), echo()},
+				"main": {startStep("a"), yieldStep(), echo()},
+				"a":    {andStart(startStep("b"), "c"), yieldStep(), echo()},
 				"b":    {say("b is done").After(time.Minute)},
-				"c":    {start("d"), yield(), echo()},
+				"c":    {startStep("d"), yieldStep(), echo()},
 				"d":    {say("d is done").After(time.Second)},
 			},
 			f: func(h *harness) { h.Post("go") },
 		},
 		"silent child": {
-			script: script{"main": {start("a"), yield(), say("done")}, "a": {say(announce.AnnounceSkip).After(time.Second)}},
-			f:      func(h *harness) { h.Post("go") },
+			script: script{
+				"main": {startStep("a"), yieldStep(), say("done")},
+				"a":    {say(announce.AnnounceSkip).After(time.Second)},
+			},
+			f: func(h *harness) { h.Post("go") },
 		},
 		"failing child": {
-			script: script{"main": {start("a"), say("On it."), echo()}, "a": {agenttest.Fail(fmt.Errorf("boom")).After(time.Second)}},
-			f:      func(h *harness) { h.Post("go") },
+			script: script{
+				"main": {startStep("a"), say("On it."), echo()},
+				"a":    {agenttest.Fail(fmt.Errorf("boom")).After(time.Second)},
+			},
+			f: func(h *harness) { h.Post("go") },
 		},
 		"people who go on talking": {
-			script: script{"main": {start("a"), say("On it."), echo()}, "a": {say("a is done").After(time.Minute)}},
+			script: script{
+				"main": {startStep("a"), say("On it."), echo()},
+				"a":    {say("a is done").After(time.Minute)},
+			},
 			f: func(h *harness) {
 				h.Post("go")
 				time.Sleep(59 * time.Second)
@@ -128,13 +147,24 @@ func TestEveryCrash(t *testing.T) {
 			},
 		},
 		"a session of the caller's": {
-			script: script{"a": {start("b"), yield(), echo()}, "b": {say("b is done").After(time.Second)}},
-			cfg:    agent.Config{Deliver: func(context.Context, agent.Delivery) error { return nil }},
-			f:      spawnForCaller,
+			script: script{
+				"a": {startStep("b"), yieldStep(), echo()},
+				"b": {say("b is done").After(time.Second)},
+			},
+			cfg: agent.Config{Deliver: func(context.Context, agent.Delivery) error {
+				return nil
+			}},
+			f: spawnForCaller,
 		},
-		"two at work for the caller": { // the end of the lower one goes up, past the upper one, which ends without reading it
-			script: script{"a": {start("b"), say("a is done").After(time.Hour)}, "b": {say("b is done").After(time.Hour)}},
-			cfg:    agent.Config{Deliver: func(context.Context, agent.Delivery) error { return nil }},
+		// the end of the lower one goes up, past the upper one, which ends without reading it
+		"two at work for the caller": {
+			script: script{
+				"a": {startStep("b"), say("a is done").After(time.Hour)},
+				"b": {say("b is done").After(time.Hour)},
+			},
+			cfg: agent.Config{Deliver: func(context.Context, agent.Delivery) error {
+				return nil
+			}},
 			f: func(h *harness) {
 				spawnForCaller(h)
 				time.Sleep(time.Second)
@@ -142,18 +172,27 @@ func TestEveryCrash(t *testing.T) {
 			},
 		},
 		"archive": {
-			script: script{"main": {start("a"), say("On it."), echo()}, "a": {say("a is done")}},
-			f:      func(h *harness) { h.Post("go"); time.Sleep(2 * time.Hour); h.Post("hello?") },
+			script: script{
+				"main": {startStep("a"), say("On it."), echo()},
+				"a":    {say("a is done")},
+			},
+			f: func(h *harness) { h.Post("go"); time.Sleep(2 * time.Hour); h.Post("hello?") },
 		},
 		"stop": {
-			script: script{"main": {start("a"), say("On it."), echo()}, "a": {start("b"), yield(), echo()}, "b": {agenttest.Hang()}},
+			script: script{
+				"main": {startStep("a"), say("On it."), echo()},
+				"a":    {startStep("b"), yieldStep(), echo()}, "b": {agenttest.Hang()},
+			},
 			f: func(h *harness) {
 				h.Post("go")
 				time.Sleep(time.Minute)
-				err := h.Do(func(rt *agent.Runtime) error { return rt.Session(top).Stop(h.Context()) })
+				err := h.Do(func(rt *agent.Runtime) error {
+					return rt.Session(topKey).Stop(h.Context())
+				})
 				require.NoError(h.T(), err)
 				for _, r := range h.Runs() {
-					require.True(h.T(), r.Status.Terminal(), "%s is %v after Stop", r.Label, r.Status)
+					require.True(h.T(), r.Status.Terminal(), "%s is %v after Stop", r.Label,
+						r.Status)
 				}
 			},
 		},
@@ -167,17 +206,21 @@ func TestEveryCrash(t *testing.T) {
 	}
 }
 
-// A spawn call of a turn that a crash interrupted is not repeated: the retried turn gets the sub-agent that there is.
+// A spawn call of a turn that a crash interrupted is not repeated: the retried turn gets the
+// sub-agent that there is.
 func TestRetriedTurnSpawnsOnce(t *testing.T) {
 	var mu sync.Mutex
 	var admitted []spawn.RunID
 	retried := false
-	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		if tn.Run != "" {
 			return agent.Result{Text: "42"}, pause(ctx, time.Hour)
 		}
 		if tn.N == 1 || tn.Retry {
-			out, err := tn.Call(ctx, agent.ToolCall{ID: "call_0", Name: "sessions_spawn", Args: []byte(`{"task":"x","label":"a"}`)})
+			out, err := tn.Call(ctx, agent.ToolCall{
+				ID: "call_0", Name: "sessions_spawn",
+				Args: []byte(`{"task":"x","label":"a"}`),
+			})
 			if err != nil {
 				return agent.Result{}, err
 			}
@@ -187,7 +230,7 @@ func TestRetriedTurnSpawnsOnce(t *testing.T) {
 			mu.Unlock()
 			return agent.Result{Text: "On it."}, pause(ctx, time.Minute)
 		}
-		return text("done")
+		return textResult("done")
 	})
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		h.Post("go")

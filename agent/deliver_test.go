@@ -17,7 +17,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// receiver is a Deliver or Reply whose attempts are answered one by one; the last answer is that of all further ones.
+// receiver is a Deliver or Reply whose attempts are answered one by one; the last answer is that of
+// all further ones.
 type receiver struct {
 	answers  []func(ctx context.Context) error
 	attempts []time.Duration // when, since the beginning
@@ -36,12 +37,12 @@ func (r *receiver) take(ctx context.Context) error {
 func (r *receiver) deliver(ctx context.Context, _ agent.Delivery) error { return r.take(ctx) }
 func (r *receiver) reply(ctx context.Context, _ agent.Delivery) error   { return r.take(ctx) }
 
-func accept(context.Context) error { return nil }
-func refuse(context.Context) error { return errors.New("no connection") }
-func panics(context.Context) error { panic("oh no") }
-func busy(context.Context) error   { return fmt.Errorf("chat 7: %w", agent.ErrBusy) }
+func acceptDelivery(context.Context) error  { return nil }
+func refuseDelivery(context.Context) error  { return errors.New("no connection") }
+func panicInDelivery(context.Context) error { panic("oh no") }
+func busyReceiver(context.Context) error    { return fmt.Errorf("chat 7: %w", agent.ErrBusy) }
 
-func slow(d time.Duration) func(context.Context) error {
+func slowDelivery(d time.Duration) func(context.Context) error {
 	return func(ctx context.Context) error {
 		select {
 		case <-time.After(d):
@@ -53,13 +54,16 @@ func slow(d time.Duration) func(context.Context) error {
 }
 
 func TestDeliveryIsTriedAgain(t *testing.T) {
-	for name, fail := range map[string]func(context.Context) error{"refused": refuse, "panics": panics} {
+	for name, fail := range map[string]func(context.Context) error{
+		"refused": refuseDelivery,
+		"panics":  panicInDelivery,
+	} {
 		t.Run(name, func(t *testing.T) {
-			r := &receiver{answers: []func(context.Context) error{fail, fail, fail, accept}}
-			cfg := answering(asText)
+			r := &receiver{answers: []func(context.Context) error{fail, fail, fail, acceptDelivery}}
+			cfg := configAnswering(asText)
 			cfg.Deliver = r.deliver
 			agenttest.Run(t, cfg, nil, func(h *harness) {
-				_, err := use(h, "sessions_spawn", "1", `{"task":"42"}`)
+				_, err := callTool(h, "sessions_spawn", "1", `{"task":"42"}`)
 				require.NoError(t, err)
 				time.Sleep(10 * time.Minute)
 				h.Delivered("42")
@@ -76,10 +80,10 @@ func TestDeliveryIsTriedAgain(t *testing.T) {
 	}
 }
 
-// After half an hour nobody tries any more; nothing is dropped, and somebody decides.
+// After half an hour a delivery is blocked: it is kept, and the caller retries or dismisses it.
 func TestDeliveryIsBlocked(t *testing.T) {
 	var open atomic.Bool
-	cfg := answering(asText)
+	cfg := configAnswering(asText)
 	cfg.Deliver = func(context.Context, agent.Delivery) error {
 		if !open.Load() {
 			return errors.New("no connection")
@@ -88,7 +92,7 @@ func TestDeliveryIsBlocked(t *testing.T) {
 	}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		for _, task := range []string{"41", "42"} {
-			_, err := use(h, "sessions_spawn", "1", `{"task":"`+task+`"}`)
+			_, err := callTool(h, "sessions_spawn", "1", `{"task":"`+task+`"}`)
 			require.NoError(t, err)
 			synctest.Wait()
 		}
@@ -127,12 +131,12 @@ func TestDeliveryIsBlocked(t *testing.T) {
 
 // Too many of them refuse new spawns, and say why.
 func TestBlockedDeliveriesRefuseSpawns(t *testing.T) {
-	cfg := answering(asText)
+	cfg := configAnswering(asText)
 	cfg.Rules.Subagents.MaxBlocked = 2
 	cfg.Deliver = func(context.Context, agent.Delivery) error { return errors.New("no connection") }
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		for range 2 {
-			_, err := use(h, "sessions_spawn", "1", `{"task":"x"}`)
+			_, err := callTool(h, "sessions_spawn", "1", `{"task":"x"}`)
 			require.NoError(t, err)
 		}
 		time.Sleep(time.Hour)
@@ -143,12 +147,12 @@ func TestBlockedDeliveriesRefuseSpawns(t *testing.T) {
 
 // A receiver that hangs holds up its own chat alone, and a shutdown.
 func TestDeliveryThatHangs(t *testing.T) {
-	cfg := answering(asText)
+	cfg := configAnswering(asText)
 	other := session.Must(session.MainKey("other"))
 	var began []string
 	cfg.Deliver = func(ctx context.Context, d agent.Delivery) error {
 		began = append(began, d.Completion.Run.Result.Text)
-		if d.To == top {
+		if d.To == topKey {
 			<-ctx.Done()
 			return ctx.Err()
 		}
@@ -156,11 +160,11 @@ func TestDeliveryThatHangs(t *testing.T) {
 	}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		for _, task := range []string{"1", "2"} {
-			_, err := use(h, "sessions_spawn", "1", `{"task":"`+task+`"}`)
+			_, err := callTool(h, "sessions_spawn", "1", `{"task":"`+task+`"}`)
 			require.NoError(t, err)
 			synctest.Wait()
 		}
-		_, err := useOf(h, h.Session(other).Tools(), "sessions_spawn", "1", `{"task":"3"}`)
+		_, err := callToolOf(h, h.Session(other).Tools(), "sessions_spawn", "1", `{"task":"3"}`)
 		require.NoError(t, err)
 		h.Delivered("3")
 		require.Equal(t, []string{"1", "3"}, began, "calls for one chat never overlap")
@@ -170,8 +174,8 @@ func TestDeliveryThatHangs(t *testing.T) {
 }
 
 func TestDeliveriesOfOneChatNeverOverlap(t *testing.T) {
-	cfg := answering(asText)
-	cfg.Rules = deep(1)
+	cfg := configAnswering(asText)
+	cfg.Rules = rulesForDepth(1)
 	underWay := 0
 	cfg.Deliver = func(ctx context.Context, d agent.Delivery) error {
 		underWay++
@@ -183,7 +187,7 @@ func TestDeliveriesOfOneChatNeverOverlap(t *testing.T) {
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		var want []string
 		for i := range 10 {
-			_, err := use(h, "sessions_spawn", "1", fmt.Sprintf(`{"task":"%d"}`, i))
+			_, err := callTool(h, "sessions_spawn", "1", fmt.Sprintf(`{"task":"%d"}`, i))
 			require.NoError(t, err)
 			synctest.Wait()
 			want = append(want, fmt.Sprint(i))
@@ -193,21 +197,22 @@ func TestDeliveriesOfOneChatNeverOverlap(t *testing.T) {
 	})
 }
 
-// A receiver that is busy is no failure: it gets the completion with its next post, or a little later.
+// That a receiver is busy is not a failure: it gets the completion with its next post, or a little
+// later.
 func TestDeliveryToABusyChat(t *testing.T) {
-	cfg := answering(asText)
+	cfg := configAnswering(asText)
 	var attempts []int
 	var isBusy atomic.Bool
 	isBusy.Store(true)
 	cfg.Deliver = func(ctx context.Context, d agent.Delivery) error {
 		attempts = append(attempts, d.Attempt)
 		if isBusy.Load() {
-			return busy(ctx)
+			return busyReceiver(ctx)
 		}
 		return nil
 	}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
-		_, err := use(h, "sessions_spawn", "1", `{"task":"42"}`)
+		_, err := callTool(h, "sessions_spawn", "1", `{"task":"42"}`)
 		require.NoError(t, err)
 		time.Sleep(3 * time.Hour)
 		blocked, err := h.Runtime().Blocked(h.Context())
@@ -222,10 +227,11 @@ func TestDeliveryToABusyChat(t *testing.T) {
 	})
 }
 
-// A receiver whose acknowledgement is lost gets the same delivery again, under the same key, marked as one that it may know.
+// A receiver whose acknowledgement is lost gets the same delivery again, under the same key, marked
+// as one that it may know.
 func TestAcknowledgementIsLost(t *testing.T) {
 	var got []agent.Delivery
-	cfg := answering(asText)
+	cfg := configAnswering(asText)
 	cfg.Deliver = func(_ context.Context, d agent.Delivery) error {
 		got = append(got, d)
 		if len(got) == 1 {
@@ -234,7 +240,7 @@ func TestAcknowledgementIsLost(t *testing.T) {
 		return nil
 	}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
-		_, err := use(h, "sessions_spawn", "1", `{"task":"42"}`)
+		_, err := callTool(h, "sessions_spawn", "1", `{"task":"42"}`)
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -247,17 +253,24 @@ func TestAcknowledgementIsLost(t *testing.T) {
 }
 
 func TestRepliesAreTriedAgain(t *testing.T) {
-	for name, fail := range map[string]func(context.Context) error{"refused": refuse, "panics": panics} {
+	for name, fail := range map[string]func(context.Context) error{
+		"refused": refuseDelivery,
+		"panics":  panicInDelivery,
+	} {
 		t.Run(name, func(t *testing.T) {
-			r := &receiver{answers: []func(context.Context) error{fail, fail, slow(time.Minute)}}
-			agenttest.Run(t, agent.Config{Reply: r.reply}, script{"main": {echo()}}, func(h *harness) {
-				h.Post("a")
-				synctest.Wait()
-				h.Post("b")
-				time.Sleep(time.Hour / 2)
-				require.Len(t, h.Replies(), 2)
-				require.Len(t, r.attempts, 4)
-			})
+			r := &receiver{answers: []func(context.Context) error{
+				fail, fail,
+				slowDelivery(time.Minute),
+			}}
+			agenttest.Run(t, agent.Config{Reply: r.reply}, script{"main": {echo()}},
+				func(h *harness) {
+					h.Post("a")
+					synctest.Wait()
+					h.Post("b")
+					time.Sleep(time.Hour / 2)
+					require.Len(t, h.Replies(), 2)
+					require.Len(t, r.attempts, 4)
+				})
 		})
 	}
 }

@@ -1,5 +1,6 @@
-// Package agent is where to start. A bot that has a model client and a chat transport opens a [Runtime] with a [Config] and gets
-// prompts assembled from a workspace, sub-agents under policy, and results that always come back.
+// Package agent is where to start: it gives a bot sub-agents. A bot that has a model client and a
+// chat transport opens a [Runtime] with a [Config]. It gets prompts assembled from a workspace,
+// sub-agents under policy, and results that always come back.
 //
 //	   people                                       the caller's
 //	     |  ^                                       model client
@@ -14,16 +15,53 @@
 //	     v                            v
 //	 sub-agents: sessions like any other, below this one
 //
-// There are two ways to use it. With Config.Deliver nil, Offshoot runs the chats too: Post puts in what people say, Reply takes
-// out what the agent says. With Deliver set, the bot keeps its own loop; it gives its model the tools of [Session.Tools] and is
-// handed each completion when a sub-agent has ended.
+// # Ten names
+//
+//   - [Config] is what a bot is made of. Only its Runner is required.
+//   - [Open] makes a [Runtime] of it; [Runtime.Run] runs everything until Shutdown.
+//   - [Session] is one conversation: Post, Events, Stop, Idle.
+//   - [Runner] runs one turn. A caller with an agent loop of its own implements it.
+//   - [Turn] is what a Runner gets: the prompt, the messages, the tools.
+//   - [Loop] is a Runner for a caller that holds only a [Model].
+//   - [Tool] is what a model may call; [NewTool] makes one of a function.
+//   - [Spawn] starts a sub-agent from Go with a [Task]; the model does it with sessions_spawn.
+//   - [Child] is a handle on that sub-agent: Wait, Steer, Stop.
+//   - [Join] waits for several.
+//
+// # A first bot
+//
+// Open, Post and Run are enough:
+//
+//	rt, err := agent.Open(ctx, agent.Config{
+//		Runner:    &agent.Loop{Model: myModel},
+//		Workspace: os.DirFS("workspace"),
+//		Reply:     func(ctx context.Context, r agent.Reply) error { return send(r.To, r.Text) },
+//	})
+//	if err != nil { ... }
+//	go func() { ended <- rt.Run(ctx) }()
+//	chat := rt.Session(session.Must(session.DirectKey("main", "terminal", "me")))
+//	err = chat.Post(ctx, agent.Message{Text: "What is the weather in Lagos?"})
+//
+// There are two ways to use a Runtime. With Config.Deliver nil, Offshoot runs the chats too: Post
+// puts in what people say, and Reply takes out what the agent says. With Deliver set, the bot keeps
+// its own loop. It gives its model the tools of [Session.Tools], and Deliver gets each completion
+// when a sub-agent has ended.
+//
+// [PresetGoClaw] and [PresetClawdbot] make a Config behave as another bot does; the zero Config
+// behaves as OpenClaw. Bots are tested with the package agenttest, in virtual time.
+//
+// To read the code, begin with config.go and turn.go: what comes in, and what one turn is. After
+// them, runtime.go wires the two to the tree of runs in package spawn, session.go and child.go are
+// the handles, record.go writes transcripts, and sessiontools.go holds the tools of the model.
 //
 // # What is promised
 //
-// Inside a tree everything happens exactly once: a spawn is admitted or refused, a run ends in one state, its requester's turn
-// consumes its completion once, whatever crashes in between. Towards Deliver and Reply it is at least once, always under the
-// same key, so that a receiver that remembers keys gets it exactly once.
+// Inside a tree everything happens exactly once: a spawn is admitted or refused, a run ends in one
+// state, and its requester's turn consumes its completion once, whatever crashes in between.
+// Deliver and Reply are called at least once, always under the same key, so that a receiver that
+// remembers keys gets each thing exactly once.
 //
-// A turn that a crash interrupts is never silently run again: a sub-agent's run becomes interrupted and its requester is told; a
-// top-level session gets another turn over the same inputs, with [Turn.Retry] set.
+// A turn that a crash interrupts is not silently run again. A sub-agent's run becomes interrupted,
+// and its requester is told. A top-level session gets another turn over the same inputs, with
+// [Turn.Retry] set.
 package agent

@@ -15,8 +15,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// watch collects the events of the main session's tree until the test is over.
-func watch(h *harness) func() []agent.TreeEvent {
+// watchEvents collects the events of the main session's tree until the test is over.
+func watchEvents(h *harness) func() []agent.TreeEvent {
 	var list []agent.TreeEvent
 	events := h.Main().Events(h.Context())
 	done := make(chan struct{})
@@ -30,9 +30,12 @@ func watch(h *harness) func() []agent.TreeEvent {
 }
 
 func TestEvents(t *testing.T) {
-	s := script{"main": {start("count"), say("On it."), say("It is 42.")}, "count": {say("42").After(time.Minute)}}
+	s := script{
+		"main":  {startStep("count"), say("On it."), say("It is 42.")},
+		"count": {say("42").After(time.Minute)},
+	}
 	agenttest.Run(t, agent.Config{}, s, func(h *harness) {
-		seen := watch(h)
+		seen := watchEvents(h)
 		h.Post("How many files?")
 		time.Sleep(time.Hour)
 		var got []string
@@ -53,8 +56,10 @@ func TestEvents(t *testing.T) {
 			require.Contains(t, string(data), fmt.Sprintf(`"kind":%q`, e.Kind))
 		}
 		for _, want := range []string{
-			"0 posted", "0 turn", "1 admitted count queued", "1 turn", "1 delta 42", "1 turn_ended 42", "1 ended count ok",
-			"0 delta On it.", "0 turn_ended On it.", "0 delta It is 42.", "0 turn_ended It is 42.", "0 delivered",
+			"0 posted", "0 turn", "1 admitted count queued", "1 turn", "1 delta 42",
+			"1 turn_ended 42", "1 ended count ok",
+			"0 delta On it.", "0 turn_ended On it.", "0 delta It is 42.", "0 turn_ended It is 42.",
+			"0 delivered",
 		} {
 			require.Contains(t, got, want)
 		}

@@ -10,7 +10,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A bot with a loop of its own gives its model the tools of Session.Tools, and is handed each completion when it comes.
+// A bot with a loop of its own gives its model the tools of Session.Tools, and is handed each
+// completion when it comes.
 func ExampleSession_Tools() {
 	ctx := context.Background()
 	delivered := make(chan agent.Delivery, 1)
@@ -34,7 +35,9 @@ func ExampleSession_Tools() {
 	for _, tool := range tools {
 		fmt.Println(tool.Name)
 	}
-	call := agent.ToolCall{ID: "call_0", Name: tools[0].Name, Args: json.RawMessage(`{"task":"Count the files."}`)}
+	call := agent.ToolCall{
+		ID: "call_0", Name: tools[0].Name, Args: json.RawMessage(`{"task":"Count the files."}`),
+	}
 	if _, err := tools[0].Call(ctx, call); err != nil {
 		fmt.Println(err)
 		return

@@ -10,10 +10,13 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// counter is a model client: it has files counted by a sub-agent, and passes on what that found.
-type counter struct{ slow chan struct{} }
+// countingModel is a model client: it has files counted by a sub-agent, and passes on what that
+// found.
+type countingModel struct{ slow chan struct{} }
 
-func (m counter) Generate(_ context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
+func (m countingModel) Generate(
+	_ context.Context, req *agent.ModelRequest,
+) (*agent.ModelResponse, error) {
 	last := req.Messages[len(req.Messages)-1]
 	switch {
 	case last.Role == session.MessageTool:
@@ -25,15 +28,17 @@ func (m counter) Generate(_ context.Context, req *agent.ModelRequest) (*agent.Mo
 		return &agent.ModelResponse{Text: "42"}, nil
 	}
 	args := json.RawMessage(`{"task":"Count the files.","label":"count"}`)
-	return &agent.ModelResponse{ToolCalls: []agent.ToolCall{{ID: "1", Name: "sessions_spawn", Args: args}}}, nil
+	call := agent.ToolCall{ID: "1", Name: "sessions_spawn", Args: args}
+	return &agent.ModelResponse{ToolCalls: []agent.ToolCall{call}}, nil
 }
 
-// Offshoot runs the chat: Post puts in what people say, Reply takes out what the agent says, now and later.
+// Offshoot runs the chat: Post puts in what people say, Reply takes out what the agent says, now
+// and later.
 func Example() {
 	ctx := context.Background()
 	replies, slow := make(chan string), make(chan struct{})
 	rt, err := agent.Open(ctx, agent.Config{
-		Runner:    &agent.Loop{Model: counter{slow}},
+		Runner:    &agent.Loop{Model: countingModel{slow}},
 		Workspace: fstest.MapFS{"AGENTS.md": {Data: []byte("Be exact.")}},
 		Reply: func(_ context.Context, d agent.Delivery) error {
 			replies <- d.Reply.Text
@@ -48,7 +53,8 @@ func Example() {
 	go func() { ended <- rt.Run(ctx) }()
 
 	chat := rt.Session(session.Must(session.DirectKey("main", "telegram", "4711")))
-	if err := chat.Post(ctx, agent.Message{ID: "1", Text: "How many files are there?"}); err != nil {
+	question := agent.Message{ID: "1", Text: "How many files are there?"}
+	if err := chat.Post(ctx, question); err != nil {
 		fmt.Println(err)
 		return
 	}

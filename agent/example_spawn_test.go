@@ -12,8 +12,9 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// open opens and runs a Runtime whose sub-agents are about cities. The function it returns shuts it down.
-func open(ctx context.Context) (*agent.Runtime, func()) {
+// openCities opens and runs a Runtime whose sub-agents are about cities. The function it returns
+// shuts it down.
+func openCities(ctx context.Context) (*agent.Runtime, func()) {
 	rt, err := agent.Open(ctx, agent.Config{
 		Runner: agent.RunnerFunc(func(ctx context.Context, t *agent.Turn) (agent.Result, error) {
 			if strings.Contains(t.Input(), "Atlantis") {
@@ -41,13 +42,16 @@ type City struct {
 	People int    `json:"people" doc:"inhabitants"`
 }
 
-// A typed sub-agent, started from Go and waited for. The Runner finds the schema of City in Turn.Schema.
+// A typed sub-agent, started from Go and waited for. The Runner finds the schema of City in
+// Turn.Schema.
 func ExampleSpawn() {
 	ctx := context.Background()
-	rt, shutdown := open(ctx)
+	rt, shutdown := openCities(ctx)
 	defer shutdown()
 
-	child, err := agent.Spawn[City](ctx, rt.Session(session.Must(session.NamedKey("main", "atlas"))), agent.Task{Text: "Describe Lisbon.", Label: "Lisbon"})
+	child, err := agent.Spawn[City](ctx,
+		rt.Session(session.Must(session.NamedKey("main", "atlas"))),
+		agent.Task{Text: "Describe Lisbon.", Label: "Lisbon"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -61,19 +65,22 @@ func ExampleSpawn() {
 // Whatever is there in time is used; the rest is stopped, and what it had is kept.
 func ExampleJoin() {
 	ctx := context.Background()
-	rt, shutdown := open(ctx)
+	rt, shutdown := openCities(ctx)
 	defer shutdown()
 
 	var children []*agent.Child[City]
 	for _, name := range []string{"Lisbon", "Atlantis"} {
-		c, err := agent.Spawn[City](ctx, rt.Session(session.Must(session.NamedKey("main", "atlas"))), agent.Task{Text: "Describe " + name, Label: name})
+		c, err := agent.Spawn[City](ctx,
+			rt.Session(session.Must(session.NamedKey("main", "atlas"))),
+			agent.Task{Text: "Describe " + name, Label: name})
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
 		children = append(children, c)
 	}
-	outcomes, err := agent.Join(ctx, children, agent.JoinOptions{Within: 100 * time.Millisecond, StopRest: true})
+	outcomes, err := agent.Join(ctx, children,
+		agent.JoinOptions{Within: 100 * time.Millisecond, StopRest: true})
 	fmt.Println(err)
 	for _, o := range outcomes {
 		fmt.Println(o.Run.Label, o.Run.Status, o.Value.People, o.Run.Result.Text)
@@ -87,14 +94,14 @@ func ExampleJoin() {
 // A refusal says which rule refused, what was asked, what is allowed, and where that is set.
 func ExampleSpawn_refused() {
 	ctx := context.Background()
-	rt, err := agent.Open(ctx, agent.Config{Runner: agent.RunnerFunc(func(context.Context, *agent.Turn) (agent.Result, error) {
-		return agent.Result{}, nil
-	})})
+	run := func(context.Context, *agent.Turn) (agent.Result, error) { return agent.Result{}, nil }
+	rt, err := agent.Open(ctx, agent.Config{Runner: agent.RunnerFunc(run)})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	_, err = agent.Spawn[string](ctx, rt.Session(session.Must(session.MainKey("main"))), agent.Task{Text: "Describe Lisbon.", Agent: "cartographer"})
+	_, err = agent.Spawn[string](ctx, rt.Session(session.Must(session.MainKey("main"))),
+		agent.Task{Text: "Describe Lisbon.", Agent: "cartographer"})
 	if r, ok := errors.AsType[*policy.Refusal](err); ok {
 		fmt.Println(r.Rule, r.Asked)
 		fmt.Println(r.Path)

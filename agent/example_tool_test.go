@@ -13,11 +13,13 @@ func ExampleNewTool() {
 	type query struct {
 		City string `json:"city" doc:"the city, in English"`
 	}
-	tool := agent.NewTool("weather", "Weather in a city.", func(_ context.Context, q query) (string, error) {
+	weather := func(_ context.Context, q query) (string, error) {
 		return "Sunny in " + q.City + ".", nil
-	})
+	}
+	tool := agent.NewTool("weather", "Weather in a city.", weather)
 	fmt.Println(string(tool.Schema))
-	answer, err := tool.Call(context.Background(), agent.ToolCall{ID: "1", Name: "weather", Args: json.RawMessage(`{"city":"Lisbon"}`)})
+	call := agent.ToolCall{ID: "1", Name: "weather", Args: json.RawMessage(`{"city":"Lisbon"}`)}
+	answer, err := tool.Call(context.Background(), call)
 	fmt.Println(answer, err)
 	// Output:
 	// {"type":"object","properties":{"city":{"type":"string","description":"the city, in English"}},"required":["city"],"additionalProperties":false}

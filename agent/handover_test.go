@@ -13,8 +13,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// life runs a Runtime for the duration of f.
-func life(t *testing.T, cfg agent.Config, f func(rt *agent.Runtime)) {
+// runFor runs a Runtime for the duration of f.
+func runFor(t *testing.T, cfg agent.Config, f func(rt *agent.Runtime)) {
 	t.Helper()
 	rt, err := agent.Open(t.Context(), cfg)
 	require.NoError(t, err)
@@ -29,12 +29,14 @@ func life(t *testing.T, cfg agent.Config, f func(rt *agent.Runtime)) {
 func TestWithoutReplyAnswersAreInTheTranscript(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, notes := newNotebook()
-		cfg := runner(func(_ context.Context, tn *agent.Turn) (agent.Result, error) { return text("answer to " + tn.Input()) })
+		cfg := configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+			return textResult("answer to " + tn.Input())
+		})
 		cfg.Store = store
-		life(t, cfg, func(rt *agent.Runtime) {
-			require.NoError(t, rt.Session(top).Post(t.Context(), agent.Message{Text: "a"}))
+		runFor(t, cfg, func(rt *agent.Runtime) {
+			require.NoError(t, rt.Session(topKey).Post(t.Context(), agent.Message{Text: "a"}))
 			synctest.Wait()
-			require.Equal(t, []string{"user: a", "assistant: answer to a"}, notes.shown(t, top))
+			require.Equal(t, []string{"user: a", "assistant: answer to a"}, notes.shown(t, topKey))
 			blocked, err := rt.Blocked(t.Context())
 			require.NoError(t, err)
 			require.Empty(t, blocked)
@@ -42,28 +44,35 @@ func TestWithoutReplyAnswersAreInTheTranscript(t *testing.T) {
 	})
 }
 
-// A completion that a bot could not take becomes an input of the session when Offshoot is to run it from now on.
+// A completion that a bot could not take becomes an input of the session when Offshoot is to run it
+// from now on.
 func TestCallerHandsItsSessionsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var replies []string
-		cfg := runner(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+		cfg := configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
 			if tn.Run != "" {
-				return text("42")
+				return textResult("42")
 			}
-			return text("I hear " + tn.Messages[len(tn.Messages)-1].ID)
+			return textResult("I hear " + tn.Messages[len(tn.Messages)-1].ID)
 		})
 		cfg.Store = session.NewMemory()
-		cfg.Deliver = func(context.Context, agent.Delivery) error { return errors.New("no connection") }
+		cfg.Deliver = func(context.Context, agent.Delivery) error {
+			return errors.New("no connection")
+		}
 		var id string
-		life(t, cfg, func(rt *agent.Runtime) {
-			c, err := agent.Spawn[string](t.Context(), rt.Session(top), agent.Task{Text: "count", Announce: true})
+		runFor(t, cfg, func(rt *agent.Runtime) {
+			c, err := agent.Spawn[string](t.Context(), rt.Session(topKey),
+				agent.Task{Text: "count", Announce: true})
 			require.NoError(t, err)
 			id = string(c.ID())
 			synctest.Wait()
 		})
 		cfg.Deliver = nil
-		cfg.Reply = func(_ context.Context, d agent.Delivery) error { replies = append(replies, d.Reply.Text); return nil }
-		life(t, cfg, func(*agent.Runtime) {
+		cfg.Reply = func(_ context.Context, d agent.Delivery) error {
+			replies = append(replies, d.Reply.Text)
+			return nil
+		}
+		runFor(t, cfg, func(*agent.Runtime) {
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			require.Equal(t, []string{"I hear " + id}, replies)
@@ -71,21 +80,26 @@ func TestCallerHandsItsSessionsOver(t *testing.T) {
 	})
 }
 
-// A reply for which there is nobody any more is kept until there is somebody again.
+// A reply that a Config without Reply cannot take is kept until a Config has one again.
 func TestReplyWaitsForAReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var replies []string
-		cfg := runner(func(context.Context, *agent.Turn) (agent.Result, error) { return text("answer") })
+		cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
+			return textResult("answer")
+		})
 		cfg.Store = session.NewMemory()
 		cfg.Reply = func(context.Context, agent.Delivery) error { return errors.New("no connection") }
-		life(t, cfg, func(rt *agent.Runtime) {
-			require.NoError(t, rt.Session(top).Post(t.Context(), agent.Message{Text: "a"}))
+		runFor(t, cfg, func(rt *agent.Runtime) {
+			require.NoError(t, rt.Session(topKey).Post(t.Context(), agent.Message{Text: "a"}))
 			synctest.Wait()
 		})
 		cfg.Reply = nil
-		life(t, cfg, func(*agent.Runtime) { time.Sleep(2 * time.Hour) })
-		cfg.Reply = func(_ context.Context, d agent.Delivery) error { replies = append(replies, d.Reply.Text); return nil }
-		life(t, cfg, func(rt *agent.Runtime) {
+		runFor(t, cfg, func(*agent.Runtime) { time.Sleep(2 * time.Hour) })
+		cfg.Reply = func(_ context.Context, d agent.Delivery) error {
+			replies = append(replies, d.Reply.Text)
+			return nil
+		}
+		runFor(t, cfg, func(rt *agent.Runtime) {
 			blocked, err := rt.Blocked(t.Context())
 			require.NoError(t, err)
 			require.Len(t, blocked, 1)

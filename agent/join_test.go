@@ -16,9 +16,10 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// timed is a Runner whose tasks say how long they take and whether they fail: "3s", "5s fail".
-func timed() agent.Config {
-	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+// configTimed is a Config whose tasks say how long they take and whether they fail: "3s", "5s
+// fail".
+func configTimed() agent.Config {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		_, task, _ := strings.Cut(tn.Messages[0].Text, "[Subagent Task]: ")
 		word, fail, _ := strings.Cut(task, " ")
 		d, err := time.ParseDuration(word)
@@ -33,9 +34,9 @@ func timed() agent.Config {
 		if fail != "" {
 			return agent.Result{}, errors.New(fail)
 		}
-		return text("after " + word)
+		return textResult("after " + word)
 	})
-	cfg.Rules = deep(1)
+	cfg.Rules = rulesForDepth(1)
 	return cfg
 }
 
@@ -50,7 +51,8 @@ func startAll(h *harness, tasks ...string) (children []*agent.Child[string]) {
 }
 
 func TestJoin(t *testing.T) {
-	good, failed, cancelled, running := spawn.StatusOK, spawn.StatusFailed, spawn.StatusCancelled, spawn.StatusRunning
+	good, failed, cancelled, running := spawn.StatusOK, spawn.StatusFailed, spawn.StatusCancelled,
+		spawn.StatusRunning
 	for _, c := range []struct {
 		name  string
 		tasks []string
@@ -59,18 +61,81 @@ func TestJoin(t *testing.T) {
 		want  []spawn.Status
 		join  *agent.JoinError
 	}{
-		{"all", []string{"1s", "3s", "2s"}, agent.JoinOptions{}, 3 * time.Second, []spawn.Status{good, good, good}, nil},
-		{"all, one fails", []string{"1s", "3s fail"}, agent.JoinOptions{}, 3 * time.Second, []spawn.Status{good, failed}, &agent.JoinError{OK: 1, Want: 2}},
-		{"two of three", []string{"1s", "3s", "2s"}, agent.JoinOptions{AtLeast: 2}, 2 * time.Second, []spawn.Status{good, running, good}, nil},
-		{"failures do not count", []string{"1s fail", "3s", "2s"}, agent.JoinOptions{AtLeast: 1}, 2 * time.Second, []spawn.Status{failed, running, good}, nil},
-		{"too few can", []string{"1s fail", "2s"}, agent.JoinOptions{AtLeast: 2}, 2 * time.Second, []spawn.Status{failed, good}, &agent.JoinError{OK: 1, Want: 2}},
-		{"in time", []string{"1s", "9s"}, agent.JoinOptions{Within: 4 * time.Second}, 4 * time.Second, []spawn.Status{good, running}, &agent.JoinError{OK: 1, Want: 2}},
-		{"stop the rest", []string{"1s", "9s"}, agent.JoinOptions{AtLeast: 1, StopRest: true}, time.Second, []spawn.Status{good, cancelled}, nil},
-		{"stop the rest in time", []string{"8s", "9s"}, agent.JoinOptions{Within: time.Second, StopRest: true}, time.Second, []spawn.Status{cancelled, cancelled}, &agent.JoinError{OK: 0, Want: 2}},
-		{"more than there are", []string{"1s"}, agent.JoinOptions{AtLeast: 5}, time.Second, []spawn.Status{good}, &agent.JoinError{OK: 1, Want: 5}},
+		{
+			"all",
+			[]string{"1s", "3s", "2s"},
+			agent.JoinOptions{},
+			3 * time.Second,
+			[]spawn.Status{good, good, good},
+			nil,
+		},
+		{
+			"all, one fails",
+			[]string{"1s", "3s fail"},
+			agent.JoinOptions{},
+			3 * time.Second,
+			[]spawn.Status{good, failed},
+			&agent.JoinError{OK: 1, Want: 2},
+		},
+		{
+			"two of three",
+			[]string{"1s", "3s", "2s"},
+			agent.JoinOptions{AtLeast: 2},
+			2 * time.Second,
+			[]spawn.Status{good, running, good},
+			nil,
+		},
+		{
+			"failures do not count",
+			[]string{"1s fail", "3s", "2s"},
+			agent.JoinOptions{AtLeast: 1},
+			2 * time.Second,
+			[]spawn.Status{failed, running, good},
+			nil,
+		},
+		{
+			"too few can",
+			[]string{"1s fail", "2s"},
+			agent.JoinOptions{AtLeast: 2},
+			2 * time.Second,
+			[]spawn.Status{failed, good},
+			&agent.JoinError{OK: 1, Want: 2},
+		},
+		{
+			"in time",
+			[]string{"1s", "9s"},
+			agent.JoinOptions{Within: 4 * time.Second},
+			4 * time.Second,
+			[]spawn.Status{good, running},
+			&agent.JoinError{OK: 1, Want: 2},
+		},
+		{
+			"stop the rest",
+			[]string{"1s", "9s"},
+			agent.JoinOptions{AtLeast: 1, StopRest: true},
+			time.Second,
+			[]spawn.Status{good, cancelled},
+			nil,
+		},
+		{
+			"stop the rest in time",
+			[]string{"8s", "9s"},
+			agent.JoinOptions{Within: time.Second, StopRest: true},
+			time.Second,
+			[]spawn.Status{cancelled, cancelled},
+			&agent.JoinError{OK: 0, Want: 2},
+		},
+		{
+			"more than there are",
+			[]string{"1s"},
+			agent.JoinOptions{AtLeast: 5},
+			time.Second,
+			[]spawn.Status{good},
+			&agent.JoinError{OK: 1, Want: 5},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			agenttest.Run(t, timed(), nil, func(h *harness) {
+			agenttest.Run(t, configTimed(), nil, func(h *harness) {
 				children := startAll(h, c.tasks...)
 				began := time.Now()
 				outcomes, err := agent.Join(h.Context(), children, c.opt)
@@ -88,7 +153,8 @@ func TestJoin(t *testing.T) {
 					require.True(t, ok, "%v", o.Err)
 					require.Equal(t, o.Run.ID, e.Run.ID)
 					if c.want[i] == cancelled {
-						require.Contains(t, o.Run.Result.Text, "part of", "partial results are kept")
+						require.Contains(t, o.Run.Result.Text, "part of",
+							"partial results are kept")
 					}
 				}
 				if c.join == nil {
@@ -104,7 +170,7 @@ func TestJoin(t *testing.T) {
 }
 
 func TestJoinOfWhatHasEndedOrNeverWas(t *testing.T) {
-	agenttest.Run(t, timed(), nil, func(h *harness) {
+	agenttest.Run(t, configTimed(), nil, func(h *harness) {
 		outcomes, err := agent.Join[string](h.Context(), nil, agent.JoinOptions{})
 		require.NoError(t, err)
 		require.Empty(t, outcomes)
@@ -116,7 +182,8 @@ func TestJoinOfWhatHasEndedOrNeverWas(t *testing.T) {
 		require.NoError(t, err, "nothing is missed that ended before the wait")
 		require.Zero(t, time.Since(began))
 
-		other, err := agent.Spawn[string](h.Context(), h.Session(session.Must(session.MainKey("other"))), agent.Task{Text: "1s"})
+		other, err := agent.Spawn[string](h.Context(),
+			h.Session(session.Must(session.MainKey("other"))), agent.Task{Text: "1s"})
 		require.NoError(t, err)
 		_, err = agent.Join(h.Context(), append(children, other), agent.JoinOptions{})
 		require.ErrorContains(t, err, "different trees")
@@ -131,14 +198,16 @@ func TestJoinOfWhatHasEndedOrNeverWas(t *testing.T) {
 }
 
 func TestWaitEndsWithItsContext(t *testing.T) {
-	agenttest.Run(t, timed(), nil, func(h *harness) {
+	agenttest.Run(t, configTimed(), nil, func(h *harness) {
 		children := startAll(h, "1h")
-		ctx, cancel := context.WithTimeoutCause(h.Context(), time.Minute, errors.New("no more patience"))
+		ctx, cancel := context.WithTimeoutCause(h.Context(), time.Minute,
+			errors.New("no more patience"))
 		defer cancel()
 		outcomes, err := agent.Join(ctx, children, agent.JoinOptions{StopRest: true})
 		require.ErrorContains(t, err, "no more patience")
 		require.Len(t, outcomes, 1)
-		require.Equal(t, spawn.StatusRunning, outcomes[0].Run.Status, "who gives up waiting stops nothing")
+		require.Equal(t, spawn.StatusRunning, outcomes[0].Run.Status,
+			"who gives up waiting stops nothing")
 		_, err = children[0].Wait(ctx)
 		require.Error(t, err)
 		got, err := children[0].Wait(h.Context())
@@ -149,10 +218,11 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 
 // A wait that a crash interrupts says so; asked again under the same keys it goes on.
 func TestWaitOverACrash(t *testing.T) {
-	agenttest.Run(t, timed(), nil, func(h *harness) {
+	agenttest.Run(t, configTimed(), nil, func(h *harness) {
 		spawnAll := func() (children []*agent.Child[string]) {
 			for _, task := range []string{"1h", "1s"} {
-				c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: task, Label: task, Key: task})
+				c, err := agent.Spawn[string](h.Context(), h.Main(),
+					agent.Task{Text: task, Label: task, Key: task})
 				require.NoError(t, err)
 				children = append(children, c)
 			}

@@ -16,7 +16,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-var top = session.Must(session.MainKey("main"))
+var topKey = session.Must(session.MainKey("main"))
 
 // Short names for scripts.
 type (
@@ -30,30 +30,30 @@ var (
 	echo = agenttest.Echo
 )
 
-// start is a call of sessions_spawn.
-func start(label string) agenttest.Step {
+// startStep is a call of sessions_spawn.
+func startStep(label string) agenttest.Step {
 	return call("sessions_spawn", fmt.Sprintf(`{"task":"do %s","label":%q}`, label, label))
 }
 
-// more is another one in the same answer.
-func more(s agenttest.Step, label string) agenttest.Step {
+// andStart is another one in the same answer.
+func andStart(s agenttest.Step, label string) agenttest.Step {
 	return s.And("sessions_spawn", fmt.Sprintf(`{"task":"do %s","label":%q}`, label, label))
 }
 
-func yield() agenttest.Step { return call("sessions_yield", `{}`) }
+func yieldStep() agenttest.Step { return call("sessions_yield", `{}`) }
 
-// deep are rules under which trees have so many levels.
-func deep(levels int) policy.Rules {
+// rulesForDepth are rules under which trees have so many levels.
+func rulesForDepth(levels int) policy.Rules {
 	return policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: levels, MaxChildren: 20}}
 }
 
-// runner is a Config with a Runner of one function.
-func runner(f func(ctx context.Context, t *agent.Turn) (agent.Result, error)) agent.Config {
+// configWith is a Config with a Runner of one function.
+func configWith(f func(ctx context.Context, t *agent.Turn) (agent.Result, error)) agent.Config {
 	return agent.Config{Runner: agent.RunnerFunc(f)}
 }
 
-// text is what a Runner returns that has an answer.
-func text(s string) (agent.Result, error) { return agent.Result{Text: s}, nil }
+// textResult is what a Runner returns that has an answer.
+func textResult(s string) (agent.Result, error) { return agent.Result{Text: s}, nil }
 
 // pause lets time pass until ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
@@ -65,8 +65,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// tool returns a tool of a list.
-func tool(t testing.TB, tools []agent.Tool, name string) agent.Tool {
+// findTool returns a tool of a list.
+func findTool(t testing.TB, tools []agent.Tool, name string) agent.Tool {
 	t.Helper()
 	for _, x := range tools {
 		if x.Name == name {
@@ -77,8 +77,8 @@ func tool(t testing.TB, tools []agent.Tool, name string) agent.Tool {
 	return agent.Tool{}
 }
 
-// names returns the names of tools.
-func names(tools []agent.Tool) []string {
+// toolNamesOf returns the names of tools.
+func toolNamesOf(tools []agent.Tool) []string {
 	list := make([]string, len(tools))
 	for i, t := range tools {
 		list[i] = t.Name
@@ -86,14 +86,17 @@ func names(tools []agent.Tool) []string {
 	return list
 }
 
-// use calls a session tool of the main session as a caller's own loop would.
-func use(h *harness, name, id, args string) (map[string]any, error) {
-	return useOf(h, h.Main().Tools(), name, id, args)
+// callTool calls a session tool of the main session as a caller's own loop would.
+func callTool(h *harness, name, id, args string) (map[string]any, error) {
+	return callToolOf(h, h.Main().Tools(), name, id, args)
 }
 
-func useOf(h *harness, tools []agent.Tool, name, id, args string) (out map[string]any, err error) {
+func callToolOf(
+	h *harness, tools []agent.Tool, name, id, args string,
+) (out map[string]any, err error) {
 	h.T().Helper()
-	answer, err := tool(h.T(), tools, name).Call(h.Context(), agent.ToolCall{ID: id, Name: name, Args: json.RawMessage(args)})
+	answer, err := findTool(h.T(), tools, name).Call(h.Context(),
+		agent.ToolCall{ID: id, Name: name, Args: json.RawMessage(args)})
 	if err == nil {
 		require.NoError(h.T(), json.Unmarshal([]byte(answer), &out), answer)
 	}

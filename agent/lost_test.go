@@ -19,7 +19,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// A lossyBot is a bot whose transcript somebody cuts while it is down.
+// A lossyBot is a bot whose transcript is cut while it is down.
 type lossyBot struct {
 	t   *testing.T
 	dir string
@@ -27,12 +27,13 @@ type lossyBot struct {
 	saw [][]string // the messages of each turn
 }
 
-// live opens the bot, has it told something, and closes it when it is idle, or in the middle of a turn.
+// live opens the bot, has it told something, and closes it when it is idle, or in the middle of a
+// turn.
 func (b *lossyBot) live(text string, interrupt bool, steps ...agent.Message) {
 	b.t.Helper()
 	store, err := dirstore.Open(b.dir)
 	require.NoError(b.t, err)
-	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		var saw []string
 		for _, m := range tn.Messages {
 			saw = append(saw, fmt.Sprintf("%s:%s%d", m.Role, m.Text, len(m.ToolCalls)))
@@ -49,7 +50,8 @@ func (b *lossyBot) live(text string, interrupt bool, steps ...agent.Message) {
 		}
 		return agent.Result{Text: "answer to " + tn.Messages[len(tn.Messages)-1].Text}, nil
 	})
-	cfg.Store, cfg.Logger, cfg.Reply = store, slog.New(slog.NewTextHandler(&b.log, nil)), func(context.Context, agent.Delivery) error { return nil }
+	cfg.Store, cfg.Logger, cfg.Reply = store, slog.New(slog.NewTextHandler(&b.log, nil)),
+		func(context.Context, agent.Delivery) error { return nil }
 	rt, err := agent.Open(b.t.Context(), cfg)
 	require.NoError(b.t, err)
 	done := make(chan error, 1)
@@ -71,14 +73,21 @@ func (b *lossyBot) live(text string, interrupt bool, steps ...agent.Message) {
 	require.NoError(b.t, store.Close())
 }
 
-// A session whose transcript has lost lines goes on from what there is. Nothing of an interrupted turn counts because of that, and the loss is told.
+// A session whose transcript has lost lines goes on from what there is. Nothing of an interrupted
+// turn counts because of that, and the loss is told.
 func TestTranscriptLostLines(t *testing.T) {
 	calls := []agent.Message{
-		{Role: session.MessageAssistant, ToolCalls: []agent.ToolCall{{ID: "c1", Name: "ls"}, {ID: "c2", Name: "ls"}}},
+		{
+			Role:      session.MessageAssistant,
+			ToolCalls: []agent.ToolCall{{ID: "c1", Name: "ls"}, {ID: "c2", Name: "ls"}},
+		},
 		{Role: session.MessageTool, ToolCallID: "c1", Text: "files"},
 		{Role: session.MessageTool, ToolCallID: "c2", Text: "more"},
 	}
-	said := []string{"user:one0", "assistant:answer to one0", "user:two0", "assistant:2", "tool:files0", "tool:more0", "assistant:answer to two0"}
+	said := []string{
+		"user:one0", "assistant:answer to one0", "user:two0", "assistant:2",
+		"tool:files0", "tool:more0", "assistant:answer to two0",
+	}
 	kept := []int{0, 1, 2, 3, 3, 3, 6, 7} // of said, by how many lines there are
 	for left := -1; left < len(said); left++ {
 		for _, rest := range []int{0, 10} {
@@ -109,15 +118,17 @@ func TestTranscriptLostLines(t *testing.T) {
 					before := said[:kept[max(left, 0)]]
 					three := append(slices.Clip(before), "user:three0")
 					four := append(slices.Clip(three), "assistant:answer to three0", "user:four0")
-					assert.Equal(t, [][]string{said[:1], said[:3], three, three, three, four}, b.saw)
+					assert.Equal(t, [][]string{said[:1], said[:3], three, three, three, four},
+						b.saw)
 				})
 			})
 		}
 	}
 }
 
-// A transcript that is cut while its session lives costs no turn: the next one goes on from what there is. One that has rotted cannot be
-// gone on with, which is said at once, and is gone on with when a person has mended it.
+// A transcript that is cut while its session lives costs no turn: the next one goes on from what
+// there is. One that has rotted cannot be gone on with, which is said at once, and is gone on with
+// when a person has mended it.
 func TestTranscriptChangedInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -126,13 +137,13 @@ func TestTranscriptChangedInUse(t *testing.T) {
 		var log bytes.Buffer
 		var saw []int
 		replies := make(chan string, 1)
-		cfg := runner(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+		cfg := configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
 			saw = append(saw, len(tn.Messages))
 			return agent.Result{Text: "answer to " + tn.Messages[len(tn.Messages)-1].Text}, nil
 		})
 		cfg.Store, cfg.Logger = store, slog.New(slog.NewTextHandler(&log, nil))
 		cfg.Reply = func(_ context.Context, d agent.Delivery) error { replies <- d.Reply.Text; return nil }
-		s := run(t, cfg).Session(session.Must(session.MainKey("main")))
+		s := runUntilEnd(t, cfg).Session(session.Must(session.MainKey("main")))
 		ask := func(text string) string {
 			require.NoError(t, s.Post(t.Context(), agent.Message{Text: text}))
 			synctest.Wait()
@@ -151,7 +162,8 @@ func TestTranscriptChangedInUse(t *testing.T) {
 		assert.Contains(t, log.String(), "lost lines")
 		whole, err = os.ReadFile(path)
 		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(path, bytes.Replace(whole, []byte("one"), []byte("o\x00e"), 1), 0o600))
+		require.NoError(t, os.WriteFile(path,
+			bytes.Replace(whole, []byte("one"), []byte("o\x00e"), 1), 0o600))
 		assert.Contains(t, ask("three"), "Sorry")
 		assert.Contains(t, log.String(), "not a message")
 		require.NoError(t, os.WriteFile(path, whole, 0o600))

@@ -105,7 +105,7 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 		if spent != nil {
 			return res, spent
 		}
-		if messages, err = l.callTools(ctx, t, messages, resp.ToolCalls); err != nil || t.yields() {
+		if messages, err = l.callTools(ctx, t, messages, resp.ToolCalls); err != nil || t.hasYielded() {
 			return res, err
 		}
 	}
@@ -113,7 +113,9 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 }
 
 // callTools calls the tools one after the other and returns the conversation with their answers.
-func (l *Loop) callTools(ctx context.Context, t *Turn, messages []Message, calls []ToolCall) ([]Message, error) {
+func (l *Loop) callTools(
+	ctx context.Context, t *Turn, messages []Message, calls []ToolCall,
+) ([]Message, error) {
 	for _, c := range calls {
 		answer := Message{Role: session.MessageTool, ToolCallID: c.ID}
 		out, err := t.Call(ctx, c)

@@ -16,15 +16,19 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// An orchestrator that waits holds no slot, so a lane of one is enough for any depth: by yielding ...
+// An orchestrator that waits holds no slot, so a lane of one is enough for any depth: by yielding
+// ...
 func TestNestedOrchestratorsYieldInALaneOfOne(t *testing.T) {
 	for _, levels := range []int{2, 5} {
 		t.Run(fmt.Sprint(levels), func(t *testing.T) {
-			rules := deep(levels)
+			rules := rulesForDepth(levels)
 			rules.Subagents.MaxConcurrent = 1
-			s := script{"main": {start("l1"), say("On it."), echo()}}
+			s := script{"main": {startStep("l1"), say("On it."), echo()}}
 			for i := 1; i < levels; i++ {
-				s[fmt.Sprintf("l%d", i)] = []agenttest.Step{start(fmt.Sprintf("l%d", i+1)), yield(), echo()}
+				s[fmt.Sprintf("l%d", i)] = []agenttest.Step{
+					startStep(fmt.Sprintf("l%d", i+1)),
+					yieldStep(), echo(),
+				}
 			}
 			s[fmt.Sprintf("l%d", levels)] = []agenttest.Step{say("from the deep").After(time.Minute)}
 			agenttest.Run(t, agent.Config{Rules: rules}, s, func(h *harness) {
@@ -47,11 +51,11 @@ func TestNestedOrchestratorsYieldInALaneOfOne(t *testing.T) {
 // ... or by waiting within the turn.
 func TestNestedOrchestratorsWaitInALaneOfOne(t *testing.T) {
 	const levels, width = 5, 2
-	rules := deep(levels)
+	rules := rulesForDepth(levels)
 	rules.Subagents.MaxConcurrent = 1
 	var mu sync.Mutex
 	working := 0
-	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		work := func() {
 			mu.Lock()
 			working++
@@ -64,7 +68,7 @@ func TestNestedOrchestratorsWaitInALaneOfOne(t *testing.T) {
 		}
 		work()
 		if tn.Session.Depth == levels {
-			return text("1")
+			return textResult("1")
 		}
 		var children []*agent.Child[string]
 		for i := range width {
@@ -83,11 +87,12 @@ func TestNestedOrchestratorsWaitInALaneOfOne(t *testing.T) {
 		for _, o := range outcomes {
 			sum += o.Value
 		}
-		return text(sum)
+		return textResult(sum)
 	})
 	cfg.Rules = rules
 	agenttest.Run(t, cfg, nil, func(h *harness) {
-		c, err := agent.Spawn[string](h.Context(), h.Session(session.Must(session.NamedKey("main", "job"))), agent.Task{Text: "all of it"})
+		c, err := agent.Spawn[string](h.Context(),
+			h.Session(session.Must(session.NamedKey("main", "job"))), agent.Task{Text: "all of it"})
 		require.NoError(t, err)
 		got, err := c.Wait(h.Context())
 		require.NoError(t, err)
@@ -100,12 +105,12 @@ func TestNestedOrchestratorsWaitInALaneOfOne(t *testing.T) {
 func TestLaneIsFair(t *testing.T) {
 	var mu sync.Mutex
 	var order []string
-	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		mu.Lock()
 		order = append(order, tn.Label)
 		mu.Unlock()
 		time.Sleep(time.Second)
-		return text("ok")
+		return textResult("ok")
 	})
 	cfg.Rules.Subagents.MaxConcurrent = 1
 	agenttest.Run(t, cfg, nil, func(h *harness) {
@@ -121,11 +126,15 @@ func TestLaneIsFair(t *testing.T) {
 }
 
 func TestRefusalsAtTheDepthLimit(t *testing.T) {
-	s := script{"main": {start("l1"), say("ok"), echo()}, "l1": {call("sessions_spawn", `{"task":"no"}`), echo()}}
+	s := script{
+		"main": {startStep("l1"), say("ok"), echo()},
+		"l1":   {call("sessions_spawn", `{"task":"no"}`), echo()},
+	}
 	agenttest.Run(t, agent.Config{}, s, func(h *harness) {
 		h.Post("go")
 		time.Sleep(time.Minute)
 		require.Len(t, h.Runs(), 1)
-		require.Contains(t, h.Child("l1").Result.Text, "sessions_spawn", "a leaf does not have the tool")
+		require.Contains(t, h.Child("l1").Result.Text, "sessions_spawn",
+			"a leaf does not have the tool")
 	})
 }

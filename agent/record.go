@@ -15,34 +15,38 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// record writes the transcript of one turn: first what is new, then what the Runner records, at last what it returned. The
-// journal names the position that the turn committed; what lies beyond it in the transcript is an interrupted turn, and the
-// next one fences it off.
-type record struct {
+// turnRecord writes the transcript of one turn: first what is new, then what the Runner records, at
+// last what it returned. The journal names the position that the turn committed; what lies beyond
+// it in the transcript is an interrupted turn, and the next one fences it off.
+type turnRecord struct {
 	store session.Transcripts
 	log   *slog.Logger
 	ref   session.Ref
 
-	mu       sync.Mutex
-	end      session.Pos
-	recorded []Message // by the Runner
-	marked   bool
+	mu            sync.Mutex
+	end           session.Pos
+	recorded      []Message // by the Runner
+	runnerStarted bool
 }
 
-// beginnings is how often a turn begins its record anew because somebody else has written in between.
-const beginnings = 3
+// maxBeginAttempts is how often a turn begins its record at most. It begins again when a former
+// owner has written in between.
+const maxBeginAttempts = 3
 
-// beginRecord writes what is new into the transcript and returns its record and the conversation so far. A former owner of the
-// session may still write for as long as it does not know better: the journal has made the turn ours, so what it writes meanwhile
-// is fenced off. Later in the turn a conflict means that we are the former owner.
+// beginRecord writes what is new into the transcript and returns its record and the conversation so
+// far. A former owner of the session may still write until it learns that it is one: the journal
+// has given the turn to this owner, so what the other writes meanwhile is fenced off. Later in the
+// turn a conflict means that this process is the former owner.
 func beginRecord(
-	ctx context.Context, store session.Transcripts, log *slog.Logger, st *spawn.TurnInput, fresh []Message,
-) (r *record, history []Message, err error) {
-	for range beginnings {
+	ctx context.Context, store session.Transcripts, log *slog.Logger, st *spawn.TurnInput,
+	fresh []Message,
+) (r *turnRecord, history []Message, err error) {
+	for range maxBeginAttempts {
 		if r, history, err = openRecord(ctx, store, log, st); err == nil {
 			err = r.add(ctx, fresh...)
 		}
-		if !errors.Is(err, session.ErrConflict) && !errors.Is(err, session.ErrCorrupt) { // which a store may say once of what was changed
+		// A store may return ErrCorrupt once for lines that were changed.
+		if !errors.Is(err, session.ErrConflict) && !errors.Is(err, session.ErrCorrupt) {
 			break
 		}
 	}
@@ -51,17 +55,21 @@ func beginRecord(
 
 // openRecord returns the record of a turn and the conversation so far.
 //
-// What the journal says was committed and the transcript does not reach, somebody has taken away: a person with an editor, or a disk. The
-// session goes on from what there is, up to the last place at which no tool call waits for its result, and the loss is logged. Notes take
-// the place of the lines, so that the transcript reaches the position again: otherwise what follows, also what an interrupted turn leaves,
-// would count as committed.
-func openRecord(ctx context.Context, store session.Transcripts, log *slog.Logger, st *spawn.TurnInput) (*record, []Message, error) {
-	r := &record{store: store, log: log, ref: session.Ref{Key: st.Session.Key, SessionID: st.SessionID}}
+// The journal may say that more was committed than the transcript holds. Then an editor or a disk
+// has lost lines. The session goes on from what there is, up to the last place at which no tool
+// call waits for its result, and the loss is logged. Notes take the place of the lines, so that the
+// transcript reaches the position again: otherwise what follows, also what an interrupted turn
+// leaves, would count as committed.
+func openRecord(
+	ctx context.Context, store session.Transcripts, log *slog.Logger, st *spawn.TurnInput,
+) (*turnRecord, []Message, error) {
+	ref := session.Ref{Key: st.Session.Key, SessionID: st.SessionID}
+	r := &turnRecord{store: store, log: log, ref: ref}
 	if st.Run.ID != "" && st.N == 1 {
 		return r, nil, nil // a new session
 	}
 	var lines []session.Line
-	err := insist(ctx, r.failing, func() error {
+	err := retry(ctx, r.logFailure, func() error {
 		lines = nil
 		for line, err := range store.Read(ctx, r.ref, session.LineQuery{}) {
 			if err != nil {
@@ -78,8 +86,8 @@ func openRecord(ctx context.Context, store session.Transcripts, log *slog.Logger
 	kept := committed(lines, st.Pos)
 	switch {
 	case r.end < st.Pos:
-		kept = answered(kept)
-		err = r.bridge(ctx, kept, st.Pos)
+		kept = dropOpenCalls(kept)
+		err = r.fillGap(ctx, kept, st.Pos)
 	case r.end > st.Pos:
 		err = r.add(ctx, session.Fence(st.Pos, time.Now()))
 	}
@@ -93,22 +101,24 @@ func openRecord(ctx context.Context, store session.Transcripts, log *slog.Logger
 	return r, history, nil
 }
 
-// committed returns the conversation up to a position. What a note beyond it discards was lost, see bridge, or lies beyond it, too.
+// committed returns the conversation up to a position. What a note beyond it discards was lost, see
+// fillGap, or lies beyond it, too.
 func committed(lines []session.Line, end session.Pos) (kept []session.Line) {
-	for line := range session.Committed(func(yield func(session.Line, error) bool) { //nolint:errcheck // they have been read
+	upToEnd := func(yield func(session.Line, error) bool) {
 		for _, line := range lines {
 			if (line.Pos <= end || line.Message.Role == session.MessageNote) && !yield(line, nil) {
 				return
 			}
 		}
-	}) {
+	}
+	for line := range session.Committed(upToEnd) { //nolint:errcheck // they have been read
 		kept = append(kept, line)
 	}
 	return kept
 }
 
-// answered returns the lines before the last tool calls unless each of them has its result.
-func answered(lines []session.Line) []session.Line {
+// dropOpenCalls returns the lines before the last tool calls unless each of them has its result.
+func dropOpenCalls(lines []session.Line) []session.Line {
 	results := make(map[string]bool)
 	for i, line := range slices.Backward(lines) {
 		if line.Message.Role == session.MessageTool {
@@ -126,29 +136,32 @@ func answered(lines []session.Line) []session.Line {
 	return lines
 }
 
-// maxBridge is how many bytes a note has at most that takes the place of lost lines.
-const maxBridge = 1 << 20
+// maxGapNote is how many bytes a note has at most that takes the place of lost lines.
+const maxGapNote = 1 << 20
 
-// bridge appends notes behind the lines that are kept until the transcript reaches a position.
-func (r *record) bridge(ctx context.Context, kept []session.Line, to session.Pos) error {
+// fillGap appends notes behind the lines that are kept until the transcript reaches a position.
+func (r *turnRecord) fillGap(ctx context.Context, kept []session.Line, to session.Pos) error {
 	found, after := r.end, session.Pos(0)
 	if n := len(kept); n > 0 {
 		after = kept[n-1].Pos
 	}
 	for r.end < to {
 		note := session.Fence(after, time.Now())
-		note.Text = "Lines have been lost here." + strings.Repeat(" ", int(min(to-r.end, maxBridge)))
+		padding := strings.Repeat(" ", int(min(to-r.end, maxGapNote)))
+		note.Text = "Lines have been lost here." + padding
 		if err := r.add(ctx, note); err != nil {
 			return err
 		}
 	}
-	r.log.Error("offshoot: a transcript has lost lines", "session", r.ref.Key.String(), "transcript", r.store.Locate(r.ref),
+	r.log.Error("offshoot: a transcript has lost lines", "session", r.ref.Key.String(),
+		"transcript", r.store.Locate(r.ref),
 		"committed", uint64(to), "found", uint64(found), "kept", uint64(after))
 	return nil
 }
 
-// add appends messages. It insists: a store that fails for a while costs time, not a turn or what somebody said.
-func (r *record) add(ctx context.Context, messages ...Message) error {
+// add appends messages. It tries again until the store takes them, so that a store that fails for a
+// while costs time, not a turn or a message.
+func (r *turnRecord) add(ctx context.Context, messages ...Message) error {
 	if len(messages) == 0 {
 		return nil
 	}
@@ -161,10 +174,10 @@ func (r *record) add(ctx context.Context, messages ...Message) error {
 		}
 	}
 	rest := messages
-	err := insist(ctx, r.failing, func() error {
+	err := retry(ctx, r.logFailure, func() error {
 		end, err := r.store.Append(ctx, r.ref, r.end, rest...)
-		if err != nil && !final(err) {
-			rest = rest[r.landed(ctx, rest):]
+		if err != nil && !permanent(err) {
+			rest = rest[r.countAppended(ctx, rest):]
 			if len(rest) == 0 {
 				return nil
 			}
@@ -177,18 +190,20 @@ func (r *record) add(ctx context.Context, messages ...Message) error {
 	if err != nil {
 		return fmt.Errorf("agent: writing the transcript of %q: %w", r.ref.Key, err)
 	}
-	if r.marked {
+	if r.runnerStarted {
 		r.recorded = append(r.recorded, messages...)
 	}
 	return nil
 }
 
-// landed returns how many of the messages are in the transcript after an append that failed, always the first ones, and moves the
-// end there. What is there and is not ours will make the next append conflict.
-func (r *record) landed(ctx context.Context, messages []Message) (n int) {
+// countAppended returns how many of the messages are in the transcript after an append that failed,
+// always the first ones, and moves the end there. Lines that another owner wrote make the next
+// append conflict.
+func (r *turnRecord) countAppended(ctx context.Context, messages []Message) (n int) {
 	for line, err := range r.store.Read(ctx, r.ref, session.LineQuery{After: r.end}) {
 		m := line.Message
-		if err != nil || n == len(messages) || !m.Time.Equal(messages[n].Time) || m.Role != messages[n].Role || m.ID != messages[n].ID {
+		if err != nil || n == len(messages) || !m.Time.Equal(messages[n].Time) ||
+			m.Role != messages[n].Role || m.ID != messages[n].ID {
 			break
 		}
 		n, r.end = n+1, line.Pos
@@ -196,8 +211,9 @@ func (r *record) landed(ctx context.Context, messages []Message) (n int) {
 	return n
 }
 
-func (r *record) failing(err error) {
-	r.log.Warn("offshoot: a transcript cannot be reached", "session", r.ref.Key.String(), "error", err.Error())
+func (r *turnRecord) logFailure(err error) {
+	r.log.Warn("offshoot: a transcript cannot be reached", "session", r.ref.Key.String(),
+		"error", err.Error())
 }
 
 // Pauses between attempts at a store that fails.
@@ -206,9 +222,10 @@ const (
 	lastPause  = 5 * time.Second
 )
 
-// insist calls f until it succeeds, fails for good, or ctx ends. The first failure is told. Panics of f are failures.
-func insist(ctx context.Context, failing func(error), f func() error) error {
-	contained := func() (err error) {
+// retry calls f until it succeeds, returns a permanent error, or ctx ends. The function failing is
+// called with the first failure. A panic of f is a failure.
+func retry(ctx context.Context, failing func(error), f func() error) error {
+	attempt := func() (err error) {
 		defer func() {
 			if p := recover(); p != nil {
 				err = &spawn.PanicError{Value: p, Stack: debug.Stack()}
@@ -217,8 +234,8 @@ func insist(ctx context.Context, failing func(error), f func() error) error {
 		return f()
 	}
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		err := contained()
-		if err == nil || final(err) || ctx.Err() != nil {
+		err := attempt()
+		if err == nil || permanent(err) || ctx.Err() != nil {
 			return err
 		}
 		if pause == firstPause {
@@ -232,10 +249,11 @@ func insist(ctx context.Context, failing func(error), f func() error) error {
 	}
 }
 
-// final reports whether an error of a store will not go away.
-func final(err error) bool {
+// permanent reports whether an error of a store stays however often the call is repeated.
+func permanent(err error) bool {
 	for _, e := range []error{
-		session.ErrConflict, session.ErrArchived, session.ErrClosed, session.ErrInvalidKey, session.ErrNotFound, session.ErrCorrupt, session.ErrFormat,
+		session.ErrConflict, session.ErrArchived, session.ErrClosed, session.ErrInvalidKey,
+		session.ErrNotFound, session.ErrCorrupt, session.ErrFormat,
 	} {
 		if errors.Is(err, e) {
 			return true
@@ -244,11 +262,11 @@ func final(err error) bool {
 	return false
 }
 
-// mark says that what follows is the Runner's.
-func (r *record) mark() { r.marked = true }
+// startRunner notes that what is added from here on comes from the Runner.
+func (r *turnRecord) startRunner() { r.runnerStarted = true }
 
 // finish appends what the Runner returned, unless it has recorded that itself.
-func (r *record) finish(ctx context.Context, res Result) error {
+func (r *turnRecord) finish(ctx context.Context, res Result) error {
 	text := res.Text
 	if text == "" && len(res.JSON) > 0 {
 		text = string(res.JSON)
@@ -258,26 +276,28 @@ func (r *record) finish(ctx context.Context, res Result) error {
 	}
 	r.mu.Lock()
 	n := len(r.recorded)
-	again := n > 0 && r.recorded[n-1].Role == session.MessageAssistant && r.recorded[n-1].Text == text
+	recordedAlready := n > 0 && r.recorded[n-1].Role == session.MessageAssistant &&
+		r.recorded[n-1].Text == text
 	r.mu.Unlock()
-	if again {
+	if recordedAlready {
 		return nil
 	}
 	return r.add(ctx, Message{Role: session.MessageAssistant, Text: text, Model: res.Model})
 }
 
-func (r *record) pos() session.Pos {
+func (r *turnRecord) endPos() session.Pos {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.end
 }
 
-// said returns what the Runner recorded, without what the session tools answered: that is ours, and no result of anybody.
-func (r *record) said() []Message {
+// runnerMessages returns what the Runner recorded, without the answers of the session tools: those
+// are Offshoot's and never count as a result.
+func (r *turnRecord) runnerMessages() []Message {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var ours []string
-	var said []Message
+	var others []Message
 	for _, m := range r.recorded {
 		for _, c := range m.ToolCalls {
 			if slices.Contains(sessionToolNames, c.Name) {
@@ -285,8 +305,8 @@ func (r *record) said() []Message {
 			}
 		}
 		if m.Role != session.MessageTool || !slices.Contains(ours, m.ToolCallID) {
-			said = append(said, m)
+			others = append(others, m)
 		}
 	}
-	return said
+	return others
 }

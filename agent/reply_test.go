@@ -18,43 +18,54 @@ import (
 
 func TestMainSessionsReplyAndSubagentsNever(t *testing.T) {
 	s := script{
-		"main":   {start("count"), say("On it."), say("There are 42 files.")},
-		"count":  {start("deeper"), say("I have counted 42 in secret."), say("Still 42, in secret.")},
+		"main": {startStep("count"), say("On it."), say("There are 42 files.")},
+		"count": {
+			startStep("deeper"), say("I have counted 42 in secret."),
+			say("Still 42, in secret."),
+		},
 		"deeper": {say("secret of the grandchild").After(time.Minute)},
 	}
-	agenttest.Run(t, agent.Config{Rules: deep(2)}, s, func(h *harness) {
+	agenttest.Run(t, agent.Config{Rules: rulesForDepth(2)}, s, func(h *harness) {
 		h.Post("How many files?")
 		time.Sleep(time.Hour)
 		h.Replied("On it.", "There are 42 files.")
-		for _, d := range h.Replies() {
-			require.Equal(t, top, d.To)
-			require.Equal(t, top, d.Reply.From)
-			require.NotEmpty(t, d.Key)
-			require.False(t, d.Reply.Failed)
+		for _, r := range h.Replies() {
+			require.Equal(t, topKey, r.To)
+			require.Equal(t, topKey, r.Reply.From)
+			require.NotEmpty(t, r.Key)
+			require.False(t, r.Reply.Failed)
 		}
 	})
 }
 
 func TestReplyGoesWhereTheQuestionCameFrom(t *testing.T) {
 	chat := session.Must(session.DirectKey("main", "telegram", "4711"))
-	agenttest.Run(t, agent.Config{}, script{"main": {start("count"), say("On it."), echo()}, "count": {say("42").After(time.Hour)}}, func(h *harness) {
-		h.PostTo(chat, "How many files?")
-		time.Sleep(2 * time.Hour)
-		h.Replied("On it.", "42")
-		for _, d := range h.Replies() {
-			require.Equal(t, chat, d.To)
-			require.Equal(t, session.Route{Channel: "telegram", To: "4711"}, d.Reply.Route)
-		}
-	})
+	agenttest.Run(t, agent.Config{},
+		script{
+			"main":  {startStep("count"), say("On it."), echo()},
+			"count": {say("42").After(time.Hour)},
+		}, func(h *harness) {
+			h.PostTo(chat, "How many files?")
+			time.Sleep(2 * time.Hour)
+			h.Replied("On it.", "42")
+			for _, r := range h.Replies() {
+				require.Equal(t, chat, r.To)
+				require.Equal(t, session.Route{Channel: "telegram", To: "4711"}, r.Reply.Route)
+			}
+		})
 }
 
 func TestCompletionsOfASessionOfTheCallersReachDeliver(t *testing.T) {
 	cfg := agent.Config{Deliver: func(context.Context, agent.Delivery) error { return nil }}
-	s := script{"count": {start("deeper"), yield(), say("42")}, "deeper": {say("not for the chat")}}
-	cfg.Rules = deep(2)
+	s := script{
+		"count":  {startStep("deeper"), yieldStep(), say("42")},
+		"deeper": {say("not for the chat")},
+	}
+	cfg.Rules = rulesForDepth(2)
 	agenttest.Run(t, cfg, s, func(h *harness) {
 		chat := session.Must(session.DirectKey("main", "telegram", "4711"))
-		out, err := useOf(h, h.Session(chat).Tools(), "sessions_spawn", "1", `{"task":"count the files","label":"count"}`)
+		out, err := callToolOf(h, h.Session(chat).Tools(), "sessions_spawn", "1",
+			`{"task":"count the files","label":"count"}`)
 		require.NoError(t, err)
 		require.Equal(t, "accepted", out["status"])
 		h.Delivered("42")
@@ -87,7 +98,7 @@ func TestReplyPassesVisibleWhateverTheJournalHolds(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- sup.Run(t.Context()) }()
 		for _, text := range []string{"<think>x</think>Hello\n" + announce.NoReply, announce.NoReply} {
-			require.NoError(t, sup.Post(t.Context(), top, top, spawn.Incoming{Text: text}))
+			require.NoError(t, sup.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: text}))
 			synctest.Wait()
 		}
 		require.NoError(t, sup.Shutdown(t.Context()))
@@ -96,12 +107,12 @@ func TestReplyPassesVisibleWhateverTheJournalHolds(t *testing.T) {
 		var got []agent.Delivery
 		cfg := agent.Config{Store: store, Runner: &agent.Loop{Model: modelFunc(nil)}}
 		cfg.Reply = func(_ context.Context, d agent.Delivery) error { got = append(got, d); return nil }
-		life(t, cfg, func(rt *agent.Runtime) {
-			require.NoError(t, rt.Session(top).Idle(t.Context()))
+		runFor(t, cfg, func(rt *agent.Runtime) {
+			require.NoError(t, rt.Session(topKey).Idle(t.Context()))
 		})
 		require.Len(t, got, 1, "a reply without visible text is not handed over")
-		require.Equal(t, &agent.Reply{From: top, Text: "Hello"}, got[0].Reply)
-		require.Equal(t, top, got[0].To)
+		require.Equal(t, &agent.Reply{From: topKey, Text: "Hello"}, got[0].Reply)
+		require.Equal(t, topKey, got[0].To)
 		require.Nil(t, got[0].Completion)
 	})
 }
@@ -117,7 +128,8 @@ func TestSpawnFromGoIsNotAnnounced(t *testing.T) {
 	cfg := agent.Config{Deliver: func(context.Context, agent.Delivery) error { return nil }}
 	agenttest.Run(t, cfg, script{"quiet": {say("1")}, "loud": {say("2")}}, func(h *harness) {
 		for _, label := range []string{"quiet", "loud"} {
-			c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Label: label, Announce: label == "loud"})
+			c, err := agent.Spawn[string](h.Context(), h.Main(),
+				agent.Task{Text: "work", Label: label, Announce: label == "loud"})
 			require.NoError(t, err)
 			_, err = c.Wait(h.Context())
 			require.NoError(t, err)
@@ -143,11 +155,12 @@ func TestMessageThatComesAgainChangesNothing(t *testing.T) {
 	})
 }
 
-// What people say while a turn is under way is read in it, or by the next one; nothing waits for an answer for ever.
+// What people say while a turn is under way is read in it, or by the next one; nothing waits for an
+// answer for ever.
 func TestMessagesDuringATurn(t *testing.T) {
-	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		time.Sleep(time.Minute)
-		return text("answer to " + tn.Input())
+		return textResult("answer to " + tn.Input())
 	})
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		h.Post("a")

@@ -22,9 +22,9 @@ type finding struct {
 	Confidence float64 `json:"confidence"`
 }
 
-// answering is a Runner whose sub-agents answer with their task.
-func answering(result func(task string) agent.Result) agent.Config {
-	return runner(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+// configAnswering is a Config whose sub-agents answer with their task.
+func configAnswering(result func(task string) agent.Result) agent.Config {
+	return configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
 		_, task, _ := strings.Cut(tn.Messages[0].Text, "[Subagent Task]: ")
 		return result(task), nil
 	})
@@ -43,37 +43,41 @@ func TestTypedResults(t *testing.T) {
 		"JSON with space":     {agent.Result{Text: "\n  " + good + "\n"}, true},
 		"in a fence":          {agent.Result{Text: "```json\n" + good + "\n```"}, true},
 		"in a nameless fence": {agent.Result{Text: "```\n" + good + "\n```\n"}, true},
-		"from the engine":     {agent.Result{Text: "here you are", JSON: json.RawMessage(good)}, true},
-		"prose":               {agent.Result{Text: "it works, I think"}, false},
-		"cut off":             {agent.Result{Text: good[:20]}, false},
-		"of another type":     {agent.Result{Text: `{"claim":7}`}, false},
-		"nothing":             {agent.Result{}, false},
+		"from the engine": {
+			agent.Result{Text: "here you are", JSON: json.RawMessage(good)},
+			true,
+		},
+		"prose":           {agent.Result{Text: "it works, I think"}, false},
+		"cut off":         {agent.Result{Text: good[:20]}, false},
+		"of another type": {agent.Result{Text: `{"claim":7}`}, false},
+		"nothing":         {agent.Result{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			agenttest.Run(t, answering(func(string) agent.Result { return c.result }), nil, func(h *harness) {
-				child, err := agent.Spawn[finding](h.Context(), h.Main(), agent.Task{Text: "find"})
-				require.NoError(t, err)
-				got, err := child.Wait(h.Context())
-				if c.ok {
+			agenttest.Run(t, configAnswering(func(string) agent.Result { return c.result }), nil,
+				func(h *harness) {
+					child, err := agent.Spawn[finding](h.Context(), h.Main(), agent.Task{Text: "find"})
 					require.NoError(t, err)
-					require.Equal(t, want, got)
-					return
-				}
-				bad, ok := errors.AsType[*agent.ResultError](err)
-				require.True(t, ok, "%v", err)
-				require.Equal(t, spawn.StatusOK, bad.Run.Status, "the run itself did not fail")
-				require.Equal(t, c.result.Text, bad.Run.Result.Text)
-				require.Error(t, bad.Unwrap())
-			})
+					got, err := child.Wait(h.Context())
+					if c.ok {
+						require.NoError(t, err)
+						require.Equal(t, want, got)
+						return
+					}
+					bad, ok := errors.AsType[*agent.ResultError](err)
+					require.True(t, ok, "%v", err)
+					require.Equal(t, spawn.StatusOK, bad.Run.Status, "the run itself did not fail")
+					require.Equal(t, c.result.Text, bad.Run.Result.Text)
+					require.Error(t, bad.Unwrap())
+				})
 		})
 	}
 }
 
 func TestRunnerIsGivenTheSchema(t *testing.T) {
 	var schema string
-	cfg := runner(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+	cfg := configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
 		schema = string(tn.Schema)
-		return text("[]")
+		return textResult("[]")
 	})
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		_, err := agent.Spawn[[]finding](h.Context(), h.Main(), agent.Task{Text: "find"})
@@ -101,11 +105,12 @@ func TestResultBytesSurvive(t *testing.T) {
 	for name, s := range map[string]string{"odd": odd, "huge": huge} {
 		t.Run(name, func(t *testing.T) {
 			for _, store := range []func() *session.Store{session.NewMemory} {
-				cfg := answering(func(string) agent.Result { return agent.Result{Text: s} })
+				cfg := configAnswering(func(string) agent.Result { return agent.Result{Text: s} })
 				cfg.Store = store()
 				cfg.Deliver = func(context.Context, agent.Delivery) error { return nil }
 				agenttest.Run(t, cfg, nil, func(h *harness) {
-					c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "say it", Announce: true})
+					c, err := agent.Spawn[string](h.Context(), h.Main(),
+						agent.Task{Text: "say it", Announce: true})
 					require.NoError(t, err)
 					got, err := c.Wait(h.Context())
 					require.NoError(t, err)
@@ -113,7 +118,7 @@ func TestResultBytesSurvive(t *testing.T) {
 					synctest.Wait()
 					require.Equal(t, s, h.Deliveries()[0].Completion.Run.Result.Text)
 					h.Crash()
-					info, err := h.Runtime().Session(top).Runs(h.Context())
+					info, err := h.Runtime().Session(topKey).Runs(h.Context())
 					require.NoError(t, err)
 					require.Equal(t, s, info[0].Result.Text)
 				})
@@ -125,14 +130,21 @@ func TestResultBytesSurvive(t *testing.T) {
 // The same through a journal that writes bytes.
 func TestResultBytesSurviveWriting(t *testing.T) {
 	odd := "nul \x00, not UTF-8 \xff\xfe\xc3("
-	cfg := answering(func(string) agent.Result {
-		return agent.Result{Text: odd, JSON: json.RawMessage(`{"a" : 1}`), Files: []spawn.File{{Name: "a.txt", Path: "/tmp/a.txt", MediaType: "text/plain"}}, Model: "m", Usage: agent.Usage{Input: 1, Output: 2, Cost: 0.25}}
+	cfg := configAnswering(func(string) agent.Result {
+		return agent.Result{
+			Text: odd, JSON: json.RawMessage(`{"a" : 1}`), Model: "m",
+			Files: []spawn.File{{Name: "a.txt", Path: "/tmp/a.txt", MediaType: "text/plain"}},
+			Usage: agent.Usage{Input: 1, Output: 2, Cost: 0.25},
+		}
 	})
 	cfg.Tools = toolbox("read", "write")
 	memory := session.NewMemory()
-	cfg.Store = &session.Store{Journal: writing{memory.Journal}, Transcripts: memory.Transcripts}
+	cfg.Store = &session.Store{
+		Journal: bytesJournal{memory.Journal}, Transcripts: memory.Transcripts,
+	}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
-		c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "odd too: \xff", Label: "odd", Tools: []string{"read"}})
+		c, err := agent.Spawn[string](h.Context(), h.Main(),
+			agent.Task{Text: "odd too: \xff", Label: "odd", Tools: []string{"read"}})
 		require.NoError(t, err)
 		_, err = c.Wait(h.Context())
 		require.NoError(t, err)
@@ -143,10 +155,12 @@ func TestResultBytesSurviveWriting(t *testing.T) {
 	})
 }
 
-// writing is a journal that keeps bytes only, as one on disk does.
-type writing struct{ session.Journal }
+// bytesJournal is a journal that keeps bytes only, as one on disk does.
+type bytesJournal struct{ session.Journal }
 
-func (j writing) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (j bytesJournal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	written := b
 	written.Entries = make([]session.Entry, len(b.Entries))
 	for i, e := range b.Entries {
@@ -161,21 +175,26 @@ func (j writing) Append(ctx context.Context, root session.Key, after session.Seq
 
 // What is asked, chosen and really used is kept apart.
 func TestModelsAreRecorded(t *testing.T) {
-	cfg := answering(func(string) agent.Result { return agent.Result{Text: "ok", Model: "vendor/actual-2026"} })
-	cfg.Model = "vendor/default"
-	cfg.Models = func(name string) bool { return name != "vendor/bad" }
+	cfg := configAnswering(func(string) agent.Result { return agent.Result{Text: "ok", Model: "vendor/actual-2026"} })
+	cfg.Models.Model = "vendor/default"
+	cfg.Models.Valid = func(name string) bool { return name != "vendor/bad" }
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		for _, c := range []struct{ asked, resolved string }{{"", "vendor/default"}, {"vendor/good", "vendor/good"}, {"vendor/bad", "vendor/default"}} {
-			child, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Model: c.asked})
+			child, err := agent.Spawn[string](h.Context(), h.Main(),
+				agent.Task{Text: "work", Model: c.asked})
 			require.NoError(t, err)
 			_, err = child.Wait(h.Context())
 			require.NoError(t, err)
 			info, err := child.Info(h.Context())
 			require.NoError(t, err)
-			require.Equal(t, spawn.ModelInfo{Requested: c.asked, Resolved: c.resolved, Actual: "vendor/actual-2026"}, info.Model)
+			want := spawn.ModelInfo{
+				Requested: c.asked, Resolved: c.resolved, Actual: "vendor/actual-2026",
+			}
+			require.Equal(t, want, info.Model)
 			require.Equal(t, c.asked == "vendor/bad", len(info.Warnings) > 0)
 		}
-		_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Model: "vendor/bad", Strict: true})
+		_, err := agent.Spawn[string](h.Context(), h.Main(),
+			agent.Task{Text: "work", Model: "vendor/bad", Strict: true})
 		require.ErrorContains(t, err, "vendor/bad")
 		time.Sleep(time.Second)
 	})

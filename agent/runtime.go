@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -21,9 +22,9 @@ type Runtime struct {
 	sup *spawn.Supervisor
 }
 
-// Open checks the Config and opens the store; all mistakes are reported at once, as ConfigErrors. It starts nothing: Post,
-// Spawn and Stop are accepted, and durable, from here on; turns and deliveries start with Run. The values of ctx are kept for
-// the Runtime's own work, its end is not.
+// Open checks the Config and opens the store; all mistakes are reported at once, as ConfigErrors.
+// It starts nothing: Post, Spawn and Stop are accepted, and durable, from here on; turns and
+// deliveries start with Run. The values of ctx are kept for the Runtime's own work, its end is not.
 func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -37,18 +38,22 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Loader.Cache == nil {
-		cfg.Loader.Cache = new(agentctx.Cache) // workspaces are read again only where they have changed
+	if cfg.Prompts.Loader.Cache == nil {
+		// Workspaces are read again only where they have changed.
+		cfg.Prompts.Loader.Cache = new(agentctx.Cache)
 	}
+	cfg.Prompts.Workspaces = maps.Clone(cfg.Prompts.Workspaces)
+	cfg.Prompts.SubagentSpecs = maps.Clone(cfg.Prompts.SubagentSpecs)
 	cfg.Tools = slices.Clone(cfg.Tools)
 	for i, t := range cfg.Tools {
-		cfg.Tools[i] = t.contained()
+		cfg.Tools[i] = t.recovering()
 	}
 	rt := &Runtime{cfg: cfg, log: cfg.Logger}
 	sup, err := spawn.Open(ctx, spawn.Config{
-		Store: cfg.Store, Runner: bridge{rt}, Rules: cfg.Rules, Deliver: rt.deliver, CallerRun: cfg.Deliver != nil,
-		Replies: cfg.Reply != nil, ValidModel: cfg.Models, Model: cfg.Model, Thinking: cfg.Thinking, Tools: cfg.allToolNames(),
-		Grace: cfg.Grace, Logger: cfg.Logger,
+		Store: cfg.Store, Runner: turnRunner{rt}, Rules: cfg.Rules,
+		Deliver: rt.deliver, CallerRun: cfg.Deliver != nil, Replies: cfg.Reply != nil,
+		ValidModel: cfg.Models.Valid, Model: cfg.Models.Model, Thinking: cfg.Models.Thinking,
+		Tools: cfg.allToolNames(), Grace: cfg.Grace, Logger: cfg.Logger,
 	})
 	if err != nil {
 		return nil, err
@@ -57,16 +62,18 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	return rt, nil
 }
 
-// Run runs everything until ctx ends or Shutdown is called: it takes up what an earlier process left, starts turns, delivers.
-// It returns nil after a Shutdown, also if that came first, and [spawn.ErrRunning] if it runs already. When ctx ends, turns are
-// cancelled and given the grace period; a *StillRunningError names those whose Runner has not returned by then.
+// Run runs everything until ctx ends or Shutdown is called: it takes up what an earlier process
+// left, starts turns, delivers. It returns nil after a Shutdown, also if that came first, and
+// [spawn.ErrRunning] if it runs already. When ctx ends, turns are cancelled and given the grace
+// period; a *StillRunningError names those whose Runner has not returned by then.
 //
-// A store that fails for a while costs nothing but that while: see [spawn.Supervisor.Run]. One that takes nothing any more, because it
-// is closed or must be opened again ([session.ErrSync]), ends Run with that error; end the program then, and have it started again.
+// A store that fails for a while costs nothing but that while: see [spawn.Supervisor.Run]. One that
+// takes nothing any more, because it is closed or must be opened again ([session.ErrSync]), ends
+// Run with that error; end the program then, and have it started again.
 func (rt *Runtime) Run(ctx context.Context) error { return rt.sup.Run(ctx) }
 
-// Shutdown lets the turns under way finish until ctx ends, and what they came to be recorded, then cancels them. It reports those that
-// did not stop.
+// Shutdown lets the turns under way finish until ctx ends, and what they came to be recorded, then
+// cancels them. It reports those that did not stop.
 func (rt *Runtime) Shutdown(ctx context.Context) error { return rt.sup.Shutdown(ctx) }
 
 // Session returns a handle on a session, which need not exist yet if it is a top-level one.
@@ -74,28 +81,30 @@ func (rt *Runtime) Session(key session.Key) *Session {
 	if key.IsSubagent() {
 		return &Session{rt: rt, key: key}
 	}
-	return rt.session(key, key)
+	return rt.sessionIn(key, key)
 }
 
-func (rt *Runtime) session(key, root session.Key) *Session {
+func (rt *Runtime) sessionIn(key, root session.Key) *Session {
 	return &Session{rt: rt, key: key, root: root}
 }
 
-// Blocked returns the completions and replies that could not be delivered for so long that they are not tried any more.
-// They wait for Retry or Dismiss.
+// Blocked returns the completions and replies that could not be delivered for half an hour, and
+// that are not tried again until [Runtime.Retry].
 func (rt *Runtime) Blocked(ctx context.Context) ([]Delivery, error) { return rt.sup.Blocked(ctx) }
 
 // Retry tries a blocked delivery again.
 func (rt *Runtime) Retry(ctx context.Context, key string) error { return rt.sup.Retry(ctx, key) }
 
 // Dismiss gives a blocked delivery up.
-func (rt *Runtime) Dismiss(ctx context.Context, key string) error { return rt.sup.Dismiss(ctx, key) }
+func (rt *Runtime) Dismiss(ctx context.Context, key string) error {
+	return rt.sup.Dismiss(ctx, key)
+}
 
-var errNobody = errors.New("agent: the configuration has nobody who takes this any more")
+var errNoReceiver = errors.New("agent: the Config has no Deliver or Reply that takes this")
 
 // deliver hands over what leaves a tree.
 func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
-	err := errNobody // as when an earlier configuration had a receiver: the entry is kept, and blocked in the end
+	err := errNoReceiver // as when an earlier configuration had a receiver: the entry is kept, and blocked in the end
 	switch {
 	case out.Completion != nil && rt.cfg.Deliver != nil:
 		err = rt.cfg.Deliver(ctx, out)
@@ -113,40 +122,48 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 	return err
 }
 
-// toolsOf returns what policy leaves a session for a turn: what was granted when it was spawned, within today's rules.
+// toolsOf returns what policy leaves a session for a turn: what was granted when it was spawned,
+// within today's rules.
 func (rt *Runtime) toolsOf(t *Turn) []Tool {
 	st := t.spawn
 	now := rt.cfg.authority(st.Session.Key, t.Model)
 	if st.Run.ID != "" {
 		now = rt.cfg.Rules.Effective(policy.Authority{
-			Agent: st.Run.Agent, Role: st.Session.Role, Depth: st.Session.Depth, Sandboxed: st.Run.Sandboxed, Model: t.Model,
+			Agent: st.Run.Agent, Role: st.Session.Role, Depth: st.Session.Depth,
+			Sandboxed: st.Run.Sandboxed, Model: t.Model,
 			Tools: st.Run.Tools,
 		}, st.Session.Key)
 	}
 	names := now.Tools
-	who := policy.Subject{Key: st.Session.Key, Agent: now.Agent, Role: now.Role, Sandboxed: now.Sandboxed, Model: t.Model}
+	who := policy.Subject{
+		Key: st.Session.Key, Agent: now.Agent, Role: now.Role, Sandboxed: now.Sandboxed,
+		Model: t.Model,
+	}
 	var tools []Tool
 	for _, tool := range rt.cfg.Tools {
 		if slices.Contains(names, tool.Name) {
-			tools = append(tools, rt.guarded(who, tool))
+			tools = append(tools, rt.guardTool(who, tool))
 		}
 	}
-	host := toolHost{rt: rt, session: rt.session(st.Session.Key, st.Session.Root), turn: t}
-	host.token = tokenOf(st.First)
+	host := toolHost{rt: rt, session: rt.sessionIn(st.Session.Key, st.Session.Root), turn: t}
+	host.token = turnToken(st.First)
 	for _, tool := range host.tools() {
 		if slices.Contains(names, tool.Name) {
-			tools = append(tools, rt.guarded(who, tool))
+			tools = append(tools, rt.guardTool(who, tool))
 		}
 	}
 	return tools
 }
 
-// guarded returns the tool with policy asked again on every call.
-func (rt *Runtime) guarded(who policy.Subject, tool Tool) Tool {
+// guardTool returns the tool with policy asked again on every call.
+func (rt *Runtime) guardTool(who policy.Subject, tool Tool) Tool {
 	call := tool.Call
 	tool.Call = func(ctx context.Context, c ToolCall) (string, error) {
 		if v := rt.cfg.Rules.ExplainTools(who, []string{tool.Name}); len(v) == 1 && !v[0].Allowed {
-			return "", &policy.Refusal{Op: "tool call", Rule: policy.RuleTools, Asked: tool.Name, Limit: "what policy leaves this session", Path: v[0].Path, Removed: v}
+			return "", &policy.Refusal{
+				Op: "tool call", Rule: policy.RuleTools, Asked: tool.Name,
+				Limit: "what policy leaves this session", Path: v[0].Path, Removed: v,
+			}
 		}
 		return call(ctx, c)
 	}
@@ -154,7 +171,7 @@ func (rt *Runtime) guarded(who policy.Subject, tool Tool) Tool {
 }
 
 // promptInput returns the prompt input of a turn.
-func (rt *Runtime) promptInput(t *Turn, extra extra) agentctx.Input {
+func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
 	st := t.spawn
 	names := make([]string, len(t.Tools))
 	for i, tool := range t.Tools {
@@ -173,16 +190,21 @@ func (rt *Runtime) promptInput(t *Turn, extra extra) agentctx.Input {
 		in.Task = st.Run.Task
 	}
 	if st.Retry {
-		in.Extra = append(slices.Clone(in.Extra), agentctx.Section{ID: "retry", Class: agentctx.ClassPerTurn, Minimal: true, Text: retryText, Source: "agent"})
+		in.Extra = append(slices.Clone(in.Extra), agentctx.Section{
+			ID: "retry", Class: agentctx.ClassPerTurn, Minimal: true, Text: retryText, Source: "agent",
+		})
 	}
 	for _, c := range st.Children {
-		in.Active = append(in.Active, agentctx.ActiveSubagent{Key: c.Key, Label: c.Label, State: c.Status.String(), Task: c.Task})
+		in.Active = append(in.Active, agentctx.ActiveSubagent{
+			Key: c.Key, Label: c.Label, State: c.Status.String(), Task: c.Task,
+		})
 	}
 	return in
 }
 
-// retryText is what a session is told in a turn that repeats an interrupted one. The tool calls of the model may have other ids
-// this time, so that only the model itself can know what it has started already.
+// retryText is what a session is told in a turn that repeats an interrupted one. The tool calls of
+// the model may have other ids this time, so that only the model itself can know what it has
+// started already.
 const retryText = "## Interrupted Turn\n" +
 	"A restart interrupted you while you were answering these messages; nothing of that answer has been sent.\n" +
 	"What your tools did then is done, and sub-agents that you started then count as started: do not start them again."
@@ -190,18 +212,23 @@ const retryText = "## Interrupted Turn\n" +
 // subagentOf returns what a sub-agent is told of itself: the same in each of its turns.
 func subagentOf(st *spawn.TurnInput) agentctx.Subagent {
 	return agentctx.Subagent{
-		Label: st.Run.Label, Requester: st.Session.Parent, RequesterChannel: st.Session.Root.Channel(),
-		Depth: st.Session.Depth, MaxDepth: st.MaxDepth, MaySpawn: slices.Contains(st.Run.Tools, toolSpawn),
+		Label:            st.Run.Label,
+		Requester:        st.Session.Parent,
+		RequesterChannel: st.Session.Root.Channel(),
+		Depth:            st.Session.Depth,
+		MaxDepth:         st.MaxDepth,
+		MaySpawn:         slices.Contains(st.Run.Tools, toolSpawn),
 	}
 }
 
-// released is what a session is told that yielded and whose sub-agents have ended without anything to report.
-const released = "[Offshoot] The sub-agents you were waiting for have ended. None of them had anything to report."
+// waitOverText is what a session is told that yielded and whose sub-agents have ended without
+// anything to report.
+const waitOverText = "[Offshoot] The sub-agents you were waiting for have ended. None of them had anything to report."
 
 // messagesOf returns inputs as messages of the conversation.
 func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Message {
 	if len(inputs) == 0 && st.N > 1 {
-		return []Message{{Role: session.MessageUser, Text: released, Internal: true}}
+		return []Message{{Role: session.MessageUser, Text: waitOverText, Internal: true}}
 	}
 	messages := make([]Message, 0, len(inputs))
 	for _, in := range inputs {

@@ -16,8 +16,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// run runs a Runtime until the test ends.
-func run(t *testing.T, cfg agent.Config) *agent.Runtime {
+// runUntilEnd runs a Runtime until the test ends.
+func runUntilEnd(t *testing.T, cfg agent.Config) *agent.Runtime {
 	t.Helper()
 	rt, err := agent.Open(t.Context(), cfg)
 	require.NoError(t, err)
@@ -34,44 +34,52 @@ func run(t *testing.T, cfg agent.Config) *agent.Runtime {
 
 type modelFunc func(ctx context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error)
 
-func (f modelFunc) Generate(ctx context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
+func (f modelFunc) Generate(
+	ctx context.Context, req *agent.ModelRequest,
+) (*agent.ModelResponse, error) {
 	return f(ctx, req)
 }
 
-func last(req *agent.ModelRequest) agent.Message { return req.Messages[len(req.Messages)-1] }
+func lastMessage(req *agent.ModelRequest) agent.Message { return req.Messages[len(req.Messages)-1] }
 
 func TestLoopSpawnsAndAnswersLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		replies := make(chan string, 10)
 		prompts := map[int]string{}
-		model := modelFunc(func(_ context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
-			text := last(req).Text
+		model := modelFunc(func(_ context.Context, req *agent.ModelRequest) (*agent.ModelResponse,
+			error,
+		) {
+			text := lastMessage(req).Text
 			switch {
 			case strings.Contains(text, "[Subagent Task]:"):
 				prompts[1] = req.Prompt.String()
 				require.Contains(t, text, "count the files")
 				time.Sleep(time.Minute)
-				return &agent.ModelResponse{Text: "42", Usage: agent.Usage{Input: 10, Output: 2}}, nil
-			case last(req).Role == session.MessageTool:
+				return &agent.ModelResponse{Text: "42", Usage: agent.Usage{Input: 10, Output: 2}},
+					nil
+			case lastMessage(req).Role == session.MessageTool:
 				require.Contains(t, text, `"status":"accepted"`)
 				return &agent.ModelResponse{Text: "On it."}, nil
-			case last(req).Internal:
+			case lastMessage(req).Internal:
 				require.Contains(t, text, "42")
 				return &agent.ModelResponse{Text: "There are 42."}, nil
 			}
 			prompts[0] = req.Prompt.String()
 			return &agent.ModelResponse{ToolCalls: []agent.ToolCall{{
-				ID: "1", Name: "sessions_spawn", Args: json.RawMessage(`{"task":"count the files","label":"count"}`),
+				ID: "1", Name: "sessions_spawn",
+				Args: json.RawMessage(`{"task":"count the files","label":"count"}`),
 			}}}, nil
 		})
-		rt := run(t, agent.Config{
+		rt := runUntilEnd(t, agent.Config{
 			Runner: &agent.Loop{Model: model},
 			Workspace: fstest.MapFS{
-				"AGENTS.md": {Data: []byte("Be exact.")}, "SOUL.md": {Data: []byte("Be kind.")}, "TOOLS.md": {Data: []byte("ls lists.")},
+				"AGENTS.md": {Data: []byte("Be exact.")}, "SOUL.md": {Data: []byte("Be kind.")},
+				"TOOLS.md": {Data: []byte("ls lists.")},
 			},
 			Reply: func(_ context.Context, d agent.Delivery) error { replies <- d.Reply.Text; return nil },
 		})
-		require.NoError(t, rt.Session(top).Post(t.Context(), agent.Message{ID: "1", Text: "How many files?"}))
+		require.NoError(t, rt.Session(topKey).Post(t.Context(),
+			agent.Message{ID: "1", Text: "How many files?"}))
 		require.Equal(t, "On it.", <-replies)
 		require.Equal(t, "There are 42.", <-replies)
 		synctest.Wait()
@@ -79,7 +87,7 @@ func TestLoopSpawnsAndAnswersLater(t *testing.T) {
 		require.Contains(t, prompts[0], "Be kind.")
 		require.NotContains(t, prompts[1], "Be kind.")
 		require.Contains(t, prompts[1], "Be exact.")
-		runs, err := rt.Session(top).Runs(t.Context())
+		runs, err := rt.Session(topKey).Runs(t.Context())
 		require.NoError(t, err)
 		require.Len(t, runs, 1)
 		require.Equal(t, int64(12), runs[0].Result.Usage.Tokens())
@@ -91,8 +99,10 @@ func TestTypedChildrenAndJoin(t *testing.T) {
 		Claim string `json:"claim" doc:"one sentence"`
 	}
 	synctest.Test(t, func(t *testing.T) {
-		rt := run(t, agent.Config{
-			Runner: agent.RunnerFunc(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		rt := runUntilEnd(t, agent.Config{
+			Runner: agent.RunnerFunc(func(
+				ctx context.Context, tn *agent.Turn,
+			) (agent.Result, error) {
 				require.Contains(t, string(tn.Schema), `"claim"`)
 				if strings.Contains(tn.Input(), "slow") {
 					<-ctx.Done()
@@ -105,11 +115,14 @@ func TestTypedChildrenAndJoin(t *testing.T) {
 		})
 		var children []*agent.Child[finding]
 		for _, task := range []string{"a", "b", "slow"} {
-			c, err := agent.Spawn[finding](t.Context(), rt.Session(session.Must(session.NamedKey("main", "survey"))), agent.Task{Text: task, Key: task})
+			c, err := agent.Spawn[finding](t.Context(),
+				rt.Session(session.Must(session.NamedKey("main", "survey"))),
+				agent.Task{Text: task, Key: task})
 			require.NoError(t, err)
 			children = append(children, c)
 		}
-		outcomes, err := agent.Join(t.Context(), children, agent.JoinOptions{AtLeast: 2, Within: time.Minute, StopRest: true})
+		outcomes, err := agent.Join(t.Context(), children,
+			agent.JoinOptions{AtLeast: 2, Within: time.Minute, StopRest: true})
 		require.NoError(t, err)
 		require.Equal(t, "it works", outcomes[0].Value.Claim)
 		var failed *agent.RunError

@@ -9,7 +9,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// A Session is a handle on a session: an inbox and one turn at a time. Handles are cheap and safe for concurrent use.
+// A Session is a handle on a session: an inbox and one turn at a time. Handles are cheap and safe
+// for concurrent use.
 type Session struct {
 	rt   *Runtime
 	key  session.Key
@@ -25,14 +26,17 @@ func (s *Session) tree(ctx context.Context) (session.Key, error) {
 	case s.root.IsValid():
 		return s.root, nil
 	case !s.key.IsValid():
-		return s.root, &spawn.InputError{Field: "session", Reason: strconv.Quote(s.key.String()) + " is no key of a session"}
+		return s.root, &spawn.InputError{
+			Field: "session", Reason: strconv.Quote(s.key.String()) + " is not the key of a session",
+		}
 	}
 	return s.rt.sup.RootOf(ctx, s.key)
 }
 
-// Post puts a message into the inbox and returns when that is durable. A session that is not in a turn starts one; the answer
-// comes to Config.Reply. Of the message ID and Text count. A message whose ID the session has seen in the last seven days is
-// accepted and changes nothing; one without an ID is always new.
+// Post puts a message into the inbox and returns when that is durable. A session that is not in a
+// turn starts one; the answer comes to Config.Reply. Of the message ID and Text count. A message
+// whose ID the session has seen in the last seven days is accepted and changes nothing; one without
+// an ID is always new.
 func (s *Session) Post(ctx context.Context, m Message) error {
 	root, err := s.tree(ctx)
 	if err != nil {
@@ -40,7 +44,10 @@ func (s *Session) Post(ctx context.Context, m Message) error {
 	}
 	msg := spawn.Incoming{ID: m.ID, Text: m.Text}
 	if s.key.Channel() != "" {
-		msg.Route = &session.Route{Channel: s.key.Channel(), Account: s.key.Account(), To: s.key.Peer(), Thread: s.key.ThreadID()}
+		msg.Route = &session.Route{
+			Channel: s.key.Channel(), Account: s.key.Account(), To: s.key.Peer(),
+			Thread: s.key.ThreadID(),
+		}
 	}
 	return s.rt.sup.Post(ctx, root, s.key, msg)
 }
@@ -75,8 +82,9 @@ func (s *Session) CancelTurn(ctx context.Context) error {
 	return s.rt.sup.CancelTurn(ctx, root, s.key)
 }
 
-// Stop ends the turn under way and everything below the session, and for a sub-agent its run. It returns nil when nothing of
-// that is alive, and a *StillRunningError if Runners had to be given up because they did not return within the grace period.
+// Stop ends the turn under way and everything below the session, and for a sub-agent its run. It
+// returns nil when nothing of that is alive, and a *StillRunningError if Runners had to be given up
+// because they did not return within the grace period.
 func (s *Session) Stop(ctx context.Context) error {
 	root, err := s.tree(ctx)
 	if err != nil {
@@ -85,8 +93,9 @@ func (s *Session) Stop(ctx context.Context) error {
 	return s.rt.sup.Stop(ctx, root, s.key, "stopped by the caller")
 }
 
-// Idle waits until nothing is under way in the session's tree: every message answered, every run ended, everything delivered
-// that is not blocked. It is for programs that end when their work is done, and for tests.
+// Idle waits until nothing is under way in the session's tree: every message answered, every run
+// ended, everything delivered that is not blocked. It is for programs that end when their work is
+// done, and for tests.
 func (s *Session) Idle(ctx context.Context) error {
 	root, err := s.tree(ctx)
 	if err != nil {
@@ -95,8 +104,9 @@ func (s *Session) Idle(ctx context.Context) error {
 	return s.rt.sup.Idle(ctx, root)
 }
 
-// Events yields what happens in the session's tree from the call on, until ctx ends, the loop breaks or the Runtime is shut
-// down. A loop that is slow misses deltas, never events. There are none for a sub-agent that is not on record.
+// Events yields what happens in the session's tree from the call on, until ctx ends, the loop
+// breaks or the Runtime is shut down. A loop that is slow misses deltas, never events. There are
+// none for a sub-agent that is not on record.
 func (s *Session) Events(ctx context.Context) iter.Seq[TreeEvent] {
 	root, err := s.tree(ctx)
 	if err != nil {
@@ -105,16 +115,17 @@ func (s *Session) Events(ctx context.Context) iter.Seq[TreeEvent] {
 	return s.rt.sup.Events(ctx, root)
 }
 
-// Tools returns the session tools that policy gives this session, such as sessions_spawn, for callers with a loop of their own.
-// Take them anew for every turn: within one set, the same tool call id spawns the same sub-agent, so that a call that is
-// repeated does no harm.
+// Tools returns the session tools that policy gives this session, such as sessions_spawn, for
+// callers with a loop of their own. Take them anew for every turn: within one set, the same tool
+// call id spawns the same sub-agent, so that a call that is repeated does no harm.
 func (s *Session) Tools() []Tool {
 	host := toolHost{rt: s.rt, session: s, token: session.NewID()}
 	names := s.rt.cfg.toolNames(s.key)
 	var tools []Tool
 	for _, t := range host.tools() {
 		for _, name := range names {
-			if t.Name == name && t.Name != toolYield { // whoever has a loop of their own has nothing to yield
+			// A caller with a loop of its own has nothing to yield.
+			if t.Name == name && t.Name != toolYield {
 				tools = append(tools, t)
 			}
 		}
@@ -122,4 +133,4 @@ func (s *Session) Tools() []Tool {
 	return tools
 }
 
-func tokenOf(first int) string { return strconv.Itoa(first) }
+func turnToken(first int) string { return strconv.Itoa(first) }

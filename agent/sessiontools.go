@@ -33,7 +33,7 @@ var sessionToolDocs = []agentctx.Tool{
 	{Name: toolYield, Summary: "End this turn and wait for your sub-agents without polling."},
 }
 
-func docOf(name string) string {
+func sessionToolSummary(name string) string {
 	for _, t := range sessionToolDocs {
 		if t.Name == name {
 			return t.Summary
@@ -42,7 +42,7 @@ func docOf(name string) string {
 	return ""
 }
 
-// toolHost is whom a set of session tools works for.
+// toolHost is the session, and its turn, that a set of session tools works for.
 type toolHost struct {
 	rt      *Runtime
 	session *Session
@@ -52,10 +52,17 @@ type toolHost struct {
 
 func (h toolHost) tools() []Tool {
 	return []Tool{
-		{Name: toolSpawn, Description: docOf(toolSpawn), Schema: spawnSchema, Call: h.spawn},
-		{Name: toolSubagents, Description: docOf(toolSubagents), Schema: subagentsSchema, Call: h.subagents},
-		{Name: toolYield, Description: docOf(toolYield), Schema: yieldSchema, Call: h.yield},
+		h.tool(toolSpawn, spawnSchema, h.spawn),
+		h.tool(toolSubagents, subagentsSchema, h.subagents),
+		h.tool(toolYield, yieldSchema, h.yield),
 	}
+}
+
+// tool returns one session tool.
+func (toolHost) tool(
+	name string, schema json.RawMessage, call func(context.Context, ToolCall) (string, error),
+) Tool {
+	return Tool{Name: name, Description: sessionToolSummary(name), Schema: schema, Call: call}
 }
 
 var spawnSchema = json.RawMessage(`{"type":"object","properties":{` +
@@ -81,8 +88,11 @@ var yieldSchema = json.RawMessage(`{"type":"object","properties":{` +
 	`"withinSeconds":{"type":"number","minimum":0,"description":"go on after so many seconds at the latest"}` +
 	`}}`)
 
-// notForSpawn are the parameters of a delivery, which a spawn does not take: where a result goes is not the model's to choose.
-var notForSpawn = []string{"target", "transport", "channel", "to", "threadId", "thread_id", "replyTo", "reply_to"}
+// deliveryParams are the parameters of a delivery, which a spawn does not take: where a result goes
+// is not the model's to choose.
+var deliveryParams = []string{
+	"target", "transport", "channel", "to", "threadId", "thread_id", "replyTo", "reply_to",
+}
 
 type spawnArgs struct {
 	Task, Label, AgentID, Model, Thinking string
@@ -90,7 +100,8 @@ type spawnArgs struct {
 	RequireSandbox                        bool
 }
 
-// An ArgumentError is an argument of a session tool that cannot be accepted. It is told to the model.
+// An ArgumentError is an argument of a session tool that cannot be accepted. It is told to the
+// model.
 type ArgumentError struct{ Tool, Argument, Reason string }
 
 func (e *ArgumentError) Error() string {
@@ -110,7 +121,7 @@ func readArguments(tool string, raw json.RawMessage) (*arguments, error) {
 		return a, nil
 	}
 	if err := json.Unmarshal(raw, &a.m); err != nil {
-		return nil, &ArgumentError{tool, "(all)", "they are no JSON object: " + err.Error()}
+		return nil, &ArgumentError{tool, "(all)", "they are not a JSON object: " + err.Error()}
 	}
 	return a, nil
 }
@@ -167,14 +178,21 @@ func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {
 	if err != nil {
 		return q, err
 	}
-	for _, name := range notForSpawn {
+	for _, name := range deliveryParams {
 		if _, ok := a.m[name]; ok {
-			return q, &ArgumentError{toolSpawn, name, "a spawn does not take where to deliver; the result comes back to you"}
+			return q, &ArgumentError{
+				toolSpawn, name,
+				"a spawn does not take where to deliver; the result comes back to you",
+			}
 		}
 	}
 	q = spawnArgs{
-		Task: a.text("task"), Label: a.text("label"), AgentID: a.text("agentId", "agent_id"), Model: a.text("model"),
-		Thinking: a.text("thinking"), RequireSandbox: a.word("sandbox", "inherit", "require") == "require",
+		Task:           a.text("task"),
+		Label:          a.text("label"),
+		AgentID:        a.text("agentId", "agent_id"),
+		Model:          a.text("model"),
+		Thinking:       a.text("thinking"),
+		RequireSandbox: a.word("sandbox", "inherit", "require") == "require",
 	}
 	if q.Task == "" {
 		a.fail("task", "it is required")
@@ -196,11 +214,14 @@ func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {
 	return q, a.err
 }
 
-// malformed are the rules that refuse what nobody could have asked for, rather than what this caller may not.
-var malformed = []policy.Rule{policy.RuleAgentID, policy.RuleModel, policy.RuleThinking, policy.RuleTimeout}
+// malformedRules are the rules that refuse what no caller may ask for, rather than what this one
+// may not.
+var malformedRules = []policy.Rule{
+	policy.RuleAgentID, policy.RuleModel, policy.RuleThinking, policy.RuleTimeout,
+}
 
-// spawned is what the model is told of a spawn.
-type spawned struct {
+// spawnReply is what the model is told of a spawn.
+type spawnReply struct {
 	Status          string   `json:"status"` // accepted, forbidden or error
 	RunID           string   `json:"runId,omitempty"`
 	ChildSessionKey string   `json:"childSessionKey,omitempty"`
@@ -222,27 +243,30 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		return "", err
 	}
 	task := Task{
-		Text: q.Task, Label: q.Label, Agent: q.AgentID, Model: q.Model, Thinking: q.Thinking, Timeout: q.Timeout,
+		Text: q.Task, Label: q.Label, Agent: q.AgentID, Model: q.Model, Thinking: q.Thinking,
+		Timeout: q.Timeout,
 		Sandbox: q.RequireSandbox, Announce: true,
 	}
 	if c.ID != "" {
 		task.Key = h.token + "/" + c.ID
 	}
-	info, err := h.session.spawn(ctx, task, extra{})
+	info, err := h.session.spawn(ctx, task, runExtra{})
 	if refusal, ok := errors.AsType[*policy.Refusal](err); ok {
 		status := "forbidden"
-		if slices.Contains(malformed, refusal.Rule) {
+		if slices.Contains(malformedRules, refusal.Rule) {
 			status = "error"
 		}
-		return reply(spawned{
-			Status: status, Error: refusal.Error(), Rule: refusal.Rule.String(), Asked: refusal.Asked, Limit: refusal.Limit, Path: refusal.Path,
+		return jsonReply(spawnReply{
+			Status: status, Error: refusal.Error(), Rule: string(refusal.Rule),
+			Asked: refusal.Asked, Limit: refusal.Limit, Path: refusal.Path,
 		})
 	}
 	if err != nil {
-		return reply(spawned{Status: "error", Error: err.Error()})
+		return jsonReply(spawnReply{Status: "error", Error: err.Error()})
 	}
-	out := spawned{
-		Status: "accepted", RunID: string(info.ID), ChildSessionKey: info.Key.String(), Mode: "run", Model: info.Model.Resolved,
+	out := spawnReply{
+		Status: "accepted", RunID: string(info.ID), ChildSessionKey: info.Key.String(),
+		Mode: "run", Model: info.Model.Resolved,
 		Warnings: info.Warnings,
 	}
 	if h.session.key.Kind() != session.KindCron {
@@ -252,10 +276,10 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		applied := info.Model.Requested == info.Model.Resolved
 		out.ModelApplied = &applied
 	}
-	return reply(out)
+	return jsonReply(out)
 }
 
-func reply(v any) (string, error) {
+func jsonReply(v any) (string, error) {
 	data, err := json.Marshal(v)
 	return string(data), err
 }
@@ -279,10 +303,18 @@ func (h toolHost) yield(ctx context.Context, c ToolCall) (string, error) {
 	}
 	if !slices.ContainsFunc(runs, func(r RunInfo) bool { return !r.Status.Terminal() }) {
 		// To end the turn here would end a run that has not answered.
-		return reply(map[string]string{"status": "nothing to wait for", "note": "None of your sub-agents is at work any more. Go on."})
+		return jsonReply(map[string]string{
+			"status": "nothing to wait for",
+			"note":   "None of your sub-agents is at work any more. Go on.",
+		})
 	}
-	h.turn.Yield(JoinOptions{AtLeast: int(min(n, math.MaxInt32)), Within: time.Duration(min(within, 1e9) * float64(time.Second))})
-	return reply(map[string]string{"status": "yielded", "note": "This turn ends now; another one begins when the wait is over."})
+	h.turn.Yield(JoinOptions{
+		AtLeast: int(min(n, math.MaxInt32)),
+		Within:  time.Duration(min(within, 1e9) * float64(time.Second)),
+	})
+	return jsonReply(map[string]string{
+		"status": "yielded", "note": "This turn ends now; another one begins when the wait is over.",
+	})
 }
 
 // subagentLine is what the model is told of a sub-agent.
@@ -303,10 +335,11 @@ type subagentLine struct {
 	Tools      []string `json:"tools,omitempty"`
 }
 
-func lineOf(n int, r RunInfo, whole bool) subagentLine {
+func newSubagentLine(n int, r RunInfo, whole bool) subagentLine {
 	l := subagentLine{
-		Number: n, RunID: string(r.ID), SessionKey: r.Key.String(), Label: r.Label, Agent: r.Agent, Status: r.Status.String(),
-		Turns: r.Turns, Children: r.Children, Error: r.Error,
+		Number: n, RunID: string(r.ID), SessionKey: r.Key.String(), Label: r.Label,
+		Agent: r.Agent, Status: r.Status.String(), Turns: r.Turns, Children: r.Children,
+		Error: r.Error,
 	}
 	if d := r.Elapsed(time.Now()); d > 0 {
 		l.Runtime = d.Round(time.Second).String()
@@ -323,7 +356,8 @@ func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	action, target, message := a.word("action", "list", "info", "steer", "kill"), a.text("target"), a.text("message")
+	action := a.word("action", "list", "info", "steer", "kill")
+	target, message := a.text("target"), a.text("message")
 	if a.err != nil {
 		return "", a.err
 	}
@@ -337,35 +371,38 @@ func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 	if action == "" || action == "list" {
 		lines := make([]subagentLine, len(runs))
 		for i, r := range runs {
-			lines[i] = lineOf(i+1, r, false)
+			lines[i] = newSubagentLine(i+1, r, false)
 		}
-		return reply(map[string]any{"subagents": lines})
+		return jsonReply(map[string]any{"subagents": lines})
 	}
-	chosen, err := choose(runs, target, action == "kill")
+	chosen, err := selectRuns(runs, target, action == "kill")
 	if err != nil {
 		return "", err
 	}
-	return h.act(ctx, action, message, chosen)
+	return h.runAction(ctx, action, message, chosen)
 }
 
-func (h toolHost) act(ctx context.Context, action, message string, chosen []RunInfo) (string, error) {
+func (h toolHost) runAction(
+	ctx context.Context, action, message string, chosen []RunInfo,
+) (string, error) {
 	root, err := h.session.tree(ctx)
 	if err != nil {
 		return "", err
 	}
 	for _, r := range chosen {
-		if err := h.may(verbs[action], r); err != nil {
+		if err := h.authorize(actionVerbs[action], r); err != nil {
 			return "", err
 		}
 	}
 	switch action {
 	case "info":
-		return reply(lineOf(0, chosen[0], true))
+		return jsonReply(newSubagentLine(0, chosen[0], true))
 	case "steer":
-		if err := h.rt.sup.Steer(ctx, root, h.session.key, chosen[0].Key, spawn.Incoming{Text: message}); err != nil {
+		if err := h.rt.sup.Steer(ctx, root, h.session.key, chosen[0].Key,
+			spawn.Incoming{Text: message}); err != nil {
 			return "", err
 		}
-		return reply(map[string]string{"status": "accepted", "runId": string(chosen[0].ID)})
+		return jsonReply(map[string]string{"status": "accepted", "runId": string(chosen[0].ID)})
 	}
 	stopped := []string{}
 	var failed []error
@@ -382,22 +419,26 @@ func (h toolHost) act(ctx context.Context, action, message string, chosen []RunI
 	if len(failed) > 0 {
 		return "", errors.Join(failed...)
 	}
-	return reply(map[string]any{"status": "ok", "stopped": stopped})
+	return jsonReply(map[string]any{"status": "ok", "stopped": stopped})
 }
 
-var verbs = map[string]policy.Verb{"info": policy.VerbStatus, "steer": policy.VerbSteer, "kill": policy.VerbStop}
+var actionVerbs = map[string]policy.Verb{
+	"info": policy.VerbStatus, "steer": policy.VerbSteer, "kill": policy.VerbStop,
+}
 
-// may asks policy whether the session may do something with one of its sub-agents.
-func (h toolHost) may(v policy.Verb, r RunInfo) error {
+// authorize asks policy whether the session may do something with one of its sub-agents.
+func (h toolHost) authorize(v policy.Verb, r RunInfo) error {
 	c := policy.Caller{Key: h.session.key, Role: session.RoleMain}
 	if h.turn != nil {
 		c.Role, c.Depth = h.turn.Session.Role, h.turn.Session.Depth
 	}
-	return h.rt.cfg.Rules.Authorize(c, v, policy.Target{Key: r.Key, Ancestors: []session.Key{r.Parent, r.Root}})
+	return h.rt.cfg.Rules.Authorize(c, v,
+		policy.Target{Key: r.Key, Ancestors: []session.Key{r.Parent, r.Root}})
 }
 
-// choose returns the runs that a target names: a number in the list, a run id, a session key, a label, or all.
-func choose(runs []RunInfo, target string, several bool) ([]RunInfo, error) {
+// selectRuns returns the runs that a target names: a number in the list, a run id, a session key, a
+// label, or all.
+func selectRuns(runs []RunInfo, target string, several bool) ([]RunInfo, error) {
 	if target == "" {
 		return nil, &ArgumentError{toolSubagents, "target", "it is required"}
 	}
@@ -415,9 +456,15 @@ func choose(runs []RunInfo, target string, several bool) ([]RunInfo, error) {
 	}
 	switch len(found) {
 	case 0:
-		return nil, &ArgumentError{toolSubagents, "target", fmt.Sprintf("there is no sub-agent %q of yours", target)}
+		return nil, &ArgumentError{
+			toolSubagents, "target",
+			fmt.Sprintf("there is no sub-agent %q of yours", target),
+		}
 	case 1:
 		return found, nil
 	}
-	return nil, &ArgumentError{toolSubagents, "target", fmt.Sprintf("%d of your sub-agents are called %q; take the run id", len(found), target)}
+	return nil, &ArgumentError{
+		toolSubagents, "target",
+		fmt.Sprintf("%d of your sub-agents are called %q; take the run id", len(found), target),
+	}
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// hanging is a Config whose sub-agents work until they are stopped.
-func hanging(rules policy.Rules) agent.Config {
-	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+// configHanging is a Config whose sub-agents work until they are stopped.
+func configHanging(rules policy.Rules) agent.Config {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		<-ctx.Done()
 		return agent.Result{}, ctx.Err()
 	})
@@ -28,7 +28,7 @@ func hanging(rules policy.Rules) agent.Config {
 	return cfg
 }
 
-func agents(allow []string, ids ...string) []policy.Agent {
+func agentsAllowing(allow []string, ids ...string) []policy.Agent {
 	list := []policy.Agent{{ID: "main", Subagents: policy.Subagents{AllowAgents: allow}}}
 	for _, id := range ids {
 		list = append(list, policy.Agent{ID: id})
@@ -46,74 +46,151 @@ func TestSpawnArguments(t *testing.T) {
 		check          func(t *testing.T, r agent.RunInfo)
 	}{
 		{id: "1.1", name: "where to deliver", args: `{"task":"x","to":"u"}`, err: `argument "to"`},
-		{id: "1.2", name: "in a fixed order", args: `{"task":"x","thread_id":null,"target":"y"}`, err: `argument "target"`},
-		{id: "1.2", name: "even before the task", args: `{"replyTo":""}`, err: `argument "replyTo"`},
-		{id: "1.3", name: "blank task", args: `{"task":"   "}`, err: `argument "task": it is required`},
-		{id: "1.3", name: "no task", args: ``, err: `argument "task": it is required`},
-		{id: "1.3", name: "task of another type", args: `{"task":7}`, err: `argument "task": it is 7, not a string`},
-		{id: "", name: "no object", args: `["x"]`, err: `no JSON object`},
-		{id: "", name: "no JSON", args: `{"task"`, err: `no JSON object`},
-		{id: "1.4", name: "an agent that is an error message", args: `{"task":"x","agentId":"Agent not found: xyz"}`, out: map[string]string{"status": "error", "rule": "agentId"}},
-		{id: "1.5", name: "an agent of 65 characters", args: `{"task":"x","agentId":"` + long + `"}`, out: map[string]string{"status": "error", "rule": "agentId"}},
-		{id: "1.5", name: "an agent that is a path", args: `{"task":"x","agentId":"../x"}`, out: map[string]string{"status": "error", "rule": "agentId"}},
 		{
-			id: "1.6", name: "case of an agent", args: `{"task":"x","agentId":"My-Research_Agent01"}`, rules: policy.Rules{Agents: agents([]string{"*"}, "my-research_agent01")},
+			id: "1.2", name: "in a fixed order", args: `{"task":"x","thread_id":null,"target":"y"}`,
+			err: `argument "target"`,
+		},
+		{
+			id: "1.2", name: "even before the task", args: `{"replyTo":""}`,
+			err: `argument "replyTo"`,
+		},
+		{
+			id: "1.3", name: "blank task", args: `{"task":"   "}`,
+			err: `argument "task": it is required`,
+		},
+		{id: "1.3", name: "no task", args: ``, err: `argument "task": it is required`},
+		{
+			id: "1.3", name: "task of another type", args: `{"task":7}`,
+			err: `argument "task": it is 7, not a string`,
+		},
+		{id: "", name: "no object", args: `["x"]`, err: `not a JSON object`},
+		{id: "", name: "no JSON", args: `{"task"`, err: `not a JSON object`},
+		{
+			id: "1.4", name: "an agent that is an error message",
+			args: `{"task":"x","agentId":"Agent not found: xyz"}`,
+			out:  map[string]string{"status": "error", "rule": "agentId"},
+		},
+		{
+			id: "1.5", name: "an agent of 65 characters",
+			args: `{"task":"x","agentId":"` + long + `"}`,
+			out:  map[string]string{"status": "error", "rule": "agentId"},
+		},
+		{
+			id: "1.5", name: "an agent that is a path", args: `{"task":"x","agentId":"../x"}`,
+			out: map[string]string{"status": "error", "rule": "agentId"},
+		},
+		{
+			id: "1.6", name: "case of an agent",
+			args: `{"task":"x","agentId":"My-Research_Agent01"}`,
+			rules: policy.Rules{Agents: agentsAllowing([]string{"*"},
+				"my-research_agent01")},
 			check: func(t *testing.T, r agent.RunInfo) {
-				require.True(t, strings.HasPrefix(r.Key.String(), "agent:my-research_agent01:subagent:"), r.Key)
+				require.True(t, strings.HasPrefix(r.Key.String(),
+					"agent:my-research_agent01:subagent:"), r.Key)
 			},
 		},
-		{id: "1.7", name: "a session without a thread", args: `{"task":"x","mode":"session"}`, err: `argument "mode"`},
+		{
+			id: "1.7", name: "a session without a thread", args: `{"task":"x","mode":"session"}`,
+			err: `argument "mode"`,
+		},
 		{id: "1.8", name: "a thread", args: `{"task":"x","thread":true}`, err: `argument "mode"`},
-		{id: "1.18", name: "space around an allowed agent", args: `{"task":"x","agent_id":"research"}`, rules: policy.Rules{Agents: agents([]string{" Research "}, "research")}},
 		{
-			id: "1.19", name: "an agent that is not allowed", args: `{"task":"x","agentId":"beta"}`, rules: policy.Rules{Agents: agents(nil, "beta")},
-			out: map[string]string{"status": "forbidden", "rule": "allowAgents", "asked": "beta", "path": "agents.list[main].subagents.allowAgents"},
+			id: "1.18", name: "space around an allowed agent",
+			args:  `{"task":"x","agent_id":"research"}`,
+			rules: policy.Rules{Agents: agentsAllowing([]string{" Research "}, "research")},
 		},
 		{
-			id: "", name: "an agent that is not configured", args: `{"task":"x","agentId":"ghost"}`, rules: policy.Rules{Agents: agents([]string{"*"})},
-			out: map[string]string{"status": "forbidden", "asked": "ghost"},
+			id: "1.19", name: "an agent that is not allowed", args: `{"task":"x","agentId":"beta"}`,
+			rules: policy.Rules{Agents: agentsAllowing(nil, "beta")},
+			out: map[string]string{
+				"status": "forbidden", "rule": "allowAgents", "asked": "beta",
+				"path": "agents.list[main].subagents.allowAgents",
+			},
 		},
 		{
-			id: "1.21", name: "a sandbox that is not there", args: `{"task":"x","sandbox":"require"}`,
-			out: map[string]string{"status": "forbidden", "rule": "sandbox"},
+			id: "", name: "an agent that is not configured", args: `{"task":"x","agentId":"ghost"}`,
+			rules: policy.Rules{Agents: agentsAllowing([]string{"*"})},
+			out:   map[string]string{"status": "forbidden", "asked": "ghost"},
 		},
-		{id: "", name: "a sandbox of another sort", args: `{"task":"x","sandbox":"maybe"}`, err: `argument "sandbox"`},
-		{id: "1.22", name: "thinking", args: `{"task":"x","thinking":"banana"}`, out: map[string]string{"status": "error", "rule": "thinking", "asked": "banana"}},
-		{id: "1.23", name: "attachments", args: `{"task":"x","attachments":[{"name":"a"}]}`, err: `argument "attachments"`},
+		{
+			id: "1.21", name: "a sandbox that is not there",
+			args: `{"task":"x","sandbox":"require"}`,
+			out:  map[string]string{"status": "forbidden", "rule": "sandbox"},
+		},
+		{
+			id: "", name: "a sandbox of another sort", args: `{"task":"x","sandbox":"maybe"}`,
+			err: `argument "sandbox"`,
+		},
+		{
+			id: "1.22", name: "thinking", args: `{"task":"x","thinking":"banana"}`,
+			out: map[string]string{"status": "error", "rule": "thinking", "asked": "banana"},
+		},
+		{
+			id: "1.23", name: "attachments", args: `{"task":"x","attachments":[{"name":"a"}]}`,
+			err: `argument "attachments"`,
+		},
 		{id: "1.23", name: "no attachments", args: `{"task":"x","attachments":[]}`},
-		{id: "", name: "an external runtime", args: `{"task":"x","runtime":"acp"}`, err: `argument "runtime"`},
-		{id: "", name: "unknown arguments are ignored", args: `{"task":"x","colour":"blue","label":" a "}`, check: func(t *testing.T, r agent.RunInfo) { require.Equal(t, "a", r.Label) }},
+		{
+			id: "", name: "an external runtime", args: `{"task":"x","runtime":"acp"}`,
+			err: `argument "runtime"`,
+		},
+		{
+			id: "", name: "unknown arguments are ignored",
+			args:  `{"task":"x","colour":"blue","label":" a "}`,
+			check: func(t *testing.T, r agent.RunInfo) { require.Equal(t, "a", r.Label) },
+		},
 		{
 			id: "1.26", name: "a broken second", args: `{"task":"x","runTimeoutSeconds":2.9}`,
-			check: func(t *testing.T, r agent.RunInfo) { require.Equal(t, 2*time.Second, r.Deadline.Sub(r.Started)) },
+			check: func(t *testing.T, r agent.RunInfo) {
+				require.Equal(t, 2*time.Second,
+					r.Deadline.Sub(r.Started))
+			},
 		},
 		{
-			id: "1.26", name: "no timeout", args: `{"task":"x","runTimeoutSeconds":-0}`, rules: policy.Rules{Subagents: policy.Subagents{Timeout: time.Hour}},
+			id: "1.26", name: "no timeout", args: `{"task":"x","runTimeoutSeconds":-0}`,
+			rules: policy.Rules{Subagents: policy.Subagents{Timeout: time.Hour}},
 			check: func(t *testing.T, r agent.RunInfo) { require.Zero(t, r.Deadline) },
 		},
 		{
-			id: "1.26", name: "the older name of the timeout", args: `{"task":"x","timeoutSeconds":60}`,
-			check: func(t *testing.T, r agent.RunInfo) { require.Equal(t, time.Minute, r.Deadline.Sub(r.Started)) },
+			id: "1.26", name: "the older name of the timeout",
+			args: `{"task":"x","timeoutSeconds":60}`,
+			check: func(t *testing.T, r agent.RunInfo) {
+				require.Equal(t, time.Minute,
+					r.Deadline.Sub(r.Started))
+			},
 		},
 		{
-			id: "1.26", name: "the configured timeout", args: `{"task":"x"}`, rules: policy.Rules{Subagents: policy.Subagents{Timeout: 900 * time.Second}},
-			check: func(t *testing.T, r agent.RunInfo) { require.Equal(t, 900*time.Second, r.Deadline.Sub(r.Started)) },
+			id: "1.26", name: "the configured timeout", args: `{"task":"x"}`,
+			rules: policy.Rules{Subagents: policy.Subagents{Timeout: 900 * time.Second}},
+			check: func(t *testing.T, r agent.RunInfo) {
+				require.Equal(t, 900*time.Second,
+					r.Deadline.Sub(r.Started))
+			},
 		},
-		{id: "1.26", name: "a timeout that is none", args: `{"task":"x","runTimeoutSeconds":"soon"}`, err: `argument "runTimeoutSeconds"`},
-		{id: "1.26", name: "a negative timeout", args: `{"task":"x","runTimeoutSeconds":-5}`, err: `argument "runTimeoutSeconds"`},
+		{
+			id: "1.26", name: "a timeout that is none",
+			args: `{"task":"x","runTimeoutSeconds":"soon"}`, err: `argument "runTimeoutSeconds"`,
+		},
+		{
+			id: "1.26", name: "a negative timeout", args: `{"task":"x","runTimeoutSeconds":-5}`,
+			err: `argument "runTimeoutSeconds"`,
+		},
 		{
 			id: "", name: "an invalid model", args: `{"task":"x","model":"no such model!"}`,
 			check: func(t *testing.T, r agent.RunInfo) {
-				require.Equal(t, spawn.ModelInfo{Requested: "no such model!", Resolved: "vendor/default"}, r.Model)
+				require.Equal(t, spawn.ModelInfo{
+					Requested: "no such model!",
+					Resolved:  "vendor/default",
+				}, r.Model)
 				require.NotEmpty(t, r.Warnings)
 			},
 		},
 	} {
 		t.Run(strings.TrimSpace(c.id+" "+c.name), func(t *testing.T) {
-			cfg := hanging(c.rules)
-			cfg.Model = "vendor/default"
+			cfg := configHanging(c.rules)
+			cfg.Models.Model = "vendor/default"
 			agenttest.Run(t, cfg, nil, func(h *harness) {
-				out, err := use(h, "sessions_spawn", "1", c.args)
+				out, err := callTool(h, "sessions_spawn", "1", c.args)
 				if c.err != "" {
 					bad, ok := errors.AsType[*agent.ArgumentError](err)
 					require.True(t, ok, "%v %v", out, err)
@@ -155,15 +232,20 @@ func TestSpawnArguments(t *testing.T) {
 func TestSpawnDepth(t *testing.T) {
 	for levels := 1; levels <= 3; levels++ {
 		answers := map[int]string{}
-		cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
-			c, err := tn.Spawn(ctx, agent.Task{Text: "deeper", Agent: map[bool]string{true: "nobody"}[tn.Session.Depth == levels]})
+		cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+			c, err := tn.Spawn(ctx, agent.Task{
+				Text:  "deeper",
+				Agent: map[bool]string{true: "nobody"}[tn.Session.Depth == levels],
+			})
 			if err != nil {
 				refusal, ok := errors.AsType[*policy.Refusal](err)
 				if !ok {
 					return agent.Result{}, err
 				}
-				answers[tn.Session.Depth] = string(refusal.Rule) + " " + refusal.Asked + " " + refusal.Limit + " " + refusal.Path
-				return text("no deeper")
+				answers[tn.Session.Depth] = strings.Join([]string{
+					string(refusal.Rule), refusal.Asked, refusal.Limit, refusal.Path,
+				}, " ")
+				return textResult("no deeper")
 			}
 			_, err = c.Wait(ctx)
 			return agent.Result{}, err
@@ -186,23 +268,26 @@ func TestSpawnDepth(t *testing.T) {
 	}
 }
 
-// 1.15 and 1.16: active children are limited, ended ones do not count, and those that wait for the lane are admitted.
+// 1.15 and 1.16: active children are limited, ended ones do not count, and those that wait for the
+// lane are admitted.
 func TestSpawnCounts(t *testing.T) {
 	rules := policy.Rules{Subagents: policy.Subagents{MaxChildren: 2, MaxConcurrent: 1}}
-	agenttest.Run(t, hanging(rules), nil, func(h *harness) {
+	agenttest.Run(t, configHanging(rules), nil, func(h *harness) {
 		for _, label := range []string{"a", "b"} {
-			out, err := use(h, "sessions_spawn", "1", `{"task":"x","label":"`+label+`"}`)
+			out, err := callTool(h, "sessions_spawn", "1", `{"task":"x","label":"`+label+`"}`)
 			require.NoError(t, err)
-			require.Equal(t, "accepted", out["status"], "another set of tools: the same call id is another call")
+			require.Equal(t, "accepted", out["status"],
+				"another set of tools: the same call id is another call")
 		}
-		require.Equal(t, map[string]spawn.Status{"a": spawn.StatusRunning, "b": spawn.StatusQueued}, statuses(h.Runs()))
-		out, err := use(h, "sessions_spawn", "3", `{"task":"x"}`)
+		require.Equal(t, map[string]spawn.Status{"a": spawn.StatusRunning, "b": spawn.StatusQueued},
+			statuses(h.Runs()))
+		out, err := callTool(h, "sessions_spawn", "3", `{"task":"x"}`)
 		require.NoError(t, err)
 		require.Equal(t, "forbidden", out["status"])
 		require.Equal(t, "maxChildrenPerAgent", out["rule"])
 		require.Equal(t, "2", out["limit"])
 		require.NoError(t, h.Session(h.Child("b").Key).Stop(h.Context()))
-		out, err = use(h, "sessions_spawn", "4", `{"task":"x"}`)
+		out, err = callTool(h, "sessions_spawn", "4", `{"task":"x"}`)
 		require.NoError(t, err)
 		require.Equal(t, "accepted", out["status"])
 		require.NoError(t, h.Main().Stop(h.Context()))
@@ -212,7 +297,7 @@ func TestSpawnCounts(t *testing.T) {
 
 // A thousand children one after the other never meet the limit of one.
 func TestSpawnCountsOnlyWhatIsActive(t *testing.T) {
-	cfg := answering(asText)
+	cfg := configAnswering(asText)
 	cfg.Rules.Subagents.MaxChildren = 1
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		for range 1000 {
@@ -226,9 +311,9 @@ func TestSpawnCountsOnlyWhatIsActive(t *testing.T) {
 
 // 1.27: a cron turn must wait for its sub-agents, so it is not told that they come by themselves.
 func TestSpawnFromCron(t *testing.T) {
-	agenttest.Run(t, hanging(policy.Rules{}), nil, func(h *harness) {
+	agenttest.Run(t, configHanging(policy.Rules{}), nil, func(h *harness) {
 		cron := session.Must(session.Parse("agent:main:cron:nightly"))
-		out, err := useOf(h, h.Session(cron).Tools(), "sessions_spawn", "1", `{"task":"x"}`)
+		out, err := callToolOf(h, h.Session(cron).Tools(), "sessions_spawn", "1", `{"task":"x"}`)
 		require.NoError(t, err)
 		require.Equal(t, "accepted", out["status"])
 		require.NotContains(t, out, "note")
@@ -238,23 +323,23 @@ func TestSpawnFromCron(t *testing.T) {
 
 // The same call gives the same sub-agent; another set of tools, which is another turn, another one.
 func TestSpawnCallThatIsRepeated(t *testing.T) {
-	agenttest.Run(t, hanging(policy.Rules{}), nil, func(h *harness) {
+	agenttest.Run(t, configHanging(policy.Rules{}), nil, func(h *harness) {
 		tools := h.Main().Tools()
 		var ids []any
 		for range 3 {
-			out, err := useOf(h, tools, "sessions_spawn", "call_0", `{"task":"x"}`)
+			out, err := callToolOf(h, tools, "sessions_spawn", "call_0", `{"task":"x"}`)
 			require.NoError(t, err)
 			ids = append(ids, out["runId"])
 		}
 		require.Equal(t, []any{ids[0], ids[0], ids[0]}, ids)
-		other, err := useOf(h, tools, "sessions_spawn", "call_1", `{"task":"x"}`)
+		other, err := callToolOf(h, tools, "sessions_spawn", "call_1", `{"task":"x"}`)
 		require.NoError(t, err)
 		require.NotEqual(t, ids[0], other["runId"])
-		next, err := use(h, "sessions_spawn", "call_0", `{"task":"x"}`)
+		next, err := callTool(h, "sessions_spawn", "call_0", `{"task":"x"}`)
 		require.NoError(t, err)
 		require.NotEqual(t, ids[0], next["runId"])
 		for range 2 { // without an id nothing can be recognised
-			_, err := useOf(h, tools, "sessions_spawn", "", `{"task":"x"}`)
+			_, err := callToolOf(h, tools, "sessions_spawn", "", `{"task":"x"}`)
 			require.NoError(t, err)
 		}
 		require.Len(t, h.Runs(), 5)
@@ -263,7 +348,7 @@ func TestSpawnCallThatIsRepeated(t *testing.T) {
 }
 
 func TestSpawnKey(t *testing.T) {
-	cfg := answering(asText)
+	cfg := configAnswering(asText)
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		spawnIt := func(key, task string) *agent.Child[string] {
 			c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: task, Key: key})
@@ -283,7 +368,9 @@ func TestSpawnKey(t *testing.T) {
 		require.Equal(t, first.ID(), again.ID(), "after it was archived")
 		_, err = again.Wait(h.Context())
 		require.ErrorIs(t, err, agent.ErrNotFound)
-		other, err := agent.Spawn[string](h.Context(), h.Session(session.Must(session.NamedKey("main", "job"))), agent.Task{Text: "a", Key: "job"})
+		other, err := agent.Spawn[string](h.Context(),
+			h.Session(session.Must(session.NamedKey("main", "job"))),
+			agent.Task{Text: "a", Key: "job"})
 		require.NoError(t, err)
 		require.NotEqual(t, first.ID(), other.ID(), "keys are a requester's own")
 		time.Sleep(5 * 24 * time.Hour)
@@ -292,7 +379,7 @@ func TestSpawnKey(t *testing.T) {
 }
 
 func TestSpawnSchemasAreJSON(t *testing.T) {
-	agenttest.Run(t, agent.Config{Rules: deep(2)}, script{}, func(h *harness) {
+	agenttest.Run(t, agent.Config{Rules: rulesForDepth(2)}, script{}, func(h *harness) {
 		for _, tool := range h.Main().Tools() {
 			var schema map[string]any
 			require.NoError(t, json.Unmarshal(tool.Schema, &schema), tool.Name)

@@ -18,9 +18,10 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// forest makes every session spawn width children down to a depth, and then work until it is cancelled.
-func forest(levels, width int, calls, working *atomic.Int32) agent.Config {
-	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+// configForest makes every session spawn width children down to a depth, and then work until it is
+// cancelled.
+func configForest(levels, width int, calls, working *atomic.Int32) agent.Config {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		calls.Add(1)
 		working.Add(1)
 		defer working.Add(-1)
@@ -28,14 +29,18 @@ func forest(levels, width int, calls, working *atomic.Int32) agent.Config {
 			if tn.Session.Depth == levels {
 				break
 			}
-			if _, err := tn.Spawn(ctx, agent.Task{Text: "work", Label: fmt.Sprint(tn.Label, ".", i), Announce: true}); err != nil {
+			if _, err := tn.Spawn(ctx,
+				agent.Task{
+					Text: "work", Label: fmt.Sprint(tn.Label, ".", i),
+					Announce: true,
+				}); err != nil {
 				return agent.Result{}, err
 			}
 		}
 		<-ctx.Done()
 		return agent.Result{Text: "so far"}, context.Cause(ctx)
 	})
-	cfg.Rules = deep(levels)
+	cfg.Rules = rulesForDepth(levels)
 	return cfg
 }
 
@@ -43,7 +48,7 @@ func TestStopEndsTheWholeTree(t *testing.T) {
 	for _, lane := range []int{2, 200} { // most runs queued, and none
 		t.Run(fmt.Sprint("lane ", lane), func(t *testing.T) {
 			var calls, working atomic.Int32
-			cfg := forest(3, 4, &calls, &working)
+			cfg := configForest(3, 4, &calls, &working)
 			cfg.Rules.Subagents.MaxConcurrent = lane
 			agenttest.Run(t, cfg, nil, func(h *harness) {
 				h.Post("go")
@@ -51,7 +56,8 @@ func TestStopEndsTheWholeTree(t *testing.T) {
 				before := time.Now()
 				require.NoError(t, h.Main().Stop(h.Context()))
 				require.Zero(t, working.Load(), "a turn is under way after Stop")
-				require.Zero(t, time.Since(before), "Runners that return at once are not waited for")
+				require.Zero(t, time.Since(before),
+					"Runners that return at once are not waited for")
 				n := calls.Load()
 				if lane == 200 {
 					require.EqualValues(t, 1+4+16+64, n)
@@ -67,9 +73,10 @@ func TestStopEndsTheWholeTree(t *testing.T) {
 	}
 }
 
-// A stopped session is usable again, and what it was told before the stop by sub-agents is gone with it.
+// A stopped session is usable again, and what it was told before the stop by sub-agents is gone
+// with it.
 func TestSessionGoesOnAfterStop(t *testing.T) {
-	s := script{"main": {start("one"), say("On it."), echo()}, "one": {agenttest.Hang()}}
+	s := script{"main": {startStep("one"), say("On it."), echo()}, "one": {agenttest.Hang()}}
 	agenttest.Run(t, agent.Config{}, s, func(h *harness) {
 		h.Post("go")
 		time.Sleep(time.Minute)
@@ -78,23 +85,27 @@ func TestSessionGoesOnAfterStop(t *testing.T) {
 		h.Post("still there?")
 		h.Replied("On it.", "still there?")
 		require.NoError(t, h.Main().Stop(h.Context()), "there is nothing to stop")
-		require.NoError(t, h.Session(session.Must(session.MainKey("other"))).Stop(h.Context()), "there never was anything")
+		require.NoError(t, h.Session(session.Must(session.MainKey("other"))).Stop(h.Context()),
+			"there never was anything")
 	})
 }
 
 // Stopping one run ends what is below it and tells its requester once.
 func TestStopOfOneRun(t *testing.T) {
 	s := script{
-		"main": {more(start("a"), "b"), say("On it."), echo()},
-		"a":    {start("a1"), yield(), echo()},
+		"main": {andStart(startStep("a"), "b"), say("On it."), echo()},
+		"a":    {startStep("a1"), yieldStep(), echo()},
 		"a1":   {agenttest.Hang()},
 		"b":    {say("b is done").After(time.Hour)},
 	}
-	agenttest.Run(t, agent.Config{Rules: deep(2)}, s, func(h *harness) {
+	agenttest.Run(t, agent.Config{Rules: rulesForDepth(2)}, s, func(h *harness) {
 		h.Post("go")
 		time.Sleep(time.Minute)
 		require.NoError(t, h.Session(h.Child("a").Key).Stop(h.Context()))
-		require.Equal(t, map[string]spawn.Status{"a": spawn.StatusCancelled, "a1": spawn.StatusCancelled, "b": spawn.StatusRunning}, statuses(h.Runs()))
+		require.Equal(t, map[string]spawn.Status{
+			"a":  spawn.StatusCancelled,
+			"a1": spawn.StatusCancelled, "b": spawn.StatusRunning,
+		}, statuses(h.Runs()))
 		h.Replied("On it.", "a: cancelled")
 		time.Sleep(2 * time.Hour)
 		h.Replied("On it.", "a: cancelled", "b is done")
@@ -103,10 +114,10 @@ func TestStopOfOneRun(t *testing.T) {
 }
 
 func TestStopGivesUpARunnerThatHangs(t *testing.T) {
-	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		if tn.Label == "deaf" {
 			time.Sleep(time.Hour)
-			return text("too late")
+			return textResult("too late")
 		}
 		<-ctx.Done()
 		return agent.Result{}, ctx.Err()
@@ -114,7 +125,8 @@ func TestStopGivesUpARunnerThatHangs(t *testing.T) {
 	cfg.Grace = 3 * time.Second
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		for _, label := range []string{"deaf", "good"} {
-			_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Label: label})
+			_, err := agent.Spawn[string](h.Context(), h.Main(),
+				agent.Task{Text: "work", Label: label})
 			require.NoError(t, err)
 		}
 		synctest.Wait()
@@ -124,7 +136,10 @@ func TestStopGivesUpARunnerThatHangs(t *testing.T) {
 		require.True(t, ok, "%v", err)
 		require.Equal(t, []session.Key{h.Child("deaf").Key}, still.Sessions)
 		require.Equal(t, 3*time.Second, time.Since(began))
-		require.Equal(t, map[string]spawn.Status{"deaf": spawn.StatusCancelled, "good": spawn.StatusCancelled}, statuses(h.Runs()))
+		require.Equal(t, map[string]spawn.Status{
+			"deaf": spawn.StatusCancelled,
+			"good": spawn.StatusCancelled,
+		}, statuses(h.Runs()))
 		time.Sleep(50 * time.Minute) // what was given up comes back, and changes nothing
 		require.Empty(t, h.Child("deaf").Result.Text)
 		time.Sleep(time.Hour)
@@ -133,7 +148,7 @@ func TestStopGivesUpARunnerThatHangs(t *testing.T) {
 
 func TestCancelTurnLeavesChildrenAlone(t *testing.T) {
 	s := script{
-		"main": {start("one"), agenttest.Hang(), echo()},
+		"main": {startStep("one"), agenttest.Hang(), echo()},
 		"one":  {say("done").After(time.Hour)},
 	}
 	agenttest.Run(t, agent.Config{}, s, func(h *harness) {
@@ -150,7 +165,7 @@ func TestCancelTurnLeavesChildrenAlone(t *testing.T) {
 }
 
 func TestCancelTurnOfASubagentEndsItsRun(t *testing.T) {
-	s := script{"main": {start("one"), say("On it."), echo()}, "one": {agenttest.Hang()}}
+	s := script{"main": {startStep("one"), say("On it."), echo()}, "one": {agenttest.Hang()}}
 	agenttest.Run(t, agent.Config{}, s, func(h *harness) {
 		h.Post("go")
 		time.Sleep(time.Minute)
@@ -161,7 +176,7 @@ func TestCancelTurnOfASubagentEndsItsRun(t *testing.T) {
 
 func TestCancelTurnIsTheCauseOfTheContext(t *testing.T) {
 	var cause error
-	cfg := runner(func(ctx context.Context, _ *agent.Turn) (agent.Result, error) {
+	cfg := configWith(func(ctx context.Context, _ *agent.Turn) (agent.Result, error) {
 		<-ctx.Done()
 		cause = context.Cause(ctx)
 		return agent.Result{}, cause
@@ -176,7 +191,7 @@ func TestCancelTurnIsTheCauseOfTheContext(t *testing.T) {
 }
 
 func TestTimeoutKeepsWhatThereIs(t *testing.T) {
-	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		<-ctx.Done()
 		return agent.Result{Text: "half of it, " + context.Cause(ctx).Error()}, context.Cause(ctx)
 	})
@@ -185,7 +200,8 @@ func TestTimeoutKeepsWhatThereIs(t *testing.T) {
 		for _, c := range []struct {
 			timeout, want time.Duration
 		}{{0, time.Hour}, {time.Minute, time.Minute}} {
-			child, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Timeout: c.timeout})
+			child, err := agent.Spawn[string](h.Context(), h.Main(),
+				agent.Task{Text: "work", Timeout: c.timeout})
 			require.NoError(t, err)
 			began := time.Now()
 			_, err = child.Wait(h.Context())
@@ -195,7 +211,8 @@ func TestTimeoutKeepsWhatThereIs(t *testing.T) {
 			require.Equal(t, "half of it, "+spawn.ErrTimedOut.Error(), run.Run.Result.Text)
 			require.Equal(t, c.want, time.Since(began))
 		}
-		child, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Timeout: policy.Off})
+		child, err := agent.Spawn[string](h.Context(), h.Main(),
+			agent.Task{Text: "work", Timeout: policy.Off})
 		require.NoError(t, err)
 		time.Sleep(100 * time.Hour)
 		info, err := child.Info(h.Context())

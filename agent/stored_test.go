@@ -120,7 +120,7 @@ func (s *stored) look() {
 	for _, b := range s.bindings() {
 		fmt.Fprintf(&s.text, "%+v to %s by %s, label %q\n", b.Conversation, b.Target, b.By, b.Label)
 		fmt.Fprintf(&s.text, "  bound %s, touched %s, idle %s, max age %s\n",
-			instant(b.Bound), instant(b.Touched), b.Idle, b.MaxAge)
+			timeText(b.Bound), timeText(b.Touched), b.Idle, b.MaxAge)
 	}
 	s.text.WriteByte('\n')
 }
@@ -173,7 +173,7 @@ func (s *stored) tree(
 		}
 		fmt.Fprintf(&s.text, "  outbox %s to %s: %s\n", o.Key, o.To, what)
 		fmt.Fprintf(&s.text, "    attempt %d, may repeat %t, blocked %s, busy %t, error %q\n",
-			o.Attempt, o.MayRepeat, instant(o.Blocked), o.Busy, o.Error)
+			o.Attempt, o.MayRepeat, timeText(o.Blocked), o.Busy, o.Error)
 	}
 	s.text.WriteByte('\n')
 }
@@ -187,7 +187,7 @@ func (s *stored) run(r spawn.RunInfo) {
 	fmt.Fprintf(&s.text, "    task %q, model %q, %q, %q, thinking %q, tools %v\n", r.Task,
 		r.Model.Requested, r.Model.Resolved, r.Model.Actual, r.Thinking, r.Tools)
 	fmt.Fprintf(&s.text, "    created %s, started %s, deadline %s, ended %s\n",
-		instant(r.Created), instant(r.Started), instant(r.Deadline), instant(r.Ended))
+		timeText(r.Created), timeText(r.Started), timeText(r.Deadline), timeText(r.Ended))
 	if u := r.Result.Usage; u != (agent.Usage{}) {
 		fmt.Fprintf(&s.text, "    usage %d in, %d out, %v dollars, model %q\n",
 			u.Input, u.Output, u.Cost, r.Result.Model)
@@ -227,13 +227,13 @@ func (s *stored) transcript(store *session.Store, ref session.Ref) {
 	fmt.Fprintf(&s.text, "    transcript: %d lines, %d kept, %d calls, %d bytes raw, usage %d\n",
 		all, kept, calls, raw, usage)
 	if kept > 0 {
-		fmt.Fprintf(&s.text, "    last of it: %s %q\n", last.Role, cut(last.Text))
+		fmt.Fprintf(&s.text, "    last of it: %s %q\n", last.Role, shorten(last.Text))
 	}
 }
 
-func cut(text string) string { return text[:min(len(text), 40)] }
+func shorten(text string) string { return text[:min(len(text), 40)] }
 
-func instant(at time.Time) string {
+func timeText(at time.Time) string {
 	if at.IsZero() {
 		return "never"
 	}
@@ -273,7 +273,7 @@ func (s *stored) live(archiveAfter time.Duration, f func(rt *agent.Runtime)) {
 	store, err := dirstore.Open(s.dir)
 	require.NoError(s.t, err)
 	cfg := agent.Config{Store: store, Runner: agent.RunnerFunc(s.answer)}
-	cfg.Rules = deep(3)
+	cfg.Rules = rulesForDepth(3)
 	cfg.Rules.Agents = []policy.Agent{{ID: "main"}, {ID: "ops"}}
 	cfg.Rules.Subagents.ArchiveAfter = archiveAfter
 	if filepath.Base(s.source) == "caller" {
@@ -304,7 +304,7 @@ func (s *stored) answer(ctx context.Context, tn *agent.Turn) (agent.Result, erro
 		data := json.RawMessage(`{"title":"Late","pages":1}`)
 		return agent.Result{Text: "typed", JSON: data}, nil
 	}
-	return text(fmt.Sprintf("turn %d, retry %t, %d of %d messages are new",
+	return textResult(fmt.Sprintf("turn %d, retry %t, %d of %d messages are new",
 		tn.N, tn.Retry, tn.New, len(tn.Messages)))
 }
 

@@ -17,24 +17,25 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// three starts three sub-agents that hang, two of them with the same label.
-func three(h *harness) []agent.RunInfo {
+// startThree starts three sub-agents that hang, two of them with the same label.
+func startThree(h *harness) []agent.RunInfo {
 	for i, label := range []string{"a", "b", "b"} {
-		_, err := use(h, "sessions_spawn", fmt.Sprint(i), `{"task":"work","label":"`+label+`"}`)
+		_, err := callTool(h, "sessions_spawn", fmt.Sprint(i),
+			`{"task":"work","label":"`+label+`"}`)
 		require.NoError(h.T(), err)
 	}
 	return h.Runs()
 }
 
 func TestSubagentsList(t *testing.T) {
-	agenttest.Run(t, hanging(policy.Rules{}), nil, func(h *harness) {
-		out, err := use(h, "subagents", "1", `{}`)
+	agenttest.Run(t, configHanging(policy.Rules{}), nil, func(h *harness) {
+		out, err := callTool(h, "subagents", "1", `{}`)
 		require.NoError(t, err)
 		require.Empty(t, out["subagents"], "a session that never was has no sub-agents")
-		runs := three(h)
+		runs := startThree(h)
 		time.Sleep(90 * time.Second)
 		for _, args := range []string{``, `{}`, `{"action":"list"}`} {
-			out, err := use(h, "subagents", "1", args)
+			out, err := callTool(h, "subagents", "1", args)
 			require.NoError(t, err)
 			list := out["subagents"].([]any)
 			require.Len(t, list, 3)
@@ -54,12 +55,13 @@ func TestSubagentsList(t *testing.T) {
 }
 
 func TestSubagentsTarget(t *testing.T) {
-	agenttest.Run(t, hanging(policy.Rules{}), nil, func(h *harness) {
-		runs := three(h)
+	agenttest.Run(t, configHanging(policy.Rules{}), nil, func(h *harness) {
+		runs := startThree(h)
 		for target, want := range map[string]agent.RunInfo{
-			"1": runs[0], "2": runs[1], "a": runs[0], string(runs[2].ID): runs[2], runs[1].Key.String(): runs[1],
+			"1": runs[0], "2": runs[1], "a": runs[0], string(runs[2].ID): runs[2],
+			runs[1].Key.String(): runs[1],
 		} {
-			out, err := use(h, "subagents", "1", `{"action":"info","target":"`+target+`"}`)
+			out, err := callTool(h, "subagents", "1", `{"action":"info","target":"`+target+`"}`)
 			require.NoError(t, err)
 			require.Equal(t, string(want.ID), out["runId"], target)
 			require.Equal(t, "work", out["task"])
@@ -73,31 +75,32 @@ func TestSubagentsTarget(t *testing.T) {
 			`{"action":"steer","target":"all"}`: `there is no sub-agent "all"`,
 			`{"action":"dance","target":"1"}`:   `"dance", not one of`,
 			`{"action":7}`:                      `not a string`,
-			`x`:                                 `no JSON object`,
+			`x`:                                 `not a JSON object`,
 		} {
-			_, err := use(h, "subagents", "1", args)
+			_, err := callTool(h, "subagents", "1", args)
 			bad, ok := errors.AsType[*agent.ArgumentError](err)
 			require.True(t, ok, "%s: %v", args, err)
 			require.Equal(t, "subagents", bad.Tool)
 			require.ErrorContains(t, err, want)
 		}
 		other := h.Session(session.Must(session.NamedKey("main", "other"))).Tools()
-		_, err := useOf(h, other, "subagents", "1", `{"action":"kill","target":"`+string(runs[0].ID)+`"}`)
+		_, err := callToolOf(h, other, "subagents", "1",
+			`{"action":"kill","target":"`+string(runs[0].ID)+`"}`)
 		require.ErrorContains(t, err, "no sub-agent", "only one's own can be reached")
 		require.NoError(t, h.Main().Stop(h.Context()))
 	})
 }
 
 func TestSubagentsKill(t *testing.T) {
-	agenttest.Run(t, hanging(policy.Rules{}), nil, func(h *harness) {
-		runs := three(h)
-		out, err := use(h, "subagents", "1", `{"action":"kill","target":"a"}`)
+	agenttest.Run(t, configHanging(policy.Rules{}), nil, func(h *harness) {
+		runs := startThree(h)
+		out, err := callTool(h, "subagents", "1", `{"action":"kill","target":"a"}`)
 		require.NoError(t, err)
 		require.Equal(t, []any{string(runs[0].ID)}, out["stopped"])
-		out, err = use(h, "subagents", "1", `{"action":"kill","target":"a"}`)
+		out, err = callTool(h, "subagents", "1", `{"action":"kill","target":"a"}`)
 		require.NoError(t, err)
 		require.Empty(t, out["stopped"], "it has ended")
-		out, err = use(h, "subagents", "1", `{"action":"kill","target":"all"}`)
+		out, err = callTool(h, "subagents", "1", `{"action":"kill","target":"all"}`)
 		require.NoError(t, err)
 		require.Len(t, out["stopped"], 2)
 		for _, r := range h.Runs() {
@@ -108,8 +111,12 @@ func TestSubagentsKill(t *testing.T) {
 
 func TestSubagentsSteer(t *testing.T) {
 	s := script{
-		"main": {start("a"), say("On it."), call("subagents", `{"action":"steer","target":"a","message":"use the other file"}`), say("Told it."), echo()},
-		"a":    {call("ls", `{}`).After(time.Minute), echo()},
+		"main": {
+			startStep("a"), say("On it."),
+			call("subagents", `{"action":"steer","target":"a","message":"use the other file"}`),
+			say("Told it."), echo(),
+		},
+		"a": {call("ls", `{}`).After(time.Minute), echo()},
 	}
 	agenttest.Run(t, agent.Config{Tools: toolbox("ls")}, s, func(h *harness) {
 		h.Post("go")
@@ -122,7 +129,7 @@ func TestSubagentsSteer(t *testing.T) {
 
 func TestSteer(t *testing.T) {
 	var got []agent.Message
-	cfg := runner(func(ctx context.Context, tn *agent.Turn) (res agent.Result, err error) {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (res agent.Result, err error) {
 		for range 2 {
 			time.Sleep(time.Minute)
 			more, err := tn.Inbox(ctx)
@@ -141,7 +148,8 @@ func TestSteer(t *testing.T) {
 		require.NoError(t, err)
 		synctest.Wait()
 		require.ErrorContains(t, c.Steer(h.Context(), "  "), "empty")
-		require.ErrorContains(t, c.Steer(h.Context(), string(make([]rune, 4001))), "4001 characters, the limit is 4000")
+		require.ErrorContains(t, c.Steer(h.Context(), string(make([]rune, 4001))),
+			"4001 characters, the limit is 4000")
 		require.NoError(t, c.Steer(h.Context(), "left"))
 		err = c.Steer(h.Context(), "right")
 		refusal, ok := errors.AsType[*policy.Refusal](err)
@@ -167,7 +175,7 @@ func TestSteer(t *testing.T) {
 
 // A steer that a Runner does not take is missed: it never wakes a run whose turn is over.
 func TestSteerThatIsMissed(t *testing.T) {
-	cfg := timed()
+	cfg := configTimed()
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		c := startAll(h, "1m")[0]
 		synctest.Wait()
@@ -183,15 +191,17 @@ func TestSteerThatIsMissed(t *testing.T) {
 
 // A follow-up to a sub-agent that works is read by its next turn, and the run ends after that one.
 func TestPostToASubagent(t *testing.T) {
-	agenttest.Run(t, agent.Config{}, script{"a": {say("first").After(time.Minute), echo()}}, func(h *harness) {
-		c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Label: "a"})
-		require.NoError(t, err)
-		synctest.Wait()
-		require.NoError(t, c.Session().Post(h.Context(), agent.Message{Text: "and then?"}))
-		got, err := c.Wait(h.Context())
-		require.NoError(t, err)
-		require.Equal(t, "and then?", got)
-		require.ErrorIs(t, c.Session().Post(h.Context(), agent.Message{Text: "more"}), agent.ErrEnded)
-		require.Empty(t, h.Replies())
-	})
+	agenttest.Run(t, agent.Config{}, script{"a": {say("first").After(time.Minute), echo()}},
+		func(h *harness) {
+			c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Label: "a"})
+			require.NoError(t, err)
+			synctest.Wait()
+			require.NoError(t, c.Session().Post(h.Context(), agent.Message{Text: "and then?"}))
+			got, err := c.Wait(h.Context())
+			require.NoError(t, err)
+			require.Equal(t, "and then?", got)
+			require.ErrorIs(t, c.Session().Post(h.Context(), agent.Message{Text: "more"}),
+				agent.ErrEnded)
+			require.Empty(t, h.Replies())
+		})
 }

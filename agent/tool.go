@@ -23,15 +23,18 @@ type Tool struct {
 	Description string
 	// Schema is the JSON Schema of the arguments; nil: an object without properties.
 	Schema json.RawMessage
-	// Call runs the tool and returns what the model is told. An error is told to the model too. It may be called from several
-	// goroutines at once.
+	// Call runs the tool and returns what the model is told. An error is told to the model too. It
+	// may be called from several goroutines at once.
 	Call func(ctx context.Context, c ToolCall) (string, error)
 }
 
-// NewTool makes a Tool of a function. The schema of the arguments is that of In: a struct whose fields have json tags, and doc
-// tags as descriptions; fields with omitempty or omitzero, and pointers, are optional. It panics if In has no schema, which is
-// a mistake of the program. Arguments that do not fit give the model an error and do not reach the function.
-func NewTool[In any](name, description string, f func(ctx context.Context, in In) (string, error)) Tool {
+// NewTool makes a Tool of a function. The schema of the arguments is that of In: a struct whose
+// fields have json tags, and doc tags as descriptions; fields with omitempty or omitzero, and
+// pointers, are optional. It panics if In has no schema, which is a mistake of the program.
+// Arguments that do not fit give the model an error and do not reach the function.
+func NewTool[In any](
+	name, description string, f func(ctx context.Context, in In) (string, error),
+) Tool {
 	schema, err := jsonschema.For[In]()
 	if err != nil {
 		panic(fmt.Sprintf("agent: NewTool %q: %v", name, err))
@@ -55,13 +58,14 @@ func decodeArgs[In any](args json.RawMessage) (in In, err error) {
 	return in, json.Unmarshal(args, &in)
 }
 
-// contained returns the tool with its panics turned into errors.
-func (t Tool) contained() Tool {
+// recovering returns the tool with its panics turned into errors.
+func (t Tool) recovering() Tool {
 	call := t.Call
 	t.Call = func(ctx context.Context, c ToolCall) (out string, err error) {
 		defer func() {
 			if p := recover(); p != nil {
-				err = fmt.Errorf("agent: tool %q: %w", t.Name, &spawn.PanicError{Value: p, Stack: debug.Stack()})
+				err = fmt.Errorf("agent: tool %q: %w", t.Name,
+					&spawn.PanicError{Value: p, Stack: debug.Stack()})
 			}
 		}()
 		if err := ctx.Err(); err != nil {
@@ -72,8 +76,8 @@ func (t Tool) contained() Tool {
 	return t
 }
 
-// summary returns the first line of a description.
-func (t Tool) summary() string {
+// firstLine returns the first line of a description.
+func (t Tool) firstLine() string {
 	line, _, _ := strings.Cut(strings.TrimSpace(t.Description), "\n")
 	return line
 }

@@ -19,7 +19,14 @@ import (
 // toolbox are tools of a caller, among them some that policy does not give to sub-agents.
 func toolbox(names ...string) (tools []agent.Tool) {
 	for _, name := range names {
-		tools = append(tools, agent.Tool{Name: name, Call: func(_ context.Context, c agent.ToolCall) (string, error) { return "ran " + c.Name, nil }})
+		tools = append(tools, agent.Tool{
+			Name: name,
+			Call: func(_ context.Context, c agent.ToolCall) (string,
+				error,
+			) {
+				return "ran " + c.Name, nil
+			},
+		})
 	}
 	return tools
 }
@@ -28,12 +35,13 @@ func TestToolsByRole(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string][]string{}
 	prompts := map[string]string{}
-	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		mu.Lock()
-		seen[tn.Session.Role.String()], prompts[tn.Session.Role.String()] = names(tn.Tools), tn.Prompt.String()
+		seen[tn.Session.Role.String()], prompts[tn.Session.Role.String()] = toolNamesOf(tn.Tools),
+			tn.Prompt.String()
 		mu.Unlock()
 		if tn.Session.Role == session.RoleLeaf {
-			return text("ok")
+			return textResult("ok")
 		}
 		c, err := tn.Spawn(ctx, agent.Task{Text: "work"})
 		if err == nil {
@@ -42,12 +50,15 @@ func TestToolsByRole(t *testing.T) {
 		return agent.Result{Text: "ok"}, err
 	})
 	cfg.Tools = toolbox("read", "cron", "gateway", "message", "session_status")
-	cfg.Rules = deep(2)
+	cfg.Rules = rulesForDepth(2)
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		h.Post("go")
 		synctest.Wait()
 		require.Equal(t, map[string][]string{
-			"main":         {"read", "cron", "gateway", "message", "session_status", "sessions_spawn", "subagents", "sessions_yield"},
+			"main": {
+				"read", "cron", "gateway", "message", "session_status",
+				"sessions_spawn", "subagents", "sessions_yield",
+			},
 			"orchestrator": {"read", "message", "sessions_spawn", "subagents", "sessions_yield"},
 			"leaf":         {"read", "message"},
 		}, seen)
@@ -58,54 +69,69 @@ func TestToolsByRole(t *testing.T) {
 	})
 }
 
-// A child has what its requester may delegate, what its spawn asks for, and what policy leaves: never more, at every depth.
+// A child has what its requester may delegate, what its spawn asks for, and what policy leaves:
+// never more, at every depth.
 func TestToolsOnlyGetFewer(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string][]string{}
-	cfg := runner(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		mu.Lock()
-		seen[tn.Label] = names(tn.Tools)
+		seen[tn.Label] = toolNamesOf(tn.Tools)
 		mu.Unlock()
 		if tn.Label == "a" {
-			c, err := tn.Spawn(ctx, agent.Task{Text: "work", Label: "a1", Tools: []string{"read", "write", "exec"}})
+			c, err := tn.Spawn(ctx, agent.Task{
+				Text: "work", Label: "a1",
+				Tools: []string{"read", "write", "exec"},
+			})
 			if err == nil {
 				_, err = c.Wait(ctx)
 			}
 			return agent.Result{Text: "ok"}, err
 		}
-		return text("ok")
+		return textResult("ok")
 	})
 	cfg.Tools = toolbox("read", "write", "exec")
-	cfg.Rules = deep(2)
+	cfg.Rules = rulesForDepth(2)
 	cfg.Rules.SubagentTools.Deny = []string{"exec"}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
-		for label, tools := range map[string][]string{"a": {"read", "sessions_spawn"}, "b": nil, "c": {}} {
-			c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "work", Label: label, Tools: tools})
+		for label, tools := range map[string][]string{
+			"a": {"read", "sessions_spawn"}, "b": nil,
+			"c": {},
+		} {
+			c, err := agent.Spawn[string](h.Context(), h.Main(),
+				agent.Task{Text: "work", Label: label, Tools: tools})
 			require.NoError(t, err)
 			_, err = c.Wait(h.Context())
 			require.NoError(t, err)
 		}
 		require.Equal(t, []string{"read", "sessions_spawn"}, seen["a"])
 		require.Equal(t, []string{"read"}, seen["a1"])
-		require.Equal(t, []string{"read", "write", "sessions_spawn", "subagents", "sessions_yield"}, seen["b"])
+		require.Equal(t, []string{"read", "write", "sessions_spawn", "subagents", "sessions_yield"},
+			seen["b"])
 		require.Empty(t, seen["c"])
 	})
 }
 
 func TestDeniedToolIsRefusedWhenCalled(t *testing.T) {
-	s := script{"main": {start("leaf"), say("On it."), echo()}, "leaf": {call("gateway", `{}`), echo()}}
+	s := script{
+		"main": {startStep("leaf"), say("On it."), echo()},
+		"leaf": {call("gateway", `{}`), echo()},
+	}
 	agenttest.Run(t, agent.Config{Tools: toolbox("read", "gateway")}, s, func(h *harness) {
 		h.Post("go")
 		time.Sleep(time.Second)
-		require.Equal(t, `error: agent: no tool "gateway" in this session`, h.Child("leaf").Result.Text)
+		require.Equal(t, `error: agent: no tool "gateway" in this session`,
+			h.Child("leaf").Result.Text)
 	})
 }
 
-// A bot with a loop of its own gets what policy leaves its chats; a sub-agent that may not spawn has none of them.
+// A bot with a loop of its own gets what policy leaves its chats; a sub-agent that may not spawn
+// has none of them.
 func TestToolsOfSessionsOfTheCaller(t *testing.T) {
 	cfg := agent.Config{Rules: policy.Rules{Tools: policy.ToolPolicy{Deny: []string{"subagents"}}}}
 	agenttest.Run(t, cfg, script{}, func(h *harness) {
-		require.Equal(t, []string{"sessions_spawn"}, names(h.Main().Tools()), "yield is for sessions that Offshoot runs")
+		require.Equal(t, []string{"sessions_spawn"}, toolNamesOf(h.Main().Tools()),
+			"yield is for sessions that Offshoot runs")
 		leaf := session.Must(session.Parse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
 		require.Empty(t, h.Session(leaf).Tools())
 	})
@@ -116,12 +142,13 @@ func TestNewTool(t *testing.T) {
 		City string `json:"city" doc:"the city, in English"`
 		Days int    `json:"days,omitempty"`
 	}
-	weather := agent.NewTool("weather", "Weather in a city.\nUp to ten days.", func(_ context.Context, in city) (string, error) {
-		if in.City == "Atlantis" {
-			return "", errors.New("no such city")
-		}
-		return "Sunny in " + in.City, nil
-	})
+	weather := agent.NewTool("weather", "Weather in a city.\nUp to ten days.",
+		func(_ context.Context, in city) (string, error) {
+			if in.City == "Atlantis" {
+				return "", errors.New("no such city")
+			}
+			return "Sunny in " + in.City, nil
+		})
 	require.JSONEq(t, `{"type":"object","properties":{"city":{"type":"string","description":"the city, in English"},"days":{"type":"integer"}},`+
 		`"required":["city"],"additionalProperties":false}`, string(weather.Schema))
 	for args, want := range map[string]string{
@@ -138,5 +165,8 @@ func TestNewTool(t *testing.T) {
 			require.Contains(t, h.Replies()[0].Reply.Text, want)
 		})
 	}
-	require.Panics(t, func() { agent.NewTool("bad", "", func(context.Context, chan int) (string, error) { return "", nil }) })
+	require.Panics(t, func() {
+		agent.NewTool("bad", "",
+			func(context.Context, chan int) (string, error) { return "", nil })
+	})
 }

@@ -16,11 +16,13 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// A Runner runs one turn of one session: it answers what is new, with whatever model and tools it likes.
+// A Runner runs one turn of one session: it answers what is new, with whatever model and tools it
+// likes.
 //
-// The turn's result is what Run returns; a Result beside an error is what there is so far, as with an io.Reader. Run is called
-// for many sessions at once, but never twice at once for the same. When ctx ends Run should return soon; if it does not, the
-// turn is given up after the grace period and what Run still returns is recorded as late.
+// The turn's result is what Run returns; a Result beside an error is what there is so far, as with
+// an io.Reader. Run is called for many sessions at once, but never twice at once for the same. When
+// ctx ends Run should return soon; if it does not, the turn is given up after the grace period and
+// what Run still returns is recorded as late.
 type Runner interface {
 	Run(ctx context.Context, t *Turn) (Result, error)
 }
@@ -31,7 +33,8 @@ type RunnerFunc func(ctx context.Context, t *Turn) (Result, error)
 // Run calls f.
 func (f RunnerFunc) Run(ctx context.Context, t *Turn) (Result, error) { return f(ctx, t) }
 
-// A Turn is what a Runner needs to know. Its methods are safe for concurrent use and end with the turn.
+// A Turn is what a Runner needs to know. Its methods are safe for concurrent use and end with the
+// turn.
 type Turn struct {
 	// Session is where the session stands in its tree.
 	Session session.Lineage
@@ -41,7 +44,8 @@ type Turn struct {
 	Label string
 	// N counts the turns of the session from 1.
 	N int
-	// Retry says that a crash interrupted an earlier turn over the same inputs. Tools with effects may have had them.
+	// Retry says that a crash interrupted an earlier turn over the same inputs. Tools with effects
+	// may have had them.
 	Retry bool
 	// Prompt is the system prompt, as an ordered list of sections; String joins them.
 	Prompt agentctx.Prompt
@@ -49,8 +53,8 @@ type Turn struct {
 	Messages []Message
 	// New is how many of the Messages, at the end, are new in this turn.
 	New int
-	// Tools are what policy leaves this session, sorted as the Config has them, ready to call. Each asks policy again when it
-	// is called.
+	// Tools are what policy leaves this session, sorted as the Config has them, ready to call. Each
+	// asks policy again when it is called.
 	Tools []Tool
 	// Model and Thinking are what policy resolved; empty: the caller's default.
 	Model, Thinking string
@@ -59,13 +63,14 @@ type Turn struct {
 
 	rt    *Runtime
 	spawn *spawn.TurnInput
-	log   *record
+	log   *turnRecord
 
 	mu      sync.Mutex
 	yielded bool
 }
 
-// Input returns the text of what is new in this turn, for engines that keep the conversation themselves.
+// Input returns the text of what is new in this turn, for engines that keep the conversation
+// themselves.
 func (t *Turn) Input() string {
 	texts := make([]string, 0, t.New)
 	for _, m := range t.Messages[len(t.Messages)-t.New:] {
@@ -77,14 +82,16 @@ func (t *Turn) Input() string {
 // Delta shows text as it comes to those who watch the session; see [Session.Events].
 func (t *Turn) Delta(text string) { t.spawn.Delta(text) }
 
-// Record adds a message to the transcript as it happens: what the model said, a tool call, a tool's answer. A Runner that
-// records nothing leaves only what it returns.
+// Record adds a message to the transcript as it happens: what the model said, a tool call, a tool's
+// answer. A Runner that records nothing leaves only what it returns.
 func (t *Turn) Record(ctx context.Context, m Message) error { return t.log.add(ctx, m) }
 
-// Spend accounts for one model call. An error that is [ErrBudget] says that the budget does not allow another.
+// Spend accounts for one model call. An error that is [ErrBudget] says that the budget does not
+// allow another.
 func (t *Turn) Spend(ctx context.Context, u Usage) error { return t.spawn.Spend(ctx, u) }
 
-// Inbox takes what has arrived since the turn began: steers, follow-ups, completions. They are in the transcript then.
+// Inbox takes what has arrived since the turn began: steers, follow-ups, completions. They are in
+// the transcript then.
 func (t *Turn) Inbox(ctx context.Context) ([]Message, error) {
 	in, err := t.spawn.Take(ctx)
 	if err != nil || len(in) == 0 {
@@ -94,8 +101,8 @@ func (t *Turn) Inbox(ctx context.Context) ([]Message, error) {
 	return messages, t.log.add(ctx, messages...)
 }
 
-// Call calls one of the Tools by its name. A name that is not among them is an error, as is a tool that policy has come to
-// deny.
+// Call calls one of the Tools by its name. A name that is not among them is an error, as is a tool
+// that policy has come to deny.
 func (t *Turn) Call(ctx context.Context, c ToolCall) (string, error) {
 	for _, tool := range t.Tools {
 		if tool.Name == c.Name {
@@ -105,19 +112,23 @@ func (t *Turn) Call(ctx context.Context, c ToolCall) (string, error) {
 	return "", fmt.Errorf("agent: no tool %q in this session", c.Name)
 }
 
-// Spawn starts a sub-agent of this session and returns at once. With Task.Announce its end comes to this session as an input;
-// either way the session does not end before it.
+// Spawn starts a sub-agent of this session and returns at once. With Task.Announce its end comes to
+// this session as an input; either way the session does not end before it.
 func (t *Turn) Spawn(ctx context.Context, task Task) (*Child[string], error) {
-	return Spawn[string](ctx, t.rt.session(t.Session.Key, t.Session.Root), task)
+	return Spawn[string](ctx, t.rt.sessionIn(t.Session.Key, t.Session.Root), task)
 }
 
-// Wait waits for sub-agents within the turn; see [Join]. The turn holds no slot of the lane meanwhile.
-func (t *Turn) Wait(ctx context.Context, children []*Child[string], opt JoinOptions) ([]Outcome[string], error) {
+// Wait waits for sub-agents within the turn; see [Join]. The turn holds no slot of the lane
+// meanwhile.
+func (t *Turn) Wait(
+	ctx context.Context, children []*Child[string], opt JoinOptions,
+) ([]Outcome[string], error) {
 	return Join(ctx, children, opt)
 }
 
-// Yield says that the session now waits for its sub-agents, without a turn, a slot or a model call, and goes on with another
-// turn when the wait is over. It takes effect when the Runner returns. What people say still wakes the session.
+// Yield says that the session now waits for its sub-agents, without a turn, a slot or a model call,
+// and goes on with another turn when the wait is over. It takes effect when the Runner returns.
+// What people say still wakes the session.
 func (t *Turn) Yield(opt JoinOptions) {
 	t.mu.Lock()
 	t.yielded = true
@@ -125,56 +136,64 @@ func (t *Turn) Yield(opt JoinOptions) {
 	t.spawn.Yield(opt)
 }
 
-func (t *Turn) yields() bool {
+func (t *Turn) hasYielded() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.yielded
 }
 
-// bridge runs turns of the spawn package on the caller's Runner.
-type bridge struct{ rt *Runtime }
+// turnRunner runs turns of the spawn package on the caller's Runner.
+type turnRunner struct{ rt *Runtime }
 
 // RunTurn implements spawn.Runner.
-func (b bridge) RunTurn(ctx context.Context, st *spawn.TurnInput) (out spawn.TurnResult, err error) {
+func (b turnRunner) RunTurn(
+	ctx context.Context, st *spawn.TurnInput,
+) (out spawn.TurnResult, err error) {
 	rt := b.rt
-	extra, err := decodeExtra(st.Extra)
+	extra, err := decodeRunExtra(st.Extra)
 	if err != nil {
-		return b.refused(ctx, st, err)
+		return b.refuse(ctx, st, err)
 	}
 	fresh := rt.messagesOf(st, st.Inputs)
 	log, history, err := beginRecord(ctx, rt.cfg.Store.Transcripts, rt.log, st, fresh)
 	if err != nil {
-		return b.refused(ctx, st, err)
+		return b.refuse(ctx, st, err)
 	}
-	log.mark()
+	log.startRunner()
 	t := &Turn{
-		Session: st.Session, Run: st.Run.ID, Label: st.Run.Label, N: st.N, Retry: st.Retry, Messages: append(history, fresh...),
-		Model: rt.cfg.Model, Thinking: rt.cfg.Thinking, Schema: extra.Schema, rt: rt, spawn: st, New: len(fresh), log: log,
+		Session: st.Session, Run: st.Run.ID, Label: st.Run.Label, N: st.N, Retry: st.Retry,
+		Messages: append(history, fresh...), New: len(fresh), Schema: extra.Schema,
+		Model: rt.cfg.Models.Model, Thinking: rt.cfg.Models.Thinking, rt: rt, spawn: st, log: log,
 	}
 	if st.Run.ID != "" {
 		t.Model, t.Thinking = st.Run.Model.Resolved, st.Run.Thinking
 	}
 	t.Tools = rt.toolsOf(t)
 	t.Prompt = agentctx.Assemble(rt.promptInput(t, extra))
-	res, err := b.run(ctx, t)
-	return b.outcome(ctx, t, res, err)
+	res, err := b.callRunner(ctx, t)
+	return b.result(ctx, t, res, err)
 }
 
-// refused is the outcome of a turn that could not begin.
-func (b bridge) refused(ctx context.Context, st *spawn.TurnInput, err error) (out spawn.TurnResult, _ error) {
-	b.rt.log.Error("offshoot: a turn could not begin", "session", st.Session.Key.String(), "turn", st.N, "error", err.Error())
+// refuseDelivery is the outcome of a turn that could not begin.
+func (b turnRunner) refuse(
+	ctx context.Context, st *spawn.TurnInput, err error,
+) (out spawn.TurnResult, _ error) {
+	b.rt.log.Error("offshoot: a turn could not begin", "session", st.Session.Key.String(),
+		"turn", st.N, "error", err.Error())
 	if st.Run.ID == "" && ctx.Err() == nil {
-		out.Reply = apology
+		out.Reply = apologyText
 	}
 	return out, err
 }
 
-// run calls the Runner. Its panics end here, so that what it has recorded is kept and a person is answered.
-func (b bridge) run(ctx context.Context, t *Turn) (res Result, err error) {
+// callRunner calls the Runner. Its panics end here, so that what it has recorded is kept and a
+// person is answered.
+func (b turnRunner) callRunner(ctx context.Context, t *Turn) (res Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			pe := &spawn.PanicError{Value: p, Stack: debug.Stack()}
-			b.rt.log.Error("offshoot: a Runner panicked", "session", t.Session.Key.String(), "turn", t.N, "panic", fmt.Sprint(p), "stack", string(pe.Stack))
+			b.rt.log.Error("offshoot: a Runner panicked", "session", t.Session.Key.String(),
+				"turn", t.N, "panic", fmt.Sprint(p), "stack", string(pe.Stack))
 			res, err = Result{}, pe
 		}
 	}()
@@ -187,11 +206,14 @@ func (b bridge) run(ctx context.Context, t *Turn) (res Result, err error) {
 	return b.rt.cfg.Runner.Run(ctx, t)
 }
 
-// apology is what a person is told of a turn that failed; why is in the log and in the events.
-const apology = "Sorry, something went wrong and I could not finish that. Please try again."
+// apologyText is what a person is told of a turn that failed; why is in the log and in the events.
+const apologyText = "Sorry, something went wrong and I could not finish that. Please try again."
 
-// outcome says what a turn came to: what is announced of it, what people are told, and how far the transcript goes.
-func (b bridge) outcome(ctx context.Context, t *Turn, res Result, err error) (spawn.TurnResult, error) {
+// result says what a turn came to: what is announced of it, what people are told, and how far the
+// transcript goes.
+func (b turnRunner) result(
+	ctx context.Context, t *Turn, res Result, err error,
+) (spawn.TurnResult, error) {
 	if res.Usage == (Usage{}) {
 		res.Usage = t.spawn.Spent()
 	}
@@ -204,10 +226,10 @@ func (b bridge) outcome(ctx context.Context, t *Turn, res Result, err error) (sp
 		err = werr
 	}
 	cancel()
-	out.Pos = t.log.pos()
+	out.Pos = t.log.endPos()
 	decision := announce.Decide(res.Text)
 	if decision == announce.DecisionDefer && len(res.JSON) == 0 {
-		out.Fallback, decision = announce.Fallback(statusOf(ctx, err), t.log.said())
+		out.Fallback, decision = announce.Fallback(statusOf(ctx, err), t.log.runnerMessages())
 	}
 	if decision == announce.DecisionSilent && err == nil {
 		out.Silent, out.Skip = true, strings.Contains(res.Text, announce.AnnounceSkip)
@@ -219,10 +241,11 @@ func (b bridge) outcome(ctx context.Context, t *Turn, res Result, err error) (sp
 	case visible:
 		out.Reply = text
 	case err != nil && ctx.Err() == nil:
-		out.Reply = apology
+		out.Reply = apologyText
 	}
 	if err != nil {
-		b.rt.log.Error("offshoot: a turn failed", "session", t.Session.Key.String(), "turn", t.N, "error", err.Error())
+		b.rt.log.Error("offshoot: a turn failed", "session", t.Session.Key.String(), "turn", t.N,
+			"error", err.Error())
 	}
 	return out, err
 }

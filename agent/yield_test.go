@@ -15,7 +15,7 @@ import (
 
 func TestYieldWaitsWithoutCallingTheModel(t *testing.T) {
 	s := script{
-		"main": {more(more(start("a"), "b"), "c"), yield(), echo()},
+		"main": {andStart(andStart(startStep("a"), "b"), "c"), yieldStep(), echo()},
 		"a":    {say("a is done").After(time.Minute)},
 		"b":    {say("b is done").After(time.Hour)},
 		"c":    {say("c is done").After(3 * time.Minute)},
@@ -43,10 +43,13 @@ func TestYieldUntilEnoughOrLongEnough(t *testing.T) {
 	} {
 		t.Run(args, func(t *testing.T) {
 			s := script{
-				"main": {more(more(start("a"), "b"), "c"), call("sessions_yield", args), echo()},
-				"a":    {say("a is done").After(time.Minute)},
-				"b":    {say("b is done").After(time.Hour)},
-				"c":    {say("c is done").After(3 * time.Minute)},
+				"main": {
+					andStart(andStart(startStep("a"), "b"), "c"), call("sessions_yield", args),
+					echo(),
+				},
+				"a": {say("a is done").After(time.Minute)},
+				"b": {say("b is done").After(time.Hour)},
+				"c": {say("c is done").After(3 * time.Minute)},
 			}
 			agenttest.Run(t, agent.Config{}, s, func(h *harness) {
 				h.Post("go")
@@ -62,7 +65,7 @@ func TestYieldUntilEnoughOrLongEnough(t *testing.T) {
 // A person is answered although the session waits, and the wait goes on after that.
 func TestPersonWakesASessionThatWaits(t *testing.T) {
 	s := script{
-		"main": {more(start("a"), "b"), yield(), echo()},
+		"main": {andStart(startStep("a"), "b"), yieldStep(), echo()},
 		"a":    {say("a is done").After(time.Minute)},
 		"b":    {say("b is done").After(time.Hour)},
 	}
@@ -72,7 +75,7 @@ func TestPersonWakesASessionThatWaits(t *testing.T) {
 		h.Post("are you there?")
 		h.Replied("are you there?")
 		time.Sleep(10 * time.Minute)
-		h.Replied("are you there?") // the end of a alone wakes nobody
+		h.Replied("are you there?") // the end of a alone does not wake the session
 		time.Sleep(time.Hour)
 		h.Replied("are you there?", "a is done\nb is done")
 	})
@@ -81,10 +84,10 @@ func TestPersonWakesASessionThatWaits(t *testing.T) {
 // A yield with nothing to wait for does not end a run that has not answered.
 func TestYieldWithNothingToWaitFor(t *testing.T) {
 	s := script{
-		"main":   {start("worker"), say("On it."), echo()},
-		"worker": {yield().After(time.Second), say("the answer")},
+		"main":   {startStep("worker"), say("On it."), echo()},
+		"worker": {yieldStep().After(time.Second), say("the answer")},
 	}
-	agenttest.Run(t, agent.Config{Rules: deep(2)}, s, func(h *harness) {
+	agenttest.Run(t, agent.Config{Rules: rulesForDepth(2)}, s, func(h *harness) {
 		h.Post("go")
 		time.Sleep(time.Minute)
 		h.Replied("On it.", "the answer")
@@ -93,21 +96,21 @@ func TestYieldWithNothingToWaitFor(t *testing.T) {
 }
 
 // What the session tools answer is never taken for a result, however little else there is.
-func TestAnswersOfSessionToolsAreNoResult(t *testing.T) {
+func TestAnswersOfSessionToolsAreNotAResult(t *testing.T) {
 	s := script{
-		"main":   {start("worker"), say("On it."), echo()},
-		"worker": {start("helper"), yield()},
+		"main":   {startStep("worker"), say("On it."), echo()},
+		"worker": {startStep("helper"), yieldStep()},
 		"helper": {agenttest.Hang()},
 	}
 	store, notes := newNotebook()
-	agenttest.Run(t, agent.Config{Rules: deep(2), Store: store}, s, func(h *harness) {
+	agenttest.Run(t, agent.Config{Rules: rulesForDepth(2), Store: store}, s, func(h *harness) {
 		h.Post("go")
 		time.Sleep(time.Second)
 		c := h.Child("worker")
 		require.Equal(t, spawn.StatusWaiting, c.Status)
 		require.NoError(t, h.Session(c.Key).Stop(h.Context()))
 		h.Replied("On it.", "worker: cancelled")
-		lines := notes.all(t, top)
+		lines := notes.all(t, topKey)
 		last := lines[len(lines)-2].Message.Text
 		require.Contains(t, last, "(no output)")
 		require.NotContains(t, last, "childSessionKey")
@@ -120,7 +123,7 @@ func TestSilentChildrenReleaseWhoWaits(t *testing.T) {
 	for _, token := range []string{announce.AnnounceSkip, announce.NoReply} {
 		t.Run(token, func(t *testing.T) {
 			s := script{
-				"main": {more(start("a"), "b"), yield(), say("all of them are done")},
+				"main": {andStart(startStep("a"), "b"), yieldStep(), say("all of them are done")},
 				"a":    {say(token).After(time.Minute)},
 				"b":    {say(token).After(time.Hour)},
 			}
@@ -137,7 +140,7 @@ func TestSilentChildrenReleaseWhoWaits(t *testing.T) {
 }
 
 func TestSilentChildIsNotAnnounced(t *testing.T) {
-	s := script{"main": {start("a"), say("On it.")}, "a": {say(announce.AnnounceSkip)}}
+	s := script{"main": {startStep("a"), say("On it.")}, "a": {say(announce.AnnounceSkip)}}
 	agenttest.Run(t, agent.Config{}, s, func(h *harness) {
 		h.Post("go")
 		time.Sleep(time.Hour)
@@ -148,11 +151,13 @@ func TestSilentChildIsNotAnnounced(t *testing.T) {
 
 // A main session may choose to stay silent too.
 func TestSilentReply(t *testing.T) {
-	agenttest.Run(t, agent.Config{}, script{"main": {say(announce.NoReply), say("Done.\n\n" + announce.NoReply), echo()}}, func(h *harness) {
-		h.Post("psst")
-		synctest.Wait()
-		require.Empty(t, h.Replies())
-		h.Post("psst")
-		h.Replied("Done.")
-	})
+	agenttest.Run(t, agent.Config{},
+		script{"main": {say(announce.NoReply), say("Done.\n\n" + announce.NoReply), echo()}},
+		func(h *harness) {
+			h.Post("psst")
+			synctest.Wait()
+			require.Empty(t, h.Replies())
+			h.Post("psst")
+			h.Replied("Done.")
+		})
 }

@@ -181,7 +181,7 @@ func below() Spec {
 }
 
 // SpecFor returns what a session sees unless told otherwise, with nothing left
-// open: everything at the top, what a [WorkerSpec] does for sub-agents in every dialect, cron and external
+// open: everything at the top, what a [WorkerSpec] does for sub-agents, cron and external
 // harness sessions, for the zero Key, and for every key that merely looks
 // like one of these.
 func SpecFor(key session.Key) Spec {

@@ -199,7 +199,7 @@ func TestAdmitRefuses(t *testing.T) {
 			policy.Rules{},
 			main,
 			policy.Request{Model: "a b", Strict: true},
-			policy.Refusal{Rule: policy.RuleModel, Asked: "a b", Limit: "a valid model", Path: "Config.Models"},
+			policy.Refusal{Rule: policy.RuleModel, Asked: "a b", Limit: "a valid model", Path: "Config.Models.Valid"},
 		},
 		{
 			"negative timeout",

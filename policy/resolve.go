@@ -38,7 +38,7 @@ func (r *Rules) resolveModel(c *Caller, q *Request, a *Agent) (Resolved[string],
 		// What the child would run on anyway is valid to ask for, whatever else is.
 		return Resolved[string]{Value: asked, Source: SourceRequest}, nil
 	case q.Strict:
-		return Resolved[string]{}, &Refusal{Rule: RuleModel, Asked: asked, Limit: "a valid model", Path: "Config.Models"}
+		return Resolved[string]{}, &Refusal{Rule: RuleModel, Asked: asked, Limit: "a valid model", Path: "Config.Models.Valid"}
 	}
 	instead := "the Runner's default"
 	if configured.Value != "" {

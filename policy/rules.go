@@ -27,9 +27,10 @@ const (
 	MaxChildren   = 20
 )
 
-// Rules are everything that policy knows: plain data, apart from the one function that [Sandbox] may hold. The zero value has the
-// defaults of the field's reference system: one level of sub-agents, five active children a session, eight turns at a time, archived
-// after an hour, only one's own agent as a target, no sandbox, and sub-agents without the session and system tools.
+// Rules are everything that policy knows: plain data, apart from the one function that [Sandbox] may
+// hold. The zero value has the defaults of OpenClaw, the field's reference system: one level of
+// sub-agents, five active children a session, eight turns at a time, archived after an hour, only one's
+// own agent as a target, no sandbox, and sub-agents without the session and system tools.
 //
 // No method changes Rules. They may be used by any number of goroutines as long as nobody changes them.
 type Rules struct {
@@ -201,19 +202,3 @@ func validID(id string) bool {
 	_, err := session.MainKey(id)
 	return err == nil
 }
-
-// PresetOpenClaw returns the zero Rules: those of the field's reference system.
-func PresetOpenClaw() Rules { return Rules{} }
-
-// PresetClawdbot returns the rules of the reference system's first months: sub-agents are all leaves, are denied the four session tools
-// and nothing else, and announce in a turn of their own. The form of the announcement is not policy.
-func PresetClawdbot() Rules {
-	return Rules{
-		Subagents:   Subagents{MaxSpawnDepth: 1, Announce: AnnounceTurn},
-		DefaultDeny: []string{"sessions_list", "sessions_history", "sessions_send", toolSpawn},
-	}
-}
-
-// PresetGoClaw returns the rules of a bot whose main sessions have workers, and whose workers have none. What else makes that bot, the
-// worker's identity, its prompt and its session keys, is not policy.
-func PresetGoClaw() Rules { return Rules{Subagents: Subagents{MaxSpawnDepth: 1}} }

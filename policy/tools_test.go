@@ -462,20 +462,3 @@ func TestListsAreCopies(t *testing.T) {
 	rules.ExpandTools([]string{"group:fs"})[0] = "changed"
 	assert.Equal(t, "read", rules.ExpandTools([]string{"group:fs"})[0])
 }
-
-func TestPresets(t *testing.T) {
-	for name, rules := range map[string]policy.Rules{
-		"openclaw": policy.PresetOpenClaw(), "clawdbot": policy.PresetClawdbot(), "goclaw": policy.PresetGoClaw(),
-	} {
-		require.NoError(t, rules.Validate(), name)
-		assert.Equal(t, 1, rules.MaxSpawnDepth(), name)
-	}
-	bot := policy.PresetClawdbot()
-	assert.Equal(t, words("cron gateway agents_list session_status subagents"),
-		bot.FilterTools(leafOfMain, words("sessions_list sessions_history sessions_send sessions_spawn cron gateway agents_list session_status subagents")))
-	g, err := bot.Admit(policy.Caller{Key: mainKey}, policy.Request{})
-	require.NoError(t, err)
-	assert.Equal(t, policy.AnnounceTurn, g.Announce)
-	zero := policy.PresetOpenClaw()
-	assert.Equal(t, policy.Rules{}, zero)
-}

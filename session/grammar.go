@@ -41,7 +41,7 @@ const (
 // maxAgentLen is the greatest length of an agent's id, in bytes.
 const maxAgentLen = 64
 
-// Parse parses a key in any shape and dialect that the package documentation lists.
+// Parse parses a key in any form that the package documentation lists.
 //
 // It is strict. There is no trimming, no default and no repair: text that is not a key is a *[KeyError] that names the offending byte
 // and is [ErrInvalidKey]. The words, agent ids, channels, accounts, names and the ids of sub-agents, cron jobs, hooks and external

@@ -77,7 +77,7 @@ func (k Key) Kind() Kind {
 // IsMain reports whether k is the main session of its agent, which a thread of it is not.
 func (k Key) IsMain() bool { return k.Kind() == KindMain }
 
-// IsSubagent reports whether k names a sub-agent, in any dialect.
+// IsSubagent reports whether k names a sub-agent, with the word subagent or spawn.
 func (k Key) IsSubagent() bool { return k.Kind() == KindSubagent }
 
 // Depth returns how many sub-agents deep the key says that k is, 0 for a key that is no sub-agent's. It is a floor: a session that

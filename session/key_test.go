@@ -51,6 +51,7 @@ var keyCases = []keyCase{
 	{in: "agent:a:SubAgent:" + strings.ToUpper(uuid1), out: "agent:a:subagent:" + uuid1, kind: session.KindSubagent, agent: "a", id: uuid1, depth: 1, ids: []string{uuid1}, display: "a:subagent:6f1c2a52"},
 	{in: "agent:a:subagent:" + uuid1 + ":subagent:" + uuid2, kind: session.KindSubagent, agent: "a", id: uuid2, depth: 2, ids: []string{uuid1, uuid2}, display: "a:subagent:6f1c2a52:subagent:0b6c1c1e"},
 	{in: "agent:main:spawn:abc123", kind: session.KindSubagent, agent: "main", id: "abc123", depth: 1, ids: []string{"abc123"}, display: "main:spawn:abc123"},
+	{in: "agent:main:spawn:" + uuid1, kind: session.KindSubagent, agent: "main", id: uuid1, depth: 1, ids: []string{uuid1}, display: "main:spawn:" + uuid1[:8]},
 	{in: "agent:main:spawn:x:subagent:y:spawn:z", kind: session.KindSubagent, agent: "main", id: "z", depth: 3, ids: []string{"x", "y", "z"}, display: "main:spawn:x:subagent:y:spawn:z"},
 	{in: "agent:main:subagent:abc:thread:9", kind: session.KindSubagent, agent: "main", id: "abc", thread: "9", depth: 1, ids: []string{"abc"}, display: "main:subagent:abc:thread:9"},
 	{in: "agent:main:cron:j1", kind: session.KindCron, agent: "main", id: "j1", display: "main:cron:j1"},
@@ -257,8 +258,7 @@ func TestConstructors(t *testing.T) {
 		"agent:ops:subagent:y":                       session.Must(session.Must(session.CronKey("main", "job")).Child("ops", "y")),
 		"agent:ops:subagent:z":                       session.Must(session.GlobalKey().Child("ops", "z")),
 		"agent:ops:subagent:a:subagent:b:subagent:c": session.Must(session.Must(sub.Thread("9")).Child("ops", "c")),
-		"agent:ops:spawn:a:spawn:b:spawn:c":          session.Must(session.DialectSpawn.Child(sub, "ops", "c")),
-		"agent:ops:spawn:w":                          session.Must(session.DialectSpawn.Child(session.Must(session.MainKey("main")), "ops", "w")),
+		"agent:ops:subagent:s:subagent:w":            session.Must(session.Must(session.Parse("agent:main:spawn:s")).Child("ops", "w")),
 	} {
 		assert.Equal(t, want, got.String())
 		checkKey(t, got)
@@ -337,9 +337,6 @@ func TestConstructorsRefuse(t *testing.T) {
 		{"child of a bad agent", "agent", 0, func() (session.Key, error) { return main.Child("", "a") }},
 		{"child of no session", "parent", 0, func() (session.Key, error) {
 			return session.Key{}.Child("main", "a")
-		}},
-		{"unknown dialect", "dialect", 0, func() (session.Key, error) {
-			return session.Dialect(9).Child(main, "main", "a")
 		}},
 		{"unknown scope", "scope", 0, func() (session.Key, error) {
 			return session.DirectScope(9).Key("main", "telegram", "", "alice")
@@ -514,6 +511,5 @@ func TestWords(t *testing.T) {
 	check(12, func(i int) word { return session.Kind(i) }, func(b []byte) (word, error) { var v session.Kind; err := v.UnmarshalText(b); return v, err })
 	check(4, func(i int) word { return session.Role(i) }, func(b []byte) (word, error) { var v session.Role; err := v.UnmarshalText(b); return v, err })
 	check(2, func(i int) word { return session.Scope(i) }, func(b []byte) (word, error) { var v session.Scope; err := v.UnmarshalText(b); return v, err })
-	check(2, func(i int) word { return session.Dialect(i) }, func(b []byte) (word, error) { var v session.Dialect; err := v.UnmarshalText(b); return v, err })
 	check(4, func(i int) word { return session.DirectScope(i) }, func(b []byte) (word, error) { var v session.DirectScope; err := v.UnmarshalText(b); return v, err })
 }

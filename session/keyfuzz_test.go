@@ -88,11 +88,8 @@ func FuzzConstructors(f *testing.F) {
 				assert.Equal(t, kind, in.Kind())
 			}
 		}
-		for _, dialect := range []session.Dialect{session.DialectSubagent, session.DialectSpawn} {
-			child, err := dialect.Child(session.Must(session.MainKey("main")), agent, peer)
-			if !made(t, child, err) {
-				continue
-			}
+		child, err := session.Must(session.MainKey("main")).Child(agent, peer)
+		if made(t, child, err) {
 			checkKey(t, child)
 			assert.Equal(t, strings.ToLower(peer), child.ID())
 			assert.Equal(t, 1, child.Depth())

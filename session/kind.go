@@ -131,30 +131,6 @@ func (s *Scope) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(scopeNames[:], "session", "scope", text, s)
 }
 
-// A Dialect is the word that a sub-agent's key is written with. Both are understood everywhere.
-type Dialect uint8
-
-// The dialects, with the key of a first sub-agent in each.
-const (
-	DialectSubagent Dialect = iota // agent:<agent>:subagent:<id>
-	DialectSpawn                   // agent:<agent>:spawn:<id>
-)
-
-var dialectNames = [...]string{DialectSubagent: wordSubagent, DialectSpawn: wordSpawn}
-
-// String returns the word that d writes.
-func (d Dialect) String() string { return enum.String(dialectNames[:], "Dialect", d) }
-
-// MarshalText returns the word that d writes.
-func (d Dialect) MarshalText() ([]byte, error) {
-	return enum.Marshal(dialectNames[:], "session", "dialect", d)
-}
-
-// UnmarshalText sets d to the Dialect that writes text.
-func (d *Dialect) UnmarshalText(text []byte) error {
-	return enum.Unmarshal(dialectNames[:], "session", "dialect", text, d)
-}
-
 // A DirectScope is how much of a direct chat tells its session apart from others.
 type DirectScope uint8
 

@@ -111,35 +111,27 @@ func (k Key) Topic(id string) (Key, error) { return k.suffix(wordTopic, id) }
 
 // Child returns the key of a sub-agent of k that the given agent runs: agent:<agent>:subagent:<id>,
 // and below a sub-agent the ids of k as well, agent:<agent>:subagent:<k's ids>:subagent:<id>.
-// Whatever else k is contributes nothing, nor does the thread that a sub-agent is bound to. The id
-// is the caller's; [NewID] makes one. It returns a *[KeyError] for a k that is not a session, and
-// for an agent or id that cannot stand in a key.
-func (k Key) Child(agent, id string) (Key, error) { return DialectSubagent.Child(k, agent, id) }
-
-// Child is [Key.Child] of parent in the dialect d, that of the ids of parent included.
-func (d Dialect) Child(parent Key, agent, id string) (Key, error) {
+// Whatever else k is contributes nothing, nor does the thread that a sub-agent is bound to. A k that
+// is written with the word spawn gives a key that is written with subagent throughout. The id is the
+// caller's; [NewID] makes one. It returns a *[KeyError] for a k that is not a session, and for an
+// agent or id that cannot stand in a key.
+func (k Key) Child(agent, id string) (Key, error) {
 	id = lower(id)
 	bad := checkPart("id", id, checkID)
-	switch {
-	case int(d) >= len(dialectNames):
-		bad = &KeyError{Key: d.String(), Part: "dialect", Reason: "not a dialect"}
-	case !parent.IsValid():
-		bad = &KeyError{Key: parent.s, Part: "parent", Reason: "not a session"}
+	if !k.IsValid() {
+		bad = &KeyError{Key: k.s, Part: "parent", Reason: "not a session"}
 	}
 	if bad != nil {
 		return Key{}, bad
 	}
-	if !parent.IsSubagent() {
-		return join(agent, d.String(), id)
+	if !k.IsSubagent() {
+		return join(agent, wordSubagent, id)
 	}
 	var b strings.Builder
-	for above := range parent.IDs() {
-		b.WriteString(d.String())
-		b.WriteByte(':')
-		b.WriteString(above)
-		b.WriteByte(':')
+	for above := range k.IDs() {
+		b.WriteString(wordSubagent + ":" + above + ":")
 	}
-	b.WriteString(d.String())
+	b.WriteString(wordSubagent)
 	return join(agent, b.String(), id)
 }
 

@@ -2,7 +2,7 @@ package session
 
 import "strings"
 
-// IsSubagentSession reports whether key must be treated as that of a sub-agent: whether it names one in any dialect. It fails closed:
+// IsSubagentSession reports whether key must be treated as that of a sub-agent: whether it names one, with the word subagent or spawn. It fails closed:
 // text that is not a key names nobody who is trusted with more, so the answer is true; the one exception is the bare word main, by
 // which chats and older configurations mean the main session. Where there is a [Key], use [Key.IsSubagent].
 func IsSubagentSession(key string) bool {

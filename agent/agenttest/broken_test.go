@@ -49,10 +49,11 @@ func failures(t *testing.T, cfg agent.Config, s Script, p *crashPoint, f func(h 
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			play(r, cfg, s, p, f)
+			runInBubble(r, cfg, s, p, f)
 		}()
 		<-done
-		time.Sleep(72 * time.Hour) // so that what is left behind on purpose ends before the bubble does
+		// so that what is left behind on purpose ends before the bubble does
+		time.Sleep(72 * time.Hour)
 	})
 	return strings.Join(r.failed, "\n")
 }
@@ -60,7 +61,9 @@ func failures(t *testing.T, cfg agent.Config, s Script, p *crashPoint, f func(h 
 // noCheck is a journal that does not compare before it appends.
 type noCheck struct{ session.Journal }
 
-func (j noCheck) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (j noCheck) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	seq, err := j.Journal.Append(ctx, root, after, b)
 	for errors.Is(err, session.ErrConflict) {
 		after++
@@ -70,7 +73,10 @@ func (j noCheck) Append(ctx context.Context, root session.Key, after session.Seq
 }
 
 func TestBrokenIsNoticed(t *testing.T) {
-	spawnOne := Script{Main: {Call("sessions_spawn", `{"task":"work","label":"one"}`), Say("On it."), Echo()}, "one": {Say("done").After(time.Minute)}}
+	spawnOne := Script{Main: {
+		Call("sessions_spawn", `{"task":"work","label":"one"}`),
+		Say("On it."), Echo(),
+	}, "one": {Say("done").After(time.Minute)}}
 	for _, c := range []struct {
 		name string
 		cfg  agent.Config
@@ -91,7 +97,11 @@ func TestBrokenIsNoticed(t *testing.T) {
 		},
 		{
 			name: "a script and a Runner", s: spawnOne,
-			cfg:  agent.Config{Runner: agent.RunnerFunc(func(context.Context, *agent.Turn) (agent.Result, error) { return agent.Result{}, nil })},
+			cfg: agent.Config{Runner: agent.RunnerFunc(func(
+				context.Context, *agent.Turn,
+			) (agent.Result, error) {
+				return agent.Result{}, nil
+			})},
 			f:    func(h *Harness) {},
 			want: "there is a script and a Runner of type agent.RunnerFunc",
 		},
@@ -105,25 +115,37 @@ func TestBrokenIsNoticed(t *testing.T) {
 			want: "replied\n     [\"hello\"]\nwant [\"bye\"]",
 		},
 		{
-			name: "another delivery", f: func(h *Harness) { h.Delivered("42") }, want: "delivered\n     []\nwant [\"42\"]",
+			name: "another delivery", f: func(h *Harness) { h.Delivered("42") },
+			want: "delivered\n     []\nwant [\"42\"]",
 		},
 		{
-			name: "no such child", s: Script{Main: {Echo()}}, f: func(h *Harness) { h.Post("hello"); h.Child("count") },
+			name: "no such child", s: Script{Main: {Echo()}},
+			f:    func(h *Harness) { h.Post("hello"); h.Child("count") },
 			want: `no sub-agent has the label "count"`,
 		},
 		{
-			name: "a message that is refused", s: Script{Main: {Echo()}}, f: func(h *Harness) { h.Post("") }, want: "it is empty",
+			name: "a message that is refused", s: Script{Main: {Echo()}},
+			f: func(h *Harness) { h.Post("") }, want: "it is empty",
 		},
 		{
-			name: "a journal that does not compare", s: spawnOne, cfg: agent.Config{Store: &session.Store{
-				Journal: noCheck{session.NewMemory().Journal}, Transcripts: session.NewMemory().Transcripts,
+			name: "a journal that does not compare", s: spawnOne,
+			cfg: agent.Config{Store: &session.Store{
+				Journal:     noCheck{session.NewMemory().Journal},
+				Transcripts: session.NewMemory().Transcripts,
 			}},
-			f:    func(h *Harness) { h.Post("go"); time.Sleep(time.Second); h.Crash(); time.Sleep(time.Hour) },
+			f: func(h *Harness) {
+				h.Post("go")
+				time.Sleep(time.Second)
+				h.Crash()
+				time.Sleep(time.Hour)
+			},
 			want: "a former owner of agent:main:main could append",
 		},
 		{
 			name: "a goroutine that is left",
-			cfg: agent.Config{Runner: agent.RunnerFunc(func(context.Context, *agent.Turn) (agent.Result, error) {
+			cfg: agent.Config{Runner: agent.RunnerFunc(func(
+				context.Context, *agent.Turn,
+			) (agent.Result, error) {
 				go time.Sleep(48 * time.Hour)
 				return agent.Result{Text: "hi"}, nil
 			})},
@@ -132,7 +154,9 @@ func TestBrokenIsNoticed(t *testing.T) {
 		},
 		{
 			name: "a Runner that does not return",
-			cfg: agent.Config{Runner: agent.RunnerFunc(func(context.Context, *agent.Turn) (agent.Result, error) {
+			cfg: agent.Config{Runner: agent.RunnerFunc(func(
+				context.Context, *agent.Turn,
+			) (agent.Result, error) {
 				time.Sleep(48 * time.Hour)
 				return agent.Result{Text: "hi"}, nil
 			})},
@@ -151,7 +175,9 @@ func TestChecksOfWhatArrives(t *testing.T) {
 	r := &recorder{TB: t}
 	h := &Harness{t: r}
 	reply := func(key, text string, attempt int, mayRepeat bool) agent.Delivery {
-		return agent.Delivery{Key: key, Attempt: attempt, MayRepeat: mayRepeat, Reply: &agent.Reply{Text: text}}
+		return agent.Delivery{
+			Key: key, Attempt: attempt, MayRepeat: mayRepeat, Reply: &agent.Reply{Text: text},
+		}
 	}
 	h.noteReply(reply("1", "a", 1, false))
 	h.noteReply(reply("1", "a", 2, false))
@@ -194,12 +220,23 @@ func TestChecksOfTheJournal(t *testing.T) {
 	child := session.Must(root.Child("main", "6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
 	at := func(seq session.Seq, f spawntest.Fact) fact { f.Seq = seq; return fact{root, f} }
 	admitted := spawntest.Fact{Kind: "admitted", Run: child, ID: "id", SessionID: "s", Parent: root}
-	rootRef, childRef := session.Ref{Key: root, SessionID: "r"}, session.Ref{Key: child, SessionID: "s"}
-	told := session.Line{Pos: 5, Message: session.Message{Role: session.MessageUser, Internal: true, ID: "id"}}
+	rootRef := session.Ref{Key: root, SessionID: "r"}
+	childRef := session.Ref{Key: child, SessionID: "s"}
+	told := session.Line{
+		Pos:     5,
+		Message: session.Message{Role: session.MessageUser, Internal: true, ID: "id"},
+	}
+	late := session.Line{Pos: 6, Message: told.Message}
 	good := []fact{
 		at(1, spawntest.Fact{Kind: "opened", SessionID: "r"}), at(2, admitted),
 		at(3, spawntest.Fact{Kind: "run_ended", Run: child, Told: true}),
 		at(4, spawntest.Fact{Kind: "turn_ended", Run: root, Pos: 5, Replied: true}),
+	}
+	with := func(f ...fact) []fact { return append(good[:4:4], f...) }
+	childCommits := at(5, spawntest.Fact{Kind: "turn_ended", Run: child, Pos: 9})
+	rootStopped := at(6, spawntest.Fact{Kind: "stop_requested", Run: root, Stopped: true})
+	lines := func(ref session.Ref, l ...session.Line) map[session.Ref][]session.Line {
+		return map[session.Ref][]session.Line{ref: l}
 	}
 	for _, c := range []struct {
 		name    string
@@ -208,20 +245,26 @@ func TestChecksOfTheJournal(t *testing.T) {
 		replies int
 		want    string
 	}{
-		{"good", good, map[session.Ref][]session.Line{rootRef: {told}}, 1, ""},
+		{"good", good, lines(rootRef, told), 1, ""},
 		{"lost", good, nil, 1, "was lost"},
-		{"not committed", good, map[session.Ref][]session.Line{rootRef: {{Pos: 6, Message: told.Message}}}, 1, "was lost"},
-		{"twice", good, map[session.Ref][]session.Line{rootRef: {told, told}}, 1, "was read 2 times"},
-		{"by another", append(good[:4:4], at(5, spawntest.Fact{Kind: "turn_ended", Run: child, Pos: 9})), map[session.Ref][]session.Line{childRef: {told}}, 1, "was read by"},
+		{"not committed", good, lines(rootRef, late), 1, "was lost"},
+		{"twice", good, lines(rootRef, told, told), 1, "was read 2 times"},
+		{"by another", with(childCommits), lines(childRef, told), 1, "was read by"},
 		{"no end", good[:2:2], nil, 0, "has ended 0 times"},
-		{"two ends", append(good[:4:4], good[2]), map[session.Ref][]session.Line{rootRef: {told}}, 1, "has ended 2 times"},
-		{"a reply that is lost", good, map[session.Ref][]session.Line{rootRef: {told}}, 0, "1 turns replied, and 0 replies arrived"},
-		{"stopped", append(good[:4:4], at(6, spawntest.Fact{Kind: "stop_requested", Run: root, Stopped: true})), nil, 1, ""},
+		{"two ends", with(good[2]), lines(rootRef, told), 1, "has ended 2 times"},
+		{
+			"a reply that is lost", good, lines(rootRef, told), 0,
+			"1 turns replied, and 0 replies arrived",
+		},
+		{"stopped", with(rootStopped), nil, 1, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := &recorder{TB: t}
-			h := &Harness{t: r, facts: c.facts, lines: c.lines, replies: make([]agent.Delivery, c.replies)}
-			h.check()
+			h := &Harness{
+				t: r, facts: c.facts, lines: c.lines,
+				replies: make([]agent.Delivery, c.replies),
+			}
+			h.checkCompletions()
 			if c.want == "" {
 				require.Empty(t, r.failed)
 				return
@@ -235,33 +278,39 @@ func TestChecksOfTheJournal(t *testing.T) {
 func TestChecksOfTheAuditor(t *testing.T) {
 	r := &recorder{TB: t}
 	opened := func(seq session.Seq, epoch int) session.Entry {
-		return session.Entry{Seq: seq, Payload: session.Raw(fmt.Sprintf(`{"v":1,"kind":"opened","at":%d,"num":%d,"id":"s"}`, seq, epoch))}
+		return session.Entry{
+			Seq: seq,
+			Payload: session.Raw(fmt.Sprintf(`{"v":1,"kind":"opened","at":%d,"num":%d,"id":"s"}`,
+				seq, epoch)),
+		}
 	}
-	h := &Harness{t: r, entries: map[session.Key][]session.Entry{session.Must(session.MainKey("main")): {opened(2, 2), opened(1, 1)}}}
-	h.audit()
+	root := session.Must(session.MainKey("main"))
+	entries := map[session.Key][]session.Entry{root: {opened(2, 2), opened(1, 1)}}
+	h := &Harness{t: r, entries: entries}
+	h.checkJournals()
 	require.Empty(t, r.failed)
-	h.entries[session.Must(session.MainKey("main"))] = append(h.entries[session.Must(session.MainKey("main"))], opened(3, 2))
-	h.audit()
+	h.entries[root] = append(h.entries[root], opened(3, 2))
+	h.checkJournals()
 	require.Len(t, r.failed, 1)
 	require.Contains(t, r.failed[0], "the journal of agent:main:main")
 }
 
 func TestChecksOfTurns(t *testing.T) {
 	r := &recorder{TB: t}
-	l := &life{}
-	h := &Harness{t: r, underWay: map[turnOf]int{}, ended: map[session.Key]bool{}}
+	proc := &process{}
+	h := &Harness{t: r, turnsUnderWay: map[turnID]int{}, ended: map[session.Key]bool{}}
 	turn := &agent.Turn{Session: session.Lineage{Key: session.Must(session.MainKey("main"))}}
-	require.NoError(t, h.enter(l, turn))
-	h.leave(l, turn)
-	require.NoError(t, h.enter(l, turn))
+	require.NoError(t, h.noteTurnBegin(proc, turn))
+	h.noteTurnEnd(proc, turn)
+	require.NoError(t, h.noteTurnBegin(proc, turn))
 	require.Empty(t, r.failed)
-	require.NoError(t, h.enter(l, turn))
+	require.NoError(t, h.noteTurnBegin(proc, turn))
 	require.Contains(t, r.failed[0], "has 2 turns at once")
-	h.leave(l, turn)
-	h.leave(l, turn)
+	h.noteTurnEnd(proc, turn)
+	h.noteTurnEnd(proc, turn)
 	h.ended[turn.Session.Key] = true
-	require.NoError(t, h.enter(l, turn))
+	require.NoError(t, h.noteTurnBegin(proc, turn))
 	require.Contains(t, r.failed[1], "although its run has ended")
-	l.dead.Store(true)
-	require.ErrorIs(t, h.enter(l, turn), errKilled)
+	proc.dead.Store(true)
+	require.ErrorIs(t, h.noteTurnBegin(proc, turn), errProcessKilled)
 }

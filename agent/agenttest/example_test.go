@@ -9,7 +9,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
 )
 
-// A bot that answers ten minutes later, tested in no time: also when its process is killed meanwhile.
+// A bot that answers ten minutes later, tested in no time: also when its process is killed
+// meanwhile.
 func ExampleRun() {
 	script := agenttest.Script{
 		"main": {
@@ -32,7 +33,8 @@ func ExampleRun() {
 		})
 	}
 	all := func(string, string) (bool, error) { return true, nil }
-	ok := testing.RunTests(all, []testing.InternalTest{{Name: "TestBot", F: test}}) // go test does this
+	// go test does this
+	ok := testing.RunTests(all, []testing.InternalTest{{Name: "TestBot", F: test}})
 	fmt.Println(answer, ok)
 	// Output:
 	// Count again, please. true

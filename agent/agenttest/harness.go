@@ -18,21 +18,25 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// Run runs f in a bubble of virtual time with a Runtime that plays the script, and checks what is promised when f has returned and
-// what it left under way has come to its end, which is given an hour of virtual time.
+// Run runs f in a bubble of virtual time with a Runtime that plays the script, and checks what is
+// promised when f has returned and what it left under way has come to its end, which is given an
+// hour of virtual time.
 //
-// The Runner of cfg may be nil or a Loop, whose Model the script then takes the place of; to test a Runner of another kind, leave
-// the script nil. Everything else in cfg is used as it is: Reply and Deliver are called, and what they accepted is remembered.
+// The Runner of cfg may be nil or a Loop, whose Model the script then takes the place of; to test a
+// Runner of another kind, leave the script nil. Everything else in cfg is used as it is: Reply and
+// Deliver are called, and what they accepted is remembered.
 func Run(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { play(t, cfg, s, nil, f) })
+	synctest.Test(t, func(t *testing.T) { runInBubble(t, cfg, s, nil, f) })
 }
 
-// EveryCrash is Run once for every write to the store that f makes, in a subtest that kills the process right before it, and one
-// that kills it right after it, when it is durable but nobody has heard of it. At once another process takes over.
+// EveryCrash is Run once for every write to the store that f makes, in a subtest that kills the
+// process right before it, and one that kills it right after it, when it is durable but the Runtime
+// has not learned of it. Another process takes over at once.
 //
-// Methods of the Harness go on with the new process by themselves; other calls belong into [Harness.Do]. What f asserts must hold
-// wherever the crash was. A reply that people get twice has the same Delivery.Key both times, and counts once here.
+// Methods of the Harness go on with the new process by themselves; other calls belong into
+// [Harness.Do]. What f asserts must hold wherever the crash was. A reply that people get twice has
+// the same Reply.Key both times, and counts once here.
 func EveryCrash(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 	t.Helper()
 	for at := 1; ; at++ {
@@ -40,7 +44,7 @@ func EveryCrash(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 		for _, after := range []bool{false, true} {
 			p := &crashPoint{at: at, after: after}
 			t.Run(p.String(), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { play(t, cfg, s, p, f) })
+				synctest.Test(t, func(t *testing.T) { runInBubble(t, cfg, s, p, f) })
 			})
 			reached = reached && p.reached != ""
 		}
@@ -50,8 +54,8 @@ func EveryCrash(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 	}
 }
 
-// A Harness is a process that runs a Runtime, and its successors, and what they said. Its methods are for the function that Run
-// got, and may be called by goroutines that it starts in the bubble.
+// A Harness is a process that runs a Runtime, and its successors, and what they said. Its methods
+// are for the function that Run got, and may be called by goroutines that it starts in the bubble.
 type Harness struct {
 	t        testing.TB
 	cfg      agent.Config
@@ -59,41 +63,46 @@ type Harness struct {
 	store    *session.Store
 	released chan struct{} // closed when the test is over
 
-	mu         sync.Mutex
-	life       *life
-	lives      []*life
-	crash      *crashPoint
-	writes     int
-	over       bool // f has returned
-	posted     int
-	calls      map[string]int
-	failed     map[session.Key]int
-	underWay   map[turnOf]int
-	owners     map[session.Key]*life
-	facts      []fact
-	entries    map[session.Key][]session.Entry
-	ended      map[session.Key]bool
-	lines      map[session.Ref][]session.Line
-	replies    []agent.Delivery
-	deliveries []agent.Delivery
+	mu            sync.Mutex
+	running       *process
+	processes     []*process
+	crash         *crashPoint
+	writes        int
+	over          bool // f has returned
+	posted        int
+	calls         map[string]int
+	failed        map[session.Key]int
+	turnsUnderWay map[turnID]int
+	owners        map[session.Key]*process
+	facts         []fact
+	entries       map[session.Key][]session.Entry
+	ended         map[session.Key]bool
+	lines         map[session.Ref][]session.Line
+	replies       []agent.Delivery
+	deliveries    []agent.Delivery
 }
 
-type turnOf struct {
-	l   *life
-	key session.Key
+type turnID struct {
+	proc *process
+	key  session.Key
 }
 
-// longest is how long a function may run. Virtual time passes fast, but somebody who waits for ever should hear of it.
-const longest = 400 * 24 * time.Hour
+// maxVirtualTime is how long a function may run. Virtual time passes fast, so that a function that
+// waits for ever is found soon.
+const maxVirtualTime = 400 * 24 * time.Hour
 
-// play is Run inside a bubble.
-func play(t testing.TB, cfg agent.Config, s Script, p *crashPoint, f func(h *Harness)) {
+// runInBubble is Run inside a bubble.
+func runInBubble(t testing.TB, cfg agent.Config, s Script, p *crashPoint, f func(h *Harness)) {
 	t.Helper()
 	h := &Harness{
 		t: t, cfg: cfg, script: s, store: cfg.Store, crash: p, released: make(chan struct{}),
-		calls: make(map[string]int), failed: make(map[session.Key]int), underWay: make(map[turnOf]int),
-		owners: make(map[session.Key]*life), ended: make(map[session.Key]bool), lines: make(map[session.Ref][]session.Line),
-		entries: make(map[session.Key][]session.Entry),
+		calls:         make(map[string]int),
+		failed:        make(map[session.Key]int),
+		turnsUnderWay: make(map[turnID]int),
+		owners:        make(map[session.Key]*process),
+		ended:         make(map[session.Key]bool),
+		lines:         make(map[session.Ref][]session.Line),
+		entries:       make(map[session.Key][]session.Entry),
 	}
 	if h.store == nil {
 		h.store = session.NewMemory()
@@ -105,39 +114,40 @@ func play(t testing.TB, cfg agent.Config, s Script, p *crashPoint, f func(h *Har
 		s = Script{}
 		h.script = s
 	}
-	if !h.begin(t.Context()) {
+	if !h.startProcess(t.Context()) {
 		t.FailNow()
 	}
 	synctest.Wait() // it runs
-	lost := time.AfterFunc(longest, func() {
-		t.Errorf("agenttest: the function has not returned after %v of virtual time", longest)
+	lost := time.AfterFunc(maxVirtualTime, func() {
+		t.Errorf("agenttest: the function has not returned after %v of virtual time",
+			maxVirtualTime)
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		for _, l := range h.lives {
-			l.cancel() // what waits at a Runtime returns
+		for _, proc := range h.processes {
+			proc.cancel() // what waits at a Runtime returns
 		}
 	})
 	defer lost.Stop()
 	calm := false
 	defer func() {
-		h.end()
-		h.audit()
+		h.shutDown()
+		h.checkJournals()
 		if calm {
-			h.check()
+			h.checkCompletions()
 		}
-		h.leaks()
+		h.checkLeaks()
 		if t.Failed() {
-			h.tell()
+			h.logJournals()
 		}
 	}()
 	f(h)
-	calm = h.settle()
+	calm = h.waitIdle()
 }
 
-func (h *Harness) current() *life {
+func (h *Harness) current() *process {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.life
+	return h.running
 }
 
 // T returns the test inside the bubble, for require and the like.
@@ -159,26 +169,27 @@ func (h *Harness) mainKey() session.Key {
 	return session.Must(session.MainKey(h.cfg.Rules.DefaultAgent()))
 }
 
-// Do calls f, and again with the next process if the one it was called with is killed meanwhile and f returns an error. It returns
-// the last error. What f waits for at a Runtime whose process was killed ends with an error.
+// Do calls f, and again with the next process if the one it was called with is killed meanwhile and
+// f returns an error. It returns the last error. What f waits for at a Runtime whose process was
+// killed ends with an error.
 func (h *Harness) Do(f func(rt *agent.Runtime) error) error {
 	for {
-		l := h.current()
+		proc := h.current()
 		returned := make(chan struct{})
 		go func() { // what waits at a process that was killed waits for nothing
 			select {
-			case <-l.next:
-				l.cancel()
+			case <-proc.next:
+				proc.cancel()
 			case <-returned:
 			}
 		}()
-		err := f(l.rt)
+		err := f(proc.rt)
 		close(returned)
-		if err == nil || !l.dead.Load() {
+		if err == nil || !proc.dead.Load() {
 			return err
 		}
-		<-l.next
-		if h.current() == l {
+		<-proc.next
+		if h.current() == proc {
 			return err
 		}
 	}
@@ -194,12 +205,14 @@ func (h *Harness) PostTo(key session.Key, text string) {
 	h.posted++
 	m := agent.Message{ID: "message-" + strconv.Itoa(h.posted), Text: text}
 	h.mu.Unlock()
-	if err := h.Do(func(rt *agent.Runtime) error { return rt.Session(key).Post(h.Context(), m) }); err != nil {
+	err := h.Do(func(rt *agent.Runtime) error { return rt.Session(key).Post(h.Context(), m) })
+	if err != nil {
 		h.t.Fatalf("agenttest: posting %q to %s: %v", text, key, err)
 	}
 }
 
-// Replies returns what Reply has accepted so far, each reply once, when everything that can happen now has happened.
+// Replies returns what has reached people so far, each reply once, when everything that can happen
+// now has happened.
 func (h *Harness) Replies() []agent.Delivery {
 	synctest.Wait()
 	h.mu.Lock()
@@ -219,7 +232,8 @@ func (h *Harness) Replied(want ...string) {
 	}
 }
 
-// Deliveries returns what Deliver has accepted so far, each completion once, when everything that can happen now has happened.
+// Deliveries returns what Deliver has accepted so far, each completion once, when everything that
+// can happen now has happened.
 func (h *Harness) Deliveries() []agent.Delivery {
 	synctest.Wait()
 	h.mu.Lock()
@@ -227,7 +241,8 @@ func (h *Harness) Deliveries() []agent.Delivery {
 	return slices.Clone(h.deliveries)
 }
 
-// Delivered fails unless Deliver has accepted exactly these results so far, in this order, as a person would see them.
+// Delivered fails unless Deliver has accepted exactly these results so far, in this order, as a
+// person would see them.
 func (h *Harness) Delivered(want ...string) {
 	h.t.Helper()
 	got := make([]string, 0, len(want))
@@ -239,17 +254,22 @@ func (h *Harness) Delivered(want ...string) {
 	}
 }
 
-// Runs returns the sub-agents of all trees that have not been archived, parents before their children.
+// Runs returns the sub-agents of all trees that have not been archived, parents before their
+// children.
 func (h *Harness) Runs() []agent.RunInfo {
 	h.t.Helper()
 	synctest.Wait()
 	h.mu.Lock()
-	roots := slices.SortedFunc(maps.Keys(h.owners), func(a, b session.Key) int { return strings.Compare(a.String(), b.String()) })
+	roots := slices.SortedFunc(maps.Keys(h.owners),
+		func(a, b session.Key) int { return strings.Compare(a.String(), b.String()) })
 	h.mu.Unlock()
 	var all []agent.RunInfo
 	for _, root := range roots {
 		var runs []agent.RunInfo
-		err := h.Do(func(rt *agent.Runtime) (err error) { runs, err = rt.Session(root).Tree(h.Context()); return err })
+		err := h.Do(func(rt *agent.Runtime) (err error) {
+			runs, err = rt.Session(root).Tree(h.Context())
+			return err
+		})
 		if err != nil {
 			h.t.Fatalf("agenttest: sub-agents of %s: %v", root, err)
 		}
@@ -275,7 +295,8 @@ func (h *Harness) Child(label string) agent.RunInfo {
 	return found
 }
 
-// Calls returns how many model calls there have been under a name of the script; without a script, how many turns.
+// Calls returns how many model calls there have been under a name of the script; without a script,
+// how many turns.
 func (h *Harness) Calls(name string) int {
 	synctest.Wait()
 	h.mu.Lock()
@@ -283,15 +304,15 @@ func (h *Harness) Calls(name string) int {
 	return h.calls[name]
 }
 
-// Crash kills the process, as if by kill -9, and starts another one on the same store. It returns when that has taken over what
-// there was to take over.
+// Crash kills the process, as if by kill -9, and starts another one on the same store. It returns
+// when that has taken over what there was to take over.
 func (h *Harness) Crash() {
 	h.t.Helper()
 	synctest.Wait()
-	l := h.current()
-	h.kill(l)
-	<-l.next
-	if h.current() == l {
+	proc := h.current()
+	h.kill(proc)
+	<-proc.next
+	if h.current() == proc {
 		h.t.FailNow()
 	}
 	synctest.Wait()
@@ -303,8 +324,8 @@ func (h *Harness) isOver() bool {
 	return h.over
 }
 
-func (h *Harness) count(l *life, name string) {
-	if l.dead.Load() {
+func (h *Harness) count(proc *process, name string) {
+	if proc.dead.Load() {
 		return
 	}
 	h.mu.Lock()
@@ -312,8 +333,8 @@ func (h *Harness) count(l *life, name string) {
 	h.calls[name]++
 }
 
-// failures returns how often the model of a session has failed, with more failures added. What has failed is not in the
-// conversation, so it must be counted.
+// failures returns how often the model of a session has failed, with more failures added. What has
+// failed is not in the conversation, so it must be counted.
 func (h *Harness) failures(key session.Key, more int) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -321,8 +342,8 @@ func (h *Harness) failures(key session.Key, more int) int {
 	return h.failed[key]
 }
 
-// settle lets what is under way come to its end. It reports whether it has.
-func (h *Harness) settle() bool {
+// waitIdle lets what is under way come to its end. It reports whether it has.
+func (h *Harness) waitIdle() bool {
 	h.mu.Lock()
 	h.over = true
 	h.mu.Unlock()
@@ -346,45 +367,45 @@ func (h *Harness) idle() bool {
 	return true
 }
 
-// end shuts every process down.
-func (h *Harness) end() {
+// shutDown shuts every process down.
+func (h *Harness) shutDown() {
 	h.mu.Lock()
 	h.over = true // no crash from here on
 	h.mu.Unlock()
 	synctest.Wait() // until every process has begun
 	h.mu.Lock()
-	lives := slices.Clone(h.lives)
+	procs := slices.Clone(h.processes)
 	h.mu.Unlock()
 	close(h.released)
-	for _, l := range lives {
+	for _, proc := range procs {
 		ctx, cancel := context.WithTimeout(h.Context(), time.Minute)
-		err := l.rt.Shutdown(ctx)
+		err := proc.rt.Shutdown(ctx)
 		cancel()
 		var still *agent.StillRunningError
 		switch {
-		case l.dead.Load(): // nobody waits for what was killed
+		case proc.dead.Load(): // what a killed process returns does not count
 		case errors.As(err, &still):
 			h.t.Errorf("agenttest: %v", err)
 		case err != nil:
 			h.t.Errorf("agenttest: shutting down: %v", err)
 		}
-		l.cancel()
-		if err := <-l.done; err != nil && !l.dead.Load() {
+		proc.cancel()
+		if err := <-proc.done; err != nil && !proc.dead.Load() {
 			h.t.Errorf("agenttest: Run: %v", err)
 		}
 	}
 }
 
-// enter notes the beginning of a turn.
-func (h *Harness) enter(l *life, t *agent.Turn) error {
-	if l.dead.Load() {
-		return errKilled
+// noteTurnBegin notes the beginning of a turn.
+func (h *Harness) noteTurnBegin(proc *process, t *agent.Turn) error {
+	if proc.dead.Load() {
+		return errProcessKilled
 	}
 	key := t.Session.Key
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.underWay[turnOf{l, key}]++
-	if n := h.underWay[turnOf{l, key}]; n > 1 {
+	h.turnsUnderWay[turnID{proc, key}]++
+	if n := h.turnsUnderWay[turnID{proc, key}]; n > 1 {
 		h.t.Errorf("agenttest: %s has %d turns at once", key, n)
 	}
 	if h.ended[key] {
@@ -393,18 +414,18 @@ func (h *Harness) enter(l *life, t *agent.Turn) error {
 	return nil
 }
 
-func (h *Harness) leave(l *life, t *agent.Turn) {
+func (h *Harness) noteTurnEnd(proc *process, t *agent.Turn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.underWay[turnOf{l, t.Session.Key}]--
+	h.turnsUnderWay[turnID{proc, t.Session.Key}]--
 }
 
-// leaks fails if a goroutine of the bubble is left.
-func (h *Harness) leaks() {
+// checkLeaks fails if a goroutine of the bubble is left.
+func (h *Harness) checkLeaks() {
 	synctest.Wait()
 	buf := make([]byte, 1<<20)
 	buf = buf[:runtime.Stack(buf, true)]
-	if left := leftIn(string(buf)); left != "" {
+	if left := goroutinesLeft(string(buf)); left != "" {
 		h.t.Errorf("agenttest: goroutines are left:\n%s", left)
 	}
 }

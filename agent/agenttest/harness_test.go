@@ -20,13 +20,17 @@ func TestEchoSaysWhatIsNew(t *testing.T) {
 	s := agenttest.Script{
 		"main": {
 			agenttest.Call("ls", `{}`), agenttest.Say("one moment"),
-			agenttest.Call("sessions_spawn", `{"task":"a","label":"good"}`).And("sessions_spawn", `{"task":"the bad one"}`).And("sessions_yield", `{}`),
+			agenttest.Call("sessions_spawn", `{"task":"a","label":"good"}`).And("sessions_spawn",
+				`{"task":"the bad one"}`).And("sessions_yield", `{}`),
 			agenttest.Echo(), agenttest.Say("never reached"),
 		},
 		"good":        {agenttest.Say("42").After(time.Minute)},
 		"the bad one": {agenttest.Fail(errors.New("boom")).After(time.Second)},
 	}
-	ls := agent.Tool{Name: "ls", Call: func(context.Context, agent.ToolCall) (string, error) { return "a.txt", nil }}
+	ls := agent.Tool{
+		Name: "ls",
+		Call: func(context.Context, agent.ToolCall) (string, error) { return "a.txt", nil },
+	}
 	agenttest.Run(t, agent.Config{Tools: []agent.Tool{ls}}, s, func(h *agenttest.Harness) {
 		h.Post("go")
 		h.Replied("one moment")
@@ -45,7 +49,10 @@ func TestEchoSaysWhatIsNew(t *testing.T) {
 func TestStepsOfASessionOfItsOwn(t *testing.T) {
 	s := agenttest.Script{
 		"agent:ops:main": {agenttest.Say("ops here")},
-		"main":           {agenttest.Fail(errors.New("boom")), agenttest.Say("main here").Spending(agent.Usage{Input: 7})},
+		"main": {
+			agenttest.Fail(errors.New("boom")),
+			agenttest.Say("main here").Spending(agent.Usage{Input: 7}),
+		},
 	}
 	agenttest.Run(t, agent.Config{}, s, func(h *agenttest.Harness) {
 		h.PostTo(session.Must(session.MainKey("ops")), "who is there?")
@@ -84,7 +91,8 @@ func TestDoGoesOnWithTheNextProcess(t *testing.T) {
 		go func() {
 			defer close(waiting)
 			err := h.Do(func(rt *agent.Runtime) error {
-				c, err := agent.Spawn[string](h.Context(), rt.Session(h.Main().Key()), agent.Task{Text: "x", Label: "slow", Key: "k"})
+				c, err := agent.Spawn[string](h.Context(), rt.Session(h.Main().Key()),
+					agent.Task{Text: "x", Label: "slow", Key: "k"})
 				if err == nil {
 					_, err = c.Wait(h.Context())
 				}
@@ -140,13 +148,15 @@ func TestFormerOwnerIsNotHeard(t *testing.T) {
 // Every write is a point to crash at: before it and after it, until there is none left.
 func TestEveryCrashReachesEveryWrite(t *testing.T) {
 	crashed := 0
-	agenttest.EveryCrash(t, agent.Config{}, agenttest.Script{"main": {agenttest.Echo()}}, func(h *agenttest.Harness) {
-		before := h.Runtime()
-		h.Post("hello")
-		h.Replied("hello")
-		if h.Runtime() != before {
-			crashed++
-		}
-	})
-	require.GreaterOrEqual(t, crashed, 2*4, "post and start, what is new, the answer, the end of the turn")
+	agenttest.EveryCrash(t, agent.Config{}, agenttest.Script{"main": {agenttest.Echo()}},
+		func(h *agenttest.Harness) {
+			before := h.Runtime()
+			h.Post("hello")
+			h.Replied("hello")
+			if h.Runtime() != before {
+				crashed++
+			}
+		})
+	require.GreaterOrEqual(t, crashed, 2*4,
+		"post and start, what is new, the answer, the end of the turn")
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
-// noteReply remembers what reached a person. A reply that comes again must come under its key, say so, and be the same.
+// noteReply remembers what reached a person. A reply that comes again must come under its key, say
+// so, and be the same.
 func (h *Harness) noteReply(d agent.Delivery) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -27,7 +28,8 @@ func (h *Harness) noteReply(d agent.Delivery) {
 		return
 	}
 	if before := h.replies[i]; before.Reply.Text != said || before.To != d.To {
-		h.t.Errorf("agenttest: reply %s is %q to %s, and was %q to %s before", d.Key, said, d.To, before.Reply.Text, before.To)
+		h.t.Errorf("agenttest: reply %s is %q to %s, and was %q to %s before", d.Key, said, d.To,
+			before.Reply.Text, before.To)
 	}
 	if d.Attempt < 2 && !d.MayRepeat {
 		h.t.Errorf("agenttest: reply %s came again and does not say that it may have", d.Key)
@@ -42,39 +44,44 @@ func (h *Harness) noteDelivery(d agent.Delivery) {
 	for _, before := range h.deliveries {
 		switch same := before.Completion.Run.ID == run; {
 		case before.Key == d.Key:
-			if !same || announce.NewEvent(before.Completion).ForModel() != announce.NewEvent(d.Completion).ForModel() {
+			was, is := announce.NewEvent(before.Completion), announce.NewEvent(d.Completion)
+			if !same || was.ForModel() != is.ForModel() {
 				h.t.Errorf("agenttest: delivery %s is another one than before", d.Key)
 			}
 			if d.Attempt < 2 && !d.MayRepeat {
-				h.t.Errorf("agenttest: delivery %s came again and does not say that it may have", d.Key)
+				h.t.Errorf("agenttest: delivery %s came again and does not say that it may have",
+					d.Key)
 			}
 			return
 		case same:
-			h.t.Errorf("agenttest: the end of run %s was delivered as %s and as %s", run, before.Key, d.Key)
+			h.t.Errorf("agenttest: the end of run %s was delivered as %s and as %s", run,
+				before.Key, d.Key)
 		}
 	}
 	h.deliveries = append(h.deliveries, d)
 }
 
-// story is what a journal says about one session.
-type story struct {
+// sessionFacts is what a journal says about one session.
+type sessionFacts struct {
 	ref       session.Ref
 	id        string // of the run
 	parent    session.Key
 	committed session.Pos // end of the conversation
-	blurred   bool        // stopped, or with a turn that was given up: what it has not read ends with it
-	ends      int
+	// stopped, or with a turn that was given up: what it has not read ends with it
+	mayLoseInputs bool
+	ends          int
 }
 
-// check fails if something was lost or came twice. Everything has come to its end.
-func (h *Harness) check() {
+// checkCompletions fails if a completion or reply was lost or came twice. It is called when
+// everything has come to its end.
+func (h *Harness) checkCompletions() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	slices.SortStableFunc(h.facts, func(a, b fact) int {
 		return cmp.Or(strings.Compare(a.root.String(), b.root.String()), cmp.Compare(a.Seq, b.Seq))
 	})
-	stories := h.stories()
-	read := h.read(stories)
+	sessions := h.sessionsOf()
+	read := h.whoRead(sessions)
 	delivered := make(map[string]bool)
 	for _, d := range h.deliveries {
 		delivered[string(d.Completion.Run.ID)] = true
@@ -88,13 +95,14 @@ func (h *Harness) check() {
 			replies++
 		case f.Told && f.Out:
 			out++
-		case f.Told && len(read[stories[f.Run].name()]) == 0 && delivered[stories[f.Run].name()]:
-			out++ // whoever it was for ended without reading it, so it went up to a session that the caller runs
+		case f.Told && len(read[sessions[f.Run].runID()]) == 0 && delivered[sessions[f.Run].runID()]:
+			// its requester ended without reading it, so it went up to a session of the caller
+			out++
 		case f.Told:
-			h.checkRead(stories, read, f.Run)
+			h.checkRead(sessions, read, f.Run)
 		}
 	}
-	for key, s := range stories {
+	for key, s := range sessions {
 		if s.id != "" && s.ends != 1 {
 			h.t.Errorf("agenttest: the run of %s has ended %d times", key, s.ends)
 		}
@@ -106,52 +114,55 @@ func (h *Harness) check() {
 		h.t.Errorf("agenttest: %d turns replied, and %d replies arrived", replies, len(h.replies))
 	}
 	if h.cfg.Deliver != nil && out != len(h.deliveries) {
-		h.t.Errorf("agenttest: the ends of %d runs were to be delivered, and %d arrived", out, len(h.deliveries))
+		h.t.Errorf("agenttest: the ends of %d runs were to be delivered, and %d arrived", out,
+			len(h.deliveries))
 	}
 }
 
-// name returns the id of the run, which is also that of the message that tells of its end.
-func (s *story) name() string {
+// runID returns the id of the run, which is also that of the message that tells of its end.
+func (s *sessionFacts) runID() string {
 	if s == nil {
 		return ""
 	}
 	return s.id
 }
 
-func (h *Harness) stories() map[session.Key]*story {
-	stories := make(map[session.Key]*story)
+func (h *Harness) sessionsOf() map[session.Key]*sessionFacts {
+	sessions := make(map[session.Key]*sessionFacts)
 	for _, f := range h.facts {
 		if f.Kind == "admitted" {
-			ref := session.Ref{Key: f.Run, SessionID: f.SessionID}
-			stories[f.Run] = &story{ref: ref, id: f.ID, parent: f.Parent}
+			sessions[f.Run] = &sessionFacts{
+				ref: session.Ref{Key: f.Run, SessionID: f.SessionID}, id: f.ID, parent: f.Parent,
+			}
 			continue
 		}
-		if f.Kind == "opened" && stories[f.root] == nil {
-			stories[f.root] = &story{ref: session.Ref{Key: f.root, SessionID: f.SessionID}}
+		if f.Kind == "opened" && sessions[f.root] == nil {
+			sessions[f.root] = &sessionFacts{ref: session.Ref{Key: f.root, SessionID: f.SessionID}}
 		}
-		s := stories[f.Run]
+		s := sessions[f.Run]
 		if s == nil {
 			continue
 		}
 		switch f.Kind {
 		case "turn_ended":
 			s.committed = max(s.committed, f.Pos)
-			s.blurred = s.blurred || f.Cut
+			s.mayLoseInputs = s.mayLoseInputs || f.Cut
 		case "stop_requested":
-			s.blurred = s.blurred || f.Stopped
+			s.mayLoseInputs = s.mayLoseInputs || f.Stopped
 		case "run_ended":
 			s.ends++
 		}
 	}
-	return stories
+	return sessions
 }
 
-// read returns in which conversations the end of a run stands, as often as it does.
-func (h *Harness) read(stories map[session.Key]*story) map[string][]session.Key {
+// whoRead returns in which conversations the end of a run stands, as often as it does.
+func (h *Harness) whoRead(sessions map[session.Key]*sessionFacts) map[string][]session.Key {
 	read := make(map[string][]session.Key)
-	for key, s := range stories {
+	for key, s := range sessions {
 		for line, err := range session.Committed(upTo(h.lines[s.ref], s.committed)) {
-			if m := line.Message; err == nil && m.Internal && m.Role == session.MessageUser && m.ID != "" {
+			if m := line.Message; err == nil && m.Internal && m.Role == session.MessageUser &&
+				m.ID != "" {
 				read[m.ID] = append(read[m.ID], key)
 			}
 		}
@@ -169,9 +180,12 @@ func upTo(lines []session.Line, end session.Pos) iter.Seq2[session.Line, error] 
 	}
 }
 
-// checkRead fails unless the end of a run stands in one conversation once: that of its requester, or of one above it.
-func (h *Harness) checkRead(stories map[session.Key]*story, read map[string][]session.Key, run session.Key) {
-	child := stories[run]
+// checkRead fails unless the end of a run stands in one conversation once: that of its requester,
+// or of one above it.
+func (h *Harness) checkRead(
+	sessions map[session.Key]*sessionFacts, read map[string][]session.Key, run session.Key,
+) {
+	child := sessions[run]
 	if child == nil {
 		return
 	}
@@ -180,8 +194,8 @@ func (h *Harness) checkRead(stories map[session.Key]*story, read map[string][]se
 		h.t.Errorf("agenttest: the end of %s was read %d times, by %v", run, len(where), where)
 	}
 	for k := child.parent; k.IsValid(); {
-		up := stories[k]
-		if up == nil || up.blurred || len(where) == 1 && where[0] == k {
+		up := sessions[k]
+		if up == nil || up.mayLoseInputs || len(where) == 1 && where[0] == k {
 			return
 		}
 		if up.id != "" && up.parent.IsValid() {
@@ -191,26 +205,28 @@ func (h *Harness) checkRead(stories map[session.Key]*story, read map[string][]se
 		break
 	}
 	if len(where) == 0 {
-		h.t.Errorf("agenttest: the end of %s was lost: nobody has read it", run)
+		h.t.Errorf("agenttest: the end of %s was lost: no session has read it", run)
 	} else {
-		h.t.Errorf("agenttest: the end of %s was read by %s, which is none of those above it", run, where[0])
+		h.t.Errorf("agenttest: the end of %s was read by %s, which is none of those above it", run,
+			where[0])
 	}
 }
 
-// audit has every journal read by somebody who does not fold it.
-func (h *Harness) audit() {
+// checkJournals audits every journal with code that does not fold it.
+func (h *Harness) checkJournals() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for root, entries := range h.entries {
-		slices.SortStableFunc(entries, func(a, b session.Entry) int { return cmp.Compare(a.Seq, b.Seq) })
+		slices.SortStableFunc(entries,
+			func(a, b session.Entry) int { return cmp.Compare(a.Seq, b.Seq) })
 		if err := spawntest.Audit(yielded(entries)); err != nil {
 			h.t.Errorf("agenttest: the journal of %s: %v", root, err)
 		}
 	}
 }
 
-// tell logs what the journals hold, for whoever looks for the reason of a failure.
-func (h *Harness) tell() {
+// logJournals logs what the journals hold, so that the reason of a failure can be found.
+func (h *Harness) logJournals() {
 	for root, entries := range h.entries {
 		var b strings.Builder
 		for _, e := range entries {

@@ -14,52 +14,55 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// actor is a Runner: the script, as the model of a Loop, or the Runner of the Config, watched.
-type actor struct {
-	h *Harness
-	l *life
+// scriptRunner is a Runner: the script, as the model of a Loop, or the Runner of the Config,
+// watched.
+type scriptRunner struct {
+	h    *Harness
+	proc *process
 }
 
 // Run implements agent.Runner.
-func (a actor) Run(ctx context.Context, t *agent.Turn) (res agent.Result, err error) {
+func (a scriptRunner) Run(ctx context.Context, t *agent.Turn) (res agent.Result, err error) {
 	name := a.h.script.nameOf(t)
-	if err := a.h.enter(a.l, t); err != nil {
+	if err := a.h.noteTurnBegin(a.proc, t); err != nil {
 		return res, err
 	}
-	defer a.h.leave(a.l, t)
+	defer a.h.noteTurnEnd(a.proc, t)
 	if a.h.script == nil {
-		a.h.count(a.l, name)
+		a.h.count(a.proc, name)
 		return a.h.cfg.Runner.Run(ctx, t)
 	}
-	loop := &agent.Loop{Model: player{actor: a, turn: t, name: name, began: new(bool)}}
+	loop := &agent.Loop{Model: scriptModel{scriptRunner: a, turn: t, name: name, began: new(bool)}}
 	if own, ok := a.h.cfg.Runner.(*agent.Loop); ok {
 		loop.MaxSteps = own.MaxSteps
 	}
 	return loop.Run(ctx, t)
 }
 
-// player is the model of one turn.
-type player struct {
-	actor
+// scriptModel is the model of one turn.
+type scriptModel struct {
+	scriptRunner
 	turn  *agent.Turn
 	name  string
 	began *bool // the model has been called in this turn
 }
 
 // Generate implements agent.Model.
-func (p player) Generate(ctx context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
-	p.h.count(p.l, p.name)
+func (p scriptModel) Generate(
+	ctx context.Context, req *agent.ModelRequest,
+) (*agent.ModelResponse, error) {
+	p.h.count(p.proc, p.name)
 	news := p.news(req.Messages)
 	at := spoken(req.Messages) + p.h.failures(p.turn.Session.Key, 0)
 	step, err := p.h.script.next(p.name, at)
 	if err != nil {
 		return p.unscripted(news, err)
 	}
-	if err := wait(ctx, step.after); err != nil {
+	if err := sleep(ctx, step.after); err != nil {
 		return nil, err
 	}
-	if p.l.dead.Load() {
-		return nil, errKilled
+	if p.proc.dead.Load() {
+		return nil, errProcessKilled
 	}
 	switch step.kind {
 	case failing:
@@ -70,7 +73,7 @@ func (p player) Generate(ctx context.Context, req *agent.ModelRequest) (*agent.M
 		panic(step.value)
 	case hanging:
 		<-ctx.Done()
-		if !p.l.dead.Load() {
+		if !p.proc.dead.Load() {
 			p.h.failures(p.turn.Session.Key, 1)
 		}
 		return nil, context.Cause(ctx)
@@ -95,19 +98,22 @@ func (p player) Generate(ctx context.Context, req *agent.ModelRequest) (*agent.M
 	return resp, nil
 }
 
-// news returns what has come since the model last spoke. What a tool returned in an earlier turn is not new.
-func (p player) news(messages []agent.Message) []agent.Message {
+// news returns what has come since the model last spoke. What a tool returned in an earlier turn is
+// not new.
+func (p scriptModel) news(messages []agent.Message) []agent.Message {
 	list := fresh(messages)
 	if !*p.began {
 		*p.began = true
-		list = slices.DeleteFunc(slices.Clone(list), func(m agent.Message) bool { return m.Role == session.MessageTool })
+		list = slices.DeleteFunc(slices.Clone(list),
+			func(m agent.Message) bool { return m.Role == session.MessageTool })
 	}
 	return list
 }
 
-// unscripted fails the test, unless the test itself is over and only what it left behind comes to its end.
-func (p player) unscripted(news []agent.Message, err error) (*agent.ModelResponse, error) {
-	if p.h.isOver() || p.l.dead.Load() {
+// unscripted fails the test, unless the test itself is over and only what it left behind comes to
+// its end.
+func (p scriptModel) unscripted(news []agent.Message, err error) (*agent.ModelResponse, error) {
+	if p.h.isOver() || p.proc.dead.Load() {
 		return &agent.ModelResponse{Text: announce.NoReply}, nil
 	}
 	texts := make([]string, 0, 1)
@@ -119,7 +125,7 @@ func (p player) unscripted(news []agent.Message, err error) (*agent.ModelRespons
 }
 
 // echo returns the text of what is new.
-func (p player) echo(ctx context.Context, news []agent.Message) (string, error) {
+func (p scriptModel) echo(ctx context.Context, news []agent.Message) (string, error) {
 	var below []agent.RunInfo
 	var texts []string
 	for _, m := range news {
@@ -127,19 +133,19 @@ func (p player) echo(ctx context.Context, news []agent.Message) (string, error) 
 		if m.Internal && m.ID != "" {
 			if below == nil {
 				var err error
-				if below, err = p.l.rt.Session(p.turn.Session.Root).Tree(ctx); err != nil {
+				if below, err = p.proc.rt.Session(p.turn.Session.Root).Tree(ctx); err != nil {
 					return "", fmt.Errorf("agenttest: looking for what has ended: %w", err)
 				}
 			}
-			text = said(below, m)
+			text = completionText(below, m)
 		}
 		texts = append(texts, text)
 	}
 	return strings.Join(texts, "\n"), nil
 }
 
-// said returns what the completion that m carries says.
-func said(runs []agent.RunInfo, m agent.Message) string {
+// completionText returns what the completion that m carries says.
+func completionText(runs []agent.RunInfo, m agent.Message) string {
 	for _, r := range runs {
 		if string(r.ID) != m.ID {
 			continue
@@ -156,8 +162,8 @@ func said(runs []agent.RunInfo, m agent.Message) string {
 	return m.Text
 }
 
-// wait lets virtual time pass.
-func wait(ctx context.Context, d time.Duration) error {
+// sleep lets virtual time pass.
+func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}

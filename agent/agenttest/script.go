@@ -15,12 +15,14 @@ import (
 // Main is the name in a [Script] of every top-level session that is not named otherwise.
 const Main = "main"
 
-// A Script says what the model answers, step by step. Its keys name sessions: [Main] is every top-level session, another one is
-// named by its key; a sub-agent by its label, or by its task if it has no label.
+// A Script says what the model answers, step by step. Its keys name sessions: [Main] is every
+// top-level session, another one is named by its key; a sub-agent by its label, or by its task if
+// it has no label.
 //
-// A conversation is at the step that follows what the model has said in it so far. So a turn that is repeated after a crash gets
-// the same answers again, with the same ids of tool calls, and two sub-agents with one label each start at the first step. A call
-// for which there is no step fails the test.
+// A conversation is at the step that follows what the model has said in it so far. So a turn that
+// is repeated after a crash gets the same answers again, with the same ids of tool calls, and two
+// sub-agents with one label each start at the first step. A call for which there is no step fails
+// the test.
 type Script map[string][]Step
 
 // A Step is one model call.
@@ -54,8 +56,9 @@ func Call(tool, args string) Step {
 	return Step{kind: calling, calls: []agent.ToolCall{{Name: tool, Args: json.RawMessage(args)}}}
 }
 
-// Echo answers with the text of what is new: what a person said, what a tool returned, the result of a sub-agent. It does so any
-// number of times; the steps after it are never reached. Of a sub-agent that did not end well it says the label and the status.
+// Echo answers with the text of what is new: what a person said, what a tool returned, the result
+// of a sub-agent. It does so any number of times; the steps after it are never reached. Of a
+// sub-agent that did not end well it says the label and the status.
 func Echo() Step { return Step{kind: echoing} }
 
 // Fail answers with an error. The next call is at the next step.
@@ -94,7 +97,8 @@ func (s Script) next(name string, spoken int) (Step, error) {
 			return step, nil
 		}
 	}
-	return Step{}, fmt.Errorf("the script has %d steps for %q, and this is model call %d", len(steps), name, spoken+1)
+	return Step{}, fmt.Errorf("the script has %d steps for %q, and this is model call %d",
+		len(steps), name, spoken+1)
 }
 
 // nameOf returns the name of a session in the script.

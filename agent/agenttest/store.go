@@ -12,40 +12,47 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
-// errKilled is what a process that was killed gets from the world.
-var errKilled = errors.New("agenttest: this process was killed")
+// errProcessKilled is what a process that was killed gets from its store, tools and receivers.
+var errProcessKilled = errors.New("agenttest: this process was killed")
 
-// gate is the store as one life of the process sees it. When that life is over nothing comes through any more, but one thing: what
-// a former owner still tries to write to a tree that has another owner by then is let through, because the journal must refuse it.
-type gate struct {
-	h *Harness
-	l *life
+// storeGate is the store as one process sees it. Once that process has been killed, its calls fail,
+// with one exception: what it still writes to a tree that has another owner by then reaches the
+// journal, because the journal must refuse it.
+type storeGate struct {
+	h    *Harness
+	proc *process
 }
 
-func (l *life) store(h *Harness) *session.Store {
-	g := gate{h, l}
+func (proc *process) store(h *Harness) *session.Store {
+	g := storeGate{h, proc}
 	return &session.Store{Journal: journalGate{g}, Transcripts: transcriptsGate{g}}
 }
 
-type journalGate struct{ gate }
+type journalGate struct{ storeGate }
 
 // Append implements session.Journal.
-func (g journalGate) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (seq session.Seq, err error) {
-	if g.l.dead.Load() {
+func (g journalGate) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (seq session.Seq, err error) {
+	if g.proc.dead.Load() {
 		return g.formerOwner(ctx, root, after, b)
 	}
-	err = g.h.write(g.l, fmt.Sprintf("journal of %s", root), func() error {
+	err = g.h.write(g.proc, fmt.Sprintf("journal of %s", root), func() error {
 		seq, err = g.h.store.Journal.Append(ctx, root, after, b)
-		if last := g.landed(ctx, root, after, b, seq, err); last > 0 {
-			g.h.noteFacts(g.l, root, last, b)
+		if last := g.lastAppended(ctx, root, after, b, seq, err); last > 0 {
+			g.h.noteFacts(g.proc, root, last, b)
 		}
 		return err
 	})
 	return seq, err
 }
 
-// landed returns the last sequence of a batch if it is in the journal, also where the journal did not say so.
-func (g journalGate) landed(ctx context.Context, root session.Key, after session.Seq, b session.Batch, seq session.Seq, err error) (last session.Seq) {
+// lastAppended returns the last sequence of a batch if it is in the journal, also where the journal
+// did not say so.
+func (g journalGate) lastAppended(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch, seq session.Seq,
+	err error,
+) (last session.Seq) {
 	if err == nil {
 		return seq
 	}
@@ -57,9 +64,11 @@ func (g journalGate) landed(ctx context.Context, root session.Key, after session
 	return last
 }
 
-func (g journalGate) formerOwner(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
-	if g.h.ownerOf(root) == g.l {
-		return 0, errKilled
+func (g journalGate) formerOwner(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
+	if g.h.ownerOf(root) == g.proc {
+		return 0, errProcessKilled
 	}
 	seq, err := g.h.store.Journal.Append(ctx, root, after, b)
 	if err == nil {
@@ -69,33 +78,40 @@ func (g journalGate) formerOwner(ctx context.Context, root session.Key, after se
 }
 
 // Read implements session.Journal.
-func (g journalGate) Read(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
-	if g.l.dead.Load() {
-		return refused[session.Entry]
+func (g journalGate) Read(
+	ctx context.Context, root session.Key, after session.Seq,
+) iter.Seq2[session.Entry, error] {
+	if g.proc.dead.Load() {
+		return failedRead[session.Entry]
 	}
 	return g.h.store.Journal.Read(ctx, root, after)
 }
 
 // Roots implements session.Journal.
-func (g journalGate) Roots(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error] {
-	if g.l.dead.Load() {
+func (g journalGate) Roots(
+	ctx context.Context, q session.RootQuery,
+) iter.Seq2[session.Head, error] {
+	if g.proc.dead.Load() {
 		return func(func(session.Head, error) bool) {}
 	}
 	return g.h.store.Journal.Roots(ctx, q)
 }
 
-func refused[T any](yield func(T, error) bool) {
+func failedRead[T any](yield func(T, error) bool) {
 	var none T
-	yield(none, errKilled)
+	yield(none, errProcessKilled)
 }
 
-type transcriptsGate struct{ gate }
+type transcriptsGate struct{ storeGate }
 
 // Append implements session.Transcripts.
-func (g transcriptsGate) Append(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (pos session.Pos, err error) {
-	err = g.h.write(g.l, fmt.Sprintf("transcript of %s", ref.Key), func() error {
+func (g transcriptsGate) Append(
+	ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+) (pos session.Pos, err error) {
+	err = g.h.write(g.proc, fmt.Sprintf("transcript of %s", ref.Key), func() error {
 		pos, err = g.h.store.Transcripts.Append(ctx, ref, after, m...)
-		for line, err := range g.h.store.Transcripts.Read(ctx, ref, session.LineQuery{After: g.h.lastLine(ref)}) {
+		for line, err := range g.h.store.Transcripts.Read(ctx, ref,
+			session.LineQuery{After: g.h.lastLine(ref)}) {
 			if err == nil {
 				g.h.noteLine(ref, line)
 			}
@@ -106,16 +122,20 @@ func (g transcriptsGate) Append(ctx context.Context, ref session.Ref, after sess
 }
 
 // Read implements session.Transcripts.
-func (g transcriptsGate) Read(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
-	if g.l.dead.Load() {
-		return refused[session.Line]
+func (g transcriptsGate) Read(
+	ctx context.Context, ref session.Ref, w session.LineQuery,
+) iter.Seq2[session.Line, error] {
+	if g.proc.dead.Load() {
+		return failedRead[session.Line]
 	}
 	return g.h.store.Transcripts.Read(ctx, ref, w)
 }
 
 // Archive implements session.Transcripts.
-func (g transcriptsGate) Archive(ctx context.Context, ref session.Ref, at time.Time) (name string, err error) {
-	err = g.h.write(g.l, fmt.Sprintf("archive of %s", ref.Key), func() error {
+func (g transcriptsGate) Archive(
+	ctx context.Context, ref session.Ref, at time.Time,
+) (name string, err error) {
+	err = g.h.write(g.proc, fmt.Sprintf("archive of %s", ref.Key), func() error {
 		name, err = g.h.store.Transcripts.Archive(ctx, ref, at)
 		return err
 	})
@@ -128,7 +148,7 @@ func (g transcriptsGate) Locate(ref session.Ref) string { return g.h.store.Trans
 // crashPoint is a write at which the process is killed.
 type crashPoint struct {
 	at      int  // which write, from 1
-	after   bool // the write has been made; only nobody hears of it
+	after   bool // the write has been made, but the process does not learn of it
 	reached string
 }
 
@@ -140,9 +160,9 @@ func (p *crashPoint) String() string {
 }
 
 // write is the one way to the store.
-func (h *Harness) write(l *life, what string, do func() error) error {
-	if l.dead.Load() {
-		return errKilled
+func (h *Harness) write(proc *process, what string, do func() error) error {
+	if proc.dead.Load() {
+		return errProcessKilled
 	}
 	h.mu.Lock()
 	h.writes++
@@ -157,12 +177,12 @@ func (h *Harness) write(l *life, what string, do func() error) error {
 	if p == nil {
 		return do()
 	}
-	err := errKilled
+	err := errProcessKilled
 	if p.after {
 		err = errors.Join(err, do())
 	}
 	h.t.Logf("agenttest: killed %v, %s", p, what)
-	h.kill(l)
+	h.kill(proc)
 	return err
 }
 
@@ -173,10 +193,10 @@ type fact struct {
 }
 
 // noteFacts remembers what was written, and whose tree it is now.
-func (h *Harness) noteFacts(l *life, root session.Key, last session.Seq, b session.Batch) {
+func (h *Harness) noteFacts(proc *process, root session.Key, last session.Seq, b session.Batch) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.owners[root] = l
+	h.owners[root] = proc
 	entries := slices.Clone(b.Entries)
 	for i := range entries {
 		entries[i].Seq, entries[i].Batch = last-session.Seq(len(entries)-1-i), b.ID
@@ -207,13 +227,14 @@ func yielded(entries []session.Entry) iter.Seq2[session.Entry, error] {
 	}
 }
 
-func (h *Harness) ownerOf(root session.Key) *life {
+func (h *Harness) ownerOf(root session.Key) *process {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.owners[root]
 }
 
-// noteLine remembers what was said. It is read back, because it may be there although nobody said so.
+// noteLine remembers a line of a transcript. Lines are read back, because one may be there although
+// its append returned an error.
 func (h *Harness) noteLine(ref session.Ref, line session.Line) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

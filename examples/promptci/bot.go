@@ -15,19 +15,21 @@ import (
 func Config(workspace fs.FS) agent.Config {
 	return agent.Config{
 		Workspace: workspace,
-		Prompt: agentctx.Input{
-			Product: "Perch",
-			Limits:  agentctx.Limits{File: 4_000, Total: 12_000},
-			Env:     agentctx.Env{Zone: "Africa/Nairobi"},
-			// This bot answers in a terminal: there is nothing to tag or to stay silent about.
-			Drop: []string{agentctx.SectionReplyTags, agentctx.SectionSilent, agentctx.SectionHeartbeats},
-			Extra: []agentctx.Section{{
-				ID:   "house-rules",
-				Text: "## House Rules\nQuote prices with their currency. Never give a delivery date that nobody has confirmed.",
-			}},
-			Order: []string{agentctx.SectionSafety, "house-rules"},
+		Prompts: agent.Prompts{
+			Input: agentctx.Input{
+				Product: "Perch",
+				Limits:  agentctx.Limits{File: 4_000, Total: 12_000},
+				Env:     agentctx.Env{Zone: "Africa/Nairobi"},
+				// This bot answers in a terminal: there is nothing to tag or to stay silent about.
+				Drop: []string{agentctx.SectionReplyTags, agentctx.SectionSilent, agentctx.SectionHeartbeats},
+				Extra: []agentctx.Section{{
+					ID:   "house-rules",
+					Text: "## House Rules\nQuote prices with their currency. Never give a delivery date that nobody has confirmed.",
+				}},
+				Order: []string{agentctx.SectionSafety, "house-rules"},
+			},
+			SubagentSpecs: map[string]agentctx.Spec{"": agentctx.InstructionsSpec(), "writer": agentctx.PersonaSpec()},
 		},
-		SubagentSpecs: map[string]agentctx.Spec{"": agentctx.InstructionsSpec(), "writer": agentctx.PersonaSpec()},
-		Model:         "acme/large",
+		Models: agent.Models{Model: "acme/large"},
 	}
 }

@@ -63,5 +63,5 @@ func TestChildrenShareTheCache(t *testing.T) {
 
 // Nothing in the workspace will go wrong one day.
 func TestWorkspace(t *testing.T) {
-	contexttest.Clean(t, os.DirFS("testdata/workspace"), promptci.Config(nil).Prompt.Limits)
+	contexttest.Clean(t, os.DirFS("testdata/workspace"), promptci.Config(nil).Prompts.Input.Limits)
 }

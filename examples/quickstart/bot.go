@@ -47,9 +47,9 @@ func configOf(runner agent.Runner, tools []agent.Tool, workspace fs.FS, depth in
 		Tools:     tools,
 		Rules:     rulesFor(depth),
 		Workspace: workspace,
-		Model:     "script/counter",
+		Models:    agent.Models{Model: "script/counter"},
 	}
-	cfg.Prompt.Product = "Halte"
-	cfg.Prompt.Env.Zone = "Europe/Berlin"
+	cfg.Prompts.Input.Product = "Halte"
+	cfg.Prompts.Input.Env.Zone = "Europe/Berlin"
 	return cfg
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// The child is this very test binary, told by its environment to be a bot that somebody will kill.
+// The child is this very test binary, told by its environment to be a bot that the parent will
+// kill.
 const (
 	envDir   = "OFFSHOOT_KILL_DIR"   // where its state is
 	envLife  = "OFFSHOOT_KILL_LIFE"  // which of its lives this is, or lastLife to come to an end
@@ -22,8 +23,8 @@ const (
 )
 
 const (
-	lastLife = "last"
-	arrivals = "arrivals" // what left the child, a file beside the state
+	lastLife     = "last"
+	arrivalsFile = "arrivals" // what left the child, a file beside the state
 )
 
 func TestMain(m *testing.M) {
@@ -32,37 +33,43 @@ func TestMain(m *testing.M) {
 		m.Run()
 		return
 	}
-	if err := live(dir, os.Getenv(envLife), world(os.Getenv(envWorld))); err != nil {
+	if err := runChild(dir, os.Getenv(envLife), world(os.Getenv(envWorld))); err != nil {
 		panic(err) // the parent sees the exit code, and shows this
 	}
 }
 
-// A teller tells the parent, on standard output, what was acknowledged: whoever is killed cannot take that back.
-type teller struct{ mu sync.Mutex }
+// A reporter tells the parent, on standard output, what was acknowledged. A process that is killed
+// cannot take that back.
+type reporter struct{ mu sync.Mutex }
 
-func (t *teller) tell(format string, args ...any) {
+func (t *reporter) report(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	fmt.Fprintf(os.Stdout, format+"\n", args...)
 }
 
-// live is one life of the child.
-func live(dir, life string, w world) error {
+// runChild is one life of the child.
+func runChild(dir, life string, w world) error {
 	ctx := context.Background()
 	store, err := dirstore.Open(dir)
 	if err != nil {
 		return err
 	}
-	out, err := os.OpenFile(filepath.Join(filepath.Dir(dir), arrivals), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	out, err := os.OpenFile(filepath.Join(filepath.Dir(dir), arrivalsFile),
+		os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
-	told := new(teller)
-	l := &load{world: w, life: life, tell: told.tell, arrive: func(key string, things ...string) error {
-		_, err := fmt.Fprintf(out, "%s\t%s\n", key, strings.Join(things, " "))
-		return err
-	}}
-	if os.Getenv(envKills) == "" { // a short run need not wait for many compactions, but for what is read after each kill
+	told := new(reporter)
+	l := &workload{
+		world: w, life: life, tell: told.report,
+		arrive: func(key string, things ...string) error {
+			_, err := fmt.Fprintf(out, "%s\t%s\n", key, strings.Join(things, " "))
+			return err
+		},
+	}
+	// a short run need not wait for many compactions, but for what is read after each kill
+	if os.Getenv(envKills) == "" {
 		l.text = longText / 3
 	}
 	rt, err := agent.Open(ctx, l.config(store))
@@ -71,9 +78,9 @@ func live(dir, life string, w world) error {
 	}
 	running := make(chan error, 1)
 	go func() { running <- rt.Run(ctx) }()
-	told.tell("alive")
+	told.report("alive")
 	if life == lastLife {
-		return errors.Join(l.rest(ctx, rt), rt.Shutdown(ctx), <-running, store.Close())
+		return errors.Join(l.waitIdle(ctx, rt), rt.Shutdown(ctx), <-running, store.Close())
 	}
 	l.work(ctx, rt)
 	return <-running

@@ -17,17 +17,18 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// A disk that is full refuses what is new, says why, and has nothing half; when there is room everything goes on by itself.
+// A disk that is full refuses what is new, says why, and has nothing half; when there is room
+// everything goes on by itself.
 func TestFullDisk(t *testing.T) {
 	for _, w := range []world{callerRun, managed} {
 		t.Run(string(w), func(t *testing.T) {
 			v := tmpfs(t, t.TempDir(), "64m")
-			b := newResident(t, w, filepath.Join(v.dir, "state"))
+			b := newInProcessBot(t, w, filepath.Join(v.dir, "state"))
 			b.start(t)
 			free := v.fill(t)
 			eventually(t, "failure", func() bool { return b.failed(syscall.ENOSPC) > 30 })
 			b.refused(t, syscall.ENOSPC)
-			b.look(t, "while it is full")
+			b.checkDisk(t, "while it is full")
 			free()
 			b.progress(t, "progress after there is room", 300)
 			b.idle()
@@ -38,13 +39,14 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A directory on a full disk is opened all the same, and goes on when there is room; a new one is not, and nothing of it is in the way then.
+// A directory on a full disk is opened all the same, and goes on when there is room; a new one is
+// not, and nothing of it is in the way then.
 func TestOpenOnFullDisk(t *testing.T) {
 	v := tmpfs(t, t.TempDir(), "64m")
-	b := newResident(t, managed, filepath.Join(v.dir, "state"))
+	b := newInProcessBot(t, managed, filepath.Join(v.dir, "state"))
 	b.start(t)
 	b.idle()
-	require.NoError(t, b.close(hurried(t)))
+	require.NoError(t, b.close(endedContext(t)))
 	free := v.fill(t)
 	fresh := filepath.Join(v.dir, "new")
 	for range 2 {
@@ -53,7 +55,8 @@ func TestOpenOnFullDisk(t *testing.T) {
 		require.ErrorContains(t, err, fresh)
 	}
 	b.open(t)
-	err := b.rt.Session(session.Must(session.MainKey("new"))).Post(t.Context(), agent.Message{Text: strings.Repeat("no room ", 10_000)})
+	err := b.rt.Session(session.Must(session.MainKey("new"))).Post(t.Context(),
+		agent.Message{Text: strings.Repeat("no room ", 10_000)})
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.ErrorIs(t, err, agent.ErrUnconfirmed)
 	free()
@@ -63,26 +66,27 @@ func TestOpenOnFullDisk(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// Transcripts that cannot be written for a while can be read, cost nobody a word, and everything goes on by itself.
+// Transcripts that cannot be written for a while can be read, lose no message, and everything goes
+// on by itself.
 func TestReadOnlyTranscripts(t *testing.T) {
 	for _, w := range []world{callerRun, managed} {
 		t.Run(string(w), func(t *testing.T) {
-			b := newResident(t, w, filepath.Join(t.TempDir(), "state"))
+			b := newInProcessBot(t, w, filepath.Join(t.TempDir(), "state"))
 			v := tmpfs(t, filepath.Join(b.dir, "sessions"), "64m")
 			b.start(t)
 			b.idle()
-			require.NoError(t, b.load.rest(t.Context(), b.rt))
+			require.NoError(t, b.load.waitIdle(t.Context(), b.rt))
 			require.NoError(t, b.close(t.Context()))
 			v.remount(t, "ro")
 			b.open(t)
-			b.readable(t) // what nobody has looked at in this life
+			b.readable(t) // transcripts that this life has not read yet
 			v.remount(t, "rw")
 			b.work(t)
 			b.progress(t, "progress", 300)
 			v.remount(t, "ro")
 			b.progress(t, "progress of what needs no transcript", 20)
 			b.readable(t)
-			b.look(t, "while it is read-only")
+			b.checkDisk(t, "while it is read-only")
 			v.remount(t, "rw")
 			b.progress(t, "progress after it can be written", 300)
 			b.idle()
@@ -93,20 +97,21 @@ func TestReadOnlyTranscripts(t *testing.T) {
 	}
 }
 
-// hurried returns a context that has ended: whoever shuts down with it waits for nobody.
-func hurried(t *testing.T) context.Context {
+// endedContext returns a context that has ended, for a Shutdown that does not wait.
+func endedContext(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	return ctx
 }
 
-// A directory on a read-only disk is not opened, for a reason that is said, but can be looked at; and is as it was when it can be written.
+// A directory on a read-only disk is not opened, for a reason that is said, but can be looked at;
+// and is as it was when it can be written.
 func TestReadOnlyDirectory(t *testing.T) {
 	v := tmpfs(t, t.TempDir(), "64m")
-	b := newResident(t, managed, filepath.Join(v.dir, "state"))
+	b := newInProcessBot(t, managed, filepath.Join(v.dir, "state"))
 	b.start(t)
 	b.idle()
-	require.NoError(t, b.close(hurried(t)))
+	require.NoError(t, b.close(endedContext(t)))
 	v.remount(t, "ro")
 	for range 2 {
 		_, err := dirstore.Open(b.dir)
@@ -115,47 +120,49 @@ func TestReadOnlyDirectory(t *testing.T) {
 		_, err = dirstore.Open(filepath.Join(v.dir, "new"))
 		require.ErrorIs(t, err, syscall.EROFS)
 		require.ErrorContains(t, err, filepath.Join(v.dir, "new"))
-		b.look(t, "while it is read-only")
+		b.checkDisk(t, "while it is read-only")
 	}
 	v.remount(t, "rw")
 	b.open(t)
 	b.end(t)
 }
 
-// A disk that becomes read-only under an open log, as one does that has errors, is read as before, and goes on once it has been repaired and the
-// directory opened again. It is at rest at that moment: a sync that is under way then may say that all is well and lose what was
-// written, which is nobody's fault but the system's.
+// A disk that becomes read-only under an open log, as one does that has errors, is read as before,
+// and goes on once it has been repaired and the directory opened again. It is at rest at that
+// moment: a sync that is under way then may say that all is well and lose what was written, which
+// is the system's fault and not ours.
 func TestDiskBecomesReadOnly(t *testing.T) {
 	for _, w := range []world{callerRun, managed} {
 		t.Run(string(w), func(t *testing.T) {
 			dir := t.TempDir()
 			v := ext4(t, dir, filepath.Join(dir, "mounted"))
-			b := newResident(t, w, filepath.Join(v.dir, "state"))
+			b := newInProcessBot(t, w, filepath.Join(v.dir, "state"))
 			b.keep = true
 			b.start(t)
 			b.idle()
-			require.NoError(t, b.load.rest(t.Context(), b.rt))
+			require.NoError(t, b.load.waitIdle(t.Context(), b.rt))
 			v.remount(t, "abort")
 			b.work(t)
 			eventually(t, "failure", func() bool { return b.failed(syscall.EROFS) > 30 })
 			b.readable(t)
-			b.look(t, "while it is read-only")
+			b.checkDisk(t, "while it is read-only")
 			b.idle()
 			b.refused(t, syscall.EROFS)
-			require.NoError(t, b.close(hurried(t)))
+			require.NoError(t, b.close(endedContext(t)))
 			v.again(t)
 			b.again(t)
 		})
 	}
 }
 
-// A disk that cannot keep what it has taken, because there is less room than it was promised, fails to sync. What is on it is unknown then, so
-// that the journal takes nothing more, also when there is room again, until the directory is opened anew, and the Runtime ends with that.
+// A disk that cannot keep what it has taken, because there is less room than it was promised, fails
+// to sync. What is on it is unknown then, so that the journal takes nothing more, also when there
+// is room again, until the directory is opened anew, and the Runtime ends with that.
 func TestSyncFails(t *testing.T) {
 	for _, w := range []world{callerRun, managed} {
 		t.Run(string(w), func(t *testing.T) {
 			host := tmpfs(t, t.TempDir(), "24m")
-			b := newResident(t, w, filepath.Join(t.TempDir(), "state"))
+			b := newInProcessBot(t, w, filepath.Join(t.TempDir(), "state"))
 			v := ext4(t, host.dir, filepath.Join(b.dir, "journal"))
 			b.keep = true
 			b.start(t)
@@ -168,7 +175,8 @@ func TestSyncFails(t *testing.T) {
 			b.refused(t, session.ErrSync)
 			free()
 			for range 2 {
-				_, err := b.store.Journal.Append(t.Context(), session.Must(session.MainKey("new")), 0, session.Batch{Entries: []session.Entry{{Payload: session.Raw("1")}}})
+				_, err := b.store.Journal.Append(t.Context(), session.Must(session.MainKey("new")),
+					0, session.Batch{Entries: []session.Entry{{Payload: session.Raw("1")}}})
 				require.ErrorIs(t, err, session.ErrSync, "although there is room")
 			}
 			require.NoError(t, b.store.Close())
@@ -178,17 +186,20 @@ func TestSyncFails(t *testing.T) {
 	}
 }
 
-// A disk that is gone for a while and comes back costs nobody anything: what is open stays open, and what cannot be opened waits.
+// A disk that is gone for a while and comes back costs nothing but that while: what is open stays
+// open, and what cannot be opened waits.
 func TestDiskIsGoneForAWhile(t *testing.T) {
 	for _, w := range []world{callerRun, managed} {
 		t.Run(string(w), func(t *testing.T) {
 			whole := tmpfs(t, t.TempDir(), "64m")
 			v := &volume{dir: t.TempDir()}
 			v.mount(t, "--bind", whole.dir)
-			b := newResident(t, w, filepath.Join(v.dir, "state"))
+			b := newInProcessBot(t, w, filepath.Join(v.dir, "state"))
 			b.start(t)
-			require.NoError(t, run("umount", "-l", v.dir))
-			_, err := b.store.Transcripts.Append(t.Context(), session.Ref{Key: session.Must(session.MainKey("nobody")), SessionID: "x"}, 0, session.Message{Role: session.MessageUser})
+			require.NoError(t, runCommand("umount", "-l", v.dir))
+			_, err := b.store.Transcripts.Append(t.Context(),
+				session.Ref{Key: session.Must(session.MainKey("nobody")), SessionID: "x"}, 0,
+				session.Message{Role: session.MessageUser})
 			require.ErrorIs(t, err, syscall.ENOENT)
 			require.ErrorContains(t, err, v.dir)
 			for _, err := range dirstore.Verify(t.Context(), b.dir) {
@@ -206,7 +217,7 @@ func TestDiskIsGoneForAWhile(t *testing.T) {
 }
 
 // start opens the bot, has it work, and returns when it has recorded some of that.
-func (b *resident) start(t *testing.T) {
+func (b *inProcessBot) start(t *testing.T) {
 	t.Helper()
 	b.open(t)
 	b.work(t)
@@ -214,14 +225,15 @@ func (b *resident) start(t *testing.T) {
 }
 
 // progress returns when more than n appends were acknowledged since it was called.
-func (b *resident) progress(t *testing.T, what string, n int) {
+func (b *inProcessBot) progress(t *testing.T, what string, n int) {
 	t.Helper()
 	before := b.appends()
 	eventually(t, what, func() bool { return b.appends() > before+n })
 }
 
-// readable fails unless the bot can read every transcript that there is, and says why it writes none.
-func (b *resident) readable(t *testing.T) {
+// readable fails unless the bot can read every transcript that there is, and says why it writes
+// none.
+func (b *inProcessBot) readable(t *testing.T) {
 	t.Helper()
 	for _, ref := range b.transcripts(t) {
 		var end session.Pos
@@ -230,23 +242,28 @@ func (b *resident) readable(t *testing.T) {
 			end = line.Pos
 		}
 		require.NotZero(t, end)
-		_, err := b.store.Transcripts.Append(t.Context(), ref, end, session.Message{Role: session.MessageUser, Text: "lost"})
+		_, err := b.store.Transcripts.Append(t.Context(), ref, end,
+			session.Message{Role: session.MessageUser, Text: "lost"})
 		require.ErrorIs(t, err, syscall.EROFS)
 		require.ErrorContains(t, err, b.store.Transcripts.Locate(ref))
 	}
 	fresh := session.Ref{Key: session.Must(session.MainKey("nobody")), SessionID: "x"}
-	_, err := b.store.Transcripts.Append(t.Context(), fresh, 0, session.Message{Role: session.MessageUser, Text: "lost"})
+	_, err := b.store.Transcripts.Append(t.Context(), fresh, 0,
+		session.Message{Role: session.MessageUser, Text: "lost"})
 	require.ErrorIs(t, err, syscall.EROFS)
 }
 
-// refused fails unless whoever wanted something was told what is wrong with the disk, or something that a bot may be told at any time.
-func (b *resident) refused(t *testing.T, want error) {
+// refused fails unless each caller was told what is wrong with the disk, or something that a bot
+// may be told at any time.
+func (b *inProcessBot) refused(t *testing.T, want error) {
 	t.Helper()
 	for _, f := range b.takeFailures() {
 		_, unwell := errors.AsType[*agent.JoinError](f.err)
-		_, slow := errors.AsType[*agent.StillRunningError](f.err) // a turn that is stopped tries for a second to keep what it has
+		// a turn that is stopped tries for a second to keep what it has
+		_, slow := errors.AsType[*agent.StillRunningError](f.err)
 		expected := unwell || slow || slices.ContainsFunc([]error{
-			context.DeadlineExceeded, context.Canceled, spawn.ErrShutdown, spawn.ErrStopped, spawn.ErrStopping,
+			context.DeadlineExceeded, context.Canceled, spawn.ErrShutdown, spawn.ErrStopped,
+			spawn.ErrStopping,
 			agent.ErrNotFound,    // it has been archived
 			agent.ErrUnconfirmed, // the turn in which it happened was cancelled for that
 		}, func(e error) bool { return errors.Is(f.err, e) })
@@ -260,10 +277,11 @@ func (b *resident) refused(t *testing.T, want error) {
 	}
 }
 
-// again opens what is on a disk that was repaired, and has the bot work on it until it comes to its end.
-func (b *resident) again(t *testing.T) {
+// again opens what is on a disk that was repaired, and has the bot work on it until it comes to its
+// end.
+func (b *inProcessBot) again(t *testing.T) {
 	t.Helper()
-	b.look(t, "after the repair")
+	b.checkDisk(t, "after the repair")
 	b.open(t)
 	b.work(t)
 	b.progress(t, "progress after the repair", 300)

@@ -13,54 +13,56 @@ import (
 
 // What a longer run sets; see the script that starts it.
 const (
-	envKills = "OFFSHOOT_KILLS"     // how often, 10 unless set
-	envHits  = "OFFSHOOT_KILL_HITS" // how many of a hundred must have been in a compaction, 0 unless set
+	envKills = "OFFSHOOT_KILLS" // how often, 10 unless set
+	// how many of a hundred must have been in a compaction, 0 unless set
+	envHits = "OFFSHOOT_KILL_HITS"
 )
 
-// segment is after how many kills a bot comes to an end, and another one begins.
-const segment = 10
+// killsPerState is after how many kills a bot comes to an end, and another one begins.
+const killsPerState = 10
 
-// Bots under load, with trees in trees, failures and cascade stops, are killed again and again at moments that nobody chose, while the
-// log grows and is compacted. What they have acknowledged is there each time, and in the end everything has ended and somebody was
-// told of it, once.
+// Bots under load, with trees in trees, failures and cascade stops, are killed again and again at
+// random moments, while the log grows and is compacted. What they have acknowledged is there each
+// time, and in the end everything has ended and the requester was told of it, once.
 func TestKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
 	}
 	kills, least := setting(t, envKills, 10), setting(t, envHits, 0)
 	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
-	worlds := []*told{newTold(t, callerRun), newTold(t, managed)}
+	worlds := []*witness{newWitness(t, callerRun), newWitness(t, managed)}
 	for n := range kills {
 		w := worlds[n%len(worlds)]
-		w.life(t, strconv.Itoa(n), time.Duration(1+rng.IntN(400))*time.Millisecond)
-		log, idle := w.trace.look(t, w.dir)
+		w.runLife(t, strconv.Itoa(n), time.Duration(1+rng.IntN(400))*time.Millisecond)
+		log, idle := w.trace.countNew(t, w.dir)
 		if w.sum.hits += min(log+idle, 1); log > 0 {
 			w.sum.inLog++
 		}
-		w.look(t, fmt.Sprintf("%s, after kill %d", w.world, n))
-		if n/len(worlds)%segment == segment-1 {
-			w.end(t)
-			w.begin(t)
+		w.checkDisk(t, fmt.Sprintf("%s, after kill %d", w.world, n))
+		if n/len(worlds)%killsPerState == killsPerState-1 {
+			w.endState(t)
+			w.beginState(t)
 		}
 	}
 	hits := 0
 	for _, w := range worlds {
-		w.end(t)
+		w.endState(t)
 		hits += w.sum.hits
 		t.Logf("%s: %+v", w.world, w.sum)
 	}
 	t.Logf("%d kills, %d of them in a compaction", kills, hits)
-	require.GreaterOrEqual(t, 100*hits, least*kills, "too few kills have hit a compaction for this to mean anything")
+	require.GreaterOrEqual(t, 100*hits, least*kills,
+		"too few kills have hit a compaction for this to mean anything")
 }
 
-// end lets the child come to an end, and looks at what has become of everything.
-func (w *told) end(t *testing.T) {
+// endState lets the child come to an end, and looks at what has become of everything.
+func (w *witness) endState(t *testing.T) {
 	t.Helper()
 	if len(w.last) == 0 {
 		return
 	}
-	w.life(t, lastLife, 0)
-	w.settled(t, w.arrived(t))
+	w.runLife(t, lastLife, 0)
+	w.checkEnd(t, w.readArrivals(t))
 	require.NoError(t, os.RemoveAll(w.dir))
 }
 

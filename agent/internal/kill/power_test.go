@@ -19,15 +19,17 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// How often the power is lost, 8 times unless set, and the seed of when and how, which a failure names.
+// How often the power is lost, 8 times unless set, and the seed of when and how, which a failure
+// names.
 const (
 	envLosses = "OFFSHOOT_LOSSES"
 	envSeed   = "OFFSHOOT_SEED"
 )
 
-// The load that is killed elsewhere, on a disk that loses its power between any two operations: what was not synced is then there or
-// not, sector by sector and name by name, as it comes. What was acknowledged is there each time, and in the end everything has ended
-// and somebody was told of it, once.
+// The load that is killed elsewhere, on a disk that loses its power between any two operations:
+// what was not synced is then there or not, sector by sector and name by name, as it comes. What
+// was acknowledged is there each time, and in the end everything has ended and the requester was
+// told of it, once.
 func TestPowerLoss(t *testing.T) {
 	losses := setting(t, envLosses, 8)
 	seed := uint64(time.Now().UnixNano())
@@ -39,15 +41,15 @@ func TestPowerLoss(t *testing.T) {
 	t.Logf("%s=%d", envSeed, seed)
 	for _, w := range []world{callerRun, managed} {
 		t.Run(string(w), func(t *testing.T) {
-			p := &powered{told: newTold(t, w), rng: rand.New(rand.NewPCG(seed, 0))}
+			p := &powered{witness: newWitness(t, w), rng: rand.New(rand.NewPCG(seed, 0))}
 			p.begin(t)
 			for n := range losses {
 				m := p.moment()
 				p.life(t, strconv.Itoa(n), &m)
 				if len(p.last) > 0 { // else there may be no state yet
-					p.look(t, fmt.Sprintf("after loss %d", n))
+					p.checkDisk(t, fmt.Sprintf("after loss %d", n))
 				}
-				if n%segment == segment-1 {
+				if n%killsPerState == killsPerState-1 {
 					p.end(t)
 					p.begin(t)
 				}
@@ -61,17 +63,17 @@ func TestPowerLoss(t *testing.T) {
 
 // A powered is a bot on a disk that loses its power, and what the world has heard of it.
 type powered struct {
-	*told
+	*witness
 	rng        *rand.Rand
 	disk       *disktest.Disk
 	unmount    func()
 	compacting int // losses in the middle of a compaction
-	heard      heard
+	heard      arrivalLog
 }
 
 // begin begins a new state.
 func (p *powered) begin(t *testing.T) {
-	p.told.begin(t)
+	p.witness.beginState(t)
 	p.dir = "/state"
 	clear(p.heard.keys)
 	p.put(disktest.New())
@@ -88,10 +90,12 @@ func (p *powered) put(d *disktest.Disk) {
 	p.unmount = disk.Mount(p.dir, d)
 }
 
-// A moment is when the power is lost: after so many operations, or so many of them on what a compaction makes, whichever comes first.
+// A moment is when the power is lost: after so many operations, or so many of them on what a
+// compaction makes, whichever comes first.
 type moment struct{ ops, compacting int }
 
-// moment draws one, often while the directory is being opened and often in the middle of a compaction.
+// moment draws one, often while the directory is being opened and often in the middle of a
+// compaction.
 func (p *powered) moment() moment {
 	switch p.rng.IntN(3) {
 	case 0:
@@ -163,9 +167,12 @@ func (p *powered) live(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	l := &load{world: p.world, life: name, arrive: p.heard.arrive, tell: func(format string, args ...any) {
-		_ = p.line(fmt.Sprintf(format, args...)) // what the load tells can be read
-	}}
+	l := &workload{
+		world: p.world, life: name, arrive: p.heard.arrive,
+		tell: func(format string, args ...any) {
+			_ = p.readLine(fmt.Sprintf(format, args...)) // what the load tells can be read
+		},
+	}
 	rt, err := agent.Open(ctx, l.config(store))
 	if err != nil {
 		return err
@@ -173,11 +180,12 @@ func (p *powered) live(ctx context.Context, name string) error {
 	running := make(chan error, 1)
 	go func() { running <- rt.Run(context.WithoutCancel(ctx)) }()
 	if name == lastLife {
-		err = l.rest(ctx, rt)
+		err = l.waitIdle(ctx, rt)
 	} else {
 		l.work(ctx, rt)
 	}
-	// A process that has lost its power ends like one that is told to; only what it does to the disk is lost.
+	// A process that has lost its power ends like one that is told to; only what it does to the
+	// disk is lost.
 	hurry, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Millisecond)
 	defer stop()
 	if name == lastLife {
@@ -199,5 +207,5 @@ func (p *powered) live(ctx context.Context, name string) error {
 func (p *powered) end(t *testing.T) {
 	t.Helper()
 	p.life(t, lastLife, nil)
-	p.settled(t, p.heard.keys)
+	p.checkEnd(t, p.heard.keys)
 }

@@ -9,23 +9,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// traces are what compactions that did not come to their end have left, and when: a file that has not got its name yet, or two
-// generations of the log.
-type traces map[string]time.Time
+// compactionTraces are what compactions that did not come to their end have left, and when: a file
+// that has not got its name yet, or two generations of the log.
+type compactionTraces map[string]time.Time
 
-// look returns how many traces there are that were not there, or not the same, when it looked before: of the log, and of idle trees.
-// The latter stay until their tree is put away the next time.
-func (x traces) look(t *testing.T, dir string) (log, idle int) {
+// countNew returns how many traces there are that were not there, or not the same, when it looked
+// before: of the log, and of idle trees. The latter stay until their tree is put away the next
+// time.
+func (x compactionTraces) countNew(t *testing.T, dir string) (log, idle int) {
 	t.Helper()
 	dir = filepath.Join(dir, "journal")
 	generations, err := filepath.Glob(filepath.Join(dir, "*.wal"))
 	require.NoError(t, err)
-	log = x.fresh(t, filepath.Join(dir, "*.wal.tmp")) + len(generations) - 1
-	return log, x.fresh(t, filepath.Join(dir, "idle", "*", "*.wal.tmp"))
+	log = x.countFresh(t, filepath.Join(dir, "*.wal.tmp")) + len(generations) - 1
+	return log, x.countFresh(t, filepath.Join(dir, "idle", "*", "*.wal.tmp"))
 }
 
-// fresh returns how many files of that name are new.
-func (x traces) fresh(t *testing.T, pattern string) (n int) {
+// countFresh returns how many files of that name are new.
+func (x compactionTraces) countFresh(t *testing.T, pattern string) (n int) {
 	t.Helper()
 	names, err := filepath.Glob(pattern)
 	require.NoError(t, err)

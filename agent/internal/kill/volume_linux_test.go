@@ -19,11 +19,12 @@ type volume struct {
 	image string // of an ext4
 }
 
-// run runs a command of the system.
-func run(name string, args ...string) error {
+// runCommand runs a command of the system.
+func runCommand(name string, args ...string) error {
 	out, err := exec.Command(name, args...).CombinedOutput()
 	if err != nil {
-		return errors.New(name + " " + strings.Join(args, " ") + ": " + err.Error() + ": " + strings.TrimSpace(string(out)))
+		return errors.New(name + " " + strings.Join(args,
+			" ") + ": " + err.Error() + ": " + strings.TrimSpace(string(out)))
 	}
 	return nil
 }
@@ -39,10 +40,10 @@ func tmpfs(t *testing.T, dir, size string) *volume {
 func (v *volume) mount(t *testing.T, args ...string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(v.dir, 0o700))
-	if err := run("mount", append(args, v.dir)...); err != nil {
+	if err := runCommand("mount", append(args, v.dir)...); err != nil {
 		t.Skipf("nothing can be mounted here: %v", err)
 	}
-	t.Cleanup(func() { _ = run("umount", "-l", v.dir) })
+	t.Cleanup(func() { _ = runCommand("umount", "-l", v.dir) })
 }
 
 // ext4 makes a file system in a file in home and mounts it.
@@ -52,7 +53,8 @@ func ext4(t *testing.T, home, dir string) *volume {
 	require.NoError(t, os.WriteFile(v.image, nil, 0o600))
 	require.NoError(t, os.Truncate(v.image, 64<<20))
 	// What mkfs can leave for later takes no room yet.
-	if err := run("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard", v.image); err != nil {
+	if err := runCommand("mkfs.ext4", "-q", "-F", "-E",
+		"lazy_itable_init=1,lazy_journal_init=1,nodiscard", v.image); err != nil {
 		t.Skipf("no file system can be made here: %v", err)
 	}
 	v.mount(t, "-o", "loop", v.image)
@@ -62,16 +64,16 @@ func ext4(t *testing.T, home, dir string) *volume {
 // again mounts an ext4 again, which repairs it.
 func (v *volume) again(t *testing.T) {
 	t.Helper()
-	require.NoError(t, run("umount", v.dir))
+	require.NoError(t, runCommand("umount", v.dir))
 	v.mount(t, "-o", "loop", v.image)
 }
 
-// remount changes options, as soon as nobody has a file open that forbids it.
+// remount changes options, as soon as no process has a file open that forbids it.
 func (v *volume) remount(t *testing.T, options string) {
 	t.Helper()
 	var err error
 	eventually(t, "remount "+options, func() bool {
-		err = run("mount", "-o", "remount,"+options, v.dir)
+		err = runCommand("mount", "-o", "remount,"+options, v.dir)
 		return err == nil
 	})
 }

@@ -5,13 +5,14 @@ import (
 	"sync"
 )
 
-// heard is what the world remembers of what has left a bot: the keys under which each thing was told.
-type heard struct {
+// arrivalLog is what the world remembers of what has left a bot: the keys under which each thing
+// was told.
+type arrivalLog struct {
 	mu   sync.Mutex
 	keys map[string][]string
 }
 
-func (h *heard) arrive(key string, things ...string) error {
+func (h *arrivalLog) arrive(key string, things ...string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.keys == nil {

@@ -19,8 +19,9 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
-// look reads what is on the disk, as a tool would, and fails if anything acknowledged is missing or anything is there that cannot be.
-func (w *told) look(t *testing.T, when string) map[session.Key]spawntest.Report {
+// checkDisk reads what is on the disk, as a tool would, and fails if anything acknowledged is
+// missing or anything is there that cannot be.
+func (w *witness) checkDisk(t *testing.T, when string) map[session.Key]spawntest.Report {
 	t.Helper()
 	w.mu.Lock()
 	last := maps.Clone(w.last) // before anything is read: the bot may be alive
@@ -36,11 +37,12 @@ func (w *told) look(t *testing.T, when string) map[session.Key]spawntest.Report 
 		heads[h.Root] = h.Last
 	}
 	for root, seq := range last {
-		require.GreaterOrEqual(t, heads[root], seq, "%s: acknowledged entries of %s are missing", when, root)
+		require.GreaterOrEqual(t, heads[root], seq, "%s: acknowledged entries of %s are missing",
+			when, root)
 	}
 	reports := make(map[session.Key]spawntest.Report)
 	for root := range heads {
-		if root.IsValid() { // others are no trees
+		if root.IsValid() { // other roots do not name trees
 			reports[root], err = spawntest.Inspect(s.Journal.Read(t.Context(), root, 0))
 			require.NoError(t, err, "%s: %s", when, root)
 		}
@@ -49,11 +51,11 @@ func (w *told) look(t *testing.T, when string) map[session.Key]spawntest.Report 
 	return reports
 }
 
-// settled looks at what has become of everything once all of it has come to an end. arrived are the keys under which each thing was
-// told to somebody.
-func (w *told) settled(t *testing.T, arrived map[string][]string) {
+// checkEnd looks at what has become of everything once all of it has come to an end. arrived are
+// the keys under which each thing left the bot.
+func (w *witness) checkEnd(t *testing.T, arrived map[string][]string) {
 	t.Helper()
-	reports := w.look(t, "at the end")
+	reports := w.checkDisk(t, "at the end")
 	for root, r := range reports {
 		require.NoError(t, r.AtRest(), "%s", root)
 		require.Zero(t, r.Blocked, "%s", root)
@@ -62,22 +64,24 @@ func (w *told) settled(t *testing.T, arrived map[string][]string) {
 		require.Len(t, keys, 1, "%s was told under several keys", thing)
 	}
 	for thing, root := range w.owed {
-		if !stopped(root) {
-			require.NotEmpty(t, arrived[thing], "nobody was told of %s, which %s owes since it acknowledged it", thing, root)
+		if !mayBeStopped(root) {
+			require.NotEmpty(t, arrived[thing],
+				"nobody was told of %s, which %s owes since it acknowledged it", thing, root)
 		}
 	}
 	if w.world == managed {
-		w.conversations(t)
+		w.checkConversations(t)
 	}
 	w.sum.owed += len(w.owed)
 	w.sum.arrived += len(arrived)
 	w.sum.trees += len(reports)
 }
 
-// arrived returns the keys under which each thing has left the bot. The same key tells of the same things.
-func (w *told) arrived(t *testing.T) map[string][]string {
+// readArrivals returns the keys under which each thing has left the bot. The same key tells of the
+// same things.
+func (w *witness) readArrivals(t *testing.T) map[string][]string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(filepath.Dir(w.dir), arrivals))
+	b, err := os.ReadFile(filepath.Join(filepath.Dir(w.dir), arrivalsFile))
 	require.NoError(t, err)
 	keys, texts := make(map[string][]string), make(map[string]string)
 	for line := range strings.Lines(string(b)) {
@@ -97,9 +101,10 @@ func (w *told) arrived(t *testing.T) map[string][]string {
 	return keys
 }
 
-// conversations fails unless each top-level session has read in its conversation what it was told, every message and the end of every
-// run once: the journal says which lines of a transcript count, whatever a killed turn has left there.
-func (w *told) conversations(t *testing.T) {
+// checkConversations fails unless each top-level session has read in its conversation what it was
+// told, every message and the end of every run once: the journal says which lines of a transcript
+// count, whatever a killed turn has left there.
+func (w *witness) checkConversations(t *testing.T) {
 	t.Helper()
 	s, err := dirstore.View(w.dir)
 	require.NoError(t, err)
@@ -108,24 +113,27 @@ func (w *told) conversations(t *testing.T) {
 		if ref.Key.IsSubagent() {
 			continue
 		}
-		for line, err := range session.Committed(s.Transcripts.Read(t.Context(), ref, session.LineQuery{})) {
+		for line, err := range session.Committed(s.Transcripts.Read(t.Context(), ref,
+			session.LineQuery{})) {
 			require.NoError(t, err)
 			if line.Message.Role == session.MessageUser {
 				read[line.Message.ID]++
-				require.Equal(t, 1, read[line.Message.ID], "%s has read %s again", ref.Key, line.Message.ID)
+				require.Equal(t, 1, read[line.Message.ID], "%s has read %s again", ref.Key,
+					line.Message.ID)
 			}
 		}
 	}
 	for thing, root := range w.owed {
-		if !stopped(root) {
+		if !mayBeStopped(root) {
 			require.Equal(t, 1, read[thing], "%s has not read %s", root, thing)
 		}
 	}
 	require.NoError(t, s.Close())
 }
 
-// transcripts returns those that are not archived. Whose one is a file says of itself in its first line.
-func (w *told) transcripts(t *testing.T) (refs []session.Ref) {
+// transcripts returns those that are not archived. Whose one is a file says of itself in its first
+// line.
+func (w *witness) transcripts(t *testing.T) (refs []session.Ref) {
 	t.Helper()
 	fsys, dir := disk.At(w.dir), filepath.Join(w.dir, "sessions")
 	agents, err := fsys.ReadDir(dir)

@@ -20,38 +20,47 @@ import (
 type world string
 
 const (
-	callerRun world = "caller-run" // the program: it spawns, joins, and gets completions through Deliver
-	managed   world = "managed"    // Offshoot: they get posts, read completions in their inbox, and reply
+	// the program: it spawns, joins, and gets completions through Deliver
+	callerRun world = "caller-run"
+	// Offshoot: they get posts, read completions in their inbox, and reply
+	managed world = "managed"
 )
 
 const (
-	bots     = 36        // trees that work and rest in turns
-	guests   = 2         // how many trees at a time are made for one long text and never seen again, where there is room for them
-	longText = 200 << 10 // bytes of that text: some of them are enough to compact the log
-	maxRest  = 400       // milliseconds for which a bot rests: a tree in which nothing is due leaves the log when it is compacted
-	archived = 20 * time.Millisecond
+	numBots = 36 // trees that work and rest in turns
+	// how many trees at a time are made for one long text and never seen again, where there is room
+	// for them
+	numGuests = 2
+	longText  = 200 << 10 // bytes of that text: some of them are enough to compact the log
+	// milliseconds for which a bot rests: a tree in which nothing is due leaves the log when it is
+	// compacted
+	maxRest      = 400
+	archiveAfter = 20 * time.Millisecond
 
-	afterFailure = 20 * time.Millisecond // until whoever was refused asks again
+	afterFailure = 20 * time.Millisecond // until a caller that was refused asks again
 )
 
-func bot(i int) session.Key { return session.Must(session.NamedKey("main", fmt.Sprint("bot", i))) }
+func botKey(i int) session.Key {
+	return session.Must(session.NamedKey("main", fmt.Sprint("bot", i)))
+}
 
-// stopped reports whether somebody stops a tree now and then; what it owes may end with that.
-func stopped(root session.Key) bool {
+// mayBeStopped reports whether a tree is stopped now and then; what it owes may end with that.
+func mayBeStopped(root session.Key) bool {
 	var i int
 	n, _ := fmt.Sscanf(root.String(), "agent:main:bot%d", &i)
 	return n == 1 && i%3 == 0
 }
 
-// A load is a program that uses a Runtime in every way until somebody ends it.
-type load struct {
+// A workload is a program that uses a Runtime in every way until its context ends.
+type workload struct {
 	world  world
 	life   string
 	modest bool // no guests: nothing that takes much room
 	text   int  // bytes of a guest's text; zero: longText
 	keep   bool // nothing is archived
-	// tell is called with what was acknowledged: "appended <last> <root>"; "owed <thing> <root>", a message or a run of which somebody
-	// must hear; "stopped <root>"; "interrupted <run> <root>", as nobody wanted; "note ...", what went wrong.
+	// report is called with what was acknowledged: "appended <last> <root>"; "owed <thing> <root>",
+	// a message or a run that must be told of; "stopped <root>"; "interrupted <run> <root>", which
+	// is a mistake; "note ...", what went wrong.
 	tell func(format string, args ...any)
 	// arrive is called with what leaves a tree, and the things of which it tells.
 	arrive func(key string, things ...string) error
@@ -59,7 +68,7 @@ type load struct {
 	fail func(what string, err error)
 }
 
-func (l *load) failed(what string, err error) {
+func (l *workload) failed(what string, err error) {
 	if l.fail == nil {
 		l.tell("note %s: %v", what, err)
 		return
@@ -67,13 +76,15 @@ func (l *load) failed(what string, err error) {
 	l.fail(what, err)
 }
 
-// A toldJournal tells of every append.
-type toldJournal struct {
+// A reportingJournal tells of every append.
+type reportingJournal struct {
 	session.Journal
 	tell func(format string, args ...any)
 }
 
-func (j toldJournal) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (j reportingJournal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	last, err := j.Journal.Append(ctx, root, after, b)
 	if err == nil {
 		j.tell("appended %d %s", last, root)
@@ -81,13 +92,17 @@ func (j toldJournal) Append(ctx context.Context, root session.Key, after session
 	return last, err
 }
 
-func (l *load) config(store *session.Store) agent.Config {
+func (l *workload) config(store *session.Store) agent.Config {
 	cfg := agent.Config{
 		Runner: agent.RunnerFunc(l.run),
 		Rules: policy.Rules{Subagents: policy.Subagents{
-			MaxSpawnDepth: 3, MaxChildren: policy.MaxChildren, MaxConcurrent: 32, ArchiveAfter: archived,
+			MaxSpawnDepth: 3, MaxChildren: policy.MaxChildren, MaxConcurrent: 32,
+			ArchiveAfter: archiveAfter,
 		}},
-		Store: &session.Store{Journal: toldJournal{store.Journal, l.tell}, Transcripts: store.Transcripts},
+		Store: &session.Store{
+			Journal:     reportingJournal{store.Journal, l.tell},
+			Transcripts: store.Transcripts,
+		},
 		Grace: 200 * time.Millisecond,
 	}
 	if l.keep {
@@ -108,10 +123,10 @@ func (l *load) config(store *session.Store) agent.Config {
 	return cfg
 }
 
-// rest waits until nothing is under way in the trees that work again and again.
-func (l *load) rest(ctx context.Context, rt *agent.Runtime) error {
-	for i := range bots {
-		if err := rt.Session(bot(i)).Idle(ctx); err != nil {
+// waitIdle waits until nothing is under way in the trees that work again and again.
+func (l *workload) waitIdle(ctx context.Context, rt *agent.Runtime) error {
+	for i := range numBots {
+		if err := rt.Session(botKey(i)).Idle(ctx); err != nil {
 			return err
 		}
 	}
@@ -119,36 +134,37 @@ func (l *load) rest(ctx context.Context, rt *agent.Runtime) error {
 }
 
 // work goes on until ctx ends.
-func (l *load) work(ctx context.Context, rt *agent.Runtime) {
+func (l *workload) work(ctx context.Context, rt *agent.Runtime) {
 	var wg sync.WaitGroup
-	for i := range bots {
+	for i := range numBots {
 		wg.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				l.round(ctx, rt.Session(bot(i)), n)
+				l.round(ctx, rt.Session(botKey(i)), n)
 			}
 		})
 	}
-	for i := range guests {
+	for i := range numGuests {
 		if l.modest {
 			break
 		}
 		wg.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				l.visit(ctx, rt.Session(session.Must(session.NamedKey("main", fmt.Sprintf("guest%d-%s-%d", i, l.life, n)))))
+				l.visit(ctx, rt.Session(session.Must(session.NamedKey("main",
+					fmt.Sprintf("guest%d-%s-%d", i, l.life, n)))))
 			}
 		})
 	}
 	wg.Wait()
 }
 
-// rounds are what bots are asked for in turn.
-var rounds = [][]string{{"answer", "fan out"}, {"answer", "fail"}, {"answer"}}
+// tasksOfRounds are what bots are asked for in turn.
+var tasksOfRounds = [][]string{{"answer", "fan out"}, {"answer", "fail"}, {"answer"}}
 
 // round gives a bot work, waits for its end or stops it, and lets it rest.
-func (l *load) round(ctx context.Context, s *agent.Session, n int) {
+func (l *workload) round(ctx context.Context, s *agent.Session, n int) {
 	name := fmt.Sprintf("%s-%s-%d", strings.TrimPrefix(s.Key().String(), "agent:main:"), l.life, n)
-	children := l.ask(ctx, s, name, rounds[n%len(rounds)]...)
-	if stopped(s.Key()) && n%2 == 0 {
+	children := l.ask(ctx, s, name, tasksOfRounds[n%len(tasksOfRounds)]...)
+	if mayBeStopped(s.Key()) && n%2 == 0 {
 		if err := s.Stop(ctx); err != nil {
 			l.failed("stop", err)
 		} else {
@@ -157,28 +173,31 @@ func (l *load) round(ctx context.Context, s *agent.Session, n int) {
 		return
 	}
 	l.await(ctx, s, children)
-	pause(ctx, time.Duration(rand.IntN(maxRest))*time.Millisecond)
+	sleep(ctx, time.Duration(rand.IntN(maxRest))*time.Millisecond)
 }
 
-func pause(ctx context.Context, d time.Duration) {
+func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }
 
-// visit has a tree that nobody has heard of do something once.
-func (l *load) visit(ctx context.Context, s *agent.Session) {
+// visit has a tree that has not been used before do something once.
+func (l *workload) visit(ctx context.Context, s *agent.Session) {
 	name := strings.TrimPrefix(s.Key().String(), "agent:main:")
-	l.await(ctx, s, l.ask(ctx, s, name, "remember "+strings.Repeat("a long text ", cmp.Or(l.text, longText)/12)))
+	l.await(ctx, s, l.ask(ctx, s, name,
+		"remember "+strings.Repeat("a long text ", cmp.Or(l.text, longText)/12)))
 }
 
 // ask gives a session tasks, and tells what was acknowledged.
-func (l *load) ask(ctx context.Context, s *agent.Session, name string, tasks ...string) (children []*agent.Child[string]) {
+func (l *workload) ask(
+	ctx context.Context, s *agent.Session, name string, tasks ...string,
+) (children []*agent.Child[string]) {
 	if l.world == managed {
 		if err := s.Post(ctx, agent.Message{ID: name, Text: strings.Join(tasks, ";")}); err != nil {
 			l.failed("post "+name, err)
-			pause(ctx, afterFailure)
+			sleep(ctx, afterFailure)
 		} else {
 			l.tell("owed %s %s", name, s.Key())
 		}
@@ -189,7 +208,7 @@ func (l *load) ask(ctx context.Context, s *agent.Session, name string, tasks ...
 		child, err := agent.Spawn[string](ctx, s, task)
 		if err != nil {
 			l.failed("spawn "+task.Label, err)
-			pause(ctx, afterFailure)
+			sleep(ctx, afterFailure)
 			continue
 		}
 		l.tell("owed %s %s", child.ID(), s.Key())
@@ -198,7 +217,7 @@ func (l *load) ask(ctx context.Context, s *agent.Session, name string, tasks ...
 	return children
 }
 
-func (l *load) task(name string, i int, text string) agent.Task {
+func (l *workload) task(name string, i int, text string) agent.Task {
 	label := fmt.Sprintf("%s/%d", name, i)
 	return agent.Task{Text: text, Label: label, Key: label, Announce: true}
 }
@@ -206,7 +225,7 @@ func (l *load) task(name string, i int, text string) agent.Task {
 // patience is how long a bot waits for what it has asked for.
 const patience = 2 * time.Second
 
-func (l *load) await(ctx context.Context, s *agent.Session, children []*agent.Child[string]) {
+func (l *workload) await(ctx context.Context, s *agent.Session, children []*agent.Child[string]) {
 	if l.world == managed {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
@@ -221,7 +240,7 @@ func (l *load) await(ctx context.Context, s *agent.Session, children []*agent.Ch
 }
 
 // run is every turn of every session.
-func (l *load) run(ctx context.Context, t *agent.Turn) (agent.Result, error) {
+func (l *workload) run(ctx context.Context, t *agent.Turn) (agent.Result, error) {
 	fresh := t.Messages[len(t.Messages)-t.New:]
 	if t.Run == "" {
 		return l.top(ctx, t, fresh)
@@ -254,8 +273,11 @@ func (l *load) run(ctx context.Context, t *agent.Turn) (agent.Result, error) {
 	}
 }
 
-// top is a turn of a top-level session that Offshoot runs. It starts what people ask for, and replies with the names of what it has read.
-func (l *load) top(ctx context.Context, t *agent.Turn, fresh []agent.Message) (agent.Result, error) {
+// top is a turn of a top-level session that Offshoot runs. It starts what people ask for, and
+// replies with the names of what it has read.
+func (l *workload) top(
+	ctx context.Context, t *agent.Turn, fresh []agent.Message,
+) (agent.Result, error) {
 	var read []string
 	for _, m := range fresh {
 		read = append(read, m.ID)

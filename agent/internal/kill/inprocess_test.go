@@ -15,21 +15,21 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// A resident is a bot under load in this very process, and what the world has heard of it.
-type resident struct {
-	*told
+// An inProcessBot is a bot under load in this very process, and what the world has heard of it.
+type inProcessBot struct {
+	*witness
 
 	keep bool // see load
 
 	store   *session.Store
 	rt      *agent.Runtime
-	load    *load
+	load    *workload
 	running chan error
 	stop    context.CancelFunc // of the load
 	stopped chan struct{}
 	lives   int
 
-	heard    heard
+	heard    arrivalLog
 	failMu   sync.Mutex
 	failures []failure
 }
@@ -40,20 +40,20 @@ type failure struct {
 	err  error
 }
 
-func newResident(t *testing.T, w world, dir string) *resident {
-	b := &resident{told: newTold(t, w)}
+func newInProcessBot(t *testing.T, w world, dir string) *inProcessBot {
+	b := &inProcessBot{witness: newWitness(t, w)}
 	b.dir = dir
 	return b
 }
 
-func (b *resident) fail(what string, err error) {
+func (b *inProcessBot) fail(what string, err error) {
 	b.failMu.Lock()
 	defer b.failMu.Unlock()
 	b.failures = append(b.failures, failure{what, err})
 }
 
 // failed returns how often something could not be done for a reason.
-func (b *resident) failed(why error) (n int) {
+func (b *inProcessBot) failed(why error) (n int) {
 	b.failMu.Lock()
 	defer b.failMu.Unlock()
 	for _, f := range b.failures {
@@ -65,7 +65,7 @@ func (b *resident) failed(why error) (n int) {
 }
 
 // takeFailures returns what could not be done since it was last called.
-func (b *resident) takeFailures() []failure {
+func (b *inProcessBot) takeFailures() []failure {
 	b.failMu.Lock()
 	defer b.failMu.Unlock()
 	f := b.failures
@@ -74,22 +74,23 @@ func (b *resident) takeFailures() []failure {
 }
 
 // appends returns how many appends were acknowledged.
-func (b *resident) appends() int {
+func (b *inProcessBot) appends() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.sum.appends
 }
 
 // open begins a life, and runs what there is to do.
-func (b *resident) open(t *testing.T) {
+func (b *inProcessBot) open(t *testing.T) {
 	t.Helper()
 	var err error
 	b.store, err = dirstore.Open(b.dir)
 	require.NoError(t, err)
 	b.lives++
-	b.load = &load{
-		world: b.world, life: strconv.Itoa(b.lives), modest: true, keep: b.keep, arrive: b.heard.arrive, fail: b.fail, tell: func(format string, args ...any) {
-			_ = b.line(fmt.Sprintf(format, args...)) // what the load tells can be read
+	b.load = &workload{
+		world: b.world, life: strconv.Itoa(b.lives), modest: true, keep: b.keep,
+		arrive: b.heard.arrive, fail: b.fail, tell: func(format string, args ...any) {
+			_ = b.readLine(fmt.Sprintf(format, args...)) // what the load tells can be read
 		},
 	}
 	b.rt, err = agent.Open(t.Context(), b.load.config(b.store))
@@ -99,7 +100,7 @@ func (b *resident) open(t *testing.T) {
 }
 
 // work puts it under load, until idle is called.
-func (b *resident) work(t *testing.T) {
+func (b *inProcessBot) work(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	b.stop, b.stopped = cancel, make(chan struct{})
@@ -109,22 +110,22 @@ func (b *resident) work(t *testing.T) {
 	}()
 }
 
-func (b *resident) idle() {
+func (b *inProcessBot) idle() {
 	b.stop()
 	<-b.stopped
 }
 
 // close ends a life, under ctx softly.
-func (b *resident) close(ctx context.Context) error {
+func (b *inProcessBot) close(ctx context.Context) error {
 	err := b.rt.Shutdown(ctx)
 	return errors.Join(err, <-b.running, b.store.Close())
 }
 
-// end lets everything come to its end and looks at what has become of it.
-func (b *resident) end(t *testing.T) {
+// endState lets everything come to its end and looks at what has become of it.
+func (b *inProcessBot) end(t *testing.T) {
 	t.Helper()
-	require.NoError(t, b.load.rest(t.Context(), b.rt))
+	require.NoError(t, b.load.waitIdle(t.Context(), b.rt))
 	require.NoError(t, b.close(t.Context()))
-	b.settled(t, b.heard.keys)
+	b.checkEnd(t, b.heard.keys)
 	t.Logf("%+v", b.sum)
 }

@@ -20,16 +20,16 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// told is what somebody has heard of a bot in all its lives, and so must find again.
-type told struct {
+// witness remembers what a bot has acknowledged in all its lives, and so must be found again.
+type witness struct {
 	world world
 	dir   string // the bot's state
 
 	mu    sync.Mutex
 	last  map[session.Key]session.Seq // appended up to there
-	owed  map[string]session.Key      // things of which somebody must hear, and in which tree
+	owed  map[string]session.Key      // what must leave the bot, and from which tree
 	sum   totals
-	trace traces // of compactions, seen so far
+	trace compactionTraces // of compactions, seen so far
 }
 
 // totals are for people.
@@ -39,20 +39,21 @@ type totals struct {
 	hits, inLog int // kills in a compaction; of these, those in the log itself
 }
 
-func newTold(t *testing.T, w world) *told {
-	x := &told{world: w}
-	x.begin(t)
+func newWitness(t *testing.T, w world) *witness {
+	x := &witness{world: w}
+	x.beginState(t)
 	return x
 }
 
-// begin begins a new state.
-func (w *told) begin(t *testing.T) {
+// beginState begins a new state.
+func (w *witness) beginState(t *testing.T) {
 	w.dir = filepath.Join(t.TempDir(), "state")
-	w.last, w.owed, w.trace = make(map[session.Key]session.Seq), make(map[string]session.Key), make(traces)
+	w.last, w.owed, w.trace = make(map[session.Key]session.Seq), make(map[string]session.Key),
+		make(compactionTraces)
 }
 
-// line hears what the bot tells.
-func (w *told) line(line string) error {
+// readLine hears what the bot tells.
+func (w *witness) readLine(line string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	verb, rest, _ := strings.Cut(line, " ")
@@ -81,29 +82,32 @@ func (w *told) line(line string) error {
 	return nil
 }
 
-// life starts the child, listens, and kills it after a while; the last life is let go on until it ends.
-func (w *told) life(t *testing.T, name string, after time.Duration) {
+// runLife starts the child, listens, and kills it after a while; the last life is let go on until
+// it ends.
+func (w *witness) runLife(t *testing.T, name string, after time.Duration) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
 	// Under the race detector a process sleeps for a second before it ends.
-	cmd.Env = append(os.Environ(), envDir+"="+w.dir, envLife+"="+name, envWorld+"="+string(w.world), "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(os.Environ(), envDir+"="+w.dir, envLife+"="+name, envWorld+"="+string(w.world),
+		"GORACE=atexit_sleep_ms=0")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	if after == 0 { // a child that never comes to an end is no success
-		defer time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) }).Stop()
+	if after == 0 { // a child that does not come to an end fails
+		defer time.AfterFunc(2*time.Minute,
+			func() { _ = cmd.Process.Signal(syscall.SIGQUIT) }).Stop()
 	}
 	kill := time.AfterFunc(time.Hour, func() { _ = cmd.Process.Kill() })
 	defer kill.Stop()
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if lines.Text() == "alive" && after > 0 {
-			w.locked(t, cmd.Process.Pid)
+			w.checkLocked(t, cmd.Process.Pid)
 			kill.Reset(after)
 		}
-		require.NoError(t, w.line(lines.Text()), "%q", lines.Text())
+		require.NoError(t, w.readLine(lines.Text()), "%q", lines.Text())
 	}
 	require.NoError(t, lines.Err())
 	err = cmd.Wait()
@@ -115,8 +119,8 @@ func (w *told) life(t *testing.T, name string, after time.Duration) {
 	require.Zero(t, after, "life %s ended by itself: %s", name, stderr.String())
 }
 
-// locked fails unless the directory is the child's, and said to be.
-func (w *told) locked(t *testing.T, pid int) {
+// checkLocked fails unless the directory is the child's, and said to be.
+func (w *witness) checkLocked(t *testing.T, pid int) {
 	t.Helper()
 	_, err := dirstore.Open(w.dir)
 	var locked *dirstore.LockedError
