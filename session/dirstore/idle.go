@@ -45,7 +45,7 @@ func (x *idleLogs) path(root session.Key) string {
 
 // read returns the log of root, which has no batches if there is none.
 func (x *idleLogs) read(root session.Key) (t thaw, err error) {
-	_, err = disk.IfThere(x.fs, x.journal(), func() error {
+	_, err = disk.LookUp(x.fs, x.journal(), func() error {
 		t = thaw{}
 		_, err := x.replay(x.path(root), func(kind wal.Kind, payload []byte) (storedBatch, error) {
 			payload = bytes.Clone(payload)
@@ -154,7 +154,7 @@ func (x *idleLogs) sync() error {
 func (x *idleLogs) files() iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		var shards []fs.DirEntry
-		_, err := disk.IfThere(x.fs, x.journal(), func() (err error) {
+		_, err := disk.LookUp(x.fs, x.journal(), func() (err error) {
 			shards, err = x.fs.ReadDir(x.dir)
 			return err
 		})

@@ -172,7 +172,7 @@ func (t *transcripts) open(ref session.Ref) (f *transcriptFile, err error) {
 // ifThere calls f, for which fs.ErrNotExist is not an error unless everything is away. A directory
 // that was only begun has nothing yet.
 func (t *transcripts) ifThere(f func() error) error {
-	_, err := disk.IfThere(t.fs, t.dir, f)
+	_, err := disk.LookUp(t.fs, t.dir, f)
 	if t.readOnly && errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
