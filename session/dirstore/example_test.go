@@ -61,7 +61,7 @@ func ExampleVerify() {
 		return
 	}
 	defer store.Close()
-	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "6f1c2a52"}
+	ref := testRef("6f1c2a52")
 	if _, err := store.Transcripts.Append(ctx, ref, 0, session.Message{Role: session.MessageUser, Text: "hello"}); err != nil {
 		fmt.Println(err)
 	}
