@@ -54,7 +54,8 @@ func TestAbandonedAppendKeepsItsBuffer(t *testing.T) {
 			var wg sync.WaitGroup
 			for i := range 8 {
 				wg.Go(func() {
-					_, err := s.Journal.Append(t.Context(), treeKey(2+i), 0, batchOf(testTime, false, fmt.Sprint("of number ", i)))
+					_, err := s.Journal.Append(t.Context(), treeKey(2+i), 0,
+						batchOf(testTime, false, fmt.Sprint("of number ", i)))
 					assert.NoError(t, err)
 				})
 			}
@@ -87,7 +88,8 @@ func TestCloseEndsLoopsOverJournal(t *testing.T) {
 		},
 		"roots": roots, "idle": roots,
 		"due": func(s *session.Store, yield func(error)) {
-			for _, err := range s.Journal.Roots(t.Context(), session.RootQuery{DueBefore: testTime.AddDate(1, 0, 0)}) {
+			q := session.RootQuery{DueBefore: testTime.AddDate(1, 0, 0)}
+			for _, err := range s.Journal.Roots(t.Context(), q) {
 				yield(err)
 			}
 		},
@@ -99,7 +101,8 @@ func TestCloseEndsLoopsOverJournal(t *testing.T) {
 		}
 		for i := range 3 {
 			for n := range 3 {
-				_, err := s.Journal.Append(t.Context(), treeKey(i), session.Seq(n), batchOf(due, false, "x"))
+				_, err := s.Journal.Append(t.Context(), treeKey(i), session.Seq(n),
+					batchOf(due, false, "x"))
 				require.NoError(t, err)
 			}
 		}

@@ -33,7 +33,8 @@ func TestRefusedBatchWritesNothing(t *testing.T) {
 		}{
 			{root, batchOf(testTime, false, strings.Repeat("x", 200))},
 			{root, batchOf(testTime, true, "fits", strings.Repeat("x", 200), "fits")},
-			{treeKey(2), batchOf(testTime, false, strings.Repeat("x", 200))}, // the refusal does not begin the tree
+			// The refusal does not begin the tree.
+			{treeKey(2), batchOf(testTime, false, strings.Repeat("x", 200))},
 		} {
 			err := r.append(t.Context(), s, c.root, c.batch)
 			var refused *dirstore.BatchSizeError
@@ -47,7 +48,8 @@ func TestRefusedBatchWritesNothing(t *testing.T) {
 			assert.ErrorContains(t, err, c.root.String())
 		}
 		for _, p := range []session.Payload{unwritablePayload{}, blankPayload{}} {
-			err := r.append(t.Context(), s, root, session.Batch{ID: "bad", Entries: []session.Entry{{Payload: p}}})
+			err := r.append(t.Context(), s, root,
+				session.Batch{ID: "bad", Entries: []session.Entry{{Payload: p}}})
 			require.ErrorIs(t, err, session.ErrInvalidBatch)
 			assert.ErrorContains(t, err, "entry 0 of 1")
 		}
@@ -107,7 +109,9 @@ func TestNewerLogIsRefused(t *testing.T) {
 		require.NoError(t, l.Close())
 		name := "/journal/00000001.wal"
 		before := readAll(t, d, name)
-		for _, open := range []func(disk.FS, string) (*session.Store, error){dirstore.OpenOn, dirstore.ViewOn} {
+		for _, open := range []func(disk.FS, string) (*session.Store, error){
+			dirstore.OpenOn, dirstore.ViewOn,
+		} {
 			_, err = open(d, "/")
 			require.ErrorIs(t, err, session.ErrFormat, what)
 			require.ErrorContains(t, err, what)

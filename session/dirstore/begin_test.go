@@ -27,12 +27,14 @@ func TestConcurrentTranscriptsOfOneIDGetOwnFiles(t *testing.T) {
 			return nil
 		})
 		ref := func(i int) session.Ref {
-			return session.Ref{Key: session.Must(session.NamedKey("main", fmt.Sprint("s", i))), SessionID: "same"}
+			k := session.Must(session.NamedKey("main", fmt.Sprint("s", i)))
+			return session.Ref{Key: k, SessionID: "same"}
 		}
 		var wg sync.WaitGroup
 		for i := range 4 {
 			wg.Go(func() {
-				_, err := s.Transcripts.Append(t.Context(), ref(i), 0, userMessages(fmt.Sprint("of ", i))...)
+				_, err := s.Transcripts.Append(t.Context(), ref(i), 0,
+					userMessages(fmt.Sprint("of ", i))...)
 				assert.NoError(t, err)
 			})
 		}

@@ -1,11 +1,11 @@
 package dirstore_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,7 +24,7 @@ type benchPayload []byte
 
 func (f benchPayload) AppendJSON(b []byte) ([]byte, error) { return append(b, f...), nil }
 
-var benchFact = benchPayload(append(append([]byte{'"'}, bytes.Repeat([]byte{'x'}, benchFactLen-2)...), '"'))
+var benchFact = benchPayload(`"` + strings.Repeat("x", benchFactLen-2) + `"`)
 
 func benchBatch() session.Batch {
 	return session.Batch{ID: "some writer, some number", Due: testTime, Entries: []session.Entry{{Payload: benchFact}}}
@@ -74,11 +74,13 @@ func BenchmarkAppend(b *testing.B) {
 				const each = 20
 				n += each * writers
 				appends += shareWrites(b, each*writers, writers, func(w int) (err error) {
-					last[w], err = s.Journal.Append(context.Background(), roots[w], last[w], benchBatch())
+					last[w], err = s.Journal.Append(context.Background(), roots[w], last[w],
+						benchBatch())
 					return err
 				})
 				b.StopTimer()
-				groups += shareWrites(b, each*writers, writers, func(int) error { return g.Write(record) })
+				groups += shareWrites(b, each*writers, writers,
+					func(int) error { return g.Write(record) })
 				raws += shareWrites(b, each, 1, func(int) error { return raw.Write(record) })
 				b.StartTimer()
 			}
@@ -118,7 +120,8 @@ func BenchmarkHotTree(b *testing.B) {
 				for len(batch.Entries) < facts {
 					batch.Entries = append(batch.Entries, batch.Entries[0])
 				}
-				if last, err = s.Journal.Append(context.Background(), treeKey(0), last, batch); err != nil {
+				last, err = s.Journal.Append(context.Background(), treeKey(0), last, batch)
+				if err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -146,7 +149,8 @@ func BenchmarkOpen(b *testing.B) {
 						if i < c.idle {
 							batch.Due = time.Time{}
 						}
-						if _, err := s.Journal.Append(context.Background(), treeKey(i), 0, batch); err != nil {
+						_, err := s.Journal.Append(context.Background(), treeKey(i), 0, batch)
+						if err != nil {
 							b.Error(err)
 						}
 					}
@@ -186,7 +190,8 @@ func BenchmarkTranscript(b *testing.B) {
 	b.ReportAllocs()
 	var end session.Pos
 	for b.Loop() {
-		if end, err = s.Transcripts.Append(context.Background(), ref, end, userMessages("question", "answer")...); err != nil {
+		turn := userMessages("question", "answer")
+		if end, err = s.Transcripts.Append(context.Background(), ref, end, turn...); err != nil {
 			b.Fatal(err)
 		}
 	}

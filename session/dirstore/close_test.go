@@ -51,7 +51,8 @@ func TestCloseWaitsForTranscriptWrites(t *testing.T) {
 		})
 		answers := make(chan error, 4)
 		add := func(text string) {
-			_, err := s.Transcripts.Append(context.WithoutCancel(t.Context()), ref, end, userMessages(text)...)
+			_, err := s.Transcripts.Append(context.WithoutCancel(t.Context()), ref, end,
+				userMessages(text)...)
 			answers <- err
 		}
 		go add("first")

@@ -20,7 +20,10 @@ func TestAppendDuringCompactionKeepsTreeInLog(t *testing.T) {
 	s := openOn(t, d)
 	r := newJournalRun()
 	require.NoError(t, r.append(t.Context(), s, treeKey(1), batchOf(time.Time{}, false, "first")))
-	onIdleLog(d, func() { assert.NoError(t, r.append(t.Context(), s, treeKey(1), batchOf(time.Time{}, false, "second"))) })
+	onIdleLog(d, func() {
+		assert.NoError(t,
+			r.append(t.Context(), s, treeKey(1), batchOf(time.Time{}, false, "second")))
+	})
 	require.NoError(t, dirstore.Compact(s))
 	verifyPutAway(t, s, d, r.m)
 }
@@ -40,7 +43,10 @@ func TestAppendUnderWayDuringCompactionKeepsTreeInLog(t *testing.T) {
 			}
 			return nil
 		})
-		go func() { appended <- r.append(t.Context(), s, treeKey(1), batchOf(time.Time{}, false, "second")) }()
+		go func() {
+			appended <- r.append(t.Context(), s, treeKey(1),
+				batchOf(time.Time{}, false, "second"))
+		}()
 		<-writing
 	})
 	require.NoError(t, dirstore.MoveIdleTrees(s))

@@ -8,13 +8,13 @@
 // [Open] is for the one process that writes, its owner. [View] reads beside the owner. [Verify]
 // reads every byte and reports what is not intact. The directory has these files:
 //
-//	<dir>/lock                                   names the owner of the directory
+//	<dir>/lock                                   names the owner
 //	<dir>/journal/00000001.wal                   one write-ahead log for all trees
 //	<dir>/journal/idle/3f/3f9a....wal            a tree that is never due
 //	<dir>/sessions/<agent>/<session id>.jsonl    a transcript, to tail and grep
 //	        ....jsonl.deleted.<timestamp>        an archived transcript
 //	        ....jsonl.torn.<offset>[.<n>]        what a repair cut off, for a person
-//	*.tmp                                        a file that was not complete when its process died
+//	*.tmp                                        not complete when its process died
 //
 // The log is compacted as it grows. Idle trees move out of it then and are read on demand. The
 // next process that writes beside a file *.tmp removes it.

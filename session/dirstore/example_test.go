@@ -62,7 +62,8 @@ func ExampleVerify() {
 	}
 	defer store.Close()
 	ref := testRef("6f1c2a52")
-	if _, err := store.Transcripts.Append(ctx, ref, 0, session.Message{Role: session.MessageUser, Text: "hello"}); err != nil {
+	message := session.Message{Role: session.MessageUser, Text: "hello"}
+	if _, err := store.Transcripts.Append(ctx, ref, 0, message); err != nil {
 		fmt.Println(err)
 	}
 	for file, err := range dirstore.Verify(ctx, dir) {

@@ -27,7 +27,8 @@ type busyLog struct {
 func (b *busyLog) add(t *testing.T) {
 	t.Helper()
 	var err error
-	b.last, err = b.s.Journal.Append(t.Context(), treeKey(1), b.last, batchOf(testTime, true, fmt.Sprint(b.last, strings.Repeat("x", 500))))
+	b.last, err = b.s.Journal.Append(t.Context(), treeKey(1), b.last,
+		batchOf(testTime, true, fmt.Sprint(b.last, strings.Repeat("x", 500))))
 	require.NoError(t, err)
 	synctest.Wait() // for the compaction that the append may have started
 }

@@ -97,7 +97,8 @@ func TestIdleLogOfAnotherTreeIsRefused(t *testing.T) {
 	for i := range 2 {
 		l, err := readLog(t.Context(), s.Journal, treeKey(i))
 		if err == nil {
-			_, err = s.Journal.Append(t.Context(), treeKey(i), l.last(), batchOf(testTime, false, "y"))
+			_, err = s.Journal.Append(t.Context(), treeKey(i), l.last(),
+				batchOf(testTime, false, "y"))
 			require.NoError(t, err)
 			continue
 		}

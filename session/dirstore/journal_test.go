@@ -124,7 +124,8 @@ func TestCompactionMovesIdleTreesOutOfTheLog(t *testing.T) {
 		}
 		appendTo(i, batchOf(due, false, fmt.Sprint("third of ", i)))
 	}
-	_, err := s.Journal.Append(t.Context(), session.BindingsRoot(), 0, batchOf(time.Time{}, false, "bound"))
+	_, err := s.Journal.Append(t.Context(), session.BindingsRoot(), 0,
+		batchOf(time.Time{}, false, "bound"))
 	require.NoError(t, err)
 	m[session.BindingsRoot()] = m.log(session.BindingsRoot()).after(batchOf(time.Time{}, false, "bound"))
 	m.verify(t, s, "before")
@@ -136,7 +137,8 @@ func TestCompactionMovesIdleTreesOutOfTheLog(t *testing.T) {
 		assert.Equal(t, 6, trees, "those that are due, and the reserved root")
 		assert.Less(t, size, int64(1500))
 		m.verify(t, s, "compacted")
-		_, err := s.Journal.Append(t.Context(), treeKey(1), m.log(treeKey(1)).last()-1, batchOf(testTime, false, "stale"))
+		_, err := s.Journal.Append(t.Context(), treeKey(1), m.log(treeKey(1)).last()-1,
+			batchOf(testTime, false, "stale"))
 		require.ErrorIs(t, err, session.ErrConflict)
 		_, err = s.Journal.Append(t.Context(), treeKey(1), 0, batchOf(testTime, false, "stale"))
 		require.ErrorIs(t, err, session.ErrConflict)
@@ -154,11 +156,13 @@ func TestCompactionMovesIdleTreesOutOfTheLog(t *testing.T) {
 	s = openOn(t, d)
 	m.verify(t, s, "opened again")
 	var due []session.Key
-	for h, err := range s.Journal.Roots(t.Context(), session.RootQuery{DueBefore: testTime.Add(2 * time.Hour)}) {
+	q := session.RootQuery{DueBefore: testTime.Add(2 * time.Hour)}
+	for h, err := range s.Journal.Roots(t.Context(), q) {
 		require.NoError(t, err)
 		due = append(due, h.Root)
 	}
-	assert.ElementsMatch(t, []session.Key{treeKey(0), treeKey(4), treeKey(8), treeKey(12), treeKey(16)}, due)
+	assert.ElementsMatch(t,
+		[]session.Key{treeKey(0), treeKey(4), treeKey(8), treeKey(12), treeKey(16)}, due)
 	require.NoError(t, s.Close())
 }
 
@@ -240,7 +244,8 @@ func compactBesideAppends(t *testing.T, d *disktest.Disk) {
 				}
 				b := batchOf(due, rng.IntN(4) == 0, fmt.Sprint(w, "/", i), "more")
 				l := models[w].log(root)
-				if _, err := s.Journal.Append(t.Context(), root, l.last(), b); !assert.NoError(t, err) {
+				_, err := s.Journal.Append(t.Context(), root, l.last(), b)
+				if !assert.NoError(t, err) {
 					return
 				}
 				models[w][root] = l.after(b)
@@ -284,7 +289,9 @@ type journalRun struct {
 
 func newJournalRun() *journalRun { return &journalRun{m: make(journalModel)} }
 
-func (r *journalRun) append(ctx context.Context, s *session.Store, root session.Key, b session.Batch) error {
+func (r *journalRun) append(
+	ctx context.Context, s *session.Store, root session.Key, b session.Batch,
+) error {
 	r.root, r.batch = root, b
 	_, err := s.Journal.Append(ctx, root, r.m.log(root).last(), b)
 	if err == nil {
@@ -350,7 +357,8 @@ func (r *journalRun) verify(t *testing.T, d *disktest.Disk, when string) {
 func TestJournalPowerLossKeepsAcknowledgedBatches(t *testing.T) {
 	d := disktest.New()
 	r := newJournalRun()
-	losses := verifyLosses(t, d, 8, func(after *disktest.Disk, when string) { r.verify(t, after, when) })
+	losses := verifyLosses(t, d, 8,
+		func(after *disktest.Disk, when string) { r.verify(t, after, when) })
 	require.NoError(t, r.run(t, d))
 	assert.Greater(t, *losses, 500)
 }
@@ -402,7 +410,8 @@ func TestFailedSyncEndsAppendsUntilOpen(t *testing.T) {
 		}
 		return nil
 	})
-	require.ErrorIs(t, r.append(t.Context(), s, treeKey(1), batchOf(testTime, false, "unknown")), session.ErrSync)
+	require.ErrorIs(t, r.append(t.Context(), s, treeKey(1), batchOf(testTime, false, "unknown")),
+		session.ErrSync)
 	d.Hook(nil)
 	_, err := s.Journal.Append(t.Context(), treeKey(2), 0, batchOf(testTime, false, "refused"))
 	require.ErrorIs(t, err, session.ErrSync)

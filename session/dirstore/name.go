@@ -34,7 +34,8 @@ func agentDir(k session.Key) string {
 func transcriptNames(ref session.Ref) [2]string {
 	sum := sha256.Sum256([]byte(ref.Key.String() + "\x00" + ref.SessionID))
 	base := portableName(ref.SessionID)
-	return [2]string{base + transcriptSuffix, base + "~" + hex.EncodeToString(sum[:8]) + transcriptSuffix}
+	hash := hex.EncodeToString(sum[:8])
+	return [2]string{base + transcriptSuffix, base + "~" + hash + transcriptSuffix}
 }
 
 // portableName puts ~ in front of a name that is a device on Windows.

@@ -40,7 +40,8 @@ func FuzzTranscriptNames(f *testing.F) {
 			if len(stem) == 4 && (stem[:3] == "com" || stem[:3] == "lpt") {
 				device = '0' <= stem[3] && stem[3] <= '9'
 			}
-			if device || len(name) > 255 || strings.HasSuffix(name, ".") || strings.HasSuffix(name, " ") {
+			if device || len(name) > 255 ||
+				strings.HasSuffix(name, ".") || strings.HasSuffix(name, " ") {
 				t.Fatalf("%q of %q and %q is not a name on every system", name, key, id)
 			}
 		}

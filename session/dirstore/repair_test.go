@@ -99,7 +99,8 @@ func TestReadOnlyDiskCanBeRead(t *testing.T) {
 			assert.ErrorContains(t, err, path)
 			_, err = s.Transcripts.Append(t.Context(), ref, 0, userMessages("lost")...)
 			require.ErrorIs(t, err, session.ErrConflict, "the conflict is known without a write")
-			_, err = s.Transcripts.Append(t.Context(), session.Ref{Key: session.Must(session.MainKey("new")), SessionID: "x"}, 0, userMessages("lost")...)
+			fresh := session.Ref{Key: session.Must(session.MainKey("new")), SessionID: "x"}
+			_, err = s.Transcripts.Append(t.Context(), fresh, 0, userMessages("lost")...)
 			require.ErrorIs(t, err, errDiskReadOnly)
 			_, err = s.Transcripts.Archive(t.Context(), ref, testTime)
 			require.ErrorIs(t, err, errDiskReadOnly)

@@ -155,3 +155,13 @@ func verifyFaults(t *testing.T, newRun func() faultRun) {
 		}
 	}
 }
+
+// lastPos returns the position of the last line of a transcript that has lines.
+func lastPos(t *testing.T, s *session.Store, ref session.Ref) (last session.Pos) {
+	t.Helper()
+	for line, err := range s.Transcripts.Read(t.Context(), ref, session.LineQuery{Last: 1}) {
+		require.NoError(t, err)
+		last = line.Pos
+	}
+	return last
+}

@@ -22,7 +22,8 @@ func TestBatchIsUsedOnceItIsDurable(t *testing.T) {
 			d := disktest.New()
 			s := openOn(t, d)
 			r := newJournalRun()
-			require.NoError(t, r.append(t.Context(), s, treeKey(1), batchOf(time.Time{}, false, "before")))
+			require.NoError(t,
+				r.append(t.Context(), s, treeKey(1), batchOf(time.Time{}, false, "before")))
 			hang := make(chan struct{})
 			d.Hook(func(op disktest.Op) error {
 				if op.Kind == disktest.OpSync {
@@ -33,13 +34,15 @@ func TestBatchIsUsedOnceItIsDurable(t *testing.T) {
 			answers := make(chan error, 3)
 			for i := range 2 { // the first goes on with a tree, the second begins one
 				go func() {
-					_, err := s.Journal.Append(t.Context(), treeKey(1+i), session.Seq(1-i), batchOf(testTime, reset, "under way"))
+					_, err := s.Journal.Append(t.Context(), treeKey(1+i), session.Seq(1-i),
+						batchOf(testTime, reset, "under way"))
 					answers <- err
 				}()
 			}
 			synctest.Wait()
 			r.m.verify(t, s, "while it is synced")
-			for h, err := range s.Journal.Roots(t.Context(), session.RootQuery{DueBefore: testTime.Add(time.Hour)}) {
+			q := session.RootQuery{DueBefore: testTime.Add(time.Hour)}
+			for h, err := range s.Journal.Roots(t.Context(), q) {
 				t.Error(h, err)
 			}
 			go func() {
@@ -84,7 +87,8 @@ func TestTinyTreesShareFileAndSync(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range trees {
 			wg.Go(func() {
-				_, err := s.Journal.Append(t.Context(), treeKey(i), 0, batchOf(testTime, false, fmt.Sprint("of tree ", i)))
+				_, err := s.Journal.Append(t.Context(), treeKey(i), 0,
+					batchOf(testTime, false, fmt.Sprint("of tree ", i)))
 				assert.NoError(t, err)
 			})
 			if i == 0 {

@@ -44,11 +44,13 @@ func TestFilesStayInDirectoryForUserAlone(t *testing.T) {
 		_, err := s.Journal.Append(t.Context(), k, 0, batchOf(testTime, false, "x"))
 		require.NoError(t, err)
 		appendTexts(t, s, session.Ref{Key: k, SessionID: fmt.Sprint("id", i)}, 0, "x")
-		_, err = s.Journal.Append(t.Context(), k, 1, batchOf(testTime.AddDate(-9999, 0, 0).AddDate(9999, 0, 0), false, "y"))
+		_, err = s.Journal.Append(t.Context(), k, 1,
+			batchOf(testTime.AddDate(-9999, 0, 0).AddDate(9999, 0, 0), false, "y"))
 		require.NoError(t, err)
 	}
 	root := session.Must(session.ChannelKey("main", "matrix", "../idle"))
-	_, err := s.Journal.Append(t.Context(), root, 0, session.Batch{Entries: batchOf(testTime, false, "z").Entries})
+	_, err := s.Journal.Append(t.Context(), root, 0,
+		session.Batch{Entries: batchOf(testTime, false, "z").Entries})
 	require.NoError(t, err)
 	require.NoError(t, dirstore.Compact(s))
 	require.NoError(t, s.Close())
@@ -143,7 +145,8 @@ func TestRemovedDirectoryIsAnError(t *testing.T) {
 		require.ErrorIs(t, err, session.ErrSync)
 		_, err = s.Transcripts.Append(t.Context(), ref, end, userMessages("lost")...)
 		require.ErrorIs(t, err, fs.ErrNotExist)
-		_, err = s.Transcripts.Append(t.Context(), session.Ref{Key: treeKey(1), SessionID: "y"}, 0, userMessages("lost")...)
+		_, err = s.Transcripts.Append(t.Context(), session.Ref{Key: treeKey(1), SessionID: "y"}, 0,
+			userMessages("lost")...)
 		require.ErrorIs(t, err, fs.ErrNotExist)
 	}
 	_, err = os.Lstat(dir)

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
-	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // A sync fails, and its process dies before it cuts the lines off. Reads show lines that the disk
@@ -34,11 +33,7 @@ func TestFirstAppendRewritesTailOfFailedSync(t *testing.T) {
 	s = openOn(t, d)
 	want := append([]string{"first", "second", "third", "fourth"}, unknown...)
 	require.Equal(t, want, lineTexts(t, s, ref))
-	var last session.Pos
-	for line, err := range s.Transcripts.Read(t.Context(), ref, session.LineQuery{Last: 1}) {
-		require.NoError(t, err)
-		last = line.Pos
-	}
+	last := lastPos(t, s, ref)
 	var kinds []disktest.OpKind
 	failing := true
 	d.Hook(func(op disktest.Op) error {

@@ -28,7 +28,7 @@ type transcripts struct {
 	writers  sync.WaitGroup // calls that may write; none is added once closed is set
 
 	mu     sync.Mutex
-	known  map[session.Ref]*transcriptState // those that exist, once a caller has asked, or are in use
+	known  map[session.Ref]*transcriptState // those in use, or that exist and were asked for
 	agents map[string]*agentFiles           // by the name of the directory
 }
 

@@ -40,7 +40,9 @@ func userMessages(texts ...string) []session.Message {
 }
 
 // appendTexts appends a message with each text, and returns the position of the last one.
-func appendTexts(t *testing.T, s *session.Store, ref session.Ref, after session.Pos, texts ...string) session.Pos {
+func appendTexts(
+	t *testing.T, s *session.Store, ref session.Ref, after session.Pos, texts ...string,
+) session.Pos {
 	t.Helper()
 	pos, err := s.Transcripts.Append(t.Context(), ref, after, userMessages(texts...)...)
 	require.NoError(t, err)
@@ -222,7 +224,9 @@ type transcriptRun struct {
 }
 
 func newTranscriptRun() *transcriptRun {
-	return &transcriptRun{texts: make(map[session.Ref][]string), archived: make(map[session.Ref]bool)}
+	return &transcriptRun{
+		texts: make(map[session.Ref][]string), archived: make(map[session.Ref]bool),
+	}
 }
 
 func (r *transcriptRun) run(t *testing.T, d *disktest.Disk) error {
@@ -233,18 +237,22 @@ func (r *transcriptRun) run(t *testing.T, d *disktest.Disk) error {
 		}
 		ends := make(map[session.Ref]session.Pos)
 		for i := range 6 {
-			ref := session.Ref{Key: session.Must(session.NamedKey("main", fmt.Sprint("s", i%2))), SessionID: fmt.Sprint("id", i%2)}
+			k := session.Must(session.NamedKey("main", fmt.Sprint("s", i%2)))
+			ref := session.Ref{Key: k, SessionID: fmt.Sprint("id", i%2)}
 			if r.archived[ref] {
 				continue
 			}
-			for line, err := range s.Transcripts.Read(t.Context(), ref, session.LineQuery{Last: 1}) {
+			q := session.LineQuery{Last: 1}
+			for line, err := range s.Transcripts.Read(t.Context(), ref, q) {
 				if err != nil {
 					return err
 				}
 				ends[ref] = line.Pos
 			}
 			r.ref, r.maybe = ref, []string{fmt.Sprintf("%d-%d", life, i), strings.Repeat("long ", 300)}
-			if _, err := s.Transcripts.Append(t.Context(), ref, ends[ref], userMessages(r.maybe...)...); err != nil {
+			messages := userMessages(r.maybe...)
+			_, err := s.Transcripts.Append(t.Context(), ref, ends[ref], messages...)
+			if err != nil {
 				return err
 			}
 			r.texts[ref] = append(r.texts[ref], r.maybe...)
@@ -304,7 +312,8 @@ func (r *transcriptRun) verify(t *testing.T, d *disktest.Disk, when string) {
 func TestTranscriptPowerLossKeepsAcknowledgedLines(t *testing.T) {
 	d := disktest.New()
 	r := newTranscriptRun()
-	losses := verifyLosses(t, d, 12, func(after *disktest.Disk, when string) { r.verify(t, after, when) })
+	losses := verifyLosses(t, d, 12,
+		func(after *disktest.Disk, when string) { r.verify(t, after, when) })
 	require.NoError(t, r.run(t, d))
 	assert.Greater(t, *losses, 100)
 }
@@ -358,7 +367,8 @@ func TestAppendCutsOffFailedWrite(t *testing.T) {
 		}
 		return nil
 	})
-	_, err := s.Transcripts.Append(t.Context(), ref, end, userMessages("lost", "lost", strings.Repeat("lost ", 200))...)
+	_, err := s.Transcripts.Append(t.Context(), ref, end,
+		userMessages("lost", "lost", strings.Repeat("lost ", 200))...)
 	require.ErrorIs(t, err, syscall.EIO)
 	d.Hook(nil)
 	appendTexts(t, s, ref, end, "after")
@@ -385,7 +395,8 @@ func TestArchiveReturnsOnceNameIsDurable(t *testing.T) {
 	d.Hook(nil)
 	name, err := s.Transcripts.Archive(t.Context(), ref, testTime.Add(time.Hour))
 	require.NoError(t, err)
-	again, err := openOn(t, afterCrash(d)).Transcripts.Archive(t.Context(), ref, testTime.AddDate(1, 0, 0))
+	again, err := openOn(t, afterCrash(d)).Transcripts.Archive(t.Context(), ref,
+		testTime.AddDate(1, 0, 0))
 	require.NoError(t, err)
 	assert.Equal(t, name, again)
 }

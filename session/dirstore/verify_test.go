@@ -58,7 +58,8 @@ func TestVerifyPassesOverOtherFiles(t *testing.T) {
 	dir, s, idle := storeOnDisk(t)
 	require.NoError(t, s.Close())
 	for _, name := range []string{"sessions/.DS_Store", "sessions/main/notes.txt", "journal/notes.txt", "journal/idle/notes.txt"} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte("x"), 0o600))
+		require.NoError(t,
+			os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte("x"), 0o600))
 	}
 	files, bad := verifyDir(t, dir)
 	assert.Len(t, files, 4)
@@ -106,10 +107,11 @@ func TestIdleLogMustMatchItsNameAndHead(t *testing.T) {
 	dir, s, idle := storeOnDisk(t)
 	frames := make([][]wal.Record, 2)
 	for i, name := range idle {
-		_, err := wal.ReadFile(disk.OS(), name, func(_ wal.Span, kind wal.Kind, payload []byte) error {
+		collect := func(_ wal.Span, kind wal.Kind, payload []byte) error {
 			frames[i] = append(frames[i], wal.Record{Kind: kind, Payload: slices.Clone(payload)})
 			return nil
-		})
+		}
+		_, err := wal.ReadFile(disk.OS(), name, collect)
 		require.NoError(t, err)
 		require.Len(t, frames[i], 2)
 	}
@@ -118,7 +120,8 @@ func TestIdleLogMustMatchItsNameAndHead(t *testing.T) {
 	require.EqualValues(t, 2, last)
 	root, err := session.ParseRoot(string(mine[0].Payload[n:]))
 	require.NoError(t, err)
-	further := wal.Record{Kind: mine[0].Kind, Payload: append(binary.AppendUvarint(nil, last+1), mine[0].Payload[n:]...)}
+	further := wal.Record{Kind: mine[0].Kind,
+		Payload: append(binary.AppendUvarint(nil, last+1), mine[0].Payload[n:]...)}
 	for what, records := range map[string][]wal.Record{
 		"another's":       other,
 		"another's batch": {mine[0], other[1]},
@@ -149,7 +152,8 @@ func TestIdleLogMustMatchItsNameAndHead(t *testing.T) {
 		require.Error(t, err, what)
 		for _, after := range []session.Seq{0, 2} {
 			_, appendErr := s.Journal.Append(t.Context(), root, after, batchOf(testTime, false, "z"))
-			readCorrupt, appendCorrupt := errors.Is(err, session.ErrCorrupt), errors.Is(appendErr, session.ErrCorrupt)
+			readCorrupt, appendCorrupt := errors.Is(err, session.ErrCorrupt), errors.Is(appendErr,
+				session.ErrCorrupt)
 			require.Equal(t, readCorrupt, appendCorrupt, "%s: %v", what, appendErr)
 			require.Error(t, appendErr, what)
 		}
