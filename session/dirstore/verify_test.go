@@ -120,8 +120,10 @@ func TestIdleLogMustMatchItsNameAndHead(t *testing.T) {
 	require.EqualValues(t, 2, last)
 	root, err := session.ParseRoot(string(mine[0].Payload[n:]))
 	require.NoError(t, err)
-	further := wal.Record{Kind: mine[0].Kind,
-		Payload: append(binary.AppendUvarint(nil, last+1), mine[0].Payload[n:]...)}
+	further := wal.Record{
+		Kind:    mine[0].Kind,
+		Payload: append(binary.AppendUvarint(nil, last+1), mine[0].Payload[n:]...),
+	}
 	for what, records := range map[string][]wal.Record{
 		"another's":       other,
 		"another's batch": {mine[0], other[1]},
