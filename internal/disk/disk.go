@@ -8,38 +8,41 @@ import (
 	"path/filepath"
 )
 
-// The permissions of what is made: nobody but the user reads conversations.
+// The permissions of new files and directories. Only the user may read conversations.
 const (
 	FilePerm fs.FileMode = 0o600
 	DirPerm  fs.FileMode = 0o700
 )
 
-// A File is an open file. Its methods may be called from many goroutines at once.
+// A File is an open file. Its methods may be called from several goroutines at once.
 type File interface {
 	io.ReaderAt
 	io.WriterAt
 	io.Closer
-	// Truncate cuts the file, or fills it up with zeros.
+	// Truncate sets the length of the file to size bytes. It cuts the file, or fills it up with
+	// zeros.
 	Truncate(size int64) error
-	// Sync returns once what was written would survive a power failure, as far as the hardware tells the truth.
+	// Sync returns once everything written would survive a power failure, as far as the hardware
+	// reports that truthfully.
 	Sync() error
-	// Size returns the length in bytes.
+	// Size returns the length of the file in bytes.
 	Size() (int64, error)
 }
 
-// An FS is a file system. Errors are those of package os: errors.Is with fs.ErrNotExist and fs.ErrExist works.
+// An FS is a file system. Its errors are those of package os: errors.Is works with fs.ErrNotExist
+// and fs.ErrExist.
 type FS interface {
-	// OpenFile is that of package os, with [FilePerm] for a file that is made.
+	// OpenFile is os.OpenFile. A new file gets [FilePerm].
 	OpenFile(name string, flag int) (File, error)
-	// Mkdir makes one directory, with [DirPerm].
+	// Mkdir makes one directory with [DirPerm].
 	Mkdir(name string) error
-	// Rename puts a file in the place of another, or of none.
+	// Rename renames a file. It replaces a file that has the new name.
 	Rename(from, to string) error
 	// Remove removes a file or an empty directory.
 	Remove(name string) error
-	// ReadDir returns the names in a directory, sorted.
+	// ReadDir returns the entries of a directory, sorted by name.
 	ReadDir(name string) ([]fs.DirEntry, error)
-	// Lstat describes what has a name.
+	// Lstat describes a file or directory without following a symbolic link.
 	Lstat(name string) (fs.FileInfo, error)
 	// SyncDir returns once the names in a directory would survive a power failure.
 	SyncDir(name string) error
@@ -67,7 +70,8 @@ func (system) SyncDir(name string) error                  { return syncDir(name)
 
 type file struct{ *os.File }
 
-// Sync is as strong as that of package os, which on macOS asks the drive too. A file that somebody has removed survives nothing.
+// Sync is as strong as that of package os, which also asks the drive on macOS. The error is
+// fs.ErrNotExist if the file has been removed: its content is lost when it is closed.
 func (f file) Sync() error {
 	if err := syncFile(f.File); err != nil {
 		return err
@@ -87,7 +91,8 @@ func (f file) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// MakeDir makes a directory unless it is there, and makes its name durable either way: who made it may have died before.
+// MakeDir makes the directory name in parent unless it exists. It makes the name durable in both
+// cases, because the process that made the directory may have died before it did.
 func MakeDir(f FS, parent, name string) error {
 	if err := f.Mkdir(name); err != nil {
 		if info, statErr := f.Lstat(name); statErr != nil || !info.IsDir() {
@@ -97,8 +102,9 @@ func MakeDir(f FS, parent, name string) error {
 	return f.SyncDir(parent)
 }
 
-// MakeAll makes a directory, and those above it that are missing, and makes their names durable, as well as the name of the lowest that
-// was there: a MakeAll that died may have made it.
+// MakeAll makes a directory and the missing directories above it, and makes their names durable. It
+// also makes the name of the lowest existing directory durable, because a MakeAll that died may
+// have made that one. The error is fs.ErrExist if dir is a file.
 func MakeAll(f FS, dir string) error {
 	parent := filepath.Dir(dir)
 	info, err := f.Lstat(dir)
@@ -106,7 +112,8 @@ func MakeAll(f FS, dir string) error {
 	case err == nil && info.Mode().IsRegular():
 		return &fs.PathError{Op: "mkdir", Path: dir, Err: fs.ErrExist}
 	case err == nil:
-		if err = f.SyncDir(parent); errors.Is(err, fs.ErrPermission) { // then it was somebody else who made it
+		// Another user has made a directory whose parent this user may not read.
+		if err = f.SyncDir(parent); errors.Is(err, fs.ErrPermission) {
 			return nil
 		}
 		return err

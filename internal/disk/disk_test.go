@@ -15,7 +15,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
 )
 
-func TestFile(t *testing.T) {
+func TestFileReadsWritesAndReportsItsRemoval(t *testing.T) {
 	fsys, dir := disk.OS(), t.TempDir()
 	name := filepath.Join(dir, "x")
 	_, err := fsys.OpenFile(name, os.O_RDONLY)
@@ -34,13 +34,13 @@ func TestFile(t *testing.T) {
 	if runtime.GOOS != "windows" {
 		assert.Equal(t, disk.FilePerm, info.Mode().Perm())
 		require.NoError(t, fsys.Remove(name))
-		require.ErrorIs(t, f.Sync(), fs.ErrNotExist, "what is written to it will not be there")
+		require.ErrorIs(t, f.Sync(), fs.ErrNotExist, "the content is lost with the last name")
 	}
 	require.NoError(t, f.Close())
 	require.Error(t, f.Sync())
 }
 
-func TestMakeDir(t *testing.T) {
+func TestMakeDirAcceptsExistingDirectory(t *testing.T) {
 	fsys, dir := disk.OS(), t.TempDir()
 	name := filepath.Join(dir, "x")
 	for range 2 {
@@ -51,11 +51,12 @@ func TestMakeDir(t *testing.T) {
 	assert.True(t, info.IsDir())
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
 	require.ErrorIs(t, disk.MakeDir(fsys, dir, filepath.Join(dir, "file")), fs.ErrExist)
-	require.ErrorIs(t, disk.MakeDir(fsys, filepath.Join(dir, "none"), filepath.Join(dir, "none", "x")), fs.ErrNotExist)
-	require.ErrorIs(t, fsys.SyncDir(filepath.Join(dir, "none")), fs.ErrNotExist)
+	none := filepath.Join(dir, "none")
+	require.ErrorIs(t, disk.MakeDir(fsys, none, filepath.Join(none, "x")), fs.ErrNotExist)
+	require.ErrorIs(t, fsys.SyncDir(none), fs.ErrNotExist)
 }
 
-func TestMakeAll(t *testing.T) {
+func TestMakeAllMakesMissingParents(t *testing.T) {
 	fsys, dir := disk.OS(), t.TempDir()
 	for range 2 {
 		require.NoError(t, disk.MakeAll(fsys, filepath.Join(dir, "x", "y", "z")))
@@ -76,8 +77,9 @@ func TestMakeAll(t *testing.T) {
 	}
 }
 
-// A directory below one that may be entered and not read can be used, as long as nothing must be made there.
-func TestMakeAllBelowWhatCannotBeRead(t *testing.T) {
+// A user may enter a directory that the user may not read. MakeAll accepts an existing directory
+// below such a one, and fails only if it must make one there.
+func TestMakeAllBelowUnreadableDirectory(t *testing.T) {
 	d := disktest.New()
 	require.NoError(t, d.Mkdir("/home"))
 	require.NoError(t, d.Mkdir("/home/me"))
@@ -98,10 +100,11 @@ func TestMakeAllBelowWhatCannotBeRead(t *testing.T) {
 	require.ErrorIs(t, disk.MakeAll(d, "/home/me"), syscall.EIO)
 }
 
-type elsewhere struct{ disk.FS }
+// A namedFS is an FS with an identity of its own.
+type namedFS struct{ disk.FS }
 
-func TestMount(t *testing.T) {
-	a, b := &elsewhere{disk.OS()}, &elsewhere{disk.OS()}
+func TestAtReturnsInnermostMount(t *testing.T) {
+	a, b := &namedFS{disk.OS()}, &namedFS{disk.OS()}
 	require.Equal(t, disk.OS(), disk.At("/x/y"))
 	unmount := disk.Mount("/x/", a)
 	defer disk.Mount("/x/y", b)()

@@ -1,9 +1,15 @@
-// Package disk is the little of a file system that durable storage needs, as an interface, so that tests can be the disk that is full,
-// loses power or lies.
+// Package disk is the small part of a file system that durable storage needs, as an interface.
+// Tests put a disk behind it that is full, loses power or reports success falsely.
 //
-//	wal, session --> FS, File --> OS()             the operating system's
-//	                         \--> disktest.Disk    in memory: records what was synced, injects faults, loses power
+//	wal, dirstore --> FS, File --> OS()             the operating system's
+//	                           \--> disktest.Disk    in memory: records syncs, injects faults
 //
-// What a program may rely on after a power failure is only this: the content of a file as of its last Sync, and the names in a
-// directory as of the last SyncDir.
+// A program may rely on two things only after a power failure: the content of a file as of its last
+// Sync, and the names in a directory as of its last SyncDir.
+//
+// # Where to begin
+//
+// disk.go has the interfaces, the operating system's implementation, and MakeDir and MakeAll.
+// lookup.go tells a missing file from a directory that is out of reach. mount.go lets a test serve
+// a path from another FS.
 package disk

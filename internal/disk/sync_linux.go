@@ -6,7 +6,8 @@ import (
 	"syscall"
 )
 
-// sync leaves out the times of the file, which spares a second write on most file systems. The size is not left out.
+// syncFile makes the content and the size of f durable. It leaves out the times of the file, which
+// saves a second write on most file systems.
 func syncFile(f *os.File) error {
 	conn, err := f.SyscallConn()
 	if err != nil {

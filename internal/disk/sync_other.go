@@ -4,4 +4,5 @@ package disk
 
 import "os"
 
+// syncFile makes f durable.
 func syncFile(f *os.File) error { return f.Sync() }

@@ -7,6 +7,7 @@ import (
 	"os"
 )
 
+// syncDir makes the names in a directory durable.
 func syncDir(name string) error {
 	d, err := os.Open(name)
 	if err != nil {

@@ -2,8 +2,9 @@ package disk
 
 import "os"
 
-// A directory cannot be synced on Windows. NTFS keeps a log of names, which it writes within moments; the form of MoveFileEx that waits for
-// that, MOVEFILE_WRITE_THROUGH, is not what package os uses. What remains is to say when the directory is gone.
+// syncDir returns an error if the directory is gone. Windows cannot sync a directory. NTFS logs
+// names and writes the log within moments. Package os does not use the form of MoveFileEx that
+// waits for that, MOVEFILE_WRITE_THROUGH.
 func syncDir(name string) error {
 	_, err := os.Lstat(name)
 	return err

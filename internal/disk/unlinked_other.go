@@ -4,5 +4,5 @@ package disk
 
 import "io/fs"
 
-// unlinked is of no use where a file that is open cannot be removed.
+// unlinked returns false: these systems do not remove a file that is open.
 func unlinked(fs.FileInfo) bool { return false }

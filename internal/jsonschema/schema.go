@@ -10,21 +10,23 @@ import (
 	"time"
 )
 
-// For returns the schema of T. It returns an error for a type that JSON cannot hold, or that holds itself.
+// For returns the schema of T. It returns an error for a type that JSON cannot represent, and for a
+// type that contains itself.
 func For[T any]() (json.RawMessage, error) {
 	return Of(reflect.TypeFor[T]())
 }
 
-// Of returns the schema of a type.
+// Of returns the schema of a type. Its errors are those of [For].
 func Of(t reflect.Type) (json.RawMessage, error) {
-	s, err := schemaOf(t, nil)
+	s, err := typeSchema(t, nil)
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(s)
 }
 
-// schema is the part of JSON Schema that is used. Properties keep the order of the fields.
+// A schema is the part of JSON Schema that this package uses. Properties keep the order of the
+// fields.
 type schema struct {
 	Type        string     `json:"type,omitempty"`
 	Format      string     `json:"format,omitempty"`
@@ -69,23 +71,23 @@ var (
 	jsonType = reflect.TypeFor[json.Unmarshaler]()
 )
 
-func holdsItself(t reflect.Type) error { return fmt.Errorf("%v holds itself", t) }
+func recursionError(t reflect.Type) error { return fmt.Errorf("%v contains itself", t) }
 
-// schemaOf returns the schema of a type that stands below those above it.
-func schemaOf(t reflect.Type, above []reflect.Type) (*schema, error) {
+// typeSchema returns the schema of t. The types that contain t are in parents, outermost first.
+func typeSchema(t reflect.Type, parents []reflect.Type) (*schema, error) {
 	switch {
 	case t == timeType:
 		return &schema{Type: "string", Format: "date-time"}, nil
 	case t == rawType:
 		return &schema{}, nil
 	case reflect.PointerTo(t).Implements(jsonType):
-		return &schema{}, nil // it knows what it takes; we do not
+		return &schema{}, nil // only the type itself knows which JSON it accepts
 	case reflect.PointerTo(t).Implements(textType):
 		return &schema{Type: "string"}, nil
-	case slices.Contains(above, t):
-		return nil, holdsItself(t)
+	case slices.Contains(parents, t):
+		return nil, recursionError(t)
 	}
-	above = append(above, t)
+	parents = append(parents, t)
 	switch t.Kind() {
 	case reflect.String:
 		return &schema{Type: "string"}, nil
@@ -99,41 +101,41 @@ func schemaOf(t reflect.Type, above []reflect.Type) (*schema, error) {
 	case reflect.Interface:
 		return &schema{}, nil
 	case reflect.Pointer:
-		return schemaOf(t.Elem(), above)
+		return typeSchema(t.Elem(), parents)
 	case reflect.Slice, reflect.Array:
 		if t.Elem().Kind() == reflect.Uint8 && t.Kind() == reflect.Slice {
 			return &schema{Type: "string", Format: "byte"}, nil
 		}
-		items, err := schemaOf(t.Elem(), above)
+		items, err := typeSchema(t.Elem(), parents)
 		return &schema{Type: "array", Items: items}, err
 	case reflect.Map:
 		if t.Key().Kind() != reflect.String {
 			return nil, fmt.Errorf("%v: the keys of an object are strings", t)
 		}
-		values, err := schemaOf(t.Elem(), above)
+		values, err := typeSchema(t.Elem(), parents)
 		return &schema{Type: "object", Additional: values}, err
 	case reflect.Struct:
-		return structOf(t, above)
+		return structSchema(t, parents)
 	}
 	return nil, fmt.Errorf("%v has no JSON form", t)
 }
 
-func structOf(t reflect.Type, above []reflect.Type) (*schema, error) {
+func structSchema(t reflect.Type, parents []reflect.Type) (*schema, error) {
 	s := &schema{Type: "object", Additional: false, Properties: properties{}}
-	if err := s.addFields(t, above); err != nil {
+	if err := s.addFields(t, parents); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *schema) addFields(t reflect.Type, above []reflect.Type) error {
+func (s *schema) addFields(t reflect.Type, parents []reflect.Type) error {
 	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if inner := embedded(f.Type); f.Anonymous && name == "" && inner.Kind() == reflect.Struct {
-			if slices.Contains(above, inner) {
-				return holdsItself(inner)
+		if inner := pointedTo(f.Type); f.Anonymous && name == "" && inner.Kind() == reflect.Struct {
+			if slices.Contains(parents, inner) {
+				return recursionError(inner)
 			}
-			if err := s.addFields(inner, append(above, inner)); err != nil {
+			if err := s.addFields(inner, append(parents, inner)); err != nil {
 				return err
 			}
 			continue
@@ -144,7 +146,7 @@ func (s *schema) addFields(t reflect.Type, above []reflect.Type) error {
 		if name == "" {
 			name = f.Name
 		}
-		p, err := schemaOf(f.Type, above)
+		p, err := typeSchema(f.Type, parents)
 		if err != nil {
 			return fmt.Errorf("field %s: %w", f.Name, err)
 		}
@@ -157,7 +159,7 @@ func (s *schema) addFields(t reflect.Type, above []reflect.Type) error {
 	return nil
 }
 
-func embedded(t reflect.Type) reflect.Type {
+func pointedTo(t reflect.Type) reflect.Type {
 	if t.Kind() == reflect.Pointer {
 		return t.Elem()
 	}

@@ -14,36 +14,36 @@ import (
 )
 
 type (
-	common struct {
+	commonFields struct {
 		ID string `json:"id"`
 	}
-	shelf struct {
-		common
-		Books  []book          `json:"books" doc:"what stands on it"`
+	shelfStruct struct {
+		commonFields
+		Books  []bookStruct    `json:"books" doc:"what stands on it"`
 		Labels map[string]bool `json:"labels,omitempty"`
 	}
-	book struct {
+	bookStruct struct {
 		Title   string  `json:"title"`
 		Pages   *int    `json:"pages"`
 		Price   float64 `json:",omitzero"`
 		Hidden  string  `json:"-"`
 		private string
 	}
-	node struct {
-		Next *node
+	recursiveStruct struct {
+		Next *recursiveStruct
 	}
-	list   []list
-	table  map[string]table
-	inside struct{ *inside }
-	twice  struct {
-		A, B []common
-		common
+	recursiveSlice     []recursiveSlice
+	recursiveMap       map[string]recursiveMap
+	recursiveEmbedding struct{ *recursiveEmbedding }
+	repeatedStruct     struct {
+		A, B []commonFields
+		commonFields
 	}
 )
 
-func TestOf(t *testing.T) {
+func TestOfReturnsSchema(t *testing.T) {
 	t.Parallel()
-	_ = book{private: ""}
+	_ = bookStruct{private: ""}
 	const commonSchema = `{"type":"object","properties":{"id":{"type":"string"}},"required":["id"],"additionalProperties":false}`
 	for in, want := range map[any]string{
 		"":                   `{"type":"string"}`,
@@ -60,10 +60,10 @@ func TestOf(t *testing.T) {
 		new([][]int):         `{"type":"array","items":{"type":"array","items":{"type":"integer"}}}`,
 		new(map[string]*int): `{"type":"object","additionalProperties":{"type":"integer"}}`,
 		new(json.RawMessage): `{}`,
-		common{}:             commonSchema,
-		new(twice): `{"type":"object","properties":{"A":{"type":"array","items":` + commonSchema + `},"B":{"type":"array","items":` + commonSchema +
+		commonFields{}:       commonSchema,
+		new(repeatedStruct): `{"type":"object","properties":{"A":{"type":"array","items":` + commonSchema + `},"B":{"type":"array","items":` + commonSchema +
 			`},"id":{"type":"string"}},"required":["A","B","id"],"additionalProperties":false}`,
-		new(shelf): `{"type":"object","properties":{"id":{"type":"string"},"books":{"type":"array","description":"what stands on it","items":` +
+		new(shelfStruct): `{"type":"object","properties":{"id":{"type":"string"},"books":{"type":"array","description":"what stands on it","items":` +
 			`{"type":"object","properties":{"title":{"type":"string"},"pages":{"type":"integer"},"Price":{"type":"number"}},` +
 			`"required":["title"],"additionalProperties":false}},"labels":{"type":"object","additionalProperties":{"type":"boolean"}}},` +
 			`"required":["id","books"],"additionalProperties":false}`,
@@ -72,19 +72,19 @@ func TestOf(t *testing.T) {
 		require.NoError(t, err, "%T", in)
 		assert.Equal(t, want, string(got), "%T", in)
 	}
-	got, err := jsonschema.For[common]()
+	got, err := jsonschema.For[commonFields]()
 	require.NoError(t, err)
 	assert.Equal(t, commonSchema, string(got))
 }
 
-// A type that holds itself in any way is refused, and not walked for ever.
-func TestOfRefuses(t *testing.T) {
+// Of refuses a type that contains itself in any way, and terminates.
+func TestOfRefusesTypesWithoutSchema(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[reflect.Type]string{
-		reflect.TypeFor[node]():                 "field Next: jsonschema_test.node holds itself",
-		reflect.TypeFor[list]():                 "jsonschema_test.list holds itself",
-		reflect.TypeFor[table]():                "jsonschema_test.table holds itself",
-		reflect.TypeFor[inside]():               "jsonschema_test.inside holds itself",
+		reflect.TypeFor[recursiveStruct]():      "field Next: jsonschema_test.recursiveStruct contains itself",
+		reflect.TypeFor[recursiveSlice]():       "jsonschema_test.recursiveSlice contains itself",
+		reflect.TypeFor[recursiveMap]():         "jsonschema_test.recursiveMap contains itself",
+		reflect.TypeFor[recursiveEmbedding]():   "jsonschema_test.recursiveEmbedding contains itself",
 		reflect.TypeFor[map[int]string]():       "map[int]string: the keys of an object are strings",
 		reflect.TypeFor[struct{ C chan int }](): "field C: chan int has no JSON form",
 	} {

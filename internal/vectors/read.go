@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// Read returns the rows of testdata/vectors/name of the package under test. The test fails at once
-// if the file cannot be read, if a row has a field that T does not have, or if the file does not
-// hold want rows.
+// Read returns the rows of the file testdata/vectors/name of the package under test. The test fails
+// at once if the file cannot be read, if a row has a field that T does not have, or if the file
+// does not have exactly want rows.
 func Read[T any](t testing.TB, name string, want int) []T {
 	t.Helper()
 	rows, err := decode[T](os.DirFS("."), name, want)
@@ -40,11 +40,12 @@ func decode[T any](fsys fs.FS, name string, want int) ([]T, error) {
 	return rows, nil
 }
 
-// Text is a string. In JSON it is one too, or a list of parts to join, where an object stands for a
-// string that repeats: ["<", {"repeat": "a", "times": 3}, ">"] is "<aaa>".
+// A Text is a string with two forms in JSON. One form is a string. The other form is a list of
+// parts that are joined. A part is a string, or an object for a string that repeats: ["<",
+// {"repeat": "a", "times": 3}, ">"] is "<aaa>".
 type Text string
 
-// UnmarshalJSON reads both forms.
+// UnmarshalJSON reads both forms. It returns an error for a part that repeats less than once.
 func (t *Text) UnmarshalJSON(data []byte) error {
 	var parts []json.RawMessage
 	if json.Unmarshal(data, &parts) != nil {

@@ -14,8 +14,9 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
 )
 
-// Close waits for those who came before it, also if each sync takes so long that a mutex is handed to whoever has waited for it.
-func TestCloseWaitsForWhoCameBefore(t *testing.T) {
+// Close waits for the appends that were called before it. A sync here takes so long that the
+// runtime hands a mutex to the goroutine that has waited for it longest.
+func TestCloseWaitsForEarlierAppends(t *testing.T) {
 	d := disktest.New()
 	l, _ := mustOpen(t, d, "/")
 	hang, hung := make(chan struct{}), make(chan struct{})
@@ -28,13 +29,15 @@ func TestCloseWaitsForWhoCameBefore(t *testing.T) {
 		}
 		return nil
 	})
-	texts := []string{"under way", strings.Repeat("x", 5<<20), strings.Repeat("y", 5<<20)} // too much for one group
+	// The last two are too much for one group.
+	texts := []string{"under way", strings.Repeat("x", 5<<20), strings.Repeat("y", 5<<20)}
 	answers := make(chan error, len(texts)+1)
-	go func() { answers <- l.Append(t.Context(), records(texts[0]), ignore) }()
+	go func() { answers <- l.Append(t.Context(), textRecords(texts[0]), ignoreResult) }()
 	<-hung
 	for _, text := range texts[1:] {
 		queued := make(chan struct{})
-		go func() { answers <- l.Append(waited(t.Context(), queued), records(text), ignore) }()
+		ctx := notifyingContext(t.Context(), queued)
+		go func() { answers <- l.Append(ctx, textRecords(text), ignoreResult) }()
 		<-queued
 	}
 	go func() { answers <- l.Close() }()
@@ -44,22 +47,23 @@ func TestCloseWaitsForWhoCameBefore(t *testing.T) {
 		require.NoError(t, <-answers)
 	}
 	d.Hook(nil)
-	_, there := mustOpen(t, d, "/")
-	assert.True(t, slices.Equal(texts, there))
+	_, replayed := mustOpen(t, d, "/")
+	assert.True(t, slices.Equal(texts, replayed))
 }
 
-// waited returns a context that says when somebody begins to wait for its end.
-func waited(ctx context.Context, began chan struct{}) context.Context {
-	return &waitedFor{Context: ctx, began: began}
+// notifyingContext returns a context that closes began when Done is called for the first time.
+func notifyingContext(ctx context.Context, began chan struct{}) context.Context {
+	return &waitContext{Context: ctx, began: began}
 }
 
-type waitedFor struct {
+// A waitContext is the context of notifyingContext.
+type waitContext struct {
 	context.Context
 	began chan struct{}
 	once  sync.Once
 }
 
-func (c *waitedFor) Done() <-chan struct{} {
+func (c *waitContext) Done() <-chan struct{} {
 	c.once.Do(func() { close(c.began) })
 	return c.Context.Done()
 }

@@ -6,23 +6,24 @@ import (
 )
 
 var (
-	// ErrClosed is returned by every method of a Log that was closed.
+	// ErrClosed is returned by the methods of a Log after Close.
 	ErrClosed = errors.New("wal: closed")
 
-	// ErrSync is returned, from then on, by every Append after a sync failed or a rewrite broke off at its last step: what is on the disk
-	// is unknown until the log is opened again.
+	// ErrSync is returned by the Append whose sync fails and by every later one. It is also
+	// returned after a rewrite that failed in its last step. The content of the disk is unknown
+	// until the log is opened again.
 	ErrSync = errors.New("wal: a sync failed, the log must be opened again")
 
 	// ErrTooLarge is returned for a payload of more than [MaxPayload] bytes.
 	ErrTooLarge = errors.New("wal: payload is too large")
 )
 
-// A CorruptError says that what was acknowledged is not there any more.
+// A CorruptError says that something was acknowledged and can no longer be read as it was.
 type CorruptError struct {
 	File   string // path
-	Offset int64  // of the first byte of the frame, or of the file's header
+	Offset int64  // in bytes: of the frame, or 0 for the header of the file
 	Reason string
-	Err    error // what replay said, if it was replay
+	Err    error // the error of the Replay, if that refused the frame
 }
 
 func (e *CorruptError) Error() string {
@@ -31,13 +32,15 @@ func (e *CorruptError) Error() string {
 
 func (e *CorruptError) Unwrap() error { return e.Err }
 
-// A FormatError says that a file was written by a version that this one does not know.
+// A FormatError says that a file has something in it that this version of the package, or of its
+// caller, does not know.
 type FormatError struct {
 	File   string
-	Offset int64
-	What   string // "frame version 3"
+	Offset int64  // in bytes
+	What   string // for example "frame version 3"
 }
 
 func (e *FormatError) Error() string {
-	return fmt.Sprintf("wal: %s: at byte %d: %s is not known: written by a newer version?", e.File, e.Offset, e.What)
+	return fmt.Sprintf("wal: %s: at byte %d: %s is not known: written by a newer version?",
+		e.File, e.Offset, e.What)
 }

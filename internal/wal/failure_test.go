@@ -13,14 +13,17 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/wal"
 )
 
-// A write that fails leaves nothing, whatever part of it was written, and the next one succeeds.
-func TestFailedWrite(t *testing.T) {
-	full := func(written int) error { return &disktest.ShortError{Written: written, Err: syscall.ENOSPC} }
+// A failed write leaves nothing in the log, whatever part of it was written. The next write
+// succeeds.
+func TestFailedWriteLeavesNothing(t *testing.T) {
+	full := func(written int) error {
+		return &disktest.ShortError{Written: written, Err: syscall.ENOSPC}
+	}
 	for _, written := range []int{0, 1, 39, 40, 60} {
 		for _, cutFails := range []bool{false, true} {
 			d := disktest.New()
 			l, _ := mustOpen(t, d, "/")
-			add(t, l, "before")
+			appendTexts(t, l, "before")
 			d.Hook(func(op disktest.Op) error {
 				switch {
 				case op.Kind == disktest.OpWrite:
@@ -31,14 +34,14 @@ func TestFailedWrite(t *testing.T) {
 				return nil
 			})
 			for range 3 {
-				err := l.Append(t.Context(), records("lost "+strings.Repeat("x", 100)), ignore)
+				err := l.Append(t.Context(), textRecords("lost "+strings.Repeat("x", 100)), ignoreResult)
 				require.Error(t, err)
 				require.NotErrorIs(t, err, wal.ErrSync)
 			}
 			_, texts := mustOpen(t, d.Crash(func(int) bool { return true }), "/")
 			assert.Equal(t, []string{"before"}, texts)
 			d.Hook(nil)
-			add(t, l, "after")
+			appendTexts(t, l, "after")
 			require.NoError(t, l.Err())
 			_, texts = mustOpen(t, d.Crash(func(int) bool { return false }), "/")
 			assert.Equal(t, []string{"before", "after"}, texts)
@@ -47,30 +50,30 @@ func TestFailedWrite(t *testing.T) {
 	}
 }
 
-// After a sync that failed nothing is acknowledged any more, although the next sync would say that all is well.
-func TestFailedSync(t *testing.T) {
+// After a failed sync, the Log acknowledges nothing more, although the next sync would succeed.
+func TestFailedSyncEndsAppends(t *testing.T) {
 	d := disktest.New()
 	l, _ := mustOpen(t, d, "/")
-	add(t, l, "before")
+	appendTexts(t, l, "before")
 	failSync(t, d, l)
 	for range 3 {
-		require.ErrorIs(t, l.Append(t.Context(), records("refused"), ignore), wal.ErrSync)
+		require.ErrorIs(t, l.Append(t.Context(), textRecords("refused"), ignoreResult), wal.ErrSync)
 	}
 	require.ErrorIs(t, l.Rewrite(wal.Rewriter{Begin: func() {}}), wal.ErrSync)
 	require.ErrorIs(t, l.Err(), wal.ErrSync)
 	require.NoError(t, l.Close())
 
-	// The system shows what the disk does not have. Opening must not believe it.
+	// Reads show bytes that the disk does not have. Open must write them again.
 	l, texts := mustOpen(t, d, "/")
 	assert.Equal(t, []string{"before", "unknown"}, texts)
-	add(t, l, "after")
+	appendTexts(t, l, "after")
 	_, texts = mustOpen(t, d.Crash(func(int) bool { return false }), "/")
 	assert.Equal(t, []string{"before", "unknown", "after"}, texts)
 	require.NoError(t, l.Close())
 }
 
-// A failed write whose remains cannot be made to disappear durably is as bad as a failed sync.
-func TestFailedCut(t *testing.T) {
+// The Log treats a failed sync of a cut like any failed sync.
+func TestFailedCutEndsAppends(t *testing.T) {
 	d := disktest.New()
 	l, _ := mustOpen(t, d, "/")
 	d.Hook(func(op disktest.Op) error {
@@ -82,39 +85,40 @@ func TestFailedCut(t *testing.T) {
 		}
 		return nil
 	})
-	require.ErrorIs(t, l.Append(t.Context(), records("x"), ignore), syscall.ENOSPC)
-	require.ErrorIs(t, l.Append(t.Context(), records("x"), ignore), wal.ErrSync)
+	require.ErrorIs(t, l.Append(t.Context(), textRecords("x"), ignoreResult), syscall.ENOSPC)
+	require.ErrorIs(t, l.Append(t.Context(), textRecords("x"), ignoreResult), wal.ErrSync)
 	require.NoError(t, l.Close())
 }
 
-// Frames that a write has left which failed after all of it was written do not come back behind the next append, which has the length
-// of the first of them.
-func TestRemainsOfFailedWriteDoNotComeBack(t *testing.T) {
+// A write fails after it has written two frames. The next append has the length of the first one.
+// The second frame is not replayed behind it.
+func TestAppendAfterFailedWriteHidesItsFrames(t *testing.T) {
 	d, l := withRemains(t, "lost1", "lost2")
-	add(t, l, "after")
+	appendTexts(t, l, "after")
 	_, texts := mustOpen(t, d.Crash(func(int) bool { return true }), "/")
 	assert.Equal(t, []string{"before", "after"}, texts)
 }
 
-// Nor do they behind the seal of a Close.
-func TestRemainsOfFailedWriteDoNotComeBackBehindSeal(t *testing.T) {
+// A write fails after it has written two frames. The seal of Close has the length of the first one.
+// The second frame is not replayed behind it.
+func TestSealAfterFailedWriteHidesItsFrames(t *testing.T) {
 	d, l := withRemains(t, "", "lost")
 	require.NoError(t, l.Close())
 	_, texts := mustOpen(t, d, "/")
 	assert.Equal(t, []string{"before"}, texts)
 }
 
-// Who waits while a sync fails is not written after it.
-func TestFailedSyncRefusesThoseWhoWait(t *testing.T) {
+// An append that waits while a sync fails is not written.
+func TestFailedSyncRefusesWaitingAppends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := disktest.New()
 		l, _ := mustOpen(t, d, "/")
 		hang := make(chan error)
 		d.Hook(hangingSync(hang))
 		answers := make(chan error, 2)
-		go func() { answers <- l.Append(t.Context(), records("unknown"), ignore) }()
+		go func() { answers <- l.Append(t.Context(), textRecords("unknown"), ignoreResult) }()
 		synctest.Wait()
-		go func() { answers <- l.Append(t.Context(), records("waits"), ignore) }()
+		go func() { answers <- l.Append(t.Context(), textRecords("waits"), ignoreResult) }()
 		synctest.Wait()
 		hang <- syscall.EIO
 		close(hang)
@@ -125,11 +129,11 @@ func TestFailedSyncRefusesThoseWhoWait(t *testing.T) {
 	})
 }
 
-// What an Open has said is there after a loss of power right then.
-func TestOpenIsDurable(t *testing.T) {
+// The frames that Open replays are durable when it returns.
+func TestOpenReturnsDurableFrames(t *testing.T) {
 	d := disktest.New()
 	l, _ := mustOpen(t, d, "/")
-	add(t, l, "before")
+	appendTexts(t, l, "before")
 	failSync(t, d, l)
 	_, texts := mustOpen(t, d, "/")
 	_, again := mustOpen(t, d.Crash(func(int) bool { return false }), "/")

@@ -12,8 +12,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/wal"
 )
 
-// failing returns a hook that fails operations of these kinds with err.
-func failing(err error, kinds ...disktest.OpKind) func(disktest.Op) error {
+// failOps returns a hook that makes the operations of these kinds return err.
+func failOps(err error, kinds ...disktest.OpKind) func(disktest.Op) error {
 	return func(op disktest.Op) error {
 		if slices.Contains(kinds, op.Kind) {
 			return err
@@ -22,8 +22,8 @@ func failing(err error, kinds ...disktest.OpKind) func(disktest.Op) error {
 	}
 }
 
-// hangingSync returns a hook that holds up every sync until hang yields what the sync returns, or
-// is closed.
+// hangingSync returns a hook that holds up every sync until hang is closed, or yields the error of
+// the sync.
 func hangingSync(hang <-chan error) func(disktest.Op) error {
 	return func(op disktest.Op) error {
 		if op.Kind == disktest.OpSync {
@@ -33,13 +33,13 @@ func hangingSync(hang <-chan error) func(disktest.Op) error {
 	}
 }
 
-// withRemains returns a log with the record "before" and, behind its end, all frames of the texts:
-// the write of them failed after it was done, and they could not be cut off.
+// withRemains returns a log with the record "before". Behind its end stand all frames of the texts:
+// their write failed after it was done, and they could not be cut off.
 func withRemains(t *testing.T, texts ...string) (*disktest.Disk, *wal.Log) {
 	t.Helper()
 	d := disktest.New()
 	l, _ := mustOpen(t, d, "/")
-	add(t, l, "before")
+	appendTexts(t, l, "before")
 	d.Hook(func(op disktest.Op) error {
 		switch op.Kind {
 		case disktest.OpWrite:
@@ -49,17 +49,16 @@ func withRemains(t *testing.T, texts ...string) (*disktest.Disk, *wal.Log) {
 		}
 		return nil
 	})
-	require.ErrorIs(t, l.Append(t.Context(), records(texts...), ignore), syscall.EIO)
+	require.ErrorIs(t, l.Append(t.Context(), textRecords(texts...), ignoreResult), syscall.EIO)
 	d.Hook(nil)
 	return d, l
 }
 
-// failSync appends a record while syncs fail, so that it is not known whether the record is
-// durable.
+// failSync appends a record while syncs fail, so that the durability of the record is unknown.
 func failSync(t *testing.T, d *disktest.Disk, l *wal.Log) {
 	t.Helper()
-	d.Hook(failing(syscall.EIO, disktest.OpSync))
-	err := l.Append(t.Context(), records("unknown"), ignore)
+	d.Hook(failOps(syscall.EIO, disktest.OpSync))
+	err := l.Append(t.Context(), textRecords("unknown"), ignoreResult)
 	require.ErrorIs(t, err, wal.ErrSync)
 	require.ErrorIs(t, err, syscall.EIO)
 	d.Hook(nil)

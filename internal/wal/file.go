@@ -18,19 +18,21 @@ const (
 	tmpSuffix = ".tmp"
 )
 
-// A file is an open file of a log.
+// A file is the open file of a log.
 type file struct {
 	f    disk.File
 	name string
-	gen  uint64
-	id   uint64
+	gen  uint64 // the number in its name
+	id   uint64 // the random id in its header
 }
 
+// fileName returns the path of the log with number gen.
 func fileName(dir string, gen uint64) string {
 	return filepath.Join(dir, fmt.Sprintf("%08d%s", gen, suffix))
 }
 
-// read returns what is in the frame at s.
+// read returns the kind and the payload of the frame at s. The error is a [CorruptError] if the
+// frame is not intact.
 func (f *file) read(s Span) (Kind, []byte, error) {
 	b := make([]byte, s.Size())
 	if n, err := f.f.ReadAt(b, s.Off); n < len(b) {
@@ -38,13 +40,17 @@ func (f *file) read(s Span) (Kind, []byte, error) {
 	}
 	h, ok := parseHead(b, f.id, s.Off)
 	if !ok || h.length != s.Len || checksum(b[frameLen:]) != h.sum {
-		return 0, nil, &CorruptError{File: f.name, Offset: s.Off, Reason: "the frame is broken that was whole when the log was opened"}
+		return 0, nil, &CorruptError{
+			File: f.name, Offset: s.Off,
+			Reason: "the frame is broken and was intact when the log was opened",
+		}
 	}
 	return h.kind, b[frameLen:], nil
 }
 
-// generations returns the numbers of the logs in a directory, the lowest first, and the names of rewrites that died.
-func generations(fsys disk.FS, dir string) (gens []uint64, dead []string, err error) {
+// generations returns the numbers of the logs in a directory, the lowest first, and the paths of
+// the temporary files that dead processes have left.
+func generations(fsys disk.FS, dir string) (gens []uint64, temporary []string, err error) {
 	entries, err := fsys.ReadDir(dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("wal: %w", err)
@@ -52,37 +58,40 @@ func generations(fsys disk.FS, dir string) (gens []uint64, dead []string, err er
 	for _, e := range entries {
 		name := e.Name()
 		if strings.HasSuffix(name, suffix+tmpSuffix) {
-			dead = append(dead, filepath.Join(dir, name))
+			temporary = append(temporary, filepath.Join(dir, name))
 			continue
 		}
 		number, ok := strings.CutSuffix(name, suffix)
-		if gen, err := strconv.ParseUint(number, 10, 64); ok && err == nil && filepath.Base(fileName(dir, gen)) == name {
+		gen, err := strconv.ParseUint(number, 10, 64)
+		if ok && err == nil && filepath.Base(fileName(dir, gen)) == name {
 			gens = append(gens, gen)
 		}
 	}
 	slices.Sort(gens)
-	return gens, dead, nil
+	return gens, temporary, nil
 }
 
-// Exists reports whether a log was begun in a directory that exists.
+// Exists reports whether dir has a log. The error is fs.ErrNotExist if dir does not exist.
 func Exists(fsys disk.FS, dir string) (bool, error) {
 	gens, _, err := generations(fsys, dir)
 	return len(gens) > 0, err
 }
 
-// A Writer makes a complete file of frames.
+// A Writer writes a new file of frames. Its first error is final. It is not safe for concurrent
+// use.
 type Writer struct {
 	f     disk.File
 	name  string
 	id    uint64
 	limit int   // of a payload, in bytes
-	off   int64 // of what comes next, buffered bytes included
+	off   int64 // of the next frame; the bytes before it may still be in buf
 	buf   []byte
 	err   error
 }
 
-// create begins a file under a temporary name. One that died is in nobody's way.
-func create(fsys disk.FS, name string) (*Writer, error) {
+// createWriter begins a file under a temporary name. It replaces the temporary file of a process
+// that died.
+func createWriter(fsys disk.FS, name string) (*Writer, error) {
 	name += tmpSuffix
 	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
@@ -94,25 +103,28 @@ func create(fsys disk.FS, name string) (*Writer, error) {
 	return w, nil
 }
 
-// Append adds a frame.
+// Append adds a frame and returns its place. The error is [ErrTooLarge] if the payload has more
+// than [MaxPayload] bytes.
 func (w *Writer) Append(kind Kind, payload []byte) (Span, error) {
 	if err := checkSize(payload, w.limit); err != nil {
 		return Span{}, err
 	}
-	return w.add(frameHead{version: version, kind: kind, length: uint32(len(payload)), sum: checksum(payload)}, payload)
+	return w.add(payloadHead(kind, payload), payload)
 }
 
+// add adds a frame with the head h, whose id and offset it sets.
 func (w *Writer) add(h frameHead, payload []byte) (Span, error) {
 	h.id, h.off = w.id, w.off
 	w.buf = append(h.append(w.buf), payload...)
 	s := Span{Off: w.off, Len: h.length}
 	w.off += s.Size()
-	if len(w.buf) >= chunk {
+	if len(w.buf) >= chunkSize {
 		w.flush()
 	}
 	return s, w.err
 }
 
+// flush writes the buffered bytes.
 func (w *Writer) flush() {
 	if w.err != nil || len(w.buf) == 0 {
 		return
@@ -123,7 +135,7 @@ func (w *Writer) flush() {
 	w.buf = w.buf[:0]
 }
 
-// sync makes everything so far durable.
+// sync makes every frame so far durable.
 func (w *Writer) sync() error {
 	w.flush()
 	if w.err == nil {
@@ -134,32 +146,36 @@ func (w *Writer) sync() error {
 	return w.err
 }
 
-// seal ends the file with a proof that everything in it is durable, which it is once it has a name.
-func (w *Writer) seal() error {
-	if _, err := w.add(frameHead{version: version, kind: seal, synced: w.off}, nil); err != nil {
+// writeSeal ends the file with a seal and makes it durable. The seal may claim that before the
+// sync, because the file gets its name only after it.
+func (w *Writer) writeSeal() error {
+	h := frameHead{version: version, kind: kindSeal, synced: w.off}
+	if _, err := w.add(h, nil); err != nil {
 		return err
 	}
 	return w.sync()
 }
 
-// abandon removes the file again, as far as that is possible.
-func (w *Writer) abandon(fsys disk.FS) {
+// discard closes and removes the file. It ignores errors: the next Open removes the file, or the
+// next Writer replaces it.
+func (w *Writer) discard(fsys disk.FS) {
 	_ = w.f.Close()
 	_ = fsys.Remove(w.name)
 }
 
-// WriteFile makes a file of frames that has its name only once it is complete and durable; the name is durable after the next SyncDir
-// of its directory. It replaces a file of that name.
+// WriteFile makes a file of frames, and replaces a file of that name. The file gets its name once
+// it is complete and durable. The name is durable after the next SyncDir of its directory. After an
+// error there is no new file.
 func WriteFile(fsys disk.FS, name string, write func(*Writer) error) error {
-	w, err := create(fsys, name)
+	w, err := createWriter(fsys, name)
 	if err != nil {
 		return err
 	}
 	if err = write(w); err == nil {
-		err = w.seal()
+		err = w.writeSeal()
 	}
 	if err != nil {
-		w.abandon(fsys)
+		w.discard(fsys)
 		return err
 	}
 	if err := w.f.Close(); err != nil {
@@ -173,7 +189,8 @@ func WriteFile(fsys disk.FS, name string, write func(*Writer) error) error {
 	return nil
 }
 
-// ReadFile replays a file that [WriteFile] made. What is not complete is a [CorruptError]. Replay may end it early with [ErrStop].
+// ReadFile replays a file that [WriteFile] made. The error is a [CorruptError] if the file is not
+// complete. The Replay ends the reading without an error by returning [ErrStop].
 func ReadFile(fsys disk.FS, name string, replay Replay) (Report, error) {
 	f, err := fsys.OpenFile(name, os.O_RDONLY)
 	if err != nil {
@@ -194,8 +211,8 @@ func ReadFile(fsys disk.FS, name string, replay Replay) (Report, error) {
 	return s.report(), err
 }
 
-// ErrStop is returned by a [Replay] that has seen enough of a file that [ReadFile] reads.
-var ErrStop = errors.New("wal: seen enough")
+// ErrStop is returned by a [Replay] that needs no more frames from [ReadFile].
+var ErrStop = errors.New("wal: the replay was stopped")
 
-// missing reports whether err says that there is no such file.
-func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+// isNotExist reports whether err says that a file does not exist.
+func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }

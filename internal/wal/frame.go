@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	magic      = "offshoot wal"
-	version    = 1
-	headLen    = 32 // of a file
-	frameLen   = 40 // of a frame, before its payload
-	offsetOfID = 16 // in a frame
+	magic         = "offshoot wal"
+	version       = 1
+	headLen       = 32 // bytes of the header of a file
+	frameLen      = 40 // bytes of the head of a frame
+	frameIDOffset = 16 // of the file's id in the head of a frame
 )
 
 // MaxPayload is the greatest length of a payload, in bytes.
@@ -26,35 +26,37 @@ func checkSize(payload []byte, limit int) error {
 	return nil
 }
 
-// A Kind says what a payload is. Those below [FirstKind] are the log's own.
+// A Kind says what a payload is. The kinds below [FirstKind] are reserved for the log.
 type Kind uint8
 
-// FirstKind is the first kind that is free for the caller.
+// FirstKind is the first kind that a caller may use.
 const FirstKind Kind = 16
 
-// seal is a frame without payload that says by its synced offset that everything before it is durable.
-const seal Kind = 1
+// kindSeal is the kind of a frame without a payload. Its synced offset says that everything before
+// it is durable.
+const kindSeal Kind = 1
 
-// A Span is where a frame stands in a file.
+// A Span is the place of a frame in a file.
 type Span struct {
-	Off int64
-	Len uint32 // of the payload
+	Off int64  // of the frame, in bytes
+	Len uint32 // of the payload, in bytes
 }
 
-// Size returns how many bytes of the file the frame takes.
+// Size returns the number of bytes that the frame takes in the file.
 func (s Span) Size() int64 { return frameLen + int64(s.Len) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
-// newID returns the id of a new file.
+// newID returns a random id for a new file.
 func newID() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return binary.LittleEndian.Uint64(b[:])
 }
 
+// appendFileHead adds the header of a file.
 func appendFileHead(b []byte, id uint64) []byte {
 	start := len(b)
 	b = append(b, magic...)
@@ -64,10 +66,11 @@ func appendFileHead(b []byte, id uint64) []byte {
 	return binary.LittleEndian.AppendUint32(b, checksum(b[start:]))
 }
 
-// fileHead returns the id of a file whose first bytes are b.
+// fileHead returns the id in the header of a file. The header is the beginning of b.
 func fileHead(name string, b []byte) (id uint64, err error) {
-	if len(b) < headLen || !bytes.HasPrefix(b, []byte(magic)) || checksum(b[:headLen-4]) != binary.LittleEndian.Uint32(b[headLen-4:]) {
-		return 0, &CorruptError{File: name, Reason: "no log begins here"}
+	if len(b) < headLen || !bytes.HasPrefix(b, []byte(magic)) ||
+		checksum(b[:headLen-4]) != binary.LittleEndian.Uint32(b[headLen-4:]) {
+		return 0, &CorruptError{File: name, Reason: "the header of the log is missing or broken"}
 	}
 	if v := binary.LittleEndian.Uint32(b[len(magic):]); v != version {
 		return 0, &FormatError{File: name, What: fmt.Sprintf("file version %d", v)}
@@ -75,21 +78,31 @@ func fileHead(name string, b []byte) (id uint64, err error) {
 	return binary.LittleEndian.Uint64(b[len(magic)+4:]), nil
 }
 
-// flagMore says that the frame is nothing without the one after it: they were appended together.
+// flagMore says that the next frame belongs to the same append. The frame counts only together with
+// that one.
 const flagMore = 1
 
-// A frameHead is what a frame says of itself.
+// A frameHead is the head of a frame.
 type frameHead struct {
 	version uint8
 	kind    Kind
-	more    bool // the frame is nothing without the next one
-	length  uint32
-	sum     uint32 // of the payload
-	id      uint64
-	off     int64
-	synced  int64
+	more    bool   // see flagMore
+	length  uint32 // of the payload, in bytes
+	sum     uint32 // CRC of the payload
+	id      uint64 // of the file
+	off     int64  // of the frame
+	synced  int64  // the file was durable up to this offset when the frame was written
 }
 
+// append adds the bytes of h.
+// payloadHead returns the head of a frame with a payload. It has no place in a file yet.
+func payloadHead(kind Kind, payload []byte) frameHead {
+	return frameHead{
+		version: version, kind: kind, length: uint32(len(payload)), sum: checksum(payload),
+	}
+}
+
+// append adds the bytes of h to b.
 func (h frameHead) append(b []byte) []byte {
 	start := len(b)
 	flags := uint16(0)
@@ -107,7 +120,8 @@ func (h frameHead) append(b []byte) []byte {
 	return b
 }
 
-// parseHead reads the head of the frame of a file that begins with b and at off. It fails unless every bit of it is as written.
+// parseHead reads the head of the frame at off of the file with this id. The frame begins with b.
+// ok is false unless every bit of the head is as it was written there.
 func parseHead(b []byte, id uint64, off int64) (h frameHead, ok bool) {
 	if len(b) < frameLen || checksum(b[4:frameLen]) != binary.LittleEndian.Uint32(b) {
 		return h, false
@@ -119,23 +133,26 @@ func parseHead(b []byte, id uint64, off int64) (h frameHead, ok bool) {
 		more:    flags&flagMore != 0,
 		length:  binary.LittleEndian.Uint32(b[8:]),
 		sum:     binary.LittleEndian.Uint32(b[12:]),
-		id:      binary.LittleEndian.Uint64(b[offsetOfID:]),
+		id:      binary.LittleEndian.Uint64(b[frameIDOffset:]),
 		off:     int64(binary.LittleEndian.Uint64(b[24:])),
 		synced:  int64(binary.LittleEndian.Uint64(b[32:])),
 	}
 	if flags&^flagMore != 0 && h.version == version {
-		h.version = 0 // as unknown as a version
+		h.version = 0 // an unknown flag is refused like an unknown version
 	}
 	return h, h.id == id && h.off == off
 }
 
-// known returns an error if a frame that is intact is none of this version's.
-func (h frameHead) known(name string) error {
+// checkKnown returns a [FormatError] if this version does not know the version or the kind of an
+// intact frame.
+func (h frameHead) checkKnown(name string) error {
 	switch {
 	case h.version != version:
-		return &FormatError{File: name, Offset: h.off, What: fmt.Sprintf("frame version %d", h.version)}
-	case h.kind < FirstKind && h.kind != seal:
-		return &FormatError{File: name, Offset: h.off, What: fmt.Sprintf("frame kind %d", h.kind)}
+		what := fmt.Sprintf("frame version %d", h.version)
+		return &FormatError{File: name, Offset: h.off, What: what}
+	case h.kind < FirstKind && h.kind != kindSeal:
+		what := fmt.Sprintf("frame kind %d", h.kind)
+		return &FormatError{File: name, Offset: h.off, What: what}
 	}
 	return nil
 }

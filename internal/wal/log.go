@@ -12,65 +12,72 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 )
 
-// maxGroup is how many bytes share one write and one sync, unless a single request has more.
+// maxGroup is the most bytes that share one write and one sync, unless a single request has more.
 const maxGroup = 8 << 20
 
-// A Record is one frame that is to be written.
+// A Record is one frame to write.
 type Record struct {
 	Kind    Kind
 	Payload []byte
 }
 
-// A Log is one write-ahead log that is open for writing. Its methods may be called from many goroutines at once.
+// A Log is one write-ahead log that is open for writing. Its methods may be called from several
+// goroutines at once. Make one with [Open].
 type Log struct {
 	fs    disk.FS
 	dir   string
 	limit int // of a payload, in bytes
 
-	// commit is held while a group is written and at the end of a rewrite. What it guards changes only then.
-	commit sync.Mutex
-	buf    []byte
-	torn   bool // something may stand beyond the end
-	sealed bool // the last frame is a seal
+	// commitMu is held while a group is written, and at the beginning and the end of a rewrite.
+	// It guards the fields up to the blank line.
+	commitMu sync.Mutex
+	buf      []byte // the frames of the group, kept for the next one
+	torn     bool   // there may be bytes beyond the end
+	sealed   bool   // the last frame is a seal
 
-	mu       sync.Mutex
-	file     *file
-	pins     map[*file]int // how many read each file; a file that is not there and not the log's is closed
-	end      int64         // everything before is durable
-	queue    []*request
-	flushing bool
-	failed   error // every Append's answer, once it is set
-	closed   bool  // takes nothing more
-	retired  bool  // has no use for its file any more
-	flushers sync.WaitGroup
+	// mu guards the fields below it. It is taken after commitMu. file and end change only while
+	// both are held.
+	mu           sync.Mutex
+	file         *file
+	pins         map[*file]int // the number of open Views by their file
+	end          int64         // every byte before it is durable
+	queue        []*request    // the requests that no group has yet
+	flushing     bool          // flush is running
+	failed       error         // not nil: every Append returns it
+	closed       bool          // Close was called
+	fileReleased bool          // the last View closes the file
+	flushers     sync.WaitGroup
 }
 
-// A request is what one Append wants written.
+// A request is one call of Append.
 type request struct {
 	records []Record
 	heads   []frameHead // with the checksums of the payloads
-	size    int64
+	size    int64       // of the frames, in bytes
 	spans   []Span
 	err     error
-	settle  func([]Span, error)
+	notify  func([]Span, error)
 	done    chan struct{}
 }
 
-// Open opens the log in a directory that exists, or begins one, and replays it. What is torn is cut off. The directory must be nobody
-// else's: Open removes what a rewrite left there.
+// Open opens the log in a directory that exists, and begins one if there is none. It calls replay
+// with every frame, cuts off a torn tail, and returns once the rest is durable. The caller must own
+// the directory exclusively, because Open removes what a rewrite left there. The error is a
+// [CorruptError] or a [FormatError] if the file cannot be relied on, and the file stays as it is.
 func Open(fsys disk.FS, dir string, replay Replay) (*Log, Report, error) {
-	gens, dead, err := generations(fsys, dir)
+	gens, temporary, err := generations(fsys, dir)
 	if err != nil {
 		return nil, Report{}, err
 	}
-	for _, name := range dead {
-		if err := fsys.Remove(name); err != nil && !missing(err) {
+	for _, name := range temporary {
+		if err := fsys.Remove(name); err != nil && !isNotExist(err) {
 			return nil, Report{}, fmt.Errorf("wal: %w", err)
 		}
 	}
 	gen := uint64(1)
 	if len(gens) == 0 {
-		if err := WriteFile(fsys, fileName(dir, gen), func(*Writer) error { return nil }); err != nil {
+		empty := func(*Writer) error { return nil }
+		if err := WriteFile(fsys, fileName(dir, gen), empty); err != nil {
 			return nil, Report{}, err
 		}
 	} else {
@@ -81,11 +88,12 @@ func Open(fsys disk.FS, dir string, replay Replay) (*Log, Report, error) {
 		return nil, Report{}, fmt.Errorf("wal: %w", err)
 	}
 	l := &Log{
-		fs: fsys, dir: dir, limit: MaxPayload, file: &file{f: f, name: fileName(dir, gen), gen: gen}, pins: make(map[*file]int),
+		fs: fsys, dir: dir, limit: MaxPayload,
+		file: &file{f: f, name: fileName(dir, gen), gen: gen}, pins: make(map[*file]int),
 	}
 	report, err := l.restore(replay)
 	if err == nil {
-		// The name of the log must be durable before those before it may go.
+		// The name of this file must be durable before the older files are removed.
 		if err = fsys.SyncDir(dir); err != nil {
 			err = fmt.Errorf("wal: sync %s: %w", dir, err)
 		}
@@ -94,12 +102,12 @@ func Open(fsys disk.FS, dir string, replay Replay) (*Log, Report, error) {
 		return nil, report, errors.Join(err, f.Close())
 	}
 	for _, old := range gens[:max(len(gens)-1, 0)] {
-		_ = fsys.Remove(fileName(dir, old)) // or the next time
+		_ = fsys.Remove(fileName(dir, old)) // the next Open tries again
 	}
 	return l, report, nil
 }
 
-// restore replays the log, cuts off what is torn, and makes the rest durable.
+// restore replays the log, cuts off a torn tail, and makes the rest durable.
 func (l *Log) restore(replay Replay) (Report, error) {
 	f := l.file.f
 	size, err := f.Size()
@@ -122,11 +130,12 @@ func (l *Log) restore(replay Replay) (Report, error) {
 	return s.report(), nil
 }
 
-// rewriteTail writes once more what no frame proves to be durable, a seal at the end included: after a sync that failed, the system may
-// show what the disk does not have.
+// rewriteTail writes the part that no frame proves durable once more, a seal at the end included.
+// The process before may have failed to sync it, and then the system may show bytes that the disk
+// does not have.
 func (s *scan) rewriteTail() error {
 	for off := s.proved; off < s.end; {
-		part, err := s.bytes(off, int(min(chunk, s.end-off)))
+		part, err := s.bytes(off, int(min(chunkSize, s.end-off)))
 		if err != nil {
 			return err
 		}
@@ -138,31 +147,40 @@ func (s *scan) rewriteTail() error {
 	return s.f.Sync()
 }
 
-// Size returns the length of the log in bytes, as far as it is durable.
+// Size returns the length of the durable part of the log, in bytes.
 func (l *Log) Size() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.end
 }
 
-// Append writes the records next to each other, all or none, and returns once they are durable. It calls settle exactly once, whatever happens, with
-// the places of the records or the error, in the order of the log; settle must not call the log and not block. If ctx is done in
-// between, Append returns its error at once and settle is called later.
+// Append writes the records next to each other, all of them or none, and returns once they are
+// durable.
 //
-// An error before a ctx was done means that the records are not in this log, but for [ErrSync] from the very Append whose sync fails. If a
-// write broke off behind a whole group and could not be cut off either, the next one cuts it off, and an Open before that may find it.
-func (l *Log) Append(ctx context.Context, records []Record, settle func([]Span, error)) error {
-	r := &request{records: records, heads: make([]frameHead, len(records)), settle: settle, done: make(chan struct{})}
+// Append calls notify exactly once, with the places of the records or with the error. The calls
+// come in the order of the log. notify must not block and must not call the Log. If ctx is done
+// meanwhile, Append returns its error at once and may call notify later; it uses the payloads until
+// then.
+//
+// An error, unless ctx was done, means that the log does not have the records. One exception is
+// [ErrSync] from the very Append whose sync fails. The other is a write that failed after it had
+// written a whole group and that could not be cut off: the next write cuts it off, but an Open
+// before that may find it.
+func (l *Log) Append(ctx context.Context, records []Record, notify func([]Span, error)) error {
+	r := &request{
+		records: records, heads: make([]frameHead, len(records)),
+		notify: notify, done: make(chan struct{}),
+	}
 	for i, rec := range records {
 		if err := checkSize(rec.Payload, l.limit); err != nil {
-			settle(nil, err)
+			notify(nil, err)
 			return err
 		}
-		r.heads[i] = frameHead{version: version, kind: rec.Kind, length: uint32(len(rec.Payload)), sum: checksum(rec.Payload)}
+		r.heads[i] = payloadHead(rec.Kind, rec.Payload)
 		r.size += frameLen + int64(len(rec.Payload))
 	}
 	if err := l.enqueue(r); err != nil {
-		settle(nil, err)
+		notify(nil, err)
 		return err
 	}
 	select {
@@ -171,7 +189,7 @@ func (l *Log) Append(ctx context.Context, records []Record, settle func([]Span, 
 	case <-ctx.Done():
 	}
 	if l.withdraw(r) {
-		settle(nil, ctx.Err())
+		notify(nil, ctx.Err())
 		return ctx.Err()
 	}
 	select {
@@ -182,6 +200,7 @@ func (l *Log) Append(ctx context.Context, records []Record, settle func([]Span, 
 	}
 }
 
+// enqueue adds r to the queue, and starts flush if it is not running.
 func (l *Log) enqueue(r *request) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -199,7 +218,7 @@ func (l *Log) enqueue(r *request) error {
 	return nil
 }
 
-// withdraw takes a request back, if nobody has begun with it.
+// withdraw removes r from the queue. It reports false if a group has r already.
 func (l *Log) withdraw(r *request) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -211,32 +230,34 @@ func (l *Log) withdraw(r *request) bool {
 	return true
 }
 
-// flush writes group after group until nobody waits.
+// flush writes group after group until the queue is empty.
 func (l *Log) flush() {
 	last := 0
 	for {
-		group := l.take(last)
+		group := l.nextGroup(last)
 		if len(group) == 0 {
 			return
 		}
 		last = len(group)
-		l.commit.Lock()
+		l.commitMu.Lock()
 		spans, err := l.write(group)
 		for _, r := range group {
 			if r.err = err; err == nil {
 				r.spans, spans = spans[:len(r.records)], spans[len(r.records):]
 			}
-			r.settle(r.spans, err)
+			r.notify(r.spans, err)
 		}
-		l.commit.Unlock()
+		l.commitMu.Unlock()
 		for _, r := range group {
 			close(r.done)
 		}
 	}
 }
 
-// take returns the requests that share the next sync. Those who waited for the one before are about to come again: it lets them.
-func (l *Log) take(last int) []*request {
+// nextGroup returns the requests that share the next sync, or none if the queue is empty. last is
+// the size of the group before. Its callers are about to append again, so nextGroup yields to them
+// up to last times. Without that they would share only every second sync.
+func (l *Log) nextGroup(last int) []*request {
 	for range last {
 		l.mu.Lock()
 		n := len(l.queue)
@@ -259,7 +280,7 @@ func (l *Log) take(last int) []*request {
 	return group
 }
 
-// write makes a group durable. The caller holds commit.
+// write makes a group durable. The caller holds commitMu.
 func (l *Log) write(group []*request) ([]Span, error) {
 	l.mu.Lock()
 	f, end, failed := l.file, l.end, l.failed
@@ -267,7 +288,7 @@ func (l *Log) write(group []*request) ([]Span, error) {
 	if failed != nil {
 		return nil, failed
 	}
-	if err := l.cutBack(f, end); err != nil {
+	if err := l.cutTail(f, end); err != nil {
 		return nil, err
 	}
 	var spans []Span
@@ -279,7 +300,7 @@ func (l *Log) write(group []*request) ([]Span, error) {
 			spans = append(spans, Span{Off: h.off, Len: h.length})
 		}
 	}
-	if err := l.put(f, end, l.buf); err != nil {
+	if err := l.writeDurable(f, end, l.buf); err != nil {
 		return nil, err
 	}
 	if cap(l.buf) > maxGroup {
@@ -289,11 +310,12 @@ func (l *Log) write(group []*request) ([]Span, error) {
 	return spans, nil
 }
 
-// put writes b at the end of the log and makes it durable, or cuts it off again.
-func (l *Log) put(f *file, end int64, b []byte) error {
+// writeDurable writes b at the end of the log and syncs it. It cuts off what a failed write has
+// left. The caller holds commitMu.
+func (l *Log) writeDurable(f *file, end int64, b []byte) error {
 	if _, err := f.f.WriteAt(b, end); err != nil {
 		l.torn = true
-		_ = l.cutBack(f, end) // or before the next write
+		_ = l.cutTail(f, end) // the next write tries again
 		return fmt.Errorf("wal: write %s: %w", f.name, err)
 	}
 	if err := f.f.Sync(); err != nil {
@@ -305,8 +327,8 @@ func (l *Log) put(f *file, end int64, b []byte) error {
 	return nil
 }
 
-// cutBack removes what a write that failed has left.
-func (l *Log) cutBack(f *file, end int64) error {
+// cutTail removes what a failed write has left beyond the end. The caller holds commitMu.
+func (l *Log) cutTail(f *file, end int64) error {
 	if !l.torn {
 		return nil
 	}
@@ -326,7 +348,7 @@ func (l *Log) cutBack(f *file, end int64) error {
 	return nil
 }
 
-// fail makes err the answer to everything.
+// fail makes every later Append return err, and returns err.
 func (l *Log) fail(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -334,14 +356,15 @@ func (l *Log) fail(err error) error {
 	return err
 }
 
-// Err returns why the log takes nothing more until it is opened again, or nil.
+// Err returns the [ErrSync] that every Append returns until the log is opened again, or nil.
 func (l *Log) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.failed
 }
 
-// Close waits for what is being written, seals the log, and closes it once nobody reads any more.
+// Close waits for the appends that were called before it, seals the log, and releases the file. The
+// last open View closes the file. A second Close does nothing.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	closed := l.closed
@@ -351,14 +374,15 @@ func (l *Log) Close() error {
 		return nil
 	}
 	l.flushers.Wait()
-	l.commit.Lock()
-	defer l.commit.Unlock()
+	l.commitMu.Lock()
+	defer l.commitMu.Unlock()
 	l.mu.Lock()
 	f, end, failed := l.file, l.end, l.failed
 	l.mu.Unlock()
-	if failed == nil && !l.sealed && end > headLen && l.cutBack(f, end) == nil {
-		// Without the seal nothing is lost but the proof.
-		_ = l.put(f, end, frameHead{version: version, kind: seal, id: f.id, off: end, synced: end}.append(nil))
+	if failed == nil && !l.sealed && end > headLen && l.cutTail(f, end) == nil {
+		// A seal that cannot be written is not an error: only the proof is missing then.
+		seal := frameHead{version: version, kind: kindSeal, id: f.id, off: end, synced: end}
+		_ = l.writeDurable(f, end, seal.append(nil))
 	}
-	return l.retire(f)
+	return l.releaseFile(f)
 }

@@ -21,50 +21,50 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/wal"
 )
 
-const kind = wal.FirstKind
+const testKind = wal.FirstKind
 
-// replayed collects what a log says.
-type replayed struct {
+// A replayedFrames collects the frames of a replay.
+type replayedFrames struct {
 	texts []string
 	spans []wal.Span
 }
 
-func (r *replayed) frame(at wal.Span, _ wal.Kind, payload []byte) error {
+func (r *replayedFrames) frame(at wal.Span, _ wal.Kind, payload []byte) error {
 	r.texts = append(r.texts, string(payload))
 	r.spans = append(r.spans, at)
 	return nil
 }
 
-// open opens a log and returns what it said.
-func open(fsys disk.FS, dir string) (*wal.Log, []string, error) {
-	var r replayed
+// openLog opens a log and returns the payloads that it replayed.
+func openLog(fsys disk.FS, dir string) (*wal.Log, []string, error) {
+	var r replayedFrames
 	l, _, err := wal.Open(fsys, dir, r.frame)
 	return l, r.texts, err
 }
 
 func mustOpen(t *testing.T, fsys disk.FS, dir string) (*wal.Log, []string) {
 	t.Helper()
-	l, texts, err := open(fsys, dir)
+	l, texts, err := openLog(fsys, dir)
 	require.NoError(t, err)
 	return l, texts
 }
 
-func ignore([]wal.Span, error) {}
+func ignoreResult([]wal.Span, error) {}
 
-func add(t *testing.T, l *wal.Log, texts ...string) {
+func appendTexts(t *testing.T, l *wal.Log, texts ...string) {
 	t.Helper()
-	require.NoError(t, l.Append(t.Context(), records(texts...), ignore))
+	require.NoError(t, l.Append(t.Context(), textRecords(texts...), ignoreResult))
 }
 
-func records(texts ...string) []wal.Record {
+func textRecords(texts ...string) []wal.Record {
 	var r []wal.Record
 	for _, text := range texts {
-		r = append(r, wal.Record{Kind: kind, Payload: []byte(text)})
+		r = append(r, wal.Record{Kind: testKind, Payload: []byte(text)})
 	}
 	return r
 }
 
-func numbered(n int) []string {
+func numberedTexts(n int) []string {
 	var texts []string
 	for i := range n {
 		texts = append(texts, fmt.Sprintf("payload %d %s", i, strings.Repeat("x", i*7)))
@@ -72,44 +72,45 @@ func numbered(n int) []string {
 	return texts
 }
 
-func TestAppendAndOpenAgain(t *testing.T) {
+func TestOpenReplaysWhatWasAppended(t *testing.T) {
 	d := disktest.New()
 	l, texts := mustOpen(t, d, "/")
 	assert.Empty(t, texts)
-	add(t, l, "a")
-	add(t, l, "b", "", "c")
+	appendTexts(t, l, "a")
+	appendTexts(t, l, "b", "", "c")
 	require.NoError(t, l.Close())
 	require.NoError(t, l.Close())
 
 	l, texts = mustOpen(t, d, "/")
 	assert.Equal(t, []string{"a", "b", "", "c"}, texts)
-	add(t, l, "d")
+	appendTexts(t, l, "d")
 	// Without a Close, as after a crash that loses nothing.
 	l, texts = mustOpen(t, d, "/")
 	assert.Equal(t, []string{"a", "b", "", "c", "d"}, texts)
 	require.NoError(t, l.Close())
-	require.ErrorIs(t, l.Append(t.Context(), records("late"), ignore), wal.ErrClosed)
+	require.ErrorIs(t, l.Append(t.Context(), textRecords("late"), ignoreResult), wal.ErrClosed)
 	_, err := l.View()
 	require.ErrorIs(t, err, wal.ErrClosed)
 }
 
-func TestSpans(t *testing.T) {
+func TestAppendNotifiesPlaces(t *testing.T) {
 	l, _ := mustOpen(t, disktest.New(), "/")
 	var spans []wal.Span
-	for _, text := range numbered(10) {
-		require.NoError(t, l.Append(t.Context(), records(text, "and "+text), func(at []wal.Span, err error) {
+	for _, text := range numberedTexts(10) {
+		r := textRecords(text, "and "+text)
+		require.NoError(t, l.Append(t.Context(), r, func(at []wal.Span, err error) {
 			assert.NoError(t, err)
 			spans = append(spans, at...)
 		}))
 	}
 	v, err := l.View()
 	require.NoError(t, err)
-	for i, text := range numbered(10) {
+	for i, text := range numberedTexts(10) {
 		for n, want := range []string{text, "and " + text} {
 			k, payload, err := v.Read(spans[2*i+n])
 			require.NoError(t, err)
 			assert.Equal(t, want, string(payload))
-			assert.Equal(t, kind, k)
+			assert.Equal(t, testKind, k)
 		}
 	}
 	_, _, err = v.Read(wal.Span{Off: spans[3].Off + 1, Len: spans[3].Len})
@@ -119,8 +120,9 @@ func TestSpans(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// A hundred goroutines that append at the same time share syncs, and everybody gets an answer after the sync that has their payload.
-func TestGroupCommit(t *testing.T) {
+// A hundred goroutines that append at the same time share syncs. Each append returns after the sync
+// that has its payload.
+func TestConcurrentAppendsShareSyncs(t *testing.T) {
 	d := disktest.New()
 	l, _ := mustOpen(t, d, "/")
 	var syncs atomic.Int32
@@ -137,7 +139,8 @@ func TestGroupCommit(t *testing.T) {
 		wg.Go(func() {
 			for i := range each {
 				before := syncs.Load()
-				if !assert.NoError(t, l.Append(t.Context(), records(fmt.Sprintf("%d/%d", w, i)), ignore)) {
+				err := l.Append(t.Context(), textRecords(fmt.Sprintf("%d/%d", w, i)), ignoreResult)
+				if !assert.NoError(t, err) {
 					return
 				}
 				if syncs.Load() == before {
@@ -161,12 +164,13 @@ func TestGroupCommit(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// Rot that comes while the log is open is not read as if it were what was written.
-func TestReadChecksEveryBit(t *testing.T) {
+// View.Read refuses a frame that has rotted while the log is open.
+func TestViewReadChecksEveryBit(t *testing.T) {
 	d := disktest.New()
 	l, _ := mustOpen(t, d, "/")
 	var at wal.Span
-	require.NoError(t, l.Append(t.Context(), records("payload"), func(s []wal.Span, _ error) { at = s[0] }))
+	keep := func(s []wal.Span, _ error) { at = s[0] }
+	require.NoError(t, l.Append(t.Context(), textRecords("payload"), keep))
 	v, err := l.View()
 	require.NoError(t, err)
 	f, err := d.OpenFile(logName, os.O_RDWR)
@@ -179,40 +183,38 @@ func TestReadChecksEveryBit(t *testing.T) {
 	require.NoError(t, v.Close())
 }
 
-func TestContext(t *testing.T) {
+func TestCancelledAppendIsWithdrawnUnlessBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := disktest.New()
 		l, _ := mustOpen(t, d, "/")
 		hang := make(chan error)
 		d.Hook(hangingSync(hang))
 		ctx, cancel := context.WithCancel(t.Context())
-		first, second, settled := make(chan error, 1), make(chan error, 1), make(chan error, 2)
-		go func() {
-			first <- l.Append(ctx, records("under way"), func(_ []wal.Span, err error) { settled <- err })
-		}()
+		first, second, notified := make(chan error, 1), make(chan error, 1), make(chan error, 2)
+		notify := func(_ []wal.Span, err error) { notified <- err }
+		go func() { first <- l.Append(ctx, textRecords("under way"), notify) }()
 		synctest.Wait()
-		go func() {
-			second <- l.Append(ctx, records("waiting"), func(_ []wal.Span, err error) { settled <- err })
-		}()
+		go func() { second <- l.Append(ctx, textRecords("waiting"), notify) }()
 		synctest.Wait()
 		cancel()
 		require.ErrorIs(t, <-first, context.Canceled)
 		require.ErrorIs(t, <-second, context.Canceled)
-		require.ErrorIs(t, <-settled, context.Canceled, "what nobody has begun with is not written")
+		require.ErrorIs(t, <-notified, context.Canceled, "a waiting append is not written")
 		close(hang)
-		require.NoError(t, <-settled, "what was under way goes on")
+		require.NoError(t, <-notified, "the append that was under way goes on")
 		require.NoError(t, l.Close())
 		_, texts := mustOpen(t, d, "/")
 		assert.Equal(t, []string{"under way"}, texts)
 	})
 }
 
-// Every operation of an Open may fail. Then it returns an error, and the next one finds everything.
-func TestOpenWithFaults(t *testing.T) {
+// Each operation of Open may fail. Open then returns an error, and the next Open replays
+// everything.
+func TestFailedOpenLosesNothing(t *testing.T) {
 	d := disktest.New()
 	l, _ := mustOpen(t, d, "/")
-	add(t, l, numbered(5)...)
-	add(t, l, "torn")
+	appendTexts(t, l, numberedTexts(5)...)
+	appendTexts(t, l, "torn")
 	size := l.Size()
 	require.NoError(t, l.Close())
 	f, err := d.OpenFile("/00000001.wal", os.O_RDWR)
@@ -227,66 +229,69 @@ func TestOpenWithFaults(t *testing.T) {
 			}
 			return nil
 		})
-		l, texts, err := open(after, "/")
+		l, texts, err := openLog(after, "/")
 		after.Hook(nil)
 		if err == nil {
-			assert.Equal(t, numbered(5), texts)
+			assert.Equal(t, numberedTexts(5), texts)
 			require.NoError(t, l.Close())
 			assert.Greater(t, n, 5)
 			return
 		}
 		require.ErrorIs(t, err, syscall.EIO)
 		l, texts = mustOpen(t, after, "/")
-		assert.Equal(t, numbered(5), texts)
+		assert.Equal(t, numberedTexts(5), texts)
 		require.NoError(t, l.Close())
 	}
 }
 
-// A payload that is too large is refused before anything is written, with everything that was to stand beside it.
-func TestPayloadTooLarge(t *testing.T) {
+// A payload that is too large is refused before anything is written, with all records of its
+// append.
+func TestTooLargePayloadRefusesWholeAppend(t *testing.T) {
 	d := disktest.New()
 	l, _ := mustOpen(t, d, "/")
 	l.SetLimit(10)
-	add(t, l, "0123456789")
+	appendTexts(t, l, "0123456789")
 	size := l.Size()
-	settled := 0
-	err := l.Append(t.Context(), records("fits", "0123456789a", "fits"), func(at []wal.Span, err error) {
-		settled++
+	notified := 0
+	notify := func(at []wal.Span, err error) {
+		notified++
 		assert.Empty(t, at)
 		assert.ErrorIs(t, err, wal.ErrTooLarge)
-	})
+	}
+	err := l.Append(t.Context(), textRecords("fits", "0123456789a", "fits"), notify)
 	require.ErrorIs(t, err, wal.ErrTooLarge)
 	assert.ErrorContains(t, err, "11 bytes, at most 10")
-	assert.Equal(t, 1, settled)
+	assert.Equal(t, 1, notified)
 	assert.Equal(t, size, l.Size())
 	require.NoError(t, l.Err())
-	r := keeping("kept")
+	r := keepTexts("kept")
 	r.Copy = func(_ *wal.View, w *wal.Writer) error {
 		w.SetLimit(3)
-		_, err := w.Append(kind, []byte("kept"))
+		_, err := w.Append(testKind, []byte("kept"))
 		return err
 	}
 	require.ErrorIs(t, l.Rewrite(r), wal.ErrTooLarge)
-	add(t, l, "goes on")
+	appendTexts(t, l, "goes on")
 	require.NoError(t, l.Close())
 	_, texts := mustOpen(t, d, "/")
 	assert.Equal(t, []string{"0123456789", "goes on"}, texts)
 }
 
-// What a rewrite that died has left, and the log before it, are in nobody's way.
-func TestRemains(t *testing.T) {
+// Open removes the temporary file of a rewrite that died and the log before a finished rewrite. It
+// leaves other files alone.
+func TestOpenRemovesRemainsOfRewrites(t *testing.T) {
 	d := disktest.New()
 	l, _ := mustOpen(t, d, "/")
-	add(t, l, "old")
+	appendTexts(t, l, "old")
 	require.NoError(t, l.Close())
-	old := contents(t, d, "/00000001.wal")
+	old := readFile(t, d, "/00000001.wal")
 	l, _ = mustOpen(t, d, "/")
-	require.NoError(t, l.Rewrite(keeping("new")))
+	require.NoError(t, l.Rewrite(keepTexts("new")))
 	require.NoError(t, l.Close())
-	put(t, d, "/00000001.wal", old)
-	put(t, d, "/00000003.wal.tmp", []byte("half"))
-	put(t, d, "/notes.txt", []byte("of a person"))
-	put(t, d, "/7.wal", []byte("no name of a log"))
+	writeFile(t, d, "/00000001.wal", old)
+	writeFile(t, d, "/00000003.wal.tmp", []byte("half"))
+	writeFile(t, d, "/notes.txt", []byte("of a person"))
+	writeFile(t, d, "/7.wal", []byte("no name of a log"))
 	l, texts := mustOpen(t, d, "/")
 	assert.Equal(t, []string{"new"}, texts)
 	require.NoError(t, l.Close())
@@ -299,7 +304,7 @@ func TestRemains(t *testing.T) {
 	assert.Equal(t, []string{"00000002.wal", "7.wal", "notes.txt"}, names)
 }
 
-func contents(t *testing.T, fsys disk.FS, name string) []byte {
+func readFile(t *testing.T, fsys disk.FS, name string) []byte {
 	t.Helper()
 	f, err := fsys.OpenFile(name, os.O_RDONLY)
 	require.NoError(t, err)
@@ -312,7 +317,7 @@ func contents(t *testing.T, fsys disk.FS, name string) []byte {
 	return b
 }
 
-func put(t *testing.T, fsys disk.FS, name string, b []byte) {
+func writeFile(t *testing.T, fsys disk.FS, name string, b []byte) {
 	t.Helper()
 	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	require.NoError(t, err)
@@ -321,13 +326,13 @@ func put(t *testing.T, fsys disk.FS, name string, b []byte) {
 	require.NoError(t, f.Close())
 }
 
-// On a real disk: what is there, with which permissions.
-func TestFiles(t *testing.T) {
+// On a real disk, the log is one file with the permissions 0600.
+func TestOnlyTheUserMayReadTheLog(t *testing.T) {
 	dir := t.TempDir()
 	l, _ := mustOpen(t, disk.OS(), dir)
-	add(t, l, "x")
-	require.NoError(t, l.Rewrite(keeping("y")))
-	add(t, l, "z")
+	appendTexts(t, l, "x")
+	require.NoError(t, l.Rewrite(keepTexts("y")))
+	appendTexts(t, l, "z")
 	require.NoError(t, l.Close())
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
@@ -339,6 +344,6 @@ func TestFiles(t *testing.T) {
 	assert.Equal(t, []string{"y", "z"}, texts)
 	require.NoError(t, l.Close())
 
-	_, _, err = open(disk.OS(), filepath.Join(dir, "none"))
+	_, _, err = openLog(disk.OS(), filepath.Join(dir, "none"))
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }

@@ -18,17 +18,17 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/wal"
 )
 
-// A powered is a program that appends and rewrites, and knows what it was told.
-type powered struct {
+// A powerRun is a program that appends and rewrites, and records what was acknowledged.
+type powerRun struct {
 	t     *testing.T
 	l     *wal.Log
-	acked []string // what must be there
-	maybe []string // what may follow
+	acked []string // the payloads that must be replayed
+	maybe []string // the payloads that may follow them
 }
 
-func (p *powered) append(texts ...string) error {
+func (p *powerRun) append(texts ...string) error {
 	p.maybe = texts
-	err := p.l.Append(p.t.Context(), records(texts...), ignore)
+	err := p.l.Append(p.t.Context(), textRecords(texts...), ignoreResult)
 	if err == nil {
 		p.acked = append(p.acked, texts...)
 		p.maybe = nil
@@ -36,17 +36,17 @@ func (p *powered) append(texts ...string) error {
 	return err
 }
 
-func (p *powered) rewrite() error {
+func (p *powerRun) rewrite() error {
 	keep := p.acked
-	r := keeping(keep...)
+	r := keepTexts(keep...)
 	return p.l.Rewrite(r)
 }
 
-// run does something of everything.
-func (p *powered) run(d *disktest.Disk) (err error) {
+// run uses every method of a Log.
+func (p *powerRun) run(d *disktest.Disk) (err error) {
 	for life := range 2 {
 		var texts []string
-		if p.l, texts, err = open(d, "/"); err != nil {
+		if p.l, texts, err = openLog(d, "/"); err != nil {
 			return err
 		}
 		assert.Equal(p.t, p.acked, append([]string(nil), texts...))
@@ -68,10 +68,11 @@ func (p *powered) run(d *disktest.Disk) (err error) {
 	return nil
 }
 
-// verify fails unless what is on a disk is all that was acknowledged and perhaps what was under way, whole payloads in their order.
-func (p *powered) verify(d *disktest.Disk, when string) {
+// verify fails unless a disk has all acknowledged payloads, and then perhaps the payloads that were
+// under way, whole and in their order.
+func (p *powerRun) verify(d *disktest.Disk, when string) {
 	p.t.Helper()
-	l, texts, err := open(d, "/")
+	l, texts, err := openLog(d, "/")
 	require.NoError(p.t, err, when)
 	require.GreaterOrEqual(p.t, len(texts), len(p.acked), when)
 	require.Equal(p.t, p.acked, append([]string(nil), texts[:len(p.acked)]...), when)
@@ -80,15 +81,16 @@ func (p *powered) verify(d *disktest.Disk, when string) {
 	for i := range rest {
 		require.Equal(p.t, p.maybe[i], rest[i], when)
 	}
-	// And it goes on from there, with another loss right after.
-	require.NoError(p.t, l.Append(p.t.Context(), records("on"), ignore), when)
-	_, again, err := open(d.Crash(func(int) bool { return false }), "/")
+	// The log goes on from there, and loses power again right after an append.
+	require.NoError(p.t, l.Append(p.t.Context(), textRecords("on"), ignoreResult), when)
+	_, again, err := openLog(d.Crash(func(int) bool { return false }), "/")
 	require.NoError(p.t, err, when)
 	require.Equal(p.t, append(texts, "on"), again, when)
 }
 
-// apart calls f in a goroutine of its own, which a failing test may end: that of a hook is the log's.
-func apart(f func()) {
+// runApart calls f in a goroutine of its own and waits for it. A failing test ends its goroutine,
+// and that of a hook belongs to the log.
+func runApart(f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -97,17 +99,19 @@ func apart(f func()) {
 	<-done
 }
 
-// The power is lost before every single operation, and what was not synced is lost in every way that is allowed.
-func TestPowerLoss(t *testing.T) {
+// The power is lost before every single operation. The test loses the unsynced pieces in every way
+// that is allowed.
+func TestPowerLossKeepsAcknowledgedFrames(t *testing.T) {
 	d := disktest.New()
-	p := &powered{t: t}
+	p := &powerRun{t: t}
 	rng := rand.New(rand.NewPCG(1, 2))
 	losses := 0
 	d.Hook(func(op disktest.Op) error {
 		if op.Changes() {
 			for keep := range d.Losses(rng, 64) {
 				losses++
-				apart(func() { p.verify(d.Crash(keep), fmt.Sprintf("loss %d, before %s %s", losses, op.Kind, op.Name)) })
+				when := fmt.Sprintf("loss %d, before %s %s", losses, op.Kind, op.Name)
+				runApart(func() { p.verify(d.Crash(keep), when) })
 				if t.Failed() {
 					return errors.New("enough")
 				}
@@ -119,8 +123,9 @@ func TestPowerLoss(t *testing.T) {
 	assert.Greater(t, losses, 200)
 }
 
-// Every single operation fails once, before or after it has done its work, and then the power is lost.
-func TestFaultThenPowerLoss(t *testing.T) {
+// Every single operation fails once, before or after it has done its work, and then the power is
+// lost.
+func TestFaultThenPowerLossKeepsAcknowledgedFrames(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, fault := range []error{
 		syscall.EIO,
@@ -129,7 +134,7 @@ func TestFaultThenPowerLoss(t *testing.T) {
 	} {
 		for at := 1; ; at++ {
 			d := disktest.New()
-			p := &powered{t: t}
+			p := &powerRun{t: t}
 			ops := 0
 			var what string
 			d.Hook(func(op disktest.Op) error {
@@ -156,7 +161,7 @@ func TestFaultThenPowerLoss(t *testing.T) {
 	}
 }
 
-// While logs are rewritten again and again, appends go on, views read what they were made for, and nothing is lost.
+// Rewrites run one after the other beside appends. Views read their frames, and nothing is lost.
 func TestRewriteBesideAppends(t *testing.T) {
 	d := disktest.New()
 	l, _ := mustOpen(t, d, "/")
@@ -170,7 +175,7 @@ func TestRewriteBesideAppends(t *testing.T) {
 		wg.Go(func() {
 			for i := range each {
 				text := fmt.Sprintf("%d/%d", w, i)
-				err := l.Append(t.Context(), records(text), func(at []wal.Span, err error) {
+				err := l.Append(t.Context(), textRecords(text), func(at []wal.Span, err error) {
 					mu.Lock()
 					defer mu.Unlock()
 					spans[text] = at[0]
@@ -202,7 +207,7 @@ func TestRewriteBesideAppends(t *testing.T) {
 	assert.Len(t, entries, 1, "nothing is left of the logs before")
 }
 
-// rewriteAll rewrites a log and keeps everything.
+// rewriteAll rewrites a log and keeps all frames.
 func rewriteAll(t *testing.T, l *wal.Log, mu *sync.Mutex, spans map[string]wal.Span) {
 	t.Helper()
 	before, after := make(map[string]wal.Span), make(map[string]wal.Span)
@@ -240,15 +245,16 @@ func rewriteAll(t *testing.T, l *wal.Log, mu *sync.Mutex, spans map[string]wal.S
 	}))
 }
 
-// A view made before a rewrite reads the old file, which is gone with it.
+// A View that was made before a rewrite reads the old file. The file is removed with the View.
 func TestViewOutlivesRewriteAndClose(t *testing.T) {
 	d := disktest.New()
 	l, _ := mustOpen(t, d, "/")
 	var at wal.Span
-	require.NoError(t, l.Append(t.Context(), records("old"), func(spans []wal.Span, _ error) { at = spans[0] }))
+	keep := func(spans []wal.Span, _ error) { at = spans[0] }
+	require.NoError(t, l.Append(t.Context(), textRecords("old"), keep))
 	v, err := l.View()
 	require.NoError(t, err)
-	require.NoError(t, l.Rewrite(keeping("longer than before")))
+	require.NoError(t, l.Rewrite(keepTexts("longer than before")))
 	w, err := l.View()
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
@@ -266,22 +272,23 @@ func TestViewOutlivesRewriteAndClose(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Of a group that was under way, each append is there as a whole or not at all, and none without those before it.
-func TestPowerLossOfGroup(t *testing.T) {
+// The power is lost while a group is under way. Each append of the group is replayed as a whole or
+// not at all, and only together with all appends before it.
+func TestPowerLossKeepsAppendsOfGroupWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := disktest.New()
 		l, _ := mustOpen(t, d, "/")
-		add(t, l, "before")
+		appendTexts(t, l, "before")
 		hang := make(chan error)
 		d.Hook(hangingSync(hang))
 		var wg sync.WaitGroup
-		wg.Go(func() { assert.NoError(t, l.Append(t.Context(), records("first"), ignore)) })
+		wg.Go(func() { assert.NoError(t, l.Append(t.Context(), textRecords("first"), ignoreResult)) })
 		synctest.Wait()
 		before := d.Crash(func(int) bool { return true })
 		for i := range 6 {
 			wg.Go(func() {
 				text := fmt.Sprint(i, strings.Repeat(" long", 60))
-				assert.NoError(t, l.Append(t.Context(), records(text, text), ignore))
+				assert.NoError(t, l.Append(t.Context(), textRecords(text, text), ignoreResult))
 			})
 		}
 		synctest.Wait() // until all six wait for the sync before theirs
@@ -293,7 +300,7 @@ func TestPowerLossOfGroup(t *testing.T) {
 			}
 			for keep := range d.Losses(rng, 300) {
 				losses++
-				apart(func() { verifyUnits(t, d.Crash(keep)) })
+				runApart(func() { verifyUnits(t, d.Crash(keep)) })
 			}
 			return nil
 		})
@@ -308,6 +315,7 @@ func TestPowerLossOfGroup(t *testing.T) {
 	})
 }
 
+// verifyUnits fails unless a disk has whole appends only.
 func verifyUnits(t *testing.T, d *disktest.Disk) {
 	t.Helper()
 	_, texts := mustOpen(t, d, "/")

@@ -15,13 +15,13 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/wal"
 )
 
-// keeping rewrites a log to texts and what is appended meanwhile.
-func keeping(texts ...string) wal.Rewriter {
+// keepTexts returns a Rewriter that keeps the texts, beside what is appended meanwhile.
+func keepTexts(texts ...string) wal.Rewriter {
 	return wal.Rewriter{
 		Begin: func() {},
 		Copy: func(_ *wal.View, w *wal.Writer) error {
 			for _, text := range texts {
-				if _, err := w.Append(kind, []byte(text)); err != nil {
+				if _, err := w.Append(testKind, []byte(text)); err != nil {
 					return err
 				}
 			}
@@ -31,44 +31,45 @@ func keeping(texts ...string) wal.Rewriter {
 	}
 }
 
-func TestRewriteFails(t *testing.T) {
+func TestFailedRewriteChangesNothing(t *testing.T) {
 	d := disktest.New()
 	l, _ := mustOpen(t, d, "/")
-	add(t, l, "a")
+	appendTexts(t, l, "a")
 	failed := errors.New("no")
-	r := keeping()
+	r := keepTexts()
 	r.Copy = func(*wal.View, *wal.Writer) error { return failed }
 	require.ErrorIs(t, l.Rewrite(r), failed)
-	add(t, l, "b")
+	appendTexts(t, l, "b")
 	require.NoError(t, l.Close())
 	_, texts := mustOpen(t, d, "/")
 	assert.Equal(t, []string{"a", "b"}, texts)
-	require.ErrorIs(t, l.Rewrite(keeping()), wal.ErrClosed)
+	require.ErrorIs(t, l.Rewrite(keepTexts()), wal.ErrClosed)
 }
 
-// A rewrite of which it is not known whether its file has its name, or for how long, ends all appends: whoever opens the log next may take
-// the other one.
-func TestRewriteOfUnclearOutcomeIsFinal(t *testing.T) {
+// A rewrite ends all appends if it is unknown whether its file has its name durably. The next Open
+// could take the other file.
+func TestRewriteOfUnknownOutcomeEndsAppends(t *testing.T) {
 	for _, kind := range []disktest.OpKind{disktest.OpRename, disktest.OpSyncDir, disktest.OpOpen} {
 		d := disktest.New()
 		l, _ := mustOpen(t, d, "/")
-		add(t, l, "a")
-		d.Hook(failing(fmt.Errorf("%w: %w", disktest.ErrAfter, syscall.EIO), kind))
-		err := l.Rewrite(keeping("a"))
+		appendTexts(t, l, "a")
+		d.Hook(failOps(fmt.Errorf("%w: %w", disktest.ErrAfter, syscall.EIO), kind))
+		err := l.Rewrite(keepTexts("a"))
 		require.ErrorIs(t, err, wal.ErrSync, kind)
 		d.Hook(nil)
-		require.ErrorIs(t, l.Append(t.Context(), records("b"), ignore), wal.ErrSync, kind)
+		require.ErrorIs(t, l.Append(t.Context(), textRecords("b"), ignoreResult), wal.ErrSync, kind)
 		_, texts := mustOpen(t, d, "/")
 		require.Equal(t, []string{"a"}, texts)
 	}
 }
 
-// A rewrite that a Close overtakes leaves the log as it is: somebody else may have it by now.
-func TestRewriteAfterClose(t *testing.T) {
+// A rewrite that Close overtakes leaves the log as it is, because the log may have another owner by
+// then.
+func TestRewriteAfterCloseChangesNothing(t *testing.T) {
 	d := disktest.New()
 	l, _ := mustOpen(t, d, "/")
-	add(t, l, "a")
-	r := keeping("a")
+	appendTexts(t, l, "a")
+	r := keepTexts("a")
 	copied := r.Copy
 	r.Copy = func(v *wal.View, w *wal.Writer) error { return errors.Join(l.Close(), copied(v, w)) }
 	require.ErrorIs(t, l.Rewrite(r), wal.ErrClosed)
@@ -78,31 +79,31 @@ func TestRewriteAfterClose(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// What was copied by a rewrite proves nothing of the places of the old file.
+// The frames that a rewrite copies prove nothing about offsets of the old file.
 func TestRewrittenFramesProveNothing(t *testing.T) {
 	d := disktest.New()
 	l, _ := mustOpen(t, d, "/")
-	add(t, l, strings.Repeat("long ", 2000))
-	r := keeping("short")
+	appendTexts(t, l, strings.Repeat("long ", 2000))
+	r := keepTexts("short")
 	copied := r.Copy
 	r.Copy = func(v *wal.View, w *wal.Writer) error {
-		add(t, l, "meanwhile")
+		appendTexts(t, l, "meanwhile")
 		return copied(v, w)
 	}
 	require.NoError(t, l.Rewrite(r))
 	failSync(t, d, l)
 	l, texts := mustOpen(t, d, "/")
 	assert.Equal(t, []string{"short", "meanwhile", "unknown"}, texts)
-	add(t, l, "after")
+	appendTexts(t, l, "after")
 	_, texts = mustOpen(t, d.Crash(func(int) bool { return false }), "/")
 	assert.Equal(t, []string{"short", "meanwhile", "unknown", "after"}, texts)
 }
 
-// The log ends where its file does.
-func TestSizeAfterRewrite(t *testing.T) {
+// After a rewrite, Size is the length of the new file.
+func TestSizeIsLengthOfFileAfterRewrite(t *testing.T) {
 	d := disktest.New()
 	l, _ := mustOpen(t, d, "/")
-	add(t, l, "a")
-	require.NoError(t, l.Rewrite(keeping("b")))
-	assert.Len(t, contents(t, d, "/00000002.wal"), int(l.Size()))
+	appendTexts(t, l, "a")
+	require.NoError(t, l.Rewrite(keepTexts("b")))
+	assert.Len(t, readFile(t, d, "/00000002.wal"), int(l.Size()))
 }

@@ -10,23 +10,23 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 )
 
-// chunk is how much of a file is read at once, in bytes.
-const chunk = 256 << 10
+// chunkSize is the number of bytes that are read or written at once.
+const chunkSize = 256 << 10
 
-// A Replay is called with each frame of a file, in order. The payload is the caller's until it returns. Its error refuses the file, as a
-// [FormatError] if it is one, else as a [CorruptError].
+// A Replay is called with each frame of a file, in order. It must not keep the payload. Its error
+// refuses the file: a [FormatError] stays one, any other error becomes a [CorruptError].
 type Replay func(Span, Kind, []byte) error
 
-// A Report says what a file holds.
+// A Report describes a file.
 type Report struct {
 	File   string // path
-	Bytes  int64  // without what is torn
-	Frames int    // without seals
-	Torn   int64  // bytes at the end that nobody was ever told of
-	Sealed bool   // ends with a proof that everything before is durable
+	Bytes  int64  // length without the torn tail
+	Frames int    // number of frames without seals
+	Torn   int64  // bytes of the torn tail, which were never acknowledged
+	Sealed bool   // a seal ends the file
 }
 
-// A scan goes through a file from its beginning.
+// A scan reads a file from its beginning.
 type scan struct {
 	name string
 	f    disk.File
@@ -34,15 +34,15 @@ type scan struct {
 	id   uint64
 
 	buf   []byte
-	start int64 // the offset of buf
+	start int64 // offset of buf in the file
 
-	end    int64 // of the last frame that is intact
-	proved int64 // up to where a frame says that the file was durable
+	end    int64 // of the last intact frame that is not half of an append
+	proved int64 // the highest synced offset so far
 	frames int
 	sealed bool // the last frame is a seal
 }
 
-// run replays every frame that is intact. It returns nil if what follows them, if anything, is torn.
+// run replays every intact frame. It returns nil if the rest of the file, if there is one, is torn.
 func (s *scan) run(replay Replay) error {
 	head, err := s.bytes(0, headLen)
 	if err != nil {
@@ -52,14 +52,14 @@ func (s *scan) run(replay Replay) error {
 		return err
 	}
 	s.end, s.proved = headLen, headLen
-	var unit []framed // appended together, and not all of it seen yet
+	var unit []bufferedFrame // the frames of one append, until its last one is read
 	for off := s.end; off < s.size; {
 		head, payload, err := s.frame(off)
 		if errors.Is(err, errBroken) {
-			return s.torn(off)
+			return s.checkTorn(off)
 		}
 		if err == nil {
-			err = head.known(s.name)
+			err = head.checkKnown(s.name)
 		}
 		if err != nil {
 			return err
@@ -67,29 +67,30 @@ func (s *scan) run(replay Replay) error {
 		off += frameLen + int64(head.length)
 		s.proved = max(s.proved, head.synced)
 		if head.more {
-			unit = append(unit, framed{head, bytes.Clone(payload)})
+			unit = append(unit, bufferedFrame{head, bytes.Clone(payload)})
 			continue
 		}
-		for _, f := range append(unit, framed{head, payload}) {
+		for _, f := range append(unit, bufferedFrame{head, payload}) {
 			if err := s.replay(replay, f.head, f.payload); err != nil {
 				return err
 			}
 		}
 		unit = unit[:0]
-		s.sealed = head.kind == seal
+		s.sealed = head.kind == kindSeal
 		s.end = off
 	}
 	return nil
 }
 
-// A framed is a frame.
-type framed struct {
+// A bufferedFrame is a frame that waits for the last one of its append.
+type bufferedFrame struct {
 	head    frameHead
 	payload []byte
 }
 
+// replay calls the Replay with one frame, and gives its error the place of the frame.
 func (s *scan) replay(replay Replay, head frameHead, payload []byte) error {
-	if head.kind == seal {
+	if head.kind == kindSeal {
 		return nil
 	}
 	s.frames++
@@ -104,13 +105,19 @@ func (s *scan) replay(replay Replay, head frameHead, payload []byte) error {
 	return nil
 }
 
+// report describes what was read so far.
 func (s *scan) report() Report {
-	return Report{File: s.name, Bytes: s.end, Frames: s.frames, Torn: s.size - s.end, Sealed: s.sealed && s.end == s.size}
+	return Report{
+		File: s.name, Bytes: s.end, Frames: s.frames, Torn: s.size - s.end,
+		Sealed: s.sealed && s.end == s.size,
+	}
 }
 
+// errBroken is returned by scan.frame.
 var errBroken = errors.New("wal: frame is broken")
 
-// frame reads the frame at off. The error is errBroken if there is none.
+// frame reads the frame at off. The error is errBroken if there is not an intact one. The payload
+// is good until the next read.
 func (s *scan) frame(off int64) (h frameHead, payload []byte, err error) {
 	head, err := s.bytes(off, frameLen)
 	if err != nil {
@@ -130,17 +137,17 @@ func (s *scan) frame(off int64) (h frameHead, payload []byte, err error) {
 	return h, payload, nil
 }
 
-// bytes returns n bytes at off, fewer at the end of the file, good until it is called again.
+// bytes returns n bytes at off, or fewer at the end of the file. They are good until the next call.
 func (s *scan) bytes(off int64, n int) ([]byte, error) {
 	if have := s.start + int64(len(s.buf)); off < s.start || off+int64(n) > have && have < s.size {
-		want := min(int64(max(n, chunk)), s.size-off)
+		want := min(int64(max(n, chunkSize)), s.size-off)
 		if int64(cap(s.buf)) < want {
 			s.buf = make([]byte, want)
 		}
 		s.buf, s.start = s.buf[:want], off
 		if got, err := s.f.ReadAt(s.buf, off); err != nil && !errors.Is(err, io.EOF) {
 			return nil, fmt.Errorf("wal: read %s: %w", s.name, err)
-		} else if int64(got) < want { // it has become shorter since it was measured
+		} else if int64(got) < want { // the file has become shorter meanwhile
 			s.buf = s.buf[:got]
 			s.size = off + int64(got)
 		}
@@ -149,29 +156,31 @@ func (s *scan) bytes(off int64, n int) ([]byte, error) {
 	return rest[:min(n, len(rest))], nil
 }
 
-// torn returns nil if no frame proves that the file was once durable beyond the offset at which it is broken.
-func (s *scan) torn(broken int64) error {
+// checkTorn returns nil if the file is torn at the offset broken. It searches the rest of the file
+// for a frame that proves that the file was durable beyond that offset. The error is a
+// [CorruptError] if there is one.
+func (s *scan) checkTorn(broken int64) error {
 	var id [8]byte
 	binary.LittleEndian.PutUint64(id[:], s.id)
-	for off := broken + 1; ; off += chunk - frameLen + 1 {
-		part, err := s.bytes(off, chunk)
+	for off := broken + 1; ; off += chunkSize - frameLen + 1 {
+		part, err := s.bytes(off, chunkSize)
 		if err != nil {
 			return err
 		}
 		for at := 0; ; at++ {
-			next := bytes.Index(part[min(at+offsetOfID, len(part)):], id[:])
+			next := bytes.Index(part[min(at+frameIDOffset, len(part)):], id[:])
 			if next < 0 {
 				break
 			}
 			at += next
 			if h, ok := parseHead(part[at:], s.id, off+int64(at)); ok && h.synced > broken {
+				reason := "the frame is broken, and one at byte %d proves that it was intact"
 				return &CorruptError{
-					File: s.name, Offset: broken,
-					Reason: fmt.Sprintf("the frame is broken, and one at byte %d proves that it was whole", h.off),
+					File: s.name, Offset: broken, Reason: fmt.Sprintf(reason, h.off),
 				}
 			}
 		}
-		if len(part) < chunk {
+		if len(part) < chunkSize {
 			return nil
 		}
 	}

@@ -10,26 +10,29 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 )
 
-// A View reads frames by their places, which are those in one file: what a rewrite does meanwhile does not concern it.
+// A View reads frames of one file by their places. A rewrite does not affect it. Its methods may be
+// called from several goroutines at once.
 type View struct {
 	file    *file
 	release func() error
 	once    sync.Once
 }
 
-// Read returns the frame at a place, having checked every bit of it. The payload is the caller's.
+// Read returns the frame at a place. The caller may keep the payload. The error is a [CorruptError]
+// if any bit of the frame has changed.
 func (v *View) Read(s Span) (Kind, []byte, error) { return v.file.read(s) }
 
-// Close lets go of the file.
+// Close releases the file. A second Close does nothing.
 func (v *View) Close() (err error) {
 	v.once.Do(func() { err = v.release() })
 	return err
 }
 
-// Share returns a View of the same file that may be closed without any effect, and is good for as long as v.
+// Share returns a View of the same file whose Close does nothing. It is good until v is closed.
 func (v *View) Share() *View { return &View{file: v.file, release: func() error { return nil }} }
 
-// View returns a View of the log as it is now. Places that [Log.Append] or a rewrite said before are good in it.
+// View returns a View of the log as it is now. Places that [Log.Append] or a Rewrite has notified
+// before are good in it.
 func (l *Log) View() (*View, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,58 +42,62 @@ func (l *Log) View() (*View, error) {
 	return l.view(), nil
 }
 
-// view is View for a caller that holds mu.
+// view is View without its checks. The caller holds mu.
 func (l *Log) view() *View {
 	f := l.file
 	l.pins[f]++
 	return &View{file: f, release: func() error { return l.unpin(f) }}
 }
 
-// unpin ends one reading of f, and f itself if it was the last and the log has no use for it.
+// unpin ends one View of f. The last View of a file that the log does not use any more closes it,
+// and removes it if a rewrite has replaced it.
 func (l *Log) unpin(f *file) error {
 	l.mu.Lock()
 	l.pins[f]--
-	gone, remove := l.pins[f] == 0 && (f != l.file || l.retired), f != l.file
+	replaced := f != l.file
+	unused := l.pins[f] == 0 && (replaced || l.fileReleased)
 	if l.pins[f] == 0 {
 		delete(l.pins, f)
 	}
 	l.mu.Unlock()
-	if !gone {
+	if !unused {
 		return nil
 	}
-	return l.drop(f, remove)
+	return l.closeFile(f, replaced)
 }
 
-// retire ends the file of a log that is closed, now or with the last that reads it.
-func (l *Log) retire(f *file) error {
+// releaseFile closes the file of a log that was closed, or leaves that to the last View of it.
+func (l *Log) releaseFile(f *file) error {
 	l.mu.Lock()
-	l.retired = true
+	l.fileReleased = true
 	pinned := l.pins[f] > 0
 	l.mu.Unlock()
 	if pinned {
 		return nil
 	}
-	return l.drop(f, false)
+	return l.closeFile(f, false)
 }
 
-func (l *Log) drop(f *file, remove bool) error {
+// closeFile closes f, and removes it if remove is set.
+func (l *Log) closeFile(f *file, remove bool) error {
 	err := f.f.Close()
 	if remove {
-		_ = l.fs.Remove(f.name) // or when the log is opened the next time
+		_ = l.fs.Remove(f.name) // the next Open tries again
 	}
 	return err
 }
 
-// attempts is how often OpenView looks at a log whose owner writes and rewrites it meanwhile.
-const attempts = 5
+// maxViewAttempts is how often OpenView reads a log that its owner writes and rewrites meanwhile.
+const maxViewAttempts = 5
 
-// OpenView replays the log in a directory as it is at the moment, changes nothing, and may be called beside its owner. What the owner
-// is writing just then is not seen, or is seen before it is durable. It calls restart before it
-// replays, and perhaps again to replay from the beginning.
+// OpenView replays the log in a directory as it is now. It changes nothing and may be called beside
+// the owner of the log. It may miss what the owner is writing, or see it before it is durable.
+// OpenView calls restart before each replay: a replay that fails is repeated from the beginning,
+// because the owner may have replaced the file meanwhile.
 func OpenView(fsys disk.FS, dir string, restart func(), replay Replay) (*View, Report, error) {
 	var report Report
 	var err error
-	for range attempts {
+	for range maxViewAttempts {
 		var f *file
 		restart()
 		if f, report, err = openView(fsys, dir, replay); err == nil {
@@ -100,6 +107,7 @@ func OpenView(fsys disk.FS, dir string, restart func(), replay Replay) (*View, R
 	return nil, report, err
 }
 
+// openView is one attempt of OpenView.
 func openView(fsys disk.FS, dir string, replay Replay) (*file, Report, error) {
 	gens, _, err := generations(fsys, dir)
 	if err != nil {

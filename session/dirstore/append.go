@@ -9,7 +9,10 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-func (j *journal) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+// Append implements [session.Journal]. The error is a *[BatchSizeError] if the batch is too large.
+func (j *journal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	if root.IsZero() {
 		return 0, fmt.Errorf("dirstore: append: root %q: %w", root, session.ErrInvalidKey)
 	}
@@ -17,11 +20,13 @@ func (j *journal) Append(ctx context.Context, root session.Key, after session.Se
 	if err != nil {
 		return 0, fmt.Errorf("dirstore: append to %q: %w", root, logError(err))
 	}
-	j.maybeCompact()
+	j.compactIfNeeded()
 	return last, nil
 }
 
-func (j *journal) append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (j *journal) append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	if err := b.Validate(); err != nil {
 		return 0, err
 	}
@@ -31,52 +36,61 @@ func (j *journal) append(ctx context.Context, root session.Key, after session.Se
 	if j.log == nil {
 		return 0, session.ErrReadOnly
 	}
-	buf := payloads.Get().(*[]byte)
+	buf := payloadBuffers.Get().(*[]byte)
 	payload, err := appendBatch((*buf)[:0], root, after, b, j.maxBatch)
 	if err != nil {
 		return 0, err
 	}
-	l, cold, err := j.claim(ctx, root, after)
+	l, idle, err := j.claim(ctx, root, after)
 	if err != nil {
 		return 0, err
 	}
-	stored := storedBatch{root: root, after: after, due: b.Due, reset: b.Reset, n: len(b.Entries)}
-	records := make([]wal.Record, 0, 1+len(cold.frames))
+	stored := storedBatch{
+		root: root, after: after, due: b.Due, reset: b.Reset, n: len(b.Entries),
+	}
+	records := make([]wal.Record, 0, 1+len(idle.frames))
 	if b.Reset {
-		cold = thaw{}
+		idle = idleTree{}
 	}
-	records = append(append(records, cold.frames...), wal.Record{Kind: frameBatch, Payload: payload})
-	if b.Reset && l.cold {
-		records[0].Kind = frameImage
+	records = append(records, idle.frames...)
+	records = append(records, wal.Record{Kind: frameBatch, Payload: payload})
+	if b.Reset && l.idleOnly {
+		records[0].Kind = frameFirst
 	}
-	err = j.log.Append(ctx, records, func(at []wal.Span, err error) { j.settle(l, at, cold, stored, err) })
-	if err == nil && cap(payload) <= maxPooled { // after an error the log may still use it
+	err = j.log.Append(ctx, records, func(at []wal.Span, err error) {
+		j.endAppend(l, at, idle, stored, err)
+	})
+	if err == nil && cap(payload) <= maxPooledBytes { // after an error the log may still use it
 		*buf = payload
-		payloads.Put(buf)
+		payloadBuffers.Put(buf)
 	}
 	return stored.last(), err
 }
 
-// payloads are buffers for batches, which the log needs no longer once they are durable.
-var payloads = sync.Pool{New: func() any { return new([]byte) }}
+// payloadBuffers are buffers for encoded batches. The log does not use a buffer after its batch is
+// durable.
+var payloadBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// maxPooled is how many bytes a buffer may have that is kept.
-const maxPooled = 64 << 10
+// maxPooledBytes is the capacity of the largest buffer that is pooled.
+const maxPooledBytes = 64 << 10
 
-// claim waits until no other append to the log is under way and makes sure that it ends at after.
-// Until settle is called no other append begins. If the log is idle, what there is of it must be
-// written again before the batch.
-func (j *journal) claim(ctx context.Context, root session.Key, after session.Seq) (*treeLog, thaw, error) {
+// claim waits until no other append to the tree is under way, and makes sure that the tree ends at
+// after. No other append to the tree begins before the caller calls endAppend. The caller must
+// write the idleTree again, before its batch, if it is not empty. The error is
+// [session.ErrConflict] if the tree does not end at after.
+func (j *journal) claim(
+	ctx context.Context, root session.Key, after session.Seq,
+) (*treeLog, idleTree, error) {
 	for {
 		j.mu.Lock()
 		l := j.logs[root]
 		switch {
 		case l == nil:
 			l = j.newLog(root)
-			l.cold, l.busy = true, make(chan struct{})
+			l.idleOnly, l.busy = true, make(chan struct{})
 			j.logs[root] = l
 			j.mu.Unlock()
-			return j.claimCold(l, after)
+			return j.claimIdle(l, after)
 		case l.busy != nil:
 			busy := l.busy
 			j.mu.Unlock()
@@ -84,57 +98,61 @@ func (j *journal) claim(ctx context.Context, root session.Key, after session.Seq
 			case <-busy:
 				continue
 			case <-ctx.Done():
-				return nil, thaw{}, ctx.Err()
+				return nil, idleTree{}, ctx.Err()
 			}
 		case l.Last != after:
 			last := l.Last
 			j.mu.Unlock()
-			return nil, thaw{}, movedOn(after, last)
+			return nil, idleTree{}, conflictError(after, last)
 		}
 		l.busy = make(chan struct{})
 		j.mu.Unlock()
-		return l, thaw{}, nil
+		return l, idleTree{}, nil
 	}
 }
 
-func movedOn(after, last session.Seq) error {
+// conflictError is the error of an append after the position after to a tree or a transcript that
+// ends at last.
+func conflictError[T session.Seq | session.Pos](after, last T) error {
 	return fmt.Errorf("after %d, but it ends at %d: %w", after, last, session.ErrConflict)
 }
 
-func (j *journal) claimCold(l *treeLog, after session.Seq) (*treeLog, thaw, error) {
-	cold, err := j.idle.read(l.Root)
-	if err == nil && cold.last != after {
-		err = movedOn(after, cold.last)
+// claimIdle reads the idle log of a tree that the index does not have. The tree is empty if it does
+// not have one either.
+func (j *journal) claimIdle(l *treeLog, after session.Seq) (*treeLog, idleTree, error) {
+	idle, err := j.idle.read(l.Root)
+	if err == nil && idle.last != after {
+		err = conflictError(after, idle.last)
 	}
 	if err != nil {
-		j.settle(l, nil, cold, storedBatch{}, err)
-		return nil, thaw{}, err
+		j.endAppend(l, nil, idle, storedBatch{}, err)
+		return nil, idleTree{}, err
 	}
-	return l, cold, nil
+	return l, idle, nil
 }
 
-// settle takes what was appended into the index, or nothing if it was not, and lets the next one at
-// the log.
-func (j *journal) settle(l *treeLog, at []wal.Span, cold thaw, b storedBatch, err error) {
+// endAppend ends what claim began. Without an error it adds the batches that the log has at these
+// places to the index: those of the idle tree, then b.
+func (j *journal) endAppend(l *treeLog, at []wal.Span, idle idleTree, b storedBatch, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	close(l.busy)
 	l.busy = nil
 	if err != nil {
-		if l.cold {
+		if l.idleOnly {
 			delete(j.logs, l.Root)
 		}
 		return
 	}
-	j.live -= l.weight()
-	for i := range cold.batches {
-		l.add(at[i], cold.batches[i])
+	j.live -= l.liveBytes()
+	for i := range idle.batches {
+		l.add(at[i], idle.batches[i])
 	}
-	if len(cold.batches) > 0 {
-		l.thawed = l.bytes
+	if len(idle.batches) > 0 {
+		l.restored = l.bytes
 	}
-	l.add(at[len(cold.batches)], b)
-	l.cold = false
-	j.live += l.weight()
+	l.add(at[len(idle.batches)], b)
+	l.idleOnly = false
+	j.live += l.liveBytes()
 	j.due.Schedule(&l.Item)
 }

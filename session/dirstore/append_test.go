@@ -17,34 +17,35 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// What an append has encoded that its caller does not wait for any more, and that is still to be
-// written, is nobody else's memory.
-func TestAbandonedAppendKeepsItsBytes(t *testing.T) {
+// A caller stops waiting for an append that is still to be written. Other appends do not get its
+// buffer.
+func TestAbandonedAppendKeepsItsBuffer(t *testing.T) {
 	for range 10 {
 		synctest.Test(t, func(t *testing.T) {
 			d := disktest.New()
 			s := openOn(t, d)
 			failing := true
 			hang := make(chan struct{})
-			d.Hook(func(op disktest.Op) error { // the remains of a write are cut off right before the next one
+			// The remains of the first write are cut off right before the next one.
+			d.Hook(func(op disktest.Op) error {
 				switch {
 				case op.Kind == disktest.OpTruncate && !failing:
 					<-hang
 				case op.Kind == disktest.OpTruncate:
 					return syscall.EIO
 				case op.Kind == disktest.OpWrite && failing:
-					return &disktest.ShortError{Written: 1, Err: syscall.ENOSPC}
+					return &disktest.ShortError{Written: 1, Err: errDiskFull}
 				}
 				return nil
 			})
-			_, err := s.Journal.Append(t.Context(), tree(0), 0, batchOf(noon, false, "lost"))
-			require.ErrorIs(t, err, syscall.ENOSPC)
+			_, err := s.Journal.Append(t.Context(), treeKey(0), 0, batchOf(testTime, false, "lost"))
+			require.ErrorIs(t, err, errDiskFull)
 			failing = false
 
 			ctx, cancel := context.WithCancel(t.Context())
 			abandoned := make(chan error, 1)
 			go func() {
-				_, err := s.Journal.Append(ctx, tree(1), 0, batchOf(noon, false, "of the first"))
+				_, err := s.Journal.Append(ctx, treeKey(1), 0, batchOf(testTime, false, "of the first"))
 				abandoned <- err
 			}()
 			synctest.Wait()
@@ -53,7 +54,8 @@ func TestAbandonedAppendKeepsItsBytes(t *testing.T) {
 			var wg sync.WaitGroup
 			for i := range 8 {
 				wg.Go(func() {
-					_, err := s.Journal.Append(t.Context(), tree(2+i), 0, batchOf(noon, false, fmt.Sprint("of number ", i)))
+					_, err := s.Journal.Append(t.Context(), treeKey(2+i), 0,
+						batchOf(testTime, false, fmt.Sprint("of number ", i)))
 					assert.NoError(t, err)
 				})
 			}
@@ -61,7 +63,7 @@ func TestAbandonedAppendKeepsItsBytes(t *testing.T) {
 			close(hang)
 			wg.Wait()
 			for i := range 9 {
-				l, err := readLog(t.Context(), s.Journal, tree(1+i))
+				l, err := readLog(t.Context(), s.Journal, treeKey(1+i))
 				require.NoError(t, err)
 				require.Len(t, l.texts, 1)
 				require.Contains(t, l.texts[0], "of ")
@@ -71,8 +73,8 @@ func TestAbandonedAppendKeepsItsBytes(t *testing.T) {
 	}
 }
 
-// A Close ends loops over what is read.
-func TestCloseEndsLoops(t *testing.T) {
+// A loop over entries or roots ends with ErrClosed when the store is closed within it.
+func TestCloseEndsLoopsOverJournal(t *testing.T) {
 	roots := func(s *session.Store, yield func(error)) {
 		for _, err := range s.Journal.Roots(t.Context(), session.RootQuery{}) {
 			yield(err)
@@ -80,25 +82,27 @@ func TestCloseEndsLoops(t *testing.T) {
 	}
 	for name, loop := range map[string]func(s *session.Store, yield func(error)){
 		"read": func(s *session.Store, yield func(error)) {
-			for _, err := range s.Journal.Read(t.Context(), tree(0), 0) {
+			for _, err := range s.Journal.Read(t.Context(), treeKey(0), 0) {
 				yield(err)
 			}
 		},
 		"roots": roots, "idle": roots,
 		"due": func(s *session.Store, yield func(error)) {
-			for _, err := range s.Journal.Roots(t.Context(), session.RootQuery{DueBefore: noon.AddDate(1, 0, 0)}) {
+			q := session.RootQuery{DueBefore: testTime.AddDate(1, 0, 0)}
+			for _, err := range s.Journal.Roots(t.Context(), q) {
 				yield(err)
 			}
 		},
 	} {
 		s := openOn(t, disktest.New())
-		due := noon
+		due := testTime
 		if name == "idle" {
 			due = time.Time{}
 		}
 		for i := range 3 {
 			for n := range 3 {
-				_, err := s.Journal.Append(t.Context(), tree(i), session.Seq(n), batchOf(due, false, "x"))
+				_, err := s.Journal.Append(t.Context(), treeKey(i), session.Seq(n),
+					batchOf(due, false, "x"))
 				require.NoError(t, err)
 			}
 		}

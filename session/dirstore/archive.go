@@ -12,23 +12,24 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
+// archiveMark stands between the plain name and the time in the name of an archived transcript.
 const archiveMark = transcriptSuffix + ".deleted."
 
-// findArchived returns the name under which a transcript was archived, "" if it was not. It reads
-// the directory if it likely was, and the first time. The first time that one is begun, it removes
-// those that a process which died had begun and not acknowledged.
-func (t *transcripts) findArchived(ref session.Ref, begins bool) (string, error) {
-	a, dir := t.agent(ref)
+// findArchived returns the name of the archived file of ref, or "" if there is none. It reads the
+// directory the first time, and when the name may be there. If creating is set for the first time,
+// it also removes the temporary files of dead processes. These were never acknowledged.
+func (t *transcripts) findArchived(ref session.Ref, creating bool) (string, error) {
+	a, dir := t.agentOf(ref)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	bases := transcriptNames(ref)
-	sweep := begins && !a.swept
-	known := a.archived != nil && !sweep && !t.readOnly
+	clean := creating && !a.cleaned
+	known := a.archived != nil && !clean && !t.readOnly
 	if known && !a.archived[strings.ToLower(bases[0])] && !a.archived[strings.ToLower(bases[1])] {
 		return "", nil
 	}
 	var entries []fs.DirEntry
-	if err := t.ifThere(func() (err error) {
+	if err := t.lookUp(func() (err error) {
 		entries, err = t.fs.ReadDir(dir)
 		return err
 	}); err != nil {
@@ -37,10 +38,11 @@ func (t *transcripts) findArchived(ref session.Ref, begins bool) (string, error)
 	all := make(map[string]bool)
 	found := ""
 	for _, e := range entries {
-		if sweep && strings.HasSuffix(e.Name(), transcriptSuffix+tmpSuffix) { // this process has begun none yet
-			_ = t.fs.Remove(filepath.Join(dir, e.Name())) // or the next time
+		// This process has not created a temporary file here yet.
+		if clean && strings.HasSuffix(e.Name(), transcriptSuffix+tmpSuffix) {
+			_ = t.fs.Remove(filepath.Join(dir, e.Name())) // a later process tries again
 		}
-		mark := strings.LastIndex(e.Name(), archiveMark) // an id may have it too
+		mark := strings.LastIndex(e.Name(), archiveMark) // a session id may contain it too
 		if mark < 0 {
 			continue
 		}
@@ -58,34 +60,40 @@ func (t *transcripts) findArchived(ref session.Ref, begins bool) (string, error)
 			found = e.Name()
 		}
 	}
-	a.archived, a.swept = all, a.swept || sweep
+	a.archived, a.cleaned = all, a.cleaned || clean
 	return found, nil
 }
 
-func (t *transcripts) Archive(ctx context.Context, ref session.Ref, at time.Time) (name string, err error) {
+// Archive implements [session.Transcripts]. It cuts off what a crash has left before it renames the
+// file.
+func (t *transcripts) Archive(
+	ctx context.Context, ref session.Ref, at time.Time,
+) (name string, err error) {
 	if err := ref.Validate(); err != nil {
 		return "", err
 	}
-	err = t.write(ctx, ref, func(x *transcript) (err error) {
+	err = t.write(ctx, ref, func(x *transcriptState) (err error) {
 		name, err = t.archive(ref, x, at)
 		return err
 	})
 	if err != nil {
-		return "", t.fail(ref, "archive", err)
+		return "", t.wrapError(ref, "archive", err)
 	}
 	return name, nil
 }
 
-func (t *transcripts) archive(ref session.Ref, x *transcript, at time.Time) (string, error) {
-	a, dir := t.agent(ref)
+func (t *transcripts) archive(
+	ref session.Ref, x *transcriptState, at time.Time,
+) (string, error) {
+	a, dir := t.agentOf(ref)
 	if x.path == "" {
 		name, err := t.findArchived(ref, false)
 		if name != "" && err == nil {
-			err = t.fs.SyncDir(dir) // the archiving before may not have been acknowledged
+			err = t.fs.SyncDir(dir) // the Archive before may have died before it did this
 		}
 		return name, err
 	}
-	if err := t.mendFile(ref, x); err != nil {
+	if err := t.repairFile(ref, x); err != nil {
 		return "", err
 	}
 	path := x.path
@@ -100,9 +108,9 @@ func (t *transcripts) archive(ref session.Ref, x *transcript, at time.Time) (str
 		}
 	}
 	if err := t.fs.Rename(path, filepath.Join(dir, name)); err != nil {
-		return "", t.missing(x, err)
+		return "", t.forgetMissing(x, err)
 	}
-	x.path = "" // the next call looks for it again
+	x.path = "" // the next call looks for a file again
 	a.mu.Lock()
 	if a.archived != nil {
 		a.archived[strings.ToLower(base)] = true
@@ -111,8 +119,9 @@ func (t *transcripts) archive(ref session.Ref, x *transcript, at time.Time) (str
 	return name, t.fs.SyncDir(dir)
 }
 
-// mendFile cuts off what a crash has left before the file is put away, after which nothing would.
-func (t *transcripts) mendFile(ref session.Ref, x *transcript) error {
+// repairFile cuts off what a crash has left beyond the end of the file. No later call would do it
+// in an archived file.
+func (t *transcripts) repairFile(ref session.Ref, x *transcriptState) error {
 	if !x.torn {
 		return nil
 	}
@@ -120,5 +129,5 @@ func (t *transcripts) mendFile(ref session.Ref, x *transcript) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(x.mend(t.fs, f), f.f.Close())
+	return errors.Join(x.removeTail(t.fs, f), f.f.Close())
 }

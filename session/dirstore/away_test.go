@@ -15,76 +15,72 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// A directory that is away, because somebody has moved it or its disk is gone, is not an empty one:
-// what cannot be looked up is an error, and nothing begins anew. When it is back everything is as
-// it was, and goes on.
-func TestIsAwayForAWhile(t *testing.T) {
+// A directory is out of reach for a while, because it was moved or its disk is gone. Meanwhile a
+// lookup is an error, and nothing begins anew. When the directory is back, everything is as it was,
+// and the store goes on.
+func TestStoreGoesOnWhenDirectoryIsBack(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files that are open cannot be moved")
 	}
 	dir := filepath.Join(t.TempDir(), "state")
-	s, err := dirstore.Open(dir)
-	require.NoError(t, err)
-	r := &journalRun{m: make(journalModel)}
-	idle, busy := tree(1), tree(2)
+	s := openDir(t, dir)
+	r := newJournalRun()
+	idle, busy := treeKey(1), treeKey(2)
 	require.NoError(t, r.append(t.Context(), s, idle, batchOf(time.Time{}, false, "long ago")))
-	require.NoError(t, r.append(t.Context(), s, busy, batchOf(noon, false, "now")))
+	require.NoError(t, r.append(t.Context(), s, busy, batchOf(testTime, false, "now")))
 	require.NoError(t, dirstore.Compact(s))
-	ref := func(id string) session.Ref {
-		return session.Ref{Key: session.Must(session.MainKey("main")), SessionID: id}
-	}
-	end := say(t, s, ref("known"), 0, "one")
-	other := say(t, s, ref("forgotten"), 0, "one")
-	say(t, s, ref("old"), 0, "one")
-	_, err = s.Transcripts.Archive(t.Context(), ref("old"), noon)
+	end := appendTexts(t, s, testRef("known"), 0, "one")
+	other := appendTexts(t, s, testRef("forgotten"), 0, "one")
+	appendTexts(t, s, testRef("old"), 0, "one")
+	_, err := s.Transcripts.Archive(t.Context(), testRef("old"), testTime)
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
-	s, err = dirstore.Open(dir)
-	require.NoError(t, err)
-	assert.Equal(t, []string{"one"}, lineTexts(t, s, ref("known")))
+	s = openDir(t, dir)
+	assert.Equal(t, []string{"one"}, lineTexts(t, s, testRef("known")))
 
 	require.NoError(t, os.Rename(dir, dir+" elsewhere"))
 	for range 2 {
 		_, err := readLog(t.Context(), s.Journal, idle)
 		require.ErrorIs(t, err, fs.ErrNotExist)
 		assert.ErrorContains(t, err, dir)
-		for _, root := range []session.Key{idle, tree(3)} {
-			_, err = s.Journal.Append(t.Context(), root, 0, batchOf(noon, false, "anew"))
+		for _, root := range []session.Key{idle, treeKey(3)} {
+			_, err = s.Journal.Append(t.Context(), root, 0, batchOf(testTime, false, "anew"))
 			require.ErrorIs(t, err, fs.ErrNotExist)
 		}
-		require.ErrorIs(t, roots(t, s), fs.ErrNotExist)
+		require.ErrorIs(t, rootsError(t, s), fs.ErrNotExist)
 		require.ErrorIs(t, dirstore.Compact(s), fs.ErrNotExist)
 		for _, id := range []string{"known", "forgotten", "old", "new"} {
-			_, err = transcriptEnd(t, s, ref(id))
+			_, err = transcriptEnd(t, s, testRef(id))
 			require.ErrorIs(t, err, fs.ErrNotExist, id)
-			_, err = s.Transcripts.Append(t.Context(), ref(id), 0, says("anew")...)
+			_, err = s.Transcripts.Append(t.Context(), testRef(id), 0, userMessages("anew")...)
 			require.Error(t, err)
-			if id != "known" { // where that ends is known
+			if id != "known" { // the store knows the end of that one
 				require.ErrorIs(t, err, fs.ErrNotExist, id)
 			}
-			_, err = s.Transcripts.Archive(t.Context(), ref(id), noon)
+			_, err = s.Transcripts.Archive(t.Context(), testRef(id), testTime)
 			require.ErrorIs(t, err, fs.ErrNotExist, id)
 		}
-		_, err = s.Transcripts.Append(t.Context(), ref("known"), end, says("lost")...)
+		_, err = s.Transcripts.Append(t.Context(), testRef("known"), end, userMessages("lost")...)
 		require.ErrorIs(t, err, fs.ErrNotExist)
 	}
 	require.NoError(t, os.Rename(dir+" elsewhere", dir))
 
 	for id, end := range map[string]session.Pos{"known": end, "forgotten": other} {
-		assert.Equal(t, []string{"one"}, lineTexts(t, s, ref(id)))
-		say(t, s, ref(id), end, "two")
+		assert.Equal(t, []string{"one"}, lineTexts(t, s, testRef(id)))
+		appendTexts(t, s, testRef(id), end, "two")
 	}
-	_, err = s.Transcripts.Append(t.Context(), ref("old"), 0, says("anew")...)
+	_, err = s.Transcripts.Append(t.Context(), testRef("old"), 0, userMessages("anew")...)
 	require.ErrorIs(t, err, session.ErrArchived)
 	r.m.verify(t, s, "back")
-	require.NoError(t, r.append(t.Context(), s, idle, batchOf(noon, false, "again")))
-	require.NoError(t, r.append(t.Context(), s, busy, batchOf(noon, false, "again")))
+	require.NoError(t, r.append(t.Context(), s, idle, batchOf(testTime, false, "again")))
+	require.NoError(t, r.append(t.Context(), s, busy, batchOf(testTime, false, "again")))
 	require.NoError(t, dirstore.Compact(s))
 	r.m.verify(t, s, "afterwards")
 	require.NoError(t, s.Close())
 }
 
-func roots(t *testing.T, s *session.Store) error {
+// rootsError returns the error of Roots.
+func rootsError(t *testing.T, s *session.Store) error {
 	for _, err := range s.Journal.Roots(t.Context(), session.RootQuery{}) {
 		if err != nil {
 			return err
@@ -93,6 +89,7 @@ func roots(t *testing.T, s *session.Store) error {
 	return nil
 }
 
+// transcriptEnd returns the position of the last line of a transcript.
 func transcriptEnd(t *testing.T, s *session.Store, ref session.Ref) (end session.Pos, err error) {
 	for line, err := range s.Transcripts.Read(t.Context(), ref, session.LineQuery{}) {
 		if err != nil {
@@ -103,17 +100,16 @@ func transcriptEnd(t *testing.T, s *session.Store, ref session.Ref) (end session
 	return end, nil
 }
 
-// Who only looks sees that a transcript is gone which its owner has archived meanwhile.
-func TestViewOfTranscriptThatIsArchived(t *testing.T) {
+// A View sees that a transcript is gone after its owner has archived it.
+func TestViewSeesThatTranscriptIsArchived(t *testing.T) {
 	dir := t.TempDir()
-	s, err := dirstore.Open(dir)
-	require.NoError(t, err)
-	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
-	say(t, s, ref, 0, "one")
+	s := openDir(t, dir)
+	ref := testRef("x")
+	appendTexts(t, s, ref, 0, "one")
 	v, err := dirstore.View(dir)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"one"}, lineTexts(t, v, ref))
-	_, err = s.Transcripts.Archive(t.Context(), ref, noon)
+	_, err = s.Transcripts.Archive(t.Context(), ref, testTime)
 	require.NoError(t, err)
 	assert.Empty(t, lineTexts(t, v, ref))
 	assert.Equal(t, s.Transcripts.Locate(ref), v.Transcripts.Locate(ref))

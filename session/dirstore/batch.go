@@ -10,15 +10,19 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// The kinds of frames in a write-ahead log of trees. The payload of the first two is a batch:
+// The kinds of frames in a log of trees. The payload of the first two is a batch:
 //
 //	flags | length root | after | [seconds nanoseconds] | length id | entries | (length JSON)...
 //
-// with flags in one byte, the lengths of payloads in four, and all other numbers as varints.
+// The flags take one byte, the length of each JSON four, and all other numbers are varints.
 const (
-	frameBatch wal.Kind = wal.FirstKind + iota // follows the batch before of its tree
-	frameImage                                 // the first of a tree that was carried here; what was here of the tree is void
-	frameIdle                                  // the last sequence and the root of the tree that fills the rest of the file
+	// frameBatch is a batch that follows the last one of its tree.
+	frameBatch wal.Kind = wal.FirstKind + iota
+	// frameFirst is the first batch of a tree that was copied. It voids the frames of the tree
+	// before it.
+	frameFirst
+	// frameIdleHead begins an idle log. It has the last sequence and the root of the tree.
+	frameIdleHead
 )
 
 const (
@@ -28,21 +32,25 @@ const (
 	knownFlags = flagReset | flagDue
 )
 
-// A storedBatch is a batch of which the entries have not been looked at.
+// A storedBatch is a batch as the log has it. Its entries are not parsed.
 type storedBatch struct {
 	root    session.Key
 	after   session.Seq
 	id      session.BatchID
 	due     time.Time
 	reset   bool
-	n       int
-	entries []byte
+	n       int    // number of entries
+	entries []byte // encoded
 }
 
+// last returns the sequence of the last entry.
 func (b *storedBatch) last() session.Seq { return b.after + session.Seq(b.n) }
 
-// appendBatch encodes what Append adds, if that has no more bytes than the limit.
-func appendBatch(b []byte, root session.Key, after session.Seq, batch session.Batch, limit int) ([]byte, error) {
+// appendBatch adds an encoded batch to b. The error is a *[BatchSizeError] if the batch takes more
+// bytes than limit, and [session.ErrInvalidBatch] if a payload cannot be encoded.
+func appendBatch(
+	b []byte, root session.Key, after session.Seq, batch session.Batch, limit int,
+) ([]byte, error) {
 	begin := len(b)
 	var flags byte
 	if batch.Reset {
@@ -63,28 +71,35 @@ func appendBatch(b []byte, root session.Key, after session.Seq, batch session.Ba
 	for i := range batch.Entries {
 		start := len(b)
 		var err error
-		if b, err = batch.Entries[i].Payload.AppendJSON(append(b, 0, 0, 0, 0)); err != nil {
-			return nil, fmt.Errorf("%w %q: entry %d of %d: %w", session.ErrInvalidBatch, batch.ID, i, len(batch.Entries), err)
-		}
+		b, err = batch.Entries[i].Payload.AppendJSON(append(b, 0, 0, 0, 0))
 		n := len(b) - start - 4
-		if n < 1 {
-			return nil, fmt.Errorf("%w %q: entry %d of %d: its payload is not JSON", session.ErrInvalidBatch, batch.ID, i, len(batch.Entries))
+		if err == nil && n < 1 {
+			err = errEmptyPayload
 		}
-		if len(b)-begin > limit { // what follows need not be encoded
-			return nil, &BatchSizeError{ID: batch.ID, Entries: i + 1, Size: len(b) - begin, Limit: limit}
+		if err != nil {
+			return nil, fmt.Errorf("%w %q: entry %d of %d: %w",
+				session.ErrInvalidBatch, batch.ID, i, len(batch.Entries), err)
+		}
+		if size := len(b) - begin; size > limit { // the other entries need not be encoded
+			return nil, &BatchSizeError{ID: batch.ID, Entries: i + 1, Size: size, Limit: limit}
 		}
 		binary.LittleEndian.PutUint32(b[start:], uint32(n))
 	}
 	return b, nil
 }
 
+// appendText adds the length of s and s.
 func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-var errBatch = errors.New("the batch cannot be read")
+var (
+	errBatch        = errors.New("dirstore: the batch cannot be read")
+	errEmptyPayload = errors.New("dirstore: the payload is not JSON: it is empty")
+)
 
-// parseBatch reads a batch. It keeps parts of b.
+// parseBatch parses a batch, which keeps parts of b. root parses the text of the root. The error is
+// errBatch if b is not a batch, and a *wal.FormatError if b has an unknown flag.
 func parseBatch(b []byte, root func(string) (session.Key, error)) (s storedBatch, err error) {
 	if len(b) == 0 {
 		return s, errBatch
@@ -93,7 +108,7 @@ func parseBatch(b []byte, root func(string) (session.Key, error)) (s storedBatch
 	if flags&^knownFlags != 0 {
 		return s, &wal.FormatError{What: fmt.Sprintf("batch flag %#x", flags)}
 	}
-	r := reader{b: b[1:]}
+	r := batchDecoder{b: b[1:]}
 	name := r.text()
 	s.after = session.Seq(r.uvarint())
 	if s.reset = flags&flagReset != 0; flags&flagDue != 0 {
@@ -102,14 +117,15 @@ func parseBatch(b []byte, root func(string) (session.Key, error)) (s storedBatch
 	}
 	s.id = session.BatchID(r.text())
 	s.n = int(min(r.uvarint(), uint64(len(b))))
-	if s.entries = r.b; r.bad || s.n == 0 {
+	if s.entries = r.b; r.failed || s.n == 0 {
 		return s, errBatch
 	}
 	s.root, err = root(string(name))
 	return s, err
 }
 
-// each calls f with the JSON of each entry until it says no.
+// each calls f with the JSON of each entry until f returns false. The error is errBatch if the
+// entries cannot be read.
 func (b *storedBatch) each(f func(session.Seq, session.Raw) bool) error {
 	rest := b.entries
 	for i := range b.n {
@@ -131,36 +147,38 @@ func (b *storedBatch) each(f func(session.Seq, session.Raw) bool) error {
 	return nil
 }
 
-// A reader takes values from b until one is bad.
-type reader struct {
-	b   []byte
-	bad bool
+// A batchDecoder takes values from the front of b. After the first value that cannot be read,
+// failed is set and every value is zero.
+type batchDecoder struct {
+	b      []byte
+	failed bool
 }
 
-func (r *reader) uvarint() uint64 {
+func (r *batchDecoder) uvarint() uint64 {
 	v, n := binary.Uvarint(r.b)
 	return v * uint64(r.skip(n))
 }
 
-func (r *reader) varint() int64 {
+func (r *batchDecoder) varint() int64 {
 	v, n := binary.Varint(r.b)
 	return v * int64(r.skip(n))
 }
 
-// skip takes n bytes, of which there must be at least one, and returns 1 or, if that is not so, 0.
-func (r *reader) skip(n int) int {
-	if n < 1 || r.bad {
-		r.bad = true
+// skip takes n bytes and returns 1. If n is below 1, or the decoder has failed, it returns 0 and
+// the decoder has failed.
+func (r *batchDecoder) skip(n int) int {
+	if n < 1 || r.failed {
+		r.failed = true
 		return 0
 	}
 	r.b = r.b[n:]
 	return 1
 }
 
-func (r *reader) text() []byte {
+func (r *batchDecoder) text() []byte {
 	n := r.uvarint()
-	if r.bad || n > uint64(len(r.b)) {
-		r.bad = true
+	if r.failed || n > uint64(len(r.b)) {
+		r.failed = true
 		return nil
 	}
 	s := r.b[:n:n]
@@ -168,21 +186,21 @@ func (r *reader) text() []byte {
 	return s
 }
 
-// A thaw is a tree that was read back from where idle trees are kept.
-type thaw struct {
+// An idleTree is the content of one idle log. The zero value is that of a tree without an idle log.
+type idleTree struct {
 	last    session.Seq
 	due     time.Time
 	batches []storedBatch
-	frames  []wal.Record
+	frames  []wal.Record // of the batches, as the write-ahead log must have them
 }
 
-// add takes the next frame of the tree.
-func (t *thaw) add(kind wal.Kind, payload []byte, b storedBatch) error {
+// add adds the next batch of the tree and its frame.
+func (t *idleTree) add(kind wal.Kind, payload []byte, b storedBatch) error {
 	if len(t.batches) > 0 && b.after != t.last {
 		return fmt.Errorf("a batch after entry %d follows entry %d", b.after, t.last)
 	}
 	if len(t.batches) == 0 {
-		kind = frameImage
+		kind = frameFirst
 	}
 	t.batches = append(t.batches, b)
 	t.frames = append(t.frames, wal.Record{Kind: kind, Payload: payload})

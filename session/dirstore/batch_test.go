@@ -16,24 +16,25 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// A batch that is too large, or cannot be encoded, is refused with nothing written, and the log
-// goes on.
-func TestBatchIsRefused(t *testing.T) {
+// A batch that is too large or cannot be encoded is refused. Nothing is written, and the log goes
+// on.
+func TestRefusedBatchWritesNothing(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
 	assert.Equal(t, wal.MaxPayload, dirstore.SetMaxBatch(s, 200))
-	r := &journalRun{m: make(journalModel)}
-	root := tree(1)
-	require.NoError(t, r.append(t.Context(), s, root, batchOf(noon, false, "before")))
+	r := newJournalRun()
+	root := treeKey(1)
+	require.NoError(t, r.append(t.Context(), s, root, batchOf(testTime, false, "before")))
 	size, _ := dirstore.LogSize(s)
 	for range 2 {
 		for _, c := range []struct {
 			root  session.Key
 			batch session.Batch
 		}{
-			{root, batchOf(noon, false, strings.Repeat("x", 200))},
-			{root, batchOf(noon, true, "fits", strings.Repeat("x", 200), "fits")},
-			{tree(2), batchOf(noon, false, strings.Repeat("x", 200))}, // a log that is not there is not there afterwards
+			{root, batchOf(testTime, false, strings.Repeat("x", 200))},
+			{root, batchOf(testTime, true, "fits", strings.Repeat("x", 200), "fits")},
+			// The refusal does not begin the tree.
+			{treeKey(2), batchOf(testTime, false, strings.Repeat("x", 200))},
 		} {
 			err := r.append(t.Context(), s, c.root, c.batch)
 			var refused *dirstore.BatchSizeError
@@ -46,8 +47,9 @@ func TestBatchIsRefused(t *testing.T) {
 			assert.ErrorContains(t, err, "at most 200")
 			assert.ErrorContains(t, err, c.root.String())
 		}
-		for _, p := range []session.Payload{unwritable{}, blank{}} {
-			err := r.append(t.Context(), s, root, session.Batch{ID: "bad", Entries: []session.Entry{{Payload: p}}})
+		for _, p := range []session.Payload{unwritablePayload{}, blankPayload{}} {
+			err := r.append(t.Context(), s, root,
+				session.Batch{ID: "bad", Entries: []session.Entry{{Payload: p}}})
 			require.ErrorIs(t, err, session.ErrInvalidBatch)
 			assert.ErrorContains(t, err, "entry 0 of 1")
 		}
@@ -56,13 +58,13 @@ func TestBatchIsRefused(t *testing.T) {
 	assert.Equal(t, size, after)
 	r.batch = session.Batch{}
 	r.m.verify(t, s, "refused")
-	exact := batchOf(noon, false, "y")
-	text := strings.Repeat("y", 200-overhead(root, exact)-2)
+	exact := batchOf(testTime, false, "y")
+	text := strings.Repeat("y", 200-batchOverhead(root, exact)-2)
 	exact.Entries[0].Payload = session.Raw(`"` + text + `y"`)
 	require.ErrorIs(t, r.append(t.Context(), s, root, exact), session.ErrInvalidBatch)
 	exact.Entries[0].Payload = session.Raw(`"` + text + `"`)
 	require.NoError(t, r.append(t.Context(), s, root, exact))
-	require.NoError(t, r.append(t.Context(), s, tree(2), batchOf(noon, false, "goes on")))
+	require.NoError(t, r.append(t.Context(), s, treeKey(2), batchOf(testTime, false, "goes on")))
 	r.m.verify(t, s, "afterwards")
 	require.NoError(t, s.Close())
 	s = openOn(t, d)
@@ -70,24 +72,28 @@ func TestBatchIsRefused(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// overhead returns how many bytes a batch of one entry takes beside its JSON.
-func overhead(root session.Key, b session.Batch) int {
+// batchOverhead returns the bytes of a batch of one entry without its JSON.
+func batchOverhead(root session.Key, b session.Batch) int {
 	b.Entries = []session.Entry{{Payload: session.Raw("1")}}
 	return len(dirstore.EncodeBatch(root, 1, b)) - 1
 }
 
-type unwritable struct{}
+// An unwritablePayload cannot be encoded.
+type unwritablePayload struct{}
 
-func (unwritable) AppendJSON(b []byte) ([]byte, error) { return b, errors.New("it cannot be written") }
+func (unwritablePayload) AppendJSON(b []byte) ([]byte, error) {
+	return b, errors.New("it cannot be written")
+}
 
-type blank struct{}
+// A blankPayload encodes as nothing.
+type blankPayload struct{}
 
-func (blank) AppendJSON(b []byte) ([]byte, error) { return b, nil }
+func (blankPayload) AppendJSON(b []byte) ([]byte, error) { return b, nil }
 
-// What a newer version has written is refused, with file and offset, and left as it is.
+// Open and View refuse the log of a newer version, with file and offset, and leave it as it is.
 func TestNewerLogIsRefused(t *testing.T) {
-	known := dirstore.EncodeBatch(tree(1), 0, batchOf(noon, false, "known"))
-	newer := dirstore.EncodeBatch(tree(2), 0, batchOf(noon, false, "newer"))
+	known := dirstore.EncodeBatch(treeKey(1), 0, batchOf(testTime, false, "known"))
+	newer := dirstore.EncodeBatch(treeKey(2), 0, batchOf(testTime, false, "newer"))
 	newer[0] |= 0x80
 	for what, r := range map[string]wal.Record{
 		"frame kind":     {Kind: wal.FirstKind + 9, Payload: known},
@@ -103,7 +109,9 @@ func TestNewerLogIsRefused(t *testing.T) {
 		require.NoError(t, l.Close())
 		name := "/journal/00000001.wal"
 		before := readAll(t, d, name)
-		for _, open := range []func(disk.FS, string) (*session.Store, error){dirstore.OpenOn, dirstore.ViewOn} {
+		for _, open := range []func(disk.FS, string) (*session.Store, error){
+			dirstore.OpenOn, dirstore.ViewOn,
+		} {
 			_, err = open(d, "/")
 			require.ErrorIs(t, err, session.ErrFormat, what)
 			require.ErrorContains(t, err, what)

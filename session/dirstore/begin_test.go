@@ -15,8 +15,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// Two sessions that begin transcripts with the same id at the same time each get one of their own.
-func TestBeginSameIDAtOnce(t *testing.T) {
+// Sessions that create transcripts with one session id at the same time get a file each.
+func TestConcurrentTranscriptsOfOneIDGetOwnFiles(t *testing.T) {
 	for n := range 100 {
 		d := disktest.New()
 		s := openOn(t, d)
@@ -27,30 +27,33 @@ func TestBeginSameIDAtOnce(t *testing.T) {
 			return nil
 		})
 		ref := func(i int) session.Ref {
-			return session.Ref{Key: session.Must(session.NamedKey("main", fmt.Sprint("s", i))), SessionID: "same"}
+			k := session.Must(session.NamedKey("main", fmt.Sprint("s", i)))
+			return session.Ref{Key: k, SessionID: "same"}
 		}
 		var wg sync.WaitGroup
 		for i := range 4 {
 			wg.Go(func() {
-				_, err := s.Transcripts.Append(t.Context(), ref(i), 0, says(fmt.Sprint("of ", i))...)
+				_, err := s.Transcripts.Append(t.Context(), ref(i), 0,
+					userMessages(fmt.Sprint("of ", i))...)
 				assert.NoError(t, err)
 			})
 		}
 		wg.Wait()
 		d.Hook(nil)
-		again := openOn(t, d.Crash(func(int) bool { return false }))
+		again := openOn(t, afterCrash(d))
 		for i := range 4 {
 			require.Equal(t, []string{fmt.Sprint("of ", i)}, lineTexts(t, again, ref(i)))
 		}
 	}
 }
 
-// Of many that begin one transcript one wins, also if one that fails at it forgets it meanwhile.
-func TestBeginOnce(t *testing.T) {
+// One of several concurrent appends creates a transcript, and the others get ErrConflict. That is
+// so although a failed append forgets the transcript meanwhile.
+func TestOneOfConcurrentAppendsCreatesTranscript(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := disktest.New()
 		s := openOn(t, d)
-		ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
+		ref := testRef("x")
 		looks, begins := make(chan struct{}), make(chan struct{})
 		var looked, began atomic.Bool
 		d.Hook(func(op disktest.Op) error {
@@ -64,7 +67,7 @@ func TestBeginOnce(t *testing.T) {
 		})
 		answers := make(chan error, 3)
 		add := func(after session.Pos, text string) {
-			_, err := s.Transcripts.Append(t.Context(), ref, after, says(text)...)
+			_, err := s.Transcripts.Append(t.Context(), ref, after, userMessages(text)...)
 			answers <- err
 		}
 		go add(5, "forgets it")
@@ -85,16 +88,13 @@ func TestBeginOnce(t *testing.T) {
 	})
 }
 
-// A directory of an agent that somebody has removed is made again.
-func TestBeginInRemovedDirectory(t *testing.T) {
+// An append makes the directory of an agent again after another program has removed it.
+func TestRemovedAgentDirectoryIsMadeAgain(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := func(id string) session.Ref {
-		return session.Ref{Key: session.Must(session.MainKey("main")), SessionID: id}
-	}
-	say(t, s, ref("x"), 0, "one")
+	appendTexts(t, s, testRef("x"), 0, "one")
 	require.NoError(t, d.Remove("/sessions/main/x.jsonl"))
 	require.NoError(t, d.Remove("/sessions/main"))
-	say(t, s, ref("y"), 0, "two")
-	assert.Equal(t, []string{"two"}, lineTexts(t, openOn(t, d.Crash(func(int) bool { return false })), ref("y")))
+	appendTexts(t, s, testRef("y"), 0, "two")
+	assert.Equal(t, []string{"two"}, lineTexts(t, openOn(t, afterCrash(d)), testRef("y")))
 }

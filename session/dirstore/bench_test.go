@@ -1,11 +1,11 @@
 package dirstore_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,21 +17,21 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-const benchFact = 300 // bytes of JSON, about what a fact of a tree has
+const benchFactLen = 300 // bytes of JSON, about as many as a fact of a tree has
 
-// A fact writes itself without a doubt, as those of a tree do.
-type fact []byte
+// A benchPayload is encoded JSON that is not checked again.
+type benchPayload []byte
 
-func (f fact) AppendJSON(b []byte) ([]byte, error) { return append(b, f...), nil }
+func (f benchPayload) AppendJSON(b []byte) ([]byte, error) { return append(b, f...), nil }
 
-var oneFact = fact(append(append([]byte{'"'}, bytes.Repeat([]byte{'x'}, benchFact-2)...), '"'))
+var benchFact = benchPayload(`"` + strings.Repeat("x", benchFactLen-2) + `"`)
 
 func benchBatch() session.Batch {
-	return session.Batch{ID: "some writer, some number", Due: noon, Entries: []session.Entry{{Payload: oneFact}}}
+	return session.Batch{ID: "some writer, some number", Due: testTime, Entries: []session.Entry{{Payload: benchFact}}}
 }
 
-// among shares n writes between writers and returns how long they took.
-func among(b *testing.B, n, writers int, write func(writer int) error) time.Duration {
+// shareWrites shares n writes between writers and returns how long they took.
+func shareWrites(b *testing.B, n, writers int, write func(writer int) error) time.Duration {
 	var left atomic.Int64
 	left.Store(int64(n))
 	var wg sync.WaitGroup
@@ -50,9 +50,9 @@ func among(b *testing.B, n, writers int, write func(writer int) error) time.Dura
 	return time.Since(start)
 }
 
-// Appends of one fact, by writers that have a tree each, beside the limits of the disk: a write and
-// a sync for each record, by one writer, and a bare group commit. All take turns, so that what else
-// the disk does concerns them alike.
+// BenchmarkAppend appends one fact at a time, by writers that have a tree each. Beside that it
+// measures the limits of the disk: one writer that syncs each record, and a bare group commit. The
+// three take turns, so that other load on the disk affects them alike.
 func BenchmarkAppend(b *testing.B) {
 	for _, writers := range []int{1, 8, 64, 256} {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
@@ -63,9 +63,9 @@ func BenchmarkAppend(b *testing.B) {
 			defer s.Close() //nolint:errcheck // what counts was synced
 			last, roots := make([]session.Seq, writers), make([]session.Key, writers)
 			for w := range roots {
-				roots[w] = tree(w)
+				roots[w] = treeKey(w)
 			}
-			record := make([]byte, benchFact+100) // a frame has about so many bytes beside the fact
+			record := make([]byte, benchFactLen+100) // the bytes of a frame beside the fact
 			g, raw := disktest.NewGroupCommit(benchFile(b)), disktest.NewGroupCommit(benchFile(b))
 			var appends, groups, raws time.Duration
 			b.ReportAllocs()
@@ -73,13 +73,15 @@ func BenchmarkAppend(b *testing.B) {
 			for b.Loop() {
 				const each = 20
 				n += each * writers
-				appends += among(b, each*writers, writers, func(w int) (err error) {
-					last[w], err = s.Journal.Append(context.Background(), roots[w], last[w], benchBatch())
+				appends += shareWrites(b, each*writers, writers, func(w int) (err error) {
+					last[w], err = s.Journal.Append(context.Background(), roots[w], last[w],
+						benchBatch())
 					return err
 				})
 				b.StopTimer()
-				groups += among(b, each*writers, writers, func(int) error { return g.Write(record) })
-				raws += among(b, each, 1, func(int) error { return raw.Write(record) })
+				groups += shareWrites(b, each*writers, writers,
+					func(int) error { return g.Write(record) })
+				raws += shareWrites(b, each, 1, func(int) error { return raw.Write(record) })
 				b.StartTimer()
 			}
 			b.ReportMetric(float64(n)/appends.Seconds(), "appends/s")
@@ -99,8 +101,8 @@ func benchFile(b *testing.B) disk.File {
 	return f
 }
 
-// One hot tree: batches of so many facts, one sync each, and how many bytes the log has for each
-// byte of JSON.
+// BenchmarkHotTree appends batches of several facts to one tree, with one sync each. It reports the
+// bytes of the log for each fact beyond its JSON.
 func BenchmarkHotTree(b *testing.B) {
 	for _, facts := range []int{1, 10, 100, 1000} {
 		b.Run(fmt.Sprintf("facts=%d", facts), func(b *testing.B) {
@@ -118,19 +120,19 @@ func BenchmarkHotTree(b *testing.B) {
 				for len(batch.Entries) < facts {
 					batch.Entries = append(batch.Entries, batch.Entries[0])
 				}
-				if last, err = s.Journal.Append(context.Background(), tree(0), last, batch); err != nil {
+				last, err = s.Journal.Append(context.Background(), treeKey(0), last, batch)
+				if err != nil {
 					b.Fatal(err)
 				}
 			}
 			size, _ := dirstore.LogSize(s)
 			b.ReportMetric(float64(b.N*facts)/time.Since(start).Seconds(), "facts/s")
-			b.ReportMetric(float64(size)/float64(b.N*facts)-benchFact, "extra-B/fact")
+			b.ReportMetric(float64(size)/float64(b.N*facts)-benchFactLen, "extra-B/fact")
 		})
 	}
 }
 
-// Opening: an empty directory; one with so many ended trees that the log was compacted of; one with
-// so many live ones.
+// BenchmarkOpen opens an empty directory, one with many idle trees, and one with many live trees.
 func BenchmarkOpen(b *testing.B) {
 	for _, c := range []struct{ idle, live int }{{0, 0}, {10_000, 0}, {0, 1_000}, {10_000, 1_000}} {
 		b.Run(fmt.Sprintf("idle=%d/live=%d", c.idle, c.live), func(b *testing.B) {
@@ -147,7 +149,8 @@ func BenchmarkOpen(b *testing.B) {
 						if i < c.idle {
 							batch.Due = time.Time{}
 						}
-						if _, err := s.Journal.Append(context.Background(), tree(i), 0, batch); err != nil {
+						_, err := s.Journal.Append(context.Background(), treeKey(i), 0, batch)
+						if err != nil {
 							b.Error(err)
 						}
 					}
@@ -176,18 +179,19 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// A turn's lines in a transcript, one sync.
+// BenchmarkTranscript appends the two lines of a turn to a transcript, with one sync.
 func BenchmarkTranscript(b *testing.B) {
 	s, err := dirstore.Open(b.TempDir())
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer s.Close() //nolint:errcheck // what counts was synced
-	ref := session.Ref{Key: tree(0), SessionID: "x"}
+	ref := session.Ref{Key: treeKey(0), SessionID: "x"}
 	b.ReportAllocs()
 	var end session.Pos
 	for b.Loop() {
-		if end, err = s.Transcripts.Append(context.Background(), ref, end, says("question", "answer")...); err != nil {
+		turn := userMessages("question", "answer")
+		if end, err = s.Transcripts.Append(context.Background(), ref, end, turn...); err != nil {
 			b.Fatal(err)
 		}
 	}

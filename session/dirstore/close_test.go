@@ -16,30 +16,28 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// The lock is given back when both parts are closed.
-func TestLockOfBothParts(t *testing.T) {
+// Closing one part of a Store does not release the lock. Closing the Store does.
+func TestCloseAfterClosedPartReleasesLock(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 2 {
-		s, err := dirstore.Open(dir)
-		require.NoError(t, err)
+		s := openDir(t, dir)
 		require.NoError(t, []any{s.Journal, s.Transcripts}[i].(io.Closer).Close())
-		_, err = dirstore.Open(dir)
+		_, err := dirstore.Open(dir)
 		require.ErrorIs(t, err, dirstore.ErrLocked)
 		require.NoError(t, s.Close())
 	}
-	s, err := dirstore.Open(dir)
-	require.NoError(t, err)
+	s := openDir(t, dir)
 	require.NoError(t, s.Close())
 }
 
-// Close waits for what is being written to a transcript, and nothing is written after it, by
-// whoever still waited for a turn either.
-func TestCloseWaitsForTranscripts(t *testing.T) {
+// Close waits for the write to a transcript that is under way. Calls that wait for the transcript
+// meanwhile write nothing after Close.
+func TestCloseWaitsForTranscriptWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := disktest.New()
 		s := openOn(t, d)
-		ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
-		end := say(t, s, ref, 0, "before")
+		ref := testRef("x")
+		end := appendTexts(t, s, ref, 0, "before")
 		hang := make(chan struct{})
 		var closed atomic.Bool
 		d.Hook(func(op disktest.Op) error {
@@ -53,14 +51,15 @@ func TestCloseWaitsForTranscripts(t *testing.T) {
 		})
 		answers := make(chan error, 4)
 		add := func(text string) {
-			_, err := s.Transcripts.Append(context.WithoutCancel(t.Context()), ref, end, says(text)...)
+			_, err := s.Transcripts.Append(context.WithoutCancel(t.Context()), ref, end,
+				userMessages(text)...)
 			answers <- err
 		}
 		go add("first")
 		synctest.Wait()
 		go add("waits for its turn")
 		go func() {
-			_, err := s.Transcripts.Archive(context.WithoutCancel(t.Context()), ref, noon)
+			_, err := s.Transcripts.Archive(context.WithoutCancel(t.Context()), ref, testTime)
 			answers <- err
 		}()
 		synctest.Wait()
@@ -91,11 +90,12 @@ func TestCloseWaitsForTranscripts(t *testing.T) {
 	})
 }
 
-// Close within a loop over lines ends the loop, and waits for none.
-func TestCloseWhileReadingTranscript(t *testing.T) {
+// A loop over lines ends with ErrClosed when the store is closed within it. Close does not wait for
+// the loop.
+func TestCloseEndsLoopOverLines(t *testing.T) {
 	s := openOn(t, disktest.New())
-	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
-	say(t, s, ref, 0, "one", "two", "three")
+	ref := testRef("x")
+	appendTexts(t, s, ref, 0, "one", "two", "three")
 	n := 0
 	for _, err := range s.Transcripts.Read(t.Context(), ref, session.LineQuery{}) {
 		if n++; n == 2 {
@@ -108,12 +108,12 @@ func TestCloseWhileReadingTranscript(t *testing.T) {
 	assert.Equal(t, 2, n)
 }
 
-// Who still asks a closed Store for a place takes nothing away from the next owner.
-func TestLocateAfterClose(t *testing.T) {
+// Locate of a closed Store removes nothing of the next owner.
+func TestLocateAfterCloseDoesNotDisturbNextOwner(t *testing.T) {
 	d := disktest.New()
 	s, next := openOn(t, d), openOn(t, d)
 	require.NoError(t, s.Close())
-	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
+	ref := testRef("x")
 	looked := false
 	d.Hook(func(op disktest.Op) error {
 		if op.Kind == disktest.OpSync && strings.HasSuffix(op.Name, ".tmp") {
@@ -122,6 +122,6 @@ func TestLocateAfterClose(t *testing.T) {
 		}
 		return nil
 	})
-	say(t, next, ref, 0, "one")
+	appendTexts(t, next, ref, 0, "one")
 	assert.True(t, looked)
 }

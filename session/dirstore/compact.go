@@ -8,50 +8,52 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// maybeCompact compacts the log in the background if more than half of it is of no use.
-func (j *journal) maybeCompact() {
+// compactIfNeeded compacts the log in the background if more than half of it is not needed any
+// more.
+func (j *journal) compactIfNeeded() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if size := j.log.Size(); j.compacting || j.closed.Load() || size <= j.slack+2*j.live || size < j.resting {
+	size := j.log.Size()
+	if j.compacting || j.closed.Load() || size <= j.slack+2*j.live || size < j.compactAbove {
 		return
 	}
 	j.compacting = true
 	j.compactor.Go(func() {
-		// No caller has asked for it, and a log that could not be compacted is as good as before:
-		// it is tried again when it has grown, and Health says why.
+		// The error has no caller. A log that could not be compacted is complete, so the journal
+		// goes on. It tries again when the log has grown by slack, and Health returns the error.
 		err := j.compact()
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.compacting = false
-		if j.unfit = nil; err != nil {
-			j.unfit = fmt.Errorf("dirstore: compact the log: %w", logError(err))
+		if j.compactErr = nil; err != nil {
+			j.compactErr = fmt.Errorf("dirstore: compact the log: %w", logError(err))
 		}
-		j.resting = j.log.Size() + j.slack
+		j.compactAbove = j.log.Size() + j.slack
 	})
 }
 
-// compact puts the trees that are never due where idle trees are kept, and writes the others to a
-// new log.
+// compact moves the trees that are never due into the idle logs, and writes the others to a new
+// log.
 func (j *journal) compact() error {
 	j.compaction.Lock()
 	defer j.compaction.Unlock()
-	if err := j.freeze(); err != nil {
+	if err := j.moveIdleTrees(); err != nil {
 		return err
 	}
 	var old map[*treeLog][]batchSpan
-	carried := make(map[*treeLog][]batchSpan)
+	copied := make(map[*treeLog][]batchSpan)
 	return j.log.Rewrite(wal.Rewriter{
-		Begin: func() { old = j.snapshot(func(l *treeLog) bool { return !l.cold }) },
+		Begin: func() { old = j.snapshot(func(l *treeLog) bool { return !l.idleOnly }) },
 		Copy: func(view *wal.View, w *wal.Writer) error {
 			for l, frames := range old {
 				if j.closed.Load() {
 					return session.ErrClosed
 				}
-				moved, err := carry(view, w, frames)
+				spans, err := copyBatches(view, w, frames)
 				if err != nil {
 					return err
 				}
-				carried[l] = moved
+				copied[l] = spans
 			}
 			return nil
 		},
@@ -60,13 +62,14 @@ func (j *journal) compact() error {
 			defer j.mu.Unlock()
 			swap()
 			for _, l := range j.logs {
-				l.frames = relocated(l.frames, carried[l], from, delta)
+				l.frames = moveSpans(l.frames, copied[l], from, delta)
 			}
 		},
 	})
 }
 
-// snapshot returns the frames of the logs that it is to select.
+// snapshot returns the places of the batches of the selected trees. selected is called with mu
+// held.
 func (j *journal) snapshot(selected func(*treeLog) bool) map[*treeLog][]batchSpan {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -79,9 +82,9 @@ func (j *journal) snapshot(selected func(*treeLog) bool) map[*treeLog][]batchSpa
 	return frames
 }
 
-// carry copies the batches of one tree.
-func carry(view *wal.View, w *wal.Writer, frames []batchSpan) ([]batchSpan, error) {
-	moved := make([]batchSpan, len(frames))
+// copyBatches copies the batches of one tree to w and returns their new places.
+func copyBatches(view *wal.View, w *wal.Writer, frames []batchSpan) ([]batchSpan, error) {
+	copied := make([]batchSpan, len(frames))
 	for i, f := range frames {
 		_, payload, err := view.Read(f.span())
 		if err != nil {
@@ -89,25 +92,25 @@ func carry(view *wal.View, w *wal.Writer, frames []batchSpan) ([]batchSpan, erro
 		}
 		kind := frameBatch
 		if i == 0 {
-			kind = frameImage
+			kind = frameFirst
 		}
 		at, err := w.Append(kind, payload)
 		if err != nil {
 			return nil, err
 		}
-		moved[i] = f
-		moved[i].off = at.Off
+		copied[i] = f
+		copied[i].off = at.Off
 	}
-	return moved, nil
+	return copied, nil
 }
 
-// relocated returns where frames are after those before from were carried and the others moved by
-// delta.
-func relocated(frames, carried []batchSpan, from, delta int64) []batchSpan {
+// moveSpans returns the places of frames after a rewrite. Those before the offset from were copied,
+// and copied has their new places. The others have moved by delta bytes.
+func moveSpans(frames, copied []batchSpan, from, delta int64) []batchSpan {
 	moved := make([]batchSpan, 0, len(frames))
 	for i, f := range frames {
 		if f.off < from {
-			f = carried[i]
+			f = copied[i]
 		} else {
 			f.off += delta
 		}
@@ -116,25 +119,26 @@ func relocated(frames, carried []batchSpan, from, delta int64) []batchSpan {
 	return moved
 }
 
-// freeze moves trees that are never due out of the index, once they are durable elsewhere. The log
-// has them until it is rewritten; as long as it does, it is right.
-func (j *journal) freeze() error {
+// moveIdleTrees writes the trees that are never due to the idle logs, and removes them from the
+// index once they are durable there. The log keeps their frames until it is rewritten. Until then
+// these frames are right too: replay finds the same batches in them.
+func (j *journal) moveIdleTrees() error {
 	view, err := j.log.View()
 	if err != nil {
 		return err
 	}
 	defer view.Close() //nolint:errcheck // nothing was written
-	frozen := j.snapshot(func(l *treeLog) bool {
-		return !l.cold && l.busy == nil && l.Due.IsZero() && l.Root.IsValid()
+	trees := j.snapshot(func(l *treeLog) bool {
+		return !l.idleOnly && l.busy == nil && l.Due.IsZero() && l.Root.IsValid()
 	})
 	var errs []error
-	for l, frames := range frozen {
+	for l, frames := range trees {
 		if j.closed.Load() {
 			return session.ErrClosed
 		}
 		if err := j.idle.write(l.Root, view, frames); err != nil {
 			errs = append(errs, err)
-			delete(frozen, l)
+			delete(trees, l)
 		}
 	}
 	if err := j.idle.sync(); err != nil {
@@ -142,12 +146,12 @@ func (j *journal) freeze() error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for l, frames := range frozen {
+	for l, frames := range trees {
 		if l.busy != nil || l.Last != frames[len(frames)-1].last() {
-			continue // an append was made meanwhile, or is about to be
+			continue // an append has made the idle log out of date, or is about to
 		}
 		j.due.Remove(&l.Item)
-		j.live -= l.weight()
+		j.live -= l.liveBytes()
 		delete(j.logs, l.Root)
 	}
 	return errors.Join(errs...)

@@ -1,56 +1,69 @@
-// Package dirstore keeps a [session.Store] in a directory, with the standard library alone.
+// Package dirstore keeps a [session.Store] in a directory. It needs nothing but the standard
+// library.
 //
 //	store, err := dirstore.Open("state")
+//	...
+//	defer store.Close()
 //
-// [Open] is for the one process that writes, [View] reads beside it, and [Verify] looks at every
-// byte of it. The directory has
+// [Open] is for the one process that writes, its owner. [View] reads beside the owner. [Verify]
+// reads every byte and reports what is not intact. The directory has these files:
 //
-//	<dir>/lock                           who has the directory open, or had it last
-//	<dir>/journal/00000001.wal           one write-ahead log for all trees, compacted as it grows
-//	<dir>/journal/idle/3f/3f9a....wal    trees that are never due, read on demand
-//	<dir>/sessions/<agent>/<session id>.jsonl    transcripts, to tail and grep
-//	        ....jsonl.deleted.<timestamp>        transcripts that were archived
-//	        ....jsonl.torn.<offset>[.<n>]        what had to be cut off; kept for a person to look at
-//	*.tmp                                what was not whole when a process died
+//	<dir>/lock                                   names the owner
+//	<dir>/journal/00000001.wal                   one write-ahead log for all trees
+//	<dir>/journal/idle/3f/3f9a....wal            a tree that is never due
+//	<dir>/sessions/<agent>/<session id>.jsonl    a transcript, to tail and grep
+//	        ....jsonl.deleted.<timestamp>        an archived transcript
+//	        ....jsonl.torn.<offset>[.<n>]        what a repair cut off, for a person
+//	*.tmp                                        not complete when its process died
 //
-// The next process that writes beside a file *.tmp removes it.
-// Files are for the user alone: 0600, directories 0700.
+// The log is compacted as it grows. Idle trees move out of it then and are read on demand. The
+// next process that writes beside a file *.tmp removes it.
+//
+// Files are for the user alone: they have the permissions 0600, directories 0700.
 //
 // # What is promised
 //
-// Everything that a method said was done is still there after the process was killed or the power
-// was lost, as far as the disk tells the truth. Windows cannot be asked when a name is on the disk:
-// there the power may take names that are only moments old, and the files with them. Appends of
-// different trees share one sync of the disk.
+// Acknowledged data survive. Everything that a method has acknowledged is there after the process
+// was killed or the power was lost, as far as the disk reports its syncs truthfully. Windows is an
+// exception: it cannot be asked whether a name is on the disk. A power failure there may take names
+// that are only moments old, and the files with them.
 //
-// A directory has one Store at a time. Another Open gets a *[LockedError] that says which process
-// has it. The lock ends with the process that holds it, however that ends. It needs a system that
-// can lock files: Linux, macOS, the BSDs, Windows. On others only View works.
+// A directory has one owner. Another Open returns a *[LockedError] that names the owner. The lock
+// ends with its process, however that ends. Open needs a system that can lock files: Linux, macOS,
+// the BSDs, Windows. View works on every system.
 //
-// A disk that is full or away for a while makes appends fail, and they work again when it does.
-// Only a [session.ErrSync] of the journal stays until the directory is opened again.
-// [session.Store.Health] says what has gone wrong that no append was refused for: for example, why
-// the log could not be compacted the last time.
+// A failure of the disk passes. Appends fail while the disk is full or out of reach, and succeed
+// again afterwards. Only a [session.ErrSync] of the journal stays until the directory is opened
+// again. [session.Store.Health] returns the errors that no append has returned, for example why
+// the last compaction of the log failed.
+//
+// Concurrent appends to different trees share one sync of the disk.
 //
 // # Rot
 //
-// A crash leaves at most the last thing that no caller was told of, and that is cut off. What was
-// acknowledged and is not there any more as it was is a *[session.CorruptError] with file and
-// offset. Open returns that of the log; whatever reads an idle tree or a transcript, or would
-// append to it, returns that of its file. What a newer version wrote is [session.ErrFormat].
+// A crash leaves at most data at the end of a file that were never acknowledged. They are cut off.
+// Acknowledged data that the disk has changed or lost are a *[session.CorruptError] with file and
+// offset. Open returns that of the log. A call that reads an idle tree or a transcript, or would
+// append to it, returns that of its file. A file that a newer version has written is
+// [session.ErrFormat].
+//
+// # What is not promised
 //
 // Verify cannot see
 //
-//   - rot in the very last group of a log that was not closed, and in the last write of a
-//     transcript, if it looks like what a crash leaves;
-//   - a letter of a transcript that has become another one, because lines that are made to be read
-//     with other tools have no checksum;
-//   - that the whole file of an idle tree or of a transcript was removed, which then begins anew;
+//   - rot in the last group of a log that was not closed, or in the last write of a transcript, if
+//     it looks like what a crash leaves;
+//   - a letter of a transcript that has become another one: the lines have no checksum, because
+//     they are made to be read with other tools;
+//   - that the file of an idle tree or of a transcript was removed: the tree or the transcript
+//     begins anew then;
 //   - that the directory is an older copy of itself.
 //
 // # Where to begin
 //
-// store.go opens the two parts. journal.go is the index of the log, append.go and read.go use it,
-// compact.go and idle.go put trees away. transcripts.go and transcript.go are the other part,
-// transcriptend.go says where a transcript ends after a crash.
+// store.go opens the two parts of a Store. Then read the journal: journal.go has the index of the
+// log, append.go and read.go use it, compact.go moves idle trees to the files of idle.go, and
+// batch.go has the bytes of a batch. The transcripts are next: transcripts.go knows which there
+// are, transcriptwrite.go creates them and appends to them, and transcriptfile.go reads one file
+// and finds its end after a crash. verify.go reads everything.
 package dirstore

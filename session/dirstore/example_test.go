@@ -61,8 +61,9 @@ func ExampleVerify() {
 		return
 	}
 	defer store.Close()
-	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "6f1c2a52"}
-	if _, err := store.Transcripts.Append(ctx, ref, 0, session.Message{Role: session.MessageUser, Text: "hello"}); err != nil {
+	ref := testRef("6f1c2a52")
+	message := session.Message{Role: session.MessageUser, Text: "hello"}
+	if _, err := store.Transcripts.Append(ctx, ref, 0, message); err != nil {
 		fmt.Println(err)
 	}
 	for file, err := range dirstore.Verify(ctx, dir) {

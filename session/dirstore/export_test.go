@@ -6,28 +6,28 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// OpenOn is Open on another disk, without a lock.
+// OpenOn is Open on another file system, without a lock.
 func OpenOn(fsys disk.FS, dir string) (*session.Store, error) {
-	return openOn(fsys, dir, unlocked)
+	return openOn(fsys, dir, noLock)
 }
 
-// Compact compacts the log of a Store of Open at once.
+// Compact compacts the log of a Store of Open.
 func Compact(s *session.Store) error { return s.Journal.(*journal).compact() }
 
-// Freeze is the first part of it: it puts trees away.
-func Freeze(s *session.Store) error { return s.Journal.(*journal).freeze() }
+// MoveIdleTrees is the first part of Compact.
+func MoveIdleTrees(s *session.Store) error { return s.Journal.(*journal).moveIdleTrees() }
 
-// SetSlack sets how many bytes a log may grow before it is compacted.
+// SetSlack sets the bytes that a log may grow before it is compacted.
 func SetSlack(s *session.Store, n int64) { s.Journal.(*journal).slack = n }
 
-// SetMaxBatch sets how many bytes a batch may have, and returns how many it was.
+// SetMaxBatch sets the most bytes of a batch, and returns the value before.
 func SetMaxBatch(s *session.Store, n int) (before int) {
 	j := s.Journal.(*journal)
 	before, j.maxBatch = j.maxBatch, n
 	return before
 }
 
-// LogSize returns the length of the log, and of how many trees it keeps the places.
+// LogSize returns the length of the log in bytes, and the number of trees in its index.
 func LogSize(s *session.Store) (size int64, trees int) {
 	j := s.Journal.(*journal)
 	j.mu.Lock()
@@ -35,21 +35,22 @@ func LogSize(s *session.Store) (size int64, trees int) {
 	return j.log.Size(), len(j.logs)
 }
 
-// Live returns how many bytes compaction would keep, as it is kept up to date and as it is counted.
+// Live returns the bytes that a compaction keeps: as the journal has added them up, and as they are
+// counted now.
 func Live(s *session.Store) (kept, counted int64) {
 	j := s.Journal.(*journal)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, l := range j.logs {
-		counted += l.weight()
+		counted += l.liveBytes()
 	}
 	return j.live, counted
 }
 
-// ViewOn is View on another disk.
+// ViewOn is View on another file system.
 func ViewOn(fsys disk.FS, dir string) (*session.Store, error) { return viewOn(fsys, dir) }
 
-// EncodeBatch returns a batch as it is written.
+// EncodeBatch returns an encoded batch.
 func EncodeBatch(root session.Key, after session.Seq, batch session.Batch) []byte {
 	b, err := appendBatch(nil, root, after, batch, wal.MaxPayload)
 	if err != nil {
@@ -58,10 +59,10 @@ func EncodeBatch(root session.Key, after session.Seq, batch session.Batch) []byt
 	return b
 }
 
-// LockFile takes the lock of an open file.
+// LockFile is lockFile.
 var LockFile = lockFile
 
-// KnownTranscripts returns of how many transcripts something is kept in memory.
+// KnownTranscripts returns the number of transcripts whose state is in memory.
 func KnownTranscripts(s *session.Store) int {
 	t := s.Transcripts.(*transcripts)
 	t.mu.Lock()

@@ -14,18 +14,20 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// Who changes the length of a transcript in use is noticed before anything is read or written at a
-// place that is no longer what it was. It is an error once, and then what is there counts.
-func TestTranscriptChangedByOthers(t *testing.T) {
+// Another program changes the length of a transcript in use. The next call returns an error before
+// it reads or writes at a stale offset. The call after that uses the file as it is.
+func TestChangedLengthOfTranscriptIsAnErrorOnce(t *testing.T) {
 	path := "/sessions/main/x.jsonl"
-	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
+	ref := testRef("x")
 	head := len(`{"role":"note","discard":0,"transcript":{"version":1,"key":"agent:main:main","sessionId":"x"}}` + "\n")
 	for name, change := range map[string]struct {
 		f     func(b []byte) []byte
 		texts []string
 	}{
-		"cut within a line":     {func(b []byte) []byte { return b[:len(b)-5] }, []string{"one"}},
-		"cut behind a line":     {func(b []byte) []byte { return b[:bytes.LastIndexByte(b[:len(b)-1], '\n')+1] }, []string{"one"}},
+		"cut within a line": {func(b []byte) []byte { return b[:len(b)-5] }, []string{"one"}},
+		"cut behind a line": {func(b []byte) []byte {
+			return b[:bytes.LastIndexByte(b[:len(b)-1], '\n')+1]
+		}, []string{"one"}},
 		"cut behind the head":   {func(b []byte) []byte { return b[:head] }, []string{}},
 		"added a line":          {func(b []byte) []byte { return append(b, `{"role":"user","text":"by hand"}`+"\n"...) }, []string{"one", "two", "by hand"}},
 		"added part of a line":  {func(b []byte) []byte { return append(b, "oops"...) }, []string{"one", "two"}},
@@ -35,7 +37,7 @@ func TestTranscriptChangedByOthers(t *testing.T) {
 			t.Run(name+", "+first, func(t *testing.T) {
 				d := disktest.New()
 				s := openOn(t, d)
-				end := say(t, s, ref, 0, "one", "two")
+				end := appendTexts(t, s, ref, 0, "one", "two")
 				want := session.ErrCorrupt
 				if b := change.f(readAll(t, d, path)); b != nil {
 					writeAll(t, d, path, b)
@@ -45,78 +47,78 @@ func TestTranscriptChangedByOthers(t *testing.T) {
 				}
 				var err error
 				if first == "append" {
-					_, err = s.Transcripts.Append(t.Context(), ref, end, says("lost")...)
+					_, err = s.Transcripts.Append(t.Context(), ref, end, userMessages("lost")...)
 				} else {
-					_, err = collect(t, s, ref, session.LineQuery{After: end})
+					_, err = readTexts(t, s, ref, session.LineQuery{After: end})
 				}
 				require.ErrorIs(t, err, want)
 				assert.ErrorContains(t, err, path)
 				assert.Equal(t, change.texts, lineTexts(t, s, ref))
 				var last session.Pos
-				for line, err := range s.Transcripts.Read(t.Context(), ref, session.LineQuery{Last: 1}) {
-					require.NoError(t, err)
-					last = line.Pos
+				if len(change.texts) > 0 {
+					last = lastPos(t, s, ref)
 				}
 				pos, err := s.Transcripts.Append(t.Context(), ref, last)
 				require.NoError(t, err)
 				assert.Equal(t, last, pos)
-				say(t, s, ref, last, "on")
-				assert.Equal(t, append(change.texts, "on"), lineTexts(t, openOn(t, d.Crash(func(int) bool { return false })), ref))
+				appendTexts(t, s, ref, last, "on")
+				assert.Equal(t, append(change.texts, "on"),
+					lineTexts(t, openOn(t, afterCrash(d)), ref))
 			})
 		}
 	}
 }
 
-// A transcript that somebody takes away just before it is archived is not there, and can be begun
-// again.
-func TestArchiveRemovedTranscript(t *testing.T) {
+// Another program removes a transcript just before it is archived. Archive returns an error once.
+// Then the transcript does not exist, and can be created again.
+func TestArchiveOfRemovedTranscriptIsAnErrorOnce(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
-	say(t, s, ref, 0, "one")
+	ref := testRef("x")
+	appendTexts(t, s, ref, 0, "one")
 	require.NoError(t, d.Remove("/sessions/main/x.jsonl"))
-	_, err := s.Transcripts.Archive(t.Context(), ref, noon)
+	_, err := s.Transcripts.Archive(t.Context(), ref, testTime)
 	require.ErrorIs(t, err, fs.ErrNotExist)
-	name, err := s.Transcripts.Archive(t.Context(), ref, noon)
+	name, err := s.Transcripts.Archive(t.Context(), ref, testTime)
 	require.NoError(t, err)
 	assert.Empty(t, name)
-	say(t, s, ref, 0, "anew")
+	appendTexts(t, s, ref, 0, "anew")
 }
 
-// Nothing is kept of what somebody asks for and is not there.
+// The store keeps no state of transcripts that do not exist.
 func TestUnknownTranscriptsAreForgotten(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
 	ref := func(i int) session.Ref {
-		return session.Ref{Key: session.Must(session.MainKey("main")), SessionID: fmt.Sprint("x", i)}
+		return testRef(fmt.Sprint("x", i))
 	}
 	for i := range 1000 {
 		assert.Empty(t, lineTexts(t, s, ref(i)))
 	}
 	assert.Zero(t, dirstore.KnownTranscripts(s))
-	say(t, s, ref(1), 0, "one")
+	appendTexts(t, s, ref(1), 0, "one")
 	assert.Equal(t, 1, dirstore.KnownTranscripts(s))
-	_, err := s.Transcripts.Archive(t.Context(), ref(1), noon)
+	_, err := s.Transcripts.Archive(t.Context(), ref(1), testTime)
 	require.NoError(t, err)
 	assert.Zero(t, dirstore.KnownTranscripts(s))
 }
 
-// Who looks at a directory sees what its owner writes, cuts off and archives meanwhile.
-func TestViewTranscriptsLater(t *testing.T) {
+// A View sees the lines that the owner writes and the transcripts that it archives meanwhile.
+func TestViewSeesLaterTranscripts(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	a, b := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "a"}, session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "b"}
-	end := say(t, s, a, 0, "one")
+	a, b := testRef("a"), testRef("b")
+	end := appendTexts(t, s, a, 0, "one")
 	v, err := dirstore.ViewOn(d, "/")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"one"}, lineTexts(t, v, a))
 	assert.Empty(t, v.Transcripts.Locate(b))
-	say(t, s, a, end, "two")
+	appendTexts(t, s, a, end, "two")
 	assert.Equal(t, []string{"one", "two"}, lineTexts(t, v, a))
-	_, err = s.Transcripts.Archive(t.Context(), a, noon)
+	_, err = s.Transcripts.Archive(t.Context(), a, testTime)
 	require.NoError(t, err)
 	assert.Equal(t, s.Transcripts.Locate(a), v.Transcripts.Locate(a))
 	assert.Empty(t, lineTexts(t, v, a))
-	say(t, s, b, 0, "of b")
+	appendTexts(t, s, b, 0, "of b")
 	assert.Equal(t, []string{"of b"}, lineTexts(t, v, b))
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// Whatever a batch of the log holds, reading it never panics, and what can be read is written again
-// as the same.
+// Parsing a batch never panics. A batch that can be parsed is encoded as the same batch again.
 func FuzzBatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := parseBatch(data, session.ParseRoot)
@@ -35,7 +34,8 @@ func FuzzBatch(f *testing.F) {
 			t.Fatal(err)
 		}
 		r, err := parseBatch(out, session.ParseRoot)
-		if err != nil || r.root != s.root || r.after != s.after || r.id != s.id || r.reset != s.reset || !r.due.Equal(s.due) || !bytes.Equal(r.entries, s.entries) {
+		if err != nil || r.root != s.root || r.after != s.after || r.id != s.id ||
+			r.reset != s.reset || !r.due.Equal(s.due) || !bytes.Equal(r.entries, s.entries) {
 			t.Fatalf("%+v was written again as %+v: %v", s, r, err)
 		}
 	})

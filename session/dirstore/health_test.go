@@ -18,7 +18,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// A busyLog is a tree that is worth compacting again and again.
+// A busyLog appends to one tree, so that the log must be compacted again and again.
 type busyLog struct {
 	s    *session.Store
 	last session.Seq
@@ -27,13 +27,14 @@ type busyLog struct {
 func (b *busyLog) add(t *testing.T) {
 	t.Helper()
 	var err error
-	b.last, err = b.s.Journal.Append(t.Context(), tree(1), b.last, batchOf(noon, true, fmt.Sprint(b.last, strings.Repeat("x", 500))))
+	b.last, err = b.s.Journal.Append(t.Context(), treeKey(1), b.last,
+		batchOf(testTime, true, fmt.Sprint(b.last, strings.Repeat("x", 500))))
 	require.NoError(t, err)
-	synctest.Wait() // for the compaction, if that was the moment for one
+	synctest.Wait() // for the compaction that the append may have started
 }
 
-// rot changes one byte of a file, counted from its end.
-func rot(t *testing.T, d *disktest.Disk, name string, fromEnd int) {
+// rotByte changes one byte of a file, counted from its end.
+func rotByte(t *testing.T, d *disktest.Disk, name string, fromEnd int) {
 	t.Helper()
 	f, err := d.OpenFile(name, os.O_RDWR)
 	require.NoError(t, err)
@@ -44,19 +45,18 @@ func rot(t *testing.T, d *disktest.Disk, name string, fromEnd int) {
 	require.NoError(t, f.Close())
 }
 
-// Rot that only compaction meets stops nobody, and is said by Health, again by Close, and by the
-// next Open.
-func TestRotThatCompactionMeetsIsSaid(t *testing.T) {
+// A compaction finds rot. Appends go on. Health, Close and the next Open return the error.
+func TestHealthAndCloseReturnRotOfCompaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := disktest.New()
 		s := openOn(t, d)
 		dirstore.SetSlack(s, 10_000)
-		_, err := s.Journal.Append(t.Context(), tree(9), 0, batchOf(noon, false, "rots"))
+		_, err := s.Journal.Append(t.Context(), treeKey(9), 0, batchOf(testTime, false, "rots"))
 		require.NoError(t, err)
-		rot(t, d, "/journal/00000001.wal", 3)
+		rotByte(t, d, "/journal/00000001.wal", 3)
 		b := busyLog{s: s}
 		b.add(t)
-		require.NoError(t, s.Health(t.Context()), "nobody has looked")
+		require.NoError(t, s.Health(t.Context()), "no compaction has read the log yet")
 		for range 30 {
 			b.add(t)
 		}
@@ -65,7 +65,7 @@ func TestRotThatCompactionMeetsIsSaid(t *testing.T) {
 		require.ErrorAs(t, err, &corrupt)
 		assert.Equal(t, "/journal/00000001.wal", corrupt.File)
 		assert.ErrorContains(t, err, "compact")
-		l, err := readLog(t.Context(), s.Journal, tree(1))
+		l, err := readLog(t.Context(), s.Journal, treeKey(1))
 		require.NoError(t, err)
 		assert.Equal(t, b.last, l.last())
 		require.ErrorIs(t, s.Close(), session.ErrCorrupt)
@@ -75,9 +75,9 @@ func TestRotThatCompactionMeetsIsSaid(t *testing.T) {
 	})
 }
 
-// A compaction for which there is no room is tried again when the log has grown by as much as it
-// may, not with every append, and Health says how the last one went.
-func TestCompactionRestsAfterFailure(t *testing.T) {
+// A failed compaction is tried again when the log has grown by slack, and not with every append.
+// Health returns the error of the last one.
+func TestFailedCompactionWaitsForGrowth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := disktest.New()
 		s := openOn(t, d)
@@ -86,7 +86,7 @@ func TestCompactionRestsAfterFailure(t *testing.T) {
 		d.Hook(func(op disktest.Op) error {
 			if op.Kind == disktest.OpCreate {
 				tries++
-				return syscall.ENOSPC
+				return errDiskFull
 			}
 			return nil
 		})
@@ -96,7 +96,7 @@ func TestCompactionRestsAfterFailure(t *testing.T) {
 		}
 		size, _ := dirstore.LogSize(s)
 		assert.InDelta(t, size/10_000, tries, 2)
-		require.ErrorIs(t, s.Health(t.Context()), syscall.ENOSPC)
+		require.ErrorIs(t, s.Health(t.Context()), errDiskFull)
 		d.Hook(nil)
 		for range 20 {
 			b.add(t)
@@ -108,7 +108,7 @@ func TestCompactionRestsAfterFailure(t *testing.T) {
 	})
 }
 
-// Close waits for a compaction that is under way: the lock is not given back while somebody writes.
+// Close waits for a compaction that is under way. The lock is not released while the store writes.
 func TestCloseWaitsForCompaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := disktest.New()
@@ -143,7 +143,7 @@ func TestCloseWaitsForCompaction(t *testing.T) {
 	})
 }
 
-// A sync that fails is something to say before the next append is refused.
+// Health returns a failed sync before the next append is refused.
 func TestHealthAfterFailedSync(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
@@ -154,19 +154,21 @@ func TestHealthAfterFailedSync(t *testing.T) {
 		}
 		return nil
 	})
-	_, err := s.Journal.Append(t.Context(), tree(1), 0, batchOf(noon, false, "x"))
+	_, err := s.Journal.Append(t.Context(), treeKey(1), 0, batchOf(testTime, false, "x"))
 	require.ErrorIs(t, err, session.ErrSync)
 	require.ErrorIs(t, s.Health(t.Context()), session.ErrSync)
 	require.NoError(t, s.Close())
 }
 
-type unwell struct {
+// An unwellJournal is a Journal whose Health returns err.
+type unwellJournal struct {
 	session.Journal
 	err error
 }
 
-func (u unwell) Health(context.Context) error { return u.err }
+func (u unwellJournal) Health(context.Context) error { return u.err }
 
+// An unwellTranscripts is a Transcripts whose Health returns err.
 type unwellTranscripts struct {
 	session.Transcripts
 	err error
@@ -174,15 +176,15 @@ type unwellTranscripts struct {
 
 func (u unwellTranscripts) Health(context.Context) error { return u.err }
 
-// Health asks what can be asked.
-func TestHealth(t *testing.T) {
+// Health returns the errors of both parts, and nil for a part without the method.
+func TestHealthJoinsErrorsOfParts(t *testing.T) {
 	s := session.NewMemory()
 	require.NoError(t, s.Health(t.Context()))
-	s.Journal = unwell{s.Journal, syscall.EIO}
-	s.Transcripts = unwellTranscripts{s.Transcripts, syscall.ENOSPC}
+	s.Journal = unwellJournal{s.Journal, syscall.EIO}
+	s.Transcripts = unwellTranscripts{s.Transcripts, errDiskFull}
 	err := s.Health(t.Context())
 	require.ErrorIs(t, err, syscall.EIO)
-	require.ErrorIs(t, err, syscall.ENOSPC)
+	require.ErrorIs(t, err, errDiskFull)
 	v := openOn(t, disktest.New())
 	require.NoError(t, v.Close())
 	require.ErrorIs(t, v.Health(t.Context()), session.ErrClosed)

@@ -16,37 +16,41 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// idleLogs keep the logs of trees that are never due, one file each under a name made from the
-// root, so that opening costs nothing for them and finding one does not depend on how many there
-// are:
+// The idleLogs hold the trees that are never due, each in a file of its own. The name of the file
+// is made from the root. So opening the store costs nothing for idle trees, and finding one costs
+// the same however many there are.
 //
-//	<dir>/idle/3f/3f9a....wal     head frame, then the batches
+//	<dir>/idle/3f/3f9a....wal     frameIdleHead, then the batches
 //
-// What the write-ahead log says of a tree is newer. A file is replaced when its tree becomes idle
-// again, and never removed.
+// If the write-ahead log has batches of a tree, these are newer than the file of the tree. A file
+// is replaced when its tree becomes idle again. It is never removed.
 type idleLogs struct {
-	fs    disk.FS
-	dir   string
-	dirty map[string]bool // directories with names that are not durable; only freeze uses it
-	made  map[string]bool // directories that are there, likewise
+	fs       disk.FS
+	dir      string
+	unsynced map[string]bool // directories with names that are not durable; for moveIdleTrees alone
+	made     map[string]bool // directories that exist; for moveIdleTrees alone
 }
 
 const idleSuffix = ".wal"
 
 func newIdleLogs(fsys disk.FS, dir string) idleLogs {
-	return idleLogs{fs: fsys, dir: filepath.Join(dir, "idle"), dirty: make(map[string]bool), made: make(map[string]bool)}
+	return idleLogs{
+		fs: fsys, dir: filepath.Join(dir, "idle"),
+		unsynced: make(map[string]bool), made: make(map[string]bool),
+	}
 }
 
+// path returns the path of the idle log of root.
 func (x *idleLogs) path(root session.Key) string {
 	sum := sha256.Sum256([]byte(root.String()))
 	name := hex.EncodeToString(sum[:16])
 	return filepath.Join(x.dir, name[:2], name+idleSuffix)
 }
 
-// read returns the log of root, which has no batches if there is none.
-func (x *idleLogs) read(root session.Key) (t thaw, err error) {
-	_, err = disk.IfThere(x.fs, x.journal(), func() error {
-		t = thaw{}
+// read returns the idle log of root. It returns the zero idleTree if there is none.
+func (x *idleLogs) read(root session.Key) (t idleTree, err error) {
+	_, err = disk.LookUp(x.fs, x.parentDir(), func() error {
+		t = idleTree{}
 		_, err := x.replay(x.path(root), func(kind wal.Kind, payload []byte) (storedBatch, error) {
 			payload = bytes.Clone(payload)
 			b, err := parseIdleBatch(kind, payload)
@@ -60,12 +64,14 @@ func (x *idleLogs) read(root session.Key) (t thaw, err error) {
 	return t, err
 }
 
-// journal returns the directory that is there as long as anything is.
-func (x *idleLogs) journal() string { return filepath.Dir(x.dir) }
+// parentDir returns the directory of the journal. It exists as long as the store is in reach.
+func (x *idleLogs) parentDir() string { return filepath.Dir(x.dir) }
 
-// replay calls batch with each batch of a file, and fails unless the file is whole and has what its
-// name and its head say.
-func (x *idleLogs) replay(name string, batch func(wal.Kind, []byte) (storedBatch, error)) (wal.Report, error) {
+// replay calls batch with each batch of the file name. The error is a *[session.CorruptError]
+// unless the file is complete and has the tree that its name and its head promise.
+func (x *idleLogs) replay(
+	name string, batch func(wal.Kind, []byte) (storedBatch, error),
+) (wal.Report, error) {
 	var head session.Head
 	var last session.Seq
 	r, err := wal.ReadFile(x.fs, name, func(_ wal.Span, kind wal.Kind, payload []byte) (err error) {
@@ -81,18 +87,23 @@ func (x *idleLogs) replay(name string, batch func(wal.Kind, []byte) (storedBatch
 		return err
 	})
 	if err == nil && (head.Root.IsZero() || last != head.Last) {
-		err = &session.CorruptError{File: name, Offset: r.Bytes, Reason: fmt.Sprintf("the log ends at entry %d, and says at %d", last, head.Last)}
+		err = &session.CorruptError{
+			File: name, Offset: r.Bytes,
+			Reason: fmt.Sprintf("the log ends at entry %d, its head says at %d", last, head.Last),
+		}
 	}
 	return r, err
 }
 
+// parseIdleBatch parses a frame of an idle log behind its head.
 func parseIdleBatch(kind wal.Kind, payload []byte) (storedBatch, error) {
-	if kind != frameBatch && kind != frameImage {
+	if kind != frameBatch && kind != frameFirst {
 		return storedBatch{}, &wal.FormatError{What: fmt.Sprintf("frame kind %d", kind)}
 	}
 	return parseBatch(payload, session.ParseRoot)
 }
 
+// parseIdleHead parses the payload of a frameIdleHead.
 func parseIdleHead(b []byte) (session.Head, error) {
 	last, n := binary.Uvarint(b)
 	if n < 1 {
@@ -102,7 +113,8 @@ func parseIdleHead(b []byte) (session.Head, error) {
 	return session.Head{Root: root, Last: session.Seq(last)}, err
 }
 
-// write makes the log of root what is at the frames. It is durable after sync.
+// write writes the batches at these places to the idle log of root, and replaces the one before.
+// The file is durable after sync.
 func (x *idleLogs) write(root session.Key, view *wal.View, frames []batchSpan) error {
 	name := x.path(root)
 	shard := filepath.Dir(name)
@@ -114,23 +126,23 @@ func (x *idleLogs) write(root session.Key, view *wal.View, frames []batchSpan) e
 			return fmt.Errorf("make idle log: %w", err)
 		}
 		x.made[d] = true
-		x.sweep(d)
+		x.removeTemporary(d)
 	}
-	x.dirty[shard] = true
+	x.unsynced[shard] = true
 	return wal.WriteFile(x.fs, name, func(w *wal.Writer) error {
 		head := binary.AppendUvarint(nil, uint64(frames[len(frames)-1].last()))
-		if _, err := w.Append(frameIdle, append(head, root.String()...)); err != nil {
+		if _, err := w.Append(frameIdleHead, append(head, root.String()...)); err != nil {
 			return err
 		}
-		_, err := carry(view, w, frames)
+		_, err := copyBatches(view, w, frames)
 		return err
 	})
 }
 
-// sweep removes what a process that died has left half written in a directory. Nothing else writes
-// there.
-func (x *idleLogs) sweep(dir string) {
-	files, _ := x.fs.ReadDir(dir) // or the next time
+// removeTemporary removes the temporary files of dead processes in a directory. Only this process
+// writes there, and it has no temporary file there yet.
+func (x *idleLogs) removeTemporary(dir string) {
+	files, _ := x.fs.ReadDir(dir) // a later process tries again
 	for _, f := range files {
 		if strings.HasSuffix(f.Name(), idleSuffix+tmpSuffix) {
 			_ = x.fs.Remove(filepath.Join(dir, f.Name()))
@@ -138,23 +150,23 @@ func (x *idleLogs) sweep(dir string) {
 	}
 }
 
-// sync makes the names of what was written durable.
+// sync makes the names of the written files durable.
 func (x *idleLogs) sync() error {
-	for d := range x.dirty {
+	for d := range x.unsynced {
 		if err := x.fs.SyncDir(d); err != nil {
 			return fmt.Errorf("sync idle logs: %w", err)
 		}
-		delete(x.dirty, d)
+		delete(x.unsynced, d)
 	}
 	return nil
 }
 
-// files yields the paths of all idle logs. What cannot be read is yielded as an error, beside the
-// path of its directory, and does not hide the rest.
+// files yields the paths of all idle logs. It yields an error beside the path of a directory that
+// cannot be read, and goes on with the next one.
 func (x *idleLogs) files() iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		var shards []fs.DirEntry
-		_, err := disk.IfThere(x.fs, x.journal(), func() (err error) {
+		_, err := disk.LookUp(x.fs, x.parentDir(), func() (err error) {
 			shards, err = x.fs.ReadDir(x.dir)
 			return err
 		})
@@ -172,7 +184,10 @@ func (x *idleLogs) files() iter.Seq2[string, error] {
 				return
 			}
 			for _, f := range files {
-				if strings.HasSuffix(f.Name(), idleSuffix) && !yield(filepath.Join(dir, f.Name()), nil) {
+				if !strings.HasSuffix(f.Name(), idleSuffix) {
+					continue
+				}
+				if !yield(filepath.Join(dir, f.Name()), nil) {
 					return
 				}
 			}
@@ -180,22 +195,23 @@ func (x *idleLogs) files() iter.Seq2[string, error] {
 	}
 }
 
-// none returns an error if there is any idle log.
-func (x *idleLogs) none() error {
+// checkEmpty returns an error if there is an idle log.
+func (x *idleLogs) checkEmpty() error {
 	for name, err := range x.files() {
 		if err == nil {
-			err = &session.CorruptError{File: name, Reason: "an idle log, but the write-ahead log is missing that is always made before one"}
+			const reason = "there is an idle log, and the write-ahead log is missing, which is made first"
+			err = &session.CorruptError{File: name, Reason: reason}
 		}
 		return err
 	}
 	return nil
 }
 
-// heads yields the heads of all idle logs that can be read, and then, if there are others, what is
-// wrong with the first of them.
+// heads yields the heads of all idle logs that can be read. If some cannot be read, it then yields
+// the error of the first of them.
 func (x *idleLogs) heads() iter.Seq2[session.Head, error] {
 	return func(yield func(session.Head, error) bool) {
-		var bad error
+		var first error
 		n := 0
 		for name, err := range x.files() {
 			var h session.Head
@@ -207,20 +223,20 @@ func (x *idleLogs) heads() iter.Seq2[session.Head, error] {
 				return
 			case err != nil:
 				if n++; n == 1 {
-					bad = logError(err)
+					first = logError(err)
 				}
 			}
 		}
 		if n > 1 {
-			bad = fmt.Errorf("%w (the first of %d, which Verify lists)", bad, n)
+			first = fmt.Errorf("%w (the first of %d, which Verify lists)", first, n)
 		}
-		if bad != nil {
-			yield(session.Head{}, bad)
+		if first != nil {
+			yield(session.Head{}, first)
 		}
 	}
 }
 
-// head returns what the first frame of an idle log says.
+// head returns the head of the idle log name.
 func (x *idleLogs) head(name string) (h session.Head, err error) {
 	_, err = wal.ReadFile(x.fs, name, func(_ wal.Span, kind wal.Kind, payload []byte) (err error) {
 		if h, err = x.parseHead(name, kind, payload); err == nil {
@@ -229,20 +245,20 @@ func (x *idleLogs) head(name string) (h session.Head, err error) {
 		return err
 	})
 	if err == nil && h.Root.IsZero() {
-		err = &session.CorruptError{File: name, Reason: "nothing is in the log"}
+		err = &session.CorruptError{File: name, Reason: "the log is empty"}
 	}
 	return h, err
 }
 
-// parseHead reads the first frame of a file, which must be that of the root whose log has this
-// name.
+// parseHead parses the first frame of the file name. It returns an error if the name is not that of
+// the root in the frame.
 func (x *idleLogs) parseHead(name string, kind wal.Kind, payload []byte) (session.Head, error) {
-	if kind != frameIdle {
+	if kind != frameIdleHead {
 		return session.Head{}, errBatch
 	}
 	h, err := parseIdleHead(payload)
 	if err == nil && x.path(h.Root) != name {
-		err = fmt.Errorf("the log of %q under the name of another", h.Root)
+		err = fmt.Errorf("the log of %q has the name of another root", h.Root)
 	}
 	return h, err
 }

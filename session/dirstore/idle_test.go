@@ -17,8 +17,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// idleTrees opens a store in which n trees are idle and one is not, and returns the names of the
-// files of those.
+// idleTrees opens a store with n idle trees and one that is due. It returns the paths of the idle
+// logs.
 func idleTrees(t *testing.T, d *disktest.Disk, n int) (s *session.Store, files []string) {
 	t.Helper()
 	s = openOn(t, d)
@@ -29,10 +29,10 @@ func idleTrees(t *testing.T, d *disktest.Disk, n int) (s *session.Store, files [
 		return nil
 	})
 	for i := range n {
-		_, err := s.Journal.Append(t.Context(), tree(i), 0, batchOf(time.Time{}, false, "x"))
+		_, err := s.Journal.Append(t.Context(), treeKey(i), 0, batchOf(time.Time{}, false, "x"))
 		require.NoError(t, err)
 	}
-	_, err := s.Journal.Append(t.Context(), tree(n), 0, batchOf(noon, false, "due"))
+	_, err := s.Journal.Append(t.Context(), treeKey(n), 0, batchOf(testTime, false, "due"))
 	require.NoError(t, err)
 	require.NoError(t, dirstore.Compact(s))
 	d.Hook(nil)
@@ -41,8 +41,8 @@ func idleTrees(t *testing.T, d *disktest.Disk, n int) (s *session.Store, files [
 	return s, files
 }
 
-// yielded returns which trees Roots yields, and with which error it ends.
-func yielded(t *testing.T, s *session.Store) (roots []session.Key, last error) {
+// readRoots returns the trees that Roots yields, and the error at the end.
+func readRoots(t *testing.T, s *session.Store) (roots []session.Key, last error) {
 	t.Helper()
 	for h, err := range s.Journal.Roots(t.Context(), session.RootQuery{}) {
 		require.NoError(t, last, "nothing comes after an error")
@@ -54,12 +54,12 @@ func yielded(t *testing.T, s *session.Store) (roots []session.Key, last error) {
 	return roots, last
 }
 
-// An idle tree that is rot, or that the disk cannot read, hides no other.
+// Roots yields the other trees if an idle log has rotted or cannot be read.
 func TestRottenIdleTreeHidesNoOther(t *testing.T) {
 	d := disktest.New()
 	s, files := idleTrees(t, d, 20)
 	writeAll(t, d, files[0], []byte("rot"))
-	roots, err := yielded(t, s)
+	roots, err := readRoots(t, s)
 	assert.Len(t, roots, 20)
 	var corrupt *session.CorruptError
 	require.ErrorAs(t, err, &corrupt)
@@ -67,7 +67,7 @@ func TestRottenIdleTreeHidesNoOther(t *testing.T) {
 	assert.NotContains(t, err.Error(), "first of")
 
 	writeAll(t, d, files[7], []byte("rot"))
-	roots, err = yielded(t, s)
+	roots, err = readRoots(t, s)
 	assert.Len(t, roots, 19)
 	require.ErrorAs(t, err, &corrupt)
 	assert.Equal(t, files[0], corrupt.File)
@@ -80,7 +80,7 @@ func TestRottenIdleTreeHidesNoOther(t *testing.T) {
 		}
 		return nil
 	})
-	roots, err = yielded(t, s)
+	roots, err = readRoots(t, s)
 	assert.Len(t, roots, 17)
 	assert.ErrorContains(t, err, "first of 4,")
 	require.ErrorIs(t, err, session.ErrCorrupt)
@@ -88,21 +88,22 @@ func TestRottenIdleTreeHidesNoOther(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// An idle file that is another tree's is not read as this one's.
-func TestIdleFileOfAnotherTree(t *testing.T) {
+// A file with the name of one tree and the content of another is not read as either.
+func TestIdleLogOfAnotherTreeIsRefused(t *testing.T) {
 	d := disktest.New()
 	s, files := idleTrees(t, d, 2)
 	writeAll(t, d, files[1], readAll(t, d, files[0]))
 	var errs error
 	for i := range 2 {
-		l, err := readLog(t.Context(), s.Journal, tree(i))
+		l, err := readLog(t.Context(), s.Journal, treeKey(i))
 		if err == nil {
-			_, err = s.Journal.Append(t.Context(), tree(i), l.last(), batchOf(noon, false, "y"))
+			_, err = s.Journal.Append(t.Context(), treeKey(i), l.last(),
+				batchOf(testTime, false, "y"))
 			require.NoError(t, err)
 			continue
 		}
 		errs = errors.Join(errs, err)
-		_, err = s.Journal.Append(t.Context(), tree(i), 1, batchOf(noon, false, "y"))
+		_, err = s.Journal.Append(t.Context(), treeKey(i), 1, batchOf(testTime, false, "y"))
 		require.ErrorIs(t, err, session.ErrCorrupt)
 	}
 	require.ErrorIs(t, errs, session.ErrCorrupt)
@@ -110,23 +111,23 @@ func TestIdleFileOfAnotherTree(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// What a process has left that died while it put a tree away is removed when another tree is put
-// there.
-func TestIdleRemainsAreRemoved(t *testing.T) {
+// The next compaction that writes to a directory of idle logs removes the temporary files of dead
+// processes there.
+func TestTemporaryIdleLogsAreRemoved(t *testing.T) {
 	d := disktest.New()
 	s, files := idleTrees(t, d, 1)
 	remains := files[0][:strings.LastIndex(files[0], "/")+1] + "0123.wal.tmp"
 	writeAll(t, d, remains, []byte("half"))
 	require.NoError(t, s.Close())
 	s = openOn(t, d)
-	_, err := s.Journal.Append(t.Context(), tree(0), 1, batchOf(time.Time{}, false, "y"))
+	_, err := s.Journal.Append(t.Context(), treeKey(0), 1, batchOf(time.Time{}, false, "y"))
 	require.NoError(t, err)
 	_, err = d.Lstat(remains)
-	require.NoError(t, err, "nobody has looked")
+	require.NoError(t, err, "no compaction has run yet")
 	require.NoError(t, dirstore.Compact(s))
 	_, err = d.Lstat(remains)
 	require.ErrorIs(t, err, fs.ErrNotExist)
-	l, err := readLog(t.Context(), s.Journal, tree(0))
+	l, err := readLog(t.Context(), s.Journal, treeKey(0))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"x", "y"}, l.texts)
 	require.NoError(t, s.Close())

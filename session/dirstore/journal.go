@@ -13,76 +13,78 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/internal/due"
 )
 
-// A journal is a [session.Journal] in a directory: one write-ahead log for all trees, and an index
-// of where in it each tree's batches are. A tree that is never due leaves the log and the index
-// when the log is compacted; see idleLogs.
+// A journal is a [session.Journal] in a directory. It has one write-ahead log for all trees, and an
+// index of the places of each tree's batches in the log. When the log is compacted, a tree that is
+// never due moves from the log and the index into idleLogs.
 type journal struct {
-	log      *wal.Log // nil: read-only
-	view     func() (*wal.View, error)
+	log      *wal.Log                  // nil if the journal is read-only
+	view     func() (*wal.View, error) // returns a view of the log as it is now
 	idle     idleLogs
 	due      due.Index[session.Key, session.Seq]
-	maxBatch int          // bytes, as a batch is written
-	release  func() error // once, after Close
+	maxBatch int          // the most bytes of a batch as it is written
+	release  func() error // called once, at the end of Close
 
 	closed     atomic.Bool
-	compactor  sync.WaitGroup
-	compaction sync.Mutex // held by the one that is under way
+	compactor  sync.WaitGroup // the compaction in the background
+	compaction sync.Mutex     // held during a compaction
 
-	mu         sync.Mutex // taken before that of the wal, and before that of the index
-	logs       map[session.Key]*treeLog
-	replayed   map[string]session.Key // the roots that replay has met, by their text; nil after it
-	live       int64                  // bytes of the log that compacting it would keep
-	slack      int64                  // how many bytes the log may grow beyond twice that
-	compacting bool
-	resting    int64 // the log is not compacted before it is so large
-	unfit      error // why the log could not be compacted the last time
+	mu           sync.Mutex // taken before the mutexes of the log and of due
+	logs         map[session.Key]*treeLog
+	parsedRoots  map[string]session.Key // by their text, while the log is replayed; nil afterwards
+	live         int64                  // bytes of the log that the next compaction keeps
+	slack        int64                  // bytes that the log may grow beyond twice live
+	compacting   bool                   // a compaction runs in the background
+	compactAbove int64                  // bytes of the log before which it is not compacted again
+	compactErr   error                  // why the last compaction failed, or nil
 }
 
-// defaultSlack is how many bytes a log has before it is compacted.
+// defaultSlack is the number of bytes that a log may have before it is compacted at all.
 const defaultSlack = 1 << 20
 
-// A treeLog is where one log is. The journal's mu guards it.
+// A treeLog is the index entry of one tree. The journal's mu guards it.
 type treeLog struct {
 	due.Item[session.Key, session.Seq]
-	frames []batchSpan   // only ever appended to or replaced, so a reader may keep what it saw
-	bytes  int64         // of frames
-	thawed int64         // of these, those that were idle before
-	busy   chan struct{} // closed when the append that is under way has ended, nil if there is none
-	cold   bool          // what there is of the log is idle
+	frames   []batchSpan   // only appended to or replaced, so a reader may keep the slice
+	bytes    int64         // of the frames in the log
+	restored int64         // of these, bytes that were copied back from the idle logs
+	busy     chan struct{} // closed when the append under way ends; nil if there is none
+	idleOnly bool          // the tree is in the idle logs alone; an append is under way
 }
 
-// A batchSpan is where one batch is.
+// A batchSpan is the place of one batch in the log, and the sequences that it has.
 type batchSpan struct {
 	off   int64
 	len   uint32
 	n     uint32
-	first session.Seq
+	first session.Seq // of its n entries
 }
 
 func (f batchSpan) span() wal.Span    { return wal.Span{Off: f.off, Len: f.len} }
 func (f batchSpan) last() session.Seq { return f.first + session.Seq(f.n) - 1 }
 
-// weight returns how much of l the next compaction keeps, or has to write again because it was
-// taken from the idle logs.
-func (l *treeLog) weight() int64 {
+// liveBytes returns the bytes of l that the next compaction writes again. A tree that is never due
+// counts only with what was copied back from the idle logs. The reserved root is never idle.
+func (l *treeLog) liveBytes() int64 {
 	if l.Due.IsZero() && l.Root.IsValid() {
-		return l.thawed
+		return l.restored
 	}
 	return l.bytes
 }
 
 func newJournal(fsys disk.FS, dir string, release func() error) *journal {
 	return &journal{
-		idle: newIdleLogs(fsys, dir), maxBatch: wal.MaxPayload, release: release, logs: make(map[session.Key]*treeLog),
-		replayed: make(map[string]session.Key), slack: defaultSlack,
+		idle: newIdleLogs(fsys, dir), maxBatch: wal.MaxPayload, release: release,
+		logs:        make(map[session.Key]*treeLog),
+		parsedRoots: make(map[string]session.Key), slack: defaultSlack,
 	}
 }
 
+// openJournal opens the journal in a directory, and begins one if there is none.
 func openJournal(fsys disk.FS, dir string, release func() error) (*journal, error) {
 	j := newJournal(fsys, dir, release)
 	begun, err := wal.Exists(fsys, dir)
 	if err == nil && !begun {
-		err = j.idle.none()
+		err = j.idle.checkEmpty()
 	}
 	if err != nil {
 		return nil, logError(err)
@@ -91,11 +93,11 @@ func openJournal(fsys disk.FS, dir string, release func() error) (*journal, erro
 		return nil, logError(err)
 	}
 	j.view = j.log.View
-	j.replayEnded()
+	j.finishReplay()
 	return j, nil
 }
 
-// viewJournal returns a journal as it is at the moment, to which nothing can be appended.
+// viewJournal returns a read-only journal as it is now.
 func viewJournal(fsys disk.FS, dir string) (*journal, error) {
 	j := newJournal(fsys, dir, nil)
 	view, _, err := wal.OpenView(fsys, dir, func() { clear(j.logs) }, j.replay)
@@ -104,26 +106,26 @@ func viewJournal(fsys disk.FS, dir string) (*journal, error) {
 	}
 	j.release = view.Close
 	j.view = func() (*wal.View, error) { return view.Share(), nil }
-	j.replayEnded()
+	j.finishReplay()
 	return j, nil
 }
 
-// parseRoot returns the root of a name, which replay meets once for each batch of the tree and
-// parses once.
+// parseRoot parses a root during replay. Replay meets a root once for each batch of the tree, and
+// parses it once.
 func (j *journal) parseRoot(name string) (session.Key, error) {
-	if root, ok := j.replayed[name]; ok {
+	if root, ok := j.parsedRoots[name]; ok {
 		return root, nil
 	}
 	root, err := session.ParseRoot(name)
 	if err == nil {
-		j.replayed[name] = root
+		j.parsedRoots[name] = root
 	}
 	return root, err
 }
 
-// replay takes a frame of the log into the index.
+// replay adds a frame of the log to the index.
 func (j *journal) replay(at wal.Span, kind wal.Kind, payload []byte) error {
-	if kind != frameBatch && kind != frameImage {
+	if kind != frameBatch && kind != frameFirst {
 		return &wal.FormatError{What: fmt.Sprintf("frame kind %d", kind)}
 	}
 	b, err := parseBatch(payload, j.parseRoot)
@@ -135,15 +137,15 @@ func (j *journal) replay(at wal.Span, kind wal.Kind, payload []byte) error {
 		l = j.newLog(b.root)
 		j.logs[b.root] = l
 	}
-	j.live -= l.weight()
-	if kind == frameImage {
+	j.live -= l.liveBytes()
+	if kind == frameFirst {
 		l.Last, l.frames, l.bytes = b.after, nil, 0
 	}
 	if l.Last != b.after {
 		return fmt.Errorf("a batch of %q after entry %d follows entry %d", b.root, b.after, l.Last)
 	}
 	l.add(at, b)
-	j.live += l.weight()
+	j.live += l.liveBytes()
 	return nil
 }
 
@@ -151,25 +153,26 @@ func (j *journal) newLog(root session.Key) *treeLog {
 	return &treeLog{Item: due.Item[session.Key, session.Seq]{Root: root, Lock: &j.mu}}
 }
 
-// add puts a batch at the end of l.
+// add adds a batch to the end of l.
 func (l *treeLog) add(at wal.Span, b storedBatch) {
 	if b.reset {
-		l.frames, l.bytes, l.thawed = nil, 0, 0
+		l.frames, l.bytes, l.restored = nil, 0, 0
 	}
-	l.frames = append(l.frames, batchSpan{off: at.Off, len: at.Len, n: uint32(b.n), first: b.after + 1})
+	span := batchSpan{off: at.Off, len: at.Len, n: uint32(b.n), first: b.after + 1}
+	l.frames = append(l.frames, span)
 	l.bytes += at.Size()
 	l.Last, l.Due = b.last(), b.due
 }
 
-// replayEnded makes the index of what replay has found.
-func (j *journal) replayEnded() {
-	j.replayed = nil
+// finishReplay makes the index of due trees from the replayed ones.
+func (j *journal) finishReplay() {
+	j.parsedRoots = nil
 	for _, l := range j.logs {
 		j.due.Schedule(&l.Item)
 	}
 }
 
-// check says why nothing can be done now.
+// check returns the error of a call on a closed journal or with a ctx that is done.
 func (j *journal) check(ctx context.Context) error {
 	if j.closed.Load() {
 		return session.ErrClosed
@@ -177,9 +180,9 @@ func (j *journal) check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Health returns why nothing can be appended any more, if the journal knows that, or why the log
-// could not be compacted, if no caller has asked for that: it grows then, and is otherwise as good
-// as before. See [session.Store.Health].
+// Health returns the error that all appends get, if the journal knows that already. Otherwise it
+// returns the error of the last compaction in the background, of which no caller was told: the log
+// grows, and is complete all the same. See [session.Store.Health].
 func (j *journal) Health(ctx context.Context) error {
 	err := j.check(ctx)
 	if err == nil && j.log != nil {
@@ -190,13 +193,13 @@ func (j *journal) Health(ctx context.Context) error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.unfit
+	return j.compactErr
 }
 
-// Close waits for what is being written. Every later call fails with [session.ErrClosed]. What
-// compaction has found to be rot, and no caller may have read, is said once more.
+// Close waits for appends and for the compaction. Every later call fails with [session.ErrClosed].
+// Close returns the rot that a compaction has found, because no caller may have read it.
 func (j *journal) Close() error {
-	if !j.shut() {
+	if !j.markClosed() {
 		return nil
 	}
 	j.compactor.Wait()
@@ -205,15 +208,15 @@ func (j *journal) Close() error {
 		err = j.log.Close()
 	}
 	var rot error
-	if errors.Is(j.unfit, session.ErrCorrupt) || errors.Is(j.unfit, session.ErrFormat) {
-		rot = j.unfit
+	if errors.Is(j.compactErr, session.ErrCorrupt) || errors.Is(j.compactErr, session.ErrFormat) {
+		rot = j.compactErr
 	}
 	return errors.Join(logError(err), rot, j.release())
 }
 
-// shut closes the journal to later calls, and reports whether it was open. No compaction begins any
-// more.
-func (j *journal) shut() bool {
+// markClosed closes the journal to later calls, and reports whether it was open. No compaction
+// begins after it.
+func (j *journal) markClosed() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return !j.closed.Swap(true)

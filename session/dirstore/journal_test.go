@@ -24,11 +24,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
-
-func tree(i int) session.Key { return session.Must(session.NamedKey("main", fmt.Sprint("tree", i))) }
-
-// batchOf returns a batch that says which entries it has.
+// batchOf returns a batch with one entry for each text.
 func batchOf(due time.Time, reset bool, texts ...string) session.Batch {
 	b := session.Batch{ID: session.BatchID("id " + texts[0]), Due: due, Reset: reset}
 	for _, text := range texts {
@@ -37,18 +33,18 @@ func batchOf(due time.Time, reset bool, texts ...string) session.Batch {
 	return b
 }
 
-// A journalModel is what a journal must say.
+// A journalModel is what a journal must have.
 type journalModel map[session.Key]*modelLog
 
 type modelLog struct {
-	first session.Seq // the sequence before texts
+	first session.Seq // the sequence before the first text
 	texts []string
 	due   time.Time
 }
 
 func (l *modelLog) last() session.Seq { return l.first + session.Seq(len(l.texts)) }
 
-func (l *modelLog) then(b session.Batch) *modelLog {
+func (l *modelLog) after(b session.Batch) *modelLog {
 	next := &modelLog{first: l.first, texts: slices.Clone(l.texts), due: b.Due}
 	if b.Reset {
 		next.first, next.texts = l.last(), nil
@@ -67,7 +63,7 @@ func (m journalModel) log(root session.Key) *modelLog {
 	return m[root]
 }
 
-// readLog returns what a journal says of a tree.
+// readLog reads a tree.
 func readLog(ctx context.Context, j session.Journal, root session.Key) (*modelLog, error) {
 	l := &modelLog{}
 	for e, err := range j.Read(ctx, root, 0) {
@@ -86,7 +82,7 @@ func readLog(ctx context.Context, j session.Journal, root session.Key) (*modelLo
 	return l, nil
 }
 
-// verify fails unless a journal says what the model does.
+// verify fails unless a journal has exactly the trees of the model.
 func (m journalModel) verify(t *testing.T, s *session.Store, when string) {
 	t.Helper()
 	heads := make(map[session.Key]session.Head)
@@ -108,36 +104,30 @@ func (m journalModel) verify(t *testing.T, s *session.Store, when string) {
 	require.Equal(t, counted, kept, when)
 }
 
-func openOn(t *testing.T, d *disktest.Disk) *session.Store {
-	t.Helper()
-	s, err := dirstore.OpenOn(d, "/")
-	require.NoError(t, err)
-	return s
-}
-
-// Trees that are never due leave the log when it is compacted, are found all the same, and come
-// back when somebody appends.
-func TestIdleTreesLeaveTheLog(t *testing.T) {
+// A compaction moves trees that are never due out of the log. They can still be found and read, and
+// an append copies them back.
+func TestCompactionMovesIdleTreesOutOfTheLog(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
 	m := make(journalModel)
 	appendTo := func(i int, b session.Batch) {
 		t.Helper()
-		_, err := s.Journal.Append(t.Context(), tree(i), m.log(tree(i)).last(), b)
+		_, err := s.Journal.Append(t.Context(), treeKey(i), m.log(treeKey(i)).last(), b)
 		require.NoError(t, err)
-		m[tree(i)] = m.log(tree(i)).then(b)
+		m[treeKey(i)] = m.log(treeKey(i)).after(b)
 	}
 	for i := range 20 {
-		appendTo(i, batchOf(noon, false, fmt.Sprint("first of ", i), "second"))
+		appendTo(i, batchOf(testTime, false, fmt.Sprint("first of ", i), "second"))
 		due := time.Time{}
 		if i%4 == 0 {
-			due = noon.Add(time.Hour)
+			due = testTime.Add(time.Hour)
 		}
 		appendTo(i, batchOf(due, false, fmt.Sprint("third of ", i)))
 	}
-	_, err := s.Journal.Append(t.Context(), session.BindingsRoot(), 0, batchOf(time.Time{}, false, "bound"))
+	_, err := s.Journal.Append(t.Context(), session.BindingsRoot(), 0,
+		batchOf(time.Time{}, false, "bound"))
 	require.NoError(t, err)
-	m[session.BindingsRoot()] = m.log(session.BindingsRoot()).then(batchOf(time.Time{}, false, "bound"))
+	m[session.BindingsRoot()] = m.log(session.BindingsRoot()).after(batchOf(time.Time{}, false, "bound"))
 	m.verify(t, s, "before")
 	_, trees := dirstore.LogSize(s)
 	assert.Equal(t, 21, trees)
@@ -147,37 +137,40 @@ func TestIdleTreesLeaveTheLog(t *testing.T) {
 		assert.Equal(t, 6, trees, "those that are due, and the reserved root")
 		assert.Less(t, size, int64(1500))
 		m.verify(t, s, "compacted")
-		_, err := s.Journal.Append(t.Context(), tree(1), m.log(tree(1)).last()-1, batchOf(noon, false, "stale"))
+		_, err := s.Journal.Append(t.Context(), treeKey(1), m.log(treeKey(1)).last()-1,
+			batchOf(testTime, false, "stale"))
 		require.ErrorIs(t, err, session.ErrConflict)
-		_, err = s.Journal.Append(t.Context(), tree(1), 0, batchOf(noon, false, "stale"))
+		_, err = s.Journal.Append(t.Context(), treeKey(1), 0, batchOf(testTime, false, "stale"))
 		require.ErrorIs(t, err, session.ErrConflict)
 		m.verify(t, s, "after conflicts")
 
 		appendTo(1, batchOf(time.Time{}, false, fmt.Sprint("round ", round)))
 		appendTo(2, batchOf(time.Time{}, true, fmt.Sprint("snapshot ", round)))
-		appendTo(3, batchOf(noon, false, fmt.Sprint("round ", round)))
+		appendTo(3, batchOf(testTime, false, fmt.Sprint("round ", round)))
 		appendTo(3, batchOf(time.Time{}, false, fmt.Sprint("again ", round)))
 		m.verify(t, s, "thawed")
-		m.verify(t, openOn(t, d.Crash(func(int) bool { return false })), "thawed, after a crash")
+		m.verify(t, openOn(t, afterCrash(d)), "thawed, after a crash")
 	}
 	require.NoError(t, dirstore.Compact(s))
 	require.NoError(t, s.Close())
 	s = openOn(t, d)
 	m.verify(t, s, "opened again")
 	var due []session.Key
-	for h, err := range s.Journal.Roots(t.Context(), session.RootQuery{DueBefore: noon.Add(2 * time.Hour)}) {
+	q := session.RootQuery{DueBefore: testTime.Add(2 * time.Hour)}
+	for h, err := range s.Journal.Roots(t.Context(), q) {
 		require.NoError(t, err)
 		due = append(due, h.Root)
 	}
-	assert.ElementsMatch(t, []session.Key{tree(0), tree(4), tree(8), tree(12), tree(16)}, due)
+	assert.ElementsMatch(t,
+		[]session.Key{treeKey(0), treeKey(4), treeKey(8), treeKey(12), treeKey(16)}, due)
 	require.NoError(t, s.Close())
 }
 
-// A store of which somebody has removed the log is refused.
-func TestLogIsMissing(t *testing.T) {
+// Open refuses a directory with idle logs and without a write-ahead log.
+func TestMissingLogIsRefused(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	_, err := s.Journal.Append(t.Context(), tree(1), 0, batchOf(time.Time{}, false, "x"))
+	_, err := s.Journal.Append(t.Context(), treeKey(1), 0, batchOf(time.Time{}, false, "x"))
 	require.NoError(t, err)
 	require.NoError(t, dirstore.Compact(s))
 	require.NoError(t, s.Close())
@@ -191,34 +184,31 @@ func TestLogIsMissing(t *testing.T) {
 	}
 }
 
-// The log is compacted when more than half of it is of no use, without anybody asking.
-func TestCompactsItself(t *testing.T) {
+// The journal compacts the log by itself when more than half of it is not needed.
+func TestLogIsCompactedAsItGrows(t *testing.T) {
 	dir := t.TempDir()
-	s, err := dirstore.Open(dir)
-	require.NoError(t, err)
+	s := openDir(t, dir)
 	dirstore.SetSlack(s, 10_000)
 	m := make(journalModel)
 	for i := range 400 {
-		root := tree(i % 3)
-		b := batchOf(noon, i%10 > 6, fmt.Sprint(i, strings.Repeat("x", 500)))
+		root := treeKey(i % 3)
+		b := batchOf(testTime, i%10 > 6, fmt.Sprint(i, strings.Repeat("x", 500)))
 		_, err := s.Journal.Append(t.Context(), root, m.log(root).last(), b)
 		require.NoError(t, err)
-		m[root] = m.log(root).then(b)
+		m[root] = m.log(root).after(b)
 	}
 	m.verify(t, s, "after")
 	require.NoError(t, s.Close())
-	s, err = dirstore.Open(dir)
-	require.NoError(t, err)
+	s = openDir(t, dir)
 	m.verify(t, s, "opened again")
 	size, _ := dirstore.LogSize(s)
 	assert.Less(t, size, int64(60_000), "of 200,000 bytes that were appended")
 	require.NoError(t, s.Close())
 }
 
-// Many trees are appended to while the log is compacted all the time, and nothing is lost or said
-// twice.
-func TestCompactBesideAppends(t *testing.T) {
-	for name, hook := range map[string]func(disktest.Op) error{"quick": nil, "on a slow disk": dawdles} {
+// Appends to many trees run beside one compaction after the other. No batch is lost or read twice.
+func TestCompactionBesideAppendsLosesNothing(t *testing.T) {
+	for name, hook := range map[string]func(disktest.Op) error{"quick": nil, "on a slow disk": yieldOften} {
 		t.Run(name, func(t *testing.T) {
 			d := disktest.New()
 			d.Hook(hook)
@@ -227,8 +217,8 @@ func TestCompactBesideAppends(t *testing.T) {
 	}
 }
 
-// dawdles lets others run before whatever a disk does.
-func dawdles(disktest.Op) error {
+// yieldOften is a hook that lets other goroutines run before each operation.
+func yieldOften(disktest.Op) error {
 	for range rand.IntN(30) {
 		runtime.Gosched()
 	}
@@ -247,17 +237,18 @@ func compactBesideAppends(t *testing.T, d *disktest.Disk) {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(7, uint64(w)))
 			for i := range each {
-				root := tree(w*10 + rng.IntN(4))
+				root := treeKey(w*10 + rng.IntN(4))
 				var due time.Time
 				if rng.IntN(2) == 0 {
-					due = noon.Add(time.Duration(rng.IntN(100)) * time.Minute)
+					due = testTime.Add(time.Duration(rng.IntN(100)) * time.Minute)
 				}
 				b := batchOf(due, rng.IntN(4) == 0, fmt.Sprint(w, "/", i), "more")
 				l := models[w].log(root)
-				if _, err := s.Journal.Append(t.Context(), root, l.last(), b); !assert.NoError(t, err) {
+				_, err := s.Journal.Append(t.Context(), root, l.last(), b)
+				if !assert.NoError(t, err) {
 					return
 				}
-				models[w][root] = l.then(b)
+				models[w][root] = l.after(b)
 				got, err := readLog(t.Context(), s.Journal, root)
 				if !assert.NoError(t, err) || !assert.Equal(t, models[w][root].texts, got.texts) {
 					return
@@ -284,41 +275,46 @@ func compactBesideAppends(t *testing.T, d *disktest.Disk) {
 		maps.Copy(m, part)
 	}
 	m.verify(t, s, "at the end")
-	m.verify(t, openOn(t, d.Crash(func(int) bool { return false })), "after a crash")
+	m.verify(t, openOn(t, afterCrash(d)), "after a crash")
 	require.NoError(t, s.Close())
 	m.verify(t, openOn(t, d), "opened again")
 }
 
-// A journalRun is a program that uses a journal in every way, and knows what it was told.
+// A journalRun is a program that uses a journal in every way, and records what was acknowledged.
 type journalRun struct {
 	m     journalModel
-	root  session.Key   // of what is under way
-	batch session.Batch // no entries: nothing is
+	root  session.Key   // the tree of batch
+	batch session.Batch // the append under way; there is none if it has no entries
 }
 
-func (r *journalRun) append(ctx context.Context, s *session.Store, root session.Key, b session.Batch) error {
+func newJournalRun() *journalRun { return &journalRun{m: make(journalModel)} }
+
+func (r *journalRun) append(
+	ctx context.Context, s *session.Store, root session.Key, b session.Batch,
+) error {
 	r.root, r.batch = root, b
 	_, err := s.Journal.Append(ctx, root, r.m.log(root).last(), b)
 	if err == nil {
-		r.m[root] = r.m.log(root).then(b)
+		r.m[root] = r.m.log(root).after(b)
 		r.batch = session.Batch{}
 	}
 	return err
 }
 
-func (r *journalRun) run(ctx context.Context, d *disktest.Disk) error {
+func (r *journalRun) run(t *testing.T, d *disktest.Disk) error {
+	ctx := t.Context()
 	for life := range 3 {
 		s, err := dirstore.OpenOn(d, "/")
 		if err != nil {
 			return err
 		}
 		for i := range 8 {
-			due := noon
+			due := testTime
 			if i%2 == 1 {
 				due = time.Time{}
 			}
 			b := batchOf(due, i == 6, fmt.Sprintf("%d-%d", life, i), strings.Repeat("long ", 30*i))
-			if err := r.append(ctx, s, tree(i%4), b); err != nil {
+			if err := r.append(ctx, s, treeKey(i%4), b); err != nil {
 				return err
 			}
 			if i == 5 {
@@ -334,7 +330,7 @@ func (r *journalRun) run(ctx context.Context, d *disktest.Disk) error {
 	return nil
 }
 
-// verify fails unless a disk holds what was acknowledged and perhaps what was under way.
+// verify fails unless a disk has all acknowledged batches, and perhaps the one under way.
 func (r *journalRun) verify(t *testing.T, d *disktest.Disk, when string) {
 	t.Helper()
 	s, err := dirstore.OpenOn(d, "/")
@@ -343,142 +339,93 @@ func (r *journalRun) verify(t *testing.T, d *disktest.Disk, when string) {
 	if len(r.batch.Entries) > 0 {
 		got, err := readLog(t.Context(), s.Journal, r.root)
 		require.NoError(t, err, when)
-		if next := m.log(r.root).then(r.batch); next.last() == got.last() {
+		if next := m.log(r.root).after(r.batch); next.last() == got.last() {
 			m[r.root] = next
 		}
 	}
 	m.verify(t, s, when)
-	b := batchOf(noon, false, "on")
+	b := batchOf(testTime, false, "on")
 	for root := range m {
 		_, err := s.Journal.Append(t.Context(), root, m.log(root).last(), b)
 		require.NoError(t, err, when)
-		m[root] = m.log(root).then(b)
+		m[root] = m.log(root).after(b)
 	}
-	m.verify(t, openOn(t, d.Crash(func(int) bool { return false })), when+", and again")
+	m.verify(t, openOn(t, afterCrash(d)), when+", and again")
 }
 
-// apart calls f in a goroutine of its own, which a failing test may end: that of a hook is the
-// journal's.
-func apart(f func()) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-	}()
-	<-done
-}
-
-// The power is lost before every operation, in many ways.
-func TestJournalPowerLoss(t *testing.T) {
+// What a journal has acknowledged survives a loss of power before any operation.
+func TestJournalPowerLossKeepsAcknowledgedBatches(t *testing.T) {
 	d := disktest.New()
-	r := &journalRun{m: make(journalModel)}
-	rng := rand.New(rand.NewPCG(1, 2))
-	losses := 0
-	d.Hook(func(op disktest.Op) error {
-		if op.Changes() {
-			for keep := range d.Losses(rng, 8) {
-				losses++
-				apart(func() { r.verify(t, d.Crash(keep), fmt.Sprintf("loss %d, before %s %s", losses, op.Kind, op.Name)) })
-				if t.Failed() {
-					return errors.New("enough")
-				}
-			}
-		}
-		return nil
-	})
-	require.NoError(t, r.run(t.Context(), d))
-	assert.Greater(t, losses, 500)
+	r := newJournalRun()
+	losses := verifyLosses(t, d, 8,
+		func(after *disktest.Disk, when string) { r.verify(t, after, when) })
+	require.NoError(t, r.run(t, d))
+	assert.Greater(t, *losses, 500)
 }
 
-// Every operation fails once; what was acknowledged stays, with and without a loss of power.
-func TestJournalFaults(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 4))
-	for _, fault := range []error{syscall.EIO, fmt.Errorf("%w: %w", disktest.ErrAfter, syscall.EIO), &disktest.ShortError{Written: 99, Err: syscall.ENOSPC}} {
-		for at := 1; ; at++ {
-			d := disktest.New()
-			r := &journalRun{m: make(journalModel)}
-			ops := 0
-			var what string
-			d.Hook(func(op disktest.Op) error {
-				if ops++; ops != at {
-					return nil
-				}
-				what = fmt.Sprintf("fault %v at operation %d, %s %s", fault, at, op.Kind, op.Name)
-				return fault
-			})
-			err := r.run(t.Context(), d)
-			d.Hook(nil)
-			if ops < at {
-				require.NoError(t, err)
-				break
-			}
-			for keep := range d.Losses(rng, 3) {
-				r.verify(t, d.Crash(keep), what)
-			}
-			r.verify(t, d, what)
-		}
-	}
+// What a journal has acknowledged survives a failure of any operation.
+func TestJournalFaultKeepsAcknowledgedBatches(t *testing.T) {
+	verifyFaults(t, func() faultRun { return newJournalRun() })
 }
 
-// A disk that is full for a while makes appends fail; nothing is half there, and appends go on when
-// there is room.
-func TestDiskFull(t *testing.T) {
+// Appends fail while the disk is full, and leave nothing. They succeed when there is room.
+func TestJournalGoesOnWhenDiskHasRoomAgain(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	r := &journalRun{m: make(journalModel)}
-	require.NoError(t, r.append(t.Context(), s, tree(1), batchOf(noon, false, "before")))
+	r := newJournalRun()
+	require.NoError(t, r.append(t.Context(), s, treeKey(1), batchOf(testTime, false, "before")))
 	d.Hook(func(op disktest.Op) error {
 		if op.Kind == disktest.OpWrite || op.Kind == disktest.OpCreate {
-			return &disktest.ShortError{Written: 10, Err: syscall.ENOSPC}
+			return &disktest.ShortError{Written: 10, Err: errDiskFull}
 		}
 		return nil
 	})
 	for range 3 {
 		for i := range 2 {
-			err := r.append(t.Context(), s, tree(1+i), batchOf(noon, false, "lost"))
-			require.ErrorIs(t, err, syscall.ENOSPC)
-			assert.ErrorContains(t, err, tree(1+i).String())
+			err := r.append(t.Context(), s, treeKey(1+i), batchOf(testTime, false, "lost"))
+			require.ErrorIs(t, err, errDiskFull)
+			assert.ErrorContains(t, err, treeKey(1+i).String())
 		}
-		require.ErrorIs(t, dirstore.Compact(s), syscall.ENOSPC)
+		require.ErrorIs(t, dirstore.Compact(s), errDiskFull)
 	}
 	r.m.verify(t, s, "while it is full")
 	d.Hook(nil)
-	require.NoError(t, r.append(t.Context(), s, tree(1), batchOf(noon, false, "after")))
+	require.NoError(t, r.append(t.Context(), s, treeKey(1), batchOf(testTime, false, "after")))
 	require.NoError(t, dirstore.Compact(s))
 	r.m.verify(t, s, "afterwards")
 	require.NoError(t, s.Close())
 	r.m.verify(t, openOn(t, d), "opened again")
 }
 
-// After a failed sync the journal says so until it is opened again, and goes on being read.
-func TestSyncFails(t *testing.T) {
+// After a failed sync, every append returns ErrSync until the directory is opened again. Reads go
+// on.
+func TestFailedSyncEndsAppendsUntilOpen(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	r := &journalRun{m: make(journalModel)}
-	require.NoError(t, r.append(t.Context(), s, tree(1), batchOf(noon, false, "before")))
+	r := newJournalRun()
+	require.NoError(t, r.append(t.Context(), s, treeKey(1), batchOf(testTime, false, "before")))
 	d.Hook(func(op disktest.Op) error {
 		if op.Kind == disktest.OpSync {
 			return syscall.EIO
 		}
 		return nil
 	})
-	require.ErrorIs(t, r.append(t.Context(), s, tree(1), batchOf(noon, false, "unknown")), session.ErrSync)
+	require.ErrorIs(t, r.append(t.Context(), s, treeKey(1), batchOf(testTime, false, "unknown")),
+		session.ErrSync)
 	d.Hook(nil)
-	_, err := s.Journal.Append(t.Context(), tree(2), 0, batchOf(noon, false, "refused"))
+	_, err := s.Journal.Append(t.Context(), treeKey(2), 0, batchOf(testTime, false, "refused"))
 	require.ErrorIs(t, err, session.ErrSync)
 	r.m.verify(t, s, "what is not durable is not read")
 	require.NoError(t, s.Close())
 	r.verify(t, d, "opened again")
 }
 
-// What is rot is refused, with file and offset, and left as it is; what is newer than this version
-// too.
-func TestCorruptLog(t *testing.T) {
+// Open, View and Verify refuse a rotten log, with file and offset, and leave it as it is.
+func TestRottenLogIsRefused(t *testing.T) {
 	dir := t.TempDir()
-	s, err := dirstore.Open(dir)
-	require.NoError(t, err)
+	s := openDir(t, dir)
 	for i := range 3 {
-		_, err := s.Journal.Append(t.Context(), tree(i), 0, batchOf(noon, false, "x"))
+		_, err := s.Journal.Append(t.Context(), treeKey(i), 0, batchOf(testTime, false, "x"))
 		require.NoError(t, err)
 	}
 	require.NoError(t, s.Close())

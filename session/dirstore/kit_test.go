@@ -8,7 +8,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/sessiontest"
 )
 
-// The kits close what they opened: here, all of the store.
+// A wholeJournal closes the whole Store. The kit closes only the Journal that it has opened.
 type wholeJournal struct {
 	session.Journal
 	store *session.Store
@@ -16,6 +16,7 @@ type wholeJournal struct {
 
 func (j wholeJournal) Close() error { return j.store.Close() }
 
+// A wholeTranscripts closes the whole Store, like wholeJournal.
 type wholeTranscripts struct {
 	session.Transcripts
 	store *session.Store
@@ -23,7 +24,7 @@ type wholeTranscripts struct {
 
 func (t wholeTranscripts) Close() error { return t.store.Close() }
 
-func TestJournal(t *testing.T) {
+func TestJournalPassesKit(t *testing.T) {
 	sessiontest.TestJournal(t, func(t *testing.T) sessiontest.OpenFunc {
 		dir := t.TempDir()
 		return func() (session.Journal, error) {
@@ -36,7 +37,7 @@ func TestJournal(t *testing.T) {
 	})
 }
 
-func TestTranscripts(t *testing.T) {
+func TestTranscriptsPassKit(t *testing.T) {
 	sessiontest.TestTranscripts(t, func(t *testing.T) sessiontest.TranscriptsOpenFunc {
 		dir := t.TempDir()
 		return func() (session.Transcripts, error) {

@@ -11,22 +11,25 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 )
 
-// lockName is the file whose lock is that of the directory. It is never removed: two processes
-// could then hold locks of two files of that name. What it says is for people, and for the
-// LockedError of others; nothing depends on it.
+// lockName is the file whose lock is the lock of the directory. The file is never removed: two
+// processes could then lock two files of that name. Its content is for people and for the
+// LockedError of other processes. Nothing else depends on it.
 const lockName = "lock"
 
-// A holder is what the lock file says of who has the directory open, or who was the last to have
-// it.
-type holder struct {
+// A lockFunc takes the exclusive lock of a directory. The release function gives it back.
+type lockFunc func(dir string) (release func() error, err error)
+
+// A lockHolder is the content of the lock file. It names the process that has the directory open,
+// or the last one that had.
+type lockHolder struct {
 	PID   int       `json:"pid"`
 	Host  string    `json:"host"`
 	Since time.Time `json:"since"`
-	Until time.Time `json:"until,omitzero"` // when it was closed
+	Until time.Time `json:"until,omitzero"` // when the holder closed the directory
 }
 
-// lockDir takes the exclusive lock of a directory, which ends with the process that holds it,
-// however that ends. release gives it back.
+// lockDir takes the lock of a directory on the operating system's file system. The lock also ends
+// with the process, however that ends.
 func lockDir(dir string) (release func() error, err error) {
 	name := filepath.Join(dir, lockName)
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, disk.FilePerm)
@@ -35,35 +38,38 @@ func lockDir(dir string) (release func() error, err error) {
 	}
 	taken, err := lockFile(f)
 	if err == nil && !taken {
-		err = lockedBy(dir, f)
+		err = lockedError(dir, f)
 	}
 	if err != nil {
 		_ = f.Close()
 		return nil, err
 	}
-	host, _ := os.Hostname() // no host is better than no store
-	h := holder{PID: os.Getpid(), Host: host, Since: time.Now().UTC().Truncate(time.Second)}
-	sayHolder(f, h)
+	host, _ := os.Hostname() // an unknown host is not a reason to fail
+	h := lockHolder{PID: os.Getpid(), Host: host, Since: time.Now().UTC().Truncate(time.Second)}
+	writeHolder(f, h)
 	return func() error {
 		h.Until = time.Now().UTC().Truncate(time.Second)
-		sayHolder(f, h)
+		writeHolder(f, h)
 		return f.Close()
 	}, nil
 }
 
-func lockedBy(dir string, f *os.File) error {
+// lockedError returns the LockedError of a directory whose lock file is f. It names the holder only
+// if f does.
+func lockedError(dir string, f *os.File) error {
 	locked := &LockedError{Dir: dir}
-	var h holder
-	if json.NewDecoder(io.NewSectionReader(f, 0, 1024)).Decode(&h) == nil && h.Until.IsZero() { // what cannot be read is not said
+	var h lockHolder
+	err := json.NewDecoder(io.NewSectionReader(f, 0, 1024)).Decode(&h)
+	if err == nil && h.Until.IsZero() {
 		locked.PID, locked.Host, locked.Since = h.PID, h.Host, h.Since
 	}
 	return locked
 }
 
-// sayHolder writes who has the lock, if that is possible: on a disk that is full there may be no
-// room for it, and still be a store. What was said before is written over, so that its place on the
-// disk is used again.
-func sayHolder(f *os.File, h holder) {
+// writeHolder writes h into the lock file, over the content before, so that the file needs no new
+// place on the disk. It ignores errors: a full disk may have no room for h, and the store is usable
+// all the same.
+func writeHolder(f *os.File, h lockHolder) {
 	text, err := json.Marshal(h)
 	if err != nil {
 		return

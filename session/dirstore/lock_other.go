@@ -8,6 +8,7 @@ import (
 	"os"
 )
 
+// lockFile returns [errors.ErrUnsupported].
 func lockFile(f *os.File) (taken bool, err error) {
 	return false, fmt.Errorf("dirstore: lock %s: %w on this system", f.Name(), errors.ErrUnsupported)
 }

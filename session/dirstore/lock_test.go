@@ -14,11 +14,10 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-func TestLock(t *testing.T) {
+func TestLockedErrorNamesHolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "some", "where")
-	s, err := dirstore.Open(dir)
-	require.NoError(t, err)
-	_, err = dirstore.Open(dir)
+	s := openDir(t, dir)
+	_, err := dirstore.Open(dir)
 	require.ErrorIs(t, err, dirstore.ErrLocked)
 	var locked *dirstore.LockedError
 	require.ErrorAs(t, err, &locked)
@@ -33,7 +32,7 @@ func TestLock(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "lock"), []byte(`{"pid":1,"host":"gone"}`), 0o600))
 	s, err = dirstore.Open(dir)
-	require.NoError(t, err, "what the file says is no lock")
+	require.NoError(t, err, "the content of the file is not a lock")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "lock"), []byte("nonsense"), 0o600))
 	_, err = dirstore.Open(dir)
 	require.ErrorIs(t, err, dirstore.ErrLocked)
@@ -42,30 +41,27 @@ func TestLock(t *testing.T) {
 	require.NoError(t, s.Close(), "closing again")
 }
 
-// The lock is given back when both parts are closed.
-func TestLockIsOfBothParts(t *testing.T) {
+// The lock is released once both parts are closed, however often each is closed.
+func TestClosingBothPartsReleasesLock(t *testing.T) {
 	dir := t.TempDir()
-	s, err := dirstore.Open(dir)
-	require.NoError(t, err)
+	s := openDir(t, dir)
 	parts := []any{s.Journal, s.Transcripts}
 	for i, part := range parts {
-		_, err = dirstore.Open(dir)
+		_, err := dirstore.Open(dir)
 		require.ErrorIs(t, err, dirstore.ErrLocked, "part %d", i)
 		for range 2 {
 			require.NoError(t, part.(io.Closer).Close())
 		}
 	}
-	s, err = dirstore.Open(dir)
-	require.NoError(t, err)
+	s = openDir(t, dir)
 	require.NoError(t, s.Close())
 }
 
-// A holder that has not said yet who it is is not taken for the one before, if that has closed the
-// directory.
-func TestLockBeforeHolderSays(t *testing.T) {
+// A holder has the lock and has not written its name yet. The LockedError does not name the holder
+// before, which has closed the directory.
+func TestLockedErrorDoesNotNameFormerHolder(t *testing.T) {
 	dir := t.TempDir()
-	s, err := dirstore.Open(dir)
-	require.NoError(t, err)
+	s := openDir(t, dir)
 	require.NoError(t, s.Close())
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR, 0)
 	require.NoError(t, err)
@@ -79,33 +75,31 @@ func TestLockBeforeHolderSays(t *testing.T) {
 
 	text, err := os.ReadFile(filepath.Join(dir, "lock"))
 	require.NoError(t, err)
-	assert.Contains(t, string(text), fmt.Sprint(`"pid":`, os.Getpid()), "who was the last to have it")
+	assert.Contains(t, string(text), fmt.Sprint(`"pid":`, os.Getpid()), "the file names the last holder")
 
 	long := fmt.Sprintf(`{"pid":1,"host":%q}`, make([]byte, 200))
 	_, err = f.WriteAt([]byte(long), 0)
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
-	s, err = dirstore.Open(dir)
-	require.NoError(t, err)
+	s = openDir(t, dir)
 	_, err = dirstore.Open(dir)
 	require.ErrorAs(t, err, &locked)
-	assert.Equal(t, os.Getpid(), locked.PID, "who has it writes over what was there")
+	assert.Equal(t, os.Getpid(), locked.PID, "the holder writes over the content before")
 	require.NoError(t, s.Close())
 	text, err = os.ReadFile(filepath.Join(dir, "lock"))
 	require.NoError(t, err)
 	assert.True(t, json.Valid(text))
 }
 
-// A disk on which there is no room for who has the directory open has room for the directory.
-func TestLockOnFullDisk(t *testing.T) {
+// Open succeeds on a disk that has no room for the name of the holder.
+func TestOpenOnFullDiskDoesNotNameHolder(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
-		t.Skip("no device that is always full")
+		t.Skip("there is no device that is always full")
 	}
 	dir := t.TempDir()
 	require.NoError(t, os.Symlink("/dev/full", filepath.Join(dir, "lock")))
-	s, err := dirstore.Open(dir)
-	require.NoError(t, err)
-	_, err = dirstore.Open(dir)
+	s := openDir(t, dir)
+	_, err := dirstore.Open(dir)
 	var locked *dirstore.LockedError
 	require.ErrorAs(t, err, &locked)
 	assert.Zero(t, locked.PID)

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// lockFile locks f for this very open file: a second Open in the same process does not get the lock
-// either.
+// lockFile tries to lock f without waiting. The lock belongs to this open file, so a second Open in
+// the same process does not get it either.
 func lockFile(f *os.File) (taken bool, err error) {
 	for {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

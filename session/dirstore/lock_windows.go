@@ -17,11 +17,12 @@ const (
 	errLockViolation syscall.Errno = 33
 )
 
-// lockFile locks one byte far behind the end of f: what is locked cannot be read by others, and
-// they shall see who has it.
+// lockFile tries to lock f without waiting. It locks one byte far behind the end of f: other
+// processes cannot read a locked part, and they shall be able to read which process has the lock.
 func lockFile(f *os.File) (taken bool, err error) {
 	at := syscall.Overlapped{OffsetHigh: 0x7fffffff}
-	ok, _, err := lockFileEx.Call(f.Fd(), lockExclusive|lockFailImmediately, 0, 1, 0, uintptr(unsafe.Pointer(&at)))
+	ok, _, err := lockFileEx.Call(
+		f.Fd(), lockExclusive|lockFailImmediately, 0, 1, 0, uintptr(unsafe.Pointer(&at)))
 	switch {
 	case ok != 0:
 		return true, nil

@@ -11,33 +11,35 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A transcript is the file sessions/<agent>/<session id>.jsonl. The character ~ stands in no
-// agent's id and no session id, so whatever has it cannot be what another key or id is called:
+// A transcript is the file sessions/<agent>/<session id>.jsonl. Neither the id of an agent nor a
+// session id has the character ~. So a name with ~ is never the plain name of another agent or
+// transcript:
 //
 //	~global            the directory of the global session, which has no agent
-//	~con, ~nul.jsonl   names that Windows keeps for itself
-//	<id>~<hash>.jsonl  a session id that another session uses too, also one that differs by case where the disk does not care
-
+//	~con, ~nul.jsonl   names that Windows reserves for devices
+//	<id>~<hash>.jsonl  a session id whose plain name another session has already;
+//	                   ids that differ by case have one name where the disk ignores case
 const transcriptSuffix = ".jsonl"
 
-// agentDir returns the name of the directory for the transcripts of an agent.
+// agentDir returns the name of the directory for the transcripts of the agent of k.
 func agentDir(k session.Key) string {
 	if k.Agent() == "" {
 		return "~" + session.GlobalKey().String()
 	}
-	return unreserved(k.Agent())
+	return portableName(k.Agent())
 }
 
-// transcriptNames returns the names that the file of a transcript may have, the one to try first in
-// front.
+// transcriptNames returns the two names that the file of a transcript may have. The file gets the
+// second one if another transcript has the first.
 func transcriptNames(ref session.Ref) [2]string {
 	sum := sha256.Sum256([]byte(ref.Key.String() + "\x00" + ref.SessionID))
-	base := unreserved(ref.SessionID)
-	return [2]string{base + transcriptSuffix, base + "~" + hex.EncodeToString(sum[:8]) + transcriptSuffix}
+	base := portableName(ref.SessionID)
+	hash := hex.EncodeToString(sum[:8])
+	return [2]string{base + transcriptSuffix, base + "~" + hash + transcriptSuffix}
 }
 
-// unreserved changes a name that is that of a device on Windows.
-func unreserved(name string) string {
+// portableName puts ~ in front of a name that is a device on Windows.
+func portableName(name string) string {
 	stem, _, _ := strings.Cut(strings.ToLower(name), ".")
 	switch stem {
 	case "con", "prn", "aux", "nul":
@@ -51,43 +53,51 @@ func unreserved(name string) string {
 
 const (
 	transcriptVersion = 1
-	maxTranscriptHead = 8 << 10 // bytes; a key has at most 1,024, and no byte of it takes more than six in JSON
+
+	// maxTranscriptHead is the most bytes of the first line. A key has at most 1,024 bytes, and
+	// JSON takes at most six for each of them.
+	maxTranscriptHead = 8 << 10
 )
 
-// A transcriptHead is the first line of a transcript. A reader that takes lines as messages sees a
-// note that concerns nothing.
+// A transcriptHead is the first line of a transcript. A reader that takes every line for a message
+// sees a note that discards nothing.
 type transcriptHead struct {
 	Role       session.MessageRole `json:"role"`
 	Discard    session.Pos         `json:"discard"`
 	Transcript *transcriptID       `json:"transcript"`
 }
 
+// A transcriptID says which transcript a file has.
 type transcriptID struct {
 	Version   int    `json:"version"`
 	Key       string `json:"key"`
 	SessionID string `json:"sessionId"`
 }
 
-// headLine returns the first line of a transcript.
+// headLine returns the first line of a transcript, with its newline.
 func headLine(ref session.Ref) ([]byte, error) {
 	id := transcriptID{Version: transcriptVersion, Key: ref.Key.String(), SessionID: ref.SessionID}
 	line, err := json.Marshal(transcriptHead{Role: session.MessageNote, Transcript: &id})
 	return append(line, '\n'), err
 }
 
-// parseHeadLine returns whose transcript begins with a line.
+// parseHeadLine returns the transcriptID in the first line of the file at path. The error is a
+// *[session.CorruptError], or [session.ErrFormat] for another version.
 func parseHeadLine(path string, line []byte) (transcriptID, error) {
 	var h transcriptHead
 	if err := json.Unmarshal(line, &h); err != nil || h.Transcript == nil {
-		return transcriptID{}, &session.CorruptError{File: path, Reason: "the first line is not that of a transcript"}
+		const reason = "the first line is not that of a transcript"
+		return transcriptID{}, &session.CorruptError{File: path, Reason: reason}
 	}
 	if h.Transcript.Version != transcriptVersion {
-		return transcriptID{}, fmt.Errorf("%w: %w", session.ErrFormat, &wal.FormatError{File: path, What: fmt.Sprintf("transcript version %d", h.Transcript.Version)})
+		what := fmt.Sprintf("transcript version %d", h.Transcript.Version)
+		format := &wal.FormatError{File: path, What: what}
+		return transcriptID{}, fmt.Errorf("%w: %w", session.ErrFormat, format)
 	}
 	return *h.Transcript, nil
 }
 
-// is reports whether a transcript is that of ref.
-func (id transcriptID) is(ref session.Ref) bool {
+// matches reports whether id is that of ref.
+func (id transcriptID) matches(ref session.Ref) bool {
 	return id.Key == ref.Key.String() && id.SessionID == ref.SessionID
 }

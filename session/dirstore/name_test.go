@@ -9,8 +9,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// Whatever a key and a session id contain, the file of the transcript is one of three names below
-// the directory, that any system takes.
+// The names of a transcript and its directory are valid on every system, whatever a key and a
+// session id contain.
 func FuzzTranscriptNames(f *testing.F) {
 	for _, key := range []string{
 		"agent:main:main", "global", "agent:con:main", "agent:main:matrix:channel:../../../etc/passwd", `agent:main:x:direct:..\..\x`,
@@ -31,17 +31,27 @@ func FuzzTranscriptNames(f *testing.F) {
 		}
 		names := transcriptNames(ref)
 		for _, name := range append(names[:], agentDir(k)) {
-			if !filepath.IsLocal(name) || filepath.Base(name) != name || strings.ContainsAny(name, `/\:*?"<>|`) || !utf8.ValidString(name) {
+			if !filepath.IsLocal(name) || filepath.Base(name) != name ||
+				strings.ContainsAny(name, `/\:*?"<>|`) || !utf8.ValidString(name) {
 				t.Fatalf("%q of %q and %q", name, key, id)
 			}
 			stem, _, _ := strings.Cut(strings.ToLower(name), ".")
-			device := stem == "con" || stem == "prn" || stem == "aux" || stem == "nul" || len(stem) == 4 && (stem[:3] == "com" || stem[:3] == "lpt")
-			if device && (len(stem) == 3 || '0' <= stem[3] && stem[3] <= '9') || len(name) > 255 || strings.HasSuffix(name, ".") || strings.HasSuffix(name, " ") {
-				t.Fatalf("%q of %q and %q is no name on every system", name, key, id)
+			device := stem == "con" || stem == "prn" || stem == "aux" || stem == "nul"
+			if len(stem) == 4 && (stem[:3] == "com" || stem[:3] == "lpt") {
+				device = '0' <= stem[3] && stem[3] <= '9'
+			}
+			if device || len(name) > 255 ||
+				strings.HasSuffix(name, ".") || strings.HasSuffix(name, " ") {
+				t.Fatalf("%q of %q and %q is not a name on every system", name, key, id)
 			}
 		}
-		if names[0] == names[1] || !strings.HasSuffix(names[0], transcriptSuffix) || !strings.HasSuffix(names[1], transcriptSuffix) {
+		if names[0] == names[1] {
 			t.Fatalf("%q", names)
+		}
+		for _, name := range names {
+			if !strings.HasSuffix(name, transcriptSuffix) {
+				t.Fatalf("%q", names)
+			}
 		}
 	})
 }

@@ -1,9 +1,7 @@
 package dirstore_test
 
 import (
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -17,37 +15,23 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// The power is lost before every operation of the first Open of a path of which nothing is there.
-// What the next one acknowledges is found after another loss.
+// The power is lost before every operation of the first Open of a path that does not exist. What a
+// second Open acknowledges survives another loss.
 func TestOpenMakesItsNamesDurable(t *testing.T) {
 	const dir = "/some/where/deep"
 	d := disktest.New()
-	rng := rand.New(rand.NewPCG(1, 2))
-	losses := 0
-	d.Hook(func(op disktest.Op) error {
-		if !op.Changes() {
-			return nil
-		}
-		for keep := range d.Losses(rng, 16) {
-			losses++
-			apart(func() {
-				verifyOpens(t, d.Crash(keep), dir, fmt.Sprintf("loss %d, before %s %s", losses, op.Kind, op.Name))
-			})
-			if t.Failed() {
-				return errors.New("enough")
-			}
-		}
-		return nil
+	losses := verifyLosses(t, d, 16, func(after *disktest.Disk, when string) {
+		verifyOpens(t, after, dir, when)
 	})
 	_, err := dirstore.OpenOn(d, dir)
 	require.NoError(t, err)
 	d.Hook(nil)
-	assert.Greater(t, losses, 10)
+	assert.Greater(t, *losses, 10)
 	verifyOpens(t, d, dir, "at the end")
 }
 
-// The first Open of a path dies before any of its operations, and the power is lost after the next
-// one has acknowledged something.
+// The first Open of a path dies before any of its operations. What the next Open acknowledges
+// survives a loss of power.
 func TestOpenMakesNamesOfTheDeadDurable(t *testing.T) {
 	const dir = "/some/where/deep"
 	for at := 1; ; at++ {
@@ -69,33 +53,34 @@ func TestOpenMakesNamesOfTheDeadDurable(t *testing.T) {
 	}
 }
 
-// verifyOpens fails unless a directory can be opened and keeps what is said there.
+// verifyOpens fails unless a directory can be opened, and keeps what is appended then.
 func verifyOpens(t *testing.T, d *disktest.Disk, dir, when string) {
 	t.Helper()
 	s, err := dirstore.OpenOn(d, dir)
 	require.NoError(t, err, when)
-	_, err = s.Journal.Append(t.Context(), tree(1), 0, batchOf(noon, false, "kept"))
+	_, err = s.Journal.Append(t.Context(), treeKey(1), 0, batchOf(testTime, false, "kept"))
 	require.NoError(t, err, when)
-	ref := session.Ref{Key: tree(1), SessionID: "x"}
-	say(t, s, ref, 0, "kept")
-	s, err = dirstore.OpenOn(d.Crash(func(int) bool { return false }), dir)
+	ref := session.Ref{Key: treeKey(1), SessionID: "x"}
+	appendTexts(t, s, ref, 0, "kept")
+	s, err = dirstore.OpenOn(afterCrash(d), dir)
 	require.NoError(t, err, when)
-	l, err := readLog(t.Context(), s.Journal, tree(1))
+	l, err := readLog(t.Context(), s.Journal, treeKey(1))
 	require.NoError(t, err, when)
 	require.Equal(t, []string{"kept"}, l.texts, when)
 	require.Equal(t, []string{"kept"}, lineTexts(t, s, ref), when)
 }
 
-// A relative path is that of when the directory was opened, wherever the program goes then.
-func TestOpenThenChdir(t *testing.T) {
+// A relative path is resolved when the directory is opened. The program may change its working
+// directory later.
+func TestRelativePathIsResolvedOnce(t *testing.T) {
 	home, away := t.TempDir(), t.TempDir()
 	t.Chdir(home)
 	s, err := dirstore.Open("state")
 	require.NoError(t, err)
-	_, err = s.Journal.Append(t.Context(), tree(1), 0, batchOf(session.Batch{}.Due, false, "x"))
+	_, err = s.Journal.Append(t.Context(), treeKey(1), 0, batchOf(session.Batch{}.Due, false, "x"))
 	require.NoError(t, err)
-	ref := session.Ref{Key: tree(1), SessionID: "x"}
-	end := say(t, s, ref, 0, "one")
+	ref := session.Ref{Key: treeKey(1), SessionID: "x"}
+	end := appendTexts(t, s, ref, 0, "one")
 	v, err := dirstore.View("state")
 	require.NoError(t, err)
 	for f, err := range dirstore.Verify(t.Context(), "state") {
@@ -104,9 +89,9 @@ func TestOpenThenChdir(t *testing.T) {
 		assert.False(t, filepath.IsAbs(f.Path))
 	}
 	require.NoError(t, dirstore.Compact(s))
-	say(t, s, ref, end, "two")
-	say(t, s, session.Ref{Key: tree(1), SessionID: "y"}, 0, "one")
-	_, err = readLog(t.Context(), v.Journal, tree(1))
+	appendTexts(t, s, ref, end, "two")
+	appendTexts(t, s, session.Ref{Key: treeKey(1), SessionID: "y"}, 0, "one")
+	_, err = readLog(t.Context(), v.Journal, treeKey(1))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"one", "two"}, lineTexts(t, v, ref))
 	require.NoError(t, v.Close())

@@ -12,15 +12,21 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/internal/due"
 )
 
-func (j *journal) Read(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+// Read implements [session.Journal]. It yields the batches that the tree had when the loop began.
+func (j *journal) Read(
+	ctx context.Context, root session.Key, after session.Seq,
+) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
-		if err := j.read(ctx, root, after, func(e session.Entry) bool { return yield(e, nil) }); err != nil {
+		err := j.read(ctx, root, after, func(e session.Entry) bool { return yield(e, nil) })
+		if err != nil {
 			yield(session.Entry{}, fmt.Errorf("dirstore: read %q: %w", root, logError(err)))
 		}
 	}
 }
 
-func (j *journal) read(ctx context.Context, root session.Key, after session.Seq, yield func(session.Entry) bool) error {
+func (j *journal) read(
+	ctx context.Context, root session.Key, after session.Seq, yield func(session.Entry) bool,
+) error {
 	if err := j.check(ctx); err != nil {
 		return err
 	}
@@ -29,19 +35,11 @@ func (j *journal) read(ctx context.Context, root session.Key, after session.Seq,
 		return err
 	}
 	if view == nil {
-		cold, err := j.idle.read(root)
-		if err != nil {
-			return err
-		}
-		for i := range cold.batches {
-			if more, err := yieldBatch(&cold.batches[i], after, yield); !more {
-				return err
-			}
-		}
-		return nil
+		return j.readIdle(root, after, yield)
 	}
 	defer view.Close() //nolint:errcheck // nothing was written
-	for _, f := range frames[sort.Search(len(frames), func(i int) bool { return frames[i].last() > after }):] {
+	first := sort.Search(len(frames), func(i int) bool { return frames[i].last() > after })
+	for _, f := range frames[first:] {
 		if err := j.check(ctx); err != nil {
 			return err
 		}
@@ -60,21 +58,40 @@ func (j *journal) read(ctx context.Context, root session.Key, after session.Seq,
 	return nil
 }
 
-// frames returns where the batches of a log are, and a view of them, nil if they are not in the
-// write-ahead log.
+// readIdle yields the entries of a tree that the index does not have.
+func (j *journal) readIdle(
+	root session.Key, after session.Seq, yield func(session.Entry) bool,
+) error {
+	idle, err := j.idle.read(root)
+	if err != nil {
+		return err
+	}
+	for i := range idle.batches {
+		if more, err := yieldBatch(&idle.batches[i], after, yield); !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// frames returns the places of the batches of a tree and a view of the log. The view is nil if the
+// tree is not in the log.
 func (j *journal) frames(root session.Key) ([]batchSpan, *wal.View, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	l := j.logs[root]
-	if l == nil || l.cold {
+	if l == nil || l.idleOnly {
 		return nil, nil, nil
 	}
 	view, err := j.view()
 	return l.frames, view, err
 }
 
-// yieldBatch yields the entries after a sequence. It returns false if there is nothing more to do.
-func yieldBatch(b *storedBatch, after session.Seq, yield func(session.Entry) bool) (more bool, err error) {
+// yieldBatch yields the entries of b after a sequence. more is false if the caller must stop: yield
+// returned false, or there is an error.
+func yieldBatch(
+	b *storedBatch, after session.Seq, yield func(session.Entry) bool,
+) (more bool, err error) {
 	more = true
 	err = b.each(func(seq session.Seq, payload session.Raw) bool {
 		more = seq <= after || yield(session.Entry{Seq: seq, Batch: b.id, Payload: payload})
@@ -83,13 +100,17 @@ func yieldBatch(b *storedBatch, after session.Seq, yield func(session.Entry) boo
 	return more && err == nil, err
 }
 
-func (j *journal) Roots(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error] {
+// Roots implements [session.Journal].
+func (j *journal) Roots(
+	ctx context.Context, q session.RootQuery,
+) iter.Seq2[session.Head, error] {
 	return func(yield func(session.Head, error) bool) {
+		yieldHead := func(h session.Head) bool { return yield(h, nil) }
 		err := j.check(ctx)
 		if err == nil && q.DueBefore.IsZero() {
-			err = j.all(ctx, func(h session.Head) bool { return yield(h, nil) })
+			err = j.all(ctx, yieldHead)
 		} else if err == nil {
-			err = j.dueBefore(ctx, q.DueBefore, func(h session.Head) bool { return yield(h, nil) })
+			err = j.dueBefore(ctx, q.DueBefore, yieldHead)
 		}
 		if err != nil {
 			yield(session.Head{}, fmt.Errorf("dirstore: roots: %w", logError(err)))
@@ -97,8 +118,10 @@ func (j *journal) Roots(ctx context.Context, q session.RootQuery) iter.Seq2[sess
 	}
 }
 
-// dueBefore yields the logs that are due.
-func (j *journal) dueBefore(ctx context.Context, before time.Time, yield func(session.Head) bool) (err error) {
+// dueBefore yields the trees that are due before a time.
+func (j *journal) dueBefore(
+	ctx context.Context, before time.Time, yield func(session.Head) bool,
+) (err error) {
 	j.due.Due(before, func(h due.Head[session.Key, session.Seq]) bool {
 		err = j.check(ctx)
 		return err == nil && yield(session.Head(h))
@@ -106,12 +129,12 @@ func (j *journal) dueBefore(ctx context.Context, before time.Time, yield func(se
 	return err
 }
 
-// all yields every log: those of the index, then the idle ones that are not among them.
+// all yields every tree: those of the index, then the idle ones that were not among them.
 func (j *journal) all(ctx context.Context, yield func(session.Head) bool) error {
 	j.mu.Lock()
 	heads := make(map[session.Key]session.Head, len(j.logs))
 	for root, l := range j.logs {
-		if !l.cold {
+		if !l.idleOnly {
 			heads[root] = session.Head(l.Head())
 		}
 	}

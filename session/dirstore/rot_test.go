@@ -16,10 +16,12 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// collect reads what there is, and the error at its end.
-func collect(t *testing.T, s *session.Store, ref session.Ref, w session.LineQuery) (texts []string, err error) {
+// readTexts returns the texts of the lines, and the error at the end.
+func readTexts(
+	t *testing.T, s *session.Store, ref session.Ref, q session.LineQuery,
+) (texts []string, err error) {
 	t.Helper()
-	for line, err := range s.Transcripts.Read(t.Context(), ref, w) {
+	for line, err := range s.Transcripts.Read(t.Context(), ref, q) {
 		if err != nil {
 			return texts, err
 		}
@@ -28,21 +30,21 @@ func collect(t *testing.T, s *session.Store, ref session.Ref, w session.LineQuer
 	return texts, nil
 }
 
-// A zero in a line behind which something was written later is no remains of a crash: it is said
-// wherever somebody asks, and nothing is cut off.
-func TestTranscriptRot(t *testing.T) {
+// A zero in a line before a later write is rot and not the remains of a crash. Reads and appends
+// return the error, and nothing is cut off.
+func TestZeroBeforeLaterWriteIsRot(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
+	ref := testRef("x")
 	texts := []string{"one", "two", "three", "four", "last"}
-	end := say(t, s, ref, 0, texts[:2]...)
-	later := say(t, s, ref, end, texts[2:4]...)
-	end = say(t, s, ref, later, texts[4])
+	end := appendTexts(t, s, ref, 0, texts[:2]...)
+	later := appendTexts(t, s, ref, end, texts[2:4]...)
+	end = appendTexts(t, s, ref, later, texts[4])
 	require.NoError(t, s.Close())
 	path := "/sessions/main/x.jsonl"
 	good := readAll(t, d, path)
 	head := bytes.IndexByte(good, '\n') + 1
-	for at := head; at < int(later)-1; at++ { // without the newline, the rest is one line and may be of one write
+	for at := head; at < int(later)-1; at++ { // without this newline, the rest may be one write
 		rotten := bytes.Clone(good)
 		rotten[at] = 0
 		whole := bytes.LastIndexByte(rotten[:at], '\n') + 1
@@ -51,16 +53,16 @@ func TestTranscriptRot(t *testing.T) {
 		writeAll(t, d, path, rotten)
 		s := openOn(t, d)
 		for range 2 {
-			_, err := s.Transcripts.Append(t.Context(), ref, end, says("lost")...)
+			_, err := s.Transcripts.Append(t.Context(), ref, end, userMessages("lost")...)
 			var corrupt *session.CorruptError
 			require.ErrorAs(t, err, &corrupt)
 			require.Equal(t, path, corrupt.File)
 			require.Equal(t, int64(whole), corrupt.Offset)
-			got, err := collect(t, s, ref, session.LineQuery{})
+			got, err := readTexts(t, s, ref, session.LineQuery{})
 			require.ErrorIs(t, err, session.ErrCorrupt)
-			require.ElementsMatch(t, before, got, "what stands before it")
+			require.ElementsMatch(t, before, got, "the lines before the rot")
 			for _, w := range []session.LineQuery{{After: end}, {After: end + 1000}, {Last: 1}} {
-				got, err = collect(t, s, ref, w)
+				got, err = readTexts(t, s, ref, w)
 				require.ErrorIs(t, err, session.ErrCorrupt)
 				require.Empty(t, got)
 			}
@@ -68,34 +70,33 @@ func TestTranscriptRot(t *testing.T) {
 		require.Equal(t, rotten, readAll(t, d, path))
 		writeAll(t, d, path, good)
 		require.Equal(t, texts, lineTexts(t, s, ref), "mended by a person")
-		say(t, s, ref, end, "more")
+		appendTexts(t, s, ref, end, "more")
 		require.NoError(t, s.Close())
 	}
 }
 
-// It can be put away as it is, so that a session may begin anew.
-func TestArchiveRot(t *testing.T) {
+// Archive renames a rotten transcript as it is, so that the session may begin anew.
+func TestRottenTranscriptCanBeArchived(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
-	say(t, s, ref, say(t, s, ref, 0, "one"), "two")
+	ref := testRef("x")
+	appendTexts(t, s, ref, appendTexts(t, s, ref, 0, "one"), "two")
 	require.NoError(t, s.Close())
 	path := "/sessions/main/x.jsonl"
 	rotten := bytes.Replace(readAll(t, d, path), []byte("one"), []byte("o\x00e"), 1)
 	writeAll(t, d, path, rotten)
 	s = openOn(t, d)
-	name, err := s.Transcripts.Archive(t.Context(), ref, noon)
+	name, err := s.Transcripts.Archive(t.Context(), ref, testTime)
 	require.NoError(t, err)
 	assert.Equal(t, rotten, readAll(t, d, "/sessions/main/"+name))
 }
 
-// Verify says of rot where it is.
-func TestVerifyTranscriptRot(t *testing.T) {
+// Verify returns the offset of the rotten line.
+func TestVerifyFindsRotOfTranscript(t *testing.T) {
 	dir := t.TempDir()
-	s, err := dirstore.Open(dir)
-	require.NoError(t, err)
-	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
-	say(t, s, ref, say(t, s, ref, 0, "one"), "two")
+	s := openDir(t, dir)
+	ref := testRef("x")
+	appendTexts(t, s, ref, appendTexts(t, s, ref, 0, "one"), "two")
 	path := s.Transcripts.Locate(ref)
 	require.NoError(t, s.Close())
 	b, err := os.ReadFile(path)
@@ -113,13 +114,13 @@ func TestVerifyTranscriptRot(t *testing.T) {
 	assert.Equal(t, int64(bytes.IndexByte(b, '\n')+1), corrupt.Offset)
 }
 
-// A write of many lines of which the disk has any parts is the remains of a crash and never rot.
-func TestTornWriteOfManyLines(t *testing.T) {
+// A write of many lines is torn in any way. The remains are never taken for rot.
+func TestTornWriteIsNeverRot(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
-	end := say(t, s, ref, 0, "before", "as well")
-	end = say(t, s, ref, end, "and")
+	ref := testRef("x")
+	end := appendTexts(t, s, ref, 0, "before", "as well")
+	end = appendTexts(t, s, ref, end, "and")
 	texts := []string{"before", "as well", "and"}
 	var many []string
 	for i := range 6 {
@@ -132,51 +133,52 @@ func TestTornWriteOfManyLines(t *testing.T) {
 		}
 		for keep := range d.Losses(rand.New(rand.NewPCG(5, 6)), 400) {
 			losses++
-			apart(func() {
+			runApart(func() {
 				s := openOn(t, d.Crash(keep))
 				got := lineTexts(t, s, ref)
 				require.Equal(t, append(texts, many...)[:len(got)], got)
 				require.GreaterOrEqual(t, len(got), len(texts))
 				last := end
-				for line, err := range s.Transcripts.Read(t.Context(), ref, session.LineQuery{Last: 1}) {
-					require.NoError(t, err)
-					last = line.Pos
+				if len(got) > 0 {
+					last = lastPos(t, s, ref)
 				}
-				say(t, s, ref, last, "on")
+				appendTexts(t, s, ref, last, "on")
 			})
 		}
 		return nil
 	})
-	say(t, s, ref, end, many...)
+	appendTexts(t, s, ref, end, many...)
 	assert.Equal(t, 32, losses, "each choice of four sectors and the length")
 }
 
-// What a repair keeps is whole and durable before anything is cut off, and is not replaced by what
-// the next one keeps.
-func TestTornIsKept(t *testing.T) {
+// The lines that a repair saves are durable before the file is cut. The next repair does not
+// replace them.
+func TestRepairSavesTornLines(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
-	end := say(t, s, ref, 0, "one")
+	ref := testRef("x")
+	end := appendTexts(t, s, ref, 0, "one")
 	require.NoError(t, s.Close())
 	path := "/sessions/main/x.jsonl"
 	whole := readAll(t, d, path)
-	kept := []string{path + ".torn." + position(end), path + ".torn." + position(end) + ".1"}
+	kept := []string{path + ".torn." + posText(end), path + ".torn." + posText(end) + ".1"}
 	var torn []string
 	for n, name := range kept {
-		torn = append(torn, strings.Repeat("\x00", 128<<10)+fmt.Sprintf(`{"text":"half of line %d"}`, n)+"\n"+strings.Repeat("and more ", 10_000)+"\n")
+		line := fmt.Sprintf(`{"text":"half of line %d"}`, n)
+		more := strings.Repeat("and more ", 10_000)
+		torn = append(torn, strings.Repeat("\x00", 128<<10)+line+"\n"+more+"\n")
 		writeAll(t, d, path, append(bytes.Clone(whole), torn[n]...))
 		s := openOn(t, d)
 		cut := false
 		d.Hook(func(op disktest.Op) error {
 			if op.Kind == disktest.OpTruncate {
 				cut = true
-				after := d.Crash(func(int) bool { return false })
+				after := afterCrash(d)
 				assert.Equal(t, torn[n], string(readAll(t, after, name)))
 			}
 			return nil
 		})
-		say(t, s, ref, end, "two")
+		appendTexts(t, s, ref, end, "two")
 		d.Hook(nil)
 		assert.True(t, cut)
 		require.NoError(t, s.Close())
@@ -186,15 +188,15 @@ func TestTornIsKept(t *testing.T) {
 	}
 }
 
-// As long as it cannot be kept it is not cut off, and no part of a copy stays.
-func TestTornCannotBeKept(t *testing.T) {
+// The file is not cut while the lines cannot be saved, and no part of a copy stays.
+func TestRepairDoesNotCutWhatItCannotSave(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
-	end := say(t, s, ref, 0, "one")
+	ref := testRef("x")
+	end := appendTexts(t, s, ref, 0, "one")
 	require.NoError(t, s.Close())
 	path := "/sessions/main/x.jsonl"
-	left(t, d, path, remains)
+	appendBytes(t, d, path, tornLines)
 	before := readAll(t, d, path)
 	s = openOn(t, d)
 	for _, kind := range []disktest.OpKind{disktest.OpCreate, disktest.OpWrite, disktest.OpSync} {
@@ -204,12 +206,12 @@ func TestTornCannotBeKept(t *testing.T) {
 			}
 			return nil
 		})
-		_, err := s.Transcripts.Append(t.Context(), ref, end, says("lost")...)
+		_, err := s.Transcripts.Append(t.Context(), ref, end, userMessages("lost")...)
 		require.ErrorIs(t, err, os.ErrInvalid)
 		assert.Equal(t, before, readAll(t, d, path))
-		assert.False(t, exists(d, path+".torn."+position(end)))
+		assert.False(t, fileExists(d, path+".torn."+posText(end)))
 	}
 	d.Hook(nil)
-	say(t, s, ref, end, "two")
-	assert.Equal(t, remains, string(readAll(t, d, path+".torn."+position(end))))
+	appendTexts(t, s, ref, end, "two")
+	assert.Equal(t, tornLines, string(readAll(t, d, path+".torn."+posText(end))))
 }

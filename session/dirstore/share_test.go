@@ -15,15 +15,15 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// What has been written and not yet synced is there for nobody: not to read, not to be found, and
-// not to be appended to.
-func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
+// A batch that is not synced yet cannot be read, found, or appended to.
+func TestBatchIsUsedOnceItIsDurable(t *testing.T) {
 	for _, reset := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			d := disktest.New()
 			s := openOn(t, d)
-			r := &journalRun{m: make(journalModel)}
-			require.NoError(t, r.append(t.Context(), s, tree(1), batchOf(time.Time{}, false, "before")))
+			r := newJournalRun()
+			require.NoError(t,
+				r.append(t.Context(), s, treeKey(1), batchOf(time.Time{}, false, "before")))
 			hang := make(chan struct{})
 			d.Hook(func(op disktest.Op) error {
 				if op.Kind == disktest.OpSync {
@@ -32,19 +32,21 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 				return nil
 			})
 			answers := make(chan error, 3)
-			for i := range 2 { // one goes on with a tree, one begins one
+			for i := range 2 { // the first goes on with a tree, the second begins one
 				go func() {
-					_, err := s.Journal.Append(t.Context(), tree(1+i), session.Seq(1-i), batchOf(noon, reset, "under way"))
+					_, err := s.Journal.Append(t.Context(), treeKey(1+i), session.Seq(1-i),
+						batchOf(testTime, reset, "under way"))
 					answers <- err
 				}()
 			}
 			synctest.Wait()
 			r.m.verify(t, s, "while it is synced")
-			for h, err := range s.Journal.Roots(t.Context(), session.RootQuery{DueBefore: noon.Add(time.Hour)}) {
+			q := session.RootQuery{DueBefore: testTime.Add(time.Hour)}
+			for h, err := range s.Journal.Roots(t.Context(), q) {
 				t.Error(h, err)
 			}
 			go func() {
-				_, err := s.Journal.Append(t.Context(), tree(1), 2, batchOf(noon, false, "after"))
+				_, err := s.Journal.Append(t.Context(), treeKey(1), 2, batchOf(testTime, false, "after"))
 				answers <- err
 			}()
 			synctest.Wait()
@@ -54,7 +56,7 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 				require.NoError(t, <-answers)
 			}
 			d.Hook(nil)
-			l, err := readLog(t.Context(), s.Journal, tree(1))
+			l, err := readLog(t.Context(), s.Journal, treeKey(1))
 			require.NoError(t, err)
 			assert.Equal(t, "after", l.texts[len(l.texts)-1])
 			require.NoError(t, s.Close())
@@ -62,14 +64,13 @@ func TestNothingIsSeenBeforeItIsDurable(t *testing.T) {
 	}
 }
 
-// Thousands of trees of which each has next to nothing share one file, and those that come at the
-// same time one sync.
-func TestTinyTreesShareTheLog(t *testing.T) {
+// Thousands of tiny trees share one file, and concurrent appends to them share one sync.
+func TestTinyTreesShareFileAndSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const trees = 5000
 		d := disktest.New()
 		s := openOn(t, d)
-		_, err := s.Journal.Append(t.Context(), tree(trees), 0, batchOf(noon, false, "x"))
+		_, err := s.Journal.Append(t.Context(), treeKey(trees), 0, batchOf(testTime, false, "x"))
 		require.NoError(t, err)
 		hang := make(chan struct{})
 		var mu sync.Mutex
@@ -86,7 +87,8 @@ func TestTinyTreesShareTheLog(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range trees {
 			wg.Go(func() {
-				_, err := s.Journal.Append(t.Context(), tree(i), 0, batchOf(noon, false, fmt.Sprint("of tree ", i)))
+				_, err := s.Journal.Append(t.Context(), treeKey(i), 0,
+					batchOf(testTime, false, fmt.Sprint("of tree ", i)))
 				assert.NoError(t, err)
 			})
 			if i == 0 {
@@ -96,7 +98,7 @@ func TestTinyTreesShareTheLog(t *testing.T) {
 		synctest.Wait()
 		close(hang)
 		wg.Wait()
-		assert.Equal(t, 2, ops[disktest.OpSync], "one of the first, one of all others")
+		assert.Equal(t, 2, ops[disktest.OpSync], "the first append has one sync, all others have one")
 		assert.Equal(t, 2, ops[disktest.OpWrite])
 		assert.Zero(t, ops[disktest.OpCreate])
 		d.Hook(nil)
@@ -112,7 +114,7 @@ func TestTinyTreesShareTheLog(t *testing.T) {
 		assert.Equal(t, 1, files)
 		s = openOn(t, d)
 		for i := range trees {
-			l, err := readLog(t.Context(), s.Journal, tree(i))
+			l, err := readLog(t.Context(), s.Journal, treeKey(i))
 			require.NoError(t, err)
 			require.Equal(t, []string{fmt.Sprint("of tree ", i)}, l.texts)
 		}

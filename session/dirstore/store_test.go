@@ -18,7 +18,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-func TestOpenFails(t *testing.T) {
+func TestOpenReturnsErrorOfPath(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
@@ -34,21 +34,23 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// Whatever a key contains, it stays in the directory, and nobody else may read anything.
-func TestPermissions(t *testing.T) {
+// All files are within the directory, whatever a key contains. Only the user may read them.
+func TestFilesStayInDirectoryForUserAlone(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "state")
-	s, err := dirstore.Open(dir)
-	require.NoError(t, err)
+	s := openDir(t, dir)
 	for i, peer := range []string{"../../../x", "..", "%2e%2e/x", `..\..\x`, "/etc/passwd", "con:nul", strings.Repeat("x", 900)} {
 		k := session.Must(session.ChannelKey("main", "matrix", peer))
-		_, err := s.Journal.Append(t.Context(), k, 0, batchOf(noon, false, "x"))
+		_, err := s.Journal.Append(t.Context(), k, 0, batchOf(testTime, false, "x"))
 		require.NoError(t, err)
-		say(t, s, session.Ref{Key: k, SessionID: fmt.Sprint("id", i)}, 0, "x")
-		_, err = s.Journal.Append(t.Context(), k, 1, batchOf(noon.AddDate(-9999, 0, 0).AddDate(9999, 0, 0), false, "y"))
+		appendTexts(t, s, session.Ref{Key: k, SessionID: fmt.Sprint("id", i)}, 0, "x")
+		_, err = s.Journal.Append(t.Context(), k, 1,
+			batchOf(testTime.AddDate(-9999, 0, 0).AddDate(9999, 0, 0), false, "y"))
 		require.NoError(t, err)
 	}
-	_, err = s.Journal.Append(t.Context(), session.Must(session.ChannelKey("main", "matrix", "../idle")), 0, session.Batch{Entries: batchOf(noon, false, "z").Entries})
+	root := session.Must(session.ChannelKey("main", "matrix", "../idle"))
+	_, err := s.Journal.Append(t.Context(), root, 0,
+		session.Batch{Entries: batchOf(testTime, false, "z").Entries})
 	require.NoError(t, err)
 	require.NoError(t, dirstore.Compact(s))
 	require.NoError(t, s.Close())
@@ -77,42 +79,41 @@ func TestPermissions(t *testing.T) {
 	assert.Greater(t, files, 10)
 }
 
-// Beside its owner a directory can be looked at and verified, and is not changed by that.
-func TestView(t *testing.T) {
+// View and Verify work beside the owner of a directory, and change nothing.
+func TestViewReadsBesideOwnerAndChangesNothing(t *testing.T) {
 	dir := t.TempDir()
-	s, err := dirstore.Open(dir)
-	require.NoError(t, err)
+	s := openDir(t, dir)
 	m := make(journalModel)
 	for i := range 6 {
-		b := batchOf(noon, false, fmt.Sprint("first of ", i), "more")
+		b := batchOf(testTime, false, fmt.Sprint("first of ", i), "more")
 		if i%2 == 0 {
-			b.Due = noon.AddDate(0, 0, -1).AddDate(0, 0, 1)
+			b.Due = testTime.AddDate(0, 0, -1).AddDate(0, 0, 1)
 		} else {
 			b.Due = session.Batch{}.Due
 		}
-		_, err := s.Journal.Append(t.Context(), tree(i), 0, b)
+		_, err := s.Journal.Append(t.Context(), treeKey(i), 0, b)
 		require.NoError(t, err)
-		m[tree(i)] = m.log(tree(i)).then(b)
+		m[treeKey(i)] = m.log(treeKey(i)).after(b)
 	}
-	ref := session.Ref{Key: tree(1), SessionID: "x"}
-	end := say(t, s, ref, 0, "hello")
+	ref := session.Ref{Key: treeKey(1), SessionID: "x"}
+	end := appendTexts(t, s, ref, 0, "hello")
 	require.NoError(t, dirstore.Compact(s))
 	v, err := dirstore.View(dir)
 	require.NoError(t, err)
-	_, err = s.Journal.Append(t.Context(), tree(0), 2, batchOf(noon, true, "later"))
+	_, err = s.Journal.Append(t.Context(), treeKey(0), 2, batchOf(testTime, true, "later"))
 	require.NoError(t, err)
 	require.NoError(t, dirstore.Compact(s))
 	m.verify(t, v, "as it was")
 	assert.Equal(t, []string{"hello"}, lineTexts(t, v, ref))
 	assert.Equal(t, s.Transcripts.Locate(ref), v.Transcripts.Locate(ref))
-	_, err = v.Journal.Append(t.Context(), tree(0), 2, batchOf(noon, true, "no"))
+	_, err = v.Journal.Append(t.Context(), treeKey(0), 2, batchOf(testTime, true, "no"))
 	require.ErrorIs(t, err, session.ErrReadOnly)
-	_, err = v.Transcripts.Append(t.Context(), ref, end, says("no")...)
+	_, err = v.Transcripts.Append(t.Context(), ref, end, userMessages("no")...)
 	require.ErrorIs(t, err, session.ErrReadOnly)
-	_, err = v.Transcripts.Archive(t.Context(), ref, noon)
+	_, err = v.Transcripts.Archive(t.Context(), ref, testTime)
 	require.ErrorIs(t, err, session.ErrReadOnly)
 	require.NoError(t, v.Close())
-	for _, err := range v.Journal.Read(t.Context(), tree(0), 0) {
+	for _, err := range v.Journal.Read(t.Context(), treeKey(0), 0) {
 		require.ErrorIs(t, err, session.ErrClosed)
 	}
 	parts := 0
@@ -126,43 +127,43 @@ func TestView(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// A directory that somebody removes under its owner takes nothing more, and says so.
-func TestIsGone(t *testing.T) {
+// After another program has removed the directory, every write returns an error.
+func TestRemovedDirectoryIsAnError(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files that are open cannot be removed")
 	}
 	dir := filepath.Join(t.TempDir(), "state")
-	s, err := dirstore.Open(dir)
+	s := openDir(t, dir)
+	ref := session.Ref{Key: treeKey(0), SessionID: "x"}
+	_, err := s.Journal.Append(t.Context(), treeKey(0), 0, batchOf(testTime, false, "x"))
 	require.NoError(t, err)
-	ref := session.Ref{Key: tree(0), SessionID: "x"}
-	_, err = s.Journal.Append(t.Context(), tree(0), 0, batchOf(noon, false, "x"))
-	require.NoError(t, err)
-	end := say(t, s, ref, 0, "x")
+	end := appendTexts(t, s, ref, 0, "x")
 	require.NoError(t, os.RemoveAll(dir))
 	for range 2 {
-		_, err = s.Journal.Append(t.Context(), tree(0), 1, batchOf(noon, false, "lost"))
+		_, err := s.Journal.Append(t.Context(), treeKey(0), 1, batchOf(testTime, false, "lost"))
 		require.ErrorIs(t, err, fs.ErrNotExist)
 		require.ErrorIs(t, err, session.ErrSync)
-		_, err = s.Transcripts.Append(t.Context(), ref, end, says("lost")...)
+		_, err = s.Transcripts.Append(t.Context(), ref, end, userMessages("lost")...)
 		require.ErrorIs(t, err, fs.ErrNotExist)
-		_, err = s.Transcripts.Append(t.Context(), session.Ref{Key: tree(1), SessionID: "y"}, 0, says("lost")...)
+		_, err = s.Transcripts.Append(t.Context(), session.Ref{Key: treeKey(1), SessionID: "y"}, 0,
+			userMessages("lost")...)
 		require.ErrorIs(t, err, fs.ErrNotExist)
 	}
 	_, err = os.Lstat(dir)
-	require.ErrorIs(t, err, fs.ErrNotExist, "it is not made again behind anybody's back")
+	require.ErrorIs(t, err, fs.ErrNotExist, "the store does not make the directory again")
 	_ = s.Close()
 }
 
-// Opening reads what is live, not what was: a thousand trees that are idle cost nothing.
-func TestOpenFollowsLiveData(t *testing.T) {
+// Open reads the live trees. A thousand idle trees cost nothing.
+func TestOpenReadsLiveTreesOnly(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
 	for i := range 1000 {
 		b := batchOf(session.Batch{}.Due, false, strings.Repeat("history ", 50))
 		if i < 3 {
-			b.Due = noon
+			b.Due = testTime
 		}
-		_, err := s.Journal.Append(t.Context(), tree(i), 0, b)
+		_, err := s.Journal.Append(t.Context(), treeKey(i), 0, b)
 		require.NoError(t, err)
 	}
 	require.NoError(t, dirstore.Compact(s))

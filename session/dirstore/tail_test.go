@@ -9,17 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
-	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// What a write has left whose sync failed, and that its process had no time to cut off, is shown by
-// the system and not on the disk. Whoever goes on behind it has it written first.
-func TestTranscriptTailAfterFailedSync(t *testing.T) {
+// A sync fails, and its process dies before it cuts the lines off. Reads show lines that the disk
+// does not have. The next process writes them again before its first append.
+func TestFirstAppendRewritesTailOfFailedSync(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
-	end := say(t, s, ref, 0, "first", "second")
-	end = say(t, s, ref, end, "third", "fourth")
+	ref := testRef("x")
+	end := appendTexts(t, s, ref, 0, "first", "second")
+	end = appendTexts(t, s, ref, end, "third", "fourth")
 	d.Hook(func(op disktest.Op) error {
 		if op.Kind == disktest.OpSync || op.Kind == disktest.OpTruncate {
 			return syscall.EIO
@@ -27,18 +26,14 @@ func TestTranscriptTailAfterFailedSync(t *testing.T) {
 		return nil
 	})
 	unknown := []string{"unknown", strings.Repeat("x", 2000), strings.Repeat("long ", 30_000), "as well"}
-	_, err := s.Transcripts.Append(t.Context(), ref, end, says(unknown...)...)
+	_, err := s.Transcripts.Append(t.Context(), ref, end, userMessages(unknown...)...)
 	require.ErrorIs(t, err, syscall.EIO)
 	d.Hook(nil)
 
 	s = openOn(t, d)
 	want := append([]string{"first", "second", "third", "fourth"}, unknown...)
 	require.Equal(t, want, lineTexts(t, s, ref))
-	var last session.Pos
-	for line, err := range s.Transcripts.Read(t.Context(), ref, session.LineQuery{Last: 1}) {
-		require.NoError(t, err)
-		last = line.Pos
-	}
+	last := lastPos(t, s, ref)
 	var kinds []disktest.OpKind
 	failing := true
 	d.Hook(func(op disktest.Op) error {
@@ -51,16 +46,16 @@ func TestTranscriptTailAfterFailedSync(t *testing.T) {
 		return nil
 	})
 	for range 2 {
-		_, err = s.Transcripts.Append(t.Context(), ref, last, says("lost")...)
+		_, err = s.Transcripts.Append(t.Context(), ref, last, userMessages("lost")...)
 		require.ErrorIs(t, err, syscall.EIO)
 	}
-	assert.NotContains(t, kinds, disktest.OpTruncate, "nothing was written behind it")
+	assert.NotContains(t, kinds, disktest.OpTruncate, "nothing was written behind the tail")
 	failing, kinds = false, nil
-	last = say(t, s, ref, last, "after")
+	last = appendTexts(t, s, ref, last, "after")
 	assert.Contains(t, kinds, disktest.OpSyncDir)
 	kinds = nil
-	say(t, s, ref, last, "and on")
+	appendTexts(t, s, ref, last, "and on")
 	assert.Equal(t, []disktest.OpKind{disktest.OpWrite, disktest.OpSync}, kinds)
 	d.Hook(nil)
-	assert.Equal(t, append(want, "after", "and on"), lineTexts(t, openOn(t, d.Crash(func(int) bool { return false })), ref))
+	assert.Equal(t, append(want, "after", "and on"), lineTexts(t, openOn(t, afterCrash(d)), ref))
 }

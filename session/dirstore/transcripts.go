@@ -15,62 +15,63 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// transcripts are [session.Transcripts] in a directory, one file each; see transcriptNames. Files
-// are open only while something is done with them, so that any number can be there and a disk that
-// was away is used again when it is back.
+// The transcripts are [session.Transcripts] in a directory, one file each; see transcriptNames. A
+// file is open only during a call. So the number of transcripts is unlimited, and a disk that was
+// out of reach is used again when it is back.
 type transcripts struct {
 	fs       disk.FS
 	dir      string
 	readOnly bool
-	release  func() error // once, after Close
+	release  func() error // called once, at the end of Close
 	closing  sync.Once
 	closed   atomic.Bool
-	writers  sync.WaitGroup // calls that may change something; none is added once closed is set
+	writers  sync.WaitGroup // calls that may write; none is added once closed is set
 
 	mu     sync.Mutex
-	known  map[session.Ref]*transcript // those that are there, as far as callers asked, and those that a call works with
-	agents map[string]*agentFiles
+	known  map[session.Ref]*transcriptState // those in use, or that exist and were asked for
+	agents map[string]*agentFiles           // by the name of the directory
 }
 
-// A transcript is what is known of one transcript.
-type transcript struct {
-	turn chan struct{} // holds the call that may work with the file
-	gone bool          // is known no more; only the holder of the turn looks
+// A transcriptState is what the store knows about one transcript. The call that holds sem owns the
+// other fields.
+type transcriptState struct {
+	sem       chan struct{} // a mutex with one place: a call waits for it until its context is done
+	forgotten bool          // the state is not in known any more; a waiting call must look again
 
-	path  string // "" if there is no file
-	head  int64  // the length of its first line
-	end   int64  // the offset behind the last line
-	safe  bool   // the name of the file and its last write are durable
-	torn  bool   // something may stand beyond the end
-	found bool   // it was there already, and is not what a write of ours has left
-	rot   error  // what was acknowledged beyond the end and cannot be read; nothing is appended then
+	path      string // "" if there is no file
+	head      int64  // length of the first line, in bytes
+	end       int64  // offset behind the last line
+	durable   bool   // the name of the file and its last write are durable
+	torn      bool   // there may be bytes beyond the end
+	inherited bool   // the bytes beyond the end are of an earlier process
+	corrupt   error  // not nil if acknowledged lines beyond the end cannot be read; appends fail
 }
 
-// last returns the position of the last line.
-func (x *transcript) last() session.Pos {
-	if x.end == x.head { // another program has taken all lines away
+// last returns the position of the last line, or 0 if there is none.
+func (x *transcriptState) last() session.Pos {
+	if x.end == x.head { // another program has removed all lines
 		return 0
 	}
 	return session.Pos(x.end)
 }
 
-// agentFiles is what is known of the directory of one agent.
+// An agentFiles is what the store knows about the directory of one agent.
 type agentFiles struct {
 	mu       sync.Mutex
-	made     bool
-	swept    bool            // of what was begun by a process before
+	made     bool            // the directory exists durably
+	cleaned  bool            // of what was begun by a process before
 	archived map[string]bool // the names, before .deleted., of what was archived; nil: not read yet
 }
 
 func newTranscripts(fsys disk.FS, dir string, readOnly bool, release func() error) *transcripts {
 	return &transcripts{
 		fs: fsys, dir: dir, readOnly: readOnly, release: release,
-		known: make(map[session.Ref]*transcript), agents: make(map[string]*agentFiles),
+		known: make(map[session.Ref]*transcriptState), agents: make(map[string]*agentFiles),
 	}
 }
 
-// Close makes every later call fail with [session.ErrClosed], and returns when no call writes any
-// more: the next owner may begin then.
+// Close makes every later call fail with [session.ErrClosed]. It returns once no call writes any
+// more, so the next owner may begin then.
 func (t *transcripts) Close() (err error) {
 	t.closing.Do(func() {
 		t.mu.Lock()
@@ -82,6 +83,7 @@ func (t *transcripts) Close() (err error) {
 	return err
 }
 
+// check returns the error of a call after Close or with a ctx that is done.
 func (t *transcripts) check(ctx context.Context) error {
 	if t.closed.Load() {
 		return session.ErrClosed
@@ -89,52 +91,56 @@ func (t *transcripts) check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// with calls f while no other call works with the transcript, once it is known what there is of it.
-// It forgets what does not exist, what is corrupt, so that it is looked at again when a person has
-// seen to it, and all if another process has the directory open and writes.
-func (t *transcripts) with(ctx context.Context, ref session.Ref, f func(*transcript) error) error {
+// exclusive calls f with the loaded state of a transcript, while no other call works with that
+// transcript. Afterwards it forgets the state of a transcript that does not exist. It also forgets
+// that of a corrupt one, so that the next call sees the repair of a person. A read-only store
+// forgets every state, because another process may write.
+func (t *transcripts) exclusive(
+	ctx context.Context, ref session.Ref, f func(*transcriptState) error,
+) error {
 	for {
 		t.mu.Lock()
 		x := t.known[ref]
 		if x == nil {
-			x = &transcript{turn: make(chan struct{}, 1)}
+			x = &transcriptState{sem: make(chan struct{}, 1)}
 			t.known[ref] = x
 		}
 		t.mu.Unlock()
 		select {
-		case x.turn <- struct{}{}:
+		case x.sem <- struct{}{}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if x.gone {
-			<-x.turn
+		if x.forgotten {
+			<-x.sem
 			continue
 		}
-		err := t.check(ctx) // it may have been a long time
+		err := t.check(ctx) // the call may have waited for a long time
 		if err == nil {
 			err = t.load(ref, x)
 		}
 		if err == nil {
 			err = f(x)
 		}
-		if x.path == "" || x.rot != nil || t.readOnly {
+		if x.path == "" || x.corrupt != nil || t.readOnly {
 			t.forget(ref, x)
 		}
-		<-x.turn
+		<-x.sem
 		return err
 	}
 }
 
-func (t *transcripts) forget(ref session.Ref, x *transcript) {
+// forget removes the state of ref. The caller holds its sem.
+func (t *transcripts) forget(ref session.Ref, x *transcriptState) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	x.gone = true
+	x.forgotten = true
 	delete(t.known, ref)
 }
 
-// load finds the file of a transcript and where it ends. It changes nothing: what a crash has left
-// beyond that is for the next write.
-func (t *transcripts) load(ref session.Ref, x *transcript) error {
+// load finds the file of a transcript and its end. It changes nothing: the next write removes what
+// a crash has left beyond the end.
+func (t *transcripts) load(ref session.Ref, x *transcriptState) error {
 	if x.path != "" {
 		return nil
 	}
@@ -143,47 +149,50 @@ func (t *transcripts) load(ref session.Ref, x *transcript) error {
 		return err
 	}
 	defer f.f.Close() //nolint:errcheck // nothing was written
-	end, size, err := f.intact()
+	end, size, err := f.findEnd()
 	if err != nil && !errors.Is(err, session.ErrCorrupt) {
 		return err
 	}
-	x.path, x.head, x.end, x.safe = f.path, f.head, end, false
-	x.torn, x.found, x.rot = end < size && err == nil, true, err
+	x.path, x.head, x.end, x.durable = f.path, f.head, end, false
+	x.torn, x.inherited, x.corrupt = end < size && err == nil, true, err
 	return nil
 }
 
-// open opens the file of a transcript for reading, under whichever name it has, nil if it does not
-// exist.
+// open opens the file of a transcript for reading, under either name. It returns nil if there is
+// none.
 func (t *transcripts) open(ref session.Ref) (f *transcriptFile, err error) {
 	look := func() error {
 		for _, name := range transcriptNames(ref) {
 			var ok bool
-			f, ok, err = openTranscript(t.fs, filepath.Join(t.dir, agentDir(ref.Key), name), ref, os.O_RDONLY)
+			path := filepath.Join(t.dir, agentDir(ref.Key), name)
+			f, ok, err = openTranscript(t.fs, path, ref, os.O_RDONLY)
 			if ok || err != nil {
 				return err
 			}
 		}
 		return fs.ErrNotExist
 	}
-	err = t.ifThere(look)
+	err = t.lookUp(look)
 	return f, err
 }
 
-// ifThere calls f, for which fs.ErrNotExist is not an error unless everything is away. A directory
-// that was only begun has nothing yet.
-func (t *transcripts) ifThere(f func() error) error {
-	_, err := disk.IfThere(t.fs, t.dir, f)
+// lookUp calls f. An fs.ErrNotExist of f is not an error unless the directory of the transcripts is
+// out of reach. A read-only store may see a directory that does not have that one yet.
+func (t *transcripts) lookUp(f func() error) error {
+	_, err := disk.LookUp(t.fs, t.dir, f)
 	if t.readOnly && errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err
 }
 
-func (t *transcripts) fail(ref session.Ref, doing string, err error) error {
+// wrapError adds the transcript and the operation to err.
+func (t *transcripts) wrapError(ref session.Ref, doing string, err error) error {
 	return fmt.Errorf("dirstore: transcript %q of %q: %s: %w", ref.SessionID, ref.Key, doing, err)
 }
 
-func (t *transcripts) agent(ref session.Ref) (*agentFiles, string) {
+// agentOf returns the agentFiles of ref and the path of the directory.
+func (t *transcripts) agentOf(ref session.Ref) (*agentFiles, string) {
 	name := agentDir(ref.Key)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -195,25 +204,31 @@ func (t *transcripts) agent(ref session.Ref) (*agentFiles, string) {
 	return a, filepath.Join(t.dir, name)
 }
 
-func (t *transcripts) Read(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
+// Read implements [session.Transcripts].
+func (t *transcripts) Read(
+	ctx context.Context, ref session.Ref, q session.LineQuery,
+) iter.Seq2[session.Line, error] {
 	return func(yield func(session.Line, error) bool) {
 		err := ref.Validate()
 		if err == nil {
-			err = w.Validate()
+			err = q.Validate()
 		}
 		if err != nil {
 			yield(session.Line{}, err)
 			return
 		}
-		if err := t.read(ctx, ref, w, func(line session.Line) bool { return yield(line, nil) }); err != nil {
-			yield(session.Line{}, t.fail(ref, "read", err))
+		err = t.read(ctx, ref, q, func(line session.Line) bool { return yield(line, nil) })
+		if err != nil {
+			yield(session.Line{}, t.wrapError(ref, "read", err))
 		}
 	}
 }
 
-func (t *transcripts) read(ctx context.Context, ref session.Ref, w session.LineQuery, yield func(session.Line) bool) error {
+func (t *transcripts) read(
+	ctx context.Context, ref session.Ref, q session.LineQuery, yield func(session.Line) bool,
+) error {
 	var f *transcriptFile
-	err := t.with(ctx, ref, func(x *transcript) (err error) {
+	err := t.exclusive(ctx, ref, func(x *transcriptState) (err error) {
 		if x.path != "" {
 			f, err = t.file(ref, x, os.O_RDONLY)
 		}
@@ -223,24 +238,28 @@ func (t *transcripts) read(ctx context.Context, ref session.Ref, w session.LineQ
 		return err
 	}
 	defer f.f.Close() //nolint:errcheck // nothing was written
-	return f.lines(ctx, w, t.check, yield)
+	return f.lines(ctx, q, t.check, yield)
 }
 
-// file opens the file of a transcript that is there. If another program has taken it away, or has
-// cut it or written to it, that is an error once; the next call finds what is there then.
-func (t *transcripts) file(ref session.Ref, x *transcript, flag int) (f *transcriptFile, err error) {
+// file opens the file of an existing transcript. If another program has removed the file or changed
+// its length, that is an error once. The next call finds the file as it is then. A read-only store
+// returns nil for a removed file.
+func (t *transcripts) file(
+	ref session.Ref, x *transcriptState, flag int,
+) (f *transcriptFile, err error) {
 	f, ok, err := openTranscript(t.fs, x.path, ref, flag)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
-		if t.readOnly { // the process that has the directory open has archived it
-			return nil, nil //nolint:nilnil // there is none, which is not an error
+		if t.readOnly { // the owner of the directory has archived the file
+			return nil, nil //nolint:nilnil // a missing file is not an error
 		}
-		return nil, t.missing(x, &fs.PathError{Op: "open", Path: x.path, Err: fs.ErrNotExist})
+		err = &fs.PathError{Op: "open", Path: x.path, Err: fs.ErrNotExist}
+		return nil, t.forgetMissing(x, err)
 	}
-	f.end, f.rot = x.end, x.rot
-	if err = unchanged(f, x); err != nil && !t.readOnly {
+	f.end, f.corrupt = x.end, x.corrupt
+	if err = checkLength(f, x); err != nil && !t.readOnly {
 		x.path = ""
 		_ = f.f.Close()
 		return nil, err
@@ -248,30 +267,33 @@ func (t *transcripts) file(ref session.Ref, x *transcript, flag int) (f *transcr
 	return f, nil
 }
 
-// missing forgets where a file was if it is not there any more, unless everything is away and may
-// come back.
-func (t *transcripts) missing(x *transcript, err error) error {
-	if _, away := t.fs.Lstat(t.dir); away == nil && errors.Is(err, fs.ErrNotExist) {
+// forgetMissing returns err. It forgets the path of a file that err says does not exist, unless the
+// whole directory is out of reach: then the file may come back with it.
+func (t *transcripts) forgetMissing(x *transcriptState, err error) error {
+	if _, dirErr := t.fs.Lstat(t.dir); dirErr == nil && errors.Is(err, fs.ErrNotExist) {
 		x.path = ""
 	}
 	return err
 }
 
-// unchanged returns an error if a file has not the length that it was left with.
-func unchanged(f *transcriptFile, x *transcript) error {
+// checkLength returns a *[session.CorruptError] if f does not have the length that this process
+// left it with.
+func checkLength(f *transcriptFile, x *transcriptState) error {
 	size, err := f.f.Size()
 	if err != nil {
 		return err
 	}
-	if size < x.end || size > x.end && !x.torn && x.rot == nil {
+	if size < x.end || size > x.end && !x.torn && x.corrupt == nil {
 		return &session.CorruptError{
 			File: x.path, Offset: min(size, x.end),
-			Reason: fmt.Sprintf("another program has changed the file, which has %d bytes and had %d", size, x.end),
+			Reason: fmt.Sprintf(
+				"another program has changed the file, which has %d bytes and had %d", size, x.end),
 		}
 	}
 	return nil
 }
 
+// Locate implements [session.Transcripts].
 func (t *transcripts) Locate(ref session.Ref) string {
 	if ref.Validate() != nil {
 		return ""
@@ -284,7 +306,7 @@ func (t *transcripts) Locate(ref session.Ref) string {
 		_ = f.f.Close()
 		return f.path
 	}
-	_, dir := t.agent(ref)
+	_, dir := t.agentOf(ref)
 	if name, err := t.findArchived(ref, false); err == nil && name != "" {
 		return filepath.Join(dir, name)
 	}

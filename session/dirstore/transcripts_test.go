@@ -2,9 +2,7 @@ package dirstore_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +19,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
+// lineTexts returns the texts of a transcript.
 func lineTexts(t *testing.T, s *session.Store, ref session.Ref) []string {
 	t.Helper()
 	texts := []string{}
@@ -31,7 +30,8 @@ func lineTexts(t *testing.T, s *session.Store, ref session.Ref) []string {
 	return texts
 }
 
-func says(texts ...string) []session.Message {
+// userMessages returns a message with each text.
+func userMessages(texts ...string) []session.Message {
 	var m []session.Message
 	for _, text := range texts {
 		m = append(m, session.Message{Role: session.MessageUser, Text: text})
@@ -39,20 +39,22 @@ func says(texts ...string) []session.Message {
 	return m
 }
 
-func say(t *testing.T, s *session.Store, ref session.Ref, after session.Pos, texts ...string) session.Pos {
+// appendTexts appends a message with each text, and returns the position of the last one.
+func appendTexts(
+	t *testing.T, s *session.Store, ref session.Ref, after session.Pos, texts ...string,
+) session.Pos {
 	t.Helper()
-	pos, err := s.Transcripts.Append(t.Context(), ref, after, says(texts...)...)
+	pos, err := s.Transcripts.Append(t.Context(), ref, after, userMessages(texts...)...)
 	require.NoError(t, err)
 	return pos
 }
 
-// A file is what a person can read: its name, a line about whose it is, a message a line.
-func TestTranscriptFile(t *testing.T) {
+// The file of a transcript has a line that says whose it is, and a line for each message.
+func TestTranscriptIsReadableText(t *testing.T) {
 	dir := t.TempDir()
-	s, err := dirstore.Open(dir)
-	require.NoError(t, err)
+	s := openDir(t, dir)
 	ref := session.Ref{Key: session.Must(session.MainKey("ops")), SessionID: "6f1c"}
-	say(t, s, ref, 0, "hello", "world")
+	appendTexts(t, s, ref, 0, "hello", "world")
 	path := filepath.Join(dir, "sessions", "ops", "6f1c.jsonl")
 	assert.Equal(t, path, s.Transcripts.Locate(ref))
 	b, err := os.ReadFile(path)
@@ -64,14 +66,14 @@ func TestTranscriptFile(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// A transcript that is cut at any byte, or ends in zeros from any byte on, keeps its whole lines
-// and goes on from them.
-func TestTranscriptTorn(t *testing.T) {
+// A transcript is cut at any byte, or ends in zeros from any byte on. It keeps its complete lines
+// and goes on behind them.
+func TestTornTranscriptKeepsCompleteLines(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
-	first := say(t, s, ref, 0, "one", "two")
-	say(t, s, ref, first, "three", "four", strings.Repeat("long ", 30))
+	ref := testRef("x")
+	first := appendTexts(t, s, ref, 0, "one", "two")
+	appendTexts(t, s, ref, first, "three", "four", strings.Repeat("long ", 30))
 	require.NoError(t, s.Close())
 	path := "/sessions/main/x.jsonl"
 	whole := readAll(t, d, path)
@@ -88,48 +90,28 @@ func TestTranscriptTorn(t *testing.T) {
 			want := 2 + bytes.Count(whole[first:cut], []byte("\n"))
 			require.Len(t, lineTexts(t, s, ref), want, "cut at %d", cut)
 			end := session.Pos(bytes.LastIndexByte(whole[:cut], '\n') + 1)
-			_, err := s.Transcripts.Append(t.Context(), ref, end+1, says("wrong")...)
+			_, err := s.Transcripts.Append(t.Context(), ref, end+1, userMessages("wrong")...)
 			require.ErrorIs(t, err, session.ErrConflict)
-			say(t, s, ref, end, "after")
+			appendTexts(t, s, ref, end, "after")
 			texts := lineTexts(t, s, ref)
 			require.Len(t, texts, want+1)
 			require.Equal(t, "after", texts[want])
-			require.Equal(t, texts, lineTexts(t, openOn(t, d), ref), "nothing is left of what was cut off")
+			require.Equal(t, texts, lineTexts(t, openOn(t, d), ref), "the torn part is cut off")
 			_, err = d.Lstat(fmt.Sprintf("%s.torn.%d", path, end))
-			require.Equal(t, zeros, err == nil, "what may have been lines is kept: %v", err)
+			require.Equal(t, zeros, err == nil, "possible lines are saved: %v", err)
 			require.NoError(t, s.Close())
 		}
 	}
 }
 
-func readAll(t *testing.T, d *disktest.Disk, name string) []byte {
-	t.Helper()
-	f, err := d.OpenFile(name, os.O_RDONLY)
-	require.NoError(t, err)
-	size, err := f.Size()
-	require.NoError(t, err)
-	b := make([]byte, size)
-	_, err = f.ReadAt(b, 0)
-	require.NoError(t, err)
-	return b
-}
-
-func writeAll(t *testing.T, d *disktest.Disk, name string, b []byte) {
-	t.Helper()
-	f, err := d.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
-	require.NoError(t, err)
-	_, err = f.WriteAt(b, 0)
-	require.NoError(t, err)
-}
-
-// What is no transcript, is one of a newer version, or has a line that is no message, is an error
-// with file and offset, and concerns nobody else.
-func TestTranscriptCorrupt(t *testing.T) {
+// A file is not a transcript, is one of a newer version, or has a line that is not a message. That
+// is an error with file and offset. Other transcripts work.
+func TestCorruptTranscriptConcernsNoOther(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
-	other := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "y"}
-	say(t, s, other, 0, "fine")
+	ref := testRef("x")
+	other := testRef("y")
+	appendTexts(t, s, other, 0, "fine")
 	put := func(text string) { writeAll(t, d, "/sessions/main/x.jsonl", []byte(text)) }
 	for text, want := range map[string]error{
 		"":                           session.ErrCorrupt,
@@ -139,7 +121,7 @@ func TestTranscriptCorrupt(t *testing.T) {
 		`{"transcript":{"version":2,"key":"agent:main:main","sessionId":"x"}}` + "\n": session.ErrFormat,
 	} {
 		put(text)
-		_, err := s.Transcripts.Append(t.Context(), ref, 0, says("x")...)
+		_, err := s.Transcripts.Append(t.Context(), ref, 0, userMessages("x")...)
 		require.ErrorIs(t, err, want)
 		assert.ErrorContains(t, err, "x.jsonl")
 	}
@@ -160,12 +142,11 @@ func TestTranscriptCorrupt(t *testing.T) {
 	}
 }
 
-// Session ids that several sessions use, that differ by case only, or that some system keeps for
-// itself, are kept apart, archived or not.
-func TestTranscriptNames(t *testing.T) {
+// The store keeps session ids apart that several sessions use, that differ by case alone, or that
+// are reserved on some system. That holds for archived transcripts too.
+func TestSimilarSessionIDsAreKeptApart(t *testing.T) {
 	dir := t.TempDir()
-	s, err := dirstore.Open(dir)
-	require.NoError(t, err)
+	s := openDir(t, dir)
 	refs := []session.Ref{
 		{Key: session.Must(session.MainKey("main")), SessionID: "same"},
 		{Key: session.Must(session.NamedKey("main", "other")), SessionID: "same"},
@@ -182,18 +163,17 @@ func TestTranscriptNames(t *testing.T) {
 	}
 	ends := make([]session.Pos, len(refs))
 	for i, ref := range refs {
-		ends[i] = say(t, s, ref, 0, fmt.Sprint("of ", i))
+		ends[i] = appendTexts(t, s, ref, 0, fmt.Sprint("of ", i))
 	}
 	require.NoError(t, s.Close())
-	s, err = dirstore.Open(dir)
-	require.NoError(t, err)
+	s = openDir(t, dir)
 	for i, ref := range refs {
-		say(t, s, ref, ends[i], "more")
+		appendTexts(t, s, ref, ends[i], "more")
 		assert.Equal(t, []string{fmt.Sprint("of ", i), "more"}, lineTexts(t, s, ref))
 	}
 	names := make(map[string]bool)
 	for i, ref := range refs {
-		name, err := s.Transcripts.Archive(t.Context(), ref, noon)
+		name, err := s.Transcripts.Archive(t.Context(), ref, testTime)
 		require.NoError(t, err)
 		assert.True(t, strings.HasSuffix(name, ".deleted.2026-03-04T12-00-00.000Z"), name)
 		place := s.Transcripts.Locate(ref)
@@ -207,44 +187,46 @@ func TestTranscriptNames(t *testing.T) {
 		}
 	}
 	require.NoError(t, s.Close())
-	s, err = dirstore.Open(dir)
-	require.NoError(t, err)
+	s = openDir(t, dir)
 	for _, ref := range refs {
 		assert.True(t, names[s.Transcripts.Locate(ref)])
-		_, err := s.Transcripts.Append(t.Context(), ref, 0, says("late")...)
+		_, err := s.Transcripts.Append(t.Context(), ref, 0, userMessages("late")...)
 		require.ErrorIs(t, err, session.ErrArchived)
 	}
 	require.NoError(t, s.Close())
 }
 
-// A name that is taken is not taken away from what has it.
-func TestArchiveCollision(t *testing.T) {
+// Archive chooses another name if a file has the name already.
+func TestArchiveDoesNotReplaceFile(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
-	say(t, s, ref, 0, "mine")
+	ref := testRef("x")
+	appendTexts(t, s, ref, 0, "mine")
 	taken := "/sessions/main/x.jsonl.deleted.2026-03-04T12-00-00.000Z"
 	writeAll(t, d, taken, []byte(`{"transcript":{"version":1,"key":"agent:other:main","sessionId":"x"}}`+"\n"))
-	name, err := s.Transcripts.Archive(t.Context(), ref, noon)
+	name, err := s.Transcripts.Archive(t.Context(), ref, testTime)
 	require.NoError(t, err)
 	assert.Equal(t, "x.jsonl.deleted.2026-03-04T12-00-00.001Z", name)
 	assert.Contains(t, string(readAll(t, d, taken)), "agent:other:main")
-	again, err := s.Transcripts.Archive(t.Context(), ref, noon.Add(time.Hour))
+	again, err := s.Transcripts.Archive(t.Context(), ref, testTime.Add(time.Hour))
 	require.NoError(t, err)
 	assert.Equal(t, name, again)
 }
 
-// A transcriptRun is a program that uses transcripts in every way, and knows what it was told.
+// A transcriptRun is a program that uses transcripts in every way, and records what was
+// acknowledged.
 type transcriptRun struct {
-	texts    map[session.Ref][]string
-	archived map[session.Ref]bool
-	ref      session.Ref // of what is under way
-	maybe    []string
-	dropping bool
+	texts     map[session.Ref][]string
+	archived  map[session.Ref]bool
+	ref       session.Ref // the transcript of the call under way
+	maybe     []string    // the texts that it appends
+	archiving bool        // it archives the transcript
 }
 
 func newTranscriptRun() *transcriptRun {
-	return &transcriptRun{texts: make(map[session.Ref][]string), archived: make(map[session.Ref]bool)}
+	return &transcriptRun{
+		texts: make(map[session.Ref][]string), archived: make(map[session.Ref]bool),
+	}
 }
 
 func (r *transcriptRun) run(t *testing.T, d *disktest.Disk) error {
@@ -255,28 +237,32 @@ func (r *transcriptRun) run(t *testing.T, d *disktest.Disk) error {
 		}
 		ends := make(map[session.Ref]session.Pos)
 		for i := range 6 {
-			ref := session.Ref{Key: session.Must(session.NamedKey("main", fmt.Sprint("s", i%2))), SessionID: fmt.Sprint("id", i%2)}
+			k := session.Must(session.NamedKey("main", fmt.Sprint("s", i%2)))
+			ref := session.Ref{Key: k, SessionID: fmt.Sprint("id", i%2)}
 			if r.archived[ref] {
 				continue
 			}
-			for line, err := range s.Transcripts.Read(t.Context(), ref, session.LineQuery{Last: 1}) {
+			q := session.LineQuery{Last: 1}
+			for line, err := range s.Transcripts.Read(t.Context(), ref, q) {
 				if err != nil {
 					return err
 				}
 				ends[ref] = line.Pos
 			}
 			r.ref, r.maybe = ref, []string{fmt.Sprintf("%d-%d", life, i), strings.Repeat("long ", 300)}
-			if _, err := s.Transcripts.Append(t.Context(), ref, ends[ref], says(r.maybe...)...); err != nil {
+			messages := userMessages(r.maybe...)
+			_, err := s.Transcripts.Append(t.Context(), ref, ends[ref], messages...)
+			if err != nil {
 				return err
 			}
 			r.texts[ref] = append(r.texts[ref], r.maybe...)
 			r.maybe = nil
 			if life == 0 && i == 5 {
-				r.dropping = true
-				if _, err := s.Transcripts.Archive(t.Context(), ref, noon); err != nil {
+				r.archiving = true
+				if _, err := s.Transcripts.Archive(t.Context(), ref, testTime); err != nil {
 					return err
 				}
-				r.dropping, r.archived[ref] = false, true
+				r.archiving, r.archived[ref] = false, true
 			}
 		}
 		if err := s.Close(); err != nil {
@@ -286,6 +272,7 @@ func (r *transcriptRun) run(t *testing.T, d *disktest.Disk) error {
 	return nil
 }
 
+// verify fails unless a disk has all acknowledged lines, and perhaps those of the call under way.
 func (r *transcriptRun) verify(t *testing.T, d *disktest.Disk, when string) {
 	t.Helper()
 	s, err := dirstore.OpenOn(d, "/")
@@ -295,10 +282,10 @@ func (r *transcriptRun) verify(t *testing.T, d *disktest.Disk, when string) {
 	}
 	for ref, texts := range r.texts {
 		got := lineTexts(t, s, ref)
-		gone := r.archived[ref] || r.dropping && ref == r.ref && len(got) == 0
+		gone := r.archived[ref] || r.archiving && ref == r.ref && len(got) == 0
 		if gone {
 			require.Empty(t, got, when)
-			name, err := s.Transcripts.Archive(t.Context(), ref, noon)
+			name, err := s.Transcripts.Archive(t.Context(), ref, testTime)
 			require.NoError(t, err, when)
 			require.NotEmpty(t, name, when)
 			continue
@@ -315,98 +302,62 @@ func (r *transcriptRun) verify(t *testing.T, d *disktest.Disk, when string) {
 			require.NoError(t, err, when)
 			end = line.Pos
 		}
-		say(t, s, ref, end, "on")
-		again := openOn(t, d.Crash(func(int) bool { return false }))
+		appendTexts(t, s, ref, end, "on")
+		again := openOn(t, afterCrash(d))
 		require.Equal(t, append(got, "on"), lineTexts(t, again, ref), when)
 	}
 }
 
-func TestTranscriptPowerLoss(t *testing.T) {
+// What transcripts have acknowledged survives a loss of power before any operation.
+func TestTranscriptPowerLossKeepsAcknowledgedLines(t *testing.T) {
 	d := disktest.New()
 	r := newTranscriptRun()
-	rng := rand.New(rand.NewPCG(1, 2))
-	losses := 0
-	d.Hook(func(op disktest.Op) error {
-		if op.Changes() {
-			for keep := range d.Losses(rng, 12) {
-				losses++
-				apart(func() { r.verify(t, d.Crash(keep), fmt.Sprintf("loss %d, before %s %s", losses, op.Kind, op.Name)) })
-				if t.Failed() {
-					return errors.New("enough")
-				}
-			}
-		}
-		return nil
-	})
+	losses := verifyLosses(t, d, 12,
+		func(after *disktest.Disk, when string) { r.verify(t, after, when) })
 	require.NoError(t, r.run(t, d))
-	assert.Greater(t, losses, 100)
+	assert.Greater(t, *losses, 100)
 }
 
-func TestTranscriptFaults(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 4))
-	for _, fault := range []error{syscall.EIO, fmt.Errorf("%w: %w", disktest.ErrAfter, syscall.EIO), &disktest.ShortError{Written: 99, Err: syscall.ENOSPC}} {
-		for at := 1; ; at++ {
-			d := disktest.New()
-			r := newTranscriptRun()
-			ops := 0
-			var what string
-			d.Hook(func(op disktest.Op) error {
-				if ops++; ops != at {
-					return nil
-				}
-				what = fmt.Sprintf("fault %v at operation %d, %s %s", fault, at, op.Kind, op.Name)
-				return fault
-			})
-			err := r.run(t, d)
-			d.Hook(nil)
-			if ops < at {
-				require.NoError(t, err)
-				break
-			}
-			for keep := range d.Losses(rng, 3) {
-				r.verify(t, d.Crash(keep), what)
-			}
-			r.verify(t, d, what)
-		}
-	}
+// What transcripts have acknowledged survives a failure of any operation.
+func TestTranscriptFaultKeepsAcknowledgedLines(t *testing.T) {
+	verifyFaults(t, func() faultRun { return newTranscriptRun() })
 }
 
-// A disk that is full for a while makes appends fail; nothing is half there, and they go on when
-// there is room.
-func TestTranscriptDiskFull(t *testing.T) {
+// Appends fail while the disk is full, and leave nothing. They succeed when there is room.
+func TestTranscriptsGoOnWhenDiskHasRoomAgain(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
+	ref := testRef("x")
 	fresh := session.Ref{Key: session.Must(session.MainKey("new")), SessionID: "y"}
-	end := say(t, s, ref, 0, "before")
+	end := appendTexts(t, s, ref, 0, "before")
 	d.Hook(func(op disktest.Op) error {
 		if op.Kind == disktest.OpWrite {
-			return &disktest.ShortError{Written: 10, Err: syscall.ENOSPC}
+			return &disktest.ShortError{Written: 10, Err: errDiskFull}
 		}
 		return nil
 	})
 	for range 3 {
-		_, err := s.Transcripts.Append(t.Context(), ref, end, says("lost")...)
-		require.ErrorIs(t, err, syscall.ENOSPC)
-		_, err = s.Transcripts.Append(t.Context(), fresh, 0, says("lost")...)
-		require.ErrorIs(t, err, syscall.ENOSPC)
+		_, err := s.Transcripts.Append(t.Context(), ref, end, userMessages("lost")...)
+		require.ErrorIs(t, err, errDiskFull)
+		_, err = s.Transcripts.Append(t.Context(), fresh, 0, userMessages("lost")...)
+		require.ErrorIs(t, err, errDiskFull)
 		assert.Equal(t, []string{"before"}, lineTexts(t, s, ref))
 		assert.Empty(t, lineTexts(t, s, fresh))
 	}
 	d.Hook(nil)
-	say(t, s, ref, end, "after")
-	say(t, s, fresh, 0, "first")
+	appendTexts(t, s, ref, end, "after")
+	appendTexts(t, s, fresh, 0, "first")
 	assert.Equal(t, []string{"before", "after"}, lineTexts(t, s, ref))
 	require.NoError(t, s.Close())
 	assert.Equal(t, []string{"before", "after"}, lineTexts(t, openOn(t, d), ref))
 }
 
-// What a write has left that failed, and could not be cut off then, is cut off before the next.
-func TestTranscriptRemains(t *testing.T) {
+// An append cuts off what a failed write has left, if that could not be cut off before.
+func TestAppendCutsOffFailedWrite(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
-	end := say(t, s, ref, 0, "before")
+	ref := testRef("x")
+	end := appendTexts(t, s, ref, 0, "before")
 	d.Hook(func(op disktest.Op) error {
 		switch op.Kind {
 		case disktest.OpWrite:
@@ -416,21 +367,21 @@ func TestTranscriptRemains(t *testing.T) {
 		}
 		return nil
 	})
-	_, err := s.Transcripts.Append(t.Context(), ref, end, says("lost", "lost", strings.Repeat("lost ", 200))...)
+	_, err := s.Transcripts.Append(t.Context(), ref, end,
+		userMessages("lost", "lost", strings.Repeat("lost ", 200))...)
 	require.ErrorIs(t, err, syscall.EIO)
 	d.Hook(nil)
-	say(t, s, ref, end, "after")
+	appendTexts(t, s, ref, end, "after")
 	assert.Equal(t, []string{"before", "after"}, lineTexts(t, openOn(t, d), ref))
-	assert.False(t, exists(d, "/sessions/main/x.jsonl.torn."+position(end)), "nobody was told of it, so nobody wants it")
+	assert.False(t, fileExists(d, "/sessions/main/x.jsonl.torn."+posText(end)), "lines that were never acknowledged are not saved")
 }
 
-// That a transcript is archived is said when it is so after a loss of power too, also the second
-// time.
-func TestArchiveIsDurable(t *testing.T) {
+// Archive succeeds once the new name is durable, also when it is called for the second time.
+func TestArchiveReturnsOnceNameIsDurable(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "x"}
-	say(t, s, ref, 0, "text")
+	ref := testRef("x")
+	appendTexts(t, s, ref, 0, "text")
 	d.Hook(func(op disktest.Op) error {
 		if op.Kind == disktest.OpSyncDir {
 			return syscall.EIO
@@ -438,13 +389,14 @@ func TestArchiveIsDurable(t *testing.T) {
 		return nil
 	})
 	for range 2 {
-		_, err := s.Transcripts.Archive(t.Context(), ref, noon)
+		_, err := s.Transcripts.Archive(t.Context(), ref, testTime)
 		require.ErrorIs(t, err, syscall.EIO)
 	}
 	d.Hook(nil)
-	name, err := s.Transcripts.Archive(t.Context(), ref, noon.Add(time.Hour))
+	name, err := s.Transcripts.Archive(t.Context(), ref, testTime.Add(time.Hour))
 	require.NoError(t, err)
-	again, err := openOn(t, d.Crash(func(int) bool { return false })).Transcripts.Archive(t.Context(), ref, noon.AddDate(1, 0, 0))
+	again, err := openOn(t, afterCrash(d)).Transcripts.Archive(t.Context(), ref,
+		testTime.AddDate(1, 0, 0))
 	require.NoError(t, err)
 	assert.Equal(t, name, again)
 }

@@ -12,8 +12,10 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// write calls f, which changes a transcript, while no other call works with it. Close waits for it.
-func (t *transcripts) write(ctx context.Context, ref session.Ref, f func(*transcript) error) error {
+// write is exclusive for a call that changes the transcript. Close waits for it.
+func (t *transcripts) write(
+	ctx context.Context, ref session.Ref, f func(*transcriptState) error,
+) error {
 	t.mu.Lock()
 	err := t.check(ctx)
 	if err == nil && t.readOnly {
@@ -27,10 +29,13 @@ func (t *transcripts) write(ctx context.Context, ref session.Ref, f func(*transc
 		return err
 	}
 	defer t.writers.Done()
-	return t.with(ctx, ref, f)
+	return t.exclusive(ctx, ref, f)
 }
 
-func (t *transcripts) Append(ctx context.Context, ref session.Ref, after session.Pos, messages ...session.Message) (last session.Pos, err error) {
+// Append implements [session.Transcripts]. The first append creates the file.
+func (t *transcripts) Append(
+	ctx context.Context, ref session.Ref, after session.Pos, messages ...session.Message,
+) (last session.Pos, err error) {
 	if err := ref.Validate(); err != nil {
 		return 0, err
 	}
@@ -41,26 +46,28 @@ func (t *transcripts) Append(ctx context.Context, ref session.Ref, after session
 		}
 	}
 	if err == nil {
-		err = t.write(ctx, ref, func(x *transcript) (err error) {
+		err = t.write(ctx, ref, func(x *transcriptState) (err error) {
 			last, err = t.append(ref, x, after, lines)
 			return err
 		})
 	}
 	if err != nil {
-		return 0, t.fail(ref, "append", err)
+		return 0, t.wrapError(ref, "append", err)
 	}
 	return last, nil
 }
 
-func (t *transcripts) append(ref session.Ref, x *transcript, after session.Pos, lines []byte) (session.Pos, error) {
+func (t *transcripts) append(
+	ref session.Ref, x *transcriptState, after session.Pos, lines []byte,
+) (session.Pos, error) {
 	if x.path == "" {
-		return t.begin(ref, x, after, lines)
+		return t.create(ref, x, after, lines)
 	}
-	if x.rot != nil {
-		return 0, x.rot
+	if x.corrupt != nil {
+		return 0, x.corrupt
 	}
 	if end := x.last(); after != end {
-		return 0, fmt.Errorf("after %d, but it ends at %d: %w", after, end, session.ErrConflict)
+		return 0, conflictError(after, end)
 	}
 	if len(lines) == 0 {
 		return after, nil
@@ -70,33 +77,33 @@ func (t *transcripts) append(ref session.Ref, x *transcript, after session.Pos, 
 		return 0, err
 	}
 	defer f.f.Close() //nolint:errcheck // what was written was synced
-	if err := x.mend(t.fs, f); err != nil {
+	if err := x.removeTail(t.fs, f); err != nil {
 		return 0, err
 	}
-	if err := x.secure(t.fs, f); err != nil {
+	if err := x.makeDurable(t.fs, f); err != nil {
 		return 0, err
 	}
-	lines = continued(lines)
+	lines = markContinued(lines)
 	if _, err = f.f.WriteAt(lines, x.end); err == nil {
 		err = f.f.Sync()
 	}
 	if err != nil {
-		// To cut the file and sync that is safe also after a sync that failed: what could not be
-		// written is not needed.
-		x.torn, x.found = f.cut(x.end) != nil, false
+		// Cutting the file and syncing it is safe even after a failed sync, because the lines that
+		// could not be written are not needed.
+		x.torn, x.inherited = f.cut(x.end) != nil, false
 		return 0, err
 	}
 	x.end += int64(len(lines))
 	return session.Pos(x.end), nil
 }
 
-// mend removes what stands beyond the end, so that something can be written there.
-func (x *transcript) mend(fsys disk.FS, f *transcriptFile) (err error) {
+// removeTail removes the bytes beyond the end before a write. It saves those of an earlier process.
+func (x *transcriptState) removeTail(fsys disk.FS, f *transcriptFile) (err error) {
 	switch {
 	case !x.torn:
 		return nil
-	case x.found:
-		err = f.repair(fsys, x.end)
+	case x.inherited:
+		err = f.saveAndCut(fsys, x.end)
 	default:
 		err = f.cut(x.end)
 	}
@@ -107,11 +114,11 @@ func (x *transcript) mend(fsys disk.FS, f *transcriptFile) (err error) {
 	return nil
 }
 
-// secure makes durable what was there already. The process that wrote it may have died before it
-// was, or after a sync that failed: then the system shows what it will never write unless it is
-// written again.
-func (x *transcript) secure(fsys disk.FS, f *transcriptFile) error {
-	if x.safe {
+// makeDurable makes the lines and the name of the file durable before this process appends for the
+// first time. The process that wrote them may have died before they were durable, or after a failed
+// sync. Then reads show bytes that the disk gets only if they are written again.
+func (x *transcriptState) makeDurable(fsys disk.FS, f *transcriptFile) error {
+	if x.durable {
 		return nil
 	}
 	if err := f.rewriteLast(x.end); err != nil {
@@ -120,15 +127,17 @@ func (x *transcript) secure(fsys disk.FS, f *transcriptFile) error {
 	if err := fsys.SyncDir(filepath.Dir(x.path)); err != nil {
 		return err
 	}
-	x.safe = true
+	x.durable = true
 	return nil
 }
 
-// tmpSuffix ends the name of a transcript that is not whole yet.
+// tmpSuffix ends the name of a file that is not complete yet.
 const tmpSuffix = ".tmp"
 
-// begin makes the file of a transcript, whole or not at all.
-func (t *transcripts) begin(ref session.Ref, x *transcript, after session.Pos, lines []byte) (session.Pos, error) {
+// create makes the file of a transcript, completely or not at all.
+func (t *transcripts) create(
+	ref session.Ref, x *transcriptState, after session.Pos, lines []byte,
+) (session.Pos, error) {
 	name, err := t.findArchived(ref, true)
 	switch {
 	case err != nil:
@@ -136,7 +145,7 @@ func (t *transcripts) begin(ref session.Ref, x *transcript, after session.Pos, l
 	case name != "":
 		return 0, fmt.Errorf("%w as %q", session.ErrArchived, name)
 	case after != 0:
-		return 0, fmt.Errorf("after %d, but it ends at 0: %w", after, session.ErrConflict)
+		return 0, conflictError(after, 0)
 	case len(lines) == 0:
 		return 0, nil
 	}
@@ -149,30 +158,32 @@ func (t *transcripts) begin(ref session.Ref, x *transcript, after session.Pos, l
 		return 0, err
 	}
 	names := transcriptNames(ref)
-	tmp := filepath.Join(dir, names[1]+tmpSuffix) // the name of no other transcript, whatever ids they have
-	if err := t.writeWhole(tmp, append(head, lines...)); err != nil {
+	tmp := filepath.Join(dir, names[1]+tmpSuffix) // only this transcript can have names[1]
+	if err := t.writeFile(tmp, append(head, lines...)); err != nil {
 		return 0, err
 	}
-	path, err := t.name(ref, tmp, names)
+	path, err := t.publish(ref, tmp, names)
 	if err != nil {
 		return 0, err
 	}
 	if err := t.fs.SyncDir(dir); err != nil {
 		return 0, err
 	}
-	x.path, x.head, x.end, x.safe, x.torn = path, int64(len(head)), int64(len(head)+len(lines)), true, false
+	x.path, x.durable, x.torn = path, true, false
+	x.head, x.end = int64(len(head)), int64(len(head)+len(lines))
 	return session.Pos(x.end), nil
 }
 
-// name gives a whole transcript the first of the names that no other transcript has.
-func (t *transcripts) name(ref session.Ref, tmp string, names [2]string) (string, error) {
-	a, dir := t.agent(ref)
+// publish gives a complete transcript the first of the names that another transcript does not have.
+// It returns the path.
+func (t *transcripts) publish(ref session.Ref, tmp string, names [2]string) (string, error) {
+	a, dir := t.agentOf(ref)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	path := filepath.Join(dir, names[0])
 	_, err := t.fs.Lstat(path)
 	switch {
-	case err == nil: // if it were ours, it would have been found
+	case err == nil: // a file of this transcript would have been found before
 		path = filepath.Join(dir, names[1])
 	case !errors.Is(err, fs.ErrNotExist):
 		return "", err
@@ -180,7 +191,8 @@ func (t *transcripts) name(ref session.Ref, tmp string, names [2]string) (string
 	return path, t.fs.Rename(tmp, path)
 }
 
-func (t *transcripts) writeWhole(name string, b []byte) error {
+// writeFile writes a new file and makes its content durable.
+func (t *transcripts) writeFile(name string, b []byte) error {
 	f, err := t.fs.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return err
@@ -194,8 +206,9 @@ func (t *transcripts) writeWhole(name string, b []byte) error {
 	return err
 }
 
+// makeAgentDir makes the directory of an agent unless it exists, and returns its path.
 func (t *transcripts) makeAgentDir(ref session.Ref) (string, error) {
-	a, dir := t.agent(ref)
+	a, dir := t.agentOf(ref)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.made {

@@ -17,29 +17,36 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A File is what [Verify] says of one file.
+// A File is what [Verify] reports about one file.
 type File struct {
-	Path  string // within the directory
-	Bytes int64  // that are intact
-	Parts int    // batches of a log, lines of a transcript
+	Path  string // relative to the directory
+	Bytes int64  // length of the intact part
+	Parts int    // number of batches of a log, or lines of a transcript
 
-	// Torn is how many bytes at the end were never acknowledged: a crash has left them, and the
-	// next Open, or write to the transcript, cuts them off; or the owner is writing them just now.
+	// Torn is the number of bytes at the end that were never acknowledged. A crash has left them,
+	// or the owner of the directory is writing them just now. The next Open, or the next write to
+	// the transcript, cuts them off.
 	Torn int64
 }
 
-// Verify reads every frame and entry of the log and of the idle trees, and every line of the
-// transcripts, archived ones included, in a directory of [Open], and yields each file, with an
-// error if it is not intact: a *[session.CorruptError], also for an entry that never was the JSON
-// that its [session.Payload] should have been, which Append does not look into;
-// [session.ErrFormat]; or that of the system if it cannot be read. It passes over what a repair has
-// put aside, what is not whole, and the files of others. Like [View] it changes nothing and works
-// beside the process that has the directory open. The package documentation says what it cannot
-// see. An error beside the zero File says that the directory cannot be read, or that ctx is done,
-// and ends the sequence.
+// Verify reads every byte of a directory of [Open]: the frames and entries of the log and of the
+// idle trees, and the lines of the transcripts, archived ones included. It yields each file, with
+// an error if the file is not intact:
+//
+//	*[session.CorruptError]   the file has rotted, or an entry is not JSON; Append does not
+//	                          check that a [session.Payload] has encoded JSON
+//	[session.ErrFormat]       a newer version has written the file
+//	another error             the system cannot read the file
+//
+// Verify passes over .torn files, temporary files, and the files of other programs. Like [View] it
+// changes nothing and works beside the process that has the directory open. The package
+// documentation lists what it cannot see.
+//
+// An error beside the zero File says that the directory cannot be read or that ctx is done. It ends
+// the sequence.
 func Verify(ctx context.Context, dir string) iter.Seq2[File, error] {
 	return func(yield func(File, error) bool) {
-		fsys, abs, err := located(dir)
+		fsys, abs, err := resolveDir(dir)
 		v := verifier{fs: fsys, dir: abs, yield: func(f File, err error) bool {
 			if rel, relErr := filepath.Rel(abs, f.Path); f.Path != "" && relErr == nil {
 				f.Path = rel
@@ -55,22 +62,25 @@ func Verify(ctx context.Context, dir string) iter.Seq2[File, error] {
 	}
 }
 
-// errStopped ends a verification of which the caller has seen enough.
-var errStopped = errors.New("dirstore: seen enough")
+// errStopped ends a verification whose caller has left the loop.
+var errStopped = errors.New("dirstore: the caller has left the loop")
 
+// A verifier verifies one directory.
 type verifier struct {
 	fs    disk.FS
 	dir   string
 	yield func(File, error) bool
 }
 
-func (v verifier) say(ctx context.Context, f File, err error) error {
+// report yields one file. The error says that the verification must end.
+func (v verifier) report(ctx context.Context, f File, err error) error {
 	if !v.yield(f, err) {
 		return errStopped
 	}
 	return ctx.Err()
 }
 
+// all verifies the log, the idle logs and the transcripts.
 func (v verifier) all(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -85,7 +95,7 @@ func (v verifier) all(ctx context.Context) error {
 	idle := newIdleLogs(v.fs, logs)
 	for name, err := range idle.files() {
 		if err != nil {
-			err = v.say(ctx, File{Path: name}, err)
+			err = v.report(ctx, File{Path: name}, err)
 		} else {
 			err = v.idleLog(ctx, &idle, name)
 		}
@@ -96,6 +106,7 @@ func (v verifier) all(ctx context.Context) error {
 	return v.transcripts(ctx, filepath.Join(v.dir, sessionsDir))
 }
 
+// log verifies the write-ahead log.
 func (v verifier) log(ctx context.Context, dir string) error {
 	var j *journal
 	view, r, err := wal.OpenView(v.fs, dir, func() { j = newJournal(v.fs, dir, nil) },
@@ -111,11 +122,12 @@ func (v verifier) log(ctx context.Context, dir string) error {
 	if r.File == "" {
 		r.File = dir
 	}
-	return v.say(ctx, File{Path: r.File, Bytes: r.Bytes, Parts: r.Frames, Torn: r.Torn}, err)
+	return v.report(ctx, File{Path: r.File, Bytes: r.Bytes, Parts: r.Frames, Torn: r.Torn}, err)
 }
 
+// idleLog verifies one idle log.
 func (v verifier) idleLog(ctx context.Context, idle *idleLogs, name string) error {
-	var t thaw
+	var t idleTree
 	r, err := idle.replay(name, func(kind wal.Kind, payload []byte) (storedBatch, error) {
 		b, err := parseIdleBatch(kind, payload)
 		if err == nil {
@@ -126,10 +138,10 @@ func (v verifier) idleLog(ctx context.Context, idle *idleLogs, name string) erro
 		}
 		return b, err
 	})
-	return v.say(ctx, File{Path: name, Bytes: r.Bytes, Parts: max(r.Frames-1, 0)}, err)
+	return v.report(ctx, File{Path: name, Bytes: r.Bytes, Parts: max(r.Frames-1, 0)}, err)
 }
 
-// verifyBatch looks at every entry of a batch.
+// verifyBatch returns an error if a batch or one of its entries is not intact.
 func verifyBatch(payload []byte) error {
 	b, err := parseBatch(payload, session.ParseRoot)
 	if err != nil {
@@ -148,6 +160,7 @@ func verifyBatch(payload []byte) error {
 	return err
 }
 
+// transcripts verifies the directories of all agents.
 func (v verifier) transcripts(ctx context.Context, dir string) error {
 	agents, err := v.fs.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -157,29 +170,31 @@ func (v verifier) transcripts(ctx context.Context, dir string) error {
 		return err
 	}
 	for _, a := range agents {
-		if a.Type().IsRegular() { // a person's
+		if a.Type().IsRegular() { // a file of another program
 			continue
 		}
-		if err := v.agent(ctx, filepath.Join(dir, a.Name())); err != nil {
+		if err := v.agentDir(ctx, filepath.Join(dir, a.Name())); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// agent verifies the transcripts in one directory, under whichever name they have by then: one that
-// is gone was archived.
-func (v verifier) agent(ctx context.Context, dir string) error {
+// agentDir verifies the transcripts in one directory. A transcript that disappears meanwhile was
+// archived, so agentDir reads the directory again and verifies it under its new name.
+func (v verifier) agentDir(ctx context.Context, dir string) error {
 	seen := make(map[string]bool)
 	for gone := true; gone; {
 		gone = false
 		files, err := v.fs.ReadDir(dir)
 		if err != nil {
-			return v.say(ctx, File{Path: dir}, err)
+			return v.report(ctx, File{Path: dir}, err)
 		}
 		for _, f := range files {
 			name := f.Name()
-			if seen[name] || !strings.HasSuffix(name, transcriptSuffix) && !strings.Contains(name, archiveMark) {
+			current := strings.HasSuffix(name, transcriptSuffix)
+			archived := strings.Contains(name, archiveMark)
+			if seen[name] || !current && !archived {
 				continue
 			}
 			seen[name] = true
@@ -192,26 +207,28 @@ func (v verifier) agent(ctx context.Context, dir string) error {
 	return nil
 }
 
-var errGone = errors.New("dirstore: the file is not there any more")
+// errGone is returned by verifier.transcript.
+var errGone = errors.New("dirstore: the file does not exist any more")
 
+// transcript verifies one file. The error is errGone if the file does not exist any more.
 func (v verifier) transcript(ctx context.Context, path string) error {
 	f, err := v.fs.OpenFile(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return errGone
 	}
 	if err != nil {
-		return v.say(ctx, File{Path: path}, err)
+		return v.report(ctx, File{Path: path}, err)
 	}
 	defer f.Close() //nolint:errcheck // nothing was written
 	t := transcriptFile{f: f, path: path}
 	d := File{Path: path}
 	err = t.verify(&d)
-	return v.say(ctx, d, err)
+	return v.report(ctx, d, err)
 }
 
-// verify looks at every line.
+// verify reads every line and fills in f.
 func (t *transcriptFile) verify(d *File) error {
-	end, size, err := t.intact()
+	end, size, err := t.findEnd()
 	if err != nil {
 		return err
 	}
@@ -233,7 +250,7 @@ func (t *transcriptFile) verify(d *File) error {
 		default:
 			var m session.Message
 			if err := json.Unmarshal(line, &m); err != nil {
-				return &session.CorruptError{File: t.path, Offset: d.Bytes, Reason: fmt.Sprintf("the line is not a message: %v", err)}
+				return messageError(t.path, d.Bytes, err)
 			}
 		}
 	}

@@ -8,12 +8,14 @@ import (
 	"slices"
 )
 
-// sector is how many bytes a disk writes at once or not at all.
+// sector is the number of bytes that a disk writes completely or not at all.
 const sector = 512
 
-// Crash returns the Disk as it could be after the power was lost now. Everything that was synced is there. The rest is in pieces: each
-// sector of a write, the length that it gave the file, a truncation, a change of names. keep says of each piece, by its number, whether
-// it has reached the disk; a file system may bring them there in any order, so any choice is allowed. Files that are open stay with d.
+// Crash returns the Disk as it could be if the power was lost now. Everything that was synced is
+// there. The rest is in pieces: each sector of a write, the length that a write gave the file, a
+// truncation, a change of names. keep reports of each piece, by its number, whether it has reached
+// the disk. Any choice is allowed, because a file system may write pieces in any order. Open files
+// stay with d.
 func (d *Disk) Crash(keep func(piece int) bool) *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -21,11 +23,12 @@ func (d *Disk) Crash(keep func(piece int) bool) *Disk {
 	return &Disk{root: c.node(d.root)}
 }
 
-// ErrOff is what every operation fails with once the power is off.
+// ErrOff is the error of every operation once the power is off.
 var ErrOff = errors.New("disktest: the power is off")
 
-// PowerOff cuts the power between two operations: the program that uses d gets nothing done any more, and what it has said by then is what
-// must be on the Disk that is returned, as after [Disk.Crash].
+// PowerOff cuts the power between two operations. Every later operation on d fails with [ErrOff].
+// The Disk that PowerOff returns is that of [Disk.Crash], and must have everything that the program
+// under test has acknowledged by then.
 func (d *Disk) PowerOff(keep func(piece int) bool) *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -34,7 +37,7 @@ func (d *Disk) PowerOff(keep func(piece int) bool) *Disk {
 	return &Disk{root: c.node(d.root)}
 }
 
-// Pieces returns how many pieces a Crash would ask about.
+// Pieces returns the number of pieces that Crash would ask about.
 func (d *Disk) Pieces() int {
 	n := 0
 	d.Crash(func(int) bool {
@@ -44,8 +47,9 @@ func (d *Disk) Pieces() int {
 	return n
 }
 
-// Losses yields choices for [Disk.Crash]: all of them if there are at most max, else nothing, everything, each prefix, each single
-// piece lost or kept, and then others at random, max in all.
+// Losses yields choices for [Disk.Crash]. It yields all of them if there are at most limit.
+// Otherwise it yields limit of them: nothing kept, everything kept, then a random mix of prefixes,
+// of single pieces that are lost or kept, and of random sets.
 func (d *Disk) Losses(rng *rand.Rand, limit int) iter.Seq[func(piece int) bool] {
 	n := d.Pieces()
 	return func(yield func(func(int) bool) bool) {
@@ -65,6 +69,7 @@ func (d *Disk) Losses(rng *rand.Rand, limit int) iter.Seq[func(piece int) bool] 
 	}
 }
 
+// choice returns choice number c for a Crash of n pieces.
 func choice(rng *rand.Rand, n, c int) func(int) bool {
 	switch {
 	case c < 2*n && rng.IntN(2) == 0 || c < 2:
@@ -84,17 +89,20 @@ func choice(rng *rand.Rand, n, c int) func(int) bool {
 	return func(i int) bool { return i < n && kept[i] }
 }
 
+// A crash makes the nodes of a Disk after a loss of power.
 type crash struct {
 	keep func(int) bool
 	next int
-	made map[*node]*node // a file may have two names, if not both of a rename have reached the disk
+	made map[*node]*node // by the node before; a file has two names if half of a rename was kept
 }
 
+// kept asks keep about the next piece.
 func (c *crash) kept() bool {
 	c.next++
 	return c.keep(c.next - 1)
 }
 
+// node returns what is left of n.
 func (c *crash) node(n *node) *node {
 	if made := c.made[n]; made != nil {
 		return made
@@ -123,7 +131,7 @@ func (c *crash) node(n *node) *node {
 	return made
 }
 
-// write has the parts of w reach the disk that are kept.
+// write applies the pieces of w that are kept to n.
 func (c *crash) write(n *node, w write) {
 	if w.cut {
 		if c.kept() {

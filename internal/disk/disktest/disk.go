@@ -37,7 +37,7 @@ const (
 type Op struct {
 	Kind OpKind
 	Name string // path
-	Size int    // of a write, in bytes
+	Size int    // of a read or write, in bytes
 }
 
 // Changes reports whether the operation may change what is on the disk.
@@ -45,15 +45,15 @@ func (o Op) Changes() bool {
 	switch o.Kind {
 	case OpOpen, OpRead, OpClose, OpReadDir:
 		return false
-	default: // also what is new: a crash in between must not be left out
+	default: // includes a kind that is added later, so that no crash is left out
 		return true
 	}
 }
 
-// ErrAfter is wrapped by the error of a hook to let the operation happen before it fails.
+// ErrAfter lets an operation happen before it fails: the error of a hook wraps it.
 var ErrAfter = errors.New("disktest: after the fact")
 
-// A ShortError is the error of a hook that lets a write get only so far.
+// A ShortError is the error of a hook that makes a write stop after some bytes.
 type ShortError struct {
 	Written int // bytes
 	Err     error
@@ -62,8 +62,9 @@ type ShortError struct {
 func (e *ShortError) Error() string { return e.Err.Error() }
 func (e *ShortError) Unwrap() error { return e.Err }
 
-// Disk is a [disk.FS] in memory. A sync that fails forgets what was to be written, as Linux does: it is shown, but no later sync
-// writes it.
+// A Disk is a [disk.FS] in memory. A failed sync drops the writes that it was to make durable, as
+// Linux does: reads still show them, but a later sync does not write them. The methods of a Disk
+// may be called from several goroutines at once. Make one with [New].
 type Disk struct {
 	mu   sync.Mutex
 	root *node
@@ -71,7 +72,8 @@ type Disk struct {
 	off  bool
 }
 
-// A node is a file or a directory: as it is shown, as it is on the disk, and what lies between.
+// A node is a file or a directory. It has the state that reads show, the durable state, and the
+// operations in between.
 type node struct {
 	dir bool
 
@@ -84,10 +86,11 @@ type node struct {
 	writes  []write
 }
 
-// A change is what happens to names of one directory at once. A nil node is no such name any more.
+// A change is a set of changes to the names of one directory that happen at once. A nil node
+// removes the name.
 type change map[string]*node
 
-// A write is one, or with cut set one Truncate.
+// A write is one WriteAt, or one Truncate to off bytes if cut is set.
 type write struct {
 	off  int64
 	data []byte
@@ -101,14 +104,15 @@ func newDir() *node {
 	return &node{dir: true, names: make(map[string]*node), durableNames: make(map[string]*node)}
 }
 
-// Hook has f called before each operation, by any goroutine; nil ends that. f may use the Disk.
+// Hook makes the Disk call f before each operation, in the goroutine of the operation. Nil removes
+// the hook. f may use the Disk.
 func (d *Disk) Hook(f func(Op) error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.hook = f
 }
 
-// do calls the hook and then, unless it objects, act.
+// do calls the hook, and then act unless the hook returns an error without [ErrAfter].
 func (d *Disk) do(op Op, act func() error) error {
 	d.mu.Lock()
 	hook := d.hook

@@ -80,7 +80,7 @@ func (f *file) Sync() error {
 	})
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
-	f.n.writes = nil // after a failure they are forgotten
+	f.n.writes = nil // a failed sync drops them
 	return err
 }
 

@@ -6,9 +6,10 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 )
 
-// A GroupCommit is the least that a group commit can be, and what a log is measured against: whoever comes while nobody writes takes
-// what all have left, writes it and syncs once. It frames nothing, checks nothing, and cannot go on after an error. Its methods may be
-// called from many goroutines at once.
+// A GroupCommit is the simplest group commit, the floor that benchmarks compare a log with. A
+// caller that finds the GroupCommit idle takes all waiting records, writes them, and syncs once. It
+// adds no frames and no checks, and cannot go on after an error. Its methods may be called from
+// several goroutines at once.
 type GroupCommit struct {
 	f   disk.File
 	off int64
@@ -16,14 +17,14 @@ type GroupCommit struct {
 	mu      sync.Mutex
 	waiting []byte
 	spare   []byte
-	done    chan struct{} // closed when what waits is durable
+	done    chan struct{} // closed when the waiting records are durable
 	busy    bool
 }
 
 // NewGroupCommit returns a GroupCommit that writes from the beginning of f.
 func NewGroupCommit(f disk.File) *GroupCommit { return &GroupCommit{f: f} }
 
-// Write returns when p is durable, if it was this call that wrote it; an error is told to that call alone.
+// Write returns once p is durable. Only the call that wrote a group returns its error.
 func (g *GroupCommit) Write(p []byte) error {
 	g.mu.Lock()
 	g.waiting = append(g.waiting, p...)

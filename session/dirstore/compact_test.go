@@ -2,7 +2,6 @@ package dirstore_test
 
 import (
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -14,24 +13,27 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// A tree to which somebody appends while it is being put away stays in the log: the idle log is
-// already out of date.
-func TestAppendWhileTreeIsPutAway(t *testing.T) {
+// A tree that gets a batch while it moves to the idle logs stays in the log. Its idle log is out of
+// date already.
+func TestAppendDuringCompactionKeepsTreeInLog(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	r := &journalRun{m: make(journalModel)}
-	require.NoError(t, r.append(t.Context(), s, tree(1), batchOf(time.Time{}, false, "first")))
-	onIdleLog(d, func() { assert.NoError(t, r.append(t.Context(), s, tree(1), batchOf(time.Time{}, false, "second"))) })
+	r := newJournalRun()
+	require.NoError(t, r.append(t.Context(), s, treeKey(1), batchOf(time.Time{}, false, "first")))
+	onIdleLog(d, func() {
+		assert.NoError(t,
+			r.append(t.Context(), s, treeKey(1), batchOf(time.Time{}, false, "second")))
+	})
 	require.NoError(t, dirstore.Compact(s))
 	verifyPutAway(t, s, d, r.m)
 }
 
-// It does not matter whether the append has ended by then.
-func TestAppendUnderWayWhileTreeIsPutAway(t *testing.T) {
+// A tree stays in the log too if the append has not ended when the tree has moved.
+func TestAppendUnderWayDuringCompactionKeepsTreeInLog(t *testing.T) {
 	d := disktest.New()
 	s := openOn(t, d)
-	r := &journalRun{m: make(journalModel)}
-	require.NoError(t, r.append(t.Context(), s, tree(1), batchOf(time.Time{}, false, "first")))
+	r := newJournalRun()
+	require.NoError(t, r.append(t.Context(), s, treeKey(1), batchOf(time.Time{}, false, "first")))
 	writing, goOn, appended := make(chan struct{}), make(chan struct{}), make(chan error)
 	onIdleLog(d, func() {
 		d.Hook(func(op disktest.Op) error {
@@ -41,17 +43,20 @@ func TestAppendUnderWayWhileTreeIsPutAway(t *testing.T) {
 			}
 			return nil
 		})
-		go func() { appended <- r.append(t.Context(), s, tree(1), batchOf(time.Time{}, false, "second")) }()
+		go func() {
+			appended <- r.append(t.Context(), s, treeKey(1),
+				batchOf(time.Time{}, false, "second"))
+		}()
 		<-writing
 	})
-	require.NoError(t, dirstore.Freeze(s))
+	require.NoError(t, dirstore.MoveIdleTrees(s))
 	d.Hook(nil)
 	close(goOn)
 	require.NoError(t, <-appended)
 	verifyPutAway(t, s, d, r.m)
 }
 
-// onIdleLog calls f once, when the first idle log has been written and is about to get its name.
+// onIdleLog calls f once, right before the first idle log gets its name.
 func onIdleLog(d *disktest.Disk, f func()) {
 	d.Hook(func(op disktest.Op) error {
 		if op.Kind == disktest.OpRename && strings.Contains(op.Name, "/idle/") {
@@ -62,11 +67,12 @@ func onIdleLog(d *disktest.Disk, f func()) {
 	})
 }
 
-// verifyPutAway fails unless everything is there, and is put away the next time.
+// verifyPutAway fails unless all trees are complete, and the next compaction moves them to the idle
+// logs.
 func verifyPutAway(t *testing.T, s *session.Store, d *disktest.Disk, m journalModel) {
 	t.Helper()
 	m.verify(t, s, "after")
-	m.verify(t, openOn(t, d.Crash(func(int) bool { return false })), "after a crash")
+	m.verify(t, openOn(t, afterCrash(d)), "after a crash")
 	require.NoError(t, dirstore.Compact(s))
 	_, trees := dirstore.LogSize(s)
 	assert.Zero(t, trees)
@@ -74,35 +80,35 @@ func verifyPutAway(t *testing.T, s *session.Store, d *disktest.Disk, m journalMo
 	require.NoError(t, s.Close())
 }
 
-// A tree that was put aside although the log could not be rewritten, and comes back, is in the log
-// twice. Only the second counts.
-func TestThawBesideOldFrames(t *testing.T) {
+// A tree moves to the idle logs, the rewrite of the log fails, and an append copies the tree back.
+// The log has it twice then, and only the second copy counts.
+func TestTreeThatIsTwiceInTheLogCountsOnce(t *testing.T) {
 	for _, reset := range []bool{false, true} {
 		d := disktest.New()
 		s := openOn(t, d)
-		r := &journalRun{m: make(journalModel)}
-		require.NoError(t, r.append(t.Context(), s, tree(1), batchOf(noon, false, "first", "second")))
-		require.NoError(t, r.append(t.Context(), s, tree(1), batchOf(time.Time{}, false, "third")))
+		r := newJournalRun()
+		require.NoError(t, r.append(t.Context(), s, treeKey(1), batchOf(testTime, false, "first", "second")))
+		require.NoError(t, r.append(t.Context(), s, treeKey(1), batchOf(time.Time{}, false, "third")))
 		d.Hook(func(op disktest.Op) error {
 			if op.Kind == disktest.OpCreate && strings.HasPrefix(op.Name, "/journal/0") {
-				return syscall.ENOSPC
+				return errDiskFull
 			}
 			return nil
 		})
-		require.ErrorIs(t, dirstore.Compact(s), syscall.ENOSPC)
+		require.ErrorIs(t, dirstore.Compact(s), errDiskFull)
 		d.Hook(nil)
 		_, trees := dirstore.LogSize(s)
 		require.Zero(t, trees)
-		require.NoError(t, r.append(t.Context(), s, tree(1), batchOf(noon, reset, "fourth")))
+		require.NoError(t, r.append(t.Context(), s, treeKey(1), batchOf(testTime, reset, "fourth")))
 		r.m.verify(t, s, "thawed")
-		r.m.verify(t, openOn(t, d.Crash(func(int) bool { return false })), "after a crash")
+		r.m.verify(t, openOn(t, afterCrash(d)), "after a crash")
 		require.NoError(t, s.Close())
 		r.m.verify(t, openOn(t, d), "opened again")
 	}
 }
 
-// While an idle tree is being read for an append, everybody else sees it as it was.
-func TestReadWhileThawing(t *testing.T) {
+// While an append reads an idle tree, other calls see the tree as it was.
+func TestReadDuringAppendToIdleTree(t *testing.T) {
 	d := disktest.New()
 	s, files := idleTrees(t, d, 1)
 	looking, looked := false, 0
@@ -112,17 +118,17 @@ func TestReadWhileThawing(t *testing.T) {
 		}
 		looking = true
 		looked++
-		l, err := readLog(t.Context(), s.Journal, tree(0))
+		l, err := readLog(t.Context(), s.Journal, treeKey(0))
 		assert.NoError(t, err)
 		assert.Equal(t, []string{"x"}, l.texts)
-		roots, err := yielded(t, s)
+		roots, err := readRoots(t, s)
 		assert.NoError(t, err)
-		assert.ElementsMatch(t, []session.Key{tree(0), tree(1)}, roots)
+		assert.ElementsMatch(t, []session.Key{treeKey(0), treeKey(1)}, roots)
 		assert.NoError(t, dirstore.Compact(s))
 		looking = false
 		return nil
 	})
-	_, err := s.Journal.Append(t.Context(), tree(0), 1, batchOf(time.Time{}, false, "y"))
+	_, err := s.Journal.Append(t.Context(), treeKey(0), 1, batchOf(time.Time{}, false, "y"))
 	require.NoError(t, err)
 	assert.Equal(t, 1, looked)
 	require.NoError(t, s.Close())

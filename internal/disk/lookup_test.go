@@ -13,7 +13,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 )
 
-func TestIfThere(t *testing.T) {
+func TestLookUpTellsMissingFromUnreachable(t *testing.T) {
 	parent := t.TempDir()
 	dir, away := filepath.Join(parent, "dir"), filepath.Join(parent, "away")
 	name := filepath.Join(dir, "x")
@@ -21,23 +21,23 @@ func TestIfThere(t *testing.T) {
 		_, err := disk.OS().Lstat(name)
 		return err
 	}
-	_, err := disk.IfThere(disk.OS(), dir, look)
+	_, err := disk.LookUp(disk.OS(), dir, look)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.NoError(t, os.Mkdir(dir, 0o700))
-	there, err := disk.IfThere(disk.OS(), dir, look)
+	found, err := disk.LookUp(disk.OS(), dir, look)
 	require.NoError(t, err)
-	assert.False(t, there)
+	assert.False(t, found)
 	require.NoError(t, os.WriteFile(name, nil, 0o600))
-	there, err = disk.IfThere(disk.OS(), dir, look)
+	found, err = disk.LookUp(disk.OS(), dir, look)
 	require.NoError(t, err)
-	assert.True(t, there)
+	assert.True(t, found)
 	failed := errors.New("no")
-	_, err = disk.IfThere(disk.OS(), dir, func() error { return failed })
+	_, err = disk.LookUp(disk.OS(), dir, func() error { return failed })
 	require.ErrorIs(t, err, failed)
 
 	require.NoError(t, os.Rename(dir, away))
 	calls := 0
-	there, err = disk.IfThere(disk.OS(), dir, func() error {
+	found, err = disk.LookUp(disk.OS(), dir, func() error {
 		err := look()
 		if calls++; calls == 1 {
 			require.NoError(t, os.Rename(away, dir))
@@ -45,5 +45,5 @@ func TestIfThere(t *testing.T) {
 		return err
 	})
 	require.NoError(t, err)
-	assert.True(t, there, "it came back while it was looked for")
+	assert.True(t, found, "dir came back between f and Lstat")
 }

@@ -1,0 +1,355 @@
+package dirstore
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/offshoot-sdk/offshoot/internal/disk"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// transcriptChunk is the number of bytes of a transcript that are read at once.
+const transcriptChunk = 64 << 10
+
+// A transcriptFile is an open transcript. The position of a line is the offset behind it. The first
+// line does not have one.
+type transcriptFile struct {
+	f       disk.File
+	path    string
+	head    int64 // length of the first line, in bytes
+	end     int64 // offset behind the last line for a reader
+	corrupt error // not nil if lines beyond end were acknowledged and cannot be read
+}
+
+// openTranscript opens the file at path. ok is false if it does not exist or is the transcript of
+// another ref.
+func openTranscript(
+	fsys disk.FS, path string, ref session.Ref, flag int,
+) (t *transcriptFile, ok bool, err error) {
+	f, err := fsys.OpenFile(path, flag)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	b := make([]byte, maxTranscriptHead)
+	n, err := f.ReadAt(b, 0)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	end := bytes.IndexByte(b[:n], '\n') + 1
+	var id transcriptID
+	if err == nil {
+		id, err = parseHeadLine(path, b[:end])
+	}
+	if err != nil || !id.matches(ref) {
+		_ = f.Close()
+		return nil, false, err
+	}
+	return &transcriptFile{f: f, path: path, head: int64(end)}, true, nil
+}
+
+// lines yields the lines that q selects. It calls check before each line.
+func (t *transcriptFile) lines(
+	ctx context.Context, q session.LineQuery, check func(context.Context) error,
+	yield func(session.Line) bool,
+) error {
+	from := t.head
+	if q.After > 0 {
+		if q.After >= session.Pos(t.end) {
+			return t.corrupt
+		}
+		from = int64(q.After)
+		var before [1]byte
+		if _, err := t.f.ReadAt(before[:], from-1); err != nil {
+			return err
+		}
+		if before[0] != '\n' || from < t.head {
+			return fmt.Errorf("no line ends at position %d", from)
+		}
+	}
+	if q.Last > 0 {
+		if t.corrupt != nil { // the last lines are among those that cannot be read
+			return t.corrupt
+		}
+		var err error
+		if from, err = t.lastLines(from, t.end, q.Last); err != nil {
+			return err
+		}
+	}
+	r := lineReader{f: t.f, off: from, end: t.end}
+	for {
+		if err := check(ctx); err != nil {
+			return err
+		}
+		start := r.off
+		line, err := r.next()
+		if errors.Is(err, io.EOF) {
+			return t.corrupt
+		}
+		if err != nil {
+			return err
+		}
+		var m session.Message
+		if err := json.Unmarshal(line, &m); err != nil {
+			return messageError(t.path, start, err)
+		}
+		if !yield(session.Line{Pos: session.Pos(r.off), Message: m}) {
+			return nil
+		}
+	}
+}
+
+// messageError returns the error of a line that is not a message.
+func messageError(path string, offset int64, err error) error {
+	reason := fmt.Sprintf("the line is not a message: %v", err)
+	return &session.CorruptError{File: path, Offset: offset, Reason: reason}
+}
+
+// lastLines returns the offset of the last n lines between two offsets, or from if there are fewer.
+func (t *transcriptFile) lastLines(from, end int64, n int) (int64, error) {
+	b := make([]byte, transcriptChunk)
+	for off := end - 1; off > from; { // no line begins behind the last newline
+		part := b[:min(off-from, transcriptChunk)]
+		off -= int64(len(part))
+		if _, err := t.f.ReadAt(part, off); err != nil {
+			return 0, err
+		}
+		for {
+			at := bytes.LastIndexByte(part, '\n')
+			if at < 0 {
+				break
+			}
+			if n--; n == 0 {
+				return off + int64(at) + 1, nil
+			}
+			part = part[:at]
+		}
+	}
+	return from, nil
+}
+
+// A lineReader reads the complete lines between two offsets of a file.
+type lineReader struct {
+	f    io.ReaderAt
+	off  int64 // offset of the next line
+	end  int64
+	buf  []byte
+	rest []byte // the part of buf that was read and not returned yet
+}
+
+// next returns the next line without its newline. The line is good until the next call. The error
+// is io.EOF at the end.
+func (r *lineReader) next() ([]byte, error) {
+	for {
+		if at := bytes.IndexByte(r.rest, '\n'); at >= 0 {
+			line := r.rest[:at]
+			r.rest = r.rest[at+1:]
+			r.off += int64(at) + 1
+			return line, nil
+		}
+		read := r.off + int64(len(r.rest))
+		if read >= r.end {
+			return nil, io.EOF
+		}
+		have := copy(r.growBuffer(), r.rest)
+		want := min(int64(len(r.buf)-have), r.end-read)
+		n, err := r.f.ReadAt(r.buf[have:have+int(want)], read)
+		if n == 0 && err != nil {
+			return nil, err
+		}
+		r.rest = r.buf[:have+n]
+	}
+}
+
+// growBuffer returns a buffer with room for the rest and at least one chunk.
+func (r *lineReader) growBuffer() []byte {
+	if len(r.buf) < len(r.rest)+transcriptChunk {
+		r.buf = make([]byte, 2*len(r.rest)+transcriptChunk)
+	}
+	return r.buf
+}
+
+// A transcript ends behind its last complete line. A crash may leave more behind that: half a line,
+// or zeros where the disk was not written, and complete lines of the same write behind the zeros,
+// because a disk writes in any order. An acknowledged line never has a zero in it.
+//
+// An acknowledged line that has rotted looks the same, except that a later write stands behind it.
+// A write begins once everything before it is durable. So the first line of a write proves that
+// everything before it was acknowledged. The other lines of a write begin with a space, which a
+// reader of JSON skips. Those of the first write do not need one: a new transcript is there
+// completely or not at all.
+
+// markContinued puts a space before each line of a write except the first.
+func markContinued(lines []byte) []byte {
+	return bytes.ReplaceAll(lines, []byte("\n{"), []byte("\n {")) // JSON lines have no newline within
+}
+
+// beginsWrite reports whether a line without its newline is complete and the first of a write.
+func beginsWrite(line []byte) bool {
+	var m session.Message
+	return !bytes.HasPrefix(line, []byte(" ")) && json.Unmarshal(line, &m) == nil
+}
+
+// chunks calls f with the bytes between two offsets, piece by piece, until f returns false for
+// more.
+func (t *transcriptFile) chunks(
+	from, to int64, f func(off int64, b []byte) (more bool, err error),
+) error {
+	b := make([]byte, min(max(to-from, 0), transcriptChunk))
+	for from < to {
+		n, err := t.f.ReadAt(b[:min(to-from, transcriptChunk)], from)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if n == 0 {
+			return nil
+		}
+		if more, err := f(from, b[:n]); err != nil || !more {
+			return err
+		}
+		from += int64(n)
+	}
+	return nil
+}
+
+// findEnd returns the offset behind the last complete line, and the size of the file. The error is
+// a *[session.CorruptError] if lines beyond the end were acknowledged. Then end and size are right
+// all the same.
+func (t *transcriptFile) findEnd() (end, size int64, err error) {
+	if size, err = t.f.Size(); err != nil {
+		return 0, 0, err
+	}
+	end = t.head
+	err = t.chunks(t.head, size, func(off int64, b []byte) (bool, error) {
+		whole, _, zero := bytes.Cut(b, []byte{0})
+		if last := bytes.LastIndexByte(whole, '\n'); last >= 0 {
+			end = off + int64(last) + 1
+		}
+		return !zero, nil
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	acknowledged, err := t.acknowledged(end, size)
+	if acknowledged {
+		const reason = "the line has a zero in it and was complete when the next one was written"
+		err = &session.CorruptError{File: t.path, Offset: end, Reason: reason}
+	}
+	return end, size, err
+}
+
+// acknowledged reports whether a write begins behind the broken line at from.
+func (t *transcriptFile) acknowledged(from, to int64) (yes bool, err error) {
+	var line []byte
+	whole := false
+	err = t.chunks(from, to, func(_ int64, b []byte) (bool, error) {
+		for len(b) > 0 && !yes {
+			part, rest, ended := bytes.Cut(b, []byte{'\n'})
+			if whole = whole && bytes.IndexByte(part, 0) < 0; whole {
+				line = append(line, part...)
+			}
+			if ended {
+				yes = whole && beginsWrite(line)
+				line, whole = line[:0], true
+			}
+			b = rest
+		}
+		return !yes, nil
+	})
+	return yes, err
+}
+
+// rewriteLast writes the lines of the last write over themselves and makes them durable.
+func (t *transcriptFile) rewriteLast(end int64) error {
+	from := end
+	for first := false; !first && from > t.head; {
+		var err error
+		if from, err = t.lastLines(t.head, from, 1); err != nil {
+			return err
+		}
+		var b [1]byte
+		if _, err = t.f.ReadAt(b[:], from); err != nil {
+			return err
+		}
+		first = b[0] != ' '
+	}
+	if err := t.chunks(from, end, func(off int64, b []byte) (bool, error) {
+		_, err := t.f.WriteAt(b, off)
+		return true, err
+	}); err != nil {
+		return err
+	}
+	return t.f.Sync()
+}
+
+// saveAndCut cuts off what a crash has left beyond the end. It first saves more than half a line in
+// a .torn file for a person to look at. So no byte is lost if the last write has rotted in fact.
+func (t *transcriptFile) saveAndCut(fsys disk.FS, end int64) error {
+	size, err := t.f.Size()
+	if err != nil {
+		return err
+	}
+	lines := false
+	if err := t.chunks(end, size, func(_ int64, b []byte) (bool, error) {
+		lines = bytes.IndexByte(b, '\n') >= 0
+		return !lines, nil
+	}); err != nil {
+		return err
+	}
+	if lines {
+		if err := t.copyToTorn(fsys, end, size); err != nil {
+			return err
+		}
+	}
+	return t.cut(end)
+}
+
+// copyToTorn copies the bytes between two offsets to a new .torn file and makes it durable.
+func (t *transcriptFile) copyToTorn(fsys disk.FS, from, to int64) error {
+	f, name, err := createTorn(fsys, fmt.Sprintf("%s.torn.%d", t.path, from))
+	if err != nil {
+		return err
+	}
+	err = t.chunks(from, to, func(off int64, b []byte) (bool, error) {
+		_, err := f.WriteAt(b, off-from)
+		return true, err
+	})
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = fsys.Remove(name)
+		return err
+	}
+	return fsys.SyncDir(filepath.Dir(name))
+}
+
+// createTorn makes a .torn file. It adds a number to the name if the name is taken, so that the
+// files of earlier repairs stay.
+func createTorn(fsys disk.FS, base string) (f disk.File, name string, err error) {
+	name = base
+	for n := 1; ; n++ {
+		f, err = fsys.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+		if !errors.Is(err, fs.ErrExist) {
+			return f, name, err
+		}
+		name = fmt.Sprintf("%s.%d", base, n)
+	}
+}
+
+// cut makes the file end at an offset, durably.
+func (t *transcriptFile) cut(end int64) error {
+	if err := t.f.Truncate(end); err != nil {
+		return err
+	}
+	return t.f.Sync()
+}
