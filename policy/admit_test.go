@@ -405,7 +405,11 @@ func TestAdmitGrants(t *testing.T) {
 		role  session.Role
 	}{
 		{
-			"the zero value", policy.Rules{}, policy.Caller{Key: mainKey}, policy.Request{}, "main", 1,
+			"the zero value",
+			policy.Rules{},
+			policy.Caller{Key: mainKey},
+			policy.Request{},
+			"main", 1,
 			session.RoleLeaf,
 		},
 		{
@@ -426,8 +430,11 @@ func TestAdmitGrants(t *testing.T) {
 			"main", 2, session.RoleLeaf,
 		},
 		{
-			"1.16 the lane does not limit", policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 1}},
-			policy.Caller{Key: mainKey, Children: 1}, policy.Request{}, "main", 1, session.RoleLeaf,
+			"1.16 the lane does not limit",
+			policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 1}},
+			policy.Caller{Key: mainKey, Children: 1},
+			policy.Request{},
+			"main", 1, session.RoleLeaf,
 		},
 		{
 			"1.18 entries are trimmed", policy.Rules{Agents: []policy.Agent{
@@ -448,40 +455,56 @@ func TestAdmitGrants(t *testing.T) {
 			}}, policy.Caller{Key: mainKey}, policy.Request{Agent: "Main"}, "main", 1, session.RoleLeaf,
 		},
 		{
-			"oneself, not configured", policy.Rules{Agents: configuredAgents("other")}, policy.Caller{Key: mainKey},
+			"oneself, not configured",
+			policy.Rules{Agents: configuredAgents("other")},
+			policy.Caller{Key: mainKey},
 			policy.Request{},
 			"main",
 			1, session.RoleLeaf,
 		},
 		{
-			"the global session is the default agent's", policy.Rules{Agents: configuredAgents("Ops", "main")},
+			"the global session is the default agent's",
+			policy.Rules{Agents: configuredAgents("Ops", "main")},
 			policy.Caller{Key: session.GlobalKey()},
-			policy.Request{}, "ops", 1, session.RoleLeaf,
+			policy.Request{},
+			"ops", 1, session.RoleLeaf,
 		},
 		{
-			"the top level is exempt from the lifetime", policy.Rules{Subagents: policy.Subagents{MaxSpawns: 1}},
-			policy.Caller{Key: mainKey, Spawned: 9}, policy.Request{}, "main", 1, session.RoleLeaf,
+			"the top level is exempt from the lifetime",
+			policy.Rules{Subagents: policy.Subagents{MaxSpawns: 1}},
+			policy.Caller{Key: mainKey, Spawned: 9},
+			policy.Request{},
+			"main", 1, session.RoleLeaf,
 		},
 		{
-			"4.4 an orchestrator at depth 2 of 3", policy.Rules{Subagents: maxDepth(3)},
+			"4.4 an orchestrator at depth 2 of 3",
+			policy.Rules{Subagents: maxDepth(3)},
 			policy.Caller{Key: childKey, Role: session.RoleOrchestrator, Depth: 1},
-			policy.Request{}, "main", 2, session.RoleOrchestrator,
+			policy.Request{},
+			"main", 2, session.RoleOrchestrator,
 		},
 		{
-			"4.3 a leaf at depth 2 of 2", policy.Rules{Subagents: maxDepth(2)},
+			"4.3 a leaf at depth 2 of 2",
+			policy.Rules{Subagents: maxDepth(2)},
 			policy.Caller{Key: childKey, Role: session.RoleOrchestrator, Depth: 1},
-			policy.Request{}, "main", 2, session.RoleLeaf,
+			policy.Request{},
+			"main", 2, session.RoleLeaf,
 		},
 		{
-			"an external harness with a record", policy.Rules{Subagents: maxDepth(2)},
+			"an external harness with a record",
+			policy.Rules{Subagents: maxDepth(2)},
 			policy.Caller{
 				Key: session.Must(session.ACPKey("main", "x")), Role: session.RoleOrchestrator, Depth: 1,
 			},
-			policy.Request{}, "main", 2, session.RoleLeaf,
+			policy.Request{},
+			"main", 2, session.RoleLeaf,
 		},
 		{
-			"a cron session is a top-level one", policy.Rules{}, policy.Caller{Key: session.Must(session.CronKey("main", "daily"))},
-			policy.Request{}, "main", 1, session.RoleLeaf,
+			"a cron session is a top-level one",
+			policy.Rules{},
+			policy.Caller{Key: session.Must(session.CronKey("main", "daily"))},
+			policy.Request{},
+			"main", 1, session.RoleLeaf,
 		},
 	}
 	for _, tt := range tests {
@@ -539,7 +562,9 @@ func TestAdmitAnnounce(t *testing.T) {
 // Whatever Targets names can be spawned, and nothing else can.
 func TestTargetsAgreeWithAdmit(t *testing.T) {
 	all := []policy.Agent{
-		{ID: "main"}, {ID: "box", Sandbox: policy.SandboxAll}, {ID: "B"},
+		{ID: "main"},
+		{ID: "box", Sandbox: policy.SandboxAll},
+		{ID: "B"},
 		{ID: "a", Subagents: policy.Subagents{AllowAgents: []string{}}},
 	}
 	ids := []string{"main", "box", "b", "a", "ghost"}

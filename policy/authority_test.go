@@ -119,7 +119,8 @@ func TestEffective(t *testing.T) {
 	})
 	t.Run("records that contradict the key", func(t *testing.T) {
 		for _, bad := range []policy.Authority{
-			{}, {Agent: "main", Role: roleMain, Tools: toolCatalog},
+			{},
+			{Agent: "main", Role: roleMain, Tools: toolCatalog},
 			{Agent: "other", Role: roleLeaf, Depth: 1, Tools: toolCatalog},
 		} {
 			assert.Equal(t, policy.Authority{Sandboxed: true}, rules.Effective(bad, childKey))

@@ -144,29 +144,39 @@ func TestAuthorize(t *testing.T) {
 			leaf, policy.VerbSteer, "sibling", policy.RuleControl, "session.Lineage",
 		},
 		{
-			"5.28 the child of another orchestrator", policy.Rules{Subagents: maxDepth(5)}, orchestrator, policy.VerbStop, "nephew",
+			"5.28 the child of another orchestrator",
+			policy.Rules{Subagents: maxDepth(5)},
+			orchestrator, policy.VerbStop, "nephew",
 			policy.RuleControl, "session.Lineage",
 		},
 		{"5.30 a child of another agent is in the tree", policy.Rules{Subagents: maxDepth(5)}, orchestrator, policy.VerbHistory, "child", "", ""},
 		{"a leaf stops what it once spawned", policy.Rules{Subagents: maxDepth(5)}, leaf, policy.VerbStop, "child", policy.RuleRole, "agents.defaults.subagents.maxSpawnDepth"},
 		{
-			"an orchestrator that the limit demoted", policy.Rules{Subagents: maxDepth(2)}, orchestrator, policy.VerbStop, "child",
+			"an orchestrator that the limit demoted",
+			policy.Rules{Subagents: maxDepth(2)},
+			orchestrator, policy.VerbStop, "child",
 			policy.RuleRole, "agents.defaults.subagents.maxSpawnDepth",
 		},
 		{
-			"a caller without a record", policy.Rules{Subagents: maxDepth(5)}, policy.Caller{Key: familyCaller},
+			"a caller without a record",
+			policy.Rules{Subagents: maxDepth(5)},
+			policy.Caller{Key: familyCaller},
 			policy.VerbList,
 			"self",
 			policy.RuleCaller, "Caller.Role",
 		},
 		{
-			"no verb", policy.Rules{Subagents: maxDepth(5)}, orchestrator, policy.VerbInvalid, "child",
+			"no verb",
+			policy.Rules{Subagents: maxDepth(5)},
+			orchestrator, policy.VerbInvalid, "child",
 			policy.RuleControl, "session.Lineage",
 		},
 		{"the top stops its great-grandchild", policy.Rules{}, policy.Caller{Key: familyTop}, policy.VerbStop, "grandchild", "", ""},
 		{
-			"the top of another tree", policy.Rules{Visibility: policy.VisibilityAll, AgentToAgent: all},
-			policy.Caller{Key: session.Must(session.NamedKey("main", "survey"))}, policy.VerbStop, "child",
+			"the top of another tree",
+			policy.Rules{Visibility: policy.VisibilityAll, AgentToAgent: all},
+			policy.Caller{Key: session.Must(session.NamedKey("main", "survey"))},
+			policy.VerbStop, "child",
 			policy.RuleControl, "session.Lineage",
 		},
 
@@ -178,11 +188,15 @@ func TestAuthorize(t *testing.T) {
 			boxed, policy.VerbList, "sibling", policy.RuleVisibility, "agents.defaults.sandbox.sessionToolsVisibility",
 		},
 		{
-			"but not below the tree", policy.Rules{Subagents: maxDepth(5), Visibility: policy.VisibilityAll}, boxed,
+			"but not below the tree",
+			policy.Rules{Subagents: maxDepth(5), Visibility: policy.VisibilityAll},
+			boxed,
 			policy.VerbList, "grandchild", "", "",
 		},
 		{
-			"and never widens", policy.Rules{Subagents: maxDepth(5), Visibility: policy.VisibilitySelf}, boxed,
+			"and never widens",
+			policy.Rules{Subagents: maxDepth(5), Visibility: policy.VisibilitySelf},
+			boxed,
 			policy.VerbList, "child", policy.RuleVisibility, "tools.sessions.visibility",
 		},
 		{
@@ -195,7 +209,8 @@ func TestAuthorize(t *testing.T) {
 		},
 
 		{
-			"across agents", policy.Rules{Subagents: maxDepth(5), Visibility: policy.VisibilityAll},
+			"across agents",
+			policy.Rules{Subagents: maxDepth(5), Visibility: policy.VisibilityAll},
 			orchestrator,
 			policy.VerbList, "foreigner", policy.RuleVisibility, "tools.agentToAgent.enabled",
 		},
@@ -216,7 +231,10 @@ func TestAuthorize(t *testing.T) {
 			orchestrator, policy.VerbList, "foreigner", policy.RuleVisibility, "tools.agentToAgent.allow",
 		},
 		{
-			"a message to oneself", policy.Rules{}, policy.Caller{Key: familyTop}, policy.VerbSend, "top",
+			"a message to oneself",
+			policy.Rules{},
+			policy.Caller{Key: familyTop},
+			policy.VerbSend, "top",
 			policy.RuleControl, "session.Lineage",
 		},
 		{
@@ -228,7 +246,9 @@ func TestAuthorize(t *testing.T) {
 			orchestrator, policy.VerbList, "foreigner", "", "",
 		},
 		{
-			"no such visibility", policy.Rules{Subagents: maxDepth(5), Visibility: 99}, orchestrator, policy.VerbList,
+			"no such visibility",
+			policy.Rules{Subagents: maxDepth(5), Visibility: 99},
+			orchestrator, policy.VerbList,
 			"child", policy.RuleVisibility, "tools.sessions.visibility",
 		},
 	}

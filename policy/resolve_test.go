@@ -39,53 +39,67 @@ func TestModel(t *testing.T) {
 		want  policy.Resolved[string]
 	}{
 		{
-			"2.1 the request", configured, live, policy.Request{Model: " claude-haiku-4-5 "},
+			"2.1 the request", configured, live,
+			policy.Request{Model: " claude-haiku-4-5 "},
 			policy.Resolved[string]{Value: "claude-haiku-4-5", Source: policy.SourceRequest},
 		},
 		{
-			"2.2 the defaults", configured, live, policy.Request{},
+			"2.2 the defaults", configured, live,
+			policy.Request{},
 			policy.Resolved[string]{Value: "minimax/M", Source: policy.SourceDefaults},
 		},
 		{
-			"2.3 the agent before the defaults", configured, live, policy.Request{Agent: "research"},
+			"2.3 the agent before the defaults", configured, live,
+			policy.Request{Agent: "research"},
 			policy.Resolved[string]{Value: "opencode/claude", Source: policy.SourceAgent},
 		},
 		{
-			"the caller", bare, live, policy.Request{},
+			"the caller", bare, live,
+			policy.Request{},
 			policy.Resolved[string]{Value: "live/one", Source: policy.SourceCaller},
 		},
 		{
-			"2.4 the agent's own, where the caller's is not known", bare, policy.Caller{}, policy.Request{},
+			"2.4 the agent's own, where the caller's is not known", bare,
+			policy.Caller{},
+			policy.Request{},
 			policy.Resolved[string]{Value: "own/main", Source: policy.SourceTarget},
 		},
 		{"2.5 no level", policy.Rules{}, policy.Caller{}, policy.Request{}, policy.Resolved[string]{}},
 		{
-			"2.6 blank is absent", configured, live, policy.Request{Model: "  "},
+			"2.6 blank is absent", configured, live,
+			policy.Request{Model: "  "},
 			policy.Resolved[string]{Value: "minimax/M", Source: policy.SourceDefaults},
 		},
 		{
-			"2.20 a slash in the name", configured, live, policy.Request{Model: "openrouter/anthropic/claude"},
+			"2.20 a slash in the name", configured, live,
+			policy.Request{Model: "openrouter/anthropic/claude"},
 			policy.Resolved[string]{Value: "openrouter/anthropic/claude", Source: policy.SourceRequest},
 		},
 		{"2.8 not valid", configured, live, policy.Request{Model: "no/such", ValidModel: none}, policy.Resolved[string]{
 			Value: "minimax/M", Source: policy.SourceDefaults, Warning: `model "no/such" is not valid, used "minimax/M" instead`,
 		}},
 		{
-			"not valid, and nothing else", policy.Rules{}, policy.Caller{}, policy.Request{Model: "no/such", ValidModel: none},
+			"not valid, and nothing else",
+			policy.Rules{},
+			policy.Caller{},
+			policy.Request{Model: "no/such", ValidModel: none},
 			policy.Resolved[string]{
 				Warning: `model "no/such" is not valid, used the Runner's default instead`,
 			},
 		},
 		{
-			"2.10 a configured model is valid without being asked about", configured, live, policy.Request{ValidModel: none},
+			"2.10 a configured model is valid without being asked about", configured, live,
+			policy.Request{ValidModel: none},
 			policy.Resolved[string]{Value: "minimax/M", Source: policy.SourceDefaults},
 		},
 		{
-			"2.10 also when it is asked for", configured, live, policy.Request{Model: "minimax/M", ValidModel: none},
+			"2.10 also when it is asked for", configured, live,
+			policy.Request{Model: "minimax/M", ValidModel: none},
 			policy.Resolved[string]{Value: "minimax/M", Source: policy.SourceRequest},
 		},
 		{
-			"so is what the caller runs on", bare, live, policy.Request{Model: "live/one", ValidModel: none},
+			"so is what the caller runs on", bare, live,
+			policy.Request{Model: "live/one", ValidModel: none},
 			policy.Resolved[string]{Value: "live/one", Source: policy.SourceRequest},
 		},
 	}
@@ -131,27 +145,40 @@ func TestThinking(t *testing.T) {
 		want  policy.Resolved[string]
 	}{
 		{
-			"2.11 the request", rules, policy.Caller{}, policy.Request{Thinking: "high"},
+			"2.11 the request", rules,
+			policy.Caller{},
+			policy.Request{Thinking: "high"},
 			policy.Resolved[string]{Value: "high", Source: policy.SourceRequest},
 		},
 		{
-			"2.12 the agent", rules, policy.Caller{}, policy.Request{Agent: "a"},
+			"2.12 the agent", rules,
+			policy.Caller{},
+			policy.Request{Agent: "a"},
 			policy.Resolved[string]{Value: "medium", Source: policy.SourceAgent},
 		},
 		{
-			"the defaults", rules, policy.Caller{Thinking: "max"}, policy.Request{Thinking: " "},
+			"the defaults", rules,
+			policy.Caller{Thinking: "max"},
+			policy.Request{Thinking: " "},
 			policy.Resolved[string]{Value: "low", Source: policy.SourceDefaults},
 		},
 		{
-			"2.13 another word for it", rules, policy.Caller{}, policy.Request{Thinking: "THINK-HARDER"},
+			"2.13 another word for it", rules,
+			policy.Caller{},
+			policy.Request{Thinking: "THINK-HARDER"},
 			policy.Resolved[string]{Value: "medium", Source: policy.SourceRequest},
 		},
 		{
-			"2.14 off is a level", rules, policy.Caller{}, policy.Request{Thinking: "off"},
+			"2.14 off is a level", rules,
+			policy.Caller{},
+			policy.Request{Thinking: "off"},
 			policy.Resolved[string]{Value: "off", Source: policy.SourceRequest},
 		},
 		{
-			"the caller's, as it is", policy.Rules{}, policy.Caller{Thinking: "budget-4096"}, policy.Request{},
+			"the caller's, as it is",
+			policy.Rules{},
+			policy.Caller{Thinking: "budget-4096"},
+			policy.Request{},
 			policy.Resolved[string]{Value: "budget-4096", Source: policy.SourceCaller},
 		},
 		{"no level", policy.Rules{}, policy.Caller{}, policy.Request{}, policy.Resolved[string]{}},
