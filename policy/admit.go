@@ -10,19 +10,19 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A Caller is who asks, as the journal knows it.
+// A Caller is the session that asks, as the journal knows it. The zero Caller may do nothing.
 type Caller struct {
 	Key       session.Key
-	Role      session.Role // as stored; zero is main for a top-level session, and refused for a sub-agent
-	Depth     int          // as stored; what the key says is the least that it counts for
+	Role      session.Role // as stored; zero: main for a top-level session, refused for a sub-agent
+	Depth     int          // as stored; the depth of Key is a floor
 	Children  int          // active now: admitted and not ended
 	Spawned   int          // children that this run ever spawned
 	TreeRuns  int          // runs that the tree ever had
 	Blocked   int          // completions in the tree that could not be delivered
-	Model     string       // what it runs on
-	Thinking  string       // with which level
+	Model     string       // that it runs on
+	Thinking  string       // the level that it runs with
 	Sandboxed bool
-	Delegable []string // what it may delegate, which may differ from what it may use: see [Authority]; nil: nothing
+	Delegable []string // tools that it may hand down, see [Authority]; nil: none
 	Budget    Budget   // what is left of each field that [Rules.Budget] limits
 }
 
@@ -34,28 +34,38 @@ type Request struct {
 	Timeout        time.Duration // zero: inherit; [Off]: none
 	Announce       AnnounceStep
 	Budget         Budget   // of the child and everything below it
-	Tools          []string // names, groups and globs that narrow; nil: whatever policy leaves; empty: none
+	Tools          []string // names, groups and globs that narrow; nil: do not narrow; empty: none
 	RequireSandbox bool     // refuse unless the child runs in a sandbox
-	Strict         bool     // refuse what would otherwise be passed over with a warning: an invalid model, a tool that is not granted
 
-	Child      session.Key             // the key that the child will have, if it is made yet; only [Sandbox.Decide] is told
-	ValidModel func(model string) bool // reports whether a model that was asked for is valid; nil: every well-formed one
+	// Strict refuses what would otherwise be passed over with a warning: an invalid model, or a
+	// tool that is not granted.
+	Strict bool
+	// Child is the key that the child will have, zero if it is not made yet. Only [Sandbox.Decide]
+	// gets it.
+	Child session.Key
+	// ValidModel reports whether a model that was asked for is valid. Nil: every well-formed one
+	// is.
+	ValidModel func(model string) bool
 }
 
-// A Grant is what the child gets.
+// A Grant is what the child gets. [Grant.Authority] is the part of it to store.
 type Grant struct {
-	Agent     string                  `json:"agent"`
-	Role      session.Role            `json:"role"`
-	Depth     int                     `json:"depth"`
-	Model     Resolved[string]        `json:"model"`    // empty: the Runner's default
-	Thinking  Resolved[string]        `json:"thinking"` // empty: the model's default
-	Timeout   Resolved[time.Duration] `json:"timeout"`  // zero: none
-	Announce  AnnounceStep            `json:"announce"`
-	Budget    Budget                  `json:"budget,omitzero"`
-	Tools     []string                `json:"tools"`     // what it may use; may be the caller's own slice, so neither changes it
-	Delegable []string                `json:"delegable"` // what it may hand down; most often Tools itself
-	Sandboxed bool                    `json:"sandboxed,omitempty"`
-	Warnings  []string                `json:"warnings,omitempty"` // what was passed over, in words, that of Model included
+	Agent    string                  `json:"agent"`
+	Role     session.Role            `json:"role"`
+	Depth    int                     `json:"depth"`
+	Model    Resolved[string]        `json:"model"`    // empty: the Runner's default
+	Thinking Resolved[string]        `json:"thinking"` // empty: the model's default
+	Timeout  Resolved[time.Duration] `json:"timeout"`  // zero: none
+	Announce AnnounceStep            `json:"announce"`
+	Budget   Budget                  `json:"budget,omitzero"`
+	// Tools are what it may use. The slice may be that of [Caller.Delegable], so neither side
+	// changes it.
+	Tools []string `json:"tools"`
+	// Delegable are the tools that it may hand down. The slice is most often Tools itself.
+	Delegable []string `json:"delegable"`
+	Sandboxed bool     `json:"sandboxed,omitempty"`
+	// Warnings say what was passed over, that of Model included.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // ModelApplied reports whether the child runs on the model that was asked for.
@@ -82,13 +92,15 @@ func (g Grant) String() string {
 	return b.String()
 }
 
-// Admit decides one spawn. It looks at everything and changes nothing: a refusal, which is a [*Refusal], leaves nothing half done.
+// Admit decides one spawn. It changes nothing, so that a refused spawn leaves nothing behind. The
+// error is always a [*Refusal].
 //
-// The checks come in the order in which the field's reference system makes them, and the first that fails is the answer: the form of
-// the agent id, the caller's record, depth and role, active children, spawns of this run, runs of this tree, a required agent id, the
-// allowed agents, the sandbox, the configured agents, blocked completions, the budget, thinking, model, timeout, tools.
+// The checks come in the order in which the field's reference system makes them, and the first that
+// fails is the answer: the form of the agent id, the caller's record, depth and role, active
+// children, spawns of this run, runs of this tree, a required agent id, the allowed agents, the
+// sandbox, the configured agents, blocked completions, the budget, thinking, model, timeout, tools.
 //
-// An answer that grants what there is costs no allocation; one that must leave out tools costs one.
+// A grant of all tools does not allocate; a grant that leaves out tools allocates once.
 func (r *Rules) Admit(c Caller, q Request) (Grant, error) {
 	g, refusal := r.admit(&c, &q)
 	if refusal != nil {
@@ -98,39 +110,40 @@ func (r *Rules) Admit(c Caller, q Request) (Grant, error) {
 }
 
 func (r *Rules) admit(c *Caller, q *Request) (Grant, *Refusal) {
-	p := r.parties(c.Key, q.Agent)
+	p := r.agentsOf(c.Key, q.Agent)
 	if refusal := p.checkID(); refusal != nil {
 		return Grant{}, refusal
 	}
-	depth, refusal := r.checkStanding(c)
+	depth, refusal := r.checkDepthAndRole(c)
 	if refusal != nil {
 		return Grant{}, refusal
 	}
 	if refusal := r.checkCounts(c, depth); refusal != nil {
 		return Grant{}, refusal
 	}
-	if refusal := r.checkNamed(c, &p, q.Agent); refusal != nil {
+	if refusal := r.checkRequiredID(c, &p, q.Agent); refusal != nil {
 		return Grant{}, refusal
 	}
 	sandboxed, refusal := r.checkTarget(c, &p, q.Child, q.RequireSandbox)
 	if refusal != nil {
 		return Grant{}, refusal
 	}
-	if refusal := r.checkMeans(c, q); refusal != nil {
+	if refusal := r.checkBlockedAndBudget(c, q); refusal != nil {
 		return Grant{}, refusal
 	}
 	g := Grant{
-		Agent: p.id, Depth: depth + 1, Role: session.RoleAt(depth+1, r.MaxSpawnDepth()),
-		Sandboxed: sandboxed, Announce: r.resolveAnnounce(q, p.agent), Budget: r.Subagents.Budget.tighter(q.Budget),
+		Agent: p.targetID, Depth: depth + 1, Role: session.RoleAt(depth+1, r.MaxSpawnDepth()),
+		Sandboxed: sandboxed, Announce: r.resolveAnnounce(q, p.target),
+		Budget: r.Subagents.Budget.tighter(q.Budget),
 	}
-	if refusal := r.equip(&g, c, q, p.agent); refusal != nil {
+	if refusal := r.fillGrant(&g, c, q, p.target); refusal != nil {
 		return Grant{}, refusal
 	}
 	return g, nil
 }
 
-// equip fills in what the child runs with.
-func (r *Rules) equip(g *Grant, c *Caller, q *Request, a *Agent) (refusal *Refusal) {
+// fillGrant fills in the model, the thinking level, the timeout and the tools of the child.
+func (r *Rules) fillGrant(g *Grant, c *Caller, q *Request, a *Agent) (refusal *Refusal) {
 	if g.Thinking, refusal = r.resolveThinking(c, q, a); refusal != nil {
 		return refusal
 	}
@@ -149,34 +162,35 @@ func (r *Rules) equip(g *Grant, c *Caller, q *Request, a *Agent) (refusal *Refus
 	return r.grantTools(g, c, q, a)
 }
 
-// The parties of a spawn are the agent that asks and the agent that is asked for. Either is nil where it is not configured.
-type parties struct {
-	own, id         string // canonical
-	ownAgent, agent *Agent
+// spawnAgents are the agent that asks for a spawn and the agent that it asks for. The ids are
+// canonical; an agent that is not configured is nil.
+type spawnAgents struct {
+	callerID, targetID string
+	caller, target     *Agent
 }
 
-// parties finds the agents of a spawn; asked is empty for the caller's own.
-func (r *Rules) parties(caller session.Key, asked string) parties {
-	p := parties{own: r.agentOf(caller), id: canonicalID(asked)}
-	p.ownAgent = r.agent(p.own)
-	if p.agent = p.ownAgent; p.id == "" {
-		p.id = p.own
-	} else if p.id != p.own {
-		p.agent = r.agent(p.id)
+// agentsOf finds the agents of a spawn. An empty asked means the caller's own agent.
+func (r *Rules) agentsOf(caller session.Key, asked string) spawnAgents {
+	p := spawnAgents{callerID: r.agentOf(caller), targetID: canonicalID(asked)}
+	p.caller = r.agent(p.callerID)
+	if p.target = p.caller; p.targetID == "" {
+		p.targetID = p.callerID
+	} else if p.targetID != p.callerID {
+		p.target = r.agent(p.targetID)
 	}
 	return p
 }
 
-// checkID refuses what cannot be the id of an agent. One that is known need not be looked at.
-func (p *parties) checkID() *Refusal {
-	if p.agent != nil || p.id == p.own || validID(p.id) {
+// checkID refuses what cannot be the id of an agent. The id of a known agent is not checked again.
+func (p *spawnAgents) checkID() *Refusal {
+	if p.target != nil || p.targetID == p.callerID || validID(p.targetID) {
 		return nil
 	}
-	return &Refusal{Rule: RuleAgentID, Asked: p.id, Limit: wantID, Path: listPath}
+	return &Refusal{Rule: RuleAgentID, Asked: p.targetID, Limit: wantID, Path: listPath}
 }
 
-// checkStanding returns the depth of the caller, if it may have children at all.
-func (r *Rules) checkStanding(c *Caller) (depth int, refusal *Refusal) {
+// checkDepthAndRole returns the depth of a caller that may have children, and refuses another.
+func (r *Rules) checkDepthAndRole(c *Caller) (depth int, refusal *Refusal) {
 	depth = max(c.Depth, c.Key.Depth())
 	role := r.roleNow(c, depth)
 	switch {
@@ -186,7 +200,8 @@ func (r *Rules) checkStanding(c *Caller) (depth int, refusal *Refusal) {
 		}
 	case depth >= r.MaxSpawnDepth():
 		return 0, &Refusal{
-			Rule: RuleDepth, Asked: strconv.Itoa(depth + 1), Limit: strconv.Itoa(r.MaxSpawnDepth()), Path: maxSpawnDepthPath,
+			Rule: RuleDepth, Asked: strconv.Itoa(depth + 1), Limit: strconv.Itoa(r.MaxSpawnDepth()),
+			Path: maxSpawnDepthPath,
 		}
 	case !role.MaySpawn():
 		return 0, &Refusal{
@@ -196,7 +211,8 @@ func (r *Rules) checkStanding(c *Caller) (depth int, refusal *Refusal) {
 	return depth, nil
 }
 
-// roleNow returns the role of a caller under today's limits, RoleUnknown for one that cannot be trusted with any.
+// roleNow returns the role of a caller under today's limits. It is RoleUnknown for a caller whose
+// record is missing or contradicts its depth.
 func (r *Rules) roleNow(c *Caller, depth int) session.Role {
 	stored := c.Role
 	if stored == session.RoleUnknown && depth == 0 {
@@ -205,10 +221,12 @@ func (r *Rules) roleNow(c *Caller, depth int) session.Role {
 	return stored.Ceiling(session.RoleAt(depth, r.MaxSpawnDepth()))
 }
 
-// checkCounts refuses one child too many.
+// checkCounts refuses a spawn that would exceed a limit on the number of children or runs.
 func (r *Rules) checkCounts(c *Caller, depth int) *Refusal {
 	over := func(rule Rule, have, limit int, path string) *Refusal {
-		return &Refusal{Rule: rule, Asked: strconv.Itoa(have + 1), Limit: strconv.Itoa(limit), Path: path}
+		return &Refusal{
+			Rule: rule, Asked: strconv.Itoa(have + 1), Limit: strconv.Itoa(limit), Path: path,
+		}
 	}
 	s := &r.Subagents
 	switch {
@@ -222,31 +240,40 @@ func (r *Rules) checkCounts(c *Caller, depth int) *Refusal {
 	return nil
 }
 
-// checkNamed refuses a spawn that does not name its agent where it must.
-func (r *Rules) checkNamed(c *Caller, p *parties, asked string) *Refusal {
+// checkRequiredID refuses a spawn that does not name its agent where it must.
+func (r *Rules) checkRequiredID(c *Caller, p *spawnAgents, asked string) *Refusal {
 	if strings.TrimSpace(asked) != "" {
 		return nil
 	}
 	required, path := r.Subagents.RequireAgentID, defaultsPath
-	if a := p.ownAgent; a != nil && a.Subagents.RequireAgentID != nil {
+	if a := p.caller; a != nil && a.Subagents.RequireAgentID != nil {
 		required, path = a.Subagents.RequireAgentID, ""
 	}
 	if required == nil || !*required {
 		return nil
 	}
 	if path == "" {
-		path = agentPath(p.own) + ".subagents"
+		path = agentPath(p.callerID) + ".subagents"
 	}
-	return &Refusal{Rule: RuleRequireID, Asked: "no agentId", Limit: strings.Join(r.Targets(*c), ", "), Path: path + requireAgentIDName}
+	return &Refusal{
+		Rule: RuleRequireID, Asked: "no agentId", Limit: strings.Join(r.Targets(*c), ", "),
+		Path: path + requireAgentIDName,
+	}
 }
 
-// checkMeans refuses where the tree has nothing left to spend, or cannot get rid of what it has.
-func (r *Rules) checkMeans(c *Caller, q *Request) *Refusal {
+// checkBlockedAndBudget refuses where too many completions could not be delivered, and where the
+// budget of the tree is spent.
+func (r *Rules) checkBlockedAndBudget(c *Caller, q *Request) *Refusal {
 	if c.Blocked >= r.MaxBlocked() {
-		return &Refusal{Rule: RuleBlocked, Asked: strconv.Itoa(c.Blocked), Limit: strconv.Itoa(r.MaxBlocked()), Path: maxBlockedPath}
+		return &Refusal{
+			Rule: RuleBlocked, Asked: strconv.Itoa(c.Blocked), Limit: strconv.Itoa(r.MaxBlocked()),
+			Path: maxBlockedPath,
+		}
 	}
 	spent := func(what, limit string) *Refusal {
-		return &Refusal{Rule: RuleBudget, Asked: "more " + what, Limit: limit, Path: treeBudgetPath + "." + what}
+		return &Refusal{
+			Rule: RuleBudget, Asked: "more " + what, Limit: limit, Path: treeBudgetPath + "." + what,
+		}
 	}
 	b := &r.Budget
 	switch {
@@ -258,7 +285,10 @@ func (r *Rules) checkMeans(c *Caller, q *Request) *Refusal {
 		return spent("turns", strconv.Itoa(b.Turns))
 	}
 	if faults := q.Budget.faults(); len(faults) > 0 {
-		return &Refusal{Rule: RuleBudget, Asked: faults[0].value, Limit: faults[0].want, Path: spawnPath + ".budget." + faults[0].name}
+		return &Refusal{
+			Rule: RuleBudget, Asked: faults[0].value, Limit: faults[0].want,
+			Path: spawnPath + ".budget." + faults[0].name,
+		}
 	}
 	return nil
 }
@@ -266,7 +296,7 @@ func (r *Rules) checkMeans(c *Caller, q *Request) *Refusal {
 // grantTools fills in what the child may use and hand down.
 func (r *Rules) grantTools(g *Grant, c *Caller, q *Request, a *Agent) *Refusal {
 	s := Subject{Agent: g.Agent, Role: g.Role, Sandboxed: g.Sandboxed, Model: g.Model.Value}
-	g.Tools, g.Delegable = r.bothSets(s, a, q.Tools, c.Delegable, c.Delegable)
+	g.Tools, g.Delegable = r.toolSets(s, a, q.Tools, c.Delegable, c.Delegable)
 	if q.Tools == nil && (len(g.Tools) > 0 || len(c.Delegable) == 0) {
 		return nil
 	}
@@ -274,7 +304,8 @@ func (r *Rules) grantTools(g *Grant, c *Caller, q *Request, a *Agent) *Refusal {
 	return r.checkTools(g, c, q, &p)
 }
 
-// checkTools warns, or refuses, where the child gets less than was asked for, or nothing.
+// checkTools adds warnings for tools that the child does not get. It refuses if the request is
+// strict, or if the child would get nothing of what was asked for.
 func (r *Rules) checkTools(g *Grant, c *Caller, q *Request, p *pipeline) *Refusal {
 	missing := p.missing(q.Tools, c.Delegable, g.Tools)
 	if len(missing) > 0 && (q.Strict || len(g.Tools) == 0) {
@@ -286,7 +317,10 @@ func (r *Rules) checkTools(g *Grant, c *Caller, q *Request, p *pipeline) *Refusa
 		if limit == "" {
 			limit = "none of these"
 		}
-		return &Refusal{Rule: RuleTools, Asked: strings.Join(names, ", "), Limit: limit, Path: missing[0].Path, Removed: missing}
+		return &Refusal{
+			Rule: RuleTools, Asked: strings.Join(names, ", "), Limit: limit, Path: missing[0].Path,
+			Removed: missing,
+		}
 	}
 	for _, v := range missing {
 		g.Warnings = append(g.Warnings, v.String())
@@ -294,7 +328,8 @@ func (r *Rules) checkTools(g *Grant, c *Caller, q *Request, p *pipeline) *Refusa
 	if q.Tools != nil {
 		return nil
 	}
-	// Nothing is left of what the caller may delegate. Say why, unless it is only what no sub-agent gets.
+	// Nothing is left of what the caller may hand down. The warnings say why, except for the tools
+	// that sub-agents never get.
 	for _, name := range c.Delegable {
 		if v := p.verdict(name); !v.Allowed && v.Rule != ToolRole && v.Rule != ToolNever {
 			g.Warnings = append(g.Warnings, v.String())
@@ -303,11 +338,12 @@ func (r *Rules) checkTools(g *Grant, c *Caller, q *Request, p *pipeline) *Refusa
 	return nil
 }
 
-// Targets returns the ids that the caller may spawn, its own first and the others sorted; none if it may not spawn at all. It is
-// decided by the function that decides the spawn, so it can serve as the enumeration in a tool's schema. Counts that change from
-// one moment to the next, such as active children, are not looked at.
+// Targets returns the ids of the agents that the caller may spawn, its own first and the others
+// sorted. The list is empty if the caller may not spawn at all. The same function decides the
+// spawn, so the list can be the enumeration in a tool's schema. Counts that change from one moment
+// to the next, such as active children, do not matter here.
 func (r *Rules) Targets(c Caller) []string {
-	if _, refusal := r.checkStanding(&c); refusal != nil {
+	if _, refusal := r.checkDepthAndRole(&c); refusal != nil {
 		return nil
 	}
 	own := r.agentOf(c.Key)
@@ -320,62 +356,71 @@ func (r *Rules) Targets(c Caller) []string {
 	slices.Sort(ids)
 	ids = slices.Insert(slices.Compact(ids), 0, own)
 	return slices.DeleteFunc(ids, func(id string) bool {
-		p := r.parties(c.Key, id)
+		p := r.agentsOf(c.Key, id)
 		_, refusal := r.checkTarget(&c, &p, session.Key{}, false)
 		return refusal != nil
 	})
 }
 
-// checkTarget decides whether the caller may spawn an agent, and returns whether that runs in a sandbox. It is the one place that
-// decides this: the spawn, the tool's schema and agents_list cannot disagree.
-func (r *Rules) checkTarget(c *Caller, p *parties, child session.Key, requireSandbox bool) (sandboxed bool, refusal *Refusal) {
-	if p.id != p.own {
+// checkTarget decides whether the caller may spawn an agent, and returns whether the child runs in
+// a sandbox. It is the one place that decides this, so the spawn, the tool's schema and agents_list
+// cannot disagree.
+func (r *Rules) checkTarget(
+	c *Caller, p *spawnAgents, child session.Key, requireSandbox bool,
+) (sandboxed bool, refusal *Refusal) {
+	if p.targetID != p.callerID {
 		if refusal := r.checkAllowed(p); refusal != nil {
 			return false, refusal
 		}
 	}
-	sandboxed = r.sandboxed(p.id, p.agent, child, false)
+	sandboxed = r.sandboxed(p.targetID, p.target, child, false)
 	switch {
 	case c.Sandboxed && !sandboxed:
-		refusal = &Refusal{Rule: RuleSandbox, Asked: p.id + " without a sandbox", Limit: "a sandbox, as the caller's"}
+		refusal = &Refusal{Rule: RuleSandbox, Asked: p.targetID + " without a sandbox", Limit: "a sandbox, as the caller's"}
 	case requireSandbox && !sandboxed:
-		refusal = &Refusal{Rule: RuleSandbox, Asked: p.id + " in a sandbox", Limit: "no sandbox"}
-	case p.agent == nil && p.id != p.own:
-		return false, &Refusal{Rule: RuleTarget, Asked: p.id, Limit: r.configured(p.own), Path: listPath}
+		refusal = &Refusal{Rule: RuleSandbox, Asked: p.targetID + " in a sandbox", Limit: "no sandbox"}
+	case p.target == nil && p.targetID != p.callerID:
+		return false, &Refusal{
+			Rule: RuleTarget, Asked: p.targetID, Limit: r.configured(p.callerID), Path: listPath,
+		}
 	}
 	if refusal != nil {
-		refusal.Path = r.sandboxModePath(p.agent)
+		refusal.Path = r.sandboxModePath(p.target)
 	}
 	return sandboxed, refusal
 }
 
-// checkAllowed looks at the allowAgents of the caller's agent, else at those of the defaults.
-func (r *Rules) checkAllowed(p *parties) *Refusal {
+// checkAllowed refuses an agent that AllowAgents of the caller's agent, else of the defaults, do
+// not name.
+func (r *Rules) checkAllowed(p *spawnAgents) *Refusal {
 	allowed, atAgent := r.Subagents.AllowAgents, false
-	if a := p.ownAgent; a != nil && (a.Subagents.AllowAgents != nil || allowed == nil) {
+	if a := p.caller; a != nil && (a.Subagents.AllowAgents != nil || allowed == nil) {
 		allowed, atAgent = a.Subagents.AllowAgents, true
 	}
 	var named []string
 	for _, entry := range allowed {
 		switch entry = canonicalID(entry); entry {
 		case "":
-		case "*", p.id:
+		case "*", p.targetID:
 			return nil
 		default:
 			named = append(named, entry)
 		}
 	}
 	if len(named) == 0 {
-		named = []string{p.own}
+		named = []string{p.callerID}
 	}
 	path := defaultsPath
 	if atAgent {
-		path = agentPath(p.own) + ".subagents"
+		path = agentPath(p.callerID) + ".subagents"
 	}
-	return &Refusal{Rule: RuleAgents, Asked: p.id, Limit: strings.Join(named, ", "), Path: path + allowAgentsName}
+	return &Refusal{
+		Rule: RuleAgents, Asked: p.targetID, Limit: strings.Join(named, ", "),
+		Path: path + allowAgentsName,
+	}
 }
 
-// configured returns the configured agents in words.
+// configured returns the ids of the configured agents as one text, or own without any.
 func (r *Rules) configured(own string) string {
 	ids := make([]string, 0, len(r.Agents)+1)
 	for i := range r.Agents {

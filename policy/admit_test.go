@@ -26,9 +26,9 @@ var (
 	nestedKey = session.Must(session.Parse("agent:main:subagent:" + uuidA + ":subagent:" + uuidB))
 )
 
-func depth(n int) policy.Subagents { return policy.Subagents{MaxSpawnDepth: n} }
+func maxDepth(n int) policy.Subagents { return policy.Subagents{MaxSpawnDepth: n} }
 
-func agents(ids ...string) []policy.Agent {
+func configuredAgents(ids ...string) []policy.Agent {
 	list := make([]policy.Agent, len(ids))
 	for i, id := range ids {
 		list[i].ID = id
@@ -81,14 +81,14 @@ func TestAdmitRefuses(t *testing.T) {
 		},
 		{
 			"1.12 stored depth of a flat key",
-			policy.Rules{Subagents: depth(2)},
+			policy.Rules{Subagents: maxDepth(2)},
 			policy.Caller{Key: childKey, Role: session.RoleLeaf, Depth: 2},
 			policy.Request{},
 			policy.Refusal{Rule: policy.RuleDepth, Asked: "3", Limit: "2", Path: "agents.defaults.subagents.maxSpawnDepth"},
 		},
 		{
 			"depth of the key is the floor",
-			policy.Rules{Subagents: depth(2)},
+			policy.Rules{Subagents: maxDepth(2)},
 			policy.Caller{Key: nestedKey, Role: session.RoleOrchestrator, Depth: 1},
 			policy.Request{},
 			policy.Refusal{Rule: policy.RuleDepth, Asked: "3", Limit: "2", Path: "agents.defaults.subagents.maxSpawnDepth"},
@@ -123,7 +123,9 @@ func TestAdmitRefuses(t *testing.T) {
 			"3.19 an agent's empty list blocks that of the defaults",
 			policy.Rules{
 				Subagents: policy.Subagents{AllowAgents: []string{"a"}},
-				Agents:    []policy.Agent{{ID: "main", Subagents: policy.Subagents{AllowAgents: []string{}}}, {ID: "a"}},
+				Agents: []policy.Agent{
+					{ID: "main", Subagents: policy.Subagents{AllowAgents: []string{}}}, {ID: "a"},
+				},
 			},
 			main,
 			policy.Request{Agent: "a"},
@@ -138,7 +140,10 @@ func TestAdmitRefuses(t *testing.T) {
 		},
 		{
 			"* is every configured agent only",
-			policy.Rules{Subagents: policy.Subagents{AllowAgents: []string{"*"}}, Agents: agents("main", "a")},
+			policy.Rules{
+				Subagents: policy.Subagents{AllowAgents: []string{"*"}},
+				Agents:    configuredAgents("main", "a"),
+			},
 			main,
 			policy.Request{Agent: "ghost"},
 			policy.Refusal{Rule: policy.RuleTarget, Asked: "ghost", Limit: "main, a", Path: "agents.list"},
@@ -159,7 +164,7 @@ func TestAdmitRefuses(t *testing.T) {
 		},
 		{
 			"1.21 sandbox required",
-			policy.Rules{Agents: agents("main")},
+			policy.Rules{Agents: configuredAgents("main")},
 			main,
 			policy.Request{RequireSandbox: true},
 			policy.Refusal{Rule: policy.RuleSandbox, Asked: "main in a sandbox", Limit: "no sandbox", Path: "agents.list[main].sandbox.mode"},
@@ -189,7 +194,9 @@ func TestAdmitRefuses(t *testing.T) {
 		},
 		{
 			"thinking of the agent",
-			policy.Rules{Agents: []policy.Agent{{ID: "main", Subagents: policy.Subagents{Thinking: "banana"}}}},
+			policy.Rules{
+				Agents: []policy.Agent{{ID: "main", Subagents: policy.Subagents{Thinking: "banana"}}},
+			},
 			main,
 			policy.Request{},
 			policy.Refusal{Rule: policy.RuleThinking, Asked: "banana", Limit: "off, minimal, low, medium, high, xhigh, adaptive", Path: "agents.list[main].subagents.thinking"},
@@ -210,31 +217,42 @@ func TestAdmitRefuses(t *testing.T) {
 		},
 		{
 			"agent id required",
-			policy.Rules{Subagents: policy.Subagents{RequireAgentID: new(true), AllowAgents: []string{"*"}}, Agents: agents("main", "b", "a")},
+			policy.Rules{
+				Subagents: policy.Subagents{RequireAgentID: new(true), AllowAgents: []string{"*"}},
+				Agents:    configuredAgents("main", "b", "a"),
+			},
 			main,
 			policy.Request{},
 			policy.Refusal{Rule: policy.RuleRequireID, Asked: "no agentId", Limit: "main, a, b", Path: "agents.defaults.subagents.requireAgentId"},
 		},
 		{
 			"agent id required by the agent",
-			policy.Rules{Agents: []policy.Agent{{ID: "main", Subagents: policy.Subagents{RequireAgentID: new(true)}}}},
+			policy.Rules{
+				Agents: []policy.Agent{
+					{ID: "main", Subagents: policy.Subagents{RequireAgentID: new(true)}},
+				},
+			},
 			main,
 			policy.Request{Agent: " "},
 			policy.Refusal{Rule: policy.RuleRequireID, Asked: "no agentId", Limit: "main", Path: "agents.list[main].subagents.requireAgentId"},
 		},
 		{
 			"a sub-agent without a record",
-			policy.Rules{Subagents: depth(5)},
+			policy.Rules{Subagents: maxDepth(5)},
 			policy.Caller{Key: childKey, Depth: 1},
 			policy.Request{},
-			policy.Refusal{Rule: policy.RuleCaller, Asked: childKey.String() + " as unknown", Limit: "a session with a record", Path: "Caller.Role"},
+			policy.Refusal{
+				Rule: policy.RuleCaller, Asked: childKey.String() + " as unknown", Limit: "a session with a record", Path: "Caller.Role",
+			},
 		},
 		{
 			"a sub-agent that claims to be main",
-			policy.Rules{Subagents: depth(5)},
+			policy.Rules{Subagents: maxDepth(5)},
 			policy.Caller{Key: childKey, Role: session.RoleMain},
 			policy.Request{},
-			policy.Refusal{Rule: policy.RuleCaller, Asked: childKey.String() + " as main", Limit: "a session with a record", Path: "Caller.Role"},
+			policy.Refusal{
+				Rule: policy.RuleCaller, Asked: childKey.String() + " as main", Limit: "a session with a record", Path: "Caller.Role",
+			},
 		},
 		{
 			"no caller",
@@ -245,7 +263,7 @@ func TestAdmitRefuses(t *testing.T) {
 		},
 		{
 			"4.20 a leaf stays one",
-			policy.Rules{Subagents: depth(3)},
+			policy.Rules{Subagents: maxDepth(3)},
 			policy.Caller{Key: childKey, Role: session.RoleLeaf, Depth: 1},
 			policy.Request{},
 			policy.Refusal{Rule: policy.RuleRole, Asked: "leaf", Limit: "main or orchestrator when it was spawned", Path: "agents.defaults.subagents.maxSpawnDepth"},
@@ -321,17 +339,23 @@ func TestAdmitRefuses(t *testing.T) {
 	}
 }
 
-// Each step makes the request right in one more way, so that each refusal is the first of all that follow.
+// Each step makes the request right in one more way, so that each refusal is the first of all that
+// follow.
 func TestAdmitOrder(t *testing.T) {
 	rules := policy.Rules{
 		Subagents: policy.Subagents{
-			MaxSpawnDepth: 3, MaxSpawns: 2, MaxTreeRuns: 4, RequireAgentID: new(true), AllowAgents: []string{"ghost", "box", "main"},
+			MaxSpawnDepth: 3, MaxSpawns: 2, MaxTreeRuns: 4, RequireAgentID: new(true),
+			AllowAgents: []string{"ghost", "box", "main"},
 		},
 		Agents: []policy.Agent{{ID: "main"}, {ID: "box", Sandbox: policy.SandboxAll}, {ID: "other"}},
 		Budget: policy.Budget{Tokens: 1},
 	}
-	c := policy.Caller{Key: childKey, Depth: 3, Children: 5, Spawned: 2, TreeRuns: 4, Blocked: 50, Sandboxed: true}
-	q := policy.Request{Agent: "a b", Thinking: "x", Model: "a b", Strict: true, Timeout: -5, Tools: []string{"read"}}
+	c := policy.Caller{
+		Key: childKey, Depth: 3, Children: 5, Spawned: 2, TreeRuns: 4, Blocked: 50, Sandboxed: true,
+	}
+	q := policy.Request{
+		Agent: "a b", Thinking: "x", Model: "a b", Strict: true, Timeout: -5, Tools: []string{"read"},
+	}
 	steps := []struct {
 		want policy.Rule
 		mend func()
@@ -380,22 +404,38 @@ func TestAdmitGrants(t *testing.T) {
 		depth int
 		role  session.Role
 	}{
-		{"the zero value", policy.Rules{}, policy.Caller{Key: mainKey}, policy.Request{}, "main", 1, session.RoleLeaf},
+		{
+			"the zero value",
+			policy.Rules{},
+			policy.Caller{Key: mainKey},
+			policy.Request{},
+			"main", 1,
+			session.RoleLeaf,
+		},
 		{
 			"1.6 id in any case",
-			policy.Rules{Agents: agents("main", "My-Research_Agent01"), Subagents: policy.Subagents{AllowAgents: []string{"*"}}},
+			policy.Rules{
+				Agents:    configuredAgents("main", "My-Research_Agent01"),
+				Subagents: policy.Subagents{AllowAgents: []string{"*"}},
+			},
 			policy.Caller{Key: mainKey},
 			policy.Request{Agent: "MY-Research_Agent01"},
 			"my-research_agent01", 1, session.RoleLeaf,
 		},
 		{
 			"1.11 depth 2",
-			policy.Rules{Subagents: depth(2)},
+			policy.Rules{Subagents: maxDepth(2)},
 			policy.Caller{Key: childKey, Role: session.RoleOrchestrator, Depth: 1},
 			policy.Request{},
 			"main", 2, session.RoleLeaf,
 		},
-		{"1.16 the lane is no limit", policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 1}}, policy.Caller{Key: mainKey, Children: 1}, policy.Request{}, "main", 1, session.RoleLeaf},
+		{
+			"1.16 the lane does not limit",
+			policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 1}},
+			policy.Caller{Key: mainKey, Children: 1},
+			policy.Request{},
+			"main", 1, session.RoleLeaf,
+		},
 		{
 			"1.18 entries are trimmed", policy.Rules{Agents: []policy.Agent{
 				{ID: "main", Subagents: policy.Subagents{AllowAgents: []string{" Research "}}}, {ID: "research"},
@@ -404,7 +444,9 @@ func TestAdmitGrants(t *testing.T) {
 		{
 			"3.20 the agent need not be named after all", policy.Rules{
 				Subagents: policy.Subagents{RequireAgentID: new(true)},
-				Agents:    []policy.Agent{{ID: "main", Subagents: policy.Subagents{RequireAgentID: new(false)}}},
+				Agents: []policy.Agent{
+					{ID: "main", Subagents: policy.Subagents{RequireAgentID: new(false)}},
+				},
 			}, policy.Caller{Key: mainKey}, policy.Request{}, "main", 1, session.RoleLeaf,
 		},
 		{
@@ -412,13 +454,58 @@ func TestAdmitGrants(t *testing.T) {
 				{ID: "main", Subagents: policy.Subagents{AllowAgents: []string{"a"}}}, {ID: "a"},
 			}}, policy.Caller{Key: mainKey}, policy.Request{Agent: "Main"}, "main", 1, session.RoleLeaf,
 		},
-		{"oneself, not configured", policy.Rules{Agents: agents("other")}, policy.Caller{Key: mainKey}, policy.Request{}, "main", 1, session.RoleLeaf},
-		{"the global session is the default agent's", policy.Rules{Agents: agents("Ops", "main")}, policy.Caller{Key: session.GlobalKey()}, policy.Request{}, "ops", 1, session.RoleLeaf},
-		{"the top level is exempt from the lifetime", policy.Rules{Subagents: policy.Subagents{MaxSpawns: 1}}, policy.Caller{Key: mainKey, Spawned: 9}, policy.Request{}, "main", 1, session.RoleLeaf},
-		{"4.4 an orchestrator at depth 2 of 3", policy.Rules{Subagents: depth(3)}, policy.Caller{Key: childKey, Role: session.RoleOrchestrator, Depth: 1}, policy.Request{}, "main", 2, session.RoleOrchestrator},
-		{"4.3 a leaf at depth 2 of 2", policy.Rules{Subagents: depth(2)}, policy.Caller{Key: childKey, Role: session.RoleOrchestrator, Depth: 1}, policy.Request{}, "main", 2, session.RoleLeaf},
-		{"an external harness with a record", policy.Rules{Subagents: depth(2)}, policy.Caller{Key: session.Must(session.ACPKey("main", "x")), Role: session.RoleOrchestrator, Depth: 1}, policy.Request{}, "main", 2, session.RoleLeaf},
-		{"a cron session is a top-level one", policy.Rules{}, policy.Caller{Key: session.Must(session.CronKey("main", "daily"))}, policy.Request{}, "main", 1, session.RoleLeaf},
+		{
+			"oneself, not configured",
+			policy.Rules{Agents: configuredAgents("other")},
+			policy.Caller{Key: mainKey},
+			policy.Request{},
+			"main",
+			1, session.RoleLeaf,
+		},
+		{
+			"the global session is the default agent's",
+			policy.Rules{Agents: configuredAgents("Ops", "main")},
+			policy.Caller{Key: session.GlobalKey()},
+			policy.Request{},
+			"ops", 1, session.RoleLeaf,
+		},
+		{
+			"the top level is exempt from the lifetime",
+			policy.Rules{Subagents: policy.Subagents{MaxSpawns: 1}},
+			policy.Caller{Key: mainKey, Spawned: 9},
+			policy.Request{},
+			"main", 1, session.RoleLeaf,
+		},
+		{
+			"4.4 an orchestrator at depth 2 of 3",
+			policy.Rules{Subagents: maxDepth(3)},
+			policy.Caller{Key: childKey, Role: session.RoleOrchestrator, Depth: 1},
+			policy.Request{},
+			"main", 2, session.RoleOrchestrator,
+		},
+		{
+			"4.3 a leaf at depth 2 of 2",
+			policy.Rules{Subagents: maxDepth(2)},
+			policy.Caller{Key: childKey, Role: session.RoleOrchestrator, Depth: 1},
+			policy.Request{},
+			"main", 2, session.RoleLeaf,
+		},
+		{
+			"an external harness with a record",
+			policy.Rules{Subagents: maxDepth(2)},
+			policy.Caller{
+				Key: session.Must(session.ACPKey("main", "x")), Role: session.RoleOrchestrator, Depth: 1,
+			},
+			policy.Request{},
+			"main", 2, session.RoleLeaf,
+		},
+		{
+			"a cron session is a top-level one",
+			policy.Rules{},
+			policy.Caller{Key: session.Must(session.CronKey("main", "daily"))},
+			policy.Request{},
+			"main", 1, session.RoleLeaf,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -445,7 +532,8 @@ func TestAdmitWarnsOfBlocked(t *testing.T) {
 
 func TestAdmitBudget(t *testing.T) {
 	rules := policy.Rules{Subagents: policy.Subagents{Budget: policy.Budget{Tokens: 100, Turns: 4}}}
-	g, err := rules.Admit(policy.Caller{Key: mainKey}, policy.Request{Budget: policy.Budget{Tokens: 200, Cost: 1, Turns: 3}})
+	g, err := rules.Admit(policy.Caller{Key: mainKey},
+		policy.Request{Budget: policy.Budget{Tokens: 200, Cost: 1, Turns: 3}})
 	require.NoError(t, err)
 	assert.Equal(t, policy.Budget{Tokens: 100, Cost: 1, Turns: 3}, g.Budget)
 }
@@ -453,7 +541,9 @@ func TestAdmitBudget(t *testing.T) {
 func TestAdmitAnnounce(t *testing.T) {
 	rules := policy.Rules{
 		Subagents: policy.Subagents{Announce: policy.AnnounceTurn, AllowAgents: []string{"*"}},
-		Agents:    []policy.Agent{{ID: "main"}, {ID: "a", Subagents: policy.Subagents{Announce: policy.AnnounceReply}}},
+		Agents: []policy.Agent{
+			{ID: "main"}, {ID: "a", Subagents: policy.Subagents{Announce: policy.AnnounceReply}},
+		},
 	}
 	for _, tt := range []struct {
 		q    policy.Request
@@ -472,7 +562,10 @@ func TestAdmitAnnounce(t *testing.T) {
 // Whatever Targets names can be spawned, and nothing else can.
 func TestTargetsAgreeWithAdmit(t *testing.T) {
 	all := []policy.Agent{
-		{ID: "main"}, {ID: "box", Sandbox: policy.SandboxAll}, {ID: "B"}, {ID: "a", Subagents: policy.Subagents{AllowAgents: []string{}}},
+		{ID: "main"},
+		{ID: "box", Sandbox: policy.SandboxAll},
+		{ID: "B"},
+		{ID: "a", Subagents: policy.Subagents{AllowAgents: []string{}}},
 	}
 	ids := []string{"main", "box", "b", "a", "ghost"}
 	for _, allowed := range [][]string{nil, {}, {"*"}, {"a"}, {"box", "ghost"}, {" B ", "", "main"}} {
@@ -488,7 +581,9 @@ func TestTargetsAgreeWithAdmit(t *testing.T) {
 				{Key: childKey},
 			} {
 				rules := policy.Rules{
-					Subagents: policy.Subagents{MaxSpawnDepth: 2, AllowAgents: allowed}, Agents: all, Sandbox: policy.Sandbox{Mode: mode},
+					Subagents: policy.Subagents{MaxSpawnDepth: 2, AllowAgents: allowed},
+					Agents:    all,
+					Sandbox:   policy.Sandbox{Mode: mode},
 				}
 				targets := rules.Targets(c)
 				c.Children = 0
@@ -502,7 +597,10 @@ func TestTargetsAgreeWithAdmit(t *testing.T) {
 }
 
 func TestTargets(t *testing.T) {
-	rules := policy.Rules{Agents: agents("ops", "main", "beta", "ops"), Subagents: policy.Subagents{AllowAgents: []string{"*"}}}
+	rules := policy.Rules{
+		Agents:    configuredAgents("ops", "main", "beta", "ops"),
+		Subagents: policy.Subagents{AllowAgents: []string{"*"}},
+	}
 	assert.Equal(t, []string{"main", "beta", "ops"}, rules.Targets(policy.Caller{Key: mainKey}))
 	rules.Subagents.AllowAgents = nil
 	assert.Equal(t, []string{"main"}, rules.Targets(policy.Caller{Key: mainKey}))
@@ -546,14 +644,17 @@ func TestGrantString(t *testing.T) {
 		Subagents: policy.Subagents{Model: "a/b", Timeout: time.Minute},
 		Sandbox:   policy.Sandbox{Mode: policy.SandboxAll},
 	}
-	g, err := rules.Admit(policy.Caller{Key: mainKey, Delegable: []string{"read"}, Thinking: "low"}, policy.Request{})
+	g, err := rules.Admit(policy.Caller{Key: mainKey, Delegable: []string{"read"}, Thinking: "low"},
+		policy.Request{})
 	require.NoError(t, err)
 	assert.Equal(t, `main as leaf at depth 1, model "a/b" from agents.defaults.subagents, thinking "low" from caller, `+
 		`timeout 1m0s from agents.defaults.subagents, in a sandbox, with tools ["read"]`, g.String())
 }
 
 func TestAdmitDoesNotAllocate(t *testing.T) {
-	rules := policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 2, Model: "a/b"}, Agents: agents("main", "research")}
+	rules := policy.Rules{
+		Subagents: policy.Subagents{MaxSpawnDepth: 2, Model: "a/b"}, Agents: configuredAgents("main", "research"),
+	}
 	c := policy.Caller{Key: mainKey, Delegable: []string{"read", "exec", "sessions_spawn"}}
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
 		if _, err := rules.Admit(c, policy.Request{}); err != nil {

@@ -9,10 +9,12 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// An Authority is what a session was given when it was made: the ceiling for the rest of its life. It is stored with the session, and
-// [Rules.Effective] applies today's rules to it for every turn and every call. The zero Authority gives nothing.
+// An Authority is what a session was given when it was made: the ceiling for the rest of its life.
+// It is stored with the session, and [Rules.Effective] applies today's rules to it for every turn
+// and every call. The zero Authority gives nothing.
 //
-// Its JSON is versioned, and is read strictly: what is not whole gives nothing, and an error that is [ErrCorruptAuthority].
+// Its JSON is versioned and read strictly. Text that is not exactly the stored form gives the error
+// [ErrCorruptAuthority] and an Authority that gives nothing.
 type Authority struct {
 	Agent     string       `json:"agent"`
 	Role      session.Role `json:"role"`
@@ -23,7 +25,7 @@ type Authority struct {
 	Delegable []string     `json:"delegable"` // what it may hand down; [Caller.Delegable] of its spawns
 }
 
-// ErrCorruptAuthority is what the error for a stored [Authority] that cannot be read is.
+// ErrCorruptAuthority is wrapped by the error for a stored [Authority] that cannot be read.
 var ErrCorruptAuthority = errors.New("policy: corrupt authority")
 
 // authorityVersion is the version of the stored form.
@@ -37,8 +39,8 @@ func (g *Grant) Authority() Authority {
 	}
 }
 
-// TopAuthority returns what a top-level session may use and hand down of the names that there are. A key that is a sub-agent's gets
-// nothing: its authority is what it was granted.
+// TopAuthority returns what a top-level session may use and hand down of names, which are all
+// tools. The key of a sub-agent gets nothing: its authority is what it was granted.
 func (r *Rules) TopAuthority(key session.Key, model string, names []string) Authority {
 	if !key.IsValid() || key.IsSubagent() {
 		return Authority{Sandboxed: true}
@@ -46,12 +48,13 @@ func (r *Rules) TopAuthority(key session.Key, model string, names []string) Auth
 	s := Subject{Key: key, Role: session.RoleMain, Sandboxed: r.Sandboxed(key), Model: model}
 	s, a := r.subject(s)
 	top := Authority{Agent: s.Agent, Role: s.Role, Sandboxed: s.Sandboxed, Model: model}
-	top.Tools, top.Delegable = r.bothSets(s, a, nil, names, names)
+	top.Tools, top.Delegable = r.toolSets(s, a, nil, names, names)
 	return top
 }
 
-// Effective returns what is left of an authority under today's rules. It is never more: the role can only sink, a sandbox only be
-// added, and tools only be removed. An authority whose role and depth contradict each other or the key gives nothing.
+// Effective returns what is left of an authority under today's rules. It is never more: the role
+// can only sink, a sandbox only be added, and tools only be removed. An authority whose role and
+// depth contradict each other or the key gives nothing.
 func (r *Rules) Effective(a Authority, key session.Key) Authority {
 	depth := max(a.Depth, key.Depth())
 	role := a.Role.Ceiling(session.RoleAt(depth, r.MaxSpawnDepth()))
@@ -62,22 +65,25 @@ func (r *Rules) Effective(a Authority, key session.Key) Authority {
 	now := Authority{Agent: a.Agent, Role: role, Depth: depth, Model: a.Model}
 	now.Sandboxed = a.Sandboxed || r.sandboxed(a.Agent, agent, key, key.IsMain())
 	s := Subject{Key: key, Agent: a.Agent, Role: role, Sandboxed: now.Sandboxed, Model: a.Model}
-	now.Tools, now.Delegable = r.bothSets(s, agent, nil, a.Tools, a.Delegable)
+	now.Tools, now.Delegable = r.toolSets(s, agent, nil, a.Tools, a.Delegable)
 	return now
 }
 
-// bothSets returns what of use a session may use, and what of handDown it may hand down. A spawn's list, if not nil, narrows both.
-// Without rules of the agent for handing down, those for using hold, and equal ceilings give one slice.
-func (r *Rules) bothSets(s Subject, a *Agent, asked, use, handDown []string) (tools, delegable []string) {
+// toolSets returns what of use a session may use, and what of handDown it may hand down. A spawn's
+// list, if not nil, narrows both. Without rules of the agent for handing down, those for using
+// hold, and equal ceilings give one slice.
+func (r *Rules) toolSets(
+	s Subject, a *Agent, asked, use, handDown []string,
+) (tools, delegable []string) {
 	p := r.pipeline(s, a)
 	if asked != nil {
-		p.narrow(asked)
+		p.addRequest(asked)
 	}
 	tools = p.filter(use)
 	if a != nil && a.Tools.Delegable != nil {
-		p = r.delegation(s, a)
+		p = r.delegablePipeline(s, a)
 		if asked != nil {
-			p.narrow(asked)
+			p.addRequest(asked)
 		}
 	} else if sameSlice(use, handDown) {
 		return tools, tools
@@ -103,7 +109,7 @@ func (a Authority) MarshalJSON() ([]byte, error) {
 	}{authorityVersion, f})
 }
 
-// UnmarshalJSON reads the stored form. Whatever is not exactly that leaves a with nothing.
+// UnmarshalJSON reads the stored form. On an error, a gives nothing.
 func (a *Authority) UnmarshalJSON(data []byte) error {
 	read, err := readAuthority(data)
 	if err != nil {
@@ -148,11 +154,11 @@ func readAuthority(data []byte) (a Authority, err error) {
 	if version != authorityVersion {
 		return a, fmt.Errorf("version %d, want %d", version, authorityVersion)
 	}
-	return a, a.fault()
+	return a, a.validate()
 }
 
-// fault returns what in an authority cannot be.
-func (a *Authority) fault() error {
+// validate returns the first thing that is wrong with an authority, or nil.
+func (a *Authority) validate() error {
 	switch {
 	case !validID(a.Agent):
 		return fmt.Errorf("agent %q", a.Agent)

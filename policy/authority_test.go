@@ -15,16 +15,17 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-func granted(t *testing.T, rules *policy.Rules) policy.Authority {
+func grantedAuthority(t *testing.T, rules *policy.Rules) policy.Authority {
 	t.Helper()
-	g, err := rules.Admit(policy.Caller{Key: mainKey, Delegable: catalog, Model: "a/b"}, policy.Request{})
+	g, err := rules.Admit(policy.Caller{Key: mainKey, Delegable: toolCatalog, Model: "a/b"},
+		policy.Request{})
 	require.NoError(t, err)
 	return g.Authority()
 }
 
 func TestAuthorityRoundTrip(t *testing.T) {
-	rules := policy.Rules{Subagents: depth(2)}
-	want := granted(t, &rules)
+	rules := policy.Rules{Subagents: maxDepth(2)}
+	want := grantedAuthority(t, &rules)
 	data, err := json.Marshal(want)
 	require.NoError(t, err)
 	var got policy.Authority
@@ -63,7 +64,7 @@ func TestCorruptAuthorityGivesNothing(t *testing.T) { // 4.22
 		err := json.Unmarshal([]byte(bad), &a)
 		require.ErrorIs(t, err, policy.ErrCorruptAuthority, bad)
 		require.Equal(t, policy.Authority{Sandboxed: true}, a, bad)
-		rules := policy.Rules{Subagents: depth(5)}
+		rules := policy.Rules{Subagents: maxDepth(5)}
 		now := rules.Effective(a, childKey)
 		assert.Empty(t, now.Tools)
 		assert.Empty(t, now.Delegable)
@@ -72,8 +73,8 @@ func TestCorruptAuthorityGivesNothing(t *testing.T) { // 4.22
 }
 
 func TestEffective(t *testing.T) {
-	rules := policy.Rules{Subagents: depth(2)}
-	stored := granted(t, &rules)
+	rules := policy.Rules{Subagents: maxDepth(2)}
+	stored := grantedAuthority(t, &rules)
 	assert.Equal(t, roleOrchestrator, stored.Role)
 	assert.Equal(t, stored, rules.Effective(stored, childKey), "under the same rules nothing changes")
 
@@ -85,8 +86,8 @@ func TestEffective(t *testing.T) {
 		assert.Contains(t, now.Tools, "read")
 	})
 	t.Run("4.20 a higher limit does not promote", func(t *testing.T) {
-		leaf := granted(t, &policy.Rules{})
-		rules := policy.Rules{Subagents: depth(3)}
+		leaf := grantedAuthority(t, &policy.Rules{})
+		rules := policy.Rules{Subagents: maxDepth(3)}
 		now := rules.Effective(leaf, childKey)
 		assert.Equal(t, roleLeaf, now.Role)
 		assert.NotContains(t, now.Tools, "sessions_spawn")
@@ -97,24 +98,30 @@ func TestEffective(t *testing.T) {
 		assert.Equal(t, 2, now.Depth)
 	})
 	t.Run("what is denied later is gone", func(t *testing.T) {
-		rules := policy.Rules{Subagents: depth(2), SubagentTools: policy.ToolRules{Deny: []string{"exec"}}}
+		rules := policy.Rules{
+			Subagents: maxDepth(2), SubagentTools: policy.ToolRules{Deny: []string{"exec"}},
+		}
 		assert.NotContains(t, rules.Effective(stored, childKey).Tools, "exec")
 		assert.NotContains(t, rules.Effective(stored, childKey).Delegable, "exec")
 	})
 	t.Run("what is allowed later does not come back", func(t *testing.T) {
-		rules := policy.Rules{Subagents: depth(2), DefaultDeny: []string{}}
+		rules := policy.Rules{Subagents: maxDepth(2), DefaultDeny: []string{}}
 		assert.NotContains(t, rules.Effective(stored, childKey).Tools, "cron")
 	})
 	t.Run("a sandbox can be added and never leaves", func(t *testing.T) {
-		boxed := policy.Rules{Subagents: depth(2), Sandbox: policy.Sandbox{Mode: policy.SandboxNonMain}}
+		boxed := policy.Rules{
+			Subagents: maxDepth(2), Sandbox: policy.Sandbox{Mode: policy.SandboxNonMain},
+		}
 		now := boxed.Effective(stored, childKey)
 		assert.True(t, now.Sandboxed)
 		assert.NotContains(t, now.Tools, "web_search")
-		assert.True(t, rules.Effective(granted(t, &boxed), childKey).Sandboxed)
+		assert.True(t, rules.Effective(grantedAuthority(t, &boxed), childKey).Sandboxed)
 	})
 	t.Run("records that contradict the key", func(t *testing.T) {
 		for _, bad := range []policy.Authority{
-			{}, {Agent: "main", Role: roleMain, Tools: catalog}, {Agent: "other", Role: roleLeaf, Depth: 1, Tools: catalog},
+			{},
+			{Agent: "main", Role: roleMain, Tools: toolCatalog},
+			{Agent: "other", Role: roleLeaf, Depth: 1, Tools: toolCatalog},
 		} {
 			assert.Equal(t, policy.Authority{Sandboxed: true}, rules.Effective(bad, childKey))
 		}
@@ -124,51 +131,69 @@ func TestEffective(t *testing.T) {
 
 func TestTopAuthority(t *testing.T) {
 	rules := policy.Rules{Sandbox: policy.Sandbox{Mode: policy.SandboxNonMain}}
-	a := rules.TopAuthority(mainKey, "a/b", catalog)
-	assert.Equal(t, policy.Authority{Agent: "main", Role: roleMain, Model: "a/b", Tools: catalog, Delegable: catalog}, a)
+	a := rules.TopAuthority(mainKey, "a/b", toolCatalog)
+	assert.Equal(t,
+		policy.Authority{
+			Agent: "main", Role: roleMain, Model: "a/b", Tools: toolCatalog, Delegable: toolCatalog,
+		},
+		a)
 	assert.Equal(t, a, rules.Effective(a, mainKey))
-	a = rules.TopAuthority(session.Must(session.GroupKey("main", "telegram", "1")), "", catalog)
+	a = rules.TopAuthority(session.Must(session.GroupKey("main", "telegram", "1")), "", toolCatalog)
 	assert.True(t, a.Sandboxed)
 	assert.NotContains(t, a.Tools, "web_search")
-	assert.Equal(t, policy.Authority{Sandboxed: true}, rules.TopAuthority(childKey, "", catalog))
-	assert.Equal(t, policy.Authority{Sandboxed: true}, rules.TopAuthority(session.Key{}, "", catalog))
+	assert.Equal(t, policy.Authority{Sandboxed: true},
+		rules.TopAuthority(childKey, "", toolCatalog))
+	assert.Equal(t, policy.Authority{Sandboxed: true},
+		rules.TopAuthority(session.Key{}, "", toolCatalog))
 }
 
 func TestSandboxed(t *testing.T) {
 	group := session.Must(session.GroupKey("main", "telegram", "1"))
 	for mode, want := range map[policy.SandboxMode][3]bool{
-		policy.SandboxInherit: {}, policy.SandboxOff: {}, policy.SandboxNonMain: {false, true, true}, policy.SandboxAll: {true, true, true}, 99: {true, true, true},
+		policy.SandboxInherit: {}, policy.SandboxOff: {},
+		policy.SandboxNonMain: {false, true, true},
+		policy.SandboxAll:     {true, true, true},
+		99:                    {true, true, true},
 	} {
 		everywhere := policy.Rules{Sandbox: policy.Sandbox{Mode: mode}}
-		atAgent := policy.Rules{Sandbox: policy.Sandbox{Mode: policy.SandboxOff}, Agents: []policy.Agent{{ID: "main", Sandbox: mode}}}
+		atAgent := policy.Rules{
+			Sandbox: policy.Sandbox{Mode: policy.SandboxOff},
+			Agents:  []policy.Agent{{ID: "main", Sandbox: mode}},
+		}
 		for i, key := range []session.Key{mainKey, group, childKey} {
 			assert.Equal(t, want[i], everywhere.Sandboxed(key), "%s %s", mode, key)
 			assert.Equal(t, want[i], atAgent.Sandboxed(key), "%s %s", mode, key)
 		}
 		assert.False(t, atAgent.Sandboxed(session.Must(session.GroupKey("other", "telegram", "1"))))
 	}
-	decide := policy.Rules{Sandbox: policy.Sandbox{Decide: func(agent string, key session.Key) bool { return agent == "main" && key == group }}}
+	decide := policy.Rules{
+		Sandbox: policy.Sandbox{
+			Decide: func(agent string, key session.Key) bool { return agent == "main" && key == group },
+		},
+	}
 	assert.True(t, decide.Sandboxed(group))
 	assert.False(t, decide.Sandboxed(mainKey))
 
 	asked := session.Key{}
 	decide.Sandbox.Decide = func(_ string, key session.Key) bool { asked = key; return true }
-	g, err := decide.Admit(policy.Caller{Key: mainKey}, policy.Request{Child: childKey, RequireSandbox: true})
+	g, err := decide.Admit(policy.Caller{Key: mainKey},
+		policy.Request{Child: childKey, RequireSandbox: true})
 	require.NoError(t, err)
 	assert.True(t, g.Sandboxed)
 	assert.Equal(t, childKey, asked)
 }
 
-// A tree of random sessions under random rules, down to depth 5: whatever a session may use or hand down, its parent could hand down;
-// no sandbox is left; and neither storing the authority nor today's rules, be they what they may, add anything.
+// A tree of random sessions under random rules, down to depth 5: whatever a session may
+// use or hand down, its parent could hand down; no sandbox is left; and neither storing the
+// authority nor today's rules, be they what they may, add anything.
 func TestAuthorityOnlyShrinks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	sessions, refused := 0, 0
 	for range 150 {
 		rules, later := randomRules(rng), randomRules(rng)
-		top := rules.TopAuthority(mainKey, "p/m", pick(rng, catalog, 0.8))
-		checkWithin(t, top.Tools, catalog)
-		frontier := []node{{mainKey, top}}
+		top := rules.TopAuthority(mainKey, "p/m", pickSome(rng, toolCatalog, 0.8))
+		checkWithin(t, top.Tools, toolCatalog)
+		frontier := []authorityNode{{mainKey, top}}
 		for len(frontier) > 0 {
 			above := frontier[0]
 			frontier = frontier[1:]
@@ -179,7 +204,9 @@ func TestAuthorityOnlyShrinks(t *testing.T) {
 					continue
 				}
 				sessions++
-				below := node{session.Must(session.Parse(fmt.Sprintf("agent:%s:subagent:n%d-%d", a.Agent, sessions, i))), a}
+				below := authorityNode{
+					session.Must(session.Parse(fmt.Sprintf("agent:%s:subagent:n%d-%d", a.Agent, sessions, i))), a,
+				}
 				checkChild(t, &rules, &later, above.Authority, below)
 				frontier = append(frontier, below)
 			}
@@ -189,23 +216,29 @@ func TestAuthorityOnlyShrinks(t *testing.T) {
 	assert.Positive(t, refused)
 }
 
-type node struct {
+type authorityNode struct {
 	key session.Key
 	policy.Authority
 }
 
-func randomChild(rng *rand.Rand, rules *policy.Rules, above node) (policy.Authority, error) {
+func randomChild(
+	rng *rand.Rand, rules *policy.Rules, above authorityNode,
+) (policy.Authority, error) {
 	q := policy.Request{Agent: pickOne(rng, "", "main", "a", "b"), RequireSandbox: rng.IntN(8) == 0}
 	if rng.IntN(3) == 0 {
-		q.Tools = pick(rng, entries, 0.3)
+		q.Tools = pickSome(rng, toolEntries, 0.3)
 	}
 	g, err := rules.Admit(policy.Caller{
-		Key: above.key, Role: above.Role, Depth: above.Depth, Sandboxed: above.Sandboxed, Delegable: above.Delegable, Model: above.Model,
+		Key: above.key, Role: above.Role, Depth: above.Depth, Sandboxed: above.Sandboxed,
+		Delegable: above.Delegable,
+		Model:     above.Model,
 	}, q)
 	return g.Authority(), err
 }
 
-func checkChild(t *testing.T, rules, later *policy.Rules, above policy.Authority, below node) {
+func checkChild(
+	t *testing.T, rules, later *policy.Rules, above policy.Authority, below authorityNode,
+) {
 	t.Helper()
 	checkWithin(t, below.Tools, above.Delegable)
 	checkWithin(t, below.Delegable, above.Delegable)
@@ -237,10 +270,10 @@ func checkWithin(t *testing.T, inner, outer []string) {
 	}
 }
 
-// entries are what lists are made of.
-var entries = slices.Concat(catalog, []string{"*", "web_*", "*s*", "sessions_*", "group:fs", "group:sessions", "group:openclaw", "BASH", "group:mine"})
+// toolEntries are what lists are made of.
+var toolEntries = slices.Concat(toolCatalog, []string{"*", "web_*", "*s*", "sessions_*", "group:fs", "group:sessions", "group:openclaw", "BASH", "group:mine"})
 
-func pick(rng *rand.Rand, from []string, share float64) []string {
+func pickSome(rng *rand.Rand, from []string, share float64) []string {
 	var out []string
 	for _, s := range from {
 		if rng.Float64() < share {
@@ -254,10 +287,10 @@ func pickOne[T any](rng *rand.Rand, from ...T) T { return from[rng.IntN(len(from
 
 func randomToolRules(rng *rand.Rand) (r policy.ToolRules) {
 	if rng.IntN(3) == 0 {
-		r.Allow = pick(rng, entries, 0.5)
+		r.Allow = pickSome(rng, toolEntries, 0.5)
 	}
 	if rng.IntN(3) == 0 {
-		r.Deny = pick(rng, entries[:len(catalog)], 0.1)
+		r.Deny = pickSome(rng, toolEntries[:len(toolCatalog)], 0.1)
 	}
 	return r
 }
@@ -265,13 +298,16 @@ func randomToolRules(rng *rand.Rand) (r policy.ToolRules) {
 func randomToolPolicy(rng *rand.Rand) policy.ToolPolicy {
 	r := randomToolRules(rng)
 	return policy.ToolPolicy{
-		Profile: pickOne(rng, "", "", "", "coding", "full", "messaging"), AlsoAllow: pick(rng, entries, 0.1), Allow: r.Allow, Deny: r.Deny,
+		Profile: pickOne(rng, "", "", "", "coding", "full", "messaging"), AlsoAllow: pickSome(rng, toolEntries, 0.1),
+		Allow: r.Allow,
+		Deny:  r.Deny,
 	}
 }
 
 func randomRules(rng *rand.Rand) policy.Rules {
 	mode := func() policy.SandboxMode {
-		return pickOne(rng, policy.SandboxInherit, policy.SandboxInherit, policy.SandboxOff, policy.SandboxNonMain, policy.SandboxAll)
+		return pickOne(rng, policy.SandboxInherit, policy.SandboxInherit, policy.SandboxOff,
+			policy.SandboxNonMain, policy.SandboxAll)
 	}
 	r := policy.Rules{
 		Subagents:     policy.Subagents{MaxSpawnDepth: 1 + rng.IntN(5), AllowAgents: []string{"*"}},

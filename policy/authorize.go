@@ -11,13 +11,15 @@ import (
 // A Verb is what a session wants to do with a session.
 type Verb uint8
 
-// The verbs, and what the caller needs for each; [Rules.Authorize] says what that means.
+// The verbs, and what the caller needs for each. [Rules.Authorize] says what sight and control
+// mean. The session tools of package agent ask for status, steer and stop; a program asks for the
+// others in tools and commands of its own.
 const (
-	VerbInvalid Verb = iota // nothing that anybody may do
+	VerbInvalid Verb = iota // not a verb: always refused
 	VerbList                // see that it exists: sight
 	VerbStatus              // see how it is doing: sight
 	VerbHistory             // read its conversation: sight
-	VerbSend                // put a message into it: sight, and to be above it if it is a sub-agent
+	VerbSend                // put a message into it: sight, and for a sub-agent to be above it
 	VerbSteer               // tell it something while it works: control
 	VerbStop                // end it and everything below it: control
 	VerbBind                // bind a conversation to it: control
@@ -43,19 +45,25 @@ func (v *Verb) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(verbNames[:], "policy", "verb", text, v)
 }
 
-// A demand is what a verb needs.
-type demand uint8
+// A requirement is what the caller of a verb needs.
+type requirement uint8
 
 const (
-	demandNothing demand = iota // cannot be met
-	demandSight                 // the caller sees the session
-	demandMessage               // ... and, if it is a sub-agent, is above it
-	demandControl               // the caller is above it, and may have sub-agents at all
+	requireNothing requirement = iota // cannot be met
+	requireVisible                    // the caller sees the session
+	requireMessage                    // ... and, if it is a sub-agent, is above it
+	requireControl                    // the caller is above it, and may have sub-agents at all
 )
 
-var verbDemands = [verbCount]demand{
-	VerbList: demandSight, VerbStatus: demandSight, VerbHistory: demandSight, VerbSend: demandMessage,
-	VerbSteer: demandControl, VerbStop: demandControl, VerbBind: demandControl, VerbDelete: demandControl,
+var verbRequirements = [verbCount]requirement{
+	VerbList:    requireVisible,
+	VerbStatus:  requireVisible,
+	VerbHistory: requireVisible,
+	VerbSend:    requireMessage,
+	VerbSteer:   requireControl,
+	VerbStop:    requireControl,
+	VerbBind:    requireControl,
+	VerbDelete:  requireControl,
 }
 
 // A Visibility says which other sessions a session's tools reach. Each includes those before it.
@@ -65,13 +73,14 @@ type Visibility uint8
 const (
 	VisibilityDefault Visibility = iota // [VisibilityTree]
 	VisibilitySelf                      // itself
-	VisibilityTree                      // what it spawned, and everything below, whatever agent it runs as
+	VisibilityTree                      // every session below it, of whatever agent
 	VisibilityAgent                     // the sessions of its own agent
-	VisibilityAll                       // every session; those of other agents only where [AgentToAgent] allows
+	VisibilityAll                       // every session; [AgentToAgent] limits other agents
 )
 
 var visibilityNames = [...]string{
-	VisibilityDefault: "default", VisibilitySelf: "self", VisibilityTree: "tree", VisibilityAgent: "agent", VisibilityAll: "all",
+	VisibilityDefault: "default", VisibilitySelf: "self", VisibilityTree: "tree", VisibilityAgent: "agent",
+	VisibilityAll: "all",
 }
 
 // String returns the word for v, such as "tree".
@@ -82,8 +91,8 @@ func (v Visibility) MarshalText() ([]byte, error) {
 	return enum.Marshal(visibilityNames[:], "policy", "visibility", v)
 }
 
-// UnmarshalText sets v to the Visibility that text is the word for, in any letter case of ASCII. Space
-// around the word does not matter, as in the field's reference system.
+// UnmarshalText sets v to the Visibility that text is the word for, in any letter case of ASCII.
+// Space around the word does not matter, as in the field's reference system.
 func (v *Visibility) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(visibilityNames[:], "policy", "visibility", bytes.TrimSpace(text), v)
 }
@@ -91,17 +100,19 @@ func (v *Visibility) UnmarshalText(text []byte) error {
 // A Target is the session that a [Verb] is about.
 type Target struct {
 	Key session.Key
-	// Ancestors are the sessions above it as the journal recorded them, from the one that spawned it to the top. A sub-agent without
-	// them is nobody's.
+	// Ancestors are the sessions above it as the journal recorded them, from the one that spawned
+	// it to the top. A sub-agent without ancestors is below no session.
 	Ancestors []session.Key
 }
 
-// Authorize decides whether a session may do something with another, or with itself. It is the one place that does: whoever lists, reads, sends,
-// steers or stops on behalf of a model asks here first. A refusal is a [*Refusal].
+// Authorize decides whether a session may do something with another session, or with itself. It is
+// the one place that decides this: code that lists, reads, sends, steers or stops on behalf of a
+// model calls it first. The error is always a [*Refusal].
 //
-// Seeing goes by [Rules.Visibility]; the tree of a session is everything below it, whichever agent that runs as. Control goes by
-// lineage alone: a session controls what is below it, never itself, and not once it is a leaf, whatever it may see. A sub-agent takes
-// messages from the sessions above it only; a top-level session from whoever sees it.
+// Sight goes by [Rules.Visibility]. The tree of a session is every session below it, of whatever
+// agent. Control goes by lineage alone: a session controls the sessions below it, never itself, and
+// loses control once it is a leaf. A sub-agent takes messages only from the sessions above it, a
+// top-level session from every session that sees it.
 func (r *Rules) Authorize(c Caller, v Verb, t Target) error {
 	if refusal := r.authorize(&c, v, &t); refusal != nil {
 		refusal.Op = v.String()
@@ -116,17 +127,17 @@ func (r *Rules) authorize(c *Caller, v Verb, t *Target) *Refusal {
 	if !c.Key.IsValid() || role == session.RoleUnknown {
 		return &Refusal{Rule: RuleCaller, Limit: "a caller with a record", Path: "Caller.Role"}
 	}
-	if v >= verbCount || verbDemands[v] == demandNothing || !t.Key.IsValid() {
+	if v >= verbCount || verbRequirements[v] == requireNothing || !t.Key.IsValid() {
 		return &Refusal{Rule: RuleControl, Limit: "a known verb and a valid key", Path: lineagePath}
 	}
 	self, below := t.Key == c.Key, slices.Contains(t.Ancestors, c.Key)
-	switch demand := verbDemands[v]; {
-	case demand == demandSight:
-		return r.authorizeSight(c, t, self, below)
-	case demand == demandMessage && (self || t.Key.IsSubagent() && !below):
+	switch need := verbRequirements[v]; {
+	case need == requireVisible:
+		return r.authorizeVisibility(c, t, self, below)
+	case need == requireMessage && (self || t.Key.IsSubagent() && !below):
 		return &Refusal{Rule: RuleControl, Limit: "another session, a sub-agent only from above", Path: lineagePath}
-	case demand == demandMessage:
-		return r.authorizeSight(c, t, self, below)
+	case need == requireMessage:
+		return r.authorizeVisibility(c, t, self, below)
 	case self || !below:
 		return &Refusal{Rule: RuleControl, Limit: "the sub-agents below " + c.Key.String(), Path: lineagePath}
 	case !role.MaySpawn():
@@ -135,8 +146,8 @@ func (r *Rules) authorize(c *Caller, v Verb, t *Target) *Refusal {
 	return nil
 }
 
-// authorizeSight decides whether the caller sees a session.
-func (r *Rules) authorizeSight(c *Caller, t *Target, self, below bool) *Refusal {
+// authorizeVisibility decides whether the caller sees a session.
+func (r *Rules) authorizeVisibility(c *Caller, t *Target, self, below bool) *Refusal {
 	sight, path := r.visibilityOf(c)
 	if self || below && sight >= VisibilityTree {
 		return nil
@@ -157,7 +168,7 @@ func (r *Rules) authorizeSight(c *Caller, t *Target, self, below bool) *Refusal 
 	return &Refusal{Rule: RuleVisibility, Limit: sight.String(), Path: path}
 }
 
-// visibilityOf returns what a caller sees, and where that is set. A sandbox narrows it, and never widens it.
+// visibilityOf returns what a caller sees, and where that is set. A sandbox can only narrow it.
 func (r *Rules) visibilityOf(c *Caller) (sight Visibility, path string) {
 	sight = r.Visibility
 	switch {
@@ -172,7 +183,12 @@ func (r *Rules) visibilityOf(c *Caller) (sight Visibility, path string) {
 	return sight, visibilityPath
 }
 
-// matches reports whether an agent may take part.
+// matches reports whether Allow names an agent.
 func (a *AgentToAgent) matches(id string) bool {
-	return len(a.Allow) == 0 || slices.ContainsFunc(a.Allow, func(pattern string) bool { return glob(canonicalID(pattern), id) })
+	if len(a.Allow) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(a.Allow, func(pattern string) bool {
+		return glob(canonicalID(pattern), id)
+	})
 }

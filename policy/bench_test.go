@@ -27,9 +27,13 @@ func BenchmarkAdmit(b *testing.B) {
 			Agents: many, Subagents: policy.Subagents{MaxSpawnDepth: 2, AllowAgents: []string{"*"}},
 		}, req: policy.Request{Agent: "agent-99"}},
 		{name: "every stage", rules: policy.Rules{
-			Subagents:     policy.Subagents{MaxSpawnDepth: 2, Model: "a/b"},
-			Tools:         policy.ToolPolicy{Profile: "coding", AlsoAllow: []string{"web_*"}, Deny: []string{"gateway"}},
-			Agents:        []policy.Agent{{ID: "main", Tools: policy.ToolPolicy{Allow: []string{"group:fs", "group:runtime", "web_*", "sessions_*"}}}},
+			Subagents: policy.Subagents{MaxSpawnDepth: 2, Model: "a/b"},
+			Tools: policy.ToolPolicy{
+				Profile: "coding", AlsoAllow: []string{"web_*"}, Deny: []string{"gateway"},
+			},
+			Agents: []policy.Agent{
+				{ID: "main", Tools: policy.ToolPolicy{Allow: []string{"group:fs", "group:runtime", "web_*", "sessions_*"}}},
+			},
 			SubagentTools: policy.ToolRules{Deny: []string{"message"}},
 			Sandbox:       policy.Sandbox{Mode: policy.SandboxAll},
 		}},
@@ -48,7 +52,9 @@ func BenchmarkAdmit(b *testing.B) {
 func BenchmarkFilterTools(b *testing.B) {
 	var rules policy.Rules
 	tools := []string{"read", "write", "edit", "exec", "process", "web_search", "web_fetch", "message"}
-	for _, role := range []session.Role{session.RoleMain, session.RoleOrchestrator, session.RoleLeaf} {
+	for _, role := range []session.Role{
+		session.RoleMain, session.RoleOrchestrator, session.RoleLeaf,
+	} {
 		b.Run(role.String(), func(b *testing.B) {
 			b.ReportAllocs()
 			s := policy.Subject{Agent: "main", Role: role}

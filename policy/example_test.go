@@ -73,7 +73,10 @@ func ExampleRules_Authorize() {
 // What a child was given is stored with it, and is the ceiling for every later turn.
 func ExampleRules_Effective() {
 	var rules policy.Rules
-	grant, _ := rules.Admit(policy.Caller{Key: session.Must(session.MainKey("main")), Delegable: []string{"read", "exec"}}, policy.Request{})
+	grant, _ := rules.Admit(
+		policy.Caller{Key: session.Must(session.MainKey("main")), Delegable: []string{"read", "exec"}},
+		policy.Request{},
+	)
 	stored, _ := json.Marshal(grant.Authority())
 
 	rules.SubagentTools.Deny = []string{"exec"} // since then
@@ -99,7 +102,8 @@ func ExampleToolPolicy() {
 	}
 	key := session.Must(session.MainKey("boss"))
 	boss := rules.TopAuthority(key, "", []string{"read", "exec", "sessions_spawn"})
-	worker, _ := rules.Admit(policy.Caller{Key: key, Delegable: boss.Delegable}, policy.Request{Agent: "worker", Tools: []string{"exec"}})
+	worker, _ := rules.Admit(policy.Caller{Key: key, Delegable: boss.Delegable},
+		policy.Request{Agent: "worker", Tools: []string{"exec"}})
 	fmt.Println(boss.Tools, worker.Tools)
 	// Output:
 	// [read sessions_spawn] [exec]

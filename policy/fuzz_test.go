@@ -23,20 +23,22 @@ func FuzzCallerKey(f *testing.F) {
 		if err != nil {
 			return
 		}
-		rules := policy.Rules{Subagents: depth(policy.MaxSpawnDepth)}
+		rules := policy.Rules{Subagents: maxDepth(policy.MaxSpawnDepth)}
 		_, err = rules.Admit(policy.Caller{Key: key, Depth: stored}, policy.Request{})
 		if err == nil && (key.IsSubagent() || stored > 0) {
 			t.Errorf("%q at depth %d spawns without a record", key, stored)
 		}
 		for _, role := range []session.Role{roleMain, roleOrchestrator, roleLeaf} {
-			g, err := rules.Admit(policy.Caller{Key: key, Role: role, Depth: stored}, policy.Request{})
+			g, err := rules.Admit(policy.Caller{Key: key, Role: role, Depth: stored},
+				policy.Request{})
 			if err != nil {
 				if _, ok := errors.AsType[*policy.Refusal](err); !ok {
 					t.Errorf("%v is no refusal", err)
 				}
 				continue
 			}
-			if want := max(stored, key.Depth()) + 1; g.Depth != want || want > policy.MaxSpawnDepth || role == roleLeaf {
+			want := max(stored, key.Depth()) + 1
+			if g.Depth != want || want > policy.MaxSpawnDepth || role == roleLeaf {
 				t.Errorf("%q, %s at depth %d: a child at depth %d", key, role, stored, g.Depth)
 			}
 		}
@@ -52,7 +54,9 @@ func FuzzAuthority(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var a, again policy.Authority
 		if err := a.UnmarshalJSON(data); err != nil {
-			if !errors.Is(err, policy.ErrCorruptAuthority) || a.Agent != "" || a.Role != 0 || a.Tools != nil || a.Delegable != nil || !a.Sandboxed {
+			nothing := a.Agent == "" && a.Role == 0 && a.Sandboxed &&
+				a.Tools == nil && a.Delegable == nil
+			if !errors.Is(err, policy.ErrCorruptAuthority) || !nothing {
 				t.Errorf("%v left %+v", err, a)
 			}
 			return

@@ -6,7 +6,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A Subject is a session whose tools are asked for.
+// A Subject is a session whose tools [Rules.FilterTools] and [Rules.ExplainTools] look at.
 type Subject struct {
 	Key       session.Key // names the agent and the conversation; may be zero where Agent is set
 	Agent     string      // empty: that of Key
@@ -31,11 +31,13 @@ const (
 	stageRequest
 )
 
-// maxStages is the most that one pipeline can have: the profile and rules of every session, of the agent and of either by provider, the
-// conversation, the two of the sandbox, the sub-agents and the request, where the agent's profile is in place of that of every session.
+// maxStages is the most that one pipeline can have: the profile and rules of every session, of the
+// agent and of either by provider, the conversation, the two of the sandbox, the sub-agents and the
+// request, where the agent's profile is in place of that of every session.
 const maxStages = 12
 
-// A stage is one filter. It removes what deny names, and, if it is limited, what neither allow nor also names.
+// A stage is one filter. It removes what deny names, and, if it is limited, what neither allow nor
+// also names.
 type stage struct {
 	kind              stageKind
 	limited           bool
@@ -64,10 +66,13 @@ func (p *pipeline) add(s stage) {
 
 // addRules appends a stage of an Allow that narrows if it is not empty.
 func (p *pipeline) addRules(kind stageKind, key string, allow, also, deny []string) {
-	p.add(stage{kind: kind, key: key, limited: len(allow) > 0, allow: allow, also: also, deny: deny})
+	p.add(stage{
+		kind: kind, key: key, limited: len(allow) > 0, allow: allow, also: also, deny: deny,
+	})
 }
 
-// pipeline returns the stages that what a session may use must pass; a is its agent, nil for one that is not configured.
+// pipeline returns the stages that what a session may use must pass; a is its agent, nil for one
+// that is not configured.
 func (r *Rules) pipeline(s Subject, a *Agent) pipeline {
 	p := pipeline{rules: r, role: s.Role, agentID: s.Agent}
 	g := &r.Tools
@@ -85,23 +90,25 @@ func (r *Rules) pipeline(s Subject, a *Agent) pipeline {
 		p.addRules(stageAgent, "", a.Tools.Allow, a.Tools.AlsoAllow, a.Tools.Deny)
 		p.addProvider(stageAgentProvider, a.Tools.ByProvider, s.Model)
 	}
-	p.addLast(s, a)
+	p.addCommon(s, a)
 	return p
 }
 
-// delegation returns the stages that what a session may hand down must pass, where its agent says so.
-func (r *Rules) delegation(s Subject, a *Agent) pipeline {
+// delegablePipeline returns the stages that what a session may hand down must pass, where its agent
+// says so.
+func (r *Rules) delegablePipeline(s Subject, a *Agent) pipeline {
 	p := pipeline{rules: r, role: s.Role, agentID: s.Agent}
 	g, d := &r.Tools, a.Tools.Delegable
 	p.addProfile(stageGlobal, "", g.Profile, g.AlsoAllow)
 	p.addRules(stageGlobal, "", g.Allow, g.AlsoAllow, g.Deny)
 	p.addRules(stageDelegable, "", d.Allow, nil, d.Deny)
-	p.addLast(s, a)
+	p.addCommon(s, a)
 	return p
 }
 
-// addLast appends the stages that nothing can come after: the conversation, the sandbox, and what holds for sub-agents.
-func (p *pipeline) addLast(s Subject, a *Agent) {
+// addCommon appends the stages that come last in every pipeline: the conversation, the sandbox, and
+// what holds for sub-agents.
+func (p *pipeline) addCommon(s Subject, a *Agent) {
 	r := p.rules
 	if c := r.chat(s.Key); c != nil {
 		p.addRules(stageChat, "", c.Tools.Allow, nil, c.Tools.Deny)
@@ -116,8 +123,8 @@ func (p *pipeline) addLast(s Subject, a *Agent) {
 	}
 }
 
-// narrow appends what a spawn asks for; an empty list asks for nothing.
-func (p *pipeline) narrow(list []string) {
+// addRequest appends what a spawn asks for; an empty list asks for nothing.
+func (p *pipeline) addRequest(list []string) {
 	p.add(stage{kind: stageRequest, limited: true, allow: list})
 }
 
@@ -127,7 +134,8 @@ func (p *pipeline) addProfile(kind stageKind, key, name string, also []string) {
 	}
 }
 
-// addProvider appends the profile and the rules of the entry for the model, or else for its provider.
+// addProvider appends the profile and the rules of the entry for the model, or else for its
+// provider.
 func (p *pipeline) addProvider(kind stageKind, byProvider map[string]ToolPolicy, model string) {
 	if len(byProvider) == 0 || model == "" {
 		return
@@ -144,7 +152,8 @@ func (p *pipeline) addProvider(kind stageKind, byProvider map[string]ToolPolicy,
 	}
 }
 
-// addSandbox appends what holds in a sandbox: allow and deny each from the agent, else from the rules, else by default.
+// addSandbox appends what holds in a sandbox: allow and deny each from the agent, else from the
+// rules, else by default.
 func (p *pipeline) addSandbox(a *Agent) {
 	var own ToolRules
 	if a != nil {
@@ -170,7 +179,7 @@ func (p *pipeline) addSandbox(a *Agent) {
 	p.add(allow)
 }
 
-// chat returns the entry for a conversation, nil if there is none.
+// chat returns the entry for a conversation, or nil.
 func (r *Rules) chat(key session.Key) *Chat {
 	if len(r.Chats) == 0 || key.Channel() == "" {
 		return nil
@@ -209,7 +218,8 @@ func (p *pipeline) filter(names []string) []string {
 	return names
 }
 
-// allows reports whether a limited stage lets a canonical name pass. In the configuration, who may write may also patch.
+// allows reports whether a limited stage lets a canonical name pass. In the configuration, an entry
+// for write allows apply_patch too.
 func (p *pipeline) allows(s *stage, name string) bool {
 	for _, list := range [...][]string{s.allow, s.also} {
 		if _, ok := p.rules.matchTool(list, name); ok {

@@ -8,10 +8,11 @@ import (
 // A Rule is the name of a reason to refuse. The names are stable: they are what JSON holds.
 type Rule string
 
-// The rules: those of [Rules.Admit] in the order in which they are looked at, then those that only [Rules.Authorize] has.
+// The rules: first those of [Rules.Admit] in the order of its checks, then those of
+// [Rules.Authorize] alone.
 const (
 	RuleAgentID    Rule = "agentId"             // the id asked for cannot be that of an agent
-	RuleCaller     Rule = "caller"              // the caller's own record is missing or contradicts its key
+	RuleCaller     Rule = "caller"              // the caller's record is missing or contradicts its key
 	RuleDepth      Rule = "maxSpawnDepth"       // the tree would become too deep
 	RuleRole       Rule = "role"                // the caller was made as a leaf, and stays one
 	RuleChildren   Rule = "maxChildrenPerAgent" // the caller has too many active children
@@ -23,10 +24,10 @@ const (
 	RuleTarget     Rule = "agents.list"         // the agent is not configured
 	RuleBlocked    Rule = "blocked"             // too many completions could not be delivered
 	RuleBudget     Rule = "budget"              // nothing is left to spend
-	RuleThinking   Rule = "thinking"            // there is no such level
+	RuleThinking   Rule = "thinking"            // the level is unknown
 	RuleModel      Rule = "model"               // the model is not valid, and nothing else was wanted
 	RuleTimeout    Rule = "timeout"             // the timeout is negative
-	RuleTools      Rule = "tools"               // the tools asked for are not to be had
+	RuleTools      Rule = "tools"               // the child cannot have the tools asked for
 	RuleVisibility Rule = "visibility"          // the caller may not see the session
 	RuleControl    Rule = "control"             // the session is not below the caller
 )
@@ -34,8 +35,8 @@ const (
 // String returns the name, such as "maxSpawnDepth".
 func (r Rule) String() string { return string(r) }
 
-// A Refusal is the error of [Rules.Admit] and [Rules.Authorize]. It says which rule refused, what was
-// asked, what is allowed, and where that is set.
+// A Refusal is the error of [Rules.Admit] and [Rules.Authorize]. It says which rule refused, what
+// was asked, what is allowed, and where that is set.
 //
 // errors.AsType[*policy.Refusal](err) finds the refusal in an error that wraps it, and
 // errors.Is(err, &policy.Refusal{Rule: policy.RuleDepth}) reports whether that rule refused.
@@ -46,7 +47,8 @@ type Refusal struct {
 	Limit string `json:"limit"` // "research", "1"
 	Path  string `json:"path"`  // where to allow it: "agents.defaults.subagents.maxSpawnDepth"
 
-	// Removed says of each tool that was asked for which rule removed it. It is set for [RuleTools] only.
+	// Removed says of each tool that was asked for which rule removed it. It is set for [RuleTools]
+	// only.
 	Removed []ToolVerdict `json:"removed,omitempty"`
 }
 
@@ -65,8 +67,8 @@ func (r *Refusal) Error() string {
 	return b.String()
 }
 
-// Is reports whether target is a [*Refusal] with the same Rule, and with the same Op if it has one. The
-// other fields of target are not compared. A target without a Rule matches nothing.
+// Is reports whether target is a [*Refusal] with the same Rule, and with the same Op if it has one.
+// The other fields of target are not compared. A target without a Rule matches nothing.
 func (r *Refusal) Is(target error) bool {
 	t, ok := target.(*Refusal)
 	return ok && t.Rule != "" && t.Rule == r.Rule && (t.Op == "" || t.Op == r.Op)

@@ -17,7 +17,8 @@ const (
 	SourceTarget   = "agents.list[].model"     // the target agent's own model, where the caller's is not known
 )
 
-// A Resolved value is one that several levels may set: what it came to, who said so, and what was passed over on the way.
+// A Resolved value is one that several levels may set. It holds the value, the level that set it,
+// and what was passed over on the way.
 type Resolved[T any] struct {
 	Value   T      `json:"value"`
 	Source  string `json:"source,omitempty"`  // one of the Source constants; empty: no level says anything
@@ -27,7 +28,7 @@ type Resolved[T any] struct {
 // String returns the value as text.
 func (r Resolved[T]) String() string { return fmt.Sprint(r.Value) }
 
-// resolveModel chooses the model of a child of agent a, which is nil for one that is not configured.
+// resolveModel chooses the model of a child of agent a, which is nil if it is not configured.
 func (r *Rules) resolveModel(c *Caller, q *Request, a *Agent) (Resolved[string], *Refusal) {
 	configured := r.configuredModel(c, a)
 	asked := strings.TrimSpace(q.Model)
@@ -48,7 +49,7 @@ func (r *Rules) resolveModel(c *Caller, q *Request, a *Agent) (Resolved[string],
 	return configured, nil
 }
 
-// configuredModel returns what a child runs on that asks for nothing.
+// configuredModel returns the model of a child whose request names none.
 func (r *Rules) configuredModel(c *Caller, a *Agent) Resolved[string] {
 	if a != nil {
 		if m := strings.TrimSpace(a.Subagents.Model); m != "" {
@@ -73,8 +74,8 @@ func (q *Request) validModel(m string) bool {
 	return wellFormedModel(m) && (q.ValidModel == nil || q.ValidModel(m))
 }
 
-// wellFormedModel reports whether m can be a model: at most 256 bytes of UTF-8 without space, control or format characters, and with
-// no empty part around a slash.
+// wellFormedModel reports whether m can be a model: at most 256 bytes of UTF-8 without space,
+// control or format characters, and with no empty part around a slash.
 func wellFormedModel(m string) bool {
 	if m == "" || len(m) > 256 || !utf8.ValidString(m) {
 		return false
@@ -87,8 +88,8 @@ func wellFormedModel(m string) bool {
 	})
 }
 
-// resolveThinking chooses the thinking level of a child of agent a. An unknown level in the request or the configuration is refused;
-// the caller's own is taken as it is.
+// resolveThinking chooses the thinking level of a child of agent a. An unknown level in the request
+// or the configuration is refused; the caller's own is taken unchecked.
 func (r *Rules) resolveThinking(c *Caller, q *Request, a *Agent) (Resolved[string], *Refusal) {
 	asked, source, path := q.Thinking, SourceRequest, spawnPath+".thinking"
 	if strings.TrimSpace(asked) == "" && a != nil {
@@ -110,16 +111,20 @@ func (r *Rules) resolveThinking(c *Caller, q *Request, a *Agent) (Resolved[strin
 	if path == "" {
 		path = agentPath(a.ID) + ".subagents.thinking"
 	}
-	return Resolved[string]{}, &Refusal{Rule: RuleThinking, Asked: asked, Limit: strings.Join(thinkingLevels[:], ", "), Path: path}
+	return Resolved[string]{}, &Refusal{
+		Rule: RuleThinking, Asked: asked, Limit: strings.Join(thinkingLevels[:], ", "), Path: path,
+	}
 }
 
-// thinkingLevels are the canonical levels, in ascending order apart from the last, which leaves the amount to the model.
+// thinkingLevels are the canonical levels, in ascending order apart from the last, which leaves the
+// amount to the model.
 var thinkingLevels = [...]string{"off", "minimal", "low", "medium", "high", "xhigh", "adaptive"}
 
 // ThinkingLevels returns the canonical thinking levels.
 func ThinkingLevels() []string { return append([]string(nil), thinkingLevels[:]...) }
 
-// ParseThinking returns the canonical level that s means, such as "medium" for "Think-Harder", and whether it means one. Case, space,
+// ParseThinking returns the canonical level that s means, such as "medium" for "Think-Harder", and
+// whether it means one. Case, space,
 // - and _ are ignored.
 func ParseThinking(s string) (level string, ok bool) {
 	switch thinkingReplacer.Replace(strings.ToLower(s)) {
@@ -143,7 +148,7 @@ func ParseThinking(s string) (level string, ok bool) {
 
 var thinkingReplacer = strings.NewReplacer(" ", "", "\t", "", "\n", "", "\r", "", "-", "", "_", "")
 
-// resolveTimeout chooses how long a run may take: zero for as long as it likes.
+// resolveTimeout chooses how long a run may take: zero means without a limit.
 func (r *Rules) resolveTimeout(q *Request) (Resolved[time.Duration], *Refusal) {
 	switch d := q.Timeout; {
 	case d == Off:

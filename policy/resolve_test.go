@@ -12,7 +12,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/policy"
 )
 
-func admit(t *testing.T, rules policy.Rules, c policy.Caller, q policy.Request) policy.Grant {
+func mustAdmit(t *testing.T, rules policy.Rules, c policy.Caller, q policy.Request) policy.Grant {
 	t.Helper()
 	c.Key = mainKey
 	g, err := rules.Admit(c, q)
@@ -38,27 +38,74 @@ func TestModel(t *testing.T) {
 		q     policy.Request
 		want  policy.Resolved[string]
 	}{
-		{"2.1 the request", configured, live, policy.Request{Model: " claude-haiku-4-5 "}, policy.Resolved[string]{Value: "claude-haiku-4-5", Source: policy.SourceRequest}},
-		{"2.2 the defaults", configured, live, policy.Request{}, policy.Resolved[string]{Value: "minimax/M", Source: policy.SourceDefaults}},
-		{"2.3 the agent before the defaults", configured, live, policy.Request{Agent: "research"}, policy.Resolved[string]{Value: "opencode/claude", Source: policy.SourceAgent}},
-		{"the caller", bare, live, policy.Request{}, policy.Resolved[string]{Value: "live/one", Source: policy.SourceCaller}},
-		{"2.4 the agent's own, where the caller's is not known", bare, policy.Caller{}, policy.Request{}, policy.Resolved[string]{Value: "own/main", Source: policy.SourceTarget}},
-		{"2.5 nobody", policy.Rules{}, policy.Caller{}, policy.Request{}, policy.Resolved[string]{}},
-		{"2.6 blank is absent", configured, live, policy.Request{Model: "  "}, policy.Resolved[string]{Value: "minimax/M", Source: policy.SourceDefaults}},
-		{"2.20 a slash in the name", configured, live, policy.Request{Model: "openrouter/anthropic/claude"}, policy.Resolved[string]{Value: "openrouter/anthropic/claude", Source: policy.SourceRequest}},
+		{
+			"2.1 the request", configured, live,
+			policy.Request{Model: " claude-haiku-4-5 "},
+			policy.Resolved[string]{Value: "claude-haiku-4-5", Source: policy.SourceRequest},
+		},
+		{
+			"2.2 the defaults", configured, live,
+			policy.Request{},
+			policy.Resolved[string]{Value: "minimax/M", Source: policy.SourceDefaults},
+		},
+		{
+			"2.3 the agent before the defaults", configured, live,
+			policy.Request{Agent: "research"},
+			policy.Resolved[string]{Value: "opencode/claude", Source: policy.SourceAgent},
+		},
+		{
+			"the caller", bare, live,
+			policy.Request{},
+			policy.Resolved[string]{Value: "live/one", Source: policy.SourceCaller},
+		},
+		{
+			"2.4 the agent's own, where the caller's is not known", bare,
+			policy.Caller{},
+			policy.Request{},
+			policy.Resolved[string]{Value: "own/main", Source: policy.SourceTarget},
+		},
+		{"2.5 no level", policy.Rules{}, policy.Caller{}, policy.Request{}, policy.Resolved[string]{}},
+		{
+			"2.6 blank is absent", configured, live,
+			policy.Request{Model: "  "},
+			policy.Resolved[string]{Value: "minimax/M", Source: policy.SourceDefaults},
+		},
+		{
+			"2.20 a slash in the name", configured, live,
+			policy.Request{Model: "openrouter/anthropic/claude"},
+			policy.Resolved[string]{Value: "openrouter/anthropic/claude", Source: policy.SourceRequest},
+		},
 		{"2.8 not valid", configured, live, policy.Request{Model: "no/such", ValidModel: none}, policy.Resolved[string]{
 			Value: "minimax/M", Source: policy.SourceDefaults, Warning: `model "no/such" is not valid, used "minimax/M" instead`,
 		}},
-		{"not valid, and nothing else", policy.Rules{}, policy.Caller{}, policy.Request{Model: "no/such", ValidModel: none}, policy.Resolved[string]{
-			Warning: `model "no/such" is not valid, used the Runner's default instead`,
-		}},
-		{"2.10 a configured model is valid without being asked about", configured, live, policy.Request{ValidModel: none}, policy.Resolved[string]{Value: "minimax/M", Source: policy.SourceDefaults}},
-		{"2.10 also when it is asked for", configured, live, policy.Request{Model: "minimax/M", ValidModel: none}, policy.Resolved[string]{Value: "minimax/M", Source: policy.SourceRequest}},
-		{"so is what the caller runs on", bare, live, policy.Request{Model: "live/one", ValidModel: none}, policy.Resolved[string]{Value: "live/one", Source: policy.SourceRequest}},
+		{
+			"not valid, and nothing else",
+			policy.Rules{},
+			policy.Caller{},
+			policy.Request{Model: "no/such", ValidModel: none},
+			policy.Resolved[string]{
+				Warning: `model "no/such" is not valid, used the Runner's default instead`,
+			},
+		},
+		{
+			"2.10 a configured model is valid without being asked about", configured, live,
+			policy.Request{ValidModel: none},
+			policy.Resolved[string]{Value: "minimax/M", Source: policy.SourceDefaults},
+		},
+		{
+			"2.10 also when it is asked for", configured, live,
+			policy.Request{Model: "minimax/M", ValidModel: none},
+			policy.Resolved[string]{Value: "minimax/M", Source: policy.SourceRequest},
+		},
+		{
+			"so is what the caller runs on", bare, live,
+			policy.Request{Model: "live/one", ValidModel: none},
+			policy.Resolved[string]{Value: "live/one", Source: policy.SourceRequest},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			g := admit(t, tt.rules, tt.c, tt.q)
+			g := mustAdmit(t, tt.rules, tt.c, tt.q)
 			assert.Equal(t, tt.want, g.Model)
 			assert.Equal(t, tt.want.Source == policy.SourceRequest, g.ModelApplied())
 			if tt.want.Warning == "" {
@@ -72,12 +119,16 @@ func TestModel(t *testing.T) {
 
 func TestModelForm(t *testing.T) {
 	for _, m := range []string{"/a", "a/", "a//b", "a b", "a\tb", "a\x00b", "a\u200bb", "a\xff", strings.Repeat("m", 257)} {
-		g := admit(t, policy.Rules{}, policy.Caller{}, policy.Request{Model: m})
+		g := mustAdmit(t, policy.Rules{}, policy.Caller{}, policy.Request{Model: m})
 		assert.False(t, g.ModelApplied(), "%q", m)
 		assert.Len(t, g.Warnings, 1, "%q", m)
 	}
 	for _, m := range []string{"m", "a/b", "a/b/c", "a:b@2024", strings.Repeat("m", 256)} {
-		assert.True(t, new(admit(t, policy.Rules{}, policy.Caller{}, policy.Request{Model: m})).ModelApplied(), "%q", m)
+		assert.True(t,
+			new(
+				mustAdmit(t, policy.Rules{}, policy.Caller{}, policy.Request{Model: m}),
+			).ModelApplied(),
+			"%q", m)
 	}
 }
 
@@ -93,17 +144,48 @@ func TestThinking(t *testing.T) {
 		q     policy.Request
 		want  policy.Resolved[string]
 	}{
-		{"2.11 the request", rules, policy.Caller{}, policy.Request{Thinking: "high"}, policy.Resolved[string]{Value: "high", Source: policy.SourceRequest}},
-		{"2.12 the agent", rules, policy.Caller{}, policy.Request{Agent: "a"}, policy.Resolved[string]{Value: "medium", Source: policy.SourceAgent}},
-		{"the defaults", rules, policy.Caller{Thinking: "max"}, policy.Request{Thinking: " "}, policy.Resolved[string]{Value: "low", Source: policy.SourceDefaults}},
-		{"2.13 another word for it", rules, policy.Caller{}, policy.Request{Thinking: "THINK-HARDER"}, policy.Resolved[string]{Value: "medium", Source: policy.SourceRequest}},
-		{"2.14 off is a level", rules, policy.Caller{}, policy.Request{Thinking: "off"}, policy.Resolved[string]{Value: "off", Source: policy.SourceRequest}},
-		{"the caller's, as it is", policy.Rules{}, policy.Caller{Thinking: "budget-4096"}, policy.Request{}, policy.Resolved[string]{Value: "budget-4096", Source: policy.SourceCaller}},
-		{"nobody", policy.Rules{}, policy.Caller{}, policy.Request{}, policy.Resolved[string]{}},
+		{
+			"2.11 the request", rules,
+			policy.Caller{},
+			policy.Request{Thinking: "high"},
+			policy.Resolved[string]{Value: "high", Source: policy.SourceRequest},
+		},
+		{
+			"2.12 the agent", rules,
+			policy.Caller{},
+			policy.Request{Agent: "a"},
+			policy.Resolved[string]{Value: "medium", Source: policy.SourceAgent},
+		},
+		{
+			"the defaults", rules,
+			policy.Caller{Thinking: "max"},
+			policy.Request{Thinking: " "},
+			policy.Resolved[string]{Value: "low", Source: policy.SourceDefaults},
+		},
+		{
+			"2.13 another word for it", rules,
+			policy.Caller{},
+			policy.Request{Thinking: "THINK-HARDER"},
+			policy.Resolved[string]{Value: "medium", Source: policy.SourceRequest},
+		},
+		{
+			"2.14 off is a level", rules,
+			policy.Caller{},
+			policy.Request{Thinking: "off"},
+			policy.Resolved[string]{Value: "off", Source: policy.SourceRequest},
+		},
+		{
+			"the caller's, as it is",
+			policy.Rules{},
+			policy.Caller{Thinking: "budget-4096"},
+			policy.Request{},
+			policy.Resolved[string]{Value: "budget-4096", Source: policy.SourceCaller},
+		},
+		{"no level", policy.Rules{}, policy.Caller{}, policy.Request{}, policy.Resolved[string]{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			assert.Equal(t, tt.want, admit(t, tt.rules, tt.c, tt.q).Thinking)
+			assert.Equal(t, tt.want, mustAdmit(t, tt.rules, tt.c, tt.q).Thinking)
 		})
 	}
 }
@@ -135,21 +217,35 @@ func TestParseThinking(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
-	of := func(d time.Duration) policy.Rules { return policy.Rules{Subagents: policy.Subagents{Timeout: d}} }
+	of := func(
+		d time.Duration,
+	) policy.Rules {
+		return policy.Rules{Subagents: policy.Subagents{Timeout: d}}
+	}
 	for _, tt := range []struct {
 		name    string
 		rules   policy.Rules
 		timeout time.Duration
 		want    policy.Resolved[time.Duration]
 	}{
-		{"2.17 absent", of(900 * time.Second), 0, policy.Resolved[time.Duration]{Value: 900 * time.Second, Source: policy.SourceDefaults}},
-		{"2.18 a written zero", of(900 * time.Second), policy.Off, policy.Resolved[time.Duration]{Source: policy.SourceRequest}},
-		{"2.19 the request", of(900 * time.Second), 2 * time.Second, policy.Resolved[time.Duration]{Value: 2 * time.Second, Source: policy.SourceRequest}},
+		{
+			"2.17 absent", of(900 * time.Second), 0,
+			policy.Resolved[time.Duration]{Value: 900 * time.Second, Source: policy.SourceDefaults},
+		},
+		{
+			"2.18 a written zero", of(900 * time.Second), policy.Off,
+			policy.Resolved[time.Duration]{Source: policy.SourceRequest},
+		},
+		{
+			"2.19 the request", of(900 * time.Second), 2 * time.Second,
+			policy.Resolved[time.Duration]{Value: 2 * time.Second, Source: policy.SourceRequest},
+		},
 		{"off in the defaults", of(policy.Off), 0, policy.Resolved[time.Duration]{Source: policy.SourceDefaults}},
-		{"nobody", of(0), 0, policy.Resolved[time.Duration]{}},
+		{"no level", of(0), 0, policy.Resolved[time.Duration]{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			assert.Equal(t, tt.want, admit(t, tt.rules, policy.Caller{}, policy.Request{Timeout: tt.timeout}).Timeout)
+			g := mustAdmit(t, tt.rules, policy.Caller{}, policy.Request{Timeout: tt.timeout})
+			assert.Equal(t, tt.want, g.Timeout)
 		})
 	}
 }
@@ -177,7 +273,9 @@ func TestEnums(t *testing.T) {
 	assert.Equal(t, policy.VerbSteer, verb)
 
 	for _, err := range []error{
-		step.UnmarshalText([]byte("bogus")), step.UnmarshalText([]byte(" turn")), mode.UnmarshalText(nil), sight.UnmarshalText([]byte("bogus")), verb.UnmarshalText([]byte("x")),
+		step.UnmarshalText([]byte("bogus")), step.UnmarshalText([]byte(" turn")), mode.UnmarshalText(nil),
+		sight.UnmarshalText([]byte("bogus")),
+		verb.UnmarshalText([]byte("x")),
 	} {
 		assert.ErrorContains(t, err, "policy: unknown ")
 	}

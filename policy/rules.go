@@ -8,11 +8,11 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// Off as a duration in [Subagents] or [Request] means that there is none: no timeout, never archived. It differs from zero, which takes
-// what the next level says.
+// Off is a duration of [Subagents] or [Request] that means "none": without a timeout, never
+// archived. It differs from zero, which takes what the next level says.
 const Off time.Duration = -1
 
-// The limits that apply where [Rules] say nothing.
+// The limits that apply where [Rules] say nothing. The limits without a default are unlimited.
 const (
 	defaultSpawnDepth = 1
 	defaultChildren   = 5
@@ -27,39 +27,54 @@ const (
 	MaxChildren   = 20
 )
 
-// Rules are everything that policy knows: plain data, apart from the one function that [Sandbox] may
-// hold. The zero value has the defaults of OpenClaw, the field's reference system: one level of
-// sub-agents, five active children a session, eight turns at a time, archived after an hour, only one's
-// own agent as a target, no sandbox, and sub-agents without the session and system tools.
+// Rules are the whole configuration of this package: plain data, apart from the one function that
+// [Sandbox] may hold. The path in a field's comment is its place in the JSON configuration, which
+// refusals name.
 //
-// No method changes Rules. They may be used by any number of goroutines as long as nobody changes them.
+// The zero value has the defaults of OpenClaw, the reference system of the field: one level of
+// sub-agents, five
+// active children a session, eight turns at a time, runs archived after an hour, an agent that
+// spawns only itself, sessions outside any sandbox, and sub-agents without the session and system
+// tools.
+//
+// No method changes Rules. They may be used by any number of goroutines while none changes them.
 type Rules struct {
 	Subagents Subagents // agents.defaults.subagents: for every agent that does not say otherwise
 	Agents    []Agent   // agents.list: the configured agents; the first is the default agent
-	Budget    Budget    // of each tree; a zero field does not limit
+	Budget    Budget    // agents.defaults.budget: of each tree; a zero field does not limit
 
-	SubagentTools ToolRules           // tools.subagents.tools: what sub-agents may use; see DefaultDeny
-	DefaultDeny   []string            // what sub-agents are denied unless Tools name it; nil: [DefaultDeny]; empty: nothing
-	Tools         ToolPolicy          // tools: what every session may use, top-level ones too
-	Groups        map[string][]string // tool groups of the caller's own, "group:crm" to names and globs
-	Chats         []Chat              // what the sessions of some conversations may use, and so everything below them
+	SubagentTools ToolRules  // tools.subagents.tools: what sub-agents may use
+	Tools         ToolPolicy // tools: what every session may use, top-level ones too
 
-	Sandbox      Sandbox
-	Visibility   Visibility   // tools.sessions.visibility: which other sessions the session tools reach; default tree
+	// DefaultDeny is what sub-agents are denied unless SubagentTools name it. Nil means the list
+	// that the function [DefaultDeny] returns; empty means that nothing is denied by default.
+	DefaultDeny []string
+
+	// Groups are tool groups beside the built-in ones: "group:crm" to names and globs.
+	Groups map[string][]string
+	// Chats say what the sessions of some conversations may use, and so every session below them.
+	Chats []Chat
+
+	Sandbox      Sandbox      // agents.defaults.sandbox: which sessions run in a sandbox
+	Visibility   Visibility   // tools.sessions.visibility: what a session sees; zero: tree
 	AgentToAgent AgentToAgent // tools.agentToAgent: whether visibility all crosses agents
 }
 
 // An Agent is one entry of agents.list.
 type Agent struct {
-	ID           string      // a letter or digit, then up to 63 of those, _ and -; in any case
-	Model        string      // what its own sessions run on; for a sub-agent the last resort
-	Skills       []string    // for the prompt, policy does not look at them; nil: all, empty: none
-	Tools        ToolPolicy  // what its sessions may use and hand down
-	Sandbox      SandboxMode // zero: what [Rules.Sandbox] says
-	SandboxTools ToolRules   // tools.sandbox.tools of the agent: what its sandboxed sessions may use; a nil list: that of [Rules.Sandbox]
+	ID      string      // a letter or digit, then up to 63 of those, _ and -; in any case
+	Model   string      // what its own sessions run on; for a sub-agent the last resort
+	Skills  []string    // for the prompt, policy does not look at them; nil: all, empty: none
+	Tools   ToolPolicy  // what its sessions may use and hand down
+	Sandbox SandboxMode // zero: what [Rules.Sandbox] says
 
-	// Subagents hold, of an agent, AllowAgents, RequireAgentID, Model, Thinking and Announce. The rest has one value for all.
-	// AllowAgents and RequireAgentID are those of the agent that spawns, the others those of the agent that is spawned.
+	// SandboxTools, the agent's tools.sandbox.tools, are what its sandboxed sessions may use. A nil
+	// Allow or Deny is that of [Rules.Sandbox].
+	SandboxTools ToolRules
+
+	// Subagents hold AllowAgents, RequireAgentID, Model, Thinking and Announce of the agent. The
+	// other fields must be zero: they have one value for all agents. AllowAgents and RequireAgentID
+	// are those of the agent that spawns, the others those of the agent that is spawned.
 	Subagents Subagents
 }
 
@@ -68,9 +83,9 @@ type Subagents struct {
 	MaxSpawnDepth int // how deep a tree may be: 1 to 5 levels of sub-agents, default 1
 	MaxChildren   int // active children of one session: 1 to 20, default 5
 	MaxConcurrent int // turns under way in the lane: from 1, default 8
-	MaxSpawns     int // children that one sub-agent may spawn in its life, ended ones included; 0: no limit. The top level is exempt
-	MaxTreeRuns   int // runs that a tree may have in its life; 0: no limit
-	MaxBlocked    int // how many undeliverable completions in a tree refuse new spawns, half as many warn; default 50
+	MaxSpawns     int // children of one sub-agent in its life, ended ones included; 0: unlimited
+	MaxTreeRuns   int // runs that a tree may have in its life; 0: unlimited
+	MaxBlocked    int // undeliverable completions that refuse new spawns, half warn; default 50
 
 	Timeout      time.Duration // of one run, from its first turn; zero and [Off]: none
 	ArchiveAfter time.Duration // after the end of a run; default one hour; [Off]: never
@@ -80,8 +95,12 @@ type Subagents struct {
 	Thinking string       // a level that [ParseThinking] knows; empty: the caller's
 	Announce AnnounceStep // where the announcement's text comes from; default reply
 
-	AllowAgents    []string // ids that may be spawned beside one's own; nil: the next level's, at last no other; empty: no other; "*": every configured agent
-	RequireAgentID *bool    // whether a spawn must name its agent; nil: the next level's, at last false
+	// AllowAgents are the ids that an agent may spawn beside its own; "*" is every configured
+	// agent. Nil is what the next level says, after the last level an empty list.
+	AllowAgents []string
+	// RequireAgentID says whether a spawn must name its agent. Nil is what the next level says,
+	// after the last level false.
+	RequireAgentID *bool
 }
 
 // An AnnounceStep is where the text of an announcement comes from.
@@ -109,7 +128,7 @@ func (s *AnnounceStep) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(announceStepNames[:], "policy", "announce step", text, s)
 }
 
-// A Budget is an amount of what costs money. As a limit, a zero field does not limit.
+// A Budget is an amount of what costs money. Where it is a limit, a zero field does not limit.
 type Budget struct {
 	Tokens int64   `json:"tokens,omitzero"` // of input and output
 	Cost   float64 `json:"cost,omitzero"`   // in US dollars
@@ -119,11 +138,12 @@ type Budget struct {
 // tighter returns the tighter of two limits, field by field.
 func (b Budget) tighter(c Budget) Budget {
 	return Budget{
-		Tokens: tighter(b.Tokens, c.Tokens), Cost: tighter(b.Cost, c.Cost), Turns: tighter(b.Turns, c.Turns),
+		Tokens: tighter(b.Tokens, c.Tokens), Cost: tighter(b.Cost, c.Cost),
+		Turns: tighter(b.Turns, c.Turns),
 	}
 }
 
-// tighter returns the lesser of two limits of which zero is none.
+// tighter returns the lesser of two limits, of which zero means unlimited.
 func tighter[T int | int64 | float64](a, b T) T {
 	if a == 0 || b != 0 && b < a {
 		return b
@@ -143,7 +163,8 @@ func (r *Rules) MaxConcurrent() int { return limit(r.Subagents.MaxConcurrent, de
 // MaxBlocked returns how many undeliverable completions in a tree refuse new spawns.
 func (r *Rules) MaxBlocked() int { return limit(r.Subagents.MaxBlocked, defaultBlocked) }
 
-// limit returns v, the default for zero, and the least limit there is for what [Rules.Validate] refuses as negative.
+// limit returns v; for zero the default; and 1 for a negative value, which [Rules.Validate]
+// refuses.
 func limit(v, byDefault int) int {
 	switch {
 	case v == 0:
@@ -174,15 +195,16 @@ func (r *Rules) DefaultAgent() string {
 	return canonicalID(r.Agents[0].ID)
 }
 
-// Agent returns the configured agent of that id, in any case.
-func (r *Rules) Agent(id string) (Agent, bool) {
-	if a := r.agent(canonicalID(id)); a != nil {
-		return *a, true
+// Agent returns the configured agent of that id, in any case; ok is false without one.
+func (r *Rules) Agent(id string) (a Agent, ok bool) {
+	if found := r.agent(canonicalID(id)); found != nil {
+		return *found, true
 	}
 	return Agent{}, false
 }
 
-// agent returns the configured agent of a canonical id, nil if there is none. The first of two with the same id wins.
+// agent returns the configured agent of a canonical id, or nil. The first of two with the same id
+// wins.
 func (r *Rules) agent(id string) *Agent {
 	for i := range r.Agents {
 		if a := &r.Agents[i]; len(a.ID) == len(id) && strings.EqualFold(a.ID, id) {

@@ -5,18 +5,21 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A SandboxMode says which sessions run in a sandbox. What a sandbox is, is the caller's business; policy says who is in one.
+// A SandboxMode says which sessions run in a sandbox. The program provides the sandbox; policy only
+// says which sessions run in it.
 type SandboxMode uint8
 
 // The modes.
 const (
 	SandboxInherit SandboxMode = iota // what [Rules.Sandbox] says; there: off
-	SandboxOff                        // none
+	SandboxOff                        // no session
 	SandboxNonMain                    // every session but the main session of its agent
 	SandboxAll                        // every session
 )
 
-var sandboxModeNames = [...]string{SandboxInherit: "inherit", SandboxOff: "off", SandboxNonMain: "non-main", SandboxAll: "all"}
+var sandboxModeNames = [...]string{
+	SandboxInherit: "inherit", SandboxOff: "off", SandboxNonMain: "non-main", SandboxAll: "all",
+}
 
 // String returns the word for m, such as "non-main".
 func (m SandboxMode) String() string { return enum.String(sandboxModeNames[:], "SandboxMode", m) }
@@ -33,17 +36,20 @@ func (m *SandboxMode) UnmarshalText(text []byte) error {
 
 // A Sandbox says which sessions run in a sandbox, and what they may do there.
 type Sandbox struct {
-	Mode SandboxMode // agents.defaults.sandbox.mode, for the agents that have none of their own
+	// Mode, agents.defaults.sandbox.mode, is for the agents that have no mode of their own.
+	Mode SandboxMode
 
-	// Decide, if set, decides in place of every Mode. It is told the agent and the key of the session; where the key of a sub-agent
-	// is not made yet, the key is zero. It must be quick, safe for concurrent use, and always give the same answer.
+	// Decide, if set, decides in place of every Mode. It gets the agent and the key of the session.
+	// The key of a sub-agent that is not made yet is zero. Decide must be quick, safe for
+	// concurrent use, and always give the same answer.
 	Decide func(agent string, key session.Key) bool
 
-	// SubagentTools say what sandboxed sessions may use, whatever else they may. A nil Allow or Deny is [SandboxAllow] or [SandboxDeny];
-	// an empty Allow allows everything, an empty Deny denies nothing.
+	// Tools narrow what sandboxed sessions may use. A nil Allow is [SandboxAllow] and a nil Deny is
+	// [SandboxDeny]. An empty Allow allows everything, an empty Deny denies nothing.
 	Tools ToolRules
 
-	// SeeAll leaves [Rules.Visibility] as it is for sandboxed sessions. Without it they see at most what they spawned.
+	// SeeAll leaves [Rules.Visibility] as it is for sandboxed sessions. Without it they see at most
+	// the sessions below them.
 	SeeAll bool
 }
 
@@ -53,7 +59,8 @@ func (r *Rules) Sandboxed(key session.Key) bool {
 	return r.sandboxed(id, r.agent(id), key, key.IsMain())
 }
 
-// sandboxed is Sandboxed for a session whose agent is found, and whose key, as a sub-agent's, may not be made yet.
+// sandboxed is Sandboxed for a session of agent a, whose id is id. The key is zero for a sub-agent
+// whose key is not made yet.
 func (r *Rules) sandboxed(id string, a *Agent, key session.Key, main bool) bool {
 	if r.Sandbox.Decide != nil {
 		return r.Sandbox.Decide(id, key)
@@ -69,10 +76,11 @@ func (r *Rules) sandboxed(id string, a *Agent, key session.Key, main bool) bool 
 		return !main
 	case SandboxAll:
 	}
-	return true // what is none of the modes fails closed
+	return true // an unknown mode fails closed
 }
 
-// agentOf returns the agent that runs a session: that of the key, the default agent for the global session.
+// agentOf returns the agent that runs a session: that of the key, or the default agent for the
+// global session.
 func (r *Rules) agentOf(key session.Key) string {
 	if id := key.Agent(); id != "" {
 		return id

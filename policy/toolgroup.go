@@ -25,11 +25,13 @@ var (
 	groupNodes      = []string{"nodes"}
 	groupAgents     = []string{"agents_list", "update_plan"}
 	groupMedia      = []string{"image", "image_generate", "music_generate", "video_generate", "tts"}
-	groupOpenClaw   = slices.Concat([]string{"code_execution"}, groupWeb, groupMemory, groupSessions, groupUI, groupMessaging,
+	groupOpenClaw   = slices.Concat([]string{
+		"code_execution",
+	}, groupWeb, groupMemory, groupSessions, groupUI, groupMessaging,
 		groupAutomation, groupNodes, groupAgents, groupMedia)
 )
 
-// builtinGroup returns the members of a built-in group, nil if there is none of that name.
+// builtinGroup returns the members of a built-in group, or nil.
 func builtinGroup(name string) []string {
 	switch name[len(groupPrefix):] {
 	case "fs":
@@ -60,7 +62,7 @@ func builtinGroup(name string) []string {
 	return nil
 }
 
-// group returns the members of a group by its canonical name, nil if there is no such group.
+// group returns the members of a group by its canonical name, or nil.
 func (r *Rules) group(name string) []string {
 	if members := builtinGroup(name); members != nil {
 		return members
@@ -76,8 +78,9 @@ func (r *Rules) group(name string) []string {
 	return nil
 }
 
-// ExpandTools returns what a list of names, globs and groups stands for: canonical names and globs, each once, groups replaced by
-// their members. A group that does not exist stays as it is and matches nothing; a blank entry is left out.
+// ExpandTools returns what a list of names, globs and groups stands for: canonical names and globs,
+// each once, groups replaced by their members. A group that does not exist stays as it is and
+// matches nothing; a blank entry is left out.
 func (r *Rules) ExpandTools(list []string) []string {
 	var out []string
 	add := func(entry string) {
@@ -102,7 +105,8 @@ func (r *Rules) ExpandTools(list []string) []string {
 	return out
 }
 
-// profile returns the list that a profile allows; limited is false for one that allows everything. What is no profile allows nothing.
+// profile returns the list that a profile allows; limited is false for one that allows everything.
+// An unknown profile allows nothing.
 func profile(name string) (allow []string, limited bool) {
 	switch canonicalID(name) {
 	case "", "full":

@@ -2,8 +2,9 @@ package policy
 
 import "strings"
 
-// canonicalTool returns the name by which rules know a tool: without outer space, in lower case, bash as exec and apply-patch as
-// apply_patch. It serves for the entries of lists too. It does not allocate for a name that is canonical.
+// canonicalTool returns the name by which rules know a tool: without outer space, in lower case,
+// bash as exec and apply-patch as apply_patch. It serves for the entries of lists too. It does not
+// allocate for a name that is canonical.
 func canonicalTool(name string) string {
 	switch name = strings.ToLower(strings.TrimSpace(name)); name {
 	case "bash":
@@ -14,8 +15,9 @@ func canonicalTool(name string) string {
 	return name
 }
 
-// glob reports whether name matches pattern, in which each * stands for any run of characters and everything else for itself. The
-// time it takes grows with the sum of the lengths: the leftmost match of each piece is always as good as any other.
+// glob reports whether name matches pattern, in which each * stands for any run of characters and
+// everything else for itself. The time it takes grows with the sum of the lengths: the leftmost
+// match of each piece is always as good as any other.
 func glob(pattern, name string) bool {
 	piece, rest, star := strings.Cut(pattern, "*")
 	if !star {
@@ -38,7 +40,8 @@ func glob(pattern, name string) bool {
 	}
 }
 
-// matchTool returns the first entry of a list that a canonical name matches. A blank entry matches nothing.
+// matchTool returns the first entry of a list that a canonical name matches. A blank entry matches
+// nothing.
 func (r *Rules) matchTool(list []string, name string) (entry string, ok bool) {
 	for _, entry = range list {
 		if r.entryMatches(canonicalTool(entry), name) {

@@ -6,33 +6,40 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// ToolRules select tools. An entry is a name, a glob in which * stands for any run of characters, or a group such as "group:fs" that
-// stands for its members. Case and outer space do not matter, bash means exec, and apply-patch means apply_patch.
+// ToolRules select tools. An entry is a name, a glob in which * stands for any run of characters,
+// or a group such as "group:fs" that stands for its members. Case and outer space do not matter,
+// bash means exec, and apply-patch means apply_patch. The zero value removes nothing.
 //
-// Deny wins. An Allow that is not empty narrows to what it names; naming write there names apply_patch too. What AlsoAllow does
-// depends on where the rules stand: it adds to a profile, or, for sub-agents, lifts a default deny.
+// Deny wins. An Allow that is not empty narrows to what it names; naming write there names
+// apply_patch too. AlsoAllow adds to a profile; for sub-agents it lifts a default deny.
 type ToolRules struct {
 	Allow     []string
 	AlsoAllow []string
 	Deny      []string
 }
 
-// A ToolPolicy is what one level of the configuration says about tools: tools, or agents.list[].tools.
+// A ToolPolicy is what one level of the configuration says about tools: tools, or
+// agents.list[].tools.
 //
-// Its sets are two. What a session may use is the profile, Allow and Deny. What it may hand down to sub-agents is the same, unless
-// Delegable says otherwise: then an agent that must not run commands itself can have workers that do.
+// It decides two sets. What a session may use follows from the profile, Allow and Deny. What it may
+// hand down to sub-agents is the same set, unless Delegable says otherwise: then an agent that must
+// not run commands itself can have workers that do.
 type ToolPolicy struct {
-	Profile   string   // "minimal", "coding", "messaging" or "full"; empty: of an agent what [Rules.Tools] says, else full
+	// Profile is "minimal", "coding", "messaging" or "full". Empty means full; for an agent it
+	// means the profile of [Rules.Tools].
+	Profile   string
 	Allow     []string // narrows if not empty
 	AlsoAllow []string // adds to the profile; of an agent in place of those of [Rules.Tools]
 	Deny      []string // wins
 
-	// ByProvider narrows further while a session runs on a model, "anthropic/claude-haiku-4-5", or on any of a provider,
-	// "anthropic", where there is no entry for the model. Case does not matter. ByProvider and Delegable of an entry must be empty.
+	// ByProvider narrows further by the model that a session runs on. A key is a model, such as
+	// "anthropic/claude-haiku-4-5", or a provider, such as "anthropic", for its models without an
+	// entry of their own. Case does not matter. ByProvider and Delegable of an entry must be empty.
 	ByProvider map[string]ToolPolicy
 
-	// Delegable, of an agent only, is what its sessions may hand down in place of what they may use. The ceiling that they were given
-	// themselves, and what holds for every session and every sub-agent, still apply; AlsoAllow has no meaning here.
+	// Delegable, of an agent only, is what its sessions may hand down in place of what they may
+	// use. The ceiling that the sessions were given, and what holds for every session and every
+	// sub-agent, still apply. AlsoAllow must be empty here.
 	Delegable *ToolRules
 }
 
@@ -42,17 +49,17 @@ type AgentToAgent struct {
 	Allow   []string // globs of agent ids, both of which must match; empty: every agent
 }
 
-// A Chat says which tools the sessions of a conversation may use. What such a session may not use it cannot hand down either. Of
-// several that match a session, the first that names its peer applies, else the first with a * as the peer.
+// A Chat says which tools the sessions of a conversation may use and hand down. Of several that
+// match a session, the first that names its peer applies, else the first with a * as the peer.
 type Chat struct {
 	Channel string // "telegram", in any case
 	Peer    string // a group, channel or person as the channel spells it; "*": every one
 	Tools   ToolRules
 }
 
-// DefaultDeny returns what sub-agents are denied by default: the session tools, agents_list, cron and
-// gateway. A sub-agent that may have sub-agents of its own is not denied sessions_spawn, subagents,
-// sessions_list, sessions_history and sessions_yield.
+// DefaultDeny returns what sub-agents are denied by default: the session tools, agents_list, cron
+// and gateway. A sub-agent that may have sub-agents of its own is not denied sessions_spawn,
+// subagents, sessions_list, sessions_history and sessions_yield.
 func DefaultDeny() []string { return slices.Clone(defaultDeny) }
 
 var (
@@ -78,8 +85,8 @@ var (
 	sandboxDeny  = []string{"browser", "canvas", "nodes", "cron", "gateway"}
 )
 
-// deniedByRole reports whether a session of this role is denied a canonical name by default, and whether nothing can lift that. An
-// unknown role counts as a leaf.
+// deniedByRole reports whether a session of this role is denied a canonical name by default, and
+// whether that holds whatever the rules name. An unknown role counts as a leaf.
 func (r *Rules) deniedByRole(role session.Role, name string) (denied, forever bool) {
 	switch {
 	case role == session.RoleMain:
@@ -95,10 +102,13 @@ func (r *Rules) deniedByRole(role session.Role, name string) (denied, forever bo
 			return false, false
 		}
 	}
-	return !namesTool(r.SubagentTools.Allow, name) && !namesTool(r.SubagentTools.AlsoAllow, name), false
+	t := &r.SubagentTools
+	return !namesTool(t.Allow, name) && !namesTool(t.AlsoAllow, name), false
 }
 
 // namesTool reports whether a list has a canonical name itself, not by a glob or a group.
 func namesTool(list []string, name string) bool {
-	return slices.ContainsFunc(list, func(entry string) bool { return canonicalTool(entry) == name })
+	return slices.ContainsFunc(list, func(entry string) bool {
+		return canonicalTool(entry) == name
+	})
 }

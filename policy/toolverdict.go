@@ -52,8 +52,9 @@ func (v ToolVerdict) String() string {
 	return fmt.Sprintf("tool %q is not named at %s", v.Tool, v.Path)
 }
 
-// FilterTools returns the names that a session may use, in the order given. It returns names itself if
-// nothing is removed, which allocates nothing for names in lower case. An unknown role counts as a leaf.
+// FilterTools returns the names that a session may use, in the order given. It returns names itself
+// if nothing is removed, which allocates nothing for names in lower case. An unknown role counts as
+// a leaf.
 func (r *Rules) FilterTools(s Subject, names []string) []string {
 	p := r.subjectPipeline(s)
 	return p.filter(names)
@@ -65,15 +66,18 @@ func (r *Rules) ExplainTools(s Subject, names []string) []ToolVerdict {
 	return p.verdicts(names)
 }
 
-// ExplainSpawn is [Rules.Admit], but says of each tool that the caller may hand down whether the child gets it, and if not, why.
+// ExplainSpawn says of each tool that the caller may hand down whether the child would get it, and
+// if not, which rule removed it. The error is that of [Rules.Admit].
 func (r *Rules) ExplainSpawn(c Caller, q Request) ([]ToolVerdict, error) {
 	g, err := r.Admit(c, q)
 	if err != nil {
 		return nil, err
 	}
-	p := r.subjectPipeline(Subject{Agent: g.Agent, Role: g.Role, Sandboxed: g.Sandboxed, Model: g.Model.Value})
+	p := r.subjectPipeline(Subject{
+		Agent: g.Agent, Role: g.Role, Sandboxed: g.Sandboxed, Model: g.Model.Value,
+	})
 	if q.Tools != nil {
-		p.narrow(q.Tools)
+		p.addRequest(q.Tools)
 	}
 	return p.verdicts(c.Delegable), nil
 }
@@ -143,12 +147,17 @@ func (p *pipeline) path(s *stage) string {
 	return toolsPath
 }
 
-// missing returns a verdict for every tool that a spawn asked for and did not get. have is what the caller may delegate.
+// missing returns a verdict for every tool that a spawn asked for and did not get. have are the
+// tools that the caller may hand down.
 func (p *pipeline) missing(asked, have, got []string) []ToolVerdict {
 	var out []ToolVerdict
 	for _, entry := range asked {
 		entry = canonicalTool(entry)
-		matches := func(name string) bool { return p.rules.entryMatches(entry, canonicalTool(name)) }
+		matches := func(
+			name string,
+		) bool {
+			return p.rules.entryMatches(entry, canonicalTool(name))
+		}
 		if slices.ContainsFunc(got, matches) {
 			continue
 		}
@@ -159,7 +168,8 @@ func (p *pipeline) missing(asked, have, got []string) []ToolVerdict {
 			}
 		}
 		if !found {
-			out = append(out, ToolVerdict{Tool: strings.TrimSpace(entry), Rule: ToolDelegable, Path: "Caller.Tools"})
+			out = append(out,
+				ToolVerdict{Tool: strings.TrimSpace(entry), Rule: ToolDelegable, Path: "Caller.Delegable"})
 		}
 	}
 	return out

@@ -45,7 +45,8 @@ func (e FieldErrors) Unwrap() []error {
 
 // Validate returns everything that is wrong with the rules at once, as [FieldErrors], or nil.
 //
-// [Rules.Admit] does not look again: it answers by what is written, and where that means nothing it fails closed.
+// [Rules.Admit] does not look again: it answers by what is written, and where that means nothing it
+// fails closed.
 func (r *Rules) Validate() error {
 	v := validator{rules: r}
 	v.subagents()
@@ -125,7 +126,8 @@ func (v *validator) subagents() {
 	v.perAgent(defaultsPath, s)
 }
 
-// maxLimit is the greatest limit, for those that have no other: beyond it a JSON number is no longer exact.
+// maxLimit is the greatest limit, for those that have no other: beyond it a JSON number is no
+// longer exact.
 const maxLimit = min(1<<53-1, math.MaxInt)
 
 // perAgent checks what an agent may set of its own.
@@ -196,7 +198,7 @@ func (v *validator) agent(a *Agent, path string) {
 	forAll("budget", s.Budget != Budget{}, s.Budget)
 }
 
-// A fault is what is wrong with one field of a budget.
+// A validate is what is wrong with one field of a budget.
 type fault struct{ name, value, want string }
 
 func (b Budget) faults() []fault {
@@ -277,7 +279,8 @@ func (v *validator) noAlsoAllow(path string, t ToolRules) {
 	}
 }
 
-// entries refuses what could never match: a blank entry and an unknown group, which in a deny list would deny nothing.
+// entries refuses what could never match: a blank entry and an unknown group, which in a deny
+// list would deny nothing.
 func (v *validator) entries(path string, list []string) {
 	for i, entry := range list {
 		switch name := canonicalTool(entry); {

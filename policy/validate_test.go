@@ -38,7 +38,7 @@ func TestAgentByID(t *testing.T) {
 	a, ok := r.Agent(" oPS ")
 	assert.True(t, ok)
 	assert.Equal(t, "a/b", a.Model)
-	_, ok = r.Agent("nobody")
+	_, ok = r.Agent("ghost")
 	assert.False(t, ok)
 	assert.Equal(t, "ops", r.DefaultAgent())
 }
@@ -76,7 +76,7 @@ func TestValidate(t *testing.T) {
 
 		{"id", of(policy.Agent{ID: "a b"}), `agents.list[0].id is "a b", want a letter or digit, then up to 63 of those, _ and -`},
 		{"no id", of(policy.Agent{}), `agents.list[0].id is "", want a letter or digit, then up to 63 of those, _ and -`},
-		{"two of one id", policy.Rules{Agents: agents("x", "a", "A")}, `agents.list[2].id is "A", want an id that agents.list[1] does not have`},
+		{"two of one id", policy.Rules{Agents: configuredAgents("x", "a", "A")}, `agents.list[2].id is "A", want an id that agents.list[1] does not have`},
 		{"agent's model", of(policy.Agent{ID: "main", Model: "/m"}), m + `.model is "/m", want a model such as provider/name, at most 256 bytes, without space`},
 		{"agent's sub-agents' model", of(policy.Agent{ID: "main", Subagents: policy.Subagents{Model: "m/"}}), m + `.subagents.model is "m/", want a model such as provider/name, at most 256 bytes, without space`},
 		{"agent's depth", of(policy.Agent{ID: "main", Subagents: policy.Subagents{MaxSpawnDepth: 2}}), m + `.subagents.maxSpawnDepth is "2", want nothing here: it is set at agents.defaults.subagents`},
@@ -84,24 +84,60 @@ func TestValidate(t *testing.T) {
 		{"agent's sandbox", of(policy.Agent{ID: "main", Sandbox: 9}), m + `.sandbox.mode is "9", want inherit, off, non-main, all`},
 		{"agent's tools", of(policy.Agent{ID: "main", Tools: policy.ToolPolicy{Deny: []string{"group:typo"}}}), m + `.tools.deny[0] is "group:typo", want a group that is built in or in tools.groups`},
 		{"agent's sandbox tools", of(policy.Agent{ID: "main", SandboxTools: policy.ToolRules{Allow: []string{" "}}}), m + `.tools.sandbox.tools.allow[0] is " ", want the name, glob or group of a tool`},
-		{"agent's delegable", of(policy.Agent{ID: "main", Tools: policy.ToolPolicy{Delegable: &policy.ToolRules{AlsoAllow: []string{"x"}}}}), m + `.tools.delegable.alsoAllow is "x", want nothing here: there is no profile to add to`},
+		{
+			"agent's delegable",
+			of(policy.Agent{
+				ID:    "main",
+				Tools: policy.ToolPolicy{Delegable: &policy.ToolRules{AlsoAllow: []string{"x"}}},
+			}),
+			m + `.tools.delegable.alsoAllow is "x", want nothing here: there is no profile to add to`,
+		},
 
-		{"3.8 allow and alsoAllow", policy.Rules{SubagentTools: policy.ToolRules{Allow: []string{"a"}, AlsoAllow: []string{"b"}}}, `tools.subagents.tools.alsoAllow is "b", want nothing beside allow, which lifts default denies as well`},
-		{"3.9 an empty allow", policy.Rules{SubagentTools: policy.ToolRules{Allow: []string{}, AlsoAllow: []string{"b"}}}, ""},
+		{
+			"3.8 allow and alsoAllow",
+			policy.Rules{
+				SubagentTools: policy.ToolRules{Allow: []string{"a"}, AlsoAllow: []string{"b"}},
+			},
+			`tools.subagents.tools.alsoAllow is "b", want nothing beside allow, which lifts default denies as well`,
+		},
+		{
+			"3.9 an empty allow",
+			policy.Rules{
+				SubagentTools: policy.ToolRules{Allow: []string{}, AlsoAllow: []string{"b"}},
+			},
+			"",
+		},
 		{"blank deny", policy.Rules{SubagentTools: policy.ToolRules{Deny: []string{"a", ""}}}, `tools.subagents.tools.deny[1] is "", want the name, glob or group of a tool`},
 		{"default deny", policy.Rules{DefaultDeny: []string{""}}, `tools.subagents.tools.defaultDeny[0] is "", want the name, glob or group of a tool`},
 		{"profile", global(policy.ToolPolicy{Profile: "codign"}), `tools.profile is "codign", want one of minimal, coding, messaging, full`},
 		{"plugins without members", global(policy.ToolPolicy{Allow: []string{"group:plugins"}}), ""},
-		{"delegable for everybody", global(policy.ToolPolicy{Delegable: &policy.ToolRules{}}), `tools.delegable is "set", want nothing here: it is set of an agent`},
+		{"delegable for every agent", global(policy.ToolPolicy{Delegable: &policy.ToolRules{}}), `tools.delegable is "set", want nothing here: it is set of an agent`},
 		{"provider", global(policy.ToolPolicy{ByProvider: map[string]policy.ToolPolicy{" ": {}}}), `tools.byProvider[ ] is " ", want a provider, or a model such as provider/name`},
-		{"provider twice", global(policy.ToolPolicy{ByProvider: map[string]policy.ToolPolicy{"A": {}, "a": {}}}), `tools.byProvider[a] is "a", want a provider or model other than "A"`},
-		{"provider's profile", global(policy.ToolPolicy{ByProvider: map[string]policy.ToolPolicy{"a": {Profile: "x"}}}), `tools.byProvider[a].profile is "x", want one of minimal, coding, messaging, full`},
-		{"provider in provider", global(policy.ToolPolicy{ByProvider: map[string]policy.ToolPolicy{"a": {Delegable: &policy.ToolRules{}}}}), `tools.byProvider[a] is "byProvider or delegable", want neither in an entry of byProvider`},
+		{
+			"provider twice", global(policy.ToolPolicy{ByProvider: map[string]policy.ToolPolicy{"A": {}, "a": {}}}),
+			`tools.byProvider[a] is "a", want a provider or model other than "A"`,
+		},
+		{
+			"provider's profile",
+			global(policy.ToolPolicy{ByProvider: map[string]policy.ToolPolicy{"a": {Profile: "x"}}}),
+			`tools.byProvider[a].profile is "x", want one of minimal, coding, messaging, full`,
+		},
+		{
+			"provider in provider",
+			global(policy.ToolPolicy{
+				ByProvider: map[string]policy.ToolPolicy{"a": {Delegable: &policy.ToolRules{}}},
+			}),
+			`tools.byProvider[a] is "byProvider or delegable", want neither in an entry of byProvider`,
+		},
 		{"group's name", policy.Rules{Groups: map[string][]string{"mine": nil}}, `tools.groups[mine] is "mine", want a name that starts with "group:"`},
 		{"group built in", policy.Rules{Groups: map[string][]string{"Group:FS": nil}}, `tools.groups[Group:FS] is "Group:FS", want a name that is not built in`},
 		{"group in group", policy.Rules{Groups: map[string][]string{"group:a": {"group:fs"}}}, `tools.groups[group:a][0] is "group:fs", want the name or glob of a tool`},
 		{"sandbox mode", policy.Rules{Sandbox: policy.Sandbox{Mode: 7}}, `agents.defaults.sandbox.mode is "7", want inherit, off, non-main, all`},
-		{"sandbox tools", policy.Rules{Sandbox: policy.Sandbox{Tools: policy.ToolRules{AlsoAllow: []string{"x"}}}}, `tools.sandbox.tools.alsoAllow is "x", want nothing here: there is no profile to add to`},
+		{
+			"sandbox tools",
+			policy.Rules{Sandbox: policy.Sandbox{Tools: policy.ToolRules{AlsoAllow: []string{"x"}}}},
+			`tools.sandbox.tools.alsoAllow is "x", want nothing here: there is no profile to add to`,
+		},
 		{"visibility", policy.Rules{Visibility: 9}, `tools.sessions.visibility is "9", want default, self, tree, agent, all`},
 		{"agent to agent", policy.Rules{AgentToAgent: policy.AgentToAgent{Allow: []string{""}}}, `tools.agentToAgent.allow[0] is "", want a glob of agent ids`},
 		{"chat", policy.Rules{Chats: []policy.Chat{{Channel: "x"}}}, `channels.x.groups[].peer is "", want a peer, or * for every one`},

@@ -80,12 +80,14 @@ func TestToolPolicyVectors(t *testing.T) {
 			assert.ElementsMatch(t, r.Kept, got, "%s", r.Policy)
 		case "match":
 			rules := global(r.Policy)
-			assert.Equal(t, r.Allowed, len(rules.FilterTools(main, []string{r.Tool})) == 1, "%q under %s", r.Tool, r.Policy)
+			assert.Equal(t, r.Allowed, len(rules.FilterTools(main, []string{r.Tool})) == 1, "%q under %s",
+				r.Tool, r.Policy)
 		default:
 			t.Fatalf("unknown kind %q", r.Kind)
 		}
 	}
-	assert.ElementsMatch(t, slices.Concat(slices.Collect(maps.Keys(differentLists)), slices.Collect(maps.Keys(differentPolicies))),
+	assert.ElementsMatch(t, slices.Concat(slices.Collect(maps.Keys(differentLists)),
+		slices.Collect(maps.Keys(differentPolicies))),
 		slices.Collect(maps.Keys(used)), "a difference that no row shows")
 }
 
