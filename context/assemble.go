@@ -15,33 +15,33 @@ func Assemble(in Input) Prompt {
 	a := newAssembly(in)
 	p := Prompt{Session: in.Session.String(), Mode: a.spec.Mode, overflow: a.spec.Overflow}
 	if p.Mode == ModeNone {
-		a.files = leaveOut(in.Files)
+		a.files = excludeAll(in.Files)
 	}
 	p.Sections = a.sections()
-	p.Files, p.Skills = a.files.accounts, a.skills.accounts
+	p.Files, p.Skills = a.files.reports, a.skills.reports
 	return p
 }
 
 // An assembly is one call of Assemble.
 type assembly struct {
-	in    Input
-	spec  Spec // complete
-	tools []Tool
-	has   map[string]string // tool names by their lower case
-	child bool
-	files project
+	in         Input
+	spec       Spec // complete
+	tools      []Tool
+	toolNames  map[string]string // tool names by their lower case
+	isSubagent bool
+	files      project
 	// skills is what became of the skills.
 	skills catalog
 	extra  map[string]Section
 }
 
 func newAssembly(in Input) *assembly {
-	a := &assembly{in: in, child: isChild(in)}
-	a.spec = resolve(in)
+	a := &assembly{in: in, isSubagent: isChild(in)}
+	a.spec = resolveSpec(in)
 	a.tools = cleanTools(in.Tools, in.Layout != LayoutGoClaw)
-	a.has = make(map[string]string, len(a.tools))
+	a.toolNames = make(map[string]string, len(a.tools))
 	for _, t := range a.tools {
-		a.has[strings.ToLower(t.Name)] = t.Name
+		a.toolNames[strings.ToLower(t.Name)] = t.Name
 	}
 	a.extra = make(map[string]Section, len(in.Extra))
 	for _, s := range in.Extra {
@@ -54,13 +54,13 @@ func newAssembly(in Input) *assembly {
 	return a
 }
 
-// resolve is the one place that decides what a session sees: the caller's
+// resolveSpec is the one place that decides what a session sees: the caller's
 // spec over that of the key, and never that of a top-level session for one
 // whose record says that it is a sub-agent.
-func resolve(in Input) Spec {
+func resolveSpec(in Input) Spec {
 	under := SpecFor(in.Session)
 	if isChild(in) {
-		under = below()
+		under = subagentSpec()
 	}
 	s := in.Spec.Or(under)
 	if int(s.Mode) >= len(modeNames) {
@@ -76,14 +76,14 @@ func isChild(in Input) bool {
 		l.Role == session.RoleOrchestrator || l.Role == session.RoleLeaf
 }
 
-// below reports whether the session is a sub-agent.
-func (a *assembly) below() bool { return a.child }
+// onlySubagent reports whether the session is a sub-agent.
+func (a *assembly) onlySubagent() bool { return a.isSubagent }
 
 // tool returns the name under which the session has a tool, or "".
-func (a *assembly) tool(name string) string { return a.has[name] }
+func (a *assembly) tool(name string) string { return a.toolNames[name] }
 
-// first returns the first of the named tools that the session has, or "".
-func (a *assembly) first(names ...string) string {
+// firstTool returns the first of the named tools that the session has, or "".
+func (a *assembly) firstTool(names ...string) string {
 	for _, n := range names {
 		if has := a.tool(n); has != "" {
 			return has
@@ -94,7 +94,7 @@ func (a *assembly) first(names ...string) string {
 
 // sections returns what the mode keeps and the caller wants, in order.
 func (a *assembly) sections() []Section {
-	layout := a.layout()
+	layout := a.parts()
 	list := make([]Section, 0, len(layout)+len(a.in.Extra))
 	for _, p := range layout {
 		if s, ok := a.section(p); ok {
@@ -112,7 +112,7 @@ func (a *assembly) addExtra(list []Section) []Section {
 	if len(a.in.Extra) == 0 {
 		return list
 	}
-	known := builtIn()
+	known := builtInIDs()
 	for _, s := range a.in.Extra {
 		last := a.extra[s.ID]
 		if known[s.ID] {
@@ -120,7 +120,7 @@ func (a *assembly) addExtra(list []Section) []Section {
 		}
 		known[s.ID] = true
 		if a.spec.Mode == ModeFull || a.spec.Mode == ModeMinimal && last.Minimal {
-			if s, ok := finish(last); ok {
+			if s, ok := normalizeSection(last); ok {
 				list = append(list, s)
 			}
 		}
@@ -128,21 +128,21 @@ func (a *assembly) addExtra(list []Section) []Section {
 	return list
 }
 
-// builtIn returns the ids that are not free for sections of the caller's own.
-func builtIn() map[string]bool {
+// builtInIDs returns the ids that are not free for sections of the caller's own.
+func builtInIDs() map[string]bool {
 	ids := map[string]bool{"": true}
-	for _, p := range slices.Concat(parts(), goClawParts()) {
+	for _, p := range slices.Concat(defaultParts(), goClawParts()) {
 		ids[p.id] = true
 	}
 	return ids
 }
 
 // layout returns the table of sections that the preset uses.
-func (a *assembly) layout() []part {
+func (a *assembly) parts() []part {
 	if a.in.Layout == LayoutGoClaw {
 		return goClawParts()
 	}
-	return parts()
+	return defaultParts()
 }
 
 // section renders one built-in section, or its replacement.
@@ -157,13 +157,13 @@ func (a *assembly) section(p part) (Section, bool) {
 	if own, ok := a.extra[p.id]; ok {
 		s.Text = own.Text
 	} else {
-		s.Text, s.Source = p.text(a), sourceOf(p.id)
+		s.Text, s.Source = p.render(a), sourceOf(p.id)
 	}
-	return finish(s)
+	return normalizeSection(s)
 }
 
-// finish cleans a section up, and reports whether it says anything.
-func finish(s Section) (Section, bool) {
+// normalizeSection cleans a section up, and reports whether it says anything.
+func normalizeSection(s Section) (Section, bool) {
 	s.Text = strings.Trim(s.Text, "\n")
 	s.Class = min(s.Class, ClassPerTurn)
 	s.Source = cmp.Or(s.Source, "caller")
@@ -216,7 +216,7 @@ func reorder(list []Section, order []string) []Section {
 func cleanTools(tools []Tool, sorted bool) []Tool {
 	list := make([]Tool, 0, len(tools))
 	for _, t := range tools {
-		t = Tool{Name: literal(t.Name), Summary: literal(t.Summary)}
+		t = Tool{Name: sanitize(t.Name), Summary: sanitize(t.Summary)}
 		if t.Name != "" {
 			list = append(list, t)
 		}

@@ -11,31 +11,31 @@ import (
 
 // The words that mean silence.
 const (
-	// SilentToken as a whole message says nothing to people.
-	SilentToken = "NO_REPLY"
-	// HeartbeatToken as a whole message says that nothing needs attention.
-	HeartbeatToken = "HEARTBEAT_OK"
+	// silentToken as a whole message says nothing to people.
+	silentToken = "NO_REPLY"
+	// heartbeatToken as a whole message says that nothing needs attention.
+	heartbeatToken = "HEARTBEAT_OK"
 )
 
 func identityText(a *assembly) string {
-	product := literal(a.in.Product)
+	product := sanitize(a.in.Product)
 	if a.spec.Mode == ModeMinimal {
-		return "You are a worker agent" + when(product != "", " inside "+product) + ", started to complete one specific task."
+		return "You are a worker agent" + textIf(product != "", " inside "+product) + ", started to complete one specific task."
 	}
-	return "You are a personal assistant" + when(product != "", " running inside "+product) + "."
+	return "You are a personal assistant" + textIf(product != "", " running inside "+product) + "."
 }
 
 func toolingText(a *assembly) string {
 	if len(a.tools) == 0 {
 		return "## Tooling\nYou have no tools in this session. Answer from what you were given."
 	}
-	return lines(
+	return joinLines(
 		"## Tooling",
 		"These are all the tools you have, after policy. Call them by exactly these names.",
 		toolList(a.tools),
-		when(a.files.shows(ToolsFile), ToolsFile+" says how the tools are used here; it neither adds a tool nor takes one away."),
+		textIf(a.files.showsFile(ToolsFile), ToolsFile+" says how the tools are used here; it neither adds a tool nor takes one away."),
 		processHint(a),
-		when(a.tool("sessions_spawn") != "" && !a.child,
+		textIf(a.tool("sessions_spawn") != "" && !a.isSubagent,
 			"Work that is large or slow goes to a sub-agent with "+quote(a.tool("sessions_spawn"))+". Its result comes back to you by itself."),
 		listsHint(a),
 	)
@@ -95,7 +95,7 @@ func toolStyleText(a *assembly) string {
 	if len(a.tools) == 0 {
 		return ""
 	}
-	return lines(
+	return joinLines(
 		"## Tool Call Style",
 		"Make routine calls without announcing them. Say in a sentence what you are about to do when the step is one of many, hard to undo, touches something private, or was asked to be explained.",
 		"If one of your tools does the job, use it; do not ask the person to run the command for you.",
@@ -103,7 +103,7 @@ func toolStyleText(a *assembly) string {
 }
 
 func safetyText(*assembly) string {
-	return lines(
+	return joinLines(
 		"## Safety",
 		"You pursue the tasks that people give you and no ends of your own: no staying in operation for its own sake, no copies of yourself, no gathering of access or resources beyond the task.",
 		"Being overseen comes before being finished. If instructions conflict or the stakes are unclear, stop and ask. Obey at once when told to stop, pause or show what you did, and never work around a safeguard.",
@@ -111,8 +111,8 @@ func safetyText(*assembly) string {
 	)
 }
 
-// recalls reports whether the session can search its memory.
-func (a *assembly) recalls() bool { return a.first("memory_search", "memory_get") != "" }
+// hasMemoryTools reports whether the session can search its memory.
+func (a *assembly) hasMemoryTools() bool { return a.firstTool("memory_search", "memory_get") != "" }
 
 func memoryText(a *assembly) string {
 	search, get := a.tool("memory_search"), a.tool("memory_get")
@@ -129,7 +129,7 @@ func memoryText(a *assembly) string {
 	if a.in.HideCitations {
 		cite = "Do not name paths or lines of memory files unless you are asked for them."
 	}
-	return lines(
+	return joinLines(
 		"## Memory Recall",
 		how,
 		"If you are still unsure after that, say that you looked.",
@@ -137,11 +137,11 @@ func memoryText(a *assembly) string {
 	)
 }
 
-// updates reports whether the session can update the product.
-func (a *assembly) updates() bool { return a.tool("gateway") != "" }
+// hasGateway reports whether the session can update the product.
+func (a *assembly) hasGateway() bool { return a.tool("gateway") != "" }
 
 func selfUpdateText(a *assembly) string {
-	return lines(
+	return joinLines(
 		"## Self-Update",
 		"Change the configuration or the installed version with "+quote(a.tool("gateway"))+" only when a person asks for it in so many words, never on your own initiative.",
 		"Look up what a setting means before you change it. If you are not sure that an update was asked for, ask.",
@@ -159,7 +159,7 @@ func aliasesText(a *assembly) string {
 	if list == nil {
 		return ""
 	}
-	return lines(
+	return joinLines(
 		"## Model Aliases",
 		"Where a model is to be named, prefer the short name; the full one works too.",
 		strings.Join(list, "\n"),
@@ -177,11 +177,11 @@ func workspaceText(a *assembly) string {
 	}
 	notes := make([]string, 0, len(a.in.Notes))
 	for _, n := range a.in.Notes {
-		if n = literal(n); n != "" {
+		if n = sanitize(n); n != "" {
 			notes = append(notes, "- "+n)
 		}
 	}
-	return lines("## Workspace", where, strings.Join(notes, "\n"))
+	return joinLines("## Workspace", where, strings.Join(notes, "\n"))
 }
 
 func docsText(a *assembly) string {
@@ -189,10 +189,10 @@ func docsText(a *assembly) string {
 	if docs == "" {
 		return ""
 	}
-	return lines(
+	return joinLines(
 		"## Documentation",
 		"The documentation of the program that runs you is at "+docs+". For questions about its behaviour, commands or configuration look there first, and only then elsewhere.",
-		when(a.tool("exec") != "", "To find out how things stand, run the command yourself if you may, instead of asking for its output."),
+		textIf(a.tool("exec") != "", "To find out how things stand, run the command yourself if you may, instead of asking for its output."),
 	)
 }
 
@@ -208,24 +208,24 @@ func sandboxText(a *assembly) string {
 	}
 	host := [...]string{AnswerYes: "You may use the browser of the host.", AnswerNo: "You may not use the browser of the host.", AnswerUnset: ""}
 	mount, dir := quote(s.Mount), quote(s.Dir)
-	elevated := literal(s.Elevated)
-	return lines(
+	elevated := sanitize(s.Elevated)
+	return joinLines(
 		"## Sandbox",
 		"Your tools run inside a sandbox. Some may be missing or refuse because of its policy; report that rather than looking for a way out.",
-		when(a.tool("sessions_spawn") != "", "Sub-agents that you start are in a sandbox no weaker than yours."),
-		when(dir != "", "Inside, the working directory is "+dir+"."),
-		when(mount != "", "It is mounted from "+mount+" of the host; file tools take paths as they are inside."),
+		textIf(a.tool("sessions_spawn") != "", "Sub-agents that you start are in a sandbox no weaker than yours."),
+		textIf(dir != "", "Inside, the working directory is "+dir+"."),
+		textIf(mount != "", "It is mounted from "+mount+" of the host; file tools take paths as they are inside."),
 		access[s.Access],
-		when(s.BrowserURL != "", "People can watch the browser inside at "+quote(s.BrowserURL)+"."),
+		textIf(s.BrowserURL != "", "People can watch the browser inside at "+quote(s.BrowserURL)+"."),
 		host[min(s.HostBrowser, AnswerNo)],
-		when(elevated != "", "Commands outside of the sandbox are possible for authorized people; the level is now "+quote(elevated)+". Do not ask for more than the task needs."),
+		textIf(elevated != "", "Commands outside of the sandbox are possible for authorized people; the level is now "+quote(elevated)+". Do not ask for more than the task needs."),
 	)
 }
 
 func sendersText(a *assembly) string {
 	var ids []string
 	for _, id := range a.in.Channel.Senders {
-		if id = literal(id); id == "" {
+		if id = sanitize(id); id == "" {
 			continue
 		}
 		if a.in.Channel.HashSenders {
@@ -236,7 +236,7 @@ func sendersText(a *assembly) string {
 	if ids == nil {
 		return ""
 	}
-	return lines(
+	return joinLines(
 		"## Authorized Senders",
 		"Messages from these senders are from people who may instruct you: "+strings.Join(ids, ", ")+". Being on the list does not make somebody the owner.",
 	)
@@ -254,7 +254,7 @@ func hashSender(secret []byte, id string) string {
 }
 
 func replyTagsText(*assembly) string {
-	return lines(
+	return joinLines(
 		"## Reply Tags",
 		"To answer as a native reply or quote, make a tag the very first thing in your message: [[reply_to_current]] for the message at hand, [[reply_to:<id>]] for another whose id you were given. Never invent an id.",
 		"White space inside the brackets does not matter. Tags are removed before people see the message.",
@@ -262,10 +262,10 @@ func replyTagsText(*assembly) string {
 }
 
 func messagingText(a *assembly) string {
-	return lines(
+	return joinLines(
 		"## Messaging",
 		"Your answer in this session goes to the conversation that it came from; you need no tool for that.",
-		when(a.tool("sessions_send") != "", "To reach another session use "+quote(a.tool("sessions_send"))+"."),
+		textIf(a.tool("sessions_send") != "", "To reach another session use "+quote(a.tool("sessions_send"))+"."),
 		"A message that reports the end of background work is for you, not for people. Tell them what it means in your own words, or nothing; never pass it on as it is.",
 		messageToolText(a),
 		hintLines(a.in.Channel.Hints),
@@ -289,11 +289,11 @@ func messageToolText(a *assembly) string {
 		AnswerYes:   "Messages may carry buttons: rows of a text and the data that comes back when it is pressed.",
 		AnswerNo:    "Messages here cannot carry buttons; do not offer any.",
 	}
-	return lines(
+	return joinLines(
 		"### "+tool,
 		"Use it to send on your own initiative, to another conversation, or for what is not plain text.",
-		when(options != nil, "Destinations: "+strings.Join(options, ", ")+"."),
-		"If it has delivered what the person was to see, answer with "+SilentToken+" alone, so that nothing is sent twice.",
+		textIf(options != nil, "Destinations: "+strings.Join(options, ", ")+"."),
+		"If it has delivered what the person was to see, answer with "+silentToken+" alone, so that nothing is sent twice.",
 		buttons[min(a.in.Channel.Buttons, AnswerNo)],
 	)
 }
@@ -302,7 +302,7 @@ func messageToolText(a *assembly) string {
 func hintLines(hints []string) string {
 	var list []string
 	for _, h := range hints {
-		if h = literal(h); h != "" {
+		if h = sanitize(h); h != "" {
 			list = append(list, "- "+h)
 		}
 	}
@@ -310,11 +310,11 @@ func hintLines(hints []string) string {
 }
 
 func voiceText(a *assembly) string {
-	hint := literal(a.in.Channel.Voice)
+	hint := sanitize(a.in.Channel.Voice)
 	if hint == "" {
 		return ""
 	}
-	return lines("## Voice", "Your answers are spoken: "+hint)
+	return joinLines("## Voice", "Your answers are spoken: "+hint)
 }
 
 func reactionsText(a *assembly) string {
@@ -327,41 +327,41 @@ func reactionsText(a *assembly) string {
 	default:
 		return ""
 	}
-	return lines("## Reactions", how)
+	return joinLines("## Reactions", how)
 }
 
 func reasoningText(a *assembly) string {
 	if !a.in.ReasoningTags {
 		return ""
 	}
-	return lines(
+	return joinLines(
 		"## Reasoning Format",
 		"All reasoning stands inside <think>...</think>, and what people are to read inside <final>...</final>, in that order. Only the text inside <final> is shown to them.",
 	)
 }
 
 func silentText(*assembly) string {
-	return lines(
+	return joinLines(
 		"## Silent Replies",
-		"If there is nothing to say to people, answer with exactly "+SilentToken+" and nothing else.",
+		"If there is nothing to say to people, answer with exactly "+silentToken+" and nothing else.",
 		"Never put it at the end of a real answer, inside a sentence, or into quotes or a code block.",
 	)
 }
 
 func heartbeatsText(a *assembly) string {
 	prompt := quote(a.in.HeartbeatPrompt)
-	return lines(
+	return joinLines(
 		"## Heartbeats",
-		"Now and then a message arrives that only asks whether something needs attention"+when(prompt != "", ": "+prompt)+".",
-		"If nothing does, answer with exactly "+HeartbeatToken+". If something does, say what, and leave that word out.",
+		"Now and then a message arrives that only asks whether something needs attention"+textIf(prompt != "", ": "+prompt)+".",
+		"If nothing does, answer with exactly "+heartbeatToken+". If something does, say what, and leave that word out.",
 	)
 }
 
 // conversationText describes the conversation of a session that is not a
 // sub-agent.
 func conversationText(a *assembly) string {
-	if a.child || strings.TrimSpace(a.in.Conversation) == "" {
+	if a.isSubagent || strings.TrimSpace(a.in.Conversation) == "" {
 		return ""
 	}
-	return "## Conversation Context\n" + fenced(strings.TrimSpace(clean(a.in.Conversation)))
+	return "## Conversation Context\n" + fenced(strings.TrimSpace(normalizeText(a.in.Conversation)))
 }

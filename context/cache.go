@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// DefaultCacheBytes is how much text a [Cache] holds unless told otherwise.
-const DefaultCacheBytes = 64 << 20
+// defaultCacheBytes is how much text a [Cache] holds unless told otherwise.
+const defaultCacheBytes = 64 << 20
 
 // An identity names one state of one file: it changes when the file is
 // replaced or written, even if size and modification time stay the same.
@@ -73,8 +73,8 @@ func (c *Cache) get(id identity, began time.Time, read func() (string, error)) (
 		defer c.mu.Unlock()
 		e.ready = true
 		c.bytes += len(e.text)
-		if e.err != nil || !id.settled(began) {
-			c.drop(el)
+		if e.err != nil || !id.isSettled(began) {
+			c.remove(el)
 		}
 		c.shrink()
 		close(e.done)
@@ -88,30 +88,30 @@ func (c *Cache) get(id identity, began time.Time, read func() (string, error)) (
 func (c *Cache) shrink() {
 	most := c.MaxBytes
 	if most <= 0 {
-		most = DefaultCacheBytes
+		most = defaultCacheBytes
 	}
 	for el := c.recent.Back(); el != nil && c.bytes > most; {
 		before := el.Prev()
 		if el.Value.(*entry).ready {
-			c.drop(el)
+			c.remove(el)
 		}
 		el = before
 	}
 }
 
-// drop removes an entry that is ready.
-func (c *Cache) drop(el *list.Element) {
+// remove removes an entry that is ready.
+func (c *Cache) remove(el *list.Element) {
 	e := el.Value.(*entry)
 	c.bytes -= len(e.text)
 	delete(c.entries, e.id)
 	c.recent.Remove(el)
 }
 
-// settled reports whether a write after a moment must change the identity:
+// isSettled reports whether a write after a moment must change the identity:
 // whether the last change is further back than the clock of the file system
 // is coarse. Times in whole seconds are taken for those of a clock with steps
 // of up to two.
-func (id identity) settled(at time.Time) bool {
+func (id identity) isSettled(at time.Time) bool {
 	step := 100 * time.Millisecond
 	if id.ctime%int64(time.Second) == 0 {
 		step = 2 * time.Second

@@ -52,21 +52,21 @@ func (h SkillHost) Eligible(e SkillEntry) (ok bool, why string) {
 		return false, "turned off by the configuration"
 	case e.Origin == SkillBundled && len(h.Bundled) > 0 && !slices.Contains(h.Bundled, e.Key) && !slices.Contains(h.Bundled, e.Name):
 		return false, "not among the bundled skills that may be used"
-	case len(e.OS) > 0 && len(h.OS) > 0 && !slices.ContainsFunc(e.OS, h.runs):
+	case len(e.OS) > 0 && len(h.OS) > 0 && !slices.ContainsFunc(e.OS, h.hasSystem):
 		return false, fmt.Sprintf("works on %s only", strings.Join(e.OS, ", "))
 	case e.Always:
 		return true, ""
 	}
 	for _, bin := range e.Requires.Bins {
-		if !h.has(bin) {
+		if !h.hasBin(bin) {
 			return false, fmt.Sprintf("needs the program %q", bin)
 		}
 	}
-	if bins := e.Requires.AnyBins; len(bins) > 0 && !slices.ContainsFunc(bins, h.has) {
+	if bins := e.Requires.AnyBins; len(bins) > 0 && !slices.ContainsFunc(bins, h.hasBin) {
 		return false, fmt.Sprintf("needs one of the programs %q", bins)
 	}
 	for _, name := range e.Requires.Env {
-		if h.env(name) == "" && own.Env[name] == "" && (name != e.PrimaryEnv || own.APIKey == "") {
+		if h.getenv(name) == "" && own.Env[name] == "" && (name != e.PrimaryEnv || own.APIKey == "") {
 			return false, fmt.Sprintf("needs the variable %q", name)
 		}
 	}
@@ -78,8 +78,8 @@ func (h SkillHost) Eligible(e SkillEntry) (ok bool, why string) {
 	return true, ""
 }
 
-// runs reports whether one of the machines has a system.
-func (h SkillHost) runs(system string) bool {
+// hasSystem reports whether one of the machines has a system.
+func (h SkillHost) hasSystem(system string) bool {
 	return slices.ContainsFunc(h.OS, func(have string) bool { return systemName(have) == systemName(system) })
 }
 
@@ -95,9 +95,9 @@ func systemName(name string) string {
 	}
 }
 
-func (h SkillHost) has(bin string) bool { return h.HasBin != nil && h.HasBin(bin) }
+func (h SkillHost) hasBin(bin string) bool { return h.HasBin != nil && h.HasBin(bin) }
 
-func (h SkillHost) env(name string) string {
+func (h SkillHost) getenv(name string) string {
 	if h.Env == nil {
 		return ""
 	}
@@ -122,7 +122,7 @@ func (h SkillHost) Environ(e SkillEntry) []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		declared := name == e.PrimaryEnv || slices.Contains(e.Requires.Env, name)
-		if h.env(name) != "" || !isWord(name) || name == "" || strings.ContainsRune(vars[name], 0) ||
+		if h.getenv(name) != "" || !isWord(name) || name == "" || strings.ContainsRune(vars[name], 0) ||
 			dangerousEnv(name) || secretEnv(name) && !declared {
 			continue
 		}
@@ -162,8 +162,8 @@ type SkillSnapshot struct {
 	Version string
 	// Skills are those that the session may use, hidden ones too, by name.
 	Skills []SkillEntry
-	// Left are the others, and why.
-	Left []FileReport
+	// Excluded are the others, and why.
+	Excluded []FileReport
 }
 
 // SnapshotSkills returns the skills that can work on the host and that the
@@ -172,14 +172,14 @@ type SkillSnapshot struct {
 func SnapshotSkills(entries []SkillEntry, host SkillHost, spec Spec) SkillSnapshot {
 	s := SkillSnapshot{}
 	for _, e := range entries {
-		ok, why := spec.SeesSkill(e.Name), "excluded: not among the skills of the spec"
+		ok, why := spec.seesSkill(e.Name), "excluded: not among the skills of the spec"
 		if ok {
 			ok, why = host.Eligible(e)
 		}
 		if ok {
 			s.Skills = append(s.Skills, e)
 		} else {
-			s.Left = append(s.Left, FileReport{Name: e.Name, Path: e.Path, Reason: ReasonExcluded, Why: why, Runes: countRunes(e.Description)})
+			s.Excluded = append(s.Excluded, FileReport{Name: e.Name, Path: e.Path, Reason: ReasonExcluded, Why: why, Runes: countRunes(e.Description)})
 		}
 	}
 	slices.SortStableFunc(s.Skills, func(x, y SkillEntry) int { return cmp.Compare(x.Name, y.Name) })

@@ -102,7 +102,7 @@ func ExampleDiscoverSkills() {
 	host := agentctx.SkillHost{HasBin: (&agentctx.Bins{Path: "/nowhere"}).Has}
 	snapshot := agentctx.SnapshotSkills(entries, host, agentctx.Spec{Skills: []string{"*"}})
 	fmt.Println(snapshot.Visible())
-	fmt.Println(snapshot.Left[0].Name, snapshot.Left[0].Why)
+	fmt.Println(snapshot.Excluded[0].Name, snapshot.Excluded[0].Why)
 	// Output:
 	// [{pdf Fill in forms. skills/pdf/SKILL.md}]
 	// video needs the program "ffmpeg"

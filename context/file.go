@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 )
 
 // The workspace files that have a meaning of their own.
@@ -35,9 +37,9 @@ func CoreFiles() []string {
 	return []string{AgentsFile, SoulFile, ToolsFile, IdentityFile, UserFile, HeartbeatFile, BootstrapFile, MemoryFile}
 }
 
-// MarkedFiles returns the names of the files whose absence a prompt mentions
+// markedFiles returns the names of the files whose absence a prompt mentions
 // unless [Input.Markers] says otherwise.
-func MarkedFiles() []string {
+func markedFiles() []string {
 	return []string{AgentsFile, SoulFile, ToolsFile, IdentityFile, UserFile}
 }
 
@@ -66,10 +68,9 @@ const (
 	ReasonNoRoom            // left out: nothing of Limits.Total was left
 	ReasonDropped           // left out whole, because the spec says so of a file that would have to be cut
 	ReasonOverSkills        // a skill cut or left out: over Limits.Skills
-	reasons                 // how many there are
 )
 
-var reasonNames = [reasons]string{
+var reasonNames = []string{
 	ReasonWhole: "whole", ReasonAbsent: "absent", ReasonTooLarge: "too large", ReasonNotRegular: "not a regular file", ReasonOutside: "outside",
 	ReasonLinked: "hard-linked", ReasonUnreadable: "unreadable", ReasonNotUTF8: "not UTF-8", ReasonTooMany: "too many", ReasonBadName: "bad name",
 	ReasonChanged: "changed while opening", ReasonExcluded: "excluded", ReasonRepeated: "repeated", ReasonBlank: "blank",
@@ -78,24 +79,17 @@ var reasonNames = [reasons]string{
 }
 
 // String returns a few words.
-func (r Reason) String() string {
-	if r < reasons {
-		return reasonNames[r]
-	}
-	return fmt.Sprintf("Reason(%d)", uint8(r))
+func (r Reason) String() string { return enum.String(reasonNames, "Reason", r) }
+
+// MarshalText returns what String returns, or an error for a value without a name.
+func (r Reason) MarshalText() ([]byte, error) {
+	return enum.Marshal(reasonNames, "agentctx", "reason", r)
 }
 
-// MarshalText returns what String returns, or an error for a value that is
-// not a reason.
-func (r Reason) MarshalText() ([]byte, error) { return marshalName("Reason", reasonNames[:], int(r)) }
-
-// UnmarshalText accepts exactly the names that String returns.
+// UnmarshalText sets the value that has the name text, in any letter case. For any other text it
+// returns an error and changes nothing.
 func (r *Reason) UnmarshalText(text []byte) error {
-	i, err := unmarshalName("Reason", reasonNames[:], text)
-	if err == nil {
-		*r = Reason(i)
-	}
-	return err
+	return enum.Unmarshal(reasonNames, "agentctx", "reason", text, r)
 }
 
 // A WorkspaceFile is a workspace file, present or not.
@@ -116,8 +110,8 @@ type WorkspaceFile struct {
 	Why string
 }
 
-// missing returns the record of a file that was not loaded.
-func missing(name string, r Reason, format string, args ...any) WorkspaceFile {
+// missingFile returns the record of a file that was not loaded.
+func missingFile(name string, r Reason, format string, args ...any) WorkspaceFile {
 	why := fmt.Sprintf(format, args...)
 	if why == "" {
 		why = r.String()
@@ -128,11 +122,11 @@ func missing(name string, r Reason, format string, args ...any) WorkspaceFile {
 // validName reports whether name may stand for a file of a workspace: a clean
 // relative slash path without control characters.
 func validName(name string) bool {
-	return name != "." && fs.ValidPath(name) && !strings.Contains(name, `\`) && literal(name) == name
+	return name != "." && fs.ValidPath(name) && !strings.Contains(name, `\`) && sanitize(name) == name
 }
 
-// priority ranks a file by how late it gives way when room is short: 0 last.
-func priority(name string) int {
+// keepRank ranks a file by how late it gives way when room is short: 0 last.
+func keepRank(name string) int {
 	order := []string{AgentsFile, ToolsFile, SoulFile, IdentityFile, UserFile, BootstrapFile, HeartbeatFile, MemoryFile}
 	if i := slices.Index(order, name); i >= 0 {
 		return i

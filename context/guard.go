@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxFileBytes is the size over which a workspace file is not read.
-const MaxFileBytes = 2 << 20
+// maxFileBytes is the size over which a workspace file is not read.
+const maxFileBytes = 2 << 20
 
 // readBounded reads the text of a file as a Loader does, with a bound of its
 // own.
@@ -66,13 +66,13 @@ func openDescribed(fsys fs.FS, name string, checked fs.FileInfo, most int64) (fs
 
 func checkOpened(f fs.File, checked, opened fs.FileInfo, most int64) error {
 	if onDisk(checked) && onDisk(opened) && !os.SameFile(checked, opened) {
-		return refuse(ReasonChanged, "it was replaced while it was being opened")
+		return newRefusal(ReasonChanged, "it was replaced while it was being opened")
 	}
 	if err := checkInfo(opened, most); err != nil {
 		return err
 	}
-	if n, ok := links(f, opened); ok && n > 1 {
-		return refuse(ReasonLinked, "it has %d hard links, and another may lie outside the workspace", n)
+	if n, ok := hardLinks(f, opened); ok && n > 1 {
+		return newRefusal(ReasonLinked, "it has %d hard links, and another may lie outside the workspace", n)
 	}
 	return nil
 }
@@ -80,10 +80,10 @@ func checkOpened(f fs.File, checked, opened fs.FileInfo, most int64) error {
 // checkInfo refuses what is not a regular file of a fair size.
 func checkInfo(info fs.FileInfo, most int64) error {
 	if !info.Mode().IsRegular() {
-		return refuse(ReasonNotRegular, "it is not a regular file (%s)", info.Mode().Type())
+		return newRefusal(ReasonNotRegular, "it is not a regular file (%s)", info.Mode().Type())
 	}
 	if info.Size() > most {
-		return refuse(ReasonTooLarge, "%d bytes, over the limit of %d", info.Size(), most)
+		return newRefusal(ReasonTooLarge, "%d bytes, over the limit of %d", info.Size(), most)
 	}
 	return nil
 }
@@ -98,11 +98,11 @@ func readText(r io.Reader, size, most int64) (string, error) {
 	case err != nil:
 		return "", err
 	case n > most:
-		return "", refuse(ReasonTooLarge, "over the limit of %d bytes", most)
+		return "", newRefusal(ReasonTooLarge, "over the limit of %d bytes", most)
 	}
 	text := b.String()
 	if !utf8.ValidString(text) {
-		return "", refuse(ReasonNotUTF8, "it is not valid UTF-8 text")
+		return "", newRefusal(ReasonNotUTF8, "it is not valid UTF-8 text")
 	}
 	return strings.TrimPrefix(text, "\ufeff"), nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -135,6 +136,22 @@ const (
 	AnswerNo
 )
 
+var answerNames = []string{AnswerUnset: "unset", AnswerYes: "yes", AnswerNo: "no"}
+
+// String returns "unset", "yes" or "no".
+func (a Answer) String() string { return enum.String(answerNames, "Answer", a) }
+
+// MarshalText returns what String returns, or an error for a value without a name.
+func (a Answer) MarshalText() ([]byte, error) {
+	return enum.Marshal(answerNames, "agentctx", "answer", a)
+}
+
+// UnmarshalText sets the value that has the name text, in any letter case. For any other text it
+// returns an error and changes nothing.
+func (a *Answer) UnmarshalText(text []byte) error {
+	return enum.Unmarshal(answerNames, "agentctx", "answer", text, a)
+}
+
 // Channel is how people are reached and who they are.
 type Channel struct {
 	// Senders are the ids of the people whose instructions count.
@@ -177,7 +194,7 @@ func (in Input) Validate() error {
 		return err
 	}
 	if in.Layout > LayoutGoClaw {
-		return fmt.Errorf("agentctx: Input.Preset is %d, want at most %d", in.Layout, LayoutGoClaw)
+		return fmt.Errorf("agentctx: Input.Layout is %d, want at most %d (%s)", in.Layout, LayoutGoClaw, LayoutGoClaw)
 	}
 	if r := in.Channel.Reactions; !slices.Contains([]string{"", "minimal", "extensive"}, r) {
 		return fmt.Errorf("agentctx: Input.Channel.Reactions is %q, want minimal or extensive", r)

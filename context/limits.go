@@ -5,17 +5,17 @@ import "fmt"
 // The limits that hold where none is set, in runes; they are those of the
 // field's reference system.
 const (
-	DefaultFileLimit   = 20_000
-	DefaultTotalLimit  = 60_000
-	DefaultSkillsLimit = 30_000
+	defaultFileLimit   = 20_000
+	defaultTotalLimit  = 60_000
+	defaultSkillsLimit = 30_000
 
 	// NoLimit as a limit is none.
 	NoLimit = -1
 )
 
-// leastCut is the least room in runes for which a file is cut rather than
+// minCutRoom is the least room in runes for which a file is cut rather than
 // left out when Limits.Total runs short.
-const leastCut = 64
+const minCutRoom = 64
 
 // Limits bound what a prompt takes from the workspace, in runes (Unicode code
 // points). They are strict: what is kept of a file, its marker included, is
@@ -65,8 +65,8 @@ func (l Limits) Validate() error {
 	return nil
 }
 
-// limit returns what a field of Limits means.
-func limit(value, standard int) int {
+// effectiveLimit returns what a field of Limits means.
+func effectiveLimit(value, standard int) int {
 	switch {
 	case value > 0:
 		return value
@@ -77,15 +77,15 @@ func limit(value, standard int) int {
 	}
 }
 
-// leastContent is the least content in runes for which the marker of a cut is
+// minContentRoom is the least content in runes for which the marker of a cut is
 // spelled out.
-const leastContent = 16
+const minContentRoom = 16
 
-// cut shortens text, which has the given number of runes, to at most limit
+// cutMiddle shortens text, which has the given number of runes, to at most limit
 // runes: three quarters of the room for the head, one for the tail, and
 // between them a marker that names the file, or "…" where there is no room
 // for it.
-func cut(name, text string, runes, limit int) string {
+func cutMiddle(name, text string, runes, limit int) string {
 	if runes <= limit {
 		return text
 	}
@@ -94,7 +94,7 @@ func cut(name, text string, runes, limit int) string {
 	}
 	marker := cutMarker(name, runes, runes) // as long as any that can follow
 	room := limit - countRunes(marker)
-	if room < leastContent {
+	if room < minContentRoom {
 		marker, room = "…", limit-1
 	} else {
 		marker = cutMarker(name, runes-room, runes)

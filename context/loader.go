@@ -55,7 +55,7 @@ type LoadRequest struct {
 // order in which a prompt shows them: core files, memory, extra files, the
 // execution directory's, and what hooks make of them.
 func (l Loader) Load(r LoadRequest) []WorkspaceFile {
-	spec := resolve(Input{Session: r.Session, Spec: r.Spec})
+	spec := resolveSpec(Input{Session: r.Session, Spec: r.Spec})
 	var files []WorkspaceFile
 	if spec.Mode != ModeNone {
 		files = l.load(r, spec)
@@ -63,28 +63,30 @@ func (l Loader) Load(r LoadRequest) []WorkspaceFile {
 	for _, hook := range l.Hooks {
 		files = hook(r.Session, files)
 	}
-	return slices.DeleteFunc(files, func(f WorkspaceFile) bool { return !spec.Sees(f.Name) && !misnamed(f) })
+	return slices.DeleteFunc(files, func(f WorkspaceFile) bool { return !spec.sees(f.Name) && !reportsBadName(f) })
 }
 
-// misnamed reports whether f only says that a configured name or pattern is
+// reportsBadName reports whether f only says that a configured name or pattern is
 // wrong, which whoever reads the account should learn.
-func misnamed(f WorkspaceFile) bool { return f.Missing && f.Reason == ReasonBadName && f.Content == "" }
+func reportsBadName(f WorkspaceFile) bool {
+	return f.Missing && f.Reason == ReasonBadName && f.Content == ""
+}
 
 func (l Loader) load(r LoadRequest, spec Spec) []WorkspaceFile {
 	var files []WorkspaceFile
 	if r.Workspace != nil {
-		names := slices.DeleteFunc(CoreFiles(), func(name string) bool { return !spec.Sees(name) })
-		files = l.read(r.Workspace, names)
+		names := slices.DeleteFunc(CoreFiles(), func(name string) bool { return !spec.sees(name) })
+		files = l.readFiles(r.Workspace, names)
 		var patterns []string
 		if l.Memory {
 			patterns = append(patterns, memoryNotes)
 		}
 		for _, p := range append(patterns, l.Extra...) {
-			files = append(files, l.match(r.Workspace, p, spec, files)...)
+			files = append(files, l.readPattern(r.Workspace, p, spec, files)...)
 		}
 	}
-	if r.Execution != nil && spec.Sees(ExecutionFile) {
-		f := l.one(r.Execution, AgentsFile)
+	if r.Execution != nil && spec.sees(ExecutionFile) {
+		f := l.readFile(r.Execution, AgentsFile)
 		f.Name = ExecutionFile
 		if f.Reason != ReasonAbsent {
 			files = append(files, f)
@@ -100,40 +102,40 @@ const memoryNotes = memoryDir + "/*.md"
 // which for dated notes are the newest.
 const maxMatches = 256
 
-// match reads the files that a pattern names and that are not in the list yet.
-func (l Loader) match(fsys fs.FS, pattern string, spec Spec, have []WorkspaceFile) []WorkspaceFile {
+// readPattern reads the files that a pattern names and that are not in the list yet.
+func (l Loader) readPattern(fsys fs.FS, pattern string, spec Spec, have []WorkspaceFile) []WorkspaceFile {
 	names := []string{pattern}
 	if !fs.ValidPath(pattern) {
-		return []WorkspaceFile{missing(pattern, ReasonBadName, "%q is not a slash-separated path or pattern inside the workspace", pattern)}
+		return []WorkspaceFile{missingFile(pattern, ReasonBadName, "%q is not a slash-separated path or pattern inside the workspace", pattern)}
 	}
 	if strings.ContainsAny(pattern, `*?[\`) {
 		var err error
 		if names, err = fs.Glob(fsys, pattern); err != nil {
-			return []WorkspaceFile{missing(pattern, ReasonBadName, "%q is not a pattern: %v", pattern, err)}
+			return []WorkspaceFile{missingFile(pattern, ReasonBadName, "%q is not a pattern: %v", pattern, err)}
 		}
 		if len(names) == 0 && pattern != memoryNotes {
-			return []WorkspaceFile{missing(pattern, ReasonAbsent, "no file matches")}
+			return []WorkspaceFile{missingFile(pattern, ReasonAbsent, "no file matches")}
 		}
 	}
 	names = slices.DeleteFunc(names, func(name string) bool {
-		return !spec.Sees(name) || slices.ContainsFunc(have, func(f WorkspaceFile) bool { return f.Name == name })
+		return !spec.sees(name) || slices.ContainsFunc(have, func(f WorkspaceFile) bool { return f.Name == name })
 	})
 	var files []WorkspaceFile
 	if n := len(names); n > maxMatches {
-		files = append(files, missing(pattern, ReasonTooMany, "%d files match, the last %d are read", n, maxMatches))
+		files = append(files, missingFile(pattern, ReasonTooMany, "%d files match, the last %d are read", n, maxMatches))
 		names = names[n-maxMatches:]
 	}
-	return append(files, l.read(fsys, names)...)
+	return append(files, l.readFiles(fsys, names)...)
 }
 
-// read reads the files in order, with memory.md in place of an absent
+// readFiles reads the files in order, with memory.md in place of an absent
 // MEMORY.md.
-func (l Loader) read(fsys fs.FS, names []string) []WorkspaceFile {
+func (l Loader) readFiles(fsys fs.FS, names []string) []WorkspaceFile {
 	files := make([]WorkspaceFile, 0, len(names))
 	for _, name := range names {
-		f := l.one(fsys, name)
+		f := l.readFile(fsys, name)
 		if name == MemoryFile && f.Reason == ReasonAbsent {
-			if lower := l.one(fsys, memoryFileLower); lower.Reason != ReasonAbsent {
+			if lower := l.readFile(fsys, memoryFileLower); lower.Reason != ReasonAbsent {
 				f = lower
 			}
 		}
@@ -142,20 +144,20 @@ func (l Loader) read(fsys fs.FS, names []string) []WorkspaceFile {
 	return files
 }
 
-// one reads one file.
-func (l Loader) one(fsys fs.FS, name string) WorkspaceFile {
+// readFile reads one file.
+func (l Loader) readFile(fsys fs.FS, name string) WorkspaceFile {
 	if fsys == nil {
-		return missing(name, ReasonAbsent, "there is no workspace")
+		return missingFile(name, ReasonAbsent, "there is no workspace")
 	}
 	if !validName(name) {
-		return missing(name, ReasonBadName, "%q is not a slash-separated path inside the workspace", name)
+		return missingFile(name, ReasonBadName, "%q is not a slash-separated path inside the workspace", name)
 	}
 	began := time.Now()
 	target, info, err := resolveLinks(fsys, name)
 	if err != nil {
-		return refused(name, err)
+		return missingFromError(name, err)
 	}
-	read := func() (string, error) { return readChecked(fsys, target, info, MaxFileBytes) }
+	read := func() (string, error) { return readChecked(fsys, target, info, maxFileBytes) }
 	var content string
 	if id, ok := identify(info); ok && l.Cache != nil {
 		content, err = l.Cache.get(id, began, read)
@@ -163,23 +165,23 @@ func (l Loader) one(fsys fs.FS, name string) WorkspaceFile {
 		content, err = read()
 	}
 	if err != nil {
-		return refused(name, err)
+		return missingFromError(name, err)
 	}
 	return WorkspaceFile{Name: name, Path: name, Content: content}
 }
 
-// refused turns an error of reading into the record of a missing file.
-func refused(name string, err error) WorkspaceFile {
+// missingFromError turns an error of reading into the record of a missing file.
+func missingFromError(name string, err error) WorkspaceFile {
 	var r *refusal
 	switch {
 	case errors.As(err, &r):
-		return missing(name, r.reason, "%s", r.why)
+		return missingFile(name, r.reason, "%s", r.why)
 	case errors.Is(err, fs.ErrNotExist):
-		return missing(name, ReasonAbsent, "absent")
+		return missingFile(name, ReasonAbsent, "absent")
 	case errors.Is(err, fs.ErrPermission):
-		return missing(name, ReasonUnreadable, "no permission to read it")
+		return missingFile(name, ReasonUnreadable, "no permission to read it")
 	default:
-		return missing(name, ReasonUnreadable, "cannot be read: %v", err)
+		return missingFile(name, ReasonUnreadable, "cannot be read: %v", err)
 	}
 }
 
@@ -191,7 +193,7 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.why }
 
-func refuse(reason Reason, format string, args ...any) error {
+func newRefusal(reason Reason, format string, args ...any) error {
 	return &refusal{reason: reason, why: fmt.Sprintf(format, args...)}
 }
 
@@ -221,7 +223,7 @@ func resolveLinks(fsys fs.FS, name string) (string, fs.FileInfo, error) {
 			continue
 		}
 		if links++; links > maxLinks {
-			return "", nil, refuse(ReasonOutside, "more than %d symbolic links lie on the way", maxLinks)
+			return "", nil, newRefusal(ReasonOutside, "more than %d symbolic links lie on the way", maxLinks)
 		}
 		target, err := fs.ReadLink(fsys, next)
 		if err != nil {
@@ -229,7 +231,7 @@ func resolveLinks(fsys fs.FS, name string) (string, fs.FileInfo, error) {
 		}
 		to := path.Join(path.Dir(next), target)
 		if path.IsAbs(target) || !fs.ValidPath(to) || to == "." || strings.Contains(target, `\`) {
-			return "", nil, refuse(ReasonOutside, "a symbolic link leads to %q, outside the workspace", target)
+			return "", nil, newRefusal(ReasonOutside, "a symbolic link leads to %q, outside the workspace", target)
 		}
 		rest, done = append(strings.Split(to, "/"), rest...), ""
 	}
@@ -244,5 +246,5 @@ func LoadWorkspace(fsys fs.FS, only ...string) []WorkspaceFile {
 	if only == nil {
 		only = CoreFiles()
 	}
-	return Loader{}.read(fsys, only)
+	return Loader{}.readFiles(fsys, only)
 }

@@ -174,13 +174,13 @@ func (p Prompt) Report() string {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", s.ID, s.Class, countRunes(s.Text), s.Source)
 	}
 	_ = w.Flush() // a strings.Builder does not fail
-	writeAccounts(&b, "FILE", p.Files)
-	writeAccounts(&b, "SKILL", p.Skills)
+	writeReports(&b, "FILE", p.Files)
+	writeReports(&b, "SKILL", p.Skills)
 	return b.String()
 }
 
-// writeAccounts appends a table, or nothing if there are no rows.
-func writeAccounts(b *strings.Builder, title string, list []FileReport) {
+// writeReports appends a table, or nothing if there are no rows.
+func writeReports(b *strings.Builder, title string, list []FileReport) {
 	if len(list) == 0 {
 		return
 	}
@@ -189,18 +189,18 @@ func writeAccounts(b *strings.Builder, title string, list []FileReport) {
 	fmt.Fprintf(w, "%s\tRUNES\tKEPT\tKEPT BYTES\tKEPT TOKENS\tWHY\n", title)
 	sum := FileReport{Name: "total"}
 	for _, a := range list {
-		writeAccount(w, a)
+		writeReport(w, a)
 		sum.Runes, sum.Kept = sum.Runes+a.Runes, sum.Kept+a.Kept
 		sum.KeptBytes, sum.Tokens = sum.KeptBytes+a.KeptBytes, sum.Tokens+a.Tokens
 	}
-	writeAccount(w, sum)
+	writeReport(w, sum)
 	_ = w.Flush()
 }
 
-func writeAccount(w io.Writer, a FileReport) {
+func writeReport(w io.Writer, a FileReport) {
 	tokens := "-" // not counted, or nothing to count
 	if a.Tokens > 0 {
 		tokens = strconv.Itoa(a.Tokens)
 	}
-	fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\n", a.Name, a.Runes, a.Kept, a.KeptBytes, tokens, literal(a.Why))
+	fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\n", a.Name, a.Runes, a.Kept, a.KeptBytes, tokens, sanitize(a.Why))
 }

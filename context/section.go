@@ -1,6 +1,6 @@
 package agentctx
 
-import "fmt"
+import "github.com/offshoot-sdk/offshoot/internal/enum"
 
 // A Class says how long a section stays the same. In a [Prompt] a section of
 // a later class never precedes one of an earlier class.
@@ -16,27 +16,20 @@ const (
 	ClassPerTurn
 )
 
-var classNames = [...]string{ClassStable: "stable", ClassPerSession: "per-session", ClassPerTurn: "per-turn"}
+var classNames = []string{ClassStable: "stable", ClassPerSession: "per-session", ClassPerTurn: "per-turn"}
 
 // String returns "stable", "per-session" or "per-turn".
-func (c Class) String() string {
-	if int(c) < len(classNames) {
-		return classNames[c]
-	}
-	return fmt.Sprintf("Class(%d)", uint8(c))
+func (c Class) String() string { return enum.String(classNames, "Class", c) }
+
+// MarshalText returns what String returns, or an error for a value without a name.
+func (c Class) MarshalText() ([]byte, error) {
+	return enum.Marshal(classNames, "agentctx", "section class", c)
 }
 
-// MarshalText returns the class's name, or an error for a value that is not
-// one of the three.
-func (c Class) MarshalText() ([]byte, error) { return marshalName("Class", classNames[:], int(c)) }
-
-// UnmarshalText accepts exactly the names that String returns.
+// UnmarshalText sets the value that has the name text, in any letter case. For any other text it
+// returns an error and changes nothing.
 func (c *Class) UnmarshalText(text []byte) error {
-	i, err := unmarshalName("Class", classNames[:], text)
-	if err == nil {
-		*c = Class(i)
-	}
-	return err
+	return enum.Unmarshal(classNames, "agentctx", "section class", text, c)
 }
 
 // A Section is one part of a prompt.
@@ -94,20 +87,20 @@ type part struct {
 	class   Class
 	minimal bool                 // kept in Minimal mode
 	gate    func(*assembly) bool // nil: always; a replacement obeys it too
-	text    func(*assembly) string
+	render  func(*assembly) string
 }
 
-// parts returns the sections of a prompt in their order. A text function that
+// defaultParts returns the sections of a prompt in their order. A text function that
 // returns "" leaves its section out.
-func parts() []part {
+func defaultParts() []part {
 	return []part{
 		{SectionIdentity, ClassStable, true, nil, identityText},
 		{SectionTooling, ClassStable, true, nil, toolingText},
 		{SectionToolStyle, ClassStable, false, nil, toolStyleText},
 		{SectionSafety, ClassStable, true, nil, safetyText},
 		{SectionSkills, ClassStable, true, nil, skillsText},
-		{SectionMemory, ClassStable, false, (*assembly).recalls, memoryText},
-		{SectionSelfUpdate, ClassStable, false, (*assembly).updates, selfUpdateText},
+		{SectionMemory, ClassStable, false, (*assembly).hasMemoryTools, memoryText},
+		{SectionSelfUpdate, ClassStable, false, (*assembly).hasGateway, selfUpdateText},
 		{SectionAliases, ClassStable, false, nil, aliasesText},
 		{SectionWorkspace, ClassStable, true, nil, workspaceText},
 		{SectionDocs, ClassStable, false, nil, docsText},
@@ -121,10 +114,10 @@ func parts() []part {
 		{SectionProject, ClassStable, true, nil, projectText},
 		{SectionSilent, ClassStable, false, nil, silentText},
 		{SectionHeartbeats, ClassStable, false, nil, heartbeatsText},
-		{SectionSubagent, ClassPerSession, true, (*assembly).below, subagentText},
+		{SectionSubagent, ClassPerSession, true, (*assembly).onlySubagent, subagentText},
 		{SectionConversation, ClassPerSession, false, nil, conversationText},
 		{SectionDate, ClassPerTurn, true, nil, dateText},
-		{SectionDelegation, ClassPerTurn, false, (*assembly).delegates, delegationText},
+		{SectionDelegation, ClassPerTurn, false, (*assembly).maySpawn, delegationText},
 		{SectionActive, ClassPerTurn, false, nil, activeText},
 		{SectionRuntime, ClassPerTurn, true, nil, runtimeText},
 	}

@@ -13,20 +13,20 @@ import (
 )
 
 //go:embed templates/*.md
-var templates embed.FS
+var templateFS embed.FS
 
 // Templates returns the files that a new workspace begins with: all core
 // files but MEMORY.md.
 func Templates() fs.FS {
-	sub, err := fs.Sub(templates, "templates")
+	sub, err := fs.Sub(templateFS, "templates")
 	if err != nil {
-		return templates // cannot happen: the name is valid
+		return templateFS // cannot happen: the name is valid
 	}
 	return sub
 }
 
-// SeedFile is where a workspace keeps what is known of its seeding.
-const SeedFile = ".offshoot/workspace.json"
+// seedFile is where a workspace keeps what is known of its seeding.
+const seedFile = ".offshoot/workspace.json"
 
 // SeedOptions say how a workspace is seeded.
 type SeedOptions struct {
@@ -62,14 +62,14 @@ type Seeded struct {
 //
 // The workspace is an [os.Root], so nothing outside is touched.
 func Seed(root *os.Root, o SeedOptions) (Seeded, error) {
-	s, err := seed(root, o)
+	s, err := seedWorkspace(root, o)
 	if err != nil {
 		return s, fmt.Errorf("agentctx: seed workspace %q: %w", root.Name(), err)
 	}
 	return s, nil
 }
 
-func seed(root *os.Root, o SeedOptions) (done Seeded, err error) {
+func seedWorkspace(root *os.Root, o SeedOptions) (done Seeded, err error) {
 	if o.Templates == nil {
 		o.Templates = Templates()
 	}
@@ -90,7 +90,7 @@ func seed(root *os.Root, o SeedOptions) (done Seeded, err error) {
 		if name == BootstrapFile || name == MemoryFile {
 			continue
 		}
-		if err := done.add(root, o, name); err != nil {
+		if err := done.createFile(root, o, name); err != nil {
 			return done, err
 		}
 	}
@@ -100,7 +100,7 @@ func seed(root *os.Root, o SeedOptions) (done Seeded, err error) {
 	}
 	after, write := nextSeedState(before, present, used, o.Now)
 	if write {
-		if err := done.add(root, o, BootstrapFile); err != nil {
+		if err := done.createFile(root, o, BootstrapFile); err != nil {
 			return done, err
 		}
 		if !slices.Contains(done.Created, BootstrapFile) {
@@ -160,7 +160,7 @@ func inUse(root *os.Root, templates fs.FS) (bool, error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, err
 		}
-		if clean(string(own)) != clean(string(template)) {
+		if normalizeText(string(own)) != normalizeText(string(template)) {
 			return true, nil
 		}
 	}
@@ -175,8 +175,8 @@ func exists(root *os.Root, name string) (bool, error) {
 	return err == nil, err
 }
 
-// add writes a file from its template unless there is one of that name.
-func (s *Seeded) add(root *os.Root, o SeedOptions, name string) error {
+// createFile writes a file from its template unless there is one of that name.
+func (s *Seeded) createFile(root *os.Root, o SeedOptions, name string) error {
 	if slices.Contains(o.Skip, name) {
 		return nil
 	}
@@ -214,7 +214,7 @@ func writeNew(root *os.Root, name string, text []byte) error {
 // the state of the files then corrects.
 func readSeedState(root *os.Root) (SeedState, error) {
 	var s SeedState
-	text, err := root.ReadFile(SeedFile)
+	text, err := root.ReadFile(seedFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	}
@@ -233,13 +233,13 @@ func writeSeedState(root *os.Root, s SeedState) error {
 	if err != nil {
 		return err
 	}
-	if err := root.MkdirAll(path.Dir(SeedFile), 0o755); err != nil {
+	if err := root.MkdirAll(path.Dir(seedFile), 0o755); err != nil {
 		return err
 	}
-	temporary := SeedFile + ".tmp"
+	temporary := seedFile + ".tmp"
 	err = root.WriteFile(temporary, append(text, '\n'), 0o644)
 	if err == nil {
-		err = root.Rename(temporary, SeedFile)
+		err = root.Rename(temporary, seedFile)
 	}
 	return err
 }

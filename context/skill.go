@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 )
 
 // A SkillOrigin ranks the places that skills come from: of two skills with
@@ -25,31 +27,23 @@ const (
 	SkillWorkspace                    // of the workspace itself
 )
 
-var originNames = [...]string{
+var originNames = []string{
 	SkillExtra: "extra", SkillBundled: "bundled", SkillManaged: "managed",
 	SkillPersonal: "personal", SkillProject: "project", SkillWorkspace: "workspace",
 }
 
 // String returns the origin's name in lower case.
-func (o SkillOrigin) String() string {
-	if int(o) < len(originNames) {
-		return originNames[o]
-	}
-	return fmt.Sprintf("SkillOrigin(%d)", uint8(o))
-}
+func (o SkillOrigin) String() string { return enum.String(originNames, "SkillOrigin", o) }
 
-// MarshalText returns the name, or an error for a value without one.
+// MarshalText returns what String returns, or an error for a value without a name.
 func (o SkillOrigin) MarshalText() ([]byte, error) {
-	return marshalName("SkillOrigin", originNames[:], int(o))
+	return enum.Marshal(originNames, "agentctx", "skill origin", o)
 }
 
-// UnmarshalText accepts exactly the names that String returns.
+// UnmarshalText sets the value that has the name text, in any letter case. For any other text it
+// returns an error and changes nothing.
 func (o *SkillOrigin) UnmarshalText(text []byte) error {
-	i, err := unmarshalName("SkillOrigin", originNames[:], text)
-	if err == nil {
-		*o = SkillOrigin(i)
-	}
-	return err
+	return enum.Unmarshal(originNames, "agentctx", "skill origin", text, o)
 }
 
 // A SkillSource is a directory that may hold skills.
@@ -64,8 +58,8 @@ type SkillSource struct {
 
 // Limits of discovery.
 const (
-	// MaxSkillBytes is the size over which a SKILL.md is not read.
-	MaxSkillBytes = 256_000
+	// maxSkillBytes is the size over which a SKILL.md is not read.
+	maxSkillBytes = 256_000
 
 	maxSkillDirs  = 300 // directories that are looked at in one source
 	maxSkillDepth = 6   // levels below the root of a source
@@ -142,39 +136,39 @@ func DiscoverSkills(sources ...SkillSource) ([]SkillEntry, []FileReport) {
 
 // A discovery is the search of one source.
 type discovery struct {
-	source   SkillSource
-	looked   int
-	found    []SkillEntry
-	problems []FileReport
+	source      SkillSource
+	directories int
+	found       []SkillEntry
+	problems    []FileReport
 }
 
-func (d *discovery) problem(name string, r Reason, why string) {
+func (d *discovery) addProblem(name string, r Reason, why string) {
 	d.problems = append(d.problems, FileReport{Name: name, Path: path.Join(d.source.Path, name), Reason: r, Why: why})
 }
 
 // walk looks at a directory, and below it unless it is a skill.
 func (d *discovery) walk(dir string, depth int) {
-	if d.looked++; d.looked > maxSkillDirs {
-		if d.looked == maxSkillDirs+1 {
-			d.problem(dir, ReasonTooMany, fmt.Sprintf("too many: only the first %d directories are looked at", maxSkillDirs))
+	if d.directories++; d.directories > maxSkillDirs {
+		if d.directories == maxSkillDirs+1 {
+			d.addProblem(dir, ReasonTooMany, fmt.Sprintf("too many: only the first %d directories are looked at", maxSkillDirs))
 		}
 		return
 	}
 	name := path.Join(dir, skillFile)
-	text, err := readBounded(d.source.FS, name, MaxSkillBytes)
-	switch f := refusedOr(name, err); {
+	text, err := readBounded(d.source.FS, name, maxSkillBytes)
+	switch f := missingOrZero(name, err); {
 	case err == nil:
-		d.add(dir, name, text)
+		d.addSkill(dir, name, text)
 		return
 	case f.Reason != ReasonAbsent:
-		d.problem(name, f.Reason, f.Why)
+		d.addProblem(name, f.Reason, f.Why)
 		return
 	case depth == maxSkillDepth:
 		return
 	}
 	entries, err := fs.ReadDir(d.source.FS, dir)
 	if err != nil {
-		d.problem(dir, ReasonUnreadable, fmt.Sprintf("cannot be listed: %v", err))
+		d.addProblem(dir, ReasonUnreadable, fmt.Sprintf("cannot be listed: %v", err))
 		return
 	}
 	for _, e := range entries {
@@ -191,39 +185,39 @@ func (d *discovery) walk(dir string, depth int) {
 // leadsToDir reports whether a symbolic link leads to a directory inside.
 func (d *discovery) leadsToDir(name string) bool {
 	_, info, err := resolveLinks(d.source.FS, name)
-	if f := refusedOr(name, err); f.Reason == ReasonOutside {
-		d.problem(name, f.Reason, f.Why)
+	if f := missingOrZero(name, err); f.Reason == ReasonOutside {
+		d.addProblem(name, f.Reason, f.Why)
 	}
 	return err == nil && info.IsDir()
 }
 
 // add records a skill, or why it is none.
-func (d *discovery) add(dir, name, text string) {
+func (d *discovery) addSkill(dir, name, text string) {
 	e, err := parseSkill(text)
 	if err != nil {
-		f := refused(name, err)
-		d.problem(name, f.Reason, f.Why)
+		f := missingFromError(name, err)
+		d.addProblem(name, f.Reason, f.Why)
 		return
 	}
 	e.Path, e.Dir, e.Origin, e.source = path.Join(d.source.Path, name), dir, d.source.Origin, d.source.FS
 	if e.Name == "" {
 		e.Name = path.Base(path.Join(d.source.Path, dir))
 	}
-	e.Name = literal(e.Name)
+	e.Name = sanitize(e.Name)
 	e.Key = cmp.Or(e.Key, e.Name)
 	if e.Name == "" || e.Name == "." {
-		d.problem(name, ReasonBadName, "bad name: neither the file nor the directory gives one")
+		d.addProblem(name, ReasonBadName, "bad name: neither the file nor the directory gives one")
 		return
 	}
 	d.found = append(d.found, e)
 }
 
-// refusedOr is refused, with the zero File for no error.
-func refusedOr(name string, err error) WorkspaceFile {
+// missingOrZero is refused, with the zero File for no error.
+func missingOrZero(name string, err error) WorkspaceFile {
 	if err == nil {
 		return WorkspaceFile{}
 	}
-	return refused(name, err)
+	return missingFromError(name, err)
 }
 
 // A skillDoc is the front matter of a SKILL.md: top-level keys and their
@@ -234,20 +228,20 @@ type skillDoc map[string]yaml.Node
 func parseSkill(text string) (SkillEntry, error) {
 	head, ok := frontMatter(text)
 	if !ok {
-		return SkillEntry{}, refuse(ReasonBlank, "there is no front matter between lines of ---")
+		return SkillEntry{}, newRefusal(ReasonBlank, "there is no front matter between lines of ---")
 	}
 	doc := parseHead(head)
 	e := SkillEntry{
-		Skill:         Skill{Name: doc.text("name"), Description: literal(doc.text("description"))},
-		Hidden:        doc.flag("disable-model-invocation", false),
-		UserInvocable: doc.flag("user-invocable", true),
-		Homepage:      doc.text("homepage"),
+		Skill:         Skill{Name: doc.scalar("name"), Description: sanitize(doc.scalar("description"))},
+		Hidden:        doc.boolean("disable-model-invocation", false),
+		UserInvocable: doc.boolean("user-invocable", true),
+		Homepage:      doc.scalar("homepage"),
 	}
 	if e.Description == "" {
-		return SkillEntry{}, refuse(ReasonBlank, "the front matter has no description")
+		return SkillEntry{}, newRefusal(ReasonBlank, "the front matter has no description")
 	}
 	if err := doc.metadata(&e); err != nil {
-		return SkillEntry{}, refuse(ReasonUnreadable, "its metadata cannot be read: %v", err)
+		return SkillEntry{}, newRefusal(ReasonUnreadable, "its metadata cannot be read: %v", err)
 	}
 	return e, nil
 }
@@ -255,7 +249,7 @@ func parseSkill(text string) (SkillEntry, error) {
 // frontMatter returns what stands between the first line, which must be ---,
 // and the next line that is.
 func frontMatter(text string) (string, bool) {
-	first, rest, ok := strings.Cut(clean(text), "\n")
+	first, rest, ok := strings.Cut(normalizeText(text), "\n")
 	if !ok || strings.TrimRight(first, " \t") != "---" {
 		return "", false
 	}
@@ -329,7 +323,7 @@ func isWord(key string) bool {
 }
 
 // text returns a scalar, trimmed; "" if there is none.
-func (d skillDoc) text(key string) string {
+func (d skillDoc) scalar(key string) string {
 	node, ok := d[key]
 	if !ok || node.Kind != yaml.ScalarNode || node.Tag == "!!null" {
 		return ""
@@ -337,9 +331,9 @@ func (d skillDoc) text(key string) string {
 	return strings.TrimSpace(node.Value)
 }
 
-// flag returns a truth value in one of its usual spellings.
-func (d skillDoc) flag(key string, standard bool) bool {
-	switch strings.ToLower(d.text(key)) {
+// boolean returns a truth value in one of its usual spellings.
+func (d skillDoc) boolean(key string, standard bool) bool {
+	switch strings.ToLower(d.scalar(key)) {
 	case "true", "1", "yes", "on":
 		return true
 	case "false", "0", "no", "off":
@@ -349,10 +343,10 @@ func (d skillDoc) flag(key string, standard bool) bool {
 	}
 }
 
-// words is a list that may also be written as one string with commas.
-type words []string
+// stringList is a list that may also be written as one string with commas.
+type stringList []string
 
-func (w *words) UnmarshalYAML(node *yaml.Node) error {
+func (w *stringList) UnmarshalYAML(node *yaml.Node) error {
 	var list []string
 	if node.Kind == yaml.ScalarNode {
 		list = strings.Split(node.Value, ",")
@@ -369,17 +363,17 @@ func (w *words) UnmarshalYAML(node *yaml.Node) error {
 
 // skillMetadata is what tools of the field keep below the key metadata.
 type skillMetadata struct {
-	Always     bool   `yaml:"always"`
-	Emoji      string `yaml:"emoji"`
-	Homepage   string `yaml:"homepage"`
-	SkillKey   string `yaml:"skillKey"`
-	PrimaryEnv string `yaml:"primaryEnv"`
-	OS         words  `yaml:"os"`
+	Always     bool       `yaml:"always"`
+	Emoji      string     `yaml:"emoji"`
+	Homepage   string     `yaml:"homepage"`
+	SkillKey   string     `yaml:"skillKey"`
+	PrimaryEnv string     `yaml:"primaryEnv"`
+	OS         stringList `yaml:"os"`
 	Requires   struct {
-		Bins    words `yaml:"bins"`
-		AnyBins words `yaml:"anyBins"`
-		Env     words `yaml:"env"`
-		Config  words `yaml:"config"`
+		Bins    stringList `yaml:"bins"`
+		AnyBins stringList `yaml:"anyBins"`
+		Env     stringList `yaml:"env"`
+		Config  stringList `yaml:"config"`
 	} `yaml:"requires"`
 }
 

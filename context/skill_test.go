@@ -15,6 +15,9 @@ import (
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 )
 
+// maxSkillBytes is the size in bytes over which a SKILL.md is not read.
+const maxSkillBytes = 256_000
+
 // skillFS returns a source with one SKILL.md for each path.
 func skillFS(files map[string]string) fstest.MapFS {
 	fsys := fstest.MapFS{}
@@ -28,7 +31,7 @@ func skillText(name, description string, more ...string) string {
 	return "---\nname: " + name + "\ndescription: " + description + "\n" + strings.Join(more, "\n") + "\n---\n# " + name + "\n"
 }
 
-func source(origin agentctx.SkillOrigin, path string, files map[string]string) agentctx.SkillSource {
+func skillSource(origin agentctx.SkillOrigin, path string, files map[string]string) agentctx.SkillSource {
 	return agentctx.SkillSource{Origin: origin, FS: skillFS(files), Path: path}
 }
 
@@ -44,7 +47,7 @@ func TestSkillPrecedence(t *testing.T) {
 	// SK1, SK2.
 	var sources []agentctx.SkillSource
 	for o := range agentctx.SkillWorkspace + 1 {
-		sources = append(sources, source(o, o.String(), map[string]string{"pdf/SKILL.md": skillText("pdf", "from "+o.String())}))
+		sources = append(sources, skillSource(o, o.String(), map[string]string{"pdf/SKILL.md": skillText("pdf", "from "+o.String())}))
 	}
 	for n := len(sources); n > 0; n-- {
 		list := slices.Clone(sources[:n])
@@ -60,8 +63,8 @@ func TestSkillPrecedence(t *testing.T) {
 }
 
 func TestSkillDiscovery(t *testing.T) {
-	big := skillText("big", strings.Repeat("x", agentctx.MaxSkillBytes))
-	found, problems := agentctx.DiscoverSkills(source(agentctx.SkillWorkspace, "skills", map[string]string{
+	big := skillText("big", strings.Repeat("x", maxSkillBytes))
+	found, problems := agentctx.DiscoverSkills(skillSource(agentctx.SkillWorkspace, "skills", map[string]string{
 		"b/SKILL.md": skillText("b", "second"), "a/SKILL.md": skillText("a", "first"), "a/nested/SKILL.md": skillText("nested", "below a skill"),
 		"skills/deep/er/SKILL.md": skillText("deep", "levels down"), ".hidden/SKILL.md": skillText("hidden", "x"),
 		"node_modules/m/SKILL.md": skillText("m", "x"), "big/SKILL.md": big, "none/SKILL.md": "# no front matter",
@@ -79,14 +82,14 @@ func TestSkillDiscovery(t *testing.T) {
 		"big/SKILL.md": agentctx.ReasonTooLarge, "none/SKILL.md": agentctx.ReasonBlank, "mute/SKILL.md": agentctx.ReasonBlank, "latin/SKILL.md": agentctx.ReasonNotUTF8,
 	}, reasons)
 
-	one, _ := agentctx.DiscoverSkills(source(agentctx.SkillExtra, "x/solo", map[string]string{"SKILL.md": "---\ndescription: the root itself\n---\n"}))
+	one, _ := agentctx.DiscoverSkills(skillSource(agentctx.SkillExtra, "x/solo", map[string]string{"SKILL.md": "---\ndescription: the root itself\n---\n"}))
 	assert.Equal(t, []string{"solo"}, skillNames(one))
 
 	many := map[string]string{}
 	for i := range 400 {
 		many[fmt.Sprintf("s%03d/SKILL.md", i)] = skillText(fmt.Sprintf("s%03d", i), "x")
 	}
-	found, problems = agentctx.DiscoverSkills(source(agentctx.SkillExtra, "x", many))
+	found, problems = agentctx.DiscoverSkills(skillSource(agentctx.SkillExtra, "x", many))
 	assert.Len(t, found, 299)
 	require.Len(t, problems, 1)
 	assert.Equal(t, agentctx.ReasonTooMany, problems[0].Reason)
@@ -97,7 +100,7 @@ func TestSkillDiscovery(t *testing.T) {
 func TestSkillsStayInside(t *testing.T) {
 	outside := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(outside, "SKILL.md"), []byte(skillText("evil", "x")), 0o644))
-	dir, root := directory(t, map[string]string{"good/SKILL.md": skillText("good", "x"), "shelf/one/SKILL.md": skillText("one", "x")})
+	dir, root := makeRoot(t, map[string]string{"good/SKILL.md": skillText("good", "x"), "shelf/one/SKILL.md": skillText("one", "x")})
 	require.NoError(t, os.Symlink(outside, filepath.Join(dir, "evil")))
 	require.NoError(t, os.Symlink("shelf/one", filepath.Join(dir, "alias")))
 	found, problems := agentctx.DiscoverSkills(agentctx.SkillSource{FS: root.FS(), Path: "skills"})
@@ -112,7 +115,7 @@ func TestSkillsStayInside(t *testing.T) {
 func TestFrontMatter(t *testing.T) {
 	parse := func(text string) agentctx.SkillEntry {
 		t.Helper()
-		found, problems := agentctx.DiscoverSkills(source(agentctx.SkillWorkspace, "skills", map[string]string{"dir/SKILL.md": text}))
+		found, problems := agentctx.DiscoverSkills(skillSource(agentctx.SkillWorkspace, "skills", map[string]string{"dir/SKILL.md": text}))
 		require.Len(t, found, 1, "%v", problems)
 		return found[0]
 	}
@@ -144,7 +147,7 @@ func TestFrontMatter(t *testing.T) {
 	assert.True(t, e.UserInvocable)
 	assert.Equal(t, "dir", e.Key)
 
-	_, problems := agentctx.DiscoverSkills(source(agentctx.SkillWorkspace, "skills", map[string]string{
+	_, problems := agentctx.DiscoverSkills(skillSource(agentctx.SkillWorkspace, "skills", map[string]string{
 		"a/SKILL.md": "---\ndescription: x\nmetadata: '{not: [closed'\n---\n",
 	}))
 	require.Len(t, problems, 1)
@@ -234,7 +237,7 @@ func TestEnviron(t *testing.T) {
 }
 
 func TestSnapshot(t *testing.T) {
-	entries, _ := agentctx.DiscoverSkills(source(agentctx.SkillWorkspace, "skills", map[string]string{
+	entries, _ := agentctx.DiscoverSkills(skillSource(agentctx.SkillWorkspace, "skills", map[string]string{
 		"a/SKILL.md": skillText("alpha", "x"), "b/SKILL.md": skillText("beta", "x", "disable-model-invocation: true"),
 		"c/SKILL.md": skillText("gamma", "x", `metadata: {"openclaw": {"requires": {"bins": ["none"]}}}`),
 	}))
@@ -245,8 +248,8 @@ func TestSnapshot(t *testing.T) {
 	all := snap([]string{"*"})
 	assert.Equal(t, []string{"alpha", "beta"}, skillNames(all.Skills))
 	assert.Equal(t, []agentctx.Skill{{Name: "alpha", Description: "x", Path: "skills/a/SKILL.md"}}, all.Visible(), "a hidden one is not in the prompt")
-	require.Len(t, all.Left, 1)
-	assert.Equal(t, `needs the program "none"`, all.Left[0].Why)
+	require.Len(t, all.Excluded, 1)
+	assert.Equal(t, `needs the program "none"`, all.Excluded[0].Why)
 	assert.Empty(t, snap([]string{}).Skills)
 	assert.Empty(t, snap([]string{" ", ""}).Skills, "a list of blanks is none")
 	assert.Equal(t, []string{"alpha"}, skillNames(snap([]string{" alpha ", "unknown"}).Skills))
@@ -276,7 +279,7 @@ func TestBins(t *testing.T) {
 }
 
 func TestSyncSkills(t *testing.T) {
-	dir, root := directory(t, map[string]string{
+	dir, root := makeRoot(t, map[string]string{
 		"a/SKILL.md": skillText("../../../alpha", "x"), "a/run.sh": "#!/bin/sh", "a/data/x.bin": "\xff\x00",
 		"b/SKILL.md": skillText("beta", "x"), "shelf/a/SKILL.md": skillText("gamma", "x"),
 	})
@@ -285,7 +288,7 @@ func TestSyncSkills(t *testing.T) {
 	entries, _ := agentctx.DiscoverSkills(agentctx.SkillSource{FS: root.FS(), Path: "skills"})
 	require.Len(t, entries, 3)
 
-	into, dst := directory(t, map[string]string{"mine/file": "stays", "b/own": "stays"})
+	into, dst := makeRoot(t, map[string]string{"mine/file": "stays", "b/own": "stays"})
 	tree := func() (list []string) {
 		require.NoError(t, filepath.WalkDir(into, func(path string, d os.DirEntry, err error) error {
 			require.NoError(t, err)

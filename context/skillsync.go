@@ -17,9 +17,9 @@ const (
 	// syncPrefix begins the names of copies under way.
 	syncPrefix = ".skill-"
 
-	// MaxSkillDirBytes is the size over which a skill's directory is not
+	// maxSkillDirBytes is the size over which a skill's directory is not
 	// copied.
-	MaxSkillDirBytes = 64 << 20
+	maxSkillDirBytes = 64 << 20
 )
 
 // SyncSkills makes a directory, such as one that a sandbox can see, hold
@@ -47,7 +47,7 @@ func SyncSkills(dst *os.Root, skills []SkillEntry) ([]FileReport, error) {
 			err = replaceSkill(dst, name, e)
 		}
 		if err != nil {
-			f := refused(e.Name, err)
+			f := missingFromError(e.Name, err)
 			problems = append(problems, FileReport{Name: e.Name, Path: e.Path, Reason: f.Reason, Why: f.Why})
 			if slices.Contains(owned, name) {
 				kept = append(kept, name) // an older copy is better than none
@@ -82,7 +82,7 @@ func readManifest(dst *os.Root) ([]string, error) {
 	}
 	var names []string
 	for name := range strings.SplitSeq(string(text), "\n") {
-		if safeDir(name) {
+		if isSkillDirName(name) {
 			names = append(names, name)
 		}
 	}
@@ -93,8 +93,8 @@ func writeManifest(dst *os.Root, names []string) error {
 	return dst.WriteFile(syncManifest, []byte(strings.Join(names, "\n")+"\n"), 0o644)
 }
 
-// safeDir reports whether a name may be that of a skill's directory.
-func safeDir(name string) bool {
+// isSkillDirName reports whether a name may be that of a skill's directory.
+func isSkillDirName(name string) bool {
 	return validName(name) && !strings.Contains(name, "/") && !strings.HasPrefix(name, ".")
 }
 
@@ -102,8 +102,8 @@ func safeDir(name string) bool {
 // that nobody has.
 func freeName(dst *os.Root, e SkillEntry, owned, taken []string) (string, error) {
 	base := path.Base(path.Dir(e.Path))
-	if !safeDir(base) {
-		return "", refuse(ReasonBadName, "its directory is called %q", base)
+	if !isSkillDirName(base) {
+		return "", newRefusal(ReasonBadName, "its directory is called %q", base)
 	}
 	for n := 1; n <= maxSkillDirs; n++ {
 		name := base
@@ -120,7 +120,7 @@ func freeName(dst *os.Root, e SkillEntry, owned, taken []string) (string, error)
 			return name, nil
 		}
 	}
-	return "", refuse(ReasonBadName, "there are too many directories called %q", base)
+	return "", newRefusal(ReasonBadName, "there are too many directories called %q", base)
 }
 
 // replaceSkill copies a skill beside its place and then puts it there.
@@ -145,9 +145,9 @@ func replaceSkill(dst *os.Root, name string, e SkillEntry) error {
 // copySkill copies the regular files of a skill's directory.
 func copySkill(dst *os.Root, to string, e SkillEntry) error {
 	if e.source == nil {
-		return refuse(ReasonUnreadable, "it was not found by DiscoverSkills")
+		return newRefusal(ReasonUnreadable, "it was not found by DiscoverSkills")
 	}
-	left := int64(MaxSkillDirBytes)
+	left := int64(maxSkillDirBytes)
 	return fs.WalkDir(e.source, e.Dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -187,7 +187,7 @@ func copyFile(dst *os.Root, to string, src fs.FS, from string, most int64) (n in
 	defer func() { err = errors.Join(err, out.Close()) }()
 	n, err = io.Copy(out, io.LimitReader(in, most+1))
 	if err == nil && n > most {
-		err = refuse(ReasonTooLarge, "its directory holds more than %d bytes", MaxSkillDirBytes)
+		err = newRefusal(ReasonTooLarge, "its directory holds more than %d bytes", maxSkillDirBytes)
 	}
 	return n, err
 }

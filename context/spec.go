@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -49,27 +50,20 @@ const (
 	ModeNone
 )
 
-var modeNames = [...]string{ModeAuto: "auto", ModeFull: "full", ModeMinimal: "minimal", ModeNone: "none"}
+var modeNames = []string{ModeAuto: "auto", ModeFull: "full", ModeMinimal: "minimal", ModeNone: "none"}
 
 // String returns "auto", "full", "minimal" or "none".
-func (m Mode) String() string {
-	if int(m) < len(modeNames) {
-		return modeNames[m]
-	}
-	return fmt.Sprintf("Mode(%d)", uint8(m))
+func (m Mode) String() string { return enum.String(modeNames, "Mode", m) }
+
+// MarshalText returns what String returns, or an error for a value without a name.
+func (m Mode) MarshalText() ([]byte, error) {
+	return enum.Marshal(modeNames, "agentctx", "mode", m)
 }
 
-// MarshalText returns the mode's name, or an error for a value that is not
-// one of the four.
-func (m Mode) MarshalText() ([]byte, error) { return marshalName("Mode", modeNames[:], int(m)) }
-
-// UnmarshalText accepts exactly the names that String returns.
+// UnmarshalText sets the value that has the name text, in any letter case. For any other text it
+// returns an error and changes nothing.
 func (m *Mode) UnmarshalText(text []byte) error {
-	i, err := unmarshalName("Mode", modeNames[:], text)
-	if err == nil {
-		*m = Mode(i)
-	}
-	return err
+	return enum.Unmarshal(modeNames, "agentctx", "mode", text, m)
 }
 
 // History is what a new session knows of its requester's conversation.
@@ -85,28 +79,20 @@ const (
 	HistoryFork
 )
 
-var historyNames = [...]string{HistoryInherit: "inherit", HistoryIsolated: "isolated", HistoryFork: "fork"}
+var historyNames = []string{HistoryInherit: "inherit", HistoryIsolated: "isolated", HistoryFork: "fork"}
 
 // String returns "inherit", "isolated" or "fork".
-func (h History) String() string {
-	if int(h) < len(historyNames) {
-		return historyNames[h]
-	}
-	return fmt.Sprintf("History(%d)", uint8(h))
-}
+func (h History) String() string { return enum.String(historyNames, "History", h) }
 
-// MarshalText returns the name, or an error for a value without one.
+// MarshalText returns what String returns, or an error for a value without a name.
 func (h History) MarshalText() ([]byte, error) {
-	return marshalName("History", historyNames[:], int(h))
+	return enum.Marshal(historyNames, "agentctx", "history", h)
 }
 
-// UnmarshalText accepts exactly the names that String returns.
+// UnmarshalText sets the value that has the name text, in any letter case. For any other text it
+// returns an error and changes nothing.
 func (h *History) UnmarshalText(text []byte) error {
-	i, err := unmarshalName("History", historyNames[:], text)
-	if err == nil {
-		*h = History(i)
-	}
-	return err
+	return enum.Unmarshal(historyNames, "agentctx", "history", text, h)
 }
 
 // Overflow says what happens to a file that does not fit the limits.
@@ -124,28 +110,20 @@ const (
 	OverflowRefuse
 )
 
-var overflowNames = [...]string{OverflowInherit: "inherit", OverflowCut: "cut", OverflowDrop: "drop", OverflowRefuse: "refuse"}
+var overflowNames = []string{OverflowInherit: "inherit", OverflowCut: "cut", OverflowDrop: "drop", OverflowRefuse: "refuse"}
 
 // String returns "inherit", "cut", "drop" or "refuse".
-func (o Overflow) String() string {
-	if int(o) < len(overflowNames) {
-		return overflowNames[o]
-	}
-	return fmt.Sprintf("Overflow(%d)", uint8(o))
-}
+func (o Overflow) String() string { return enum.String(overflowNames, "Overflow", o) }
 
-// MarshalText returns the name, or an error for a value without one.
+// MarshalText returns what String returns, or an error for a value without a name.
 func (o Overflow) MarshalText() ([]byte, error) {
-	return marshalName("Overflow", overflowNames[:], int(o))
+	return enum.Marshal(overflowNames, "agentctx", "overflow", o)
 }
 
-// UnmarshalText accepts exactly the names that String returns.
+// UnmarshalText sets the value that has the name text, in any letter case. For any other text it
+// returns an error and changes nothing.
 func (o *Overflow) UnmarshalText(text []byte) error {
-	i, err := unmarshalName("Overflow", overflowNames[:], text)
-	if err == nil {
-		*o = Overflow(i)
-	}
-	return err
+	return enum.Unmarshal(overflowNames, "agentctx", "overflow", text, o)
 }
 
 // WorkerSpec is what a sub-agent sees unless told otherwise: AGENTS.md and
@@ -170,13 +148,13 @@ func PersonaSpec() Spec {
 	return s
 }
 
-// top is what a session sees that is surely nobody's sub-agent.
-func top() Spec {
+// topLevelSpec is what a session sees that is surely nobody's sub-agent.
+func topLevelSpec() Spec {
 	return Spec{Mode: ModeFull, Files: []string{"*"}, Skills: []string{"*"}, History: HistoryIsolated, Overflow: OverflowCut}
 }
 
 // below is Worker with nothing left open.
-func below() Spec {
+func subagentSpec() Spec {
 	return WorkerSpec().Or(Spec{Skills: []string{}, History: HistoryIsolated, Overflow: OverflowCut})
 }
 
@@ -185,15 +163,15 @@ func below() Spec {
 // harness sessions, for the zero Key, and for every key that merely looks
 // like one of these.
 func SpecFor(key session.Key) Spec {
-	if topLevel(key) {
-		return top()
+	if isTopLevel(key) {
+		return topLevelSpec()
 	}
-	return below()
+	return subagentSpec()
 }
 
-// topLevel reports whether key is surely that of a top-level session: of a
+// isTopLevel reports whether key is surely that of a top-level session: of a
 // kind that is one, with no marker of another anywhere in it.
-func topLevel(key session.Key) bool {
+func isTopLevel(key session.Key) bool {
 	if !key.IsValid() || key.IsSubagent() || key.Depth() > 0 {
 		return false
 	}
@@ -266,16 +244,16 @@ func (s Spec) Validate() error {
 func (s Spec) Filter(files []WorkspaceFile) []WorkspaceFile {
 	kept := make([]WorkspaceFile, 0, len(files))
 	for _, f := range files {
-		if s.Sees(f.Name) {
+		if s.sees(f.Name) {
 			kept = append(kept, f)
 		}
 	}
 	return kept
 }
 
-// Sees reports whether the spec lets a file of that name through. A name that
+// sees reports whether the spec lets a file of that name through. A name that
 // is not a clean relative path is never let through.
-func (s Spec) Sees(name string) bool {
+func (s Spec) sees(name string) bool {
 	if !validName(name) {
 		return false
 	}
@@ -301,27 +279,11 @@ func (s Spec) Sees(name string) bool {
 	return false
 }
 
-// SeesSkill reports whether the spec lets a skill of that name through. A
+// seesSkill reports whether the spec lets a skill of that name through. A
 // spec whose Skills are nil lets none through.
-func (s Spec) SeesSkill(name string) bool {
+func (s Spec) seesSkill(name string) bool {
 	return slices.ContainsFunc(s.Skills, func(want string) bool {
 		want = strings.TrimSpace(want)
 		return want != "" && (want == "*" || want == name)
 	})
-}
-
-// marshalName is MarshalText for the enumerations of this package.
-func marshalName(kind string, names []string, i int) ([]byte, error) {
-	if i >= len(names) {
-		return nil, fmt.Errorf("agentctx: %s(%d) has no name", kind, i)
-	}
-	return []byte(names[i]), nil
-}
-
-// unmarshalName is UnmarshalText for the enumerations of this package.
-func unmarshalName(kind string, names []string, text []byte) (int, error) {
-	if i := slices.Index(names, string(text)); i >= 0 {
-		return i, nil
-	}
-	return 0, fmt.Errorf("agentctx: unknown %s %q, want one of %q", kind, text, names)
 }

@@ -24,7 +24,7 @@ func FuzzCut(f *testing.F) {
 		runes := utf8.RuneCountInString(s)
 		assert.Equal(t, runes, countRunes(s))
 		limit %= 2 * (runes + 100)
-		got := cut("AGENTS.md", s, runes, limit)
+		got := cutMiddle("AGENTS.md", s, runes, limit)
 		assert.True(t, utf8.ValidString(got))
 		assert.LessOrEqual(t, utf8.RuneCountInString(got), max(limit, 0))
 		switch {
@@ -64,18 +64,18 @@ func FuzzLiteral(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		got := literal(s)
-		assert.Equal(t, got, literal(got), "clean is clean")
+		got := sanitize(s)
+		assert.Equal(t, got, sanitize(got), "clean is clean")
 		assert.True(t, utf8.ValidString(got))
 		assert.LessOrEqual(t, utf8.RuneCountInString(got), maxLiteral)
 		assert.Equal(t, strings.TrimSpace(got), got)
 		assert.False(t, strings.ContainsAny(got, "\n\r\t\v\f\u0085\u2028\u2029\u202e\x00\x1b"))
-		if plain(s) {
+		if isPlainASCII(s) {
 			assert.Equal(t, s, got)
 		}
 		q := quote(s)
 		assert.Contains(t, []int{0, 2}, strings.Count(q, "`"))
-		if b := bare(s); strings.ContainsAny(b, " |=#") {
+		if b := wordOrQuote(s); strings.ContainsAny(b, " |=#") {
 			assert.Equal(t, q, b)
 		}
 	})

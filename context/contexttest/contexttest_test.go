@@ -34,14 +34,14 @@ func (r *recorder) Errorf(format string, args ...any) {
 	r.failures = append(r.failures, fmt.Sprintf(format, args...))
 }
 
-// failures runs an assertion that must not stop the test.
-func failures(t *testing.T, f func(testing.TB)) []string {
+// failuresOf runs an assertion that must not stop the test.
+func failuresOf(t *testing.T, f func(testing.TB)) []string {
 	r := &recorder{TB: t}
 	f(r)
 	return r.failures
 }
 
-func assemble(key session.Key, change func(*agentctx.Input)) agentctx.Prompt {
+func assemblePrompt(key session.Key, change func(*agentctx.Input)) agentctx.Prompt {
 	in := agentctx.Input{
 		Session: key, Files: agentctx.LoadWorkspace(contexttest.Workspace(nil)), Now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC),
 	}
@@ -54,8 +54,8 @@ func assemble(key session.Key, change func(*agentctx.Input)) agentctx.Prompt {
 func TestGolden(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("OFFSHOOT_UPDATE", "")
-	p := assemble(mainKey, nil)
-	golden := func() []string { return failures(t, func(tb testing.TB) { contexttest.Golden(tb, "top", p) }) }
+	p := assemblePrompt(mainKey, nil)
+	golden := func() []string { return failuresOf(t, func(tb testing.TB) { contexttest.Golden(tb, "top", p) }) }
 
 	require.Len(t, golden(), 1)
 	assert.Contains(t, golden()[0], "there is no golden file")
@@ -73,12 +73,12 @@ func TestGolden(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join("testdata", "prompts", "top.md"), []byte(strings.ReplaceAll(p.String(), "\n", "\r\n")), 0o644))
 	assert.Empty(t, golden())
 
-	p = assemble(mainKey, func(in *agentctx.Input) { in.Product = "Perch" })
+	p = assemblePrompt(mainKey, func(in *agentctx.Input) { in.Product = "Perch" })
 	require.Len(t, golden(), 1)
 	assert.Contains(t, golden()[0], "-You are a personal assistant.\n+You are a personal assistant running inside Perch.\n")
 
 	for _, name := range []string{"", "a/b", "..", "."} {
-		assert.Len(t, failures(t, func(tb testing.TB) { contexttest.Golden(tb, name, p) }), 1, name)
+		assert.Len(t, failuresOf(t, func(tb testing.TB) { contexttest.Golden(tb, name, p) }), 1, name)
 	}
 }
 
@@ -87,19 +87,19 @@ func TestGoldenUpdateFlag(t *testing.T) {
 	t.Setenv("OFFSHOOT_UPDATE", "")
 	require.Nil(t, flag.Lookup("update"), "the kit must leave the flag to its users")
 	on := flag.Bool("update", false, "accept changes of golden files")
-	p := assemble(mainKey, nil)
-	assert.Len(t, failures(t, func(tb testing.TB) { contexttest.Golden(tb, "top", p) }), 1)
+	p := assemblePrompt(mainKey, nil)
+	assert.Len(t, failuresOf(t, func(tb testing.TB) { contexttest.Golden(tb, "top", p) }), 1)
 	*on = true
 	defer func() { *on = false }()
-	assert.Empty(t, failures(t, func(tb testing.TB) { contexttest.Golden(tb, "top", p) }))
+	assert.Empty(t, failuresOf(t, func(tb testing.TB) { contexttest.Golden(tb, "top", p) }))
 }
 
 func TestComplete(t *testing.T) {
 	complete := func(change func(*agentctx.Input)) []string {
-		return failures(t, func(tb testing.TB) { contexttest.Complete(tb, assemble(mainKey, change)) })
+		return failuresOf(t, func(tb testing.TB) { contexttest.Complete(tb, assemblePrompt(mainKey, change)) })
 	}
 	assert.Empty(t, complete(nil))
-	assert.Empty(t, failures(t, func(tb testing.TB) { contexttest.Complete(tb, assemble(childKey, nil)) }), "excluded is as it should be")
+	assert.Empty(t, failuresOf(t, func(tb testing.TB) { contexttest.Complete(tb, assemblePrompt(childKey, nil)) }), "excluded is as it should be")
 
 	load := func(changes map[string]string) func(*agentctx.Input) {
 		return func(in *agentctx.Input) { in.Files = agentctx.LoadWorkspace(contexttest.Workspace(changes)) }
@@ -118,45 +118,45 @@ func TestComplete(t *testing.T) {
 
 func TestSeesOnly(t *testing.T) {
 	sees := func(p agentctx.Prompt, files ...string) []string {
-		return failures(t, func(tb testing.TB) { contexttest.SeesOnly(tb, p, files...) })
+		return failuresOf(t, func(tb testing.TB) { contexttest.SeesOnly(tb, p, files...) })
 	}
-	child := assemble(childKey, nil)
+	child := assemblePrompt(childKey, nil)
 	assert.Empty(t, sees(child, "TOOLS.md", "AGENTS.md"))
 	assert.Equal(t, []string{"contexttest: prompt of " + childKey.String() + " shows TOOLS.md"}, sees(child, "AGENTS.md"))
 	assert.Equal(t, []string{"contexttest: prompt of " + childKey.String() + " does not show USER.md: excluded: not among the files of the spec"},
 		sees(child, "AGENTS.md", "TOOLS.md", "USER.md"))
 	assert.Contains(t, sees(child, "AGENTS.md", "TOOLS.md", "other.md")[0], "was not among the files")
-	assert.Empty(t, sees(assemble(mainKey, nil), agentctx.CoreFiles()...))
+	assert.Empty(t, sees(assemblePrompt(mainKey, nil), agentctx.CoreFiles()...))
 }
 
 func TestOrderHasLacks(t *testing.T) {
-	p := assemble(mainKey, nil)
+	p := assemblePrompt(mainKey, nil)
 	order := func(ids ...string) []string {
-		return failures(t, func(tb testing.TB) { contexttest.Order(tb, p, ids...) })
+		return failuresOf(t, func(tb testing.TB) { contexttest.Order(tb, p, ids...) })
 	}
 	assert.Empty(t, order("identity", "safety", "project-context", "runtime"))
 	assert.Len(t, order("safety", "identity"), 1)
 	assert.Len(t, order("identity", "no-such", "safety"), 1)
 
-	assert.Empty(t, failures(t, func(tb testing.TB) { contexttest.Has(tb, p, "This is USER.md.", "## Safety") }))
-	assert.Len(t, failures(t, func(tb testing.TB) { contexttest.Has(tb, p, "no such", "## Safety", "nor this") }), 2)
-	assert.Empty(t, failures(t, func(tb testing.TB) { contexttest.Lacks(tb, p, "no such") }))
+	assert.Empty(t, failuresOf(t, func(tb testing.TB) { contexttest.Has(tb, p, "This is USER.md.", "## Safety") }))
+	assert.Len(t, failuresOf(t, func(tb testing.TB) { contexttest.Has(tb, p, "no such", "## Safety", "nor this") }), 2)
+	assert.Empty(t, failuresOf(t, func(tb testing.TB) { contexttest.Lacks(tb, p, "no such") }))
 	assert.Equal(t, []string{`contexttest: prompt of agent:main:main has "This is USER.md." in section project-context`},
-		failures(t, func(tb testing.TB) { contexttest.Lacks(tb, p, "This is USER.md.") }))
-	assert.Contains(t, failures(t, func(tb testing.TB) { contexttest.Lacks(tb, p, "assistant.\n\n##") })[0], "between sections")
+		failuresOf(t, func(tb testing.TB) { contexttest.Lacks(tb, p, "This is USER.md.") }))
+	assert.Contains(t, failuresOf(t, func(tb testing.TB) { contexttest.Lacks(tb, p, "assistant.\n\n##") })[0], "between sections")
 }
 
 func TestSamePrefix(t *testing.T) {
 	same := func(prompts ...agentctx.Prompt) []string {
-		return failures(t, func(tb testing.TB) { contexttest.SamePrefix(tb, prompts...) })
+		return failuresOf(t, func(tb testing.TB) { contexttest.SamePrefix(tb, prompts...) })
 	}
-	a := assemble(mainKey, nil)
-	later := assemble(mainKey, func(in *agentctx.Input) { in.Now = in.Now.AddDate(0, 0, 3) })
+	a := assemblePrompt(mainKey, nil)
+	later := assemblePrompt(mainKey, func(in *agentctx.Input) { in.Now = in.Now.AddDate(0, 0, 3) })
 	assert.Empty(t, same())
-	assert.Empty(t, same(a, later, assemble(session.Must(session.Parse("agent:main:telegram:direct:ada")), nil)))
-	assert.Len(t, same(a, later, assemble(childKey, nil)), 1)
+	assert.Empty(t, same(a, later, assemblePrompt(session.Must(session.Parse("agent:main:telegram:direct:ada")), nil)))
+	assert.Len(t, same(a, later, assemblePrompt(childKey, nil)), 1)
 
-	volatile := assemble(mainKey, nil) // a prompt with the clock in front
+	volatile := assemblePrompt(mainKey, nil) // a prompt with the clock in front
 	volatile.Sections = append([]agentctx.Section{{ID: "clock", Class: agentctx.ClassPerTurn, Text: "09:00"}}, volatile.Sections...)
 	assert.Len(t, same(volatile), 1)
 	assert.Contains(t, same(volatile)[0], "earlier class behind")

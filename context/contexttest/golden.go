@@ -28,8 +28,8 @@ func Golden(t testing.TB, name string, p agentctx.Prompt) {
 	}
 	path := filepath.Join("testdata", "prompts", name+".md")
 	got := p.String()
-	if updating() {
-		if err := write(path, got); err != nil {
+	if updateRequested() {
+		if err := writeGolden(path, got); err != nil {
 			t.Errorf("contexttest: golden %q: %v", name, err)
 		}
 		return
@@ -50,8 +50,8 @@ func Golden(t testing.TB, name string, p agentctx.Prompt) {
 	}
 }
 
-// updating reports whether golden files are to be written.
-func updating() bool {
+// updateRequested reports whether golden files are to be written.
+func updateRequested() bool {
 	if on, err := strconv.ParseBool(os.Getenv(updateVariable)); err == nil && on {
 		return true
 	}
@@ -67,7 +67,7 @@ func updating() bool {
 	return on
 }
 
-func write(path, text string) error {
+func writeGolden(path, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}

@@ -91,9 +91,9 @@ func Clean(t testing.TB, fsys fs.FS, limits agentctx.Limits, extra ...string) {
 	}
 }
 
-// secrets are the forms of well-known credentials, and of assignments to
+// secretPatterns are the forms of well-known credentials, and of assignments to
 // names that tell.
-var secrets = []*regexp.Regexp{
+var secretPatterns = []*regexp.Regexp{
 	regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`),
 	regexp.MustCompile(`\b(sk|pk|rk)[-_][A-Za-z0-9_-]{16,}`),
 	regexp.MustCompile(`\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_-]{16,}`),
@@ -116,13 +116,13 @@ func lintText(f agentctx.WorkspaceFile, headings map[string]bool) []Finding {
 	for line := range strings.Lines(f.Content) {
 		n++
 		line = strings.TrimRight(line, "\r\n")
-		if slices.ContainsFunc(secrets, func(re *regexp.Regexp) bool { return re.MatchString(line) }) {
+		if slices.ContainsFunc(secretPatterns, func(re *regexp.Regexp) bool { return re.MatchString(line) }) {
 			add(RuleSecret, n, "this looks like a password or key; name the place where it is kept instead")
 		}
 		if h := strings.TrimRight(line, " #"); headings[h] {
 			add(RuleHeading, n, "%q is the heading of a section of the prompt; call it something else", h)
 		}
-		if i := strings.IndexFunc(line, invisible); i >= 0 {
+		if i := strings.IndexFunc(line, isInvisible); i >= 0 {
 			r, _ := utf8.DecodeRuneInString(line[i:])
 			add(RuleInvisible, n, "invisible character %U", r)
 		}
@@ -133,10 +133,10 @@ func lintText(f agentctx.WorkspaceFile, headings map[string]bool) []Finding {
 	return found
 }
 
-// invisible reports whether a character changes a text without being seen:
+// isInvisible reports whether a character changes a text without being seen:
 // controls but tab, marks of direction, tags and other format characters. The
 // joiner and the selector that emoji are made with are seen.
-func invisible(r rune) bool {
+func isInvisible(r rune) bool {
 	switch {
 	case r == '\t', r == '\u200d', r == '\ufe0f':
 		return false

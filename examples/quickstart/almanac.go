@@ -45,19 +45,19 @@ var almanac = map[string]map[string]string{
 	},
 }
 
-// nothing begins the answer to a question about a place that is not on file.
-const nothing = "nothing on file for "
+// nothingOnFile begins the answer to a question about a place that is not on file.
+const nothingOnFile = "nothing on file for "
 
-// lookUp returns what is on file. That there is nothing is an answer too.
-func lookUp(place, id string) string {
+// findEntry returns what is on file. That there is nothing is an answer too.
+func findEntry(place, id string) string {
 	if entry := almanac[place][id]; entry != "" {
 		return entry
 	}
-	return nothing + place
+	return nothingOnFile + place
 }
 
-// places are those on file, by name.
-func places() []string {
+// knownPlaces are those on file, by name.
+func knownPlaces() []string {
 	names := make([]string, 0, len(almanac))
 	for name := range almanac {
 		names = append(names, name)

@@ -16,14 +16,14 @@ const (
 	bookingsAgent = "bookings"
 )
 
-// chat is the conversation with the person.
-var chat = session.Must(session.MainKey(mainAgent))
+// chatKey is the conversation with the person.
+var chatKey = session.Must(session.MainKey(mainAgent))
 
 // rulesFor are the rules of the bot: who may ask whom, how deep, how many at a time, and who has which tools.
 func rulesFor(depth int) policy.Rules {
 	orchestration := []string{"sessions_spawn", "sessions_yield", "subagents"}
 	return policy.Rules{
-		Subagents: policy.Subagents{MaxSpawnDepth: depth, MaxConcurrent: lane, Model: "script/clerk"},
+		Subagents: policy.Subagents{MaxSpawnDepth: depth, MaxConcurrent: maxRunningTurns, Model: "script/clerk"},
 		Agents: []policy.Agent{
 			{
 				ID:        mainAgent, // hands its tools on and has no use for them itself
@@ -37,11 +37,11 @@ func rulesFor(depth int) policy.Rules {
 	}
 }
 
-// lane is how many turns of sub-agents are under way at a time.
-const lane = 2
+// maxRunningTurns is how many turns of sub-agents are under way at a time.
+const maxRunningTurns = 2
 
-// configOf is the whole bot: what a program that embeds Offshoot writes.
-func configOf(runner agent.Runner, tools []agent.Tool, workspace fs.FS, depth int) agent.Config {
+// newConfig is the whole bot: what a program that embeds Offshoot writes.
+func newConfig(runner agent.Runner, tools []agent.Tool, workspace fs.FS, depth int) agent.Config {
 	cfg := agent.Config{
 		Runner:    runner,
 		Tools:     tools,

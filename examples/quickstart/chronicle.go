@@ -19,21 +19,21 @@ import (
 type chronicle struct {
 	paper *paper
 	lines io.Writer // events as JSON lines; nil: none
-	began time.Time
+	start time.Time
 
-	process  *process
-	earlier  []spawn.RunID   // of former chapters
-	runs     []agent.RunInfo // of this chapter, in the order of their admission, as they stood when they were looked at last
-	refusals int             // how many have been written down
-	turns    int             // of the person's session under way
-	owed     int             // replies that have not arrived
-	answered bool            // something has been said since the request
-	stopped  bool            // the person's session has been stopped and does not take requests yet
+	process            *process
+	earlier            []spawn.RunID   // of former chapters
+	runs               []agent.RunInfo // of this chapter, in the order of their admission, as they stood when they were looked at last
+	refusals           int             // how many have been written down
+	turns              int             // of the person's session under way
+	undeliveredReplies int             // replies that have not arrived
+	answered           bool            // something has been said since the request
+	stopped            bool            // the person's session has been stopped and does not take requests yet
 }
 
 // begin starts a chapter.
 func (c *chronicle) begin(ctx context.Context, p *process) error {
-	*c = chronicle{paper: c.paper, lines: c.lines, began: time.Now(), process: p, refusals: c.refusals}
+	*c = chronicle{paper: c.paper, lines: c.lines, start: time.Now(), process: p, refusals: c.refusals}
 	tree, err := p.chat.Tree(ctx)
 	if errors.Is(err, agent.ErrNotFound) { // nobody has said anything yet
 		return nil
@@ -46,12 +46,12 @@ func (c *chronicle) begin(ctx context.Context, p *process) error {
 
 // takeOver goes on with the chapter in another process, which knows nothing of what the former one was about to say.
 func (c *chronicle) takeOver(p *process) {
-	c.process, c.refusals, c.turns, c.owed, c.answered = p, 0, 0, 0, false
+	c.process, c.refusals, c.turns, c.undeliveredReplies, c.answered = p, 0, 0, 0, false
 }
 
-// follow writes down events until enough says that it is enough; it is asked at the beginning, after each event, and when somebody
+// recordUntil writes down events until enough says that it is enough; it is asked at the beginning, after each event, and when somebody
 // begins to wait at one of the desk's sources.
-func (c *chronicle) follow(ctx context.Context, enough func(ctx context.Context) (bool, error)) error {
+func (c *chronicle) recordUntil(ctx context.Context, enough func(ctx context.Context) (bool, error)) error {
 	for {
 		_, changed := c.process.desk.waiting()
 		if ok, err := enough(ctx); ok || err != nil {
@@ -62,37 +62,39 @@ func (c *chronicle) follow(ctx context.Context, enough func(ctx context.Context)
 			return err
 		}
 		if e != nil {
-			if err := c.note(ctx, *e); err != nil {
+			if err := c.record(ctx, *e); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// done reports whether the person has got the answer: no run is alive, every one that the person's session asked for has been
+// isAnswered reports whether the person has got the answer: no run is alive, every one that the person's session asked for has been
 // announced to it, and what it said after that has arrived.
-func (c *chronicle) done(context.Context) (bool, error) {
+func (c *chronicle) isAnswered(context.Context) (bool, error) {
 	for _, r := range c.runs {
-		if !r.Status.Terminal() || r.Depth == 1 && c.process.seen.times(chat, r.ID) == 0 {
+		if !r.Status.Terminal() || r.Depth == 1 && c.process.witness.timesTold(chatKey, r.ID) == 0 {
 			return false, nil
 		}
 	}
-	return c.answered && c.turns == 0 && c.owed == 0, nil
+	return c.answered && c.turns == 0 && c.undeliveredReplies == 0, nil
 }
 
-// stuck returns a condition: so many turns are under way, all of them in a tool that waits at one of the desk's sources, everything
+// blockedOn returns a condition: so many turns are under way, all of them in a tool that waits at one of the desk's sources, everything
 // else rests, and all of that is written down.
-func (c *chronicle) stuck(turns int) func(ctx context.Context) (bool, error) {
+func (c *chronicle) blockedOn(turns int) func(ctx context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
-		if n, _ := c.process.desk.waiting(); n != turns || c.count(spawn.StatusRunning) != turns || !c.answered || c.turns > 0 || c.owed > 0 {
+		if n, _ := c.process.desk.waiting(); n != turns || c.count(spawn.StatusRunning) != turns || !c.answered || c.turns > 0 || c.undeliveredReplies > 0 {
 			return false, nil
 		}
 		return c.upToDate(ctx)
 	}
 }
 
-// ended is a condition: no run is alive, and the person's session takes requests again.
-func (c *chronicle) ended(context.Context) (bool, error) { return c.alive() == 0 && !c.stopped, nil }
+// allStopped is a condition: no run is alive, and the person's session takes requests again.
+func (c *chronicle) allStopped(context.Context) (bool, error) {
+	return c.alive() == 0 && !c.stopped, nil
+}
 
 // upToDate reports whether everything that has happened to the runs of this chapter is in the books.
 func (c *chronicle) upToDate(ctx context.Context) (bool, error) {
@@ -131,8 +133,8 @@ func (c *chronicle) alive() (n int) {
 	return n
 }
 
-// write writes an event down for programs, if that is wanted.
-func (c *chronicle) write(e agent.TreeEvent) error {
+// writeJSON writes an event down for programs, if that is wanted.
+func (c *chronicle) writeJSON(e agent.TreeEvent) error {
 	if c.lines == nil {
 		return nil
 	}
@@ -143,29 +145,29 @@ func (c *chronicle) write(e agent.TreeEvent) error {
 	return err
 }
 
-// note keeps the books and writes one event down.
-func (c *chronicle) note(ctx context.Context, e agent.TreeEvent) error {
-	if err := c.write(e); err != nil {
+// record keeps the books and writes one event down.
+func (c *chronicle) record(ctx context.Context, e agent.TreeEvent) error {
+	if err := c.writeJSON(e); err != nil {
 		return err
 	}
-	if err := c.book(ctx, e); err != nil {
+	if err := c.updateState(ctx, e); err != nil {
 		return err
 	}
-	for _, r := range c.process.seen.refusalsFrom(c.refusals) {
+	for _, r := range c.process.witness.refusalsFrom(c.refusals) {
 		if r.at.After(e.Time) {
 			break
 		}
 		c.refusals++
-		c.refuse(r)
+		c.recordRefusal(r)
 	}
 	if kind, what, s := c.describe(e); kind != "" {
-		c.row(e.Time, e.Depth, c.who(e), kind, what, s)
+		c.row(e.Time, e.Depth, c.nameOf(e), kind, what, s)
 	}
 	return nil
 }
 
-// book updates what done and alive go by.
-func (c *chronicle) book(ctx context.Context, e agent.TreeEvent) error {
+// updateState updates what done and alive go by.
+func (c *chronicle) updateState(ctx context.Context, e agent.TreeEvent) error {
 	top := e.Depth == 0
 	switch e.Kind {
 	case spawn.EventAdmitted:
@@ -187,7 +189,7 @@ func (c *chronicle) book(ctx context.Context, e agent.TreeEvent) error {
 		if top {
 			c.turns = max(c.turns-1, 0) // one that a crash interrupted began before the books
 			if e.Text != "" {
-				c.owed++
+				c.undeliveredReplies++
 			}
 		}
 	case spawn.EventStopping:
@@ -195,7 +197,7 @@ func (c *chronicle) book(ctx context.Context, e agent.TreeEvent) error {
 	case spawn.EventRecovered:
 		c.stopped = false
 	case spawn.EventDelivered:
-		c.owed--
+		c.undeliveredReplies--
 		c.answered = true
 	default: // says nothing about whether the person has got an answer
 	}
@@ -214,8 +216,8 @@ func (c *chronicle) run(id spawn.RunID) *agent.RunInfo {
 	return &c.runs[i]
 }
 
-// who names a session for people.
-func (c *chronicle) who(e agent.TreeEvent) string {
+// nameOf names a session for people.
+func (c *chronicle) nameOf(e agent.TreeEvent) string {
 	if e.Depth == 0 {
 		return "main"
 	}
@@ -228,9 +230,9 @@ func (c *chronicle) describe(e agent.TreeEvent) (kind, what string, s style) {
 	case spawn.EventPosted:
 		return "asked", c.quoted(e.Text), blue
 	case spawn.EventAdmitted:
-		return "allowed", c.reason(e), green
+		return "allowed", c.whyAllowed(e), green
 	case spawn.EventTurn:
-		return fmt.Sprintf("turn %d", e.Turn), c.means(e), dim
+		return fmt.Sprintf("turn %d", e.Turn), c.toolsOf(e), dim
 	case spawn.EventTurnEnded:
 		switch {
 		case e.Status.Terminal() || e.Status == spawn.StatusStopping: // the end of the run comes next
@@ -265,8 +267,8 @@ func (c *chronicle) quoted(s string) string {
 	return "“" + shorten(oneLine(s), c.paper.width-50) + "”"
 }
 
-// reason says why a spawn was allowed.
-func (c *chronicle) reason(e agent.TreeEvent) string {
+// whyAllowed says why a spawn was allowed.
+func (c *chronicle) whyAllowed(e agent.TreeEvent) string {
 	r := c.run(e.Run)
 	rules := &c.process.cfg.Rules
 	siblings := 0
@@ -282,8 +284,8 @@ func (c *chronicle) reason(e agent.TreeEvent) string {
 	return fmt.Sprintf("%s, depth %d/%d, child %d/%d", why, r.Depth, rules.MaxSpawnDepth(), siblings, rules.MaxChildren())
 }
 
-// means says what a sub-agent works with, in its first turn.
-func (c *chronicle) means(e agent.TreeEvent) string {
+// toolsOf says what a sub-agent works with, in its first turn.
+func (c *chronicle) toolsOf(e agent.TreeEvent) string {
 	r := c.run(e.Run)
 	if r == nil || e.Turn > 1 {
 		return ""
@@ -300,8 +302,8 @@ func (c *chronicle) means(e agent.TreeEvent) string {
 	return "with " + strings.Join(own, " and ")
 }
 
-// refuse writes down a spawn that was refused.
-func (c *chronicle) refuse(r refusal) {
+// recordRefusal writes down a spawn that was refused.
+func (c *chronicle) recordRefusal(r refusal) {
 	name := r.label + " (" + r.Asked + ")"
 	c.row(r.at, r.from.Depth+1, name, "refused", "by the rule "+r.Rule, red)
 	for _, why := range []string{"asked   " + r.Asked, "limit   " + r.Limit, "set at  " + r.Path} {
@@ -314,7 +316,7 @@ func (c *chronicle) row(at time.Time, depth int, who, kind, what string, s style
 	const nameWidth, kindWidth = 25, 11
 	when := ""
 	if !at.IsZero() {
-		when = fmt.Sprintf("%.2f", max(at.Sub(c.began), 0).Seconds())
+		when = fmt.Sprintf("%.2f", max(at.Sub(c.start), 0).Seconds())
 	}
 	name := shorten(strings.Repeat("  ", depth)+oneLine(who), nameWidth)
 	c.paper.print(

@@ -53,9 +53,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return fail(stderr, err, 2)
 	}
-	act := tell
+	act := tellStory
 	if o.state != "" {
-		act = stay
+		act = answerDurably
 	}
 	err = act(ctx, o, w, stdout)
 	if err = errors.Join(err, w.close()); err != nil {

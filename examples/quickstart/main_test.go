@@ -21,8 +21,8 @@ import (
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 )
 
-// play runs the program as from a command line and returns what it writes.
-func play(t *testing.T, args ...string) (code int, stdout, stderr string) {
+// runProgram runs the program as from a command line and returns what it writes.
+func runProgram(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code = run(t.Context(), args, &out, &errs)
@@ -32,7 +32,7 @@ func play(t *testing.T, args ...string) (code int, stdout, stderr string) {
 func TestStory(t *testing.T) {
 	for _, depth := range []string{"1", "2", "3", "5"} {
 		t.Run("depth "+depth, func(t *testing.T) {
-			code, out, errs := play(t, "-depth", depth)
+			code, out, errs := runProgram(t, "-depth", depth)
 			require.Zero(t, code, errs)
 			assert.Empty(t, errs)
 			at := 0
@@ -66,7 +66,7 @@ func TestStory(t *testing.T) {
 
 // The reply is made of what the children say; what only main is told, the name of the person, is in no announcement.
 func TestChildrenDoNotKnowThePerson(t *testing.T) {
-	_, out, _ := play(t)
+	_, out, _ := runProgram(t)
 	_, announcements, ok := strings.Cut(out, "3  The announcements")
 	require.True(t, ok)
 	announcements, reply, ok := strings.Cut(announcements, "4  The reply")
@@ -79,7 +79,7 @@ func TestChildrenDoNotKnowThePerson(t *testing.T) {
 }
 
 func TestJSON(t *testing.T) {
-	code, out, errs := play(t, "-json")
+	code, out, errs := runProgram(t, "-json")
 	require.Zero(t, code, errs)
 	assert.Empty(t, errs)
 	kinds := map[string]int{}
@@ -112,10 +112,10 @@ func TestJSON(t *testing.T) {
 }
 
 func TestTask(t *testing.T) {
-	_, out, _ := play(t, "-task", "Only the food in Porto, please.")
+	_, out, _ := runProgram(t, "-task", "Only the food in Porto, please.")
 	assert.Contains(t, out, "Porto, Mira. This is what I would do:")
 	assert.NotContains(t, strings.Split(out, "5  A stop")[0], "Trains:")
-	code, out, _ := play(t, "-task", "Write \x1b[31man essay\nin \u202eTimbuktu!")
+	code, out, _ := runProgram(t, "-task", "Write \x1b[31man essay\nin \u202eTimbuktu!")
 	assert.Zero(t, code)
 	assert.Contains(t, out, "There is nothing on file for")
 	assert.NotContains(t, out, "\x1b")
@@ -124,7 +124,7 @@ func TestTask(t *testing.T) {
 
 func TestNothingIsLeft(t *testing.T) {
 	before := runtime.NumGoroutine()
-	code, _, errs := play(t)
+	code, _, errs := runProgram(t)
 	require.Zero(t, code, errs)
 	// What has been told to end may take a moment to be gone; whoever stays is a leak, and the test hangs in it.
 	for runtime.NumGoroutine() > before {
@@ -154,7 +154,7 @@ type writerFunc func(p []byte) (int, error)
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func TestHelp(t *testing.T) {
-	code, out, errs := play(t, "-h")
+	code, out, errs := runProgram(t, "-h")
 	assert.Zero(t, code)
 	assert.Empty(t, out)
 	for _, f := range []string{"-workspace", "-task", "-depth", "-json"} {
@@ -188,7 +188,7 @@ func TestBadCommandLine(t *testing.T) {
 		{"file is no text", []string{"-workspace", binary}, agentctx.SoulFile},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			code, out, errs := play(t, test.args...)
+			code, out, errs := runProgram(t, test.args...)
 			assert.Equal(t, 2, code)
 			assert.Empty(t, out)
 			assert.Contains(t, errs, test.want)
@@ -203,7 +203,7 @@ func TestUnreadableFile(t *testing.T) {
 	}
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, agentctx.ToolsFile), []byte("secret"), 0o000))
-	code, _, errs := play(t, "-workspace", dir)
+	code, _, errs := runProgram(t, "-workspace", dir)
 	assert.Equal(t, 2, code)
 	assert.Contains(t, errs, agentctx.ToolsFile)
 }
@@ -211,7 +211,7 @@ func TestUnreadableFile(t *testing.T) {
 func TestOwnWorkspace(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, agentctx.UserFile), []byte("- Call her: Zoe\n"), 0o600))
-	code, out, errs := play(t, "-workspace", dir)
+	code, out, errs := runProgram(t, "-workspace", dir)
 	require.Zero(t, code, errs)
 	assert.Contains(t, out, "Ghent, Zoe. This is what I would do:")
 	assert.NotContains(t, out, "Mira")
@@ -229,19 +229,19 @@ func TestEmbeddedWorkspaceIsWhole(t *testing.T) {
 func TestFailureOfStdout(t *testing.T) {
 	for _, args := range [][]string{nil, {"-json"}} {
 		var errs bytes.Buffer
-		assert.Equal(t, 1, run(t.Context(), args, full{}, &errs))
+		assert.Equal(t, 1, run(t.Context(), args, fullDisk{}, &errs))
 		assert.Contains(t, errs.String(), "no space left")
 	}
 }
 
-// full is a disk without room.
-type full struct{}
+// fullDisk is a disk without room.
+type fullDisk struct{}
 
-func (full) Write([]byte) (int, error) {
-	return 0, &fs.PathError{Op: "write", Path: "stdout", Err: errFull}
+func (fullDisk) Write([]byte) (int, error) {
+	return 0, &fs.PathError{Op: "write", Path: "stdout", Err: errDiskFull}
 }
 
-var errFull = errors.New("no space left")
+var errDiskFull = errors.New("no space left")
 
 func TestReading(t *testing.T) {
 	for text, want := range map[string]string{

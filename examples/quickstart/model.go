@@ -50,7 +50,7 @@ func (r *request) answer() *agent.ModelResponse {
 		if jobs := r.jobs(); len(jobs) > 0 {
 			return &agent.ModelResponse{ToolCalls: spawnCalls(jobs)}
 		}
-		if len(r.looked) == 0 {
+		if len(r.lookups) == 0 {
 			if calls := r.lookUps(); len(calls) > 0 {
 				return &agent.ModelResponse{ToolCalls: calls}
 			}
@@ -118,16 +118,16 @@ func (r *request) check() (job, bool) {
 }
 
 const (
-	checkLabel = "check"
-	again      = ", again" // ends the label of a job that is asked for a second time
+	checkLabel  = "check"
+	againSuffix = ", again" // ends the label of a job that is asked for a second time
 )
 
 // cutOff returns the jobs whose sub-agent was interrupted and that have not been asked for again.
 func (r *request) cutOff() (list []job) {
 	for _, a := range r.asked {
-		label := a.label + again
+		label := a.label + againSuffix
 		tried := slices.ContainsFunc(r.asked, func(b asked) bool { return b.label == label })
-		if a.status == "unknown" && !tried && !strings.HasSuffix(a.label, again) {
+		if a.status == "unknown" && !tried && !strings.HasSuffix(a.label, againSuffix) {
 			list = append(list, job{a.agent, label, a.task})
 		}
 	}

@@ -18,26 +18,26 @@ import (
 
 // A process is one life of the bot: a Runtime over a store that outlives it, with tools of its own.
 type process struct {
-	chat   *agent.Session
-	cfg    agent.Config
-	desk   *desk
-	seen   *witness
-	events chan agent.TreeEvent // of the whole tree, in order; closed after the last
-	ended  chan error           // what Run returned
-	stop   context.CancelFunc
+	chat    *agent.Session
+	cfg     agent.Config
+	desk    *desk
+	witness *witness
+	events  chan agent.TreeEvent // of the whole tree, in order; closed after the last
+	ended   chan error           // what Run returned
+	stop    context.CancelFunc
 }
 
 // start opens the store and runs everything until ctx ends or the process is ended.
 func start(ctx context.Context, o bot, store *session.Store) (*process, error) {
-	p := &process{desk: newDesk(), seen: newWitness(), events: make(chan agent.TreeEvent), ended: make(chan error, 1)}
-	runner := p.seen.over(script{think: o.think})
-	p.cfg = configOf(runner, p.desk.tools(), o.workspace, o.depth)
-	p.cfg.Store, p.cfg.Reply = store, p.seen.hear
+	p := &process{desk: newDesk(), witness: newWitness(), events: make(chan agent.TreeEvent), ended: make(chan error, 1)}
+	runner := p.witness.newRunner(script{think: o.think})
+	p.cfg = newConfig(runner, p.desk.tools(), o.workspace, o.depth)
+	p.cfg.Store, p.cfg.Reply = store, p.witness.recordReply
 	rt, err := agent.Open(ctx, p.cfg)
 	if err != nil {
 		return nil, err
 	}
-	p.chat = rt.Session(chat)
+	p.chat = rt.Session(chatKey)
 	ctx, p.stop = context.WithCancel(ctx)
 	events := p.chat.Events(ctx) // from here on
 	go func() {
@@ -99,18 +99,18 @@ type refusal struct {
 
 func newWitness() *witness { return &witness{prompts: make(map[session.Key]agentctx.Prompt)} }
 
-// over returns a Runner that runs the model in a Loop and looks on.
-func (w *witness) over(model agent.Model) agent.Runner {
+// newRunner returns a Runner that runs the model in a Loop and looks on.
+func (w *witness) newRunner(model agent.Model) agent.Runner {
 	loop := &agent.Loop{Model: modelFunc(func(ctx context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
-		w.read(req)
+		w.recordAnnouncements(req)
 		return model.Generate(ctx, req)
 	})}
 	return agent.RunnerFunc(func(ctx context.Context, t *agent.Turn) (agent.Result, error) {
-		w.enter(t)
-		defer w.leave()
+		w.turnBegins(t)
+		defer w.turnEnds()
 		for i := range t.Tools {
 			if t.Tools[i].Name == "sessions_spawn" {
-				t.Tools[i].Call = w.spawns(t, t.Tools[i].Call)
+				t.Tools[i].Call = w.recordRefusals(t, t.Tools[i].Call)
 			}
 		}
 		return loop.Run(ctx, t)
@@ -123,7 +123,7 @@ func (f modelFunc) Generate(ctx context.Context, req *agent.ModelRequest) (*agen
 	return f(ctx, req)
 }
 
-func (w *witness) enter(t *agent.Turn) {
+func (w *witness) turnBegins(t *agent.Turn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.live++
@@ -132,14 +132,14 @@ func (w *witness) enter(t *agent.Turn) {
 	}
 }
 
-func (w *witness) leave() {
+func (w *witness) turnEnds() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.live--
 }
 
-// read remembers which announcements stand before a model, each of them once for each time that it stands there.
-func (w *witness) read(req *agent.ModelRequest) {
+// recordAnnouncements remembers which announcements stand before a model, each of them once for each time that it stands there.
+func (w *witness) recordAnnouncements(req *agent.ModelRequest) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.calls++
@@ -165,8 +165,8 @@ func (w *witness) count(to, id string) (n int) {
 	return n
 }
 
-// times returns how often a session was told of a run.
-func (w *witness) times(to session.Key, id spawn.RunID) int {
+// timesTold returns how often a session was told of a run.
+func (w *witness) timesTold(to session.Key, id spawn.RunID) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.count(to.String(), string(id))
@@ -181,8 +181,8 @@ func (w *witness) refusalsFrom(n int) []refusal {
 
 type toolFunc = func(ctx context.Context, c agent.ToolCall) (string, error)
 
-// spawns returns the tool with its refusals remembered.
-func (w *witness) spawns(t *agent.Turn, call toolFunc) toolFunc {
+// recordRefusals returns the tool with its refusals remembered.
+func (w *witness) recordRefusals(t *agent.Turn, call toolFunc) toolFunc {
 	return func(ctx context.Context, c agent.ToolCall) (string, error) {
 		out, err := call(ctx, c)
 		r := refusal{at: time.Now(), from: t.Session}
@@ -198,8 +198,8 @@ func (w *witness) spawns(t *agent.Turn, call toolFunc) toolFunc {
 	}
 }
 
-// hear is Config.Reply: here a bot sends the message to its chat.
-func (w *witness) hear(_ context.Context, r agent.Reply) error {
+// recordReply is Config.Reply: here a bot sends the message to its chat.
+func (w *witness) recordReply(_ context.Context, r agent.Reply) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.replies = append(w.replies, r)
@@ -233,8 +233,8 @@ func (w *witness) announcements() []told {
 	return slices.Clone(w.told)
 }
 
-// said returns what was said to the person.
-func (w *witness) said() []agent.Reply {
+// repliesSoFar returns what was said to the person.
+func (w *witness) repliesSoFar() []agent.Reply {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.replies)

@@ -14,8 +14,8 @@ import (
 // prompts shows the sections of the main prompt beside those of a sub-agent's: what a child does not see.
 func (s *story) prompts(context.Context, options) error {
 	s.paper.title("1", "What each of them is told: the prompts, section by section")
-	whole := s.expected(chat)
-	part := s.expected(session.Must(chat.Child(placesAgent, session.NewID())))
+	whole := s.expected(chatKey)
+	part := s.expected(session.Must(chatKey.Child(placesAgent, session.NewID())))
 
 	t := &table{head: []string{"section", "class", "main", "sub-agent", ""}, right: []bool{false, false, true, true}}
 	for _, id := range sectionsOf(whole, part) {
@@ -110,7 +110,7 @@ func remark(inMain, inChild bool) span {
 // checkPrompts compares the prompts of the real turns with those of the table.
 func (s *story) checkPrompts() {
 	same, first := 0, ""
-	prompts := s.process.seen.firstPrompts()
+	prompts := s.process.witness.firstPrompts()
 	for key, got := range prompts {
 		if want := s.expected(key); got.StablePrefix() == want.StablePrefix() {
 			same++

@@ -13,15 +13,15 @@ import (
 
 // A request is what the script understands of what it is sent: who it is, what it was asked last, and what has come of it.
 type request struct {
-	child   bool     // it is a sub-agent
-	person  string   // how to address the person, if the prompt tells it
-	tools   []string // what it may use
-	place   string
-	topics  []topic
-	looked  []lookup // what its own tools have answered
-	asked   []asked  // what it has asked sub-agents
-	spoken  bool     // it has said something since it was asked
-	refused bool     // it was told before that it may not ask the bookings
+	child     bool     // it is a sub-agent
+	person    string   // how to address the person, if the prompt tells it
+	tools     []string // what it may use
+	place     string
+	topics    []topic
+	lookups   []lookup // what its own tools have answered
+	asked     []asked  // what it has asked sub-agents
+	hasSpoken bool     // it has said something since it was asked
+	refused   bool     // it was told before that it may not ask the bookings
 }
 
 // A lookup is an answer of one of the bot's tools.
@@ -55,7 +55,7 @@ func readRequest(req *agent.ModelRequest) *request {
 		case m.Role == session.MessageUser:
 			r.report(m.Text)
 		case m.Role == session.MessageAssistant:
-			r.spoken = r.spoken || m.Text != ""
+			r.hasSpoken = r.hasSpoken || m.Text != ""
 			for _, c := range m.ToolCalls {
 				args := map[string]string{}
 				_ = json.Unmarshal(c.Args, &args) // our own, see toolCall
@@ -74,16 +74,16 @@ func (r *request) hear(text string) {
 		text = task
 	}
 	r.place, r.topics = placeIn(text), topicsIn(text)
-	r.looked, r.asked, r.spoken = nil, nil, false
+	r.lookups, r.asked, r.hasSpoken = nil, nil, false
 }
 
 // answered notes what a tool has answered.
 func (r *request) answered(c called, m agent.Message) {
 	switch c.name {
 	case "timetable":
-		r.looked = append(r.looked, lookup{"trains", m.Text})
+		r.lookups = append(r.lookups, lookup{"trains", m.Text})
 	case "guidebook":
-		r.looked = append(r.looked, lookup{c.args["topic"], m.Text})
+		r.lookups = append(r.lookups, lookup{c.args["topic"], m.Text})
 	case "sessions_spawn":
 		var answer struct{ Status string }
 		_ = json.Unmarshal([]byte(m.Text), &answer) // what is no JSON is not accepted either
@@ -93,8 +93,8 @@ func (r *request) answered(c called, m agent.Message) {
 	}
 }
 
-// field finds the fields of an announcement, bar the lines of its result.
-var field = regexp.MustCompile(`(?m)^(task|status): (.*)$`)
+// announcementField finds the fields of an announcement, bar the lines of its result.
+var announcementField = regexp.MustCompile(`(?m)^(task|status): (.*)$`)
 
 // An announcement is what a model can tell from one: what the runtime says, and behind bars what the child says.
 type announcement struct {
@@ -104,7 +104,7 @@ type announcement struct {
 }
 
 func readAnnouncement(text string) (a announcement) {
-	for _, m := range field.FindAllStringSubmatch(text, -1) {
+	for _, m := range announcementField.FindAllStringSubmatch(text, -1) {
 		if m[1] == "task" {
 			a.task = m[2]
 		} else {
@@ -133,11 +133,11 @@ func (r *request) report(text string) {
 	}
 }
 
-var callHer = regexp.MustCompile(`(?m)^- Call (?:her|him|them): (\S+)\s*$`)
+var addressPattern = regexp.MustCompile(`(?m)^- Call (?:her|him|them): (\S+)\s*$`)
 
 // personIn finds how to address the person. It stands in USER.md, which a sub-agent does not see.
 func personIn(p agentctx.Prompt) string {
-	if m := callHer.FindStringSubmatch(p.String()); m != nil {
+	if m := addressPattern.FindStringSubmatch(p.String()); m != nil {
 		return m[1]
 	}
 	return ""

@@ -39,16 +39,16 @@ func (d *desk) tools() []agent.Tool {
 	}
 	return []agent.Tool{
 		agent.NewTool("timetable", "Trains from Cologne to a town and back.", func(ctx context.Context, in journey) (string, error) {
-			if err := d.trains.pass(ctx); err != nil {
+			if err := d.trains.waitOpen(ctx); err != nil {
 				return "", err
 			}
-			return lookUp(in.To, "trains"), nil
+			return findEntry(in.To, "trains"), nil
 		}),
 		agent.NewTool("guidebook", "One entry on a town: sleep, eat, see or rain.", func(ctx context.Context, in entry) (string, error) {
-			if err := d.guide.pass(ctx); err != nil {
+			if err := d.guide.waitOpen(ctx); err != nil {
 				return "", err
 			}
-			return lookUp(in.Place, in.Topic), nil
+			return findEntry(in.Place, in.Topic), nil
 		}),
 	}
 }
@@ -72,8 +72,8 @@ func (s *source) release() {
 	}
 }
 
-// pass returns when the source answers, or with the cause of the end of ctx.
-func (s *source) pass(ctx context.Context) error {
+// waitOpen returns when the source answers, or with the cause of the end of ctx.
+func (s *source) waitOpen(ctx context.Context) error {
 	s.desk.mu.Lock()
 	gate := s.gate
 	if gate == nil {

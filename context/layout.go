@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 )
 
 // A Layout arranges the prompt as another system does.
@@ -22,22 +24,38 @@ const (
 	LayoutGoClaw
 )
 
+var layoutNames = []string{LayoutDefault: "default", LayoutGoClaw: "goclaw"}
+
+// String returns "default" or "goclaw".
+func (l Layout) String() string { return enum.String(layoutNames, "Layout", l) }
+
+// MarshalText returns what String returns, or an error for a value without a name.
+func (l Layout) MarshalText() ([]byte, error) {
+	return enum.Marshal(layoutNames, "agentctx", "layout", l)
+}
+
+// UnmarshalText sets the value that has the name text, in any letter case. For any other text it
+// returns an error and changes nothing.
+func (l *Layout) UnmarshalText(text []byte) error {
+	return enum.Unmarshal(layoutNames, "agentctx", "layout", text, l)
+}
+
 // goClawParts is the table of sections of LayoutGoClaw.
 func goClawParts() []part {
 	return []part{
 		{SectionIdentity, ClassStable, true, nil, identityText},
 		{SectionTooling, ClassStable, true, nil, toolingText},
 		{SectionSkills, ClassStable, true, nil, skillsText},
-		{SectionMemory, ClassStable, false, (*assembly).recalls, memoryText},
+		{SectionMemory, ClassStable, false, (*assembly).hasMemoryTools, memoryText},
 		{SectionSafety, ClassStable, false, nil, safetyText},
 		{SectionProject, ClassStable, true, nil, projectText},
-		{SectionRuntime, ClassPerSession, true, nil, presetRuntimeText},
+		{SectionRuntime, ClassPerSession, true, nil, goClawRuntimeText},
 		{SectionTask, ClassPerSession, true, nil, taskText},
 	}
 }
 
-// presetRuntimeText is the runtime line without a prefix.
-func presetRuntimeText(a *assembly) string {
+// goClawRuntimeText is the runtime line without a prefix.
+func goClawRuntimeText(a *assembly) string {
 	e := a.in.Env
 	var list []string
 	for _, f := range [...][2]string{
@@ -48,10 +66,10 @@ func presetRuntimeText(a *assembly) string {
 		{"os", e.OS},
 		{"zone", e.Zone},
 	} {
-		if f[0] == "session" && !a.child {
+		if f[0] == "session" && !a.isSubagent {
 			continue
 		}
-		if v := bare(f[1]); v != "" {
+		if v := wordOrQuote(f[1]); v != "" {
 			list = append(list, f[0]+"="+v)
 		}
 	}
@@ -63,7 +81,7 @@ func taskText(a *assembly) string {
 	if strings.TrimSpace(a.in.Task) == "" {
 		return ""
 	}
-	return "## Task\n" + fenced(clean(a.in.Task))
+	return "## Task\n" + fenced(normalizeText(a.in.Task))
 }
 
 // LoadWorkspaceFiles returns the eight workspace files of a directory, read
@@ -114,7 +132,7 @@ func BuildSystemPrompt(params PromptParams) (string, error) {
 		return "", err
 	}
 	in := Input{
-		Layout: LayoutGoClaw, Spec: top(), Files: files, Markers: CoreFiles(), Tools: params.Tools,
+		Layout: LayoutGoClaw, Spec: topLevelSpec(), Files: files, Markers: CoreFiles(), Tools: params.Tools,
 		Env: Env{Model: params.Model, Channel: params.Channel, Zone: params.UserTimezone},
 	}
 	if params.IsSubagent {
