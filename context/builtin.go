@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// The words that mean silence.
+// The words with which a model says nothing to people.
 const (
-	// silentToken as a whole message says nothing to people.
+	// silentToken as the whole message means that the answer is silence.
 	silentToken = "NO_REPLY"
-	// heartbeatToken as a whole message says that nothing needs attention.
+	// heartbeatToken as the whole answer to a heartbeat means that nothing needs attention.
 	heartbeatToken = "HEARTBEAT_OK"
 )
 
@@ -41,7 +41,7 @@ func toolingText(a *assembly) string {
 	)
 }
 
-// toolList renders tools one a line.
+// toolList renders the tools, one on each line.
 func toolList(tools []Tool) string {
 	size := 0
 	for _, t := range tools {
@@ -63,7 +63,7 @@ func toolList(tools []Tool) string {
 	return b.String()
 }
 
-// processHint says how to wait for a command, in terms of tools that exist.
+// processHint says how to wait for a command. It names only tools that the session has.
 func processHint(a *assembly) string {
 	exec, process := a.tool("exec"), a.tool("process")
 	switch {
@@ -77,7 +77,7 @@ func processHint(a *assembly) string {
 	}
 }
 
-// listsHint forbids polling with the listing tools that exist.
+// listsHint forbids polling with the listing tools that the session has.
 func listsHint(a *assembly) string {
 	var have []string
 	for _, name := range []string{"subagents", "sessions_list"} {
@@ -242,8 +242,8 @@ func sendersText(a *assembly) string {
 	)
 }
 
-// hashSender returns the first 12 hexadecimal digits of the id's SHA-256, or
-// of its HMAC-SHA-256 if there is a secret.
+// hashSender returns the first 12 hexadecimal digits of the id's SHA-256, or of its HMAC-SHA-256 if
+// the secret is not empty.
 func hashSender(secret []byte, id string) string {
 	h := sha256.New()
 	if len(secret) > 0 {
@@ -272,7 +272,7 @@ func messagingText(a *assembly) string {
 	)
 }
 
-// messageToolText is the part about the message tool.
+// messageToolText is the part of the section Messaging about the message tool.
 func messageToolText(a *assembly) string {
 	tool := quote(a.tool("message"))
 	if tool == "" {
@@ -357,8 +357,8 @@ func heartbeatsText(a *assembly) string {
 	)
 }
 
-// conversationText describes the conversation of a session that is not a
-// sub-agent.
+// conversationText describes the conversation of a session. A sub-agent has none: the conversation
+// is its requester's.
 func conversationText(a *assembly) string {
 	if a.isSubagent || strings.TrimSpace(a.in.Conversation) == "" {
 		return ""

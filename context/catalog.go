@@ -16,9 +16,8 @@ type catalog struct {
 	text    string // the list; "" if nothing is listed
 }
 
-// newCatalog filters the skills and fits them into the limit: first it
-// shortens descriptions, all to the same length, and only then drops names,
-// the last ones first.
+// newCatalog filters the skills and fits them into the limit. First it shortens the descriptions, all
+// to the same length. Only when that is not enough does it leave skills out, the last ones first.
 func newCatalog(in Input, spec Spec) catalog {
 	list := slices.Clone(in.Skills)
 	for i := range list {
@@ -45,7 +44,7 @@ func newCatalog(in Input, spec Spec) catalog {
 	return c
 }
 
-// fit writes the list and completes the accounts.
+// fit writes the list and completes the reports.
 func (c *catalog) fit(shown []Skill, room int, count func(string) int) {
 	fixed, longest := make([]int, len(shown)), 0
 	for i, s := range shown {
@@ -77,7 +76,8 @@ func (c *catalog) fit(shown []Skill, room int, count func(string) int) {
 	c.completeReports(kept, room, count)
 }
 
-// completeReports completes the accounts of the skills that were to be shown.
+// completeReports completes the reports on the skills that passed the filter. kept has the
+// descriptions of those that are listed.
 func (c *catalog) completeReports(kept map[string]string, room int, count func(string) int) {
 	for i := range c.reports {
 		a := &c.reports[i]
@@ -98,7 +98,7 @@ func (c *catalog) completeReports(kept map[string]string, room int, count func(s
 	}
 }
 
-// descriptionRunes returns the runes of all descriptions if none is longer than n.
+// descriptionRunes returns the length in runes of all descriptions, escaped and each cut to n.
 func descriptionRunes(list []Skill, n int) int {
 	sum := 0
 	for _, s := range list {
@@ -107,7 +107,7 @@ func descriptionRunes(list []Skill, n int) int {
 	return sum
 }
 
-// truncate returns at most n runes of a description, ending in "…" if cut.
+// truncate returns at most n runes of a description. If it cuts, the last of them is "…".
 func truncate(s string, n int) string {
 	if n <= 0 {
 		return ""
@@ -130,7 +130,7 @@ func skillEntry(s Skill, description string) string {
 
 var xmlEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&apos;")
 
-// escapeXML makes text fit to stand inside an element.
+// escapeXML makes text fit to stand inside an XML element.
 func escapeXML(s string) string { return xmlEscaper.Replace(s) }
 
 func skillsText(a *assembly) string {

@@ -15,36 +15,36 @@ import (
 	"sync"
 )
 
-// A SkillHost says what there is where a session's tools run. A nil function
-// finds nothing.
+// A SkillHost describes the machines on which a session's tools run, for [SnapshotSkills]. A nil
+// function finds nothing, so on the zero SkillHost only skills that need nothing are eligible.
 type SkillHost struct {
-	// OS names the systems of the machines that tools can run on; none: the
-	// system does not matter.
+	// OS names the systems of the machines, as in [SkillEntry.OS]. Empty: the system does not
+	// matter.
 	OS []string
-	// HasBin reports whether a program can be called; see [Bins].
+	// HasBin reports whether a program can be called. [Bins.Has] is one.
 	HasBin func(name string) bool
-	// Env returns a variable of the environment that tools get.
+	// Env returns a variable of the environment of the tools.
 	Env func(name string) string
-	// Setting reports whether a setting, as "browser.enabled", is on.
+	// Setting reports whether a setting such as "browser.enabled" is on.
 	Setting func(path string) bool
-	// Bundled are the bundled skills that may be used, by key or name; empty:
-	// all. It says nothing of skills from elsewhere.
+	// Bundled are the keys or names of the bundled skills that may be used. Empty: all of them. It
+	// does not concern skills of another origin.
 	Bundled []string
-	// Config holds settings of single skills by their Key.
+	// Config has the settings of single skills, by [SkillEntry.Key].
 	Config map[string]SkillConfig
 }
 
-// SkillConfig is what a configuration says of one skill.
+// A SkillConfig is what a configuration says of one skill.
 type SkillConfig struct {
 	// Disabled turns the skill off.
 	Disabled bool
-	// APIKey goes to the skill's PrimaryEnv.
+	// APIKey is the value of the variable that the skill's PrimaryEnv names.
 	APIKey string
 	// Env are further variables for the skill's programs.
 	Env map[string]string
 }
 
-// Eligible reports whether a skill can work on the host, and if not, why.
+// Eligible reports whether a skill can work on the host. If it cannot, why says so in words.
 func (h SkillHost) Eligible(e SkillEntry) (ok bool, why string) {
 	own := h.Config[e.Key]
 	switch {
@@ -83,7 +83,7 @@ func (h SkillHost) hasSystem(system string) bool {
 	return slices.ContainsFunc(h.OS, func(have string) bool { return systemName(have) == systemName(system) })
 }
 
-// systemName returns the name that Go gives to a system.
+// systemName returns Go's name of a system.
 func systemName(name string) string {
 	switch name = strings.ToLower(strings.TrimSpace(name)); name {
 	case "win32":
@@ -104,12 +104,13 @@ func (h SkillHost) getenv(name string) string {
 	return h.Env(name)
 }
 
-// Environ returns the variables, as "NAME=value" and by name, that a program
-// started for the skill gets besides those of its environment; one that is
-// set there already is not among them. Nothing is set in this process. Names
-// that change how programs are loaded or found, values with a NUL, and names
-// that look like those of secrets but are not declared by the skill are left
-// out.
+// Environ returns the variables that a program of the skill gets beside its environment, as
+// "NAME=value" and ordered by name. It is for the tool that starts the program: Environ sets nothing
+// in this process.
+//
+// It leaves out a variable that the environment has already, a name that changes how programs are
+// loaded or found, a value with a NUL, and a name that looks like that of a secret and that the skill
+// does not declare.
 func (h SkillHost) Environ(e SkillEntry) []string {
 	own := h.Config[e.Key]
 	vars := maps.Clone(own.Env)
@@ -157,18 +158,19 @@ func secretEnv(name string) bool {
 
 // A SkillSnapshot is the skills of a session at one moment.
 type SkillSnapshot struct {
-	// Version is a digest of the rest: equal for equal snapshots, so that it
-	// tells whether a kept one is out of date.
+	// Version is a digest of Skills. It is equal for equal lists, so it tells whether a snapshot that
+	// the caller kept is out of date.
 	Version string
-	// Skills are those that the session may use, hidden ones too, by name.
+	// Skills are the skills that the session may use, hidden ones too, by name.
 	Skills []SkillEntry
-	// Excluded are the others, and why.
+	// Excluded reports on the others, and why they are not in Skills.
 	Excluded []FileReport
 }
 
-// SnapshotSkills returns the skills that can work on the host and that the
-// spec lets through; complete the spec first (see [Spec.Or]). What is not in
-// the snapshot is in no prompt, command or synced directory either.
+// SnapshotSkills returns the skills that can work on the host and that the spec lets through. The
+// caller completes the spec first, see [Spec.Or]. What the prompt lists ([SkillSnapshot.Visible]),
+// the commands that people may call and the directory of [SyncSkills] all come from one snapshot, so
+// a skill that is not in it is in none of them.
 func SnapshotSkills(entries []SkillEntry, host SkillHost, spec Spec) SkillSnapshot {
 	s := SkillSnapshot{}
 	for _, e := range entries {
@@ -189,7 +191,7 @@ func SnapshotSkills(entries []SkillEntry, host SkillHost, spec Spec) SkillSnapsh
 	return s
 }
 
-// Visible returns the skills that the prompt mentions, for [Input.Skills].
+// Visible returns the skills that the prompt lists, for [Input.Skills].
 func (s SkillSnapshot) Visible() []Skill {
 	var list []Skill
 	for _, e := range s.Skills {
@@ -200,18 +202,18 @@ func (s SkillSnapshot) Visible() []Skill {
 	return list
 }
 
-// Bins looks programs up in a list of directories such as a PATH, and
-// remembers what it found until Refresh. It is safe for concurrent use.
+// Bins looks programs up in a list of directories such as a PATH, for [SkillHost.HasBin]. It
+// remembers what it found until Refresh. The zero Bins finds nothing. It is safe for concurrent use.
 type Bins struct {
-	// Path is the list, separated as by the operating system.
+	// Path is the list, with the separator of the operating system.
 	Path string
 
 	mu    sync.Mutex
 	known map[string]bool
 }
 
-// Has reports whether there is a regular executable file of that name. A name
-// with a separator is never found.
+// Has reports whether one of the directories has a regular executable file of that name. It never
+// finds a name with a path separator.
 func (b *Bins) Has(name string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -227,7 +229,7 @@ func (b *Bins) Has(name string) bool {
 	return found
 }
 
-// Refresh forgets what was found, for when programs were installed.
+// Refresh forgets what was found. Call it after programs were installed or removed.
 func (b *Bins) Refresh() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

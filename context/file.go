@@ -23,7 +23,7 @@ const (
 )
 
 const (
-	memoryFileLower = "memory.md" // read where MEMORY.md is absent
+	memoryFileLower = "memory.md" // is read where MEMORY.md is absent
 	memoryDir       = "memory"
 
 	// ExecutionFile is the name under which the AGENTS.md of an execution
@@ -31,8 +31,8 @@ const (
 	ExecutionFile = "(cwd)/AGENTS.md"
 )
 
-// CoreFiles returns the names of the eight workspace files in the order in
-// which they are loaded and shown.
+// CoreFiles returns the names of the eight core files in the order in which they are loaded and
+// shown.
 func CoreFiles() []string {
 	return []string{AgentsFile, SoulFile, ToolsFile, IdentityFile, UserFile, HeartbeatFile, BootstrapFile, MemoryFile}
 }
@@ -43,31 +43,31 @@ func markedFiles() []string {
 	return []string{AgentsFile, SoulFile, ToolsFile, IdentityFile, UserFile}
 }
 
-// A Reason says why a file is not, or not wholly, in a prompt. The zero
-// Reason means that it is.
+// A Reason says why a file is not or not wholly in a prompt. The zero Reason, ReasonWhole, means that
+// the whole file is in the prompt.
 type Reason uint8
 
-// The reasons: of loading, then of assembly.
+// The reasons of loading come first, then those of assembly.
 const (
-	ReasonWhole      Reason = iota
-	ReasonAbsent            // there is no such file
-	ReasonTooLarge          // over MaxFileBytes, so it was not read
-	ReasonNotRegular        // a directory, device, socket or pipe
-	ReasonOutside           // the name leaves the workspace, itself or by a symbolic link
-	ReasonLinked            // it has further hard links, which may lie outside the workspace
-	ReasonUnreadable        // it exists but cannot be read
-	ReasonNotUTF8           // it is not valid UTF-8 text
-	ReasonTooMany           // a pattern matches more files than are read
-	ReasonBadName           // the name or pattern is not a slash-separated relative path
-	ReasonChanged           // it was replaced while it was being opened
-	ReasonExcluded          // the spec does not let it through
-	ReasonRepeated          // another file of the same name or content is shown already
-	ReasonBlank             // it has no text
-	ReasonOverFile          // cut: longer than Limits.File
-	ReasonOverTotal         // cut: Limits.Total was used up by files that give way later
-	ReasonNoRoom            // left out: nothing of Limits.Total was left
-	ReasonDropped           // left out whole, because the spec says so of a file that would have to be cut
-	ReasonOverSkills        // a skill cut or left out: over Limits.Skills
+	ReasonWhole      Reason = iota // the file is wholly in the prompt
+	ReasonAbsent                   // there is no such file
+	ReasonTooLarge                 // over 2 MiB, so it was not read
+	ReasonNotRegular               // a directory, device, socket or pipe
+	ReasonOutside                  // the name leaves the workspace, itself or by a symbolic link
+	ReasonLinked                   // it has further hard links, which may lie outside the workspace
+	ReasonUnreadable               // it exists but cannot be read
+	ReasonNotUTF8                  // it is not valid UTF-8 text
+	ReasonTooMany                  // a pattern matches more files than are read
+	ReasonBadName                  // the name or pattern is not a slash-separated relative path
+	ReasonChanged                  // it was replaced while it was being opened
+	ReasonExcluded                 // the spec does not let it through
+	ReasonRepeated                 // another file of the same name or content is shown already
+	ReasonBlank                    // it has no text
+	ReasonOverFile                 // cut: longer than Limits.File
+	ReasonOverTotal                // cut: files that lose room later had used up Limits.Total
+	ReasonNoRoom                   // left out: too little of Limits.Total was left
+	ReasonDropped                  // left out: it does not fit and the spec says OverflowDrop
+	ReasonOverSkills               // a skill that is cut or left out: over Limits.Skills
 )
 
 var reasonNames = []string{
@@ -78,7 +78,7 @@ var reasonNames = []string{
 	ReasonOverSkills: "over the skills limit",
 }
 
-// String returns a few words.
+// String returns the reason in a few words, as "over the file limit".
 func (r Reason) String() string { return enum.String(reasonNames, "Reason", r) }
 
 // MarshalText returns what String returns, or an error for a value without a name.
@@ -92,21 +92,21 @@ func (r *Reason) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(reasonNames, "agentctx", "reason", text, r)
 }
 
-// A WorkspaceFile is a workspace file, present or not.
+// A WorkspaceFile is a file of a workspace, whether it exists or not.
 type WorkspaceFile struct {
 	// Name is the slash-separated path within the workspace, such as
 	// "AGENTS.md" or "memory/2026-11-20.md". It is what the prompt shows.
 	Name string
-	// Path is where the file was read, for people; it never enters a prompt
-	// but that of [BuildSystemPrompt].
+	// Path tells people where the file was read. Only [LayoutGoClaw] shows it in a prompt, in the
+	// marker of a missing file.
 	Path string
-	// Content is the text, empty if Missing.
+	// Content is the text. It is empty if the file is Missing.
 	Content string
-	// Missing is set if there is no content, for whatever Reason.
+	// Missing means that the file was not read. Reason and Why say why.
 	Missing bool
-	// Reason says why it is missing.
+	// Reason says why the file is missing.
 	Reason Reason
-	// Why is Reason in words, with figures where there are any.
+	// Why is Reason in words, with figures if it has any.
 	Why string
 }
 
@@ -119,13 +119,14 @@ func missingFile(name string, r Reason, format string, args ...any) WorkspaceFil
 	return WorkspaceFile{Name: name, Path: name, Missing: true, Reason: r, Why: why}
 }
 
-// validName reports whether name may stand for a file of a workspace: a clean
-// relative slash path without control characters.
+// validName reports whether name can be the name of a workspace file: a clean relative path with
+// slashes and without control characters.
 func validName(name string) bool {
 	return name != "." && fs.ValidPath(name) && !strings.Contains(name, `\`) && sanitize(name) == name
 }
 
-// keepRank ranks a file by how late it gives way when room is short: 0 last.
+// keepRank returns the place of a file in the order in which files get room: 0 gets it first and so
+// loses it last.
 func keepRank(name string) int {
 	order := []string{AgentsFile, ToolsFile, SoulFile, IdentityFile, UserFile, BootstrapFile, HeartbeatFile, MemoryFile}
 	if i := slices.Index(order, name); i >= 0 {

@@ -4,7 +4,7 @@ package agentctx
 
 import "io/fs"
 
-// onDisk returns false: here files cannot be told apart.
+// onDisk returns false: on this system files cannot be told apart.
 func onDisk(fs.FileInfo) bool { return false }
 
 // hardLinks returns false: here links are not counted.

@@ -11,16 +11,15 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/enum"
 )
 
-// A Layout arranges the prompt as another system does.
+// A Layout is an arrangement of the sections. The zero Layout is LayoutDefault.
 type Layout uint8
 
 const (
 	// LayoutDefault is this package's own arrangement.
 	LayoutDefault Layout = iota
-	// LayoutGoClaw is a short prompt: identity, tooling, skills, memory
-	// recall, safety (not for workers), project context, runtime, and the
-	// task of a sub-agent last. Tools stay in the caller's order, and no
-	// section changes from turn to turn.
+	// LayoutGoClaw is the short prompt of GoClaw: identity, tooling, skills, memory recall, safety
+	// (not for workers), project context, runtime, and the task of a sub-agent last. Tools stay in
+	// the caller's order, and no section changes from turn to turn.
 	LayoutGoClaw
 )
 
@@ -40,7 +39,7 @@ func (l *Layout) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(layoutNames, "agentctx", "layout", text, l)
 }
 
-// goClawParts is the table of sections of LayoutGoClaw.
+// goClawParts returns the sections of LayoutGoClaw in their order.
 func goClawParts() []part {
 	return []part{
 		{SectionIdentity, ClassStable, true, nil, identityText},
@@ -54,7 +53,7 @@ func goClawParts() []part {
 	}
 }
 
-// goClawRuntimeText is the runtime line without a prefix.
+// goClawRuntimeText is the section Runtime of LayoutGoClaw: the fields without a word before them.
 func goClawRuntimeText(a *assembly) string {
 	e := a.in.Env
 	var list []string
@@ -76,7 +75,7 @@ func goClawRuntimeText(a *assembly) string {
 	return "## Runtime\n" + cmp.Or(strings.Join(list, " | "), "model=unknown")
 }
 
-// taskText is the task between fences.
+// taskText is the section Task: the task between fences.
 func taskText(a *assembly) string {
 	if strings.TrimSpace(a.in.Task) == "" {
 		return ""
@@ -84,9 +83,9 @@ func taskText(a *assembly) string {
 	return "## Task\n" + fenced(normalizeText(a.in.Task))
 }
 
-// LoadWorkspaceFiles returns the eight workspace files of a directory, read
-// or marked as missing; each has the path dir/name. It is [LoadWorkspace] on
-// an [os.Root], and an error if dir cannot be opened.
+// LoadWorkspaceFiles returns the eight core files of a directory, each of them read or marked as
+// missing. The Path of each is dir/name. It is [LoadWorkspace] on an [os.Root]. It returns an error
+// if dir cannot be opened.
 func LoadWorkspaceFiles(dir string) (files []WorkspaceFile, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -100,10 +99,12 @@ func LoadWorkspaceFiles(dir string) (files []WorkspaceFile, err error) {
 	return files, nil
 }
 
-// FilterForSubagent returns the files that a sub-agent sees: Worker().Filter.
+// FilterForSubagent returns the files that a sub-agent sees by default: those that [WorkerSpec] lets
+// through.
 func FilterForSubagent(files []WorkspaceFile) []WorkspaceFile { return WorkerSpec().Filter(files) }
 
-// FilterForSession is FilterForSubagent for a sub-agent, else all of files.
+// FilterForSession returns the files that a session sees by default: what FilterForSubagent returns
+// for a sub-agent, and all files for any other.
 func FilterForSession(files []WorkspaceFile, isSubagent bool) []WorkspaceFile {
 	if isSubagent {
 		return FilterForSubagent(files)
@@ -111,8 +112,7 @@ func FilterForSession(files []WorkspaceFile, isSubagent bool) []WorkspaceFile {
 	return files
 }
 
-// PromptParams are the few things that [BuildSystemPrompt] needs; [Input] has
-// them all.
+// PromptParams are the parameters of [BuildSystemPrompt]. [Input] has these and more.
 type PromptParams struct {
 	WorkspaceDir string
 	IsSubagent   bool
@@ -122,10 +122,9 @@ type PromptParams struct {
 	UserTimezone string
 }
 
-// BuildSystemPrompt loads the files of a workspace directory and assembles
-// them under [LayoutGoClaw]: tools stay in the caller's order, and each of
-// the files that is not there is marked with its path. It returns an error if
-// the directory cannot be opened.
+// BuildSystemPrompt loads the core files of a workspace directory and assembles them under
+// [LayoutGoClaw]. Tools stay in the caller's order. A marker with its path stands for each file that
+// is absent. It returns an error if the directory cannot be opened.
 func BuildSystemPrompt(params PromptParams) (string, error) {
 	files, err := LoadWorkspaceFiles(params.WorkspaceDir)
 	if err != nil {

@@ -16,14 +16,14 @@ func textFile(name, text string) agentctx.WorkspaceFile {
 	return agentctx.WorkspaceFile{Name: name, Content: text}
 }
 
-// assembleFiles assembles files under limits and returns the accounts by name.
+// assembleFiles assembles files under limits and returns the reports by name.
 func assembleFiles(limits agentctx.Limits, spec agentctx.Spec, files ...agentctx.WorkspaceFile) (agentctx.Prompt, map[string]agentctx.FileReport) {
 	p := agentctx.Assemble(agentctx.Input{Session: mainKey, Spec: spec, Files: files, Limits: limits})
-	accounts := map[string]agentctx.FileReport{}
+	reports := map[string]agentctx.FileReport{}
 	for _, a := range p.Files {
-		accounts[a.Name] = a
+		reports[a.Name] = a
 	}
-	return p, accounts
+	return p, reports
 }
 
 func TestLimitsAreStrict(t *testing.T) {
@@ -34,16 +34,16 @@ func TestLimitsAreStrict(t *testing.T) {
 	for kind, text := range texts {
 		for limit := 1; limit <= 500; limit++ {
 			p, a := assembleFiles(agentctx.Limits{File: limit}, agentctx.Spec{}, textFile("AGENTS.md", text))
-			account := a["AGENTS.md"]
-			require.LessOrEqual(t, account.Kept, limit, kind)
-			require.Positive(t, account.Kept, kind)
-			require.Equal(t, agentctx.ReasonOverFile, account.Reason)
+			report := a["AGENTS.md"]
+			require.LessOrEqual(t, report.Kept, limit, kind)
+			require.Positive(t, report.Kept, kind)
+			require.Equal(t, agentctx.ReasonOverFile, report.Reason)
 			require.True(t, utf8.ValidString(p.String()), "limit %d of %s", limit, kind)
 
 			p, a = assembleFiles(agentctx.Limits{Total: limit}, agentctx.Spec{}, textFile("AGENTS.md", text), textFile("SOUL.md", text), textFile("USER.md", "short"))
 			sum := 0
-			for _, account := range a {
-				sum += account.Kept
+			for _, report := range a {
+				sum += report.Kept
 			}
 			require.LessOrEqual(t, sum, limit, kind)
 			require.True(t, utf8.ValidString(p.String()))
@@ -79,9 +79,9 @@ func TestDefaultLimits(t *testing.T) {
 	for _, l := range []agentctx.Limits{{}, {File: -7, Total: -7}} {
 		_, a := assembleFiles(l, agentctx.Spec{}, files...)
 		sum := 0
-		for _, account := range a {
-			assert.LessOrEqual(t, account.Kept, 20_000)
-			sum += account.Kept
+		for _, report := range a {
+			assert.LessOrEqual(t, report.Kept, 20_000)
+			sum += report.Kept
 		}
 		assert.LessOrEqual(t, sum, 60_000)
 		assert.Greater(t, sum, 59_800)
@@ -93,8 +93,8 @@ func TestDefaultLimits(t *testing.T) {
 		}
 	}
 	_, a := assembleFiles(agentctx.Limits{File: agentctx.NoLimit, Total: agentctx.NoLimit}, agentctx.Spec{}, files...)
-	for name, account := range a {
-		assert.Equal(t, agentctx.ReasonWhole, account.Reason, name)
+	for name, report := range a {
+		assert.Equal(t, agentctx.ReasonWhole, report.Reason, name)
 	}
 }
 
@@ -232,16 +232,16 @@ func TestSkillsGiveWayByDescription(t *testing.T) {
 		before, _, _ := strings.Cut(after, "</available_skills>")
 		return before
 	}
-	whole, accounts := section(0)
+	whole, reports := section(0)
 	assert.Less(t, strings.Index(whole, "skill-0"), strings.Index(whole, "skill-7"), "by name")
-	for _, a := range accounts {
+	for _, a := range reports {
 		assert.Equal(t, agentctx.ReasonWhole, a.Reason)
 	}
 	for limit := 1; limit < 9000; limit += 53 {
-		text, accounts := section(limit)
+		text, reports := section(limit)
 		require.LessOrEqual(t, utf8.RuneCountInString(list(text)), limit)
 		names, cut := strings.Count(text, "<name>"), 0
-		for _, a := range accounts {
+		for _, a := range reports {
 			if a.Reason == agentctx.ReasonOverSkills {
 				cut++
 			}

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// A project is what becomes of the workspace files in one prompt.
+// A project is what becomes of the workspace files in one prompt: the section Project Context and the
+// reports.
 type project struct {
 	reports []FileReport // one for each file of the input, in its order
 	blocks  []block      // what is shown, in order
@@ -21,22 +22,22 @@ type block struct {
 	hasContent bool   // content
 }
 
-// showsFile reports whether the content of a file of that base name is shown.
+// showsFile reports whether the prompt shows the content of a file with that base name.
 func (p project) showsFile(base string) bool {
 	return slices.ContainsFunc(p.blocks, func(b block) bool { return b.hasContent && path.Base(b.name) == base })
 }
 
 // A candidate is a file on its way into the prompt.
 type candidate struct {
-	index      int // in the accounts
+	index      int // in the reports and in the files of the input
 	text       string
 	runes      int
 	hasContent bool
 	kept       string // decided by allot
 }
 
-// newProject filters the files, shares out the limits and accounts for
-// everything. The filter comes here, after whatever a hook did to the list.
+// newProject filters the files, gives them room within the limits and reports on every one of them.
+// The filter is here so that it sees the list as the hooks left it.
 func newProject(in Input, spec Spec) project {
 	p := project{reports: make([]FileReport, len(in.Files))}
 	list := make([]candidate, 0, len(in.Files))
@@ -68,13 +69,12 @@ func newProject(in Input, spec Spec) project {
 	return p
 }
 
-// newFileReport is the account of a file of which nothing is kept yet.
+// newFileReport returns the report on a file of which nothing is kept yet.
 func newFileReport(f WorkspaceFile, runes int, r Reason, why string) FileReport {
 	return FileReport{Name: sanitize(f.Name), Path: f.Path, Reason: r, Why: why, Bytes: len(f.Content), Runes: runes}
 }
 
-// countKept returns the runes of what is kept, without counting again what is
-// whole.
+// countKept returns the number of runes that are kept. It does not count a whole text again.
 func countKept(c candidate) int {
 	if c.kept == c.text {
 		return c.runes
@@ -125,7 +125,7 @@ func repeatsAgentsFile(files []WorkspaceFile, text string) bool {
 	})
 }
 
-// isMarked reports whether the absence of a file is mentioned.
+// isMarked reports whether the prompt mentions the absence of the file.
 func isMarked(in Input, name string) bool {
 	if in.Markers == nil {
 		return slices.Contains(markedFiles(), name)
@@ -146,9 +146,9 @@ func missingMarker(in Input, f WorkspaceFile) string {
 	return text
 }
 
-// allotRoom decides what is kept of each candidate: whoever gives way last is
+// allotRoom decides what is kept of each candidate. The file that loses room last is
 // served first.
-func allotRoom(list []candidate, in Input, spec Spec, accounts []FileReport) {
+func allotRoom(list []candidate, in Input, spec Spec, reports []FileReport) {
 	perFile := effectiveLimit(in.Limits.File, defaultFileLimit)
 	total := effectiveLimit(in.Limits.Total, defaultTotalLimit)
 	order := make([]*candidate, len(list))
@@ -165,7 +165,7 @@ func allotRoom(list []candidate, in Input, spec Spec, accounts []FileReport) {
 	})
 	left := total
 	for _, c := range order {
-		a := &accounts[c.index]
+		a := &reports[c.index]
 		room := min(perFile, left)
 		switch {
 		case c.runes <= room:
@@ -188,7 +188,7 @@ func allotRoom(list []candidate, in Input, spec Spec, accounts []FileReport) {
 	}
 }
 
-// excludeAll accounts for files of a prompt that shows none.
+// excludeAll reports for files of a prompt that shows none.
 func excludeAll(files []WorkspaceFile) project {
 	p := project{reports: make([]FileReport, len(files))}
 	for i, f := range files {
@@ -238,8 +238,8 @@ func projectText(a *assembly) string {
 	return out.String()
 }
 
-// heading is how a file is called in its heading. Only the names that are
-// ours stand there as they are: a file may be called Runtime.
+// heading returns a file's name as its heading shows it. Only core files stand there as they are: a
+// file may be called Runtime, and must not look like that section.
 func heading(name string) string {
 	if name == memoryFileLower || slices.Contains(CoreFiles(), name) {
 		return name
@@ -247,7 +247,7 @@ func heading(name string) string {
 	return quote(name)
 }
 
-// shortNotice tells the model which files it sees in part or not at all.
+// shortNotice tells the model which files it sees in part, or not at all for want of room.
 func shortNotice(a *assembly) string {
 	var cut, out []string
 	for _, f := range a.files.reports {

@@ -2,13 +2,13 @@ package agentctx
 
 import "github.com/offshoot-sdk/offshoot/internal/enum"
 
-// A Class says how long a section stays the same. In a [Prompt] a section of
-// a later class never precedes one of an earlier class.
+// A Class says how long a section stays the same. In a [Prompt] a section of a later class never
+// precedes one of an earlier class. The zero Class is ClassStable.
 type Class uint8
 
 const (
-	// ClassStable sections are the same for every session of an agent that has
-	// the same spec, tools, sandbox and workspace.
+	// ClassStable sections are the same for all sessions of an agent with the same spec, tools,
+	// sandbox and workspace.
 	ClassStable Class = iota
 	// ClassPerSession sections are the same for every turn of a session.
 	ClassPerSession
@@ -34,18 +34,17 @@ func (c *Class) UnmarshalText(text []byte) error {
 
 // A Section is one part of a prompt.
 type Section struct {
-	// ID names the section; ours are the Section constants.
+	// ID names the section. The Section constants are the ids of the built-in sections.
 	ID string
 	// Class says how long the section stays the same.
 	Class Class
-	// Text is what the model reads, heading included.
+	// Text is what the model reads, with its heading.
 	Text string
-	// Source says where the text came from: "built-in", "workspace",
-	// "skills", "caller".
+	// Source says where the text comes from: "built-in", "workspace", "skills", or what the caller
+	// wrote. A blank Source of the caller becomes "caller".
 	Source string
-	// ModeMinimal keeps a section of the caller's own (see [Input.Extra]) in
-	// ModeMinimal mode too. It has no meaning in a Prompt and for the ids of
-	// built-in sections, whose modes are fixed.
+	// Minimal keeps a section of the caller (see [Input.Extra]) in ModeMinimal too. It has no
+	// meaning in a Prompt, nor for the ids of built-in sections, whose modes are fixed.
 	Minimal bool
 }
 
@@ -85,12 +84,12 @@ const (
 type part struct {
 	id      string
 	class   Class
-	minimal bool                 // kept in Minimal mode
-	gate    func(*assembly) bool // nil: always; a replacement obeys it too
+	minimal bool                 // kept in ModeMinimal
+	gate    func(*assembly) bool // nil: open; a replacement by the caller obeys it too
 	render  func(*assembly) string
 }
 
-// defaultParts returns the sections of a prompt in their order. A text function that
+// defaultParts returns the built-in sections of LayoutDefault in their order. A render function that
 // returns "" leaves its section out.
 func defaultParts() []part {
 	return []part{

@@ -15,8 +15,7 @@ import (
 //go:embed templates/*.md
 var templateFS embed.FS
 
-// Templates returns the files that a new workspace begins with: all core
-// files but MEMORY.md.
+// Templates returns the files of a new workspace: all core files but MEMORY.md.
 func Templates() fs.FS {
 	sub, err := fs.Sub(templateFS, "templates")
 	if err != nil {
@@ -30,37 +29,38 @@ const seedFile = ".offshoot/workspace.json"
 
 // SeedOptions say how a workspace is seeded.
 type SeedOptions struct {
-	// Now is the time that is recorded.
+	// Now is the time that Seed records.
 	Now time.Time
-	// Templates hold the files; nil: [Templates]. One that lacks a file
-	// leaves it out.
+	// Templates have the text of each file. nil: [Templates]. A file that they lack is not made.
 	Templates fs.FS
-	// Skip names files that are not made; "*" is all of them.
+	// Skip names files that Seed does not make. "*": it makes none.
 	Skip []string
 }
 
-// SeedState is how far a workspace is from its first conversation.
+// SeedState says where a workspace stands before or after its first conversation.
 type SeedState struct {
 	Version int `json:"version"`
-	// SeededAt is when BOOTSTRAP.md was made or first seen; zero: never.
+	// SeededAt is when BOOTSTRAP.md was made or first seen. Zero: neither has happened.
 	SeededAt time.Time `json:"seededAt,omitzero"`
-	// CompletedAt is when it was found to be done with; zero: it is not.
-	// After that BOOTSTRAP.md is never made again.
+	// CompletedAt is when Seed found that the first conversation is over. Zero: it is not. After that
+	// BOOTSTRAP.md is never made again.
 	CompletedAt time.Time `json:"completedAt,omitzero"`
 }
 
-// Seeded says what [Seed] did and found.
+// Seeded is what [Seed] found and made.
 type Seeded struct {
 	State   SeedState
 	Created []string // names of the files that were made
 }
 
-// Seed makes the core files that a workspace lacks. It never changes a file
-// that is there. BOOTSTRAP.md is made once, in a workspace that nobody has
-// used yet; when it has been deleted, or the workspace turns out to be in use,
-// that is recorded and it is not made again.
+// Seed makes the core files that a workspace lacks. It never changes a file that exists.
 //
-// The workspace is an [os.Root], so nothing outside is touched.
+// BOOTSTRAP.md is made once, in a workspace that has not been used yet. When it has been deleted, or
+// when the workspace turns out to be in use, Seed records that and does not make it again. The record
+// is the file .offshoot/workspace.json.
+//
+// The workspace is an [os.Root], so Seed touches nothing outside. An error names the workspace; files
+// that were made before it stay. Calls for one workspace must not overlap.
 func Seed(root *os.Root, o SeedOptions) (Seeded, error) {
 	s, err := seedWorkspace(root, o)
 	if err != nil {
@@ -116,8 +116,8 @@ func seedWorkspace(root *os.Root, o SeedOptions) (done Seeded, err error) {
 	return done, nil
 }
 
-// nextSeedState decides what becomes of BOOTSTRAP.md: whether it is to be
-// written, and the state after that.
+// nextSeedState decides whether BOOTSTRAP.md is written, and returns the state after that. present
+// says that the file exists, used what inUse returns.
 //
 //	            present          absent, unused     absent, used
 //	new         seeded           write, seeded      completed
@@ -140,8 +140,8 @@ func nextSeedState(s SeedState, present, used bool, now time.Time) (next SeedSta
 	return s, false
 }
 
-// inUse reports whether somebody has worked in the workspace: it has a
-// memory or a repository, or its IDENTITY.md or USER.md is not the template.
+// inUse reports whether the workspace has been used: it has a memory or a repository, or its
+// IDENTITY.md or USER.md is not the template.
 func inUse(root *os.Root, templates fs.FS) (bool, error) {
 	for _, name := range []string{memoryDir, MemoryFile, memoryFileLower, ".git"} {
 		if found, err := exists(root, name); found || err != nil {
@@ -197,7 +197,7 @@ func (s *Seeded) createFile(root *os.Root, o SeedOptions, name string) error {
 	return err
 }
 
-// writeNew writes a file that must not exist, wholly or not at all.
+// writeNew writes a file that must not exist. If it fails it removes what it wrote.
 func writeNew(root *os.Root, name string, text []byte) error {
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -210,8 +210,8 @@ func writeNew(root *os.Root, name string, text []byte) error {
 	return nil
 }
 
-// readSeedState reads the state; one that is no JSON counts as none, which
-// the state of the files then corrects.
+// readSeedState reads the state. A file that is not JSON counts as absent: the next state then
+// follows from the workspace's files.
 func readSeedState(root *os.Root) (SeedState, error) {
 	var s SeedState
 	text, err := root.ReadFile(seedFile)

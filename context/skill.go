@@ -13,11 +13,11 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/enum"
 )
 
-// A SkillOrigin ranks the places that skills come from: of two skills with
-// one name that of the later origin counts.
+// A SkillOrigin ranks the places that skills come from. Of two skills with one name, the one of the
+// greater origin counts. The zero SkillOrigin is SkillExtra.
 type SkillOrigin uint8
 
-// The origins, the weakest first.
+// The origins, from the weakest to the strongest.
 const (
 	SkillExtra     SkillOrigin = iota // directories named in the configuration
 	SkillBundled                      // shipped with the program
@@ -49,16 +49,16 @@ func (o *SkillOrigin) UnmarshalText(text []byte) error {
 // A SkillSource is a directory that may hold skills.
 type SkillSource struct {
 	Origin SkillOrigin
-	// FS is the directory; for one on disk that of an os.Root.
+	// FS is the directory. For one on disk it is the FS of an [os.Root]. nil: it holds none.
 	FS fs.FS
-	// Path is the directory as the session's tools reach it. It stands
-	// before the location of every skill in the prompt.
+	// Path is the directory as the session's tools reach it. The location of every skill in the
+	// prompt begins with it.
 	Path string
 }
 
 // Limits of discovery.
 const (
-	// maxSkillBytes is the size over which a SKILL.md is not read.
+	// maxSkillBytes is the size in bytes over which a SKILL.md is not read.
 	maxSkillBytes = 256_000
 
 	maxSkillDirs  = 300 // directories that are looked at in one source
@@ -66,46 +66,47 @@ const (
 	skillFile     = "SKILL.md"
 )
 
-// A SkillEntry is a skill as it was found.
+// A SkillEntry is a skill as [DiscoverSkills] found it.
 type SkillEntry struct {
 	Skill
 	Origin SkillOrigin
 	// Dir is the skill's directory within its source.
 	Dir string
-	// Key names the skill in the configuration; the Name if it says nothing.
+	// Key names the skill in the configuration. It is the Name if the skill does not say another.
 	Key string
-	// Hidden keeps the skill out of the prompt; it can still be called for.
+	// Hidden keeps the skill out of the prompt. People can still call it by a command.
 	Hidden bool
-	// UserInvocable says that people may call for it by a command.
+	// UserInvocable says that people may call the skill by a command.
 	UserInvocable bool
 	Homepage      string
 	Emoji         string
-	// PrimaryEnv is the variable that the configured API key goes to.
+	// PrimaryEnv names the variable that gets [SkillConfig.APIKey].
 	PrimaryEnv string
-	// Always waives Requires, but not OS.
+	// Always makes the skill eligible without what it Requires. OS still holds.
 	Always bool
-	// OS names the systems it works on, as "linux", "darwin", "windows"
-	// (which "win32" stands for too); none: all.
+	// OS names the systems on which the skill works, as "linux", "darwin" (or "macos") and "windows"
+	// (or "win32"). Empty: it works on all.
 	OS       []string
 	Requires SkillRequirements
 
 	source fs.FS
 }
 
-// SkillRequirements is what a skill needs to be of use.
+// SkillRequirements are what a skill needs on its host.
 type SkillRequirements struct {
-	Bins    []string // programs, all of them
-	AnyBins []string // programs, one of them
-	Env     []string // variables, all of them
-	Config  []string // settings that must be on, all of them
+	Bins    []string // programs, of which all are needed
+	AnyBins []string // programs, of which one is needed
+	Env     []string // variables, of which all are needed
+	Config  []string // settings, of which all must be on
 }
 
-// DiscoverSkills reads the skills of the sources: every directory with a
-// SKILL.md, up to six levels deep, that is not below another skill, does not
-// begin with a dot and is not called node_modules. It returns them by name,
-// one of each, and an account of everything that was passed over. Of skills
-// with one name the one of the stronger origin counts; within an origin that
-// of the earlier source.
+// DiscoverSkills reads the skills of the sources. A skill is a directory with a SKILL.md, at most six
+// levels below its source. DiscoverSkills does not look below a skill, nor into a directory that
+// begins with a dot or is called node_modules. It looks at 300 directories of a source at most.
+//
+// It returns the skills by name, one of each name, and a report on everything that it passed over. Of
+// skills with one name the one of the stronger origin counts. Within an origin, the one of the earlier
+// source counts.
 func DiscoverSkills(sources ...SkillSource) ([]SkillEntry, []FileReport) {
 	var found []SkillEntry
 	var problems []FileReport
@@ -182,7 +183,8 @@ func (d *discovery) walk(dir string, depth int) {
 	}
 }
 
-// leadsToDir reports whether a symbolic link leads to a directory inside.
+// leadsToDir reports whether a symbolic link leads to a directory inside the source. It adds a
+// problem if the link leads outside.
 func (d *discovery) leadsToDir(name string) bool {
 	_, info, err := resolveLinks(d.source.FS, name)
 	if f := missingOrZero(name, err); f.Reason == ReasonOutside {
@@ -220,8 +222,7 @@ func missingOrZero(name string, err error) WorkspaceFile {
 	return missingFromError(name, err)
 }
 
-// A skillDoc is the front matter of a SKILL.md: top-level keys and their
-// values.
+// A skillDoc is the front matter of a SKILL.md: its top-level keys with their values.
 type skillDoc map[string]yaml.Node
 
 // parseSkill reads the front matter of a SKILL.md. A description is required.
@@ -246,8 +247,8 @@ func parseSkill(text string) (SkillEntry, error) {
 	return e, nil
 }
 
-// frontMatter returns what stands between the first line, which must be ---,
-// and the next line that is.
+// frontMatter returns the lines between the first line, which must be ---, and the next line that is
+// ---. It returns false if one of the two is missing.
 func frontMatter(text string) (string, bool) {
 	first, rest, ok := strings.Cut(normalizeText(text), "\n")
 	if !ok || strings.TrimRight(first, " \t") != "---" {
@@ -263,9 +264,8 @@ func frontMatter(text string) (string, bool) {
 	return "", false
 }
 
-// parseHead parses YAML. Where that fails, as for a description with a colon
-// and a space in it, it falls back on the top-level lines of the form
-// "key: value" as they are.
+// parseHead parses front matter as YAML. Where that fails, as for a description with a colon and a
+// space in it, it falls back on the top-level lines of the form "key: value" as they are.
 func parseHead(head string) skillDoc {
 	doc := skillDoc{}
 	raw := rawLines(head)
@@ -280,8 +280,8 @@ func parseHead(head string) skillDoc {
 	return doc
 }
 
-// rawLines takes every line "key: value" whose key is a word at its very
-// beginning, with the indented lines that follow it.
+// rawLines returns every line "key: value" that begins with a word as its key. The indented lines
+// after it belong to its value.
 func rawLines(head string) skillDoc {
 	doc := skillDoc{}
 	key, value := "", []string(nil)
@@ -377,13 +377,11 @@ type skillMetadata struct {
 	} `yaml:"requires"`
 }
 
-// metadataKeys are the names under which programs keep theirs, ours and those
-// that the skills of the field are written for; the first that is there
-// counts.
+// metadataKeys are the names under which programs keep their metadata: Offshoot's own, then those of
+// the programs that the field's skills are written for. The first one that a skill has counts.
 var metadataKeys = [...]string{"offshoot", "openclaw", "clawdbot"}
 
-// metadata adds to e what stands below the key metadata, written as YAML or
-// as a string of JSON.
+// metadata adds to e what stands below the key metadata, as YAML or as a string of JSON.
 func (d skillDoc) metadata(e *SkillEntry) error {
 	node, ok := d["metadata"]
 	if !ok {

@@ -10,43 +10,40 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A Spec says which files and skills a session sees, and how much of the
-// prompt it gets. Each field's zero value leaves the choice to the next lower
-// spec, see [Spec.Or].
+// A Spec says which files and skills a session sees, and how much of the prompt it gets. The zero
+// value of each field leaves the choice to the next lower spec, see [Spec.Or].
 type Spec struct {
 	// Mode is how much of the prompt there is.
 	Mode Mode `json:"mode,omitzero"`
-	// Files are patterns of the files that may be seen. A pattern without a
-	// slash is compared with the last element of a file's name, one with a
-	// slash with the whole name, both as by [path.Match]; "*" is every file
-	// and "MEMORY.md" stands for memory.md too. An empty list that is not nil
-	// is no file at all.
+	// Files are patterns of the files that the session may see, as for [path.Match]. A pattern with
+	// a slash is compared with a file's whole name. A pattern without a slash is compared with the
+	// last element of the name, so "*" lets every file through. "MEMORY.md" stands for memory.md
+	// too. An empty list that is not nil lets none through.
 	Files []string `json:"files,omitzero"`
-	// Skills are the names of the skills that may be seen, compared exactly
-	// after trimming; "*" is every skill. An empty list that is not nil is
-	// none.
+	// Skills are the names of the skills that the session may see. They are compared exactly after
+	// trimming. "*" lets every skill through. An empty list that is not nil lets none through.
 	Skills []string `json:"skills,omitzero"`
-	// History says what a new session knows of its requester's conversation.
-	// It does not change the prompt; whoever starts the session acts on it.
+	// History says what a new session knows of its requester's conversation. It does not change
+	// the prompt: the runtime acts on it when it starts the session.
 	History History `json:"history,omitzero"`
-	// Overflow says what happens to a file that is over the limits.
+	// Overflow says what happens to a file that does not fit the limits.
 	Overflow Overflow `json:"overflow,omitzero"`
 }
 
-// A Mode is how much of the prompt there is.
+// A Mode is how much of the prompt a session gets. The zero Mode is ModeAuto.
 type Mode uint8
 
 const (
-	// ModeAuto leaves the choice to the next lower [Spec], and in the end to the
-	// session's key: Full at the top, Minimal for sub-agents and cron.
+	// ModeAuto leaves the choice to the next lower [Spec]. In the end the session's key decides:
+	// ModeFull for a top-level session, ModeMinimal for sub-agents and cron.
 	ModeAuto Mode = iota
-	// ModeFull is every section.
+	// ModeFull has every section.
 	ModeFull
-	// ModeMinimal is what a worker needs: identity, tooling, safety, workspace,
-	// sandbox, reasoning format, project context, sub-agent context, date and
-	// runtime; and skills if the spec names some.
+	// ModeMinimal has what a worker needs: identity, tooling, safety, workspace, sandbox, reasoning
+	// format, project context, sub-agent context, date and runtime. It has skills if the spec names
+	// some.
 	ModeMinimal
-	// ModeNone is the identity line alone.
+	// ModeNone has the identity line alone.
 	ModeNone
 )
 
@@ -66,16 +63,16 @@ func (m *Mode) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(modeNames, "agentctx", "mode", text, m)
 }
 
-// History is what a new session knows of its requester's conversation.
+// A History is what a new session knows of its requester's conversation. The zero History is
+// HistoryInherit.
 type History uint8
 
 const (
-	// HistoryInherit leaves the choice to the next lower spec; in the end it
-	// is Isolated.
+	// HistoryInherit leaves the choice to the next lower spec. In the end it is HistoryIsolated.
 	HistoryInherit History = iota
-	// HistoryIsolated starts with an empty transcript.
+	// HistoryIsolated starts the session with an empty transcript.
 	HistoryIsolated
-	// HistoryFork starts with a copy of the requester's transcript.
+	// HistoryFork starts the session with a copy of the requester's transcript.
 	HistoryFork
 )
 
@@ -95,18 +92,18 @@ func (h *History) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(historyNames, "agentctx", "history", text, h)
 }
 
-// Overflow says what happens to a file that does not fit the limits.
+// An Overflow says what happens to a file that does not fit the limits. The zero Overflow is
+// OverflowInherit.
 type Overflow uint8
 
 const (
-	// OverflowInherit leaves the choice to the next lower spec; in the end it
-	// is Cut.
+	// OverflowInherit leaves the choice to the next lower spec. In the end it is OverflowCut.
 	OverflowInherit Overflow = iota
-	// OverflowCut keeps the head and the tail with a marker between them.
+	// OverflowCut keeps the head and the tail of the file with a marker between them.
 	OverflowCut
 	// OverflowDrop leaves the file out rather than showing a part of it.
 	OverflowDrop
-	// OverflowRefuse cuts, and makes [Prompt.Err] return an [OverflowError].
+	// OverflowRefuse cuts like OverflowCut, and makes [Prompt.Err] return an [*OverflowError].
 	OverflowRefuse
 )
 
@@ -126,42 +123,41 @@ func (o *Overflow) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(overflowNames, "agentctx", "overflow", text, o)
 }
 
-// WorkerSpec is what a sub-agent sees unless told otherwise: AGENTS.md and
-// TOOLS.md in a minimal prompt. It leaves the rest open, which in the end is
-// no skills, no history, and Cut.
+// WorkerSpec returns what a sub-agent sees by default: AGENTS.md and TOOLS.md in a minimal prompt.
+// It leaves the other fields open. In the end they let no skill through, isolate the history and cut
+// what does not fit.
 func WorkerSpec() Spec {
 	return Spec{Mode: ModeMinimal, Files: []string{AgentsFile, ToolsFile}}
 }
 
-// InstructionsSpec is Worker with AGENTS.md alone.
+// InstructionsSpec returns the WorkerSpec with AGENTS.md alone.
 func InstructionsSpec() Spec {
 	s := WorkerSpec()
 	s.Files = []string{AgentsFile}
 	return s
 }
 
-// PersonaSpec is Worker that keeps the agent's character: SOUL.md and
-// IDENTITY.md beside AGENTS.md and TOOLS.md.
+// PersonaSpec returns the WorkerSpec with the agent's character: SOUL.md and IDENTITY.md beside
+// AGENTS.md and TOOLS.md.
 func PersonaSpec() Spec {
 	s := WorkerSpec()
 	s.Files = []string{AgentsFile, SoulFile, ToolsFile, IdentityFile}
 	return s
 }
 
-// topLevelSpec is what a session sees that is surely nobody's sub-agent.
+// topLevelSpec returns what a session sees that is certainly not a sub-agent.
 func topLevelSpec() Spec {
 	return Spec{Mode: ModeFull, Files: []string{"*"}, Skills: []string{"*"}, History: HistoryIsolated, Overflow: OverflowCut}
 }
 
-// below is Worker with nothing left open.
+// subagentSpec returns the WorkerSpec with every field set.
 func subagentSpec() Spec {
 	return WorkerSpec().Or(Spec{Skills: []string{}, History: HistoryIsolated, Overflow: OverflowCut})
 }
 
-// SpecFor returns what a session sees unless told otherwise, with nothing left
-// open: everything at the top, what a [WorkerSpec] does for sub-agents in every dialect, cron and external
-// harness sessions, for the zero Key, and for every key that merely looks
-// like one of these.
+// SpecFor returns what a session sees by default, with every field set. A top-level session sees
+// everything. Sub-agents in every dialect, cron and external harness sessions see what a
+// [WorkerSpec] lets through. So do the zero Key and every key that only looks like one of these.
 func SpecFor(key session.Key) Spec {
 	if isTopLevel(key) {
 		return topLevelSpec()
@@ -169,8 +165,8 @@ func SpecFor(key session.Key) Spec {
 	return subagentSpec()
 }
 
-// isTopLevel reports whether key is surely that of a top-level session: of a
-// kind that is one, with no marker of another anywhere in it.
+// isTopLevel reports whether key is certainly that of a top-level session: its kind is one of
+// theirs, and no element of the key marks another kind.
 func isTopLevel(key session.Key) bool {
 	if !key.IsValid() || key.IsSubagent() || key.Depth() > 0 {
 		return false
@@ -192,9 +188,8 @@ func isTopLevel(key session.Key) bool {
 	return true
 }
 
-// Or returns s with every field that it leaves open taken from under. The
-// precedence of spawn over agent over defaults is
-// spawn.Or(agent).Or(defaults).Or(SpecFor(key)); Assemble does the last step
+// Or returns s with every zero field taken from under. For the precedence of spawn over agent over
+// defaults write spawn.Or(agent).Or(defaults).Or(SpecFor(key)). [Assemble] does the last step
 // itself.
 func (s Spec) Or(under Spec) Spec {
 	if s.Mode == ModeAuto {
@@ -215,8 +210,8 @@ func (s Spec) Or(under Spec) Spec {
 	return s
 }
 
-// Validate returns an error that names the first field that has no meaning:
-// a value outside its enumeration, a malformed file pattern, a blank skill.
+// Validate returns an error that names the first field without a meaning: a value outside its
+// enumeration, a malformed file pattern or a blank skill. It returns nil if there is none.
 func (s Spec) Validate() error {
 	switch {
 	case int(s.Mode) >= len(modeNames):
@@ -239,8 +234,8 @@ func (s Spec) Validate() error {
 	return nil
 }
 
-// Filter returns the files that the spec lets through, in their order. A spec
-// whose Files are nil lets through what [WorkerSpec] does.
+// Filter returns the files that the spec lets through, in their order. A spec whose Files are nil
+// lets through what [WorkerSpec] does. A name that is not a clean relative path is never let through.
 func (s Spec) Filter(files []WorkspaceFile) []WorkspaceFile {
 	kept := make([]WorkspaceFile, 0, len(files))
 	for _, f := range files {
@@ -251,8 +246,7 @@ func (s Spec) Filter(files []WorkspaceFile) []WorkspaceFile {
 	return kept
 }
 
-// sees reports whether the spec lets a file of that name through. A name that
-// is not a clean relative path is never let through.
+// sees reports whether the spec lets a file of that name through, see [Spec.Filter].
 func (s Spec) sees(name string) bool {
 	if !validName(name) {
 		return false
@@ -279,8 +273,8 @@ func (s Spec) sees(name string) bool {
 	return false
 }
 
-// seesSkill reports whether the spec lets a skill of that name through. A
-// spec whose Skills are nil lets none through.
+// seesSkill reports whether the spec lets a skill of that name through. A spec whose Skills are nil
+// lets none through.
 func (s Spec) seesSkill(name string) bool {
 	return slices.ContainsFunc(s.Skills, func(want string) bool {
 		want = strings.TrimSpace(want)

@@ -6,22 +6,22 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// Subagent is what the Subagent Context of a sub-agent says. Keep it with the
-// session, so that every later turn has the same prompt: it encodes to JSON
-// and back without loss.
+// Subagent is what the section Subagent Context of a sub-agent says. The runtime keeps it with the
+// session, so that every later turn has the same prompt. It encodes to JSON and back without loss.
 type Subagent struct {
-	// Label is the name that the requester gave; "": none.
+	// Label is the name that the requester gave. "": it gave none.
 	Label string `json:"label,omitempty"`
-	// Requester is the session that asked; the zero Key: not told.
+	// Requester is the session that asked. The zero Key: the lineage's parent, if it has one.
 	Requester session.Key `json:"requester,omitzero"`
-	// RequesterChannel is where the requester talks to people; "": not told.
+	// RequesterChannel is the channel where the requester talks to people. "": not told.
 	RequesterChannel string `json:"requesterChannel,omitempty"`
-	// Depth is how deep the session stands, 1 for a child of a top-level
-	// session; 0: that of the lineage or the key.
+	// Depth is the session's depth in its tree: 1 for a child of a top-level session. 0: that of the
+	// lineage or of the key.
 	Depth int `json:"depth"`
-	// MaxDepth is the deepest level that may exist; less than Depth: Depth.
+	// MaxDepth is the depth of the deepest session that the tree may have. It counts as Depth if it
+	// is less.
 	MaxDepth int `json:"maxDepth"`
-	// Persistent says that the session stays open for follow-ups.
+	// Persistent says that the session stays open for follow-ups after its report.
 	Persistent bool `json:"persistent,omitempty"`
 	// MaySpawn says that the session may start sub-agents of its own.
 	MaySpawn bool `json:"maySpawn,omitempty"`
@@ -42,7 +42,7 @@ func (s Subagent) requesterTitle() string {
 	return "parent orchestrator"
 }
 
-// subagent returns what is known of the session as a sub-agent.
+// subagent returns the input's Subagent with what the key and the lineage add.
 func (a *assembly) subagent() Subagent {
 	s := a.in.Subagent
 	if s.Depth == 0 {
@@ -63,8 +63,8 @@ const (
 	taskLabel    = "[Subagent Task]:"
 )
 
-// TaskMessage returns the first message of a sub-agent. The task stands in it
-// once, as it is, and nowhere else: the prompt points here.
+// TaskMessage returns the first message of a sub-agent. The task stands in it once and unchanged. It
+// stands nowhere else: the default prompt refers to this message.
 func TaskMessage(s Subagent, task string) string {
 	s = s.normalized()
 	text := fmt.Sprintf("%s You are running as a sub-agent (depth %d/%d). Your final message is reported to the %s by itself when you end; do not check on anything in a loop.",
@@ -105,8 +105,7 @@ func subagentText(a *assembly) string {
 	)
 }
 
-// spawningText says how to work with sub-agents of one's own, or that there
-// are none to be had.
+// spawningText says how a sub-agent works with sub-agents of its own, or that it cannot start any.
 func spawningText(a *assembly, s Subagent) string {
 	spawn := quote(a.tool("sessions_spawn"))
 	if !s.MaySpawn || spawn == "" {
@@ -128,7 +127,7 @@ func spawningText(a *assembly, s Subagent) string {
 	)
 }
 
-// sessionText says who is who.
+// sessionText lists the label, the requester and the key of the session.
 func sessionText(a *assembly, s Subagent) string {
 	label, requester, channel := quote(s.Label), quote(s.Requester.String()), quote(s.RequesterChannel)
 	return joinLines(

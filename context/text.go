@@ -7,14 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// maxLiteral is the longest literal in runes; what is longer ends in "…".
+// maxLiteral is the length in runes to which sanitize cuts. A cut text ends in "…".
 const maxLiteral = 1000
 
-// sanitize makes a value that somebody else chose (a label, host, path, key)
-// fit to stand in a line of the prompt: without control, format and
-// line-breaking characters, with runs of white space as one space, trimmed.
-// It has no line break, so it can start a heading only at the start of a
-// line, where no section puts one.
+// sanitize makes a value from outside (a label, host, path or key) fit to stand within a line of the
+// prompt. It removes control, format and line-breaking characters, trims the value, and writes each
+// run of white space as one space.
+//
+// The result has no line break. It could start a heading only at the start of a line, and no section
+// puts a value there.
 func sanitize(s string) string {
 	if isPlainASCII(s) {
 		return s
@@ -45,7 +46,7 @@ func sanitize(s string) string {
 	return b.String()
 }
 
-// isPlainASCII reports whether s is printable ASCII that literal would not change.
+// isPlainASCII reports whether s is printable ASCII that sanitize would not change.
 func isPlainASCII(s string) bool {
 	if len(s) >= maxLiteral {
 		return false
@@ -59,8 +60,8 @@ func isPlainASCII(s string) bool {
 	return true
 }
 
-// quote returns the literal as a code span, in which nothing has a meaning;
-// "" if nothing of it is left.
+// quote returns the sanitized s as a Markdown code span, in which no character has a meaning. It
+// returns "" if nothing of s is left.
 func quote(s string) string {
 	s = sanitize(s)
 	if s == "" {
@@ -69,7 +70,8 @@ func quote(s string) string {
 	return "`" + strings.ReplaceAll(s, "`", "'") + "`"
 }
 
-// wordOrQuote returns the literal as it is if it is one harmless word, else quoted.
+// wordOrQuote returns the sanitized s as it is if it is one word of letters, digits and ._/:@+-,
+// and otherwise as a code span.
 func wordOrQuote(s string) string {
 	s = sanitize(s)
 	for _, r := range s {
@@ -80,8 +82,8 @@ func wordOrQuote(s string) string {
 	return s
 }
 
-// fence returns a line of backticks that closes nothing inside text: longer
-// than any run of backticks or tildes in it, and at least three.
+// fence returns a line of at least three backticks that is longer than any run of backticks or tildes
+// in text, so no line of text can close it.
 func fence(text string) string {
 	return strings.Repeat("`", max(3, 1+longestRun(text, '`'), 1+longestRun(text, '~')))
 }
@@ -125,16 +127,15 @@ const (
 	highBits = lowBits << 7
 )
 
-// loadWord returns the first eight bytes of s.
+// loadWord returns the first eight bytes of s as a little-endian word.
 func loadWord(s string) uint64 {
 	_ = s[7]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
-// countRunes is utf8.RuneCountInString for valid text, and faster: it counts
-// the bytes that do not continue a rune, and passes over ASCII 32 bytes at a
-// time.
+// countRunes returns what utf8.RuneCountInString does for valid UTF-8, and is faster. It counts the
+// bytes that do not continue a rune, 32 at a time where all of them are ASCII.
 func countRunes(s string) int {
 	n := len(s)
 	for len(s) >= 32 {
@@ -152,11 +153,10 @@ func countRunes(s string) int {
 	return n
 }
 
-// continuationBytes counts the bytes of a word that continue a rune: bit 7 set, bit 6
-// clear.
+// continuationBytes counts the bytes of a word that continue a rune: bit 7 is set and bit 6 is clear.
 func continuationBytes(w uint64) int { return bits.OnesCount64(w & highBits &^ (w << 1)) }
 
-// firstRunes returns the first n runes of s, and whether that is all of it.
+// firstRunes returns the first n runes of s, and whether s has no more.
 func firstRunes(s string, n int) (string, bool) {
 	if len(s) <= n {
 		return s, true
@@ -180,7 +180,7 @@ func lastRunes(s string, n int) string {
 	return s[i:]
 }
 
-// joinLines joins what is not blank, one a line.
+// joinLines joins the texts that are not blank with line breaks.
 func joinLines(list ...string) string {
 	size := 0
 	for _, l := range list {

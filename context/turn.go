@@ -23,7 +23,7 @@ func dateText(a *assembly) string {
 	)
 }
 
-// zoneName returns the IANA name where there is one, else the offset.
+// zoneName returns the IANA name of the time's zone if it has one, and otherwise its offset.
 func zoneName(t time.Time) string {
 	if name := t.Location().String(); name != "Local" && name != "" {
 		return name
@@ -31,7 +31,7 @@ func zoneName(t time.Time) string {
 	return "UTC" + t.Format("-07:00")
 }
 
-// maySpawn reports whether the session may hand work on.
+// maySpawn reports whether the session has the spawn tool and may start sub-agents.
 func (a *assembly) maySpawn() bool {
 	return a.tool("sessions_spawn") != "" && (!a.isSubagent || a.subagent().MaySpawn)
 }
@@ -72,7 +72,7 @@ func activeText(a *assembly) string {
 	)
 }
 
-// excerpt returns a literal of at most n runes.
+// excerpt returns at most n runes of the sanitized s. If it cuts, the last of them is "…".
 func excerpt(s string, n int) string {
 	s = sanitize(s)
 	if head, ok := firstRunes(s, n); ok {
@@ -86,8 +86,8 @@ func runtimeText(a *assembly) string {
 	return "## Runtime\nRuntime: " + runtimeLine(a) + textIf(a.in.Env.Reasoning != "", "\nReasoning: "+wordOrQuote(a.in.Env.Reasoning))
 }
 
-// runtimeLine joins what is known with " | ". A value that is not one word is
-// quoted, so that none can pose as another field.
+// runtimeLine joins the fields that are not blank with " | ". A value that is not one word is quoted,
+// so that it cannot pose as another field.
 func runtimeLine(a *assembly) string {
 	e := a.in.Env
 	var list []string
