@@ -53,9 +53,9 @@ func newAssembly(in Input) *assembly {
 	return a
 }
 
-// resolveSpec is the one place that decides what a session sees. It lays the caller's spec over that
-// of the key. A session whose record says that it is a sub-agent never gets the spec of a top-level
-// session, whatever its key looks like.
+// resolveSpec is the one place that decides what a session sees. It lays the caller's spec over
+// that of the key. A session whose record says that it is a sub-agent never gets the spec of a
+// top-level session, whatever its key looks like.
 func resolveSpec(in Input) Spec {
 	under := SpecFor(in.Session)
 	if isChild(in) {
@@ -164,8 +164,8 @@ func (a *assembly) section(p part) (Section, bool) {
 	return normalizeSection(s)
 }
 
-// normalizeSection returns the section as a Prompt holds it, and whether its text is more than white
-// space.
+// normalizeSection returns the section as a Prompt holds it, and whether its text is more than
+// white space.
 func normalizeSection(s Section) (Section, bool) {
 	s.Text = strings.Trim(s.Text, "\n")
 	s.Class = min(s.Class, ClassPerTurn)

@@ -19,8 +19,10 @@ import (
 
 var (
 	mainKey  = session.Must(session.Parse("agent:main:main"))
-	childKey = session.Must(session.Parse("agent:coder:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
-	noonUTC  = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	childKey = session.Must(
+		session.Parse("agent:coder:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"),
+	)
+	noonUTC = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 )
 
 // coreWorkspace returns a file system with the eight core files.
@@ -68,7 +70,9 @@ func toolsNamed(names ...string) []agentctx.Tool {
 func fullInput(key session.Key) agentctx.Input {
 	return agentctx.Input{
 		Session: key, Product: "Perch", Files: agentctx.LoadWorkspace(coreWorkspace()), Tools: toolsNamed(knownTools...),
-		Skills: []agentctx.Skill{{Name: "pdf", Description: "Fill in forms.", Path: "skills/pdf/SKILL.md"}},
+		Skills: []agentctx.Skill{
+			{Name: "pdf", Description: "Fill in forms.", Path: "skills/pdf/SKILL.md"},
+		},
 		Env: agentctx.Env{
 			Host: "box", OS: "linux", Arch: "arm64", Repo: "/repo", Dir: "/work", Shell: "zsh", Model: "acme/large",
 			DefaultModel: "acme/small", Thinking: "low", Reasoning: "off", Channel: "Telegram", Capabilities: []string{"Voice", "buttons", "voice"},
@@ -77,12 +81,16 @@ func fullInput(key session.Key) agentctx.Input {
 			Enabled: true, Dir: "/box", Mount: "/home/x", Access: "ro", BrowserURL: "http://box:6080", HostBrowser: agentctx.AnswerNo, Elevated: "ask",
 		},
 		Channel: agentctx.Channel{
-			Senders: []string{"+123", " +456 ", ""}, Options: []string{"telegram"}, Buttons: agentctx.AnswerYes,
+			Senders: []string{
+				"+123", " +456 ", "",
+			}, Options: []string{"telegram"}, Buttons: agentctx.AnswerYes,
 			Hints: []string{"Threads are topics."}, Voice: "short sentences", Reactions: "minimal",
 		},
 		Docs: "/docs", Notes: []string{"Commit what you edit.", " "}, Aliases: map[string]string{"fast": "acme/small", "best": "acme/large"},
 		ReasoningTags: true, HeartbeatPrompt: "Anything to do?", Conversation: "A group of three.",
-		Active: []agentctx.ActiveSubagent{{Key: childKey, Label: "research", State: "running", Task: "find out"}}, Now: noonUTC,
+		Active: []agentctx.ActiveSubagent{
+			{Key: childKey, Label: "research", State: "running", Task: "find out"},
+		}, Now: noonUTC,
 	}
 }
 
@@ -95,7 +103,12 @@ func TestSectionsOfAFullPrompt(t *testing.T) {
 		"conversation-context",
 		"date-and-zone", "delegation", "active-sub-agents", "runtime",
 	}, sectionIDs(p))
-	assert.True(t, slices.IsSortedFunc(p.Sections, func(x, y agentctx.Section) int { return int(x.Class) - int(y.Class) }))
+	assert.True(
+		t,
+		slices.IsSortedFunc(
+			p.Sections, func(x, y agentctx.Section) int { return int(x.Class) - int(y.Class) },
+		),
+	)
 	for _, s := range p.Sections {
 		want := agentctx.ClassStable
 		switch s.ID {
@@ -126,7 +139,10 @@ func TestSectionsOfAMinimalPrompt(t *testing.T) {
 		"identity", "tooling", "safety", "workspace", "sandbox", "reasoning-format", "project-context",
 		"subagent-context", "date-and-zone", "runtime",
 	}, sectionIDs(p))
-	assert.Equal(t, "You are a worker agent inside Perch, started to complete one specific task.", p.Sections[0].Text)
+	assert.Equal(
+		t, "You are a worker agent inside Perch, started to complete one specific task.",
+		p.Sections[0].Text,
+	)
 
 	in := fullInput(childKey)
 	in.Spec.Skills = []string{"pdf"}
@@ -152,14 +168,26 @@ func TestChildInFullMode(t *testing.T) {
 }
 
 func TestActiveSubagents(t *testing.T) {
-	a := agentctx.ActiveSubagent{Key: session.Must(session.Parse("agent:a:subagent:11111111-2222-4333-8444-555555555555")), Label: "one", State: "running", Task: strings.Repeat("long ", 100)}
-	b := agentctx.ActiveSubagent{Key: session.Must(session.Parse("agent:b:subagent:11111111-2222-4333-8444-555555555555")), State: "queued"}
+	a := agentctx.ActiveSubagent{
+		Key:   session.Must(session.Parse("agent:a:subagent:11111111-2222-4333-8444-555555555555")),
+		Label: "one", State: "running", Task: strings.Repeat("long ", 100),
+	}
+	b := agentctx.ActiveSubagent{
+		Key:   session.Must(session.Parse("agent:b:subagent:11111111-2222-4333-8444-555555555555")),
+		State: "queued",
+	}
 	text := func(list ...agentctx.ActiveSubagent) string {
-		s, _ := agentctx.Assemble(agentctx.Input{Session: mainKey, Active: list}).Section(agentctx.SectionActive)
+		s, _ := agentctx.Assemble(
+			agentctx.Input{Session: mainKey, Active: list},
+		).Section(
+			agentctx.SectionActive,
+		)
 		return s.Text
 	}
 	assert.Equal(t, text(a, b), text(b, a))
-	assert.Contains(t, text(a, b), "- `"+a.Key.String()+"`, label `one`, state `running`, task `long long")
+	assert.Contains(
+		t, text(a, b), "- `"+a.Key.String()+"`, label `one`, state `running`, task `long long",
+	)
 	assert.Contains(t, text(a, b), "…`\n- `"+b.Key.String()+"`, state `queued`")
 	assert.Less(t, len(text(a)), 500)
 }
@@ -209,8 +237,12 @@ func TestGates(t *testing.T) {
 	// A gate is not opened by nothing.
 	in := agentctx.Input{
 		Session: mainKey, Docs: "\n", Notes: []string{" "}, Conversation: " \n", Aliases: map[string]string{"a": "", "": "b"},
-		Channel: agentctx.Channel{Senders: []string{" ", "\x00"}, Voice: " ", Reactions: "wild"}, Tools: []agentctx.Tool{{Name: " "}},
-		Skills: []agentctx.Skill{{}}, Files: []agentctx.WorkspaceFile{{Name: "AGENTS.md", Content: " \n"}, {}},
+		Channel: agentctx.Channel{
+			Senders: []string{" ", "\x00"}, Voice: " ", Reactions: "wild",
+		}, Tools: []agentctx.Tool{{Name: " "}},
+		Skills: []agentctx.Skill{
+			{},
+		}, Files: []agentctx.WorkspaceFile{{Name: "AGENTS.md", Content: " \n"}, {}},
 	}
 	assert.Equal(t, sectionIDs(bare), sectionIDs(agentctx.Assemble(in)))
 }
@@ -240,7 +272,8 @@ func TestNoHintAtAToolThatIsNotThere(t *testing.T) {
 				for _, m := range toolNamePattern.FindAllStringSubmatch(text, -1) {
 					require.NotEqual(t, name, m[1], "%v", have)
 				}
-				if name != "read" && name != "message" && name != "process" && name != "exec" { // also plain words
+				if name != "read" && name != "message" && name != "process" &&
+					name != "exec" { // also plain words
 					require.NotContains(t, text, name)
 				}
 			}
@@ -250,14 +283,20 @@ func TestNoHintAtAToolThatIsNotThere(t *testing.T) {
 
 func TestHowToWait(t *testing.T) {
 	tooling := func(names ...string) string {
-		s, _ := agentctx.Assemble(agentctx.Input{Session: mainKey, Tools: toolsNamed(names...)}).Section(agentctx.SectionTooling)
+		s, _ := agentctx.Assemble(
+			agentctx.Input{Session: mainKey, Tools: toolsNamed(names...)},
+		).Section(
+			agentctx.SectionTooling,
+		)
 		return s.Text
 	}
 	assert.Contains(t, tooling("exec", "process"), "background and look after it with `process`")
 	assert.Contains(t, tooling("exec"), "timeout of its own in `exec`")
 	assert.NotContains(t, tooling("exec"), "background")
 	assert.NotContains(t, tooling("process"), "background")
-	assert.Contains(t, tooling("subagents", "sessions_list"), "Use `subagents` and `sessions_list` when")
+	assert.Contains(
+		t, tooling("subagents", "sessions_list"), "Use `subagents` and `sessions_list` when",
+	)
 	assert.NotContains(t, tooling("read"), "in a loop")
 }
 
@@ -274,14 +313,18 @@ func TestToolsAreListedByName(t *testing.T) {
 	for i := range 50 {
 		rng := rand.New(rand.NewPCG(uint64(i), 0))
 		rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-		p := agentctx.Assemble(agentctx.Input{Session: mainKey, Tools: list, Skills: []agentctx.Skill{{Name: "x"}}})
+		p := agentctx.Assemble(
+			agentctx.Input{Session: mainKey, Tools: list, Skills: []agentctx.Skill{{Name: "x"}}},
+		)
 		s, _ := p.Section(agentctx.SectionTooling)
 		assert.Contains(t, s.Text, "\n- `apply_patch`\n- `exec`: run\n- `Read`: Read a file.\n")
 		if want == "" {
 			want = p.String()
 		}
 		assert.Equal(t, want, p.String(), "the order of the input does not matter")
-		assert.Contains(t, p.String(), "with `Read` and follow it", "by the name that the session has")
+		assert.Contains(
+			t, p.String(), "with `Read` and follow it", "by the name that the session has",
+		)
 	}
 	p := agentctx.Assemble(agentctx.Input{Session: mainKey})
 	assert.Contains(t, p.String(), "no tools in this session")
@@ -295,8 +338,13 @@ func TestStablePrefixStandsStill(t *testing.T) {
 			in := fullInput(key)
 			in.Now = noonUTC.Add(time.Duration(turn) * 17 * time.Hour)
 			in.Env.Model, in.Env.Thinking = fmt.Sprint("m", turn), fmt.Sprint("t", turn)
-			in.Active = append(in.Active, agentctx.ActiveSubagent{Key: key, Label: fmt.Sprint(turn)})
-			rng.Shuffle(len(in.Tools), func(i, j int) { in.Tools[i], in.Tools[j] = in.Tools[j], in.Tools[i] })
+			in.Active = append(
+				in.Active, agentctx.ActiveSubagent{Key: key, Label: fmt.Sprint(turn)},
+			)
+			rng.Shuffle(
+				len(in.Tools),
+				func(i, j int) { in.Tools[i], in.Tools[j] = in.Tools[j], in.Tools[i] },
+			)
 			p := agentctx.Assemble(in)
 			require.Equal(t, first.StablePrefix(), p.StablePrefix())
 			require.Equal(t, first.SessionPrefix(), p.SessionPrefix())
@@ -309,7 +357,11 @@ func TestStablePrefixStandsStill(t *testing.T) {
 		}
 	}
 	// Siblings share it, whatever their task, label and key.
-	a, b := fullInput(childKey), fullInput(session.Must(session.Parse("agent:coder:subagent:11111111-2222-4333-8444-555555555555")))
+	a, b := fullInput(
+		childKey,
+	), fullInput(
+		session.Must(session.Parse("agent:coder:subagent:11111111-2222-4333-8444-555555555555")),
+	)
 	a.Subagent, a.Task = agentctx.Subagent{Label: "a"}, "one"
 	b.Subagent, b.Task = agentctx.Subagent{Label: "b", Depth: 3}, "two"
 	assert.Equal(t, agentctx.Assemble(a).CacheKey(), agentctx.Assemble(b).CacheKey())
@@ -344,26 +396,52 @@ func TestSectionsOfTheCaller(t *testing.T) {
 	in.Extra = []agentctx.Section{
 		{ID: "house-rules", Text: "## House Rules\nNo shoes."},
 		{ID: "weather", Class: agentctx.ClassPerTurn, Text: "## Weather\nRain.", Source: "sensor"},
-		{ID: agentctx.SectionIdentity, Class: agentctx.ClassPerTurn, Text: "You are the lighthouse."},
+		{
+			ID: agentctx.SectionIdentity, Class: agentctx.ClassPerTurn,
+			Text: "You are the lighthouse.",
+		},
 		{ID: "weather", Class: agentctx.ClassPerTurn, Text: "## Weather\nSun.", Source: "sensor"},
 		{ID: "blank", Text: " \n"},
 		{ID: "charter", Text: "Stable, and named by no order."},
 		{ID: "odd", Class: 9, Text: "odd"},
 	}
 	in.Drop = []string{agentctx.SectionReplyTags, "no-such"}
-	in.Order = []string{agentctx.SectionSafety, "house-rules", agentctx.SectionTooling, agentctx.SectionRuntime, "weather", "no-such"}
+	in.Order = []string{
+		agentctx.SectionSafety, "house-rules", agentctx.SectionTooling, agentctx.SectionRuntime,
+		"weather", "no-such",
+	}
 	p := agentctx.Assemble(in)
 	list := sectionIDs(p)
-	assert.Equal(t, []string{"identity", "tool-call-style", "safety", "house-rules", "tooling", "skills"}, list[:6])
+	assert.Equal(
+		t, []string{"identity", "tool-call-style", "safety", "house-rules", "tooling", "skills"},
+		list[:6],
+	)
 	assert.Equal(t, []string{"runtime", "weather", "odd"}, list[len(list)-3:])
-	assert.Less(t, slices.Index(list, "charter"), slices.Index(list, "conversation-context"), "at the end of its class")
+	assert.Less(
+		t, slices.Index(list, "charter"), slices.Index(list, "conversation-context"),
+		"at the end of its class",
+	)
 	assert.Greater(t, slices.Index(list, "charter"), slices.Index(list, "heartbeats"))
 	assert.NotContains(t, list, "reply-tags")
 	assert.NotContains(t, list, "blank")
-	assert.Equal(t, agentctx.Section{ID: "identity", Class: agentctx.ClassStable, Text: "You are the lighthouse.", Source: "caller"}, p.Sections[0],
-		"a replacement keeps the class")
+	assert.Equal(
+		t,
+		agentctx.Section{
+			ID: "identity", Class: agentctx.ClassStable, Text: "You are the lighthouse.",
+			Source: "caller",
+		},
+		p.Sections[0],
+		"a replacement keeps the class",
+	)
 	s, _ := p.Section("weather")
-	assert.Equal(t, agentctx.Section{ID: "weather", Class: agentctx.ClassPerTurn, Text: "## Weather\nSun.", Source: "sensor"}, s, "the last of one id counts")
+	assert.Equal(
+		t,
+		agentctx.Section{
+			ID: "weather", Class: agentctx.ClassPerTurn, Text: "## Weather\nSun.", Source: "sensor",
+		},
+		s,
+		"the last of one id counts",
+	)
 
 	// A replacement obeys the gate and the mode of what it replaces.
 	in = agentctx.Input{Session: childKey, Extra: []agentctx.Section{
@@ -385,7 +463,10 @@ func TestSectionsOfTheCaller(t *testing.T) {
 	assert.Contains(t, text, "own docs")
 	assert.NotContains(t, text, "own memory", "there is no memory tool")
 	in.Layout = agentctx.LayoutGoClaw
-	assert.NotContains(t, agentctx.Assemble(in).String(), "own messaging", "the preset has no such section to replace")
+	assert.NotContains(
+		t, agentctx.Assemble(in).String(), "own messaging",
+		"the preset has no such section to replace",
+	)
 }
 
 func TestSendersMayBeHashed(t *testing.T) {
@@ -410,9 +491,18 @@ func TestZones(t *testing.T) {
 	}
 	berlin := time.FixedZone("Europe/Berlin", 3600)
 	late := time.Date(2026, 11, 21, 23, 30, 0, 0, time.UTC)
-	assert.Contains(t, date(agentctx.Input{Now: late.In(berlin)}), "Sunday, 22 November 2026\nTime zone: `Europe/Berlin`")
-	assert.Contains(t, date(agentctx.Input{Now: late, Env: agentctx.Env{Zone: "Asia/Tokyo"}}), "Time zone: `Asia/Tokyo`")
-	assert.Equal(t, "## Current Date\nTime zone: `Asia/Tokyo`", date(agentctx.Input{Env: agentctx.Env{Zone: "Asia/Tokyo"}}))
+	assert.Contains(
+		t, date(agentctx.Input{Now: late.In(berlin)}),
+		"Sunday, 22 November 2026\nTime zone: `Europe/Berlin`",
+	)
+	assert.Contains(
+		t, date(agentctx.Input{Now: late, Env: agentctx.Env{Zone: "Asia/Tokyo"}}),
+		"Time zone: `Asia/Tokyo`",
+	)
+	assert.Equal(
+		t, "## Current Date\nTime zone: `Asia/Tokyo`",
+		date(agentctx.Input{Env: agentctx.Env{Zone: "Asia/Tokyo"}}),
+	)
 	local := time.Now().Local()
 	assert.NotContains(t, date(agentctx.Input{Now: local}), "Local")
 }

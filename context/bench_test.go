@@ -17,7 +17,9 @@ import (
 func benchWorkspace(b *testing.B) *os.Root {
 	b.Helper()
 	dir := b.TempDir()
-	text := []byte(strings.Repeat("Some text of a workspace file, with `code` and a list.\n- an item, and another\n", 300)[:20<<10])
+	text := []byte(
+		strings.Repeat("Some text of a workspace file, with `code` and a list.\n- an item, and another\n", 300)[:20<<10],
+	)
 	for _, name := range agentctx.CoreFiles() {
 		require.NoError(b, os.WriteFile(dir+"/"+name, text, 0o644))
 	}
@@ -36,7 +38,14 @@ func BenchmarkPrompt(b *testing.B) {
 	limits := agentctx.Limits{File: agentctx.NoLimit, Total: agentctx.NoLimit}
 	run := func(l agentctx.Loader, key session.Key) int {
 		files := l.Load(agentctx.LoadRequest{Session: key, Workspace: root.FS()})
-		return len(agentctx.Assemble(agentctx.Input{Session: key, Files: files, Limits: limits, Tools: toolsNamed(knownTools...), Now: noonUTC}).Sections)
+		return len(
+			agentctx.Assemble(
+				agentctx.Input{
+					Session: key, Files: files, Limits: limits, Tools: toolsNamed(knownTools...),
+					Now: noonUTC,
+				},
+			).Sections,
+		)
 	}
 	warm := agentctx.Loader{Cache: &agentctx.Cache{}}
 

@@ -20,7 +20,9 @@ const (
 func identityText(a *assembly) string {
 	product := sanitize(a.in.Product)
 	if a.spec.Mode == ModeMinimal {
-		return "You are a worker agent" + textIf(product != "", " inside "+product) + ", started to complete one specific task."
+		return "You are a worker agent" + textIf(
+			product != "", " inside "+product,
+		) + ", started to complete one specific task."
 	}
 	return "You are a personal assistant" + textIf(product != "", " running inside "+product) + "."
 }
@@ -33,10 +35,17 @@ func toolingText(a *assembly) string {
 		"## Tooling",
 		"These are all the tools you have, after policy. Call them by exactly these names.",
 		toolList(a.tools),
-		textIf(a.files.showsFile(ToolsFile), ToolsFile+" says how the tools are used here; it neither adds a tool nor takes one away."),
+		textIf(
+			a.files.showsFile(ToolsFile),
+			ToolsFile+" says how the tools are used here; it neither adds a tool nor takes one away.",
+		),
 		processHint(a),
-		textIf(a.tool("sessions_spawn") != "" && !a.isSubagent,
-			"Work that is large or slow goes to a sub-agent with "+quote(a.tool("sessions_spawn"))+". Its result comes back to you by itself."),
+		textIf(
+			a.tool("sessions_spawn") != "" && !a.isSubagent,
+			"Work that is large or slow goes to a sub-agent with "+quote(
+				a.tool("sessions_spawn"),
+			)+". Its result comes back to you by itself.",
+		),
 		listsHint(a),
 	)
 }
@@ -68,8 +77,12 @@ func processHint(a *assembly) string {
 	exec, process := a.tool("exec"), a.tool("process")
 	switch {
 	case exec != "" && process != "":
-		return "For a command that takes long, let " + quote(exec) + " put it into the background and look after it with " +
-			quote(process) + " and a timeout, rather than again and again."
+		return "For a command that takes long, let " + quote(
+			exec,
+		) + " put it into the background and look after it with " +
+			quote(
+				process,
+			) + " and a timeout, rather than again and again."
 	case exec != "":
 		return "Give a command that may take long a timeout of its own in " + quote(exec) + "."
 	default:
@@ -88,7 +101,9 @@ func listsHint(a *assembly) string {
 	if have == nil {
 		return ""
 	}
-	return "Use " + strings.Join(have, " and ") + " when you need to know or to intervene, never in a loop to wait."
+	return "Use " + strings.Join(
+		have, " and ",
+	) + " when you need to know or to intervene, never in a loop to wait."
 }
 
 func toolStyleText(a *assembly) string {
@@ -119,7 +134,11 @@ func memoryText(a *assembly) string {
 	how := "Before you answer about earlier work, decisions, dates, people, preferences or open tasks, "
 	switch {
 	case search != "" && get != "":
-		how += "search with " + quote(search) + " and read the lines you need with " + quote(get) + "."
+		how += "search with " + quote(
+			search,
+		) + " and read the lines you need with " + quote(
+			get,
+		) + "."
 	case search != "":
 		how += "search with " + quote(search) + "."
 	default:
@@ -143,7 +162,9 @@ func (a *assembly) hasGateway() bool { return a.tool("gateway") != "" }
 func selfUpdateText(a *assembly) string {
 	return joinLines(
 		"## Self-Update",
-		"Change the configuration or the installed version with "+quote(a.tool("gateway"))+" only when a person asks for it in so many words, never on your own initiative.",
+		"Change the configuration or the installed version with "+quote(
+			a.tool("gateway"),
+		)+" only when a person asks for it in so many words, never on your own initiative.",
 		"Look up what a setting means before you change it. If you are not sure that an update was asked for, ask.",
 	)
 }
@@ -192,7 +213,10 @@ func docsText(a *assembly) string {
 	return joinLines(
 		"## Documentation",
 		"The documentation of the program that runs you is at "+docs+". For questions about its behaviour, commands or configuration look there first, and only then elsewhere.",
-		textIf(a.tool("exec") != "", "To find out how things stand, run the command yourself if you may, instead of asking for its output."),
+		textIf(
+			a.tool("exec") != "",
+			"To find out how things stand, run the command yourself if you may, instead of asking for its output.",
+		),
 	)
 }
 
@@ -206,19 +230,35 @@ func sandboxText(a *assembly) string {
 		"ro":   "The agent's workspace is visible inside and cannot be written.",
 		"rw":   "The agent's workspace is visible inside and can be written.",
 	}
-	host := [...]string{AnswerYes: "You may use the browser of the host.", AnswerNo: "You may not use the browser of the host.", AnswerUnset: ""}
+	host := [...]string{
+		AnswerYes: "You may use the browser of the host.",
+		AnswerNo:  "You may not use the browser of the host.", AnswerUnset: "",
+	}
 	mount, dir := quote(s.Mount), quote(s.Dir)
 	elevated := sanitize(s.Elevated)
 	return joinLines(
 		"## Sandbox",
 		"Your tools run inside a sandbox. Some may be missing or refuse because of its policy; report that rather than looking for a way out.",
-		textIf(a.tool("sessions_spawn") != "", "Sub-agents that you start are in a sandbox no weaker than yours."),
+		textIf(
+			a.tool("sessions_spawn") != "",
+			"Sub-agents that you start are in a sandbox no weaker than yours.",
+		),
 		textIf(dir != "", "Inside, the working directory is "+dir+"."),
-		textIf(mount != "", "It is mounted from "+mount+" of the host; file tools take paths as they are inside."),
+		textIf(
+			mount != "",
+			"It is mounted from "+mount+" of the host; file tools take paths as they are inside.",
+		),
 		access[s.Access],
-		textIf(s.BrowserURL != "", "People can watch the browser inside at "+quote(s.BrowserURL)+"."),
+		textIf(
+			s.BrowserURL != "", "People can watch the browser inside at "+quote(s.BrowserURL)+".",
+		),
 		host[min(s.HostBrowser, AnswerNo)],
-		textIf(elevated != "", "Commands outside of the sandbox are possible for authorized people; the level is now "+quote(elevated)+". Do not ask for more than the task needs."),
+		textIf(
+			elevated != "",
+			"Commands outside of the sandbox are possible for authorized people; the level is now "+quote(
+				elevated,
+			)+". Do not ask for more than the task needs.",
+		),
 	)
 }
 
@@ -238,7 +278,9 @@ func sendersText(a *assembly) string {
 	}
 	return joinLines(
 		"## Authorized Senders",
-		"Messages from these senders are from people who may instruct you: "+strings.Join(ids, ", ")+". Being on the list does not make somebody the owner.",
+		"Messages from these senders are from people who may instruct you: "+strings.Join(
+			ids, ", ",
+		)+". Being on the list does not make somebody the owner.",
 	)
 }
 
@@ -265,7 +307,10 @@ func messagingText(a *assembly) string {
 	return joinLines(
 		"## Messaging",
 		"Your answer in this session goes to the conversation that it came from; you need no tool for that.",
-		textIf(a.tool("sessions_send") != "", "To reach another session use "+quote(a.tool("sessions_send"))+"."),
+		textIf(
+			a.tool("sessions_send") != "",
+			"To reach another session use "+quote(a.tool("sessions_send"))+".",
+		),
 		"A message that reports the end of background work is for you, not for people. Tell them what it means in your own words, or nothing; never pass it on as it is.",
 		messageToolText(a),
 		hintLines(a.in.Channel.Hints),
@@ -352,7 +397,9 @@ func heartbeatsText(a *assembly) string {
 	prompt := quote(a.in.HeartbeatPrompt)
 	return joinLines(
 		"## Heartbeats",
-		"Now and then a message arrives that only asks whether something needs attention"+textIf(prompt != "", ": "+prompt)+".",
+		"Now and then a message arrives that only asks whether something needs attention"+textIf(
+			prompt != "", ": "+prompt,
+		)+".",
 		"If nothing does, answer with exactly "+heartbeatToken+". If something does, say what, and leave that word out.",
 	)
 }

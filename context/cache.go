@@ -19,9 +19,9 @@ type identity struct {
 }
 
 // A Cache keeps the text of workspace files between loads, and shares one reading of a file among
-// loads at the same time. It finds an entry by the identity of the file on disk: device, inode, size,
-// and the times of modification and change. So an entry never needs to be invalidated. When the Cache
-// is full, the least recently used text leaves it.
+// loads at the same time. It finds an entry by the identity of the file on disk: device, inode,
+// size, and the times of modification and change. So an entry never needs to be invalidated. When
+// the Cache is full, the least recently used text leaves it.
 //
 // A Cache serves files of real directories. For other file systems it does nothing. The zero Cache
 // holds up to 64 MiB. It is safe for concurrent use.
@@ -106,9 +106,9 @@ func (c *Cache) remove(el *list.Element) {
 	c.recent.Remove(el)
 }
 
-// isSettled reports whether a write after the given time must change the identity. That is so if the
-// last change lies at least one step of the file system's clock before it. A time in whole seconds
-// may come from a clock with steps of two seconds.
+// isSettled reports whether a write after the given time must change the identity. That is so if
+// the last change lies at least one step of the file system's clock before it. A time in whole
+// seconds may come from a clock with steps of two seconds.
 func (id identity) isSettled(at time.Time) bool {
 	step := 100 * time.Millisecond
 	if id.ctime%int64(time.Second) == 0 {

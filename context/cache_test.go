@@ -44,7 +44,10 @@ func TestCacheIsRightAboutReplacedFiles(t *testing.T) {
 		}
 	}
 	require.NoError(t, os.Link(path, filepath.Join(dir, "second")))
-	assert.Equal(t, ReasonLinked, loader.readFile(root.FS(), AgentsFile).Reason, "what was read before does not hide a new link")
+	assert.Equal(
+		t, ReasonLinked, loader.readFile(root.FS(), AgentsFile).Reason,
+		"what was read before does not hide a new link",
+	)
 	require.NoError(t, os.Remove(path))
 	assert.Equal(t, ReasonAbsent, loader.readFile(root.FS(), AgentsFile).Reason)
 }
@@ -91,7 +94,10 @@ func TestCacheIsBounded(t *testing.T) {
 	assert.True(t, get(99))
 	assert.False(t, get(50))
 
-	_, err := c.get(settledIdentity(1000), time.Now(), func() (string, error) { return strings.Repeat("x", 2000), nil })
+	_, err := c.get(
+		settledIdentity(1000), time.Now(),
+		func() (string, error) { return strings.Repeat("x", 2000), nil },
+	)
 	require.NoError(t, err)
 	assert.LessOrEqual(t, c.bytes, 1000, "a text over the bound is not kept")
 	assert.Equal(t, len(c.entries), c.recent.Len())
@@ -111,7 +117,9 @@ func TestCacheKeepsNeitherErrorsNorWhatIsTooFresh(t *testing.T) {
 	_, err := c.get(settledIdentity(9), now, func() (string, error) { return "", errors.New("no") })
 	require.Error(t, err)
 	assert.Nil(t, c.entries[settledIdentity(9)])
-	assert.Panics(t, func() { _, _ = c.get(settledIdentity(8), now, func() (string, error) { panic("no") }) })
+	assert.Panics(
+		t, func() { _, _ = c.get(settledIdentity(8), now, func() (string, error) { panic("no") }) },
+	)
 	assert.Nil(t, c.entries[settledIdentity(8)])
 	assert.Equal(t, 1, c.recent.Len())
 	assert.Equal(t, 1, c.bytes)

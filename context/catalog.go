@@ -16,18 +16,27 @@ type catalog struct {
 	text    string // the list; "" if nothing is listed
 }
 
-// newCatalog filters the skills and fits them into the limit. First it shortens the descriptions, all
-// to the same length. Only when that is not enough does it leave skills out, the last ones first.
+// newCatalog filters the skills and fits them into the limit. First it shortens the descriptions,
+// all to the same length. Only when that is not enough does it leave skills out, the last ones
+// first.
 func newCatalog(in Input, spec Spec) catalog {
 	list := slices.Clone(in.Skills)
 	for i := range list {
-		list[i] = Skill{Name: sanitize(list[i].Name), Description: sanitize(list[i].Description), Path: sanitize(list[i].Path)}
+		list[i] = Skill{
+			Name: sanitize(list[i].Name), Description: sanitize(list[i].Description),
+			Path: sanitize(list[i].Path),
+		}
 	}
-	slices.SortStableFunc(list, func(x, y Skill) int { return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Path, y.Path)) })
+	slices.SortStableFunc(
+		list,
+		func(x, y Skill) int { return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Path, y.Path)) },
+	)
 	c := catalog{}
 	var shown []Skill
 	for i, s := range list {
-		a := FileReport{Name: s.Name, Path: s.Path, Bytes: len(s.Description), Runes: countRunes(s.Description)}
+		a := FileReport{
+			Name: s.Name, Path: s.Path, Bytes: len(s.Description), Runes: countRunes(s.Description),
+		}
 		switch {
 		case s.Name == "":
 			a.Reason, a.Why = ReasonBadName, "bad name: it is blank"
@@ -91,9 +100,13 @@ func (c *catalog) completeReports(kept map[string]string, room int, count func(s
 		}
 		switch {
 		case !ok:
-			a.Reason, a.Why = ReasonOverSkills, fmt.Sprintf("not listed: over the skills limit of %d runes or %d skills", room, maxSkills)
+			a.Reason, a.Why = ReasonOverSkills, fmt.Sprintf(
+				"not listed: over the skills limit of %d runes or %d skills", room, maxSkills,
+			)
 		case a.Kept < a.Runes:
-			a.Reason, a.Why = ReasonOverSkills, fmt.Sprintf("description shortened to keep within the skills limit of %d runes", room)
+			a.Reason, a.Why = ReasonOverSkills, fmt.Sprintf(
+				"description shortened to keep within the skills limit of %d runes", room,
+			)
 		}
 	}
 }
@@ -128,7 +141,18 @@ func skillEntry(s Skill, description string) string {
 	return b.String()
 }
 
-var xmlEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&apos;")
+var xmlEscaper = strings.NewReplacer(
+	"&",
+	"&amp;",
+	"<",
+	"&lt;",
+	">",
+	"&gt;",
+	`"`,
+	"&quot;",
+	"'",
+	"&apos;",
+)
 
 // escapeXML makes text fit to stand inside an XML element.
 func escapeXML(s string) string { return xmlEscaper.Replace(s) }

@@ -39,11 +39,11 @@
 //
 // # The order of the sections
 //
-// A [Prompt] is a list of sections. The [ClassStable] sections come first. They are the same for all
-// sessions of an agent that have the same spec, tools, sandbox and workspace, so one entry in a
+// A [Prompt] is a list of sections. The [ClassStable] sections come first. They are the same for
+// all sessions of an agent that have the same spec, tools, sandbox and workspace, so one entry in a
 // provider's cache serves them all. The sections of the session follow, and then those that may
-// change with every turn, such as the date. A prompt never has the time of day, and never mentions a
-// tool that the session lacks.
+// change with every turn, such as the date. A prompt never has the time of day, and never mentions
+// a tool that the session lacks.
 //
 //	stable       identity, tooling, tool call style, safety, skills, memory recall, self-update,
 //	             model aliases, workspace, documentation, sandbox, authorized senders, reply tags,

@@ -66,7 +66,8 @@ func (h SkillHost) Eligible(e SkillEntry) (ok bool, why string) {
 		return false, fmt.Sprintf("needs one of the programs %q", bins)
 	}
 	for _, name := range e.Requires.Env {
-		if h.getenv(name) == "" && own.Env[name] == "" && (name != e.PrimaryEnv || own.APIKey == "") {
+		if h.getenv(name) == "" && own.Env[name] == "" &&
+			(name != e.PrimaryEnv || own.APIKey == "") {
 			return false, fmt.Sprintf("needs the variable %q", name)
 		}
 	}
@@ -80,7 +81,9 @@ func (h SkillHost) Eligible(e SkillEntry) (ok bool, why string) {
 
 // hasSystem reports whether one of the machines has a system.
 func (h SkillHost) hasSystem(system string) bool {
-	return slices.ContainsFunc(h.OS, func(have string) bool { return systemName(have) == systemName(system) })
+	return slices.ContainsFunc(
+		h.OS, func(have string) bool { return systemName(have) == systemName(system) },
+	)
 }
 
 // systemName returns Go's name of a system.
@@ -105,12 +108,12 @@ func (h SkillHost) getenv(name string) string {
 }
 
 // Environ returns the variables that a program of the skill gets beside its environment, as
-// "NAME=value" and ordered by name. It is for the tool that starts the program: Environ sets nothing
-// in this process.
+// "NAME=value" and ordered by name. It is for the tool that starts the program: Environ sets
+// nothing in this process.
 //
 // It leaves out a variable that the environment has already, a name that changes how programs are
-// loaded or found, a value with a NUL, and a name that looks like that of a secret and that the skill
-// does not declare.
+// loaded or found, a value with a NUL, and a name that looks like that of a secret and that the
+// skill does not declare.
 func (h SkillHost) Environ(e SkillEntry) []string {
 	own := h.Config[e.Key]
 	vars := maps.Clone(own.Env)
@@ -124,7 +127,8 @@ func (h SkillHost) Environ(e SkillEntry) []string {
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		declared := name == e.PrimaryEnv || slices.Contains(e.Requires.Env, name)
 		if h.getenv(name) != "" || !isWord(name) || name == "" || strings.ContainsRune(vars[name], 0) ||
-			dangerousEnv(name) || secretEnv(name) && !declared {
+			dangerousEnv(name) ||
+			secretEnv(name) && !declared {
 			continue
 		}
 		list = append(list, name+"="+vars[name])
@@ -152,14 +156,16 @@ func dangerousEnv(name string) bool {
 // secretEnv reports whether a variable's name looks like that of a secret.
 func secretEnv(name string) bool {
 	name = strings.ToUpper(name)
-	return slices.ContainsFunc([]string{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"},
-		func(word string) bool { return strings.Contains(name, word) })
+	return slices.ContainsFunc(
+		[]string{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"},
+		func(word string) bool { return strings.Contains(name, word) },
+	)
 }
 
 // A SkillSnapshot is the skills of a session at one moment.
 type SkillSnapshot struct {
-	// Version is a digest of Skills. It is equal for equal lists, so it tells whether a snapshot that
-	// the caller kept is out of date.
+	// Version is a digest of Skills. It is equal for equal lists, so it tells whether a snapshot
+	// that the caller kept is out of date.
 	Version string
 	// Skills are the skills that the session may use, hidden ones too, by name.
 	Skills []SkillEntry
@@ -169,8 +175,8 @@ type SkillSnapshot struct {
 
 // SnapshotSkills returns the skills that can work on the host and that the spec lets through. The
 // caller completes the spec first, see [Spec.Or]. What the prompt lists ([SkillSnapshot.Visible]),
-// the commands that people may call and the directory of [SyncSkills] all come from one snapshot, so
-// a skill that is not in it is in none of them.
+// the commands that people may call and the directory of [SyncSkills] all come from one snapshot,
+// so a skill that is not in it is in none of them.
 func SnapshotSkills(entries []SkillEntry, host SkillHost, spec Spec) SkillSnapshot {
 	s := SkillSnapshot{}
 	for _, e := range entries {
@@ -184,7 +190,9 @@ func SnapshotSkills(entries []SkillEntry, host SkillHost, spec Spec) SkillSnapsh
 			s.Excluded = append(s.Excluded, FileReport{Name: e.Name, Path: e.Path, Reason: ReasonExcluded, Why: why, Runes: countRunes(e.Description)})
 		}
 	}
-	slices.SortStableFunc(s.Skills, func(x, y SkillEntry) int { return cmp.Compare(x.Name, y.Name) })
+	slices.SortStableFunc(
+		s.Skills, func(x, y SkillEntry) int { return cmp.Compare(x.Name, y.Name) },
+	)
 	h := sha256.New()
 	_ = json.NewEncoder(h).Encode(s.Skills) // strings, bools and lists: cannot fail
 	s.Version = hex.EncodeToString(h.Sum(nil))[:16]
@@ -203,7 +211,8 @@ func (s SkillSnapshot) Visible() []Skill {
 }
 
 // Bins looks programs up in a list of directories such as a PATH, for [SkillHost.HasBin]. It
-// remembers what it found until Refresh. The zero Bins finds nothing. It is safe for concurrent use.
+// remembers what it found until Refresh. The zero Bins finds nothing. It is safe for concurrent
+// use.
 type Bins struct {
 	// Path is the list, with the separator of the operating system.
 	Path string
@@ -219,8 +228,9 @@ func (b *Bins) Has(name string) bool {
 	defer b.mu.Unlock()
 	found, ok := b.known[name]
 	if !ok {
-		found = name != "" && !strings.ContainsAny(name, `/\`) && slices.ContainsFunc(filepath.SplitList(b.Path),
-			func(dir string) bool { return executable(filepath.Join(dir, name)) })
+		found = name != "" && !strings.ContainsAny(name, `/\`) &&
+			slices.ContainsFunc(filepath.SplitList(b.Path),
+				func(dir string) bool { return executable(filepath.Join(dir, name)) })
 		if b.known == nil {
 			b.known = map[string]bool{}
 		}
@@ -244,6 +254,7 @@ func executable(name string) bool {
 	}
 	return slices.ContainsFunc(names, func(name string) bool {
 		info, err := os.Stat(name)
-		return err == nil && info.Mode().IsRegular() && (runtime.GOOS == "windows" || info.Mode()&0o111 != 0)
+		return err == nil && info.Mode().IsRegular() &&
+			(runtime.GOOS == "windows" || info.Mode()&0o111 != 0)
 	})
 }

@@ -34,7 +34,10 @@ const (
 // CoreFiles returns the names of the eight core files in the order in which they are loaded and
 // shown.
 func CoreFiles() []string {
-	return []string{AgentsFile, SoulFile, ToolsFile, IdentityFile, UserFile, HeartbeatFile, BootstrapFile, MemoryFile}
+	return []string{
+		AgentsFile, SoulFile, ToolsFile, IdentityFile, UserFile, HeartbeatFile, BootstrapFile,
+		MemoryFile,
+	}
 }
 
 // markedFiles returns the names of the files whose absence a prompt mentions
@@ -43,8 +46,8 @@ func markedFiles() []string {
 	return []string{AgentsFile, SoulFile, ToolsFile, IdentityFile, UserFile}
 }
 
-// A Reason says why a file is not or not wholly in a prompt. The zero Reason, ReasonWhole, means that
-// the whole file is in the prompt.
+// A Reason says why a file is not or not wholly in a prompt. The zero Reason, ReasonWhole, means
+// that the whole file is in the prompt.
 type Reason uint8
 
 // The reasons of loading come first, then those of assembly.
@@ -122,13 +125,17 @@ func missingFile(name string, r Reason, format string, args ...any) WorkspaceFil
 // validName reports whether name can be the name of a workspace file: a clean relative path with
 // slashes and without control characters.
 func validName(name string) bool {
-	return name != "." && fs.ValidPath(name) && !strings.Contains(name, `\`) && sanitize(name) == name
+	return name != "." && fs.ValidPath(name) && !strings.Contains(name, `\`) &&
+		sanitize(name) == name
 }
 
 // keepRank returns the place of a file in the order in which files get room: 0 gets it first and so
 // loses it last.
 func keepRank(name string) int {
-	order := []string{AgentsFile, ToolsFile, SoulFile, IdentityFile, UserFile, BootstrapFile, HeartbeatFile, MemoryFile}
+	order := []string{
+		AgentsFile, ToolsFile, SoulFile, IdentityFile, UserFile, BootstrapFile, HeartbeatFile,
+		MemoryFile,
+	}
 	if i := slices.Index(order, name); i >= 0 {
 		return i
 	}

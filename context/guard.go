@@ -12,8 +12,8 @@ import (
 // maxFileBytes is the size in bytes over which a workspace file is not read.
 const maxFileBytes = 2 << 20
 
-// readBounded returns the text of a file under the rules of a Loader. It refuses a file of more than
-// maxBytes bytes.
+// readBounded returns the text of a file under the rules of a Loader. It refuses a file of more
+// than maxBytes bytes.
 func readBounded(fsys fs.FS, name string, maxBytes int64) (string, error) {
 	target, info, err := resolveLinks(fsys, name)
 	if err != nil {
@@ -41,9 +41,11 @@ func openChecked(fsys fs.FS, name string, maxBytes int64) (fs.File, fs.FileInfo,
 	return openDescribed(fsys, name, info, maxBytes)
 }
 
-// openDescribed opens a file and checks that it is the one that checked describes: a regular file of
-// at most maxBytes bytes without a further hard link.
-func openDescribed(fsys fs.FS, name string, checked fs.FileInfo, maxBytes int64) (fs.File, fs.FileInfo, error) {
+// openDescribed opens a file and checks that it is the one that checked describes: a regular file
+// of at most maxBytes bytes without a further hard link.
+func openDescribed(
+	fsys fs.FS, name string, checked fs.FileInfo, maxBytes int64,
+) (fs.File, fs.FileInfo, error) {
 	if err := checkInfo(checked, maxBytes); err != nil { // before opening: a pipe would block
 		return nil, nil, err
 	}
@@ -70,7 +72,9 @@ func checkOpened(f fs.File, checked, opened fs.FileInfo, maxBytes int64) error {
 		return err
 	}
 	if n, ok := hardLinks(f, opened); ok && n > 1 {
-		return newRefusal(ReasonLinked, "it has %d hard links, and another may lie outside the workspace", n)
+		return newRefusal(
+			ReasonLinked, "it has %d hard links, and another may lie outside the workspace", n,
+		)
 	}
 	return nil
 }
@@ -86,8 +90,8 @@ func checkInfo(info fs.FileInfo, maxBytes int64) error {
 	return nil
 }
 
-// readText reads valid UTF-8 of at most maxBytes bytes and takes off a byte order mark. size is only a
-// hint, because the file may grow meanwhile.
+// readText reads valid UTF-8 of at most maxBytes bytes and takes off a byte order mark. size is
+// only a hint, because the file may grow meanwhile.
 func readText(r io.Reader, size, maxBytes int64) (string, error) {
 	var b strings.Builder
 	b.Grow(int(min(max(size, 0), maxBytes)) + bytes.MinRead)

@@ -14,7 +14,9 @@ func identify(info fs.FileInfo) (identity, bool) {
 		return identity{}, false
 	}
 	return identity{
-		device: uint64(st.Dev), inode: st.Ino, size: st.Size, //nolint:unconvert // the types differ between systems
+		device: uint64(
+			st.Dev,
+		), inode: st.Ino, size: st.Size, //nolint:unconvert // the types differ between systems
 		mtime: st.Mtim.Nano(), ctime: st.Ctim.Nano(),
 	}, true
 }

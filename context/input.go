@@ -28,8 +28,8 @@ type Input struct {
 	Product string
 	// Files are the files of the workspace, from [LoadWorkspace] or a [Loader].
 	Files []WorkspaceFile
-	// Markers are the names of the files whose absence the prompt mentions. nil: AGENTS.md, SOUL.md,
-	// TOOLS.md, IDENTITY.md and USER.md. Empty but not nil: none.
+	// Markers are the names of the files whose absence the prompt mentions. nil: AGENTS.md,
+	// SOUL.md, TOOLS.md, IDENTITY.md and USER.md. Empty but not nil: none.
 	Markers []string
 	// Limits bound the files and skills.
 	Limits Limits
@@ -42,8 +42,8 @@ type Input struct {
 	Env Env
 	// Sandbox describes the container that the tools run in. Zero: they run in none.
 	Sandbox Sandbox
-	// Subagent is what the section Subagent Context says. Zero: it says what the key and the Lineage
-	// tell.
+	// Subagent is what the section Subagent Context says. Zero: it says what the key and the
+	// Lineage tell.
 	Subagent Subagent
 	// Channel is how the agent reaches people.
 	Channel Channel
@@ -193,7 +193,10 @@ func (in Input) Validate() error {
 		return err
 	}
 	if in.Layout > LayoutGoClaw {
-		return fmt.Errorf("agentctx: Input.Layout is %d, want at most %d (%s)", in.Layout, LayoutGoClaw, LayoutGoClaw)
+		return fmt.Errorf(
+			"agentctx: Input.Layout is %d, want at most %d (%s)", in.Layout, LayoutGoClaw,
+			LayoutGoClaw,
+		)
 	}
 	if r := in.Channel.Reactions; !slices.Contains([]string{"", "minimal", "extensive"}, r) {
 		return fmt.Errorf("agentctx: Input.Channel.Reactions is %q, want minimal or extensive", r)
@@ -206,7 +209,9 @@ func (in Input) Validate() error {
 			return fmt.Errorf("agentctx: Input.Extra[%d].ID is blank", i)
 		}
 		if int(s.Class) >= len(classNames) {
-			return fmt.Errorf("agentctx: Input.Extra[%d].Class is %d, want at most %d", i, s.Class, ClassPerTurn)
+			return fmt.Errorf(
+				"agentctx: Input.Extra[%d].Class is %d, want at most %d", i, s.Class, ClassPerTurn,
+			)
 		}
 	}
 	return nil

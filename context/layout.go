@@ -99,8 +99,8 @@ func LoadWorkspaceFiles(dir string) (files []WorkspaceFile, err error) {
 	return files, nil
 }
 
-// FilterForSubagent returns the files that a sub-agent sees by default: those that [WorkerSpec] lets
-// through.
+// FilterForSubagent returns the files that a sub-agent sees by default: those that [WorkerSpec]
+// lets through.
 func FilterForSubagent(files []WorkspaceFile) []WorkspaceFile { return WorkerSpec().Filter(files) }
 
 // FilterForSession returns the files that a session sees by default: what FilterForSubagent returns
@@ -123,8 +123,8 @@ type PromptParams struct {
 }
 
 // BuildSystemPrompt loads the core files of a workspace directory and assembles them under
-// [LayoutGoClaw]. Tools stay in the caller's order. A marker with its path stands for each file that
-// is absent. It returns an error if the directory cannot be opened.
+// [LayoutGoClaw]. Tools stay in the caller's order. A marker with its path stands for each file
+// that is absent. It returns an error if the directory cannot be opened.
 func BuildSystemPrompt(params PromptParams) (string, error) {
 	files, err := LoadWorkspaceFiles(params.WorkspaceDir)
 	if err != nil {

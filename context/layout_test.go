@@ -18,7 +18,10 @@ func coreFilesDir(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range names {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("# "+name+"\ntext of "+name+"\n"), 0o644))
+		require.NoError(
+			t,
+			os.WriteFile(filepath.Join(dir, name), []byte("# "+name+"\ntext of "+name+"\n"), 0o644),
+		)
 	}
 	return dir
 }
@@ -38,8 +41,13 @@ func TestPresetMainExample(t *testing.T) {
 	}, markdownHeadings(text))
 	assert.True(t, strings.HasPrefix(text, "You are a personal assistant"))
 	assert.Contains(t, text, "SOUL.md as far as")
-	assert.True(t, strings.HasSuffix(text, "## Runtime\nmodel=claude-opus-4-5 | channel=telegram\n"))
-	assert.Less(t, strings.Index(text, "`web_search`"), strings.Index(text, "`read`"), "tools in the caller's order")
+	assert.True(
+		t, strings.HasSuffix(text, "## Runtime\nmodel=claude-opus-4-5 | channel=telegram\n"),
+	)
+	assert.Less(
+		t, strings.Index(text, "`web_search`"), strings.Index(text, "`read`"),
+		"tools in the caller's order",
+	)
 }
 
 func TestPresetChildExample(t *testing.T) {
@@ -51,7 +59,14 @@ func TestPresetChildExample(t *testing.T) {
 		Env: agentctx.Env{Model: "claude-sonnet-4"}, Task: task,
 	})
 	text := p.String()
-	assert.Equal(t, []string{"## Tooling", "# Project Context", "## AGENTS.md", "## TOOLS.md", "## Runtime", "## Task"}, markdownHeadings(text))
+	assert.Equal(
+		t,
+		[]string{
+			"## Tooling", "# Project Context", "## AGENTS.md", "## TOOLS.md", "## Runtime",
+			"## Task",
+		},
+		markdownHeadings(text),
+	)
 	assert.True(t, strings.HasPrefix(text, "You are a worker agent"))
 	assert.Contains(t, text, "model=claude-sonnet-4 | session=agent:main:spawn:abc123\n")
 	assert.Equal(t, 1, strings.Count(text, task), "verbatim, in a fence")
@@ -71,17 +86,28 @@ func TestBuildSystemPrompt(t *testing.T) {
 	})
 	require.NoError(t, err)
 	for _, name := range agentctx.CoreFiles()[2:] {
-		assert.Contains(t, text, "## "+name+"\n[MISSING] Expected at: "+filepath.Join(dir, name)+"\n")
+		assert.Contains(
+			t, text, "## "+name+"\n[MISSING] Expected at: "+filepath.Join(dir, name)+"\n",
+		)
 	}
 	assert.Contains(t, text, "text of SOUL.md")
-	assert.True(t, strings.HasSuffix(text, "\nmodel=m | channel=telegram | zone=Africa/Johannesburg"))
+	assert.True(
+		t, strings.HasSuffix(text, "\nmodel=m | channel=telegram | zone=Africa/Johannesburg"),
+	)
 
-	text, err = agentctx.BuildSystemPrompt(agentctx.PromptParams{WorkspaceDir: dir, IsSubagent: true})
+	text, err = agentctx.BuildSystemPrompt(
+		agentctx.PromptParams{WorkspaceDir: dir, IsSubagent: true},
+	)
 	require.NoError(t, err)
-	assert.Equal(t, []string{"## Tooling", "# Project Context", "## AGENTS.md", "## TOOLS.md", "## Runtime"}, markdownHeadings(text))
+	assert.Equal(
+		t, []string{"## Tooling", "# Project Context", "## AGENTS.md", "## TOOLS.md", "## Runtime"},
+		markdownHeadings(text),
+	)
 	assert.NotContains(t, text, "SOUL")
 
-	_, err = agentctx.BuildSystemPrompt(agentctx.PromptParams{WorkspaceDir: filepath.Join(dir, "none")})
+	_, err = agentctx.BuildSystemPrompt(
+		agentctx.PromptParams{WorkspaceDir: filepath.Join(dir, "none")},
+	)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	assert.ErrorContains(t, err, `agentctx: workspace "`)
 	_, err = agentctx.LoadWorkspaceFiles(filepath.Join(dir, "AGENTS.md"))
@@ -96,6 +122,8 @@ func TestFilterForSession(t *testing.T) {
 		Name: files[0].Name, Path: files[0].Path, Missing: true, Reason: agentctx.ReasonAbsent, Why: "absent",
 	}, files[0])
 	assert.Equal(t, files, agentctx.FilterForSession(files, false))
-	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, fileNames(agentctx.FilterForSession(files, true)))
+	assert.Equal(
+		t, []string{"AGENTS.md", "TOOLS.md"}, fileNames(agentctx.FilterForSession(files, true)),
+	)
 	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, fileNames(agentctx.FilterForSubagent(files)))
 }

@@ -17,9 +17,9 @@ const (
 const minCutRoom = 64
 
 // Limits bound what a prompt takes from the workspace, in runes (Unicode code points). They are
-// strict. What is kept of a file is never longer than File, its marker included. What is kept of all
-// files together is never longer than Total. Headings and fences are not counted. The zero Limits
-// are the defaults.
+// strict. What is kept of a file is never longer than File, its marker included. What is kept of
+// all files together is never longer than Total. Headings and fences are not counted. The zero
+// Limits are the defaults.
 type Limits struct {
 	// File bounds each file. 0: 20,000 runes; NoLimit: no bound.
 	File int
@@ -58,7 +58,10 @@ func (l Limits) Validate() error {
 		value int
 	}{{"File", l.File}, {"Total", l.Total}, {"Skills", l.Skills}} {
 		if f.value < NoLimit {
-			return fmt.Errorf("agentctx: Limits.%s is %d, want a number of runes, 0 for the default or %d for none", f.name, f.value, NoLimit)
+			return fmt.Errorf(
+				"agentctx: Limits.%s is %d, want a number of runes, 0 for the default or %d for none",
+				f.name, f.value, NoLimit,
+			)
 		}
 	}
 	return nil

@@ -17,8 +17,12 @@ func textFile(name, text string) agentctx.WorkspaceFile {
 }
 
 // assembleFiles assembles files under limits and returns the reports by name.
-func assembleFiles(limits agentctx.Limits, spec agentctx.Spec, files ...agentctx.WorkspaceFile) (agentctx.Prompt, map[string]agentctx.FileReport) {
-	p := agentctx.Assemble(agentctx.Input{Session: mainKey, Spec: spec, Files: files, Limits: limits})
+func assembleFiles(
+	limits agentctx.Limits, spec agentctx.Spec, files ...agentctx.WorkspaceFile,
+) (agentctx.Prompt, map[string]agentctx.FileReport) {
+	p := agentctx.Assemble(
+		agentctx.Input{Session: mainKey, Spec: spec, Files: files, Limits: limits},
+	)
 	reports := map[string]agentctx.FileReport{}
 	for _, a := range p.Files {
 		reports[a.Name] = a
@@ -33,14 +37,19 @@ func TestLimitsAreStrict(t *testing.T) {
 	}
 	for kind, text := range texts {
 		for limit := 1; limit <= 500; limit++ {
-			p, a := assembleFiles(agentctx.Limits{File: limit}, agentctx.Spec{}, textFile("AGENTS.md", text))
+			p, a := assembleFiles(
+				agentctx.Limits{File: limit}, agentctx.Spec{}, textFile("AGENTS.md", text),
+			)
 			report := a["AGENTS.md"]
 			require.LessOrEqual(t, report.Kept, limit, kind)
 			require.Positive(t, report.Kept, kind)
 			require.Equal(t, agentctx.ReasonOverFile, report.Reason)
 			require.True(t, utf8.ValidString(p.String()), "limit %d of %s", limit, kind)
 
-			p, a = assembleFiles(agentctx.Limits{Total: limit}, agentctx.Spec{}, textFile("AGENTS.md", text), textFile("SOUL.md", text), textFile("USER.md", "short"))
+			p, a = assembleFiles(
+				agentctx.Limits{Total: limit}, agentctx.Spec{}, textFile("AGENTS.md", text),
+				textFile("SOUL.md", text), textFile("USER.md", "short"),
+			)
 			sum := 0
 			for _, report := range a {
 				sum += report.Kept
@@ -53,7 +62,9 @@ func TestLimitsAreStrict(t *testing.T) {
 
 func TestHeadAndTailAreKept(t *testing.T) {
 	text := "HEAD" + strings.Repeat("m", 1000) + "TAIL"
-	p, a := assembleFiles(agentctx.Limits{File: 200}, agentctx.Spec{}, textFile("notes/AGENTS.md", text))
+	p, a := assembleFiles(
+		agentctx.Limits{File: 200}, agentctx.Spec{}, textFile("notes/AGENTS.md", text),
+	)
 	s, _ := p.Section(agentctx.SectionProject)
 	assert.Contains(t, s.Text, "HEAD")
 	assert.Contains(t, s.Text, "TAIL\n```")
@@ -92,7 +103,10 @@ func TestDefaultLimits(t *testing.T) {
 			assert.Equal(t, agentctx.ReasonNoRoom, a[name].Reason, name)
 		}
 	}
-	_, a := assembleFiles(agentctx.Limits{File: agentctx.NoLimit, Total: agentctx.NoLimit}, agentctx.Spec{}, files...)
+	_, a := assembleFiles(
+		agentctx.Limits{File: agentctx.NoLimit, Total: agentctx.NoLimit},
+		agentctx.Spec{},
+		files...)
 	for name, report := range a {
 		assert.Equal(t, agentctx.ReasonWhole, report.Reason, name)
 	}
@@ -114,16 +128,26 @@ func TestWhoGivesWay(t *testing.T) {
 			if i >= room {
 				want = agentctx.ReasonNoRoom
 			}
-			assert.Equal(t, want.String(), a[name].Reason.String(), "%s with room for %d", name, room)
+			assert.Equal(
+				t, want.String(), a[name].Reason.String(), "%s with room for %d", name, room,
+			)
 		}
 	}
 	// What is left over is not wasted: a small file behind a big one fits.
-	_, a := assembleFiles(agentctx.Limits{Total: 150}, agentctx.Spec{}, textFile("AGENTS.md", strings.Repeat("x", 100)), textFile("SOUL.md", strings.Repeat("x", 100)), textFile("USER.md", "small"))
+	_, a := assembleFiles(
+		agentctx.Limits{Total: 150}, agentctx.Spec{},
+		textFile("AGENTS.md", strings.Repeat("x", 100)),
+		textFile("SOUL.md", strings.Repeat("x", 100)), textFile("USER.md", "small"),
+	)
 	assert.Equal(t, agentctx.ReasonNoRoom, a["SOUL.md"].Reason)
 	assert.Equal(t, "no room: 100 runes, 50 left of the total limit of 150", a["SOUL.md"].Why)
 	assert.Equal(t, agentctx.ReasonWhole, a["USER.md"].Reason)
 	// With room for more than a crumb it is cut.
-	_, a = assembleFiles(agentctx.Limits{Total: 190}, agentctx.Spec{}, textFile("AGENTS.md", strings.Repeat("x", 100)), textFile("SOUL.md", strings.Repeat("x", 100)))
+	_, a = assembleFiles(
+		agentctx.Limits{Total: 190}, agentctx.Spec{},
+		textFile("AGENTS.md", strings.Repeat("x", 100)),
+		textFile("SOUL.md", strings.Repeat("x", 100)),
+	)
 	assert.Equal(t, agentctx.ReasonOverTotal, a["SOUL.md"].Reason)
 	assert.LessOrEqual(t, a["SOUL.md"].Kept, 90)
 }
@@ -131,7 +155,10 @@ func TestWhoGivesWay(t *testing.T) {
 func TestWhatIsLeftOutIsSaid(t *testing.T) {
 	p := agentctx.Assemble(agentctx.Input{
 		Session: mainKey, Limits: agentctx.Limits{Total: 100}, Tools: []agentctx.Tool{{Name: "Read"}},
-		Files: []agentctx.WorkspaceFile{textFile("AGENTS.md", strings.Repeat("x", 100)), textFile("MEMORY.md", "left out"), {Name: "SOUL.md", Missing: true, Reason: agentctx.ReasonTooLarge, Why: "3 MB"}},
+		Files: []agentctx.WorkspaceFile{
+			textFile("AGENTS.md", strings.Repeat("x", 100)), textFile("MEMORY.md", "left out"),
+			{Name: "SOUL.md", Missing: true, Reason: agentctx.ReasonTooLarge, Why: "3 MB"},
+		},
 	})
 	s, _ := p.Section(agentctx.SectionProject)
 	assert.Contains(t, s.Text, "Left out for want of room: `MEMORY.md`, `SOUL.md`.")
@@ -140,18 +167,30 @@ func TestWhatIsLeftOutIsSaid(t *testing.T) {
 
 func TestOverflow(t *testing.T) {
 	long := strings.Repeat("x", 300)
-	_, a := assembleFiles(agentctx.Limits{File: 200}, agentctx.Spec{Overflow: agentctx.OverflowDrop}, textFile("AGENTS.md", long), textFile("SOUL.md", "s"))
+	_, a := assembleFiles(
+		agentctx.Limits{File: 200}, agentctx.Spec{Overflow: agentctx.OverflowDrop},
+		textFile("AGENTS.md", long), textFile("SOUL.md", "s"),
+	)
 	assert.Equal(t, agentctx.ReasonDropped, a["AGENTS.md"].Reason)
 	assert.Zero(t, a["AGENTS.md"].Kept)
 	assert.True(t, a["SOUL.md"].Shown())
 
-	p, _ := assembleFiles(agentctx.Limits{File: 200}, agentctx.Spec{Overflow: agentctx.OverflowRefuse}, textFile("AGENTS.md", long), textFile("SOUL.md", "s"))
+	p, _ := assembleFiles(
+		agentctx.Limits{File: 200}, agentctx.Spec{Overflow: agentctx.OverflowRefuse},
+		textFile("AGENTS.md", long), textFile("SOUL.md", "s"),
+	)
 	var over *agentctx.OverflowError
 	require.ErrorAs(t, p.Err(), &over)
 	require.Len(t, over.Files, 1)
-	assert.EqualError(t, over, `agentctx: prompt of "agent:main:main" does not fit: "AGENTS.md" (cut: 300 runes, over the file limit of 200)`)
+	assert.EqualError(
+		t, over,
+		`agentctx: prompt of "agent:main:main" does not fit: "AGENTS.md" (cut: 300 runes, over the file limit of 200)`,
+	)
 
-	p, _ = assembleFiles(agentctx.Limits{}, agentctx.Spec{Overflow: agentctx.OverflowRefuse}, textFile("AGENTS.md", long))
+	p, _ = assembleFiles(
+		agentctx.Limits{}, agentctx.Spec{Overflow: agentctx.OverflowRefuse},
+		textFile("AGENTS.md", long),
+	)
 	require.NoError(t, p.Err())
 	p, _ = assembleFiles(agentctx.Limits{File: 200}, agentctx.Spec{}, textFile("AGENTS.md", long))
 	require.NoError(t, p.Err(), "cut by default, and accounted for")
@@ -160,7 +199,12 @@ func TestOverflow(t *testing.T) {
 func TestMissingMarkers(t *testing.T) {
 	files := agentctx.LoadWorkspace(coreWorkspace(), "x")
 	for _, name := range agentctx.CoreFiles() {
-		files = append(files, agentctx.WorkspaceFile{Name: name, Path: "/home/ada/" + name, Missing: true, Reason: agentctx.ReasonAbsent})
+		files = append(
+			files,
+			agentctx.WorkspaceFile{
+				Name: name, Path: "/home/ada/" + name, Missing: true, Reason: agentctx.ReasonAbsent,
+			},
+		)
 	}
 	text := agentctx.Assemble(agentctx.Input{Session: mainKey, Files: files}).String()
 	for _, name := range agentctx.CoreFiles() {
@@ -170,9 +214,13 @@ func TestMissingMarkers(t *testing.T) {
 	assert.NotContains(t, text, "/home/ada")
 	assert.NotContains(t, text, "persona and tone", "SOUL.md is a marker, not a persona")
 
-	text = agentctx.Assemble(agentctx.Input{Session: mainKey, Files: files, Markers: []string{"MEMORY.md"}}).String()
+	text = agentctx.Assemble(
+		agentctx.Input{Session: mainKey, Files: files, Markers: []string{"MEMORY.md"}},
+	).String()
 	assert.Equal(t, 1, strings.Count(text, "[MISSING]"))
-	text = agentctx.Assemble(agentctx.Input{Session: mainKey, Files: files, Markers: []string{}}).String()
+	text = agentctx.Assemble(
+		agentctx.Input{Session: mainKey, Files: files, Markers: []string{}},
+	).String()
 	assert.NotContains(t, text, "[MISSING]")
 	assert.NotContains(t, text, "Project Context")
 
@@ -181,20 +229,40 @@ func TestMissingMarkers(t *testing.T) {
 	assert.Positive(t, a["AGENTS.md"].Kept)
 	assert.Zero(t, a["AGENTS.md"].Runes, "nothing was loaded")
 	assert.Zero(t, a["TOOLS.md"].Kept)
-	assert.Equal(t, agentctx.ReasonAbsent, a["TOOLS.md"].Reason, "missing, whatever room there is for saying so")
+	assert.Equal(
+		t, agentctx.ReasonAbsent, a["TOOLS.md"].Reason,
+		"missing, whatever room there is for saying so",
+	)
 
 	// What is there and cannot be loaded is not called absent.
-	p, _ := assembleFiles(agentctx.Limits{}, agentctx.Spec{}, agentctx.WorkspaceFile{Name: "SOUL.md", Missing: true, Reason: agentctx.ReasonTooLarge, Why: "3 MB"})
+	p, _ := assembleFiles(
+		agentctx.Limits{},
+		agentctx.Spec{},
+		agentctx.WorkspaceFile{
+			Name: "SOUL.md", Missing: true, Reason: agentctx.ReasonTooLarge, Why: "3 MB",
+		},
+	)
 	assert.Contains(t, p.String(), "## SOUL.md\n[MISSING] Expected at: SOUL.md (too large)\n")
 	assert.Contains(t, p.String(), "Left out for want of room: `SOUL.md`.")
 	assert.NotContains(t, p.String(), "Shown in part")
 }
 
 func TestTokensAreTheCallers(t *testing.T) {
-	p, a := assembleFiles(agentctx.Limits{Count: func(s string) int { return len(strings.Fields(s)) }}, agentctx.Spec{},
-		textFile("AGENTS.md", "three little words"), textFile("SOUL.md", "é"), textFile("USER.md", " \n\t "))
+	p, a := assembleFiles(
+		agentctx.Limits{Count: func(s string) int { return len(strings.Fields(s)) }},
+		agentctx.Spec{},
+		textFile(
+			"AGENTS.md", "three little words",
+		),
+		textFile("SOUL.md", "é"),
+		textFile("USER.md", " \n\t "),
+	)
 	assert.Equal(t, 3, a["AGENTS.md"].Tokens)
-	assert.Equal(t, agentctx.FileReport{Name: "SOUL.md", Bytes: 2, Runes: 1, KeptBytes: 2, Kept: 1, Tokens: 1}, a["SOUL.md"])
+	assert.Equal(
+		t,
+		agentctx.FileReport{Name: "SOUL.md", Bytes: 2, Runes: 1, KeptBytes: 2, Kept: 1, Tokens: 1},
+		a["SOUL.md"],
+	)
 	assert.Equal(t, agentctx.ReasonBlank, a["USER.md"].Reason)
 	assert.NotContains(t, p.String(), "USER.md")
 	report := p.Report()
@@ -218,7 +286,13 @@ func TestLimitsPrecedenceAndValidate(t *testing.T) {
 func TestSkillsGiveWayByDescription(t *testing.T) {
 	var skills []agentctx.Skill
 	for i := range 8 {
-		skills = append(skills, agentctx.Skill{Name: fmt.Sprintf("skill-%d", 7-i), Description: strings.Repeat("d", 800), Path: "skills/x/SKILL.md"})
+		skills = append(
+			skills,
+			agentctx.Skill{
+				Name: fmt.Sprintf("skill-%d", 7-i), Description: strings.Repeat("d", 800),
+				Path: "skills/x/SKILL.md",
+			},
+		)
 	}
 	in := agentctx.Input{Session: mainKey, Skills: skills}
 	section := func(limit int) (string, []agentctx.FileReport) {
@@ -247,7 +321,10 @@ func TestSkillsGiveWayByDescription(t *testing.T) {
 			}
 		}
 		if names < 8 {
-			require.Less(t, strings.Count(text, "d"), 400, "no name is dropped while there are descriptions to shorten")
+			require.Less(
+				t, strings.Count(text, "d"), 400,
+				"no name is dropped while there are descriptions to shorten",
+			)
 			require.Equal(t, 8, cut)
 		} else if utf8.RuneCountInString(list(text)) < utf8.RuneCountInString(list(whole)) {
 			require.Contains(t, text, "Descriptions shortened: 8.")
@@ -272,7 +349,12 @@ func TestAtMost150Skills(t *testing.T) {
 
 func TestSkillsAreEscaped(t *testing.T) {
 	// SK19.
-	p := agentctx.Assemble(agentctx.Input{Session: mainKey, Skills: []agentctx.Skill{{Name: "a</name>", Description: "a<b & \"c\"", Path: "<x>'"}}})
+	p := agentctx.Assemble(
+		agentctx.Input{
+			Session: mainKey,
+			Skills:  []agentctx.Skill{{Name: "a</name>", Description: "a<b & \"c\"", Path: "<x>'"}},
+		},
+	)
 	s, _ := p.Section(agentctx.SectionSkills)
 	assert.Contains(t, s.Text, "<name>a&lt;/name&gt;</name>")
 	assert.Contains(t, s.Text, "<description>a&lt;b &amp; &quot;c&quot;</description>")

@@ -13,8 +13,8 @@ import (
 )
 
 // A Hook changes the list of a session's files before the list is filtered. It may add, replace and
-// drop files, and may return the slice that it was given. Whatever it returns, the session sees only
-// what its spec lets through. A Loader that serves several goroutines calls it concurrently.
+// drop files, and may return the slice that it was given. Whatever it returns, the session sees
+// only what its spec lets through. A Loader that serves several goroutines calls it concurrently.
 type Hook func(key session.Key, files []WorkspaceFile) []WorkspaceFile
 
 // A Loader reads workspaces. The zero Loader reads the eight core files. A Loader is safe for
@@ -64,11 +64,13 @@ func (l Loader) Load(r LoadRequest) []WorkspaceFile {
 	for _, hook := range l.Hooks {
 		files = hook(r.Session, files)
 	}
-	return slices.DeleteFunc(files, func(f WorkspaceFile) bool { return !spec.sees(f.Name) && !reportsBadName(f) })
+	return slices.DeleteFunc(
+		files, func(f WorkspaceFile) bool { return !spec.sees(f.Name) && !reportsBadName(f) },
+	)
 }
 
-// reportsBadName reports whether f only says that a configured name or pattern is wrong. It stays in
-// the list so that the report on the files shows the mistake.
+// reportsBadName reports whether f only says that a configured name or pattern is wrong. It stays
+// in the list so that the report on the files shows the mistake.
 func reportsBadName(f WorkspaceFile) bool {
 	return f.Missing && f.Reason == ReasonBadName && f.Content == ""
 }
@@ -100,31 +102,46 @@ func (l Loader) load(r LoadRequest, spec Spec) []WorkspaceFile {
 // reported.
 const memoryNotes = memoryDir + "/*.md"
 
-// maxMatches is the number of files that one pattern reads at most: the last ones by name, which are
-// the newest of dated notes.
+// maxMatches is the number of files that one pattern reads at most: the last ones by name, which
+// are the newest of dated notes.
 const maxMatches = 256
 
 // readPattern reads the files that match a name or pattern and that have lacks.
-func (l Loader) readPattern(fsys fs.FS, pattern string, spec Spec, have []WorkspaceFile) []WorkspaceFile {
+func (l Loader) readPattern(
+	fsys fs.FS, pattern string, spec Spec, have []WorkspaceFile,
+) []WorkspaceFile {
 	names := []string{pattern}
 	if !fs.ValidPath(pattern) {
-		return []WorkspaceFile{missingFile(pattern, ReasonBadName, "%q is not a slash-separated path or pattern inside the workspace", pattern)}
+		return []WorkspaceFile{
+			missingFile(
+				pattern, ReasonBadName,
+				"%q is not a slash-separated path or pattern inside the workspace", pattern,
+			),
+		}
 	}
 	if strings.ContainsAny(pattern, `*?[\`) {
 		var err error
 		if names, err = fs.Glob(fsys, pattern); err != nil {
-			return []WorkspaceFile{missingFile(pattern, ReasonBadName, "%q is not a pattern: %v", pattern, err)}
+			return []WorkspaceFile{
+				missingFile(pattern, ReasonBadName, "%q is not a pattern: %v", pattern, err),
+			}
 		}
 		if len(names) == 0 && pattern != memoryNotes {
 			return []WorkspaceFile{missingFile(pattern, ReasonAbsent, "no file matches")}
 		}
 	}
 	names = slices.DeleteFunc(names, func(name string) bool {
-		return !spec.sees(name) || slices.ContainsFunc(have, func(f WorkspaceFile) bool { return f.Name == name })
+		return !spec.sees(name) ||
+			slices.ContainsFunc(have, func(f WorkspaceFile) bool { return f.Name == name })
 	})
 	var files []WorkspaceFile
 	if n := len(names); n > maxMatches {
-		files = append(files, missingFile(pattern, ReasonTooMany, "%d files match, the last %d are read", n, maxMatches))
+		files = append(
+			files,
+			missingFile(
+				pattern, ReasonTooMany, "%d files match, the last %d are read", n, maxMatches,
+			),
+		)
 		names = names[n-maxMatches:]
 	}
 	return append(files, l.readFiles(fsys, names)...)
@@ -152,7 +169,9 @@ func (l Loader) readFile(fsys fs.FS, name string) WorkspaceFile {
 		return missingFile(name, ReasonAbsent, "there is no workspace")
 	}
 	if !validName(name) {
-		return missingFile(name, ReasonBadName, "%q is not a slash-separated path inside the workspace", name)
+		return missingFile(
+			name, ReasonBadName, "%q is not a slash-separated path inside the workspace", name,
+		)
 	}
 	began := time.Now()
 	target, info, err := resolveLinks(fsys, name)
@@ -203,8 +222,8 @@ func newRefusal(reason Reason, format string, args ...any) error {
 const maxLinks = 40
 
 // resolveLinks follows the symbolic links of name as long as they stay inside, and returns the name
-// that they lead to with its description. A link that leads outside is a refusal. A file system that
-// has no Lstat of its own resolves links itself.
+// that they lead to with its description. A link that leads outside is a refusal. A file system
+// that has no Lstat of its own resolves links itself.
 func resolveLinks(fsys fs.FS, name string) (string, fs.FileInfo, error) {
 	links, done := 0, ""
 	rest := strings.Split(name, "/")
@@ -225,7 +244,9 @@ func resolveLinks(fsys fs.FS, name string) (string, fs.FileInfo, error) {
 			continue
 		}
 		if links++; links > maxLinks {
-			return "", nil, newRefusal(ReasonOutside, "more than %d symbolic links lie on the way", maxLinks)
+			return "", nil, newRefusal(
+				ReasonOutside, "more than %d symbolic links lie on the way", maxLinks,
+			)
 		}
 		target, err := fs.ReadLink(fsys, next)
 		if err != nil {
@@ -233,16 +254,18 @@ func resolveLinks(fsys fs.FS, name string) (string, fs.FileInfo, error) {
 		}
 		to := path.Join(path.Dir(next), target)
 		if path.IsAbs(target) || !fs.ValidPath(to) || to == "." || strings.Contains(target, `\`) {
-			return "", nil, newRefusal(ReasonOutside, "a symbolic link leads to %q, outside the workspace", target)
+			return "", nil, newRefusal(
+				ReasonOutside, "a symbolic link leads to %q, outside the workspace", target,
+			)
 		}
 		rest, done = append(strings.Split(to, "/"), rest...), ""
 	}
 }
 
-// LoadWorkspace reads the named files of a workspace, or the eight of [CoreFiles] if only is nil. It
-// returns one WorkspaceFile for each name, in that order. One that could not be read is Missing and
-// has the reason. memory.md stands in for an absent MEMORY.md. Over the FS of an [os.Root] neither a
-// name nor a symbolic link leads outside. See [Loader] for what is refused.
+// LoadWorkspace reads the named files of a workspace, or the eight of [CoreFiles] if only is nil.
+// It returns one WorkspaceFile for each name, in that order. One that could not be read is Missing
+// and has the reason. memory.md stands in for an absent MEMORY.md. Over the FS of an [os.Root]
+// neither a name nor a symbolic link leads outside. See [Loader] for what is refused.
 func LoadWorkspace(fsys fs.FS, only ...string) []WorkspaceFile {
 	if only == nil {
 		only = CoreFiles()

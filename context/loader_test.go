@@ -94,7 +94,9 @@ func TestReasons(t *testing.T) {
 	}
 	assert.Equal(t, "linked text", loadFile(t, root.FS(), "chain.md").Content)
 	assert.Equal(t, "after the mark", loadFile(t, root.FS(), "bom.md").Content)
-	assert.Contains(t, loadFile(t, root.FS(), "big.md").Why, "2097153 bytes, over the limit of 2097152")
+	assert.Contains(
+		t, loadFile(t, root.FS(), "big.md").Why, "2097153 bytes, over the limit of 2097152",
+	)
 }
 
 func TestRootOfWorkspaceMayBeALink(t *testing.T) {
@@ -128,13 +130,17 @@ func TestUnreadableAndExchanged(t *testing.T) {
 	fail := func(err error) fs.FS {
 		return brokenFS{root.FS(), func(string) (fs.File, error) { return nil, err }}
 	}
-	f := loadFile(t, fail(&fs.PathError{Op: "open", Path: "AGENTS.md", Err: fs.ErrPermission}), "AGENTS.md")
+	f := loadFile(
+		t, fail(&fs.PathError{Op: "open", Path: "AGENTS.md", Err: fs.ErrPermission}), "AGENTS.md",
+	)
 	assert.Equal(t, agentctx.ReasonUnreadable, f.Reason)
 	f = loadFile(t, fail(errors.New("disk on fire")), "AGENTS.md")
 	assert.Equal(t, agentctx.ReasonUnreadable, f.Reason)
 	assert.Contains(t, f.Why, "disk on fire")
 
-	exchanged := brokenFS{root.FS(), func(string) (fs.File, error) { return root.FS().Open("evil.md") }}
+	exchanged := brokenFS{
+		root.FS(), func(string) (fs.File, error) { return root.FS().Open("evil.md") },
+	}
 	f = loadFile(t, exchanged, "AGENTS.md")
 	assert.Equal(t, agentctx.ReasonChanged, f.Reason)
 	assert.Empty(t, f.Content)
@@ -153,7 +159,10 @@ func TestMemoryFileRules(t *testing.T) {
 	assert.Equal(t, "upper", f.Content)
 
 	f = last(fstest.MapFS{"memory.md": text("lower"), "MEMORY.md": text("\xff")})
-	assert.Equal(t, agentctx.ReasonNotUTF8, f.Reason, "a MEMORY.md that cannot be read is told, not replaced")
+	assert.Equal(
+		t, agentctx.ReasonNotUTF8, f.Reason,
+		"a MEMORY.md that cannot be read is told, not replaced",
+	)
 
 	f = last(fstest.MapFS{})
 	assert.Equal(t, "MEMORY.md", f.Name)
@@ -209,7 +218,11 @@ func TestMinimalOpensTwoFiles(t *testing.T) {
 	}
 
 	none := newCountingFS(coreWorkspace())
-	loader.Load(agentctx.LoadRequest{Session: mainKey, Spec: agentctx.Spec{Mode: agentctx.ModeNone}, Workspace: none})
+	loader.Load(
+		agentctx.LoadRequest{
+			Session: mainKey, Spec: agentctx.Spec{Mode: agentctx.ModeNone}, Workspace: none,
+		},
+	)
 	assert.Empty(t, none.opened)
 	assert.Empty(t, none.described)
 }
@@ -225,11 +238,15 @@ func TestLoaderMemoryAndExtras(t *testing.T) {
 	plain := agentctx.Loader{}.Load(agentctx.LoadRequest{Session: mainKey, Workspace: fsys})
 	assert.Equal(t, agentctx.CoreFiles(), fileNames(plain), "memory/*.md is off unless asked for")
 
-	l := agentctx.Loader{Memory: true, Extra: []string{"packages/*/*.md", "AGENTS.md", "none.md", "../x.md", "["}}
+	l := agentctx.Loader{
+		Memory: true, Extra: []string{"packages/*/*.md", "AGENTS.md", "none.md", "../x.md", "["},
+	}
 	files := l.Load(agentctx.LoadRequest{Session: mainKey, Workspace: fsys})
-	assert.Equal(t, append(agentctx.CoreFiles(),
-		"memory/2026-11-19.md", "memory/2026-11-20.md",
-		"packages/api/AGENTS.md", "packages/api/README.md", "packages/web/TOOLS.md", "none.md", "../x.md", "["), fileNames(files),
+	assert.Equal(t, append(
+		agentctx.CoreFiles(), "memory/2026-11-19.md", "memory/2026-11-20.md",
+		"packages/api/AGENTS.md", "packages/api/README.md", "packages/web/TOOLS.md", "none.md",
+		"../x.md", "[",
+	), fileNames(files),
 		"each file once")
 	for _, f := range files[len(files)-2:] {
 		assert.Equal(t, agentctx.ReasonBadName, f.Reason, "a wrong name is told, not followed")
@@ -237,11 +254,25 @@ func TestLoaderMemoryAndExtras(t *testing.T) {
 	}
 
 	files = l.Load(agentctx.LoadRequest{Session: childKey, Workspace: fsys})
-	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md", "packages/api/AGENTS.md", "packages/web/TOOLS.md", "../x.md", "["}, fileNames(files),
-		"the allowlist holds for extra files too")
+	assert.Equal(
+		t,
+		[]string{
+			"AGENTS.md", "TOOLS.md", "packages/api/AGENTS.md", "packages/web/TOOLS.md", "../x.md",
+			"[",
+		},
+		fileNames(files),
+		"the allowlist holds for extra files too",
+	)
 
-	files = l.Load(agentctx.LoadRequest{Session: childKey, Spec: agentctx.Spec{Files: []string{"memory/*.md"}}, Workspace: fsys})
-	assert.Equal(t, []string{"memory/2026-11-19.md", "memory/2026-11-20.md", "../x.md", "["}, fileNames(files))
+	files = l.Load(
+		agentctx.LoadRequest{
+			Session: childKey, Spec: agentctx.Spec{Files: []string{"memory/*.md"}}, Workspace: fsys,
+		},
+	)
+	assert.Equal(
+		t, []string{"memory/2026-11-19.md", "memory/2026-11-20.md", "../x.md", "["},
+		fileNames(files),
+	)
 }
 
 func TestPatternsThatMatchNothing(t *testing.T) {
@@ -258,20 +289,35 @@ func TestPatternsThatMatchNothing(t *testing.T) {
 func TestPatternThatMatchesTooMuch(t *testing.T) {
 	fsys := fstest.MapFS{}
 	for i := range 300 {
-		fsys["memory/"+string(rune('a'+i/26))+string(rune('a'+i%26))+".md"] = &fstest.MapFile{Data: []byte("x")}
+		fsys["memory/"+string(rune('a'+i/26))+string(rune('a'+i%26))+".md"] = &fstest.MapFile{
+			Data: []byte("x"),
+		}
 	}
 	spec := agentctx.Spec{Files: []string{"memory/*"}}
-	files := agentctx.Loader{Memory: true}.Load(agentctx.LoadRequest{Session: mainKey, Spec: spec, Workspace: fsys})
+	files := agentctx.Loader{
+		Memory: true,
+	}.Load(
+		agentctx.LoadRequest{Session: mainKey, Spec: spec, Workspace: fsys},
+	)
 	require.Len(t, files, 257)
 	assert.Equal(t, agentctx.ReasonTooMany, files[0].Reason)
 	assert.Equal(t, "300 files match, the last 256 are read", files[0].Why)
-	assert.Equal(t, slices.Max(slices.Collect(maps.Keys(fsys))), files[256].Name, "the newest are read")
+	assert.Equal(
+		t, slices.Max(slices.Collect(maps.Keys(fsys))), files[256].Name, "the newest are read",
+	)
 }
 
 func TestExecutionDirectory(t *testing.T) {
-	repo := fstest.MapFS{"AGENTS.md": {Data: []byte("rules of the repository")}, "SOUL.md": {Data: []byte("not read")}}
+	repo := fstest.MapFS{
+		"AGENTS.md": {Data: []byte("rules of the repository")},
+		"SOUL.md":   {Data: []byte("not read")},
+	}
 	load := func(key session.Key, spec agentctx.Spec, execution fs.FS) []agentctx.WorkspaceFile {
-		return agentctx.Loader{}.Load(agentctx.LoadRequest{Session: key, Spec: spec, Workspace: coreWorkspace(), Execution: execution})
+		return agentctx.Loader{}.Load(
+			agentctx.LoadRequest{
+				Session: key, Spec: spec, Workspace: coreWorkspace(), Execution: execution,
+			},
+		)
 	}
 	files := load(childKey, agentctx.Spec{}, repo)
 	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md", agentctx.ExecutionFile}, fileNames(files))
@@ -279,24 +325,37 @@ func TestExecutionDirectory(t *testing.T) {
 	assert.Contains(t, text, "rules of the repository")
 	assert.NotContains(t, text, "not read")
 
-	assert.NotContains(t, fileNames(load(childKey, agentctx.Spec{Files: []string{"TOOLS.md"}}, repo)), agentctx.ExecutionFile)
-	assert.NotContains(t, fileNames(load(childKey, agentctx.Spec{}, fstest.MapFS{})), agentctx.ExecutionFile, "its absence is nothing to tell")
+	assert.NotContains(
+		t, fileNames(load(childKey, agentctx.Spec{Files: []string{"TOOLS.md"}}, repo)),
+		agentctx.ExecutionFile,
+	)
+	assert.NotContains(
+		t, fileNames(load(childKey, agentctx.Spec{}, fstest.MapFS{})), agentctx.ExecutionFile,
+		"its absence is nothing to tell",
+	)
 
 	// Nor is it taken for a repetition of what is not shown.
 	p0 := agentctx.Assemble(agentctx.Input{
 		Session: childKey, Spec: agentctx.Spec{Files: []string{agentctx.ExecutionFile}},
-		Files: append(agentctx.LoadWorkspace(coreWorkspace(), "AGENTS.md"), agentctx.WorkspaceFile{Name: agentctx.ExecutionFile, Content: "text of AGENTS.md"}),
+		Files: append(
+			agentctx.LoadWorkspace(coreWorkspace(), "AGENTS.md"),
+			agentctx.WorkspaceFile{Name: agentctx.ExecutionFile, Content: "text of AGENTS.md"},
+		),
 	})
 	assert.Equal(t, []string{agentctx.ExecutionFile}, shownFiles(p0))
 
 	// The same directory again is not shown twice.
-	p := agentctx.Assemble(agentctx.Input{Session: childKey, Files: load(childKey, agentctx.Spec{}, coreWorkspace())})
+	p := agentctx.Assemble(
+		agentctx.Input{Session: childKey, Files: load(childKey, agentctx.Spec{}, coreWorkspace())},
+	)
 	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shownFiles(p))
 }
 
 func TestHooksComeBeforeTheFilter(t *testing.T) {
 	hook := func(key session.Key, files []agentctx.WorkspaceFile) []agentctx.WorkspaceFile {
-		files = slices.DeleteFunc(files, func(f agentctx.WorkspaceFile) bool { return f.Name == "TOOLS.md" })
+		files = slices.DeleteFunc(
+			files, func(f agentctx.WorkspaceFile) bool { return f.Name == "TOOLS.md" },
+		)
 		for i := range files {
 			files[i].Content = "replaced for " + key.Agent()
 		}
@@ -312,8 +371,13 @@ func TestHooksComeBeforeTheFilter(t *testing.T) {
 	assert.Equal(t, "replaced for coder", files[0].Content)
 
 	// Even what is put into the input by hand meets the filter.
-	p := agentctx.Assemble(agentctx.Input{Session: childKey, Files: append(files,
-		agentctx.WorkspaceFile{Name: "USER.md", Content: "smuggled"}, agentctx.WorkspaceFile{Content: "no name"})})
+	p := agentctx.Assemble(agentctx.Input{Session: childKey, Files: append(
+		files,
+		agentctx.WorkspaceFile{
+			Name: "USER.md", Content: "smuggled",
+		},
+		agentctx.WorkspaceFile{Content: "no name"},
+	)})
 	assert.NotContains(t, p.String(), "smuggled")
 	assert.NotContains(t, p.String(), "no name")
 	require.Len(t, p.Files, 4)
@@ -329,7 +393,9 @@ func TestConcurrentLoads(t *testing.T) {
 	for range 20 {
 		wg.Go(func() {
 			l := agentctx.Loader{Cache: cache}
-			assert.Equal(t, want, l.Load(agentctx.LoadRequest{Session: mainKey, Workspace: root.FS()}))
+			assert.Equal(
+				t, want, l.Load(agentctx.LoadRequest{Session: mainKey, Workspace: root.FS()}),
+			)
 		})
 	}
 	wg.Wait()

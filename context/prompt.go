@@ -10,8 +10,8 @@ import (
 	"text/tabwriter"
 )
 
-// A Prompt is an ordered list of sections with a report on every file and skill that was considered.
-// [Assemble] keeps no reference to its slices, so the caller may change them.
+// A Prompt is an ordered list of sections with a report on every file and skill that was
+// considered. [Assemble] keeps no reference to its slices, so the caller may change them.
 type Prompt struct {
 	// Session is the key of the session in text form.
 	Session string
@@ -59,8 +59,8 @@ func (p Prompt) Section(id string) (Section, bool) {
 	return Section{}, false
 }
 
-// Err returns an [*OverflowError] if the spec says [OverflowRefuse] and at least one file was cut or
-// left out because of a limit. Otherwise it returns nil.
+// Err returns an [*OverflowError] if the spec says [OverflowRefuse] and at least one file was cut
+// or left out because of a limit. Otherwise it returns nil.
 func (p Prompt) Err() error {
 	if p.overflow != OverflowRefuse {
 		return nil
@@ -89,7 +89,9 @@ func (e *OverflowError) Error() string {
 	for i, a := range e.Files {
 		names[i] = fmt.Sprintf("%q (%s)", a.Name, a.Why)
 	}
-	return fmt.Sprintf("agentctx: prompt of %q does not fit: %s", e.Session, strings.Join(names, ", "))
+	return fmt.Sprintf(
+		"agentctx: prompt of %q does not fit: %s", e.Session, strings.Join(names, ", "),
+	)
 }
 
 func (p Prompt) prefix(through Class) string {
@@ -155,7 +157,13 @@ func (a FileReport) Shown() bool {
 // Short reports whether content is lacking because of a limit.
 func (a FileReport) Short() bool {
 	switch a.Reason {
-	case ReasonTooLarge, ReasonTooMany, ReasonOverFile, ReasonOverTotal, ReasonNoRoom, ReasonDropped, ReasonOverSkills:
+	case ReasonTooLarge,
+		ReasonTooMany,
+		ReasonOverFile,
+		ReasonOverTotal,
+		ReasonNoRoom,
+		ReasonDropped,
+		ReasonOverSkills:
 		return true
 	default:
 		return false
@@ -166,7 +174,10 @@ func (a FileReport) Short() bool {
 func (p Prompt) Report() string {
 	var b strings.Builder
 	text := p.String()
-	fmt.Fprintf(&b, "session %s, mode %s, %d runes, cache key %.12s\n\n", p.Session, p.Mode, countRunes(text), p.CacheKey())
+	fmt.Fprintf(
+		&b, "session %s, mode %s, %d runes, cache key %.12s\n\n", p.Session, p.Mode,
+		countRunes(text), p.CacheKey(),
+	)
 	w := tabwriter.NewWriter(&b, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "SECTION\tCLASS\tRUNES\tSOURCE")
 	for _, s := range p.Sections {
@@ -202,5 +213,8 @@ func writeReport(w io.Writer, a FileReport) {
 	if a.Tokens > 0 {
 		tokens = strconv.Itoa(a.Tokens)
 	}
-	fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\n", a.Name, a.Runes, a.Kept, a.KeptBytes, tokens, sanitize(a.Why))
+	fmt.Fprintf(
+		w, "%s\t%d\t%d\t%d\t%s\t%s\n", a.Name, a.Runes, a.Kept, a.KeptBytes, tokens,
+		sanitize(a.Why),
+	)
 }

@@ -16,7 +16,9 @@ const (
 	ClassPerTurn
 )
 
-var classNames = []string{ClassStable: "stable", ClassPerSession: "per-session", ClassPerTurn: "per-turn"}
+var classNames = []string{
+	ClassStable: "stable", ClassPerSession: "per-session", ClassPerTurn: "per-turn",
+}
 
 // String returns "stable", "per-session" or "per-turn".
 func (c Class) String() string { return enum.String(classNames, "Class", c) }
@@ -89,8 +91,8 @@ type part struct {
 	render  func(*assembly) string
 }
 
-// defaultParts returns the built-in sections of LayoutDefault in their order. A render function that
-// returns "" leaves its section out.
+// defaultParts returns the built-in sections of LayoutDefault in their order. A render function
+// that returns "" leaves its section out.
 func defaultParts() []part {
 	return []part{
 		{SectionIdentity, ClassStable, true, nil, identityText},

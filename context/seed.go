@@ -42,8 +42,8 @@ type SeedState struct {
 	Version int `json:"version"`
 	// SeededAt is when BOOTSTRAP.md was made or first seen. Zero: neither has happened.
 	SeededAt time.Time `json:"seededAt,omitzero"`
-	// CompletedAt is when Seed found that the first conversation is over. Zero: it is not. After that
-	// BOOTSTRAP.md is never made again.
+	// CompletedAt is when Seed found that the first conversation is over. Zero: it is not. After
+	// that BOOTSTRAP.md is never made again.
 	CompletedAt time.Time `json:"completedAt,omitzero"`
 }
 
@@ -55,12 +55,12 @@ type Seeded struct {
 
 // Seed makes the core files that a workspace lacks. It never changes a file that exists.
 //
-// BOOTSTRAP.md is made once, in a workspace that has not been used yet. When it has been deleted, or
-// when the workspace turns out to be in use, Seed records that and does not make it again. The record
-// is the file .offshoot/workspace.json.
+// BOOTSTRAP.md is made once, in a workspace that has not been used yet. When it has been deleted,
+// or when the workspace turns out to be in use, Seed records that and does not make it again. The
+// record is the file .offshoot/workspace.json.
 //
-// The workspace is an [os.Root], so Seed touches nothing outside. An error names the workspace; files
-// that were made before it stay. Calls for one workspace must not overlap.
+// The workspace is an [os.Root], so Seed touches nothing outside. An error names the workspace;
+// files that were made before it stay. Calls for one workspace must not overlap.
 func Seed(root *os.Root, o SeedOptions) (Seeded, error) {
 	s, err := seedWorkspace(root, o)
 	if err != nil {

@@ -19,7 +19,9 @@ import (
 const seedFile = ".offshoot/workspace.json"
 
 // seededFiles are the files that seeding makes, BOOTSTRAP.md last.
-var seededFiles = []string{"AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md", "HEARTBEAT.md", "BOOTSTRAP.md"}
+var seededFiles = []string{
+	"AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md", "HEARTBEAT.md", "BOOTSTRAP.md",
+}
 
 func mustSeed(t *testing.T, root *os.Root, o agentctx.SeedOptions) agentctx.Seeded {
 	t.Helper()
@@ -50,7 +52,9 @@ func TestSeedNewWorkspace(t *testing.T) {
 	later := noonUTC.Add(2 * time.Hour)
 	done := mustSeed(t, root, agentctx.SeedOptions{Now: later})
 	assert.Equal(t, []string{"TOOLS.md"}, done.Created, "restored; BOOTSTRAP.md is done with")
-	assert.Equal(t, agentctx.SeedState{Version: 1, SeededAt: noonUTC, CompletedAt: later}, done.State)
+	assert.Equal(
+		t, agentctx.SeedState{Version: 1, SeededAt: noonUTC, CompletedAt: later}, done.State,
+	)
 
 	for _, name := range seededFiles {
 		_ = os.Remove(filepath.Join(dir, name))
@@ -99,19 +103,26 @@ func TestSeedOptions(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, list)
 
-	s = mustSeed(t, root, agentctx.SeedOptions{Skip: []string{"SOUL.md", "USER.md", "BOOTSTRAP.md"}})
+	s = mustSeed(
+		t, root, agentctx.SeedOptions{Skip: []string{"SOUL.md", "USER.md", "BOOTSTRAP.md"}},
+	)
 	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md", "IDENTITY.md", "HEARTBEAT.md"}, s.Created)
 	assert.Zero(t, s.State, "skipped is not seeded")
 	assert.Contains(t, mustSeed(t, root, agentctx.SeedOptions{}).Created, "BOOTSTRAP.md")
 
 	_, root = makeRoot(t, nil)
-	s = mustSeed(t, root, agentctx.SeedOptions{Templates: fstest.MapFS{"AGENTS.md": {Data: []byte("own")}}})
+	s = mustSeed(
+		t, root, agentctx.SeedOptions{Templates: fstest.MapFS{"AGENTS.md": {Data: []byte("own")}}},
+	)
 	assert.Equal(t, []string{"AGENTS.md"}, s.Created)
 }
 
 func TestSeedStateThatCannotBeRead(t *testing.T) {
 	_, root := makeRoot(t, map[string]string{seedFile: "{ not json", "BOOTSTRAP.md": "x"})
-	assert.Equal(t, noonUTC, mustSeed(t, root, agentctx.SeedOptions{}).State.SeededAt, "corrected from the files")
+	assert.Equal(
+		t, noonUTC, mustSeed(t, root, agentctx.SeedOptions{}).State.SeededAt,
+		"corrected from the files",
+	)
 
 	_, root = makeRoot(t, map[string]string{seedFile: `{"version": "one"}`})
 	_, err := agentctx.Seed(root, agentctx.SeedOptions{Now: noonUTC})
@@ -123,7 +134,9 @@ func TestSeedStateThatCannotBeRead(t *testing.T) {
 	assert.ErrorContains(t, err, "agentctx: seed workspace ")
 
 	dir, root := makeRoot(t, nil)
-	require.NoError(t, os.Symlink(filepath.Join(t.TempDir(), "elsewhere.md"), filepath.Join(dir, "AGENTS.md")))
+	require.NoError(
+		t, os.Symlink(filepath.Join(t.TempDir(), "elsewhere.md"), filepath.Join(dir, "AGENTS.md")),
+	)
 	s := mustSeed(t, root, agentctx.SeedOptions{})
 	assert.NotContains(t, s.Created, "AGENTS.md", "nothing is written through a link")
 }

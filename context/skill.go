@@ -84,8 +84,8 @@ type SkillEntry struct {
 	PrimaryEnv string
 	// Always makes the skill eligible without what it Requires. OS still holds.
 	Always bool
-	// OS names the systems on which the skill works, as "linux", "darwin" (or "macos") and "windows"
-	// (or "win32"). Empty: it works on all.
+	// OS names the systems on which the skill works, as "linux", "darwin" (or "macos") and
+	// "windows" (or "win32"). Empty: it works on all.
 	OS       []string
 	Requires SkillRequirements
 
@@ -100,13 +100,14 @@ type SkillRequirements struct {
 	Config  []string // settings, of which all must be on
 }
 
-// DiscoverSkills reads the skills of the sources. A skill is a directory with a SKILL.md, at most six
-// levels below its source. DiscoverSkills does not look below a skill, nor into a directory that
-// begins with a dot or is called node_modules. It looks at 300 directories of a source at most.
+// DiscoverSkills reads the skills of the sources. A skill is a directory with a SKILL.md, at most
+// six levels below its source. DiscoverSkills does not look below a skill, nor into a directory
+// that begins with a dot or is called node_modules. It looks at 300 directories of a source at
+// most.
 //
-// It returns the skills by name, one of each name, and a report on everything that it passed over. Of
-// skills with one name the one of the stronger origin counts. Within an origin, the one of the earlier
-// source counts.
+// It returns the skills by name, one of each name, and a report on everything that it passed over.
+// Of skills with one name the one of the stronger origin counts. Within an origin, the one of the
+// earlier source counts.
 func DiscoverSkills(sources ...SkillSource) ([]SkillEntry, []FileReport) {
 	var found []SkillEntry
 	var problems []FileReport
@@ -126,7 +127,9 @@ func DiscoverSkills(sources ...SkillSource) ([]SkillEntry, []FileReport) {
 		if n := len(kept); n > 0 && kept[n-1].Name == e.Name {
 			problems = append(problems, FileReport{
 				Name: e.Name, Path: e.Path, Reason: ReasonRepeated,
-				Why: fmt.Sprintf("repeated: the %s skill at %s stands for it", kept[n-1].Origin, kept[n-1].Path),
+				Why: fmt.Sprintf(
+					"repeated: the %s skill at %s stands for it", kept[n-1].Origin, kept[n-1].Path,
+				),
 			})
 			continue
 		}
@@ -144,14 +147,20 @@ type discovery struct {
 }
 
 func (d *discovery) addProblem(name string, r Reason, why string) {
-	d.problems = append(d.problems, FileReport{Name: name, Path: path.Join(d.source.Path, name), Reason: r, Why: why})
+	d.problems = append(
+		d.problems,
+		FileReport{Name: name, Path: path.Join(d.source.Path, name), Reason: r, Why: why},
+	)
 }
 
 // walk looks at a directory, and below it unless it is a skill.
 func (d *discovery) walk(dir string, depth int) {
 	if d.directories++; d.directories > maxSkillDirs {
 		if d.directories == maxSkillDirs+1 {
-			d.addProblem(dir, ReasonTooMany, fmt.Sprintf("too many: only the first %d directories are looked at", maxSkillDirs))
+			d.addProblem(
+				dir, ReasonTooMany,
+				fmt.Sprintf("too many: only the first %d directories are looked at", maxSkillDirs),
+			)
 		}
 		return
 	}
@@ -201,7 +210,9 @@ func (d *discovery) addSkill(dir, name, text string) {
 		d.addProblem(name, f.Reason, f.Why)
 		return
 	}
-	e.Path, e.Dir, e.Origin, e.source = path.Join(d.source.Path, name), dir, d.source.Origin, d.source.FS
+	e.Path, e.Dir, e.Origin, e.source = path.Join(
+		d.source.Path, name,
+	), dir, d.source.Origin, d.source.FS
 	if e.Name == "" {
 		e.Name = path.Base(path.Join(d.source.Path, dir))
 	}
@@ -229,11 +240,15 @@ type skillDoc map[string]yaml.Node
 func parseSkill(text string) (SkillEntry, error) {
 	head, ok := frontMatter(text)
 	if !ok {
-		return SkillEntry{}, newRefusal(ReasonBlank, "there is no front matter between lines of ---")
+		return SkillEntry{}, newRefusal(
+			ReasonBlank, "there is no front matter between lines of ---",
+		)
 	}
 	doc := parseHead(head)
 	e := SkillEntry{
-		Skill:         Skill{Name: doc.scalar("name"), Description: sanitize(doc.scalar("description"))},
+		Skill: Skill{
+			Name: doc.scalar("name"), Description: sanitize(doc.scalar("description")),
+		},
 		Hidden:        doc.boolean("disable-model-invocation", false),
 		UserInvocable: doc.boolean("user-invocable", true),
 		Homepage:      doc.scalar("homepage"),
@@ -247,8 +262,8 @@ func parseSkill(text string) (SkillEntry, error) {
 	return e, nil
 }
 
-// frontMatter returns the lines between the first line, which must be ---, and the next line that is
-// ---. It returns false if one of the two is missing.
+// frontMatter returns the lines between the first line, which must be ---, and the next line that
+// is ---. It returns false if one of the two is missing.
 func frontMatter(text string) (string, bool) {
 	first, rest, ok := strings.Cut(normalizeText(text), "\n")
 	if !ok || strings.TrimRight(first, " \t") != "---" {
@@ -287,7 +302,9 @@ func rawLines(head string) skillDoc {
 	key, value := "", []string(nil)
 	flush := func() {
 		if key != "" {
-			doc[key] = yaml.Node{Kind: yaml.ScalarNode, Value: unquote(strings.TrimSpace(strings.Join(value, "\n")))}
+			doc[key] = yaml.Node{
+				Kind: yaml.ScalarNode, Value: unquote(strings.TrimSpace(strings.Join(value, "\n"))),
+			}
 		}
 	}
 	for line := range strings.SplitSeq(head, "\n") {
@@ -318,7 +335,8 @@ func unquote(s string) string {
 // isWord reports whether a key is made of letters, digits, "-" and "_".
 func isWord(key string) bool {
 	return !strings.ContainsFunc(key, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' &&
+			r != '_'
 	})
 }
 
@@ -377,8 +395,8 @@ type skillMetadata struct {
 	} `yaml:"requires"`
 }
 
-// metadataKeys are the names under which programs keep their metadata: Offshoot's own, then those of
-// the programs that the field's skills are written for. The first one that a skill has counts.
+// metadataKeys are the names under which programs keep their metadata: Offshoot's own, then those
+// of the programs that the field's skills are written for. The first one that a skill has counts.
 var metadataKeys = [...]string{"offshoot", "openclaw", "clawdbot"}
 
 // metadata adds to e what stands below the key metadata, as YAML or as a string of JSON.
@@ -408,7 +426,10 @@ func (d skillDoc) metadata(e *SkillEntry) error {
 		if e.Homepage == "" {
 			e.Homepage = m.Homepage
 		}
-		e.Requires = SkillRequirements{Bins: m.Requires.Bins, AnyBins: m.Requires.AnyBins, Env: m.Requires.Env, Config: m.Requires.Config}
+		e.Requires = SkillRequirements{
+			Bins: m.Requires.Bins, AnyBins: m.Requires.AnyBins, Env: m.Requires.Env,
+			Config: m.Requires.Config,
+		}
 		return nil
 	}
 	return nil

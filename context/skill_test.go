@@ -28,10 +28,14 @@ func skillFS(files map[string]string) fstest.MapFS {
 }
 
 func skillText(name, description string, more ...string) string {
-	return "---\nname: " + name + "\ndescription: " + description + "\n" + strings.Join(more, "\n") + "\n---\n# " + name + "\n"
+	return "---\nname: " + name + "\ndescription: " + description + "\n" + strings.Join(
+		more, "\n",
+	) + "\n---\n# " + name + "\n"
 }
 
-func skillSource(origin agentctx.SkillOrigin, path string, files map[string]string) agentctx.SkillSource {
+func skillSource(
+	origin agentctx.SkillOrigin, path string, files map[string]string,
+) agentctx.SkillSource {
 	return agentctx.SkillSource{Origin: origin, FS: skillFS(files), Path: path}
 }
 
@@ -47,7 +51,13 @@ func TestSkillPrecedence(t *testing.T) {
 	// SK1, SK2.
 	var sources []agentctx.SkillSource
 	for o := range agentctx.SkillWorkspace + 1 {
-		sources = append(sources, skillSource(o, o.String(), map[string]string{"pdf/SKILL.md": skillText("pdf", "from "+o.String())}))
+		sources = append(
+			sources,
+			skillSource(
+				o, o.String(),
+				map[string]string{"pdf/SKILL.md": skillText("pdf", "from "+o.String())},
+			),
+		)
 	}
 	for n := len(sources); n > 0; n-- {
 		list := slices.Clone(sources[:n])
@@ -64,13 +74,23 @@ func TestSkillPrecedence(t *testing.T) {
 
 func TestSkillDiscovery(t *testing.T) {
 	big := skillText("big", strings.Repeat("x", maxSkillBytes))
-	found, problems := agentctx.DiscoverSkills(skillSource(agentctx.SkillWorkspace, "skills", map[string]string{
-		"b/SKILL.md": skillText("b", "second"), "a/SKILL.md": skillText("a", "first"), "a/nested/SKILL.md": skillText("nested", "below a skill"),
-		"skills/deep/er/SKILL.md": skillText("deep", "levels down"), ".hidden/SKILL.md": skillText("hidden", "x"),
-		"node_modules/m/SKILL.md": skillText("m", "x"), "big/SKILL.md": big, "none/SKILL.md": "# no front matter",
-		"mute/SKILL.md": "---\nname: mute\n---\n", "unnamed/SKILL.md": "---\ndescription: by its directory\n---\n",
-		"1/2/3/4/5/6/7/SKILL.md": skillText("seven", "too deep"), "latin/SKILL.md": "---\ndescription: \xff\n---\n",
-	}))
+	found, problems := agentctx.DiscoverSkills(
+		skillSource(agentctx.SkillWorkspace, "skills", map[string]string{
+			"b/SKILL.md": skillText(
+				"b", "second",
+			), "a/SKILL.md": skillText("a", "first"), "a/nested/SKILL.md": skillText("nested", "below a skill"),
+			"skills/deep/er/SKILL.md": skillText(
+				"deep", "levels down",
+			), ".hidden/SKILL.md": skillText("hidden", "x"),
+			"node_modules/m/SKILL.md": skillText(
+				"m", "x",
+			), "big/SKILL.md": big, "none/SKILL.md": "# no front matter",
+			"mute/SKILL.md": "---\nname: mute\n---\n", "unnamed/SKILL.md": "---\ndescription: by its directory\n---\n",
+			"1/2/3/4/5/6/7/SKILL.md": skillText(
+				"seven", "too deep",
+			), "latin/SKILL.md": "---\ndescription: \xff\n---\n",
+		}),
+	)
 	assert.Equal(t, []string{"a", "b", "deep", "unnamed"}, skillNames(found), "by name")
 	assert.Equal(t, "skills/a/SKILL.md", found[0].Path)
 	reasons := map[string]agentctx.Reason{}
@@ -82,7 +102,12 @@ func TestSkillDiscovery(t *testing.T) {
 		"big/SKILL.md": agentctx.ReasonTooLarge, "none/SKILL.md": agentctx.ReasonBlank, "mute/SKILL.md": agentctx.ReasonBlank, "latin/SKILL.md": agentctx.ReasonNotUTF8,
 	}, reasons)
 
-	one, _ := agentctx.DiscoverSkills(skillSource(agentctx.SkillExtra, "x/solo", map[string]string{"SKILL.md": "---\ndescription: the root itself\n---\n"}))
+	one, _ := agentctx.DiscoverSkills(
+		skillSource(
+			agentctx.SkillExtra, "x/solo",
+			map[string]string{"SKILL.md": "---\ndescription: the root itself\n---\n"},
+		),
+	)
 	assert.Equal(t, []string{"solo"}, skillNames(one))
 
 	many := map[string]string{}
@@ -99,8 +124,15 @@ func TestSkillDiscovery(t *testing.T) {
 
 func TestSkillsStayInside(t *testing.T) {
 	outside := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(outside, "SKILL.md"), []byte(skillText("evil", "x")), 0o644))
-	dir, root := makeRoot(t, map[string]string{"good/SKILL.md": skillText("good", "x"), "shelf/one/SKILL.md": skillText("one", "x")})
+	require.NoError(
+		t, os.WriteFile(filepath.Join(outside, "SKILL.md"), []byte(skillText("evil", "x")), 0o644),
+	)
+	dir, root := makeRoot(
+		t,
+		map[string]string{
+			"good/SKILL.md": skillText("good", "x"), "shelf/one/SKILL.md": skillText("one", "x"),
+		},
+	)
 	require.NoError(t, os.Symlink(outside, filepath.Join(dir, "evil")))
 	require.NoError(t, os.Symlink("shelf/one", filepath.Join(dir, "alias")))
 	found, problems := agentctx.DiscoverSkills(agentctx.SkillSource{FS: root.FS(), Path: "skills"})
@@ -109,29 +141,46 @@ func TestSkillsStayInside(t *testing.T) {
 	for _, p := range problems {
 		reasons = append(reasons, p.Reason)
 	}
-	assert.ElementsMatch(t, []agentctx.Reason{agentctx.ReasonOutside, agentctx.ReasonRepeated}, reasons)
+	assert.ElementsMatch(
+		t, []agentctx.Reason{agentctx.ReasonOutside, agentctx.ReasonRepeated}, reasons,
+	)
 }
 
 func TestFrontMatter(t *testing.T) {
 	parse := func(text string) agentctx.SkillEntry {
 		t.Helper()
-		found, problems := agentctx.DiscoverSkills(skillSource(agentctx.SkillWorkspace, "skills", map[string]string{"dir/SKILL.md": text}))
+		found, problems := agentctx.DiscoverSkills(
+			skillSource(agentctx.SkillWorkspace, "skills", map[string]string{"dir/SKILL.md": text}),
+		)
 		require.Len(t, found, 1, "%v", problems)
 		return found[0]
 	}
 	// SK17: no YAML, and kept whole.
-	assert.Equal(t, "Use when: the user asks: why", parse("---\nname: x\ndescription: Use when: the user asks: why\n---\n").Description)
-	assert.Equal(t, "a: b goes on here", parse("---\ndescription: 'a: b\n  goes on\n\there'\nbad: x: y\n---\n").Description)
+	assert.Equal(
+		t, "Use when: the user asks: why",
+		parse("---\nname: x\ndescription: Use when: the user asks: why\n---\n").Description,
+	)
+	assert.Equal(
+		t, "a: b goes on here",
+		parse("---\ndescription: 'a: b\n  goes on\n\there'\nbad: x: y\n---\n").Description,
+	)
 	// SK18: block scalars.
 	assert.Equal(t, "one two", parse("---\ndescription: >\n  one\n  two\n---\n").Description)
-	assert.Equal(t, "one two", parse("---\r\ndescription: |\r\n  one\r\n  two\r\n---\r\n").Description)
-	assert.Equal(t, "{what: this}", parse("---\ndescription: {what: this}\n---\n").Description, "YAML, and not meant as it")
+	assert.Equal(
+		t, "one two", parse("---\r\ndescription: |\r\n  one\r\n  two\r\n---\r\n").Description,
+	)
+	assert.Equal(
+		t, "{what: this}", parse("---\ndescription: {what: this}\n---\n").Description,
+		"YAML, and not meant as it",
+	)
 	assert.Equal(t, "quoted: yes", parse("---\ndescription: \"quoted: yes\"\n---\n").Description)
 	assert.Equal(t, "x", parse("---\nname: [list]\ndescription: x\n---").Description)
 
-	e := parse("---\ndescription: x\nuser-invocable: no\ndisable-model-invocation: true\nhomepage: https://example.org\n" +
-		`metadata: {"openclaw": {"always": true, "emoji": "x", "skillKey": "key", "primaryEnv": "X_KEY", "os": ["darwin", "linux"],` +
-		` "requires": {"bins": ["ffmpeg"], "anyBins": "a, b", "env": ["X_KEY"], "config": ["browser.enabled"]}}}` + "\n---\n")
+	e := parse(
+		"---\ndescription: x\nuser-invocable: no\ndisable-model-invocation: true\nhomepage: https://example.org\n" +
+			`metadata: {"openclaw": {"always": true, "emoji": "x", "skillKey": "key", "primaryEnv": "X_KEY", "os": ["darwin", "linux"],` +
+			` "requires": {"bins": ["ffmpeg"], "anyBins": "a, b", "env": ["X_KEY"], "config": ["browser.enabled"]}}}` + "\n---\n",
+	)
 	assert.False(t, e.UserInvocable)
 	assert.True(t, e.Hidden)
 	assert.True(t, e.Always)
@@ -139,17 +188,23 @@ func TestFrontMatter(t *testing.T) {
 	assert.Equal(t, "X_KEY", e.PrimaryEnv)
 	assert.Equal(t, []string{"darwin", "linux"}, e.OS)
 	assert.Equal(t, agentctx.SkillRequirements{
-		Bins: []string{"ffmpeg"}, AnyBins: []string{"a", "b"}, Env: []string{"X_KEY"}, Config: []string{"browser.enabled"},
+		Bins: []string{
+			"ffmpeg",
+		}, AnyBins: []string{"a", "b"}, Env: []string{"X_KEY"}, Config: []string{"browser.enabled"},
 	}, e.Requires)
 
-	e = parse("---\ndescription: x\nmetadata:\n  offshoot:\n    os: win32\n  openclaw:\n    os: linux\n---\n")
+	e = parse(
+		"---\ndescription: x\nmetadata:\n  offshoot:\n    os: win32\n  openclaw:\n    os: linux\n---\n",
+	)
 	assert.Equal(t, []string{"win32"}, e.OS, "our own key stands first")
 	assert.True(t, e.UserInvocable)
 	assert.Equal(t, "dir", e.Key)
 
-	_, problems := agentctx.DiscoverSkills(skillSource(agentctx.SkillWorkspace, "skills", map[string]string{
-		"a/SKILL.md": "---\ndescription: x\nmetadata: '{not: [closed'\n---\n",
-	}))
+	_, problems := agentctx.DiscoverSkills(
+		skillSource(agentctx.SkillWorkspace, "skills", map[string]string{
+			"a/SKILL.md": "---\ndescription: x\nmetadata: '{not: [closed'\n---\n",
+		}),
+	)
 	require.Len(t, problems, 1)
 	assert.Equal(t, agentctx.ReasonUnreadable, problems[0].Reason)
 }
@@ -180,7 +235,10 @@ func TestEligibility(t *testing.T) {
 		HasBin:  func(name string) bool { return name == "git" || name == "rg" },
 		Env:     func(name string) string { return map[string]string{"SET": "1"}[name] },
 		Setting: func(path string) bool { return path == "browser.enabled" },
-		Config:  map[string]agentctx.SkillConfig{"off": {Disabled: true}, "keyed": {APIKey: "k"}, "env": {Env: map[string]string{"OWN": "1"}}},
+		Config: map[string]agentctx.SkillConfig{
+			"off": {Disabled: true}, "keyed": {APIKey: "k"},
+			"env": {Env: map[string]string{"OWN": "1"}},
+		},
 		Bundled: []string{"ours"},
 	}
 	needs := func(r agentctx.SkillRequirements) agentctx.SkillEntry {
@@ -217,7 +275,11 @@ func TestEligibility(t *testing.T) {
 	}
 	ok, _ := agentctx.SkillHost{}.Eligible(needs(agentctx.SkillRequirements{Bins: []string{"git"}}))
 	assert.False(t, ok, "the zero host has nothing")
-	ok, _ = agentctx.SkillHost{OS: []string{"windows"}}.Eligible(agentctx.SkillEntry{OS: []string{"win32"}})
+	ok, _ = agentctx.SkillHost{
+		OS: []string{"windows"},
+	}.Eligible(
+		agentctx.SkillEntry{OS: []string{"win32"}},
+	)
 	assert.True(t, ok)
 }
 
@@ -229,7 +291,10 @@ func TestEnviron(t *testing.T) {
 			"OTHER_TOKEN": "t", "DECLARED_TOKEN": "d", "A=B": "x", "": "x", "dyld_x": "y",
 		}}},
 	}
-	e := agentctx.SkillEntry{Key: "x", PrimaryEnv: "X_API_KEY", Requires: agentctx.SkillRequirements{Env: []string{"DECLARED_TOKEN"}}}
+	e := agentctx.SkillEntry{
+		Key: "x", PrimaryEnv: "X_API_KEY",
+		Requires: agentctx.SkillRequirements{Env: []string{"DECLARED_TOKEN"}},
+	}
 	assert.Equal(t, []string{"DECLARED_TOKEN=d", "PLAIN=p", "X_API_KEY=k"}, host.Environ(e))
 	assert.Len(t, host.Config["x"].Env, 11, "the configuration is not changed")
 	assert.Empty(t, os.Getenv("PLAIN"))
@@ -237,17 +302,26 @@ func TestEnviron(t *testing.T) {
 }
 
 func TestSnapshot(t *testing.T) {
-	entries, _ := agentctx.DiscoverSkills(skillSource(agentctx.SkillWorkspace, "skills", map[string]string{
-		"a/SKILL.md": skillText("alpha", "x"), "b/SKILL.md": skillText("beta", "x", "disable-model-invocation: true"),
-		"c/SKILL.md": skillText("gamma", "x", `metadata: {"openclaw": {"requires": {"bins": ["none"]}}}`),
-	}))
+	entries, _ := agentctx.DiscoverSkills(
+		skillSource(agentctx.SkillWorkspace, "skills", map[string]string{
+			"a/SKILL.md": skillText(
+				"alpha", "x",
+			), "b/SKILL.md": skillText("beta", "x", "disable-model-invocation: true"),
+			"c/SKILL.md": skillText(
+				"gamma", "x", `metadata: {"openclaw": {"requires": {"bins": ["none"]}}}`,
+			),
+		}),
+	)
 	snap := func(filter []string) agentctx.SkillSnapshot {
 		return agentctx.SnapshotSkills(entries, agentctx.SkillHost{}, agentctx.Spec{Skills: filter})
 	}
 	// SK3, SK4.
 	all := snap([]string{"*"})
 	assert.Equal(t, []string{"alpha", "beta"}, skillNames(all.Skills))
-	assert.Equal(t, []agentctx.Skill{{Name: "alpha", Description: "x", Path: "skills/a/SKILL.md"}}, all.Visible(), "a hidden one is not in the prompt")
+	assert.Equal(
+		t, []agentctx.Skill{{Name: "alpha", Description: "x", Path: "skills/a/SKILL.md"}},
+		all.Visible(), "a hidden one is not in the prompt",
+	)
 	require.Len(t, all.Excluded, 1)
 	assert.Equal(t, `needs the program "none"`, all.Excluded[0].Why)
 	assert.Empty(t, snap([]string{}).Skills)
@@ -280,7 +354,9 @@ func TestBins(t *testing.T) {
 
 func TestSyncSkills(t *testing.T) {
 	dir, root := makeRoot(t, map[string]string{
-		"a/SKILL.md": skillText("../../../alpha", "x"), "a/run.sh": "#!/bin/sh", "a/data/x.bin": "\xff\x00",
+		"a/SKILL.md": skillText(
+			"../../../alpha", "x",
+		), "a/run.sh": "#!/bin/sh", "a/data/x.bin": "\xff\x00",
 		"b/SKILL.md": skillText("beta", "x"), "shelf/a/SKILL.md": skillText("gamma", "x"),
 	})
 	require.NoError(t, os.Chmod(filepath.Join(dir, "a/run.sh"), 0o755))
@@ -290,13 +366,16 @@ func TestSyncSkills(t *testing.T) {
 
 	into, dst := makeRoot(t, map[string]string{"mine/file": "stays", "b/own": "stays"})
 	tree := func() (list []string) {
-		require.NoError(t, filepath.WalkDir(into, func(path string, d os.DirEntry, err error) error {
-			require.NoError(t, err)
-			if rel, _ := filepath.Rel(into, path); !d.IsDir() && !strings.HasPrefix(rel, ".") {
-				list = append(list, filepath.ToSlash(rel))
-			}
-			return nil
-		}))
+		require.NoError(
+			t,
+			filepath.WalkDir(into, func(path string, d os.DirEntry, err error) error {
+				require.NoError(t, err)
+				if rel, _ := filepath.Rel(into, path); !d.IsDir() && !strings.HasPrefix(rel, ".") {
+					list = append(list, filepath.ToSlash(rel))
+				}
+				return nil
+			}),
+		)
 		slices.Sort(list)
 		return list
 	}
@@ -313,7 +392,9 @@ func TestSyncSkills(t *testing.T) {
 	assert.EqualValues(t, 0o755, info.Mode().Perm())
 
 	// The filter decides what is there.
-	snapshot := agentctx.SnapshotSkills(entries, agentctx.SkillHost{}, agentctx.Spec{Skills: []string{"gamma"}})
+	snapshot := agentctx.SnapshotSkills(
+		entries, agentctx.SkillHost{}, agentctx.Spec{Skills: []string{"gamma"}},
+	)
 	_, err = agentctx.SyncSkills(dst, snapshot.Skills)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a/SKILL.md", "b/own", "mine/file"}, tree())
@@ -323,14 +404,22 @@ func TestSyncSkills(t *testing.T) {
 
 	// What cannot be copied leaves the older copy in its place.
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "shelf/a/one"), []byte("x"), 0o644))
-	require.NoError(t, os.Link(filepath.Join(dir, "shelf/a/one"), filepath.Join(dir, "shelf/a/two")))
+	require.NoError(
+		t, os.Link(filepath.Join(dir, "shelf/a/one"), filepath.Join(dir, "shelf/a/two")),
+	)
 	problems, err := agentctx.SyncSkills(dst, snapshot.Skills)
 	require.NoError(t, err)
 	require.Len(t, problems, 1)
 	assert.Equal(t, agentctx.ReasonLinked, problems[0].Reason)
 	assert.Equal(t, []string{"a/SKILL.md", "b/own", "mine/file"}, tree())
 
-	problems, err = agentctx.SyncSkills(dst, []agentctx.SkillEntry{{Skill: agentctx.Skill{Name: "x", Path: "skills/x/SKILL.md"}}, {Skill: agentctx.Skill{Path: "../SKILL.md"}}})
+	problems, err = agentctx.SyncSkills(
+		dst,
+		[]agentctx.SkillEntry{
+			{Skill: agentctx.Skill{Name: "x", Path: "skills/x/SKILL.md"}},
+			{Skill: agentctx.Skill{Path: "../SKILL.md"}},
+		},
+	)
 	require.NoError(t, err)
 	require.Len(t, problems, 2)
 	assert.Equal(t, agentctx.ReasonBadName, problems[1].Reason)

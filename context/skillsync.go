@@ -22,14 +22,14 @@ const (
 	maxSkillDirBytes = 64 << 20
 )
 
-// SyncSkills makes dst hold copies of exactly these skills, for instance those of a [SkillSnapshot].
-// It is for a directory that a sandbox can see.
+// SyncSkills makes dst hold copies of exactly these skills, for instance those of a
+// [SkillSnapshot]. It is for a directory that a sandbox can see.
 //
 // Each skill gets a directory of its own. The directory has the name of the one in which the skill
 // was found, never the name that the skill gives itself. Of two with one name the second gets "-2".
-// A copy is put in place when it is complete. SyncSkills removes the directories that an earlier call
-// made and that are not among the skills. It leaves everything else in dst alone. It copies regular
-// files only, and passes over symbolic links. A skill of more than 64 MiB is not copied.
+// A copy is put in place when it is complete. SyncSkills removes the directories that an earlier
+// call made and that are not among the skills. It leaves everything else in dst alone. It copies
+// regular files only, and passes over symbolic links. A skill of more than 64 MiB is not copied.
 //
 // SyncSkills returns a report on each skill that it could not copy; an older copy of it stays. The
 // error is about dst itself. Calls for one directory must not overlap.
@@ -47,7 +47,9 @@ func SyncSkills(dst *os.Root, skills []SkillEntry) ([]FileReport, error) {
 		}
 		if err != nil {
 			f := missingFromError(e.Name, err)
-			problems = append(problems, FileReport{Name: e.Name, Path: e.Path, Reason: f.Reason, Why: f.Why})
+			problems = append(
+				problems, FileReport{Name: e.Name, Path: e.Path, Reason: f.Reason, Why: f.Why},
+			)
 			if slices.Contains(owned, name) {
 				kept = append(kept, name) // an older copy is better than none
 			}
@@ -169,7 +171,9 @@ func copySkill(dst *os.Root, to string, e SkillEntry) error {
 }
 
 // copyFile copies one regular file of at most the given size.
-func copyFile(dst *os.Root, to string, src fs.FS, from string, maxBytes int64) (n int64, err error) {
+func copyFile(
+	dst *os.Root, to string, src fs.FS, from string, maxBytes int64,
+) (n int64, err error) {
 	in, info, err := openChecked(src, from, maxBytes)
 	if err != nil {
 		return 0, err

@@ -47,7 +47,9 @@ const (
 	ModeNone
 )
 
-var modeNames = []string{ModeAuto: "auto", ModeFull: "full", ModeMinimal: "minimal", ModeNone: "none"}
+var modeNames = []string{
+	ModeAuto: "auto", ModeFull: "full", ModeMinimal: "minimal", ModeNone: "none",
+}
 
 // String returns "auto", "full", "minimal" or "none".
 func (m Mode) String() string { return enum.String(modeNames, "Mode", m) }
@@ -76,7 +78,9 @@ const (
 	HistoryFork
 )
 
-var historyNames = []string{HistoryInherit: "inherit", HistoryIsolated: "isolated", HistoryFork: "fork"}
+var historyNames = []string{
+	HistoryInherit: "inherit", HistoryIsolated: "isolated", HistoryFork: "fork",
+}
 
 // String returns "inherit", "isolated" or "fork".
 func (h History) String() string { return enum.String(historyNames, "History", h) }
@@ -107,7 +111,9 @@ const (
 	OverflowRefuse
 )
 
-var overflowNames = []string{OverflowInherit: "inherit", OverflowCut: "cut", OverflowDrop: "drop", OverflowRefuse: "refuse"}
+var overflowNames = []string{
+	OverflowInherit: "inherit", OverflowCut: "cut", OverflowDrop: "drop", OverflowRefuse: "refuse",
+}
 
 // String returns "inherit", "cut", "drop" or "refuse".
 func (o Overflow) String() string { return enum.String(overflowNames, "Overflow", o) }
@@ -124,8 +130,8 @@ func (o *Overflow) UnmarshalText(text []byte) error {
 }
 
 // WorkerSpec returns what a sub-agent sees by default: AGENTS.md and TOOLS.md in a minimal prompt.
-// It leaves the other fields open. In the end they let no skill through, isolate the history and cut
-// what does not fit.
+// It leaves the other fields open. In the end they let no skill through, isolate the history and
+// cut what does not fit.
 func WorkerSpec() Spec {
 	return Spec{Mode: ModeMinimal, Files: []string{AgentsFile, ToolsFile}}
 }
@@ -147,12 +153,17 @@ func PersonaSpec() Spec {
 
 // topLevelSpec returns what a session sees that is certainly not a sub-agent.
 func topLevelSpec() Spec {
-	return Spec{Mode: ModeFull, Files: []string{"*"}, Skills: []string{"*"}, History: HistoryIsolated, Overflow: OverflowCut}
+	return Spec{
+		Mode: ModeFull, Files: []string{"*"}, Skills: []string{"*"}, History: HistoryIsolated,
+		Overflow: OverflowCut,
+	}
 }
 
 // subagentSpec returns the WorkerSpec with every field set.
 func subagentSpec() Spec {
-	return WorkerSpec().Or(Spec{Skills: []string{}, History: HistoryIsolated, Overflow: OverflowCut})
+	return WorkerSpec().Or(
+		Spec{Skills: []string{}, History: HistoryIsolated, Overflow: OverflowCut},
+	)
 }
 
 // SpecFor returns what a session sees by default, with every field set. A top-level session sees
@@ -215,15 +226,25 @@ func (s Spec) Or(under Spec) Spec {
 func (s Spec) Validate() error {
 	switch {
 	case int(s.Mode) >= len(modeNames):
-		return fmt.Errorf("agentctx: Spec.Mode is %d, want at most %d (%s)", s.Mode, ModeNone, ModeNone)
+		return fmt.Errorf(
+			"agentctx: Spec.Mode is %d, want at most %d (%s)", s.Mode, ModeNone, ModeNone,
+		)
 	case int(s.History) >= len(historyNames):
-		return fmt.Errorf("agentctx: Spec.History is %d, want at most %d (%s)", s.History, HistoryFork, HistoryFork)
+		return fmt.Errorf(
+			"agentctx: Spec.History is %d, want at most %d (%s)", s.History, HistoryFork,
+			HistoryFork,
+		)
 	case int(s.Overflow) >= len(overflowNames):
-		return fmt.Errorf("agentctx: Spec.Overflow is %d, want at most %d (%s)", s.Overflow, OverflowRefuse, OverflowRefuse)
+		return fmt.Errorf(
+			"agentctx: Spec.Overflow is %d, want at most %d (%s)", s.Overflow, OverflowRefuse,
+			OverflowRefuse,
+		)
 	}
 	for i, p := range s.Files {
 		if _, err := path.Match(p, ""); err != nil || strings.TrimSpace(p) != p || p == "" {
-			return fmt.Errorf("agentctx: Spec.Files[%d] is %q, which is not a pattern of file names", i, p)
+			return fmt.Errorf(
+				"agentctx: Spec.Files[%d] is %q, which is not a pattern of file names", i, p,
+			)
 		}
 	}
 	for i, name := range s.Skills {
@@ -235,7 +256,8 @@ func (s Spec) Validate() error {
 }
 
 // Filter returns the files that the spec lets through, in their order. A spec whose Files are nil
-// lets through what [WorkerSpec] does. A name that is not a clean relative path is never let through.
+// lets through what [WorkerSpec] does. A name that is not a clean relative path is never let
+// through.
 func (s Spec) Filter(files []WorkspaceFile) []WorkspaceFile {
 	kept := make([]WorkspaceFile, 0, len(files))
 	for _, f := range files {

@@ -51,7 +51,10 @@ func TestSpecForFailsClosed(t *testing.T) {
 		spec := agentctx.SpecFor(k)
 		want := worker
 		if full {
-			want = agentctx.Spec{Mode: agentctx.ModeFull, Files: []string{"*"}, Skills: []string{"*"}, History: agentctx.HistoryIsolated, Overflow: agentctx.OverflowCut}
+			want = agentctx.Spec{
+				Mode: agentctx.ModeFull, Files: []string{"*"}, Skills: []string{"*"},
+				History: agentctx.HistoryIsolated, Overflow: agentctx.OverflowCut,
+			}
 		}
 		assert.Equal(t, want, spec, key)
 	}
@@ -66,7 +69,11 @@ func TestLineageKeepsAChildAWorker(t *testing.T) {
 		"orchestrator": {Role: session.RoleOrchestrator},
 		"parent":       {Parent: mainKey},
 	} {
-		p := agentctx.Assemble(agentctx.Input{Session: mainKey, Lineage: l, Files: agentctx.LoadWorkspace(coreWorkspace())})
+		p := agentctx.Assemble(
+			agentctx.Input{
+				Session: mainKey, Lineage: l, Files: agentctx.LoadWorkspace(coreWorkspace()),
+			},
+		)
 		assert.Equal(t, agentctx.ModeMinimal, p.Mode, name)
 		assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shownFiles(p), name)
 	}
@@ -74,10 +81,18 @@ func TestLineageKeepsAChildAWorker(t *testing.T) {
 
 func TestPresetsOfSpec(t *testing.T) {
 	files := agentctx.LoadWorkspace(coreWorkspace())
-	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, fileNames(agentctx.WorkerSpec().Filter(files)))
+	assert.Equal(
+		t, []string{"AGENTS.md", "TOOLS.md"}, fileNames(agentctx.WorkerSpec().Filter(files)),
+	)
 	assert.Equal(t, []string{"AGENTS.md"}, fileNames(agentctx.InstructionsSpec().Filter(files)))
-	assert.Equal(t, []string{"AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md"}, fileNames(agentctx.PersonaSpec().Filter(files)))
-	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, fileNames(agentctx.Spec{}.Filter(files)), "the zero spec fails closed")
+	assert.Equal(
+		t, []string{"AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md"},
+		fileNames(agentctx.PersonaSpec().Filter(files)),
+	)
+	assert.Equal(
+		t, []string{"AGENTS.md", "TOOLS.md"}, fileNames(agentctx.Spec{}.Filter(files)),
+		"the zero spec fails closed",
+	)
 	assert.Empty(t, agentctx.Spec{Files: []string{}}.Filter(files), "an empty list is none")
 	assert.Len(t, agentctx.Spec{Files: []string{"*"}}.Filter(files), 8)
 
@@ -123,8 +138,13 @@ func TestSees(t *testing.T) {
 
 func TestPrecedence(t *testing.T) {
 	spawn := agentctx.Spec{Files: []string{"AGENTS.md"}}
-	agent := agentctx.Spec{Files: []string{"USER.md"}, Mode: agentctx.ModeFull, History: agentctx.HistoryFork}
-	defaults := agentctx.Spec{Mode: agentctx.ModeNone, Skills: []string{"pdf"}, Overflow: agentctx.OverflowRefuse, History: agentctx.HistoryIsolated}
+	agent := agentctx.Spec{
+		Files: []string{"USER.md"}, Mode: agentctx.ModeFull, History: agentctx.HistoryFork,
+	}
+	defaults := agentctx.Spec{
+		Mode: agentctx.ModeNone, Skills: []string{"pdf"}, Overflow: agentctx.OverflowRefuse,
+		History: agentctx.HistoryIsolated,
+	}
 	got := spawn.Or(agent).Or(defaults).Or(agentctx.SpecFor(childKey))
 	assert.Equal(t, agentctx.Spec{
 		Mode: agentctx.ModeFull, Files: []string{"AGENTS.md"}, Skills: []string{"pdf"}, History: agentctx.HistoryFork, Overflow: agentctx.OverflowRefuse,
@@ -138,7 +158,11 @@ func TestPrecedence(t *testing.T) {
 	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shownFiles(p))
 
 	// An empty list is an answer, nil is none.
-	none := agentctx.Spec{Files: []string{}, Skills: []string{}}.Or(agentctx.Spec{Files: []string{"*"}, Skills: []string{"*"}})
+	none := agentctx.Spec{
+		Files: []string{}, Skills: []string{},
+	}.Or(
+		agentctx.Spec{Files: []string{"*"}, Skills: []string{"*"}},
+	)
 	assert.Equal(t, agentctx.Spec{Files: []string{}, Skills: []string{}}, none)
 }
 
@@ -158,14 +182,21 @@ func TestSpecValidate(t *testing.T) {
 }
 
 func TestSpecJSON(t *testing.T) {
-	s := agentctx.Spec{Mode: agentctx.ModeMinimal, Files: []string{}, History: agentctx.HistoryFork, Overflow: agentctx.OverflowDrop}
+	s := agentctx.Spec{
+		Mode: agentctx.ModeMinimal, Files: []string{}, History: agentctx.HistoryFork,
+		Overflow: agentctx.OverflowDrop,
+	}
 	text, err := json.Marshal(s)
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"mode":"minimal","files":[],"history":"fork","overflow":"drop"}`, string(text))
+	assert.JSONEq(
+		t, `{"mode":"minimal","files":[],"history":"fork","overflow":"drop"}`, string(text),
+	)
 	var back agentctx.Spec
 	require.NoError(t, json.Unmarshal(text, &back))
 	assert.Equal(t, s, back, "nil and empty stay apart")
-	assert.ErrorContains(t, json.Unmarshal([]byte(`{"mode":"maximal"}`), &back), `unknown mode "maximal"`)
+	assert.ErrorContains(
+		t, json.Unmarshal([]byte(`{"mode":"maximal"}`), &back), `unknown mode "maximal"`,
+	)
 	_, err = json.Marshal(agentctx.Spec{Mode: 77})
 	assert.ErrorContains(t, err, "77 is not a mode")
 }

@@ -10,12 +10,12 @@ import (
 // maxLiteral is the length in runes to which sanitize cuts. A cut text ends in "…".
 const maxLiteral = 1000
 
-// sanitize makes a value from outside (a label, host, path or key) fit to stand within a line of the
-// prompt. It removes control, format and line-breaking characters, trims the value, and writes each
-// run of white space as one space.
+// sanitize makes a value from outside (a label, host, path or key) fit to stand within a line of
+// the prompt. It removes control, format and line-breaking characters, trims the value, and writes
+// each run of white space as one space.
 //
-// The result has no line break. It could start a heading only at the start of a line, and no section
-// puts a value there.
+// The result has no line break. It could start a heading only at the start of a line, and no
+// section puts a value there.
 func sanitize(s string) string {
 	if isPlainASCII(s) {
 		return s
@@ -82,8 +82,8 @@ func wordOrQuote(s string) string {
 	return s
 }
 
-// fence returns a line of at least three backticks that is longer than any run of backticks or tildes
-// in text, so no line of text can close it.
+// fence returns a line of at least three backticks that is longer than any run of backticks or
+// tildes in text, so no line of text can close it.
 func fence(text string) string {
 	return strings.Repeat("`", max(3, 1+longestRun(text, '`'), 1+longestRun(text, '~')))
 }
@@ -141,7 +141,15 @@ func countRunes(s string) int {
 	for len(s) >= 32 {
 		a, b, c, d := loadWord(s), loadWord(s[8:]), loadWord(s[16:]), loadWord(s[24:])
 		if (a|b|c|d)&highBits != 0 {
-			n -= continuationBytes(a) + continuationBytes(b) + continuationBytes(c) + continuationBytes(d)
+			n -= continuationBytes(
+				a,
+			) + continuationBytes(
+				b,
+			) + continuationBytes(
+				c,
+			) + continuationBytes(
+				d,
+			)
 		}
 		s = s[32:]
 	}
@@ -153,7 +161,8 @@ func countRunes(s string) int {
 	return n
 }
 
-// continuationBytes counts the bytes of a word that continue a rune: bit 7 is set and bit 6 is clear.
+// continuationBytes counts the bytes of a word that continue a rune: bit 7 is set and bit 6 is
+// clear.
 func continuationBytes(w uint64) int { return bits.OnesCount64(w & highBits &^ (w << 1)) }
 
 // firstRunes returns the first n runes of s, and whether s has no more.

@@ -31,7 +31,13 @@ func FuzzCut(f *testing.F) {
 		case runes <= limit:
 			assert.Equal(t, s, got)
 		case limit > 0:
-			head, tail, ok := strings.Cut(got, cutMarker("AGENTS.md", runes-(limit-countRunes(cutMarker("AGENTS.md", runes, runes))), runes))
+			head, tail, ok := strings.Cut(
+				got,
+				cutMarker(
+					"AGENTS.md", runes-(limit-countRunes(cutMarker("AGENTS.md", runes, runes))),
+					runes,
+				),
+			)
 			if !ok {
 				i := strings.LastIndex(got, "…")
 				assert.GreaterOrEqual(t, i, 0)

@@ -19,7 +19,10 @@ func dateText(a *assembly) string {
 		"## Current Date",
 		"Date: "+a.in.Now.Format("Monday, 2 January 2006"),
 		"Time zone: "+quote(cmp.Or(zone, zoneName(a.in.Now))),
-		textIf(a.tool("session_status") != "", "For the time of day call "+quote(a.tool("session_status"))+"."),
+		textIf(
+			a.tool("session_status") != "",
+			"For the time of day call "+quote(a.tool("session_status"))+".",
+		),
 	)
 }
 
@@ -83,11 +86,15 @@ func excerpt(s string, n int) string {
 }
 
 func runtimeText(a *assembly) string {
-	return "## Runtime\nRuntime: " + runtimeLine(a) + textIf(a.in.Env.Reasoning != "", "\nReasoning: "+wordOrQuote(a.in.Env.Reasoning))
+	return "## Runtime\nRuntime: " + runtimeLine(
+		a,
+	) + textIf(
+		a.in.Env.Reasoning != "", "\nReasoning: "+wordOrQuote(a.in.Env.Reasoning),
+	)
 }
 
-// runtimeLine joins the fields that are not blank with " | ". A value that is not one word is quoted,
-// so that it cannot pose as another field.
+// runtimeLine joins the fields that are not blank with " | ". A value that is not one word is
+// quoted, so that it cannot pose as another field.
 func runtimeLine(a *assembly) string {
 	e := a.in.Env
 	var list []string

@@ -25,7 +25,10 @@ func Complete(t testing.TB, p agentctx.Prompt) {
 // asIntended reports whether nothing is lacking that was to be there.
 func asIntended(a agentctx.FileReport) bool {
 	switch a.Reason {
-	case agentctx.ReasonWhole, agentctx.ReasonExcluded, agentctx.ReasonBlank, agentctx.ReasonRepeated:
+	case agentctx.ReasonWhole,
+		agentctx.ReasonExcluded,
+		agentctx.ReasonBlank,
+		agentctx.ReasonRepeated:
 		return true
 	case agentctx.ReasonAbsent:
 		return a.Kept == 0 // no marker: the file is optional
@@ -47,8 +50,13 @@ func SeesOnly(t testing.TB, p agentctx.Prompt, files ...string) {
 		}
 	}
 	for _, name := range files {
-		if !slices.ContainsFunc(p.Files, func(a agentctx.FileReport) bool { return a.Name == name }) {
-			t.Errorf("contexttest: prompt of %s does not show %s: it was not among the files", p.Session, name)
+		if !slices.ContainsFunc(
+			p.Files, func(a agentctx.FileReport) bool { return a.Name == name },
+		) {
+			t.Errorf(
+				"contexttest: prompt of %s does not show %s: it was not among the files", p.Session,
+				name,
+			)
 		}
 	}
 }
@@ -65,7 +73,10 @@ func Order(t testing.TB, p agentctx.Prompt, ids ...string) {
 			t.Errorf("contexttest: prompt of %s has no section %q", p.Session, id)
 			continue
 		case i < last:
-			t.Errorf("contexttest: in the prompt of %s section %q comes before %q", p.Session, id, before)
+			t.Errorf(
+				"contexttest: in the prompt of %s section %q comes before %q", p.Session, id,
+				before,
+			)
 		}
 		last, before = i, id
 	}
@@ -107,11 +118,19 @@ func Lacks(t testing.TB, p agentctx.Prompt, texts ...string) {
 func SamePrefix(t testing.TB, prompts ...agentctx.Prompt) {
 	t.Helper()
 	for i, p := range prompts {
-		if !slices.IsSortedFunc(p.Sections, func(x, y agentctx.Section) int { return int(x.Class) - int(y.Class) }) {
-			t.Errorf("contexttest: prompt %d (%s) has a section of an earlier class behind one of a later", i, p.Session)
+		if !slices.IsSortedFunc(
+			p.Sections, func(x, y agentctx.Section) int { return int(x.Class) - int(y.Class) },
+		) {
+			t.Errorf(
+				"contexttest: prompt %d (%s) has a section of an earlier class behind one of a later",
+				i, p.Session,
+			)
 		}
 		if d := Diff(prompts[0].StablePrefix(), p.StablePrefix()); d != "" {
-			t.Errorf("contexttest: prompt %d (%s) has another stable prefix than prompt 0 (%s):\n%s", i, p.Session, prompts[0].Session, d)
+			t.Errorf(
+				"contexttest: prompt %d (%s) has another stable prefix than prompt 0 (%s):\n%s", i,
+				p.Session, prompts[0].Session, d,
+			)
 		} else if p.CacheKey() != prompts[0].CacheKey() {
 			t.Errorf("contexttest: prompt %d (%s) has another cache key than prompt 0 (%s)", i, p.Session, prompts[0].Session)
 		}

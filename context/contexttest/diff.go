@@ -24,7 +24,9 @@ func Diff(a, b string) string {
 	if a == b {
 		return ""
 	}
-	return renderGroups(diffLines(slices.Collect(strings.Lines(a)), slices.Collect(strings.Lines(b))))
+	return renderGroups(
+		diffLines(slices.Collect(strings.Lines(a)), slices.Collect(strings.Lines(b))),
+	)
 }
 
 // diffLines turns a into b, by way of a longest common subsequence.

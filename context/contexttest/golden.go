@@ -36,7 +36,10 @@ func Golden(t testing.TB, name string, p agentctx.Prompt) {
 	}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("contexttest: there is no golden file %s; run the test with %s=1 to make it, and review it", path, updateVariable)
+		t.Errorf(
+			"contexttest: there is no golden file %s; run the test with %s=1 to make it, and review it",
+			path, updateVariable,
+		)
 		return
 	}
 	if err != nil {
@@ -45,8 +48,10 @@ func Golden(t testing.TB, name string, p agentctx.Prompt) {
 	}
 	want := strings.ReplaceAll(string(text), "\r\n", "\n") // a checkout may have changed them
 	if want != got {
-		t.Errorf("contexttest: the prompt of %s differs from %s (- golden, + now); %s=1 accepts it:\n%s",
-			p.Session, path, updateVariable, Diff(want, got))
+		t.Errorf(
+			"contexttest: the prompt of %s differs from %s (- golden, + now); %s=1 accepts it:\n%s",
+			p.Session, path, updateVariable, Diff(want, got),
+		)
 	}
 }
 

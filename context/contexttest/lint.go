@@ -52,7 +52,11 @@ func (f Finding) String() string {
 // assembled with.
 func Lint(fsys fs.FS, limits agentctx.Limits, extra ...string) []Finding {
 	key := session.Must(session.Parse("agent:main:main"))
-	files := agentctx.Loader{Memory: true, Extra: extra}.Load(agentctx.LoadRequest{Session: key, Workspace: fsys})
+	files := agentctx.Loader{
+		Memory: true, Extra: extra,
+	}.Load(
+		agentctx.LoadRequest{Session: key, Workspace: fsys},
+	)
 	p := agentctx.Assemble(agentctx.Input{Session: key, Files: files, Limits: limits})
 	var found []Finding
 	for _, a := range p.Files {
@@ -96,13 +100,17 @@ func Clean(t testing.TB, fsys fs.FS, limits agentctx.Limits, extra ...string) {
 var secretPatterns = []*regexp.Regexp{
 	regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`),
 	regexp.MustCompile(`\b(sk|pk|rk)[-_][A-Za-z0-9_-]{16,}`),
-	regexp.MustCompile(`\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_-]{16,}`),
+	regexp.MustCompile(
+		`\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_-]{16,}`,
+	),
 	regexp.MustCompile(`\bxox[abprs]-[A-Za-z0-9-]{10,}`),
 	regexp.MustCompile(`\b(AKIA|ASIA)[A-Z0-9]{16}\b`),
 	regexp.MustCompile(`\bAIza[A-Za-z0-9_-]{30,}`),
 	regexp.MustCompile(`\b\d{8,10}:AA[A-Za-z0-9_-]{30,}`),
 	regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`),
-	regexp.MustCompile(`(?i)\b(password|passwd|passphrase|secret|token|api[-_ ]?key)\b["'` + "`" + `]?\s*[:=]\s*["'` + "`" + `]?[^\s"'` + "`" + `<>{}$(]{8,}`),
+	regexp.MustCompile(
+		`(?i)\b(password|passwd|passphrase|secret|token|api[-_ ]?key)\b["'` + "`" + `]?\s*[:=]\s*["'` + "`" + `]?[^\s"'` + "`" + `<>{}$(]{8,}`,
+	),
 	regexp.MustCompile(`[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/:@<>{}$]{4,}@`),
 }
 
@@ -116,11 +124,19 @@ func lintText(f agentctx.WorkspaceFile, headings map[string]bool) []Finding {
 	for line := range strings.Lines(f.Content) {
 		n++
 		line = strings.TrimRight(line, "\r\n")
-		if slices.ContainsFunc(secretPatterns, func(re *regexp.Regexp) bool { return re.MatchString(line) }) {
-			add(RuleSecret, n, "this looks like a password or key; name the place where it is kept instead")
+		if slices.ContainsFunc(
+			secretPatterns, func(re *regexp.Regexp) bool { return re.MatchString(line) },
+		) {
+			add(
+				RuleSecret, n,
+				"this looks like a password or key; name the place where it is kept instead",
+			)
 		}
 		if h := strings.TrimRight(line, " #"); headings[h] {
-			add(RuleHeading, n, "%q is the heading of a section of the prompt; call it something else", h)
+			add(
+				RuleHeading, n,
+				"%q is the heading of a section of the prompt; call it something else", h,
+			)
 		}
 		if i := strings.IndexFunc(line, isInvisible); i >= 0 {
 			r, _ := utf8.DecodeRuneInString(line[i:])
@@ -142,9 +158,17 @@ func isInvisible(r rune) bool {
 		return false
 	case r < ' ', r >= 0x7f && r < 0xa0:
 		return true
-	case r == '\u00ad', r == '\u034f', r == '\u061c', r == '\u180e', r == '\u3164', r == '\ufeff', r == '\uffa0':
+	case r == '\u00ad',
+		r == '\u034f',
+		r == '\u061c',
+		r == '\u180e',
+		r == '\u3164',
+		r == '\ufeff',
+		r == '\uffa0':
 		return true
-	case r >= '\u200b' && r <= '\u200f', r >= '\u2028' && r <= '\u202e', r >= '\u2060' && r <= '\u206f':
+	case r >= '\u200b' && r <= '\u200f',
+		r >= '\u2028' && r <= '\u202e',
+		r >= '\u2060' && r <= '\u206f':
 		return true
 	case r >= 0xfff0 && r <= 0xfffb, r >= 0xe0000 && r <= 0xe0fff:
 		return true
@@ -159,16 +183,20 @@ func sectionHeadings() map[string]bool {
 	every := agentctx.Input{
 		Session: session.Must(session.Parse("agent:main:main")),
 		Tools: []agentctx.Tool{
-			{Name: "read"}, {Name: "exec"}, {Name: "message"}, {Name: "gateway"}, {Name: "memory_search"}, {Name: "sessions_spawn"},
+			{
+				Name: "read",
+			}, {Name: "exec"}, {Name: "message"}, {Name: "gateway"}, {Name: "memory_search"}, {Name: "sessions_spawn"},
 		},
 		Skills:  []agentctx.Skill{{Name: "x", Description: "x", Path: "x"}},
 		Env:     agentctx.Env{Dir: "x"},
 		Sandbox: agentctx.Sandbox{Enabled: true},
 		Channel: agentctx.Channel{Senders: []string{"x"}, Voice: "x", Reactions: "minimal"},
 		Docs:    "x", Aliases: map[string]string{"x": "x"}, ReasoningTags: true, Conversation: "x",
-		Active: []agentctx.ActiveSubagent{{Key: session.Must(session.Parse("agent:main:subagent:x"))}},
-		Files:  []agentctx.WorkspaceFile{{Name: agentctx.AgentsFile, Content: "x"}},
-		Now:    time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		Active: []agentctx.ActiveSubagent{
+			{Key: session.Must(session.Parse("agent:main:subagent:x"))},
+		},
+		Files: []agentctx.WorkspaceFile{{Name: agentctx.AgentsFile, Content: "x"}},
+		Now:   time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 	}
 	child := every
 	child.Session = session.Must(session.Parse("agent:main:subagent:x"))
@@ -209,5 +237,11 @@ func staleBootstrap(files []agentctx.WorkspaceFile) (Finding, bool) {
 			}
 		}
 	}
-	return Finding{RuleBootstrap, agentctx.BootstrapFile, 0, "it is still there, but " + why}, present && why != ""
+	return Finding{
+			RuleBootstrap,
+			agentctx.BootstrapFile,
+			0,
+			"it is still there, but " + why,
+		}, present &&
+			why != ""
 }

@@ -50,11 +50,16 @@ func TestLintFindings(t *testing.T) {
 	} {
 		assert.Contains(t, lintWorkspace(changes), want)
 	}
-	assert.Contains(t, strings.Join(lintWorkspace(map[string]string{"BOOTSTRAP.md": "x"}), "\n"), "memories in MEMORY.md")
+	assert.Contains(
+		t, strings.Join(lintWorkspace(map[string]string{"BOOTSTRAP.md": "x"}), "\n"),
+		"memories in MEMORY.md",
+	)
 }
 
 func TestLintOfExtraFiles(t *testing.T) {
-	fsys := contexttest.Workspace(map[string]string{"BOOTSTRAP.md": "", "packages/api/AGENTS.md": "## Runtime\n"})
+	fsys := contexttest.Workspace(
+		map[string]string{"BOOTSTRAP.md": "", "packages/api/AGENTS.md": "## Runtime\n"},
+	)
 	assert.Empty(t, contexttest.Lint(fsys, agentctx.Limits{}))
 	found := contexttest.Lint(fsys, agentctx.Limits{}, "packages/*/AGENTS.md", "../outside.md")
 	assert.Len(t, found, 2)
@@ -71,15 +76,30 @@ func TestLintNeverShowsASecret(t *testing.T) {
 		"AIzaSyA1234567890abcdefghijklmnopqrstuv", "glpat-abcdefghijklmnop1234",
 	} {
 		found := lintWorkspace(map[string]string{"TOOLS.md": "first line\n" + secret + "\n"})
-		assert.Equal(t, []string{"TOOLS.md:2: this looks like a password or key; name the place where it is kept instead (secret)"}, found, secret)
+		assert.Equal(
+			t,
+			[]string{
+				"TOOLS.md:2: this looks like a password or key; name the place where it is kept instead (secret)",
+			},
+			found,
+			secret,
+		)
 	}
 }
 
 func TestClean(t *testing.T) {
 	assert.Empty(t, failuresOf(t, func(tb testing.TB) {
-		contexttest.Clean(tb, contexttest.Workspace(map[string]string{"BOOTSTRAP.md": ""}), agentctx.Limits{})
+		contexttest.Clean(
+			tb, contexttest.Workspace(map[string]string{"BOOTSTRAP.md": ""}), agentctx.Limits{},
+		)
 	}))
 	assert.Len(t, failuresOf(t, func(tb testing.TB) {
-		contexttest.Clean(tb, contexttest.Workspace(map[string]string{"BOOTSTRAP.md": "", "SOUL.md": "", "TOOLS.md": "## Runtime"}), agentctx.Limits{})
+		contexttest.Clean(
+			tb,
+			contexttest.Workspace(
+				map[string]string{"BOOTSTRAP.md": "", "SOUL.md": "", "TOOLS.md": "## Runtime"},
+			),
+			agentctx.Limits{},
+		)
 	}), 2)
 }

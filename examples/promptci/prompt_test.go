@@ -12,10 +12,16 @@ import (
 )
 
 var (
-	topKey     = session.Must(session.Parse("agent:main:main"))
-	childKey   = session.Must(session.Parse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
-	siblingKey = session.Must(session.Parse("agent:main:subagent:11c1fb0a-92de-4c5e-8a43-7b0f2f9d6a55"))
-	writerKey  = session.Must(session.Parse("agent:writer:subagent:0f5ad1ee-4a6b-4c7f-8f5b-1f1f6c1d2e3a"))
+	topKey   = session.Must(session.Parse("agent:main:main"))
+	childKey = session.Must(
+		session.Parse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"),
+	)
+	siblingKey = session.Must(
+		session.Parse("agent:main:subagent:11c1fb0a-92de-4c5e-8a43-7b0f2f9d6a55"),
+	)
+	writerKey = session.Must(
+		session.Parse("agent:writer:subagent:0f5ad1ee-4a6b-4c7f-8f5b-1f1f6c1d2e3a"),
+	)
 )
 
 // assemble does what the bot does for a turn of a session, at a fixed time.
@@ -42,7 +48,10 @@ func TestPromptsAreComplete(t *testing.T) {
 
 // Who sees what is a decision, not an accident.
 func TestWhoSeesWhat(t *testing.T) {
-	contexttest.SeesOnly(t, assemble(topKey), "AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md", "MEMORY.md")
+	contexttest.SeesOnly(
+		t, assemble(topKey), "AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md",
+		"MEMORY.md",
+	)
 	contexttest.SeesOnly(t, assemble(childKey), "AGENTS.md")
 	contexttest.SeesOnly(t, assemble(writerKey), "AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md")
 	for _, key := range []session.Key{childKey, writerKey} {
@@ -51,7 +60,10 @@ func TestWhoSeesWhat(t *testing.T) {
 }
 
 func TestHouseRulesComeAfterSafety(t *testing.T) {
-	contexttest.Order(t, assemble(topKey), agentctx.SectionIdentity, agentctx.SectionSafety, "house-rules", agentctx.SectionRuntime)
+	contexttest.Order(
+		t, assemble(topKey), agentctx.SectionIdentity, agentctx.SectionSafety, "house-rules",
+		agentctx.SectionRuntime,
+	)
 	contexttest.Has(t, assemble(topKey), "running inside Perch", "Never give a delivery date")
 	contexttest.Lacks(t, assemble(topKey), "## Heartbeats", "NO_REPLY alone")
 }

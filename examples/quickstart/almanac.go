@@ -11,7 +11,8 @@ type topic struct {
 	words []string // by which a request asks for it
 }
 
-// topics are in the order in which a plan has them. The trains are the business of one agent, the others of another.
+// topics are in the order in which a plan has them. The trains are the business of one agent, the
+// others of another.
 var topics = []topic{
 	{"trains", "trains there and back", []string{"train", "get there", "travel to", "route"}},
 	{"sleep", "where to sleep", []string{"sleep", "stay", "hotel", "room"}},
@@ -20,7 +21,8 @@ var topics = []topic{
 	{"rain", "what to do when it rains", []string{"rain", "weather", "wet day"}},
 }
 
-// almanac is what the desk's tools know: an invented sample, by place and topic. Nobody should travel by it.
+// almanac is what the desk's tools know: an invented sample, by place and topic. Nobody should
+// travel by it.
 var almanac = map[string]map[string]string{
 	"Ghent": {
 		"trains": "Cologne 15:40, Brussels 17:35, Ghent 18:26; back Sunday 17:04, Cologne 20:15. 79 euros each, one change.",

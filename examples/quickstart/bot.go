@@ -19,19 +19,27 @@ const (
 // chatKey is the conversation with the person.
 var chatKey = session.Must(session.MainKey(mainAgent))
 
-// rulesFor are the rules of the bot: who may ask whom, how deep, how many at a time, and who has which tools.
+// rulesFor are the rules of the bot: who may ask whom, how deep, how many at a time, and who has
+// which tools.
 func rulesFor(depth int) policy.Rules {
 	orchestration := []string{"sessions_spawn", "sessions_yield", "subagents"}
 	return policy.Rules{
-		Subagents: policy.Subagents{MaxSpawnDepth: depth, MaxConcurrent: maxRunningTurns, Model: "script/clerk"},
+		Subagents: policy.Subagents{
+			MaxSpawnDepth: depth, MaxConcurrent: maxRunningTurns, Model: "script/clerk",
+		},
 		Agents: []policy.Agent{
 			{
-				ID:        mainAgent, // hands its tools on and has no use for them itself
-				Tools:     policy.ToolPolicy{Allow: orchestration, Delegable: &policy.ToolRules{Allow: []string{"*"}}},
+				ID: mainAgent, // hands its tools on and has no use for them itself
+				Tools: policy.ToolPolicy{
+					Allow: orchestration, Delegable: &policy.ToolRules{Allow: []string{"*"}},
+				},
 				Subagents: policy.Subagents{AllowAgents: []string{routesAgent, placesAgent}},
 			},
 			{ID: routesAgent, Tools: policy.ToolPolicy{Allow: []string{"timetable"}}},
-			{ID: placesAgent, Tools: policy.ToolPolicy{Allow: append([]string{"guidebook"}, orchestration...)}},
+			{
+				ID:    placesAgent,
+				Tools: policy.ToolPolicy{Allow: append([]string{"guidebook"}, orchestration...)},
+			},
 			{ID: bookingsAgent},
 		},
 	}

@@ -41,7 +41,10 @@ func (s *story) cascade(ctx context.Context, _ options) error {
 	t.add(span{"calls of tools that wait", normal}, spanOfZero(waitingAt(p)))
 	t.add(span{"calls of the model since", normal}, spanOfZero(after.calls-before.calls))
 	t.add(span{"announcements of stopped runs", normal}, spanOfZero(s.announced(p)))
-	t.add(span{"messages to the person since", normal}, spanOfZero(len(p.witness.repliesSoFar())-said))
+	t.add(
+		span{"messages to the person since", normal},
+		spanOfZero(len(p.witness.repliesSoFar())-said),
+	)
 	s.paper.table(t)
 	p.desk.trains.release()
 	p.desk.guide.release()

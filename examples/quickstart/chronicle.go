@@ -15,7 +15,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// A chronicle writes down what happens in the tree while it happens, and knows from that when a request has been answered.
+// A chronicle writes down what happens in the tree while it happens, and knows from that when a
+// request has been answered.
 type chronicle struct {
 	paper *paper
 	lines io.Writer // events as JSON lines; nil: none
@@ -33,7 +34,9 @@ type chronicle struct {
 
 // begin starts a chapter.
 func (c *chronicle) begin(ctx context.Context, p *process) error {
-	*c = chronicle{paper: c.paper, lines: c.lines, start: time.Now(), process: p, refusals: c.refusals}
+	*c = chronicle{
+		paper: c.paper, lines: c.lines, start: time.Now(), process: p, refusals: c.refusals,
+	}
 	tree, err := p.chat.Tree(ctx)
 	if errors.Is(err, agent.ErrNotFound) { // nobody has said anything yet
 		return nil
@@ -44,14 +47,17 @@ func (c *chronicle) begin(ctx context.Context, p *process) error {
 	return err
 }
 
-// takeOver goes on with the chapter in another process, which knows nothing of what the former one was about to say.
+// takeOver goes on with the chapter in another process, which knows nothing of what the former one
+// was about to say.
 func (c *chronicle) takeOver(p *process) {
 	c.process, c.refusals, c.turns, c.undeliveredReplies, c.answered = p, 0, 0, 0, false
 }
 
-// recordUntil writes down events until enough says that it is enough; it is asked at the beginning, after each event, and when somebody
-// begins to wait at one of the desk's sources.
-func (c *chronicle) recordUntil(ctx context.Context, enough func(ctx context.Context) (bool, error)) error {
+// recordUntil writes down events until enough says that it is enough; it is asked at the beginning,
+// after each event, and when somebody begins to wait at one of the desk's sources.
+func (c *chronicle) recordUntil(
+	ctx context.Context, enough func(ctx context.Context) (bool, error),
+) error {
 	for {
 		_, changed := c.process.desk.waiting()
 		if ok, err := enough(ctx); ok || err != nil {
@@ -69,8 +75,8 @@ func (c *chronicle) recordUntil(ctx context.Context, enough func(ctx context.Con
 	}
 }
 
-// isAnswered reports whether the person has got the answer: no run is alive, every one that the person's session asked for has been
-// announced to it, and what it said after that has arrived.
+// isAnswered reports whether the person has got the answer: no run is alive, every one that the
+// person's session asked for has been announced to it, and what it said after that has arrived.
 func (c *chronicle) isAnswered(context.Context) (bool, error) {
 	for _, r := range c.runs {
 		if !r.Status.Terminal() || r.Depth == 1 && c.process.witness.timesTold(chatKey, r.ID) == 0 {
@@ -80,11 +86,14 @@ func (c *chronicle) isAnswered(context.Context) (bool, error) {
 	return c.answered && c.turns == 0 && c.undeliveredReplies == 0, nil
 }
 
-// blockedOn returns a condition: so many turns are under way, all of them in a tool that waits at one of the desk's sources, everything
-// else rests, and all of that is written down.
+// blockedOn returns a condition: so many turns are under way, all of them in a tool that waits at
+// one of the desk's sources, everything else rests, and all of that is written down.
 func (c *chronicle) blockedOn(turns int) func(ctx context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
-		if n, _ := c.process.desk.waiting(); n != turns || c.count(spawn.StatusRunning) != turns || !c.answered || c.turns > 0 || c.undeliveredReplies > 0 {
+		if n, _ := c.process.desk.waiting(); n != turns || c.count(spawn.StatusRunning) != turns ||
+			!c.answered ||
+			c.turns > 0 ||
+			c.undeliveredReplies > 0 {
 			return false, nil
 		}
 		return c.upToDate(ctx)
@@ -96,7 +105,8 @@ func (c *chronicle) allStopped(context.Context) (bool, error) {
 	return c.alive() == 0 && !c.stopped, nil
 }
 
-// upToDate reports whether everything that has happened to the runs of this chapter is in the books.
+// upToDate reports whether everything that has happened to the runs of this chapter is in the
+// books.
 func (c *chronicle) upToDate(ctx context.Context) (bool, error) {
 	tree, err := c.process.chat.Tree(ctx)
 	if err != nil {
@@ -201,7 +211,8 @@ func (c *chronicle) updateState(ctx context.Context, e agent.TreeEvent) error {
 		c.answered = true
 	default: // says nothing about whether the person has got an answer
 	}
-	if r := c.run(e.Run); r != nil && (e.Status.Terminal() == (e.Kind == spawn.EventEnded)) && e.Status != 0 {
+	if r := c.run(e.Run); r != nil && (e.Status.Terminal() == (e.Kind == spawn.EventEnded)) &&
+		e.Status != 0 {
 		r.Status = e.Status
 	}
 	return nil
@@ -281,7 +292,10 @@ func (c *chronicle) whyAllowed(e agent.TreeEvent) string {
 	if r.Agent != r.Parent.Agent() {
 		why = r.Agent + " is in allowAgents"
 	}
-	return fmt.Sprintf("%s, depth %d/%d, child %d/%d", why, r.Depth, rules.MaxSpawnDepth(), siblings, rules.MaxChildren())
+	return fmt.Sprintf(
+		"%s, depth %d/%d, child %d/%d", why, r.Depth, rules.MaxSpawnDepth(), siblings,
+		rules.MaxChildren(),
+	)
 }
 
 // toolsOf says what a sub-agent works with, in its first turn.

@@ -11,7 +11,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// crash lets the process die in the middle of a tree of runs and starts another one over the same store.
+// crash lets the process die in the middle of a tree of runs and starts another one over the same
+// store.
 func (s *story) crash(ctx context.Context, o options) (err error) {
 	dead, c := s.process, s.chronicle
 	s.paper.title("6", "A crash, and the restart")
@@ -30,7 +31,9 @@ func (s *story) crash(ctx context.Context, o options) (err error) {
 	}
 	before := slices.Clone(c.runs)
 
-	s.paper.say("Here the process dies: no Shutdown, no last word. Another one opens the same store.")
+	s.paper.say(
+		"Here the process dies: no Shutdown, no last word. Another one opens the same store.",
+	)
 	if s.process, err = start(ctx, s.bot, s.store); err != nil {
 		s.process = dead
 		return err
@@ -49,7 +52,10 @@ func (s *story) crash(ctx context.Context, o options) (err error) {
 
 // showFates shows what became of each run.
 func (s *story) showFates(before []agent.RunInfo) {
-	t := &table{head: []string{"run", "at the crash", "now", "announced", ""}, right: []bool{false, false, false, true}}
+	t := &table{
+		head:  []string{"run", "at the crash", "now", "announced", ""},
+		right: []bool{false, false, false, true},
+	}
 	for _, r := range s.chronicle.runs {
 		var was spawn.Status
 		if i := slices.IndexFunc(before, func(b agent.RunInfo) bool { return b.ID == r.ID }); i >= 0 {
@@ -57,7 +63,10 @@ func (s *story) showFates(before []agent.RunInfo) {
 		}
 		then, fate := fateOf(was, r)
 		n := s.process.witness.timesTold(r.Parent, r.ID)
-		t.add(span{r.Label, normal}, span{then, dim}, span{r.Status.String(), colourOf(r.Status)}, spanOfCount(n, 1, "once"), span{fate, dim})
+		t.add(
+			span{r.Label, normal}, span{then, dim}, span{r.Status.String(), colourOf(r.Status)},
+			spanOfCount(n, 1, "once"), span{fate, dim},
+		)
 	}
 	s.paper.print()
 	s.paper.table(t)
@@ -117,12 +126,19 @@ func (s *story) wakeDeadProcess(ctx context.Context, dead *process) error {
 		if err != nil {
 			return err
 		}
-		now := slices.DeleteFunc(tree, func(r agent.RunInfo) bool { return s.chronicle.run(r.ID) == nil })
-		s.paper.say("A process that was only believed dead wakes up and wants to write what it had in hand:")
+		now := slices.DeleteFunc(
+			tree, func(r agent.RunInfo) bool { return s.chronicle.run(r.ID) == nil },
+		)
+		s.paper.say(
+			"A process that was only believed dead wakes up and wants to write what it had in hand:",
+		)
 		s.paper.text(oneLine(e.Error), red)
 		t := &table{head: []string{"what it has changed", ""}}
 		t.add(span{"runs", normal}, spanOfZero(len(now)-runs))
-		t.add(span{"messages to the person", normal}, spanOfZero(len(s.process.witness.repliesSoFar())-said))
+		t.add(
+			span{"messages to the person", normal},
+			spanOfZero(len(s.process.witness.repliesSoFar())-said),
+		)
 		s.paper.print()
 		s.paper.table(t)
 		return nil

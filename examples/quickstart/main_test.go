@@ -51,12 +51,17 @@ func TestStory(t *testing.T) {
 				"log has moved", "runs                    0", "messages to the person  0", "Your turn",
 			} {
 				i := strings.Index(out[at:], landmark)
-				require.GreaterOrEqual(t, i, 0, "%q is missing, or not after what comes before it, in\n%s", landmark, out)
+				require.GreaterOrEqual(
+					t, i, 0, "%q is missing, or not after what comes before it, in\n%s", landmark,
+					out,
+				)
 				at += i
 			}
 			assert.NotContains(t, out, " times", "something was not announced exactly once")
 			for line := range strings.Lines(out) {
-				assert.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), maxWidth, line)
+				assert.LessOrEqual(
+					t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), maxWidth, line,
+				)
 			}
 			assert.NotContains(t, out, "\x1b", "what is no terminal is not coloured")
 			assert.False(t, strings.ContainsAny(out, "─│╭╰"), "nor framed")
@@ -64,7 +69,8 @@ func TestStory(t *testing.T) {
 	}
 }
 
-// The reply is made of what the children say; what only main is told, the name of the person, is in no announcement.
+// The reply is made of what the children say; what only main is told, the name of the person, is in
+// no announcement.
 func TestChildrenDoNotKnowThePerson(t *testing.T) {
 	_, out, _ := runProgram(t)
 	_, announcements, ok := strings.Cut(out, "3  The announcements")
@@ -106,8 +112,13 @@ func TestJSON(t *testing.T) {
 	for run, n := range ends {
 		assert.Equal(t, 1, n, run)
 	}
-	assert.Equal(t, map[string]int{"ok": 12, "cancelled": 6, "interrupted": 2},
-		map[string]int{"ok": kinds["ok"], "cancelled": kinds["cancelled"], "interrupted": kinds["interrupted"]})
+	assert.Equal(
+		t,
+		map[string]int{"ok": 12, "cancelled": 6, "interrupted": 2},
+		map[string]int{
+			"ok": kinds["ok"], "cancelled": kinds["cancelled"], "interrupted": kinds["interrupted"],
+		},
+	)
 	assert.Equal(t, 1, kinds["lost"])
 }
 
@@ -126,7 +137,8 @@ func TestNothingIsLeft(t *testing.T) {
 	before := runtime.NumGoroutine()
 	code, _, errs := runProgram(t)
 	require.Zero(t, code, errs)
-	// What has been told to end may take a moment to be gone; whoever stays is a leak, and the test hangs in it.
+	// What has been told to end may take a moment to be gone; whoever stays is a leak, and the test
+	// hangs in it.
 	for runtime.NumGoroutine() > before {
 		runtime.Gosched()
 	}
@@ -169,7 +181,9 @@ func TestBadCommandLine(t *testing.T) {
 	folder := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(folder, agentctx.AgentsFile), 0o700))
 	binary := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(binary, agentctx.SoulFile), []byte{0xff, 0xfe}, 0o600))
+	require.NoError(
+		t, os.WriteFile(filepath.Join(binary, agentctx.SoulFile), []byte{0xff, 0xfe}, 0o600),
+	)
 	for _, test := range []struct {
 		name string
 		args []string
@@ -202,7 +216,9 @@ func TestUnreadableFile(t *testing.T) {
 		t.Skip("nothing is unreadable here")
 	}
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, agentctx.ToolsFile), []byte("secret"), 0o000))
+	require.NoError(
+		t, os.WriteFile(filepath.Join(dir, agentctx.ToolsFile), []byte("secret"), 0o000),
+	)
 	code, _, errs := runProgram(t, "-workspace", dir)
 	assert.Equal(t, 2, code)
 	assert.Contains(t, errs, agentctx.ToolsFile)
@@ -210,7 +226,9 @@ func TestUnreadableFile(t *testing.T) {
 
 func TestOwnWorkspace(t *testing.T) {
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, agentctx.UserFile), []byte("- Call her: Zoe\n"), 0o600))
+	require.NoError(
+		t, os.WriteFile(filepath.Join(dir, agentctx.UserFile), []byte("- Call her: Zoe\n"), 0o600),
+	)
 	code, out, errs := runProgram(t, "-workspace", dir)
 	require.Zero(t, code, errs)
 	assert.Contains(t, out, "Ghent, Zoe. This is what I would do:")

@@ -11,14 +11,17 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 )
 
-// A script is a model without a model: it reads what it is sent, as a language model would, and decides by plain rules. It knows
-// nothing that is not in the request: not for which session it speaks, nor what the program around it is about to do.
+// A script is a model without a model: it reads what it is sent, as a language model would, and
+// decides by plain rules. It knows nothing that is not in the request: not for which session it
+// speaks, nor what the program around it is about to do.
 type script struct {
 	think func(ctx context.Context) error // takes the time that a model would
 }
 
 // Generate implements [agent.Model].
-func (s script) Generate(ctx context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
+func (s script) Generate(
+	ctx context.Context, req *agent.ModelRequest,
+) (*agent.ModelResponse, error) {
 	if err := s.think(ctx); err != nil {
 		return nil, err
 	}
@@ -62,7 +65,9 @@ func (r *request) answer() *agent.ModelResponse {
 		return &agent.ModelResponse{ToolCalls: spawnCalls(again)}
 	}
 	if r.waiting() {
-		return &agent.ModelResponse{Text: r.interim(), ToolCalls: []agent.ToolCall{toolCall("sessions_yield", struct{}{})}}
+		return &agent.ModelResponse{
+			Text: r.interim(), ToolCalls: []agent.ToolCall{toolCall("sessions_yield", struct{}{})},
+		}
 	}
 	if r.child {
 		return &agent.ModelResponse{Text: r.findings()}
@@ -104,7 +109,10 @@ func (r *request) departments() (list []job) {
 		list = append(list, job{placesAgent, "town", taskOf(r.place, town...)})
 	}
 	if !r.refused {
-		list = append(list, job{bookingsAgent, "room", r.place + ": hold a room until tomorrow, free of charge."})
+		list = append(
+			list,
+			job{bookingsAgent, "room", r.place + ": hold a room until tomorrow, free of charge."},
+		)
 	}
 	return list
 }
@@ -146,7 +154,9 @@ func (r *request) lookUps() (calls []agent.ToolCall) {
 		case t.id == "trains" && r.has("timetable"):
 			calls = append(calls, toolCall("timetable", map[string]string{"to": r.place}))
 		case t.id != "trains" && r.has("guidebook"):
-			calls = append(calls, toolCall("guidebook", map[string]string{"place": r.place, "topic": t.id}))
+			calls = append(
+				calls, toolCall("guidebook", map[string]string{"place": r.place, "topic": t.id}),
+			)
 		}
 	}
 	return calls
@@ -154,7 +164,13 @@ func (r *request) lookUps() (calls []agent.ToolCall) {
 
 func spawnCalls(jobs []job) (calls []agent.ToolCall) {
 	for _, j := range jobs {
-		calls = append(calls, toolCall("sessions_spawn", map[string]string{"agentId": j.agent, "label": j.label, "task": j.task}))
+		calls = append(
+			calls,
+			toolCall(
+				"sessions_spawn",
+				map[string]string{"agentId": j.agent, "label": j.label, "task": j.task},
+			),
+		)
 	}
 	return calls
 }

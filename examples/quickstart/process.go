@@ -29,7 +29,10 @@ type process struct {
 
 // start opens the store and runs everything until ctx ends or the process is ended.
 func start(ctx context.Context, o bot, store *session.Store) (*process, error) {
-	p := &process{desk: newDesk(), witness: newWitness(), events: make(chan agent.TreeEvent), ended: make(chan error, 1)}
+	p := &process{
+		desk: newDesk(), witness: newWitness(), events: make(chan agent.TreeEvent),
+		ended: make(chan error, 1),
+	}
 	runner := p.witness.newRunner(script{think: o.think})
 	p.cfg = newConfig(runner, p.desk.tools(), o.workspace, o.depth)
 	p.cfg.Store, p.cfg.Reply = store, p.witness.recordReply
@@ -70,7 +73,8 @@ type bot struct {
 	think     func(ctx context.Context) error
 }
 
-// A witness stands between the Runtime and the script and remembers what passes: what a program could log at the same seams.
+// A witness stands between the Runtime and the script and remembers what passes: what a program
+// could log at the same seams.
 type witness struct {
 	mu       sync.Mutex
 	live     int                             // turns under way
@@ -101,10 +105,14 @@ func newWitness() *witness { return &witness{prompts: make(map[session.Key]agent
 
 // newRunner returns a Runner that runs the model in a Loop and looks on.
 func (w *witness) newRunner(model agent.Model) agent.Runner {
-	loop := &agent.Loop{Model: modelFunc(func(ctx context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
-		w.recordAnnouncements(req)
-		return model.Generate(ctx, req)
-	})}
+	loop := &agent.Loop{
+		Model: modelFunc(
+			func(ctx context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
+				w.recordAnnouncements(req)
+				return model.Generate(ctx, req)
+			},
+		),
+	}
 	return agent.RunnerFunc(func(ctx context.Context, t *agent.Turn) (agent.Result, error) {
 		w.turnBegins(t)
 		defer w.turnEnds()
@@ -119,7 +127,9 @@ func (w *witness) newRunner(model agent.Model) agent.Runner {
 
 type modelFunc func(ctx context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error)
 
-func (f modelFunc) Generate(ctx context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
+func (f modelFunc) Generate(
+	ctx context.Context, req *agent.ModelRequest,
+) (*agent.ModelResponse, error) {
 	return f(ctx, req)
 }
 
@@ -138,7 +148,8 @@ func (w *witness) turnEnds() {
 	w.live--
 }
 
-// recordAnnouncements remembers which announcements stand before a model, each of them once for each time that it stands there.
+// recordAnnouncements remembers which announcements stand before a model, each of them once for
+// each time that it stands there.
 func (w *witness) recordAnnouncements(req *agent.ModelRequest) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -208,8 +219,8 @@ func (w *witness) recordReply(_ context.Context, r agent.Reply) error {
 
 var errEnded = errors.New("the bot has ended")
 
-// next returns the next event of the tree. If wake is closed before there is one it returns neither an event nor an error. When ctx
-// ends so do the events, whichever is seen first.
+// next returns the next event of the tree. If wake is closed before there is one it returns neither
+// an event nor an error. When ctx ends so do the events, whichever is seen first.
 func (p *process) next(ctx context.Context, wake <-chan struct{}) (*agent.TreeEvent, error) {
 	select {
 	case e, ok := <-p.events:
@@ -226,7 +237,8 @@ func (p *process) next(ctx context.Context, wake <-chan struct{}) (*agent.TreeEv
 	return nil, errEnded
 }
 
-// announcements returns what models were told of runs that ended, in the order in which they read it.
+// announcements returns what models were told of runs that ended, in the order in which they read
+// it.
 func (w *witness) announcements() []told {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,7 +11,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A request is what the script understands of what it is sent: who it is, what it was asked last, and what has come of it.
+// A request is what the script understands of what it is sent: who it is, what it was asked last,
+// and what has come of it.
 type request struct {
 	child     bool     // it is a sub-agent
 	person    string   // how to address the person, if the prompt tells it
@@ -87,7 +88,10 @@ func (r *request) answered(c called, m agent.Message) {
 	case "sessions_spawn":
 		var answer struct{ Status string }
 		_ = json.Unmarshal([]byte(m.Text), &answer) // what is no JSON is not accepted either
-		a := asked{job: job{c.args["agentId"], c.args["label"], c.args["task"]}, accepted: answer.Status == "accepted"}
+		a := asked{
+			job:      job{c.args["agentId"], c.args["label"], c.args["task"]},
+			accepted: answer.Status == "accepted",
+		}
 		r.refused = r.refused || answer.Status == "forbidden"
 		r.asked = append(r.asked, a)
 	}
@@ -96,7 +100,8 @@ func (r *request) answered(c called, m agent.Message) {
 // announcementField finds the fields of an announcement, bar the lines of its result.
 var announcementField = regexp.MustCompile(`(?m)^(task|status): (.*)$`)
 
-// An announcement is what a model can tell from one: what the runtime says, and behind bars what the child says.
+// An announcement is what a model can tell from one: what the runtime says, and behind bars what
+// the child says.
 type announcement struct {
 	task   string // its label
 	status string // the word: success, error, timeout or unknown
@@ -160,8 +165,8 @@ func topicsIn(text string) (list []topic) {
 	return list
 }
 
-// placeIn returns the place that a text is about: the first one on file, else the words after the last "in" or "to" that begin with a
-// capital letter, else the beginning of the text.
+// placeIn returns the place that a text is about: the first one on file, else the words after the
+// last "in" or "to" that begin with a capital letter, else the beginning of the text.
 func placeIn(text string) string {
 	best, at := "", len(text)
 	for name := range almanac {
@@ -184,7 +189,8 @@ func placeIn(text string) string {
 	return shorten(strings.TrimRight(head, ".?!"), 40)
 }
 
-// capitals returns the words at the beginning that have a capital letter, up to the first punctuation.
+// capitals returns the words at the beginning that have a capital letter, up to the first
+// punctuation.
 func capitals(words []string) string {
 	var name []string
 	for _, w := range words {

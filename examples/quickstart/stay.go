@@ -18,7 +18,8 @@ import (
 // durableThinkTime is how long the script thinks when somebody is to have the time to kill it.
 const durableThinkTime = 700 * time.Millisecond
 
-// A durableBot is the bot without the story: one request over a directory that outlives the process.
+// A durableBot is the bot without the story: one request over a directory that outlives the
+// process.
 type durableBot struct {
 	mu        sync.Mutex
 	out       io.Writer
@@ -31,8 +32,9 @@ func (c *durableBot) print(format string, args ...any) {
 	fmt.Fprintf(c.out, format+"\n", args...)
 }
 
-// answerDurably answers one request with everything durable in a directory. Killed at any moment and run again, it goes on from there: the
-// request has an id, so it is asked once however often it is posted.
+// answerDurably answers one request with everything durable in a directory. Killed at any moment
+// and run again, it goes on from there: the request has an id, so it is asked once however often it
+// is posted.
 func answerDurably(ctx context.Context, o options, w workspace, stdout io.Writer) (err error) {
 	_, watched := newPaper(stdout)
 	c := &durableBot{out: stdout, unwatched: !watched}
@@ -71,7 +73,9 @@ func answerDurably(ctx context.Context, o options, w workspace, stdout io.Writer
 	err = errors.Join(err, <-running)
 	watching.Wait()
 	if err == nil {
-		c.print("nothing is pending; ask something else with -task, or begin again without %s", o.state)
+		c.print(
+			"nothing is pending; ask something else with -task, or begin again without %s", o.state,
+		)
 	}
 	return err
 }

@@ -18,7 +18,8 @@ const (
 	thirdTask  = "Then Ljubljana instead, please."
 )
 
-// How long something is left to be looked at, how long the script thinks, and how long a page takes to read.
+// How long something is left to be looked at, how long the script thinks, and how long a page takes
+// to read.
 const (
 	lookPause  = 600 * time.Millisecond
 	thinkPause = 120 * time.Millisecond
@@ -40,7 +41,9 @@ type story struct {
 
 // tellStory tells the story from its beginning to its end and leaves nothing running.
 func tellStory(ctx context.Context, o options, w workspace, stdout io.Writer) (err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, storyTimeout, fmt.Errorf("the story was not over after %s", storyTimeout))
+	ctx, cancel := context.WithTimeoutCause(
+		ctx, storyTimeout, fmt.Errorf("the story was not over after %s", storyTimeout),
+	)
 	defer cancel()
 	s := &story{store: session.NewMemory(), chronicle: &chronicle{}}
 	if o.json {
@@ -49,7 +52,10 @@ func tellStory(ctx context.Context, o options, w workspace, stdout io.Writer) (e
 		s.paper, s.paced = newPaper(stdout)
 	}
 	s.chronicle.paper = s.paper
-	s.bot = bot{workspace: w, depth: o.depth, think: func(ctx context.Context) error { return s.pause(ctx, thinkPause) }}
+	s.bot = bot{
+		workspace: w, depth: o.depth,
+		think: func(ctx context.Context) error { return s.pause(ctx, thinkPause) },
+	}
 	if s.process, err = start(ctx, s.bot, s.store); err != nil {
 		return err
 	}
@@ -88,10 +94,21 @@ func (s *story) pause(ctx context.Context, d time.Duration) error {
 func (s *story) opening(o options) {
 	p := s.paper
 	p.print()
-	p.print(span{"   OFFSHOOT", bold}, span{"  quickstart: a small travel desk and its sub-agents", normal})
+	p.print(
+		span{"   OFFSHOOT", bold},
+		span{"  quickstart: a small travel desk and its sub-agents", normal},
+	)
 	p.print()
-	p.text(fmt.Sprintf("Workspace: %s. Sub-agents: up to %d deep, %d turns at a time. The model is a script behind the Runner seam; "+
-		"prompts, rules, runs, announcements and the journal are the library's, as any bot would have them.", stripControls(s.bot.workspace.name), o.depth, maxRunningTurns), dim)
+	p.text(
+		fmt.Sprintf(
+			"Workspace: %s. Sub-agents: up to %d deep, %d turns at a time. The model is a script behind the Runner seam; "+
+				"prompts, rules, runs, announcements and the journal are the library's, as any bot would have them.",
+			stripControls(s.bot.workspace.name),
+			o.depth,
+			maxRunningTurns,
+		),
+		dim,
+	)
 }
 
 // request is the first thing that the person asks: spawns, decisions, events.
@@ -120,9 +137,15 @@ func (s *story) announcements(context.Context, options) error {
 		e := readAnnouncement(a.text)
 		if a.to == chatKey.String() && !shown {
 			shown = true
-			s.paper.box("what main's model was given when "+e.task+" ended", strings.Split(a.text, "\n"), dim)
+			s.paper.box(
+				"what main's model was given when "+e.task+" ended", strings.Split(a.text, "\n"),
+				dim,
+			)
 		}
-		t.add(span{s.nameOfSession(a.to), normal}, span{e.task, normal}, span{e.status, green}, span{oneLine(strings.Join(e.result, " ")), dim})
+		t.add(
+			span{s.nameOfSession(a.to), normal}, span{e.task, normal}, span{e.status, green},
+			span{oneLine(strings.Join(e.result, " ")), dim},
+		)
 	}
 	s.paper.print()
 	s.paper.table(t)

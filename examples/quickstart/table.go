@@ -61,7 +61,9 @@ func (p *paper) table(t *table) {
 		head[i] = span{h, dim}
 	}
 	rule := func() {
-		p.print(span{indent + strings.Repeat(p.glyph("─", "-"), total-len(indent)+widths[last]), dim})
+		p.print(
+			span{indent + strings.Repeat(p.glyph("─", "-"), total-len(indent)+widths[last]), dim},
+		)
 	}
 	row(head)
 	rule()

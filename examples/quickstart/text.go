@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// stripControls returns a text that a terminal shows as it is: without control characters other than line breaks, and without characters
-// that hide or turn what stands around them.
+// stripControls returns a text that a terminal shows as it is: without control characters other
+// than line breaks, and without characters that hide or turn what stands around them.
 func stripControls(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -7,8 +7,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 )
 
-// A source is where a tool gets its answers. It can be put on hold, as a slow service would be: then whoever asks waits until it is
-// released or their context ends.
+// A source is where a tool gets its answers. It can be put on hold, as a slow service would be:
+// then whoever asks waits until it is released or their context ends.
 type source struct {
 	desk *desk
 	gate chan struct{} // nil while the source answers at once
@@ -38,18 +38,26 @@ func (d *desk) tools() []agent.Tool {
 		Topic string `json:"topic" doc:"sleep, eat, see or rain"`
 	}
 	return []agent.Tool{
-		agent.NewTool("timetable", "Trains from Cologne to a town and back.", func(ctx context.Context, in journey) (string, error) {
-			if err := d.trains.waitOpen(ctx); err != nil {
-				return "", err
-			}
-			return findEntry(in.To, "trains"), nil
-		}),
-		agent.NewTool("guidebook", "One entry on a town: sleep, eat, see or rain.", func(ctx context.Context, in entry) (string, error) {
-			if err := d.guide.waitOpen(ctx); err != nil {
-				return "", err
-			}
-			return findEntry(in.Place, in.Topic), nil
-		}),
+		agent.NewTool(
+			"timetable",
+			"Trains from Cologne to a town and back.",
+			func(ctx context.Context, in journey) (string, error) {
+				if err := d.trains.waitOpen(ctx); err != nil {
+					return "", err
+				}
+				return findEntry(in.To, "trains"), nil
+			},
+		),
+		agent.NewTool(
+			"guidebook",
+			"One entry on a town: sleep, eat, see or rain.",
+			func(ctx context.Context, in entry) (string, error) {
+				if err := d.guide.waitOpen(ctx); err != nil {
+					return "", err
+				}
+				return findEntry(in.Place, in.Topic), nil
+			},
+		),
 	}
 }
 

@@ -25,8 +25,13 @@ func (r *request) interim() string {
 // letter is the answer to the person.
 func (r *request) letter() string {
 	found := r.findings()
-	if !slices.ContainsFunc(strings.Split(found, "\n"), func(l string) bool { return !strings.Contains(l, nothingOnFile) }) {
-		return "There is " + nothingOnFile + r.subject() + r.name() + ". I can tell you about " + strings.Join(knownPlaces(), ", ") + "."
+	if !slices.ContainsFunc(
+		strings.Split(found, "\n"),
+		func(l string) bool { return !strings.Contains(l, nothingOnFile) },
+	) {
+		return "There is " + nothingOnFile + r.subject() + r.name() + ". I can tell you about " + strings.Join(
+			knownPlaces(), ", ",
+		) + "."
 	}
 	text := r.place + r.name() + ". This is what I would do:\n\n" + found
 	if r.refused {
@@ -79,7 +84,9 @@ func headOf(id string) string { return strings.ToUpper(id[:1]) + id[1:] + ": " }
 
 // rank is the place of a line in a plan, by its head.
 func rank(line string) int {
-	i := slices.IndexFunc(topics, func(t topic) bool { return strings.HasPrefix(line, headOf(t.id)) })
+	i := slices.IndexFunc(
+		topics, func(t topic) bool { return strings.HasPrefix(line, headOf(t.id)) },
+	)
 	if i < 0 {
 		return len(topics)
 	}
