@@ -37,7 +37,7 @@ func readForgeries(t testing.TB) []string {
 }
 
 // markdownHeadings returns the headings of a text as a reader of Markdown sees them:
-// outside of fenced blocks, after any line break that somebody might honour.
+// outside of fenced blocks, after any line break that a reader might honour.
 func markdownHeadings(text string) []string {
 	var list []string
 	fence := ""
@@ -65,8 +65,7 @@ func markdownHeadings(text string) []string {
 	return list
 }
 
-// hostileInput is an input with a hostile value in every field that somebody else
-// may have chosen.
+// hostileInput is an input with a hostile value in every field that comes from outside.
 func hostileInput(key session.Key, s string) agentctx.Input {
 	return agentctx.Input{
 		Session: key, Product: s, Docs: s, Notes: []string{s}, Aliases: map[string]string{s: s},

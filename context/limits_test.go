@@ -118,7 +118,7 @@ func TestWhoGivesWay(t *testing.T) {
 		"memory/2026-11-20.md", "memory/2026-11-19.md", "extra/notes.md",
 	}
 	var files []agentctx.WorkspaceFile
-	for i := range order { // the other way round, so that order of loading is no excuse
+	for i := range order { // in reverse, so that the order of loading cannot help
 		files = append(files, textFile(order[len(order)-1-i], strings.Repeat("x", 100)))
 	}
 	for room := range len(order) + 1 {

@@ -96,7 +96,7 @@ func TestPresetsOfSpec(t *testing.T) {
 	assert.Empty(t, agentctx.Spec{Files: []string{}}.Filter(files), "an empty list is none")
 	assert.Len(t, agentctx.Spec{Files: []string{"*"}}.Filter(files), 8)
 
-	w := agentctx.WorkerSpec() // nobody's change reaches the next caller
+	w := agentctx.WorkerSpec() // a caller's change does not reach the next caller
 	w.Files[0] = "USER.md"
 	assert.Equal(t, "AGENTS.md", agentctx.WorkerSpec().Files[0])
 }

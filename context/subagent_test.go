@@ -45,7 +45,7 @@ func TestSubagentContext(t *testing.T) {
 	assert.Contains(t, text, "cannot start sub-agents")
 	assert.NotContains(t, text, "sessions_spawn")
 
-	// SA4: a child where nobody spawns hears nothing of it.
+	// SA4: a child that may not spawn is told nothing about spawning.
 	text = subagentSection(agentctx.Subagent{Depth: 1, MaxDepth: 1}, all...)
 	assert.NotContains(t, text, "Sub-Agent Spawning")
 	assert.NotContains(t, text, "sessions_spawn")

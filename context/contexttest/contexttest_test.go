@@ -71,7 +71,7 @@ func TestGolden(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, p.String(), string(text))
 
-	// A checkout with other line ends is no change.
+	// Other line ends of a checkout are not a change.
 	require.NoError(
 		t,
 		os.WriteFile(

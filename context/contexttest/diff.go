@@ -17,9 +17,9 @@ type edit struct {
 	text string
 }
 
-// Diff returns a line diff: "-" before lines of a, "+" before lines of b,
-// with three unchanged lines around each change and the line numbers before
-// each group. It is "" for equal texts.
+// Diff returns a line diff of two texts: "-" before lines of a, "+" before lines of b. It shows three
+// unchanged lines around each change, and the line numbers before each group. It returns "" for equal
+// texts. Golden uses it, and a suite may use it for golden files of its own.
 func Diff(a, b string) string {
 	if a == b {
 		return ""
@@ -29,7 +29,7 @@ func Diff(a, b string) string {
 	)
 }
 
-// diffLines turns a into b, by way of a longest common subsequence.
+// diffLines returns the edits that turn a into b, by way of a longest common subsequence.
 func diffLines(a, b []string) []edit {
 	var head, tail []edit
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
@@ -47,7 +47,7 @@ func diffLines(a, b []string) []edit {
 	return append(append(head, diffMiddle(a, b)...), tail...)
 }
 
-// diffMiddle matches what is left between equal beginnings and ends.
+// diffMiddle returns the edits for what is left between equal beginnings and ends.
 func diffMiddle(a, b []string) []edit {
 	var list []edit
 	if (len(a)+1)*(len(b)+1) > maxMatrix {
@@ -96,7 +96,7 @@ func appendReplaced(list []edit, a, b []string) []edit {
 	return list
 }
 
-// renderGroups writes the changes in groups.
+// renderGroups writes the changes in groups, each with its unchanged lines and line numbers.
 func renderGroups(list []edit) string {
 	var b strings.Builder
 	lineA, lineB, shownTo := 1, 1, 0

@@ -16,10 +16,10 @@ import (
 // updateVariable accepts changes of golden files when it is true.
 const updateVariable = "OFFSHOOT_UPDATE"
 
-// Golden compares a prompt with testdata/prompts/<name>.md and fails with a
-// diff if it differs or there is no such file. With OFFSHOOT_UPDATE=1, or
-// -update where the tests define that flag, it writes the file instead. The
-// name is one path element.
+// Golden compares a prompt with testdata/prompts/<name>.md. It fails if the file does not exist, and
+// with a diff if the prompt differs. With OFFSHOOT_UPDATE=1, or with -update where the tests define
+// that flag, it writes the file instead. The name is one path element. The line ends of the file do
+// not matter.
 func Golden(t testing.TB, name string, p agentctx.Prompt) {
 	t.Helper()
 	if name == "" || name != filepath.Base(name) || name == "." || name == ".." {
@@ -55,7 +55,7 @@ func Golden(t testing.TB, name string, p agentctx.Prompt) {
 	}
 }
 
-// updateRequested reports whether golden files are to be written.
+// updateRequested reports whether the variable or the flag asks for new golden files.
 func updateRequested() bool {
 	if on, err := strconv.ParseBool(os.Getenv(updateVariable)); err == nil && on {
 		return true
@@ -72,6 +72,7 @@ func updateRequested() bool {
 	return on
 }
 
+// writeGolden writes a golden file, and its directory if that does not exist.
 func writeGolden(path, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

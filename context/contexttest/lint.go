@@ -15,7 +15,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A Rule names what Lint looks for.
+// A Rule names a kind of mistake that Lint looks for.
 type Rule string
 
 // The rules of Lint.
@@ -30,7 +30,7 @@ const (
 	RuleConflict  Rule = "conflict"  // a conflict of a merge was left in a file
 )
 
-// A Finding is one thing that Lint found.
+// A Finding is one mistake that Lint found.
 type Finding struct {
 	Rule Rule
 	File string
@@ -46,9 +46,8 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s:%d: %s (%s)", f.File, f.Line, f.Text, f.Rule)
 }
 
-// Lint looks at the core files of a workspace, the notes in memory/ and the
-// extra files (see [agentctx.Loader]), and returns what will go wrong with
-// them one day, by file and line. The limits are those that the prompt is
+// Lint returns the mistakes in the core files of a workspace, the notes in memory/ and the extra files
+// (see [agentctx.Loader]), ordered by file and line. The limits are those that the bot's prompts are
 // assembled with.
 func Lint(fsys fs.FS, limits agentctx.Limits, extra ...string) []Finding {
 	key := session.Must(session.Parse("agent:main:main"))
@@ -87,7 +86,7 @@ func Lint(fsys fs.FS, limits agentctx.Limits, extra ...string) []Finding {
 	return found
 }
 
-// Clean fails for everything that Lint finds.
+// Clean fails for each finding of Lint.
 func Clean(t testing.TB, fsys fs.FS, limits agentctx.Limits, extra ...string) {
 	t.Helper()
 	for _, f := range Lint(fsys, limits, extra...) {
@@ -95,8 +94,7 @@ func Clean(t testing.TB, fsys fs.FS, limits agentctx.Limits, extra ...string) {
 	}
 }
 
-// secretPatterns are the forms of well-known credentials, and of assignments to
-// names that tell.
+// secretPatterns match well-known credentials, and assignments to names such as password.
 var secretPatterns = []*regexp.Regexp{
 	regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`),
 	regexp.MustCompile(`\b(sk|pk|rk)[-_][A-Za-z0-9_-]{16,}`),
@@ -114,7 +112,7 @@ var secretPatterns = []*regexp.Regexp{
 	regexp.MustCompile(`[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/:@<>{}$]{4,}@`),
 }
 
-// lintText looks at the lines of one file.
+// lintText returns the findings in the lines of one file.
 func lintText(f agentctx.WorkspaceFile, headings map[string]bool) []Finding {
 	var found []Finding
 	add := func(rule Rule, line int, format string, args ...any) {

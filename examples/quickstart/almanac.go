@@ -21,8 +21,8 @@ var topics = []topic{
 	{"rain", "what to do when it rains", []string{"rain", "weather", "wet day"}},
 }
 
-// almanac is what the desk's tools know: an invented sample, by place and topic. Nobody should
-// travel by it.
+// almanac is what the desk's tools know, by place and topic. It is an invented sample, not travel
+// advice.
 var almanac = map[string]map[string]string{
 	"Ghent": {
 		"trains": "Cologne 15:40, Brussels 17:35, Ghent 18:26; back Sunday 17:04, Cologne 20:15. 79 euros each, one change.",
@@ -50,7 +50,7 @@ var almanac = map[string]map[string]string{
 // nothingOnFile begins the answer to a question about a place that is not on file.
 const nothingOnFile = "nothing on file for "
 
-// findEntry returns what is on file. That there is nothing is an answer too.
+// findEntry returns the entry on file, or an answer that begins with nothingOnFile.
 func findEntry(place, id string) string {
 	if entry := almanac[place][id]; entry != "" {
 		return entry

@@ -8,7 +8,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// The agents of the bot, and one that is configured but that nobody may ask.
+// The agents of the bot. bookings is configured, but no rule lets another agent ask it.
 const (
 	mainAgent     = "main"
 	routesAgent   = "routes"

@@ -15,8 +15,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// A chronicle writes down what happens in the tree while it happens, and knows from that when a
-// request has been answered.
+// A chronicle writes down the events of the tree, and knows from them when a request is answered.
 type chronicle struct {
 	paper *paper
 	lines io.Writer // events as JSON lines; nil: none
@@ -24,12 +23,12 @@ type chronicle struct {
 
 	process            *process
 	earlier            []spawn.RunID   // of former chapters
-	runs               []agent.RunInfo // of this chapter, in the order of their admission, as they stood when they were looked at last
+	runs               []agent.RunInfo // of this chapter, by admission, as last seen
 	refusals           int             // how many have been written down
 	turns              int             // of the person's session under way
 	undeliveredReplies int             // replies that have not arrived
 	answered           bool            // something has been said since the request
-	stopped            bool            // the person's session has been stopped and does not take requests yet
+	stopped            bool            // the person's session is stopped and not ready yet
 }
 
 // begin starts a chapter.
@@ -38,7 +37,7 @@ func (c *chronicle) begin(ctx context.Context, p *process) error {
 		paper: c.paper, lines: c.lines, start: time.Now(), process: p, refusals: c.refusals,
 	}
 	tree, err := p.chat.Tree(ctx)
-	if errors.Is(err, agent.ErrNotFound) { // nobody has said anything yet
+	if errors.Is(err, agent.ErrNotFound) { // the conversation has not begun
 		return nil
 	}
 	for _, r := range tree {
@@ -53,8 +52,8 @@ func (c *chronicle) takeOver(p *process) {
 	c.process, c.refusals, c.turns, c.undeliveredReplies, c.answered = p, 0, 0, 0, false
 }
 
-// recordUntil writes down events until enough says that it is enough; it is asked at the beginning,
-// after each event, and when somebody begins to wait at one of the desk's sources.
+// recordUntil writes down events until enough returns true. It calls enough at the beginning, after
+// each event, and when a call begins to wait at one of the desk's sources.
 func (c *chronicle) recordUntil(
 	ctx context.Context, enough func(ctx context.Context) (bool, error),
 ) error {
@@ -273,7 +272,7 @@ func (c *chronicle) describe(e agent.TreeEvent) (kind, what string, s style) {
 	}
 }
 
-// quoted returns a text as somebody's words, short enough to end with the mark.
+// quoted returns a text between quotation marks, shortened so that the closing mark fits.
 func (c *chronicle) quoted(s string) string {
 	return "“" + shorten(oneLine(s), c.paper.width-50) + "”"
 }

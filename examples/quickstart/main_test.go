@@ -63,7 +63,7 @@ func TestStory(t *testing.T) {
 					t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), maxWidth, line,
 				)
 			}
-			assert.NotContains(t, out, "\x1b", "what is no terminal is not coloured")
+			assert.NotContains(t, out, "\x1b", "a file is not coloured")
 			assert.False(t, strings.ContainsAny(out, "─│╭╰"), "nor framed")
 		})
 	}
@@ -137,8 +137,8 @@ func TestNothingIsLeft(t *testing.T) {
 	before := runtime.NumGoroutine()
 	code, _, errs := runProgram(t)
 	require.Zero(t, code, errs)
-	// What has been told to end may take a moment to be gone; whoever stays is a leak, and the test
-	// hangs in it.
+	// A goroutine that was told to end may take a moment. One that stays is a leak, and hangs the
+	// test here.
 	for runtime.NumGoroutine() > before {
 		runtime.Gosched()
 	}
@@ -150,11 +150,11 @@ func TestInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var out, errs bytes.Buffer
 	code := run(ctx, []string{"-json"}, writerFunc(func(p []byte) (int, error) {
-		cancel(errors.New("somebody pressed a key"))
+		cancel(errors.New("a key was pressed"))
 		return out.Write(p)
 	}), &errs)
 	assert.Equal(t, 1, code)
-	assert.Contains(t, errs.String(), "somebody pressed a key")
+	assert.Contains(t, errs.String(), "a key was pressed")
 	assert.NotContains(t, out.String(), `"lost"`)
 	for runtime.NumGoroutine() > before {
 		runtime.Gosched()
@@ -195,11 +195,11 @@ func TestBadCommandLine(t *testing.T) {
 		{"depth in words", []string{"-depth", "two"}, `"two"`},
 		{"empty task", []string{"-task", " \n"}, "-task: the text is empty"},
 		{"unknown flag", []string{"-speed", "9"}, "-speed"},
-		{"no flag", []string{"depth", "3"}, `unexpected argument "depth"`},
+		{"not a flag", []string{"depth", "3"}, `unexpected argument "depth"`},
 		{"no such workspace", []string{"-workspace", filepath.Join(dir, "none")}, "none"},
 		{"workspace is a file", []string{"-workspace", file}, "not a directory"},
 		{"file is a directory", []string{"-workspace", folder}, agentctx.AgentsFile},
-		{"file is no text", []string{"-workspace", binary}, agentctx.SoulFile},
+		{"file is not text", []string{"-workspace", binary}, agentctx.SoulFile},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			code, out, errs := runProgram(t, test.args...)

@@ -87,7 +87,7 @@ func (r *request) answered(c called, m agent.Message) {
 		r.lookups = append(r.lookups, lookup{c.args["topic"], m.Text})
 	case "sessions_spawn":
 		var answer struct{ Status string }
-		_ = json.Unmarshal([]byte(m.Text), &answer) // what is no JSON is not accepted either
+		_ = json.Unmarshal([]byte(m.Text), &answer) // a text that is not JSON is not accepted
 		a := asked{
 			job:      job{c.args["agentId"], c.args["label"], c.args["task"]},
 			accepted: answer.Status == "accepted",

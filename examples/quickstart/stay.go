@@ -15,7 +15,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// durableThinkTime is how long the script thinks when somebody is to have the time to kill it.
+// durableThinkTime is how long the script thinks for each call when a person watches, so that there
+// is time to kill the process.
 const durableThinkTime = 700 * time.Millisecond
 
 // A durableBot is the bot without the story: one request over a directory that outlives the
@@ -23,7 +24,7 @@ const durableThinkTime = 700 * time.Millisecond
 type durableBot struct {
 	mu        sync.Mutex
 	out       io.Writer
-	unwatched bool // nobody watches, so nothing takes time
+	unwatched bool // the output is not a terminal, so the script does not pause
 }
 
 func (c *durableBot) print(format string, args ...any) {
@@ -98,7 +99,7 @@ func (c *durableBot) config(o options, w workspace, store *session.Store) agent.
 	cfg.Store = store
 	cfg.Reply = func(_ context.Context, r agent.Reply) error {
 		again := ""
-		if r.MayRepeat { // whoever keeps the keys that it has shown knows, and shows it once
+		if r.MayRepeat { // a program that keeps the keys it has shown would show it once
 			again = " (perhaps you have read it already)"
 		}
 		c.print("\nto you%s:\n%s\n", again, stripControls(r.Text))

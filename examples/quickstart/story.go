@@ -36,7 +36,7 @@ type story struct {
 	paper     *paper
 	chronicle *chronicle
 	process   *process
-	paced     bool // somebody reads along
+	paced     bool // a person reads along, so pause between the pages
 }
 
 // tellStory tells the story from its beginning to its end and leaves nothing running.
@@ -76,7 +76,7 @@ func tellStory(ctx context.Context, o options, w workspace, stdout io.Writer) (e
 	return s.paper.err
 }
 
-// pause gives somebody who reads along the time to do so.
+// pause waits for d if a person reads along. It returns the cause of the end of ctx, if ctx ends.
 func (s *story) pause(ctx context.Context, d time.Duration) error {
 	if !s.paced {
 		return ctx.Err()

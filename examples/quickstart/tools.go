@@ -8,17 +8,18 @@ import (
 )
 
 // A source is where a tool gets its answers. It can be put on hold, as a slow service would be:
-// then whoever asks waits until it is released or their context ends.
+// a call then waits until the source is
+// released or the context of the call ends.
 type source struct {
 	desk *desk
 	gate chan struct{} // nil while the source answers at once
-	wait int           // how many are waiting
+	wait int           // how many calls are waiting
 }
 
-// A desk holds the sources of the bot's tools and knows who waits at them.
+// A desk holds the sources of the bot's tools and counts the calls that wait at them.
 type desk struct {
 	mu            sync.Mutex
-	changed       chan struct{} // closed and replaced whenever somebody begins to wait
+	changed       chan struct{} // closed and replaced when a call begins to wait
 	trains, guide source
 }
 
@@ -61,7 +62,7 @@ func (d *desk) tools() []agent.Tool {
 	}
 }
 
-// hold makes whoever asks from now on wait.
+// hold makes every later call of the source wait until release.
 func (s *source) hold() {
 	s.desk.mu.Lock()
 	defer s.desk.mu.Unlock()
@@ -70,7 +71,7 @@ func (s *source) hold() {
 	}
 }
 
-// release lets everybody pass again.
+// release ends hold: the waiting calls go on.
 func (s *source) release() {
 	s.desk.mu.Lock()
 	defer s.desk.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// taskOf puts into words what somebody is asked who sees nothing of the conversation.
+// taskOf returns a task that stands alone: a sub-agent sees nothing of the conversation.
 func taskOf(place string, about ...topic) string {
 	titles := make([]string, len(about))
 	for i, t := range about {
