@@ -54,7 +54,8 @@ func shownFiles(p agentctx.Prompt) []string {
 
 // knownTools are all tools that a section speaks of.
 var knownTools = []string{
-	"read", "exec", "process", "message", "gateway", "memory_search", "memory_get", "session_status",
+	"read", "exec", "process", "message", "gateway", "memory_search", "memory_get",
+	"session_status",
 	"sessions_spawn", "sessions_send", "sessions_list", "sessions_yield", "subagents",
 }
 
@@ -69,16 +70,20 @@ func toolsNamed(names ...string) []agentctx.Tool {
 // fullInput is an input that opens every gate.
 func fullInput(key session.Key) agentctx.Input {
 	return agentctx.Input{
-		Session: key, Product: "Perch", Files: agentctx.LoadWorkspace(coreWorkspace()), Tools: toolsNamed(knownTools...),
+		Session: key, Product: "Perch", Files: agentctx.LoadWorkspace(coreWorkspace()),
+		Tools: toolsNamed(knownTools...),
 		Skills: []agentctx.Skill{
 			{Name: "pdf", Description: "Fill in forms.", Path: "skills/pdf/SKILL.md"},
 		},
 		Env: agentctx.Env{
-			Host: "box", OS: "linux", Arch: "arm64", Repo: "/repo", Dir: "/work", Shell: "zsh", Model: "acme/large",
-			DefaultModel: "acme/small", Thinking: "low", Reasoning: "off", Channel: "Telegram", Capabilities: []string{"Voice", "buttons", "voice"},
+			Host: "box", OS: "linux", Arch: "arm64", Repo: "/repo", Dir: "/work", Shell: "zsh",
+			Model:        "acme/large",
+			DefaultModel: "acme/small", Thinking: "low", Reasoning: "off", Channel: "Telegram",
+			Capabilities: []string{"Voice", "buttons", "voice"},
 		},
 		Sandbox: agentctx.Sandbox{
-			Enabled: true, Dir: "/box", Mount: "/home/x", Access: "ro", BrowserURL: "http://box:6080", HostBrowser: agentctx.AnswerNo, Elevated: "ask",
+			Enabled: true, Dir: "/box", Mount: "/home/x", Access: "ro",
+			BrowserURL: "http://box:6080", HostBrowser: agentctx.AnswerNo, Elevated: "ask",
 		},
 		Channel: agentctx.Channel{
 			Senders: []string{
@@ -86,7 +91,8 @@ func fullInput(key session.Key) agentctx.Input {
 			}, Options: []string{"telegram"}, Buttons: agentctx.AnswerYes,
 			Hints: []string{"Threads are topics."}, Voice: "short sentences", Reactions: "minimal",
 		},
-		Docs: "/docs", Notes: []string{"Commit what you edit.", " "}, Aliases: map[string]string{"fast": "acme/small", "best": "acme/large"},
+		Docs: "/docs", Notes: []string{"Commit what you edit.", " "},
+		Aliases:       map[string]string{"fast": "acme/small", "best": "acme/large"},
 		ReasoningTags: true, HeartbeatPrompt: "Anything to do?", Conversation: "A group of three.",
 		Active: []agentctx.ActiveSubagent{
 			{Key: childKey, Label: "research", State: "running", Task: "find out"},
@@ -97,8 +103,10 @@ func fullInput(key session.Key) agentctx.Input {
 func TestSectionsOfAFullPrompt(t *testing.T) {
 	p := agentctx.Assemble(fullInput(mainKey))
 	assert.Equal(t, []string{
-		"identity", "tooling", "tool-call-style", "safety", "skills", "memory-recall", "self-update", "model-aliases",
-		"workspace", "documentation", "sandbox", "authorized-senders", "reply-tags", "messaging", "voice", "reactions",
+		"identity", "tooling", "tool-call-style", "safety", "skills", "memory-recall",
+		"self-update", "model-aliases",
+		"workspace", "documentation", "sandbox", "authorized-senders", "reply-tags", "messaging",
+		"voice", "reactions",
 		"reasoning-format", "project-context", "silent-replies", "heartbeats",
 		"conversation-context",
 		"date-and-zone", "delegation", "active-sub-agents", "runtime",
@@ -123,8 +131,10 @@ func TestSectionsOfAFullPrompt(t *testing.T) {
 	}
 	text := p.String()
 	for _, want := range []string{
-		"You are a personal assistant running inside Perch.", "take on the persona", "- `best`: `acme/large`\n- `fast`: `acme/small`",
-		"working directory is `/box`", "mounted from `/home/x`", "`+123`, `+456`.", "- Commit what you edit.",
+		"You are a personal assistant running inside Perch.", "take on the persona",
+		"- `best`: `acme/large`\n- `fast`: `acme/small`",
+		"working directory is `/box`", "mounted from `/home/x`", "`+123`, `+456`.",
+		"- Commit what you edit.",
 		"host=box | repo=/repo | os=linux | arch=arm64 | model=acme/large | default_model=acme/small | shell=zsh | channel=telegram | capabilities=buttons,voice | thinking=low\nReasoning: off",
 		"Date: Saturday, 21 November 2026\nTime zone: `UTC`", "follow it in your first answer",
 	} {
@@ -136,7 +146,8 @@ func TestSectionsOfAFullPrompt(t *testing.T) {
 func TestSectionsOfAMinimalPrompt(t *testing.T) {
 	p := agentctx.Assemble(fullInput(childKey))
 	assert.Equal(t, []string{
-		"identity", "tooling", "safety", "workspace", "sandbox", "reasoning-format", "project-context",
+		"identity", "tooling", "safety", "workspace", "sandbox", "reasoning-format",
+		"project-context",
 		"subagent-context", "date-and-zone", "runtime",
 	}, sectionIDs(p))
 	assert.Equal(
@@ -150,7 +161,8 @@ func TestSectionsOfAMinimalPrompt(t *testing.T) {
 
 	cron := agentctx.Assemble(fullInput(session.Must(session.Parse("agent:main:cron:daily"))))
 	assert.Equal(t, []string{
-		"identity", "tooling", "safety", "workspace", "sandbox", "reasoning-format", "project-context", "date-and-zone", "runtime",
+		"identity", "tooling", "safety", "workspace", "sandbox", "reasoning-format",
+		"project-context", "date-and-zone", "runtime",
 	}, sectionIDs(cron), "a cron session is nobody's sub-agent")
 	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shownFiles(cron))
 }
@@ -206,7 +218,8 @@ func TestNoneIsTheIdentityLine(t *testing.T) {
 func TestGates(t *testing.T) {
 	bare := agentctx.Assemble(agentctx.Input{Session: mainKey})
 	assert.Equal(t, []string{
-		"identity", "tooling", "safety", "workspace", "reply-tags", "messaging", "silent-replies", "heartbeats", "runtime",
+		"identity", "tooling", "safety", "workspace", "reply-tags", "messaging", "silent-replies",
+		"heartbeats", "runtime",
 	}, sectionIDs(bare))
 	assert.Equal(t, "You are a personal assistant.", bare.Sections[0].Text)
 
@@ -222,7 +235,9 @@ func TestGates(t *testing.T) {
 		"voice":                func(in *agentctx.Input) { in.Channel.Voice = "x" },
 		"reactions":            func(in *agentctx.Input) { in.Channel.Reactions = "extensive" },
 		"reasoning-format":     func(in *agentctx.Input) { in.ReasoningTags = true },
-		"project-context":      func(in *agentctx.Input) { in.Files = []agentctx.WorkspaceFile{{Name: "AGENTS.md", Content: "x"}} },
+		"project-context":      func(in *agentctx.Input) {
+			in.Files = []agentctx.WorkspaceFile{{Name: "AGENTS.md", Content: "x"}}
+		},
 		"conversation-context": func(in *agentctx.Input) { in.Conversation = "x" },
 		"date-and-zone":        func(in *agentctx.Input) { in.Now = noonUTC },
 		"delegation":           func(in *agentctx.Input) { in.Tools = toolsNamed("sessions_spawn") },
@@ -236,7 +251,8 @@ func TestGates(t *testing.T) {
 	}
 	// A gate is not opened by nothing.
 	in := agentctx.Input{
-		Session: mainKey, Docs: "\n", Notes: []string{" "}, Conversation: " \n", Aliases: map[string]string{"a": "", "": "b"},
+		Session: mainKey, Docs: "\n", Notes: []string{" "}, Conversation: " \n",
+		Aliases: map[string]string{"a": "", "": "b"},
 		Channel: agentctx.Channel{
 			Senders: []string{" ", "\x00"}, Voice: " ", Reactions: "wild",
 		}, Tools: []agentctx.Tool{{Name: " "}},

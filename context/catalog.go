@@ -29,7 +29,9 @@ func newCatalog(in Input, spec Spec) catalog {
 	}
 	slices.SortStableFunc(
 		list,
-		func(x, y Skill) int { return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Path, y.Path)) },
+		func(x, y Skill) int {
+			return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Path, y.Path))
+		},
 	)
 	c := catalog{}
 	var shown []Skill

@@ -50,7 +50,8 @@ func (h SkillHost) Eligible(e SkillEntry) (ok bool, why string) {
 	switch {
 	case own.Disabled:
 		return false, "turned off by the configuration"
-	case e.Origin == SkillBundled && len(h.Bundled) > 0 && !slices.Contains(h.Bundled, e.Key) && !slices.Contains(h.Bundled, e.Name):
+	case e.Origin == SkillBundled && len(h.Bundled) > 0 &&
+		!slices.Contains(h.Bundled, e.Key) && !slices.Contains(h.Bundled, e.Name):
 		return false, "not among the bundled skills that may be used"
 	case len(e.OS) > 0 && len(h.OS) > 0 && !slices.ContainsFunc(e.OS, h.hasSystem):
 		return false, fmt.Sprintf("works on %s only", strings.Join(e.OS, ", "))
@@ -126,9 +127,8 @@ func (h SkillHost) Environ(e SkillEntry) []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		declared := name == e.PrimaryEnv || slices.Contains(e.Requires.Env, name)
-		if h.getenv(name) != "" || !isWord(name) || name == "" || strings.ContainsRune(vars[name], 0) ||
-			dangerousEnv(name) ||
-			secretEnv(name) && !declared {
+		if h.getenv(name) != "" || !isWord(name) || name == "" ||
+			strings.ContainsRune(vars[name], 0) || dangerousEnv(name) || secretEnv(name) && !declared {
 			continue
 		}
 		list = append(list, name+"="+vars[name])
@@ -146,9 +146,12 @@ func dangerousEnv(name string) bool {
 		}
 	}
 	return slices.Contains([]string{
-		"PATH", "PATHEXT", "IFS", "SHELL", "SHELLOPTS", "BASHOPTS", "BASH_ENV", "ENV", "PS4", "PROMPT_COMMAND",
-		"NODE_OPTIONS", "NODE_PATH", "NODE_EXTRA_CA_CERTS", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "RUBYOPT",
-		"RUBYLIB", "PERL5OPT", "PERL5LIB", "JAVA_TOOL_OPTIONS", "OPENSSL_CONF", "OPENSSL_MODULES", "SSL_CERT_FILE",
+		"PATH", "PATHEXT", "IFS", "SHELL", "SHELLOPTS", "BASHOPTS", "BASH_ENV", "ENV", "PS4",
+		"PROMPT_COMMAND",
+		"NODE_OPTIONS", "NODE_PATH", "NODE_EXTRA_CA_CERTS", "PYTHONPATH", "PYTHONHOME",
+		"PYTHONSTARTUP", "RUBYOPT",
+		"RUBYLIB", "PERL5OPT", "PERL5LIB", "JAVA_TOOL_OPTIONS", "OPENSSL_CONF", "OPENSSL_MODULES",
+		"SSL_CERT_FILE",
 		"SSL_CERT_DIR", "GCONV_PATH", "EDITOR", "VISUAL", "PAGER", "BROWSER", "HOME", "TMPDIR",
 	}, name)
 }
@@ -187,7 +190,10 @@ func SnapshotSkills(entries []SkillEntry, host SkillHost, spec Spec) SkillSnapsh
 		if ok {
 			s.Skills = append(s.Skills, e)
 		} else {
-			s.Excluded = append(s.Excluded, FileReport{Name: e.Name, Path: e.Path, Reason: ReasonExcluded, Why: why, Runes: countRunes(e.Description)})
+			s.Excluded = append(s.Excluded, FileReport{
+				Name: e.Name, Path: e.Path, Reason: ReasonExcluded, Why: why,
+				Runes: countRunes(e.Description),
+			})
 		}
 	}
 	slices.SortStableFunc(

@@ -74,10 +74,14 @@ const (
 )
 
 var reasonNames = []string{
-	ReasonWhole: "whole", ReasonAbsent: "absent", ReasonTooLarge: "too large", ReasonNotRegular: "not a regular file", ReasonOutside: "outside",
-	ReasonLinked: "hard-linked", ReasonUnreadable: "unreadable", ReasonNotUTF8: "not UTF-8", ReasonTooMany: "too many", ReasonBadName: "bad name",
-	ReasonChanged: "changed while opening", ReasonExcluded: "excluded", ReasonRepeated: "repeated", ReasonBlank: "blank",
-	ReasonOverFile: "over the file limit", ReasonOverTotal: "over the total limit", ReasonNoRoom: "no room", ReasonDropped: "dropped on overflow",
+	ReasonWhole: "whole", ReasonAbsent: "absent", ReasonTooLarge: "too large",
+	ReasonNotRegular: "not a regular file", ReasonOutside: "outside",
+	ReasonLinked: "hard-linked", ReasonUnreadable: "unreadable", ReasonNotUTF8: "not UTF-8",
+	ReasonTooMany: "too many", ReasonBadName: "bad name",
+	ReasonChanged: "changed while opening", ReasonExcluded: "excluded", ReasonRepeated: "repeated",
+	ReasonBlank:    "blank",
+	ReasonOverFile: "over the file limit", ReasonOverTotal: "over the total limit",
+	ReasonNoRoom: "no room", ReasonDropped: "dropped on overflow",
 	ReasonOverSkills: "over the skills limit",
 }
 

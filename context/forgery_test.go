@@ -81,7 +81,8 @@ func hostileInput(key session.Key, s string) agentctx.Input {
 			{Name: "TOOLS.md", Path: s, Why: s, Missing: true},
 		},
 		Env: agentctx.Env{
-			Host: s, OS: s, Arch: s, Repo: s, Dir: s, Shell: s, Model: s, DefaultModel: s, Thinking: s, Reasoning: s,
+			Host: s, OS: s, Arch: s, Repo: s, Dir: s, Shell: s, Model: s, DefaultModel: s,
+			Thinking: s, Reasoning: s,
 			Zone: s, Channel: s, Capabilities: []string{s},
 		},
 		Sandbox: agentctx.Sandbox{

@@ -122,7 +122,9 @@ type Sandbox struct {
 	Access      string // to the workspace: "none", "ro" or "rw"; "": not told
 	BrowserURL  string // of a browser inside that people can watch
 	HostBrowser Answer // whether the host's browser may be used
-	Elevated    string // "": commands outside are not possible; else the level: "ask", "on", "full", "off"
+	// Elevated is the level of commands outside the container: "ask", "on", "full" or "off". "":
+	// they are not possible.
+	Elevated string
 }
 
 // An Answer is yes, no, or not told.

@@ -131,8 +131,9 @@ func BuildSystemPrompt(params PromptParams) (string, error) {
 		return "", err
 	}
 	in := Input{
-		Layout: LayoutGoClaw, Spec: topLevelSpec(), Files: files, Markers: CoreFiles(), Tools: params.Tools,
-		Env: Env{Model: params.Model, Channel: params.Channel, Zone: params.UserTimezone},
+		Layout: LayoutGoClaw, Spec: topLevelSpec(), Files: files, Markers: CoreFiles(),
+		Tools: params.Tools,
+		Env:   Env{Model: params.Model, Channel: params.Channel, Zone: params.UserTimezone},
 	}
 	if params.IsSubagent {
 		in.Spec = WorkerSpec()

@@ -114,7 +114,8 @@ func TestDefaultLimits(t *testing.T) {
 
 func TestWhoGivesWay(t *testing.T) {
 	order := []string{
-		"AGENTS.md", "TOOLS.md", "SOUL.md", "IDENTITY.md", "USER.md", "BOOTSTRAP.md", "HEARTBEAT.md", "MEMORY.md",
+		"AGENTS.md", "TOOLS.md", "SOUL.md", "IDENTITY.md", "USER.md", "BOOTSTRAP.md",
+		"HEARTBEAT.md", "MEMORY.md",
 		"memory/2026-11-20.md", "memory/2026-11-19.md", "extra/notes.md",
 	}
 	var files []agentctx.WorkspaceFile
@@ -154,7 +155,8 @@ func TestWhoGivesWay(t *testing.T) {
 
 func TestWhatIsLeftOutIsSaid(t *testing.T) {
 	p := agentctx.Assemble(agentctx.Input{
-		Session: mainKey, Limits: agentctx.Limits{Total: 100}, Tools: []agentctx.Tool{{Name: "Read"}},
+		Session: mainKey, Limits: agentctx.Limits{Total: 100},
+		Tools: []agentctx.Tool{{Name: "Read"}},
 		Files: []agentctx.WorkspaceFile{
 			textFile("AGENTS.md", strings.Repeat("x", 100)), textFile("MEMORY.md", "left out"),
 			{Name: "SOUL.md", Missing: true, Reason: agentctx.ReasonTooLarge, Why: "3 MB"},
@@ -361,7 +363,9 @@ func TestSkillsAreEscaped(t *testing.T) {
 	assert.Contains(t, s.Text, "<location>&lt;x&gt;&apos;</location>")
 	// What is escaped counts as it is written.
 	p = agentctx.Assemble(agentctx.Input{
-		Session: mainKey, Skills: []agentctx.Skill{{Name: "x", Description: strings.Repeat("<", 100)}}, Limits: agentctx.Limits{Skills: 300},
+		Session: mainKey,
+		Skills:  []agentctx.Skill{{Name: "x", Description: strings.Repeat("<", 100)}},
+		Limits:  agentctx.Limits{Skills: 300},
 	})
 	s, _ = p.Section(agentctx.SectionSkills)
 	assert.Less(t, strings.Count(s.Text, "&lt;"), 75)

@@ -61,10 +61,13 @@ func TestReasons(t *testing.T) {
 	require.NoError(t, os.WriteFile(outside, []byte("secret"), 0o644))
 	dir, root := makeRoot(t, map[string]string{
 		"AGENTS.md": "inside", "docs/real.md": "linked text", "bom.md": "\ufeffafter the mark",
-		"latin.md": "caf\xe9", "big.md": strings.Repeat("x", maxFileBytes+1), "full.md": strings.Repeat("x", maxFileBytes),
+		"latin.md": "caf\xe9", "big.md": strings.Repeat("x", maxFileBytes+1),
+		"full.md":     strings.Repeat("x", maxFileBytes),
 		"folder.md/x": "", "twice.md": "two names",
 	})
-	link := func(target, name string) { require.NoError(t, os.Symlink(target, filepath.Join(dir, name))) }
+	link := func(target, name string) {
+		require.NoError(t, os.Symlink(target, filepath.Join(dir, name)))
+	}
 	link(outside, "absolute.md")
 	link("../"+filepath.Base(filepath.Dir(outside))+"/secret.md", "climbing.md")
 	link("docs/real.md", "inside.md")
@@ -77,13 +80,18 @@ func TestReasons(t *testing.T) {
 	require.NoError(t, os.Link(outside, filepath.Join(dir, "hard.md")))
 
 	want := map[string]agentctx.Reason{
-		"AGENTS.md": agentctx.ReasonWhole, "inside.md": agentctx.ReasonWhole, "chain.md": agentctx.ReasonWhole, "bom.md": agentctx.ReasonWhole,
+		"AGENTS.md": agentctx.ReasonWhole, "inside.md": agentctx.ReasonWhole,
+		"chain.md": agentctx.ReasonWhole, "bom.md": agentctx.ReasonWhole,
 		"full.md": agentctx.ReasonWhole, "alias/real.md": agentctx.ReasonWhole,
-		"absolute.md": agentctx.ReasonOutside, "climbing.md": agentctx.ReasonOutside, "loop.md": agentctx.ReasonOutside, "parent/x.md": agentctx.ReasonOutside,
-		"dangling.md": agentctx.ReasonAbsent, "none.md": agentctx.ReasonAbsent, "AGENTS.md/x": agentctx.ReasonAbsent,
-		"latin.md": agentctx.ReasonNotUTF8, "big.md": agentctx.ReasonTooLarge, "folder.md": agentctx.ReasonNotRegular, "hard.md": agentctx.ReasonLinked,
+		"absolute.md": agentctx.ReasonOutside, "climbing.md": agentctx.ReasonOutside,
+		"loop.md": agentctx.ReasonOutside, "parent/x.md": agentctx.ReasonOutside,
+		"dangling.md": agentctx.ReasonAbsent, "none.md": agentctx.ReasonAbsent,
+		"AGENTS.md/x": agentctx.ReasonAbsent,
+		"latin.md":    agentctx.ReasonNotUTF8, "big.md": agentctx.ReasonTooLarge,
+		"folder.md": agentctx.ReasonNotRegular, "hard.md": agentctx.ReasonLinked,
 		"twice.md": agentctx.ReasonLinked, "second.md": agentctx.ReasonLinked,
-		"../x.md": agentctx.ReasonBadName, "/etc/passwd": agentctx.ReasonBadName, "a\\b.md": agentctx.ReasonBadName, "": agentctx.ReasonBadName,
+		"../x.md": agentctx.ReasonBadName, "/etc/passwd": agentctx.ReasonBadName,
+		"a\\b.md": agentctx.ReasonBadName, "": agentctx.ReasonBadName,
 	}
 	for name, reason := range want {
 		for kind, fsys := range map[string]fs.FS{"root": root.FS(), "dirfs": os.DirFS(dir)} {
@@ -280,7 +288,8 @@ func TestPatternsThatMatchNothing(t *testing.T) {
 	files := l.Load(agentctx.LoadRequest{Session: mainKey, Workspace: coreWorkspace()})
 	require.Len(t, files, 11)
 	assert.Equal(t, agentctx.WorkspaceFile{
-		Name: "pakages/*.md", Path: "pakages/*.md", Missing: true, Reason: agentctx.ReasonAbsent, Why: "no file matches",
+		Name: "pakages/*.md", Path: "pakages/*.md", Missing: true, Reason: agentctx.ReasonAbsent,
+		Why: "no file matches",
 	}, files[8])
 	assert.Equal(t, agentctx.ReasonBadName, files[9].Reason)
 	assert.Equal(t, agentctx.ReasonBadName, files[10].Reason)

@@ -422,7 +422,8 @@ func (d skillDoc) metadata(e *SkillEntry) error {
 		if err := own.Decode(&m); err != nil {
 			return err
 		}
-		e.Always, e.Emoji, e.Key, e.PrimaryEnv, e.OS = m.Always, m.Emoji, m.SkillKey, m.PrimaryEnv, m.OS
+		e.Always, e.Emoji, e.Key = m.Always, m.Emoji, m.SkillKey
+		e.PrimaryEnv, e.OS = m.PrimaryEnv, m.OS
 		if e.Homepage == "" {
 			e.Homepage = m.Homepage
 		}

@@ -85,7 +85,8 @@ func TestSkillDiscovery(t *testing.T) {
 			"node_modules/m/SKILL.md": skillText(
 				"m", "x",
 			), "big/SKILL.md": big, "none/SKILL.md": "# no front matter",
-			"mute/SKILL.md": "---\nname: mute\n---\n", "unnamed/SKILL.md": "---\ndescription: by its directory\n---\n",
+			"mute/SKILL.md":    "---\nname: mute\n---\n",
+			"unnamed/SKILL.md": "---\ndescription: by its directory\n---\n",
 			"1/2/3/4/5/6/7/SKILL.md": skillText(
 				"seven", "too deep",
 			), "latin/SKILL.md": "---\ndescription: \xff\n---\n",
@@ -99,7 +100,8 @@ func TestSkillDiscovery(t *testing.T) {
 		assert.NotEmpty(t, p.Why)
 	}
 	assert.Equal(t, map[string]agentctx.Reason{
-		"big/SKILL.md": agentctx.ReasonTooLarge, "none/SKILL.md": agentctx.ReasonBlank, "mute/SKILL.md": agentctx.ReasonBlank, "latin/SKILL.md": agentctx.ReasonNotUTF8,
+		"big/SKILL.md": agentctx.ReasonTooLarge, "none/SKILL.md": agentctx.ReasonBlank,
+		"mute/SKILL.md": agentctx.ReasonBlank, "latin/SKILL.md": agentctx.ReasonNotUTF8,
 	}, reasons)
 
 	one, _ := agentctx.DiscoverSkills(
@@ -211,8 +213,10 @@ func TestFrontMatter(t *testing.T) {
 
 func FuzzFrontMatter(f *testing.F) {
 	for _, s := range []string{
-		skillText("x", "y"), "---\n---\n", "---\ndescription: a: b\n---", "---\nmetadata: {a: [b\n---\n", "---\r\nx\r\n---", "---\n&a [*a, *a]\n---\n",
-		"---\ndescription: |\n  a\n  b\nname: 'x\n---\n", "---\nmetadata: &a\n  openclaw: *a\n---\n", "---\n? [a]\n: b\ndescription: x\n---\n",
+		skillText("x", "y"), "---\n---\n", "---\ndescription: a: b\n---",
+		"---\nmetadata: {a: [b\n---\n", "---\r\nx\r\n---", "---\n&a [*a, *a]\n---\n",
+		"---\ndescription: |\n  a\n  b\nname: 'x\n---\n",
+		"---\nmetadata: &a\n  openclaw: *a\n---\n", "---\n? [a]\n: b\ndescription: x\n---\n",
 	} {
 		f.Add(s)
 	}
@@ -227,6 +231,10 @@ func FuzzFrontMatter(f *testing.F) {
 			assert.NotContains(t, e.Name+e.Description, "\n")
 		}
 	})
+}
+
+func needsEnv(name string) agentctx.SkillRequirements {
+	return agentctx.SkillRequirements{Env: []string{name}}
 }
 
 func TestEligibility(t *testing.T) {
@@ -255,17 +263,17 @@ func TestEligibility(t *testing.T) {
 		"other system":         {agentctx.SkillEntry{Key: "x", OS: []string{"win32"}}, false},
 		"this system":          {agentctx.SkillEntry{Key: "x", OS: []string{"darwin", " Linux "}}, true},
 		"always, other system": {agentctx.SkillEntry{Key: "x", Always: true, OS: []string{"darwin"}}, false},
-		"always, lacking env":  {agentctx.SkillEntry{Key: "x", Always: true, Requires: agentctx.SkillRequirements{Env: []string{"NO"}}}, true},
+		"always, lacking env":  {agentctx.SkillEntry{Key: "x", Always: true, Requires: needsEnv("NO")}, true},
 		"program there":        {needs(agentctx.SkillRequirements{Bins: []string{"git", "rg"}}), true},
 		"program missing":      {needs(agentctx.SkillRequirements{Bins: []string{"git", "ffmpeg"}}), false},
 		"one of programs":      {needs(agentctx.SkillRequirements{AnyBins: []string{"ag", "rg"}}), true},
 		"none of programs":     {needs(agentctx.SkillRequirements{AnyBins: []string{"ag"}}), false},
 		"variable set":         {needs(agentctx.SkillRequirements{Env: []string{"SET"}}), true},
 		"variable missing":     {needs(agentctx.SkillRequirements{Env: []string{"NO"}}), false},
-		"variable by key":      {agentctx.SkillEntry{Key: "keyed", PrimaryEnv: "K", Requires: agentctx.SkillRequirements{Env: []string{"K"}}}, true},
-		"key of another":       {agentctx.SkillEntry{Key: "keyed", PrimaryEnv: "K", Requires: agentctx.SkillRequirements{Env: []string{"J"}}}, false},
-		"no key":               {agentctx.SkillEntry{Key: "x", PrimaryEnv: "K", Requires: agentctx.SkillRequirements{Env: []string{"K"}}}, false},
-		"variable configured":  {agentctx.SkillEntry{Key: "env", Requires: agentctx.SkillRequirements{Env: []string{"OWN"}}}, true},
+		"variable by key":      {agentctx.SkillEntry{Key: "keyed", PrimaryEnv: "K", Requires: needsEnv("K")}, true},
+		"key of another":       {agentctx.SkillEntry{Key: "keyed", PrimaryEnv: "K", Requires: needsEnv("J")}, false},
+		"no key":               {agentctx.SkillEntry{Key: "x", PrimaryEnv: "K", Requires: needsEnv("K")}, false},
+		"variable configured":  {agentctx.SkillEntry{Key: "env", Requires: needsEnv("OWN")}, true},
 		"setting on":           {needs(agentctx.SkillRequirements{Config: []string{"browser.enabled"}}), true},
 		"setting off":          {needs(agentctx.SkillRequirements{Config: []string{"browser.enabled", "x"}}), false},
 	} {
@@ -287,7 +295,8 @@ func TestEnviron(t *testing.T) {
 	host := agentctx.SkillHost{
 		Env: func(name string) string { return map[string]string{"SET": "1"}[name] },
 		Config: map[string]agentctx.SkillConfig{"x": {APIKey: "k", Env: map[string]string{
-			"PLAIN": "p", "SET": "other", "LD_PRELOAD": "evil.so", "PATH": "/evil", "OPENSSL_CONF": "x", "NUL": "a\x00b",
+			"PLAIN": "p", "SET": "other", "LD_PRELOAD": "evil.so", "PATH": "/evil",
+			"OPENSSL_CONF": "x", "NUL": "a\x00b",
 			"OTHER_TOKEN": "t", "DECLARED_TOKEN": "d", "A=B": "x", "": "x", "dyld_x": "y",
 		}}},
 	}
@@ -384,7 +393,8 @@ func TestSyncSkills(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, problems)
 		assert.Equal(t, []string{
-			"a-2/SKILL.md", "a/SKILL.md", "a/data/x.bin", "a/run.sh", "b-2/SKILL.md", "b/own", "mine/file",
+			"a-2/SKILL.md", "a/SKILL.md", "a/data/x.bin", "a/run.sh", "b-2/SKILL.md", "b/own",
+			"mine/file",
 		}, tree(), "by the names of directories; what is not ours is left alone")
 	}
 	info, err := os.Stat(filepath.Join(into, "a/run.sh"))

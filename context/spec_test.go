@@ -24,7 +24,8 @@ func fileNames(files []agentctx.WorkspaceFile) []string {
 func TestSpecForFailsClosed(t *testing.T) {
 	const uuid = "6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"
 	worker := agentctx.Spec{
-		Mode: agentctx.ModeMinimal, Files: []string{"AGENTS.md", "TOOLS.md"}, Skills: []string{}, History: agentctx.HistoryIsolated, Overflow: agentctx.OverflowCut,
+		Mode: agentctx.ModeMinimal, Files: []string{"AGENTS.md", "TOOLS.md"}, Skills: []string{},
+		History: agentctx.HistoryIsolated, Overflow: agentctx.OverflowCut,
 	}
 	for key, full := range map[string]bool{
 		"agent:main:main":                                   true,
@@ -147,12 +148,14 @@ func TestPrecedence(t *testing.T) {
 	}
 	got := spawn.Or(agent).Or(defaults).Or(agentctx.SpecFor(childKey))
 	assert.Equal(t, agentctx.Spec{
-		Mode: agentctx.ModeFull, Files: []string{"AGENTS.md"}, Skills: []string{"pdf"}, History: agentctx.HistoryFork, Overflow: agentctx.OverflowRefuse,
+		Mode: agentctx.ModeFull, Files: []string{"AGENTS.md"}, Skills: []string{"pdf"},
+		History: agentctx.HistoryFork, Overflow: agentctx.OverflowRefuse,
 	}, got)
 
 	// A mode alone opens no file: what a child sees is still a worker's.
 	p := agentctx.Assemble(agentctx.Input{
-		Session: childKey, Spec: agentctx.Spec{Mode: agentctx.ModeFull}, Files: agentctx.LoadWorkspace(coreWorkspace()),
+		Session: childKey, Spec: agentctx.Spec{Mode: agentctx.ModeFull},
+		Files: agentctx.LoadWorkspace(coreWorkspace()),
 	})
 	assert.Equal(t, agentctx.ModeFull, p.Mode)
 	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shownFiles(p))

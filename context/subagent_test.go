@@ -27,9 +27,12 @@ func TestSubagentContext(t *testing.T) {
 	// SA1, SA2: a child that may spawn.
 	text := subagentSection(agentctx.Subagent{Depth: 1, MaxDepth: 2, MaySpawn: true}, all...)
 	for _, want := range []string{
-		"## Subagent Context\n", "### Your Role", "### Rules", "### Output Format", "### What You Don't Do",
-		"### Sub-Agent Spawning", "### Session Context", "main agent", "`sessions_spawn`", "`subagents`", "`sessions_yield`",
-		"arrives after your report", "NO_REPLY", "[Subagent Task]:", "- Your session: `" + childKey.String() + "`",
+		"## Subagent Context\n", "### Your Role", "### Rules", "### Output Format",
+		"### What You Don't Do",
+		"### Sub-Agent Spawning", "### Session Context", "main agent", "`sessions_spawn`",
+		"`subagents`", "`sessions_yield`",
+		"arrives after your report", "NO_REPLY", "[Subagent Task]:",
+		"- Your session: `" + childKey.String() + "`",
 	} {
 		assert.Contains(t, text, want)
 	}
@@ -123,7 +126,8 @@ func TestTaskMessage(t *testing.T) {
 
 func TestEveryLaterTurnHasTheSamePrompt(t *testing.T) {
 	kept := agentctx.Subagent{
-		Label: "research", Requester: mainKey, RequesterChannel: "telegram", Depth: 1, MaxDepth: 3, Persistent: true, MaySpawn: true,
+		Label: "research", Requester: mainKey, RequesterChannel: "telegram", Depth: 1, MaxDepth: 3,
+		Persistent: true, MaySpawn: true,
 	}
 	text, err := json.Marshal(kept)
 	require.NoError(t, err)

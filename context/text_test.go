@@ -9,7 +9,8 @@ import (
 )
 
 var cutSeeds = []string{
-	"", "a", "plain ascii text of more than eight bytes", "é漢😀", strings.Repeat("😀", 40), strings.Repeat("ab\n", 100),
+	"", "a", "plain ascii text of more than eight bytes", "é漢😀", strings.Repeat("😀", 40),
+	strings.Repeat("ab\n", 100),
 	"👩‍👩‍👧‍👦 family", "e\u0301\u0301\u0301", strings.Repeat("x", 200) + "é",
 }
 
@@ -66,7 +67,10 @@ func FuzzFence(f *testing.F) {
 }
 
 func FuzzLiteral(f *testing.F) {
-	for _, s := range []string{"", " a  b ", "a\nb", "\u2028", "\u202e", "\xff", "`x`", strings.Repeat("é", 1200), strings.Repeat("a ", 700), "a\x00b"} {
+	for _, s := range []string{
+		"", " a  b ", "a\nb", "\u2028", "\u202e", "\xff", "`x`",
+		strings.Repeat("é", 1200), strings.Repeat("a ", 700), "a\x00b",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -9,9 +9,9 @@ import (
 )
 
 // Complete fails for every file and skill that should be wholly in the prompt and is not. It says
-// why: cut, over a limit, unreadable, outside the workspace, or absent where the prompt mentions the
-// absence. It accepts what the spec excludes, blank and repeated files, and the absence of optional
-// files.
+// why: cut, over a limit, unreadable, outside the workspace, or absent where the prompt mentions
+// the absence. It accepts what the spec excludes, blank and repeated files, and the absence of
+// optional files.
 func Complete(t testing.TB, p agentctx.Prompt) {
 	t.Helper()
 	for _, a := range slices.Concat(p.Files, p.Skills) {
@@ -110,8 +110,9 @@ func Lacks(t testing.TB, p agentctx.Prompt, texts ...string) {
 	}
 }
 
-// SamePrefix fails unless all prompts have the same stable prefix and cache key, so that one entry in
-// a provider's cache serves them all. It also fails if the classes of a prompt's sections decrease.
+// SamePrefix fails unless all prompts have the same stable prefix and cache key, so that one entry
+// in a provider's cache serves them all. It also fails if the classes of a prompt's sections
+// decrease.
 func SamePrefix(t testing.TB, prompts ...agentctx.Prompt) {
 	t.Helper()
 	for i, p := range prompts {

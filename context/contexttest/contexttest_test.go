@@ -45,7 +45,8 @@ func failuresOf(t *testing.T, f func(testing.TB)) []string {
 
 func assemblePrompt(key session.Key, change func(*agentctx.Input)) agentctx.Prompt {
 	in := agentctx.Input{
-		Session: key, Files: agentctx.LoadWorkspace(contexttest.Workspace(nil)), Now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC),
+		Session: key, Files: agentctx.LoadWorkspace(contexttest.Workspace(nil)),
+		Now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC),
 	}
 	if change != nil {
 		change(&in)
@@ -57,7 +58,9 @@ func TestGolden(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("OFFSHOOT_UPDATE", "")
 	p := assemblePrompt(mainKey, nil)
-	golden := func() []string { return failuresOf(t, func(tb testing.TB) { contexttest.Golden(tb, "top", p) }) }
+	golden := func() []string {
+		return failuresOf(t, func(tb testing.TB) { contexttest.Golden(tb, "top", p) })
+	}
 
 	require.Len(t, golden(), 1)
 	assert.Contains(t, golden()[0], "there is no golden file")
@@ -123,7 +126,9 @@ func TestComplete(t *testing.T) {
 	)
 
 	load := func(changes map[string]string) func(*agentctx.Input) {
-		return func(in *agentctx.Input) { in.Files = agentctx.LoadWorkspace(contexttest.Workspace(changes)) }
+		return func(in *agentctx.Input) {
+			in.Files = agentctx.LoadWorkspace(contexttest.Workspace(changes))
+		}
 	}
 	assert.Empty(
 		t,

@@ -17,9 +17,9 @@ type edit struct {
 	text string
 }
 
-// Diff returns a line diff of two texts: "-" before lines of a, "+" before lines of b. It shows three
-// unchanged lines around each change, and the line numbers before each group. It returns "" for equal
-// texts. Golden uses it, and a suite may use it for golden files of its own.
+// Diff returns a line diff of two texts: "-" before lines of a, "+" before lines of b. It shows
+// three unchanged lines around each change, and the line numbers before each group. It returns ""
+// for equal texts. Golden uses it, and a suite may use it for golden files of its own.
 func Diff(a, b string) string {
 	if a == b {
 		return ""

@@ -10,9 +10,9 @@
 //
 // Begin with [Golden] in golden.go: one call for each kind of session makes every change of a
 // prompt a diff that is reviewed like code. OFFSHOOT_UPDATE=1 accepts a change. So does -update, if
-// the tests define a boolean flag of that name. [Complete] and [SeesOnly] in assert.go say why a file
-// is cut, missing or visible. [Clean] in lint.go checks the workspace itself. examples/promptci is a
-// whole suite.
+// the tests define a boolean flag of that name. [Complete] and [SeesOnly] in assert.go say why a
+// file is cut, missing or visible. [Clean] in lint.go checks the workspace itself.
+// examples/promptci is a whole suite.
 //
 // Ten names are all that a suite needs:
 //
@@ -26,6 +26,6 @@
 //	Workspace   makes a workspace in memory
 //	Diff        renders the difference of two texts, for golden files of other kinds
 //
-// Every failure begins with "contexttest: ". The functions report failures and do not stop the test. The package imports
-// only the standard library and Offshoot.
+// Every failure begins with "contexttest: ". The functions report failures and do not stop the
+// test. The package imports only the standard library and Offshoot.
 package contexttest

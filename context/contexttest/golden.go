@@ -16,10 +16,10 @@ import (
 // updateVariable accepts changes of golden files when it is true.
 const updateVariable = "OFFSHOOT_UPDATE"
 
-// Golden compares a prompt with testdata/prompts/<name>.md. It fails if the file does not exist, and
-// with a diff if the prompt differs. With OFFSHOOT_UPDATE=1, or with -update where the tests define
-// that flag, it writes the file instead. The name is one path element. The line ends of the file do
-// not matter.
+// Golden compares a prompt with testdata/prompts/<name>.md. It fails if the file does not exist,
+// and with a diff if the prompt differs. With OFFSHOOT_UPDATE=1, or with -update where the tests
+// define that flag, it writes the file instead. The name is one path element. The line ends of the
+// file do not matter.
 func Golden(t testing.TB, name string, p agentctx.Prompt) {
 	t.Helper()
 	if name == "" || name != filepath.Base(name) || name == "." || name == ".." {

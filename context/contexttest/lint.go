@@ -46,9 +46,9 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s:%d: %s (%s)", f.File, f.Line, f.Text, f.Rule)
 }
 
-// Lint returns the mistakes in the core files of a workspace, the notes in memory/ and the extra files
-// (see [agentctx.Loader]), ordered by file and line. The limits are those that the bot's prompts are
-// assembled with.
+// Lint returns the mistakes in the core files of a workspace, the notes in memory/ and the extra
+// files (see [agentctx.Loader]), ordered by file and line. The limits are those that the bot's
+// prompts are assembled with.
 func Lint(fsys fs.FS, limits agentctx.Limits, extra ...string) []Finding {
 	key := session.Must(session.Parse("agent:main:main"))
 	files := agentctx.Loader{

@@ -69,9 +69,12 @@ func TestLintOfExtraFiles(t *testing.T) {
 
 func TestLintNeverShowsASecret(t *testing.T) {
 	for _, secret := range []string{
-		"sk-abcdefghijklmnopqrstuvwxyz", "ghp_abcdefghijklmnopqrstuvwxyz0123456789", "AKIAIOSFODNN7EXAMPLE",
-		"xoxb-1234567890-abcdef", "-----BEGIN RSA PRIVATE KEY-----", "password: hunter2hunter2", "API_KEY=\"abcd1234efgh\"",
-		"postgres://ada:s3cret99@db/x", "123456789:AAabcdefghijklmnopqrstuvwxyz01234567", "secret = abcdefgh12345",
+		"sk-abcdefghijklmnopqrstuvwxyz", "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+		"AKIAIOSFODNN7EXAMPLE",
+		"xoxb-1234567890-abcdef", "-----BEGIN RSA PRIVATE KEY-----", "password: hunter2hunter2",
+		"API_KEY=\"abcd1234efgh\"",
+		"postgres://ada:s3cret99@db/x", "123456789:AAabcdefghijklmnopqrstuvwxyz01234567",
+		"secret = abcdefgh12345",
 		"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
 		"AIzaSyA1234567890abcdefghijklmnopqrstuv", "glpat-abcdefghijklmnop1234",
 	} {

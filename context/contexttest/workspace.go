@@ -7,8 +7,8 @@ import (
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 )
 
-// Workspace returns a file system with the eight core files, each with a line that names it, and with
-// the changes applied: a text replaces or adds the file of that name, "" removes it.
+// Workspace returns a file system with the eight core files, each with a line that names it, and
+// with the changes applied: a text replaces or adds the file of that name, "" removes it.
 func Workspace(changes map[string]string) fstest.MapFS {
 	files := map[string]string{}
 	for _, name := range agentctx.CoreFiles() {
@@ -26,8 +26,8 @@ func Workspace(changes map[string]string) fstest.MapFS {
 	return fsys
 }
 
-// Text returns lines of n bytes of ASCII in all, for tests of files that are over a limit. A negative
-// n counts as 0.
+// Text returns lines of n bytes of ASCII in all, for tests of files that are over a limit. A
+// negative n counts as 0.
 func Text(n int) string {
 	var b strings.Builder
 	for i := 1; b.Len() < n; i++ {

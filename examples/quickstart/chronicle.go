@@ -245,7 +245,7 @@ func (c *chronicle) describe(e agent.TreeEvent) (kind, what string, s style) {
 		return fmt.Sprintf("turn %d", e.Turn), c.toolsOf(e), dim
 	case spawn.EventTurnEnded:
 		switch {
-		case e.Status.Terminal() || e.Status == spawn.StatusStopping: // the end of the run comes next
+		case e.Status.Terminal() || e.Status == spawn.StatusStopping: // its end comes next
 			return "", "", normal
 		case e.Text != "":
 			return "says", c.quoted(e.Text), blue

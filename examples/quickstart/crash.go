@@ -58,7 +58,8 @@ func (s *story) showFates(before []agent.RunInfo) {
 	}
 	for _, r := range s.chronicle.runs {
 		var was spawn.Status
-		if i := slices.IndexFunc(before, func(b agent.RunInfo) bool { return b.ID == r.ID }); i >= 0 {
+		same := func(b agent.RunInfo) bool { return b.ID == r.ID }
+		if i := slices.IndexFunc(before, same); i >= 0 {
 			was = before[i].Status
 		}
 		then, fate := fateOf(was, r)

@@ -37,18 +37,23 @@ func TestStory(t *testing.T) {
 			assert.Empty(t, errs)
 			at := 0
 			for _, landmark := range []string{
-				"OFFSHOOT", "project-context", "SOUL.md", "not for sub-agents", "only for sub-agents",
+				"OFFSHOOT", "project-context", "SOUL.md", "not for sub-agents",
+				"only for sub-agents",
 				"allowed     routes is in allowAgents, depth 1/" + depth,
 				"refused     by the rule allowAgents", "asked   bookings", "limit   routes, places",
 				"set at  agents.list[main].subagents.allowAgents",
 				"prompts was, byte for byte, what Config.Input had said before",
-				"<<<completion ", "status: success, completed successfully", "<<<end of completion ",
+				"<<<completion ", "status: success, completed successfully",
+				"<<<end of completion ",
 				"Ghent, Mira. This is what I would do:",
 				"says: stop.", "cancelled", "runs alive                     0",
 				"turns under way                0", "messages to the person since   0",
-				"the process dies", "interrupted", "once", "not silently repeated", "asked for again",
-				"Ljubljana, Mira. This is what I would do:", "Trains: ", "Sleep: ", "Eat: ", "See: ", "Rain: ",
-				"log has moved", "runs                    0", "messages to the person  0", "Your turn",
+				"the process dies", "interrupted", "once", "not silently repeated",
+				"asked for again",
+				"Ljubljana, Mira. This is what I would do:", "Trains: ", "Sleep: ", "Eat: ",
+				"See: ", "Rain: ",
+				"log has moved", "runs                    0", "messages to the person  0",
+				"Your turn",
 			} {
 				i := strings.Index(out[at:], landmark)
 				require.GreaterOrEqual(

@@ -73,8 +73,8 @@ type paper struct {
 	err   error // the first one of writing
 }
 
-// newPaper returns a paper for an output. unhurried reports that a person reads along at a terminal,
-// outside of CI, so that the story should pause now and then.
+// newPaper returns a paper for an output. unhurried reports that a person reads along at a
+// terminal, outside of CI, so that the story should pause now and then.
 func newPaper(out io.Writer) (p *paper, unhurried bool) {
 	p = &paper{out: out, width: maxWidth}
 	f, ok := out.(*os.File)
