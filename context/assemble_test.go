@@ -224,18 +224,18 @@ func TestGates(t *testing.T) {
 	assert.Equal(t, "You are a personal assistant.", bare.Sections[0].Text)
 
 	for id, change := range map[string]func(*agentctx.Input){
-		"tool-call-style":      func(in *agentctx.Input) { in.Tools = toolsNamed("read") },
-		"skills":               func(in *agentctx.Input) { in.Skills = []agentctx.Skill{{Name: "x"}} },
-		"memory-recall":        func(in *agentctx.Input) { in.Tools = toolsNamed("memory_get") },
-		"self-update":          func(in *agentctx.Input) { in.Tools = toolsNamed("gateway") },
-		"model-aliases":        func(in *agentctx.Input) { in.Aliases = map[string]string{"a": "b"} },
-		"documentation":        func(in *agentctx.Input) { in.Docs = "/docs" },
-		"sandbox":              func(in *agentctx.Input) { in.Sandbox.Enabled = true },
-		"authorized-senders":   func(in *agentctx.Input) { in.Channel.Senders = []string{"x"} },
-		"voice":                func(in *agentctx.Input) { in.Channel.Voice = "x" },
-		"reactions":            func(in *agentctx.Input) { in.Channel.Reactions = "extensive" },
-		"reasoning-format":     func(in *agentctx.Input) { in.ReasoningTags = true },
-		"project-context":      func(in *agentctx.Input) {
+		"tool-call-style":    func(in *agentctx.Input) { in.Tools = toolsNamed("read") },
+		"skills":             func(in *agentctx.Input) { in.Skills = []agentctx.Skill{{Name: "x"}} },
+		"memory-recall":      func(in *agentctx.Input) { in.Tools = toolsNamed("memory_get") },
+		"self-update":        func(in *agentctx.Input) { in.Tools = toolsNamed("gateway") },
+		"model-aliases":      func(in *agentctx.Input) { in.Aliases = map[string]string{"a": "b"} },
+		"documentation":      func(in *agentctx.Input) { in.Docs = "/docs" },
+		"sandbox":            func(in *agentctx.Input) { in.Sandbox.Enabled = true },
+		"authorized-senders": func(in *agentctx.Input) { in.Channel.Senders = []string{"x"} },
+		"voice":              func(in *agentctx.Input) { in.Channel.Voice = "x" },
+		"reactions":          func(in *agentctx.Input) { in.Channel.Reactions = "extensive" },
+		"reasoning-format":   func(in *agentctx.Input) { in.ReasoningTags = true },
+		"project-context": func(in *agentctx.Input) {
 			in.Files = []agentctx.WorkspaceFile{{Name: "AGENTS.md", Content: "x"}}
 		},
 		"conversation-context": func(in *agentctx.Input) { in.Conversation = "x" },

@@ -128,7 +128,8 @@ func (h SkillHost) Environ(e SkillEntry) []string {
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		declared := name == e.PrimaryEnv || slices.Contains(e.Requires.Env, name)
 		if h.getenv(name) != "" || !isWord(name) || name == "" ||
-			strings.ContainsRune(vars[name], 0) || dangerousEnv(name) || secretEnv(name) && !declared {
+			strings.ContainsRune(vars[name], 0) ||
+			dangerousEnv(name) || secretEnv(name) && !declared {
 			continue
 		}
 		list = append(list, name+"="+vars[name])

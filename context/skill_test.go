@@ -272,10 +272,12 @@ func TestEligibility(t *testing.T) {
 		"variable missing":     {needs(agentctx.SkillRequirements{Env: []string{"NO"}}), false},
 		"variable by key":      {agentctx.SkillEntry{Key: "keyed", PrimaryEnv: "K", Requires: needsEnv("K")}, true},
 		"key of another":       {agentctx.SkillEntry{Key: "keyed", PrimaryEnv: "K", Requires: needsEnv("J")}, false},
-		"no key":               {agentctx.SkillEntry{Key: "x", PrimaryEnv: "K", Requires: needsEnv("K")}, false},
-		"variable configured":  {agentctx.SkillEntry{Key: "env", Requires: needsEnv("OWN")}, true},
-		"setting on":           {needs(agentctx.SkillRequirements{Config: []string{"browser.enabled"}}), true},
-		"setting off":          {needs(agentctx.SkillRequirements{Config: []string{"browser.enabled", "x"}}), false},
+		"no key": {
+			agentctx.SkillEntry{Key: "x", PrimaryEnv: "K", Requires: needsEnv("K")}, false,
+		},
+		"variable configured": {agentctx.SkillEntry{Key: "env", Requires: needsEnv("OWN")}, true},
+		"setting on":          {needs(agentctx.SkillRequirements{Config: []string{"browser.enabled"}}), true},
+		"setting off":         {needs(agentctx.SkillRequirements{Config: []string{"browser.enabled", "x"}}), false},
 	} {
 		ok, why := host.Eligible(c.e)
 		assert.Equal(t, c.ok, ok, name)

@@ -19,9 +19,8 @@ func ExampleGolden() {
 			),
 			Files: agentctx.LoadWorkspace(os.DirFS("testdata/workspace")),
 		})
-		contexttest.Golden(
-			t, "child", p,
-		) // testdata/prompts/child.md; OFFSHOOT_UPDATE=1 accepts a change
+		// testdata/prompts/child.md; OFFSHOOT_UPDATE=1 accepts a change.
+		contexttest.Golden(t, "child", p)
 		contexttest.Complete(t, p)
 		contexttest.SeesOnly(t, p, "AGENTS.md", "TOOLS.md")
 	}

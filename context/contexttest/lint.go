@@ -235,11 +235,6 @@ func staleBootstrap(files []agentctx.WorkspaceFile) (Finding, bool) {
 			}
 		}
 	}
-	return Finding{
-			RuleBootstrap,
-			agentctx.BootstrapFile,
-			0,
-			"it is still there, but " + why,
-		}, present &&
-			why != ""
+	text := "it is still there, but " + why
+	return Finding{RuleBootstrap, agentctx.BootstrapFile, 0, text}, present && why != ""
 }

@@ -46,8 +46,8 @@ func (c *chronicle) begin(ctx context.Context, p *process) error {
 	return err
 }
 
-// takeOver goes on with the chapter in another process, which knows nothing of what the former one
-// was about to say.
+// takeOver goes on with the chapter in another process. Replies that the former process had not
+// delivered are no longer expected.
 func (c *chronicle) takeOver(p *process) {
 	c.process, c.refusals, c.turns, c.undeliveredReplies, c.answered = p, 0, 0, 0, false
 }
@@ -74,8 +74,8 @@ func (c *chronicle) recordUntil(
 	}
 }
 
-// isAnswered reports whether the person has got the answer: no run is alive, every one that the
-// person's session asked for has been announced to it, and what it said after that has arrived.
+// isAnswered reports whether the person has the answer: every run has ended, every run that the
+// person's session asked for was announced to it, and its reply to that was delivered.
 func (c *chronicle) isAnswered(context.Context) (bool, error) {
 	for _, r := range c.runs {
 		if !r.Status.Terminal() || r.Depth == 1 && c.process.witness.timesTold(chatKey, r.ID) == 0 {
@@ -85,8 +85,8 @@ func (c *chronicle) isAnswered(context.Context) (bool, error) {
 	return c.answered && c.turns == 0 && c.undeliveredReplies == 0, nil
 }
 
-// blockedOn returns a condition: so many turns are under way, all of them in a tool that waits at
-// one of the desk's sources, everything else rests, and all of that is written down.
+// blockedOn returns a condition for recordUntil. It holds when the given number of turns is under
+// way, each of them waits at one of the desk's sources, and every other event is written down.
 func (c *chronicle) blockedOn(turns int) func(ctx context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		if n, _ := c.process.desk.waiting(); n != turns || c.count(spawn.StatusRunning) != turns ||
@@ -99,13 +99,13 @@ func (c *chronicle) blockedOn(turns int) func(ctx context.Context) (bool, error)
 	}
 }
 
-// allStopped is a condition: no run is alive, and the person's session takes requests again.
+// allStopped is a condition for recordUntil. It holds when every run has ended and the person's
+// session takes requests again.
 func (c *chronicle) allStopped(context.Context) (bool, error) {
 	return c.alive() == 0 && !c.stopped, nil
 }
 
-// upToDate reports whether everything that has happened to the runs of this chapter is in the
-// books.
+// upToDate reports whether the chronicle has the present status of every run of this chapter.
 func (c *chronicle) upToDate(ctx context.Context) (bool, error) {
 	tree, err := c.process.chat.Tree(ctx)
 	if err != nil {
@@ -154,7 +154,7 @@ func (c *chronicle) writeJSON(e agent.TreeEvent) error {
 	return err
 }
 
-// record keeps the books and writes one event down.
+// record updates the state of the chronicle and writes one event down.
 func (c *chronicle) record(ctx context.Context, e agent.TreeEvent) error {
 	if err := c.writeJSON(e); err != nil {
 		return err
@@ -175,7 +175,7 @@ func (c *chronicle) record(ctx context.Context, e agent.TreeEvent) error {
 	return nil
 }
 
-// updateState updates what done and alive go by.
+// updateState updates the fields that isAnswered and alive read.
 func (c *chronicle) updateState(ctx context.Context, e agent.TreeEvent) error {
 	top := e.Depth == 0
 	switch e.Kind {
@@ -234,7 +234,7 @@ func (c *chronicle) nameOf(e agent.TreeEvent) string {
 	return e.Label + " (" + e.Session.Agent() + ")"
 }
 
-// describe puts an event into words; those that say nothing new have none.
+// describe puts an event into words. kind is "" for an event that adds nothing to the story.
 func (c *chronicle) describe(e agent.TreeEvent) (kind, what string, s style) {
 	switch e.Kind {
 	case spawn.EventPosted:

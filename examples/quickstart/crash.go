@@ -74,7 +74,7 @@ func (s *story) showFates(before []agent.RunInfo) {
 	s.paper.print()
 }
 
-// fateOf says how a run stood at the crash, and what that came to.
+// fateOf says which status a run had at the crash, and what became of it after that.
 func fateOf(was spawn.Status, r agent.RunInfo) (then, fate string) {
 	switch {
 	case was == 0 && strings.HasSuffix(r.Label, againSuffix):
@@ -100,7 +100,7 @@ func colourOf(s spawn.Status) style {
 	return red
 }
 
-// spanOfCount says a number, in words if it is what it should be.
+// spanOfCount renders n: as the word if n is want, otherwise as a number in red.
 func spanOfCount(n, want int, word string) span {
 	if n == want {
 		return span{word, green}
@@ -108,7 +108,8 @@ func spanOfCount(n, want int, word string) span {
 	return span{fmt.Sprintf("%d times", n), red}
 }
 
-// wakeDeadProcess lets the dead process go on after all: what it had in hand comes too late.
+// wakeDeadProcess lets the dead process go on. Its next write is refused, because another process
+// has the store by now.
 func (s *story) wakeDeadProcess(ctx context.Context, dead *process) error {
 	runs, said := len(s.chronicle.runs), len(s.process.witness.repliesSoFar())
 	dead.desk.guide.release()

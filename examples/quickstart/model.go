@@ -11,9 +11,9 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 )
 
-// A script is a model without a model: it reads what it is sent, as a language model would, and
-// decides by plain rules. It knows nothing that is not in the request: not for which session it
-// speaks, nor what the program around it is about to do.
+// A script takes the place of a language model. It reads the request that a model would read, and
+// decides by plain rules. It knows only what is in the request: neither its session nor what the
+// program around it does next.
 type script struct {
 	think func(ctx context.Context) error // takes the time that a model would
 }
@@ -33,7 +33,7 @@ func (s script) Generate(
 	return resp, nil
 }
 
-// usageOf takes four characters for a token, at the price of a small model.
+// usageOf returns an estimate: four characters are a token, at the price of a small model.
 func usageOf(req *agent.ModelRequest, resp *agent.ModelResponse) agent.Usage {
 	in, out := utf8.RuneCountInString(req.Prompt.String()), utf8.RuneCountInString(resp.Text)
 	for _, m := range req.Messages {
@@ -47,7 +47,7 @@ func usageOf(req *agent.ModelRequest, resp *agent.ModelResponse) agent.Usage {
 	return u
 }
 
-// answer decides: hand the work on, wait for what was handed on, do it alone, or report.
+// answer decides whether to spawn sub-agents, to wait for them, to call tools or to report.
 func (r *request) answer() *agent.ModelResponse {
 	if len(r.asked) == 0 {
 		if jobs := r.jobs(); len(jobs) > 0 {
@@ -80,7 +80,7 @@ func (r *request) has(tool string) bool { return slices.Contains(r.tools, tool) 
 // A job is what a sub-agent is asked for.
 type job struct{ agent, label, task string }
 
-// jobs divides the request among sub-agents; there are none if it is better done alone.
+// jobs divides the request among sub-agents. It returns none if the agent should work alone.
 func (r *request) jobs() (list []job) {
 	switch {
 	case !r.has("sessions_spawn"):
@@ -117,7 +117,7 @@ func (r *request) departments() (list []job) {
 	return list
 }
 
-// check has a price looked at by a second pair of eyes, where the tree may be deep enough for that.
+// check returns a job that looks at a price again, if the depth allows another sub-agent.
 func (r *request) check() (job, bool) {
 	if !r.has("sessions_spawn") || len(r.topics) != 1 || r.topics[0].id != "sleep" {
 		return job{}, false

@@ -57,7 +57,8 @@ func start(ctx context.Context, o bot, store *session.Store) (*process, error) {
 	return p, nil
 }
 
-// end stops the process at once, turns under way too, and returns when nothing of it is left.
+// end stops the process at once, with the turns that are under way. It returns when all of its
+// goroutines have ended.
 func (p *process) end() error {
 	p.stop()
 	err := <-p.ended
@@ -73,8 +74,8 @@ type bot struct {
 	think     func(ctx context.Context) error
 }
 
-// A witness stands between the Runtime and the script and remembers what passes: what a program
-// could log at the same seams.
+// A witness stands between the Runtime and the script and remembers what passes between them. A
+// program could log the same at the same interfaces.
 type witness struct {
 	mu       sync.Mutex
 	live     int                             // turns under way
@@ -85,14 +86,14 @@ type witness struct {
 	replies  []agent.Reply
 }
 
-// told is an announcement as a model got it.
+// told is an announcement as a model read it.
 type told struct {
 	to   string // the session
 	id   string // of the run that ended
 	text string
 }
 
-// A refusal is what a model is told of a spawn that was refused.
+// A refusal is the answer that a model gets to a spawn that the rules do not allow.
 type refusal struct {
 	at                       time.Time
 	from                     session.Lineage
@@ -103,7 +104,7 @@ type refusal struct {
 
 func newWitness() *witness { return &witness{prompts: make(map[session.Key]agentctx.Prompt)} }
 
-// newRunner returns a Runner that runs the model in a Loop and looks on.
+// newRunner returns a Runner that runs the model in a Loop and reports to the witness.
 func (w *witness) newRunner(model agent.Model) agent.Runner {
 	loop := &agent.Loop{
 		Model: modelFunc(
@@ -148,8 +149,8 @@ func (w *witness) turnEnds() {
 	w.live--
 }
 
-// recordAnnouncements remembers which announcements stand before a model, each of them once for
-// each time that it stands there.
+// recordAnnouncements remembers the announcements in a model's request. An announcement that stands
+// in the transcript twice counts twice.
 func (w *witness) recordAnnouncements(req *agent.ModelRequest) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,7 +184,7 @@ func (w *witness) timesTold(to session.Key, id spawn.RunID) int {
 	return w.count(to.String(), string(id))
 }
 
-// refusalsFrom returns the refusals but for the first n.
+// refusalsFrom returns the refusals after the first n.
 func (w *witness) refusalsFrom(n int) []refusal {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -192,7 +193,7 @@ func (w *witness) refusalsFrom(n int) []refusal {
 
 type toolFunc = func(ctx context.Context, c agent.ToolCall) (string, error)
 
-// recordRefusals returns the tool with its refusals remembered.
+// recordRefusals returns a tool function that calls the spawn tool and remembers its refusals.
 func (w *witness) recordRefusals(t *agent.Turn, call toolFunc) toolFunc {
 	return func(ctx context.Context, c agent.ToolCall) (string, error) {
 		out, err := call(ctx, c)
@@ -209,7 +210,7 @@ func (w *witness) recordRefusals(t *agent.Turn, call toolFunc) toolFunc {
 	}
 }
 
-// recordReply is Config.Reply: here a bot sends the message to its chat.
+// recordReply is the bot's Config.Reply. A real bot sends the message to its chat here.
 func (w *witness) recordReply(_ context.Context, r agent.Reply) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -219,8 +220,8 @@ func (w *witness) recordReply(_ context.Context, r agent.Reply) error {
 
 var errEnded = errors.New("the bot has ended")
 
-// next returns the next event of the tree. If wake is closed before there is one it returns neither
-// an event nor an error. When ctx ends so do the events, whichever is seen first.
+// next returns the next event of the tree. If wake is closed before the event comes, it returns
+// neither an event nor an error. When ctx ends or the events do, it returns an error.
 func (p *process) next(ctx context.Context, wake <-chan struct{}) (*agent.TreeEvent, error) {
 	select {
 	case e, ok := <-p.events:
@@ -258,7 +259,7 @@ func (w *witness) firstPrompts() map[session.Key]agentctx.Prompt {
 	return maps.Clone(w.prompts)
 }
 
-// A snapshot is how much is going on.
+// A snapshot counts the turns under way and the calls of the model so far.
 type snapshot struct{ live, calls int }
 
 func (w *witness) snapshot() snapshot {

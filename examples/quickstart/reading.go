@@ -28,7 +28,7 @@ type request struct {
 // A lookup is an answer of one of the bot's tools.
 type lookup struct{ topic, text string }
 
-// An asked job is one with what became of it.
+// An asked job is a job that a sub-agent was asked for, with what became of it.
 type asked struct {
 	job
 	accepted bool
@@ -97,11 +97,12 @@ func (r *request) answered(c called, m agent.Message) {
 	}
 }
 
-// announcementField finds the fields of an announcement, bar the lines of its result.
+// announcementField matches the fields of an announcement. The lines of its result begin with a bar
+// and do not match.
 var announcementField = regexp.MustCompile(`(?m)^(task|status): (.*)$`)
 
-// An announcement is what a model can tell from one: what the runtime says, and behind bars what
-// the child says.
+// An announcement is what a model reads from one: the fields are the runtime's words, the lines
+// that begin with a bar are the child's.
 type announcement struct {
 	task   string // its label
 	status string // the word: success, error, timeout or unknown
@@ -148,7 +149,7 @@ func personIn(p agentctx.Prompt) string {
 	return ""
 }
 
-// topicsIn returns what a text asks for; all there is if it names nothing.
+// topicsIn returns the topics that a text names. It returns all topics if the text names none.
 func topicsIn(text string) (list []topic) {
 	text = strings.ToLower(text)
 	for _, t := range topics {

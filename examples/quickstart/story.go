@@ -111,7 +111,7 @@ func (s *story) opening(o options) {
 	)
 }
 
-// request is the first thing that the person asks: spawns, decisions, events.
+// request posts the first request and shows its spawns, decisions and events.
 func (s *story) request(ctx context.Context, o options) error {
 	s.paper.title("2", "A request: spawns, decisions, events")
 	if err := s.chronicle.begin(ctx, s.process); err != nil {

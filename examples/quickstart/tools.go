@@ -7,9 +7,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 )
 
-// A source is where a tool gets its answers. It can be put on hold, as a slow service would be:
-// a call then waits until the source is
-// released or the context of the call ends.
+// A source is where a tool gets its answers. It can be put on hold, like a service that is slow: a
+// call then waits until the source is released or the context of the call ends.
 type source struct {
 	desk *desk
 	gate chan struct{} // nil while the source answers at once
@@ -29,7 +28,7 @@ func newDesk() *desk {
 	return d
 }
 
-// tools are the bot's own. Policy decides who gets which.
+// tools returns the bot's own tools. The rules decide which agent gets which.
 func (d *desk) tools() []agent.Tool {
 	type journey struct {
 		To string `json:"to" doc:"the town to go to"`
