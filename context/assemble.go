@@ -8,40 +8,39 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// Assemble builds the prompt. It is pure and total: it reads no clock, disk
-// or environment, equal input gives equal bytes, and there is no input for
-// which it fails. What cannot be shown is left out and accounted for.
+// Assemble builds the prompt of a session. It is pure: it reads neither clock nor disk nor
+// environment, and equal input gives equal bytes. It is total: it does not fail for any input. It
+// leaves out what it cannot show, and the Prompt reports why. It may be called concurrently.
 func Assemble(in Input) Prompt {
 	a := newAssembly(in)
 	p := Prompt{Session: in.Session.String(), Mode: a.spec.Mode, overflow: a.spec.Overflow}
 	if p.Mode == ModeNone {
-		a.files = leaveOut(in.Files)
+		a.files = excludeAll(in.Files)
 	}
 	p.Sections = a.sections()
-	p.Files, p.Skills = a.files.accounts, a.skills.accounts
+	p.Files, p.Skills = a.files.reports, a.skills.reports
 	return p
 }
 
-// An assembly is one call of Assemble.
+// An assembly is the state of one call of Assemble.
 type assembly struct {
-	in    Input
-	spec  Spec // complete
-	tools []Tool
-	has   map[string]string // tool names by their lower case
-	child bool
-	files project
-	// skills is what became of the skills.
-	skills catalog
-	extra  map[string]Section
+	in         Input
+	spec       Spec // complete
+	tools      []Tool
+	toolNames  map[string]string // tool names by their lower case
+	isSubagent bool
+	files      project
+	skills     catalog
+	extra      map[string]Section // by id, the last of each
 }
 
 func newAssembly(in Input) *assembly {
-	a := &assembly{in: in, child: isChild(in)}
-	a.spec = resolve(in)
+	a := &assembly{in: in, isSubagent: isChild(in)}
+	a.spec = resolveSpec(in)
 	a.tools = cleanTools(in.Tools, in.Layout != LayoutGoClaw)
-	a.has = make(map[string]string, len(a.tools))
+	a.toolNames = make(map[string]string, len(a.tools))
 	for _, t := range a.tools {
-		a.has[strings.ToLower(t.Name)] = t.Name
+		a.toolNames[strings.ToLower(t.Name)] = t.Name
 	}
 	a.extra = make(map[string]Section, len(in.Extra))
 	for _, s := range in.Extra {
@@ -54,13 +53,13 @@ func newAssembly(in Input) *assembly {
 	return a
 }
 
-// resolve is the one place that decides what a session sees: the caller's
-// spec over that of the key, and never that of a top-level session for one
-// whose record says that it is a sub-agent.
-func resolve(in Input) Spec {
+// resolveSpec is the one place that decides what a session sees. It lays the caller's spec over
+// that of the key. A session whose record says that it is a sub-agent never gets the spec of a
+// top-level session, whatever its key looks like.
+func resolveSpec(in Input) Spec {
 	under := SpecFor(in.Session)
 	if isChild(in) {
-		under = below()
+		under = subagentSpec()
 	}
 	s := in.Spec.Or(under)
 	if int(s.Mode) >= len(modeNames) {
@@ -69,21 +68,22 @@ func resolve(in Input) Spec {
 	return s
 }
 
-// isChild reports whether the key or the record is that of a sub-agent.
+// isChild reports whether the key or the lineage is that of a sub-agent.
 func isChild(in Input) bool {
 	l := in.Lineage
 	return in.Session.IsSubagent() || in.Session.Depth() > 0 || l.Depth > 0 || l.Parent.IsValid() ||
 		l.Role == session.RoleOrchestrator || l.Role == session.RoleLeaf
 }
 
-// below reports whether the session is a sub-agent.
-func (a *assembly) below() bool { return a.child }
+// onlySubagent reports whether the session is a sub-agent.
+func (a *assembly) onlySubagent() bool { return a.isSubagent }
 
-// tool returns the name under which the session has a tool, or "".
-func (a *assembly) tool(name string) string { return a.has[name] }
+// tool returns the session's spelling of the name of a tool. It returns "" if the session lacks the
+// tool. The name is in lower case.
+func (a *assembly) tool(name string) string { return a.toolNames[name] }
 
-// first returns the first of the named tools that the session has, or "".
-func (a *assembly) first(names ...string) string {
+// firstTool returns the session's spelling of the first of the names that it has, or "".
+func (a *assembly) firstTool(names ...string) string {
 	for _, n := range names {
 		if has := a.tool(n); has != "" {
 			return has
@@ -92,9 +92,9 @@ func (a *assembly) first(names ...string) string {
 	return ""
 }
 
-// sections returns what the mode keeps and the caller wants, in order.
+// sections returns the sections that the mode keeps and the caller wants, in order.
 func (a *assembly) sections() []Section {
-	layout := a.layout()
+	layout := a.parts()
 	list := make([]Section, 0, len(layout)+len(a.in.Extra))
 	for _, p := range layout {
 		if s, ok := a.section(p); ok {
@@ -107,12 +107,12 @@ func (a *assembly) sections() []Section {
 	return reorder(list, a.in.Order)
 }
 
-// addExtra appends the caller's sections whose ids are their own.
+// addExtra appends the caller's sections that do not replace a built-in section.
 func (a *assembly) addExtra(list []Section) []Section {
 	if len(a.in.Extra) == 0 {
 		return list
 	}
-	known := builtIn()
+	known := builtInIDs()
 	for _, s := range a.in.Extra {
 		last := a.extra[s.ID]
 		if known[s.ID] {
@@ -120,7 +120,7 @@ func (a *assembly) addExtra(list []Section) []Section {
 		}
 		known[s.ID] = true
 		if a.spec.Mode == ModeFull || a.spec.Mode == ModeMinimal && last.Minimal {
-			if s, ok := finish(last); ok {
+			if s, ok := normalizeSection(last); ok {
 				list = append(list, s)
 			}
 		}
@@ -128,24 +128,26 @@ func (a *assembly) addExtra(list []Section) []Section {
 	return list
 }
 
-// builtIn returns the ids that are not free for sections of the caller's own.
-func builtIn() map[string]bool {
+// builtInIDs returns the ids of the built-in sections of every layout, and "". A section of the
+// caller is never added under one of them.
+func builtInIDs() map[string]bool {
 	ids := map[string]bool{"": true}
-	for _, p := range slices.Concat(parts(), goClawParts()) {
+	for _, p := range slices.Concat(defaultParts(), goClawParts()) {
 		ids[p.id] = true
 	}
 	return ids
 }
 
-// layout returns the table of sections that the preset uses.
-func (a *assembly) layout() []part {
+// parts returns the built-in sections of the input's layout.
+func (a *assembly) parts() []part {
 	if a.in.Layout == LayoutGoClaw {
 		return goClawParts()
 	}
-	return parts()
+	return defaultParts()
 }
 
-// section renders one built-in section, or its replacement.
+// section renders one built-in section, or its replacement by the caller. It returns false if the
+// mode, the gate or an empty text leaves it out.
 func (a *assembly) section(p part) (Section, bool) {
 	switch {
 	case a.spec.Mode == ModeNone && p.id != SectionIdentity,
@@ -157,13 +159,14 @@ func (a *assembly) section(p part) (Section, bool) {
 	if own, ok := a.extra[p.id]; ok {
 		s.Text = own.Text
 	} else {
-		s.Text, s.Source = p.text(a), sourceOf(p.id)
+		s.Text, s.Source = p.render(a), sourceOf(p.id)
 	}
-	return finish(s)
+	return normalizeSection(s)
 }
 
-// finish cleans a section up, and reports whether it says anything.
-func finish(s Section) (Section, bool) {
+// normalizeSection returns the section as a Prompt holds it, and whether its text is more than
+// white space.
+func normalizeSection(s Section) (Section, bool) {
 	s.Text = strings.Trim(s.Text, "\n")
 	s.Class = min(s.Class, ClassPerTurn)
 	s.Source = cmp.Or(s.Source, "caller")
@@ -183,8 +186,7 @@ func sourceOf(id string) string {
 	}
 }
 
-// reorder moves each named section behind the one named before it in its
-// class.
+// reorder moves each section that order names behind the one that it names before, within a class.
 func reorder(list []Section, order []string) []Section {
 	var prev [ClassPerTurn + 1]string
 	for _, id := range order {
@@ -208,15 +210,17 @@ func reorder(list []Section, order []string) []Section {
 	return list
 }
 
-// cleanTools returns the tools with a name, each once, with one-line
-// summaries; by name without regard to case if they are to be sorted. Then of
-// several spellings the one with more lower-case letters wins, and of several
-// summaries the first in order that is not blank, so that the order of the
-// input does not matter; else the first tool of a name wins.
+// cleanTools returns the tools that have a name, each name once in any letter case, with one-line
+// summaries.
+//
+// If sorted is set the tools are in the order of their names in lower case, and the order of the
+// input does not matter: of several spellings the one with more lower-case letters wins, and of
+// several summaries the first in order that is not blank. Otherwise the tools keep their order, and
+// the first tool of a name wins.
 func cleanTools(tools []Tool, sorted bool) []Tool {
 	list := make([]Tool, 0, len(tools))
 	for _, t := range tools {
-		t = Tool{Name: literal(t.Name), Summary: literal(t.Summary)}
+		t = Tool{Name: sanitize(t.Name), Summary: sanitize(t.Summary)}
 		if t.Name != "" {
 			list = append(list, t)
 		}
@@ -233,6 +237,7 @@ func cleanTools(tools []Tool, sorted bool) []Tool {
 	})
 }
 
+// compareTools orders tools so that the one that wins a name comes first, see cleanTools.
 func compareTools(x, y Tool) int {
 	return cmp.Or(
 		cmp.Compare(strings.ToLower(x.Name), strings.ToLower(y.Name)),

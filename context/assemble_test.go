@@ -19,12 +19,14 @@ import (
 
 var (
 	mainKey  = session.Must(session.Parse("agent:main:main"))
-	childKey = session.Must(session.Parse("agent:coder:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
-	noon     = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	childKey = session.Must(
+		session.Parse("agent:coder:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"),
+	)
+	noonUTC = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 )
 
-// workspace returns a file system with the eight core files.
-func workspace() fstest.MapFS {
+// coreWorkspace returns a file system with the eight core files.
+func coreWorkspace() fstest.MapFS {
 	fsys := fstest.MapFS{}
 	for _, name := range agentctx.CoreFiles() {
 		fsys[name] = &fstest.MapFile{Data: []byte("text of " + name + "\n")}
@@ -32,7 +34,7 @@ func workspace() fstest.MapFS {
 	return fsys
 }
 
-func ids(p agentctx.Prompt) []string {
+func sectionIDs(p agentctx.Prompt) []string {
 	var list []string
 	for _, s := range p.Sections {
 		list = append(list, s.ID)
@@ -40,7 +42,7 @@ func ids(p agentctx.Prompt) []string {
 	return list
 }
 
-func shown(p agentctx.Prompt) []string {
+func shownFiles(p agentctx.Prompt) []string {
 	var list []string
 	for _, a := range p.Files {
 		if a.Shown() {
@@ -52,11 +54,12 @@ func shown(p agentctx.Prompt) []string {
 
 // knownTools are all tools that a section speaks of.
 var knownTools = []string{
-	"read", "exec", "process", "message", "gateway", "memory_search", "memory_get", "session_status",
+	"read", "exec", "process", "message", "gateway", "memory_search", "memory_get",
+	"session_status",
 	"sessions_spawn", "sessions_send", "sessions_list", "sessions_yield", "subagents",
 }
 
-func tools(names ...string) []agentctx.Tool {
+func toolsNamed(names ...string) []agentctx.Tool {
 	list := make([]agentctx.Tool, len(names))
 	for i, name := range names {
 		list[i] = agentctx.Tool{Name: name, Summary: "Does what it does."}
@@ -64,38 +67,56 @@ func tools(names ...string) []agentctx.Tool {
 	return list
 }
 
-// everything is an input that opens every gate.
-func everything(key session.Key) agentctx.Input {
+// fullInput is an input that opens every gate.
+func fullInput(key session.Key) agentctx.Input {
 	return agentctx.Input{
-		Session: key, Product: "Perch", Files: agentctx.LoadWorkspace(workspace()), Tools: tools(knownTools...),
-		Skills: []agentctx.Skill{{Name: "pdf", Description: "Fill in forms.", Path: "skills/pdf/SKILL.md"}},
+		Session: key, Product: "Perch", Files: agentctx.LoadWorkspace(coreWorkspace()),
+		Tools: toolsNamed(knownTools...),
+		Skills: []agentctx.Skill{
+			{Name: "pdf", Description: "Fill in forms.", Path: "skills/pdf/SKILL.md"},
+		},
 		Env: agentctx.Env{
-			Host: "box", OS: "linux", Arch: "arm64", Repo: "/repo", Dir: "/work", Shell: "zsh", Model: "acme/large",
-			DefaultModel: "acme/small", Thinking: "low", Reasoning: "off", Channel: "Telegram", Capabilities: []string{"Voice", "buttons", "voice"},
+			Host: "box", OS: "linux", Arch: "arm64", Repo: "/repo", Dir: "/work", Shell: "zsh",
+			Model:        "acme/large",
+			DefaultModel: "acme/small", Thinking: "low", Reasoning: "off", Channel: "Telegram",
+			Capabilities: []string{"Voice", "buttons", "voice"},
 		},
 		Sandbox: agentctx.Sandbox{
-			Enabled: true, Dir: "/box", Mount: "/home/x", Access: "ro", BrowserURL: "http://box:6080", HostBrowser: agentctx.AnswerNo, Elevated: "ask",
+			Enabled: true, Dir: "/box", Mount: "/home/x", Access: "ro",
+			BrowserURL: "http://box:6080", HostBrowser: agentctx.AnswerNo, Elevated: "ask",
 		},
 		Channel: agentctx.Channel{
-			Senders: []string{"+123", " +456 ", ""}, Options: []string{"telegram"}, Buttons: agentctx.AnswerYes,
+			Senders: []string{
+				"+123", " +456 ", "",
+			}, Options: []string{"telegram"}, Buttons: agentctx.AnswerYes,
 			Hints: []string{"Threads are topics."}, Voice: "short sentences", Reactions: "minimal",
 		},
-		Docs: "/docs", Notes: []string{"Commit what you edit.", " "}, Aliases: map[string]string{"fast": "acme/small", "best": "acme/large"},
+		Docs: "/docs", Notes: []string{"Commit what you edit.", " "},
+		Aliases:       map[string]string{"fast": "acme/small", "best": "acme/large"},
 		ReasoningTags: true, HeartbeatPrompt: "Anything to do?", Conversation: "A group of three.",
-		Active: []agentctx.ActiveSubagent{{Key: childKey, Label: "research", State: "running", Task: "find out"}}, Now: noon,
+		Active: []agentctx.ActiveSubagent{
+			{Key: childKey, Label: "research", State: "running", Task: "find out"},
+		}, Now: noonUTC,
 	}
 }
 
 func TestSectionsOfAFullPrompt(t *testing.T) {
-	p := agentctx.Assemble(everything(mainKey))
+	p := agentctx.Assemble(fullInput(mainKey))
 	assert.Equal(t, []string{
-		"identity", "tooling", "tool-call-style", "safety", "skills", "memory-recall", "self-update", "model-aliases",
-		"workspace", "documentation", "sandbox", "authorized-senders", "reply-tags", "messaging", "voice", "reactions",
+		"identity", "tooling", "tool-call-style", "safety", "skills", "memory-recall",
+		"self-update", "model-aliases",
+		"workspace", "documentation", "sandbox", "authorized-senders", "reply-tags", "messaging",
+		"voice", "reactions",
 		"reasoning-format", "project-context", "silent-replies", "heartbeats",
 		"conversation-context",
 		"date-and-zone", "delegation", "active-sub-agents", "runtime",
-	}, ids(p))
-	assert.True(t, slices.IsSortedFunc(p.Sections, func(x, y agentctx.Section) int { return int(x.Class) - int(y.Class) }))
+	}, sectionIDs(p))
+	assert.True(
+		t,
+		slices.IsSortedFunc(
+			p.Sections, func(x, y agentctx.Section) int { return int(x.Class) - int(y.Class) },
+		),
+	)
 	for _, s := range p.Sections {
 		want := agentctx.ClassStable
 		switch s.ID {
@@ -110,8 +131,10 @@ func TestSectionsOfAFullPrompt(t *testing.T) {
 	}
 	text := p.String()
 	for _, want := range []string{
-		"You are a personal assistant running inside Perch.", "take on the persona", "- `best`: `acme/large`\n- `fast`: `acme/small`",
-		"working directory is `/box`", "mounted from `/home/x`", "`+123`, `+456`.", "- Commit what you edit.",
+		"You are a personal assistant running inside Perch.", "take on the persona",
+		"- `best`: `acme/large`\n- `fast`: `acme/small`",
+		"working directory is `/box`", "mounted from `/home/x`", "`+123`, `+456`.",
+		"- Commit what you edit.",
 		"host=box | repo=/repo | os=linux | arch=arm64 | model=acme/large | default_model=acme/small | shell=zsh | channel=telegram | capabilities=buttons,voice | thinking=low\nReasoning: off",
 		"Date: Saturday, 21 November 2026\nTime zone: `UTC`", "follow it in your first answer",
 	} {
@@ -121,51 +144,68 @@ func TestSectionsOfAFullPrompt(t *testing.T) {
 }
 
 func TestSectionsOfAMinimalPrompt(t *testing.T) {
-	p := agentctx.Assemble(everything(childKey))
+	p := agentctx.Assemble(fullInput(childKey))
 	assert.Equal(t, []string{
-		"identity", "tooling", "safety", "workspace", "sandbox", "reasoning-format", "project-context",
+		"identity", "tooling", "safety", "workspace", "sandbox", "reasoning-format",
+		"project-context",
 		"subagent-context", "date-and-zone", "runtime",
-	}, ids(p))
-	assert.Equal(t, "You are a worker agent inside Perch, started to complete one specific task.", p.Sections[0].Text)
+	}, sectionIDs(p))
+	assert.Equal(
+		t, "You are a worker agent inside Perch, started to complete one specific task.",
+		p.Sections[0].Text,
+	)
 
-	in := everything(childKey)
+	in := fullInput(childKey)
 	in.Spec.Skills = []string{"pdf"}
-	assert.Contains(t, ids(agentctx.Assemble(in)), "skills", "kept if the spec names some")
+	assert.Contains(t, sectionIDs(agentctx.Assemble(in)), "skills", "kept if the spec names some")
 
-	cron := agentctx.Assemble(everything(session.Must(session.Parse("agent:main:cron:daily"))))
+	cron := agentctx.Assemble(fullInput(session.Must(session.Parse("agent:main:cron:daily"))))
 	assert.Equal(t, []string{
-		"identity", "tooling", "safety", "workspace", "sandbox", "reasoning-format", "project-context", "date-and-zone", "runtime",
-	}, ids(cron), "a cron session is nobody's sub-agent")
-	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shown(cron))
+		"identity", "tooling", "safety", "workspace", "sandbox", "reasoning-format",
+		"project-context", "date-and-zone", "runtime",
+	}, sectionIDs(cron), "a cron session is nobody's sub-agent")
+	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shownFiles(cron))
 }
 
 func TestChildInFullMode(t *testing.T) {
-	in := everything(childKey)
+	in := fullInput(childKey)
 	in.Spec.Mode = agentctx.ModeFull
 	in.Subagent = agentctx.Subagent{Depth: 1, MaxDepth: 1}
-	list := ids(agentctx.Assemble(in))
+	list := sectionIDs(agentctx.Assemble(in))
 	assert.Contains(t, list, "subagent-context")
 	assert.NotContains(t, list, "conversation-context", "the conversation is the main agent's")
 	assert.NotContains(t, list, "delegation", "it may not spawn")
 	in.Subagent.MaySpawn = true
-	assert.Contains(t, ids(agentctx.Assemble(in)), "delegation")
+	assert.Contains(t, sectionIDs(agentctx.Assemble(in)), "delegation")
 }
 
 func TestActiveSubagents(t *testing.T) {
-	a := agentctx.ActiveSubagent{Key: session.Must(session.Parse("agent:a:subagent:11111111-2222-4333-8444-555555555555")), Label: "one", State: "running", Task: strings.Repeat("long ", 100)}
-	b := agentctx.ActiveSubagent{Key: session.Must(session.Parse("agent:b:subagent:11111111-2222-4333-8444-555555555555")), State: "queued"}
+	a := agentctx.ActiveSubagent{
+		Key:   session.Must(session.Parse("agent:a:subagent:11111111-2222-4333-8444-555555555555")),
+		Label: "one", State: "running", Task: strings.Repeat("long ", 100),
+	}
+	b := agentctx.ActiveSubagent{
+		Key:   session.Must(session.Parse("agent:b:subagent:11111111-2222-4333-8444-555555555555")),
+		State: "queued",
+	}
 	text := func(list ...agentctx.ActiveSubagent) string {
-		s, _ := agentctx.Assemble(agentctx.Input{Session: mainKey, Active: list}).Section(agentctx.SectionActive)
+		s, _ := agentctx.Assemble(
+			agentctx.Input{Session: mainKey, Active: list},
+		).Section(
+			agentctx.SectionActive,
+		)
 		return s.Text
 	}
 	assert.Equal(t, text(a, b), text(b, a))
-	assert.Contains(t, text(a, b), "- `"+a.Key.String()+"`, label `one`, state `running`, task `long long")
+	assert.Contains(
+		t, text(a, b), "- `"+a.Key.String()+"`, label `one`, state `running`, task `long long",
+	)
 	assert.Contains(t, text(a, b), "…`\n- `"+b.Key.String()+"`, state `queued`")
 	assert.Less(t, len(text(a)), 500)
 }
 
 func TestNoneIsTheIdentityLine(t *testing.T) {
-	in := everything(mainKey)
+	in := fullInput(mainKey)
 	in.Spec.Mode = agentctx.ModeNone
 	in.Extra = []agentctx.Section{{ID: "own", Text: "own", Minimal: true}}
 	p := agentctx.Assemble(in)
@@ -178,44 +218,52 @@ func TestNoneIsTheIdentityLine(t *testing.T) {
 func TestGates(t *testing.T) {
 	bare := agentctx.Assemble(agentctx.Input{Session: mainKey})
 	assert.Equal(t, []string{
-		"identity", "tooling", "safety", "workspace", "reply-tags", "messaging", "silent-replies", "heartbeats", "runtime",
-	}, ids(bare))
+		"identity", "tooling", "safety", "workspace", "reply-tags", "messaging", "silent-replies",
+		"heartbeats", "runtime",
+	}, sectionIDs(bare))
 	assert.Equal(t, "You are a personal assistant.", bare.Sections[0].Text)
 
 	for id, change := range map[string]func(*agentctx.Input){
-		"tool-call-style":      func(in *agentctx.Input) { in.Tools = tools("read") },
-		"skills":               func(in *agentctx.Input) { in.Skills = []agentctx.Skill{{Name: "x"}} },
-		"memory-recall":        func(in *agentctx.Input) { in.Tools = tools("memory_get") },
-		"self-update":          func(in *agentctx.Input) { in.Tools = tools("gateway") },
-		"model-aliases":        func(in *agentctx.Input) { in.Aliases = map[string]string{"a": "b"} },
-		"documentation":        func(in *agentctx.Input) { in.Docs = "/docs" },
-		"sandbox":              func(in *agentctx.Input) { in.Sandbox.Enabled = true },
-		"authorized-senders":   func(in *agentctx.Input) { in.Channel.Senders = []string{"x"} },
-		"voice":                func(in *agentctx.Input) { in.Channel.Voice = "x" },
-		"reactions":            func(in *agentctx.Input) { in.Channel.Reactions = "extensive" },
-		"reasoning-format":     func(in *agentctx.Input) { in.ReasoningTags = true },
-		"project-context":      func(in *agentctx.Input) { in.Files = []agentctx.WorkspaceFile{{Name: "AGENTS.md", Content: "x"}} },
+		"tool-call-style":    func(in *agentctx.Input) { in.Tools = toolsNamed("read") },
+		"skills":             func(in *agentctx.Input) { in.Skills = []agentctx.Skill{{Name: "x"}} },
+		"memory-recall":      func(in *agentctx.Input) { in.Tools = toolsNamed("memory_get") },
+		"self-update":        func(in *agentctx.Input) { in.Tools = toolsNamed("gateway") },
+		"model-aliases":      func(in *agentctx.Input) { in.Aliases = map[string]string{"a": "b"} },
+		"documentation":      func(in *agentctx.Input) { in.Docs = "/docs" },
+		"sandbox":            func(in *agentctx.Input) { in.Sandbox.Enabled = true },
+		"authorized-senders": func(in *agentctx.Input) { in.Channel.Senders = []string{"x"} },
+		"voice":              func(in *agentctx.Input) { in.Channel.Voice = "x" },
+		"reactions":          func(in *agentctx.Input) { in.Channel.Reactions = "extensive" },
+		"reasoning-format":   func(in *agentctx.Input) { in.ReasoningTags = true },
+		"project-context": func(in *agentctx.Input) {
+			in.Files = []agentctx.WorkspaceFile{{Name: "AGENTS.md", Content: "x"}}
+		},
 		"conversation-context": func(in *agentctx.Input) { in.Conversation = "x" },
-		"date-and-zone":        func(in *agentctx.Input) { in.Now = noon },
-		"delegation":           func(in *agentctx.Input) { in.Tools = tools("sessions_spawn") },
+		"date-and-zone":        func(in *agentctx.Input) { in.Now = noonUTC },
+		"delegation":           func(in *agentctx.Input) { in.Tools = toolsNamed("sessions_spawn") },
 		"active-sub-agents":    func(in *agentctx.Input) { in.Active = []agentctx.ActiveSubagent{{Key: childKey}} },
 		"subagent-context":     func(in *agentctx.Input) { in.Session = childKey },
 	} {
 		in := agentctx.Input{Session: mainKey}
 		change(&in)
-		assert.Contains(t, ids(agentctx.Assemble(in)), id)
-		assert.NotContains(t, ids(bare), id)
+		assert.Contains(t, sectionIDs(agentctx.Assemble(in)), id)
+		assert.NotContains(t, sectionIDs(bare), id)
 	}
 	// A gate is not opened by nothing.
 	in := agentctx.Input{
-		Session: mainKey, Docs: "\n", Notes: []string{" "}, Conversation: " \n", Aliases: map[string]string{"a": "", "": "b"},
-		Channel: agentctx.Channel{Senders: []string{" ", "\x00"}, Voice: " ", Reactions: "wild"}, Tools: []agentctx.Tool{{Name: " "}},
-		Skills: []agentctx.Skill{{}}, Files: []agentctx.WorkspaceFile{{Name: "AGENTS.md", Content: " \n"}, {}},
+		Session: mainKey, Docs: "\n", Notes: []string{" "}, Conversation: " \n",
+		Aliases: map[string]string{"a": "", "": "b"},
+		Channel: agentctx.Channel{
+			Senders: []string{" ", "\x00"}, Voice: " ", Reactions: "wild",
+		}, Tools: []agentctx.Tool{{Name: " "}},
+		Skills: []agentctx.Skill{
+			{},
+		}, Files: []agentctx.WorkspaceFile{{Name: "AGENTS.md", Content: " \n"}, {}},
 	}
-	assert.Equal(t, ids(bare), ids(agentctx.Assemble(in)))
+	assert.Equal(t, sectionIDs(bare), sectionIDs(agentctx.Assemble(in)))
 }
 
-var toolNames = regexp.MustCompile("`([A-Za-z_]+)`")
+var toolNamePattern = regexp.MustCompile("`([A-Za-z_]+)`")
 
 func TestNoHintAtAToolThatIsNotThere(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -227,8 +275,8 @@ func TestNoHintAtAToolThatIsNotThere(t *testing.T) {
 			}
 		}
 		for _, key := range []session.Key{mainKey, childKey} {
-			in := everything(key)
-			in.Tools, in.Files, in.Active = tools(have...), nil, nil
+			in := fullInput(key)
+			in.Tools, in.Files, in.Active = toolsNamed(have...), nil, nil
 			in.Subagent.MaySpawn, in.Subagent.Depth = true, 1+rng.IntN(3)
 			in.Spec.Mode = agentctx.Mode(rng.IntN(3))
 			in.Layout = agentctx.Layout(rng.IntN(2))
@@ -237,10 +285,11 @@ func TestNoHintAtAToolThatIsNotThere(t *testing.T) {
 				if slices.Contains(have, name) {
 					continue
 				}
-				for _, m := range toolNames.FindAllStringSubmatch(text, -1) {
+				for _, m := range toolNamePattern.FindAllStringSubmatch(text, -1) {
 					require.NotEqual(t, name, m[1], "%v", have)
 				}
-				if name != "read" && name != "message" && name != "process" && name != "exec" { // also plain words
+				if name != "read" && name != "message" && name != "process" &&
+					name != "exec" { // also plain words
 					require.NotContains(t, text, name)
 				}
 			}
@@ -250,14 +299,20 @@ func TestNoHintAtAToolThatIsNotThere(t *testing.T) {
 
 func TestHowToWait(t *testing.T) {
 	tooling := func(names ...string) string {
-		s, _ := agentctx.Assemble(agentctx.Input{Session: mainKey, Tools: tools(names...)}).Section(agentctx.SectionTooling)
+		s, _ := agentctx.Assemble(
+			agentctx.Input{Session: mainKey, Tools: toolsNamed(names...)},
+		).Section(
+			agentctx.SectionTooling,
+		)
 		return s.Text
 	}
 	assert.Contains(t, tooling("exec", "process"), "background and look after it with `process`")
 	assert.Contains(t, tooling("exec"), "timeout of its own in `exec`")
 	assert.NotContains(t, tooling("exec"), "background")
 	assert.NotContains(t, tooling("process"), "background")
-	assert.Contains(t, tooling("subagents", "sessions_list"), "Use `subagents` and `sessions_list` when")
+	assert.Contains(
+		t, tooling("subagents", "sessions_list"), "Use `subagents` and `sessions_list` when",
+	)
 	assert.NotContains(t, tooling("read"), "in a loop")
 }
 
@@ -274,14 +329,18 @@ func TestToolsAreListedByName(t *testing.T) {
 	for i := range 50 {
 		rng := rand.New(rand.NewPCG(uint64(i), 0))
 		rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-		p := agentctx.Assemble(agentctx.Input{Session: mainKey, Tools: list, Skills: []agentctx.Skill{{Name: "x"}}})
+		p := agentctx.Assemble(
+			agentctx.Input{Session: mainKey, Tools: list, Skills: []agentctx.Skill{{Name: "x"}}},
+		)
 		s, _ := p.Section(agentctx.SectionTooling)
 		assert.Contains(t, s.Text, "\n- `apply_patch`\n- `exec`: run\n- `Read`: Read a file.\n")
 		if want == "" {
 			want = p.String()
 		}
 		assert.Equal(t, want, p.String(), "the order of the input does not matter")
-		assert.Contains(t, p.String(), "with `Read` and follow it", "by the name that the session has")
+		assert.Contains(
+			t, p.String(), "with `Read` and follow it", "by the name that the session has",
+		)
 	}
 	p := agentctx.Assemble(agentctx.Input{Session: mainKey})
 	assert.Contains(t, p.String(), "no tools in this session")
@@ -289,14 +348,19 @@ func TestToolsAreListedByName(t *testing.T) {
 
 func TestStablePrefixStandsStill(t *testing.T) {
 	for _, key := range []session.Key{mainKey, childKey} {
-		first := agentctx.Assemble(everything(key))
+		first := agentctx.Assemble(fullInput(key))
 		for turn := range 100 {
 			rng := rand.New(rand.NewPCG(uint64(turn), 7))
-			in := everything(key)
-			in.Now = noon.Add(time.Duration(turn) * 17 * time.Hour)
+			in := fullInput(key)
+			in.Now = noonUTC.Add(time.Duration(turn) * 17 * time.Hour)
 			in.Env.Model, in.Env.Thinking = fmt.Sprint("m", turn), fmt.Sprint("t", turn)
-			in.Active = append(in.Active, agentctx.ActiveSubagent{Key: key, Label: fmt.Sprint(turn)})
-			rng.Shuffle(len(in.Tools), func(i, j int) { in.Tools[i], in.Tools[j] = in.Tools[j], in.Tools[i] })
+			in.Active = append(
+				in.Active, agentctx.ActiveSubagent{Key: key, Label: fmt.Sprint(turn)},
+			)
+			rng.Shuffle(
+				len(in.Tools),
+				func(i, j int) { in.Tools[i], in.Tools[j] = in.Tools[j], in.Tools[i] },
+			)
 			p := agentctx.Assemble(in)
 			require.Equal(t, first.StablePrefix(), p.StablePrefix())
 			require.Equal(t, first.SessionPrefix(), p.SessionPrefix())
@@ -309,7 +373,11 @@ func TestStablePrefixStandsStill(t *testing.T) {
 		}
 	}
 	// Siblings share it, whatever their task, label and key.
-	a, b := everything(childKey), everything(session.Must(session.Parse("agent:coder:subagent:11111111-2222-4333-8444-555555555555")))
+	a, b := fullInput(
+		childKey,
+	), fullInput(
+		session.Must(session.Parse("agent:coder:subagent:11111111-2222-4333-8444-555555555555")),
+	)
 	a.Subagent, a.Task = agentctx.Subagent{Label: "a"}, "one"
 	b.Subagent, b.Task = agentctx.Subagent{Label: "b", Depth: 3}, "two"
 	assert.Equal(t, agentctx.Assemble(a).CacheKey(), agentctx.Assemble(b).CacheKey())
@@ -320,7 +388,7 @@ func TestStablePrefixStandsStill(t *testing.T) {
 		"sandbox": func(in *agentctx.Input) { in.Sandbox.Enabled = false },
 		"files":   func(in *agentctx.Input) { in.Files[0].Content = "changed" },
 	} {
-		c := everything(childKey)
+		c := fullInput(childKey)
 		change(&c)
 		assert.NotEqual(t, agentctx.Assemble(a).CacheKey(), agentctx.Assemble(c).CacheKey(), name)
 	}
@@ -328,7 +396,7 @@ func TestStablePrefixStandsStill(t *testing.T) {
 }
 
 func TestEqualInputGivesEqualBytesAndIsNotChanged(t *testing.T) {
-	in := everything(mainKey)
+	in := fullInput(mainKey)
 	in.Extra = []agentctx.Section{{ID: "own", Text: "own"}}
 	in.Order = []string{"tooling", "own"}
 	before := fmt.Sprintf("%+v", in)
@@ -340,30 +408,56 @@ func TestEqualInputGivesEqualBytesAndIsNotChanged(t *testing.T) {
 }
 
 func TestSectionsOfTheCaller(t *testing.T) {
-	in := everything(mainKey)
+	in := fullInput(mainKey)
 	in.Extra = []agentctx.Section{
 		{ID: "house-rules", Text: "## House Rules\nNo shoes."},
 		{ID: "weather", Class: agentctx.ClassPerTurn, Text: "## Weather\nRain.", Source: "sensor"},
-		{ID: agentctx.SectionIdentity, Class: agentctx.ClassPerTurn, Text: "You are the lighthouse."},
+		{
+			ID: agentctx.SectionIdentity, Class: agentctx.ClassPerTurn,
+			Text: "You are the lighthouse.",
+		},
 		{ID: "weather", Class: agentctx.ClassPerTurn, Text: "## Weather\nSun.", Source: "sensor"},
 		{ID: "blank", Text: " \n"},
 		{ID: "charter", Text: "Stable, and named by no order."},
 		{ID: "odd", Class: 9, Text: "odd"},
 	}
 	in.Drop = []string{agentctx.SectionReplyTags, "no-such"}
-	in.Order = []string{agentctx.SectionSafety, "house-rules", agentctx.SectionTooling, agentctx.SectionRuntime, "weather", "no-such"}
+	in.Order = []string{
+		agentctx.SectionSafety, "house-rules", agentctx.SectionTooling, agentctx.SectionRuntime,
+		"weather", "no-such",
+	}
 	p := agentctx.Assemble(in)
-	list := ids(p)
-	assert.Equal(t, []string{"identity", "tool-call-style", "safety", "house-rules", "tooling", "skills"}, list[:6])
+	list := sectionIDs(p)
+	assert.Equal(
+		t, []string{"identity", "tool-call-style", "safety", "house-rules", "tooling", "skills"},
+		list[:6],
+	)
 	assert.Equal(t, []string{"runtime", "weather", "odd"}, list[len(list)-3:])
-	assert.Less(t, slices.Index(list, "charter"), slices.Index(list, "conversation-context"), "at the end of its class")
+	assert.Less(
+		t, slices.Index(list, "charter"), slices.Index(list, "conversation-context"),
+		"at the end of its class",
+	)
 	assert.Greater(t, slices.Index(list, "charter"), slices.Index(list, "heartbeats"))
 	assert.NotContains(t, list, "reply-tags")
 	assert.NotContains(t, list, "blank")
-	assert.Equal(t, agentctx.Section{ID: "identity", Class: agentctx.ClassStable, Text: "You are the lighthouse.", Source: "caller"}, p.Sections[0],
-		"a replacement keeps the class")
+	assert.Equal(
+		t,
+		agentctx.Section{
+			ID: "identity", Class: agentctx.ClassStable, Text: "You are the lighthouse.",
+			Source: "caller",
+		},
+		p.Sections[0],
+		"a replacement keeps the class",
+	)
 	s, _ := p.Section("weather")
-	assert.Equal(t, agentctx.Section{ID: "weather", Class: agentctx.ClassPerTurn, Text: "## Weather\nSun.", Source: "sensor"}, s, "the last of one id counts")
+	assert.Equal(
+		t,
+		agentctx.Section{
+			ID: "weather", Class: agentctx.ClassPerTurn, Text: "## Weather\nSun.", Source: "sensor",
+		},
+		s,
+		"the last of one id counts",
+	)
 
 	// A replacement obeys the gate and the mode of what it replaces.
 	in = agentctx.Input{Session: childKey, Extra: []agentctx.Section{
@@ -377,15 +471,18 @@ func TestSectionsOfTheCaller(t *testing.T) {
 	for _, text := range []string{"own messaging", "own memory", "own docs"} {
 		assert.NotContains(t, p.String(), text)
 	}
-	assert.NotContains(t, ids(p), "full-only")
-	assert.Contains(t, ids(p), "everywhere")
+	assert.NotContains(t, sectionIDs(p), "full-only")
+	assert.Contains(t, sectionIDs(p), "everywhere")
 	in.Session = mainKey
 	text := agentctx.Assemble(in).String()
 	assert.Contains(t, text, "own messaging")
 	assert.Contains(t, text, "own docs")
 	assert.NotContains(t, text, "own memory", "there is no memory tool")
 	in.Layout = agentctx.LayoutGoClaw
-	assert.NotContains(t, agentctx.Assemble(in).String(), "own messaging", "the preset has no such section to replace")
+	assert.NotContains(
+		t, agentctx.Assemble(in).String(), "own messaging",
+		"the preset has no such section to replace",
+	)
 }
 
 func TestSendersMayBeHashed(t *testing.T) {
@@ -410,26 +507,35 @@ func TestZones(t *testing.T) {
 	}
 	berlin := time.FixedZone("Europe/Berlin", 3600)
 	late := time.Date(2026, 11, 21, 23, 30, 0, 0, time.UTC)
-	assert.Contains(t, date(agentctx.Input{Now: late.In(berlin)}), "Sunday, 22 November 2026\nTime zone: `Europe/Berlin`")
-	assert.Contains(t, date(agentctx.Input{Now: late, Env: agentctx.Env{Zone: "Asia/Tokyo"}}), "Time zone: `Asia/Tokyo`")
-	assert.Equal(t, "## Current Date\nTime zone: `Asia/Tokyo`", date(agentctx.Input{Env: agentctx.Env{Zone: "Asia/Tokyo"}}))
+	assert.Contains(
+		t, date(agentctx.Input{Now: late.In(berlin)}),
+		"Sunday, 22 November 2026\nTime zone: `Europe/Berlin`",
+	)
+	assert.Contains(
+		t, date(agentctx.Input{Now: late, Env: agentctx.Env{Zone: "Asia/Tokyo"}}),
+		"Time zone: `Asia/Tokyo`",
+	)
+	assert.Equal(
+		t, "## Current Date\nTime zone: `Asia/Tokyo`",
+		date(agentctx.Input{Env: agentctx.Env{Zone: "Asia/Tokyo"}}),
+	)
 	local := time.Now().Local()
 	assert.NotContains(t, date(agentctx.Input{Now: local}), "Local")
 }
 
 func TestInputValidate(t *testing.T) {
-	require.NoError(t, everything(mainKey).Validate())
+	require.NoError(t, fullInput(mainKey).Validate())
 	for want, change := range map[string]func(*agentctx.Input){
 		"Input.Session":               func(in *agentctx.Input) { in.Session = session.Key{} },
 		"Spec.Mode is 9":              func(in *agentctx.Input) { in.Spec.Mode = 9 },
 		"Limits.File is -3":           func(in *agentctx.Input) { in.Limits.File = -3 },
-		"Input.Preset is 7":           func(in *agentctx.Input) { in.Layout = 7 },
+		"Input.Layout is 7":           func(in *agentctx.Input) { in.Layout = 7 },
 		`Channel.Reactions is "wild"`: func(in *agentctx.Input) { in.Channel.Reactions = "wild" },
 		`Sandbox.Access is "all"`:     func(in *agentctx.Input) { in.Sandbox.Access = "all" },
 		"Input.Extra[0].ID is blank":  func(in *agentctx.Input) { in.Extra = []agentctx.Section{{}} },
 		"Input.Extra[0].Class is 5":   func(in *agentctx.Input) { in.Extra = []agentctx.Section{{ID: "x", Class: 5}} },
 	} {
-		in := everything(mainKey)
+		in := fullInput(mainKey)
 		change(&in)
 		assert.ErrorContains(t, in.Validate(), want)
 		assert.NotPanics(t, func() { _ = agentctx.Assemble(in).Report() }, want)
@@ -437,7 +543,7 @@ func TestInputValidate(t *testing.T) {
 }
 
 func TestZeroInput(t *testing.T) {
-	p := agentctx.Assemble(agentctx.Input{Files: agentctx.LoadWorkspace(workspace())})
+	p := agentctx.Assemble(agentctx.Input{Files: agentctx.LoadWorkspace(coreWorkspace())})
 	assert.Equal(t, agentctx.ModeMinimal, p.Mode)
-	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shown(p))
+	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shownFiles(p))
 }

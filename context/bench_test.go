@@ -13,11 +13,13 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// bulky makes a directory with the eight core files of 20 KB each.
-func bulky(b *testing.B) *os.Root {
+// benchWorkspace makes a directory with the eight core files of 20 KB each.
+func benchWorkspace(b *testing.B) *os.Root {
 	b.Helper()
 	dir := b.TempDir()
-	text := []byte(strings.Repeat("Some text of a workspace file, with `code` and a list.\n- an item, and another\n", 300)[:20<<10])
+	text := []byte(
+		strings.Repeat("Some text of a workspace file, with `code` and a list.\n- an item, and another\n", 300)[:20<<10],
+	)
 	for _, name := range agentctx.CoreFiles() {
 		require.NoError(b, os.WriteFile(dir+"/"+name, text, 0o644))
 	}
@@ -27,16 +29,23 @@ func bulky(b *testing.B) *os.Root {
 	return root
 }
 
-var sink int
+var benchSink int
 
 // BenchmarkPrompt measures loading and assembly beside the floor: a stat of
 // each file and one copy of the bytes.
 func BenchmarkPrompt(b *testing.B) {
-	root := bulky(b)
+	root := benchWorkspace(b)
 	limits := agentctx.Limits{File: agentctx.NoLimit, Total: agentctx.NoLimit}
 	run := func(l agentctx.Loader, key session.Key) int {
 		files := l.Load(agentctx.LoadRequest{Session: key, Workspace: root.FS()})
-		return len(agentctx.Assemble(agentctx.Input{Session: key, Files: files, Limits: limits, Tools: tools(knownTools...), Now: noon}).Sections)
+		return len(
+			agentctx.Assemble(
+				agentctx.Input{
+					Session: key, Files: files, Limits: limits, Tools: toolsNamed(knownTools...),
+					Now: noonUTC,
+				},
+			).Sections,
+		)
 	}
 	warm := agentctx.Loader{Cache: &agentctx.Cache{}}
 
@@ -55,24 +64,24 @@ func BenchmarkPrompt(b *testing.B) {
 				for _, f := range texts {
 					buffer = append(buffer, f.Content...)
 				}
-				sink += len(buffer)
+				benchSink += len(buffer)
 			}
 		})
 	}
 	for name, key := range map[string]session.Key{"full": mainKey, "minimal": childKey} {
 		b.Run("warm/"+name, func(b *testing.B) {
 			for range 3 {
-				sink += run(warm, key)
+				benchSink += run(warm, key)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				sink += run(warm, key)
+				benchSink += run(warm, key)
 			}
 		})
 		b.Run("cold/"+name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				sink += run(agentctx.Loader{}, key)
+				benchSink += run(agentctx.Loader{}, key)
 			}
 		})
 		b.Run("warm-32/"+name, func(b *testing.B) {
@@ -91,11 +100,11 @@ func BenchmarkPrompt(b *testing.B) {
 // BenchmarkAssemble measures assembly alone, with text and with none.
 func BenchmarkAssemble(b *testing.B) {
 	for name, key := range map[string]session.Key{"full": mainKey, "minimal": childKey} {
-		in := everything(key)
+		in := fullInput(key)
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				sink += len(agentctx.Assemble(in).Sections)
+				benchSink += len(agentctx.Assemble(in).Sections)
 			}
 		})
 	}

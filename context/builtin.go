@@ -9,39 +9,48 @@ import (
 	"strings"
 )
 
-// The words that mean silence.
+// The words with which a model says nothing to people.
 const (
-	// SilentToken as a whole message says nothing to people.
-	SilentToken = "NO_REPLY"
-	// HeartbeatToken as a whole message says that nothing needs attention.
-	HeartbeatToken = "HEARTBEAT_OK"
+	// silentToken as the whole message means that the answer is silence.
+	silentToken = "NO_REPLY"
+	// heartbeatToken as the whole answer to a heartbeat means that nothing needs attention.
+	heartbeatToken = "HEARTBEAT_OK"
 )
 
 func identityText(a *assembly) string {
-	product := literal(a.in.Product)
+	product := sanitize(a.in.Product)
 	if a.spec.Mode == ModeMinimal {
-		return "You are a worker agent" + when(product != "", " inside "+product) + ", started to complete one specific task."
+		return "You are a worker agent" + textIf(
+			product != "", " inside "+product,
+		) + ", started to complete one specific task."
 	}
-	return "You are a personal assistant" + when(product != "", " running inside "+product) + "."
+	return "You are a personal assistant" + textIf(product != "", " running inside "+product) + "."
 }
 
 func toolingText(a *assembly) string {
 	if len(a.tools) == 0 {
 		return "## Tooling\nYou have no tools in this session. Answer from what you were given."
 	}
-	return lines(
+	return joinLines(
 		"## Tooling",
 		"These are all the tools you have, after policy. Call them by exactly these names.",
 		toolList(a.tools),
-		when(a.files.shows(ToolsFile), ToolsFile+" says how the tools are used here; it neither adds a tool nor takes one away."),
+		textIf(
+			a.files.showsFile(ToolsFile),
+			ToolsFile+" says how the tools are used here; it neither adds a tool nor takes one away.",
+		),
 		processHint(a),
-		when(a.tool("sessions_spawn") != "" && !a.child,
-			"Work that is large or slow goes to a sub-agent with "+quote(a.tool("sessions_spawn"))+". Its result comes back to you by itself."),
+		textIf(
+			a.tool("sessions_spawn") != "" && !a.isSubagent,
+			"Work that is large or slow goes to a sub-agent with "+quote(
+				a.tool("sessions_spawn"),
+			)+". Its result comes back to you by itself.",
+		),
 		listsHint(a),
 	)
 }
 
-// toolList renders tools one a line.
+// toolList renders the tools, one on each line.
 func toolList(tools []Tool) string {
 	size := 0
 	for _, t := range tools {
@@ -63,13 +72,17 @@ func toolList(tools []Tool) string {
 	return b.String()
 }
 
-// processHint says how to wait for a command, in terms of tools that exist.
+// processHint says how to wait for a command. It names only tools that the session has.
 func processHint(a *assembly) string {
 	exec, process := a.tool("exec"), a.tool("process")
 	switch {
 	case exec != "" && process != "":
-		return "For a command that takes long, let " + quote(exec) + " put it into the background and look after it with " +
-			quote(process) + " and a timeout, rather than again and again."
+		return "For a command that takes long, let " + quote(
+			exec,
+		) + " put it into the background and look after it with " +
+			quote(
+				process,
+			) + " and a timeout, rather than again and again."
 	case exec != "":
 		return "Give a command that may take long a timeout of its own in " + quote(exec) + "."
 	default:
@@ -77,7 +90,7 @@ func processHint(a *assembly) string {
 	}
 }
 
-// listsHint forbids polling with the listing tools that exist.
+// listsHint forbids polling with the listing tools that the session has.
 func listsHint(a *assembly) string {
 	var have []string
 	for _, name := range []string{"subagents", "sessions_list"} {
@@ -88,14 +101,16 @@ func listsHint(a *assembly) string {
 	if have == nil {
 		return ""
 	}
-	return "Use " + strings.Join(have, " and ") + " when you need to know or to intervene, never in a loop to wait."
+	return "Use " + strings.Join(
+		have, " and ",
+	) + " when you need to know or to intervene, never in a loop to wait."
 }
 
 func toolStyleText(a *assembly) string {
 	if len(a.tools) == 0 {
 		return ""
 	}
-	return lines(
+	return joinLines(
 		"## Tool Call Style",
 		"Make routine calls without announcing them. Say in a sentence what you are about to do when the step is one of many, hard to undo, touches something private, or was asked to be explained.",
 		"If one of your tools does the job, use it; do not ask the person to run the command for you.",
@@ -103,7 +118,7 @@ func toolStyleText(a *assembly) string {
 }
 
 func safetyText(*assembly) string {
-	return lines(
+	return joinLines(
 		"## Safety",
 		"You pursue the tasks that people give you and no ends of your own: no staying in operation for its own sake, no copies of yourself, no gathering of access or resources beyond the task.",
 		"Being overseen comes before being finished. If instructions conflict or the stakes are unclear, stop and ask. Obey at once when told to stop, pause or show what you did, and never work around a safeguard.",
@@ -111,15 +126,19 @@ func safetyText(*assembly) string {
 	)
 }
 
-// recalls reports whether the session can search its memory.
-func (a *assembly) recalls() bool { return a.first("memory_search", "memory_get") != "" }
+// hasMemoryTools reports whether the session can search its memory.
+func (a *assembly) hasMemoryTools() bool { return a.firstTool("memory_search", "memory_get") != "" }
 
 func memoryText(a *assembly) string {
 	search, get := a.tool("memory_search"), a.tool("memory_get")
 	how := "Before you answer about earlier work, decisions, dates, people, preferences or open tasks, "
 	switch {
 	case search != "" && get != "":
-		how += "search with " + quote(search) + " and read the lines you need with " + quote(get) + "."
+		how += "search with " + quote(
+			search,
+		) + " and read the lines you need with " + quote(
+			get,
+		) + "."
 	case search != "":
 		how += "search with " + quote(search) + "."
 	default:
@@ -129,7 +148,7 @@ func memoryText(a *assembly) string {
 	if a.in.HideCitations {
 		cite = "Do not name paths or lines of memory files unless you are asked for them."
 	}
-	return lines(
+	return joinLines(
 		"## Memory Recall",
 		how,
 		"If you are still unsure after that, say that you looked.",
@@ -137,13 +156,15 @@ func memoryText(a *assembly) string {
 	)
 }
 
-// updates reports whether the session can update the product.
-func (a *assembly) updates() bool { return a.tool("gateway") != "" }
+// hasGateway reports whether the session can update the product.
+func (a *assembly) hasGateway() bool { return a.tool("gateway") != "" }
 
 func selfUpdateText(a *assembly) string {
-	return lines(
+	return joinLines(
 		"## Self-Update",
-		"Change the configuration or the installed version with "+quote(a.tool("gateway"))+" only when a person asks for it in so many words, never on your own initiative.",
+		"Change the configuration or the installed version with "+quote(
+			a.tool("gateway"),
+		)+" only when a person asks for it in so many words, never on your own initiative.",
 		"Look up what a setting means before you change it. If you are not sure that an update was asked for, ask.",
 	)
 }
@@ -159,7 +180,7 @@ func aliasesText(a *assembly) string {
 	if list == nil {
 		return ""
 	}
-	return lines(
+	return joinLines(
 		"## Model Aliases",
 		"Where a model is to be named, prefer the short name; the full one works too.",
 		strings.Join(list, "\n"),
@@ -177,11 +198,11 @@ func workspaceText(a *assembly) string {
 	}
 	notes := make([]string, 0, len(a.in.Notes))
 	for _, n := range a.in.Notes {
-		if n = literal(n); n != "" {
+		if n = sanitize(n); n != "" {
 			notes = append(notes, "- "+n)
 		}
 	}
-	return lines("## Workspace", where, strings.Join(notes, "\n"))
+	return joinLines("## Workspace", where, strings.Join(notes, "\n"))
 }
 
 func docsText(a *assembly) string {
@@ -189,10 +210,13 @@ func docsText(a *assembly) string {
 	if docs == "" {
 		return ""
 	}
-	return lines(
+	return joinLines(
 		"## Documentation",
 		"The documentation of the program that runs you is at "+docs+". For questions about its behaviour, commands or configuration look there first, and only then elsewhere.",
-		when(a.tool("exec") != "", "To find out how things stand, run the command yourself if you may, instead of asking for its output."),
+		textIf(
+			a.tool("exec") != "",
+			"To find out how things stand, run the command yourself if you may, instead of asking for its output.",
+		),
 	)
 }
 
@@ -206,26 +230,42 @@ func sandboxText(a *assembly) string {
 		"ro":   "The agent's workspace is visible inside and cannot be written.",
 		"rw":   "The agent's workspace is visible inside and can be written.",
 	}
-	host := [...]string{AnswerYes: "You may use the browser of the host.", AnswerNo: "You may not use the browser of the host.", AnswerUnset: ""}
+	host := [...]string{
+		AnswerYes: "You may use the browser of the host.",
+		AnswerNo:  "You may not use the browser of the host.", AnswerUnset: "",
+	}
 	mount, dir := quote(s.Mount), quote(s.Dir)
-	elevated := literal(s.Elevated)
-	return lines(
+	elevated := sanitize(s.Elevated)
+	return joinLines(
 		"## Sandbox",
 		"Your tools run inside a sandbox. Some may be missing or refuse because of its policy; report that rather than looking for a way out.",
-		when(a.tool("sessions_spawn") != "", "Sub-agents that you start are in a sandbox no weaker than yours."),
-		when(dir != "", "Inside, the working directory is "+dir+"."),
-		when(mount != "", "It is mounted from "+mount+" of the host; file tools take paths as they are inside."),
+		textIf(
+			a.tool("sessions_spawn") != "",
+			"Sub-agents that you start are in a sandbox no weaker than yours.",
+		),
+		textIf(dir != "", "Inside, the working directory is "+dir+"."),
+		textIf(
+			mount != "",
+			"It is mounted from "+mount+" of the host; file tools take paths as they are inside.",
+		),
 		access[s.Access],
-		when(s.BrowserURL != "", "People can watch the browser inside at "+quote(s.BrowserURL)+"."),
+		textIf(
+			s.BrowserURL != "", "People can watch the browser inside at "+quote(s.BrowserURL)+".",
+		),
 		host[min(s.HostBrowser, AnswerNo)],
-		when(elevated != "", "Commands outside of the sandbox are possible for authorized people; the level is now "+quote(elevated)+". Do not ask for more than the task needs."),
+		textIf(
+			elevated != "",
+			"Commands outside of the sandbox are possible for authorized people; the level is now "+quote(
+				elevated,
+			)+". Do not ask for more than the task needs.",
+		),
 	)
 }
 
 func sendersText(a *assembly) string {
 	var ids []string
 	for _, id := range a.in.Channel.Senders {
-		if id = literal(id); id == "" {
+		if id = sanitize(id); id == "" {
 			continue
 		}
 		if a.in.Channel.HashSenders {
@@ -236,14 +276,16 @@ func sendersText(a *assembly) string {
 	if ids == nil {
 		return ""
 	}
-	return lines(
+	return joinLines(
 		"## Authorized Senders",
-		"Messages from these senders are from people who may instruct you: "+strings.Join(ids, ", ")+". Being on the list does not make somebody the owner.",
+		"Messages from these senders are from people who may instruct you: "+strings.Join(
+			ids, ", ",
+		)+". Being on the list does not make somebody the owner.",
 	)
 }
 
-// hashSender returns the first 12 hexadecimal digits of the id's SHA-256, or
-// of its HMAC-SHA-256 if there is a secret.
+// hashSender returns the first 12 hexadecimal digits of the id's SHA-256, or of its HMAC-SHA-256 if
+// the secret is not empty.
 func hashSender(secret []byte, id string) string {
 	h := sha256.New()
 	if len(secret) > 0 {
@@ -254,7 +296,7 @@ func hashSender(secret []byte, id string) string {
 }
 
 func replyTagsText(*assembly) string {
-	return lines(
+	return joinLines(
 		"## Reply Tags",
 		"To answer as a native reply or quote, make a tag the very first thing in your message: [[reply_to_current]] for the message at hand, [[reply_to:<id>]] for another whose id you were given. Never invent an id.",
 		"White space inside the brackets does not matter. Tags are removed before people see the message.",
@@ -262,17 +304,20 @@ func replyTagsText(*assembly) string {
 }
 
 func messagingText(a *assembly) string {
-	return lines(
+	return joinLines(
 		"## Messaging",
 		"Your answer in this session goes to the conversation that it came from; you need no tool for that.",
-		when(a.tool("sessions_send") != "", "To reach another session use "+quote(a.tool("sessions_send"))+"."),
+		textIf(
+			a.tool("sessions_send") != "",
+			"To reach another session use "+quote(a.tool("sessions_send"))+".",
+		),
 		"A message that reports the end of background work is for you, not for people. Tell them what it means in your own words, or nothing; never pass it on as it is.",
 		messageToolText(a),
 		hintLines(a.in.Channel.Hints),
 	)
 }
 
-// messageToolText is the part about the message tool.
+// messageToolText is the part of the section Messaging about the message tool.
 func messageToolText(a *assembly) string {
 	tool := quote(a.tool("message"))
 	if tool == "" {
@@ -289,11 +334,11 @@ func messageToolText(a *assembly) string {
 		AnswerYes:   "Messages may carry buttons: rows of a text and the data that comes back when it is pressed.",
 		AnswerNo:    "Messages here cannot carry buttons; do not offer any.",
 	}
-	return lines(
+	return joinLines(
 		"### "+tool,
 		"Use it to send on your own initiative, to another conversation, or for what is not plain text.",
-		when(options != nil, "Destinations: "+strings.Join(options, ", ")+"."),
-		"If it has delivered what the person was to see, answer with "+SilentToken+" alone, so that nothing is sent twice.",
+		textIf(options != nil, "Destinations: "+strings.Join(options, ", ")+"."),
+		"If it has delivered what the person was to see, answer with "+silentToken+" alone, so that nothing is sent twice.",
 		buttons[min(a.in.Channel.Buttons, AnswerNo)],
 	)
 }
@@ -302,7 +347,7 @@ func messageToolText(a *assembly) string {
 func hintLines(hints []string) string {
 	var list []string
 	for _, h := range hints {
-		if h = literal(h); h != "" {
+		if h = sanitize(h); h != "" {
 			list = append(list, "- "+h)
 		}
 	}
@@ -310,11 +355,11 @@ func hintLines(hints []string) string {
 }
 
 func voiceText(a *assembly) string {
-	hint := literal(a.in.Channel.Voice)
+	hint := sanitize(a.in.Channel.Voice)
 	if hint == "" {
 		return ""
 	}
-	return lines("## Voice", "Your answers are spoken: "+hint)
+	return joinLines("## Voice", "Your answers are spoken: "+hint)
 }
 
 func reactionsText(a *assembly) string {
@@ -327,41 +372,43 @@ func reactionsText(a *assembly) string {
 	default:
 		return ""
 	}
-	return lines("## Reactions", how)
+	return joinLines("## Reactions", how)
 }
 
 func reasoningText(a *assembly) string {
 	if !a.in.ReasoningTags {
 		return ""
 	}
-	return lines(
+	return joinLines(
 		"## Reasoning Format",
 		"All reasoning stands inside <think>...</think>, and what people are to read inside <final>...</final>, in that order. Only the text inside <final> is shown to them.",
 	)
 }
 
 func silentText(*assembly) string {
-	return lines(
+	return joinLines(
 		"## Silent Replies",
-		"If there is nothing to say to people, answer with exactly "+SilentToken+" and nothing else.",
+		"If there is nothing to say to people, answer with exactly "+silentToken+" and nothing else.",
 		"Never put it at the end of a real answer, inside a sentence, or into quotes or a code block.",
 	)
 }
 
 func heartbeatsText(a *assembly) string {
 	prompt := quote(a.in.HeartbeatPrompt)
-	return lines(
+	return joinLines(
 		"## Heartbeats",
-		"Now and then a message arrives that only asks whether something needs attention"+when(prompt != "", ": "+prompt)+".",
-		"If nothing does, answer with exactly "+HeartbeatToken+". If something does, say what, and leave that word out.",
+		"Now and then a message arrives that only asks whether something needs attention"+textIf(
+			prompt != "", ": "+prompt,
+		)+".",
+		"If nothing does, answer with exactly "+heartbeatToken+". If something does, say what, and leave that word out.",
 	)
 }
 
-// conversationText describes the conversation of a session that is not a
-// sub-agent.
+// conversationText describes the conversation of a session. A sub-agent has none: the conversation
+// is its requester's.
 func conversationText(a *assembly) string {
-	if a.child || strings.TrimSpace(a.in.Conversation) == "" {
+	if a.isSubagent || strings.TrimSpace(a.in.Conversation) == "" {
 		return ""
 	}
-	return "## Conversation Context\n" + fenced(strings.TrimSpace(clean(a.in.Conversation)))
+	return "## Conversation Context\n" + fenced(strings.TrimSpace(normalizeText(a.in.Conversation)))
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// DefaultCacheBytes is how much text a [Cache] holds unless told otherwise.
-const DefaultCacheBytes = 64 << 20
+// defaultCacheBytes is the number of bytes of text that a [Cache] without a MaxBytes holds.
+const defaultCacheBytes = 64 << 20
 
 // An identity names one state of one file: it changes when the file is
 // replaced or written, even if size and modification time stay the same.
@@ -18,16 +18,15 @@ type identity struct {
 	mtime, ctime  int64 // nanoseconds
 }
 
-// A Cache keeps the text of workspace files between loads and for all who
-// load at the same time. An entry is found by the identity of the file on
-// disk (device, inode, size, times of modification and change), so nothing
-// needs to be invalidated; what has not been asked for longest gives way. It
-// serves files of real directories; for other file systems it does nothing.
+// A Cache keeps the text of workspace files between loads, and shares one reading of a file among
+// loads at the same time. It finds an entry by the identity of the file on disk: device, inode,
+// size, and the times of modification and change. So an entry never needs to be invalidated. When
+// the Cache is full, the least recently used text leaves it.
 //
-// The zero Cache holds up to [DefaultCacheBytes]. It is safe for concurrent
-// use.
+// A Cache serves files of real directories. For other file systems it does nothing. The zero Cache
+// holds up to 64 MiB. It is safe for concurrent use.
 type Cache struct {
-	// MaxBytes bounds the text that is kept. 0: DefaultCacheBytes.
+	// MaxBytes bounds the text that the Cache keeps, in bytes. 0: 64 MiB.
 	MaxBytes int
 
 	mu      sync.Mutex
@@ -36,21 +35,21 @@ type Cache struct {
 	bytes   int
 }
 
-// An entry is the text of one file, or the reading of it.
+// An entry is the text of one file, or a reading of it that has not ended.
 type entry struct {
 	id    identity
 	done  chan struct{} // closed when text and err are set
-	ready bool          // done, under the lock of the cache
+	ready bool          // done is closed; guarded by the lock of the cache
 	text  string
 	err   error
 }
 
-// errReading is what those who wait get if the reading panicked.
+// errReading is what the waiting callers get if the reading panicked.
 var errReading = errors.New("agentctx: reading was given up")
 
-// get returns the text of the file with an identity, calling read if it is
-// not there. Of callers at the same time one reads and the others wait for
-// it. Errors are not kept. The identity was taken after began.
+// get returns the text of the file with the identity. If the cache lacks it, get calls read. Of
+// several callers at the same time one reads and the others wait for it. Errors are not kept. The
+// caller took the identity after began.
 func (c *Cache) get(id identity, began time.Time, read func() (string, error)) (string, error) {
 	c.mu.Lock()
 	if el, ok := c.entries[id]; ok {
@@ -73,8 +72,8 @@ func (c *Cache) get(id identity, began time.Time, read func() (string, error)) (
 		defer c.mu.Unlock()
 		e.ready = true
 		c.bytes += len(e.text)
-		if e.err != nil || !id.settled(began) {
-			c.drop(el)
+		if e.err != nil || !id.isSettled(began) {
+			c.remove(el)
 		}
 		c.shrink()
 		close(e.done)
@@ -83,35 +82,34 @@ func (c *Cache) get(id identity, began time.Time, read func() (string, error)) (
 	return e.text, e.err
 }
 
-// shrink drops the least recently used texts until the bound holds. Readings
-// under way are left alone.
+// shrink removes the least recently used texts until the bound holds. It leaves readings that have
+// not ended alone. The caller holds the lock.
 func (c *Cache) shrink() {
 	most := c.MaxBytes
 	if most <= 0 {
-		most = DefaultCacheBytes
+		most = defaultCacheBytes
 	}
 	for el := c.recent.Back(); el != nil && c.bytes > most; {
 		before := el.Prev()
 		if el.Value.(*entry).ready {
-			c.drop(el)
+			c.remove(el)
 		}
 		el = before
 	}
 }
 
-// drop removes an entry that is ready.
-func (c *Cache) drop(el *list.Element) {
+// remove removes an entry that is ready. The caller holds the lock.
+func (c *Cache) remove(el *list.Element) {
 	e := el.Value.(*entry)
 	c.bytes -= len(e.text)
 	delete(c.entries, e.id)
 	c.recent.Remove(el)
 }
 
-// settled reports whether a write after a moment must change the identity:
-// whether the last change is further back than the clock of the file system
-// is coarse. Times in whole seconds are taken for those of a clock with steps
-// of up to two.
-func (id identity) settled(at time.Time) bool {
+// isSettled reports whether a write after the given time must change the identity. That is so if
+// the last change lies at least one step of the file system's clock before it. A time in whole
+// seconds may come from a clock with steps of two seconds.
+func (id identity) isSettled(at time.Time) bool {
 	step := 100 * time.Millisecond
 	if id.ctime%int64(time.Second) == 0 {
 		step = 2 * time.Second

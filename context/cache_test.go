@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// old is an identity that was last changed long before now.
-func old(n int) identity { return identity{inode: uint64(n), ctime: 1_000_000_007} }
+// settledIdentity is an identity that was last changed long before now.
+func settledIdentity(n int) identity { return identity{inode: uint64(n), ctime: 1_000_000_007} }
 
 func TestCacheIsRightAboutReplacedFiles(t *testing.T) {
 	dir := t.TempDir()
@@ -25,7 +25,7 @@ func TestCacheIsRightAboutReplacedFiles(t *testing.T) {
 	defer root.Close() //nolint:errcheck // read only
 	path := filepath.Join(dir, AgentsFile)
 	loader := Loader{Cache: &Cache{}}
-	read := func() string { return loader.one(root.FS(), AgentsFile).Content }
+	read := func() string { return loader.readFile(root.FS(), AgentsFile).Content }
 	moment := time.Date(2020, 1, 1, 0, 0, 0, 1, time.UTC)
 	for i, how := range []string{"replaced", "rewritten"} {
 		for n := range 30 { // faster than any clock of a file system ticks
@@ -44,9 +44,12 @@ func TestCacheIsRightAboutReplacedFiles(t *testing.T) {
 		}
 	}
 	require.NoError(t, os.Link(path, filepath.Join(dir, "second")))
-	assert.Equal(t, ReasonLinked, loader.one(root.FS(), AgentsFile).Reason, "what was read before does not hide a new link")
+	assert.Equal(
+		t, ReasonLinked, loader.readFile(root.FS(), AgentsFile).Reason,
+		"what was read before does not hide a new link",
+	)
 	require.NoError(t, os.Remove(path))
-	assert.Equal(t, ReasonAbsent, loader.one(root.FS(), AgentsFile).Reason)
+	assert.Equal(t, ReasonAbsent, loader.readFile(root.FS(), AgentsFile).Reason)
 }
 
 func TestCacheReadsOnce(t *testing.T) {
@@ -56,7 +59,7 @@ func TestCacheReadsOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 32 {
 		wg.Go(func() {
-			text, err := c.get(old(1), time.Now(), func() (string, error) {
+			text, err := c.get(settledIdentity(1), time.Now(), func() (string, error) {
 				reads.Add(1)
 				<-release
 				return "text", nil
@@ -74,7 +77,7 @@ func TestCacheIsBounded(t *testing.T) {
 	c := &Cache{MaxBytes: 1000}
 	get := func(n int) (hit bool) {
 		hit = true
-		_, err := c.get(old(n), time.Now(), func() (string, error) {
+		_, err := c.get(settledIdentity(n), time.Now(), func() (string, error) {
 			hit = false
 			return strings.Repeat("x", 100), nil
 		})
@@ -91,7 +94,10 @@ func TestCacheIsBounded(t *testing.T) {
 	assert.True(t, get(99))
 	assert.False(t, get(50))
 
-	_, err := c.get(old(1000), time.Now(), func() (string, error) { return strings.Repeat("x", 2000), nil })
+	_, err := c.get(
+		settledIdentity(1000), time.Now(),
+		func() (string, error) { return strings.Repeat("x", 2000), nil },
+	)
 	require.NoError(t, err)
 	assert.LessOrEqual(t, c.bytes, 1000, "a text over the bound is not kept")
 	assert.Equal(t, len(c.entries), c.recent.Len())
@@ -108,11 +114,13 @@ func TestCacheKeepsNeitherErrorsNorWhatIsTooFresh(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, kept, c.entries[id] != nil)
 	}
-	_, err := c.get(old(9), now, func() (string, error) { return "", errors.New("no") })
+	_, err := c.get(settledIdentity(9), now, func() (string, error) { return "", errors.New("no") })
 	require.Error(t, err)
-	assert.Nil(t, c.entries[old(9)])
-	assert.Panics(t, func() { _, _ = c.get(old(8), now, func() (string, error) { panic("no") }) })
-	assert.Nil(t, c.entries[old(8)])
+	assert.Nil(t, c.entries[settledIdentity(9)])
+	assert.Panics(
+		t, func() { _, _ = c.get(settledIdentity(8), now, func() (string, error) { panic("no") }) },
+	)
+	assert.Nil(t, c.entries[settledIdentity(8)])
 	assert.Equal(t, 1, c.recent.Len())
 	assert.Equal(t, 1, c.bytes)
 }

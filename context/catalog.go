@@ -12,40 +12,50 @@ const maxSkills = 150
 
 // A catalog is what becomes of the skills in one prompt.
 type catalog struct {
-	accounts []FileReport
-	text     string // the list; "" if nothing is listed
+	reports []FileReport
+	text    string // the list; "" if nothing is listed
 }
 
-// newCatalog filters the skills and fits them into the limit: first it
-// shortens descriptions, all to the same length, and only then drops names,
-// the last ones first.
+// newCatalog filters the skills and fits them into the limit. First it shortens the descriptions,
+// all to the same length. Only when that is not enough does it leave skills out, the last ones
+// first.
 func newCatalog(in Input, spec Spec) catalog {
 	list := slices.Clone(in.Skills)
 	for i := range list {
-		list[i] = Skill{Name: literal(list[i].Name), Description: literal(list[i].Description), Path: literal(list[i].Path)}
+		list[i] = Skill{
+			Name: sanitize(list[i].Name), Description: sanitize(list[i].Description),
+			Path: sanitize(list[i].Path),
+		}
 	}
-	slices.SortStableFunc(list, func(x, y Skill) int { return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Path, y.Path)) })
+	slices.SortStableFunc(
+		list,
+		func(x, y Skill) int {
+			return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Path, y.Path))
+		},
+	)
 	c := catalog{}
 	var shown []Skill
 	for i, s := range list {
-		a := FileReport{Name: s.Name, Path: s.Path, Bytes: len(s.Description), Runes: countRunes(s.Description)}
+		a := FileReport{
+			Name: s.Name, Path: s.Path, Bytes: len(s.Description), Runes: countRunes(s.Description),
+		}
 		switch {
 		case s.Name == "":
 			a.Reason, a.Why = ReasonBadName, "bad name: it is blank"
-		case !spec.SeesSkill(s.Name):
+		case !spec.seesSkill(s.Name):
 			a.Reason, a.Why = ReasonExcluded, "excluded: not among the skills of the spec"
 		case i > 0 && list[i-1].Name == s.Name:
 			a.Reason, a.Why = ReasonRepeated, "repeated: a skill of this name is listed already"
 		default:
 			shown = append(shown, s)
 		}
-		c.accounts = append(c.accounts, a)
+		c.reports = append(c.reports, a)
 	}
-	c.fit(shown, limit(in.Limits.Skills, DefaultSkillsLimit), in.Limits.Count)
+	c.fit(shown, effectiveLimit(in.Limits.Skills, defaultSkillsLimit), in.Limits.Count)
 	return c
 }
 
-// fit writes the list and completes the accounts.
+// fit writes the list and completes the reports.
 func (c *catalog) fit(shown []Skill, room int, count func(string) int) {
 	fixed, longest := make([]int, len(shown)), 0
 	for i, s := range shown {
@@ -60,7 +70,7 @@ func (c *catalog) fit(shown []Skill, room int, count func(string) int) {
 	low, high := 0, longest // bisect for the longest descriptions that fit
 	for low < high {
 		mid := (low + high + 1) / 2
-		if size+described(shown[:listed], mid) <= room {
+		if size+descriptionRunes(shown[:listed], mid) <= room {
 			low = mid
 		} else {
 			high = mid - 1
@@ -69,18 +79,19 @@ func (c *catalog) fit(shown []Skill, room int, count func(string) int) {
 	var b strings.Builder
 	kept := make(map[string]string, listed)
 	for _, s := range shown[:listed] {
-		d := shorten(s.Description, low)
+		d := truncate(s.Description, low)
 		kept[s.Name] = d
 		b.WriteString(skillEntry(s, d))
 	}
 	c.text = b.String()
-	c.settle(kept, room, count)
+	c.completeReports(kept, room, count)
 }
 
-// settle completes the accounts of the skills that were to be shown.
-func (c *catalog) settle(kept map[string]string, room int, count func(string) int) {
-	for i := range c.accounts {
-		a := &c.accounts[i]
+// completeReports completes the reports on the skills that passed the filter. kept has the
+// descriptions of those that are listed.
+func (c *catalog) completeReports(kept map[string]string, room int, count func(string) int) {
+	for i := range c.reports {
+		a := &c.reports[i]
 		if a.Reason != ReasonWhole {
 			continue
 		}
@@ -91,24 +102,28 @@ func (c *catalog) settle(kept map[string]string, room int, count func(string) in
 		}
 		switch {
 		case !ok:
-			a.Reason, a.Why = ReasonOverSkills, fmt.Sprintf("not listed: over the skills limit of %d runes or %d skills", room, maxSkills)
+			a.Reason, a.Why = ReasonOverSkills, fmt.Sprintf(
+				"not listed: over the skills limit of %d runes or %d skills", room, maxSkills,
+			)
 		case a.Kept < a.Runes:
-			a.Reason, a.Why = ReasonOverSkills, fmt.Sprintf("description shortened to keep within the skills limit of %d runes", room)
+			a.Reason, a.Why = ReasonOverSkills, fmt.Sprintf(
+				"description shortened to keep within the skills limit of %d runes", room,
+			)
 		}
 	}
 }
 
-// described returns the runes of all descriptions if none is longer than n.
-func described(list []Skill, n int) int {
+// descriptionRunes returns the length in runes of all descriptions, escaped and each cut to n.
+func descriptionRunes(list []Skill, n int) int {
 	sum := 0
 	for _, s := range list {
-		sum += countRunes(escape(shorten(s.Description, n)))
+		sum += countRunes(escapeXML(truncate(s.Description, n)))
 	}
 	return sum
 }
 
-// shorten returns at most n runes of a description, ending in "…" if cut.
-func shorten(s string, n int) string {
+// truncate returns at most n runes of a description. If it cuts, the last of them is "…".
+func truncate(s string, n int) string {
 	if n <= 0 {
 		return ""
 	}
@@ -122,16 +137,27 @@ func shorten(s string, n int) string {
 // skillEntry renders one skill.
 func skillEntry(s Skill, description string) string {
 	var b strings.Builder
-	b.WriteString("  <skill>\n    <name>" + escape(s.Name) + "</name>\n")
-	b.WriteString("    <description>" + escape(description) + "</description>\n")
-	b.WriteString("    <location>" + escape(s.Path) + "</location>\n  </skill>\n")
+	b.WriteString("  <skill>\n    <name>" + escapeXML(s.Name) + "</name>\n")
+	b.WriteString("    <description>" + escapeXML(description) + "</description>\n")
+	b.WriteString("    <location>" + escapeXML(s.Path) + "</location>\n  </skill>\n")
 	return b.String()
 }
 
-var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&apos;")
+var xmlEscaper = strings.NewReplacer(
+	"&",
+	"&amp;",
+	"<",
+	"&lt;",
+	">",
+	"&gt;",
+	`"`,
+	"&quot;",
+	"'",
+	"&apos;",
+)
 
-// escape makes text fit to stand inside an element.
-func escape(s string) string { return escaper.Replace(s) }
+// escapeXML makes text fit to stand inside an XML element.
+func escapeXML(s string) string { return xmlEscaper.Replace(s) }
 
 func skillsText(a *assembly) string {
 	if a.skills.text == "" {
@@ -142,7 +168,7 @@ func skillsText(a *assembly) string {
 		how = "read its file at the given location with " + quote(read)
 	}
 	dropped, shortened := 0, 0
-	for _, s := range a.skills.accounts {
+	for _, s := range a.skills.reports {
 		if s.Reason == ReasonOverSkills {
 			if s.Shown() {
 				shortened++
@@ -151,12 +177,12 @@ func skillsText(a *assembly) string {
 			}
 		}
 	}
-	return lines(
+	return joinLines(
 		"## Skills",
 		"Before you answer, look through the descriptions below. If exactly one skill fits, "+how+" and follow it; of several that fit take the most specific; if none does, read none. Never read more than one before you start.",
 		"Relative paths in a skill start at the directory of its file.",
-		when(shortened > 0, fmt.Sprintf("Descriptions shortened: %d.", shortened)),
-		when(dropped > 0, fmt.Sprintf("Not listed for want of room: %d.", dropped)),
+		textIf(shortened > 0, fmt.Sprintf("Descriptions shortened: %d.", shortened)),
+		textIf(dropped > 0, fmt.Sprintf("Not listed for want of room: %d.", dropped)),
 		"<available_skills>\n"+a.skills.text+"</available_skills>",
 	)
 }

@@ -15,58 +15,60 @@ import (
 	"sync"
 )
 
-// A SkillHost says what there is where a session's tools run. A nil function
-// finds nothing.
+// A SkillHost describes the machines on which a session's tools run, for [SnapshotSkills]. A nil
+// function finds nothing, so on the zero SkillHost only skills that need nothing are eligible.
 type SkillHost struct {
-	// OS names the systems of the machines that tools can run on; none: the
-	// system does not matter.
+	// OS names the systems of the machines, as in [SkillEntry.OS]. Empty: the system does not
+	// matter.
 	OS []string
-	// HasBin reports whether a program can be called; see [Bins].
+	// HasBin reports whether a program can be called. [Bins.Has] is one.
 	HasBin func(name string) bool
-	// Env returns a variable of the environment that tools get.
+	// Env returns a variable of the environment of the tools.
 	Env func(name string) string
-	// Setting reports whether a setting, as "browser.enabled", is on.
+	// Setting reports whether a setting such as "browser.enabled" is on.
 	Setting func(path string) bool
-	// Bundled are the bundled skills that may be used, by key or name; empty:
-	// all. It says nothing of skills from elsewhere.
+	// Bundled are the keys or names of the bundled skills that may be used. Empty: all of them. It
+	// does not concern skills of another origin.
 	Bundled []string
-	// Config holds settings of single skills by their Key.
+	// Config has the settings of single skills, by [SkillEntry.Key].
 	Config map[string]SkillConfig
 }
 
-// SkillConfig is what a configuration says of one skill.
+// A SkillConfig is what a configuration says of one skill.
 type SkillConfig struct {
 	// Disabled turns the skill off.
 	Disabled bool
-	// APIKey goes to the skill's PrimaryEnv.
+	// APIKey is the value of the variable that the skill's PrimaryEnv names.
 	APIKey string
 	// Env are further variables for the skill's programs.
 	Env map[string]string
 }
 
-// Eligible reports whether a skill can work on the host, and if not, why.
+// Eligible reports whether a skill can work on the host. If it cannot, why says so in words.
 func (h SkillHost) Eligible(e SkillEntry) (ok bool, why string) {
 	own := h.Config[e.Key]
 	switch {
 	case own.Disabled:
 		return false, "turned off by the configuration"
-	case e.Origin == SkillBundled && len(h.Bundled) > 0 && !slices.Contains(h.Bundled, e.Key) && !slices.Contains(h.Bundled, e.Name):
+	case e.Origin == SkillBundled && len(h.Bundled) > 0 &&
+		!slices.Contains(h.Bundled, e.Key) && !slices.Contains(h.Bundled, e.Name):
 		return false, "not among the bundled skills that may be used"
-	case len(e.OS) > 0 && len(h.OS) > 0 && !slices.ContainsFunc(e.OS, h.runs):
+	case len(e.OS) > 0 && len(h.OS) > 0 && !slices.ContainsFunc(e.OS, h.hasSystem):
 		return false, fmt.Sprintf("works on %s only", strings.Join(e.OS, ", "))
 	case e.Always:
 		return true, ""
 	}
 	for _, bin := range e.Requires.Bins {
-		if !h.has(bin) {
+		if !h.hasBin(bin) {
 			return false, fmt.Sprintf("needs the program %q", bin)
 		}
 	}
-	if bins := e.Requires.AnyBins; len(bins) > 0 && !slices.ContainsFunc(bins, h.has) {
+	if bins := e.Requires.AnyBins; len(bins) > 0 && !slices.ContainsFunc(bins, h.hasBin) {
 		return false, fmt.Sprintf("needs one of the programs %q", bins)
 	}
 	for _, name := range e.Requires.Env {
-		if h.env(name) == "" && own.Env[name] == "" && (name != e.PrimaryEnv || own.APIKey == "") {
+		if h.getenv(name) == "" && own.Env[name] == "" &&
+			(name != e.PrimaryEnv || own.APIKey == "") {
 			return false, fmt.Sprintf("needs the variable %q", name)
 		}
 	}
@@ -78,12 +80,14 @@ func (h SkillHost) Eligible(e SkillEntry) (ok bool, why string) {
 	return true, ""
 }
 
-// runs reports whether one of the machines has a system.
-func (h SkillHost) runs(system string) bool {
-	return slices.ContainsFunc(h.OS, func(have string) bool { return systemName(have) == systemName(system) })
+// hasSystem reports whether one of the machines has a system.
+func (h SkillHost) hasSystem(system string) bool {
+	return slices.ContainsFunc(
+		h.OS, func(have string) bool { return systemName(have) == systemName(system) },
+	)
 }
 
-// systemName returns the name that Go gives to a system.
+// systemName returns Go's name of a system.
 func systemName(name string) string {
 	switch name = strings.ToLower(strings.TrimSpace(name)); name {
 	case "win32":
@@ -95,21 +99,22 @@ func systemName(name string) string {
 	}
 }
 
-func (h SkillHost) has(bin string) bool { return h.HasBin != nil && h.HasBin(bin) }
+func (h SkillHost) hasBin(bin string) bool { return h.HasBin != nil && h.HasBin(bin) }
 
-func (h SkillHost) env(name string) string {
+func (h SkillHost) getenv(name string) string {
 	if h.Env == nil {
 		return ""
 	}
 	return h.Env(name)
 }
 
-// Environ returns the variables, as "NAME=value" and by name, that a program
-// started for the skill gets besides those of its environment; one that is
-// set there already is not among them. Nothing is set in this process. Names
-// that change how programs are loaded or found, values with a NUL, and names
-// that look like those of secrets but are not declared by the skill are left
-// out.
+// Environ returns the variables that a program of the skill gets beside its environment, as
+// "NAME=value" and ordered by name. It is for the tool that starts the program: Environ sets
+// nothing in this process.
+//
+// It leaves out a variable that the environment has already, a name that changes how programs are
+// loaded or found, a value with a NUL, and a name that looks like that of a secret and that the
+// skill does not declare.
 func (h SkillHost) Environ(e SkillEntry) []string {
 	own := h.Config[e.Key]
 	vars := maps.Clone(own.Env)
@@ -122,7 +127,8 @@ func (h SkillHost) Environ(e SkillEntry) []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		declared := name == e.PrimaryEnv || slices.Contains(e.Requires.Env, name)
-		if h.env(name) != "" || !isWord(name) || name == "" || strings.ContainsRune(vars[name], 0) ||
+		if h.getenv(name) != "" || !isWord(name) || name == "" ||
+			strings.ContainsRune(vars[name], 0) ||
 			dangerousEnv(name) || secretEnv(name) && !declared {
 			continue
 		}
@@ -141,9 +147,12 @@ func dangerousEnv(name string) bool {
 		}
 	}
 	return slices.Contains([]string{
-		"PATH", "PATHEXT", "IFS", "SHELL", "SHELLOPTS", "BASHOPTS", "BASH_ENV", "ENV", "PS4", "PROMPT_COMMAND",
-		"NODE_OPTIONS", "NODE_PATH", "NODE_EXTRA_CA_CERTS", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "RUBYOPT",
-		"RUBYLIB", "PERL5OPT", "PERL5LIB", "JAVA_TOOL_OPTIONS", "OPENSSL_CONF", "OPENSSL_MODULES", "SSL_CERT_FILE",
+		"PATH", "PATHEXT", "IFS", "SHELL", "SHELLOPTS", "BASHOPTS", "BASH_ENV", "ENV", "PS4",
+		"PROMPT_COMMAND",
+		"NODE_OPTIONS", "NODE_PATH", "NODE_EXTRA_CA_CERTS", "PYTHONPATH", "PYTHONHOME",
+		"PYTHONSTARTUP", "RUBYOPT",
+		"RUBYLIB", "PERL5OPT", "PERL5LIB", "JAVA_TOOL_OPTIONS", "OPENSSL_CONF", "OPENSSL_MODULES",
+		"SSL_CERT_FILE",
 		"SSL_CERT_DIR", "GCONV_PATH", "EDITOR", "VISUAL", "PAGER", "BROWSER", "HOME", "TMPDIR",
 	}, name)
 }
@@ -151,45 +160,53 @@ func dangerousEnv(name string) bool {
 // secretEnv reports whether a variable's name looks like that of a secret.
 func secretEnv(name string) bool {
 	name = strings.ToUpper(name)
-	return slices.ContainsFunc([]string{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"},
-		func(word string) bool { return strings.Contains(name, word) })
+	return slices.ContainsFunc(
+		[]string{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"},
+		func(word string) bool { return strings.Contains(name, word) },
+	)
 }
 
 // A SkillSnapshot is the skills of a session at one moment.
 type SkillSnapshot struct {
-	// Version is a digest of the rest: equal for equal snapshots, so that it
-	// tells whether a kept one is out of date.
+	// Version is a digest of Skills. It is equal for equal lists, so it tells whether a snapshot
+	// that the caller kept is out of date.
 	Version string
-	// Skills are those that the session may use, hidden ones too, by name.
+	// Skills are the skills that the session may use, hidden ones too, by name.
 	Skills []SkillEntry
-	// Left are the others, and why.
-	Left []FileReport
+	// Excluded reports on the others, and why they are not in Skills.
+	Excluded []FileReport
 }
 
-// SnapshotSkills returns the skills that can work on the host and that the
-// spec lets through; complete the spec first (see [Spec.Or]). What is not in
-// the snapshot is in no prompt, command or synced directory either.
+// SnapshotSkills returns the skills that can work on the host and that the spec lets through. The
+// caller completes the spec first, see [Spec.Or]. What the prompt lists ([SkillSnapshot.Visible]),
+// the commands that people may call and the directory of [SyncSkills] all come from one snapshot,
+// so a skill that is not in it is in none of them.
 func SnapshotSkills(entries []SkillEntry, host SkillHost, spec Spec) SkillSnapshot {
 	s := SkillSnapshot{}
 	for _, e := range entries {
-		ok, why := spec.SeesSkill(e.Name), "excluded: not among the skills of the spec"
+		ok, why := spec.seesSkill(e.Name), "excluded: not among the skills of the spec"
 		if ok {
 			ok, why = host.Eligible(e)
 		}
 		if ok {
 			s.Skills = append(s.Skills, e)
 		} else {
-			s.Left = append(s.Left, FileReport{Name: e.Name, Path: e.Path, Reason: ReasonExcluded, Why: why, Runes: countRunes(e.Description)})
+			s.Excluded = append(s.Excluded, FileReport{
+				Name: e.Name, Path: e.Path, Reason: ReasonExcluded, Why: why,
+				Runes: countRunes(e.Description),
+			})
 		}
 	}
-	slices.SortStableFunc(s.Skills, func(x, y SkillEntry) int { return cmp.Compare(x.Name, y.Name) })
+	slices.SortStableFunc(
+		s.Skills, func(x, y SkillEntry) int { return cmp.Compare(x.Name, y.Name) },
+	)
 	h := sha256.New()
 	_ = json.NewEncoder(h).Encode(s.Skills) // strings, bools and lists: cannot fail
 	s.Version = hex.EncodeToString(h.Sum(nil))[:16]
 	return s
 }
 
-// Visible returns the skills that the prompt mentions, for [Input.Skills].
+// Visible returns the skills that the prompt lists, for [Input.Skills].
 func (s SkillSnapshot) Visible() []Skill {
 	var list []Skill
 	for _, e := range s.Skills {
@@ -200,25 +217,27 @@ func (s SkillSnapshot) Visible() []Skill {
 	return list
 }
 
-// Bins looks programs up in a list of directories such as a PATH, and
-// remembers what it found until Refresh. It is safe for concurrent use.
+// Bins looks programs up in a list of directories such as a PATH, for [SkillHost.HasBin]. It
+// remembers what it found until Refresh. The zero Bins finds nothing. It is safe for concurrent
+// use.
 type Bins struct {
-	// Path is the list, separated as by the operating system.
+	// Path is the list, with the separator of the operating system.
 	Path string
 
 	mu    sync.Mutex
 	known map[string]bool
 }
 
-// Has reports whether there is a regular executable file of that name. A name
-// with a separator is never found.
+// Has reports whether one of the directories has a regular executable file of that name. It never
+// finds a name with a path separator.
 func (b *Bins) Has(name string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	found, ok := b.known[name]
 	if !ok {
-		found = name != "" && !strings.ContainsAny(name, `/\`) && slices.ContainsFunc(filepath.SplitList(b.Path),
-			func(dir string) bool { return executable(filepath.Join(dir, name)) })
+		found = name != "" && !strings.ContainsAny(name, `/\`) &&
+			slices.ContainsFunc(filepath.SplitList(b.Path),
+				func(dir string) bool { return executable(filepath.Join(dir, name)) })
 		if b.known == nil {
 			b.known = map[string]bool{}
 		}
@@ -227,7 +246,7 @@ func (b *Bins) Has(name string) bool {
 	return found
 }
 
-// Refresh forgets what was found, for when programs were installed.
+// Refresh forgets what was found. Call it after programs were installed or removed.
 func (b *Bins) Refresh() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -242,6 +261,7 @@ func executable(name string) bool {
 	}
 	return slices.ContainsFunc(names, func(name string) bool {
 		info, err := os.Stat(name)
-		return err == nil && info.Mode().IsRegular() && (runtime.GOOS == "windows" || info.Mode()&0o111 != 0)
+		return err == nil && info.Mode().IsRegular() &&
+			(runtime.GOOS == "windows" || info.Mode()&0o111 != 0)
 	})
 }

@@ -48,7 +48,9 @@ func ExampleSpec_Or() {
 }
 
 func ExampleTaskMessage() {
-	fmt.Println(agentctx.TaskMessage(agentctx.Subagent{Depth: 1, MaxDepth: 2}, "Count the files in docs/."))
+	fmt.Println(
+		agentctx.TaskMessage(agentctx.Subagent{Depth: 1, MaxDepth: 2}, "Count the files in docs/."),
+	)
 	// Output:
 	// [Subagent Context] You are running as a sub-agent (depth 1/2). Your final message is reported to the main agent by itself when you end; do not check on anything in a loop.
 	//
@@ -64,12 +66,21 @@ func ExampleLoader() {
 	loader := agentctx.Loader{
 		Memory: true,
 		Extra:  []string{"packages/*/AGENTS.md"},
-		Hooks: []agentctx.Hook{func(_ session.Key, files []agentctx.WorkspaceFile) []agentctx.WorkspaceFile {
-			return append(files, agentctx.WorkspaceFile{Name: "USER.md", Content: "a sub-agent does not see this"})
-		}},
+		Hooks: []agentctx.Hook{
+			func(_ session.Key, files []agentctx.WorkspaceFile) []agentctx.WorkspaceFile {
+				return append(
+					files,
+					agentctx.WorkspaceFile{
+						Name: "USER.md", Content: "a sub-agent does not see this",
+					},
+				)
+			},
+		},
 	}
 	files := loader.Load(agentctx.LoadRequest{
-		Session:   session.Must(session.Parse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11")),
+		Session: session.Must(
+			session.Parse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"),
+		),
 		Workspace: workspace,
 	})
 	for _, f := range files {
@@ -84,8 +95,13 @@ func ExampleLoader() {
 func ExamplePrompt_Report() {
 	p := agentctx.Assemble(agentctx.Input{
 		Session: session.Must(session.Parse("agent:main:cron:daily")),
-		Files:   []agentctx.WorkspaceFile{{Name: "AGENTS.md", Content: "Water the plants, feed the cat, and lock the door when you leave the house, please."}},
-		Limits:  agentctx.Limits{File: 80},
+		Files: []agentctx.WorkspaceFile{
+			{
+				Name:    "AGENTS.md",
+				Content: "Water the plants, feed the cat, and lock the door when you leave the house, please.",
+			},
+		},
+		Limits: agentctx.Limits{File: 80},
 	})
 	for _, a := range p.Files {
 		fmt.Printf("%s: %d of %d runes, %s\n", a.Name, a.Kept, a.Runes, a.Why)
@@ -95,14 +111,20 @@ func ExamplePrompt_Report() {
 
 func ExampleDiscoverSkills() {
 	workspace := fstest.MapFS{
-		"pdf/SKILL.md":   {Data: []byte("---\nname: pdf\ndescription: Fill in forms.\n---\n")},
-		"video/SKILL.md": {Data: []byte("---\nname: video\ndescription: Cut films.\nmetadata:\n  offshoot:\n    requires: {bins: [ffmpeg]}\n---\n")},
+		"pdf/SKILL.md": {Data: []byte("---\nname: pdf\ndescription: Fill in forms.\n---\n")},
+		"video/SKILL.md": {
+			Data: []byte(
+				"---\nname: video\ndescription: Cut films.\nmetadata:\n  offshoot:\n    requires: {bins: [ffmpeg]}\n---\n",
+			),
+		},
 	}
-	entries, _ := agentctx.DiscoverSkills(agentctx.SkillSource{Origin: agentctx.SkillWorkspace, FS: workspace, Path: "skills"})
+	entries, _ := agentctx.DiscoverSkills(
+		agentctx.SkillSource{Origin: agentctx.SkillWorkspace, FS: workspace, Path: "skills"},
+	)
 	host := agentctx.SkillHost{HasBin: (&agentctx.Bins{Path: "/nowhere"}).Has}
 	snapshot := agentctx.SnapshotSkills(entries, host, agentctx.Spec{Skills: []string{"*"}})
 	fmt.Println(snapshot.Visible())
-	fmt.Println(snapshot.Left[0].Name, snapshot.Left[0].Why)
+	fmt.Println(snapshot.Excluded[0].Name, snapshot.Excluded[0].Why)
 	// Output:
 	// [{pdf Fill in forms. skills/pdf/SKILL.md}]
 	// video needs the program "ffmpeg"

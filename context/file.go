@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 )
 
 // The workspace files that have a meaning of their own.
@@ -21,7 +23,7 @@ const (
 )
 
 const (
-	memoryFileLower = "memory.md" // read where MEMORY.md is absent
+	memoryFileLower = "memory.md" // is read where MEMORY.md is absent
 	memoryDir       = "memory"
 
 	// ExecutionFile is the name under which the AGENTS.md of an execution
@@ -29,95 +31,94 @@ const (
 	ExecutionFile = "(cwd)/AGENTS.md"
 )
 
-// CoreFiles returns the names of the eight workspace files in the order in
-// which they are loaded and shown.
+// CoreFiles returns the names of the eight core files in the order in which they are loaded and
+// shown.
 func CoreFiles() []string {
-	return []string{AgentsFile, SoulFile, ToolsFile, IdentityFile, UserFile, HeartbeatFile, BootstrapFile, MemoryFile}
+	return []string{
+		AgentsFile, SoulFile, ToolsFile, IdentityFile, UserFile, HeartbeatFile, BootstrapFile,
+		MemoryFile,
+	}
 }
 
-// MarkedFiles returns the names of the files whose absence a prompt mentions
+// markedFiles returns the names of the files whose absence a prompt mentions
 // unless [Input.Markers] says otherwise.
-func MarkedFiles() []string {
+func markedFiles() []string {
 	return []string{AgentsFile, SoulFile, ToolsFile, IdentityFile, UserFile}
 }
 
-// A Reason says why a file is not, or not wholly, in a prompt. The zero
-// Reason means that it is.
+// A Reason says why a file is not or not wholly in a prompt. The zero Reason, ReasonWhole, means
+// that the whole file is in the prompt.
 type Reason uint8
 
-// The reasons: of loading, then of assembly.
+// The reasons of loading come first, then those of assembly.
 const (
-	ReasonWhole      Reason = iota
-	ReasonAbsent            // there is no such file
-	ReasonTooLarge          // over MaxFileBytes, so it was not read
-	ReasonNotRegular        // a directory, device, socket or pipe
-	ReasonOutside           // the name leaves the workspace, itself or by a symbolic link
-	ReasonLinked            // it has further hard links, which may lie outside the workspace
-	ReasonUnreadable        // it exists but cannot be read
-	ReasonNotUTF8           // it is not valid UTF-8 text
-	ReasonTooMany           // a pattern matches more files than are read
-	ReasonBadName           // the name or pattern is not a slash-separated relative path
-	ReasonChanged           // it was replaced while it was being opened
-	ReasonExcluded          // the spec does not let it through
-	ReasonRepeated          // another file of the same name or content is shown already
-	ReasonBlank             // it has no text
-	ReasonOverFile          // cut: longer than Limits.File
-	ReasonOverTotal         // cut: Limits.Total was used up by files that give way later
-	ReasonNoRoom            // left out: nothing of Limits.Total was left
-	ReasonDropped           // left out whole, because the spec says so of a file that would have to be cut
-	ReasonOverSkills        // a skill cut or left out: over Limits.Skills
-	reasons                 // how many there are
+	ReasonWhole      Reason = iota // the file is wholly in the prompt
+	ReasonAbsent                   // there is no such file
+	ReasonTooLarge                 // over 2 MiB, so it was not read
+	ReasonNotRegular               // a directory, device, socket or pipe
+	ReasonOutside                  // the name leaves the workspace, itself or by a symbolic link
+	ReasonLinked                   // it has further hard links, which may lie outside the workspace
+	ReasonUnreadable               // it exists but cannot be read
+	ReasonNotUTF8                  // it is not valid UTF-8 text
+	ReasonTooMany                  // a pattern matches more files than are read
+	ReasonBadName                  // the name or pattern is not a slash-separated relative path
+	ReasonChanged                  // it was replaced while it was being opened
+	ReasonExcluded                 // the spec does not let it through
+	ReasonRepeated                 // another file of the same name or content is shown already
+	ReasonBlank                    // it has no text
+	ReasonOverFile                 // cut: longer than Limits.File
+	ReasonOverTotal                // cut: files that lose room later had used up Limits.Total
+	ReasonNoRoom                   // left out: too little of Limits.Total was left
+	ReasonDropped                  // left out: it does not fit and the spec says OverflowDrop
+	ReasonOverSkills               // a skill that is cut or left out: over Limits.Skills
 )
 
-var reasonNames = [reasons]string{
-	ReasonWhole: "whole", ReasonAbsent: "absent", ReasonTooLarge: "too large", ReasonNotRegular: "not a regular file", ReasonOutside: "outside",
-	ReasonLinked: "hard-linked", ReasonUnreadable: "unreadable", ReasonNotUTF8: "not UTF-8", ReasonTooMany: "too many", ReasonBadName: "bad name",
-	ReasonChanged: "changed while opening", ReasonExcluded: "excluded", ReasonRepeated: "repeated", ReasonBlank: "blank",
-	ReasonOverFile: "over the file limit", ReasonOverTotal: "over the total limit", ReasonNoRoom: "no room", ReasonDropped: "dropped on overflow",
+var reasonNames = []string{
+	ReasonWhole: "whole", ReasonAbsent: "absent", ReasonTooLarge: "too large",
+	ReasonNotRegular: "not a regular file", ReasonOutside: "outside",
+	ReasonLinked: "hard-linked", ReasonUnreadable: "unreadable", ReasonNotUTF8: "not UTF-8",
+	ReasonTooMany: "too many", ReasonBadName: "bad name",
+	ReasonChanged: "changed while opening", ReasonExcluded: "excluded", ReasonRepeated: "repeated",
+	ReasonBlank:    "blank",
+	ReasonOverFile: "over the file limit", ReasonOverTotal: "over the total limit",
+	ReasonNoRoom: "no room", ReasonDropped: "dropped on overflow",
 	ReasonOverSkills: "over the skills limit",
 }
 
-// String returns a few words.
-func (r Reason) String() string {
-	if r < reasons {
-		return reasonNames[r]
-	}
-	return fmt.Sprintf("Reason(%d)", uint8(r))
+// String returns the reason in a few words, as "over the file limit".
+func (r Reason) String() string { return enum.String(reasonNames, "Reason", r) }
+
+// MarshalText returns what String returns, or an error for a value without a name.
+func (r Reason) MarshalText() ([]byte, error) {
+	return enum.Marshal(reasonNames, "agentctx", "reason", r)
 }
 
-// MarshalText returns what String returns, or an error for a value that is
-// not a reason.
-func (r Reason) MarshalText() ([]byte, error) { return marshalName("Reason", reasonNames[:], int(r)) }
-
-// UnmarshalText accepts exactly the names that String returns.
+// UnmarshalText sets the value that has the name text, in any letter case. For any other text it
+// returns an error and changes nothing.
 func (r *Reason) UnmarshalText(text []byte) error {
-	i, err := unmarshalName("Reason", reasonNames[:], text)
-	if err == nil {
-		*r = Reason(i)
-	}
-	return err
+	return enum.Unmarshal(reasonNames, "agentctx", "reason", text, r)
 }
 
-// A WorkspaceFile is a workspace file, present or not.
+// A WorkspaceFile is a file of a workspace, whether it exists or not.
 type WorkspaceFile struct {
 	// Name is the slash-separated path within the workspace, such as
 	// "AGENTS.md" or "memory/2026-11-20.md". It is what the prompt shows.
 	Name string
-	// Path is where the file was read, for people; it never enters a prompt
-	// but that of [BuildSystemPrompt].
+	// Path tells people where the file was read. Only [LayoutGoClaw] shows it in a prompt, in the
+	// marker of a missing file.
 	Path string
-	// Content is the text, empty if Missing.
+	// Content is the text. It is empty if the file is Missing.
 	Content string
-	// Missing is set if there is no content, for whatever Reason.
+	// Missing means that the file was not read. Reason and Why say why.
 	Missing bool
-	// Reason says why it is missing.
+	// Reason says why the file is missing.
 	Reason Reason
-	// Why is Reason in words, with figures where there are any.
+	// Why is Reason in words, with figures if it has any.
 	Why string
 }
 
-// missing returns the record of a file that was not loaded.
-func missing(name string, r Reason, format string, args ...any) WorkspaceFile {
+// missingFile returns the record of a file that was not loaded.
+func missingFile(name string, r Reason, format string, args ...any) WorkspaceFile {
 	why := fmt.Sprintf(format, args...)
 	if why == "" {
 		why = r.String()
@@ -125,15 +126,20 @@ func missing(name string, r Reason, format string, args ...any) WorkspaceFile {
 	return WorkspaceFile{Name: name, Path: name, Missing: true, Reason: r, Why: why}
 }
 
-// validName reports whether name may stand for a file of a workspace: a clean
-// relative slash path without control characters.
+// validName reports whether name can be the name of a workspace file: a clean relative path with
+// slashes and without control characters.
 func validName(name string) bool {
-	return name != "." && fs.ValidPath(name) && !strings.Contains(name, `\`) && literal(name) == name
+	return name != "." && fs.ValidPath(name) && !strings.Contains(name, `\`) &&
+		sanitize(name) == name
 }
 
-// priority ranks a file by how late it gives way when room is short: 0 last.
-func priority(name string) int {
-	order := []string{AgentsFile, ToolsFile, SoulFile, IdentityFile, UserFile, BootstrapFile, HeartbeatFile, MemoryFile}
+// keepRank returns the place of a file in the order in which files get room: 0 gets it first and so
+// loses it last.
+func keepRank(name string) int {
+	order := []string{
+		AgentsFile, ToolsFile, SoulFile, IdentityFile, UserFile, BootstrapFile, HeartbeatFile,
+		MemoryFile,
+	}
 	if i := slices.Index(order, name); i >= 0 {
 		return i
 	}

@@ -9,44 +9,44 @@ import (
 	"unicode/utf8"
 )
 
-// MaxFileBytes is the size over which a workspace file is not read.
-const MaxFileBytes = 2 << 20
+// maxFileBytes is the size in bytes over which a workspace file is not read.
+const maxFileBytes = 2 << 20
 
-// readBounded reads the text of a file as a Loader does, with a bound of its
-// own.
-func readBounded(fsys fs.FS, name string, most int64) (string, error) {
+// readBounded returns the text of a file under the rules of a Loader. It refuses a file of more
+// than maxBytes bytes.
+func readBounded(fsys fs.FS, name string, maxBytes int64) (string, error) {
 	target, info, err := resolveLinks(fsys, name)
 	if err != nil {
 		return "", err
 	}
-	return readChecked(fsys, target, info, most)
+	return readChecked(fsys, target, info, maxBytes)
 }
 
-// readChecked returns the text of a file that was described by info; see
-// openDescribed.
-func readChecked(fsys fs.FS, name string, info fs.FileInfo, most int64) (string, error) {
-	f, opened, err := openDescribed(fsys, name, info, most)
+// readChecked returns the text of the file that info describes, see openDescribed.
+func readChecked(fsys fs.FS, name string, info fs.FileInfo, maxBytes int64) (string, error) {
+	f, opened, err := openDescribed(fsys, name, info, maxBytes)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close() //nolint:errcheck // nothing was written
-	return readText(f, opened.Size(), most)
+	return readText(f, opened.Size(), maxBytes)
 }
 
-// openChecked looks at a file that must not be a link, and opens it; see
-// openDescribed.
-func openChecked(fsys fs.FS, name string, most int64) (fs.File, fs.FileInfo, error) {
+// openChecked opens a file that must not be a symbolic link, see openDescribed.
+func openChecked(fsys fs.FS, name string, maxBytes int64) (fs.File, fs.FileInfo, error) {
 	info, err := fs.Lstat(fsys, name)
 	if err != nil {
 		return nil, nil, err
 	}
-	return openDescribed(fsys, name, info, most)
+	return openDescribed(fsys, name, info, maxBytes)
 }
 
-// openDescribed opens a file and makes sure that it is the one described, a
-// regular file of at most so many bytes, with one name only.
-func openDescribed(fsys fs.FS, name string, checked fs.FileInfo, most int64) (fs.File, fs.FileInfo, error) {
-	if err := checkInfo(checked, most); err != nil { // before opening: a pipe would block
+// openDescribed opens a file and checks that it is the one that checked describes: a regular file
+// of at most maxBytes bytes without a further hard link.
+func openDescribed(
+	fsys fs.FS, name string, checked fs.FileInfo, maxBytes int64,
+) (fs.File, fs.FileInfo, error) {
+	if err := checkInfo(checked, maxBytes); err != nil { // before opening: a pipe would block
 		return nil, nil, err
 	}
 	f, err := fsys.Open(name)
@@ -55,7 +55,7 @@ func openDescribed(fsys fs.FS, name string, checked fs.FileInfo, most int64) (fs
 	}
 	opened, err := f.Stat()
 	if err == nil {
-		err = checkOpened(f, checked, opened, most)
+		err = checkOpened(f, checked, opened, maxBytes)
 	}
 	if err != nil {
 		_ = f.Close()
@@ -64,45 +64,47 @@ func openDescribed(fsys fs.FS, name string, checked fs.FileInfo, most int64) (fs
 	return f, opened, nil
 }
 
-func checkOpened(f fs.File, checked, opened fs.FileInfo, most int64) error {
+func checkOpened(f fs.File, checked, opened fs.FileInfo, maxBytes int64) error {
 	if onDisk(checked) && onDisk(opened) && !os.SameFile(checked, opened) {
-		return refuse(ReasonChanged, "it was replaced while it was being opened")
+		return newRefusal(ReasonChanged, "it was replaced while it was being opened")
 	}
-	if err := checkInfo(opened, most); err != nil {
+	if err := checkInfo(opened, maxBytes); err != nil {
 		return err
 	}
-	if n, ok := links(f, opened); ok && n > 1 {
-		return refuse(ReasonLinked, "it has %d hard links, and another may lie outside the workspace", n)
+	if n, ok := hardLinks(f, opened); ok && n > 1 {
+		return newRefusal(
+			ReasonLinked, "it has %d hard links, and another may lie outside the workspace", n,
+		)
 	}
 	return nil
 }
 
-// checkInfo refuses what is not a regular file of a fair size.
-func checkInfo(info fs.FileInfo, most int64) error {
+// checkInfo refuses what is not a regular file of at most maxBytes bytes.
+func checkInfo(info fs.FileInfo, maxBytes int64) error {
 	if !info.Mode().IsRegular() {
-		return refuse(ReasonNotRegular, "it is not a regular file (%s)", info.Mode().Type())
+		return newRefusal(ReasonNotRegular, "it is not a regular file (%s)", info.Mode().Type())
 	}
-	if info.Size() > most {
-		return refuse(ReasonTooLarge, "%d bytes, over the limit of %d", info.Size(), most)
+	if info.Size() > maxBytes {
+		return newRefusal(ReasonTooLarge, "%d bytes, over the limit of %d", info.Size(), maxBytes)
 	}
 	return nil
 }
 
-// readText reads valid UTF-8 up to a bound, without a byte order mark. The
-// size is a hint: the file may grow.
-func readText(r io.Reader, size, most int64) (string, error) {
+// readText reads valid UTF-8 of at most maxBytes bytes and takes off a byte order mark. size is
+// only a hint, because the file may grow meanwhile.
+func readText(r io.Reader, size, maxBytes int64) (string, error) {
 	var b strings.Builder
-	b.Grow(int(min(max(size, 0), most)) + bytes.MinRead)
-	n, err := io.Copy(&b, io.LimitReader(r, most+1))
+	b.Grow(int(min(max(size, 0), maxBytes)) + bytes.MinRead)
+	n, err := io.Copy(&b, io.LimitReader(r, maxBytes+1))
 	switch {
 	case err != nil:
 		return "", err
-	case n > most:
-		return "", refuse(ReasonTooLarge, "over the limit of %d bytes", most)
+	case n > maxBytes:
+		return "", newRefusal(ReasonTooLarge, "over the limit of %d bytes", maxBytes)
 	}
 	text := b.String()
 	if !utf8.ValidString(text) {
-		return "", refuse(ReasonNotUTF8, "it is not valid UTF-8 text")
+		return "", newRefusal(ReasonNotUTF8, "it is not valid UTF-8 text")
 	}
 	return strings.TrimPrefix(text, "\ufeff"), nil
 }

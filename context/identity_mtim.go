@@ -14,7 +14,8 @@ func identify(info fs.FileInfo) (identity, bool) {
 		return identity{}, false
 	}
 	return identity{
-		device: uint64(st.Dev), inode: st.Ino, size: st.Size, //nolint:unconvert // the types differ between systems
+		device: uint64(st.Dev), //nolint:unconvert // the types differ between systems
+		inode:  st.Ino, size: st.Size,
 		mtime: st.Mtim.Nano(), ctime: st.Ctim.Nano(),
 	}, true
 }

@@ -4,6 +4,6 @@ package agentctx
 
 import "io/fs"
 
-// identify returns false: what Stat tells here does not change with every
-// write, so nothing is cached.
+// identify returns false: what Stat returns on this system does not change with every write, so the
+// Cache keeps nothing.
 func identify(fs.FileInfo) (identity, bool) { return identity{}, false }

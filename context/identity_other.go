@@ -4,8 +4,8 @@ package agentctx
 
 import "io/fs"
 
-// onDisk returns false: here files cannot be told apart.
+// onDisk returns false: on this system files cannot be told apart.
 func onDisk(fs.FileInfo) bool { return false }
 
-// links returns false: here links are not counted.
-func links(fs.File, fs.FileInfo) (uint64, bool) { return 0, false }
+// hardLinks returns false: here links are not counted.
+func hardLinks(fs.File, fs.FileInfo) (uint64, bool) { return 0, false }

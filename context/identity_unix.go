@@ -13,8 +13,8 @@ func onDisk(info fs.FileInfo) bool {
 	return ok
 }
 
-// links returns how many names an open file has, where that can be told.
-func links(_ fs.File, info fs.FileInfo) (uint64, bool) {
+// hardLinks returns how many names an open file has, where that can be told.
+func hardLinks(_ fs.File, info fs.FileInfo) (uint64, bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return 0, false

@@ -12,8 +12,8 @@ func onDisk(info fs.FileInfo) bool {
 	return ok
 }
 
-// links returns how many names an open file has, where that can be told.
-func links(f fs.File, _ fs.FileInfo) (uint64, bool) {
+// hardLinks returns how many names an open file has, where that can be told.
+func hardLinks(f fs.File, _ fs.FileInfo) (uint64, bool) {
 	file, ok := f.(*os.File)
 	if !ok {
 		return 0, false

@@ -5,99 +5,99 @@ import (
 	"slices"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// Input is everything that a prompt depends on. Only Session needs a value;
-// whatever is left zero leaves its section out or takes the default that is
-// named with it. [Assemble] changes nothing in it and keeps no part of it.
+// Input is everything that a prompt depends on. Only Session needs a value. A field that is left
+// zero leaves its section out or takes the default that its comment names. [Assemble] does not
+// change an Input and does not keep a part of it.
 type Input struct {
-	// Session is whose prompt this is.
+	// Session is the key of the session that the prompt is for.
 	Session session.Key
-	// Lineage is the session's record in its tree. Zero: taken from the key.
+	// Lineage is the session's record in its tree. Zero: only the key tells whether the session is
+	// a sub-agent.
 	Lineage session.Lineage
-	// Spec says which files and skills are seen and how much of the prompt
-	// there is; what it leaves open comes from [SpecFor], or from [WorkerSpec] if
-	// the Lineage is that of a sub-agent.
+	// Spec says which files and skills the session sees and how much of the prompt it gets. What it
+	// leaves open comes from [SpecFor], or from [WorkerSpec] if the Lineage is that of a sub-agent.
 	Spec Spec
-	// Layout arranges the prompt as another system does.
+	// Layout is the arrangement of the sections.
 	Layout Layout
 
-	// Product is the name in the identity line; "": no name.
+	// Product is the name in the identity line. "": the line has no name.
 	Product string
-	// Files are the workspace's, from [LoadWorkspace] or a [Loader].
+	// Files are the files of the workspace, from [LoadWorkspace] or a [Loader].
 	Files []WorkspaceFile
-	// Markers are the names of the files whose absence the prompt mentions.
-	// nil: [MarkedFiles]; empty: none.
+	// Markers are the names of the files whose absence the prompt mentions. nil: AGENTS.md,
+	// SOUL.md, TOOLS.md, IDENTITY.md and USER.md. Empty but not nil: none.
 	Markers []string
 	// Limits bound the files and skills.
 	Limits Limits
-	// Tools are those that the session really has; no other is mentioned.
-	// They are listed by name, whatever their order.
+	// Tools are the tools that the session really has. The prompt mentions no other tool. It lists
+	// them by name, in whatever order they come.
 	Tools []Tool
-	// Skills are those that may be mentioned if the Spec lets them through.
+	// Skills are the skills that the prompt lists if the Spec lets them through.
 	Skills []Skill
-	// Env is what the prompt says about where the agent runs.
+	// Env is what the prompt says about the place where the agent runs.
 	Env Env
-	// Sandbox describes the container that the tools run in; zero: none.
+	// Sandbox describes the container that the tools run in. Zero: they run in none.
 	Sandbox Sandbox
-	// Subagent is what the Subagent Context of a sub-agent says. Zero: what
-	// the key and the Lineage tell.
+	// Subagent is what the section Subagent Context says. Zero: it says what the key and the
+	// Lineage tell.
 	Subagent Subagent
-	// Channel is how people are reached.
+	// Channel is how the agent reaches people.
 	Channel Channel
-	// Docs is where the product's documentation lies; "": nowhere.
+	// Docs is the path or address of the product's documentation. "": the section is left out.
 	Docs string
 	// Notes are remarks on the workspace, one line each.
 	Notes []string
-	// Aliases are short names of models.
+	// Aliases map short names of models to full ones.
 	Aliases map[string]string
 	// HideCitations keeps paths of memory files out of answers.
 	HideCitations bool
-	// ReasoningTags asks for reasoning inside <think> and answers inside
-	// <final>, for models that do not separate them themselves.
+	// ReasoningTags asks the model for reasoning inside <think> and answers inside <final>. It is
+	// for models that do not separate the two themselves.
 	ReasoningTags bool
-	// HeartbeatPrompt is the text of a heartbeat message; "": not told.
+	// HeartbeatPrompt is the text of a heartbeat message. "": the prompt does not quote it.
 	HeartbeatPrompt string
-	// Conversation describes the group or conversation that a session serves
-	// that is not a sub-agent.
+	// Conversation describes the group or conversation that the session serves. A sub-agent's
+	// prompt does not have it.
 	Conversation string
-	// ActiveSubagent are the session's live sub-agents.
+	// Active are the session's live sub-agents.
 	Active []ActiveSubagent
-	// Now is the time of the turn, of which the date and the zone are
-	// written. Zero: neither.
+	// Now is the time of the turn. The prompt shows its date and zone, never the time of day. Zero:
+	// it shows no date.
 	Now time.Time
-	// Task is the task of a sub-agent. The default prompt does not repeat it
-	// (it is the first message, see [TaskMessage]); LayoutGoClaw does.
+	// Task is the task of a sub-agent. Only LayoutGoClaw shows it: by default the task is the first
+	// message, see [TaskMessage].
 	Task string
 
-	// Extra are sections of the caller's own, trusted as they are. An ID of
-	// ours replaces that section's text where it would stand; any other adds
-	// a section at the end of its class, in Full mode only unless its Minimal
-	// is set. Of sections with one ID the last counts.
+	// Extra are sections of the caller. Their text is trusted and stands in the prompt as it is. A
+	// section with the ID of a built-in section replaces that section's text where the prompt has
+	// it. Any other is added at the end of its class, in ModeFull, and in ModeMinimal too if its
+	// Minimal is set. Of several sections with one ID the last one counts.
 	Extra []Section
-	// OverflowDrop are the ids of sections to leave out.
+	// Drop are the ids of sections to leave out.
 	Drop []string
-	// Order moves sections: within each class the first of those named stays
-	// where it is and each of the others follows the one named before it.
+	// Order moves sections within their class: the first one that it names stays where it is, and
+	// each of the others follows the one named before it. Unknown ids are ignored.
 	Order []string
 }
 
-// A Tool is a tool as the prompt mentions it.
+// A Tool is a tool as the prompt lists it. A tool without a name is left out.
 type Tool struct {
 	Name    string
 	Summary string // one line
 }
 
-// A Skill is a skill as the prompt mentions it.
+// A Skill is a skill as the prompt lists it. A skill without a name is left out.
 type Skill struct {
 	Name        string
 	Description string // one line
 	Path        string // where its SKILL.md can be read by the session's tools
 }
 
-// Env is what the prompt says about where the agent runs. Blank fields are
-// left out.
+// Env is what the prompt says about the place where the agent runs. It leaves blank fields out.
 type Env struct {
 	Host         string
 	OS           string // "linux"
@@ -117,23 +117,41 @@ type Env struct {
 // Sandbox describes the container that a session's tools run in.
 type Sandbox struct {
 	Enabled     bool
-	Dir         string // working directory inside
+	Dir         string // working directory inside the container
 	Mount       string // directory of the host that is mounted there
-	Access      string // "none", "ro" or "rw"; "": not told
+	Access      string // to the workspace: "none", "ro" or "rw"; "": not told
 	BrowserURL  string // of a browser inside that people can watch
 	HostBrowser Answer // whether the host's browser may be used
-	Elevated    string // "": commands outside are not possible; else the level: "ask", "on", "full", "off"
+	// Elevated is the level of commands outside the container: "ask", "on", "full" or "off". "":
+	// they are not possible.
+	Elevated string
 }
 
 // An Answer is yes, no, or not told.
 type Answer uint8
 
-// The answers.
+// The answers. AnswerUnset leaves the sentence out of the prompt.
 const (
 	AnswerUnset Answer = iota
 	AnswerYes
 	AnswerNo
 )
+
+var answerNames = []string{AnswerUnset: "unset", AnswerYes: "yes", AnswerNo: "no"}
+
+// String returns "unset", "yes" or "no".
+func (a Answer) String() string { return enum.String(answerNames, "Answer", a) }
+
+// MarshalText returns what String returns, or an error for a value without a name.
+func (a Answer) MarshalText() ([]byte, error) {
+	return enum.Marshal(answerNames, "agentctx", "answer", a)
+}
+
+// UnmarshalText sets the value that has the name text, in any letter case. For any other text it
+// returns an error and changes nothing.
+func (a *Answer) UnmarshalText(text []byte) error {
+	return enum.Unmarshal(answerNames, "agentctx", "answer", text, a)
+}
 
 // Channel is how people are reached and who they are.
 type Channel struct {
@@ -143,29 +161,29 @@ type Channel struct {
 	// SHA-256, or of its HMAC-SHA-256 if there is a SenderSecret.
 	HashSenders  bool
 	SenderSecret []byte
-	// Options are the destinations that the message tool may be given.
+	// Options are the destinations that the message tool takes.
 	Options []string
 	// Buttons says whether messages may carry buttons.
 	Buttons Answer
 	// Hints are remarks on the channel, one line each.
 	Hints []string
-	// Voice says how to write for speech; "": nothing is spoken.
+	// Voice says how to write for speech. "": answers are not spoken.
 	Voice string
-	// Reactions is "minimal" or "extensive"; "": no reactions.
+	// Reactions is "minimal" or "extensive". "": the agent does not react with emoji.
 	Reactions string
 }
 
-// ActiveSubagent is a live sub-agent of the session.
+// An ActiveSubagent is a live sub-agent of the session.
 type ActiveSubagent struct {
 	Key   session.Key
 	Label string
 	State string // "queued", "running", "waiting"
-	Task  string // shown as data, shortened
+	Task  string // shown as data, at most 160 runes of it
 }
 
-// Validate returns an error that names the first field that has no meaning.
-// Assemble does not need it: it is for those who load an Input from
-// configuration and want to hear of mistakes.
+// Validate returns an error that names the first field without a meaning, or nil. Assemble accepts
+// every Input. Validate is for a program that reads an Input from configuration and reports
+// mistakes.
 func (in Input) Validate() error {
 	if !in.Session.IsValid() {
 		return fmt.Errorf("agentctx: Input.Session is not a session key")
@@ -177,7 +195,10 @@ func (in Input) Validate() error {
 		return err
 	}
 	if in.Layout > LayoutGoClaw {
-		return fmt.Errorf("agentctx: Input.Preset is %d, want at most %d", in.Layout, LayoutGoClaw)
+		return fmt.Errorf(
+			"agentctx: Input.Layout is %d, want at most %d (%s)", in.Layout, LayoutGoClaw,
+			LayoutGoClaw,
+		)
 	}
 	if r := in.Channel.Reactions; !slices.Contains([]string{"", "minimal", "extensive"}, r) {
 		return fmt.Errorf("agentctx: Input.Channel.Reactions is %q, want minimal or extensive", r)
@@ -190,7 +211,9 @@ func (in Input) Validate() error {
 			return fmt.Errorf("agentctx: Input.Extra[%d].ID is blank", i)
 		}
 		if int(s.Class) >= len(classNames) {
-			return fmt.Errorf("agentctx: Input.Extra[%d].Class is %d, want at most %d", i, s.Class, ClassPerTurn)
+			return fmt.Errorf(
+				"agentctx: Input.Extra[%d].Class is %d, want at most %d", i, s.Class, ClassPerTurn,
+			)
 		}
 	}
 	return nil

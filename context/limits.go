@@ -2,39 +2,38 @@ package agentctx
 
 import "fmt"
 
-// The limits that hold where none is set, in runes; they are those of the
-// field's reference system.
+// The limits that hold where none is set, in runes. They are those of the field's reference system.
 const (
-	DefaultFileLimit   = 20_000
-	DefaultTotalLimit  = 60_000
-	DefaultSkillsLimit = 30_000
+	defaultFileLimit   = 20_000
+	defaultTotalLimit  = 60_000
+	defaultSkillsLimit = 30_000
 
-	// NoLimit as a limit is none.
+	// NoLimit switches a field of [Limits] off.
 	NoLimit = -1
 )
 
-// leastCut is the least room in runes for which a file is cut rather than
-// left out when Limits.Total runs short.
-const leastCut = 64
+// minCutRoom is the room in runes below which a file is left out rather than cut when Limits.Total
+// runs short.
+const minCutRoom = 64
 
-// Limits bound what a prompt takes from the workspace, in runes (Unicode code
-// points). They are strict: what is kept of a file, its marker included, is
-// never longer than File, and everything kept of all files never longer than
-// Total. Headings and fences are not counted.
+// Limits bound what a prompt takes from the workspace, in runes (Unicode code points). They are
+// strict. What is kept of a file is never longer than File, its marker included. What is kept of
+// all files together is never longer than Total. Headings and fences are not counted. The zero
+// Limits are the defaults.
 type Limits struct {
-	// WorkspaceFile bounds each file. 0: 20,000; NoLimit: none.
+	// File bounds each file. 0: 20,000 runes; NoLimit: no bound.
 	File int
-	// Total bounds all files together. 0: 60,000; NoLimit: none.
+	// Total bounds all files together. 0: 60,000 runes; NoLimit: no bound.
 	Total int
-	// Skills bounds the list of skills. 0: 30,000; NoLimit: none.
+	// Skills bounds the list of skills. 0: 30,000 runes; NoLimit: no bound.
 	Skills int
-	// Count counts tokens for the account; nil: they are not counted. It
-	// must return the same number for the same text.
+	// Count returns the number of tokens of a text, for [FileReport]. nil: tokens are not counted.
+	// It returns the same number for the same text every time.
 	Count func(string) int
 }
 
-// Or returns l with every field that it leaves open taken from under, so that
-// an agent's limits stand over the defaults: agent.Or(defaults).
+// Or returns l with every zero field taken from under. An agent's limits stand over the defaults
+// with agent.Or(defaults).
 func (l Limits) Or(under Limits) Limits {
 	if l.File == 0 {
 		l.File = under.File
@@ -51,22 +50,25 @@ func (l Limits) Or(under Limits) Limits {
 	return l
 }
 
-// Validate returns an error that names the first negative limit that is not
-// NoLimit. Assemble takes such a limit for 0.
+// Validate returns an error that names the first negative limit that is not NoLimit, or nil.
+// [Assemble] takes such a limit for 0.
 func (l Limits) Validate() error {
 	for _, f := range []struct {
 		name  string
 		value int
 	}{{"File", l.File}, {"Total", l.Total}, {"Skills", l.Skills}} {
 		if f.value < NoLimit {
-			return fmt.Errorf("agentctx: Limits.%s is %d, want a number of runes, 0 for the default or %d for none", f.name, f.value, NoLimit)
+			return fmt.Errorf(
+				"agentctx: Limits.%s is %d, want a number of runes, 0 for the default or %d for none",
+				f.name, f.value, NoLimit,
+			)
 		}
 	}
 	return nil
 }
 
-// limit returns what a field of Limits means.
-func limit(value, standard int) int {
+// effectiveLimit returns the bound in runes that a field of Limits with the value stands for.
+func effectiveLimit(value, standard int) int {
 	switch {
 	case value > 0:
 		return value
@@ -77,15 +79,13 @@ func limit(value, standard int) int {
 	}
 }
 
-// leastContent is the least content in runes for which the marker of a cut is
-// spelled out.
-const leastContent = 16
+// minContentRoom is the room in runes beside the marker of a cut below which the marker is "…".
+const minContentRoom = 16
 
-// cut shortens text, which has the given number of runes, to at most limit
-// runes: three quarters of the room for the head, one for the tail, and
-// between them a marker that names the file, or "…" where there is no room
-// for it.
-func cut(name, text string, runes, limit int) string {
+// cutMiddle shortens text, which has the given number of runes, to at most limit runes. The head
+// gets three quarters of the room and the tail one. Between them stands a marker that names the
+// file, or "…" where the room is too small for the marker.
+func cutMiddle(name, text string, runes, limit int) string {
 	if runes <= limit {
 		return text
 	}
@@ -94,7 +94,7 @@ func cut(name, text string, runes, limit int) string {
 	}
 	marker := cutMarker(name, runes, runes) // as long as any that can follow
 	room := limit - countRunes(marker)
-	if room < leastContent {
+	if room < minContentRoom {
 		marker, room = "…", limit-1
 	} else {
 		marker = cutMarker(name, runes-room, runes)

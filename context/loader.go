@@ -12,50 +12,51 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A Hook changes the list of files of a session before it is filtered: it may
-// add, replace and drop, and return the slice that it was given. Whatever it
-// returns, a session sees only what its spec lets through.
+// A Hook changes the list of a session's files before the list is filtered. It may add, replace and
+// drop files, and may return the slice that it was given. Whatever it returns, the session sees
+// only what its spec lets through. A Loader that serves several goroutines calls it concurrently.
 type Hook func(key session.Key, files []WorkspaceFile) []WorkspaceFile
 
-// A Loader reads workspaces. The zero Loader reads the eight core files; a
-// Loader may be used by several goroutines at once.
+// A Loader reads workspaces. The zero Loader reads the eight core files. A Loader is safe for
+// concurrent use if its hooks are.
 //
-// It reads regular files of valid UTF-8 up to [MaxFileBytes] with no further
-// hard link, follows symbolic links only where they stay inside, opens a file
-// only if it is the one that was checked, and takes nothing else for it. On an
-// os.Root no race can lead outside; on other file systems a link that is
-// exchanged between the check and the opening is as safe as they are, so use
-// os.OpenRoot(dir) and its FS method for real directories rather than
-// os.DirFS.
+// A Loader reads a regular file of valid UTF-8, of at most 2 MiB, without a further hard link. It
+// follows symbolic links only where they stay inside the workspace. It reads a file only if what it
+// opened is what it had checked.
+//
+// Use os.OpenRoot(dir) and its FS method for real directories, not os.DirFS. On an os.Root a race
+// cannot lead outside. On another file system, a link that is exchanged between the check and the
+// opening is only as safe as that file system makes it.
 type Loader struct {
 	// Memory reads memory/*.md too.
 	Memory bool
-	// Extra are names and patterns, as for [fs.Glob], of further files.
+	// Extra are names of further files and patterns for them, as for [fs.Glob]. A pattern reads at
+	// most the last 256 files by name.
 	Extra []string
-	// Hooks change the list, one after the other.
+	// Hooks change the list, one after the other, in this order.
 	Hooks []Hook
-	// Cache keeps what was read; nil: every load reads.
+	// Cache keeps what was read. nil: every load reads the files.
 	Cache *Cache
 }
 
-// A LoadRequest says for whom files are loaded, and from where.
+// A LoadRequest says for which session a [Loader] loads files, and from where.
 type LoadRequest struct {
 	Session session.Key
-	// Spec as in [Input]. A file that it does not let through is neither
-	// looked at nor opened.
+	// Spec is that of [Input]. The Loader neither looks at nor opens a file that it does not let
+	// through.
 	Spec Spec
-	// Workspace is the agent's; nil: no files but those of hooks.
+	// Workspace is the agent's directory. nil: only hooks add files.
 	Workspace fs.FS
-	// Execution is the directory that the session's tools work in, where it
-	// is another one; its AGENTS.md is shown as [ExecutionFile].
+	// Execution is the directory that the session's tools work in, if it is another one. Its
+	// AGENTS.md is shown as [ExecutionFile]. nil: the tools work in the Workspace.
 	Execution fs.FS
 }
 
-// Load returns the files that the session may see, present or missing, in the
-// order in which a prompt shows them: core files, memory, extra files, the
-// execution directory's, and what hooks make of them.
+// Load returns the files that the session may see, whether they exist or not, in the order in which
+// a prompt shows them: core files, memory notes, extra files, then that of the execution directory.
+// The hooks then change the list. A file that cannot be read is in the list with its Reason.
 func (l Loader) Load(r LoadRequest) []WorkspaceFile {
-	spec := resolve(Input{Session: r.Session, Spec: r.Spec})
+	spec := resolveSpec(Input{Session: r.Session, Spec: r.Spec})
 	var files []WorkspaceFile
 	if spec.Mode != ModeNone {
 		files = l.load(r, spec)
@@ -63,28 +64,32 @@ func (l Loader) Load(r LoadRequest) []WorkspaceFile {
 	for _, hook := range l.Hooks {
 		files = hook(r.Session, files)
 	}
-	return slices.DeleteFunc(files, func(f WorkspaceFile) bool { return !spec.Sees(f.Name) && !misnamed(f) })
+	return slices.DeleteFunc(
+		files, func(f WorkspaceFile) bool { return !spec.sees(f.Name) && !reportsBadName(f) },
+	)
 }
 
-// misnamed reports whether f only says that a configured name or pattern is
-// wrong, which whoever reads the account should learn.
-func misnamed(f WorkspaceFile) bool { return f.Missing && f.Reason == ReasonBadName && f.Content == "" }
+// reportsBadName reports whether f only says that a configured name or pattern is wrong. It stays
+// in the list so that the report on the files shows the mistake.
+func reportsBadName(f WorkspaceFile) bool {
+	return f.Missing && f.Reason == ReasonBadName && f.Content == ""
+}
 
 func (l Loader) load(r LoadRequest, spec Spec) []WorkspaceFile {
 	var files []WorkspaceFile
 	if r.Workspace != nil {
-		names := slices.DeleteFunc(CoreFiles(), func(name string) bool { return !spec.Sees(name) })
-		files = l.read(r.Workspace, names)
+		names := slices.DeleteFunc(CoreFiles(), func(name string) bool { return !spec.sees(name) })
+		files = l.readFiles(r.Workspace, names)
 		var patterns []string
 		if l.Memory {
 			patterns = append(patterns, memoryNotes)
 		}
 		for _, p := range append(patterns, l.Extra...) {
-			files = append(files, l.match(r.Workspace, p, spec, files)...)
+			files = append(files, l.readPattern(r.Workspace, p, spec, files)...)
 		}
 	}
-	if r.Execution != nil && spec.Sees(ExecutionFile) {
-		f := l.one(r.Execution, AgentsFile)
+	if r.Execution != nil && spec.sees(ExecutionFile) {
+		f := l.readFile(r.Execution, AgentsFile)
 		f.Name = ExecutionFile
 		if f.Reason != ReasonAbsent {
 			files = append(files, f)
@@ -93,47 +98,63 @@ func (l Loader) load(r LoadRequest, spec Spec) []WorkspaceFile {
 	return files
 }
 
-// memoryNotes are the files that Loader.Memory adds; none is as well.
+// memoryNotes is the pattern of the files that Loader.Memory adds. A workspace without one is not
+// reported.
 const memoryNotes = memoryDir + "/*.md"
 
-// maxMatches is the most files that one pattern reads: the last ones by name,
-// which for dated notes are the newest.
+// maxMatches is the number of files that one pattern reads at most: the last ones by name, which
+// are the newest of dated notes.
 const maxMatches = 256
 
-// match reads the files that a pattern names and that are not in the list yet.
-func (l Loader) match(fsys fs.FS, pattern string, spec Spec, have []WorkspaceFile) []WorkspaceFile {
+// readPattern reads the files that match a name or pattern and that have lacks.
+func (l Loader) readPattern(
+	fsys fs.FS, pattern string, spec Spec, have []WorkspaceFile,
+) []WorkspaceFile {
 	names := []string{pattern}
 	if !fs.ValidPath(pattern) {
-		return []WorkspaceFile{missing(pattern, ReasonBadName, "%q is not a slash-separated path or pattern inside the workspace", pattern)}
+		return []WorkspaceFile{
+			missingFile(
+				pattern, ReasonBadName,
+				"%q is not a slash-separated path or pattern inside the workspace", pattern,
+			),
+		}
 	}
 	if strings.ContainsAny(pattern, `*?[\`) {
 		var err error
 		if names, err = fs.Glob(fsys, pattern); err != nil {
-			return []WorkspaceFile{missing(pattern, ReasonBadName, "%q is not a pattern: %v", pattern, err)}
+			return []WorkspaceFile{
+				missingFile(pattern, ReasonBadName, "%q is not a pattern: %v", pattern, err),
+			}
 		}
 		if len(names) == 0 && pattern != memoryNotes {
-			return []WorkspaceFile{missing(pattern, ReasonAbsent, "no file matches")}
+			return []WorkspaceFile{missingFile(pattern, ReasonAbsent, "no file matches")}
 		}
 	}
 	names = slices.DeleteFunc(names, func(name string) bool {
-		return !spec.Sees(name) || slices.ContainsFunc(have, func(f WorkspaceFile) bool { return f.Name == name })
+		return !spec.sees(name) ||
+			slices.ContainsFunc(have, func(f WorkspaceFile) bool { return f.Name == name })
 	})
 	var files []WorkspaceFile
 	if n := len(names); n > maxMatches {
-		files = append(files, missing(pattern, ReasonTooMany, "%d files match, the last %d are read", n, maxMatches))
+		files = append(
+			files,
+			missingFile(
+				pattern, ReasonTooMany, "%d files match, the last %d are read", n, maxMatches,
+			),
+		)
 		names = names[n-maxMatches:]
 	}
-	return append(files, l.read(fsys, names)...)
+	return append(files, l.readFiles(fsys, names)...)
 }
 
-// read reads the files in order, with memory.md in place of an absent
+// readFiles reads the files in order, with memory.md in place of an absent
 // MEMORY.md.
-func (l Loader) read(fsys fs.FS, names []string) []WorkspaceFile {
+func (l Loader) readFiles(fsys fs.FS, names []string) []WorkspaceFile {
 	files := make([]WorkspaceFile, 0, len(names))
 	for _, name := range names {
-		f := l.one(fsys, name)
+		f := l.readFile(fsys, name)
 		if name == MemoryFile && f.Reason == ReasonAbsent {
-			if lower := l.one(fsys, memoryFileLower); lower.Reason != ReasonAbsent {
+			if lower := l.readFile(fsys, memoryFileLower); lower.Reason != ReasonAbsent {
 				f = lower
 			}
 		}
@@ -142,20 +163,22 @@ func (l Loader) read(fsys fs.FS, names []string) []WorkspaceFile {
 	return files
 }
 
-// one reads one file.
-func (l Loader) one(fsys fs.FS, name string) WorkspaceFile {
+// readFile reads one file.
+func (l Loader) readFile(fsys fs.FS, name string) WorkspaceFile {
 	if fsys == nil {
-		return missing(name, ReasonAbsent, "there is no workspace")
+		return missingFile(name, ReasonAbsent, "there is no workspace")
 	}
 	if !validName(name) {
-		return missing(name, ReasonBadName, "%q is not a slash-separated path inside the workspace", name)
+		return missingFile(
+			name, ReasonBadName, "%q is not a slash-separated path inside the workspace", name,
+		)
 	}
 	began := time.Now()
 	target, info, err := resolveLinks(fsys, name)
 	if err != nil {
-		return refused(name, err)
+		return missingFromError(name, err)
 	}
-	read := func() (string, error) { return readChecked(fsys, target, info, MaxFileBytes) }
+	read := func() (string, error) { return readChecked(fsys, target, info, maxFileBytes) }
 	var content string
 	if id, ok := identify(info); ok && l.Cache != nil {
 		content, err = l.Cache.get(id, began, read)
@@ -163,27 +186,27 @@ func (l Loader) one(fsys fs.FS, name string) WorkspaceFile {
 		content, err = read()
 	}
 	if err != nil {
-		return refused(name, err)
+		return missingFromError(name, err)
 	}
 	return WorkspaceFile{Name: name, Path: name, Content: content}
 }
 
-// refused turns an error of reading into the record of a missing file.
-func refused(name string, err error) WorkspaceFile {
+// missingFromError returns the record of a file that was not read because of err.
+func missingFromError(name string, err error) WorkspaceFile {
 	var r *refusal
 	switch {
 	case errors.As(err, &r):
-		return missing(name, r.reason, "%s", r.why)
+		return missingFile(name, r.reason, "%s", r.why)
 	case errors.Is(err, fs.ErrNotExist):
-		return missing(name, ReasonAbsent, "absent")
+		return missingFile(name, ReasonAbsent, "absent")
 	case errors.Is(err, fs.ErrPermission):
-		return missing(name, ReasonUnreadable, "no permission to read it")
+		return missingFile(name, ReasonUnreadable, "no permission to read it")
 	default:
-		return missing(name, ReasonUnreadable, "cannot be read: %v", err)
+		return missingFile(name, ReasonUnreadable, "cannot be read: %v", err)
 	}
 }
 
-// A refusal is why a file must not be read.
+// A refusal is the error of a file that exists and must not be read.
 type refusal struct {
 	reason Reason
 	why    string
@@ -191,16 +214,16 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.why }
 
-func refuse(reason Reason, format string, args ...any) error {
+func newRefusal(reason Reason, format string, args ...any) error {
 	return &refusal{reason: reason, why: fmt.Sprintf(format, args...)}
 }
 
-// maxLinks is how many symbolic links may lie on the way to one file.
+// maxLinks is the number of symbolic links that may lie on the way to one file.
 const maxLinks = 40
 
-// resolveLinks follows the symbolic links of name as far as they stay inside,
-// and returns where they lead with what is there. It looks at no link twice
-// as long as the file system can tell links.
+// resolveLinks follows the symbolic links of name as long as they stay inside, and returns the name
+// that they lead to with its description. A link that leads outside is a refusal. A file system
+// that has no Lstat of its own resolves links itself.
 func resolveLinks(fsys fs.FS, name string) (string, fs.FileInfo, error) {
 	links, done := 0, ""
 	rest := strings.Split(name, "/")
@@ -221,7 +244,9 @@ func resolveLinks(fsys fs.FS, name string) (string, fs.FileInfo, error) {
 			continue
 		}
 		if links++; links > maxLinks {
-			return "", nil, refuse(ReasonOutside, "more than %d symbolic links lie on the way", maxLinks)
+			return "", nil, newRefusal(
+				ReasonOutside, "more than %d symbolic links lie on the way", maxLinks,
+			)
 		}
 		target, err := fs.ReadLink(fsys, next)
 		if err != nil {
@@ -229,20 +254,21 @@ func resolveLinks(fsys fs.FS, name string) (string, fs.FileInfo, error) {
 		}
 		to := path.Join(path.Dir(next), target)
 		if path.IsAbs(target) || !fs.ValidPath(to) || to == "." || strings.Contains(target, `\`) {
-			return "", nil, refuse(ReasonOutside, "a symbolic link leads to %q, outside the workspace", target)
+			return "", nil, newRefusal(
+				ReasonOutside, "a symbolic link leads to %q, outside the workspace", target,
+			)
 		}
 		rest, done = append(strings.Split(to, "/"), rest...), ""
 	}
 }
 
-// LoadWorkspace reads the named files of a workspace, or the eight of
-// [CoreFiles] if none is named, and returns one File for each in that order;
-// for each that is missing, the reason. memory.md stands in for an absent
-// MEMORY.md. Over an [os.Root] (its FS method) no name or symbolic link leads
-// outside; see [Loader] for what is refused.
+// LoadWorkspace reads the named files of a workspace, or the eight of [CoreFiles] if only is nil.
+// It returns one WorkspaceFile for each name, in that order. One that could not be read is Missing
+// and has the reason. memory.md stands in for an absent MEMORY.md. Over the FS of an [os.Root]
+// neither a name nor a symbolic link leads outside. See [Loader] for what is refused.
 func LoadWorkspace(fsys fs.FS, only ...string) []WorkspaceFile {
 	if only == nil {
 		only = CoreFiles()
 	}
-	return Loader{}.read(fsys, only)
+	return Loader{}.readFiles(fsys, only)
 }

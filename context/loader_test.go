@@ -19,8 +19,11 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// directory makes a directory with files and opens it.
-func directory(t *testing.T, files map[string]string) (string, *os.Root) {
+// maxFileBytes is the size in bytes over which a workspace file is not read.
+const maxFileBytes = 2 << 20
+
+// makeRoot makes a directory with files and opens it.
+func makeRoot(t *testing.T, files map[string]string) (string, *os.Root) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
@@ -34,7 +37,7 @@ func directory(t *testing.T, files map[string]string) (string, *os.Root) {
 	return dir, root
 }
 
-func load(t *testing.T, fsys fs.FS, name string) agentctx.WorkspaceFile {
+func loadFile(t *testing.T, fsys fs.FS, name string) agentctx.WorkspaceFile {
 	t.Helper()
 	files := agentctx.LoadWorkspace(fsys, name)
 	require.Len(t, files, 1)
@@ -45,23 +48,26 @@ func load(t *testing.T, fsys fs.FS, name string) agentctx.WorkspaceFile {
 
 func TestEmptyWorkspace(t *testing.T) {
 	files := agentctx.LoadWorkspace(fstest.MapFS{})
-	assert.Equal(t, agentctx.CoreFiles(), names(files))
+	assert.Equal(t, agentctx.CoreFiles(), fileNames(files))
 	for _, f := range files {
 		assert.Equal(t, agentctx.ReasonAbsent, f.Reason, f.Name)
 		assert.Equal(t, "absent", f.Why)
 	}
-	assert.Equal(t, agentctx.CoreFiles(), names(agentctx.LoadWorkspace(nil)))
+	assert.Equal(t, agentctx.CoreFiles(), fileNames(agentctx.LoadWorkspace(nil)))
 }
 
 func TestReasons(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "secret.md")
 	require.NoError(t, os.WriteFile(outside, []byte("secret"), 0o644))
-	dir, root := directory(t, map[string]string{
+	dir, root := makeRoot(t, map[string]string{
 		"AGENTS.md": "inside", "docs/real.md": "linked text", "bom.md": "\ufeffafter the mark",
-		"latin.md": "caf\xe9", "big.md": strings.Repeat("x", agentctx.MaxFileBytes+1), "full.md": strings.Repeat("x", agentctx.MaxFileBytes),
+		"latin.md": "caf\xe9", "big.md": strings.Repeat("x", maxFileBytes+1),
+		"full.md":     strings.Repeat("x", maxFileBytes),
 		"folder.md/x": "", "twice.md": "two names",
 	})
-	link := func(target, name string) { require.NoError(t, os.Symlink(target, filepath.Join(dir, name))) }
+	link := func(target, name string) {
+		require.NoError(t, os.Symlink(target, filepath.Join(dir, name)))
+	}
 	link(outside, "absolute.md")
 	link("../"+filepath.Base(filepath.Dir(outside))+"/secret.md", "climbing.md")
 	link("docs/real.md", "inside.md")
@@ -74,28 +80,35 @@ func TestReasons(t *testing.T) {
 	require.NoError(t, os.Link(outside, filepath.Join(dir, "hard.md")))
 
 	want := map[string]agentctx.Reason{
-		"AGENTS.md": agentctx.ReasonWhole, "inside.md": agentctx.ReasonWhole, "chain.md": agentctx.ReasonWhole, "bom.md": agentctx.ReasonWhole,
+		"AGENTS.md": agentctx.ReasonWhole, "inside.md": agentctx.ReasonWhole,
+		"chain.md": agentctx.ReasonWhole, "bom.md": agentctx.ReasonWhole,
 		"full.md": agentctx.ReasonWhole, "alias/real.md": agentctx.ReasonWhole,
-		"absolute.md": agentctx.ReasonOutside, "climbing.md": agentctx.ReasonOutside, "loop.md": agentctx.ReasonOutside, "parent/x.md": agentctx.ReasonOutside,
-		"dangling.md": agentctx.ReasonAbsent, "none.md": agentctx.ReasonAbsent, "AGENTS.md/x": agentctx.ReasonAbsent,
-		"latin.md": agentctx.ReasonNotUTF8, "big.md": agentctx.ReasonTooLarge, "folder.md": agentctx.ReasonNotRegular, "hard.md": agentctx.ReasonLinked,
+		"absolute.md": agentctx.ReasonOutside, "climbing.md": agentctx.ReasonOutside,
+		"loop.md": agentctx.ReasonOutside, "parent/x.md": agentctx.ReasonOutside,
+		"dangling.md": agentctx.ReasonAbsent, "none.md": agentctx.ReasonAbsent,
+		"AGENTS.md/x": agentctx.ReasonAbsent,
+		"latin.md":    agentctx.ReasonNotUTF8, "big.md": agentctx.ReasonTooLarge,
+		"folder.md": agentctx.ReasonNotRegular, "hard.md": agentctx.ReasonLinked,
 		"twice.md": agentctx.ReasonLinked, "second.md": agentctx.ReasonLinked,
-		"../x.md": agentctx.ReasonBadName, "/etc/passwd": agentctx.ReasonBadName, "a\\b.md": agentctx.ReasonBadName, "": agentctx.ReasonBadName,
+		"../x.md": agentctx.ReasonBadName, "/etc/passwd": agentctx.ReasonBadName,
+		"a\\b.md": agentctx.ReasonBadName, "": agentctx.ReasonBadName,
 	}
 	for name, reason := range want {
 		for kind, fsys := range map[string]fs.FS{"root": root.FS(), "dirfs": os.DirFS(dir)} {
-			f := load(t, fsys, name)
+			f := loadFile(t, fsys, name)
 			assert.Equal(t, reason.String(), f.Reason.String(), "%s over %s: %s", name, kind, f.Why)
 			assert.NotContains(t, f.Content, "secret", name)
 		}
 	}
-	assert.Equal(t, "linked text", load(t, root.FS(), "chain.md").Content)
-	assert.Equal(t, "after the mark", load(t, root.FS(), "bom.md").Content)
-	assert.Contains(t, load(t, root.FS(), "big.md").Why, "2097153 bytes, over the limit of 2097152")
+	assert.Equal(t, "linked text", loadFile(t, root.FS(), "chain.md").Content)
+	assert.Equal(t, "after the mark", loadFile(t, root.FS(), "bom.md").Content)
+	assert.Contains(
+		t, loadFile(t, root.FS(), "big.md").Why, "2097153 bytes, over the limit of 2097152",
+	)
 }
 
 func TestRootOfWorkspaceMayBeALink(t *testing.T) {
-	dir, _ := directory(t, map[string]string{"AGENTS.md": "text"})
+	dir, _ := makeRoot(t, map[string]string{"AGENTS.md": "text"})
 	link := filepath.Join(t.TempDir(), "link")
 	require.NoError(t, os.Symlink(dir, link))
 	files, err := agentctx.LoadWorkspaceFiles(link)
@@ -106,8 +119,8 @@ func TestRootOfWorkspaceMayBeALink(t *testing.T) {
 
 func TestPipeDoesNotBlock(t *testing.T) {
 	fsys := fstest.MapFS{"AGENTS.md": {Mode: fs.ModeNamedPipe}, "SOUL.md": {Mode: fs.ModeDevice}}
-	assert.Equal(t, agentctx.ReasonNotRegular, load(t, fsys, "AGENTS.md").Reason)
-	assert.Equal(t, agentctx.ReasonNotRegular, load(t, fsys, "SOUL.md").Reason)
+	assert.Equal(t, agentctx.ReasonNotRegular, loadFile(t, fsys, "AGENTS.md").Reason)
+	assert.Equal(t, agentctx.ReasonNotRegular, loadFile(t, fsys, "SOUL.md").Reason)
 }
 
 // brokenFS fails to open, or opens another file than Lstat described.
@@ -121,18 +134,22 @@ func (b brokenFS) Lstat(name string) (fs.FileInfo, error) { return fs.Lstat(b.FS
 func (b brokenFS) ReadLink(name string) (string, error)   { return fs.ReadLink(b.FS, name) }
 
 func TestUnreadableAndExchanged(t *testing.T) {
-	_, root := directory(t, map[string]string{"AGENTS.md": "mine", "evil.md": "other"})
+	_, root := makeRoot(t, map[string]string{"AGENTS.md": "mine", "evil.md": "other"})
 	fail := func(err error) fs.FS {
 		return brokenFS{root.FS(), func(string) (fs.File, error) { return nil, err }}
 	}
-	f := load(t, fail(&fs.PathError{Op: "open", Path: "AGENTS.md", Err: fs.ErrPermission}), "AGENTS.md")
+	f := loadFile(
+		t, fail(&fs.PathError{Op: "open", Path: "AGENTS.md", Err: fs.ErrPermission}), "AGENTS.md",
+	)
 	assert.Equal(t, agentctx.ReasonUnreadable, f.Reason)
-	f = load(t, fail(errors.New("disk on fire")), "AGENTS.md")
+	f = loadFile(t, fail(errors.New("disk on fire")), "AGENTS.md")
 	assert.Equal(t, agentctx.ReasonUnreadable, f.Reason)
 	assert.Contains(t, f.Why, "disk on fire")
 
-	exchanged := brokenFS{root.FS(), func(string) (fs.File, error) { return root.FS().Open("evil.md") }}
-	f = load(t, exchanged, "AGENTS.md")
+	exchanged := brokenFS{
+		root.FS(), func(string) (fs.File, error) { return root.FS().Open("evil.md") },
+	}
+	f = loadFile(t, exchanged, "AGENTS.md")
 	assert.Equal(t, agentctx.ReasonChanged, f.Reason)
 	assert.Empty(t, f.Content)
 }
@@ -150,7 +167,10 @@ func TestMemoryFileRules(t *testing.T) {
 	assert.Equal(t, "upper", f.Content)
 
 	f = last(fstest.MapFS{"memory.md": text("lower"), "MEMORY.md": text("\xff")})
-	assert.Equal(t, agentctx.ReasonNotUTF8, f.Reason, "a MEMORY.md that cannot be read is told, not replaced")
+	assert.Equal(
+		t, agentctx.ReasonNotUTF8, f.Reason,
+		"a MEMORY.md that cannot be read is told, not replaced",
+	)
 
 	f = last(fstest.MapFS{})
 	assert.Equal(t, "MEMORY.md", f.Name)
@@ -160,59 +180,63 @@ func TestMemoryFileRules(t *testing.T) {
 	p := agentctx.Assemble(agentctx.Input{Session: mainKey, Files: []agentctx.WorkspaceFile{
 		{Name: "MEMORY.md", Content: "upper"}, {Name: "memory.md", Content: "lower"},
 	}})
-	assert.Equal(t, []string{"MEMORY.md"}, shown(p))
+	assert.Equal(t, []string{"MEMORY.md"}, shownFiles(p))
 }
 
-// counting counts what is opened and looked at.
-type counting struct {
+// countingFS counts what is opened and looked at.
+type countingFS struct {
 	fs.FS
-	mu     sync.Mutex
-	opened map[string]int
-	looked map[string]int
+	mu        sync.Mutex
+	opened    map[string]int
+	described map[string]int
 }
 
-func count(fsys fs.FS) *counting {
-	return &counting{FS: fsys, opened: map[string]int{}, looked: map[string]int{}}
+func newCountingFS(fsys fs.FS) *countingFS {
+	return &countingFS{FS: fsys, opened: map[string]int{}, described: map[string]int{}}
 }
 
-func (c *counting) Open(name string) (fs.File, error) {
+func (c *countingFS) Open(name string) (fs.File, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.opened[name]++
 	return c.FS.Open(name)
 }
 
-func (c *counting) Lstat(name string) (fs.FileInfo, error) {
+func (c *countingFS) Lstat(name string) (fs.FileInfo, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.looked[name]++
+	c.described[name]++
 	return fs.Lstat(c.FS, name)
 }
 
-func (c *counting) ReadLink(name string) (string, error) { return fs.ReadLink(c.FS, name) }
+func (c *countingFS) ReadLink(name string) (string, error) { return fs.ReadLink(c.FS, name) }
 
 func TestMinimalOpensTwoFiles(t *testing.T) {
-	fsys := count(workspace())
+	fsys := newCountingFS(coreWorkspace())
 	loader := agentctx.Loader{Memory: true, Extra: []string{"notes/*.md"}}
 	files := loader.Load(agentctx.LoadRequest{Session: childKey, Workspace: fsys})
-	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, names(files))
+	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, fileNames(files))
 	for _, name := range agentctx.CoreFiles() {
 		want := 0
 		if name == "AGENTS.md" || name == "TOOLS.md" {
 			want = 1
 		}
 		assert.Equal(t, want, fsys.opened[name], name)
-		assert.Equal(t, want, fsys.looked[name], name)
+		assert.Equal(t, want, fsys.described[name], name)
 	}
 
-	none := count(workspace())
-	loader.Load(agentctx.LoadRequest{Session: mainKey, Spec: agentctx.Spec{Mode: agentctx.ModeNone}, Workspace: none})
+	none := newCountingFS(coreWorkspace())
+	loader.Load(
+		agentctx.LoadRequest{
+			Session: mainKey, Spec: agentctx.Spec{Mode: agentctx.ModeNone}, Workspace: none,
+		},
+	)
 	assert.Empty(t, none.opened)
-	assert.Empty(t, none.looked)
+	assert.Empty(t, none.described)
 }
 
 func TestLoaderMemoryAndExtras(t *testing.T) {
-	fsys := workspace()
+	fsys := coreWorkspace()
 	for _, name := range []string{
 		"memory/2026-11-19.md", "memory/2026-11-20.md", "memory/deep/x.md", "memory/readme.txt",
 		"packages/api/AGENTS.md", "packages/api/README.md", "packages/web/TOOLS.md",
@@ -220,13 +244,17 @@ func TestLoaderMemoryAndExtras(t *testing.T) {
 		fsys[name] = &fstest.MapFile{Data: []byte(name)}
 	}
 	plain := agentctx.Loader{}.Load(agentctx.LoadRequest{Session: mainKey, Workspace: fsys})
-	assert.Equal(t, agentctx.CoreFiles(), names(plain), "memory/*.md is off unless asked for")
+	assert.Equal(t, agentctx.CoreFiles(), fileNames(plain), "memory/*.md is off unless asked for")
 
-	l := agentctx.Loader{Memory: true, Extra: []string{"packages/*/*.md", "AGENTS.md", "none.md", "../x.md", "["}}
+	l := agentctx.Loader{
+		Memory: true, Extra: []string{"packages/*/*.md", "AGENTS.md", "none.md", "../x.md", "["},
+	}
 	files := l.Load(agentctx.LoadRequest{Session: mainKey, Workspace: fsys})
-	assert.Equal(t, append(agentctx.CoreFiles(),
-		"memory/2026-11-19.md", "memory/2026-11-20.md",
-		"packages/api/AGENTS.md", "packages/api/README.md", "packages/web/TOOLS.md", "none.md", "../x.md", "["), names(files),
+	assert.Equal(t, append(
+		agentctx.CoreFiles(), "memory/2026-11-19.md", "memory/2026-11-20.md",
+		"packages/api/AGENTS.md", "packages/api/README.md", "packages/web/TOOLS.md", "none.md",
+		"../x.md", "[",
+	), fileNames(files),
 		"each file once")
 	for _, f := range files[len(files)-2:] {
 		assert.Equal(t, agentctx.ReasonBadName, f.Reason, "a wrong name is told, not followed")
@@ -234,19 +262,34 @@ func TestLoaderMemoryAndExtras(t *testing.T) {
 	}
 
 	files = l.Load(agentctx.LoadRequest{Session: childKey, Workspace: fsys})
-	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md", "packages/api/AGENTS.md", "packages/web/TOOLS.md", "../x.md", "["}, names(files),
-		"the allowlist holds for extra files too")
+	assert.Equal(
+		t,
+		[]string{
+			"AGENTS.md", "TOOLS.md", "packages/api/AGENTS.md", "packages/web/TOOLS.md", "../x.md",
+			"[",
+		},
+		fileNames(files),
+		"the allowlist holds for extra files too",
+	)
 
-	files = l.Load(agentctx.LoadRequest{Session: childKey, Spec: agentctx.Spec{Files: []string{"memory/*.md"}}, Workspace: fsys})
-	assert.Equal(t, []string{"memory/2026-11-19.md", "memory/2026-11-20.md", "../x.md", "["}, names(files))
+	files = l.Load(
+		agentctx.LoadRequest{
+			Session: childKey, Spec: agentctx.Spec{Files: []string{"memory/*.md"}}, Workspace: fsys,
+		},
+	)
+	assert.Equal(
+		t, []string{"memory/2026-11-19.md", "memory/2026-11-20.md", "../x.md", "["},
+		fileNames(files),
+	)
 }
 
 func TestPatternsThatMatchNothing(t *testing.T) {
 	l := agentctx.Loader{Memory: true, Extra: []string{"pakages/*.md", "/etc/*.md", "../*.md"}}
-	files := l.Load(agentctx.LoadRequest{Session: mainKey, Workspace: workspace()})
+	files := l.Load(agentctx.LoadRequest{Session: mainKey, Workspace: coreWorkspace()})
 	require.Len(t, files, 11)
 	assert.Equal(t, agentctx.WorkspaceFile{
-		Name: "pakages/*.md", Path: "pakages/*.md", Missing: true, Reason: agentctx.ReasonAbsent, Why: "no file matches",
+		Name: "pakages/*.md", Path: "pakages/*.md", Missing: true, Reason: agentctx.ReasonAbsent,
+		Why: "no file matches",
 	}, files[8])
 	assert.Equal(t, agentctx.ReasonBadName, files[9].Reason)
 	assert.Equal(t, agentctx.ReasonBadName, files[10].Reason)
@@ -255,45 +298,73 @@ func TestPatternsThatMatchNothing(t *testing.T) {
 func TestPatternThatMatchesTooMuch(t *testing.T) {
 	fsys := fstest.MapFS{}
 	for i := range 300 {
-		fsys["memory/"+string(rune('a'+i/26))+string(rune('a'+i%26))+".md"] = &fstest.MapFile{Data: []byte("x")}
+		fsys["memory/"+string(rune('a'+i/26))+string(rune('a'+i%26))+".md"] = &fstest.MapFile{
+			Data: []byte("x"),
+		}
 	}
 	spec := agentctx.Spec{Files: []string{"memory/*"}}
-	files := agentctx.Loader{Memory: true}.Load(agentctx.LoadRequest{Session: mainKey, Spec: spec, Workspace: fsys})
+	files := agentctx.Loader{
+		Memory: true,
+	}.Load(
+		agentctx.LoadRequest{Session: mainKey, Spec: spec, Workspace: fsys},
+	)
 	require.Len(t, files, 257)
 	assert.Equal(t, agentctx.ReasonTooMany, files[0].Reason)
 	assert.Equal(t, "300 files match, the last 256 are read", files[0].Why)
-	assert.Equal(t, slices.Max(slices.Collect(maps.Keys(fsys))), files[256].Name, "the newest are read")
+	assert.Equal(
+		t, slices.Max(slices.Collect(maps.Keys(fsys))), files[256].Name, "the newest are read",
+	)
 }
 
 func TestExecutionDirectory(t *testing.T) {
-	repo := fstest.MapFS{"AGENTS.md": {Data: []byte("rules of the repository")}, "SOUL.md": {Data: []byte("not read")}}
+	repo := fstest.MapFS{
+		"AGENTS.md": {Data: []byte("rules of the repository")},
+		"SOUL.md":   {Data: []byte("not read")},
+	}
 	load := func(key session.Key, spec agentctx.Spec, execution fs.FS) []agentctx.WorkspaceFile {
-		return agentctx.Loader{}.Load(agentctx.LoadRequest{Session: key, Spec: spec, Workspace: workspace(), Execution: execution})
+		return agentctx.Loader{}.Load(
+			agentctx.LoadRequest{
+				Session: key, Spec: spec, Workspace: coreWorkspace(), Execution: execution,
+			},
+		)
 	}
 	files := load(childKey, agentctx.Spec{}, repo)
-	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md", agentctx.ExecutionFile}, names(files))
+	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md", agentctx.ExecutionFile}, fileNames(files))
 	text := agentctx.Assemble(agentctx.Input{Session: childKey, Files: files}).String()
 	assert.Contains(t, text, "rules of the repository")
 	assert.NotContains(t, text, "not read")
 
-	assert.NotContains(t, names(load(childKey, agentctx.Spec{Files: []string{"TOOLS.md"}}, repo)), agentctx.ExecutionFile)
-	assert.NotContains(t, names(load(childKey, agentctx.Spec{}, fstest.MapFS{})), agentctx.ExecutionFile, "its absence is nothing to tell")
+	assert.NotContains(
+		t, fileNames(load(childKey, agentctx.Spec{Files: []string{"TOOLS.md"}}, repo)),
+		agentctx.ExecutionFile,
+	)
+	assert.NotContains(
+		t, fileNames(load(childKey, agentctx.Spec{}, fstest.MapFS{})), agentctx.ExecutionFile,
+		"its absence is nothing to tell",
+	)
 
 	// Nor is it taken for a repetition of what is not shown.
 	p0 := agentctx.Assemble(agentctx.Input{
 		Session: childKey, Spec: agentctx.Spec{Files: []string{agentctx.ExecutionFile}},
-		Files: append(agentctx.LoadWorkspace(workspace(), "AGENTS.md"), agentctx.WorkspaceFile{Name: agentctx.ExecutionFile, Content: "text of AGENTS.md"}),
+		Files: append(
+			agentctx.LoadWorkspace(coreWorkspace(), "AGENTS.md"),
+			agentctx.WorkspaceFile{Name: agentctx.ExecutionFile, Content: "text of AGENTS.md"},
+		),
 	})
-	assert.Equal(t, []string{agentctx.ExecutionFile}, shown(p0))
+	assert.Equal(t, []string{agentctx.ExecutionFile}, shownFiles(p0))
 
 	// The same directory again is not shown twice.
-	p := agentctx.Assemble(agentctx.Input{Session: childKey, Files: load(childKey, agentctx.Spec{}, workspace())})
-	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shown(p))
+	p := agentctx.Assemble(
+		agentctx.Input{Session: childKey, Files: load(childKey, agentctx.Spec{}, coreWorkspace())},
+	)
+	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shownFiles(p))
 }
 
 func TestHooksComeBeforeTheFilter(t *testing.T) {
 	hook := func(key session.Key, files []agentctx.WorkspaceFile) []agentctx.WorkspaceFile {
-		files = slices.DeleteFunc(files, func(f agentctx.WorkspaceFile) bool { return f.Name == "TOOLS.md" })
+		files = slices.DeleteFunc(
+			files, func(f agentctx.WorkspaceFile) bool { return f.Name == "TOOLS.md" },
+		)
 		for i := range files {
 			files[i].Content = "replaced for " + key.Agent()
 		}
@@ -304,13 +375,18 @@ func TestHooksComeBeforeTheFilter(t *testing.T) {
 			agentctx.WorkspaceFile{Content: "no name"})
 	}
 	loader := agentctx.Loader{Hooks: []agentctx.Hook{hook}}
-	files := loader.Load(agentctx.LoadRequest{Session: childKey, Workspace: workspace()})
-	assert.Equal(t, []string{"AGENTS.md", "team/AGENTS.md"}, names(files))
+	files := loader.Load(agentctx.LoadRequest{Session: childKey, Workspace: coreWorkspace()})
+	assert.Equal(t, []string{"AGENTS.md", "team/AGENTS.md"}, fileNames(files))
 	assert.Equal(t, "replaced for coder", files[0].Content)
 
 	// Even what is put into the input by hand meets the filter.
-	p := agentctx.Assemble(agentctx.Input{Session: childKey, Files: append(files,
-		agentctx.WorkspaceFile{Name: "USER.md", Content: "smuggled"}, agentctx.WorkspaceFile{Content: "no name"})})
+	p := agentctx.Assemble(agentctx.Input{Session: childKey, Files: append(
+		files,
+		agentctx.WorkspaceFile{
+			Name: "USER.md", Content: "smuggled",
+		},
+		agentctx.WorkspaceFile{Content: "no name"},
+	)})
 	assert.NotContains(t, p.String(), "smuggled")
 	assert.NotContains(t, p.String(), "no name")
 	require.Len(t, p.Files, 4)
@@ -319,14 +395,16 @@ func TestHooksComeBeforeTheFilter(t *testing.T) {
 }
 
 func TestConcurrentLoads(t *testing.T) {
-	_, root := directory(t, map[string]string{"AGENTS.md": "a", "TOOLS.md": "t"})
+	_, root := makeRoot(t, map[string]string{"AGENTS.md": "a", "TOOLS.md": "t"})
 	want := agentctx.LoadWorkspace(root.FS())
 	cache := &agentctx.Cache{}
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
 			l := agentctx.Loader{Cache: cache}
-			assert.Equal(t, want, l.Load(agentctx.LoadRequest{Session: mainKey, Workspace: root.FS()}))
+			assert.Equal(
+				t, want, l.Load(agentctx.LoadRequest{Session: mainKey, Workspace: root.FS()}),
+			)
 		})
 	}
 	wg.Wait()

@@ -8,86 +8,95 @@ import (
 	"strings"
 )
 
-// A project is what becomes of the workspace files in one prompt.
+// A project is what becomes of the workspace files in one prompt: the section Project Context and
+// the reports.
 type project struct {
-	accounts []FileReport // one for each file of the input, in its order
-	blocks   []block      // what is shown, in order
+	reports []FileReport // one for each file of the input, in its order
+	blocks  []block      // what is shown, in order
 }
 
 // A block is one file as the prompt shows it.
 type block struct {
-	name string
-	text string // content, or the marker of a missing file
-	file bool   // content
+	name       string
+	text       string // content, or the marker of a missing file
+	hasContent bool   // content
 }
 
-// shows reports whether the content of a file of that base name is shown.
-func (p project) shows(base string) bool {
-	return slices.ContainsFunc(p.blocks, func(b block) bool { return b.file && path.Base(b.name) == base })
+// showsFile reports whether the prompt shows the content of a file with that base name.
+func (p project) showsFile(base string) bool {
+	return slices.ContainsFunc(
+		p.blocks, func(b block) bool { return b.hasContent && path.Base(b.name) == base },
+	)
 }
 
 // A candidate is a file on its way into the prompt.
 type candidate struct {
-	index int // in the accounts
-	text  string
-	runes int
-	file  bool
-	keep  string // decided by allot
+	index      int // in the reports and in the files of the input
+	text       string
+	runes      int
+	hasContent bool
+	kept       string // decided by allot
 }
 
-// newProject filters the files, shares out the limits and accounts for
-// everything. The filter comes here, after whatever a hook did to the list.
+// newProject filters the files, gives them room within the limits and reports on every one of them.
+// The filter is here so that it sees the list as the hooks left it.
 func newProject(in Input, spec Spec) project {
-	p := project{accounts: make([]FileReport, len(in.Files))}
+	p := project{reports: make([]FileReport, len(in.Files))}
 	list := make([]candidate, 0, len(in.Files))
 	seen := make(map[string]bool, len(in.Files))
 	for i, f := range in.Files {
-		c, reason, why := consider(in, spec, f, seen)
+		c, reason, why := admitFile(in, spec, f, seen)
 		runes := c.runes
-		if !c.file {
+		if !c.hasContent {
 			runes = countRunes(f.Content)
 		}
-		p.accounts[i] = newAccount(f, runes, reason, why)
+		p.reports[i] = newFileReport(f, runes, reason, why)
 		if c.text != "" {
 			c.index = i
 			list = append(list, c)
 		}
 	}
-	allot(list, in, spec, p.accounts)
+	allotRoom(list, in, spec, p.reports)
 	for _, c := range list {
-		if c.keep == "" {
+		if c.kept == "" {
 			continue
 		}
-		a := &p.accounts[c.index]
-		p.blocks = append(p.blocks, block{name: in.Files[c.index].Name, text: c.keep, file: c.file})
-		a.Kept, a.KeptBytes = countKept(c), len(c.keep)
+		a := &p.reports[c.index]
+		p.blocks = append(
+			p.blocks, block{name: in.Files[c.index].Name, text: c.kept, hasContent: c.hasContent},
+		)
+		a.Kept, a.KeptBytes = countKept(c), len(c.kept)
 		if in.Limits.Count != nil {
-			a.Tokens = in.Limits.Count(c.keep)
+			a.Tokens = in.Limits.Count(c.kept)
 		}
 	}
 	return p
 }
 
-// newAccount is the account of a file of which nothing is kept yet.
-func newAccount(f WorkspaceFile, runes int, r Reason, why string) FileReport {
-	return FileReport{Name: literal(f.Name), Path: f.Path, Reason: r, Why: why, Bytes: len(f.Content), Runes: runes}
+// newFileReport returns the report on a file of which nothing is kept yet.
+func newFileReport(f WorkspaceFile, runes int, r Reason, why string) FileReport {
+	return FileReport{
+		Name: sanitize(f.Name), Path: f.Path, Reason: r, Why: why, Bytes: len(f.Content),
+		Runes: runes,
+	}
 }
 
-// countKept returns the runes of what is kept, without counting again what is
-// whole.
+// countKept returns the number of runes that are kept. It does not count a whole text again.
 func countKept(c candidate) int {
-	if c.keep == c.text {
+	if c.kept == c.text {
 		return c.runes
 	}
-	return countRunes(c.keep)
+	return countRunes(c.kept)
 }
 
-// consider decides whether a file is shown at all, before any limit.
-func consider(in Input, spec Spec, f WorkspaceFile, seen map[string]bool) (c candidate, r Reason, why string) {
+// admitFile decides whether a file is shown at all, before any limit.
+func admitFile(
+	in Input, spec Spec, f WorkspaceFile, seen map[string]bool,
+) (c candidate, r Reason, why string) {
 	switch {
 	case !validName(f.Name):
 		return c, ReasonBadName, "bad name: not a clean relative path"
-	case !spec.Sees(f.Name):
+	case !spec.sees(f.Name):
 		return c, ReasonExcluded, "excluded: not among the files of the spec"
 	case seen[f.Name]:
 		return c, ReasonRepeated, "repeated: a file of this name comes earlier"
@@ -101,119 +110,140 @@ func consider(in Input, spec Spec, f WorkspaceFile, seen map[string]bool) (c can
 			reason = ReasonAbsent
 		}
 		why = "missing: " + cmp.Or(f.Why, reason.String())
-		if marked(in, f.Name) {
-			c.text = markerText(in, f)
+		if isMarked(in, f.Name) {
+			c.text = missingMarker(in, f)
 			c.runes = countRunes(c.text)
 		}
 		return c, reason, why
 	}
-	text := strings.TrimRight(clean(f.Content), " \t\n")
+	text := strings.TrimRight(normalizeText(f.Content), " \t\n")
 	if strings.TrimSpace(text) == "" {
 		return c, ReasonBlank, "blank: there is no text in it"
 	}
-	if f.Name == ExecutionFile && spec.Sees(AgentsFile) && sameText(in.Files, text) {
+	if f.Name == ExecutionFile && spec.sees(AgentsFile) && repeatsAgentsFile(in.Files, text) {
 		return c, ReasonRepeated, "repeated: it is the workspace's " + AgentsFile
 	}
 	seen[f.Name] = true
-	return candidate{text: text, runes: countRunes(text), file: true}, ReasonWhole, ""
+	return candidate{text: text, runes: countRunes(text), hasContent: true}, ReasonWhole, ""
 }
 
-// sameText reports whether the workspace's AGENTS.md has this text.
-func sameText(files []WorkspaceFile, text string) bool {
+// repeatsAgentsFile reports whether the workspace's AGENTS.md has this text.
+func repeatsAgentsFile(files []WorkspaceFile, text string) bool {
 	return slices.ContainsFunc(files, func(f WorkspaceFile) bool {
-		return f.Name == AgentsFile && strings.TrimRight(clean(f.Content), " \t\n") == text
+		return f.Name == AgentsFile && strings.TrimRight(normalizeText(f.Content), " \t\n") == text
 	})
 }
 
-// marked reports whether the absence of a file is mentioned.
-func marked(in Input, name string) bool {
+// isMarked reports whether the prompt mentions the absence of the file.
+func isMarked(in Input, name string) bool {
 	if in.Markers == nil {
-		return slices.Contains(MarkedFiles(), name)
+		return slices.Contains(markedFiles(), name)
 	}
 	return slices.Contains(in.Markers, name)
 }
 
-// markerText is what stands in place of a missing file.
-func markerText(in Input, f WorkspaceFile) string {
+// missingMarker is what stands in place of a missing file.
+func missingMarker(in Input, f WorkspaceFile) string {
 	where := f.Name
 	if in.Layout == LayoutGoClaw {
 		where = cmp.Or(f.Path, f.Name)
 	}
-	text := "[MISSING] Expected at: " + literal(where)
+	text := "[MISSING] Expected at: " + sanitize(where)
 	if f.Reason != ReasonAbsent && f.Reason != ReasonWhole {
 		text += " (" + f.Reason.String() + ")"
 	}
 	return text
 }
 
-// allot decides what is kept of each candidate: whoever gives way last is
+// allotRoom decides what is kept of each candidate. The file that loses room last is
 // served first.
-func allot(list []candidate, in Input, spec Spec, accounts []FileReport) {
-	perFile := limit(in.Limits.File, DefaultFileLimit)
-	total := limit(in.Limits.Total, DefaultTotalLimit)
+func allotRoom(list []candidate, in Input, spec Spec, reports []FileReport) {
+	perFile := effectiveLimit(in.Limits.File, defaultFileLimit)
+	total := effectiveLimit(in.Limits.Total, defaultTotalLimit)
 	order := make([]*candidate, len(list))
 	for i := range list {
 		order[i] = &list[i]
 	}
 	name := func(c *candidate) string { return in.Files[c.index].Name }
 	slices.SortStableFunc(order, func(x, y *candidate) int {
-		px, py := priority(name(x)), priority(name(y))
-		if px == py && px == priority(memoryDir+"/x") {
+		px, py := keepRank(name(x)), keepRank(name(y))
+		if px == py && px == keepRank(memoryDir+"/x") {
 			return cmp.Compare(name(y), name(x)) // the newest day gives way last
 		}
 		return cmp.Compare(px, py)
 	})
 	left := total
 	for _, c := range order {
-		a := &accounts[c.index]
+		a := &reports[c.index]
 		room := min(perFile, left)
 		switch {
 		case c.runes <= room:
-			c.keep = c.text
-		case !c.file: // a marker is not cut, and its file is missing all the same
-		case room < perFile && room < leastCut:
-			a.Reason, a.Why = ReasonNoRoom, fmt.Sprintf("no room: %d runes, %d left of the total limit of %d", c.runes, left, total)
+			c.kept = c.text
+		case !c.hasContent: // a marker is not cut, and its file is missing all the same
+		case room < perFile && room < minCutRoom:
+			a.Reason, a.Why = ReasonNoRoom, fmt.Sprintf(
+				"no room: %d runes, %d left of the total limit of %d", c.runes, left, total,
+			)
 		case spec.Overflow == OverflowDrop:
-			a.Reason, a.Why = ReasonDropped, fmt.Sprintf("dropped whole: %d runes, room for %d", c.runes, room)
+			a.Reason, a.Why = ReasonDropped, fmt.Sprintf(
+				"dropped whole: %d runes, room for %d", c.runes, room,
+			)
 		default:
-			c.keep = cut(a.Name, c.text, c.runes, room)
-			a.Reason, a.Why = ReasonOverFile, fmt.Sprintf("cut: %d runes, over the file limit of %d", c.runes, perFile)
+			c.kept = cutMiddle(a.Name, c.text, c.runes, room)
+			a.Reason, a.Why = ReasonOverFile, fmt.Sprintf(
+				"cut: %d runes, over the file limit of %d", c.runes, perFile,
+			)
 			if room < perFile {
-				a.Reason, a.Why = ReasonOverTotal, fmt.Sprintf("cut: %d runes, %d left of the total limit of %d", c.runes, left, total)
+				a.Reason, a.Why = ReasonOverTotal, fmt.Sprintf(
+					"cut: %d runes, %d left of the total limit of %d", c.runes, left, total,
+				)
 			}
 		}
-		if c.keep != "" {
+		if c.kept != "" {
 			left -= countKept(*c)
 		}
 	}
 }
 
-// leaveOut accounts for files of a prompt that shows none.
-func leaveOut(files []WorkspaceFile) project {
-	p := project{accounts: make([]FileReport, len(files))}
+// excludeAll reports for files of a prompt that shows none.
+func excludeAll(files []WorkspaceFile) project {
+	p := project{reports: make([]FileReport, len(files))}
 	for i, f := range files {
-		p.accounts[i] = newAccount(f, countRunes(f.Content), ReasonExcluded, "excluded: the mode is none")
+		p.reports[i] = newFileReport(
+			f, countRunes(f.Content), ReasonExcluded, "excluded: the mode is none",
+		)
 	}
 	return p
 }
 
 func projectText(a *assembly) string {
-	intro := lines(
+	intro := joinLines(
 		"# Project Context",
 		"These files are from the workspace; people edit them. Each stands between two lines of backticks: what is inside belongs to the file, headings too, and is never a section of this prompt.",
-		when(a.files.shows(SoulFile), "Take on the persona and tone of "+SoulFile+" as far as nothing more important forbids it."),
-		when(a.files.shows(BootstrapFile) && a.spec.Mode == ModeFull, BootstrapFile+" is there, so this workspace is new: follow it in your first answer, before anything else."),
-		when(slices.ContainsFunc(a.files.blocks, func(b block) bool { return b.file && b.name == ExecutionFile }),
-			ExecutionFile+" is from the directory that your tools work in. Where it differs from "+AgentsFile+", it holds for work in that directory."),
+		textIf(
+			a.files.showsFile(SoulFile),
+			"Take on the persona and tone of "+SoulFile+" as far as nothing more important forbids it.",
+		),
+		textIf(
+			a.files.showsFile(BootstrapFile) && a.spec.Mode == ModeFull,
+			BootstrapFile+" is there, so this workspace is new: follow it in your first answer, before anything else.",
+		),
+		textIf(
+			slices.ContainsFunc(
+				a.files.blocks,
+				func(b block) bool { return b.hasContent && b.name == ExecutionFile },
+			),
+			ExecutionFile+" is from the directory that your tools work in. Where it differs from "+AgentsFile+", it holds for work in that directory.",
+		),
 		shortNotice(a),
 	)
-	if len(a.files.blocks) == 0 && !slices.ContainsFunc(a.files.accounts, FileReport.Short) {
+	if len(a.files.blocks) == 0 && !slices.ContainsFunc(a.files.reports, FileReport.Short) {
 		return ""
 	}
 	size := len(intro)
 	fences := make([]string, len(a.files.blocks))
 	for i, b := range a.files.blocks {
-		if b.file {
+		if b.hasContent {
 			fences[i] = fence(b.text)
 		}
 		size += len(b.text) + len(b.name) + 2*len(fences[i]) + len("\n\n## ``\n\n\n")
@@ -225,12 +255,12 @@ func projectText(a *assembly) string {
 		out.WriteString("\n\n## ")
 		out.WriteString(heading(b.name))
 		out.WriteByte('\n')
-		if b.file {
+		if b.hasContent {
 			out.WriteString(fences[i])
 			out.WriteByte('\n')
 		}
 		out.WriteString(b.text)
-		if b.file {
+		if b.hasContent {
 			out.WriteByte('\n')
 			out.WriteString(fences[i])
 		}
@@ -238,8 +268,8 @@ func projectText(a *assembly) string {
 	return out.String()
 }
 
-// heading is how a file is called in its heading. Only the names that are
-// ours stand there as they are: a file may be called Runtime.
+// heading returns a file's name as its heading shows it. Only core files stand there as they are: a
+// file may be called Runtime, and must not look like that section.
 func heading(name string) string {
 	if name == memoryFileLower || slices.Contains(CoreFiles(), name) {
 		return name
@@ -247,10 +277,10 @@ func heading(name string) string {
 	return quote(name)
 }
 
-// shortNotice tells the model which files it sees in part or not at all.
+// shortNotice tells the model which files it sees in part, or not at all for want of room.
 func shortNotice(a *assembly) string {
 	var cut, out []string
-	for _, f := range a.files.accounts {
+	for _, f := range a.files.reports {
 		switch {
 		case !f.Short():
 		case f.Shown():
@@ -260,9 +290,12 @@ func shortNotice(a *assembly) string {
 		}
 	}
 	read := quote(a.tool("read"))
-	return lines(
-		when(cut != nil, "Shown in part: "+strings.Join(cut, ", ")+"."),
-		when(out != nil, "Left out for want of room: "+strings.Join(out, ", ")+"."),
-		when((cut != nil || out != nil) && read != "", "If one of them matters to what you do, read it with "+read+" first."),
+	return joinLines(
+		textIf(cut != nil, "Shown in part: "+strings.Join(cut, ", ")+"."),
+		textIf(out != nil, "Left out for want of room: "+strings.Join(out, ", ")+"."),
+		textIf(
+			(cut != nil || out != nil) && read != "",
+			"If one of them matters to what you do, read it with "+read+" first.",
+		),
 	)
 }

@@ -1,14 +1,14 @@
 package agentctx
 
-import "fmt"
+import "github.com/offshoot-sdk/offshoot/internal/enum"
 
-// A Class says how long a section stays the same. In a [Prompt] a section of
-// a later class never precedes one of an earlier class.
+// A Class says how long a section stays the same. In a [Prompt] a section of a later class never
+// precedes one of an earlier class. The zero Class is ClassStable.
 type Class uint8
 
 const (
-	// ClassStable sections are the same for every session of an agent that has
-	// the same spec, tools, sandbox and workspace.
+	// ClassStable sections are the same for all sessions of an agent with the same spec, tools,
+	// sandbox and workspace.
 	ClassStable Class = iota
 	// ClassPerSession sections are the same for every turn of a session.
 	ClassPerSession
@@ -16,43 +16,37 @@ const (
 	ClassPerTurn
 )
 
-var classNames = [...]string{ClassStable: "stable", ClassPerSession: "per-session", ClassPerTurn: "per-turn"}
-
-// String returns "stable", "per-session" or "per-turn".
-func (c Class) String() string {
-	if int(c) < len(classNames) {
-		return classNames[c]
-	}
-	return fmt.Sprintf("Class(%d)", uint8(c))
+var classNames = []string{
+	ClassStable: "stable", ClassPerSession: "per-session", ClassPerTurn: "per-turn",
 }
 
-// MarshalText returns the class's name, or an error for a value that is not
-// one of the three.
-func (c Class) MarshalText() ([]byte, error) { return marshalName("Class", classNames[:], int(c)) }
+// String returns "stable", "per-session" or "per-turn".
+func (c Class) String() string { return enum.String(classNames, "Class", c) }
 
-// UnmarshalText accepts exactly the names that String returns.
+// MarshalText returns what String returns, or an error for a value without a name.
+func (c Class) MarshalText() ([]byte, error) {
+	return enum.Marshal(classNames, "agentctx", "section class", c)
+}
+
+// UnmarshalText sets the value that has the name text, in any letter case. For any other text it
+// returns an error and changes nothing.
 func (c *Class) UnmarshalText(text []byte) error {
-	i, err := unmarshalName("Class", classNames[:], text)
-	if err == nil {
-		*c = Class(i)
-	}
-	return err
+	return enum.Unmarshal(classNames, "agentctx", "section class", text, c)
 }
 
 // A Section is one part of a prompt.
 type Section struct {
-	// ID names the section; ours are the Section constants.
+	// ID names the section. The Section constants are the ids of the built-in sections.
 	ID string
 	// Class says how long the section stays the same.
 	Class Class
-	// Text is what the model reads, heading included.
+	// Text is what the model reads, with its heading.
 	Text string
-	// Source says where the text came from: "built-in", "workspace",
-	// "skills", "caller".
+	// Source says where the text comes from: "built-in", "workspace", "skills", or what the caller
+	// wrote. A blank Source of the caller becomes "caller".
 	Source string
-	// ModeMinimal keeps a section of the caller's own (see [Input.Extra]) in
-	// ModeMinimal mode too. It has no meaning in a Prompt and for the ids of
-	// built-in sections, whose modes are fixed.
+	// Minimal keeps a section of the caller (see [Input.Extra]) in ModeMinimal too. It has no
+	// meaning in a Prompt, nor for the ids of built-in sections, whose modes are fixed.
 	Minimal bool
 }
 
@@ -92,22 +86,22 @@ const (
 type part struct {
 	id      string
 	class   Class
-	minimal bool                 // kept in Minimal mode
-	gate    func(*assembly) bool // nil: always; a replacement obeys it too
-	text    func(*assembly) string
+	minimal bool                 // kept in ModeMinimal
+	gate    func(*assembly) bool // nil: open; a replacement by the caller obeys it too
+	render  func(*assembly) string
 }
 
-// parts returns the sections of a prompt in their order. A text function that
-// returns "" leaves its section out.
-func parts() []part {
+// defaultParts returns the built-in sections of LayoutDefault in their order. A render function
+// that returns "" leaves its section out.
+func defaultParts() []part {
 	return []part{
 		{SectionIdentity, ClassStable, true, nil, identityText},
 		{SectionTooling, ClassStable, true, nil, toolingText},
 		{SectionToolStyle, ClassStable, false, nil, toolStyleText},
 		{SectionSafety, ClassStable, true, nil, safetyText},
 		{SectionSkills, ClassStable, true, nil, skillsText},
-		{SectionMemory, ClassStable, false, (*assembly).recalls, memoryText},
-		{SectionSelfUpdate, ClassStable, false, (*assembly).updates, selfUpdateText},
+		{SectionMemory, ClassStable, false, (*assembly).hasMemoryTools, memoryText},
+		{SectionSelfUpdate, ClassStable, false, (*assembly).hasGateway, selfUpdateText},
 		{SectionAliases, ClassStable, false, nil, aliasesText},
 		{SectionWorkspace, ClassStable, true, nil, workspaceText},
 		{SectionDocs, ClassStable, false, nil, docsText},
@@ -121,10 +115,10 @@ func parts() []part {
 		{SectionProject, ClassStable, true, nil, projectText},
 		{SectionSilent, ClassStable, false, nil, silentText},
 		{SectionHeartbeats, ClassStable, false, nil, heartbeatsText},
-		{SectionSubagent, ClassPerSession, true, (*assembly).below, subagentText},
+		{SectionSubagent, ClassPerSession, true, (*assembly).onlySubagent, subagentText},
 		{SectionConversation, ClassPerSession, false, nil, conversationText},
 		{SectionDate, ClassPerTurn, true, nil, dateText},
-		{SectionDelegation, ClassPerTurn, false, (*assembly).delegates, delegationText},
+		{SectionDelegation, ClassPerTurn, false, (*assembly).maySpawn, delegationText},
 		{SectionActive, ClassPerTurn, false, nil, activeText},
 		{SectionRuntime, ClassPerTurn, true, nil, runtimeText},
 	}

@@ -13,63 +13,63 @@ import (
 )
 
 //go:embed templates/*.md
-var templates embed.FS
+var templateFS embed.FS
 
-// Templates returns the files that a new workspace begins with: all core
-// files but MEMORY.md.
+// Templates returns the files of a new workspace: all core files but MEMORY.md.
 func Templates() fs.FS {
-	sub, err := fs.Sub(templates, "templates")
+	sub, err := fs.Sub(templateFS, "templates")
 	if err != nil {
-		return templates // cannot happen: the name is valid
+		return templateFS // cannot happen: the name is valid
 	}
 	return sub
 }
 
-// SeedFile is where a workspace keeps what is known of its seeding.
-const SeedFile = ".offshoot/workspace.json"
+// seedFile is where a workspace keeps what is known of its seeding.
+const seedFile = ".offshoot/workspace.json"
 
 // SeedOptions say how a workspace is seeded.
 type SeedOptions struct {
-	// Now is the time that is recorded.
+	// Now is the time that Seed records.
 	Now time.Time
-	// Templates hold the files; nil: [Templates]. One that lacks a file
-	// leaves it out.
+	// Templates have the text of each file. nil: [Templates]. A file that they lack is not made.
 	Templates fs.FS
-	// Skip names files that are not made; "*" is all of them.
+	// Skip names files that Seed does not make. "*": it makes none.
 	Skip []string
 }
 
-// SeedState is how far a workspace is from its first conversation.
+// SeedState says where a workspace stands before or after its first conversation.
 type SeedState struct {
 	Version int `json:"version"`
-	// SeededAt is when BOOTSTRAP.md was made or first seen; zero: never.
+	// SeededAt is when BOOTSTRAP.md was made or first seen. Zero: neither has happened.
 	SeededAt time.Time `json:"seededAt,omitzero"`
-	// CompletedAt is when it was found to be done with; zero: it is not.
-	// After that BOOTSTRAP.md is never made again.
+	// CompletedAt is when Seed found that the first conversation is over. Zero: it is not. After
+	// that BOOTSTRAP.md is never made again.
 	CompletedAt time.Time `json:"completedAt,omitzero"`
 }
 
-// Seeded says what [Seed] did and found.
+// Seeded is what [Seed] found and made.
 type Seeded struct {
 	State   SeedState
 	Created []string // names of the files that were made
 }
 
-// Seed makes the core files that a workspace lacks. It never changes a file
-// that is there. BOOTSTRAP.md is made once, in a workspace that nobody has
-// used yet; when it has been deleted, or the workspace turns out to be in use,
-// that is recorded and it is not made again.
+// Seed makes the core files that a workspace lacks. It never changes a file that exists.
 //
-// The workspace is an [os.Root], so nothing outside is touched.
+// BOOTSTRAP.md is made once, in a workspace that has not been used yet. When it has been deleted,
+// or when the workspace turns out to be in use, Seed records that and does not make it again. The
+// record is the file .offshoot/workspace.json.
+//
+// The workspace is an [os.Root], so Seed touches nothing outside. An error names the workspace;
+// files that were made before it stay. Calls for one workspace must not overlap.
 func Seed(root *os.Root, o SeedOptions) (Seeded, error) {
-	s, err := seed(root, o)
+	s, err := seedWorkspace(root, o)
 	if err != nil {
 		return s, fmt.Errorf("agentctx: seed workspace %q: %w", root.Name(), err)
 	}
 	return s, nil
 }
 
-func seed(root *os.Root, o SeedOptions) (done Seeded, err error) {
+func seedWorkspace(root *os.Root, o SeedOptions) (done Seeded, err error) {
 	if o.Templates == nil {
 		o.Templates = Templates()
 	}
@@ -90,7 +90,7 @@ func seed(root *os.Root, o SeedOptions) (done Seeded, err error) {
 		if name == BootstrapFile || name == MemoryFile {
 			continue
 		}
-		if err := done.add(root, o, name); err != nil {
+		if err := done.createFile(root, o, name); err != nil {
 			return done, err
 		}
 	}
@@ -100,7 +100,7 @@ func seed(root *os.Root, o SeedOptions) (done Seeded, err error) {
 	}
 	after, write := nextSeedState(before, present, used, o.Now)
 	if write {
-		if err := done.add(root, o, BootstrapFile); err != nil {
+		if err := done.createFile(root, o, BootstrapFile); err != nil {
 			return done, err
 		}
 		if !slices.Contains(done.Created, BootstrapFile) {
@@ -116,8 +116,8 @@ func seed(root *os.Root, o SeedOptions) (done Seeded, err error) {
 	return done, nil
 }
 
-// nextSeedState decides what becomes of BOOTSTRAP.md: whether it is to be
-// written, and the state after that.
+// nextSeedState decides whether BOOTSTRAP.md is written, and returns the state after that. present
+// says that the file exists, used what inUse returns.
 //
 //	            present          absent, unused     absent, used
 //	new         seeded           write, seeded      completed
@@ -140,8 +140,8 @@ func nextSeedState(s SeedState, present, used bool, now time.Time) (next SeedSta
 	return s, false
 }
 
-// inUse reports whether somebody has worked in the workspace: it has a
-// memory or a repository, or its IDENTITY.md or USER.md is not the template.
+// inUse reports whether the workspace has been used: it has a memory or a repository, or its
+// IDENTITY.md or USER.md is not the template.
 func inUse(root *os.Root, templates fs.FS) (bool, error) {
 	for _, name := range []string{memoryDir, MemoryFile, memoryFileLower, ".git"} {
 		if found, err := exists(root, name); found || err != nil {
@@ -160,7 +160,7 @@ func inUse(root *os.Root, templates fs.FS) (bool, error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, err
 		}
-		if clean(string(own)) != clean(string(template)) {
+		if normalizeText(string(own)) != normalizeText(string(template)) {
 			return true, nil
 		}
 	}
@@ -175,8 +175,8 @@ func exists(root *os.Root, name string) (bool, error) {
 	return err == nil, err
 }
 
-// add writes a file from its template unless there is one of that name.
-func (s *Seeded) add(root *os.Root, o SeedOptions, name string) error {
+// createFile writes a file from its template unless there is one of that name.
+func (s *Seeded) createFile(root *os.Root, o SeedOptions, name string) error {
 	if slices.Contains(o.Skip, name) {
 		return nil
 	}
@@ -197,7 +197,7 @@ func (s *Seeded) add(root *os.Root, o SeedOptions, name string) error {
 	return err
 }
 
-// writeNew writes a file that must not exist, wholly or not at all.
+// writeNew writes a file that must not exist. If it fails it removes what it wrote.
 func writeNew(root *os.Root, name string, text []byte) error {
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -210,11 +210,11 @@ func writeNew(root *os.Root, name string, text []byte) error {
 	return nil
 }
 
-// readSeedState reads the state; one that is no JSON counts as none, which
-// the state of the files then corrects.
+// readSeedState reads the state. A file that is not JSON counts as absent: the next state then
+// follows from the workspace's files.
 func readSeedState(root *os.Root) (SeedState, error) {
 	var s SeedState
-	text, err := root.ReadFile(SeedFile)
+	text, err := root.ReadFile(seedFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	}
@@ -233,13 +233,13 @@ func writeSeedState(root *os.Root, s SeedState) error {
 	if err != nil {
 		return err
 	}
-	if err := root.MkdirAll(path.Dir(SeedFile), 0o755); err != nil {
+	if err := root.MkdirAll(path.Dir(seedFile), 0o755); err != nil {
 		return err
 	}
-	temporary := SeedFile + ".tmp"
+	temporary := seedFile + ".tmp"
 	err = root.WriteFile(temporary, append(text, '\n'), 0o644)
 	if err == nil {
-		err = root.Rename(temporary, SeedFile)
+		err = root.Rename(temporary, seedFile)
 	}
 	return err
 }

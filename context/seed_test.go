@@ -15,13 +15,18 @@ import (
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 )
 
-// templated are the files that seeding makes, BOOTSTRAP.md last.
-var templated = []string{"AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md", "HEARTBEAT.md", "BOOTSTRAP.md"}
+// seedFile is the state of a seeding as it lies in a workspace.
+const seedFile = ".offshoot/workspace.json"
 
-func seed(t *testing.T, root *os.Root, o agentctx.SeedOptions) agentctx.Seeded {
+// seededFiles are the files that seeding makes, BOOTSTRAP.md last.
+var seededFiles = []string{
+	"AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md", "HEARTBEAT.md", "BOOTSTRAP.md",
+}
+
+func mustSeed(t *testing.T, root *os.Root, o agentctx.SeedOptions) agentctx.Seeded {
 	t.Helper()
 	if o.Now.IsZero() {
-		o.Now = noon
+		o.Now = noonUTC
 	}
 	s, err := agentctx.Seed(root, o)
 	require.NoError(t, err)
@@ -30,30 +35,32 @@ func seed(t *testing.T, root *os.Root, o agentctx.SeedOptions) agentctx.Seeded {
 
 func TestSeedNewWorkspace(t *testing.T) {
 	// W11, W12.
-	dir, root := directory(t, nil)
-	s := seed(t, root, agentctx.SeedOptions{})
-	assert.Equal(t, templated, s.Created)
-	assert.Equal(t, agentctx.SeedState{Version: 1, SeededAt: noon}, s.State)
-	for _, f := range agentctx.LoadWorkspace(root.FS(), templated...) {
+	dir, root := makeRoot(t, nil)
+	s := mustSeed(t, root, agentctx.SeedOptions{})
+	assert.Equal(t, seededFiles, s.Created)
+	assert.Equal(t, agentctx.SeedState{Version: 1, SeededAt: noonUTC}, s.State)
+	for _, f := range agentctx.LoadWorkspace(root.FS(), seededFiles...) {
 		assert.NotEmpty(t, f.Content, f.Name)
 	}
 
-	again := seed(t, root, agentctx.SeedOptions{Now: noon.Add(time.Hour)})
+	again := mustSeed(t, root, agentctx.SeedOptions{Now: noonUTC.Add(time.Hour)})
 	assert.Empty(t, again.Created)
 	assert.Equal(t, s.State, again.State)
 
 	require.NoError(t, os.Remove(filepath.Join(dir, "BOOTSTRAP.md")))
 	require.NoError(t, os.Remove(filepath.Join(dir, "TOOLS.md")))
-	later := noon.Add(2 * time.Hour)
-	done := seed(t, root, agentctx.SeedOptions{Now: later})
+	later := noonUTC.Add(2 * time.Hour)
+	done := mustSeed(t, root, agentctx.SeedOptions{Now: later})
 	assert.Equal(t, []string{"TOOLS.md"}, done.Created, "restored; BOOTSTRAP.md is done with")
-	assert.Equal(t, agentctx.SeedState{Version: 1, SeededAt: noon, CompletedAt: later}, done.State)
+	assert.Equal(
+		t, agentctx.SeedState{Version: 1, SeededAt: noonUTC, CompletedAt: later}, done.State,
+	)
 
-	for _, name := range templated {
+	for _, name := range seededFiles {
 		_ = os.Remove(filepath.Join(dir, name))
 	}
-	last := seed(t, root, agentctx.SeedOptions{Now: later.Add(time.Hour)})
-	assert.Equal(t, templated[:6], last.Created, "BOOTSTRAP.md is never made again")
+	last := mustSeed(t, root, agentctx.SeedOptions{Now: later.Add(time.Hour)})
+	assert.Equal(t, seededFiles[:6], last.Created, "BOOTSTRAP.md is never made again")
 	assert.Equal(t, done.State, last.State)
 }
 
@@ -67,10 +74,10 @@ func TestSeedUsedWorkspace(t *testing.T) {
 		"notes":    {"memory/x.md": "once"},
 		"git":      {".git/HEAD": "ref"},
 	} {
-		_, root := directory(t, files)
-		s := seed(t, root, agentctx.SeedOptions{})
+		_, root := makeRoot(t, files)
+		s := mustSeed(t, root, agentctx.SeedOptions{})
 		assert.NotContains(t, s.Created, "BOOTSTRAP.md", name)
-		assert.Equal(t, agentctx.SeedState{Version: 1, CompletedAt: noon}, s.State, name)
+		assert.Equal(t, agentctx.SeedState{Version: 1, CompletedAt: noonUTC}, s.State, name)
 		for file, text := range files {
 			got, err := root.ReadFile(file)
 			require.NoError(t, err)
@@ -78,57 +85,66 @@ func TestSeedUsedWorkspace(t *testing.T) {
 		}
 	}
 	// W15: begun, and not used.
-	_, root := directory(t, map[string]string{"AGENTS.md": "own"})
-	s := seed(t, root, agentctx.SeedOptions{})
-	assert.Equal(t, templated[1:], s.Created)
+	_, root := makeRoot(t, map[string]string{"AGENTS.md": "own"})
+	s := mustSeed(t, root, agentctx.SeedOptions{})
+	assert.Equal(t, seededFiles[1:], s.Created)
 	// Present from elsewhere: taken over.
-	_, root = directory(t, map[string]string{"BOOTSTRAP.md": "own"})
-	s = seed(t, root, agentctx.SeedOptions{})
-	assert.Equal(t, noon, s.State.SeededAt)
+	_, root = makeRoot(t, map[string]string{"BOOTSTRAP.md": "own"})
+	s = mustSeed(t, root, agentctx.SeedOptions{})
+	assert.Equal(t, noonUTC, s.State.SeededAt)
 	assert.NotContains(t, s.Created, "BOOTSTRAP.md")
 }
 
 func TestSeedOptions(t *testing.T) {
-	dir, root := directory(t, nil)
-	s := seed(t, root, agentctx.SeedOptions{Skip: []string{"*"}})
+	dir, root := makeRoot(t, nil)
+	s := mustSeed(t, root, agentctx.SeedOptions{Skip: []string{"*"}})
 	assert.Zero(t, s)
 	list, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	assert.Empty(t, list)
 
-	s = seed(t, root, agentctx.SeedOptions{Skip: []string{"SOUL.md", "USER.md", "BOOTSTRAP.md"}})
+	s = mustSeed(
+		t, root, agentctx.SeedOptions{Skip: []string{"SOUL.md", "USER.md", "BOOTSTRAP.md"}},
+	)
 	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md", "IDENTITY.md", "HEARTBEAT.md"}, s.Created)
 	assert.Zero(t, s.State, "skipped is not seeded")
-	assert.Contains(t, seed(t, root, agentctx.SeedOptions{}).Created, "BOOTSTRAP.md")
+	assert.Contains(t, mustSeed(t, root, agentctx.SeedOptions{}).Created, "BOOTSTRAP.md")
 
-	_, root = directory(t, nil)
-	s = seed(t, root, agentctx.SeedOptions{Templates: fstest.MapFS{"AGENTS.md": {Data: []byte("own")}}})
+	_, root = makeRoot(t, nil)
+	s = mustSeed(
+		t, root, agentctx.SeedOptions{Templates: fstest.MapFS{"AGENTS.md": {Data: []byte("own")}}},
+	)
 	assert.Equal(t, []string{"AGENTS.md"}, s.Created)
 }
 
 func TestSeedStateThatCannotBeRead(t *testing.T) {
-	_, root := directory(t, map[string]string{agentctx.SeedFile: "{ not json", "BOOTSTRAP.md": "x"})
-	assert.Equal(t, noon, seed(t, root, agentctx.SeedOptions{}).State.SeededAt, "corrected from the files")
+	_, root := makeRoot(t, map[string]string{seedFile: "{ not json", "BOOTSTRAP.md": "x"})
+	assert.Equal(
+		t, noonUTC, mustSeed(t, root, agentctx.SeedOptions{}).State.SeededAt,
+		"corrected from the files",
+	)
 
-	_, root = directory(t, map[string]string{agentctx.SeedFile: `{"version": "one"}`})
-	_, err := agentctx.Seed(root, agentctx.SeedOptions{Now: noon})
+	_, root = makeRoot(t, map[string]string{seedFile: `{"version": "one"}`})
+	_, err := agentctx.Seed(root, agentctx.SeedOptions{Now: noonUTC})
 	require.Error(t, err, "JSON of another kind is not overwritten")
 
-	_, root = directory(t, map[string]string{agentctx.SeedFile + "/x": "a directory"})
-	_, err = agentctx.Seed(root, agentctx.SeedOptions{Now: noon})
+	_, root = makeRoot(t, map[string]string{seedFile + "/x": "a directory"})
+	_, err = agentctx.Seed(root, agentctx.SeedOptions{Now: noonUTC})
 	require.Error(t, err)
 	assert.ErrorContains(t, err, "agentctx: seed workspace ")
 
-	dir, root := directory(t, nil)
-	require.NoError(t, os.Symlink(filepath.Join(t.TempDir(), "elsewhere.md"), filepath.Join(dir, "AGENTS.md")))
-	s := seed(t, root, agentctx.SeedOptions{})
+	dir, root := makeRoot(t, nil)
+	require.NoError(
+		t, os.Symlink(filepath.Join(t.TempDir(), "elsewhere.md"), filepath.Join(dir, "AGENTS.md")),
+	)
+	s := mustSeed(t, root, agentctx.SeedOptions{})
 	assert.NotContains(t, s.Created, "AGENTS.md", "nothing is written through a link")
 }
 
 func TestTemplates(t *testing.T) {
 	list, err := fs.Glob(agentctx.Templates(), "*")
 	require.NoError(t, err)
-	want := slices.Clone(templated)
+	want := slices.Clone(seededFiles)
 	slices.Sort(want)
 	assert.Equal(t, want, list)
 	for _, name := range list {

@@ -9,13 +9,15 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 )
 
-// A SkillOrigin ranks the places that skills come from: of two skills with
-// one name that of the later origin counts.
+// A SkillOrigin ranks the places that skills come from. Of two skills with one name, the one of the
+// greater origin counts. The zero SkillOrigin is SkillExtra.
 type SkillOrigin uint8
 
-// The origins, the weakest first.
+// The origins, from the weakest to the strongest.
 const (
 	SkillExtra     SkillOrigin = iota // directories named in the configuration
 	SkillBundled                      // shipped with the program
@@ -25,93 +27,87 @@ const (
 	SkillWorkspace                    // of the workspace itself
 )
 
-var originNames = [...]string{
+var originNames = []string{
 	SkillExtra: "extra", SkillBundled: "bundled", SkillManaged: "managed",
 	SkillPersonal: "personal", SkillProject: "project", SkillWorkspace: "workspace",
 }
 
 // String returns the origin's name in lower case.
-func (o SkillOrigin) String() string {
-	if int(o) < len(originNames) {
-		return originNames[o]
-	}
-	return fmt.Sprintf("SkillOrigin(%d)", uint8(o))
-}
+func (o SkillOrigin) String() string { return enum.String(originNames, "SkillOrigin", o) }
 
-// MarshalText returns the name, or an error for a value without one.
+// MarshalText returns what String returns, or an error for a value without a name.
 func (o SkillOrigin) MarshalText() ([]byte, error) {
-	return marshalName("SkillOrigin", originNames[:], int(o))
+	return enum.Marshal(originNames, "agentctx", "skill origin", o)
 }
 
-// UnmarshalText accepts exactly the names that String returns.
+// UnmarshalText sets the value that has the name text, in any letter case. For any other text it
+// returns an error and changes nothing.
 func (o *SkillOrigin) UnmarshalText(text []byte) error {
-	i, err := unmarshalName("SkillOrigin", originNames[:], text)
-	if err == nil {
-		*o = SkillOrigin(i)
-	}
-	return err
+	return enum.Unmarshal(originNames, "agentctx", "skill origin", text, o)
 }
 
 // A SkillSource is a directory that may hold skills.
 type SkillSource struct {
 	Origin SkillOrigin
-	// FS is the directory; for one on disk that of an os.Root.
+	// FS is the directory. For one on disk it is the FS of an [os.Root]. nil: it holds none.
 	FS fs.FS
-	// Path is the directory as the session's tools reach it. It stands
-	// before the location of every skill in the prompt.
+	// Path is the directory as the session's tools reach it. The location of every skill in the
+	// prompt begins with it.
 	Path string
 }
 
 // Limits of discovery.
 const (
-	// MaxSkillBytes is the size over which a SKILL.md is not read.
-	MaxSkillBytes = 256_000
+	// maxSkillBytes is the size in bytes over which a SKILL.md is not read.
+	maxSkillBytes = 256_000
 
 	maxSkillDirs  = 300 // directories that are looked at in one source
 	maxSkillDepth = 6   // levels below the root of a source
 	skillFile     = "SKILL.md"
 )
 
-// A SkillEntry is a skill as it was found.
+// A SkillEntry is a skill as [DiscoverSkills] found it.
 type SkillEntry struct {
 	Skill
 	Origin SkillOrigin
 	// Dir is the skill's directory within its source.
 	Dir string
-	// Key names the skill in the configuration; the Name if it says nothing.
+	// Key names the skill in the configuration. It is the Name if the skill does not say another.
 	Key string
-	// Hidden keeps the skill out of the prompt; it can still be called for.
+	// Hidden keeps the skill out of the prompt. People can still call it by a command.
 	Hidden bool
-	// UserInvocable says that people may call for it by a command.
+	// UserInvocable says that people may call the skill by a command.
 	UserInvocable bool
 	Homepage      string
 	Emoji         string
-	// PrimaryEnv is the variable that the configured API key goes to.
+	// PrimaryEnv names the variable that gets [SkillConfig.APIKey].
 	PrimaryEnv string
-	// Always waives Requires, but not OS.
+	// Always makes the skill eligible without what it Requires. OS still holds.
 	Always bool
-	// OS names the systems it works on, as "linux", "darwin", "windows"
-	// (which "win32" stands for too); none: all.
+	// OS names the systems on which the skill works, as "linux", "darwin" (or "macos") and
+	// "windows" (or "win32"). Empty: it works on all.
 	OS       []string
 	Requires SkillRequirements
 
 	source fs.FS
 }
 
-// SkillRequirements is what a skill needs to be of use.
+// SkillRequirements are what a skill needs on its host.
 type SkillRequirements struct {
-	Bins    []string // programs, all of them
-	AnyBins []string // programs, one of them
-	Env     []string // variables, all of them
-	Config  []string // settings that must be on, all of them
+	Bins    []string // programs, of which all are needed
+	AnyBins []string // programs, of which one is needed
+	Env     []string // variables, of which all are needed
+	Config  []string // settings, of which all must be on
 }
 
-// DiscoverSkills reads the skills of the sources: every directory with a
-// SKILL.md, up to six levels deep, that is not below another skill, does not
-// begin with a dot and is not called node_modules. It returns them by name,
-// one of each, and an account of everything that was passed over. Of skills
-// with one name the one of the stronger origin counts; within an origin that
-// of the earlier source.
+// DiscoverSkills reads the skills of the sources. A skill is a directory with a SKILL.md, at most
+// six levels below its source. DiscoverSkills does not look below a skill, nor into a directory
+// that begins with a dot or is called node_modules. It looks at 300 directories of a source at
+// most.
+//
+// It returns the skills by name, one of each name, and a report on everything that it passed over.
+// Of skills with one name the one of the stronger origin counts. Within an origin, the one of the
+// earlier source counts.
 func DiscoverSkills(sources ...SkillSource) ([]SkillEntry, []FileReport) {
 	var found []SkillEntry
 	var problems []FileReport
@@ -131,7 +127,9 @@ func DiscoverSkills(sources ...SkillSource) ([]SkillEntry, []FileReport) {
 		if n := len(kept); n > 0 && kept[n-1].Name == e.Name {
 			problems = append(problems, FileReport{
 				Name: e.Name, Path: e.Path, Reason: ReasonRepeated,
-				Why: fmt.Sprintf("repeated: the %s skill at %s stands for it", kept[n-1].Origin, kept[n-1].Path),
+				Why: fmt.Sprintf(
+					"repeated: the %s skill at %s stands for it", kept[n-1].Origin, kept[n-1].Path,
+				),
 			})
 			continue
 		}
@@ -142,39 +140,45 @@ func DiscoverSkills(sources ...SkillSource) ([]SkillEntry, []FileReport) {
 
 // A discovery is the search of one source.
 type discovery struct {
-	source   SkillSource
-	looked   int
-	found    []SkillEntry
-	problems []FileReport
+	source      SkillSource
+	directories int
+	found       []SkillEntry
+	problems    []FileReport
 }
 
-func (d *discovery) problem(name string, r Reason, why string) {
-	d.problems = append(d.problems, FileReport{Name: name, Path: path.Join(d.source.Path, name), Reason: r, Why: why})
+func (d *discovery) addProblem(name string, r Reason, why string) {
+	d.problems = append(
+		d.problems,
+		FileReport{Name: name, Path: path.Join(d.source.Path, name), Reason: r, Why: why},
+	)
 }
 
 // walk looks at a directory, and below it unless it is a skill.
 func (d *discovery) walk(dir string, depth int) {
-	if d.looked++; d.looked > maxSkillDirs {
-		if d.looked == maxSkillDirs+1 {
-			d.problem(dir, ReasonTooMany, fmt.Sprintf("too many: only the first %d directories are looked at", maxSkillDirs))
+	if d.directories++; d.directories > maxSkillDirs {
+		if d.directories == maxSkillDirs+1 {
+			d.addProblem(
+				dir, ReasonTooMany,
+				fmt.Sprintf("too many: only the first %d directories are looked at", maxSkillDirs),
+			)
 		}
 		return
 	}
 	name := path.Join(dir, skillFile)
-	text, err := readBounded(d.source.FS, name, MaxSkillBytes)
-	switch f := refusedOr(name, err); {
+	text, err := readBounded(d.source.FS, name, maxSkillBytes)
+	switch f := missingOrZero(name, err); {
 	case err == nil:
-		d.add(dir, name, text)
+		d.addSkill(dir, name, text)
 		return
 	case f.Reason != ReasonAbsent:
-		d.problem(name, f.Reason, f.Why)
+		d.addProblem(name, f.Reason, f.Why)
 		return
 	case depth == maxSkillDepth:
 		return
 	}
 	entries, err := fs.ReadDir(d.source.FS, dir)
 	if err != nil {
-		d.problem(dir, ReasonUnreadable, fmt.Sprintf("cannot be listed: %v", err))
+		d.addProblem(dir, ReasonUnreadable, fmt.Sprintf("cannot be listed: %v", err))
 		return
 	}
 	for _, e := range entries {
@@ -188,74 +192,80 @@ func (d *discovery) walk(dir string, depth int) {
 	}
 }
 
-// leadsToDir reports whether a symbolic link leads to a directory inside.
+// leadsToDir reports whether a symbolic link leads to a directory inside the source. It adds a
+// problem if the link leads outside.
 func (d *discovery) leadsToDir(name string) bool {
 	_, info, err := resolveLinks(d.source.FS, name)
-	if f := refusedOr(name, err); f.Reason == ReasonOutside {
-		d.problem(name, f.Reason, f.Why)
+	if f := missingOrZero(name, err); f.Reason == ReasonOutside {
+		d.addProblem(name, f.Reason, f.Why)
 	}
 	return err == nil && info.IsDir()
 }
 
 // add records a skill, or why it is none.
-func (d *discovery) add(dir, name, text string) {
+func (d *discovery) addSkill(dir, name, text string) {
 	e, err := parseSkill(text)
 	if err != nil {
-		f := refused(name, err)
-		d.problem(name, f.Reason, f.Why)
+		f := missingFromError(name, err)
+		d.addProblem(name, f.Reason, f.Why)
 		return
 	}
-	e.Path, e.Dir, e.Origin, e.source = path.Join(d.source.Path, name), dir, d.source.Origin, d.source.FS
+	e.Path, e.Dir, e.Origin, e.source = path.Join(
+		d.source.Path, name,
+	), dir, d.source.Origin, d.source.FS
 	if e.Name == "" {
 		e.Name = path.Base(path.Join(d.source.Path, dir))
 	}
-	e.Name = literal(e.Name)
+	e.Name = sanitize(e.Name)
 	e.Key = cmp.Or(e.Key, e.Name)
 	if e.Name == "" || e.Name == "." {
-		d.problem(name, ReasonBadName, "bad name: neither the file nor the directory gives one")
+		d.addProblem(name, ReasonBadName, "bad name: neither the file nor the directory gives one")
 		return
 	}
 	d.found = append(d.found, e)
 }
 
-// refusedOr is refused, with the zero File for no error.
-func refusedOr(name string, err error) WorkspaceFile {
+// missingOrZero is refused, with the zero File for no error.
+func missingOrZero(name string, err error) WorkspaceFile {
 	if err == nil {
 		return WorkspaceFile{}
 	}
-	return refused(name, err)
+	return missingFromError(name, err)
 }
 
-// A skillDoc is the front matter of a SKILL.md: top-level keys and their
-// values.
+// A skillDoc is the front matter of a SKILL.md: its top-level keys with their values.
 type skillDoc map[string]yaml.Node
 
 // parseSkill reads the front matter of a SKILL.md. A description is required.
 func parseSkill(text string) (SkillEntry, error) {
 	head, ok := frontMatter(text)
 	if !ok {
-		return SkillEntry{}, refuse(ReasonBlank, "there is no front matter between lines of ---")
+		return SkillEntry{}, newRefusal(
+			ReasonBlank, "there is no front matter between lines of ---",
+		)
 	}
 	doc := parseHead(head)
 	e := SkillEntry{
-		Skill:         Skill{Name: doc.text("name"), Description: literal(doc.text("description"))},
-		Hidden:        doc.flag("disable-model-invocation", false),
-		UserInvocable: doc.flag("user-invocable", true),
-		Homepage:      doc.text("homepage"),
+		Skill: Skill{
+			Name: doc.scalar("name"), Description: sanitize(doc.scalar("description")),
+		},
+		Hidden:        doc.boolean("disable-model-invocation", false),
+		UserInvocable: doc.boolean("user-invocable", true),
+		Homepage:      doc.scalar("homepage"),
 	}
 	if e.Description == "" {
-		return SkillEntry{}, refuse(ReasonBlank, "the front matter has no description")
+		return SkillEntry{}, newRefusal(ReasonBlank, "the front matter has no description")
 	}
 	if err := doc.metadata(&e); err != nil {
-		return SkillEntry{}, refuse(ReasonUnreadable, "its metadata cannot be read: %v", err)
+		return SkillEntry{}, newRefusal(ReasonUnreadable, "its metadata cannot be read: %v", err)
 	}
 	return e, nil
 }
 
-// frontMatter returns what stands between the first line, which must be ---,
-// and the next line that is.
+// frontMatter returns the lines between the first line, which must be ---, and the next line that
+// is ---. It returns false if one of the two is missing.
 func frontMatter(text string) (string, bool) {
-	first, rest, ok := strings.Cut(clean(text), "\n")
+	first, rest, ok := strings.Cut(normalizeText(text), "\n")
 	if !ok || strings.TrimRight(first, " \t") != "---" {
 		return "", false
 	}
@@ -269,9 +279,8 @@ func frontMatter(text string) (string, bool) {
 	return "", false
 }
 
-// parseHead parses YAML. Where that fails, as for a description with a colon
-// and a space in it, it falls back on the top-level lines of the form
-// "key: value" as they are.
+// parseHead parses front matter as YAML. Where that fails, as for a description with a colon and a
+// space in it, it falls back on the top-level lines of the form "key: value" as they are.
 func parseHead(head string) skillDoc {
 	doc := skillDoc{}
 	raw := rawLines(head)
@@ -286,14 +295,16 @@ func parseHead(head string) skillDoc {
 	return doc
 }
 
-// rawLines takes every line "key: value" whose key is a word at its very
-// beginning, with the indented lines that follow it.
+// rawLines returns every line "key: value" that begins with a word as its key. The indented lines
+// after it belong to its value.
 func rawLines(head string) skillDoc {
 	doc := skillDoc{}
 	key, value := "", []string(nil)
 	flush := func() {
 		if key != "" {
-			doc[key] = yaml.Node{Kind: yaml.ScalarNode, Value: unquote(strings.TrimSpace(strings.Join(value, "\n")))}
+			doc[key] = yaml.Node{
+				Kind: yaml.ScalarNode, Value: unquote(strings.TrimSpace(strings.Join(value, "\n"))),
+			}
 		}
 	}
 	for line := range strings.SplitSeq(head, "\n") {
@@ -324,12 +335,13 @@ func unquote(s string) string {
 // isWord reports whether a key is made of letters, digits, "-" and "_".
 func isWord(key string) bool {
 	return !strings.ContainsFunc(key, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' &&
+			r != '_'
 	})
 }
 
 // text returns a scalar, trimmed; "" if there is none.
-func (d skillDoc) text(key string) string {
+func (d skillDoc) scalar(key string) string {
 	node, ok := d[key]
 	if !ok || node.Kind != yaml.ScalarNode || node.Tag == "!!null" {
 		return ""
@@ -337,9 +349,9 @@ func (d skillDoc) text(key string) string {
 	return strings.TrimSpace(node.Value)
 }
 
-// flag returns a truth value in one of its usual spellings.
-func (d skillDoc) flag(key string, standard bool) bool {
-	switch strings.ToLower(d.text(key)) {
+// boolean returns a truth value in one of its usual spellings.
+func (d skillDoc) boolean(key string, standard bool) bool {
+	switch strings.ToLower(d.scalar(key)) {
 	case "true", "1", "yes", "on":
 		return true
 	case "false", "0", "no", "off":
@@ -349,10 +361,10 @@ func (d skillDoc) flag(key string, standard bool) bool {
 	}
 }
 
-// words is a list that may also be written as one string with commas.
-type words []string
+// stringList is a list that may also be written as one string with commas.
+type stringList []string
 
-func (w *words) UnmarshalYAML(node *yaml.Node) error {
+func (w *stringList) UnmarshalYAML(node *yaml.Node) error {
 	var list []string
 	if node.Kind == yaml.ScalarNode {
 		list = strings.Split(node.Value, ",")
@@ -369,27 +381,25 @@ func (w *words) UnmarshalYAML(node *yaml.Node) error {
 
 // skillMetadata is what tools of the field keep below the key metadata.
 type skillMetadata struct {
-	Always     bool   `yaml:"always"`
-	Emoji      string `yaml:"emoji"`
-	Homepage   string `yaml:"homepage"`
-	SkillKey   string `yaml:"skillKey"`
-	PrimaryEnv string `yaml:"primaryEnv"`
-	OS         words  `yaml:"os"`
+	Always     bool       `yaml:"always"`
+	Emoji      string     `yaml:"emoji"`
+	Homepage   string     `yaml:"homepage"`
+	SkillKey   string     `yaml:"skillKey"`
+	PrimaryEnv string     `yaml:"primaryEnv"`
+	OS         stringList `yaml:"os"`
 	Requires   struct {
-		Bins    words `yaml:"bins"`
-		AnyBins words `yaml:"anyBins"`
-		Env     words `yaml:"env"`
-		Config  words `yaml:"config"`
+		Bins    stringList `yaml:"bins"`
+		AnyBins stringList `yaml:"anyBins"`
+		Env     stringList `yaml:"env"`
+		Config  stringList `yaml:"config"`
 	} `yaml:"requires"`
 }
 
-// metadataKeys are the names under which programs keep theirs, ours and those
-// that the skills of the field are written for; the first that is there
-// counts.
+// metadataKeys are the names under which programs keep their metadata: Offshoot's own, then those
+// of the programs that the field's skills are written for. The first one that a skill has counts.
 var metadataKeys = [...]string{"offshoot", "openclaw", "clawdbot"}
 
-// metadata adds to e what stands below the key metadata, written as YAML or
-// as a string of JSON.
+// metadata adds to e what stands below the key metadata, as YAML or as a string of JSON.
 func (d skillDoc) metadata(e *SkillEntry) error {
 	node, ok := d["metadata"]
 	if !ok {
@@ -412,11 +422,15 @@ func (d skillDoc) metadata(e *SkillEntry) error {
 		if err := own.Decode(&m); err != nil {
 			return err
 		}
-		e.Always, e.Emoji, e.Key, e.PrimaryEnv, e.OS = m.Always, m.Emoji, m.SkillKey, m.PrimaryEnv, m.OS
+		e.Always, e.Emoji, e.Key = m.Always, m.Emoji, m.SkillKey
+		e.PrimaryEnv, e.OS = m.PrimaryEnv, m.OS
 		if e.Homepage == "" {
 			e.Homepage = m.Homepage
 		}
-		e.Requires = SkillRequirements{Bins: m.Requires.Bins, AnyBins: m.Requires.AnyBins, Env: m.Requires.Env, Config: m.Requires.Config}
+		e.Requires = SkillRequirements{
+			Bins: m.Requires.Bins, AnyBins: m.Requires.AnyBins, Env: m.Requires.Env,
+			Config: m.Requires.Config,
+		}
 		return nil
 	}
 	return nil

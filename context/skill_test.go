@@ -15,6 +15,9 @@ import (
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 )
 
+// maxSkillBytes is the size in bytes over which a SKILL.md is not read.
+const maxSkillBytes = 256_000
+
 // skillFS returns a source with one SKILL.md for each path.
 func skillFS(files map[string]string) fstest.MapFS {
 	fsys := fstest.MapFS{}
@@ -25,10 +28,14 @@ func skillFS(files map[string]string) fstest.MapFS {
 }
 
 func skillText(name, description string, more ...string) string {
-	return "---\nname: " + name + "\ndescription: " + description + "\n" + strings.Join(more, "\n") + "\n---\n# " + name + "\n"
+	return "---\nname: " + name + "\ndescription: " + description + "\n" + strings.Join(
+		more, "\n",
+	) + "\n---\n# " + name + "\n"
 }
 
-func source(origin agentctx.SkillOrigin, path string, files map[string]string) agentctx.SkillSource {
+func skillSource(
+	origin agentctx.SkillOrigin, path string, files map[string]string,
+) agentctx.SkillSource {
 	return agentctx.SkillSource{Origin: origin, FS: skillFS(files), Path: path}
 }
 
@@ -44,7 +51,13 @@ func TestSkillPrecedence(t *testing.T) {
 	// SK1, SK2.
 	var sources []agentctx.SkillSource
 	for o := range agentctx.SkillWorkspace + 1 {
-		sources = append(sources, source(o, o.String(), map[string]string{"pdf/SKILL.md": skillText("pdf", "from "+o.String())}))
+		sources = append(
+			sources,
+			skillSource(
+				o, o.String(),
+				map[string]string{"pdf/SKILL.md": skillText("pdf", "from "+o.String())},
+			),
+		)
 	}
 	for n := len(sources); n > 0; n-- {
 		list := slices.Clone(sources[:n])
@@ -60,14 +73,25 @@ func TestSkillPrecedence(t *testing.T) {
 }
 
 func TestSkillDiscovery(t *testing.T) {
-	big := skillText("big", strings.Repeat("x", agentctx.MaxSkillBytes))
-	found, problems := agentctx.DiscoverSkills(source(agentctx.SkillWorkspace, "skills", map[string]string{
-		"b/SKILL.md": skillText("b", "second"), "a/SKILL.md": skillText("a", "first"), "a/nested/SKILL.md": skillText("nested", "below a skill"),
-		"skills/deep/er/SKILL.md": skillText("deep", "levels down"), ".hidden/SKILL.md": skillText("hidden", "x"),
-		"node_modules/m/SKILL.md": skillText("m", "x"), "big/SKILL.md": big, "none/SKILL.md": "# no front matter",
-		"mute/SKILL.md": "---\nname: mute\n---\n", "unnamed/SKILL.md": "---\ndescription: by its directory\n---\n",
-		"1/2/3/4/5/6/7/SKILL.md": skillText("seven", "too deep"), "latin/SKILL.md": "---\ndescription: \xff\n---\n",
-	}))
+	big := skillText("big", strings.Repeat("x", maxSkillBytes))
+	found, problems := agentctx.DiscoverSkills(
+		skillSource(agentctx.SkillWorkspace, "skills", map[string]string{
+			"b/SKILL.md": skillText(
+				"b", "second",
+			), "a/SKILL.md": skillText("a", "first"), "a/nested/SKILL.md": skillText("nested", "below a skill"),
+			"skills/deep/er/SKILL.md": skillText(
+				"deep", "levels down",
+			), ".hidden/SKILL.md": skillText("hidden", "x"),
+			"node_modules/m/SKILL.md": skillText(
+				"m", "x",
+			), "big/SKILL.md": big, "none/SKILL.md": "# no front matter",
+			"mute/SKILL.md":    "---\nname: mute\n---\n",
+			"unnamed/SKILL.md": "---\ndescription: by its directory\n---\n",
+			"1/2/3/4/5/6/7/SKILL.md": skillText(
+				"seven", "too deep",
+			), "latin/SKILL.md": "---\ndescription: \xff\n---\n",
+		}),
+	)
 	assert.Equal(t, []string{"a", "b", "deep", "unnamed"}, skillNames(found), "by name")
 	assert.Equal(t, "skills/a/SKILL.md", found[0].Path)
 	reasons := map[string]agentctx.Reason{}
@@ -76,17 +100,23 @@ func TestSkillDiscovery(t *testing.T) {
 		assert.NotEmpty(t, p.Why)
 	}
 	assert.Equal(t, map[string]agentctx.Reason{
-		"big/SKILL.md": agentctx.ReasonTooLarge, "none/SKILL.md": agentctx.ReasonBlank, "mute/SKILL.md": agentctx.ReasonBlank, "latin/SKILL.md": agentctx.ReasonNotUTF8,
+		"big/SKILL.md": agentctx.ReasonTooLarge, "none/SKILL.md": agentctx.ReasonBlank,
+		"mute/SKILL.md": agentctx.ReasonBlank, "latin/SKILL.md": agentctx.ReasonNotUTF8,
 	}, reasons)
 
-	one, _ := agentctx.DiscoverSkills(source(agentctx.SkillExtra, "x/solo", map[string]string{"SKILL.md": "---\ndescription: the root itself\n---\n"}))
+	one, _ := agentctx.DiscoverSkills(
+		skillSource(
+			agentctx.SkillExtra, "x/solo",
+			map[string]string{"SKILL.md": "---\ndescription: the root itself\n---\n"},
+		),
+	)
 	assert.Equal(t, []string{"solo"}, skillNames(one))
 
 	many := map[string]string{}
 	for i := range 400 {
 		many[fmt.Sprintf("s%03d/SKILL.md", i)] = skillText(fmt.Sprintf("s%03d", i), "x")
 	}
-	found, problems = agentctx.DiscoverSkills(source(agentctx.SkillExtra, "x", many))
+	found, problems = agentctx.DiscoverSkills(skillSource(agentctx.SkillExtra, "x", many))
 	assert.Len(t, found, 299)
 	require.Len(t, problems, 1)
 	assert.Equal(t, agentctx.ReasonTooMany, problems[0].Reason)
@@ -96,8 +126,15 @@ func TestSkillDiscovery(t *testing.T) {
 
 func TestSkillsStayInside(t *testing.T) {
 	outside := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(outside, "SKILL.md"), []byte(skillText("evil", "x")), 0o644))
-	dir, root := directory(t, map[string]string{"good/SKILL.md": skillText("good", "x"), "shelf/one/SKILL.md": skillText("one", "x")})
+	require.NoError(
+		t, os.WriteFile(filepath.Join(outside, "SKILL.md"), []byte(skillText("evil", "x")), 0o644),
+	)
+	dir, root := makeRoot(
+		t,
+		map[string]string{
+			"good/SKILL.md": skillText("good", "x"), "shelf/one/SKILL.md": skillText("one", "x"),
+		},
+	)
 	require.NoError(t, os.Symlink(outside, filepath.Join(dir, "evil")))
 	require.NoError(t, os.Symlink("shelf/one", filepath.Join(dir, "alias")))
 	found, problems := agentctx.DiscoverSkills(agentctx.SkillSource{FS: root.FS(), Path: "skills"})
@@ -106,29 +143,46 @@ func TestSkillsStayInside(t *testing.T) {
 	for _, p := range problems {
 		reasons = append(reasons, p.Reason)
 	}
-	assert.ElementsMatch(t, []agentctx.Reason{agentctx.ReasonOutside, agentctx.ReasonRepeated}, reasons)
+	assert.ElementsMatch(
+		t, []agentctx.Reason{agentctx.ReasonOutside, agentctx.ReasonRepeated}, reasons,
+	)
 }
 
 func TestFrontMatter(t *testing.T) {
 	parse := func(text string) agentctx.SkillEntry {
 		t.Helper()
-		found, problems := agentctx.DiscoverSkills(source(agentctx.SkillWorkspace, "skills", map[string]string{"dir/SKILL.md": text}))
+		found, problems := agentctx.DiscoverSkills(
+			skillSource(agentctx.SkillWorkspace, "skills", map[string]string{"dir/SKILL.md": text}),
+		)
 		require.Len(t, found, 1, "%v", problems)
 		return found[0]
 	}
 	// SK17: no YAML, and kept whole.
-	assert.Equal(t, "Use when: the user asks: why", parse("---\nname: x\ndescription: Use when: the user asks: why\n---\n").Description)
-	assert.Equal(t, "a: b goes on here", parse("---\ndescription: 'a: b\n  goes on\n\there'\nbad: x: y\n---\n").Description)
+	assert.Equal(
+		t, "Use when: the user asks: why",
+		parse("---\nname: x\ndescription: Use when: the user asks: why\n---\n").Description,
+	)
+	assert.Equal(
+		t, "a: b goes on here",
+		parse("---\ndescription: 'a: b\n  goes on\n\there'\nbad: x: y\n---\n").Description,
+	)
 	// SK18: block scalars.
 	assert.Equal(t, "one two", parse("---\ndescription: >\n  one\n  two\n---\n").Description)
-	assert.Equal(t, "one two", parse("---\r\ndescription: |\r\n  one\r\n  two\r\n---\r\n").Description)
-	assert.Equal(t, "{what: this}", parse("---\ndescription: {what: this}\n---\n").Description, "YAML, and not meant as it")
+	assert.Equal(
+		t, "one two", parse("---\r\ndescription: |\r\n  one\r\n  two\r\n---\r\n").Description,
+	)
+	assert.Equal(
+		t, "{what: this}", parse("---\ndescription: {what: this}\n---\n").Description,
+		"YAML, and not meant as it",
+	)
 	assert.Equal(t, "quoted: yes", parse("---\ndescription: \"quoted: yes\"\n---\n").Description)
 	assert.Equal(t, "x", parse("---\nname: [list]\ndescription: x\n---").Description)
 
-	e := parse("---\ndescription: x\nuser-invocable: no\ndisable-model-invocation: true\nhomepage: https://example.org\n" +
-		`metadata: {"openclaw": {"always": true, "emoji": "x", "skillKey": "key", "primaryEnv": "X_KEY", "os": ["darwin", "linux"],` +
-		` "requires": {"bins": ["ffmpeg"], "anyBins": "a, b", "env": ["X_KEY"], "config": ["browser.enabled"]}}}` + "\n---\n")
+	e := parse(
+		"---\ndescription: x\nuser-invocable: no\ndisable-model-invocation: true\nhomepage: https://example.org\n" +
+			`metadata: {"openclaw": {"always": true, "emoji": "x", "skillKey": "key", "primaryEnv": "X_KEY", "os": ["darwin", "linux"],` +
+			` "requires": {"bins": ["ffmpeg"], "anyBins": "a, b", "env": ["X_KEY"], "config": ["browser.enabled"]}}}` + "\n---\n",
+	)
 	assert.False(t, e.UserInvocable)
 	assert.True(t, e.Hidden)
 	assert.True(t, e.Always)
@@ -136,25 +190,33 @@ func TestFrontMatter(t *testing.T) {
 	assert.Equal(t, "X_KEY", e.PrimaryEnv)
 	assert.Equal(t, []string{"darwin", "linux"}, e.OS)
 	assert.Equal(t, agentctx.SkillRequirements{
-		Bins: []string{"ffmpeg"}, AnyBins: []string{"a", "b"}, Env: []string{"X_KEY"}, Config: []string{"browser.enabled"},
+		Bins: []string{
+			"ffmpeg",
+		}, AnyBins: []string{"a", "b"}, Env: []string{"X_KEY"}, Config: []string{"browser.enabled"},
 	}, e.Requires)
 
-	e = parse("---\ndescription: x\nmetadata:\n  offshoot:\n    os: win32\n  openclaw:\n    os: linux\n---\n")
+	e = parse(
+		"---\ndescription: x\nmetadata:\n  offshoot:\n    os: win32\n  openclaw:\n    os: linux\n---\n",
+	)
 	assert.Equal(t, []string{"win32"}, e.OS, "our own key stands first")
 	assert.True(t, e.UserInvocable)
 	assert.Equal(t, "dir", e.Key)
 
-	_, problems := agentctx.DiscoverSkills(source(agentctx.SkillWorkspace, "skills", map[string]string{
-		"a/SKILL.md": "---\ndescription: x\nmetadata: '{not: [closed'\n---\n",
-	}))
+	_, problems := agentctx.DiscoverSkills(
+		skillSource(agentctx.SkillWorkspace, "skills", map[string]string{
+			"a/SKILL.md": "---\ndescription: x\nmetadata: '{not: [closed'\n---\n",
+		}),
+	)
 	require.Len(t, problems, 1)
 	assert.Equal(t, agentctx.ReasonUnreadable, problems[0].Reason)
 }
 
 func FuzzFrontMatter(f *testing.F) {
 	for _, s := range []string{
-		skillText("x", "y"), "---\n---\n", "---\ndescription: a: b\n---", "---\nmetadata: {a: [b\n---\n", "---\r\nx\r\n---", "---\n&a [*a, *a]\n---\n",
-		"---\ndescription: |\n  a\n  b\nname: 'x\n---\n", "---\nmetadata: &a\n  openclaw: *a\n---\n", "---\n? [a]\n: b\ndescription: x\n---\n",
+		skillText("x", "y"), "---\n---\n", "---\ndescription: a: b\n---",
+		"---\nmetadata: {a: [b\n---\n", "---\r\nx\r\n---", "---\n&a [*a, *a]\n---\n",
+		"---\ndescription: |\n  a\n  b\nname: 'x\n---\n",
+		"---\nmetadata: &a\n  openclaw: *a\n---\n", "---\n? [a]\n: b\ndescription: x\n---\n",
 	} {
 		f.Add(s)
 	}
@@ -171,13 +233,20 @@ func FuzzFrontMatter(f *testing.F) {
 	})
 }
 
+func needsEnv(name string) agentctx.SkillRequirements {
+	return agentctx.SkillRequirements{Env: []string{name}}
+}
+
 func TestEligibility(t *testing.T) {
 	host := agentctx.SkillHost{
 		OS:      []string{"linux"},
 		HasBin:  func(name string) bool { return name == "git" || name == "rg" },
 		Env:     func(name string) string { return map[string]string{"SET": "1"}[name] },
 		Setting: func(path string) bool { return path == "browser.enabled" },
-		Config:  map[string]agentctx.SkillConfig{"off": {Disabled: true}, "keyed": {APIKey: "k"}, "env": {Env: map[string]string{"OWN": "1"}}},
+		Config: map[string]agentctx.SkillConfig{
+			"off": {Disabled: true}, "keyed": {APIKey: "k"},
+			"env": {Env: map[string]string{"OWN": "1"}},
+		},
 		Bundled: []string{"ours"},
 	}
 	needs := func(r agentctx.SkillRequirements) agentctx.SkillEntry {
@@ -194,19 +263,21 @@ func TestEligibility(t *testing.T) {
 		"other system":         {agentctx.SkillEntry{Key: "x", OS: []string{"win32"}}, false},
 		"this system":          {agentctx.SkillEntry{Key: "x", OS: []string{"darwin", " Linux "}}, true},
 		"always, other system": {agentctx.SkillEntry{Key: "x", Always: true, OS: []string{"darwin"}}, false},
-		"always, lacking env":  {agentctx.SkillEntry{Key: "x", Always: true, Requires: agentctx.SkillRequirements{Env: []string{"NO"}}}, true},
+		"always, lacking env":  {agentctx.SkillEntry{Key: "x", Always: true, Requires: needsEnv("NO")}, true},
 		"program there":        {needs(agentctx.SkillRequirements{Bins: []string{"git", "rg"}}), true},
 		"program missing":      {needs(agentctx.SkillRequirements{Bins: []string{"git", "ffmpeg"}}), false},
 		"one of programs":      {needs(agentctx.SkillRequirements{AnyBins: []string{"ag", "rg"}}), true},
 		"none of programs":     {needs(agentctx.SkillRequirements{AnyBins: []string{"ag"}}), false},
 		"variable set":         {needs(agentctx.SkillRequirements{Env: []string{"SET"}}), true},
 		"variable missing":     {needs(agentctx.SkillRequirements{Env: []string{"NO"}}), false},
-		"variable by key":      {agentctx.SkillEntry{Key: "keyed", PrimaryEnv: "K", Requires: agentctx.SkillRequirements{Env: []string{"K"}}}, true},
-		"key of another":       {agentctx.SkillEntry{Key: "keyed", PrimaryEnv: "K", Requires: agentctx.SkillRequirements{Env: []string{"J"}}}, false},
-		"no key":               {agentctx.SkillEntry{Key: "x", PrimaryEnv: "K", Requires: agentctx.SkillRequirements{Env: []string{"K"}}}, false},
-		"variable configured":  {agentctx.SkillEntry{Key: "env", Requires: agentctx.SkillRequirements{Env: []string{"OWN"}}}, true},
-		"setting on":           {needs(agentctx.SkillRequirements{Config: []string{"browser.enabled"}}), true},
-		"setting off":          {needs(agentctx.SkillRequirements{Config: []string{"browser.enabled", "x"}}), false},
+		"variable by key":      {agentctx.SkillEntry{Key: "keyed", PrimaryEnv: "K", Requires: needsEnv("K")}, true},
+		"key of another":       {agentctx.SkillEntry{Key: "keyed", PrimaryEnv: "K", Requires: needsEnv("J")}, false},
+		"no key": {
+			agentctx.SkillEntry{Key: "x", PrimaryEnv: "K", Requires: needsEnv("K")}, false,
+		},
+		"variable configured": {agentctx.SkillEntry{Key: "env", Requires: needsEnv("OWN")}, true},
+		"setting on":          {needs(agentctx.SkillRequirements{Config: []string{"browser.enabled"}}), true},
+		"setting off":         {needs(agentctx.SkillRequirements{Config: []string{"browser.enabled", "x"}}), false},
 	} {
 		ok, why := host.Eligible(c.e)
 		assert.Equal(t, c.ok, ok, name)
@@ -214,7 +285,11 @@ func TestEligibility(t *testing.T) {
 	}
 	ok, _ := agentctx.SkillHost{}.Eligible(needs(agentctx.SkillRequirements{Bins: []string{"git"}}))
 	assert.False(t, ok, "the zero host has nothing")
-	ok, _ = agentctx.SkillHost{OS: []string{"windows"}}.Eligible(agentctx.SkillEntry{OS: []string{"win32"}})
+	ok, _ = agentctx.SkillHost{
+		OS: []string{"windows"},
+	}.Eligible(
+		agentctx.SkillEntry{OS: []string{"win32"}},
+	)
 	assert.True(t, ok)
 }
 
@@ -222,11 +297,15 @@ func TestEnviron(t *testing.T) {
 	host := agentctx.SkillHost{
 		Env: func(name string) string { return map[string]string{"SET": "1"}[name] },
 		Config: map[string]agentctx.SkillConfig{"x": {APIKey: "k", Env: map[string]string{
-			"PLAIN": "p", "SET": "other", "LD_PRELOAD": "evil.so", "PATH": "/evil", "OPENSSL_CONF": "x", "NUL": "a\x00b",
+			"PLAIN": "p", "SET": "other", "LD_PRELOAD": "evil.so", "PATH": "/evil",
+			"OPENSSL_CONF": "x", "NUL": "a\x00b",
 			"OTHER_TOKEN": "t", "DECLARED_TOKEN": "d", "A=B": "x", "": "x", "dyld_x": "y",
 		}}},
 	}
-	e := agentctx.SkillEntry{Key: "x", PrimaryEnv: "X_API_KEY", Requires: agentctx.SkillRequirements{Env: []string{"DECLARED_TOKEN"}}}
+	e := agentctx.SkillEntry{
+		Key: "x", PrimaryEnv: "X_API_KEY",
+		Requires: agentctx.SkillRequirements{Env: []string{"DECLARED_TOKEN"}},
+	}
 	assert.Equal(t, []string{"DECLARED_TOKEN=d", "PLAIN=p", "X_API_KEY=k"}, host.Environ(e))
 	assert.Len(t, host.Config["x"].Env, 11, "the configuration is not changed")
 	assert.Empty(t, os.Getenv("PLAIN"))
@@ -234,19 +313,28 @@ func TestEnviron(t *testing.T) {
 }
 
 func TestSnapshot(t *testing.T) {
-	entries, _ := agentctx.DiscoverSkills(source(agentctx.SkillWorkspace, "skills", map[string]string{
-		"a/SKILL.md": skillText("alpha", "x"), "b/SKILL.md": skillText("beta", "x", "disable-model-invocation: true"),
-		"c/SKILL.md": skillText("gamma", "x", `metadata: {"openclaw": {"requires": {"bins": ["none"]}}}`),
-	}))
+	entries, _ := agentctx.DiscoverSkills(
+		skillSource(agentctx.SkillWorkspace, "skills", map[string]string{
+			"a/SKILL.md": skillText(
+				"alpha", "x",
+			), "b/SKILL.md": skillText("beta", "x", "disable-model-invocation: true"),
+			"c/SKILL.md": skillText(
+				"gamma", "x", `metadata: {"openclaw": {"requires": {"bins": ["none"]}}}`,
+			),
+		}),
+	)
 	snap := func(filter []string) agentctx.SkillSnapshot {
 		return agentctx.SnapshotSkills(entries, agentctx.SkillHost{}, agentctx.Spec{Skills: filter})
 	}
 	// SK3, SK4.
 	all := snap([]string{"*"})
 	assert.Equal(t, []string{"alpha", "beta"}, skillNames(all.Skills))
-	assert.Equal(t, []agentctx.Skill{{Name: "alpha", Description: "x", Path: "skills/a/SKILL.md"}}, all.Visible(), "a hidden one is not in the prompt")
-	require.Len(t, all.Left, 1)
-	assert.Equal(t, `needs the program "none"`, all.Left[0].Why)
+	assert.Equal(
+		t, []agentctx.Skill{{Name: "alpha", Description: "x", Path: "skills/a/SKILL.md"}},
+		all.Visible(), "a hidden one is not in the prompt",
+	)
+	require.Len(t, all.Excluded, 1)
+	assert.Equal(t, `needs the program "none"`, all.Excluded[0].Why)
 	assert.Empty(t, snap([]string{}).Skills)
 	assert.Empty(t, snap([]string{" ", ""}).Skills, "a list of blanks is none")
 	assert.Equal(t, []string{"alpha"}, skillNames(snap([]string{" alpha ", "unknown"}).Skills))
@@ -276,8 +364,10 @@ func TestBins(t *testing.T) {
 }
 
 func TestSyncSkills(t *testing.T) {
-	dir, root := directory(t, map[string]string{
-		"a/SKILL.md": skillText("../../../alpha", "x"), "a/run.sh": "#!/bin/sh", "a/data/x.bin": "\xff\x00",
+	dir, root := makeRoot(t, map[string]string{
+		"a/SKILL.md": skillText(
+			"../../../alpha", "x",
+		), "a/run.sh": "#!/bin/sh", "a/data/x.bin": "\xff\x00",
 		"b/SKILL.md": skillText("beta", "x"), "shelf/a/SKILL.md": skillText("gamma", "x"),
 	})
 	require.NoError(t, os.Chmod(filepath.Join(dir, "a/run.sh"), 0o755))
@@ -285,15 +375,18 @@ func TestSyncSkills(t *testing.T) {
 	entries, _ := agentctx.DiscoverSkills(agentctx.SkillSource{FS: root.FS(), Path: "skills"})
 	require.Len(t, entries, 3)
 
-	into, dst := directory(t, map[string]string{"mine/file": "stays", "b/own": "stays"})
+	into, dst := makeRoot(t, map[string]string{"mine/file": "stays", "b/own": "stays"})
 	tree := func() (list []string) {
-		require.NoError(t, filepath.WalkDir(into, func(path string, d os.DirEntry, err error) error {
-			require.NoError(t, err)
-			if rel, _ := filepath.Rel(into, path); !d.IsDir() && !strings.HasPrefix(rel, ".") {
-				list = append(list, filepath.ToSlash(rel))
-			}
-			return nil
-		}))
+		require.NoError(
+			t,
+			filepath.WalkDir(into, func(path string, d os.DirEntry, err error) error {
+				require.NoError(t, err)
+				if rel, _ := filepath.Rel(into, path); !d.IsDir() && !strings.HasPrefix(rel, ".") {
+					list = append(list, filepath.ToSlash(rel))
+				}
+				return nil
+			}),
+		)
 		slices.Sort(list)
 		return list
 	}
@@ -302,7 +395,8 @@ func TestSyncSkills(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, problems)
 		assert.Equal(t, []string{
-			"a-2/SKILL.md", "a/SKILL.md", "a/data/x.bin", "a/run.sh", "b-2/SKILL.md", "b/own", "mine/file",
+			"a-2/SKILL.md", "a/SKILL.md", "a/data/x.bin", "a/run.sh", "b-2/SKILL.md", "b/own",
+			"mine/file",
 		}, tree(), "by the names of directories; what is not ours is left alone")
 	}
 	info, err := os.Stat(filepath.Join(into, "a/run.sh"))
@@ -310,7 +404,9 @@ func TestSyncSkills(t *testing.T) {
 	assert.EqualValues(t, 0o755, info.Mode().Perm())
 
 	// The filter decides what is there.
-	snapshot := agentctx.SnapshotSkills(entries, agentctx.SkillHost{}, agentctx.Spec{Skills: []string{"gamma"}})
+	snapshot := agentctx.SnapshotSkills(
+		entries, agentctx.SkillHost{}, agentctx.Spec{Skills: []string{"gamma"}},
+	)
 	_, err = agentctx.SyncSkills(dst, snapshot.Skills)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a/SKILL.md", "b/own", "mine/file"}, tree())
@@ -320,14 +416,22 @@ func TestSyncSkills(t *testing.T) {
 
 	// What cannot be copied leaves the older copy in its place.
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "shelf/a/one"), []byte("x"), 0o644))
-	require.NoError(t, os.Link(filepath.Join(dir, "shelf/a/one"), filepath.Join(dir, "shelf/a/two")))
+	require.NoError(
+		t, os.Link(filepath.Join(dir, "shelf/a/one"), filepath.Join(dir, "shelf/a/two")),
+	)
 	problems, err := agentctx.SyncSkills(dst, snapshot.Skills)
 	require.NoError(t, err)
 	require.Len(t, problems, 1)
 	assert.Equal(t, agentctx.ReasonLinked, problems[0].Reason)
 	assert.Equal(t, []string{"a/SKILL.md", "b/own", "mine/file"}, tree())
 
-	problems, err = agentctx.SyncSkills(dst, []agentctx.SkillEntry{{Skill: agentctx.Skill{Name: "x", Path: "skills/x/SKILL.md"}}, {Skill: agentctx.Skill{Path: "../SKILL.md"}}})
+	problems, err = agentctx.SyncSkills(
+		dst,
+		[]agentctx.SkillEntry{
+			{Skill: agentctx.Skill{Name: "x", Path: "skills/x/SKILL.md"}},
+			{Skill: agentctx.Skill{Path: "../SKILL.md"}},
+		},
+	)
 	require.NoError(t, err)
 	require.Len(t, problems, 2)
 	assert.Equal(t, agentctx.ReasonBadName, problems[1].Reason)

@@ -17,23 +17,22 @@ const (
 	// syncPrefix begins the names of copies under way.
 	syncPrefix = ".skill-"
 
-	// MaxSkillDirBytes is the size over which a skill's directory is not
+	// maxSkillDirBytes is the size over which a skill's directory is not
 	// copied.
-	MaxSkillDirBytes = 64 << 20
+	maxSkillDirBytes = 64 << 20
 )
 
-// SyncSkills makes a directory, such as one that a sandbox can see, hold
-// copies of exactly these skills, for instance those of a [SkillSnapshot].
-// Each goes to a directory of its own that is called as the one it was found
-// in, never as the skill calls itself; of two with one name the second gets
-// "-2". A copy is put in place when it is complete. Directories that an
-// earlier call made and that are not among the skills are removed; whatever
-// else is there is left alone. Only regular files are copied, symbolic links
-// are passed over.
+// SyncSkills makes dst hold copies of exactly these skills, for instance those of a
+// [SkillSnapshot]. It is for a directory that a sandbox can see.
 //
-// It returns an account of each skill that could not be copied, of which an
-// older copy stays; the error is of the directory itself. Calls for one
-// directory must not overlap.
+// Each skill gets a directory of its own. The directory has the name of the one in which the skill
+// was found, never the name that the skill gives itself. Of two with one name the second gets "-2".
+// A copy is put in place when it is complete. SyncSkills removes the directories that an earlier
+// call made and that are not among the skills. It leaves everything else in dst alone. It copies
+// regular files only, and passes over symbolic links. A skill of more than 64 MiB is not copied.
+//
+// SyncSkills returns a report on each skill that it could not copy; an older copy of it stays. The
+// error is about dst itself. Calls for one directory must not overlap.
 func SyncSkills(dst *os.Root, skills []SkillEntry) ([]FileReport, error) {
 	owned, err := readManifest(dst)
 	if err != nil {
@@ -47,15 +46,17 @@ func SyncSkills(dst *os.Root, skills []SkillEntry) ([]FileReport, error) {
 			err = replaceSkill(dst, name, e)
 		}
 		if err != nil {
-			f := refused(e.Name, err)
-			problems = append(problems, FileReport{Name: e.Name, Path: e.Path, Reason: f.Reason, Why: f.Why})
+			f := missingFromError(e.Name, err)
+			problems = append(
+				problems, FileReport{Name: e.Name, Path: e.Path, Reason: f.Reason, Why: f.Why},
+			)
 			if slices.Contains(owned, name) {
 				kept = append(kept, name) // an older copy is better than none
 			}
 			continue
 		}
 		kept = append(kept, name)
-		// Known as ours before anything can go wrong with the next.
+		// The manifest names the copy before a failure with the next skill can hide it.
 		if !slices.Contains(owned, name) {
 			owned = append(owned, name)
 			if err := writeManifest(dst, owned); err != nil {
@@ -74,7 +75,7 @@ func SyncSkills(dst *os.Root, skills []SkillEntry) ([]FileReport, error) {
 	return problems, nil
 }
 
-// readManifest returns the names of the directories that are ours.
+// readManifest returns the names of the directories that SyncSkills made.
 func readManifest(dst *os.Root) ([]string, error) {
 	text, err := dst.ReadFile(syncManifest)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -82,7 +83,7 @@ func readManifest(dst *os.Root) ([]string, error) {
 	}
 	var names []string
 	for name := range strings.SplitSeq(string(text), "\n") {
-		if safeDir(name) {
+		if isSkillDirName(name) {
 			names = append(names, name)
 		}
 	}
@@ -93,17 +94,17 @@ func writeManifest(dst *os.Root, names []string) error {
 	return dst.WriteFile(syncManifest, []byte(strings.Join(names, "\n")+"\n"), 0o644)
 }
 
-// safeDir reports whether a name may be that of a skill's directory.
-func safeDir(name string) bool {
+// isSkillDirName reports whether a name may be that of a skill's directory.
+func isSkillDirName(name string) bool {
 	return validName(name) && !strings.Contains(name, "/") && !strings.HasPrefix(name, ".")
 }
 
-// freeName returns the name of the directory for a skill: one that is ours or
-// that nobody has.
+// freeName returns the name of the directory for a skill: one that SyncSkills made before or that
+// does not exist, and that is not taken by another skill of this call.
 func freeName(dst *os.Root, e SkillEntry, owned, taken []string) (string, error) {
 	base := path.Base(path.Dir(e.Path))
-	if !safeDir(base) {
-		return "", refuse(ReasonBadName, "its directory is called %q", base)
+	if !isSkillDirName(base) {
+		return "", newRefusal(ReasonBadName, "its directory is called %q", base)
 	}
 	for n := 1; n <= maxSkillDirs; n++ {
 		name := base
@@ -120,7 +121,7 @@ func freeName(dst *os.Root, e SkillEntry, owned, taken []string) (string, error)
 			return name, nil
 		}
 	}
-	return "", refuse(ReasonBadName, "there are too many directories called %q", base)
+	return "", newRefusal(ReasonBadName, "there are too many directories called %q", base)
 }
 
 // replaceSkill copies a skill beside its place and then puts it there.
@@ -145,9 +146,9 @@ func replaceSkill(dst *os.Root, name string, e SkillEntry) error {
 // copySkill copies the regular files of a skill's directory.
 func copySkill(dst *os.Root, to string, e SkillEntry) error {
 	if e.source == nil {
-		return refuse(ReasonUnreadable, "it was not found by DiscoverSkills")
+		return newRefusal(ReasonUnreadable, "it was not found by DiscoverSkills")
 	}
-	left := int64(MaxSkillDirBytes)
+	left := int64(maxSkillDirBytes)
 	return fs.WalkDir(e.source, e.Dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -170,8 +171,10 @@ func copySkill(dst *os.Root, to string, e SkillEntry) error {
 }
 
 // copyFile copies one regular file of at most the given size.
-func copyFile(dst *os.Root, to string, src fs.FS, from string, most int64) (n int64, err error) {
-	in, info, err := openChecked(src, from, most)
+func copyFile(
+	dst *os.Root, to string, src fs.FS, from string, maxBytes int64,
+) (n int64, err error) {
+	in, info, err := openChecked(src, from, maxBytes)
 	if err != nil {
 		return 0, err
 	}
@@ -185,9 +188,9 @@ func copyFile(dst *os.Root, to string, src fs.FS, from string, most int64) (n in
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	n, err = io.Copy(out, io.LimitReader(in, most+1))
-	if err == nil && n > most {
-		err = refuse(ReasonTooLarge, "its directory holds more than %d bytes", MaxSkillDirBytes)
+	n, err = io.Copy(out, io.LimitReader(in, maxBytes+1))
+	if err == nil && n > maxBytes {
+		err = newRefusal(ReasonTooLarge, "its directory holds more than %d bytes", maxSkillDirBytes)
 	}
 	return n, err
 }

@@ -6,194 +6,179 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A Spec says which files and skills a session sees, and how much of the
-// prompt it gets. Each field's zero value leaves the choice to the next lower
-// spec, see [Spec.Or].
+// A Spec says which files and skills a session sees, and how much of the prompt it gets. The zero
+// value of each field leaves the choice to the next lower spec, see [Spec.Or].
 type Spec struct {
 	// Mode is how much of the prompt there is.
 	Mode Mode `json:"mode,omitzero"`
-	// Files are patterns of the files that may be seen. A pattern without a
-	// slash is compared with the last element of a file's name, one with a
-	// slash with the whole name, both as by [path.Match]; "*" is every file
-	// and "MEMORY.md" stands for memory.md too. An empty list that is not nil
-	// is no file at all.
+	// Files are patterns of the files that the session may see, as for [path.Match]. A pattern with
+	// a slash is compared with a file's whole name. A pattern without a slash is compared with the
+	// last element of the name, so "*" lets every file through. "MEMORY.md" stands for memory.md
+	// too. An empty list that is not nil lets none through.
 	Files []string `json:"files,omitzero"`
-	// Skills are the names of the skills that may be seen, compared exactly
-	// after trimming; "*" is every skill. An empty list that is not nil is
-	// none.
+	// Skills are the names of the skills that the session may see. They are compared exactly after
+	// trimming. "*" lets every skill through. An empty list that is not nil lets none through.
 	Skills []string `json:"skills,omitzero"`
-	// History says what a new session knows of its requester's conversation.
-	// It does not change the prompt; whoever starts the session acts on it.
+	// History says what a new session knows of its requester's conversation. It does not change
+	// the prompt: the runtime acts on it when it starts the session.
 	History History `json:"history,omitzero"`
-	// Overflow says what happens to a file that is over the limits.
+	// Overflow says what happens to a file that does not fit the limits.
 	Overflow Overflow `json:"overflow,omitzero"`
 }
 
-// A Mode is how much of the prompt there is.
+// A Mode is how much of the prompt a session gets. The zero Mode is ModeAuto.
 type Mode uint8
 
 const (
-	// ModeAuto leaves the choice to the next lower [Spec], and in the end to the
-	// session's key: Full at the top, Minimal for sub-agents and cron.
+	// ModeAuto leaves the choice to the next lower [Spec]. In the end the session's key decides:
+	// ModeFull for a top-level session, ModeMinimal for sub-agents and cron.
 	ModeAuto Mode = iota
-	// ModeFull is every section.
+	// ModeFull has every section.
 	ModeFull
-	// ModeMinimal is what a worker needs: identity, tooling, safety, workspace,
-	// sandbox, reasoning format, project context, sub-agent context, date and
-	// runtime; and skills if the spec names some.
+	// ModeMinimal has what a worker needs: identity, tooling, safety, workspace, sandbox, reasoning
+	// format, project context, sub-agent context, date and runtime. It has skills if the spec names
+	// some.
 	ModeMinimal
-	// ModeNone is the identity line alone.
+	// ModeNone has the identity line alone.
 	ModeNone
 )
 
-var modeNames = [...]string{ModeAuto: "auto", ModeFull: "full", ModeMinimal: "minimal", ModeNone: "none"}
+var modeNames = []string{
+	ModeAuto: "auto", ModeFull: "full", ModeMinimal: "minimal", ModeNone: "none",
+}
 
 // String returns "auto", "full", "minimal" or "none".
-func (m Mode) String() string {
-	if int(m) < len(modeNames) {
-		return modeNames[m]
-	}
-	return fmt.Sprintf("Mode(%d)", uint8(m))
+func (m Mode) String() string { return enum.String(modeNames, "Mode", m) }
+
+// MarshalText returns what String returns, or an error for a value without a name.
+func (m Mode) MarshalText() ([]byte, error) {
+	return enum.Marshal(modeNames, "agentctx", "mode", m)
 }
 
-// MarshalText returns the mode's name, or an error for a value that is not
-// one of the four.
-func (m Mode) MarshalText() ([]byte, error) { return marshalName("Mode", modeNames[:], int(m)) }
-
-// UnmarshalText accepts exactly the names that String returns.
+// UnmarshalText sets the value that has the name text, in any letter case. For any other text it
+// returns an error and changes nothing.
 func (m *Mode) UnmarshalText(text []byte) error {
-	i, err := unmarshalName("Mode", modeNames[:], text)
-	if err == nil {
-		*m = Mode(i)
-	}
-	return err
+	return enum.Unmarshal(modeNames, "agentctx", "mode", text, m)
 }
 
-// History is what a new session knows of its requester's conversation.
+// A History is what a new session knows of its requester's conversation. The zero History is
+// HistoryInherit.
 type History uint8
 
 const (
-	// HistoryInherit leaves the choice to the next lower spec; in the end it
-	// is Isolated.
+	// HistoryInherit leaves the choice to the next lower spec. In the end it is HistoryIsolated.
 	HistoryInherit History = iota
-	// HistoryIsolated starts with an empty transcript.
+	// HistoryIsolated starts the session with an empty transcript.
 	HistoryIsolated
-	// HistoryFork starts with a copy of the requester's transcript.
+	// HistoryFork starts the session with a copy of the requester's transcript.
 	HistoryFork
 )
 
-var historyNames = [...]string{HistoryInherit: "inherit", HistoryIsolated: "isolated", HistoryFork: "fork"}
+var historyNames = []string{
+	HistoryInherit: "inherit", HistoryIsolated: "isolated", HistoryFork: "fork",
+}
 
 // String returns "inherit", "isolated" or "fork".
-func (h History) String() string {
-	if int(h) < len(historyNames) {
-		return historyNames[h]
-	}
-	return fmt.Sprintf("History(%d)", uint8(h))
-}
+func (h History) String() string { return enum.String(historyNames, "History", h) }
 
-// MarshalText returns the name, or an error for a value without one.
+// MarshalText returns what String returns, or an error for a value without a name.
 func (h History) MarshalText() ([]byte, error) {
-	return marshalName("History", historyNames[:], int(h))
+	return enum.Marshal(historyNames, "agentctx", "history", h)
 }
 
-// UnmarshalText accepts exactly the names that String returns.
+// UnmarshalText sets the value that has the name text, in any letter case. For any other text it
+// returns an error and changes nothing.
 func (h *History) UnmarshalText(text []byte) error {
-	i, err := unmarshalName("History", historyNames[:], text)
-	if err == nil {
-		*h = History(i)
-	}
-	return err
+	return enum.Unmarshal(historyNames, "agentctx", "history", text, h)
 }
 
-// Overflow says what happens to a file that does not fit the limits.
+// An Overflow says what happens to a file that does not fit the limits. The zero Overflow is
+// OverflowInherit.
 type Overflow uint8
 
 const (
-	// OverflowInherit leaves the choice to the next lower spec; in the end it
-	// is Cut.
+	// OverflowInherit leaves the choice to the next lower spec. In the end it is OverflowCut.
 	OverflowInherit Overflow = iota
-	// OverflowCut keeps the head and the tail with a marker between them.
+	// OverflowCut keeps the head and the tail of the file with a marker between them.
 	OverflowCut
 	// OverflowDrop leaves the file out rather than showing a part of it.
 	OverflowDrop
-	// OverflowRefuse cuts, and makes [Prompt.Err] return an [OverflowError].
+	// OverflowRefuse cuts like OverflowCut, and makes [Prompt.Err] return an [*OverflowError].
 	OverflowRefuse
 )
 
-var overflowNames = [...]string{OverflowInherit: "inherit", OverflowCut: "cut", OverflowDrop: "drop", OverflowRefuse: "refuse"}
+var overflowNames = []string{
+	OverflowInherit: "inherit", OverflowCut: "cut", OverflowDrop: "drop", OverflowRefuse: "refuse",
+}
 
 // String returns "inherit", "cut", "drop" or "refuse".
-func (o Overflow) String() string {
-	if int(o) < len(overflowNames) {
-		return overflowNames[o]
-	}
-	return fmt.Sprintf("Overflow(%d)", uint8(o))
-}
+func (o Overflow) String() string { return enum.String(overflowNames, "Overflow", o) }
 
-// MarshalText returns the name, or an error for a value without one.
+// MarshalText returns what String returns, or an error for a value without a name.
 func (o Overflow) MarshalText() ([]byte, error) {
-	return marshalName("Overflow", overflowNames[:], int(o))
+	return enum.Marshal(overflowNames, "agentctx", "overflow", o)
 }
 
-// UnmarshalText accepts exactly the names that String returns.
+// UnmarshalText sets the value that has the name text, in any letter case. For any other text it
+// returns an error and changes nothing.
 func (o *Overflow) UnmarshalText(text []byte) error {
-	i, err := unmarshalName("Overflow", overflowNames[:], text)
-	if err == nil {
-		*o = Overflow(i)
-	}
-	return err
+	return enum.Unmarshal(overflowNames, "agentctx", "overflow", text, o)
 }
 
-// WorkerSpec is what a sub-agent sees unless told otherwise: AGENTS.md and
-// TOOLS.md in a minimal prompt. It leaves the rest open, which in the end is
-// no skills, no history, and Cut.
+// WorkerSpec returns what a sub-agent sees by default: AGENTS.md and TOOLS.md in a minimal prompt.
+// It leaves the other fields open. In the end they let no skill through, isolate the history and
+// cut what does not fit.
 func WorkerSpec() Spec {
 	return Spec{Mode: ModeMinimal, Files: []string{AgentsFile, ToolsFile}}
 }
 
-// InstructionsSpec is Worker with AGENTS.md alone.
+// InstructionsSpec returns the WorkerSpec with AGENTS.md alone.
 func InstructionsSpec() Spec {
 	s := WorkerSpec()
 	s.Files = []string{AgentsFile}
 	return s
 }
 
-// PersonaSpec is Worker that keeps the agent's character: SOUL.md and
-// IDENTITY.md beside AGENTS.md and TOOLS.md.
+// PersonaSpec returns the WorkerSpec with the agent's character: SOUL.md and IDENTITY.md beside
+// AGENTS.md and TOOLS.md.
 func PersonaSpec() Spec {
 	s := WorkerSpec()
 	s.Files = []string{AgentsFile, SoulFile, ToolsFile, IdentityFile}
 	return s
 }
 
-// top is what a session sees that is surely nobody's sub-agent.
-func top() Spec {
-	return Spec{Mode: ModeFull, Files: []string{"*"}, Skills: []string{"*"}, History: HistoryIsolated, Overflow: OverflowCut}
-}
-
-// below is Worker with nothing left open.
-func below() Spec {
-	return WorkerSpec().Or(Spec{Skills: []string{}, History: HistoryIsolated, Overflow: OverflowCut})
-}
-
-// SpecFor returns what a session sees unless told otherwise, with nothing left
-// open: everything at the top, what a [WorkerSpec] does for sub-agents, cron and external
-// harness sessions, for the zero Key, and for every key that merely looks
-// like one of these.
-func SpecFor(key session.Key) Spec {
-	if topLevel(key) {
-		return top()
+// topLevelSpec returns what a session sees that is certainly not a sub-agent.
+func topLevelSpec() Spec {
+	return Spec{
+		Mode: ModeFull, Files: []string{"*"}, Skills: []string{"*"}, History: HistoryIsolated,
+		Overflow: OverflowCut,
 	}
-	return below()
 }
 
-// topLevel reports whether key is surely that of a top-level session: of a
-// kind that is one, with no marker of another anywhere in it.
-func topLevel(key session.Key) bool {
+// subagentSpec returns the WorkerSpec with every field set.
+func subagentSpec() Spec {
+	return WorkerSpec().Or(
+		Spec{Skills: []string{}, History: HistoryIsolated, Overflow: OverflowCut},
+	)
+}
+
+// SpecFor returns what a session sees by default, with every field set. A top-level session sees
+// everything. Sub-agents in every dialect, cron and external harness sessions see what a
+// [WorkerSpec] lets through. So do the zero Key and every key that only looks like one of these.
+func SpecFor(key session.Key) Spec {
+	if isTopLevel(key) {
+		return topLevelSpec()
+	}
+	return subagentSpec()
+}
+
+// isTopLevel reports whether key is certainly that of a top-level session: its kind is one of
+// theirs, and no element of the key marks another kind.
+func isTopLevel(key session.Key) bool {
 	if !key.IsValid() || key.IsSubagent() || key.Depth() > 0 {
 		return false
 	}
@@ -214,9 +199,8 @@ func topLevel(key session.Key) bool {
 	return true
 }
 
-// Or returns s with every field that it leaves open taken from under. The
-// precedence of spawn over agent over defaults is
-// spawn.Or(agent).Or(defaults).Or(SpecFor(key)); Assemble does the last step
+// Or returns s with every zero field taken from under. For the precedence of spawn over agent over
+// defaults write spawn.Or(agent).Or(defaults).Or(SpecFor(key)). [Assemble] does the last step
 // itself.
 func (s Spec) Or(under Spec) Spec {
 	if s.Mode == ModeAuto {
@@ -237,20 +221,30 @@ func (s Spec) Or(under Spec) Spec {
 	return s
 }
 
-// Validate returns an error that names the first field that has no meaning:
-// a value outside its enumeration, a malformed file pattern, a blank skill.
+// Validate returns an error that names the first field without a meaning: a value outside its
+// enumeration, a malformed file pattern or a blank skill. It returns nil if there is none.
 func (s Spec) Validate() error {
 	switch {
 	case int(s.Mode) >= len(modeNames):
-		return fmt.Errorf("agentctx: Spec.Mode is %d, want at most %d (%s)", s.Mode, ModeNone, ModeNone)
+		return fmt.Errorf(
+			"agentctx: Spec.Mode is %d, want at most %d (%s)", s.Mode, ModeNone, ModeNone,
+		)
 	case int(s.History) >= len(historyNames):
-		return fmt.Errorf("agentctx: Spec.History is %d, want at most %d (%s)", s.History, HistoryFork, HistoryFork)
+		return fmt.Errorf(
+			"agentctx: Spec.History is %d, want at most %d (%s)", s.History, HistoryFork,
+			HistoryFork,
+		)
 	case int(s.Overflow) >= len(overflowNames):
-		return fmt.Errorf("agentctx: Spec.Overflow is %d, want at most %d (%s)", s.Overflow, OverflowRefuse, OverflowRefuse)
+		return fmt.Errorf(
+			"agentctx: Spec.Overflow is %d, want at most %d (%s)", s.Overflow, OverflowRefuse,
+			OverflowRefuse,
+		)
 	}
 	for i, p := range s.Files {
 		if _, err := path.Match(p, ""); err != nil || strings.TrimSpace(p) != p || p == "" {
-			return fmt.Errorf("agentctx: Spec.Files[%d] is %q, which is not a pattern of file names", i, p)
+			return fmt.Errorf(
+				"agentctx: Spec.Files[%d] is %q, which is not a pattern of file names", i, p,
+			)
 		}
 	}
 	for i, name := range s.Skills {
@@ -261,21 +255,21 @@ func (s Spec) Validate() error {
 	return nil
 }
 
-// Filter returns the files that the spec lets through, in their order. A spec
-// whose Files are nil lets through what [WorkerSpec] does.
+// Filter returns the files that the spec lets through, in their order. A spec whose Files are nil
+// lets through what [WorkerSpec] does. A name that is not a clean relative path is never let
+// through.
 func (s Spec) Filter(files []WorkspaceFile) []WorkspaceFile {
 	kept := make([]WorkspaceFile, 0, len(files))
 	for _, f := range files {
-		if s.Sees(f.Name) {
+		if s.sees(f.Name) {
 			kept = append(kept, f)
 		}
 	}
 	return kept
 }
 
-// Sees reports whether the spec lets a file of that name through. A name that
-// is not a clean relative path is never let through.
-func (s Spec) Sees(name string) bool {
+// sees reports whether the spec lets a file of that name through, see [Spec.Filter].
+func (s Spec) sees(name string) bool {
 	if !validName(name) {
 		return false
 	}
@@ -301,27 +295,11 @@ func (s Spec) Sees(name string) bool {
 	return false
 }
 
-// SeesSkill reports whether the spec lets a skill of that name through. A
-// spec whose Skills are nil lets none through.
-func (s Spec) SeesSkill(name string) bool {
+// seesSkill reports whether the spec lets a skill of that name through. A spec whose Skills are nil
+// lets none through.
+func (s Spec) seesSkill(name string) bool {
 	return slices.ContainsFunc(s.Skills, func(want string) bool {
 		want = strings.TrimSpace(want)
 		return want != "" && (want == "*" || want == name)
 	})
-}
-
-// marshalName is MarshalText for the enumerations of this package.
-func marshalName(kind string, names []string, i int) ([]byte, error) {
-	if i >= len(names) {
-		return nil, fmt.Errorf("agentctx: %s(%d) has no name", kind, i)
-	}
-	return []byte(names[i]), nil
-}
-
-// unmarshalName is UnmarshalText for the enumerations of this package.
-func unmarshalName(kind string, names []string, text []byte) (int, error) {
-	if i := slices.Index(names, string(text)); i >= 0 {
-		return i, nil
-	}
-	return 0, fmt.Errorf("agentctx: unknown %s %q, want one of %q", kind, text, names)
 }

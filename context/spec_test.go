@@ -2,6 +2,8 @@ package agentctx_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,7 +13,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-func names(files []agentctx.WorkspaceFile) []string {
+func fileNames(files []agentctx.WorkspaceFile) []string {
 	list := make([]string, len(files))
 	for i, f := range files {
 		list[i] = f.Name
@@ -22,7 +24,8 @@ func names(files []agentctx.WorkspaceFile) []string {
 func TestSpecForFailsClosed(t *testing.T) {
 	const uuid = "6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"
 	worker := agentctx.Spec{
-		Mode: agentctx.ModeMinimal, Files: []string{"AGENTS.md", "TOOLS.md"}, Skills: []string{}, History: agentctx.HistoryIsolated, Overflow: agentctx.OverflowCut,
+		Mode: agentctx.ModeMinimal, Files: []string{"AGENTS.md", "TOOLS.md"}, Skills: []string{},
+		History: agentctx.HistoryIsolated, Overflow: agentctx.OverflowCut,
 	}
 	for key, full := range map[string]bool{
 		"agent:main:main":                                   true,
@@ -49,7 +52,10 @@ func TestSpecForFailsClosed(t *testing.T) {
 		spec := agentctx.SpecFor(k)
 		want := worker
 		if full {
-			want = agentctx.Spec{Mode: agentctx.ModeFull, Files: []string{"*"}, Skills: []string{"*"}, History: agentctx.HistoryIsolated, Overflow: agentctx.OverflowCut}
+			want = agentctx.Spec{
+				Mode: agentctx.ModeFull, Files: []string{"*"}, Skills: []string{"*"},
+				History: agentctx.HistoryIsolated, Overflow: agentctx.OverflowCut,
+			}
 		}
 		assert.Equal(t, want, spec, key)
 	}
@@ -64,22 +70,34 @@ func TestLineageKeepsAChildAWorker(t *testing.T) {
 		"orchestrator": {Role: session.RoleOrchestrator},
 		"parent":       {Parent: mainKey},
 	} {
-		p := agentctx.Assemble(agentctx.Input{Session: mainKey, Lineage: l, Files: agentctx.LoadWorkspace(workspace())})
+		p := agentctx.Assemble(
+			agentctx.Input{
+				Session: mainKey, Lineage: l, Files: agentctx.LoadWorkspace(coreWorkspace()),
+			},
+		)
 		assert.Equal(t, agentctx.ModeMinimal, p.Mode, name)
-		assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shown(p), name)
+		assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shownFiles(p), name)
 	}
 }
 
 func TestPresetsOfSpec(t *testing.T) {
-	files := agentctx.LoadWorkspace(workspace())
-	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, names(agentctx.WorkerSpec().Filter(files)))
-	assert.Equal(t, []string{"AGENTS.md"}, names(agentctx.InstructionsSpec().Filter(files)))
-	assert.Equal(t, []string{"AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md"}, names(agentctx.PersonaSpec().Filter(files)))
-	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, names(agentctx.Spec{}.Filter(files)), "the zero spec fails closed")
+	files := agentctx.LoadWorkspace(coreWorkspace())
+	assert.Equal(
+		t, []string{"AGENTS.md", "TOOLS.md"}, fileNames(agentctx.WorkerSpec().Filter(files)),
+	)
+	assert.Equal(t, []string{"AGENTS.md"}, fileNames(agentctx.InstructionsSpec().Filter(files)))
+	assert.Equal(
+		t, []string{"AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md"},
+		fileNames(agentctx.PersonaSpec().Filter(files)),
+	)
+	assert.Equal(
+		t, []string{"AGENTS.md", "TOOLS.md"}, fileNames(agentctx.Spec{}.Filter(files)),
+		"the zero spec fails closed",
+	)
 	assert.Empty(t, agentctx.Spec{Files: []string{}}.Filter(files), "an empty list is none")
 	assert.Len(t, agentctx.Spec{Files: []string{"*"}}.Filter(files), 8)
 
-	w := agentctx.WorkerSpec() // nobody's change reaches the next caller
+	w := agentctx.WorkerSpec() // a caller's change does not reach the next caller
 	w.Files[0] = "USER.md"
 	assert.Equal(t, "AGENTS.md", agentctx.WorkerSpec().Files[0])
 }
@@ -114,28 +132,40 @@ func TestSees(t *testing.T) {
 		{[]string{"["}, "USER.md", false},
 		{nil, "USER.md", false},
 	} {
-		assert.Equal(t, c.want, agentctx.Spec{Files: c.files}.Sees(c.name), "%q %q", c.files, c.name)
+		seen := agentctx.Spec{Files: c.files}.Filter([]agentctx.WorkspaceFile{{Name: c.name}})
+		assert.Equal(t, c.want, len(seen) == 1, "%q %q", c.files, c.name)
 	}
 }
 
 func TestPrecedence(t *testing.T) {
 	spawn := agentctx.Spec{Files: []string{"AGENTS.md"}}
-	agent := agentctx.Spec{Files: []string{"USER.md"}, Mode: agentctx.ModeFull, History: agentctx.HistoryFork}
-	defaults := agentctx.Spec{Mode: agentctx.ModeNone, Skills: []string{"pdf"}, Overflow: agentctx.OverflowRefuse, History: agentctx.HistoryIsolated}
+	agent := agentctx.Spec{
+		Files: []string{"USER.md"}, Mode: agentctx.ModeFull, History: agentctx.HistoryFork,
+	}
+	defaults := agentctx.Spec{
+		Mode: agentctx.ModeNone, Skills: []string{"pdf"}, Overflow: agentctx.OverflowRefuse,
+		History: agentctx.HistoryIsolated,
+	}
 	got := spawn.Or(agent).Or(defaults).Or(agentctx.SpecFor(childKey))
 	assert.Equal(t, agentctx.Spec{
-		Mode: agentctx.ModeFull, Files: []string{"AGENTS.md"}, Skills: []string{"pdf"}, History: agentctx.HistoryFork, Overflow: agentctx.OverflowRefuse,
+		Mode: agentctx.ModeFull, Files: []string{"AGENTS.md"}, Skills: []string{"pdf"},
+		History: agentctx.HistoryFork, Overflow: agentctx.OverflowRefuse,
 	}, got)
 
 	// A mode alone opens no file: what a child sees is still a worker's.
 	p := agentctx.Assemble(agentctx.Input{
-		Session: childKey, Spec: agentctx.Spec{Mode: agentctx.ModeFull}, Files: agentctx.LoadWorkspace(workspace()),
+		Session: childKey, Spec: agentctx.Spec{Mode: agentctx.ModeFull},
+		Files: agentctx.LoadWorkspace(coreWorkspace()),
 	})
 	assert.Equal(t, agentctx.ModeFull, p.Mode)
-	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shown(p))
+	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shownFiles(p))
 
 	// An empty list is an answer, nil is none.
-	none := agentctx.Spec{Files: []string{}, Skills: []string{}}.Or(agentctx.Spec{Files: []string{"*"}, Skills: []string{"*"}})
+	none := agentctx.Spec{
+		Files: []string{}, Skills: []string{},
+	}.Or(
+		agentctx.Spec{Files: []string{"*"}, Skills: []string{"*"}},
+	)
 	assert.Equal(t, agentctx.Spec{Files: []string{}, Skills: []string{}}, none)
 }
 
@@ -155,52 +185,63 @@ func TestSpecValidate(t *testing.T) {
 }
 
 func TestSpecJSON(t *testing.T) {
-	s := agentctx.Spec{Mode: agentctx.ModeMinimal, Files: []string{}, History: agentctx.HistoryFork, Overflow: agentctx.OverflowDrop}
+	s := agentctx.Spec{
+		Mode: agentctx.ModeMinimal, Files: []string{}, History: agentctx.HistoryFork,
+		Overflow: agentctx.OverflowDrop,
+	}
 	text, err := json.Marshal(s)
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"mode":"minimal","files":[],"history":"fork","overflow":"drop"}`, string(text))
+	assert.JSONEq(
+		t, `{"mode":"minimal","files":[],"history":"fork","overflow":"drop"}`, string(text),
+	)
 	var back agentctx.Spec
 	require.NoError(t, json.Unmarshal(text, &back))
 	assert.Equal(t, s, back, "nil and empty stay apart")
-	assert.ErrorContains(t, json.Unmarshal([]byte(`{"mode":"maximal"}`), &back), `unknown Mode "maximal"`)
+	assert.ErrorContains(
+		t, json.Unmarshal([]byte(`{"mode":"maximal"}`), &back), `unknown mode "maximal"`,
+	)
 	_, err = json.Marshal(agentctx.Spec{Mode: 77})
-	assert.ErrorContains(t, err, "Mode(77) has no name")
+	assert.ErrorContains(t, err, "77 is not a mode")
 }
 
-// An enumeration's text must be read back as the same value.
-func roundTrip[T interface {
-	comparable
-	MarshalText() ([]byte, error)
-	String() string
-}](t *testing.T, n int, decode func([]byte) (T, error), value func(int) T) {
+// checkTextRoundTrip fails unless the first n values of an enumeration read back what they write,
+// in any letter case, and no other value or text is accepted.
+func checkTextRoundTrip[T ~uint8, P interface {
+	*T
+	UnmarshalText(text []byte) error
+}](t *testing.T, n int) {
 	t.Helper()
-	for i := range n {
-		v := value(i)
-		text, err := v.MarshalText()
-		require.NoError(t, err)
-		assert.Equal(t, v.String(), string(text))
-		back, err := decode(text)
-		require.NoError(t, err)
-		assert.Equal(t, v, back)
+	type named interface {
+		fmt.Stringer
+		MarshalText() ([]byte, error)
 	}
-	_, err := value(n).MarshalText()
+	for v := range T(n) {
+		value := any(v).(named)
+		text, err := value.MarshalText()
+		require.NoError(t, err)
+		assert.Equal(t, value.String(), string(text))
+		for _, spelling := range []string{string(text), strings.ToUpper(string(text))} {
+			back := T(n)
+			require.NoError(t, P(&back).UnmarshalText([]byte(spelling)))
+			assert.Equal(t, v, back)
+		}
+	}
+	beyond := any(T(n)).(named)
+	_, err := beyond.MarshalText()
 	require.Error(t, err)
-	assert.Contains(t, value(n).String(), "(")
-	_, err = decode([]byte("no such"))
-	require.Error(t, err)
+	assert.Contains(t, beyond.String(), "(")
+	v := T(1)
+	require.Error(t, P(&v).UnmarshalText([]byte("no such")))
+	assert.Equal(t, T(1), v, "an error changes nothing")
 }
 
-func TestEnumerations(t *testing.T) {
-	roundTrip(t, 3, func(b []byte) (c agentctx.Class, err error) { err = c.UnmarshalText(b); return },
-		func(i int) agentctx.Class { return agentctx.Class(i) })
-	roundTrip(t, 4, func(b []byte) (c agentctx.Mode, err error) { err = c.UnmarshalText(b); return },
-		func(i int) agentctx.Mode { return agentctx.Mode(i) })
-	roundTrip(t, 3, func(b []byte) (c agentctx.History, err error) { err = c.UnmarshalText(b); return },
-		func(i int) agentctx.History { return agentctx.History(i) })
-	roundTrip(t, 4, func(b []byte) (c agentctx.Overflow, err error) { err = c.UnmarshalText(b); return },
-		func(i int) agentctx.Overflow { return agentctx.Overflow(i) })
-	roundTrip(t, 6, func(b []byte) (c agentctx.SkillOrigin, err error) { err = c.UnmarshalText(b); return },
-		func(i int) agentctx.SkillOrigin { return agentctx.SkillOrigin(i) })
-	roundTrip(t, int(agentctx.ReasonOverSkills)+1, func(b []byte) (c agentctx.Reason, err error) { err = c.UnmarshalText(b); return },
-		func(i int) agentctx.Reason { return agentctx.Reason(i) })
+func TestEnumerationsReadBackWhatTheyWrite(t *testing.T) {
+	checkTextRoundTrip[agentctx.Class](t, 3)
+	checkTextRoundTrip[agentctx.Mode](t, 4)
+	checkTextRoundTrip[agentctx.History](t, 3)
+	checkTextRoundTrip[agentctx.Overflow](t, 4)
+	checkTextRoundTrip[agentctx.Layout](t, 2)
+	checkTextRoundTrip[agentctx.Answer](t, 3)
+	checkTextRoundTrip[agentctx.SkillOrigin](t, 6)
+	checkTextRoundTrip[agentctx.Reason](t, int(agentctx.ReasonOverSkills)+1)
 }

@@ -7,16 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// maxLiteral is the longest literal in runes; what is longer ends in "…".
+// maxLiteral is the length in runes to which sanitize cuts. A cut text ends in "…".
 const maxLiteral = 1000
 
-// literal makes a value that somebody else chose (a label, host, path, key)
-// fit to stand in a line of the prompt: without control, format and
-// line-breaking characters, with runs of white space as one space, trimmed.
-// It has no line break, so it can start a heading only at the start of a
-// line, where no section puts one.
-func literal(s string) string {
-	if plain(s) {
+// sanitize makes a value from outside (a label, host, path or key) fit to stand within a line of
+// the prompt. It removes control, format and line-breaking characters, trims the value, and writes
+// each run of white space as one space.
+//
+// The result has no line break. It could start a heading only at the start of a line, and no
+// section puts a value there.
+func sanitize(s string) string {
+	if isPlainASCII(s) {
 		return s
 	}
 	var b strings.Builder
@@ -45,8 +46,8 @@ func literal(s string) string {
 	return b.String()
 }
 
-// plain reports whether s is printable ASCII that literal would not change.
-func plain(s string) bool {
+// isPlainASCII reports whether s is printable ASCII that sanitize would not change.
+func isPlainASCII(s string) bool {
 	if len(s) >= maxLiteral {
 		return false
 	}
@@ -59,19 +60,20 @@ func plain(s string) bool {
 	return true
 }
 
-// quote returns the literal as a code span, in which nothing has a meaning;
-// "" if nothing of it is left.
+// quote returns the sanitized s as a Markdown code span, in which no character has a meaning. It
+// returns "" if nothing of s is left.
 func quote(s string) string {
-	s = literal(s)
+	s = sanitize(s)
 	if s == "" {
 		return ""
 	}
 	return "`" + strings.ReplaceAll(s, "`", "'") + "`"
 }
 
-// bare returns the literal as it is if it is one harmless word, else quoted.
-func bare(s string) string {
-	s = literal(s)
+// wordOrQuote returns the sanitized s as it is if it is one word of letters, digits and ._/:@+-,
+// and otherwise as a code span.
+func wordOrQuote(s string) string {
+	s = sanitize(s)
 	for _, r := range s {
 		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._/:@+-", r) {
 			return quote(s)
@@ -80,8 +82,8 @@ func bare(s string) string {
 	return s
 }
 
-// fence returns a line of backticks that closes nothing inside text: longer
-// than any run of backticks or tildes in it, and at least three.
+// fence returns a line of at least three backticks that is longer than any run of backticks or
+// tildes in text, so no line of text can close it.
 func fence(text string) string {
 	return strings.Repeat("`", max(3, 1+longestRun(text, '`'), 1+longestRun(text, '~')))
 }
@@ -109,8 +111,8 @@ func fenced(text string) string {
 	return f + "\n" + strings.TrimRight(text, "\n") + "\n" + f
 }
 
-// clean returns s as valid UTF-8 with every line ending in "\n" alone.
-func clean(s string) string {
+// normalizeText returns s as valid UTF-8 with every line ending in "\n" alone.
+func normalizeText(s string) string {
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, string(utf8.RuneError))
 	}
@@ -125,22 +127,29 @@ const (
 	highBits = lowBits << 7
 )
 
-// word returns the first eight bytes of s.
-func word(s string) uint64 {
+// loadWord returns the first eight bytes of s as a little-endian word.
+func loadWord(s string) uint64 {
 	_ = s[7]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
-// countRunes is utf8.RuneCountInString for valid text, and faster: it counts
-// the bytes that do not continue a rune, and passes over ASCII 32 bytes at a
-// time.
+// countRunes returns what utf8.RuneCountInString does for valid UTF-8, and is faster. It counts the
+// bytes that do not continue a rune, 32 at a time where all of them are ASCII.
 func countRunes(s string) int {
 	n := len(s)
 	for len(s) >= 32 {
-		a, b, c, d := word(s), word(s[8:]), word(s[16:]), word(s[24:])
+		a, b, c, d := loadWord(s), loadWord(s[8:]), loadWord(s[16:]), loadWord(s[24:])
 		if (a|b|c|d)&highBits != 0 {
-			n -= continued(a) + continued(b) + continued(c) + continued(d)
+			n -= continuationBytes(
+				a,
+			) + continuationBytes(
+				b,
+			) + continuationBytes(
+				c,
+			) + continuationBytes(
+				d,
+			)
 		}
 		s = s[32:]
 	}
@@ -152,11 +161,11 @@ func countRunes(s string) int {
 	return n
 }
 
-// continued counts the bytes of a word that continue a rune: bit 7 set, bit 6
+// continuationBytes counts the bytes of a word that continue a rune: bit 7 is set and bit 6 is
 // clear.
-func continued(w uint64) int { return bits.OnesCount64(w & highBits &^ (w << 1)) }
+func continuationBytes(w uint64) int { return bits.OnesCount64(w & highBits &^ (w << 1)) }
 
-// firstRunes returns the first n runes of s, and whether that is all of it.
+// firstRunes returns the first n runes of s, and whether s has no more.
 func firstRunes(s string, n int) (string, bool) {
 	if len(s) <= n {
 		return s, true
@@ -180,8 +189,8 @@ func lastRunes(s string, n int) string {
 	return s[i:]
 }
 
-// lines joins what is not blank, one a line.
-func lines(list ...string) string {
+// joinLines joins the texts that are not blank with line breaks.
+func joinLines(list ...string) string {
 	size := 0
 	for _, l := range list {
 		size += len(l) + 1
@@ -200,8 +209,8 @@ func lines(list ...string) string {
 	return b.String()
 }
 
-// when returns text if ok, else "".
-func when(ok bool, text string) string {
+// textIf returns text if ok, else "".
+func textIf(ok bool, text string) string {
 	if ok {
 		return text
 	}

@@ -8,11 +8,10 @@ import (
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 )
 
-// Complete fails for every file and skill that is not wholly in the prompt
-// although it was to be, and says why: cut, over a limit, unreadable, outside
-// the workspace, or absent where the prompt mentions the absence. What the
-// spec excludes, blank files and the absence of optional files are no reason
-// to fail.
+// Complete fails for every file and skill that should be wholly in the prompt and is not. It says
+// why: cut, over a limit, unreadable, outside the workspace, or absent where the prompt mentions
+// the absence. It accepts what the spec excludes, blank and repeated files, and the absence of
+// optional files.
 func Complete(t testing.TB, p agentctx.Prompt) {
 	t.Helper()
 	for _, a := range slices.Concat(p.Files, p.Skills) {
@@ -22,10 +21,13 @@ func Complete(t testing.TB, p agentctx.Prompt) {
 	}
 }
 
-// asIntended reports whether nothing is lacking that was to be there.
+// asIntended reports whether the prompt has of the file what it should have.
 func asIntended(a agentctx.FileReport) bool {
 	switch a.Reason {
-	case agentctx.ReasonWhole, agentctx.ReasonExcluded, agentctx.ReasonBlank, agentctx.ReasonRepeated:
+	case agentctx.ReasonWhole,
+		agentctx.ReasonExcluded,
+		agentctx.ReasonBlank,
+		agentctx.ReasonRepeated:
 		return true
 	case agentctx.ReasonAbsent:
 		return a.Kept == 0 // no marker: the file is optional
@@ -34,8 +36,7 @@ func asIntended(a agentctx.FileReport) bool {
 	}
 }
 
-// SeesOnly fails unless the prompt shows the contents of exactly these files,
-// whole or in part.
+// SeesOnly fails unless the prompt shows the content of exactly these files, whole or in part.
 func SeesOnly(t testing.TB, p agentctx.Prompt, files ...string) {
 	t.Helper()
 	for _, a := range p.Files {
@@ -47,14 +48,19 @@ func SeesOnly(t testing.TB, p agentctx.Prompt, files ...string) {
 		}
 	}
 	for _, name := range files {
-		if !slices.ContainsFunc(p.Files, func(a agentctx.FileReport) bool { return a.Name == name }) {
-			t.Errorf("contexttest: prompt of %s does not show %s: it was not among the files", p.Session, name)
+		if !slices.ContainsFunc(
+			p.Files, func(a agentctx.FileReport) bool { return a.Name == name },
+		) {
+			t.Errorf(
+				"contexttest: prompt of %s does not show %s: it was not among the files", p.Session,
+				name,
+			)
 		}
 	}
 }
 
-// Order fails unless the sections with these ids are all there and come in
-// this order; others may stand between them.
+// Order fails unless the prompt has all sections with these ids, in this order. Other sections may
+// stand between them.
 func Order(t testing.TB, p agentctx.Prompt, ids ...string) {
 	t.Helper()
 	last, before := -1, ""
@@ -65,13 +71,16 @@ func Order(t testing.TB, p agentctx.Prompt, ids ...string) {
 			t.Errorf("contexttest: prompt of %s has no section %q", p.Session, id)
 			continue
 		case i < last:
-			t.Errorf("contexttest: in the prompt of %s section %q comes before %q", p.Session, id, before)
+			t.Errorf(
+				"contexttest: in the prompt of %s section %q comes before %q", p.Session, id,
+				before,
+			)
 		}
 		last, before = i, id
 	}
 }
 
-// Has fails for every text that is not in the prompt.
+// Has fails for each of the texts that the prompt lacks.
 func Has(t testing.TB, p agentctx.Prompt, texts ...string) {
 	t.Helper()
 	all := p.String()
@@ -82,8 +91,7 @@ func Has(t testing.TB, p agentctx.Prompt, texts ...string) {
 	}
 }
 
-// Lacks fails for every text that is in the prompt, and says in which
-// section.
+// Lacks fails for each of the texts that the prompt has, and says in which section.
 func Lacks(t testing.TB, p agentctx.Prompt, texts ...string) {
 	t.Helper()
 	all := p.String()
@@ -102,16 +110,25 @@ func Lacks(t testing.TB, p agentctx.Prompt, texts ...string) {
 	}
 }
 
-// SamePrefix fails unless all prompts have one stable prefix and cache key,
-// so that a provider's cache serves them all, and classes in ascending order.
+// SamePrefix fails unless all prompts have the same stable prefix and cache key, so that one entry
+// in a provider's cache serves them all. It also fails if the classes of a prompt's sections
+// decrease.
 func SamePrefix(t testing.TB, prompts ...agentctx.Prompt) {
 	t.Helper()
 	for i, p := range prompts {
-		if !slices.IsSortedFunc(p.Sections, func(x, y agentctx.Section) int { return int(x.Class) - int(y.Class) }) {
-			t.Errorf("contexttest: prompt %d (%s) has a section of an earlier class behind one of a later", i, p.Session)
+		if !slices.IsSortedFunc(
+			p.Sections, func(x, y agentctx.Section) int { return int(x.Class) - int(y.Class) },
+		) {
+			t.Errorf(
+				"contexttest: prompt %d (%s) has a section of an earlier class behind one of a later",
+				i, p.Session,
+			)
 		}
 		if d := Diff(prompts[0].StablePrefix(), p.StablePrefix()); d != "" {
-			t.Errorf("contexttest: prompt %d (%s) has another stable prefix than prompt 0 (%s):\n%s", i, p.Session, prompts[0].Session, d)
+			t.Errorf(
+				"contexttest: prompt %d (%s) has another stable prefix than prompt 0 (%s):\n%s", i,
+				p.Session, prompts[0].Session, d,
+			)
 		} else if p.CacheKey() != prompts[0].CacheKey() {
 			t.Errorf("contexttest: prompt %d (%s) has another cache key than prompt 0 (%s)", i, p.Session, prompts[0].Session)
 		}

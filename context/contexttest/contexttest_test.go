@@ -19,7 +19,9 @@ import (
 
 var (
 	mainKey  = session.Must(session.Parse("agent:main:main"))
-	childKey = session.Must(session.Parse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
+	childKey = session.Must(
+		session.Parse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"),
+	)
 )
 
 // recorder takes the failures of an assertion.
@@ -34,16 +36,17 @@ func (r *recorder) Errorf(format string, args ...any) {
 	r.failures = append(r.failures, fmt.Sprintf(format, args...))
 }
 
-// failures runs an assertion that must not stop the test.
-func failures(t *testing.T, f func(testing.TB)) []string {
+// failuresOf runs an assertion that must not stop the test.
+func failuresOf(t *testing.T, f func(testing.TB)) []string {
 	r := &recorder{TB: t}
 	f(r)
 	return r.failures
 }
 
-func assemble(key session.Key, change func(*agentctx.Input)) agentctx.Prompt {
+func assemblePrompt(key session.Key, change func(*agentctx.Input)) agentctx.Prompt {
 	in := agentctx.Input{
-		Session: key, Files: agentctx.LoadWorkspace(contexttest.Workspace(nil)), Now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC),
+		Session: key, Files: agentctx.LoadWorkspace(contexttest.Workspace(nil)),
+		Now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC),
 	}
 	if change != nil {
 		change(&in)
@@ -54,8 +57,10 @@ func assemble(key session.Key, change func(*agentctx.Input)) agentctx.Prompt {
 func TestGolden(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("OFFSHOOT_UPDATE", "")
-	p := assemble(mainKey, nil)
-	golden := func() []string { return failures(t, func(tb testing.TB) { contexttest.Golden(tb, "top", p) }) }
+	p := assemblePrompt(mainKey, nil)
+	golden := func() []string {
+		return failuresOf(t, func(tb testing.TB) { contexttest.Golden(tb, "top", p) })
+	}
 
 	require.Len(t, golden(), 1)
 	assert.Contains(t, golden()[0], "there is no golden file")
@@ -69,16 +74,27 @@ func TestGolden(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, p.String(), string(text))
 
-	// A checkout with other line ends is no change.
-	require.NoError(t, os.WriteFile(filepath.Join("testdata", "prompts", "top.md"), []byte(strings.ReplaceAll(p.String(), "\n", "\r\n")), 0o644))
+	// Other line ends of a checkout are not a change.
+	require.NoError(
+		t,
+		os.WriteFile(
+			filepath.Join("testdata", "prompts", "top.md"),
+			[]byte(strings.ReplaceAll(p.String(), "\n", "\r\n")), 0o644,
+		),
+	)
 	assert.Empty(t, golden())
 
-	p = assemble(mainKey, func(in *agentctx.Input) { in.Product = "Perch" })
+	p = assemblePrompt(mainKey, func(in *agentctx.Input) { in.Product = "Perch" })
 	require.Len(t, golden(), 1)
-	assert.Contains(t, golden()[0], "-You are a personal assistant.\n+You are a personal assistant running inside Perch.\n")
+	assert.Contains(
+		t, golden()[0],
+		"-You are a personal assistant.\n+You are a personal assistant running inside Perch.\n",
+	)
 
 	for _, name := range []string{"", "a/b", "..", "."} {
-		assert.Len(t, failures(t, func(tb testing.TB) { contexttest.Golden(tb, name, p) }), 1, name)
+		assert.Len(
+			t, failuresOf(t, func(tb testing.TB) { contexttest.Golden(tb, name, p) }), 1, name,
+		)
 	}
 }
 
@@ -87,25 +103,45 @@ func TestGoldenUpdateFlag(t *testing.T) {
 	t.Setenv("OFFSHOOT_UPDATE", "")
 	require.Nil(t, flag.Lookup("update"), "the kit must leave the flag to its users")
 	on := flag.Bool("update", false, "accept changes of golden files")
-	p := assemble(mainKey, nil)
-	assert.Len(t, failures(t, func(tb testing.TB) { contexttest.Golden(tb, "top", p) }), 1)
+	p := assemblePrompt(mainKey, nil)
+	assert.Len(t, failuresOf(t, func(tb testing.TB) { contexttest.Golden(tb, "top", p) }), 1)
 	*on = true
 	defer func() { *on = false }()
-	assert.Empty(t, failures(t, func(tb testing.TB) { contexttest.Golden(tb, "top", p) }))
+	assert.Empty(t, failuresOf(t, func(tb testing.TB) { contexttest.Golden(tb, "top", p) }))
 }
 
 func TestComplete(t *testing.T) {
 	complete := func(change func(*agentctx.Input)) []string {
-		return failures(t, func(tb testing.TB) { contexttest.Complete(tb, assemble(mainKey, change)) })
+		return failuresOf(
+			t, func(tb testing.TB) { contexttest.Complete(tb, assemblePrompt(mainKey, change)) },
+		)
 	}
 	assert.Empty(t, complete(nil))
-	assert.Empty(t, failures(t, func(tb testing.TB) { contexttest.Complete(tb, assemble(childKey, nil)) }), "excluded is as it should be")
+	assert.Empty(
+		t,
+		failuresOf(
+			t, func(tb testing.TB) { contexttest.Complete(tb, assemblePrompt(childKey, nil)) },
+		),
+		"excluded is as it should be",
+	)
 
 	load := func(changes map[string]string) func(*agentctx.Input) {
-		return func(in *agentctx.Input) { in.Files = agentctx.LoadWorkspace(contexttest.Workspace(changes)) }
+		return func(in *agentctx.Input) {
+			in.Files = agentctx.LoadWorkspace(contexttest.Workspace(changes))
+		}
 	}
-	assert.Empty(t, complete(load(map[string]string{"BOOTSTRAP.md": "", "MEMORY.md": "", "HEARTBEAT.md": ""})), "optional files may be absent")
-	assert.Equal(t, []string{"contexttest: prompt of agent:main:main is not complete: SOUL.md: missing: absent"}, complete(load(map[string]string{"SOUL.md": ""})))
+	assert.Empty(
+		t,
+		complete(load(map[string]string{"BOOTSTRAP.md": "", "MEMORY.md": "", "HEARTBEAT.md": ""})),
+		"optional files may be absent",
+	)
+	assert.Equal(
+		t,
+		[]string{
+			"contexttest: prompt of agent:main:main is not complete: SOUL.md: missing: absent",
+		},
+		complete(load(map[string]string{"SOUL.md": ""})),
+	)
 	assert.Len(t, complete(load(map[string]string{"MEMORY.md": "\xff"})), 1, "but not unreadable")
 	assert.Len(t, complete(load(map[string]string{"AGENTS.md": contexttest.Text(20_001)})), 1)
 	assert.Empty(t, complete(load(map[string]string{"AGENTS.md": contexttest.Text(20_000)})))
@@ -118,52 +154,91 @@ func TestComplete(t *testing.T) {
 
 func TestSeesOnly(t *testing.T) {
 	sees := func(p agentctx.Prompt, files ...string) []string {
-		return failures(t, func(tb testing.TB) { contexttest.SeesOnly(tb, p, files...) })
+		return failuresOf(t, func(tb testing.TB) { contexttest.SeesOnly(tb, p, files...) })
 	}
-	child := assemble(childKey, nil)
+	child := assemblePrompt(childKey, nil)
 	assert.Empty(t, sees(child, "TOOLS.md", "AGENTS.md"))
-	assert.Equal(t, []string{"contexttest: prompt of " + childKey.String() + " shows TOOLS.md"}, sees(child, "AGENTS.md"))
-	assert.Equal(t, []string{"contexttest: prompt of " + childKey.String() + " does not show USER.md: excluded: not among the files of the spec"},
-		sees(child, "AGENTS.md", "TOOLS.md", "USER.md"))
-	assert.Contains(t, sees(child, "AGENTS.md", "TOOLS.md", "other.md")[0], "was not among the files")
-	assert.Empty(t, sees(assemble(mainKey, nil), agentctx.CoreFiles()...))
+	assert.Equal(
+		t, []string{"contexttest: prompt of " + childKey.String() + " shows TOOLS.md"},
+		sees(child, "AGENTS.md"),
+	)
+	assert.Equal(
+		t,
+		[]string{
+			"contexttest: prompt of " + childKey.String() + " does not show USER.md: excluded: not among the files of the spec",
+		},
+		sees(child, "AGENTS.md", "TOOLS.md", "USER.md"),
+	)
+	assert.Contains(
+		t, sees(child, "AGENTS.md", "TOOLS.md", "other.md")[0], "was not among the files",
+	)
+	assert.Empty(t, sees(assemblePrompt(mainKey, nil), agentctx.CoreFiles()...))
 }
 
 func TestOrderHasLacks(t *testing.T) {
-	p := assemble(mainKey, nil)
+	p := assemblePrompt(mainKey, nil)
 	order := func(ids ...string) []string {
-		return failures(t, func(tb testing.TB) { contexttest.Order(tb, p, ids...) })
+		return failuresOf(t, func(tb testing.TB) { contexttest.Order(tb, p, ids...) })
 	}
 	assert.Empty(t, order("identity", "safety", "project-context", "runtime"))
 	assert.Len(t, order("safety", "identity"), 1)
 	assert.Len(t, order("identity", "no-such", "safety"), 1)
 
-	assert.Empty(t, failures(t, func(tb testing.TB) { contexttest.Has(tb, p, "This is USER.md.", "## Safety") }))
-	assert.Len(t, failures(t, func(tb testing.TB) { contexttest.Has(tb, p, "no such", "## Safety", "nor this") }), 2)
-	assert.Empty(t, failures(t, func(tb testing.TB) { contexttest.Lacks(tb, p, "no such") }))
-	assert.Equal(t, []string{`contexttest: prompt of agent:main:main has "This is USER.md." in section project-context`},
-		failures(t, func(tb testing.TB) { contexttest.Lacks(tb, p, "This is USER.md.") }))
-	assert.Contains(t, failures(t, func(tb testing.TB) { contexttest.Lacks(tb, p, "assistant.\n\n##") })[0], "between sections")
+	assert.Empty(
+		t,
+		failuresOf(
+			t, func(tb testing.TB) { contexttest.Has(tb, p, "This is USER.md.", "## Safety") },
+		),
+	)
+	assert.Len(
+		t,
+		failuresOf(
+			t, func(tb testing.TB) { contexttest.Has(tb, p, "no such", "## Safety", "nor this") },
+		),
+		2,
+	)
+	assert.Empty(t, failuresOf(t, func(tb testing.TB) { contexttest.Lacks(tb, p, "no such") }))
+	assert.Equal(
+		t,
+		[]string{
+			`contexttest: prompt of agent:main:main has "This is USER.md." in section project-context`,
+		},
+		failuresOf(t, func(tb testing.TB) { contexttest.Lacks(tb, p, "This is USER.md.") }),
+	)
+	assert.Contains(
+		t, failuresOf(t, func(tb testing.TB) { contexttest.Lacks(tb, p, "assistant.\n\n##") })[0],
+		"between sections",
+	)
 }
 
 func TestSamePrefix(t *testing.T) {
 	same := func(prompts ...agentctx.Prompt) []string {
-		return failures(t, func(tb testing.TB) { contexttest.SamePrefix(tb, prompts...) })
+		return failuresOf(t, func(tb testing.TB) { contexttest.SamePrefix(tb, prompts...) })
 	}
-	a := assemble(mainKey, nil)
-	later := assemble(mainKey, func(in *agentctx.Input) { in.Now = in.Now.AddDate(0, 0, 3) })
+	a := assemblePrompt(mainKey, nil)
+	later := assemblePrompt(mainKey, func(in *agentctx.Input) { in.Now = in.Now.AddDate(0, 0, 3) })
 	assert.Empty(t, same())
-	assert.Empty(t, same(a, later, assemble(session.Must(session.Parse("agent:main:telegram:direct:ada")), nil)))
-	assert.Len(t, same(a, later, assemble(childKey, nil)), 1)
+	assert.Empty(
+		t,
+		same(
+			a, later,
+			assemblePrompt(session.Must(session.Parse("agent:main:telegram:direct:ada")), nil),
+		),
+	)
+	assert.Len(t, same(a, later, assemblePrompt(childKey, nil)), 1)
 
-	volatile := assemble(mainKey, nil) // a prompt with the clock in front
-	volatile.Sections = append([]agentctx.Section{{ID: "clock", Class: agentctx.ClassPerTurn, Text: "09:00"}}, volatile.Sections...)
+	volatile := assemblePrompt(mainKey, nil) // a prompt with the clock in front
+	volatile.Sections = append(
+		[]agentctx.Section{{ID: "clock", Class: agentctx.ClassPerTurn, Text: "09:00"}},
+		volatile.Sections...)
 	assert.Len(t, same(volatile), 1)
 	assert.Contains(t, same(volatile)[0], "earlier class behind")
 }
 
 func TestWorkspaceBuilders(t *testing.T) {
-	fsys := contexttest.Workspace(map[string]string{"SOUL.md": "", "USER.md": "Ada", "memory/x.md": "note"})
+	fsys := contexttest.Workspace(
+		map[string]string{"SOUL.md": "", "USER.md": "Ada", "memory/x.md": "note"},
+	)
 	assert.Len(t, fsys, 8)
 	assert.NotContains(t, fsys, "SOUL.md")
 	assert.Equal(t, "Ada", string(fsys["USER.md"].Data))
@@ -185,10 +260,17 @@ func TestDiff(t *testing.T) {
 	a := strings.Join(long, "\n") + "\n"
 	long[10], long[80] = "changed", "changed"
 	b := strings.Join(long, "\n") + "\n"
-	assert.Equal(t, "@@ -8 +8 @@\n line 7\n line 8\n line 9\n-line 10\n+changed\n line 11\n line 12\n line 13\n"+
-		"@@ -78 +78 @@\n line 77\n line 78\n line 79\n-line 80\n+changed\n line 81\n line 82\n line 83\n", contexttest.Diff(a, b))
+	assert.Equal(
+		t,
+		"@@ -8 +8 @@\n line 7\n line 8\n line 9\n-line 10\n+changed\n line 11\n line 12\n line 13\n"+
+			"@@ -78 +78 @@\n line 77\n line 78\n line 79\n-line 80\n+changed\n line 81\n line 82\n line 83\n",
+		contexttest.Diff(a, b),
+	)
 
 	// Too much to match line by line is still told.
 	x, y := strings.Repeat("x\n", 3000), strings.Repeat("y\n", 3000)
-	assert.Equal(t, "@@ -1 +1 @@\n"+strings.Repeat("-x\n", 3000)+strings.Repeat("+y\n", 3000), contexttest.Diff(x, y))
+	assert.Equal(
+		t, "@@ -1 +1 @@\n"+strings.Repeat("-x\n", 3000)+strings.Repeat("+y\n", 3000),
+		contexttest.Diff(x, y),
+	)
 }

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	around    = 3         // unchanged lines shown before and after a change
-	maxMatrix = 4_000_000 // size of table over which lines are not matched one by one
+	contextLines = 3         // unchanged lines shown before and after a change
+	maxMatrix    = 4_000_000 // size of table over which lines are not matched one by one
 )
 
 // An edit is one line of a diff.
@@ -17,18 +17,20 @@ type edit struct {
 	text string
 }
 
-// Diff returns a line diff: "-" before lines of a, "+" before lines of b,
-// with three unchanged lines around each change and the line numbers before
-// each group. It is "" for equal texts.
+// Diff returns a line diff of two texts: "-" before lines of a, "+" before lines of b. It shows
+// three unchanged lines around each change, and the line numbers before each group. It returns ""
+// for equal texts. Golden uses it, and a suite may use it for golden files of its own.
 func Diff(a, b string) string {
 	if a == b {
 		return ""
 	}
-	return render(edits(slices.Collect(strings.Lines(a)), slices.Collect(strings.Lines(b))))
+	return renderGroups(
+		diffLines(slices.Collect(strings.Lines(a)), slices.Collect(strings.Lines(b))),
+	)
 }
 
-// edits turns a into b, by way of a longest common subsequence.
-func edits(a, b []string) []edit {
+// diffLines returns the edits that turn a into b, by way of a longest common subsequence.
+func diffLines(a, b []string) []edit {
 	var head, tail []edit
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		head = append(head, edit{' ', a[0]})
@@ -42,14 +44,14 @@ func edits(a, b []string) []edit {
 		tail = append(tail, edit{' ', line})
 	}
 	a, b = a[:len(a)-n], b[:len(b)-n]
-	return append(append(head, middle(a, b)...), tail...)
+	return append(append(head, diffMiddle(a, b)...), tail...)
 }
 
-// middle matches what is left between equal beginnings and ends.
-func middle(a, b []string) []edit {
+// diffMiddle returns the edits for what is left between equal beginnings and ends.
+func diffMiddle(a, b []string) []edit {
 	var list []edit
 	if (len(a)+1)*(len(b)+1) > maxMatrix {
-		return replace(list, a, b)
+		return appendReplaced(list, a, b)
 	}
 	// common[i][j] is the length of the longest common subsequence of a[i:]
 	// and b[j:].
@@ -80,11 +82,11 @@ func middle(a, b []string) []edit {
 			j++
 		}
 	}
-	return replace(list, a[i:], b[j:])
+	return appendReplaced(list, a[i:], b[j:])
 }
 
-// replace appends all of a as removed and all of b as added.
-func replace(list []edit, a, b []string) []edit {
+// appendReplaced appends all of a as removed and all of b as added.
+func appendReplaced(list []edit, a, b []string) []edit {
 	for _, line := range a {
 		list = append(list, edit{'-', line})
 	}
@@ -94,13 +96,13 @@ func replace(list []edit, a, b []string) []edit {
 	return list
 }
 
-// render writes the changes in groups.
-func render(list []edit) string {
+// renderGroups writes the changes in groups, each with its unchanged lines and line numbers.
+func renderGroups(list []edit) string {
 	var b strings.Builder
 	lineA, lineB, shownTo := 1, 1, 0
 	for i, e := range list {
 		near := false
-		for _, other := range list[max(0, i-around):min(len(list), i+around+1)] {
+		for _, other := range list[max(0, i-contextLines):min(len(list), i+contextLines+1)] {
 			near = near || other.mark != ' '
 		}
 		if near {

@@ -14,10 +14,13 @@ import (
 func ExampleGolden() {
 	_ = func(t *testing.T) {
 		p := agentctx.Assemble(agentctx.Input{
-			Session: session.Must(session.Parse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11")),
-			Files:   agentctx.LoadWorkspace(os.DirFS("testdata/workspace")),
+			Session: session.Must(
+				session.Parse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"),
+			),
+			Files: agentctx.LoadWorkspace(os.DirFS("testdata/workspace")),
 		})
-		contexttest.Golden(t, "child", p) // testdata/prompts/child.md; OFFSHOOT_UPDATE=1 accepts a change
+		// testdata/prompts/child.md; OFFSHOOT_UPDATE=1 accepts a change.
+		contexttest.Golden(t, "child", p)
 		contexttest.Complete(t, p)
 		contexttest.SeesOnly(t, p, "AGENTS.md", "TOOLS.md")
 	}

@@ -16,10 +16,10 @@ import (
 // updateVariable accepts changes of golden files when it is true.
 const updateVariable = "OFFSHOOT_UPDATE"
 
-// Golden compares a prompt with testdata/prompts/<name>.md and fails with a
-// diff if it differs or there is no such file. With OFFSHOOT_UPDATE=1, or
-// -update where the tests define that flag, it writes the file instead. The
-// name is one path element.
+// Golden compares a prompt with testdata/prompts/<name>.md. It fails if the file does not exist,
+// and with a diff if the prompt differs. With OFFSHOOT_UPDATE=1, or with -update where the tests
+// define that flag, it writes the file instead. The name is one path element. The line ends of the
+// file do not matter.
 func Golden(t testing.TB, name string, p agentctx.Prompt) {
 	t.Helper()
 	if name == "" || name != filepath.Base(name) || name == "." || name == ".." {
@@ -28,15 +28,18 @@ func Golden(t testing.TB, name string, p agentctx.Prompt) {
 	}
 	path := filepath.Join("testdata", "prompts", name+".md")
 	got := p.String()
-	if updating() {
-		if err := write(path, got); err != nil {
+	if updateRequested() {
+		if err := writeGolden(path, got); err != nil {
 			t.Errorf("contexttest: golden %q: %v", name, err)
 		}
 		return
 	}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("contexttest: there is no golden file %s; run the test with %s=1 to make it, and review it", path, updateVariable)
+		t.Errorf(
+			"contexttest: there is no golden file %s; run the test with %s=1 to make it, and review it",
+			path, updateVariable,
+		)
 		return
 	}
 	if err != nil {
@@ -45,13 +48,15 @@ func Golden(t testing.TB, name string, p agentctx.Prompt) {
 	}
 	want := strings.ReplaceAll(string(text), "\r\n", "\n") // a checkout may have changed them
 	if want != got {
-		t.Errorf("contexttest: the prompt of %s differs from %s (- golden, + now); %s=1 accepts it:\n%s",
-			p.Session, path, updateVariable, Diff(want, got))
+		t.Errorf(
+			"contexttest: the prompt of %s differs from %s (- golden, + now); %s=1 accepts it:\n%s",
+			p.Session, path, updateVariable, Diff(want, got),
+		)
 	}
 }
 
-// updating reports whether golden files are to be written.
-func updating() bool {
+// updateRequested reports whether the variable or the flag asks for new golden files.
+func updateRequested() bool {
 	if on, err := strconv.ParseBool(os.Getenv(updateVariable)); err == nil && on {
 		return true
 	}
@@ -67,7 +72,8 @@ func updating() bool {
 	return on
 }
 
-func write(path, text string) error {
+// writeGolden writes a golden file, and its directory if that does not exist.
+func writeGolden(path, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}

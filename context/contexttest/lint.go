@@ -15,7 +15,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A Rule names what Lint looks for.
+// A Rule names a kind of mistake that Lint looks for.
 type Rule string
 
 // The rules of Lint.
@@ -30,7 +30,7 @@ const (
 	RuleConflict  Rule = "conflict"  // a conflict of a merge was left in a file
 )
 
-// A Finding is one thing that Lint found.
+// A Finding is one mistake that Lint found.
 type Finding struct {
 	Rule Rule
 	File string
@@ -46,13 +46,16 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s:%d: %s (%s)", f.File, f.Line, f.Text, f.Rule)
 }
 
-// Lint looks at the core files of a workspace, the notes in memory/ and the
-// extra files (see [agentctx.Loader]), and returns what will go wrong with
-// them one day, by file and line. The limits are those that the prompt is
-// assembled with.
+// Lint returns the mistakes in the core files of a workspace, the notes in memory/ and the extra
+// files (see [agentctx.Loader]), ordered by file and line. The limits are those that the bot's
+// prompts are assembled with.
 func Lint(fsys fs.FS, limits agentctx.Limits, extra ...string) []Finding {
 	key := session.Must(session.Parse("agent:main:main"))
-	files := agentctx.Loader{Memory: true, Extra: extra}.Load(agentctx.LoadRequest{Session: key, Workspace: fsys})
+	files := agentctx.Loader{
+		Memory: true, Extra: extra,
+	}.Load(
+		agentctx.LoadRequest{Session: key, Workspace: fsys},
+	)
 	p := agentctx.Assemble(agentctx.Input{Session: key, Files: files, Limits: limits})
 	var found []Finding
 	for _, a := range p.Files {
@@ -83,7 +86,7 @@ func Lint(fsys fs.FS, limits agentctx.Limits, extra ...string) []Finding {
 	return found
 }
 
-// Clean fails for everything that Lint finds.
+// Clean fails for each finding of Lint.
 func Clean(t testing.TB, fsys fs.FS, limits agentctx.Limits, extra ...string) {
 	t.Helper()
 	for _, f := range Lint(fsys, limits, extra...) {
@@ -91,22 +94,25 @@ func Clean(t testing.TB, fsys fs.FS, limits agentctx.Limits, extra ...string) {
 	}
 }
 
-// secrets are the forms of well-known credentials, and of assignments to
-// names that tell.
-var secrets = []*regexp.Regexp{
+// secretPatterns match well-known credentials, and assignments to names such as password.
+var secretPatterns = []*regexp.Regexp{
 	regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`),
 	regexp.MustCompile(`\b(sk|pk|rk)[-_][A-Za-z0-9_-]{16,}`),
-	regexp.MustCompile(`\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_-]{16,}`),
+	regexp.MustCompile(
+		`\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_-]{16,}`,
+	),
 	regexp.MustCompile(`\bxox[abprs]-[A-Za-z0-9-]{10,}`),
 	regexp.MustCompile(`\b(AKIA|ASIA)[A-Z0-9]{16}\b`),
 	regexp.MustCompile(`\bAIza[A-Za-z0-9_-]{30,}`),
 	regexp.MustCompile(`\b\d{8,10}:AA[A-Za-z0-9_-]{30,}`),
 	regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`),
-	regexp.MustCompile(`(?i)\b(password|passwd|passphrase|secret|token|api[-_ ]?key)\b["'` + "`" + `]?\s*[:=]\s*["'` + "`" + `]?[^\s"'` + "`" + `<>{}$(]{8,}`),
+	regexp.MustCompile(
+		`(?i)\b(password|passwd|passphrase|secret|token|api[-_ ]?key)\b["'` + "`" + `]?\s*[:=]\s*["'` + "`" + `]?[^\s"'` + "`" + `<>{}$(]{8,}`,
+	),
 	regexp.MustCompile(`[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/:@<>{}$]{4,}@`),
 }
 
-// lintText looks at the lines of one file.
+// lintText returns the findings in the lines of one file.
 func lintText(f agentctx.WorkspaceFile, headings map[string]bool) []Finding {
 	var found []Finding
 	add := func(rule Rule, line int, format string, args ...any) {
@@ -116,13 +122,21 @@ func lintText(f agentctx.WorkspaceFile, headings map[string]bool) []Finding {
 	for line := range strings.Lines(f.Content) {
 		n++
 		line = strings.TrimRight(line, "\r\n")
-		if slices.ContainsFunc(secrets, func(re *regexp.Regexp) bool { return re.MatchString(line) }) {
-			add(RuleSecret, n, "this looks like a password or key; name the place where it is kept instead")
+		if slices.ContainsFunc(
+			secretPatterns, func(re *regexp.Regexp) bool { return re.MatchString(line) },
+		) {
+			add(
+				RuleSecret, n,
+				"this looks like a password or key; name the place where it is kept instead",
+			)
 		}
 		if h := strings.TrimRight(line, " #"); headings[h] {
-			add(RuleHeading, n, "%q is the heading of a section of the prompt; call it something else", h)
+			add(
+				RuleHeading, n,
+				"%q is the heading of a section of the prompt; call it something else", h,
+			)
 		}
-		if i := strings.IndexFunc(line, invisible); i >= 0 {
+		if i := strings.IndexFunc(line, isInvisible); i >= 0 {
 			r, _ := utf8.DecodeRuneInString(line[i:])
 			add(RuleInvisible, n, "invisible character %U", r)
 		}
@@ -133,18 +147,26 @@ func lintText(f agentctx.WorkspaceFile, headings map[string]bool) []Finding {
 	return found
 }
 
-// invisible reports whether a character changes a text without being seen:
+// isInvisible reports whether a character changes a text without being seen:
 // controls but tab, marks of direction, tags and other format characters. The
 // joiner and the selector that emoji are made with are seen.
-func invisible(r rune) bool {
+func isInvisible(r rune) bool {
 	switch {
 	case r == '\t', r == '\u200d', r == '\ufe0f':
 		return false
 	case r < ' ', r >= 0x7f && r < 0xa0:
 		return true
-	case r == '\u00ad', r == '\u034f', r == '\u061c', r == '\u180e', r == '\u3164', r == '\ufeff', r == '\uffa0':
+	case r == '\u00ad',
+		r == '\u034f',
+		r == '\u061c',
+		r == '\u180e',
+		r == '\u3164',
+		r == '\ufeff',
+		r == '\uffa0':
 		return true
-	case r >= '\u200b' && r <= '\u200f', r >= '\u2028' && r <= '\u202e', r >= '\u2060' && r <= '\u206f':
+	case r >= '\u200b' && r <= '\u200f',
+		r >= '\u2028' && r <= '\u202e',
+		r >= '\u2060' && r <= '\u206f':
 		return true
 	case r >= 0xfff0 && r <= 0xfffb, r >= 0xe0000 && r <= 0xe0fff:
 		return true
@@ -159,16 +181,20 @@ func sectionHeadings() map[string]bool {
 	every := agentctx.Input{
 		Session: session.Must(session.Parse("agent:main:main")),
 		Tools: []agentctx.Tool{
-			{Name: "read"}, {Name: "exec"}, {Name: "message"}, {Name: "gateway"}, {Name: "memory_search"}, {Name: "sessions_spawn"},
+			{
+				Name: "read",
+			}, {Name: "exec"}, {Name: "message"}, {Name: "gateway"}, {Name: "memory_search"}, {Name: "sessions_spawn"},
 		},
 		Skills:  []agentctx.Skill{{Name: "x", Description: "x", Path: "x"}},
 		Env:     agentctx.Env{Dir: "x"},
 		Sandbox: agentctx.Sandbox{Enabled: true},
 		Channel: agentctx.Channel{Senders: []string{"x"}, Voice: "x", Reactions: "minimal"},
 		Docs:    "x", Aliases: map[string]string{"x": "x"}, ReasoningTags: true, Conversation: "x",
-		Active: []agentctx.ActiveSubagent{{Key: session.Must(session.Parse("agent:main:subagent:x"))}},
-		Files:  []agentctx.WorkspaceFile{{Name: agentctx.AgentsFile, Content: "x"}},
-		Now:    time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		Active: []agentctx.ActiveSubagent{
+			{Key: session.Must(session.Parse("agent:main:subagent:x"))},
+		},
+		Files: []agentctx.WorkspaceFile{{Name: agentctx.AgentsFile, Content: "x"}},
+		Now:   time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 	}
 	child := every
 	child.Session = session.Must(session.Parse("agent:main:subagent:x"))
@@ -209,5 +235,6 @@ func staleBootstrap(files []agentctx.WorkspaceFile) (Finding, bool) {
 			}
 		}
 	}
-	return Finding{RuleBootstrap, agentctx.BootstrapFile, 0, "it is still there, but " + why}, present && why != ""
+	text := "it is still there, but " + why
+	return Finding{RuleBootstrap, agentctx.BootstrapFile, 0, text}, present && why != ""
 }

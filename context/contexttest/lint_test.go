@@ -11,8 +11,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/context/contexttest"
 )
 
-// lint returns the findings in a workspace of which some files were changed.
-func lint(changes map[string]string) []string {
+// lintWorkspace returns the findings in a workspace of which some files were changed.
+func lintWorkspace(changes map[string]string) []string {
 	// A workspace in use: no BOOTSTRAP.md.
 	all := map[string]string{"BOOTSTRAP.md": ""}
 	maps.Copy(all, changes)
@@ -24,8 +24,8 @@ func lint(changes map[string]string) []string {
 }
 
 func TestLintOfAHealthyWorkspace(t *testing.T) {
-	assert.Empty(t, lint(nil))
-	assert.Empty(t, lint(map[string]string{
+	assert.Empty(t, lintWorkspace(nil))
+	assert.Empty(t, lintWorkspace(map[string]string{
 		"AGENTS.md": "# Agents\n\n## How to work\nAsk for the token when you need it. The password: see the vault.\nemoji 👩‍👩‍👧 and é ❤️\n",
 		"TOOLS.md":  "ssh ada@host, https://example.org/x?y=1, ${API_KEY}, token: <your token here>\n",
 	}))
@@ -48,13 +48,18 @@ func TestLintFindings(t *testing.T) {
 		"AGENTS.md:1: a conflict of a merge was left here (conflict)":                                                  {"AGENTS.md": "<<<<<<< HEAD\n"},
 		"BOOTSTRAP.md: it is still there, but IDENTITY.md is filled in (bootstrap)":                                    {"BOOTSTRAP.md": "x", "USER.md": "", "MEMORY.md": ""},
 	} {
-		assert.Contains(t, lint(changes), want)
+		assert.Contains(t, lintWorkspace(changes), want)
 	}
-	assert.Contains(t, strings.Join(lint(map[string]string{"BOOTSTRAP.md": "x"}), "\n"), "memories in MEMORY.md")
+	assert.Contains(
+		t, strings.Join(lintWorkspace(map[string]string{"BOOTSTRAP.md": "x"}), "\n"),
+		"memories in MEMORY.md",
+	)
 }
 
 func TestLintOfExtraFiles(t *testing.T) {
-	fsys := contexttest.Workspace(map[string]string{"BOOTSTRAP.md": "", "packages/api/AGENTS.md": "## Runtime\n"})
+	fsys := contexttest.Workspace(
+		map[string]string{"BOOTSTRAP.md": "", "packages/api/AGENTS.md": "## Runtime\n"},
+	)
 	assert.Empty(t, contexttest.Lint(fsys, agentctx.Limits{}))
 	found := contexttest.Lint(fsys, agentctx.Limits{}, "packages/*/AGENTS.md", "../outside.md")
 	assert.Len(t, found, 2)
@@ -64,22 +69,40 @@ func TestLintOfExtraFiles(t *testing.T) {
 
 func TestLintNeverShowsASecret(t *testing.T) {
 	for _, secret := range []string{
-		"sk-abcdefghijklmnopqrstuvwxyz", "ghp_abcdefghijklmnopqrstuvwxyz0123456789", "AKIAIOSFODNN7EXAMPLE",
-		"xoxb-1234567890-abcdef", "-----BEGIN RSA PRIVATE KEY-----", "password: hunter2hunter2", "API_KEY=\"abcd1234efgh\"",
-		"postgres://ada:s3cret99@db/x", "123456789:AAabcdefghijklmnopqrstuvwxyz01234567", "secret = abcdefgh12345",
+		"sk-abcdefghijklmnopqrstuvwxyz", "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+		"AKIAIOSFODNN7EXAMPLE",
+		"xoxb-1234567890-abcdef", "-----BEGIN RSA PRIVATE KEY-----", "password: hunter2hunter2",
+		"API_KEY=\"abcd1234efgh\"",
+		"postgres://ada:s3cret99@db/x", "123456789:AAabcdefghijklmnopqrstuvwxyz01234567",
+		"secret = abcdefgh12345",
 		"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
 		"AIzaSyA1234567890abcdefghijklmnopqrstuv", "glpat-abcdefghijklmnop1234",
 	} {
-		found := lint(map[string]string{"TOOLS.md": "first line\n" + secret + "\n"})
-		assert.Equal(t, []string{"TOOLS.md:2: this looks like a password or key; name the place where it is kept instead (secret)"}, found, secret)
+		found := lintWorkspace(map[string]string{"TOOLS.md": "first line\n" + secret + "\n"})
+		assert.Equal(
+			t,
+			[]string{
+				"TOOLS.md:2: this looks like a password or key; name the place where it is kept instead (secret)",
+			},
+			found,
+			secret,
+		)
 	}
 }
 
 func TestClean(t *testing.T) {
-	assert.Empty(t, failures(t, func(tb testing.TB) {
-		contexttest.Clean(tb, contexttest.Workspace(map[string]string{"BOOTSTRAP.md": ""}), agentctx.Limits{})
+	assert.Empty(t, failuresOf(t, func(tb testing.TB) {
+		contexttest.Clean(
+			tb, contexttest.Workspace(map[string]string{"BOOTSTRAP.md": ""}), agentctx.Limits{},
+		)
 	}))
-	assert.Len(t, failures(t, func(tb testing.TB) {
-		contexttest.Clean(tb, contexttest.Workspace(map[string]string{"BOOTSTRAP.md": "", "SOUL.md": "", "TOOLS.md": "## Runtime"}), agentctx.Limits{})
+	assert.Len(t, failuresOf(t, func(tb testing.TB) {
+		contexttest.Clean(
+			tb,
+			contexttest.Workspace(
+				map[string]string{"BOOTSTRAP.md": "", "SOUL.md": "", "TOOLS.md": "## Runtime"},
+			),
+			agentctx.Limits{},
+		)
 	}), 2)
 }

@@ -7,18 +7,8 @@ import (
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 )
 
-// Files returns a file system with exactly these files.
-func Files(files map[string]string) fstest.MapFS {
-	fsys := fstest.MapFS{}
-	for name, text := range files {
-		fsys[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
-	}
-	return fsys
-}
-
-// Workspace returns a file system with the eight core files, each with a line
-// that names it, and with changes applied: a text replaces or adds a file, ""
-// removes it.
+// Workspace returns a file system with the eight core files, each with a line that names it, and
+// with the changes applied: a text replaces or adds the file of that name, "" removes it.
 func Workspace(changes map[string]string) fstest.MapFS {
 	files := map[string]string{}
 	for _, name := range agentctx.CoreFiles() {
@@ -29,11 +19,15 @@ func Workspace(changes map[string]string) fstest.MapFS {
 			delete(files, name)
 		}
 	}
-	return Files(files)
+	fsys := fstest.MapFS{}
+	for name, text := range files {
+		fsys[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
+	}
+	return fsys
 }
 
-// Text returns numbered lines of exactly n runes in all, for files of a given
-// size.
+// Text returns lines of n bytes of ASCII in all, for tests of files that are over a limit. A
+// negative n counts as 0.
 func Text(n int) string {
 	var b strings.Builder
 	for i := 1; b.Len() < n; i++ {

@@ -61,7 +61,7 @@ func TestBadInput(t *testing.T) {
 		"-workspace is missing":      {"-session", "agent:main:main"},
 		"-session is missing":        {"-workspace", "DIR"},
 		"invalid value \"nonsense\"": {"-workspace", "DIR", "-session", "nonsense"},
-		"unknown Mode \"loud\"":      {"-workspace", "DIR", "-session", "agent:main:main", "-mode", "loud"},
+		"unknown mode \"loud\"":      {"-workspace", "DIR", "-session", "agent:main:main", "-mode", "loud"},
 		"unexpected argument":        {"-workspace", "DIR", "-session", "agent:main:main", "more"},
 		"flag provided but":          {"-x"},
 	} {

@@ -21,14 +21,18 @@ func Config(workspace fs.FS) agent.Config {
 				Limits:  agentctx.Limits{File: 4_000, Total: 12_000},
 				Env:     agentctx.Env{Zone: "Africa/Nairobi"},
 				// This bot answers in a terminal: there is nothing to tag or to stay silent about.
-				Drop: []string{agentctx.SectionReplyTags, agentctx.SectionSilent, agentctx.SectionHeartbeats},
+				Drop: []string{
+					agentctx.SectionReplyTags, agentctx.SectionSilent, agentctx.SectionHeartbeats,
+				},
 				Extra: []agentctx.Section{{
 					ID:   "house-rules",
 					Text: "## House Rules\nQuote prices with their currency. Never give a delivery date that nobody has confirmed.",
 				}},
 				Order: []string{agentctx.SectionSafety, "house-rules"},
 			},
-			SubagentSpecs: map[string]agentctx.Spec{"": agentctx.InstructionsSpec(), "writer": agentctx.PersonaSpec()},
+			SubagentSpecs: map[string]agentctx.Spec{
+				"": agentctx.InstructionsSpec(), "writer": agentctx.PersonaSpec(),
+			},
 		},
 		Models: agent.Models{Model: "acme/large"},
 	}

@@ -12,10 +12,16 @@ import (
 )
 
 var (
-	top    = session.Must(session.Parse("agent:main:main"))
-	child  = session.Must(session.Parse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
-	second = session.Must(session.Parse("agent:main:subagent:11c1fb0a-92de-4c5e-8a43-7b0f2f9d6a55"))
-	writer = session.Must(session.Parse("agent:writer:subagent:0f5ad1ee-4a6b-4c7f-8f5b-1f1f6c1d2e3a"))
+	topKey   = session.Must(session.Parse("agent:main:main"))
+	childKey = session.Must(
+		session.Parse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"),
+	)
+	siblingKey = session.Must(
+		session.Parse("agent:main:subagent:11c1fb0a-92de-4c5e-8a43-7b0f2f9d6a55"),
+	)
+	writerKey = session.Must(
+		session.Parse("agent:writer:subagent:0f5ad1ee-4a6b-4c7f-8f5b-1f1f6c1d2e3a"),
+	)
 )
 
 // assemble does what the bot does for a turn of a session, at a fixed time.
@@ -28,37 +34,43 @@ func assemble(key session.Key) agentctx.Prompt {
 // The prompts as they are. A change of one is a diff in a review;
 // OFFSHOOT_UPDATE=1 accepts it.
 func TestPrompts(t *testing.T) {
-	contexttest.Golden(t, "top", assemble(top))
-	contexttest.Golden(t, "child", assemble(child))
-	contexttest.Golden(t, "writer", assemble(writer))
+	contexttest.Golden(t, "top", assemble(topKey))
+	contexttest.Golden(t, "child", assemble(childKey))
+	contexttest.Golden(t, "writer", assemble(writerKey))
 }
 
 // Nothing was cut, and nothing is missing.
 func TestPromptsAreComplete(t *testing.T) {
-	for _, key := range []session.Key{top, child, writer} {
+	for _, key := range []session.Key{topKey, childKey, writerKey} {
 		contexttest.Complete(t, assemble(key))
 	}
 }
 
 // Who sees what is a decision, not an accident.
 func TestWhoSeesWhat(t *testing.T) {
-	contexttest.SeesOnly(t, assemble(top), "AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md", "MEMORY.md")
-	contexttest.SeesOnly(t, assemble(child), "AGENTS.md")
-	contexttest.SeesOnly(t, assemble(writer), "AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md")
-	for _, key := range []session.Key{child, writer} {
+	contexttest.SeesOnly(
+		t, assemble(topKey), "AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md",
+		"MEMORY.md",
+	)
+	contexttest.SeesOnly(t, assemble(childKey), "AGENTS.md")
+	contexttest.SeesOnly(t, assemble(writerKey), "AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md")
+	for _, key := range []session.Key{childKey, writerKey} {
 		contexttest.Lacks(t, assemble(key), "Wanjiru", "supplier")
 	}
 }
 
 func TestHouseRulesComeAfterSafety(t *testing.T) {
-	contexttest.Order(t, assemble(top), agentctx.SectionIdentity, agentctx.SectionSafety, "house-rules", agentctx.SectionRuntime)
-	contexttest.Has(t, assemble(top), "running inside Perch", "Never give a delivery date")
-	contexttest.Lacks(t, assemble(top), "## Heartbeats", "NO_REPLY alone")
+	contexttest.Order(
+		t, assemble(topKey), agentctx.SectionIdentity, agentctx.SectionSafety, "house-rules",
+		agentctx.SectionRuntime,
+	)
+	contexttest.Has(t, assemble(topKey), "running inside Perch", "Never give a delivery date")
+	contexttest.Lacks(t, assemble(topKey), "## Heartbeats", "NO_REPLY alone")
 }
 
 // The provider's cache serves all children of an agent.
 func TestChildrenShareTheCache(t *testing.T) {
-	contexttest.SamePrefix(t, assemble(child), assemble(second))
+	contexttest.SamePrefix(t, assemble(childKey), assemble(siblingKey))
 }
 
 // Nothing in the workspace will go wrong one day.

@@ -11,7 +11,8 @@ type topic struct {
 	words []string // by which a request asks for it
 }
 
-// topics are in the order in which a plan has them. The trains are the business of one agent, the others of another.
+// topics are in the order in which a plan has them. The trains are the business of one agent, the
+// others of another.
 var topics = []topic{
 	{"trains", "trains there and back", []string{"train", "get there", "travel to", "route"}},
 	{"sleep", "where to sleep", []string{"sleep", "stay", "hotel", "room"}},
@@ -20,7 +21,8 @@ var topics = []topic{
 	{"rain", "what to do when it rains", []string{"rain", "weather", "wet day"}},
 }
 
-// almanac is what the desk's tools know: an invented sample, by place and topic. Nobody should travel by it.
+// almanac is what the desk's tools know, by place and topic. It is an invented sample, not travel
+// advice.
 var almanac = map[string]map[string]string{
 	"Ghent": {
 		"trains": "Cologne 15:40, Brussels 17:35, Ghent 18:26; back Sunday 17:04, Cologne 20:15. 79 euros each, one change.",
@@ -45,19 +47,19 @@ var almanac = map[string]map[string]string{
 	},
 }
 
-// nothing begins the answer to a question about a place that is not on file.
-const nothing = "nothing on file for "
+// nothingOnFile begins the answer to a question about a place that is not on file.
+const nothingOnFile = "nothing on file for "
 
-// lookUp returns what is on file. That there is nothing is an answer too.
-func lookUp(place, id string) string {
+// findEntry returns the entry on file, or an answer that begins with nothingOnFile.
+func findEntry(place, id string) string {
 	if entry := almanac[place][id]; entry != "" {
 		return entry
 	}
-	return nothing + place
+	return nothingOnFile + place
 }
 
-// places are those on file, by name.
-func places() []string {
+// knownPlaces are those on file, by name.
+func knownPlaces() []string {
 	names := make([]string, 0, len(almanac))
 	for name := range almanac {
 		names = append(names, name)

@@ -8,7 +8,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// The agents of the bot, and one that is configured but that nobody may ask.
+// The agents of the bot. bookings is configured, but no rule lets another agent ask it.
 const (
 	mainAgent     = "main"
 	routesAgent   = "routes"
@@ -16,32 +16,40 @@ const (
 	bookingsAgent = "bookings"
 )
 
-// chat is the conversation with the person.
-var chat = session.Must(session.MainKey(mainAgent))
+// chatKey is the conversation with the person.
+var chatKey = session.Must(session.MainKey(mainAgent))
 
-// rulesFor are the rules of the bot: who may ask whom, how deep, how many at a time, and who has which tools.
+// rulesFor are the rules of the bot: who may ask whom, how deep, how many at a time, and who has
+// which tools.
 func rulesFor(depth int) policy.Rules {
 	orchestration := []string{"sessions_spawn", "sessions_yield", "subagents"}
 	return policy.Rules{
-		Subagents: policy.Subagents{MaxSpawnDepth: depth, MaxConcurrent: lane, Model: "script/clerk"},
+		Subagents: policy.Subagents{
+			MaxSpawnDepth: depth, MaxConcurrent: maxRunningTurns, Model: "script/clerk",
+		},
 		Agents: []policy.Agent{
 			{
-				ID:        mainAgent, // hands its tools on and has no use for them itself
-				Tools:     policy.ToolPolicy{Allow: orchestration, Delegable: &policy.ToolRules{Allow: []string{"*"}}},
+				ID: mainAgent, // hands its tools on and has no use for them itself
+				Tools: policy.ToolPolicy{
+					Allow: orchestration, Delegable: &policy.ToolRules{Allow: []string{"*"}},
+				},
 				Subagents: policy.Subagents{AllowAgents: []string{routesAgent, placesAgent}},
 			},
 			{ID: routesAgent, Tools: policy.ToolPolicy{Allow: []string{"timetable"}}},
-			{ID: placesAgent, Tools: policy.ToolPolicy{Allow: append([]string{"guidebook"}, orchestration...)}},
+			{
+				ID:    placesAgent,
+				Tools: policy.ToolPolicy{Allow: append([]string{"guidebook"}, orchestration...)},
+			},
 			{ID: bookingsAgent},
 		},
 	}
 }
 
-// lane is how many turns of sub-agents are under way at a time.
-const lane = 2
+// maxRunningTurns is how many turns of sub-agents are under way at a time.
+const maxRunningTurns = 2
 
-// configOf is the whole bot: what a program that embeds Offshoot writes.
-func configOf(runner agent.Runner, tools []agent.Tool, workspace fs.FS, depth int) agent.Config {
+// newConfig is the whole bot: what a program that embeds Offshoot writes.
+func newConfig(runner agent.Runner, tools []agent.Tool, workspace fs.FS, depth int) agent.Config {
 	cfg := agent.Config{
 		Runner:    runner,
 		Tools:     tools,

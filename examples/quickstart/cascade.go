@@ -19,29 +19,32 @@ func (s *story) cascade(ctx context.Context, _ options) error {
 	if err := p.chat.Post(ctx, agent.Message{ID: "request-2", Text: secondTask}); err != nil {
 		return err
 	}
-	if err := c.follow(ctx, c.stuck(lane)); err != nil {
+	if err := c.recordUntil(ctx, c.blockedOn(maxRunningTurns)); err != nil {
 		return err
 	}
-	if err := s.pause(ctx, look); err != nil {
+	if err := s.pause(ctx, lookPause); err != nil {
 		return err
 	}
-	before, said := p.seen.snapshot(), len(p.seen.said())
+	before, said := p.witness.snapshot(), len(p.witness.repliesSoFar())
 	s.paper.say("The timetable and the guidebook do not answer. The person says: stop.")
 	if err := p.chat.Stop(ctx); err != nil {
 		return err
 	}
-	if err := c.follow(ctx, c.ended); err != nil {
+	if err := c.recordUntil(ctx, c.allStopped); err != nil {
 		return err
 	}
-	after := p.seen.snapshot()
+	after := p.witness.snapshot()
 	s.paper.print()
 	t := &table{head: []string{"what is left", ""}}
-	t.add(span{"runs alive", normal}, zero(c.alive()))
-	t.add(span{"turns under way", normal}, zero(after.live))
-	t.add(span{"calls of tools that wait", normal}, zero(waitingAt(p)))
-	t.add(span{"calls of the model since", normal}, zero(after.calls-before.calls))
-	t.add(span{"announcements of stopped runs", normal}, zero(s.announced(p)))
-	t.add(span{"messages to the person since", normal}, zero(len(p.seen.said())-said))
+	t.add(span{"runs alive", normal}, spanOfZero(c.alive()))
+	t.add(span{"turns under way", normal}, spanOfZero(after.live))
+	t.add(span{"calls of tools that wait", normal}, spanOfZero(waitingAt(p)))
+	t.add(span{"calls of the model since", normal}, spanOfZero(after.calls-before.calls))
+	t.add(span{"announcements of stopped runs", normal}, spanOfZero(s.announced(p)))
+	t.add(
+		span{"messages to the person since", normal},
+		spanOfZero(len(p.witness.repliesSoFar())-said),
+	)
 	s.paper.table(t)
 	p.desk.trains.release()
 	p.desk.guide.release()
@@ -56,12 +59,12 @@ func waitingAt(p *process) int {
 // announced counts the announcements of the runs of this chapter.
 func (s *story) announced(p *process) (n int) {
 	for _, r := range s.chronicle.runs {
-		n += p.seen.times(r.Parent, r.ID)
+		n += p.witness.timesTold(r.Parent, r.ID)
 	}
 	return n
 }
 
-func zero(n int) span {
+func spanOfZero(n int) span {
 	if n == 0 {
 		return span{"0", green}
 	}

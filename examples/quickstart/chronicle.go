@@ -14,27 +14,29 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 )
 
-// A chronicle writes down what happens in the tree while it happens, and knows from that when a request has been answered.
+// A chronicle writes down the events of the tree, and knows from them when a request is answered.
 type chronicle struct {
 	paper *paper
 	lines io.Writer // events as JSON lines; nil: none
-	began time.Time
+	start time.Time
 
-	process  *process
-	earlier  []agent.RunID   // of former chapters
-	runs     []agent.RunInfo // of this chapter, in the order of their admission, as they stood when they were looked at last
-	refusals int             // how many have been written down
-	turns    int             // of the person's session under way
-	owed     int             // replies that have not arrived
-	answered bool            // something has been said since the request
-	stopped  bool            // the person's session has been stopped and does not take requests yet
+	process            *process
+	earlier            []agent.RunID   // of former chapters
+	runs               []agent.RunInfo // of this chapter, by admission, as last seen
+	refusals           int             // how many have been written down
+	turns              int             // of the person's session under way
+	undeliveredReplies int             // replies that have not arrived
+	answered           bool            // something has been said since the request
+	stopped            bool            // the person's session is stopped and not ready yet
 }
 
 // begin starts a chapter.
 func (c *chronicle) begin(ctx context.Context, p *process) error {
-	*c = chronicle{paper: c.paper, lines: c.lines, began: time.Now(), process: p, refusals: c.refusals}
+	*c = chronicle{
+		paper: c.paper, lines: c.lines, start: time.Now(), process: p, refusals: c.refusals,
+	}
 	tree, err := p.chat.Tree(ctx)
-	if errors.Is(err, agent.ErrNotFound) { // nobody has said anything yet
+	if errors.Is(err, agent.ErrNotFound) { // the conversation has not begun
 		return nil
 	}
 	for _, r := range tree {
@@ -43,14 +45,17 @@ func (c *chronicle) begin(ctx context.Context, p *process) error {
 	return err
 }
 
-// takeOver goes on with the chapter in another process, which knows nothing of what the former one was about to say.
+// takeOver goes on with the chapter in another process. Replies that the former process had not
+// delivered are no longer expected.
 func (c *chronicle) takeOver(p *process) {
-	c.process, c.refusals, c.turns, c.owed, c.answered = p, 0, 0, 0, false
+	c.process, c.refusals, c.turns, c.undeliveredReplies, c.answered = p, 0, 0, 0, false
 }
 
-// follow writes down events until enough says that it is enough; it is asked at the beginning, after each event, and when somebody
-// begins to wait at one of the desk's sources.
-func (c *chronicle) follow(ctx context.Context, enough func(ctx context.Context) (bool, error)) error {
+// recordUntil writes down events until enough returns true. It calls enough at the beginning, after
+// each event, and when a call begins to wait at one of the desk's sources.
+func (c *chronicle) recordUntil(
+	ctx context.Context, enough func(ctx context.Context) (bool, error),
+) error {
 	for {
 		_, changed := c.process.desk.waiting()
 		if ok, err := enough(ctx); ok || err != nil {
@@ -61,39 +66,45 @@ func (c *chronicle) follow(ctx context.Context, enough func(ctx context.Context)
 			return err
 		}
 		if e != nil {
-			if err := c.note(ctx, *e); err != nil {
+			if err := c.record(ctx, *e); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// done reports whether the person has got the answer: no run is alive, every one that the person's session asked for has been
-// announced to it, and what it said after that has arrived.
-func (c *chronicle) done(context.Context) (bool, error) {
+// isAnswered reports whether the person has the answer: every run has ended, every run that the
+// person's session asked for was announced to it, and its reply to that was delivered.
+func (c *chronicle) isAnswered(context.Context) (bool, error) {
 	for _, r := range c.runs {
-		if !r.Status.Terminal() || r.Depth == 1 && c.process.seen.times(chat, r.ID) == 0 {
+		if !r.Status.Terminal() || r.Depth == 1 && c.process.witness.timesTold(chatKey, r.ID) == 0 {
 			return false, nil
 		}
 	}
-	return c.answered && c.turns == 0 && c.owed == 0, nil
+	return c.answered && c.turns == 0 && c.undeliveredReplies == 0, nil
 }
 
-// stuck returns a condition: so many turns are under way, all of them in a tool that waits at one of the desk's sources, everything
-// else rests, and all of that is written down.
-func (c *chronicle) stuck(turns int) func(ctx context.Context) (bool, error) {
+// blockedOn returns a condition for recordUntil. It holds when the given number of turns is under
+// way, each of them waits at one of the desk's sources, and every other event is written down.
+func (c *chronicle) blockedOn(turns int) func(ctx context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
-		if n, _ := c.process.desk.waiting(); n != turns || c.count(agent.StatusRunning) != turns || !c.answered || c.turns > 0 || c.owed > 0 {
+		if n, _ := c.process.desk.waiting(); n != turns || c.count(agent.StatusRunning) != turns ||
+			!c.answered ||
+			c.turns > 0 ||
+			c.undeliveredReplies > 0 {
 			return false, nil
 		}
 		return c.upToDate(ctx)
 	}
 }
 
-// ended is a condition: no run is alive, and the person's session takes requests again.
-func (c *chronicle) ended(context.Context) (bool, error) { return c.alive() == 0 && !c.stopped, nil }
+// allStopped is a condition for recordUntil. It holds when every run has ended and the person's
+// session takes requests again.
+func (c *chronicle) allStopped(context.Context) (bool, error) {
+	return c.alive() == 0 && !c.stopped, nil
+}
 
-// upToDate reports whether everything that has happened to the runs of this chapter is in the books.
+// upToDate reports whether the chronicle has the present status of every run of this chapter.
 func (c *chronicle) upToDate(ctx context.Context) (bool, error) {
 	tree, err := c.process.chat.Tree(ctx)
 	if err != nil {
@@ -130,8 +141,8 @@ func (c *chronicle) alive() (n int) {
 	return n
 }
 
-// write writes an event down for programs, if that is wanted.
-func (c *chronicle) write(e agent.TreeEvent) error {
+// writeJSON writes an event down for programs, if that is wanted.
+func (c *chronicle) writeJSON(e agent.TreeEvent) error {
 	if c.lines == nil {
 		return nil
 	}
@@ -142,29 +153,29 @@ func (c *chronicle) write(e agent.TreeEvent) error {
 	return err
 }
 
-// note keeps the books and writes one event down.
-func (c *chronicle) note(ctx context.Context, e agent.TreeEvent) error {
-	if err := c.write(e); err != nil {
+// record updates the state of the chronicle and writes one event down.
+func (c *chronicle) record(ctx context.Context, e agent.TreeEvent) error {
+	if err := c.writeJSON(e); err != nil {
 		return err
 	}
-	if err := c.book(ctx, e); err != nil {
+	if err := c.updateState(ctx, e); err != nil {
 		return err
 	}
-	for _, r := range c.process.seen.refusalsFrom(c.refusals) {
+	for _, r := range c.process.witness.refusalsFrom(c.refusals) {
 		if r.at.After(e.Time) {
 			break
 		}
 		c.refusals++
-		c.refuse(r)
+		c.recordRefusal(r)
 	}
 	if kind, what, s := c.describe(e); kind != "" {
-		c.row(e.Time, e.Depth, c.who(e), kind, what, s)
+		c.row(e.Time, e.Depth, c.nameOf(e), kind, what, s)
 	}
 	return nil
 }
 
-// book updates what done and alive go by.
-func (c *chronicle) book(ctx context.Context, e agent.TreeEvent) error {
+// updateState updates the fields that isAnswered and alive read.
+func (c *chronicle) updateState(ctx context.Context, e agent.TreeEvent) error {
 	top := e.Depth == 0
 	switch e.Kind {
 	case agent.EventAdmitted:
@@ -186,7 +197,7 @@ func (c *chronicle) book(ctx context.Context, e agent.TreeEvent) error {
 		if top {
 			c.turns = max(c.turns-1, 0) // one that a crash interrupted began before the books
 			if e.Text != "" {
-				c.owed++
+				c.undeliveredReplies++
 			}
 		}
 	case agent.EventStopping:
@@ -194,11 +205,12 @@ func (c *chronicle) book(ctx context.Context, e agent.TreeEvent) error {
 	case agent.EventRecovered:
 		c.stopped = false
 	case agent.EventDelivered:
-		c.owed--
+		c.undeliveredReplies--
 		c.answered = true
 	default: // says nothing about whether the person has got an answer
 	}
-	if r := c.run(e.Run); r != nil && (e.Status.Terminal() == (e.Kind == agent.EventEnded)) && e.Status != 0 {
+	if r := c.run(e.Run); r != nil && (e.Status.Terminal() == (e.Kind == agent.EventEnded)) &&
+		e.Status != 0 {
 		r.Status = e.Status
 	}
 	return nil
@@ -213,26 +225,26 @@ func (c *chronicle) run(id agent.RunID) *agent.RunInfo {
 	return &c.runs[i]
 }
 
-// who names a session for people.
-func (c *chronicle) who(e agent.TreeEvent) string {
+// nameOf names a session for people.
+func (c *chronicle) nameOf(e agent.TreeEvent) string {
 	if e.Depth == 0 {
 		return "main"
 	}
 	return e.Label + " (" + e.Session.Agent() + ")"
 }
 
-// describe puts an event into words; those that say nothing new have none.
+// describe puts an event into words. kind is "" for an event that adds nothing to the story.
 func (c *chronicle) describe(e agent.TreeEvent) (kind, what string, s style) {
 	switch e.Kind {
 	case agent.EventPosted:
 		return "asked", c.quoted(e.Text), blue
 	case agent.EventAdmitted:
-		return "allowed", c.reason(e), green
+		return "allowed", c.whyAllowed(e), green
 	case agent.EventTurn:
-		return fmt.Sprintf("turn %d", e.Turn), c.means(e), dim
+		return fmt.Sprintf("turn %d", e.Turn), c.toolsOf(e), dim
 	case agent.EventTurnEnded:
 		switch {
-		case e.Status.Terminal() || e.Status == agent.StatusStopping: // the end of the run comes next
+		case e.Status.Terminal() || e.Status == agent.StatusStopping: // its end comes next
 			return "", "", normal
 		case e.Text != "":
 			return "says", c.quoted(e.Text), blue
@@ -259,13 +271,13 @@ func (c *chronicle) describe(e agent.TreeEvent) (kind, what string, s style) {
 	}
 }
 
-// quoted returns a text as somebody's words, short enough to end with the mark.
+// quoted returns a text between quotation marks, shortened so that the closing mark fits.
 func (c *chronicle) quoted(s string) string {
 	return "“" + shorten(oneLine(s), c.paper.width-50) + "”"
 }
 
-// reason says why a spawn was allowed.
-func (c *chronicle) reason(e agent.TreeEvent) string {
+// whyAllowed says why a spawn was allowed.
+func (c *chronicle) whyAllowed(e agent.TreeEvent) string {
 	r := c.run(e.Run)
 	rules := &c.process.cfg.Rules
 	siblings := 0
@@ -278,11 +290,14 @@ func (c *chronicle) reason(e agent.TreeEvent) string {
 	if r.Agent != r.Parent.Agent() {
 		why = r.Agent + " is in allowAgents"
 	}
-	return fmt.Sprintf("%s, depth %d/%d, child %d/%d", why, r.Depth, rules.MaxSpawnDepth(), siblings, rules.MaxChildren())
+	return fmt.Sprintf(
+		"%s, depth %d/%d, child %d/%d", why, r.Depth, rules.MaxSpawnDepth(), siblings,
+		rules.MaxChildren(),
+	)
 }
 
-// means says what a sub-agent works with, in its first turn.
-func (c *chronicle) means(e agent.TreeEvent) string {
+// toolsOf says what a sub-agent works with, in its first turn.
+func (c *chronicle) toolsOf(e agent.TreeEvent) string {
 	r := c.run(e.Run)
 	if r == nil || e.Turn > 1 {
 		return ""
@@ -299,8 +314,8 @@ func (c *chronicle) means(e agent.TreeEvent) string {
 	return "with " + strings.Join(own, " and ")
 }
 
-// refuse writes down a spawn that was refused.
-func (c *chronicle) refuse(r refusal) {
+// recordRefusal writes down a spawn that was refused.
+func (c *chronicle) recordRefusal(r refusal) {
 	name := r.label + " (" + r.Asked + ")"
 	c.row(r.at, r.from.Depth+1, name, "refused", "by the rule "+r.Rule, red)
 	for _, why := range []string{"asked   " + r.Asked, "limit   " + r.Limit, "set at  " + r.Path} {
@@ -313,7 +328,7 @@ func (c *chronicle) row(at time.Time, depth int, who, kind, what string, s style
 	const nameWidth, kindWidth = 25, 11
 	when := ""
 	if !at.IsZero() {
-		when = fmt.Sprintf("%.2f", max(at.Sub(c.began), 0).Seconds())
+		when = fmt.Sprintf("%.2f", max(at.Sub(c.start), 0).Seconds())
 	}
 	name := shorten(strings.Repeat("  ", depth)+oneLine(who), nameWidth)
 	c.paper.print(

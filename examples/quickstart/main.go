@@ -1,7 +1,9 @@
-// Quickstart shows Offshoot at work, without a key, a network or any set-up: what a bot's prompts consist of, how it spawns
-// sub-agents under rules, how their results come back, how a tree of them is stopped, and what a crash leaves.
+// Quickstart shows Offshoot at work, without a key, a network or any set-up: what a bot's prompts
+// consist of, how it spawns sub-agents under rules, how their results come back, how a tree of them
+// is stopped, and what a crash leaves.
 //
-// The model is a script behind the seam where a real one would be; everything else is what a program that embeds Offshoot gets.
+// The model is a script behind the seam where a real one would be; everything else is what a
+// program that embeds Offshoot gets.
 package main
 
 import (
@@ -40,7 +42,8 @@ type options struct {
 	json      bool
 }
 
-// run is the program. It returns the exit status: 2 if the command line makes no sense, 1 if the story could not be told to its end.
+// run is the program. It returns the exit status: 2 if the command line makes no sense, 1 if the
+// story could not be told to its end.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {
@@ -53,9 +56,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return fail(stderr, err, 2)
 	}
-	act := tell
+	act := tellStory
 	if o.state != "" {
-		act = stay
+		act = answerDurably
 	}
 	err = act(ctx, o, w, stdout)
 	if err = errors.Join(err, w.close()); err != nil {
@@ -72,11 +75,19 @@ func fail(stderr io.Writer, err error, code int) int {
 func parse(args []string, stderr io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("quickstart", flag.ContinueOnError)
 	f.SetOutput(io.Discard) // errors are reported once, by run
-	f.StringVar(&o.workspace, "workspace", "", "a `directory` with AGENTS.md and its friends in place of the built-in one")
+	f.StringVar(
+		&o.workspace, "workspace", "",
+		"a `directory` with AGENTS.md and its friends in place of the built-in one",
+	)
 	f.StringVar(&o.task, "task", defaultTask, "what the person asks first, a `text`")
-	f.StringVar(&o.state, "state", "", "answer only the first task, and keep everything in this `directory`: kill it at any moment, run it again")
+	f.StringVar(
+		&o.state, "state", "",
+		"answer only the first task, and keep everything in this `directory`: kill it at any moment, run it again",
+	)
 	f.IntVar(&o.depth, "depth", 2, "how deep a tree of sub-agents may be, 1 to 5 `levels`")
-	f.BoolVar(&o.json, "json", false, "write the events of the tree as JSON lines, and nothing else")
+	f.BoolVar(
+		&o.json, "json", false, "write the events of the tree as JSON lines, and nothing else",
+	)
 	if err = f.Parse(args); errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(stderr, usage)
 		f.SetOutput(stderr)

@@ -21,8 +21,8 @@ import (
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 )
 
-// play runs the program as from a command line and returns what it writes.
-func play(t *testing.T, args ...string) (code int, stdout, stderr string) {
+// runProgram runs the program as from a command line and returns what it writes.
+func runProgram(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code = run(t.Context(), args, &out, &errs)
@@ -32,41 +32,52 @@ func play(t *testing.T, args ...string) (code int, stdout, stderr string) {
 func TestStory(t *testing.T) {
 	for _, depth := range []string{"1", "2", "3", "5"} {
 		t.Run("depth "+depth, func(t *testing.T) {
-			code, out, errs := play(t, "-depth", depth)
+			code, out, errs := runProgram(t, "-depth", depth)
 			require.Zero(t, code, errs)
 			assert.Empty(t, errs)
 			at := 0
 			for _, landmark := range []string{
-				"OFFSHOOT", "project-context", "SOUL.md", "not for sub-agents", "only for sub-agents",
+				"OFFSHOOT", "project-context", "SOUL.md", "not for sub-agents",
+				"only for sub-agents",
 				"allowed     routes is in allowAgents, depth 1/" + depth,
 				"refused     by the rule allowAgents", "asked   bookings", "limit   routes, places",
 				"set at  agents.list[main].subagents.allowAgents",
 				"prompts was, byte for byte, what Config.Input had said before",
-				"<<<completion ", "status: success, completed successfully", "<<<end of completion ",
+				"<<<completion ", "status: success, completed successfully",
+				"<<<end of completion ",
 				"Ghent, Mira. This is what I would do:",
 				"says: stop.", "cancelled", "runs alive                     0",
 				"turns under way                0", "messages to the person since   0",
-				"the process dies", "interrupted", "once", "not silently repeated", "asked for again",
-				"Ljubljana, Mira. This is what I would do:", "Trains: ", "Sleep: ", "Eat: ", "See: ", "Rain: ",
-				"log has moved", "runs                    0", "messages to the person  0", "Your turn",
+				"the process dies", "interrupted", "once", "not silently repeated",
+				"asked for again",
+				"Ljubljana, Mira. This is what I would do:", "Trains: ", "Sleep: ", "Eat: ",
+				"See: ", "Rain: ",
+				"log has moved", "runs                    0", "messages to the person  0",
+				"Your turn",
 			} {
 				i := strings.Index(out[at:], landmark)
-				require.GreaterOrEqual(t, i, 0, "%q is missing, or not after what comes before it, in\n%s", landmark, out)
+				require.GreaterOrEqual(
+					t, i, 0, "%q is missing, or not after what comes before it, in\n%s", landmark,
+					out,
+				)
 				at += i
 			}
 			assert.NotContains(t, out, " times", "something was not announced exactly once")
 			for line := range strings.Lines(out) {
-				assert.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), maxWidth, line)
+				assert.LessOrEqual(
+					t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), maxWidth, line,
+				)
 			}
-			assert.NotContains(t, out, "\x1b", "what is no terminal is not coloured")
+			assert.NotContains(t, out, "\x1b", "a file is not coloured")
 			assert.False(t, strings.ContainsAny(out, "─│╭╰"), "nor framed")
 		})
 	}
 }
 
-// The reply is made of what the children say; what only main is told, the name of the person, is in no announcement.
+// The reply is made of what the children say; what only main is told, the name of the person, is in
+// no announcement.
 func TestChildrenDoNotKnowThePerson(t *testing.T) {
-	_, out, _ := play(t)
+	_, out, _ := runProgram(t)
 	_, announcements, ok := strings.Cut(out, "3  The announcements")
 	require.True(t, ok)
 	announcements, reply, ok := strings.Cut(announcements, "4  The reply")
@@ -79,7 +90,7 @@ func TestChildrenDoNotKnowThePerson(t *testing.T) {
 }
 
 func TestJSON(t *testing.T) {
-	code, out, errs := play(t, "-json")
+	code, out, errs := runProgram(t, "-json")
 	require.Zero(t, code, errs)
 	assert.Empty(t, errs)
 	kinds := map[string]int{}
@@ -106,16 +117,21 @@ func TestJSON(t *testing.T) {
 	for run, n := range ends {
 		assert.Equal(t, 1, n, run)
 	}
-	assert.Equal(t, map[string]int{"ok": 12, "cancelled": 6, "interrupted": 2},
-		map[string]int{"ok": kinds["ok"], "cancelled": kinds["cancelled"], "interrupted": kinds["interrupted"]})
+	assert.Equal(
+		t,
+		map[string]int{"ok": 12, "cancelled": 6, "interrupted": 2},
+		map[string]int{
+			"ok": kinds["ok"], "cancelled": kinds["cancelled"], "interrupted": kinds["interrupted"],
+		},
+	)
 	assert.Equal(t, 1, kinds["lost"])
 }
 
 func TestTask(t *testing.T) {
-	_, out, _ := play(t, "-task", "Only the food in Porto, please.")
+	_, out, _ := runProgram(t, "-task", "Only the food in Porto, please.")
 	assert.Contains(t, out, "Porto, Mira. This is what I would do:")
 	assert.NotContains(t, strings.Split(out, "5  A stop")[0], "Trains:")
-	code, out, _ := play(t, "-task", "Write \x1b[31man essay\nin \u202eTimbuktu!")
+	code, out, _ := runProgram(t, "-task", "Write \x1b[31man essay\nin \u202eTimbuktu!")
 	assert.Zero(t, code)
 	assert.Contains(t, out, "There is nothing on file for")
 	assert.NotContains(t, out, "\x1b")
@@ -124,9 +140,10 @@ func TestTask(t *testing.T) {
 
 func TestNothingIsLeft(t *testing.T) {
 	before := runtime.NumGoroutine()
-	code, _, errs := play(t)
+	code, _, errs := runProgram(t)
 	require.Zero(t, code, errs)
-	// What has been told to end may take a moment to be gone; whoever stays is a leak, and the test hangs in it.
+	// A goroutine that was told to end may take a moment. One that stays is a leak, and hangs the
+	// test here.
 	for runtime.NumGoroutine() > before {
 		runtime.Gosched()
 	}
@@ -138,11 +155,11 @@ func TestInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var out, errs bytes.Buffer
 	code := run(ctx, []string{"-json"}, writerFunc(func(p []byte) (int, error) {
-		cancel(errors.New("somebody pressed a key"))
+		cancel(errors.New("a key was pressed"))
 		return out.Write(p)
 	}), &errs)
 	assert.Equal(t, 1, code)
-	assert.Contains(t, errs.String(), "somebody pressed a key")
+	assert.Contains(t, errs.String(), "a key was pressed")
 	assert.NotContains(t, out.String(), `"lost"`)
 	for runtime.NumGoroutine() > before {
 		runtime.Gosched()
@@ -154,7 +171,7 @@ type writerFunc func(p []byte) (int, error)
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func TestHelp(t *testing.T) {
-	code, out, errs := play(t, "-h")
+	code, out, errs := runProgram(t, "-h")
 	assert.Zero(t, code)
 	assert.Empty(t, out)
 	for _, f := range []string{"-workspace", "-task", "-depth", "-json"} {
@@ -169,7 +186,9 @@ func TestBadCommandLine(t *testing.T) {
 	folder := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(folder, agentctx.AgentsFile), 0o700))
 	binary := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(binary, agentctx.SoulFile), []byte{0xff, 0xfe}, 0o600))
+	require.NoError(
+		t, os.WriteFile(filepath.Join(binary, agentctx.SoulFile), []byte{0xff, 0xfe}, 0o600),
+	)
 	for _, test := range []struct {
 		name string
 		args []string
@@ -181,14 +200,14 @@ func TestBadCommandLine(t *testing.T) {
 		{"depth in words", []string{"-depth", "two"}, `"two"`},
 		{"empty task", []string{"-task", " \n"}, "-task: the text is empty"},
 		{"unknown flag", []string{"-speed", "9"}, "-speed"},
-		{"no flag", []string{"depth", "3"}, `unexpected argument "depth"`},
+		{"not a flag", []string{"depth", "3"}, `unexpected argument "depth"`},
 		{"no such workspace", []string{"-workspace", filepath.Join(dir, "none")}, "none"},
 		{"workspace is a file", []string{"-workspace", file}, "not a directory"},
 		{"file is a directory", []string{"-workspace", folder}, agentctx.AgentsFile},
-		{"file is no text", []string{"-workspace", binary}, agentctx.SoulFile},
+		{"file is not text", []string{"-workspace", binary}, agentctx.SoulFile},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			code, out, errs := play(t, test.args...)
+			code, out, errs := runProgram(t, test.args...)
 			assert.Equal(t, 2, code)
 			assert.Empty(t, out)
 			assert.Contains(t, errs, test.want)
@@ -202,16 +221,20 @@ func TestUnreadableFile(t *testing.T) {
 		t.Skip("nothing is unreadable here")
 	}
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, agentctx.ToolsFile), []byte("secret"), 0o000))
-	code, _, errs := play(t, "-workspace", dir)
+	require.NoError(
+		t, os.WriteFile(filepath.Join(dir, agentctx.ToolsFile), []byte("secret"), 0o000),
+	)
+	code, _, errs := runProgram(t, "-workspace", dir)
 	assert.Equal(t, 2, code)
 	assert.Contains(t, errs, agentctx.ToolsFile)
 }
 
 func TestOwnWorkspace(t *testing.T) {
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, agentctx.UserFile), []byte("- Call her: Zoe\n"), 0o600))
-	code, out, errs := play(t, "-workspace", dir)
+	require.NoError(
+		t, os.WriteFile(filepath.Join(dir, agentctx.UserFile), []byte("- Call her: Zoe\n"), 0o600),
+	)
+	code, out, errs := runProgram(t, "-workspace", dir)
 	require.Zero(t, code, errs)
 	assert.Contains(t, out, "Ghent, Zoe. This is what I would do:")
 	assert.NotContains(t, out, "Mira")
@@ -229,19 +252,19 @@ func TestEmbeddedWorkspaceIsWhole(t *testing.T) {
 func TestFailureOfStdout(t *testing.T) {
 	for _, args := range [][]string{nil, {"-json"}} {
 		var errs bytes.Buffer
-		assert.Equal(t, 1, run(t.Context(), args, full{}, &errs))
+		assert.Equal(t, 1, run(t.Context(), args, fullDisk{}, &errs))
 		assert.Contains(t, errs.String(), "no space left")
 	}
 }
 
-// full is a disk without room.
-type full struct{}
+// fullDisk is a disk without room.
+type fullDisk struct{}
 
-func (full) Write([]byte) (int, error) {
-	return 0, &fs.PathError{Op: "write", Path: "stdout", Err: errFull}
+func (fullDisk) Write([]byte) (int, error) {
+	return 0, &fs.PathError{Op: "write", Path: "stdout", Err: errDiskFull}
 }
 
-var errFull = errors.New("no space left")
+var errDiskFull = errors.New("no space left")
 
 func TestReading(t *testing.T) {
 	for text, want := range map[string]string{

@@ -11,14 +11,17 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 )
 
-// A script is a model without a model: it reads what it is sent, as a language model would, and decides by plain rules. It knows
-// nothing that is not in the request: not for which session it speaks, nor what the program around it is about to do.
+// A script takes the place of a language model. It reads the request that a model would read, and
+// decides by plain rules. It knows only what is in the request: neither its session nor what the
+// program around it does next.
 type script struct {
 	think func(ctx context.Context) error // takes the time that a model would
 }
 
 // Generate implements [agent.Model].
-func (s script) Generate(ctx context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
+func (s script) Generate(
+	ctx context.Context, req *agent.ModelRequest,
+) (*agent.ModelResponse, error) {
 	if err := s.think(ctx); err != nil {
 		return nil, err
 	}
@@ -30,7 +33,7 @@ func (s script) Generate(ctx context.Context, req *agent.ModelRequest) (*agent.M
 	return resp, nil
 }
 
-// usageOf takes four characters for a token, at the price of a small model.
+// usageOf returns an estimate: four characters are a token, at the price of a small model.
 func usageOf(req *agent.ModelRequest, resp *agent.ModelResponse) agent.Usage {
 	in, out := utf8.RuneCountInString(req.Prompt.String()), utf8.RuneCountInString(resp.Text)
 	for _, m := range req.Messages {
@@ -44,13 +47,13 @@ func usageOf(req *agent.ModelRequest, resp *agent.ModelResponse) agent.Usage {
 	return u
 }
 
-// answer decides: hand the work on, wait for what was handed on, do it alone, or report.
+// answer decides whether to spawn sub-agents, to wait for them, to call tools or to report.
 func (r *request) answer() *agent.ModelResponse {
 	if len(r.asked) == 0 {
 		if jobs := r.jobs(); len(jobs) > 0 {
 			return &agent.ModelResponse{ToolCalls: spawnCalls(jobs)}
 		}
-		if len(r.looked) == 0 {
+		if len(r.lookups) == 0 {
 			if calls := r.lookUps(); len(calls) > 0 {
 				return &agent.ModelResponse{ToolCalls: calls}
 			}
@@ -62,7 +65,9 @@ func (r *request) answer() *agent.ModelResponse {
 		return &agent.ModelResponse{ToolCalls: spawnCalls(again)}
 	}
 	if r.waiting() {
-		return &agent.ModelResponse{Text: r.interim(), ToolCalls: []agent.ToolCall{toolCall("sessions_yield", struct{}{})}}
+		return &agent.ModelResponse{
+			Text: r.interim(), ToolCalls: []agent.ToolCall{toolCall("sessions_yield", struct{}{})},
+		}
 	}
 	if r.child {
 		return &agent.ModelResponse{Text: r.findings()}
@@ -75,7 +80,7 @@ func (r *request) has(tool string) bool { return slices.Contains(r.tools, tool) 
 // A job is what a sub-agent is asked for.
 type job struct{ agent, label, task string }
 
-// jobs divides the request among sub-agents; there are none if it is better done alone.
+// jobs divides the request among sub-agents. It returns none if the agent should work alone.
 func (r *request) jobs() (list []job) {
 	switch {
 	case !r.has("sessions_spawn"):
@@ -104,12 +109,15 @@ func (r *request) departments() (list []job) {
 		list = append(list, job{placesAgent, "town", taskOf(r.place, town...)})
 	}
 	if !r.refused {
-		list = append(list, job{bookingsAgent, "room", r.place + ": hold a room until tomorrow, free of charge."})
+		list = append(
+			list,
+			job{bookingsAgent, "room", r.place + ": hold a room until tomorrow, free of charge."},
+		)
 	}
 	return list
 }
 
-// check has a price looked at by a second pair of eyes, where the tree may be deep enough for that.
+// check returns a job that looks at a price again, if the depth allows another sub-agent.
 func (r *request) check() (job, bool) {
 	if !r.has("sessions_spawn") || len(r.topics) != 1 || r.topics[0].id != "sleep" {
 		return job{}, false
@@ -118,16 +126,16 @@ func (r *request) check() (job, bool) {
 }
 
 const (
-	checkLabel = "check"
-	again      = ", again" // ends the label of a job that is asked for a second time
+	checkLabel  = "check"
+	againSuffix = ", again" // ends the label of a job that is asked for a second time
 )
 
 // cutOff returns the jobs whose sub-agent was interrupted and that have not been asked for again.
 func (r *request) cutOff() (list []job) {
 	for _, a := range r.asked {
-		label := a.label + again
+		label := a.label + againSuffix
 		tried := slices.ContainsFunc(r.asked, func(b asked) bool { return b.label == label })
-		if a.status == "unknown" && !tried && !strings.HasSuffix(a.label, again) {
+		if a.status == "unknown" && !tried && !strings.HasSuffix(a.label, againSuffix) {
 			list = append(list, job{a.agent, label, a.task})
 		}
 	}
@@ -146,7 +154,9 @@ func (r *request) lookUps() (calls []agent.ToolCall) {
 		case t.id == "trains" && r.has("timetable"):
 			calls = append(calls, toolCall("timetable", map[string]string{"to": r.place}))
 		case t.id != "trains" && r.has("guidebook"):
-			calls = append(calls, toolCall("guidebook", map[string]string{"place": r.place, "topic": t.id}))
+			calls = append(
+				calls, toolCall("guidebook", map[string]string{"place": r.place, "topic": t.id}),
+			)
 		}
 	}
 	return calls
@@ -154,7 +164,13 @@ func (r *request) lookUps() (calls []agent.ToolCall) {
 
 func spawnCalls(jobs []job) (calls []agent.ToolCall) {
 	for _, j := range jobs {
-		calls = append(calls, toolCall("sessions_spawn", map[string]string{"agentId": j.agent, "label": j.label, "task": j.task}))
+		calls = append(
+			calls,
+			toolCall(
+				"sessions_spawn",
+				map[string]string{"agentId": j.agent, "label": j.label, "task": j.task},
+			),
+		)
 	}
 	return calls
 }

@@ -17,26 +17,29 @@ import (
 
 // A process is one life of the bot: a Runtime over a store that outlives it, with tools of its own.
 type process struct {
-	chat   *agent.Session
-	cfg    agent.Config
-	desk   *desk
-	seen   *witness
-	events chan agent.TreeEvent // of the whole tree, in order; closed after the last
-	ended  chan error           // what Run returned
-	stop   context.CancelFunc
+	chat    *agent.Session
+	cfg     agent.Config
+	desk    *desk
+	witness *witness
+	events  chan agent.TreeEvent // of the whole tree, in order; closed after the last
+	ended   chan error           // what Run returned
+	stop    context.CancelFunc
 }
 
 // start opens the store and runs everything until ctx ends or the process is ended.
 func start(ctx context.Context, o bot, store *session.Store) (*process, error) {
-	p := &process{desk: newDesk(), seen: newWitness(), events: make(chan agent.TreeEvent), ended: make(chan error, 1)}
-	runner := p.seen.over(script{think: o.think})
-	p.cfg = configOf(runner, p.desk.tools(), o.workspace, o.depth)
-	p.cfg.Store, p.cfg.Reply = store, p.seen.hear
+	p := &process{
+		desk: newDesk(), witness: newWitness(), events: make(chan agent.TreeEvent),
+		ended: make(chan error, 1),
+	}
+	runner := p.witness.newRunner(script{think: o.think})
+	p.cfg = newConfig(runner, p.desk.tools(), o.workspace, o.depth)
+	p.cfg.Store, p.cfg.Reply = store, p.witness.recordReply
 	rt, err := agent.Open(ctx, p.cfg)
 	if err != nil {
 		return nil, err
 	}
-	p.chat = rt.Session(chat)
+	p.chat = rt.Session(chatKey)
 	ctx, p.stop = context.WithCancel(ctx)
 	events := p.chat.Events(ctx) // from here on
 	go func() {
@@ -53,7 +56,8 @@ func start(ctx context.Context, o bot, store *session.Store) (*process, error) {
 	return p, nil
 }
 
-// end stops the process at once, turns under way too, and returns when nothing of it is left.
+// end stops the process at once, with the turns that are under way. It returns when all of its
+// goroutines have ended.
 func (p *process) end() error {
 	p.stop()
 	err := <-p.ended
@@ -69,7 +73,8 @@ type bot struct {
 	think     func(ctx context.Context) error
 }
 
-// A witness stands between the Runtime and the script and remembers what passes: what a program could log at the same seams.
+// A witness stands between the Runtime and the script and remembers what passes between them. A
+// program could log the same at the same interfaces.
 type witness struct {
 	mu       sync.Mutex
 	live     int                             // turns under way
@@ -80,14 +85,14 @@ type witness struct {
 	replies  []agent.Delivery
 }
 
-// told is an announcement as a model got it.
+// told is an announcement as a model read it.
 type told struct {
 	to   string // the session
 	id   string // of the run that ended
 	text string
 }
 
-// A refusal is what a model is told of a spawn that was refused.
+// A refusal is the answer that a model gets to a spawn that the rules do not allow.
 type refusal struct {
 	at                       time.Time
 	from                     session.Lineage
@@ -98,18 +103,22 @@ type refusal struct {
 
 func newWitness() *witness { return &witness{prompts: make(map[session.Key]agentctx.Prompt)} }
 
-// over returns a Runner that runs the model in a Loop and looks on.
-func (w *witness) over(model agent.Model) agent.Runner {
-	loop := &agent.Loop{Model: modelFunc(func(ctx context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
-		w.read(req)
-		return model.Generate(ctx, req)
-	})}
+// newRunner returns a Runner that runs the model in a Loop and reports to the witness.
+func (w *witness) newRunner(model agent.Model) agent.Runner {
+	loop := &agent.Loop{
+		Model: modelFunc(
+			func(ctx context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
+				w.recordAnnouncements(req)
+				return model.Generate(ctx, req)
+			},
+		),
+	}
 	return agent.RunnerFunc(func(ctx context.Context, t *agent.Turn) (agent.Result, error) {
-		w.enter(t)
-		defer w.leave()
+		w.turnBegins(t)
+		defer w.turnEnds()
 		for i := range t.Tools {
 			if t.Tools[i].Name == "sessions_spawn" {
-				t.Tools[i].Call = w.spawns(t, t.Tools[i].Call)
+				t.Tools[i].Call = w.recordRefusals(t, t.Tools[i].Call)
 			}
 		}
 		return loop.Run(ctx, t)
@@ -118,11 +127,13 @@ func (w *witness) over(model agent.Model) agent.Runner {
 
 type modelFunc func(ctx context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error)
 
-func (f modelFunc) Generate(ctx context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
+func (f modelFunc) Generate(
+	ctx context.Context, req *agent.ModelRequest,
+) (*agent.ModelResponse, error) {
 	return f(ctx, req)
 }
 
-func (w *witness) enter(t *agent.Turn) {
+func (w *witness) turnBegins(t *agent.Turn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.live++
@@ -131,14 +142,15 @@ func (w *witness) enter(t *agent.Turn) {
 	}
 }
 
-func (w *witness) leave() {
+func (w *witness) turnEnds() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.live--
 }
 
-// read remembers which announcements stand before a model, each of them once for each time that it stands there.
-func (w *witness) read(req *agent.ModelRequest) {
+// recordAnnouncements remembers the announcements in a model's request. An announcement that stands
+// in the transcript twice counts twice.
+func (w *witness) recordAnnouncements(req *agent.ModelRequest) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.calls++
@@ -164,14 +176,14 @@ func (w *witness) count(to, id string) (n int) {
 	return n
 }
 
-// times returns how often a session was told of a run.
-func (w *witness) times(to session.Key, id agent.RunID) int {
+// timesTold returns how often a session was told of a run.
+func (w *witness) timesTold(to session.Key, id agent.RunID) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.count(to.String(), string(id))
 }
 
-// refusalsFrom returns the refusals but for the first n.
+// refusalsFrom returns the refusals after the first n.
 func (w *witness) refusalsFrom(n int) []refusal {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -180,8 +192,8 @@ func (w *witness) refusalsFrom(n int) []refusal {
 
 type toolFunc = func(ctx context.Context, c agent.ToolCall) (string, error)
 
-// spawns returns the tool with its refusals remembered.
-func (w *witness) spawns(t *agent.Turn, call toolFunc) toolFunc {
+// recordRefusals returns a tool function that calls the spawn tool and remembers its refusals.
+func (w *witness) recordRefusals(t *agent.Turn, call toolFunc) toolFunc {
 	return func(ctx context.Context, c agent.ToolCall) (string, error) {
 		out, err := call(ctx, c)
 		r := refusal{at: time.Now(), from: t.Session}
@@ -197,8 +209,8 @@ func (w *witness) spawns(t *agent.Turn, call toolFunc) toolFunc {
 	}
 }
 
-// hear is Config.Reply: here a bot sends the message to its chat.
-func (w *witness) hear(_ context.Context, d agent.Delivery) error {
+// recordReply is the bot's Config.Reply. A real bot sends the message to its chat here.
+func (w *witness) recordReply(_ context.Context, d agent.Delivery) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.replies = append(w.replies, d)
@@ -207,8 +219,8 @@ func (w *witness) hear(_ context.Context, d agent.Delivery) error {
 
 var errEnded = errors.New("the bot has ended")
 
-// next returns the next event of the tree. If wake is closed before there is one it returns neither an event nor an error. When ctx
-// ends so do the events, whichever is seen first.
+// next returns the next event of the tree. If wake is closed before the event comes, it returns
+// neither an event nor an error. When ctx ends or the events do, it returns an error.
 func (p *process) next(ctx context.Context, wake <-chan struct{}) (*agent.TreeEvent, error) {
 	select {
 	case e, ok := <-p.events:
@@ -225,15 +237,16 @@ func (p *process) next(ctx context.Context, wake <-chan struct{}) (*agent.TreeEv
 	return nil, errEnded
 }
 
-// announcements returns what models were told of runs that ended, in the order in which they read it.
+// announcements returns what models were told of runs that ended, in the order in which they read
+// it.
 func (w *witness) announcements() []told {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.told)
 }
 
-// said returns what was said to the person.
-func (w *witness) said() []agent.Delivery {
+// repliesSoFar returns what was said to the person.
+func (w *witness) repliesSoFar() []agent.Delivery {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.replies)
@@ -245,7 +258,7 @@ func (w *witness) firstPrompts() map[session.Key]agentctx.Prompt {
 	return maps.Clone(w.prompts)
 }
 
-// A snapshot is how much is going on.
+// A snapshot counts the turns under way and the calls of the model so far.
 type snapshot struct{ live, calls int }
 
 func (w *witness) snapshot() snapshot {

@@ -11,13 +11,17 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// prompts shows the sections of the main prompt beside those of a sub-agent's: what a child does not see.
+// prompts shows the sections of the main prompt beside those of a sub-agent's: what a child does
+// not see.
 func (s *story) prompts(context.Context, options) error {
 	s.paper.title("1", "What each of them is told: the prompts, section by section")
-	whole := s.expected(chat)
-	part := s.expected(session.Must(chat.Child(placesAgent, session.NewID())))
+	whole := s.expected(chatKey)
+	part := s.expected(session.Must(chatKey.Child(placesAgent, session.NewID())))
 
-	t := &table{head: []string{"section", "class", "main", "sub-agent", ""}, right: []bool{false, false, true, true}}
+	t := &table{
+		head:  []string{"section", "class", "main", "sub-agent", ""},
+		right: []bool{false, false, true, true},
+	}
 	for _, id := range sectionsOf(whole, part) {
 		a, inMain := whole.Section(id)
 		b, inChild := part.Section(id)
@@ -25,17 +29,26 @@ func (s *story) prompts(context.Context, options) error {
 		if !inMain {
 			class = b.Class
 		}
-		t.add(span{id, normal}, span{class.String(), dim}, size(a.Text, inMain), size(b.Text, inChild), remark(inMain, inChild))
+		t.add(
+			span{id, normal}, span{class.String(), dim}, size(a.Text, inMain),
+			size(b.Text, inChild), remark(inMain, inChild),
+		)
 		if id == agentctx.SectionProject {
 			addFiles(t, whole, part)
 		}
 	}
 	t.rule()
-	t.add(span{"runes in all", bold}, span{}, size(whole.String(), true), size(part.String(), true), span{})
+	t.add(
+		span{"runes in all", bold}, span{}, size(whole.String(), true), size(part.String(), true),
+		span{},
+	)
 	s.paper.table(t)
 	s.paper.print()
-	s.paper.text("Persona, person, memory and conversation stay with main; a child gets the manual, the tools and its task. Which "+
-		"files it sees is an allowlist (agentctx.Spec), applied after every hook.", dim)
+	s.paper.text(
+		"Persona, person, memory and conversation stay with main; a child gets the manual, the tools and its task. Which "+
+			"files it sees is an allowlist (agentctx.Spec), applied after every hook.",
+		dim,
+	)
 	return nil
 }
 
@@ -110,7 +123,7 @@ func remark(inMain, inChild bool) span {
 // checkPrompts compares the prompts of the real turns with those of the table.
 func (s *story) checkPrompts() {
 	same, first := 0, ""
-	prompts := s.process.seen.firstPrompts()
+	prompts := s.process.witness.firstPrompts()
 	for key, got := range prompts {
 		if want := s.expected(key); got.StablePrefix() == want.StablePrefix() {
 			same++
@@ -120,8 +133,20 @@ func (s *story) checkPrompts() {
 	}
 	s.paper.print()
 	if first != "" {
-		s.paper.text(fmt.Sprintf("Only %d of %d prompts were what Config.Input had said; that of %s was not.", same, len(prompts), first), red)
+		s.paper.text(
+			fmt.Sprintf(
+				"Only %d of %d prompts were what Config.Input had said; that of %s was not.", same,
+				len(prompts), first,
+			),
+			red,
+		)
 		return
 	}
-	s.paper.text(fmt.Sprintf("The stable part of all %d prompts was, byte for byte, what Config.Input had said before.", same), dim)
+	s.paper.text(
+		fmt.Sprintf(
+			"The stable part of all %d prompts was, byte for byte, what Config.Input had said before.",
+			same,
+		),
+		dim,
+	)
 }

@@ -11,23 +11,24 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A request is what the script understands of what it is sent: who it is, what it was asked last, and what has come of it.
+// A request is what the script understands of what it is sent: who it is, what it was asked last,
+// and what has come of it.
 type request struct {
-	child   bool     // it is a sub-agent
-	person  string   // how to address the person, if the prompt tells it
-	tools   []string // what it may use
-	place   string
-	topics  []topic
-	looked  []lookup // what its own tools have answered
-	asked   []asked  // what it has asked sub-agents
-	spoken  bool     // it has said something since it was asked
-	refused bool     // it was told before that it may not ask the bookings
+	child     bool     // it is a sub-agent
+	person    string   // how to address the person, if the prompt tells it
+	tools     []string // what it may use
+	place     string
+	topics    []topic
+	lookups   []lookup // what its own tools have answered
+	asked     []asked  // what it has asked sub-agents
+	hasSpoken bool     // it has said something since it was asked
+	refused   bool     // it was told before that it may not ask the bookings
 }
 
 // A lookup is an answer of one of the bot's tools.
 type lookup struct{ topic, text string }
 
-// An asked job is one with what became of it.
+// An asked job is a job that a sub-agent was asked for, with what became of it.
 type asked struct {
 	job
 	accepted bool
@@ -55,7 +56,7 @@ func readRequest(req *agent.ModelRequest) *request {
 		case m.Role == session.MessageUser:
 			r.report(m.Text)
 		case m.Role == session.MessageAssistant:
-			r.spoken = r.spoken || m.Text != ""
+			r.hasSpoken = r.hasSpoken || m.Text != ""
 			for _, c := range m.ToolCalls {
 				args := map[string]string{}
 				_ = json.Unmarshal(c.Args, &args) // our own, see toolCall
@@ -74,29 +75,34 @@ func (r *request) hear(text string) {
 		text = task
 	}
 	r.place, r.topics = placeIn(text), topicsIn(text)
-	r.looked, r.asked, r.spoken = nil, nil, false
+	r.lookups, r.asked, r.hasSpoken = nil, nil, false
 }
 
 // answered notes what a tool has answered.
 func (r *request) answered(c called, m agent.Message) {
 	switch c.name {
 	case "timetable":
-		r.looked = append(r.looked, lookup{"trains", m.Text})
+		r.lookups = append(r.lookups, lookup{"trains", m.Text})
 	case "guidebook":
-		r.looked = append(r.looked, lookup{c.args["topic"], m.Text})
+		r.lookups = append(r.lookups, lookup{c.args["topic"], m.Text})
 	case "sessions_spawn":
 		var answer struct{ Status string }
-		_ = json.Unmarshal([]byte(m.Text), &answer) // what is no JSON is not accepted either
-		a := asked{job: job{c.args["agentId"], c.args["label"], c.args["task"]}, accepted: answer.Status == "accepted"}
+		_ = json.Unmarshal([]byte(m.Text), &answer) // a text that is not JSON is not accepted
+		a := asked{
+			job:      job{c.args["agentId"], c.args["label"], c.args["task"]},
+			accepted: answer.Status == "accepted",
+		}
 		r.refused = r.refused || answer.Status == "forbidden"
 		r.asked = append(r.asked, a)
 	}
 }
 
-// field finds the fields of an announcement, bar the lines of its result.
-var field = regexp.MustCompile(`(?m)^(task|status): (.*)$`)
+// announcementField matches the fields of an announcement. The lines of its result begin with a bar
+// and do not match.
+var announcementField = regexp.MustCompile(`(?m)^(task|status): (.*)$`)
 
-// An announcement is what a model can tell from one: what the runtime says, and behind bars what the child says.
+// An announcement is what a model reads from one: the fields are the runtime's words, the lines
+// that begin with a bar are the child's.
 type announcement struct {
 	task   string // its label
 	status string // the word: success, error, timeout or unknown
@@ -104,7 +110,7 @@ type announcement struct {
 }
 
 func readAnnouncement(text string) (a announcement) {
-	for _, m := range field.FindAllStringSubmatch(text, -1) {
+	for _, m := range announcementField.FindAllStringSubmatch(text, -1) {
 		if m[1] == "task" {
 			a.task = m[2]
 		} else {
@@ -133,17 +139,17 @@ func (r *request) report(text string) {
 	}
 }
 
-var callHer = regexp.MustCompile(`(?m)^- Call (?:her|him|them): (\S+)\s*$`)
+var addressPattern = regexp.MustCompile(`(?m)^- Call (?:her|him|them): (\S+)\s*$`)
 
 // personIn finds how to address the person. It stands in USER.md, which a sub-agent does not see.
 func personIn(p agentctx.Prompt) string {
-	if m := callHer.FindStringSubmatch(p.String()); m != nil {
+	if m := addressPattern.FindStringSubmatch(p.String()); m != nil {
 		return m[1]
 	}
 	return ""
 }
 
-// topicsIn returns what a text asks for; all there is if it names nothing.
+// topicsIn returns the topics that a text names. It returns all topics if the text names none.
 func topicsIn(text string) (list []topic) {
 	text = strings.ToLower(text)
 	for _, t := range topics {
@@ -160,8 +166,8 @@ func topicsIn(text string) (list []topic) {
 	return list
 }
 
-// placeIn returns the place that a text is about: the first one on file, else the words after the last "in" or "to" that begin with a
-// capital letter, else the beginning of the text.
+// placeIn returns the place that a text is about: the first one on file, else the words after the
+// last "in" or "to" that begin with a capital letter, else the beginning of the text.
 func placeIn(text string) string {
 	best, at := "", len(text)
 	for name := range almanac {
@@ -184,7 +190,8 @@ func placeIn(text string) string {
 	return shorten(strings.TrimRight(head, ".?!"), 40)
 }
 
-// capitals returns the words at the beginning that have a capital letter, up to the first punctuation.
+// capitals returns the words at the beginning that have a capital letter, up to the first
+// punctuation.
 func capitals(words []string) string {
 	var name []string
 	for _, w := range words {

@@ -14,27 +14,30 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
-// ponder is how long the script thinks when somebody is to have the time to kill it.
-const ponder = 700 * time.Millisecond
+// durableThinkTime is how long the script thinks for each call when a person watches, so that there
+// is time to kill the process.
+const durableThinkTime = 700 * time.Millisecond
 
-// A counter is the bot without the story: one request over a directory that outlives the process.
-type counter struct {
-	mu   sync.Mutex
-	out  io.Writer
-	bare bool // nobody watches, so nothing takes time
+// A durableBot is the bot without the story: one request over a directory that outlives the
+// process.
+type durableBot struct {
+	mu        sync.Mutex
+	out       io.Writer
+	unwatched bool // the output is not a terminal, so the script does not pause
 }
 
-func (c *counter) print(format string, args ...any) {
+func (c *durableBot) print(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	fmt.Fprintf(c.out, format+"\n", args...)
 }
 
-// stay answers one request with everything durable in a directory. Killed at any moment and run again, it goes on from there: the
-// request has an id, so it is asked once however often it is posted.
-func stay(ctx context.Context, o options, w workspace, stdout io.Writer) (err error) {
+// answerDurably answers one request with everything durable in a directory. Killed at any moment
+// and run again, it goes on from there: the request has an id, so it is asked once however often it
+// is posted.
+func answerDurably(ctx context.Context, o options, w workspace, stdout io.Writer) (err error) {
 	_, watched := newPaper(stdout)
-	c := &counter{out: stdout, bare: !watched}
+	c := &durableBot{out: stdout, unwatched: !watched}
 	store, err := dirstore.Open(o.state)
 	if err != nil {
 		return err
@@ -44,7 +47,7 @@ func stay(ctx context.Context, o options, w workspace, stdout io.Writer) (err er
 	if err != nil {
 		return err
 	}
-	desk := rt.Session(chat)
+	desk := rt.Session(chatKey)
 	known, err := desk.Tree(ctx)
 	if err != nil {
 		return err
@@ -52,7 +55,7 @@ func stay(ctx context.Context, o options, w workspace, stdout io.Writer) (err er
 	if len(known) > 0 {
 		c.print("found in %s, from another life:", o.state)
 		for _, r := range known {
-			c.print("  %-12s %s", r.Status, clean(r.Label))
+			c.print("  %-12s %s", r.Status, stripControls(r.Label))
 		}
 	}
 	c.print("process %d; kill -9 it at any moment and run it again", os.Getpid())
@@ -70,17 +73,19 @@ func stay(ctx context.Context, o options, w workspace, stdout io.Writer) (err er
 	err = errors.Join(err, <-running)
 	watching.Wait()
 	if err == nil {
-		c.print("nothing is pending; ask something else with -task, or begin again without %s", o.state)
+		c.print(
+			"nothing is pending; ask something else with -task, or begin again without %s", o.state,
+		)
 	}
 	return err
 }
 
-func (c *counter) config(o options, w workspace, store *session.Store) agent.Config {
+func (c *durableBot) config(o options, w workspace, store *session.Store) agent.Config {
 	think := func(ctx context.Context) error {
-		if c.bare {
+		if c.unwatched {
 			return ctx.Err()
 		}
-		t := time.NewTimer(ponder)
+		t := time.NewTimer(durableThinkTime)
 		defer t.Stop()
 		select {
 		case <-t.C:
@@ -89,24 +94,24 @@ func (c *counter) config(o options, w workspace, store *session.Store) agent.Con
 			return context.Cause(ctx)
 		}
 	}
-	cfg := configOf(&agent.Loop{Model: script{think: think}}, newDesk().tools(), w, o.depth)
+	cfg := newConfig(&agent.Loop{Model: script{think: think}}, newDesk().tools(), w, o.depth)
 	cfg.Store = store
 	cfg.Reply = func(_ context.Context, d agent.Delivery) error {
 		again := ""
-		if d.MayRepeat { // a receiver that keeps the keys it has shown knows, and shows it once
+		if d.MayRepeat { // a program that keeps the keys it has shown would show it once
 			again = " (perhaps you have read it already)"
 		}
-		c.print("\nto you%s:\n%s\n", again, clean(d.Reply.Text))
+		c.print("\nto you%s:\n%s\n", again, stripControls(d.Reply.Text))
 		return nil
 	}
 	return cfg
 }
 
 // watch prints what happens to the sub-agents.
-func (c *counter) watch(events func(func(agent.TreeEvent) bool)) {
+func (c *durableBot) watch(events func(func(agent.TreeEvent) bool)) {
 	for e := range events {
 		if e.Run != "" && (e.Kind == agent.EventAdmitted || e.Kind == agent.EventEnded) {
-			c.print("  %-12s %s", e.Status, clean(e.Label))
+			c.print("  %-12s %s", e.Status, stripControls(e.Label))
 		}
 	}
 }

@@ -18,15 +18,16 @@ const (
 	thirdTask  = "Then Ljubljana instead, please."
 )
 
-// How long something is left to be looked at, how long the script thinks, and how long a page takes to read.
+// How long something is left to be looked at, how long the script thinks, and how long a page takes
+// to read.
 const (
-	look  = 600 * time.Millisecond
-	think = 120 * time.Millisecond
-	page  = 700 * time.Millisecond
+	lookPause  = 600 * time.Millisecond
+	thinkPause = 120 * time.Millisecond
+	pagePause  = 700 * time.Millisecond
 )
 
-// patience is how long the whole story may take before it is given up.
-const patience = time.Minute
+// storyTimeout is how long the whole story may take before it is given up.
+const storyTimeout = time.Minute
 
 // A story is the program: chapters about one bot and one store.
 type story struct {
@@ -35,21 +36,26 @@ type story struct {
 	paper     *paper
 	chronicle *chronicle
 	process   *process
-	unhurried bool // somebody reads along
+	paced     bool // a person reads along, so pause between the pages
 }
 
-// tell tells the story from its beginning to its end and leaves nothing running.
-func tell(ctx context.Context, o options, w workspace, stdout io.Writer) (err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("the story was not over after %s", patience))
+// tellStory tells the story from its beginning to its end and leaves nothing running.
+func tellStory(ctx context.Context, o options, w workspace, stdout io.Writer) (err error) {
+	ctx, cancel := context.WithTimeoutCause(
+		ctx, storyTimeout, fmt.Errorf("the story was not over after %s", storyTimeout),
+	)
 	defer cancel()
 	s := &story{store: session.NewMemory(), chronicle: &chronicle{}}
 	if o.json {
 		s.paper, s.chronicle.lines = &paper{out: io.Discard, width: maxWidth}, stdout
 	} else {
-		s.paper, s.unhurried = newPaper(stdout)
+		s.paper, s.paced = newPaper(stdout)
 	}
 	s.chronicle.paper = s.paper
-	s.bot = bot{workspace: w, depth: o.depth, think: func(ctx context.Context) error { return s.pause(ctx, think) }}
+	s.bot = bot{
+		workspace: w, depth: o.depth,
+		think: func(ctx context.Context) error { return s.pause(ctx, thinkPause) },
+	}
 	if s.process, err = start(ctx, s.bot, s.store); err != nil {
 		return err
 	}
@@ -62,7 +68,7 @@ func tell(ctx context.Context, o options, w workspace, stdout io.Writer) (err er
 		if err := chapter(ctx, o); err != nil {
 			return err
 		}
-		if err := s.pause(ctx, page); err != nil {
+		if err := s.pause(ctx, pagePause); err != nil {
 			return err
 		}
 	}
@@ -70,9 +76,9 @@ func tell(ctx context.Context, o options, w workspace, stdout io.Writer) (err er
 	return s.paper.err
 }
 
-// pause gives somebody who reads along the time to do so.
+// pause waits for d if a person reads along. It returns the cause of the end of ctx, if ctx ends.
 func (s *story) pause(ctx context.Context, d time.Duration) error {
-	if !s.unhurried {
+	if !s.paced {
 		return ctx.Err()
 	}
 	t := time.NewTimer(d)
@@ -88,13 +94,24 @@ func (s *story) pause(ctx context.Context, d time.Duration) error {
 func (s *story) opening(o options) {
 	p := s.paper
 	p.print()
-	p.print(span{"   OFFSHOOT", bold}, span{"  quickstart: a small travel desk and its sub-agents", normal})
+	p.print(
+		span{"   OFFSHOOT", bold},
+		span{"  quickstart: a small travel desk and its sub-agents", normal},
+	)
 	p.print()
-	p.text(fmt.Sprintf("Workspace: %s. Sub-agents: up to %d deep, %d turns at a time. The model is a script behind the Runner seam; "+
-		"prompts, rules, runs, announcements and the journal are the library's, as any bot would have them.", clean(s.bot.workspace.name), o.depth, lane), dim)
+	p.text(
+		fmt.Sprintf(
+			"Workspace: %s. Sub-agents: up to %d deep, %d turns at a time. The model is a script behind the Runner seam; "+
+				"prompts, rules, runs, announcements and the journal are the library's, as any bot would have them.",
+			stripControls(s.bot.workspace.name),
+			o.depth,
+			maxRunningTurns,
+		),
+		dim,
+	)
 }
 
-// request is the first thing that the person asks: spawns, decisions, events.
+// request posts the first request and shows its spawns, decisions and events.
 func (s *story) request(ctx context.Context, o options) error {
 	s.paper.title("2", "A request: spawns, decisions, events")
 	if err := s.chronicle.begin(ctx, s.process); err != nil {
@@ -103,7 +120,7 @@ func (s *story) request(ctx context.Context, o options) error {
 	if err := s.process.chat.Post(ctx, agent.Message{ID: "request-1", Text: o.task}); err != nil {
 		return err
 	}
-	if err := s.chronicle.follow(ctx, s.chronicle.done); err != nil {
+	if err := s.chronicle.recordUntil(ctx, s.chronicle.isAnswered); err != nil {
 		return err
 	}
 	s.checkPrompts()
@@ -113,16 +130,22 @@ func (s *story) request(ctx context.Context, o options) error {
 // announcements shows what the requesters' models were given, word for word.
 func (s *story) announcements(context.Context, options) error {
 	s.paper.title("3", "The announcements, as delivered")
-	told := s.process.seen.announcements()
+	told := s.process.witness.announcements()
 	t := &table{head: []string{"to", "about", "status", "what the child said"}}
 	shown := false
 	for _, a := range told {
 		e := readAnnouncement(a.text)
-		if a.to == chat.String() && !shown {
+		if a.to == chatKey.String() && !shown {
 			shown = true
-			s.paper.box("what main's model was given when "+e.task+" ended", strings.Split(a.text, "\n"), dim)
+			s.paper.box(
+				"what main's model was given when "+e.task+" ended", strings.Split(a.text, "\n"),
+				dim,
+			)
 		}
-		t.add(span{s.nameOfSession(a.to), normal}, span{e.task, normal}, span{e.status, green}, span{oneLine(strings.Join(e.result, " ")), dim})
+		t.add(
+			span{s.nameOfSession(a.to), normal}, span{e.task, normal}, span{e.status, green},
+			span{oneLine(strings.Join(e.result, " ")), dim},
+		)
 	}
 	s.paper.print()
 	s.paper.table(t)
@@ -142,8 +165,9 @@ func (s *story) nameOfSession(key string) string {
 // reply shows what reached the person.
 func (s *story) reply(context.Context, options) error {
 	s.paper.title("4", "The reply, as the person reads it")
-	for _, d := range s.process.seen.said() {
-		s.paper.box("to Config.Reply, key …"+tail(d.Key, 12), strings.Split(d.Reply.Text, "\n"), blue)
+	for _, d := range s.process.witness.repliesSoFar() {
+		lines := strings.Split(d.Reply.Text, "\n")
+		s.paper.box("to Config.Reply, key …"+tail(d.Key, 12), lines, blue)
 	}
 	return nil
 }
@@ -154,7 +178,7 @@ func (s *story) closing() {
 	s.paper.title("7", "Your turn")
 	for _, l := range [][2]string{
 		{"-depth 3", "lets the tree grow; -depth 1 makes the specialists work alone"},
-		{"-task TEXT", "asks for something else; the desk knows " + strings.Join(places(), ", ")},
+		{"-task TEXT", "asks for something else; the desk knows " + strings.Join(knownPlaces(), ", ")},
 		{"-workspace DIR", "takes another workspace; edit a copy of examples/quickstart/workspace"},
 		{"-json", "writes the events as JSON lines"},
 	} {

@@ -8,7 +8,7 @@ import (
 // A table is rows below headings. The last column is cut if the paper is too narrow.
 type table struct {
 	head  []string
-	right []bool // which columns are aligned at the right; the others, and those not named, at the left
+	right []bool // columns that are aligned at the right
 	rows  [][]span
 	rules map[int]bool // rows that have a line above them
 }
@@ -61,7 +61,9 @@ func (p *paper) table(t *table) {
 		head[i] = span{h, dim}
 	}
 	rule := func() {
-		p.print(span{indent + strings.Repeat(p.glyph("─", "-"), total-len(indent)+widths[last]), dim})
+		p.print(
+			span{indent + strings.Repeat(p.glyph("─", "-"), total-len(indent)+widths[last]), dim},
+		)
 	}
 	row(head)
 	rule()

@@ -22,7 +22,9 @@ const (
 	cyan
 )
 
-var escapes = [...]string{"", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[34m", "\x1b[36m"}
+var escapes = [...]string{
+	"", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[34m", "\x1b[36m",
+}
 
 const reset = "\x1b[0m"
 
@@ -62,7 +64,8 @@ func (l line) cut(n int) line {
 // maxWidth is how many columns are used at most, however wide the terminal is.
 const maxWidth = 100
 
-// A paper is what the story is written on: a terminal, with colours and frames, or anything else, without.
+// A paper is what the story is written on: a terminal, with colours and frames, or anything else,
+// without.
 type paper struct {
 	out   io.Writer
 	fancy bool
@@ -70,7 +73,8 @@ type paper struct {
 	err   error // the first one of writing
 }
 
-// newPaper looks what it is that one writes to. Somebody who reads along is worth a pause now and then: see unhurried.
+// newPaper returns a paper for an output. unhurried reports that a person reads along at a
+// terminal, outside of CI, so that the story should pause now and then.
 func newPaper(out io.Writer) (p *paper, unhurried bool) {
 	p = &paper{out: out, width: maxWidth}
 	f, ok := out.(*os.File)
@@ -123,7 +127,10 @@ func (p *paper) glyph(fancy, plain string) string {
 func (p *paper) title(number, text string) {
 	p.print()
 	rest := p.width - utf8.RuneCountInString(number+text) - 4
-	p.print(span{number, cyan}, span{"  " + text + "  ", bold}, span{strings.Repeat(p.glyph("─", "-"), max(rest, 0)), dim})
+	p.print(
+		span{number, cyan}, span{"  " + text + "  ", bold},
+		span{strings.Repeat(p.glyph("─", "-"), max(rest, 0)), dim},
+	)
 	p.print()
 }
 

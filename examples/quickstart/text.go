@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// clean returns a text that a terminal shows as it is: without control characters other than line breaks, and without characters
-// that hide or turn what stands around them.
-func clean(s string) string {
+// stripControls returns a text that a terminal shows as it is: without control characters other
+// than line breaks, and without characters that hide or turn what stands around them.
+func stripControls(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n':
@@ -23,7 +23,7 @@ func clean(s string) string {
 }
 
 // oneLine returns a text with every run of white space as one space.
-func oneLine(s string) string { return strings.Join(strings.Fields(clean(s)), " ") }
+func oneLine(s string) string { return strings.Join(strings.Fields(stripControls(s)), " ") }
 
 // shorten returns at most n runes of a text, the last of them an ellipsis if there are more.
 func shorten(s string, n int) string {
@@ -36,7 +36,7 @@ func shorten(s string, n int) string {
 // wrap returns the lines of a text with at most n runes each. A word that is longer is broken.
 func wrap(s string, n int) (lines []string) {
 	n = max(n, 1)
-	for line := range strings.SplitSeq(clean(s), "\n") {
+	for line := range strings.SplitSeq(stripControls(s), "\n") {
 		var now []rune
 		for word := range strings.FieldsSeq(line) {
 			w := []rune(word)

@@ -7,18 +7,18 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 )
 
-// A source is where a tool gets its answers. It can be put on hold, as a slow service would be: then whoever asks waits until it is
-// released or their context ends.
+// A source is where a tool gets its answers. It can be put on hold, like a service that is slow: a
+// call then waits until the source is released or the context of the call ends.
 type source struct {
 	desk *desk
 	gate chan struct{} // nil while the source answers at once
-	wait int           // how many are waiting
+	wait int           // how many calls are waiting
 }
 
-// A desk holds the sources of the bot's tools and knows who waits at them.
+// A desk holds the sources of the bot's tools and counts the calls that wait at them.
 type desk struct {
 	mu            sync.Mutex
-	changed       chan struct{} // closed and replaced whenever somebody begins to wait
+	changed       chan struct{} // closed and replaced when a call begins to wait
 	trains, guide source
 }
 
@@ -28,7 +28,7 @@ func newDesk() *desk {
 	return d
 }
 
-// tools are the bot's own. Policy decides who gets which.
+// tools returns the bot's own tools. The rules decide which agent gets which.
 func (d *desk) tools() []agent.Tool {
 	type journey struct {
 		To string `json:"to" doc:"the town to go to"`
@@ -38,22 +38,30 @@ func (d *desk) tools() []agent.Tool {
 		Topic string `json:"topic" doc:"sleep, eat, see or rain"`
 	}
 	return []agent.Tool{
-		agent.NewTool("timetable", "Trains from Cologne to a town and back.", func(ctx context.Context, in journey) (string, error) {
-			if err := d.trains.pass(ctx); err != nil {
-				return "", err
-			}
-			return lookUp(in.To, "trains"), nil
-		}),
-		agent.NewTool("guidebook", "One entry on a town: sleep, eat, see or rain.", func(ctx context.Context, in entry) (string, error) {
-			if err := d.guide.pass(ctx); err != nil {
-				return "", err
-			}
-			return lookUp(in.Place, in.Topic), nil
-		}),
+		agent.NewTool(
+			"timetable",
+			"Trains from Cologne to a town and back.",
+			func(ctx context.Context, in journey) (string, error) {
+				if err := d.trains.waitOpen(ctx); err != nil {
+					return "", err
+				}
+				return findEntry(in.To, "trains"), nil
+			},
+		),
+		agent.NewTool(
+			"guidebook",
+			"One entry on a town: sleep, eat, see or rain.",
+			func(ctx context.Context, in entry) (string, error) {
+				if err := d.guide.waitOpen(ctx); err != nil {
+					return "", err
+				}
+				return findEntry(in.Place, in.Topic), nil
+			},
+		),
 	}
 }
 
-// hold makes whoever asks from now on wait.
+// hold makes every later call of the source wait until release.
 func (s *source) hold() {
 	s.desk.mu.Lock()
 	defer s.desk.mu.Unlock()
@@ -62,7 +70,7 @@ func (s *source) hold() {
 	}
 }
 
-// release lets everybody pass again.
+// release ends hold: the waiting calls go on.
 func (s *source) release() {
 	s.desk.mu.Lock()
 	defer s.desk.mu.Unlock()
@@ -72,8 +80,8 @@ func (s *source) release() {
 	}
 }
 
-// pass returns when the source answers, or with the cause of the end of ctx.
-func (s *source) pass(ctx context.Context) error {
+// waitOpen returns when the source answers, or with the cause of the end of ctx.
+func (s *source) waitOpen(ctx context.Context) error {
 	s.desk.mu.Lock()
 	gate := s.gate
 	if gate == nil {

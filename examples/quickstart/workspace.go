@@ -20,8 +20,9 @@ type workspace struct {
 	close func() error
 }
 
-// openWorkspace opens a directory, or the workspace that is part of the program if dir is empty, and makes sure that all of it can be
-// read: a bot would go on without a file that cannot, but here somebody has just named the directory.
+// openWorkspace opens a directory, or the workspace that is part of the program if dir is empty,
+// and checks that every file in it can be read. A bot goes on without a file that it cannot read.
+// Here the person at the command line has just named the directory and should hear of it.
 func openWorkspace(dir string) (workspace, error) {
 	if dir == "" {
 		sub, err := fs.Sub(embedded, "workspace")

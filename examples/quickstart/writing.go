@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// taskOf puts into words what somebody is asked who sees nothing of the conversation.
+// taskOf returns a task that stands alone: a sub-agent sees nothing of the conversation.
 func taskOf(place string, about ...topic) string {
 	titles := make([]string, len(about))
 	for i, t := range about {
@@ -16,7 +16,7 @@ func taskOf(place string, about ...topic) string {
 
 // interim is what the person hears before there is an answer, once.
 func (r *request) interim() string {
-	if r.child || r.spoken {
+	if r.child || r.hasSpoken {
 		return ""
 	}
 	return "Let me see what we have on " + r.subject() + r.name() + ". Back in a moment."
@@ -25,8 +25,13 @@ func (r *request) interim() string {
 // letter is the answer to the person.
 func (r *request) letter() string {
 	found := r.findings()
-	if !slices.ContainsFunc(strings.Split(found, "\n"), func(l string) bool { return !strings.Contains(l, nothing) }) {
-		return "There is " + nothing + r.subject() + r.name() + ". I can tell you about " + strings.Join(places(), ", ") + "."
+	if !slices.ContainsFunc(
+		strings.Split(found, "\n"),
+		func(l string) bool { return !strings.Contains(l, nothingOnFile) },
+	) {
+		return "There is " + nothingOnFile + r.subject() + r.name() + ". I can tell you about " + strings.Join(
+			knownPlaces(), ", ",
+		) + "."
 	}
 	text := r.place + r.name() + ". This is what I would do:\n\n" + found
 	if r.refused {
@@ -54,7 +59,7 @@ func (r *request) name() string {
 // findings are what it has looked up itself and what has come back, a line for each topic.
 func (r *request) findings() string {
 	var lines []string
-	for _, l := range r.looked {
+	for _, l := range r.lookups {
 		lines = append(lines, headOf(l.topic)+l.text)
 	}
 	for _, a := range r.asked {
@@ -63,7 +68,7 @@ func (r *request) findings() string {
 			lines[0] += " (checked)"
 		case a.result != "":
 			lines = append(lines, strings.Split(a.result, "\n")...)
-		case a.accepted && (a.status != "unknown" || strings.HasSuffix(a.label, again)):
+		case a.accepted && (a.status != "unknown" || strings.HasSuffix(a.label, againSuffix)):
 			lines = append(lines, "Not known: "+a.label+", "+a.status+".")
 		}
 	}
@@ -79,7 +84,9 @@ func headOf(id string) string { return strings.ToUpper(id[:1]) + id[1:] + ": " }
 
 // rank is the place of a line in a plan, by its head.
 func rank(line string) int {
-	i := slices.IndexFunc(topics, func(t topic) bool { return strings.HasPrefix(line, headOf(t.id)) })
+	i := slices.IndexFunc(
+		topics, func(t topic) bool { return strings.HasPrefix(line, headOf(t.id)) },
+	)
 	if i < 0 {
 		return len(topics)
 	}
