@@ -28,7 +28,7 @@ func (a Aliases) Validate() error {
 }
 
 // Resolve returns the key that s means: a whole key, or one without "agent:<agent>:", which is then that of the default agent. Aliases
-// of a main session, in either form, become its one key, see [Aliases.Canonical]. There is no default: empty text is a *[KeyError] as
+// of a main session, in either form, become its one key, see [Aliases.canonical]. There is no default: empty text is a *[KeyError] as
 // any other that is no key, and text that starts with "agent:" has to be a whole key.
 func (a Aliases) Resolve(s string) (Key, error) {
 	if err := a.Validate(); err != nil {
@@ -39,22 +39,22 @@ func (a Aliases) Resolve(s string) (Key, error) {
 	switch {
 	case whole:
 	case equalWord(s, wordMain):
-		return a.Canonical(mainKey(a.agent())), nil
+		return a.canonical(mainKey(a.agent())), nil
 	default:
 		prefix := wordAgent + ":" + a.agent() + ":"
 		k, err := Parse(prefix + s)
 		if bad := (*KeyError)(nil); errors.As(err, &bad) {
 			return Key{}, &KeyError{Key: s, Offset: max(0, min(bad.Offset-len(prefix), len(s))), Reason: bad.Reason}
 		}
-		return a.Canonical(k), err
+		return a.canonical(k), err
 	}
 	k, err := Parse(s)
-	return a.Canonical(k), err
+	return a.canonical(k), err
 }
 
-// Canonical returns the one key of a main session if k is an alias of it, else k. That key is agent:<agent>:main, also where a main
+// canonical returns the one key of a main session if k is an alias of it, else k. That key is agent:<agent>:main, also where a main
 // session has another name in the configuration, so that [Key.IsMain] needs none; with Global it is the global session.
-func (a Aliases) Canonical(k Key) Key {
+func (a Aliases) canonical(k Key) Key {
 	alias := k.IsMain()
 	if main := lower(a.Main); main != "" && k.Kind() == KindNamed && k.ThreadID() == "" {
 		alias = alias || k.ID() == main

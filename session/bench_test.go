@@ -7,7 +7,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-var sink session.Key
+var parseSink session.Key
 
 func BenchmarkParse(b *testing.B) {
 	for name, s := range map[string]string{
@@ -22,7 +22,7 @@ func BenchmarkParse(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				sink = k
+				parseSink = k
 			}
 		})
 	}
@@ -37,9 +37,9 @@ func BenchmarkKeyMethods(b *testing.B) {
 	}
 }
 
-type nothing struct{}
+type emptyPayload struct{}
 
-func (nothing) AppendJSON(b []byte) ([]byte, error) { return append(b, "{}"...), nil }
+func (emptyPayload) AppendJSON(b []byte) ([]byte, error) { return append(b, "{}"...), nil }
 
 // One append of three entries, beside what keeping the slices costs alone.
 func BenchmarkMemoryAppend(b *testing.B) {
@@ -60,7 +60,7 @@ func BenchmarkMemoryAppend(b *testing.B) {
 		for b.Loop() {
 			entries := make([]session.Entry, 3)
 			for i := range entries {
-				entries[i].Payload = nothing{}
+				entries[i].Payload = emptyPayload{}
 			}
 			var err error
 			if last, err = j.Append(ctx, root, last, session.Batch{ID: "b", Entries: entries}); err != nil {
@@ -77,7 +77,7 @@ func BenchmarkMemoryAppendTrees(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		root := session.Must(session.NamedKey("main", session.NewID()))
-		entries := []session.Entry{{Payload: nothing{}}}
+		entries := []session.Entry{{Payload: emptyPayload{}}}
 		var last session.Seq
 		for pb.Next() {
 			last, _ = j.Append(ctx, root, last, session.Batch{Entries: entries})

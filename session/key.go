@@ -192,9 +192,6 @@ func (k Key) Display() string {
 	return strings.Join(segments, ":")
 }
 
-// AppendText appends the canonical form of k.
-func (k Key) AppendText(b []byte) ([]byte, error) { return append(b, k.s...), nil }
-
 // MarshalText returns the canonical form of k, empty for the zero Key.
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.s), nil }
 

@@ -108,9 +108,6 @@ func checkKey(t *testing.T, k session.Key) {
 	var back session.Key
 	require.NoError(t, back.UnmarshalText(text))
 	assert.Equal(t, k, back)
-	appended, err := k.AppendText([]byte("x"))
-	require.NoError(t, err)
-	assert.Equal(t, "x"+k.String(), string(appended))
 
 	// A substring tells sub-agents as well, however deep.
 	n := strings.Count(k.String(), ":subagent:") + strings.Count(k.String(), ":spawn:")
@@ -513,7 +510,6 @@ func TestWords(t *testing.T) {
 	}
 	check(12, func(i int) word { return session.Kind(i) }, func(b []byte) (word, error) { var v session.Kind; err := v.UnmarshalText(b); return v, err })
 	check(4, func(i int) word { return session.Role(i) }, func(b []byte) (word, error) { var v session.Role; err := v.UnmarshalText(b); return v, err })
-	check(2, func(i int) word { return session.Scope(i) }, func(b []byte) (word, error) { var v session.Scope; err := v.UnmarshalText(b); return v, err })
 	check(2, func(i int) word { return session.Dialect(i) }, func(b []byte) (word, error) { var v session.Dialect; err := v.UnmarshalText(b); return v, err })
 	check(4, func(i int) word { return session.DirectScope(i) }, func(b []byte) (word, error) { var v session.DirectScope; err := v.UnmarshalText(b); return v, err })
 }

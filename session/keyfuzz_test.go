@@ -69,7 +69,7 @@ func FuzzConstructors(f *testing.F) {
 			session.KindChannel: func() (session.Key, error) { return session.ChannelKey(agent, channel, peer) },
 		} {
 			k, err := build()
-			if !made(t, k, err) {
+			if !keyMade(t, k, err) {
 				continue
 			}
 			checkKey(t, k)
@@ -81,7 +81,7 @@ func FuzzConstructors(f *testing.F) {
 			if kind == session.KindDirect {
 				assert.Equal(t, strings.ToLower(account), k.Account())
 			}
-			if in, err := k.Thread(thread); made(t, in, err) {
+			if in, err := k.Thread(thread); keyMade(t, in, err) {
 				checkKey(t, in)
 				assert.Equal(t, thread, in.ThreadID())
 				assert.Equal(t, peer, in.Peer())
@@ -90,7 +90,7 @@ func FuzzConstructors(f *testing.F) {
 		}
 		for _, dialect := range []session.Dialect{session.DialectSubagent, session.DialectSpawn} {
 			child, err := dialect.Child(session.Must(session.MainKey("main")), agent, peer)
-			if !made(t, child, err) {
+			if !keyMade(t, child, err) {
 				continue
 			}
 			checkKey(t, child)
@@ -98,11 +98,11 @@ func FuzzConstructors(f *testing.F) {
 			assert.Equal(t, 1, child.Depth())
 			assert.Equal(t, 2, session.Must(child.Child(agent, "x")).Depth())
 		}
-		if named, err := session.NamedKey(agent, peer); made(t, named, err) {
+		if named, err := session.NamedKey(agent, peer); keyMade(t, named, err) {
 			checkKey(t, named)
 			assert.Equal(t, session.KindNamed, named.Kind())
 		}
-		if hook, err := session.HookKey(agent, peer); made(t, hook, err) {
+		if hook, err := session.HookKey(agent, peer); keyMade(t, hook, err) {
 			checkKey(t, hook)
 			assert.Equal(t, session.KindHook, hook.Kind())
 		}
@@ -111,7 +111,7 @@ func FuzzConstructors(f *testing.F) {
 
 // made reports whether a constructor made a key. A key and an error never come together, and the
 // error is always one of a key.
-func made(t *testing.T, k session.Key, err error) bool {
+func keyMade(t *testing.T, k session.Key, err error) bool {
 	t.Helper()
 	if err == nil {
 		assert.True(t, k.IsValid())

@@ -97,40 +97,6 @@ func (r Role) Ceiling(now Role) Role {
 // MaySpawn reports whether a session of this role may have sub-agents at all.
 func (r Role) MaySpawn() bool { return r == RoleMain || r == RoleOrchestrator }
 
-// Scope returns whom a session of this role may steer and stop. Whom it may see is a matter of
-// configuration, not of its role.
-func (r Role) Scope() Scope {
-	if r.MaySpawn() {
-		return ScopeChildren
-	}
-	return ScopeNone
-}
-
-// A Scope is whom a session controls. It follows from the session's [Role] and so is a ceiling as
-// well.
-type Scope uint8
-
-// The scopes, each more than the one before.
-const (
-	ScopeNone     Scope = iota // no session
-	ScopeChildren              // the sub-agents that it started, and theirs
-)
-
-var scopeNames = [...]string{ScopeNone: "none", ScopeChildren: "children"}
-
-// String returns the word for s, "none" or "children".
-func (s Scope) String() string { return enum.String(scopeNames[:], "Scope", s) }
-
-// MarshalText returns the word for s. A value that is not a Scope is an error.
-func (s Scope) MarshalText() ([]byte, error) {
-	return enum.Marshal(scopeNames[:], "session", "scope", s)
-}
-
-// UnmarshalText sets s to the Scope that text is the word for.
-func (s *Scope) UnmarshalText(text []byte) error {
-	return enum.Unmarshal(scopeNames[:], "session", "scope", text, s)
-}
-
 // A Dialect is the word that a sub-agent's key is written with. Both are understood everywhere.
 type Dialect uint8
 

@@ -8,12 +8,12 @@ import (
 )
 
 // A process that starts again finds nothing in memory. To run the rules about that, the journal outlives what the kit closes.
-type unclosed struct{ session.Journal }
+type unclosedJournal struct{ session.Journal }
 
 func TestMemoryJournal(t *testing.T) {
 	sessiontest.TestJournal(t, func(*testing.T) sessiontest.OpenFunc {
 		j := session.NewMemory().Journal
-		return func() (session.Journal, error) { return unclosed{j}, nil }
+		return func() (session.Journal, error) { return unclosedJournal{j}, nil }
 	})
 }
 

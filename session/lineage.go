@@ -61,17 +61,6 @@ func (l Lineage) Child(key Key, maxSpawnDepth int) (Lineage, error) {
 	return child, child.Validate()
 }
 
-// IsTop reports whether l is that of a top-level session.
-func (l Lineage) IsTop() bool { return l.Parent.IsZero() }
-
-// RoleNow returns the role of the session under today's maxSpawnDepth: that which was stored is the ceiling.
-func (l Lineage) RoleNow(maxSpawnDepth int) Role {
-	return l.Role.Ceiling(RoleAt(l.Depth, maxSpawnDepth))
-}
-
-// Scope returns whom the session controls under today's maxSpawnDepth.
-func (l Lineage) Scope(maxSpawnDepth int) Scope { return l.RoleNow(maxSpawnDepth).Scope() }
-
 // Validate returns a *[LineageError] if l cannot be true of any session, whatever the records of the others say.
 func (l Lineage) Validate() error {
 	if reason := l.fault(); reason != "" {
@@ -135,7 +124,7 @@ func Trace(key Key, find func(Key) (l Lineage, ok bool, err error)) (Lineage, er
 	}
 	chain := []Lineage{first} // from the session up to the root
 	seen := map[Key]bool{key: true}
-	for at := first; !at.IsTop(); chain = append(chain, at) {
+	for at := first; !at.Parent.IsZero(); chain = append(chain, at) {
 		if seen[at.Parent] {
 			return Lineage{}, &LineageError{Key: key, Reason: fmt.Sprintf("a cycle: %q is above itself", at.Parent)}
 		}

@@ -42,7 +42,6 @@ func TestRoleCeiling(t *testing.T) {
 			assert.Equal(t, got, now.Ceiling(stored))
 			assert.False(t, got.MaySpawn() && !(stored.MaySpawn() && now.MaySpawn()), "%v and %v give %v", stored, now, got)
 			assert.Equal(t, got == session.RoleMain, stored == session.RoleMain && now == session.RoleMain)
-			assert.Equal(t, got.MaySpawn(), got.Scope() == session.ScopeChildren)
 		}
 	}
 	assert.Equal(t, session.RoleLeaf, session.RoleLeaf.Ceiling(session.RoleOrchestrator))
@@ -51,7 +50,7 @@ func TestRoleCeiling(t *testing.T) {
 }
 
 // chain returns the lineages of a main session and of n sub-agents, each below the one before.
-func chain(t *testing.T, n, limit int) []session.Lineage {
+func lineageChain(t *testing.T, n, limit int) []session.Lineage {
 	t.Helper()
 	top, err := session.Top(session.Must(session.MainKey("main")))
 	require.NoError(t, err)
@@ -65,7 +64,7 @@ func chain(t *testing.T, n, limit int) []session.Lineage {
 	return all
 }
 
-func finder(all []session.Lineage) func(session.Key) (session.Lineage, bool, error) {
+func lineageFinder(all []session.Lineage) func(session.Key) (session.Lineage, bool, error) {
 	return func(k session.Key) (session.Lineage, bool, error) {
 		for _, l := range all {
 			if l.Key == k {
@@ -77,21 +76,19 @@ func finder(all []session.Lineage) func(session.Key) (session.Lineage, bool, err
 }
 
 func TestLineage(t *testing.T) {
-	all := chain(t, 3, 2)
+	all := lineageChain(t, 3, 2)
 	for i, l := range all {
 		assert.NoError(t, l.Validate())
 		assert.Equal(t, i, l.Depth)
 		assert.Equal(t, session.Must(session.MainKey("main")), l.Root)
 		assert.Equal(t, session.RoleAt(i, 2), l.Role)
-		assert.Equal(t, i == 0, l.IsTop())
-		got, err := session.Trace(l.Key, finder(all[1:])) // the main session needs no record
+		assert.Equal(t, i == 0, l.Parent.IsZero())
+		got, err := session.Trace(l.Key, lineageFinder(all[1:])) // the main session needs no record
 		require.NoError(t, err)
 		assert.Equal(t, l, got)
 	}
-	assert.Equal(t, session.RoleLeaf, all[1].RoleNow(1), "a lower limit demotes at once")
-	assert.Equal(t, session.RoleLeaf, all[2].RoleNow(5), "a higher one never promotes")
-	assert.Equal(t, session.ScopeChildren, all[1].Scope(2))
-	assert.Equal(t, session.ScopeNone, all[1].Scope(1))
+	assert.Equal(t, session.RoleLeaf, all[1].Role.Ceiling(session.RoleAt(1, 1)), "a lower limit demotes at once")
+	assert.Equal(t, session.RoleLeaf, all[2].Role.Ceiling(session.RoleAt(2, 5)), "a higher one never promotes")
 
 	data, err := json.Marshal(all[1])
 	require.NoError(t, err)
@@ -106,11 +103,11 @@ func TestLineage(t *testing.T) {
 
 // A flat key below a sub-agent is as deep as its record says, not as its key does.
 func TestFlatKeys(t *testing.T) {
-	all := chain(t, 1, 3)
+	all := lineageChain(t, 1, 3)
 	flat, err := all[1].Child(session.Must(session.Parse("agent:main:subagent:flat")), 3)
 	require.NoError(t, err)
 	assert.Equal(t, 2, flat.Depth)
-	got, err := session.Trace(session.Must(session.Parse("AGENT:MAIN:SUBAGENT:FLAT")), finder(append(all, flat))) // K30
+	got, err := session.Trace(session.Must(session.Parse("AGENT:MAIN:SUBAGENT:FLAT")), lineageFinder(append(all, flat))) // K30
 	require.NoError(t, err)
 	assert.Equal(t, 2, got.Depth)
 	acp, err := all[1].Child(session.Must(session.ACPKey("main", "x")), 3)
@@ -163,10 +160,10 @@ func TestLineageRefuses(t *testing.T) {
 }
 
 func TestTraceRefuses(t *testing.T) {
-	all := chain(t, 4, 5)
-	_, err := session.Trace(all[4].Key, finder(all[2:]))
+	all := lineageChain(t, 4, 5)
+	_, err := session.Trace(all[4].Key, lineageFinder(all[2:]))
 	assert.ErrorIs(t, err, session.ErrNotFound, "a record above is missing")
-	_, err = session.Trace(session.Must(session.Parse("agent:main:subagent:nobody")), finder(all))
+	_, err = session.Trace(session.Must(session.Parse("agent:main:subagent:nobody")), lineageFinder(all))
 	assert.ErrorIs(t, err, session.ErrNotFound)
 
 	wrong := errors.New("disk")
@@ -180,7 +177,7 @@ func TestTraceRefuses(t *testing.T) {
 	// K27: two that are above each other.
 	main := session.Must(session.MainKey("main"))
 	a, b := session.Must(session.Parse("agent:main:subagent:a")), session.Must(session.Parse("agent:main:subagent:b"))
-	_, err = session.Trace(a, finder([]session.Lineage{
+	_, err = session.Trace(a, lineageFinder([]session.Lineage{
 		{Key: a, Root: main, Parent: b, Depth: 2, Role: session.RoleLeaf},
 		{Key: b, Root: main, Parent: a, Depth: 2, Role: session.RoleLeaf},
 	}))
@@ -189,11 +186,11 @@ func TestTraceRefuses(t *testing.T) {
 
 	bad := all[2]
 	bad.Depth, bad.Parent = 3, all[1].Key
-	_, err = session.Trace(bad.Key, finder([]session.Lineage{all[1], bad}))
+	_, err = session.Trace(bad.Key, lineageFinder([]session.Lineage{all[1], bad}))
 	assert.ErrorIs(t, err, session.ErrCorruptLineage)
 	other := all[2]
 	other.Root = session.Must(session.MainKey("other"))
-	_, err = session.Trace(other.Key, finder([]session.Lineage{all[1], other}))
+	_, err = session.Trace(other.Key, lineageFinder([]session.Lineage{all[1], other}))
 	assert.ErrorIs(t, err, session.ErrCorruptLineage)
 }
 
@@ -201,7 +198,7 @@ func TestTraceRefuses(t *testing.T) {
 func TestTraceProperty(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
-		all := chain(t, 1+rng.IntN(5), 5)
+		all := lineageChain(t, 1+rng.IntN(5), 5)
 		want := all[len(all)-1]
 		hurt := &all[1+rng.IntN(len(all)-1)]
 		pick := all[rng.IntN(len(all))]
@@ -215,20 +212,20 @@ func TestTraceProperty(t *testing.T) {
 		case 3:
 			hurt.Role = session.Role(rng.IntN(5))
 		}
-		got, err := session.Trace(want.Key, finder(all))
+		got, err := session.Trace(want.Key, lineageFinder(all))
 		if err == nil {
 			assert.Equal(t, want.Depth, got.Depth)
 			assert.Equal(t, want.Root, got.Root)
-			assert.NotEqual(t, session.RoleMain, got.RoleNow(5))
+			assert.NotEqual(t, session.RoleMain, got.Role.Ceiling(session.RoleAt(got.Depth, 5)))
 		}
 	}
 }
 
 func TestRecord(t *testing.T) {
-	noon := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	testNoon := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	r := session.Record{
-		Lineage: chain(t, 1, 2)[1], SessionID: uuid1, Route: session.Route{Channel: "telegram", To: "-1"}, Label: "research",
-		Model: "vendor/model", Thinking: "high", Workdir: "/srv/work", Sandboxed: true, Created: noon, Ended: noon.Add(time.Minute), Archived: noon.Add(time.Hour),
+		Lineage: lineageChain(t, 1, 2)[1], SessionID: uuid1, Route: session.Route{Channel: "telegram", To: "-1"}, Label: "research",
+		Model: "vendor/model", Thinking: "high", Workdir: "/srv/work", Sandboxed: true, Created: testNoon, Ended: testNoon.Add(time.Minute), Archived: testNoon.Add(time.Hour),
 	}
 	require.NoError(t, r.Validate())
 	assert.Equal(t, session.Ref{Key: r.Key, SessionID: uuid1}, r.Ref())
@@ -241,9 +238,9 @@ func TestRecord(t *testing.T) {
 		"lineage": func(r *session.Record) { r.Depth = 0 },
 		"id":      func(r *session.Record) { r.SessionID = "a/b" },
 		"created": func(r *session.Record) { r.Created = time.Time{} },
-		"ended":   func(r *session.Record) { r.Ended = noon.Add(-1) },
+		"ended":   func(r *session.Record) { r.Ended = testNoon.Add(-1) },
 		"archive": func(r *session.Record) { r.Ended = time.Time{} },
-		"before":  func(r *session.Record) { r.Archived = noon },
+		"before":  func(r *session.Record) { r.Archived = testNoon },
 	} {
 		bad := r
 		spoil(&bad)

@@ -51,8 +51,8 @@ func (e *Error) Error() string {
 // Unwrap returns [ErrBound] or [ErrNotOwner].
 func (e *Error) Unwrap() error { return e.Err }
 
-// Validate returns an error that names the field that cannot be.
-func (b Binding) Validate() error {
+// validate returns an error that names the field that cannot be.
+func (b Binding) validate() error {
 	reason := ""
 	switch {
 	case !b.Conversation.Complete():
@@ -88,9 +88,9 @@ func (b Binding) Expiry() (at time.Time, why Reason, ok bool) {
 	return at, why, ok
 }
 
-// Expired reports whether b has ended by itself at now, and why. A binding that lasts an hour has
+// expired reports whether b has ended by itself at now, and why. A binding that lasts an hour has
 // ended when the hour is over.
-func (b Binding) Expired(now time.Time) (why Reason, expired bool) {
+func (b Binding) expired(now time.Time) (why Reason, expired bool) {
 	at, why, ok := b.Expiry()
 	if !ok || now.Before(at) {
 		return ReasonManual, false
@@ -98,10 +98,10 @@ func (b Binding) Expired(now time.Time) (why Reason, expired bool) {
 	return why, true
 }
 
-// MayChange reports whether the owner called by may move, limit or end b. The owner who made b may,
+// mayChange reports whether the owner called by may move, limit or end b. The owner who made b may,
 // and so may [SystemOwner]. Every owner may if SystemOwner made b. The empty name may change
 // nothing that a person made.
-func (b Binding) MayChange(by string) bool {
+func (b Binding) mayChange(by string) bool {
 	return b.By == SystemOwner || by == SystemOwner || by != "" && by == b.By
 }
 

@@ -176,7 +176,7 @@ func unbound(b Binding, why Reason, now time.Time) *fact {
 
 // decideBind returns the facts that bind a conversation, after the rules of [Table.Bind].
 func (s *state) decideBind(b Binding, replace bool, now time.Time) ([]*fact, error) {
-	if err := b.Validate(); err != nil {
+	if err := b.validate(); err != nil {
 		return nil, err
 	}
 	held, ok := s.bound[b.Conversation]
@@ -184,13 +184,13 @@ func (s *state) decideBind(b Binding, replace bool, now time.Time) ([]*fact, err
 	if !ok {
 		return []*fact{bound(b, now)}, nil
 	}
-	if why, over := old.Expired(now); over {
+	if why, over := old.expired(now); over {
 		return []*fact{unbound(old, why, now), bound(b, now)}, nil
 	}
 	switch {
 	case old.Target != b.Target && !replace:
 		return nil, &Error{Binding: old, By: b.By, Err: ErrBound}
-	case !old.MayChange(b.By):
+	case !old.mayChange(b.By):
 		return nil, &Error{Binding: old, By: b.By, Err: ErrNotOwner}
 	case old.Target != b.Target:
 		return []*fact{unbound(old, ReasonReplaced, now), bound(b, now)}, nil
@@ -201,7 +201,7 @@ func (s *state) decideBind(b Binding, replace bool, now time.Time) ([]*fact, err
 // live returns the binding of a conversation, an error if it has none that has not ended.
 func (s *state) live(conversation session.Route, now time.Time) (Binding, error) {
 	if held, ok := s.bound[conversation]; ok {
-		if _, over := held.Expired(now); !over {
+		if _, over := held.expired(now); !over {
 			return held.Binding, nil
 		}
 	}
@@ -214,7 +214,7 @@ func (s *state) decideUnbind(conversation session.Route, by string, why Reason, 
 	if err != nil {
 		return nil, Unbound{}, err
 	}
-	if !old.MayChange(by) {
+	if !old.mayChange(by) {
 		return nil, Unbound{}, &Error{Binding: old, By: by, Err: ErrNotOwner}
 	}
 	return []*fact{unbound(old, why, now)}, Unbound{Binding: old, Reason: why}, nil
@@ -226,19 +226,19 @@ func (s *state) decideLimit(conversation session.Route, by string, limit Limit, 
 	if err != nil {
 		return nil, nil, err
 	}
-	if !here.MayChange(by) {
+	if !here.mayChange(by) {
 		return nil, nil, &Error{Binding: here, By: by, Err: ErrNotOwner}
 	}
 	var facts []*fact
 	var changed []Binding
 	for _, other := range s.of(here.Target) {
-		_, over := other.Expired(now)
+		_, over := other.expired(now)
 		near := other.Conversation.Channel == conversation.Channel && other.Conversation.Account == conversation.Account
-		if over || !near || !other.MayChange(by) {
+		if over || !near || !other.mayChange(by) {
 			continue
 		}
 		next := other.limited(limit, now)
-		if err := next.Validate(); err != nil {
+		if err := next.validate(); err != nil {
 			return nil, nil, err
 		}
 		facts, changed = append(facts, bound(next, now)), append(changed, next)
@@ -250,7 +250,7 @@ func (s *state) decideLimit(conversation session.Route, by string, limit Limit, 
 func (s *state) expired(now time.Time) []Unbound {
 	var ended []Unbound
 	for _, b := range s.all() {
-		if why, over := b.Expired(now); over {
+		if why, over := b.expired(now); over {
 			ended = append(ended, Unbound{Binding: b, Reason: why})
 		}
 	}

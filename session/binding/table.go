@@ -205,7 +205,7 @@ func (t *Table) All(now time.Time) []Binding {
 
 func unexpired(bindings []Binding, now time.Time) []Binding {
 	return slices.DeleteFunc(bindings, func(b Binding) bool {
-		_, over := b.Expired(now)
+		_, over := b.expired(now)
 		return over
 	})
 }

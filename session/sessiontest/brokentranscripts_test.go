@@ -16,8 +16,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A shelf is what one call of a TranscriptsOpenFunc returns: transcripts in memory with some methods replaced.
-type shelf struct {
+// A brokenTranscript is what one call of a TranscriptsOpenFunc returns: transcripts in memory with some methods replaced.
+type brokenTranscript struct {
 	inner   session.Transcripts
 	nth     int // how many shelves were opened before this one
 	append  func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error)
@@ -26,28 +26,28 @@ type shelf struct {
 	locate  func(ref session.Ref) string
 }
 
-func (s *shelf) Append(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
+func (s *brokenTranscript) Append(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
 	if s.append != nil {
 		return s.append(ctx, ref, after, m...)
 	}
 	return s.inner.Append(ctx, ref, after, m...)
 }
 
-func (s *shelf) Read(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
+func (s *brokenTranscript) Read(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
 	if s.read != nil {
 		return s.read(ctx, ref, w)
 	}
 	return s.inner.Read(ctx, ref, w)
 }
 
-func (s *shelf) Archive(ctx context.Context, ref session.Ref, at time.Time) (string, error) {
+func (s *brokenTranscript) Archive(ctx context.Context, ref session.Ref, at time.Time) (string, error) {
 	if s.archive != nil {
 		return s.archive(ctx, ref, at)
 	}
 	return s.inner.Archive(ctx, ref, at)
 }
 
-func (s *shelf) Locate(ref session.Ref) string {
+func (s *brokenTranscript) Locate(ref session.Ref) string {
 	if s.locate != nil {
 		return s.locate(ref)
 	}
@@ -55,7 +55,7 @@ func (s *shelf) Locate(ref session.Ref) string {
 }
 
 // end returns where a transcript ends.
-func (s *shelf) end(ref session.Ref) (last session.Pos) {
+func (s *brokenTranscript) end(ref session.Ref) (last session.Pos) {
 	for line, err := range s.inner.Read(context.Background(), ref, session.LineQuery{}) {
 		if err != nil {
 			return 0
@@ -66,55 +66,57 @@ func (s *shelf) end(ref session.Ref) (last session.Pos) {
 }
 
 // change replaces what Read yields after it was read.
-func (s *shelf) change(f func(ref session.Ref, w session.LineQuery, lines []session.Line) []session.Line) {
+func (s *brokenTranscript) change(f func(ref session.Ref, w session.LineQuery, lines []session.Line) []session.Line) {
 	s.read = func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
-		return changed(s.inner.Read(ctx, ref, w), func(all []session.Line) []session.Line {
+		return changeSeq(s.inner.Read(ctx, ref, w), func(all []session.Line) []session.Line {
 			return f(ref, w, all)
 		})
 	}
 }
 
 // brokenTranscripts break one rule each.
-var brokenTranscripts = map[string]func(s *shelf){
-	"empty":           func(s *shelf) { s.read = refusesUnknown(s) },
-	"order":           func(s *shelf) { s.change(swapsLines) },
-	"after":           func(s *shelf) { s.read = wrapsAround(s) },
-	"last":            func(s *shelf) { s.read = takesFirst(s) },
-	"position":        func(s *shelf) { s.append = givesTickets(s) },
-	"stale":           func(s *shelf) { s.append = takesSecond(s) },
-	"ahead":           func(s *shelf) { s.append = takesLinesAhead(s) },
-	"one winner":      func(s *shelf) { s.append = looksThenWrites(s) },
-	"no messages":     func(s *shelf) { s.append = nothingIsFine(s) },
-	"message":         func(s *shelf) { s.append = rewrites(s, compactRaw) },
-	"newer":           func(s *shelf) { s.append = rewrites(s, knownOnly) },
-	"visible":         func(s *shelf) { hidesFromTheSecond(s) },
-	"durable":         func(s *shelf) { s.append = beginsAgain(s) },
-	"apart":           func(s *shelf) { s.read = mixesIDs(s) },
-	"at once":         func(s *shelf) { s.append = oneAtATime(s) },
-	"archive":         func(s *shelf) { s.archive = otherName(s) },
-	"archive again":   func(s *shelf) { s.archive = newNames(s) },
-	"archive durable": func(s *shelf) { s.archive = forgetsName(s) },
-	"archived":        func(s *shelf) { s.append = swallowsLate(s) },
-	"archive nothing": func(s *shelf) { s.archive = missesNothing(s) },
-	"locate":          func(s *shelf) { s.locate = func(r session.Ref) string { return "/dir/" + r.SessionID + ".jsonl" } },
-	"early stop":      func(s *shelf) { s.read = keepsYielding(s) },
-	"invalid":         func(s *shelf) { s.read = takesNegative(s) },
-	"context":         func(s *shelf) { s.archive = archivesAnyway(s) },
-	"closed":          nil, // see below
+var brokenTranscripts = map[string]func(s *brokenTranscript){
+	"empty":           func(s *brokenTranscript) { s.read = refusesUnknown(s) },
+	"order":           func(s *brokenTranscript) { s.change(swapsLines) },
+	"after":           func(s *brokenTranscript) { s.read = wrapsAround(s) },
+	"last":            func(s *brokenTranscript) { s.read = takesFirst(s) },
+	"position":        func(s *brokenTranscript) { s.append = givesTickets(s) },
+	"stale":           func(s *brokenTranscript) { s.append = takesSecond(s) },
+	"ahead":           func(s *brokenTranscript) { s.append = takesLinesAhead(s) },
+	"one winner":      func(s *brokenTranscript) { s.append = looksThenWrites(s) },
+	"no messages":     func(s *brokenTranscript) { s.append = nothingIsFine(s) },
+	"message":         func(s *brokenTranscript) { s.append = rewrites(s, compactRaw) },
+	"newer":           func(s *brokenTranscript) { s.append = rewrites(s, knownOnly) },
+	"visible":         func(s *brokenTranscript) { hidesFromTheSecond(s) },
+	"durable":         func(s *brokenTranscript) { s.append = beginsAgain(s) },
+	"apart":           func(s *brokenTranscript) { s.read = mixesIDs(s) },
+	"at once":         func(s *brokenTranscript) { s.append = oneAtATime(s) },
+	"archive":         func(s *brokenTranscript) { s.archive = otherName(s) },
+	"archive again":   func(s *brokenTranscript) { s.archive = newNames(s) },
+	"archive durable": func(s *brokenTranscript) { s.archive = forgetsName(s) },
+	"archived":        func(s *brokenTranscript) { s.append = swallowsLate(s) },
+	"archive nothing": func(s *brokenTranscript) { s.archive = missesNothing(s) },
+	"locate": func(s *brokenTranscript) {
+		s.locate = func(r session.Ref) string { return "/dir/" + r.SessionID + ".jsonl" }
+	},
+	"early stop": func(s *brokenTranscript) { s.read = keepsYielding(s) },
+	"invalid":    func(s *brokenTranscript) { s.read = takesNegative(s) },
+	"context":    func(s *brokenTranscript) { s.archive = archivesAnyway(s) },
+	"closed":     nil, // see below
 }
 
-type closableShelf struct{ *shelf }
+type closableTranscript struct{ *brokenTranscript }
 
-func (closableShelf) Close() error { return nil }
+func (closableTranscript) Close() error { return nil }
 
 func TestBrokenTranscripts(t *testing.T) {
-	fresh := func() maker[*shelf] {
+	fresh := func() handleMaker[*brokenTranscript] {
 		inner := session.NewMemory().Transcripts
-		return func(nth int) *shelf { return &shelf{inner: inner, nth: nth} }
+		return func(nth int) *brokenTranscript { return &brokenTranscript{inner: inner, nth: nth} }
 	}
-	wrap := func(rule string, s *shelf) session.Transcripts {
+	wrap := func(rule string, s *brokenTranscript) session.Transcripts {
 		if rule == "closed" {
-			return closableShelf{s}
+			return closableTranscript{s}
 		}
 		return s
 	}
@@ -127,7 +129,7 @@ type (
 	archiveFunc     = func(context.Context, session.Ref, time.Time) (string, error)
 )
 
-func refusesUnknown(s *shelf) readLinesFunc {
+func refusesUnknown(s *brokenTranscript) readLinesFunc {
 	return func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
 		if w.After > 0 && w.Last > 0 && s.end(ref) == 0 {
 			return func(yield func(session.Line, error) bool) { yield(session.Line{}, session.ErrNotFound) }
@@ -143,7 +145,7 @@ func swapsLines(_ session.Ref, _ session.LineQuery, lines []session.Line) []sess
 	return lines
 }
 
-func wrapsAround(s *shelf) readLinesFunc {
+func wrapsAround(s *brokenTranscript) readLinesFunc {
 	return func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
 		if w.After > s.end(ref)+100 {
 			w.After = 0
@@ -152,7 +154,7 @@ func wrapsAround(s *shelf) readLinesFunc {
 	}
 }
 
-func takesFirst(s *shelf) readLinesFunc {
+func takesFirst(s *brokenTranscript) readLinesFunc {
 	return func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
 		return func(yield func(session.Line, error) bool) {
 			n := 0
@@ -165,7 +167,7 @@ func takesFirst(s *shelf) readLinesFunc {
 	}
 }
 
-func givesTickets(s *shelf) appendLinesFunc {
+func givesTickets(s *brokenTranscript) appendLinesFunc {
 	const ticket = 1_000_000
 	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
 		pos, err := s.inner.Append(ctx, ref, after%ticket, m...)
@@ -176,7 +178,7 @@ func givesTickets(s *shelf) appendLinesFunc {
 	}
 }
 
-func takesSecond(s *shelf) appendLinesFunc {
+func takesSecond(s *brokenTranscript) appendLinesFunc {
 	var n atomic.Int32
 	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
 		if end := s.end(ref); n.Load() == 2 && after+2 == end && len(m) > 0 {
@@ -190,7 +192,7 @@ func takesSecond(s *shelf) appendLinesFunc {
 	}
 }
 
-func takesLinesAhead(s *shelf) appendLinesFunc {
+func takesLinesAhead(s *brokenTranscript) appendLinesFunc {
 	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
 		if end := s.end(ref); end > 0 && after == end+1 {
 			after = end
@@ -199,20 +201,20 @@ func takesLinesAhead(s *shelf) appendLinesFunc {
 	}
 }
 
-func looksThenWrites(s *shelf) appendLinesFunc {
+func looksThenWrites(s *brokenTranscript) appendLinesFunc {
 	var mu sync.Mutex
 	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
 		if s.end(ref) != after {
 			return s.inner.Append(ctx, ref, after, m...)
 		}
-		dawdle()
+		yieldToOthers()
 		mu.Lock()
 		defer mu.Unlock()
 		return s.inner.Append(ctx, ref, s.end(ref), m...)
 	}
 }
 
-func nothingIsFine(s *shelf) appendLinesFunc {
+func nothingIsFine(s *brokenTranscript) appendLinesFunc {
 	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
 		if len(m) == 0 {
 			return after, nil
@@ -221,7 +223,7 @@ func nothingIsFine(s *shelf) appendLinesFunc {
 	}
 }
 
-func rewrites(s *shelf, f func(session.Message) session.Message) appendLinesFunc {
+func rewrites(s *brokenTranscript, f func(session.Message) session.Message) appendLinesFunc {
 	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
 		m = slices.Clone(m)
 		for i := range m {
@@ -247,19 +249,19 @@ func knownOnly(m session.Message) session.Message {
 }
 
 // hidesFromTheSecond reads without the last line while somebody else reads.
-func hidesFromTheSecond(s *shelf) {
+func hidesFromTheSecond(s *brokenTranscript) {
 	var reading atomic.Int32
 	s.change(func(_ session.Ref, _ session.LineQuery, lines []session.Line) []session.Line {
 		defer reading.Add(-1)
 		if reading.Add(1) > 1 && len(lines) > 0 {
 			lines = lines[:len(lines)-1]
 		}
-		dawdle()
+		yieldToOthers()
 		return lines
 	})
 }
 
-func beginsAgain(s *shelf) appendLinesFunc {
+func beginsAgain(s *brokenTranscript) appendLinesFunc {
 	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
 		if s.nth > 0 && after == 0 {
 			after = s.end(ref)
@@ -268,7 +270,7 @@ func beginsAgain(s *shelf) appendLinesFunc {
 	}
 }
 
-func mixesIDs(s *shelf) readLinesFunc {
+func mixesIDs(s *brokenTranscript) readLinesFunc {
 	return func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
 		if ref.SessionID != ".." {
 			ref.SessionID, _, _ = strings.Cut(ref.SessionID, ".")
@@ -277,8 +279,8 @@ func mixesIDs(s *shelf) readLinesFunc {
 	}
 }
 
-func oneAtATime(s *shelf) appendLinesFunc {
-	var g gate[session.Ref]
+func oneAtATime(s *brokenTranscript) appendLinesFunc {
+	var g busyGate[session.Ref]
 	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
 		others, leave := g.enter(ref)
 		defer leave()
@@ -289,7 +291,7 @@ func oneAtATime(s *shelf) appendLinesFunc {
 	}
 }
 
-func otherName(s *shelf) archiveFunc {
+func otherName(s *brokenTranscript) archiveFunc {
 	return func(ctx context.Context, ref session.Ref, at time.Time) (string, error) {
 		name, err := s.inner.Archive(ctx, ref, at)
 		name, _, _ = strings.Cut(name, ".deleted.")
@@ -297,7 +299,7 @@ func otherName(s *shelf) archiveFunc {
 	}
 }
 
-func newNames(s *shelf) archiveFunc {
+func newNames(s *brokenTranscript) archiveFunc {
 	done := make(map[session.Ref]bool)
 	return func(ctx context.Context, ref session.Ref, at time.Time) (string, error) {
 		name, err := s.inner.Archive(ctx, ref, at)
@@ -309,7 +311,7 @@ func newNames(s *shelf) archiveFunc {
 	}
 }
 
-func forgetsName(s *shelf) archiveFunc {
+func forgetsName(s *brokenTranscript) archiveFunc {
 	return func(ctx context.Context, ref session.Ref, at time.Time) (string, error) {
 		name, err := s.inner.Archive(ctx, ref, at)
 		if s.nth > 0 {
@@ -319,7 +321,7 @@ func forgetsName(s *shelf) archiveFunc {
 	}
 }
 
-func swallowsLate(s *shelf) appendLinesFunc {
+func swallowsLate(s *brokenTranscript) appendLinesFunc {
 	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
 		pos, err := s.inner.Append(ctx, ref, after, m...)
 		if errors.Is(err, session.ErrArchived) {
@@ -329,7 +331,7 @@ func swallowsLate(s *shelf) appendLinesFunc {
 	}
 }
 
-func missesNothing(s *shelf) archiveFunc {
+func missesNothing(s *brokenTranscript) archiveFunc {
 	return func(ctx context.Context, ref session.Ref, at time.Time) (string, error) {
 		name, err := s.inner.Archive(ctx, ref, at)
 		if err == nil && name == "" {
@@ -339,20 +341,20 @@ func missesNothing(s *shelf) archiveFunc {
 	}
 }
 
-func keepsYielding(s *shelf) readLinesFunc {
+func keepsYielding(s *brokenTranscript) readLinesFunc {
 	return func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
-		return deaf(s.inner.Read(ctx, ref, w))
+		return ignoreStop(s.inner.Read(ctx, ref, w))
 	}
 }
 
-func takesNegative(s *shelf) readLinesFunc {
+func takesNegative(s *brokenTranscript) readLinesFunc {
 	return func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
 		w.Last = max(w.Last, 0)
 		return s.inner.Read(ctx, ref, w)
 	}
 }
 
-func archivesAnyway(s *shelf) archiveFunc {
+func archivesAnyway(s *brokenTranscript) archiveFunc {
 	return func(ctx context.Context, ref session.Ref, at time.Time) (string, error) {
 		return s.inner.Archive(context.WithoutCancel(ctx), ref, at)
 	}

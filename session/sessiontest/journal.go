@@ -20,7 +20,7 @@ type OpenFunc = func() (session.Journal, error)
 // that holds no log.
 func TestJournal(t *testing.T, fresh func(t *testing.T) OpenFunc) {
 	t.Helper()
-	run(t, journalRules, fresh)
+	runRules(t, journalRules, fresh)
 }
 
 type (
@@ -79,12 +79,12 @@ var (
 	rootA = session.Must(session.MainKey("a"))
 	rootB = session.Must(session.MainKey("b"))
 
-	// noon is a time that every format keeps.
-	noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	// kitNoon is a time that every format keeps.
+	kitNoon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 )
 
-// batch returns a batch of facts that name themselves: its id and their number.
-func batch(id string, n int) session.Batch {
+// factBatch returns a batch of facts that name themselves: its id and their number.
+func factBatch(id string, n int) session.Batch {
 	b := session.Batch{ID: session.BatchID(id)}
 	for i := range n {
 		b.Entries = append(b.Entries, session.Entry{Payload: fact(fmt.Sprintf("%s/%d", id, i))})
@@ -97,20 +97,20 @@ func dueAt(b session.Batch, due time.Time) session.Batch {
 	return b
 }
 
-func reset(b session.Batch) session.Batch {
+func asReset(b session.Batch) session.Batch {
 	b.Reset = true
 	return b
 }
 
-// add appends and fails the rule if that fails.
-func add(p *journalProbe, j session.Journal, root session.Key, after session.Seq, b session.Batch) session.Seq {
+// appendBatch appends and fails the rule if that fails.
+func appendBatch(p *journalProbe, j session.Journal, root session.Key, after session.Seq, b session.Batch) session.Seq {
 	last, err := j.Append(p.ctx, root, after, b)
 	p.must(fmt.Sprintf("append %q to %q after %d", b.ID, root, after), err)
 	return last
 }
 
-// read returns the entries after a sequence.
-func read(ctx context.Context, j session.Journal, root session.Key, after session.Seq) ([]session.Entry, error) {
+// readEntries returns the entries after a sequence.
+func readEntries(ctx context.Context, j session.Journal, root session.Key, after session.Seq) ([]session.Entry, error) {
 	var entries []session.Entry
 	for e, err := range j.Read(ctx, root, after) {
 		if err != nil {
@@ -122,13 +122,13 @@ func read(ctx context.Context, j session.Journal, root session.Key, after sessio
 }
 
 func entriesOf(p *journalProbe, j session.Journal, root session.Key, after session.Seq) []session.Entry {
-	entries, err := read(p.ctx, j, root, after)
+	entries, err := readEntries(p.ctx, j, root, after)
 	p.must(fmt.Sprintf("read %q after %d", root, after), err)
 	return entries
 }
 
-// said returns what the payload of e says, if it is a JSON string.
-func said(e session.Entry) string {
+// textOf returns what the payload of e says, if it is a JSON string.
+func textOf(e session.Entry) string {
 	if e.Payload == nil {
 		return "no payload"
 	}
@@ -147,15 +147,15 @@ func said(e session.Entry) string {
 func wantFacts(p *journalProbe, j session.Journal, root session.Key, after session.Seq, want ...string) {
 	var got []string
 	for _, e := range entriesOf(p, j, root, after) {
-		got = append(got, said(e))
+		got = append(got, textOf(e))
 	}
 	if !slices.Equal(got, want) {
 		p.fail("read %q after %d: got %q, want %q", root, after, got, want)
 	}
 }
 
-// facts returns what batch(id, n) says.
-func facts(id string, n int) []string {
+// factTexts returns what batch(id, n) says.
+func factTexts(id string, n int) []string {
 	var all []string
 	for i := range n {
 		all = append(all, fmt.Sprintf("%s/%d", id, i))

@@ -32,10 +32,10 @@ func checkApart(p *journalProbe) {
 	roots := alikeRoots()
 	lasts := make([]session.Seq, len(roots))
 	for i, root := range roots {
-		lasts[i] = add(p, j, root, 0, batch(fmt.Sprint("first", i), 1))
+		lasts[i] = appendBatch(p, j, root, 0, factBatch(fmt.Sprint("first", i), 1))
 	}
 	for i, root := range roots {
-		add(p, j, root, lasts[i], batch(fmt.Sprint("second", i), 1))
+		appendBatch(p, j, root, lasts[i], factBatch(fmt.Sprint("second", i), 1))
 	}
 	j = p.reopen()
 	for i, root := range roots {
@@ -52,7 +52,7 @@ func checkAtOnce(p *journalProbe) {
 		wg.Go(func() {
 			var last session.Seq
 			for n := 0; n < batches && failed[i] == nil; n++ {
-				last, failed[i] = j.Append(p.ctx, session.Must(session.NamedKey("main", fmt.Sprint("log", i))), last, batch(fmt.Sprintf("%d-%d", i, n), 2))
+				last, failed[i] = j.Append(p.ctx, session.Must(session.NamedKey("main", fmt.Sprint("log", i))), last, factBatch(fmt.Sprintf("%d-%d", i, n), 2))
 			}
 		})
 	}
@@ -61,7 +61,7 @@ func checkAtOnce(p *journalProbe) {
 	for i := range logs {
 		var want []string
 		for n := range batches {
-			want = append(want, facts(fmt.Sprintf("%d-%d", i, n), 2)...)
+			want = append(want, factTexts(fmt.Sprintf("%d-%d", i, n), 2)...)
 		}
 		wantFacts(p, j, session.Must(session.NamedKey("main", fmt.Sprint("log", i))), 0, want...)
 	}
@@ -86,9 +86,9 @@ func checkRoots(p *journalProbe) {
 	for i, root := range alikeRoots() {
 		h := session.Head{Root: root}
 		if i%2 == 0 {
-			h.Due = noon.Add(time.Duration(i) * time.Hour)
+			h.Due = kitNoon.Add(time.Duration(i) * time.Hour)
 		}
-		h.Last = add(p, j, root, 0, dueAt(batch(fmt.Sprint("b", i), 1+i%3), h.Due))
+		h.Last = appendBatch(p, j, root, 0, dueAt(factBatch(fmt.Sprint("b", i), 1+i%3), h.Due))
 		want[root] = h
 	}
 	got := rootsOf(p, j, session.RootQuery{})
@@ -118,20 +118,20 @@ func checkDue(p *journalProbe) {
 	var roots []session.Key
 	for i := range 10 {
 		root := session.Must(session.NamedKey("main", fmt.Sprint("log", i)))
-		add(p, j, root, 0, dueAt(batch("b", 1), noon.Add(time.Duration(9-i)*time.Hour)))
+		appendBatch(p, j, root, 0, dueAt(factBatch("b", 1), kitNoon.Add(time.Duration(9-i)*time.Hour)))
 		roots = append([]session.Key{root}, roots...)
 	}
 	for i := range roots {
-		wantDue(p, j, noon.Add(time.Duration(i)*time.Hour+1), roots[:i+1]...)
+		wantDue(p, j, kitNoon.Add(time.Duration(i)*time.Hour+1), roots[:i+1]...)
 	}
-	wantDue(p, j, noon.AddDate(100, 0, 0), roots...)
+	wantDue(p, j, kitNoon.AddDate(100, 0, 0), roots...)
 }
 
 func checkDueMoves(p *journalProbe) {
 	j := p.open()
-	last := add(p, j, rootA, 0, dueAt(batch("noon", 1), noon))
-	for _, due := range []time.Time{noon.Add(time.Hour), noon.Add(-time.Hour), {}, noon.Add(2 * time.Hour), noon} {
-		last = add(p, j, rootA, last, dueAt(batch("to "+due.Format(time.RFC3339), 1), due))
+	last := appendBatch(p, j, rootA, 0, dueAt(factBatch("noon", 1), kitNoon))
+	for _, due := range []time.Time{kitNoon.Add(time.Hour), kitNoon.Add(-time.Hour), {}, kitNoon.Add(2 * time.Hour), kitNoon} {
+		last = appendBatch(p, j, rootA, last, dueAt(factBatch("to "+due.Format(time.RFC3339), 1), due))
 		if h := rootsOf(p, j, session.RootQuery{})[rootA]; !h.Due.Equal(due) {
 			p.fail("roots: the log is due at %v, want %v", h.Due, due)
 		}
@@ -143,34 +143,34 @@ func checkDueMoves(p *journalProbe) {
 
 func checkDueAgain(p *journalProbe) {
 	j := p.open()
-	last := add(p, j, rootA, 0, dueAt(batch("first", 1), noon))
+	last := appendBatch(p, j, rootA, 0, dueAt(factBatch("first", 1), kitNoon))
 	for i := range 3 {
-		last = add(p, j, rootA, last, dueAt(batch(fmt.Sprint("put off", i), 1), noon.Add(10*time.Hour)))
-		rootsOf(p, j, session.RootQuery{DueBefore: noon.Add(9 * time.Hour)}) // it may be among them, or not
-		due := noon.Add(time.Duration(5+i) * time.Hour)
-		last = add(p, j, rootA, last, dueAt(batch(fmt.Sprint("earlier", i), 1), due))
+		last = appendBatch(p, j, rootA, last, dueAt(factBatch(fmt.Sprint("put off", i), 1), kitNoon.Add(10*time.Hour)))
+		rootsOf(p, j, session.RootQuery{DueBefore: kitNoon.Add(9 * time.Hour)}) // it may be among them, or not
+		due := kitNoon.Add(time.Duration(5+i) * time.Hour)
+		last = appendBatch(p, j, rootA, last, dueAt(factBatch(fmt.Sprint("earlier", i), 1), due))
 		wantDue(p, j, due.Add(1), rootA)
 	}
 }
 
 func checkDueDurable(p *journalProbe) {
 	j := p.open()
-	last := add(p, j, rootA, 0, dueAt(batch("x", 1), noon.Add(time.Hour)))
-	add(p, j, rootA, last, dueAt(batch("y", 1), noon))
+	last := appendBatch(p, j, rootA, 0, dueAt(factBatch("x", 1), kitNoon.Add(time.Hour)))
+	appendBatch(p, j, rootA, last, dueAt(factBatch("y", 1), kitNoon))
 	j = p.reopen()
-	wantDue(p, j, noon.Add(1), rootA)
-	if h := rootsOf(p, j, session.RootQuery{})[rootA]; !h.Due.Equal(noon) {
-		p.fail("roots: the log is due at %v after it was opened again, want %v", h.Due, noon)
+	wantDue(p, j, kitNoon.Add(1), rootA)
+	if h := rootsOf(p, j, session.RootQuery{})[rootA]; !h.Due.Equal(kitNoon) {
+		p.fail("roots: the log is due at %v after it was opened again, want %v", h.Due, kitNoon)
 	}
 }
 
 func checkNeverDue(p *journalProbe) {
 	j := p.open()
 	for i := range 50 {
-		add(p, j, session.Must(session.NamedKey("main", fmt.Sprint("idle", i))), 0, batch("b", 1))
+		appendBatch(p, j, session.Must(session.NamedKey("main", fmt.Sprint("idle", i))), 0, factBatch("b", 1))
 	}
-	add(p, j, rootA, 0, dueAt(batch("b", 1), noon))
-	got := rootsOf(p, j, session.RootQuery{DueBefore: noon.Add(time.Hour)})
+	appendBatch(p, j, rootA, 0, dueAt(factBatch("b", 1), kitNoon))
+	got := rootsOf(p, j, session.RootQuery{DueBefore: kitNoon.Add(time.Hour)})
 	delete(got, rootA)
 	if len(got) > 0 {
 		p.fail("roots due before a time: %d of 50 logs that were never due are among them", len(got))
@@ -179,8 +179,8 @@ func checkNeverDue(p *journalProbe) {
 
 func checkEarlyStop(p *journalProbe) {
 	j := p.open()
-	last := add(p, j, rootA, 0, dueAt(batch("x", 3), noon))
-	add(p, j, rootB, 0, dueAt(batch("x", 3), noon))
+	last := appendBatch(p, j, rootA, 0, dueAt(factBatch("x", 3), kitNoon))
+	appendBatch(p, j, rootB, 0, dueAt(factBatch("x", 3), kitNoon))
 	loops := []func(yield func() bool){
 		func(yield func() bool) {
 			j.Read(p.ctx, rootA, 0)(func(session.Entry, error) bool { return yield() })
@@ -189,47 +189,47 @@ func checkEarlyStop(p *journalProbe) {
 			j.Roots(p.ctx, session.RootQuery{})(func(session.Head, error) bool { return yield() })
 		},
 		func(yield func() bool) {
-			j.Roots(p.ctx, session.RootQuery{DueBefore: noon.Add(1)})(func(session.Head, error) bool { return yield() })
+			j.Roots(p.ctx, session.RootQuery{DueBefore: kitNoon.Add(1)})(func(session.Head, error) bool { return yield() })
 		},
 	}
 	for i, loop := range loops {
 		calls := 0
 		loop(func() bool {
 			calls++
-			last = add(p, j, rootA, last, dueAt(batch(fmt.Sprint("inside", i), 1), noon))
+			last = appendBatch(p, j, rootA, last, dueAt(factBatch(fmt.Sprint("inside", i), 1), kitNoon))
 			return false
 		})
 		if calls != 1 {
 			p.fail("loop %d went on %d times after it was told to stop", i, calls-1)
 		}
-		last = add(p, j, rootA, last, dueAt(batch(fmt.Sprint("outside", i), 1), noon))
+		last = appendBatch(p, j, rootA, last, dueAt(factBatch(fmt.Sprint("outside", i), 1), kitNoon))
 	}
 }
 
 func checkInvalid(p *journalProbe) {
 	j := p.open()
-	last := add(p, j, rootA, 0, batch("x", 1))
+	last := appendBatch(p, j, rootA, 0, factBatch("x", 1))
 	_, err := j.Append(p.ctx, rootA, last, session.Batch{ID: "none"})
 	p.wantIs("append of no entries", err, session.ErrInvalidBatch)
 	_, err = j.Append(p.ctx, rootA, last, session.Batch{ID: "none", Reset: true})
 	p.wantIs("a reset without a snapshot", err, session.ErrInvalidBatch)
-	b := batch("hole", 3)
+	b := factBatch("hole", 3)
 	b.Entries[2].Payload = nil
 	_, err = j.Append(p.ctx, rootA, last, b)
 	p.wantIs("append of an entry without a payload", err, session.ErrInvalidBatch)
-	_, err = j.Append(p.ctx, session.Key{}, 0, batch("x", 1))
+	_, err = j.Append(p.ctx, session.Key{}, 0, factBatch("x", 1))
 	p.wantIs("append to the zero root", err, session.ErrInvalidKey)
-	wantFacts(p, j, rootA, 0, facts("x", 1)...)
+	wantFacts(p, j, rootA, 0, factTexts("x", 1)...)
 }
 
 func checkContext(p *journalProbe) {
 	j := p.open()
-	last := add(p, j, rootA, 0, dueAt(batch("x", 2), noon))
+	last := appendBatch(p, j, rootA, 0, dueAt(factBatch("x", 2), kitNoon))
 	ctx, cancel := context.WithCancel(p.ctx)
 	cancel()
-	_, err := j.Append(ctx, rootA, last, batch("late", 1))
+	_, err := j.Append(ctx, rootA, last, factBatch("late", 1))
 	p.wantIs("append with a ctx that is done", err, context.Canceled)
-	wantFacts(p, j, rootA, 0, facts("x", 2)...)
+	wantFacts(p, j, rootA, 0, factTexts("x", 2)...)
 	var errs []error
 	for e, err := range j.Read(ctx, rootA, 0) {
 		if err == nil {
@@ -237,7 +237,7 @@ func checkContext(p *journalProbe) {
 		}
 		errs = append(errs, err)
 	}
-	for _, q := range []session.RootQuery{{}, {DueBefore: noon.Add(1)}} {
+	for _, q := range []session.RootQuery{{}, {DueBefore: kitNoon.Add(1)}} {
 		for h, err := range j.Roots(ctx, q) {
 			if err == nil {
 				p.fail("roots with a ctx that is done yielded %q", h.Root)
@@ -259,15 +259,15 @@ func checkClosed(p *journalProbe) {
 	if !ok {
 		return
 	}
-	last := add(p, j, rootA, 0, dueAt(batch("x", 1), noon))
+	last := appendBatch(p, j, rootA, 0, dueAt(factBatch("x", 1), kitNoon))
 	p.must("close", c.Close())
 	p.opened = nil
-	_, err := j.Append(p.ctx, rootA, last, batch("late", 1))
+	_, err := j.Append(p.ctx, rootA, last, factBatch("late", 1))
 	p.wantIs("append after close", err, session.ErrClosed)
 	for _, err := range j.Read(p.ctx, rootA, 0) {
 		p.wantIs("read after close", err, session.ErrClosed)
 	}
-	for _, q := range []session.RootQuery{{}, {DueBefore: noon.Add(1)}} {
+	for _, q := range []session.RootQuery{{}, {DueBefore: kitNoon.Add(1)}} {
 		for _, err := range j.Roots(p.ctx, q) {
 			p.wantIs("roots after close", err, session.ErrClosed)
 		}

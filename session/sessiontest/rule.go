@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// patience is how long a rule waits for an implementation before it calls it hung.
-const patience = time.Minute
+// hangAfter is how long a rule waits for an implementation before it calls it hung.
+const hangAfter = time.Minute
 
 // A rule is one promise of a seam S, and how to see whether an implementation keeps it.
 type rule[S any] struct {
@@ -93,13 +93,13 @@ func (r rule[S]) try(ctx context.Context, open func() (S, error)) error {
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(patience):
-		return fmt.Errorf("hangs: no answer for %v", patience)
+	case <-time.After(hangAfter):
+		return fmt.Errorf("hangs: no answer for %v", hangAfter)
 	}
 }
 
-// run runs every rule in a subtest, each on a fresh place.
-func run[S any](t *testing.T, rules []rule[S], fresh func(t *testing.T) func() (S, error)) {
+// runRules runs every rule in a subtest, each on a fresh place.
+func runRules[S any](t *testing.T, rules []rule[S], fresh func(t *testing.T) func() (S, error)) {
 	t.Helper()
 	for i, r := range rules {
 		t.Run(fmt.Sprintf("%02d_%s", i+1, r.name), func(t *testing.T) {

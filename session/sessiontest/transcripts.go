@@ -19,7 +19,7 @@ type TranscriptsOpenFunc = func() (session.Transcripts, error)
 // place that holds no transcript.
 func TestTranscripts(t *testing.T, fresh func(t *testing.T) TranscriptsOpenFunc) {
 	t.Helper()
-	run(t, transcriptRules, fresh)
+	runRules(t, transcriptRules, fresh)
 }
 
 type (
@@ -30,8 +30,8 @@ type (
 var transcriptRules = []transcriptRule{
 	{"empty", "A transcript that does not exist ends at zero, and Read yields nothing of it.", checkNoLines},
 	{"order", "Read yields the lines in order, the oldest first, with positions that grow.", checkLineOrder},
-	{"after", "A Window with After selects the lines after that position.", checkWindowAfter},
-	{"last", "A Window with Last selects at most so many lines, the last ones of those after After.", checkWindowLast},
+	{"after", "A Window with After selects the lines after that position.", checkQueryAfter},
+	{"last", "A Window with Last selects at most so many lines, the last ones of those after After.", checkQueryLast},
 	{"position", "Append returns the position of the last line, which is where the transcript then ends.", checkPosition},
 	{"stale", "Append adds nothing and returns ErrConflict if the transcript has gone on beyond after.", checkStaleLines},
 	{"ahead", "Append adds nothing and returns ErrConflict if the transcript does not reach after.", checkAheadLines},
@@ -63,13 +63,13 @@ var (
 // messages returns messages that say what they are: id and number.
 func messages(id string, n int) []session.Message {
 	var all []session.Message
-	for _, text := range facts(id, n) {
-		all = append(all, session.Message{Role: session.MessageUser, Text: text, Time: noon})
+	for _, text := range factTexts(id, n) {
+		all = append(all, session.Message{Role: session.MessageUser, Text: text, Time: kitNoon})
 	}
 	return all
 }
 
-func write(p *transcriptProbe, s session.Transcripts, ref session.Ref, after session.Pos, m ...session.Message) session.Pos {
+func writeLines(p *transcriptProbe, s session.Transcripts, ref session.Ref, after session.Pos, m ...session.Message) session.Pos {
 	last, err := s.Append(p.ctx, ref, after, m...)
 	p.must(fmt.Sprintf("append %d messages to %v after %d", len(m), ref, after), err)
 	return last
@@ -107,8 +107,8 @@ func checkLineOrder(p *transcriptProbe) {
 	var want []string
 	for i := range 20 {
 		id := fmt.Sprint("m", i)
-		last = write(p, s, refA, last, messages(id, 1+i%3)...)
-		want = append(want, facts(id, 1+i%3)...)
+		last = writeLines(p, s, refA, last, messages(id, 1+i%3)...)
+		want = append(want, factTexts(id, 1+i%3)...)
 	}
 	wantTexts(p, s, refA, session.LineQuery{}, want...)
 	var before session.Pos
@@ -120,9 +120,9 @@ func checkLineOrder(p *transcriptProbe) {
 	}
 }
 
-func checkWindowAfter(p *transcriptProbe) {
+func checkQueryAfter(p *transcriptProbe) {
 	s := p.open()
-	write(p, s, refA, write(p, s, refA, 0, messages("x", 3)...), messages("y", 2)...)
+	writeLines(p, s, refA, writeLines(p, s, refA, 0, messages("x", 3)...), messages("y", 2)...)
 	all := linesOf(p, s, refA, session.LineQuery{})
 	for i, line := range all {
 		var want []string
@@ -136,32 +136,32 @@ func checkWindowAfter(p *transcriptProbe) {
 	}
 }
 
-func checkWindowLast(p *transcriptProbe) {
+func checkQueryLast(p *transcriptProbe) {
 	s := p.open()
-	write(p, s, refA, 0, messages("x", 5)...)
+	writeLines(p, s, refA, 0, messages("x", 5)...)
 	all := linesOf(p, s, refA, session.LineQuery{})
 	for n := 1; n <= 7; n++ {
-		wantTexts(p, s, refA, session.LineQuery{Last: n}, facts("x", 5)[max(0, 5-n):]...)
-		wantTexts(p, s, refA, session.LineQuery{After: all[1].Pos, Last: n}, facts("x", 5)[max(2, 5-n):]...)
+		wantTexts(p, s, refA, session.LineQuery{Last: n}, factTexts("x", 5)[max(0, 5-n):]...)
+		wantTexts(p, s, refA, session.LineQuery{After: all[1].Pos, Last: n}, factTexts("x", 5)[max(2, 5-n):]...)
 	}
 }
 
 func checkPosition(p *transcriptProbe) {
 	s := p.open()
-	last := write(p, s, refA, 0, messages("x", 3)...)
+	last := writeLines(p, s, refA, 0, messages("x", 3)...)
 	for range 2 {
 		lines := linesOf(p, s, refA, session.LineQuery{})
 		if len(lines) == 0 || lines[len(lines)-1].Pos != last {
 			p.fail("append returned %d, but the lines are %v", last, lines)
 		}
-		last = write(p, s, refA, last, messages("y", 1)...)
+		last = writeLines(p, s, refA, last, messages("y", 1)...)
 	}
 }
 
 func checkStaleLines(p *transcriptProbe) {
 	s := p.open()
-	first := write(p, s, refA, 0, messages("x", 1)...)
-	write(p, s, refA, first, messages("y", 1)...)
+	first := writeLines(p, s, refA, 0, messages("x", 1)...)
+	writeLines(p, s, refA, first, messages("y", 1)...)
 	for _, after := range []session.Pos{0, first} {
 		_, err := s.Append(p.ctx, refA, after, messages("stale", 1)...)
 		p.wantIs(fmt.Sprintf("append after %d", after), err, session.ErrConflict)
@@ -173,7 +173,7 @@ func checkAheadLines(p *transcriptProbe) {
 	s := p.open()
 	_, err := s.Append(p.ctx, refA, 1, messages("ahead", 1)...)
 	p.wantIs("append after 1 to a transcript that does not exist", err, session.ErrConflict)
-	last := write(p, s, refA, 0, messages("x", 1)...)
+	last := writeLines(p, s, refA, 0, messages("x", 1)...)
 	_, err = s.Append(p.ctx, refA, last+1, messages("ahead", 1)...)
 	p.wantIs("append beyond the end", err, session.ErrConflict)
 	wantTexts(p, s, refA, session.LineQuery{}, "x/0")
@@ -214,11 +214,11 @@ func checkOneWriter(p *transcriptProbe) {
 
 func checkNoMessages(p *transcriptProbe) {
 	s := p.open()
-	if last := write(p, s, refA, 0); last != 0 {
+	if last := writeLines(p, s, refA, 0); last != 0 {
 		p.fail("append of nothing to a transcript that does not exist returned %d", last)
 	}
-	end := write(p, s, refA, 0, messages("x", 2)...)
-	if last := write(p, s, refA, end); last != end {
+	end := writeLines(p, s, refA, 0, messages("x", 2)...)
+	if last := writeLines(p, s, refA, end); last != end {
 		p.fail("append of nothing after %d returned %d", end, last)
 	}
 	_, err := s.Append(p.ctx, refA, 0)
@@ -230,9 +230,9 @@ func checkNoMessages(p *transcriptProbe) {
 func hardMessages() []session.Message {
 	return []session.Message{
 		{},
-		{ID: "tg:1", Role: session.MessageUser, Text: "a\nb\r\n\t\"q\" <b>&amp;</b> \u2028 😀 \u0000", Time: noon.Add(123456789)},
+		{ID: "tg:1", Role: session.MessageUser, Text: "a\nb\r\n\t\"q\" <b>&amp;</b> \u2028 😀 \u0000", Time: kitNoon.Add(123456789)},
 		{
-			Role: session.MessageAssistant, Text: " ", Model: "vendor/model", Time: noon,
+			Role: session.MessageAssistant, Text: " ", Model: "vendor/model", Time: kitNoon,
 			ToolCalls: []session.ToolCall{
 				{ID: "call_0", Name: "read", Args: json.RawMessage(`{"path":"<a>","n":1.50,"big":9007199254740993}`)},
 				{ID: "call_1", Name: "exec", Args: json.RawMessage(`{"cut off`)},
@@ -244,13 +244,13 @@ func hardMessages() []session.Message {
 		{Role: session.MessageTool, ToolCallID: "call_0", Text: strings.Repeat("long ", 20_000), Failed: true, Raw: json.RawMessage(`{"a": [1, 2]}`)},
 		{Role: session.MessageUser, Text: "steer", Internal: true, Raw: json.RawMessage("\xff\x00not json")},
 		{Role: "somebody new", Text: "kept"},
-		session.Fence(0, noon),
-		session.Fence(4, noon),
+		session.Fence(0, kitNoon),
+		session.Fence(4, kitNoon),
 	}
 }
 
-// text returns the JSON of m, in which every byte counts.
-func text(p *transcriptProbe, m session.Message) string {
+// messageJSON returns the JSON of m, in which every byte counts.
+func messageJSON(p *transcriptProbe, m session.Message) string {
 	data, err := m.AppendJSON(nil)
 	p.must("encode a message", err)
 	return string(data)
@@ -259,13 +259,13 @@ func text(p *transcriptProbe, m session.Message) string {
 func checkMessage(p *transcriptProbe) {
 	s := p.open()
 	want := hardMessages()
-	write(p, s, refA, 0, want...)
+	writeLines(p, s, refA, 0, want...)
 	got := linesOf(p, s, refA, session.LineQuery{})
 	if len(got) != len(want) {
 		p.fail("got %d lines, want %d", len(got), len(want))
 	}
 	for i, line := range got {
-		g, w := text(p, line.Message), text(p, want[i])
+		g, w := messageJSON(p, line.Message), messageJSON(p, want[i])
 		if g != w || string(line.Message.Raw) != string(want[i].Raw) {
 			p.fail("message %.200s was read back as %.200s", w, g)
 		}
@@ -277,9 +277,9 @@ func checkNewer(p *transcriptProbe) {
 	const newer = `{"role":"user","text":"x","usage":{"input":1,"reasoning":7},"toolCalls":[{"id":"a","name":"b","kind":"mcp"}],"later":{"a":[1,"<"]}}`
 	var m session.Message
 	p.must("decode", json.Unmarshal([]byte(newer), &m))
-	write(p, s, refA, 0, m)
+	writeLines(p, s, refA, 0, m)
 	for _, line := range linesOf(p, s, refA, session.LineQuery{}) {
-		if got := text(p, line.Message); !sameJSON([]byte(got), []byte(newer)) {
+		if got := messageJSON(p, line.Message); !sameJSON([]byte(got), []byte(newer)) {
 			p.fail("message %s was read back as %s", newer, got)
 		}
 	}
@@ -289,7 +289,7 @@ func checkLinesVisible(p *transcriptProbe) {
 	s := p.open()
 	var last session.Pos
 	for i := range 20 {
-		next := write(p, s, refA, last, messages(fmt.Sprint("m", i), 2)...)
+		next := writeLines(p, s, refA, last, messages(fmt.Sprint("m", i), 2)...)
 		seen := make(chan int, 4)
 		for range cap(seen) {
 			go func() {
@@ -312,13 +312,13 @@ func checkLinesVisible(p *transcriptProbe) {
 
 func checkLinesDurable(p *transcriptProbe) {
 	s := p.open()
-	last := write(p, s, refA, 0, messages("x", 2)...)
+	last := writeLines(p, s, refA, 0, messages("x", 2)...)
 	s = p.reopen()
-	wantTexts(p, s, refA, session.LineQuery{}, facts("x", 2)...)
+	wantTexts(p, s, refA, session.LineQuery{}, factTexts("x", 2)...)
 	_, err := s.Append(p.ctx, refA, 0, messages("stale", 1)...)
 	p.wantIs("append after 0 to the transcript that was opened again", err, session.ErrConflict)
-	write(p, s, refA, last, messages("y", 1)...)
-	wantTexts(p, p.reopen(), refA, session.LineQuery{}, append(facts("x", 2), facts("y", 1)...)...)
+	writeLines(p, s, refA, last, messages("y", 1)...)
+	wantTexts(p, p.reopen(), refA, session.LineQuery{}, append(factTexts("x", 2), factTexts("y", 1)...)...)
 }
 
 func checkLinesApart(p *transcriptProbe) {
@@ -330,7 +330,7 @@ func checkLinesApart(p *transcriptProbe) {
 		}
 	}
 	for i, ref := range refs {
-		write(p, s, ref, 0, messages(fmt.Sprint("of", i), 1)...)
+		writeLines(p, s, ref, 0, messages(fmt.Sprint("of", i), 1)...)
 	}
 	s = p.reopen()
 	for i, ref := range refs {
@@ -359,7 +359,7 @@ func checkLinesAtOnce(p *transcriptProbe) {
 	for i := range transcripts {
 		var want []string
 		for n := range appends {
-			want = append(want, facts(fmt.Sprint("m", n), 1)...)
+			want = append(want, factTexts(fmt.Sprint("m", n), 1)...)
 		}
 		wantTexts(p, s, ref(i), session.LineQuery{}, want...)
 	}

@@ -52,7 +52,7 @@ func (x *Index[K, S]) Schedule(l *Item[K, S]) {
 }
 
 // Due calls f with the head of each log that is due before t until f returns false, and mends the
-// index where it was early.
+// dueIndex where it was early.
 func (x *Index[K, S]) Due(t time.Time, f func(Head[K, S]) bool) {
 	for _, l := range x.before(t) {
 		l.Lock.Lock()
