@@ -28,12 +28,13 @@ func (a Aliases) Validate() error {
 }
 
 // Resolve returns the key that s means. s is either a whole key, or a key without its first part
-// "agent:<agent>:", which is then that of a.Agent. If the result is a name of a main session, Resolve
-// returns the one key of that session: agent:<agent>:main, or the global session if a.Global is set.
+// "agent:<agent>:", which is then that of a.Agent. If the result is a name of a main session,
+// Resolve returns the one key of that session: agent:<agent>:main, or the global session if a.Global
+// is set.
 //
-// Resolve does not have a default. Text that is not a key, the empty text included, is a *[KeyError].
-// Text that starts with "agent:" must be a whole key. Aliases that [Aliases.Validate] refuses are an
-// error as well.
+// Resolve does not have a default. Text that is not a key, the empty text included, is a
+// *[KeyError]. Text that starts with "agent:" must be a whole key. Aliases that [Aliases.Validate]
+// refuses are an error as well.
 func (a Aliases) Resolve(s string) (Key, error) {
 	if err := a.Validate(); err != nil {
 		return Key{}, err

@@ -3,8 +3,8 @@
 // not decide what a session may do, and it starts nothing.
 //
 // A session is one conversation of an agent. A session may spawn sub-agents, which are sessions too. A
-// top-level session and all that is spawned below it are a tree. A tree has one log, its [Journal] log,
-// and each of its sessions has one transcript.
+// top-level session and all that is spawned below it are a tree. A tree has one log in a [Journal], and
+// each of its sessions has a transcript in a [Transcripts].
 //
 //	agent:main:main                       a tree: a top-level session and its sub-agents
 //	|                                       |
