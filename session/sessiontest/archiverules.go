@@ -10,6 +10,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
+// archiveRef archives a transcript and returns its new name. The rule fails if Archive does.
 func archiveRef(p *transcriptProbe, s session.Transcripts, ref session.Ref, at time.Time) string {
 	name, err := s.Archive(p.ctx, ref, at)
 	p.must(fmt.Sprintf("archive %v", ref), err)

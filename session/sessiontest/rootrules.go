@@ -12,20 +12,27 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// alikeRoots are roots that careless storage takes for one another or cannot name.
+// alikeRoots returns roots that careless storage takes for one another or cannot name.
 func alikeRoots() []session.Key {
 	long := strings.Repeat("x", session.MaxKeyLen-len("agent:main:matrix:channel:"))
-	return []session.Key{
-		session.Must(session.MainKey("main")), session.Must(session.NamedKey("main", "main2")), session.Must(session.NamedKey("main", "main.2")), session.Must(session.NamedKey("main", "main_2")),
-		session.Must(session.GroupKey("main", "telegram", "-100")), session.Must(session.Must(session.GroupKey("main", "telegram", "-100")).Topic("42")),
-		session.Must(session.Must(session.GroupKey("main", "telegram", "-100")).Thread("42")), session.Must(session.GroupKey("main", "telegram", "-10042")),
-		session.Must(session.ChannelKey("main", "matrix", "!Room:example.org")), session.Must(session.ChannelKey("main", "matrix", "!room:example.org")),
-		session.Must(session.ChannelKey("main", "matrix", "../../etc/passwd")), session.Must(session.ChannelKey("main", "matrix", "%2e%2e")),
-		session.Must(session.ChannelKey("main", "matrix", "..")), session.Must(session.ChannelKey("main", "matrix", "a.b>c*d")), session.Must(session.ChannelKey("main", "matrix", `a\b"c'd`)),
-		session.Must(session.ChannelKey("main", "matrix", long)), session.Must(session.ChannelKey("main", "matrix", long[:len(long)-1])),
-		session.Must(session.DirectKey("main", "telegram", "中文")), session.GlobalKey(), session.BindingsRoot(),
+	roots := []session.Key{session.GlobalKey(), session.BindingsRoot()}
+	for _, text := range []string{
+		"agent:main:main", "agent:main:main2", "agent:main:main.2", "agent:main:main_2",
+		"agent:main:telegram:group:-100", "agent:main:telegram:group:-100:topic:42",
+		"agent:main:telegram:group:-100:thread:42", "agent:main:telegram:group:-10042",
+		"agent:main:matrix:channel:!Room:example.org", "agent:main:matrix:channel:!room:example.org",
+		"agent:main:matrix:channel:../../etc/passwd", "agent:main:matrix:channel:%2e%2e",
+		"agent:main:matrix:channel:..", "agent:main:matrix:channel:a.b>c*d",
+		`agent:main:matrix:channel:a\b"c'd`, "agent:main:matrix:channel:" + long,
+		"agent:main:matrix:channel:" + long[:len(long)-1], "agent:main:telegram:direct:中文",
+	} {
+		roots = append(roots, session.Must(session.Parse(text)))
 	}
+	return roots
 }
+
+// namedRoot returns the root agent:main:<name>.
+func namedRoot(name string) session.Key { return session.Must(session.NamedKey("main", name)) }
 
 func checkApart(p *journalProbe) {
 	j := p.open()
@@ -52,7 +59,7 @@ func checkAtOnce(p *journalProbe) {
 		wg.Go(func() {
 			var last session.Seq
 			for n := 0; n < batches && failed[i] == nil; n++ {
-				last, failed[i] = j.Append(p.ctx, session.Must(session.NamedKey("main", fmt.Sprint("log", i))), last, factBatch(fmt.Sprintf("%d-%d", i, n), 2))
+				last, failed[i] = j.Append(p.ctx, namedRoot(fmt.Sprint("log", i)), last, factBatch(fmt.Sprintf("%d-%d", i, n), 2))
 			}
 		})
 	}
@@ -63,11 +70,11 @@ func checkAtOnce(p *journalProbe) {
 		for n := range batches {
 			want = append(want, factTexts(fmt.Sprintf("%d-%d", i, n), 2)...)
 		}
-		wantFacts(p, j, session.Must(session.NamedKey("main", fmt.Sprint("log", i))), 0, want...)
+		wantFacts(p, j, namedRoot(fmt.Sprint("log", i)), 0, want...)
 	}
 }
 
-// rootsOf returns the heads that a query yields, and fails the rule if one comes twice.
+// rootsOf returns the heads that q selects. The rule fails if Roots does, or if a root comes twice.
 func rootsOf(p *journalProbe, j session.Journal, q session.RootQuery) map[session.Key]session.Head {
 	heads := make(map[session.Key]session.Head)
 	for h, err := range j.Roots(p.ctx, q) {
@@ -103,7 +110,7 @@ func checkRoots(p *journalProbe) {
 	}
 }
 
-// wantDue fails the rule unless Roots yields all of the roots for a time.
+// wantDue fails the rule unless every wanted root is among those that are due before a time.
 func wantDue(p *journalProbe, j session.Journal, before time.Time, want ...session.Key) {
 	got := rootsOf(p, j, session.RootQuery{DueBefore: before})
 	for _, root := range want {
@@ -117,7 +124,7 @@ func checkDue(p *journalProbe) {
 	j := p.open()
 	var roots []session.Key
 	for i := range 10 {
-		root := session.Must(session.NamedKey("main", fmt.Sprint("log", i)))
+		root := namedRoot(fmt.Sprint("log", i))
 		appendBatch(p, j, root, 0, dueAt(factBatch("b", 1), kitNoon.Add(time.Duration(9-i)*time.Hour)))
 		roots = append([]session.Key{root}, roots...)
 	}
@@ -167,7 +174,7 @@ func checkDueDurable(p *journalProbe) {
 func checkNeverDue(p *journalProbe) {
 	j := p.open()
 	for i := range 50 {
-		appendBatch(p, j, session.Must(session.NamedKey("main", fmt.Sprint("idle", i))), 0, factBatch("b", 1))
+		appendBatch(p, j, namedRoot(fmt.Sprint("idle", i)), 0, factBatch("b", 1))
 	}
 	appendBatch(p, j, rootA, 0, dueAt(factBatch("b", 1), kitNoon))
 	got := rootsOf(p, j, session.RootQuery{DueBefore: kitNoon.Add(time.Hour)})

@@ -12,11 +12,13 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A TranscriptsOpenFunc is an [OpenFunc] for transcripts.
+// A TranscriptsOpenFunc opens transcripts. Every call opens the same transcripts, as a process that
+// starts again would. What is an [io.Closer] is closed before the next call.
 type TranscriptsOpenFunc = func() (session.Transcripts, error)
 
-// TestTranscripts runs every rule of [session.Transcripts] in a subtest that quotes the rule. It calls fresh once for each rule, for a
-// place that holds no transcript.
+// TestTranscripts runs every rule of [session.Transcripts] in a subtest, which quotes the rule if it
+// fails. It calls fresh once for each rule. fresh returns a function that opens a store without
+// transcripts.
 func TestTranscripts(t *testing.T, fresh func(t *testing.T) TranscriptsOpenFunc) {
 	t.Helper()
 	runRules(t, transcriptRules, fresh)
@@ -27,31 +29,120 @@ type (
 	transcriptProbe = probe[session.Transcripts]
 )
 
+// transcriptRules are the rules of [session.Transcripts], in the order of their numbers.
 var transcriptRules = []transcriptRule{
-	{"empty", "A transcript that does not exist ends at zero, and Read yields nothing of it.", checkNoLines},
-	{"order", "Read yields the lines in order, the oldest first, with positions that grow.", checkLineOrder},
-	{"after", "A Window with After selects the lines after that position.", checkQueryAfter},
-	{"last", "A Window with Last selects at most so many lines, the last ones of those after After.", checkQueryLast},
-	{"position", "Append returns the position of the last line, which is where the transcript then ends.", checkPosition},
-	{"stale", "Append adds nothing and returns ErrConflict if the transcript has gone on beyond after.", checkStaleLines},
-	{"ahead", "Append adds nothing and returns ErrConflict if the transcript does not reach after.", checkAheadLines},
-	{"one winner", "Of 64 goroutines that append after the same position, exactly one succeeds; the others get ErrConflict.", checkOneWriter},
-	{"no messages", "An Append of no messages adds nothing, and says by ErrConflict whether after is right.", checkNoMessages},
-	{"message", "A message is read back as it was, the provider's form and the arguments of tool calls byte for byte.", checkMessage},
+	{
+		"empty",
+		"A transcript that does not exist ends at zero, and Read yields nothing of it.",
+		checkNoLines,
+	},
+	{
+		"order",
+		"Read yields the lines in order, the oldest first, with positions that grow.",
+		checkLineOrder,
+	},
+	{"after", "A LineQuery with After selects the lines after that position.", checkQueryAfter},
+	{
+		"last",
+		"A LineQuery with Last selects at most so many lines, the last ones of those after After.",
+		checkQueryLast,
+	},
+	{
+		"position",
+		"Append returns the position of the last line, which is where the transcript then ends.",
+		checkPosition,
+	},
+	{
+		"stale",
+		"Append adds nothing and returns ErrConflict if the transcript has gone on beyond after.",
+		checkStaleLines,
+	},
+	{
+		"ahead",
+		"Append adds nothing and returns ErrConflict if the transcript does not reach after.",
+		checkAheadLines,
+	},
+	{
+		"one winner",
+		"Of 64 goroutines that append after the same position, exactly one succeeds; the others get ErrConflict.",
+		checkOneWriter,
+	},
+	{
+		"no messages",
+		"An Append of no messages adds nothing, and says by ErrConflict whether after is right.",
+		checkNoMessages,
+	},
+	{
+		"message",
+		"A message is read back as it was, the provider's form and the arguments of tool calls byte for byte.",
+		checkMessage,
+	},
 	{"newer", "What a newer version wrote into a message is read back as well.", checkNewer},
-	{"visible", "Once Append has returned, every Read sees the lines, from any goroutine.", checkLinesVisible},
-	{"durable", "Once Append has returned, the lines are there when the transcripts are opened again, and the transcript goes on from them.", checkLinesDurable},
-	{"apart", "Transcripts are kept apart: of different sessions, and of one key with different session ids.", checkLinesApart},
-	{"at once", "Different transcripts can be appended to from many goroutines at once.", checkLinesAtOnce},
-	{"archive", "Archive takes the transcript away under a name that ends with .deleted.<timestamp>, and says that name.", checkArchive},
-	{"archive again", "Archiving again changes nothing and says the same name, whatever the time.", checkArchiveAgain},
-	{"archive durable", "A transcript is still archived when the transcripts are opened again.", checkArchiveDurable},
-	{"archived", "An archived transcript takes nothing more: Append returns ErrArchived.", checkArchived},
-	{"archive nothing", "Archiving a transcript that does not exist is no error, says no name, and stops nobody from beginning it.", checkArchiveNothing},
-	{"locate", "Locate says the same place until the transcript is archived, and then one that ends with the new name, or never a place.", checkLocate},
-	{"early stop", "A loop over Read may append, and may end early, and then holds nothing up.", checkLinesEarlyStop},
-	{"invalid", "A ref without a key or with a session id that is no name is ErrInvalidKey, a window with a negative Last an error.", checkInvalidRef},
-	{"context", "A ctx that is done makes Append and Archive do nothing and Read yield its error, and nothing after it.", checkLinesContext},
+	{
+		"visible",
+		"Once Append has returned, every Read sees the lines, from any goroutine.",
+		checkLinesVisible,
+	},
+	{
+		"durable",
+		"Once Append has returned, the lines are there when the transcripts are opened again, and the transcript goes on from them.",
+		checkLinesDurable,
+	},
+	{
+		"apart",
+		"Transcripts are kept apart: of different sessions, and of one key with different session ids.",
+		checkLinesApart,
+	},
+	{
+		"at once",
+		"Different transcripts can be appended to from many goroutines at once.",
+		checkLinesAtOnce,
+	},
+	{
+		"archive",
+		"Archive takes the transcript away under a name that ends with .deleted.<timestamp>, and returns that name.",
+		checkArchive,
+	},
+	{
+		"archive again",
+		"Archiving again changes nothing and returns the same name, whatever the time.",
+		checkArchiveAgain,
+	},
+	{
+		"archive durable",
+		"A transcript is still archived when the transcripts are opened again.",
+		checkArchiveDurable,
+	},
+	{
+		"archived",
+		"An archived transcript takes nothing more: Append returns ErrArchived.",
+		checkArchived,
+	},
+	{
+		"archive nothing",
+		"Archiving a transcript that does not exist returns no name and no error, and the transcript can still be begun.",
+		checkArchiveNothing,
+	},
+	{
+		"locate",
+		"Locate says the same place until the transcript is archived, and then one that ends with the new name, or never a place.",
+		checkLocate,
+	},
+	{
+		"early stop",
+		"A loop over Read may append, and may end early, and then holds nothing up.",
+		checkLinesEarlyStop,
+	},
+	{
+		"invalid",
+		"A Ref without a key, or with a session id that cannot be a name, is ErrInvalidKey; a LineQuery with a negative Last is an error.",
+		checkInvalidRef,
+	},
+	{
+		"context",
+		"A ctx that is done makes Append and Archive do nothing and Read yield its error, and nothing after it.",
+		checkLinesContext,
+	},
 	{"closed", "After Close, Append, Read and Archive return ErrClosed.", checkLinesClosed},
 }
 
@@ -60,7 +151,7 @@ var (
 	refB = session.Ref{Key: rootB, SessionID: "0b6c1c1e-2e0f-4f6e-8a53-4f6c2a527d1c"}
 )
 
-// messages returns messages that say what they are: id and number.
+// messages returns n messages. Each says the id and its own index.
 func messages(id string, n int) []session.Message {
 	var all []session.Message
 	for _, text := range factTexts(id, n) {
@@ -69,29 +160,31 @@ func messages(id string, n int) []session.Message {
 	return all
 }
 
+// writeLines appends messages and returns the end. The rule fails if Append does.
 func writeLines(p *transcriptProbe, s session.Transcripts, ref session.Ref, after session.Pos, m ...session.Message) session.Pos {
 	last, err := s.Append(p.ctx, ref, after, m...)
 	p.must(fmt.Sprintf("append %d messages to %v after %d", len(m), ref, after), err)
 	return last
 }
 
-func linesOf(p *transcriptProbe, s session.Transcripts, ref session.Ref, w session.LineQuery) []session.Line {
+// linesOf returns the lines that q selects. The rule fails if Read does.
+func linesOf(p *transcriptProbe, s session.Transcripts, ref session.Ref, q session.LineQuery) []session.Line {
 	var lines []session.Line
-	for line, err := range s.Read(p.ctx, ref, w) {
-		p.must(fmt.Sprintf("read %v %+v", ref, w), err)
+	for line, err := range s.Read(p.ctx, ref, q) {
+		p.must(fmt.Sprintf("read %v %+v", ref, q), err)
 		lines = append(lines, line)
 	}
 	return lines
 }
 
-// wantTexts fails the rule unless the window shows exactly what is wanted.
-func wantTexts(p *transcriptProbe, s session.Transcripts, ref session.Ref, w session.LineQuery, want ...string) {
+// wantTexts fails the rule unless the lines that q selects have exactly the wanted texts.
+func wantTexts(p *transcriptProbe, s session.Transcripts, ref session.Ref, q session.LineQuery, want ...string) {
 	var got []string
-	for _, line := range linesOf(p, s, ref, w) {
+	for _, line := range linesOf(p, s, ref, q) {
 		got = append(got, line.Message.Text)
 	}
 	if !slices.Equal(got, want) {
-		p.fail("read %v %+v: got %q, want %q", ref, w, got, want)
+		p.fail("read %v %+v: got %q, want %q", ref, q, got, want)
 	}
 }
 
@@ -226,7 +319,7 @@ func checkNoMessages(p *transcriptProbe) {
 	wantTexts(p, s, refA, session.LineQuery{}, "x/0", "x/1")
 }
 
-// hardMessages use every field, and hold what careless storage changes.
+// hardMessages use every field, and hold values that careless storage changes.
 func hardMessages() []session.Message {
 	return []session.Message{
 		{},
@@ -243,7 +336,7 @@ func hardMessages() []session.Message {
 		},
 		{Role: session.MessageTool, ToolCallID: "call_0", Text: strings.Repeat("long ", 20_000), Failed: true, Raw: json.RawMessage(`{"a": [1, 2]}`)},
 		{Role: session.MessageUser, Text: "steer", Internal: true, Raw: json.RawMessage("\xff\x00not json")},
-		{Role: "somebody new", Text: "kept"},
+		{Role: "a later role", Text: "kept"},
 		session.Fence(0, kitNoon),
 		session.Fence(4, kitNoon),
 	}
