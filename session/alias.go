@@ -29,8 +29,8 @@ func (a Aliases) Validate() error {
 
 // Resolve returns the key that s means. s is either a whole key, or a key without its first part
 // "agent:<agent>:", which is then that of a.Agent. If the result is a name of a main session,
-// Resolve returns the one key of that session: agent:<agent>:main, or the global session if a.Global
-// is set.
+// Resolve returns the one key of that session: agent:<agent>:main, or the global session if
+// a.Global is set.
 //
 // Resolve does not have a default. Text that is not a key, the empty text included, is a
 // *[KeyError]. Text that starts with "agent:" must be a whole key. Aliases that [Aliases.Validate]
@@ -58,9 +58,9 @@ func (a Aliases) Resolve(s string) (Key, error) {
 	return a.canonical(k), err
 }
 
-// canonical returns the one key of a main session if k is a name of it, else k. The key ends with the
-// word main even if the configuration calls the session otherwise, so that [Key.IsMain] does not need
-// the configuration.
+// canonical returns the one key of a main session if k is a name of it, else k. The key ends with
+// the word main even if the configuration calls the session otherwise, so that [Key.IsMain] does
+// not need the configuration.
 func (a Aliases) canonical(k Key) Key {
 	alias := k.IsMain()
 	if main := lower(a.Main); main != "" && k.Kind() == KindNamed && k.ThreadID() == "" {

@@ -29,7 +29,11 @@ func BenchmarkParse(b *testing.B) {
 }
 
 func BenchmarkKeyMethods(b *testing.B) {
-	k := session.Must(session.Parse("agent:ops:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11:subagent:0b6c1c1e-2e0f-4f6e-8a53-4f6c2a527d1c"))
+	k := session.Must(
+		session.Parse(
+			"agent:ops:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11:subagent:0b6c1c1e-2e0f-4f6e-8a53-4f6c2a527d1c",
+		),
+	)
 	b.ReportAllocs()
 	n := 0
 	for b.Loop() {

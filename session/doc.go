@@ -1,10 +1,10 @@
-// Package session names sessions and keeps what belongs to them: the keys, the places of sessions in
-// their trees, the conversations in the world that they belong to, and the seams for storage. It does
-// not decide what a session may do, and it starts nothing.
+// Package session names sessions and keeps what belongs to them: the keys, the places of sessions
+// in their trees, the conversations in the world that they belong to, and the seams for storage. It
+// does not decide what a session may do, and it starts nothing.
 //
-// A session is one conversation of an agent. A session may spawn sub-agents, which are sessions too. A
-// top-level session and all that is spawned below it are a tree. A tree has one log in a [Journal], and
-// each of its sessions has a transcript in a [Transcripts].
+// A session is one conversation of an agent. A session may spawn sub-agents, which are sessions
+// too. A top-level session and all that is spawned below it are a tree. A tree has one log in a
+// [Journal], and each of its sessions has a transcript in a [Transcripts].
 //
 //	agent:main:main                       a tree: a top-level session and its sub-agents
 //	|                                       |
@@ -36,7 +36,8 @@
 //
 // # Keys
 //
-// [Parse] understands these shapes. Words in brackets are optional. A part after + occurs once or more.
+// [Parse] understands these shapes. Words in brackets are optional. A part after + occurs once or
+// more.
 //
 //	global
 //	agent:<agent>:main
@@ -52,29 +53,29 @@
 //	agent:<agent>:hook:<id>[+:<id>]
 //	<any but global>+:thread:<id>                      and topic for thread
 //
-// The id of an agent has at most 64 bytes. It begins with a letter or digit of ASCII, and goes on with
-// letters, digits, - and _. Names, channels, accounts and other ids may also have any of ._~@+= after
-// their first character. A peer and the id of a thread are as the channel spells them: they are
-// printable, do not have spaces, and may have colons.
+// The id of an agent has at most 64 bytes. It begins with a letter or digit of ASCII, and goes on
+// with letters, digits, - and _. Names, channels, accounts and other ids may also have any of
+// ._~@+= after their first character. A peer and the id of a thread are as the channel spells them:
+// they are printable, do not have spaces, and may have colons.
 //
-// A word of the grammar is never a name or a channel. The words subagent and spawn stand only before
-// the id of a sub-agent. So a program that looks for ":subagent:" or ":spawn:" in the text of a key
-// gets the right answer too. A key has at most [MaxKeyLen] bytes.
+// A word of the grammar is never a name or a channel. The words subagent and spawn stand only
+// before the id of a sub-agent. So a program that looks for ":subagent:" or ":spawn:" in the text
+// of a key gets the right answer too. A key has at most [MaxKeyLen] bytes.
 //
-// Some channels allow characters in their ids that a key does not allow, such as spaces. Their adapter
-// escapes such ids, for example by [net/url.PathEscape].
+// Some channels allow characters in their ids that a key does not allow, such as spaces. Their
+// adapter escapes such ids, for example by [net/url.PathEscape].
 //
 // # Lineage
 //
-// A key does not say which session is the parent: the child of another agent's session carries the id
-// of its own agent, and the key of a sub-agent can be flat below another sub-agent. So parent, depth
-// and role are recorded once, by [Top] and [Lineage.Child], and every decision about rights takes a
-// [Lineage]. The depth in a key is only a lower bound. A sub-agent without a record does not have
-// rights: [Trace] refuses it, and refuses records that contradict each other.
+// A key does not say which session is the parent: the child of another agent's session carries the
+// id of its own agent, and the key of a sub-agent can be flat below another sub-agent. So parent,
+// depth and role are recorded once, by [Top] and [Lineage.Child], and every decision about rights
+// takes a [Lineage]. The depth in a key is only a lower bound. A sub-agent without a record does
+// not have rights: [Trace] refuses it, and refuses records that contradict each other.
 //
 // # Storage
 //
 // A storage adapter implements [Journal] and [Transcripts]. Both append after a position that the
-// writer passes, and refuse a position that is not the end of the log. So a writer that has lost its
-// log to another one cannot do harm.
+// writer passes, and refuse a position that is not the end of the log. So a writer that has lost
+// its log to another one cannot do harm.
 package session

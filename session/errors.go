@@ -26,7 +26,8 @@ var (
 	// ErrClosed is returned by every method of a store that has been closed.
 	ErrClosed = errors.New("session: store is closed")
 
-	// ErrReadOnly is returned by every method that would change a Store which was opened for reading.
+	// ErrReadOnly is returned by every method that would change a Store which was opened for
+	// reading.
 	ErrReadOnly = errors.New("session: store is read-only")
 
 	// ErrCorrupt is what errors.Is finds in every *[CorruptError].
@@ -37,10 +38,12 @@ var (
 	ErrFormat = errors.New("session: stored data has an unknown format")
 
 	// ErrSync is returned by [Journal.Append] of a Store on a disk after the operating system has
-	// failed to bring a write to the disk. The append that meets the failure first may or may not be
-	// stored, unless a compaction met it before. Every later append changes nothing, until the Store
-	// is opened again.
-	ErrSync = errors.New("session: a write has not reached the disk, the directory must be opened again")
+	// failed to bring a write to the disk. The append that meets the failure first may or may not
+	// be stored, unless a compaction met it before. Every later append changes nothing, until the
+	// Store is opened again.
+	ErrSync = errors.New(
+		"session: a write has not reached the disk, the directory must be opened again",
+	)
 )
 
 // A KeyError says which text cannot be a key or a part of one, at which byte, and why. errors.Is
@@ -65,7 +68,9 @@ func (e *KeyError) Error() string {
 	if e.Part != "" {
 		what = e.Part + " of a key"
 	}
-	return fmt.Sprintf("session: invalid %s %q%s: at byte %d: %s", what, shown, more, e.Offset, e.Reason)
+	return fmt.Sprintf(
+		"session: invalid %s %q%s: at byte %d: %s", what, shown, more, e.Offset, e.Reason,
+	)
 }
 
 // Is reports whether target is [ErrInvalidKey].

@@ -46,9 +46,9 @@ const maxAgentLen = 64
 // Parse is strict: it does not trim, repair or complete its input. Text that is not a key is a
 // *[KeyError], which tells the first wrong byte.
 //
-// Words, agent ids, channels, accounts, names and the ids of sub-agents, cron jobs, hooks and external
-// harnesses may be in any letter case of ASCII, and are lower-cased. Peers and the ids of threads keep
-// their case, because channels distinguish it. The word dm is read as direct.
+// Words, agent ids, channels, accounts, names and the ids of sub-agents, cron jobs, hooks and
+// external harnesses may be in any letter case of ASCII, and are lower-cased. Peers and the ids of
+// threads keep their case, because channels distinguish it. The word dm is read as direct.
 //
 // Parse does not allocate memory for text that is already canonical.
 func Parse(s string) (Key, error) {
@@ -279,8 +279,8 @@ func checkID(s string) (at int, reason string) {
 	return 0, ""
 }
 
-// checkName returns what is wrong with the name of a session or channel in lower case. A word of the
-// grammar is not a name.
+// checkName returns what is wrong with the name of a session or channel in lower case. A word of
+// the grammar is not a name.
 func checkName(s string) (at int, reason string) {
 	if at, reason = checkToken(s); reason != "" {
 		return at, reason
@@ -291,8 +291,8 @@ func checkName(s string) (at int, reason string) {
 	return 0, ""
 }
 
-// checkToken returns what is wrong with text that must begin with a letter or digit of ASCII in lower
-// case, and go on with such letters, digits and any of . _ - ~ @ + =
+// checkToken returns what is wrong with text that must begin with a letter or digit of ASCII in
+// lower case, and go on with such letters, digits and any of . _ - ~ @ + =
 func checkToken(s string) (at int, reason string) {
 	if s == "" {
 		return 0, "empty segment"

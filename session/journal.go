@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// A Seq is the position of an entry in one log. Sequences grow along a log, and may have gaps. A Seq
-// says nothing beyond its order: neither how many entries precede it, nor how it compares to a Seq
-// of another log. Zero is the position before the first entry.
+// A Seq is the position of an entry in one log. Sequences grow along a log, and may have gaps. A
+// Seq says nothing beyond its order: neither how many entries precede it, nor how it compares to a
+// Seq of another log. Zero is the position before the first entry.
 type Seq uint64
 
 // A BatchID is the name that a writer gives to one [Batch]. If the outcome of a [Journal.Append] is
@@ -20,20 +20,20 @@ type Seq uint64
 type BatchID string
 
 // A Payload is the content of an entry. A Journal that stores bytes encodes a Payload when it
-// appends the entry, and yields it as a [Raw] when the entry is read. A Journal that lives in memory
-// may yield the Payload itself. A reader of a Journal must therefore accept both.
+// appends the entry, and yields it as a [Raw] when the entry is read. A Journal that lives in
+// memory may yield the Payload itself. A reader of a Journal must therefore accept both.
 type Payload interface {
 	// AppendJSON appends one JSON value, without line breaks, to b and returns the extended slice.
 	// It may be called more than once, and from any goroutine.
 	AppendJSON(b []byte) ([]byte, error)
 }
 
-// Raw is a [Payload] that a Journal has read back: the text of one JSON value. A nil Raw is the value
-// null.
+// Raw is a [Payload] that a Journal has read back: the text of one JSON value. A nil Raw is the
+// value null.
 type Raw []byte
 
-// AppendJSON appends r to b without line breaks. A nil Raw appends null. An r that is not JSON is an
-// error, and leaves b as it is.
+// AppendJSON appends r to b without line breaks. A nil Raw appends null. An r that is not JSON is
+// an error, and leaves b as it is.
 func (r Raw) AppendJSON(b []byte) ([]byte, error) {
 	switch {
 	case r == nil:
@@ -50,8 +50,8 @@ func (r Raw) AppendJSON(b []byte) ([]byte, error) {
 	return append(b, line.Bytes()...), nil
 }
 
-// An Entry is one fact in a log. A writer sets the Payload alone. The Journal sets Seq and Batch when
-// it yields the entry.
+// An Entry is one fact in a log. A writer sets the Payload alone. The Journal sets Seq and Batch
+// when it yields the entry.
 type Entry struct {
 	Seq     Seq     // position in the log
 	Batch   BatchID // ID of the Batch that added the entry
@@ -99,22 +99,24 @@ type Batch struct {
 	Entries []Entry
 
 	// Due is the time at which the owner of the log next has work to do. It may have passed. Zero
-	// means that the log waits for nothing. The Due of a batch replaces the Due of the batch before.
+	// means that the log waits for nothing. The Due of a batch replaces the Due of the batch
+	// before.
 	Due time.Time
 
 	// Reset says that Entries[0] is a snapshot, which replaces every entry before this batch. The
-	// Journal may delete the replaced entries, and never yields them again. Sequences go on growing.
+	// Journal may delete the replaced entries, and never yields them again. Sequences go on
+	// growing.
 	Reset bool
 }
 
 // ErrInvalidBatch is returned by [Journal.Append] for a batch that the Journal will never accept: a
-// batch that [Batch.Validate] refuses, that has a payload which cannot be encoded, or that is larger
-// than the Journal allows. A Journal says which limit a batch exceeds in an error type of its own,
-// as [github.com/offshoot-sdk/offshoot/session/dirstore.BatchSizeError] does.
+// batch that [Batch.Validate] refuses, that has a payload which cannot be encoded, or that is
+// larger than the Journal allows. A Journal says which limit a batch exceeds in an error type of
+// its own, as [github.com/offshoot-sdk/offshoot/session/dirstore.BatchSizeError] does.
 var ErrInvalidBatch = errors.New("session: invalid batch")
 
-// Validate returns an error that wraps [ErrInvalidBatch] if b does not have entries, or if one of its
-// entries does not have a payload. Every Journal calls it at the start of Append.
+// Validate returns an error that wraps [ErrInvalidBatch] if b does not have entries, or if one of
+// its entries does not have a payload. Every Journal calls it at the start of Append.
 func (b Batch) Validate() error {
 	if len(b.Entries) == 0 {
 		return fmt.Errorf("%w %q: no entries", ErrInvalidBatch, b.ID)
@@ -142,13 +144,13 @@ type RootQuery struct {
 	DueBefore time.Time
 }
 
-// A Journal keeps one append-only log for each tree of sessions, under the key of the tree's root. It
-// does not interpret payloads.
+// A Journal keeps one append-only log for each tree of sessions, under the key of the tree's root.
+// It does not interpret payloads.
 //
 // The owner of a tree is the only writer of its log, but a Journal does not rely on that. Append
 // takes the position after which the writer believes to write, and refuses a position that is not
-// the end of the log. So a former owner that is still running cannot change a log that another owner
-// has taken over.
+// the end of the log. So a former owner that is still running cannot change a log that another
+// owner has taken over.
 //
 // All methods may be called concurrently, on the same log and on different ones. A method returns
 // early with the error of ctx once ctx is done. If the Journal can be closed, every method returns
@@ -181,8 +183,8 @@ type Journal interface {
 	// reserved roots, such as BindingsRoot, are among them.
 	//
 	// With a DueBefore, the cost must not depend on the number of logs that are not due, even if
-	// there are millions. Roots may then yield some logs that are not due, but it never leaves out a
-	// log that is.
+	// there are millions. Roots may then yield some logs that are not due, but it never leaves out
+	// a log that is.
 	//
 	// A log that cannot be read does not hide the others: Roots yields the readable logs first, and
 	// the error last.

@@ -9,13 +9,13 @@ import (
 const MaxKeyLen = 1024
 
 // A Key names a session. It is opaque and comparable. A Key that is not zero was made by [Parse],
-// [ParseRoot] or one of the constructors and is in canonical form, so two keys name the same session
-// exactly if they are equal. The zero Key does not name a session, and its methods return zero
-// values.
+// [ParseRoot] or one of the constructors and is in canonical form, so two keys name the same
+// session exactly if they are equal. The zero Key does not name a session, and its methods return
+// zero values.
 //
-// A Key tells which agent runs the session, what kind of session it is, and how deep it claims to be.
-// It does not tell which session started it or to which tree it belongs, since the child of another
-// agent's session carries the id of its own agent. That is recorded in a [Lineage].
+// A Key tells which agent runs the session, what kind of session it is, and how deep it claims to
+// be. It does not tell which session started it or to which tree it belongs, since the child of
+// another agent's session carries the id of its own agent. That is recorded in a [Lineage].
 //
 // Only Display, Thread, Topic, Child, MarshalText and UnmarshalText allocate memory.
 type Key struct{ s string }
@@ -84,9 +84,9 @@ func (k Key) IsMain() bool { return k.Kind() == KindMain }
 // IsSubagent reports whether k names a sub-agent, in any dialect.
 func (k Key) IsSubagent() bool { return k.Kind() == KindSubagent }
 
-// Depth returns the number of sub-agent ids in k, which is 0 for a key that is not a sub-agent's. The
-// depth of the session is at least that. It is greater for a session that was given a flat key below
-// another sub-agent, and only its [Lineage] records it.
+// Depth returns the number of sub-agent ids in k, which is 0 for a key that is not a sub-agent's.
+// The depth of the session is at least that. It is greater for a session that was given a flat key
+// below another sub-agent, and only its [Lineage] records it.
 func (k Key) Depth() int {
 	if !k.IsSubagent() {
 		return 0
@@ -121,9 +121,10 @@ func (k Key) ThreadID() string {
 	return id
 }
 
-// CutThread splits k at its last thread or topic. It returns the key before it, the id of the thread,
-// and true. If k does not end with a thread, it returns k, "" and false. From the key of a thread
-// inside a thread it removes one level. It is for transports, which find the chat of a thread by it.
+// CutThread splits k at its last thread or topic. It returns the key before it, the id of the
+// thread, and true. If k does not end with a thread, it returns k, "" and false. From the key of a
+// thread inside a thread it removes one level. It is for transports, which find the chat of a
+// thread by it.
 func (k Key) CutThread() (chat Key, id string, ok bool) {
 	_, body := k.cut()
 	at, word := strings.LastIndex(body, ":"+wordThread+":"), wordThread
@@ -190,9 +191,9 @@ func (k Key) IDs() iter.Seq[string] {
 	}
 }
 
-// Display returns k in a short form for people, for lists and logs. The leading "agent:" is left out,
-// the main session of the agent main is "main", and UUIDs are cut to their first eight digits. The
-// result cannot be parsed.
+// Display returns k in a short form for people, for lists and logs. The leading "agent:" is left
+// out, the main session of the agent main is "main", and UUIDs are cut to their first eight digits.
+// The result cannot be parsed.
 func (k Key) Display() string {
 	if k == mainKey(DefaultAgent) {
 		return wordMain
@@ -224,8 +225,8 @@ func (k *Key) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// cut splits "agent:<agent>:<body>". Both results are "" for the zero Key, the global session and the
-// reserved roots.
+// cut splits "agent:<agent>:<body>". Both results are "" for the zero Key, the global session and
+// the reserved roots.
 func (k Key) cut() (agent, body string) {
 	rest, ok := strings.CutPrefix(k.s, wordAgent+":")
 	if !ok {

@@ -22,7 +22,9 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			var bad *session.KeyError
 			require.ErrorAs(t, err, &bad)
-			assert.True(t, 0 <= bad.Offset && bad.Offset <= len(s), "offset %d of %q", bad.Offset, s)
+			assert.True(
+				t, 0 <= bad.Offset && bad.Offset <= len(s), "offset %d of %q", bad.Offset, s,
+			)
 			assert.NotEmpty(t, bad.Reason)
 			assert.True(t, k.IsZero())
 			assert.Equal(t, !strings.EqualFold(s, "main"), session.IsSubagentSession(s))
@@ -37,7 +39,10 @@ func FuzzParse(f *testing.F) {
 		}
 		// A marker anywhere in the text makes a sub-agent of it, or no key.
 		folded := strings.ToLower(s)
-		assert.Equal(t, strings.Contains(folded, ":subagent:") || strings.Contains(folded, ":spawn:"), k.IsSubagent())
+		assert.Equal(
+			t, strings.Contains(folded, ":subagent:") || strings.Contains(folded, ":spawn:"),
+			k.IsSubagent(),
+		)
 		// Space changes what is a key into what is none.
 		for _, spaced := range []string{" " + s, s + " ", s + "\n", "\t" + s, s + "\u200b"} {
 			_, err := session.Parse(spaced)

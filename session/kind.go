@@ -4,8 +4,8 @@ import "github.com/offshoot-sdk/offshoot/internal/enum"
 
 // A Kind is the kind of session that a [Key] names. The zero Kind is that of the zero Key.
 //
-// A Kind follows from the positions of the words in a key, not from substrings. So the text of a peer,
-// an id or a name cannot change it.
+// A Kind follows from the positions of the words in a key, not from substrings. So the text of a
+// peer, an id or a name cannot change it.
 type Kind uint8
 
 // The kinds, with the form of their keys.
@@ -36,14 +36,14 @@ func (k Kind) String() string { return enum.String(kindNames[:], "Kind", k) }
 // MarshalText returns the word for k. A value that is not a Kind is an error.
 func (k Kind) MarshalText() ([]byte, error) { return enum.Marshal(kindNames[:], "session", "kind", k) }
 
-// UnmarshalText sets k to the Kind whose word is text, in any letter case of ASCII. Other text is an
-// error and leaves k as it is.
+// UnmarshalText sets k to the Kind whose word is text, in any letter case of ASCII. Other text is
+// an error and leaves k as it is.
 func (k *Kind) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(kindNames[:], "session", "kind", text, k)
 }
 
-// A Role says whether a session may start sub-agents. It is recorded when the session is made and is
-// an upper bound from then on: see [Role.Ceiling].
+// A Role says whether a session may start sub-agents. It is recorded when the session is made and
+// is an upper bound from then on: see [Role.Ceiling].
 type Role uint8
 
 // The roles. The zero Role is RoleUnknown, that of a session without a record.
@@ -79,16 +79,16 @@ func (r Role) String() string { return enum.String(roleNames[:], "Role", r) }
 // MarshalText returns the word for r. A value that is not a Role is an error.
 func (r Role) MarshalText() ([]byte, error) { return enum.Marshal(roleNames[:], "session", "role", r) }
 
-// UnmarshalText sets r to the Role whose word is text, in any letter case of ASCII. Other text is an
-// error and leaves r as it is.
+// UnmarshalText sets r to the Role whose word is text, in any letter case of ASCII. Other text is
+// an error and leaves r as it is.
 func (r *Role) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(roleNames[:], "session", "role", text, r)
 }
 
 // Ceiling returns the role of a session today: the lesser of r, which was recorded when the session
 // was made, and now, which [RoleAt] gives under today's limit. A lower limit demotes a session at
-// once, and a higher one never promotes it. The result is [RoleUnknown] if either role is unknown, or
-// if they disagree on whether the session is a sub-agent.
+// once, and a higher one never promotes it. The result is [RoleUnknown] if either role is unknown,
+// or if they disagree on whether the session is a sub-agent.
 func (r Role) Ceiling(now Role) Role {
 	switch {
 	case r == now:
@@ -99,14 +99,15 @@ func (r Role) Ceiling(now Role) Role {
 	return RoleUnknown
 }
 
-// MaySpawn reports whether a session of this role may start sub-agents. Such a session also controls
-// them: it may steer and stop those that it started, and those below. A session that may not start
-// sub-agents controls none. Which sessions it may see is a matter of configuration, not of its role.
+// MaySpawn reports whether a session of this role may start sub-agents. Such a session also
+// controls them: it may steer and stop those that it started, and those below. A session that may
+// not start sub-agents controls none. Which sessions it may see is a matter of configuration, not
+// of its role.
 func (r Role) MaySpawn() bool { return r == RoleMain || r == RoleOrchestrator }
 
-// A Dialect is a word for sub-agents in keys. Every method understands both dialects; a program picks
-// a Dialect only for the keys that it makes. [DialectSpawn] is for deployments whose other programs
-// read keys of the form agent:<agent>:spawn:<id>, so that a preset can write them.
+// A Dialect is a word for sub-agents in keys. Every method understands both dialects; a program
+// picks a Dialect only for the keys that it makes. [DialectSpawn] is for deployments whose other
+// programs read keys of the form agent:<agent>:spawn:<id>, so that a preset can write them.
 type Dialect uint8
 
 // The dialects, with the key of a sub-agent of a top-level session in each.
@@ -125,8 +126,8 @@ func (d Dialect) MarshalText() ([]byte, error) {
 	return enum.Marshal(dialectNames[:], "session", "dialect", d)
 }
 
-// UnmarshalText sets d to the Dialect whose word is text, in any letter case of ASCII. Other text is
-// an error and leaves d as it is.
+// UnmarshalText sets d to the Dialect whose word is text, in any letter case of ASCII. Other text
+// is an error and leaves d as it is.
 func (d *Dialect) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(dialectNames[:], "session", "dialect", text, d)
 }
@@ -156,8 +157,8 @@ func (s DirectScope) MarshalText() ([]byte, error) {
 	return enum.Marshal(directScopeNames[:], "session", "direct scope", s)
 }
 
-// UnmarshalText sets s to the DirectScope whose word is text, in any letter case of ASCII. Other text is an
-// error and leaves s as it is.
+// UnmarshalText sets s to the DirectScope whose word is text, in any letter case of ASCII. Other
+// text is an error and leaves s as it is.
 func (s *DirectScope) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(directScopeNames[:], "session", "direct scope", text, s)
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/sessiontest"
 )
 
-// A process that starts again finds nothing in memory. To run the rules about that, the journal outlives what the kit closes.
+// A process that starts again finds nothing in memory. To run the rules about that, the journal
+// outlives what the kit closes.
 type unclosedJournal struct{ session.Journal }
 
 func TestMemoryJournal(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// A Lineage says where a session stands in its tree. It is recorded once, when the session is made. It
-// is never inferred from a key or from a link between chats. The zero Lineage does not belong to a
-// session, and [Lineage.Validate] refuses it.
+// A Lineage says where a session stands in its tree. It is recorded once, when the session is made.
+// It is never inferred from a key or from a link between chats. The zero Lineage does not belong to
+// a session, and [Lineage.Validate] refuses it.
 type Lineage struct {
 	Key    Key  `json:"key"`
 	Root   Key  `json:"root"`            // the top-level session of the tree; for that session Key
@@ -40,14 +40,17 @@ func (e *LineageError) Is(target error) bool {
 	return target == ErrCorruptLineage
 }
 
-// Top returns the lineage of a top-level session. It returns a *[LineageError] that is [ErrNotFound]
-// for the key of a sub-agent, since a sub-agent without a record does not have rights.
+// Top returns the lineage of a top-level session. It returns a *[LineageError] that is
+// [ErrNotFound] for the key of a sub-agent, since a sub-agent without a record does not have
+// rights.
 func Top(key Key) (Lineage, error) {
 	switch {
 	case !key.IsValid():
 		return Lineage{}, &LineageError{Key: key, Reason: "not a session"}
 	case key.IsSubagent():
-		return Lineage{}, &LineageError{Key: key, Reason: "a sub-agent without a record", Missing: true}
+		return Lineage{}, &LineageError{
+			Key: key, Reason: "a sub-agent without a record", Missing: true,
+		}
 	}
 	return Lineage{Key: key, Root: key, Role: RoleMain}, nil
 }
@@ -67,8 +70,8 @@ func (l Lineage) Child(key Key, maxSpawnDepth int) (Lineage, error) {
 	return child, child.Validate()
 }
 
-// Validate returns a *[LineageError] if l contradicts itself. It does not look at the records of other
-// sessions, as [Trace] does.
+// Validate returns a *[LineageError] if l contradicts itself. It does not look at the records of
+// other sessions, as [Trace] does.
 func (l Lineage) Validate() error {
 	if reason := l.fault(); reason != "" {
 		return &LineageError{Key: l.Key, Reason: reason}
@@ -125,9 +128,9 @@ func (l Lineage) topFault() string {
 // above it. find returns the record of one session, and false if there is none. A top-level session
 // does not need a record.
 //
-// Trace returns a *[LineageError]. The error is [ErrNotFound] if the record of a sub-agent is missing,
-// and [ErrCorruptLineage] if records contradict each other, as in a cycle. An error of find is
-// returned wrapped.
+// Trace returns a *[LineageError]. The error is [ErrNotFound] if the record of a sub-agent is
+// missing, and [ErrCorruptLineage] if records contradict each other, as in a cycle. An error of
+// find is returned wrapped.
 //
 // Trace is for callers that keep lineages in [Record] values. The trees of package spawn keep their
 // own records, in their journals.

@@ -29,19 +29,29 @@ func TestRoleAt(t *testing.T) {
 		{3, 3, session.RoleLeaf},
 		{9, 5, session.RoleLeaf},
 	} {
-		assert.Equal(t, c.want, session.RoleAt(c.depth, c.limit), "depth %d of %d", c.depth, c.limit)
+		assert.Equal(
+			t, c.want, session.RoleAt(c.depth, c.limit), "depth %d of %d", c.depth, c.limit,
+		)
 	}
 }
 
-// The stored role is a ceiling: a lower limit demotes, a higher one never promotes, and nothing makes a sub-agent a main session.
+// The stored role is a ceiling: a lower limit demotes, a higher one never promotes, and nothing
+// makes a sub-agent a main session.
 func TestRoleCeiling(t *testing.T) {
-	roles := []session.Role{session.RoleUnknown, session.RoleMain, session.RoleOrchestrator, session.RoleLeaf}
+	roles := []session.Role{
+		session.RoleUnknown, session.RoleMain, session.RoleOrchestrator, session.RoleLeaf,
+	}
 	for _, stored := range roles {
 		for _, now := range roles {
 			got := stored.Ceiling(now)
 			assert.Equal(t, got, now.Ceiling(stored))
-			assert.False(t, got.MaySpawn() && !(stored.MaySpawn() && now.MaySpawn()), "%v and %v give %v", stored, now, got)
-			assert.Equal(t, got == session.RoleMain, stored == session.RoleMain && now == session.RoleMain)
+			assert.False(
+				t, got.MaySpawn() && !(stored.MaySpawn() && now.MaySpawn()), "%v and %v give %v",
+				stored, now, got,
+			)
+			assert.Equal(
+				t, got == session.RoleMain, stored == session.RoleMain && now == session.RoleMain,
+			)
 		}
 	}
 	assert.Equal(t, session.RoleLeaf, session.RoleLeaf.Ceiling(session.RoleOrchestrator))
@@ -87,12 +97,22 @@ func TestLineage(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, l, got)
 	}
-	assert.Equal(t, session.RoleLeaf, all[1].Role.Ceiling(session.RoleAt(1, 1)), "a lower limit demotes at once")
-	assert.Equal(t, session.RoleLeaf, all[2].Role.Ceiling(session.RoleAt(2, 5)), "a higher one never promotes")
+	assert.Equal(
+		t, session.RoleLeaf, all[1].Role.Ceiling(session.RoleAt(1, 1)),
+		"a lower limit demotes at once",
+	)
+	assert.Equal(
+		t, session.RoleLeaf, all[2].Role.Ceiling(session.RoleAt(2, 5)),
+		"a higher one never promotes",
+	)
 
 	data, err := json.Marshal(all[1])
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"key":"agent:main:subagent:id0","root":"agent:main:main","parent":"agent:main:main","depth":1,"role":"orchestrator"}`, string(data))
+	assert.JSONEq(
+		t,
+		`{"key":"agent:main:subagent:id0","root":"agent:main:main","parent":"agent:main:main","depth":1,"role":"orchestrator"}`,
+		string(data),
+	)
 	var back session.Lineage
 	require.NoError(t, json.Unmarshal(data, &back))
 	assert.Equal(t, all[1], back)
@@ -107,7 +127,9 @@ func TestFlatKeys(t *testing.T) {
 	flat, err := all[1].Child(session.Must(session.Parse("agent:main:subagent:flat")), 3)
 	require.NoError(t, err)
 	assert.Equal(t, 2, flat.Depth)
-	got, err := session.Trace(session.Must(session.Parse("AGENT:MAIN:SUBAGENT:FLAT")), lineageFinder(append(all, flat))) // K30
+	got, err := session.Trace(
+		session.Must(session.Parse("AGENT:MAIN:SUBAGENT:FLAT")), lineageFinder(append(all, flat)),
+	) // K30
 	require.NoError(t, err)
 	assert.Equal(t, 2, got.Depth)
 	acp, err := all[1].Child(session.Must(session.ACPKey("main", "x")), 3)
@@ -116,7 +138,11 @@ func TestFlatKeys(t *testing.T) {
 }
 
 func TestLineageRefuses(t *testing.T) {
-	main, sub := session.Must(session.MainKey("main")), session.Must(session.Parse("agent:main:subagent:a"))
+	main, sub := session.Must(
+		session.MainKey("main"),
+	), session.Must(
+		session.Parse("agent:main:subagent:a"),
+	)
 	deep := session.Must(sub.Child("main", "b"))
 	good := session.Lineage{Key: deep, Root: main, Parent: sub, Depth: 2, Role: session.RoleLeaf}
 	require.NoError(t, good.Validate())
@@ -163,20 +189,31 @@ func TestTraceRefuses(t *testing.T) {
 	all := lineageChain(t, 4, 5)
 	_, err := session.Trace(all[4].Key, lineageFinder(all[2:]))
 	assert.ErrorIs(t, err, session.ErrNotFound, "a record above is missing")
-	_, err = session.Trace(session.Must(session.Parse("agent:main:subagent:nobody")), lineageFinder(all))
+	_, err = session.Trace(
+		session.Must(session.Parse("agent:main:subagent:nobody")), lineageFinder(all),
+	)
 	assert.ErrorIs(t, err, session.ErrNotFound)
 
 	wrong := errors.New("disk")
-	_, err = session.Trace(all[2].Key, func(session.Key) (session.Lineage, bool, error) { return session.Lineage{}, false, wrong })
+	_, err = session.Trace(
+		all[2].Key,
+		func(session.Key) (session.Lineage, bool, error) { return session.Lineage{}, false, wrong },
+	)
 	assert.ErrorIs(t, err, wrong, "what cannot be read is not what is not there")
 
-	_, err = session.Trace(all[2].Key, func(session.Key) (session.Lineage, bool, error) { return all[3], true, nil })
+	_, err = session.Trace(
+		all[2].Key, func(session.Key) (session.Lineage, bool, error) { return all[3], true, nil },
+	)
 	assert.ErrorIs(t, err, session.ErrCorruptLineage, "a record of somebody else")
 	assert.ErrorContains(t, err, "the record is that of")
 
 	// K27: two that are above each other.
 	main := session.Must(session.MainKey("main"))
-	a, b := session.Must(session.Parse("agent:main:subagent:a")), session.Must(session.Parse("agent:main:subagent:b"))
+	a, b := session.Must(
+		session.Parse("agent:main:subagent:a"),
+	), session.Must(
+		session.Parse("agent:main:subagent:b"),
+	)
 	_, err = session.Trace(a, lineageFinder([]session.Lineage{
 		{Key: a, Root: main, Parent: b, Depth: 2, Role: session.RoleLeaf},
 		{Key: b, Root: main, Parent: a, Depth: 2, Role: session.RoleLeaf},
@@ -194,7 +231,8 @@ func TestTraceRefuses(t *testing.T) {
 	assert.ErrorIs(t, err, session.ErrCorruptLineage)
 }
 
-// Records that were changed at random never give a lesser depth than the chain had, and never run for ever.
+// Records that were changed at random never give a lesser depth than the chain had, and never run
+// for ever.
 func TestTraceProperty(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
@@ -280,7 +318,8 @@ func TestRouteOr(t *testing.T) {
 	}
 }
 
-// Whatever is merged, a conversation is never put together from two channels, accounts or conversations.
+// Whatever is merged, a conversation is never put together from two channels, accounts or
+// conversations.
 func TestRouteOrProperty(t *testing.T) {
 	values := []string{"", "a", "b"}
 	var routes []session.Route
@@ -288,7 +327,10 @@ func TestRouteOrProperty(t *testing.T) {
 		for _, account := range values {
 			for _, to := range values {
 				for _, thread := range values {
-					routes = append(routes, session.Route{Channel: channel, Account: account, To: to, Thread: thread})
+					routes = append(
+						routes,
+						session.Route{Channel: channel, Account: account, To: to, Thread: thread},
+					)
 				}
 			}
 		}
@@ -297,9 +339,18 @@ func TestRouteOrProperty(t *testing.T) {
 		for _, other := range routes {
 			got := r.Or(other)
 			taken := got != r
-			assert.False(t, taken && r.Channel != "" && other.Channel != "" && r.Channel != other.Channel, "%+v or %+v", r, other)
-			assert.False(t, taken && r.Account != "" && other.Account != "" && r.Account != other.Account, "%+v or %+v", r, other)
-			assert.False(t, r.To != "" && got.Thread != r.Thread, "%+v or %+v takes a thread of another conversation", r, other)
+			assert.False(
+				t, taken && r.Channel != "" && other.Channel != "" && r.Channel != other.Channel,
+				"%+v or %+v", r, other,
+			)
+			assert.False(
+				t, taken && r.Account != "" && other.Account != "" && r.Account != other.Account,
+				"%+v or %+v", r, other,
+			)
+			assert.False(
+				t, r.To != "" && got.Thread != r.Thread,
+				"%+v or %+v takes a thread of another conversation", r, other,
+			)
 			assert.Equal(t, got, got.Or(other), "merging twice")
 			for _, f := range [][2]string{{r.Channel, got.Channel}, {r.Account, got.Account}, {r.To, got.To}, {r.Thread, got.Thread}} {
 				assert.True(t, f[0] == "" || f[0] == f[1], "%+v or %+v loses a field", r, other)

@@ -11,8 +11,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/internal/due"
 )
 
-// shards is the number of parts of the table of logs. Each part has a lock of its own, which is taken
-// for writing only when a log is made, so that trees do not wait for each other.
+// shards is the number of parts of the table of logs. Each part has a lock of its own, which is
+// taken for writing only when a log is made, so that trees do not wait for each other.
 const shards = 64
 
 // A memoryJournal is a [Journal] in memory.
@@ -158,8 +158,8 @@ func (j *memoryJournal) Roots(ctx context.Context, q RootQuery) iter.Seq2[Head, 
 	}
 }
 
-// yieldHead yields the error of ctx if there is one, else h. It skips a log to which nothing was ever
-// appended. It reports whether the loop goes on.
+// yieldHead yields the error of ctx if there is one, else h. It skips a log to which nothing was
+// ever appended. It reports whether the loop goes on.
 func yieldHead(ctx context.Context, h Head, yield func(Head, error) bool) bool {
 	if err := ctx.Err(); err != nil {
 		yield(Head{}, fmt.Errorf("session: roots: %w", err))

@@ -13,7 +13,8 @@ import (
 // Their lines are not kept.
 const maxTombstones = 1 << 14
 
-// memoryTranscripts is a [Transcripts] in memory. Of an archived transcript it keeps the name alone.
+// memoryTranscripts is a [Transcripts] in memory. Of an archived transcript it keeps the name
+// alone.
 type memoryTranscripts struct {
 	closed atomic.Bool
 
@@ -125,7 +126,9 @@ func (t *memoryTranscripts) Read(ctx context.Context, ref Ref, q LineQuery) iter
 		}
 		for i, m := range lines[first:] {
 			if err := ctx.Err(); err != nil {
-				err = fmt.Errorf("session: transcript %q of %q: read: %w", ref.SessionID, ref.Key, err)
+				err = fmt.Errorf(
+					"session: transcript %q of %q: read: %w", ref.SessionID, ref.Key, err,
+				)
 				yield(Line{}, err)
 				return
 			}

@@ -11,7 +11,8 @@ type MessageRole string
 
 // The roles that this version knows.
 const (
-	// MessageUser is a message of a person, or an internal one to the session: see Message.Internal.
+	// MessageUser is a message of a person, or an internal one to the session: see
+	// Message.Internal.
 	MessageUser MessageRole = "user"
 	// MessageAssistant is a message of the model.
 	MessageAssistant MessageRole = "assistant"

@@ -66,7 +66,9 @@ func TestMessageJSON(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, whole, string(data))
 	assert.Equal(t, `{"text":"a\ufffdb"}`, encodeMessage(t, session.Message{Text: "a\xffb"}))
-	assert.Equal(t, int64(10), session.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4}.Total())
+	assert.Equal(
+		t, int64(10), session.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4}.Total(),
+	)
 	_, err = session.Message{Usage: session.Usage{Cost: math.NaN()}}.AppendJSON(nil)
 	assert.ErrorContains(t, err, "cost")
 	_, err = session.Message{Time: time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)}.AppendJSON(nil)
@@ -194,7 +196,9 @@ func TestMemoryClosed(t *testing.T) {
 	ctx, store := context.Background(), session.NewMemory()
 	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: uuid1}
 	require.NoError(t, store.Close())
-	_, err := store.Journal.Append(ctx, ref.Key, 0, session.Batch{Entries: []session.Entry{{Payload: emptyPayload{}}}})
+	_, err := store.Journal.Append(
+		ctx, ref.Key, 0, session.Batch{Entries: []session.Entry{{Payload: emptyPayload{}}}},
+	)
 	assert.ErrorIs(t, err, session.ErrClosed)
 	_, err = store.Transcripts.Append(ctx, ref, 0, session.Message{})
 	assert.ErrorIs(t, err, session.ErrClosed)
@@ -237,7 +241,10 @@ func TestStoreClose(t *testing.T) {
 func TestMemoryDueAtOnce(t *testing.T) {
 	ctx, j := context.Background(), session.NewMemory().Journal
 	due := func(root session.Key, after session.Seq, at time.Time) session.Seq {
-		last, err := j.Append(ctx, root, after, session.Batch{Entries: []session.Entry{{Payload: emptyPayload{}}}, Due: at})
+		last, err := j.Append(
+			ctx, root, after,
+			session.Batch{Entries: []session.Entry{{Payload: emptyPayload{}}}, Due: at},
+		)
 		require.NoError(t, err)
 		return last
 	}
@@ -270,11 +277,15 @@ func TestMemoryDueAtOnce(t *testing.T) {
 }
 
 func TestMemoryAppendAllocations(t *testing.T) {
-	ctx, j, root := context.Background(), session.NewMemory().Journal, session.Must(session.MainKey("main"))
+	ctx, j, root := context.Background(), session.NewMemory().Journal, session.Must(
+		session.MainKey("main"),
+	)
 	entries := []session.Entry{{Payload: emptyPayload{}}, {Payload: emptyPayload{}}}
 	var last session.Seq
 	allocs := testing.AllocsPerRun(2000, func() {
-		next, err := j.Append(ctx, root, last, session.Batch{ID: "b", Entries: entries, Due: testNoon})
+		next, err := j.Append(
+			ctx, root, last, session.Batch{ID: "b", Entries: entries, Due: testNoon},
+		)
 		if err != nil {
 			panic(err)
 		}
@@ -285,17 +296,31 @@ func TestMemoryAppendAllocations(t *testing.T) {
 
 // Reading goes on from where the log stood, whatever is appended or reset meanwhile.
 func TestMemoryReadersKeepWhatTheySaw(t *testing.T) {
-	ctx, j, root := context.Background(), session.NewMemory().Journal, session.Must(session.MainKey("main"))
-	last, err := j.Append(ctx, root, 0, session.Batch{ID: "a", Entries: []session.Entry{{Payload: emptyPayload{}}}})
+	ctx, j, root := context.Background(), session.NewMemory().Journal, session.Must(
+		session.MainKey("main"),
+	)
+	last, err := j.Append(
+		ctx, root, 0, session.Batch{ID: "a", Entries: []session.Entry{{Payload: emptyPayload{}}}},
+	)
 	require.NoError(t, err)
-	last, err = j.Append(ctx, root, last, session.Batch{ID: "a2", Entries: []session.Entry{{Payload: emptyPayload{}}}})
+	last, err = j.Append(
+		ctx, root, last,
+		session.Batch{ID: "a2", Entries: []session.Entry{{Payload: emptyPayload{}}}},
+	)
 	require.NoError(t, err)
 	var seen []session.BatchID
 	for e, err := range j.Read(ctx, root, 0) {
 		require.NoError(t, err)
 		seen = append(seen, e.Batch)
 		for _, reset := range []bool{true, false} {
-			last, err = j.Append(ctx, root, last, session.Batch{ID: "b", Entries: []session.Entry{{Payload: emptyPayload{}}}, Reset: reset})
+			last, err = j.Append(
+				ctx,
+				root,
+				last,
+				session.Batch{
+					ID: "b", Entries: []session.Entry{{Payload: emptyPayload{}}}, Reset: reset,
+				},
+			)
 			require.NoError(t, err)
 		}
 	}
@@ -310,16 +335,26 @@ func TestMemoryReadersKeepWhatTheySaw(t *testing.T) {
 
 // A context that ends while a loop goes on ends the loop with its error.
 func TestMemoryContextEndsLoops(t *testing.T) {
-	store, ref := session.NewMemory(), session.Ref{Key: session.Must(session.MainKey("main")), SessionID: uuid1}
+	store, ref := session.NewMemory(), session.Ref{
+		Key: session.Must(session.MainKey("main")), SessionID: uuid1,
+	}
 	var last session.Seq
 	for i := range 3 {
 		var err error
-		last, err = store.Journal.Append(t.Context(), ref.Key, last, session.Batch{Entries: []session.Entry{{Payload: emptyPayload{}}}, Due: testNoon})
+		last, err = store.Journal.Append(
+			t.Context(), ref.Key, last,
+			session.Batch{Entries: []session.Entry{{Payload: emptyPayload{}}}, Due: testNoon},
+		)
 		require.NoError(t, err)
-		_, err = store.Journal.Append(t.Context(), session.Must(session.NamedKey("main", "x"+strings.Repeat("x", i))), 0, session.Batch{Entries: []session.Entry{{Payload: emptyPayload{}}}, Due: testNoon})
+		_, err = store.Journal.Append(
+			t.Context(), session.Must(session.NamedKey("main", "x"+strings.Repeat("x", i))), 0,
+			session.Batch{Entries: []session.Entry{{Payload: emptyPayload{}}}, Due: testNoon},
+		)
 		require.NoError(t, err)
 	}
-	_, err := store.Transcripts.Append(t.Context(), ref, 0, session.Message{}, session.Message{}, session.Message{})
+	_, err := store.Transcripts.Append(
+		t.Context(), ref, 0, session.Message{}, session.Message{}, session.Message{},
+	)
 	require.NoError(t, err)
 	stops := func(what string, loop func(ctx context.Context, yield func(error) bool)) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -333,7 +368,9 @@ func TestMemoryContextEndsLoops(t *testing.T) {
 		assert.Len(t, errs, 2, what)
 	}
 	stops("read", func(ctx context.Context, yield func(error) bool) {
-		store.Journal.Read(ctx, ref.Key, 0)(func(_ session.Entry, err error) bool { return yield(err) })
+		store.Journal.Read(ctx, ref.Key, 0)(
+			func(_ session.Entry, err error) bool { return yield(err) },
+		)
 	})
 	for _, q := range []session.RootQuery{{}, {DueBefore: testNoon.Add(1)}} {
 		stops("roots", func(ctx context.Context, yield func(error) bool) {
@@ -341,15 +378,20 @@ func TestMemoryContextEndsLoops(t *testing.T) {
 		})
 	}
 	stops("transcript", func(ctx context.Context, yield func(error) bool) {
-		store.Transcripts.Read(ctx, ref, session.LineQuery{})(func(_ session.Line, err error) bool { return yield(err) })
+		store.Transcripts.Read(ctx, ref, session.LineQuery{})(
+			func(_ session.Line, err error) bool { return yield(err) },
+		)
 	})
 }
 
-// Archived transcripts are remembered by name, but not for ever: a bot that runs for years does not grow.
+// Archived transcripts are remembered by name, but not for ever: a bot that runs for years does not
+// grow.
 func TestMemoryForgetsArchives(t *testing.T) {
 	ctx, s := t.Context(), session.NewMemory().Transcripts
 	ref := func(i int) session.Ref {
-		return session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "id-" + strconv.Itoa(i)}
+		return session.Ref{
+			Key: session.Must(session.MainKey("main")), SessionID: "id-" + strconv.Itoa(i),
+		}
 	}
 	const n = 20_000
 	for i := range n {

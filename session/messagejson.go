@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// The JSON form of a message is one line. Members with the zero value are left out. Raw, and the Args
-// of a tool call, are written as they are if they are JSON on one line. Otherwise they are written in
-// base64, as raw64 and args64, so that no byte is lost. Members that this version does not know are
-// kept and written again.
+// The JSON form of a message is one line. Members with the zero value are left out. Raw, and the
+// Args of a tool call, are written as they are if they are JSON on one line. Otherwise they are
+// written in base64, as raw64 and args64, so that no byte is lost. Members that this version does
+// not know are kept and written again.
 
 // A wireMessage is the form of a message for encoding/json to decode into.
 type wireMessage struct {
@@ -39,13 +39,13 @@ var messageMembers = []string{
 
 // MarshalJSON encodes m on one line. See [Message.AppendJSON] for its errors.
 //
-// Package encoding/json compacts and escapes what a MarshalJSON returns. If a Message is encoded as a
-// part of a greater value, its Raw keeps its meaning but may not keep its bytes. AppendJSON keeps
+// Package encoding/json compacts and escapes what a MarshalJSON returns. If a Message is encoded as
+// a part of a greater value, its Raw keeps its meaning but may not keep its bytes. AppendJSON keeps
 // them.
 func (m Message) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil) }
 
-// AppendJSON appends m to b on one line, without a newline at its end. A Time outside of the years 0
-// to 9999 and a Cost that is not finite are errors. The method makes a Message a [Payload].
+// AppendJSON appends m to b on one line, without a newline at its end. A Time outside of the years
+// 0 to 9999 and a Cost that is not finite are errors. The method makes a Message a [Payload].
 func (m Message) AppendJSON(b []byte) ([]byte, error) {
 	o := object{b: append(b, '{')}
 	o.text("id", m.ID)
@@ -109,8 +109,8 @@ type wireToolCall struct {
 
 var toolCallMembers = []string{"id", "name", "args", "args64"}
 
-// MarshalJSON encodes c on one line. As with [Message.MarshalJSON], encoding/json may rewrite the bytes
-// of Args.
+// MarshalJSON encodes c on one line. As with [Message.MarshalJSON], encoding/json may rewrite the
+// bytes of Args.
 func (c ToolCall) MarshalJSON() ([]byte, error) { return c.append(nil), nil }
 
 func (c ToolCall) append(b []byte) []byte {
@@ -186,8 +186,8 @@ func either(plain json.RawMessage, encoded []byte) json.RawMessage {
 }
 
 // readObject decodes data into the struct that to points at. It returns the members whose names are
-// not in known, as JSON without the braces. Most objects have none: the strict decoder then succeeds,
-// and data is read once.
+// not in known, as JSON without the braces. Most objects have none: the strict decoder then
+// succeeds, and data is read once.
 func readObject(data []byte, to any, known []string) (unknown string, err error) {
 	strict := json.NewDecoder(bytes.NewReader(data))
 	strict.DisallowUnknownFields()
@@ -301,8 +301,8 @@ func (o *object) end(unknown string) []byte {
 	return append(o.b, '}')
 }
 
-// appendString appends s as a JSON string. As in encoding/json, bytes that are not UTF-8 become U+FFFD,
-// and U+2028 and U+2029 are escaped. Unlike there, < > and & are not escaped.
+// appendString appends s as a JSON string. As in encoding/json, bytes that are not UTF-8 become
+// U+FFFD, and U+2028 and U+2029 are escaped. Unlike there, < > and & are not escaped.
 func appendString(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')

@@ -25,8 +25,8 @@ func Must(k Key, err error) Key {
 
 // MainKey returns agent:<agent>:main, the main session of an agent.
 //
-// MainKey, like every constructor here, returns the zero Key and a *[KeyError] if a part cannot stand
-// in a key. The error names the part, and errors.Is finds [ErrInvalidKey] in it.
+// MainKey, like every constructor here, returns the zero Key and a *[KeyError] if a part cannot
+// stand in a key. The error names the part, and errors.Is finds [ErrInvalidKey] in it.
 func MainKey(agent string) (Key, error) { return join(agent, wordMain, "") }
 
 // mainKey is [MainKey] for an agent that has been checked.
@@ -52,8 +52,8 @@ func DirectKey(agent, channel, peer string) (Key, error) {
 	return chatKey(agent, channel, wordDirect, peer)
 }
 
-// DirectAccountKey returns agent:<agent>:<channel>:<account>:direct:<peer>, the chat of a person with
-// one of the bot's accounts on a channel.
+// DirectAccountKey returns agent:<agent>:<channel>:<account>:direct:<peer>, the chat of a person
+// with one of the bot's accounts on a channel.
 func DirectAccountKey(agent, channel, account, peer string) (Key, error) {
 	channel, account = lower(channel), lower(account)
 	return join(agent, channel+":"+account+":"+wordDirect, peer,
@@ -91,8 +91,8 @@ func ACPKey(agent, id string) (Key, error) {
 	return join(agent, wordACP, id, checkPart("id", id, checkID))
 }
 
-// HookKey returns agent:<agent>:hook:<id>, the session that a webhook starts. The id may have several
-// parts, separated by colons.
+// HookKey returns agent:<agent>:hook:<id>, the session that a webhook starts. The id may have
+// several parts, separated by colons.
 func HookKey(agent, id string) (Key, error) {
 	id = lower(id)
 	return join(agent, wordHook, id, checkParts("id", id, checkID))
@@ -102,8 +102,8 @@ func HookKey(agent, id string) (Key, error) {
 // configured for it.
 func GlobalKey() Key { return Key{wordGlobal} }
 
-// Thread returns the key of the thread id in the chat or session k. It returns a *[KeyError] if the id
-// cannot stand in a key, or if k is not the session of an agent.
+// Thread returns the key of the thread id in the chat or session k. It returns a *[KeyError] if the
+// id cannot stand in a key, or if k is not the session of an agent.
 func (k Key) Thread(id string) (Key, error) { return k.suffix(wordThread, id) }
 
 // Topic is [Key.Thread] for channels that call their threads topics.
@@ -114,7 +114,8 @@ func (k Key) Topic(id string) (Key, error) { return k.suffix(wordTopic, id) }
 // agent:<agent>:subagent:<k's ids>:subagent:<id>. Nothing else of k is part of the key, not even a
 // thread. The caller chooses the id, for example by [NewID].
 //
-// Child returns a *[KeyError] if k is not a session, or if the agent or the id cannot stand in a key.
+// Child returns a *[KeyError] if k is not a session, or if the agent or the id cannot stand in a
+// key.
 func (k Key) Child(agent, id string) (Key, error) { return DialectSubagent.Child(k, agent, id) }
 
 // Child is [Key.Child] of parent in the dialect d. The ids of parent are written in d as well.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Record describes a session to a process that starts again: where the session stands in its tree,
-// where its transcript is, where its replies go, and with which settings it was made.
+// A Record describes a session to a process that starts again: where the session stands in its
+// tree, where its transcript is, where its replies go, and with which settings it was made.
 //
 // A Record is a value for callers to keep. Nothing in Offshoot stores one yet: the type fixes the
 // form in which a registry of sessions will keep them.
@@ -27,8 +27,8 @@ type Record struct {
 // Ref returns the name of the transcript.
 func (r Record) Ref() Ref { return Ref{Key: r.Key, SessionID: r.SessionID} }
 
-// Validate returns the error of [Lineage.Validate] or of [Ref.Validate], or an error that says which
-// of the times contradicts another.
+// Validate returns the error of [Lineage.Validate] or of [Ref.Validate], or an error that says
+// which of the times contradicts another.
 func (r Record) Validate() error {
 	if err := r.Lineage.Validate(); err != nil {
 		return err

@@ -24,8 +24,8 @@ func NewMemory() *Store {
 }
 
 // Close closes each field that implements [io.Closer], and returns their errors joined. Close is
-// called on both fields even if they are views of one engine; the engine must then accept the second
-// call.
+// called on both fields even if they are views of one engine; the engine must then accept the
+// second call.
 func (s *Store) Close() error {
 	var errs []error
 	for _, part := range []any{s.Journal, s.Transcripts} {
@@ -36,16 +36,16 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// Health reports trouble that no call has returned, because what the caller asked for could still be
-// done. Examples are background work that fails, and a field that accepts nothing more until it is
-// opened again. Nil means that no trouble is known. Health calls the method of this name and
+// Health reports trouble that no call has returned, because what the caller asked for could still
+// be done. Examples are background work that fails, and a field that accepts nothing more until it
+// is opened again. Nil means that no trouble is known. Health calls the method of this name and
 // signature on each field that has it, and returns their errors joined.
 //
 // The Journal of a directory reports why the last compaction of its log failed, for example with a
 // *[CorruptError] at a place that no reader has reached. Opening the directory again would meet the
 // same error, so an operator should look at it while the process still runs. For a directory the
-// call is cheap: a program may call Health every minute and log what is new. A field that lives on a
-// server may ask the server, and returns when ctx is done.
+// call is cheap: a program may call Health every minute and log what is new. A field that lives on
+// a server may ask the server, and returns when ctx is done.
 func (s *Store) Health(ctx context.Context) error {
 	var errs []error
 	for _, part := range []any{s.Journal, s.Transcripts} {

@@ -15,8 +15,8 @@ func IsSubagentSession(key string) bool {
 	return k.IsSubagent()
 }
 
-// IsSubagentByLabel reports whether the label of a session marks it as a sub-agent: whether the label
-// starts with "subagent:". Letter case and white space around the word do not matter.
+// IsSubagentByLabel reports whether the label of a session marks it as a sub-agent: whether the
+// label starts with "subagent:". Letter case and white space around the word do not matter.
 func IsSubagentByLabel(label string) bool {
 	word, _, ok := strings.Cut(strings.TrimSpace(label), ":")
 	return ok && strings.EqualFold(strings.TrimSpace(word), wordSubagent)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A Pos is the position of a line in one transcript. Positions grow along a transcript, and may have
-// gaps. A Pos says nothing beyond its order. Zero is the position before the first line.
+// A Pos is the position of a line in one transcript. Positions grow along a transcript, and may
+// have gaps. A Pos says nothing beyond its order. Zero is the position before the first line.
 type Pos uint64
 
 // A Ref names one transcript. A session that begins anew keeps its key and gets another session id,
@@ -19,9 +19,9 @@ type Ref struct {
 }
 
 // Validate returns an error that wraps [ErrInvalidKey] if r does not name a session, or if its
-// session id cannot be a file name. A session id has 1 to 128 bytes: letters and digits of ASCII, and
-// after the first byte also - _ and a full stop. Every implementation of Transcripts calls Validate
-// at the start of Append, Read and Archive.
+// session id cannot be a file name. A session id has 1 to 128 bytes: letters and digits of ASCII,
+// and after the first byte also - _ and a full stop. Every implementation of Transcripts calls
+// Validate at the start of Append, Read and Archive.
 func (r Ref) Validate() error {
 	if !r.Key.IsValid() {
 		return fmt.Errorf("session: transcript %q: key %q: %w", r.SessionID, r.Key, ErrInvalidKey)
@@ -70,12 +70,12 @@ func (q LineQuery) Validate() error {
 // for each line.
 //
 // A transcript has one writer at a time, but a Transcripts does not rely on that. Append refuses a
-// writer that does not know where the transcript ends. So a former owner of a session cannot mix its
-// lines with those of the present owner.
+// writer that does not know where the transcript ends. So a former owner of a session cannot mix
+// its lines with those of the present owner.
 //
 // The journal records which position the last complete turn has reached. Lines beyond that position
-// belong to a turn that is still running or that was interrupted. In the second case the next writer
-// appends a [Fence], and [Committed] then leaves those lines out.
+// belong to a turn that is still running or that was interrupted. In the second case the next
+// writer appends a [Fence], and [Committed] then leaves those lines out.
 //
 // All methods may be called concurrently. A method returns early with the error of ctx once ctx is
 // done. If the Transcripts can be closed, every method that returns an error returns [ErrClosed]
@@ -88,9 +88,9 @@ type Transcripts interface {
 	// Otherwise it adds nothing and returns ErrConflict. A transcript that does not exist ends at
 	// zero. An archived transcript accepts nothing more, and Append returns ErrArchived.
 	//
-	// Append returns the position of the last line. Once it has returned without an error, the lines
-	// are durable, and every Read that begins later sees them. If the process dies during the call,
-	// a prefix of the messages may be stored, each of them whole.
+	// Append returns the position of the last line. Once it has returned without an error, the
+	// lines are durable, and every Read that begins later sees them. If the process dies during the
+	// call, a prefix of the messages may be stored, each of them whole.
 	//
 	// An Append without messages adds nothing. It returns ErrConflict if after is not the end, and
 	// otherwise after itself.
@@ -107,15 +107,15 @@ type Transcripts interface {
 	// returns "" without an error.
 	Archive(ctx context.Context, ref Ref, at time.Time) (string, error)
 
-	// Locate returns the path at which a person finds the transcript, archived or not. It returns ""
-	// where transcripts do not have a path.
+	// Locate returns the path at which a person finds the transcript, archived or not. It returns
+	// "" where transcripts do not have a path.
 	Locate(ref Ref) string
 }
 
 // Committed yields the lines that belong to the conversation: it leaves out every fence, and the
-// lines that a [Fence] discards. A later fence may discard any line, so Committed reads all of lines
-// before it yields the first one. If lines ends with an error, Committed yields what remains of the
-// lines before it, and then the error.
+// lines that a [Fence] discards. A later fence may discard any line, so Committed reads all of
+// lines before it yields the first one. If lines ends with an error, Committed yields what remains
+// of the lines before it, and then the error.
 func Committed(lines iter.Seq2[Line, error]) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		var kept []Line

@@ -16,8 +16,8 @@ const SystemOwner = "system"
 // A Binding says that messages in a conversation go to a session other than the one that the chat
 // would have. A conversation has at most one binding. A session may have many.
 type Binding struct {
-	// Conversation is the name of the binding: a channel and a recipient, and an account and a thread
-	// if there are any.
+	// Conversation is the name of the binding: a channel and a recipient, and an account and a
+	// thread if there are any.
 	Conversation session.Route `json:"conversation"`
 
 	Target  session.Key   `json:"target"`           // the session
@@ -80,8 +80,8 @@ func (b Binding) validate() error {
 	return nil
 }
 
-// Expiry returns when b ends by itself and for which reason. It is the earlier of the two limits. ok
-// is false if b does not have a limit.
+// Expiry returns when b ends by itself and for which reason. It is the earlier of the two limits.
+// ok is false if b does not have a limit.
 func (b Binding) Expiry() (at time.Time, why Reason, ok bool) {
 	if b.Idle > 0 {
 		at, why, ok = b.Touched.Add(b.Idle), ReasonIdle, true
@@ -92,8 +92,8 @@ func (b Binding) Expiry() (at time.Time, why Reason, ok bool) {
 	return at, why, ok
 }
 
-// expired reports whether b has ended by itself at now, and for which reason. A binding with a limit
-// of an hour has ended when the hour is over, not after it.
+// expired reports whether b has ended by itself at now, and for which reason. A binding with a
+// limit of an hour has ended when the hour is over, not after it.
 func (b Binding) expired(now time.Time) (why Reason, expired bool) {
 	at, why, ok := b.Expiry()
 	if !ok || now.Before(at) {
@@ -103,13 +103,14 @@ func (b Binding) expired(now time.Time) (why Reason, expired bool) {
 }
 
 // mayChange reports whether the owner by may move, limit or end b: the owner who made b, or
-// [SystemOwner]. If SystemOwner made b, every owner may. The empty name is not an owner; it may change
-// nothing but what SystemOwner made.
+// [SystemOwner]. If SystemOwner made b, every owner may. The empty name is not an owner; it may
+// change nothing but what SystemOwner made.
 func (b Binding) mayChange(by string) bool {
 	return b.By == SystemOwner || by == SystemOwner || by != "" && by == b.By
 }
 
-// A Reason says why a binding ended. The zero Reason is ReasonManual. Events and logs have its word.
+// A Reason says why a binding ended. The zero Reason is ReasonManual. Events and logs have its
+// word.
 type Reason uint8
 
 // The reasons for which bindings end.
@@ -146,13 +147,14 @@ func (r Reason) MarshalText() ([]byte, error) {
 	return enum.Marshal(reasonNames[:], "binding", "reason", r)
 }
 
-// UnmarshalText sets r to the Reason whose word is text, in any letter case of ASCII. Other text is an
-// error and leaves r as it is.
+// UnmarshalText sets r to the Reason whose word is text, in any letter case of ASCII. Other text is
+// an error and leaves r as it is.
 func (r *Reason) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(reasonNames[:], "binding", "reason", text, r)
 }
 
-// An Unbound is a binding that has ended, and why. A transport writes a farewell to its conversation.
+// An Unbound is a binding that has ended, and why. A transport writes a farewell to its
+// conversation.
 type Unbound struct {
 	Binding Binding
 	Reason  Reason

@@ -9,18 +9,18 @@
 //	       +-- Bind, Unbind -----+--> session.Journal, under session.BindingsRoot
 //	           SetLimit, Touch        Append after the last sequence | ErrConflict: decide again
 //
-// [Open] reads the log of bindings from a [session.Journal] and returns its [Table]. A [Binding] names
-// the conversation, the session, the owner who made the binding, and two limits: how long the
+// [Open] reads the log of bindings from a [session.Journal] and returns its [Table]. A [Binding]
+// names the conversation, the session, the owner who made the binding, and two limits: how long the
 // conversation may be idle, and how old the binding may become. A lookup does not return a binding
 // that has expired. [Table.Expire] records that such bindings have ended.
 //
 // Only its owner may change a binding. Another owner gets an [Error] that wraps [ErrNotOwner].
 // [SystemOwner] may change every binding, and every owner may change a binding of SystemOwner.
 //
-// [Resolve] turns levels of configuration, each of them [Settings], into the [Policy] of an account. A
-// Table does not know of a Policy: its caller puts the limits into each [Request].
+// [Resolve] turns levels of configuration, each of them [Settings], into the [Policy] of an
+// account. A Table does not know of a Policy: its caller puts the limits into each [Request].
 //
-// The names that matter most are [Open], [Table] with Bind, Find, Touch, Unbind and Expire, [Request],
-// [Binding], [Error] and [Resolve]. Begin with table.go, which is what a caller uses. state.go has the
-// rules that decide what a change does to the log, without a clock or a Journal.
+// The names that matter most are [Open], [Table] with Bind, Find, Touch, Unbind and Expire,
+// [Request], [Binding], [Error] and [Resolve]. Begin with table.go, which is what a caller uses.
+// state.go has the rules that decide what a change does to the log, without a clock or a Journal.
 package binding

@@ -25,7 +25,9 @@ func TestExpiry(t *testing.T) {
 		"age is earlier":         {idle: 2 * time.Hour, age: time.Hour, at: time.Hour, why: ReasonMaxAge},
 		"idle off":               {age: time.Hour, at: time.Hour, why: ReasonMaxAge}, // 7.13
 	} {
-		b := Binding{Bound: expiryNoon, Touched: expiryNoon.Add(c.touched), Idle: c.idle, MaxAge: c.age}
+		b := Binding{
+			Bound: expiryNoon, Touched: expiryNoon.Add(c.touched), Idle: c.idle, MaxAge: c.age,
+		}
 		at, why, ok := b.Expiry()
 		assert.Equal(t, !c.never, ok, what)
 		if c.never {

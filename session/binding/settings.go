@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Settings is one level of the configuration of thread bindings: that of an account, of a channel, or
-// of all sessions. A level does not set a field that is nil, so the zero Settings sets nothing. The
-// names in JSON are those of the object threadBindings.
+// Settings is one level of the configuration of thread bindings: that of an account, of a channel,
+// or of all sessions. A level does not set a field that is nil, so the zero Settings sets nothing.
+// The names in JSON are those of the object threadBindings.
 type Settings struct {
 	Enabled     *bool    `json:"enabled,omitempty"`     // conversations can be bound
 	IdleHours   *float64 `json:"idleHours,omitempty"`   // 0..1,000,000; 0: no limit
@@ -20,11 +20,12 @@ type Settings struct {
 	SpawnSubagentSessions *bool `json:"spawnSubagentSessions,omitempty"`
 }
 
-// maxHours is the greatest limit in hours. It is more than a century: a greater number is a mistake.
+// maxHours is the greatest limit in hours. It is more than a century: a greater number is a
+// mistake.
 const maxHours = 1_000_000
 
-// Validate returns an error that names every field of s that is out of range. path is the place of s
-// in the configuration, such as "session.threadBindings".
+// Validate returns an error that names every field of s that is out of range. path is the place of
+// s in the configuration, such as "session.threadBindings".
 func (s Settings) Validate(path string) error {
 	var errs []error
 	for _, f := range []struct {
@@ -51,10 +52,10 @@ type Policy struct {
 	MaxAge  time.Duration // greatest age of new bindings; 0: no limit
 }
 
-// Resolve returns the policy that levels of configuration give, from the most specific level on: those
-// of the account, of the channel, and of all sessions. Where no level sets a field, bindings and
-// spawns are enabled, the idle limit is 24 hours, and the age is not limited. A number that is out of
-// range counts as not set, at each level by itself.
+// Resolve returns the policy that levels of configuration give, from the most specific level on:
+// those of the account, of the channel, and of all sessions. Where no level sets a field, bindings
+// and spawns are enabled, the idle limit is 24 hours, and the age is not limited. A number that is
+// out of range counts as not set, at each level by itself.
 func Resolve(levels ...Settings) Policy {
 	enabled, spawn, idle, maxAge := true, true, 24.0, 0.0
 	for _, l := range slices.Backward(levels) {
@@ -63,7 +64,9 @@ func Resolve(levels ...Settings) Policy {
 		override(&idle, l.IdleHours, l.IdleHours != nil && validHours(*l.IdleHours))
 		override(&maxAge, l.MaxAgeHours, l.MaxAgeHours != nil && validHours(*l.MaxAgeHours))
 	}
-	return Policy{Enabled: enabled, Spawn: enabled && spawn, Idle: hours(idle), MaxAge: hours(maxAge)}
+	return Policy{
+		Enabled: enabled, Spawn: enabled && spawn, Idle: hours(idle), MaxAge: hours(maxAge),
+	}
 }
 
 // override sets *to to *set if the level sets it to a valid value.

@@ -49,16 +49,19 @@ func readFact(e session.Entry) (*fact, error) {
 			return nil, fmt.Errorf("binding: entry %d: %w", e.Seq, err)
 		}
 	}
-	known := f.Kind == factSnapshot || f.Binding != nil && (f.Kind == factBound || f.Kind == factUnbound)
+	known := f.Kind == factSnapshot ||
+		f.Binding != nil && (f.Kind == factBound || f.Kind == factUnbound)
 	if f.Version < 1 || f.Version > factVersion || !known {
-		return nil, fmt.Errorf("binding: entry %d: unknown fact %q of version %d, written by a newer version?",
-			e.Seq, f.Kind, f.Version)
+		return nil, fmt.Errorf(
+			"binding: entry %d: unknown fact %q of version %d, written by a newer version?", e.Seq,
+			f.Kind, f.Version,
+		)
 	}
 	return f, nil
 }
 
-// A state holds the bindings that a log adds up to. Its methods decide changes and apply facts. They
-// do not read a clock.
+// A state holds the bindings that a log adds up to. Its methods decide changes and apply facts.
+// They do not read a clock.
 type state struct {
 	bound    map[session.Route]held
 	byTarget map[session.Key]map[session.Route]bool
@@ -108,7 +111,8 @@ func (s *state) put(b Binding, before held) {
 	s.byTarget[b.Target][b.Conversation] = true
 }
 
-// drop removes and returns the binding of a conversation. It returns the zero held if there is none.
+// drop removes and returns the binding of a conversation. It returns the zero held if there is
+// none.
 func (s *state) drop(conversation session.Route) held {
 	old, ok := s.bound[conversation]
 	if !ok {
@@ -122,8 +126,8 @@ func (s *state) drop(conversation session.Route) held {
 	return old
 }
 
-// touch sets the Touched of a binding to now, unless it is later already. It reports whether the change
-// is to be written to the log.
+// touch sets the Touched of a binding to now, unless it is later already. It reports whether the
+// change is to be written to the log.
 func (s *state) touch(conversation session.Route, now time.Time) (write bool, err error) {
 	if _, err := s.live(conversation, now); err != nil {
 		return false, err
@@ -206,8 +210,8 @@ func (s *state) decideBind(b Binding, replace bool, now time.Time) ([]*fact, err
 	return []*fact{bound(b, now)}, nil
 }
 
-// live returns the binding of a conversation. It returns an error that wraps [session.ErrNotFound] if
-// there is none, or if it has expired at now.
+// live returns the binding of a conversation. It returns an error that wraps [session.ErrNotFound]
+// if there is none, or if it has expired at now.
 func (s *state) live(conversation session.Route, now time.Time) (Binding, error) {
 	if held, ok := s.bound[conversation]; ok {
 		if _, over := held.expired(now); !over {

@@ -16,19 +16,20 @@ import (
 const touchEvery = 15 * time.Second
 
 // A Table holds the thread bindings of all trees. It keeps them in one log, under
-// [session.BindingsRoot]. A conversation may be bound to a session of any tree, so the log of a tree
-// could not ensure that it is bound only once.
+// [session.BindingsRoot]. A conversation may be bound to a session of any tree, so the log of a
+// tree could not ensure that it is bound only once.
 //
 // A change is decided against the present state of the log, and is appended only if the log has not
-// moved. If another process has appended meanwhile, the Table reads the log and decides again. So if
-// two processes bind one conversation at once, one succeeds, and the other gets the error that the
-// binding of the first gives.
+// moved. If another process has appended meanwhile, the Table reads the log and decides again. So
+// if two processes bind one conversation at once, one succeeds, and the other gets the error that
+// the binding of the first gives.
 //
 // Lookups answer from memory. They see the changes of other processes after the next change by this
-// Table, or after [Table.Refresh]. A lookup decides by its argument now whether a binding has expired;
-// nothing runs in the background.
+// Table, or after [Table.Refresh]. A lookup decides by its argument now whether a binding has
+// expired; nothing runs in the background.
 //
-// All methods may be called concurrently. Those with a ctx return early with its error once it is done.
+// All methods may be called concurrently. Those with a ctx return early with its error once it is
+// done.
 type Table struct {
 	journal session.Journal
 	turn    chan struct{} // holds one token; only its holder changes the fields below
@@ -39,8 +40,8 @@ type Table struct {
 	stale bool // the log may have entries that state does not have
 }
 
-// Open reads the log of bindings in j and returns its Table. It returns an error for a log that a newer
-// version has written.
+// Open reads the log of bindings in j and returns its Table. It returns an error for a log that a
+// newer version has written.
 func Open(ctx context.Context, j session.Journal) (*Table, error) {
 	if j == nil {
 		return nil, errors.New("binding: journal is nil")
@@ -64,12 +65,12 @@ type Request struct {
 	Replace      bool          // end a binding of the conversation to another session
 }
 
-// Bind binds a conversation to a session and returns the binding. If the conversation is bound to the
-// same session already, the new binding takes the place of the old one.
+// Bind binds a conversation to a session and returns the binding. If the conversation is bound to
+// the same session already, the new binding takes the place of the old one.
 //
 // If the conversation is bound to another session, Bind returns an *[Error] that wraps [ErrBound],
-// unless req.Replace is set. If the owner req.By may not change the present binding, Bind returns an
-// *[Error] that wraps [ErrNotOwner]. In both cases the present binding stays as it is.
+// unless req.Replace is set. If the owner req.By may not change the present binding, Bind returns
+// an *[Error] that wraps [ErrNotOwner]. In both cases the present binding stays as it is.
 func (t *Table) Bind(ctx context.Context, req Request, now time.Time) (Binding, error) {
 	made := Binding{
 		Conversation: req.Conversation.Clean(), Target: req.Target, Label: req.Label, By: req.By,
@@ -85,8 +86,8 @@ func (t *Table) Bind(ctx context.Context, req Request, now time.Time) (Binding, 
 }
 
 // Unbind ends the binding of a conversation and returns it. It returns an error that wraps
-// [session.ErrNotFound] if the conversation is not bound, and an *[Error] that wraps [ErrNotOwner] if
-// the owner by may not change the binding.
+// [session.ErrNotFound] if the conversation is not bound, and an *[Error] that wraps [ErrNotOwner]
+// if the owner by may not change the binding.
 func (t *Table) Unbind(
 	ctx context.Context, conversation session.Route, by string, why Reason, now time.Time,
 ) (Unbound, error) {
@@ -101,8 +102,8 @@ func (t *Table) Unbind(
 	return ended, nil
 }
 
-// Release ends every binding of a session, whatever its owner, for a session that has ended or does not
-// exist any more. It returns the bindings that it ended. It is not an error if there are none.
+// Release ends every binding of a session, whatever its owner, for a session that has ended or does
+// not exist any more. It returns the bindings that it ended. It is not an error if there are none.
 func (t *Table) Release(
 	ctx context.Context, target session.Key, why Reason, now time.Time,
 ) ([]Unbound, error) {
@@ -168,10 +169,10 @@ type Limit struct {
 	MaxAge *time.Duration // counts from the change; 0: no limit
 }
 
-// SetLimit gives new limits, which count from now, to the binding of a conversation. It gives them also
-// to the other bindings of the same session on the same channel and account that the owner by may
-// change. It returns the changed bindings. Its errors are those of [Table.Unbind], and an error for a
-// limit that is negative.
+// SetLimit gives new limits, which count from now, to the binding of a conversation. It gives them
+// also to the other bindings of the same session on the same channel and account that the owner by
+// may change. It returns the changed bindings. Its errors are those of [Table.Unbind], and an error
+// for a limit that is negative.
 func (t *Table) SetLimit(
 	ctx context.Context, conversation session.Route, by string, limit Limit, now time.Time,
 ) ([]Binding, error) {
@@ -262,10 +263,12 @@ func (t *Table) begin(ctx context.Context) error {
 // finish gives the token back.
 func (t *Table) finish() { t.turn <- struct{}{} }
 
-// change appends the facts that decide returns, if any. It decides again after a conflict with another
-// writer. If the outcome of an append is not known, it reads the log and looks for the batch by its
-// id.
-func (t *Table) change(ctx context.Context, now time.Time, decide func(*state) ([]*fact, error)) error {
+// change appends the facts that decide returns, if any. It decides again after a conflict with
+// another writer. If the outcome of an append is not known, it reads the log and looks for the
+// batch by its id.
+func (t *Table) change(
+	ctx context.Context, now time.Time, decide func(*state) ([]*fact, error),
+) error {
 	if err := t.begin(ctx); err != nil {
 		return err
 	}
@@ -296,8 +299,8 @@ func (t *Table) change(ctx context.Context, now time.Time, decide func(*state) (
 	}
 }
 
-// decide returns the batch of the facts to append. If the log has grown long, the batch begins with a
-// snapshot. The batch is empty if there are no facts.
+// decide returns the batch of the facts to append. If the log has grown long, the batch begins with
+// a snapshot. The batch is empty if there are no facts.
 func (t *Table) decide(now time.Time, decide func(*state) ([]*fact, error)) (session.Batch, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -331,8 +334,8 @@ func (t *Table) apply(entries []session.Entry, last session.Seq) error {
 	return nil
 }
 
-// catchUp applies the entries that the log has after t.last, and reports whether the batch id is among
-// them.
+// catchUp applies the entries that the log has after t.last, and reports whether the batch id is
+// among them.
 func (t *Table) catchUp(ctx context.Context, id session.BatchID) (found bool, err error) {
 	for e, err := range t.journal.Read(ctx, session.BindingsRoot(), t.last) {
 		if err != nil {

@@ -35,9 +35,15 @@ func openTable(t *testing.T, j session.Journal) *binding.Table {
 	return b
 }
 
-func bindForAnHour(t *testing.T, b *binding.Table, conversation session.Route, target session.Key, by string, now time.Time) binding.Binding {
+func bindForAnHour(
+	t *testing.T, b *binding.Table, conversation session.Route, target session.Key, by string,
+	now time.Time,
+) binding.Binding {
 	t.Helper()
-	made, err := b.Bind(t.Context(), binding.Request{Conversation: conversation, Target: target, By: by, Idle: time.Hour}, now)
+	made, err := b.Bind(
+		t.Context(),
+		binding.Request{Conversation: conversation, Target: target, By: by, Idle: time.Hour}, now,
+	)
 	require.NoError(t, err)
 	return made
 }
@@ -55,7 +61,9 @@ func TestRefuses(t *testing.T) {
 		_, err := b.Bind(t.Context(), req, bindNoon)
 		assert.ErrorContains(t, err, what, what)
 	}
-	_, err := b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: workerA, By: "a"}, time.Time{})
+	_, err := b.Bind(
+		t.Context(), binding.Request{Conversation: thread1, Target: workerA, By: "a"}, time.Time{},
+	)
 	assert.ErrorContains(t, err, "bound")
 	assert.Empty(t, b.All(bindNoon))
 	_, err = binding.Open(t.Context(), nil)
@@ -65,7 +73,10 @@ func TestRefuses(t *testing.T) {
 func TestBindAndFind(t *testing.T) {
 	j := session.NewMemory().Journal
 	b := openTable(t, j)
-	made := bindForAnHour(t, b, session.Route{Channel: " Discord", Account: "bot", To: "general ", Thread: "1"}, workerA, "alice", bindNoon)
+	made := bindForAnHour(
+		t, b, session.Route{Channel: " Discord", Account: "bot", To: "general ", Thread: "1"},
+		workerA, "alice", bindNoon,
+	)
 	assert.Equal(t, thread1, made.Conversation)
 	bindForAnHour(t, b, thread2, workerA, binding.SystemOwner, bindNoon)
 	other := thread1
@@ -97,7 +108,9 @@ func TestBindAgain(t *testing.T) {
 	b := openTable(t, session.NewMemory().Journal)
 	first := bindForAnHour(t, b, thread1, workerA, "alice", bindNoon)
 
-	_, err := b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: workerB, By: "alice"}, bindNoon)
+	_, err := b.Bind(
+		t.Context(), binding.Request{Conversation: thread1, Target: workerB, By: "alice"}, bindNoon,
+	)
 	var refused *binding.Error
 	require.ErrorAs(t, err, &refused)
 	assert.ErrorIs(t, err, binding.ErrBound)
@@ -105,15 +118,28 @@ func TestBindAgain(t *testing.T) {
 	assert.ErrorContains(t, err, `"alice"`)
 
 	for _, by := range []string{"bob", ""} { // 7.22: an empty name is not every owner
-		_, err = b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: workerB, By: by, Replace: true}, bindNoon)
+		_, err = b.Bind(
+			t.Context(),
+			binding.Request{Conversation: thread1, Target: workerB, By: by, Replace: true},
+			bindNoon,
+		)
 		assert.Error(t, err, by)
 	}
-	_, err = b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: workerA, By: "bob"}, bindNoon)
+	_, err = b.Bind(
+		t.Context(), binding.Request{Conversation: thread1, Target: workerA, By: "bob"}, bindNoon,
+	)
 	assert.ErrorIs(t, err, binding.ErrNotOwner, "binding anew would take it over")
-	_, err = b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: workerB, By: "bob", Replace: true}, bindNoon)
+	_, err = b.Bind(
+		t.Context(),
+		binding.Request{Conversation: thread1, Target: workerB, By: "bob", Replace: true}, bindNoon,
+	)
 	assert.ErrorIs(t, err, binding.ErrNotOwner)
 
-	_, err = b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: workerB, By: "alice", Replace: true}, bindNoon)
+	_, err = b.Bind(
+		t.Context(),
+		binding.Request{Conversation: thread1, Target: workerB, By: "alice", Replace: true},
+		bindNoon,
+	)
 	require.NoError(t, err)
 	assert.Empty(t, b.Of(workerA, bindNoon), "7.16")
 	assert.Len(t, b.Of(workerB, bindNoon), 1)
@@ -148,7 +174,9 @@ func TestUnbind(t *testing.T) {
 
 	bindForAnHour(t, b, thread1, workerA, "alice", bindNoon.Add(time.Hour))
 	bindForAnHour(t, b, thread2, workerA, "bob", bindNoon.Add(time.Hour))
-	all, err := b.Release(t.Context(), workerA, binding.ReasonSubagentStopped, bindNoon.Add(time.Hour)) // 7.19
+	all, err := b.Release(
+		t.Context(), workerA, binding.ReasonSubagentStopped, bindNoon.Add(time.Hour),
+	) // 7.19
 	require.NoError(t, err)
 	assert.Len(t, all, 2)
 	assert.Equal(t, binding.ReasonSubagentStopped, all[0].Reason)
@@ -160,7 +188,11 @@ func TestUnbind(t *testing.T) {
 func TestExpire(t *testing.T) {
 	b := openTable(t, session.NewMemory().Journal)
 	bindForAnHour(t, b, thread1, workerA, "alice", bindNoon)
-	_, err := b.Bind(t.Context(), binding.Request{Conversation: thread2, Target: workerA, By: "alice", MaxAge: 2 * time.Hour}, bindNoon)
+	_, err := b.Bind(
+		t.Context(),
+		binding.Request{Conversation: thread2, Target: workerA, By: "alice", MaxAge: 2 * time.Hour},
+		bindNoon,
+	)
 	require.NoError(t, err)
 	assert.Equal(t, bindNoon.Add(time.Hour), b.Next())
 	ended, err := b.Expire(t.Context(), bindNoon.Add(time.Hour))
@@ -180,7 +212,9 @@ func TestTouch(t *testing.T) {
 	bindForAnHour(t, b, thread1, workerA, "alice", bindNoon)
 	entriesBefore := bindingsLogLen(t, j)
 	require.NoError(t, b.Touch(t.Context(), thread1, bindNoon.Add(5*time.Second)))
-	assert.Equal(t, entriesBefore, bindingsLogLen(t, j), "a touch every few seconds is not worth an entry")
+	assert.Equal(
+		t, entriesBefore, bindingsLogLen(t, j), "a touch every few seconds is not worth an entry",
+	)
 	got, _ := b.Find(thread1, bindNoon)
 	assert.Equal(t, bindNoon.Add(5*time.Second), got.Touched, "but it counts at once")
 	require.NoError(t, b.Touch(t.Context(), thread1, bindNoon.Add(40*time.Minute)))
@@ -193,14 +227,19 @@ func TestTouch(t *testing.T) {
 	ended, err := b.Expire(t.Context(), bindNoon.Add(99*time.Minute)) // 7.9
 	require.NoError(t, err)
 	assert.Empty(t, ended)
-	assert.ErrorIs(t, b.Touch(t.Context(), thread1, bindNoon.Add(100*time.Minute)), session.ErrNotFound, "a touch revives nothing")
+	assert.ErrorIs(
+		t, b.Touch(t.Context(), thread1, bindNoon.Add(100*time.Minute)), session.ErrNotFound,
+		"a touch revives nothing",
+	)
 	assert.ErrorIs(t, b.Touch(t.Context(), thread2, bindNoon), session.ErrNotFound)
 
 	// A touch that was not written is not lost by what another process wrote about the same
 	// binding.
 	require.NoError(t, b.Touch(t.Context(), thread1, bindNoon.Add(40*time.Minute+5*time.Second)))
 	other, limit := openTable(t, j), 2*time.Hour
-	_, err = other.SetLimit(t.Context(), thread1, "alice", binding.Limit{Idle: &limit}, bindNoon.Add(40*time.Minute))
+	_, err = other.SetLimit(
+		t.Context(), thread1, "alice", binding.Limit{Idle: &limit}, bindNoon.Add(40*time.Minute),
+	)
 	require.NoError(t, err)
 	require.NoError(t, b.Refresh(t.Context()))
 	got, _ = b.Find(thread1, bindNoon.Add(time.Hour))
@@ -218,7 +257,11 @@ func TestTouchesAreOfOneBinding(t *testing.T) {
 
 	bindForAnHour(t, b, thread2, workerA, "alice", bindNoon)
 	require.NoError(t, b.Touch(t.Context(), thread2, bindNoon.Add(5*time.Second)))
-	_, err := b.Bind(t.Context(), binding.Request{Conversation: thread2, Target: workerB, By: "alice", Replace: true}, bindNoon)
+	_, err := b.Bind(
+		t.Context(),
+		binding.Request{Conversation: thread2, Target: workerB, By: "alice", Replace: true},
+		bindNoon,
+	)
 	require.NoError(t, err)
 	got, _ = b.Find(thread2, bindNoon)
 	assert.Equal(t, bindNoon, got.Touched)
@@ -238,20 +281,26 @@ func TestSetLimit(t *testing.T) {
 	b := openTable(t, session.NewMemory().Journal)
 	later := bindNoon.Add(30 * time.Minute)
 	other := session.Route{Channel: "telegram", To: "1"}
-	_, err := b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: workerA, By: "alice"}, bindNoon)
+	_, err := b.Bind(
+		t.Context(), binding.Request{Conversation: thread1, Target: workerA, By: "alice"}, bindNoon,
+	)
 	require.NoError(t, err)
 	bindForAnHour(t, b, thread2, workerA, "bob", bindNoon)
 	bindForAnHour(t, b, other, workerA, "alice", bindNoon)
 
 	hour := time.Hour
-	changed, err := b.SetLimit(t.Context(), thread1, "alice", binding.Limit{MaxAge: &hour}, later) // 7.12
+	changed, err := b.SetLimit(
+		t.Context(), thread1, "alice", binding.Limit{MaxAge: &hour}, later,
+	) // 7.12
 	require.NoError(t, err)
 	require.Len(t, changed, 1, "not that of bob, not that on another channel")
 	at, why, _ := changed[0].Expiry()
 	assert.Equal(t, later.Add(hour), at)
 	assert.Equal(t, binding.ReasonMaxAge, why)
 
-	changed, err = b.SetLimit(t.Context(), thread1, binding.SystemOwner, binding.Limit{Idle: &hour}, later)
+	changed, err = b.SetLimit(
+		t.Context(), thread1, binding.SystemOwner, binding.Limit{Idle: &hour}, later,
+	)
 	require.NoError(t, err)
 	assert.Len(t, changed, 2)
 	assert.Equal(t, later, changed[0].Touched)
@@ -262,9 +311,13 @@ func TestSetLimit(t *testing.T) {
 	assert.ErrorIs(t, err, binding.ErrNotOwner)
 	_, err = b.SetLimit(t.Context(), thread1, "alice", binding.Limit{Idle: &negative}, later)
 	assert.ErrorContains(t, err, "idle")
-	_, err = b.SetLimit(t.Context(), session.Route{Channel: "x", To: "y"}, "alice", binding.Limit{}, later)
+	_, err = b.SetLimit(
+		t.Context(), session.Route{Channel: "x", To: "y"}, "alice", binding.Limit{}, later,
+	)
 	assert.ErrorIs(t, err, session.ErrNotFound)
-	_, err = b.SetLimit(t.Context(), thread1, "alice", binding.Limit{Idle: &off, MaxAge: &off}, later)
+	_, err = b.SetLimit(
+		t.Context(), thread1, "alice", binding.Limit{Idle: &off, MaxAge: &off}, later,
+	)
 	require.NoError(t, err)
 	got, _ := b.Find(thread1, bindNoon.AddDate(9, 0, 0))
 	assert.Equal(t, workerA, got.Target)
@@ -283,8 +336,14 @@ func TestSimultaneousBinds(t *testing.T) {
 	var wg sync.WaitGroup
 	for i, b := range handles {
 		wg.Go(func() {
-			target := session.Must(session.Must(session.MainKey("main")).Child("main", fmt.Sprint("w", i)))
-			_, err := b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: target, By: binding.SystemOwner}, bindNoon)
+			target := session.Must(
+				session.Must(session.MainKey("main")).Child("main", fmt.Sprint("w", i)),
+			)
+			_, err := b.Bind(
+				t.Context(),
+				binding.Request{Conversation: thread1, Target: target, By: binding.SystemOwner},
+				bindNoon,
+			)
 			won[i] = err == nil
 			if err != nil {
 				assert.ErrorIs(t, err, binding.ErrBound)
@@ -318,7 +377,9 @@ type flakyJournal struct {
 
 var errLost = errors.New("connection lost")
 
-func (f *flakyJournal) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (f *flakyJournal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	if f.drop {
 		return 0, errLost
 	}
@@ -329,7 +390,9 @@ func (f *flakyJournal) Append(ctx context.Context, root session.Key, after sessi
 	return seq, err
 }
 
-func (f *flakyJournal) Read(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+func (f *flakyJournal) Read(
+	ctx context.Context, root session.Key, after session.Seq,
+) iter.Seq2[session.Entry, error] {
 	if !f.bytes {
 		return f.Journal.Read(ctx, root, after)
 	}
@@ -350,7 +413,9 @@ func TestUnclearAppend(t *testing.T) {
 	_, ok := b.Find(thread1, bindNoon)
 	assert.True(t, ok)
 	f.drop = true
-	_, err := b.Bind(t.Context(), binding.Request{Conversation: thread2, Target: workerA, By: "alice"}, bindNoon)
+	_, err := b.Bind(
+		t.Context(), binding.Request{Conversation: thread2, Target: workerA, By: "alice"}, bindNoon,
+	)
 	assert.ErrorIs(t, err, errLost)
 	_, ok = b.Find(thread2, bindNoon)
 	assert.False(t, ok)
@@ -385,7 +450,10 @@ func TestCompact(t *testing.T) {
 func TestRefuseNewer(t *testing.T) {
 	for _, fact := range []string{`{"v":2,"kind":"bound"}`, `{"v":1,"kind":"moved"}`, `{"v":1,"kind":"bound"}`, `[]`, `{}`} {
 		j := session.NewMemory().Journal
-		_, err := j.Append(t.Context(), session.BindingsRoot(), 0, session.Batch{Entries: []session.Entry{{Payload: session.Raw(fact)}}})
+		_, err := j.Append(
+			t.Context(), session.BindingsRoot(), 0,
+			session.Batch{Entries: []session.Entry{{Payload: session.Raw(fact)}}},
+		)
 		require.NoError(t, err)
 		_, err = binding.Open(t.Context(), j)
 		assert.Error(t, err, fact)
@@ -418,12 +486,16 @@ func TestResolve(t *testing.T) {
 		assert.Equal(t, c.want, binding.Resolve(c.account, c.channel, c.all), what)
 	}
 	assert.Equal(t, builtin, binding.Resolve())
-	assert.NoError(t, settings{IdleHours: h(0), MaxAgeHours: h(1e6)}.Validate("session.threadBindings"))
+	assert.NoError(
+		t, settings{IdleHours: h(0), MaxAgeHours: h(1e6)}.Validate("session.threadBindings"),
+	)
 	err := settings{IdleHours: h(-1), MaxAgeHours: h(math.NaN())}.Validate("session.threadBindings")
 	assert.ErrorContains(t, err, "session.threadBindings.idleHours: -1")
 	assert.ErrorContains(t, err, "session.threadBindings.maxAgeHours: NaN")
 	var s settings
-	require.NoError(t, json.NewDecoder(strings.NewReader(`{"enabled":false,"idleHours":0}`)).Decode(&s))
+	require.NoError(
+		t, json.NewDecoder(strings.NewReader(`{"enabled":false,"idleHours":0}`)).Decode(&s),
+	)
 	assert.False(t, *s.Enabled)
 	assert.Nil(t, s.MaxAgeHours)
 }

@@ -22,8 +22,12 @@ func checkArchive(p *transcriptProbe) {
 	writeLines(p, s, refA, 0, messages("x", 2)...)
 	writeLines(p, s, refB, 0, messages("y", 1)...)
 	name := archiveRef(p, s, refA, kitNoon)
-	if want := session.ArchiveName("", kitNoon); !strings.HasSuffix(name, want) || !strings.Contains(name, refA.SessionID) {
-		p.fail("the archived transcript is called %q, want a name of %q that ends with %q", name, refA.SessionID, want)
+	if want := session.ArchiveName("", kitNoon); !strings.HasSuffix(name, want) ||
+		!strings.Contains(name, refA.SessionID) {
+		p.fail(
+			"the archived transcript is called %q, want a name of %q that ends with %q", name,
+			refA.SessionID, want,
+		)
 	}
 	wantTexts(p, s, refA, session.LineQuery{})
 	wantTexts(p, s, refB, session.LineQuery{}, "y/0")
@@ -57,7 +61,10 @@ func checkArchived(p *transcriptProbe) {
 	archiveRef(p, s, refA, kitNoon)
 	for _, after := range []session.Pos{0, last} {
 		_, err := s.Append(p.ctx, refA, after, messages("late", 1)...)
-		p.wantIs(fmt.Sprintf("append after %d to an archived transcript", after), err, session.ErrArchived)
+		p.wantIs(
+			fmt.Sprintf("append after %d to an archived transcript", after), err,
+			session.ErrArchived,
+		)
 	}
 	again := session.Ref{Key: refA.Key, SessionID: refB.SessionID}
 	writeLines(p, s, again, 0, messages("new", 1)...)
@@ -83,7 +90,8 @@ func checkLocate(p *transcriptProbe) {
 	}
 	name := archiveRef(p, s, refA, kitNoon)
 	after := s.Locate(refA)
-	if place == "" && after != "" || place != "" && (after == place || !strings.HasSuffix(after, name)) {
+	if place == "" && after != "" ||
+		place != "" && (after == place || !strings.HasSuffix(after, name)) {
 		p.fail("the transcript was at %q and, archived as %q, is at %q", place, name, after)
 	}
 }

@@ -116,7 +116,8 @@ func ignoreStop[E any](seq iter.Seq2[E, error]) iter.Seq2[E, error] {
 	}
 }
 
-// wantAll checks that each rule has an implementation that breaks it, and that rules are told apart by their names.
+// wantAll checks that each rule has an implementation that breaks it, and that rules are told apart
+// by their names.
 func wantAll[S, B any](t *testing.T, rules []rule[S], broken map[string]B) {
 	t.Helper()
 	names := make(map[string]bool)

@@ -15,7 +15,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A brokenJournal is what one call of an OpenFunc returns: a journal in memory with some methods replaced.
+// A brokenJournal is what one call of an OpenFunc returns: a journal in memory with some methods
+// replaced.
 type brokenJournal struct {
 	inner  session.Journal
 	nth    int // how many handles were opened before this one
@@ -24,21 +25,27 @@ type brokenJournal struct {
 	roots  func(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error]
 }
 
-func (h *brokenJournal) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (h *brokenJournal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	if h.append != nil {
 		return h.append(ctx, root, after, b)
 	}
 	return h.inner.Append(ctx, root, after, b)
 }
 
-func (h *brokenJournal) Read(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+func (h *brokenJournal) Read(
+	ctx context.Context, root session.Key, after session.Seq,
+) iter.Seq2[session.Entry, error] {
 	if h.read != nil {
 		return h.read(ctx, root, after)
 	}
 	return h.inner.Read(ctx, root, after)
 }
 
-func (h *brokenJournal) Roots(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error] {
+func (h *brokenJournal) Roots(
+	ctx context.Context, q session.RootQuery,
+) iter.Seq2[session.Head, error] {
 	if h.roots != nil {
 		return h.roots(ctx, q)
 	}
@@ -57,8 +64,12 @@ func (h *brokenJournal) end(root session.Key) (last session.Seq) {
 }
 
 // change replaces what Read yields after it was read: f gets all of it.
-func (h *brokenJournal) change(f func(root session.Key, after session.Seq, entries []session.Entry) []session.Entry) {
-	h.read = func(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+func (h *brokenJournal) change(
+	f func(root session.Key, after session.Seq, entries []session.Entry) []session.Entry,
+) {
+	h.read = func(
+		ctx context.Context, root session.Key, after session.Seq,
+	) iter.Seq2[session.Entry, error] {
 		return changeSeq(h.inner.Read(ctx, root, after), func(all entryList) entryList {
 			return f(root, after, all)
 		})
@@ -117,12 +128,18 @@ func TestBrokenJournals(t *testing.T) {
 		inner := session.NewMemory().Journal
 		return func(nth int) *brokenJournal { return &brokenJournal{inner: inner, nth: nth} }
 	}
-	breakEach(t, journalRules, brokenJournals, fresh, func(rule string, h *brokenJournal) session.Journal {
-		if rule == "closed" {
-			return closableJournal{h}
-		}
-		return h
-	})
+	breakEach(
+		t,
+		journalRules,
+		brokenJournals,
+		fresh,
+		func(rule string, h *brokenJournal) session.Journal {
+			if rule == "closed" {
+				return closableJournal{h}
+			}
+			return h
+		},
+	)
 }
 
 type (
@@ -133,7 +150,9 @@ type (
 )
 
 func failsOnUnknown(h *brokenJournal) readFunc {
-	return func(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq,
+	) iter.Seq2[session.Entry, error] {
 		if after > 0 && h.end(root) == 0 {
 			return func(yield func(session.Entry, error) bool) { yield(session.Entry{}, session.ErrNotFound) }
 		}
@@ -152,27 +171,36 @@ func skipsRestOfBatch(h *brokenJournal) func(session.Key, session.Seq, entryList
 	return func(root session.Key, after session.Seq, all entryList) entryList {
 		whole, _ := readEntries(context.Background(), h.inner, root, 0)
 		at := slices.IndexFunc(whole, func(e session.Entry) bool { return e.Seq == after })
-		return slices.DeleteFunc(all, func(e session.Entry) bool { return at >= 0 && e.Batch == whole[at].Batch })
+		return slices.DeleteFunc(
+			all, func(e session.Entry) bool { return at >= 0 && e.Batch == whole[at].Batch },
+		)
 	}
 }
 
-// returnsTickets answers every append but the first of a log with a number that it takes for the right one.
+// returnsTickets answers every append but the first of a log with a number that it takes for the
+// right one.
 func returnsTickets(h *brokenJournal) {
 	const ticket = 1_000_000
-	h.append = func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	h.append = func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		seq, err := h.inner.Append(ctx, root, after%ticket, b)
 		if err == nil && after > 0 && !b.Reset {
 			seq += ticket
 		}
 		return seq, err
 	}
-	h.read = func(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+	h.read = func(
+		ctx context.Context, root session.Key, after session.Seq,
+	) iter.Seq2[session.Entry, error] {
 		return h.inner.Read(ctx, root, after%ticket)
 	}
 }
 
 func takesInsideBatch(h *brokenJournal) appendFunc {
-	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		all, _ := readEntries(context.Background(), h.inner, root, 0)
 		for i := range len(all) - 1 {
 			if all[i].Seq == after && all[i].Batch == all[i+1].Batch {
@@ -184,7 +212,9 @@ func takesInsideBatch(h *brokenJournal) appendFunc {
 }
 
 func takesAhead(h *brokenJournal) appendFunc {
-	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		if end := h.end(root); end > 0 && after == end+1 {
 			after = end
 		}
@@ -194,7 +224,9 @@ func takesAhead(h *brokenJournal) appendFunc {
 
 func checksThenActs(h *brokenJournal) appendFunc {
 	var mu sync.Mutex
-	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		if h.end(root) != after {
 			return h.inner.Append(ctx, root, after, b)
 		}
@@ -209,7 +241,9 @@ func checksThenActs(h *brokenJournal) appendFunc {
 }
 
 func addsOneByOne(h *brokenJournal) appendFunc {
-	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		if err := b.Validate(); err != nil {
 			return 0, err
 		}
@@ -230,7 +264,9 @@ func addsOneByOne(h *brokenJournal) appendFunc {
 }
 
 func addsUpToFailure(h *brokenJournal) appendFunc {
-	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		for i, e := range b.Entries {
 			if _, bad := e.Payload.(badFact); bad {
 				b.Entries = b.Entries[:i]
@@ -243,7 +279,9 @@ func addsUpToFailure(h *brokenJournal) appendFunc {
 }
 
 func losesIDOfReset(h *brokenJournal) {
-	h.append = func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	h.append = func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		if b.Reset {
 			b.ID = ""
 		}
@@ -252,7 +290,9 @@ func losesIDOfReset(h *brokenJournal) {
 }
 
 func encodesFloats(h *brokenJournal) appendFunc {
-	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		if err := b.Validate(); err != nil {
 			return 0, err
 		}
@@ -287,7 +327,9 @@ func showsOldToTheSecond(h *brokenJournal) {
 }
 
 func forgetsEnd(h *brokenJournal) appendFunc {
-	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		if h.nth > 0 && after == 0 {
 			after = h.end(root)
 		}
@@ -316,12 +358,14 @@ func skipsSnapshotForLate(h *brokenJournal) {
 	})
 }
 
-// forgetsResets keeps everything, and shows what comes after the last reset that this handle has seen: only those that took place, or
-// also those that did not.
+// forgetsResets keeps everything, and shows what comes after the last reset that this handle has
+// seen: only those that took place, or also those that did not.
 func forgetsResets(h *brokenJournal, refused bool) {
 	from := make(map[session.Key]session.Seq)
 	var mu sync.Mutex
-	h.append = func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	h.append = func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		end, isReset := h.end(root), b.Reset
 		b.Reset = b.Reset && refused
 		last, err := h.inner.Append(ctx, root, after, b)
@@ -340,7 +384,9 @@ func forgetsResets(h *brokenJournal, refused bool) {
 }
 
 func foldsCase(h *brokenJournal) readFunc {
-	return func(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq,
+	) iter.Seq2[session.Entry, error] {
 		if folded, err := session.Parse(strings.ToLower(root.String())); err == nil {
 			root = folded
 		}
@@ -350,7 +396,9 @@ func foldsCase(h *brokenJournal) readFunc {
 
 func refusesOthers(h *brokenJournal) appendFunc {
 	var g busyGate[session.Key]
-	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		others, leave := g.enter(root)
 		defer leave()
 		if others {
@@ -374,7 +422,9 @@ func yieldsFive(q session.RootQuery, heads []session.Head) []session.Head {
 func neverDueAgain(h *brokenJournal) {
 	var mu sync.Mutex
 	was := make(map[session.Key]bool)
-	h.append = func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	h.append = func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		mu.Lock()
 		was[root] = was[root] || after > 0 && b.Due.IsZero()
 		mu.Unlock()
@@ -383,16 +433,21 @@ func neverDueAgain(h *brokenJournal) {
 	h.heads(func(q session.RootQuery, heads []session.Head) []session.Head {
 		mu.Lock()
 		defer mu.Unlock()
-		return slices.DeleteFunc(heads, func(h session.Head) bool { return !q.DueBefore.IsZero() && was[h.Root] })
+		return slices.DeleteFunc(
+			heads, func(h session.Head) bool { return !q.DueBefore.IsZero() && was[h.Root] },
+		)
 	})
 }
 
-// mendsHalf has an index that is mended when somebody looks, and goes by where a log was before that when it is appended to.
+// mendsHalf has an index that is mended when somebody looks, and goes by where a log was before
+// that when it is appended to.
 func mendsHalf(h *brokenJournal) {
 	type item struct{ due, noted, place time.Time }
 	var mu sync.Mutex
 	index := make(map[session.Key]*item)
-	h.append = func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	h.append = func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		last, err := h.inner.Append(ctx, root, after, b)
 		mu.Lock()
 		defer mu.Unlock()
@@ -440,13 +495,17 @@ func yieldsAll(h *brokenJournal) rootsFunc {
 }
 
 func goesOn(h *brokenJournal) readFunc {
-	return func(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq,
+	) iter.Seq2[session.Entry, error] {
 		return ignoreStop(h.inner.Read(ctx, root, after))
 	}
 }
 
 func takesEmpty(h *brokenJournal) appendFunc {
-	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		if len(b.Entries) == 0 {
 			return after, nil
 		}
@@ -455,7 +514,9 @@ func takesEmpty(h *brokenJournal) appendFunc {
 }
 
 func ignoresContext(h *brokenJournal) {
-	h.read = func(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+	h.read = func(
+		ctx context.Context, root session.Key, after session.Seq,
+	) iter.Seq2[session.Entry, error] {
 		return h.inner.Read(context.WithoutCancel(ctx), root, after)
 	}
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A brokenTranscript is what one call of a TranscriptsOpenFunc returns: transcripts in memory with some methods replaced.
+// A brokenTranscript is what one call of a TranscriptsOpenFunc returns: transcripts in memory with
+// some methods replaced.
 type brokenTranscript struct {
 	inner   session.Transcripts
 	nth     int // how many shelves were opened before this one
@@ -26,21 +27,27 @@ type brokenTranscript struct {
 	locate  func(ref session.Ref) string
 }
 
-func (s *brokenTranscript) Append(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
+func (s *brokenTranscript) Append(
+	ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+) (session.Pos, error) {
 	if s.append != nil {
 		return s.append(ctx, ref, after, m...)
 	}
 	return s.inner.Append(ctx, ref, after, m...)
 }
 
-func (s *brokenTranscript) Read(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
+func (s *brokenTranscript) Read(
+	ctx context.Context, ref session.Ref, w session.LineQuery,
+) iter.Seq2[session.Line, error] {
 	if s.read != nil {
 		return s.read(ctx, ref, w)
 	}
 	return s.inner.Read(ctx, ref, w)
 }
 
-func (s *brokenTranscript) Archive(ctx context.Context, ref session.Ref, at time.Time) (string, error) {
+func (s *brokenTranscript) Archive(
+	ctx context.Context, ref session.Ref, at time.Time,
+) (string, error) {
 	if s.archive != nil {
 		return s.archive(ctx, ref, at)
 	}
@@ -66,8 +73,12 @@ func (s *brokenTranscript) end(ref session.Ref) (last session.Pos) {
 }
 
 // change replaces what Read yields after it was read.
-func (s *brokenTranscript) change(f func(ref session.Ref, w session.LineQuery, lines []session.Line) []session.Line) {
-	s.read = func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
+func (s *brokenTranscript) change(
+	f func(ref session.Ref, w session.LineQuery, lines []session.Line) []session.Line,
+) {
+	s.read = func(
+		ctx context.Context, ref session.Ref, w session.LineQuery,
+	) iter.Seq2[session.Line, error] {
 		return changeSeq(s.inner.Read(ctx, ref, w), func(all []session.Line) []session.Line {
 			return f(ref, w, all)
 		})
@@ -130,7 +141,9 @@ type (
 )
 
 func refusesUnknown(s *brokenTranscript) readLinesFunc {
-	return func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
+	return func(
+		ctx context.Context, ref session.Ref, w session.LineQuery,
+	) iter.Seq2[session.Line, error] {
 		if w.After > 0 && w.Last > 0 && s.end(ref) == 0 {
 			return func(yield func(session.Line, error) bool) { yield(session.Line{}, session.ErrNotFound) }
 		}
@@ -146,7 +159,9 @@ func swapsLines(_ session.Ref, _ session.LineQuery, lines []session.Line) []sess
 }
 
 func wrapsAround(s *brokenTranscript) readLinesFunc {
-	return func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
+	return func(
+		ctx context.Context, ref session.Ref, w session.LineQuery,
+	) iter.Seq2[session.Line, error] {
 		if w.After > s.end(ref)+100 {
 			w.After = 0
 		}
@@ -155,7 +170,9 @@ func wrapsAround(s *brokenTranscript) readLinesFunc {
 }
 
 func takesFirst(s *brokenTranscript) readLinesFunc {
-	return func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
+	return func(
+		ctx context.Context, ref session.Ref, w session.LineQuery,
+	) iter.Seq2[session.Line, error] {
 		return func(yield func(session.Line, error) bool) {
 			n := 0
 			for line, err := range s.inner.Read(ctx, ref, session.LineQuery{After: w.After, Last: min(w.Last, 0)}) {
@@ -169,7 +186,9 @@ func takesFirst(s *brokenTranscript) readLinesFunc {
 
 func givesTickets(s *brokenTranscript) appendLinesFunc {
 	const ticket = 1_000_000
-	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
+	return func(
+		ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+	) (session.Pos, error) {
 		pos, err := s.inner.Append(ctx, ref, after%ticket, m...)
 		if err == nil && len(m) == 1 && m[0].Text == "y/0" {
 			pos += ticket
@@ -180,7 +199,9 @@ func givesTickets(s *brokenTranscript) appendLinesFunc {
 
 func takesSecond(s *brokenTranscript) appendLinesFunc {
 	var n atomic.Int32
-	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
+	return func(
+		ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+	) (session.Pos, error) {
 		if end := s.end(ref); n.Load() == 2 && after+2 == end && len(m) > 0 {
 			after = end
 		}
@@ -193,7 +214,9 @@ func takesSecond(s *brokenTranscript) appendLinesFunc {
 }
 
 func takesLinesAhead(s *brokenTranscript) appendLinesFunc {
-	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
+	return func(
+		ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+	) (session.Pos, error) {
 		if end := s.end(ref); end > 0 && after == end+1 {
 			after = end
 		}
@@ -203,7 +226,9 @@ func takesLinesAhead(s *brokenTranscript) appendLinesFunc {
 
 func looksThenWrites(s *brokenTranscript) appendLinesFunc {
 	var mu sync.Mutex
-	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
+	return func(
+		ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+	) (session.Pos, error) {
 		if s.end(ref) != after {
 			return s.inner.Append(ctx, ref, after, m...)
 		}
@@ -215,7 +240,9 @@ func looksThenWrites(s *brokenTranscript) appendLinesFunc {
 }
 
 func nothingIsFine(s *brokenTranscript) appendLinesFunc {
-	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
+	return func(
+		ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+	) (session.Pos, error) {
 		if len(m) == 0 {
 			return after, nil
 		}
@@ -224,7 +251,9 @@ func nothingIsFine(s *brokenTranscript) appendLinesFunc {
 }
 
 func rewrites(s *brokenTranscript, f func(session.Message) session.Message) appendLinesFunc {
-	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
+	return func(
+		ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+	) (session.Pos, error) {
 		m = slices.Clone(m)
 		for i := range m {
 			m[i] = f(m[i])
@@ -262,7 +291,9 @@ func hidesFromTheSecond(s *brokenTranscript) {
 }
 
 func beginsAgain(s *brokenTranscript) appendLinesFunc {
-	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
+	return func(
+		ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+	) (session.Pos, error) {
 		if s.nth > 0 && after == 0 {
 			after = s.end(ref)
 		}
@@ -271,7 +302,9 @@ func beginsAgain(s *brokenTranscript) appendLinesFunc {
 }
 
 func mixesIDs(s *brokenTranscript) readLinesFunc {
-	return func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
+	return func(
+		ctx context.Context, ref session.Ref, w session.LineQuery,
+	) iter.Seq2[session.Line, error] {
 		if ref.SessionID != ".." {
 			ref.SessionID, _, _ = strings.Cut(ref.SessionID, ".")
 		}
@@ -281,7 +314,9 @@ func mixesIDs(s *brokenTranscript) readLinesFunc {
 
 func oneAtATime(s *brokenTranscript) appendLinesFunc {
 	var g busyGate[session.Ref]
-	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
+	return func(
+		ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+	) (session.Pos, error) {
 		others, leave := g.enter(ref)
 		defer leave()
 		if others {
@@ -322,7 +357,9 @@ func forgetsName(s *brokenTranscript) archiveFunc {
 }
 
 func swallowsLate(s *brokenTranscript) appendLinesFunc {
-	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
+	return func(
+		ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+	) (session.Pos, error) {
 		pos, err := s.inner.Append(ctx, ref, after, m...)
 		if errors.Is(err, session.ErrArchived) {
 			return after + session.Pos(len(m)), nil
@@ -342,13 +379,17 @@ func missesNothing(s *brokenTranscript) archiveFunc {
 }
 
 func keepsYielding(s *brokenTranscript) readLinesFunc {
-	return func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
+	return func(
+		ctx context.Context, ref session.Ref, w session.LineQuery,
+	) iter.Seq2[session.Line, error] {
 		return ignoreStop(s.inner.Read(ctx, ref, w))
 	}
 }
 
 func takesNegative(s *brokenTranscript) readLinesFunc {
-	return func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
+	return func(
+		ctx context.Context, ref session.Ref, w session.LineQuery,
+	) iter.Seq2[session.Line, error] {
 		w.Last = max(w.Last, 0)
 		return s.inner.Read(ctx, ref, w)
 	}

@@ -1,5 +1,5 @@
-// Package sessiontest tests implementations of the storage seams of package session. [TestJournal] tests
-// a [session.Journal] and [TestTranscripts] a [session.Transcripts], rule by rule.
+// Package sessiontest tests implementations of the storage seams of package session. [TestJournal]
+// tests a [session.Journal] and [TestTranscripts] a [session.Transcripts], rule by rule.
 //
 //	    fresh(t) -> open                     an empty store, and a way to open it again and again
 //	         |
@@ -9,8 +9,8 @@
 //	|  ...             |
 //	+------------------+
 //
-// The rules stand in two tables with their sentences, which are the promises of the seam: journalRules
-// in journal.go and transcriptRules in transcripts.go. Begin there. "go test -run
+// The rules stand in two tables with their sentences, which are the promises of the seam:
+// journalRules in journal.go and transcriptRules in transcripts.go. Begin there. "go test -run
 // TestJournal/16_reset_durable" runs one rule.
 //
 // A store is tested by a few lines:
@@ -22,7 +22,7 @@
 //		})
 //	}
 //
-// The rules import only the standard library and Offshoot. They do not measure time, but a rule fails if
-// the implementation does not answer for a minute. The tests of this package run every rule against an
-// implementation that breaks that rule and no other one, and see it fail.
+// The rules import only the standard library and Offshoot. They do not measure time, but a rule
+// fails if the implementation does not answer for a minute. The tests of this package run every
+// rule against an implementation that breaks that rule and no other one, and see it fail.
 package sessiontest

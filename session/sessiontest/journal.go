@@ -12,12 +12,12 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// An OpenFunc opens a journal. Every call opens the same logs, as a process that starts again would.
-// A journal that is an [io.Closer] is closed before the next call.
+// An OpenFunc opens a journal. Every call opens the same logs, as a process that starts again
+// would. A journal that is an [io.Closer] is closed before the next call.
 type OpenFunc = func() (session.Journal, error)
 
-// TestJournal runs every rule of [session.Journal] in a subtest, which quotes the rule if it fails. It
-// calls fresh once for each rule. fresh returns an OpenFunc for a store without logs.
+// TestJournal runs every rule of [session.Journal] in a subtest, which quotes the rule if it fails.
+// It calls fresh once for each rule. fresh returns an OpenFunc for a store without logs.
 func TestJournal(t *testing.T, fresh func(t *testing.T) OpenFunc) {
 	t.Helper()
 	runRules(t, journalRules, fresh)
@@ -186,14 +186,18 @@ func asReset(b session.Batch) session.Batch {
 }
 
 // appendBatch appends b to a log and returns its end. The rule fails if Append does.
-func appendBatch(p *journalProbe, j session.Journal, root session.Key, after session.Seq, b session.Batch) session.Seq {
+func appendBatch(
+	p *journalProbe, j session.Journal, root session.Key, after session.Seq, b session.Batch,
+) session.Seq {
 	last, err := j.Append(p.ctx, root, after, b)
 	p.must(fmt.Sprintf("append %q to %q after %d", b.ID, root, after), err)
 	return last
 }
 
 // readEntries returns the entries after a sequence, or those before the first error and that error.
-func readEntries(ctx context.Context, j session.Journal, root session.Key, after session.Seq) ([]session.Entry, error) {
+func readEntries(
+	ctx context.Context, j session.Journal, root session.Key, after session.Seq,
+) ([]session.Entry, error) {
 	var entries []session.Entry
 	for e, err := range j.Read(ctx, root, after) {
 		if err != nil {
@@ -205,7 +209,9 @@ func readEntries(ctx context.Context, j session.Journal, root session.Key, after
 }
 
 // entriesOf returns the entries after a sequence. The rule fails if Read does.
-func entriesOf(p *journalProbe, j session.Journal, root session.Key, after session.Seq) []session.Entry {
+func entriesOf(
+	p *journalProbe, j session.Journal, root session.Key, after session.Seq,
+) []session.Entry {
 	entries, err := readEntries(p.ctx, j, root, after)
 	p.must(fmt.Sprintf("read %q after %d", root, after), err)
 	return entries
@@ -228,7 +234,9 @@ func textOf(e session.Entry) string {
 }
 
 // wantFacts fails the rule unless the log of root has exactly the wanted facts after a sequence.
-func wantFacts(p *journalProbe, j session.Journal, root session.Key, after session.Seq, want ...string) {
+func wantFacts(
+	p *journalProbe, j session.Journal, root session.Key, after session.Seq, want ...string,
+) {
 	var got []string
 	for _, e := range entriesOf(p, j, root, after) {
 		got = append(got, textOf(e))

@@ -162,7 +162,9 @@ func checkAllOrNothing(p *journalProbe) {
 	entries, readErr := readEntries(p.ctx, j, rootA, 0)
 	p.must("read after a batch that cannot be encoded", readErr)
 	if n := len(entries); err == nil && n != 3 || err != nil && n != 0 {
-		p.fail("append of 3 entries, one of which cannot be encoded, returned %v and added %d", err, n)
+		p.fail(
+			"append of 3 entries, one of which cannot be encoded, returned %v and added %d", err, n,
+		)
 	}
 }
 

@@ -59,7 +59,10 @@ func checkAtOnce(p *journalProbe) {
 		wg.Go(func() {
 			var last session.Seq
 			for n := 0; n < batches && failed[i] == nil; n++ {
-				last, failed[i] = j.Append(p.ctx, namedRoot(fmt.Sprint("log", i)), last, factBatch(fmt.Sprintf("%d-%d", i, n), 2))
+				last, failed[i] = j.Append(
+					p.ctx, namedRoot(fmt.Sprint("log", i)), last,
+					factBatch(fmt.Sprintf("%d-%d", i, n), 2),
+				)
 			}
 		})
 	}
@@ -125,7 +128,9 @@ func checkDue(p *journalProbe) {
 	var roots []session.Key
 	for i := range 10 {
 		root := namedRoot(fmt.Sprint("log", i))
-		appendBatch(p, j, root, 0, dueAt(factBatch("b", 1), kitNoon.Add(time.Duration(9-i)*time.Hour)))
+		appendBatch(
+			p, j, root, 0, dueAt(factBatch("b", 1), kitNoon.Add(time.Duration(9-i)*time.Hour)),
+		)
 		roots = append([]session.Key{root}, roots...)
 	}
 	for i := range roots {
@@ -138,7 +143,9 @@ func checkDueMoves(p *journalProbe) {
 	j := p.open()
 	last := appendBatch(p, j, rootA, 0, dueAt(factBatch("noon", 1), kitNoon))
 	for _, due := range []time.Time{kitNoon.Add(time.Hour), kitNoon.Add(-time.Hour), {}, kitNoon.Add(2 * time.Hour), kitNoon} {
-		last = appendBatch(p, j, rootA, last, dueAt(factBatch("to "+due.Format(time.RFC3339), 1), due))
+		last = appendBatch(
+			p, j, rootA, last, dueAt(factBatch("to "+due.Format(time.RFC3339), 1), due),
+		)
 		if h := rootsOf(p, j, session.RootQuery{})[rootA]; !h.Due.Equal(due) {
 			p.fail("roots: the log is due at %v, want %v", h.Due, due)
 		}
@@ -152,8 +159,13 @@ func checkDueAgain(p *journalProbe) {
 	j := p.open()
 	last := appendBatch(p, j, rootA, 0, dueAt(factBatch("first", 1), kitNoon))
 	for i := range 3 {
-		last = appendBatch(p, j, rootA, last, dueAt(factBatch(fmt.Sprint("put off", i), 1), kitNoon.Add(10*time.Hour)))
-		rootsOf(p, j, session.RootQuery{DueBefore: kitNoon.Add(9 * time.Hour)}) // it may be among them, or not
+		last = appendBatch(
+			p, j, rootA, last,
+			dueAt(factBatch(fmt.Sprint("put off", i), 1), kitNoon.Add(10*time.Hour)),
+		)
+		rootsOf(
+			p, j, session.RootQuery{DueBefore: kitNoon.Add(9 * time.Hour)},
+		) // it may be among them, or not
 		due := kitNoon.Add(time.Duration(5+i) * time.Hour)
 		last = appendBatch(p, j, rootA, last, dueAt(factBatch(fmt.Sprint("earlier", i), 1), due))
 		wantDue(p, j, due.Add(1), rootA)
@@ -180,7 +192,9 @@ func checkNeverDue(p *journalProbe) {
 	got := rootsOf(p, j, session.RootQuery{DueBefore: kitNoon.Add(time.Hour)})
 	delete(got, rootA)
 	if len(got) > 0 {
-		p.fail("roots due before a time: %d of 50 logs that were never due are among them", len(got))
+		p.fail(
+			"roots due before a time: %d of 50 logs that were never due are among them", len(got),
+		)
 	}
 }
 
@@ -196,20 +210,26 @@ func checkEarlyStop(p *journalProbe) {
 			j.Roots(p.ctx, session.RootQuery{})(func(session.Head, error) bool { return yield() })
 		},
 		func(yield func() bool) {
-			j.Roots(p.ctx, session.RootQuery{DueBefore: kitNoon.Add(1)})(func(session.Head, error) bool { return yield() })
+			j.Roots(p.ctx, session.RootQuery{DueBefore: kitNoon.Add(1)})(
+				func(session.Head, error) bool { return yield() },
+			)
 		},
 	}
 	for i, loop := range loops {
 		calls := 0
 		loop(func() bool {
 			calls++
-			last = appendBatch(p, j, rootA, last, dueAt(factBatch(fmt.Sprint("inside", i), 1), kitNoon))
+			last = appendBatch(
+				p, j, rootA, last, dueAt(factBatch(fmt.Sprint("inside", i), 1), kitNoon),
+			)
 			return false
 		})
 		if calls != 1 {
 			p.fail("loop %d went on %d times after it was told to stop", i, calls-1)
 		}
-		last = appendBatch(p, j, rootA, last, dueAt(factBatch(fmt.Sprint("outside", i), 1), kitNoon))
+		last = appendBatch(
+			p, j, rootA, last, dueAt(factBatch(fmt.Sprint("outside", i), 1), kitNoon),
+		)
 	}
 }
 
@@ -253,7 +273,10 @@ func checkContext(p *journalProbe) {
 		}
 	}
 	if len(errs) != 3 {
-		p.fail("read and two calls of roots with a ctx that is done yielded %d errors, want one each", len(errs))
+		p.fail(
+			"read and two calls of roots with a ctx that is done yielded %d errors, want one each",
+			len(errs),
+		)
 	}
 	for _, err := range errs {
 		p.wantIs("read or roots with a ctx that is done", err, context.Canceled)

@@ -19,16 +19,16 @@ type rule[S any] struct {
 	check    func(p *probe[S])
 }
 
-// A probe is one run of one rule. It opens the implementation, and remembers what it has opened so that
-// it can close it.
+// A probe is one run of one rule. It opens the implementation, and remembers what it has opened so
+// that it can close it.
 type probe[S any] struct {
 	ctx    context.Context //nolint:containedctx // a probe lives as long as one call of try
 	opener func() (S, error)
 	opened []S
 }
 
-// A failure is the value that [probe.fail] panics with. try recovers it. So a check reads from top to
-// bottom, without the handling of an error at every step.
+// A failure is the value that [probe.fail] panics with. try recovers it. So a check reads from top
+// to bottom, without the handling of an error at every step.
 type failure struct{ error }
 
 // fail ends the check, and the rule fails with the message.

@@ -16,8 +16,8 @@ import (
 // starts again would. What is an [io.Closer] is closed before the next call.
 type TranscriptsOpenFunc = func() (session.Transcripts, error)
 
-// TestTranscripts runs every rule of [session.Transcripts] in a subtest, which quotes the rule if it
-// fails. It calls fresh once for each rule. fresh returns a function that opens a store without
+// TestTranscripts runs every rule of [session.Transcripts] in a subtest, which quotes the rule if
+// it fails. It calls fresh once for each rule. fresh returns a function that opens a store without
 // transcripts.
 func TestTranscripts(t *testing.T, fresh func(t *testing.T) TranscriptsOpenFunc) {
 	t.Helper()
@@ -161,14 +161,19 @@ func messages(id string, n int) []session.Message {
 }
 
 // writeLines appends messages and returns the end. The rule fails if Append does.
-func writeLines(p *transcriptProbe, s session.Transcripts, ref session.Ref, after session.Pos, m ...session.Message) session.Pos {
+func writeLines(
+	p *transcriptProbe, s session.Transcripts, ref session.Ref, after session.Pos,
+	m ...session.Message,
+) session.Pos {
 	last, err := s.Append(p.ctx, ref, after, m...)
 	p.must(fmt.Sprintf("append %d messages to %v after %d", len(m), ref, after), err)
 	return last
 }
 
 // linesOf returns the lines that q selects. The rule fails if Read does.
-func linesOf(p *transcriptProbe, s session.Transcripts, ref session.Ref, q session.LineQuery) []session.Line {
+func linesOf(
+	p *transcriptProbe, s session.Transcripts, ref session.Ref, q session.LineQuery,
+) []session.Line {
 	var lines []session.Line
 	for line, err := range s.Read(p.ctx, ref, q) {
 		p.must(fmt.Sprintf("read %v %+v", ref, q), err)
@@ -178,7 +183,9 @@ func linesOf(p *transcriptProbe, s session.Transcripts, ref session.Ref, q sessi
 }
 
 // wantTexts fails the rule unless the lines that q selects have exactly the wanted texts.
-func wantTexts(p *transcriptProbe, s session.Transcripts, ref session.Ref, q session.LineQuery, want ...string) {
+func wantTexts(
+	p *transcriptProbe, s session.Transcripts, ref session.Ref, q session.LineQuery, want ...string,
+) {
 	var got []string
 	for _, line := range linesOf(p, s, ref, q) {
 		got = append(got, line.Message.Text)
@@ -235,7 +242,12 @@ func checkQueryLast(p *transcriptProbe) {
 	all := linesOf(p, s, refA, session.LineQuery{})
 	for n := 1; n <= 7; n++ {
 		wantTexts(p, s, refA, session.LineQuery{Last: n}, factTexts("x", 5)[max(0, 5-n):]...)
-		wantTexts(p, s, refA, session.LineQuery{After: all[1].Pos, Last: n}, factTexts("x", 5)[max(2, 5-n):]...)
+		wantTexts(
+			p,
+			s,
+			refA,
+			session.LineQuery{After: all[1].Pos, Last: n},
+			factTexts("x", 5)[max(2, 5-n):]...)
 	}
 }
 
@@ -282,7 +294,11 @@ func checkOneWriter(p *transcriptProbe) {
 		var wg sync.WaitGroup
 		for i := range rivals {
 			wg.Go(func() {
-				pos, err := s.Append(p.ctx, refA, last, messages(fmt.Sprintf("r%d-%d", round, i), 1)...)
+				pos, err := s.Append(
+					p.ctx,
+					refA,
+					last,
+					messages(fmt.Sprintf("r%d-%d", round, i), 1)...)
 				switch {
 				case err == nil:
 					next <- pos
@@ -323,19 +339,33 @@ func checkNoMessages(p *transcriptProbe) {
 func hardMessages() []session.Message {
 	return []session.Message{
 		{},
-		{ID: "tg:1", Role: session.MessageUser, Text: "a\nb\r\n\t\"q\" <b>&amp;</b> \u2028 😀 \u0000", Time: kitNoon.Add(123456789)},
+		{
+			ID: "tg:1", Role: session.MessageUser,
+			Text: "a\nb\r\n\t\"q\" <b>&amp;</b> \u2028 😀 \u0000", Time: kitNoon.Add(123456789),
+		},
 		{
 			Role: session.MessageAssistant, Text: " ", Model: "vendor/model", Time: kitNoon,
 			ToolCalls: []session.ToolCall{
-				{ID: "call_0", Name: "read", Args: json.RawMessage(`{"path":"<a>","n":1.50,"big":9007199254740993}`)},
+				{
+					ID: "call_0", Name: "read",
+					Args: json.RawMessage(`{"path":"<a>","n":1.50,"big":9007199254740993}`),
+				},
 				{ID: "call_1", Name: "exec", Args: json.RawMessage(`{"cut off`)},
 				{ID: "call_2", Name: "none"},
 			},
 			Usage: session.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Cost: 0.000125},
-			Raw:   json.RawMessage("{\n  \"content\": [ {\"type\":\"text\", \"text\":\"<x>\"} ],\r\n  \"z\": 1e2 }\n"),
+			Raw: json.RawMessage(
+				"{\n  \"content\": [ {\"type\":\"text\", \"text\":\"<x>\"} ],\r\n  \"z\": 1e2 }\n",
+			),
 		},
-		{Role: session.MessageTool, ToolCallID: "call_0", Text: strings.Repeat("long ", 20_000), Failed: true, Raw: json.RawMessage(`{"a": [1, 2]}`)},
-		{Role: session.MessageUser, Text: "steer", Internal: true, Raw: json.RawMessage("\xff\x00not json")},
+		{
+			Role: session.MessageTool, ToolCallID: "call_0", Text: strings.Repeat("long ", 20_000),
+			Failed: true, Raw: json.RawMessage(`{"a": [1, 2]}`),
+		},
+		{
+			Role: session.MessageUser, Text: "steer", Internal: true,
+			Raw: json.RawMessage("\xff\x00not json"),
+		},
 		{Role: "a later role", Text: "kept"},
 		session.Fence(0, kitNoon),
 		session.Fence(4, kitNoon),
@@ -411,12 +441,20 @@ func checkLinesDurable(p *transcriptProbe) {
 	_, err := s.Append(p.ctx, refA, 0, messages("stale", 1)...)
 	p.wantIs("append after 0 to the transcript that was opened again", err, session.ErrConflict)
 	writeLines(p, s, refA, last, messages("y", 1)...)
-	wantTexts(p, p.reopen(), refA, session.LineQuery{}, append(factTexts("x", 2), factTexts("y", 1)...)...)
+	wantTexts(
+		p,
+		p.reopen(),
+		refA,
+		session.LineQuery{},
+		append(factTexts("x", 2), factTexts("y", 1)...)...)
 }
 
 func checkLinesApart(p *transcriptProbe) {
 	s := p.open()
-	refs := []session.Ref{refA, refB, {Key: refA.Key, SessionID: refB.SessionID}, {Key: refA.Key, SessionID: "a"}, {Key: refA.Key, SessionID: "a.b"}}
+	refs := []session.Ref{
+		refA, refB, {Key: refA.Key, SessionID: refB.SessionID}, {Key: refA.Key, SessionID: "a"},
+		{Key: refA.Key, SessionID: "a.b"},
+	}
 	for _, root := range alikeRoots() {
 		if root.IsValid() {
 			refs = append(refs, session.Ref{Key: root, SessionID: fmt.Sprint("id-", len(refs))})
@@ -436,7 +474,10 @@ func checkLinesAtOnce(p *transcriptProbe) {
 	const transcripts, appends = 16, 8
 	failed := make([]error, transcripts)
 	ref := func(i int) session.Ref {
-		return session.Ref{Key: session.Must(session.NamedKey("main", fmt.Sprint("log", i))), SessionID: fmt.Sprint("id-", i)}
+		return session.Ref{
+			Key:       session.Must(session.NamedKey("main", fmt.Sprint("log", i))),
+			SessionID: fmt.Sprint("id-", i),
+		}
 	}
 	var wg sync.WaitGroup
 	for i := range transcripts {

@@ -57,9 +57,14 @@ func TestIndexIsLazy(t *testing.T) {
 	x.Remove(busy)
 	assert.Empty(t, dueRoots(&x, indexNoon.Add(time.Hour)))
 	assert.False(t, x.isDue(busy, indexNoon.Add(-time.Hour)))
-	assert.Len(t, x.heap, 100, "what was taken out is not put back by a caller that has found it before")
+	assert.Len(
+		t, x.heap, 100, "what was taken out is not put back by a caller that has found it before",
+	)
 	x.Schedule(busy)
-	assert.Equal(t, []string{busy.Root}, dueRoots(&x, indexNoon.Add(time.Hour)), "but by a caller that has appended since")
+	assert.Equal(
+		t, []string{busy.Root}, dueRoots(&x, indexNoon.Add(time.Hour)),
+		"but by a caller that has appended since",
+	)
 }
 
 // Whatever is done, what is due is found, and every item knows its place.
