@@ -45,7 +45,8 @@ func (l batchList) since(after Seq) batchList {
 	rest := slices.Clone(l[from:])
 	if len(rest) > 0 {
 		first := rest[0]
-		rest[0] = first[sort.Search(len(first), func(i int) bool { return first[i].beyond(after) }):]
+		at := sort.Search(len(first), func(i int) bool { return first[i].beyond(after) })
+		rest[0] = first[at:]
 	}
 	return rest
 }

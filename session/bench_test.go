@@ -45,7 +45,8 @@ type emptyPayload struct{}
 
 func (emptyPayload) AppendJSON(b []byte) ([]byte, error) { return append(b, "{}"...), nil }
 
-// One append of three entries, beside what keeping the slices costs alone.
+// BenchmarkMemoryAppend appends batches of three entries. Its floor is what keeping the slices
+// costs.
 func BenchmarkMemoryAppend(b *testing.B) {
 	b.Run("floor", func(b *testing.B) {
 		var kept [][]session.Entry
@@ -67,14 +68,15 @@ func BenchmarkMemoryAppend(b *testing.B) {
 				entries[i].Payload = emptyPayload{}
 			}
 			var err error
-			if last, err = j.Append(ctx, root, last, session.Batch{ID: "b", Entries: entries}); err != nil {
+			last, err = j.Append(ctx, root, last, session.Batch{ID: "b", Entries: entries})
+			if err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
 }
 
-// Sixteen trees appended to at once: they must not wait for each other.
+// Appends to different trees at once do not wait for each other.
 func BenchmarkMemoryAppendTrees(b *testing.B) {
 	j := session.NewMemory().Journal
 	ctx := context.Background()

@@ -9,10 +9,10 @@
 //	agent:main:main                       a tree: a top-level session and its sub-agents
 //	|                                       |
 //	+- agent:main:subagent:6f1c             +-- Journal      one log for a tree, under its root
-//	|  |                                    |                Append(after seq, batch) | ErrConflict
+//	|  |                                    |                Append(after seq, batch)
 //	|  +- agent:ops:subagent:6f1c:...       |
 //	|                                       +-- Transcripts  one conversation for each Ref
-//	+- agent:main:subagent:0b6c                              Append(after pos, messages) | ErrConflict
+//	+- agent:main:subagent:0b6c                              Append(after pos, messages)
 //
 // Ten names matter most:
 //

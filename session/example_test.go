@@ -66,8 +66,8 @@ func ExampleRoute_Or() {
 	// {Channel:telegram Account: To: Thread:}
 }
 
-// A writer appends after the sequence that it knows. One that is behind is told, and nothing of it
-// is kept.
+// A writer appends after the sequence that it knows. If the log does not end there, the writer gets
+// ErrConflict, and nothing is added.
 func ExampleJournal() {
 	ctx, journal, root := context.Background(), session.NewMemory().Journal, session.Must(
 		session.MainKey("main"),
@@ -100,7 +100,7 @@ func ExampleCommitted() {
 	cut, _ := transcripts.Append(
 		ctx, ref, pos, session.Message{Role: session.MessageAssistant, Text: "I will look at"},
 	)
-	// The process died here. The next one fences what the turn left behind, and goes on.
+	// The process died here. The next one discards what the turn left behind, and goes on.
 	_, err := transcripts.Append(
 		ctx, ref, cut, session.Fence(pos, time.Now()),
 		session.Message{Role: session.MessageAssistant, Text: "It is green."},

@@ -19,7 +19,7 @@ const (
 	uuid2 = "0b6c1c1e-2e0f-4f6e-8a53-4f6c2a527d1c"
 )
 
-// A keyCase is a key and all that its methods say.
+// A keyCase is a key and what its methods return.
 type keyCase struct {
 	in, out                       string // out is empty if in is canonical
 	kind                          session.Kind
@@ -196,12 +196,12 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// checkKey checks what is true of every key that is not zero.
+// checkKey checks what holds for every key that is not zero.
 func checkKey(t *testing.T, k session.Key) {
 	t.Helper()
 	again, err := session.Parse(k.String())
 	require.NoError(t, err)
-	assert.Equal(t, k, again, "parsing what was printed")
+	assert.Equal(t, k, again, "a key parses to itself")
 	assert.LessOrEqual(t, len(k.String()), session.MaxKeyLen)
 	assert.True(t, utf8.ValidString(k.String()))
 
@@ -211,7 +211,7 @@ func checkKey(t *testing.T, k session.Key) {
 	require.NoError(t, back.UnmarshalText(text))
 	assert.Equal(t, k, back)
 
-	// A substring tells sub-agents as well, however deep.
+	// A search for the words in the text finds the same sub-agents.
 	n := strings.Count(k.String(), ":subagent:") + strings.Count(k.String(), ":spawn:")
 	assert.Equal(t, n, k.Depth())
 	assert.Equal(t, n > 0, k.IsSubagent())
@@ -299,7 +299,7 @@ func TestKeyErrors(t *testing.T) {
 			)
 		}
 	}
-	// The word dm grows when it is read.
+	// The word dm becomes direct, which is longer.
 	dm := "agent:main:telegram:dm:"
 	_, err := session.Parse(dm + strings.Repeat("x", session.MaxKeyLen-len(dm)))
 	assert.ErrorIs(t, err, session.ErrInvalidKey)
@@ -342,6 +342,7 @@ func TestZeroKey(t *testing.T) {
 
 func TestConstructors(t *testing.T) {
 	sub := session.Must(session.Parse("agent:main:subagent:a:subagent:b"))
+	top := session.Must(session.MainKey("main"))
 	for want, got := range map[string]session.Key{
 		"agent:main:main":                            session.Must(session.MainKey("Main")),
 		"agent:main:nightly":                         session.Must(session.NamedKey("main", "Nightly")),
@@ -363,7 +364,7 @@ func TestConstructors(t *testing.T) {
 		"agent:ops:subagent:z":                       session.Must(session.GlobalKey().Child("ops", "z")),
 		"agent:ops:subagent:a:subagent:b:subagent:c": session.Must(session.Must(sub.Thread("9")).Child("ops", "c")),
 		"agent:ops:spawn:a:spawn:b:spawn:c":          session.Must(session.DialectSpawn.Child(sub, "ops", "c")),
-		"agent:ops:spawn:w":                          session.Must(session.DialectSpawn.Child(session.Must(session.MainKey("main")), "ops", "w")),
+		"agent:ops:spawn:w":                          session.Must(session.DialectSpawn.Child(top, "ops", "w")),
 	} {
 		assert.Equal(t, want, got.String())
 		checkKey(t, got)
@@ -490,7 +491,7 @@ func TestDirectScopes(t *testing.T) { // K23
 	}
 }
 
-// The cases by which the field's reference system is known, with what is different here and why.
+// The K numbers are cases of the reference system. A comment says where the answer here differs.
 func TestSubagentDetection(t *testing.T) {
 	for in, want := range map[string]bool{
 		"agent:main:subagent:abc":                  true,
@@ -637,20 +638,18 @@ func TestWords(t *testing.T) {
 		_, err = back([]byte("nonsense"))
 		assert.ErrorContains(t, err, `"nonsense"`)
 	}
-	check(
-		12, func(i int) word { return session.Kind(i) },
-		func(b []byte) (word, error) { var v session.Kind; err := v.UnmarshalText(b); return v, err },
-	)
-	check(
-		4, func(i int) word { return session.Role(i) },
-		func(b []byte) (word, error) { var v session.Role; err := v.UnmarshalText(b); return v, err },
-	)
-	check(
-		2, func(i int) word { return session.Dialect(i) },
-		func(b []byte) (word, error) { var v session.Dialect; err := v.UnmarshalText(b); return v, err },
-	)
-	check(
-		4, func(i int) word { return session.DirectScope(i) },
-		func(b []byte) (word, error) { var v session.DirectScope; err := v.UnmarshalText(b); return v, err },
-	)
+	check(12, func(i int) word { return session.Kind(i) }, backTo[session.Kind, word])
+	check(4, func(i int) word { return session.Role(i) }, backTo[session.Role, word])
+	check(2, func(i int) word { return session.Dialect(i) }, backTo[session.Dialect, word])
+	check(4, func(i int) word { return session.DirectScope(i) }, backTo[session.DirectScope, word])
+}
+
+// backTo returns the T whose word is text, as a W.
+func backTo[T, W any, P interface {
+	*T
+	UnmarshalText(text []byte) error
+}](text []byte) (W, error) {
+	var v T
+	err := P(&v).UnmarshalText(text)
+	return any(v).(W), err
 }

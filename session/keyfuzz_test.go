@@ -31,19 +31,19 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		checkKey(t, k)
-		// Case changes nothing that rights hang on.
+		// Letter case does not change what rights depend on.
 		if upper, err := session.Parse(asciiUpper(s)); assert.NoError(t, err) {
 			assert.Equal(t, k.Kind(), upper.Kind())
 			assert.Equal(t, k.Depth(), upper.Depth())
 			assert.Equal(t, k.Agent(), upper.Agent())
 		}
-		// A marker anywhere in the text makes a sub-agent of it, or no key.
+		// A key with a marker anywhere in its text is that of a sub-agent.
 		folded := strings.ToLower(s)
 		assert.Equal(
 			t, strings.Contains(folded, ":subagent:") || strings.Contains(folded, ":spawn:"),
 			k.IsSubagent(),
 		)
-		// Space changes what is a key into what is none.
+		// A key with space around it is not a key.
 		for _, spaced := range []string{" " + s, s + " ", s + "\n", "\t" + s, s + "\u200b"} {
 			_, err := session.Parse(spaced)
 			assert.Error(t, err, "%q", spaced)
@@ -51,7 +51,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// asciiUpper writes s in capitals, but nothing that is not ASCII.
+// asciiUpper returns s with its lower-case letters of ASCII in capitals.
 func asciiUpper(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' {
@@ -70,8 +70,12 @@ func FuzzConstructors(f *testing.F) {
 			session.KindDirect: func() (session.Key, error) {
 				return session.DirectAccountKey(agent, channel, account, peer)
 			},
-			session.KindGroup:   func() (session.Key, error) { return session.GroupKey(agent, channel, peer) },
-			session.KindChannel: func() (session.Key, error) { return session.ChannelKey(agent, channel, peer) },
+			session.KindGroup: func() (session.Key, error) {
+				return session.GroupKey(agent, channel, peer)
+			},
+			session.KindChannel: func() (session.Key, error) {
+				return session.ChannelKey(agent, channel, peer)
+			},
 		} {
 			k, err := build()
 			if !keyMade(t, k, err) {
@@ -114,7 +118,7 @@ func FuzzConstructors(f *testing.F) {
 	})
 }
 
-// made reports whether a constructor made a key. A key and an error never come together, and the
+// keyMade reports whether a constructor made a key. A key and an error never come together, and the
 // error is always one of a key.
 func keyMade(t *testing.T, k session.Key, err error) bool {
 	t.Helper()

@@ -138,7 +138,7 @@ type DirectScope uint8
 
 // The scopes, with what has a session of its own in each.
 const (
-	DirectMain           DirectScope = iota // nothing: all direct chats are the agent's main session
+	DirectMain           DirectScope = iota // nothing: direct chats are the main session
 	DirectPerPeer                           // each person, on all channels
 	DirectPerChannelPeer                    // each person on each channel
 	DirectPerAccount                        // each person on each channel and account of the bot

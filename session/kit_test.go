@@ -7,8 +7,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/sessiontest"
 )
 
-// A process that starts again finds nothing in memory. To run the rules about that, the journal
-// outlives what the kit closes.
+// An unclosedJournal does not have a Close. So the kit cannot close the journal in memory, and the
+// rules about opening a journal again find what was appended.
 type unclosedJournal struct{ session.Journal }
 
 func TestMemoryJournal(t *testing.T) {
@@ -18,6 +18,7 @@ func TestMemoryJournal(t *testing.T) {
 	})
 }
 
+// An unclosedTranscripts is the same for transcripts.
 type unclosedTranscripts struct{ session.Transcripts }
 
 func TestMemoryTranscripts(t *testing.T) {

@@ -148,15 +148,16 @@ func TestLineageRefuses(t *testing.T) {
 	require.NoError(t, good.Validate())
 	top := session.Lineage{Key: main, Root: main, Role: session.RoleMain}
 	require.NoError(t, top.Validate())
+	other, reserved := session.Must(session.MainKey("x")), session.BindingsRoot()
 	for what, l := range map[string]session.Lineage{
 		"zero":                     {},
-		"reserved":                 {Key: session.BindingsRoot(), Root: session.BindingsRoot(), Role: session.RoleMain},
+		"reserved":                 {Key: reserved, Root: reserved, Role: session.RoleMain},
 		"no root":                  {Key: deep, Parent: sub, Depth: 2, Role: session.RoleLeaf},
 		"root is a sub-agent":      {Key: deep, Root: sub, Parent: sub, Depth: 2, Role: session.RoleLeaf},
 		"depth below the key's":    {Key: deep, Root: main, Parent: main, Depth: 1, Role: session.RoleLeaf},
 		"stored zero":              {Key: sub, Root: main, Parent: main, Depth: 0, Role: session.RoleMain},
 		"negative":                 {Key: main, Root: main, Depth: -1, Role: session.RoleMain},
-		"parent of a main session": {Key: session.Must(session.MainKey("x")), Root: main, Parent: main, Depth: 1, Role: session.RoleLeaf},
+		"parent of a main session": {Key: other, Root: main, Parent: main, Depth: 1, Role: session.RoleLeaf},
 		"own parent":               {Key: sub, Root: main, Parent: sub, Depth: 2, Role: session.RoleLeaf},
 		"depth 2 below the root":   {Key: deep, Root: main, Parent: main, Depth: 2, Role: session.RoleLeaf},
 		"depth 1 not below it":     {Key: sub, Root: main, Parent: deep, Depth: 1, Role: session.RoleLeaf},
@@ -166,7 +167,7 @@ func TestLineageRefuses(t *testing.T) {
 		"top of another root":      {Key: main, Root: session.Must(session.MainKey("x")), Role: session.RoleMain},
 		"depth without a parent":   {Key: main, Root: main, Depth: 1, Role: session.RoleMain},
 		"leaf at the top":          {Key: main, Root: main, Role: session.RoleLeaf},
-		"reserved parent":          {Key: sub, Root: main, Parent: session.BindingsRoot(), Depth: 2, Role: session.RoleLeaf},
+		"reserved parent":          {Key: sub, Root: main, Parent: reserved, Depth: 2, Role: session.RoleLeaf},
 	} {
 		err := l.Validate()
 		assert.ErrorIs(t, err, session.ErrCorruptLineage, what)
@@ -190,7 +191,7 @@ func TestTraceRefuses(t *testing.T) {
 	_, err := session.Trace(all[4].Key, lineageFinder(all[2:]))
 	assert.ErrorIs(t, err, session.ErrNotFound, "a record above is missing")
 	_, err = session.Trace(
-		session.Must(session.Parse("agent:main:subagent:nobody")), lineageFinder(all),
+		session.Must(session.Parse("agent:main:subagent:unknown")), lineageFinder(all),
 	)
 	assert.ErrorIs(t, err, session.ErrNotFound)
 
@@ -199,15 +200,15 @@ func TestTraceRefuses(t *testing.T) {
 		all[2].Key,
 		func(session.Key) (session.Lineage, bool, error) { return session.Lineage{}, false, wrong },
 	)
-	assert.ErrorIs(t, err, wrong, "what cannot be read is not what is not there")
+	assert.ErrorIs(t, err, wrong, "a record that cannot be read is not a missing one")
 
 	_, err = session.Trace(
 		all[2].Key, func(session.Key) (session.Lineage, bool, error) { return all[3], true, nil },
 	)
-	assert.ErrorIs(t, err, session.ErrCorruptLineage, "a record of somebody else")
+	assert.ErrorIs(t, err, session.ErrCorruptLineage, "the record of another session")
 	assert.ErrorContains(t, err, "the record is that of")
 
-	// K27: two that are above each other.
+	// K27: two sessions that are above each other.
 	main := session.Must(session.MainKey("main"))
 	a, b := session.Must(
 		session.Parse("agent:main:subagent:a"),
@@ -262,8 +263,10 @@ func TestTraceProperty(t *testing.T) {
 func TestRecord(t *testing.T) {
 	testNoon := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	r := session.Record{
-		Lineage: lineageChain(t, 1, 2)[1], SessionID: uuid1, Route: session.Route{Channel: "telegram", To: "-1"}, Label: "research",
-		Model: "vendor/model", Thinking: "high", Workdir: "/srv/work", Sandboxed: true, Created: testNoon, Ended: testNoon.Add(time.Minute), Archived: testNoon.Add(time.Hour),
+		Lineage: lineageChain(t, 1, 2)[1], SessionID: uuid1, Label: "research",
+		Route: session.Route{Channel: "telegram", To: "-1"},
+		Model: "vendor/model", Thinking: "high", Workdir: "/srv/work", Sandboxed: true,
+		Created: testNoon, Ended: testNoon.Add(time.Minute), Archived: testNoon.Add(time.Hour),
 	}
 	require.NoError(t, r.Validate())
 	assert.Equal(t, session.Ref{Key: r.Key, SessionID: uuid1}, r.Ref())
@@ -292,7 +295,10 @@ func TestRouteOr(t *testing.T) {
 		{session.Route{}, stored},
 		{stored, stored},
 		{session.Route{Channel: "telegram"}, stored},
-		{session.Route{Channel: "telegram", Thread: "7"}, session.Route{Channel: "telegram", Account: "bot", To: "-100", Thread: "7"}},
+		{
+			session.Route{Channel: "telegram", Thread: "7"},
+			session.Route{Channel: "telegram", Account: "bot", To: "-100", Thread: "7"},
+		},
 		{session.Route{Channel: "telegram", To: "-200"}, session.Route{Channel: "telegram", Account: "bot", To: "-200"}},
 		{session.Route{To: "-200"}, session.Route{Channel: "telegram", Account: "bot", To: "-200"}},
 		{session.Route{Channel: "discord"}, session.Route{Channel: "discord"}},
@@ -352,7 +358,10 @@ func TestRouteOrProperty(t *testing.T) {
 				"%+v or %+v takes a thread of another conversation", r, other,
 			)
 			assert.Equal(t, got, got.Or(other), "merging twice")
-			for _, f := range [][2]string{{r.Channel, got.Channel}, {r.Account, got.Account}, {r.To, got.To}, {r.Thread, got.Thread}} {
+			for _, f := range [][2]string{
+				{r.Channel, got.Channel}, {r.Account, got.Account},
+				{r.To, got.To}, {r.Thread, got.Thread},
+			} {
 				assert.True(t, f[0] == "" || f[0] == f[1], "%+v or %+v loses a field", r, other)
 			}
 		}

@@ -27,11 +27,11 @@ const (
 type Message struct {
 	ID         string          // given by the transport, to recognise the message if it comes again
 	Role       MessageRole     // the speaker
-	Text       string          // what is said, or the result of a tool call; storage keeps UTF-8 only
+	Text       string          // what is said, or the result of a call; stored as UTF-8
 	ToolCalls  []ToolCall      // the tool calls that an assistant requests
 	ToolCallID string          // ID of the tool call that the message is the result of
 	Failed     bool            // the tool call failed, and Text says how
-	Internal   bool            // written by Offshoot, as a completion or a steer is, not by a person
+	Internal   bool            // a completion or a steer, not the words of a person
 	Time       time.Time       // when it was said
 	Model      string          // the model that said it
 	Usage      Usage           // what the model call consumed

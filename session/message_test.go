@@ -40,11 +40,15 @@ func TestMessageJSON(t *testing.T) {
 		`{}`: {},
 		`{"id":"tg:1","role":"user","text":"a<b>&\n\u2028\u0001\u007f😀","time":"2026-03-04T12:00:00Z"}`: {ID: "tg:1", Role: session.MessageUser, Text: "a<b>&\n\u2028\x01\x7f😀", Time: testNoon},
 		`{"role":"assistant","toolCalls":[{"id":"c","name":"read","args":{"p": 1.50}},{"name":"x"}],"model":"v/m","usage":{"input":1,"output":2,"cacheRead":3,"cacheWrite":4,"cost":0.5}}`: {
-			Role: session.MessageAssistant, Model: "v/m", ToolCalls: []session.ToolCall{{ID: "c", Name: "read", Args: json.RawMessage(`{"p": 1.50}`)}, {Name: "x"}},
+			Role: session.MessageAssistant, Model: "v/m",
+			ToolCalls: []session.ToolCall{
+				{ID: "c", Name: "read", Args: json.RawMessage(`{"p": 1.50}`)}, {Name: "x"},
+			},
 			Usage: session.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Cost: 0.5},
 		},
 		`{"role":"tool","text":"no","toolCallId":"c","failed":true,"internal":true,"raw":{"b":1, "a":[ ]}}`: {
-			Role: session.MessageTool, Text: "no", ToolCallID: "c", Failed: true, Internal: true, Raw: json.RawMessage(`{"b":1, "a":[ ]}`),
+			Role: session.MessageTool, Text: "no", ToolCallID: "c", Failed: true, Internal: true,
+			Raw: json.RawMessage(`{"b":1, "a":[ ]}`),
 		},
 		`{"raw64":"IHsKfQ=="}`: {Raw: json.RawMessage(" {\n}")},
 		`{"raw64":"bnVsbA=="}`: {Raw: json.RawMessage("null")},
@@ -79,7 +83,7 @@ func TestMessageJSON(t *testing.T) {
 	}
 }
 
-// What a newer version writes goes through an older one unharmed, at every level.
+// Members that a newer version wrote are kept and written again, at every level.
 func TestMessageUnknownMembers(t *testing.T) {
 	const newer = `{"role":"user","text":"x","toolCalls":[{"id":"a","name":"b","kind":"mcp"}],"usage":{"input":1,"reasoning":7},"a":null,"later":{"z":[1,"<"]}}`
 	m := decodeMessage(t, newer)
@@ -110,7 +114,7 @@ func FuzzMessage(f *testing.F) {
 		assert.NotContains(t, string(text), "\n")
 		var again session.Message
 		require.NoError(t, json.Unmarshal(text, &again))
-		assert.Equal(t, []byte(m.Raw), []byte(again.Raw), "every byte of the provider's form")
+		assert.Equal(t, []byte(m.Raw), []byte(again.Raw), "Raw keeps every byte")
 		second, err := again.AppendJSON(nil)
 		require.NoError(t, err)
 		assert.Equal(t, string(text), string(second))
@@ -153,7 +157,9 @@ func linesThen(failed error, messages ...session.Message) iter.Seq2[session.Line
 }
 
 func TestCommitted(t *testing.T) {
-	says := func(s string) session.Message { return session.Message{Role: session.MessageUser, Text: s} }
+	says := func(s string) session.Message {
+		return session.Message{Role: session.MessageUser, Text: s}
+	}
 	fence := func(after session.Pos) session.Message { return session.Fence(after, testNoon) }
 	wrong := errors.New("disk")
 	for _, c := range []struct {
@@ -231,13 +237,16 @@ func (c transcriptsCloser) Close() error { return c.err }
 
 func TestStoreClose(t *testing.T) {
 	one, two := errors.New("one"), errors.New("two")
-	err := (&session.Store{Journal: journalCloser{err: one}, Transcripts: transcriptsCloser{err: two}}).Close()
+	store := session.Store{
+		Journal: journalCloser{err: one}, Transcripts: transcriptsCloser{err: two},
+	}
+	err := store.Close()
 	assert.ErrorIs(t, err, one)
 	assert.ErrorIs(t, err, two)
 	assert.NoError(t, (&session.Store{}).Close())
 }
 
-// A query for what is due looks at what is due, however many other logs there are.
+// A query for due logs yields exactly those, however many other logs there are.
 func TestMemoryDueAtOnce(t *testing.T) {
 	ctx, j := context.Background(), session.NewMemory().Journal
 	due := func(root session.Key, after session.Seq, at time.Time) session.Seq {
@@ -268,7 +277,8 @@ func TestMemoryDueAtOnce(t *testing.T) {
 	}
 	for range 3 {
 		got := map[session.Key]bool{}
-		for h, err := range j.Roots(ctx, session.RootQuery{DueBefore: testNoon.Add(10 * time.Minute)}) {
+		query := session.RootQuery{DueBefore: testNoon.Add(10 * time.Minute)}
+		for h, err := range j.Roots(ctx, query) {
 			require.NoError(t, err)
 			got[h.Root] = true
 		}
@@ -294,7 +304,7 @@ func TestMemoryAppendAllocations(t *testing.T) {
 	assert.LessOrEqual(t, allocs, 1.0, "growing the slice of batches and nothing else")
 }
 
-// Reading goes on from where the log stood, whatever is appended or reset meanwhile.
+// A Read yields the log as it was at the call, whatever is appended or reset during the loop.
 func TestMemoryReadersKeepWhatTheySaw(t *testing.T) {
 	ctx, j, root := context.Background(), session.NewMemory().Journal, session.Must(
 		session.MainKey("main"),
@@ -333,7 +343,7 @@ func TestMemoryReadersKeepWhatTheySaw(t *testing.T) {
 	assert.Equal(t, 2, n)
 }
 
-// A context that ends while a loop goes on ends the loop with its error.
+// A ctx that is cancelled during a loop ends the loop with its error.
 func TestMemoryContextEndsLoops(t *testing.T) {
 	store, ref := session.NewMemory(), session.Ref{
 		Key: session.Must(session.MainKey("main")), SessionID: uuid1,
@@ -384,8 +394,8 @@ func TestMemoryContextEndsLoops(t *testing.T) {
 	})
 }
 
-// Archived transcripts are remembered by name, but not for ever: a bot that runs for years does not
-// grow.
+// The names of archived transcripts are forgotten after a while, so that a bot which runs for years
+// does not grow.
 func TestMemoryForgetsArchives(t *testing.T) {
 	ctx, s := t.Context(), session.NewMemory().Transcripts
 	ref := func(i int) session.Ref {

@@ -17,13 +17,15 @@ func TestExpiry(t *testing.T) {
 		why       Reason
 		never     bool
 	}{
-		"no limit":               {never: true},
-		"idle":                   {idle: time.Hour, at: time.Hour, why: ReasonIdle},
-		"idle after a touch":     {idle: time.Hour, touched: 30 * time.Minute, at: 90 * time.Minute, why: ReasonIdle},
-		"an active one ends too": {age: time.Hour, touched: 59 * time.Minute, at: time.Hour, why: ReasonMaxAge}, // 7.11
-		"idle is earlier":        {idle: time.Hour, age: 2 * time.Hour, at: time.Hour, why: ReasonIdle},         // 7.8
-		"age is earlier":         {idle: 2 * time.Hour, age: time.Hour, at: time.Hour, why: ReasonMaxAge},
-		"idle off":               {age: time.Hour, at: time.Hour, why: ReasonMaxAge}, // 7.13
+		"no limit":           {never: true},
+		"idle":               {idle: time.Hour, at: time.Hour, why: ReasonIdle},
+		"idle after a touch": {idle: time.Hour, touched: 30 * time.Minute, at: 90 * time.Minute, why: ReasonIdle},
+		"an active one ends too": { // 7.11
+			age: time.Hour, touched: 59 * time.Minute, at: time.Hour, why: ReasonMaxAge,
+		},
+		"idle is earlier": {idle: time.Hour, age: 2 * time.Hour, at: time.Hour, why: ReasonIdle}, // 7.8
+		"age is earlier":  {idle: 2 * time.Hour, age: time.Hour, at: time.Hour, why: ReasonMaxAge},
+		"idle off":        {age: time.Hour, at: time.Hour, why: ReasonMaxAge}, // 7.13
 	} {
 		b := Binding{
 			Bound: expiryNoon, Touched: expiryNoon.Add(c.touched), Idle: c.idle, MaxAge: c.age,

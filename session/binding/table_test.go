@@ -98,7 +98,8 @@ func TestBindAndFind(t *testing.T) {
 
 	again := openTable(t, j) // 7.23
 	assert.Equal(t, b.All(bindNoon), again.All(bindNoon))
-	for h, err := range j.Roots(t.Context(), session.RootQuery{DueBefore: bindNoon.AddDate(1000, 0, 0)}) {
+	query := session.RootQuery{DueBefore: bindNoon.AddDate(1000, 0, 0)}
+	for h, err := range j.Roots(t.Context(), query) {
 		require.NoError(t, err)
 		t.Errorf("the log of bindings needs no owner: %+v", h)
 	}
@@ -246,7 +247,7 @@ func TestTouch(t *testing.T) {
 	assert.Equal(t, bindNoon.Add(40*time.Minute+5*time.Second), got.Touched)
 }
 
-// A binding that is made anew does not keep the touches of the one that it replaces.
+// A new binding does not keep the touches of the binding that it replaces.
 func TestTouchesAreOfOneBinding(t *testing.T) {
 	b := openTable(t, session.NewMemory().Journal)
 	bindForAnHour(t, b, thread1, workerA, "alice", bindNoon)
@@ -323,8 +324,8 @@ func TestSetLimit(t *testing.T) {
 	assert.Equal(t, workerA, got.Target)
 }
 
-// Of many that bind one conversation at once, through many handles as of many processes, one wins
-// and the others are told.
+// If many tables, as of many processes, bind one conversation at once, exactly one succeeds. The
+// others get ErrBound.
 func TestSimultaneousBinds(t *testing.T) {
 	j := session.NewMemory().Journal
 	const rivals = 32
@@ -470,18 +471,53 @@ func TestResolve(t *testing.T) {
 		account, channel, all settings
 		want                  binding.Policy
 	}{
-		"built in":              {want: builtin},
-		"session":               {all: settings{IdleHours: h(2)}, want: with(func(p *binding.Policy) { p.Idle = 2 * time.Hour })},
-		"3.11 idle off":         {all: settings{IdleHours: h(0)}, want: with(func(p *binding.Policy) { p.Idle = 0 })},
-		"3.12 half an hour":     {channel: settings{IdleHours: h(0.5)}, want: with(func(p *binding.Policy) { p.Idle = 30 * time.Minute })},
-		"3.13 falls through":    {channel: settings{IdleHours: h(-1)}, all: settings{IdleHours: h(6)}, want: with(func(p *binding.Policy) { p.Idle = 6 * time.Hour })},
-		"not hidden":            {account: settings{IdleHours: h(math.NaN())}, channel: settings{IdleHours: h(3)}, all: settings{IdleHours: h(6)}, want: with(func(p *binding.Policy) { p.Idle = 3 * time.Hour })},
-		"3.16 account":          {account: settings{Enabled: &yes}, channel: settings{Enabled: &no}, want: builtin},
-		"3.17 disabled":         {all: settings{Enabled: &no}, want: with(func(p *binding.Policy) { p.Enabled, p.Spawn = false, false })},
-		"no spawns":             {channel: settings{SpawnSubagentSessions: &no}, want: with(func(p *binding.Policy) { p.Spawn = false })},
-		"greatest age":          {account: settings{MaxAgeHours: h(1)}, all: settings{MaxAgeHours: h(9)}, want: with(func(p *binding.Policy) { p.MaxAge = time.Hour })},
-		"never rounds to never": {all: settings{IdleHours: h(1e-15)}, want: with(func(p *binding.Policy) { p.Idle = 1 })},
-		"infinite":              {all: settings{IdleHours: h(math.Inf(1))}, want: builtin},
+		"built in": {want: builtin},
+		"session": {
+			all:  settings{IdleHours: h(2)},
+			want: with(func(p *binding.Policy) { p.Idle = 2 * time.Hour }),
+		},
+		"3.11 idle off": {
+			all:  settings{IdleHours: h(0)},
+			want: with(func(p *binding.Policy) { p.Idle = 0 }),
+		},
+		"3.12 half an hour": {
+			channel: settings{IdleHours: h(0.5)},
+			want:    with(func(p *binding.Policy) { p.Idle = 30 * time.Minute }),
+		},
+		"3.13 falls through": {
+			channel: settings{IdleHours: h(-1)},
+			all:     settings{IdleHours: h(6)},
+			want:    with(func(p *binding.Policy) { p.Idle = 6 * time.Hour }),
+		},
+		"not hidden": {
+			account: settings{IdleHours: h(math.NaN())},
+			channel: settings{IdleHours: h(3)},
+			all:     settings{IdleHours: h(6)},
+			want:    with(func(p *binding.Policy) { p.Idle = 3 * time.Hour }),
+		},
+		"3.16 account": {
+			account: settings{Enabled: &yes},
+			channel: settings{Enabled: &no},
+			want:    builtin,
+		},
+		"3.17 disabled": {
+			all:  settings{Enabled: &no},
+			want: with(func(p *binding.Policy) { p.Enabled, p.Spawn = false, false }),
+		},
+		"no spawns": {
+			channel: settings{SpawnSubagentSessions: &no},
+			want:    with(func(p *binding.Policy) { p.Spawn = false }),
+		},
+		"greatest age": {
+			account: settings{MaxAgeHours: h(1)},
+			all:     settings{MaxAgeHours: h(9)},
+			want:    with(func(p *binding.Policy) { p.MaxAge = time.Hour }),
+		},
+		"never rounds to never": {
+			all:  settings{IdleHours: h(1e-15)},
+			want: with(func(p *binding.Policy) { p.Idle = 1 }),
+		},
+		"infinite": {all: settings{IdleHours: h(math.Inf(1))}, want: builtin},
 	} {
 		assert.Equal(t, c.want, binding.Resolve(c.account, c.channel, c.all), what)
 	}

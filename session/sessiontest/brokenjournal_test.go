@@ -20,9 +20,9 @@ import (
 type brokenJournal struct {
 	inner  session.Journal
 	nth    int // how many handles were opened before this one
-	append func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error)
-	read   func(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error]
-	roots  func(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error]
+	append appendFunc
+	read   readFunc
+	roots  rootsFunc
 }
 
 func (h *brokenJournal) Append(
@@ -154,7 +154,9 @@ func failsOnUnknown(h *brokenJournal) readFunc {
 		ctx context.Context, root session.Key, after session.Seq,
 	) iter.Seq2[session.Entry, error] {
 		if after > 0 && h.end(root) == 0 {
-			return func(yield func(session.Entry, error) bool) { yield(session.Entry{}, session.ErrNotFound) }
+			return func(yield func(session.Entry, error) bool) {
+				yield(session.Entry{}, session.ErrNotFound)
+			}
 		}
 		return h.inner.Read(ctx, root, after)
 	}
@@ -312,7 +314,7 @@ func encodesFloats(h *brokenJournal) appendFunc {
 	}
 }
 
-// showsOldToTheSecond reads without the last batch while somebody else reads.
+// showsOldToTheSecond reads without the last batch during another read.
 func showsOldToTheSecond(h *brokenJournal) {
 	var reading atomic.Int32
 	h.change(func(_ session.Key, _ session.Seq, all entryList) entryList {
@@ -439,8 +441,8 @@ func neverDueAgain(h *brokenJournal) {
 	})
 }
 
-// mendsHalf has an index that is mended when somebody looks, and goes by where a log was before
-// that when it is appended to.
+// mendsHalf keeps an index of due times. A query moves a log to its right place in the index, but
+// an append compares with the place that the log had before.
 func mendsHalf(h *brokenJournal) {
 	type item struct{ due, noted, place time.Time }
 	var mu sync.Mutex

@@ -21,9 +21,9 @@ import (
 type brokenTranscript struct {
 	inner   session.Transcripts
 	nth     int // how many shelves were opened before this one
-	append  func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error)
-	read    func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error]
-	archive func(ctx context.Context, ref session.Ref, at time.Time) (string, error)
+	append  appendLinesFunc
+	read    readLinesFunc
+	archive archiveFunc
 	locate  func(ref session.Ref) string
 }
 
@@ -37,12 +37,12 @@ func (s *brokenTranscript) Append(
 }
 
 func (s *brokenTranscript) Read(
-	ctx context.Context, ref session.Ref, w session.LineQuery,
+	ctx context.Context, ref session.Ref, q session.LineQuery,
 ) iter.Seq2[session.Line, error] {
 	if s.read != nil {
-		return s.read(ctx, ref, w)
+		return s.read(ctx, ref, q)
 	}
-	return s.inner.Read(ctx, ref, w)
+	return s.inner.Read(ctx, ref, q)
 }
 
 func (s *brokenTranscript) Archive(
@@ -74,13 +74,13 @@ func (s *brokenTranscript) end(ref session.Ref) (last session.Pos) {
 
 // change replaces what Read yields after it was read.
 func (s *brokenTranscript) change(
-	f func(ref session.Ref, w session.LineQuery, lines []session.Line) []session.Line,
+	f func(ref session.Ref, q session.LineQuery, lines []session.Line) []session.Line,
 ) {
 	s.read = func(
-		ctx context.Context, ref session.Ref, w session.LineQuery,
+		ctx context.Context, ref session.Ref, q session.LineQuery,
 	) iter.Seq2[session.Line, error] {
-		return changeSeq(s.inner.Read(ctx, ref, w), func(all []session.Line) []session.Line {
-			return f(ref, w, all)
+		return changeSeq(s.inner.Read(ctx, ref, q), func(all []session.Line) []session.Line {
+			return f(ref, q, all)
 		})
 	}
 }
@@ -135,19 +135,25 @@ func TestBrokenTranscripts(t *testing.T) {
 }
 
 type (
-	appendLinesFunc = func(context.Context, session.Ref, session.Pos, ...session.Message) (session.Pos, error)
-	readLinesFunc   = func(context.Context, session.Ref, session.LineQuery) iter.Seq2[session.Line, error]
-	archiveFunc     = func(context.Context, session.Ref, time.Time) (string, error)
+	appendLinesFunc = func(
+		context.Context, session.Ref, session.Pos, ...session.Message,
+	) (session.Pos, error)
+	readLinesFunc = func(
+		context.Context, session.Ref, session.LineQuery,
+	) iter.Seq2[session.Line, error]
+	archiveFunc = func(context.Context, session.Ref, time.Time) (string, error)
 )
 
 func refusesUnknown(s *brokenTranscript) readLinesFunc {
 	return func(
-		ctx context.Context, ref session.Ref, w session.LineQuery,
+		ctx context.Context, ref session.Ref, q session.LineQuery,
 	) iter.Seq2[session.Line, error] {
-		if w.After > 0 && w.Last > 0 && s.end(ref) == 0 {
-			return func(yield func(session.Line, error) bool) { yield(session.Line{}, session.ErrNotFound) }
+		if q.After > 0 && q.Last > 0 && s.end(ref) == 0 {
+			return func(yield func(session.Line, error) bool) {
+				yield(session.Line{}, session.ErrNotFound)
+			}
 		}
-		return s.inner.Read(ctx, ref, w)
+		return s.inner.Read(ctx, ref, q)
 	}
 }
 
@@ -160,23 +166,24 @@ func swapsLines(_ session.Ref, _ session.LineQuery, lines []session.Line) []sess
 
 func wrapsAround(s *brokenTranscript) readLinesFunc {
 	return func(
-		ctx context.Context, ref session.Ref, w session.LineQuery,
+		ctx context.Context, ref session.Ref, q session.LineQuery,
 	) iter.Seq2[session.Line, error] {
-		if w.After > s.end(ref)+100 {
-			w.After = 0
+		if q.After > s.end(ref)+100 {
+			q.After = 0
 		}
-		return s.inner.Read(ctx, ref, w)
+		return s.inner.Read(ctx, ref, q)
 	}
 }
 
 func takesFirst(s *brokenTranscript) readLinesFunc {
 	return func(
-		ctx context.Context, ref session.Ref, w session.LineQuery,
+		ctx context.Context, ref session.Ref, q session.LineQuery,
 	) iter.Seq2[session.Line, error] {
 		return func(yield func(session.Line, error) bool) {
 			n := 0
-			for line, err := range s.inner.Read(ctx, ref, session.LineQuery{After: w.After, Last: min(w.Last, 0)}) {
-				if n++; w.Last > 0 && n > w.Last || !yield(line, err) {
+			all := session.LineQuery{After: q.After, Last: min(q.Last, 0)}
+			for line, err := range s.inner.Read(ctx, ref, all) {
+				if n++; q.Last > 0 && n > q.Last || !yield(line, err) {
 					return
 				}
 			}
@@ -272,12 +279,13 @@ func compactRaw(m session.Message) session.Message {
 
 func knownOnly(m session.Message) session.Message {
 	return session.Message{
-		ID: m.ID, Role: m.Role, Text: m.Text, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, Failed: m.Failed, Internal: m.Internal,
+		ID: m.ID, Role: m.Role, Text: m.Text, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID,
+		Failed: m.Failed, Internal: m.Internal,
 		Time: m.Time, Model: m.Model, Usage: m.Usage, Raw: m.Raw, Discard: m.Discard,
 	}
 }
 
-// hidesFromTheSecond reads without the last line while somebody else reads.
+// hidesFromTheSecond reads without the last line during another read.
 func hidesFromTheSecond(s *brokenTranscript) {
 	var reading atomic.Int32
 	s.change(func(_ session.Ref, _ session.LineQuery, lines []session.Line) []session.Line {
@@ -303,12 +311,12 @@ func beginsAgain(s *brokenTranscript) appendLinesFunc {
 
 func mixesIDs(s *brokenTranscript) readLinesFunc {
 	return func(
-		ctx context.Context, ref session.Ref, w session.LineQuery,
+		ctx context.Context, ref session.Ref, q session.LineQuery,
 	) iter.Seq2[session.Line, error] {
 		if ref.SessionID != ".." {
 			ref.SessionID, _, _ = strings.Cut(ref.SessionID, ".")
 		}
-		return s.inner.Read(ctx, ref, w)
+		return s.inner.Read(ctx, ref, q)
 	}
 }
 
@@ -380,18 +388,18 @@ func missesNothing(s *brokenTranscript) archiveFunc {
 
 func keepsYielding(s *brokenTranscript) readLinesFunc {
 	return func(
-		ctx context.Context, ref session.Ref, w session.LineQuery,
+		ctx context.Context, ref session.Ref, q session.LineQuery,
 	) iter.Seq2[session.Line, error] {
-		return ignoreStop(s.inner.Read(ctx, ref, w))
+		return ignoreStop(s.inner.Read(ctx, ref, q))
 	}
 }
 
 func takesNegative(s *brokenTranscript) readLinesFunc {
 	return func(
-		ctx context.Context, ref session.Ref, w session.LineQuery,
+		ctx context.Context, ref session.Ref, q session.LineQuery,
 	) iter.Seq2[session.Line, error] {
-		w.Last = max(w.Last, 0)
-		return s.inner.Read(ctx, ref, w)
+		q.Last = max(q.Last, 0)
+		return s.inner.Read(ctx, ref, q)
 	}
 }
 

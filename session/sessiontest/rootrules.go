@@ -142,7 +142,9 @@ func checkDue(p *journalProbe) {
 func checkDueMoves(p *journalProbe) {
 	j := p.open()
 	last := appendBatch(p, j, rootA, 0, dueAt(factBatch("noon", 1), kitNoon))
-	for _, due := range []time.Time{kitNoon.Add(time.Hour), kitNoon.Add(-time.Hour), {}, kitNoon.Add(2 * time.Hour), kitNoon} {
+	for _, due := range []time.Time{
+		kitNoon.Add(time.Hour), kitNoon.Add(-time.Hour), {}, kitNoon.Add(2 * time.Hour), kitNoon,
+	} {
 		last = appendBatch(
 			p, j, rootA, last, dueAt(factBatch("to "+due.Format(time.RFC3339), 1), due),
 		)
