@@ -76,6 +76,6 @@
 // # Storage
 //
 // A storage adapter implements [Journal] and [Transcripts]. Both append after a position that the
-// writer passes, and refuse a position that is not the end of the log. So a writer that has lost
-// its log to another one cannot do harm.
+// writer passes, and return [ErrConflict] for a position that is not the end of the log. So a
+// writer that has lost its log to another one cannot do harm.
 package session

@@ -359,8 +359,10 @@ func TestRouteOrProperty(t *testing.T) {
 			)
 			assert.Equal(t, got, got.Or(other), "merging twice")
 			for _, f := range [][2]string{
-				{r.Channel, got.Channel}, {r.Account, got.Account},
-				{r.To, got.To}, {r.Thread, got.Thread},
+				{r.Channel, got.Channel},
+				{r.Account, got.Account},
+				{r.To, got.To},
+				{r.Thread, got.Thread},
 			} {
 				assert.True(t, f[0] == "" || f[0] == f[1], "%+v or %+v loses a field", r, other)
 			}

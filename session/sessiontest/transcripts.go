@@ -452,7 +452,9 @@ func checkLinesDurable(p *transcriptProbe) {
 func checkLinesApart(p *transcriptProbe) {
 	s := p.open()
 	refs := []session.Ref{
-		refA, refB, {Key: refA.Key, SessionID: refB.SessionID}, {Key: refA.Key, SessionID: "a"},
+		refA, refB,
+		{Key: refA.Key, SessionID: refB.SessionID},
+		{Key: refA.Key, SessionID: "a"},
 		{Key: refA.Key, SessionID: "a.b"},
 	}
 	for _, root := range alikeRoots() {
