@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Aliases say what people and older configurations mean by a session's short name. The zero value knows one agent, [DefaultAgent], and
-// one alias, main.
+// Aliases resolve the short names by which people and older configurations refer to sessions. The
+// zero value knows one agent, [DefaultAgent], and one short name, "main".
 type Aliases struct {
-	Agent  string // the id of the agent that a key without one belongs to; empty: [DefaultAgent]
-	Main   string // one more name of main sessions, as it is configured; empty: none
-	Global bool   // main sessions of every agent are one, the global session
+	Agent  string // the agent that a name without one belongs to; empty: DefaultAgent
+	Main   string // one more name of main sessions; empty: none
+	Global bool   // the main sessions of all agents are one session, the global one
 }
 
-// Validate returns an error that names the field that cannot be.
+// Validate returns an error that names the first field whose value cannot stand in a key.
 func (a Aliases) Validate() error {
 	if _, reason := checkAgent(a.agent()); reason != "" {
 		return fmt.Errorf("session: aliases: agent %q: %s", a.Agent, reason)
@@ -27,9 +27,14 @@ func (a Aliases) Validate() error {
 	return nil
 }
 
-// Resolve returns the key that s means: a whole key, or one without "agent:<agent>:", which is then that of the default agent. Aliases
-// of a main session, in either form, become its one key, see [Aliases.Canonical]. There is no default: empty text is a *[KeyError] as
-// any other that is no key, and text that starts with "agent:" has to be a whole key.
+// Resolve returns the key that s means. s is either a whole key, or a key without its first part
+// "agent:<agent>:", which is then that of a.Agent. If the result is a name of a main session,
+// Resolve returns the one key of that session: agent:<agent>:main, or the global session if
+// a.Global is set.
+//
+// Resolve does not have a default. Text that is not a key, the empty text included, is a
+// *[KeyError]. Text that starts with "agent:" must be a whole key. Aliases that [Aliases.Validate]
+// refuses are an error as well.
 func (a Aliases) Resolve(s string) (Key, error) {
 	if err := a.Validate(); err != nil {
 		return Key{}, err
@@ -39,22 +44,24 @@ func (a Aliases) Resolve(s string) (Key, error) {
 	switch {
 	case whole:
 	case equalWord(s, wordMain):
-		return a.Canonical(mainKey(a.agent())), nil
+		return a.canonical(mainKey(a.agent())), nil
 	default:
 		prefix := wordAgent + ":" + a.agent() + ":"
 		k, err := Parse(prefix + s)
 		if bad := (*KeyError)(nil); errors.As(err, &bad) {
-			return Key{}, &KeyError{Key: s, Offset: max(0, min(bad.Offset-len(prefix), len(s))), Reason: bad.Reason}
+			at := max(0, min(bad.Offset-len(prefix), len(s)))
+			return Key{}, &KeyError{Key: s, Offset: at, Reason: bad.Reason}
 		}
-		return a.Canonical(k), err
+		return a.canonical(k), err
 	}
 	k, err := Parse(s)
-	return a.Canonical(k), err
+	return a.canonical(k), err
 }
 
-// Canonical returns the one key of a main session if k is an alias of it, else k. That key is agent:<agent>:main, also where a main
-// session has another name in the configuration, so that [Key.IsMain] needs none; with Global it is the global session.
-func (a Aliases) Canonical(k Key) Key {
+// canonical returns the one key of a main session if k is a name of it, else k. The key ends with
+// the word main even if the configuration calls the session otherwise, so that [Key.IsMain] does
+// not need the configuration.
+func (a Aliases) canonical(k Key) Key {
 	alias := k.IsMain()
 	if main := lower(a.Main); main != "" && k.Kind() == KindNamed && k.ThreadID() == "" {
 		alias = alias || k.ID() == main
@@ -68,6 +75,7 @@ func (a Aliases) Canonical(k Key) Key {
 	return k
 }
 
+// agent returns the agent of a name that has none.
 func (a Aliases) agent() string {
 	if a.Agent == "" {
 		return DefaultAgent

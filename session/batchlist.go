@@ -6,22 +6,25 @@ import (
 	"sort"
 )
 
-// A memoryBatch is a batch as it was given: entry i has the sequence first+i.
+// A memoryBatch is a batch as it was appended. Its entry i has the sequence first+i.
 type memoryBatch struct {
 	first   Seq
 	id      BatchID
 	entries []Entry
 }
 
-// beyond reports whether the batch has an entry after a sequence.
+// beyond reports whether b has an entry whose sequence is greater than after.
 func (b *memoryBatch) beyond(after Seq) bool { return b.first+Seq(len(b.entries)) > after+1 }
 
-// A batchList is a log of batches in pieces, so that a long one is never copied. The batches in it never change.
+// A batchList is the log of batches, cut into pieces so that appending never copies a long log. The
+// batches in it never change.
 type batchList [][]memoryBatch
 
-// maxPiece is how many batches a piece has at most; the first ones have fewer, since most logs are short.
+// maxPiece is the greatest number of batches in a piece. The first pieces are smaller, since most
+// logs are short.
 const maxPiece = 256
 
+// add appends b to l.
 func (l *batchList) add(b memoryBatch) {
 	last := len(*l) - 1
 	if last < 0 || len((*l)[last]) == cap((*l)[last]) {
@@ -35,13 +38,15 @@ func (l *batchList) add(b memoryBatch) {
 	(*l)[last] = append((*l)[last], b)
 }
 
-// since returns the batches that have an entry after a sequence. They stay as they are while others are added to l.
+// since returns the batches that have an entry whose sequence is greater than after. Later calls of
+// add on l do not change the result.
 func (l batchList) since(after Seq) batchList {
 	from := sort.Search(len(l), func(i int) bool { return l[i][len(l[i])-1].beyond(after) })
 	rest := slices.Clone(l[from:])
 	if len(rest) > 0 {
 		first := rest[0]
-		rest[0] = first[sort.Search(len(first), func(i int) bool { return first[i].beyond(after) }):]
+		at := sort.Search(len(first), func(i int) bool { return first[i].beyond(after) })
+		rest[0] = first[at:]
 	}
 	return rest
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is read of a log does not depend on the pieces it is in, nor on what is added meanwhile.
+// What is read from a log depends neither on its pieces nor on batches that are added meanwhile.
 func TestBatchList(t *testing.T) {
 	var l batchList
 	var sizes []int
@@ -50,5 +50,5 @@ func TestBatchList(t *testing.T) {
 		l.add(memoryBatch{first: next, entries: make([]Entry, 1)})
 		next++
 	}
-	require.Equal(t, all, read(before), "what somebody reads stays as it is")
+	require.Equal(t, all, read(before), "an earlier result of since does not change")
 }

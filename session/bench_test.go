@@ -7,7 +7,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-var sink session.Key
+var parseSink session.Key
 
 func BenchmarkParse(b *testing.B) {
 	for name, s := range map[string]string{
@@ -22,14 +22,18 @@ func BenchmarkParse(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				sink = k
+				parseSink = k
 			}
 		})
 	}
 }
 
 func BenchmarkKeyMethods(b *testing.B) {
-	k := session.Must(session.Parse("agent:ops:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11:subagent:0b6c1c1e-2e0f-4f6e-8a53-4f6c2a527d1c"))
+	k := session.Must(
+		session.Parse(
+			"agent:ops:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11:subagent:0b6c1c1e-2e0f-4f6e-8a53-4f6c2a527d1c",
+		),
+	)
 	b.ReportAllocs()
 	n := 0
 	for b.Loop() {
@@ -37,11 +41,12 @@ func BenchmarkKeyMethods(b *testing.B) {
 	}
 }
 
-type nothing struct{}
+type emptyPayload struct{}
 
-func (nothing) AppendJSON(b []byte) ([]byte, error) { return append(b, "{}"...), nil }
+func (emptyPayload) AppendJSON(b []byte) ([]byte, error) { return append(b, "{}"...), nil }
 
-// One append of three entries, beside what keeping the slices costs alone.
+// BenchmarkMemoryAppend appends batches of three entries. Its floor is what keeping the slices
+// costs.
 func BenchmarkMemoryAppend(b *testing.B) {
 	b.Run("floor", func(b *testing.B) {
 		var kept [][]session.Entry
@@ -60,24 +65,25 @@ func BenchmarkMemoryAppend(b *testing.B) {
 		for b.Loop() {
 			entries := make([]session.Entry, 3)
 			for i := range entries {
-				entries[i].Payload = nothing{}
+				entries[i].Payload = emptyPayload{}
 			}
 			var err error
-			if last, err = j.Append(ctx, root, last, session.Batch{ID: "b", Entries: entries}); err != nil {
+			last, err = j.Append(ctx, root, last, session.Batch{ID: "b", Entries: entries})
+			if err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
 }
 
-// Sixteen trees appended to at once: they must not wait for each other.
+// Appends to different trees at once do not wait for each other.
 func BenchmarkMemoryAppendTrees(b *testing.B) {
 	j := session.NewMemory().Journal
 	ctx := context.Background()
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		root := session.Must(session.NamedKey("main", session.NewID()))
-		entries := []session.Entry{{Payload: nothing{}}}
+		entries := []session.Entry{{Payload: emptyPayload{}}}
 		var last session.Seq
 		for pb.Next() {
 			last, _ = j.Append(ctx, root, last, session.Batch{Entries: entries})

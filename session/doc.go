@@ -1,28 +1,43 @@
-// Package session says who is who: the keys of sessions, where each stands in its tree, where its
-// words go, and how all of it is kept. It decides nothing about what a session may do and starts
-// nothing.
+// Package session names sessions and keeps what belongs to them: the keys, the places of sessions
+// in their trees, the conversations in the world that they belong to, and the seams for storage. It
+// does not decide what a session may do, and it starts nothing.
 //
-//	agent:main:main                       a tree: one top-level session and all that is spawned below it
+// A session is one conversation of an agent. A session may spawn sub-agents, which are sessions
+// too. A top-level session and all that is spawned below it are a tree. A tree has one log in a
+// [Journal], and each of its sessions has a transcript in a [Transcripts].
+//
+//	agent:main:main                       a tree: a top-level session and its sub-agents
 //	|                                       |
-//	+- agent:main:subagent:6f1c             +-- Journal      one append-only log, under the key of the root
-//	|  |                                    |                Append(after seq, batch) | ErrConflict
+//	+- agent:main:subagent:6f1c             +-- Journal      one log for a tree, under its root
+//	|  |                                    |                Append(after seq, batch)
 //	|  +- agent:ops:subagent:6f1c:...       |
-//	|                                       +-- Transcripts  one conversation for each session, under its Ref
-//	+- agent:main:subagent:0b6c                              Append(after pos, messages) | ErrConflict
+//	|                                       +-- Transcripts  one conversation for each Ref
+//	+- agent:main:subagent:0b6c                              Append(after pos, messages)
 //
-//	Key       names a session; valid by construction, says its agent, kind and the depth it claims
-//	Lineage   where it stands: root, parent, depth, role; written once, never inferred from a key
-//	Route     a conversation in the world: channel, account, whom to, thread
+// Ten names matter most:
 //
-// Two packages stand beside the seams: [github.com/offshoot-sdk/offshoot/session/dirstore] keeps a
-// [Store] in a directory, and [github.com/offshoot-sdk/offshoot/session/binding] keeps which
-// conversations belong to another session than their own, in a log of their own under
-// [BindingsRoot].
+//   - [Key] names a session; [Parse] reads one, and [MainKey], [DirectKey] and others make one.
+//   - [Lineage] says where a session stands: root, parent, depth and [Role].
+//   - [Route] is a conversation in the world: channel, account, recipient and thread.
+//   - [Message] is one line of a conversation.
+//   - [Journal] keeps the log of each tree, and [Transcripts] the conversation of each session.
+//   - [Store] holds both; [NewMemory] makes one in memory.
+//   - [ErrConflict] tells a writer that another one has written.
+//
+// To use sessions, read key.go first, then newkey.go. To write a store, read journal.go and then
+// transcript.go: they are the two seams, with all their rules.
+//
+// Three packages belong to this one:
+//
+//   - [github.com/offshoot-sdk/offshoot/session/dirstore] keeps a Store in a directory.
+//   - [github.com/offshoot-sdk/offshoot/session/sessiontest] tests the Store of another engine.
+//   - [github.com/offshoot-sdk/offshoot/session/binding] binds conversations to sessions, in a log
+//     under [BindingsRoot].
 //
 // # Keys
 //
-// These are the shapes that [Parse] understands. Words in brackets may be missing, those after +
-// come once or more.
+// [Parse] understands these shapes. Words in brackets are optional. A part after + occurs once or
+// more.
 //
 //	global
 //	agent:<agent>:main
@@ -38,28 +53,29 @@
 //	agent:<agent>:hook:<id>[+:<id>]
 //	<any but global>+:thread:<id>                      and topic for thread
 //
-// An agent's id is a letter or digit of ASCII and then letters, digits, - and _, of 64 bytes at
-// most. Names, channels, accounts and ids may also hold any of ._~@+= after their first character.
-// A peer and the id of a thread are what the channel says, printable and without spaces, colons
-// included. No word of the grammar is a name or a channel. The words subagent and spawn stand
-// nowhere in a key but before the id of a sub-agent, so that a program that looks for ":subagent:"
-// or ":spawn:" in the text is right as well. A key has at most [MaxKeyLen] bytes.
+// The id of an agent has at most 64 bytes. It begins with a letter or digit of ASCII, and goes on
+// with letters, digits, - and _. Names, channels, accounts and other ids may also have any of
+// ._~@+= after their first character. A peer and the id of a thread are as the channel spells them:
+// they are printable, do not have spaces, and may have colons.
 //
-// What a channel lets into an id and a key does not, such as a space, an adapter escapes, for
-// example with [net/url.PathEscape].
+// A word of the grammar is never a name or a channel. The words subagent and spawn stand only
+// before the id of a sub-agent. So a program that looks for ":subagent:" or ":spawn:" in the text
+// of a key gets the right answer too. A key has at most [MaxKeyLen] bytes.
+//
+// Some channels allow characters in their ids that a key does not allow, such as spaces. Their
+// adapter escapes such ids, for example by [net/url.PathEscape].
 //
 // # Lineage
 //
-// A key of depth two does not say who its parent is, since the child of another agent's session
-// carries its own agent's id, and a key can be flat below a sub-agent. So depth, parent and role
-// are recorded once, by [Top] and [Lineage.Child], and everything that decides about rights takes a
-// [Lineage]. The depth in a key is no more than a floor, and a sub-agent without a record has no
-// rights: [Trace] refuses it, as it refuses records that contradict each other.
+// A key does not say which session is the parent: the child of another agent's session carries the
+// id of its own agent, and the key of a sub-agent can be flat below another sub-agent. So parent,
+// depth and role are recorded once, by [Top] and [Lineage.Child], and every decision about rights
+// takes a [Lineage]. The depth in a key is only a lower bound. A sub-agent without a record does
+// not have rights: [Trace] refuses it, and refuses records that contradict each other.
 //
 // # Storage
 //
-// A [Journal] and [Transcripts] are what a storage adapter implements; [NewMemory] has both in
-// memory, and package dirstore in a directory. Both append after a position that the writer knows
-// and refuse one that is not the end, which makes a writer that has lost its log harmless. Package
-// sessiontest tells whether an implementation keeps every promise.
+// A storage adapter implements [Journal] and [Transcripts]. Both append after a position that the
+// writer passes, and return [ErrConflict] for a position that is not the end of the log. So a
+// writer that has lost its log to another one cannot do harm.
 package session

@@ -6,17 +6,18 @@ import (
 )
 
 var (
-	// ErrInvalidKey is what every *[KeyError] is, and what a store method returns for a zero or
-	// reserved [Key] where a session's key is needed.
+	// ErrInvalidKey is what errors.Is finds in every *[KeyError]. The methods of a store return it
+	// for the zero [Key], and for a reserved root where the key of a session is needed.
 	ErrInvalidKey = errors.New("session: invalid key")
 
 	// ErrConflict is returned by [Journal.Append] and [Transcripts.Append] if the log does not end
-	// where the caller thinks it does. Nothing was written, and another writer has written since:
-	// the caller that gets it is no longer the log's only writer.
+	// where the caller expects it to. Nothing was added. Another writer has appended since, so the
+	// caller is not the only writer of the log any longer.
 	ErrConflict = errors.New("session: log has moved")
 
-	// ErrNotFound is returned where something must exist and does not: the record of a sub-agent,
-	// the binding of a conversation. Reading a log that was never written is not an error.
+	// ErrNotFound is returned where something is required and does not exist, such as the record of
+	// a sub-agent or the binding of a conversation. Reading a log that does not exist is not an
+	// error.
 	ErrNotFound = errors.New("session: not found")
 
 	// ErrArchived is returned by [Transcripts.Append] for a transcript that has been archived.
@@ -25,35 +26,39 @@ var (
 	// ErrClosed is returned by every method of a store that has been closed.
 	ErrClosed = errors.New("session: store is closed")
 
-	// ErrReadOnly is returned by everything that would change a Store that was opened for reading.
+	// ErrReadOnly is returned by every method that would change a Store which was opened for
+	// reading.
 	ErrReadOnly = errors.New("session: store is read-only")
 
-	// ErrCorrupt is what every *[CorruptError] is.
+	// ErrCorrupt is what errors.Is finds in every *[CorruptError].
 	ErrCorrupt = errors.New("session: stored data is corrupt")
 
-	// ErrFormat is returned if a newer version wrote what this one does not know.
+	// ErrFormat is returned for stored data of a format that this version does not know, such as
+	// data that a newer version wrote.
 	ErrFormat = errors.New("session: stored data has an unknown format")
 
-	// ErrSync is returned by [Journal.Append] of a Store on a disk after the system has failed to
-	// bring a write to the disk. The append that meets it first may or may not be there, unless it
-	// was compaction that met it before any append. Every later one changes nothing, until the
+	// ErrSync is returned by [Journal.Append] of a Store on a disk after the operating system has
+	// failed to bring a write to the disk. The append that meets the failure first may or may not
+	// be stored, unless a compaction met it before. Every later append changes nothing, until the
 	// Store is opened again.
-	ErrSync = errors.New("session: a write has not reached the disk, the directory must be opened again")
+	ErrSync = errors.New(
+		"session: a write has not reached the disk, the directory must be opened again",
+	)
 )
 
-// A KeyError says which text cannot be a key or a part of one, where, and why. It is
-// [ErrInvalidKey].
+// A KeyError says which text cannot be a key or a part of one, at which byte, and why. errors.Is
+// finds [ErrInvalidKey] in it.
 type KeyError struct {
-	Key    string // the text that was parsed, whole, or the part that a key was to be made of
-	Part   string // the part that Key is, such as "peer"; empty: a whole key
-	Offset int    // the first byte of Key that cannot stand
+	Key    string // the whole text that was parsed, or the part that a constructor got
+	Part   string // which part Key is, such as "peer"; empty: a whole key
+	Offset int    // index of the first byte of Key that is wrong
 	Reason string // a short phrase, such as "empty segment"
 }
 
-// maxShown bounds, in bytes, how much of a text an error message repeats.
+// maxShown is the greatest number of bytes of a text that an error message repeats.
 const maxShown = 120
 
-// Error repeats at most 120 bytes of the text.
+// Error repeats at most 120 bytes of Key.
 func (e *KeyError) Error() string {
 	shown, more := e.Key, ""
 	if len(shown) > maxShown {
@@ -63,20 +68,23 @@ func (e *KeyError) Error() string {
 	if e.Part != "" {
 		what = e.Part + " of a key"
 	}
-	return fmt.Sprintf("session: invalid %s %q%s: at byte %d: %s", what, shown, more, e.Offset, e.Reason)
+	return fmt.Sprintf(
+		"session: invalid %s %q%s: at byte %d: %s", what, shown, more, e.Offset, e.Reason,
+	)
 }
 
 // Is reports whether target is [ErrInvalidKey].
 func (e *KeyError) Is(target error) bool { return target == ErrInvalidKey }
 
-// A CorruptError says that something that had been stored is not there any more as it was. Nothing
-// was changed: what is to become of the file is for a person to decide. It is [ErrCorrupt].
+// A CorruptError says that stored data is damaged or missing. Nothing was changed: a person decides
+// what becomes of the file. errors.Is finds [ErrCorrupt] in it.
 type CorruptError struct {
-	File   string // path
-	Offset int64  // the first byte of what is broken
-	Reason string
+	File   string // path of the file
+	Offset int64  // index of the first damaged byte
+	Reason string // a short phrase
 }
 
+// Error names the file, the byte and the reason.
 func (e *CorruptError) Error() string {
 	return fmt.Sprintf("session: %s: at byte %d: %s", e.File, e.Offset, e.Reason)
 }

@@ -23,7 +23,10 @@ func Example() {
 		return
 	}
 	fmt.Println(child)
-	fmt.Println(child.Display(), "is", lineage.Role, "at depth", lineage.Depth, "of", lineage.Root.Display())
+	fmt.Println(
+		child.Display(), "is", lineage.Role, "at depth", lineage.Depth, "of",
+		lineage.Root.Display(),
+	)
 	// Output:
 	// agent:research:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11
 	// research:subagent:6f1c2a52 is orchestrator at depth 1 of main
@@ -63,11 +66,17 @@ func ExampleRoute_Or() {
 	// {Channel:telegram Account: To: Thread:}
 }
 
-// A writer appends after the sequence that it knows. One that is behind is told, and nothing of it is kept.
+// A writer appends after the sequence that it knows. If the log does not end there, the writer gets
+// ErrConflict, and nothing is added.
 func ExampleJournal() {
-	ctx, journal, root := context.Background(), session.NewMemory().Journal, session.Must(session.MainKey("main"))
+	ctx, journal, root := context.Background(), session.NewMemory().Journal, session.Must(
+		session.MainKey("main"),
+	)
 	fact := func(s string) session.Batch {
-		return session.Batch{ID: session.BatchID(s), Entries: []session.Entry{{Payload: session.Raw(`{"fact":"` + s + `"}`)}}}
+		return session.Batch{
+			ID:      session.BatchID(s),
+			Entries: []session.Entry{{Payload: session.Raw(`{"fact":"` + s + `"}`)}},
+		}
 	}
 	last, err := journal.Append(ctx, root, 0, fact("first"))
 	fmt.Println(last, err)
@@ -85,11 +94,17 @@ func ExampleJournal() {
 func ExampleCommitted() {
 	ctx, transcripts := context.Background(), session.NewMemory().Transcripts
 	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: session.NewID()}
-	pos, _ := transcripts.Append(ctx, ref, 0, session.Message{Role: session.MessageUser, Text: "How is the build?"})
-	cut, _ := transcripts.Append(ctx, ref, pos, session.Message{Role: session.MessageAssistant, Text: "I will look at"})
-	// The process died here. The next one fences what the turn left behind, and goes on.
-	_, err := transcripts.Append(ctx, ref, cut,
-		session.Fence(pos, time.Now()), session.Message{Role: session.MessageAssistant, Text: "It is green."})
+	pos, _ := transcripts.Append(
+		ctx, ref, 0, session.Message{Role: session.MessageUser, Text: "How is the build?"},
+	)
+	cut, _ := transcripts.Append(
+		ctx, ref, pos, session.Message{Role: session.MessageAssistant, Text: "I will look at"},
+	)
+	// The process died here. The next one discards what the turn left behind, and goes on.
+	_, err := transcripts.Append(
+		ctx, ref, cut, session.Fence(pos, time.Now()),
+		session.Message{Role: session.MessageAssistant, Text: "It is green."},
+	)
 	if err != nil {
 		fmt.Println(err)
 		return

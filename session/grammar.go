@@ -19,34 +19,38 @@ const (
 	wordACP      = "acp"
 	wordHook     = "hook"
 	wordDirect   = "direct"
-	wordDM       = "dm" // an older word for direct; read, never written
+	wordDM       = "dm" // an older word for direct, which is read and never written
 	wordGroup    = "group"
 	wordChannel  = "channel"
 	wordThread   = "thread"
 	wordTopic    = "topic"
 )
 
-// words are all of them.
+// words are all words of the grammar.
 var words = [...]string{
-	wordAgent, wordMain, wordDirect, wordGroup, wordChannel, wordSubagent, wordThread, wordTopic, wordCron, wordRun, wordSpawn, wordACP,
-	wordHook, wordDM, wordGlobal, wordUnknown,
+	wordAgent, wordMain, wordDirect, wordGroup, wordChannel, wordSubagent, wordThread, wordTopic,
+	wordCron, wordRun, wordSpawn, wordACP, wordHook, wordDM, wordGlobal, wordUnknown,
 }
 
 // Reasons of a [KeyError] that more than one place gives.
 const (
-	reserved = "reserved word" // a word of the grammar stands where a value belongs
+	reserved = "reserved word" // a value is a word of the grammar
 	tooLong  = "longer than 1024 bytes"
 )
 
 // maxAgentLen is the greatest length of an agent's id, in bytes.
 const maxAgentLen = 64
 
-// Parse parses a key in any form that the package documentation lists.
+// Parse parses a key in any of the forms that the package documentation lists.
 //
-// It is strict. There is no trimming, no default and no repair: text that is not a key is a *[KeyError] that names the offending byte
-// and is [ErrInvalidKey]. The words, agent ids, channels, accounts, names and the ids of sub-agents, cron jobs, hooks and external
-// harnesses are read in any case and kept in lower case; peers and the ids of threads keep their case, because channels tell them
-// apart by it. The word dm is read as direct. Parsing text that is canonical does not allocate.
+// Parse is strict: it does not trim, repair or complete its input. Text that is not a key is a
+// *[KeyError], which tells the first wrong byte.
+//
+// Words, agent ids, channels, accounts, names and the ids of sub-agents, cron jobs, hooks and
+// external harnesses may be in any letter case of ASCII, and are lower-cased. Peers and the ids of
+// threads keep their case, because channels distinguish it. The word dm is read as direct.
+//
+// Parse does not allocate memory for text that is already canonical.
 func Parse(s string) (Key, error) {
 	p := parser{s: s}
 	p.key()
@@ -56,25 +60,30 @@ func Parse(s string) (Key, error) {
 	return Key{p.canonical()}, nil
 }
 
-// A parser reads a key from left to right. After the first offence it stays where it is and every method does nothing.
+// A parser reads a key from left to right. After the first error it stays where it is, and every
+// method does nothing.
 type parser struct {
 	s      string
-	pos    int    // where the next segment starts; beyond the end of s if there is none
-	at     int    // the offending byte, if there is a reason
-	reason string // "" while there is no offence
-	out    []byte // the canonical form of what was taken, from the first segment on in which it differs from s; nil before that
+	pos    int    // start of the next segment; beyond len(s) if there are no more segments
+	at     int    // index of the wrong byte if reason is set
+	reason string // the first error, "" if there is none
+
+	// out is the canonical form of the segments that were taken. It is nil as long as that equals
+	// s[:pos-1], so that canonical text is never copied.
+	out []byte
 }
 
+// fail records an error at the byte at, unless there is one already.
 func (p *parser) fail(at int, reason string) {
 	if p.reason == "" {
 		p.at, p.reason = at, reason
 	}
 }
 
-// more reports whether there is a next segment.
+// more reports whether there is a next segment and has been no error.
 func (p *parser) more() bool { return p.reason == "" && p.pos <= len(p.s) }
 
-// peek returns the next segment, "" if there is none.
+// peek returns the next segment without taking it, "" if more is false.
 func (p *parser) peek() string {
 	if !p.more() {
 		return ""
@@ -83,16 +92,16 @@ func (p *parser) peek() string {
 	return segment
 }
 
-// word returns the word of the grammar that the next segment is, "" if it is none.
+// word returns the next segment if it is a word of the grammar, else "".
 func (p *parser) word() string { return wordOf(p.peek()) }
 
-// atThread reports whether there is a next segment and it begins a thread.
+// atThread reports whether the next segment begins a thread or topic.
 func (p *parser) atThread() bool {
 	word := p.word()
 	return word == wordThread || word == wordTopic
 }
 
-// take consumes the next segment, whose canonical form is canon.
+// take moves past the next segment, whose canonical form is canon.
 func (p *parser) take(segment, canon string) {
 	if p.out != nil {
 		p.out = append(append(p.out, ':'), canon...)
@@ -102,7 +111,7 @@ func (p *parser) take(segment, canon string) {
 	p.pos += len(segment) + 1
 }
 
-// canonical returns the canonical form of what was taken.
+// canonical returns the canonical form of the segments that were taken.
 func (p *parser) canonical() string {
 	if p.out != nil {
 		return string(p.out)
@@ -177,7 +186,7 @@ func (p *parser) body() {
 	}
 }
 
-// chat reads the name of a session, or a channel and what follows it.
+// chat reads the name of a session, or a channel with the account, kind and peer behind it.
 func (p *parser) chat() {
 	p.segment(checkName)
 	if !p.more() || p.atThread() {
@@ -196,7 +205,7 @@ func (p *parser) chat() {
 	p.opaque()
 }
 
-// keyword consumes a word that was seen.
+// keyword takes the next segment, which the caller knows to be a word of the grammar.
 func (p *parser) keyword() {
 	word := p.word()
 	if word == wordDM {
@@ -207,7 +216,7 @@ func (p *parser) keyword() {
 	}
 }
 
-// segment consumes a segment that is kept in lower case, after check has found nothing wrong with it.
+// segment takes a segment that check accepts in lower case. Its canonical form is in lower case.
 func (p *parser) segment(check func(string) (int, string)) {
 	if !p.more() {
 		p.fail(len(p.s), "missing segment")
@@ -222,7 +231,7 @@ func (p *parser) segment(check func(string) (int, string)) {
 	p.take(segment, canon)
 }
 
-// opaque consumes a peer or the id of a thread: at least one segment, and all that follow up to the next thread or topic.
+// opaque takes a peer or the id of a thread: one segment or more, up to the next thread or topic.
 func (p *parser) opaque() {
 	for first := true; first || p.more() && !p.atThread(); first = false {
 		if !p.more() {
@@ -238,7 +247,7 @@ func (p *parser) opaque() {
 	}
 }
 
-// checkAgent says what is wrong with the id of an agent, in lower case.
+// checkAgent returns what is wrong with the id of an agent in lower case, and at which byte.
 func checkAgent(s string) (at int, reason string) {
 	if s == "" {
 		return 0, "empty segment"
@@ -258,7 +267,7 @@ func checkAgent(s string) (at int, reason string) {
 	return 0, ""
 }
 
-// checkID says what is wrong with an id of ours or an account, in lower case.
+// checkID returns what is wrong with an id or an account in lower case.
 func checkID(s string) (at int, reason string) {
 	if at, reason = checkToken(s); reason != "" {
 		return at, reason
@@ -270,7 +279,8 @@ func checkID(s string) (at int, reason string) {
 	return 0, ""
 }
 
-// checkName says what is wrong with the name of a session or a channel, in lower case. No word of the grammar is a name.
+// checkName returns what is wrong with the name of a session or channel in lower case. A word of
+// the grammar is not a name.
 func checkName(s string) (at int, reason string) {
 	if at, reason = checkToken(s); reason != "" {
 		return at, reason
@@ -281,7 +291,8 @@ func checkName(s string) (at int, reason string) {
 	return 0, ""
 }
 
-// checkToken says what is wrong with text that must be a letter or digit of ASCII, then letters, digits and . _ - ~ @ + =
+// checkToken returns what is wrong with text that must begin with a letter or digit of ASCII in
+// lower case, and go on with such letters, digits and any of . _ - ~ @ + =
 func checkToken(s string) (at int, reason string) {
 	if s == "" {
 		return 0, "empty segment"
@@ -294,7 +305,7 @@ func checkToken(s string) (at int, reason string) {
 	return 0, ""
 }
 
-// checkOpaque says what is wrong with a segment of a peer or a thread's id.
+// checkOpaque returns what is wrong with a segment of a peer or a thread's id.
 func checkOpaque(s string) (at int, reason string) {
 	if s == "" {
 		return 0, "empty segment"
@@ -310,16 +321,16 @@ func checkOpaque(s string) (at int, reason string) {
 		}
 	}
 	for _, w := range [...]string{wordSubagent, wordSpawn, wordThread, wordTopic} {
-		if strings.EqualFold(s, w) { // by the folding of Unicode, so that no look-alike gets through
+		if strings.EqualFold(s, w) { // folds Unicode, so that look-alikes are refused as well
 			return 0, reserved
 		}
 	}
 	return 0, ""
 }
 
-// wordOf returns the word of the grammar that s is in any case of ASCII, "" if it is none.
+// wordOf returns the word of the grammar that equals s in any letter case of ASCII, else "".
 func wordOf(s string) string {
-	if len(s) > len(wordSubagent) { // the longest
+	if len(s) > len(wordSubagent) { // the longest word
 		return ""
 	}
 	for _, w := range words {
@@ -330,7 +341,7 @@ func wordOf(s string) string {
 	return ""
 }
 
-// equalWord reports whether s is word, which is in lower case, in any case of ASCII.
+// equalWord reports whether s equals word in any letter case of ASCII. The word is in lower case.
 func equalWord(s, word string) bool {
 	if len(s) != len(word) {
 		return false
@@ -347,7 +358,8 @@ func equalWord(s, word string) bool {
 	return true
 }
 
-// lower returns s with the capitals of ASCII in lower case, and s itself if there are none.
+// lower returns s with the capital letters of ASCII in lower case. It does not copy an s without
+// capitals.
 func lower(s string) string {
 	for i := range len(s) {
 		if 'A' <= s[i] && s[i] <= 'Z' {
@@ -363,4 +375,5 @@ func lower(s string) string {
 	return s
 }
 
+// isAlnum reports whether c is a lower-case letter or a digit of ASCII.
 func isAlnum(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' }

@@ -10,25 +10,30 @@ import (
 	"time"
 )
 
-// A Seq is the position of an entry in one log. Sequences grow along a log and are opaque beyond that: they may have gaps, and say
-// nothing across logs. Zero is before the first entry.
+// A Seq is the position of an entry in one log. Sequences grow along a log, and may have gaps. A
+// Seq says nothing beyond its order: neither how many entries precede it, nor how it compares to a
+// Seq of another log. Zero is the position before the first entry.
 type Seq uint64
 
-// A BatchID is the name that a writer gives to one [Batch], by which it finds out after an unclear [Journal.Append] whether the batch
-// is there.
+// A BatchID is the name that a writer gives to one [Batch]. If the outcome of a [Journal.Append] is
+// not known, the writer reads the log again and looks for the BatchID.
 type BatchID string
 
-// A Payload is the content of an entry. A Journal that writes bytes encodes it when it appends and yields it as a [Raw] afterwards; one
-// that lives in memory keeps it as it is. Whoever reads a journal must therefore take both.
+// A Payload is the content of an entry. A Journal that stores bytes encodes a Payload when it
+// appends the entry, and yields it as a [Raw] when the entry is read. A Journal that lives in
+// memory may yield the Payload itself. A reader of a Journal must therefore accept both.
 type Payload interface {
-	// AppendJSON appends one JSON value to b, on one line. It may be called from any goroutine, and more than once.
+	// AppendJSON appends one JSON value, without line breaks, to b and returns the extended slice.
+	// It may be called more than once, and from any goroutine.
 	AppendJSON(b []byte) ([]byte, error)
 }
 
-// Raw is a [Payload] that was read back: one JSON value.
+// Raw is a [Payload] that a Journal has read back: the text of one JSON value. A nil Raw is the
+// value null.
 type Raw []byte
 
-// AppendJSON appends r, on one line. Nil is null. What is not JSON is an error.
+// AppendJSON appends r to b without line breaks. A nil Raw appends null. An r that is not JSON is
+// an error, and leaves b as it is.
 func (r Raw) AppendJSON(b []byte) ([]byte, error) {
 	switch {
 	case r == nil:
@@ -45,11 +50,12 @@ func (r Raw) AppendJSON(b []byte) ([]byte, error) {
 	return append(b, line.Bytes()...), nil
 }
 
-// An Entry is one fact in a log.
+// An Entry is one fact in a log. A writer sets the Payload alone. The Journal sets Seq and Batch
+// when it yields the entry.
 type Entry struct {
-	Seq     Seq     // set by the Journal
-	Batch   BatchID // set by the Journal: that of the batch it came in
-	Payload Payload
+	Seq     Seq     // position in the log
+	Batch   BatchID // ID of the Batch that added the entry
+	Payload Payload // content; not nil
 }
 
 // wireEntry is the JSON form of an Entry.
@@ -59,7 +65,7 @@ type wireEntry struct {
 	Payload json.RawMessage `json:"payload"`
 }
 
-// MarshalJSON encodes e with its payload.
+// MarshalJSON encodes e with its payload. The payload of an e that has none is null.
 func (e Entry) MarshalJSON() ([]byte, error) {
 	w := wireEntry{Seq: e.Seq, Batch: e.Batch}
 	if e.Payload != nil {
@@ -82,33 +88,43 @@ func (e *Entry) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// A Batch is what one Append adds: all of it or nothing.
+// A Batch is what one [Journal.Append] adds to a log, as a whole or not at all.
 type Batch struct {
-	ID BatchID // unique among the batches of the log; may be empty, and then cannot be recognised
+	// ID is unique among the batches of the log. It may be empty; the writer then cannot find out
+	// whether an Append with an unknown outcome added the batch.
+	ID BatchID
 
-	// Entries are one or more. Their Seq and Batch are set by the Journal when they are read. The Journal may keep the slice, and the
-	// caller never touches it again.
+	// Entries are the entries to add, one or more. The Journal ignores their Seq and Batch. It may
+	// keep the slice, so the caller must not change the slice after the call.
 	Entries []Entry
 
-	// Due is when the log next needs somebody to look at it: now, later, or never, which is zero. It replaces that of the batch before.
+	// Due is the time at which the owner of the log next has work to do. It may have passed. Zero
+	// means that the log waits for nothing. The Due of a batch replaces the Due of the batch
+	// before.
 	Due time.Time
 
-	// Reset says that Entries[0] is a snapshot, and that everything before it may go.
+	// Reset says that Entries[0] is a snapshot, which replaces every entry before this batch. The
+	// Journal may delete the replaced entries, and never yields them again. Sequences go on
+	// growing.
 	Reset bool
 }
 
-// ErrInvalidBatch is returned by [Journal.Append] for a batch that it will never take: one that [Batch.Validate] refuses, whose payloads
-// do not encode, or that is too large for it, of which a *[BatchSizeError] tells the limit.
+// ErrInvalidBatch is returned by [Journal.Append] for a batch that the Journal will never accept: a
+// batch that [Batch.Validate] refuses, that has a payload which cannot be encoded, or that is
+// larger than the Journal allows. A Journal says which limit a batch exceeds in an error type of
+// its own, as [github.com/offshoot-sdk/offshoot/session/dirstore.BatchSizeError] does.
 var ErrInvalidBatch = errors.New("session: invalid batch")
 
-// Validate returns an error that is [ErrInvalidBatch] if b has no entries or one without a payload. A Journal calls it first.
+// Validate returns an error that wraps [ErrInvalidBatch] if b does not have entries, or if one of
+// its entries does not have a payload. Every Journal calls it at the start of Append.
 func (b Batch) Validate() error {
 	if len(b.Entries) == 0 {
 		return fmt.Errorf("%w %q: no entries", ErrInvalidBatch, b.ID)
 	}
 	for i := range b.Entries {
 		if b.Entries[i].Payload == nil {
-			return fmt.Errorf("%w %q: entry %d of %d has no payload", ErrInvalidBatch, b.ID, i, len(b.Entries))
+			return fmt.Errorf("%w %q: entry %d of %d has no payload",
+				ErrInvalidBatch, b.ID, i, len(b.Entries))
 		}
 	}
 	return nil
@@ -116,35 +132,61 @@ func (b Batch) Validate() error {
 
 // A Head describes one log.
 type Head struct {
-	Root Key
-	Last Seq       // the sequence of the last entry
-	Due  time.Time // that of the last batch
+	Root Key       // the key under which the log is kept
+	Last Seq       // position of the last entry
+	Due  time.Time // Due of the last batch; zero: the log waits for nothing
 }
 
-// A RootQuery selects logs. The zero RootQuery selects all.
+// A RootQuery selects logs. The zero RootQuery selects every log.
 type RootQuery struct {
-	DueBefore time.Time // only logs that have a Due and whose Due is before this; zero: every log
+	// DueBefore selects the logs that have a Due before this time. Zero selects every log, those
+	// without a Due included.
+	DueBefore time.Time
 }
 
-// A Journal keeps one append-only log per tree, under the key of its root. It knows nothing of what the entries say.
+// A Journal keeps one append-only log for each tree of sessions, under the key of the tree's root.
+// It does not interpret payloads.
 //
-// Its methods may be called from many goroutines at once, on the same log or on different ones. They return early with the error of
-// ctx once it is done, and [ErrClosed] after the Journal was closed, if it can be. Package sessiontest has the kit that says, rule by
-// rule, whether an implementation is one.
+// The owner of a tree is the only writer of its log, but a Journal does not rely on that. Append
+// takes the position after which the writer believes to write, and refuses a position that is not
+// the end of the log. So a former owner that is still running cannot change a log that another
+// owner has taken over.
+//
+// All methods may be called concurrently, on the same log and on different ones. A method returns
+// early with the error of ctx once ctx is done. If the Journal can be closed, every method returns
+// [ErrClosed] after that.
+//
+// Package [github.com/offshoot-sdk/offshoot/session/sessiontest] tests an implementation against
+// these rules, one by one.
 type Journal interface {
-	// Append adds the whole batch if the last sequence of the log is after, and else adds nothing and returns ErrConflict. The log of
-	// a root that has none ends at zero. It returns the sequence of the last entry that it added, and once it has returned, the batch
-	// is durable and every Read sees it. An error other than ErrConflict, ErrInvalidBatch, ErrInvalidKey, ErrClosed and that of a ctx
-	// that was done before the call leaves it unknown whether the batch was added; the batch's ID tells when the log is read again.
+	// Append adds the whole batch to the log of root if the last sequence of the log is after.
+	// Otherwise it adds nothing and returns ErrConflict. A log that does not exist ends at zero, so
+	// the first Append to a root passes zero.
+	//
+	// Append returns the sequence of the last entry that it added. Once it has returned without an
+	// error, the batch is durable, and every Read that begins later sees it.
+	//
+	// Append has added nothing if it returns ErrConflict, ErrInvalidBatch, ErrInvalidKey, ErrClosed
+	// or the error of a ctx that was done before the call. Any other error leaves the outcome
+	// unknown: the caller reads the log again, and the ID of the batch tells whether it was added.
 	Append(ctx context.Context, root Key, after Seq, b Batch) (Seq, error)
 
-	// Read yields the entries whose sequence is greater than after, in order, from the last reset on; none for a root that has no
-	// log. It yields every entry that was appended before it was called, no part of a batch without the rest, and may or may not yield
-	// what is appended meanwhile. An error is yielded once, beside the zero Entry, and ends the sequence.
+	// Read yields, in order, the entries whose sequence is greater than after. It starts no earlier
+	// than at the snapshot of the last reset. For a root without a log it yields nothing.
+	//
+	// Read yields every entry that was appended before the call. It may or may not yield entries
+	// that are appended during the loop, but it never yields only a part of what a batch has beyond
+	// after. An error is yielded once, with the zero Entry, and ends the sequence.
 	Read(ctx context.Context, root Key, after Seq) iter.Seq2[Entry, error]
 
-	// Roots yields the logs that q selects, each once, in any order, those of reserved roots included. With a DueBefore it costs no more
-	// for a million other logs, and may therefore yield some that are not due, but never leaves out one that is. A log that cannot be
-	// read does not hide the others: the error comes last.
+	// Roots yields the Head of every log that q selects, each once and in any order. The logs of
+	// reserved roots, such as BindingsRoot, are among them.
+	//
+	// With a DueBefore, the cost must not depend on the number of logs that are not due, even if
+	// there are millions. Roots may then yield some logs that are not due, but it never leaves out
+	// a log that is.
+	//
+	// A log that cannot be read does not hide the others: Roots yields the readable logs first, and
+	// the error last.
 	Roots(ctx context.Context, q RootQuery) iter.Seq2[Head, error]
 }

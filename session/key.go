@@ -5,35 +5,39 @@ import (
 	"strings"
 )
 
-// MaxKeyLen is the greatest length of a key, in bytes.
+// MaxKeyLen is the greatest length of a key in its canonical form, in bytes.
 const MaxKeyLen = 1024
 
-// A Key names a session. It is opaque, comparable and valid by construction: a Key that is not zero was made by [Parse] or by one of
-// the constructors, and is in canonical form, so that two keys name the same session exactly if they are equal. The zero Key names no
-// session; it is also what a constructor returns if an argument cannot stand where it should, such as an agent id that is none or a peer
-// that holds a word of the grammar, and Parse of the same text then says what is wrong. Methods of the zero Key return zero values. No method but Display, Thread, Topic, Child, MarshalText and UnmarshalText
-// allocates.
+// A Key names a session. It is opaque and comparable. A Key that is not zero was made by [Parse],
+// [ParseRoot] or one of the constructors and is in canonical form, so two keys name the same
+// session exactly if they are equal. The zero Key does not name a session, and its methods return
+// zero values.
 //
-// A key tells which agent runs a session, what sort of session it is, and how deep it says it is. It never tells who started the
-// session or which tree it belongs to, since the child of another agent's session carries its own agent's id: that is [Lineage].
+// A Key tells which agent runs the session, what kind of session it is, and how deep it claims to
+// be. It does not tell which session started it or to which tree it belongs, since the child of
+// another agent's session carries the id of its own agent. That is recorded in a [Lineage].
+//
+// Only Display, Thread, Topic, Child, MarshalText and UnmarshalText allocate memory.
 type Key struct{ s string }
 
-// String returns the canonical form of k, "" for the zero Key.
+// String returns the canonical form of k. It is "" for the zero Key.
 func (k Key) String() string { return k.s }
 
 // IsZero reports whether k is the zero Key.
 func (k Key) IsZero() bool { return k.s == "" }
 
-// IsValid reports whether k names a session: neither the zero Key nor a reserved root such as [BindingsRoot].
+// IsValid reports whether k names a session. The zero Key and the reserved roots, such as
+// [BindingsRoot], do not.
 func (k Key) IsValid() bool { return k.Kind() != KindInvalid }
 
-// Agent returns the id of the agent that runs the session, "" for the global session, which no one agent runs.
+// Agent returns the id of the agent that runs the session. It is "" for the global session, which
+// does not belong to one agent.
 func (k Key) Agent() string {
 	agent, _ := k.cut()
 	return agent
 }
 
-// Kind returns what sort of session k names.
+// Kind returns the kind of session that k names.
 func (k Key) Kind() Kind {
 	_, body := k.cut()
 	first, rest, more := strings.Cut(body, ":")
@@ -74,36 +78,38 @@ func (k Key) Kind() Kind {
 	return KindDirect
 }
 
-// IsMain reports whether k is the main session of its agent, which a thread of it is not.
+// IsMain reports whether k is the main session of its agent. A thread of the main session is not.
 func (k Key) IsMain() bool { return k.Kind() == KindMain }
 
 // IsSubagent reports whether k names a sub-agent, with the word subagent or spawn.
 func (k Key) IsSubagent() bool { return k.Kind() == KindSubagent }
 
-// Depth returns how many sub-agents deep the key says that k is, 0 for a key that is no sub-agent's. It is a floor: a session that
-// was made as a flat key below another sub-agent is deeper than its key says, and only its [Lineage] knows.
+// Depth returns the number of sub-agent ids in k, which is 0 for a key that is not a sub-agent's.
+// The depth of the session is at least that. It is greater for a session that was given a flat key
+// below another sub-agent, and only its [Lineage] records it.
 func (k Key) Depth() int {
 	if !k.IsSubagent() {
 		return 0
 	}
 	_, body := k.cut()
-	// The two words stand nowhere in a key but before an id of the chain.
+	// The grammar allows the two words only before the id of a sub-agent.
 	return 1 + strings.Count(body, ":"+wordSubagent+":") + strings.Count(body, ":"+wordSpawn+":")
 }
 
-// ChannelKey returns the channel of a chat key, such as "telegram", else "".
+// Channel returns the channel of a chat key, such as "telegram". It is "" for other keys.
 func (k Key) Channel() string {
 	c := k.chat()
 	return c.channel
 }
 
-// Account returns the account of a direct chat that is told apart by account, else "".
+// Account returns the account of the bot that the key of a direct chat names, "" if it names none.
 func (k Key) Account() string {
 	c := k.chat()
 	return c.account
 }
 
-// Peer returns the person, group or channel of a chat key as the channel spells it, else "".
+// Peer returns the person, group or channel of a chat key, as the channel spells it. It is "" for
+// other keys.
 func (k Key) Peer() string {
 	c := k.chat()
 	return c.peer
@@ -115,8 +121,10 @@ func (k Key) ThreadID() string {
 	return id
 }
 
-// CutThread returns k without the thread or topic that it ends with, and the id of that thread. ok is false, and chat is k, if k
-// does not end with one. A thread in a thread loses one level.
+// CutThread splits k at its last thread or topic. It returns the key before it, the id of the
+// thread, and true. If k does not end with a thread, it returns k, "" and false. From the key of a
+// thread inside a thread it removes one level. It is for transports, which find the chat of a
+// thread by it.
 func (k Key) CutThread() (chat Key, id string, ok bool) {
 	_, body := k.cut()
 	at, word := strings.LastIndex(body, ":"+wordThread+":"), wordThread
@@ -130,9 +138,14 @@ func (k Key) CutThread() (chat Key, id string, ok bool) {
 	return Key{k.s[:start]}, k.s[start+len(word)+2:], true
 }
 
-// ID returns the last id in k: that of the sub-agent itself, not of those above it; of the cron job, not of its run; of the external
-// harness; the whole of a hook's; the name of a main or named session. It is "" for chats, which have a [Key.Peer], and for the global
-// session.
+// ID returns the last id in k, which depends on its kind:
+//
+//   - of a sub-agent its own id, without the ids above it
+//   - of a cron job or a run of one the id of the job; see [Key.CronRun] for that of the run
+//   - of an external harness its id
+//   - of a hook its whole id, colons included
+//   - of a main or named session, and of a thread of one, the name of the session
+//   - of a chat and of the global session "": a chat has a [Key.Peer]
 func (k Key) ID() string {
 	body := k.unthreaded()
 	first, rest, _ := strings.Cut(body, ":")
@@ -146,12 +159,12 @@ func (k Key) ID() string {
 		return job
 	case KindACP, KindHook:
 		return rest
-	default: // chats, the global session and no key at all have no id
+	default: // a chat, the global session, a reserved root or the zero Key
 		return ""
 	}
 }
 
-// CronRunKey returns the id of the run in the key of one run of a cron job, else "".
+// CronRun returns the id of the run in the key of one run of a cron job. It is "" for other keys.
 func (k Key) CronRun() string {
 	if k.Kind() != KindCron {
 		return ""
@@ -160,7 +173,8 @@ func (k Key) CronRun() string {
 	return run
 }
 
-// IDs yields the ids of a sub-agent's key, the outermost first, [Key.Depth] of them. There are none in another key.
+// IDs yields the ids in the key of a sub-agent, the outermost first. There are [Key.Depth] of them.
+// For other keys it yields nothing.
 func (k Key) IDs() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if !k.IsSubagent() {
@@ -177,8 +191,9 @@ func (k Key) IDs() iter.Seq[string] {
 	}
 }
 
-// Display returns k as people read it: without the leading "agent:", "main" for the main session of the agent main, and uuids cut
-// to their first eight digits. It is for lists and logs, and cannot be parsed.
+// Display returns k in a short form for people, for lists and logs. The leading "agent:" is left
+// out, the main session of the agent main is "main", and UUIDs are cut to their first eight digits.
+// The result cannot be parsed.
 func (k Key) Display() string {
 	if k == mainKey(DefaultAgent) {
 		return wordMain
@@ -192,13 +207,11 @@ func (k Key) Display() string {
 	return strings.Join(segments, ":")
 }
 
-// AppendText appends the canonical form of k.
-func (k Key) AppendText(b []byte) ([]byte, error) { return append(b, k.s...), nil }
-
-// MarshalText returns the canonical form of k, empty for the zero Key.
+// MarshalText returns the canonical form of k, which is empty for the zero Key.
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.s), nil }
 
-// UnmarshalText is [Parse], but takes empty text for the zero Key.
+// UnmarshalText sets k to the key that [Parse] reads from text. Empty text gives the zero Key. Text
+// that is not a key is a *[KeyError] and leaves k as it is.
 func (k *Key) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		*k = Key{}
@@ -212,7 +225,8 @@ func (k *Key) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// cut splits "agent:<agent>:<body>". Both are empty for the zero Key, the global session and the reserved roots.
+// cut splits "agent:<agent>:<body>". Both results are "" for the zero Key, the global session and
+// the reserved roots.
 func (k Key) cut() (agent, body string) {
 	rest, ok := strings.CutPrefix(k.s, wordAgent+":")
 	if !ok {
@@ -234,9 +248,10 @@ func (k Key) unthreaded() string {
 	return body
 }
 
-// A chatParts is what a chat key says about its chat.
+// A chatParts holds the parts of a chat key.
 type chatParts struct{ channel, account, peer string }
 
+// chat returns the parts of k if it is the key of a chat.
 func (k Key) chat() chatParts {
 	switch k.Kind() {
 	case KindDirect, KindGroup, KindChannel:
@@ -256,7 +271,7 @@ func (k Key) chat() chatParts {
 	return chatParts{channel: first, account: second, peer: peer}
 }
 
-// isUUID reports whether s has the form 8-4-4-4-12 of hexadecimal digits.
+// isUUID reports whether s has the form 8-4-4-4-12 of hexadecimal digits in lower case.
 func isUUID(s string) bool {
 	if len(s) != 36 {
 		return false

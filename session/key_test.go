@@ -19,7 +19,7 @@ const (
 	uuid2 = "0b6c1c1e-2e0f-4f6e-8a53-4f6c2a527d1c"
 )
 
-// A keyCase is a key and all that its methods say.
+// A keyCase is a key and what its methods return.
 type keyCase struct {
 	in, out                       string // out is empty if in is canonical
 	kind                          session.Kind
@@ -32,34 +32,128 @@ type keyCase struct {
 
 var keyCases = []keyCase{
 	{in: "agent:main:main", kind: session.KindMain, agent: "main", id: "main", display: "main"},
-	{in: "AGENT:Ops:MAIN", out: "agent:ops:main", kind: session.KindMain, agent: "ops", id: "main", display: "ops:main"},
-	{in: "agent:main:nightly-batch", kind: session.KindNamed, agent: "main", id: "nightly-batch", display: "main:nightly-batch"},
-	{in: "agent:main:node-1", kind: session.KindNamed, agent: "main", id: "node-1", display: "main:node-1"},
-	{in: "agent:main:work:thread:7", kind: session.KindNamed, agent: "main", id: "work", thread: "7", display: "main:work:thread:7"},
-	{in: "agent:main:work:topic:7", kind: session.KindNamed, agent: "main", id: "work", thread: "7", display: "main:work:topic:7"},
-	{in: "agent:main:main:thread:1:topic:2", kind: session.KindThread, agent: "main", id: "main", thread: "2", display: "main:main:thread:1:topic:2"},
-	{in: "agent:main:direct:alice", kind: session.KindDirect, agent: "main", peer: "alice", display: "main:direct:alice"},
-	{in: "agent:main:telegram:direct:4711", kind: session.KindDirect, agent: "main", channel: "telegram", peer: "4711", display: "main:telegram:direct:4711"},
-	{in: "agent:main:Telegram:DM:AbC", out: "agent:main:telegram:direct:AbC", kind: session.KindDirect, agent: "main", channel: "telegram", peer: "AbC", display: "main:telegram:direct:AbC"},
-	{in: "agent:main:discord:Default:direct:u1", out: "agent:main:discord:default:direct:u1", kind: session.KindDirect, agent: "main", channel: "discord", account: "default", peer: "u1", display: "main:discord:default:direct:u1"},
-	{in: "agent:main:discord:default:dm:u1:thread:T", out: "agent:main:discord:default:direct:u1:thread:T", kind: session.KindDirect, agent: "main", channel: "discord", account: "default", peer: "u1", thread: "T", display: "main:discord:default:direct:u1:thread:T"},
-	{in: "agent:main:telegram:group:-100:topic:42", kind: session.KindGroup, agent: "main", channel: "telegram", peer: "-100", thread: "42", display: "main:telegram:group:-100:topic:42"},
-	{in: "agent:main:matrix:CHANNEL:!Room:Example.org:THREAD:$Ev:x", out: "agent:main:matrix:channel:!Room:Example.org:thread:$Ev:x", kind: session.KindChannel, agent: "main", channel: "matrix", peer: "!Room:Example.org", thread: "$Ev:x", display: "main:matrix:channel:!Room:Example.org:thread:$Ev:x"},
-	{in: "agent:main:discord:channel:group", kind: session.KindChannel, agent: "main", channel: "discord", peer: "group", display: "main:discord:channel:group"},
-	{in: "agent:main:discord:group:direct:x", kind: session.KindGroup, agent: "main", channel: "discord", peer: "direct:x", display: "main:discord:group:direct:x"},
-	{in: "agent:a:subagent:" + uuid1, kind: session.KindSubagent, agent: "a", id: uuid1, depth: 1, ids: []string{uuid1}, display: "a:subagent:6f1c2a52"},
-	{in: "agent:a:SubAgent:" + strings.ToUpper(uuid1), out: "agent:a:subagent:" + uuid1, kind: session.KindSubagent, agent: "a", id: uuid1, depth: 1, ids: []string{uuid1}, display: "a:subagent:6f1c2a52"},
-	{in: "agent:a:subagent:" + uuid1 + ":subagent:" + uuid2, kind: session.KindSubagent, agent: "a", id: uuid2, depth: 2, ids: []string{uuid1, uuid2}, display: "a:subagent:6f1c2a52:subagent:0b6c1c1e"},
-	{in: "agent:main:spawn:abc123", kind: session.KindSubagent, agent: "main", id: "abc123", depth: 1, ids: []string{"abc123"}, display: "main:spawn:abc123"},
-	{in: "agent:main:spawn:" + uuid1, kind: session.KindSubagent, agent: "main", id: uuid1, depth: 1, ids: []string{uuid1}, display: "main:spawn:" + uuid1[:8]},
-	{in: "agent:main:spawn:x:subagent:y:spawn:z", kind: session.KindSubagent, agent: "main", id: "z", depth: 3, ids: []string{"x", "y", "z"}, display: "main:spawn:x:subagent:y:spawn:z"},
-	{in: "agent:main:subagent:abc:thread:9", kind: session.KindSubagent, agent: "main", id: "abc", thread: "9", depth: 1, ids: []string{"abc"}, display: "main:subagent:abc:thread:9"},
-	{in: "agent:main:cron:j1", kind: session.KindCron, agent: "main", id: "j1", display: "main:cron:j1"},
-	{in: "agent:main:cron:j1:run:r1", kind: session.KindCron, agent: "main", id: "j1", run: "r1", display: "main:cron:j1:run:r1"},
-	{in: "agent:main:cron:j1:topic:run:run:x", kind: session.KindCron, agent: "main", id: "j1", thread: "run:run:x", display: "main:cron:j1:topic:run:run:x"},
-	{in: "agent:main:acp:" + uuid1, kind: session.KindACP, agent: "main", id: uuid1, display: "main:acp:6f1c2a52"},
-	{in: "AGENT:Main:Hook:Webhook:42", out: "agent:main:hook:webhook:42", kind: session.KindHook, agent: "main", id: "webhook:42", display: "main:hook:webhook:42"},
-	{in: "agent:thread:main", kind: session.KindMain, agent: "thread", id: "main", display: "thread:main"},
+	{
+		in: "AGENT:Ops:MAIN", out: "agent:ops:main", kind: session.KindMain, agent: "ops",
+		id: "main", display: "ops:main",
+	},
+	{
+		in: "agent:main:nightly-batch", kind: session.KindNamed, agent: "main", id: "nightly-batch",
+		display: "main:nightly-batch",
+	},
+	{
+		in: "agent:main:node-1", kind: session.KindNamed, agent: "main", id: "node-1",
+		display: "main:node-1",
+	},
+	{
+		in: "agent:main:work:thread:7", kind: session.KindNamed, agent: "main", id: "work",
+		thread: "7", display: "main:work:thread:7",
+	},
+	{
+		in: "agent:main:work:topic:7", kind: session.KindNamed, agent: "main", id: "work",
+		thread: "7", display: "main:work:topic:7",
+	},
+	{
+		in: "agent:main:main:thread:1:topic:2", kind: session.KindThread, agent: "main", id: "main",
+		thread: "2", display: "main:main:thread:1:topic:2",
+	},
+	{
+		in: "agent:main:direct:alice", kind: session.KindDirect, agent: "main", peer: "alice",
+		display: "main:direct:alice",
+	},
+	{
+		in: "agent:main:telegram:direct:4711", kind: session.KindDirect, agent: "main",
+		channel: "telegram", peer: "4711", display: "main:telegram:direct:4711",
+	},
+	{
+		in: "agent:main:Telegram:DM:AbC", out: "agent:main:telegram:direct:AbC",
+		kind: session.KindDirect, agent: "main", channel: "telegram", peer: "AbC",
+		display: "main:telegram:direct:AbC",
+	},
+	{
+		in: "agent:main:discord:Default:direct:u1", out: "agent:main:discord:default:direct:u1",
+		kind: session.KindDirect, agent: "main", channel: "discord", account: "default", peer: "u1",
+		display: "main:discord:default:direct:u1",
+	},
+	{
+		in:  "agent:main:discord:default:dm:u1:thread:T",
+		out: "agent:main:discord:default:direct:u1:thread:T", kind: session.KindDirect,
+		agent: "main", channel: "discord", account: "default", peer: "u1", thread: "T",
+		display: "main:discord:default:direct:u1:thread:T",
+	},
+	{
+		in: "agent:main:telegram:group:-100:topic:42", kind: session.KindGroup, agent: "main",
+		channel: "telegram", peer: "-100", thread: "42",
+		display: "main:telegram:group:-100:topic:42",
+	},
+	{
+		in:  "agent:main:matrix:CHANNEL:!Room:Example.org:THREAD:$Ev:x",
+		out: "agent:main:matrix:channel:!Room:Example.org:thread:$Ev:x", kind: session.KindChannel,
+		agent: "main", channel: "matrix", peer: "!Room:Example.org", thread: "$Ev:x",
+		display: "main:matrix:channel:!Room:Example.org:thread:$Ev:x",
+	},
+	{
+		in: "agent:main:discord:channel:group", kind: session.KindChannel, agent: "main",
+		channel: "discord", peer: "group", display: "main:discord:channel:group",
+	},
+	{
+		in: "agent:main:discord:group:direct:x", kind: session.KindGroup, agent: "main",
+		channel: "discord", peer: "direct:x", display: "main:discord:group:direct:x",
+	},
+	{
+		in: "agent:a:subagent:" + uuid1, kind: session.KindSubagent, agent: "a", id: uuid1,
+		depth: 1, ids: []string{uuid1}, display: "a:subagent:6f1c2a52",
+	},
+	{
+		in: "agent:a:SubAgent:" + strings.ToUpper(uuid1), out: "agent:a:subagent:" + uuid1,
+		kind: session.KindSubagent, agent: "a", id: uuid1, depth: 1, ids: []string{uuid1},
+		display: "a:subagent:6f1c2a52",
+	},
+	{
+		in: "agent:a:subagent:" + uuid1 + ":subagent:" + uuid2, kind: session.KindSubagent,
+		agent: "a", id: uuid2, depth: 2, ids: []string{uuid1, uuid2},
+		display: "a:subagent:6f1c2a52:subagent:0b6c1c1e",
+	},
+	{
+		in: "agent:main:spawn:abc123", kind: session.KindSubagent, agent: "main", id: "abc123",
+		depth: 1, ids: []string{"abc123"}, display: "main:spawn:abc123",
+	},
+	{
+		in: "agent:main:spawn:" + uuid1, kind: session.KindSubagent, agent: "main", id: uuid1,
+		depth: 1, ids: []string{uuid1}, display: "main:spawn:" + uuid1[:8],
+	},
+	{
+		in: "agent:main:spawn:x:subagent:y:spawn:z", kind: session.KindSubagent, agent: "main",
+		id: "z", depth: 3, ids: []string{"x", "y", "z"}, display: "main:spawn:x:subagent:y:spawn:z",
+	},
+	{
+		in: "agent:main:subagent:abc:thread:9", kind: session.KindSubagent, agent: "main",
+		id: "abc", thread: "9", depth: 1, ids: []string{"abc"},
+		display: "main:subagent:abc:thread:9",
+	},
+	{
+		in: "agent:main:cron:j1", kind: session.KindCron, agent: "main", id: "j1",
+		display: "main:cron:j1",
+	},
+	{
+		in: "agent:main:cron:j1:run:r1", kind: session.KindCron, agent: "main", id: "j1", run: "r1",
+		display: "main:cron:j1:run:r1",
+	},
+	{
+		in: "agent:main:cron:j1:topic:run:run:x", kind: session.KindCron, agent: "main", id: "j1",
+		thread: "run:run:x", display: "main:cron:j1:topic:run:run:x",
+	},
+	{
+		in: "agent:main:acp:" + uuid1, kind: session.KindACP, agent: "main", id: uuid1,
+		display: "main:acp:6f1c2a52",
+	},
+	{
+		in: "AGENT:Main:Hook:Webhook:42", out: "agent:main:hook:webhook:42", kind: session.KindHook,
+		agent: "main", id: "webhook:42", display: "main:hook:webhook:42",
+	},
+	{
+		in: "agent:thread:main", kind: session.KindMain, agent: "thread", id: "main",
+		display: "thread:main",
+	},
 	{in: "GLOBAL", out: "global", kind: session.KindGlobal, display: "global"},
 }
 
@@ -75,8 +169,13 @@ func TestKeys(t *testing.T) {
 			assert.Equal(t, c.out, k.String())
 			assert.Equal(t, c.kind, k.Kind())
 			assert.Equal(t, c.agent, k.Agent())
-			assert.Equal(t, []string{c.channel, c.account, c.peer}, []string{k.Channel(), k.Account(), k.Peer()})
-			assert.Equal(t, []string{c.thread, c.id, c.run}, []string{k.ThreadID(), k.ID(), k.CronRun()})
+			assert.Equal(
+				t, []string{c.channel, c.account, c.peer},
+				[]string{k.Channel(), k.Account(), k.Peer()},
+			)
+			assert.Equal(
+				t, []string{c.thread, c.id, c.run}, []string{k.ThreadID(), k.ID(), k.CronRun()},
+			)
 			assert.Equal(t, c.ids, slices.Collect(k.IDs()))
 			assert.Equal(t, c.depth, k.Depth())
 			assert.Equal(t, c.kind == session.KindSubagent, k.IsSubagent())
@@ -86,7 +185,13 @@ func TestKeys(t *testing.T) {
 			assert.Equal(t, c.thread, thread)
 			assert.Equal(t, c.thread != "", threaded)
 			if threaded {
-				assert.Contains(t, []session.Key{session.Must(chat.Thread(thread)), session.Must(chat.Topic(thread))}, k)
+				assert.Contains(
+					t,
+					[]session.Key{
+						session.Must(chat.Thread(thread)), session.Must(chat.Topic(thread)),
+					},
+					k,
+				)
 			} else {
 				assert.Equal(t, k, chat)
 			}
@@ -95,12 +200,12 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// checkKey checks what is true of every key that is not zero.
+// checkKey checks what holds for every key that is not zero.
 func checkKey(t *testing.T, k session.Key) {
 	t.Helper()
 	again, err := session.Parse(k.String())
 	require.NoError(t, err)
-	assert.Equal(t, k, again, "parsing what was printed")
+	assert.Equal(t, k, again, "a key parses to itself")
 	assert.LessOrEqual(t, len(k.String()), session.MaxKeyLen)
 	assert.True(t, utf8.ValidString(k.String()))
 
@@ -109,11 +214,8 @@ func checkKey(t *testing.T, k session.Key) {
 	var back session.Key
 	require.NoError(t, back.UnmarshalText(text))
 	assert.Equal(t, k, back)
-	appended, err := k.AppendText([]byte("x"))
-	require.NoError(t, err)
-	assert.Equal(t, "x"+k.String(), string(appended))
 
-	// A substring tells sub-agents as well, however deep.
+	// A search for the words in the text finds the same sub-agents.
 	n := strings.Count(k.String(), ":subagent:") + strings.Count(k.String(), ":spawn:")
 	assert.Equal(t, n, k.Depth())
 	assert.Equal(t, n > 0, k.IsSubagent())
@@ -196,14 +298,20 @@ func TestKeyErrors(t *testing.T) {
 		assert.True(t, k.IsZero())
 		assert.Less(t, len(err.Error()), 400, "an error repeats what it got, but not all of it")
 		if c.in != "main" {
-			assert.True(t, session.IsSubagentSession(c.in), "what is not a key is trusted least: %q", c.in)
+			assert.True(
+				t, session.IsSubagentSession(c.in), "what is not a key is trusted least: %q", c.in,
+			)
 		}
 	}
-	// The word dm grows when it is read.
+	// The word dm becomes direct, which is longer.
 	dm := "agent:main:telegram:dm:"
 	_, err := session.Parse(dm + strings.Repeat("x", session.MaxKeyLen-len(dm)))
 	assert.ErrorIs(t, err, session.ErrInvalidKey)
-	_, err = session.Parse("agent:main:telegram:group:" + strings.Repeat("x", session.MaxKeyLen-len("agent:main:telegram:group:")))
+	_, err = session.Parse(
+		"agent:main:telegram:group:" + strings.Repeat(
+			"x", session.MaxKeyLen-len("agent:main:telegram:group:"),
+		),
+	)
 	assert.NoError(t, err)
 }
 
@@ -271,7 +379,10 @@ func TestConstructors(t *testing.T) {
 	for next, err := deep, error(nil); err == nil; next, err = deep.Child("main", session.NewID()) {
 		deep = next
 	}
-	assert.Equal(t, (session.MaxKeyLen-len("agent:main"))/len(":subagent:"+uuid1), deep.Depth(), "as deep as a key may be")
+	assert.Equal(
+		t, (session.MaxKeyLen-len("agent:main"))/len(":subagent:"+uuid1), deep.Depth(),
+		"as deep as a key may be",
+	)
 }
 
 // A constructor never makes a key that means something else than what it was asked for, and names
@@ -373,11 +484,13 @@ func TestDirectScopes(t *testing.T) { // K23
 		session.DirectPerChannelPeer: "agent:main:discord:direct:user123",
 		session.DirectPerAccount:     "agent:main:discord:default:direct:user123",
 	} {
-		assert.Equal(t, want, session.Must(scope.Key("main", "discord", "default", "user123")).String())
+		assert.Equal(
+			t, want, session.Must(scope.Key("main", "discord", "default", "user123")).String(),
+		)
 	}
 }
 
-// The cases by which the field's reference system is known, with what is different here and why.
+// The K numbers are cases of the reference system. A comment says where the answer here differs.
 func TestSubagentDetection(t *testing.T) {
 	for in, want := range map[string]bool{
 		"agent:main:subagent:abc":                  true,
@@ -471,7 +584,21 @@ func TestNoAllocations(t *testing.T) {
 		n := 0
 		assert.Zero(t, testing.AllocsPerRun(10, func() {
 			_, thread, _ := k.CutThread()
-			n += len(k.Agent()) + len(k.Channel()) + len(k.Account()) + len(k.Peer()) + len(k.ID()) + len(k.CronRun()) + len(thread)
+			n += len(
+				k.Agent(),
+			) + len(
+				k.Channel(),
+			) + len(
+				k.Account(),
+			) + len(
+				k.Peer(),
+			) + len(
+				k.ID(),
+			) + len(
+				k.CronRun(),
+			) + len(
+				thread,
+			)
 			n += int(k.Kind()) + k.Depth()
 			for id := range k.IDs() {
 				n += len(id)
@@ -481,7 +608,9 @@ func TestNoAllocations(t *testing.T) {
 			}
 		}), "methods of %q", s)
 	}
-	assert.LessOrEqual(t, testing.AllocsPerRun(10, func() { _ = session.Must(keys[0].Child("ops", uuid1)) }), 1.0)
+	assert.LessOrEqual(
+		t, testing.AllocsPerRun(10, func() { _ = session.Must(keys[0].Child("ops", uuid1)) }), 1.0,
+	)
 }
 
 func TestWords(t *testing.T) {
@@ -508,8 +637,17 @@ func TestWords(t *testing.T) {
 		_, err = back([]byte("nonsense"))
 		assert.ErrorContains(t, err, `"nonsense"`)
 	}
-	check(12, func(i int) word { return session.Kind(i) }, func(b []byte) (word, error) { var v session.Kind; err := v.UnmarshalText(b); return v, err })
-	check(4, func(i int) word { return session.Role(i) }, func(b []byte) (word, error) { var v session.Role; err := v.UnmarshalText(b); return v, err })
-	check(2, func(i int) word { return session.Scope(i) }, func(b []byte) (word, error) { var v session.Scope; err := v.UnmarshalText(b); return v, err })
-	check(4, func(i int) word { return session.DirectScope(i) }, func(b []byte) (word, error) { var v session.DirectScope; err := v.UnmarshalText(b); return v, err })
+	check(12, func(i int) word { return session.Kind(i) }, backTo[session.Kind, word])
+	check(4, func(i int) word { return session.Role(i) }, backTo[session.Role, word])
+	check(4, func(i int) word { return session.DirectScope(i) }, backTo[session.DirectScope, word])
+}
+
+// backTo returns the T whose word is text, as a W.
+func backTo[T, W any, P interface {
+	*T
+	UnmarshalText(text []byte) error
+}](text []byte) (W, error) {
+	var v T
+	err := P(&v).UnmarshalText(text)
+	return any(v).(W), err
 }

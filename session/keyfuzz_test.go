@@ -22,23 +22,28 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			var bad *session.KeyError
 			require.ErrorAs(t, err, &bad)
-			assert.True(t, 0 <= bad.Offset && bad.Offset <= len(s), "offset %d of %q", bad.Offset, s)
+			assert.True(
+				t, 0 <= bad.Offset && bad.Offset <= len(s), "offset %d of %q", bad.Offset, s,
+			)
 			assert.NotEmpty(t, bad.Reason)
 			assert.True(t, k.IsZero())
 			assert.Equal(t, !strings.EqualFold(s, "main"), session.IsSubagentSession(s))
 			return
 		}
 		checkKey(t, k)
-		// Case changes nothing that rights hang on.
+		// Letter case does not change what rights depend on.
 		if upper, err := session.Parse(asciiUpper(s)); assert.NoError(t, err) {
 			assert.Equal(t, k.Kind(), upper.Kind())
 			assert.Equal(t, k.Depth(), upper.Depth())
 			assert.Equal(t, k.Agent(), upper.Agent())
 		}
-		// A marker anywhere in the text makes a sub-agent of it, or no key.
+		// A key with a marker anywhere in its text is that of a sub-agent.
 		folded := strings.ToLower(s)
-		assert.Equal(t, strings.Contains(folded, ":subagent:") || strings.Contains(folded, ":spawn:"), k.IsSubagent())
-		// Space changes what is a key into what is none.
+		assert.Equal(
+			t, strings.Contains(folded, ":subagent:") || strings.Contains(folded, ":spawn:"),
+			k.IsSubagent(),
+		)
+		// A key with space around it is not a key.
 		for _, spaced := range []string{" " + s, s + " ", s + "\n", "\t" + s, s + "\u200b"} {
 			_, err := session.Parse(spaced)
 			assert.Error(t, err, "%q", spaced)
@@ -46,7 +51,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// asciiUpper writes s in capitals, but nothing that is not ASCII.
+// asciiUpper returns s with its lower-case letters of ASCII in capitals.
 func asciiUpper(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' {
@@ -65,11 +70,15 @@ func FuzzConstructors(f *testing.F) {
 			session.KindDirect: func() (session.Key, error) {
 				return session.DirectAccountKey(agent, channel, account, peer)
 			},
-			session.KindGroup:   func() (session.Key, error) { return session.GroupKey(agent, channel, peer) },
-			session.KindChannel: func() (session.Key, error) { return session.ChannelKey(agent, channel, peer) },
+			session.KindGroup: func() (session.Key, error) {
+				return session.GroupKey(agent, channel, peer)
+			},
+			session.KindChannel: func() (session.Key, error) {
+				return session.ChannelKey(agent, channel, peer)
+			},
 		} {
 			k, err := build()
-			if !made(t, k, err) {
+			if !keyMade(t, k, err) {
 				continue
 			}
 			checkKey(t, k)
@@ -81,7 +90,7 @@ func FuzzConstructors(f *testing.F) {
 			if kind == session.KindDirect {
 				assert.Equal(t, strings.ToLower(account), k.Account())
 			}
-			if in, err := k.Thread(thread); made(t, in, err) {
+			if in, err := k.Thread(thread); keyMade(t, in, err) {
 				checkKey(t, in)
 				assert.Equal(t, thread, in.ThreadID())
 				assert.Equal(t, peer, in.Peer())
@@ -89,26 +98,26 @@ func FuzzConstructors(f *testing.F) {
 			}
 		}
 		child, err := session.Must(session.MainKey("main")).Child(agent, peer)
-		if made(t, child, err) {
+		if keyMade(t, child, err) {
 			checkKey(t, child)
 			assert.Equal(t, strings.ToLower(peer), child.ID())
 			assert.Equal(t, 1, child.Depth())
 			assert.Equal(t, 2, session.Must(child.Child(agent, "x")).Depth())
 		}
-		if named, err := session.NamedKey(agent, peer); made(t, named, err) {
+		if named, err := session.NamedKey(agent, peer); keyMade(t, named, err) {
 			checkKey(t, named)
 			assert.Equal(t, session.KindNamed, named.Kind())
 		}
-		if hook, err := session.HookKey(agent, peer); made(t, hook, err) {
+		if hook, err := session.HookKey(agent, peer); keyMade(t, hook, err) {
 			checkKey(t, hook)
 			assert.Equal(t, session.KindHook, hook.Kind())
 		}
 	})
 }
 
-// made reports whether a constructor made a key. A key and an error never come together, and the
+// keyMade reports whether a constructor made a key. A key and an error never come together, and the
 // error is always one of a key.
-func made(t *testing.T, k session.Key, err error) bool {
+func keyMade(t *testing.T, k session.Key, err error) bool {
 	t.Helper()
 	if err == nil {
 		assert.True(t, k.IsValid())

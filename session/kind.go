@@ -1,34 +1,33 @@
 package session
 
-import (
-	"github.com/offshoot-sdk/offshoot/internal/enum"
-)
+import "github.com/offshoot-sdk/offshoot/internal/enum"
 
-// A Kind is what a key says about the session that it names. The zero Kind is that of the zero Key.
+// A Kind is the kind of session that a [Key] names. The zero Kind is that of the zero Key.
 //
-// A Kind is read from the position of the words in a key, never from a substring, so no peer, id or
-// name can change it.
+// A Kind follows from the positions of the words in a key, not from substrings. So the text of a
+// peer, an id or a name cannot change it.
 type Kind uint8
 
-// The kinds, with the form of the keys of each.
+// The kinds, with the form of their keys.
 const (
-	KindInvalid  Kind = iota // the zero Key and the reserved roots: no session
+	KindInvalid  Kind = iota // the zero Key and the reserved roots, which are not sessions
 	KindMain                 // agent:<agent>:main
 	KindThread               // agent:<agent>:main:thread|topic:<id>, a thread of the main session
-	KindNamed                // agent:<agent>:<name>, not a chat: a batch job, a test
+	KindNamed                // agent:<agent>:<name>, such as a batch job; not a chat
 	KindDirect               // agent:<agent>:[<channel>:[<account>:]]direct:<peer>
 	KindGroup                // agent:<agent>:<channel>:group:<peer>
 	KindChannel              // agent:<agent>:<channel>:channel:<peer>
 	KindSubagent             // agent:<agent>:subagent|spawn:<id>, once for each level
 	KindCron                 // agent:<agent>:cron:<job>[:run:<run>]
-	KindACP                  // agent:<agent>:acp:<id>, an external harness that speaks the Agent Client Protocol
+	KindACP                  // agent:<agent>:acp:<id>, a harness with the Agent Client Protocol
 	KindHook                 // agent:<agent>:hook:<id>[:<id>...]
 	KindGlobal               // global, one session for all agents and chats
 )
 
 var kindNames = [...]string{
-	KindInvalid: "invalid", KindMain: "main", KindThread: "thread", KindNamed: "named", KindDirect: "direct", KindGroup: "group",
-	KindChannel: "channel", KindSubagent: "subagent", KindCron: "cron", KindACP: "acp", KindHook: "hook", KindGlobal: "global",
+	KindInvalid: "invalid", KindMain: "main", KindThread: "thread", KindNamed: "named",
+	KindDirect: "direct", KindGroup: "group", KindChannel: "channel", KindSubagent: "subagent",
+	KindCron: "cron", KindACP: "acp", KindHook: "hook", KindGlobal: "global",
 }
 
 // String returns the word for k, such as "subagent".
@@ -37,27 +36,31 @@ func (k Kind) String() string { return enum.String(kindNames[:], "Kind", k) }
 // MarshalText returns the word for k. A value that is not a Kind is an error.
 func (k Kind) MarshalText() ([]byte, error) { return enum.Marshal(kindNames[:], "session", "kind", k) }
 
-// UnmarshalText sets k to the Kind that text is the word for.
+// UnmarshalText sets k to the Kind whose word is text, in any letter case of ASCII. Other text is
+// an error and leaves k as it is.
 func (k *Kind) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(kindNames[:], "session", "kind", text, k)
 }
 
-// A Role is what a session may do with sub-agents. It is written when the session is made and is a
-// ceiling from then on: see [Role.Ceiling].
+// A Role says whether a session may start sub-agents. It is recorded when the session is made and
+// is an upper bound from then on: see [Role.Ceiling].
 type Role uint8
 
-// The roles. A session without a record has the first.
+// The roles. The zero Role is RoleUnknown, that of a session without a record.
 const (
-	RoleUnknown      Role = iota // no record: refused wherever a role is needed
-	RoleMain                     // a top-level session, which may spawn
-	RoleOrchestrator             // a sub-agent that may spawn
+	RoleUnknown      Role = iota // no role is recorded; refused wherever a role is needed
+	RoleMain                     // a top-level session, which may start sub-agents
+	RoleOrchestrator             // a sub-agent that may start sub-agents
 	RoleLeaf                     // a sub-agent that may not
 )
 
-var roleNames = [...]string{RoleUnknown: "unknown", RoleMain: "main", RoleOrchestrator: "orchestrator", RoleLeaf: "leaf"}
+var roleNames = [...]string{
+	RoleUnknown: "unknown", RoleMain: "main", RoleOrchestrator: "orchestrator", RoleLeaf: "leaf",
+}
 
-// RoleAt returns the role of a session at a depth: main at 0, an orchestrator below maxSpawnDepth,
-// else a leaf. A negative depth is unknown, and gives [RoleUnknown].
+// RoleAt returns the role of a session at the given depth of its tree. It is [RoleMain] at depth 0,
+// [RoleOrchestrator] at a depth below maxSpawnDepth, and else [RoleLeaf]. A negative depth is not
+// known, and gives [RoleUnknown].
 func RoleAt(depth, maxSpawnDepth int) Role {
 	switch {
 	case depth < 0:
@@ -76,14 +79,16 @@ func (r Role) String() string { return enum.String(roleNames[:], "Role", r) }
 // MarshalText returns the word for r. A value that is not a Role is an error.
 func (r Role) MarshalText() ([]byte, error) { return enum.Marshal(roleNames[:], "session", "role", r) }
 
-// UnmarshalText sets r to the Role that text is the word for.
+// UnmarshalText sets r to the Role whose word is text, in any letter case of ASCII. Other text is
+// an error and leaves r as it is.
 func (r *Role) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(roleNames[:], "session", "role", text, r)
 }
 
-// Ceiling returns the lesser of the role that was stored and the one that today's limits give: a
-// lower limit demotes at once, a higher one never promotes. Roles that do not agree on whether the
-// session is a sub-agent, and unknown ones, give [RoleUnknown].
+// Ceiling returns the role of a session today: the lesser of r, which was recorded when the session
+// was made, and now, which [RoleAt] gives under today's limit. A lower limit demotes a session at
+// once, and a higher one never promotes it. The result is [RoleUnknown] if either role is unknown,
+// or if they disagree on whether the session is a sub-agent.
 func (r Role) Ceiling(now Role) Role {
 	switch {
 	case r == now:
@@ -94,52 +99,22 @@ func (r Role) Ceiling(now Role) Role {
 	return RoleUnknown
 }
 
-// MaySpawn reports whether a session of this role may have sub-agents at all.
+// MaySpawn reports whether a session of this role may start sub-agents. Such a session also
+// controls them: it may steer and stop those that it started, and those below. A session that may
+// not start sub-agents controls none. Which sessions it may see is a matter of configuration, not
+// of its role.
 func (r Role) MaySpawn() bool { return r == RoleMain || r == RoleOrchestrator }
 
-// Scope returns whom a session of this role may steer and stop. Whom it may see is a matter of
-// configuration, not of its role.
-func (r Role) Scope() Scope {
-	if r.MaySpawn() {
-		return ScopeChildren
-	}
-	return ScopeNone
-}
-
-// A Scope is whom a session controls. It follows from the session's [Role] and so is a ceiling as
-// well.
-type Scope uint8
-
-// The scopes, each more than the one before.
-const (
-	ScopeNone     Scope = iota // no session
-	ScopeChildren              // the sub-agents that it started, and theirs
-)
-
-var scopeNames = [...]string{ScopeNone: "none", ScopeChildren: "children"}
-
-// String returns the word for s, "none" or "children".
-func (s Scope) String() string { return enum.String(scopeNames[:], "Scope", s) }
-
-// MarshalText returns the word for s. A value that is not a Scope is an error.
-func (s Scope) MarshalText() ([]byte, error) {
-	return enum.Marshal(scopeNames[:], "session", "scope", s)
-}
-
-// UnmarshalText sets s to the Scope that text is the word for.
-func (s *Scope) UnmarshalText(text []byte) error {
-	return enum.Unmarshal(scopeNames[:], "session", "scope", text, s)
-}
-
-// A DirectScope is how much of a direct chat tells its session apart from others.
+// A DirectScope says which direct chats share a session. It is the setting that configurations call
+// dmScope; an adapter that reads such a configuration makes its keys by [DirectScope.Key].
 type DirectScope uint8
 
-// The scopes, with what each tells sessions apart by.
+// The scopes, with what has a session of its own in each.
 const (
-	DirectMain           DirectScope = iota // nothing: every direct chat is the agent's main session
-	DirectPerPeer                           // the person, whatever the channel
-	DirectPerChannelPeer                    // the person on a channel
-	DirectPerAccount                        // the person on a channel, for each of the bot's accounts there
+	DirectMain           DirectScope = iota // nothing: direct chats are the main session
+	DirectPerPeer                           // each person, on all channels
+	DirectPerChannelPeer                    // each person on each channel
+	DirectPerAccount                        // each person on each channel and account of the bot
 )
 
 var directScopeNames = [...]string{
@@ -147,7 +122,7 @@ var directScopeNames = [...]string{
 	DirectPerAccount: "per-account-channel-peer",
 }
 
-// String returns the word for s as configurations have it, such as "per-channel-peer".
+// String returns the word for s in configurations, such as "per-channel-peer".
 func (s DirectScope) String() string { return enum.String(directScopeNames[:], "DirectScope", s) }
 
 // MarshalText returns the word for s. A value that is not a DirectScope is an error.
@@ -155,7 +130,8 @@ func (s DirectScope) MarshalText() ([]byte, error) {
 	return enum.Marshal(directScopeNames[:], "session", "direct scope", s)
 }
 
-// UnmarshalText sets s to the DirectScope that text is the word for.
+// UnmarshalText sets s to the DirectScope whose word is text, in any letter case of ASCII. Other
+// text is an error and leaves s as it is.
 func (s *DirectScope) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(directScopeNames[:], "session", "direct scope", text, s)
 }

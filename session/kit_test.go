@@ -7,16 +7,18 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/sessiontest"
 )
 
-// A process that starts again finds nothing in memory. To run the rules about that, the journal outlives what the kit closes.
-type unclosed struct{ session.Journal }
+// An unclosedJournal does not have a Close. So the kit cannot close the journal in memory, and the
+// rules about opening a journal again find what was appended.
+type unclosedJournal struct{ session.Journal }
 
 func TestMemoryJournal(t *testing.T) {
 	sessiontest.TestJournal(t, func(*testing.T) sessiontest.OpenFunc {
 		j := session.NewMemory().Journal
-		return func() (session.Journal, error) { return unclosed{j}, nil }
+		return func() (session.Journal, error) { return unclosedJournal{j}, nil }
 	})
 }
 
+// An unclosedTranscripts is the same for transcripts.
 type unclosedTranscripts struct{ session.Transcripts }
 
 func TestMemoryTranscripts(t *testing.T) {

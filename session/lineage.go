@@ -5,24 +5,26 @@ import (
 	"fmt"
 )
 
-// A Lineage is where a session stands in its tree. It is written once, when the session is made, and is never inferred from a key or
-// from a link between chats. The zero Lineage is nobody's.
+// A Lineage says where a session stands in its tree. It is recorded once, when the session is made.
+// It is never inferred from a key or from a link between chats. The zero Lineage does not belong to
+// a session, and [Lineage.Validate] refuses it.
 type Lineage struct {
 	Key    Key  `json:"key"`
-	Root   Key  `json:"root"`            // the top-level session of the tree, Key itself for that session
+	Root   Key  `json:"root"`            // the top-level session of the tree; for that session Key
 	Parent Key  `json:"parent,omitzero"` // zero for the root
-	Depth  int  `json:"depth"`           // how many sessions are above: 0 for the root
+	Depth  int  `json:"depth"`           // number of sessions above: 0 for the root
 	Role   Role `json:"role"`            // as of when the session was made
 }
 
-// ErrCorruptLineage is what every *[LineageError] is, but one for a missing record, which is [ErrNotFound].
+// ErrCorruptLineage is what errors.Is finds in every *[LineageError], except in one for a missing
+// record, in which it finds [ErrNotFound].
 var ErrCorruptLineage = errors.New("session: corrupt lineage")
 
-// A LineageError says whose lineage cannot be true, and why.
+// A LineageError says that the lineage of a session cannot be true, and why.
 type LineageError struct {
-	Key     Key
-	Reason  string
-	Missing bool // there is no record
+	Key     Key    // the session
+	Reason  string // a short phrase
+	Missing bool   // the session is a sub-agent without a record
 }
 
 // Error names the key and the reason.
@@ -38,41 +40,38 @@ func (e *LineageError) Is(target error) bool {
 	return target == ErrCorruptLineage
 }
 
-// Top returns the lineage of a top-level session. The key of a sub-agent is refused with [ErrNotFound]: a sub-agent has a record or
-// no rights.
+// Top returns the lineage of a top-level session. It returns a *[LineageError] that is
+// [ErrNotFound] for the key of a sub-agent, since a sub-agent without a record does not have
+// rights.
 func Top(key Key) (Lineage, error) {
 	switch {
 	case !key.IsValid():
-		return Lineage{}, &LineageError{Key: key, Reason: "no session"}
+		return Lineage{}, &LineageError{Key: key, Reason: "not a session"}
 	case key.IsSubagent():
-		return Lineage{}, &LineageError{Key: key, Reason: "a sub-agent without a record", Missing: true}
+		return Lineage{}, &LineageError{
+			Key: key, Reason: "a sub-agent without a record", Missing: true,
+		}
 	}
 	return Lineage{Key: key, Root: key, Role: RoleMain}, nil
 }
 
-// Child returns the lineage of a session that l starts, with the role that maxSpawnDepth gives it. The key must be a sub-agent's or an
-// external harness's; its depth is one more than that of l, which must not be less than the key itself says.
+// Child returns the lineage of a session that l starts, one level below l. Its role is the one that
+// maxSpawnDepth gives at that depth. The key must be that of a sub-agent or of an external harness,
+// and must not claim a greater depth. If l or the result is not valid, the error is that of
+// [Lineage.Validate].
 func (l Lineage) Child(key Key, maxSpawnDepth int) (Lineage, error) {
 	if err := l.Validate(); err != nil {
 		return Lineage{}, err
 	}
 	depth := l.Depth + 1
-	child := Lineage{Key: key, Root: l.Root, Parent: l.Key, Depth: depth, Role: RoleAt(depth, maxSpawnDepth)}
+	child := Lineage{
+		Key: key, Root: l.Root, Parent: l.Key, Depth: depth, Role: RoleAt(depth, maxSpawnDepth),
+	}
 	return child, child.Validate()
 }
 
-// IsTop reports whether l is that of a top-level session.
-func (l Lineage) IsTop() bool { return l.Parent.IsZero() }
-
-// RoleNow returns the role of the session under today's maxSpawnDepth: that which was stored is the ceiling.
-func (l Lineage) RoleNow(maxSpawnDepth int) Role {
-	return l.Role.Ceiling(RoleAt(l.Depth, maxSpawnDepth))
-}
-
-// Scope returns whom the session controls under today's maxSpawnDepth.
-func (l Lineage) Scope(maxSpawnDepth int) Scope { return l.RoleNow(maxSpawnDepth).Scope() }
-
-// Validate returns a *[LineageError] if l cannot be true of any session, whatever the records of the others say.
+// Validate returns a *[LineageError] if l contradicts itself. It does not look at the records of
+// other sessions, as [Trace] does.
 func (l Lineage) Validate() error {
 	if reason := l.fault(); reason != "" {
 		return &LineageError{Key: l.Key, Reason: reason}
@@ -80,12 +79,13 @@ func (l Lineage) Validate() error {
 	return nil
 }
 
+// fault returns what is wrong with l, "" if nothing is.
 func (l Lineage) fault() string {
 	switch {
 	case !l.Key.IsValid():
-		return "no session"
+		return "not a session"
 	case !l.Root.IsValid() || l.Root.IsSubagent():
-		return fmt.Sprintf("root %q is no top-level session", l.Root)
+		return fmt.Sprintf("root %q is not a top-level session", l.Root)
 	case l.Depth < l.Key.Depth():
 		return fmt.Sprintf("depth %d is less than the %d that the key says", l.Depth, l.Key.Depth())
 	}
@@ -94,9 +94,9 @@ func (l Lineage) fault() string {
 	}
 	switch {
 	case !l.Key.IsSubagent() && l.Key.Kind() != KindACP:
-		return "a parent, but the key is no sub-agent's"
+		return "a parent, but the key is not a sub-agent's"
 	case !l.Parent.IsValid():
-		return fmt.Sprintf("parent %q is no session", l.Parent)
+		return fmt.Sprintf("parent %q is not a session", l.Parent)
 	case l.Parent == l.Key || l.Root == l.Key:
 		return "a cycle: the session is above itself"
 	case l.Depth < 1:
@@ -124,10 +124,16 @@ func (l Lineage) topFault() string {
 	return ""
 }
 
-// Trace returns the lineage of key after checking it against the records of every session above it, each of which find returns. A
-// top-level session needs no record. It returns a *[LineageError] that is [ErrNotFound] if the record of a sub-agent is missing, and
-// [ErrCorruptLineage] if the records contradict each other; a cycle among them is such a contradiction and says so. An error of find is
-// returned wrapped.
+// Trace returns the lineage of the session key, after it has checked the records of every session
+// above it. find returns the record of one session, and false if there is none. A top-level session
+// does not need a record.
+//
+// Trace returns a *[LineageError]. The error is [ErrNotFound] if the record of a sub-agent is
+// missing, and [ErrCorruptLineage] if records contradict each other, as in a cycle. An error of
+// find is returned wrapped.
+//
+// Trace is for callers that keep lineages in [Record] values. The trees of package spawn keep their
+// own records, in their journals.
 func Trace(key Key, find func(Key) (l Lineage, ok bool, err error)) (Lineage, error) {
 	first, err := lookup(key, find)
 	if err != nil {
@@ -135,9 +141,10 @@ func Trace(key Key, find func(Key) (l Lineage, ok bool, err error)) (Lineage, er
 	}
 	chain := []Lineage{first} // from the session up to the root
 	seen := map[Key]bool{key: true}
-	for at := first; !at.IsTop(); chain = append(chain, at) {
+	for at := first; !at.Parent.IsZero(); chain = append(chain, at) {
 		if seen[at.Parent] {
-			return Lineage{}, &LineageError{Key: key, Reason: fmt.Sprintf("a cycle: %q is above itself", at.Parent)}
+			reason := fmt.Sprintf("a cycle: %q is above itself", at.Parent)
+			return Lineage{}, &LineageError{Key: key, Reason: reason}
 		}
 		seen[at.Parent] = true
 		if at, err = lookup(at.Parent, find); err != nil {
@@ -146,14 +153,15 @@ func Trace(key Key, find func(Key) (l Lineage, ok bool, err error)) (Lineage, er
 	}
 	for i, above := range chain[1:] {
 		if below := chain[i]; above.Depth+1 != below.Depth || above.Root != below.Root {
-			return Lineage{}, &LineageError{Key: below.Key, Reason: fmt.Sprintf("depth %d below root %q, but its parent %q has depth %d below %q",
-				below.Depth, below.Root, above.Key, above.Depth, above.Root)}
+			reason := fmt.Sprintf("depth %d below root %q, but its parent %q has depth %d below %q",
+				below.Depth, below.Root, above.Key, above.Depth, above.Root)
+			return Lineage{}, &LineageError{Key: below.Key, Reason: reason}
 		}
 	}
 	return first, nil
 }
 
-// lookup finds and checks one record.
+// lookup returns the record of key from find, after it has checked it by itself.
 func lookup(key Key, find func(Key) (Lineage, bool, error)) (Lineage, error) {
 	l, ok, err := find(key)
 	switch {
@@ -162,7 +170,8 @@ func lookup(key Key, find func(Key) (Lineage, bool, error)) (Lineage, error) {
 	case !ok:
 		return Top(key)
 	case l.Key != key:
-		return Lineage{}, &LineageError{Key: key, Reason: fmt.Sprintf("the record is that of %q", l.Key)}
+		reason := fmt.Sprintf("the record is that of %q", l.Key)
+		return Lineage{}, &LineageError{Key: key, Reason: reason}
 	}
 	return l, l.Validate()
 }

@@ -11,10 +11,11 @@ import (
 	"github.com/offshoot-sdk/offshoot/session/internal/due"
 )
 
-// shards is how many parts the table of logs has. Only making a log locks a part for writing.
+// shards is the number of parts of the table of logs. Each part has a lock of its own, which is
+// taken for writing only when a log is made, so that trees do not wait for each other.
 const shards = 64
 
-// A memoryJournal is a [Journal] that lives and dies with the process.
+// A memoryJournal is a [Journal] in memory.
 type memoryJournal struct {
 	seed   maphash.Seed
 	closed atomic.Bool
@@ -25,10 +26,9 @@ type memoryJournal struct {
 	}
 }
 
-// A memoryLog is one log. Batches are kept as they were given: entry i of a batch has the sequence
-// first+i.
+// A memoryLog is one log. See [memoryBatch] for the sequences of its entries.
 type memoryLog struct {
-	mu sync.Mutex // taken before that of the index
+	mu sync.Mutex // taken before the lock of memoryJournal.due
 	due.Item[Key, Seq]
 	batches batchList
 }
@@ -47,7 +47,7 @@ func (j *memoryJournal) Close() error {
 	return nil
 }
 
-// check says why nothing can be done now.
+// check returns ErrClosed if j is closed, else the error of ctx.
 func (j *memoryJournal) check(ctx context.Context) error {
 	if j.closed.Load() {
 		return ErrClosed
@@ -55,7 +55,7 @@ func (j *memoryJournal) check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// log returns the log of root, nil if there is none and it is not to be made.
+// log returns the log of root. If there is none, it makes one if create is set, else returns nil.
 func (j *memoryJournal) log(root Key, create bool) *memoryLog {
 	shard := &j.shards[maphash.String(j.seed, root.s)%shards]
 	shard.RLock()
@@ -91,7 +91,8 @@ func (j *memoryJournal) Append(ctx context.Context, root Key, after Seq, b Batch
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.Last != after {
-		return 0, fmt.Errorf("session: append to %q after %d, which ends at %d: %w", root, after, l.Last, ErrConflict)
+		return 0, fmt.Errorf("session: append to %q after %d, which ends at %d: %w",
+			root, after, l.Last, ErrConflict)
 	}
 	batch := memoryBatch{first: after + 1, id: b.ID, entries: b.Entries}
 	if b.Reset {
@@ -139,7 +140,9 @@ func (j *memoryJournal) Roots(ctx context.Context, q RootQuery) iter.Seq2[Head, 
 			return
 		}
 		if !q.DueBefore.IsZero() {
-			j.due.Due(q.DueBefore, func(h due.Head[Key, Seq]) bool { return yieldHead(ctx, Head(h), yield) })
+			j.due.Due(q.DueBefore, func(h due.Head[Key, Seq]) bool {
+				return yieldHead(ctx, Head(h), yield)
+			})
 			return
 		}
 		for i := range j.shards {
@@ -155,7 +158,8 @@ func (j *memoryJournal) Roots(ctx context.Context, q RootQuery) iter.Seq2[Head, 
 	}
 }
 
-// yieldHead yields h, which is no log if nothing was ever appended to it, or the error of ctx.
+// yieldHead yields the error of ctx if there is one, else h. It skips a log to which nothing was
+// ever appended. It reports whether the loop goes on.
 func yieldHead(ctx context.Context, h Head, yield func(Head, error) bool) bool {
 	if err := ctx.Err(); err != nil {
 		yield(Head{}, fmt.Errorf("session: roots: %w", err))
@@ -164,6 +168,7 @@ func yieldHead(ctx context.Context, h Head, yield func(Head, error) bool) bool {
 	return h.Last == 0 || yield(h, nil)
 }
 
+// inShard returns the logs of one part of the table.
 func (j *memoryJournal) inShard(i int) []*memoryLog {
 	shard := &j.shards[i]
 	shard.RLock()

@@ -9,22 +9,27 @@ import (
 	"time"
 )
 
-// maxTombstones is how many archived transcripts are remembered by name, the latest. Their lines are not kept.
+// maxTombstones is the number of archived transcripts whose names are remembered, the latest ones.
+// Their lines are not kept.
 const maxTombstones = 1 << 14
 
-// memoryTranscripts are [Transcripts] that live and die with the process. An archived transcript is gone but for its name.
+// memoryTranscripts is a [Transcripts] in memory. Of an archived transcript it keeps the name
+// alone.
 type memoryTranscripts struct {
 	closed atomic.Bool
 
-	mu       sync.RWMutex // held to read while lines are appended, so that nothing is appended to what has been archived
+	// mu is held for reading while lines are appended, so that no line is appended to a transcript
+	// that has been archived.
+	mu       sync.RWMutex
 	live     map[Ref]*memoryTranscript
 	archived map[Ref]string
-	buried   []Ref // the keys of archived, the oldest first
+	buried   []Ref // keys of archived, the oldest first
 }
 
+// A memoryTranscript is one transcript that is not archived.
 type memoryTranscript struct {
 	mu    sync.Mutex
-	lines []Message // only ever appended to, so a reader may keep what it saw; line i has the position i+1
+	lines []Message // line i has the position i+1; never changed in place, so readers keep it
 }
 
 func newMemoryTranscripts() *memoryTranscripts {
@@ -37,7 +42,7 @@ func (t *memoryTranscripts) Close() error {
 	return nil
 }
 
-// check says why nothing can be done now with ref.
+// check returns the error of ref, ErrClosed if t is closed, or the error of ctx.
 func (t *memoryTranscripts) check(ctx context.Context, ref Ref) error {
 	if err := ref.Validate(); err != nil {
 		return err
@@ -52,7 +57,9 @@ func (t *memoryTranscripts) check(ctx context.Context, ref Ref) error {
 	return nil
 }
 
-func (t *memoryTranscripts) Append(ctx context.Context, ref Ref, after Pos, messages ...Message) (Pos, error) {
+func (t *memoryTranscripts) Append(
+	ctx context.Context, ref Ref, after Pos, messages ...Message,
+) (Pos, error) {
 	if err := t.check(ctx, ref); err != nil {
 		return 0, err
 	}
@@ -66,7 +73,8 @@ func (t *memoryTranscripts) Append(ctx context.Context, ref Ref, after Pos, mess
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if name := t.archived[ref]; name != "" {
-		return 0, fmt.Errorf("session: transcript %q of %q: append: %w as %q", ref.SessionID, ref.Key, ErrArchived, name)
+		return 0, fmt.Errorf("session: transcript %q of %q: append: %w as %q",
+			ref.SessionID, ref.Key, ErrArchived, name)
 	}
 	if live = t.live[ref]; live == nil {
 		live = new(memoryTranscript)
@@ -89,14 +97,15 @@ func (m *memoryTranscript) append(ref Ref, after Pos, messages []Message) (Pos, 
 }
 
 func conflict(ref Ref, after, end Pos) error {
-	return fmt.Errorf("session: transcript %q of %q: append after %d, which ends at %d: %w", ref.SessionID, ref.Key, after, end, ErrConflict)
+	return fmt.Errorf("session: transcript %q of %q: append after %d, which ends at %d: %w",
+		ref.SessionID, ref.Key, after, end, ErrConflict)
 }
 
-func (t *memoryTranscripts) Read(ctx context.Context, ref Ref, w LineQuery) iter.Seq2[Line, error] {
+func (t *memoryTranscripts) Read(ctx context.Context, ref Ref, q LineQuery) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		err := t.check(ctx, ref)
 		if err == nil {
-			err = w.Validate()
+			err = q.Validate()
 		}
 		if err != nil {
 			yield(Line{}, err)
@@ -111,13 +120,16 @@ func (t *memoryTranscripts) Read(ctx context.Context, ref Ref, w LineQuery) iter
 		live.mu.Lock()
 		lines := live.lines
 		live.mu.Unlock()
-		first := min(w.After, Pos(len(lines)))
-		if left := len(lines) - int(first); w.Last > 0 && left > w.Last {
-			first += Pos(left - w.Last)
+		first := min(q.After, Pos(len(lines)))
+		if left := len(lines) - int(first); q.Last > 0 && left > q.Last {
+			first += Pos(left - q.Last)
 		}
 		for i, m := range lines[first:] {
 			if err := ctx.Err(); err != nil {
-				yield(Line{}, fmt.Errorf("session: transcript %q of %q: read: %w", ref.SessionID, ref.Key, err))
+				err = fmt.Errorf(
+					"session: transcript %q of %q: read: %w", ref.SessionID, ref.Key, err,
+				)
+				yield(Line{}, err)
 				return
 			}
 			if !yield(Line{Pos: first + Pos(i) + 1, Message: m}, nil) {

@@ -5,45 +5,53 @@ import (
 	"time"
 )
 
-// A MessageRole is whose message it is. A speaker that this version does not know is kept as it was read.
+// A MessageRole says who speaks in a message. A MessageRole that this version does not know is kept
+// as it was read.
 type MessageRole string
 
-// The speakers that this version knows.
+// The roles that this version knows.
 const (
-	MessageUser      MessageRole = "user"      // a person, or an internal message to the session: see Message.Internal
-	MessageAssistant MessageRole = "assistant" // the model
-	MessageTool      MessageRole = "tool"      // the result of a tool call
-	MessageNote      MessageRole = "note"      // Offshoot itself, for a reader of the transcript: see [Fence]
+	// MessageUser is a message of a person, or an internal one to the session: see
+	// Message.Internal.
+	MessageUser MessageRole = "user"
+	// MessageAssistant is a message of the model.
+	MessageAssistant MessageRole = "assistant"
+	// MessageTool is the result of a tool call.
+	MessageTool MessageRole = "tool"
+	// MessageNote is a remark of Offshoot itself for readers of the transcript: see [Fence].
+	MessageNote MessageRole = "note"
 )
 
-// A Message is one line of a transcript. It is a value: whoever passes one on does not change what its slices hold afterwards.
+// A Message is one line of a transcript. It is passed by value, and its slices are shared: neither
+// the sender nor the receiver may change what they hold.
 type Message struct {
-	ID         string          // the transport's, to recognise the message when it comes again
-	Role       MessageRole     // who says it
-	Text       string          // what is said, or the result of a tool call; bytes that are not UTF-8 do not survive storage
-	ToolCalls  []ToolCall      // what an assistant asks to be called
-	ToolCallID string          // which call the message is the result of
+	ID         string          // given by the transport, to recognise the message if it comes again
+	Role       MessageRole     // the speaker
+	Text       string          // what is said, or the result of a call; stored as UTF-8
+	ToolCalls  []ToolCall      // the tool calls that an assistant requests
+	ToolCallID string          // ID of the tool call that the message is the result of
 	Failed     bool            // the tool call failed, and Text says how
-	Internal   bool            // a completion or a steer, not a person
+	Internal   bool            // a completion or a steer, not the words of a person
 	Time       time.Time       // when it was said
-	Model      string          // which model said it
-	Usage      Usage           // what saying it took
+	Model      string          // the model that said it
+	Usage      Usage           // what the model call consumed
 	Raw        json.RawMessage // the provider's own form, kept byte for byte
-	Discard    Pos             // for a Note, see [Fence]
+	Discard    Pos             // of a MessageNote: see [Fence]
 
 	unknown string // the members that a newer version wrote, as JSON without the braces
 }
 
-// A ToolCall is a model's request to call a tool.
+// A ToolCall is the request of a model to call a tool.
 type ToolCall struct {
-	ID   string          // unique within a turn, if the provider is good
-	Name string          // the tool's
-	Args json.RawMessage // as the model wrote them, kept byte for byte, and so perhaps no JSON
+	ID   string          // unique within a turn, as far as the provider sees to it
+	Name string          // name of the tool
+	Args json.RawMessage // as the model wrote them, kept byte for byte; they may not be JSON
 
 	unknown string
 }
 
-// A Usage is what a model call consumed. The zero Usage is not known or nothing.
+// A Usage is what one model call consumed. The zero Usage means that nothing was consumed, or that
+// the consumption is not known.
 type Usage struct {
 	Input      int64   // tokens, without those read from a cache
 	Output     int64   // tokens
@@ -57,11 +65,12 @@ type Usage struct {
 // Total returns the sum of all tokens.
 func (u Usage) Total() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
 
-// IsZero reports whether nothing was consumed, or nothing is known of it.
+// IsZero reports whether u is the zero Usage.
 func (u Usage) IsZero() bool { return u == Usage{} }
 
-// Fence returns the line that a writer puts into a transcript to say that everything between the position after and the fence itself
-// is what an interrupted turn left, and is no part of the conversation. See [Committed].
+// Fence returns a note by which a writer discards lines of a transcript. The lines between the
+// position after and the note itself are what an interrupted turn left behind. They are not part of
+// the conversation, and [Committed] leaves them out.
 func Fence(after Pos, at time.Time) Message {
 	return Message{Role: MessageNote, Discard: after, Time: at}
 }

@@ -10,11 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// The JSON form of a message is one line. Members that hold their zero value are left out. Raw and the Args of a tool call stand in it
-// as they are if they are JSON on one line, and otherwise, so that no byte is lost, in base64 under raw64 and args64. Members that this
-// version does not know are kept and written again.
+// The JSON form of a message is one line. Members with the zero value are left out. Raw, and the
+// Args of a tool call, are written as they are if they are JSON on one line. Otherwise they are
+// written in base64, as raw64 and args64, so that no byte is lost. Members that this version does
+// not know are kept and written again.
 
-// A wireMessage is what encoding/json reads of a message.
+// A wireMessage is the form of a message for encoding/json to decode into.
 type wireMessage struct {
 	ID         string          `json:"id"`
 	Role       MessageRole     `json:"role"`
@@ -32,16 +33,19 @@ type wireMessage struct {
 }
 
 var messageMembers = []string{
-	"id", "role", "text", "toolCalls", "toolCallId", "failed", "internal", "time", "model", "usage", "raw", "raw64", "discard",
+	"id", "role", "text", "toolCalls", "toolCallId", "failed", "internal", "time", "model", "usage",
+	"raw", "raw64", "discard",
 }
 
-// MarshalJSON encodes m on one line.
+// MarshalJSON encodes m on one line. See [Message.AppendJSON] for its errors.
 //
-// Package encoding/json rewrites what a MarshalJSON returns: embedded in a greater value, a Raw keeps its meaning but perhaps not its
-// bytes. AppendJSON keeps them.
+// Package encoding/json compacts and escapes what a MarshalJSON returns. If a Message is encoded as
+// a part of a greater value, its Raw keeps its meaning but may not keep its bytes. AppendJSON keeps
+// them.
 func (m Message) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil) }
 
-// AppendJSON appends m to b on one line, without a newline at its end. A Message is a [Payload].
+// AppendJSON appends m to b on one line, without a newline at its end. A Time outside of the years
+// 0 to 9999 and a Cost that is not finite are errors. The method makes a Message a [Payload].
 func (m Message) AppendJSON(b []byte) ([]byte, error) {
 	o := object{b: append(b, '{')}
 	o.text("id", m.ID)
@@ -80,7 +84,7 @@ func (m Message) AppendJSON(b []byte) ([]byte, error) {
 	return o.end(m.unknown), nil
 }
 
-// UnmarshalJSON decodes one message.
+// UnmarshalJSON sets m to the message in data.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	var w wireMessage
 	unknown, err := readObject(data, &w, messageMembers)
@@ -88,12 +92,14 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("session: message: %w", err)
 	}
 	*m = Message{
-		ID: w.ID, Role: w.Role, Text: w.Text, ToolCalls: w.ToolCalls, ToolCallID: w.ToolCallID, Failed: w.Failed, Internal: w.Internal,
-		Time: w.Time, Model: w.Model, Usage: w.Usage, Raw: either(w.Raw, w.Raw64), Discard: w.Discard, unknown: unknown,
+		ID: w.ID, Role: w.Role, Text: w.Text, ToolCalls: w.ToolCalls, ToolCallID: w.ToolCallID,
+		Failed: w.Failed, Internal: w.Internal, Time: w.Time, Model: w.Model, Usage: w.Usage,
+		Raw: either(w.Raw, w.Raw64), Discard: w.Discard, unknown: unknown,
 	}
 	return nil
 }
 
+// A wireToolCall is the form of a tool call for encoding/json to decode into.
 type wireToolCall struct {
 	ID     string          `json:"id"`
 	Name   string          `json:"name"`
@@ -103,7 +109,8 @@ type wireToolCall struct {
 
 var toolCallMembers = []string{"id", "name", "args", "args64"}
 
-// MarshalJSON encodes c on one line. As for [Message.MarshalJSON], encoding/json may rewrite the bytes of Args.
+// MarshalJSON encodes c on one line. As with [Message.MarshalJSON], encoding/json may rewrite the
+// bytes of Args.
 func (c ToolCall) MarshalJSON() ([]byte, error) { return c.append(nil), nil }
 
 func (c ToolCall) append(b []byte) []byte {
@@ -114,7 +121,7 @@ func (c ToolCall) append(b []byte) []byte {
 	return o.end(c.unknown)
 }
 
-// UnmarshalJSON decodes one tool call.
+// UnmarshalJSON sets c to the tool call in data.
 func (c *ToolCall) UnmarshalJSON(data []byte) error {
 	var w wireToolCall
 	unknown, err := readObject(data, &w, toolCallMembers)
@@ -125,6 +132,7 @@ func (c *ToolCall) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// A wireUsage is the form of a usage for encoding/json to decode into.
 type wireUsage struct {
 	Input      int64   `json:"input"`
 	Output     int64   `json:"output"`
@@ -155,18 +163,21 @@ func (u Usage) append(b []byte) ([]byte, error) {
 	return o.end(u.unknown), nil
 }
 
-// UnmarshalJSON decodes u.
+// UnmarshalJSON sets u to the usage in data.
 func (u *Usage) UnmarshalJSON(data []byte) error {
 	var w wireUsage
 	unknown, err := readObject(data, &w, usageMembers)
 	if err != nil {
 		return fmt.Errorf("session: usage: %w", err)
 	}
-	*u = Usage{Input: w.Input, Output: w.Output, CacheRead: w.CacheRead, CacheWrite: w.CacheWrite, Cost: w.Cost, unknown: unknown}
+	*u = Usage{
+		Input: w.Input, Output: w.Output, CacheRead: w.CacheRead, CacheWrite: w.CacheWrite,
+		Cost: w.Cost, unknown: unknown,
+	}
 	return nil
 }
 
-// either returns the bytes that were kept as they are or in base64.
+// either returns the bytes of a member that was written as it is or in base64.
 func either(plain json.RawMessage, encoded []byte) json.RawMessage {
 	if encoded != nil {
 		return encoded
@@ -174,8 +185,9 @@ func either(plain json.RawMessage, encoded []byte) json.RawMessage {
 	return plain
 }
 
-// readObject decodes data into the struct that to points at, and returns the members that are none of known, as JSON without the
-// braces. Nearly always there are none, which one pass finds out.
+// readObject decodes data into the struct that to points at. It returns the members whose names are
+// not in known, as JSON without the braces. Most objects have none: the strict decoder then
+// succeeds, and data is read once.
 func readObject(data []byte, to any, known []string) (unknown string, err error) {
 	strict := json.NewDecoder(bytes.NewReader(data))
 	strict.DisallowUnknownFields()
@@ -212,9 +224,10 @@ func readObject(data []byte, to any, known []string) (unknown string, err error)
 // An object is a JSON object that is being written.
 type object struct {
 	b    []byte
-	some bool
+	some bool // whether a member has been written
 }
 
+// member writes the name of the next member.
 func (o *object) member(name string) {
 	if o.some {
 		o.b = append(o.b, ',')
@@ -223,6 +236,7 @@ func (o *object) member(name string) {
 	o.b = append(appendString(o.b, name), ':')
 }
 
+// text writes a member with a string, unless it is empty.
 func (o *object) text(name, s string) {
 	if s != "" {
 		o.member(name)
@@ -230,6 +244,7 @@ func (o *object) text(name, s string) {
 	}
 }
 
+// number writes a member with a number, unless it is 0.
 func (o *object) number(name string, n int64) {
 	if n != 0 {
 		o.member(name)
@@ -237,6 +252,7 @@ func (o *object) number(name string, n int64) {
 	}
 }
 
+// flag writes a member that is true, unless on is false.
 func (o *object) flag(name string, on bool) {
 	if on {
 		o.member(name)
@@ -244,6 +260,7 @@ func (o *object) flag(name string, on bool) {
 	}
 }
 
+// time writes a member with a time in RFC 3339, unless it is zero.
 func (o *object) time(name string, t time.Time) error {
 	if t.IsZero() {
 		return nil
@@ -257,11 +274,13 @@ func (o *object) time(name string, t time.Time) error {
 	return nil
 }
 
-// raw writes r as it is if it can stand in a line of JSON without a change, else in base64. Nil is left out.
+// raw writes r under name if r can stand in a line of JSON without a change, else under name64 in
+// base64. It leaves out an r that is nil.
 func (o *object) raw(name, name64 string, r json.RawMessage) {
 	switch {
 	case r == nil:
-	case json.Valid(r) && len(bytes.TrimSpace(r)) == len(r) && !bytes.ContainsAny(r, "\r\n") && utf8.Valid(r) && string(r) != "null":
+	case json.Valid(r) && len(bytes.TrimSpace(r)) == len(r) && !bytes.ContainsAny(r, "\r\n") &&
+		utf8.Valid(r) && string(r) != "null":
 		o.member(name)
 		o.b = append(o.b, r...)
 	default:
@@ -271,6 +290,7 @@ func (o *object) raw(name, name64 string, r json.RawMessage) {
 	}
 }
 
+// end writes the unknown members and the closing brace.
 func (o *object) end(unknown string) []byte {
 	if unknown != "" {
 		if o.some {
@@ -281,8 +301,8 @@ func (o *object) end(unknown string) []byte {
 	return append(o.b, '}')
 }
 
-// appendString appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD, and U+2028 and U+2029 are escaped, as encoding/json
-// has it; unlike there, < > and & are not.
+// appendString appends s as a JSON string. As in encoding/json, bytes that are not UTF-8 become
+// U+FFFD, and U+2028 and U+2029 are escaped. Unlike there, < > and & are not escaped.
 func appendString(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')

@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// DefaultAgent is the id of the agent that is meant where none is named.
+// DefaultAgent is the id of the agent where a name does not tell one.
 const DefaultAgent = "main"
 
 // Must returns k, or panics if err is not nil. It wraps the functions that return a Key and an
@@ -23,10 +23,10 @@ func Must(k Key, err error) Key {
 	return k
 }
 
-// MainKey returns agent:<agent>:main, the session that an agent has when no other is meant.
+// MainKey returns agent:<agent>:main, the main session of an agent.
 //
-// Like every function here that makes a key of parts, it returns a *[KeyError] that names the part
-// which cannot stand in a key, and that is [ErrInvalidKey].
+// MainKey, like every constructor here, returns the zero Key and a *[KeyError] if a part cannot
+// stand in a key. The error names the part, and errors.Is finds [ErrInvalidKey] in it.
 func MainKey(agent string) (Key, error) { return join(agent, wordMain, "") }
 
 // mainKey is [MainKey] for an agent that has been checked.
@@ -40,19 +40,20 @@ func NamedKey(agent, name string) (Key, error) {
 	return join(agent, name, "", checkPart("name", name, checkName))
 }
 
-// DirectPeerKey returns agent:<agent>:direct:<peer>, one session for a person whatever the channel.
+// DirectPeerKey returns agent:<agent>:direct:<peer>, the chats of a person with an agent on every
+// channel.
 func DirectPeerKey(agent, peer string) (Key, error) {
 	return join(agent, wordDirect, peer, checkOpaquePart("peer", peer))
 }
 
-// DirectKey returns agent:<agent>:<channel>:direct:<peer>, a person's chat with an agent on a
+// DirectKey returns agent:<agent>:<channel>:direct:<peer>, the chat of a person with an agent on a
 // channel.
 func DirectKey(agent, channel, peer string) (Key, error) {
 	return chatKey(agent, channel, wordDirect, peer)
 }
 
-// DirectAccountKey returns agent:<agent>:<channel>:<account>:direct:<peer>, a person's chat with
-// one of the accounts that the bot has on a channel.
+// DirectAccountKey returns agent:<agent>:<channel>:<account>:direct:<peer>, the chat of a person
+// with one of the bot's accounts on a channel.
 func DirectAccountKey(agent, channel, account, peer string) (Key, error) {
 	channel, account = lower(channel), lower(account)
 	return join(agent, channel+":"+account+":"+wordDirect, peer,
@@ -65,8 +66,7 @@ func GroupKey(agent, channel, peer string) (Key, error) {
 	return chatKey(agent, channel, wordGroup, peer)
 }
 
-// ChannelKey returns agent:<agent>:<channel>:channel:<peer>, a room or channel that many people
-// read.
+// ChannelKey returns agent:<agent>:<channel>:channel:<peer>, a room or channel with many readers.
 func ChannelKey(agent, channel, peer string) (Key, error) {
 	return chatKey(agent, channel, wordChannel, peer)
 }
@@ -92,29 +92,31 @@ func ACPKey(agent, id string) (Key, error) {
 }
 
 // HookKey returns agent:<agent>:hook:<id>, the session that a webhook starts. The id may have
-// several parts with a colon between them.
+// several parts, separated by colons.
 func HookKey(agent, id string) (Key, error) {
 	id = lower(id)
 	return join(agent, wordHook, id, checkParts("id", id, checkID))
 }
 
-// GlobalKey returns the key of the one session that all agents and chats share where a bot is
-// configured so.
+// GlobalKey returns the key of the one session that all agents and chats share, in a bot that is
+// configured for it.
 func GlobalKey() Key { return Key{wordGlobal} }
 
-// Thread returns the key of the thread id in the chat or session k. It returns a *[KeyError] for an
-// id that cannot stand in a key, and for a k that is not the session of an agent.
+// Thread returns the key of the thread id in the chat or session k. It returns a *[KeyError] if the
+// id cannot stand in a key, or if k is not the session of an agent.
 func (k Key) Thread(id string) (Key, error) { return k.suffix(wordThread, id) }
 
-// Topic is [Key.Thread] for channels that call it a topic.
+// Topic is [Key.Thread] for channels that call their threads topics.
 func (k Key) Topic(id string) (Key, error) { return k.suffix(wordTopic, id) }
 
-// Child returns the key of a sub-agent of k that the given agent runs: agent:<agent>:subagent:<id>,
-// and below a sub-agent the ids of k as well, agent:<agent>:subagent:<k's ids>:subagent:<id>.
-// Whatever else k is contributes nothing, nor does the thread that a sub-agent is bound to. A k that
-// is written with the word spawn gives a key that is written with subagent throughout. The id is the
-// caller's; [NewID] makes one. It returns a *[KeyError] for a k that is not a session, and for an
-// agent or id that cannot stand in a key.
+// Child returns the key of a sub-agent of k, which the given agent runs. The key is
+// agent:<agent>:subagent:<id>. If k is a sub-agent itself, the ids of k come first:
+// agent:<agent>:subagent:<k's ids>:subagent:<id>. Nothing else of k is part of the key, not even a
+// thread. Below a k that is written with the word spawn, the key is written with subagent
+// throughout. The caller chooses the id, for example by [NewID].
+//
+// Child returns a *[KeyError] if k is not a session, or if the agent or the id cannot stand in a
+// key.
 func (k Key) Child(agent, id string) (Key, error) {
 	id = lower(id)
 	bad := checkPart("id", id, checkID)
@@ -135,9 +137,9 @@ func (k Key) Child(agent, id string) (Key, error) {
 	return join(agent, b.String(), id)
 }
 
-// Key returns the key of a direct chat in this scope, or a *[KeyError] if a part that the scope
-// needs is missing or cannot stand in a key. It never falls back to a wider scope: a chat of unknown
-// origin must not become the main session.
+// Key returns the key of a direct chat in the scope s. It returns a *[KeyError] if a part that the
+// scope needs is empty or cannot stand in a key. It never falls back to a wider scope: a chat of
+// unknown origin must not become the main session.
 func (s DirectScope) Key(agent, channel, account, peer string) (Key, error) {
 	switch s {
 	case DirectMain:
@@ -156,9 +158,9 @@ func (s DirectScope) Key(agent, channel, account, peer string) (Key, error) {
 // text form.
 func NewID() string { return uuid.NewString() }
 
-// join returns the key that has the words and parts in head behind the agent, and then tail, unless
-// that is empty. The parts have been checked: bad are what is wrong with them, in their order, nil
-// for one that is right.
+// join returns the key agent:<agent>:<head>:<tail>, without the last colon if tail is empty. The
+// caller has checked the parts. It passes in bad what it found, nil for a part that is right, and
+// join returns the first error.
 func join(agent, head, tail string, bad ...*KeyError) (Key, error) {
 	agent = lower(agent)
 	if err := checkPart("agent", agent, checkAgent); err != nil {
@@ -175,7 +177,7 @@ func join(agent, head, tail string, bad ...*KeyError) (Key, error) {
 	return sized(wordAgent + ":" + agent + ":" + head + ":" + tail)
 }
 
-// sized returns the key of a text that is right but perhaps too long.
+// sized returns the key s, which is right but may be too long.
 func sized(s string) (Key, error) {
 	if len(s) > MaxKeyLen {
 		return Key{}, &KeyError{Key: s, Offset: MaxKeyLen, Reason: tooLong}
@@ -183,12 +185,14 @@ func sized(s string) (Key, error) {
 	return Key{s}, nil
 }
 
+// chatKey returns agent:<agent>:<channel>:<word>:<peer>.
 func chatKey(agent, channel, word, peer string) (Key, error) {
 	channel = lower(channel)
 	return join(agent, channel+":"+word, peer,
 		checkPart("channel", channel, checkName), checkOpaquePart("peer", peer))
 }
 
+// suffix returns k with a thread or topic, as word says, at its end.
 func (k Key) suffix(word, id string) (Key, error) {
 	if k.Agent() == "" {
 		return Key{}, &KeyError{Key: k.s, Part: "chat", Reason: "not the session of an agent"}
@@ -207,7 +211,7 @@ func checkPart(part, value string, check func(string) (int, string)) *KeyError {
 	return nil
 }
 
-// checkParts is [checkPart] for a value of several segments with a colon between them.
+// checkParts is [checkPart] for a value with several segments, separated by colons.
 func checkParts(part, value string, check func(string) (int, string)) *KeyError {
 	start := 0
 	for segment := range strings.SplitSeq(value, ":") {
@@ -219,10 +223,11 @@ func checkParts(part, value string, check func(string) (int, string)) *KeyError 
 	return nil
 }
 
+// checkOpaquePart is checkParts for a peer or the id of a thread.
 func checkOpaquePart(part, value string) *KeyError { return checkParts(part, value, checkOpaque) }
 
-// checkAccount says what is wrong with an account, in lower case. A word for the kind of a chat
-// would be read as one.
+// checkAccount returns what is wrong with an account in lower case. A word for a kind of chat is
+// reserved, since Parse would read it as that kind.
 func checkAccount(s string) (at int, reason string) {
 	switch s {
 	case wordDirect, wordDM, wordGroup, wordChannel:

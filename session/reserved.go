@@ -1,11 +1,13 @@
 package session
 
-// BindingsRoot returns the root of the log of thread bindings, which are of no one tree. It names no session and [Parse] refuses it,
-// so that no input can reach that log.
+// BindingsRoot returns the key under which a [Journal] keeps the log of thread bindings. Bindings
+// do not belong to one tree, so their root is not the key of a session. [Parse] refuses its text,
+// so that input from outside cannot reach the log.
 func BindingsRoot() Key { return Key{"offshoot:bindings"} }
 
-// ParseRoot is [Parse] for implementations of [Journal] that keep roots as text: it also understands the reserved roots. Text that
-// comes from a user or a model belongs to Parse.
+// ParseRoot parses a key of a session, as [Parse] does, or a reserved root such as [BindingsRoot].
+// It is for implementations of [Journal] that store roots as text. Text from a user or a model must
+// go through Parse.
 func ParseRoot(s string) (Key, error) {
 	if root := BindingsRoot(); s == root.s {
 		return root, nil

@@ -6,24 +6,26 @@ import (
 	"io"
 )
 
-// A Store is where everything durable is kept. The two fields may be views of one engine or have
-// nothing to do with each other; both are needed.
+// A Store is the durable storage of Offshoot. Both fields must be set. They may be two views of one
+// engine, or independent of each other.
 type Store struct {
 	Journal     Journal
 	Transcripts Transcripts
 }
 
-// NewMemory returns a Store that lives and dies with the process. Package
-// [github.com/offshoot-sdk/offshoot/session/dirstore] has one that outlives it. It is for programs
-// that need no restart and for tests, and is as fast as memory allows: payloads are kept as they
-// are given, and logs do not wait for each other.
+// NewMemory returns a Store in memory, whose contents end with the process. It is for tests and for
+// programs that do not outlive their work. Package
+// [github.com/offshoot-sdk/offshoot/session/dirstore] has a Store whose contents survive.
+//
+// The Journal keeps payloads as they are given and does not encode them. Appends to different logs
+// do not wait for each other. All methods may be called concurrently.
 func NewMemory() *Store {
 	return &Store{Journal: newMemoryJournal(), Transcripts: newMemoryTranscripts()}
 }
 
-// Close closes each field that is an [io.Closer] and returns their errors joined. Where both are
-// views of one engine, Close is called on both, and it is theirs to see that the engine is closed
-// once.
+// Close closes each field that implements [io.Closer], and returns their errors joined. Close is
+// called on both fields even if they are views of one engine; the engine must then accept the
+// second call.
 func (s *Store) Close() error {
 	var errs []error
 	for _, part := range []any{s.Journal, s.Transcripts} {
@@ -34,16 +36,16 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// Health returns what is wrong that no call may have said, since everything that was asked for
-// could still be done: work that a field does by itself and that fails, or that it takes nothing
-// more until it is opened again. Nil means that nothing is known to be wrong. It asks each field
-// that has a method of this name and signature, and joins their errors.
+// Health reports trouble that no call has returned, because what the caller asked for could still
+// be done. Examples are background work that fails, and a field that accepts nothing more until it
+// is opened again. Nil means that no trouble is known. Health calls the method of this name and
+// signature on each field that has it, and returns their errors joined.
 //
-// A Journal in a directory says here why its log could not be compacted the last time it tried, for
-// example with a *[CorruptError] that no reader has met; opening the directory again would meet it,
-// and it is best looked at while the process still runs. There the question costs nothing, so a
-// program may ask every minute and log what is new. On a field that lives somewhere else it may be
-// a question to a server, and ends with ctx.
+// The Journal of a directory reports why the last compaction of its log failed, for example with a
+// *[CorruptError] at a place that no reader has reached. Opening the directory again would meet the
+// same error, so an operator should look at it while the process still runs. For a directory the
+// call is cheap: a program may call Health every minute and log what is new. A field that lives on
+// a server may ask the server, and returns when ctx is done.
 func (s *Store) Health(ctx context.Context) error {
 	var errs []error
 	for _, part := range []any{s.Journal, s.Transcripts} {

@@ -7,18 +7,21 @@ import (
 	"time"
 )
 
-// A Pos is the position of a line in one transcript. Positions grow along a transcript and are opaque beyond that. Zero is before the
-// first line.
+// A Pos is the position of a line in one transcript. Positions grow along a transcript, and may
+// have gaps. A Pos says nothing beyond its order. Zero is the position before the first line.
 type Pos uint64
 
-// A Ref names one transcript. A session may begin again under the same key, with another session id and so another transcript.
+// A Ref names one transcript. A session that begins anew keeps its key and gets another session id,
+// and so has another transcript.
 type Ref struct {
 	Key       Key
-	SessionID string // a UUID, and the name of the transcript; see [NewID]
+	SessionID string // a UUID; see [NewID]
 }
 
-// Validate returns an error that is [ErrInvalidKey] if r names no session or if its id cannot be a name: letters, digits, - _ and .
-// of ASCII, starting with a letter or digit, of 128 bytes at most. A Transcripts calls it first.
+// Validate returns an error that wraps [ErrInvalidKey] if r does not name a session, or if its
+// session id cannot be a file name. A session id has 1 to 128 bytes: letters and digits of ASCII,
+// and after the first byte also - _ and a full stop. Every implementation of Transcripts calls
+// Validate at the start of Append, Read and Archive.
 func (r Ref) Validate() error {
 	if !r.Key.IsValid() {
 		return fmt.Errorf("session: transcript %q: key %q: %w", r.SessionID, r.Key, ErrInvalidKey)
@@ -30,66 +33,89 @@ func (r Ref) Validate() error {
 		bad = bad || !word && (i == 0 || c != '-' && c != '_' && c != '.')
 	}
 	if bad {
-		return fmt.Errorf("session: transcript of %q: session id %q is no file name: %w", r.Key, r.SessionID, ErrInvalidKey)
+		return fmt.Errorf("session: transcript of %q: session id %q is not a file name: %w",
+			r.Key, r.SessionID, ErrInvalidKey)
 	}
 	return nil
 }
 
-// ArchiveName returns what a transcript called name is called after it was archived at a time: <name>.deleted.<timestamp>, in UTC with
-// milliseconds and without colons, such as "x.jsonl.deleted.2026-03-04T05-06-07.089Z".
+// ArchiveName returns the name that [Transcripts.Archive] gives to the transcript called name:
+// <name>.deleted.<timestamp>. The timestamp is in UTC, with milliseconds and without colons, as in
+// "x.jsonl.deleted.2026-03-04T05-06-07.089Z".
 func ArchiveName(name string, at time.Time) string {
 	return name + ".deleted." + at.UTC().Format("2006-01-02T15-04-05.000Z")
 }
 
-// A Line is a message and where it stands.
+// A Line is one message of a transcript, with its position.
 type Line struct {
 	Pos     Pos
 	Message Message
 }
 
-// A LineQuery selects lines of a transcript. The zero Window selects all.
+// A LineQuery selects lines of a transcript. The zero LineQuery selects every line.
 type LineQuery struct {
-	After Pos // only lines after this one
-	Last  int // of these at most so many, the last ones; 0 for all. Less than 0 is an error.
+	After Pos // only lines after this position
+	Last  int // of those, at most this many, counted from the end; 0: all; negative: an error
 }
 
-// Validate returns an error if w cannot select anything.
-func (w LineQuery) Validate() error {
-	if w.Last < 0 {
-		return fmt.Errorf("session: window: last %d is negative", w.Last)
+// Validate returns an error if q.Last is negative.
+func (q LineQuery) Validate() error {
+	if q.Last < 0 {
+		return fmt.Errorf("session: line query: last %d is negative", q.Last)
 	}
 	return nil
 }
 
-// Transcripts keep the conversation of each session, one message a line.
+// A Transcripts keeps the conversations of sessions, one transcript for each [Ref] and one message
+// for each line.
 //
-// A transcript has one writer at a time, and Append refuses a writer that does not know where it ends, so that a former owner cannot
-// mix its lines with those of the present one. The journal says which position the last whole turn reached; lines beyond it are those
-// of a turn that is under way or was interrupted, which the next writer says with a [Fence].
+// A transcript has one writer at a time, but a Transcripts does not rely on that. Append refuses a
+// writer that does not know where the transcript ends. So a former owner of a session cannot mix
+// its lines with those of the present owner.
 //
-// Methods may be called from many goroutines at once. They return early with the error of ctx once it is done, and [ErrClosed] after
-// the Transcripts were closed, if they can be. Package sessiontest has the kit.
+// The journal records which position the last complete turn has reached. Lines beyond that position
+// belong to a turn that is still running or that was interrupted. In the second case the next
+// writer appends a [Fence], and [Committed] then leaves those lines out.
+//
+// All methods may be called concurrently. A method returns early with the error of ctx once ctx is
+// done. If the Transcripts can be closed, every method that returns an error returns [ErrClosed]
+// after that.
+//
+// Package [github.com/offshoot-sdk/offshoot/session/sessiontest] tests an implementation against
+// these rules, one by one.
 type Transcripts interface {
-	// Append adds the messages if the last position of the transcript is after, and else adds nothing and returns ErrConflict. A
-	// transcript that does not exist ends at zero; an archived one takes nothing more and returns ErrArchived. It returns the last
-	// position, and once it has returned, the lines are durable and every Read sees them. After a crash in between, a part of the
-	// messages may be there, always the first ones and always whole. No messages are no error, and ask whether after is right.
+	// Append adds the messages, in order, if the last position of the transcript is after.
+	// Otherwise it adds nothing and returns ErrConflict. A transcript that does not exist ends at
+	// zero. An archived transcript accepts nothing more, and Append returns ErrArchived.
+	//
+	// Append returns the position of the last line. Once it has returned without an error, the
+	// lines are durable, and every Read that begins later sees them. If the process dies during the
+	// call, a prefix of the messages may be stored, each of them whole.
+	//
+	// An Append without messages adds nothing. It returns ErrConflict if after is not the end, and
+	// otherwise after itself.
 	Append(ctx context.Context, ref Ref, after Pos, messages ...Message) (Pos, error)
 
-	// Read yields the lines that w selects, the oldest first; none for a transcript that does not exist or has been archived. An
-	// error is yielded once, beside the zero Line, and ends the sequence.
-	Read(ctx context.Context, ref Ref, w LineQuery) iter.Seq2[Line, error]
+	// Read yields the lines that q selects, the oldest first. For a transcript that does not exist,
+	// or that has been archived, it yields nothing. An error is yielded once, with the zero Line,
+	// and ends the sequence.
+	Read(ctx context.Context, ref Ref, q LineQuery) iter.Seq2[Line, error]
 
-	// Archive takes the transcript away under another name, ArchiveName, and returns that name. Doing it again changes nothing and
-	// returns the same name, whatever the time; a transcript that does not exist has none, which is "" and no error.
+	// Archive takes the transcript out of use, and keeps it under another name, which ends as
+	// ArchiveName says. It returns that name. A second call changes nothing and returns the name
+	// that the first call gave, whatever the time at. For a transcript that does not exist Archive
+	// returns "" without an error.
 	Archive(ctx context.Context, ref Ref, at time.Time) (string, error)
 
-	// Locate returns the path at which a person finds the transcript, archived or not, "" where there is no such thing.
+	// Locate returns the path at which a person finds the transcript, archived or not. It returns
+	// "" where transcripts do not have a path.
 	Locate(ref Ref) string
 }
 
-// Committed yields the lines that are part of the conversation: all but the fences, and but those that a [Fence] discards. It holds
-// the lines back until it has seen all of them. After an error it yields those that it has seen, then the error.
+// Committed yields the lines that belong to the conversation: it leaves out every fence, and the
+// lines that a [Fence] discards. A later fence may discard any line, so Committed reads all of
+// lines before it yields the first one. If lines ends with an error, Committed yields what remains
+// of the lines before it, and then the error.
 func Committed(lines iter.Seq2[Line, error]) iter.Seq2[Line, error] {
 	return func(yield func(Line, error) bool) {
 		var kept []Line

@@ -9,50 +9,54 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// SystemOwner is the owner of a binding that no person made, such as that of a spawn. Every owner
-// may change it.
+// SystemOwner is the owner of a binding that Offshoot made by itself, for example for a sub-agent.
+// Every owner may change such a binding.
 const SystemOwner = "system"
 
-// A Binding says that what people write in a conversation goes to a session other than the one that
-// its chat would have. A conversation has at most one binding; a session may have many.
+// A Binding says that messages in a conversation go to a session other than the one that the chat
+// would have. A conversation has at most one binding. A session may have many.
 type Binding struct {
-	Conversation session.Route `json:"conversation"`     // which has a channel and whom to; with its account and thread it is the binding's name
-	Target       session.Key   `json:"target"`           // the session
-	Label        string        `json:"label,omitempty"`  // for people
-	By           string        `json:"by"`               // who made it, as the channel names people, or SystemOwner
-	Bound        time.Time     `json:"bound"`            // when
-	Touched      time.Time     `json:"touched"`          // when a message was last written there
-	Idle         time.Duration `json:"idle,omitempty"`   // how long it lasts without a message; 0: for ever
-	MaxAge       time.Duration `json:"maxAge,omitempty"` // how long it lasts at most; 0: for ever
+	// Conversation is the name of the binding: a channel and a recipient, and an account and a
+	// thread if there are any.
+	Conversation session.Route `json:"conversation"`
+
+	Target  session.Key   `json:"target"`           // the session
+	Label   string        `json:"label,omitempty"`  // a name for people
+	By      string        `json:"by"`               // owner, as the channel names people
+	Bound   time.Time     `json:"bound"`            // when it was made, or MaxAge was set anew
+	Touched time.Time     `json:"touched"`          // when the last message was written
+	Idle    time.Duration `json:"idle,omitempty"`   // lifetime without a message; 0: no limit
+	MaxAge  time.Duration `json:"maxAge,omitempty"` // greatest lifetime; 0: no limit
 }
 
 var (
-	// ErrBound is what an *[Error] is when the conversation is bound to another session already.
+	// ErrBound is wrapped by an [Error] if the conversation is bound to another session.
 	ErrBound = errors.New("binding: conversation is bound")
 
-	// ErrNotOwner is what an *[Error] is when another owner made the binding.
+	// ErrNotOwner is wrapped by an [Error] if another owner made the binding.
 	ErrNotOwner = errors.New("binding: binding belongs to another owner")
 )
 
-// An Error says which binding could not be changed, and what stands in the way. It wraps [ErrBound]
-// or [ErrNotOwner].
+// An Error says which binding could not be changed, and what prevents it. It wraps [ErrBound] or
+// [ErrNotOwner].
 type Error struct {
-	Binding Binding // as it stands
-	By      string  // the owner who asked
-	Err     error
+	Binding Binding // the binding, which is unchanged
+	By      string  // the owner who asked for the change
+	Err     error   // ErrBound or ErrNotOwner
 }
 
-// Error names the conversation, its session, the owner and who asked.
+// Error names the conversation, its session, the owner, and the owner who asked for the change.
 func (e *Error) Error() string {
-	return fmt.Sprintf("%v: %q of %q on %q goes to %q, bound by %q, asked by %q", e.Err, e.Binding.Conversation.Thread,
-		e.Binding.Conversation.To, e.Binding.Conversation.Channel, e.Binding.Target, e.Binding.By, e.By)
+	return fmt.Sprintf("%v: %q of %q on %q goes to %q, bound by %q, asked by %q", e.Err,
+		e.Binding.Conversation.Thread, e.Binding.Conversation.To, e.Binding.Conversation.Channel,
+		e.Binding.Target, e.Binding.By, e.By)
 }
 
 // Unwrap returns [ErrBound] or [ErrNotOwner].
 func (e *Error) Unwrap() error { return e.Err }
 
-// Validate returns an error that names the field that cannot be.
-func (b Binding) Validate() error {
+// validate returns an error that names the first field which is not valid.
+func (b Binding) validate() error {
 	reason := ""
 	switch {
 	case !b.Conversation.Complete():
@@ -76,8 +80,8 @@ func (b Binding) Validate() error {
 	return nil
 }
 
-// Expiry returns when b ends by itself and why, the earlier of the two limits; ok is false if it
-// has none.
+// Expiry returns when b ends by itself and for which reason. It is the earlier of the two limits.
+// ok is false if b does not have a limit.
 func (b Binding) Expiry() (at time.Time, why Reason, ok bool) {
 	if b.Idle > 0 {
 		at, why, ok = b.Touched.Add(b.Idle), ReasonIdle, true
@@ -88,9 +92,9 @@ func (b Binding) Expiry() (at time.Time, why Reason, ok bool) {
 	return at, why, ok
 }
 
-// Expired reports whether b has ended by itself at now, and why. A binding that lasts an hour has
-// ended when the hour is over.
-func (b Binding) Expired(now time.Time) (why Reason, expired bool) {
+// expired reports whether b has ended by itself at now, and for which reason. A binding with a
+// limit of an hour has ended when the hour is over, not after it.
+func (b Binding) expired(now time.Time) (why Reason, expired bool) {
 	at, why, ok := b.Expiry()
 	if !ok || now.Before(at) {
 		return ReasonManual, false
@@ -98,38 +102,41 @@ func (b Binding) Expired(now time.Time) (why Reason, expired bool) {
 	return why, true
 }
 
-// MayChange reports whether the owner called by may move, limit or end b. The owner who made b may,
-// and so may [SystemOwner]. Every owner may if SystemOwner made b. The empty name may change
-// nothing that a person made.
-func (b Binding) MayChange(by string) bool {
+// mayChange reports whether the owner by may move, limit or end b: the owner who made b, or
+// [SystemOwner]. If SystemOwner made b, every owner may. The empty name is not an owner; it may
+// change nothing but what SystemOwner made.
+func (b Binding) mayChange(by string) bool {
 	return b.By == SystemOwner || by == SystemOwner || by != "" && by == b.By
 }
 
-// A Reason is why a binding ended. Its word is what events and logs say.
+// A Reason says why a binding ended. The zero Reason is ReasonManual. Events and logs have its
+// word.
 type Reason uint8
 
 // The reasons for which bindings end.
 const (
 	ReasonManual          Reason = iota // its owner asked for it
-	ReasonIdle                          // no message for too long
-	ReasonMaxAge                        // it lasted as long as it may
+	ReasonIdle                          // the conversation was idle for too long
+	ReasonMaxAge                        // the binding reached its greatest age
 	ReasonReplaced                      // the conversation was bound to another session
 	ReasonThreadArchived                // the channel closed the thread
-	ReasonThreadDeleted                 // the thread is gone
-	ReasonStaleSession                  // the session is not there any more
+	ReasonThreadDeleted                 // the thread was deleted
+	ReasonStaleSession                  // the session does not exist any more
 	ReasonSpawnFailed                   // the session never began
 	ReasonSessionReset                  // the session began anew
 	ReasonSessionDeleted                // the session was deleted
-	ReasonSubagentOK                    // the sub-agent ended well
+	ReasonSubagentOK                    // the sub-agent succeeded
 	ReasonSubagentError                 // the sub-agent failed
 	ReasonSubagentStopped               // the sub-agent was stopped
 )
 
 var reasonNames = [...]string{
-	ReasonManual: "manual", ReasonIdle: "idle-expired", ReasonMaxAge: "max-age-expired", ReasonReplaced: "replaced",
-	ReasonThreadArchived: "thread-archived", ReasonThreadDeleted: "thread-delete", ReasonStaleSession: "stale-session",
-	ReasonSpawnFailed: "spawn-failed", ReasonSessionReset: "session-reset", ReasonSessionDeleted: "session-delete",
-	ReasonSubagentOK: "subagent-complete", ReasonSubagentError: "subagent-error", ReasonSubagentStopped: "subagent-killed",
+	ReasonManual: "manual", ReasonIdle: "idle-expired", ReasonMaxAge: "max-age-expired",
+	ReasonReplaced: "replaced", ReasonThreadArchived: "thread-archived",
+	ReasonThreadDeleted: "thread-delete", ReasonStaleSession: "stale-session",
+	ReasonSpawnFailed: "spawn-failed", ReasonSessionReset: "session-reset",
+	ReasonSessionDeleted: "session-delete", ReasonSubagentOK: "subagent-complete",
+	ReasonSubagentError: "subagent-error", ReasonSubagentStopped: "subagent-killed",
 }
 
 // String returns the word for r, such as "idle-expired".
@@ -140,12 +147,14 @@ func (r Reason) MarshalText() ([]byte, error) {
 	return enum.Marshal(reasonNames[:], "binding", "reason", r)
 }
 
-// UnmarshalText sets r to the Reason that text is the word for.
+// UnmarshalText sets r to the Reason whose word is text, in any letter case of ASCII. Other text is
+// an error and leaves r as it is.
 func (r *Reason) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(reasonNames[:], "binding", "reason", text, r)
 }
 
-// An Unbound is a binding that ended, and why. It is what a farewell is made of.
+// An Unbound is a binding that has ended, and why. A transport writes a farewell to its
+// conversation.
 type Unbound struct {
 	Binding Binding
 	Reason  Reason

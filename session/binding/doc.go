@@ -1,5 +1,6 @@
-// Package binding keeps thread bindings: which conversation in the world goes to a session other
-// than the one that its chat would have.
+// Package binding keeps thread bindings. A thread binding says that a conversation in the world
+// belongs to another session than the one that its chat would have, for example to a sub-agent that
+// a person talks to in a thread of its own.
 //
 //	a message in a thread
 //	       |                   Table
@@ -8,15 +9,18 @@
 //	       +-- Bind, Unbind -----+--> session.Journal, under session.BindingsRoot
 //	           SetLimit, Touch        Append after the last sequence | ErrConflict: decide again
 //
-// [Open] reads the log of bindings in a [session.Journal] and returns its [Table]. A [Binding]
-// names the conversation, its session, the owner who made it, and two limits: for how long the
-// conversation may be idle, and how old the binding may become. A binding that has expired is not
-// found any more; [Table.Expire] writes down that it has ended.
+// [Open] reads the log of bindings from a [session.Journal] and returns its [Table]. A [Binding]
+// names the conversation, the session, the owner who made the binding, and two limits: how long the
+// conversation may be idle, and how old the binding may become. A lookup does not return a binding
+// that has expired. [Table.Expire] records that such bindings have ended.
 //
-// A binding belongs to the owner who made it. Another one who asks for a change gets an [Error]
-// that is [ErrNotOwner]; [SystemOwner] may change every binding, and a binding of SystemOwner may
-// be changed by every owner.
+// Only its owner may change a binding. Another owner gets an [Error] that wraps [ErrNotOwner].
+// [SystemOwner] may change every binding, and every owner may change a binding of SystemOwner.
 //
 // [Resolve] turns levels of configuration, each of them [Settings], into the [Policy] of an
-// account. A Table does not look at a Policy: its caller passes the limits on in a [Request].
+// account. A Table does not know of a Policy: its caller puts the limits into each [Request].
+//
+// The names that matter most are [Open], [Table] with Bind, Find, Touch, Unbind and Expire,
+// [Request], [Binding], [Error] and [Resolve]. Begin with table.go, which is what a caller uses.
+// state.go has the rules that decide what a change does to the log, without a clock or a Journal.
 package binding

@@ -19,10 +19,20 @@ func Example() {
 	}
 	thread := session.Route{Channel: "discord", To: "general", Thread: "1234"}
 	worker := session.Must(session.Must(session.MainKey("main")).Child("coder", "abc"))
-	_, err = table.Bind(ctx, binding.Request{Conversation: thread, Target: worker, By: "alice", Idle: 24 * time.Hour}, noon)
+	_, err = table.Bind(
+		ctx,
+		binding.Request{Conversation: thread, Target: worker, By: "alice", Idle: 24 * time.Hour},
+		noon,
+	)
 	fmt.Println(err)
 
-	_, err = table.Bind(ctx, binding.Request{Conversation: thread, Target: session.Must(session.MainKey("main")), By: "bob"}, noon)
+	_, err = table.Bind(
+		ctx,
+		binding.Request{
+			Conversation: thread, Target: session.Must(session.MainKey("main")), By: "bob",
+		},
+		noon,
+	)
 	fmt.Println(errors.Is(err, binding.ErrBound))
 
 	b, ok := table.Find(thread, noon.Add(23*time.Hour))

@@ -26,5 +26,7 @@ func TestReasonWords(t *testing.T) {
 	_, err := beyond.MarshalText()
 	require.EqualError(t, err, "binding: 13 is not a reason")
 	assert.Equal(t, "Reason(13)", beyond.String())
-	require.ErrorContains(t, beyond.UnmarshalText([]byte("nonsense")), `binding: unknown reason "nonsense"`)
+	require.ErrorContains(
+		t, beyond.UnmarshalText([]byte("nonsense")), `binding: unknown reason "nonsense"`,
+	)
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// The log of bindings has three kinds of facts. What changes a binding writes all of it.
+// The kinds of facts in the log of bindings. A fact that changes a binding has the whole binding.
 const (
-	factBound    = "bound"    // the binding is so from here on
+	factBound    = "bound"    // the conversation has this binding from now on
 	factUnbound  = "unbound"  // the conversation is not bound any more
 	factSnapshot = "snapshot" // these are all bindings
 )
 
-// factVersion is the version of the facts. A log with a greater one is not opened.
+// factVersion is the version of the facts. Open refuses a log with a greater one.
 const factVersion = 1
 
 // A fact is one entry of the log of bindings.
@@ -30,13 +30,13 @@ type fact struct {
 	All     []Binding `json:"all,omitempty"` // snapshot
 }
 
-// AppendJSON makes a fact a [session.Payload].
+// AppendJSON appends f as JSON, which makes a fact a [session.Payload].
 func (f *fact) AppendJSON(b []byte) ([]byte, error) {
 	data, err := json.Marshal(f)
 	return append(b, data...), err
 }
 
-// readFact returns the fact that an entry of the log holds, typed or as bytes.
+// readFact returns the fact in an entry of the log, whether the journal kept it or encoded it.
 func readFact(e session.Entry) (*fact, error) {
 	f, ok := e.Payload.(*fact)
 	if !ok {
@@ -49,32 +49,39 @@ func readFact(e session.Entry) (*fact, error) {
 			return nil, fmt.Errorf("binding: entry %d: %w", e.Seq, err)
 		}
 	}
-	known := f.Kind == factSnapshot || f.Binding != nil && (f.Kind == factBound || f.Kind == factUnbound)
+	known := f.Kind == factSnapshot ||
+		f.Binding != nil && (f.Kind == factBound || f.Kind == factUnbound)
 	if f.Version < 1 || f.Version > factVersion || !known {
-		return nil, fmt.Errorf("binding: entry %d: unknown fact %q of version %d, written by a newer version?", e.Seq, f.Kind, f.Version)
+		return nil, fmt.Errorf(
+			"binding: entry %d: unknown fact %q of version %d, written by a newer version?", e.Seq,
+			f.Kind, f.Version,
+		)
 	}
 	return f, nil
 }
 
-// A state is the bindings that a log adds up to. Its methods decide and apply; none looks at a
-// clock.
+// A state holds the bindings that a log adds up to. Its methods decide changes and apply facts.
+// They do not read a clock.
 type state struct {
 	bound    map[session.Route]held
 	byTarget map[session.Key]map[session.Route]bool
-	facts    int // since the last snapshot
+	facts    int // number of facts since the last snapshot
 }
 
-// A held is a binding whose Touched may be later than the log says.
+// A held is a binding in memory. Its Touched may be later than that in the log.
 type held struct {
 	Binding
-	written time.Time // what the log says
+	written time.Time // Touched in the log
 }
 
 func newState() *state {
-	return &state{bound: make(map[session.Route]held), byTarget: make(map[session.Key]map[session.Route]bool)}
+	return &state{
+		bound:    make(map[session.Route]held),
+		byTarget: make(map[session.Key]map[session.Route]bool),
+	}
 }
 
-// apply is the only writer of the table, but for touch.
+// apply applies a fact of the log. Only apply and touch change the state.
 func (s *state) apply(f *fact) {
 	s.facts++
 	switch f.Kind {
@@ -91,7 +98,7 @@ func (s *state) apply(f *fact) {
 	}
 }
 
-// put adds b, with the touches of what was there before if it is the same binding.
+// put adds b. If before is the same binding, b keeps its touches, which the log may not have.
 func (s *state) put(b Binding, before held) {
 	held := held{Binding: b, written: b.Touched}
 	if before.Target == b.Target && before.Bound.Equal(b.Bound) && before.Touched.After(b.Touched) {
@@ -104,7 +111,8 @@ func (s *state) put(b Binding, before held) {
 	s.byTarget[b.Target][b.Conversation] = true
 }
 
-// drop removes and returns what is bound to a conversation, if anything.
+// drop removes and returns the binding of a conversation. It returns the zero held if there is
+// none.
 func (s *state) drop(conversation session.Route) held {
 	old, ok := s.bound[conversation]
 	if !ok {
@@ -118,8 +126,8 @@ func (s *state) drop(conversation session.Route) held {
 	return old
 }
 
-// touch moves the time at which a binding was last used, never back, and reports whether that is
-// worth an entry in the log.
+// touch sets the Touched of a binding to now, unless it is later already. It reports whether the
+// change is to be written to the log.
 func (s *state) touch(conversation session.Route, now time.Time) (write bool, err error) {
 	if _, err := s.live(conversation, now); err != nil {
 		return false, err
@@ -153,30 +161,34 @@ func (s *state) of(target session.Key) []Binding {
 	return bindings
 }
 
+// compareBindings orders bindings by their conversations.
 func compareBindings(a, b Binding) int {
 	x, y := a.Conversation, b.Conversation
-	return cmp.Or(cmp.Compare(x.Channel, y.Channel), cmp.Compare(x.Account, y.Account), cmp.Compare(x.To, y.To), cmp.Compare(x.Thread, y.Thread))
+	return cmp.Or(cmp.Compare(x.Channel, y.Channel), cmp.Compare(x.Account, y.Account),
+		cmp.Compare(x.To, y.To), cmp.Compare(x.Thread, y.Thread))
 }
 
-// snapshot returns the fact that says all of the table.
+// snapshot returns the fact that holds every binding.
 func (s *state) snapshot(now time.Time) *fact {
 	return &fact{Version: factVersion, Kind: factSnapshot, At: now, All: s.all()}
 }
 
-// long reports whether the log is much longer than what it says.
+// long reports whether the log has many more facts than there are bindings, and needs a snapshot.
 func (s *state) long() bool { return s.facts > max(1000, 4*len(s.bound)) }
 
+// bound returns the fact that b is the binding of its conversation.
 func bound(b Binding, now time.Time) *fact {
 	return &fact{Version: factVersion, Kind: factBound, Binding: &b, At: now}
 }
 
+// unbound returns the fact that b has ended.
 func unbound(b Binding, why Reason, now time.Time) *fact {
 	return &fact{Version: factVersion, Kind: factUnbound, Binding: &b, Reason: why, At: now}
 }
 
-// decideBind returns the facts that bind a conversation, after the rules of [Table.Bind].
+// decideBind returns the facts that bind a conversation, by the rules of [Table.Bind].
 func (s *state) decideBind(b Binding, replace bool, now time.Time) ([]*fact, error) {
-	if err := b.Validate(); err != nil {
+	if err := b.validate(); err != nil {
 		return nil, err
 	}
 	held, ok := s.bound[b.Conversation]
@@ -184,13 +196,13 @@ func (s *state) decideBind(b Binding, replace bool, now time.Time) ([]*fact, err
 	if !ok {
 		return []*fact{bound(b, now)}, nil
 	}
-	if why, over := old.Expired(now); over {
+	if why, over := old.expired(now); over {
 		return []*fact{unbound(old, why, now), bound(b, now)}, nil
 	}
 	switch {
 	case old.Target != b.Target && !replace:
 		return nil, &Error{Binding: old, By: b.By, Err: ErrBound}
-	case !old.MayChange(b.By):
+	case !old.mayChange(b.By):
 		return nil, &Error{Binding: old, By: b.By, Err: ErrNotOwner}
 	case old.Target != b.Target:
 		return []*fact{unbound(old, ReasonReplaced, now), bound(b, now)}, nil
@@ -198,47 +210,55 @@ func (s *state) decideBind(b Binding, replace bool, now time.Time) ([]*fact, err
 	return []*fact{bound(b, now)}, nil
 }
 
-// live returns the binding of a conversation, an error if it has none that has not ended.
+// live returns the binding of a conversation. It returns an error that wraps [session.ErrNotFound]
+// if there is none, or if it has expired at now.
 func (s *state) live(conversation session.Route, now time.Time) (Binding, error) {
 	if held, ok := s.bound[conversation]; ok {
-		if _, over := held.Expired(now); !over {
+		if _, over := held.expired(now); !over {
 			return held.Binding, nil
 		}
 	}
-	return Binding{}, fmt.Errorf("binding: binding of %q in %q on %q: %w", conversation.Thread, conversation.To, conversation.Channel, session.ErrNotFound)
+	return Binding{}, fmt.Errorf("binding: binding of %q in %q on %q: %w",
+		conversation.Thread, conversation.To, conversation.Channel, session.ErrNotFound)
 }
 
-// decideUnbind returns the fact that ends a binding and what it ends.
-func (s *state) decideUnbind(conversation session.Route, by string, why Reason, now time.Time) ([]*fact, Unbound, error) {
+// decideUnbind returns the fact that ends a binding, and the binding with the reason.
+func (s *state) decideUnbind(
+	conversation session.Route, by string, why Reason, now time.Time,
+) ([]*fact, Unbound, error) {
 	old, err := s.live(conversation, now)
 	if err != nil {
 		return nil, Unbound{}, err
 	}
-	if !old.MayChange(by) {
+	if !old.mayChange(by) {
 		return nil, Unbound{}, &Error{Binding: old, By: by, Err: ErrNotOwner}
 	}
 	return []*fact{unbound(old, why, now)}, Unbound{Binding: old, Reason: why}, nil
 }
 
-// decideLimit returns the facts that give new limits, and the bindings that get them.
-func (s *state) decideLimit(conversation session.Route, by string, limit Limit, now time.Time) ([]*fact, []Binding, error) {
+// decideLimit returns the facts that give new limits, and the bindings with them, by the rules of
+// [Table.SetLimit].
+func (s *state) decideLimit(
+	conversation session.Route, by string, limit Limit, now time.Time,
+) ([]*fact, []Binding, error) {
 	here, err := s.live(conversation, now)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !here.MayChange(by) {
+	if !here.mayChange(by) {
 		return nil, nil, &Error{Binding: here, By: by, Err: ErrNotOwner}
 	}
 	var facts []*fact
 	var changed []Binding
 	for _, other := range s.of(here.Target) {
-		_, over := other.Expired(now)
-		near := other.Conversation.Channel == conversation.Channel && other.Conversation.Account == conversation.Account
-		if over || !near || !other.MayChange(by) {
+		_, over := other.expired(now)
+		near := other.Conversation.Channel == conversation.Channel &&
+			other.Conversation.Account == conversation.Account
+		if over || !near || !other.mayChange(by) {
 			continue
 		}
 		next := other.limited(limit, now)
-		if err := next.Validate(); err != nil {
+		if err := next.validate(); err != nil {
 			return nil, nil, err
 		}
 		facts, changed = append(facts, bound(next, now)), append(changed, next)
@@ -246,18 +266,18 @@ func (s *state) decideLimit(conversation session.Route, by string, limit Limit, 
 	return facts, changed, nil
 }
 
-// expired returns the bindings that have expired at now, and why.
+// expired returns the bindings that have expired at now, with their reasons.
 func (s *state) expired(now time.Time) []Unbound {
 	var ended []Unbound
 	for _, b := range s.all() {
-		if why, over := b.Expired(now); over {
+		if why, over := b.expired(now); over {
 			ended = append(ended, Unbound{Binding: b, Reason: why})
 		}
 	}
 	return ended
 }
 
-// next returns when the first binding expires, zero if none does.
+// next returns when the first binding expires, the zero time if no binding has a limit.
 func (s *state) next() time.Time {
 	var next time.Time
 	for _, held := range s.bound {

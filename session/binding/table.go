@@ -11,31 +11,37 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// touchEvery is how much later a touch must be than the last one that was written for it to be
-// written as well. A crash forgets no more than that, which shortens an idle limit and never
-// lengthens it.
+// touchEvery is the least time between two touches of one binding that are written to the log. So a
+// crash loses at most that much, which shortens an idle limit and never lengthens it.
 const touchEvery = 15 * time.Second
 
-// A Table is the thread bindings of all trees, kept in a log of their own under
-// [session.BindingsRoot]: a conversation may be bound to any session, whatever its tree, and so no
-// tree could guard that it is bound to one only.
+// A Table holds the thread bindings of all trees. It keeps them in one log, under
+// [session.BindingsRoot]. A conversation may be bound to a session of any tree, so the log of a
+// tree could not ensure that it is bound only once.
 //
-// Each change is decided against the log as it stands and appended only if it still stands so, so
-// that of two processes that bind one conversation at once, one wins and the other is told. Lookups
-// answer from memory, and see what other processes have changed after the next change or
-// [Table.Refresh]. Whether a binding has expired is decided when it is looked up; nothing runs in
-// the background. All methods may be called from many goroutines at once.
+// A change is decided against the present state of the log, and is appended only if the log has not
+// moved. If another process has appended meanwhile, the Table reads the log and decides again. So
+// if two processes bind one conversation at once, one succeeds, and the other gets the error that
+// the binding of the first gives.
+//
+// Lookups answer from memory. They see the changes of other processes after the next change by this
+// Table, or after [Table.Refresh]. A lookup decides by its argument now whether a binding has
+// expired; nothing runs in the background.
+//
+// All methods may be called concurrently. Those with a ctx return early with its error once it is
+// done.
 type Table struct {
 	journal session.Journal
-	turn    chan struct{} // holds one token; its holder may change what is below
+	turn    chan struct{} // holds one token; only its holder changes the fields below
 
-	mu    sync.RWMutex // held to write, in addition to the turn, and to read without it
+	mu    sync.RWMutex // also held by the holder of the token when it writes them; held by readers
 	state *state
 	last  session.Seq
-	stale bool // the log may hold more than the table
+	stale bool // the log may have entries that state does not have
 }
 
-// Open reads the log of bindings. It refuses a log that a newer version has written.
+// Open reads the log of bindings in j and returns its Table. It returns an error for a log that a
+// newer version has written.
 func Open(ctx context.Context, j session.Journal) (*Table, error) {
 	if j == nil {
 		return nil, errors.New("binding: journal is nil")
@@ -48,37 +54,43 @@ func Open(ctx context.Context, j session.Journal) (*Table, error) {
 	return t, nil
 }
 
-// A Request is what [Table.Bind] does.
+// A Request is the argument of [Table.Bind].
 type Request struct {
-	Conversation session.Route // a channel, whom to, and the account and thread if there are any
+	Conversation session.Route // channel and recipient; account and thread if there are any
 	Target       session.Key   // the session
-	By           string        // who asks, as the channel names people, or SystemOwner
-	Label        string        // for people
-	Idle         time.Duration // 0: no limit
-	MaxAge       time.Duration // 0: no limit
-	Replace      bool          // take the conversation from another session that it is bound to
+	By           string        // the owner who asks, as the channel names people, or SystemOwner
+	Label        string        // a name for people
+	Idle         time.Duration // idle limit; 0: none
+	MaxAge       time.Duration // greatest age; 0: no limit
+	Replace      bool          // end a binding of the conversation to another session
 }
 
-// Bind binds a conversation to a session and returns the binding. One that is bound to the same
-// session is bound anew. One that is bound to another session stays as it is, with an error that is
-// [ErrBound], unless Replace is set and the one who asks may change the binding; who may not gets
-// an error that is [ErrNotOwner]. Both are an *[Error].
+// Bind binds a conversation to a session and returns the binding. If the conversation is bound to
+// the same session already, the new binding takes the place of the old one.
+//
+// If the conversation is bound to another session, Bind returns an *[Error] that wraps [ErrBound],
+// unless req.Replace is set. If the owner req.By may not change the present binding, Bind returns
+// an *[Error] that wraps [ErrNotOwner]. In both cases the present binding stays as it is.
 func (t *Table) Bind(ctx context.Context, req Request, now time.Time) (Binding, error) {
 	made := Binding{
-		Conversation: req.Conversation.Clean(), Target: req.Target, Label: req.Label, By: req.By, Bound: now, Touched: now,
-		Idle: req.Idle, MaxAge: req.MaxAge,
+		Conversation: req.Conversation.Clean(), Target: req.Target, Label: req.Label, By: req.By,
+		Bound: now, Touched: now, Idle: req.Idle, MaxAge: req.MaxAge,
 	}
-	err := t.change(ctx, now, func(s *state) ([]*fact, error) { return s.decideBind(made, req.Replace, now) })
+	err := t.change(ctx, now, func(s *state) ([]*fact, error) {
+		return s.decideBind(made, req.Replace, now)
+	})
 	if err != nil {
 		return Binding{}, err
 	}
 	return made, nil
 }
 
-// Unbind ends the binding of a conversation and returns it. It returns an error that is
-// [session.ErrNotFound] if there is none, and a *[Error] that is [ErrNotOwner] if the one who asks
-// may not change it.
-func (t *Table) Unbind(ctx context.Context, conversation session.Route, by string, why Reason, now time.Time) (Unbound, error) {
+// Unbind ends the binding of a conversation and returns it. It returns an error that wraps
+// [session.ErrNotFound] if the conversation is not bound, and an *[Error] that wraps [ErrNotOwner]
+// if the owner by may not change the binding.
+func (t *Table) Unbind(
+	ctx context.Context, conversation session.Route, by string, why Reason, now time.Time,
+) (Unbound, error) {
 	var ended Unbound
 	err := t.change(ctx, now, func(s *state) (facts []*fact, err error) {
 		facts, ended, err = s.decideUnbind(conversation.Clean(), by, why, now)
@@ -90,9 +102,11 @@ func (t *Table) Unbind(ctx context.Context, conversation session.Route, by strin
 	return ended, nil
 }
 
-// Release ends every binding of a session, whatever its owner, because the session has ended or is
-// gone. It returns what it ended; none is no error.
-func (t *Table) Release(ctx context.Context, target session.Key, why Reason, now time.Time) ([]Unbound, error) {
+// Release ends every binding of a session, whatever its owner, for a session that has ended or does
+// not exist any more. It returns the bindings that it ended. It is not an error if there are none.
+func (t *Table) Release(
+	ctx context.Context, target session.Key, why Reason, now time.Time,
+) ([]Unbound, error) {
 	return t.end(ctx, now, func(s *state) []Unbound {
 		var ended []Unbound
 		for _, old := range s.of(target) {
@@ -102,14 +116,17 @@ func (t *Table) Release(ctx context.Context, target session.Key, why Reason, now
 	})
 }
 
-// Expire ends every binding that has expired and returns what it ended, for a farewell. Routing
-// does not need it: a lookup never returns a binding that has expired.
+// Expire ends every binding that has expired and returns those, so that the caller can write a
+// farewell. Routing does not depend on it: a lookup never returns a binding that has expired.
 func (t *Table) Expire(ctx context.Context, now time.Time) ([]Unbound, error) {
 	return t.end(ctx, now, func(s *state) []Unbound { return s.expired(now) })
 }
 
 // end is the change that Release and Expire have in common.
-func (t *Table) end(ctx context.Context, now time.Time, choose func(*state) []Unbound) ([]Unbound, error) {
+// end ends the bindings that choose returns, and returns them.
+func (t *Table) end(
+	ctx context.Context, now time.Time, choose func(*state) []Unbound,
+) ([]Unbound, error) {
 	var ended []Unbound
 	err := t.change(ctx, now, func(s *state) ([]*fact, error) {
 		ended = choose(s)
@@ -125,9 +142,10 @@ func (t *Table) end(ctx context.Context, now time.Time, choose func(*state) []Un
 	return ended, nil
 }
 
-// Touch says that a message was written in a conversation, in either direction, at now. A time
-// before the last touch changes nothing. It returns an error that is [session.ErrNotFound] if the
-// conversation is not bound, or not any more.
+// Touch records that a message was written in a conversation, in either direction, at now. A time
+// before the last touch changes nothing. Most touches change memory only, and cost no append. Touch
+// returns an error that wraps [session.ErrNotFound] if the conversation does not have a binding, or
+// has one that has expired.
 func (t *Table) Touch(ctx context.Context, conversation session.Route, now time.Time) error {
 	conversation = conversation.Clean()
 	t.mu.Lock()
@@ -145,16 +163,19 @@ func (t *Table) Touch(ctx context.Context, conversation session.Route, now time.
 	})
 }
 
-// A Limit is a new limit for a binding; nil leaves the one that it has.
+// A Limit holds new limits for a binding. A nil field leaves the limit as it is.
 type Limit struct {
-	Idle   *time.Duration // counts from now; 0: no limit
-	MaxAge *time.Duration // counts from now; 0: no limit
+	Idle   *time.Duration // counts from the change; 0: no limit
+	MaxAge *time.Duration // counts from the change; 0: no limit
 }
 
-// SetLimit gives new limits, which count from now, to the binding of a conversation, and to the
-// others of the same session on the same channel and account that the one who asks may change. It
-// returns them, or an error as [Table.Unbind] does.
-func (t *Table) SetLimit(ctx context.Context, conversation session.Route, by string, limit Limit, now time.Time) ([]Binding, error) {
+// SetLimit gives new limits, which count from now, to the binding of a conversation. It gives them
+// also to the other bindings of the same session on the same channel and account that the owner by
+// may change. It returns the changed bindings. Its errors are those of [Table.Unbind], and an error
+// for a limit that is negative.
+func (t *Table) SetLimit(
+	ctx context.Context, conversation session.Route, by string, limit Limit, now time.Time,
+) ([]Binding, error) {
 	var changed []Binding
 	err := t.change(ctx, now, func(s *state) (facts []*fact, err error) {
 		facts, changed, err = s.decideLimit(conversation.Clean(), by, limit, now)
@@ -180,7 +201,7 @@ func (b Binding) limited(l Limit, now time.Time) Binding {
 	return b
 }
 
-// Find returns the binding of a conversation, if it has one that has not expired at now.
+// Find returns the binding of a conversation, and whether it has one that has not expired at now.
 func (t *Table) Find(conversation session.Route, now time.Time) (Binding, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -203,22 +224,23 @@ func (t *Table) All(now time.Time) []Binding {
 	return unexpired(t.state.all(), now)
 }
 
+// unexpired removes the bindings that have expired at now.
 func unexpired(bindings []Binding, now time.Time) []Binding {
 	return slices.DeleteFunc(bindings, func(b Binding) bool {
-		_, over := b.Expired(now)
+		_, over := b.expired(now)
 		return over
 	})
 }
 
-// Next returns when the first binding expires, zero if none does: when [Table.Expire] is next worth
-// a call.
+// Next returns the time at which the first binding expires. [Table.Expire] has nothing to do before
+// then. Next returns the zero time if no binding has a limit.
 func (t *Table) Next() time.Time {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.state.next()
 }
 
-// Refresh reads what others have appended to the log.
+// Refresh reads what other processes have appended to the log.
 func (t *Table) Refresh(ctx context.Context) error {
 	if err := t.begin(ctx); err != nil {
 		return err
@@ -228,6 +250,7 @@ func (t *Table) Refresh(ctx context.Context) error {
 	return err
 }
 
+// begin waits for the token that allows changes.
 func (t *Table) begin(ctx context.Context) error {
 	select {
 	case <-t.turn:
@@ -237,11 +260,15 @@ func (t *Table) begin(ctx context.Context) error {
 	}
 }
 
+// finish gives the token back.
 func (t *Table) finish() { t.turn <- struct{}{} }
 
-// change appends what decide says, or nothing. It decides again whenever another writer was faster,
-// and finds out by the batch's id whether an append whose answer is unclear was made.
-func (t *Table) change(ctx context.Context, now time.Time, decide func(*state) ([]*fact, error)) error {
+// change appends the facts that decide returns, if any. It decides again after a conflict with
+// another writer. If the outcome of an append is not known, it reads the log and looks for the
+// batch by its id.
+func (t *Table) change(
+	ctx context.Context, now time.Time, decide func(*state) ([]*fact, error),
+) error {
 	if err := t.begin(ctx); err != nil {
 		return err
 	}
@@ -272,8 +299,8 @@ func (t *Table) change(ctx context.Context, now time.Time, decide func(*state) (
 	}
 }
 
-// decide returns the batch of facts to append, with a snapshot before them if the log has grown
-// long. It is empty if there are none.
+// decide returns the batch of the facts to append. If the log has grown long, the batch begins with
+// a snapshot. The batch is empty if there are no facts.
 func (t *Table) decide(now time.Time, decide func(*state) ([]*fact, error)) (session.Batch, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -292,7 +319,7 @@ func (t *Table) decide(now time.Time, decide func(*state) ([]*fact, error)) (ses
 	return batch, nil
 }
 
-// apply adds entries of the log, the last of which has the sequence last, to the table.
+// apply applies entries of the log to the state. The last of them has the sequence last.
 func (t *Table) apply(entries []session.Entry, last session.Seq) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -307,8 +334,8 @@ func (t *Table) apply(entries []session.Entry, last session.Seq) error {
 	return nil
 }
 
-// catchUp reads what the log holds beyond the table, and reports whether the batch called id is
-// among it.
+// catchUp applies the entries that the log has after t.last, and reports whether the batch id is
+// among them.
 func (t *Table) catchUp(ctx context.Context, id session.BatchID) (found bool, err error) {
 	for e, err := range t.journal.Read(ctx, session.BindingsRoot(), t.last) {
 		if err != nil {

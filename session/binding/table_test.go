@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	bindNoon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 	thread1 = session.Route{Channel: "discord", Account: "bot", To: "general", Thread: "1"}
 	thread2 = session.Route{Channel: "discord", Account: "bot", To: "general", Thread: "2"}
@@ -35,45 +35,17 @@ func openTable(t *testing.T, j session.Journal) *binding.Table {
 	return b
 }
 
-func bind(t *testing.T, b *binding.Table, conversation session.Route, target session.Key, by string, now time.Time) binding.Binding {
+func bindForAnHour(
+	t *testing.T, b *binding.Table, conversation session.Route, target session.Key, by string,
+	now time.Time,
+) binding.Binding {
 	t.Helper()
-	made, err := b.Bind(t.Context(), binding.Request{Conversation: conversation, Target: target, By: by, Idle: time.Hour}, now)
+	made, err := b.Bind(
+		t.Context(),
+		binding.Request{Conversation: conversation, Target: target, By: by, Idle: time.Hour}, now,
+	)
 	require.NoError(t, err)
 	return made
-}
-
-func TestExpiry(t *testing.T) {
-	for what, c := range map[string]struct {
-		idle, age time.Duration
-		touched   time.Duration // after it was bound
-		at        time.Duration
-		why       binding.Reason
-		never     bool
-	}{
-		"no limit":               {never: true},
-		"idle":                   {idle: time.Hour, at: time.Hour, why: binding.ReasonIdle},
-		"idle after a touch":     {idle: time.Hour, touched: 30 * time.Minute, at: 90 * time.Minute, why: binding.ReasonIdle},
-		"an active one ends too": {age: time.Hour, touched: 59 * time.Minute, at: time.Hour, why: binding.ReasonMaxAge}, // 7.11
-		"idle is earlier":        {idle: time.Hour, age: 2 * time.Hour, at: time.Hour, why: binding.ReasonIdle},         // 7.8
-		"age is earlier":         {idle: 2 * time.Hour, age: time.Hour, at: time.Hour, why: binding.ReasonMaxAge},
-		"idle off":               {age: time.Hour, at: time.Hour, why: binding.ReasonMaxAge}, // 7.13
-	} {
-		b := binding.Binding{Bound: noon, Touched: noon.Add(c.touched), Idle: c.idle, MaxAge: c.age}
-		at, why, ok := b.Expiry()
-		assert.Equal(t, !c.never, ok, what)
-		if c.never {
-			_, over := b.Expired(noon.AddDate(100, 0, 0))
-			assert.False(t, over, what)
-			continue
-		}
-		assert.Equal(t, noon.Add(c.at), at, what)
-		assert.Equal(t, c.why, why, what)
-		_, over := b.Expired(at.Add(-1))
-		assert.False(t, over, what)
-		why, over = b.Expired(at)
-		assert.True(t, over, what)
-		assert.Equal(t, c.why, why, what)
-	}
 }
 
 func TestRefuses(t *testing.T) {
@@ -86,12 +58,14 @@ func TestRefuses(t *testing.T) {
 		"idle":         {Conversation: thread1, Target: workerA, By: "a", Idle: -1},
 		"max age":      {Conversation: thread1, Target: workerA, By: "a", MaxAge: -1},
 	} {
-		_, err := b.Bind(t.Context(), req, noon)
+		_, err := b.Bind(t.Context(), req, bindNoon)
 		assert.ErrorContains(t, err, what, what)
 	}
-	_, err := b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: workerA, By: "a"}, time.Time{})
+	_, err := b.Bind(
+		t.Context(), binding.Request{Conversation: thread1, Target: workerA, By: "a"}, time.Time{},
+	)
 	assert.ErrorContains(t, err, "bound")
-	assert.Empty(t, b.All(noon))
+	assert.Empty(t, b.All(bindNoon))
 	_, err = binding.Open(t.Context(), nil)
 	assert.Error(t, err)
 }
@@ -99,29 +73,33 @@ func TestRefuses(t *testing.T) {
 func TestBindAndFind(t *testing.T) {
 	j := session.NewMemory().Journal
 	b := openTable(t, j)
-	made := bind(t, b, session.Route{Channel: " Discord", Account: "bot", To: "general ", Thread: "1"}, workerA, "alice", noon)
+	made := bindForAnHour(
+		t, b, session.Route{Channel: " Discord", Account: "bot", To: "general ", Thread: "1"},
+		workerA, "alice", bindNoon,
+	)
 	assert.Equal(t, thread1, made.Conversation)
-	bind(t, b, thread2, workerA, binding.SystemOwner, noon)
+	bindForAnHour(t, b, thread2, workerA, binding.SystemOwner, bindNoon)
 	other := thread1
 	other.Account = "other" // 7.15
-	bind(t, b, other, workerB, "bob", noon)
+	bindForAnHour(t, b, other, workerB, "bob", bindNoon)
 
-	got, ok := b.Find(thread1, noon)
+	got, ok := b.Find(thread1, bindNoon)
 	assert.True(t, ok)
 	assert.Equal(t, made, got)
-	assert.Len(t, b.Of(workerA, noon), 2, "a session has many conversations")
-	assert.Len(t, b.Of(workerB, noon), 1)
-	assert.Len(t, b.All(noon), 3)
-	assert.Equal(t, noon.Add(time.Hour), b.Next())
+	assert.Len(t, b.Of(workerA, bindNoon), 2, "a session has many conversations")
+	assert.Len(t, b.Of(workerB, bindNoon), 1)
+	assert.Len(t, b.All(bindNoon), 3)
+	assert.Equal(t, bindNoon.Add(time.Hour), b.Next())
 
-	_, ok = b.Find(thread1, noon.Add(time.Hour)) // 7.7, at routing time
+	_, ok = b.Find(thread1, bindNoon.Add(time.Hour)) // 7.7, at routing time
 	assert.False(t, ok)
-	assert.Empty(t, b.All(noon.Add(time.Hour)))
-	assert.Empty(t, b.Of(workerA, noon.Add(time.Hour)))
+	assert.Empty(t, b.All(bindNoon.Add(time.Hour)))
+	assert.Empty(t, b.Of(workerA, bindNoon.Add(time.Hour)))
 
 	again := openTable(t, j) // 7.23
-	assert.Equal(t, b.All(noon), again.All(noon))
-	for h, err := range j.Roots(t.Context(), session.RootQuery{DueBefore: noon.AddDate(1000, 0, 0)}) {
+	assert.Equal(t, b.All(bindNoon), again.All(bindNoon))
+	query := session.RootQuery{DueBefore: bindNoon.AddDate(1000, 0, 0)}
+	for h, err := range j.Roots(t.Context(), query) {
 		require.NoError(t, err)
 		t.Errorf("the log of bindings needs no owner: %+v", h)
 	}
@@ -129,9 +107,11 @@ func TestBindAndFind(t *testing.T) {
 
 func TestBindAgain(t *testing.T) {
 	b := openTable(t, session.NewMemory().Journal)
-	first := bind(t, b, thread1, workerA, "alice", noon)
+	first := bindForAnHour(t, b, thread1, workerA, "alice", bindNoon)
 
-	_, err := b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: workerB, By: "alice"}, noon)
+	_, err := b.Bind(
+		t.Context(), binding.Request{Conversation: thread1, Target: workerB, By: "alice"}, bindNoon,
+	)
 	var refused *binding.Error
 	require.ErrorAs(t, err, &refused)
 	assert.ErrorIs(t, err, binding.ErrBound)
@@ -139,69 +119,88 @@ func TestBindAgain(t *testing.T) {
 	assert.ErrorContains(t, err, `"alice"`)
 
 	for _, by := range []string{"bob", ""} { // 7.22: an empty name is not every owner
-		_, err = b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: workerB, By: by, Replace: true}, noon)
+		_, err = b.Bind(
+			t.Context(),
+			binding.Request{Conversation: thread1, Target: workerB, By: by, Replace: true},
+			bindNoon,
+		)
 		assert.Error(t, err, by)
 	}
-	_, err = b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: workerA, By: "bob"}, noon)
+	_, err = b.Bind(
+		t.Context(), binding.Request{Conversation: thread1, Target: workerA, By: "bob"}, bindNoon,
+	)
 	assert.ErrorIs(t, err, binding.ErrNotOwner, "binding anew would take it over")
-	_, err = b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: workerB, By: "bob", Replace: true}, noon)
+	_, err = b.Bind(
+		t.Context(),
+		binding.Request{Conversation: thread1, Target: workerB, By: "bob", Replace: true}, bindNoon,
+	)
 	assert.ErrorIs(t, err, binding.ErrNotOwner)
 
-	_, err = b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: workerB, By: "alice", Replace: true}, noon)
+	_, err = b.Bind(
+		t.Context(),
+		binding.Request{Conversation: thread1, Target: workerB, By: "alice", Replace: true},
+		bindNoon,
+	)
 	require.NoError(t, err)
-	assert.Empty(t, b.Of(workerA, noon), "7.16")
-	assert.Len(t, b.Of(workerB, noon), 1)
+	assert.Empty(t, b.Of(workerA, bindNoon), "7.16")
+	assert.Len(t, b.Of(workerB, bindNoon), 1)
 
 	// What has expired is not in the way of a new binding.
-	bind(t, b, thread2, workerA, "alice", noon)
-	bind(t, b, thread2, workerB, "bob", noon.Add(time.Hour))
-	got, ok := b.Find(thread2, noon.Add(time.Hour))
+	bindForAnHour(t, b, thread2, workerA, "alice", bindNoon)
+	bindForAnHour(t, b, thread2, workerB, "bob", bindNoon.Add(time.Hour))
+	got, ok := b.Find(thread2, bindNoon.Add(time.Hour))
 	assert.True(t, ok)
 	assert.Equal(t, workerB, got.Target)
 }
 
 func TestUnbind(t *testing.T) {
 	b := openTable(t, session.NewMemory().Journal)
-	made := bind(t, b, thread1, workerA, "alice", noon)
+	made := bindForAnHour(t, b, thread1, workerA, "alice", bindNoon)
 	for _, by := range []string{"bob", ""} {
-		_, err := b.Unbind(t.Context(), thread1, by, binding.ReasonManual, noon)
+		_, err := b.Unbind(t.Context(), thread1, by, binding.ReasonManual, bindNoon)
 		assert.ErrorIs(t, err, binding.ErrNotOwner, by)
 	}
-	ended, err := b.Unbind(t.Context(), thread1, "alice", binding.ReasonManual, noon)
+	ended, err := b.Unbind(t.Context(), thread1, "alice", binding.ReasonManual, bindNoon)
 	require.NoError(t, err)
 	assert.Equal(t, binding.Unbound{Binding: made, Reason: binding.ReasonManual}, ended)
-	_, err = b.Unbind(t.Context(), thread1, "alice", binding.ReasonManual, noon)
+	_, err = b.Unbind(t.Context(), thread1, "alice", binding.ReasonManual, bindNoon)
 	assert.ErrorIs(t, err, session.ErrNotFound)
 
-	bind(t, b, thread1, workerA, binding.SystemOwner, noon)
-	_, err = b.Unbind(t.Context(), thread1, "bob", binding.ReasonManual, noon) // 7.22
+	bindForAnHour(t, b, thread1, workerA, binding.SystemOwner, bindNoon)
+	_, err = b.Unbind(t.Context(), thread1, "bob", binding.ReasonManual, bindNoon) // 7.22
 	require.NoError(t, err)
-	bind(t, b, thread1, workerA, "alice", noon)
-	_, err = b.Unbind(t.Context(), thread1, "alice", binding.ReasonManual, noon.Add(time.Hour))
+	bindForAnHour(t, b, thread1, workerA, "alice", bindNoon)
+	_, err = b.Unbind(t.Context(), thread1, "alice", binding.ReasonManual, bindNoon.Add(time.Hour))
 	assert.ErrorIs(t, err, session.ErrNotFound, "it had expired")
 
-	bind(t, b, thread1, workerA, "alice", noon.Add(time.Hour))
-	bind(t, b, thread2, workerA, "bob", noon.Add(time.Hour))
-	all, err := b.Release(t.Context(), workerA, binding.ReasonSubagentStopped, noon.Add(time.Hour)) // 7.19
+	bindForAnHour(t, b, thread1, workerA, "alice", bindNoon.Add(time.Hour))
+	bindForAnHour(t, b, thread2, workerA, "bob", bindNoon.Add(time.Hour))
+	all, err := b.Release(
+		t.Context(), workerA, binding.ReasonSubagentStopped, bindNoon.Add(time.Hour),
+	) // 7.19
 	require.NoError(t, err)
 	assert.Len(t, all, 2)
 	assert.Equal(t, binding.ReasonSubagentStopped, all[0].Reason)
-	all, err = b.Release(t.Context(), workerA, binding.ReasonSubagentStopped, noon)
+	all, err = b.Release(t.Context(), workerA, binding.ReasonSubagentStopped, bindNoon)
 	require.NoError(t, err)
 	assert.Empty(t, all)
 }
 
 func TestExpire(t *testing.T) {
 	b := openTable(t, session.NewMemory().Journal)
-	bind(t, b, thread1, workerA, "alice", noon)
-	_, err := b.Bind(t.Context(), binding.Request{Conversation: thread2, Target: workerA, By: "alice", MaxAge: 2 * time.Hour}, noon)
+	bindForAnHour(t, b, thread1, workerA, "alice", bindNoon)
+	_, err := b.Bind(
+		t.Context(),
+		binding.Request{Conversation: thread2, Target: workerA, By: "alice", MaxAge: 2 * time.Hour},
+		bindNoon,
+	)
 	require.NoError(t, err)
-	assert.Equal(t, noon.Add(time.Hour), b.Next())
-	ended, err := b.Expire(t.Context(), noon.Add(time.Hour))
+	assert.Equal(t, bindNoon.Add(time.Hour), b.Next())
+	ended, err := b.Expire(t.Context(), bindNoon.Add(time.Hour))
 	require.NoError(t, err)
 	require.Len(t, ended, 1)
 	assert.Equal(t, binding.ReasonIdle, ended[0].Reason)
-	ended, err = b.Expire(t.Context(), noon.Add(2*time.Hour))
+	ended, err = b.Expire(t.Context(), bindNoon.Add(2*time.Hour))
 	require.NoError(t, err)
 	require.Len(t, ended, 1)
 	assert.Equal(t, binding.ReasonMaxAge, ended[0].Reason)
@@ -211,55 +210,65 @@ func TestExpire(t *testing.T) {
 func TestTouch(t *testing.T) {
 	j := session.NewMemory().Journal
 	b := openTable(t, j)
-	bind(t, b, thread1, workerA, "alice", noon)
-	entriesBefore := logLen(t, j)
-	require.NoError(t, b.Touch(t.Context(), thread1, noon.Add(5*time.Second)))
-	assert.Equal(t, entriesBefore, logLen(t, j), "a touch every few seconds is not worth an entry")
-	got, _ := b.Find(thread1, noon)
-	assert.Equal(t, noon.Add(5*time.Second), got.Touched, "but it counts at once")
-	require.NoError(t, b.Touch(t.Context(), thread1, noon.Add(40*time.Minute)))
-	assert.Equal(t, entriesBefore+1, logLen(t, j))
-	require.NoError(t, b.Touch(t.Context(), thread1, noon.Add(time.Minute))) // 7.10
-	got, ok := b.Find(thread1, noon.Add(99*time.Minute))
+	bindForAnHour(t, b, thread1, workerA, "alice", bindNoon)
+	entriesBefore := bindingsLogLen(t, j)
+	require.NoError(t, b.Touch(t.Context(), thread1, bindNoon.Add(5*time.Second)))
+	assert.Equal(
+		t, entriesBefore, bindingsLogLen(t, j), "a touch every few seconds is not worth an entry",
+	)
+	got, _ := b.Find(thread1, bindNoon)
+	assert.Equal(t, bindNoon.Add(5*time.Second), got.Touched, "but it counts at once")
+	require.NoError(t, b.Touch(t.Context(), thread1, bindNoon.Add(40*time.Minute)))
+	assert.Equal(t, entriesBefore+1, bindingsLogLen(t, j))
+	require.NoError(t, b.Touch(t.Context(), thread1, bindNoon.Add(time.Minute))) // 7.10
+	got, ok := b.Find(thread1, bindNoon.Add(99*time.Minute))
 	assert.True(t, ok)
-	assert.Equal(t, noon.Add(40*time.Minute), got.Touched)
+	assert.Equal(t, bindNoon.Add(40*time.Minute), got.Touched)
 
-	ended, err := b.Expire(t.Context(), noon.Add(99*time.Minute)) // 7.9
+	ended, err := b.Expire(t.Context(), bindNoon.Add(99*time.Minute)) // 7.9
 	require.NoError(t, err)
 	assert.Empty(t, ended)
-	assert.ErrorIs(t, b.Touch(t.Context(), thread1, noon.Add(100*time.Minute)), session.ErrNotFound, "a touch revives nothing")
-	assert.ErrorIs(t, b.Touch(t.Context(), thread2, noon), session.ErrNotFound)
+	assert.ErrorIs(
+		t, b.Touch(t.Context(), thread1, bindNoon.Add(100*time.Minute)), session.ErrNotFound,
+		"a touch revives nothing",
+	)
+	assert.ErrorIs(t, b.Touch(t.Context(), thread2, bindNoon), session.ErrNotFound)
 
 	// A touch that was not written is not lost by what another process wrote about the same
 	// binding.
-	require.NoError(t, b.Touch(t.Context(), thread1, noon.Add(40*time.Minute+5*time.Second)))
+	require.NoError(t, b.Touch(t.Context(), thread1, bindNoon.Add(40*time.Minute+5*time.Second)))
 	other, limit := openTable(t, j), 2*time.Hour
-	_, err = other.SetLimit(t.Context(), thread1, "alice", binding.Limit{Idle: &limit}, noon.Add(40*time.Minute))
+	_, err = other.SetLimit(
+		t.Context(), thread1, "alice", binding.Limit{Idle: &limit}, bindNoon.Add(40*time.Minute),
+	)
 	require.NoError(t, err)
 	require.NoError(t, b.Refresh(t.Context()))
-	got, _ = b.Find(thread1, noon.Add(time.Hour))
-	assert.Equal(t, noon.Add(40*time.Minute+5*time.Second), got.Touched)
+	got, _ = b.Find(thread1, bindNoon.Add(time.Hour))
+	assert.Equal(t, bindNoon.Add(40*time.Minute+5*time.Second), got.Touched)
 }
 
-// A binding that is made anew does not keep the touches of the one that it replaces.
+// A new binding does not keep the touches of the binding that it replaces.
 func TestTouchesAreOfOneBinding(t *testing.T) {
 	b := openTable(t, session.NewMemory().Journal)
-	bind(t, b, thread1, workerA, "alice", noon)
-	require.NoError(t, b.Touch(t.Context(), thread1, noon.Add(5*time.Second)))
-	bind(t, b, thread1, workerA, "alice", noon.Add(-time.Minute))
-	got, _ := b.Find(thread1, noon)
-	assert.Equal(t, noon.Add(-time.Minute), got.Touched)
+	bindForAnHour(t, b, thread1, workerA, "alice", bindNoon)
+	require.NoError(t, b.Touch(t.Context(), thread1, bindNoon.Add(5*time.Second)))
+	bindForAnHour(t, b, thread1, workerA, "alice", bindNoon.Add(-time.Minute))
+	got, _ := b.Find(thread1, bindNoon)
+	assert.Equal(t, bindNoon.Add(-time.Minute), got.Touched)
 
-	bind(t, b, thread2, workerA, "alice", noon)
-	require.NoError(t, b.Touch(t.Context(), thread2, noon.Add(5*time.Second)))
-	_, err := b.Bind(t.Context(), binding.Request{Conversation: thread2, Target: workerB, By: "alice", Replace: true}, noon)
+	bindForAnHour(t, b, thread2, workerA, "alice", bindNoon)
+	require.NoError(t, b.Touch(t.Context(), thread2, bindNoon.Add(5*time.Second)))
+	_, err := b.Bind(
+		t.Context(),
+		binding.Request{Conversation: thread2, Target: workerB, By: "alice", Replace: true},
+		bindNoon,
+	)
 	require.NoError(t, err)
-	got, _ = b.Find(thread2, noon)
-	assert.Equal(t, noon, got.Touched)
-	assert.False(t, binding.Binding{}.MayChange(""))
+	got, _ = b.Find(thread2, bindNoon)
+	assert.Equal(t, bindNoon, got.Touched)
 }
 
-func logLen(t *testing.T, j session.Journal) int {
+func bindingsLogLen(t *testing.T, j session.Journal) int {
 	t.Helper()
 	n := 0
 	for _, err := range j.Read(t.Context(), session.BindingsRoot(), 0) {
@@ -271,22 +280,28 @@ func logLen(t *testing.T, j session.Journal) int {
 
 func TestSetLimit(t *testing.T) {
 	b := openTable(t, session.NewMemory().Journal)
-	later := noon.Add(30 * time.Minute)
+	later := bindNoon.Add(30 * time.Minute)
 	other := session.Route{Channel: "telegram", To: "1"}
-	_, err := b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: workerA, By: "alice"}, noon)
+	_, err := b.Bind(
+		t.Context(), binding.Request{Conversation: thread1, Target: workerA, By: "alice"}, bindNoon,
+	)
 	require.NoError(t, err)
-	bind(t, b, thread2, workerA, "bob", noon)
-	bind(t, b, other, workerA, "alice", noon)
+	bindForAnHour(t, b, thread2, workerA, "bob", bindNoon)
+	bindForAnHour(t, b, other, workerA, "alice", bindNoon)
 
 	hour := time.Hour
-	changed, err := b.SetLimit(t.Context(), thread1, "alice", binding.Limit{MaxAge: &hour}, later) // 7.12
+	changed, err := b.SetLimit(
+		t.Context(), thread1, "alice", binding.Limit{MaxAge: &hour}, later,
+	) // 7.12
 	require.NoError(t, err)
 	require.Len(t, changed, 1, "not that of bob, not that on another channel")
 	at, why, _ := changed[0].Expiry()
 	assert.Equal(t, later.Add(hour), at)
 	assert.Equal(t, binding.ReasonMaxAge, why)
 
-	changed, err = b.SetLimit(t.Context(), thread1, binding.SystemOwner, binding.Limit{Idle: &hour}, later)
+	changed, err = b.SetLimit(
+		t.Context(), thread1, binding.SystemOwner, binding.Limit{Idle: &hour}, later,
+	)
 	require.NoError(t, err)
 	assert.Len(t, changed, 2)
 	assert.Equal(t, later, changed[0].Touched)
@@ -297,16 +312,20 @@ func TestSetLimit(t *testing.T) {
 	assert.ErrorIs(t, err, binding.ErrNotOwner)
 	_, err = b.SetLimit(t.Context(), thread1, "alice", binding.Limit{Idle: &negative}, later)
 	assert.ErrorContains(t, err, "idle")
-	_, err = b.SetLimit(t.Context(), session.Route{Channel: "x", To: "y"}, "alice", binding.Limit{}, later)
+	_, err = b.SetLimit(
+		t.Context(), session.Route{Channel: "x", To: "y"}, "alice", binding.Limit{}, later,
+	)
 	assert.ErrorIs(t, err, session.ErrNotFound)
-	_, err = b.SetLimit(t.Context(), thread1, "alice", binding.Limit{Idle: &off, MaxAge: &off}, later)
+	_, err = b.SetLimit(
+		t.Context(), thread1, "alice", binding.Limit{Idle: &off, MaxAge: &off}, later,
+	)
 	require.NoError(t, err)
-	got, _ := b.Find(thread1, noon.AddDate(9, 0, 0))
+	got, _ := b.Find(thread1, bindNoon.AddDate(9, 0, 0))
 	assert.Equal(t, workerA, got.Target)
 }
 
-// Of many that bind one conversation at once, through many handles as of many processes, one wins
-// and the others are told.
+// If many tables, as of many processes, bind one conversation at once, exactly one succeeds. The
+// others get ErrBound.
 func TestSimultaneousBinds(t *testing.T) {
 	j := session.NewMemory().Journal
 	const rivals = 32
@@ -318,8 +337,14 @@ func TestSimultaneousBinds(t *testing.T) {
 	var wg sync.WaitGroup
 	for i, b := range handles {
 		wg.Go(func() {
-			target := session.Must(session.Must(session.MainKey("main")).Child("main", fmt.Sprint("w", i)))
-			_, err := b.Bind(t.Context(), binding.Request{Conversation: thread1, Target: target, By: binding.SystemOwner}, noon)
+			target := session.Must(
+				session.Must(session.MainKey("main")).Child("main", fmt.Sprint("w", i)),
+			)
+			_, err := b.Bind(
+				t.Context(),
+				binding.Request{Conversation: thread1, Target: target, By: binding.SystemOwner},
+				bindNoon,
+			)
 			won[i] = err == nil
 			if err != nil {
 				assert.ErrorIs(t, err, binding.ErrBound)
@@ -337,14 +362,14 @@ func TestSimultaneousBinds(t *testing.T) {
 	require.NotEqual(t, -1, winner)
 	for _, b := range handles {
 		require.NoError(t, b.Refresh(t.Context()))
-		got, ok := b.Find(thread1, noon)
+		got, ok := b.Find(thread1, bindNoon)
 		assert.True(t, ok)
 		assert.Equal(t, fmt.Sprint("w", winner), got.Target.ID())
 	}
 }
 
 // flaky is a journal whose answers to Append get lost, after the append or instead of it.
-type flaky struct {
+type flakyJournal struct {
 	session.Journal
 	lose  bool // the answer
 	drop  bool // the append
@@ -353,7 +378,9 @@ type flaky struct {
 
 var errLost = errors.New("connection lost")
 
-func (f *flaky) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (f *flakyJournal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	if f.drop {
 		return 0, errLost
 	}
@@ -364,7 +391,9 @@ func (f *flaky) Append(ctx context.Context, root session.Key, after session.Seq,
 	return seq, err
 }
 
-func (f *flaky) Read(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+func (f *flakyJournal) Read(
+	ctx context.Context, root session.Key, after session.Seq,
+) iter.Seq2[session.Entry, error] {
 	if !f.bytes {
 		return f.Journal.Read(ctx, root, after)
 	}
@@ -379,38 +408,40 @@ func (f *flaky) Read(ctx context.Context, root session.Key, after session.Seq) i
 }
 
 func TestUnclearAppend(t *testing.T) {
-	f := &flaky{Journal: session.NewMemory().Journal, lose: true, bytes: true}
+	f := &flakyJournal{Journal: session.NewMemory().Journal, lose: true, bytes: true}
 	b := openTable(t, f)
-	bind(t, b, thread1, workerA, "alice", noon) // was made: its id is in the log
-	_, ok := b.Find(thread1, noon)
+	bindForAnHour(t, b, thread1, workerA, "alice", bindNoon) // was made: its id is in the log
+	_, ok := b.Find(thread1, bindNoon)
 	assert.True(t, ok)
 	f.drop = true
-	_, err := b.Bind(t.Context(), binding.Request{Conversation: thread2, Target: workerA, By: "alice"}, noon)
+	_, err := b.Bind(
+		t.Context(), binding.Request{Conversation: thread2, Target: workerA, By: "alice"}, bindNoon,
+	)
 	assert.ErrorIs(t, err, errLost)
-	_, ok = b.Find(thread2, noon)
+	_, ok = b.Find(thread2, bindNoon)
 	assert.False(t, ok)
 	f.drop, f.lose = false, false
-	bind(t, b, thread2, workerA, "alice", noon)
-	assert.Equal(t, b.All(noon), openTable(t, f).All(noon))
+	bindForAnHour(t, b, thread2, workerA, "alice", bindNoon)
+	assert.Equal(t, b.All(bindNoon), openTable(t, f).All(bindNoon))
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	assert.ErrorIs(t, b.Refresh(ctx), context.Canceled)
-	_, err = b.Unbind(ctx, thread2, "alice", binding.ReasonManual, noon)
+	_, err = b.Unbind(ctx, thread2, "alice", binding.ReasonManual, bindNoon)
 	assert.ErrorIs(t, err, context.Canceled)
-	_, ok = b.Find(thread2, noon)
+	_, ok = b.Find(thread2, bindNoon)
 	assert.True(t, ok)
 }
 
 func TestCompact(t *testing.T) {
-	f := &flaky{Journal: session.NewMemory().Journal, bytes: true}
+	f := &flakyJournal{Journal: session.NewMemory().Journal, bytes: true}
 	b, behind := openTable(t, f), openTable(t, f)
-	bind(t, b, thread2, workerB, "bob", noon)
+	bindForAnHour(t, b, thread2, workerB, "bob", bindNoon)
 	for i := range 1500 {
-		bind(t, b, thread1, workerA, "alice", noon.Add(time.Duration(i)*time.Second))
+		bindForAnHour(t, b, thread1, workerA, "alice", bindNoon.Add(time.Duration(i)*time.Second))
 	}
-	assert.Less(t, logLen(t, f), 1100, "what was replaced goes")
-	now := noon.Add(1500 * time.Second)
+	assert.Less(t, bindingsLogLen(t, f), 1100, "what was replaced goes")
+	now := bindNoon.Add(1500 * time.Second)
 	require.Len(t, b.All(now), 2)
 	assert.Equal(t, b.All(now), openTable(t, f).All(now))
 	require.NoError(t, behind.Refresh(t.Context()))
@@ -420,7 +451,10 @@ func TestCompact(t *testing.T) {
 func TestRefuseNewer(t *testing.T) {
 	for _, fact := range []string{`{"v":2,"kind":"bound"}`, `{"v":1,"kind":"moved"}`, `{"v":1,"kind":"bound"}`, `[]`, `{}`} {
 		j := session.NewMemory().Journal
-		_, err := j.Append(t.Context(), session.BindingsRoot(), 0, session.Batch{Entries: []session.Entry{{Payload: session.Raw(fact)}}})
+		_, err := j.Append(
+			t.Context(), session.BindingsRoot(), 0,
+			session.Batch{Entries: []session.Entry{{Payload: session.Raw(fact)}}},
+		)
 		require.NoError(t, err)
 		_, err = binding.Open(t.Context(), j)
 		assert.Error(t, err, fact)
@@ -437,28 +471,67 @@ func TestResolve(t *testing.T) {
 		account, channel, all settings
 		want                  binding.Policy
 	}{
-		"built in":              {want: builtin},
-		"session":               {all: settings{IdleHours: h(2)}, want: with(func(p *binding.Policy) { p.Idle = 2 * time.Hour })},
-		"3.11 idle off":         {all: settings{IdleHours: h(0)}, want: with(func(p *binding.Policy) { p.Idle = 0 })},
-		"3.12 half an hour":     {channel: settings{IdleHours: h(0.5)}, want: with(func(p *binding.Policy) { p.Idle = 30 * time.Minute })},
-		"3.13 falls through":    {channel: settings{IdleHours: h(-1)}, all: settings{IdleHours: h(6)}, want: with(func(p *binding.Policy) { p.Idle = 6 * time.Hour })},
-		"not hidden":            {account: settings{IdleHours: h(math.NaN())}, channel: settings{IdleHours: h(3)}, all: settings{IdleHours: h(6)}, want: with(func(p *binding.Policy) { p.Idle = 3 * time.Hour })},
-		"3.16 account":          {account: settings{Enabled: &yes}, channel: settings{Enabled: &no}, want: builtin},
-		"3.17 disabled":         {all: settings{Enabled: &no}, want: with(func(p *binding.Policy) { p.Enabled, p.Spawn = false, false })},
-		"no spawns":             {channel: settings{SpawnSubagentSessions: &no}, want: with(func(p *binding.Policy) { p.Spawn = false })},
-		"greatest age":          {account: settings{MaxAgeHours: h(1)}, all: settings{MaxAgeHours: h(9)}, want: with(func(p *binding.Policy) { p.MaxAge = time.Hour })},
-		"never rounds to never": {all: settings{IdleHours: h(1e-15)}, want: with(func(p *binding.Policy) { p.Idle = 1 })},
-		"infinite":              {all: settings{IdleHours: h(math.Inf(1))}, want: builtin},
+		"built in": {want: builtin},
+		"session": {
+			all:  settings{IdleHours: h(2)},
+			want: with(func(p *binding.Policy) { p.Idle = 2 * time.Hour }),
+		},
+		"3.11 idle off": {
+			all:  settings{IdleHours: h(0)},
+			want: with(func(p *binding.Policy) { p.Idle = 0 }),
+		},
+		"3.12 half an hour": {
+			channel: settings{IdleHours: h(0.5)},
+			want:    with(func(p *binding.Policy) { p.Idle = 30 * time.Minute }),
+		},
+		"3.13 falls through": {
+			channel: settings{IdleHours: h(-1)},
+			all:     settings{IdleHours: h(6)},
+			want:    with(func(p *binding.Policy) { p.Idle = 6 * time.Hour }),
+		},
+		"not hidden": {
+			account: settings{IdleHours: h(math.NaN())},
+			channel: settings{IdleHours: h(3)},
+			all:     settings{IdleHours: h(6)},
+			want:    with(func(p *binding.Policy) { p.Idle = 3 * time.Hour }),
+		},
+		"3.16 account": {
+			account: settings{Enabled: &yes},
+			channel: settings{Enabled: &no},
+			want:    builtin,
+		},
+		"3.17 disabled": {
+			all:  settings{Enabled: &no},
+			want: with(func(p *binding.Policy) { p.Enabled, p.Spawn = false, false }),
+		},
+		"no spawns": {
+			channel: settings{SpawnSubagentSessions: &no},
+			want:    with(func(p *binding.Policy) { p.Spawn = false }),
+		},
+		"greatest age": {
+			account: settings{MaxAgeHours: h(1)},
+			all:     settings{MaxAgeHours: h(9)},
+			want:    with(func(p *binding.Policy) { p.MaxAge = time.Hour }),
+		},
+		"never rounds to never": {
+			all:  settings{IdleHours: h(1e-15)},
+			want: with(func(p *binding.Policy) { p.Idle = 1 }),
+		},
+		"infinite": {all: settings{IdleHours: h(math.Inf(1))}, want: builtin},
 	} {
 		assert.Equal(t, c.want, binding.Resolve(c.account, c.channel, c.all), what)
 	}
 	assert.Equal(t, builtin, binding.Resolve())
-	assert.NoError(t, settings{IdleHours: h(0), MaxAgeHours: h(1e6)}.Validate("session.threadBindings"))
+	assert.NoError(
+		t, settings{IdleHours: h(0), MaxAgeHours: h(1e6)}.Validate("session.threadBindings"),
+	)
 	err := settings{IdleHours: h(-1), MaxAgeHours: h(math.NaN())}.Validate("session.threadBindings")
 	assert.ErrorContains(t, err, "session.threadBindings.idleHours: -1")
 	assert.ErrorContains(t, err, "session.threadBindings.maxAgeHours: NaN")
 	var s settings
-	require.NoError(t, json.NewDecoder(strings.NewReader(`{"enabled":false,"idleHours":0}`)).Decode(&s))
+	require.NoError(
+		t, json.NewDecoder(strings.NewReader(`{"enabled":false,"idleHours":0}`)).Decode(&s),
+	)
 	assert.False(t, *s.Enabled)
 	assert.Nil(t, s.MaxAgeHours)
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-func archive(p *transcriptProbe, s session.Transcripts, ref session.Ref, at time.Time) string {
+// archiveRef archives a transcript and returns its new name. The rule fails if Archive does.
+func archiveRef(p *transcriptProbe, s session.Transcripts, ref session.Ref, at time.Time) string {
 	name, err := s.Archive(p.ctx, ref, at)
 	p.must(fmt.Sprintf("archive %v", ref), err)
 	return name
@@ -18,11 +19,15 @@ func archive(p *transcriptProbe, s session.Transcripts, ref session.Ref, at time
 
 func checkArchive(p *transcriptProbe) {
 	s := p.open()
-	write(p, s, refA, 0, messages("x", 2)...)
-	write(p, s, refB, 0, messages("y", 1)...)
-	name := archive(p, s, refA, noon)
-	if want := session.ArchiveName("", noon); !strings.HasSuffix(name, want) || !strings.Contains(name, refA.SessionID) {
-		p.fail("the archived transcript is called %q, want a name of %q that ends with %q", name, refA.SessionID, want)
+	writeLines(p, s, refA, 0, messages("x", 2)...)
+	writeLines(p, s, refB, 0, messages("y", 1)...)
+	name := archiveRef(p, s, refA, kitNoon)
+	if want := session.ArchiveName("", kitNoon); !strings.HasSuffix(name, want) ||
+		!strings.Contains(name, refA.SessionID) {
+		p.fail(
+			"the archived transcript is called %q, want a name of %q that ends with %q", name,
+			refA.SessionID, want,
+		)
 	}
 	wantTexts(p, s, refA, session.LineQuery{})
 	wantTexts(p, s, refB, session.LineQuery{}, "y/0")
@@ -30,10 +35,10 @@ func checkArchive(p *transcriptProbe) {
 
 func checkArchiveAgain(p *transcriptProbe) {
 	s := p.open()
-	write(p, s, refA, 0, messages("x", 1)...)
-	first := archive(p, s, refA, noon)
-	for _, at := range []time.Time{noon, noon.Add(time.Hour), noon.Add(-time.Hour)} {
-		if again := archive(p, s, refA, at); again != first {
+	writeLines(p, s, refA, 0, messages("x", 1)...)
+	first := archiveRef(p, s, refA, kitNoon)
+	for _, at := range []time.Time{kitNoon, kitNoon.Add(time.Hour), kitNoon.Add(-time.Hour)} {
+		if again := archiveRef(p, s, refA, at); again != first {
 			p.fail("archived as %q, and again as %q", first, again)
 		}
 	}
@@ -41,65 +46,69 @@ func checkArchiveAgain(p *transcriptProbe) {
 
 func checkArchiveDurable(p *transcriptProbe) {
 	s := p.open()
-	write(p, s, refA, 0, messages("x", 1)...)
-	first := archive(p, s, refA, noon)
+	writeLines(p, s, refA, 0, messages("x", 1)...)
+	first := archiveRef(p, s, refA, kitNoon)
 	s = p.reopen()
 	wantTexts(p, s, refA, session.LineQuery{})
-	if again := archive(p, s, refA, noon.Add(time.Hour)); again != first {
+	if again := archiveRef(p, s, refA, kitNoon.Add(time.Hour)); again != first {
 		p.fail("archived as %q, and again as %q after it was opened again", first, again)
 	}
 }
 
 func checkArchived(p *transcriptProbe) {
 	s := p.open()
-	last := write(p, s, refA, 0, messages("x", 1)...)
-	archive(p, s, refA, noon)
+	last := writeLines(p, s, refA, 0, messages("x", 1)...)
+	archiveRef(p, s, refA, kitNoon)
 	for _, after := range []session.Pos{0, last} {
 		_, err := s.Append(p.ctx, refA, after, messages("late", 1)...)
-		p.wantIs(fmt.Sprintf("append after %d to an archived transcript", after), err, session.ErrArchived)
+		p.wantIs(
+			fmt.Sprintf("append after %d to an archived transcript", after), err,
+			session.ErrArchived,
+		)
 	}
 	again := session.Ref{Key: refA.Key, SessionID: refB.SessionID}
-	write(p, s, again, 0, messages("new", 1)...)
+	writeLines(p, s, again, 0, messages("new", 1)...)
 	wantTexts(p, s, again, session.LineQuery{}, "new/0")
 }
 
 func checkArchiveNothing(p *transcriptProbe) {
 	s := p.open()
-	if name := archive(p, s, refA, noon); name != "" {
+	if name := archiveRef(p, s, refA, kitNoon); name != "" {
 		p.fail("archiving what does not exist said the name %q", name)
 	}
-	write(p, s, refA, 0, messages("x", 1)...)
+	writeLines(p, s, refA, 0, messages("x", 1)...)
 	wantTexts(p, s, refA, session.LineQuery{}, "x/0")
 }
 
 func checkLocate(p *transcriptProbe) {
 	s := p.open()
-	last := write(p, s, refA, 0, messages("x", 1)...)
+	last := writeLines(p, s, refA, 0, messages("x", 1)...)
 	place := s.Locate(refA)
-	write(p, s, refA, last, messages("y", 1)...)
+	writeLines(p, s, refA, last, messages("y", 1)...)
 	if again := s.Locate(refA); again != place {
 		p.fail("the transcript is at %q, and after an append at %q", place, again)
 	}
-	name := archive(p, s, refA, noon)
+	name := archiveRef(p, s, refA, kitNoon)
 	after := s.Locate(refA)
-	if place == "" && after != "" || place != "" && (after == place || !strings.HasSuffix(after, name)) {
+	if place == "" && after != "" ||
+		place != "" && (after == place || !strings.HasSuffix(after, name)) {
 		p.fail("the transcript was at %q and, archived as %q, is at %q", place, name, after)
 	}
 }
 
 func checkLinesEarlyStop(p *transcriptProbe) {
 	s := p.open()
-	last := write(p, s, refA, 0, messages("x", 3)...)
+	last := writeLines(p, s, refA, 0, messages("x", 3)...)
 	calls := 0
 	s.Read(p.ctx, refA, session.LineQuery{})(func(session.Line, error) bool {
 		calls++
-		last = write(p, s, refA, last, messages("inside", 1)...)
+		last = writeLines(p, s, refA, last, messages("inside", 1)...)
 		return false
 	})
 	if calls != 1 {
 		p.fail("read went on %d times after it was told to stop", calls-1)
 	}
-	write(p, s, refA, last, messages("outside", 1)...)
+	writeLines(p, s, refA, last, messages("outside", 1)...)
 }
 
 func checkInvalidRef(p *transcriptProbe) {
@@ -120,7 +129,7 @@ func checkInvalidRef(p *transcriptProbe) {
 	} {
 		_, err := s.Append(p.ctx, ref, 0, messages("x", 1)...)
 		p.wantIs(fmt.Sprintf("append to %+v", ref), err, session.ErrInvalidKey)
-		_, err = s.Archive(p.ctx, ref, noon)
+		_, err = s.Archive(p.ctx, ref, kitNoon)
 		p.wantIs(fmt.Sprintf("archive %+v", ref), err, session.ErrInvalidKey)
 		failed := false
 		for _, err := range s.Read(p.ctx, ref, session.LineQuery{}) {
@@ -131,7 +140,7 @@ func checkInvalidRef(p *transcriptProbe) {
 			p.fail("read %+v: no error", ref)
 		}
 	}
-	write(p, s, refA, 0, messages("x", 2)...)
+	writeLines(p, s, refA, 0, messages("x", 2)...)
 	failed := false
 	for _, err := range s.Read(p.ctx, refA, session.LineQuery{Last: -1}) {
 		failed = failed || err != nil
@@ -143,14 +152,14 @@ func checkInvalidRef(p *transcriptProbe) {
 
 func checkLinesContext(p *transcriptProbe) {
 	s := p.open()
-	last := write(p, s, refA, 0, messages("x", 2)...)
+	last := writeLines(p, s, refA, 0, messages("x", 2)...)
 	ctx, cancel := context.WithCancel(p.ctx)
 	cancel()
 	_, err := s.Append(ctx, refA, last, messages("late", 1)...)
 	p.wantIs("append with a ctx that is done", err, context.Canceled)
-	_, err = s.Archive(ctx, refA, noon)
+	_, err = s.Archive(ctx, refA, kitNoon)
 	p.wantIs("archive with a ctx that is done", err, context.Canceled)
-	wantTexts(p, s, refA, session.LineQuery{}, facts("x", 2)...)
+	wantTexts(p, s, refA, session.LineQuery{}, factTexts("x", 2)...)
 	n := 0
 	for _, err := range s.Read(ctx, refA, session.LineQuery{}) {
 		p.wantIs("read with a ctx that is done", err, context.Canceled)
@@ -167,12 +176,12 @@ func checkLinesClosed(p *transcriptProbe) {
 	if !ok {
 		return
 	}
-	last := write(p, s, refA, 0, messages("x", 1)...)
+	last := writeLines(p, s, refA, 0, messages("x", 1)...)
 	p.must("close", c.Close())
 	p.opened = nil
 	_, err := s.Append(p.ctx, refA, last, messages("late", 1)...)
 	p.wantIs("append after close", err, session.ErrClosed)
-	_, err = s.Archive(p.ctx, refA, noon)
+	_, err = s.Archive(p.ctx, refA, kitNoon)
 	p.wantIs("archive after close", err, session.ErrClosed)
 	for _, err := range s.Read(p.ctx, refA, session.LineQuery{}) {
 		p.wantIs("read after close", err, session.ErrClosed)

@@ -31,7 +31,7 @@ func wantOnly[S any](t *testing.T, rules []rule[S], broken string, fresh func() 
 // form that the rule sees.
 func breakEach[S, H any](
 	t *testing.T, rules []rule[S], spoilers map[string]func(H),
-	fresh func() maker[H], wrap func(rule string, h H) S,
+	fresh func() handleMaker[H], wrap func(rule string, h H) S,
 ) {
 	t.Helper()
 	wantAll(t, rules, spoilers)
@@ -54,11 +54,11 @@ func breakEach[S, H any](
 	}
 }
 
-// A maker returns a handle on one store; nth says how many were made before it.
-type maker[H any] = func(nth int) H
+// A handleMaker returns a handle on one store; nth says how many were made before it.
+type handleMaker[H any] = func(nth int) H
 
-// changed yields what f makes of all that seq yields up to its error, and then that error.
-func changed[E any](seq iter.Seq2[E, error], f func([]E) []E) iter.Seq2[E, error] {
+// changeSeq yields what f makes of all that seq yields up to its error, and then that error.
+func changeSeq[E any](seq iter.Seq2[E, error], f func([]E) []E) iter.Seq2[E, error] {
 	return func(yield func(E, error) bool) {
 		var all []E
 		var failure error
@@ -80,15 +80,15 @@ func changed[E any](seq iter.Seq2[E, error], f func([]E) []E) iter.Seq2[E, error
 	}
 }
 
-// A gate counts what is under way, by key.
-type gate[K comparable] struct {
+// A busyGate counts what is under way, by key.
+type busyGate[K comparable] struct {
 	mu   sync.Mutex
 	busy map[K]int
 }
 
 // enter lets a call pass, after a while, and reports whether calls with other keys are under way.
 // The caller leaves by calling leave.
-func (g *gate[K]) enter(key K) (others bool, leave func()) {
+func (g *busyGate[K]) enter(key K) (others bool, leave func()) {
 	g.mu.Lock()
 	if g.busy == nil {
 		g.busy = make(map[K]int)
@@ -96,7 +96,7 @@ func (g *gate[K]) enter(key K) (others bool, leave func()) {
 	g.busy[key]++
 	others = len(g.busy) > 1
 	g.mu.Unlock()
-	dawdle()
+	yieldToOthers()
 	return others, func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -106,8 +106,8 @@ func (g *gate[K]) enter(key K) (others bool, leave func()) {
 	}
 }
 
-// deaf yields all of seq, whether or not the consumer wants more.
-func deaf[E any](seq iter.Seq2[E, error]) iter.Seq2[E, error] {
+// ignoreStop yields all of seq, whether or not the consumer wants more.
+func ignoreStop[E any](seq iter.Seq2[E, error]) iter.Seq2[E, error] {
 	return func(yield func(E, error) bool) {
 		seq(func(e E, err error) bool {
 			yield(e, err)
@@ -116,7 +116,8 @@ func deaf[E any](seq iter.Seq2[E, error]) iter.Seq2[E, error] {
 	}
 }
 
-// wantAll checks that each rule has an implementation that breaks it, and that rules are told apart by their names.
+// wantAll checks that each rule has an implementation that breaks it, and that rules are told apart
+// by their names.
 func wantAll[S, B any](t *testing.T, rules []rule[S], broken map[string]B) {
 	t.Helper()
 	names := make(map[string]bool)
@@ -128,8 +129,8 @@ func wantAll[S, B any](t *testing.T, rules []rule[S], broken map[string]B) {
 	assert.Len(t, broken, len(rules))
 }
 
-// dawdle gives other goroutines the time to get in between.
-func dawdle() {
+// yieldToOthers gives other goroutines the time to get in between.
+func yieldToOthers() {
 	for range 20 {
 		runtime.Gosched()
 	}

@@ -15,30 +15,37 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A handle is what one call of an OpenFunc returns: a journal in memory with some methods replaced.
-type handle struct {
+// A brokenJournal is what one call of an OpenFunc returns: a journal in memory with some methods
+// replaced.
+type brokenJournal struct {
 	inner  session.Journal
 	nth    int // how many handles were opened before this one
-	append func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error)
-	read   func(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error]
-	roots  func(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error]
+	append appendFunc
+	read   readFunc
+	roots  rootsFunc
 }
 
-func (h *handle) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (h *brokenJournal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	if h.append != nil {
 		return h.append(ctx, root, after, b)
 	}
 	return h.inner.Append(ctx, root, after, b)
 }
 
-func (h *handle) Read(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+func (h *brokenJournal) Read(
+	ctx context.Context, root session.Key, after session.Seq,
+) iter.Seq2[session.Entry, error] {
 	if h.read != nil {
 		return h.read(ctx, root, after)
 	}
 	return h.inner.Read(ctx, root, after)
 }
 
-func (h *handle) Roots(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error] {
+func (h *brokenJournal) Roots(
+	ctx context.Context, q session.RootQuery,
+) iter.Seq2[session.Head, error] {
 	if h.roots != nil {
 		return h.roots(ctx, q)
 	}
@@ -46,7 +53,7 @@ func (h *handle) Roots(ctx context.Context, q session.RootQuery) iter.Seq2[sessi
 }
 
 // end returns where a log ends.
-func (h *handle) end(root session.Key) (last session.Seq) {
+func (h *brokenJournal) end(root session.Key) (last session.Seq) {
 	for e, err := range h.inner.Read(context.Background(), root, 0) {
 		if err != nil {
 			return 0
@@ -57,123 +64,146 @@ func (h *handle) end(root session.Key) (last session.Seq) {
 }
 
 // change replaces what Read yields after it was read: f gets all of it.
-func (h *handle) change(f func(root session.Key, after session.Seq, entries []session.Entry) []session.Entry) {
-	h.read = func(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
-		return changed(h.inner.Read(ctx, root, after), func(all entries) entries {
+func (h *brokenJournal) change(
+	f func(root session.Key, after session.Seq, entries []session.Entry) []session.Entry,
+) {
+	h.read = func(
+		ctx context.Context, root session.Key, after session.Seq,
+	) iter.Seq2[session.Entry, error] {
+		return changeSeq(h.inner.Read(ctx, root, after), func(all entryList) entryList {
 			return f(root, after, all)
 		})
 	}
 }
 
 // heads is change for Roots.
-func (h *handle) heads(f func(q session.RootQuery, heads []session.Head) []session.Head) {
+func (h *brokenJournal) heads(f func(q session.RootQuery, heads []session.Head) []session.Head) {
 	h.roots = func(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error] {
-		return changed(h.inner.Roots(ctx, q), func(all []session.Head) []session.Head {
+		return changeSeq(h.inner.Roots(ctx, q), func(all []session.Head) []session.Head {
 			return f(q, all)
 		})
 	}
 }
 
 // brokenJournals break one rule each: they spoil a handle on a journal that is right.
-var brokenJournals = map[string]func(h *handle){
-	"empty":                func(h *handle) { h.read = failsOnUnknown(h) },
-	"order":                func(h *handle) { h.change(swapsFirst) },
-	"after":                func(h *handle) { h.change(skipsRestOfBatch(h)) },
+var brokenJournals = map[string]func(h *brokenJournal){
+	"empty":                func(h *brokenJournal) { h.read = failsOnUnknown(h) },
+	"order":                func(h *brokenJournal) { h.change(swapsFirst) },
+	"after":                func(h *brokenJournal) { h.change(skipsRestOfBatch(h)) },
 	"last":                 returnsTickets,
-	"stale":                func(h *handle) { h.append = takesInsideBatch(h) },
-	"ahead":                func(h *handle) { h.append = takesAhead(h) },
-	"one winner":           func(h *handle) { h.append = checksThenActs(h) },
-	"whole batches":        func(h *handle) { h.append = addsOneByOne(h) },
-	"all or nothing":       func(h *handle) { h.append = addsUpToFailure(h) },
+	"stale":                func(h *brokenJournal) { h.append = takesInsideBatch(h) },
+	"ahead":                func(h *brokenJournal) { h.append = takesAhead(h) },
+	"one winner":           func(h *brokenJournal) { h.append = checksThenActs(h) },
+	"whole batches":        func(h *brokenJournal) { h.append = addsOneByOne(h) },
+	"all or nothing":       func(h *brokenJournal) { h.append = addsUpToFailure(h) },
 	"batch id":             losesIDOfReset,
-	"payload":              func(h *handle) { h.append = encodesFloats(h) },
+	"payload":              func(h *brokenJournal) { h.append = encodesFloats(h) },
 	"visible":              showsOldToTheSecond,
-	"durable":              func(h *handle) { h.append = forgetsEnd(h) },
-	"lost acknowledgement": func(h *handle) { h.change(forgetsIDs(h)) },
+	"durable":              func(h *brokenJournal) { h.append = forgetsEnd(h) },
+	"lost acknowledgement": func(h *brokenJournal) { h.change(forgetsIDs(h)) },
 	"reset":                skipsSnapshotForLate,
-	"reset durable":        func(h *handle) { forgetsResets(h, false) },
-	"reset conflict":       func(h *handle) { forgetsResets(h, true) },
-	"apart":                func(h *handle) { h.read = foldsCase(h) },
-	"at once":              func(h *handle) { h.append = refusesOthers(h) },
-	"roots":                func(h *handle) { h.heads(hidesReserved) },
-	"due":                  func(h *handle) { h.heads(yieldsFive) },
+	"reset durable":        func(h *brokenJournal) { forgetsResets(h, false) },
+	"reset conflict":       func(h *brokenJournal) { forgetsResets(h, true) },
+	"apart":                func(h *brokenJournal) { h.read = foldsCase(h) },
+	"at once":              func(h *brokenJournal) { h.append = refusesOthers(h) },
+	"roots":                func(h *brokenJournal) { h.heads(hidesReserved) },
+	"due":                  func(h *brokenJournal) { h.heads(yieldsFive) },
 	"due moves":            neverDueAgain,
 	"due again":            mendsHalf,
-	"due durable":          func(h *handle) { h.heads(forgetsDue(h)) },
-	"never due":            func(h *handle) { h.roots = yieldsAll(h) },
-	"early stop":           func(h *handle) { h.read = goesOn(h) },
-	"invalid":              func(h *handle) { h.append = takesEmpty(h) },
+	"due durable":          func(h *brokenJournal) { h.heads(forgetsDue(h)) },
+	"never due":            func(h *brokenJournal) { h.roots = yieldsAll(h) },
+	"early stop":           func(h *brokenJournal) { h.read = goesOn(h) },
+	"invalid":              func(h *brokenJournal) { h.append = takesEmpty(h) },
 	"context":              ignoresContext,
 	"closed":               nil, // see below
 }
 
-// closable has a Close that does nothing.
-type closable struct{ *handle }
+// closableJournal has a Close that does nothing.
+type closableJournal struct{ *brokenJournal }
 
-func (closable) Close() error { return nil }
+func (closableJournal) Close() error { return nil }
 
 func TestBrokenJournals(t *testing.T) {
-	fresh := func() maker[*handle] {
+	fresh := func() handleMaker[*brokenJournal] {
 		inner := session.NewMemory().Journal
-		return func(nth int) *handle { return &handle{inner: inner, nth: nth} }
+		return func(nth int) *brokenJournal { return &brokenJournal{inner: inner, nth: nth} }
 	}
-	breakEach(t, journalRules, brokenJournals, fresh, func(rule string, h *handle) session.Journal {
-		if rule == "closed" {
-			return closable{h}
-		}
-		return h
-	})
+	breakEach(
+		t,
+		journalRules,
+		brokenJournals,
+		fresh,
+		func(rule string, h *brokenJournal) session.Journal {
+			if rule == "closed" {
+				return closableJournal{h}
+			}
+			return h
+		},
+	)
 }
 
 type (
 	appendFunc = func(context.Context, session.Key, session.Seq, session.Batch) (session.Seq, error)
 	readFunc   = func(context.Context, session.Key, session.Seq) iter.Seq2[session.Entry, error]
 	rootsFunc  = func(context.Context, session.RootQuery) iter.Seq2[session.Head, error]
-	entries    = []session.Entry
+	entryList  = []session.Entry
 )
 
-func failsOnUnknown(h *handle) readFunc {
-	return func(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+func failsOnUnknown(h *brokenJournal) readFunc {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq,
+	) iter.Seq2[session.Entry, error] {
 		if after > 0 && h.end(root) == 0 {
-			return func(yield func(session.Entry, error) bool) { yield(session.Entry{}, session.ErrNotFound) }
+			return func(yield func(session.Entry, error) bool) {
+				yield(session.Entry{}, session.ErrNotFound)
+			}
 		}
 		return h.inner.Read(ctx, root, after)
 	}
 }
 
-func swapsFirst(_ session.Key, _ session.Seq, all entries) entries {
+func swapsFirst(_ session.Key, _ session.Seq, all entryList) entryList {
 	if len(all) >= 20 {
 		all[0], all[1] = all[1], all[0]
 	}
 	return all
 }
 
-func skipsRestOfBatch(h *handle) func(session.Key, session.Seq, entries) entries {
-	return func(root session.Key, after session.Seq, all entries) entries {
-		whole, _ := read(context.Background(), h.inner, root, 0)
+func skipsRestOfBatch(h *brokenJournal) func(session.Key, session.Seq, entryList) entryList {
+	return func(root session.Key, after session.Seq, all entryList) entryList {
+		whole, _ := readEntries(context.Background(), h.inner, root, 0)
 		at := slices.IndexFunc(whole, func(e session.Entry) bool { return e.Seq == after })
-		return slices.DeleteFunc(all, func(e session.Entry) bool { return at >= 0 && e.Batch == whole[at].Batch })
+		return slices.DeleteFunc(
+			all, func(e session.Entry) bool { return at >= 0 && e.Batch == whole[at].Batch },
+		)
 	}
 }
 
-// returnsTickets answers every append but the first of a log with a number that it takes for the right one.
-func returnsTickets(h *handle) {
+// returnsTickets answers every append but the first of a log with a number that it takes for the
+// right one.
+func returnsTickets(h *brokenJournal) {
 	const ticket = 1_000_000
-	h.append = func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	h.append = func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		seq, err := h.inner.Append(ctx, root, after%ticket, b)
 		if err == nil && after > 0 && !b.Reset {
 			seq += ticket
 		}
 		return seq, err
 	}
-	h.read = func(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+	h.read = func(
+		ctx context.Context, root session.Key, after session.Seq,
+	) iter.Seq2[session.Entry, error] {
 		return h.inner.Read(ctx, root, after%ticket)
 	}
 }
 
-func takesInsideBatch(h *handle) appendFunc {
-	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
-		all, _ := read(context.Background(), h.inner, root, 0)
+func takesInsideBatch(h *brokenJournal) appendFunc {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
+		all, _ := readEntries(context.Background(), h.inner, root, 0)
 		for i := range len(all) - 1 {
 			if all[i].Seq == after && all[i].Batch == all[i+1].Batch {
 				after = h.end(root)
@@ -183,8 +213,10 @@ func takesInsideBatch(h *handle) appendFunc {
 	}
 }
 
-func takesAhead(h *handle) appendFunc {
-	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func takesAhead(h *brokenJournal) appendFunc {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		if end := h.end(root); end > 0 && after == end+1 {
 			after = end
 		}
@@ -192,13 +224,15 @@ func takesAhead(h *handle) appendFunc {
 	}
 }
 
-func checksThenActs(h *handle) appendFunc {
+func checksThenActs(h *brokenJournal) appendFunc {
 	var mu sync.Mutex
-	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		if h.end(root) != after {
 			return h.inner.Append(ctx, root, after, b)
 		}
-		dawdle()
+		yieldToOthers()
 		mu.Lock()
 		defer mu.Unlock()
 		if root.IsZero() {
@@ -208,8 +242,10 @@ func checksThenActs(h *handle) appendFunc {
 	}
 }
 
-func addsOneByOne(h *handle) appendFunc {
-	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func addsOneByOne(h *brokenJournal) appendFunc {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		if err := b.Validate(); err != nil {
 			return 0, err
 		}
@@ -222,15 +258,17 @@ func addsOneByOne(h *handle) appendFunc {
 			}
 			after = next
 			if len(b.Entries) == 5 {
-				dawdle()
+				yieldToOthers()
 			}
 		}
 		return after, nil
 	}
 }
 
-func addsUpToFailure(h *handle) appendFunc {
-	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func addsUpToFailure(h *brokenJournal) appendFunc {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		for i, e := range b.Entries {
 			if _, bad := e.Payload.(badFact); bad {
 				b.Entries = b.Entries[:i]
@@ -242,8 +280,10 @@ func addsUpToFailure(h *handle) appendFunc {
 	}
 }
 
-func losesIDOfReset(h *handle) {
-	h.append = func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func losesIDOfReset(h *brokenJournal) {
+	h.append = func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		if b.Reset {
 			b.ID = ""
 		}
@@ -251,8 +291,10 @@ func losesIDOfReset(h *handle) {
 	}
 }
 
-func encodesFloats(h *handle) appendFunc {
-	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func encodesFloats(h *brokenJournal) appendFunc {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		if err := b.Validate(); err != nil {
 			return 0, err
 		}
@@ -272,22 +314,24 @@ func encodesFloats(h *handle) appendFunc {
 	}
 }
 
-// showsOldToTheSecond reads without the last batch while somebody else reads.
-func showsOldToTheSecond(h *handle) {
+// showsOldToTheSecond reads without the last batch during another read.
+func showsOldToTheSecond(h *brokenJournal) {
 	var reading atomic.Int32
-	h.change(func(_ session.Key, _ session.Seq, all entries) entries {
+	h.change(func(_ session.Key, _ session.Seq, all entryList) entryList {
 		defer reading.Add(-1)
 		if reading.Add(1) > 1 && len(all) > 0 {
 			last := all[len(all)-1].Batch
 			all = slices.DeleteFunc(all, func(e session.Entry) bool { return e.Batch == last })
 		}
-		dawdle()
+		yieldToOthers()
 		return all
 	})
 }
 
-func forgetsEnd(h *handle) appendFunc {
-	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func forgetsEnd(h *brokenJournal) appendFunc {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		if h.nth > 0 && after == 0 {
 			after = h.end(root)
 		}
@@ -295,8 +339,8 @@ func forgetsEnd(h *handle) appendFunc {
 	}
 }
 
-func forgetsIDs(h *handle) func(session.Key, session.Seq, entries) entries {
-	return func(_ session.Key, _ session.Seq, all entries) entries {
+func forgetsIDs(h *brokenJournal) func(session.Key, session.Seq, entryList) entryList {
+	return func(_ session.Key, _ session.Seq, all entryList) entryList {
 		for i := range all {
 			if h.nth > 0 {
 				all[i].Batch = ""
@@ -306,9 +350,9 @@ func forgetsIDs(h *handle) func(session.Key, session.Seq, entries) entries {
 	}
 }
 
-func skipsSnapshotForLate(h *handle) {
-	h.change(func(root session.Key, after session.Seq, all entries) entries {
-		whole, _ := read(context.Background(), h.inner, root, 0)
+func skipsSnapshotForLate(h *brokenJournal) {
+	h.change(func(root session.Key, after session.Seq, all entryList) entryList {
+		whole, _ := readEntries(context.Background(), h.inner, root, 0)
 		if after > 0 && len(whole) > 0 && after < whole[0].Seq {
 			return all[1:]
 		}
@@ -316,12 +360,14 @@ func skipsSnapshotForLate(h *handle) {
 	})
 }
 
-// forgetsResets keeps everything, and shows what comes after the last reset that this handle has seen: only those that took place, or
-// also those that did not.
-func forgetsResets(h *handle, refused bool) {
+// forgetsResets keeps everything, and shows what comes after the last reset that this handle has
+// seen: only those that took place, or also those that did not.
+func forgetsResets(h *brokenJournal, refused bool) {
 	from := make(map[session.Key]session.Seq)
 	var mu sync.Mutex
-	h.append = func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	h.append = func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		end, isReset := h.end(root), b.Reset
 		b.Reset = b.Reset && refused
 		last, err := h.inner.Append(ctx, root, after, b)
@@ -332,15 +378,17 @@ func forgetsResets(h *handle, refused bool) {
 		}
 		return last, err
 	}
-	h.change(func(root session.Key, _ session.Seq, all entries) entries {
+	h.change(func(root session.Key, _ session.Seq, all entryList) entryList {
 		mu.Lock()
 		defer mu.Unlock()
 		return slices.DeleteFunc(all, func(e session.Entry) bool { return e.Seq <= from[root] })
 	})
 }
 
-func foldsCase(h *handle) readFunc {
-	return func(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+func foldsCase(h *brokenJournal) readFunc {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq,
+	) iter.Seq2[session.Entry, error] {
 		if folded, err := session.Parse(strings.ToLower(root.String())); err == nil {
 			root = folded
 		}
@@ -348,9 +396,11 @@ func foldsCase(h *handle) readFunc {
 	}
 }
 
-func refusesOthers(h *handle) appendFunc {
-	var g gate[session.Key]
-	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func refusesOthers(h *brokenJournal) appendFunc {
+	var g busyGate[session.Key]
+	return func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		others, leave := g.enter(root)
 		defer leave()
 		if others {
@@ -371,10 +421,12 @@ func yieldsFive(q session.RootQuery, heads []session.Head) []session.Head {
 	return heads
 }
 
-func neverDueAgain(h *handle) {
+func neverDueAgain(h *brokenJournal) {
 	var mu sync.Mutex
 	was := make(map[session.Key]bool)
-	h.append = func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	h.append = func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		mu.Lock()
 		was[root] = was[root] || after > 0 && b.Due.IsZero()
 		mu.Unlock()
@@ -383,16 +435,21 @@ func neverDueAgain(h *handle) {
 	h.heads(func(q session.RootQuery, heads []session.Head) []session.Head {
 		mu.Lock()
 		defer mu.Unlock()
-		return slices.DeleteFunc(heads, func(h session.Head) bool { return !q.DueBefore.IsZero() && was[h.Root] })
+		return slices.DeleteFunc(
+			heads, func(h session.Head) bool { return !q.DueBefore.IsZero() && was[h.Root] },
+		)
 	})
 }
 
-// mendsHalf has an index that is mended when somebody looks, and goes by where a log was before that when it is appended to.
-func mendsHalf(h *handle) {
+// mendsHalf keeps an index of due times. A query moves a log to its right place in the index, but
+// an append compares with the place that the log had before.
+func mendsHalf(h *brokenJournal) {
 	type item struct{ due, noted, place time.Time }
 	var mu sync.Mutex
 	index := make(map[session.Key]*item)
-	h.append = func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+	h.append = func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		last, err := h.inner.Append(ctx, root, after, b)
 		mu.Lock()
 		defer mu.Unlock()
@@ -422,7 +479,7 @@ func mendsHalf(h *handle) {
 	})
 }
 
-func forgetsDue(h *handle) func(session.RootQuery, []session.Head) []session.Head {
+func forgetsDue(h *brokenJournal) func(session.RootQuery, []session.Head) []session.Head {
 	return func(_ session.RootQuery, heads []session.Head) []session.Head {
 		for i := range heads {
 			if h.nth > 0 {
@@ -433,20 +490,24 @@ func forgetsDue(h *handle) func(session.RootQuery, []session.Head) []session.Hea
 	}
 }
 
-func yieldsAll(h *handle) rootsFunc {
+func yieldsAll(h *brokenJournal) rootsFunc {
 	return func(ctx context.Context, _ session.RootQuery) iter.Seq2[session.Head, error] {
 		return h.inner.Roots(ctx, session.RootQuery{})
 	}
 }
 
-func goesOn(h *handle) readFunc {
-	return func(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
-		return deaf(h.inner.Read(ctx, root, after))
+func goesOn(h *brokenJournal) readFunc {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq,
+	) iter.Seq2[session.Entry, error] {
+		return ignoreStop(h.inner.Read(ctx, root, after))
 	}
 }
 
-func takesEmpty(h *handle) appendFunc {
-	return func(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func takesEmpty(h *brokenJournal) appendFunc {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
 		if len(b.Entries) == 0 {
 			return after, nil
 		}
@@ -454,8 +515,10 @@ func takesEmpty(h *handle) appendFunc {
 	}
 }
 
-func ignoresContext(h *handle) {
-	h.read = func(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+func ignoresContext(h *brokenJournal) {
+	h.read = func(
+		ctx context.Context, root session.Key, after session.Seq,
+	) iter.Seq2[session.Entry, error] {
 		return h.inner.Read(context.WithoutCancel(ctx), root, after)
 	}
 }

@@ -16,38 +16,45 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A shelf is what one call of a TranscriptsOpenFunc returns: transcripts in memory with some methods replaced.
-type shelf struct {
+// A brokenTranscript is what one call of a TranscriptsOpenFunc returns: transcripts in memory with
+// some methods replaced.
+type brokenTranscript struct {
 	inner   session.Transcripts
 	nth     int // how many shelves were opened before this one
-	append  func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error)
-	read    func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error]
-	archive func(ctx context.Context, ref session.Ref, at time.Time) (string, error)
+	append  appendLinesFunc
+	read    readLinesFunc
+	archive archiveFunc
 	locate  func(ref session.Ref) string
 }
 
-func (s *shelf) Append(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
+func (s *brokenTranscript) Append(
+	ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+) (session.Pos, error) {
 	if s.append != nil {
 		return s.append(ctx, ref, after, m...)
 	}
 	return s.inner.Append(ctx, ref, after, m...)
 }
 
-func (s *shelf) Read(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
+func (s *brokenTranscript) Read(
+	ctx context.Context, ref session.Ref, q session.LineQuery,
+) iter.Seq2[session.Line, error] {
 	if s.read != nil {
-		return s.read(ctx, ref, w)
+		return s.read(ctx, ref, q)
 	}
-	return s.inner.Read(ctx, ref, w)
+	return s.inner.Read(ctx, ref, q)
 }
 
-func (s *shelf) Archive(ctx context.Context, ref session.Ref, at time.Time) (string, error) {
+func (s *brokenTranscript) Archive(
+	ctx context.Context, ref session.Ref, at time.Time,
+) (string, error) {
 	if s.archive != nil {
 		return s.archive(ctx, ref, at)
 	}
 	return s.inner.Archive(ctx, ref, at)
 }
 
-func (s *shelf) Locate(ref session.Ref) string {
+func (s *brokenTranscript) Locate(ref session.Ref) string {
 	if s.locate != nil {
 		return s.locate(ref)
 	}
@@ -55,7 +62,7 @@ func (s *shelf) Locate(ref session.Ref) string {
 }
 
 // end returns where a transcript ends.
-func (s *shelf) end(ref session.Ref) (last session.Pos) {
+func (s *brokenTranscript) end(ref session.Ref) (last session.Pos) {
 	for line, err := range s.inner.Read(context.Background(), ref, session.LineQuery{}) {
 		if err != nil {
 			return 0
@@ -66,55 +73,61 @@ func (s *shelf) end(ref session.Ref) (last session.Pos) {
 }
 
 // change replaces what Read yields after it was read.
-func (s *shelf) change(f func(ref session.Ref, w session.LineQuery, lines []session.Line) []session.Line) {
-	s.read = func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
-		return changed(s.inner.Read(ctx, ref, w), func(all []session.Line) []session.Line {
-			return f(ref, w, all)
+func (s *brokenTranscript) change(
+	f func(ref session.Ref, q session.LineQuery, lines []session.Line) []session.Line,
+) {
+	s.read = func(
+		ctx context.Context, ref session.Ref, q session.LineQuery,
+	) iter.Seq2[session.Line, error] {
+		return changeSeq(s.inner.Read(ctx, ref, q), func(all []session.Line) []session.Line {
+			return f(ref, q, all)
 		})
 	}
 }
 
 // brokenTranscripts break one rule each.
-var brokenTranscripts = map[string]func(s *shelf){
-	"empty":           func(s *shelf) { s.read = refusesUnknown(s) },
-	"order":           func(s *shelf) { s.change(swapsLines) },
-	"after":           func(s *shelf) { s.read = wrapsAround(s) },
-	"last":            func(s *shelf) { s.read = takesFirst(s) },
-	"position":        func(s *shelf) { s.append = givesTickets(s) },
-	"stale":           func(s *shelf) { s.append = takesSecond(s) },
-	"ahead":           func(s *shelf) { s.append = takesLinesAhead(s) },
-	"one winner":      func(s *shelf) { s.append = looksThenWrites(s) },
-	"no messages":     func(s *shelf) { s.append = nothingIsFine(s) },
-	"message":         func(s *shelf) { s.append = rewrites(s, compactRaw) },
-	"newer":           func(s *shelf) { s.append = rewrites(s, knownOnly) },
-	"visible":         func(s *shelf) { hidesFromTheSecond(s) },
-	"durable":         func(s *shelf) { s.append = beginsAgain(s) },
-	"apart":           func(s *shelf) { s.read = mixesIDs(s) },
-	"at once":         func(s *shelf) { s.append = oneAtATime(s) },
-	"archive":         func(s *shelf) { s.archive = otherName(s) },
-	"archive again":   func(s *shelf) { s.archive = newNames(s) },
-	"archive durable": func(s *shelf) { s.archive = forgetsName(s) },
-	"archived":        func(s *shelf) { s.append = swallowsLate(s) },
-	"archive nothing": func(s *shelf) { s.archive = missesNothing(s) },
-	"locate":          func(s *shelf) { s.locate = func(r session.Ref) string { return "/dir/" + r.SessionID + ".jsonl" } },
-	"early stop":      func(s *shelf) { s.read = keepsYielding(s) },
-	"invalid":         func(s *shelf) { s.read = takesNegative(s) },
-	"context":         func(s *shelf) { s.archive = archivesAnyway(s) },
-	"closed":          nil, // see below
+var brokenTranscripts = map[string]func(s *brokenTranscript){
+	"empty":           func(s *brokenTranscript) { s.read = refusesUnknown(s) },
+	"order":           func(s *brokenTranscript) { s.change(swapsLines) },
+	"after":           func(s *brokenTranscript) { s.read = wrapsAround(s) },
+	"last":            func(s *brokenTranscript) { s.read = takesFirst(s) },
+	"position":        func(s *brokenTranscript) { s.append = givesTickets(s) },
+	"stale":           func(s *brokenTranscript) { s.append = takesSecond(s) },
+	"ahead":           func(s *brokenTranscript) { s.append = takesLinesAhead(s) },
+	"one winner":      func(s *brokenTranscript) { s.append = looksThenWrites(s) },
+	"no messages":     func(s *brokenTranscript) { s.append = nothingIsFine(s) },
+	"message":         func(s *brokenTranscript) { s.append = rewrites(s, compactRaw) },
+	"newer":           func(s *brokenTranscript) { s.append = rewrites(s, knownOnly) },
+	"visible":         func(s *brokenTranscript) { hidesFromTheSecond(s) },
+	"durable":         func(s *brokenTranscript) { s.append = beginsAgain(s) },
+	"apart":           func(s *brokenTranscript) { s.read = mixesIDs(s) },
+	"at once":         func(s *brokenTranscript) { s.append = oneAtATime(s) },
+	"archive":         func(s *brokenTranscript) { s.archive = otherName(s) },
+	"archive again":   func(s *brokenTranscript) { s.archive = newNames(s) },
+	"archive durable": func(s *brokenTranscript) { s.archive = forgetsName(s) },
+	"archived":        func(s *brokenTranscript) { s.append = swallowsLate(s) },
+	"archive nothing": func(s *brokenTranscript) { s.archive = missesNothing(s) },
+	"locate": func(s *brokenTranscript) {
+		s.locate = func(r session.Ref) string { return "/dir/" + r.SessionID + ".jsonl" }
+	},
+	"early stop": func(s *brokenTranscript) { s.read = keepsYielding(s) },
+	"invalid":    func(s *brokenTranscript) { s.read = takesNegative(s) },
+	"context":    func(s *brokenTranscript) { s.archive = archivesAnyway(s) },
+	"closed":     nil, // see below
 }
 
-type closableShelf struct{ *shelf }
+type closableTranscript struct{ *brokenTranscript }
 
-func (closableShelf) Close() error { return nil }
+func (closableTranscript) Close() error { return nil }
 
 func TestBrokenTranscripts(t *testing.T) {
-	fresh := func() maker[*shelf] {
+	fresh := func() handleMaker[*brokenTranscript] {
 		inner := session.NewMemory().Transcripts
-		return func(nth int) *shelf { return &shelf{inner: inner, nth: nth} }
+		return func(nth int) *brokenTranscript { return &brokenTranscript{inner: inner, nth: nth} }
 	}
-	wrap := func(rule string, s *shelf) session.Transcripts {
+	wrap := func(rule string, s *brokenTranscript) session.Transcripts {
 		if rule == "closed" {
-			return closableShelf{s}
+			return closableTranscript{s}
 		}
 		return s
 	}
@@ -122,17 +135,25 @@ func TestBrokenTranscripts(t *testing.T) {
 }
 
 type (
-	appendLinesFunc = func(context.Context, session.Ref, session.Pos, ...session.Message) (session.Pos, error)
-	readLinesFunc   = func(context.Context, session.Ref, session.LineQuery) iter.Seq2[session.Line, error]
-	archiveFunc     = func(context.Context, session.Ref, time.Time) (string, error)
+	appendLinesFunc = func(
+		context.Context, session.Ref, session.Pos, ...session.Message,
+	) (session.Pos, error)
+	readLinesFunc = func(
+		context.Context, session.Ref, session.LineQuery,
+	) iter.Seq2[session.Line, error]
+	archiveFunc = func(context.Context, session.Ref, time.Time) (string, error)
 )
 
-func refusesUnknown(s *shelf) readLinesFunc {
-	return func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
-		if w.After > 0 && w.Last > 0 && s.end(ref) == 0 {
-			return func(yield func(session.Line, error) bool) { yield(session.Line{}, session.ErrNotFound) }
+func refusesUnknown(s *brokenTranscript) readLinesFunc {
+	return func(
+		ctx context.Context, ref session.Ref, q session.LineQuery,
+	) iter.Seq2[session.Line, error] {
+		if q.After > 0 && q.Last > 0 && s.end(ref) == 0 {
+			return func(yield func(session.Line, error) bool) {
+				yield(session.Line{}, session.ErrNotFound)
+			}
 		}
-		return s.inner.Read(ctx, ref, w)
+		return s.inner.Read(ctx, ref, q)
 	}
 }
 
@@ -143,21 +164,26 @@ func swapsLines(_ session.Ref, _ session.LineQuery, lines []session.Line) []sess
 	return lines
 }
 
-func wrapsAround(s *shelf) readLinesFunc {
-	return func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
-		if w.After > s.end(ref)+100 {
-			w.After = 0
+func wrapsAround(s *brokenTranscript) readLinesFunc {
+	return func(
+		ctx context.Context, ref session.Ref, q session.LineQuery,
+	) iter.Seq2[session.Line, error] {
+		if q.After > s.end(ref)+100 {
+			q.After = 0
 		}
-		return s.inner.Read(ctx, ref, w)
+		return s.inner.Read(ctx, ref, q)
 	}
 }
 
-func takesFirst(s *shelf) readLinesFunc {
-	return func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
+func takesFirst(s *brokenTranscript) readLinesFunc {
+	return func(
+		ctx context.Context, ref session.Ref, q session.LineQuery,
+	) iter.Seq2[session.Line, error] {
 		return func(yield func(session.Line, error) bool) {
 			n := 0
-			for line, err := range s.inner.Read(ctx, ref, session.LineQuery{After: w.After, Last: min(w.Last, 0)}) {
-				if n++; w.Last > 0 && n > w.Last || !yield(line, err) {
+			all := session.LineQuery{After: q.After, Last: min(q.Last, 0)}
+			for line, err := range s.inner.Read(ctx, ref, all) {
+				if n++; q.Last > 0 && n > q.Last || !yield(line, err) {
 					return
 				}
 			}
@@ -165,9 +191,11 @@ func takesFirst(s *shelf) readLinesFunc {
 	}
 }
 
-func givesTickets(s *shelf) appendLinesFunc {
+func givesTickets(s *brokenTranscript) appendLinesFunc {
 	const ticket = 1_000_000
-	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
+	return func(
+		ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+	) (session.Pos, error) {
 		pos, err := s.inner.Append(ctx, ref, after%ticket, m...)
 		if err == nil && len(m) == 1 && m[0].Text == "y/0" {
 			pos += ticket
@@ -176,9 +204,11 @@ func givesTickets(s *shelf) appendLinesFunc {
 	}
 }
 
-func takesSecond(s *shelf) appendLinesFunc {
+func takesSecond(s *brokenTranscript) appendLinesFunc {
 	var n atomic.Int32
-	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
+	return func(
+		ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+	) (session.Pos, error) {
 		if end := s.end(ref); n.Load() == 2 && after+2 == end && len(m) > 0 {
 			after = end
 		}
@@ -190,8 +220,10 @@ func takesSecond(s *shelf) appendLinesFunc {
 	}
 }
 
-func takesLinesAhead(s *shelf) appendLinesFunc {
-	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
+func takesLinesAhead(s *brokenTranscript) appendLinesFunc {
+	return func(
+		ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+	) (session.Pos, error) {
 		if end := s.end(ref); end > 0 && after == end+1 {
 			after = end
 		}
@@ -199,21 +231,25 @@ func takesLinesAhead(s *shelf) appendLinesFunc {
 	}
 }
 
-func looksThenWrites(s *shelf) appendLinesFunc {
+func looksThenWrites(s *brokenTranscript) appendLinesFunc {
 	var mu sync.Mutex
-	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
+	return func(
+		ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+	) (session.Pos, error) {
 		if s.end(ref) != after {
 			return s.inner.Append(ctx, ref, after, m...)
 		}
-		dawdle()
+		yieldToOthers()
 		mu.Lock()
 		defer mu.Unlock()
 		return s.inner.Append(ctx, ref, s.end(ref), m...)
 	}
 }
 
-func nothingIsFine(s *shelf) appendLinesFunc {
-	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
+func nothingIsFine(s *brokenTranscript) appendLinesFunc {
+	return func(
+		ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+	) (session.Pos, error) {
 		if len(m) == 0 {
 			return after, nil
 		}
@@ -221,8 +257,10 @@ func nothingIsFine(s *shelf) appendLinesFunc {
 	}
 }
 
-func rewrites(s *shelf, f func(session.Message) session.Message) appendLinesFunc {
-	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
+func rewrites(s *brokenTranscript, f func(session.Message) session.Message) appendLinesFunc {
+	return func(
+		ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+	) (session.Pos, error) {
 		m = slices.Clone(m)
 		for i := range m {
 			m[i] = f(m[i])
@@ -241,26 +279,29 @@ func compactRaw(m session.Message) session.Message {
 
 func knownOnly(m session.Message) session.Message {
 	return session.Message{
-		ID: m.ID, Role: m.Role, Text: m.Text, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, Failed: m.Failed, Internal: m.Internal,
+		ID: m.ID, Role: m.Role, Text: m.Text, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID,
+		Failed: m.Failed, Internal: m.Internal,
 		Time: m.Time, Model: m.Model, Usage: m.Usage, Raw: m.Raw, Discard: m.Discard,
 	}
 }
 
-// hidesFromTheSecond reads without the last line while somebody else reads.
-func hidesFromTheSecond(s *shelf) {
+// hidesFromTheSecond reads without the last line during another read.
+func hidesFromTheSecond(s *brokenTranscript) {
 	var reading atomic.Int32
 	s.change(func(_ session.Ref, _ session.LineQuery, lines []session.Line) []session.Line {
 		defer reading.Add(-1)
 		if reading.Add(1) > 1 && len(lines) > 0 {
 			lines = lines[:len(lines)-1]
 		}
-		dawdle()
+		yieldToOthers()
 		return lines
 	})
 }
 
-func beginsAgain(s *shelf) appendLinesFunc {
-	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
+func beginsAgain(s *brokenTranscript) appendLinesFunc {
+	return func(
+		ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+	) (session.Pos, error) {
 		if s.nth > 0 && after == 0 {
 			after = s.end(ref)
 		}
@@ -268,18 +309,22 @@ func beginsAgain(s *shelf) appendLinesFunc {
 	}
 }
 
-func mixesIDs(s *shelf) readLinesFunc {
-	return func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
+func mixesIDs(s *brokenTranscript) readLinesFunc {
+	return func(
+		ctx context.Context, ref session.Ref, q session.LineQuery,
+	) iter.Seq2[session.Line, error] {
 		if ref.SessionID != ".." {
 			ref.SessionID, _, _ = strings.Cut(ref.SessionID, ".")
 		}
-		return s.inner.Read(ctx, ref, w)
+		return s.inner.Read(ctx, ref, q)
 	}
 }
 
-func oneAtATime(s *shelf) appendLinesFunc {
-	var g gate[session.Ref]
-	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
+func oneAtATime(s *brokenTranscript) appendLinesFunc {
+	var g busyGate[session.Ref]
+	return func(
+		ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+	) (session.Pos, error) {
 		others, leave := g.enter(ref)
 		defer leave()
 		if others {
@@ -289,7 +334,7 @@ func oneAtATime(s *shelf) appendLinesFunc {
 	}
 }
 
-func otherName(s *shelf) archiveFunc {
+func otherName(s *brokenTranscript) archiveFunc {
 	return func(ctx context.Context, ref session.Ref, at time.Time) (string, error) {
 		name, err := s.inner.Archive(ctx, ref, at)
 		name, _, _ = strings.Cut(name, ".deleted.")
@@ -297,7 +342,7 @@ func otherName(s *shelf) archiveFunc {
 	}
 }
 
-func newNames(s *shelf) archiveFunc {
+func newNames(s *brokenTranscript) archiveFunc {
 	done := make(map[session.Ref]bool)
 	return func(ctx context.Context, ref session.Ref, at time.Time) (string, error) {
 		name, err := s.inner.Archive(ctx, ref, at)
@@ -309,7 +354,7 @@ func newNames(s *shelf) archiveFunc {
 	}
 }
 
-func forgetsName(s *shelf) archiveFunc {
+func forgetsName(s *brokenTranscript) archiveFunc {
 	return func(ctx context.Context, ref session.Ref, at time.Time) (string, error) {
 		name, err := s.inner.Archive(ctx, ref, at)
 		if s.nth > 0 {
@@ -319,8 +364,10 @@ func forgetsName(s *shelf) archiveFunc {
 	}
 }
 
-func swallowsLate(s *shelf) appendLinesFunc {
-	return func(ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message) (session.Pos, error) {
+func swallowsLate(s *brokenTranscript) appendLinesFunc {
+	return func(
+		ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+	) (session.Pos, error) {
 		pos, err := s.inner.Append(ctx, ref, after, m...)
 		if errors.Is(err, session.ErrArchived) {
 			return after + session.Pos(len(m)), nil
@@ -329,7 +376,7 @@ func swallowsLate(s *shelf) appendLinesFunc {
 	}
 }
 
-func missesNothing(s *shelf) archiveFunc {
+func missesNothing(s *brokenTranscript) archiveFunc {
 	return func(ctx context.Context, ref session.Ref, at time.Time) (string, error) {
 		name, err := s.inner.Archive(ctx, ref, at)
 		if err == nil && name == "" {
@@ -339,20 +386,24 @@ func missesNothing(s *shelf) archiveFunc {
 	}
 }
 
-func keepsYielding(s *shelf) readLinesFunc {
-	return func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
-		return deaf(s.inner.Read(ctx, ref, w))
+func keepsYielding(s *brokenTranscript) readLinesFunc {
+	return func(
+		ctx context.Context, ref session.Ref, q session.LineQuery,
+	) iter.Seq2[session.Line, error] {
+		return ignoreStop(s.inner.Read(ctx, ref, q))
 	}
 }
 
-func takesNegative(s *shelf) readLinesFunc {
-	return func(ctx context.Context, ref session.Ref, w session.LineQuery) iter.Seq2[session.Line, error] {
-		w.Last = max(w.Last, 0)
-		return s.inner.Read(ctx, ref, w)
+func takesNegative(s *brokenTranscript) readLinesFunc {
+	return func(
+		ctx context.Context, ref session.Ref, q session.LineQuery,
+	) iter.Seq2[session.Line, error] {
+		q.Last = max(q.Last, 0)
+		return s.inner.Read(ctx, ref, q)
 	}
 }
 
-func archivesAnyway(s *shelf) archiveFunc {
+func archivesAnyway(s *brokenTranscript) archiveFunc {
 	return func(ctx context.Context, ref session.Ref, at time.Time) (string, error) {
 		return s.inner.Archive(context.WithoutCancel(ctx), ref, at)
 	}

@@ -1,14 +1,19 @@
-// Package sessiontest says, rule by rule, whether an implementation of a storage seam of package session is one.
+// Package sessiontest tests implementations of the storage seams of package session. [TestJournal]
+// tests a [session.Journal] and [TestTranscripts] a [session.Transcripts], rule by rule.
 //
-//	    fresh(t) -> open                     one place that is empty, and a way to open it again and again
+//	    fresh(t) -> open                     an empty store, and a way to open it again and again
 //	         |
 //	+--------+---------+
-//	|  rule 1: ...     |  subtest "01_order"       each rule has a number, a name, and the sentence that it checks,
-//	|  rule 2: ...     |  subtest "02_after"       and a failure quotes that sentence
+//	|  rule 1: ...     |  subtest "01_empty"       each rule has a number, a name and a sentence,
+//	|  rule 2: ...     |  subtest "02_order"       and a failure quotes the sentence
 //	|  ...             |
 //	+------------------+
 //
-// A test of an adapter is a few lines:
+// The rules stand in two tables with their sentences, which are the promises of the seam:
+// journalRules in journal.go and transcriptRules in transcripts.go. Begin there. "go test -run
+// TestJournal/16_reset_durable" runs one rule.
+//
+// A store is tested by a few lines:
 //
 //	func TestJournal(t *testing.T) {
 //		sessiontest.TestJournal(t, func(t *testing.T) sessiontest.OpenFunc {
@@ -17,6 +22,7 @@
 //		})
 //	}
 //
-// The kits import nothing but the standard library and Offshoot. They assert no time, but call an implementation hung that answers
-// nothing for a minute. Every rule has been seen to fail on an implementation that breaks it and nothing else.
+// The rules import only the standard library and Offshoot. They do not measure time, but a rule
+// fails if the implementation does not answer for a minute. The tests of this package run every
+// rule against an implementation that breaks that rule and no other one, and see it fail.
 package sessiontest

@@ -13,8 +13,8 @@ var (
 	openTranscripts func(dir string) (session.Transcripts, error)
 )
 
-// The test of a journal: the outer function makes an empty place for one rule, the inner one opens that place as often as the rule
-// has the process start.
+// The test of a journal: the outer function makes an empty place for one rule, the inner one opens
+// that place as often as the rule has the process start.
 func ExampleTestJournal() {
 	_ = func(t *testing.T) { // func TestJournal(t *testing.T)
 		sessiontest.TestJournal(t, func(t *testing.T) sessiontest.OpenFunc {

@@ -12,15 +12,15 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// An OpenFunc opens the same underlying logs each time that it is called, as a process that starts again would. What it returns is
-// closed before the next call, if it is an [io.Closer].
+// An OpenFunc opens a journal. Every call opens the same logs, as a process that starts again
+// would. A journal that is an [io.Closer] is closed before the next call.
 type OpenFunc = func() (session.Journal, error)
 
-// TestJournal runs every rule of [session.Journal] in a subtest that quotes the rule. It calls fresh once for each rule, for a place
-// that holds no log.
+// TestJournal runs every rule of [session.Journal] in a subtest, which quotes the rule if it fails.
+// It calls fresh once for each rule. fresh returns an OpenFunc for a store without logs.
 func TestJournal(t *testing.T, fresh func(t *testing.T) OpenFunc) {
 	t.Helper()
-	run(t, journalRules, fresh)
+	runRules(t, journalRules, fresh)
 }
 
 type (
@@ -28,39 +28,120 @@ type (
 	journalProbe = probe[session.Journal]
 )
 
+// journalRules are the rules of [session.Journal], in the order of their numbers.
 var journalRules = []journalRule{
-	{"empty", "The log of a root that has none ends at zero, and Read yields nothing of it.", checkEmpty},
+	{
+		"empty",
+		"The log of a root that has none ends at zero, and Read yields nothing of it.",
+		checkEmpty,
+	},
 	{"order", "Read yields the entries in order, with sequences that grow.", checkOrder},
-	{"after", "Read yields the entries whose sequence is greater than after, wherever in a batch that is.", checkAfter},
-	{"last", "Append returns the sequence of the last entry that it added, which is where the log then ends.", checkLast},
-	{"stale", "Append adds nothing and returns ErrConflict if the log has gone on beyond after.", checkStale},
-	{"ahead", "Append adds nothing and returns ErrConflict if the log does not reach after.", checkAhead},
-	{"one winner", "Of 64 goroutines that append after the same sequence, exactly one succeeds; the others get ErrConflict.", checkOneWinner},
-	{"whole batches", "Read yields no part of a batch without the rest, also while it is being appended.", checkWholeBatches},
-	{"all or nothing", "A batch with a payload that cannot be encoded is refused whole, or taken whole.", checkAllOrNothing},
+	{
+		"after",
+		"Read yields the entries whose sequence is greater than after, wherever in a batch that is.",
+		checkAfter,
+	},
+	{
+		"last",
+		"Append returns the sequence of the last entry that it added, which is where the log then ends.",
+		checkLast,
+	},
+	{
+		"stale",
+		"Append adds nothing and returns ErrConflict if the log has gone on beyond after.",
+		checkStale,
+	},
+	{
+		"ahead",
+		"Append adds nothing and returns ErrConflict if the log does not reach after.",
+		checkAhead,
+	},
+	{
+		"one winner",
+		"Of 64 goroutines that append after the same sequence, exactly one succeeds; the others get ErrConflict.",
+		checkOneWinner,
+	},
+	{
+		"whole batches",
+		"Read yields no part of a batch without the rest, also while it is being appended.",
+		checkWholeBatches,
+	},
+	{
+		"all or nothing",
+		"A batch with a payload that cannot be encoded is refused whole, or taken whole.",
+		checkAllOrNothing,
+	},
 	{"batch id", "Every entry carries the id of the batch that it came in.", checkBatchID},
 	{"payload", "A payload is read back as the JSON value that it was.", checkPayload},
-	{"visible", "Once Append has returned, every Read sees the batch, from any goroutine.", checkVisible},
-	{"durable", "Once Append has returned, the batch is there when the journal is opened again, and the log goes on from it.", checkDurable},
-	{"lost acknowledgement", "A batch is recognised by its id after the journal is opened again.", checkLostAck},
-	{"reset", "After a reset, Read starts at the snapshot, whatever it is asked for, and sequences go on growing.", checkReset},
+	{
+		"visible",
+		"Once Append has returned, every Read sees the batch, from any goroutine.",
+		checkVisible,
+	},
+	{
+		"durable",
+		"Once Append has returned, the batch is there when the journal is opened again, and the log goes on from it.",
+		checkDurable,
+	},
+	{
+		"lost acknowledgement",
+		"A batch is recognised by its id after the journal is opened again.",
+		checkLostAck,
+	},
+	{
+		"reset",
+		"After a reset, Read starts at the snapshot, whatever it is asked for, and sequences go on growing.",
+		checkReset,
+	},
 	{"reset durable", "A reset is still one when the journal is opened again.", checkResetDurable},
 	{"reset conflict", "A reset that conflicts drops nothing.", checkResetConflict},
 	{"apart", "Logs are kept apart, however alike their roots are.", checkApart},
-	{"at once", "Logs of different roots can be appended to from many goroutines at once.", checkAtOnce},
-	{"roots", "Roots yields every log once, those of reserved roots included, with its last sequence and its due time.", checkRoots},
+	{
+		"at once",
+		"Logs of different roots can be appended to from many goroutines at once.",
+		checkAtOnce,
+	},
+	{
+		"roots",
+		"Roots yields every log once, those of reserved roots included, with its last sequence and its due time.",
+		checkRoots,
+	},
 	{"due", "Roots with a DueBefore leaves out no log that is due before it.", checkDue},
-	{"due moves", "The Due of a batch replaces that of the batch before, to earlier as to later.", checkDueMoves},
-	{"due again", "A log that was put off, and looked for in between, is found when it becomes due earlier again.", checkDueAgain},
+	{
+		"due moves",
+		"The Due of a batch replaces that of the batch before, to earlier as to later.",
+		checkDueMoves,
+	},
+	{
+		"due again",
+		"A log that was put off, and looked for in between, is found when it becomes due earlier again.",
+		checkDueAgain,
+	},
 	{"due durable", "A log is due as before when the journal is opened again.", checkDueDurable},
-	{"never due", "Roots with a DueBefore does not go through logs that were never due.", checkNeverDue},
-	{"early stop", "A loop over Read or Roots may append, and may end early, and then holds nothing up.", checkEarlyStop},
-	{"invalid", "Append refuses a batch without entries or payload with ErrInvalidBatch and the zero root with ErrInvalidKey, and adds nothing.", checkInvalid},
-	{"context", "A ctx that is done makes Append add nothing and Read and Roots yield its error, and nothing after it.", checkContext},
+	{
+		"never due",
+		"Roots with a DueBefore does not go through logs that were never due.",
+		checkNeverDue,
+	},
+	{
+		"early stop",
+		"A loop over Read or Roots may append, and may end early, and then holds nothing up.",
+		checkEarlyStop,
+	},
+	{
+		"invalid",
+		"Append refuses a batch without entries or payload with ErrInvalidBatch and the zero root with ErrInvalidKey, and adds nothing.",
+		checkInvalid,
+	},
+	{
+		"context",
+		"A ctx that is done makes Append add nothing and Read and Roots yield its error, and nothing after it.",
+		checkContext,
+	},
 	{"closed", "After Close, every method returns ErrClosed.", checkClosed},
 }
 
-// A fact is the kit's own payload.
+// A fact is the payload that the rules append: a JSON string.
 type fact string
 
 func (f fact) AppendJSON(b []byte) ([]byte, error) {
@@ -68,7 +149,7 @@ func (f fact) AppendJSON(b []byte) ([]byte, error) {
 	return append(b, text...), err
 }
 
-// A badFact cannot be encoded.
+// A badFact is a payload that cannot be encoded.
 type badFact struct{}
 
 var errBadFact = errors.New("sessiontest: this payload cannot be encoded")
@@ -79,12 +160,12 @@ var (
 	rootA = session.Must(session.MainKey("a"))
 	rootB = session.Must(session.MainKey("b"))
 
-	// noon is a time that every format keeps.
-	noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	// kitNoon is a time without a fraction of a second, which every format keeps.
+	kitNoon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 )
 
-// batch returns a batch of facts that name themselves: its id and their number.
-func batch(id string, n int) session.Batch {
+// factBatch returns a batch called id with n facts. Each says the id and its own index.
+func factBatch(id string, n int) session.Batch {
 	b := session.Batch{ID: session.BatchID(id)}
 	for i := range n {
 		b.Entries = append(b.Entries, session.Entry{Payload: fact(fmt.Sprintf("%s/%d", id, i))})
@@ -92,25 +173,31 @@ func batch(id string, n int) session.Batch {
 	return b
 }
 
+// dueAt returns b with the given Due.
 func dueAt(b session.Batch, due time.Time) session.Batch {
 	b.Due = due
 	return b
 }
 
-func reset(b session.Batch) session.Batch {
+// asReset returns b as a reset.
+func asReset(b session.Batch) session.Batch {
 	b.Reset = true
 	return b
 }
 
-// add appends and fails the rule if that fails.
-func add(p *journalProbe, j session.Journal, root session.Key, after session.Seq, b session.Batch) session.Seq {
+// appendBatch appends b to a log and returns its end. The rule fails if Append does.
+func appendBatch(
+	p *journalProbe, j session.Journal, root session.Key, after session.Seq, b session.Batch,
+) session.Seq {
 	last, err := j.Append(p.ctx, root, after, b)
 	p.must(fmt.Sprintf("append %q to %q after %d", b.ID, root, after), err)
 	return last
 }
 
-// read returns the entries after a sequence.
-func read(ctx context.Context, j session.Journal, root session.Key, after session.Seq) ([]session.Entry, error) {
+// readEntries returns the entries after a sequence, or those before the first error and that error.
+func readEntries(
+	ctx context.Context, j session.Journal, root session.Key, after session.Seq,
+) ([]session.Entry, error) {
 	var entries []session.Entry
 	for e, err := range j.Read(ctx, root, after) {
 		if err != nil {
@@ -121,14 +208,17 @@ func read(ctx context.Context, j session.Journal, root session.Key, after sessio
 	return entries, nil
 }
 
-func entriesOf(p *journalProbe, j session.Journal, root session.Key, after session.Seq) []session.Entry {
-	entries, err := read(p.ctx, j, root, after)
+// entriesOf returns the entries after a sequence. The rule fails if Read does.
+func entriesOf(
+	p *journalProbe, j session.Journal, root session.Key, after session.Seq,
+) []session.Entry {
+	entries, err := readEntries(p.ctx, j, root, after)
 	p.must(fmt.Sprintf("read %q after %d", root, after), err)
 	return entries
 }
 
-// said returns what the payload of e says, if it is a JSON string.
-func said(e session.Entry) string {
+// textOf returns the string that the payload of e is, or the JSON text of another payload.
+func textOf(e session.Entry) string {
 	if e.Payload == nil {
 		return "no payload"
 	}
@@ -143,19 +233,21 @@ func said(e session.Entry) string {
 	return s
 }
 
-// wantFacts fails the rule unless the log of root after a sequence says exactly what is wanted.
-func wantFacts(p *journalProbe, j session.Journal, root session.Key, after session.Seq, want ...string) {
+// wantFacts fails the rule unless the log of root has exactly the wanted facts after a sequence.
+func wantFacts(
+	p *journalProbe, j session.Journal, root session.Key, after session.Seq, want ...string,
+) {
 	var got []string
 	for _, e := range entriesOf(p, j, root, after) {
-		got = append(got, said(e))
+		got = append(got, textOf(e))
 	}
 	if !slices.Equal(got, want) {
 		p.fail("read %q after %d: got %q, want %q", root, after, got, want)
 	}
 }
 
-// facts returns what batch(id, n) says.
-func facts(id string, n int) []string {
+// factTexts returns the facts of factBatch(id, n).
+func factTexts(id string, n int) []string {
 	var all []string
 	for i := range n {
 		all = append(all, fmt.Sprintf("%s/%d", id, i))

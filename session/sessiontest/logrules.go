@@ -29,14 +29,14 @@ func checkOrder(p *journalProbe) {
 	var want []string
 	for i := range 20 {
 		id := fmt.Sprint("b", i)
-		last = add(p, j, rootA, last, batch(id, 1+i%3))
-		want = append(want, facts(id, 1+i%3)...)
+		last = appendBatch(p, j, rootA, last, factBatch(id, 1+i%3))
+		want = append(want, factTexts(id, 1+i%3)...)
 	}
 	wantFacts(p, j, rootA, 0, want...)
 	var before session.Seq
 	for _, e := range entriesOf(p, j, rootA, 0) {
 		if e.Seq <= before {
-			p.fail("entry %q has sequence %d after %d", said(e), e.Seq, before)
+			p.fail("entry %q has sequence %d after %d", textOf(e), e.Seq, before)
 		}
 		before = e.Seq
 	}
@@ -44,12 +44,12 @@ func checkOrder(p *journalProbe) {
 
 func checkAfter(p *journalProbe) {
 	j := p.open()
-	add(p, j, rootA, add(p, j, rootA, 0, batch("x", 3)), batch("y", 3))
+	appendBatch(p, j, rootA, appendBatch(p, j, rootA, 0, factBatch("x", 3)), factBatch("y", 3))
 	all := entriesOf(p, j, rootA, 0)
 	for i, e := range all {
 		var want []string
 		for _, later := range all[i+1:] {
-			want = append(want, said(later))
+			want = append(want, textOf(later))
 		}
 		wantFacts(p, j, rootA, e.Seq, want...)
 	}
@@ -57,36 +57,36 @@ func checkAfter(p *journalProbe) {
 
 func checkLast(p *journalProbe) {
 	j := p.open()
-	last := add(p, j, rootA, 0, batch("x", 3))
+	last := appendBatch(p, j, rootA, 0, factBatch("x", 3))
 	for range 2 {
 		entries := entriesOf(p, j, rootA, 0)
 		if len(entries) == 0 || entries[len(entries)-1].Seq != last {
 			p.fail("append returned %d, but the log is %v", last, entries)
 		}
-		last = add(p, j, rootA, last, batch("y", 2))
+		last = appendBatch(p, j, rootA, last, factBatch("y", 2))
 	}
 }
 
 func checkStale(p *journalProbe) {
 	j := p.open()
-	first := add(p, j, rootA, 0, batch("x", 2))
-	add(p, j, rootA, first, batch("y", 2))
+	first := appendBatch(p, j, rootA, 0, factBatch("x", 2))
+	appendBatch(p, j, rootA, first, factBatch("y", 2))
 	middle := entriesOf(p, j, rootA, first)[0].Seq
 	for _, after := range []session.Seq{0, first, middle} {
-		_, err := j.Append(p.ctx, rootA, after, batch("stale", 1))
+		_, err := j.Append(p.ctx, rootA, after, factBatch("stale", 1))
 		p.wantIs(fmt.Sprintf("append after %d", after), err, session.ErrConflict)
 	}
-	wantFacts(p, j, rootA, 0, append(facts("x", 2), facts("y", 2)...)...)
+	wantFacts(p, j, rootA, 0, append(factTexts("x", 2), factTexts("y", 2)...)...)
 }
 
 func checkAhead(p *journalProbe) {
 	j := p.open()
-	_, err := j.Append(p.ctx, rootA, 1, batch("ahead", 1))
+	_, err := j.Append(p.ctx, rootA, 1, factBatch("ahead", 1))
 	p.wantIs("append after 1 to a log that does not exist", err, session.ErrConflict)
-	last := add(p, j, rootA, 0, batch("x", 2))
-	_, err = j.Append(p.ctx, rootA, last+1, batch("ahead", 1))
+	last := appendBatch(p, j, rootA, 0, factBatch("x", 2))
+	_, err = j.Append(p.ctx, rootA, last+1, factBatch("ahead", 1))
 	p.wantIs("append beyond the end", err, session.ErrConflict)
-	wantFacts(p, j, rootA, 0, facts("x", 2)...)
+	wantFacts(p, j, rootA, 0, factTexts("x", 2)...)
 }
 
 func checkOneWinner(p *journalProbe) {
@@ -105,7 +105,7 @@ func checkOneWinner(p *journalProbe) {
 		for i := range rivals {
 			wg.Go(func() {
 				id := fmt.Sprintf("r%d-%d", round, i)
-				seq, err := j.Append(p.ctx, rootA, last, batch(id, 1))
+				seq, err := j.Append(p.ctx, rootA, last, factBatch(id, 1))
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
@@ -121,7 +121,7 @@ func checkOneWinner(p *journalProbe) {
 		if len(winners) != 1 {
 			p.fail("%d of %d appends after %d succeeded: %q", len(winners), rivals, last, winners)
 		}
-		last, want = next, append(want, facts(winners[0], 1)...)
+		last, want = next, append(want, factTexts(winners[0], 1)...)
 	}
 	wantFacts(p, j, rootA, 0, want...)
 }
@@ -135,14 +135,14 @@ func checkWholeBatches(p *journalProbe) {
 		torn := make(chan error, readers)
 		for range readers {
 			wg.Go(func() {
-				entries, err := read(p.ctx, j, rootA, 0)
+				entries, err := readEntries(p.ctx, j, rootA, 0)
 				if n := len(entries); err == nil && n%size != 0 {
 					err = fmt.Errorf("a read beside an append of %d entries saw %d", size, n)
 				}
 				torn <- err
 			})
 		}
-		next, err := j.Append(p.ctx, rootA, last, batch(fmt.Sprint("b", i), size))
+		next, err := j.Append(p.ctx, rootA, last, factBatch(fmt.Sprint("b", i), size))
 		wg.Wait()
 		p.must("append", err)
 		for range readers {
@@ -156,26 +156,28 @@ func checkWholeBatches(p *journalProbe) {
 
 func checkAllOrNothing(p *journalProbe) {
 	j := p.open()
-	b := batch("mixed", 3)
+	b := factBatch("mixed", 3)
 	b.Entries[1].Payload = badFact{}
 	_, err := j.Append(p.ctx, rootA, 0, b)
-	entries, readErr := read(p.ctx, j, rootA, 0)
+	entries, readErr := readEntries(p.ctx, j, rootA, 0)
 	p.must("read after a batch that cannot be encoded", readErr)
 	if n := len(entries); err == nil && n != 3 || err != nil && n != 0 {
-		p.fail("append of 3 entries, one of which cannot be encoded, returned %v and added %d", err, n)
+		p.fail(
+			"append of 3 entries, one of which cannot be encoded, returned %v and added %d", err, n,
+		)
 	}
 }
 
 func checkBatchID(p *journalProbe) {
 	j := p.open()
-	last := add(p, j, rootA, 0, batch("one", 2))
-	last = add(p, j, rootA, last, batch("two", 1))
-	add(p, j, rootA, last, reset(batch("three", 2)))
-	add(p, j, rootB, 0, batch("one", 1))
+	last := appendBatch(p, j, rootA, 0, factBatch("one", 2))
+	last = appendBatch(p, j, rootA, last, factBatch("two", 1))
+	appendBatch(p, j, rootA, last, asReset(factBatch("three", 2)))
+	appendBatch(p, j, rootB, 0, factBatch("one", 1))
 	for _, root := range []session.Key{rootA, rootB} {
 		for _, e := range entriesOf(p, j, root, 0) {
-			if id, _, _ := strings.Cut(said(e), "/"); session.BatchID(id) != e.Batch {
-				p.fail("entry %q of %q carries the batch id %q", said(e), root, e.Batch)
+			if id, _, _ := strings.Cut(textOf(e), "/"); session.BatchID(id) != e.Batch {
+				p.fail("entry %q of %q carries the batch id %q", textOf(e), root, e.Batch)
 			}
 		}
 	}
@@ -199,7 +201,7 @@ func checkPayload(p *journalProbe) {
 	p.must("encode", err)
 	b.Entries = append(b.Entries, session.Entry{Payload: session.Raw(long)})
 	wanted := append(slices.Clone(hardValues), string(long))
-	add(p, j, rootA, 0, b)
+	appendBatch(p, j, rootA, 0, b)
 	entries := entriesOf(p, j, rootA, 0)
 	if len(entries) != len(wanted) {
 		p.fail("got %d entries, want %d", len(entries), len(wanted))
@@ -237,11 +239,11 @@ func checkVisible(p *journalProbe) {
 	j := p.open()
 	var last session.Seq
 	for i := range 20 {
-		next := add(p, j, rootA, last, batch(fmt.Sprint("b", i), 2))
+		next := appendBatch(p, j, rootA, last, factBatch(fmt.Sprint("b", i), 2))
 		seen := make(chan int, 4)
 		for range cap(seen) {
 			go func() {
-				entries, err := read(p.ctx, j, rootA, last)
+				entries, err := readEntries(p.ctx, j, rootA, last)
 				if err != nil {
 					entries = nil
 				}
@@ -258,19 +260,19 @@ func checkVisible(p *journalProbe) {
 
 func checkDurable(p *journalProbe) {
 	j := p.open()
-	last := add(p, j, rootA, 0, batch("x", 2))
+	last := appendBatch(p, j, rootA, 0, factBatch("x", 2))
 	j = p.reopen()
-	wantFacts(p, j, rootA, 0, facts("x", 2)...)
-	_, err := j.Append(p.ctx, rootA, 0, batch("stale", 1))
+	wantFacts(p, j, rootA, 0, factTexts("x", 2)...)
+	_, err := j.Append(p.ctx, rootA, 0, factBatch("stale", 1))
 	p.wantIs("append after 0 to the log that was opened again", err, session.ErrConflict)
-	add(p, j, rootA, last, batch("y", 1))
-	wantFacts(p, p.reopen(), rootA, 0, append(facts("x", 2), facts("y", 1)...)...)
+	appendBatch(p, j, rootA, last, factBatch("y", 1))
+	wantFacts(p, p.reopen(), rootA, 0, append(factTexts("x", 2), factTexts("y", 1)...)...)
 }
 
 func checkLostAck(p *journalProbe) {
 	j := p.open()
-	known := add(p, j, rootA, 0, batch("known", 1))
-	add(p, j, rootA, known, batch("unsure", 2)) // as if this answer had been lost
+	known := appendBatch(p, j, rootA, 0, factBatch("known", 1))
+	appendBatch(p, j, rootA, known, factBatch("unsure", 2)) // as if this answer had been lost
 	j = p.reopen()
 	var last session.Seq
 	for _, e := range entriesOf(p, j, rootA, known) {
@@ -279,41 +281,41 @@ func checkLostAck(p *journalProbe) {
 		}
 		last = e.Seq
 	}
-	add(p, j, rootA, last, batch("next", 1))
+	appendBatch(p, j, rootA, last, factBatch("next", 1))
 }
 
 func checkReset(p *journalProbe) {
 	j := p.open()
-	before := add(p, j, rootA, 0, batch("old", 3))
+	before := appendBatch(p, j, rootA, 0, factBatch("old", 3))
 	old := entriesOf(p, j, rootA, 0)
-	last := add(p, j, rootA, before, reset(batch("snap", 2)))
-	wantFacts(p, j, rootA, 0, facts("snap", 2)...)
+	last := appendBatch(p, j, rootA, before, asReset(factBatch("snap", 2)))
+	wantFacts(p, j, rootA, 0, factTexts("snap", 2)...)
 	for _, e := range old {
-		wantFacts(p, j, rootA, e.Seq, facts("snap", 2)...)
+		wantFacts(p, j, rootA, e.Seq, factTexts("snap", 2)...)
 	}
 	if snapshot := entriesOf(p, j, rootA, 0)[0].Seq; snapshot <= before {
 		p.fail("the snapshot has sequence %d, but the log had reached %d", snapshot, before)
 	}
-	add(p, j, rootA, last, batch("new", 1))
-	wantFacts(p, j, rootA, 0, append(facts("snap", 2), facts("new", 1)...)...)
-	wantFacts(p, j, rootA, last, facts("new", 1)...)
+	appendBatch(p, j, rootA, last, factBatch("new", 1))
+	wantFacts(p, j, rootA, 0, append(factTexts("snap", 2), factTexts("new", 1)...)...)
+	wantFacts(p, j, rootA, last, factTexts("new", 1)...)
 }
 
 func checkResetDurable(p *journalProbe) {
 	j := p.open()
-	last := add(p, j, rootA, 0, batch("old", 3))
-	last = add(p, j, rootA, last, reset(batch("snap", 1)))
-	last = add(p, j, rootA, last, batch("new", 1))
+	last := appendBatch(p, j, rootA, 0, factBatch("old", 3))
+	last = appendBatch(p, j, rootA, last, asReset(factBatch("snap", 1)))
+	last = appendBatch(p, j, rootA, last, factBatch("new", 1))
 	j = p.reopen()
-	wantFacts(p, j, rootA, 0, append(facts("snap", 1), facts("new", 1)...)...)
-	add(p, j, rootA, last, batch("newer", 1))
+	wantFacts(p, j, rootA, 0, append(factTexts("snap", 1), factTexts("new", 1)...)...)
+	appendBatch(p, j, rootA, last, factBatch("newer", 1))
 }
 
 func checkResetConflict(p *journalProbe) {
 	j := p.open()
-	last := add(p, j, rootA, 0, batch("x", 2))
-	add(p, j, rootA, last, batch("y", 1))
-	_, err := j.Append(p.ctx, rootA, last, reset(batch("snap", 1)))
+	last := appendBatch(p, j, rootA, 0, factBatch("x", 2))
+	appendBatch(p, j, rootA, last, factBatch("y", 1))
+	_, err := j.Append(p.ctx, rootA, last, asReset(factBatch("snap", 1)))
 	p.wantIs("a reset after a stale sequence", err, session.ErrConflict)
-	wantFacts(p, j, rootA, 0, append(facts("x", 2), facts("y", 1)...)...)
+	wantFacts(p, j, rootA, 0, append(factTexts("x", 2), factTexts("y", 1)...)...)
 }

@@ -12,30 +12,37 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// alikeRoots are roots that careless storage takes for one another or cannot name.
+// alikeRoots returns roots that careless storage takes for one another or cannot name.
 func alikeRoots() []session.Key {
 	long := strings.Repeat("x", session.MaxKeyLen-len("agent:main:matrix:channel:"))
-	return []session.Key{
-		session.Must(session.MainKey("main")), session.Must(session.NamedKey("main", "main2")), session.Must(session.NamedKey("main", "main.2")), session.Must(session.NamedKey("main", "main_2")),
-		session.Must(session.GroupKey("main", "telegram", "-100")), session.Must(session.Must(session.GroupKey("main", "telegram", "-100")).Topic("42")),
-		session.Must(session.Must(session.GroupKey("main", "telegram", "-100")).Thread("42")), session.Must(session.GroupKey("main", "telegram", "-10042")),
-		session.Must(session.ChannelKey("main", "matrix", "!Room:example.org")), session.Must(session.ChannelKey("main", "matrix", "!room:example.org")),
-		session.Must(session.ChannelKey("main", "matrix", "../../etc/passwd")), session.Must(session.ChannelKey("main", "matrix", "%2e%2e")),
-		session.Must(session.ChannelKey("main", "matrix", "..")), session.Must(session.ChannelKey("main", "matrix", "a.b>c*d")), session.Must(session.ChannelKey("main", "matrix", `a\b"c'd`)),
-		session.Must(session.ChannelKey("main", "matrix", long)), session.Must(session.ChannelKey("main", "matrix", long[:len(long)-1])),
-		session.Must(session.DirectKey("main", "telegram", "中文")), session.GlobalKey(), session.BindingsRoot(),
+	roots := []session.Key{session.GlobalKey(), session.BindingsRoot()}
+	for _, text := range []string{
+		"agent:main:main", "agent:main:main2", "agent:main:main.2", "agent:main:main_2",
+		"agent:main:telegram:group:-100", "agent:main:telegram:group:-100:topic:42",
+		"agent:main:telegram:group:-100:thread:42", "agent:main:telegram:group:-10042",
+		"agent:main:matrix:channel:!Room:example.org", "agent:main:matrix:channel:!room:example.org",
+		"agent:main:matrix:channel:../../etc/passwd", "agent:main:matrix:channel:%2e%2e",
+		"agent:main:matrix:channel:..", "agent:main:matrix:channel:a.b>c*d",
+		`agent:main:matrix:channel:a\b"c'd`, "agent:main:matrix:channel:" + long,
+		"agent:main:matrix:channel:" + long[:len(long)-1], "agent:main:telegram:direct:中文",
+	} {
+		roots = append(roots, session.Must(session.Parse(text)))
 	}
+	return roots
 }
+
+// namedRoot returns the root agent:main:<name>.
+func namedRoot(name string) session.Key { return session.Must(session.NamedKey("main", name)) }
 
 func checkApart(p *journalProbe) {
 	j := p.open()
 	roots := alikeRoots()
 	lasts := make([]session.Seq, len(roots))
 	for i, root := range roots {
-		lasts[i] = add(p, j, root, 0, batch(fmt.Sprint("first", i), 1))
+		lasts[i] = appendBatch(p, j, root, 0, factBatch(fmt.Sprint("first", i), 1))
 	}
 	for i, root := range roots {
-		add(p, j, root, lasts[i], batch(fmt.Sprint("second", i), 1))
+		appendBatch(p, j, root, lasts[i], factBatch(fmt.Sprint("second", i), 1))
 	}
 	j = p.reopen()
 	for i, root := range roots {
@@ -52,7 +59,10 @@ func checkAtOnce(p *journalProbe) {
 		wg.Go(func() {
 			var last session.Seq
 			for n := 0; n < batches && failed[i] == nil; n++ {
-				last, failed[i] = j.Append(p.ctx, session.Must(session.NamedKey("main", fmt.Sprint("log", i))), last, batch(fmt.Sprintf("%d-%d", i, n), 2))
+				last, failed[i] = j.Append(
+					p.ctx, namedRoot(fmt.Sprint("log", i)), last,
+					factBatch(fmt.Sprintf("%d-%d", i, n), 2),
+				)
 			}
 		})
 	}
@@ -61,13 +71,13 @@ func checkAtOnce(p *journalProbe) {
 	for i := range logs {
 		var want []string
 		for n := range batches {
-			want = append(want, facts(fmt.Sprintf("%d-%d", i, n), 2)...)
+			want = append(want, factTexts(fmt.Sprintf("%d-%d", i, n), 2)...)
 		}
-		wantFacts(p, j, session.Must(session.NamedKey("main", fmt.Sprint("log", i))), 0, want...)
+		wantFacts(p, j, namedRoot(fmt.Sprint("log", i)), 0, want...)
 	}
 }
 
-// rootsOf returns the heads that a query yields, and fails the rule if one comes twice.
+// rootsOf returns the heads that q selects. The rule fails if Roots does, or if a root comes twice.
 func rootsOf(p *journalProbe, j session.Journal, q session.RootQuery) map[session.Key]session.Head {
 	heads := make(map[session.Key]session.Head)
 	for h, err := range j.Roots(p.ctx, q) {
@@ -86,9 +96,9 @@ func checkRoots(p *journalProbe) {
 	for i, root := range alikeRoots() {
 		h := session.Head{Root: root}
 		if i%2 == 0 {
-			h.Due = noon.Add(time.Duration(i) * time.Hour)
+			h.Due = kitNoon.Add(time.Duration(i) * time.Hour)
 		}
-		h.Last = add(p, j, root, 0, dueAt(batch(fmt.Sprint("b", i), 1+i%3), h.Due))
+		h.Last = appendBatch(p, j, root, 0, dueAt(factBatch(fmt.Sprint("b", i), 1+i%3), h.Due))
 		want[root] = h
 	}
 	got := rootsOf(p, j, session.RootQuery{})
@@ -103,7 +113,7 @@ func checkRoots(p *journalProbe) {
 	}
 }
 
-// wantDue fails the rule unless Roots yields all of the roots for a time.
+// wantDue fails the rule unless every wanted root is among those that are due before a time.
 func wantDue(p *journalProbe, j session.Journal, before time.Time, want ...session.Key) {
 	got := rootsOf(p, j, session.RootQuery{DueBefore: before})
 	for _, root := range want {
@@ -117,21 +127,27 @@ func checkDue(p *journalProbe) {
 	j := p.open()
 	var roots []session.Key
 	for i := range 10 {
-		root := session.Must(session.NamedKey("main", fmt.Sprint("log", i)))
-		add(p, j, root, 0, dueAt(batch("b", 1), noon.Add(time.Duration(9-i)*time.Hour)))
+		root := namedRoot(fmt.Sprint("log", i))
+		appendBatch(
+			p, j, root, 0, dueAt(factBatch("b", 1), kitNoon.Add(time.Duration(9-i)*time.Hour)),
+		)
 		roots = append([]session.Key{root}, roots...)
 	}
 	for i := range roots {
-		wantDue(p, j, noon.Add(time.Duration(i)*time.Hour+1), roots[:i+1]...)
+		wantDue(p, j, kitNoon.Add(time.Duration(i)*time.Hour+1), roots[:i+1]...)
 	}
-	wantDue(p, j, noon.AddDate(100, 0, 0), roots...)
+	wantDue(p, j, kitNoon.AddDate(100, 0, 0), roots...)
 }
 
 func checkDueMoves(p *journalProbe) {
 	j := p.open()
-	last := add(p, j, rootA, 0, dueAt(batch("noon", 1), noon))
-	for _, due := range []time.Time{noon.Add(time.Hour), noon.Add(-time.Hour), {}, noon.Add(2 * time.Hour), noon} {
-		last = add(p, j, rootA, last, dueAt(batch("to "+due.Format(time.RFC3339), 1), due))
+	last := appendBatch(p, j, rootA, 0, dueAt(factBatch("noon", 1), kitNoon))
+	for _, due := range []time.Time{
+		kitNoon.Add(time.Hour), kitNoon.Add(-time.Hour), {}, kitNoon.Add(2 * time.Hour), kitNoon,
+	} {
+		last = appendBatch(
+			p, j, rootA, last, dueAt(factBatch("to "+due.Format(time.RFC3339), 1), due),
+		)
 		if h := rootsOf(p, j, session.RootQuery{})[rootA]; !h.Due.Equal(due) {
 			p.fail("roots: the log is due at %v, want %v", h.Due, due)
 		}
@@ -143,44 +159,51 @@ func checkDueMoves(p *journalProbe) {
 
 func checkDueAgain(p *journalProbe) {
 	j := p.open()
-	last := add(p, j, rootA, 0, dueAt(batch("first", 1), noon))
+	last := appendBatch(p, j, rootA, 0, dueAt(factBatch("first", 1), kitNoon))
 	for i := range 3 {
-		last = add(p, j, rootA, last, dueAt(batch(fmt.Sprint("put off", i), 1), noon.Add(10*time.Hour)))
-		rootsOf(p, j, session.RootQuery{DueBefore: noon.Add(9 * time.Hour)}) // it may be among them, or not
-		due := noon.Add(time.Duration(5+i) * time.Hour)
-		last = add(p, j, rootA, last, dueAt(batch(fmt.Sprint("earlier", i), 1), due))
+		last = appendBatch(
+			p, j, rootA, last,
+			dueAt(factBatch(fmt.Sprint("put off", i), 1), kitNoon.Add(10*time.Hour)),
+		)
+		rootsOf(
+			p, j, session.RootQuery{DueBefore: kitNoon.Add(9 * time.Hour)},
+		) // it may be among them, or not
+		due := kitNoon.Add(time.Duration(5+i) * time.Hour)
+		last = appendBatch(p, j, rootA, last, dueAt(factBatch(fmt.Sprint("earlier", i), 1), due))
 		wantDue(p, j, due.Add(1), rootA)
 	}
 }
 
 func checkDueDurable(p *journalProbe) {
 	j := p.open()
-	last := add(p, j, rootA, 0, dueAt(batch("x", 1), noon.Add(time.Hour)))
-	add(p, j, rootA, last, dueAt(batch("y", 1), noon))
+	last := appendBatch(p, j, rootA, 0, dueAt(factBatch("x", 1), kitNoon.Add(time.Hour)))
+	appendBatch(p, j, rootA, last, dueAt(factBatch("y", 1), kitNoon))
 	j = p.reopen()
-	wantDue(p, j, noon.Add(1), rootA)
-	if h := rootsOf(p, j, session.RootQuery{})[rootA]; !h.Due.Equal(noon) {
-		p.fail("roots: the log is due at %v after it was opened again, want %v", h.Due, noon)
+	wantDue(p, j, kitNoon.Add(1), rootA)
+	if h := rootsOf(p, j, session.RootQuery{})[rootA]; !h.Due.Equal(kitNoon) {
+		p.fail("roots: the log is due at %v after it was opened again, want %v", h.Due, kitNoon)
 	}
 }
 
 func checkNeverDue(p *journalProbe) {
 	j := p.open()
 	for i := range 50 {
-		add(p, j, session.Must(session.NamedKey("main", fmt.Sprint("idle", i))), 0, batch("b", 1))
+		appendBatch(p, j, namedRoot(fmt.Sprint("idle", i)), 0, factBatch("b", 1))
 	}
-	add(p, j, rootA, 0, dueAt(batch("b", 1), noon))
-	got := rootsOf(p, j, session.RootQuery{DueBefore: noon.Add(time.Hour)})
+	appendBatch(p, j, rootA, 0, dueAt(factBatch("b", 1), kitNoon))
+	got := rootsOf(p, j, session.RootQuery{DueBefore: kitNoon.Add(time.Hour)})
 	delete(got, rootA)
 	if len(got) > 0 {
-		p.fail("roots due before a time: %d of 50 logs that were never due are among them", len(got))
+		p.fail(
+			"roots due before a time: %d of 50 logs that were never due are among them", len(got),
+		)
 	}
 }
 
 func checkEarlyStop(p *journalProbe) {
 	j := p.open()
-	last := add(p, j, rootA, 0, dueAt(batch("x", 3), noon))
-	add(p, j, rootB, 0, dueAt(batch("x", 3), noon))
+	last := appendBatch(p, j, rootA, 0, dueAt(factBatch("x", 3), kitNoon))
+	appendBatch(p, j, rootB, 0, dueAt(factBatch("x", 3), kitNoon))
 	loops := []func(yield func() bool){
 		func(yield func() bool) {
 			j.Read(p.ctx, rootA, 0)(func(session.Entry, error) bool { return yield() })
@@ -189,47 +212,53 @@ func checkEarlyStop(p *journalProbe) {
 			j.Roots(p.ctx, session.RootQuery{})(func(session.Head, error) bool { return yield() })
 		},
 		func(yield func() bool) {
-			j.Roots(p.ctx, session.RootQuery{DueBefore: noon.Add(1)})(func(session.Head, error) bool { return yield() })
+			j.Roots(p.ctx, session.RootQuery{DueBefore: kitNoon.Add(1)})(
+				func(session.Head, error) bool { return yield() },
+			)
 		},
 	}
 	for i, loop := range loops {
 		calls := 0
 		loop(func() bool {
 			calls++
-			last = add(p, j, rootA, last, dueAt(batch(fmt.Sprint("inside", i), 1), noon))
+			last = appendBatch(
+				p, j, rootA, last, dueAt(factBatch(fmt.Sprint("inside", i), 1), kitNoon),
+			)
 			return false
 		})
 		if calls != 1 {
 			p.fail("loop %d went on %d times after it was told to stop", i, calls-1)
 		}
-		last = add(p, j, rootA, last, dueAt(batch(fmt.Sprint("outside", i), 1), noon))
+		last = appendBatch(
+			p, j, rootA, last, dueAt(factBatch(fmt.Sprint("outside", i), 1), kitNoon),
+		)
 	}
 }
 
 func checkInvalid(p *journalProbe) {
 	j := p.open()
-	last := add(p, j, rootA, 0, batch("x", 1))
+	last := appendBatch(p, j, rootA, 0, factBatch("x", 1))
 	_, err := j.Append(p.ctx, rootA, last, session.Batch{ID: "none"})
 	p.wantIs("append of no entries", err, session.ErrInvalidBatch)
 	_, err = j.Append(p.ctx, rootA, last, session.Batch{ID: "none", Reset: true})
 	p.wantIs("a reset without a snapshot", err, session.ErrInvalidBatch)
-	b := batch("hole", 3)
+	b := factBatch("hole", 3)
 	b.Entries[2].Payload = nil
 	_, err = j.Append(p.ctx, rootA, last, b)
 	p.wantIs("append of an entry without a payload", err, session.ErrInvalidBatch)
-	_, err = j.Append(p.ctx, session.Key{}, 0, batch("x", 1))
+	_, err = j.Append(p.ctx, session.Key{}, 0, factBatch("x", 1))
 	p.wantIs("append to the zero root", err, session.ErrInvalidKey)
-	wantFacts(p, j, rootA, 0, facts("x", 1)...)
+	wantFacts(p, j, rootA, 0, factTexts("x", 1)...)
 }
 
 func checkContext(p *journalProbe) {
 	j := p.open()
-	last := add(p, j, rootA, 0, dueAt(batch("x", 2), noon))
+	last := appendBatch(p, j, rootA, 0, dueAt(factBatch("x", 2), kitNoon))
 	ctx, cancel := context.WithCancel(p.ctx)
 	cancel()
-	_, err := j.Append(ctx, rootA, last, batch("late", 1))
+	_, err := j.Append(ctx, rootA, last, factBatch("late", 1))
 	p.wantIs("append with a ctx that is done", err, context.Canceled)
-	wantFacts(p, j, rootA, 0, facts("x", 2)...)
+	wantFacts(p, j, rootA, 0, factTexts("x", 2)...)
 	var errs []error
 	for e, err := range j.Read(ctx, rootA, 0) {
 		if err == nil {
@@ -237,7 +266,7 @@ func checkContext(p *journalProbe) {
 		}
 		errs = append(errs, err)
 	}
-	for _, q := range []session.RootQuery{{}, {DueBefore: noon.Add(1)}} {
+	for _, q := range []session.RootQuery{{}, {DueBefore: kitNoon.Add(1)}} {
 		for h, err := range j.Roots(ctx, q) {
 			if err == nil {
 				p.fail("roots with a ctx that is done yielded %q", h.Root)
@@ -246,7 +275,10 @@ func checkContext(p *journalProbe) {
 		}
 	}
 	if len(errs) != 3 {
-		p.fail("read and two calls of roots with a ctx that is done yielded %d errors, want one each", len(errs))
+		p.fail(
+			"read and two calls of roots with a ctx that is done yielded %d errors, want one each",
+			len(errs),
+		)
 	}
 	for _, err := range errs {
 		p.wantIs("read or roots with a ctx that is done", err, context.Canceled)
@@ -259,15 +291,15 @@ func checkClosed(p *journalProbe) {
 	if !ok {
 		return
 	}
-	last := add(p, j, rootA, 0, dueAt(batch("x", 1), noon))
+	last := appendBatch(p, j, rootA, 0, dueAt(factBatch("x", 1), kitNoon))
 	p.must("close", c.Close())
 	p.opened = nil
-	_, err := j.Append(p.ctx, rootA, last, batch("late", 1))
+	_, err := j.Append(p.ctx, rootA, last, factBatch("late", 1))
 	p.wantIs("append after close", err, session.ErrClosed)
 	for _, err := range j.Read(p.ctx, rootA, 0) {
 		p.wantIs("read after close", err, session.ErrClosed)
 	}
-	for _, q := range []session.RootQuery{{}, {DueBefore: noon.Add(1)}} {
+	for _, q := range []session.RootQuery{{}, {DueBefore: kitNoon.Add(1)}} {
 		for _, err := range j.Roots(p.ctx, q) {
 			p.wantIs("roots after close", err, session.ErrClosed)
 		}

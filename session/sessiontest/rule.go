@@ -9,26 +9,29 @@ import (
 	"time"
 )
 
-// patience is how long a rule waits for an implementation before it calls it hung.
-const patience = time.Minute
+// hangAfter is the time after which a rule that is still running fails.
+const hangAfter = time.Minute
 
-// A rule is one promise of a seam S, and how to see whether an implementation keeps it.
+// A rule is one promise of a seam S, with a check of whether an implementation keeps it.
 type rule[S any] struct {
-	name     string // a word or two, for the subtest
+	name     string // one to three words, for the subtest
 	sentence string // the promise, quoted in failures
 	check    func(p *probe[S])
 }
 
-// A probe is one run of one rule: it opens what is tested and collects what is opened.
+// A probe is one run of one rule. It opens the implementation, and remembers what it has opened so
+// that it can close it.
 type probe[S any] struct {
-	ctx    context.Context //nolint:containedctx // a probe is an argument of one call of try and ends with it
+	ctx    context.Context //nolint:containedctx // a probe lives as long as one call of try
 	opener func() (S, error)
 	opened []S
 }
 
-// A failure is what [probe.fail] panics with; try recovers it. So a check reads from top to bottom, without an error at every step.
+// A failure is the value that [probe.fail] panics with. try recovers it. So a check reads from top
+// to bottom, without the handling of an error at every step.
 type failure struct{ error }
 
+// fail ends the check, and the rule fails with the message.
 func (p *probe[S]) fail(format string, args ...any) { panic(failure{fmt.Errorf(format, args...)}) }
 
 // must fails the rule if err is not nil.
@@ -38,14 +41,14 @@ func (p *probe[S]) must(doing string, err error) {
 	}
 }
 
-// wantIs fails the rule unless err is target.
+// wantIs fails the rule unless err wraps target.
 func (p *probe[S]) wantIs(doing string, err, target error) {
 	if !errors.Is(err, target) {
 		p.fail("%s: got error %v, want one that is %q", doing, err, target)
 	}
 }
 
-// open opens what is tested, as a process that starts would.
+// open opens the implementation, as a process that starts would.
 func (p *probe[S]) open() S {
 	s, err := p.opener()
 	p.must("open", err)
@@ -53,12 +56,14 @@ func (p *probe[S]) open() S {
 	return s
 }
 
-// reopen closes everything, as far as it can be closed, and opens it again, as a process that starts again would.
+// reopen closes everything that is open and can be closed, and opens the implementation again, as a
+// process that starts again would.
 func (p *probe[S]) reopen() S {
 	p.must("close", p.closeAll())
 	return p.open()
 }
 
+// closeAll closes everything that is open and can be closed.
 func (p *probe[S]) closeAll() error {
 	var errs []error
 	for _, s := range p.opened {
@@ -70,7 +75,7 @@ func (p *probe[S]) closeAll() error {
 	return errors.Join(errs...)
 }
 
-// try runs one rule and returns why it is broken.
+// try runs the rule and returns why it is broken, nil if it is kept.
 func (r rule[S]) try(ctx context.Context, open func() (S, error)) error {
 	done := make(chan error, 1)
 	go func() {
@@ -93,13 +98,13 @@ func (r rule[S]) try(ctx context.Context, open func() (S, error)) error {
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(patience):
-		return fmt.Errorf("hangs: no answer for %v", patience)
+	case <-time.After(hangAfter):
+		return fmt.Errorf("hangs: no answer for %v", hangAfter)
 	}
 }
 
-// run runs every rule in a subtest, each on a fresh place.
-func run[S any](t *testing.T, rules []rule[S], fresh func(t *testing.T) func() (S, error)) {
+// runRules runs every rule in a subtest, each with an empty store.
+func runRules[S any](t *testing.T, rules []rule[S], fresh func(t *testing.T) func() (S, error)) {
 	t.Helper()
 	for i, r := range rules {
 		t.Run(fmt.Sprintf("%02d_%s", i+1, r.name), func(t *testing.T) {

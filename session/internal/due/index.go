@@ -6,44 +6,46 @@ import (
 	"time"
 )
 
-// An Index orders logs by a time that is no later than when they are due. A log that moves to a
-// later time or to never stays where it is until a caller asks for what is due, so a busy log
-// rarely touches the index. A log's lock is taken before that of the index. The zero Index is
-// empty.
+// An Index finds the logs that are due. It orders logs by a time that is never later than their due
+// time. A log whose due time moves later, or goes away, keeps its place until a caller asks for
+// what is due. So a busy log rarely touches the index.
+//
+// The zero Index is empty. Its methods may be called concurrently. A caller that holds the lock of
+// a log may call them; the Index never takes the lock of a log while it holds its own.
 type Index[K, S any] struct {
 	mu   sync.Mutex
 	heap ordered[K, S]
 }
 
-// An Item is the head of a log that may be in an Index: of one without entries, in no index, if
-// only Root and Lock are set.
+// An Item is the head of a log that may be in an Index. Its owner sets Root and Lock once. Without
+// anything else it describes a log without entries that is not in an Index.
 type Item[K, S any] struct {
 	Root    K
-	Lock    sync.Locker // of the log; it guards what follows, but for the place
+	Lock    sync.Locker // lock of the log; it guards the fields below, except place
 	Last    S
 	Due     time.Time
-	indexed time.Time // where the index has it: no later than Due, unless Due is zero; zero: nowhere
+	indexed time.Time // time in the index: not later than a Due that is not zero; zero: not in it
 	place   place
 }
 
-// A place is where an item is in the index, whose lock guards it.
+// A place is the position of an item in the index. The lock of the index guards it.
 type place struct {
 	at time.Time
-	n  int // counted from one; 0: nowhere
+	n  int // index in the heap plus one; 0: not in it
 }
 
-// A Head is what an Item says of its log. A session.Head converts from it.
+// A Head is a copy of what an Item says of its log. A session.Head converts from it.
 type Head[K, S any] struct {
 	Root K
 	Last S
 	Due  time.Time
 }
 
-// Head returns what l says. The caller holds the lock of l.
+// Head returns the head of the log. The caller holds its lock.
 func (l *Item[K, S]) Head() Head[K, S] { return Head[K, S]{Root: l.Root, Last: l.Last, Due: l.Due} }
 
-// Schedule has the index find l in time. The caller that has made l due earlier calls it, and holds
-// the lock of l.
+// Schedule moves l forward in the index if it has become due earlier than its place there. The
+// caller holds the lock of l, and calls Schedule after it has set l.Due.
 func (x *Index[K, S]) Schedule(l *Item[K, S]) {
 	if !l.Due.IsZero() && (l.indexed.IsZero() || l.Due.Before(l.indexed)) {
 		l.indexed = l.Due
@@ -51,8 +53,8 @@ func (x *Index[K, S]) Schedule(l *Item[K, S]) {
 	}
 }
 
-// Due calls f with the head of each log that is due before t until f returns false, and mends the
-// index where it was early.
+// Due calls f with the head of each log that is due before t, until f returns false. A log that has
+// a place before t but is not due gets its right place. The caller holds no lock of a log.
 func (x *Index[K, S]) Due(t time.Time, f func(Head[K, S]) bool) {
 	for _, l := range x.before(t) {
 		l.Lock.Lock()
@@ -77,7 +79,7 @@ func (x *Index[K, S]) isDue(l *Item[K, S], t time.Time) bool {
 	return false
 }
 
-// Remove takes l out. The caller holds the lock of l.
+// Remove takes l out of the index. The caller holds the lock of l.
 func (x *Index[K, S]) Remove(l *Item[K, S]) {
 	l.indexed = time.Time{}
 	x.set(l, l.indexed)

@@ -14,15 +14,15 @@ import (
 var indexNoon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 type (
-	index = Index[string, int]
-	item  = Item[string, int]
+	dueIndex = Index[string, int]
+	dueItem  = Item[string, int]
 )
 
-func indexed(root string, due time.Time) *item {
-	return &item{Root: root, Lock: new(sync.Mutex), Last: 1, Due: due}
+func newDueItem(root string, due time.Time) *dueItem {
+	return &dueItem{Root: root, Lock: new(sync.Mutex), Last: 1, Due: due}
 }
 
-func dueRoots(x *index, t time.Time) []string {
+func dueRoots(x *dueIndex, t time.Time) []string {
 	roots := []string{}
 	x.Due(t, func(h Head[string, int]) bool {
 		roots = append(roots, h.Root)
@@ -34,8 +34,8 @@ func dueRoots(x *index, t time.Time) []string {
 // A busy log touches the index when it first becomes due and then not again, and one that is never
 // due again leaves it.
 func TestIndexIsLazy(t *testing.T) {
-	var x index
-	busy := indexed("main", time.Time{})
+	var x dueIndex
+	busy := newDueItem("main", time.Time{})
 	for i := range 100 {
 		busy.Due = indexNoon.Add(time.Duration(i) * time.Second)
 		x.Schedule(busy)
@@ -43,7 +43,7 @@ func TestIndexIsLazy(t *testing.T) {
 	require.Len(t, x.heap, 1)
 	assert.Equal(t, indexNoon, x.heap[0].place.at, "later is not worth a change")
 	for range 100 {
-		x.Schedule(indexed("later", indexNoon.Add(24*time.Hour)))
+		x.Schedule(newDueItem("later", indexNoon.Add(24*time.Hour)))
 	}
 	busy.Due = time.Time{}
 	x.Schedule(busy)
@@ -57,18 +57,23 @@ func TestIndexIsLazy(t *testing.T) {
 	x.Remove(busy)
 	assert.Empty(t, dueRoots(&x, indexNoon.Add(time.Hour)))
 	assert.False(t, x.isDue(busy, indexNoon.Add(-time.Hour)))
-	assert.Len(t, x.heap, 100, "what was taken out is not put back by a caller that has found it before")
+	assert.Len(
+		t, x.heap, 100, "what was taken out is not put back by a caller that has found it before",
+	)
 	x.Schedule(busy)
-	assert.Equal(t, []string{busy.Root}, dueRoots(&x, indexNoon.Add(time.Hour)), "but by a caller that has appended since")
+	assert.Equal(
+		t, []string{busy.Root}, dueRoots(&x, indexNoon.Add(time.Hour)),
+		"but by a caller that has appended since",
+	)
 }
 
 // Whatever is done, what is due is found, and every item knows its place.
 func TestIndexFindsWhatIsDue(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	var x index
-	items := make([]*item, 50)
+	var x dueIndex
+	items := make([]*dueItem, 50)
 	for i := range items {
-		items[i] = indexed(fmt.Sprint(i), time.Time{})
+		items[i] = newDueItem(fmt.Sprint(i), time.Time{})
 	}
 	for range 5000 {
 		l := items[rng.IntN(len(items))]
