@@ -12,8 +12,8 @@ type (
 	Message = session.Message
 	// Result is what a turn or a run produced.
 	Result = spawn.Result
-	// Usage is what was consumed.
-	Usage = spawn.Usage
+	// Usage is what one model call consumed, or several together.
+	Usage = session.Usage
 	// RunID names a run.
 	RunID = spawn.RunID
 	// RunInfo is what is known of a run at one moment.

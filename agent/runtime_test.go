@@ -82,7 +82,7 @@ func TestLoopSpawnsAndAnswersLater(t *testing.T) {
 		runs, err := rt.Session(top).Runs(t.Context())
 		require.NoError(t, err)
 		require.Len(t, runs, 1)
-		require.Equal(t, int64(12), runs[0].Result.Usage.Tokens())
+		require.Equal(t, int64(12), runs[0].Result.Usage.Total())
 	})
 }
 

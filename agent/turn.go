@@ -81,7 +81,8 @@ func (t *Turn) Delta(text string) { t.spawn.Delta(text) }
 // records nothing leaves only what it returns.
 func (t *Turn) Record(ctx context.Context, m Message) error { return t.log.add(ctx, m) }
 
-// Spend accounts for one model call. An error that is [ErrBudget] says that the budget does not allow another.
+// Spend accounts for one model call. An error that is [ErrBudget] says that the budget does not allow another. Input, Output
+// and Cost count against budgets; CacheRead and CacheWrite are summed in RunInfo.Result.Usage and do not.
 func (t *Turn) Spend(ctx context.Context, u Usage) error { return t.spawn.Spend(ctx, u) }
 
 // Inbox takes what has arrived since the turn began: steers, follow-ups, completions. They are in the transcript then.
@@ -192,7 +193,7 @@ const apology = "Sorry, something went wrong and I could not finish that. Please
 
 // outcome says what a turn came to: what is announced of it, what people are told, and how far the transcript goes.
 func (b bridge) outcome(ctx context.Context, t *Turn, res Result, err error) (spawn.TurnResult, error) {
-	if res.Usage == (Usage{}) {
+	if res.Usage.IsZero() {
 		res.Usage = t.spawn.Spent()
 	}
 	out := spawn.TurnResult{Result: res}

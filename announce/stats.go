@@ -5,13 +5,12 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
-	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // Stats is what a run took and where its traces are. The zero Stats knows nothing.
 type Stats struct {
 	Runtime    time.Duration `json:"runtime,omitempty"` // from the first turn to the end; 0 if it never started
-	Usage      spawn.Usage   `json:"usage,omitzero"`    // of all turns; zero if unknown
+	Usage      session.Usage `json:"usage,omitzero"`    // of all turns; zero if unknown
 	Key        session.Key   `json:"key,omitzero"`
 	SessionID  string        `json:"sessionId,omitempty"`
 	Transcript string        `json:"transcript,omitempty"` // path, where there is one

@@ -53,22 +53,22 @@ func (k EventKind) MarshalText() ([]byte, error) { return []byte(k.String()), ni
 // A TreeEvent is one thing that happened in a tree. It is a value. Events other than EventDelta, EventRefused, EventLost and
 // EventStalled show what is durable.
 type TreeEvent struct {
-	Kind    EventKind   `json:"kind"`
-	Time    time.Time   `json:"time"`
-	Session session.Key `json:"session"`
-	Run     RunID       `json:"run,omitempty"` // empty for the top-level session
-	Parent  session.Key `json:"parent,omitzero"`
-	Agent   string      `json:"agent,omitempty"`
-	Label   string      `json:"label,omitempty"`
-	Depth   int         `json:"depth"`
-	Turn    int         `json:"turn,omitempty"`
-	Status  Status      `json:"status,omitzero"` // after the event
-	Class   string      `json:"class,omitempty"` // of EventPosted: the name of an InputClass
-	Text    string      `json:"text,omitempty"`  // the task, the message, the result, the delta
-	Error   string      `json:"error,omitempty"`
-	Usage   Usage       `json:"usage,omitzero"` // of EventTurnEnded: of the turn; of EventEnded: of all turns
-	To      session.Key `json:"to,omitzero"`    // of EventEnded: the requester that is told; zero: none is
-	Key     string      `json:"key,omitempty"`  // of a delivery
+	Kind    EventKind     `json:"kind"`
+	Time    time.Time     `json:"time"`
+	Session session.Key   `json:"session"`
+	Run     RunID         `json:"run,omitempty"` // empty for the top-level session
+	Parent  session.Key   `json:"parent,omitzero"`
+	Agent   string        `json:"agent,omitempty"`
+	Label   string        `json:"label,omitempty"`
+	Depth   int           `json:"depth"`
+	Turn    int           `json:"turn,omitempty"`
+	Status  Status        `json:"status,omitzero"` // after the event
+	Class   string        `json:"class,omitempty"` // of EventPosted: the name of an InputClass
+	Text    string        `json:"text,omitempty"`  // the task, the message, the result, the delta
+	Error   string        `json:"error,omitempty"`
+	Usage   session.Usage `json:"usage,omitzero"` // of EventTurnEnded: of the turn; of EventEnded: of all turns
+	To      session.Key   `json:"to,omitzero"`    // of EventEnded: the requester that is told; zero: none is
+	Key     string        `json:"key,omitempty"`  // of a delivery
 }
 
 var eventKinds = map[tree.Kind]EventKind{
@@ -112,13 +112,13 @@ func eventOf(t *tree.Tree, f *tree.Fact) (e TreeEvent, ok bool) {
 			e.Status = StatusWaiting
 		}
 		if f.Answer != nil {
-			e.Text, e.Usage = string(f.Answer.Text), Usage(f.Answer.Usage)
+			e.Text, e.Usage = string(f.Answer.Text), usageOf(f.Answer.Usage)
 		}
 	case tree.RunEnded:
 		if f.Flags&tree.FlagTell != 0 {
 			e.To = r.Spec.Parent
 		}
-		e.Status, e.Error, e.Usage = Status(f.State), string(r.Reason), Usage(r.Usage)
+		e.Status, e.Error, e.Usage = Status(f.State), string(r.Reason), usageOf(r.Usage)
 		if r.Answer != nil {
 			e.Text = string(r.Answer.Text)
 		}

@@ -104,7 +104,7 @@ type TurnInput struct {
 	yield   *JoinOptions
 	members []session.Key
 	chunk   tree.Budget // reserved
-	used    Usage
+	used    session.Usage
 }
 
 // JoinOptions say when a wait for children is over. The zero JoinOptions wait until all have ended.
@@ -167,11 +167,12 @@ func (t *TurnInput) pause() (resume func()) {
 }
 
 // Spend accounts for one model call. It returns an error that is ErrBudget when the budget does not allow another: then the
-// Runner should return what it has.
-func (t *TurnInput) Spend(ctx context.Context, u Usage) error {
+// Runner should return what it has. Input, Output and Cost count against budgets; CacheRead and CacheWrite are summed and
+// do not. Amounts below zero, and a cost that is not a number, count as zero.
+func (t *TurnInput) Spend(ctx context.Context, u session.Usage) error {
 	t.mu.Lock()
-	t.used = t.used.Add(Usage(tree.Usage(u).Clean()))
-	used := tree.Usage(t.used).Charge()
+	t.used = t.used.Add(usageOf(treeUsage(u).Clean()))
+	used := treeUsage(t.used).Charge()
 	enough := used.Tokens < t.chunk.Tokens && used.Micros < t.chunk.Micros
 	t.mu.Unlock()
 	if t.Exhausted != "" {
@@ -188,8 +189,8 @@ func (t *TurnInput) Spend(ctx context.Context, u Usage) error {
 	})
 }
 
-// Spent returns what Spend has accounted for.
-func (t *TurnInput) Spent() Usage {
+// Spent returns the sum of what Spend has accounted for in this turn.
+func (t *TurnInput) Spent() session.Usage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.used
