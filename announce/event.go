@@ -59,7 +59,7 @@ type Event struct {
 	Reason string       `json:"reason,omitempty"` // why it did not end well
 	// Result is the visible text to announce, whole; empty if there is none.
 	Result string `json:"result,omitempty"`
-	// DecisionSilent says that the child chose to report nothing. Whoever waits for it is still released.
+	// Silent says that the child chose to report nothing. A requester that waits for it is still released.
 	Silent bool            `json:"silent,omitempty"`
 	Files  []spawn.File    `json:"files,omitempty"`
 	Model  spawn.ModelInfo `json:"model,omitzero"`

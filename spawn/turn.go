@@ -15,12 +15,13 @@ import (
 // A Runner runs one turn of one session. It may be called for many sessions at once, but never twice at once for the same.
 //
 // The turn is over when RunTurn returns. When ctx ends RunTurn should return soon, with what it has; a Runner that does not
-// is given up after a grace period, and what it still says is recorded as late. An Outcome beside an error is the partial one.
+// is given up after a grace period, and what it still says is recorded as late. A TurnResult beside an error
+// is what there is so far.
 type Runner interface {
 	RunTurn(ctx context.Context, t *TurnInput) (TurnResult, error)
 }
 
-// An TurnResult is what a turn came to. The zero Outcome is an empty answer.
+// A TurnResult is what a turn came to. The zero TurnResult is an empty answer.
 type TurnResult struct {
 	Result Result
 	// Fallback is announced where Result.Text is blank.
@@ -33,18 +34,18 @@ type TurnResult struct {
 	Pos session.Pos
 }
 
-// A InputClass says what sort of input an Input is.
+// An InputClass says what sort of input an Input is. The zero InputClass is not one that an input has.
 type InputClass uint8
 
 // The classes of inputs, in the order of presentation.
 const (
 	InputUser       = InputClass(tree.User)       // a message of a person, or of the caller
-	InputSteer      = InputClass(tree.Control)    // a nudge for a run under way
+	InputSteer      = InputClass(tree.Control)    // a message of another session to a run under way
 	InputTask       = InputClass(tree.Task)       // what a run was asked to do
 	InputCompletion = InputClass(tree.Completion) // the end of a child
 )
 
-// String returns the name of the class.
+// String returns the name of the class: "user", "control" for InputSteer, "task" or "completion".
 func (c InputClass) String() string { return tree.Class(c).String() }
 
 // An Input is something that a turn consumes.
@@ -56,7 +57,7 @@ type Input struct {
 	From  session.Key // who steers, or whose end it is
 	Time  time.Time
 	Route *session.Route // where it came from
-	// Completion is set for a InputCompletion.
+	// Completion is set if the Class is InputCompletion.
 	Completion *Completion
 }
 

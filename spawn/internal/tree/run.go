@@ -87,7 +87,7 @@ type File struct {
 	MediaType Text `json:"mediaType,omitempty"`
 }
 
-// An Result is what a turn came back with.
+// A Result is what a turn came back with.
 type Result struct {
 	Text     Text   `json:"text,omitempty"`
 	JSON     Text   `json:"json,omitempty"` // byte for byte, which a json.RawMessage would not be
