@@ -45,14 +45,16 @@ type Config struct {
 	// Models says which model names are valid. Nil: what is well formed.
 	Models func(name string) bool
 
-	// Deliver takes completions for top-level sessions that the caller runs with a loop of its own; d.Completion is set. It
-	// returns nil once the completion can no longer be lost; after an error it is called again with the same Key, after a
-	// while and for up to half an hour; then the delivery is blocked until Runtime.Retry or Runtime.Dismiss. Calls for one
-	// session never overlap. If it is nil, Offshoot runs those sessions, and completions are inputs of theirs.
-	// announce.NewEvent(d.Completion) makes the text for the model of the session, and the one for a person.
+	// Deliver takes completions for top-level sessions that the caller runs with a loop of its own;
+	// d.Completion is set. It returns nil once the completion can no longer be lost; after an error
+	// it is called again with the same Key, after a while and for up to half an hour; then the
+	// delivery is blocked until Runtime.Retry or Runtime.Dismiss. Calls for one session never
+	// overlap. If it is nil, Offshoot runs those sessions, and completions are inputs of theirs.
+	// announce.NewEvent(d.Completion) makes the text for the model of the session, and the one for
+	// a person.
 	Deliver func(ctx context.Context, d Delivery) error
-	// Reply takes what sessions run by Offshoot say to people; d.Reply is set, and its Text is visible text only, never
-	// blank. The same promises hold. Nil: it is in the transcript only.
+	// Reply takes what sessions run by Offshoot say to people; d.Reply is set, and its Text is
+	// visible text only, never blank. The same promises hold. Nil: it is in the transcript only.
 	Reply func(ctx context.Context, d Delivery) error
 
 	// Grace is how long a Runner may take to return once its turn is cancelled. Zero: 10 seconds.

@@ -43,7 +43,7 @@ func (r *ModelRequest) Delta(text string) {
 type ModelResponse struct {
 	Text      string
 	ToolCalls []ToolCall
-	Usage     Usage           // of this call; the Loop accounts for it and records it with the message
+	Usage     Usage           // of this call; the Loop spends it and records it with the line
 	Model     string          // the one that really ran
 	Raw       json.RawMessage // the provider's own form, kept in the transcript
 }
@@ -92,8 +92,8 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 			res.Model = resp.Model
 		}
 		said := Message{
-			Role: session.MessageAssistant, Text: resp.Text, ToolCalls: resp.ToolCalls, Model: resp.Model, Raw: resp.Raw,
-			Usage: recordable(resp.Usage),
+			Role: session.MessageAssistant, Text: resp.Text, ToolCalls: resp.ToolCalls,
+			Model: resp.Model, Raw: resp.Raw, Usage: recordable(resp.Usage),
 		}
 		if err := t.Record(ctx, said); err != nil {
 			return res, err
@@ -116,7 +116,8 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 	return res, fmt.Errorf("%w after %d steps", ErrSteps, steps)
 }
 
-// recordable returns u as a transcript can hold it. JSON has no cost that is not finite, and a turn does not fail for one.
+// recordable returns u as a transcript can hold it. JSON has no cost that is not finite, and a turn
+// does not fail for one.
 func recordable(u Usage) Usage {
 	if math.IsNaN(u.Cost) || math.IsInf(u.Cost, 0) {
 		u.Cost = 0

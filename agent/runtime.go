@@ -81,8 +81,8 @@ func (rt *Runtime) session(key, root session.Key) *Session {
 	return &Session{rt: rt, key: key, root: root}
 }
 
-// Blocked returns the completions and replies that could not be delivered for so long that they are not tried any more.
-// They wait for Retry or Dismiss.
+// Blocked returns the completions and replies that could not be delivered for so long that they are
+// not tried any more. They wait for Retry or Dismiss.
 func (rt *Runtime) Blocked(ctx context.Context) ([]Delivery, error) { return rt.sup.Blocked(ctx) }
 
 // Retry tries a blocked delivery again.
@@ -101,7 +101,8 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 		err = rt.cfg.Deliver(ctx, out)
 	case out.Reply != nil && rt.cfg.Reply != nil:
 		reply := *out.Reply
-		reply.Text, _ = announce.Visible(reply.Text) // once more, so that every path to people passes Visible
+		// Once more, so that every path to people passes Visible.
+		reply.Text, _ = announce.Visible(reply.Text)
 		out.Reply = &reply
 		if err = nil; reply.Text != "" {
 			err = rt.cfg.Reply(ctx, out)

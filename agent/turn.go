@@ -81,8 +81,9 @@ func (t *Turn) Delta(text string) { t.spawn.Delta(text) }
 // records nothing leaves only what it returns.
 func (t *Turn) Record(ctx context.Context, m Message) error { return t.log.add(ctx, m) }
 
-// Spend accounts for one model call. An error that is [ErrBudget] says that the budget does not allow another. Input, Output
-// and Cost count against budgets; CacheRead and CacheWrite are summed in RunInfo.Result.Usage and do not.
+// Spend accounts for one model call. An error that is [ErrBudget] says that the budget does not
+// allow another. Input, Output and Cost count against budgets; CacheRead and CacheWrite are summed
+// in RunInfo.Result.Usage and do not.
 func (t *Turn) Spend(ctx context.Context, u Usage) error { return t.spawn.Spend(ctx, u) }
 
 // Inbox takes what has arrived since the turn began: steers, follow-ups, completions. They are in the transcript then.

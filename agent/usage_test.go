@@ -26,7 +26,8 @@ func usedBy(t *testing.T, store *session.Store, r agent.RunInfo) (used []session
 	return used
 }
 
-// The Loop records what each call took with its line, the run has the sum, and both survive a restart.
+// The Loop records what each call took with its line, the run has the sum, and both survive a
+// restart.
 func TestLoopKeepsTheTokensOfCaches(t *testing.T) {
 	first := agent.Usage{Input: 10, Output: 2, CacheRead: 300, CacheWrite: 40, Cost: 0.5}
 	model := modelFunc(func(_ context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {

@@ -27,10 +27,11 @@
 //	cancelled     error     failed: stopped
 //	interrupted   unknown   unknown
 //
-// A child's text is data that somebody else wrote. [Event.ForModel] puts every line of its result behind a bar and whatever
-// else it says on one line, inside a fence with a nonce that was drawn after the child had ended, so nothing that a child
-// writes can end the event, begin another one or speak as the runtime. The result itself is never changed or cut:
-// Run.Result.Text of the completion holds what the Runner returned, byte for byte.
+// A child's text is data that another agent wrote. [Event.ForModel] puts every line of its result
+// behind a bar and whatever else it says on one line, inside a fence with a nonce that was drawn
+// after the child had ended, so nothing that a child writes can end the event, begin another one or
+// speak as the runtime. The result itself is never changed or cut: Run.Result.Text of the
+// completion holds what the Runner returned, byte for byte.
 //
 // # Silence
 //

@@ -43,8 +43,8 @@ type ToolCall struct {
 	unknown string
 }
 
-// A Usage is what one model call consumed, or several together. The zero Usage says that nothing was consumed, or that
-// nothing is known. It is a value, and comparable.
+// A Usage is what one model call consumed, or several together. The zero Usage says that nothing
+// was consumed, or that nothing is known. It is a value, and comparable.
 type Usage struct {
 	Input      int64   // tokens of the prompt, without those read from a cache
 	Output     int64   // tokens of the answer
@@ -55,7 +55,8 @@ type Usage struct {
 	unknown string // as in Message
 }
 
-// Add returns the sum of u and v, field by field. Members of the JSON form that this version does not know are not in it.
+// Add returns the sum of u and v, field by field. Members of the JSON form that this version does
+// not know are not in it.
 func (u Usage) Add(v Usage) Usage {
 	return Usage{
 		Input: u.Input + v.Input, Output: u.Output + v.Output,
@@ -64,7 +65,8 @@ func (u Usage) Add(v Usage) Usage {
 	}
 }
 
-// Total returns the sum of all tokens, those of caches included. A budget of tokens counts Input and Output alone.
+// Total returns the sum of all tokens, those of caches included. A budget of tokens counts Input
+// and Output alone.
 func (u Usage) Total() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
 
 // IsZero reports whether nothing was consumed, or nothing is known of it.

@@ -13,8 +13,8 @@ import (
 // An EventKind says what a TreeEvent shows. The zero EventKind is not one that an event has.
 type EventKind uint8
 
-// The kinds of events. Those that are not kept are seen only by a watcher that is there when they happen: no entry of the
-// journal records them.
+// The kinds of events. Those that are not kept are seen only by a watcher that is there when they
+// happen: no entry of the journal records them.
 const (
 	EventAdmitted  EventKind = iota + 1 // a run was admitted
 	EventPosted                         // a session was told something
@@ -25,13 +25,13 @@ const (
 	EventRecovered                      // a top-level session that was stopped is usable again
 	EventDelivered                      // a completion or a reply arrived
 	EventDeferred                       // a delivery failed and is tried again
-	EventBlocked                        // a delivery failed for too long and waits for Retry or Dismiss
+	EventBlocked                        // a delivery waits for Retry or Dismiss
 	EventArchived                       // a run left the tree
 	EventLate                           // a turn that was given up still said something
 	EventDelta                          // text as it comes; not kept
 	EventRefused                        // a spawn was refused, by a rule or for its arguments; not kept
-	EventLost                           // the tree was lost, to a failing journal or another owner; it may come back
-	EventStalled                        // the journal takes nothing, or, with an empty Error, does again; not kept
+	EventLost                           // the tree was lost, to its journal or another owner
+	EventStalled                        // the journal takes nothing, or with an empty Error does again
 )
 
 var eventNames = [...]string{
@@ -50,8 +50,8 @@ func (k EventKind) String() string {
 // MarshalText returns the name.
 func (k EventKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// A TreeEvent is one thing that happened in a tree. It is a value. Events other than EventDelta, EventRefused, EventLost and
-// EventStalled show what is durable.
+// A TreeEvent is one thing that happened in a tree. It is a value. Events other than EventDelta,
+// EventRefused, EventLost and EventStalled show what is durable.
 type TreeEvent struct {
 	Kind    EventKind     `json:"kind"`
 	Time    time.Time     `json:"time"`
@@ -66,8 +66,8 @@ type TreeEvent struct {
 	Class   string        `json:"class,omitempty"` // of EventPosted: the name of an InputClass
 	Text    string        `json:"text,omitempty"`  // the task, the message, the result, the delta
 	Error   string        `json:"error,omitempty"`
-	Usage   session.Usage `json:"usage,omitzero"` // of EventTurnEnded: of the turn; of EventEnded: of all turns
-	To      session.Key   `json:"to,omitzero"`    // of EventEnded: the requester that is told; zero: none is
+	Usage   session.Usage `json:"usage,omitzero"` // of EventTurnEnded; of EventEnded: of all turns
+	To      session.Key   `json:"to,omitzero"`    // of EventEnded: who is told; zero: no session is
 	Key     string        `json:"key,omitempty"`  // of a delivery
 }
 

@@ -57,19 +57,22 @@ func resultOf(a *tree.Result) Result {
 
 func usageOf(u tree.Usage) session.Usage {
 	return session.Usage{
-		Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Cost: u.Cost,
+		Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite,
+		Cost: u.Cost,
 	}
 }
 
 func treeUsage(u session.Usage) tree.Usage {
 	return tree.Usage{
-		Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Cost: u.Cost,
+		Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite,
+		Cost: u.Cost,
 	}
 }
 
 func answerOf(o TurnResult) tree.Result {
 	a := tree.Result{
-		Text: tree.Text(o.Result.Text), JSON: tree.Text(o.Result.JSON), Model: tree.Text(o.Result.Model), Usage: treeUsage(o.Result.Usage).Clean(),
+		Text: tree.Text(o.Result.Text), JSON: tree.Text(o.Result.JSON),
+		Model: tree.Text(o.Result.Model), Usage: treeUsage(o.Result.Usage).Clean(),
 		Fallback: tree.Text(o.Fallback), Reply: tree.Text(o.Reply),
 	}
 	for _, f := range o.Result.Files {

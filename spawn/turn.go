@@ -14,9 +14,9 @@ import (
 
 // A Runner runs one turn of one session. It may be called for many sessions at once, but never twice at once for the same.
 //
-// The turn is over when RunTurn returns. When ctx ends RunTurn should return soon, with what it has; a Runner that does not
-// is given up after a grace period, and what it still says is recorded as late. A TurnResult beside an error
-// is what there is so far.
+// The turn is over when RunTurn returns. When ctx ends RunTurn should return soon, with what it
+// has; a Runner that does not is given up after a grace period, and what it still says is recorded
+// as late. A TurnResult beside an error is what there is so far.
 type Runner interface {
 	RunTurn(ctx context.Context, t *TurnInput) (TurnResult, error)
 }
@@ -34,7 +34,8 @@ type TurnResult struct {
 	Pos session.Pos
 }
 
-// An InputClass says what sort of input an Input is. The zero InputClass is not one that an input has.
+// An InputClass says what sort of input an Input is. The zero InputClass is not one that an input
+// has.
 type InputClass uint8
 
 // The classes of inputs, in the order of presentation.
@@ -167,9 +168,10 @@ func (t *TurnInput) pause() (resume func()) {
 	return func() { t.slot.resume(t.run) }
 }
 
-// Spend accounts for one model call. It returns an error that is ErrBudget when the budget does not allow another: then the
-// Runner should return what it has. Input, Output and Cost count against budgets; CacheRead and CacheWrite are summed and
-// do not. Amounts below zero, and a cost that is not a number, count as zero.
+// Spend accounts for one model call. It returns an error that is ErrBudget when the budget does not
+// allow another: then the Runner should return what it has. Input, Output and Cost count against
+// budgets; CacheRead and CacheWrite are summed and do not. Amounts below zero, and a cost that is
+// not a number, count as zero.
 func (t *TurnInput) Spend(ctx context.Context, u session.Usage) error {
 	t.mu.Lock()
 	t.used = t.used.Add(usageOf(treeUsage(u).Clean()))

@@ -31,8 +31,9 @@ func Run(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 // EveryCrash is Run once for every write to the store that f makes, in a subtest that kills the process right before it, and one
 // that kills it right after it, when it is durable but nobody has heard of it. At once another process takes over.
 //
-// Methods of the Harness go on with the new process by themselves; other calls belong into [Harness.Do]. What f asserts must hold
-// wherever the crash was. A reply that people get twice has the same Delivery.Key both times, and counts once here.
+// Methods of the Harness go on with the new process by themselves; other calls belong into
+// [Harness.Do]. What f asserts must hold wherever the crash was. A reply that people get twice has
+// the same Delivery.Key both times, and counts once here.
 func EveryCrash(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 	t.Helper()
 	for at := 1; ; at++ {
@@ -199,7 +200,8 @@ func (h *Harness) PostTo(key session.Key, text string) {
 	}
 }
 
-// Replies returns what Reply has accepted so far, each reply once, when everything that can happen now has happened.
+// Replies returns what Reply has accepted so far, each reply once, when everything that can happen
+// now has happened.
 func (h *Harness) Replies() []agent.Delivery {
 	synctest.Wait()
 	h.mu.Lock()

@@ -104,8 +104,8 @@ func (u Usage) Clean() Usage {
 
 const maxUsed = 1 << 50
 
-// Charge converts usage into the unit of budgets. Tokens read from a cache or written to one are not in it: a budget of tokens
-// is one of input and output, and what caches cost is in Cost.
+// Charge converts usage into the unit of budgets. Tokens read from a cache or written to one are
+// not in it: a budget of tokens is one of input and output, and what caches cost is in Cost.
 func (u Usage) Charge() Budget {
 	return Budget{Tokens: u.Input + u.Output, Micros: int64(u.Cost*1e6 + 0.5)}
 }

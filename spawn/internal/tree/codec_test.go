@@ -320,7 +320,7 @@ func TestBudgetsDoNotCountTheTokensOfCaches(t *testing.T) {
 	require.Equal(t, Budget{Tokens: 3, Micros: 500_000}, used.Charge())
 }
 
-// usages are a fact and an image as journals hold them, before caches were counted and since.
+// usages are amounts as journals hold them, before caches were counted and since.
 var usages = map[string]Usage{
 	`{"input":1,"output":2,"cost":0.5}`:                              {Input: 1, Output: 2, Cost: 0.5},
 	`{"input":1,"output":2,"cacheRead":3,"cacheWrite":4,"cost":0.5}`: {Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Cost: 0.5},

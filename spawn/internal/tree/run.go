@@ -64,8 +64,8 @@ func (r *Run) shared(g Grant) *Grant {
 	return own
 }
 
-// Usage is what was consumed: tokens, and US dollars. Journals written before caches were counted have no cacheRead and
-// cacheWrite.
+// Usage is what was consumed: tokens, and US dollars. Journals written before caches were counted
+// have no cacheRead and cacheWrite.
 type Usage struct {
 	Input      int64   `json:"input,omitempty"`
 	Output     int64   `json:"output,omitempty"`
@@ -76,7 +76,8 @@ type Usage struct {
 
 func (u Usage) add(v Usage) Usage {
 	return Usage{
-		u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite, u.Cost + v.Cost,
+		u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite,
+		u.Cost + v.Cost,
 	}
 }
 
