@@ -169,7 +169,7 @@ func TestBudgetEndsARun(t *testing.T) {
 		e, ok := errors.AsType[*agent.RunError](err)
 		require.True(t, ok, "%v", err)
 		require.Equal(t, spawn.StatusIncomplete, e.Run.Status)
-		require.Equal(t, int64(1100), e.Run.Result.Usage.Tokens())
+		require.Equal(t, int64(1100), e.Run.Result.Usage.Total())
 		require.Equal(t, 1, h.Calls("poor"))
 	})
 }

@@ -20,7 +20,8 @@ func ExampleSession_Tools() {
 			return agent.Result{Text: "42"}, nil // your loop, for the turns of sub-agents
 		}),
 		Deliver: func(_ context.Context, d agent.Delivery) error {
-			delivered <- d // your loop again: a turn of the chat d.To over NewEvent(d.Completion).ForModel()
+			// Your loop again: a turn of the chat d.To over NewEvent(d.Completion).ForModel().
+			delivered <- d
 			return nil
 		},
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -42,7 +43,7 @@ func (r *ModelRequest) Delta(text string) {
 type ModelResponse struct {
 	Text      string
 	ToolCalls []ToolCall
-	Usage     Usage
+	Usage     Usage           // of this call; the Loop spends it and records it with the line
 	Model     string          // the one that really ran
 	Raw       json.RawMessage // the provider's own form, kept in the transcript
 }
@@ -90,7 +91,10 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 		if resp.Model != "" {
 			res.Model = resp.Model
 		}
-		said := Message{Role: session.MessageAssistant, Text: resp.Text, ToolCalls: resp.ToolCalls, Model: resp.Model, Raw: resp.Raw}
+		said := Message{
+			Role: session.MessageAssistant, Text: resp.Text, ToolCalls: resp.ToolCalls,
+			Model: resp.Model, Raw: resp.Raw, Usage: recordable(resp.Usage),
+		}
 		if err := t.Record(ctx, said); err != nil {
 			return res, err
 		}
@@ -110,6 +114,15 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 		}
 	}
 	return res, fmt.Errorf("%w after %d steps", ErrSteps, steps)
+}
+
+// recordable returns u as a transcript can hold it. JSON has no cost that is not finite, and a turn
+// does not fail for one.
+func recordable(u Usage) Usage {
+	if math.IsNaN(u.Cost) || math.IsInf(u.Cost, 0) {
+		u.Cost = 0
+	}
+	return u
 }
 
 // callTools calls the tools one after the other and returns the conversation with their answers.

@@ -6,14 +6,15 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// Types of other packages that users of this one need. Each is the type that it names, not a copy of it.
+// Types of other packages that users of this one need. Each is the type that it names, not a copy
+// of it.
 type (
 	// Message is one line of a conversation.
 	Message = session.Message
 	// Result is what a turn or a run produced.
 	Result = spawn.Result
-	// Usage is what was consumed.
-	Usage = spawn.Usage
+	// Usage is what one model call consumed, or several together.
+	Usage = session.Usage
 	// RunID names a run.
 	RunID = spawn.RunID
 	// RunInfo is what is known of a run at one moment.
@@ -26,7 +27,8 @@ type (
 	EventKind = spawn.EventKind
 	// JoinOptions say when a wait for sub-agents is over.
 	JoinOptions = spawn.JoinOptions
-	// Delivery is something that leaves a tree: a completion for Config.Deliver, or a reply for Config.Reply.
+	// Delivery is something that leaves a tree: a completion for Config.Deliver, or a reply for
+	// Config.Reply.
 	Delivery = spawn.Delivery
 	// Completion is the end of a run as its requester is told of it; see announce.NewEvent.
 	Completion = spawn.Completion
@@ -88,12 +90,14 @@ const (
 	EventLate = spawn.EventLate
 	// EventDelta events show text as it comes. They are not kept.
 	EventDelta = spawn.EventDelta
-	// EventRefused events show that a spawn was refused, by a rule or for its arguments. They are not kept.
+	// EventRefused events show that a spawn was refused, by a rule or for its arguments. They are
+	// not kept.
 	EventRefused = spawn.EventRefused
-	// EventLost events show that the tree was lost, to a failing journal or to another owner; it may come back.
+	// EventLost events show that the tree was lost, to a failing journal or to another owner; it
+	// may come back.
 	EventLost = spawn.EventLost
-	// EventStalled events show that the journal takes nothing, for the reason in Error; with an empty Error it takes
-	// entries again. They are not kept.
+	// EventStalled events show that the journal takes nothing, for the reason in Error; with an
+	// empty Error it takes entries again. They are not kept.
 	EventStalled = spawn.EventStalled
 )
 
@@ -107,7 +111,8 @@ var (
 	ErrEnded = spawn.ErrEnded
 	// ErrTurnCancelled is the cause of the context of a turn that [Session.CancelTurn] ended.
 	ErrTurnCancelled = spawn.ErrTurnCancelled
-	// ErrUnconfirmed says that it is not certain that a command is durable; see [spawn.ErrUnconfirmed].
+	// ErrUnconfirmed says that it is not certain that a command is durable; see
+	// [spawn.ErrUnconfirmed].
 	ErrUnconfirmed = spawn.ErrUnconfirmed
 	// ErrBusy may be returned by Deliver for a requester that is in the middle of something.
 	ErrBusy = announce.ErrBusy

@@ -83,7 +83,8 @@ func TestCompletionsOfASessionOfTheCallersReachDeliver(t *testing.T) {
 	})
 }
 
-// What an orchestrator of its own has put into the journal passes the same filter on its way to people.
+// What an orchestrator of its own has put into the journal passes the same filter on its way to
+// people.
 func TestReplyPassesVisibleWhateverTheJournalHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()

@@ -110,7 +110,8 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 		err = rt.cfg.Deliver(ctx, out)
 	case out.Reply != nil && rt.cfg.Reply != nil:
 		reply := *out.Reply
-		reply.Text, _ = announce.Visible(reply.Text) // once more, so that every path to people passes Visible
+		// Once more, so that every path to people passes Visible.
+		reply.Text, _ = announce.Visible(reply.Text)
 		out.Reply = &reply
 		if err = nil; reply.Text != "" {
 			err = rt.cfg.Reply(ctx, out)

@@ -90,7 +90,7 @@ func TestLoopSpawnsAndAnswersLater(t *testing.T) {
 		runs, err := rt.Session(topKey).Runs(t.Context())
 		require.NoError(t, err)
 		require.Len(t, runs, 1)
-		require.Equal(t, int64(12), runs[0].Result.Usage.Tokens())
+		require.Equal(t, int64(12), runs[0].Result.Usage.Total())
 	})
 }
 

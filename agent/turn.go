@@ -87,7 +87,8 @@ func (t *Turn) Delta(text string) { t.spawn.Delta(text) }
 func (t *Turn) Record(ctx context.Context, m Message) error { return t.log.add(ctx, m) }
 
 // Spend accounts for one model call. An error that is [ErrBudget] says that the budget does not
-// allow another.
+// allow another. Input, Output and Cost count against budgets; CacheRead and CacheWrite are summed
+// in RunInfo.Result.Usage and do not.
 func (t *Turn) Spend(ctx context.Context, u Usage) error { return t.spawn.Spend(ctx, u) }
 
 // Inbox takes what has arrived since the turn began: steers, follow-ups, completions. They are in
@@ -214,7 +215,7 @@ const apologyText = "Sorry, something went wrong and I could not finish that. Pl
 func (b turnRunner) result(
 	ctx context.Context, t *Turn, res Result, err error,
 ) (spawn.TurnResult, error) {
-	if res.Usage == (Usage{}) {
+	if res.Usage.IsZero() {
 		res.Usage = t.spawn.Spent()
 	}
 	out := spawn.TurnResult{Result: res}

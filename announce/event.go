@@ -52,7 +52,8 @@ type Event struct {
 	Reason string       `json:"reason,omitempty"` // why it did not end well
 	// Result is the visible text to announce, whole; empty if there is none.
 	Result string `json:"result,omitempty"`
-	// DecisionSilent says that the child chose to report nothing. Whoever waits for it is still released.
+	// Silent says that the child chose to report nothing. A requester that waits for it is still
+	// released.
 	Silent bool            `json:"silent,omitempty"`
 	Files  []spawn.File    `json:"files,omitempty"`
 	Model  spawn.ModelInfo `json:"model,omitzero"`
@@ -64,8 +65,9 @@ type Event struct {
 	Nonce string `json:"nonce"`
 }
 
-// NewEvent makes the event of a completion, which it does not change: of [spawn.Delivery.Completion], for a receiver. It
-// depends on nothing else, so the same completion always gives the same event. A nil completion gives the zero Event.
+// NewEvent makes the event of a completion, which it does not change: of
+// [spawn.Delivery.Completion], for a receiver. It depends on nothing else, so the same completion
+// always gives the same event. A nil completion gives the zero Event.
 //
 // The result is the visible part of what the Runner returned, else its typed result, else the visible part of the fallback.
 // A child is silent if it ended ok and what it returned is a silent token; one that did not end ok is always reported. The

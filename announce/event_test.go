@@ -27,7 +27,7 @@ func completion(change ...func(*spawn.Completion)) *spawn.Completion {
 	c := &spawn.Completion{
 		Run: spawn.RunInfo{
 			Key: childKey, Parent: mainKey, SessionID: "sid-1", Label: "Research Go", Task: "Find out what Go is.", Status: spawn.StatusOK,
-			Result:  spawn.Result{Text: "Go is a language.", Usage: spawn.Usage{Input: 12, Output: 1000, Cost: 0.1234}},
+			Result:  spawn.Result{Text: "Go is a language.", Usage: session.Usage{Input: 12, Output: 1000, Cost: 0.1234}},
 			Started: start, Ended: start.Add(5*time.Minute + 12*time.Second),
 		},
 		Nonce: nonce, Requester: mainKey,

@@ -5,14 +5,13 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
-	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // Stats is what a run took, and where its traces are. A field that is not known is zero. The zero
 // Stats is valid and knows nothing.
 type Stats struct {
 	Runtime    time.Duration `json:"runtime,omitempty"` // from the first turn to the end; 0 if not started
-	Usage      spawn.Usage   `json:"usage,omitzero"`    // of all turns; zero if unknown
+	Usage      session.Usage `json:"usage,omitzero"`    // of all turns; zero if unknown
 	Key        session.Key   `json:"key,omitzero"`
 	SessionID  string        `json:"sessionId,omitempty"`
 	Transcript string        `json:"transcript,omitempty"` // the path of a file, if there is one

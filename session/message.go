@@ -50,19 +50,30 @@ type ToolCall struct {
 	unknown string
 }
 
-// A Usage is what one model call consumed. The zero Usage means that nothing was consumed, or that
-// the consumption is not known.
+// A Usage is what one model call consumed, or several together. The zero Usage says that nothing
+// was consumed, or that nothing is known. It is a value, and comparable.
 type Usage struct {
-	Input      int64   // tokens, without those read from a cache
-	Output     int64   // tokens
+	Input      int64   // tokens of the prompt, without those read from a cache
+	Output     int64   // tokens of the answer
 	CacheRead  int64   // tokens of the prompt that a cache held
 	CacheWrite int64   // tokens of the prompt that went into a cache
-	Cost       float64 // in US dollars
+	Cost       float64 // US dollars; finite, since JSON has no other
 
-	unknown string
+	unknown string // as in Message
 }
 
-// Total returns the sum of all tokens.
+// Add returns the sum of u and v, field by field. Members of the JSON form that this version does
+// not know are not in it.
+func (u Usage) Add(v Usage) Usage {
+	return Usage{
+		Input: u.Input + v.Input, Output: u.Output + v.Output,
+		CacheRead: u.CacheRead + v.CacheRead, CacheWrite: u.CacheWrite + v.CacheWrite,
+		Cost: u.Cost + v.Cost,
+	}
+}
+
+// Total returns the sum of all tokens, those of caches included. A budget of tokens counts Input
+// and Output alone.
 func (u Usage) Total() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
 
 // IsZero reports whether u is the zero Usage.

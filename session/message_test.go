@@ -73,6 +73,10 @@ func TestMessageJSON(t *testing.T) {
 	assert.Equal(
 		t, int64(10), session.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4}.Total(),
 	)
+	u := session.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Cost: 0.5}
+	sum := session.Usage{Input: 2, Output: 4, CacheRead: 6, CacheWrite: 8, Cost: 1}
+	assert.Equal(t, sum, u.Add(u))
+	assert.Equal(t, u, u.Add(session.Usage{}))
 	_, err = session.Message{Usage: session.Usage{Cost: math.NaN()}}.AppendJSON(nil)
 	assert.ErrorContains(t, err, "cost")
 	_, err = session.Message{Time: time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)}.AppendJSON(nil)

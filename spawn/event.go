@@ -14,8 +14,8 @@ import (
 // An EventKind says what a TreeEvent shows. The zero EventKind is not one that an event has.
 type EventKind uint8
 
-// The kinds of events. Those that are not kept are seen only by a watcher that is there when they happen: no entry of the
-// journal records them.
+// The kinds of events. Those that are not kept are seen only by a watcher that is there when they
+// happen: no entry of the journal records them.
 const (
 	EventAdmitted  EventKind = iota + 1 // a run was admitted
 	EventPosted                         // a session was told something
@@ -26,13 +26,13 @@ const (
 	EventRecovered                      // a top-level session that was stopped is usable again
 	EventDelivered                      // a completion or a reply arrived
 	EventDeferred                       // a delivery failed and is tried again
-	EventBlocked                        // a delivery failed for too long and waits for Retry or Dismiss
+	EventBlocked                        // a delivery waits for Retry or Dismiss
 	EventArchived                       // a run left the tree
 	EventLate                           // a turn that was given up still said something
 	EventDelta                          // text as it comes; not kept
 	EventRefused                        // a spawn was refused, by a rule or for its arguments; not kept
-	EventLost                           // the tree was lost, to a failing journal or another owner; it may come back
-	EventStalled                        // the journal takes nothing, or, with an empty Error, does again; not kept
+	EventLost                           // the tree was lost, to its journal or another owner
+	EventStalled                        // the journal takes nothing, or with an empty Error does again
 )
 
 var eventNames = [...]string{
@@ -53,25 +53,25 @@ func (k *EventKind) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(eventNames[:], "spawn", "event kind", text, k)
 }
 
-// A TreeEvent is one thing that happened in a tree. It is a value. Events other than EventDelta, EventRefused, EventLost and
-// EventStalled show what is durable.
+// A TreeEvent is one thing that happened in a tree. It is a value. Events other than EventDelta,
+// EventRefused, EventLost and EventStalled show what is durable.
 type TreeEvent struct {
-	Kind    EventKind   `json:"kind"`
-	Time    time.Time   `json:"time"`
-	Session session.Key `json:"session"`
-	Run     RunID       `json:"run,omitempty"` // empty for the top-level session
-	Parent  session.Key `json:"parent,omitzero"`
-	Agent   string      `json:"agent,omitempty"`
-	Label   string      `json:"label,omitempty"`
-	Depth   int         `json:"depth"`
-	Turn    int         `json:"turn,omitempty"`
-	Status  Status      `json:"status,omitzero"` // after the event
-	Class   string      `json:"class,omitempty"` // of EventPosted: the name of an InputClass
-	Text    string      `json:"text,omitempty"`  // the task, the message, the result, the delta
-	Error   string      `json:"error,omitempty"`
-	Usage   Usage       `json:"usage,omitzero"` // of EventTurnEnded: of the turn; of EventEnded: of all turns
-	To      session.Key `json:"to,omitzero"`    // of EventEnded: the requester that is told; zero: none is
-	Key     string      `json:"key,omitempty"`  // of a delivery
+	Kind    EventKind     `json:"kind"`
+	Time    time.Time     `json:"time"`
+	Session session.Key   `json:"session"`
+	Run     RunID         `json:"run,omitempty"` // empty for the top-level session
+	Parent  session.Key   `json:"parent,omitzero"`
+	Agent   string        `json:"agent,omitempty"`
+	Label   string        `json:"label,omitempty"`
+	Depth   int           `json:"depth"`
+	Turn    int           `json:"turn,omitempty"`
+	Status  Status        `json:"status,omitzero"` // after the event
+	Class   string        `json:"class,omitempty"` // of EventPosted: the name of an InputClass
+	Text    string        `json:"text,omitempty"`  // the task, the message, the result, the delta
+	Error   string        `json:"error,omitempty"`
+	Usage   session.Usage `json:"usage,omitzero"` // of EventTurnEnded; of EventEnded: of all turns
+	To      session.Key   `json:"to,omitzero"`    // of EventEnded: who is told; zero: no session is
+	Key     string        `json:"key,omitempty"`  // of a delivery
 }
 
 var eventKinds = map[tree.Kind]EventKind{
@@ -115,13 +115,13 @@ func eventOf(t *tree.Tree, f *tree.Fact) (e TreeEvent, ok bool) {
 			e.Status = StatusWaiting
 		}
 		if f.Answer != nil {
-			e.Text, e.Usage = string(f.Answer.Text), Usage(f.Answer.Usage)
+			e.Text, e.Usage = string(f.Answer.Text), usageOf(f.Answer.Usage)
 		}
 	case tree.RunEnded:
 		if f.Flags&tree.FlagTell != 0 {
 			e.To = r.Spec.Parent
 		}
-		e.Status, e.Error, e.Usage = Status(f.State), string(r.Reason), Usage(r.Usage)
+		e.Status, e.Error, e.Usage = Status(f.State), string(r.Reason), usageOf(r.Usage)
 		if r.Answer != nil {
 			e.Text = string(r.Answer.Text)
 		}

@@ -452,7 +452,7 @@ func (w *world) work(l *life, ctx context.Context, t *spawn.TurnInput, out *spaw
 	pause := func() { time.Sleep(time.Duration(roll(3000, "pause")) * time.Millisecond) }
 	pause()
 	if roll(3, "spend") == 0 {
-		if err := t.Spend(ctx, spawn.Usage{Input: int64(roll(400, "in"))}); err != nil {
+		if err := t.Spend(ctx, session.Usage{Input: int64(roll(400, "in"))}); err != nil {
 			w.known(err)
 			return err
 		}

@@ -32,7 +32,7 @@ func infoOf(t *tree.Tree, r *tree.Run) RunInfo {
 		info.Result = resultOf(a)
 		info.Model.Actual = string(a.Model)
 	}
-	info.Result.Usage = Usage(r.Usage)
+	info.Result.Usage = usageOf(r.Usage)
 	return info
 }
 
@@ -45,7 +45,7 @@ func reasonOf(r *tree.Run) string {
 }
 
 func resultOf(a *tree.Result) Result {
-	res := Result{Text: string(a.Text), Model: string(a.Model), Usage: Usage(a.Usage)}
+	res := Result{Text: string(a.Text), Model: string(a.Model), Usage: usageOf(a.Usage)}
 	if a.JSON != "" {
 		res.JSON = json.RawMessage(a.JSON)
 	}
@@ -55,9 +55,24 @@ func resultOf(a *tree.Result) Result {
 	return res
 }
 
+func usageOf(u tree.Usage) session.Usage {
+	return session.Usage{
+		Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite,
+		Cost: u.Cost,
+	}
+}
+
+func treeUsage(u session.Usage) tree.Usage {
+	return tree.Usage{
+		Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite,
+		Cost: u.Cost,
+	}
+}
+
 func answerOf(o TurnResult) tree.Result {
 	a := tree.Result{
-		Text: tree.Text(o.Result.Text), JSON: tree.Text(o.Result.JSON), Model: tree.Text(o.Result.Model), Usage: tree.Usage(o.Result.Usage).Clean(),
+		Text: tree.Text(o.Result.Text), JSON: tree.Text(o.Result.JSON),
+		Model: tree.Text(o.Result.Model), Usage: treeUsage(o.Result.Usage).Clean(),
 		Fallback: tree.Text(o.Fallback), Reply: tree.Text(o.Reply),
 	}
 	for _, f := range o.Result.Files {

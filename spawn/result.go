@@ -1,6 +1,10 @@
 package spawn
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
 
 // A Result is what a turn or a run produced. The zero Result is an empty one.
 type Result struct {
@@ -11,7 +15,7 @@ type Result struct {
 	// Files are artifacts, by reference.
 	Files []File `json:"files,omitempty"`
 	// Usage is what was consumed: of one turn in a Runner's Result, of all turns in a run's.
-	Usage Usage `json:"usage,omitzero"`
+	Usage session.Usage `json:"usage,omitzero"`
 	// Model is the one that really ran; empty if the Runner did not say.
 	Model string `json:"model,omitempty"`
 }
@@ -22,18 +26,3 @@ type File struct {
 	Path      string `json:"path,omitempty"`
 	MediaType string `json:"mediaType,omitempty"`
 }
-
-// Usage is what was consumed. The zero Usage is nothing.
-type Usage struct {
-	Input  int64   `json:"input,omitempty"`  // tokens
-	Output int64   `json:"output,omitempty"` // tokens
-	Cost   float64 `json:"cost,omitempty"`   // US dollars
-}
-
-// Add returns the sum of u and v.
-func (u Usage) Add(v Usage) Usage {
-	return Usage{Input: u.Input + v.Input, Output: u.Output + v.Output, Cost: u.Cost + v.Cost}
-}
-
-// Tokens returns input and output together.
-func (u Usage) Tokens() int64 { return u.Input + u.Output }

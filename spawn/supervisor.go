@@ -410,11 +410,15 @@ func (x *spawning) read(t *tree.Tree, r tree.Reply) {
 	x.info = RunInfo{ID: RunID(r.ID), Key: r.Ref, Root: t.Root().Key(), Parent: x.cmd.Parent} // archived
 }
 
-// A Incoming is what a session is told by a person, or by the caller.
+// An Incoming is a message to a session, for [Supervisor.Post] and [Supervisor.Steer].
 type Incoming struct {
-	// ID recognises a message that comes again; empty: it is not looked for.
-	ID    string
-	Text  string
+	// ID is the transport's name for the message. A message whose ID the session has seen in the
+	// last seven days is accepted and changes nothing. Empty: the message is always new.
+	ID string
+	// Text is what the session is told, byte for byte.
+	Text string
+	// Route is where a posted message came from, and so where the answer goes. Nil: where the one
+	// before went. Steer does not read it.
 	Route *session.Route
 }
 

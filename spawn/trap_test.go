@@ -65,12 +65,12 @@ func TestRunnerThatGoes(t *testing.T) {
 func TestRunnerThatMiscounts(t *testing.T) {
 	bubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
 		r.On("", spawntest.Play{func(ctx context.Context, tn *spawn.TurnInput, out *spawn.TurnResult) error {
-			out.Result.Usage = spawn.Usage{Input: -5, Output: 7, Cost: math.NaN()}
-			return tn.Spend(ctx, spawn.Usage{Input: -1 << 40, Cost: math.Inf(-1)})
+			out.Result.Usage = session.Usage{Input: -5, Output: 7, CacheRead: -9, Cost: math.NaN()}
+			return tn.Spend(ctx, session.Usage{Input: -1 << 40, Cost: math.Inf(-1)})
 		}})
 		key := mustSpawn(t, s, spawn.Request{Task: "x"})
 		synctest.Wait()
-		require.Equal(t, spawn.Usage{Output: 7}, find(t, s, key).Result.Usage)
+		require.Equal(t, session.Usage{Output: 7}, find(t, s, key).Result.Usage)
 	})
 }
 
@@ -81,7 +81,7 @@ func TestSpendBeyondTheReservation(t *testing.T) {
 		r.On("", spawntest.Play{spawntest.Do(func(ctx context.Context, tn *spawn.TurnInput) error {
 			for {
 				calls++
-				if err := tn.Spend(ctx, spawn.Usage{Input: 600}); err != nil {
+				if err := tn.Spend(ctx, session.Usage{Input: 600}); err != nil {
 					return err
 				}
 			}
@@ -97,7 +97,7 @@ func TestSpendBeyondTheReservation(t *testing.T) {
 func TestLastTurnMaySpend(t *testing.T) {
 	bubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
 		r.On("", spawntest.Play{
-			spawntest.Spend(spawn.Usage{Input: 30_000}), spawntest.Spend(spawn.Usage{Input: 30_000}), spawntest.Say("done"),
+			spawntest.Spend(session.Usage{Input: 30_000}), spawntest.Spend(session.Usage{Input: 30_000}), spawntest.Say("done"),
 		})
 		key := mustSpawn(t, s, spawn.Request{Task: "x", Policy: policy.Request{Budget: policy.Budget{Turns: 1}}})
 		synctest.Wait()

@@ -15,13 +15,14 @@ import (
 
 // A Runner runs one turn of one session. It may be called for many sessions at once, but never twice at once for the same.
 //
-// The turn is over when RunTurn returns. When ctx ends RunTurn should return soon, with what it has; a Runner that does not
-// is given up after a grace period, and what it still says is recorded as late. An Outcome beside an error is the partial one.
+// The turn is over when RunTurn returns. When ctx ends RunTurn should return soon, with what it
+// has; a Runner that does not is given up after a grace period, and what it still says is recorded
+// as late. A TurnResult beside an error is what there is so far.
 type Runner interface {
 	RunTurn(ctx context.Context, t *TurnInput) (TurnResult, error)
 }
 
-// An TurnResult is what a turn came to. The zero Outcome is an empty answer.
+// A TurnResult is what a turn came to. The zero TurnResult is an empty answer.
 type TurnResult struct {
 	Result Result
 	// Fallback is announced where Result.Text is blank.
@@ -34,18 +35,19 @@ type TurnResult struct {
 	Pos session.Pos
 }
 
-// An InputClass says what sort of input an Input is.
+// An InputClass says what sort of input an Input is. The zero InputClass is not one that an input
+// has.
 type InputClass uint8
 
 // The classes of inputs, in the order of presentation.
 const (
 	InputUser       = InputClass(tree.User)       // a message of a person, or of the caller
-	InputSteer      = InputClass(tree.Control)    // a nudge for a run under way
+	InputSteer      = InputClass(tree.Control)    // a message of another session to a run under way
 	InputTask       = InputClass(tree.Task)       // what a run was asked to do
 	InputCompletion = InputClass(tree.Completion) // the end of a child
 )
 
-// String returns the name of the class, such as "completion". That of the zero InputClass is "none".
+// String returns the name of the class: "user", "control" for InputSteer, "task" or "completion".
 func (c InputClass) String() string { return enum.String(tree.ClassNames[:], "InputClass", c) }
 
 // MarshalText returns the name. A value that is not an InputClass is an error.
@@ -67,7 +69,7 @@ type Input struct {
 	From  session.Key // who steers, or whose end it is
 	Time  time.Time
 	Route *session.Route // where it came from
-	// Completion is set for a InputCompletion.
+	// Completion is set if the Class is InputCompletion.
 	Completion *Completion
 }
 
@@ -115,7 +117,7 @@ type TurnInput struct {
 	yield   *JoinOptions
 	members []session.Key
 	chunk   tree.Budget // reserved
-	used    Usage
+	used    session.Usage
 }
 
 // JoinOptions say when a wait for children is over. The zero JoinOptions wait until all have ended.
@@ -177,12 +179,14 @@ func (t *TurnInput) pause() (resume func()) {
 	return func() { t.slot.resume(t.run) }
 }
 
-// Spend accounts for one model call. It returns an error that is ErrBudget when the budget does not allow another: then the
-// Runner should return what it has.
-func (t *TurnInput) Spend(ctx context.Context, u Usage) error {
+// Spend accounts for one model call. It returns an error that is ErrBudget when the budget does not
+// allow another: then the Runner should return what it has. Input, Output and Cost count against
+// budgets; CacheRead and CacheWrite are summed and do not. Amounts below zero, and a cost that is
+// not a number, count as zero.
+func (t *TurnInput) Spend(ctx context.Context, u session.Usage) error {
 	t.mu.Lock()
-	t.used = t.used.Add(Usage(tree.Usage(u).Clean()))
-	used := tree.Usage(t.used).Charge()
+	t.used = t.used.Add(usageOf(treeUsage(u).Clean()))
+	used := treeUsage(t.used).Charge()
 	enough := used.Tokens < t.chunk.Tokens && used.Micros < t.chunk.Micros
 	t.mu.Unlock()
 	if t.Exhausted != "" {
@@ -199,8 +203,8 @@ func (t *TurnInput) Spend(ctx context.Context, u Usage) error {
 	})
 }
 
-// Spent returns what Spend has accounted for.
-func (t *TurnInput) Spent() Usage {
+// Spent returns the sum of what Spend has accounted for in this turn.
+func (t *TurnInput) Spent() session.Usage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.used

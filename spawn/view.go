@@ -61,11 +61,12 @@ type OutboxEntry struct {
 // It opens nothing, takes nothing over and changes nothing, and needs neither a [Supervisor] nor a configuration: it may be called
 // beside a live owner, in another process, or after the last one has died. The store may be one of dirstore.View.
 //
-// What it says was so when the last entry was recorded. A live owner may be ahead by what it has appended since the entries were
-// read, and by what it is about to append, of which nothing has left it. What no entry records is not seen: deltas, whether
-// an attempt to deliver is under way, and whether an owner is alive at all. A run that was Running when its process died is
-// StatusRunning until the next owner opens the tree, which makes it Interrupted. MayRepeat of an entry of the outbox that has never
-// been tried may lack what was known before the last snapshot.
+// What it says was so when the last entry was recorded. A live owner may be ahead by what it has
+// appended since the entries were read, and by what it is about to append, of which nothing has
+// left it. What no entry records is not seen: deltas, whether an attempt to deliver is under way,
+// and whether an owner is alive at all. A run that was Running when its process died is
+// StatusRunning until the next owner opens the tree, which makes it Interrupted. MayRepeat of an
+// entry of the outbox that has never been tried may lack what was known before the last snapshot.
 //
 // It costs what opening the tree costs: every entry since the last snapshot is decoded once, which is a thousand, or some for
 // each session that is still in the tree, and the whole tree is in memory while it runs. It starts no goroutine, and ends with the

@@ -82,7 +82,7 @@ func TestView(t *testing.T) {
 		broken := errors.New("broken")
 		runner := (&spawntest.Runner{}).
 			On("boss", spawntest.Play{spawntest.Spawn(spawn.Request{Task: "a", Announce: true}, spawn.Request{Task: "b", Label: "B", Announce: true}), spawntest.Yield(spawn.JoinOptions{})}, spawntest.Play{spawntest.Say("both")}).
-			On("a", spawntest.Play{spawntest.Delay(time.Second), spawntest.Say("A"), spawntest.Spend(spawn.Usage{Input: 7})}).
+			On("a", spawntest.Play{spawntest.Delay(time.Second), spawntest.Say("A"), spawntest.Spend(session.Usage{Input: 7})}).
 			On("B", spawntest.Play{spawntest.Delay(time.Minute), spawntest.Fail(broken)}).
 			On("stuck", spawntest.Play{spawntest.Linger(5 * time.Second)})
 		down := errors.New("down")

@@ -36,7 +36,7 @@ func Run(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 //
 // Methods of the Harness go on with the new process by themselves; other calls belong into
 // [Harness.Do]. What f asserts must hold wherever the crash was. A reply that people get twice has
-// the same Reply.Key both times, and counts once here.
+// the same Delivery.Key both times, and counts once here.
 func EveryCrash(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 	t.Helper()
 	for at := 1; ; at++ {
@@ -211,7 +211,7 @@ func (h *Harness) PostTo(key session.Key, text string) {
 	}
 }
 
-// Replies returns what has reached people so far, each reply once, when everything that can happen
+// Replies returns what Reply has accepted so far, each reply once, when everything that can happen
 // now has happened.
 func (h *Harness) Replies() []agent.Delivery {
 	synctest.Wait()

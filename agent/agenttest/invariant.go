@@ -28,8 +28,8 @@ func (h *Harness) noteReply(d agent.Delivery) {
 		return
 	}
 	if before := h.replies[i]; before.Reply.Text != said || before.To != d.To {
-		h.t.Errorf("agenttest: reply %s is %q to %s, and was %q to %s before", d.Key, said, d.To,
-			before.Reply.Text, before.To)
+		h.t.Errorf("agenttest: reply %s is %q to %s, and was %q to %s before",
+			d.Key, said, d.To, before.Reply.Text, before.To)
 	}
 	if d.Attempt < 2 && !d.MayRepeat {
 		h.t.Errorf("agenttest: reply %s came again and does not say that it may have", d.Key)
@@ -44,8 +44,8 @@ func (h *Harness) noteDelivery(d agent.Delivery) {
 	for _, before := range h.deliveries {
 		switch same := before.Completion.Run.ID == run; {
 		case before.Key == d.Key:
-			was, is := announce.NewEvent(before.Completion), announce.NewEvent(d.Completion)
-			if !same || was.ForModel() != is.ForModel() {
+			first, again := announce.NewEvent(before.Completion), announce.NewEvent(d.Completion)
+			if !same || first.ForModel() != again.ForModel() {
 				h.t.Errorf("agenttest: delivery %s is another one than before", d.Key)
 			}
 			if d.Attempt < 2 && !d.MayRepeat {
@@ -54,8 +54,8 @@ func (h *Harness) noteDelivery(d agent.Delivery) {
 			}
 			return
 		case same:
-			h.t.Errorf("agenttest: the end of run %s was delivered as %s and as %s", run,
-				before.Key, d.Key)
+			h.t.Errorf("agenttest: the end of run %s was delivered as %s and as %s",
+				run, before.Key, d.Key)
 		}
 	}
 	h.deliveries = append(h.deliveries, d)

@@ -11,7 +11,8 @@ import (
 
 // A Receiver is what takes deliveries, and a way to see what it did.
 type Receiver struct {
-	// Deliver is the function under test. It is given deliveries that carry a completion, one call at a time.
+	// Deliver is the function under test. It is given deliveries that carry a completion, one call
+	// at a time.
 	Deliver func(ctx context.Context, d spawn.Delivery) error
 	// Acted returns how many deliveries have been acted upon so far. It is called between deliveries.
 	Acted func() int

@@ -31,7 +31,7 @@ func record(t *testing.T) (facts []tree.Fact) {
 				spawntest.Yield(spawn.JoinOptions{}),
 			}, spawntest.Play{spawntest.Say("both")}).
 			On("a", spawntest.Play{spawntest.Delay(2 * time.Second), spawntest.Say("a")}).
-			On("b", spawntest.Play{spawntest.Delay(4 * time.Second), spawntest.Spend(spawn.Usage{Input: 10}), spawntest.Fail(errors.New("broken"))}).
+			On("b", spawntest.Play{spawntest.Delay(4 * time.Second), spawntest.Spend(session.Usage{Input: 10}), spawntest.Fail(errors.New("broken"))}).
 			On("slow", spawntest.Play{spawntest.Delay(time.Hour)})
 		s, err := spawn.Open(t.Context(), spawn.Config{
 			Store: &session.Store{Journal: log}, Runner: r, Tools: []string{"read", "write"},

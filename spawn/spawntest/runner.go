@@ -138,7 +138,7 @@ func Take() Step {
 }
 
 // Spend accounts for a model call.
-func Spend(u spawn.Usage) Step {
+func Spend(u session.Usage) Step {
 	return func(ctx context.Context, t *spawn.TurnInput, out *spawn.TurnResult) error {
 		err := t.Spend(ctx, u)
 		out.Result.Usage = t.Spent()

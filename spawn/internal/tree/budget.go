@@ -92,7 +92,9 @@ func (r *Run) budgetOf(what string) string {
 // Clean returns u without what no model call can have used. A Runner's slip must not give a budget back, and what is no
 // number cannot be written down.
 func (u Usage) Clean() Usage {
-	u.Input, u.Output = min(max(u.Input, 0), maxUsed), min(max(u.Output, 0), maxUsed)
+	for _, n := range [...]*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite} {
+		*n = min(max(*n, 0), maxUsed)
+	}
 	if !(u.Cost > 0) { // nor is a NaN
 		u.Cost = 0
 	}
@@ -102,7 +104,8 @@ func (u Usage) Clean() Usage {
 
 const maxUsed = 1 << 50
 
-// Charge converts usage into the unit of budgets.
+// Charge converts usage into the unit of budgets. Tokens read from a cache or written to one are
+// not in it: a budget of tokens is one of input and output, and what caches cost is in Cost.
 func (u Usage) Charge() Budget {
 	return Budget{Tokens: u.Input + u.Output, Micros: int64(u.Cost*1e6 + 0.5)}
 }

@@ -307,10 +307,56 @@ func TestIdentifiersAreUTF8(t *testing.T) {
 
 func TestUsageIsCleaned(t *testing.T) {
 	zero := 0.0
-	u := Usage{Input: -5, Output: 1 << 62, Cost: zero / zero}.Clean()
-	require.Equal(t, Usage{Output: maxUsed}, u)
+	u := Usage{Input: -5, Output: 1 << 62, CacheRead: -1, CacheWrite: 1 << 62, Cost: zero / zero}.Clean()
+	require.Equal(t, Usage{Output: maxUsed, CacheWrite: maxUsed}, u)
 	require.Positive(t, Usage{Input: 1 << 62, Output: 1 << 62, Cost: 1 / zero}.Clean().Charge().Micros)
-	require.Equal(t, Usage{Input: 1, Output: 2, Cost: 0.5}, Usage{Input: 1, Output: 2, Cost: 0.5}.Clean())
+	whole := Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Cost: 0.5}
+	require.Equal(t, whole, whole.Clean())
+	require.Equal(t, Usage{Input: 2, Output: 4, CacheRead: 6, CacheWrite: 8, Cost: 1}, whole.add(whole))
+}
+
+func TestBudgetsDoNotCountTheTokensOfCaches(t *testing.T) {
+	used := Usage{Input: 1, Output: 2, CacheRead: 300, CacheWrite: 400, Cost: 0.5}
+	require.Equal(t, Budget{Tokens: 3, Micros: 500_000}, used.Charge())
+}
+
+// usages are amounts as journals hold them, before caches were counted and since.
+var usages = map[string]Usage{
+	`{"input":1,"output":2,"cost":0.5}`:                              {Input: 1, Output: 2, Cost: 0.5},
+	`{"input":1,"output":2,"cacheRead":3,"cacheWrite":4,"cost":0.5}`: {Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Cost: 0.5},
+	`{"cacheRead":3}`: {CacheRead: 3},
+}
+
+func turnEndedWith(usage string) []byte {
+	return []byte(`{"v":1,"kind":"turn_ended","at":1,"run":"agent:main:main","n":1,"answer":{"text":"a","usage":` + usage + `}}`)
+}
+
+func snapshotWith(t require.TestingT, u Usage) []byte {
+	spec := &Spec{ID: "i", SessionID: "s", Key: top, Grant: &Grant{Agent: "main", Role: session.RoleMain}}
+	data, err := (&Fact{Kind: Snapshot, At: 1, Image: &Image{
+		Epoch: 1, Runs: []RunState{{Spec: spec, State: Waiting, Usage: u}},
+	}}).AppendJSON(nil)
+	require.NoError(t, err)
+	return data
+}
+
+func TestUsageInTheJournal(t *testing.T) {
+	for text, want := range usages {
+		data := turnEndedWith(text)
+		f, err := DecodeFact(data)
+		require.NoError(t, err)
+		require.Equal(t, want, f.Answer.Usage)
+		again, err := f.AppendJSON(nil)
+		require.NoError(t, err)
+		require.Equal(t, string(data), string(again), "amounts of zero are left out")
+
+		data = snapshotWith(t, want)
+		require.Contains(t, string(data), `"usage":`+text)
+		f, err = DecodeFact(data)
+		require.NoError(t, err)
+		require.Equal(t, want, f.Image.Runs[0].Usage)
+	}
+	require.NotContains(t, string(snapshotWith(t, Usage{})), "usage")
 }
 
 // FuzzDecodeFact reads bytes as a journal of one to three facts: whatever they are, folding them gives a tree or an error, and
@@ -321,6 +367,10 @@ func FuzzDecodeFact(f *testing.F) {
 		data, err := r.fact(k).AppendJSON(nil)
 		require.NoError(f, err)
 		f.Add(data)
+	}
+	for text, u := range usages {
+		f.Add(turnEndedWith(text))
+		f.Add(snapshotWith(f, u))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		fact, err := DecodeFact(data)

@@ -64,15 +64,21 @@ func (r *Run) shared(g Grant) *Grant {
 	return own
 }
 
-// Usage is what was consumed.
+// Usage is what was consumed: tokens, and US dollars. Journals written before caches were counted
+// have no cacheRead and cacheWrite.
 type Usage struct {
-	Input  int64   `json:"input,omitempty"`
-	Output int64   `json:"output,omitempty"`
-	Cost   float64 `json:"cost,omitempty"`
+	Input      int64   `json:"input,omitempty"`
+	Output     int64   `json:"output,omitempty"`
+	CacheRead  int64   `json:"cacheRead,omitempty"`
+	CacheWrite int64   `json:"cacheWrite,omitempty"`
+	Cost       float64 `json:"cost,omitempty"`
 }
 
 func (u Usage) add(v Usage) Usage {
-	return Usage{u.Input + v.Input, u.Output + v.Output, u.Cost + v.Cost}
+	return Usage{
+		u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite,
+		u.Cost + v.Cost,
+	}
 }
 
 // A File is an artifact, by reference.
@@ -82,7 +88,7 @@ type File struct {
 	MediaType Text `json:"mediaType,omitempty"`
 }
 
-// An Result is what a turn came back with.
+// A Result is what a turn came back with.
 type Result struct {
 	Text     Text   `json:"text,omitempty"`
 	JSON     Text   `json:"json,omitempty"` // byte for byte, which a json.RawMessage would not be

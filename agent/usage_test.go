@@ -1,0 +1,63 @@
+package agent_test
+
+import (
+	"context"
+	"math"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
+)
+
+// usedBy returns the Usage of every line that the model said in a transcript.
+func usedBy(t *testing.T, store *session.Store, r agent.RunInfo) (used []session.Usage) {
+	t.Helper()
+	ref := session.Ref{Key: r.Key, SessionID: r.SessionID}
+	for line, err := range session.Committed(store.Transcripts.Read(t.Context(), ref, session.LineQuery{})) {
+		require.NoError(t, err)
+		if line.Message.Role == session.MessageAssistant {
+			used = append(used, line.Message.Usage)
+		}
+	}
+	return used
+}
+
+// The Loop records what each call took with its line, the run has the sum, and both survive a
+// restart.
+func TestLoopKeepsTheTokensOfCaches(t *testing.T) {
+	first := agent.Usage{Input: 10, Output: 2, CacheRead: 300, CacheWrite: 40, Cost: 0.5}
+	model := modelFunc(func(_ context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
+		if lastMessage(req).Role == session.MessageTool {
+			return &agent.ModelResponse{Text: "42", Usage: agent.Usage{Input: 1, CacheRead: 350, Cost: math.NaN()}}, nil
+		}
+		calls := []agent.ToolCall{{ID: "1", Name: "ls", Args: []byte(`{}`)}}
+		return &agent.ModelResponse{ToolCalls: calls, Usage: first}, nil
+	})
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		for n := range 3 {
+			store, err := dirstore.Open(dir)
+			require.NoError(t, err)
+			cfg := agent.Config{Runner: &agent.Loop{Model: model}, Tools: toolbox("ls"), Store: store}
+			runFor(t, cfg, func(rt *agent.Runtime) {
+				if n == 0 {
+					c, err := agent.Spawn[string](t.Context(), rt.Session(topKey), agent.Task{Text: "count"})
+					require.NoError(t, err)
+					_, err = c.Wait(t.Context())
+					require.NoError(t, err)
+				}
+				runs, err := rt.Session(topKey).Runs(t.Context())
+				require.NoError(t, err)
+				require.Len(t, runs, 1)
+				want := agent.Usage{Input: 11, Output: 2, CacheRead: 650, CacheWrite: 40, Cost: 0.5}
+				require.Equal(t, want, runs[0].Result.Usage)
+				require.Equal(t, []session.Usage{first, {Input: 1, CacheRead: 350}}, usedBy(t, store, runs[0]))
+			})
+			require.NoError(t, store.Close())
+		}
+	})
+}
