@@ -17,9 +17,9 @@ func oneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(normalize(s), unicode.IsSpace), " ")
 }
 
-// brief is oneLine for text that may be long. It keeps maxBrief runes and puts an ellipsis for the
+// shorten is oneLine for text that may be long. It keeps maxBrief runes and puts an ellipsis for the
 // rest.
-func brief(s string) string {
+func shorten(s string) string {
 	s = oneLine(s)
 	if len(s) <= maxBrief {
 		return s

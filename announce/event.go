@@ -100,7 +100,7 @@ func NewEvent(c *spawn.Completion) Event {
 }
 
 func selectResult(c *spawn.Completion) (result string, silent bool) {
-	text, d := read(c.Run.Result.Text)
+	text, d := readReply(c.Run.Result.Text)
 	switch {
 	case d == DecisionSpeak:
 		return text, false
@@ -130,7 +130,7 @@ func (e Event) outcome() (word, phrase string) {
 	case spawn.StatusOK:
 		return "success", "completed successfully"
 	case spawn.StatusFailed, spawn.StatusIncomplete:
-		reason := brief(e.Reason)
+		reason := shorten(e.Reason)
 		if reason == "" {
 			reason = "unknown error"
 		}

@@ -26,7 +26,7 @@ func Fallback(status spawn.Status, recorded []session.Message) (text string, d D
 		switch m.Role {
 		case session.MessageAssistant:
 			calls += len(m.ToolCalls)
-			text, d := read(m.Text)
+			text, d := readReply(m.Text)
 			if d == DecisionSpeak || d == DecisionSilent && status == spawn.StatusOK {
 				return text, d
 			}

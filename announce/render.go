@@ -32,7 +32,7 @@ func (e Event) ForModel() string {
 	r.field("session key", e.Child.String(), blankField)
 	r.field("session id", e.SessionID, blankField)
 	r.field("type", e.Source.Type(), "")
-	r.field("task", brief(e.Task), blankTask)
+	r.field("task", shorten(e.Task), blankTask)
 	r.field("status", e.statusLine(), "")
 	if model := modelLine(e.Model); model != "" {
 		r.field("model", model, "")

@@ -49,7 +49,7 @@ func (d *Decision) UnmarshalText(text []byte) error {
 // tokens, [DecisionDefer] if nothing is visible, and else [DecisionSpeak]. See [Visible] for the
 // rules.
 func Decide(reply string) Decision {
-	_, d := read(reply)
+	_, d := readReply(reply)
 	return d
 }
 
@@ -71,13 +71,13 @@ func Skips(reply string) bool {
 //   - A token at the end of a text, after a space or a '*', is removed.
 //   - A token inside a sentence or a word is text.
 func Visible(reply string) (text string, ok bool) {
-	text, d := read(reply)
+	text, d := readReply(reply)
 	return text, d == DecisionSpeak
 }
 
-// read returns the visible text of a reply and the decision. The text is empty unless the
+// readReply returns the visible text of a reply and the decision. The text is empty unless the
 // decision is DecisionSpeak.
-func read(reply string) (string, Decision) {
+func readReply(reply string) (string, Decision) {
 	text := Sanitize(reply)
 	if text == "" {
 		return "", DecisionDefer
