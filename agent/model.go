@@ -51,9 +51,9 @@ type ModelResponse struct {
 // DefaultSteps is how many model calls a Loop makes in one turn at most, unless it says otherwise.
 const DefaultSteps = 50
 
-// A Loop is the Runner of a bot that has only a model client. It calls the model and the tools until
-// the model is done. Messages that arrive meanwhile are read before the next call. A budget that is
-// exhausted ends the turn with the text that there is.
+// A Loop is the Runner of a bot that has only a model client. It calls the model and the tools
+// until the model is done. Messages that arrive meanwhile are read before the next call. A budget
+// that is exhausted ends the turn with the text that there is.
 type Loop struct {
 	Model    Model
 	MaxSteps int // model calls in one turn; 0: DefaultSteps

@@ -93,7 +93,9 @@ func TestReplyPassesVisibleWhateverTheJournalHolds(t *testing.T) {
 			Deliver: func(context.Context, spawn.Delivery) error {
 				return errors.New("no connection")
 			},
-			Runner: spawnRunner(func(_ context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
+			Runner: spawnRunner(func(
+				_ context.Context, tn *spawn.TurnInput,
+			) (spawn.TurnResult, error) {
 				return spawn.TurnResult{Reply: tn.Inputs[0].Text}, nil
 			}),
 		})
