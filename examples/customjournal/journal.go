@@ -33,8 +33,8 @@ type Journal struct {
 	mu  sync.Mutex
 }
 
-// A file is the content of one file. Its name on disk is a hash of the root, because keys tell upper
-// case from lower and some file systems do not. So the root itself is in the content.
+// A file is the content of one file. Its name on disk is a hash of the root, because keys tell
+// upper case from lower and some file systems do not. So the root itself is in the content.
 type file struct {
 	Root    string
 	Last    session.Seq

@@ -1,5 +1,5 @@
-// Managedbot is a bot whose chats are run by Offshoot too. What the bot itself has is a transport, a
-// model client and its tools.
+// Managedbot is a bot whose chats are run by Offshoot too. What the bot itself has is a transport,
+// a model client and its tools.
 package main
 
 import (
