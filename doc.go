@@ -1,23 +1,28 @@
-// Package offshoot is the signpost of the module; it has no code. Offshoot gives a Go bot that already has a model client and a chat
-// transport prompts assembled from a workspace, sub-agents spawned under policy, and results that always come back.
+// Package offshoot is an entry to the module and has no code. Offshoot is a library for Go bots
+// that already have a model client and a chat transport. It gives such a bot prompts assembled from
+// a workspace, sub-agents spawned under policy, and results that always come back.
 //
-//	agent       start here: Config, Runtime, Session, Child, tools, commands
+//	agent       begin here: Config, Runtime, Session, Child, tools
 //	  |
-//	announce    an outcome becomes an event and reaches whoever asked
+//	announce    the end of a run becomes a text that reaches its requester
 //	  |
 //	spawn       the life of a tree of runs          context   session and workspace -> prompt
 //	  |                                               |
-//	policy      may it, with which limits, tools and sandbox
+//	policy      whether a spawn may happen, with which limits, tools and sandbox
 //	  |
-//	session     who is who: keys, lineage, journals, transcripts, bindings
+//	session     the names of sessions, and what is stored of them
 //
-// Most programs import [github.com/offshoot-sdk/offshoot/agent] and [github.com/offshoot-sdk/offshoot/session] and nothing else. Every
-// package below agent can be used without those above it: [github.com/offshoot-sdk/offshoot/policy] answers whether a spawn may happen,
-// [github.com/offshoot-sdk/offshoot/context], whose package is called agentctx, makes a prompt out of a folder.
+// Most programs import [github.com/offshoot-sdk/offshoot/agent] and
+// [github.com/offshoot-sdk/offshoot/session], a program with rules of its own also
+// [github.com/offshoot-sdk/offshoot/policy]. Every package below agent can be used without those
+// above it. For example, policy alone answers whether a spawn may happen, and
+// [github.com/offshoot-sdk/offshoot/context], whose package is called agentctx, makes a prompt of a
+// directory.
 //
-// To see all of it at work without a key, a network or any set-up:
+// This command shows all of it at work, without a key, a network or any set-up:
 //
 //	go run ./examples/quickstart
 //
-// README.md has the first program, DESIGN.md the reasons, and CONTRIBUTING.md the rules for changes.
+// README.md has the first program, DESIGN.md the reasons, and CONTRIBUTING.md the rules for
+// changes.
 package offshoot

@@ -35,7 +35,9 @@
 //	rt, err := agent.Open(ctx, agent.Config{
 //		Runner:    &agent.Loop{Model: myModel},
 //		Workspace: os.DirFS("workspace"),
-//		Reply:     func(ctx context.Context, r agent.Reply) error { return send(r.To, r.Text) },
+//		Reply: func(ctx context.Context, d agent.Delivery) error {
+//			return send(ctx, d.To, d.Reply.Text)
+//		},
 //	})
 //	if err != nil { ... }
 //	go func() { ended <- rt.Run(ctx) }()

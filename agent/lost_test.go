@@ -142,7 +142,10 @@ func TestTranscriptChangedInUse(t *testing.T) {
 			return agent.Result{Text: "answer to " + tn.Messages[len(tn.Messages)-1].Text}, nil
 		})
 		cfg.Store, cfg.Logger = store, slog.New(slog.NewTextHandler(&log, nil))
-		cfg.Reply = func(_ context.Context, d agent.Delivery) error { replies <- d.Reply.Text; return nil }
+		cfg.Reply = func(_ context.Context, d agent.Delivery) error {
+			replies <- d.Reply.Text
+			return nil
+		}
 		s := runUntilEnd(t, cfg).Session(session.Must(session.MainKey("main")))
 		ask := func(text string) string {
 			require.NoError(t, s.Post(t.Context(), agent.Message{Text: text}))

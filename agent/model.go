@@ -51,8 +51,9 @@ type ModelResponse struct {
 // DefaultSteps is how many model calls a Loop makes in one turn at most, unless it says otherwise.
 const DefaultSteps = 50
 
-// A Loop is a Runner for callers who hold only a model client: it calls the model and the tools until the model is done. What
-// arrives meanwhile is read before the next call; a budget that is exhausted ends the turn with what there is.
+// A Loop is the Runner of a bot that has only a model client. It calls the model and the tools
+// until the model is done. Messages that arrive meanwhile are read before the next call. A budget
+// that is exhausted ends the turn with the text that there is.
 type Loop struct {
 	Model    Model
 	MaxSteps int // model calls in one turn; 0: DefaultSteps
@@ -78,8 +79,9 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 		}
 		messages = append(messages, more...)
 		resp, err := l.Model.Generate(ctx, &ModelRequest{
-			Model: t.Model, Thinking: t.Thinking, Prompt: t.Prompt, Messages: messages, Tools: t.Tools, Schema: t.Schema,
-			Session: t.Session, Run: t.Run, New: len(messages) - len(t.Messages) + t.New, delta: t.Delta,
+			Model: t.Model, Thinking: t.Thinking, Prompt: t.Prompt, Messages: messages,
+			Tools: t.Tools, Schema: t.Schema, Session: t.Session, Run: t.Run,
+			New: len(messages) - len(t.Messages) + t.New, delta: t.Delta,
 		})
 		if err != nil {
 			return res, err
@@ -109,7 +111,8 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 		if spent != nil {
 			return res, spent
 		}
-		if messages, err = l.callTools(ctx, t, messages, resp.ToolCalls); err != nil || t.hasYielded() {
+		messages, err = l.callTools(ctx, t, messages, resp.ToolCalls)
+		if err != nil || t.hasYielded() {
 			return res, err
 		}
 	}

@@ -61,7 +61,8 @@ func TestPresetClawdbotDeniesFourSessionTools(t *testing.T) {
 	others := strings.Fields("cron gateway agents_list session_status subagents")
 	all := append(strings.Fields("sessions_list sessions_history sessions_send sessions_spawn"),
 		others...)
-	require.Equal(t, others, cfg.Rules.FilterTools(policy.Subject{Agent: "main", Role: session.RoleLeaf}, all))
+	leaf := policy.Subject{Agent: "main", Role: session.RoleLeaf}
+	require.Equal(t, others, cfg.Rules.FilterTools(leaf, all))
 	g, err := cfg.Rules.Admit(policy.Caller{Key: topKey, Role: session.RoleMain}, policy.Request{})
 	require.NoError(t, err)
 	require.Equal(t, policy.AnnounceTurn, g.Announce)

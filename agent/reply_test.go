@@ -90,8 +90,12 @@ func TestReplyPassesVisibleWhateverTheJournalHolds(t *testing.T) {
 		store := session.NewMemory()
 		sup, err := spawn.Open(t.Context(), spawn.Config{
 			Store: store, Replies: true,
-			Deliver: func(context.Context, spawn.Delivery) error { return errors.New("no connection") },
-			Runner: spawnRunner(func(_ context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
+			Deliver: func(context.Context, spawn.Delivery) error {
+				return errors.New("no connection")
+			},
+			Runner: spawnRunner(func(
+				_ context.Context, tn *spawn.TurnInput,
+			) (spawn.TurnResult, error) {
 				return spawn.TurnResult{Reply: tn.Inputs[0].Text}, nil
 			}),
 		})
@@ -107,7 +111,10 @@ func TestReplyPassesVisibleWhateverTheJournalHolds(t *testing.T) {
 
 		var got []agent.Delivery
 		cfg := agent.Config{Store: store, Runner: &agent.Loop{Model: modelFunc(nil)}}
-		cfg.Reply = func(_ context.Context, d agent.Delivery) error { got = append(got, d); return nil }
+		cfg.Reply = func(_ context.Context, d agent.Delivery) error {
+			got = append(got, d)
+			return nil
+		}
 		runFor(t, cfg, func(rt *agent.Runtime) {
 			require.NoError(t, rt.Session(topKey).Idle(t.Context()))
 		})

@@ -104,7 +104,9 @@ var errNoReceiver = errors.New("agent: the Config has no Deliver or Reply that t
 
 // deliver hands over what leaves a tree.
 func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
-	err := errNoReceiver // as when an earlier configuration had a receiver: the entry is kept, and blocked in the end
+	// An earlier configuration may have had a receiver that this one has not. The entry is then
+	// kept, and blocked in the end.
+	err := errNoReceiver
 	switch {
 	case out.Completion != nil && rt.cfg.Deliver != nil:
 		err = rt.cfg.Deliver(ctx, out)

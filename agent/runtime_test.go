@@ -76,7 +76,10 @@ func TestLoopSpawnsAndAnswersLater(t *testing.T) {
 				"AGENTS.md": {Data: []byte("Be exact.")}, "SOUL.md": {Data: []byte("Be kind.")},
 				"TOOLS.md": {Data: []byte("ls lists.")},
 			},
-			Reply: func(_ context.Context, d agent.Delivery) error { replies <- d.Reply.Text; return nil },
+			Reply: func(_ context.Context, d agent.Delivery) error {
+				replies <- d.Reply.Text
+				return nil
+			},
 		})
 		require.NoError(t, rt.Session(topKey).Post(t.Context(),
 			agent.Message{ID: "1", Text: "How many files?"}))

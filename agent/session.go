@@ -66,14 +66,14 @@ func (s *Session) runs(ctx context.Context, deep bool) ([]RunInfo, error) {
 	return s.rt.sup.Runs(ctx, root, s.key, deep)
 }
 
-// CancelTurn cancels the turn of the session that is under way. It returns when that is durable, and
-// does not wait for the Runner. The context of the turn ends with the cause [ErrTurnCancelled]; a Runner
-// that does not return within Config.Grace is given up. The sub-agents of the session go on. A
-// top-level session says nothing about the turn and takes further messages. A sub-agent that has
-// nothing else to do ends as [spawn.StatusCancelled], and its requester is told.
+// CancelTurn cancels the turn of the session that is under way. It returns when that is durable,
+// and does not wait for the Runner. The context of the turn ends with the cause [ErrTurnCancelled].
+// A Runner that does not return within Config.Grace is given up. The sub-agents of the session go
+// on. A top-level session says nothing about the turn and takes further messages. A sub-agent that
+// has nothing else to do ends as [spawn.StatusCancelled], and its requester is told.
 //
-// A session without a turn under way is not changed, and the error is nil. It is [ErrNotFound] for a
-// session that is not on record.
+// A session without a turn under way is not changed, and the error is nil. It is [ErrNotFound] for
+// a session that is not on record.
 func (s *Session) CancelTurn(ctx context.Context) error {
 	root, err := s.tree(ctx)
 	if err != nil {

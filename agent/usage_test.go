@@ -17,7 +17,8 @@ import (
 func usedBy(t *testing.T, store *session.Store, r agent.RunInfo) (used []session.Usage) {
 	t.Helper()
 	ref := session.Ref{Key: r.Key, SessionID: r.SessionID}
-	for line, err := range session.Committed(store.Transcripts.Read(t.Context(), ref, session.LineQuery{})) {
+	lines := store.Transcripts.Read(t.Context(), ref, session.LineQuery{})
+	for line, err := range session.Committed(lines) {
 		require.NoError(t, err)
 		if line.Message.Role == session.MessageAssistant {
 			used = append(used, line.Message.Usage)
@@ -30,22 +31,26 @@ func usedBy(t *testing.T, store *session.Store, r agent.RunInfo) (used []session
 // restart.
 func TestLoopKeepsTheTokensOfCaches(t *testing.T) {
 	first := agent.Usage{Input: 10, Output: 2, CacheRead: 300, CacheWrite: 40, Cost: 0.5}
-	model := modelFunc(func(_ context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
+	second := agent.Usage{Input: 1, CacheRead: 350, Cost: math.NaN()}
+	kept := []session.Usage{first, {Input: 1, CacheRead: 350}}
+	generate := func(_ context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
 		if lastMessage(req).Role == session.MessageTool {
-			return &agent.ModelResponse{Text: "42", Usage: agent.Usage{Input: 1, CacheRead: 350, Cost: math.NaN()}}, nil
+			return &agent.ModelResponse{Text: "42", Usage: second}, nil
 		}
 		calls := []agent.ToolCall{{ID: "1", Name: "ls", Args: []byte(`{}`)}}
 		return &agent.ModelResponse{ToolCalls: calls, Usage: first}, nil
-	})
+	}
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		for n := range 3 {
 			store, err := dirstore.Open(dir)
 			require.NoError(t, err)
-			cfg := agent.Config{Runner: &agent.Loop{Model: model}, Tools: toolbox("ls"), Store: store}
+			runner := &agent.Loop{Model: modelFunc(generate)}
+			cfg := agent.Config{Runner: runner, Tools: toolbox("ls"), Store: store}
 			runFor(t, cfg, func(rt *agent.Runtime) {
 				if n == 0 {
-					c, err := agent.Spawn[string](t.Context(), rt.Session(topKey), agent.Task{Text: "count"})
+					c, err := agent.Spawn[string](t.Context(), rt.Session(topKey),
+						agent.Task{Text: "count"})
 					require.NoError(t, err)
 					_, err = c.Wait(t.Context())
 					require.NoError(t, err)
@@ -55,7 +60,7 @@ func TestLoopKeepsTheTokensOfCaches(t *testing.T) {
 				require.Len(t, runs, 1)
 				want := agent.Usage{Input: 11, Output: 2, CacheRead: 650, CacheWrite: 40, Cost: 0.5}
 				require.Equal(t, want, runs[0].Result.Usage)
-				require.Equal(t, []session.Usage{first, {Input: 1, CacheRead: 350}}, usedBy(t, store, runs[0]))
+				require.Equal(t, kept, usedBy(t, store, runs[0]))
 			})
 			require.NoError(t, store.Close())
 		}

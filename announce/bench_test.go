@@ -68,9 +68,9 @@ func BenchmarkForModel(b *testing.B) {
 	results := map[string]string{"short": "Go is a language.", "64KiB": benchInputs["prose"]}
 	for name, text := range results {
 		b.Run(name, func(b *testing.B) {
-			e := announce.NewEvent(completion(func(c *spawn.Completion) {
+			e := testEvent(func(c *spawn.Completion) {
 				c.Run.Result.Text = text
-			}))
+			})
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
 			for b.Loop() {
@@ -81,7 +81,7 @@ func BenchmarkForModel(b *testing.B) {
 }
 
 func BenchmarkNewEvent(b *testing.B) {
-	c := completion()
+	c := testCompletion()
 	b.ReportAllocs()
 	for b.Loop() {
 		_ = announce.NewEvent(c)

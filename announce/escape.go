@@ -17,8 +17,8 @@ func oneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(normalize(s), unicode.IsSpace), " ")
 }
 
-// shorten is oneLine for text that may be long. It keeps maxBrief runes and puts an ellipsis for the
-// rest.
+// shorten is oneLine for text that may be long. It keeps maxBrief runes and puts an ellipsis for
+// the rest.
 func shorten(s string) string {
 	s = oneLine(s)
 	if len(s) <= maxBrief {

@@ -40,14 +40,14 @@ func (s Source) Type() string {
 	return "subagent task"
 }
 
-// An Event is what the end of a run becomes for whoever asked for it. Make one with [NewEvent]; it is a plain value and
-// every field may hold anything, since both renderings escape.
+// An Event is what the requester of a run is told of its end. [NewEvent] makes one. It is a plain
+// value. Every field may hold any text, since both renderings escape.
 type Event struct {
 	Source    Source      `json:"source"`
 	Child     session.Key `json:"child"`               // the session that ended its run
 	SessionID string      `json:"sessionId,omitempty"` // of the child
-	Task      string      `json:"task"`                // label, else the task itself
-	// Status is the runtime's, never taken from what the child says.
+	Task      string      `json:"task"`                // the label, or the task without a label
+	// Status comes from the runtime, never from what the child says.
 	Status spawn.Status `json:"status"`
 	Reason string       `json:"reason,omitempty"` // why it did not end well
 	// Result is the visible text to announce, whole; empty if there is none.
@@ -58,20 +58,26 @@ type Event struct {
 	Files  []spawn.File    `json:"files,omitempty"`
 	Model  spawn.ModelInfo `json:"model,omitzero"`
 	Stats  Stats           `json:"stats,omitzero"`
-	// Nested says that the requester is itself a sub-agent, Siblings how many other runs of it were still active.
-	Nested   bool `json:"nested,omitempty"`
-	Siblings int  `json:"siblings,omitempty"`
-	// Nonce is in the lines that fence the rendering. Letters, digits, '-' and '_' count.
+	// Nested says that the requester is itself a sub-agent.
+	Nested bool `json:"nested,omitempty"`
+	// Siblings is how many other runs of the requester were still active.
+	Siblings int `json:"siblings,omitempty"`
+	// Nonce is in the lines that fence the rendering for a model. Characters other than the letters
+	// and digits of ASCII, '-' and '_' are ignored.
 	Nonce string `json:"nonce"`
 }
 
-// NewEvent makes the event of a completion, which it does not change: of
-// [spawn.Delivery.Completion], for a receiver. It depends on nothing else, so the same completion
+// NewEvent makes the event of a completion. A receiver passes the Completion of its
+// [spawn.Delivery]. NewEvent does not change it and depends on nothing else: the same completion
 // always gives the same event. A nil completion gives the zero Event.
 //
-// The result is the visible part of what the Runner returned, else its typed result, else the visible part of the fallback.
-// A child is silent if it ended ok and what it returned is a silent token; one that did not end ok is always reported. The
-// path of the transcript is not part of a completion; set Stats.Transcript where it is known.
+// The result is the visible part of what the Runner returned. If there is none, it is the typed
+// result, and without one the visible part of the fallback.
+//
+// A child is silent if it ended ok and returned a silent token. A child that did not end ok is
+// always reported.
+//
+// A completion does not name the transcript. A caller that knows its path sets Stats.Transcript.
 func NewEvent(c *spawn.Completion) Event {
 	if c == nil {
 		return Event{}
@@ -99,6 +105,7 @@ func NewEvent(c *spawn.Completion) Event {
 	return e
 }
 
+// selectResult returns the text to announce, and whether the child chose to say nothing.
 func selectResult(c *spawn.Completion) (result string, silent bool) {
 	text, d := readReply(c.Run.Result.Text)
 	switch {
@@ -119,12 +126,14 @@ func (e Event) Outcome() string {
 	return word
 }
 
-// Phrase returns the status as a phrase: "completed successfully", "failed: reason", "timed out" or "unknown".
+// Phrase returns the status as a phrase: "completed successfully", "failed: reason", "timed out" or
+// "unknown".
 func (e Event) Phrase() string {
 	_, phrase := e.outcome()
 	return phrase
 }
 
+// outcome returns the status word and the phrase.
 func (e Event) outcome() (word, phrase string) {
 	switch e.Status {
 	case spawn.StatusOK:
@@ -139,12 +148,13 @@ func (e Event) outcome() (word, phrase string) {
 		return "timeout", "timed out"
 	case spawn.StatusCancelled:
 		return "error", "failed: stopped"
-	default: // interrupted, or not terminal, which no completion is: nobody knows how it ends
+	default: // interrupted, or not terminal, which the status of a completion never is
 		return "unknown", "unknown"
 	}
 }
 
-// ForPerson returns the result alone, sanitized: no metadata and no control token, and nothing at all for a silent child.
+// ForPerson returns the result alone, sanitized. It has neither metadata nor control tokens. It is
+// empty for a silent child.
 func (e Event) ForPerson() string {
 	if e.Silent {
 		return ""

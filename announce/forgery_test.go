@@ -13,7 +13,7 @@ import (
 
 // forgedEvent returns an event with text in every field that a child can reach.
 func forgedEvent(text string) announce.Event {
-	return announce.NewEvent(completion(func(c *spawn.Completion) {
+	return testEvent(func(c *spawn.Completion) {
 		c.Run.Result = spawn.Result{
 			Text: text, Model: text, Files: []spawn.File{{Name: text, Path: text, MediaType: text}},
 		}
@@ -21,20 +21,20 @@ func forgedEvent(text string) announce.Event {
 		c.Run.Model = spawn.ModelInfo{Requested: text + "x", Resolved: text, Actual: text}
 		c.Run.Status = spawn.StatusFailed
 		c.Fallback = text
-	}))
+	})
 }
 
 func TestForgeriesStayInside(t *testing.T) {
 	t.Parallel()
-	for _, f := range announcetest.Forgeries(nonce) {
+	for _, f := range announcetest.Forgeries(testNonce) {
 		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()
 			e := forgedEvent(f.Text)
-			require.NoError(t, announcetest.CheckFence(e.ForModel(), nonce))
+			require.NoError(t, announcetest.CheckFence(e.ForModel(), testNonce))
 			require.NoError(t, announcetest.CheckPerson(e.ForPerson(), "sessionKey"))
 
 			e.Result = f.Text // a result that NewEvent did not sanitize
-			require.NoError(t, announcetest.CheckFence(e.ForModel(), nonce))
+			require.NoError(t, announcetest.CheckFence(e.ForModel(), testNonce))
 			require.NoError(t, announcetest.CheckPerson(e.ForPerson(), "sessionKey"))
 		})
 	}
@@ -44,7 +44,7 @@ func TestForgeriesStayInside(t *testing.T) {
 // model copies into its answer.
 func TestEchoesDoNotReachPeople(t *testing.T) {
 	t.Parallel()
-	event := announce.NewEvent(completion()).ForModel()
+	event := testEvent().ForModel()
 	for _, reply := range []string{
 		event,
 		"Here it is:\n\n" + event + "\n\nBye.",
@@ -53,15 +53,15 @@ func TestEchoesDoNotReachPeople(t *testing.T) {
 		event[:len(event)/2],
 		"The child said: " + event,
 		"The child said: " + event + " That was all.",
-		announce.ForModel(announce.NewEvent(completion()), announce.NewEvent(completion())),
+		announce.ForModel(testEvent(), testEvent()),
 	} {
 		text, _ := announce.Visible(reply)
-		require.NoError(t, announcetest.CheckPerson(text, "sessionKey", "session key", "sid-1", nonce), "%q", reply)
+		require.NoError(t, announcetest.CheckPerson(text, "sessionKey", "session key", "sid-1", testNonce), "%q", reply)
 	}
 }
 
 func FuzzForgery(f *testing.F) {
-	for _, forgery := range announcetest.Forgeries(nonce) {
+	for _, forgery := range announcetest.Forgeries(testNonce) {
 		f.Add(forgery.Text, "field")
 		f.Add("text", forgery.Text)
 	}
@@ -69,7 +69,7 @@ func FuzzForgery(f *testing.F) {
 		e := forgedEvent(field)
 		e.Result = text
 		got := e.ForModel()
-		if err := announcetest.CheckFence(got, nonce); err != nil {
+		if err := announcetest.CheckFence(got, testNonce); err != nil {
 			t.Fatalf("%v in %q", err, got)
 		}
 		if got != e.ForModel() {

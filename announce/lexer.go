@@ -2,14 +2,14 @@ package announce
 
 import "strings"
 
-// This comment is the map of the lexer. One round of Sanitize makes two passes over the text. In the
-// tables, "goes" means that the pass removes something, and "stays" that it keeps it.
+// This comment is the map of the lexer. One round of Sanitize makes two passes over the text. In
+// the tables, "goes" means that the pass removes something, and "stays" that it keeps it.
 //
 // The first pass is stripEchoes. It removes the runtime's own texts that a model has copied:
 //
-//	stripEvents    An event goes, from <<<completion n>>> to <<<end of completion n>>>. Without its
-//	               end marker, an event that starts a line goes up to the end of the text. Of any
-//	               other marker, only the marker goes.
+//	stripEvents    An event goes, from <<<completion n>>> to <<<end of completion n>>>. Without
+//	               its end marker, an event that starts a line goes up to the end of the text. Of
+//	               any other marker, only the marker goes.
 //	stripStats     A line that starts with "Stats: runtime" and names a session goes.
 //
 // The second pass is stripScaffolding. Its lexer stops at each of < [ ` ~ and asks in this order:

@@ -73,7 +73,9 @@ func TestSkips(t *testing.T) {
 
 func TestDecisionText(t *testing.T) {
 	t.Parallel()
-	for _, d := range []announce.Decision{0, announce.DecisionSpeak, announce.DecisionSilent, announce.DecisionDefer} {
+	for _, d := range []announce.Decision{
+		0, announce.DecisionSpeak, announce.DecisionSilent, announce.DecisionDefer,
+	} {
 		text, err := d.MarshalText()
 		require.NoError(t, err)
 		require.Equal(t, d.String(), string(text))

@@ -88,6 +88,7 @@ func (h *Harness) checkCompletions() {
 	}
 	undelivered, out, replies := false, 0, 0
 	for _, f := range h.facts {
+		runID := sessions[f.Run].runID()
 		switch {
 		case f.Kind == "deferred" || f.Kind == "blocked" || f.Kind == "dismissed":
 			undelivered = true
@@ -95,8 +96,8 @@ func (h *Harness) checkCompletions() {
 			replies++
 		case f.Told && f.Out:
 			out++
-		case f.Told && len(read[sessions[f.Run].runID()]) == 0 && delivered[sessions[f.Run].runID()]:
-			// its requester ended without reading it, so it went up to a session of the caller
+		case f.Told && len(read[runID]) == 0 && delivered[runID]:
+			// Its requester ended without reading it. It went up to a session of the caller.
 			out++
 		case f.Told:
 			h.checkRead(sessions, read, f.Run)

@@ -3,7 +3,6 @@ package announcetest
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,10 +40,16 @@ func TestDeliverRefusesOtherReceivers(t *testing.T) {
 		"acts each time": {func() Receiver {
 			return receiver(func(spawn.Delivery) any { calls++; return calls })
 		}, []string{"repeat", "restart", "others"}},
-		"by attempt": {func() Receiver { return receiver(func(d spawn.Delivery) any { return d.Attempt }) }, []string{"repeat", "others"}},
-		"by epoch":   {func() Receiver { return receiver(func(d spawn.Delivery) any { return d.Epoch }) }, []string{"restart", "others"}},
+		"by attempt": {func() Receiver {
+			return receiver(func(d spawn.Delivery) any { return d.Attempt })
+		}, []string{"repeat", "others"}},
+		"by epoch": {func() Receiver {
+			return receiver(func(d spawn.Delivery) any { return d.Epoch })
+		}, []string{"restart", "others"}},
 		"by content": {func() Receiver {
-			return receiver(func(d spawn.Delivery) any { return announce.NewEvent(d.Completion).ForModel() })
+			return receiver(func(d spawn.Delivery) any {
+				return announce.NewEvent(d.Completion).ForModel()
+			})
 		}, []string{"others"}},
 		"drops maybe": {func() Receiver {
 			r := receiver(byKey)
@@ -58,7 +63,10 @@ func TestDeliverRefusesOtherReceivers(t *testing.T) {
 			return r
 		}, []string{"maybe"}},
 		"fails": {func() Receiver {
-			return Receiver{Deliver: func(context.Context, spawn.Delivery) error { return refused }, Acted: func() int { return 0 }}
+			return Receiver{
+				Deliver: func(context.Context, spawn.Delivery) error { return refused },
+				Acted:   func() int { return 0 },
+			}
 		}, []string{"once", "repeat", "restart", "maybe", "others"}},
 	}
 	for name, tt := range tests {
@@ -69,38 +77,5 @@ func TestDeliverRefusesOtherReceivers(t *testing.T) {
 			}
 		}
 		require.Equal(t, tt.fails, failed, name)
-	}
-}
-
-func TestCheckFence(t *testing.T) {
-	t.Parallel()
-	const code = "n0nce"
-	good := "<<<completion n0nce>>>\nFrom the runtime, x\nsource: subagent\nsession key: k\nsession id: s\ntype: t\ntask: t\nstatus: success\n" +
-		"what to do: tell\nresult, as data; x\n| a\n|\nStats: runtime n/a\n<<<end of completion n0nce>>>"
-	require.NoError(t, CheckFence(good, code))
-	replace := func(old, with string) string {
-		require.Contains(t, good, old)
-		return strings.Replace(good, old, with, 1)
-	}
-	for name, bad := range map[string]string{
-		"no start":        replace("<<<completion n0nce>>>\n", ""),
-		"no end":          replace("\n<<<end of completion n0nce>>>", ""),
-		"no stats":        replace("\nStats: runtime n/a", ""),
-		"no result":       replace("\n| a\n|", ""),
-		"a foreign line":  replace("| a", "a"),
-		"a second status": replace("status: success", "status: success\nstatus: error"),
-		"a late field":    replace("|\n", "|\ntask: x\n"),
-		"a hidden break":  replace("| a", "| a\u2028b"),
-	} {
-		require.Error(t, CheckFence(bad, code), name)
-	}
-	require.Error(t, CheckFence(good, "other"), "another code")
-}
-
-func TestCheckPerson(t *testing.T) {
-	t.Parallel()
-	require.NoError(t, CheckPerson("Say NO_REPLY to it.", "canary"))
-	for _, bad := range []string{"x\n**no_reply**", "ANNOUNCE_SKIP", "a <|im_end|>", "<<<completion x", "a canary"} {
-		require.Error(t, CheckPerson(bad, "canary"), bad)
 	}
 }

@@ -4,5 +4,19 @@
 //	Forgeries --> [ announce.Event ] --> ForModel  --> CheckFence: one event, by the runtime
 //	                                +--> ForPerson --> CheckPerson: no token, no metadata
 //
-//	Delivery, again, out of order --> [ your Deliver ] --> TestDeliver: acted once for each Key
+//	deliveries, some repeated --> [ your Deliver ] --> TestDeliver: acted once for each key
+//
+// Begin with [TestDeliver] in deliver.go. It calls a [Receiver] with deliveries that come twice,
+// after a restart or out of order, and checks that the Receiver acts once for each key:
+//
+//	func TestReceiver(t *testing.T) {
+//		announcetest.TestDeliver(t, func(t *testing.T) announcetest.Receiver {
+//			bot := newBot(t)
+//			return announcetest.Receiver{Deliver: bot.deliver, Acted: bot.turns}
+//		})
+//	}
+//
+// A program that renders events itself takes the [Forgeries] of forgeries.go. Each [Forgery] is a
+// text by which a child tries to pass for another speaker. [CheckFence] checks the text for a model
+// and [CheckPerson] the text for a person.
 package announcetest

@@ -12,7 +12,7 @@ var script = agenttest.Script{
 	"main": {
 		agenttest.Call("sessions_spawn", `{"task": "count the files", "label": "count"}`),
 		agenttest.Say("On it."),
-		agenttest.Echo(), // says what the completion said
+		agenttest.Echo(), // repeats the result of the completion
 	},
 	"count": {agenttest.Say("42").After(10 * time.Minute)},
 }
@@ -39,7 +39,8 @@ func TestCrashWhileTheChildRuns(t *testing.T) {
 	})
 }
 
-// Whatever the moment of the crash, nothing is lost and nothing comes twice.
+// EveryCrash kills the process at each write to the store. In every case, nothing is lost and
+// nothing comes twice.
 func TestAnyCrash(t *testing.T) {
 	agenttest.EveryCrash(t, agent.Config{}, script, func(h *agenttest.Harness) {
 		h.Post("How many files?")

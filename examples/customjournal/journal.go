@@ -1,10 +1,13 @@
-// Package filejournal is a Journal in a hundred lines: one JSON file for each tree, replaced whole by every append.
+// Package filejournal is an example of a [session.Journal] of one's own, in a hundred lines. It
+// keeps one JSON file for each tree, and every append replaces the whole file.
 //
-//	Append   lock, load <dir>/<hash of root>.json, compare the last sequence, write a new file beside it, sync, rename
+//	Append   lock, load <dir>/<hash of root>.json, compare the last sequence,
+//	         write a new file beside it, sync, rename
 //	Read     load, yield
-//	Roots    load every file: fine for a few trees, which is what this is for
+//	Roots    load every file
 //
-// It is an example of how small an implementation can be, and safe for one process at a time.
+// It is for one process at a time, and for a few trees, since Roots reads all of them. Its test is
+// three lines: package sessiontest has the rules.
 package filejournal
 
 import (
@@ -23,14 +26,15 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A Journal keeps the logs in the directory Dir, which must exist.
+// A Journal keeps logs in the directory Dir, which must exist. Its methods may be called from any
+// number of goroutines.
 type Journal struct {
 	Dir string
 	mu  sync.Mutex
 }
 
-// A file is the content of one file. The root is kept as text, because its name on disk is a hash: keys tell upper case from lower,
-// some file systems do not.
+// A file is the content of one file. Its name on disk is a hash of the root, because keys tell
+// upper case from lower and some file systems do not. So the root itself is in the content.
 type file struct {
 	Root    string
 	Last    session.Seq
@@ -39,7 +43,9 @@ type file struct {
 }
 
 // Append implements [session.Journal].
-func (j *Journal) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (j *Journal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	if root.IsZero() {
 		return 0, session.ErrInvalidKey
 	}
@@ -67,7 +73,9 @@ func (j *Journal) Append(ctx context.Context, root session.Key, after session.Se
 }
 
 // Read implements [session.Journal].
-func (j *Journal) Read(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+func (j *Journal) Read(
+	ctx context.Context, root session.Key, after session.Seq,
+) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
 		f, err := load(j.path(root))
 		if err = errors.Join(err, ctx.Err()); err != nil {
@@ -83,7 +91,9 @@ func (j *Journal) Read(ctx context.Context, root session.Key, after session.Seq)
 }
 
 // Roots implements [session.Journal].
-func (j *Journal) Roots(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error] {
+func (j *Journal) Roots(
+	ctx context.Context, q session.RootQuery,
+) iter.Seq2[session.Head, error] {
 	return func(yield func(session.Head, error) bool) {
 		names, err := filepath.Glob(filepath.Join(j.Dir, "*.json"))
 		if err = errors.Join(err, ctx.Err()); err != nil {
@@ -100,6 +110,7 @@ func (j *Journal) Roots(ctx context.Context, q session.RootQuery) iter.Seq2[sess
 	}
 }
 
+// head returns what a file says of its tree.
 func head(name string) (session.Head, error) {
 	f, err := load(name)
 	if err != nil {
@@ -112,10 +123,12 @@ func head(name string) (session.Head, error) {
 	return session.Head{Root: root, Last: f.Last, Due: f.Due}, nil
 }
 
+// path returns the name of the file of a tree.
 func (j *Journal) path(root session.Key) string {
 	return filepath.Join(j.Dir, fmt.Sprintf("%x.json", sha256.Sum256([]byte(root.String()))))
 }
 
+// load reads a file. A file that does not exist is an empty log.
 func load(name string) (f file, err error) {
 	data, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -127,7 +140,8 @@ func load(name string) (f file, err error) {
 	return f, json.Unmarshal(data, &f)
 }
 
-// save makes the file durable before it takes the place of the old one, and its new name durable after that.
+// save replaces a file. The new content is durable before it takes the place of the old one, and
+// the name of the new file is durable when save returns.
 func save(name string, f file) error {
 	data, err := json.Marshal(f)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Embed is a bot in the terminal: what you type goes to the agent, what the agent says is printed. Put your own model client
-// behind Generate and your own transport in place of the terminal.
+// Embed is a bot in the terminal. A line that is typed goes to the agent, and its reply is printed.
+// To make a bot of your own, put your model client behind Generate and your transport in the place
+// of the terminal.
 package main
 
 import (
@@ -21,9 +22,11 @@ type model struct{}
 
 func (model) Generate(_ context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
 	last := req.Messages[len(req.Messages)-1]
-	return &agent.ModelResponse{Text: fmt.Sprintf("You said %q. I have %d tools.", last.Text, len(req.Tools))}, nil
+	text := fmt.Sprintf("You said %q. I have %d tools.", last.Text, len(req.Tools))
+	return &agent.ModelResponse{Text: text}, nil
 }
 
+// place is what the model passes to the tool weather.
 type place struct {
 	City string `json:"city" doc:"the city, in English"`
 }

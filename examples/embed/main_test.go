@@ -17,7 +17,7 @@ func TestAnswersWhatIsTyped(t *testing.T) {
 	})
 }
 
-// The README shows this program, and nothing else.
+// The first listing of the README is this program.
 func TestReadmeShowsThisProgram(t *testing.T) {
 	program, err := os.ReadFile("main.go")
 	require.NoError(t, err)

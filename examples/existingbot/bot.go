@@ -1,11 +1,11 @@
-// Existingbot is a bot that had a chat loop, a tool loop and a model client before it knew of Offshoot, and now has sub-agents
-// too. This file is the bot as it was; the lines that changed are marked. What was added is in offshoot.go.
+// Existingbot is a bot with a chat loop, a tool loop and a model client of its own that gets
+// sub-agents from Offshoot. This file is the bot as it was before. The lines that are new in it are
+// marked "added", those that are different "changed". The file offshoot.go is new.
 package main
 
 import (
 	"context"
 	"encoding/json"
-	"slices" // added
 	"sync"
 
 	"github.com/offshoot-sdk/offshoot/agent"    // added
@@ -25,7 +25,7 @@ type Call struct {
 	Args     json.RawMessage
 }
 
-// Tool is a tool of the bot.
+// Tool is a function that the model may call.
 type Tool struct {
 	Name, Doc string
 	Schema    json.RawMessage
@@ -43,7 +43,7 @@ type Telegram interface {
 	Send(ctx context.Context, chat int64, text string) error
 }
 
-// Bot is the bot.
+// Bot answers the messages of all chats, one at a time.
 type Bot struct {
 	llm      LLM
 	telegram Telegram
@@ -57,14 +57,17 @@ type Bot struct {
 func (b *Bot) turn(ctx context.Context, chat int64, text string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	tools, err := b.toolsOf(chat) // added
+	if err != nil {               // added
+		return err // added
+	} // added
 	b.history[chat] = append(b.history[chat], Msg{Role: "user", Text: text})
-	tools := slices.Concat(b.tools, b.sessionTools(chat)) // added
-	reply, err := b.loop(ctx, "gpt-5", b.history[chat], tools)
+	reply, err := b.loop(ctx, "gpt-5", b.history[chat], tools) // changed
 	if err != nil {
 		return err
 	}
 	b.history[chat] = append(b.history[chat], Msg{Role: "assistant", Text: reply})
-	if reply, ok := announce.Visible(reply); ok { // added: the model may choose to stay silent
+	if reply, ok := announce.Visible(reply); ok { // added: the model may choose to say nothing
 		return b.telegram.Send(ctx, chat, reply)
 	}
 	return nil
@@ -84,6 +87,7 @@ func (b *Bot) loop(ctx context.Context, model string, msgs []Msg, tools []Tool) 
 	}
 }
 
+// call returns what a tool says to the model.
 func call(ctx context.Context, tools []Tool, c Call) string {
 	for _, t := range tools {
 		if t.Name == c.Name {

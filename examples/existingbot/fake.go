@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// What a real bot has in the place of this file is a model client and a transport. These answer by rule, so that the program runs
-// without either.
+// A real bot has a model client and a transport in the place of this file. The ones here answer by
+// rule, so that the program runs without either.
 
 func dialLLM() LLM { return fakeLLM{} }
 
 func dialTelegram() Telegram { return console{} }
 
-// fakeLLM hands questions over to a sub-agent, and tells what that has found.
+// fakeLLM gives each question to a sub-agent and repeats what the sub-agent has found.
 type fakeLLM struct{}
 
 func (fakeLLM) Chat(_ context.Context, _ string, msgs []Msg, _ []Tool) (Msg, error) {
@@ -31,7 +31,7 @@ func (fakeLLM) Chat(_ context.Context, _ string, msgs []Msg, _ []Tool) (Msg, err
 	return Msg{Role: "assistant", Calls: []Call{{ID: "call_0", Name: "sessions_spawn", Args: args}}}, err
 }
 
-// console is a chat with one person, who asks one thing.
+// console is a chat with one person, who asks one question.
 type console struct{}
 
 func (console) Updates(_ context.Context, handle func(chat int64, text string)) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/offshoot-sdk/offshoot/agent"
@@ -31,7 +32,8 @@ func (b *Bot) runChild(ctx context.Context, t *agent.Turn) (agent.Result, error)
 	return agent.Result{Text: reply}, err
 }
 
-// deliver gives a finished sub-agent to the chat that asked for it, as a turn like any other.
+// deliver gives the result of a sub-agent to the chat that asked for it, as a turn like any other.
+// A receiver that must not act twice after a crash remembers d.Key.
 func (b *Bot) deliver(ctx context.Context, d agent.Delivery) error {
 	chat, err := strconv.ParseInt(d.To.Peer(), 10, 64)
 	if err != nil {
@@ -40,12 +42,17 @@ func (b *Bot) deliver(ctx context.Context, d agent.Delivery) error {
 	return b.turn(ctx, chat, announce.NewEvent(d.Completion).ForModel())
 }
 
-// sessionTools are what the model of a chat needs to use sub-agents: sessions_spawn, subagents and their like.
-func (b *Bot) sessionTools(chat int64) []Tool {
-	key := session.Must(session.DirectKey("main", "telegram", strconv.FormatInt(chat, 10)))
-	return fromOffshoot(b.sub.Session(key).Tools())
+// toolsOf returns the bot's own tools and those by which the model of a chat uses sub-agents, such
+// as sessions_spawn and subagents.
+func (b *Bot) toolsOf(chat int64) ([]Tool, error) {
+	key, err := session.DirectKey("main", "telegram", strconv.FormatInt(chat, 10))
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(b.tools, fromOffshoot(b.sub.Session(key).Tools())), nil
 }
 
+// toOffshoot makes tools of Offshoot of the bot's tools.
 func toOffshoot(in []Tool) (out []agent.Tool) {
 	for _, t := range in {
 		out = append(out, agent.Tool{
@@ -58,6 +65,7 @@ func toOffshoot(in []Tool) (out []agent.Tool) {
 	return out
 }
 
+// fromOffshoot makes tools of the bot of Offshoot's tools.
 func fromOffshoot(in []agent.Tool) (out []Tool) {
 	for _, t := range in {
 		out = append(out, Tool{

@@ -13,8 +13,10 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
-// journalText prints every entry of a tree's journal.
-func journalText(ctx context.Context, store *session.Store, root session.Key, asJSON bool) (string, error) {
+// journalText returns every entry of a tree's journal, one on each line.
+func journalText(
+	ctx context.Context, store *session.Store, root session.Key, asJSON bool,
+) (string, error) {
 	var b strings.Builder
 	for e, err := range store.Journal.Read(ctx, root, 0) {
 		if err != nil {
@@ -34,7 +36,8 @@ func journalText(ctx context.Context, store *session.Store, root session.Key, as
 	return b.String(), nil
 }
 
-// verifyState reads everything there is.
+// verifyState reads every file and every tree. It returns a line for each that is not intact, and
+// the figures.
 func verifyState(ctx context.Context, dir string, store *session.Store) (string, error) {
 	var b strings.Builder
 	var bad []error
@@ -47,11 +50,11 @@ func verifyState(ctx context.Context, dir string, store *session.Store) (string,
 			fmt.Fprintf(&b, "bad   %s: %v\n", f.Path, err)
 			bad = append(bad, err)
 		case f.Torn > 0:
-			fmt.Fprintf(&b, "torn  %s: %d bytes that a crash left and nobody was told of\n", f.Path, f.Torn)
+			fmt.Fprintf(&b, "torn  %s: %d bytes that a crash left and that were never acknowledged\n", f.Path, f.Torn)
 		}
 	}
 	heads, err := roots(ctx, store)
-	if err != nil && len(bad) == 0 { // else it has been said
+	if err != nil && len(bad) == 0 { // otherwise Verify has reported it
 		fmt.Fprintf(&b, "bad   %v\n", err)
 		bad = append(bad, err)
 	}

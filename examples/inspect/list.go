@@ -14,9 +14,11 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// listState prints every tree with its runs and what waits to leave it, as their journals have it at the moment. Trees that cannot be
-// read are in the error, and the others are printed all the same.
-func listState(ctx context.Context, o stateOptions, store *session.Store, now time.Time) (string, error) {
+// listState returns every tree with its runs and the deliveries that wait, as its journal has them
+// at the moment. The error names the trees that cannot be read. The others are listed all the same.
+func listState(
+	ctx context.Context, o stateOptions, store *session.Store, now time.Time,
+) (string, error) {
 	var b strings.Builder
 	var bad []error
 	var sum totals
@@ -41,14 +43,16 @@ func listState(ctx context.Context, o stateOptions, store *session.Store, now ti
 	if !o.json {
 		b.WriteString(sum.String())
 		if len(bad) > 0 {
-			fmt.Fprintf(&b, "%s cannot be read; -verify looks at everything\n", count(len(bad), "more tree"))
+			more := count(len(bad), "more tree")
+			fmt.Fprintf(&b, "%s cannot be read; -verify looks at everything\n", more)
 		}
 	}
 	return b.String(), errors.Join(bad...)
 }
 
-// openedText says which process was the last to have the directory open, as its lock file says it to people, or nothing. Whether the
-// process lives is not for a program to find out that must not take the lock, not even for a moment.
+// openedText says which process was the last to open the directory, as the lock file tells it, or
+// nothing if there is no lock file. It does not say whether the process lives: only a program that
+// takes the lock can find that out, and this one must not take it.
 func openedText(dir string, now time.Time) string {
 	text, err := os.ReadFile(filepath.Join(dir, "lock"))
 	var h struct {
@@ -59,12 +63,14 @@ func openedText(dir string, now time.Time) string {
 	if err != nil || json.Unmarshal(text, &h) != nil || h.PID == 0 {
 		return ""
 	}
-	return fmt.Sprintf("last opened %s ago by process %d on %q\n\n", lasted(now.Sub(h.Since)), h.PID, h.Host)
+	ago := lasted(now.Sub(h.Since))
+	return fmt.Sprintf("last opened %s ago by process %d on %q\n\n", ago, h.PID, h.Host)
 }
 
 // listTree prints one tree.
 func listTree(b *strings.Builder, v spawn.TreeView, now time.Time) error {
-	fmt.Fprintf(b, "%s: %v, %s, last entry %s ago by owner %d\n", v.Root, v.Status, dueText(v.Due, now), lasted(now.Sub(v.Time)), v.Epoch)
+	fmt.Fprintf(b, "%s: %v, %s, last entry %s ago by owner %d\n",
+		v.Root, v.Status, dueText(v.Due, now), lasted(now.Sub(v.Time)), v.Epoch)
 	runs := table{head: []string{"STATE", "ELAPSED", "RUN", "SESSION", "ERROR"}}
 	for _, r := range v.Runs {
 		elapsed := "-"
@@ -83,7 +89,9 @@ func listTree(b *strings.Builder, v spawn.TreeView, now time.Time) error {
 	for _, u := range v.Unread {
 		fmt.Fprintf(b, "  unread by %s: %s\n", u.Session, unreadText(u))
 	}
-	deliveries := table{head: []string{"DELIVERY", "STATE", "FOR", "FAILED", "NEXT", "WHAT", "TO", "ERROR"}}
+	deliveries := table{
+		head: []string{"DELIVERY", "STATE", "FOR", "FAILED", "NEXT", "WHAT", "TO", "ERROR"},
+	}
 	for _, e := range v.Outbox {
 		deliveries.add(delivery(e, now)...)
 	}
@@ -110,10 +118,13 @@ func delivery(e spawn.OutboxEntry, now time.Time) []string {
 	case e.Busy:
 		state = "busy"
 	}
-	return []string{e.Key, state, lasted(now.Sub(since)), count(e.Attempt-1, "time"), next, what, e.To.String(), short(e.Error)}
+	return []string{
+		e.Key, state, lasted(now.Sub(since)), count(e.Attempt-1, "time"), next, what,
+		e.To.String(), short(e.Error),
+	}
 }
 
-// totals count what there is in all trees.
+// totals are the figures of all trees together.
 type totals struct {
 	trees, runs, archived    int
 	states                   [spawn.StatusIncomplete + 1]int
@@ -158,13 +169,16 @@ func (t *totals) String() string {
 		fmt.Fprintf(&b, " and %s", count(t.archived, "archived run"))
 	}
 	all := spawn.Unread{Messages: t.messages, Steers: t.steers, Completions: t.unread}
-	fmt.Fprintf(&b, ", unread: %s, deliveries: %d pending, %d blocked\n", unreadText(all), t.pending, t.blocked)
+	fmt.Fprintf(&b, ", unread: %s, deliveries: %d pending, %d blocked\n",
+		unreadText(all), t.pending, t.blocked)
 	if t.blocked > 0 {
-		b.WriteString("while the bot does not run, -retry KEY or -dismiss KEY settles a blocked delivery\n")
+		b.WriteString("while the bot does not run, " +
+			"-retry KEY or -dismiss KEY settles a blocked delivery\n")
 	}
 	return b.String()
 }
 
+// unreadText returns what a session has not read, such as "2 messages, 1 completion".
 func unreadText(u spawn.Unread) string {
 	var parts []string
 	for _, p := range []struct {
@@ -181,6 +195,7 @@ func unreadText(u spawn.Unread) string {
 	return strings.Join(parts, ", ")
 }
 
+// count returns a number with a noun, such as "1 tree" or "2 trees".
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -188,6 +203,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// dueText returns when a tree or a delivery needs its owner again.
 func dueText(due, now time.Time) string {
 	switch {
 	case due.IsZero():
@@ -198,8 +214,8 @@ func dueText(due, now time.Time) string {
 	return "due in " + lasted(due.Sub(now))
 }
 
-// lasted returns a time as people say it: the longer, the less exactly. Clocks of two machines may differ: nothing lasts less than
-// no time.
+// lasted returns a duration as text. The longer it is, the fewer digits the text has. A negative
+// duration, which comes of the clocks of two machines, is zero.
 func lasted(d time.Duration) string {
 	d = max(d, 0)
 	switch {
@@ -211,7 +227,7 @@ func lasted(d time.Duration) string {
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
-// nameOf returns what a run is called, or what it was told to do.
+// nameOf returns the label of a run, or its task if it has no label.
 func nameOf(r spawn.RunInfo) string {
 	if r.Label != "" {
 		return short(r.Label)

@@ -12,25 +12,65 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// everything is a tree with all that a list can show.
+// everything returns a tree with all that a list can show.
 func everything(now time.Time) spawn.TreeView {
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	town := session.Must(top.Child("places", "t"))
 	runs := []spawn.RunInfo{
-		{Key: session.Must(top.Child("routes", "r")), Depth: 1, Label: "trains", Status: spawn.StatusOK, Started: ago(time.Hour), Ended: ago(50 * time.Minute)},
-		{Key: town, Depth: 1, Label: "town", Status: spawn.StatusWaiting, Started: ago(90 * time.Second)},
-		{Key: session.Must(town.Child("places", "s")), Depth: 2, Task: "a place\nto sleep", Status: spawn.StatusRunning, Started: ago(2 * time.Second)},
-		{Key: session.Must(town.Child("places", "e")), Depth: 2, Label: "eat\t\v\x1b[31m", Status: spawn.StatusQueued},
-		{Key: session.Must(top.Child("main", "x")), Depth: 1, Label: strings.Repeat("x", 61), Status: spawn.StatusFailed, Started: ago(100 * time.Hour), Ended: now, Error: "no\nconnection"},
+		{
+			Key: session.Must(top.Child("routes", "r")), Depth: 1, Label: "trains",
+			Status: spawn.StatusOK, Started: ago(time.Hour), Ended: ago(50 * time.Minute),
+		},
+		{
+			Key: town, Depth: 1, Label: "town",
+			Status: spawn.StatusWaiting, Started: ago(90 * time.Second),
+		},
+		{
+			Key: session.Must(town.Child("places", "s")), Depth: 2, Task: "a place\nto sleep",
+			Status: spawn.StatusRunning, Started: ago(2 * time.Second),
+		},
+		{
+			Key: session.Must(town.Child("places", "e")), Depth: 2, Label: "eat\t\v\x1b[31m",
+			Status: spawn.StatusQueued,
+		},
+		{
+			Key: session.Must(top.Child("main", "x")), Depth: 1, Label: strings.Repeat("x", 61),
+			Status: spawn.StatusFailed, Started: ago(100 * time.Hour), Ended: now,
+			Error: "no\nconnection",
+		},
 	}
 	return spawn.TreeView{
-		Root: top, Status: spawn.StatusRunning, Time: ago(time.Second), Epoch: 3, Total: 7, Due: ago(time.Second), Runs: runs,
-		Unread: []spawn.Unread{{Session: top, Messages: 2, Completions: 1}, {Session: town, Steers: 1}},
+		Root: top, Status: spawn.StatusRunning, Time: ago(time.Second), Epoch: 3, Total: 7,
+		Due: ago(time.Second), Runs: runs,
+		Unread: []spawn.Unread{
+			{Session: top, Messages: 2, Completions: 1}, {Session: town, Steers: 1},
+		},
 		Outbox: []spawn.OutboxEntry{
-			{Delivery: spawn.Delivery{Key: "s.1", Attempt: 9, To: top, Completion: &spawn.Completion{Run: runs[0]}, Blocked: ago(26 * time.Hour), Error: "down"}, Created: ago(27 * time.Hour)},
-			{Delivery: spawn.Delivery{Key: "s.2", Attempt: 2, To: top, Reply: &spawn.Reply{Text: "hi"}, Error: "down"}, Created: ago(20 * time.Second), Due: now.Add(5 * time.Second)},
-			{Delivery: spawn.Delivery{Key: "s.3", Attempt: 1, To: top, Reply: &spawn.Reply{Text: "hi"}, Error: "not now"}, Created: ago(time.Second), Due: ago(time.Second), Busy: true},
-			{Delivery: spawn.Delivery{Key: "s.4", Attempt: 1, To: top, Reply: &spawn.Reply{Text: "hi"}}, Created: now.Add(time.Second), Due: now},
+			{
+				Delivery: spawn.Delivery{
+					Key: "s.1", Attempt: 9, To: top, Completion: &spawn.Completion{Run: runs[0]},
+					Blocked: ago(26 * time.Hour), Error: "down",
+				},
+				Created: ago(27 * time.Hour),
+			},
+			{
+				Delivery: spawn.Delivery{
+					Key: "s.2", Attempt: 2, To: top, Reply: &spawn.Reply{Text: "hi"}, Error: "down",
+				},
+				Created: ago(20 * time.Second), Due: now.Add(5 * time.Second),
+			},
+			{
+				Delivery: spawn.Delivery{
+					Key: "s.3", Attempt: 1, To: top, Reply: &spawn.Reply{Text: "hi"}, Error: "not now",
+				},
+				Created: ago(time.Second), Due: ago(time.Second), Busy: true,
+			},
+			{
+				Delivery: spawn.Delivery{
+					Key: "s.4", Attempt: 1, To: top, Reply: &spawn.Reply{Text: "hi"},
+				},
+				Created: now.Add(time.Second), Due: now,
+			},
 		},
 	}
 }

@@ -1,26 +1,34 @@
-// Inspect prints the prompt that a session would get: the very one that a
-// Runtime with this workspace assembles.
+// Inspect prints the prompt that a session would get, as a Runtime with this workspace assembles
+// it.
 //
 //	go run ./examples/inspect -workspace DIR -session agent:main:main
 //	go run ./examples/inspect -workspace DIR -session agent:main:main -report
 //	go run ./examples/inspect -workspace DIR -session agent:main:main -mode minimal
-//	go run ./examples/inspect -workspace DIR -session agent:main:main -diff agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11
+//	go run ./examples/inspect -workspace DIR -session agent:main:main -diff agent:ops:main
 //
-// And what a directory of dirstore.Open holds, beside the bot that has it open or without one:
+// It also prints what a directory of dirstore.Open holds, whether a bot has it open or not:
 //
-//	go run ./examples/inspect -state DIR                           trees, runs, what is unread, deliveries
-//	go run ./examples/inspect -state DIR -json                     the same as spawn.TreeView, a line for each tree
-//	go run ./examples/inspect -state DIR -tree agent:main:main     the journal of a tree, as text; with -json as entries
-//	go run ./examples/inspect -state DIR -verify                   every frame, every line, every tree
-//	go run ./examples/inspect -state DIR -retry KEY                a blocked delivery, while no bot runs
+//	go run ./examples/inspect -state DIR
+//	    trees, runs, what is unread, deliveries
+//	go run ./examples/inspect -state DIR -json
+//	    the same, as a spawn.TreeView on each line
+//	go run ./examples/inspect -state DIR -tree agent:main:main
+//	    the journal of a tree, as text, or with -json as entries
+//	go run ./examples/inspect -state DIR -verify
+//	    what is not intact in any frame, line or tree
+//	go run ./examples/inspect -state DIR -retry KEY
 //	go run ./examples/inspect -state DIR -dismiss KEY
+//	    settles a blocked delivery while no bot runs
 //
-// The list shows what the journals say at the moment. What was running when a process died is running until the bot opens the
-// directory again, which reports it as interrupted. Nothing but -retry and -dismiss changes anything: they take the lock, so that
-// they fail beside a bot, and add their entry to the journal of one tree, after those of taking it over. They start no
-// turn and deliver nothing; the bot does, when it runs.
+// The list shows what the journals say at the moment. A run whose process died is listed as running
+// until the bot opens the directory again, which reports the run as interrupted.
 //
-// It ends with 0, with 1 if what was asked for cannot be done or something is broken, and with 2 if the command line makes no sense.
+// Only -retry and -dismiss change anything. They take the lock, so they fail while a bot has it.
+// They take over one tree and add their entry to its journal. They neither start a turn nor
+// deliver: the bot does that when it runs next.
+//
+// The exit code is 0, or 1 if the request cannot be met or something is not intact, or 2 if the
+// command line is wrong.
 package main
 
 import (
@@ -145,7 +153,7 @@ func assemble(workspace fs.FS, key session.Key, mode agentctx.Mode, now time.Tim
 	return agentctx.Assemble(in)
 }
 
-// difference shows the second prompt, or its report, against the first.
+// difference returns what is different in the second prompt, or in its report.
 func difference(a, b agentctx.Prompt, report bool) string {
 	textA, textB := a.String(), b.String()
 	if report {
@@ -158,8 +166,8 @@ func difference(a, b agentctx.Prompt, report bool) string {
 	return head + "no difference\n"
 }
 
-// harmless takes out what a terminal would obey instead of show: files are
-// printed as they are, and not everybody who writes one means well.
+// harmless replaces the control characters that a terminal would obey. The files of a workspace may
+// have been written by people who want to harm the reader.
 func harmless(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && unicode.IsControl(r) {

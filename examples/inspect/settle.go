@@ -52,9 +52,12 @@ func unsettled(err error, key string, now time.Time) error {
 			roots[i] = root.String()
 		}
 		where := strings.Join(roots, " and ")
-		return fmt.Errorf("delivery %q is ambiguous, nothing was changed: it is in the trees %s", key, where)
+		return fmt.Errorf("delivery %q is ambiguous, nothing was changed: it is in the trees %s",
+			key, where)
 	case errors.Is(err, spawn.ErrNotFound):
-		missing := fmt.Errorf("no delivery %q: it has arrived or been dismissed, or the key is another one", key)
+		missing := fmt.Errorf(
+			"no delivery %q: it has arrived or been dismissed, or the key is another one", key,
+		)
 		return errors.Join(missing, unreadable(err))
 	}
 	return err

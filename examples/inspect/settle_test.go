@@ -62,7 +62,8 @@ func blocked(t *testing.T, dir string, root session.Key) map[string]string {
 	return keys
 }
 
-// Retry and dismiss add an entry that says who did it and one that says what, and leave everything else alone.
+// -retry and -dismiss add two entries: one that names the process, and one that says what it did.
+// They change nothing else.
 func TestSettle(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -73,7 +74,8 @@ func TestSettle(t *testing.T) {
 				spawnTask(t, rt, top, agent.Task{Text: "report", Label: label})
 			}
 			wait(2 * time.Hour)
-			_, err := agent.Spawn[string](t.Context(), rt.Session(top), agent.Task{Text: "report", Label: "silent"})
+			silent := agent.Task{Text: "report", Label: "silent"}
+			_, err := agent.Spawn[string](t.Context(), rt.Session(top), silent)
 			require.NoError(t, err)
 			wait(time.Minute)
 
@@ -91,11 +93,13 @@ func TestSettle(t *testing.T) {
 		had, conversations, other := kinds(t, dir, top), transcripts(t, dir), headOf(t, dir, ops)
 		require.Equal(t, "dismissed\n", must(t, "-state", dir, "-dismiss", keys["second"]))
 		require.Equal(t, append(had, "opened", "dismissed"), kinds(t, dir, top))
-		assert.Equal(t, time.Now().UTC(), headOf(t, dir, top).Due, "the bot looks at it first thing: its run can be archived")
+		assert.Equal(t, time.Now().UTC(), headOf(t, dir, top).Due,
+			"the tree is due at once: its run can be archived")
 
 		wait(time.Minute)
 		had = kinds(t, dir, top)
-		require.Equal(t, "it is tried again when the bot runs\n", must(t, "-state", dir, "-retry", keys["first"]))
+		out := must(t, "-state", dir, "-retry", keys["first"])
+		require.Equal(t, "it is tried again when the bot runs\n", out)
 		require.Equal(t, append(had, "opened", "revived"), kinds(t, dir, top))
 		require.Empty(t, blocked(t, dir, top))
 		assert.Equal(t, time.Now().UTC(), headOf(t, dir, top).Due)
@@ -110,7 +114,7 @@ func TestSettle(t *testing.T) {
 		}
 		assert.Equal(t, before, files(t, dir))
 		assert.Equal(t, conversations, transcripts(t, dir))
-		assert.Equal(t, other, headOf(t, dir, ops), "another tree is not even opened")
+		assert.Equal(t, other, headOf(t, dir, ops), "the other tree is not opened")
 		assert.Contains(t, must(t, "-state", dir), "endless")
 
 		got := make(chan string, 10)
@@ -129,7 +133,8 @@ func TestSettle(t *testing.T) {
 	})
 }
 
-// After a crash the tree has to be taken over, which says what became of its turns, and starts none.
+// After a crash, -retry and -dismiss take the tree over. They record what became of its turns and
+// start none.
 func TestSettleAfterACrash(t *testing.T) {
 	for _, how := range []string{"retry", "dismiss"} {
 		dir := t.TempDir()
@@ -142,8 +147,9 @@ func TestSettleAfterACrash(t *testing.T) {
 			})
 			had := kinds(t, dir, top)
 			must(t, "-state", dir, "-"+how, blocked(t, dir, top)["first"])
-			want := map[string]string{"retry": "revived", "dismiss": "dismissed"}[how]
-			require.Equal(t, append(had, "opened", "turn_ended", "stop_requested", "run_ended", want), kinds(t, dir, top))
+			settled := map[string]string{"retry": "revived", "dismiss": "dismissed"}[how]
+			want := append(had, "opened", "turn_ended", "stop_requested", "run_ended", settled)
+			require.Equal(t, want, kinds(t, dir, top))
 			out := must(t, "-state", dir)
 			assert.Regexp(t, `interrupted  .*endless .*the process that ran its turn is gone`, out)
 			assert.Regexp(t, `pending  0s +0 times +now +the end of endless`, out)
@@ -151,7 +157,7 @@ func TestSettleAfterACrash(t *testing.T) {
 	}
 }
 
-// A key that two trees have, because somebody has copied one, settles neither.
+// A key that is in two trees, since one of them is a copy, settles neither.
 func TestSettleWhatIsAmbiguous(t *testing.T) {
 	dir := t.TempDir()
 	store, err := dirstore.Open(dir)
@@ -165,7 +171,8 @@ func TestSettleWhatIsAmbiguous(t *testing.T) {
 			`{"v":1,"kind":"turn_ended","at":1,"run":"ROOT","state":5,"flags":64,"n":1,"answer":{"reply":"hi"}}`,
 			`{"v":1,"kind":"blocked","at":1,"ord":1,"text":"down"}`,
 		} {
-			b.Entries = append(b.Entries, session.Entry{Payload: session.Raw(strings.ReplaceAll(f, "ROOT", root.String()))})
+			fact := session.Raw(strings.ReplaceAll(f, "ROOT", root.String()))
+			b.Entries = append(b.Entries, session.Entry{Payload: fact})
 		}
 		_, err = store.Journal.Append(t.Context(), root, 0, b)
 		require.NoError(t, err)

@@ -42,26 +42,32 @@ func runState(ctx context.Context, args []string, now time.Time, out, errOut io.
 		return explain(err, usage, "inspect -state DIR -h", out, errOut)
 	}
 	text, err := inspectState(ctx, o, now)
-	if !o.json { // what a terminal would obey has no place in a text, and every place in a value
+	if !o.json { // JSON keeps control characters, a text for a terminal does not
 		text = harmless(text)
 	}
 	fmt.Fprint(out, text)
 	if err != nil {
-		fmt.Fprintf(errOut, "inspect: %s\n", harmless(strings.ReplaceAll(err.Error(), "\n", "\ninspect: ")))
+		lines := strings.ReplaceAll(err.Error(), "\n", "\ninspect: ")
+		fmt.Fprintf(errOut, "inspect: %s\n", harmless(lines))
 		return exitError
 	}
 	return exitOK
 }
 
+// parseState reads the command line of -state. The usage is there if it was asked for.
 func parseState(args []string) (o stateOptions, usage string, err error) {
 	var b strings.Builder
 	flags := newFlags(&b)
 	flags.StringVar(&o.dir, "state", "", "directory of dirstore.Open")
 	flags.TextVar(&o.tree, "tree", session.Key{}, "print the journal of the tree with this `root`")
-	flags.BoolVar(&o.json, "json", false, "print JSON: a line for each tree, or with -tree for each entry")
-	flags.BoolVar(&o.verify, "verify", false, "read every frame, entry and line, and every tree, and say what is wrong")
-	flags.StringVar(&o.retry, "retry", "", "have the blocked delivery with this `key` tried again; needs the lock")
-	flags.StringVar(&o.dismiss, "dismiss", "", "give up the blocked delivery with this `key`; needs the lock")
+	flags.BoolVar(&o.json, "json", false,
+		"print JSON: a line for each tree, or with -tree for each entry")
+	flags.BoolVar(&o.verify, "verify", false,
+		"read every frame, entry and line, and every tree, and say what is wrong")
+	flags.StringVar(&o.retry, "retry", "",
+		"have the blocked delivery with this `key` tried again; needs the lock")
+	flags.StringVar(&o.dismiss, "dismiss", "",
+		"give up the blocked delivery with this `key`; needs the lock")
 	if err := flags.Parse(args); err != nil {
 		return o, b.String(), err
 	}
@@ -103,7 +109,8 @@ func inspectState(ctx context.Context, o stateOptions, now time.Time) (text stri
 	return listState(ctx, o, store, now)
 }
 
-// viewState opens a directory for reading, which makes nothing. What a person is likely to have got wrong is said in one line.
+// viewState opens a directory for reading. It creates nothing. A path that is wrong is an error of
+// one line.
 func viewState(dir string) (*session.Store, error) {
 	info, err := os.Stat(dir)
 	switch {
@@ -112,16 +119,17 @@ func viewState(dir string) (*session.Store, error) {
 	case err != nil:
 		return nil, fmt.Errorf("-state: %w", err)
 	case !info.IsDir():
-		return nil, fmt.Errorf("%q is no directory", dir)
+		return nil, fmt.Errorf("%q is not a directory", dir)
 	}
 	store, err := dirstore.View(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("the directory %q holds no state: nobody has opened it with dirstore.Open", dir)
+		return nil, fmt.Errorf("directory %q holds no state: dirstore.Open has never opened it", dir)
 	}
 	return store, err
 }
 
-// roots returns the heads of all trees that can be read, sorted, and nothing else. The error is about the others.
+// roots returns the heads of all trees that can be read, sorted by root. The error is about the
+// others.
 func roots(ctx context.Context, store *session.Store) (heads []session.Head, bad error) {
 	for h, err := range store.Journal.Roots(ctx, session.RootQuery{}) {
 		if err != nil {
@@ -130,7 +138,9 @@ func roots(ctx context.Context, store *session.Store) (heads []session.Head, bad
 			heads = append(heads, h)
 		}
 	}
-	slices.SortFunc(heads, func(a, b session.Head) int { return strings.Compare(a.Root.String(), b.Root.String()) })
+	slices.SortFunc(heads, func(a, b session.Head) int {
+		return strings.Compare(a.Root.String(), b.Root.String())
+	})
 	return heads, bad
 }
 

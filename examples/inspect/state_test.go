@@ -20,8 +20,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// bot runs a bot on a directory while live lasts. Its children say what they were told, or never come to an end: then its process dies
-// with them.
+// bot runs a bot on a directory while live runs. A child whose task says "for ever" does not end.
+// The process of the bot dies with it.
 func bot(t *testing.T, dir string, deliver func(agent.Delivery) error, live func(*agent.Runtime)) {
 	t.Helper()
 	store, err := dirstore.Open(dir)
@@ -51,13 +51,13 @@ func bot(t *testing.T, dir string, deliver func(agent.Delivery) error, live func
 
 func refuse(agent.Delivery) error { return errors.New("no connection") }
 
-// wait lets time pass, and what happens then.
+// wait lets d pass, and waits for what happens in that time.
 func wait(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// views returns what -json says.
+// views returns what -json prints, by root.
 func views(t *testing.T, dir string) map[session.Key]spawn.TreeView {
 	t.Helper()
 	list := make(map[session.Key]spawn.TreeView)
@@ -69,6 +69,7 @@ func views(t *testing.T, dir string) map[session.Key]spawn.TreeView {
 	return list
 }
 
+// spawnTask starts a sub-agent whose end is announced.
 func spawnTask(t *testing.T, rt *agent.Runtime, of session.Key, task agent.Task) {
 	t.Helper()
 	task.Announce = true
@@ -78,7 +79,7 @@ func spawnTask(t *testing.T, rt *agent.Runtime, of session.Key, task agent.Task)
 
 var top = session.Must(session.MainKey("main"))
 
-// The list says what is so, beside the bot and after it.
+// The list is right while the bot runs and after it.
 func TestList(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -112,7 +113,7 @@ func TestList(t *testing.T) {
 		})
 		before := files(t, dir)
 		wait(time.Hour)
-		assert.Regexp(t, `running  1h3m  +endless`, must(t, "-state", dir), "nobody has said anything else")
+		assert.Regexp(t, `running  1h3m  +endless`, must(t, "-state", dir), "the journal says nothing else")
 		assert.Equal(t, before, files(t, dir), "looking changes nothing")
 	})
 	out := must(t, "-state", dir, "-tree", top.String())
@@ -138,11 +139,13 @@ func TestStateSaysWhatIsWrong(t *testing.T) {
 	before := files(t, dir)
 	for name, want := range map[string]string{
 		"none":  `there is no directory "` + path("none") + `"`,
-		"empty": `the directory "` + path("empty") + `" holds no state: nobody has opened it with dirstore.Open`,
-		"half":  `the directory "` + path("half") + `" holds no state: nobody has opened it with dirstore.Open`,
-		"file":  `"` + path("file") + `" is no directory`,
+		"empty": `directory "` + path("empty") + `" holds no state: dirstore.Open has never opened it`,
+		"half":  `directory "` + path("half") + `" holds no state: dirstore.Open has never opened it`,
+		"file":  `"` + path("file") + `" is not a directory`,
 	} {
-		for _, args := range [][]string{{}, {"-json"}, {"-verify"}, {"-tree", "agent:main:main"}, {"-retry", "x"}, {"-dismiss", "x"}} {
+		for _, args := range [][]string{
+			{}, {"-json"}, {"-verify"}, {"-tree", "agent:main:main"}, {"-retry", "x"}, {"-dismiss", "x"},
+		} {
 			errs := refused(t, exitError, append([]string{"-state", path(name)}, args...)...)
 			assert.Equal(t, "inspect: "+want+"\n", errs)
 		}
@@ -166,18 +169,21 @@ func TestStateSaysWhatIsWrong(t *testing.T) {
 	assert.Contains(t, out, "-dismiss")
 }
 
-// One tree that cannot be read does not hide the others, nor does a log that cannot be read look like one.
+// A tree that cannot be read does not hide the others. A log that cannot be read is an error.
 func TestStateOfWhatIsBroken(t *testing.T) {
 	dir := t.TempDir()
 	store, err := dirstore.Open(dir)
 	require.NoError(t, err)
 	for root, facts := range map[session.Key][]string{
-		top:                                    {`{"v":1,"kind":"opened","at":1,"num":1,"id":"s"}`},
-		session.Must(session.MainKey("newer")): {`{"v":1,"kind":"opened","at":1,"num":1,"id":"s"}`, `{"v":2,"kind":"opened"}`},
+		top: {`{"v":1,"kind":"opened","at":1,"num":1,"id":"s"}`},
+		session.Must(session.MainKey("newer")): {
+			`{"v":1,"kind":"opened","at":1,"num":1,"id":"s"}`, `{"v":2,"kind":"opened"}`,
+		},
 		session.Must(session.MainKey("other")): {`"x"`},
 	} {
 		for i, f := range facts {
-			_, err = store.Journal.Append(t.Context(), root, session.Seq(i), session.Batch{Entries: []session.Entry{{Payload: session.Raw(f)}}})
+			b := session.Batch{Entries: []session.Entry{{Payload: session.Raw(f)}}}
+			_, err = store.Journal.Append(t.Context(), root, session.Seq(i), b)
 			require.NoError(t, err)
 		}
 	}
@@ -196,8 +202,8 @@ func TestStateOfWhatIsBroken(t *testing.T) {
 	code, _, errs = state(t, "-state="+dir, "-retry", "x")
 	assert.Equal(t, exitError, code)
 	assert.Contains(t, errs, `entry 2: `, "the key may be in what cannot be read")
-	errs = refused(t, exitError, "-state="+dir, "-tree", "agent:nobody:main")
-	assert.Contains(t, errs, `no journal of "agent:nobody:main"`)
+	errs = refused(t, exitError, "-state="+dir, "-tree", "agent:absent:main")
+	assert.Contains(t, errs, `no journal of "agent:absent:main"`)
 
 	name := filepath.Join(dir, "journal", "00000001.wal")
 	b, err := os.ReadFile(name)

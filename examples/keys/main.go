@@ -1,4 +1,4 @@
-// Session keys alone: who is who.
+// Keys uses package session alone: it prints what the key of a session says about it.
 package main
 
 import (

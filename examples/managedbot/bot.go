@@ -30,19 +30,20 @@ type LLM interface {
 	Chat(ctx context.Context, model string, msgs []Msg, tools []Tool) (Msg, error)
 }
 
-// Telegram is the bot's transport. It names every message, and may hand one over twice.
+// Telegram is the bot's transport. It gives every message an id, and may hand one over twice.
 type Telegram interface {
 	Updates(ctx context.Context, handle func(chat int64, id, text string))
 	Send(ctx context.Context, chat int64, text string) error
 }
 
-// What follows stands for a real client and a real transport, so that the program runs without either.
+// A real bot has a model client and a transport in the place of what follows. The ones here answer
+// by rule, so that the program runs without either.
 
 func dialLLM() LLM { return fakeLLM{} }
 
 func dialTelegram() Telegram { return console{} }
 
-// fakeLLM looks the weather up.
+// fakeLLM calls the tool weather and repeats what it says.
 type fakeLLM struct{}
 
 // Chat implements LLM.
@@ -50,10 +51,11 @@ func (fakeLLM) Chat(_ context.Context, _ string, msgs []Msg, _ []Tool) (Msg, err
 	if last := msgs[len(msgs)-1]; last.Role == "tool" {
 		return Msg{Role: "assistant", Text: last.Text}, nil
 	}
-	return Msg{Role: "assistant", Calls: []Call{{ID: "call_0", Name: "weather", Args: json.RawMessage(`{"city":"Lisbon"}`)}}}, nil
+	weather := Call{ID: "call_0", Name: "weather", Args: json.RawMessage(`{"city":"Lisbon"}`)}
+	return Msg{Role: "assistant", Calls: []Call{weather}}, nil
 }
 
-// console is a chat with one person, who asks one thing.
+// console is a chat with one person, who asks one question.
 type console struct{}
 
 // Updates implements Telegram.

@@ -1,4 +1,5 @@
-// Managedbot is a bot whose chats Offshoot runs too: what remains of the bot is a transport and a model client.
+// Managedbot is a bot whose chats are run by Offshoot too. What the bot itself has is a transport,
+// a model client and its tools.
 package main
 
 import (
@@ -21,8 +22,7 @@ func main() {
 		log.Fatal(err)
 	}
 	go telegram.Updates(ctx, func(chat int64, id, text string) {
-		key := session.Must(session.DirectKey("main", "telegram", strconv.FormatInt(chat, 10)))
-		if err := rt.Session(key).Post(ctx, agent.Message{ID: id, Text: text}); err != nil {
+		if err := post(ctx, rt, chat, id, text); err != nil {
 			log.Print(err)
 		}
 	})
@@ -31,7 +31,17 @@ func main() {
 	}
 }
 
-// config is the whole bot.
+// post gives a message of the transport to the session of its chat. The id keeps a message that
+// comes twice from being answered twice.
+func post(ctx context.Context, rt *agent.Runtime, chat int64, id, text string) error {
+	key, err := session.DirectKey("main", "telegram", strconv.FormatInt(chat, 10))
+	if err != nil {
+		return err
+	}
+	return rt.Session(key).Post(ctx, agent.Message{ID: id, Text: text})
+}
+
+// config returns all that the bot is made of.
 func config(telegram Telegram, llm LLM) agent.Config {
 	return agent.Config{
 		Store:     session.NewMemory(),
@@ -48,6 +58,7 @@ func config(telegram Telegram, llm LLM) agent.Config {
 	}
 }
 
+// city is what the model passes to the tool weather.
 type city struct {
 	City string `json:"city" doc:"the city, in English"`
 }

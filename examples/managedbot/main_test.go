@@ -33,7 +33,8 @@ func TestBotAnswers(t *testing.T) {
 	agenttest.Run(t, cfg, nil, func(h *agenttest.Harness) {
 		key := session.Must(session.DirectKey("main", "telegram", "4711"))
 		for range 2 { // the transport hands it over twice
-			require.NoError(t, h.Session(key).Post(h.Context(), agent.Message{ID: "1", Text: "How is the weather in Lisbon?"}))
+			m := agent.Message{ID: "1", Text: "How is the weather in Lisbon?"}
+			require.NoError(t, h.Session(key).Post(h.Context(), m))
 		}
 		time.Sleep(time.Minute)
 		h.Replied("Sunny in Lisbon.")
@@ -45,8 +46,15 @@ func TestBotAnswers(t *testing.T) {
 // The same bot with a model that follows a script.
 func TestBotFollowsAScript(t *testing.T) {
 	script := agenttest.Script{
-		"main":    {agenttest.Call("sessions_spawn", `{"task":"compare","label":"compare"}`), agenttest.Say("I will compare them."), agenttest.Echo()},
-		"compare": {agenttest.Call("weather", `{"city":"Porto"}`).After(time.Minute), agenttest.Echo()},
+		"main": {
+			agenttest.Call("sessions_spawn", `{"task":"compare","label":"compare"}`),
+			agenttest.Say("I will compare them."),
+			agenttest.Echo(),
+		},
+		"compare": {
+			agenttest.Call("weather", `{"city":"Porto"}`).After(time.Minute),
+			agenttest.Echo(),
+		},
 	}
 	agenttest.Run(t, config(&chat{}, nil), script, func(h *agenttest.Harness) {
 		h.PostTo(session.Must(session.DirectKey("main", "telegram", "4711")), "Where is it nicer?")

@@ -10,7 +10,9 @@ import (
 type model struct{ llm LLM }
 
 // Generate implements agent.Model.
-func (m model) Generate(ctx context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
+func (m model) Generate(
+	ctx context.Context, req *agent.ModelRequest,
+) (*agent.ModelResponse, error) {
 	msgs := []Msg{{Role: "system", Text: req.Prompt.String()}}
 	for _, x := range req.Messages {
 		msg := Msg{Role: string(x.Role), Text: x.Text, CallID: x.ToolCallID}
@@ -29,7 +31,8 @@ func (m model) Generate(ctx context.Context, req *agent.ModelRequest) (*agent.Mo
 	}
 	resp := &agent.ModelResponse{Text: out.Text}
 	for _, c := range out.Calls {
-		resp.ToolCalls = append(resp.ToolCalls, agent.ToolCall{ID: c.ID, Name: c.Name, Args: c.Args})
+		call := agent.ToolCall{ID: c.ID, Name: c.Name, Args: c.Args}
+		resp.ToolCalls = append(resp.ToolCalls, call)
 	}
 	return resp, nil
 }

@@ -9,10 +9,11 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 )
 
-// What a real program has in the place of this file is a model client.
+// A real program has a model client in the place of this file.
 
 func dialModel() agent.Model { return fakeModel{step: 50 * time.Millisecond} }
 
+// topics returns what is to be researched.
 func topics() []string {
 	return []string{
 		"tides", "winds", "maps", "ports", "ships", "crews", "cargo", "straits", "storms", "stars",
@@ -24,7 +25,9 @@ func topics() []string {
 type fakeModel struct{ step time.Duration }
 
 // Generate implements agent.Model.
-func (m fakeModel) Generate(ctx context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
+func (m fakeModel) Generate(
+	ctx context.Context, req *agent.ModelRequest,
+) (*agent.ModelResponse, error) {
 	_, topic, _ := strings.Cut(req.Messages[0].Text, "Research: ")
 	takes := time.Duration(len(topic)) * m.step
 	if strings.HasPrefix(topic, "st") {
@@ -35,5 +38,7 @@ func (m fakeModel) Generate(ctx context.Context, req *agent.ModelRequest) (*agen
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	return &agent.ModelResponse{Text: fmt.Sprintf(`{"claim":"There is much to say about %s.","confidence":0.8,"sources":[]}`, topic)}, nil
+	claim := fmt.Sprintf("There is much to say about %s.", topic)
+	text := fmt.Sprintf(`{"claim":%q,"confidence":0.8,"sources":[]}`, claim)
+	return &agent.ModelResponse{Text: text}, nil
 }

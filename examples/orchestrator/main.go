@@ -1,4 +1,5 @@
-// Orchestrator starts ten typed sub-agents from Go. Seven are enough, within two minutes; what is there is used.
+// Orchestrator starts ten sub-agents from Go, each of which returns a value of a Go type. It waits
+// until seven of them have ended well, for two minutes at most, and prints what there is by then.
 package main
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// Finding is what a sub-agent is asked for.
+// Finding is what each sub-agent returns. Its JSON schema is part of the task.
 type Finding struct {
 	Claim      string   `json:"claim" doc:"one sentence"`
 	Confidence float64  `json:"confidence" doc:"0 to 1"`
@@ -30,12 +31,14 @@ func main() {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- rt.Run(ctx) }()
-	err = research(ctx, os.Stdout, rt.Session(session.Must(session.NamedKey("main", "survey-42"))), topics())
+	survey := rt.Session(session.Must(session.NamedKey("main", "survey-42")))
+	err = research(ctx, os.Stdout, survey, topics())
 	if err := errors.Join(err, rt.Shutdown(ctx), <-ended); err != nil {
 		log.Fatal(err)
 	}
 }
 
+// config lets a session have ten sub-agents that run at the same time.
 func config(m agent.Model) agent.Config {
 	return agent.Config{
 		Runner: &agent.Loop{Model: m},
@@ -43,16 +46,19 @@ func config(m agent.Model) agent.Config {
 	}
 }
 
+// research starts a sub-agent for each topic and prints what they have found.
 func research(ctx context.Context, out io.Writer, survey *agent.Session, topics []string) error {
 	var children []*agent.Child[Finding]
 	for _, topic := range topics {
-		c, err := agent.Spawn[Finding](ctx, survey, agent.Task{Text: "Research: " + topic, Label: topic, Key: topic})
+		task := agent.Task{Text: "Research: " + topic, Label: topic, Key: topic}
+		c, err := agent.Spawn[Finding](ctx, survey, task)
 		if err != nil {
 			return err
 		}
 		children = append(children, c)
 	}
-	outcomes, err := agent.Join(ctx, children, agent.JoinOptions{AtLeast: 7, Within: 2 * time.Minute, StopRest: true})
+	enough := agent.JoinOptions{AtLeast: 7, Within: 2 * time.Minute, StopRest: true}
+	outcomes, err := agent.Join(ctx, children, enough)
 	for _, o := range outcomes {
 		if o.Err != nil {
 			fmt.Fprintf(out, "%s: %v; so far: %q\n", o.Run.Label, o.Run.Status, o.Run.Result.Text)

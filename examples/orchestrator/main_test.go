@@ -11,13 +11,14 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// survey runs the program with a model that takes so long for each letter of a topic.
+// survey runs the program with a model that takes step for each letter of a topic.
 func survey(t *testing.T, step time.Duration) (lines []string, err error) {
 	cfg := config(fakeModel{step: step})
 	agenttest.Run(t, cfg, nil, func(h *agenttest.Harness) {
 		var out strings.Builder
 		began := time.Now()
-		err = research(h.Context(), &out, h.Session(session.Must(session.NamedKey("main", "survey-42"))), topics())
+		key := session.Must(session.NamedKey("main", "survey-42"))
+		err = research(h.Context(), &out, h.Session(key), topics())
 		require.LessOrEqual(t, time.Since(began), 2*time.Minute)
 		lines = strings.Split(strings.TrimSpace(out.String()), "\n")
 	})

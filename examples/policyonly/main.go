@@ -1,4 +1,5 @@
-// Policyonly asks package policy, and nothing else, whether a spawn may happen: with what, and if not, why not.
+// Policyonly uses package policy without the packages above it. It asks whether the main agent may
+// spawn two others, and prints what they would run with, or why they may not be spawned.
 package main
 
 import (
@@ -18,7 +19,11 @@ func main() {
 			{ID: "ops"},
 		},
 	}
-	caller := policy.Caller{Key: session.Must(session.MainKey("main")), Children: 3, Delegable: []string{"read", "exec", "sessions_spawn"}}
+	caller := policy.Caller{
+		Key:       session.Must(session.MainKey("main")),
+		Children:  3,
+		Delegable: []string{"read", "exec", "sessions_spawn"},
+	}
 
 	for _, target := range []string{"research", "ops"} {
 		grant, err := rules.Admit(caller, policy.Request{Agent: target})

@@ -1,6 +1,5 @@
-// Package promptci is a small bot of which only the part matters here that
-// decides what its model reads. Its tests review every prompt; see the
-// README.
+// Package promptci is the part of a small bot that decides what its model reads. The tests of the
+// package review every prompt. See the README.
 package promptci
 
 import (
@@ -10,8 +9,8 @@ import (
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 )
 
-// Config is the configuration that the bot runs with. The tests assemble
-// their prompts from it too, so what they see is what the model gets.
+// Config returns the configuration that the bot runs with. The tests assemble their prompts from it
+// too, so they see what the model gets.
 func Config(workspace fs.FS) agent.Config {
 	return agent.Config{
 		Workspace: workspace,

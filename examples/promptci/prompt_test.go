@@ -31,22 +31,22 @@ func assemble(key session.Key) agentctx.Prompt {
 	return agentctx.Assemble(in)
 }
 
-// The prompts as they are. A change of one is a diff in a review;
-// OFFSHOOT_UPDATE=1 accepts it.
+// The golden files hold the prompts. A change of one is a diff in a review. OFFSHOOT_UPDATE=1
+// accepts it.
 func TestPrompts(t *testing.T) {
 	contexttest.Golden(t, "top", assemble(topKey))
 	contexttest.Golden(t, "child", assemble(childKey))
 	contexttest.Golden(t, "writer", assemble(writerKey))
 }
 
-// Nothing was cut, and nothing is missing.
+// No file was cut, and no file is missing.
 func TestPromptsAreComplete(t *testing.T) {
 	for _, key := range []session.Key{topKey, childKey, writerKey} {
 		contexttest.Complete(t, assemble(key))
 	}
 }
 
-// Who sees what is a decision, not an accident.
+// Each kind of session sees exactly these files.
 func TestWhoSeesWhat(t *testing.T) {
 	contexttest.SeesOnly(
 		t, assemble(topKey), "AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "USER.md",
@@ -73,7 +73,7 @@ func TestChildrenShareTheCache(t *testing.T) {
 	contexttest.SamePrefix(t, assemble(childKey), assemble(siblingKey))
 }
 
-// Nothing in the workspace will go wrong one day.
+// The linter finds nothing in the workspace.
 func TestWorkspace(t *testing.T) {
 	contexttest.Clean(t, os.DirFS("testdata/workspace"), promptci.Config(nil).Prompts.Input.Limits)
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/arch"
 )
 
-// a house of two rooms, one with a room within: up may import down, and its tests the room in down as well.
+// house has two rooms, down and up, and a room within down. up may import down, and its tests may
+// import the room within down as well.
 var house = arch.House{
 	Module: "example.com/m",
 	Rooms: []arch.Room{

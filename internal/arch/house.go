@@ -84,6 +84,12 @@ type Room struct {
 	Third []string
 }
 
+// mayImport reports whether the packages of r, or its tests, may import those of the room other.
+func (r *Room) mayImport(other *Room, test bool) bool {
+	return r == other || slices.Contains(r.Ours, other.Dir) ||
+		test && slices.Contains(r.TestOurs, other.Dir)
+}
+
 // A Violation is a place that breaks a rule.
 type Violation struct {
 	Pos  string // file and line, or the directory of a package
@@ -107,7 +113,8 @@ const (
 	program                // an example
 )
 
-// place says what part the package in a directory has, and in which room it is, if it is in one: the innermost.
+// place returns which kind of package the directory dir holds, and the innermost room that it is
+// in. The Room is nil if it is in none.
 func (h *House) place(dir string) (kind, *Room) {
 	switch {
 	case dir == ".":

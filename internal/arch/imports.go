@@ -61,7 +61,7 @@ func (c *checker) arrow(p *pkg, from kind, home *Room, test bool, spec *ast.Impo
 	case foundation:
 		ok = k == foundation
 	default:
-		ok = k == foundation || r != nil && (r == home || slices.Contains(home.Ours, r.Dir) || test && slices.Contains(home.TestOurs, r.Dir))
+		ok = k == foundation || r != nil && home.mayImport(r, test)
 	}
 	if !ok {
 		c.at(spec.Pos(), "arrow", "%s imports %s; it may import %s", p.dir, to, c.below(from, home))
