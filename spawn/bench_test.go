@@ -68,7 +68,7 @@ func supervise(b *testing.B, cfg spawn.Config) *spawn.Supervisor {
 	return s
 }
 
-var instant = runnerFunc(func(context.Context, *spawn.TurnInput) (spawn.TurnResult, error) { return say("done") })
+var instantRunner = runnerFunc(func(context.Context, *spawn.TurnInput) (spawn.TurnResult, error) { return sayText("done") })
 
 // spawnAll spawns n children of a session from so many goroutines at once.
 func spawnAll(b *testing.B, s *spawn.Supervisor, root session.Key, n, spawners int) {
@@ -95,7 +95,7 @@ func BenchmarkDeliver(b *testing.B) {
 				b.ReportAllocs()
 				var wg sync.WaitGroup
 				s := supervise(b, spawn.Config{
-					Runner: instant, CallerRun: true,
+					Runner: instantRunner, CallerRun: true,
 					Deliver: func(context.Context, spawn.Delivery) error { wg.Done(); return nil },
 				})
 				root := session.Must(session.NamedKey("main", "bench"))
@@ -119,7 +119,7 @@ func BenchmarkManaged(b *testing.B) {
 			consumed := make(chan int, 1)
 			s := supervise(b, spawn.Config{Runner: runnerFunc(func(ctx context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) {
 				if t.Session.Depth > 0 {
-					return say("done")
+					return sayText("done")
 				}
 				if t.Inputs[0].Class == spawn.InputCompletion {
 					consumed <- len(t.Inputs)
@@ -154,7 +154,7 @@ func BenchmarkFlat(b *testing.B) {
 			b.ReportAllocs()
 			var wg sync.WaitGroup
 			s := supervise(b, spawn.Config{
-				Runner: instant, CallerRun: true, Rules: policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 64}},
+				Runner: instantRunner, CallerRun: true, Rules: policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 64}},
 				Deliver: func(context.Context, spawn.Delivery) error { wg.Done(); return nil },
 			})
 			root := session.Must(session.NamedKey("main", "bench"))
@@ -173,22 +173,22 @@ func BenchmarkFlat(b *testing.B) {
 func BenchmarkQueued(b *testing.B) {
 	release := make(chan struct{})
 	s := supervise(b, spawn.Config{
-		Runner: runnerFunc(func(context.Context, *spawn.TurnInput) (spawn.TurnResult, error) { <-release; return say("done") }),
+		Runner: runnerFunc(func(context.Context, *spawn.TurnInput) (spawn.TurnResult, error) { <-release; return sayText("done") }),
 		Rules:  policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 1}},
 	})
 	root := session.Must(session.NamedKey("main", "bench"))
 	spawnAll(b, s, root, 1, 1)
-	before, goroutines := heap(), runtime.NumGoroutine()
+	before, goroutines := heapBytes(), runtime.NumGoroutine()
 	b.ResetTimer()
 	spawnAll(b, s, root, b.N, 64)
 	b.StopTimer()
 	time.Sleep(10 * time.Millisecond) // let the owner's goroutine end
-	b.ReportMetric(float64(heap()-before)/float64(b.N), "B/queued")
+	b.ReportMetric(float64(heapBytes()-before)/float64(b.N), "B/queued")
 	b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/float64(b.N), "goroutines/queued")
 	close(release)
 }
 
-func heap() uint64 {
+func heapBytes() uint64 {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats

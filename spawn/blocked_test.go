@@ -18,7 +18,7 @@ func TestBlockedOpensNoOtherTree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, broken := session.NewMemory(), session.Must(session.NamedKey("main", "broken"))
 		cfg := spawn.Config{
-			Store: store, CallerRun: true, Runner: instant,
+			Store: store, CallerRun: true, Runner: instantRunner,
 			Deliver: func(_ context.Context, out spawn.Delivery) error {
 				if out.To == broken {
 					return errors.New("nobody at home")
@@ -30,7 +30,7 @@ func TestBlockedOpensNoOtherTree(t *testing.T) {
 		require.NoError(t, err)
 		done := make(chan error, 1)
 		go func() { done <- first.Run(t.Context()) }()
-		for _, root := range []session.Key{top, broken} {
+		for _, root := range []session.Key{topKey, broken} {
 			_, err := first.Spawn(t.Context(), root, root, spawn.Request{Task: "x", Announce: true})
 			require.NoError(t, err)
 		}
@@ -43,17 +43,17 @@ func TestBlockedOpensNoOtherTree(t *testing.T) {
 			require.NoError(t, err)
 			return v.Epoch
 		}
-		before, beside := epoch(broken), epoch(top)
+		before, beside := epoch(broken), epoch(topKey)
 		second, err := spawn.Open(t.Context(), cfg)
 		require.NoError(t, err)
 		blocked, err := second.Blocked(t.Context())
 		require.NoError(t, err)
 		require.Len(t, blocked, 1)
 		require.ErrorIs(t, second.Retry(t.Context(), "another"), spawn.ErrNotFound)
-		require.Equal(t, beside, epoch(top))
+		require.Equal(t, beside, epoch(topKey))
 		require.Equal(t, before, epoch(broken))
 		require.NoError(t, second.Dismiss(t.Context(), blocked[0].Key))
-		require.Equal(t, beside, epoch(top))
+		require.Equal(t, beside, epoch(topKey))
 		require.Equal(t, before+1, epoch(broken))
 		blocked, err = second.Blocked(t.Context())
 		require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestBlockedBesideATreeThatIsRotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()
 		cfg := spawn.Config{
-			Store: store, CallerRun: true, Runner: instant,
+			Store: store, CallerRun: true, Runner: instantRunner,
 			Deliver: func(context.Context, spawn.Delivery) error { return errors.New("nobody at home") },
 		}
 		for _, name := range []string{"a", "m", "z"} {
@@ -78,7 +78,7 @@ func TestBlockedBesideATreeThatIsRotten(t *testing.T) {
 				require.NoError(t, err)
 				continue
 			}
-			s := open(t, cfg)
+			s := openSupervisor(t, cfg)
 			_, err := s.Spawn(t.Context(), root, root, spawn.Request{Task: "x", Announce: true})
 			require.NoError(t, err)
 			time.Sleep(2 * time.Hour)

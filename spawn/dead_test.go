@@ -27,11 +27,11 @@ func TestRunEndsWithADeadJournal(t *testing.T) {
 		require.NoError(t, err)
 		ran := make(chan error, 1)
 		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
-		_, err = s.Spawn(t.Context(), top, top, spawn.Request{Task: "x"})
+		_, err = s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "x"})
 		require.NoError(t, err)
 		synctest.Wait()
 		require.NoError(t, store.Close())
-		_, err = s.Spawn(t.Context(), top, top, spawn.Request{Task: "y"})
+		_, err = s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "y"})
 		require.ErrorIs(t, err, spawn.ErrUnconfirmed)
 		require.ErrorIs(t, err, session.ErrClosed)
 		err = <-ran
@@ -51,7 +51,7 @@ func TestShutdownWhileStalled(t *testing.T) {
 		require.NoError(t, err)
 		ran := make(chan error, 1)
 		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
-		require.NoError(t, s.Post(t.Context(), top, top, spawn.Incoming{Text: "go"}))
+		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"}))
 		synctest.Wait()
 		journal.At(journal.Appends()+1, spawntest.FaultDieBefore)
 		time.Sleep(2 * time.Minute) // the turn waits with its spawn
@@ -81,7 +81,7 @@ func TestShutdownWaitsForTheJournal(t *testing.T) {
 		}
 		require.NoError(t, s.Shutdown(t.Context()))
 		require.NoError(t, <-ran)
-		v, err := spawn.View(top, store.Journal.Read(t.Context(), top, 0))
+		v, err := spawn.View(topKey, store.Journal.Read(t.Context(), topKey, 0))
 		require.NoError(t, err)
 		require.Equal(t, key, v.Runs[0].Key)
 		require.Equal(t, spawn.StatusOK, v.Runs[0].Status)
@@ -89,13 +89,13 @@ func TestShutdownWaitsForTheJournal(t *testing.T) {
 	})
 }
 
-// unwell is a journal that has something to say of itself.
-type unwell struct {
+// sickJournal is a journal that has something to say of itself.
+type sickJournal struct {
 	session.Journal
 	sick atomic.Bool
 }
 
-func (u *unwell) Health(context.Context) error {
+func (u *sickJournal) Health(context.Context) error {
 	if u.sick.Load() {
 		return errors.New("a frame is rotten")
 	}
@@ -106,8 +106,8 @@ func (u *unwell) Health(context.Context) error {
 func TestStoreThatIsNotWell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		j := &unwell{Journal: session.NewMemory().Journal}
-		cfg := spawn.Config{Store: &session.Store{Journal: j}, Runner: instant, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		j := &sickJournal{Journal: session.NewMemory().Journal}
+		cfg := spawn.Config{Store: &session.Store{Journal: j}, Runner: instantRunner, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 		s, err := spawn.Open(t.Context(), cfg)
 		require.NoError(t, err)
 		ran := make(chan error, 1)
@@ -124,10 +124,10 @@ func TestStoreThatIsNotWell(t *testing.T) {
 	})
 }
 
-// slow is a journal that takes a second for an append.
-type slow struct{ session.Journal }
+// laggingJournal is a journal that takes a second for an append.
+type laggingJournal struct{ session.Journal }
 
-func (j slow) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (j laggingJournal) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
 	time.Sleep(time.Second)
 	return j.Journal.Append(ctx, root, after, b)
 }
@@ -138,16 +138,16 @@ func TestShutdownInterrupts(t *testing.T) {
 		store := session.NewMemory()
 		r := (&spawntest.Runner{}).
 			On("work", spawntest.Play{spawntest.Delay(time.Hour), spawntest.Say("x")}).
-			On(top.String(), spawntest.Play{spawntest.Delay(time.Hour), spawntest.Say("answered")})
-		s, err := spawn.Open(t.Context(), spawn.Config{Store: &session.Store{Journal: slow{store.Journal}}, Runner: r})
+			On(topKey.String(), spawntest.Play{spawntest.Delay(time.Hour), spawntest.Say("answered")})
+		s, err := spawn.Open(t.Context(), spawn.Config{Store: &session.Store{Journal: laggingJournal{store.Journal}}, Runner: r})
 		require.NoError(t, err)
 		ran := make(chan error, 1)
 		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
 		key := mustSpawn(t, s, spawn.Request{Task: "work", Announce: true})
-		require.NoError(t, s.Post(t.Context(), top, top, spawn.Incoming{Text: "go"}))
+		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"}))
 		time.Sleep(time.Minute)
 		posted := make(chan error, 1) // so that the owner is at work, and hears of the turns
-		go func() { posted <- s.Post(t.Context(), top, top, spawn.Incoming{Text: "and more"}) }()
+		go func() { posted <- s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "and more"}) }()
 		synctest.Wait()
 		now, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -155,15 +155,15 @@ func TestShutdownInterrupts(t *testing.T) {
 		require.NoError(t, <-ran)
 		require.NoError(t, <-posted)
 
-		next := open(t, spawn.Config{Store: store, Runner: r})
+		next := openSupervisor(t, spawn.Config{Store: store, Runner: r})
 		time.Sleep(time.Minute)
-		require.Equal(t, spawn.StatusInterrupted, find(t, next, key).Status)
+		require.Equal(t, spawn.StatusInterrupted, mustFind(t, next, key).Status)
 		time.Sleep(5 * time.Hour)
-		report, err := spawntest.Inspect(store.Journal.Read(t.Context(), top, 0))
+		report, err := spawntest.Inspect(store.Journal.Read(t.Context(), topKey, 0))
 		require.NoError(t, err)
 		require.NoError(t, report.AtRest())
 		retried := false
-		for e, err := range store.Journal.Read(t.Context(), top, 0) {
+		for e, err := range store.Journal.Read(t.Context(), topKey, 0) {
 			require.NoError(t, err)
 			require.NotContains(t, spawn.Describe(e), "ended failed")
 			retried = retried || strings.Contains(spawn.Describe(e), "answered")
@@ -177,19 +177,19 @@ func TestWaitBesideAJournalThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		journal := spawntest.NewCrashJournal(session.NewMemory().Journal)
 		r := (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Delay(time.Minute), spawntest.Say("x")})
-		s := open(t, spawn.Config{Store: &session.Store{Journal: journal}, Runner: r})
+		s := openSupervisor(t, spawn.Config{Store: &session.Store{Journal: journal}, Runner: r})
 		key := mustSpawn(t, s, spawn.Request{Task: "x"})
 		synctest.Wait()
 		journal.At(journal.Appends()+1, spawntest.FaultHang)
 		time.AfterFunc(time.Second, func() {
 			hurry, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			_ = s.Post(hurry, top, top, spawn.Incoming{Text: "stuck"})
+			_ = s.Post(hurry, topKey, topKey, spawn.Incoming{Text: "stuck"})
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		began := time.Now()
-		infos, err := s.Wait(ctx, top, []session.Key{key}, spawn.JoinOptions{})
+		infos, err := s.Wait(ctx, topKey, []session.Key{key}, spawn.JoinOptions{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Nil(t, infos)
 		require.Less(t, time.Since(began), 11*time.Second)

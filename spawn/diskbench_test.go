@@ -44,7 +44,7 @@ func newRequesters(b *testing.B, store *session.Store, n int) *requesters {
 		r.done[root] = make(chan struct{}, 1)
 	}
 	r.sup = supervise(b, spawn.Config{
-		Store: store, Runner: instant, CallerRun: true,
+		Store: store, Runner: instantRunner, CallerRun: true,
 		Rules:   policy.Rules{Subagents: policy.Subagents{MaxConcurrent: max(n, 8)}},
 		Deliver: func(_ context.Context, out spawn.Delivery) error { r.done[out.To] <- struct{}{}; return nil },
 	})
@@ -116,7 +116,7 @@ func BenchmarkDeliverOnDisk(b *testing.B) {
 				children += each * n
 				b.StopTimer()
 				r.settle(b)
-				theirs += commit(b, raw, record, int(journal.appends.Load()-before), n)
+				theirs += commitRecords(b, raw, record, int(journal.appends.Load()-before), n)
 				b.StartTimer()
 			}
 			b.ReportMetric(float64(ours.Nanoseconds())/float64(children), "ns/child")
@@ -128,8 +128,8 @@ func BenchmarkDeliverOnDisk(b *testing.B) {
 	}
 }
 
-// commit has so many writers make n records durable, and returns how long that took.
-func commit(b *testing.B, g *disktest.GroupCommit, record []byte, n, writers int) time.Duration {
+// commitRecords has so many writers make n records durable, and returns how long that took.
+func commitRecords(b *testing.B, g *disktest.GroupCommit, record []byte, n, writers int) time.Duration {
 	var left atomic.Int64
 	left.Store(int64(n))
 	var wg sync.WaitGroup
@@ -206,7 +206,7 @@ func endRuns(b *testing.B, dir string, runs, trees int) []session.Key {
 	var delivered sync.WaitGroup
 	delivered.Add(runs)
 	sup, err := spawn.Open(b.Context(), spawn.Config{
-		Store: store, Runner: instant, CallerRun: true,
+		Store: store, Runner: instantRunner, CallerRun: true,
 		Rules:   policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 64, ArchiveAfter: time.Nanosecond}},
 		Deliver: func(context.Context, spawn.Delivery) error { delivered.Done(); return nil },
 	})
@@ -276,7 +276,7 @@ func awaitCompaction(b *testing.B, dir string) {
 // listTree opens one tree and returns how long that took.
 func listTree(b *testing.B, store *session.Store, root session.Key) time.Duration {
 	start := time.Now()
-	sup, err := spawn.Open(b.Context(), spawn.Config{Store: store, Runner: instant})
+	sup, err := spawn.Open(b.Context(), spawn.Config{Store: store, Runner: instantRunner})
 	if err != nil {
 		b.Fatal(err)
 	}

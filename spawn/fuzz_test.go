@@ -63,16 +63,16 @@ type world struct {
 	stop  chan struct{}
 
 	mu       sync.Mutex
-	durable  map[string]bool             // facts that have been appended, by what they say
-	keys     []session.Key               // of runs that a caller was told of
-	parents  map[session.Key]session.Key // of runs that had a turn
-	byKey    map[string]session.Key      // spawn keys
-	holders  map[*spawn.TurnInput]holder // turns of sub-agents that hold a slot
-	active   map[activeKey]int           // Runners under way
-	stopped  map[session.Key]bool        // for good
-	returned map[string]string           // what a Runner answered
-	accepted map[string]int              // deliveries that the receiver took
-	epoch    uint64                      // the highest that it has seen
+	durable  map[string]bool                 // facts that have been appended, by what they say
+	keys     []session.Key                   // of runs that a caller was told of
+	parents  map[session.Key]session.Key     // of runs that had a turn
+	byKey    map[string]session.Key          // spawn keys
+	holders  map[*spawn.TurnInput]slotHolder // turns of sub-agents that hold a slot
+	active   map[activeKey]int               // Runners under way
+	stopped  map[session.Key]bool            // for good
+	returned map[string]string               // what a Runner answered
+	accepted map[string]int                  // deliveries that the receiver took
+	epoch    uint64                          // the highest that it has seen
 	checks   atomic.Int64
 	calls    int // of deliver
 }
@@ -86,10 +86,10 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{
 		t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), store: session.NewMemory(), stop: make(chan struct{}),
 		durable: map[string]bool{}, parents: map[session.Key]session.Key{}, byKey: map[string]session.Key{},
-		holders: map[*spawn.TurnInput]holder{}, active: map[activeKey]int{}, stopped: map[session.Key]bool{},
+		holders: map[*spawn.TurnInput]slotHolder{}, active: map[activeKey]int{}, stopped: map[session.Key]bool{},
 		returned: map[string]string{}, accepted: map[string]int{},
 	}
-	w.log = spawntest.NewRecorder(&watched{w.store.Journal, w})
+	w.log = spawntest.NewRecorder(&watchedJournal{w.store.Journal, w})
 	w.limit = 1 + w.rand.IntN(4)
 	w.cfg = spawn.Config{
 		Rules: policy.Rules{Subagents: policy.Subagents{
@@ -104,13 +104,13 @@ func newWorld(t *testing.T, seed uint64) *world {
 	return w
 }
 
-// watched notes what is durable before anybody else can know.
-type watched struct {
+// watchedJournal notes what is durable before anybody else can know.
+type watchedJournal struct {
 	session.Journal
 	w *world
 }
 
-func (j *watched) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (j *watchedJournal) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
 	j.w.mu.Lock()
 	defer j.w.mu.Unlock()
 	seq, err := j.Journal.Append(ctx, root, after, b)
@@ -249,26 +249,26 @@ func (w *world) act(l *life, r *rand.Rand) {
 	}()
 	switch what {
 	case 0, 1, 2:
-		_, _ = w.spawnFrom(top, strconv.Itoa(r.IntN(6)), r.IntN(4) == 0, func(q spawn.Request) (spawn.RunInfo, error) {
-			return l.sup.Spawn(ctx, top, top, q)
+		_, _ = w.spawnFrom(topKey, strconv.Itoa(r.IntN(6)), r.IntN(4) == 0, func(q spawn.Request) (spawn.RunInfo, error) {
+			return l.sup.Spawn(ctx, topKey, topKey, q)
 		})
 	case 3, 4:
 		id := strconv.Itoa(r.IntN(20))
-		w.known(l.sup.Post(ctx, top, top, spawn.Incoming{ID: id, Text: "hello " + id}))
+		w.known(l.sup.Post(ctx, topKey, topKey, spawn.Incoming{ID: id, Text: "hello " + id}))
 	case 5:
-		w.known(l.sup.Post(ctx, top, w.any(r), spawn.Incoming{Text: "more"}))
+		w.known(l.sup.Post(ctx, topKey, w.any(r), spawn.Incoming{Text: "more"}))
 	case 6, 7:
-		w.known(l.sup.Steer(ctx, top, top, w.any(r), spawn.Incoming{Text: "this way"}))
+		w.known(l.sup.Steer(ctx, topKey, topKey, w.any(r), spawn.Incoming{Text: "this way"}))
 	case 8:
 		w.halt(ctx, l, w.any(r))
 	case 9:
 		if r.IntN(3) == 0 {
-			w.halt(ctx, l, top)
+			w.halt(ctx, l, topKey)
 		}
-		w.known(l.sup.CancelTurn(ctx, top, w.any(r)))
+		w.known(l.sup.CancelTurn(ctx, topKey, w.any(r)))
 	case 10:
 		short, cancel := context.WithTimeout(ctx, time.Duration(r.IntN(60))*time.Second)
-		_, err := l.sup.Wait(short, top, []session.Key{w.any(r), w.any(r)}, spawn.JoinOptions{AtLeast: r.IntN(2), StopRest: r.IntN(4) == 0})
+		_, err := l.sup.Wait(short, topKey, []session.Key{w.any(r), w.any(r)}, spawn.JoinOptions{AtLeast: r.IntN(2), StopRest: r.IntN(4) == 0})
 		cancel()
 		w.known(err)
 	case 11:
@@ -281,7 +281,7 @@ func (w *world) act(l *life, r *rand.Rand) {
 }
 
 func (w *world) outbox(ctx context.Context, l *life) []spawn.Delivery {
-	list, err := l.sup.Outbox(ctx, top)
+	list, err := l.sup.Outbox(ctx, topKey)
 	w.known(err)
 	return list
 }
@@ -311,7 +311,7 @@ func (w *world) any(r *rand.Rand) session.Key {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.keys) == 0 {
-		return top
+		return topKey
 	}
 	return w.keys[r.IntN(len(w.keys))]
 }
@@ -347,7 +347,7 @@ func (w *world) spawnFrom(from session.Key, key string, timeout bool, do func(sp
 // halt stops a session and checks that nothing of it is alive afterwards.
 func (w *world) halt(ctx context.Context, l *life, key session.Key) {
 	began := time.Now()
-	err := l.sup.Stop(ctx, top, key, "enough")
+	err := l.sup.Stop(ctx, topKey, key, "enough")
 	w.known(err)
 	select {
 	case <-l.journal.Died(): // nobody can know what becomes of the tree
@@ -357,7 +357,7 @@ func (w *world) halt(ctx context.Context, l *life, key session.Key) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		w.fail("Stop(%s) did not return within %v", key, time.Since(began))
 	}
-	if err != nil || key == top {
+	if err != nil || key == topKey {
 		return
 	}
 	w.mu.Lock()
@@ -429,7 +429,7 @@ func (w *world) slot(ctx context.Context, l *life, t *spawn.TurnInput, holds boo
 		delete(w.holders, t)
 		return
 	}
-	w.holders[t] = holder{ctx, l}
+	w.holders[t] = slotHolder{ctx, l}
 	n := 0
 	for _, h := range w.holders {
 		if h.l == l && h.ctx.Err() == nil {
@@ -441,7 +441,7 @@ func (w *world) slot(ctx context.Context, l *life, t *spawn.TurnInput, holds boo
 	}
 }
 
-type holder struct {
+type slotHolder struct {
 	ctx context.Context
 	l   *life
 }
@@ -605,7 +605,7 @@ func (w *world) settle(l *life) {
 		}
 	}
 	for range 3 { // what people said stays, and its turn may hang as well
-		w.halt(ctx, l, top)
+		w.halt(ctx, l, topKey)
 		time.Sleep(time.Hour)
 	}
 	if used := l.sup.SlotsUsed(); used != 0 {
@@ -614,10 +614,10 @@ func (w *world) settle(l *life) {
 }
 
 func (w *world) runs(l *life) []spawn.RunInfo {
-	runs, err := l.sup.Runs(w.t.Context(), top, top, true)
+	runs, err := l.sup.Runs(w.t.Context(), topKey, topKey, true)
 	for errors.Is(err, spawn.ErrUnconfirmed) { // the journal still fails now and then
 		time.Sleep(10 * time.Second)
-		runs, err = l.sup.Runs(w.t.Context(), top, top, true)
+		runs, err = l.sup.Runs(w.t.Context(), topKey, topKey, true)
 	}
 	if err != nil && !errors.Is(err, spawn.ErrNotFound) {
 		w.fail("%v", err)
@@ -647,7 +647,7 @@ func (w *world) bury(l *life) {
 func (w *world) checkResults() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for e, err := range w.log.History(top) {
+	for e, err := range w.log.History(topKey) {
 		if err != nil {
 			w.fail("reading the history: %v", err)
 			return
@@ -663,7 +663,7 @@ func (w *world) checkResults() {
 }
 
 func (w *world) audit() {
-	report, err := spawntest.Inspect(w.log.History(top))
+	report, err := spawntest.Inspect(w.log.History(topKey))
 	if err == nil && len(w.log.RootKeys()) > 0 {
 		err = report.AtRest()
 	}
@@ -673,7 +673,7 @@ func (w *world) audit() {
 	w.checkResults()
 	if w.t.Failed() {
 		var b strings.Builder
-		for e, err := range w.log.History(top) {
+		for e, err := range w.log.History(topKey) {
 			if err != nil {
 				break // it is in memory
 			}

@@ -35,7 +35,7 @@ func BenchmarkHotTree(b *testing.B) {
 			var wg sync.WaitGroup
 			journal := &slowJournal{Journal: session.NewMemory().Journal, pause: 200 * time.Microsecond}
 			s := supervise(b, spawn.Config{
-				Store: &session.Store{Journal: journal}, Runner: instant, CallerRun: true,
+				Store: &session.Store{Journal: journal}, Runner: instantRunner, CallerRun: true,
 				Rules:   policy.Rules{Subagents: policy.Subagents{MaxConcurrent: max(spawners, 8)}},
 				Deliver: func(context.Context, spawn.Delivery) error { wg.Done(); return nil },
 			})

@@ -74,17 +74,17 @@ func (w *world) playWatched(seen map[string]int) {
 	last := lives[2]
 	w.runs(last) // it may have to be opened first
 	synctest.Wait()
-	sameAsLive(w.t, last.sup, view(w.t, w.store.Journal))
+	sameAsLive(w.t, last.sup, viewTop(w.t, w.store.Journal))
 	w.settle(last)
 	synctest.Wait()
-	sameAsLive(w.t, last.sup, view(w.t, w.store.Journal))
+	sameAsLive(w.t, last.sup, viewTop(w.t, w.store.Journal))
 	close(w.stop)
 	w.bury(last)
 }
 
 // look compares the journal with the tree in memory, right after an append.
 func (w *world) look(c spawn.Checkpoint, seen map[string]int) {
-	v, err := spawn.View(top, w.store.Journal.Read(context.Background(), top, 0))
+	v, err := spawn.View(topKey, w.store.Journal.Read(context.Background(), topKey, 0))
 	if err != nil {
 		w.fail("%v", err)
 	}
@@ -95,7 +95,7 @@ func (w *world) look(c spawn.Checkpoint, seen map[string]int) {
 	if !reflect.DeepEqual(v.Runs, runs) {
 		w.fail("after entry %d the journal says of the runs\n%s\nand the owner\n%s", v.Last, asJSON(w.t, v.Runs), asJSON(w.t, runs))
 	}
-	if !reflect.DeepEqual(outgoing(v), outbox) {
+	if !reflect.DeepEqual(outboxOf(v), outbox) {
 		w.fail("after entry %d the journal says of the outbox\n%s\nand the owner\n%s", v.Last, asJSON(w.t, v.Outbox), asJSON(w.t, outbox))
 	}
 	if v.Status != status {

@@ -23,7 +23,7 @@ func TestJournalsAreJournals(t *testing.T) {
 	})
 }
 
-func batch(text string) session.Batch {
+func textBatch(text string) session.Batch {
 	return session.Batch{ID: session.BatchID(text), Entries: []session.Entry{{Payload: session.Raw(text)}}}
 }
 
@@ -40,11 +40,11 @@ func TestFaults(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				log := spawntest.NewRecorder(session.NewMemory().Journal)
 				j := spawntest.NewCrashJournal(log).At(2, fault)
-				_, err := j.Append(t.Context(), top, 0, batch("1"))
+				_, err := j.Append(t.Context(), topKey, 0, textBatch("1"))
 				require.NoError(t, err)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				try := func() { _, err = j.Append(ctx, top, 1, batch("2")) }
+				try := func() { _, err = j.Append(ctx, topKey, 1, textBatch("2")) }
 				if want.err == nil {
 					require.PanicsWithError(t, spawntest.ErrFault.Error(), try)
 				} else {
@@ -52,13 +52,13 @@ func TestFaults(t *testing.T) {
 					require.ErrorIs(t, err, want.err)
 				}
 				n := 0
-				for _, err := range log.History(top) {
+				for _, err := range log.History(topKey) {
 					require.NoError(t, err)
 					n++
 				}
 				require.Equal(t, want.added, n == 2)
 				require.Equal(t, 2, j.Appends())
-				for _, err := range j.Read(t.Context(), top, 0) {
+				for _, err := range j.Read(t.Context(), topKey, 0) {
 					require.Equal(t, want.lives, err == nil)
 				}
 				for _, err := range j.Roots(t.Context(), session.RootQuery{}) {
