@@ -18,11 +18,14 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
-// A store that takes nothing any more ends Run, which cancels what is under way: whoever started the program has it started again.
+// A store that takes nothing any more ends Run, which cancels what is under way. The program has to
+// be started again.
 func TestRunEndsWithADeadJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()
-		r := (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Delay(time.Hour), spawntest.Say("x")})
+		r := (&spawntest.Runner{}).On(
+			"", spawntest.Play{spawntest.Delay(time.Hour), spawntest.Say("x")},
+		)
 		s, err := spawn.Open(t.Context(), spawn.Config{Store: store, Runner: r})
 		require.NoError(t, err)
 		ran := make(chan error, 1)
@@ -40,14 +43,19 @@ func TestRunEndsWithADeadJournal(t *testing.T) {
 	})
 }
 
-// A shutdown while the journal fails is as long as it may be; what was asked for and is not durable is refused at the end.
-func TestShutdownWhileStalled(t *testing.T) {
+// A shutdown while the journal fails takes no longer than its context allows. What was asked for
+// and is not durable is refused at the end.
+func TestShutdownWhileStalledEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		journal := spawntest.NewCrashJournal(session.NewMemory().Journal)
 		r := (&spawntest.Runner{}).On("", spawntest.Play{
-			spawntest.Delay(time.Minute), spawntest.Spawn(spawn.Request{Task: "below", Key: "k"}), spawntest.Say("x"),
+			spawntest.Delay(time.Minute),
+			spawntest.Spawn(spawn.Request{Task: "below", Key: "k"}),
+			spawntest.Say("x"),
 		})
-		s, err := spawn.Open(t.Context(), spawn.Config{Store: &session.Store{Journal: journal}, Runner: r})
+		s, err := spawn.Open(
+			t.Context(), spawn.Config{Store: &session.Store{Journal: journal}, Runner: r},
+		)
 		require.NoError(t, err)
 		ran := make(chan error, 1)
 		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
@@ -64,13 +72,18 @@ func TestShutdownWhileStalled(t *testing.T) {
 	})
 }
 
-// What a turn came to while the journal fails is recorded before a shutdown is over, if there is time for it.
+// The result of a turn that ends while the journal fails is recorded before the shutdown is over,
+// if there is time for it.
 func TestShutdownWaitsForTheJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()
 		journal := spawntest.NewCrashJournal(store.Journal)
-		r := (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Delay(time.Minute), spawntest.Say("worth a minute")})
-		s, err := spawn.Open(t.Context(), spawn.Config{Store: &session.Store{Journal: journal}, Runner: r})
+		r := (&spawntest.Runner{}).On(
+			"", spawntest.Play{spawntest.Delay(time.Minute), spawntest.Say("worth a minute")},
+		)
+		s, err := spawn.Open(
+			t.Context(), spawn.Config{Store: &session.Store{Journal: journal}, Runner: r},
+		)
 		require.NoError(t, err)
 		ran := make(chan error, 1)
 		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
@@ -89,7 +102,7 @@ func TestShutdownWaitsForTheJournal(t *testing.T) {
 	})
 }
 
-// sickJournal is a journal that has something to say of itself.
+// sickJournal is a journal whose Health fails while it is sick.
 type sickJournal struct {
 	session.Journal
 	sick atomic.Bool
@@ -102,12 +115,16 @@ func (u *sickJournal) Health(context.Context) error {
 	return nil
 }
 
-// What a store says of itself is logged once, and again when it comes again.
-func TestStoreThatIsNotWell(t *testing.T) {
+// A failure that a store reports of itself is logged once, and again when it comes again.
+func TestStoreThatIsNotWellIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		j := &sickJournal{Journal: session.NewMemory().Journal}
-		cfg := spawn.Config{Store: &session.Store{Journal: j}, Runner: instantRunner, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		cfg := spawn.Config{
+			Store:  &session.Store{Journal: j},
+			Runner: instantRunner,
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		}
 		s, err := spawn.Open(t.Context(), cfg)
 		require.NoError(t, err)
 		ran := make(chan error, 1)
@@ -127,19 +144,25 @@ func TestStoreThatIsNotWell(t *testing.T) {
 // laggingJournal is a journal that takes a second for an append.
 type laggingJournal struct{ session.Journal }
 
-func (j laggingJournal) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (j laggingJournal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	time.Sleep(time.Second)
 	return j.Journal.Append(ctx, root, after, b)
 }
 
-// A turn that a shutdown cuts off has not failed: a run is interrupted, and a top-level session reads again what it was about to answer.
+// A turn that a shutdown cuts off has not failed. Its run is interrupted, and a top-level session
+// reads again what it was about to answer.
 func TestShutdownInterrupts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()
 		r := (&spawntest.Runner{}).
 			On("work", spawntest.Play{spawntest.Delay(time.Hour), spawntest.Say("x")}).
 			On(topKey.String(), spawntest.Play{spawntest.Delay(time.Hour), spawntest.Say("answered")})
-		s, err := spawn.Open(t.Context(), spawn.Config{Store: &session.Store{Journal: laggingJournal{store.Journal}}, Runner: r})
+		s, err := spawn.Open(
+			t.Context(),
+			spawn.Config{Store: &session.Store{Journal: laggingJournal{store.Journal}}, Runner: r},
+		)
 		require.NoError(t, err)
 		ran := make(chan error, 1)
 		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
@@ -172,11 +195,13 @@ func TestShutdownInterrupts(t *testing.T) {
 	})
 }
 
-// Whoever waits with a context goes when that ends, also while the journal hangs.
-func TestWaitBesideAJournalThatHangs(t *testing.T) {
+// A caller that waits with a context returns when that ends, also while the journal hangs.
+func TestWaitEndsWithItsContextWhileTheJournalHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		journal := spawntest.NewCrashJournal(session.NewMemory().Journal)
-		r := (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Delay(time.Minute), spawntest.Say("x")})
+		r := (&spawntest.Runner{}).On(
+			"", spawntest.Play{spawntest.Delay(time.Minute), spawntest.Say("x")},
+		)
 		s := openSupervisor(t, spawn.Config{Store: &session.Store{Journal: journal}, Runner: r})
 		key := mustSpawn(t, s, spawn.Request{Task: "x"})
 		synctest.Wait()

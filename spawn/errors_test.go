@@ -17,7 +17,9 @@ import (
 func TestRefusalsHaveThePrefixOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		journal := spawntest.NewCrashJournal(session.NewMemory().Journal)
-		s := openSupervisor(t, spawn.Config{Store: &session.Store{Journal: journal}, Runner: instantRunner})
+		s := openSupervisor(
+			t, spawn.Config{Store: &session.Store{Journal: journal}, Runner: instantRunner},
+		)
 		synctest.Wait()
 		ended, err := s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "x"})
 		require.NoError(t, err)

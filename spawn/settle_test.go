@@ -15,8 +15,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
-// settleWorld is a store in which the tree of topKey has a blocked delivery and a run with a turn whose process
-// is gone. The tree other has a delivery that waits for its next attempt.
+// settleWorld is a store with two trees. That of topKey has a blocked delivery and a run with a
+// turn whose process is gone. That of settleOther has a delivery that waits for its next attempt.
 type settleWorld struct {
 	t       *testing.T
 	log     *spawntest.Recorder
@@ -37,7 +37,9 @@ func newSettleWorld(t *testing.T) *settleWorld {
 	_, err := s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "report", Announce: true})
 	require.NoError(t, err)
 	time.Sleep(2 * time.Hour)
-	_, err = s.Spawn(t.Context(), settleOther, settleOther, spawn.Request{Task: "report", Announce: true})
+	_, err = s.Spawn(
+		t.Context(), settleOther, settleOther, spawn.Request{Task: "report", Announce: true},
+	)
 	require.NoError(t, err)
 	info, err := s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "hang", Announce: true})
 	require.NoError(t, err)
@@ -131,14 +133,20 @@ func TestSettleWhatIsBlocked(t *testing.T) {
 				time.Sleep(time.Minute)
 				require.NoError(t, w.settle(w.blocked, how))
 				require.Zero(t, w.runs)
-				require.Equal(t, append(had, "opened", "turn_ended", "stop_requested", "run_ended", word), w.kinds())
+				require.Equal(
+					t, append(had, "opened", "turn_ended", "stop_requested", "run_ended", word),
+					w.kinds(),
+				)
 				require.Equal(t, before.Epoch+1, w.view(topKey).Epoch)
 				require.Equal(t, other, w.view(settleOther))
 				heads := 0
 				for head, err := range w.store.Journal.Roots(t.Context(), session.RootQuery{}) {
 					require.NoError(t, err)
 					if head.Root == topKey {
-						require.True(t, head.Due.Equal(time.Now()), "the next Supervisor looks at it first thing")
+						require.True(
+							t, head.Due.Equal(time.Now()),
+							"the next Supervisor looks at it first thing",
+						)
 						heads++
 					}
 				}
@@ -248,7 +256,10 @@ func TestSettleBesideATreeThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSettleWorld(t)
 		rotten := session.Must(session.NamedKey("main", "rotten"))
-		batch := session.Batch{ID: "x", Entries: []session.Entry{{Payload: session.Raw(`{"v":1,"kind":"archived"}`)}}}
+		batch := session.Batch{
+			ID:      "x",
+			Entries: []session.Entry{{Payload: session.Raw(`{"v":1,"kind":"archived"}`)}},
+		}
 		_, err := w.store.Journal.Append(t.Context(), rotten, 0, batch)
 		require.NoError(t, err)
 

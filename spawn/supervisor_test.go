@@ -48,13 +48,17 @@ func TestChildIsDeliveredToTheCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := make(chan spawn.Delivery, 10)
 		s := openSupervisor(t, spawn.Config{
-			Runner: runnerFunc(func(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
-				return sayText("42: " + tn.Inputs[0].Text)
-			}),
+			Runner: runnerFunc(
+				func(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
+					return sayText("42: " + tn.Inputs[0].Text)
+				},
+			),
 			CallerRun: true,
 			Deliver:   func(_ context.Context, o spawn.Delivery) error { got <- o; return nil },
 		})
-		info, err := s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "count", Announce: true})
+		info, err := s.Spawn(
+			t.Context(), topKey, topKey, spawn.Request{Task: "count", Announce: true},
+		)
 		require.NoError(t, err)
 		require.Equal(t, 1, info.Depth)
 		o := <-got
@@ -72,20 +76,31 @@ func TestManagedRequesterGetsOneTurn(t *testing.T) {
 		replies := make(chan string, 10)
 		s := openSupervisor(t, spawn.Config{
 			Replies: true,
-			Deliver: func(_ context.Context, o spawn.Delivery) error { replies <- o.Reply.Text; return nil },
-			Runner: runnerFunc(func(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
-				if tn.Session.Depth > 0 {
-					return sayText("done " + tn.Inputs[0].Text)
-				}
-				if in := tn.Inputs[0]; in.Completion != nil {
-					return spawn.TurnResult{Reply: "child: " + in.Completion.Run.Result.Text}, nil
-				}
-				_, err := tn.Spawn(ctx, spawn.Request{Task: tn.Inputs[0].Text, Announce: true})
-				return spawn.TurnResult{Reply: "on it"}, err
-			}),
+			Deliver: func(_ context.Context, o spawn.Delivery) error {
+				replies <- o.Reply.Text
+				return nil
+			},
+			Runner: runnerFunc(
+				func(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
+					if tn.Session.Depth > 0 {
+						return sayText("done " + tn.Inputs[0].Text)
+					}
+					if in := tn.Inputs[0]; in.Completion != nil {
+						return spawn.TurnResult{
+							Reply: "child: " + in.Completion.Run.Result.Text,
+						}, nil
+					}
+					_, err := tn.Spawn(ctx, spawn.Request{Task: tn.Inputs[0].Text, Announce: true})
+					return spawn.TurnResult{Reply: "on it"}, err
+				},
+			),
 		})
-		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "work"}))
-		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "work"}))
+		require.NoError(
+			t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "work"}),
+		)
+		require.NoError(
+			t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "work"}),
+		)
 		require.Equal(t, "on it", <-replies)
 		require.Equal(t, "child: done work", <-replies)
 	})
@@ -95,10 +110,12 @@ func TestStopCutsARunnerThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		s := openSupervisor(t, spawn.Config{
-			Runner: runnerFunc(func(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
-				<-release
-				return sayText("too late")
-			}),
+			Runner: runnerFunc(
+				func(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
+					<-release
+					return sayText("too late")
+				},
+			),
 		})
 		info, err := s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "hang"})
 		require.NoError(t, err)

@@ -20,7 +20,9 @@ import (
 )
 
 // inBubble runs a test in a synctest bubble with a Supervisor that plays a script.
-func inBubble(t *testing.T, cfg spawn.Config, f func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner)) {
+func inBubble(
+	t *testing.T, cfg spawn.Config, f func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner),
+) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := &spawntest.Runner{}
@@ -45,12 +47,24 @@ func mustFind(t *testing.T, s *spawn.Supervisor, k session.Key) spawn.RunInfo {
 
 func TestRunnerThatGoes(t *testing.T) {
 	inBubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
-		r.On("goexit", spawntest.Play{spawntest.Do(func(context.Context, *spawn.TurnInput) error { runtime.Goexit(); return nil })})
+		r.On(
+			"goexit",
+			spawntest.Play{
+				spawntest.Do(
+					func(context.Context, *spawn.TurnInput) error { runtime.Goexit(); return nil },
+				),
+			},
+		)
 		r.On("panic", spawntest.Play{spawntest.Say("half"), spawntest.Panic("ouch")})
-		r.On("json", spawntest.Play{func(_ context.Context, _ *spawn.TurnInput, out *spawn.TurnResult) error {
-			out.Result = spawn.Result{Text: "half", JSON: []byte("{")}
-			return nil
-		}})
+		r.On(
+			"json",
+			spawntest.Play{
+				func(_ context.Context, _ *spawn.TurnInput, out *spawn.TurnResult) error {
+					out.Result = spawn.Result{Text: "half", JSON: []byte("{")}
+					return nil
+				},
+			},
+		)
 		for task, want := range map[string]string{"goexit": "ended its goroutine", "panic": "panic: ouch", "json": "1 bytes that is not JSON"} {
 			key := mustSpawn(t, s, spawn.Request{Task: task})
 			synctest.Wait()
@@ -62,44 +76,65 @@ func TestRunnerThatGoes(t *testing.T) {
 }
 
 // What a Runner says that it used cannot give a budget back, nor break the journal.
-func TestRunnerThatMiscounts(t *testing.T) {
+func TestRunnerThatMiscountsGivesNoBudgetBack(t *testing.T) {
 	inBubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
-		r.On("", spawntest.Play{func(ctx context.Context, tn *spawn.TurnInput, out *spawn.TurnResult) error {
-			out.Result.Usage = session.Usage{Input: -5, Output: 7, CacheRead: -9, Cost: math.NaN()}
-			return tn.Spend(ctx, session.Usage{Input: -1 << 40, Cost: math.Inf(-1)})
-		}})
+		r.On(
+			"",
+			spawntest.Play{
+				func(ctx context.Context, tn *spawn.TurnInput, out *spawn.TurnResult) error {
+					out.Result.Usage = session.Usage{
+						Input:     -5,
+						Output:    7,
+						CacheRead: -9,
+						Cost:      math.NaN(),
+					}
+					return tn.Spend(ctx, session.Usage{Input: -1 << 40, Cost: math.Inf(-1)})
+				},
+			},
+		)
 		key := mustSpawn(t, s, spawn.Request{Task: "x"})
 		synctest.Wait()
 		require.Equal(t, session.Usage{Output: 7}, mustFind(t, s, key).Result.Usage)
 	})
 }
 
-// One model call that costs more than was reserved counts in full: the next one is refused.
+// One model call that costs more than was reserved counts in full. The next one is refused.
 func TestSpendBeyondTheReservation(t *testing.T) {
-	inBubble(t, spawn.Config{Rules: policy.Rules{Budget: policy.Budget{Tokens: 1000}}}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
-		calls := 0
-		r.On("", spawntest.Play{spawntest.Do(func(ctx context.Context, tn *spawn.TurnInput) error {
-			for {
-				calls++
-				if err := tn.Spend(ctx, session.Usage{Input: 600}); err != nil {
-					return err
-				}
-			}
-		})})
-		key := mustSpawn(t, s, spawn.Request{Task: "x"})
-		synctest.Wait()
-		require.Equal(t, spawn.StatusIncomplete, mustFind(t, s, key).Status)
-		require.Equal(t, 2, calls)
-	})
+	inBubble(
+		t,
+		spawn.Config{Rules: policy.Rules{Budget: policy.Budget{Tokens: 1000}}},
+		func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+			calls := 0
+			r.On(
+				"",
+				spawntest.Play{spawntest.Do(func(ctx context.Context, tn *spawn.TurnInput) error {
+					for {
+						calls++
+						if err := tn.Spend(ctx, session.Usage{Input: 600}); err != nil {
+							return err
+						}
+					}
+				})},
+			)
+			key := mustSpawn(t, s, spawn.Request{Task: "x"})
+			synctest.Wait()
+			require.Equal(t, spawn.StatusIncomplete, mustFind(t, s, key).Status)
+			require.Equal(t, 2, calls)
+		},
+	)
 }
 
 // The last turn that a budget of turns allows may spend as much as the other limits let it.
-func TestLastTurnMaySpend(t *testing.T) {
+func TestLastTurnMaySpendUpToTheOtherLimits(t *testing.T) {
 	inBubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
 		r.On("", spawntest.Play{
-			spawntest.Spend(session.Usage{Input: 30_000}), spawntest.Spend(session.Usage{Input: 30_000}), spawntest.Say("done"),
+			spawntest.Spend(session.Usage{Input: 30_000}),
+			spawntest.Spend(session.Usage{Input: 30_000}),
+			spawntest.Say("done"),
 		})
-		key := mustSpawn(t, s, spawn.Request{Task: "x", Policy: policy.Request{Budget: policy.Budget{Turns: 1}}})
+		key := mustSpawn(
+			t, s, spawn.Request{Task: "x", Policy: policy.Request{Budget: policy.Budget{Turns: 1}}},
+		)
 		synctest.Wait()
 		require.Equal(t, spawn.StatusOK, mustFind(t, s, key).Status)
 	})
@@ -107,7 +142,9 @@ func TestLastTurnMaySpend(t *testing.T) {
 
 // A wait within a turn that ends by its own context does not go on without a slot.
 func TestWaitWithinATurnKeepsTheLane(t *testing.T) {
-	cfg := spawn.Config{Rules: policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 1, MaxSpawnDepth: 2}}}
+	cfg := spawn.Config{
+		Rules: policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 1, MaxSpawnDepth: 2}},
+	}
 	inBubble(t, cfg, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
 		var mu sync.Mutex
 		working, most := 0, 0
@@ -123,26 +160,29 @@ func TestWaitWithinATurnKeepsTheLane(t *testing.T) {
 			time.Sleep(time.Minute)
 			return nil
 		})})
-		r.On("parent", spawntest.Play{spawntest.Do(func(ctx context.Context, tn *spawn.TurnInput) error {
-			work(1)
-			defer work(-1)
-			child, err := tn.Spawn(ctx, spawn.Request{Task: "child"})
-			if err != nil {
-				return err
-			}
-			var waits sync.WaitGroup
-			work(-1)
-			for i := range 3 { // several at once too
-				waits.Go(func() {
-					short, cancel := context.WithTimeout(ctx, time.Duration(i+1)*time.Second)
-					defer cancel()
-					_, _ = tn.Wait(short, []session.Key{child.Key}, spawn.JoinOptions{})
-				})
-			}
-			waits.Wait()
-			work(1)
-			return nil
-		})})
+		r.On(
+			"parent",
+			spawntest.Play{spawntest.Do(func(ctx context.Context, tn *spawn.TurnInput) error {
+				work(1)
+				defer work(-1)
+				child, err := tn.Spawn(ctx, spawn.Request{Task: "child"})
+				if err != nil {
+					return err
+				}
+				var waits sync.WaitGroup
+				work(-1)
+				for i := range 3 { // several at once too
+					waits.Go(func() {
+						short, cancel := context.WithTimeout(ctx, time.Duration(i+1)*time.Second)
+						defer cancel()
+						_, _ = tn.Wait(short, []session.Key{child.Key}, spawn.JoinOptions{})
+					})
+				}
+				waits.Wait()
+				work(1)
+				return nil
+			})},
+		)
 		mustSpawn(t, s, spawn.Request{Task: "parent"})
 		time.Sleep(time.Hour)
 		mu.Lock()
@@ -154,7 +194,9 @@ func TestWaitWithinATurnKeepsTheLane(t *testing.T) {
 
 // Five levels that wait for each other pass through a lane of one slot.
 func TestLaneOfOneWithFiveLevels(t *testing.T) {
-	cfg := spawn.Config{Rules: policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 1, MaxSpawnDepth: 5}}}
+	cfg := spawn.Config{
+		Rules: policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 1, MaxSpawnDepth: 5}},
+	}
 	for name, wait := range map[string]func(q spawn.Request) spawntest.Play{
 		"within the turn": func(q spawn.Request) spawntest.Play {
 			return spawntest.Play{spawntest.Await(spawn.JoinOptions{}, q, q), spawntest.Say("ok")}
@@ -181,9 +223,14 @@ func TestLaneOfOneWithFiveLevels(t *testing.T) {
 	}
 }
 
-// A run that was archived while its place in the lane was still there does not keep the slot that it is granted.
+// A run that was archived while its place in the lane was still there does not keep the slot that
+// it is granted.
 func TestSlotOfWhatHasLeft(t *testing.T) {
-	cfg := spawn.Config{Rules: policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 1, ArchiveAfter: time.Minute}}}
+	cfg := spawn.Config{
+		Rules: policy.Rules{
+			Subagents: policy.Subagents{MaxConcurrent: 1, ArchiveAfter: time.Minute},
+		},
+	}
 	inBubble(t, cfg, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
 		release := make(chan struct{})
 		r.On("first", spawntest.Play{spawntest.Block(release)})
@@ -195,26 +242,34 @@ func TestSlotOfWhatHasLeft(t *testing.T) {
 		require.ErrorIs(t, err, spawn.ErrNotFound)
 		close(release)
 		last := mustSpawn(t, s, spawn.Request{Task: "last"})
-		infos, err := s.Wait(t.Context(), topKey, []session.Key{first, last}, spawn.JoinOptions{Within: time.Minute})
+		infos, err := s.Wait(
+			t.Context(), topKey, []session.Key{first, last}, spawn.JoinOptions{Within: time.Minute},
+		)
 		require.NoError(t, err)
 		require.Equal(t, spawn.StatusOK, infos[1].Status)
 		require.Zero(t, s.SlotsUsed())
 	})
 }
 
-// Never two turns of one session at once, also if the one before was given up and the one after it cancelled.
+// Two turns of a session never overlap, also if the first was given up and the second cancelled.
 func TestTurnsOfASessionNeverOverlap(t *testing.T) {
 	inBubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
 		release := make(chan struct{})
-		r.On(topKey.String(), spawntest.Play{spawntest.Ignore(release)}, spawntest.Play{spawntest.Say("ok")})
-		post := func(text string) { require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: text})) }
+		r.On(
+			topKey.String(), spawntest.Play{spawntest.Ignore(release)},
+			spawntest.Play{spawntest.Say("ok")},
+		)
+		post := func(text string) {
+			require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: text}))
+		}
 		post("1")
 		synctest.Wait()
 		require.NoError(t, s.CancelTurn(t.Context(), topKey, topKey))
 		time.Sleep(spawn.DefaultGrace + time.Second) // it is given up
 		post("2")
 		synctest.Wait()
-		require.NoError(t, s.CancelTurn(t.Context(), topKey, topKey)) // while it waits for the first
+		// The second turn waits for the first.
+		require.NoError(t, s.CancelTurn(t.Context(), topKey, topKey))
 		synctest.Wait()
 		post("3")
 		time.Sleep(time.Minute)
@@ -228,7 +283,8 @@ func TestTurnsOfASessionNeverOverlap(t *testing.T) {
 	})
 }
 
-// A tree that was lost has turns that nobody will hear of. A stop does not say that nothing runs while they do.
+// A tree that was lost has turns whose end it will not record. Stop does not say that nothing runs
+// while they do.
 func TestStopAfterTheTreeWasLost(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -243,7 +299,10 @@ func TestStopAfterTheTreeWasLost(t *testing.T) {
 			_, err = other.Find(t.Context(), topKey, key) // takes the tree over
 			require.NoError(t, err)
 			require.NoError(t, other.Shutdown(t.Context()))
-			require.ErrorIs(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "x"}), spawn.ErrUnconfirmed)
+			require.ErrorIs(
+				t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "x"}),
+				spawn.ErrUnconfirmed,
+			)
 			time.Sleep(time.Second)
 			require.Equal(t, spawn.StatusInterrupted, mustFind(t, s, key).Status)
 			if !late {
@@ -261,17 +320,25 @@ func TestStopAfterTheTreeWasLost(t *testing.T) {
 	}
 }
 
-// What is not a top-level session has no tree. Neither the clock nor a question makes one.
+// A key that is not that of a top-level session has no tree. Neither the clock nor a question makes
+// one.
 func TestNoTreeOfNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := spawntest.NewRecorder(session.NewMemory().Journal)
-		s := openSupervisor(t, spawn.Config{Store: &session.Store{Journal: log}, Runner: &spawntest.Runner{}})
-		for _, root := range []session.Key{{}, session.Must(topKey.Child("main", "x")), session.BindingsRoot()} {
+		s := openSupervisor(
+			t, spawn.Config{Store: &session.Store{Journal: log}, Runner: &spawntest.Runner{}},
+		)
+		for _, root := range []session.Key{
+			{}, session.Must(topKey.Child("main", "x")), session.BindingsRoot(),
+		} {
 			var input *spawn.InputError
 			require.ErrorAs(t, s.Post(t.Context(), root, root, spawn.Incoming{Text: "x"}), &input)
 			require.Equal(t, "root", input.Field)
 		}
-		_, err := s.Runs(t.Context(), session.Must(session.MainKey("asked")), session.Must(session.MainKey("asked")), true)
+		_, err := s.Runs(
+			t.Context(), session.Must(session.MainKey("asked")),
+			session.Must(session.MainKey("asked")), true,
+		)
 		require.NoError(t, err)
 		time.Sleep(time.Hour)
 		require.Empty(t, log.RootKeys())
@@ -283,7 +350,9 @@ func TestOtherLogsAreLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()
 		_, err := store.Journal.Append(t.Context(), session.BindingsRoot(), 0, session.Batch{
-			ID: "b", Entries: []session.Entry{{Payload: session.Raw(`{"bound":1}`)}}, Due: time.Now(),
+			ID:      "b",
+			Entries: []session.Entry{{Payload: session.Raw(`{"bound":1}`)}},
+			Due:     time.Now(),
 		})
 		require.NoError(t, err)
 		s := openSupervisor(t, spawn.Config{Store: store, Runner: &spawntest.Runner{}})
@@ -295,13 +364,17 @@ func TestOtherLogsAreLeftAlone(t *testing.T) {
 	})
 }
 
-func TestAfterShutdown(t *testing.T) {
+func TestNothingIsTakenAfterShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := spawn.Open(t.Context(), spawn.Config{Store: session.NewMemory(), Runner: &spawntest.Runner{}})
+		s, err := spawn.Open(
+			t.Context(), spawn.Config{Store: session.NewMemory(), Runner: &spawntest.Runner{}},
+		)
 		require.NoError(t, err)
 		require.NoError(t, s.Shutdown(t.Context()))
 		require.NoError(t, s.Shutdown(t.Context()))
-		require.ErrorIs(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"}), spawn.ErrShutdown)
+		require.ErrorIs(
+			t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"}), spawn.ErrShutdown,
+		)
 		_, err = s.Wait(t.Context(), topKey, nil, spawn.JoinOptions{})
 		require.ErrorIs(t, err, spawn.ErrShutdown)
 		require.NoError(t, s.Run(t.Context()), "there is nothing to run any more")
@@ -309,10 +382,12 @@ func TestAfterShutdown(t *testing.T) {
 }
 
 // A caller that goes away while the journal hangs is not written to later.
-func TestCallerThatGoesAway(t *testing.T) {
+func TestCallerThatGoesAwayIsNotAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		journal := spawntest.NewCrashJournal(session.NewMemory().Journal).At(1, spawntest.FaultHang)
-		s := openSupervisor(t, spawn.Config{Store: &session.Store{Journal: journal}, Runner: &spawntest.Runner{}})
+		s := openSupervisor(
+			t, spawn.Config{Store: &session.Store{Journal: journal}, Runner: &spawntest.Runner{}},
+		)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := s.Spawn(ctx, topKey, topKey, spawn.Request{Task: "x", Key: "k"})
@@ -330,7 +405,14 @@ func TestCallerThatGoesAway(t *testing.T) {
 func TestTurnThatIsOver(t *testing.T) {
 	inBubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
 		var old *spawn.TurnInput
-		r.On("", spawntest.Play{spawntest.Do(func(_ context.Context, tn *spawn.TurnInput) error { old = tn; return nil })})
+		r.On(
+			"",
+			spawntest.Play{
+				spawntest.Do(
+					func(_ context.Context, tn *spawn.TurnInput) error { old = tn; return nil },
+				),
+			},
+		)
 		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"}))
 		synctest.Wait()
 		_, err := old.Spawn(t.Context(), spawn.Request{Task: "x"})
@@ -340,13 +422,16 @@ func TestTurnThatIsOver(t *testing.T) {
 	})
 }
 
-// Two processes on one store: the one that lost the tree changes nothing, and everything is told once.
+// Two processes share a store. The one that lost the tree changes nothing, and everything is told
+// once.
 func TestZombie(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := spawntest.NewRecorder(session.NewMemory().Journal)
 		store := &session.Store{Journal: log}
 		release := make(chan struct{})
-		r := (&spawntest.Runner{}).On("slow", spawntest.Play{spawntest.Block(release), spawntest.Say("from the dead")})
+		r := (&spawntest.Runner{}).On(
+			"slow", spawntest.Play{spawntest.Block(release), spawntest.Say("from the dead")},
+		)
 		zombie := openSupervisor(t, spawn.Config{Store: store, Runner: r})
 		key := mustSpawn(t, zombie, spawn.Request{Task: "slow", Announce: true})
 		synctest.Wait()
@@ -364,14 +449,21 @@ func TestZombie(t *testing.T) {
 	})
 }
 
-// A journal that fails in one way or another at each append of a life: the child's end is consumed once, and the tree comes to
-// rest.
+// The journal fails at each append of a life, in one way or another. The child's end is consumed
+// once, and the tree comes to rest.
 func TestEveryFaultAtEveryAppend(t *testing.T) {
 	for _, fault := range []spawntest.Fault{
-		spawntest.FaultFailBefore, spawntest.FaultLoseAck, spawntest.FaultPanicBefore, spawntest.FaultPanicAfter, spawntest.FaultDieBefore, spawntest.FaultDieAfter,
+		spawntest.FaultFailBefore, spawntest.FaultLoseAck,
+		spawntest.FaultPanicBefore, spawntest.FaultPanicAfter,
+		spawntest.FaultDieBefore, spawntest.FaultDieAfter,
 	} {
 		for n := 1; n <= 9; n++ {
-			t.Run(fmt.Sprintf("%v/%d", fault, n), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { oneFault(t, fault, n) }) })
+			t.Run(
+				fmt.Sprintf("%v/%d", fault, n),
+				func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { oneFault(t, fault, n) })
+				},
+			)
 		}
 	}
 }
@@ -380,8 +472,10 @@ func oneFault(t *testing.T, fault spawntest.Fault, n int) {
 	log := spawntest.NewRecorder(session.NewMemory().Journal)
 	r := (&spawntest.Runner{}).
 		On("work", spawntest.Play{spawntest.Delay(time.Second), spawntest.Say("42")}).
-		On(topKey.String(), spawntest.Play{spawntest.Spawn(spawn.Request{Task: "work", Key: "k", Announce: true}), spawntest.Yield(spawn.JoinOptions{})},
-			spawntest.Play{spawntest.Say("done")})
+		On(topKey.String(), spawntest.Play{
+			spawntest.Spawn(spawn.Request{Task: "work", Key: "k", Announce: true}),
+			spawntest.Yield(spawn.JoinOptions{}),
+		}, spawntest.Play{spawntest.Say("done")})
 	live := func(j session.Journal) *spawn.Supervisor {
 		return openSupervisor(t, spawn.Config{Store: &session.Store{Journal: j}, Runner: r})
 	}
@@ -405,20 +499,37 @@ func oneFault(t *testing.T, fault spawntest.Fault, n int) {
 	require.Equal(t, 1, report.Consumed, "its end is consumed once")
 }
 
-// What was asked for, what was chosen, and what really ran are three things, and nothing is replaced silently.
+// What was asked for, what was chosen, and what really ran are three things. Nothing is replaced
+// silently.
 func TestModelsAreRecorded(t *testing.T) {
-	cfg := spawn.Config{Model: "a/main", ValidModel: func(m string) bool { return m == "a/good" || m == "a/main" }}
+	cfg := spawn.Config{
+		Model:      "a/main",
+		ValidModel: func(m string) bool { return m == "a/good" || m == "a/main" },
+	}
 	inBubble(t, cfg, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
-		r.On("", spawntest.Play{func(_ context.Context, _ *spawn.TurnInput, out *spawn.TurnResult) error {
-			out.Result.Model = "a/real"
-			return nil
-		}})
-		good := mustSpawn(t, s, spawn.Request{Task: "good", Policy: policy.Request{Model: "a/good"}})
+		r.On(
+			"",
+			spawntest.Play{
+				func(_ context.Context, _ *spawn.TurnInput, out *spawn.TurnResult) error {
+					out.Result.Model = "a/real"
+					return nil
+				},
+			},
+		)
+		good := mustSpawn(
+			t, s, spawn.Request{Task: "good", Policy: policy.Request{Model: "a/good"}},
+		)
 		bad := mustSpawn(t, s, spawn.Request{Task: "bad", Policy: policy.Request{Model: "a/bad"}})
 		synctest.Wait()
-		require.Equal(t, spawn.ModelInfo{Requested: "a/good", Resolved: "a/good", Actual: "a/real"}, mustFind(t, s, good).Model)
+		require.Equal(
+			t, spawn.ModelInfo{Requested: "a/good", Resolved: "a/good", Actual: "a/real"},
+			mustFind(t, s, good).Model,
+		)
 		require.Empty(t, mustFind(t, s, good).Warnings)
-		require.Equal(t, spawn.ModelInfo{Requested: "a/bad", Resolved: "a/main", Actual: "a/real"}, mustFind(t, s, bad).Model)
+		require.Equal(
+			t, spawn.ModelInfo{Requested: "a/bad", Resolved: "a/main", Actual: "a/real"},
+			mustFind(t, s, bad).Model,
+		)
 		require.NotEmpty(t, mustFind(t, s, bad).Warnings)
 	})
 }
@@ -429,7 +540,9 @@ func TestShutdownNamesWhatHangs(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			release := make(chan struct{})
 			r := &spawntest.Runner{}
-			journal := spawntest.NewCrashJournal(deafJournal{session.NewMemory().Journal, release, what == "journal"})
+			journal := spawntest.NewCrashJournal(
+				deafJournal{session.NewMemory().Journal, release, what == "journal"},
+			)
 			s, err := spawn.Open(t.Context(), spawn.Config{
 				Store: &session.Store{Journal: journal}, Runner: r, CallerRun: true,
 				Deliver: func(context.Context, spawn.Delivery) error { <-release; return nil },
@@ -463,7 +576,9 @@ type deafJournal struct {
 	hangs   bool
 }
 
-func (j deafJournal) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (j deafJournal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	if j.hangs {
 		<-j.release
 	}

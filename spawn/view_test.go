@@ -19,7 +19,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
-// viewTop returns what the journal of the tree says, and requires that the same is said by one that keeps bytes.
+// viewTop returns what the journal of topKey says. It requires that a journal that keeps bytes says
+// the same.
 func viewTop(t testing.TB, j session.Journal) spawn.TreeView {
 	t.Helper()
 	v, err := spawn.View(topKey, j.Read(t.Context(), topKey, 0))
@@ -75,24 +76,39 @@ func headOf(t testing.TB, j session.Journal) session.Head {
 	return session.Head{}
 }
 
-// A tree with a bit of everything says, whenever it is looked at, what its owner says.
-func TestView(t *testing.T) {
+// viewConfig is the configuration of a tree with a bit of everything, whose receiver is down.
+func viewConfig(store *session.Store) spawn.Config {
+	return spawn.Config{
+		Store: store, CallerRun: true, Tools: []string{"read"},
+		Deliver: func(context.Context, spawn.Delivery) error { return errors.New("down") },
+		Rules: policy.Rules{Subagents: policy.Subagents{
+			MaxSpawnDepth: 2, MaxConcurrent: 3, ArchiveAfter: policy.Off,
+		}},
+		Runner: (&spawntest.Runner{}).
+			On("boss", spawntest.Play{
+				spawntest.Spawn(
+					spawn.Request{Task: "a", Announce: true},
+					spawn.Request{Task: "b", Label: "B", Announce: true},
+				),
+				spawntest.Yield(spawn.JoinOptions{}),
+			}, spawntest.Play{spawntest.Say("both")}).
+			On("a", spawntest.Play{
+				spawntest.Delay(time.Second), spawntest.Say("A"),
+				spawntest.Spend(session.Usage{Input: 7}),
+			}).
+			On("B", spawntest.Play{
+				spawntest.Delay(time.Minute), spawntest.Fail(errors.New("broken")),
+			}).
+			On("stuck", spawntest.Play{spawntest.Linger(5 * time.Second)}),
+	}
+}
+
+// A view of a tree with a bit of everything says at every moment what its owner says.
+func TestViewSaysWhatTheOwnerSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()
-		broken := errors.New("broken")
-		runner := (&spawntest.Runner{}).
-			On("boss", spawntest.Play{spawntest.Spawn(spawn.Request{Task: "a", Announce: true}, spawn.Request{Task: "b", Label: "B", Announce: true}), spawntest.Yield(spawn.JoinOptions{})}, spawntest.Play{spawntest.Say("both")}).
-			On("a", spawntest.Play{spawntest.Delay(time.Second), spawntest.Say("A"), spawntest.Spend(session.Usage{Input: 7})}).
-			On("B", spawntest.Play{spawntest.Delay(time.Minute), spawntest.Fail(broken)}).
-			On("stuck", spawntest.Play{spawntest.Linger(5 * time.Second)})
-		down := errors.New("down")
-		cfg := spawn.Config{
-			Store: store, CallerRun: true, Runner: runner, Tools: []string{"read"},
-			Deliver: func(context.Context, spawn.Delivery) error { return down },
-			Rules:   policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 2, MaxConcurrent: 3, ArchiveAfter: policy.Off}},
-		}
 		require.Equal(t, spawn.TreeView{Root: topKey}, viewTop(t, store.Journal))
-		s := openSupervisor(t, cfg)
+		s := openSupervisor(t, viewConfig(store))
 		look := func() spawn.TreeView {
 			t.Helper()
 			_, err := s.Runs(t.Context(), topKey, topKey, false) // which opens a tree that rested
@@ -105,10 +121,15 @@ func TestView(t *testing.T) {
 			return v
 		}
 
-		boss, err := s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "boss", Announce: true})
+		boss, err := s.Spawn(
+			t.Context(), topKey, topKey, spawn.Request{Task: "boss", Announce: true},
+		)
 		require.NoError(t, err)
 		v := look()
-		require.Equal(t, []spawn.Status{spawn.StatusWaiting, spawn.StatusRunning, spawn.StatusRunning}, statusesOf(v))
+		require.Equal(
+			t, []spawn.Status{spawn.StatusWaiting, spawn.StatusRunning, spawn.StatusRunning},
+			statusesOf(v),
+		)
 		require.Equal(t, 3, v.Total)
 		require.EqualValues(t, 1, v.Epoch)
 		require.Equal(t, time.Now().UTC(), v.Due)
@@ -116,23 +137,40 @@ func TestView(t *testing.T) {
 		require.NotEmpty(t, v.SessionID)
 
 		time.Sleep(2 * time.Second)
-		require.NoError(t, s.Steer(t.Context(), topKey, topKey, v.Runs[2].Key, spawn.Incoming{Text: "faster"}))
+		require.NoError(
+			t, s.Steer(t.Context(), topKey, topKey, v.Runs[2].Key, spawn.Incoming{Text: "faster"}),
+		)
 		v = look()
-		require.Equal(t, []spawn.Status{spawn.StatusWaiting, spawn.StatusOK, spawn.StatusRunning}, statusesOf(v))
+		require.Equal(
+			t, []spawn.Status{spawn.StatusWaiting, spawn.StatusOK, spawn.StatusRunning},
+			statusesOf(v),
+		)
 		require.Equal(t, "A", v.Runs[1].Result.Text)
-		require.Equal(t, []spawn.Unread{{Session: boss.Key, Completions: 1}, {Session: v.Runs[2].Key, Steers: 1}}, v.Unread)
+		require.Equal(
+			t,
+			[]spawn.Unread{
+				{Session: boss.Key, Completions: 1}, {Session: v.Runs[2].Key, Steers: 1},
+			},
+			v.Unread,
+		)
 
 		stuck, err := s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "stuck"})
 		require.NoError(t, err)
 		synctest.Wait()
-		go s.Stop(t.Context(), topKey, stuck.Key, "enough") //nolint:errcheck // how it goes on is looked at
+		go func() { _ = s.Stop(t.Context(), topKey, stuck.Key, "enough") }()
 		v = look()
 		require.Equal(t, spawn.StatusStopping, v.Runs[3].Status)
 		require.Equal(t, "enough", v.Runs[3].Error)
 
 		time.Sleep(2 * time.Minute)
 		v = look()
-		require.Equal(t, []spawn.Status{spawn.StatusOK, spawn.StatusOK, spawn.StatusFailed, spawn.StatusCancelled}, statusesOf(v))
+		require.Equal(
+			t,
+			[]spawn.Status{
+				spawn.StatusOK, spawn.StatusOK, spawn.StatusFailed, spawn.StatusCancelled,
+			},
+			statusesOf(v),
+		)
 		require.Len(t, v.Outbox, 1)
 		out := v.Outbox[0]
 		require.Equal(t, boss.Key, out.Completion.Run.Key)
@@ -151,11 +189,17 @@ func TestView(t *testing.T) {
 	})
 }
 
-// What a turn has consumed is read, whatever becomes of the turn later.
+// An input that a turn has consumed is read, whatever becomes of the turn later.
 func TestViewOfAnInbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()
-		s := openSupervisor(t, spawn.Config{Store: store, Runner: (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Delay(time.Minute)})})
+		s := openSupervisor(
+			t,
+			spawn.Config{
+				Store:  store,
+				Runner: (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Delay(time.Minute)}),
+			},
+		)
 		var unread []int
 		for range 3 {
 			require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "hello"}))
@@ -183,17 +227,33 @@ func statusesOf(v spawn.TreeView) (list []spawn.Status) {
 	return list
 }
 
-// What is Running when its process dies is Running until somebody opens the tree; looking does not do that.
+// A run that is running when its process dies stays so until a Supervisor opens the tree. A view
+// does not open it.
 func TestViewTakesNothingOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()
 		log := spawntest.NewCrashJournal(store.Journal)
 		runner := (&spawntest.Runner{}).On("slow", spawntest.Play{spawntest.Delay(time.Hour)})
-		deliver := func(ctx context.Context, _ spawn.Delivery) error { <-ctx.Done(); return ctx.Err() }
-		first := openSupervisor(t, spawn.Config{Store: &session.Store{Journal: log}, Runner: runner, CallerRun: true, Deliver: deliver})
-		_, err := first.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "slow", Announce: true})
+		deliver := func(ctx context.Context, _ spawn.Delivery) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		first := openSupervisor(
+			t,
+			spawn.Config{
+				Store:     &session.Store{Journal: log},
+				Runner:    runner,
+				CallerRun: true,
+				Deliver:   deliver,
+			},
+		)
+		_, err := first.Spawn(
+			t.Context(), topKey, topKey, spawn.Request{Task: "slow", Announce: true},
+		)
 		require.NoError(t, err)
-		_, err = first.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "quick", Announce: true})
+		_, err = first.Spawn(
+			t.Context(), topKey, topKey, spawn.Request{Task: "quick", Announce: true},
+		)
 		require.NoError(t, err)
 		synctest.Wait()
 		log.Die()
@@ -201,33 +261,46 @@ func TestViewTakesNothingOver(t *testing.T) {
 		v := viewTop(t, store.Journal)
 		require.Equal(t, []spawn.Status{spawn.StatusRunning, spawn.StatusOK}, statusesOf(v))
 		require.Len(t, v.Outbox, 1)
-		require.False(t, v.Outbox[0].MayRepeat, "nobody knows yet")
+		require.False(t, v.Outbox[0].MayRepeat, "the owner has not said so yet")
 		require.Equal(t, v, viewTop(t, store.Journal))
 		require.EqualValues(t, 1, v.Epoch)
 
-		second := openSupervisor(t, spawn.Config{Store: store, Runner: runner, CallerRun: true, Deliver: deliver})
+		second := openSupervisor(
+			t, spawn.Config{Store: store, Runner: runner, CallerRun: true, Deliver: deliver},
+		)
 		synctest.Wait()
 		v = viewTop(t, store.Journal)
 		sameAsLive(t, second, v)
 		require.Equal(t, []spawn.Status{spawn.StatusInterrupted, spawn.StatusOK}, statusesOf(v))
 		require.EqualValues(t, 2, v.Epoch)
-		require.True(t, v.Outbox[0].MayRepeat, "the one who died may have delivered it")
+		require.True(t, v.Outbox[0].MayRepeat, "the process that died may have delivered it")
 		require.False(t, v.Outbox[1].MayRepeat)
 	})
 }
 
-// Looking and working do not get in each other's way: with the race detector on, that is the test.
+// Views and an owner do not get in each other's way. The race detector is the test.
 func TestViewBesideAnOwner(t *testing.T) {
 	store := session.NewMemory()
-	s := openSupervisor(t, spawn.Config{Store: store, Runner: (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Reply("hi")})})
+	s := openSupervisor(
+		t,
+		spawn.Config{
+			Store:  store,
+			Runner: (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Reply("hi")}),
+		},
+	)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for range 1000 {
-			if err := s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "hello"}); err != nil {
+			if err := s.Post(
+				t.Context(), topKey, topKey, spawn.Incoming{Text: "hello"},
+			); err != nil {
 				t.Error(err)
 			}
-			if _, err := s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "work", Announce: true}); err != nil && !isRefusal(err) {
+			if _, err := s.Spawn(
+				t.Context(), topKey, topKey, spawn.Request{Task: "work", Announce: true},
+			); err != nil &&
+				!isRefusal(err) {
 				t.Error(err)
 			}
 		}
@@ -257,13 +330,20 @@ func TestViewOfSnapshots(t *testing.T) {
 		store := session.NewMemory()
 		log := spawntest.NewRecorder(store.Journal)
 		s := openSupervisor(t, spawn.Config{
-			Store: &session.Store{Journal: log}, Replies: true, Deliver: func(context.Context, spawn.Delivery) error { return nil },
-			Runner: (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Reply("hi")}).On("slow", spawntest.Play{spawntest.Delay(time.Hour)}),
+			Store: &session.Store{
+				Journal: log,
+			},
+			Replies: true,
+			Deliver: func(context.Context, spawn.Delivery) error { return nil },
+			Runner: (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Reply("hi")}).
+				On("slow", spawntest.Play{spawntest.Delay(time.Hour)}),
 		})
 		_, err := s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "slow"})
 		require.NoError(t, err)
 		for i := range 700 {
-			require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: strconv.Itoa(i)}))
+			require.NoError(
+				t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: strconv.Itoa(i)}),
+			)
 			synctest.Wait()
 		}
 		v := viewTop(t, store.Journal)
@@ -312,12 +392,18 @@ func TestDescribe(t *testing.T) {
 		{`{"v":1,"kind":"dismissed","at":1,"ord":3}`, `entry 3 dismissed`},
 		{`{"v":1,"kind":"redirected","at":1,"ord":3}`, `entry 3 redirected`},
 		{`{"v":1,"kind":"archived","at":1,"run":"` + child + `"}`, child + ` archived`},
-		{`{"v":1,"kind":"late","at":1,"run":"` + child + `","n":1,"text":"` + strings.Repeat("x", 100) + `"}`, `turn 1 of ` + child + ` came late: "` + strings.Repeat("x", 60) + `..."`},
+		{
+			`{"v":1,"kind":"late","at":1,"run":"` + child + `","n":1,"text":"` + strings.Repeat("x", 100) + `"}`,
+			`turn 1 of ` + child + ` came late: "` + strings.Repeat("x", 60) + `..."`,
+		},
 		{`{"v":1,"kind":"reserved","at":1,"run":"` + child + `","n":1,"budget":{"tokens":5}}`, `turn 1 of ` + child + `, reserves 5 tokens`},
 		{`{"v":1,"kind":"snapshot","at":1,"image":{"epoch":2,"total":1,"runs":[]}}`, `snapshot, epoch 2, 0 sessions, 0 entries in the outbox`},
 	} {
 		got := spawn.Describe(session.Entry{Seq: 7, Payload: session.Raw(c.entry)})
 		require.Equal(t, "7 1970-01-01T00:00:00.000Z "+c.want, got)
 	}
-	require.Contains(t, spawn.Describe(session.Entry{Seq: 8, Payload: session.Raw(`{"v":9,"kind":"opened"}`)}), "8 spawn: journal holds a fact of version 9")
+	require.Contains(
+		t, spawn.Describe(session.Entry{Seq: 8, Payload: session.Raw(`{"v":9,"kind":"opened"}`)}),
+		"8 spawn: journal holds a fact of version 9",
+	)
 }

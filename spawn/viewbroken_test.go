@@ -21,7 +21,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
-// recordTree returns the entries of a tree in which much has happened, as a journal on disk has them.
+// recordTree returns the entries of a tree in which much has happened, as a journal on disk has
+// them.
 func recordTree(t *testing.T) (list []session.Entry) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -31,13 +32,26 @@ func recordTree(t *testing.T) (list []session.Entry) {
 			Rules:   policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 2}},
 			Deliver: func(context.Context, spawn.Delivery) error { return errors.New("down") },
 			Runner: (&spawntest.Runner{}).
-				On("boss", spawntest.Play{spawntest.Spawn(spawn.Request{Task: "a", Announce: true}, spawn.Request{Task: "b"}), spawntest.Yield(spawn.JoinOptions{})}, spawntest.Play{spawntest.Delay(time.Hour)}).
+				On(
+					"boss",
+					spawntest.Play{
+						spawntest.Spawn(
+							spawn.Request{Task: "a", Announce: true}, spawn.Request{Task: "b"},
+						),
+						spawntest.Yield(spawn.JoinOptions{}),
+					},
+					spawntest.Play{spawntest.Delay(time.Hour)},
+				).
 				On("b", spawntest.Play{spawntest.Delay(time.Hour)}),
 		})
-		boss, err := s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "boss", Key: "k", Announce: true})
+		boss, err := s.Spawn(
+			t.Context(), topKey, topKey, spawn.Request{Task: "boss", Key: "k", Announce: true},
+		)
 		require.NoError(t, err)
 		synctest.Wait()
-		require.NoError(t, s.Post(t.Context(), topKey, boss.Key, spawn.Incoming{ID: "m", Text: "more"}))
+		require.NoError(
+			t, s.Post(t.Context(), topKey, boss.Key, spawn.Incoming{ID: "m", Text: "more"}),
+		)
 		time.Sleep(time.Minute)
 		require.NoError(t, s.Stop(t.Context(), topKey, boss.Key, "enough"))
 		time.Sleep(time.Hour)
@@ -60,8 +74,10 @@ func entriesOf(list []session.Entry) iter.Seq2[session.Entry, error] {
 	}
 }
 
-// viewEntries views entries and requires that the error, if there is one, is a *JournalError that says what it is.
-func viewEntries(t *testing.T, what string, list []session.Entry) (v spawn.TreeView, bad *spawn.JournalError) {
+// viewEntries views entries. It requires that an error is a *JournalError that says what is broken.
+func viewEntries(
+	t *testing.T, what string, list []session.Entry,
+) (v spawn.TreeView, bad *spawn.JournalError) {
 	t.Helper()
 	v, err := spawn.View(topKey, entriesOf(list))
 	if err == nil {
@@ -70,11 +86,14 @@ func viewEntries(t *testing.T, what string, list []session.Entry) (v spawn.TreeV
 	require.ErrorAs(t, err, &bad, what)
 	require.Equal(t, topKey, bad.Root, what)
 	require.Zero(t, v, what)
-	require.NotEqual(t, errors.Is(err, session.ErrCorrupt), errors.Is(err, session.ErrFormat), "%s: %v", what, err)
+	require.NotEqual(
+		t, errors.Is(err, session.ErrCorrupt), errors.Is(err, session.ErrFormat), "%s: %v", what,
+		err,
+	)
 	return v, bad
 }
 
-// Whatever has become of an entry, the view is one, or the error names the entry.
+// A journal with a broken entry gives a view, or an error that names the entry.
 func TestViewOfWhatIsBroken(t *testing.T) {
 	good := recordTree(t)
 	for i, e := range good {
@@ -98,14 +117,19 @@ func TestViewOfWhatIsBroken(t *testing.T) {
 			"twice":        slices.Insert(slices.Clone(good), i, e),
 			"newer":        with(session.Raw(bytes.Replace(raw, []byte(`"v":1`), []byte(`"v":2`), 1))),
 			"newer kind":   with(session.Raw(`{"v":1,"kind":"migrated"}`)),
-			"of nobody":    with(session.Raw(`{"v":1,"kind":"run_ended","run":"agent:x:main"}`)),
+			"of no run":    with(session.Raw(`{"v":1,"kind":"run_ended","run":"agent:x:main"}`)),
 			"an old epoch": with(session.Raw(`{"v":1,"kind":"opened","num":0}`)),
 		} {
 			_, bad := viewEntries(t, what, list)
 			require.NotNil(t, bad, "%s: entry %d", what, e.Seq)
 			require.Equal(t, e.Seq, bad.Seq, "%s: %v", what, bad)
-			require.Equal(t, strings.HasPrefix(what, "newer"), errors.Is(bad, session.ErrFormat), what)
-			require.Contains(t, bad.Error(), fmt.Sprintf(`spawn: journal of "agent:main:main", entry %d: `, e.Seq))
+			require.Equal(
+				t, strings.HasPrefix(what, "newer"), errors.Is(bad, session.ErrFormat), what,
+			)
+			require.Contains(
+				t, bad.Error(),
+				fmt.Sprintf(`spawn: journal of "agent:main:main", entry %d: `, e.Seq),
+			)
 		}
 		_, bad = viewEntries(t, "missing", slices.Delete(slices.Clone(good), i, i+1))
 		require.True(t, i > 0 || bad != nil, "a journal without its beginning")
@@ -121,12 +145,22 @@ func TestViewOfWhatIsBroken(t *testing.T) {
 	}
 }
 
-// A snapshot that nobody of us can have written does not bring the program down either.
+// A snapshot that no owner can have written does not bring the program down.
 func TestViewOfAWrongSnapshot(t *testing.T) {
 	image := func(runs string) []session.Entry {
 		return []session.Entry{
-			{Seq: 1, Payload: session.Raw(`{"v":1,"kind":"snapshot","at":1,"image":{"epoch":1,"runs":[` + runs + `]}}`)},
-			{Seq: 2, Payload: session.Raw(`{"v":1,"kind":"turn_started","at":2,"run":"agent:main:main","n":1}`)},
+			{
+				Seq: 1,
+				Payload: session.Raw(
+					`{"v":1,"kind":"snapshot","at":1,"image":{"epoch":1,"runs":[` + runs + `]}}`,
+				),
+			},
+			{
+				Seq: 2,
+				Payload: session.Raw(
+					`{"v":1,"kind":"turn_started","at":2,"run":"agent:main:main","n":1}`,
+				),
+			},
 		}
 	}
 	main := `{"spec":{"key":"agent:main:main","agent":"main"},"state":3}`
@@ -146,7 +180,9 @@ func TestViewOfAWrongSnapshot(t *testing.T) {
 }
 
 func TestViewRefuses(t *testing.T) {
-	for _, root := range []session.Key{{}, session.Must(topKey.Child("main", "x")), session.BindingsRoot()} {
+	for _, root := range []session.Key{
+		{}, session.Must(topKey.Child("main", "x")), session.BindingsRoot(),
+	} {
 		_, err := spawn.View(root, entriesOf(nil))
 		var input *spawn.InputError
 		require.ErrorAs(t, err, &input)
@@ -155,11 +191,16 @@ func TestViewRefuses(t *testing.T) {
 	_, err := spawn.View(session.Must(session.MainKey("other")), entriesOf(recordTree(t)))
 	require.ErrorIs(t, err, session.ErrCorrupt, "entries of another tree")
 
-	_, bad := viewEntries(t, "of the second owner", []session.Entry{{Seq: 1, Payload: session.Raw(`{"v":1,"kind":"opened","at":1,"num":2}`)}})
+	_, bad := viewEntries(
+		t, "of the second owner",
+		[]session.Entry{{Seq: 1, Payload: session.Raw(`{"v":1,"kind":"opened","at":1,"num":2}`)}},
+	)
 	require.NotNil(t, bad, "what the first owner wrote is missing")
 
 	gone := errors.New("the disk is gone")
-	_, err = spawn.View(topKey, func(yield func(session.Entry, error) bool) { yield(session.Entry{}, gone) })
+	_, err = spawn.View(
+		topKey, func(yield func(session.Entry, error) bool) { yield(session.Entry{}, gone) },
+	)
 	require.ErrorIs(t, err, gone)
 	require.Contains(t, err.Error(), `the journal of "agent:main:main"`)
 }
