@@ -10,8 +10,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// A Violation is something in a journal that cannot have happened.
-type Violation struct {
+// A violation is something in a journal that cannot have happened.
+type violation struct {
 	Seq  session.Seq // of the entry
 	Run  session.Key // that it concerns; zero for the tree as a whole
 	Rule string      // a short name, such as "one turn at a time"
@@ -19,7 +19,7 @@ type Violation struct {
 }
 
 // Error implements error.
-func (v *Violation) Error() string {
+func (v *violation) Error() string {
 	return fmt.Sprintf("spawntest: entry %d, %q: %s: %s", v.Seq, v.Run, v.Rule, v.What)
 }
 
@@ -38,7 +38,7 @@ type Report struct {
 }
 
 // Audit walks the journal of one tree, oldest entry first, and returns the first thing in it that cannot have happened, as a
-// *Violation, or the error of reading it. It checks that
+// *violation, or the error of reading it. It checks that
 //
 //   - every run that was admitted is alive or has reached exactly one terminal state, by legal steps, for its first cause;
 //   - no run that has ended has a live descendant, and a stopped session admits nothing;
@@ -98,7 +98,7 @@ func (r Report) AtRest() error {
 type auditor struct {
 	seq    session.Seq
 	batch  session.BatchID
-	first  *Violation
+	first  *violation
 	report Report
 
 	root   *run
@@ -172,7 +172,7 @@ func (a *auditor) fail(r *run, rule, format string, args ...any) {
 	if a.first != nil {
 		return
 	}
-	a.first = &Violation{Seq: a.seq, Rule: rule, What: fmt.Sprintf(format, args...)}
+	a.first = &violation{Seq: a.seq, Rule: rule, What: fmt.Sprintf(format, args...)}
 	if r != nil {
 		a.first.Run = r.spec.Key
 	}

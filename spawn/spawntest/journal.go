@@ -70,11 +70,11 @@ func (r *Recorder) RootKeys() []session.Key {
 	return keys
 }
 
-// ErrDead is what a CrashJournal answers with when it has died.
-var ErrDead = errors.New("spawntest: the process of this journal has crashed")
+// errDead is what a CrashJournal answers with when it has died.
+var errDead = errors.New("spawntest: the process of this journal has crashed")
 
-// ErrFault is what a CrashJournal answers with when it fails and lives on.
-var ErrFault = errors.New("spawntest: the journal failed")
+// errFault is what a CrashJournal answers with when it fails and lives on.
+var errFault = errors.New("spawntest: the journal failed")
 
 // A Fault is what happens at an append.
 type Fault uint8
@@ -192,7 +192,7 @@ func (j *CrashJournal) Append(ctx context.Context, root session.Key, after sessi
 	j.mu.Lock()
 	if j.dead {
 		j.mu.Unlock()
-		return 0, ErrDead
+		return 0, errDead
 	}
 	j.appends++
 	fault := j.fault(b)
@@ -203,17 +203,17 @@ func (j *CrashJournal) Append(ctx context.Context, root session.Key, after sessi
 
 	switch fault {
 	case FaultDieBefore:
-		return 0, ErrDead
+		return 0, errDead
 	case FaultFailBefore:
-		return 0, ErrFault
+		return 0, errFault
 	case FaultPanicBefore:
-		panic(ErrFault)
+		panic(errFault)
 	case FaultHang:
 		select {
 		case <-ctx.Done():
 		case <-j.released:
 		}
-		return 0, ErrFault
+		return 0, errFault
 	default: // the others come after the append
 	}
 	seq, err := j.inner.Append(ctx, root, after, b)
@@ -223,11 +223,11 @@ func (j *CrashJournal) Append(ctx context.Context, root session.Key, after sessi
 	switch fault {
 	case FaultDieAfter:
 		j.Die()
-		return 0, ErrDead
+		return 0, errDead
 	case FaultLoseAck:
-		return 0, ErrFault
+		return 0, errFault
 	case FaultPanicAfter:
-		panic(ErrFault)
+		panic(errFault)
 	default: // the others came before it
 	}
 	return seq, nil
@@ -238,7 +238,7 @@ func (j *CrashJournal) Read(ctx context.Context, root session.Key, after session
 	return func(yield func(session.Entry, error) bool) {
 		select {
 		case <-j.died:
-			yield(session.Entry{}, ErrDead)
+			yield(session.Entry{}, errDead)
 			return
 		default:
 		}
@@ -255,7 +255,7 @@ func (j *CrashJournal) Roots(ctx context.Context, q session.RootQuery) iter.Seq2
 	return func(yield func(session.Head, error) bool) {
 		select {
 		case <-j.died:
-			yield(session.Head{}, ErrDead)
+			yield(session.Head{}, errDead)
 			return
 		default:
 		}

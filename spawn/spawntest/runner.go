@@ -129,14 +129,6 @@ func Await(opt spawn.JoinOptions, requests ...spawn.Request) Step {
 	}
 }
 
-// Take reads what has arrived since the turn began.
-func Take() Step {
-	return func(ctx context.Context, t *spawn.TurnInput, _ *spawn.TurnResult) error {
-		_, err := t.Take(ctx)
-		return err
-	}
-}
-
 // Spend accounts for a model call.
 func Spend(u session.Usage) Step {
 	return func(ctx context.Context, t *spawn.TurnInput, out *spawn.TurnResult) error {
