@@ -27,11 +27,17 @@ func recordTree(t *testing.T) (facts []tree.Fact) {
 		log := spawntest.NewRecorder(session.NewMemory().Journal)
 		r := (&spawntest.Runner{}).
 			On("boss", spawntest.Play{
-				spawntest.Spawn(spawn.Request{Task: "a", Key: "a", Announce: true}, spawn.Request{Task: "b", Key: "b", Announce: true}),
+				spawntest.Spawn(
+					spawn.Request{Task: "a", Key: "a", Announce: true},
+					spawn.Request{Task: "b", Key: "b", Announce: true},
+				),
 				spawntest.Yield(spawn.JoinOptions{}),
 			}, spawntest.Play{spawntest.Say("both")}).
 			On("a", spawntest.Play{spawntest.Delay(2 * time.Second), spawntest.Say("a")}).
-			On("b", spawntest.Play{spawntest.Delay(4 * time.Second), spawntest.Spend(session.Usage{Input: 10}), spawntest.Fail(errors.New("broken"))}).
+			On("b", spawntest.Play{
+				spawntest.Delay(4 * time.Second), spawntest.Spend(session.Usage{Input: 10}),
+				spawntest.Fail(errors.New("broken")),
+			}).
 			On("slow", spawntest.Play{spawntest.Delay(time.Hour)})
 		s, err := spawn.Open(t.Context(), spawn.Config{
 			Store: &session.Store{Journal: log}, Runner: r, Tools: []string{"read", "write"},
@@ -41,11 +47,16 @@ func recordTree(t *testing.T) (facts []tree.Fact) {
 		ran := make(chan error, 1)
 		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
 		_, err = s.Spawn(t.Context(), topKey, topKey, spawn.Request{
-			Task: "boss", Key: "boss", Announce: true, Policy: policy.Request{Budget: policy.Budget{Tokens: 1000}},
+			Task:     "boss",
+			Key:      "boss",
+			Announce: true,
+			Policy:   policy.Request{Budget: policy.Budget{Tokens: 1000}},
 		})
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
-		slow, err := s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "slow", Announce: true})
+		slow, err := s.Spawn(
+			t.Context(), topKey, topKey, spawn.Request{Task: "slow", Announce: true},
+		)
 		require.NoError(t, err)
 		time.Sleep(time.Second)
 		require.NoError(t, s.Stop(t.Context(), topKey, slow.Key, "enough"))
@@ -117,8 +128,8 @@ func repeatFact(k tree.Kind, n int) func(factList) factList {
 	}
 }
 
-// TestAudit falsifies a good journal in one place each, and says which rule the auditor must find broken.
-func TestAudit(t *testing.T) {
+// A journal that is falsified in one place breaks the rule that the case names.
+func TestAuditNamesTheRuleThatIsBroken(t *testing.T) {
 	good := recordTree(t)
 	report, err := spawntest.Inspect(entriesOf(good))
 	require.NoError(t, err)
@@ -138,8 +149,12 @@ func TestAudit(t *testing.T) {
 		{"a run that was not admitted", "known runs", removeFact(tree.Admitted, 1)},
 		{"a run twice", "spawn key", repeatFact(tree.Admitted, 1)},
 		{"a spawn key twice", "spawn key", changeSpec(3, func(s *tree.Spec, _ *tree.Grant) { s.SpawnKey = "a" })},
-		{"more tools", "tools", changeSpec(2, func(_ *tree.Spec, g *tree.Grant) { g.Tools = append(slices.Clone(g.Tools), "shell") })},
-		{"more tools to hand down", "tools", changeSpec(2, func(_ *tree.Spec, g *tree.Grant) { g.Delegable = append(slices.Clone(g.Delegable), "shell") })},
+		{"more tools", "tools", changeSpec(2, func(_ *tree.Spec, g *tree.Grant) {
+			g.Tools = append(slices.Clone(g.Tools), "shell")
+		})},
+		{"more tools to hand down", "tools", changeSpec(2, func(_ *tree.Spec, g *tree.Grant) {
+			g.Delegable = append(slices.Clone(g.Delegable), "shell")
+		})},
 		{"a weaker sandbox", "sandbox", changeSpec(1, func(_ *tree.Spec, g *tree.Grant) { g.Sandboxed = true })},
 		{"another model", "model", changeSpec(1, func(_ *tree.Spec, g *tree.Grant) { g.Asked, g.Model = "x/a", "x/b" })},
 		{"a depth of its own", "depth", changeSpec(2, func(_ *tree.Spec, g *tree.Grant) { g.Depth = 1 })},
@@ -155,22 +170,26 @@ func TestAudit(t *testing.T) {
 		{"an end for another cause", "first cause", changeFact(tree.RunEnded, 2, func(f *tree.Fact) { f.State = tree.TimedOut })},
 		{"an end for no cause", "first cause", removeFact(tree.StopRequested, 1)},
 		{"a second cause", "first cause", repeatFact(tree.StopRequested, 1)},
-		{"an end that nobody hears of", "announcements", changeFact(tree.RunEnded, 1, func(f *tree.Fact) { f.Flags &^= tree.FlagTell })},
+		{"an end that is not told", "announcements", changeFact(tree.RunEnded, 1, func(f *tree.Fact) { f.Flags &^= tree.FlagTell })},
 		{"an end before a child's", "live descendants", func(list factList) factList {
 			boss := list[nthOf(list, tree.Admitted, 1)].Run
 			end := tree.Fact{Kind: tree.RunEnded, Run: boss, State: tree.OK, Flags: tree.FlagTell}
-			i := slices.IndexFunc(list, func(f tree.Fact) bool { return f.Kind == tree.TurnEnded && f.Run == boss })
+			i := slices.IndexFunc(list, func(f tree.Fact) bool {
+				return f.Kind == tree.TurnEnded && f.Run == boss
+			})
 			return slices.Insert(list, i+1, end)
 		}},
 		{"a completion that no turn read", "inputs", func(list factList) factList {
 			boss := list[nthOf(list, tree.Admitted, 1)].Run
 			return slices.DeleteFunc(list, func(f tree.Fact) bool {
-				return f.Run == boss && f.N == 2 && (f.Kind == tree.TurnStarted || f.Kind == tree.TurnEnded)
+				return f.Run == boss && f.N == 2 &&
+					(f.Kind == tree.TurnStarted || f.Kind == tree.TurnEnded)
 			})
 		}},
 		{"an archive of what lives", "archive", func(list factList) factList {
 			boss := list[nthOf(list, tree.Admitted, 1)].Run
-			return slices.Insert(list, nthOf(list, tree.Admitted, 1)+1, tree.Fact{Kind: tree.Archived, Run: boss})
+			i := nthOf(list, tree.Admitted, 1)
+			return slices.Insert(list, i+1, tree.Fact{Kind: tree.Archived, Run: boss})
 		}},
 		{"a spawn from what is to end", "admission", func(list factList) factList {
 			i := nthOf(list, tree.StopRequested, 2)
@@ -185,7 +204,8 @@ func TestAudit(t *testing.T) {
 			return append(list, tree.Fact{Kind: tree.Delivered, Ord: 3})
 		}},
 		{"a message out of order", "ordinals", func(list factList) factList {
-			return append(list, tree.Fact{Kind: tree.Posted, Run: topKey, Ord: 99, Class: tree.User})
+			posted := tree.Fact{Kind: tree.Posted, Run: topKey, Ord: 99, Class: tree.User}
+			return append(list, posted)
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -200,7 +220,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// A snapshot anywhere in a journal must say what came before it, and is a beginning by itself.
+// A snapshot anywhere in a journal has to say what came before it, and is a beginning by itself.
 func TestAuditOfSnapshots(t *testing.T) {
 	good := recordTree(t)
 	opt := &tree.Options{Rules: &policy.Rules{}, ArchiveAfter: time.Hour}
@@ -218,13 +238,17 @@ func TestAuditOfSnapshots(t *testing.T) {
 		require.NoError(t, report.AtRest())
 
 		for name, falsify := range map[string]func(m *tree.Image){
-			"total":  func(m *tree.Image) { m.Total++ },
-			"epoch":  func(m *tree.Image) { m.Epoch++ },
-			"turns":  func(m *tree.Image) { m.Runs[0].Turns++ },
-			"state":  func(m *tree.Image) { m.Runs[0].State = tree.Queued },
-			"outbox": func(m *tree.Image) { m.Outbox = append(m.Outbox, tree.Entry{Ord: 5, Reply: true}) },
+			"total": func(m *tree.Image) { m.Total++ },
+			"epoch": func(m *tree.Image) { m.Epoch++ },
+			"turns": func(m *tree.Image) { m.Runs[0].Turns++ },
+			"state": func(m *tree.Image) { m.Runs[0].State = tree.Queued },
+			"outbox": func(m *tree.Image) {
+				m.Outbox = append(m.Outbox, tree.Entry{Ord: 5, Reply: true})
+			},
 			"runs": func(m *tree.Image) {
-				m.Runs = append(m.Runs, tree.RunState{Spec: &tree.Spec{Key: session.Must(topKey.Child("main", "zz")), Grant: &tree.Grant{}}})
+				child := session.Must(topKey.Child("main", "zz"))
+				spec := &tree.Spec{Key: child, Grant: &tree.Grant{}}
+				m.Runs = append(m.Runs, tree.RunState{Spec: spec})
 			},
 		} {
 			bad := tree.Fact{Kind: tree.Snapshot, Image: live.Image()}
@@ -239,7 +263,13 @@ func TestAuditOfSnapshots(t *testing.T) {
 
 func TestAuditPassesErrorsOn(t *testing.T) {
 	broken := errors.New("broken")
-	require.ErrorIs(t, spawntest.Audit(func(yield func(session.Entry, error) bool) { yield(session.Entry{}, broken) }), broken)
+	require.ErrorIs(
+		t,
+		spawntest.Audit(
+			func(yield func(session.Entry, error) bool) { yield(session.Entry{}, broken) },
+		),
+		broken,
+	)
 	var version interface{ Error() string }
 	require.ErrorAs(t, spawntest.Audit(func(yield func(session.Entry, error) bool) {
 		yield(session.Entry{Payload: session.Raw(`{"v":9}`)}, nil)

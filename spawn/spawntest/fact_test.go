@@ -17,7 +17,8 @@ func asWritten(
 	t *testing.T, entries iter.Seq2[session.Entry, error],
 ) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
-		for e := range entries {
+		for e, err := range entries {
+			require.NoError(t, err)
 			text, err := e.Payload.AppendJSON(nil)
 			require.NoError(t, err)
 			e.Payload = session.Raw(text)
@@ -84,7 +85,10 @@ func TestFacts(t *testing.T) {
 			spawntest.Fact{Kind: "run_ended", Run: child, Told: true, Out: true},
 		},
 		{tree.Fact{Kind: tree.Deferred, Ord: 1}, spawntest.Fact{Kind: "deferred"}},
-		{tree.Fact{Kind: tree.TurnCancelled, Run: topKey, N: 1}, spawntest.Fact{Kind: "halted", Run: topKey}},
+		{
+			tree.Fact{Kind: tree.TurnCancelled, Run: topKey, N: 1},
+			spawntest.Fact{Kind: "halted", Run: topKey},
+		},
 	} {
 		test.want.Seq = 1
 		for _, entries := range []iter.Seq2[session.Entry, error]{
@@ -127,7 +131,8 @@ func TestFactsOfWhatCannotBeRead(t *testing.T) {
 		require.Error(t, errs[0])
 		require.NoError(t, errs[1])
 		require.ErrorIs(t, errs[2], broken)
-		for range read(entries) {
+		for _, err := range read(entries) {
+			require.Error(t, err)
 			break
 		}
 	}

@@ -18,23 +18,32 @@ func TestJournalsAreJournals(t *testing.T) {
 	sessiontest.TestJournal(t, func(*testing.T) sessiontest.OpenFunc {
 		store := session.NewMemory()
 		return func() (session.Journal, error) {
-			return struct{ session.Journal }{spawntest.NewCrashJournal(spawntest.NewRecorder(store.Journal))}, nil
+			return struct{ session.Journal }{
+				spawntest.NewCrashJournal(spawntest.NewRecorder(store.Journal)),
+			}, nil
 		}
 	})
 }
 
 func textBatch(text string) session.Batch {
-	return session.Batch{ID: session.BatchID(text), Entries: []session.Entry{{Payload: session.Raw(text)}}}
+	return session.Batch{
+		ID:      session.BatchID(text),
+		Entries: []session.Entry{{Payload: session.Raw(text)}},
+	}
 }
 
-func TestFaults(t *testing.T) {
+func TestFaultsDoWhatTheirNamesSay(t *testing.T) {
 	for fault, want := range map[spawntest.Fault]struct {
 		added, lives bool
 		err          error
 	}{
-		spawntest.FaultDieBefore: {false, false, spawntest.ErrDead}, spawntest.FaultDieAfter: {true, false, spawntest.ErrDead},
-		spawntest.FaultFailBefore: {false, true, spawntest.ErrFault}, spawntest.FaultLoseAck: {true, true, spawntest.ErrFault},
-		spawntest.FaultPanicBefore: {false, true, nil}, spawntest.FaultPanicAfter: {true, true, nil}, spawntest.FaultHang: {false, true, spawntest.ErrFault},
+		spawntest.FaultDieBefore:   {false, false, spawntest.ErrDead},
+		spawntest.FaultDieAfter:    {true, false, spawntest.ErrDead},
+		spawntest.FaultFailBefore:  {false, true, spawntest.ErrFault},
+		spawntest.FaultLoseAck:     {true, true, spawntest.ErrFault},
+		spawntest.FaultPanicBefore: {false, true, nil},
+		spawntest.FaultPanicAfter:  {true, true, nil},
+		spawntest.FaultHang:        {false, true, spawntest.ErrFault},
 	} {
 		t.Run(fault.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
