@@ -14,8 +14,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// BenchmarkFloor is what the same job costs with a bare goroutine, a channel, an id and a map: what every figure below is
-// compared with.
+// BenchmarkFloor measures the same job with a bare goroutine, a channel, an id and a map. Every
+// figure below is compared with it.
 func BenchmarkFloor(b *testing.B) {
 	for _, children := range []int{1, 100, 10_000} {
 		b.Run(fmt.Sprintf("children=%d", children), func(b *testing.B) {
@@ -68,16 +68,22 @@ func supervise(b *testing.B, cfg spawn.Config) *spawn.Supervisor {
 	return s
 }
 
-var instant = runnerFunc(func(context.Context, *spawn.TurnInput) (spawn.TurnResult, error) { return say("done") })
+var instantRunner = runnerFunc(
+	func(context.Context, *spawn.TurnInput) (spawn.TurnResult, error) {
+		return sayText("done")
+	},
+)
 
-// spawnAll spawns n children of a session from so many goroutines at once.
+// spawnAll spawns n children of a session from that many goroutines at once.
 func spawnAll(b *testing.B, s *spawn.Supervisor, root session.Key, n, spawners int) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range min(n, spawners) {
 		wg.Go(func() {
 			for next.Add(1) <= int64(n) {
-				if _, err := s.Spawn(b.Context(), root, root, spawn.Request{Task: "count the files", Announce: true}); err != nil {
+				if _, err := s.Spawn(
+					b.Context(), root, root, spawn.Request{Task: "count the files", Announce: true},
+				); err != nil {
 					b.Error(err)
 					return
 				}
@@ -87,7 +93,8 @@ func spawnAll(b *testing.B, s *spawn.Supervisor, root session.Key, n, spawners i
 	wg.Wait()
 }
 
-// BenchmarkDeliver is from Spawn to Deliver, per child, with an instant Runner and a caller-run requester.
+// BenchmarkDeliver measures the way from Spawn to Deliver, per child, with an instant Runner and a
+// caller-run requester.
 func BenchmarkDeliver(b *testing.B) {
 	for _, spawners := range []int{1, 64} {
 		for _, children := range []int{1, 100, 10_000} {
@@ -95,7 +102,7 @@ func BenchmarkDeliver(b *testing.B) {
 				b.ReportAllocs()
 				var wg sync.WaitGroup
 				s := supervise(b, spawn.Config{
-					Runner: instant, CallerRun: true,
+					Runner: instantRunner, CallerRun: true,
 					Deliver: func(context.Context, spawn.Delivery) error { wg.Done(); return nil },
 				})
 				root := session.Must(session.NamedKey("main", "bench"))
@@ -110,29 +117,39 @@ func BenchmarkDeliver(b *testing.B) {
 	}
 }
 
-// BenchmarkManaged is from Spawn to the turn of a managed requester that consumes the completion, per child. The requester
-// spawns all children in one turn, yields, and consumes all completions in the next.
+// BenchmarkManaged measures the way from Spawn to the turn of a managed requester that consumes the
+// completion, per child. The requester spawns all children in one turn and yields. Its next turns
+// consume all completions.
 func BenchmarkManaged(b *testing.B) {
 	for _, children := range []int{1, 100, 10_000} {
 		b.Run(fmt.Sprintf("children=%d", children), func(b *testing.B) {
 			b.ReportAllocs()
 			consumed := make(chan int, 1)
-			s := supervise(b, spawn.Config{Runner: runnerFunc(func(ctx context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) {
-				if t.Session.Depth > 0 {
-					return say("done")
-				}
-				if t.Inputs[0].Class == spawn.InputCompletion {
-					consumed <- len(t.Inputs)
-					return spawn.TurnResult{}, nil
-				}
-				for range children {
-					if _, err := t.Spawn(ctx, spawn.Request{Task: "count the files", Announce: true}); err != nil {
-						return spawn.TurnResult{}, err
-					}
-				}
-				t.Yield(spawn.JoinOptions{})
-				return spawn.TurnResult{}, nil
-			})})
+			s := supervise(
+				b,
+				spawn.Config{
+					Runner: runnerFunc(
+						func(ctx context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) {
+							if t.Session.Depth > 0 {
+								return sayText("done")
+							}
+							if t.Inputs[0].Class == spawn.InputCompletion {
+								consumed <- len(t.Inputs)
+								return spawn.TurnResult{}, nil
+							}
+							for range children {
+								if _, err := t.Spawn(
+									ctx, spawn.Request{Task: "count the files", Announce: true},
+								); err != nil {
+									return spawn.TurnResult{}, err
+								}
+							}
+							t.Yield(spawn.JoinOptions{})
+							return spawn.TurnResult{}, nil
+						},
+					),
+				},
+			)
 			root := session.Must(session.NamedKey("main", "bench"))
 			b.ResetTimer()
 			for n := 0; n < b.N; n += children {
@@ -147,15 +164,18 @@ func BenchmarkManaged(b *testing.B) {
 	}
 }
 
-// BenchmarkFlat is BenchmarkDeliver in a tree that already holds many ended children: the cost of a child must not grow.
+// BenchmarkFlat is BenchmarkDeliver in a tree that already holds many ended children. The cost of a
+// child must not grow.
 func BenchmarkFlat(b *testing.B) {
 	for _, ended := range []int{0, 100_000} {
 		b.Run(fmt.Sprintf("ended=%d", ended), func(b *testing.B) {
 			b.ReportAllocs()
 			var wg sync.WaitGroup
 			s := supervise(b, spawn.Config{
-				Runner: instant, CallerRun: true, Rules: policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 64}},
-				Deliver: func(context.Context, spawn.Delivery) error { wg.Done(); return nil },
+				Runner:    instantRunner,
+				CallerRun: true,
+				Rules:     policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 64}},
+				Deliver:   func(context.Context, spawn.Delivery) error { wg.Done(); return nil },
 			})
 			root := session.Must(session.NamedKey("main", "bench"))
 			wg.Add(ended)
@@ -169,26 +189,32 @@ func BenchmarkFlat(b *testing.B) {
 	}
 }
 
-// BenchmarkQueued reports the bytes of memory of a run that waits in the lane, with what the memory journal keeps of it.
+// BenchmarkQueued reports the bytes of memory of a run that waits in the lane. They include what
+// the memory journal keeps of it.
 func BenchmarkQueued(b *testing.B) {
 	release := make(chan struct{})
 	s := supervise(b, spawn.Config{
-		Runner: runnerFunc(func(context.Context, *spawn.TurnInput) (spawn.TurnResult, error) { <-release; return say("done") }),
-		Rules:  policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 1}},
+		Runner: runnerFunc(
+			func(context.Context, *spawn.TurnInput) (spawn.TurnResult, error) {
+				<-release
+				return sayText("done")
+			},
+		),
+		Rules: policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 1}},
 	})
 	root := session.Must(session.NamedKey("main", "bench"))
 	spawnAll(b, s, root, 1, 1)
-	before, goroutines := heap(), runtime.NumGoroutine()
+	before, goroutines := heapBytes(), runtime.NumGoroutine()
 	b.ResetTimer()
 	spawnAll(b, s, root, b.N, 64)
 	b.StopTimer()
 	time.Sleep(10 * time.Millisecond) // let the owner's goroutine end
-	b.ReportMetric(float64(heap()-before)/float64(b.N), "B/queued")
+	b.ReportMetric(float64(heapBytes()-before)/float64(b.N), "B/queued")
 	b.ReportMetric(float64(runtime.NumGoroutine()-goroutines)/float64(b.N), "goroutines/queued")
 	close(release)
 }
 
-func heap() uint64 {
+func heapBytes() uint64 {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats

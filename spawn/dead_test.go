@@ -18,20 +18,23 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
-// A store that takes nothing any more ends Run, which cancels what is under way: whoever started the program has it started again.
+// A store that takes nothing any more ends Run, which cancels what is under way. The program has to
+// be started again.
 func TestRunEndsWithADeadJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()
-		r := (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Delay(time.Hour), spawntest.Say("x")})
+		r := (&spawntest.Runner{}).On(
+			"", spawntest.Play{spawntest.Delay(time.Hour), spawntest.Say("x")},
+		)
 		s, err := spawn.Open(t.Context(), spawn.Config{Store: store, Runner: r})
 		require.NoError(t, err)
 		ran := make(chan error, 1)
 		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
-		_, err = s.Spawn(t.Context(), top, top, spawn.Request{Task: "x"})
+		_, err = s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "x"})
 		require.NoError(t, err)
 		synctest.Wait()
 		require.NoError(t, store.Close())
-		_, err = s.Spawn(t.Context(), top, top, spawn.Request{Task: "y"})
+		_, err = s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "y"})
 		require.ErrorIs(t, err, spawn.ErrUnconfirmed)
 		require.ErrorIs(t, err, session.ErrClosed)
 		err = <-ran
@@ -40,18 +43,23 @@ func TestRunEndsWithADeadJournal(t *testing.T) {
 	})
 }
 
-// A shutdown while the journal fails is as long as it may be; what was asked for and is not durable is refused at the end.
-func TestShutdownWhileStalled(t *testing.T) {
+// A shutdown while the journal fails takes no longer than its context allows. What was asked for
+// and is not durable is refused at the end.
+func TestShutdownWhileStalledEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		journal := spawntest.NewCrashJournal(session.NewMemory().Journal)
 		r := (&spawntest.Runner{}).On("", spawntest.Play{
-			spawntest.Delay(time.Minute), spawntest.Spawn(spawn.Request{Task: "below", Key: "k"}), spawntest.Say("x"),
+			spawntest.Delay(time.Minute),
+			spawntest.Spawn(spawn.Request{Task: "below", Key: "k"}),
+			spawntest.Say("x"),
 		})
-		s, err := spawn.Open(t.Context(), spawn.Config{Store: &session.Store{Journal: journal}, Runner: r})
+		s, err := spawn.Open(
+			t.Context(), spawn.Config{Store: &session.Store{Journal: journal}, Runner: r},
+		)
 		require.NoError(t, err)
 		ran := make(chan error, 1)
 		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
-		require.NoError(t, s.Post(t.Context(), top, top, spawn.Incoming{Text: "go"}))
+		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"}))
 		synctest.Wait()
 		journal.At(journal.Appends()+1, spawntest.FaultDieBefore)
 		time.Sleep(2 * time.Minute) // the turn waits with its spawn
@@ -64,13 +72,18 @@ func TestShutdownWhileStalled(t *testing.T) {
 	})
 }
 
-// What a turn came to while the journal fails is recorded before a shutdown is over, if there is time for it.
+// The result of a turn that ends while the journal fails is recorded before the shutdown is over,
+// if there is time for it.
 func TestShutdownWaitsForTheJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()
 		journal := spawntest.NewCrashJournal(store.Journal)
-		r := (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Delay(time.Minute), spawntest.Say("worth a minute")})
-		s, err := spawn.Open(t.Context(), spawn.Config{Store: &session.Store{Journal: journal}, Runner: r})
+		r := (&spawntest.Runner{}).On(
+			"", spawntest.Play{spawntest.Delay(time.Minute), spawntest.Say("worth a minute")},
+		)
+		s, err := spawn.Open(
+			t.Context(), spawn.Config{Store: &session.Store{Journal: journal}, Runner: r},
+		)
 		require.NoError(t, err)
 		ran := make(chan error, 1)
 		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
@@ -81,7 +94,7 @@ func TestShutdownWaitsForTheJournal(t *testing.T) {
 		}
 		require.NoError(t, s.Shutdown(t.Context()))
 		require.NoError(t, <-ran)
-		v, err := spawn.View(top, store.Journal.Read(t.Context(), top, 0))
+		v, err := spawn.View(topKey, store.Journal.Read(t.Context(), topKey, 0))
 		require.NoError(t, err)
 		require.Equal(t, key, v.Runs[0].Key)
 		require.Equal(t, spawn.StatusOK, v.Runs[0].Status)
@@ -89,25 +102,29 @@ func TestShutdownWaitsForTheJournal(t *testing.T) {
 	})
 }
 
-// unwell is a journal that has something to say of itself.
-type unwell struct {
+// sickJournal is a journal whose Health fails while it is sick.
+type sickJournal struct {
 	session.Journal
 	sick atomic.Bool
 }
 
-func (u *unwell) Health(context.Context) error {
+func (u *sickJournal) Health(context.Context) error {
 	if u.sick.Load() {
 		return errors.New("a frame is rotten")
 	}
 	return nil
 }
 
-// What a store says of itself is logged once, and again when it comes again.
-func TestStoreThatIsNotWell(t *testing.T) {
+// A failure that a store reports of itself is logged once, and again when it comes again.
+func TestStoreThatIsNotWellIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		j := &unwell{Journal: session.NewMemory().Journal}
-		cfg := spawn.Config{Store: &session.Store{Journal: j}, Runner: instant, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		j := &sickJournal{Journal: session.NewMemory().Journal}
+		cfg := spawn.Config{
+			Store:  &session.Store{Journal: j},
+			Runner: instantRunner,
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		}
 		s, err := spawn.Open(t.Context(), cfg)
 		require.NoError(t, err)
 		ran := make(chan error, 1)
@@ -124,30 +141,36 @@ func TestStoreThatIsNotWell(t *testing.T) {
 	})
 }
 
-// slow is a journal that takes a second for an append.
-type slow struct{ session.Journal }
+// laggingJournal is a journal that takes a second for an append.
+type laggingJournal struct{ session.Journal }
 
-func (j slow) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (j laggingJournal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	time.Sleep(time.Second)
 	return j.Journal.Append(ctx, root, after, b)
 }
 
-// A turn that a shutdown cuts off has not failed: a run is interrupted, and a top-level session reads again what it was about to answer.
+// A turn that a shutdown cuts off has not failed. Its run is interrupted, and a top-level session
+// reads again what it was about to answer.
 func TestShutdownInterrupts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()
 		r := (&spawntest.Runner{}).
 			On("work", spawntest.Play{spawntest.Delay(time.Hour), spawntest.Say("x")}).
-			On(top.String(), spawntest.Play{spawntest.Delay(time.Hour), spawntest.Say("answered")})
-		s, err := spawn.Open(t.Context(), spawn.Config{Store: &session.Store{Journal: slow{store.Journal}}, Runner: r})
+			On(topKey.String(), spawntest.Play{spawntest.Delay(time.Hour), spawntest.Say("answered")})
+		s, err := spawn.Open(
+			t.Context(),
+			spawn.Config{Store: &session.Store{Journal: laggingJournal{store.Journal}}, Runner: r},
+		)
 		require.NoError(t, err)
 		ran := make(chan error, 1)
 		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
 		key := mustSpawn(t, s, spawn.Request{Task: "work", Announce: true})
-		require.NoError(t, s.Post(t.Context(), top, top, spawn.Incoming{Text: "go"}))
+		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "go"}))
 		time.Sleep(time.Minute)
 		posted := make(chan error, 1) // so that the owner is at work, and hears of the turns
-		go func() { posted <- s.Post(t.Context(), top, top, spawn.Incoming{Text: "and more"}) }()
+		go func() { posted <- s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "and more"}) }()
 		synctest.Wait()
 		now, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -155,15 +178,15 @@ func TestShutdownInterrupts(t *testing.T) {
 		require.NoError(t, <-ran)
 		require.NoError(t, <-posted)
 
-		next := open(t, spawn.Config{Store: store, Runner: r})
+		next := openSupervisor(t, spawn.Config{Store: store, Runner: r})
 		time.Sleep(time.Minute)
-		require.Equal(t, spawn.StatusInterrupted, find(t, next, key).Status)
+		require.Equal(t, spawn.StatusInterrupted, mustFind(t, next, key).Status)
 		time.Sleep(5 * time.Hour)
-		report, err := spawntest.Inspect(store.Journal.Read(t.Context(), top, 0))
+		report, err := spawntest.Inspect(store.Journal.Read(t.Context(), topKey, 0))
 		require.NoError(t, err)
 		require.NoError(t, report.AtRest())
 		retried := false
-		for e, err := range store.Journal.Read(t.Context(), top, 0) {
+		for e, err := range store.Journal.Read(t.Context(), topKey, 0) {
 			require.NoError(t, err)
 			require.NotContains(t, spawn.Describe(e), "ended failed")
 			retried = retried || strings.Contains(spawn.Describe(e), "answered")
@@ -172,24 +195,26 @@ func TestShutdownInterrupts(t *testing.T) {
 	})
 }
 
-// Whoever waits with a context goes when that ends, also while the journal hangs.
-func TestWaitBesideAJournalThatHangs(t *testing.T) {
+// A caller that waits with a context returns when that ends, also while the journal hangs.
+func TestWaitEndsWithItsContextWhileTheJournalHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		journal := spawntest.NewCrashJournal(session.NewMemory().Journal)
-		r := (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Delay(time.Minute), spawntest.Say("x")})
-		s := open(t, spawn.Config{Store: &session.Store{Journal: journal}, Runner: r})
+		r := (&spawntest.Runner{}).On(
+			"", spawntest.Play{spawntest.Delay(time.Minute), spawntest.Say("x")},
+		)
+		s := openSupervisor(t, spawn.Config{Store: &session.Store{Journal: journal}, Runner: r})
 		key := mustSpawn(t, s, spawn.Request{Task: "x"})
 		synctest.Wait()
 		journal.At(journal.Appends()+1, spawntest.FaultHang)
 		time.AfterFunc(time.Second, func() {
 			hurry, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			_ = s.Post(hurry, top, top, spawn.Incoming{Text: "stuck"})
+			_ = s.Post(hurry, topKey, topKey, spawn.Incoming{Text: "stuck"})
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		began := time.Now()
-		infos, err := s.Wait(ctx, top, []session.Key{key}, spawn.JoinOptions{})
+		infos, err := s.Wait(ctx, topKey, []session.Key{key}, spawn.JoinOptions{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Nil(t, infos)
 		require.Less(t, time.Since(began), 11*time.Second)

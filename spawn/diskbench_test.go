@@ -24,7 +24,9 @@ type countedJournal struct {
 	appends atomic.Int64
 }
 
-func (j *countedJournal) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (j *countedJournal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	j.appends.Add(1)
 	return j.Journal.Append(ctx, root, after, b)
 }
@@ -44,21 +46,29 @@ func newRequesters(b *testing.B, store *session.Store, n int) *requesters {
 		r.done[root] = make(chan struct{}, 1)
 	}
 	r.sup = supervise(b, spawn.Config{
-		Store: store, Runner: instant, CallerRun: true,
-		Rules:   policy.Rules{Subagents: policy.Subagents{MaxConcurrent: max(n, 8)}},
-		Deliver: func(_ context.Context, out spawn.Delivery) error { r.done[out.To] <- struct{}{}; return nil },
+		Store:     store,
+		Runner:    instantRunner,
+		CallerRun: true,
+		Rules:     policy.Rules{Subagents: policy.Subagents{MaxConcurrent: max(n, 8)}},
+		Deliver: func(_ context.Context, out spawn.Delivery) error {
+			r.done[out.To] <- struct{}{}
+			return nil
+		},
 	})
 	return r
 }
 
-// spawn has each requester spawn so many children, one after the other, and returns how long that took until the last was delivered.
+// spawn has each requester spawn that many children, one after the other. It returns how long that
+// took until the last was delivered.
 func (r *requesters) spawn(b *testing.B, children int) time.Duration {
 	var wg sync.WaitGroup
 	start := time.Now()
 	for _, root := range r.roots {
 		wg.Go(func() {
 			for range children {
-				if _, err := r.sup.Spawn(b.Context(), root, root, spawn.Request{Task: "count the files", Announce: true}); err != nil {
+				if _, err := r.sup.Spawn(
+					b.Context(), root, root, spawn.Request{Task: "count the files", Announce: true},
+				); err != nil {
 					b.Error(err)
 					return
 				}
@@ -70,7 +80,7 @@ func (r *requesters) spawn(b *testing.B, children int) time.Duration {
 	return time.Since(start)
 }
 
-// settle waits until the delivery of what was delivered last has been noted.
+// settle waits until the journal has noted the last delivery.
 func (r *requesters) settle(b *testing.B) {
 	for _, root := range r.roots {
 		for left := 1; left > 0; {
@@ -83,9 +93,10 @@ func (r *requesters) settle(b *testing.B) {
 	}
 }
 
-// BenchmarkDeliverOnDisk is BenchmarkDeliver in a directory, by requesters that have a tree each and wait for one child before they
-// spawn the next. It takes turns with a bare group commit that as many writers have make as many records of the same size durable; what
-// is reported beside the time of a child is the rate of that as a part of the other's.
+// BenchmarkDeliverOnDisk is BenchmarkDeliver in a directory. Its requesters have a tree each, and
+// wait for one child before they spawn the next. It takes turns with a bare group commit: as many
+// writers make as many records of the same size durable. Beside the time of a child it reports the
+// time of the group commit as a part of its own.
 func BenchmarkDeliverOnDisk(b *testing.B) {
 	for _, n := range []int{1, 8, 64, 256} {
 		b.Run(fmt.Sprintf("requesters=%d", n), func(b *testing.B) {
@@ -96,7 +107,9 @@ func BenchmarkDeliverOnDisk(b *testing.B) {
 			}
 			b.Cleanup(func() { _ = store.Close() })
 			journal := &countedJournal{Journal: store.Journal}
-			r := newRequesters(b, &session.Store{Journal: journal, Transcripts: store.Transcripts}, n)
+			r := newRequesters(
+				b, &session.Store{Journal: journal, Transcripts: store.Transcripts}, n,
+			)
 			r.spawn(b, 1)
 			record := make([]byte, readLogs(b, dir)/journal.appends.Load())
 			f, err := disk.OS().OpenFile(filepath.Join(b.TempDir(), "raw"), os.O_RDWR|os.O_CREATE)
@@ -116,7 +129,7 @@ func BenchmarkDeliverOnDisk(b *testing.B) {
 				children += each * n
 				b.StopTimer()
 				r.settle(b)
-				theirs += commit(b, raw, record, int(journal.appends.Load()-before), n)
+				theirs += commitRecords(b, raw, record, int(journal.appends.Load()-before), n)
 				b.StartTimer()
 			}
 			b.ReportMetric(float64(ours.Nanoseconds())/float64(children), "ns/child")
@@ -128,8 +141,10 @@ func BenchmarkDeliverOnDisk(b *testing.B) {
 	}
 }
 
-// commit has so many writers make n records durable, and returns how long that took.
-func commit(b *testing.B, g *disktest.GroupCommit, record []byte, n, writers int) time.Duration {
+// commitRecords has that many writers make n records durable, and returns how long that took.
+func commitRecords(
+	b *testing.B, g *disktest.GroupCommit, record []byte, n, writers int,
+) time.Duration {
 	var left atomic.Int64
 	left.Store(int64(n))
 	var wg sync.WaitGroup
@@ -148,11 +163,14 @@ func commit(b *testing.B, g *disktest.GroupCommit, record []byte, n, writers int
 	return time.Since(start)
 }
 
-// BenchmarkOpenOnDisk is opening a directory in which so many runs have ended and were archived, in one tree or in many, and then
-// listing what is in one of the trees. It takes turns with what can be had for nothing: opening a directory that is empty, and reading
-// the files that this one has to read; what is reported beside the time is how many times that it takes.
+// BenchmarkOpenOnDisk opens a directory in which that many runs have ended and were archived, in
+// one tree or in many, and lists one of the trees. It takes turns with the floor: it opens a
+// directory that is empty, and reads the files that the full one has to read. Beside the time it
+// reports how many times the floor an opening takes.
 func BenchmarkOpenOnDisk(b *testing.B) {
-	for _, c := range []struct{ runs, trees int }{{0, 1}, {100_000, 1}, {100_000, 1_000}, {100_000, 10_000}} {
+	for _, c := range []struct{ runs, trees int }{
+		{0, 1}, {100_000, 1}, {100_000, 1_000}, {100_000, 10_000},
+	} {
 		b.Run(fmt.Sprintf("ended=%d/trees=%d", c.runs, c.trees), func(b *testing.B) {
 			dir, empty := b.TempDir(), b.TempDir()
 			roots := endRuns(b, dir, c.runs, c.trees)
@@ -193,7 +211,8 @@ func BenchmarkOpenOnDisk(b *testing.B) {
 	}
 }
 
-// endRuns fills a directory with so many runs that have ended and were archived, and returns their top-level sessions.
+// endRuns fills a directory with that many runs that have ended and were archived. It returns their
+// top-level sessions.
 func endRuns(b *testing.B, dir string, runs, trees int) []session.Key {
 	store, err := dirstore.Open(dir)
 	if err != nil {
@@ -206,8 +225,12 @@ func endRuns(b *testing.B, dir string, runs, trees int) []session.Key {
 	var delivered sync.WaitGroup
 	delivered.Add(runs)
 	sup, err := spawn.Open(b.Context(), spawn.Config{
-		Store: store, Runner: instant, CallerRun: true,
-		Rules:   policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 64, ArchiveAfter: time.Nanosecond}},
+		Store:     store,
+		Runner:    instantRunner,
+		CallerRun: true,
+		Rules: policy.Rules{
+			Subagents: policy.Subagents{MaxConcurrent: 64, ArchiveAfter: time.Nanosecond},
+		},
 		Deliver: func(context.Context, spawn.Delivery) error { delivered.Done(); return nil },
 	})
 	if err != nil {
@@ -222,7 +245,9 @@ func endRuns(b *testing.B, dir string, runs, trees int) []session.Key {
 		spawners.Go(func() {
 			for i := next.Add(1) - 1; i < int64(runs); i = next.Add(1) - 1 {
 				root := roots[i%int64(len(roots))]
-				if _, err := sup.Spawn(b.Context(), root, root, spawn.Request{Task: "count the files", Announce: true}); err != nil {
+				if _, err := sup.Spawn(
+					b.Context(), root, root, spawn.Request{Task: "count the files", Announce: true},
+				); err != nil {
 					b.Error(err)
 					return
 				}
@@ -250,8 +275,8 @@ func endRuns(b *testing.B, dir string, runs, trees int) []session.Key {
 	return roots
 }
 
-// awaitCompaction returns when the log has lost what was archived. It is compacted in the background after an append, and not to the end if
-// the directory is closed meanwhile.
+// awaitCompaction returns when the log has lost what was archived. The log is compacted in the
+// background after an append, and not to the end if the directory is closed meanwhile.
 func awaitCompaction(b *testing.B, dir string) {
 	store, err := dirstore.Open(dir)
 	if err != nil {
@@ -263,7 +288,10 @@ func awaitCompaction(b *testing.B, dir string) {
 		if time.Since(start) > time.Minute {
 			b.Fatal("the log was not compacted")
 		}
-		batch := session.Batch{ID: "poke", Entries: []session.Entry{{Payload: session.Raw(`"poke"`)}}}
+		batch := session.Batch{
+			ID:      "poke",
+			Entries: []session.Entry{{Payload: session.Raw(`"poke"`)}},
+		}
 		if last, err = store.Journal.Append(b.Context(), other, last, batch); err != nil {
 			b.Fatal(err)
 		}
@@ -276,7 +304,7 @@ func awaitCompaction(b *testing.B, dir string) {
 // listTree opens one tree and returns how long that took.
 func listTree(b *testing.B, store *session.Store, root session.Key) time.Duration {
 	start := time.Now()
-	sup, err := spawn.Open(b.Context(), spawn.Config{Store: store, Runner: instant})
+	sup, err := spawn.Open(b.Context(), spawn.Config{Store: store, Runner: instantRunner})
 	if err != nil {
 		b.Fatal(err)
 	}

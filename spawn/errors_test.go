@@ -17,26 +17,28 @@ import (
 func TestRefusalsHaveThePrefixOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		journal := spawntest.NewCrashJournal(session.NewMemory().Journal)
-		s := open(t, spawn.Config{Store: &session.Store{Journal: journal}, Runner: instant})
+		s := openSupervisor(
+			t, spawn.Config{Store: &session.Store{Journal: journal}, Runner: instantRunner},
+		)
 		synctest.Wait()
-		ended, err := s.Spawn(t.Context(), top, top, spawn.Request{Task: "x"})
+		ended, err := s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "x"})
 		require.NoError(t, err)
 		synctest.Wait()
 		ctx := t.Context()
-		unknown := session.Must(top.Child("main", session.NewID()))
+		unknown := session.Must(topKey.Child("main", session.NewID()))
 		refused := map[error]error{
-			spawn.ErrEnded:   s.Post(ctx, top, ended.Key, spawn.Incoming{Text: "x"}),
+			spawn.ErrEnded:   s.Post(ctx, topKey, ended.Key, spawn.Incoming{Text: "x"}),
 			spawn.ErrRunning: s.Run(ctx),
 		}
 		for name, err := range map[string]error{
-			"find":   second(s.Find(ctx, top, unknown)),
-			"runs":   second(s.Runs(ctx, top, unknown, true)),
-			"wait":   second(s.Wait(ctx, top, []session.Key{unknown}, spawn.JoinOptions{})),
-			"root":   second(s.RootOf(ctx, unknown)),
+			"find":   errorOf(s.Find(ctx, topKey, unknown)),
+			"runs":   errorOf(s.Runs(ctx, topKey, unknown, true)),
+			"wait":   errorOf(s.Wait(ctx, topKey, []session.Key{unknown}, spawn.JoinOptions{})),
+			"root":   errorOf(s.RootOf(ctx, unknown)),
 			"retry":  s.Retry(ctx, "none"),
-			"cancel": s.CancelTurn(ctx, top, unknown),
-			"stop":   s.Stop(ctx, top, unknown, ""),
-			"steer":  s.Steer(ctx, top, top, unknown, spawn.Incoming{Text: "x"}),
+			"cancel": s.CancelTurn(ctx, topKey, unknown),
+			"stop":   s.Stop(ctx, topKey, unknown, ""),
+			"steer":  s.Steer(ctx, topKey, topKey, unknown, spawn.Incoming{Text: "x"}),
 		} {
 			require.ErrorIs(t, err, spawn.ErrNotFound, name)
 			requirePrefixOnce(t, err)
@@ -56,8 +58,8 @@ func TestRefusalsHaveThePrefixOnce(t *testing.T) {
 	})
 }
 
-// second returns the error of two results.
-func second[T any](_ T, err error) error { return err }
+// errorOf returns the error of two results.
+func errorOf[T any](_ T, err error) error { return err }
 
 func requirePrefixOnce(t *testing.T, err error) {
 	t.Helper()
@@ -67,6 +69,6 @@ func requirePrefixOnce(t *testing.T, err error) {
 
 // An error of the journal that has the prefix itself is shown with one prefix.
 func TestJournalErrorHasThePrefixOnce(t *testing.T) {
-	err := &spawn.JournalError{Root: top, Seq: 3, Err: errors.New("spawn: it is bad")}
+	err := &spawn.JournalError{Root: topKey, Seq: 3, Err: errors.New("spawn: it is bad")}
 	require.EqualError(t, err, `spawn: journal of "agent:main:main", entry 3: it is bad`)
 }

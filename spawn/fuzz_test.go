@@ -23,13 +23,14 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
-// TestHistories plays random histories of one tree: up to four lives of a process, each ended by a crash before or after an
-// append, with several goroutines that spawn, post, steer, stop, cancel turns and wait, Runners that do all that a Runner may and
-// may not do, and a receiver that fails, hangs, panics, is busy, and loses acknowledgements. What must hold is checked while it
-// happens, and afterwards by an audit of everything that was ever appended.
+// TestHistories plays random histories of one tree. A process has up to four lives, each ended by a
+// crash before or after an append. Several goroutines spawn, post, steer, stop, cancel turns and
+// wait. The Runners do all that a Runner may and may not do. The receiver fails, hangs, panics, is
+// busy, and loses acknowledgements. What must hold is checked while it happens, and afterwards by
+// an audit of everything that was ever appended.
 //
-// OFFSHOOT_FUZZ sets how many histories; a failure names its seed, which OFFSHOOT_SEED plays again. The scheduler has its say
-// too, so that a seed may need a few rounds.
+// OFFSHOOT_FUZZ sets how many histories are played. A failure names its seed, which OFFSHOOT_SEED
+// plays again. A seed may need a few rounds, because the scheduler decides too.
 func TestHistories(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("OFFSHOOT_FUZZ"))
 	if n == 0 {
@@ -51,7 +52,7 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// world is what one history happens in.
+// world is the store, the rules and the observations of one history.
 type world struct {
 	t     *testing.T
 	rand  *rand.Rand
@@ -63,16 +64,16 @@ type world struct {
 	stop  chan struct{}
 
 	mu       sync.Mutex
-	durable  map[string]bool             // facts that have been appended, by what they say
-	keys     []session.Key               // of runs that a caller was told of
-	parents  map[session.Key]session.Key // of runs that had a turn
-	byKey    map[string]session.Key      // spawn keys
-	holders  map[*spawn.TurnInput]holder // turns of sub-agents that hold a slot
-	active   map[activeKey]int           // Runners under way
-	stopped  map[session.Key]bool        // for good
-	returned map[string]string           // what a Runner answered
-	accepted map[string]int              // deliveries that the receiver took
-	epoch    uint64                      // the highest that it has seen
+	durable  map[string]bool                 // facts that have been appended, by what they say
+	keys     []session.Key                   // of runs that a caller was told of
+	parents  map[session.Key]session.Key     // of runs that had a turn
+	byKey    map[string]session.Key          // spawn keys
+	holders  map[*spawn.TurnInput]slotHolder // turns of sub-agents that hold a slot
+	active   map[activeKey]int               // Runners under way
+	stopped  map[session.Key]bool            // for good
+	returned map[string]string               // what a Runner answered
+	accepted map[string]int                  // deliveries that the receiver took
+	epoch    uint64                          // the highest that it has seen
 	checks   atomic.Int64
 	calls    int // of deliver
 }
@@ -84,12 +85,21 @@ type activeKey struct {
 
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{
-		t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), store: session.NewMemory(), stop: make(chan struct{}),
-		durable: map[string]bool{}, parents: map[session.Key]session.Key{}, byKey: map[string]session.Key{},
-		holders: map[*spawn.TurnInput]holder{}, active: map[activeKey]int{}, stopped: map[session.Key]bool{},
-		returned: map[string]string{}, accepted: map[string]int{},
+		t:        t,
+		seed:     seed,
+		rand:     rand.New(rand.NewPCG(seed, 1)),
+		store:    session.NewMemory(),
+		stop:     make(chan struct{}),
+		durable:  map[string]bool{},
+		parents:  map[session.Key]session.Key{},
+		byKey:    map[string]session.Key{},
+		holders:  map[*spawn.TurnInput]slotHolder{},
+		active:   map[activeKey]int{},
+		stopped:  map[session.Key]bool{},
+		returned: map[string]string{},
+		accepted: map[string]int{},
 	}
-	w.log = spawntest.NewRecorder(&watched{w.store.Journal, w})
+	w.log = spawntest.NewRecorder(&watchedJournal{w.store.Journal, w})
 	w.limit = 1 + w.rand.IntN(4)
 	w.cfg = spawn.Config{
 		Rules: policy.Rules{Subagents: policy.Subagents{
@@ -104,13 +114,15 @@ func newWorld(t *testing.T, seed uint64) *world {
 	return w
 }
 
-// watched notes what is durable before anybody else can know.
-type watched struct {
+// watchedJournal notes what is durable before a reader of the journal can see it.
+type watchedJournal struct {
 	session.Journal
 	w *world
 }
 
-func (j *watched) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (j *watchedJournal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	j.w.mu.Lock()
 	defer j.w.mu.Unlock()
 	seq, err := j.Journal.Append(ctx, root, after, b)
@@ -135,7 +147,8 @@ func (w *world) fail(format string, args ...any) {
 	w.t.Errorf("OFFSHOOT_SEED=%d: %s", w.seed, fmt.Sprintf(format, args...))
 }
 
-// roll returns a number that depends on the seed and on what is being decided, whoever asks and when.
+// roll returns a number below n. It depends on the seed and on what is being decided, not on the
+// caller or the time.
 func (w *world) roll(n int, what ...any) int {
 	h := fnv(fmt.Sprint(append(what, w.seed)...))
 	return int(h % uint64(n))
@@ -159,7 +172,7 @@ func (w *world) play() {
 			w.settle(l)
 		}
 		zombies = append(zombies, l)
-		if len(zombies) > 1 { // it had a while to haunt
+		if len(zombies) > 1 { // the one before had a while beside its successor
 			w.bury(zombies[len(zombies)-2])
 		}
 	}
@@ -177,16 +190,20 @@ type life struct {
 	ran     chan error
 }
 
-// live opens the store in a new process and lets people use it until it crashes or they have had enough.
+// live opens the store in a new process and lets callers use it until it crashes or they are done.
 func (w *world) live(n int, last bool) *life {
 	l := &life{n: n, journal: spawntest.NewCrashJournal(w.log), ran: make(chan error, 1)}
-	if !last && w.rand.IntN(4) > 0 { // else it is left alive, and haunts
+	if !last && w.rand.IntN(4) > 0 { // else it stays alive beside its successor
 		l.journal.At(1+w.rand.IntN(60), spawntest.FaultDieBefore+spawntest.Fault(w.rand.IntN(2)))
 	}
 	w.trouble(l.journal)
 	cfg := w.cfg
 	cfg.Store = &session.Store{Journal: l.journal, Transcripts: w.store.Transcripts}
-	cfg.Runner = runnerFunc(func(ctx context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) { return w.run(l, ctx, t) })
+	cfg.Runner = runnerFunc(
+		func(ctx context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) {
+			return w.run(l, ctx, t)
+		},
+	)
 	sup, err := spawn.Open(w.t.Context(), cfg)
 	if err != nil {
 		w.t.Fatal(err)
@@ -214,10 +231,13 @@ func (w *world) live(n int, last bool) *life {
 	return l
 }
 
-// trouble is what the journal of a process lives through before it dies, if it does: it fails now and then, or for up to 200 appends in
-// a row.
+// trouble schedules the faults of a journal before it dies, if it does. It fails now and then, or
+// for up to 200 appends in a row.
 func (w *world) trouble(j *spawntest.CrashJournal) {
-	faults := []spawntest.Fault{spawntest.FaultFailBefore, spawntest.FaultLoseAck, spawntest.FaultPanicBefore, spawntest.FaultPanicAfter}
+	faults := []spawntest.Fault{
+		spawntest.FaultFailBefore, spawntest.FaultLoseAck, spawntest.FaultPanicBefore,
+		spawntest.FaultPanicAfter,
+	}
 	for range w.rand.IntN(4) {
 		j.Unless(1+w.rand.IntN(100), faults[w.rand.IntN(len(faults))])
 	}
@@ -237,38 +257,47 @@ func (w *world) trouble(j *spawntest.CrashJournal) {
 	}
 }
 
-// act is one thing that somebody does.
+// act plays one random act of a caller.
 func (w *world) act(l *life, r *rand.Rand) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Hour)
 	defer cancel()
 	what, began := r.IntN(12), time.Now()
-	defer func() { // also while the journal fails: whoever asks from outside is told
-		if took := time.Since(began); what < 8 && took > 4*time.Second { // it may meet two stalls, one and a half seconds each
+	defer func() { // also while the journal fails, a caller outside gets its answer
+		// It may meet two stalls, one and a half seconds each.
+		if took := time.Since(began); what < 8 && took > 4*time.Second {
 			w.fail("an answer took %v", took)
 		}
 	}()
 	switch what {
 	case 0, 1, 2:
-		_, _ = w.spawnFrom(top, strconv.Itoa(r.IntN(6)), r.IntN(4) == 0, func(q spawn.Request) (spawn.RunInfo, error) {
-			return l.sup.Spawn(ctx, top, top, q)
-		})
+		_, _ = w.spawnFrom(
+			topKey,
+			strconv.Itoa(r.IntN(6)),
+			r.IntN(4) == 0,
+			func(q spawn.Request) (spawn.RunInfo, error) {
+				return l.sup.Spawn(ctx, topKey, topKey, q)
+			},
+		)
 	case 3, 4:
 		id := strconv.Itoa(r.IntN(20))
-		w.known(l.sup.Post(ctx, top, top, spawn.Incoming{ID: id, Text: "hello " + id}))
+		w.known(l.sup.Post(ctx, topKey, topKey, spawn.Incoming{ID: id, Text: "hello " + id}))
 	case 5:
-		w.known(l.sup.Post(ctx, top, w.any(r), spawn.Incoming{Text: "more"}))
+		w.known(l.sup.Post(ctx, topKey, w.any(r), spawn.Incoming{Text: "more"}))
 	case 6, 7:
-		w.known(l.sup.Steer(ctx, top, top, w.any(r), spawn.Incoming{Text: "this way"}))
+		w.known(l.sup.Steer(ctx, topKey, topKey, w.any(r), spawn.Incoming{Text: "this way"}))
 	case 8:
 		w.halt(ctx, l, w.any(r))
 	case 9:
 		if r.IntN(3) == 0 {
-			w.halt(ctx, l, top)
+			w.halt(ctx, l, topKey)
 		}
-		w.known(l.sup.CancelTurn(ctx, top, w.any(r)))
+		w.known(l.sup.CancelTurn(ctx, topKey, w.any(r)))
 	case 10:
 		short, cancel := context.WithTimeout(ctx, time.Duration(r.IntN(60))*time.Second)
-		_, err := l.sup.Wait(short, top, []session.Key{w.any(r), w.any(r)}, spawn.JoinOptions{AtLeast: r.IntN(2), StopRest: r.IntN(4) == 0})
+		_, err := l.sup.Wait(
+			short, topKey, []session.Key{w.any(r), w.any(r)},
+			spawn.JoinOptions{AtLeast: r.IntN(2), StopRest: r.IntN(4) == 0},
+		)
 		cancel()
 		w.known(err)
 	case 11:
@@ -281,12 +310,12 @@ func (w *world) act(l *life, r *rand.Rand) {
 }
 
 func (w *world) outbox(ctx context.Context, l *life) []spawn.Delivery {
-	list, err := l.sup.Outbox(ctx, top)
+	list, err := l.sup.Outbox(ctx, topKey)
 	w.known(err)
 	return list
 }
 
-// known checks that an error is one that somebody may expect.
+// known checks that an error is one that a caller has to expect.
 func (w *world) known(err error) {
 	var refusal *policy.Refusal
 	var still *spawn.StillRunningError
@@ -295,7 +324,8 @@ func (w *world) known(err error) {
 	case errors.Is(err, context.DeadlineExceeded):
 	default:
 		for _, want := range []error{
-			spawn.ErrNotFound, spawn.ErrEnded, spawn.ErrStopping, spawn.ErrStale, spawn.ErrUnconfirmed, spawn.ErrBudget, spawn.ErrShutdown,
+			spawn.ErrNotFound, spawn.ErrEnded, spawn.ErrStopping, spawn.ErrStale,
+			spawn.ErrUnconfirmed, spawn.ErrBudget, spawn.ErrShutdown,
 			spawn.ErrStopped, spawn.ErrTimedOut, spawn.ErrTurnCancelled,
 		} {
 			if errors.Is(err, want) {
@@ -306,18 +336,21 @@ func (w *world) known(err error) {
 	}
 }
 
-// any returns a run that somebody was told of, or the top-level session.
+// any returns a run that a caller was told of, or the top-level session.
 func (w *world) any(r *rand.Rand) session.Key {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.keys) == 0 {
-		return top
+		return topKey
 	}
 	return w.keys[r.IntN(len(w.keys))]
 }
 
-// spawnFrom spawns a child and checks that what was acknowledged is durable, and that the same key gives the same run.
-func (w *world) spawnFrom(from session.Key, key string, timeout bool, do func(spawn.Request) (spawn.RunInfo, error)) (session.Key, error) {
+// spawnFrom spawns a child. It checks that what was acknowledged is durable, and that the same key
+// gives the same run.
+func (w *world) spawnFrom(
+	from session.Key, key string, timeout bool, do func(spawn.Request) (spawn.RunInfo, error),
+) (session.Key, error) {
 	q := spawn.Request{Task: "work " + key, Key: key, Announce: w.roll(8, from, key) > 0}
 	if timeout {
 		q.Policy.Timeout = 20 * time.Second
@@ -347,17 +380,17 @@ func (w *world) spawnFrom(from session.Key, key string, timeout bool, do func(sp
 // halt stops a session and checks that nothing of it is alive afterwards.
 func (w *world) halt(ctx context.Context, l *life, key session.Key) {
 	began := time.Now()
-	err := l.sup.Stop(ctx, top, key, "enough")
+	err := l.sup.Stop(ctx, topKey, key, "enough")
 	w.known(err)
 	select {
-	case <-l.journal.Died(): // nobody can know what becomes of the tree
+	case <-l.journal.Died(): // what becomes of the tree cannot be known
 		return
 	default:
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		w.fail("Stop(%s) did not return within %v", key, time.Since(began))
 	}
-	if err != nil || key == top {
+	if err != nil || key == topKey {
 		return
 	}
 	w.mu.Lock()
@@ -404,7 +437,10 @@ func (w *world) run(l *life, ctx context.Context, t *spawn.TurnInput) (spawn.Tur
 		w.mu.Unlock()
 	}()
 	returned := ""
-	out := spawn.TurnResult{Result: spawn.Result{Text: fmt.Sprintf(" answer %d of %s in life %d\xff\n", t.N, key, l.n)}, Reply: "reply"}
+	out := spawn.TurnResult{
+		Result: spawn.Result{Text: fmt.Sprintf(" answer %d of %s in life %d\xff\n", t.N, key, l.n)},
+		Reply:  "reply",
+	}
 	defer func() { // a Runner that panics or ends its goroutine has returned nothing
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -418,7 +454,8 @@ func (w *world) run(l *life, ctx context.Context, t *spawn.TurnInput) (spawn.Tur
 	return out, nil
 }
 
-// slot notes whether a turn of a sub-agent holds a slot, and checks how many do. One that was cancelled may have given it back.
+// slot notes whether a turn of a sub-agent holds a slot, and checks how many do. A turn that was
+// cancelled may have given its slot back.
 func (w *world) slot(ctx context.Context, l *life, t *spawn.TurnInput, holds bool) {
 	if t.Session.Depth == 0 {
 		return
@@ -429,7 +466,7 @@ func (w *world) slot(ctx context.Context, l *life, t *spawn.TurnInput, holds boo
 		delete(w.holders, t)
 		return
 	}
-	w.holders[t] = holder{ctx, l}
+	w.holders[t] = slotHolder{ctx, l}
 	n := 0
 	for _, h := range w.holders {
 		if h.l == l && h.ctx.Err() == nil {
@@ -441,12 +478,14 @@ func (w *world) slot(ctx context.Context, l *life, t *spawn.TurnInput, holds boo
 	}
 }
 
-type holder struct {
+type slotHolder struct {
 	ctx context.Context
 	l   *life
 }
 
-func (w *world) work(l *life, ctx context.Context, t *spawn.TurnInput, out *spawn.TurnResult) error {
+func (w *world) work(
+	l *life, ctx context.Context, t *spawn.TurnInput, out *spawn.TurnResult,
+) error {
 	key := t.Session.Key
 	roll := func(n int, what string) int { return w.roll(n, what, key, t.N) }
 	pause := func() { time.Sleep(time.Duration(roll(3000, "pause")) * time.Millisecond) }
@@ -480,11 +519,12 @@ func (w *world) work(l *life, ctx context.Context, t *spawn.TurnInput, out *spaw
 	case 4:
 		select {
 		case <-ctx.Done():
-			time.Sleep(time.Duration(roll(20, "linger")) * time.Second) // beyond the grace period or not
+			// Beyond the grace period or not.
+			time.Sleep(time.Duration(roll(20, "linger")) * time.Second)
 		case <-time.After(40 * time.Second):
 		}
 	case 5:
-		select { // it does not care
+		select { // the Runner ignores its context
 		case <-w.stop:
 		case <-time.After(10 * time.Minute):
 		}
@@ -502,9 +542,14 @@ func (w *world) delegate(l *life, ctx context.Context, t *spawn.TurnInput) error
 	key := t.Session.Key
 	var children []session.Key
 	for i := range 1 + w.roll(3, key, t.N, "children") {
-		child, err := w.spawnFrom(key, fmt.Sprintf("%d.%d", t.First, i%2), w.roll(5, key, i, "timeout") == 0, func(q spawn.Request) (spawn.RunInfo, error) {
-			return t.Spawn(ctx, q)
-		})
+		child, err := w.spawnFrom(
+			key,
+			fmt.Sprintf("%d.%d", t.First, i%2),
+			w.roll(5, key, i, "timeout") == 0,
+			func(q spawn.Request) (spawn.RunInfo, error) {
+				return t.Spawn(ctx, q)
+			},
+		)
 		if err == nil {
 			children = append(children, child)
 		}
@@ -578,7 +623,8 @@ func (w *world) deliver(ctx context.Context, out spawn.Delivery) error {
 	return nil
 }
 
-// settle lets a process that has not crashed finish everything. Turns that nobody ends are stopped: they hold their slots.
+// settle lets a process that has not crashed finish everything. It stops the turns that do not end
+// by themselves, because they hold their slots.
 func (w *world) settle(l *life) {
 	ctx := w.t.Context()
 	time.Sleep(2 * time.Hour)
@@ -604,8 +650,8 @@ func (w *world) settle(l *life) {
 			w.fail("%s never arrives: %+v", out.Key, out)
 		}
 	}
-	for range 3 { // what people said stays, and its turn may hang as well
-		w.halt(ctx, l, top)
+	for range 3 { // a message stays, and its turn may hang as well
+		w.halt(ctx, l, topKey)
 		time.Sleep(time.Hour)
 	}
 	if used := l.sup.SlotsUsed(); used != 0 {
@@ -614,10 +660,10 @@ func (w *world) settle(l *life) {
 }
 
 func (w *world) runs(l *life) []spawn.RunInfo {
-	runs, err := l.sup.Runs(w.t.Context(), top, top, true)
+	runs, err := l.sup.Runs(w.t.Context(), topKey, topKey, true)
 	for errors.Is(err, spawn.ErrUnconfirmed) { // the journal still fails now and then
 		time.Sleep(10 * time.Second)
-		runs, err = l.sup.Runs(w.t.Context(), top, top, true)
+		runs, err = l.sup.Runs(w.t.Context(), topKey, topKey, true)
 	}
 	if err != nil && !errors.Is(err, spawn.ErrNotFound) {
 		w.fail("%v", err)
@@ -629,7 +675,9 @@ func (w *world) runs(l *life) []spawn.RunInfo {
 func (w *world) bury(l *life) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	if w.rand.IntN(3) == 0 { // there is time
-		ctx, cancel = context.WithTimeout(w.t.Context(), time.Duration(w.rand.IntN(600))*time.Second)
+		ctx, cancel = context.WithTimeout(
+			w.t.Context(), time.Duration(w.rand.IntN(600))*time.Second,
+		)
 		defer cancel()
 	} else {
 		cancel()
@@ -647,7 +695,7 @@ func (w *world) bury(l *life) {
 func (w *world) checkResults() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for e, err := range w.log.History(top) {
+	for e, err := range w.log.History(topKey) {
 		if err != nil {
 			w.fail("reading the history: %v", err)
 			return
@@ -656,14 +704,15 @@ func (w *world) checkResults() {
 		if err != nil || f.Kind != tree.TurnEnded || f.Answer == nil {
 			continue
 		}
-		if want, got := w.returned[fmt.Sprintf("turn %d of %s", f.N, f.Run)], string(f.Answer.Text); got != want {
+		want := w.returned[fmt.Sprintf("turn %d of %s", f.N, f.Run)]
+		if got := string(f.Answer.Text); got != want {
 			w.fail("turn %d of %s returned %q, on record is %q", f.N, f.Run, want, got)
 		}
 	}
 }
 
 func (w *world) audit() {
-	report, err := spawntest.Inspect(w.log.History(top))
+	report, err := spawntest.Inspect(w.log.History(topKey))
 	if err == nil && len(w.log.RootKeys()) > 0 {
 		err = report.AtRest()
 	}
@@ -673,7 +722,7 @@ func (w *world) audit() {
 	w.checkResults()
 	if w.t.Failed() {
 		var b strings.Builder
-		for e, err := range w.log.History(top) {
+		for e, err := range w.log.History(topKey) {
 			if err != nil {
 				break // it is in memory
 			}

@@ -19,23 +19,29 @@ type slowJournal struct {
 	appends int
 }
 
-func (j *slowJournal) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (j *slowJournal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	j.appends++
-	for until := time.Now().Add(j.pause); time.Now().Before(until); { // a timer is too coarse for this
+	for until := time.Now().Add(j.pause); time.Now().Before(until); { // a timer is too coarse
 	}
 	return j.Journal.Append(ctx, root, after, b)
 }
 
-// BenchmarkHotTree is one tree of which every append takes 200 microseconds: what comes in the meantime shares the next one. One
-// spawner is what it costs without that.
+// BenchmarkHotTree measures one tree of which every append takes 200 microseconds. Commands that
+// come in the meantime share the next append. The figure for one spawner is the cost without
+// sharing.
 func BenchmarkHotTree(b *testing.B) {
 	for _, spawners := range []int{1, 64, 1000} {
 		b.Run(fmt.Sprintf("spawners=%d", spawners), func(b *testing.B) {
 			b.ReportAllocs()
 			var wg sync.WaitGroup
-			journal := &slowJournal{Journal: session.NewMemory().Journal, pause: 200 * time.Microsecond}
+			journal := &slowJournal{
+				Journal: session.NewMemory().Journal,
+				pause:   200 * time.Microsecond,
+			}
 			s := supervise(b, spawn.Config{
-				Store: &session.Store{Journal: journal}, Runner: instant, CallerRun: true,
+				Store: &session.Store{Journal: journal}, Runner: instantRunner, CallerRun: true,
 				Rules:   policy.Rules{Subagents: policy.Subagents{MaxConcurrent: max(spawners, 8)}},
 				Deliver: func(context.Context, spawn.Delivery) error { wg.Done(); return nil },
 			})

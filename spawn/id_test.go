@@ -17,7 +17,9 @@ func TestIDsAreUUIDs(t *testing.T) {
 		Runner: runnerFunc(nil),
 	})
 	require.NoError(t, err)
-	form := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+	form := regexp.MustCompile(
+		`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`,
+	)
 	seen := map[string]bool{}
 	for range 1000 {
 		id := s.NewID()

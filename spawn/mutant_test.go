@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A mutant breaks one rule by one change of the code. The test that it names must fail then: a rule whose test passes without it
-// is not tested.
+// A mutant breaks one rule by one change of the code. The test that it names must fail then. A rule
+// whose test passes without it is not tested.
 type mutant struct {
 	rule     string // what is broken, by the number of the invariant where there is one
 	file     string
@@ -27,7 +27,7 @@ var mutants = []mutant{
 		"if f.Flags&FlagCrashed == 0 {", "if true {", "./internal/tree", "TestScenarios/crash_top",
 	},
 	{
-		"I1 unread completions of who failed move up", "internal/tree/apply.go",
+		"I1 unread completions of a run that failed move up", "internal/tree/apply.go",
 		"\t\tt.complete(in.From, f)\n", "\t\tt.release(in)\n", ".", "TestHistories$",
 	},
 	{
@@ -65,7 +65,7 @@ var mutants = []mutant{
 		"w.Left > 0 || t.missed(r, w)", "w.Left > 0", "./internal/tree", "TestScenarios/join_missed",
 	},
 	{
-		"I3 one that ended well without a word counts for whoever waits for one", "internal/tree/join.go",
+		"I3 one that ended well without a word counts for a parent that waits for one", "internal/tree/join.go",
 		"if w.Need > 0 && r.Open != nil {", "if false {", ".", "TestSilentMemberCounts",
 	},
 	{
@@ -73,7 +73,7 @@ var mutants = []mutant{
 		"c.gen != 0 || c.patient", "c.gen != 0", ".", "TestTurnWaitsWhileStalled",
 	},
 	{
-		"I3 who waits holds no slot", "home.go",
+		"I3 a session that waits holds no slot", "home.go",
 		"\ts.paused++\n\ts.mu.Unlock()\n\ts.release()\n", "\ts.paused++\n\ts.mu.Unlock()\n", ".", "TestLaneOfOneWithFiveLevels",
 	},
 	{
@@ -134,7 +134,7 @@ var mutants = []mutant{
 		"beyond := c.Used.sub(r.Open.Reserve).positive()", "beyond := Budget{}", ".", "TestSpendBeyondTheReservation",
 	},
 	{
-		"I9 nobody reserves more than there is", "internal/tree/budget.go",
+		"I9 no turn reserves more than there is", "internal/tree/budget.go",
 		"return min(want, max((limit-charged)/shares, min(1, limit-charged), 0))", "return want", "./internal/tree", "TestScenarios/budget",
 	},
 	{
@@ -142,11 +142,11 @@ var mutants = []mutant{
 		"Asked: c.Request.Model,", `Asked: "",`, ".", "TestModelsAreRecorded",
 	},
 	{
-		"I11 who lost the tree keeps out of it", "internal/owner/owner.go",
+		"I11 an owner that lost the tree keeps out of it", "internal/owner/owner.go",
 		"case c.timer && o.yielded:", "case false:", "./internal/owner", "TestConflictYields",
 	},
 	{
-		"I11 a former owner's last breath scares nobody", "internal/owner/owner.go",
+		"I11 the last append of a former owner does no harm", "internal/owner/owner.go",
 		"errors.Is(err, session.ErrConflict) && !o.fresh", "errors.Is(err, session.ErrConflict)", "./internal/owner", "TestFormerOwnerWhileOpening",
 	},
 	{
@@ -167,7 +167,7 @@ var mutants = []mutant{
 		"\tif tried {\n\t\ts.err = o.append(ctx, s.batch)\n\t}\n", "\tif tried {\n\t\ts.err = nil\n\t}\n", "./internal/owner", "TestAppendThatFailsForLong",
 	},
 	{
-		"I16 a batch that was taken after all is not taken for somebody else's", "internal/owner/journal.go",
+		"I16 a batch that was taken after all is not taken for another owner's", "internal/owner/journal.go",
 		"case found > 0:", "case false:", "./internal/owner", "TestStalledBatchThatIsThere",
 	},
 	{
@@ -226,8 +226,8 @@ var mutants = []mutant{
 	},
 }
 
-// TestMutants breaks the code in a copy, once for each mutant, and expects the test that the mutant names to fail. It takes a few
-// minutes, so that it wants to be asked for: OFFSHOOT_MUTANTS=1.
+// TestMutants breaks the code in a copy, once for each mutant, and expects the test that the mutant
+// names to fail. It takes a few minutes and runs only with OFFSHOOT_MUTANTS=1.
 func TestMutants(t *testing.T) {
 	if os.Getenv("OFFSHOOT_MUTANTS") == "" {
 		t.Skip("OFFSHOOT_MUTANTS is not set")
@@ -239,7 +239,8 @@ func TestMutants(t *testing.T) {
 			code, err := os.ReadFile(name)
 			require.NoError(t, err)
 			require.Equal(t, 1, bytes.Count(code, []byte(m.old)), "%s must hold this exactly once: %s", m.file, m.old)
-			require.NoError(t, os.WriteFile(name, bytes.Replace(code, []byte(m.old), []byte(m.new), 1), 0o644))
+			broken := bytes.Replace(code, []byte(m.old), []byte(m.new), 1)
+			require.NoError(t, os.WriteFile(name, broken, 0o644))
 			defer func() { require.NoError(t, os.WriteFile(name, code, 0o644)) }()
 			out, err := runGo(t, module, "test", "-count=1", "-timeout=120s", "-run", m.run, m.pkg)
 			require.NotContains(t, out, "[build failed]")

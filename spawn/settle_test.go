@@ -15,8 +15,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
-// settleWorld is a store whose tree top has a blocked delivery and a run with a turn whose process
-// is gone. The tree other has a delivery that waits for its next attempt.
+// settleWorld is a store with two trees. That of topKey has a blocked delivery and a run with a
+// turn whose process is gone. That of settleOther has a delivery that waits for its next attempt.
 type settleWorld struct {
 	t       *testing.T
 	log     *spawntest.Recorder
@@ -34,16 +34,18 @@ func newSettleWorld(t *testing.T) *settleWorld {
 	w := &settleWorld{t: t, log: spawntest.NewRecorder(session.NewMemory().Journal)}
 	w.store = &session.Store{Journal: w.log}
 	s, done := w.run(func(spawn.Delivery) error { return errors.New("the receiver is away") })
-	_, err := s.Spawn(t.Context(), top, top, spawn.Request{Task: "report", Announce: true})
+	_, err := s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "report", Announce: true})
 	require.NoError(t, err)
 	time.Sleep(2 * time.Hour)
-	_, err = s.Spawn(t.Context(), settleOther, settleOther, spawn.Request{Task: "report", Announce: true})
+	_, err = s.Spawn(
+		t.Context(), settleOther, settleOther, spawn.Request{Task: "report", Announce: true},
+	)
 	require.NoError(t, err)
-	info, err := s.Spawn(t.Context(), top, top, spawn.Request{Task: "hang", Announce: true})
+	info, err := s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "hang", Announce: true})
 	require.NoError(t, err)
 	synctest.Wait()
 	done()
-	blocked, pending := w.view(top).Outbox, w.view(settleOther).Outbox
+	blocked, pending := w.view(topKey).Outbox, w.view(settleOther).Outbox
 	require.Len(t, blocked, 1)
 	require.NotZero(t, blocked[0].Blocked)
 	require.Len(t, pending, 1)
@@ -77,7 +79,7 @@ func (w *settleWorld) turn(ctx context.Context, in *spawn.TurnInput) (spawn.Turn
 		<-ctx.Done()
 		return spawn.TurnResult{}, ctx.Err()
 	}
-	return say("done")
+	return sayText("done")
 }
 
 // delivered runs a Supervisor whose receiver is back, and returns the keys of what arrives.
@@ -109,9 +111,9 @@ func (w *settleWorld) settle(key string, how spawn.Settlement) error {
 	return spawn.Settle(w.t.Context(), w.store, key, how)
 }
 
-// kinds returns what the entries of the tree top record, one word each.
+// kinds returns what the entries of the tree of topKey record, one word each.
 func (w *settleWorld) kinds() (kinds []string) {
-	for f, err := range spawntest.Facts(w.store.Journal.Read(context.Background(), top, 0)) {
+	for f, err := range spawntest.Facts(w.store.Journal.Read(context.Background(), topKey, 0)) {
 		require.NoError(w.t, err)
 		kinds = append(kinds, f.Kind)
 	}
@@ -127,18 +129,24 @@ func TestSettleWhatIsBlocked(t *testing.T) {
 		t.Run(how.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newSettleWorld(t)
-				before, had, other := w.view(top), w.kinds(), w.view(settleOther)
+				before, had, other := w.view(topKey), w.kinds(), w.view(settleOther)
 				time.Sleep(time.Minute)
 				require.NoError(t, w.settle(w.blocked, how))
 				require.Zero(t, w.runs)
-				require.Equal(t, append(had, "opened", "turn_ended", "stop_requested", "run_ended", word), w.kinds())
-				require.Equal(t, before.Epoch+1, w.view(top).Epoch)
+				require.Equal(
+					t, append(had, "opened", "turn_ended", "stop_requested", "run_ended", word),
+					w.kinds(),
+				)
+				require.Equal(t, before.Epoch+1, w.view(topKey).Epoch)
 				require.Equal(t, other, w.view(settleOther))
 				heads := 0
 				for head, err := range w.store.Journal.Roots(t.Context(), session.RootQuery{}) {
 					require.NoError(t, err)
-					if head.Root == top {
-						require.True(t, head.Due.Equal(time.Now()), "the next Supervisor looks at it first thing")
+					if head.Root == topKey {
+						require.True(
+							t, head.Due.Equal(time.Now()),
+							"the next Supervisor looks at it first thing",
+						)
 						heads++
 					}
 				}
@@ -193,10 +201,10 @@ func TestSettleRefuses(t *testing.T) {
 	})
 }
 
-// readOnly is a Journal that was opened for reading.
-type readOnly struct{ session.Journal }
+// readOnlyJournal is a Journal that was opened for reading.
+type readOnlyJournal struct{ session.Journal }
 
-func (readOnly) Append(
+func (readOnlyJournal) Append(
 	context.Context, session.Key, session.Seq, session.Batch,
 ) (session.Seq, error) {
 	return 0, session.ErrReadOnly
@@ -206,7 +214,7 @@ func (readOnly) Append(
 func TestSettleInAView(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSettleWorld(t)
-		w.store = &session.Store{Journal: readOnly{w.log}}
+		w.store = &session.Store{Journal: readOnlyJournal{w.log}}
 		err := w.settle(w.blocked, spawn.SettleDismiss)
 		require.ErrorIs(t, err, session.ErrReadOnly)
 		require.NotErrorIs(t, err, spawn.ErrUnconfirmed)
@@ -233,13 +241,13 @@ func TestSettleWhatIsAmbiguous(t *testing.T) {
 		require.NoError(t, err)
 	}
 	copied(settleOther)
-	copied(top)
+	copied(topKey)
 	var ambiguous *spawn.AmbiguousError
 	require.ErrorAs(t, spawn.Settle(t.Context(), store, "s.1", spawn.SettleRetry), &ambiguous)
-	want := &spawn.AmbiguousError{Key: "s.1", Roots: []session.Key{top, settleOther}}
+	want := &spawn.AmbiguousError{Key: "s.1", Roots: []session.Key{topKey, settleOther}}
 	require.Equal(t, want, ambiguous)
 	requirePrefixOnce(t, ambiguous)
-	require.EqualValues(t, 5, view(t, store.Journal).Last)
+	require.EqualValues(t, 5, viewTop(t, store.Journal).Last)
 }
 
 // A tree that cannot be read is part of the error where the delivery may be in it, and else no
@@ -248,7 +256,10 @@ func TestSettleBesideATreeThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSettleWorld(t)
 		rotten := session.Must(session.NamedKey("main", "rotten"))
-		batch := session.Batch{ID: "x", Entries: []session.Entry{{Payload: session.Raw(`{"v":1,"kind":"archived"}`)}}}
+		batch := session.Batch{
+			ID:      "x",
+			Entries: []session.Entry{{Payload: session.Raw(`{"v":1,"kind":"archived"}`)}},
+		}
 		_, err := w.store.Journal.Append(t.Context(), rotten, 0, batch)
 		require.NoError(t, err)
 
@@ -269,9 +280,9 @@ func TestSettleBesideAnOwner(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, w.settle(w.blocked, spawn.SettleDismiss))
 		message := spawn.Incoming{ID: "1", Text: "hello"}
-		require.ErrorIs(t, s.Post(t.Context(), top, top, message), spawn.ErrUnconfirmed)
-		require.NoError(t, s.Post(t.Context(), top, top, message))
-		outbox, err := s.Outbox(t.Context(), top)
+		require.ErrorIs(t, s.Post(t.Context(), topKey, topKey, message), spawn.ErrUnconfirmed)
+		require.NoError(t, s.Post(t.Context(), topKey, topKey, message))
+		outbox, err := s.Outbox(t.Context(), topKey)
 		require.NoError(t, err)
 		require.Len(t, outbox, 1)
 		require.NotEqual(t, w.blocked, outbox[0].Key)
@@ -286,7 +297,7 @@ func TestSettleCrashesAtEveryAppend(t *testing.T) {
 			t.Run(strconv.Itoa(n)+" "+fault.String(), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newSettleWorld(t)
-					before := w.view(top)
+					before := w.view(topKey)
 					journal := spawntest.NewCrashJournal(w.log).At(n, fault)
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					defer cancel()
@@ -302,7 +313,7 @@ func TestSettleCrashesAtEveryAppend(t *testing.T) {
 					default:
 						require.ErrorIs(t, err, spawn.ErrUnconfirmed)
 					}
-					after := w.view(top)
+					after := w.view(topKey)
 					var pending *spawn.NotBlockedError
 					if after.Last == before.Last {
 						require.NoError(t, w.settle(w.blocked, spawn.SettleRetry))

@@ -19,14 +19,14 @@ func (f runnerFunc) RunTurn(ctx context.Context, t *spawn.TurnInput) (spawn.Turn
 	return f(ctx, t)
 }
 
-func say(text string) (spawn.TurnResult, error) {
+func sayText(text string) (spawn.TurnResult, error) {
 	return spawn.TurnResult{Result: spawn.Result{Text: text}}, nil
 }
 
-var top = session.Must(session.MainKey("main"))
+var topKey = session.Must(session.MainKey("main"))
 
-// open runs a Supervisor until the test ends.
-func open(t *testing.T, cfg spawn.Config) *spawn.Supervisor {
+// openSupervisor runs a Supervisor until the test ends.
+func openSupervisor(t *testing.T, cfg spawn.Config) *spawn.Supervisor {
 	t.Helper()
 	if cfg.Store == nil {
 		cfg.Store = session.NewMemory()
@@ -47,21 +47,25 @@ func open(t *testing.T, cfg spawn.Config) *spawn.Supervisor {
 func TestChildIsDeliveredToTheCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := make(chan spawn.Delivery, 10)
-		s := open(t, spawn.Config{
-			Runner: runnerFunc(func(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
-				return say("42: " + tn.Inputs[0].Text)
-			}),
+		s := openSupervisor(t, spawn.Config{
+			Runner: runnerFunc(
+				func(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
+					return sayText("42: " + tn.Inputs[0].Text)
+				},
+			),
 			CallerRun: true,
 			Deliver:   func(_ context.Context, o spawn.Delivery) error { got <- o; return nil },
 		})
-		info, err := s.Spawn(t.Context(), top, top, spawn.Request{Task: "count", Announce: true})
+		info, err := s.Spawn(
+			t.Context(), topKey, topKey, spawn.Request{Task: "count", Announce: true},
+		)
 		require.NoError(t, err)
 		require.Equal(t, 1, info.Depth)
 		o := <-got
 		require.Equal(t, "42: count", o.Completion.Run.Result.Text)
 		require.Equal(t, spawn.StatusOK, o.Completion.Run.Status)
 		synctest.Wait()
-		out, err := s.Outbox(t.Context(), top)
+		out, err := s.Outbox(t.Context(), topKey)
 		require.NoError(t, err)
 		require.Empty(t, out)
 	})
@@ -70,22 +74,33 @@ func TestChildIsDeliveredToTheCaller(t *testing.T) {
 func TestManagedRequesterGetsOneTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		replies := make(chan string, 10)
-		s := open(t, spawn.Config{
+		s := openSupervisor(t, spawn.Config{
 			Replies: true,
-			Deliver: func(_ context.Context, o spawn.Delivery) error { replies <- o.Reply.Text; return nil },
-			Runner: runnerFunc(func(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
-				if tn.Session.Depth > 0 {
-					return say("done " + tn.Inputs[0].Text)
-				}
-				if in := tn.Inputs[0]; in.Completion != nil {
-					return spawn.TurnResult{Reply: "child: " + in.Completion.Run.Result.Text}, nil
-				}
-				_, err := tn.Spawn(ctx, spawn.Request{Task: tn.Inputs[0].Text, Announce: true})
-				return spawn.TurnResult{Reply: "on it"}, err
-			}),
+			Deliver: func(_ context.Context, o spawn.Delivery) error {
+				replies <- o.Reply.Text
+				return nil
+			},
+			Runner: runnerFunc(
+				func(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
+					if tn.Session.Depth > 0 {
+						return sayText("done " + tn.Inputs[0].Text)
+					}
+					if in := tn.Inputs[0]; in.Completion != nil {
+						return spawn.TurnResult{
+							Reply: "child: " + in.Completion.Run.Result.Text,
+						}, nil
+					}
+					_, err := tn.Spawn(ctx, spawn.Request{Task: tn.Inputs[0].Text, Announce: true})
+					return spawn.TurnResult{Reply: "on it"}, err
+				},
+			),
 		})
-		require.NoError(t, s.Post(t.Context(), top, top, spawn.Incoming{ID: "1", Text: "work"}))
-		require.NoError(t, s.Post(t.Context(), top, top, spawn.Incoming{ID: "1", Text: "work"}))
+		require.NoError(
+			t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "work"}),
+		)
+		require.NoError(
+			t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "work"}),
+		)
 		require.Equal(t, "on it", <-replies)
 		require.Equal(t, "child: done work", <-replies)
 	})
@@ -94,26 +109,28 @@ func TestManagedRequesterGetsOneTurn(t *testing.T) {
 func TestStopCutsARunnerThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		s := open(t, spawn.Config{
-			Runner: runnerFunc(func(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
-				<-release
-				return say("too late")
-			}),
+		s := openSupervisor(t, spawn.Config{
+			Runner: runnerFunc(
+				func(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
+					<-release
+					return sayText("too late")
+				},
+			),
 		})
-		info, err := s.Spawn(t.Context(), top, top, spawn.Request{Task: "hang"})
+		info, err := s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "hang"})
 		require.NoError(t, err)
 		synctest.Wait()
 		start := time.Now()
-		err = s.Stop(t.Context(), top, info.Key, "enough")
+		err = s.Stop(t.Context(), topKey, info.Key, "enough")
 		var still *spawn.StillRunningError
 		require.ErrorAs(t, err, &still)
 		require.Equal(t, []session.Key{info.Key}, still.Sessions)
 		require.Equal(t, spawn.DefaultGrace, time.Since(start))
-		got, err := s.Find(t.Context(), top, info.Key)
+		got, err := s.Find(t.Context(), topKey, info.Key)
 		require.NoError(t, err)
 		require.Equal(t, spawn.StatusCancelled, got.Status)
 		close(release)
 		synctest.Wait()
-		require.NoError(t, s.Stop(t.Context(), top, info.Key, "again"))
+		require.NoError(t, s.Stop(t.Context(), topKey, info.Key, "again"))
 	})
 }

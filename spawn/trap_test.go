@@ -19,42 +19,56 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
-// bubble runs a test in a synctest bubble with a Supervisor that plays a script.
-func bubble(t *testing.T, cfg spawn.Config, f func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner)) {
+// inBubble runs a test in a synctest bubble with a Supervisor that plays a script.
+func inBubble(
+	t *testing.T, cfg spawn.Config, f func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner),
+) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := &spawntest.Runner{}
 		cfg.Runner = r
-		f(t, open(t, cfg), r)
+		f(t, openSupervisor(t, cfg), r)
 	})
 }
 
 func mustSpawn(t *testing.T, s *spawn.Supervisor, q spawn.Request) session.Key {
 	t.Helper()
-	info, err := s.Spawn(t.Context(), top, top, q)
+	info, err := s.Spawn(t.Context(), topKey, topKey, q)
 	require.NoError(t, err)
 	return info.Key
 }
 
-func find(t *testing.T, s *spawn.Supervisor, k session.Key) spawn.RunInfo {
+func mustFind(t *testing.T, s *spawn.Supervisor, k session.Key) spawn.RunInfo {
 	t.Helper()
-	info, err := s.Find(t.Context(), top, k)
+	info, err := s.Find(t.Context(), topKey, k)
 	require.NoError(t, err)
 	return info
 }
 
 func TestRunnerThatGoes(t *testing.T) {
-	bubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
-		r.On("goexit", spawntest.Play{spawntest.Do(func(context.Context, *spawn.TurnInput) error { runtime.Goexit(); return nil })})
+	inBubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+		r.On(
+			"goexit",
+			spawntest.Play{
+				spawntest.Do(
+					func(context.Context, *spawn.TurnInput) error { runtime.Goexit(); return nil },
+				),
+			},
+		)
 		r.On("panic", spawntest.Play{spawntest.Say("half"), spawntest.Panic("ouch")})
-		r.On("json", spawntest.Play{func(_ context.Context, _ *spawn.TurnInput, out *spawn.TurnResult) error {
-			out.Result = spawn.Result{Text: "half", JSON: []byte("{")}
-			return nil
-		}})
+		r.On(
+			"json",
+			spawntest.Play{
+				func(_ context.Context, _ *spawn.TurnInput, out *spawn.TurnResult) error {
+					out.Result = spawn.Result{Text: "half", JSON: []byte("{")}
+					return nil
+				},
+			},
+		)
 		for task, want := range map[string]string{"goexit": "ended its goroutine", "panic": "panic: ouch", "json": "1 bytes that is not JSON"} {
 			key := mustSpawn(t, s, spawn.Request{Task: task})
 			synctest.Wait()
-			info := find(t, s, key)
+			info := mustFind(t, s, key)
 			require.Equal(t, spawn.StatusFailed, info.Status, task)
 			require.Contains(t, info.Error, want)
 		}
@@ -62,53 +76,76 @@ func TestRunnerThatGoes(t *testing.T) {
 }
 
 // What a Runner says that it used cannot give a budget back, nor break the journal.
-func TestRunnerThatMiscounts(t *testing.T) {
-	bubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
-		r.On("", spawntest.Play{func(ctx context.Context, tn *spawn.TurnInput, out *spawn.TurnResult) error {
-			out.Result.Usage = session.Usage{Input: -5, Output: 7, CacheRead: -9, Cost: math.NaN()}
-			return tn.Spend(ctx, session.Usage{Input: -1 << 40, Cost: math.Inf(-1)})
-		}})
+func TestRunnerThatMiscountsGivesNoBudgetBack(t *testing.T) {
+	inBubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+		r.On(
+			"",
+			spawntest.Play{
+				func(ctx context.Context, tn *spawn.TurnInput, out *spawn.TurnResult) error {
+					out.Result.Usage = session.Usage{
+						Input:     -5,
+						Output:    7,
+						CacheRead: -9,
+						Cost:      math.NaN(),
+					}
+					return tn.Spend(ctx, session.Usage{Input: -1 << 40, Cost: math.Inf(-1)})
+				},
+			},
+		)
 		key := mustSpawn(t, s, spawn.Request{Task: "x"})
 		synctest.Wait()
-		require.Equal(t, session.Usage{Output: 7}, find(t, s, key).Result.Usage)
+		require.Equal(t, session.Usage{Output: 7}, mustFind(t, s, key).Result.Usage)
 	})
 }
 
-// One model call that costs more than was reserved counts in full: the next one is refused.
+// One model call that costs more than was reserved counts in full. The next one is refused.
 func TestSpendBeyondTheReservation(t *testing.T) {
-	bubble(t, spawn.Config{Rules: policy.Rules{Budget: policy.Budget{Tokens: 1000}}}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
-		calls := 0
-		r.On("", spawntest.Play{spawntest.Do(func(ctx context.Context, tn *spawn.TurnInput) error {
-			for {
-				calls++
-				if err := tn.Spend(ctx, session.Usage{Input: 600}); err != nil {
-					return err
-				}
-			}
-		})})
-		key := mustSpawn(t, s, spawn.Request{Task: "x"})
-		synctest.Wait()
-		require.Equal(t, spawn.StatusIncomplete, find(t, s, key).Status)
-		require.Equal(t, 2, calls)
-	})
+	inBubble(
+		t,
+		spawn.Config{Rules: policy.Rules{Budget: policy.Budget{Tokens: 1000}}},
+		func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+			calls := 0
+			r.On(
+				"",
+				spawntest.Play{spawntest.Do(func(ctx context.Context, tn *spawn.TurnInput) error {
+					for {
+						calls++
+						if err := tn.Spend(ctx, session.Usage{Input: 600}); err != nil {
+							return err
+						}
+					}
+				})},
+			)
+			key := mustSpawn(t, s, spawn.Request{Task: "x"})
+			synctest.Wait()
+			require.Equal(t, spawn.StatusIncomplete, mustFind(t, s, key).Status)
+			require.Equal(t, 2, calls)
+		},
+	)
 }
 
 // The last turn that a budget of turns allows may spend as much as the other limits let it.
-func TestLastTurnMaySpend(t *testing.T) {
-	bubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+func TestLastTurnMaySpendUpToTheOtherLimits(t *testing.T) {
+	inBubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
 		r.On("", spawntest.Play{
-			spawntest.Spend(session.Usage{Input: 30_000}), spawntest.Spend(session.Usage{Input: 30_000}), spawntest.Say("done"),
+			spawntest.Spend(session.Usage{Input: 30_000}),
+			spawntest.Spend(session.Usage{Input: 30_000}),
+			spawntest.Say("done"),
 		})
-		key := mustSpawn(t, s, spawn.Request{Task: "x", Policy: policy.Request{Budget: policy.Budget{Turns: 1}}})
+		key := mustSpawn(
+			t, s, spawn.Request{Task: "x", Policy: policy.Request{Budget: policy.Budget{Turns: 1}}},
+		)
 		synctest.Wait()
-		require.Equal(t, spawn.StatusOK, find(t, s, key).Status)
+		require.Equal(t, spawn.StatusOK, mustFind(t, s, key).Status)
 	})
 }
 
 // A wait within a turn that ends by its own context does not go on without a slot.
 func TestWaitWithinATurnKeepsTheLane(t *testing.T) {
-	cfg := spawn.Config{Rules: policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 1, MaxSpawnDepth: 2}}}
-	bubble(t, cfg, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+	cfg := spawn.Config{
+		Rules: policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 1, MaxSpawnDepth: 2}},
+	}
+	inBubble(t, cfg, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
 		var mu sync.Mutex
 		working, most := 0, 0
 		work := func(by int) {
@@ -123,26 +160,29 @@ func TestWaitWithinATurnKeepsTheLane(t *testing.T) {
 			time.Sleep(time.Minute)
 			return nil
 		})})
-		r.On("parent", spawntest.Play{spawntest.Do(func(ctx context.Context, tn *spawn.TurnInput) error {
-			work(1)
-			defer work(-1)
-			child, err := tn.Spawn(ctx, spawn.Request{Task: "child"})
-			if err != nil {
-				return err
-			}
-			var waits sync.WaitGroup
-			work(-1)
-			for i := range 3 { // several at once too
-				waits.Go(func() {
-					short, cancel := context.WithTimeout(ctx, time.Duration(i+1)*time.Second)
-					defer cancel()
-					_, _ = tn.Wait(short, []session.Key{child.Key}, spawn.JoinOptions{})
-				})
-			}
-			waits.Wait()
-			work(1)
-			return nil
-		})})
+		r.On(
+			"parent",
+			spawntest.Play{spawntest.Do(func(ctx context.Context, tn *spawn.TurnInput) error {
+				work(1)
+				defer work(-1)
+				child, err := tn.Spawn(ctx, spawn.Request{Task: "child"})
+				if err != nil {
+					return err
+				}
+				var waits sync.WaitGroup
+				work(-1)
+				for i := range 3 { // several at once too
+					waits.Go(func() {
+						short, cancel := context.WithTimeout(ctx, time.Duration(i+1)*time.Second)
+						defer cancel()
+						_, _ = tn.Wait(short, []session.Key{child.Key}, spawn.JoinOptions{})
+					})
+				}
+				waits.Wait()
+				work(1)
+				return nil
+			})},
+		)
 		mustSpawn(t, s, spawn.Request{Task: "parent"})
 		time.Sleep(time.Hour)
 		mu.Lock()
@@ -154,7 +194,9 @@ func TestWaitWithinATurnKeepsTheLane(t *testing.T) {
 
 // Five levels that wait for each other pass through a lane of one slot.
 func TestLaneOfOneWithFiveLevels(t *testing.T) {
-	cfg := spawn.Config{Rules: policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 1, MaxSpawnDepth: 5}}}
+	cfg := spawn.Config{
+		Rules: policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 1, MaxSpawnDepth: 5}},
+	}
 	for name, wait := range map[string]func(q spawn.Request) spawntest.Play{
 		"within the turn": func(q spawn.Request) spawntest.Play {
 			return spawntest.Play{spawntest.Await(spawn.JoinOptions{}, q, q), spawntest.Say("ok")}
@@ -164,16 +206,16 @@ func TestLaneOfOneWithFiveLevels(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, cfg, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+			inBubble(t, cfg, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
 				for level := 1; level < 5; level++ {
 					q := spawn.Request{Task: fmt.Sprint(level + 1), Announce: true}
 					r.On(fmt.Sprint(level), wait(q), spawntest.Play{spawntest.Say("ok")})
 				}
 				key := mustSpawn(t, s, spawn.Request{Task: "1"})
-				infos, err := s.Wait(t.Context(), top, []session.Key{key}, spawn.JoinOptions{})
+				infos, err := s.Wait(t.Context(), topKey, []session.Key{key}, spawn.JoinOptions{})
 				require.NoError(t, err)
 				require.Equal(t, spawn.StatusOK, infos[0].Status)
-				all, err := s.Runs(t.Context(), top, top, true)
+				all, err := s.Runs(t.Context(), topKey, topKey, true)
 				require.NoError(t, err)
 				require.Len(t, all, 31)
 			})
@@ -181,40 +223,53 @@ func TestLaneOfOneWithFiveLevels(t *testing.T) {
 	}
 }
 
-// A run that was archived while its place in the lane was still there does not keep the slot that it is granted.
+// A run that was archived while its place in the lane was still there does not keep the slot that
+// it is granted.
 func TestSlotOfWhatHasLeft(t *testing.T) {
-	cfg := spawn.Config{Rules: policy.Rules{Subagents: policy.Subagents{MaxConcurrent: 1, ArchiveAfter: time.Minute}}}
-	bubble(t, cfg, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+	cfg := spawn.Config{
+		Rules: policy.Rules{
+			Subagents: policy.Subagents{MaxConcurrent: 1, ArchiveAfter: time.Minute},
+		},
+	}
+	inBubble(t, cfg, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
 		release := make(chan struct{})
 		r.On("first", spawntest.Play{spawntest.Block(release)})
 		first := mustSpawn(t, s, spawn.Request{Task: "first"})
 		queued := mustSpawn(t, s, spawn.Request{Task: "queued"})
-		require.NoError(t, s.Stop(t.Context(), top, queued, "no"))
+		require.NoError(t, s.Stop(t.Context(), topKey, queued, "no"))
 		time.Sleep(2 * time.Minute)
-		_, err := s.Find(t.Context(), top, queued)
+		_, err := s.Find(t.Context(), topKey, queued)
 		require.ErrorIs(t, err, spawn.ErrNotFound)
 		close(release)
 		last := mustSpawn(t, s, spawn.Request{Task: "last"})
-		infos, err := s.Wait(t.Context(), top, []session.Key{first, last}, spawn.JoinOptions{Within: time.Minute})
+		infos, err := s.Wait(
+			t.Context(), topKey, []session.Key{first, last}, spawn.JoinOptions{Within: time.Minute},
+		)
 		require.NoError(t, err)
 		require.Equal(t, spawn.StatusOK, infos[1].Status)
 		require.Zero(t, s.SlotsUsed())
 	})
 }
 
-// Never two turns of one session at once, also if the one before was given up and the one after it cancelled.
+// Two turns of a session never overlap, also if the first was given up and the second cancelled.
 func TestTurnsOfASessionNeverOverlap(t *testing.T) {
-	bubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+	inBubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
 		release := make(chan struct{})
-		r.On(top.String(), spawntest.Play{spawntest.Ignore(release)}, spawntest.Play{spawntest.Say("ok")})
-		post := func(text string) { require.NoError(t, s.Post(t.Context(), top, top, spawn.Incoming{Text: text})) }
+		r.On(
+			topKey.String(), spawntest.Play{spawntest.Ignore(release)},
+			spawntest.Play{spawntest.Say("ok")},
+		)
+		post := func(text string) {
+			require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: text}))
+		}
 		post("1")
 		synctest.Wait()
-		require.NoError(t, s.CancelTurn(t.Context(), top, top))
+		require.NoError(t, s.CancelTurn(t.Context(), topKey, topKey))
 		time.Sleep(spawn.DefaultGrace + time.Second) // it is given up
 		post("2")
 		synctest.Wait()
-		require.NoError(t, s.CancelTurn(t.Context(), top, top)) // while it waits for the first
+		// The second turn waits for the first.
+		require.NoError(t, s.CancelTurn(t.Context(), topKey, topKey))
 		synctest.Wait()
 		post("3")
 		time.Sleep(time.Minute)
@@ -228,50 +283,62 @@ func TestTurnsOfASessionNeverOverlap(t *testing.T) {
 	})
 }
 
-// A tree that was lost has turns that nobody will hear of. A stop does not say that nothing runs while they do.
+// A tree that was lost has turns whose end it will not record. Stop does not say that nothing runs
+// while they do.
 func TestStopAfterTheTreeWasLost(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			cfg := spawn.Config{Store: session.NewMemory()}
 			release := make(chan struct{})
 			cfg.Runner = (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Ignore(release)})
-			s := open(t, cfg)
+			s := openSupervisor(t, cfg)
 			key := mustSpawn(t, s, spawn.Request{Task: "x"})
 			synctest.Wait()
 			other, err := spawn.Open(t.Context(), cfg)
 			require.NoError(t, err)
-			_, err = other.Find(t.Context(), top, key) // takes the tree over
+			_, err = other.Find(t.Context(), topKey, key) // takes the tree over
 			require.NoError(t, err)
 			require.NoError(t, other.Shutdown(t.Context()))
-			require.ErrorIs(t, s.Post(t.Context(), top, top, spawn.Incoming{ID: "1", Text: "x"}), spawn.ErrUnconfirmed)
+			require.ErrorIs(
+				t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "x"}),
+				spawn.ErrUnconfirmed,
+			)
 			time.Sleep(time.Second)
-			require.Equal(t, spawn.StatusInterrupted, find(t, s, key).Status)
+			require.Equal(t, spawn.StatusInterrupted, mustFind(t, s, key).Status)
 			if !late {
 				time.AfterFunc(5*time.Second, func() { close(release) })
-				require.NoError(t, s.Stop(t.Context(), top, key, "enough"))
+				require.NoError(t, s.Stop(t.Context(), topKey, key, "enough"))
 				return
 			}
 			var still *spawn.StillRunningError
-			require.ErrorAs(t, s.Stop(t.Context(), top, top, "enough"), &still)
+			require.ErrorAs(t, s.Stop(t.Context(), topKey, topKey, "enough"), &still)
 			require.Equal(t, []session.Key{key}, still.Sessions)
 			close(release)
 			synctest.Wait()
-			require.NoError(t, s.Stop(t.Context(), top, top, "enough"))
+			require.NoError(t, s.Stop(t.Context(), topKey, topKey, "enough"))
 		})
 	}
 }
 
-// What is not a top-level session has no tree. Neither the clock nor a question makes one.
+// A key that is not that of a top-level session has no tree. Neither the clock nor a question makes
+// one.
 func TestNoTreeOfNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := spawntest.NewRecorder(session.NewMemory().Journal)
-		s := open(t, spawn.Config{Store: &session.Store{Journal: log}, Runner: &spawntest.Runner{}})
-		for _, root := range []session.Key{{}, session.Must(top.Child("main", "x")), session.BindingsRoot()} {
+		s := openSupervisor(
+			t, spawn.Config{Store: &session.Store{Journal: log}, Runner: &spawntest.Runner{}},
+		)
+		for _, root := range []session.Key{
+			{}, session.Must(topKey.Child("main", "x")), session.BindingsRoot(),
+		} {
 			var input *spawn.InputError
 			require.ErrorAs(t, s.Post(t.Context(), root, root, spawn.Incoming{Text: "x"}), &input)
 			require.Equal(t, "root", input.Field)
 		}
-		_, err := s.Runs(t.Context(), session.Must(session.MainKey("asked")), session.Must(session.MainKey("asked")), true)
+		_, err := s.Runs(
+			t.Context(), session.Must(session.MainKey("asked")),
+			session.Must(session.MainKey("asked")), true,
+		)
 		require.NoError(t, err)
 		time.Sleep(time.Hour)
 		require.Empty(t, log.RootKeys())
@@ -283,10 +350,12 @@ func TestOtherLogsAreLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()
 		_, err := store.Journal.Append(t.Context(), session.BindingsRoot(), 0, session.Batch{
-			ID: "b", Entries: []session.Entry{{Payload: session.Raw(`{"bound":1}`)}}, Due: time.Now(),
+			ID:      "b",
+			Entries: []session.Entry{{Payload: session.Raw(`{"bound":1}`)}},
+			Due:     time.Now(),
 		})
 		require.NoError(t, err)
-		s := open(t, spawn.Config{Store: store, Runner: &spawntest.Runner{}})
+		s := openSupervisor(t, spawn.Config{Store: store, Runner: &spawntest.Runner{}})
 		time.Sleep(time.Hour)
 		blocked, err := s.Blocked(t.Context())
 		require.NoError(t, err)
@@ -295,32 +364,38 @@ func TestOtherLogsAreLeftAlone(t *testing.T) {
 	})
 }
 
-func TestAfterShutdown(t *testing.T) {
+func TestNothingIsTakenAfterShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := spawn.Open(t.Context(), spawn.Config{Store: session.NewMemory(), Runner: &spawntest.Runner{}})
+		s, err := spawn.Open(
+			t.Context(), spawn.Config{Store: session.NewMemory(), Runner: &spawntest.Runner{}},
+		)
 		require.NoError(t, err)
 		require.NoError(t, s.Shutdown(t.Context()))
 		require.NoError(t, s.Shutdown(t.Context()))
-		require.ErrorIs(t, s.Post(t.Context(), top, top, spawn.Incoming{Text: "x"}), spawn.ErrShutdown)
-		_, err = s.Wait(t.Context(), top, nil, spawn.JoinOptions{})
+		require.ErrorIs(
+			t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"}), spawn.ErrShutdown,
+		)
+		_, err = s.Wait(t.Context(), topKey, nil, spawn.JoinOptions{})
 		require.ErrorIs(t, err, spawn.ErrShutdown)
 		require.NoError(t, s.Run(t.Context()), "there is nothing to run any more")
 	})
 }
 
 // A caller that goes away while the journal hangs is not written to later.
-func TestCallerThatGoesAway(t *testing.T) {
+func TestCallerThatGoesAwayIsNotAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		journal := spawntest.NewCrashJournal(session.NewMemory().Journal).At(1, spawntest.FaultHang)
-		s := open(t, spawn.Config{Store: &session.Store{Journal: journal}, Runner: &spawntest.Runner{}})
+		s := openSupervisor(
+			t, spawn.Config{Store: &session.Store{Journal: journal}, Runner: &spawntest.Runner{}},
+		)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := s.Spawn(ctx, top, top, spawn.Request{Task: "x", Key: "k"})
+		_, err := s.Spawn(ctx, topKey, topKey, spawn.Request{Task: "x", Key: "k"})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorIs(t, s.Stop(ctx, top, top, ""), context.DeadlineExceeded)
+		require.ErrorIs(t, s.Stop(ctx, topKey, topKey, ""), context.DeadlineExceeded)
 		journal.Release()
 		time.Sleep(time.Minute)
-		info, err := s.Spawn(t.Context(), top, top, spawn.Request{Task: "x", Key: "k"})
+		info, err := s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "x", Key: "k"})
 		require.NoError(t, err)
 		require.NotEmpty(t, info.ID)
 	})
@@ -328,10 +403,17 @@ func TestCallerThatGoesAway(t *testing.T) {
 
 // A turn that is over cannot act for its session any more.
 func TestTurnThatIsOver(t *testing.T) {
-	bubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+	inBubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
 		var old *spawn.TurnInput
-		r.On("", spawntest.Play{spawntest.Do(func(_ context.Context, tn *spawn.TurnInput) error { old = tn; return nil })})
-		require.NoError(t, s.Post(t.Context(), top, top, spawn.Incoming{Text: "x"}))
+		r.On(
+			"",
+			spawntest.Play{
+				spawntest.Do(
+					func(_ context.Context, tn *spawn.TurnInput) error { old = tn; return nil },
+				),
+			},
+		)
+		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"}))
 		synctest.Wait()
 		_, err := old.Spawn(t.Context(), spawn.Request{Task: "x"})
 		require.ErrorIs(t, err, spawn.ErrStale)
@@ -340,23 +422,26 @@ func TestTurnThatIsOver(t *testing.T) {
 	})
 }
 
-// Two processes on one store: the one that lost the tree changes nothing, and everything is told once.
+// Two processes share a store. The one that lost the tree changes nothing, and everything is told
+// once.
 func TestZombie(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := spawntest.NewRecorder(session.NewMemory().Journal)
 		store := &session.Store{Journal: log}
 		release := make(chan struct{})
-		r := (&spawntest.Runner{}).On("slow", spawntest.Play{spawntest.Block(release), spawntest.Say("from the dead")})
-		zombie := open(t, spawn.Config{Store: store, Runner: r})
+		r := (&spawntest.Runner{}).On(
+			"slow", spawntest.Play{spawntest.Block(release), spawntest.Say("from the dead")},
+		)
+		zombie := openSupervisor(t, spawn.Config{Store: store, Runner: r})
 		key := mustSpawn(t, zombie, spawn.Request{Task: "slow", Announce: true})
 		synctest.Wait()
-		s := open(t, spawn.Config{Store: store, Runner: &spawntest.Runner{}})
+		s := openSupervisor(t, spawn.Config{Store: store, Runner: &spawntest.Runner{}})
 		synctest.Wait()
-		require.Equal(t, spawn.StatusInterrupted, find(t, s, key).Status)
+		require.Equal(t, spawn.StatusInterrupted, mustFind(t, s, key).Status)
 		close(release)
 		time.Sleep(30 * time.Second)
-		require.Equal(t, spawn.StatusInterrupted, find(t, s, key).Status)
-		report, err := spawntest.Inspect(log.History(top))
+		require.Equal(t, spawn.StatusInterrupted, mustFind(t, s, key).Status)
+		report, err := spawntest.Inspect(log.History(topKey))
 		require.NoError(t, err)
 		require.Equal(t, 1, report.Consumed)
 		require.EqualValues(t, 2, report.Epoch)
@@ -364,14 +449,21 @@ func TestZombie(t *testing.T) {
 	})
 }
 
-// A journal that fails in one way or another at each append of a life: the child's end is consumed once, and the tree comes to
-// rest.
+// The journal fails at each append of a life, in one way or another. The child's end is consumed
+// once, and the tree comes to rest.
 func TestEveryFaultAtEveryAppend(t *testing.T) {
 	for _, fault := range []spawntest.Fault{
-		spawntest.FaultFailBefore, spawntest.FaultLoseAck, spawntest.FaultPanicBefore, spawntest.FaultPanicAfter, spawntest.FaultDieBefore, spawntest.FaultDieAfter,
+		spawntest.FaultFailBefore, spawntest.FaultLoseAck,
+		spawntest.FaultPanicBefore, spawntest.FaultPanicAfter,
+		spawntest.FaultDieBefore, spawntest.FaultDieAfter,
 	} {
 		for n := 1; n <= 9; n++ {
-			t.Run(fmt.Sprintf("%v/%d", fault, n), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { oneFault(t, fault, n) }) })
+			t.Run(
+				fmt.Sprintf("%v/%d", fault, n),
+				func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { oneFault(t, fault, n) })
+				},
+			)
 		}
 	}
 }
@@ -380,46 +472,65 @@ func oneFault(t *testing.T, fault spawntest.Fault, n int) {
 	log := spawntest.NewRecorder(session.NewMemory().Journal)
 	r := (&spawntest.Runner{}).
 		On("work", spawntest.Play{spawntest.Delay(time.Second), spawntest.Say("42")}).
-		On(top.String(), spawntest.Play{spawntest.Spawn(spawn.Request{Task: "work", Key: "k", Announce: true}), spawntest.Yield(spawn.JoinOptions{})},
-			spawntest.Play{spawntest.Say("done")})
+		On(topKey.String(), spawntest.Play{
+			spawntest.Spawn(spawn.Request{Task: "work", Key: "k", Announce: true}),
+			spawntest.Yield(spawn.JoinOptions{}),
+		}, spawntest.Play{spawntest.Say("done")})
 	live := func(j session.Journal) *spawn.Supervisor {
-		return open(t, spawn.Config{Store: &session.Store{Journal: j}, Runner: r})
+		return openSupervisor(t, spawn.Config{Store: &session.Store{Journal: j}, Runner: r})
 	}
 	s := live(spawntest.NewCrashJournal(log).At(n, fault))
-	err := s.Post(t.Context(), top, top, spawn.Incoming{ID: "1", Text: "go"})
+	err := s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "go"})
 	if fault == spawntest.FaultDieBefore || fault == spawntest.FaultDieAfter {
 		time.Sleep(time.Minute)
 		s = live(log)
-		err = s.Post(t.Context(), top, top, spawn.Incoming{ID: "1", Text: "go"})
+		err = s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "go"})
 	}
 	for errors.Is(err, spawn.ErrUnconfirmed) {
 		time.Sleep(time.Second)
-		err = s.Post(t.Context(), top, top, spawn.Incoming{ID: "1", Text: "go"})
+		err = s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "go"})
 	}
 	require.NoError(t, err)
 	time.Sleep(time.Minute)
-	report, err := spawntest.Inspect(log.History(top))
+	report, err := spawntest.Inspect(log.History(topKey))
 	require.NoError(t, err)
 	require.NoError(t, report.AtRest())
 	require.Equal(t, 1, report.Runs, "the spawn key gives one run")
 	require.Equal(t, 1, report.Consumed, "its end is consumed once")
 }
 
-// What was asked for, what was chosen, and what really ran are three things, and nothing is replaced silently.
+// What was asked for, what was chosen, and what really ran are three things. Nothing is replaced
+// silently.
 func TestModelsAreRecorded(t *testing.T) {
-	cfg := spawn.Config{Model: "a/main", ValidModel: func(m string) bool { return m == "a/good" || m == "a/main" }}
-	bubble(t, cfg, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
-		r.On("", spawntest.Play{func(_ context.Context, _ *spawn.TurnInput, out *spawn.TurnResult) error {
-			out.Result.Model = "a/real"
-			return nil
-		}})
-		good := mustSpawn(t, s, spawn.Request{Task: "good", Policy: policy.Request{Model: "a/good"}})
+	cfg := spawn.Config{
+		Model:      "a/main",
+		ValidModel: func(m string) bool { return m == "a/good" || m == "a/main" },
+	}
+	inBubble(t, cfg, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+		r.On(
+			"",
+			spawntest.Play{
+				func(_ context.Context, _ *spawn.TurnInput, out *spawn.TurnResult) error {
+					out.Result.Model = "a/real"
+					return nil
+				},
+			},
+		)
+		good := mustSpawn(
+			t, s, spawn.Request{Task: "good", Policy: policy.Request{Model: "a/good"}},
+		)
 		bad := mustSpawn(t, s, spawn.Request{Task: "bad", Policy: policy.Request{Model: "a/bad"}})
 		synctest.Wait()
-		require.Equal(t, spawn.ModelInfo{Requested: "a/good", Resolved: "a/good", Actual: "a/real"}, find(t, s, good).Model)
-		require.Empty(t, find(t, s, good).Warnings)
-		require.Equal(t, spawn.ModelInfo{Requested: "a/bad", Resolved: "a/main", Actual: "a/real"}, find(t, s, bad).Model)
-		require.NotEmpty(t, find(t, s, bad).Warnings)
+		require.Equal(
+			t, spawn.ModelInfo{Requested: "a/good", Resolved: "a/good", Actual: "a/real"},
+			mustFind(t, s, good).Model,
+		)
+		require.Empty(t, mustFind(t, s, good).Warnings)
+		require.Equal(
+			t, spawn.ModelInfo{Requested: "a/bad", Resolved: "a/main", Actual: "a/real"},
+			mustFind(t, s, bad).Model,
+		)
+		require.NotEmpty(t, mustFind(t, s, bad).Warnings)
 	})
 }
 
@@ -429,7 +540,9 @@ func TestShutdownNamesWhatHangs(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			release := make(chan struct{})
 			r := &spawntest.Runner{}
-			journal := spawntest.NewCrashJournal(deaf{session.NewMemory().Journal, release, what == "journal"})
+			journal := spawntest.NewCrashJournal(
+				deafJournal{session.NewMemory().Journal, release, what == "journal"},
+			)
 			s, err := spawn.Open(t.Context(), spawn.Config{
 				Store: &session.Store{Journal: journal}, Runner: r, CallerRun: true,
 				Deliver: func(context.Context, spawn.Delivery) error { <-release; return nil },
@@ -442,7 +555,7 @@ func TestShutdownNamesWhatHangs(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			_, _ = s.Spawn(ctx, top, top, spawn.Request{Task: "x", Announce: true})
+			_, _ = s.Spawn(ctx, topKey, topKey, spawn.Request{Task: "x", Announce: true})
 			synctest.Wait()
 			start := time.Now()
 			err = s.Shutdown(ctx)
@@ -456,14 +569,16 @@ func TestShutdownNamesWhatHangs(t *testing.T) {
 	}
 }
 
-// deaf is a journal that hangs and does not look at its context.
-type deaf struct {
+// deafJournal is a journal that hangs and does not look at its context.
+type deafJournal struct {
 	session.Journal
 	release <-chan struct{}
 	hangs   bool
 }
 
-func (j deaf) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (j deafJournal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	if j.hangs {
 		<-j.release
 	}

@@ -19,19 +19,20 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
-// view returns what the journal of the tree says, and requires that the same is said by one that keeps bytes.
-func view(t testing.TB, j session.Journal) spawn.TreeView {
+// viewTop returns what the journal of topKey says. It requires that a journal that keeps bytes says
+// the same.
+func viewTop(t testing.TB, j session.Journal) spawn.TreeView {
 	t.Helper()
-	v, err := spawn.View(top, j.Read(t.Context(), top, 0))
+	v, err := spawn.View(topKey, j.Read(t.Context(), topKey, 0))
 	require.NoError(t, err)
-	written, err := spawn.View(top, written(j.Read(t.Context(), top, 0)))
+	written, err := spawn.View(topKey, asWritten(j.Read(t.Context(), topKey, 0)))
 	require.NoError(t, err)
 	require.Equal(t, asJSON(t, v), asJSON(t, written))
 	return v
 }
 
-// written yields entries as a journal on disk does.
-func written(entries iter.Seq2[session.Entry, error]) iter.Seq2[session.Entry, error] {
+// asWritten yields entries as a journal on disk does.
+func asWritten(entries iter.Seq2[session.Entry, error]) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
 		for e, err := range entries {
 			if err == nil {
@@ -49,15 +50,15 @@ func written(entries iter.Seq2[session.Entry, error]) iter.Seq2[session.Entry, e
 // sameAsLive requires that a view says what a Supervisor says.
 func sameAsLive(t testing.TB, s *spawn.Supervisor, v spawn.TreeView) {
 	t.Helper()
-	runs, err := s.Runs(t.Context(), top, top, true)
+	runs, err := s.Runs(t.Context(), topKey, topKey, true)
 	require.NoError(t, err)
 	require.Equal(t, runs, v.Runs)
-	outbox, err := s.Outbox(t.Context(), top)
+	outbox, err := s.Outbox(t.Context(), topKey)
 	require.NoError(t, err)
-	require.Equal(t, outbox, outgoing(v))
+	require.Equal(t, outbox, outboxOf(v))
 }
 
-func outgoing(v spawn.TreeView) (list []spawn.Delivery) {
+func outboxOf(v spawn.TreeView) (list []spawn.Delivery) {
 	for _, e := range v.Outbox {
 		list = append(list, e.Delivery)
 	}
@@ -68,47 +69,67 @@ func headOf(t testing.TB, j session.Journal) session.Head {
 	t.Helper()
 	for h, err := range j.Roots(t.Context(), session.RootQuery{}) {
 		require.NoError(t, err)
-		if h.Root == top {
+		if h.Root == topKey {
 			return h
 		}
 	}
 	return session.Head{}
 }
 
-// A tree with a bit of everything says, whenever it is looked at, what its owner says.
-func TestView(t *testing.T) {
+// viewConfig is the configuration of a tree with a bit of everything, whose receiver is down.
+func viewConfig(store *session.Store) spawn.Config {
+	return spawn.Config{
+		Store: store, CallerRun: true, Tools: []string{"read"},
+		Deliver: func(context.Context, spawn.Delivery) error { return errors.New("down") },
+		Rules: policy.Rules{Subagents: policy.Subagents{
+			MaxSpawnDepth: 2, MaxConcurrent: 3, ArchiveAfter: policy.Off,
+		}},
+		Runner: (&spawntest.Runner{}).
+			On("boss", spawntest.Play{
+				spawntest.Spawn(
+					spawn.Request{Task: "a", Announce: true},
+					spawn.Request{Task: "b", Label: "B", Announce: true},
+				),
+				spawntest.Yield(spawn.JoinOptions{}),
+			}, spawntest.Play{spawntest.Say("both")}).
+			On("a", spawntest.Play{
+				spawntest.Delay(time.Second), spawntest.Say("A"),
+				spawntest.Spend(session.Usage{Input: 7}),
+			}).
+			On("B", spawntest.Play{
+				spawntest.Delay(time.Minute), spawntest.Fail(errors.New("broken")),
+			}).
+			On("stuck", spawntest.Play{spawntest.Linger(5 * time.Second)}),
+	}
+}
+
+// A view of a tree with a bit of everything says at every moment what its owner says.
+func TestViewSaysWhatTheOwnerSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()
-		broken := errors.New("broken")
-		runner := (&spawntest.Runner{}).
-			On("boss", spawntest.Play{spawntest.Spawn(spawn.Request{Task: "a", Announce: true}, spawn.Request{Task: "b", Label: "B", Announce: true}), spawntest.Yield(spawn.JoinOptions{})}, spawntest.Play{spawntest.Say("both")}).
-			On("a", spawntest.Play{spawntest.Delay(time.Second), spawntest.Say("A"), spawntest.Spend(session.Usage{Input: 7})}).
-			On("B", spawntest.Play{spawntest.Delay(time.Minute), spawntest.Fail(broken)}).
-			On("stuck", spawntest.Play{spawntest.Linger(5 * time.Second)})
-		down := errors.New("down")
-		cfg := spawn.Config{
-			Store: store, CallerRun: true, Runner: runner, Tools: []string{"read"},
-			Deliver: func(context.Context, spawn.Delivery) error { return down },
-			Rules:   policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 2, MaxConcurrent: 3, ArchiveAfter: policy.Off}},
-		}
-		require.Equal(t, spawn.TreeView{Root: top}, view(t, store.Journal))
-		s := open(t, cfg)
+		require.Equal(t, spawn.TreeView{Root: topKey}, viewTop(t, store.Journal))
+		s := openSupervisor(t, viewConfig(store))
 		look := func() spawn.TreeView {
 			t.Helper()
-			_, err := s.Runs(t.Context(), top, top, false) // which opens a tree that rested
+			_, err := s.Runs(t.Context(), topKey, topKey, false) // which opens a tree that rested
 			require.NoError(t, err)
 			synctest.Wait()
-			v := view(t, store.Journal)
+			v := viewTop(t, store.Journal)
 			sameAsLive(t, s, v)
 			require.Equal(t, headOf(t, store.Journal).Due, v.Due)
 			require.Equal(t, headOf(t, store.Journal).Last, v.Last)
 			return v
 		}
 
-		boss, err := s.Spawn(t.Context(), top, top, spawn.Request{Task: "boss", Announce: true})
+		boss, err := s.Spawn(
+			t.Context(), topKey, topKey, spawn.Request{Task: "boss", Announce: true},
+		)
 		require.NoError(t, err)
 		v := look()
-		require.Equal(t, []spawn.Status{spawn.StatusWaiting, spawn.StatusRunning, spawn.StatusRunning}, statuses(v))
+		require.Equal(
+			t, []spawn.Status{spawn.StatusWaiting, spawn.StatusRunning, spawn.StatusRunning},
+			statusesOf(v),
+		)
 		require.Equal(t, 3, v.Total)
 		require.EqualValues(t, 1, v.Epoch)
 		require.Equal(t, time.Now().UTC(), v.Due)
@@ -116,23 +137,40 @@ func TestView(t *testing.T) {
 		require.NotEmpty(t, v.SessionID)
 
 		time.Sleep(2 * time.Second)
-		require.NoError(t, s.Steer(t.Context(), top, top, v.Runs[2].Key, spawn.Incoming{Text: "faster"}))
+		require.NoError(
+			t, s.Steer(t.Context(), topKey, topKey, v.Runs[2].Key, spawn.Incoming{Text: "faster"}),
+		)
 		v = look()
-		require.Equal(t, []spawn.Status{spawn.StatusWaiting, spawn.StatusOK, spawn.StatusRunning}, statuses(v))
+		require.Equal(
+			t, []spawn.Status{spawn.StatusWaiting, spawn.StatusOK, spawn.StatusRunning},
+			statusesOf(v),
+		)
 		require.Equal(t, "A", v.Runs[1].Result.Text)
-		require.Equal(t, []spawn.Unread{{Session: boss.Key, Completions: 1}, {Session: v.Runs[2].Key, Steers: 1}}, v.Unread)
+		require.Equal(
+			t,
+			[]spawn.Unread{
+				{Session: boss.Key, Completions: 1}, {Session: v.Runs[2].Key, Steers: 1},
+			},
+			v.Unread,
+		)
 
-		stuck, err := s.Spawn(t.Context(), top, top, spawn.Request{Task: "stuck"})
+		stuck, err := s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "stuck"})
 		require.NoError(t, err)
 		synctest.Wait()
-		go s.Stop(t.Context(), top, stuck.Key, "enough") //nolint:errcheck // how it goes on is looked at
+		go func() { _ = s.Stop(t.Context(), topKey, stuck.Key, "enough") }()
 		v = look()
 		require.Equal(t, spawn.StatusStopping, v.Runs[3].Status)
 		require.Equal(t, "enough", v.Runs[3].Error)
 
 		time.Sleep(2 * time.Minute)
 		v = look()
-		require.Equal(t, []spawn.Status{spawn.StatusOK, spawn.StatusOK, spawn.StatusFailed, spawn.StatusCancelled}, statuses(v))
+		require.Equal(
+			t,
+			[]spawn.Status{
+				spawn.StatusOK, spawn.StatusOK, spawn.StatusFailed, spawn.StatusCancelled,
+			},
+			statusesOf(v),
+		)
 		require.Len(t, v.Outbox, 1)
 		out := v.Outbox[0]
 		require.Equal(t, boss.Key, out.Completion.Run.Key)
@@ -151,20 +189,26 @@ func TestView(t *testing.T) {
 	})
 }
 
-// What a turn has consumed is read, whatever becomes of the turn later.
+// An input that a turn has consumed is read, whatever becomes of the turn later.
 func TestViewOfAnInbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()
-		s := open(t, spawn.Config{Store: store, Runner: (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Delay(time.Minute)})})
+		s := openSupervisor(
+			t,
+			spawn.Config{
+				Store:  store,
+				Runner: (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Delay(time.Minute)}),
+			},
+		)
 		var unread []int
 		for range 3 {
-			require.NoError(t, s.Post(t.Context(), top, top, spawn.Incoming{Text: "hello"}))
+			require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "hello"}))
 			synctest.Wait()
-			v := view(t, store.Journal)
+			v := viewTop(t, store.Journal)
 			require.Equal(t, spawn.StatusRunning, v.Status)
 			n := 0
 			for _, u := range v.Unread {
-				require.Equal(t, spawn.Unread{Session: top, Messages: u.Messages}, u)
+				require.Equal(t, spawn.Unread{Session: topKey, Messages: u.Messages}, u)
 				n = u.Messages
 			}
 			unread = append(unread, n)
@@ -172,62 +216,91 @@ func TestViewOfAnInbox(t *testing.T) {
 		require.Equal(t, []int{0, 1, 2}, unread)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		require.Empty(t, view(t, store.Journal).Unread)
+		require.Empty(t, viewTop(t, store.Journal).Unread)
 	})
 }
 
-func statuses(v spawn.TreeView) (list []spawn.Status) {
+func statusesOf(v spawn.TreeView) (list []spawn.Status) {
 	for _, r := range v.Runs {
 		list = append(list, r.Status)
 	}
 	return list
 }
 
-// What is Running when its process dies is Running until somebody opens the tree; looking does not do that.
+// A run that is running when its process dies stays so until a Supervisor opens the tree. A view
+// does not open it.
 func TestViewTakesNothingOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()
 		log := spawntest.NewCrashJournal(store.Journal)
 		runner := (&spawntest.Runner{}).On("slow", spawntest.Play{spawntest.Delay(time.Hour)})
-		deliver := func(ctx context.Context, _ spawn.Delivery) error { <-ctx.Done(); return ctx.Err() }
-		first := open(t, spawn.Config{Store: &session.Store{Journal: log}, Runner: runner, CallerRun: true, Deliver: deliver})
-		_, err := first.Spawn(t.Context(), top, top, spawn.Request{Task: "slow", Announce: true})
+		deliver := func(ctx context.Context, _ spawn.Delivery) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		first := openSupervisor(
+			t,
+			spawn.Config{
+				Store:     &session.Store{Journal: log},
+				Runner:    runner,
+				CallerRun: true,
+				Deliver:   deliver,
+			},
+		)
+		_, err := first.Spawn(
+			t.Context(), topKey, topKey, spawn.Request{Task: "slow", Announce: true},
+		)
 		require.NoError(t, err)
-		_, err = first.Spawn(t.Context(), top, top, spawn.Request{Task: "quick", Announce: true})
+		_, err = first.Spawn(
+			t.Context(), topKey, topKey, spawn.Request{Task: "quick", Announce: true},
+		)
 		require.NoError(t, err)
 		synctest.Wait()
 		log.Die()
 		time.Sleep(10 * time.Minute)
-		v := view(t, store.Journal)
-		require.Equal(t, []spawn.Status{spawn.StatusRunning, spawn.StatusOK}, statuses(v))
+		v := viewTop(t, store.Journal)
+		require.Equal(t, []spawn.Status{spawn.StatusRunning, spawn.StatusOK}, statusesOf(v))
 		require.Len(t, v.Outbox, 1)
-		require.False(t, v.Outbox[0].MayRepeat, "nobody knows yet")
-		require.Equal(t, v, view(t, store.Journal))
+		require.False(t, v.Outbox[0].MayRepeat, "the owner has not said so yet")
+		require.Equal(t, v, viewTop(t, store.Journal))
 		require.EqualValues(t, 1, v.Epoch)
 
-		second := open(t, spawn.Config{Store: store, Runner: runner, CallerRun: true, Deliver: deliver})
+		second := openSupervisor(
+			t, spawn.Config{Store: store, Runner: runner, CallerRun: true, Deliver: deliver},
+		)
 		synctest.Wait()
-		v = view(t, store.Journal)
+		v = viewTop(t, store.Journal)
 		sameAsLive(t, second, v)
-		require.Equal(t, []spawn.Status{spawn.StatusInterrupted, spawn.StatusOK}, statuses(v))
+		require.Equal(t, []spawn.Status{spawn.StatusInterrupted, spawn.StatusOK}, statusesOf(v))
 		require.EqualValues(t, 2, v.Epoch)
-		require.True(t, v.Outbox[0].MayRepeat, "the one who died may have delivered it")
+		require.True(t, v.Outbox[0].MayRepeat, "the process that died may have delivered it")
 		require.False(t, v.Outbox[1].MayRepeat)
 	})
 }
 
-// Looking and working do not get in each other's way: with the race detector on, that is the test.
+// Views and an owner do not get in each other's way. The race detector is the test.
 func TestViewBesideAnOwner(t *testing.T) {
 	store := session.NewMemory()
-	s := open(t, spawn.Config{Store: store, Runner: (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Reply("hi")})})
+	s := openSupervisor(
+		t,
+		spawn.Config{
+			Store:  store,
+			Runner: (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Reply("hi")}),
+		},
+	)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for range 1000 {
-			if err := s.Post(t.Context(), top, top, spawn.Incoming{Text: "hello"}); err != nil {
+			if err := s.Post(
+				t.Context(), topKey, topKey, spawn.Incoming{Text: "hello"},
+			); err != nil {
 				t.Error(err)
 			}
-			if _, err := s.Spawn(t.Context(), top, top, spawn.Request{Task: "work", Announce: true}); err != nil && !isRefusal(err) {
+			if _, err := s.Spawn(
+				t.Context(), topKey, topKey, spawn.Request{Task: "work", Announce: true},
+			); err != nil &&
+				!isRefusal(err) {
 				t.Error(err)
 			}
 		}
@@ -239,7 +312,7 @@ func TestViewBesideAnOwner(t *testing.T) {
 			looking = false
 		default:
 		}
-		v, err := spawn.View(top, store.Journal.Read(t.Context(), top, 0))
+		v, err := spawn.View(topKey, store.Journal.Read(t.Context(), topKey, 0))
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, v.Last, last)
 		last = v.Last
@@ -256,25 +329,32 @@ func TestViewOfSnapshots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()
 		log := spawntest.NewRecorder(store.Journal)
-		s := open(t, spawn.Config{
-			Store: &session.Store{Journal: log}, Replies: true, Deliver: func(context.Context, spawn.Delivery) error { return nil },
-			Runner: (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Reply("hi")}).On("slow", spawntest.Play{spawntest.Delay(time.Hour)}),
+		s := openSupervisor(t, spawn.Config{
+			Store: &session.Store{
+				Journal: log,
+			},
+			Replies: true,
+			Deliver: func(context.Context, spawn.Delivery) error { return nil },
+			Runner: (&spawntest.Runner{}).On("", spawntest.Play{spawntest.Reply("hi")}).
+				On("slow", spawntest.Play{spawntest.Delay(time.Hour)}),
 		})
-		_, err := s.Spawn(t.Context(), top, top, spawn.Request{Task: "slow"})
+		_, err := s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "slow"})
 		require.NoError(t, err)
 		for i := range 700 {
-			require.NoError(t, s.Post(t.Context(), top, top, spawn.Incoming{Text: strconv.Itoa(i)}))
+			require.NoError(
+				t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: strconv.Itoa(i)}),
+			)
 			synctest.Wait()
 		}
-		v := view(t, store.Journal)
+		v := viewTop(t, store.Journal)
 		sameAsLive(t, s, v)
 		entries := 0
-		for _, err := range store.Journal.Read(t.Context(), top, 0) {
+		for _, err := range store.Journal.Read(t.Context(), topKey, 0) {
 			require.NoError(t, err)
 			entries++
 		}
 		require.Less(t, entries, int(v.Last), "there was a snapshot")
-		whole, err := spawn.View(top, log.History(top))
+		whole, err := spawn.View(topKey, log.History(topKey))
 		require.NoError(t, err)
 		require.Equal(t, v, whole)
 	})
@@ -312,12 +392,18 @@ func TestDescribe(t *testing.T) {
 		{`{"v":1,"kind":"dismissed","at":1,"ord":3}`, `entry 3 dismissed`},
 		{`{"v":1,"kind":"redirected","at":1,"ord":3}`, `entry 3 redirected`},
 		{`{"v":1,"kind":"archived","at":1,"run":"` + child + `"}`, child + ` archived`},
-		{`{"v":1,"kind":"late","at":1,"run":"` + child + `","n":1,"text":"` + strings.Repeat("x", 100) + `"}`, `turn 1 of ` + child + ` came late: "` + strings.Repeat("x", 60) + `..."`},
+		{
+			`{"v":1,"kind":"late","at":1,"run":"` + child + `","n":1,"text":"` + strings.Repeat("x", 100) + `"}`,
+			`turn 1 of ` + child + ` came late: "` + strings.Repeat("x", 60) + `..."`,
+		},
 		{`{"v":1,"kind":"reserved","at":1,"run":"` + child + `","n":1,"budget":{"tokens":5}}`, `turn 1 of ` + child + `, reserves 5 tokens`},
 		{`{"v":1,"kind":"snapshot","at":1,"image":{"epoch":2,"total":1,"runs":[]}}`, `snapshot, epoch 2, 0 sessions, 0 entries in the outbox`},
 	} {
 		got := spawn.Describe(session.Entry{Seq: 7, Payload: session.Raw(c.entry)})
 		require.Equal(t, "7 1970-01-01T00:00:00.000Z "+c.want, got)
 	}
-	require.Contains(t, spawn.Describe(session.Entry{Seq: 8, Payload: session.Raw(`{"v":9,"kind":"opened"}`)}), "8 spawn: journal holds a fact of version 9")
+	require.Contains(
+		t, spawn.Describe(session.Entry{Seq: 8, Payload: session.Raw(`{"v":9,"kind":"opened"}`)}),
+		"8 spawn: journal holds a fact of version 9",
+	)
 }

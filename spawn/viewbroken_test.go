@@ -21,27 +21,41 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
-// recorded returns the entries of a tree in which much has happened, as a journal on disk has them.
-func recorded(t *testing.T) (list []session.Entry) {
+// recordTree returns the entries of a tree in which much has happened, as a journal on disk has
+// them.
+func recordTree(t *testing.T) (list []session.Entry) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()
-		s := open(t, spawn.Config{
+		s := openSupervisor(t, spawn.Config{
 			Store: store, CallerRun: true, Tools: []string{"read"},
 			Rules:   policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 2}},
 			Deliver: func(context.Context, spawn.Delivery) error { return errors.New("down") },
 			Runner: (&spawntest.Runner{}).
-				On("boss", spawntest.Play{spawntest.Spawn(spawn.Request{Task: "a", Announce: true}, spawn.Request{Task: "b"}), spawntest.Yield(spawn.JoinOptions{})}, spawntest.Play{spawntest.Delay(time.Hour)}).
+				On(
+					"boss",
+					spawntest.Play{
+						spawntest.Spawn(
+							spawn.Request{Task: "a", Announce: true}, spawn.Request{Task: "b"},
+						),
+						spawntest.Yield(spawn.JoinOptions{}),
+					},
+					spawntest.Play{spawntest.Delay(time.Hour)},
+				).
 				On("b", spawntest.Play{spawntest.Delay(time.Hour)}),
 		})
-		boss, err := s.Spawn(t.Context(), top, top, spawn.Request{Task: "boss", Key: "k", Announce: true})
+		boss, err := s.Spawn(
+			t.Context(), topKey, topKey, spawn.Request{Task: "boss", Key: "k", Announce: true},
+		)
 		require.NoError(t, err)
 		synctest.Wait()
-		require.NoError(t, s.Post(t.Context(), top, boss.Key, spawn.Incoming{ID: "m", Text: "more"}))
+		require.NoError(
+			t, s.Post(t.Context(), topKey, boss.Key, spawn.Incoming{ID: "m", Text: "more"}),
+		)
 		time.Sleep(time.Minute)
-		require.NoError(t, s.Stop(t.Context(), top, boss.Key, "enough"))
+		require.NoError(t, s.Stop(t.Context(), topKey, boss.Key, "enough"))
 		time.Sleep(time.Hour)
-		for e, err := range written(store.Journal.Read(t.Context(), top, 0)) {
+		for e, err := range asWritten(store.Journal.Read(t.Context(), topKey, 0)) {
 			require.NoError(t, err)
 			list = append(list, e)
 		}
@@ -60,23 +74,28 @@ func entriesOf(list []session.Entry) iter.Seq2[session.Entry, error] {
 	}
 }
 
-// viewed views entries and requires that the error, if there is one, is a *JournalError that says what it is.
-func viewed(t *testing.T, what string, list []session.Entry) (v spawn.TreeView, bad *spawn.JournalError) {
+// viewEntries views entries. It requires that an error is a *JournalError that says what is broken.
+func viewEntries(
+	t *testing.T, what string, list []session.Entry,
+) (v spawn.TreeView, bad *spawn.JournalError) {
 	t.Helper()
-	v, err := spawn.View(top, entriesOf(list))
+	v, err := spawn.View(topKey, entriesOf(list))
 	if err == nil {
 		return v, nil
 	}
 	require.ErrorAs(t, err, &bad, what)
-	require.Equal(t, top, bad.Root, what)
+	require.Equal(t, topKey, bad.Root, what)
 	require.Zero(t, v, what)
-	require.NotEqual(t, errors.Is(err, session.ErrCorrupt), errors.Is(err, session.ErrFormat), "%s: %v", what, err)
+	require.NotEqual(
+		t, errors.Is(err, session.ErrCorrupt), errors.Is(err, session.ErrFormat), "%s: %v", what,
+		err,
+	)
 	return v, bad
 }
 
-// Whatever has become of an entry, the view is one, or the error names the entry.
+// A journal with a broken entry gives a view, or an error that names the entry.
 func TestViewOfWhatIsBroken(t *testing.T) {
-	good := recorded(t)
+	good := recordTree(t)
 	for i, e := range good {
 		raw, _ := e.Payload.(session.Raw)
 		with := func(p session.Payload) []session.Entry {
@@ -84,7 +103,7 @@ func TestViewOfWhatIsBroken(t *testing.T) {
 			list[i].Payload = p
 			return list
 		}
-		v, bad := viewed(t, "cut off after", good[:i+1])
+		v, bad := viewEntries(t, "cut off after", good[:i+1])
 		require.Nil(t, bad)
 		require.Equal(t, e.Seq, v.Last)
 
@@ -98,39 +117,54 @@ func TestViewOfWhatIsBroken(t *testing.T) {
 			"twice":        slices.Insert(slices.Clone(good), i, e),
 			"newer":        with(session.Raw(bytes.Replace(raw, []byte(`"v":1`), []byte(`"v":2`), 1))),
 			"newer kind":   with(session.Raw(`{"v":1,"kind":"migrated"}`)),
-			"of nobody":    with(session.Raw(`{"v":1,"kind":"run_ended","run":"agent:x:main"}`)),
+			"of no run":    with(session.Raw(`{"v":1,"kind":"run_ended","run":"agent:x:main"}`)),
 			"an old epoch": with(session.Raw(`{"v":1,"kind":"opened","num":0}`)),
 		} {
-			_, bad := viewed(t, what, list)
+			_, bad := viewEntries(t, what, list)
 			require.NotNil(t, bad, "%s: entry %d", what, e.Seq)
 			require.Equal(t, e.Seq, bad.Seq, "%s: %v", what, bad)
-			require.Equal(t, strings.HasPrefix(what, "newer"), errors.Is(bad, session.ErrFormat), what)
-			require.Contains(t, bad.Error(), fmt.Sprintf(`spawn: journal of "agent:main:main", entry %d: `, e.Seq))
+			require.Equal(
+				t, strings.HasPrefix(what, "newer"), errors.Is(bad, session.ErrFormat), what,
+			)
+			require.Contains(
+				t, bad.Error(),
+				fmt.Sprintf(`spawn: journal of "agent:main:main", entry %d: `, e.Seq),
+			)
 		}
-		_, bad = viewed(t, "missing", slices.Delete(slices.Clone(good), i, i+1))
+		_, bad = viewEntries(t, "missing", slices.Delete(slices.Clone(good), i, i+1))
 		require.True(t, i > 0 || bad != nil, "a journal without its beginning")
 		if i > 0 {
-			_, bad = viewed(t, "without what came before", good[i:])
+			_, bad = viewEntries(t, "without what came before", good[i:])
 			require.NotNil(t, bad)
 		}
 		for at := i % 3; at < len(raw); at += 3 {
 			flipped := slices.Clone(raw)
 			flipped[at] ^= 1 << (at % 8)
-			_, _ = viewed(t, "flipped", with(flipped))
+			_, _ = viewEntries(t, "flipped", with(flipped))
 		}
 	}
 }
 
-// A snapshot that nobody of us can have written does not bring the program down either.
+// A snapshot that no owner can have written does not bring the program down.
 func TestViewOfAWrongSnapshot(t *testing.T) {
 	image := func(runs string) []session.Entry {
 		return []session.Entry{
-			{Seq: 1, Payload: session.Raw(`{"v":1,"kind":"snapshot","at":1,"image":{"epoch":1,"runs":[` + runs + `]}}`)},
-			{Seq: 2, Payload: session.Raw(`{"v":1,"kind":"turn_started","at":2,"run":"agent:main:main","n":1}`)},
+			{
+				Seq: 1,
+				Payload: session.Raw(
+					`{"v":1,"kind":"snapshot","at":1,"image":{"epoch":1,"runs":[` + runs + `]}}`,
+				),
+			},
+			{
+				Seq: 2,
+				Payload: session.Raw(
+					`{"v":1,"kind":"turn_started","at":2,"run":"agent:main:main","n":1}`,
+				),
+			},
 		}
 	}
 	main := `{"spec":{"key":"agent:main:main","agent":"main"},"state":3}`
-	v, bad := viewed(t, "right", image(main))
+	v, bad := viewEntries(t, "right", image(main))
 	require.Nil(t, bad)
 	require.Equal(t, spawn.StatusRunning, v.Status)
 	for what, runs := range map[string]string{
@@ -139,27 +173,34 @@ func TestViewOfAWrongSnapshot(t *testing.T) {
 		"of another tree":           strings.ReplaceAll(main, "agent:main", "agent:ops"),
 		"null":                      `null`,
 	} {
-		_, bad := viewed(t, what, image(runs))
+		_, bad := viewEntries(t, what, image(runs))
 		require.NotNil(t, bad, what)
 		require.ErrorIs(t, bad, session.ErrCorrupt)
 	}
 }
 
 func TestViewRefuses(t *testing.T) {
-	for _, root := range []session.Key{{}, session.Must(top.Child("main", "x")), session.BindingsRoot()} {
+	for _, root := range []session.Key{
+		{}, session.Must(topKey.Child("main", "x")), session.BindingsRoot(),
+	} {
 		_, err := spawn.View(root, entriesOf(nil))
 		var input *spawn.InputError
 		require.ErrorAs(t, err, &input)
 		require.Equal(t, "root", input.Field)
 	}
-	_, err := spawn.View(session.Must(session.MainKey("other")), entriesOf(recorded(t)))
+	_, err := spawn.View(session.Must(session.MainKey("other")), entriesOf(recordTree(t)))
 	require.ErrorIs(t, err, session.ErrCorrupt, "entries of another tree")
 
-	_, bad := viewed(t, "of the second owner", []session.Entry{{Seq: 1, Payload: session.Raw(`{"v":1,"kind":"opened","at":1,"num":2}`)}})
+	_, bad := viewEntries(
+		t, "of the second owner",
+		[]session.Entry{{Seq: 1, Payload: session.Raw(`{"v":1,"kind":"opened","at":1,"num":2}`)}},
+	)
 	require.NotNil(t, bad, "what the first owner wrote is missing")
 
 	gone := errors.New("the disk is gone")
-	_, err = spawn.View(top, func(yield func(session.Entry, error) bool) { yield(session.Entry{}, gone) })
+	_, err = spawn.View(
+		topKey, func(yield func(session.Entry, error) bool) { yield(session.Entry{}, gone) },
+	)
 	require.ErrorIs(t, err, gone)
 	require.Contains(t, err.Error(), `the journal of "agent:main:main"`)
 }
@@ -186,7 +227,7 @@ func FuzzView(f *testing.F) {
 		for i, line := range bytes.Split(data, []byte("\n")) {
 			list = append(list, session.Entry{Seq: session.Seq(i + 1), Payload: session.Raw(line)})
 		}
-		v, bad := viewed(t, "fuzzed", list)
+		v, bad := viewEntries(t, "fuzzed", list)
 		if bad == nil {
 			require.Equal(t, list[len(list)-1].Seq, v.Last)
 			asJSON(t, v)

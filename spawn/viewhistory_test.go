@@ -17,8 +17,9 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
-// TestViewOfHistories plays random histories, those of TestHistories, and looks at the journal after every append: what it says is what
-// the tree in memory says. OFFSHOOT_FUZZ and OFFSHOOT_SEED are those of TestHistories.
+// TestViewOfHistories plays random histories, those of TestHistories, and views the journal after
+// every append. The view says what the tree in memory says. OFFSHOOT_FUZZ and OFFSHOOT_SEED are
+// those of TestHistories.
 func TestViewOfHistories(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("OFFSHOOT_FUZZ"))
 	n = max(n/10, 20)
@@ -46,17 +47,23 @@ func TestViewOfHistories(t *testing.T) {
 	}
 }
 
-// playWatched plays three lives of a process, of which two crash, and looks on.
+// playWatched plays three lives of a process, of which two crash, and compares after every append.
 func (w *world) playWatched(seen map[string]int) {
 	var lives []*life
 	for i := range 3 {
 		l := &life{n: i, journal: spawntest.NewCrashJournal(w.log), ran: make(chan error, 1)}
 		if i < 2 {
-			l.journal.At(20+w.rand.IntN(100), spawntest.FaultDieBefore+spawntest.Fault(w.rand.IntN(2)))
+			l.journal.At(
+				20+w.rand.IntN(100), spawntest.FaultDieBefore+spawntest.Fault(w.rand.IntN(2)),
+			)
 		}
 		cfg := w.cfg
 		cfg.Store = &session.Store{Journal: l.journal, Transcripts: w.store.Transcripts}
-		cfg.Runner = runnerFunc(func(ctx context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) { return w.run(l, ctx, t) })
+		cfg.Runner = runnerFunc(
+			func(ctx context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) {
+				return w.run(l, ctx, t)
+			},
+		)
 		sup, err := spawn.Open(w.t.Context(), cfg)
 		require.NoError(w.t, err)
 		sup.CheckAppends(func(c spawn.Checkpoint) { w.look(c, seen) })
@@ -74,36 +81,48 @@ func (w *world) playWatched(seen map[string]int) {
 	last := lives[2]
 	w.runs(last) // it may have to be opened first
 	synctest.Wait()
-	sameAsLive(w.t, last.sup, view(w.t, w.store.Journal))
+	sameAsLive(w.t, last.sup, viewTop(w.t, w.store.Journal))
 	w.settle(last)
 	synctest.Wait()
-	sameAsLive(w.t, last.sup, view(w.t, w.store.Journal))
+	sameAsLive(w.t, last.sup, viewTop(w.t, w.store.Journal))
 	close(w.stop)
 	w.bury(last)
 }
 
 // look compares the journal with the tree in memory, right after an append.
 func (w *world) look(c spawn.Checkpoint, seen map[string]int) {
-	v, err := spawn.View(top, w.store.Journal.Read(context.Background(), top, 0))
+	v, err := spawn.View(topKey, w.store.Journal.Read(context.Background(), topKey, 0))
 	if err != nil {
 		w.fail("%v", err)
 	}
-	if v.Last != c.Last { // somebody else has taken the tree over meanwhile
+	if v.Last != c.Last { // another owner has taken the tree over meanwhile
 		return
 	}
 	runs, outbox, status := c.Live()
 	if !reflect.DeepEqual(v.Runs, runs) {
-		w.fail("after entry %d the journal says of the runs\n%s\nand the owner\n%s", v.Last, asJSON(w.t, v.Runs), asJSON(w.t, runs))
+		w.fail(
+			"after entry %d the journal says of the runs\n%s\nand the owner\n%s", v.Last,
+			asJSON(w.t, v.Runs), asJSON(w.t, runs),
+		)
 	}
-	if !reflect.DeepEqual(outgoing(v), outbox) {
-		w.fail("after entry %d the journal says of the outbox\n%s\nand the owner\n%s", v.Last, asJSON(w.t, v.Outbox), asJSON(w.t, outbox))
+	if !reflect.DeepEqual(outboxOf(v), outbox) {
+		w.fail(
+			"after entry %d the journal says of the outbox\n%s\nand the owner\n%s", v.Last,
+			asJSON(w.t, v.Outbox), asJSON(w.t, outbox),
+		)
 	}
 	if v.Status != status {
-		w.fail("after entry %d the journal says the top-level session is %v, and the owner %v", v.Last, v.Status, status)
+		w.fail(
+			"after entry %d the journal says the top-level session is %v, and the owner %v", v.Last,
+			v.Status, status,
+		)
 	}
 	head := headOf(w.t, w.store.Journal)
 	if w.cfg.Rules.Subagents.ArchiveAfter == policy.Off && !v.Due.Equal(head.Due) {
-		w.fail("after entry %d the journal says it is due %v, and the owner %v", v.Last, v.Due, head.Due)
+		w.fail(
+			"after entry %d the journal says it is due %v, and the owner %v", v.Last, v.Due,
+			head.Due,
+		)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// A Violation is something in a journal that cannot have happened.
-type Violation struct {
+// A violation is the error of an entry that says what cannot have happened.
+type violation struct {
 	Seq  session.Seq // of the entry
 	Run  session.Key // that it concerns; zero for the tree as a whole
 	Rule string      // a short name, such as "one turn at a time"
@@ -19,11 +19,11 @@ type Violation struct {
 }
 
 // Error implements error.
-func (v *Violation) Error() string {
+func (v *violation) Error() string {
 	return fmt.Sprintf("spawntest: entry %d, %q: %s: %s", v.Seq, v.Run, v.Rule, v.What)
 }
 
-// A Report is what an audit has counted.
+// A Report is what an audit has counted. The zero Report is that of an empty journal.
 type Report struct {
 	Entries, Runs, Turns int
 	Epoch                uint64
@@ -37,27 +37,37 @@ type Report struct {
 	Missed               int // completions that ended with what was stopped
 }
 
-// Audit walks the journal of one tree, oldest entry first, and returns the first thing in it that cannot have happened, as a
-// *Violation, or the error of reading it. It checks that
+// Audit walks the journal of one tree, oldest entry first. It returns an error at the first entry
+// that says what cannot have happened, and names the entry, the session and the rule. An error that
+// entries yields, or an entry that cannot be read, is returned as it is. It checks that
 //
-//   - every run that was admitted is alive or has reached exactly one terminal state, by legal steps, for its first cause;
-//   - no run that has ended has a live descendant, and a stopped session admits nothing;
+//   - every run that was admitted is alive or has reached exactly one terminal state, by legal
+//     steps, for its first cause;
+//   - a run that has ended has no live descendant, and a stopped session admits nothing;
 //   - turns of a session follow each other, one at a time, and consume each input once;
-//   - the end of a child that is told is consumed by exactly one turn, or arrives, is redirected, moves up or ends with what was
-//     stopped, once;
-//   - a spawn key gives one run; what a child gets is no more than its parent may delegate; a model is not replaced silently;
-//   - epochs grow, and no turn outlives the epoch it began in; budgets are reserved within their limits;
+//   - the end of a child that is told is consumed by exactly one turn, or arrives, is redirected,
+//     moves up or ends with what was stopped, once;
+//   - a spawn key gives one run;
+//   - a child gets at most what its parent may delegate, and a model is not replaced silently;
+//   - epochs grow, and no turn outlives the epoch that it began in;
+//   - budgets are reserved within their limits;
 //   - a snapshot says what the entries before it say.
 //
-// A journal that begins with a snapshot is believed that far.
+// A journal that begins with a snapshot is believed that far. Give it [Recorder.History] to check
+// the entries that a snapshot has replaced. Audit may run beside an owner.
 func Audit(entries iter.Seq2[session.Entry, error]) error {
 	_, err := Inspect(entries)
 	return err
 }
 
-// Inspect is Audit that also reports what it counted.
+// Inspect is [Audit] that also returns what it has counted, up to the error if there is one.
 func Inspect(entries iter.Seq2[session.Entry, error]) (Report, error) {
-	a := &auditor{runs: make(map[session.Key]*run), keys: make(map[spawnKey]*run), outbox: make(map[uint32]*parcel), open: make(map[*run]uint64)}
+	a := &auditor{
+		runs:   make(map[session.Key]*run),
+		keys:   make(map[spawnKey]*run),
+		outbox: make(map[uint32]*parcel),
+		open:   make(map[*run]uint64),
+	}
 	for e, err := range entries {
 		if err != nil {
 			return a.report, err
@@ -85,20 +95,23 @@ func Inspect(entries iter.Seq2[session.Entry, error]) (Report, error) {
 	return a.report, nil
 }
 
-// AtRest returns an error if r says that something has not come to its end: a live run, a turn, an input that nobody consumed, an
-// entry of the outbox that is not blocked.
+// AtRest returns an error if something in r has not come to its end: a live run, a turn under way,
+// a completion that no turn has consumed, or an entry of the outbox that is not blocked.
 func (r Report) AtRest() error {
 	if r.Live+r.Open+r.Unread+r.Outbox-r.Blocked == 0 {
 		return nil
 	}
-	return fmt.Errorf("spawntest: %d runs live, %d turns under way, %d completions unread, %d entries in the outbox of which %d blocked", r.Live, r.Open, r.Unread, r.Outbox, r.Blocked)
+	return fmt.Errorf(
+		"spawntest: %d runs live, %d turns under way, %d completions unread, %d entries in the outbox of which %d blocked",
+		r.Live, r.Open, r.Unread, r.Outbox, r.Blocked,
+	)
 }
 
 // auditor is the state of a walk.
 type auditor struct {
 	seq    session.Seq
 	batch  session.BatchID
-	first  *Violation
+	first  *violation
 	report Report
 
 	root   *run
@@ -166,23 +179,29 @@ const (
 	missed
 )
 
-var placeNames = [...]string{"not told", "in an inbox", "in the outbox", "consumed", "delivered", "missed"}
+var placeNames = [...]string{
+	"not told", "in an inbox", "in the outbox", "consumed", "delivered", "missed",
+}
 
 func (a *auditor) fail(r *run, rule, format string, args ...any) {
 	if a.first != nil {
 		return
 	}
-	a.first = &Violation{Seq: a.seq, Rule: rule, What: fmt.Sprintf(format, args...)}
+	a.first = &violation{Seq: a.seq, Rule: rule, What: fmt.Sprintf(format, args...)}
 	if r != nil {
 		a.first.Run = r.spec.Key
 	}
 }
 
-// endBatch checks what must hold between batches: whoever opens a tree ends the turns of the owner before in the same batch.
+// endBatch checks what must hold between batches: an owner that opens a tree ends the turns of the
+// owner before in the same batch.
 func (a *auditor) endBatch() {
 	for r, epoch := range a.open {
 		if epoch != a.epoch {
-			a.fail(r, "epoch", "turn %d began in epoch %d and is under way in %d", r.turn.n, epoch, a.epoch)
+			a.fail(
+				r, "epoch", "turn %d began in epoch %d and is under way in %d", r.turn.n, epoch,
+				a.epoch,
+			)
 		}
 	}
 }
@@ -274,7 +293,11 @@ func (a *auditor) opened(f *tree.Fact) {
 	}
 	a.epoch = f.Num
 	if a.root == nil {
-		a.root = &run{spec: &tree.Spec{Grant: &tree.Grant{}}, state: tree.Waiting, children: make(map[session.Key]*run)}
+		a.root = &run{
+			spec:     &tree.Spec{Grant: &tree.Grant{}},
+			state:    tree.Waiting,
+			children: make(map[session.Key]*run),
+		}
 	}
 }
 
@@ -292,14 +315,18 @@ func (a *auditor) admitted(f *tree.Fact) {
 	a.grant(p, r)
 	if s.SpawnKey != "" {
 		k := spawnKey{s.Parent, s.SpawnKey}
-		if old := a.keys[k]; old != nil && (old.archived == 0 || f.At < old.archived+int64(tree.KeyWindow)) {
+		if old := a.keys[k]; old != nil &&
+			(old.archived == 0 || f.At < old.archived+int64(tree.KeyWindow)) {
 			a.fail(r, "spawn key", "%q has been given to %q", s.SpawnKey, old.spec.Key)
 		}
 		a.keys[k] = r
 	}
 	for x := p; x != nil; x = x.parent {
 		if x.cause != tree.NoCause || x.state.Terminal() {
-			a.fail(r, "admission", "it was admitted below %q, which is %v (%v)", x.spec.Key, x.state, x.cause)
+			a.fail(
+				r, "admission", "it was admitted below %q, which is %v (%v)", x.spec.Key, x.state,
+				x.cause,
+			)
 		}
 	}
 	if a.runs[s.Key] != nil {
@@ -332,9 +359,12 @@ func (a *auditor) grant(p, r *run) {
 		a.fail(r, "sandbox", "its parent runs in one")
 	}
 	if s.Asked != "" && s.Asked != s.Model && len(s.Warnings) == 0 {
-		a.fail(r, "model", "%q was asked for, %q chosen, and nothing said about it", s.Asked, s.Model)
+		a.fail(
+			r, "model", "%q was asked for, %q chosen, and nothing said about it", s.Asked, s.Model,
+		)
 	}
-	if s.ID == "" || s.SessionID == "" || strings.TrimSpace(string(s.Task)) == "" || s.Created == 0 {
+	if s.ID == "" || s.SessionID == "" || strings.TrimSpace(string(s.Task)) == "" ||
+		s.Created == 0 {
 		a.fail(r, "admission", "it lacks an id, a session id, a task or a time")
 	}
 }

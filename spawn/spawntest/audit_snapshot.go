@@ -10,7 +10,7 @@ import (
 
 func compareKeys(a, b session.Key) int { return strings.Compare(a.String(), b.String()) }
 
-// snapshot compares a snapshot with what came before it, or begins with it.
+// snapshot compares a snapshot with the entries before it, or begins with it.
 func (a *auditor) snapshot(f *tree.Fact) {
 	if a.root == nil {
 		a.begin(f.Image)
@@ -18,7 +18,10 @@ func (a *auditor) snapshot(f *tree.Fact) {
 	}
 	m := f.Image
 	if m.Epoch != a.epoch || m.Total != a.total || m.NextOut != a.out {
-		a.fail(nil, "snapshot", "epoch %d, %d runs, %d entries; the facts say %d, %d, %d", m.Epoch, m.Total, m.NextOut, a.epoch, a.total, a.out)
+		a.fail(
+			nil, "snapshot", "epoch %d, %d runs, %d entries; the facts say %d, %d, %d", m.Epoch,
+			m.Total, m.NextOut, a.epoch, a.total, a.out,
+		)
 	}
 	there := 0
 	for i := range m.Runs {
@@ -42,18 +45,24 @@ func (a *auditor) snapshot(f *tree.Fact) {
 	ords := make(map[uint32]bool)
 	for _, e := range m.Outbox {
 		ords[e.Ord] = true
-		if p := a.outbox[e.Ord]; p == nil || p.blocked != (e.Blocked > 0) || (p.child == nil) != e.Reply {
+		if p := a.outbox[e.Ord]; p == nil || p.blocked != (e.Blocked > 0) ||
+			(p.child == nil) != e.Reply {
 			a.fail(nil, "snapshot", "entry %d of the outbox is not as the facts say", e.Ord)
 		}
 	}
 	if len(ords) != len(a.outbox) {
-		a.fail(nil, "snapshot", "%d entries in the outbox; the facts say %d", len(ords), len(a.outbox))
+		a.fail(
+			nil, "snapshot", "%d entries in the outbox; the facts say %d", len(ords), len(a.outbox),
+		)
 	}
 }
 
 func describeState(s *tree.RunState) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v %v turns=%d next=%d consumed=%d charged=%d", s.State, s.Cause, s.Turns, s.NextOrd, s.Consumed, s.Charged)
+	fmt.Fprintf(
+		&b, "%v %v turns=%d next=%d consumed=%d charged=%d", s.State, s.Cause, s.Turns, s.NextOrd,
+		s.Consumed, s.Charged,
+	)
 	if s.Open != nil {
 		fmt.Fprintf(&b, " open=%d/%d", s.Open.N, s.Open.Through)
 	}
@@ -64,7 +73,14 @@ func describeState(s *tree.RunState) string {
 }
 
 func (r *run) describe() string {
-	s := tree.RunState{State: r.state, Cause: r.cause, Turns: r.turns, NextOrd: r.next, Consumed: r.consumed, Charged: r.charged}
+	s := tree.RunState{
+		State:    r.state,
+		Cause:    r.cause,
+		Turns:    r.turns,
+		NextOrd:  r.next,
+		Consumed: r.consumed,
+		Charged:  r.charged,
+	}
 	if r.turn != nil {
 		s.Open = &tree.OpenTurn{N: r.turn.n, Through: r.turn.through}
 	}
@@ -84,8 +100,16 @@ func (a *auditor) begin(m *tree.Image) {
 	for i := range m.Runs {
 		s := &m.Runs[i]
 		r := &run{
-			spec: s.Spec, children: make(map[session.Key]*run), state: s.State, cause: s.Cause, quiet: s.Quiet, silent: s.Silent,
-			turns: s.Turns, next: s.NextOrd, consumed: s.Consumed, charged: s.Charged,
+			spec:     s.Spec,
+			children: make(map[session.Key]*run),
+			state:    s.State,
+			cause:    s.Cause,
+			quiet:    s.Quiet,
+			silent:   s.Silent,
+			turns:    s.Turns,
+			next:     s.NextOrd,
+			consumed: s.Consumed,
+			charged:  s.Charged,
 		}
 		if s.Open != nil {
 			r.turn = &turn{s.Open.N, s.Open.Through, s.Open.Reserve}
@@ -126,7 +150,10 @@ func (a *auditor) begin(m *tree.Image) {
 	for _, s := range m.Spawned {
 		k := spawnKey{s.Parent, s.Key}
 		if a.keys[k] == nil {
-			a.keys[k] = &run{spec: &tree.Spec{Key: s.Run, Grant: &tree.Grant{}}, archived: s.Until - int64(tree.KeyWindow)}
+			a.keys[k] = &run{
+				spec:     &tree.Spec{Key: s.Run, Grant: &tree.Grant{}},
+				archived: s.Until - int64(tree.KeyWindow),
+			}
 		}
 	}
 }

@@ -19,19 +19,25 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
-var top = session.Must(session.MainKey("main"))
+var topKey = session.Must(session.MainKey("main"))
 
-// record plays a tree with a bit of everything and returns its facts.
-func record(t *testing.T) (facts []tree.Fact) {
+// recordTree plays a tree with a bit of everything and returns its facts.
+func recordTree(t *testing.T) (facts []tree.Fact) {
 	synctest.Test(t, func(t *testing.T) {
 		log := spawntest.NewRecorder(session.NewMemory().Journal)
 		r := (&spawntest.Runner{}).
 			On("boss", spawntest.Play{
-				spawntest.Spawn(spawn.Request{Task: "a", Key: "a", Announce: true}, spawn.Request{Task: "b", Key: "b", Announce: true}),
+				spawntest.Spawn(
+					spawn.Request{Task: "a", Key: "a", Announce: true},
+					spawn.Request{Task: "b", Key: "b", Announce: true},
+				),
 				spawntest.Yield(spawn.JoinOptions{}),
 			}, spawntest.Play{spawntest.Say("both")}).
 			On("a", spawntest.Play{spawntest.Delay(2 * time.Second), spawntest.Say("a")}).
-			On("b", spawntest.Play{spawntest.Delay(4 * time.Second), spawntest.Spend(session.Usage{Input: 10}), spawntest.Fail(errors.New("broken"))}).
+			On("b", spawntest.Play{
+				spawntest.Delay(4 * time.Second), spawntest.Spend(session.Usage{Input: 10}),
+				spawntest.Fail(errors.New("broken")),
+			}).
 			On("slow", spawntest.Play{spawntest.Delay(time.Hour)})
 		s, err := spawn.Open(t.Context(), spawn.Config{
 			Store: &session.Store{Journal: log}, Runner: r, Tools: []string{"read", "write"},
@@ -40,19 +46,24 @@ func record(t *testing.T) (facts []tree.Fact) {
 		require.NoError(t, err)
 		ran := make(chan error, 1)
 		go func() { ran <- s.Run(context.WithoutCancel(t.Context())) }()
-		_, err = s.Spawn(t.Context(), top, top, spawn.Request{
-			Task: "boss", Key: "boss", Announce: true, Policy: policy.Request{Budget: policy.Budget{Tokens: 1000}},
+		_, err = s.Spawn(t.Context(), topKey, topKey, spawn.Request{
+			Task:     "boss",
+			Key:      "boss",
+			Announce: true,
+			Policy:   policy.Request{Budget: policy.Budget{Tokens: 1000}},
 		})
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
-		slow, err := s.Spawn(t.Context(), top, top, spawn.Request{Task: "slow", Announce: true})
+		slow, err := s.Spawn(
+			t.Context(), topKey, topKey, spawn.Request{Task: "slow", Announce: true},
+		)
 		require.NoError(t, err)
 		time.Sleep(time.Second)
-		require.NoError(t, s.Stop(t.Context(), top, slow.Key, "enough"))
+		require.NoError(t, s.Stop(t.Context(), topKey, slow.Key, "enough"))
 		time.Sleep(2 * time.Hour)
 		require.NoError(t, s.Shutdown(t.Context()))
 		require.NoError(t, <-ran)
-		for e, err := range log.History(top) {
+		for e, err := range log.History(topKey) {
 			require.NoError(t, err)
 			f, err := tree.FactOf(e.Payload)
 			require.NoError(t, err)
@@ -72,11 +83,11 @@ func entriesOf(facts []tree.Fact) iter.Seq2[session.Entry, error] {
 	}
 }
 
-// facts are a journal that is falsified.
-type facts = []tree.Fact
+// factList is a journal that is falsified.
+type factList = []tree.Fact
 
-// nth returns where the nth fact of a kind stands; every journal here has it.
-func nth(list facts, k tree.Kind, n int) int {
+// nthOf returns where the nth fact of a kind stands; every journal here has it.
+func nthOf(list factList, k tree.Kind, n int) int {
 	for i := range list {
 		if list[i].Kind == k {
 			if n--; n == 0 {
@@ -87,15 +98,15 @@ func nth(list facts, k tree.Kind, n int) int {
 	panic(fmt.Sprintf("the journal has too few facts of kind %v", k))
 }
 
-func change(k tree.Kind, n int, f func(*tree.Fact)) func(facts) facts {
-	return func(list facts) facts {
-		f(&list[nth(list, k, n)])
+func changeFact(k tree.Kind, n int, f func(*tree.Fact)) func(factList) factList {
+	return func(list factList) factList {
+		f(&list[nthOf(list, k, n)])
 		return list
 	}
 }
 
-func spec(n int, f func(*tree.Spec, *tree.Grant)) func(facts) facts {
-	return change(tree.Admitted, n, func(x *tree.Fact) {
+func changeSpec(n int, f func(*tree.Spec, *tree.Grant)) func(factList) factList {
+	return changeFact(tree.Admitted, n, func(x *tree.Fact) {
 		s, g := *x.Spec, *x.Spec.Grant
 		f(&s, &g)
 		s.Grant = &g
@@ -103,23 +114,23 @@ func spec(n int, f func(*tree.Spec, *tree.Grant)) func(facts) facts {
 	})
 }
 
-func remove(k tree.Kind, n int) func(facts) facts {
-	return func(list facts) facts {
-		i := nth(list, k, n)
+func removeFact(k tree.Kind, n int) func(factList) factList {
+	return func(list factList) factList {
+		i := nthOf(list, k, n)
 		return slices.Delete(list, i, i+1)
 	}
 }
 
-func repeat(k tree.Kind, n int) func(facts) facts {
-	return func(list facts) facts {
-		i := nth(list, k, n)
+func repeatFact(k tree.Kind, n int) func(factList) factList {
+	return func(list factList) factList {
+		i := nthOf(list, k, n)
 		return slices.Insert(list, i+1, list[i])
 	}
 }
 
-// TestAudit falsifies a good journal in one place each, and says which rule the auditor must find broken.
-func TestAudit(t *testing.T) {
-	good := record(t)
+// A journal that is falsified in one place breaks the rule that the case names.
+func TestAuditNamesTheRuleThatIsBroken(t *testing.T) {
+	good := recordTree(t)
 	report, err := spawntest.Inspect(entriesOf(good))
 	require.NoError(t, err)
 	require.NoError(t, report.AtRest())
@@ -128,64 +139,73 @@ func TestAudit(t *testing.T) {
 
 	for _, c := range []struct {
 		name, rule string
-		falsify    func(facts) facts
+		falsify    func(factList) factList
 	}{
-		{"an epoch twice", "epoch", repeat(tree.Opened, 1)},
-		{"a turn over another owner", "epoch", func(list facts) facts {
-			i := nth(list, tree.TurnStarted, 1)
+		{"an epoch twice", "epoch", repeatFact(tree.Opened, 1)},
+		{"a turn over another owner", "epoch", func(list factList) factList {
+			i := nthOf(list, tree.TurnStarted, 1)
 			return slices.Insert(list, i+1, tree.Fact{Kind: tree.Opened, Num: 9})
 		}},
-		{"a run that was not admitted", "known runs", remove(tree.Admitted, 1)},
-		{"a run twice", "spawn key", repeat(tree.Admitted, 1)},
-		{"a spawn key twice", "spawn key", spec(3, func(s *tree.Spec, _ *tree.Grant) { s.SpawnKey = "a" })},
-		{"more tools", "tools", spec(2, func(_ *tree.Spec, g *tree.Grant) { g.Tools = append(slices.Clone(g.Tools), "shell") })},
-		{"more tools to hand down", "tools", spec(2, func(_ *tree.Spec, g *tree.Grant) { g.Delegable = append(slices.Clone(g.Delegable), "shell") })},
-		{"a weaker sandbox", "sandbox", spec(1, func(_ *tree.Spec, g *tree.Grant) { g.Sandboxed = true })},
-		{"another model", "model", spec(1, func(_ *tree.Spec, g *tree.Grant) { g.Asked, g.Model = "x/a", "x/b" })},
-		{"a depth of its own", "depth", spec(2, func(_ *tree.Spec, g *tree.Grant) { g.Depth = 1 })},
-		{"no task", "admission", spec(1, func(s *tree.Spec, _ *tree.Grant) { s.Task = "" })},
-		{"a turn twice", "one turn at a time", repeat(tree.TurnStarted, 1)},
-		{"a turn skipped", "turns", change(tree.TurnStarted, 1, func(f *tree.Fact) { f.N = 2 })},
-		{"a turn's end twice", "one turn at a time", repeat(tree.TurnEnded, 1)},
-		{"a turn that reads what is not there", "ordinals", change(tree.TurnStarted, 1, func(f *tree.Fact) { f.Ord = 9 })},
-		{"a turn that reserves too much", "budget", change(tree.TurnStarted, 1, func(f *tree.Fact) { f.Budget.Tokens = 1001 })},
-		{"a sub-agent that speaks to people", "replies", change(tree.TurnEnded, 1, func(f *tree.Fact) { f.Flags |= tree.FlagReply })},
-		{"an end without its turn's", "end", remove(tree.TurnEnded, 2)},
-		{"an end twice", "one end", repeat(tree.RunEnded, 1)},
-		{"an end for another cause", "first cause", change(tree.RunEnded, 2, func(f *tree.Fact) { f.State = tree.TimedOut })},
-		{"an end for no cause", "first cause", remove(tree.StopRequested, 1)},
-		{"a second cause", "first cause", repeat(tree.StopRequested, 1)},
-		{"an end that nobody hears of", "announcements", change(tree.RunEnded, 1, func(f *tree.Fact) { f.Flags &^= tree.FlagTell })},
-		{"an end before a child's", "live descendants", func(list facts) facts {
-			boss := list[nth(list, tree.Admitted, 1)].Run
+		{"a run that was not admitted", "known runs", removeFact(tree.Admitted, 1)},
+		{"a run twice", "spawn key", repeatFact(tree.Admitted, 1)},
+		{"a spawn key twice", "spawn key", changeSpec(3, func(s *tree.Spec, _ *tree.Grant) { s.SpawnKey = "a" })},
+		{"more tools", "tools", changeSpec(2, func(_ *tree.Spec, g *tree.Grant) {
+			g.Tools = append(slices.Clone(g.Tools), "shell")
+		})},
+		{"more tools to hand down", "tools", changeSpec(2, func(_ *tree.Spec, g *tree.Grant) {
+			g.Delegable = append(slices.Clone(g.Delegable), "shell")
+		})},
+		{"a weaker sandbox", "sandbox", changeSpec(1, func(_ *tree.Spec, g *tree.Grant) { g.Sandboxed = true })},
+		{"another model", "model", changeSpec(1, func(_ *tree.Spec, g *tree.Grant) { g.Asked, g.Model = "x/a", "x/b" })},
+		{"a depth of its own", "depth", changeSpec(2, func(_ *tree.Spec, g *tree.Grant) { g.Depth = 1 })},
+		{"no task", "admission", changeSpec(1, func(s *tree.Spec, _ *tree.Grant) { s.Task = "" })},
+		{"a turn twice", "one turn at a time", repeatFact(tree.TurnStarted, 1)},
+		{"a turn skipped", "turns", changeFact(tree.TurnStarted, 1, func(f *tree.Fact) { f.N = 2 })},
+		{"a turn's end twice", "one turn at a time", repeatFact(tree.TurnEnded, 1)},
+		{"a turn that reads what is not there", "ordinals", changeFact(tree.TurnStarted, 1, func(f *tree.Fact) { f.Ord = 9 })},
+		{"a turn that reserves too much", "budget", changeFact(tree.TurnStarted, 1, func(f *tree.Fact) { f.Budget.Tokens = 1001 })},
+		{"a sub-agent that speaks to people", "replies", changeFact(tree.TurnEnded, 1, func(f *tree.Fact) { f.Flags |= tree.FlagReply })},
+		{"an end without its turn's", "end", removeFact(tree.TurnEnded, 2)},
+		{"an end twice", "one end", repeatFact(tree.RunEnded, 1)},
+		{"an end for another cause", "first cause", changeFact(tree.RunEnded, 2, func(f *tree.Fact) { f.State = tree.TimedOut })},
+		{"an end for no cause", "first cause", removeFact(tree.StopRequested, 1)},
+		{"a second cause", "first cause", repeatFact(tree.StopRequested, 1)},
+		{"an end that is not told", "announcements", changeFact(tree.RunEnded, 1, func(f *tree.Fact) { f.Flags &^= tree.FlagTell })},
+		{"an end before a child's", "live descendants", func(list factList) factList {
+			boss := list[nthOf(list, tree.Admitted, 1)].Run
 			end := tree.Fact{Kind: tree.RunEnded, Run: boss, State: tree.OK, Flags: tree.FlagTell}
-			i := slices.IndexFunc(list, func(f tree.Fact) bool { return f.Kind == tree.TurnEnded && f.Run == boss })
+			i := slices.IndexFunc(list, func(f tree.Fact) bool {
+				return f.Kind == tree.TurnEnded && f.Run == boss
+			})
 			return slices.Insert(list, i+1, end)
 		}},
-		{"a completion that no turn read", "inputs", func(list facts) facts {
-			boss := list[nth(list, tree.Admitted, 1)].Run
+		{"a completion that no turn read", "inputs", func(list factList) factList {
+			boss := list[nthOf(list, tree.Admitted, 1)].Run
 			return slices.DeleteFunc(list, func(f tree.Fact) bool {
-				return f.Run == boss && f.N == 2 && (f.Kind == tree.TurnStarted || f.Kind == tree.TurnEnded)
+				return f.Run == boss && f.N == 2 &&
+					(f.Kind == tree.TurnStarted || f.Kind == tree.TurnEnded)
 			})
 		}},
-		{"an archive of what lives", "archive", func(list facts) facts {
-			boss := list[nth(list, tree.Admitted, 1)].Run
-			return slices.Insert(list, nth(list, tree.Admitted, 1)+1, tree.Fact{Kind: tree.Archived, Run: boss})
+		{"an archive of what lives", "archive", func(list factList) factList {
+			boss := list[nthOf(list, tree.Admitted, 1)].Run
+			i := nthOf(list, tree.Admitted, 1)
+			return slices.Insert(list, i+1, tree.Fact{Kind: tree.Archived, Run: boss})
 		}},
-		{"a spawn from what is to end", "admission", func(list facts) facts {
-			i := nth(list, tree.StopRequested, 2)
-			s := *list[nth(list, tree.Admitted, 1)].Spec
+		{"a spawn from what is to end", "admission", func(list factList) factList {
+			i := nthOf(list, tree.StopRequested, 2)
+			s := *list[nthOf(list, tree.Admitted, 1)].Spec
 			g := *s.Grant
 			s.Grant, s.SpawnKey = &g, ""
 			s.Parent, s.Key = list[i].Run, session.Must(list[i].Run.Child("main", "x"))
 			s.Depth = 2
 			return slices.Insert(list, i+1, tree.Fact{Kind: tree.Admitted, Run: s.Key, Spec: &s})
 		}},
-		{"a delivery of nothing", "exactly once", func(list facts) facts {
+		{"a delivery of nothing", "exactly once", func(list factList) factList {
 			return append(list, tree.Fact{Kind: tree.Delivered, Ord: 3})
 		}},
-		{"a message out of order", "ordinals", func(list facts) facts {
-			return append(list, tree.Fact{Kind: tree.Posted, Run: top, Ord: 99, Class: tree.User})
+		{"a message out of order", "ordinals", func(list factList) factList {
+			posted := tree.Fact{Kind: tree.Posted, Run: topKey, Ord: 99, Class: tree.User}
+			return append(list, posted)
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -200,12 +220,12 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// A snapshot anywhere in a journal must say what came before it, and is a beginning by itself.
+// A snapshot anywhere in a journal has to say what came before it, and is a beginning by itself.
 func TestAuditOfSnapshots(t *testing.T) {
-	good := record(t)
+	good := recordTree(t)
 	opt := &tree.Options{Rules: &policy.Rules{}, ArchiveAfter: time.Hour}
 	for n := range good {
-		live := tree.New(top, opt)
+		live := tree.New(topKey, opt)
 		for i := range good[:n+1] {
 			require.NoError(t, live.Replay(&good[i]))
 		}
@@ -218,13 +238,17 @@ func TestAuditOfSnapshots(t *testing.T) {
 		require.NoError(t, report.AtRest())
 
 		for name, falsify := range map[string]func(m *tree.Image){
-			"total":  func(m *tree.Image) { m.Total++ },
-			"epoch":  func(m *tree.Image) { m.Epoch++ },
-			"turns":  func(m *tree.Image) { m.Runs[0].Turns++ },
-			"state":  func(m *tree.Image) { m.Runs[0].State = tree.Queued },
-			"outbox": func(m *tree.Image) { m.Outbox = append(m.Outbox, tree.Entry{Ord: 5, Reply: true}) },
+			"total": func(m *tree.Image) { m.Total++ },
+			"epoch": func(m *tree.Image) { m.Epoch++ },
+			"turns": func(m *tree.Image) { m.Runs[0].Turns++ },
+			"state": func(m *tree.Image) { m.Runs[0].State = tree.Queued },
+			"outbox": func(m *tree.Image) {
+				m.Outbox = append(m.Outbox, tree.Entry{Ord: 5, Reply: true})
+			},
 			"runs": func(m *tree.Image) {
-				m.Runs = append(m.Runs, tree.RunState{Spec: &tree.Spec{Key: session.Must(top.Child("main", "zz")), Grant: &tree.Grant{}}})
+				child := session.Must(topKey.Child("main", "zz"))
+				spec := &tree.Spec{Key: child, Grant: &tree.Grant{}}
+				m.Runs = append(m.Runs, tree.RunState{Spec: spec})
 			},
 		} {
 			bad := tree.Fact{Kind: tree.Snapshot, Image: live.Image()}
@@ -239,7 +263,13 @@ func TestAuditOfSnapshots(t *testing.T) {
 
 func TestAuditPassesErrorsOn(t *testing.T) {
 	broken := errors.New("broken")
-	require.ErrorIs(t, spawntest.Audit(func(yield func(session.Entry, error) bool) { yield(session.Entry{}, broken) }), broken)
+	require.ErrorIs(
+		t,
+		spawntest.Audit(
+			func(yield func(session.Entry, error) bool) { yield(session.Entry{}, broken) },
+		),
+		broken,
+	)
 	var version interface{ Error() string }
 	require.ErrorAs(t, spawntest.Audit(func(yield func(session.Entry, error) bool) {
 		yield(session.Entry{Payload: session.Raw(`{"v":9}`)}, nil)

@@ -6,8 +6,12 @@ import (
 
 // ends says which terminal state a cause leads to.
 var ends = map[tree.Cause]tree.State{
-	tree.NoCause: tree.OK, tree.RunnerFailed: tree.Failed, tree.Timeout: tree.TimedOut, tree.Stopped: tree.Cancelled,
-	tree.Crashed: tree.Interrupted, tree.LimitReached: tree.Incomplete,
+	tree.NoCause:      tree.OK,
+	tree.RunnerFailed: tree.Failed,
+	tree.Timeout:      tree.TimedOut,
+	tree.Stopped:      tree.Cancelled,
+	tree.Crashed:      tree.Interrupted,
+	tree.LimitReached: tree.Incomplete,
 }
 
 func (a *auditor) turnStarted(r *run, f *tree.Fact) {
@@ -21,7 +25,10 @@ func (a *auditor) turnStarted(r *run, f *tree.Fact) {
 	case r.cause != tree.NoCause:
 		a.fail(r, "first cause", "a turn starts although it is to end: %v", r.cause)
 	case f.Ord < r.consumed || f.Ord > r.next:
-		a.fail(r, "ordinals", "turn %d consumes inputs up to %d of %d, from %d", f.N, f.Ord, r.next, r.consumed)
+		a.fail(
+			r, "ordinals", "turn %d consumes inputs up to %d of %d, from %d", f.N, f.Ord, r.next,
+			r.consumed,
+		)
 	case (f.Until > 0) != (f.N == 1 && r.spec.Timeout > 0):
 		a.fail(r, "timeout", "turn %d sets a deadline: %v", f.N, f.Until > 0)
 	}
@@ -31,8 +38,12 @@ func (a *auditor) turnStarted(r *run, f *tree.Fact) {
 	a.open[r] = a.epoch
 	a.report.Turns++
 	for x := r; x != nil; x = x.parent {
-		if limit := x.spec.Budget.Tokens; limit > 0 && (x.charged.Tokens >= limit || x.charged.Tokens+f.Budget.Tokens > limit) {
-			a.fail(r, "budget", "turn %d reserves %d tokens; %q has been charged %d of %d", f.N, f.Budget.Tokens, x.spec.Key, x.charged.Tokens, limit)
+		if limit := x.spec.Budget.Tokens; limit > 0 &&
+			(x.charged.Tokens >= limit || x.charged.Tokens+f.Budget.Tokens > limit) {
+			a.fail(
+				r, "budget", "turn %d reserves %d tokens; %q has been charged %d of %d", f.N,
+				f.Budget.Tokens, x.spec.Key, x.charged.Tokens, limit,
+			)
 		}
 	}
 	a.charge(r, f.Budget, 1)
@@ -55,7 +66,10 @@ func (a *auditor) inTurn(r *run, f *tree.Fact) {
 	switch f.Kind {
 	case tree.Taken:
 		if f.Ord <= r.turn.through || f.Ord > r.next {
-			a.fail(r, "ordinals", "turn %d takes inputs up to %d of %d, after %d", f.N, f.Ord, r.next, r.turn.through)
+			a.fail(
+				r, "ordinals", "turn %d takes inputs up to %d of %d, after %d", f.N, f.Ord, r.next,
+				r.turn.through,
+			)
 		}
 		r.turn.through = f.Ord
 	case tree.Reserved:
@@ -121,13 +135,16 @@ func (a *auditor) consume(r *run, through uint32) {
 	r.inbox = r.inbox[n:]
 }
 
-// move takes a completion from one place to another: it is always in one.
+// move takes a completion from one place to another. A completion is always in one.
 func (a *auditor) move(r *run, from, to place) {
 	if r == nil {
 		return // it was archived before the snapshot that the journal begins with
 	}
 	if r.where != from {
-		a.fail(r, "exactly once", "its completion is %s and is to be %s", placeNames[r.where], placeNames[to])
+		a.fail(
+			r, "exactly once", "its completion is %s and is to be %s", placeNames[r.where],
+			placeNames[to],
+		)
 	}
 	r.where = to
 }
@@ -193,11 +210,12 @@ func (a *auditor) runEnded(r *run, f *tree.Fact) {
 	}
 }
 
-// checkTold checks whether whoever asked for a run is told of its end exactly if it should be.
+// checkTold checks that the requester of a run is told of its end exactly if it has to be.
 func (a *auditor) checkTold(r *run, f *tree.Fact) {
 	told := f.Flags&tree.FlagTell != 0
 	p := r.parent
-	within := r.quiet || p.cause == tree.Stopped || p.cause != tree.NoCause && f.State == tree.Cancelled
+	within := r.quiet || p.cause == tree.Stopped ||
+		p.cause != tree.NoCause && f.State == tree.Cancelled
 	switch {
 	case told && (!r.spec.Announce || within):
 		a.fail(r, "announcements", "its requester is told and should not be")
@@ -210,7 +228,10 @@ func (a *auditor) checkTold(r *run, f *tree.Fact) {
 func (a *auditor) tell(child, to *run, f *tree.Fact) {
 	if f.Flags&tree.FlagOut != 0 {
 		if to.parent != nil {
-			a.fail(child, "announcements", "its completion leaves the tree although its requester is a sub-agent")
+			a.fail(
+				child, "announcements",
+				"its completion leaves the tree although its requester is a sub-agent",
+			)
 		}
 		a.move(child, nowhere, inOutbox)
 		a.out++

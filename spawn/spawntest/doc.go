@@ -1,11 +1,26 @@
-// Package spawntest helps to test what is built on package spawn, and a journal that spawn is to run on.
+// Package spawntest is the kit for tests of what is built on package spawn, and of journals that
+// spawn is to run on.
 //
-//	Runner         plays a script: what each run says, spawns, waits for, how it fails, hangs or panics
-//	Recorder       a journal that remembers everything, also what a snapshot has replaced
-//	CrashJournal   a journal that dies, fails, hangs or panics at an append of your choice
-//	Audit          walks a journal and says what cannot have happened
+// Begin in runner.go: a [Runner] stands in for the model. It plays a [Play] for each turn, step
+// by step. Give it to [spawn.Config], run the Supervisor, and look at the journal afterwards.
+//
+//	Play: Say, Spawn, Yield, Fail ...          Fault: die, fail, hang, panic
+//	            |                                          |
+//	         Runner  <--  spawn.Supervisor  -->  CrashJournal  -->  Recorder  -->  store
+//	            |                                                      |
+//	          Calls                                        History, for Audit and Facts
+//
+// The names that matter:
+//
+//	Runner         plays a script: what each turn says, spawns and waits for, and how it fails
+//	CrashJournal   a journal that dies, fails, hangs or panics at a chosen append
+//	Recorder       a journal that remembers every entry, also those that a snapshot has replaced
+//	Audit          returns an error if a journal says what cannot have happened; Inspect counts
 //	Facts, Ends    yield what the entries of a journal record
 //
-// A crash is a CrashJournal that dies, and a second Supervisor that opens the same store without a Shutdown of the first. Audit
-// decides by its own rules and shares nothing with the code that it checks but the reading of facts.
+// A crash is a CrashJournal that dies, and a second Supervisor that opens the same store. The first
+// Supervisor is not shut down. The example of the package shows it.
+//
+// Audit decides by its own rules. It shares nothing with the code that it checks but the reading of
+// facts.
 package spawntest

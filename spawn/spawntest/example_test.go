@@ -10,8 +10,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
-// A process dies right after the end of a sub-agent was written down and before anybody heard of it. The next one tells the
-// requester, once.
+// A process dies right after it has recorded the end of a sub-agent, before the requester is told.
+// The next process tells the requester, once.
 func Example() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -20,13 +20,18 @@ func Example() {
 	told := make(chan string)
 	runner := (&spawntest.Runner{}).
 		On("count", spawntest.Play{spawntest.Say("42")}).
-		On(main.String(), spawntest.Play{spawntest.Do(func(_ context.Context, t *spawn.TurnInput) error {
-			told <- t.Inputs[0].Completion.Run.Result.Text
-			return nil
-		})})
+		On(main.String(), spawntest.Play{spawntest.Do(
+			func(_ context.Context, t *spawn.TurnInput) error {
+				told <- t.Inputs[0].Completion.Run.Result.Text
+				return nil
+			},
+		)})
 
-	journal := spawntest.NewCrashJournal(log).AtEntry("ended ok, its requester", spawntest.FaultDieAfter)
-	first, _ := spawn.Open(ctx, spawn.Config{Store: &session.Store{Journal: journal}, Runner: runner})
+	journal := spawntest.NewCrashJournal(log).
+		AtEntry("ended ok, its requester", spawntest.FaultDieAfter)
+	first, _ := spawn.Open(
+		ctx, spawn.Config{Store: &session.Store{Journal: journal}, Runner: runner},
+	)
 	go first.Run(ctx)
 	_, _ = first.Spawn(ctx, main, main, spawn.Request{Task: "count", Announce: true})
 	<-journal.Died()

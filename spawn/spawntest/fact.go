@@ -7,8 +7,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// A Fact is what an entry of a tree's journal records, as far as tests of what is built on package
-// spawn ask for it. A field that is not about the kind of the fact is zero.
+// A Fact is what an entry of a tree's journal records, as far as tests need it. A field that does
+// not belong to the kind of the fact is zero.
 type Fact struct {
 	Seq  session.Seq // of the entry
 	Kind string      // the word that the journal has for it, such as "run_ended"
@@ -35,7 +35,7 @@ type Fact struct {
 }
 
 // Facts yields what the entries of a tree's journal record, in their order. An entry that cannot be
-// read is an error, beside a Fact that has its Seq only, and does not end the sequence. An error
+// read gives an error, beside a Fact that has its Seq only. It does not end the sequence. An error
 // that entries yields is passed on.
 func Facts(entries iter.Seq2[session.Entry, error]) iter.Seq2[Fact, error] {
 	return func(yield func(Fact, error) bool) {

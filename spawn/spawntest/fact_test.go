@@ -12,12 +12,13 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
-// written yields entries as a journal on disk has them.
-func written(
+// asWritten yields entries as a journal on disk has them.
+func asWritten(
 	t *testing.T, entries iter.Seq2[session.Entry, error],
 ) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
-		for e := range entries {
+		for e, err := range entries {
+			require.NoError(t, err)
 			text, err := e.Payload.AppendJSON(nil)
 			require.NoError(t, err)
 			e.Payload = session.Raw(text)
@@ -30,8 +31,8 @@ func written(
 
 // A Fact says what the fact of the tree says, by the flags and causes that the tree has.
 func TestFacts(t *testing.T) {
-	child := session.Must(top.Child("main", "6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
-	run := &tree.Spec{ID: "id", SessionID: "s", Key: child, Parent: top, Grant: &tree.Grant{}}
+	child := session.Must(topKey.Child("main", "6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"))
+	run := &tree.Spec{ID: "id", SessionID: "s", Key: child, Parent: topKey, Grant: &tree.Grant{}}
 	for _, test := range []struct {
 		fact tree.Fact
 		want spawntest.Fact
@@ -39,7 +40,7 @@ func TestFacts(t *testing.T) {
 		{tree.Fact{Kind: tree.Opened, Num: 1, ID: "r"}, spawntest.Fact{Kind: "opened", SessionID: "r"}},
 		{
 			tree.Fact{Kind: tree.Admitted, Run: child, Spec: run},
-			spawntest.Fact{Kind: "admitted", Run: child, ID: "id", SessionID: "s", Parent: top},
+			spawntest.Fact{Kind: "admitted", Run: child, ID: "id", SessionID: "s", Parent: topKey},
 		},
 		{
 			tree.Fact{Kind: tree.StopRequested, Run: child, Cause: tree.Stopped},
@@ -50,26 +51,26 @@ func TestFacts(t *testing.T) {
 			spawntest.Fact{Kind: "stop_requested", Run: child},
 		},
 		{
-			tree.Fact{Kind: tree.TurnEnded, Run: top, N: 1, State: tree.OK, Num: 7},
-			spawntest.Fact{Kind: "turn_ended", Run: top, Pos: 7},
+			tree.Fact{Kind: tree.TurnEnded, Run: topKey, N: 1, State: tree.OK, Num: 7},
+			spawntest.Fact{Kind: "turn_ended", Run: topKey, Pos: 7},
 		},
 		{
-			tree.Fact{Kind: tree.TurnEnded, Run: top, Flags: tree.FlagSilent | tree.FlagSkip},
-			spawntest.Fact{Kind: "turn_ended", Run: top},
+			tree.Fact{Kind: tree.TurnEnded, Run: topKey, Flags: tree.FlagSilent | tree.FlagSkip},
+			spawntest.Fact{Kind: "turn_ended", Run: topKey},
 		},
 		{
-			tree.Fact{Kind: tree.TurnEnded, Run: top, Flags: tree.FlagCut},
-			spawntest.Fact{Kind: "turn_ended", Run: top, Cut: true},
+			tree.Fact{Kind: tree.TurnEnded, Run: topKey, Flags: tree.FlagCut},
+			spawntest.Fact{Kind: "turn_ended", Run: topKey, Cut: true},
 		},
 		{
-			tree.Fact{Kind: tree.TurnEnded, Run: top, Flags: tree.FlagCrashed},
-			spawntest.Fact{Kind: "turn_ended", Run: top},
+			tree.Fact{Kind: tree.TurnEnded, Run: topKey, Flags: tree.FlagCrashed},
+			spawntest.Fact{Kind: "turn_ended", Run: topKey},
 		},
 		{
 			tree.Fact{
-				Kind: tree.TurnEnded, Run: top, Flags: tree.FlagReply, Answer: &tree.Result{},
+				Kind: tree.TurnEnded, Run: topKey, Flags: tree.FlagReply, Answer: &tree.Result{},
 			},
-			spawntest.Fact{Kind: "turn_ended", Run: top, Replied: true},
+			spawntest.Fact{Kind: "turn_ended", Run: topKey, Replied: true},
 		},
 		{
 			tree.Fact{Kind: tree.RunEnded, Run: child, State: tree.OK, Num: 9},
@@ -84,11 +85,14 @@ func TestFacts(t *testing.T) {
 			spawntest.Fact{Kind: "run_ended", Run: child, Told: true, Out: true},
 		},
 		{tree.Fact{Kind: tree.Deferred, Ord: 1}, spawntest.Fact{Kind: "deferred"}},
-		{tree.Fact{Kind: tree.TurnCancelled, Run: top, N: 1}, spawntest.Fact{Kind: "halted", Run: top}},
+		{
+			tree.Fact{Kind: tree.TurnCancelled, Run: topKey, N: 1},
+			spawntest.Fact{Kind: "halted", Run: topKey},
+		},
 	} {
 		test.want.Seq = 1
 		for _, entries := range []iter.Seq2[session.Entry, error]{
-			entriesOf([]tree.Fact{test.fact}), written(t, entriesOf([]tree.Fact{test.fact})),
+			entriesOf([]tree.Fact{test.fact}), asWritten(t, entriesOf([]tree.Fact{test.fact})),
 		} {
 			n := 0
 			for f, err := range spawntest.Facts(entries) {
@@ -127,7 +131,8 @@ func TestFactsOfWhatCannotBeRead(t *testing.T) {
 		require.Error(t, errs[0])
 		require.NoError(t, errs[1])
 		require.ErrorIs(t, errs[2], broken)
-		for range read(entries) {
+		for _, err := range read(entries) {
+			require.Error(t, err)
 			break
 		}
 	}

@@ -13,8 +13,9 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// A Recorder is a Journal that passes everything on to another one and remembers what was added, also what a reset has dropped
-// since. It is safe for concurrent use.
+// A Recorder is a [session.Journal] that passes every call on to another one. It remembers every
+// entry that was added, also those that a snapshot has replaced since. A Recorder comes from
+// [NewRecorder]. It is safe for concurrent use.
 type Recorder struct {
 	session.Journal
 
@@ -27,8 +28,10 @@ func NewRecorder(j session.Journal) *Recorder {
 	return &Recorder{Journal: j, logs: make(map[session.Key][]session.Entry)}
 }
 
-// Append implements session.Journal.
-func (r *Recorder) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+// Append implements [session.Journal].
+func (r *Recorder) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	r.mu.Lock() // so that what is remembered is in order
 	defer r.mu.Unlock()
 	entries := slices.Clone(b.Entries)
@@ -43,8 +46,8 @@ func (r *Recorder) Append(ctx context.Context, root session.Key, after session.S
 	return last, nil
 }
 
-// History yields everything that was ever added to the log of root. Within a batch the sequences count up to that of its last
-// entry.
+// History yields every entry that was ever added to the log of root, oldest first, and no error.
+// Within a batch the sequences count up to that of its last entry.
 func (r *Recorder) History(root session.Key) iter.Seq2[session.Entry, error] {
 	r.mu.Lock()
 	list := slices.Clone(r.logs[root])
@@ -58,7 +61,7 @@ func (r *Recorder) History(root session.Key) iter.Seq2[session.Entry, error] {
 	}
 }
 
-// RootKeys returns the roots of which anything was added, in order.
+// RootKeys returns the roots to whose logs an entry was added, in the order of their texts.
 func (r *Recorder) RootKeys() []session.Key {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,32 +73,38 @@ func (r *Recorder) RootKeys() []session.Key {
 	return keys
 }
 
-// ErrDead is what a CrashJournal answers with when it has died.
-var ErrDead = errors.New("spawntest: the process of this journal has crashed")
+// errDead is the error of a CrashJournal that has died.
+var errDead = errors.New("spawntest: the process of this journal has crashed")
 
-// ErrFault is what a CrashJournal answers with when it fails and lives on.
-var ErrFault = errors.New("spawntest: the journal failed")
+// errFault is the error of a CrashJournal that fails and lives on.
+var errFault = errors.New("spawntest: the journal failed")
 
-// A Fault is what happens at an append.
+// A Fault is what a CrashJournal does at an append. The zero Fault does nothing.
 type Fault uint8
 
-// The faults.
+// The faults. After one that does not die, the appends that follow work.
 const (
-	FaultDieBefore   Fault = iota + 1 // the batch is not added, and nothing ever after
-	FaultDieAfter                     // the batch is added and nobody hears of it; nothing ever after
-	FaultFailBefore                   // the batch is not added; what follows works
-	FaultLoseAck                      // the batch is added and an error returned; what follows works
-	FaultPanicBefore                  // the batch is not added and Append panics; what follows works
-	FaultPanicAfter                   // the batch is added and Append panics; what follows works
-	FaultHang                         // the batch is not added and Append blocks until its ctx ends or Release; what follows works
+	FaultDieBefore   Fault = iota + 1 // the batch is not added, Append fails, and the journal dies
+	FaultDieAfter                     // the batch is added, Append fails, and the journal dies
+	FaultFailBefore                   // the batch is not added, and Append fails
+	FaultLoseAck                      // the batch is added, and Append fails
+	FaultPanicBefore                  // the batch is not added, and Append panics
+	FaultPanicAfter                   // the batch is added, and Append panics
+	FaultHang                         // the batch is not added; Append waits for ctx or Release
 )
 
-var faultNames = [...]string{"none", "die before", "die after", "fail before", "lose ack", "panic before", "panic after", "hang"}
+var faultNames = [...]string{
+	"none", "die before", "die after", "fail before", "lose ack", "panic before", "panic after",
+	"hang",
+}
 
 // String returns the name of the fault, such as "lose ack".
 func (f Fault) String() string { return enum.String(faultNames[:], "Fault", f) }
 
-// A CrashJournal is a Journal that passes everything on to another one until something happens. It is safe for concurrent use.
+// A CrashJournal is a [session.Journal] that passes every call on to another one, until a fault
+// that the test has set. A journal that has died answers every call with an error, as the store of
+// a process that is gone. A CrashJournal comes from [NewCrashJournal]. It is safe for concurrent
+// use.
 type CrashJournal struct {
 	inner session.Journal
 
@@ -108,12 +117,18 @@ type CrashJournal struct {
 	released chan struct{}
 }
 
-// NewCrashJournal returns a CrashJournal in front of j to which nothing will happen yet.
+// NewCrashJournal returns a CrashJournal in front of j without a fault.
 func NewCrashJournal(j session.Journal) *CrashJournal {
-	return &CrashJournal{inner: j, faults: make(map[int]Fault), died: make(chan struct{}), released: make(chan struct{})}
+	return &CrashJournal{
+		inner:    j,
+		faults:   make(map[int]Fault),
+		died:     make(chan struct{}),
+		released: make(chan struct{}),
+	}
 }
 
-// At has something happen at the n-th append, counted from 1 over all logs, those that have been included.
+// At sets the fault of the n-th append and returns j. Appends count from 1, over all logs, and
+// those before the call of At are included.
 func (j *CrashJournal) At(n int, f Fault) *CrashJournal {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -121,7 +136,7 @@ func (j *CrashJournal) At(n int, f Fault) *CrashJournal {
 	return j
 }
 
-// Unless is At, but for an append at which something is to happen already.
+// Unless is At, but keeps a fault that the n-th append has already.
 func (j *CrashJournal) Unless(n int, f Fault) *CrashJournal {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -131,8 +146,8 @@ func (j *CrashJournal) Unless(n int, f Fault) *CrashJournal {
 	return j
 }
 
-// AtEntry has something happen once, at the first append of an entry whose description by [spawn.Describe] contains a text, such as
-// "ended ok".
+// AtEntry sets a fault that happens once: at the first append of an entry whose description by
+// [spawn.Describe] contains text, such as "ended ok". It returns j.
 func (j *CrashJournal) AtEntry(text string, f Fault) *CrashJournal {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -143,7 +158,7 @@ func (j *CrashJournal) AtEntry(text string, f Fault) *CrashJournal {
 	return j
 }
 
-// fault returns what is to happen at an append.
+// fault returns the fault of the append of b.
 func (j *CrashJournal) fault(b session.Batch) Fault {
 	if f := j.faults[j.appends]; f != 0 || len(j.entries) == 0 {
 		return f
@@ -160,7 +175,7 @@ func (j *CrashJournal) fault(b session.Batch) Fault {
 	return 0
 }
 
-// Die has nothing work any more.
+// Die has the journal die now.
 func (j *CrashJournal) Die() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -177,7 +192,8 @@ func (j *CrashJournal) die() {
 // Died returns a channel that is closed when the journal has died.
 func (j *CrashJournal) Died() <-chan struct{} { return j.died }
 
-// Release lets the appends that hang go on, and those to come: they fail. It may be called once.
+// Release has the appends that hang fail, and those to come that would hang. It must be called at
+// most once.
 func (j *CrashJournal) Release() { close(j.released) }
 
 // Appends returns how many appends there have been, those that failed included.
@@ -187,12 +203,14 @@ func (j *CrashJournal) Appends() int {
 	return j.appends
 }
 
-// Append implements session.Journal.
-func (j *CrashJournal) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+// Append implements [session.Journal].
+func (j *CrashJournal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	j.mu.Lock()
 	if j.dead {
 		j.mu.Unlock()
-		return 0, ErrDead
+		return 0, errDead
 	}
 	j.appends++
 	fault := j.fault(b)
@@ -203,17 +221,17 @@ func (j *CrashJournal) Append(ctx context.Context, root session.Key, after sessi
 
 	switch fault {
 	case FaultDieBefore:
-		return 0, ErrDead
+		return 0, errDead
 	case FaultFailBefore:
-		return 0, ErrFault
+		return 0, errFault
 	case FaultPanicBefore:
-		panic(ErrFault)
+		panic(errFault)
 	case FaultHang:
 		select {
 		case <-ctx.Done():
 		case <-j.released:
 		}
-		return 0, ErrFault
+		return 0, errFault
 	default: // the others come after the append
 	}
 	seq, err := j.inner.Append(ctx, root, after, b)
@@ -223,22 +241,24 @@ func (j *CrashJournal) Append(ctx context.Context, root session.Key, after sessi
 	switch fault {
 	case FaultDieAfter:
 		j.Die()
-		return 0, ErrDead
+		return 0, errDead
 	case FaultLoseAck:
-		return 0, ErrFault
+		return 0, errFault
 	case FaultPanicAfter:
-		panic(ErrFault)
+		panic(errFault)
 	default: // the others came before it
 	}
 	return seq, nil
 }
 
-// Read implements session.Journal.
-func (j *CrashJournal) Read(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+// Read implements [session.Journal].
+func (j *CrashJournal) Read(
+	ctx context.Context, root session.Key, after session.Seq,
+) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
 		select {
 		case <-j.died:
-			yield(session.Entry{}, ErrDead)
+			yield(session.Entry{}, errDead)
 			return
 		default:
 		}
@@ -250,12 +270,14 @@ func (j *CrashJournal) Read(ctx context.Context, root session.Key, after session
 	}
 }
 
-// Roots implements session.Journal.
-func (j *CrashJournal) Roots(ctx context.Context, q session.RootQuery) iter.Seq2[session.Head, error] {
+// Roots implements [session.Journal].
+func (j *CrashJournal) Roots(
+	ctx context.Context, q session.RootQuery,
+) iter.Seq2[session.Head, error] {
 	return func(yield func(session.Head, error) bool) {
 		select {
 		case <-j.died:
-			yield(session.Head{}, ErrDead)
+			yield(session.Head{}, errDead)
 			return
 		default:
 		}

@@ -18,33 +18,42 @@ func TestJournalsAreJournals(t *testing.T) {
 	sessiontest.TestJournal(t, func(*testing.T) sessiontest.OpenFunc {
 		store := session.NewMemory()
 		return func() (session.Journal, error) {
-			return struct{ session.Journal }{spawntest.NewCrashJournal(spawntest.NewRecorder(store.Journal))}, nil
+			return struct{ session.Journal }{
+				spawntest.NewCrashJournal(spawntest.NewRecorder(store.Journal)),
+			}, nil
 		}
 	})
 }
 
-func batch(text string) session.Batch {
-	return session.Batch{ID: session.BatchID(text), Entries: []session.Entry{{Payload: session.Raw(text)}}}
+func textBatch(text string) session.Batch {
+	return session.Batch{
+		ID:      session.BatchID(text),
+		Entries: []session.Entry{{Payload: session.Raw(text)}},
+	}
 }
 
-func TestFaults(t *testing.T) {
+func TestFaultsDoWhatTheirNamesSay(t *testing.T) {
 	for fault, want := range map[spawntest.Fault]struct {
 		added, lives bool
 		err          error
 	}{
-		spawntest.FaultDieBefore: {false, false, spawntest.ErrDead}, spawntest.FaultDieAfter: {true, false, spawntest.ErrDead},
-		spawntest.FaultFailBefore: {false, true, spawntest.ErrFault}, spawntest.FaultLoseAck: {true, true, spawntest.ErrFault},
-		spawntest.FaultPanicBefore: {false, true, nil}, spawntest.FaultPanicAfter: {true, true, nil}, spawntest.FaultHang: {false, true, spawntest.ErrFault},
+		spawntest.FaultDieBefore:   {false, false, spawntest.ErrDead},
+		spawntest.FaultDieAfter:    {true, false, spawntest.ErrDead},
+		spawntest.FaultFailBefore:  {false, true, spawntest.ErrFault},
+		spawntest.FaultLoseAck:     {true, true, spawntest.ErrFault},
+		spawntest.FaultPanicBefore: {false, true, nil},
+		spawntest.FaultPanicAfter:  {true, true, nil},
+		spawntest.FaultHang:        {false, true, spawntest.ErrFault},
 	} {
 		t.Run(fault.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				log := spawntest.NewRecorder(session.NewMemory().Journal)
 				j := spawntest.NewCrashJournal(log).At(2, fault)
-				_, err := j.Append(t.Context(), top, 0, batch("1"))
+				_, err := j.Append(t.Context(), topKey, 0, textBatch("1"))
 				require.NoError(t, err)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				try := func() { _, err = j.Append(ctx, top, 1, batch("2")) }
+				try := func() { _, err = j.Append(ctx, topKey, 1, textBatch("2")) }
 				if want.err == nil {
 					require.PanicsWithError(t, spawntest.ErrFault.Error(), try)
 				} else {
@@ -52,13 +61,13 @@ func TestFaults(t *testing.T) {
 					require.ErrorIs(t, err, want.err)
 				}
 				n := 0
-				for _, err := range log.History(top) {
+				for _, err := range log.History(topKey) {
 					require.NoError(t, err)
 					n++
 				}
 				require.Equal(t, want.added, n == 2)
 				require.Equal(t, 2, j.Appends())
-				for _, err := range j.Read(t.Context(), top, 0) {
+				for _, err := range j.Read(t.Context(), topKey, 0) {
 					require.Equal(t, want.lives, err == nil)
 				}
 				for _, err := range j.Roots(t.Context(), session.RootQuery{}) {

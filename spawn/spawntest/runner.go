@@ -10,13 +10,16 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// A Step is one thing that a turn does. It changes the outcome, or ends the turn with an error.
+// A Step is one thing that a turn does: it acts through t, or changes out. A step that returns an
+// error ends the turn with that error. A test may write its own Step. [Do] makes one of a function
+// that does not change the result.
 type Step func(ctx context.Context, t *spawn.TurnInput, out *spawn.TurnResult) error
 
 // A Play is what one turn does, step by step. It ends with the first step that returns an error.
+// The zero Play answers nothing.
 type Play []Step
 
-// Say has the turn answer with a text.
+// Say sets the text of the turn's result.
 func Say(text string) Step {
 	return func(_ context.Context, _ *spawn.TurnInput, out *spawn.TurnResult) error {
 		out.Result.Text = text
@@ -24,7 +27,7 @@ func Say(text string) Step {
 	}
 }
 
-// Reply has a top-level session say something to people.
+// Reply sets what a top-level session says to people.
 func Reply(text string) Step {
 	return func(_ context.Context, _ *spawn.TurnInput, out *spawn.TurnResult) error {
 		out.Reply = text
@@ -32,7 +35,7 @@ func Reply(text string) Step {
 	}
 }
 
-// Silent asks that nothing be announced.
+// Silent marks the turn as silent: the end of the run is not announced if it ends well.
 func Silent() Step {
 	return func(_ context.Context, _ *spawn.TurnInput, out *spawn.TurnResult) error {
 		out.Silent = true
@@ -40,17 +43,17 @@ func Silent() Step {
 	}
 }
 
-// Fail ends the turn with an error. What it said before is its partial answer.
+// Fail ends the turn with err. What the turn said before is its partial answer.
 func Fail(err error) Step {
 	return func(context.Context, *spawn.TurnInput, *spawn.TurnResult) error { return err }
 }
 
-// Panic panics.
+// Panic panics with v. The Supervisor contains it, and the turn fails.
 func Panic(v any) Step {
 	return func(context.Context, *spawn.TurnInput, *spawn.TurnResult) error { panic(v) }
 }
 
-// Delay waits, and returns early with the error of the turn's context if that ends.
+// Delay waits for d. It ends the turn with the cause of its context if that ends first.
 func Delay(d time.Duration) Step {
 	return func(ctx context.Context, _ *spawn.TurnInput, _ *spawn.TurnResult) error {
 		timer := time.NewTimer(d)
@@ -64,7 +67,8 @@ func Delay(d time.Duration) Step {
 	}
 }
 
-// Block waits until the turn is cancelled or release is closed; nil never is.
+// Block waits until release is closed. It ends the turn with the cause of its context if that ends
+// first. A nil release is never closed.
 func Block(release <-chan struct{}) Step {
 	return func(ctx context.Context, _ *spawn.TurnInput, _ *spawn.TurnResult) error {
 		select {
@@ -76,7 +80,8 @@ func Block(release <-chan struct{}) Step {
 	}
 }
 
-// Ignore waits until release is closed, whether the turn is cancelled or not.
+// Ignore waits until release is closed, also if the turn is cancelled meanwhile. It is a Runner
+// that ignores its context.
 func Ignore(release <-chan struct{}) Step {
 	return func(context.Context, *spawn.TurnInput, *spawn.TurnResult) error {
 		<-release
@@ -84,7 +89,8 @@ func Ignore(release <-chan struct{}) Step {
 	}
 }
 
-// Linger waits until the turn is cancelled, and then for some time more.
+// Linger waits until the turn is cancelled and then for d, and ends the turn with the cause of its
+// context. With a d beyond the grace period the Supervisor gives the turn up.
 func Linger(d time.Duration) Step {
 	return func(ctx context.Context, _ *spawn.TurnInput, _ *spawn.TurnResult) error {
 		<-ctx.Done()
@@ -93,7 +99,7 @@ func Linger(d time.Duration) Step {
 	}
 }
 
-// Spawn spawns children. A refusal ends the turn.
+// Spawn spawns a child for each request, in order. A refusal ends the turn with its error.
 func Spawn(requests ...spawn.Request) Step {
 	return func(ctx context.Context, t *spawn.TurnInput, _ *spawn.TurnResult) error {
 		for _, q := range requests {
@@ -105,7 +111,8 @@ func Spawn(requests ...spawn.Request) Step {
 	}
 }
 
-// Yield lets the session wait for all its children after the turn, or as opt says.
+// Yield has the session wait for its children after the turn, as opt says. The zero opt waits for
+// all of them.
 func Yield(opt spawn.JoinOptions) Step {
 	return func(_ context.Context, t *spawn.TurnInput, _ *spawn.TurnResult) error {
 		t.Yield(opt)
@@ -113,7 +120,8 @@ func Yield(opt spawn.JoinOptions) Step {
 	}
 }
 
-// Await spawns children and waits for them within the turn.
+// Await spawns a child for each request and waits for them within the turn, as opt says. A refusal,
+// or the error of the wait, ends the turn.
 func Await(opt spawn.JoinOptions, requests ...spawn.Request) Step {
 	return func(ctx context.Context, t *spawn.TurnInput, _ *spawn.TurnResult) error {
 		var keys []session.Key
@@ -129,15 +137,8 @@ func Await(opt spawn.JoinOptions, requests ...spawn.Request) Step {
 	}
 }
 
-// Take reads what has arrived since the turn began.
-func Take() Step {
-	return func(ctx context.Context, t *spawn.TurnInput, _ *spawn.TurnResult) error {
-		_, err := t.Take(ctx)
-		return err
-	}
-}
-
-// Spend accounts for a model call.
+// Spend accounts for a model call that used u. The Usage of the result becomes what the turn has
+// spent so far. A budget that is exceeded ends the turn with its error.
 func Spend(u session.Usage) Step {
 	return func(ctx context.Context, t *spawn.TurnInput, out *spawn.TurnResult) error {
 		err := t.Spend(ctx, u)
@@ -146,13 +147,15 @@ func Spend(u session.Usage) Step {
 	}
 }
 
-// Do does whatever f does.
+// Do calls f. An error of f ends the turn.
 func Do(f func(ctx context.Context, t *spawn.TurnInput) error) Step {
-	return func(ctx context.Context, t *spawn.TurnInput, _ *spawn.TurnResult) error { return f(ctx, t) }
+	return func(ctx context.Context, t *spawn.TurnInput, _ *spawn.TurnResult) error {
+		return f(ctx, t)
+	}
 }
 
-// A Runner is a spawn.Runner that plays scripts and notes what it was asked for. The zero Runner answers every turn with "ok". It
-// is safe for concurrent use.
+// A Runner is a [spawn.Runner] that plays scripts and records its calls. The zero Runner answers
+// every turn with "ok". It is safe for concurrent use and must not be copied.
 type Runner struct {
 	mu      sync.Mutex
 	scripts map[string][]Play
@@ -160,7 +163,8 @@ type Runner struct {
 	turns   []Call
 }
 
-// A Call is one call of a Runner.
+// A Call is one call of a Runner, as [Runner.Calls] returns it. Outcome, Err and Ended are zero
+// while the turn is under way.
 type Call struct {
 	Session session.Key
 	Label   string
@@ -170,12 +174,15 @@ type Call struct {
 	Outcome spawn.TurnResult
 	Err     error
 	Started time.Time
-	Ended   time.Time // zero while it is under way
+	Ended   time.Time
 }
 
-// On gives the plays of the runs with a label, else with a task, or of the top-level session with a key as text; the empty name is for all
-// others. A session's first turn gets the first play, and so on; the last play is repeated. A turn
-// that repeats one that a crash interrupted plays the same again.
+// On sets the plays of the sessions that name selects, and returns r. A name is the label of a run,
+// else its task, else the text of the key of a session. The empty name is for all other sessions.
+//
+// The first turn of a session gets the first play, the second turn the second, and the last play is
+// repeated. A turn that repeats one that a crash interrupted gets the same play again. Plays that
+// were set for the name before are replaced.
 func (r *Runner) On(name string, plays ...Play) *Runner {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -186,8 +193,10 @@ func (r *Runner) On(name string, plays ...Play) *Runner {
 	return r
 }
 
-// RunTurn implements spawn.Runner.
-func (r *Runner) RunTurn(ctx context.Context, t *spawn.TurnInput) (out spawn.TurnResult, err error) {
+// RunTurn plays the next play of the session. It implements [spawn.Runner].
+func (r *Runner) RunTurn(
+	ctx context.Context, t *spawn.TurnInput,
+) (out spawn.TurnResult, err error) {
 	play, n := r.begin(t)
 	defer func() {
 		failed := err
@@ -210,7 +219,7 @@ func (r *Runner) RunTurn(ctx context.Context, t *spawn.TurnInput) (out spawn.Tur
 	return out, nil
 }
 
-// begin notes a call and returns what it is to play.
+// begin records a call and returns what it is to play, and the index of the call.
 func (r *Runner) begin(t *spawn.TurnInput) (play Play, n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -233,12 +242,17 @@ func (r *Runner) begin(t *spawn.TurnInput) (play Play, n int) {
 	play = plays[min(r.played[key], len(plays)-1)]
 	r.played[key]++
 	r.turns = append(r.turns, Call{
-		Session: key, Label: t.Run.Label, Turn: t.N, Inputs: t.Inputs, Retry: t.Retry, Started: time.Now(),
+		Session: key,
+		Label:   t.Run.Label,
+		Turn:    t.N,
+		Inputs:  t.Inputs,
+		Retry:   t.Retry,
+		Started: time.Now(),
 	})
 	return play, len(r.turns) - 1
 }
 
-// Calls returns what the Runner was called with so far, in order of the beginnings.
+// Calls returns a copy of the calls so far, in the order in which they began.
 func (r *Runner) Calls() []Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
