@@ -65,7 +65,7 @@ type TreeEvent struct {
 	Label   string        `json:"label,omitempty"`
 	Depth   int           `json:"depth"`
 	Turn    int           `json:"turn,omitempty"`
-	Status  Status        `json:"status,omitzero"` // after the event
+	Status  Status        `json:"status,omitzero"` // previous the event
 	Class   string        `json:"class,omitempty"` // of EventPosted: the name of an InputClass
 	Text    string        `json:"text,omitempty"`  // the task, the message, the result, the delta
 	Error   string        `json:"error,omitempty"`
@@ -130,8 +130,8 @@ func eventOf(t *tree.Tree, f *tree.Fact) (e TreeEvent, ok bool) {
 	return e, true
 }
 
-// maxPending bounds what a slow watcher makes us keep: beyond it deltas are dropped, events never.
-const maxPending = 4096
+// maxPendingEvents bounds what a slow watcher makes us keep: beyond it deltas are dropped, events never.
+const maxPendingEvents = 4096
 
 // watcher collects events for one loop over Events.
 type watcher struct {
@@ -142,7 +142,7 @@ type watcher struct {
 
 func (w *watcher) add(e TreeEvent) {
 	w.mu.Lock()
-	if e.Kind != EventDelta || len(w.pending) < maxPending {
+	if e.Kind != EventDelta || len(w.pending) < maxPendingEvents {
 		w.pending = append(w.pending, e)
 	}
 	w.mu.Unlock()
@@ -152,7 +152,7 @@ func (w *watcher) add(e TreeEvent) {
 	}
 }
 
-func (w *watcher) take() []TreeEvent {
+func (w *watcher) takePending() []TreeEvent {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	list := w.pending
@@ -160,23 +160,23 @@ func (w *watcher) take() []TreeEvent {
 	return list
 }
 
-func (h *home) show(e TreeEvent) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for w := range h.watchers {
+func (sh *treeShell) notifyWatchers(e TreeEvent) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for w := range sh.watchers {
 		w.add(e)
 	}
 }
 
 // events yields what happens in the tree until ctx ends or the loop breaks. Watching starts with the call.
-func (h *home) events(ctx context.Context) iter.Seq[TreeEvent] {
-	w := h.watch()
-	stop := context.AfterFunc(ctx, func() { h.unwatch(w) })
+func (sh *treeShell) events(ctx context.Context) iter.Seq[TreeEvent] {
+	w := sh.watch()
+	stop := context.AfterFunc(ctx, func() { sh.unwatch(w) })
 	return func(yield func(TreeEvent) bool) {
 		defer stop()
-		defer h.unwatch(w)
+		defer sh.unwatch(w)
 		for {
-			for _, e := range w.take() {
+			for _, e := range w.takePending() {
 				if !yield(e) {
 					return
 				}
@@ -185,23 +185,23 @@ func (h *home) events(ctx context.Context) iter.Seq[TreeEvent] {
 			case <-w.wake:
 			case <-ctx.Done():
 				return
-			case <-h.sup.closed:
+			case <-sh.sup.closed:
 				return
 			}
 		}
 	}
 }
 
-func (h *home) watch() *watcher {
+func (sh *treeShell) watch() *watcher {
 	w := &watcher{wake: make(chan struct{}, 1)}
-	h.mu.Lock()
-	h.watchers[w] = struct{}{}
-	h.mu.Unlock()
+	sh.mu.Lock()
+	sh.watchers[w] = struct{}{}
+	sh.mu.Unlock()
 	return w
 }
 
-func (h *home) unwatch(w *watcher) {
-	h.mu.Lock()
-	delete(h.watchers, w)
-	h.mu.Unlock()
+func (sh *treeShell) unwatch(w *watcher) {
+	sh.mu.Lock()
+	delete(sh.watchers, w)
+	sh.mu.Unlock()
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-func stamp(ns int64) time.Time {
+func timeOf(ns int64) time.Time {
 	if ns == 0 {
 		return time.Time{}
 	}
@@ -25,7 +25,7 @@ func infoOf(t *tree.Tree, r *tree.Run) RunInfo {
 		Agent: s.Agent, Label: s.Label, Task: string(s.Task), Status: Status(r.State), Error: reasonOf(r),
 		Model:    ModelInfo{Requested: s.Asked, Resolved: s.Model},
 		Thinking: s.Thinking, Tools: slices.Clone(s.Tools), Sandboxed: s.Sandboxed, Warnings: slices.Clone(s.Warnings),
-		Created: stamp(s.Created), Started: stamp(r.Started), Deadline: stamp(r.Deadline), Ended: stamp(r.Ended),
+		Created: timeOf(s.Created), Started: timeOf(r.Started), Deadline: timeOf(r.Deadline), Ended: timeOf(r.Ended),
 		Turns: int(r.Turns), Children: r.Live(),
 	}
 	if a := r.Answer; a != nil {
@@ -92,9 +92,9 @@ func completionOf(t *tree.Tree, r *tree.Run, requester session.Key) *Completion 
 	return c
 }
 
-func (h *home) input(t *tree.Tree, in tree.Input) Input {
+func (sh *treeShell) input(t *tree.Tree, in tree.Input) Input {
 	x := Input{
-		Ord: int(in.Ord), Class: InputClass(in.Class), ID: in.ID, Text: string(in.Text), From: in.From, Time: stamp(in.At), Route: in.Route,
+		Ord: int(in.Ord), Class: InputClass(in.Class), ID: in.ID, Text: string(in.Text), From: in.From, Time: timeOf(in.At), Route: in.Route,
 	}
 	if in.Class == tree.Completion {
 		if c := t.Run(in.From); c != nil {
@@ -104,11 +104,11 @@ func (h *home) input(t *tree.Tree, in tree.Input) Input {
 	return x
 }
 
-// outgoingOf returns an entry of the outbox as it is handed over.
-func outgoingOf(t *tree.Tree, e *tree.Entry) Delivery {
+// deliveryOf returns an entry of the outbox as it is handed over.
+func deliveryOf(t *tree.Tree, e *tree.Entry) Delivery {
 	out := Delivery{
 		Key: deliveryKey(t, e), Attempt: int(e.Tries) + 1, Epoch: t.Epoch(), MayRepeat: e.Maybe(), To: e.To,
-		Blocked: stamp(e.Blocked), Error: string(e.Error),
+		Blocked: timeOf(e.Blocked), Error: string(e.Error),
 	}
 	if e.Reply {
 		out.Reply = &Reply{From: e.Run, Text: string(e.Text), Failed: e.Failed}

@@ -112,7 +112,7 @@ func Settle(ctx context.Context, store *session.Store, key string, how Settlemen
 	if err != nil {
 		return err
 	}
-	err = takeOver(ctx, store.Journal, found.root, how.command(found.ord))
+	err = decideOnce(ctx, store.Journal, found.root, how.command(found.ord))
 	if errors.Is(err, session.ErrReadOnly) {
 		return fmt.Errorf("spawn: %v delivery %q of %q: %w", how, key, found.root, session.ErrReadOnly)
 	}
@@ -147,7 +147,7 @@ func findBlocked(
 		default:
 			roots, found = append(roots, head.Root), outboxPlace{head.Root, entry.Ord}
 			if entry.Blocked == 0 {
-				pending = &NotBlockedError{Key: key, Root: head.Root, Due: stamp(entry.Due)}
+				pending = &NotBlockedError{Key: key, Root: head.Root, Due: timeOf(entry.Due)}
 			}
 		}
 	}
@@ -182,8 +182,8 @@ func findEntry(
 	return found, nil
 }
 
-// takeOver has one command decided by an owner that does nothing else.
-func takeOver(ctx context.Context, j session.Journal, root session.Key, cmd tree.Command) error {
+// decideOnce has one command decided by an owner that does nothing else.
+func decideOnce(ctx context.Context, j session.Journal, root session.Key, cmd tree.Command) error {
 	var working sync.WaitGroup
 	defer working.Wait() // the owner may work after its answer, and the caller may close the store
 	idle := func() bool { return false }
@@ -197,7 +197,7 @@ func takeOver(ctx context.Context, j session.Journal, root session.Key, cmd tree
 		Options: &tree.Options{
 			Rules: &policy.Rules{}, CallerRun: true, Replies: true, Grace: DefaultGrace,
 		},
-	}, root, passive{})
+	}, root, noEffects{})
 	// The appends end with ctx. That the call does not makes its answer certain.
 	return o.Do(context.WithoutCancel(ctx), cmd, nil)
 }
@@ -211,7 +211,7 @@ func secureRand() uint64 {
 
 // dueAtOnce is a Journal whose trees are due when something was appended. The next Supervisor,
 // which knows its configuration, sees what there is to do, such as the archive of a run that was
-// kept for its delivery alone.
+// keeping for its delivery alone.
 type dueAtOnce struct{ session.Journal }
 
 // Append implements session.Journal.
@@ -222,14 +222,14 @@ func (j dueAtOnce) Append(
 	return j.Journal.Append(ctx, root, after, b)
 }
 
-// passive is an owner.Executor that performs no effect.
-type passive struct{}
+// noEffects is an owner.Executor that performs no effect.
+type noEffects struct{}
 
-func (passive) Start(uint64, *tree.Tree, *tree.Run)     {}
-func (passive) Cancel(*tree.Run, uint32)                {}
-func (passive) Free(*tree.Run, uint32) bool             { return false }
-func (passive) Deliver(uint64, *tree.Tree, *tree.Entry) {}
-func (passive) Archive(uint64, *tree.Tree, *tree.Run)   {}
-func (passive) Publish(*tree.Tree, []tree.Fact)         {}
-func (passive) Lost(error, bool)                        {}
-func (passive) Stalled(error)                           {}
+func (noEffects) Start(uint64, *tree.Tree, *tree.Run)     {}
+func (noEffects) Cancel(*tree.Run, uint32)                {}
+func (noEffects) Free(*tree.Run, uint32) bool             { return false }
+func (noEffects) Deliver(uint64, *tree.Tree, *tree.Entry) {}
+func (noEffects) Archive(uint64, *tree.Tree, *tree.Run)   {}
+func (noEffects) Publish(*tree.Tree, []tree.Fact)         {}
+func (noEffects) Lost(error, bool)                        {}
+func (noEffects) Stalled(error)                           {}

@@ -67,33 +67,33 @@ func (c *Config) validate() error {
 
 // A Supervisor runs trees of sessions. Its methods are safe for concurrent use.
 type Supervisor struct {
-	cfg  Config
-	log  *slog.Logger
-	lane *owner.Lane
-	own  owner.Config
-	// base is what turns, deliveries and owners run under: the values of the context that Open got, and a cancellation of our
-	// own, because they outlive that call.
-	base   context.Context //nolint:containedctx // see above
-	cancel context.CancelCauseFunc
-	// lasting is base without its cancellation: journals are written under it, and turns derive from it, each with a
+	cfg         Config
+	log         *slog.Logger
+	lane        *owner.Lane
+	ownerConfig owner.Config
+	// workCtx is what turns, deliveries and owners run under: the values of the context that Open got, and a cancellation of our
+	// ownerConfig, because they outlive that call.
+	workCtx context.Context //nolint:containedctx // see above
+	cancel  context.CancelCauseFunc
+	// detachedCtx is base without its cancellation: journals are written under it, and turns derive from it, each with a
 	// cancellation of its own.
-	lasting context.Context //nolint:containedctx // see above
-	workers workers
-	closed  chan struct{} // closed when nothing is answered any more
-	dead    chan error    // 1: why the journal takes nothing any more
+	detachedCtx context.Context //nolint:containedctx // see above
+	workers     workers
+	closed      chan struct{} // finished when nothing is answered any more
+	journalDead chan error    // 1: why the journal takes nothing any more
 
-	state atomic.Int32 // idle, running, stopping, shut
+	state atomic.Int32 // stateIdle, running, stopping, shut
 	rngMu sync.Mutex
 	rng   *rand.ChaCha8 // seeded by the system; its output cannot be guessed
 
-	mu    sync.Mutex
-	homes map[session.Key]*home
+	mu     sync.Mutex
+	shells map[session.Key]*treeShell
 }
 
 const (
-	idle int32 = iota
-	running
-	stopping
+	stateIdle int32 = iota
+	stateRunning
+	stateStopping
 )
 
 // Open returns a Supervisor. It checks the Config and starts nothing: spawns, messages and stops are accepted and made durable
@@ -106,7 +106,7 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 		cfg.Grace = DefaultGrace
 	}
 	s := &Supervisor{
-		cfg: cfg, log: cfg.Logger, closed: make(chan struct{}), dead: make(chan error, 1), homes: make(map[session.Key]*home),
+		cfg: cfg, log: cfg.Logger, closed: make(chan struct{}), journalDead: make(chan error, 1), shells: make(map[session.Key]*treeShell),
 		lane: owner.NewLane(cfg.Rules.MaxConcurrent()),
 	}
 	if s.log == nil {
@@ -115,12 +115,12 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 	var seed [32]byte
 	cryptorand.Read(seed[:]) // never fails
 	s.rng = rand.NewChaCha8(seed)
-	s.lasting = context.WithoutCancel(ctx)
-	s.base, s.cancel = context.WithCancelCause(s.lasting)
-	s.own = owner.Config{
+	s.detachedCtx = context.WithoutCancel(ctx)
+	s.workCtx, s.cancel = context.WithCancelCause(s.detachedCtx)
+	s.ownerConfig = owner.Config{
 		Journal: cfg.Store.Journal, Lane: s.lane, Writer: session.NewID(), Rand: s.rand, NewID: s.newID,
-		Go: func(f func()) bool { return s.spawnGoroutine(taskFunc(f)) }, Active: s.active, Awake: s.awake, Fatal: s.fatal, Closed: s.closed,
-		Context: func() context.Context { return s.lasting },
+		Go: func(f func()) bool { return s.startTask(taskFunc(f)) }, Active: s.active, Awake: s.awake, Fatal: s.fatal, Closed: s.closed,
+		Context: func() context.Context { return s.detachedCtx },
 		Options: &tree.Options{
 			Rules: &s.cfg.Rules, ValidModel: cfg.ValidModel, CallerRun: cfg.CallerRun, Replies: cfg.Replies, Grace: cfg.Grace,
 			ArchiveAfter: cfg.Rules.ArchiveAfter(), Chunk: tree.Budget{Tokens: 20_000, Micros: 100_000},
@@ -131,15 +131,15 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 	return s, nil
 }
 
-func (s *Supervisor) active() bool { return s.state.Load() == running }
+func (s *Supervisor) active() bool { return s.state.Load() == stateRunning }
 
 // awake reports whether it runs, or what it has begun is still to come to its end.
-func (s *Supervisor) awake() bool { return s.state.Load() != idle }
+func (s *Supervisor) awake() bool { return s.state.Load() != stateIdle }
 
 // fatal ends Run.
 func (s *Supervisor) fatal(err error) {
 	select {
-	case s.dead <- err:
+	case s.journalDead <- err:
 	default: // there is a reason already
 	}
 }
@@ -170,32 +170,32 @@ func (s *Supervisor) newID() string {
 	return string(at)
 }
 
-// spawnGoroutine has a goroutine do a task that Shutdown waits for, or returns false when it is too late.
-func (s *Supervisor) spawnGoroutine(t task) bool { return s.workers.start(t) }
+// startTask has a goroutine do a task that Shutdown waits for, or returns false when it is too late.
+func (s *Supervisor) startTask(t task) bool { return s.workers.start(t) }
 
-// home returns the tree of a top-level session.
-func (s *Supervisor) home(root session.Key) *home {
+// treeShell returns the tree of a top-level session.
+func (s *Supervisor) shellOf(root session.Key) *treeShell {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := s.homes[root]
-	if h == nil {
-		h = &home{
-			sup: s, turns: make(map[turnID]*underWay), sessions: make(map[session.Key]*underWay),
-			posts: make(map[destination]*postman), waiters: make(map[*waiter]struct{}), waiting: make(map[session.Key][]*waiter),
+	sh := s.shells[root]
+	if sh == nil {
+		sh = &treeShell{
+			sup: s, turns: make(map[turnID]*runningTurn), newestTurn: make(map[session.Key]*runningTurn),
+			senders: make(map[destination]*sender), waiters: make(map[*waiter]struct{}), waitersByRun: make(map[session.Key][]*waiter),
 			watchers: make(map[*watcher]struct{}),
 		}
-		h.owner = owner.New(&s.own, root, h)
-		s.homes[root] = h
+		sh.owner = owner.New(&s.ownerConfig, root, sh)
+		s.shells[root] = sh
 	}
-	return h
+	return sh
 }
 
-func (s *Supervisor) all() []*home {
+func (s *Supervisor) allShells() []*treeShell {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := make([]*home, 0, len(s.homes))
-	for _, h := range s.homes {
-		list = append(list, h)
+	list := make([]*treeShell, 0, len(s.shells))
+	for _, sh := range s.shells {
+		list = append(list, sh)
 	}
 	return list
 }
@@ -204,28 +204,28 @@ func (s *Supervisor) all() []*home {
 const sweepEvery = time.Minute
 
 // Run starts what is due and runs everything until ctx ends or Shutdown is called. It returns nil after a Shutdown, also if that came
-// first, and [ErrRunning] if it runs already. When ctx ends, turns are cancelled and given the grace period; those whose Runner has not
-// returned by then are named in a *StillRunningError. What was under way is interrupted, and known as such to the next Run.
+// oneInput, and [ErrRunning] if it runs already. When ctx ends, turns are cancelled and given the grace period; those whose Runner has not
+// whenReturned by then are named in a *StillRunningError. What was under way is interrupted, and known as such to the next Run.
 //
 // A journal that fails for a while costs nothing but that while: turns go on, and what they come to is recorded when it takes
 // something again; meanwhile whoever asks for something is refused with ErrUnconfirmed and the reason. One that takes nothing any more, because
 // it is closed or must be opened again ([session.ErrSync]), ends Run with that error.
 func (s *Supervisor) Run(ctx context.Context) error {
-	if !s.state.CompareAndSwap(idle, running) {
+	if !s.state.CompareAndSwap(stateIdle, stateRunning) {
 		if s.active() {
 			return ErrRunning
 		}
 		<-s.closed
 		return nil
 	}
-	s.workers.keep(true)
+	s.workers.setKeeping(true)
 	s.lane.Open()
 	if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
 		s.log.Error("offshoot: looking for due trees failed", "error", err.Error())
 	}
-	for _, h := range s.all() {
-		h.owner.Tick()
-		h.dispatchAll()
+	for _, sh := range s.allShells() {
+		sh.owner.Tick()
+		sh.startSenders()
 	}
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
@@ -233,13 +233,13 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ticker.C:
-			health = s.checkUp(ctx, health)
+			health = s.logHealth(ctx, health)
 			if err := s.sweep(ctx); err != nil {
 				s.log.Error("offshoot: looking for due trees failed", "error", err.Error())
 			}
 		case <-ctx.Done():
 			return s.Shutdown(ctx)
-		case err := <-s.dead:
+		case err := <-s.journalDead:
 			now, cancel := context.WithCancel(ctx)
 			cancel()
 			return errors.Join(fmt.Errorf("spawn: the journal takes nothing any more: %w", err), s.Shutdown(now))
@@ -249,27 +249,27 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 }
 
-// restAfter is how long nothing must have happened in a tree before it is let go from memory.
-const restAfter = 10 * time.Minute
+// unloadAfter is how long nothing must have happened in a tree before it is let go from memory.
+const unloadAfter = 10 * time.Minute
 
 // sweep opens the trees that are due before the next sweep, and lets those go that rest.
 func (s *Supervisor) sweep(ctx context.Context) error {
-	for _, h := range s.all() {
-		h.owner.Rest(restAfter)
+	for _, sh := range s.allShells() {
+		sh.owner.Rest(unloadAfter)
 	}
 	for head, err := range s.cfg.Store.Journal.Roots(ctx, session.RootQuery{DueBefore: time.Now().Add(sweepEvery)}) {
 		if err != nil {
 			return err
 		}
 		if isTree(head.Root) {
-			s.home(head.Root).owner.Tick()
+			s.shellOf(head.Root).owner.Tick()
 		}
 	}
 	return nil
 }
 
-// checkUp logs what is wrong with the store that no call has said, once, and returns it.
-func (s *Supervisor) checkUp(ctx context.Context, known string) string {
+// logHealth logs what is wrong with the store that no call has said, once, and returns it.
+func (s *Supervisor) logHealth(ctx context.Context, known string) string {
 	err := s.cfg.Store.Health(ctx)
 	if err == nil || ctx.Err() != nil {
 		return ""
@@ -286,60 +286,60 @@ func isTree(root session.Key) bool { return root.IsValid() && !root.IsSubagent()
 // Shutdown lets the turns that are under way finish until ctx ends, and what they came to be recorded, then cancels them and gives them
 // the grace period. No further turn starts, but for one that was decided on and has been waiting for a journal that fails. It returns a
 // *StillRunningError if Runners have not returned. What was interrupted is known as such to the next owner of the tree. Only the first
-// call does anything; the others wait for it.
+// callRunner does anything; the others wait for it.
 func (s *Supervisor) Shutdown(ctx context.Context) error {
-	if was := s.state.Swap(stopping); was >= stopping {
+	if was := s.state.Swap(stateStopping); was >= stateStopping {
 		<-s.closed
 		return nil
 	}
 	s.lane.Close()
-	for _, h := range s.all() {
-		h.owner.Tick() // what waits for the journal may have no timer, if nothing ever ran
+	for _, sh := range s.allShells() {
+		sh.owner.Tick() // what waits for the journal may have no timer, if nothing ever ran
 	}
-	s.finish(ctx) // what is not quiet by then is cancelled
+	s.waitUntilQuiet(ctx) // what is not quiet by then is cancelled
 	s.workers.close()
 	s.cancel(ErrShutdown)
-	for _, h := range s.all() {
-		h.mu.Lock()
-		for _, u := range h.turns {
-			u.cancel(ErrShutdown)
+	for _, sh := range s.allShells() {
+		sh.mu.Lock()
+		for _, rt := range sh.turns {
+			rt.cancel(ErrShutdown)
 		}
-		h.mu.Unlock()
+		sh.mu.Unlock()
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Grace)
 	defer cancel()
 	left := s.workers.wait(grace)
-	s.workers.dismiss(left == nil)
-	for _, h := range s.all() {
-		h.owner.Halt()
+	s.workers.stopIdle(left == nil)
+	for _, sh := range s.allShells() {
+		sh.owner.Halt()
 	}
 	close(s.closed)
 	if left == nil {
 		return nil
 	}
 	e := &StillRunningError{}
-	for _, h := range s.all() {
-		h.mu.Lock()
-		for _, u := range h.turns {
-			if !u.over {
-				e.Sessions = append(e.Sessions, u.key)
+	for _, sh := range s.allShells() {
+		sh.mu.Lock()
+		for _, rt := range sh.turns {
+			if !rt.hasReturned {
+				e.Sessions = append(e.Sessions, rt.key)
 			}
 		}
-		for to, p := range h.posts {
-			if p.busy {
+		for to, p := range sh.senders {
+			if p.sending {
 				e.Deliveries = append(e.Deliveries, to.to)
 			}
 		}
-		h.mu.Unlock()
+		sh.mu.Unlock()
 	}
 	return e
 }
 
-// finish waits until no task is under way and nothing waits for a journal that fails, or ctx ends.
-func (s *Supervisor) finish(ctx context.Context) {
+// waitUntilQuiet waits until no task is under way and nothing waits for a journal that fails, or ctx ends.
+func (s *Supervisor) waitUntilQuiet(ctx context.Context) {
 	look := time.NewTicker(owner.FirstBackoff)
 	defer look.Stop()
-	for s.workers.wait(ctx) == nil && slices.ContainsFunc(s.all(), func(h *home) bool { return h.owner.Waiting() }) {
+	for s.workers.wait(ctx) == nil && slices.ContainsFunc(s.allShells(), func(sh *treeShell) bool { return sh.owner.Waiting() }) {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
@@ -350,59 +350,59 @@ func (s *Supervisor) finish(ctx context.Context) {
 
 // Spawn admits a child of a session and returns at once. It returns a *policy.Refusal if a rule refuses.
 func (s *Supervisor) Spawn(ctx context.Context, root, requester session.Key, q Request) (RunInfo, error) {
-	return s.home(root).spawn(ctx, requester, q, nil)
+	return s.shellOf(root).spawn(ctx, requester, q, nil)
 }
 
 // spawn admits a child, for a turn of its requester if there is one.
-func (h *home) spawn(ctx context.Context, requester session.Key, q Request, by *TurnInput) (info RunInfo, err error) {
-	x := newSpawning()
+func (sh *treeShell) spawn(ctx context.Context, requester session.Key, q Request, by *TurnInput) (info RunInfo, err error) {
+	x := newSpawnCall()
 	x.cmd = tree.Spawn{
-		Parent: requester, ID: h.sup.newID(), SessionID: h.sup.newID(), Key: q.Key, Task: tree.Text(q.Task), Label: q.Label,
+		Parent: requester, ID: sh.sup.newID(), SessionID: sh.sup.newID(), Key: q.Key, Task: tree.Text(q.Task), Label: q.Label,
 		Request: q.Policy, Announce: q.Announce, Extra: q.Extra,
 	}
 	if by != nil {
 		x.cmd.Turn = uint32(by.N)
-		err = h.owner.DoTurn(ctx, by.gen, &x.cmd, x.reader)
+		err = sh.owner.DoTurn(ctx, by.gen, &x.cmd, x.reader)
 	} else {
-		err = h.owner.Do(ctx, &x.cmd, x.reader)
+		err = sh.owner.Do(ctx, &x.cmd, x.reader)
 	}
 	if err != nil { // the owner may still have the command
-		h.show(TreeEvent{
+		sh.notifyWatchers(TreeEvent{
 			Kind: EventRefused, Time: time.Now(), Session: requester, Depth: requester.Depth(), Agent: q.Policy.Agent, Label: q.Label,
 			Text: q.Task, Error: err.Error(),
 		})
 		return RunInfo{}, err
 	}
 	info = x.info
-	x.done()
+	x.recycle()
 	return info, nil
 }
 
-// spawning is a command and what comes back in one piece of memory, which is used again.
-type spawning struct {
+// spawnCall is a command and what comes back in one piece of memory, which is used again.
+type spawnCall struct {
 	cmd    tree.Spawn
 	info   RunInfo
 	reader func(*tree.Tree, tree.Reply) // read, made once
 }
 
-var spawnings sync.Pool
+var spawnCalls sync.Pool
 
-func newSpawning() *spawning {
-	x, ok := spawnings.Get().(*spawning)
+func newSpawnCall() *spawnCall {
+	x, ok := spawnCalls.Get().(*spawnCall)
 	if !ok {
-		x = new(spawning)
+		x = new(spawnCall)
 		x.reader = x.read
 	}
 	return x
 }
 
-// done gives the memory back. Nobody else has it any more.
-func (x *spawning) done() {
+// recycle gives the memory back. Nobody else has it any more.
+func (x *spawnCall) recycle() {
 	x.cmd, x.info = tree.Spawn{}, RunInfo{}
-	spawnings.Put(x)
+	spawnCalls.Put(x)
 }
 
-func (x *spawning) read(t *tree.Tree, r tree.Reply) {
+func (x *spawnCall) read(t *tree.Tree, r tree.Reply) {
 	if r.Run != nil {
 		x.info = infoOf(t, r.Run)
 		return
@@ -428,7 +428,7 @@ func (s *Supervisor) Post(ctx context.Context, root, to session.Key, m Incoming)
 	if m.ID == "" {
 		m.ID = s.newID()
 	}
-	return s.home(root).owner.Do(ctx, &tree.Post{To: to, ID: m.ID, Text: tree.Text(m.Text), Route: m.Route}, nil)
+	return s.shellOf(root).owner.Do(ctx, &tree.Post{To: to, ID: m.ID, Text: tree.Text(m.Text), Route: m.Route}, nil)
 }
 
 // Steer nudges a run under way, on behalf of another session of its tree. It is read when the Runner takes its inbox, or by
@@ -437,30 +437,30 @@ func (s *Supervisor) Steer(ctx context.Context, root, from, to session.Key, m In
 	if m.ID == "" {
 		m.ID = s.newID()
 	}
-	return s.home(root).owner.Do(ctx, &tree.Steer{From: from, To: to, ID: m.ID, Text: tree.Text(m.Text)}, nil)
+	return s.shellOf(root).owner.Do(ctx, &tree.Steer{From: from, To: to, ID: m.ID, Text: tree.Text(m.Text)}, nil)
 }
 
 // CancelTurn cancels the turn of a session that is under way, and only it.
 func (s *Supervisor) CancelTurn(ctx context.Context, root, key session.Key) error {
-	return s.home(root).owner.Do(ctx, tree.CancelTurn{Run: key, Rand: s.rand()}, nil)
+	return s.shellOf(root).owner.Do(ctx, tree.CancelTurn{Run: key, Rand: s.rand()}, nil)
 }
 
 // Stop stops a session and everything below it: of a top-level session the turn under way and all sub-agents, of a run the
 // run itself too. It returns nil when nothing of it is alive, and a *StillRunningError if turns had to be given up.
 func (s *Supervisor) Stop(ctx context.Context, root, key session.Key, reason string) error {
-	return s.home(root).stop(ctx, key, reason)
+	return s.shellOf(root).stop(ctx, key, reason)
 }
 
 // Wait waits for runs of one tree and returns how each of them stands then, in the order given. Before [Supervisor.Run] it
 // waits for that too.
 func (s *Supervisor) Wait(ctx context.Context, root session.Key, keys []session.Key, opt JoinOptions) ([]RunInfo, error) {
-	return s.home(root).wait(ctx, keys, opt)
+	return s.shellOf(root).wait(ctx, keys, opt)
 }
 
 // Runs returns the children of a session that are in the tree, oldest first; all below it if deep is set, parents first.
 func (s *Supervisor) Runs(ctx context.Context, root, requester session.Key, deep bool) (list []RunInfo, err error) {
 	found := false
-	err = s.home(root).owner.Do(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
+	err = s.shellOf(root).owner.Do(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
 		r := t.Run(requester)
 		if found = r != nil; !found {
 			return
@@ -486,8 +486,8 @@ func runsBelow(t *tree.Tree, r *tree.Run, deep bool, list []RunInfo) []RunInfo {
 
 // Find returns a run of a tree.
 func (s *Supervisor) Find(ctx context.Context, root, key session.Key) (info RunInfo, err error) {
-	h := s.home(root)
-	infos, err := h.infos(ctx, []session.Key{key}, h.owner.Do)
+	sh := s.shellOf(root)
+	infos, err := sh.infos(ctx, []session.Key{key}, sh.owner.Do)
 	if err == nil && infos[0].ID == "" {
 		err = fmt.Errorf("%w: %q", ErrNotFound, key)
 	}
@@ -503,11 +503,11 @@ func (s *Supervisor) RootOf(ctx context.Context, key session.Key) (session.Key, 
 	if key.IsValid() && !key.IsSubagent() {
 		return key, nil
 	}
-	for _, h := range s.all() {
+	for _, sh := range s.allShells() {
 		found := false
-		err := h.owner.Do(ctx, nil, func(t *tree.Tree, _ tree.Reply) { found = t.Run(key) != nil })
+		err := sh.owner.Do(ctx, nil, func(t *tree.Tree, _ tree.Reply) { found = t.Run(key) != nil })
 		if err == nil && found {
-			return h.owner.Root(), nil
+			return sh.owner.Root(), nil
 		}
 	}
 	return session.Key{}, fmt.Errorf("%w: the tree of %q", ErrNotFound, key)
@@ -515,27 +515,27 @@ func (s *Supervisor) RootOf(ctx context.Context, key session.Key) (session.Key, 
 
 // Events yields what happens in a tree from now on, until ctx ends, the loop breaks, or the Supervisor is shut down.
 func (s *Supervisor) Events(ctx context.Context, root session.Key) iter.Seq[TreeEvent] {
-	return s.home(root).events(ctx)
+	return s.shellOf(root).events(ctx)
 }
 
 // Outbox returns what has left a tree and has not arrived, oldest first. Blocked entries are those with a time of blocking.
 func (s *Supervisor) Outbox(ctx context.Context, root session.Key) (list []Delivery, err error) {
-	err = s.home(root).owner.Do(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
-		t.Outbox(func(e *tree.Entry) { list = append(list, outgoingOf(t, e)) })
+	err = s.shellOf(root).owner.Do(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
+		t.Outbox(func(e *tree.Entry) { list = append(list, deliveryOf(t, e)) })
 	})
 	return list, err
 }
 
-func (h *home) putAway(ctx context.Context, ref session.Ref, at time.Time) (err error) {
+func (sh *treeShell) archiveTranscript(ctx context.Context, ref session.Ref, at time.Time) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &PanicError{Value: p}
 		}
 	}()
-	if h.sup.cfg.Store.Transcripts == nil {
+	if sh.sup.cfg.Store.Transcripts == nil {
 		return nil
 	}
-	if _, err = h.sup.cfg.Store.Transcripts.Archive(ctx, ref, at); errors.Is(err, session.ErrNotFound) {
+	if _, err = sh.sup.cfg.Store.Transcripts.Archive(ctx, ref, at); errors.Is(err, session.ErrNotFound) {
 		return nil
 	}
 	return err

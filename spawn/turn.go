@@ -104,20 +104,20 @@ type TurnInput struct {
 	// Extra is what the Request that spawned the run carried.
 	Extra json.RawMessage
 
-	first [1]Input // memory for Inputs: most turns have one
+	oneInput [1]Input // memory for Inputs: most turns have one
 
-	home *home
-	run  *tree.Run
-	gen  uint64
-	slot slot
+	shell *treeShell
+	run   *tree.Run
+	gen   uint64
+	slot  slot
 
 	limited bool
 
-	mu      sync.Mutex
-	yield   *JoinOptions
-	members []session.Key
-	chunk   tree.Budget // reserved
-	used    session.Usage
+	mu       sync.Mutex
+	yield    *JoinOptions
+	yieldTo  []session.Key
+	reserved tree.Budget // reserved
+	spent    session.Usage
 }
 
 // JoinOptions say when a wait for children is over. The zero JoinOptions wait until all have ended.
@@ -132,9 +132,9 @@ type JoinOptions struct {
 
 // Take consumes what has arrived since the turn began, or since the last Take. If ctx ends first it may count as consumed all the same.
 func (t *TurnInput) Take(ctx context.Context) (in []Input, err error) {
-	err = t.home.owner.DoTurn(ctx, t.gen, tree.Take{Run: t.run.Key(), N: uint32(t.N)}, func(tr *tree.Tree, r tree.Reply) {
+	err = t.shell.owner.DoTurn(ctx, t.gen, tree.Take{Run: t.run.Key(), N: uint32(t.N)}, func(tr *tree.Tree, r tree.Reply) {
 		for _, x := range r.Inputs {
-			in = append(in, t.home.input(tr, x))
+			in = append(in, t.shell.input(tr, x))
 		}
 	})
 	return in, err
@@ -142,22 +142,22 @@ func (t *TurnInput) Take(ctx context.Context) (in []Input, err error) {
 
 // Spawn admits a child of this session; see [Supervisor.Spawn].
 func (t *TurnInput) Spawn(ctx context.Context, q Request) (RunInfo, error) {
-	return t.home.spawn(ctx, t.Session.Key, q, t)
+	return t.shell.spawn(ctx, t.Session.Key, q, t)
 }
 
 // Yield says that the turn that follows waits: for the children given, or for all of them. It takes effect when the Runner
 // returns, and holds no slot and calls no model meanwhile. What people say still wakes the session, and the wait goes on
-// after that. A yield with nothing to wait for has no effect.
+// previous that. A yield with nothing to wait for has no effect.
 func (t *TurnInput) Yield(opt JoinOptions, children ...session.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.yield, t.members = &opt, children
+	t.yield, t.yieldTo = &opt, children
 }
 
 // Wait waits for children of this session within the turn. Meanwhile the turn holds no slot of the lane, so that its children
 // can run; it returns when it has one again, also if ctx has ended, or when the turn is cancelled.
 func (t *TurnInput) Wait(ctx context.Context, children []session.Key, opt JoinOptions) ([]RunInfo, error) {
-	return t.home.wait(context.WithValue(ctx, turnKey{}, t), children, opt)
+	return t.shell.wait(context.WithValue(ctx, turnKey{}, t), children, opt)
 }
 
 // turnKey is where the context of a Runner holds its Turn, so that whatever waits under that context gives the slot back.
@@ -185,9 +185,9 @@ func (t *TurnInput) pause() (resume func()) {
 // not a number, count as zero.
 func (t *TurnInput) Spend(ctx context.Context, u session.Usage) error {
 	t.mu.Lock()
-	t.used = t.used.Add(usageOf(treeUsage(u).Clean()))
-	used := treeUsage(t.used).Charge()
-	enough := used.Tokens < t.chunk.Tokens && used.Micros < t.chunk.Micros
+	t.spent = t.spent.Add(usageOf(treeUsage(u).Clean()))
+	used := treeUsage(t.spent).Charge()
+	enough := used.Tokens < t.reserved.Tokens && used.Micros < t.reserved.Micros
 	t.mu.Unlock()
 	if t.Exhausted != "" {
 		return fmt.Errorf("%w: %s", ErrBudget, t.Exhausted)
@@ -195,10 +195,10 @@ func (t *TurnInput) Spend(ctx context.Context, u session.Usage) error {
 	if enough || !t.limited {
 		return nil
 	}
-	return t.home.owner.DoTurn(ctx, t.gen, tree.Reserve{Run: t.run.Key(), N: uint32(t.N), Used: used}, func(_ *tree.Tree, r tree.Reply) {
+	return t.shell.owner.DoTurn(ctx, t.gen, tree.Reserve{Run: t.run.Key(), N: uint32(t.N), Used: used}, func(_ *tree.Tree, r tree.Reply) {
 		t.mu.Lock()
-		t.chunk.Tokens += r.Grant.Tokens
-		t.chunk.Micros += r.Grant.Micros
+		t.reserved.Tokens += r.Grant.Tokens
+		t.reserved.Micros += r.Grant.Micros
 		t.mu.Unlock()
 	})
 }
@@ -207,12 +207,12 @@ func (t *TurnInput) Spend(ctx context.Context, u session.Usage) error {
 func (t *TurnInput) Spent() session.Usage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.used
+	return t.spent
 }
 
 // Delta shows text as it comes to those who watch the tree. It is not kept.
 func (t *TurnInput) Delta(text string) {
-	t.home.show(TreeEvent{Kind: EventDelta, Time: time.Now(), Session: t.Session.Key, Run: t.Run.ID, Depth: t.Session.Depth, Turn: t.N, Text: text})
+	t.shell.notifyWatchers(TreeEvent{Kind: EventDelta, Time: time.Now(), Session: t.Session.Key, Run: t.Run.ID, Depth: t.Session.Depth, Turn: t.N, Text: text})
 }
 
 // A Request asks for a child.

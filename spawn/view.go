@@ -87,15 +87,15 @@ func View(root session.Key, entries iter.Seq2[session.Entry, error]) (TreeView, 
 
 // viewer folds a journal for View.
 type viewer struct {
-	root session.Key
-	tree *tree.Tree
-	last session.Seq
-	at   int64 // of the last fact
+	root     session.Key
+	tree     *tree.Tree
+	last     session.Seq
+	lastTime int64 // of the last fact
 }
 
 // read folds all entries of a journal.
 func (v *viewer) read(entries iter.Seq2[session.Entry, error]) error {
-	v.begin()
+	v.resetTree()
 	for e, err := range entries {
 		if err != nil {
 			return fmt.Errorf("spawn: reading the journal of %q: %w", v.root, err)
@@ -107,8 +107,8 @@ func (v *viewer) read(entries iter.Seq2[session.Entry, error]) error {
 	return nil
 }
 
-// begin makes the tree that the first fact is folded into. Its configuration is that of nobody: folding asks for none.
-func (v *viewer) begin() { v.tree = tree.New(v.root, &tree.Options{Rules: &policy.Rules{}}) }
+// resetTree makes the tree that the first fact is folded into. Its configuration is that of nobody: folding asks for none.
+func (v *viewer) resetTree() { v.tree = tree.New(v.root, &tree.Options{Rules: &policy.Rules{}}) }
 
 // fold takes the next entry, whatever it says: who looks at a journal that somebody else has written, or spoiled, is not to die of it.
 func (v *viewer) fold(e session.Entry) (err error) {
@@ -126,7 +126,7 @@ func (v *viewer) fold(e session.Entry) (err error) {
 		return fmt.Errorf("it comes after entry %d", v.last)
 	case f.Kind == tree.Snapshot:
 		if v.last > 0 { // an owner wrote it meanwhile; it says all that those before it say
-			v.begin()
+			v.resetTree()
 		}
 	case v.last == 0 && (f.Kind != tree.Opened || f.Num != 1):
 		return fmt.Errorf("it is the first one and no beginning, but %v", f.Kind)
@@ -134,7 +134,7 @@ func (v *viewer) fold(e session.Entry) (err error) {
 	if err := v.tree.Watch(f); err != nil {
 		return err
 	}
-	v.last, v.at = e.Seq, f.At
+	v.last, v.lastTime = e.Seq, f.At
 	return nil
 }
 
@@ -145,7 +145,7 @@ func (v *viewer) view() TreeView {
 	}
 	t := v.tree
 	view := TreeView{
-		Root: v.root, SessionID: t.Root().Spec.SessionID, Status: Status(t.Root().State), Last: v.last, Time: stamp(v.at),
+		Root: v.root, SessionID: t.Root().Spec.SessionID, Status: Status(t.Root().State), Last: v.last, Time: timeOf(v.lastTime),
 		Epoch: t.Epoch(), Total: t.Total(), Due: t.Due(), Runs: runsBelow(t, t.Root(), true, nil),
 	}
 	if !view.Due.IsZero() && view.Due.Before(view.Time) {
@@ -157,7 +157,7 @@ func (v *viewer) view() TreeView {
 		}
 	})
 	t.Outbox(func(e *tree.Entry) {
-		entry := OutboxEntry{Delivery: outgoingOf(t, e), Created: stamp(e.Created), Due: stamp(e.Due), Busy: e.Busy}
+		entry := OutboxEntry{Delivery: deliveryOf(t, e), Created: timeOf(e.Created), Due: timeOf(e.Due), Busy: e.Busy}
 		view.Outbox = append(view.Outbox, entry)
 	})
 	return view

@@ -12,26 +12,26 @@ type taskFunc func()
 
 func (f taskFunc) run() { f() }
 
-// maxIdle is how many goroutines a Supervisor that runs keeps for the next task.
-const maxIdle = 64
+// maxIdleWorkers is how many goroutines a Supervisor that runs keeps for the next task.
+const maxIdleWorkers = 64
 
 // workers are the goroutines of a Supervisor. While it runs, one that has done its task waits for another, because a new one
 // would have to grow its stack first, which costs more than most tasks. The zero workers are ready.
 type workers struct {
-	mu    sync.Mutex
-	idle  []chan task
-	kept  bool          // those without a task wait for one
-	shut  bool          // no further tasks
-	busy  int           // tasks under way
-	all   int           // goroutines
-	quiet chan struct{} // closed when the next to last task has ended; nil: nobody waits
-	gone  chan struct{} // closed when the last goroutine has ended; nil: nobody waits
+	mu         sync.Mutex
+	idle       []chan task
+	keeping    bool          // those without a task wait for one
+	shut       bool          // no further tasks
+	busy       int           // tasks under way
+	goroutines int           // goroutines
+	quiet      chan struct{} // finished when the next to last task has ended; nil: nobody waits
+	gone       chan struct{} // finished when the last goroutine has ended; nil: nobody waits
 }
 
-// keep says whether goroutines without a task wait for one.
-func (w *workers) keep(on bool) {
+// setKeeping says whether goroutines without a task wait for one.
+func (w *workers) setKeeping(on bool) {
 	w.mu.Lock()
-	w.kept = on
+	w.keeping = on
 	w.mu.Unlock()
 }
 
@@ -50,7 +50,7 @@ func (w *workers) start(t task) bool {
 		tasks <- t
 		return true
 	}
-	w.all++
+	w.goroutines++
 	w.mu.Unlock()
 	go w.work(t)
 	return true
@@ -58,11 +58,11 @@ func (w *workers) start(t task) bool {
 
 // work does one task after the other.
 func (w *workers) work(t task) {
-	defer w.leave()
+	defer w.exit()
 	tasks := make(chan task, 1)
 	for t != nil {
 		w.do(t)
-		if !w.rest(tasks) {
+		if !w.park(tasks) {
 			return
 		}
 		t = <-tasks
@@ -71,11 +71,11 @@ func (w *workers) work(t task) {
 
 // do does a task. A Runner may end its goroutine; then nothing but the goroutine is lost.
 func (w *workers) do(t task) {
-	defer w.done()
+	defer w.taskDone()
 	t.run()
 }
 
-func (w *workers) done() {
+func (w *workers) taskDone() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.busy--; w.busy == 0 && w.quiet != nil {
@@ -84,21 +84,21 @@ func (w *workers) done() {
 	}
 }
 
-// rest reports whether the goroutine may wait for its next task.
-func (w *workers) rest(tasks chan task) bool {
+// park reports whether the goroutine may wait for its next task.
+func (w *workers) park(tasks chan task) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.kept || len(w.idle) >= maxIdle {
+	if !w.keeping || len(w.idle) >= maxIdleWorkers {
 		return false
 	}
 	w.idle = append(w.idle, tasks)
 	return true
 }
 
-func (w *workers) leave() {
+func (w *workers) exit() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.all--; w.all == 0 && w.gone != nil {
+	if w.goroutines--; w.goroutines == 0 && w.gone != nil {
 		close(w.gone)
 		w.gone = nil
 	}
@@ -125,24 +125,24 @@ func (w *workers) wait(ctx context.Context) error {
 	}
 }
 
-// close refuses further tasks.
+// finish refuses further tasks.
 func (w *workers) close() {
 	w.mu.Lock()
 	w.shut = true
 	w.mu.Unlock()
 }
 
-// dismiss ends the goroutines that wait for a task, and the others after theirs. If no task is under way it returns when all
+// stopIdle ends the goroutines that wait for a task, and the others after theirs. If no task is under way it returns when all
 // have ended.
-func (w *workers) dismiss(quiet bool) {
+func (w *workers) stopIdle(quiet bool) {
 	w.mu.Lock()
-	w.kept = false
+	w.keeping = false
 	for _, tasks := range w.idle {
 		close(tasks)
 	}
 	w.idle = nil
 	var gone chan struct{}
-	if quiet && w.all > 0 {
+	if quiet && w.goroutines > 0 {
 		gone = make(chan struct{})
 		w.gone = gone
 	}
