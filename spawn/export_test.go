@@ -22,7 +22,7 @@ func LiftLimits(s *Supervisor) {
 func (s *Supervisor) SlotsUsed() int { return s.lane.Used() }
 
 // NewID returns an id as the Supervisor makes them.
-func (s *Supervisor) NewID() string { return s.newID() }
+func (s *Supervisor) NewID() string { return s.ids.newID() }
 
 // A Checkpoint is the state of a tree after an append. It is valid during the call that gets it.
 type Checkpoint struct {

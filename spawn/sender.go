@@ -10,22 +10,24 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// destination is where an entry of the outbox goes. Calls for one destination never overlap and keep their order; another
-// destination never waits for it.
+// destination is where an entry of the outbox goes. Calls of Deliver for one destination never
+// overlap and keep their order. Different destinations never wait for each other.
 type destination struct {
 	to    session.Key
 	reply bool
 }
 
-// sender hands the entries for one destination over, one at a time. It has a goroutine only while there are any.
+// sender hands the deliveries for one destination over, one at a time. It has a goroutine only
+// while its queue holds any. The lock of the shell guards it.
 type sender struct {
 	queue   []queuedDelivery
-	sending bool
+	sending bool // whether its goroutine runs
 }
 
+// queuedDelivery is an entry of the outbox on its way to Deliver.
 type queuedDelivery struct {
-	gen uint64
-	ord uint32
+	gen uint64 // the incarnation of the tree that is to hear of the outcome
+	ord uint32 // of the entry
 	out Delivery
 }
 
@@ -43,15 +45,17 @@ func (sh *treeShell) Deliver(gen uint64, t *tree.Tree, e *tree.Entry) {
 	sh.startSender(d, p)
 }
 
-// startSender starts the postman of a destination, if there is work and nobody is at it. The caller holds the lock.
+// startSender starts the goroutine of a sender that has deliveries and no goroutine. Before Run it
+// does nothing. The caller holds the lock.
 func (sh *treeShell) startSender(d destination, p *sender) {
 	if p.sending || len(p.queue) == 0 || !sh.sup.active() {
 		return
 	}
-	p.sending = sh.sup.startTask(taskFunc(func() { sh.sendQueued(sh.sup.workCtx, d, p) }))
+	send := func() { sh.sendQueued(sh.sup.workCtx, d, p) }
+	p.sending = sh.sup.workers.start(taskFunc(send))
 }
 
-// startSenders starts every postman that has work.
+// startSenders starts every sender that has deliveries.
 func (sh *treeShell) startSenders() {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -60,38 +64,49 @@ func (sh *treeShell) startSenders() {
 	}
 }
 
+// sendQueued hands the deliveries of a sender over until its queue is empty or ctx ends, and tells
+// the tree of each outcome.
 func (sh *treeShell) sendQueued(ctx context.Context, d destination, p *sender) {
 	for {
-		sh.mu.Lock()
-		if len(p.queue) == 0 || ctx.Err() != nil {
-			p.sending = false
-			if len(p.queue) == 0 {
-				delete(sh.senders, d)
-			}
-			sh.mu.Unlock()
+		next, ok := sh.nextDelivery(ctx, d, p)
+		if !ok {
 			return
 		}
-		x := p.queue[0]
-		p.queue[0] = queuedDelivery{}
-		p.queue = p.queue[1:]
-		sh.mu.Unlock()
-
-		err := sh.callDeliver(ctx, x.out)
+		err := sh.callDeliver(ctx, next.out)
 		if ctx.Err() != nil && err != nil {
-			continue // shut down: it stays in the outbox
+			continue // a shutdown: the delivery stays in the outbox
 		}
-		s := &tree.Settle{Ord: x.ord, Rand: sh.sup.rand()}
+		outcome := &tree.Settle{Ord: next.ord, Rand: sh.sup.ids.rand()}
 		if err != nil {
-			s.Error, s.Busy = err.Error(), errors.Is(err, ErrBusy)
-			if s.Error == "" {
-				s.Error = fmt.Sprintf("%T", err)
-			}
-			if !s.Busy {
-				sh.sup.log.Warn("offshoot: a delivery failed", "key", x.out.Key, "to", x.out.To.String(), "attempt", x.out.Attempt, "error", s.Error)
+			outcome.Error, outcome.Busy = errorText(err), errors.Is(err, ErrBusy)
+			if !outcome.Busy {
+				sh.sup.log.Warn("offshoot: a delivery failed",
+					"key", next.out.Key, "to", next.out.To.String(),
+					"attempt", next.out.Attempt, "error", outcome.Error)
 			}
 		}
-		sh.owner.Send(x.gen, s)
+		sh.owner.Send(next.gen, outcome)
 	}
+}
+
+// nextDelivery takes the next delivery from the queue of a sender. It returns false, and the sender
+// has no goroutine any more, if the queue is empty or ctx has ended.
+func (sh *treeShell) nextDelivery(
+	ctx context.Context, d destination, p *sender,
+) (next queuedDelivery, ok bool) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if len(p.queue) == 0 || ctx.Err() != nil {
+		p.sending = false
+		if len(p.queue) == 0 {
+			delete(sh.senders, d)
+		}
+		return next, false
+	}
+	next = p.queue[0]
+	p.queue[0] = queuedDelivery{}
+	p.queue = p.queue[1:]
+	return next, true
 }
 
 // callDeliver calls Deliver and contains its panics.
@@ -99,25 +114,13 @@ func (sh *treeShell) callDeliver(ctx context.Context, out Delivery) (err error) 
 	defer func() {
 		if p := recover(); p != nil {
 			pe := &PanicError{Value: p, Stack: debug.Stack()}
-			sh.sup.log.Error("offshoot: Deliver panicked", "key", out.Key, "panic", fmt.Sprint(p), "stack", string(pe.Stack))
+			sh.sup.log.Error("offshoot: Deliver panicked", "key", out.Key,
+				"panic", fmt.Sprint(p), "stack", string(pe.Stack))
 			err = pe
 		}
 	}()
 	if sh.sup.cfg.Deliver == nil {
-		return errors.New("spawn: nobody takes what leaves the tree: Deliver is not set")
+		return fmt.Errorf("spawn: delivery %q: Config.Deliver is not set", out.Key)
 	}
 	return sh.sup.cfg.Deliver(ctx, out)
-}
-
-// Archive implements owner.Executor.
-func (sh *treeShell) Archive(gen uint64, t *tree.Tree, r *tree.Run) {
-	ref, key, at := session.Ref{Key: r.Key(), SessionID: r.Spec.SessionID}, r.Key(), timeOf(r.Ended)
-	sh.sup.startTask(taskFunc(func() {
-		ctx := sh.sup.workCtx
-		err := sh.archiveTranscript(ctx, ref, at)
-		if err != nil {
-			sh.sup.log.Warn("offshoot: archiving failed", "session", key.String(), "error", err.Error())
-		}
-		sh.owner.Send(gen, tree.PutAway{Run: key, Failed: err != nil})
-	}))
 }

@@ -11,17 +11,19 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// waiter is somebody outside the tree who waits for runs to end, with the same arithmetic as a session that yields. Being
-// volatile, it is counted anew when the tree has been lost and is read again.
+// waiter is a caller outside the tree that waits for runs to end. It counts as a session that yields
+// does. No entry of the journal records it, so that it counts anew when the tree has been lost and
+// is read again. The lock of the shell guards it.
 type waiter struct {
-	members  map[session.Key]bool // true: it has ended
+	members  map[session.Key]bool // whether the run has ended
 	join     tree.Join
-	root     bool // waits until the top-level session has recovered from a stop
-	ready    chan struct{}
-	err      error
-	finished bool
+	root     bool          // waits until the top-level session has recovered from a stop
+	ready    chan struct{} // closed when the wait is over
+	err      error         // why it is over, if the tree was lost to another owner
+	finished bool          // whether ready is closed
 }
 
+// finish ends the wait.
 func (w *waiter) finish(err error) {
 	if !w.finished {
 		w.finished, w.err = true, err
@@ -29,7 +31,7 @@ func (w *waiter) finish(err error) {
 	}
 }
 
-// recount counts from the tree as it stands.
+// recount counts from the tree as it stands. A member that the tree does not have has ended.
 func (w *waiter) recount(t *tree.Tree) {
 	w.join.Left, w.join.Good = 0, 0
 	for k := range w.members {
@@ -50,9 +52,9 @@ func (w *waiter) recount(t *tree.Tree) {
 	}
 }
 
-// runEnded counts one run that has ended.
+// runEnded counts one run that has ended in a state.
 func (w *waiter) runEnded(k session.Key, s tree.State) {
-	if over, member := w.members[k]; member && !over {
+	if ended, member := w.members[k]; member && !ended {
 		w.members[k] = true
 		w.join.Count(s)
 		if w.join.Ready(0) {
@@ -61,8 +63,10 @@ func (w *waiter) runEnded(k session.Key, s tree.State) {
 	}
 }
 
-// wait waits for runs of the tree and returns how each of them stands then, in the order given.
-func (sh *treeShell) wait(ctx context.Context, keys []session.Key, opt JoinOptions) ([]RunInfo, error) {
+// wait waits for runs of the tree and returns how each of them stands then, in the order of keys.
+func (sh *treeShell) wait(
+	ctx context.Context, keys []session.Key, opt JoinOptions,
+) ([]RunInfo, error) {
 	w := &waiter{members: make(map[session.Key]bool, len(keys)), ready: make(chan struct{})}
 	for _, k := range keys {
 		w.members[k] = false
@@ -73,42 +77,40 @@ func (sh *treeShell) wait(ctx context.Context, keys []session.Key, opt JoinOptio
 	}
 	defer sh.removeWaiter(w)
 	defer turnOf(ctx).pause()()
+	var limit <-chan time.Time // nil, which never fires, without a limit
 	if opt.Within > 0 {
-		limit := time.NewTimer(opt.Within)
-		defer limit.Stop()
-		select {
-		case <-w.ready:
-		case <-limit.C:
-		case <-ctx.Done():
-		case <-sh.sup.closed:
-			return nil, ErrShutdown
-		}
-	} else {
-		select {
-		case <-w.ready:
-		case <-ctx.Done():
-		case <-sh.sup.closed:
-			return nil, ErrShutdown
-		}
+		timer := time.NewTimer(opt.Within)
+		defer timer.Stop()
+		limit = timer.C
+	}
+	select {
+	case <-w.ready:
+	case <-limit:
+	case <-ctx.Done():
+	case <-sh.sup.closed:
+		return nil, ErrShutdown
 	}
 	if w.failure(sh) != nil {
 		return nil, w.err
 	}
-	cause := context.Cause(ctx)
-	if opt.StopRest && cause == nil {
+	if cause := context.Cause(ctx); cause != nil {
+		return sh.snapshot(ctx, keys), cause
+	}
+	if opt.StopRest {
 		if err := sh.stopRest(ctx, keys); err != nil {
 			return nil, err
 		}
 	}
-	if cause != nil {
-		return sh.snapshot(ctx, keys), cause
-	}
 	return sh.infos(ctx, keys, sh.owner.Await)
 }
 
-// snapshot returns how runs stand for somebody whose context has ended, or nil if that is not to be had at once: a journal may hang.
+// snapshotWithin is how long a caller whose context has ended waits for a last reading of the tree.
+const snapshotWithin = 50 * time.Millisecond
+
+// snapshot returns how runs stand, for a caller whose context has ended. It returns nil if the tree
+// cannot be read at once, because a journal may hang.
 func (sh *treeShell) snapshot(ctx context.Context, keys []session.Key) []RunInfo {
-	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), 50*time.Millisecond)
+	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), snapshotWithin)
 	defer cancel()
 	infos, err := sh.infos(soon, keys, sh.owner.Await)
 	if err != nil {
@@ -117,16 +119,18 @@ func (sh *treeShell) snapshot(ctx context.Context, keys []session.Key) []RunInfo
 	return infos
 }
 
+// failure returns the error that ended the wait, if one did.
 func (w *waiter) failure(sh *treeShell) error {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	return w.err
 }
 
-// An askFunc is a way of asking the owner: its Do, or Await for somebody who waits anyway.
+// askFunc asks the owner: its Do, or its Await for a caller that waits for something else anyway.
 type askFunc func(ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply)) error
 
-// registerWaiter lets a waiter know of every end from the moment at which the tree was counted.
+// registerWaiter counts a waiter and has it told of every end from that moment on. The error is
+// ErrNotFound if the tree does not have one of the keys.
 func (sh *treeShell) registerWaiter(ctx context.Context, w *waiter, keys []session.Key) error {
 	var missing session.Key
 	err := sh.owner.Await(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
@@ -147,7 +151,8 @@ func (sh *treeShell) registerWaiter(ctx context.Context, w *waiter, keys []sessi
 	return err
 }
 
-// addWaiter counts a waiter and lets it know of what follows. It is called by the owner, so that nothing is missed in between.
+// addWaiter counts a waiter and has it told of what follows. The owner of the tree calls it, so that
+// no end is missed between the two.
 func (sh *treeShell) addWaiter(w *waiter, t *tree.Tree) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -163,16 +168,16 @@ func (sh *treeShell) removeWaiter(w *waiter) {
 	defer sh.mu.Unlock()
 	delete(sh.waiters, w)
 	for k := range w.members {
-		rest := slices.DeleteFunc(sh.waitersByRun[k], func(x *waiter) bool { return x == w })
-		if len(rest) == 0 {
+		others := slices.DeleteFunc(sh.waitersByRun[k], func(x *waiter) bool { return x == w })
+		if len(others) == 0 {
 			delete(sh.waitersByRun, k)
 		} else {
-			sh.waitersByRun[k] = rest
+			sh.waitersByRun[k] = others
 		}
 	}
 }
 
-// stopRest stops those that have not ended and waits until they have.
+// stopRest stops the runs that have not ended and waits until they have.
 func (sh *treeShell) stopRest(ctx context.Context, keys []session.Key) error {
 	infos, err := sh.infos(ctx, keys, sh.owner.Await)
 	if err != nil {
@@ -184,7 +189,7 @@ func (sh *treeShell) stopRest(ctx context.Context, keys []session.Key) error {
 			continue
 		}
 		rest = append(rest, info.Key)
-		cmd := &tree.Stop{Run: info.Key, Reason: "no longer needed", Rand: sh.sup.rand()}
+		cmd := &tree.Stop{Run: info.Key, Reason: "no longer needed", Rand: sh.sup.ids.rand()}
 		if err := sh.owner.Await(ctx, cmd, nil); err != nil {
 			return err
 		}
@@ -196,9 +201,12 @@ func (sh *treeShell) stopRest(ctx context.Context, keys []session.Key) error {
 	return err
 }
 
-// infos returns how runs stand; do is how the owner is asked.
-func (sh *treeShell) infos(ctx context.Context, keys []session.Key, do askFunc) (infos []RunInfo, err error) {
-	err = do(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
+// infos returns how runs stand. It asks the owner with ask. A run that the tree does not have has
+// only its Key and Root.
+func (sh *treeShell) infos(
+	ctx context.Context, keys []session.Key, ask askFunc,
+) (infos []RunInfo, err error) {
+	err = ask(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
 		infos = make([]RunInfo, 0, len(keys))
 		for _, k := range keys {
 			if r := t.Run(k); r != nil {
@@ -214,7 +222,7 @@ func (sh *treeShell) infos(ctx context.Context, keys []session.Key, do askFunc) 
 // stop stops a session and everything below it, and waits until nothing of it is alive.
 func (sh *treeShell) stop(ctx context.Context, key session.Key, reason string) error {
 	w := &waiter{members: make(map[session.Key]bool), ready: make(chan struct{})}
-	cmd := &tree.Stop{Run: key, Reason: reason, Rand: sh.sup.rand()}
+	cmd := &tree.Stop{Run: key, Reason: reason, Rand: sh.sup.ids.rand()}
 	err := sh.owner.Do(ctx, cmd, func(t *tree.Tree, r tree.Reply) {
 		if r.Run.IsRoot() {
 			w.root = true
@@ -240,8 +248,10 @@ func (sh *treeShell) stop(ctx context.Context, key session.Key, reason string) e
 	return sh.stillRunning(ctx, key)
 }
 
-// stillRunning names the turns of a session and of everything below it that were cancelled and have not returned within the grace
-// period. Those that the tree has waited for have had it; those of a tree that was lost may have not.
+// stillRunning returns a *StillRunningError that names the cancelled turns of a session, and of
+// everything below it, that do not return within their grace period, or nil if all return. The
+// turns that the tree has waited for have had their grace period. Those of a tree that was lost may
+// still have some of it.
 func (sh *treeShell) stillRunning(ctx context.Context, key session.Key) error {
 	var left []session.Key
 	for _, rt := range sh.cancelledBelow(key) {
@@ -255,17 +265,23 @@ func (sh *treeShell) stillRunning(ctx context.Context, key session.Key) error {
 	case len(left) == 0:
 		return nil
 	}
-	slices.SortFunc(left, func(a, b session.Key) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(left, func(a, b session.Key) int {
+		return strings.Compare(a.String(), b.String())
+	})
 	return &StillRunningError{Sessions: left}
 }
 
-// cancelledBelow returns the turns of a session and of what is below it that were cancelled and have not returned. A tree that was
-// lost and is read again has other runs under the same keys.
+// cancelledBelow returns the turns of a session, and of everything below it, that were cancelled and
+// have not returned. It compares keys, because a tree that was lost and is read again has other
+// runs under the same keys.
 func (sh *treeShell) cancelledBelow(key session.Key) (list []*runningTurn) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for _, rt := range sh.turns {
-		for r := rt.id.run; r != nil && !rt.hasReturned && !rt.cancelledAt.IsZero(); r = r.Parent {
+		if rt.hasReturned || rt.cancelledAt.IsZero() {
+			continue
+		}
+		for r := rt.id.run; r != nil; r = r.Parent {
 			if r.Key() == key {
 				list = append(list, rt)
 				break
@@ -275,7 +291,8 @@ func (sh *treeShell) cancelledBelow(key session.Key) (list []*runningTurn) {
 	return list
 }
 
-// waitReturned waits until a turn has returned, its grace period is over, or ctx ends.
+// waitReturned waits until a turn has returned, its grace period is over, or ctx ends. It reports
+// whether the turn has returned.
 func (sh *treeShell) waitReturned(ctx context.Context, rt *runningTurn) bool {
 	sh.mu.Lock()
 	done, left := rt.whenReturned(), sh.sup.cfg.Grace-time.Since(rt.cancelledAt)
@@ -283,7 +300,7 @@ func (sh *treeShell) waitReturned(ctx context.Context, rt *runningTurn) bool {
 	grace := time.NewTimer(max(left, 0))
 	defer grace.Stop()
 	select {
-	case <-done:
+	case <-done: // it counts even if the grace period is over too
 		return true
 	default:
 	}
@@ -294,71 +311,4 @@ func (sh *treeShell) waitReturned(ctx context.Context, rt *runningTurn) bool {
 	case <-ctx.Done():
 	}
 	return false
-}
-
-// Publish implements owner.Executor.
-func (sh *treeShell) Publish(t *tree.Tree, facts []tree.Fact) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	for i := range facts {
-		f := &facts[i]
-		switch f.Kind {
-		case tree.Opened:
-			for w := range sh.waiters {
-				w.recount(t)
-			}
-		case tree.RunEnded:
-			for _, w := range sh.waitersByRun[f.Run] {
-				w.runEnded(f.Run, f.State)
-			}
-		case tree.Recovered:
-			for w := range sh.waiters {
-				if w.root {
-					w.finish(nil)
-				}
-			}
-		default: // nobody waits for the others
-		}
-		if len(sh.watchers) > 0 {
-			if e, ok := eventOf(t, f); ok {
-				for x := range sh.watchers {
-					x.add(e)
-				}
-			}
-		}
-	}
-}
-
-// Stalled implements owner.Executor.
-func (sh *treeShell) Stalled(err error) {
-	e := TreeEvent{Kind: EventStalled, Time: time.Now(), Session: sh.owner.Root()}
-	if err != nil {
-		e.Error = err.Error()
-		sh.sup.log.Error("offshoot: the journal fails", "root", sh.owner.Root().String(), "error", e.Error)
-	} else {
-		sh.sup.log.Info("offshoot: the journal is back", "root", sh.owner.Root().String())
-	}
-	sh.notifyWatchers(e)
-}
-
-// Lost implements owner.Executor.
-func (sh *treeShell) Lost(err error, conflict bool) {
-	sh.mu.Lock()
-	for _, rt := range sh.turns {
-		if rt.cancelledAt.IsZero() {
-			rt.cancelledAt = time.Now()
-		}
-		rt.cancel(ErrUnconfirmed)
-	}
-	for _, p := range sh.senders {
-		p.queue = nil
-	}
-	if conflict {
-		for w := range sh.waiters {
-			w.finish(fmt.Errorf("%w: %q: %w", ErrUnconfirmed, sh.owner.Root(), err))
-		}
-	}
-	sh.mu.Unlock()
-	sh.sup.log.Error("offshoot: the tree was lost", "root", sh.owner.Root().String(), "conflict", conflict, "error", err.Error())
-	sh.notifyWatchers(TreeEvent{Kind: EventLost, Time: time.Now(), Session: sh.owner.Root(), Error: err.Error()})
 }

@@ -5,27 +5,28 @@ import (
 	"sync"
 )
 
-// A task is what a goroutine does.
+// A task is what a goroutine of a Supervisor does.
 type task interface{ run() }
 
 type taskFunc func()
 
 func (f taskFunc) run() { f() }
 
-// maxIdleWorkers is how many goroutines a Supervisor that runs keeps for the next task.
+// maxIdleWorkers is how many goroutines without a task a running Supervisor keeps.
 const maxIdleWorkers = 64
 
-// workers are the goroutines of a Supervisor. While it runs, one that has done its task waits for another, because a new one
-// would have to grow its stack first, which costs more than most tasks. The zero workers are ready.
+// workers are the goroutines of a Supervisor. While the Supervisor runs, a goroutine that has done
+// its task waits for another, because a new goroutine has to grow its stack first, which costs more
+// than most tasks. The zero workers are ready. They are safe for concurrent use.
 type workers struct {
 	mu         sync.Mutex
-	idle       []chan task
-	keeping    bool          // those without a task wait for one
-	shut       bool          // no further tasks
+	idle       []chan task   // of the goroutines that wait for a task
+	keeping    bool          // goroutines without a task wait for one
+	shut       bool          // no further task starts
 	busy       int           // tasks under way
-	goroutines int           // goroutines
-	quiet      chan struct{} // finished when the next to last task has ended; nil: nobody waits
-	gone       chan struct{} // finished when the last goroutine has ended; nil: nobody waits
+	goroutines int           // busy and idle ones
+	quiet      chan struct{} // closed when busy falls to 0; nil until a caller waits
+	gone       chan struct{} // closed when goroutines falls to 0; nil until a caller waits
 }
 
 // setKeeping says whether goroutines without a task wait for one.
@@ -35,7 +36,7 @@ func (w *workers) setKeeping(on bool) {
 	w.mu.Unlock()
 }
 
-// start has a goroutine do a task, or returns false when it is too late.
+// start has a goroutine do a task. It returns false, and does nothing, after close.
 func (w *workers) start(t task) bool {
 	w.mu.Lock()
 	if w.shut {
@@ -69,7 +70,7 @@ func (w *workers) work(t task) {
 	}
 }
 
-// do does a task. A Runner may end its goroutine; then nothing but the goroutine is lost.
+// do does a task. If a Runner ends its goroutine, the count of the tasks stays right.
 func (w *workers) do(t task) {
 	defer w.taskDone()
 	t.run()
@@ -84,7 +85,8 @@ func (w *workers) taskDone() {
 	}
 }
 
-// park reports whether the goroutine may wait for its next task.
+// park makes the goroutine one that waits for a task on the channel. It returns false if the
+// goroutine is to end instead.
 func (w *workers) park(tasks chan task) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,7 +106,7 @@ func (w *workers) exit() {
 	}
 }
 
-// wait waits until no task is under way, or ctx ends.
+// wait waits until no task is under way, or ctx ends. The error is the cause of ctx.
 func (w *workers) wait(ctx context.Context) error {
 	for {
 		w.mu.Lock()
@@ -125,16 +127,16 @@ func (w *workers) wait(ctx context.Context) error {
 	}
 }
 
-// finish refuses further tasks.
+// close refuses further tasks.
 func (w *workers) close() {
 	w.mu.Lock()
 	w.shut = true
 	w.mu.Unlock()
 }
 
-// stopIdle ends the goroutines that wait for a task, and the others after theirs. If no task is under way it returns when all
-// have ended.
-func (w *workers) stopIdle(quiet bool) {
+// stop ends the goroutines that wait for a task, and has the others end after theirs. If quiet says
+// that no task is under way, stop returns when all goroutines have ended.
+func (w *workers) stop(quiet bool) {
 	w.mu.Lock()
 	w.keeping = false
 	for _, tasks := range w.idle {
