@@ -10,9 +10,9 @@ import (
 )
 
 // Blocked returns the blocked deliveries of all trees on record: those that are not tried again
-// until [Supervisor.Retry] or [Supervisor.Dismiss] is called. A tree that no call has touched in this
-// process is read and not opened. The list beside an error lacks the deliveries of the trees that
-// cannot be read.
+// until [Supervisor.Retry] or [Supervisor.Dismiss] is called. A tree that no call has touched in
+// this process is read and not opened. The list beside an error lacks the deliveries of the trees
+// that cannot be read.
 func (s *Supervisor) Blocked(ctx context.Context) (list []Delivery, err error) {
 	err = s.eachOutbox(ctx, func(_ session.Key, outbox []Delivery) bool {
 		for _, out := range outbox {

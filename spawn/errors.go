@@ -22,9 +22,9 @@ var (
 	ErrStale = tree.ErrStale
 	// ErrBudget is returned where a budget does not allow what was asked.
 	ErrBudget = tree.ErrBudget
-	// ErrUnconfirmed is returned if the journal failed for more than a moment, or another owner took
-	// the tree over, before it was certain that a command is durable. It may have happened or not, or
-	// happen once the journal works again. Sent again under the same key it happens once.
+	// ErrUnconfirmed is returned if the journal failed for more than a moment, or another owner
+	// took the tree over, before it was certain that a command is durable. It may have happened or
+	// not, or happen once the journal works again. Sent again under the same key it happens once.
 	ErrUnconfirmed = owner.ErrUnconfirmed
 	// ErrRunning is returned by a second [Supervisor.Run].
 	ErrRunning = errors.New("spawn: already running")
@@ -33,8 +33,8 @@ var (
 	ErrBusy = errors.New("spawn: the receiver is busy")
 )
 
-// Causes of the context of a turn, as [context.Cause] returns them. A tree that was lost cancels its
-// turns with ErrUnconfirmed.
+// Causes of the context of a turn, as [context.Cause] returns them. A tree that was lost cancels
+// its turns with ErrUnconfirmed.
 var (
 	// ErrShutdown is the cause when a shutdown cancels the turn. Calls that come after a shutdown
 	// return it too.

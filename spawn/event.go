@@ -27,9 +27,9 @@ const (
 	EventArchived                       // a run left the tree
 	EventLate                           // a turn that was given up returned something after all
 	EventDelta                          // text as it comes; not kept
-	EventRefused                        // a spawn was refused, by a rule or for its arguments; not kept
-	EventLost                           // the tree was lost, to its journal or another owner; not kept
-	EventStalled                        // the journal fails, or with an empty Error works again; not kept
+	EventRefused                        // a spawn was refused: by a rule, or as invalid; not kept
+	EventLost                           // this process lost the tree, see Error; not kept
+	EventStalled                        // the journal fails; without Error: it works again; not kept
 )
 
 var eventNames = [...]string{

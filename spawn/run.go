@@ -9,8 +9,8 @@ import (
 // A RunID names a run. It is a UUID and stays the same over restarts.
 type RunID string
 
-// RunInfo is what is known of a run at one moment. It is a value: a later change of the run does not
-// show in it.
+// RunInfo is what is known of a run at one moment. It is a value: a later change of the run does
+// not show in it.
 type RunInfo struct {
 	ID        RunID        `json:"id"`
 	Key       session.Key  `json:"key"`
@@ -41,8 +41,8 @@ type RunInfo struct {
 	Children  int       `json:"children"` // how many are active
 }
 
-// Elapsed returns how long the run has worked at the time now: from its first turn to its end, or to
-// now if it has not ended. It is zero for a run that never started.
+// Elapsed returns how long the run has worked at the time now: from its first turn to its end, or
+// to now if it has not ended. It is zero for a run that never started.
 func (r RunInfo) Elapsed(now time.Time) time.Duration {
 	switch {
 	case r.Started.IsZero():

@@ -9,7 +9,8 @@ type Status uint8
 
 // The statuses. The package doc has the transitions.
 const (
-	// StatusQueued runs are admitted and wait for a slot of the lane. None of their turns has started.
+	// StatusQueued runs are admitted and wait for a slot of the lane. None of their turns has
+	// started.
 	StatusQueued Status = iota + 1
 	// StatusRunning runs have a turn under way.
 	StatusRunning

@@ -11,8 +11,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// A TurnInput is one turn of one session, as its Runner gets it. The methods are safe for concurrent
-// use. They end with the turn: after it Take and Spawn return ErrStale.
+// A TurnInput is one turn of one session, as its Runner gets it. The methods are safe for
+// concurrent use. They end with the turn: after it Take and Spawn return ErrStale.
 type TurnInput struct {
 	// Session is where the session stands in its tree.
 	Session session.Lineage
@@ -37,7 +37,8 @@ type TurnInput struct {
 	Deadline time.Time
 	// Retry says that a crash interrupted an earlier turn over the same inputs.
 	Retry bool
-	// Children are the newest children of the session that have not ended, oldest first, at most 50.
+	// Children are the newest children of the session that have not ended, oldest first, at most
+	// 50.
 	Children []RunInfo
 	// Exhausted names the budget that forbids model calls. Empty: none does.
 	Exhausted string
@@ -60,8 +61,8 @@ type TurnInput struct {
 	spent    session.Usage
 }
 
-// Take consumes what has arrived since the turn began, or since the last Take. If ctx ends first, the
-// inputs may count as consumed all the same.
+// Take consumes what has arrived since the turn began, or since the last Take. If ctx ends first,
+// the inputs may count as consumed all the same.
 func (t *TurnInput) Take(ctx context.Context) (in []Input, err error) {
 	cmd := tree.Take{Run: t.run.Key(), N: uint32(t.N)}
 	err = t.shell.owner.DoTurn(ctx, t.gen, cmd, func(tr *tree.Tree, r tree.Reply) {
@@ -88,8 +89,8 @@ func (t *TurnInput) Yield(opt JoinOptions, children ...session.Key) {
 }
 
 // Wait waits for children of this session within the turn; see [Supervisor.Wait]. Meanwhile the
-// turn gives its slot of the lane back, so that its children can run. Wait returns when the turn has
-// a slot again, also if ctx has ended, or when the turn is cancelled.
+// turn gives its slot of the lane back, so that its children can run. Wait returns when the turn
+// has a slot again, also if ctx has ended, or when the turn is cancelled.
 func (t *TurnInput) Wait(
 	ctx context.Context, children []session.Key, opt JoinOptions,
 ) ([]RunInfo, error) {

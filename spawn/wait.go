@@ -11,9 +11,9 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// waiter is a caller outside the tree that waits for runs to end. It counts as a session that yields
-// does. No entry of the journal records it, so that it counts anew when the tree has been lost and
-// is read again. The lock of the shell guards it.
+// waiter is a caller outside the tree that waits for runs to end. It counts as a session that
+// yields does. No entry of the journal records it, so that it counts anew when the tree has been
+// lost and is read again. The lock of the shell guards it.
 type waiter struct {
 	members  map[session.Key]bool // whether the run has ended
 	join     tree.Join
@@ -151,8 +151,8 @@ func (sh *treeShell) registerWaiter(ctx context.Context, w *waiter, keys []sessi
 	return err
 }
 
-// addWaiter counts a waiter and has it told of what follows. The owner of the tree calls it, so that
-// no end is missed between the two.
+// addWaiter counts a waiter and has it told of what follows. The owner of the tree calls it, so
+// that no end is missed between the two.
 func (sh *treeShell) addWaiter(w *waiter, t *tree.Tree) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -271,8 +271,8 @@ func (sh *treeShell) stillRunning(ctx context.Context, key session.Key) error {
 	return &StillRunningError{Sessions: left}
 }
 
-// cancelledBelow returns the turns of a session, and of everything below it, that were cancelled and
-// have not returned. It compares keys, because a tree that was lost and is read again has other
+// cancelledBelow returns the turns of a session, and of everything below it, that were cancelled
+// and have not returned. It compares keys, because a tree that was lost and is read again has other
 // runs under the same keys.
 func (sh *treeShell) cancelledBelow(key session.Key) (list []*runningTurn) {
 	sh.mu.Lock()

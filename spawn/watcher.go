@@ -48,8 +48,8 @@ func (sh *treeShell) notifyWatchers(e TreeEvent) {
 	}
 }
 
-// events yields what happens in the tree until ctx ends or the loop breaks. Watching starts with the
-// call, not with the loop.
+// events yields what happens in the tree until ctx ends or the loop breaks. Watching starts with
+// the call, not with the loop.
 func (sh *treeShell) events(ctx context.Context) iter.Seq[TreeEvent] {
 	w := sh.watch()
 	stop := context.AfterFunc(ctx, func() { sh.unwatch(w) })
