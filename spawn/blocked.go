@@ -9,10 +9,12 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// Blocked returns the deliveries of all trees on record that have been given up until somebody retries or dismisses them. A tree that
-// nobody has touched in this process is looked at and not opened. A list beside an error lacks those of trees that cannot be read.
+// Blocked returns the blocked deliveries of all trees on record: those that are not tried again
+// until [Supervisor.Retry] or [Supervisor.Dismiss] is called. A tree that no call has touched in
+// this process is read and not opened. The list beside an error lacks the deliveries of the trees
+// that cannot be read.
 func (s *Supervisor) Blocked(ctx context.Context) (list []Delivery, err error) {
-	err = s.outboxes(ctx, func(_ session.Key, outbox []Delivery) bool {
+	err = s.eachOutbox(ctx, func(_ session.Key, outbox []Delivery) bool {
 		for _, out := range outbox {
 			if !out.Blocked.IsZero() {
 				list = append(list, out)
@@ -23,20 +25,22 @@ func (s *Supervisor) Blocked(ctx context.Context) (list []Delivery, err error) {
 	return list, err
 }
 
-// Retry makes a blocked delivery due again. It opens no other tree than that of the delivery.
+// Retry makes the blocked delivery with a key due again. It opens no tree except that of the
+// delivery. The error is ErrNotFound if no tree has the delivery.
 func (s *Supervisor) Retry(ctx context.Context, key string) error {
-	return s.settle(ctx, key, SettleRetry)
+	return s.settleBlocked(ctx, key, SettleRetry)
 }
 
-// Dismiss gives a blocked delivery up. It opens no other tree than that of the delivery.
+// Dismiss gives the blocked delivery with a key up. It opens no tree except that of the delivery.
+// The error is ErrNotFound if no tree has the delivery.
 func (s *Supervisor) Dismiss(ctx context.Context, key string) error {
-	return s.settle(ctx, key, SettleDismiss)
+	return s.settleBlocked(ctx, key, SettleDismiss)
 }
 
-// settle retries or dismisses a blocked delivery.
-func (s *Supervisor) settle(ctx context.Context, key string, how Settlement) error {
+// settleBlocked retries or dismisses a blocked delivery.
+func (s *Supervisor) settleBlocked(ctx context.Context, key string, how Settlement) error {
 	var root session.Key
-	err := s.outboxes(ctx, func(of session.Key, outbox []Delivery) bool {
+	err := s.eachOutbox(ctx, func(of session.Key, outbox []Delivery) bool {
 		for _, out := range outbox {
 			if out.Key == key {
 				root = of
@@ -45,13 +49,11 @@ func (s *Supervisor) settle(ctx context.Context, key string, how Settlement) err
 		return root.IsZero()
 	})
 	var ord uint32
-	if root.IsValid() { // whatever else cannot be read
-		err = s.home(root).owner.Do(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
-			t.Outbox(func(e *tree.Entry) {
-				if deliveryKey(t, e) == key {
-					ord = e.Ord
-				}
-			})
+	if root.IsValid() { // then trees that cannot be read do not matter
+		err = s.shellOf(root).owner.Do(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
+			if e := entryWithKey(t, key); e != nil {
+				ord = e.Ord
+			}
 		})
 	}
 	if err != nil {
@@ -60,16 +62,29 @@ func (s *Supervisor) settle(ctx context.Context, key string, how Settlement) err
 	if ord == 0 {
 		return fmt.Errorf("%w: delivery %q", ErrNotFound, key)
 	}
-	return s.home(root).owner.Do(ctx, how.command(ord), nil)
+	return s.shellOf(root).owner.Do(ctx, how.command(ord), nil)
 }
 
-// outboxes calls f with the outbox of each tree on record until it returns false. The error is what could not be read.
-func (s *Supervisor) outboxes(ctx context.Context, f func(root session.Key, outbox []Delivery) bool) error {
+// entryWithKey returns the entry of a tree's outbox that has a key, or nil.
+func entryWithKey(t *tree.Tree, key string) (found *tree.Entry) {
+	t.Outbox(func(e *tree.Entry) {
+		if deliveryKey(t, e.Ord) == key {
+			found = e
+		}
+	})
+	return found
+}
+
+// eachOutbox calls f with each outbox on record that is not empty, until f returns false. The error
+// joins those of the trees that cannot be read.
+func (s *Supervisor) eachOutbox(
+	ctx context.Context, f func(root session.Key, outbox []Delivery) bool,
+) error {
 	var errs []error
 	for head, err := range s.cfg.Store.Journal.Roots(ctx, session.RootQuery{}) {
 		var outbox []Delivery
 		if err == nil && isTree(head.Root) {
-			outbox, err = s.lookOut(ctx, head.Root)
+			outbox, err = s.readOutbox(ctx, head.Root)
 		}
 		if err != nil {
 			errs = append(errs, err)
@@ -81,10 +96,11 @@ func (s *Supervisor) outboxes(ctx context.Context, f func(root session.Key, outb
 	return errors.Join(errs...)
 }
 
-// lookOut returns the outbox of a tree: of its owner in this process, if it has one, else of its journal.
-func (s *Supervisor) lookOut(ctx context.Context, root session.Key) ([]Delivery, error) {
+// readOutbox returns the outbox of a tree: from its owner if this process has one, else from its
+// journal.
+func (s *Supervisor) readOutbox(ctx context.Context, root session.Key) ([]Delivery, error) {
 	s.mu.Lock()
-	touched := s.homes[root] != nil
+	touched := s.shells[root] != nil
 	s.mu.Unlock()
 	if touched {
 		return s.Outbox(ctx, root)

@@ -1,33 +1,59 @@
-// Package spawn is the life of a tree of runs: a top-level session and every sub-agent below it.
+// Package spawn runs trees of sessions: a top-level session and every sub-agent below it.
 //
-// A [Supervisor] admits what policy allows, runs one turn of each session at a time through the [Runner] that its user brings,
-// and sees to it that every end comes back to whoever asked for it, over restarts too. All that happens in a tree is facts in
-// one append-only journal, written by one owner; nothing reaches the world before it is durable.
+// A [Supervisor] admits the runs that policy allows and runs one turn of each session at a time. The
+// caller brings the [Runner] that does the work of a turn. The end of every run comes back to the
+// session that asked for it, over restarts too. All that happens in a tree is recorded as facts in
+// one append-only journal, which one owner writes. Nothing has an effect before it is durable.
 //
-//	               Spawn, Post, Steer, Stop, Wait                        what the world sees
-//	                             |                                               ^
-//	Supervisor                   v                                               |
-//	+-- one owner a tree -----------------------------------------------------------------------+
-//	|   commands -> decide and apply all of them -> append once -> act, then reply              |
-//	|                    |                              |           |                           |
-//	|                  tree                          journal        +-> lane     slots, in turn |
-//	|        agent:main:main                                        +-> Runner   one turn each  |
-//	|          +- ...:subagent:a   running                          +-> Deliver  the outbox     |
-//	|          |    +- ...:subagent:b   queued                      +-> Archive  transcripts    |
-//	|          +- ...:subagent:c   ok                                                           |
-//	+-------------------------------------------------------------------------------------------+
+//	             Spawn, Post, Steer, Stop, Wait                   effects
+//	                           |                                     ^
+//	Supervisor                 v                                     |
+//	+-- one owner for each tree -----------------------------------------------------------+
+//	|   commands -> decide and apply all -> append once -> perform effects, then reply     |
+//	|                    |                       |           |                             |
+//	|                  tree                   journal        +-> lane     slots, in turn   |
+//	|        agent:main:main                                 +-> Runner   one turn each    |
+//	|          +- ...:subagent:a   running                   +-> Deliver  the outbox       |
+//	|          |    +- ...:subagent:b   queued               +-> Archive  transcripts      |
+//	|          +- ...:subagent:c   ok                                                      |
+//	+--------------------------------------------------------------------------------------+
+//
+// # Where to begin
+//
+// A caller needs three types. [Config] names the store, the Runner and the rules (config.go).
+// [Open] makes a [Supervisor] of it, which [Supervisor.Run] and [Supervisor.Shutdown] start and end
+// (supervisor.go, lifecycle.go). A [Runner] gets a [TurnInput] and returns a [TurnResult]
+// (runner.go, turn.go). The examples show one task each.
+//
+// To read the code, follow one [Supervisor.Spawn] from command.go into internal/owner, whose step
+// method is one round of a tree: decide, append, act. The rules of a tree are pure functions in
+// internal/tree. What they want done comes back to the treeShell (treeshell.go), which calls the
+// Runner (runningturn.go) and Deliver (sender.go). Package spawntest has a scripted Runner and
+// journals that fail.
+//
+// # Names
+//
+//   - A session is an inbox, a transcript, and one turn at a time. A top-level session talks to
+//     people; every other session is that of a run.
+//   - A run is the work of one sub-agent, from its [Request] to its [Completion]. [RunInfo] says
+//     how it stands.
+//   - A turn is one call of the Runner. It consumes the inputs of its session.
+//   - A tree is a top-level session, its root, and all runs below it. It has one journal.
+//   - The owner of a tree is the one writer of its journal. The epoch of the tree counts its owners.
+//   - The lane has the slots for the turns of runs. A run that waits holds none.
+//   - The outbox has what leaves the tree: each [Delivery] is a completion or a reply.
 //
 // # Sessions and turns
 //
-// Every session, top-level or not, is an inbox and one turn at a time. What people say, what a run was asked to do, a steer, and
-// the end of a child are inputs; a turn consumes all that there are. A session that waits for children holds no slot of the
-// lane and costs no goroutine. A run ends when its turn has ended with nothing left to read, no child alive and nothing to wait
-// for.
+// Inputs are the messages of people, the task of a run, the steers of other sessions, and the ends
+// of children. A turn consumes all inputs that its session has. A session that waits for children
+// holds no slot of the lane and costs no goroutine. A run ends by itself when its turn has ended and
+// it has nothing left to read, no child alive and nothing to wait for.
 //
-// A run ends otherwise when there is a cause: it failed, ran out of time, was stopped, lost its process, or met a limit. The
-// first cause wins. Its descendants are stopped first and it ends after the last of them, so that no run that has ended has
-// a live one below it; the text of its turn is kept. A turn that is cancelled and does not return is given up after a grace
-// period.
+// Otherwise a run ends for a cause: it failed, ran out of time, was stopped, lost its process, or
+// met a limit. The first cause wins. The descendants of the run are stopped first, and the run ends
+// after the last of them, so that a run that has ended has no live run below it. The text of its
+// turn is kept. A turn that is cancelled and does not return is given up after a grace period.
 //
 //	stateDiagram-v2
 //	    [*] --> queued
@@ -52,16 +78,24 @@
 //
 // # What is promised
 //
-// A session that Offshoot runs is told of the end of each child exactly once, whatever crashes when. What leaves a tree, the
-// completions for sessions that the caller runs and the replies to people, is handed to [Config].Deliver at least once and
-// always under the same key. The same spawn key gives the same run, the same message ID is one message. When [Supervisor.Stop]
-// has returned nil, nothing below the session is running. A panic in a Runner, a Deliver or a store is contained.
+//   - A session that Offshoot runs is told of the end of each child exactly once, whenever a process
+//     crashes.
+//   - What leaves a tree is handed to [Config].Deliver at least once, and always under the same key:
+//     the completions for sessions that the caller runs, and the replies to people.
+//   - The same spawn key gives the same run. The same message ID is one message.
+//   - When [Supervisor.Stop] has returned nil, nothing below the session is running.
+//   - A panic in a Runner, in Deliver or in a store is contained.
+//   - A journal that fails for a while loses nothing. Turns go on, and their results are recorded
+//     once it takes entries again.
 //
-// After a crash, runs that never started are started; a run that had a turn under way is interrupted, and its requester told; a
-// top-level session that had one gets another over the same inputs, marked as a retry.
+// After a crash, runs that never started are started. A run that had a turn under way is interrupted
+// and its requester is told. A top-level session that had a turn under way gets another over the
+// same inputs, marked as a retry.
 //
-// # Looking on
+// # Watching a tree
 //
-// [Supervisor.Runs], [Supervisor.Outbox] and [Supervisor.Events] are for the process that owns a tree. [View] says the same of the
-// journal alone, in any process and beside the owner; [Describe] puts one entry into words.
+// [Supervisor.Runs], [Supervisor.Outbox] and [Supervisor.Events] are for the process that owns a
+// tree. [View] says the same from the journal alone, in any process and beside the owner.
+// [Describe] puts one entry of the journal into words. [Settle] retries or dismisses a blocked
+// delivery of a store that no Supervisor has open.
 package spawn

@@ -10,6 +10,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
+// Errors that calls return.
 var (
 	// ErrNotFound is returned for a session, run or delivery that is not on record.
 	ErrNotFound = tree.ErrNotFound
@@ -17,40 +18,47 @@ var (
 	ErrEnded = tree.ErrEnded
 	// ErrStopping is returned for a spawn from a session that is being stopped.
 	ErrStopping = tree.ErrStopping
-	// ErrStale is returned by the methods of a Turn that is over.
+	// ErrStale is returned by the methods of a TurnInput whose turn is over.
 	ErrStale = tree.ErrStale
 	// ErrBudget is returned where a budget does not allow what was asked.
 	ErrBudget = tree.ErrBudget
-	// ErrUnconfirmed is returned if the journal failed for more than a moment, or another owner took
-	// the tree over, before it was certain that a command is durable. It may have happened or not, or
-	// happen once the journal works again. Sent again under the same key it happens once.
+	// ErrUnconfirmed is returned if the journal failed for more than a moment, or another owner
+	// took the tree over, before it was certain that a command is durable. It may have happened or
+	// not, or happen once the journal works again. Sent again under the same key it happens once.
 	ErrUnconfirmed = owner.ErrUnconfirmed
-	// ErrBusy may be returned by Deliver: the receiver is there but wants the delivery later. It does not count as a failure.
-	ErrBusy = errors.New("spawn: the receiver is busy")
-	// ErrShutdown is the cause of the contexts of turns that a shutdown cancels, and of what is refused after one.
-	ErrShutdown = owner.ErrShutdown
 	// ErrRunning is returned by a second [Supervisor.Run].
 	ErrRunning = errors.New("spawn: already running")
+	// ErrBusy is for Deliver to return: the receiver exists, but wants the delivery later. It does
+	// not count as a failed attempt.
+	ErrBusy = errors.New("spawn: the receiver is busy")
+)
 
-	// ErrStopped is the cause of the context of a turn whose run, or one above it, is being stopped.
+// Causes of the context of a turn, as [context.Cause] returns them. A tree that was lost cancels
+// its turns with ErrUnconfirmed.
+var (
+	// ErrShutdown is the cause when a shutdown cancels the turn. Calls that come after a shutdown
+	// return it too.
+	ErrShutdown = owner.ErrShutdown
+	// ErrStopped is the cause when the run of the turn, or one above it, is being stopped.
 	ErrStopped = errors.New("spawn: stopped")
-	// ErrTimedOut is the cause of the context of a turn whose run has no time left.
+	// ErrTimedOut is the cause when the run of the turn has no time left.
 	ErrTimedOut = errors.New("spawn: timed out")
-	// ErrTurnCancelled is the cause of the context of a turn that [Supervisor.CancelTurn] ended.
+	// ErrTurnCancelled is the cause when [Supervisor.CancelTurn] ended the turn.
 	ErrTurnCancelled = errors.New("spawn: the turn was cancelled")
 )
 
 // An InputError is a field that cannot be accepted.
 type InputError = tree.InputError
 
-// A PanicError is a panic in a Runner, Deliver or store that was contained.
+// A PanicError is a panic in a Runner, in Deliver or in a store that was contained.
 type PanicError = owner.PanicError
 
-// A JournalError is an entry of a tree's journal that cannot follow those before it. It is [session.ErrFormat] if a newer version may
-// have written the entry, else [session.ErrCorrupt].
+// A JournalError is an entry of a tree's journal that cannot follow the entries before it. It is
+// [session.ErrFormat] if a newer version may have written the entry, else [session.ErrCorrupt].
 type JournalError = owner.JournalError
 
-// A StillRunningError names what has not returned although it was cancelled and given up.
+// A StillRunningError names the calls that have not returned although they were cancelled and their
+// grace period is over.
 type StillRunningError struct {
 	Sessions   []session.Key // whose Runner has not returned
 	Deliveries []session.Key // for whom Deliver has not returned; only after a shutdown
@@ -67,7 +75,8 @@ func (e *StillRunningError) Error() string {
 			names[i] = k.String()
 		}
 		if len(names) > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s have not returned: %s", len(names), what.name, strings.Join(names, ", ")))
+			parts = append(parts, fmt.Sprintf("%d %s have not returned: %s",
+				len(names), what.name, strings.Join(names, ", ")))
 		}
 	}
 	if len(parts) == 0 {

@@ -1,9 +1,6 @@
 package spawn
 
 import (
-	"context"
-	"iter"
-	"sync"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/enum"
@@ -28,16 +25,16 @@ const (
 	EventDeferred                       // a delivery failed and is tried again
 	EventBlocked                        // a delivery waits for Retry or Dismiss
 	EventArchived                       // a run left the tree
-	EventLate                           // a turn that was given up still said something
+	EventLate                           // a turn that was given up returned something after all
 	EventDelta                          // text as it comes; not kept
-	EventRefused                        // a spawn was refused, by a rule or for its arguments; not kept
-	EventLost                           // the tree was lost, to its journal or another owner
-	EventStalled                        // the journal takes nothing, or with an empty Error does again
+	EventRefused                        // a spawn was refused: by a rule, or as invalid; not kept
+	EventLost                           // this process lost the tree, see Error; not kept
+	EventStalled                        // the journal fails; without Error: it works again; not kept
 )
 
 var eventNames = [...]string{
-	"none", "admitted", "posted", "turn", "turn_ended", "stopping", "ended", "recovered", "delivered", "deferred", "blocked", "archived",
-	"late", "delta", "refused", "lost", "stalled",
+	"none", "admitted", "posted", "turn", "turn_ended", "stopping", "ended", "recovered",
+	"delivered", "deferred", "blocked", "archived", "late", "delta", "refused", "lost", "stalled",
 }
 
 // String returns the name of the kind, such as "turn_ended". That of the zero EventKind is "none".
@@ -56,52 +53,76 @@ func (k *EventKind) UnmarshalText(text []byte) error {
 // A TreeEvent is one thing that happened in a tree. It is a value. Events other than EventDelta,
 // EventRefused, EventLost and EventStalled show what is durable.
 type TreeEvent struct {
-	Kind    EventKind     `json:"kind"`
-	Time    time.Time     `json:"time"`
-	Session session.Key   `json:"session"`
-	Run     RunID         `json:"run,omitempty"` // empty for the top-level session
-	Parent  session.Key   `json:"parent,omitzero"`
-	Agent   string        `json:"agent,omitempty"`
-	Label   string        `json:"label,omitempty"`
-	Depth   int           `json:"depth"`
-	Turn    int           `json:"turn,omitempty"`
-	Status  Status        `json:"status,omitzero"` // after the event
-	Class   string        `json:"class,omitempty"` // of EventPosted: the name of an InputClass
-	Text    string        `json:"text,omitempty"`  // the task, the message, the result, the delta
-	Error   string        `json:"error,omitempty"`
-	Usage   session.Usage `json:"usage,omitzero"` // of EventTurnEnded; of EventEnded: of all turns
-	To      session.Key   `json:"to,omitzero"`    // of EventEnded: who is told; zero: no session is
-	Key     string        `json:"key,omitempty"`  // of a delivery
+	Kind EventKind `json:"kind"`
+	Time time.Time `json:"time"`
+	// Session is the session that the event is about. An event of a delivery is about the top-level
+	// session.
+	Session session.Key `json:"session"`
+	Run     RunID       `json:"run,omitempty"` // empty for the top-level session
+	Parent  session.Key `json:"parent,omitzero"`
+	Agent   string      `json:"agent,omitempty"`
+	Label   string      `json:"label,omitempty"`
+	Depth   int         `json:"depth"`
+	Turn    int         `json:"turn,omitempty"`
+	Status  Status      `json:"status,omitzero"` // after the event
+	// Class is the name of the InputClass in an EventPosted.
+	Class string `json:"class,omitempty"`
+	// Text is the task, the message, the result or the delta.
+	Text  string `json:"text,omitempty"`
+	Error string `json:"error,omitempty"`
+	// Usage is that of the turn in an EventTurnEnded, and that of all turns in an EventEnded.
+	Usage session.Usage `json:"usage,omitzero"`
+	// To is the session that is told, in an EventEnded; zero if none is.
+	To session.Key `json:"to,omitzero"`
+	// Key is the Key of the Delivery that the event is about.
+	Key string `json:"key,omitempty"`
 }
 
 var eventKinds = map[tree.Kind]EventKind{
-	tree.Admitted: EventAdmitted, tree.Posted: EventPosted, tree.TurnStarted: EventTurn, tree.TurnEnded: EventTurnEnded,
-	tree.StopRequested: EventStopping, tree.RunEnded: EventEnded, tree.Recovered: EventRecovered, tree.Archived: EventArchived, tree.Late: EventLate,
-	tree.Delivered: EventDelivered, tree.Deferred: EventDeferred, tree.Blocked: EventBlocked,
+	tree.Admitted:      EventAdmitted,
+	tree.Posted:        EventPosted,
+	tree.TurnStarted:   EventTurn,
+	tree.TurnEnded:     EventTurnEnded,
+	tree.StopRequested: EventStopping,
+	tree.RunEnded:      EventEnded,
+	tree.Recovered:     EventRecovered,
+	tree.Archived:      EventArchived,
+	tree.Late:          EventLate,
+	tree.Delivered:     EventDelivered,
+	tree.Deferred:      EventDeferred,
+	tree.Blocked:       EventBlocked,
 }
 
-// eventOf returns what a fact shows to people, if anything.
+// eventOf returns the event that shows a fact. Not every fact has one.
 func eventOf(t *tree.Tree, f *tree.Fact) (e TreeEvent, ok bool) {
 	kind, ok := eventKinds[f.Kind]
 	if !ok {
 		return e, false
 	}
-	e = TreeEvent{Kind: kind, Time: time.Unix(0, f.At).UTC(), Session: f.Run, Turn: int(f.N), Text: string(f.Text)}
+	e = TreeEvent{
+		Kind: kind, Time: time.Unix(0, f.At).UTC(), Session: f.Run, Turn: int(f.N),
+		Text: string(f.Text),
+	}
 	switch f.Kind {
 	case tree.Delivered, tree.Deferred, tree.Blocked:
 		e.Session, e.Error, e.Text, e.Turn = t.Root().Key(), string(f.Text), "", 0
-		e.Key = keyOfDelivery(t, f.Ord)
+		e.Key = deliveryKey(t, f.Ord)
 	case tree.Posted:
 		e.Class = f.Class.String()
 	case tree.StopRequested:
 		e.Error, e.Text = string(f.Text), ""
-	default: // the others have nothing of their own to show yet
+	default: // nothing to add yet
 	}
-	r := t.Run(e.Session)
-	if r == nil {
-		return e, true
+	if r := t.Run(e.Session); r != nil {
+		e.describeRun(r, f)
 	}
-	e.Label, e.Depth, e.Status, e.Agent, e.Parent = r.Spec.Label, r.Spec.Depth, Status(r.State), r.Spec.Agent, r.Spec.Parent
+	return e, true
+}
+
+// describeRun adds what the run of the session says, after the fact f.
+func (e *TreeEvent) describeRun(r *tree.Run, f *tree.Fact) {
+	e.Label, e.Depth, e.Agent, e.Parent = r.Spec.Label, r.Spec.Depth, r.Spec.Agent, r.Spec.Parent
+	e.Status = Status(r.State)
 	if !r.IsRoot() {
 		e.Run = RunID(r.Spec.ID)
 	}
@@ -111,7 +132,7 @@ func eventOf(t *tree.Tree, f *tree.Fact) (e TreeEvent, ok bool) {
 	case tree.TurnStarted:
 		e.Status = StatusRunning
 	case tree.TurnEnded:
-		if e.Status.Terminal() { // by a later fact of the same batch
+		if e.Status.Terminal() { // the run was ended by a later fact of the same batch
 			e.Status = StatusWaiting
 		}
 		if f.Answer != nil {
@@ -125,83 +146,6 @@ func eventOf(t *tree.Tree, f *tree.Fact) (e TreeEvent, ok bool) {
 		if r.Answer != nil {
 			e.Text = string(r.Answer.Text)
 		}
-	default: // the others show how the session stands
+	default: // the status says all
 	}
-	return e, true
-}
-
-// maxPending bounds what a slow watcher makes us keep: beyond it deltas are dropped, events never.
-const maxPending = 4096
-
-// watcher collects events for one loop over Events.
-type watcher struct {
-	mu      sync.Mutex
-	pending []TreeEvent
-	wake    chan struct{} // 1
-}
-
-func (w *watcher) add(e TreeEvent) {
-	w.mu.Lock()
-	if e.Kind != EventDelta || len(w.pending) < maxPending {
-		w.pending = append(w.pending, e)
-	}
-	w.mu.Unlock()
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (w *watcher) take() []TreeEvent {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	list := w.pending
-	w.pending = nil
-	return list
-}
-
-func (h *home) show(e TreeEvent) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for w := range h.watchers {
-		w.add(e)
-	}
-}
-
-// events yields what happens in the tree until ctx ends or the loop breaks. Watching starts with the call.
-func (h *home) events(ctx context.Context) iter.Seq[TreeEvent] {
-	w := h.watch()
-	stop := context.AfterFunc(ctx, func() { h.unwatch(w) })
-	return func(yield func(TreeEvent) bool) {
-		defer stop()
-		defer h.unwatch(w)
-		for {
-			for _, e := range w.take() {
-				if !yield(e) {
-					return
-				}
-			}
-			select {
-			case <-w.wake:
-			case <-ctx.Done():
-				return
-			case <-h.sup.closed:
-				return
-			}
-		}
-	}
-}
-
-func (h *home) watch() *watcher {
-	w := &watcher{wake: make(chan struct{}, 1)}
-	h.mu.Lock()
-	h.watchers[w] = struct{}{}
-	h.mu.Unlock()
-	return w
-}
-
-func (h *home) unwatch(w *watcher) {
-	h.mu.Lock()
-	delete(h.watchers, w)
-	h.mu.Unlock()
 }

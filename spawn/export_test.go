@@ -22,7 +22,7 @@ func LiftLimits(s *Supervisor) {
 func (s *Supervisor) SlotsUsed() int { return s.lane.Used() }
 
 // NewID returns an id as the Supervisor makes them.
-func (s *Supervisor) NewID() string { return s.newID() }
+func (s *Supervisor) NewID() string { return s.ids.newID() }
 
 // A Checkpoint is the state of a tree after an append. It is valid during the call that gets it.
 type Checkpoint struct {
@@ -36,8 +36,8 @@ type Checkpoint struct {
 // CheckAppends has check called after every append of the Supervisor, before it acts on the facts.
 // It must be called before anything is asked of the Supervisor.
 func (s *Supervisor) CheckAppends(check func(c Checkpoint)) {
-	s.own.Check = func(root session.Key, t *tree.Tree, last session.Seq) {
-		check(Checkpoint{last, root, t, s.own.Options})
+	s.ownerConfig.Check = func(root session.Key, t *tree.Tree, last session.Seq) {
+		check(Checkpoint{last, root, t, s.ownerConfig.Options})
 	}
 }
 
@@ -66,6 +66,6 @@ func (c Checkpoint) Verify(ctx context.Context, j session.Journal) error {
 // Live returns what [Supervisor.Runs] and [Supervisor.Outbox] would return of the tree in memory,
 // and how its top-level session stands.
 func (c Checkpoint) Live() (runs []RunInfo, outbox []Delivery, top Status) {
-	c.tree.Outbox(func(e *tree.Entry) { outbox = append(outbox, outgoingOf(c.tree, e)) })
+	c.tree.Outbox(func(e *tree.Entry) { outbox = append(outbox, deliveryOf(c.tree, e)) })
 	return runsBelow(c.tree, c.tree.Root(), true, nil), outbox, Status(c.tree.Root().State)
 }

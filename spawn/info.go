@@ -10,22 +10,29 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-func stamp(ns int64) time.Time {
+// This file converts what the tree holds to the types of this package and back. What reads a
+// [tree.Tree] is called by the owner of the tree.
+
+// timeOf returns the time of so many nanoseconds since 1970, in UTC. 0 is the zero time.
+func timeOf(ns int64) time.Time {
 	if ns == 0 {
 		return time.Time{}
 	}
 	return time.Unix(0, ns).UTC()
 }
 
-// infoOf returns what is known of a run. It is called by the owner of the tree.
+// infoOf returns what is known of a run.
 func infoOf(t *tree.Tree, r *tree.Run) RunInfo {
 	s := r.Spec
 	info := RunInfo{
-		ID: RunID(s.ID), Key: s.Key, Root: t.Root().Key(), Parent: s.Parent, SessionID: s.SessionID, Depth: s.Depth, Role: s.Role,
-		Agent: s.Agent, Label: s.Label, Task: string(s.Task), Status: Status(r.State), Error: reasonOf(r),
+		ID: RunID(s.ID), Key: s.Key, Root: t.Root().Key(), Parent: s.Parent, SessionID: s.SessionID,
+		Depth: s.Depth, Role: s.Role, Agent: s.Agent, Label: s.Label, Task: string(s.Task),
+		Status: Status(r.State), Error: reasonOf(r),
 		Model:    ModelInfo{Requested: s.Asked, Resolved: s.Model},
-		Thinking: s.Thinking, Tools: slices.Clone(s.Tools), Sandboxed: s.Sandboxed, Warnings: slices.Clone(s.Warnings),
-		Created: stamp(s.Created), Started: stamp(r.Started), Deadline: stamp(r.Deadline), Ended: stamp(r.Ended),
+		Thinking: s.Thinking, Tools: slices.Clone(s.Tools), Sandboxed: s.Sandboxed,
+		Warnings: slices.Clone(s.Warnings),
+		Created:  timeOf(s.Created), Started: timeOf(r.Started),
+		Deadline: timeOf(r.Deadline), Ended: timeOf(r.Ended),
 		Turns: int(r.Turns), Children: r.Live(),
 	}
 	if a := r.Answer; a != nil {
@@ -36,7 +43,7 @@ func infoOf(t *tree.Tree, r *tree.Run) RunInfo {
 	return info
 }
 
-// reasonOf says why a run does not end well.
+// reasonOf says why a run does not end well, or "".
 func reasonOf(r *tree.Run) string {
 	if r.Cause == tree.NoCause {
 		return ""
@@ -50,7 +57,9 @@ func resultOf(a *tree.Result) Result {
 		res.JSON = json.RawMessage(a.JSON)
 	}
 	for _, f := range a.Files {
-		res.Files = append(res.Files, File{Name: string(f.Name), Path: string(f.Path), MediaType: string(f.MediaType)})
+		res.Files = append(res.Files, File{
+			Name: string(f.Name), Path: string(f.Path), MediaType: string(f.MediaType),
+		})
 	}
 	return res
 }
@@ -69,6 +78,7 @@ func treeUsage(u session.Usage) tree.Usage {
 	}
 }
 
+// answerOf returns what a Runner returned as the tree records it.
 func answerOf(o TurnResult) tree.Result {
 	a := tree.Result{
 		Text: tree.Text(o.Result.Text), JSON: tree.Text(o.Result.JSON),
@@ -76,7 +86,9 @@ func answerOf(o TurnResult) tree.Result {
 		Fallback: tree.Text(o.Fallback), Reply: tree.Text(o.Reply),
 	}
 	for _, f := range o.Result.Files {
-		a.Files = append(a.Files, tree.File{Name: tree.Text(f.Name), Path: tree.Text(f.Path), MediaType: tree.Text(f.MediaType)})
+		a.Files = append(a.Files, tree.File{
+			Name: tree.Text(f.Name), Path: tree.Text(f.Path), MediaType: tree.Text(f.MediaType),
+		})
 	}
 	return a
 }
@@ -84,7 +96,8 @@ func answerOf(o TurnResult) tree.Result {
 // completionOf returns the end of a run as its requester is told of it.
 func completionOf(t *tree.Tree, r *tree.Run, requester session.Key) *Completion {
 	c := &Completion{
-		Run: infoOf(t, r), Nonce: strconv.FormatUint(r.Nonce, 16), Requester: requester, Siblings: int(r.Siblings),
+		Run: infoOf(t, r), Nonce: strconv.FormatUint(r.Nonce, 16), Requester: requester,
+		Siblings: int(r.Siblings),
 	}
 	if r.Answer != nil {
 		c.Fallback = string(r.Answer.Fallback)
@@ -92,9 +105,11 @@ func completionOf(t *tree.Tree, r *tree.Run, requester session.Key) *Completion 
 	return c
 }
 
-func (h *home) input(t *tree.Tree, in tree.Input) Input {
+// inputOf returns an input as a turn gets it.
+func inputOf(t *tree.Tree, in tree.Input) Input {
 	x := Input{
-		Ord: int(in.Ord), Class: InputClass(in.Class), ID: in.ID, Text: string(in.Text), From: in.From, Time: stamp(in.At), Route: in.Route,
+		Ord: int(in.Ord), Class: InputClass(in.Class), ID: in.ID, Text: string(in.Text),
+		From: in.From, Time: timeOf(in.At), Route: in.Route,
 	}
 	if in.Class == tree.Completion {
 		if c := t.Run(in.From); c != nil {
@@ -104,11 +119,11 @@ func (h *home) input(t *tree.Tree, in tree.Input) Input {
 	return x
 }
 
-// outgoingOf returns an entry of the outbox as it is handed over.
-func outgoingOf(t *tree.Tree, e *tree.Entry) Delivery {
+// deliveryOf returns an entry of the outbox as Deliver gets it.
+func deliveryOf(t *tree.Tree, e *tree.Entry) Delivery {
 	out := Delivery{
-		Key: deliveryKey(t, e), Attempt: int(e.Tries) + 1, Epoch: t.Epoch(), MayRepeat: e.Maybe(), To: e.To,
-		Blocked: stamp(e.Blocked), Error: string(e.Error),
+		Key: deliveryKey(t, e.Ord), Attempt: int(e.Tries) + 1, Epoch: t.Epoch(),
+		MayRepeat: e.Maybe(), To: e.To, Blocked: timeOf(e.Blocked), Error: string(e.Error),
 	}
 	if e.Reply {
 		out.Reply = &Reply{From: e.Run, Text: string(e.Text), Failed: e.Failed}
@@ -123,10 +138,10 @@ func outgoingOf(t *tree.Tree, e *tree.Entry) Delivery {
 	return out
 }
 
-// deliveryKey names an entry: the same over retries and restarts, and another one for every entry ever made.
-func deliveryKey(t *tree.Tree, e *tree.Entry) string { return keyOfDelivery(t, e.Ord) }
-
-func keyOfDelivery(t *tree.Tree, ord uint32) string {
+// deliveryKey names the entry of the outbox with an ordinal. The name stays the same over retries
+// and restarts, and no two entries of any tree ever share one.
+func deliveryKey(t *tree.Tree, ord uint32) string {
 	var b [64]byte
-	return string(strconv.AppendUint(append(append(b[:0], t.Root().Spec.SessionID...), '.'), uint64(ord), 10))
+	key := append(append(b[:0], t.Root().Spec.SessionID...), '.')
+	return string(strconv.AppendUint(key, uint64(ord), 10))
 }

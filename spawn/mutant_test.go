@@ -73,7 +73,7 @@ var mutants = []mutant{
 		"c.gen != 0 || c.patient", "c.gen != 0", ".", "TestTurnWaitsWhileStalled",
 	},
 	{
-		"I3 a session that waits holds no slot", "home.go",
+		"I3 a session that waits holds no slot", "slot.go",
 		"\ts.paused++\n\ts.mu.Unlock()\n\ts.release()\n", "\ts.paused++\n\ts.mu.Unlock()\n", ".", "TestLaneOfOneWithFiveLevels",
 	},
 	{
@@ -81,7 +81,7 @@ var mutants = []mutant{
 		"\t\t\t\to.giveBack(c)\n\t\t\t}\n\t\t\tc.decided", "\t\t\t}\n\t\t\tc.decided", ".", "TestSlotOfWhatHasLeft",
 	},
 	{
-		"I4 a turn that was cancelled before it began does not call the Runner", "home.go",
+		"I4 a turn that was cancelled before it began does not call the Runner", "runningturn.go",
 		"\tif ctx.Err() != nil {\n\t\treturn out, context.Cause(ctx)\n\t}\n", "", ".", "TestTurnsOfASessionNeverOverlap",
 	},
 	{
@@ -109,9 +109,9 @@ var mutants = []mutant{
 		"\tt.answer(r, f)\n", "\tif r.Cause == NoCause {\n\t\tt.answer(r, f)\n\t}\n", "./internal/tree", "TestScenarios/first_cause",
 	},
 	{
-		"I6 a Runner that ends its goroutine is reported", "home.go",
-		"\tdefer func() { h.report(u, out, err) }() // also if the Runner ends its goroutine\n\tout, err = h.call(ctx, &u.turn)\n",
-		"\tout, err = h.call(ctx, &u.turn)\n\th.report(u, out, err)\n", ".", "TestRunnerThatGoes",
+		"I6 a Runner that ends its goroutine is reported", "runningturn.go",
+		"\tdefer func() { sh.reportTurn(rt, out, err) }() // also if the Runner ends its goroutine\n\tout, err = sh.callRunner(ctx, &rt.turn)\n",
+		"\tout, err = sh.callRunner(ctx, &rt.turn)\n\tsh.reportTurn(rt, out, err)\n", ".", "TestRunnerThatGoes",
 	},
 	{
 		"I7 a result is what the Runner returned", "info.go",

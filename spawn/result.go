@@ -12,15 +12,16 @@ type Result struct {
 	Text string `json:"text,omitempty"`
 	// JSON is a typed result, where one was asked for.
 	JSON json.RawMessage `json:"json,omitempty"`
-	// Files are artifacts, by reference.
+	// Files are what was made, by reference.
 	Files []File `json:"files,omitempty"`
-	// Usage is what was consumed: of one turn in a Runner's Result, of all turns in a run's.
+	// Usage is what was consumed: in the Result that a Runner returns by that turn, in the Result
+	// of a RunInfo by all turns of the run.
 	Usage session.Usage `json:"usage,omitzero"`
-	// Model is the one that really ran; empty if the Runner did not say.
+	// Model is the model that the Runner called; empty if the Runner does not say.
 	Model string `json:"model,omitempty"`
 }
 
-// A File is something that a run made.
+// A File is a reference to something that a run made.
 type File struct {
 	Name      string `json:"name"`
 	Path      string `json:"path,omitempty"`

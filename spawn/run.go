@@ -9,7 +9,8 @@ import (
 // A RunID names a run. It is a UUID and stays the same over restarts.
 type RunID string
 
-// RunInfo is what is known of a run at one moment. It is a value: a later change of the run does not show in it.
+// RunInfo is what is known of a run at one moment. It is a value: a later change of the run does
+// not show in it.
 type RunInfo struct {
 	ID        RunID        `json:"id"`
 	Key       session.Key  `json:"key"`
@@ -23,23 +24,25 @@ type RunInfo struct {
 	Task      string       `json:"task"`
 	Status    Status       `json:"status"`
 	Result    Result       `json:"result,omitzero"`
-	// Error says why a run did not end well; empty for one that did or that has not ended.
+	// Error says why the run did not end well. It is empty for a run that did, and for one that has
+	// no cause to end.
 	Error    string    `json:"error,omitempty"`
 	Model    ModelInfo `json:"model,omitzero"`
 	Thinking string    `json:"thinking,omitempty"`
-	// Tools are the names that policy granted at the spawn. What a turn gets is never more.
+	// Tools are the names of the tools that policy granted at the spawn. A turn never gets more.
 	Tools     []string  `json:"tools,omitempty"`
 	Sandboxed bool      `json:"sandboxed,omitempty"`
 	Warnings  []string  `json:"warnings,omitempty"`
 	Created   time.Time `json:"created"`
-	Started   time.Time `json:"started,omitzero"`  // of the first turn
+	Started   time.Time `json:"started,omitzero"`  // when the first turn did
 	Deadline  time.Time `json:"deadline,omitzero"` // set with Started, if the run has a timeout
 	Ended     time.Time `json:"ended,omitzero"`
-	Turns     int       `json:"turns"`
-	Children  int       `json:"children"` // active now
+	Turns     int       `json:"turns"`    // how many have started
+	Children  int       `json:"children"` // how many are active
 }
 
-// Elapsed returns how long the run has worked at now: from its first turn to its end. Zero if it never started.
+// Elapsed returns how long the run has worked at the time now: from its first turn to its end, or
+// to now if it has not ended. It is zero for a run that never started.
 func (r RunInfo) Elapsed(now time.Time) time.Duration {
 	switch {
 	case r.Started.IsZero():
@@ -50,73 +53,9 @@ func (r RunInfo) Elapsed(now time.Time) time.Duration {
 	return r.Ended.Sub(r.Started)
 }
 
-// ModelInfo is which model was asked for, which one policy chose, and which one really ran.
+// ModelInfo names the model of a run at three stages. Each name may be empty.
 type ModelInfo struct {
-	Requested string `json:"requested,omitempty"`
-	Resolved  string `json:"resolved,omitempty"`
-	Actual    string `json:"actual,omitempty"`
-}
-
-// A Completion is the end of a run on its way to whoever asked for it. It is frozen when the run ends.
-type Completion struct {
-	Run RunInfo `json:"run"`
-	// Fallback is what to announce where Run.Result.Text is blank: the last visible text of the run, else its last
-	// tool text, else how far it came; empty if there is nothing at all.
-	Fallback string `json:"fallback,omitempty"`
-	// Nonce was drawn when the run ended. It makes the fence of the announcement one that no text of the child can hold.
-	Nonce string `json:"nonce"`
-	// Requester is the session that is told: the one that spawned the run, or one above it if that one has ended.
-	Requester session.Key `json:"requester"`
-	// Siblings counts the runs of the same requester that were still active when this one ended.
-	Siblings int `json:"siblings,omitempty"`
-}
-
-// A Delivery is something that leaves a tree: a completion for a session that the caller runs, or a
-// reply for people. Exactly one of Completion and Reply is set.
-//
-// It is handed over at least once, always under the same Key and with the same content. A receiver
-// that acts only on keys it has not seen acts once. A later attempt differs in Attempt, Epoch and
-// MayRepeat alone.
-//
-// Each attempt gets a Delivery of its own: the receiver may keep it, and what Completion and Reply
-// point to.
-type Delivery struct {
-	// Key names the delivery. It stays the same over attempts and restarts, and two deliveries
-	// never share one.
-	Key string `json:"key"`
-	// Attempt counts from 1: one more than the attempts that are on record as failed. An attempt
-	// that ended in ErrBusy is not one of them.
-	Attempt int `json:"attempt"`
-	// Epoch grows with each owner of the tree. A delivery with an Epoch below one that the receiver
-	// has seen for the same tree comes from a former owner.
-	Epoch uint64 `json:"epoch"`
-	// MayRepeat says that an earlier attempt may already have arrived: its acknowledgement was
-	// lost, or the process that made it died.
-	MayRepeat bool `json:"mayRepeat,omitempty"`
-	// Completion is the end of a run that a session run by the caller asked for; nil in a reply.
-	Completion *Completion `json:"completion,omitempty"`
-	// Reply is what a session run by Offshoot says to people; nil in a completion.
-	Reply *Reply `json:"reply,omitempty"`
-	// To is the session that the delivery concerns: the requester of a completion, the conversation
-	// of a reply.
-	To session.Key `json:"to"`
-	// Blocked is when the attempts were given up; the delivery then waits for Retry or Dismiss.
-	// Zero while attempts go on, and so always zero in a call to Deliver.
-	Blocked time.Time `json:"blocked,omitzero"`
-	// Error is what the last attempt failed with, ErrBusy included; empty before the first one that
-	// failed.
-	Error string `json:"error,omitempty"`
-}
-
-// A Reply is the visible text of a managed turn, and where it goes.
-type Reply struct {
-	// From is the session that speaks: the To of the delivery, or a sub-agent that is bound to its
-	// thread.
-	From session.Key `json:"from"`
-	// Text is what people are to read.
-	Text string `json:"text"`
-	// Failed says that the turn failed: Text is an apology, not an answer.
-	Failed bool `json:"failed,omitempty"`
-	// Route is where the input came from that the turn answers; zero if that is not known.
-	Route session.Route `json:"route,omitzero"`
+	Requested string `json:"requested,omitempty"` // what the requester asked for
+	Resolved  string `json:"resolved,omitempty"`  // what policy chose
+	Actual    string `json:"actual,omitempty"`    // what the Runner says it called
 }

@@ -36,7 +36,7 @@ func (how Settlement) String() string {
 	return fmt.Sprintf("Settlement(%d)", how)
 }
 
-// command returns what settles an entry of the outbox of a tree.
+// command returns the command that settles the entry of a tree's outbox with an ordinal.
 func (how Settlement) command(ord uint32) tree.Command {
 	if how == SettleRetry {
 		return tree.Retry{Ord: ord}
@@ -48,7 +48,7 @@ func (how Settlement) command(ord uint32) tree.Command {
 type NotBlockedError struct {
 	Key  string      // of the delivery
 	Root session.Key // of its tree
-	Due  time.Time   // when it is tried next; a time that is past says that it is tried at once
+	Due  time.Time   // when it is tried next: at once if that time is past
 }
 
 func (e *NotBlockedError) Error() string {
@@ -79,7 +79,7 @@ func (e *AmbiguousError) Error() string {
 // no other, for this one command. The facts of taking it over, among them the end of turns whose
 // process is gone, and the settlement itself are one batch: either all of them are recorded or
 // none. Settle starts no turn, delivers nothing and archives nothing. The tree is due at once, so
-// that the next Supervisor looks at it first thing.
+// that the next Supervisor opens it as soon as it runs.
 //
 // The caller must have opened the store for writing, and no Supervisor may use it meanwhile. The
 // lock of a directory keeps other processes out. With another store, a Supervisor that owns the
@@ -93,7 +93,7 @@ func (e *AmbiguousError) Error() string {
 //   - an *[InputError] for a store without a Journal or a how that is not valid;
 //   - [ErrNotFound] if no tree has the delivery, joined with the errors of the trees that cannot
 //     be read. Trees that cannot be read do not matter if another one has the delivery;
-//   - a *[NotBlockedError] if the delivery is tried by itself;
+//   - a *[NotBlockedError] if the delivery is not blocked;
 //   - an *[AmbiguousError] if several trees have the delivery;
 //   - [ErrUnconfirmed] if the journal failed, or another owner took the tree over. Settle may be
 //     called again: then a retry that was recorded is a *NotBlockedError, and a dismissal
@@ -112,7 +112,7 @@ func Settle(ctx context.Context, store *session.Store, key string, how Settlemen
 	if err != nil {
 		return err
 	}
-	err = takeOver(ctx, store.Journal, found.root, how.command(found.ord))
+	err = decideOnce(ctx, store.Journal, found.root, how.command(found.ord))
 	if errors.Is(err, session.ErrReadOnly) {
 		return fmt.Errorf("spawn: %v delivery %q of %q: %w", how, key, found.root, session.ErrReadOnly)
 	}
@@ -147,7 +147,7 @@ func findBlocked(
 		default:
 			roots, found = append(roots, head.Root), outboxPlace{head.Root, entry.Ord}
 			if entry.Blocked == 0 {
-				pending = &NotBlockedError{Key: key, Root: head.Root, Due: stamp(entry.Due)}
+				pending = &NotBlockedError{Key: key, Root: head.Root, Due: timeOf(entry.Due)}
 			}
 		}
 	}
@@ -166,24 +166,19 @@ func findBlocked(
 	return found, nil
 }
 
-// findEntry returns the entry of a tree's outbox that has a key, or nil.
+// findEntry reads a tree and returns the entry of its outbox that has a key, or nil.
 func findEntry(
 	ctx context.Context, j session.Journal, root session.Key, key string,
-) (found *tree.Entry, err error) {
+) (*tree.Entry, error) {
 	v := viewer{root: root}
 	if err := v.read(j.Read(ctx, root, 0)); err != nil {
 		return nil, err
 	}
-	v.tree.Outbox(func(e *tree.Entry) {
-		if deliveryKey(v.tree, e) == key {
-			found = e
-		}
-	})
-	return found, nil
+	return entryWithKey(v.tree, key), nil
 }
 
-// takeOver has one command decided by an owner that does nothing else.
-func takeOver(ctx context.Context, j session.Journal, root session.Key, cmd tree.Command) error {
+// decideOnce takes a tree over, has one command decided, and leaves the tree.
+func decideOnce(ctx context.Context, j session.Journal, root session.Key, cmd tree.Command) error {
 	var working sync.WaitGroup
 	defer working.Wait() // the owner may work after its answer, and the caller may close the store
 	idle := func() bool { return false }
@@ -197,7 +192,7 @@ func takeOver(ctx context.Context, j session.Journal, root session.Key, cmd tree
 		Options: &tree.Options{
 			Rules: &policy.Rules{}, CallerRun: true, Replies: true, Grace: DefaultGrace,
 		},
-	}, root, passive{})
+	}, root, noEffects{})
 	// The appends end with ctx. That the call does not makes its answer certain.
 	return o.Do(context.WithoutCancel(ctx), cmd, nil)
 }
@@ -222,14 +217,14 @@ func (j dueAtOnce) Append(
 	return j.Journal.Append(ctx, root, after, b)
 }
 
-// passive is an owner.Executor that performs no effect.
-type passive struct{}
+// noEffects is an owner.Executor that performs no effect.
+type noEffects struct{}
 
-func (passive) Start(uint64, *tree.Tree, *tree.Run)     {}
-func (passive) Cancel(*tree.Run, uint32)                {}
-func (passive) Free(*tree.Run, uint32) bool             { return false }
-func (passive) Deliver(uint64, *tree.Tree, *tree.Entry) {}
-func (passive) Archive(uint64, *tree.Tree, *tree.Run)   {}
-func (passive) Publish(*tree.Tree, []tree.Fact)         {}
-func (passive) Lost(error, bool)                        {}
-func (passive) Stalled(error)                           {}
+func (noEffects) Start(uint64, *tree.Tree, *tree.Run)     {}
+func (noEffects) Cancel(*tree.Run, uint32)                {}
+func (noEffects) Free(*tree.Run, uint32) bool             { return false }
+func (noEffects) Deliver(uint64, *tree.Tree, *tree.Entry) {}
+func (noEffects) Archive(uint64, *tree.Tree, *tree.Run)   {}
+func (noEffects) Publish(*tree.Tree, []tree.Fact)         {}
+func (noEffects) Lost(error, bool)                        {}
+func (noEffects) Stalled(error)                           {}

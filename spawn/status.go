@@ -2,31 +2,34 @@ package spawn
 
 import "github.com/offshoot-sdk/offshoot/internal/enum"
 
-// A Status is where a run stands. The zero Status is no status: no run has it.
+// A Status says how a run stands. The zero Status is not one that a run has.
 //
 // The names are stable: they are the text form, in JSON too.
 type Status uint8
 
+// The statuses. The package doc has the transitions.
 const (
-	// StatusQueued runs are admitted and wait for a slot in the lane; no turn of theirs has started.
+	// StatusQueued runs are admitted and wait for a slot of the lane. None of their turns has
+	// started.
 	StatusQueued Status = iota + 1
 	// StatusRunning runs have a turn under way.
 	StatusRunning
-	// StatusWaiting runs have no turn under way and hold no slot: they wait for children or for a slot.
+	// StatusWaiting runs have no turn under way and hold no slot. They wait for children or a slot.
 	StatusWaiting
-	// StatusStopping runs have a cause to end and wait for their turn or their descendants to be back.
+	// StatusStopping runs have a cause to end. They wait for their turn to return, or for their
+	// descendants to end.
 	StatusStopping
-	// StatusOK runs ended by themselves.
+	// StatusOK runs ended without a cause: their work was done.
 	StatusOK
 	// StatusFailed runs ended because their Runner returned an error or panicked.
 	StatusFailed
-	// StatusTimedOut runs ran out of their time.
+	// StatusTimedOut runs had no time left.
 	StatusTimedOut
-	// StatusCancelled runs were stopped by someone.
+	// StatusCancelled runs were stopped, by a call of Stop or with a run above them.
 	StatusCancelled
 	// StatusInterrupted runs had a turn under way when the process that ran it died.
 	StatusInterrupted
-	// StatusIncomplete runs were ended by a limit, such as a budget, with what they had.
+	// StatusIncomplete runs were ended by a limit, such as a budget. What they had is kept.
 	StatusIncomplete
 )
 

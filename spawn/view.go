@@ -11,31 +11,37 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// A TreeView is what the journal of a tree says at one moment. It is a value and shares nothing with the journal or with an owner of
-// the tree. That of a tree that nobody has written to has its Root and nothing else.
+// A TreeView is what the journal of a tree says at one moment. It is a value and shares nothing
+// with the journal or with an owner of the tree. The TreeView of a tree that was never written to
+// has its Root and nothing else.
 type TreeView struct {
 	Root      session.Key `json:"root"`
 	SessionID string      `json:"sessionId,omitempty"` // of the top-level session
-	// Status is that of the top-level session: Running if it has a turn under way, Stopping while it and everything below it is
-	// being stopped, else Waiting, also if there is nothing to wait for.
+	// Status is that of the top-level session. It is StatusRunning while a turn is under way, and
+	// StatusStopping while the session and everything below it is being stopped. Otherwise it is
+	// StatusWaiting, also if there is nothing to wait for.
 	Status Status      `json:"status,omitzero"`
 	Last   session.Seq `json:"last"`          // the last entry; 0: there is none
-	Time   time.Time   `json:"time,omitzero"` // when that was recorded
+	Time   time.Time   `json:"time,omitzero"` // when the last entry was recorded
 	Epoch  uint64      `json:"epoch"`         // how many owners the tree has had
-	Total  int         `json:"total"`         // runs ever admitted, also those that have been archived
-	// Due is when the tree next needs an owner: Time itself if anything is under way or to be delivered at once, else when a wait
-	// or the pause of a delivery ends; zero if never. The archive of what has ended is not in it, since that is
-	// a matter of configuration: [session.Head] has the earlier of the two.
+	Total  int         `json:"total"`         // runs ever admitted, archived ones included
+	// Due is when the tree next needs an owner. It is Time itself if anything is under way or to be
+	// delivered at once, and otherwise when a wait or the pause of a delivery ends. It is zero if
+	// the tree never does. Due does not consider the archive of runs that have ended, which is a
+	// matter of configuration: [session.Head] has the earlier of the two.
 	Due time.Time `json:"due,omitzero"`
-	// Runs are what [Supervisor.Runs] returns for everything below the top-level session: parents first, siblings oldest first.
+	// Runs are what [Supervisor.Runs] returns for everything below the top-level session: parents
+	// first, siblings oldest first.
 	Runs []RunInfo `json:"runs,omitempty"`
-	// Unread has the sessions that have been told something no turn has consumed, in the order of Runs, the top-level one first.
+	// Unread has the sessions with inputs that no turn has consumed: the top-level session first,
+	// then in the order of Runs.
 	Unread []Unread `json:"unread,omitempty"`
 	// Outbox is what [Supervisor.Outbox] returns, oldest first.
 	Outbox []OutboxEntry `json:"outbox,omitempty"`
 }
 
-// Unread counts the inputs of a session that no turn has consumed, by class. The task of a run that is queued is not counted.
+// Unread counts the inputs of a session that no turn has consumed, by class. The task of a run that
+// is queued is not counted.
 type Unread struct {
 	Session     session.Key `json:"session"`
 	Messages    int         `json:"messages,omitempty"`    // InputUser
@@ -43,40 +49,48 @@ type Unread struct {
 	Completions int         `json:"completions,omitempty"` // InputCompletion
 }
 
-// An OutboxEntry is an entry of a tree's outbox with what the journal says of when it is tried: Attempt-1 attempts have failed.
+// An OutboxEntry is a delivery in a tree's outbox, with what the journal says of its next attempt.
+// Attempt-1 attempts have failed.
 type OutboxEntry struct {
 	Delivery
 	Created time.Time `json:"created"`
-	// Due is when the next attempt may be made; if that is past, it is to be made, or under way. Zero if the entry is blocked.
+	// Due is when the next attempt may be made. If it is past, the attempt is still to be made or
+	// is under way. Due is zero if the entry is blocked.
 	Due time.Time `json:"due,omitzero"`
-	// Busy says that the receiver asked for it later: it is tried before Due if somebody posts to the session that it is for.
+	// Busy says that the receiver asked for the delivery later. The attempt is made before Due if a
+	// message is posted to the session that the delivery is for.
 	Busy bool `json:"busy,omitempty"`
 }
 
-// View returns what the journal of a tree says, for dashboards and tools. It takes the entries of the tree with the top-level session
-// root as [session.Journal] yields them from the beginning:
+// View returns what the journal of a tree says, for dashboards and tools. It takes the entries of
+// the tree with the top-level session root as [session.Journal] yields them from the beginning:
 //
 //	v, err := spawn.View(root, store.Journal.Read(ctx, root, 0))
 //
-// It opens nothing, takes nothing over and changes nothing, and needs neither a [Supervisor] nor a configuration: it may be called
-// beside a live owner, in another process, or after the last one has died. The store may be one of dirstore.View.
+// View opens nothing, takes nothing over and changes nothing. It needs neither a [Supervisor] nor a
+// configuration, and may be called beside a live owner, in another process, or after the last
+// owner has died. The store may be one of dirstore.View.
 //
-// What it says was so when the last entry was recorded. A live owner may be ahead by what it has
+// The view was true when the last entry was recorded. A live owner may be ahead by what it has
 // appended since the entries were read, and by what it is about to append, of which nothing has
 // left it. What no entry records is not seen: deltas, whether an attempt to deliver is under way,
-// and whether an owner is alive at all. A run that was Running when its process died is
-// StatusRunning until the next owner opens the tree, which makes it Interrupted. MayRepeat of an
-// entry of the outbox that has never been tried may lack what was known before the last snapshot.
+// and whether an owner is alive at all. A run that was running when its process died is
+// StatusRunning until the next owner opens the tree, which makes it StatusInterrupted. MayRepeat of
+// an entry of the outbox that has never been tried may lack what was known before the last
+// snapshot.
 //
-// It costs what opening the tree costs: every entry since the last snapshot is decoded once, which is a thousand, or some for
-// each session that is still in the tree, and the whole tree is in memory while it runs. It starts no goroutine, and ends with the
-// entries or the first error.
+// View costs what opening the tree costs. It decodes every entry since the last snapshot once: a
+// thousand, or some for each session that is still in the tree. The whole tree is in memory while
+// it runs. It starts no goroutine, and ends with the entries or the first error.
 //
-// The error is an *[InputError] for a root that is no top-level session, the one that entries yielded, or a *[JournalError].
-// A journal that ends too early says what it said then, unless its end is in the middle of an entry.
+// The error is an *[InputError] for a root that is not a top-level session, the error that entries
+// yielded, or a *[JournalError]. A journal that ends too early gives the view as of its end, unless
+// it ends in the middle of an entry.
 func View(root session.Key, entries iter.Seq2[session.Entry, error]) (TreeView, error) {
 	if !isTree(root) {
-		return TreeView{}, &InputError{Field: "root", Reason: fmt.Sprintf("%q is no top-level session", root)}
+		return TreeView{}, &InputError{
+			Field: "root", Reason: fmt.Sprintf("%q is not a top-level session", root),
+		}
 	}
 	v := viewer{root: root}
 	if err := v.read(entries); err != nil {
@@ -85,17 +99,17 @@ func View(root session.Key, entries iter.Seq2[session.Entry, error]) (TreeView, 
 	return v.view(), nil
 }
 
-// viewer folds a journal for View.
+// viewer folds a journal into a tree without an owner.
 type viewer struct {
-	root session.Key
-	tree *tree.Tree
-	last session.Seq
-	at   int64 // of the last fact
+	root     session.Key
+	tree     *tree.Tree
+	last     session.Seq
+	lastTime int64 // of the last fact
 }
 
 // read folds all entries of a journal.
 func (v *viewer) read(entries iter.Seq2[session.Entry, error]) error {
-	v.begin()
+	v.resetTree()
 	for e, err := range entries {
 		if err != nil {
 			return fmt.Errorf("spawn: reading the journal of %q: %w", v.root, err)
@@ -107,10 +121,12 @@ func (v *viewer) read(entries iter.Seq2[session.Entry, error]) error {
 	return nil
 }
 
-// begin makes the tree that the first fact is folded into. Its configuration is that of nobody: folding asks for none.
-func (v *viewer) begin() { v.tree = tree.New(v.root, &tree.Options{Rules: &policy.Rules{}}) }
+// resetTree makes the empty tree that the first fact is folded into. Its configuration is empty
+// too, because folding reads none.
+func (v *viewer) resetTree() { v.tree = tree.New(v.root, &tree.Options{Rules: &policy.Rules{}}) }
 
-// fold takes the next entry, whatever it says: who looks at a journal that somebody else has written, or spoiled, is not to die of it.
+// fold takes the next entry. It contains panics, because a spoiled journal of another process must
+// not end this one.
 func (v *viewer) fold(e session.Entry) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -125,8 +141,8 @@ func (v *viewer) fold(e session.Entry) (err error) {
 	case e.Seq <= v.last:
 		return fmt.Errorf("it comes after entry %d", v.last)
 	case f.Kind == tree.Snapshot:
-		if v.last > 0 { // an owner wrote it meanwhile; it says all that those before it say
-			v.begin()
+		if v.last > 0 { // an owner wrote it while the entries were read: it replaces those before it
+			v.resetTree()
 		}
 	case v.last == 0 && (f.Kind != tree.Opened || f.Num != 1):
 		return fmt.Errorf("it is the first one and no beginning, but %v", f.Kind)
@@ -134,7 +150,7 @@ func (v *viewer) fold(e session.Entry) (err error) {
 	if err := v.tree.Watch(f); err != nil {
 		return err
 	}
-	v.last, v.at = e.Seq, f.At
+	v.last, v.lastTime = e.Seq, f.At
 	return nil
 }
 
@@ -145,8 +161,9 @@ func (v *viewer) view() TreeView {
 	}
 	t := v.tree
 	view := TreeView{
-		Root: v.root, SessionID: t.Root().Spec.SessionID, Status: Status(t.Root().State), Last: v.last, Time: stamp(v.at),
-		Epoch: t.Epoch(), Total: t.Total(), Due: t.Due(), Runs: runsBelow(t, t.Root(), true, nil),
+		Root: v.root, SessionID: t.Root().Spec.SessionID, Status: Status(t.Root().State),
+		Last: v.last, Time: timeOf(v.lastTime), Epoch: t.Epoch(), Total: t.Total(), Due: t.Due(),
+		Runs: runsBelow(t, t.Root(), true, nil),
 	}
 	if !view.Due.IsZero() && view.Due.Before(view.Time) {
 		view.Due = view.Time
@@ -157,8 +174,10 @@ func (v *viewer) view() TreeView {
 		}
 	})
 	t.Outbox(func(e *tree.Entry) {
-		entry := OutboxEntry{Delivery: outgoingOf(t, e), Created: stamp(e.Created), Due: stamp(e.Due), Busy: e.Busy}
-		view.Outbox = append(view.Outbox, entry)
+		view.Outbox = append(view.Outbox, OutboxEntry{
+			Delivery: deliveryOf(t, e), Created: timeOf(e.Created), Due: timeOf(e.Due),
+			Busy: e.Busy,
+		})
 	})
 	return view
 }
@@ -178,19 +197,20 @@ func unreadOf(r *tree.Run) Unread {
 			u.Steers++
 		case tree.Completion:
 			u.Completions++
-		default: // its task is the run itself
+		default: // the task is in the RunInfo
 		}
 	})
 	return u
 }
 
-// Describe returns one line, for people, that says what an entry of a tree's journal records: its sequence, its time in UTC, and
-// what happened. An entry that this version does not understand is described by its error. The text is no format: it may
-// change.
+// Describe returns one line, for people, that says what an entry of a tree's journal records: its
+// sequence, its time in UTC, and what happened. An entry that this version does not understand is
+// described by its error. The text may change from version to version: programs must not parse it.
 func Describe(e session.Entry) string {
 	f, err := tree.FactOf(e.Payload)
 	if err != nil {
 		return fmt.Sprintf("%d %v", e.Seq, err)
 	}
-	return fmt.Sprintf("%d %s %v", e.Seq, time.Unix(0, f.At).UTC().Format("2006-01-02T15:04:05.000Z"), f)
+	at := time.Unix(0, f.At).UTC().Format("2006-01-02T15:04:05.000Z")
+	return fmt.Sprintf("%d %s %v", e.Seq, at, f)
 }

@@ -11,26 +11,28 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// waiter is somebody outside the tree who waits for runs to end, with the same arithmetic as a session that yields. Being
-// volatile, it is counted anew when the tree has been lost and is read again.
+// waiter is a caller outside the tree that waits for runs to end. It counts as a session that
+// yields does. No entry of the journal records it, so that it counts anew when the tree has been
+// lost and is read again. The lock of the shell guards it.
 type waiter struct {
-	members map[session.Key]bool // true: it has ended
-	join    tree.Join
-	root    bool // waits until the top-level session has recovered from a stop
-	ready   chan struct{}
-	err     error
-	closed  bool
+	members  map[session.Key]bool // whether the run has ended
+	join     tree.Join
+	root     bool          // waits until the top-level session has recovered from a stop
+	ready    chan struct{} // closed when the wait is over
+	err      error         // why it is over, if the tree was lost to another owner
+	finished bool          // whether ready is closed
 }
 
-func (w *waiter) close(err error) {
-	if !w.closed {
-		w.closed, w.err = true, err
+// finish ends the wait.
+func (w *waiter) finish(err error) {
+	if !w.finished {
+		w.finished, w.err = true, err
 		close(w.ready)
 	}
 }
 
-// count counts from the tree as it stands.
-func (w *waiter) count(t *tree.Tree) {
+// recount counts from the tree as it stands. A member that the tree does not have has ended.
+func (w *waiter) recount(t *tree.Tree) {
 	w.join.Left, w.join.Good = 0, 0
 	for k := range w.members {
 		r := t.Run(k)
@@ -46,135 +48,138 @@ func (w *waiter) count(t *tree.Tree) {
 		w.join.Left++
 	}
 	if w.join.Ready(0) {
-		w.close(nil)
+		w.finish(nil)
 	}
 }
 
-// ended counts one run that has ended.
-func (w *waiter) ended(k session.Key, s tree.State) {
-	if over, member := w.members[k]; member && !over {
+// runEnded counts one run that has ended in a state.
+func (w *waiter) runEnded(k session.Key, s tree.State) {
+	if ended, member := w.members[k]; member && !ended {
 		w.members[k] = true
 		w.join.Count(s)
 		if w.join.Ready(0) {
-			w.close(nil)
+			w.finish(nil)
 		}
 	}
 }
 
-// wait waits for runs of the tree and returns how each of them stands then, in the order given.
-func (h *home) wait(ctx context.Context, keys []session.Key, opt JoinOptions) ([]RunInfo, error) {
+// wait waits for runs of the tree and returns how each of them stands then, in the order of keys.
+func (sh *treeShell) wait(
+	ctx context.Context, keys []session.Key, opt JoinOptions,
+) ([]RunInfo, error) {
 	w := &waiter{members: make(map[session.Key]bool, len(keys)), ready: make(chan struct{})}
 	for _, k := range keys {
 		w.members[k] = false
 	}
 	w.join.Need = uint32(max(0, opt.AtLeast))
-	if err := h.register(ctx, w, keys); err != nil {
+	if err := sh.registerWaiter(ctx, w, keys); err != nil {
 		return nil, err
 	}
-	defer h.unregister(w)
+	defer sh.removeWaiter(w)
 	defer turnOf(ctx).pause()()
+	var limit <-chan time.Time // nil, which never fires, without a limit
 	if opt.Within > 0 {
-		limit := time.NewTimer(opt.Within)
-		defer limit.Stop()
-		select {
-		case <-w.ready:
-		case <-limit.C:
-		case <-ctx.Done():
-		case <-h.sup.closed:
-			return nil, ErrShutdown
-		}
-	} else {
-		select {
-		case <-w.ready:
-		case <-ctx.Done():
-		case <-h.sup.closed:
-			return nil, ErrShutdown
-		}
+		timer := time.NewTimer(opt.Within)
+		defer timer.Stop()
+		limit = timer.C
 	}
-	if w.failed(h) != nil {
+	select {
+	case <-w.ready:
+	case <-limit:
+	case <-ctx.Done():
+	case <-sh.sup.closed:
+		return nil, ErrShutdown
+	}
+	if w.failure(sh) != nil {
 		return nil, w.err
 	}
-	cause := context.Cause(ctx)
-	if opt.StopRest && cause == nil {
-		if err := h.stopRest(ctx, keys); err != nil {
+	if cause := context.Cause(ctx); cause != nil {
+		return sh.snapshot(ctx, keys), cause
+	}
+	if opt.StopRest {
+		if err := sh.stopRest(ctx, keys); err != nil {
 			return nil, err
 		}
 	}
-	if cause != nil {
-		return h.lastLook(ctx, keys), cause
-	}
-	return h.infos(ctx, keys, h.owner.Await)
+	return sh.infos(ctx, keys, sh.owner.Await)
 }
 
-// lastLook returns how runs stand for somebody whose context has ended, or nil if that is not to be had at once: a journal may hang.
-func (h *home) lastLook(ctx context.Context, keys []session.Key) []RunInfo {
-	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), 50*time.Millisecond)
+// snapshotWithin is how long a caller whose context has ended waits for a last reading of the tree.
+const snapshotWithin = 50 * time.Millisecond
+
+// snapshot returns how runs stand, for a caller whose context has ended. It returns nil if the tree
+// cannot be read at once, because a journal may hang.
+func (sh *treeShell) snapshot(ctx context.Context, keys []session.Key) []RunInfo {
+	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), snapshotWithin)
 	defer cancel()
-	infos, err := h.infos(soon, keys, h.owner.Await)
+	infos, err := sh.infos(soon, keys, sh.owner.Await)
 	if err != nil {
 		return nil
 	}
 	return infos
 }
 
-func (w *waiter) failed(h *home) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// failure returns the error that ended the wait, if one did.
+func (w *waiter) failure(sh *treeShell) error {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
 	return w.err
 }
 
-// An asker is a way of asking the owner: its Do, or Await for somebody who waits anyway.
-type asker func(ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply)) error
+// askFunc asks the owner: its Do, or its Await for a caller that waits for something else anyway.
+type askFunc func(ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply)) error
 
-// register lets a waiter know of every end from the moment at which the tree was counted.
-func (h *home) register(ctx context.Context, w *waiter, keys []session.Key) error {
+// registerWaiter counts a waiter and has it told of every end from that moment on. The error is
+// ErrNotFound if the tree does not have one of the keys.
+func (sh *treeShell) registerWaiter(ctx context.Context, w *waiter, keys []session.Key) error {
 	var missing session.Key
-	err := h.owner.Await(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
+	err := sh.owner.Await(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
 		for _, k := range keys {
 			if t.Run(k) == nil {
 				missing = k
 				return
 			}
 		}
-		h.admit(w, t)
+		sh.addWaiter(w, t)
 	})
 	if err == nil && missing.IsValid() {
 		err = fmt.Errorf("%w: waiting for %q", ErrNotFound, missing)
 	}
 	if err != nil {
-		h.unregister(w)
+		sh.removeWaiter(w)
 	}
 	return err
 }
 
-// admit counts a waiter and lets it know of what follows. It is called by the owner, so that nothing is missed in between.
-func (h *home) admit(w *waiter, t *tree.Tree) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.waiters[w] = struct{}{}
+// addWaiter counts a waiter and has it told of what follows. The owner of the tree calls it, so
+// that no end is missed between the two.
+func (sh *treeShell) addWaiter(w *waiter, t *tree.Tree) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.waiters[w] = struct{}{}
 	for k := range w.members {
-		h.waiting[k] = append(h.waiting[k], w)
+		sh.waitersByRun[k] = append(sh.waitersByRun[k], w)
 	}
-	w.count(t)
+	w.recount(t)
 }
 
-func (h *home) unregister(w *waiter) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.waiters, w)
+func (sh *treeShell) removeWaiter(w *waiter) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	delete(sh.waiters, w)
 	for k := range w.members {
-		rest := slices.DeleteFunc(h.waiting[k], func(x *waiter) bool { return x == w })
-		if len(rest) == 0 {
-			delete(h.waiting, k)
+		others := slices.DeleteFunc(sh.waitersByRun[k], func(x *waiter) bool { return x == w })
+		if len(others) == 0 {
+			delete(sh.waitersByRun, k)
 		} else {
-			h.waiting[k] = rest
+			sh.waitersByRun[k] = others
 		}
 	}
 }
 
-// stopRest stops those that have not ended and waits until they have.
-func (h *home) stopRest(ctx context.Context, keys []session.Key) error {
-	infos, err := h.infos(ctx, keys, h.owner.Await)
+// stopRest stops the runs that have not ended and waits until they have.
+func (sh *treeShell) stopRest(ctx context.Context, keys []session.Key) error {
+	infos, err := sh.infos(ctx, keys, sh.owner.Await)
 	if err != nil {
 		return err
 	}
@@ -184,21 +189,24 @@ func (h *home) stopRest(ctx context.Context, keys []session.Key) error {
 			continue
 		}
 		rest = append(rest, info.Key)
-		cmd := &tree.Stop{Run: info.Key, Reason: "no longer needed", Rand: h.sup.rand()}
-		if err := h.owner.Await(ctx, cmd, nil); err != nil {
+		cmd := &tree.Stop{Run: info.Key, Reason: "no longer needed", Rand: sh.sup.ids.rand()}
+		if err := sh.owner.Await(ctx, cmd, nil); err != nil {
 			return err
 		}
 	}
 	if len(rest) == 0 {
 		return nil
 	}
-	_, err = h.wait(ctx, rest, JoinOptions{})
+	_, err = sh.wait(ctx, rest, JoinOptions{})
 	return err
 }
 
-// infos returns how runs stand; do is how the owner is asked.
-func (h *home) infos(ctx context.Context, keys []session.Key, do asker) (infos []RunInfo, err error) {
-	err = do(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
+// infos returns how runs stand. It asks the owner with ask. A run that the tree does not have has
+// only its Key and Root.
+func (sh *treeShell) infos(
+	ctx context.Context, keys []session.Key, ask askFunc,
+) (infos []RunInfo, err error) {
+	err = ask(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
 		infos = make([]RunInfo, 0, len(keys))
 		for _, k := range keys {
 			if r := t.Run(k); r != nil {
@@ -212,41 +220,43 @@ func (h *home) infos(ctx context.Context, keys []session.Key, do asker) (infos [
 }
 
 // stop stops a session and everything below it, and waits until nothing of it is alive.
-func (h *home) stop(ctx context.Context, key session.Key, reason string) error {
+func (sh *treeShell) stop(ctx context.Context, key session.Key, reason string) error {
 	w := &waiter{members: make(map[session.Key]bool), ready: make(chan struct{})}
-	cmd := &tree.Stop{Run: key, Reason: reason, Rand: h.sup.rand()}
-	err := h.owner.Do(ctx, cmd, func(t *tree.Tree, r tree.Reply) {
+	cmd := &tree.Stop{Run: key, Reason: reason, Rand: sh.sup.ids.rand()}
+	err := sh.owner.Do(ctx, cmd, func(t *tree.Tree, r tree.Reply) {
 		if r.Run.IsRoot() {
 			w.root = true
 		} else {
 			w.members[key] = false
 		}
-		h.admit(w, t)
+		sh.addWaiter(w, t)
 	})
 	if err != nil {
 		return err
 	}
-	defer h.unregister(w)
+	defer sh.removeWaiter(w)
 	select {
 	case <-w.ready:
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-h.sup.closed:
+	case <-sh.sup.closed:
 		return ErrShutdown
 	}
-	if err := w.failed(h); err != nil {
+	if err := w.failure(sh); err != nil {
 		return err
 	}
-	return h.stillRunning(ctx, key)
+	return sh.stillRunning(ctx, key)
 }
 
-// stillRunning names the turns of a session and of everything below it that were cancelled and have not returned within the grace
-// period. Those that the tree has waited for have had it; those of a tree that was lost may have not.
-func (h *home) stillRunning(ctx context.Context, key session.Key) error {
+// stillRunning returns a *StillRunningError that names the cancelled turns of a session, and of
+// everything below it, that do not return within their grace period, or nil if all return. The
+// turns that the tree has waited for have had their grace period. Those of a tree that was lost may
+// still have some of it.
+func (sh *treeShell) stillRunning(ctx context.Context, key session.Key) error {
 	var left []session.Key
-	for _, u := range h.cancelledBelow(key) {
-		if !h.hasReturned(ctx, u) {
-			left = append(left, u.key)
+	for _, rt := range sh.cancelledBelow(key) {
+		if !sh.waitReturned(ctx, rt) {
+			left = append(left, rt.key)
 		}
 	}
 	switch {
@@ -255,19 +265,25 @@ func (h *home) stillRunning(ctx context.Context, key session.Key) error {
 	case len(left) == 0:
 		return nil
 	}
-	slices.SortFunc(left, func(a, b session.Key) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(left, func(a, b session.Key) int {
+		return strings.Compare(a.String(), b.String())
+	})
 	return &StillRunningError{Sessions: left}
 }
 
-// cancelledBelow returns the turns of a session and of what is below it that were cancelled and have not returned. A tree that was
-// lost and is read again has other runs under the same keys.
-func (h *home) cancelledBelow(key session.Key) (list []*underWay) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, u := range h.turns {
-		for r := u.id.run; r != nil && !u.over && !u.cancelled.IsZero(); r = r.Parent {
+// cancelledBelow returns the turns of a session, and of everything below it, that were cancelled
+// and have not returned. It compares keys, because a tree that was lost and is read again has other
+// runs under the same keys.
+func (sh *treeShell) cancelledBelow(key session.Key) (list []*runningTurn) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for _, rt := range sh.turns {
+		if rt.hasReturned || rt.cancelledAt.IsZero() {
+			continue
+		}
+		for r := rt.id.run; r != nil; r = r.Parent {
 			if r.Key() == key {
-				list = append(list, u)
+				list = append(list, rt)
 				break
 			}
 		}
@@ -275,15 +291,16 @@ func (h *home) cancelledBelow(key session.Key) (list []*underWay) {
 	return list
 }
 
-// hasReturned waits until a turn has returned, its grace period is over, or ctx ends.
-func (h *home) hasReturned(ctx context.Context, u *underWay) bool {
-	h.mu.Lock()
-	done, left := u.returned(), h.sup.cfg.Grace-time.Since(u.cancelled)
-	h.mu.Unlock()
+// waitReturned waits until a turn has returned, its grace period is over, or ctx ends. It reports
+// whether the turn has returned.
+func (sh *treeShell) waitReturned(ctx context.Context, rt *runningTurn) bool {
+	sh.mu.Lock()
+	done, left := rt.whenReturned(), sh.sup.cfg.Grace-time.Since(rt.cancelledAt)
+	sh.mu.Unlock()
 	grace := time.NewTimer(max(left, 0))
 	defer grace.Stop()
 	select {
-	case <-done:
+	case <-done: // it counts even if the grace period is over too
 		return true
 	default:
 	}
@@ -294,71 +311,4 @@ func (h *home) hasReturned(ctx context.Context, u *underWay) bool {
 	case <-ctx.Done():
 	}
 	return false
-}
-
-// Publish implements owner.Executor.
-func (h *home) Publish(t *tree.Tree, facts []tree.Fact) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for i := range facts {
-		f := &facts[i]
-		switch f.Kind {
-		case tree.Opened:
-			for w := range h.waiters {
-				w.count(t)
-			}
-		case tree.RunEnded:
-			for _, w := range h.waiting[f.Run] {
-				w.ended(f.Run, f.State)
-			}
-		case tree.Recovered:
-			for w := range h.waiters {
-				if w.root {
-					w.close(nil)
-				}
-			}
-		default: // nobody waits for the others
-		}
-		if len(h.watchers) > 0 {
-			if e, ok := eventOf(t, f); ok {
-				for x := range h.watchers {
-					x.add(e)
-				}
-			}
-		}
-	}
-}
-
-// Stalled implements owner.Executor.
-func (h *home) Stalled(err error) {
-	e := TreeEvent{Kind: EventStalled, Time: time.Now(), Session: h.owner.Root()}
-	if err != nil {
-		e.Error = err.Error()
-		h.sup.log.Error("offshoot: the journal fails", "root", h.owner.Root().String(), "error", e.Error)
-	} else {
-		h.sup.log.Info("offshoot: the journal is back", "root", h.owner.Root().String())
-	}
-	h.show(e)
-}
-
-// Lost implements owner.Executor.
-func (h *home) Lost(err error, conflict bool) {
-	h.mu.Lock()
-	for _, u := range h.turns {
-		if u.cancelled.IsZero() {
-			u.cancelled = time.Now()
-		}
-		u.cancel(ErrUnconfirmed)
-	}
-	for _, p := range h.posts {
-		p.queue = nil
-	}
-	if conflict {
-		for w := range h.waiters {
-			w.close(fmt.Errorf("%w: %q: %w", ErrUnconfirmed, h.owner.Root(), err))
-		}
-	}
-	h.mu.Unlock()
-	h.sup.log.Error("offshoot: the tree was lost", "root", h.owner.Root().String(), "conflict", conflict, "error", err.Error())
-	h.show(TreeEvent{Kind: EventLost, Time: time.Now(), Session: h.owner.Root(), Error: err.Error()})
 }

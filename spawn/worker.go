@@ -5,37 +5,38 @@ import (
 	"sync"
 )
 
-// A task is what a goroutine does.
+// A task is what a goroutine of a Supervisor does.
 type task interface{ run() }
 
 type taskFunc func()
 
 func (f taskFunc) run() { f() }
 
-// maxIdle is how many goroutines a Supervisor that runs keeps for the next task.
-const maxIdle = 64
+// maxIdleWorkers is how many goroutines without a task a running Supervisor keeps.
+const maxIdleWorkers = 64
 
-// workers are the goroutines of a Supervisor. While it runs, one that has done its task waits for another, because a new one
-// would have to grow its stack first, which costs more than most tasks. The zero workers are ready.
+// workers are the goroutines of a Supervisor. While the Supervisor runs, a goroutine that has done
+// its task waits for another, because a new goroutine has to grow its stack first, which costs more
+// than most tasks. The zero workers are ready. They are safe for concurrent use.
 type workers struct {
-	mu    sync.Mutex
-	idle  []chan task
-	kept  bool          // those without a task wait for one
-	shut  bool          // no further tasks
-	busy  int           // tasks under way
-	all   int           // goroutines
-	quiet chan struct{} // closed when the next to last task has ended; nil: nobody waits
-	gone  chan struct{} // closed when the last goroutine has ended; nil: nobody waits
+	mu         sync.Mutex
+	idle       []chan task   // of the goroutines that wait for a task
+	keeping    bool          // goroutines without a task wait for one
+	shut       bool          // no further task starts
+	busy       int           // tasks under way
+	goroutines int           // busy and idle ones
+	quiet      chan struct{} // closed when busy falls to 0; nil until a caller waits
+	gone       chan struct{} // closed when goroutines falls to 0; nil until a caller waits
 }
 
-// keep says whether goroutines without a task wait for one.
-func (w *workers) keep(on bool) {
+// setKeeping says whether goroutines without a task wait for one.
+func (w *workers) setKeeping(on bool) {
 	w.mu.Lock()
-	w.kept = on
+	w.keeping = on
 	w.mu.Unlock()
 }
 
-// start has a goroutine do a task, or returns false when it is too late.
+// start has a goroutine do a task. It returns false, and does nothing, after close.
 func (w *workers) start(t task) bool {
 	w.mu.Lock()
 	if w.shut {
@@ -50,7 +51,7 @@ func (w *workers) start(t task) bool {
 		tasks <- t
 		return true
 	}
-	w.all++
+	w.goroutines++
 	w.mu.Unlock()
 	go w.work(t)
 	return true
@@ -58,24 +59,24 @@ func (w *workers) start(t task) bool {
 
 // work does one task after the other.
 func (w *workers) work(t task) {
-	defer w.leave()
+	defer w.exit()
 	tasks := make(chan task, 1)
 	for t != nil {
 		w.do(t)
-		if !w.rest(tasks) {
+		if !w.park(tasks) {
 			return
 		}
 		t = <-tasks
 	}
 }
 
-// do does a task. A Runner may end its goroutine; then nothing but the goroutine is lost.
+// do does a task. If a Runner ends its goroutine, the count of the tasks stays right.
 func (w *workers) do(t task) {
-	defer w.done()
+	defer w.taskDone()
 	t.run()
 }
 
-func (w *workers) done() {
+func (w *workers) taskDone() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.busy--; w.busy == 0 && w.quiet != nil {
@@ -84,27 +85,28 @@ func (w *workers) done() {
 	}
 }
 
-// rest reports whether the goroutine may wait for its next task.
-func (w *workers) rest(tasks chan task) bool {
+// park makes the goroutine one that waits for a task on the channel. It returns false if the
+// goroutine is to end instead.
+func (w *workers) park(tasks chan task) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.kept || len(w.idle) >= maxIdle {
+	if !w.keeping || len(w.idle) >= maxIdleWorkers {
 		return false
 	}
 	w.idle = append(w.idle, tasks)
 	return true
 }
 
-func (w *workers) leave() {
+func (w *workers) exit() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.all--; w.all == 0 && w.gone != nil {
+	if w.goroutines--; w.goroutines == 0 && w.gone != nil {
 		close(w.gone)
 		w.gone = nil
 	}
 }
 
-// wait waits until no task is under way, or ctx ends.
+// wait waits until no task is under way, or ctx ends. The error is the cause of ctx.
 func (w *workers) wait(ctx context.Context) error {
 	for {
 		w.mu.Lock()
@@ -132,17 +134,17 @@ func (w *workers) close() {
 	w.mu.Unlock()
 }
 
-// dismiss ends the goroutines that wait for a task, and the others after theirs. If no task is under way it returns when all
-// have ended.
-func (w *workers) dismiss(quiet bool) {
+// stop ends the goroutines that wait for a task, and has the others end after theirs. If quiet says
+// that no task is under way, stop returns when all goroutines have ended.
+func (w *workers) stop(quiet bool) {
 	w.mu.Lock()
-	w.kept = false
+	w.keeping = false
 	for _, tasks := range w.idle {
 		close(tasks)
 	}
 	w.idle = nil
 	var gone chan struct{}
-	if quiet && w.all > 0 {
+	if quiet && w.goroutines > 0 {
 		gone = make(chan struct{})
 		w.gone = gone
 	}

@@ -1,0 +1,176 @@
+package spawn
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+// A Request asks for a child.
+type Request struct {
+	// Task is what the child is asked to do. It must not be blank.
+	Task string
+	// Label is a short name for people.
+	Label string
+	// Key makes the spawn idempotent. The same Key of the same requester gives the same run, over
+	// restarts too and for seven days after the run has been archived. With an empty Key every call
+	// gives another run.
+	Key string
+	// Policy is what the requester asks of policy: the agent, the model and so on.
+	Policy policy.Request
+	// Announce says that the requester is told of the end of the run.
+	Announce bool
+	// Extra is kept with the run and given to each of its turns.
+	Extra json.RawMessage
+}
+
+// Spawn admits a child of the session requester, in the tree of the top-level session root. It
+// returns as soon as the run is recorded, without waiting for a turn. The error is a
+// *[policy.Refusal] if a rule refuses the request.
+func (s *Supervisor) Spawn(
+	ctx context.Context, root, requester session.Key, q Request,
+) (RunInfo, error) {
+	return s.shellOf(root).spawn(ctx, requester, q, nil)
+}
+
+// spawn admits a child. by is the turn of the requester that asks for it, or nil.
+func (sh *treeShell) spawn(
+	ctx context.Context, requester session.Key, q Request, by *TurnInput,
+) (info RunInfo, err error) {
+	call := newSpawnCall()
+	call.cmd = tree.Spawn{
+		Parent: requester, ID: sh.sup.ids.newID(), SessionID: sh.sup.ids.newID(), Key: q.Key,
+		Task: tree.Text(q.Task), Label: q.Label, Request: q.Policy, Announce: q.Announce,
+		Extra: q.Extra,
+	}
+	if by != nil {
+		call.cmd.Turn = uint32(by.N)
+		err = sh.owner.DoTurn(ctx, by.gen, &call.cmd, call.reader)
+	} else {
+		err = sh.owner.Do(ctx, &call.cmd, call.reader)
+	}
+	if err != nil { // the owner may still use call, so that its memory is not used again
+		sh.notifyWatchers(TreeEvent{
+			Kind: EventRefused, Time: time.Now(), Session: requester, Depth: requester.Depth(),
+			Agent: q.Policy.Agent, Label: q.Label, Text: q.Task, Error: err.Error(),
+		})
+		return RunInfo{}, err
+	}
+	info = call.info
+	call.recycle()
+	return info, nil
+}
+
+// spawnCall is the command of a spawn and its answer in one piece of memory, which is used again.
+type spawnCall struct {
+	cmd    tree.Spawn
+	info   RunInfo
+	reader func(*tree.Tree, tree.Reply) // the method read, bound once
+}
+
+var spawnCalls sync.Pool
+
+func newSpawnCall() *spawnCall {
+	c, ok := spawnCalls.Get().(*spawnCall)
+	if !ok {
+		c = new(spawnCall)
+		c.reader = c.read
+	}
+	return c
+}
+
+// recycle puts c back into the pool. The caller must be the last user of c.
+func (c *spawnCall) recycle() {
+	c.cmd, c.info = tree.Spawn{}, RunInfo{}
+	spawnCalls.Put(c)
+}
+
+// read takes the answer. The owner of the tree calls it.
+func (c *spawnCall) read(t *tree.Tree, r tree.Reply) {
+	if r.Run != nil {
+		c.info = infoOf(t, r.Run)
+		return
+	}
+	// The key is that of a run that has been archived: the tree knows nothing else of it.
+	c.info = RunInfo{
+		ID: RunID(r.ID), Key: r.Ref, Root: t.Root().Key(), Parent: c.cmd.Parent,
+	}
+}
+
+// An Incoming is a message to a session, for [Supervisor.Post] and [Supervisor.Steer].
+type Incoming struct {
+	// ID is the transport's name for the message. A message whose ID the session has seen in the
+	// last seven days is accepted and changes nothing. Empty: the message is always new.
+	ID string
+	// Text is what the session is told, byte for byte.
+	Text string
+	// Route is where a posted message came from, and so where the answer goes. Nil: where the one
+	// before went. Steer does not read it.
+	Route *session.Route
+}
+
+// Post puts a message into the inbox of the session to and returns when the message is durable. A
+// message with a known ID is accepted and changes nothing.
+func (s *Supervisor) Post(ctx context.Context, root, to session.Key, m Incoming) error {
+	cmd := &tree.Post{To: to, ID: s.messageID(m), Text: tree.Text(m.Text), Route: m.Route}
+	return s.shellOf(root).owner.Do(ctx, cmd, nil)
+}
+
+// Steer sends a message from one session to a run of its tree that is under way. The run reads it
+// when its Runner takes the inbox, or in its next turn. A steer never makes a run that has finished
+// its turn start another.
+func (s *Supervisor) Steer(ctx context.Context, root, from, to session.Key, m Incoming) error {
+	cmd := &tree.Steer{From: from, To: to, ID: s.messageID(m), Text: tree.Text(m.Text)}
+	return s.shellOf(root).owner.Do(ctx, cmd, nil)
+}
+
+// messageID returns the ID of a message, or a new one if it has none.
+func (s *Supervisor) messageID(m Incoming) string {
+	if m.ID == "" {
+		return s.ids.newID()
+	}
+	return m.ID
+}
+
+// CancelTurn cancels the turn of the session key that is under way, and nothing else.
+func (s *Supervisor) CancelTurn(ctx context.Context, root, key session.Key) error {
+	cmd := tree.CancelTurn{Run: key, Rand: s.ids.rand()}
+	return s.shellOf(root).owner.Do(ctx, cmd, nil)
+}
+
+// Stop stops the session key and everything below it. Of a top-level session it stops the turn
+// under way and all sub-agents; the session itself stays usable. Of a run it stops the run too.
+//
+// Stop returns nil when nothing of what it stopped is alive, and a *[StillRunningError] if turns
+// had to be given up.
+func (s *Supervisor) Stop(ctx context.Context, root, key session.Key, reason string) error {
+	return s.shellOf(root).stop(ctx, key, reason)
+}
+
+// Wait waits for runs of one tree and returns how each of them stands then, in the order of keys.
+// Before [Supervisor.Run] has been called it waits for that too.
+//
+// If ctx ends first, the error is its cause, and the runs are returned beside it if the tree can be
+// read at once.
+func (s *Supervisor) Wait(
+	ctx context.Context, root session.Key, keys []session.Key, opt JoinOptions,
+) ([]RunInfo, error) {
+	return s.shellOf(root).wait(ctx, keys, opt)
+}
+
+// JoinOptions say when a wait for children is over. The zero JoinOptions wait until all of them
+// have ended.
+type JoinOptions struct {
+	// AtLeast is how many must have ended well. Zero: all must have ended, well or not. The wait is
+	// also over when all have ended and fewer than AtLeast have ended well.
+	AtLeast int
+	// Within is how long to wait from now on. Zero: without limit.
+	Within time.Duration
+	// StopRest stops what has not ended when the wait is over.
+	StopRest bool
+}

@@ -1,0 +1,60 @@
+package spawn
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// DefaultGrace is the grace period of a Config that sets none.
+const DefaultGrace = 10 * time.Second
+
+// Config configures a Supervisor.
+type Config struct {
+	// Store keeps everything that must survive the process. It is required, and so is its Journal.
+	Store *session.Store
+	// Runner runs the turns. It is required.
+	Runner Runner
+	// Rules decide what may be spawned. The zero Rules are the defaults.
+	Rules policy.Rules
+	// Deliver takes what leaves a tree. It returns nil once the receiver can no longer lose the
+	// delivery. After an error the Supervisor calls it again with the same Key. Calls for one
+	// destination never overlap. Deliver is required if CallerRun or Replies is set.
+	Deliver func(ctx context.Context, out Delivery) error
+	// CallerRun says that the caller runs the top-level sessions itself: their completions are
+	// handed to Deliver instead of put into their inbox.
+	CallerRun bool
+	// Replies says that the answers of top-level sessions are handed to Deliver.
+	Replies bool
+	// ValidModel reports whether a model name is valid. Nil accepts every well-formed name.
+	ValidModel func(string) bool
+	// Model and Thinking are what top-level sessions run with.
+	Model, Thinking string
+	// Tools are the names of all tools that exist. The Rules say which of them a session may use
+	// and hand down.
+	Tools []string
+	// Grace is how long a turn that was cancelled may take to return before the Supervisor gives it
+	// up. Zero means DefaultGrace; a negative Grace is an error.
+	Grace time.Duration
+	// Logger gets the failures that are not returned to a caller. Nil discards them.
+	Logger *slog.Logger
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.Store == nil || c.Store.Journal == nil:
+		return &InputError{Field: "Store", Reason: "it is missing, or has no Journal"}
+	case c.Runner == nil:
+		return &InputError{Field: "Runner", Reason: "it is missing"}
+	case c.Deliver == nil && (c.CallerRun || c.Replies):
+		return &InputError{
+			Field: "Deliver", Reason: "it is missing, but CallerRun or Replies is set",
+		}
+	case c.Grace < 0:
+		return &InputError{Field: "Grace", Reason: "it is negative: " + c.Grace.String()}
+	}
+	return c.Rules.Validate()
+}

@@ -1,0 +1,74 @@
+package spawn
+
+import (
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A Completion is the end of a run on its way to the session that asked for the run. It is frozen
+// when the run ends.
+type Completion struct {
+	Run RunInfo `json:"run"`
+	// Fallback is what to announce where Run.Result.Text is blank: the last visible text of the
+	// run, else its last tool text, else how far it came. It is empty if there is nothing at all.
+	Fallback string `json:"fallback,omitempty"`
+	// Nonce was drawn at random when the run ended. It makes the fence of the announcement one that
+	// no text of the child can hold.
+	Nonce string `json:"nonce"`
+	// Requester is the session that is told: the one that spawned the run, or one above it if that
+	// one has ended.
+	Requester session.Key `json:"requester"`
+	// Siblings counts the runs of the same requester that were still active when this one ended.
+	Siblings int `json:"siblings,omitempty"`
+}
+
+// A Delivery is something that leaves a tree: a completion for a session that the caller runs, or a
+// reply for people. Exactly one of Completion and Reply is set.
+//
+// It is handed over at least once, always under the same Key and with the same content. A receiver
+// that acts only on keys it has not seen acts once. A later attempt differs in Attempt, Epoch and
+// MayRepeat alone.
+//
+// Each attempt gets a Delivery of its own: the receiver may keep it, and what Completion and Reply
+// point to.
+type Delivery struct {
+	// Key names the delivery. It stays the same over attempts and restarts, and two deliveries
+	// never share one.
+	Key string `json:"key"`
+	// Attempt counts from 1: one more than the attempts that are on record as failed. An attempt
+	// that ended in ErrBusy is not one of them.
+	Attempt int `json:"attempt"`
+	// Epoch grows with each owner of the tree. A delivery with an Epoch below one that the receiver
+	// has seen for the same tree comes from a former owner.
+	Epoch uint64 `json:"epoch"`
+	// MayRepeat says that an earlier attempt may already have arrived: its acknowledgement was
+	// lost, or the process that made it died.
+	MayRepeat bool `json:"mayRepeat,omitempty"`
+	// Completion is the end of a run that a session run by the caller asked for; nil in a reply.
+	Completion *Completion `json:"completion,omitempty"`
+	// Reply is what a session run by Offshoot says to people; nil in a completion.
+	Reply *Reply `json:"reply,omitempty"`
+	// To is the session that the delivery concerns: the requester of a completion, the conversation
+	// of a reply.
+	To session.Key `json:"to"`
+	// Blocked is when the attempts were given up; the delivery then waits for Retry or Dismiss.
+	// Zero while attempts go on, and so always zero in a call to Deliver.
+	Blocked time.Time `json:"blocked,omitzero"`
+	// Error is what the last attempt failed with, ErrBusy included; empty before the first one that
+	// failed.
+	Error string `json:"error,omitempty"`
+}
+
+// A Reply is the visible text of a managed turn, and where it goes.
+type Reply struct {
+	// From is the session that speaks: the To of the delivery, or a sub-agent that is bound to its
+	// thread.
+	From session.Key `json:"from"`
+	// Text is what people are to read.
+	Text string `json:"text"`
+	// Failed says that the turn failed: Text is an apology, not an answer.
+	Failed bool `json:"failed,omitempty"`
+	// Route is where the input came from that the turn answers; zero if that is not known.
+	Route session.Route `json:"route,omitzero"`
+}

@@ -1,0 +1,116 @@
+package spawn
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+// Runs returns the children of the session requester that are in the tree, oldest first. If deep is
+// set it returns all runs below the requester, parents first. The error is ErrNotFound if the
+// tree does not have the requester.
+func (s *Supervisor) Runs(
+	ctx context.Context, root, requester session.Key, deep bool,
+) (list []RunInfo, err error) {
+	found := false
+	err = s.shellOf(root).owner.Do(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
+		r := t.Run(requester)
+		if found = r != nil; !found {
+			return
+		}
+		list = runsBelow(t, r, deep, nil)
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("%w: runs of %q", ErrNotFound, requester)
+	}
+	return list, err
+}
+
+// runsBelow appends the children of r to list, or with deep all runs below r.
+func runsBelow(t *tree.Tree, r *tree.Run, deep bool, list []RunInfo) []RunInfo {
+	r.Children(func(c *tree.Run) bool {
+		list = append(list, infoOf(t, c))
+		if deep {
+			list = runsBelow(t, c, deep, list)
+		}
+		return true
+	})
+	return list
+}
+
+// Find returns a run of a tree. The error is ErrNotFound if the tree does not have it.
+func (s *Supervisor) Find(
+	ctx context.Context, root, key session.Key,
+) (info RunInfo, err error) {
+	sh := s.shellOf(root)
+	infos, err := sh.infos(ctx, []session.Key{key}, sh.owner.Do)
+	if err == nil && infos[0].ID == "" {
+		err = fmt.Errorf("%w: %q", ErrNotFound, key)
+	}
+	if err != nil {
+		return RunInfo{}, err
+	}
+	return infos[0], nil
+}
+
+// RootOf returns the top-level session of the tree that a session belongs to. A top-level session
+// is its own root. A sub-agent is looked for in the trees that this Supervisor has touched; the
+// error is ErrNotFound if none of them has it.
+func (s *Supervisor) RootOf(ctx context.Context, key session.Key) (session.Key, error) {
+	if isTree(key) {
+		return key, nil
+	}
+	for _, sh := range s.allShells() {
+		found := false
+		read := func(t *tree.Tree, _ tree.Reply) { found = t.Run(key) != nil }
+		if err := sh.owner.Do(ctx, nil, read); err == nil && found {
+			return sh.owner.Root(), nil
+		}
+	}
+	return session.Key{}, fmt.Errorf("%w: the tree of %q", ErrNotFound, key)
+}
+
+// Events yields what happens in a tree from the call on, until ctx ends, the loop breaks, or the
+// Supervisor has been shut down.
+func (s *Supervisor) Events(ctx context.Context, root session.Key) iter.Seq[TreeEvent] {
+	return s.shellOf(root).events(ctx)
+}
+
+// Outbox returns what has left a tree and has not arrived, oldest first. A delivery whose Blocked
+// is not zero waits for [Supervisor.Retry] or [Supervisor.Dismiss].
+func (s *Supervisor) Outbox(
+	ctx context.Context, root session.Key,
+) (list []Delivery, err error) {
+	err = s.shellOf(root).owner.Do(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
+		t.Outbox(func(e *tree.Entry) { list = append(list, deliveryOf(t, e)) })
+	})
+	return list, err
+}
+
+// Idle waits until nothing is under way in a tree: no turn, no run that has not ended, no message
+// that is not answered, and no delivery except blocked ones. A message that is posted meanwhile may
+// start the next turn before Idle has returned. Before [Supervisor.Run] has been called Idle waits
+// for that too.
+func (s *Supervisor) Idle(ctx context.Context, root session.Key) error {
+	sh := s.shellOf(root)
+	w := sh.watch()
+	defer sh.unwatch(w)
+	for {
+		idle := false
+		read := func(t *tree.Tree, _ tree.Reply) { idle = t.Idle() }
+		if err := sh.owner.Await(ctx, nil, read); err != nil || idle {
+			return err
+		}
+		select {
+		case <-w.wake:
+			w.takePending()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-s.closed:
+			return ErrShutdown
+		}
+	}
+}

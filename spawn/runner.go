@@ -1,0 +1,77 @@
+package spawn
+
+import (
+	"context"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/internal/enum"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+// A Runner runs one turn of one session. It may be called for many sessions at once, but never
+// twice at once for the same session.
+//
+// The turn is over when RunTurn returns. When ctx ends RunTurn should return soon, with what it
+// has; a Runner that does not is given up after a grace period, and what it still says is recorded
+// as late. A TurnResult beside an error is what there is so far.
+type Runner interface {
+	RunTurn(ctx context.Context, t *TurnInput) (TurnResult, error)
+}
+
+// A TurnResult is what a turn came to. The zero TurnResult is an empty answer.
+type TurnResult struct {
+	Result Result
+	// Fallback is announced where Result.Text is blank.
+	Fallback string
+	// Silent asks that nothing be announced. The answer of an earlier turn of the run stays.
+	Silent bool
+	// Skip, beside Silent, asks to drop the answer of an earlier turn too.
+	Skip bool
+	// Reply is what a top-level session says to people. If it is empty, it says nothing.
+	Reply string
+	// Pos is the committed end of the session's transcript.
+	Pos session.Pos
+}
+
+// An InputClass says what sort of input an Input is. The zero InputClass is not one that an input
+// has.
+type InputClass uint8
+
+// The classes of inputs, in the order of presentation.
+const (
+	InputUser       = InputClass(tree.User)       // a message of a person, or of the caller
+	InputSteer      = InputClass(tree.Control)    // a message of another session to a run under way
+	InputTask       = InputClass(tree.Task)       // what a run was asked to do
+	InputCompletion = InputClass(tree.Completion) // the end of a child
+)
+
+// String returns the name of the class: "user", "control" for InputSteer, "task" or "completion".
+func (c InputClass) String() string { return enum.String(tree.ClassNames[:], "InputClass", c) }
+
+// MarshalText returns the name. A value that is not an InputClass is an error.
+func (c InputClass) MarshalText() ([]byte, error) {
+	return enum.Marshal(tree.ClassNames[:], "spawn", "input class", c)
+}
+
+// UnmarshalText sets c to the InputClass of that name, in any letter case of ASCII.
+func (c *InputClass) UnmarshalText(text []byte) error {
+	return enum.Unmarshal(tree.ClassNames[:], "spawn", "input class", text, c)
+}
+
+// An Input is something that a turn consumes.
+type Input struct {
+	// Ord is the ordinal of the input. It counts from 1 in the session.
+	Ord   int
+	Class InputClass
+	// ID is the ID of the message, if it had one.
+	ID   string
+	Text string
+	// From is the session that sent an InputSteer, or whose end an InputCompletion is.
+	From session.Key
+	Time time.Time
+	// Route is where the message came from. Nil: that is not known.
+	Route *session.Route
+	// Completion is set if the Class is InputCompletion.
+	Completion *Completion
+}

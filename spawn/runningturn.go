@@ -1,0 +1,220 @@
+package spawn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+// turnID names a turn within a treeShell.
+type turnID struct {
+	run *tree.Run
+	n   uint32
+}
+
+// runningTurn is a turn whose Runner has not returned, or whose slot the tree still counts on.
+// The lock of the shell guards previous, done, cancelledAt, hasReturned and slotFreed.
+type runningTurn struct {
+	shell *treeShell
+	id    turnID
+	key   session.Key
+	turn  TurnInput
+	// ctx is the context of the Runner.
+	ctx         context.Context //nolint:containedctx // kept until the goroutine has started
+	cancel      context.CancelCauseFunc
+	previous    *runningTurn  // the turn before it of the same session, if that has not returned
+	done        chan struct{} // closed when the Runner has returned; nil until a caller waits
+	cancelledAt time.Time     // zero if the turn has not been cancelled
+	hasReturned bool          // whether the Runner has returned
+	slotFreed   bool          // whether the tree no longer counts on the slot of the turn
+}
+
+// maxListedChildren bounds how many active children a turn is told of.
+const maxListedChildren = 50
+
+// describeTurn fills in the TurnInput of the open turn of a run.
+func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *tree.Run) {
+	s := r.Spec
+	turn.Session = session.Lineage{
+		Key: s.Key, Root: t.Root().Key(), Parent: s.Parent, Depth: s.Depth, Role: s.Role,
+	}
+	turn.SessionID, turn.MaxDepth, turn.Extra = s.SessionID, s.MaxDepth, s.Extra
+	turn.N, turn.First, turn.Pos = int(r.Open.N), int(r.Open.First), session.Pos(r.Pos)
+	turn.Deadline, turn.Retry = timeOf(r.Deadline), r.Retry
+	turn.shell, turn.run, turn.gen = sh, r, gen
+	turn.slot.lane, turn.slot.held = sh.sup.lane, !r.IsRoot()
+	turn.limited, turn.reserved = t.Limited(r), r.Open.Reserve
+	if !r.IsRoot() {
+		turn.Run = infoOf(t, r)
+	}
+	turn.Exhausted = t.Exhausted(r)
+	turn.Inputs = turn.oneInput[:0:1]
+	r.Unread(r.Consumed, r.Open.Through, func(in tree.Input) {
+		turn.Inputs = append(turn.Inputs, inputOf(t, in))
+	})
+	if listed := min(r.Live(), maxListedChildren); listed > 0 {
+		r.Newest(func(c *tree.Run) bool {
+			if !c.State.Terminal() {
+				turn.Children = append(turn.Children, infoOf(t, c))
+			}
+			return len(turn.Children) < listed
+		})
+		slices.Reverse(turn.Children)
+	}
+}
+
+// run implements task: it calls the Runner and reports what the turn came to.
+func (rt *runningTurn) run() {
+	sh, ctx := rt.shell, rt.ctx
+	defer rt.cancel(nil)
+	sh.waitForPrevious(ctx, rt)
+	var out TurnResult
+	err := errRunnerExited
+	defer func() { sh.reportTurn(rt, out, err) }() // also if the Runner ends its goroutine
+	out, err = sh.callRunner(ctx, &rt.turn)
+}
+
+var errRunnerExited = errors.New("spawn: the Runner ended its goroutine")
+
+// callRunner calls the Runner and contains its panics. A turn that was cancelled before it began
+// does not call the Runner.
+func (sh *treeShell) callRunner(ctx context.Context, t *TurnInput) (out TurnResult, err error) {
+	if ctx.Err() != nil {
+		return out, context.Cause(ctx)
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			pe := &PanicError{Value: p, Stack: debug.Stack()}
+			sh.sup.log.Error("offshoot: a Runner panicked", "session", t.Session.Key.String(),
+				"panic", fmt.Sprint(p), "stack", string(pe.Stack))
+			err = pe
+		}
+	}()
+	return sh.sup.cfg.Runner.RunTurn(ctx, t)
+}
+
+// reportTurn tells the tree what a turn came to.
+func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
+	if typed := out.Result.JSON; len(typed) > 0 && !json.Valid(typed) {
+		err = errors.Join(err, fmt.Errorf(
+			"spawn: the Runner returned a Result.JSON of %d bytes that is not JSON", len(typed)))
+		out.Result.JSON = nil
+	}
+	sh.turnReturned(rt)
+	if err != nil && errors.Is(context.Cause(rt.ctx), ErrShutdown) {
+		// The turn was interrupted. The next owner of the tree sees that: its end is not recorded.
+		return
+	}
+	done := &turnDone{answer: answerOf(out)}
+	done.TurnDone = tree.TurnDone{
+		Run: rt.key, N: rt.id.n, Answer: &done.answer, Silent: out.Silent, Skip: out.Skip,
+		Pos: uint64(out.Pos), Rand: sh.sup.ids.rand(), Yield: rt.turn.yieldJoin(time.Now()),
+	}
+	if err != nil {
+		done.Failed, done.Budget = errorText(err), errors.Is(err, ErrBudget)
+	}
+	sh.owner.Send(rt.turn.gen, &done.TurnDone)
+}
+
+// errorText returns the text of an error, or the name of its type if the text is empty: to the tree
+// an empty text is a success.
+func errorText(err error) string {
+	if text := err.Error(); text != "" {
+		return text
+	}
+	return fmt.Sprintf("%T", err)
+}
+
+// turnDone is a command and its answer in one piece of memory.
+type turnDone struct {
+	tree.TurnDone
+	answer tree.Result
+}
+
+// yieldJoin returns the wait that the turn has asked for with Yield, or nil.
+func (t *TurnInput) yieldJoin(now time.Time) *tree.Join {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.yield == nil {
+		return nil
+	}
+	j := &tree.Join{Keys: t.yieldTo, Need: uint32(max(0, t.yield.AtLeast))}
+	if t.yield.Within > 0 {
+		j.Until = now.Add(t.yield.Within).UnixNano()
+	}
+	return j
+}
+
+// turnReturned notes that the Runner has returned, or was never called.
+func (sh *treeShell) turnReturned(rt *runningTurn) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.newestTurn[rt.key] == rt {
+		if rt.previous != nil { // rt was cancelled while it waited for that one
+			sh.newestTurn[rt.key] = rt.previous
+		} else {
+			delete(sh.newestTurn, rt.key)
+		}
+	}
+	rt.hasReturned = true
+	sh.removeFinished(rt)
+	if rt.done != nil {
+		close(rt.done)
+	}
+}
+
+// removeFinished removes a turn from the shell once its Runner has returned and the tree no longer
+// counts on its slot. The caller holds the lock.
+func (sh *treeShell) removeFinished(rt *runningTurn) {
+	if rt.hasReturned && rt.slotFreed {
+		delete(sh.turns, rt.id)
+	}
+}
+
+// waitForPrevious waits until the earlier turns of the same session have returned, or ctx ends, so
+// that two turns of one session never overlap. There is an earlier turn only if it was given up.
+// While rt waits it holds no slot.
+func (sh *treeShell) waitForPrevious(ctx context.Context, rt *runningTurn) {
+	if rt.previous == nil {
+		return
+	}
+	rt.turn.slot.pause()
+	sh.mu.Lock()
+	for rt.previous != nil && ctx.Err() == nil {
+		previous := rt.previous
+		if previous.hasReturned {
+			rt.previous = previous.previous
+			continue
+		}
+		done := previous.whenReturned()
+		sh.mu.Unlock()
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+		sh.mu.Lock()
+	}
+	sh.mu.Unlock()
+	if !rt.id.run.IsRoot() {
+		rt.turn.slot.resume(rt.id.run)
+	}
+}
+
+// whenReturned returns a channel that is closed when the Runner has returned. The caller holds the
+// lock of the shell.
+func (rt *runningTurn) whenReturned() <-chan struct{} {
+	if rt.done == nil {
+		rt.done = make(chan struct{})
+		if rt.hasReturned {
+			close(rt.done)
+		}
+	}
+	return rt.done
+}

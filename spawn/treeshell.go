@@ -1,0 +1,234 @@
+package spawn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+// treeShell is what one tree needs in this process: its owner, the turns and deliveries under way,
+// and the callers that wait and watch. As the [owner.Executor] of the tree it performs the effects
+// that the tree decides on.
+type treeShell struct {
+	sup   *Supervisor
+	owner *owner.Owner
+
+	mu           sync.Mutex
+	turns        map[turnID]*runningTurn      // a turn leaves when it has returned and has no slot
+	newestTurn   map[session.Key]*runningTurn // of each session whose Runner has not returned
+	senders      map[destination]*sender      // those with deliveries
+	waiters      map[*waiter]struct{}
+	waitersByRun map[session.Key][]*waiter // by the run that they wait for
+	watchers     map[*watcher]struct{}
+}
+
+func newTreeShell(s *Supervisor, root session.Key) *treeShell {
+	sh := &treeShell{
+		sup: s, turns: make(map[turnID]*runningTurn),
+		newestTurn:   make(map[session.Key]*runningTurn),
+		senders:      make(map[destination]*sender),
+		waiters:      make(map[*waiter]struct{}),
+		waitersByRun: make(map[session.Key][]*waiter),
+		watchers:     make(map[*watcher]struct{}),
+	}
+	sh.owner = owner.New(&s.ownerConfig, root, sh)
+	return sh
+}
+
+// Start implements owner.Executor.
+func (sh *treeShell) Start(gen uint64, t *tree.Tree, r *tree.Run) {
+	rt := &runningTurn{shell: sh, id: turnID{r, r.Open.N}, key: r.Key(), slotFreed: r.IsRoot()}
+	sh.describeTurn(&rt.turn, gen, t, r)
+	ctx := context.WithValue(sh.sup.detachedCtx, turnKey{}, &rt.turn)
+	rt.ctx, rt.cancel = context.WithCancelCause(ctx)
+	rt.turn.slot.life = rt.ctx
+	sh.mu.Lock()
+	rt.previous = sh.newestTurn[rt.key]
+	sh.newestTurn[rt.key] = rt
+	sh.turns[rt.id] = rt
+	sh.mu.Unlock()
+	if !sh.sup.workers.start(rt) {
+		rt.cancel(ErrShutdown)
+		sh.turnReturned(rt)
+	}
+}
+
+// Cancel implements owner.Executor.
+func (sh *treeShell) Cancel(r *tree.Run, n uint32) {
+	cause := ErrTurnCancelled
+	switch r.Cause {
+	case tree.Timeout:
+		cause = ErrTimedOut
+	case tree.NoCause:
+	default:
+		cause = ErrStopped
+	}
+	sh.mu.Lock()
+	rt := sh.turns[turnID{r, n}]
+	if rt != nil {
+		rt.cancelledAt = time.Now()
+	}
+	sh.mu.Unlock()
+	if rt != nil {
+		rt.cancel(cause)
+	}
+}
+
+// Free implements owner.Executor.
+func (sh *treeShell) Free(r *tree.Run, n uint32) bool {
+	sh.mu.Lock()
+	rt := sh.turns[turnID{r, n}]
+	if rt != nil {
+		rt.slotFreed = true
+		sh.removeFinished(rt)
+	}
+	sh.mu.Unlock()
+	if rt == nil {
+		return false
+	}
+	rt.turn.slot.close()
+	return true
+}
+
+// Archive implements owner.Executor.
+func (sh *treeShell) Archive(gen uint64, t *tree.Tree, r *tree.Run) {
+	key, at := r.Key(), timeOf(r.Ended)
+	ref := session.Ref{Key: key, SessionID: r.Spec.SessionID}
+	sh.sup.workers.start(taskFunc(func() {
+		err := sh.archiveTranscript(sh.sup.workCtx, ref, at)
+		if err != nil {
+			sh.sup.log.Warn("offshoot: archiving a transcript failed",
+				"session", key.String(), "error", err.Error())
+		}
+		sh.owner.Send(gen, tree.PutAway{Run: key, Failed: err != nil})
+	}))
+}
+
+// archiveTranscript archives a transcript and contains the panics of the store. A store without
+// Transcripts, and a transcript that does not exist, have nothing to archive.
+func (sh *treeShell) archiveTranscript(
+	ctx context.Context, ref session.Ref, at time.Time,
+) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &PanicError{Value: p}
+		}
+	}()
+	transcripts := sh.sup.cfg.Store.Transcripts
+	if transcripts == nil {
+		return nil
+	}
+	if _, err = transcripts.Archive(ctx, ref, at); errors.Is(err, session.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Publish implements owner.Executor.
+func (sh *treeShell) Publish(t *tree.Tree, facts []tree.Fact) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for i := range facts {
+		f := &facts[i]
+		sh.tellWaiters(t, f)
+		if len(sh.watchers) == 0 {
+			continue
+		}
+		if e, ok := eventOf(t, f); ok {
+			for w := range sh.watchers {
+				w.add(e)
+			}
+		}
+	}
+}
+
+// tellWaiters has the waiters take a fact into account. The caller holds the lock.
+func (sh *treeShell) tellWaiters(t *tree.Tree, f *tree.Fact) {
+	switch f.Kind {
+	case tree.Opened:
+		for w := range sh.waiters {
+			w.recount(t)
+		}
+	case tree.RunEnded:
+		for _, w := range sh.waitersByRun[f.Run] {
+			w.runEnded(f.Run, f.State)
+		}
+	case tree.Recovered:
+		for w := range sh.waiters {
+			if w.root {
+				w.finish(nil)
+			}
+		}
+	default: // a waiter does not wait for the others
+	}
+}
+
+// Stalled implements owner.Executor.
+func (sh *treeShell) Stalled(err error) {
+	root := sh.owner.Root()
+	e := TreeEvent{Kind: EventStalled, Time: time.Now(), Session: root}
+	if err != nil {
+		e.Error = err.Error()
+		sh.sup.log.Error("offshoot: the journal fails", "root", root.String(), "error", e.Error)
+	} else {
+		sh.sup.log.Info("offshoot: the journal takes entries again", "root", root.String())
+	}
+	sh.notifyWatchers(e)
+}
+
+// Lost implements owner.Executor.
+func (sh *treeShell) Lost(err error, conflict bool) {
+	root := sh.owner.Root()
+	sh.mu.Lock()
+	for _, rt := range sh.turns {
+		if rt.cancelledAt.IsZero() {
+			rt.cancelledAt = time.Now()
+		}
+		rt.cancel(ErrUnconfirmed)
+	}
+	for _, p := range sh.senders {
+		p.queue = nil
+	}
+	if conflict {
+		for w := range sh.waiters {
+			w.finish(fmt.Errorf("%w: %q: %w", ErrUnconfirmed, root, err))
+		}
+	}
+	sh.mu.Unlock()
+	sh.sup.log.Error("offshoot: the tree was lost",
+		"root", root.String(), "conflict", conflict, "error", err.Error())
+	sh.notifyWatchers(TreeEvent{
+		Kind: EventLost, Time: time.Now(), Session: root, Error: err.Error(),
+	})
+}
+
+// cancelTurns cancels the turns whose Runner has not returned, with a cause.
+func (sh *treeShell) cancelTurns(cause error) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for _, rt := range sh.turns {
+		rt.cancel(cause)
+	}
+}
+
+// addStillRunning adds the turns and deliveries that have not returned to e.
+func (sh *treeShell) addStillRunning(e *StillRunningError) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for _, rt := range sh.turns {
+		if !rt.hasReturned {
+			e.Sessions = append(e.Sessions, rt.key)
+		}
+	}
+	for d, p := range sh.senders {
+		if p.sending {
+			e.Deliveries = append(e.Deliveries, d.to)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package spawn
+
+import (
+	"context"
+	"iter"
+	"sync"
+)
+
+// maxPendingEvents bounds the memory that a slow watcher takes. Once so many events are pending
+// further deltas are dropped; other events never are.
+const maxPendingEvents = 4096
+
+// watcher collects the events of a tree for one loop over Events, or for one call of Idle.
+type watcher struct {
+	mu      sync.Mutex
+	pending []TreeEvent
+	wake    chan struct{} // has room for one: there may be pending events
+}
+
+// add appends an event and wakes the reader. It does not block.
+func (w *watcher) add(e TreeEvent) {
+	w.mu.Lock()
+	if e.Kind != EventDelta || len(w.pending) < maxPendingEvents {
+		w.pending = append(w.pending, e)
+	}
+	w.mu.Unlock()
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// takePending returns the pending events and forgets them.
+func (w *watcher) takePending() []TreeEvent {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list := w.pending
+	w.pending = nil
+	return list
+}
+
+// notifyWatchers gives an event that no fact records to all watchers of the tree.
+func (sh *treeShell) notifyWatchers(e TreeEvent) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for w := range sh.watchers {
+		w.add(e)
+	}
+}
+
+// events yields what happens in the tree until ctx ends or the loop breaks. Watching starts with
+// the call, not with the loop.
+func (sh *treeShell) events(ctx context.Context) iter.Seq[TreeEvent] {
+	w := sh.watch()
+	stop := context.AfterFunc(ctx, func() { sh.unwatch(w) })
+	return func(yield func(TreeEvent) bool) {
+		defer stop()
+		defer sh.unwatch(w)
+		for {
+			for _, e := range w.takePending() {
+				if !yield(e) {
+					return
+				}
+			}
+			select {
+			case <-w.wake:
+			case <-ctx.Done():
+				return
+			case <-sh.sup.closed:
+				return
+			}
+		}
+	}
+}
+
+func (sh *treeShell) watch() *watcher {
+	w := &watcher{wake: make(chan struct{}, 1)}
+	sh.mu.Lock()
+	sh.watchers[w] = struct{}{}
+	sh.mu.Unlock()
+	return w
+}
+
+func (sh *treeShell) unwatch(w *watcher) {
+	sh.mu.Lock()
+	delete(sh.watchers, w)
+	sh.mu.Unlock()
+}
