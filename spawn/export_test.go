@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
@@ -41,11 +42,13 @@ func (s *Supervisor) CheckAppends(check func(c Checkpoint)) {
 	}
 }
 
-// Verify reads the whole journal and returns an error if that gives another tree than the one that
-// lives in memory.
+// Verify reads the journal up to the append and returns an error if that gives another tree than the
+// one that lives in memory. Another owner may have appended since, or have replaced the log by a
+// snapshot, in which case nothing of the append is left to read.
 func (c Checkpoint) Verify(ctx context.Context, j session.Journal) error {
-	folded, last, err := owner.Load(ctx, j, c.root, c.opt)
-	if err != nil {
+	upTo := &journalUpTo{Journal: j, last: c.Last}
+	folded, last, err := owner.Load(ctx, upTo, c.root, c.opt)
+	if err != nil || last == 0 && upTo.beyond {
 		return err
 	}
 	live, err := json.Marshal(c.tree.Image())
@@ -61,6 +64,27 @@ func (c Checkpoint) Verify(ctx context.Context, j session.Journal) error {
 			c.root, c.Last, live, last, read)
 	}
 	return nil
+}
+
+// journalUpTo yields the entries of a Journal up to one of them.
+type journalUpTo struct {
+	session.Journal
+
+	last   session.Seq
+	beyond bool // there are others
+}
+
+// Read implements session.Journal.
+func (j *journalUpTo) Read(
+	ctx context.Context, root session.Key, after session.Seq,
+) iter.Seq2[session.Entry, error] {
+	return func(yield func(session.Entry, error) bool) {
+		for e, err := range j.Journal.Read(ctx, root, after) {
+			if j.beyond = err == nil && e.Seq > j.last; j.beyond || !yield(e, err) {
+				return
+			}
+		}
+	}
 }
 
 // Live returns what [Supervisor.Runs] and [Supervisor.Outbox] would return of the tree in memory,
