@@ -19,7 +19,7 @@
 //
 //   - [Config] is what a bot is made of. Only its Runner is required.
 //   - [Open] makes a [Runtime] of it; [Runtime.Run] runs everything until Shutdown.
-//   - [Session] is one conversation: Post, Events, Stop, Idle.
+//   - [Session] is one conversation: Post, Events, CancelTurn, Stop, Idle.
 //   - [Runner] runs one turn. A caller with an agent loop of its own implements it.
 //   - [Turn] is what a Runner gets: the prompt, the messages, the tools.
 //   - [Loop] is a Runner for a caller that holds only a [Model].

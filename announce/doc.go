@@ -10,7 +10,7 @@
 //	  +- Reply        what a session run by Offshoot says to people; its Text has passed Visible
 //
 //	what a model says --Visible--> text for a person, or silence
-//	                  +-Decide---> Speak, Silent or Defer
+//	                  +-Decide---> DecisionSpeak, DecisionSilent or DecisionDefer
 //
 // The package has pure functions and plain values. It has no clock, no goroutine and no state.
 // Equal input gives equal text, and all functions are safe for concurrent use.

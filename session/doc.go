@@ -1,6 +1,6 @@
 // Package session names sessions and keeps what belongs to them: the keys, the places of sessions
-// in their trees, the conversations in the world that they belong to, and the seams for storage. It
-// does not decide what a session may do, and it starts nothing.
+// in their trees, the conversations in the world that they belong to, and the interfaces for
+// storage. It does not decide what a session may do, and it starts nothing.
 //
 // A session is one conversation of an agent. A session may spawn sub-agents, which are sessions
 // too. A top-level session and all that is spawned below it are a tree. A tree has one log in a
@@ -14,7 +14,7 @@
 //	|                                       +-- Transcripts  one conversation for each Ref
 //	+- agent:main:subagent:0b6c                              Append(after pos, messages)
 //
-// Ten names matter most:
+// These names matter most:
 //
 //   - [Key] names a session; [Parse] reads one, and [MainKey], [DirectKey] and others make one.
 //   - [Lineage] says where a session stands: root, parent, depth and [Role].
@@ -25,7 +25,7 @@
 //   - [ErrConflict] tells a writer that another one has written.
 //
 // To use sessions, read key.go first, then newkey.go. To write a store, read journal.go and then
-// transcript.go: they are the two seams, with all their rules.
+// transcript.go: they are the two interfaces for storage, with all their rules.
 //
 // Three packages belong to this one:
 //

@@ -2,8 +2,8 @@
 // consist of, how it spawns sub-agents under rules, how their results come back, how a tree of them
 // is stopped, and what a crash leaves.
 //
-// The model is a script behind the seam where a real one would be; everything else is what a
-// program that embeds Offshoot gets.
+// A script takes the place of the language model. Everything else is what a program that embeds
+// Offshoot gets.
 package main
 
 import (
@@ -42,8 +42,8 @@ type options struct {
 	json      bool
 }
 
-// run is the program. It returns the exit status: 2 if the command line makes no sense, 1 if the
-// story could not be told to its end.
+// run is the program. It returns the exit status: 2 if the command line is wrong, 1 if the story
+// could not be told to its end.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stderr)
 	if errors.Is(err, flag.ErrHelp) {

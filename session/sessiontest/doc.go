@@ -1,5 +1,6 @@
-// Package sessiontest tests implementations of the storage seams of package session. [TestJournal]
-// tests a [session.Journal] and [TestTranscripts] a [session.Transcripts], rule by rule.
+// Package sessiontest tests implementations of the storage interfaces of package session.
+// [TestJournal] tests a [session.Journal] and [TestTranscripts] a [session.Transcripts], rule by
+// rule.
 //
 //	    fresh(t) -> open                     an empty store, and a way to open it again and again
 //	         |
@@ -9,7 +10,7 @@
 //	|  ...             |
 //	+------------------+
 //
-// The rules stand in two tables with their sentences, which are the promises of the seam:
+// The rules stand in two tables with their sentences, which are the promises of the interface:
 // journalRules in journal.go and transcriptRules in transcripts.go. Begin there. "go test -run
 // TestJournal/16_reset_durable" runs one rule.
 //

@@ -12,7 +12,7 @@ import (
 // hangAfter is the time after which a rule that is still running fails.
 const hangAfter = time.Minute
 
-// A rule is one promise of a seam S, with a check of whether an implementation keeps it.
+// A rule is one promise of an interface S, with a check of whether an implementation keeps it.
 type rule[S any] struct {
 	name     string // one to three words, for the subtest
 	sentence string // the promise, quoted in failures
