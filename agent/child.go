@@ -182,7 +182,8 @@ func (e *ResultError) Error() string {
 // Unwrap returns what is wrong with the result.
 func (e *ResultError) Unwrap() error { return e.Err }
 
-// A JoinError is a Join that ended with too few runs that ended well.
+// A JoinError is a Join that ended with too few values: OK runs ended ok with a result that is a T,
+// and Want were asked for. The wait itself counts runs that ended ok, whatever their result is.
 type JoinError struct{ OK, Want int }
 
 func (e *JoinError) Error() string {

@@ -37,7 +37,9 @@ type Config struct {
 	// it is called again with the same Key, for up to half an hour; then the delivery is blocked
 	// until Runtime.Retry or Runtime.Dismiss. Calls for one session never overlap.
 	// announce.NewEvent(d.Completion) makes the text for the model of the session, and the one for
-	// a person. Nil: Offshoot runs those sessions, and completions are inputs of theirs.
+	// a person. A message that the caller posts to such a session still gets a turn of the Runner,
+	// whose answer goes to Reply. Nil: Offshoot runs those sessions, and completions are inputs of
+	// theirs.
 	Deliver func(ctx context.Context, d Delivery) error
 	// Reply takes what sessions run by Offshoot say to people; d.Reply is set, and its Text is
 	// visible text only, never blank. The same promises hold. Nil: what they say is in the
@@ -64,8 +66,8 @@ type Prompts struct {
 	// Loader says how workspaces are read. The zero Loader reads the eight files.
 	Loader agentctx.Loader
 	// SubagentSpecs say what sub-agents see, by the id of the agent that runs them; the Spec under
-	// "" holds for agents that have none. What a Spec leaves open is AGENTS.md and TOOLS.md in
-	// minimal mode.
+	// "" holds for agents that have none. Ids are in lower case, as keys of sessions have them.
+	// What a Spec leaves open is AGENTS.md and TOOLS.md in minimal mode.
 	SubagentSpecs map[string]agentctx.Spec
 	// Input holds what prompts say beyond what the Runtime knows: product, documentation, limits,
 	// skills, channel, extra sections, and in Spec what top-level sessions see. The Runtime fills

@@ -32,8 +32,10 @@ type (
 	Delivery = spawn.Delivery
 	// Completion is the end of a run as its requester is told of it; see announce.NewEvent.
 	Completion = spawn.Completion
-	// Reply is what a session run by Offshoot says to people.
+	// Reply is what a session run by Offshoot says to people: Text, and in Route where it goes.
 	Reply = spawn.Reply
+	// InputError is a Field that cannot be accepted, and the Reason.
+	InputError = spawn.InputError
 	// StillRunningError names sessions whose Runner has not returned.
 	StillRunningError = spawn.StillRunningError
 )
@@ -111,6 +113,14 @@ var (
 	ErrEnded = spawn.ErrEnded
 	// ErrTurnCancelled is the cause of the context of a turn that [Session.CancelTurn] ended.
 	ErrTurnCancelled = spawn.ErrTurnCancelled
+	// ErrStopped is the cause of the context of a turn whose run, or one above it, is being
+	// stopped.
+	ErrStopped = spawn.ErrStopped
+	// ErrTimedOut is the cause of the context of a turn whose run has no time left.
+	ErrTimedOut = spawn.ErrTimedOut
+	// ErrShutdown is the cause of the contexts of turns that a shutdown cancels. Every call after
+	// the end of a Runtime returns it.
+	ErrShutdown = spawn.ErrShutdown
 	// ErrUnconfirmed says that it is not certain that a command is durable; see
 	// [spawn.ErrUnconfirmed].
 	ErrUnconfirmed = spawn.ErrUnconfirmed

@@ -31,7 +31,8 @@ type Tool struct {
 // NewTool makes a Tool of a function. The schema of the arguments is that of In: a struct whose
 // fields have json tags, and doc tags as descriptions; fields with omitempty or omitzero, and
 // pointers, are optional. It panics if In has no schema, which is a mistake of the program.
-// Arguments that do not fit give the model an error and do not reach the function.
+// Arguments that cannot be decoded into In give the model an error and do not reach the function.
+// What decodes does reach it, also where a required member is missing or one is unknown.
 func NewTool[In any](
 	name, description string, f func(ctx context.Context, in In) (string, error),
 ) Tool {

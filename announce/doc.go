@@ -15,6 +15,8 @@
 // The package has pure functions and plain values. It has no clock, no goroutine and no state.
 // Equal input gives equal text, and all functions are safe for concurrent use.
 //
+// Most programs need [NewEvent], [Event.ForModel], [Event.ForPerson], [Visible] and [ErrBusy].
+//
 // Begin with event.go: an [Event] and how [NewEvent] makes it. Then read render.go for the text
 // that a model gets, and silence.go for [Visible], [Decide] and the silent tokens. sanitize.go
 // and lexer.go clean what models write; lexer.go begins with a map of what it recognises, in

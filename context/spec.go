@@ -74,7 +74,8 @@ const (
 	HistoryInherit History = iota
 	// HistoryIsolated starts the session with an empty transcript.
 	HistoryIsolated
-	// HistoryFork starts the session with a copy of the requester's transcript.
+	// HistoryFork is to start the session with a copy of the requester's transcript. Nothing makes
+	// that copy yet: the session starts with an empty one.
 	HistoryFork
 )
 

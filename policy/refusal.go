@@ -76,7 +76,7 @@ func (r *Refusal) Is(target error) bool {
 
 // The places of the configuration, as a refusal or a mistake names them.
 const (
-	defaultsPath       = "agents.defaults.subagents"
+	defaultsPath       = SourceDefaults
 	listPath           = "agents.list"
 	sandboxPath        = "agents.defaults.sandbox"
 	treeBudgetPath     = "agents.defaults.budget"
@@ -96,7 +96,7 @@ const (
 	runBudgetPath      = defaultsPath + ".budget"
 	requireAgentIDName = ".requireAgentId"
 	allowAgentsName    = ".allowAgents"
-	spawnPath          = "sessions_spawn"
+	spawnPath          = SourceRequest
 	lineagePath        = "session.Lineage" // no configuration changes it
 )
 

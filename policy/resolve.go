@@ -10,11 +10,11 @@ import (
 
 // The values of [Resolved.Source], the highest priority first.
 const (
-	SourceRequest  = spawnPath                 // the spawn itself
-	SourceAgent    = "agents.list[].subagents" // the target agent's entry
-	SourceDefaults = defaultsPath              // the defaults
-	SourceCaller   = "caller"                  // what the caller itself runs with
-	SourceTarget   = "agents.list[].model"     // the target agent's own model, where the caller's is not known
+	SourceRequest  = "sessions_spawn"            // the spawn itself
+	SourceAgent    = "agents.list[].subagents"   // the target agent's entry
+	SourceDefaults = "agents.defaults.subagents" // the defaults
+	SourceCaller   = "caller"                    // what the caller itself runs with
+	SourceTarget   = "agents.list[].model"       // the target agent's own model, where the caller's is not known
 )
 
 // A Resolved value is one that several levels may set. It holds the value, the level that set it,

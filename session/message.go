@@ -31,7 +31,7 @@ type Message struct {
 	ToolCalls  []ToolCall      // the tool calls that an assistant requests
 	ToolCallID string          // ID of the tool call that the message is the result of
 	Failed     bool            // the tool call failed, and Text says how
-	Internal   bool            // a completion or a steer, not the words of a person
+	Internal   bool            // a completion or a steer; false for a person and a task
 	Time       time.Time       // when it was said
 	Model      string          // the model that said it
 	Usage      Usage           // what the model call consumed

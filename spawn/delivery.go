@@ -67,7 +67,8 @@ type Reply struct {
 	From session.Key `json:"from"`
 	// Text is what people are to read.
 	Text string `json:"text"`
-	// Failed says that the turn failed: Text is an apology, not an answer.
+	// Failed says that the turn failed. Text is an apology then, or what the Runner returned beside
+	// its error.
 	Failed bool `json:"failed,omitempty"`
 	// Route is where the input came from that the turn answers; zero if that is not known.
 	Route session.Route `json:"route,omitzero"`

@@ -1,9 +1,9 @@
 // Package spawn runs trees of sessions: a top-level session and every sub-agent below it.
 //
-// A [Supervisor] admits the runs that policy allows and runs one turn of each session at a time. The
-// caller brings the [Runner] that does the work of a turn. The end of every run comes back to the
-// session that asked for it, over restarts too. All that happens in a tree is recorded as facts in
-// one append-only journal, which one owner writes. Nothing has an effect before it is durable.
+// A [Supervisor] admits the runs that policy allows and runs one turn of each session at a time.
+// The caller brings the [Runner] that does the work of a turn. The end of every run comes back to
+// the session that asked for it, over restarts too. All that happens in a tree is recorded as facts
+// in one append-only journal, which one owner writes. Nothing has an effect before it is durable.
 //
 //	             Spawn, Post, Steer, Stop, Wait                   effects
 //	                           |                                     ^
@@ -47,8 +47,8 @@
 //
 // Inputs are the messages of people, the task of a run, the steers of other sessions, and the ends
 // of children. A turn consumes all inputs that its session has. A session that waits for children
-// holds no slot of the lane and costs no goroutine. A run ends by itself when its turn has ended and
-// it has nothing left to read, no child alive and nothing to wait for.
+// holds no slot of the lane and costs no goroutine. A run ends by itself when its turn has ended
+// and it has nothing left to read, no child alive and nothing to wait for.
 //
 // Otherwise a run ends for a cause: it failed, ran out of time, was stopped, lost its process, or
 // met a limit. The first cause wins. The descendants of the run are stopped first, and the run ends
@@ -88,9 +88,9 @@
 //   - A journal that fails for a while loses nothing. Turns go on, and their results are recorded
 //     once it takes entries again.
 //
-// After a crash, runs that never started are started. A run that had a turn under way is interrupted
-// and its requester is told. A top-level session that had a turn under way gets another over the
-// same inputs, marked as a retry.
+// After a crash, runs that never started are started. A run that had a turn under way is
+// interrupted and its requester is told. A top-level session that had a turn under way gets another
+// over the same inputs, marked as a retry.
 //
 // # Watching a tree
 //

@@ -47,13 +47,16 @@ var (
 	ErrTurnCancelled = errors.New("spawn: the turn was cancelled")
 )
 
-// An InputError is a field that cannot be accepted.
+// An InputError is a field of an argument that cannot be accepted. It has two strings: Field names
+// it, and Reason says why.
 type InputError = tree.InputError
 
-// A PanicError is a panic in a Runner, in Deliver or in a store that was contained.
+// A PanicError is a panic in a Runner, in Deliver or in a store that was contained. Value is what
+// was passed to panic, Stack the stack of the goroutine at that moment.
 type PanicError = owner.PanicError
 
-// A JournalError is an entry of a tree's journal that cannot follow the entries before it. It is
+// A JournalError is an entry of a tree's journal that cannot follow the entries before it. Root and
+// Seq name the entry, and Err says what is wrong, which Unwrap returns. It is
 // [session.ErrFormat] if a newer version may have written the entry, else [session.ErrCorrupt].
 type JournalError = owner.JournalError
 

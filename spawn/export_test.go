@@ -42,9 +42,9 @@ func (s *Supervisor) CheckAppends(check func(c Checkpoint)) {
 	}
 }
 
-// Verify reads the journal up to the append and returns an error if that gives another tree than the
-// one that lives in memory. Another owner may have appended since, or have replaced the log by a
-// snapshot, in which case nothing of the append is left to read.
+// Verify reads the journal up to the append and returns an error if that gives another tree than
+// the one that lives in memory. Another owner may have appended since, or have replaced the log by
+// a snapshot, in which case nothing of the append is left to read.
 func (c Checkpoint) Verify(ctx context.Context, j session.Journal) error {
 	upTo := &journalUpTo{Journal: j, last: c.Last}
 	folded, last, err := owner.Load(ctx, upTo, c.root, c.opt)

@@ -40,10 +40,10 @@ type InputClass uint8
 
 // The classes of inputs, in the order of presentation.
 const (
-	InputUser       = InputClass(tree.User)       // a message of a person, or of the caller
-	InputSteer      = InputClass(tree.Control)    // a message of another session to a run under way
-	InputTask       = InputClass(tree.Task)       // what a run was asked to do
-	InputCompletion = InputClass(tree.Completion) // the end of a child
+	InputUser       InputClass = iota + 1 // a message of a person, or of the caller
+	InputSteer                            // a message of another session to a run under way
+	InputTask                             // what a run was asked to do
+	InputCompletion                       // the end of a child
 )
 
 // String returns the name of the class: "user", "control" for InputSteer, "task" or "completion".

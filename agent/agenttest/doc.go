@@ -19,11 +19,16 @@
 //	agenttest.Run(t, cfg, agenttest.Script{
 //		agenttest.Main: {agenttest.Call("sessions_spawn", `{"task":"count","label":"counter"}`),
 //			agenttest.Say("I am on it."), agenttest.Echo()},
-//		"counter": {agenttest.Say("There are 12.")},
+//		"counter": {agenttest.Say("There are 12.").After(time.Minute)},
 //	}, func(h *agenttest.Harness) {
 //		h.Post("How many are there?")
+//		h.Replied("I am on it.")
+//		time.Sleep(time.Hour) // of virtual time
 //		h.Replied("I am on it.", "There are 12.")
 //	})
+//
+// Steps that take no time may come in any order: a sub-agent without After may end before the turn
+// that started it, and is then answered in that turn.
 //
 // Run runs a function against a Runtime in a bubble of testing/synctest. A time.Sleep in it returns
 // as soon as nothing else can happen before, so that a test of something that takes ten minutes

@@ -70,7 +70,7 @@ var deliveryRules = []deliveryRule{
 		[]step{{"a", 1, 1, false, 1}, {"a", 1, 2, true, 1}},
 	},
 	{
-		"maybe", "an attempt that may be a repeat, and is not, is acted upon",
+		"may-repeat", "an attempt that may be a repeat, and is not, is acted upon",
 		[]step{{"a", 2, 1, true, 1}},
 	},
 	{

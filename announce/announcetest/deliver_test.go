@@ -61,13 +61,13 @@ func TestDeliverRefusesOtherReceivers(t *testing.T) {
 				return deliver(ctx, d)
 			}
 			return r
-		}, []string{"maybe"}},
+		}, []string{"may-repeat"}},
 		"fails": {func() Receiver {
 			return Receiver{
 				Deliver: func(context.Context, spawn.Delivery) error { return refused },
 				Acted:   func() int { return 0 },
 			}
-		}, []string{"once", "repeat", "restart", "maybe", "others"}},
+		}, []string{"once", "repeat", "restart", "may-repeat", "others"}},
 	}
 	for name, tt := range tests {
 		var failed []string

@@ -12,6 +12,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"strings"
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -21,8 +22,11 @@ import (
 type model struct{}
 
 func (model) Generate(_ context.Context, req *agent.ModelRequest) (*agent.ModelResponse, error) {
-	last := req.Messages[len(req.Messages)-1]
-	text := fmt.Sprintf("You said %q. I have %d tools.", last.Text, len(req.Tools))
+	var said []string
+	for _, m := range req.Messages[len(req.Messages)-req.New:] {
+		said = append(said, m.Text)
+	}
+	text := fmt.Sprintf("You said %q. I have %d tools.", strings.Join(said, " "), len(req.Tools))
 	return &agent.ModelResponse{Text: text}, nil
 }
 

@@ -5,6 +5,8 @@
 //	...
 //	defer store.Close()
 //
+// [Open], [View], [Verify] and [LockedError] are the names that matter.
+//
 // [Open] is for the one process that writes, its owner. [View] reads beside the owner. [Verify]
 // reads every byte and reports what is not intact. The directory has these files:
 //
