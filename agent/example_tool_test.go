@@ -22,6 +22,6 @@ func ExampleNewTool() {
 	answer, err := tool.Call(context.Background(), call)
 	fmt.Println(answer, err)
 	// Output:
-	// {"type":"object","properties":{"city":{"type":"string","description":"the city, in
-	// English"}},"required":["city"],"additionalProperties":false} Sunny in Lisbon. <nil>
+	// {"type":"object","properties":{"city":{"type":"string","description":"the city, in English"}},"required":["city"],"additionalProperties":false}
+	// Sunny in Lisbon. <nil>
 }

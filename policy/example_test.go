@@ -29,10 +29,9 @@ func Example() {
 	fmt.Println(errors.Is(err, &policy.Refusal{Rule: policy.RuleAgents}))
 	// Output:
 	// targets: [main research]
-	// research as orchestrator at depth 1, model "anthropic/claude-haiku-4-5" from
-	// agents.defaults.subagents, with tools ["read" "exec" "sessions_spawn"] <nil> policy: spawn
-	// refused by allowAgents: asked "ops", allowed "research", set at
-	// agents.list[main].subagents.allowAgents true
+	// research as orchestrator at depth 1, model "anthropic/claude-haiku-4-5" from agents.defaults.subagents, with tools ["read" "exec" "sessions_spawn"] <nil>
+	// policy: spawn refused by allowAgents: asked "ops", allowed "research", set at agents.list[main].subagents.allowAgents
+	// true
 }
 
 func ExampleRules_Validate() {
@@ -43,8 +42,7 @@ func ExampleRules_Validate() {
 	fmt.Println(rules.Validate())
 	// Output:
 	// policy: agents.defaults.subagents.maxSpawnDepth is "7", want 1 to 5
-	// policy: tools.subagents.tools.deny[0] is "group:runtme", want a group that is built in or in
-	// tools.groups
+	// policy: tools.subagents.tools.deny[0] is "group:runtme", want a group that is built in or in tools.groups
 }
 
 func ExampleRules_ExplainTools() {
@@ -69,8 +67,7 @@ func ExampleRules_Authorize() {
 	fmt.Println(rules.Authorize(policy.Caller{Key: top}, policy.VerbHistory, other))
 	// Output:
 	// <nil>
-	// policy: history refused by visibility: asked "agent:main:survey", allowed "tree", set at
-	// tools.sessions.visibility
+	// policy: history refused by visibility: asked "agent:main:survey", allowed "tree", set at tools.sessions.visibility
 }
 
 // What a child was given is stored with it, and is the ceiling for every later turn.

@@ -39,7 +39,8 @@
 //     how it stands.
 //   - A turn is one call of the Runner. It consumes the inputs of its session.
 //   - A tree is a top-level session, its root, and all runs below it. It has one journal.
-//   - The owner of a tree is the one writer of its journal. The epoch of the tree counts its owners.
+//   - The owner of a tree is the one writer of its journal. The epoch of the tree counts
+//     its owners.
 //   - The lane has the slots for the turns of runs. A run that waits holds none.
 //   - The outbox has what leaves the tree: each [Delivery] is a completion or a reply.
 //
@@ -78,10 +79,10 @@
 //
 // # What is promised
 //
-//   - A session that Offshoot runs is told of the end of each child exactly once, whenever a process
-//     crashes.
-//   - What leaves a tree is handed to [Config].Deliver at least once, and always under the same key:
-//     the completions for sessions that the caller runs, and the replies to people.
+//   - A session that Offshoot runs is told of the end of each child exactly once, whenever a
+//     process crashes.
+//   - What leaves a tree is handed to [Config].Deliver at least once, and always under the same
+//     key: the completions for sessions that the caller runs, and the replies to people.
 //   - The same spawn key gives the same run. The same message ID is one message.
 //   - When [Supervisor.Stop] has returned nil, nothing below the session is running.
 //   - A panic in a Runner, in Deliver or in a store is contained.

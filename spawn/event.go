@@ -29,7 +29,7 @@ const (
 	EventDelta                          // text as it comes; not kept
 	EventRefused                        // a spawn was refused: by a rule, or as invalid; not kept
 	EventLost                           // this process lost the tree, see Error; not kept
-	EventStalled                        // the journal fails; without Error: it works again; not kept
+	EventStalled                        // the journal fails; no Error: it works again; not kept
 )
 
 var eventNames = [...]string{

@@ -141,7 +141,7 @@ func (v *viewer) fold(e session.Entry) (err error) {
 	case e.Seq <= v.last:
 		return fmt.Errorf("it comes after entry %d", v.last)
 	case f.Kind == tree.Snapshot:
-		if v.last > 0 { // an owner wrote it while the entries were read: it replaces those before it
+		if v.last > 0 { // an owner wrote it during the read: it replaces those before it
 			v.resetTree()
 		}
 	case v.last == 0 && (f.Kind != tree.Opened || f.Num != 1):

@@ -36,9 +36,8 @@ func ExampleLint() {
 		fmt.Println(f)
 	}
 	// Output:
-	// AGENTS.md:1: "## Safety" is the heading of a section of the prompt; call it something else
-	// (heading) TOOLS.md:2: this looks like a password or key; name the place where it is kept
-	// instead (secret)
+	// AGENTS.md:1: "## Safety" is the heading of a section of the prompt; call it something else (heading)
+	// TOOLS.md:2: this looks like a password or key; name the place where it is kept instead (secret)
 }
 
 func ExampleDiff() {
