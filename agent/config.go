@@ -42,7 +42,7 @@ type Config struct {
 	// theirs.
 	Deliver func(ctx context.Context, d Delivery) error
 	// Reply takes what sessions run by Offshoot say to people; d.Reply is set, and its Text is
-	// visible text only, never blank. The same promises hold. Nil: what they say is in the
+	// visible text only, never empty. The same promises hold. Nil: what they say is in the
 	// transcript only.
 	Reply func(ctx context.Context, d Delivery) error
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/internal/clone"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -42,8 +43,11 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		// Workspaces are read again only where they have changed.
 		cfg.Prompts.Loader.Cache = new(agentctx.Cache)
 	}
+	cfg.Rules, cfg.Prompts.Input = clone.Of(cfg.Rules), clone.Of(cfg.Prompts.Input)
 	cfg.Prompts.Workspaces = maps.Clone(cfg.Prompts.Workspaces)
-	cfg.Prompts.SubagentSpecs = maps.Clone(cfg.Prompts.SubagentSpecs)
+	cfg.Prompts.SubagentSpecs = clone.Of(cfg.Prompts.SubagentSpecs)
+	cfg.Prompts.Loader.Extra = slices.Clone(cfg.Prompts.Loader.Extra)
+	cfg.Prompts.Loader.Hooks = slices.Clone(cfg.Prompts.Loader.Hooks)
 	cfg.Tools = slices.Clone(cfg.Tools)
 	for i, t := range cfg.Tools {
 		cfg.Tools[i] = t.recovering()

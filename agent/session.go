@@ -73,7 +73,7 @@ func (s *Session) runs(ctx context.Context, deep bool) ([]RunInfo, error) {
 // has nothing else to do ends as [spawn.StatusCancelled], and its requester is told.
 //
 // A session without a turn under way is not changed, and the error is nil. It is [ErrNotFound] for
-// a session that is not on record.
+// a sub-agent that is not on record.
 func (s *Session) CancelTurn(ctx context.Context) error {
 	root, err := s.tree(ctx)
 	if err != nil {

@@ -633,6 +633,7 @@ func TestRefusalIs(t *testing.T) {
 		&policy.Refusal{Op: "stop", Rule: policy.RuleControl},
 		&policy.Refusal{Op: "steer"},
 		&policy.Refusal{},
+		(*policy.Refusal)(nil),
 		errors.New("policy: steer refused by control"),
 	} {
 		assert.NotErrorIs(t, err, target)

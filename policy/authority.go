@@ -154,6 +154,9 @@ func readAuthority(data []byte) (a Authority, err error) {
 	if version != authorityVersion {
 		return a, fmt.Errorf("version %d, want %d", version, authorityVersion)
 	}
+	if role := string(raw["role"]); role != `"`+a.Role.String()+`"` {
+		return a, fmt.Errorf("role: %s is not how a role is stored", role)
+	}
 	return a, a.validate()
 }
 

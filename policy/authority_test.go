@@ -49,6 +49,8 @@ func TestCorruptAuthorityGivesNothing(t *testing.T) { // 4.22
 		strings.Replace(good, `"leaf"`, `"main"`, 1),
 		strings.Replace(good, `"leaf"`, `"unknown"`, 1),
 		strings.Replace(good, `"leaf"`, `"boss"`, 1),
+		strings.Replace(good, `"leaf"`, `"LEAF"`, 1),
+		strings.Replace(good, `"leaf"`, `"le\u0061f"`, 1),
 		strings.Replace(good, `"depth":1`, `"depth":0`, 1),
 		strings.Replace(good, `"depth":1`, `"depth":-1`, 1),
 		strings.Replace(good, `"sandboxed":true,`, ``, 1),

@@ -71,7 +71,10 @@ func (r *Refusal) Error() string {
 // The other fields of target are not compared. A target without a Rule matches nothing.
 func (r *Refusal) Is(target error) bool {
 	t, ok := target.(*Refusal)
-	return ok && t.Rule != "" && t.Rule == r.Rule && (t.Op == "" || t.Op == r.Op)
+	if !ok || t == nil || r == nil {
+		return false
+	}
+	return t.Rule != "" && t.Rule == r.Rule && (t.Op == "" || t.Op == r.Op)
 }
 
 // The places of the configuration, as a refusal or a mistake names them.

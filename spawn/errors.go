@@ -47,6 +47,17 @@ var (
 	ErrTurnCancelled = errors.New("spawn: the turn was cancelled")
 )
 
+// lostError is the cause of the context of a turn whose tree is lost. It is [ErrUnconfirmed], whose
+// text is for the sender of a command.
+type lostError struct{}
+
+func (lostError) Error() string {
+	return "spawn: the tree was lost, by a failing journal or to another owner"
+}
+
+// Is reports whether target is [ErrUnconfirmed].
+func (lostError) Is(target error) bool { return target == ErrUnconfirmed }
+
 // An InputError is a field of an argument that cannot be accepted. It has two strings: Field names
 // it, and Reason says why.
 type InputError = tree.InputError

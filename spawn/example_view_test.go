@@ -17,8 +17,8 @@ func (s scribe) RunTurn(context.Context, *spawn.TurnInput) (spawn.TurnResult, er
 	return spawn.TurnResult{Result: spawn.Result{Text: "three chapters"}}, nil
 }
 
-// A dashboard shows what goes on in every tree of a store, beside the bot that runs them: it opens none of them. The store of a bot
-// in another process is that of dirstore.View.
+// A dashboard shows what goes on in every tree of a store, beside the bot that runs the trees. It
+// does not open them. The store of a bot in another process is that of dirstore.View.
 func ExampleView() {
 	ctx := context.Background()
 	store := session.NewMemory()

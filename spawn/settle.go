@@ -56,8 +56,8 @@ func (e *NotBlockedError) Error() string {
 		e.Key, e.Root, e.Due.UTC().Format(time.RFC3339))
 }
 
-// An AmbiguousError says that several trees have a delivery with the same key. That happens if a
-// journal was copied.
+// An AmbiguousError says that several trees have a delivery with the same key. Keys are random, so
+// that does not happen to trees that Supervisors wrote.
 type AmbiguousError struct {
 	Key   string        // of the delivery
 	Roots []session.Key // of the trees, sorted by their text

@@ -190,7 +190,7 @@ func (sh *treeShell) Lost(err error, conflict bool) {
 		if rt.cancelledAt.IsZero() {
 			rt.cancelledAt = time.Now()
 		}
-		rt.cancel(ErrUnconfirmed)
+		rt.cancel(lostError{})
 	}
 	for _, p := range sh.senders {
 		p.queue = nil
