@@ -2,8 +2,6 @@ package spawn
 
 import (
 	"context"
-	cryptorand "crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -181,10 +179,10 @@ func findEntry(
 func decideOnce(ctx context.Context, j session.Journal, root session.Key, cmd tree.Command) error {
 	var working sync.WaitGroup
 	defer working.Wait() // the owner may work after its answer, and the caller may close the store
-	idle := func() bool { return false }
+	idle, ids := func() bool { return false }, newIDSource()
 	o := owner.New(&owner.Config{
 		Journal: dueAtOnce{j}, Lane: owner.NewLane(1), Writer: session.NewID(),
-		NewID: session.NewID, Rand: secureRand, Active: idle, Awake: idle, Fatal: func(error) {},
+		NewID: ids.newID, Rand: ids.rand, Active: idle, Awake: idle, Fatal: func(error) {},
 		Go:      func(f func()) bool { working.Go(f); return true },
 		Context: func() context.Context { return ctx },
 		// With CallerRun the owner leaves the outbox as it is. If the next Supervisor has no
@@ -195,13 +193,6 @@ func decideOnce(ctx context.Context, j session.Journal, root session.Key, cmd tr
 	}, root, noEffects{})
 	// The appends end with ctx. That the call does not makes its answer certain.
 	return o.Do(context.WithoutCancel(ctx), cmd, nil)
-}
-
-// secureRand returns a number that cannot be guessed.
-func secureRand() uint64 {
-	var b [8]byte
-	cryptorand.Read(b[:]) // never fails
-	return binary.LittleEndian.Uint64(b[:])
 }
 
 // dueAtOnce is a Journal whose trees are due when something was appended. The next Supervisor,

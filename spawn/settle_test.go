@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,10 +22,10 @@ type settleWorld struct {
 	t       *testing.T
 	log     *spawntest.Recorder
 	store   *session.Store
-	blocked string      // the key of the delivery that is blocked
-	pending string      // the key of the one that is not
-	hanging session.Key // the run with the turn
-	runs    int         // calls of the Runner
+	blocked string       // the key of the delivery that is blocked
+	pending string       // the key of the one that is not
+	hanging session.Key  // the run with the turn
+	runs    atomic.Int32 // calls of the Runner
 }
 
 var settleOther = session.Must(session.NamedKey("main", "other"))
@@ -49,7 +50,8 @@ func newSettleWorld(t *testing.T) *settleWorld {
 	require.Len(t, blocked, 1)
 	require.NotZero(t, blocked[0].Blocked)
 	require.Len(t, pending, 1)
-	w.blocked, w.pending, w.hanging, w.runs = blocked[0].Key, pending[0].Key, info.Key, 0
+	w.blocked, w.pending, w.hanging = blocked[0].Key, pending[0].Key, info.Key
+	w.runs.Store(0)
 	return w
 }
 
@@ -74,7 +76,7 @@ func (w *settleWorld) run(deliver func(spawn.Delivery) error) (*spawn.Supervisor
 
 // turn plays a run that hangs or that ends at once.
 func (w *settleWorld) turn(ctx context.Context, in *spawn.TurnInput) (spawn.TurnResult, error) {
-	w.runs++
+	w.runs.Add(1)
 	if in.Run.Task == "hang" {
 		<-ctx.Done()
 		return spawn.TurnResult{}, ctx.Err()
@@ -132,7 +134,7 @@ func TestSettleWhatIsBlocked(t *testing.T) {
 				before, had, other := w.view(topKey), w.kinds(), w.view(settleOther)
 				time.Sleep(time.Minute)
 				require.NoError(t, w.settle(w.blocked, how))
-				require.Zero(t, w.runs)
+				require.Zero(t, w.runs.Load())
 				require.Equal(
 					t, append(had, "opened", "turn_ended", "stop_requested", "run_ended", word),
 					w.kinds(),
@@ -158,7 +160,7 @@ func TestSettleWhatIsBlocked(t *testing.T) {
 				delete(arrived, w.blocked)
 				delete(arrived, w.pending)
 				require.Len(t, arrived, 1, "the end of the run whose process was gone")
-				require.Zero(t, w.runs)
+				require.Zero(t, w.runs.Load())
 				require.ErrorIs(t, w.settle(w.blocked, how), spawn.ErrNotFound)
 			})
 		})

@@ -449,6 +449,30 @@ func TestZombie(t *testing.T) {
 	})
 }
 
+// A turn whose tree another owner has taken is told so. The text of ErrUnconfirmed is for the sender
+// of a command.
+func TestCauseOfATurnWhoseTreeIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := session.NewMemory()
+		var cause error
+		first := openSupervisor(t, spawn.Config{Store: store, Runner: runnerFunc(
+			func(ctx context.Context, _ *spawn.TurnInput) (spawn.TurnResult, error) {
+				<-ctx.Done()
+				cause = context.Cause(ctx)
+				return spawn.TurnResult{}, cause
+			})})
+		key := mustSpawn(t, first, spawn.Request{Task: "slow"})
+		synctest.Wait()
+		openSupervisor(t, spawn.Config{Store: store, Runner: &spawntest.Runner{}})
+		synctest.Wait()
+		_ = first.CancelTurn(t.Context(), topKey, key) // the first one notices at its next append
+		synctest.Wait()
+		require.ErrorIs(t, cause, spawn.ErrUnconfirmed)
+		require.ErrorContains(t, cause, "the tree was lost")
+		require.NotContains(t, cause.Error(), "send it again")
+	})
+}
+
 // The journal fails at each append of a life, in one way or another. The child's end is consumed
 // once, and the tree comes to rest.
 func TestEveryFaultAtEveryAppend(t *testing.T) {
