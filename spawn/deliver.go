@@ -118,6 +118,6 @@ func (h *home) Archive(gen uint64, t *tree.Tree, r *tree.Run) {
 		if err != nil {
 			h.sup.log.Warn("offshoot: archiving failed", "session", key.String(), "error", err.Error())
 		}
-		h.owner.Send(gen, tree.PutAway{Run: key, Failed: err != nil})
+		h.owner.Send(gen, tree.ArchiveDone{Run: key, Failed: err != nil})
 	}))
 }

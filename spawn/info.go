@@ -107,7 +107,7 @@ func (h *home) input(t *tree.Tree, in tree.Input) Input {
 // outgoingOf returns an entry of the outbox as it is handed over.
 func outgoingOf(t *tree.Tree, e *tree.Entry) Delivery {
 	out := Delivery{
-		Key: deliveryKey(t, e), Attempt: int(e.Tries) + 1, Epoch: t.Epoch(), MayRepeat: e.Maybe(), To: e.To,
+		Key: deliveryKey(t, e), Attempt: int(e.Tries) + 1, Epoch: t.Epoch(), MayRepeat: e.MayRepeat(), To: e.To,
 		Blocked: stamp(e.Blocked), Error: string(e.Error),
 	}
 	if e.Reply {

@@ -255,7 +255,7 @@ const restAfter = 10 * time.Minute
 // sweep opens the trees that are due before the next sweep, and lets those go that rest.
 func (s *Supervisor) sweep(ctx context.Context) error {
 	for _, h := range s.all() {
-		h.owner.Rest(restAfter)
+		h.owner.Unload(restAfter)
 	}
 	for head, err := range s.cfg.Store.Journal.Roots(ctx, session.RootQuery{DueBefore: time.Now().Add(sweepEvery)}) {
 		if err != nil {
@@ -311,7 +311,7 @@ func (s *Supervisor) Shutdown(ctx context.Context) error {
 	left := s.workers.wait(grace)
 	s.workers.dismiss(left == nil)
 	for _, h := range s.all() {
-		h.owner.Halt()
+		h.owner.StopTimer()
 	}
 	close(s.closed)
 	if left == nil {

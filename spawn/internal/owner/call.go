@@ -12,18 +12,18 @@ import (
 
 // call is a command on its way.
 type call struct {
-	cmd     tree.Command  // nil: only a read
-	gen     uint64        // 0: whatever incarnation there is
-	timer   bool          // nobody asked for it
-	patient bool          // whoever sent it waits anyway
-	rest    time.Duration // let the tree go if nothing has happened for so long
-	state   uint32        //nolint:modernize // see wait; calls are copied
-	decided bool          // what it changed is in the tree in memory, which knows what to give back
-	read    func(*tree.Tree, tree.Reply)
-	slot    *tree.Run // the lane's, for this run, goes with the call
-	reply   tree.Reply
-	err     error
-	done    chan struct{} // nil: nobody waits
+	cmd         tree.Command  // nil: only a read
+	gen         uint64        // 0: whatever incarnation there is
+	timer       bool          // nobody asked for it
+	await       bool          // whoever sent it waits anyway
+	unloadAfter time.Duration // let the tree go if nothing has happened for so long
+	state       uint32        //nolint:modernize // see wait; calls are copied
+	decided     bool          // what it changed is in the tree in memory, which knows what to give back
+	read        func(*tree.Tree, tree.Reply)
+	slot        *tree.Run // the lane's, for this run, goes with the call
+	reply       tree.Reply
+	err         error
+	done        chan struct{} // nil: nobody waits
 }
 
 // Do sends a command, or only reads, and waits until its facts are durable and its effects under way. read is called in
@@ -32,7 +32,7 @@ func (o *Owner) Do(ctx context.Context, cmd tree.Command, read func(*tree.Tree, 
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	return o.wait(ctx, call{cmd: cmd, read: read})
+	return o.submit(ctx, call{cmd: cmd, read: read})
 }
 
 // Await is Do for somebody who waits for something else anyway: while the journal fails it waits for that too.
@@ -40,12 +40,12 @@ func (o *Owner) Await(ctx context.Context, cmd tree.Command, read func(*tree.Tre
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	return o.wait(ctx, call{cmd: cmd, read: read, patient: true})
+	return o.submit(ctx, call{cmd: cmd, read: read, await: true})
 }
 
 // DoTurn is Do for a command of a turn of one incarnation.
 func (o *Owner) DoTurn(ctx context.Context, gen uint64, cmd tree.Command, read func(*tree.Tree, tree.Reply)) error {
-	return o.wait(ctx, call{cmd: cmd, gen: gen, read: read})
+	return o.submit(ctx, call{cmd: cmd, gen: gen, read: read})
 }
 
 // The states of a call that somebody waits for. Whoever moves it from pending first has it: the owner, to read on the
@@ -56,11 +56,11 @@ const (
 	abandoned
 )
 
-func (o *Owner) wait(ctx context.Context, what call) error {
+func (o *Owner) submit(ctx context.Context, what call) error {
 	if !o.root.IsValid() || o.root.IsSubagent() {
 		return &tree.InputError{Field: "root", Reason: fmt.Sprintf("%q is no top-level session", o.root)}
 	}
-	c, ok := o.cfg.calls.Get().(*call)
+	c, ok := o.cfg.callPool.Get().(*call)
 	if !ok {
 		c = &call{done: make(chan struct{}, 1)}
 	}
@@ -72,22 +72,22 @@ func (o *Owner) wait(ctx context.Context, what call) error {
 	select {
 	case <-c.done:
 	case <-ctx.Done():
-		if c.leave() {
+		if c.abandon() {
 			return context.Cause(ctx)
 		}
 	case <-o.cfg.Closed:
-		if c.leave() {
+		if c.abandon() {
 			return fmt.Errorf("%w: %q", ErrShutdown, o.root)
 		}
 	}
 	err := c.err
 	*c = call{done: c.done}
-	o.cfg.calls.Put(c)
+	o.cfg.callPool.Put(c)
 	return err
 }
 
-// leave has the caller go away without an answer, or returns false, with the answer, if there is one already.
-func (c *call) leave() bool {
+// abandon has the caller go away without an answer, or returns false, with the answer, if there is one already.
+func (c *call) abandon() bool {
 	select {
 	case <-c.done:
 		return false
@@ -102,14 +102,14 @@ func (c *call) leave() bool {
 
 // Send sends a command of one incarnation and does not wait. If that has passed, the command is dropped.
 func (o *Owner) Send(gen uint64, cmd tree.Command) {
-	c := o.send(gen)
+	c := o.newCall(gen)
 	c.cmd = cmd
 	o.enqueue(c)
 }
 
-// send returns a call that nobody waits for.
-func (o *Owner) send(gen uint64) *call {
-	c, ok := o.cfg.sends.Get().(*call)
+// newCall returns a call that nobody waits for.
+func (o *Owner) newCall(gen uint64) *call {
+	c, ok := o.cfg.sendPool.Get().(*call)
 	if !ok {
 		c = new(call)
 	}
@@ -121,7 +121,7 @@ func (o *Owner) enqueue(c *call) bool {
 	o.mu.Lock()
 	o.queue = append(o.queue, c)
 	start := !o.draining
-	if start && !o.cfg.Go(o.work) {
+	if start && !o.cfg.Go(o.drainFunc) {
 		o.queue = o.queue[:len(o.queue)-1]
 		o.mu.Unlock()
 		return false
@@ -131,15 +131,15 @@ func (o *Owner) enqueue(c *call) bool {
 	return true
 }
 
-// linger is how often a note that something has arrived lets others go first.
-const linger = 3
+// maxArrivalYields is how often a note that something has arrived lets others go first.
+const maxArrivalYields = 3
 
-// next returns what has come meanwhile. That a delivery has arrived is not urgent, and whoever it was for is likely about to ask for
+// nextBatch returns what has come meanwhile. That a delivery has arrived is not urgent, and whoever it was for is likely about to ask for
 // something else: noted together, the two are one append.
-func (o *Owner) next() []*call {
+func (o *Owner) nextBatch() []*call {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for i := 0; i < linger && len(o.queue) == 1 && o.queue[0].arrived(); i++ {
+	for i := 0; i < maxArrivalYields && len(o.queue) == 1 && o.queue[0].arrived(); i++ {
 		o.mu.Unlock()
 		runtime.Gosched()
 		o.mu.Lock()
@@ -147,7 +147,7 @@ func (o *Owner) next() []*call {
 	batch := o.queue
 	o.draining = len(batch) > 0
 	if o.draining {
-		o.queue = o.spare[:0]
+		o.queue = o.spareQueue[:0]
 	}
 	return batch
 }
@@ -174,19 +174,19 @@ func (o *Owner) finish(c *call) {
 		return
 	}
 	*c = call{}
-	o.cfg.sends.Put(c)
+	o.cfg.sendPool.Put(c)
 }
 
 func (o *Owner) refuse(batch []*call, err error) {
 	for _, c := range batch {
-		o.giveBack(c)
+		o.releaseSlot(c)
 		c.err = fmt.Errorf("%w: %q: %w", ErrUnconfirmed, o.root, err)
 		o.finish(c)
 	}
 }
 
-// giveBack frees the slot that came with a call that nobody will decide.
-func (o *Owner) giveBack(c *call) {
+// releaseSlot frees the slot that came with a call that nobody will decide.
+func (o *Owner) releaseSlot(c *call) {
 	if c.slot != nil && !c.slot.IsRoot() && !c.decided {
 		o.cfg.Lane.Free()
 	}

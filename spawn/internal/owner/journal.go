@@ -59,7 +59,7 @@ func (o *Owner) append(ctx context.Context, b session.Batch) (err error) {
 	}()
 	seq, err := o.cfg.Journal.Append(ctx, o.root, o.last, b)
 	if err != nil {
-		found, unread := o.landed(ctx, b.ID)
+		found, unread := o.findBatch(ctx, b.ID)
 		switch {
 		case unread != nil && errors.Is(err, session.ErrConflict) && o.stalled != nil:
 			err = unread // it may be our own entry that is in the way
@@ -70,23 +70,23 @@ func (o *Owner) append(ctx context.Context, b session.Batch) (err error) {
 	if err != nil {
 		return err
 	}
-	o.last, o.backoff, o.fresh = seq, 0, false
+	o.last, o.backoff, o.noAppendYet = seq, 0, false
 	if o.cfg.Check != nil {
 		o.cfg.Check(o.root, o.tree, seq)
 	}
 	return nil
 }
 
-// slab is for how many entries or batch ids memory is taken at a time.
-const slab = 64
+// slabSize is for how many entries or batch ids memory is taken at a time.
+const slabSize = 64
 
 // entriesOf returns the facts as entries of a batch, which are the journal's from then on.
 func (o *Owner) entriesOf(facts []tree.Fact) []session.Entry {
-	if len(o.entries) < len(facts) {
-		o.entries = make([]session.Entry, max(slab, len(facts)))
+	if len(o.spareEntries) < len(facts) {
+		o.spareEntries = make([]session.Entry, max(slabSize, len(facts)))
 	}
-	entries := o.entries[:len(facts):len(facts)]
-	o.entries = o.entries[len(facts):]
+	entries := o.spareEntries[:len(facts):len(facts)]
+	o.spareEntries = o.spareEntries[len(facts):]
 	for i := range facts {
 		entries[i].Payload = &facts[i]
 	}
@@ -95,25 +95,25 @@ func (o *Owner) entriesOf(facts []tree.Fact) []session.Entry {
 
 // batchID names a batch: no other of any owner has the same name. The names of several batches are pieces of one string.
 func (o *Owner) batchID() session.BatchID {
-	if len(o.ids) == 0 {
+	if len(o.batchIDs) == 0 {
 		var b strings.Builder
 		var number [16]byte
-		b.Grow(slab * (len(o.cfg.Writer) + 2 + len(strconv.AppendUint(number[:0], o.batches+slab, 36))))
-		for i := range uint64(slab) {
+		b.Grow(slabSize * (len(o.cfg.Writer) + 2 + len(strconv.AppendUint(number[:0], o.batches+slabSize, 36))))
+		for i := range uint64(slabSize) {
 			b.WriteString(o.cfg.Writer)
 			b.WriteByte('.')
 			b.Write(strconv.AppendUint(number[:0], o.batches+i, 36))
 			b.WriteByte(' ')
 		}
-		o.ids = b.String()
+		o.batchIDs = b.String()
 	}
-	id, rest, _ := strings.Cut(o.ids, " ")
-	o.ids = rest
+	id, rest, _ := strings.Cut(o.batchIDs, " ")
+	o.batchIDs = rest
 	return session.BatchID(id)
 }
 
-// landed returns the last sequence of a batch if the log ends with it, else 0.
-func (o *Owner) landed(ctx context.Context, id session.BatchID) (last session.Seq, err error) {
+// findBatch returns the last sequence of a batch if the log ends with it, else 0.
+func (o *Owner) findBatch(ctx context.Context, id session.BatchID) (last session.Seq, err error) {
 	for e, err := range o.cfg.Journal.Read(ctx, o.root, o.last) {
 		if err != nil {
 			return 0, err
@@ -129,7 +129,7 @@ func (o *Owner) landed(ctx context.Context, id session.BatchID) (last session.Se
 // compact replaces the log by a snapshot when it has grown well beyond what a snapshot would hold. It returns false if the journal did
 // not take it.
 func (o *Owner) compact(ctx context.Context, now int64) bool {
-	if o.unsnapped || !o.tree.Bulky() {
+	if o.snapshotTooLarge || !o.tree.Bulky() {
 		return true
 	}
 	if _, err := o.tree.Decide(tree.Compact{}, now); err != nil {

@@ -17,7 +17,7 @@ type Lane struct {
 	open   bool
 	queues map[*tree.Run]*queue // by requester
 	ring   *queue               // the requester whose turn it is, of those with tickets
-	mains  []*ticket            // of top-level sessions, before the lane is open
+	roots  []*ticket            // of top-level sessions, before the lane is open
 }
 
 // NewLane returns a closed lane of so many slots.
@@ -34,13 +34,13 @@ type queue struct {
 
 // ticket is a place in a queue: of a run of an owner, or of somebody who waits on a channel.
 type ticket struct {
-	owner *Owner
-	gen   uint64
-	run   *tree.Run
-	wait  chan struct{}
-	taken bool // it has its slot
-	dead  bool // nobody waits for it any more
-	next  *ticket
+	owner     *Owner
+	gen       uint64
+	run       *tree.Run
+	wait      chan struct{}
+	granted   bool // it has its slot
+	abandoned bool // nobody waits for it any more
+	next      *ticket
 }
 
 // grant hands the slot over. It is called without the lock, once.
@@ -58,7 +58,7 @@ func (l *Lane) ask(o *Owner, r *tree.Run) bool {
 	defer l.mu.Unlock()
 	if r.IsRoot() {
 		if !l.open {
-			l.mains = append(l.mains, &ticket{owner: o, gen: o.gen, run: r})
+			l.roots = append(l.roots, &ticket{owner: o, gen: o.gen, run: r})
 		}
 		return l.open
 	}
@@ -88,8 +88,8 @@ func (l *Lane) Wait(done <-chan struct{}, r *tree.Run) bool {
 	case <-done:
 	}
 	l.mu.Lock()
-	mine.dead = true
-	taken := mine.taken
+	mine.abandoned = true
+	taken := mine.granted
 	l.mu.Unlock()
 	if taken { // it came at the same moment
 		l.Free()
@@ -112,8 +112,8 @@ func (l *Lane) Free() {
 func (l *Lane) Open() {
 	l.mu.Lock()
 	l.open = true
-	granted := l.serve(l.mains)
-	l.mains = nil
+	granted := l.serve(l.roots)
+	l.roots = nil
 	l.mu.Unlock()
 	for _, t := range granted {
 		t.grant()
@@ -137,9 +137,9 @@ func (l *Lane) Used() int {
 // serve takes the tickets that can be granted now. A ticket that nobody waits for any more is passed over.
 func (l *Lane) serve(granted []*ticket) []*ticket {
 	for l.open && l.used < l.limit && l.ring != nil {
-		if t := l.pop(); !t.dead {
+		if t := l.pop(); !t.abandoned {
 			l.used++
-			t.taken = true
+			t.granted = true
 			granted = append(granted, t)
 		}
 	}

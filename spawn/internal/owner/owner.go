@@ -60,8 +60,8 @@ type Config struct {
 	// durable tree.
 	Check func(root session.Key, t *tree.Tree, last session.Seq)
 
-	sends sync.Pool // calls that nobody waits for
-	calls sync.Pool // that somebody waited for, with their channels; one whose caller went away is not used again
+	sendPool sync.Pool // callPool that nobody waits for
+	callPool sync.Pool // that somebody waited for, with their channels; one whose caller went away is not used again
 }
 
 // Owner owns one tree.
@@ -75,33 +75,33 @@ type Owner struct {
 	draining bool
 
 	// What follows is touched by the draining goroutine alone.
-	tree    *tree.Tree
-	gen     uint64 // incarnation of the tree in memory; what belongs to an older one is stale
-	last    session.Seq
-	batches uint64
-	ids     string          // of the batches to come
-	entries []session.Entry // memory for them
-	spare   []*call
-	wakeAt  int64
-	waiting atomic.Bool // stalled is set
-	backoff time.Duration
-	fresh   bool // nothing has been appended since the tree was read
-	stalled *stall
-	// unsnapped says that a snapshot is more than the journal takes in one batch.
-	unsnapped bool
-	yielded   bool // somebody else took the tree; only a caller may take it back
+	tree         *tree.Tree
+	gen          uint64 // incarnation of the tree in memory; what belongs to an older one is stale
+	last         session.Seq
+	batches      uint64
+	batchIDs     string          // of the batches to come
+	spareEntries []session.Entry // memory for them
+	spareQueue   []*call
+	wakeAt       int64
+	waiting      atomic.Bool // stalled is set
+	backoff      time.Duration
+	noAppendYet  bool // nothing has been appended since the tree was read
+	stalled      *stall
+	// snapshotTooLarge says that a snapshot is more than the journal takes in one batch.
+	snapshotTooLarge bool
+	lostToOther      bool // somebody else took the tree; only a caller may take it back
 
-	timerMu sync.Mutex // Halt may come from outside
+	timerMu sync.Mutex // StopTimer may come from outside
 	timer   *time.Timer
 
-	work func()    // drain, made once
-	used time.Time // when somebody last wanted something of the tree
+	drainFunc func()    // drain, made once
+	lastUsed  time.Time // when somebody last wanted something of the tree
 }
 
 // New returns an owner of a tree that it has not opened yet.
 func New(cfg *Config, root session.Key, exec Executor) *Owner {
 	o := &Owner{cfg: cfg, root: root, exec: exec, gen: 1}
-	o.work = o.drain
+	o.drainFunc = o.drain
 	return o
 }
 
@@ -110,30 +110,30 @@ func (o *Owner) Root() session.Key { return o.root }
 
 // drain works until the queue is empty. An idle tree has no goroutine.
 func (o *Owner) drain() {
-	for batch := o.next(); len(batch) > 0; batch = o.next() {
+	for batch := o.nextBatch(); len(batch) > 0; batch = o.nextBatch() {
 		o.step(batch)
 		o.waiting.Store(o.stalled != nil) // not before what was held has been decided
 		clear(batch)
-		o.spare = batch
+		o.spareQueue = batch
 	}
 }
 
 // step is one round: decide and apply, append once, act and reply.
 func (o *Owner) step(batch []*call) {
 	ctx := o.cfg.Context()
-	batch = o.current(batch)
+	batch = o.refuseStale(batch)
 	if o.stalled != nil {
 		batch = o.resume(ctx, batch)
 	}
 	if len(batch) == 0 {
 		return
 	}
-	if len(batch) == 1 && batch[0].rest > 0 {
-		o.rest(batch[0].rest)
+	if len(batch) == 1 && batch[0].unloadAfter > 0 {
+		o.unload(batch[0].unloadAfter)
 		return
 	}
-	o.used = time.Now()
-	now := o.used.UnixNano()
+	o.lastUsed = time.Now()
+	now := o.lastUsed.UnixNano()
 	if err := o.open(ctx, batch, now); err != nil {
 		o.refuse(batch, err)
 		return
@@ -141,7 +141,7 @@ func (o *Owner) step(batch []*call) {
 	err := o.decideAll(batch, now)
 	facts, effects := o.tree.Take()
 	if err != nil {
-		o.drop(err, effects, batch)
+		o.failBatch(err, effects, batch)
 		return
 	}
 	if !o.commit(ctx, facts, effects, batch) {
@@ -163,10 +163,10 @@ func (o *Owner) commit(ctx context.Context, facts []tree.Fact, effects []tree.Ef
 	switch {
 	case err == nil:
 	case b.Reset && errors.Is(err, session.ErrInvalidBatch): // the log is as good without it
-		o.unsnapped = true
+		o.snapshotTooLarge = true
 		return true
-	case o.fresh || final(err):
-		o.drop(err, effects, batch)
+	case o.noAppendYet || permanent(err):
+		o.failBatch(err, effects, batch)
 		return false
 	default:
 		o.stall(err, b, facts, effects, batch)
@@ -177,24 +177,24 @@ func (o *Owner) commit(ctx context.Context, facts []tree.Fact, effects []tree.Ef
 	return true
 }
 
-// drop throws the tree away with what was decided last.
-func (o *Owner) drop(err error, effects []tree.Effect, batch []*call) {
-	o.freeAll(effects)
-	o.lose(err)
+// failBatch throws the tree away with what was decided last.
+func (o *Owner) failBatch(err error, effects []tree.Effect, batch []*call) {
+	o.freeSlots(effects)
+	o.discardTree(err)
 	o.refuse(batch, err)
 }
 
-// current refuses what was meant for an incarnation that has passed. It works in place.
-func (o *Owner) current(batch []*call) []*call {
+// refuseStale refuses what was meant for an incarnation that has passed. It works in place.
+func (o *Owner) refuseStale(batch []*call) []*call {
 	rest := batch[:0]
 	for _, c := range batch {
 		switch {
 		case c.gen != 0 && c.gen != o.gen:
-			o.giveBack(c)
+			o.releaseSlot(c)
 			c.err = fmt.Errorf("%w: %q", tree.ErrStale, o.root)
 			o.finish(c)
-		case c.timer && o.yielded:
-		case c.rest > 0 && len(batch) > 1: // there is work
+		case c.timer && o.lostToOther:
+		case c.unloadAfter > 0 && len(batch) > 1: // there is work
 		default:
 			rest = append(rest, c)
 		}
@@ -214,26 +214,26 @@ func (o *Owner) open(ctx context.Context, batch []*call, now int64) (err error) 
 		}
 		if err != nil {
 			o.tree = nil
-			o.unreadable(err)
+			o.openFailed(err)
 		}
 	}()
 	t, last, err := Load(ctx, o.cfg.Journal, o.root, o.cfg.Options)
 	if err != nil {
 		return err
 	}
-	o.tree, o.last, o.fresh = t, last, true
-	if last == 0 && !wanted(batch) {
+	o.tree, o.last, o.noAppendYet = t, last, true
+	if last == 0 && !hasCallerCommand(batch) {
 		return nil
 	}
-	o.yielded = false
+	o.lostToOther = false
 	_, err = t.Decide(&tree.Open{Writer: o.cfg.Writer, SessionID: o.cfg.NewID(), Rand: o.cfg.Rand()}, now)
 	return err
 }
 
-// unreadable says that the tree could not be opened. It is tried again, unless only a person can mend it.
-func (o *Owner) unreadable(err error) {
+// openFailed says that the tree could not be opened. It is tried again, unless only a person can mend it.
+func (o *Owner) openFailed(err error) {
 	switch {
-	case dead(err):
+	case journalDead(err):
 		o.cfg.Fatal(err)
 	case errors.Is(err, session.ErrCorrupt), errors.Is(err, session.ErrFormat):
 		o.exec.Stalled(err)
@@ -242,8 +242,8 @@ func (o *Owner) unreadable(err error) {
 	}
 }
 
-// wanted reports whether a batch holds a command that somebody wants of the tree, not only the time.
-func wanted(batch []*call) bool {
+// hasCallerCommand reports whether a batch holds a command that somebody wants of the tree, not only the time.
+func hasCallerCommand(batch []*call) bool {
 	for _, c := range batch {
 		if c.cmd != nil && !c.timer || c.slot != nil {
 			return true
@@ -264,7 +264,7 @@ func (o *Owner) decideAll(batch []*call, now int64) (err error) {
 		switch {
 		case c.slot != nil:
 			if c.err = o.tree.Grant(c.slot.Key(), now); c.err != nil { // the run has left the tree meanwhile
-				o.giveBack(c)
+				o.releaseSlot(c)
 			}
 			c.decided = true
 		case c.cmd != nil:
@@ -291,10 +291,10 @@ func (o *Owner) decideAll(batch []*call, now int64) (err error) {
 
 // granted is called by the lane when it has a slot for a run.
 func (o *Owner) granted(gen uint64, r *tree.Run) {
-	c := o.send(gen)
+	c := o.newCall(gen)
 	c.slot = r
 	if !o.enqueue(c) {
-		o.giveBack(c)
+		o.releaseSlot(c)
 	}
 }
 
@@ -309,7 +309,7 @@ func (o *Owner) act(facts []tree.Fact, effects []tree.Effect) {
 		case tree.EffectCancelTurn:
 			o.exec.Cancel(e.Run, e.Ord)
 		case tree.EffectFreeSlot:
-			o.free(e)
+			o.freeSlot(e)
 		case tree.EffectDeliver:
 			if entry := o.tree.Entry(e.Ord); entry != nil {
 				o.exec.Deliver(o.gen, o.tree, entry)
@@ -324,28 +324,28 @@ func (o *Owner) act(facts []tree.Fact, effects []tree.Effect) {
 	}
 }
 
-func (o *Owner) free(e tree.Effect) {
+func (o *Owner) freeSlot(e tree.Effect) {
 	if e.Run.IsRoot() || e.Ord > 0 && o.exec.Free(e.Run, e.Ord) {
 		return
 	}
 	o.cfg.Lane.Free()
 }
 
-// freeAll gives back every slot that the tree in memory holds, and those that it was about to give back.
-func (o *Owner) freeAll(effects []tree.Effect) {
+// freeSlots gives back every slot that the tree in memory holds, and those that it was about to give back.
+func (o *Owner) freeSlots(effects []tree.Effect) {
 	for _, e := range effects {
 		if e.Kind == tree.EffectFreeSlot {
-			o.free(e)
+			o.freeSlot(e)
 		}
 	}
 }
 
-// lose throws the tree in memory away: it may be ahead of the journal. Its turns are cancelled. Unless somebody else owns it
+// discardTree throws the tree in memory away: it may be ahead of the journal. Its turns are cancelled. Unless somebody else owns it
 // now, it is read again. Whoever was quicker while it was being opened may be a former owner at its last breath, so that is no
 // reason to leave it.
-func (o *Owner) lose(err error) {
-	o.yielded = errors.Is(err, session.ErrConflict) && !o.fresh
-	o.exec.Lost(err, o.yielded) // first of all: nobody else gets a slot before its turn knows
+func (o *Owner) discardTree(err error) {
+	o.lostToOther = errors.Is(err, session.ErrConflict) && !o.noAppendYet
+	o.exec.Lost(err, o.lostToOther) // first of all: nobody else gets a slot before its turn knows
 	o.tree.Walk(func(r *tree.Run) {
 		if r.Slot() && !r.IsRoot() && (r.Open == nil || !o.exec.Free(r, r.Open.N)) {
 			o.cfg.Lane.Free()
@@ -354,11 +354,11 @@ func (o *Owner) lose(err error) {
 	o.tree, o.last = nil, 0
 	o.gen++
 	o.wakeAt = 0 // of another tree
-	if dead(err) {
+	if journalDead(err) {
 		o.cfg.Fatal(err)
 	}
-	if o.yielded {
-		o.Halt()
+	if o.lostToOther {
+		o.StopTimer()
 	} else {
 		o.retry()
 	}

@@ -89,7 +89,7 @@ func (p *process) owner() *Owner { return New(&p.cfg, top, p.world) }
 
 func (p *process) end(o *Owner) {
 	p.alive.Store(false)
-	o.Halt()
+	o.StopTimer()
 	p.all.Wait()
 }
 
@@ -434,15 +434,15 @@ func TestRest(t *testing.T) {
 		o := p.owner()
 		require.NoError(t, o.Do(t.Context(), spawnCmd("a"), nil))
 		time.Sleep(time.Hour)
-		o.Rest(time.Minute)
+		o.Unload(time.Minute)
 		synctest.Wait()
 		require.NotNil(t, o.tree, "a run is alive")
 		o.Send(o.gen, &tree.TurnDone{Run: session.Must(top.Child("main", "a")), N: 1, Answer: &tree.Result{Text: "x"}})
-		o.Rest(time.Minute)
+		o.Unload(time.Minute)
 		synctest.Wait()
 		require.NotNil(t, o.tree, "it was used a moment ago")
 		time.Sleep(2 * time.Minute)
-		o.Rest(time.Minute)
+		o.Unload(time.Minute)
 		synctest.Wait()
 		require.Nil(t, o.tree)
 		require.NoError(t, o.Do(t.Context(), nil, func(tr *tree.Tree, _ tree.Reply) { require.Equal(t, 1, tr.Total()) }))

@@ -19,35 +19,35 @@ type stall struct {
 	effects []tree.Effect
 	calls   []*call // decided, to be answered once the batch is durable
 	held    []*call // to be decided then
-	tries   int     // how often it was tried again because time had passed
+	retries int     // how often it was tried again because time had passed
 }
 
-// patience is how often an append is tried again before whoever asks from outside is told: one and a half seconds.
-const patience = 5
+// maxRetriesBeforeRefusal is how often an append is tried again before whoever asks from outside is told: one and a half seconds.
+const maxRetriesBeforeRefusal = 5
 
-// final reports whether an append that failed will never succeed.
-func final(err error) bool {
-	if contained(err) {
+// permanent reports whether an append that failed will never succeed.
+func permanent(err error) bool {
+	if isPanic(err) {
 		return false
 	}
-	return errors.Is(err, session.ErrConflict) || errors.Is(err, session.ErrInvalidBatch) || dead(err)
+	return errors.Is(err, session.ErrConflict) || errors.Is(err, session.ErrInvalidBatch) || journalDead(err)
 }
 
-// contained reports whether err is a panic, which says nothing of what has happened, whatever its value is.
-func contained(err error) bool {
+// isPanic reports whether err is a panic, which says nothing of what has happened, whatever its value is.
+func isPanic(err error) bool {
 	var p *PanicError
 	return errors.As(err, &p)
 }
 
-// dead reports whether the journal takes nothing any more, from anybody.
-func dead(err error) bool {
-	return !contained(err) && (errors.Is(err, session.ErrSync) || errors.Is(err, session.ErrClosed))
+// journalDead reports whether the journal takes nothing any more, from anybody.
+func journalDead(err error) bool {
+	return !isPanic(err) && (errors.Is(err, session.ErrSync) || errors.Is(err, session.ErrClosed))
 }
 
-// own reports whether a call comes from the tree's own turns and deliveries, or from somebody who waits anyway: it waits for as long as
+// waitsOutStall reports whether a call comes from the tree's own turns and deliveries, or from somebody who waits anyway: it waits for as long as
 // it takes.
-func (c *call) own() bool {
-	return !c.timer && c.rest == 0 && (c.done == nil || c.gen != 0 || c.patient)
+func (c *call) waitsOutStall() bool {
+	return !c.timer && c.unloadAfter == 0 && (c.done == nil || c.gen != 0 || c.await)
 }
 
 // stall keeps a batch that the journal did not take.
@@ -64,7 +64,7 @@ func (o *Owner) stall(err error, b session.Batch, facts []tree.Fact, effects []t
 	o.waiting.Store(true)
 	o.exec.Stalled(err)
 	if !o.retry() {
-		o.sendAway(patience)
+		o.refuseWaiting(maxRetriesBeforeRefusal)
 	}
 }
 
@@ -75,7 +75,7 @@ func (o *Owner) resume(ctx context.Context, batch []*call) []*call {
 	if len(batch) == 0 {
 		return nil
 	}
-	tried := slices.ContainsFunc(batch, func(c *call) bool { return !c.own() })
+	tried := slices.ContainsFunc(batch, func(c *call) bool { return !c.waitsOutStall() })
 	if tried {
 		s.err = o.append(ctx, s.batch)
 	}
@@ -87,9 +87,9 @@ func (o *Owner) resume(ctx context.Context, batch []*call) []*call {
 		o.answer(s.calls)
 		o.wakeAt = 0
 		return append(s.held, batch...)
-	case final(s.err):
+	case permanent(s.err):
 		o.unstall()
-		o.drop(s.err, s.effects, slices.Concat(s.calls, s.held, batch))
+		o.failBatch(s.err, s.effects, slices.Concat(s.calls, s.held, batch))
 		return nil
 	}
 	tries := 0
@@ -98,29 +98,29 @@ func (o *Owner) resume(ctx context.Context, batch []*call) []*call {
 		case c.timer:
 			tries++
 			o.finish(c)
-		case c.rest > 0:
+		case c.unloadAfter > 0:
 			o.finish(c)
 		default:
 			s.held = append(s.held, c)
 		}
 	}
 	if tries > 0 && !o.retry() { // whoever asks in between puts nothing off
-		tries = patience
+		tries = maxRetriesBeforeRefusal
 	}
-	o.sendAway(tries)
+	o.refuseWaiting(tries)
 	return nil
 }
 
-// sendAway tells whoever asks from outside, once it has been tried again often enough. What was decided for them may still happen.
-func (o *Owner) sendAway(tries int) {
+// refuseWaiting tells whoever asks from outside, once it has been tried again often enough. What was decided for them may still happen.
+func (o *Owner) refuseWaiting(tries int) {
 	s := o.stalled
-	if s.tries = min(s.tries+tries, patience); s.tries < patience {
+	if s.retries = min(s.retries+tries, maxRetriesBeforeRefusal); s.retries < maxRetriesBeforeRefusal {
 		return
 	}
 	for _, list := range []*[]*call{&s.calls, &s.held} {
 		kept := (*list)[:0]
 		for _, c := range *list {
-			if c.own() || c.timer {
+			if c.waitsOutStall() || c.timer {
 				kept = append(kept, c)
 			} else {
 				o.refuse([]*call{c}, s.err)

@@ -165,9 +165,9 @@ func TestCompactionThatStalls(t *testing.T) {
 			o := p.owner()
 			for i := range 400 {
 				for o.Do(t.Context(), &tree.Post{To: top, ID: fmt.Sprint(i), Text: "x"}, nil) != nil {
-					o.Rest(0)
+					o.Unload(0)
 					o.Tick()
-					o.Rest(0)
+					o.Unload(0)
 					time.Sleep(time.Second)
 					down.Store(false)
 				}

@@ -9,7 +9,7 @@ import (
 // Pauses before a tree that was lost is read again, or an append that failed is tried again.
 const (
 	FirstBackoff = 50 * time.Millisecond
-	lastBackoff  = 5 * time.Second
+	maxBackoff   = 5 * time.Second
 )
 
 // retry has the tree looked at again after a pause, or returns false if nobody wants that.
@@ -17,7 +17,7 @@ func (o *Owner) retry() bool {
 	if !o.cfg.Active() && (o.stalled == nil || !o.cfg.Awake()) {
 		return false
 	}
-	o.backoff = min(max(2*o.backoff, FirstBackoff), lastBackoff)
+	o.backoff = min(max(2*o.backoff, FirstBackoff), maxBackoff)
 	o.wakeAt = 0
 	o.setTimer(o.backoff)
 	return true
@@ -34,7 +34,7 @@ func (o *Owner) schedule() {
 	}
 	o.wakeAt = at
 	if at == 0 {
-		o.Halt()
+		o.StopTimer()
 		return
 	}
 	o.setTimer(time.Until(time.Unix(0, at)))
@@ -58,24 +58,24 @@ func (o *Owner) Tick() {
 	}
 }
 
-// Rest lets a tree go from memory in which nothing is under way and of which nobody has wanted anything for so long. The next
+// Unload lets a tree go from memory in which nothing is under way and of which nobody has wanted anything for so long. The next
 // command, or the time at which it is due, opens it again.
-func (o *Owner) Rest(idle time.Duration) {
-	o.enqueue(&call{rest: idle})
+func (o *Owner) Unload(idle time.Duration) {
+	o.enqueue(&call{unloadAfter: idle})
 }
 
-func (o *Owner) rest(idle time.Duration) {
-	if o.tree == nil || !o.tree.Idle() || o.tree.Archiving() || time.Since(o.used) < idle {
+func (o *Owner) unload(idle time.Duration) {
+	if o.tree == nil || !o.tree.Idle() || o.tree.Archiving() || time.Since(o.lastUsed) < idle {
 		return
 	}
 	o.tree, o.last = nil, 0
 	o.gen++
 	o.wakeAt = 0
-	o.Halt()
+	o.StopTimer()
 }
 
-// Halt stops the timer. The caller has seen to it that nothing is enqueued any more.
-func (o *Owner) Halt() {
+// StopTimer stops the timer. The caller has seen to it that nothing is enqueued any more.
+func (o *Owner) StopTimer() {
 	o.timerMu.Lock()
 	defer o.timerMu.Unlock()
 	if o.timer != nil {

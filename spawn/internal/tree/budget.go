@@ -39,21 +39,21 @@ func (b Budget) Exhausted(charged Budget) string {
 	return ""
 }
 
-// chunk returns what may be reserved of want under the limit b. Nobody gets more than a share of what is left, so that the
+// reservable returns what may be reserved of want under the limit b. Nobody gets more than a share of what is left, so that the
 // first turn does not starve those beside it.
-func (b Budget) chunk(charged, want Budget) Budget {
+func (b Budget) reservable(charged, want Budget) Budget {
 	share := func(limit, charged, want int64) int64 {
 		if limit == 0 {
 			return want
 		}
-		return min(want, max((limit-charged)/shares, min(1, limit-charged), 0))
+		return min(want, max((limit-charged)/reserveDivisor, min(1, limit-charged), 0))
 	}
 	want.Tokens = share(b.Tokens, charged.Tokens, want.Tokens)
 	want.Micros = share(b.Micros, charged.Micros, want.Micros)
 	return want
 }
 
-const shares = 16
+const reserveDivisor = 16
 
 // Limited reports whether a budget bounds what r may spend.
 func (t *Tree) Limited(r *Run) bool {
@@ -93,16 +93,16 @@ func (r *Run) budgetOf(what string) string {
 // number cannot be written down.
 func (u Usage) Clean() Usage {
 	for _, n := range [...]*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite} {
-		*n = min(max(*n, 0), maxUsed)
+		*n = min(max(*n, 0), maxUsage)
 	}
 	if !(u.Cost > 0) { // nor is a NaN
 		u.Cost = 0
 	}
-	u.Cost = min(u.Cost, maxUsed/1e6)
+	u.Cost = min(u.Cost, maxUsage/1e6)
 	return u
 }
 
-const maxUsed = 1 << 50
+const maxUsage = 1 << 50
 
 // Charge converts usage into the unit of budgets. Tokens read from a cache or written to one are
 // not in it: a budget of tokens is one of input and output, and what caches cost is in Cost.
@@ -123,8 +123,8 @@ func BudgetOf(b policy.Budget) Budget {
 	return Budget{Tokens: b.Tokens, Micros: int64(b.Cost*1e6 + 0.5), Turns: int64(b.Turns)}
 }
 
-// left returns what a tree may still spend, of the fields that are limited.
-func (t *Tree) left() (b policy.Budget) {
+// remaining returns what a tree may still spend, of the fields that are limited.
+func (t *Tree) remaining() (b policy.Budget) {
 	limit, charged := BudgetOf(t.opt.Rules.Budget), t.root.Charged
 	if limit.Tokens > 0 {
 		b.Tokens = max(0, limit.Tokens-charged.Tokens)
@@ -138,8 +138,8 @@ func (t *Tree) left() (b policy.Budget) {
 	return b
 }
 
-// exhausted names the budget that forbids r another turn, or is empty.
-func (t *Tree) exhausted(r *Run) string {
+// turnForbiddenBy names the budget that forbids r another turn, or is empty.
+func (t *Tree) turnForbiddenBy(r *Run) string {
 	for x := r; x != nil; x = x.Parent {
 		if what := t.limit(x).Exhausted(x.Charged); what != "" {
 			return x.budgetOf(what)
@@ -148,9 +148,9 @@ func (t *Tree) exhausted(r *Run) string {
 	return ""
 }
 
-// spent names the budget that forbids another model call in the turn of r that is under way, or is empty. How many turns are
-// left does not matter to it.
-func (t *Tree) spent(r *Run) string {
+// callForbiddenBy names the budget that forbids another model call in the turn of r that is under way, or is empty. How many turns are
+// remaining does not matter to it.
+func (t *Tree) callForbiddenBy(r *Run) string {
 	for x := r; x != nil; x = x.Parent {
 		limit := t.limit(x)
 		limit.Turns = 0
@@ -167,15 +167,15 @@ func (t *Tree) reserve(r *Run) Budget {
 	if t.Limited(r) {
 		want = t.opt.Chunk
 		for x := r; x != nil; x = x.Parent {
-			want = t.limit(x).chunk(x.Charged, want)
+			want = t.limit(x).reservable(x.Charged, want)
 		}
 	}
 	want.Turns = 1
 	return want
 }
 
-// charge adds to what r and everything above it has been charged.
-func charge(r *Run, by Budget) {
+// addCharge adds to what r and everything above it has been charged.
+func addCharge(r *Run, by Budget) {
 	for x := r; x != nil; x = x.Parent {
 		x.Charged = x.Charged.add(by)
 	}

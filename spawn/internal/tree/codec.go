@@ -21,8 +21,8 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("spawn: journal holds a fact of version %d, kind %q; this library knows version %d", e.Version, e.Kind, Version)
 }
 
-// wire is a Fact as JSON. [Fact.AppendJSON] writes it by hand, in the order of its fields.
-type wire struct {
+// wireFact is a Fact as JSON. [Fact.AppendJSON] writes it by hand, in the order of its fields.
+type wireFact struct {
 	V      int            `json:"v"`
 	Kind   string         `json:"kind"`
 	At     int64          `json:"at"`
@@ -48,7 +48,7 @@ type wire struct {
 
 // DecodeFact reads what AppendJSON wrote.
 func DecodeFact(data []byte) (*Fact, error) {
-	var w wire
+	var w wireFact
 	if err := json.Unmarshal(data, &w); err != nil {
 		return nil, fmt.Errorf("spawn: journal holds what is no fact: %w", err)
 	}

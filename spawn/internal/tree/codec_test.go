@@ -174,8 +174,8 @@ func BenchmarkAppendJSON(b *testing.B) {
 	}
 }
 
-func wireOf(f *Fact) wire {
-	w := wire{
+func wireOf(f *Fact) wireFact {
+	w := wireFact{
 		V: Version, Kind: f.Kind.String(), At: f.At, Run: f.Run, State: f.State, Cause: f.Cause, Class: f.Class, Flags: f.Flags, N: f.N,
 		Ord: f.Ord, Until: f.Until, Num: f.Num, ID: f.ID, Text: f.Text, From: f.From, Spec: f.Spec, Answer: f.Answer, Join: f.Join,
 		Route: f.Route, Image: f.Image,
@@ -194,7 +194,7 @@ func TestCodecKnowsEveryField(t *testing.T) {
 		}
 		return list
 	}
-	require.ElementsMatch(t, append(names(Fact{}), "V"), names(wire{}))
+	require.ElementsMatch(t, append(names(Fact{}), "V"), names(wireFact{}))
 }
 
 func TestCodecRefusesWhatItDoesNotKnow(t *testing.T) {
@@ -308,7 +308,7 @@ func TestIdentifiersAreUTF8(t *testing.T) {
 func TestUsageIsCleaned(t *testing.T) {
 	zero := 0.0
 	u := Usage{Input: -5, Output: 1 << 62, CacheRead: -1, CacheWrite: 1 << 62, Cost: zero / zero}.Clean()
-	require.Equal(t, Usage{Output: maxUsed, CacheWrite: maxUsed}, u)
+	require.Equal(t, Usage{Output: maxUsage, CacheWrite: maxUsage}, u)
 	require.Positive(t, Usage{Input: 1 << 62, Output: 1 << 62, Cost: 1 / zero}.Clean().Charge().Micros)
 	whole := Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Cost: 0.5}
 	require.Equal(t, whole, whole.Clean())

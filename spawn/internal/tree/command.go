@@ -105,8 +105,8 @@ type Retry struct{ Ord uint32 }
 // Dismiss gives a blocked entry up.
 type Dismiss struct{ Ord uint32 }
 
-// PutAway says that the transcript of a run has been put away, or could not be.
-type PutAway struct {
+// ArchiveDone says that the transcript of a run has been put away, or could not be.
+type ArchiveDone struct {
 	Run    session.Key
 	Failed bool
 }
@@ -117,22 +117,22 @@ type Tick struct{ Rand uint64 }
 // Compact writes a snapshot.
 type Compact struct{}
 
-func (*Open) command()      {}
-func (*Spawn) command()     {}
-func (*Post) command()      {}
-func (*Steer) command()     {}
-func (Granted) command()    {}
-func (*TurnDone) command()  {}
-func (Take) command()       {}
-func (Reserve) command()    {}
-func (CancelTurn) command() {}
-func (*Stop) command()      {}
-func (*Settle) command()    {}
-func (Retry) command()      {}
-func (Dismiss) command()    {}
-func (PutAway) command()    {}
-func (Tick) command()       {}
-func (Compact) command()    {}
+func (*Open) command()       {}
+func (*Spawn) command()      {}
+func (*Post) command()       {}
+func (*Steer) command()      {}
+func (Granted) command()     {}
+func (*TurnDone) command()   {}
+func (Take) command()        {}
+func (Reserve) command()     {}
+func (CancelTurn) command()  {}
+func (*Stop) command()       {}
+func (*Settle) command()     {}
+func (Retry) command()       {}
+func (Dismiss) command()     {}
+func (ArchiveDone) command() {}
+func (Tick) command()        {}
+func (Compact) command()     {}
 
 // A Reply answers a command.
 type Reply struct {

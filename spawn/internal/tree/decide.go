@@ -76,8 +76,8 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return t.decideBlocked(c.Ord, Revived)
 	case Dismiss:
 		return t.decideBlocked(c.Ord, Dismissed)
-	case PutAway:
-		t.decidePutAway(c)
+	case ArchiveDone:
+		t.decideArchiveDone(c)
 		return Reply{}, nil
 	case Tick:
 		t.rand = c.Rand
@@ -118,9 +118,9 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 			t.emit(outboxFact(Redirected, t.now, ord, 0, ""))
 			continue
 		}
-		e.maybe = true
-		t.fly(e, false)
-		t.due = append(t.due, ord)
+		e.mayRepeat = true
+		t.setInFlight(e, false)
+		t.dueEntries = append(t.dueEntries, ord)
 	}
 	return Reply{Run: t.root}, nil
 }
@@ -156,11 +156,11 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	agent := cmp.Or(strings.TrimSpace(ask.Agent), parent.Spec.Agent)
 	key, bad := parent.Key().Child(agent, c.ID)
 	ask.Child = key // zero for an agent that Admit refuses
-	grant, err := t.opt.Rules.Admit(t.caller(parent), ask)
+	grant, err := t.opt.Rules.Admit(t.policyCaller(parent), ask)
 	if err != nil {
 		return Reply{}, err
 	}
-	if what := t.exhausted(parent); what != "" {
+	if what := t.turnForbiddenBy(parent); what != "" {
 		return Reply{}, &policy.Refusal{Rule: policy.RuleBudget, Asked: "another run", Limit: what + ", which is spent", Path: "Request.Budget"}
 	}
 	if grant.Agent != agent {
@@ -172,15 +172,15 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	case t.runs[key] != nil:
 		return Reply{}, &InputError{"id", strconv.Quote(c.ID) + " is the id of another run"}
 	}
-	t.emit(admitted(t.spec(c, parent, key, grant)))
+	t.emit(admitted(t.newSpec(c, parent, key, grant)))
 	return Reply{Run: t.find(key), Ref: key, ID: c.ID}, nil
 }
 
-// caller describes a session to policy.
-func (t *Tree) caller(r *Run) policy.Caller {
+// policyCaller describes a session to policy.
+func (t *Tree) policyCaller(r *Run) policy.Caller {
 	c := policy.Caller{
 		Key: r.Key(), Role: r.Spec.Role, Depth: r.Spec.Depth, Children: r.live,
-		Spawned: int(r.Spawned), TreeRuns: int(t.total), Blocked: t.outbox.blocked, Budget: t.left(),
+		Spawned: int(r.Spawned), TreeRuns: int(t.total), Blocked: t.outbox.blocked, Budget: t.remaining(),
 		Model: r.Spec.Model, Thinking: r.Spec.Thinking,
 	}
 	if r.IsRoot() {
@@ -196,11 +196,11 @@ func (t *Tree) caller(r *Run) policy.Caller {
 	return c
 }
 
-func (t *Tree) spec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *Spec {
+func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *Spec {
 	return &Spec{
 		ID: key.ID(), SessionID: c.SessionID, Key: key, Parent: c.Parent, SpawnKey: c.Key, Task: c.Task, Label: c.Label,
 		Announce: c.Announce, Extra: c.Extra, Route: parent.Route, Created: t.now,
-		Grant: parent.shared(Grant{
+		Grant: parent.sharedGrant(Grant{
 			Agent: key.Agent(), Role: g.Role, Depth: g.Depth, MaxDepth: t.opt.MaxDepth, Sandboxed: g.Sandboxed,
 			Tools: g.Tools, Delegable: g.Delegable, Asked: c.Request.Model, Model: g.Model.Value, Thinking: g.Thinking.Value,
 			Warnings: g.Warnings, Timeout: max(0, int64(g.Timeout.Value)), Budget: BudgetOf(g.Budget),
@@ -209,7 +209,7 @@ func (t *Tree) spec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *Spe
 }
 
 func (t *Tree) decidePost(c *Post) (Reply, error) {
-	if known, err := t.knows(c.To, c.ID); known || err != nil {
+	if known, err := t.postKnown(c.To, c.ID); known || err != nil {
 		return Reply{Run: t.find(c.To), Ref: c.To, Existing: known}, err
 	}
 	r := t.find(c.To)
@@ -225,15 +225,15 @@ func (t *Tree) decidePost(c *Post) (Reply, error) {
 	}
 	t.emit(posted(t.now, r, User, c.ID, c.Text, session.Key{}, c.Route))
 	t.Outbox(func(e *Entry) {
-		if e.Busy && e.To == c.To && !e.flying {
+		if e.Busy && e.To == c.To && !e.inFlight {
 			t.emit(outboxFact(Revived, t.now, e.Ord, 0, ""))
 		}
 	})
 	return Reply{Run: r, Ref: c.To}, nil
 }
 
-// knows reports whether a message with an id has come before, whatever has become of its session since.
-func (t *Tree) knows(to session.Key, id string) (bool, error) {
+// postKnown reports whether a message with an id has come before, whatever has become of its session since.
+func (t *Tree) postKnown(to session.Key, id string) (bool, error) {
 	if !utf8.ValidString(id) {
 		return false, &InputError{"id", "it is not UTF-8: " + strconv.Quote(id)}
 	}
@@ -242,7 +242,7 @@ func (t *Tree) knows(to session.Key, id string) (bool, error) {
 }
 
 func (t *Tree) decideSteer(c *Steer) (Reply, error) {
-	if known, err := t.knows(c.To, c.ID); known || err != nil {
+	if known, err := t.postKnown(c.To, c.ID); known || err != nil {
 		return Reply{Run: t.find(c.To), Ref: c.To, Existing: known}, err
 	}
 	r := t.find(c.To)
@@ -258,7 +258,7 @@ func (t *Tree) decideSteer(c *Steer) (Reply, error) {
 	case n > MaxSteer:
 		return Reply{}, &InputError{"text", fmt.Sprintf("it has %d characters, the limit is %d", n, MaxSteer)}
 	}
-	if last := r.steeredAt(c.From); last > 0 && last+int64(SteerPause) > t.now {
+	if last := r.lastSteer(c.From); last > 0 && last+int64(SteerPause) > t.now {
 		wait := last + int64(SteerPause) - t.now
 		return Reply{}, &policy.Refusal{
 			Rule: RuleSteer, Asked: "another steer", Limit: "one in " + SteerPause.String() + "; wait " + time.Duration(wait).String(),
@@ -275,8 +275,8 @@ func (t *Tree) decideGranted(c Granted) (Reply, error) {
 	}
 	r.asked = false
 	t.touch(r)
-	if !r.wantsTurn(t.now) || !r.IsRoot() && t.exhausted(r) != "" {
-		t.effect(EffectFreeSlot, r, 0)
+	if !r.wantsTurn(t.now) || !r.IsRoot() && t.turnForbiddenBy(r) != "" {
+		t.addEffect(EffectFreeSlot, r, 0)
 		return Reply{}, nil
 	}
 	r.slot = true
@@ -285,7 +285,7 @@ func (t *Tree) decideGranted(c Granted) (Reply, error) {
 		deadline = t.now + r.Spec.Timeout
 	}
 	t.emit(turnStarted(t.now, r, r.NextOrd, deadline, t.reserve(r)))
-	t.effect(EffectStartTurn, r, 0)
+	t.addEffect(EffectStartTurn, r, 0)
 	return Reply{Run: r}, nil
 }
 
@@ -320,7 +320,7 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	}
 	var join *Join
 	if c.Yield != nil && r.Cause == NoCause && c.Failed == "" {
-		if w := c.Yield.start(r, t); w.Left > 0 || t.missed(r, w) {
+		if w := c.Yield.start(r, t); w.Left > 0 || t.missedEnd(r, w) {
 			join = w
 		}
 	}
@@ -344,11 +344,11 @@ func (t *Tree) endTurn(r *Run, f Fact) {
 	t.emit(f)
 	if r.slot {
 		r.slot = false
-		t.effect(EffectFreeSlot, r, f.N)
+		t.addEffect(EffectFreeSlot, r, f.N)
 	}
 }
 
-func (t *Tree) underWay(k session.Key, n uint32) (*Run, error) {
+func (t *Tree) runInTurn(k session.Key, n uint32) (*Run, error) {
 	r := t.find(k)
 	if r == nil || r.Open == nil || r.Open.N != n {
 		return nil, fmt.Errorf("%w: turn %d of %q", ErrStale, n, k)
@@ -357,7 +357,7 @@ func (t *Tree) underWay(k session.Key, n uint32) (*Run, error) {
 }
 
 func (t *Tree) decideTake(c Take) (Reply, error) {
-	r, err := t.underWay(c.Run, c.N)
+	r, err := t.runInTurn(c.Run, c.N)
 	if err != nil || r.NextOrd == r.Open.Through {
 		return Reply{}, err
 	}
@@ -368,7 +368,7 @@ func (t *Tree) decideTake(c Take) (Reply, error) {
 }
 
 func (t *Tree) decideReserve(c Reserve) (Reply, error) {
-	r, err := t.underWay(c.Run, c.N)
+	r, err := t.runInTurn(c.Run, c.N)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -378,7 +378,7 @@ func (t *Tree) decideReserve(c Reserve) (Reply, error) {
 	if beyond != (Budget{}) {
 		t.emit(reserved(t.now, r, beyond))
 	}
-	if what := t.spent(r); what != "" {
+	if what := t.callForbiddenBy(r); what != "" {
 		return Reply{Run: r, Grant: beyond}, fmt.Errorf("%w: %s", ErrBudget, what)
 	}
 	more := t.reserve(r)
@@ -396,7 +396,7 @@ func (t *Tree) decideCancelTurn(c CancelTurn) (Reply, error) {
 	if r.Open != nil && !r.TurnCancelled && r.Cause == NoCause {
 		t.emit(turnCancelled(t.now, r, t.now+int64(t.opt.Grace)))
 		r.cancelled = true
-		t.effect(EffectCancelTurn, r, 0)
+		t.addEffect(EffectCancelTurn, r, 0)
 	}
 	return Reply{Run: r}, nil
 }
@@ -445,9 +445,9 @@ func (t *Tree) decideBlocked(ord uint32, k Kind) (Reply, error) {
 	return Reply{}, nil
 }
 
-// decidePutAway archives a run whose transcript has been put away. If that failed it is tried again, after pauses like those of a
+// decideArchiveDone archives a run whose transcript has been put away. If that failed it is tried again, after pauses like those of a
 // delivery but without an end: nobody misses anything meanwhile.
-func (t *Tree) decidePutAway(c PutAway) {
+func (t *Tree) decideArchiveDone(c ArchiveDone) {
 	r := t.find(c.Run)
 	switch {
 	case r == nil || !r.State.Terminal() || r.firstChild != nil:
@@ -456,11 +456,11 @@ func (t *Tree) decidePutAway(c PutAway) {
 	case r.archiving:
 		r.archiving = false
 		t.archiving--
-		pause := min(max(2*t.putOff[r].pause, FirstRetry), LastRetry)
-		if t.putOff == nil {
-			t.putOff = make(map[*Run]delay)
+		pause := min(max(2*t.archiveRetries[r].pause, FirstRetry), LastRetry)
+		if t.archiveRetries == nil {
+			t.archiveRetries = make(map[*Run]archiveRetry)
 		}
-		t.putOff[r] = delay{at: t.now + int64(pause), pause: pause}
-		t.arm(r)
+		t.archiveRetries[r] = archiveRetry{at: t.now + int64(pause), pause: pause}
+		t.armTimer(r)
 	}
 }

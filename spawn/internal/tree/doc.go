@@ -1,5 +1,5 @@
 // Package tree is the life of a tree of runs as two functions over facts: Decide says what a command changes, Apply folds what
-// has changed. It knows no clock, no randomness, no goroutine and no storage.
+// contains changed. It knows no clock, no randomness, no goroutine and no storage.
 //
 //	command, now
 //	     |

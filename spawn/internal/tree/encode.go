@@ -54,7 +54,7 @@ func (s *Spec) appendJSON(b []byte) (_ []byte, err error) {
 	b = appendString(appendName(b, "key"), s.Key.String())
 	b = appendString(appendName(b, "parent"), s.Parent.String())
 	b = appendWord(b, "spawnKey", s.SpawnKey)
-	b = s.Task.append(appendName(b, "task"))
+	b = s.Task.appendJSON(appendName(b, "task"))
 	b = appendWord(b, "label", s.Label)
 	b = appendTrue(b, "announce", s.Announce)
 	if len(s.Extra) > 0 {
@@ -161,7 +161,7 @@ func appendText(b []byte, name string, t Text) []byte {
 	if t == "" {
 		return b
 	}
-	return t.append(appendName(b, name))
+	return t.appendJSON(appendName(b, name))
 }
 
 func appendWord(b []byte, name, s string) []byte {
@@ -195,10 +195,10 @@ func appendValue(b []byte, err error, name string, v any) ([]byte, error) {
 	return append(appendName(b, name), data...), err
 }
 
-// append appends t as JSON.
-func (t Text) append(b []byte) []byte {
-	if plain(string(t)) {
-		return quoted(b, string(t))
+// appendJSON appends t as JSON.
+func (t Text) appendJSON(b []byte) []byte {
+	if needsNoEscape(string(t)) {
+		return appendQuoted(b, string(t))
 	}
 	text, _ := t.MarshalJSON() // it never fails
 	return append(b, text...)
@@ -206,21 +206,21 @@ func (t Text) append(b []byte) []byte {
 
 // appendString appends s as JSON, in which what is no UTF-8 is replaced.
 func appendString(b []byte, s string) []byte {
-	if plain(s) {
-		return quoted(b, s)
+	if needsNoEscape(s) {
+		return appendQuoted(b, s)
 	}
 	text, _ := json.Marshal(s) // it never fails
 	return append(b, text...)
 }
 
-func quoted(b []byte, s string) []byte {
+func appendQuoted(b []byte, s string) []byte {
 	b = append(b, '"')
 	b = append(b, s...)
 	return append(b, '"')
 }
 
-// plain reports whether JSON has s as it is.
-func plain(s string) bool {
+// needsNoEscape reports whether JSON has s as it is.
+func needsNoEscape(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
 			return false

@@ -16,7 +16,8 @@ type ledger struct {
 	seen  func(*Fact) // called for every fact, if set
 }
 
-// append writes facts down, and checks them against the table of facts; a snapshot replaces what came before, as a journal's reset does.
+// append checks facts against the table of facts and writes them down. A snapshot replaces what
+// came before, as a reset of the journal does.
 func (l *ledger) append(facts []Fact) error {
 	for i := range facts {
 		if err := checkFact(&facts[i]); err != nil {

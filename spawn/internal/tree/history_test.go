@@ -143,7 +143,7 @@ func (d *driver) step() error {
 	}
 	for _, k := range d.keys {
 		if d.archived[k] && d.tree.Run(k) != nil {
-			return d.do(PutAway{Run: k})
+			return d.do(ArchiveDone{Run: k})
 		}
 	}
 	return nil
@@ -312,7 +312,7 @@ func (d *driver) check() (err error) {
 			fail(r, "it holds %d slots, turn under way: %v", held, open)
 		case open != (r.State == Running || open && r.State == Stopping):
 			fail(r, "turn under way: %v", open)
-		case r.wantsTurn(t.now) && t.exhausted(r) == "" && !d.asked[r.Key()]:
+		case r.wantsTurn(t.now) && t.turnForbiddenBy(r) == "" && !d.asked[r.Key()]:
 			fail(r, "it wants a turn and nobody was asked")
 		case r.Cause != NoCause && open && !d.told[r.Key()]:
 			fail(r, "its turn is not cancelled")
@@ -381,7 +381,7 @@ func (d *driver) work() (busy bool, err error) {
 			busy, err = true, d.do(&TurnDone{Run: k, N: r.Open.N, Answer: &Result{Text: "end"}})
 		case d.archived[k] && r != nil:
 			delete(d.archived, k)
-			busy, err = true, d.do(PutAway{Run: k})
+			busy, err = true, d.do(ArchiveDone{Run: k})
 		}
 		if err != nil {
 			return true, err

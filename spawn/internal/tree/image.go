@@ -16,7 +16,7 @@ type Image struct {
 	Runs    []RunState `json:"runs"` // parents before children, siblings oldest first; the top-level session is the first
 	Outbox  []Entry    `json:"outbox,omitempty"`
 	Spawned []Spawned  `json:"spawned,omitempty"`
-	Posts   []Seen     `json:"posts,omitempty"`
+	Posts   []SeenPost `json:"posts,omitempty"`
 }
 
 // Spawned is a spawn key that is still recognised after its run has left the tree.
@@ -28,8 +28,8 @@ type Spawned struct {
 	Until  int64       `json:"until"`
 }
 
-// Seen is the id of a message that has been posted.
-type Seen struct {
+// SeenPost is the id of a message that has been posted.
+type SeenPost struct {
 	To    session.Key `json:"to"`
 	ID    string      `json:"id"`
 	Until int64       `json:"until"`
@@ -57,7 +57,7 @@ func (t *Tree) Image() *Image {
 	})
 	t.Outbox(func(e *Entry) {
 		c := *e
-		c.flying, c.maybe = false, false
+		c.inFlight, c.mayRepeat = false, false
 		m.Outbox = append(m.Outbox, c)
 	})
 	for k, ref := range t.spawned {
@@ -69,25 +69,25 @@ func (t *Tree) Image() *Image {
 		return cmp.Or(compareKeys(a.Parent, b.Parent), cmp.Compare(a.Key, b.Key))
 	})
 	for k, until := range t.posts {
-		m.Posts = append(m.Posts, Seen{k.to, k.id, until})
+		m.Posts = append(m.Posts, SeenPost{k.to, k.id, until})
 	}
-	slices.SortFunc(m.Posts, func(a, b Seen) int { return cmp.Or(compareKeys(a.To, b.To), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(m.Posts, func(a, b SeenPost) int { return cmp.Or(compareKeys(a.To, b.To), cmp.Compare(a.ID, b.ID)) })
 	return m
 }
 
 // applySnapshot forgets what is no longer recognised and, while a journal is read, takes the image over. The tree that writes
 // a snapshot fills the image in.
 func (t *Tree) applySnapshot(f *Fact) error {
-	t.since = 0
+	t.sinceSnapshot = 0
 	if f.Image != nil {
 		return t.restore(f)
 	}
-	t.forget(f.At)
+	t.forgetExpired(f.At)
 	f.Image = t.Image()
 	return nil
 }
 
-func (t *Tree) forget(now int64) {
+func (t *Tree) forgetExpired(now int64) {
 	for k, ref := range t.spawned {
 		if ref.Until > 0 && ref.Until <= now {
 			delete(t.spawned, k)
@@ -130,7 +130,7 @@ func (t *Tree) restore(f *Fact) error {
 		t.outbox.entries[e.Ord] = &e
 		t.outbox.count(&e, 1)
 		if !e.Reply {
-			t.hold(e.Run)
+			t.holdCompletion(e.Run)
 		}
 		if e.Blocked == 0 {
 			t.timers.push(timer{at: max(e.Due, 1), ord: e.Ord})
@@ -149,11 +149,11 @@ func (t *Tree) restore(f *Fact) error {
 		}
 		for i := range r.Inbox {
 			if in := &r.Inbox[i]; in.Class == Completion {
-				t.hold(in.From)
+				t.holdCompletion(in.From)
 			}
 		}
 	})
-	t.Walk(t.arm)
+	t.Walk(t.armTimer)
 	return nil
 }
 

@@ -38,8 +38,8 @@ func (j *Join) Ready(now int64) bool {
 	return j.Until > 0 && now >= j.Until
 }
 
-// has reports whether a child is a member.
-func (j *Join) has(k session.Key) bool {
+// contains reports whether a child is a member.
+func (j *Join) contains(k session.Key) bool {
 	if len(j.Keys) == 0 {
 		return true
 	}
@@ -68,7 +68,7 @@ func (j *Join) start(r *Run, t *Tree) *Join {
 		}
 		if w.Need > 0 && r.Open != nil { // those that ended during the turn without a word are in no inbox
 			r.Children(func(c *Run) bool {
-				if c.State == OK && c.Ended > r.Open.Started && !t.told(c, OK) {
+				if c.State == OK && c.Ended > r.Open.Started && !t.tellsRequester(c, OK) {
 					w.Good++
 				}
 				return true
@@ -89,12 +89,12 @@ func (j *Join) start(r *Run, t *Tree) *Join {
 	return w
 }
 
-// missed reports whether a member ended during the turn under way and nobody was told. The turn may have ended for its sake: whoever
+// missedEnd reports whether a member ended during the turn under way and nobody was told. The turn may have ended for its sake: whoever
 // waits is released, no matter whether the end came just before or just after. What ended in the batch that started the turn had ended
 // when its Runner was called.
-func (t *Tree) missed(r *Run, j *Join) (missed bool) {
+func (t *Tree) missedEnd(r *Run, j *Join) (missed bool) {
 	r.Newest(func(c *Run) bool {
-		missed = c.State.Terminal() && c.Ended > r.Open.Started && j.has(c.Key()) && !t.told(c, c.State)
+		missed = c.State.Terminal() && c.Ended > r.Open.Started && j.contains(c.Key()) && !t.tellsRequester(c, c.State)
 		return !missed
 	})
 	return missed

@@ -31,12 +31,12 @@ type Entry struct {
 	Error   Text           `json:"error,omitempty"`
 	Busy    bool           `json:"busy,omitempty"` // the receiver asked for it later; no failure
 
-	flying bool // handed to the shell; volatile
-	maybe  bool // an attempt may have arrived; volatile
+	inFlight  bool // handed to the shell; volatile
+	mayRepeat bool // an attempt may have arrived; volatile
 }
 
-// Maybe reports whether an earlier attempt may have arrived.
-func (e *Entry) Maybe() bool { return e.maybe || e.Tries > 0 }
+// MayRepeat reports whether an earlier attempt may have arrived.
+func (e *Entry) MayRepeat() bool { return e.mayRepeat || e.Tries > 0 }
 
 // outbox is what leaves the tree and has not arrived.
 type outbox struct {
@@ -53,15 +53,15 @@ func (o *outbox) count(e *Entry, by int) {
 		return
 	}
 	o.pending += by
-	if e.Tries == 0 || e.flying {
+	if e.Tries == 0 || e.inFlight {
 		o.ready += by
 	}
 }
 
-// fly notes that an entry has been handed to the shell, or is back.
-func (t *Tree) fly(e *Entry, flying bool) {
+// setInFlight notes that an entry has been handed to the shell, or is back.
+func (t *Tree) setInFlight(e *Entry, flying bool) {
 	t.outbox.count(e, -1)
-	e.flying = flying
+	e.inFlight = flying
 	t.outbox.count(e, 1)
 }
 
@@ -92,7 +92,7 @@ func (t *Tree) addEntry(e *Entry) {
 	e.Ord = t.outbox.nextOrd
 	t.outbox.entries[e.Ord] = e
 	t.outbox.count(e, 1)
-	t.due = append(t.due, e.Ord)
+	t.dueEntries = append(t.dueEntries, e.Ord)
 }
 
 func (t *Tree) removeEntry(e *Entry) {
@@ -100,7 +100,7 @@ func (t *Tree) removeEntry(e *Entry) {
 	delete(t.outbox.entries, e.Ord)
 	if c := t.find(e.Run); c != nil && !e.Reply {
 		c.held = false
-		t.arm(c)
+		t.armTimer(c)
 		t.touch(c)
 	}
 }
@@ -113,7 +113,7 @@ func (t *Tree) changeEntry(e *Entry, f func(*Entry)) {
 	if e.Blocked == 0 {
 		t.timers.push(timer{at: max(e.Due, 1), ord: e.Ord})
 	}
-	t.due = append(t.due, e.Ord)
+	t.dueEntries = append(t.dueEntries, e.Ord)
 }
 
 // retryAt returns when an entry is tried again after a failure at now, and whether it is blocked instead. Jitter takes up to a

@@ -54,8 +54,8 @@ func (g *Grant) equal(h *Grant) bool {
 		slices.Equal(g.Delegable, h.Delegable) && slices.Equal(g.Warnings, h.Warnings)
 }
 
-// shared returns g, or the grant of a run beside it if that is the same.
-func (r *Run) shared(g Grant) *Grant {
+// sharedGrant returns g, or the grant of a run beside it if that is the same.
+func (r *Run) sharedGrant(g Grant) *Grant {
 	if c := r.lastChild; c != nil && c.Spec.Grant.equal(&g) {
 		return c.Spec.Grant
 	}
@@ -157,8 +157,8 @@ type Steered struct {
 	At   int64       `json:"at"`
 }
 
-// steeredAt returns when from steered r last, if that was a moment ago, else 0.
-func (r *Run) steeredAt(from session.Key) int64 {
+// lastSteer returns when from steered r last, if that was a moment ago, else 0.
+func (r *Run) lastSteer(from session.Key) int64 {
 	for _, s := range r.Steers {
 		if s.From == from {
 			return s.At
@@ -167,8 +167,8 @@ func (r *Run) steeredAt(from session.Key) int64 {
 	return 0
 }
 
-// steered notes a steer and forgets those that no longer hold up another. The slice may be shared with an image.
-func (r *Run) steered(from session.Key, at int64) {
+// recordSteer notes a steer and forgets those that no longer hold up another. The slice may be shared with an image.
+func (r *Run) recordSteer(from session.Key, at int64) {
 	list := make([]Steered, 0, len(r.Steers)+1)
 	for _, s := range r.Steers {
 		if s.From != from && s.At+int64(SteerPause) > at {
@@ -198,7 +198,7 @@ type Run struct {
 	touched, asked, slot, cancelled, cascaded, archiving bool
 	gone                                                 bool // it has left the tree
 
-	armed int64 // the earliest timer that the heap has for it; 0: none
+	armedAt int64 // the earliest timer that the heap has for it; 0: none
 }
 
 // Key returns the session key.

@@ -227,7 +227,7 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		ord, err := strconv.Atoi(w.at(0))
 		return Dismiss{Ord: uint32(ord)}, err
 	case "putaway":
-		return PutAway{Run: r, Failed: w.has("failed")}, nil
+		return ArchiveDone{Run: r, Failed: w.has("failed")}, nil
 	case "tick":
 		return Tick{}, nil
 	case "compact":
@@ -336,7 +336,7 @@ func (s *scene) show() string {
 			fmt.Fprintf(&b, " (%v: %s)", r.Cause, r.Reason)
 		}
 		if r.Answer != nil && r.Answer.Text != "" {
-			fmt.Fprintf(&b, " %s", quote(r.Answer.Text))
+			fmt.Fprintf(&b, " %s", quoteShort(r.Answer.Text))
 		}
 		if n := r.nUser + r.nComp + r.nControl; n > 0 {
 			fmt.Fprintf(&b, " unread %d", n)

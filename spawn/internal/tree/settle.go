@@ -13,13 +13,13 @@ func (t *Tree) settle() {
 	}
 	clear(t.touched)
 	t.touched = t.touched[:0]
-	for _, ord := range t.due {
-		if e := t.outbox.entries[ord]; e != nil && e.Blocked == 0 && !e.flying && e.Due <= t.now {
-			t.fly(e, true)
-			t.effect(EffectDeliver, nil, ord)
+	for _, ord := range t.dueEntries {
+		if e := t.outbox.entries[ord]; e != nil && e.Blocked == 0 && !e.inFlight && e.Due <= t.now {
+			t.setInFlight(e, true)
+			t.addEffect(EffectDeliver, nil, ord)
 		}
 	}
-	t.due = t.due[:0]
+	t.dueEntries = t.dueEntries[:0]
 }
 
 func (t *Tree) settleRun(r *Run) {
@@ -28,7 +28,7 @@ func (t *Tree) settleRun(r *Run) {
 		t.settleEnded(r)
 		return
 	case r.Open != nil && r.Grace > 0 && r.Grace <= t.now:
-		t.cut(r)
+		t.cutTurn(r)
 	case r.Cause == NoCause && r.Deadline > 0 && r.Deadline <= t.now:
 		t.emit(stopRequested(t.now, r, Timeout, "its time is up", t.now+int64(t.opt.Grace), 0))
 	}
@@ -37,7 +37,7 @@ func (t *Tree) settleRun(r *Run) {
 		t.settleStopping(r)
 	case r.Open != nil:
 	case r.wantsTurn(t.now):
-		t.ask(r)
+		t.askSlot(r)
 	case r.Join == nil && r.live == 0 && r.Turns > 0 && !r.IsRoot():
 		t.settleDone(r)
 	}
@@ -55,19 +55,19 @@ func (r *Run) wantsTurn(now int64) bool {
 	return r.nUser > 0 || r.nComp > 0
 }
 
-func (t *Tree) ask(r *Run) {
-	if what := t.exhausted(r); what != "" && !r.IsRoot() {
+func (t *Tree) askSlot(r *Run) {
+	if what := t.turnForbiddenBy(r); what != "" && !r.IsRoot() {
 		t.emit(stopRequested(t.now, r, LimitReached, what+" is exhausted", 0, 0))
 		return
 	}
 	if !r.asked {
 		r.asked = true
-		t.effect(EffectAskSlot, r, 0)
+		t.addEffect(EffectAskSlot, r, 0)
 	}
 }
 
-// cut gives a turn up that did not come back in time.
-func (t *Tree) cut(r *Run) {
+// cutTurn gives a turn up that did not come back in time.
+func (t *Tree) cutTurn(r *Run) {
 	t.endTurn(r, turnEnded(t.now, r, Cancelled, nil, FlagCut, 0, nil))
 }
 
@@ -88,7 +88,7 @@ func (t *Tree) settleStopping(r *Run) {
 	if r.Open != nil {
 		if !r.cancelled {
 			r.cancelled = true
-			t.effect(EffectCancelTurn, r, 0)
+			t.addEffect(EffectCancelTurn, r, 0)
 		}
 		return
 	}
@@ -97,7 +97,7 @@ func (t *Tree) settleStopping(r *Run) {
 	case r.IsRoot():
 		t.emit(recovered(t.now, r))
 	default:
-		t.end(r, r.Cause.end())
+		t.endRun(r, r.Cause.endState())
 	}
 }
 
@@ -107,23 +107,23 @@ func (t *Tree) settleDone(r *Run) {
 		t.emit(stopRequested(t.now, r, Stopped, "its last turn was cancelled", 0, 0))
 		return
 	}
-	t.end(r, OK)
+	t.endRun(r, OK)
 }
 
-func (t *Tree) end(r *Run, s State) {
+func (t *Tree) endRun(r *Run, s State) {
 	var flags Flags
-	if t.told(r, s) {
+	if t.tellsRequester(r, s) {
 		flags |= FlagTell
 	}
 	if r.Parent.IsRoot() && t.opt.CallerRun {
 		flags |= FlagOut
 	}
-	t.emit(runEnded(t.now, r, s, t.nonce(), flags))
+	t.emit(runEnded(t.now, r, s, t.nextNonce(), flags))
 }
 
-// told reports whether the requester of a run is told of its end. Inside a stopped subtree nobody is; a requester that is
+// tellsRequester reports whether the requester of a run is told of its end. Inside a stopped subtree nobody is; a requester that is
 // ending itself hears only what can move up.
-func (t *Tree) told(r *Run, s State) bool {
+func (t *Tree) tellsRequester(r *Run, s State) bool {
 	switch p := r.Parent; {
 	case !r.Spec.Announce, r.Quiet, p.Cause == Stopped:
 		return false
@@ -137,7 +137,7 @@ func (t *Tree) settleEnded(r *Run) {
 	if t.opt.ArchiveAfter > 0 && !r.archiving && r.firstChild == nil && !r.held && t.archiveAt(r) <= t.now {
 		r.archiving = true
 		t.archiving++
-		t.effect(EffectArchive, r, 0)
+		t.addEffect(EffectArchive, r, 0)
 	}
 }
 
@@ -145,14 +145,14 @@ func (t *Tree) settleEnded(r *Run) {
 func (t *Tree) tick() {
 	for len(t.timers) > 0 && t.timers[0].at <= t.now {
 		x := t.popTimer()
-		if at := t.wake(x); at == 0 || at > t.now {
-			t.rearm(x, at)
+		if at := t.wakeTime(x); at == 0 || at > t.now {
+			t.rearmTimer(x, at)
 			continue
 		}
 		if x.run != nil {
 			t.touch(x.run)
 		} else {
-			t.due = append(t.due, x.ord)
+			t.dueEntries = append(t.dueEntries, x.ord)
 		}
 	}
 }

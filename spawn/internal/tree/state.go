@@ -34,21 +34,21 @@ func (s State) String() string { return enum.String(stateNames[:], "State", s) }
 // Terminal reports whether a run in this state has ended.
 func (s State) Terminal() bool { return s >= OK && s < states }
 
-// next is the transition table: next[from] holds the states that may follow.
+// transitions is the transition table: next[from] holds the states that may follow.
 //
 // A run ends well only from waiting, and otherwise only by way of stopping: the cause is recorded first, the terminal state
 // follows when the turn and the descendants are back.
-var next = [states]stateSet{
-	0:        set(Queued),
-	Queued:   set(Running, Stopping),
-	Running:  set(Waiting, Stopping),
-	Waiting:  set(Running, Stopping, OK),
-	Stopping: set(Failed, TimedOut, Cancelled, Interrupted, Incomplete),
+var transitions = [states]stateSet{
+	0:        setOf(Queued),
+	Queued:   setOf(Running, Stopping),
+	Running:  setOf(Waiting, Stopping),
+	Waiting:  setOf(Running, Stopping, OK),
+	Stopping: setOf(Failed, TimedOut, Cancelled, Interrupted, Incomplete),
 }
 
 type stateSet uint16
 
-func set(list ...State) (s stateSet) {
+func setOf(list ...State) (s stateSet) {
 	for _, x := range list {
 		s |= 1 << x
 	}
@@ -73,7 +73,7 @@ func Diagram() string {
 	b.WriteString("stateDiagram-v2\n")
 	for from := range states {
 		for to := Queued; to < states; to++ {
-			if !next[from].has(to) {
+			if !transitions[from].has(to) {
 				continue
 			}
 			name := from.String()
@@ -109,8 +109,8 @@ var causeNames = [causes]string{"none", "runner_failed", "timeout", "stopped", "
 
 func (c Cause) String() string { return enum.String(causeNames[:], "Cause", c) }
 
-// end returns the terminal state that a cause leads to.
-func (c Cause) end() State {
+// endRun returns the terminal state that a cause leads to.
+func (c Cause) endState() State {
 	switch c {
 	case RunnerFailed:
 		return Failed

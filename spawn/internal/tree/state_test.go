@@ -18,7 +18,7 @@ func TestTransitions(t *testing.T) {
 		for from := range states {
 			want := strings.Contains(" "+before[to]+" ", " "+from.String()+" ")
 			r := &Run{RunState: RunState{Spec: &Spec{Key: top}, State: from}}
-			err := r.to(to)
+			err := r.transition(to)
 			require.Equal(t, want, err == nil, "%v to %v", from, to)
 			if want {
 				require.Equal(t, to, r.State)
@@ -32,7 +32,7 @@ func TestTransitions(t *testing.T) {
 	}
 	for s := range states {
 		require.Equal(t, s.Terminal(), s >= OK, "%v", s)
-		require.Equal(t, s == 0 || !s.Terminal(), next[s] != 0, "%v leads nowhere, or on", s)
+		require.Equal(t, s == 0 || !s.Terminal(), transitions[s] != 0, "%v leads nowhere, or on", s)
 	}
 }
 
@@ -40,11 +40,11 @@ func TestTransitions(t *testing.T) {
 func TestCauses(t *testing.T) {
 	ends := make(map[State]Cause)
 	for c := range causes {
-		s := c.end()
+		s := c.endState()
 		require.True(t, s.Terminal(), "%v", c)
 		require.NotContains(t, ends, s)
 		ends[s] = c
-		require.Equal(t, c != NoCause, next[Stopping].has(s), "%v", c)
+		require.Equal(t, c != NoCause, transitions[Stopping].has(s), "%v", c)
 	}
 	require.Len(t, ends, int(states-OK))
 }

@@ -52,20 +52,20 @@ func (h *timers) pop() timer {
 func (t *Tree) NextWake() int64 {
 	for len(t.timers) > 0 {
 		top := t.timers[0]
-		at := t.wake(top)
+		at := t.wakeTime(top)
 		if at == top.at {
 			return at
 		}
 		t.popTimer()
-		t.rearm(top, at)
+		t.rearmTimer(top, at)
 	}
 	return 0
 }
 
-// wake returns when what a timer stands for really wants to be looked at; 0: never.
-func (t *Tree) wake(x timer) int64 {
+// wakeTime returns when what a timer stands for really wants to be looked at; 0: never.
+func (t *Tree) wakeTime(x timer) int64 {
 	if x.run == nil {
-		if e := t.outbox.entries[x.ord]; e != nil && e.Blocked == 0 && !e.flying {
+		if e := t.outbox.entries[x.ord]; e != nil && e.Blocked == 0 && !e.inFlight {
 			return e.Due
 		}
 		return 0
@@ -73,11 +73,11 @@ func (t *Tree) wake(x timer) int64 {
 	if x.run.gone {
 		return 0
 	}
-	return t.wakeRun(x.run)
+	return t.runWakeTime(x.run)
 }
 
-// wakeRun returns the next time at which something about r changes by itself; 0: never.
-func (t *Tree) wakeRun(r *Run) (at int64) {
+// runWakeTime returns the next time at which something about r changes by itself; 0: never.
+func (t *Tree) runWakeTime(r *Run) (at int64) {
 	first := func(x int64) {
 		if x > 0 && (at == 0 || x < at) {
 			at = x
@@ -101,40 +101,40 @@ func (t *Tree) wakeRun(r *Run) (at int64) {
 	return at
 }
 
-// arm sees to it that the heap has a timer for r that is early enough.
-func (t *Tree) arm(r *Run) {
-	if at := t.wakeRun(r); at > 0 && (r.armed == 0 || at < r.armed) {
-		r.armed = at
+// armTimer sees to it that the heap has a timer for r that is early enough.
+func (t *Tree) armTimer(r *Run) {
+	if at := t.runWakeTime(r); at > 0 && (r.armedAt == 0 || at < r.armedAt) {
+		r.armedAt = at
 		t.timers.push(timer{at: at, run: r})
 	}
 }
 
 func (t *Tree) popTimer() timer {
 	x := t.timers.pop()
-	if x.run != nil && x.run.armed == x.at {
-		x.run.armed = 0
+	if x.run != nil && x.run.armedAt == x.at {
+		x.run.armedAt = 0
 	}
 	return x
 }
 
-// rearm puts back what was popped before its time, which is at; 0: never.
-func (t *Tree) rearm(x timer, at int64) {
+// rearmTimer puts back what was popped before its time, which is at; 0: never.
+func (t *Tree) rearmTimer(x timer, at int64) {
 	switch {
 	case at == 0:
 	case x.run != nil:
-		t.arm(x.run)
+		t.armTimer(x.run)
 	default:
 		t.timers.push(timer{at: at, ord: x.ord})
 	}
 }
 
-// A delay says when a run that could not be put away is put away again. It is volatile: a new owner tries at once.
-type delay struct {
+// A archiveRetry says when a run that could not be put away is put away again. It is volatile: a new owner tries at once.
+type archiveRetry struct {
 	at    int64
 	pause time.Duration
 }
 
 // archiveAt returns when a run that has ended leaves the tree.
 func (t *Tree) archiveAt(r *Run) int64 {
-	return max(r.Ended+int64(t.opt.ArchiveAfter), t.putOff[r].at)
+	return max(r.Ended+int64(t.opt.ArchiveAfter), t.archiveRetries[r].at)
 }

@@ -21,7 +21,7 @@ type Options struct {
 	Grace        time.Duration     // how long a turn may take to come back once it is cancelled
 	ArchiveAfter time.Duration     // after the end of a run; 0: never
 	Chunk        Budget            // what a turn reserves at a time where a budget is set
-	MaxDepth     int               // told to children in their first message
+	MaxDepth     int               // tellsRequester to children in their first message
 
 	// Of top-level sessions, which policy has not granted anything.
 	Model, Thinking string
@@ -34,31 +34,31 @@ type Tree struct {
 	opt *Options
 	top policy.Authority // of the top-level session
 
-	epoch   uint64
-	root    *Run
-	hot     *Run                 // the one that was found last
-	runs    map[session.Key]*Run // every session in the tree, the top-level one too
-	spawned map[spawnKey]spawnRef
-	posts   map[postKey]int64 // until when it is recognised
-	outbox  outbox
-	timers  timers
-	total   uint32 // runs ever admitted
-	live    int    // runs that are not terminal
-	turns   int    // turns under way
+	epoch     uint64
+	root      *Run
+	lastFound *Run                 // the one that was found last
+	runs      map[session.Key]*Run // every session in the tree, the top-level one too
+	spawned   map[spawnKey]spawnRef
+	posts     map[postKey]int64 // until when it is recognised
+	outbox    outbox
+	timers    timers
+	total     uint32 // runs ever admitted
+	live      int    // runs that are not terminal
+	turns     int    // turns under way
 
-	archiving int // runs that the shell is putting away
-	putOff    map[*Run]delay
+	archiving      int // runs that the shell is putting away
+	archiveRetries map[*Run]archiveRetry
 
-	since int // facts since the last snapshot
+	sinceSnapshot int // facts since the last snapshot
 
 	// Of the batch that is being decided.
-	now     int64
-	rand    uint64
-	facts   []Fact
-	effects []Effect
-	spare   []Effect // what the effects before are in
-	touched []*Run
-	due     []uint32 // entries of the outbox to look at
+	now          int64
+	rand         uint64
+	facts        []Fact
+	effects      []Effect
+	spareEffects []Effect // what the effects before are in
+	touched      []*Run
+	dueEntries   []uint32 // entries of the outbox to look at
 }
 
 type spawnKey struct {
@@ -104,12 +104,12 @@ func (t *Tree) find(k session.Key) *Run {
 	if k == t.root.Spec.Key {
 		return t.root
 	}
-	if t.hot != nil && t.hot.Spec.Key == k {
-		return t.hot
+	if t.lastFound != nil && t.lastFound.Spec.Key == k {
+		return t.lastFound
 	}
 	r := t.runs[k]
 	if r != nil {
-		t.hot = r
+		t.lastFound = r
 	}
 	return r
 }
@@ -135,7 +135,7 @@ func (t *Tree) Idle() bool {
 func (t *Tree) Archiving() bool { return t.archiving > 0 }
 
 // Due returns when the tree next needs an owner: now if something is under way, a delivery or an archive too, else when its
-// next timer fires, else never, which is the zero time.
+// transitions timer fires, else never, which is the zero time.
 func (t *Tree) Due() time.Time {
 	if t.live > 0 || t.turns > 0 || t.root.wantsTurn(t.now) || t.root.Cause != NoCause || t.outbox.ready > 0 || t.archiving > 0 {
 		return time.Unix(0, t.now).UTC()
@@ -162,7 +162,7 @@ func (t *Tree) emit(f Fact) {
 	}
 }
 
-func (t *Tree) effect(kind EffectKind, r *Run, ord uint32) {
+func (t *Tree) addEffect(kind EffectKind, r *Run, ord uint32) {
 	e := Effect{Kind: kind, Run: r, Ord: ord}
 	if kind == EffectStartTurn || kind == EffectCancelTurn {
 		e.Ord = r.Open.N
@@ -170,8 +170,8 @@ func (t *Tree) effect(kind EffectKind, r *Run, ord uint32) {
 	t.effects = append(t.effects, e)
 }
 
-// nonce returns the next number of the sequence that the command's random number starts (splitmix64).
-func (t *Tree) nonce() uint64 {
+// nextNonce returns the next number of the sequence that the command's random number starts (splitmix64).
+func (t *Tree) nextNonce() uint64 {
 	t.rand += 0x9e3779b97f4a7c15
 	z := t.rand
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9
@@ -185,7 +185,7 @@ func (t *Tree) Replay(f *Fact) error {
 	for _, r := range t.touched {
 		r.touched = false
 	}
-	t.touched, t.due = t.touched[:0], t.due[:0]
+	t.touched, t.dueEntries = t.touched[:0], t.dueEntries[:0]
 	return err
 }
 
@@ -197,7 +197,7 @@ func (t *Tree) Watch(f *Fact) error {
 	}
 	if f.Kind == Opened {
 		for _, e := range t.outbox.entries {
-			e.maybe = true
+			e.mayRepeat = true
 		}
 	}
 	return nil
@@ -211,19 +211,19 @@ func (t *Tree) Effects() []Effect { return t.effects }
 // What a snapshot keeps for the sake of its window alone counts for one fact, not four: a chat adds one such id with every
 // three or four facts, and ids are only forgotten by a snapshot.
 func (t *Tree) Bulky() bool {
-	return t.since > 1000 && t.since > 4*(len(t.runs)+len(t.outbox.entries))+len(t.spawned)+len(t.posts)
+	return t.sinceSnapshot > 1000 && t.sinceSnapshot > 4*(len(t.runs)+len(t.outbox.entries))+len(t.spawned)+len(t.posts)
 }
 
 // Take returns what was decided since the last Take. The facts are the caller's; the effects are valid until the next Decide.
 func (t *Tree) Take() ([]Fact, []Effect) {
 	n := len(t.facts)
 	facts, effects := t.facts[:n:n], t.effects
-	if t.facts = t.facts[n:]; cap(t.facts) < slab/4 {
-		t.facts = make([]Fact, 0, slab)
+	if t.facts = t.facts[n:]; cap(t.facts) < slabSize/4 {
+		t.facts = make([]Fact, 0, slabSize)
 	}
-	t.effects, t.spare = t.spare[:0], effects
+	t.effects, t.spareEffects = t.spareEffects[:0], effects
 	return facts, effects
 }
 
-// slab is for how many facts memory is taken at a time. Batches are pieces of it.
-const slab = 64
+// slabSize is for how many facts memory is taken at a time. Batches are pieces of it.
+const slabSize = 64
