@@ -278,8 +278,8 @@ func hasCallerCommand(batch []*call) bool {
 }
 
 // decideAll decides the calls of a batch. It takes slots that are free at once in the same batch,
-// so that admission and start of a run are one append. A panic is a defect of the tree: it is returned
-// as an error, and the tree must be discarded.
+// so that admission and start of a run are one append. A panic is a defect of the tree: decideAll
+// returns it as an error, and the tree must be discarded.
 func (o *Owner) decideAll(batch []*call, now int64) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

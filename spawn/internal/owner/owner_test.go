@@ -57,7 +57,8 @@ func (w *world) Publish(_ *tree.Tree, facts []tree.Fact)     { w.note("publish %
 func (w *world) Lost(_ error, conflict bool)                 { w.note("lost %v", conflict) }
 func (w *world) Stalled(err error)                           { w.note("stalled %v", err != nil) }
 
-func (w *world) Free(*tree.Run, uint32) bool { return false } // the owner gives the slot back itself
+// Free leaves it to the owner to give the slot back.
+func (w *world) Free(*tree.Run, uint32) bool { return false }
 
 // process is what the owners of a test share.
 type process struct {
@@ -173,7 +174,8 @@ func TestBatchIsOneAppend(t *testing.T) {
 	})
 }
 
-// The owner finds an append whose acknowledgement was lost by its id: nothing is lost or done twice.
+// The owner finds an append whose acknowledgement was lost by its id: nothing is lost or done
+// twice.
 func TestLostAcknowledgement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &journal{Journal: session.NewMemory().Journal}
@@ -427,8 +429,8 @@ func TestConflictYields(t *testing.T) {
 	})
 }
 
-// A former owner that appends once more while the new owner opens the tree does not keep the new one
-// from it: the new owner tries again by itself.
+// A former owner that appends once more while the new owner opens the tree does not keep the new
+// one from it: the new owner tries again by itself.
 func TestFormerOwnerWhileOpening(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()

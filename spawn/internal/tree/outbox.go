@@ -7,46 +7,50 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// The schedule of retries: the first pause, doubled up to the longest, and after how long a delivery is blocked.
+// The schedule of retries: the first pause, which doubles with every failure up to the longest, and
+// how long after its first failure a delivery is blocked.
 const (
 	FirstRetry = 15 * time.Second
 	LastRetry  = 5 * time.Minute
 	GiveUp     = 30 * time.Minute
 )
 
-// An Entry is something that leaves the tree.
+// An Entry is something that leaves the tree: the completion of a child of the top-level session, or
+// a reply to people. It stays in the outbox until it has been delivered or dismissed. Times are Unix
+// nanoseconds.
 type Entry struct {
 	Ord     uint32         `json:"ord"`
-	Run     session.Key    `json:"run"`             // whose end, or who speaks
+	Run     session.Key    `json:"run"`             // the run that ended, or the session that replies
 	To      session.Key    `json:"to"`              // the requester, or the conversation
 	Reply   bool           `json:"reply,omitempty"` // text for people, not a completion
 	Failed  bool           `json:"failed,omitempty"`
 	Text    Text           `json:"text,omitempty"`
 	Route   *session.Route `json:"route,omitempty"`
 	Created int64          `json:"created"`
-	Since   int64          `json:"since,omitempty"` // when it first failed
-	Tries   uint32         `json:"tries,omitempty"`
-	Due     int64          `json:"due,omitempty"`
-	Blocked int64          `json:"blocked,omitempty"`
+	Since   int64          `json:"since,omitempty"`   // when it first failed; 0: never
+	Tries   uint32         `json:"tries,omitempty"`   // attempts that failed
+	Due     int64          `json:"due,omitempty"`     // when it is tried again
+	Blocked int64          `json:"blocked,omitempty"` // since when it waits for a person; 0: it does not
 	Error   Text           `json:"error,omitempty"`
-	Busy    bool           `json:"busy,omitempty"` // the receiver asked for it later; no failure
+	Busy    bool           `json:"busy,omitempty"` // the receiver asked for it later, which is not a failure
 
-	inFlight  bool // handed to the shell; volatile
+	inFlight  bool // handed to the Executor; volatile
 	mayRepeat bool // an attempt may have arrived; volatile
 }
 
 // MayRepeat reports whether an earlier attempt may have arrived.
 func (e *Entry) MayRepeat() bool { return e.mayRepeat || e.Tries > 0 }
 
-// outbox is what leaves the tree and has not arrived.
+// outbox holds the entries that have not arrived, and counts of them.
 type outbox struct {
 	entries map[uint32]*Entry
 	nextOrd uint32
-	pending int // not blocked
+	pending int // entries that are not blocked
 	blocked int
-	ready   int // pending, and never tried or being tried: an owner is needed now
+	ready   int // pending ones that were never tried or are in flight: they need an owner now
 }
 
+// count adds an entry to the counts, or takes it off with -1. Call it around every change of an entry.
 func (o *outbox) count(e *Entry, by int) {
 	if e.Blocked > 0 {
 		o.blocked += by
@@ -58,14 +62,14 @@ func (o *outbox) count(e *Entry, by int) {
 	}
 }
 
-// setInFlight notes that an entry has been handed to the shell, or is back.
+// setInFlight records that an entry has been handed to the Executor, or is back.
 func (t *Tree) setInFlight(e *Entry, flying bool) {
 	t.outbox.count(e, -1)
 	e.inFlight = flying
 	t.outbox.count(e, 1)
 }
 
-// Outbox calls f for every entry, oldest first.
+// Outbox calls f for every entry of the outbox, oldest first.
 func (t *Tree) Outbox(f func(*Entry)) {
 	for _, ord := range t.outbox.ords() {
 		f(t.outbox.entries[ord])
@@ -75,9 +79,10 @@ func (t *Tree) Outbox(f func(*Entry)) {
 // Entry returns an entry of the outbox, or nil.
 func (t *Tree) Entry(ord uint32) *Entry { return t.outbox.entries[ord] }
 
-// Undelivered returns how many entries are under way and how many are blocked.
+// Undelivered returns how many entries are not blocked and how many are.
 func (t *Tree) Undelivered() (pending, blocked int) { return t.outbox.pending, t.outbox.blocked }
 
+// ords returns the ordinals of all entries, in order.
 func (o *outbox) ords() []uint32 {
 	ords := make([]uint32, 0, len(o.entries))
 	for ord := range o.entries {
@@ -87,6 +92,7 @@ func (o *outbox) ords() []uint32 {
 	return ords
 }
 
+// addEntry adds an entry under the next ordinal and marks it to be looked at.
 func (t *Tree) addEntry(e *Entry) {
 	t.outbox.nextOrd++
 	e.Ord = t.outbox.nextOrd
@@ -95,6 +101,7 @@ func (t *Tree) addEntry(e *Entry) {
 	t.dueEntries = append(t.dueEntries, e.Ord)
 }
 
+// removeEntry removes an entry. The run whose end it was may be archived now.
 func (t *Tree) removeEntry(e *Entry) {
 	t.outbox.count(e, -1)
 	delete(t.outbox.entries, e.Ord)
@@ -105,7 +112,7 @@ func (t *Tree) removeEntry(e *Entry) {
 	}
 }
 
-// changeEntry applies f to an entry and keeps the counts.
+// changeEntry applies f to an entry, keeps the counts, and sets a timer for the entry.
 func (t *Tree) changeEntry(e *Entry, f func(*Entry)) {
 	t.outbox.count(e, -1)
 	f(e)
@@ -116,8 +123,9 @@ func (t *Tree) changeEntry(e *Entry, f func(*Entry)) {
 	t.dueEntries = append(t.dueEntries, e.Ord)
 }
 
-// retryAt returns when an entry is tried again after a failure at now, and whether it is blocked instead. Jitter takes up to a
-// fifth off the pause, so that many entries that failed together do not come back together.
+// retryAt returns when an entry is tried again after a failure at now, in Unix nanoseconds, or that it
+// is blocked instead. Jitter from rand shortens the pause by up to a fifth, so that entries that
+// failed together do not come back together.
 func retryAt(e *Entry, now int64, rand uint64) (due int64, blocked bool) {
 	if e.Since > 0 && now-e.Since >= int64(GiveUp) {
 		return 0, true

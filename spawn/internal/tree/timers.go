@@ -2,15 +2,16 @@ package tree
 
 import "time"
 
-// A timer is a time at which a run or an entry of the outbox wants to be looked at. It may be out of date: whoever takes it
-// asks the run or the entry.
+// A timer is a time at which a run or an entry of the outbox is to be looked at. A timer may be out
+// of date: the code that pops it asks wakeTime whether it still holds.
 type timer struct {
-	at  int64
-	run *Run
-	ord uint32
+	at  int64  // Unix nanoseconds
+	run *Run   // nil for an entry of the outbox
+	ord uint32 // of the entry
 }
 
-// timers is a binary heap, earliest first.
+// timers is a binary heap, earliest first. It is not a container/heap, whose interface would
+// allocate for every timer that is pushed or popped.
 type timers []timer
 
 func (h *timers) push(x timer) {
@@ -48,7 +49,8 @@ func (h *timers) pop() timer {
 	}
 }
 
-// NextWake returns when the tree wants a Tick, in Unix nanoseconds, or 0 for never.
+// NextWake returns when the tree wants a Tick, in Unix nanoseconds, or 0 for never. It drops timers
+// that are out of date.
 func (t *Tree) NextWake() int64 {
 	for len(t.timers) > 0 {
 		top := t.timers[0]
@@ -62,7 +64,8 @@ func (t *Tree) NextWake() int64 {
 	return 0
 }
 
-// wakeTime returns when what a timer stands for really wants to be looked at; 0: never.
+// wakeTime returns when the run or the entry of a timer is to be looked at as things are now, in Unix
+// nanoseconds; 0 is never.
 func (t *Tree) wakeTime(x timer) int64 {
 	if x.run == nil {
 		if e := t.outbox.entries[x.ord]; e != nil && e.Blocked == 0 && !e.inFlight {
@@ -76,32 +79,34 @@ func (t *Tree) wakeTime(x timer) int64 {
 	return t.runWakeTime(x.run)
 }
 
-// runWakeTime returns the next time at which something about r changes by itself; 0: never.
+// runWakeTime returns the next time, in Unix nanoseconds, at which something about r changes without
+// a command: it is archived, times out, stops waiting, or its turn is cut. 0 is never.
 func (t *Tree) runWakeTime(r *Run) (at int64) {
-	first := func(x int64) {
+	atMost := func(x int64) {
 		if x > 0 && (at == 0 || x < at) {
 			at = x
 		}
 	}
 	if r.State.Terminal() {
-		if t.opt.ArchiveAfter > 0 && !r.archiving && r.firstChild == nil && !r.held {
-			first(t.archiveAt(r))
+		if t.mayArchive(r) {
+			atMost(t.archiveAt(r))
 		}
 		return at
 	}
 	if r.Cause == NoCause {
-		first(r.Deadline)
+		atMost(r.Deadline)
 		if r.Join != nil && r.Open == nil {
-			first(r.Join.Until)
+			atMost(r.Join.Until)
 		}
 	}
 	if r.Open != nil {
-		first(r.Grace)
+		atMost(r.Grace)
 	}
 	return at
 }
 
-// armTimer sees to it that the heap has a timer for r that is early enough.
+// armTimer makes sure that the heap has a timer for r that is early enough. It pushes none if there
+// is one, so that a run does not fill the heap.
 func (t *Tree) armTimer(r *Run) {
 	if at := t.runWakeTime(r); at > 0 && (r.armedAt == 0 || at < r.armedAt) {
 		r.armedAt = at
@@ -109,6 +114,7 @@ func (t *Tree) armTimer(r *Run) {
 	}
 }
 
+// popTimer takes the earliest timer from the heap, which must have one.
 func (t *Tree) popTimer() timer {
 	x := t.timers.pop()
 	if x.run != nil && x.run.armedAt == x.at {
@@ -117,7 +123,7 @@ func (t *Tree) popTimer() timer {
 	return x
 }
 
-// rearmTimer puts back what was popped before its time, which is at; 0: never.
+// rearmTimer pushes a popped timer again for the time at, if that is not 0.
 func (t *Tree) rearmTimer(x timer, at int64) {
 	switch {
 	case at == 0:
@@ -128,13 +134,14 @@ func (t *Tree) rearmTimer(x timer, at int64) {
 	}
 }
 
-// A archiveRetry says when a run that could not be put away is put away again. It is volatile: a new owner tries at once.
+// An archiveRetry says when a run whose transcript could not be archived is archived again. It is
+// volatile: a new owner tries at once.
 type archiveRetry struct {
-	at    int64
-	pause time.Duration
+	at    int64         // Unix nanoseconds
+	pause time.Duration // the last one, which the next one doubles
 }
 
-// archiveAt returns when a run that has ended leaves the tree.
+// archiveAt returns when a run that has ended is to be archived, in Unix nanoseconds.
 func (t *Tree) archiveAt(r *Run) int64 {
 	return max(r.Ended+int64(t.opt.ArchiveAfter), t.archiveRetries[r].at)
 }
