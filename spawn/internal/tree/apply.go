@@ -17,8 +17,8 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("spawn: journal is corrupt: %v of %q: %s", e.Kind, e.Run, e.Reason)
 }
 
-// Apply folds one fact into the tree. It is the only writer of folded state. The tree keeps what the fact points to, except
-// that a Snapshot without an image gets one.
+// Apply folds one fact into the tree. It is the only writer of folded state. The tree keeps what
+// the fact points to, except that a Snapshot without an image gets one.
 func (t *Tree) Apply(f *Fact) error {
 	t.sinceSnapshot++
 	switch f.Kind {
@@ -149,7 +149,8 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	return nil
 }
 
-// applyRoute notes where the answer to the inputs up to an ordinal goes: where the last of them came from that says so.
+// applyRoute notes where the answer to the inputs up to an ordinal goes: where the last of them
+// came from that says so.
 func (t *Tree) applyRoute(r *Run, through uint32) {
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
@@ -167,7 +168,8 @@ func (t *Tree) applyRoute(r *Run, through uint32) {
 	}
 }
 
-// consume takes the inputs up to an ordinal off the counts. They stay in the inbox until the turn has ended.
+// consume takes the inputs up to an ordinal off the counts. They stay in the inbox until the turn
+// has ended.
 func (r *Run) consume(through uint32) {
 	from := r.Consumed
 	if r.Open != nil && r.Open.Through > from && r.Open.Through < through {
@@ -251,7 +253,8 @@ func (t *Tree) applyAnswer(r *Run, f *Fact) {
 	if a != nil {
 		r.Usage = r.Usage.add(a.Usage)
 		silent := f.Flags&FlagSilent != 0
-		// A later turn that stays silent does not take back what an earlier one answered, unless it says so.
+		// A later turn that stays silent does not take back what an earlier one answered, unless it
+		// says so.
 		if !silent || f.Flags&FlagSkip != 0 || r.Answer == nil || r.Answer.Text == "" {
 			if r.Answer == nil || silent || a.Text != "" || a.JSON != "" || len(a.Files) > 0 || a.Fallback != "" {
 				r.Answer, r.Silent = a, silent
@@ -342,7 +345,8 @@ func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
 	return nil
 }
 
-// sendCompletion tells the requester of the run that f ends of a child's end: in its inbox, or through the outbox.
+// sendCompletion tells the requester of the run that f ends of a child's end: in its inbox, or
+// through the outbox.
 func (t *Tree) sendCompletion(child session.Key, f *Fact) {
 	to := t.find(f.Run).Parent
 	if f.Flags&FlagOut != 0 {
@@ -353,8 +357,8 @@ func (t *Tree) sendCompletion(child session.Key, f *Fact) {
 	t.postCompletion(to, child, f.At)
 }
 
-// forwardCompletions decides what becomes of what a run that ends has not read: completions move up unless the run was stopped;
-// everything else is missed.
+// forwardCompletions decides what becomes of what a run that ends has not read: completions move up
+// unless the run was stopped; everything else is missed.
 func (t *Tree) forwardCompletions(r *Run, f *Fact) {
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
@@ -384,8 +388,8 @@ func (t *Tree) holdCompletion(child session.Key) {
 	}
 }
 
-// applyRecovered makes a stopped top-level session usable again: the completions that it has not read end with what was
-// stopped; what people said stays.
+// applyRecovered makes a stopped top-level session usable again: the completions that it has not
+// read end with what was stopped; what people said stays.
 func (t *Tree) applyRecovered(r *Run) {
 	r.State, r.Cause, r.Reason, r.Join, r.Grace = Waiting, NoCause, "", nil, 0
 	r.cascaded, r.cancelled = false, false

@@ -2,8 +2,8 @@ package tree
 
 import "github.com/offshoot-sdk/offshoot/policy"
 
-// A Budget is an amount of what costs money: a limit, what has been charged, or what a turn has reserved. As a limit, a
-// field that is zero does not limit.
+// A Budget is an amount of what costs money: a limit, what has been charged, or what a turn has
+// reserved. As a limit, a field that is zero does not limit.
 type Budget struct {
 	Tokens int64 `json:"tokens,omitempty"`
 	Micros int64 `json:"micros,omitempty"` // millionths of a US dollar
@@ -39,8 +39,8 @@ func (b Budget) Exhausted(charged Budget) string {
 	return ""
 }
 
-// reservable returns what may be reserved of want under the limit b. Nobody gets more than a share of what is left, so that the
-// first turn does not starve those beside it.
+// reservable returns what may be reserved of want under the limit b. Nobody gets more than a share
+// of what is left, so that the first turn does not starve those beside it.
 func (b Budget) reservable(charged, want Budget) Budget {
 	share := func(limit, charged, want int64) int64 {
 		if limit == 0 {
@@ -65,8 +65,8 @@ func (t *Tree) Limited(r *Run) bool {
 	return false
 }
 
-// Exhausted names the budget that forbids model calls in the turn of r that is under way, or is empty. Only a top-level session
-// gets such a turn: it must be able to say so.
+// Exhausted names the budget that forbids model calls in the turn of r that is under way, or is
+// empty. Only a top-level session gets such a turn: it must be able to say so.
 func (t *Tree) Exhausted(r *Run) string {
 	for x := r; x != nil; x = x.Parent {
 		switch limit := t.limit(x); {
@@ -89,8 +89,8 @@ func (r *Run) budgetOf(what string) string {
 	return "the budget of " + what + " of " + r.Key().String()
 }
 
-// Clean returns u without what no model call can have used. A Runner's slip must not give a budget back, and what is no
-// number cannot be written down.
+// Clean returns u without what no model call can have used. A Runner's slip must not give a budget
+// back, and what is no number cannot be written down.
 func (u Usage) Clean() Usage {
 	for _, n := range [...]*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite} {
 		*n = min(max(*n, 0), maxUsage)
@@ -148,8 +148,8 @@ func (t *Tree) turnForbiddenBy(r *Run) string {
 	return ""
 }
 
-// callForbiddenBy names the budget that forbids another model call in the turn of r that is under way, or is empty. How many turns are
-// remaining does not matter to it.
+// callForbiddenBy names the budget that forbids another model call in the turn of r that is under
+// way, or is empty. How many turns are remaining does not matter to it.
 func (t *Tree) callForbiddenBy(r *Run) string {
 	for x := r; x != nil; x = x.Parent {
 		limit := t.limit(x)
@@ -161,7 +161,8 @@ func (t *Tree) callForbiddenBy(r *Run) string {
 	return ""
 }
 
-// reserve returns the chunk that a turn of r may draw from: no more than any budget above it has left.
+// reserve returns the chunk that a turn of r may draw from: no more than any budget above it has
+// left.
 func (t *Tree) reserve(r *Run) Budget {
 	var want Budget
 	if t.Limited(r) {

@@ -105,8 +105,8 @@ func (r filler) fact(k Kind) *Fact {
 	return f
 }
 
-// TestCodecRoundTrip writes facts of every kind down and reads them back, and compares what is written by hand with what
-// encoding/json makes of the same fields.
+// TestCodecRoundTrip writes facts of every kind down and reads them back, and compares what is
+// written by hand with what encoding/json makes of the same fields.
 func TestCodecRoundTrip(t *testing.T) {
 	r := filler{rand.New(rand.NewPCG(1, 2))}
 	for range 100 {
@@ -223,7 +223,8 @@ func TestCodecRefusesWhatItDoesNotKnow(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestApplyRefusesWhatCannotHaveHappened folds facts that do not fit: each is a typed error, none a panic.
+// TestApplyRefusesWhatCannotHaveHappened folds facts that do not fit: each is a typed error, none a
+// panic.
 func TestApplyRefusesWhatCannotHaveHappened(t *testing.T) {
 	s := newScene()
 	for _, c := range []string{"open", "spawn top a", "grant a", "spawn a b", "grant b", "done b say=x"} {
@@ -289,7 +290,8 @@ func TestReplayRefusesImagesOfNoTree(t *testing.T) {
 	require.NoError(t, New(top, &s.opt).Replay(&Fact{Kind: Snapshot, Image: &Image{Epoch: 1, Runs: []RunState{root, child(func(*RunState) {})}}}))
 }
 
-// What a caller hands over must come back from the journal as it was, so what JSON cannot hold is refused at the door.
+// What a caller hands over must come back from the journal as it was, so what JSON cannot hold is
+// refused at the door.
 func TestIdentifiersAreUTF8(t *testing.T) {
 	s := newScene()
 	s.run("open")
@@ -359,8 +361,8 @@ func TestUsageInTheJournal(t *testing.T) {
 	require.NotContains(t, string(snapshotWith(t, Usage{})), "usage")
 }
 
-// FuzzDecodeFact reads bytes as a journal of one to three facts: whatever they are, folding them gives a tree or an error, and
-// what was read is written down again as it was.
+// FuzzDecodeFact reads bytes as a journal of one to three facts: whatever they are, folding them
+// gives a tree or an error, and what was read is written down again as it was.
 func FuzzDecodeFact(f *testing.F) {
 	r := filler{rand.New(rand.NewPCG(3, 4))}
 	for k := Opened; k < kinds; k++ {

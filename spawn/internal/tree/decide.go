@@ -30,7 +30,8 @@ type InputError struct{ Field, Reason string }
 
 func (e *InputError) Error() string { return fmt.Sprintf("spawn: %s: %s", e.Field, e.Reason) }
 
-// Grant decides that the lane has a slot for a run: Decide for Granted, without the cost of a command.
+// Grant decides that the lane has a slot for a run: Decide for Granted, without the cost of a
+// command.
 func (t *Tree) Grant(run session.Key, now int64) error {
 	t.now = now
 	_, err := t.decideGranted(Granted{Run: run})
@@ -38,9 +39,9 @@ func (t *Tree) Grant(run session.Key, now int64) error {
 	return err
 }
 
-// Decide decides one command at a time: it validates first and changes nothing if it refuses, then it records and applies the
-// facts that follow, last of all those that settle every run they touched. The same tree, command and time give the same
-// facts and effects, which Take returns.
+// Decide decides one command at a time: it validates first and changes nothing if it refuses, then
+// it records and applies the facts that follow, last of all those that settle every run they
+// touched. The same tree, command and time give the same facts and effects, which Take returns.
 func (t *Tree) Decide(c Command, now int64) (Reply, error) {
 	t.now = now
 	reply, err := t.decide(c)
@@ -90,9 +91,9 @@ func (t *Tree) decide(c Command) (Reply, error) {
 	return Reply{}, fmt.Errorf("spawn: unknown command %T", c)
 }
 
-// decideOpen takes the tree over. Whatever turn was under way is gone with the process that ran it: a run becomes
-// interrupted; the top-level session keeps its inputs and starts another turn, marked as a retry. Then everything is settled,
-// so that recovery is the same code as normal work.
+// decideOpen takes the tree over. Whatever turn was under way is gone with the process that ran it:
+// a run becomes interrupted; the top-level session keeps its inputs and starts another turn, marked
+// as a retry. Then everything is settled, so that recovery is the same code as normal work.
 func (t *Tree) decideOpen(c *Open) (Reply, error) {
 	t.rand = c.Rand
 	t.emit(opened(t.now, t.epoch+1, c.Writer, c.SessionID))
@@ -232,7 +233,8 @@ func (t *Tree) decidePost(c *Post) (Reply, error) {
 	return Reply{Run: r, Ref: c.To}, nil
 }
 
-// postKnown reports whether a message with an id has come before, whatever has become of its session since.
+// postKnown reports whether a message with an id has come before, whatever has become of its
+// session since.
 func (t *Tree) postKnown(to session.Key, id string) (bool, error) {
 	if !utf8.ValidString(id) {
 		return false, &InputError{"id", "it is not UTF-8: " + strconv.Quote(id)}
@@ -445,8 +447,9 @@ func (t *Tree) decideBlocked(ord uint32, k Kind) (Reply, error) {
 	return Reply{}, nil
 }
 
-// decideArchiveDone archives a run whose transcript has been put away. If that failed it is tried again, after pauses like those of a
-// delivery but without an end: nobody misses anything meanwhile.
+// decideArchiveDone archives a run whose transcript has been put away. If that failed it is tried
+// again, after pauses like those of a delivery but without an end: nobody misses anything
+// meanwhile.
 func (t *Tree) decideArchiveDone(c ArchiveDone) {
 	r := t.find(c.Run)
 	switch {

@@ -8,7 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// String returns a fact as one line for people. Times are told relative to that of the fact; long texts are cut.
+// String returns a fact as one line for people. It tells times relative to At and shortens long
+// texts.
 func (f *Fact) String() string {
 	var l factLine
 	switch f.Kind {
@@ -39,7 +40,7 @@ func (f *Fact) String() string {
 		l.add("%s ended %v", f.Run, f.State)
 		switch {
 		case f.Flags&FlagTell == 0:
-			l.add("nobody is told")
+			l.add("its requester is not told")
 		case f.Flags&FlagOut != 0:
 			l.add("told through the outbox")
 		default:
@@ -70,9 +71,10 @@ func (f *Fact) String() string {
 	return l.b.String()
 }
 
-// factLine collects the parts of a sentence.
+// factLine builds a line from parts that it separates with commas.
 type factLine struct{ b strings.Builder }
 
+// add adds a part.
 func (l *factLine) add(format string, args ...any) {
 	if l.b.Len() > 0 {
 		l.b.WriteString(", ")
@@ -80,24 +82,30 @@ func (l *factLine) add(format string, args ...any) {
 	fmt.Fprintf(&l.b, format, args...)
 }
 
+// addIf adds a part if cond is true.
 func (l *factLine) addIf(cond bool, format string, args ...any) {
 	if cond {
 		l.add(format, args...)
 	}
 }
 
-// after says what will happen at f.Until.
+// after adds what will happen at f.Until, with the time from f.At until then.
 func (l *factLine) after(f *Fact, what string) {
 	l.addIf(f.Until > 0, "%s in %s", what, time.Duration(f.Until-f.At))
 }
 
+// budget adds the tokens and the dollars of b, but not its turns.
 func (l *factLine) budget(what string, b Budget) {
 	l.addIf(b.Tokens != 0, "%s %d tokens", what, b.Tokens)
-	l.addIf(b.Micros != 0, "%s %s dollars", what, strconv.FormatFloat(float64(b.Micros)/1e6, 'f', -1, 64))
+	if b.Micros != 0 {
+		dollars := strconv.FormatFloat(float64(b.Micros)/1e6, 'f', -1, 64)
+		l.add("%s %s dollars", what, dollars)
+	}
 }
 
 func (l *factLine) admitted(s *Spec) {
-	l.add("admitted %s: %s for %s as %v of %s", s.Key, quoteShort(s.Task), s.Parent, s.Role, s.Agent)
+	l.add("admitted %s: %s for %s", s.Key, quoteShort(s.Task), s.Parent)
+	fmt.Fprintf(&l.b, " as %v of %s", s.Role, s.Agent)
 	l.addIf(s.SpawnKey != "", "key %s", s.SpawnKey)
 	l.addIf(s.Model != "", "model %s", s.Model)
 	l.addIf(len(s.Tools) > 0, "tools %s", strings.Join(s.Tools, " "))
@@ -112,7 +120,8 @@ func (l *factLine) turnEnded(f *Fact) {
 	l.addIf(f.Flags&FlagCrashed != 0, "its process is gone")
 	if f.Answer != nil {
 		l.add("%s", quoteShort(f.Answer.Text))
-		l.addIf(f.Answer.Usage != Usage{}, "used %d tokens", f.Answer.Usage.Input+f.Answer.Usage.Output)
+		u := f.Answer.Usage
+		l.addIf(u != Usage{}, "used %d tokens", u.Input+u.Output)
 	}
 	l.addIf(f.Flags&FlagSilent != 0, "silent")
 	l.addIf(f.Flags&FlagSkip != 0, "takes back what it said before")
@@ -124,9 +133,10 @@ func (l *factLine) turnEnded(f *Fact) {
 	}
 }
 
-// maxQuotedRunes is how much of a text is shown, in runes.
+// maxQuotedRunes is how many runes of a text are shown.
 const maxQuotedRunes = 60
 
+// quoteShort quotes the first maxQuotedRunes runes of a text.
 func quoteShort(t Text) string {
 	s := string(t)
 	if utf8.RuneCountInString(s) > maxQuotedRunes {

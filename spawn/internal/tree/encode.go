@@ -6,10 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// What most journals are full of is written by hand, which takes a quarter of the time that reflection does. It is byte for byte what
-// encoding/json makes of the same values; a test sees to that.
+// The values that journals are full of are encoded by hand, byte for byte as encoding/json encodes
+// them, which TestCodecRoundTrip checks. That takes about an eighth of the time of reflection, and
+// one allocation instead of 21 (BenchmarkAppendJSON: the three facts that a child adds).
 
-// AppendJSON implements session.Payload.
+// AppendJSON implements session.Payload: it appends the fact as one JSON object without a newline.
 func (f *Fact) AppendJSON(b []byte) ([]byte, error) {
 	b = append(b, `{"v":1,"kind":"`...)
 	b = append(b, f.Kind.String()...)
@@ -70,7 +71,8 @@ func (s *Spec) appendJSON(b []byte) (_ []byte, err error) {
 	return closeObject(b, start), err
 }
 
-// appendFields appends the fields of g to those of the object that embeds it.
+// appendFields appends the fields of g to the object of the Spec that embeds it. It returns an
+// error for a role that has no name.
 func (g *Grant) appendFields(b []byte) ([]byte, error) {
 	if _, err := g.Role.MarshalText(); err != nil {
 		return b, err
@@ -106,7 +108,7 @@ func (a *Result) appendJSON(b []byte) (_ []byte, err error) {
 	return closeObject(b, start), err
 }
 
-// appendBudget appends a field unless b has no amount at all.
+// appendBudget appends a field unless amount is zero.
 func appendBudget(b []byte, name string, amount Budget) []byte {
 	if amount == (Budget{}) {
 		return b
@@ -119,7 +121,7 @@ func appendBudget(b []byte, name string, amount Budget) []byte {
 	return closeObject(b, start)
 }
 
-// closeObject makes an object of the fields from start on, each of which begins with a comma.
+// closeObject turns the fields from start on, each of which begins with a comma, into an object.
 func closeObject(b []byte, start int) []byte {
 	if len(b) == start {
 		return append(b, "{}"...)
@@ -128,13 +130,14 @@ func closeObject(b []byte, start int) []byte {
 	return append(b, '}')
 }
 
+// appendName appends a comma, and the name of a field with its colon.
 func appendName(b []byte, name string) []byte {
 	b = append(b, ',', '"')
 	b = append(b, name...)
 	return append(b, '"', ':')
 }
 
-// The following append a field unless its value is the zero one.
+// The following functions append a field unless its value is zero.
 
 func appendUint(b []byte, name string, v uint64) []byte {
 	if v == 0 {
@@ -186,7 +189,7 @@ func appendStrings(b []byte, name string, list []string) []byte {
 	return append(b, ']')
 }
 
-// appendValue appends a field by reflection, unless there was an error.
+// appendValue appends a field by reflection. It does nothing if err is not nil.
 func appendValue(b []byte, err error, name string, v any) ([]byte, error) {
 	if err != nil {
 		return b, err
@@ -204,7 +207,7 @@ func (t Text) appendJSON(b []byte) []byte {
 	return append(b, text...)
 }
 
-// appendString appends s as JSON, in which what is no UTF-8 is replaced.
+// appendString appends s as JSON, with U+FFFD in the place of what is not UTF-8.
 func appendString(b []byte, s string) []byte {
 	if needsNoEscape(s) {
 		return appendQuoted(b, s)
@@ -213,16 +216,22 @@ func appendString(b []byte, s string) []byte {
 	return append(b, text...)
 }
 
+// appendQuoted appends s in quotation marks.
 func appendQuoted(b []byte, s string) []byte {
 	b = append(b, '"')
 	b = append(b, s...)
 	return append(b, '"')
 }
 
-// needsNoEscape reports whether JSON has s as it is.
+// needsNoEscape reports whether the JSON of s is s in quotation marks, as encoding/json writes it.
 func needsNoEscape(s string) bool {
 	for i := range len(s) {
-		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+		c := s[i]
+		if c < ' ' || c >= utf8.RuneSelf {
+			return false
+		}
+		switch c {
+		case '"', '\\', '<', '>', '&':
 			return false
 		}
 	}

@@ -53,7 +53,8 @@ func (l *ledger) fold(root session.Key, opt *Options) (*Tree, error) {
 	return t, nil
 }
 
-// check compares a live tree with what its journal folds to, and with what a snapshot of it would be read back as.
+// check compares a live tree with what its journal folds to, and with what a snapshot of it would
+// be read back as.
 func (l *ledger) check(live *Tree) error {
 	folded, err := l.fold(live.root.Key(), live.opt)
 	if err != nil {

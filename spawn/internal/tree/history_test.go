@@ -14,8 +14,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A driver plays the world to one tree: it turns bytes into commands, does what the effects say, and checks after every
-// command what must hold then.
+// A driver plays the world to one tree: it turns bytes into commands, does what the effects say,
+// and checks after every command what must hold then.
 type driver struct {
 	data     []byte
 	rules    policy.Rules
@@ -436,7 +436,8 @@ func sameImage(a, b *Image) error {
 	return nil
 }
 
-// TestHistories plays random histories. OFFSHOOT_FUZZ sets how many, in fives; a failure names the seed, OFFSHOOT_SEED plays that one.
+// TestHistories plays random histories. OFFSHOOT_FUZZ sets how many, in fives; a failure names the
+// seed, OFFSHOOT_SEED plays that one.
 func TestHistories(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("OFFSHOOT_FUZZ"))
 	n = max(n/5, 40) // they are five times as slow as those of whole processes

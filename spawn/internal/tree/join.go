@@ -8,8 +8,8 @@ import (
 )
 
 // A Join says what a session waits for: that all members end, that Need of them end well, or that a
-// time comes, whichever is first. It serves a session that yields as well as a caller that waits. The
-// zero value is ready.
+// time comes, whichever is first. It serves a session that yields as well as a caller that waits.
+// The zero value is ready.
 type Join struct {
 	Keys  []session.Key `json:"keys,omitempty"`  // the members, sorted; empty: every child
 	Need  uint32        `json:"need,omitempty"`  // this many must end well; 0: all must end
@@ -95,13 +95,14 @@ func (j *Join) start(r *Run, t *Tree) *Join {
 	return w
 }
 
-// missedEnd reports whether a member of j ended during the turn under way and its end was not told to
-// r. The turn may have ended for the sake of that member, so r must not wait: it makes no difference
-// whether a member ends just before or just after the turn. A member that ended in the batch that
-// started the turn does not count, because it had ended when the Runner was called.
+// missedEnd reports whether a member of j ended during the turn under way and its end was not told
+// to r. The turn may have ended for the sake of that member, so r must not wait: it makes no
+// difference whether a member ends just before or just after the turn. A member that ended in the
+// batch that started the turn does not count, because it had ended when the Runner was called.
 func (t *Tree) missedEnd(r *Run, j *Join) (missed bool) {
 	r.Newest(func(c *Run) bool {
-		missed = c.State.Terminal() && c.Ended > r.Open.Started && j.contains(c.Key()) && !t.tellsRequester(c, c.State)
+		missed = c.State.Terminal() && c.Ended > r.Open.Started && j.contains(c.Key()) &&
+			!t.tellsRequester(c, c.State)
 		return !missed
 	})
 	return missed

@@ -15,12 +15,12 @@ const (
 	GiveUp     = 30 * time.Minute
 )
 
-// An Entry is something that leaves the tree: the completion of a child of the top-level session, or
-// a reply to people. It stays in the outbox until it has been delivered or dismissed. Times are Unix
-// nanoseconds.
+// An Entry is something that leaves the tree: the completion of a child of the top-level session,
+// or a reply to people. It stays in the outbox until it has been delivered or dismissed. Times are
+// Unix nanoseconds.
 type Entry struct {
 	Ord     uint32         `json:"ord"`
-	Run     session.Key    `json:"run"`             // the run that ended, or the session that replies
+	Run     session.Key    `json:"run"`             // that ended, or that replies
 	To      session.Key    `json:"to"`              // the requester, or the conversation
 	Reply   bool           `json:"reply,omitempty"` // text for people, not a completion
 	Failed  bool           `json:"failed,omitempty"`
@@ -30,9 +30,9 @@ type Entry struct {
 	Since   int64          `json:"since,omitempty"`   // when it first failed; 0: never
 	Tries   uint32         `json:"tries,omitempty"`   // attempts that failed
 	Due     int64          `json:"due,omitempty"`     // when it is tried again
-	Blocked int64          `json:"blocked,omitempty"` // since when it waits for a person; 0: it does not
+	Blocked int64          `json:"blocked,omitempty"` // since when; 0: it is not
 	Error   Text           `json:"error,omitempty"`
-	Busy    bool           `json:"busy,omitempty"` // the receiver asked for it later, which is not a failure
+	Busy    bool           `json:"busy,omitempty"` // the receiver wants it later
 
 	inFlight  bool // handed to the Executor; volatile
 	mayRepeat bool // an attempt may have arrived; volatile
@@ -50,7 +50,8 @@ type outbox struct {
 	ready   int // pending ones that were never tried or are in flight: they need an owner now
 }
 
-// count adds an entry to the counts, or takes it off with -1. Call it around every change of an entry.
+// count adds an entry to the counts, or takes it off with -1. Call it around every change of an
+// entry.
 func (o *outbox) count(e *Entry, by int) {
 	if e.Blocked > 0 {
 		o.blocked += by
@@ -123,8 +124,8 @@ func (t *Tree) changeEntry(e *Entry, f func(*Entry)) {
 	t.dueEntries = append(t.dueEntries, e.Ord)
 }
 
-// retryAt returns when an entry is tried again after a failure at now, in Unix nanoseconds, or that it
-// is blocked instead. Jitter from rand shortens the pause by up to a fifth, so that entries that
+// retryAt returns when an entry is tried again after a failure at now, in Unix nanoseconds, or that
+// it is blocked instead. Jitter from rand shortens the pause by up to a fifth, so that entries that
 // failed together do not come back together.
 func retryAt(e *Entry, now int64, rand uint64) (due int64, blocked bool) {
 	if e.Since > 0 && now-e.Since >= int64(GiveUp) {

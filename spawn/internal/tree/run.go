@@ -119,8 +119,9 @@ type OpenTurn struct {
 	Started int64  `json:"started"`
 }
 
-// RunState is the folded state of one session: a run, or the top-level session of the tree. Apply is its only writer.
-// Everything in it survives a snapshot; everything beside it in Run is derived or volatile.
+// RunState is the folded state of one session: a run, or the top-level session of the tree. Apply
+// is its only writer. Everything in it survives a snapshot; everything beside it in Run is derived
+// or volatile.
 type RunState struct {
 	Spec          *Spec          `json:"spec"`
 	State         State          `json:"state"`
@@ -167,7 +168,8 @@ func (r *Run) lastSteer(from session.Key) int64 {
 	return 0
 }
 
-// recordSteer notes a steer and forgets those that no longer hold up another. The slice may be shared with an image.
+// recordSteer notes a steer and forgets those that no longer hold up another. The slice may be
+// shared with an image.
 func (r *Run) recordSteer(from session.Key, at int64) {
 	list := make([]Steered, 0, len(r.Steers)+1)
 	for _, s := range r.Steers {
@@ -283,7 +285,8 @@ func (r *Run) walk(deepest bool, f func(*Run)) {
 // taskUnread reports whether the task, which is input 1 of a run, has not been consumed.
 func (r *Run) taskUnread() bool { return r.Parent != nil && r.Consumed == 0 }
 
-// Unread calls f for the inputs after one ordinal and up to another, those of the first classes first.
+// Unread calls f for the inputs after one ordinal and up to another, those of the first classes
+// first.
 func (r *Run) Unread(after, through uint32, f func(Input)) {
 	for class := User; class < classes; class++ {
 		if class == Task && r.Parent != nil && after == 0 && through >= 1 {

@@ -22,9 +22,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what the scenarios in testdata really do")
 
-// TestScenarios plays the scenarios in testdata: commands, each followed by the facts and effects that it must have. After
-// every command the journal, written down and read back, must fold to the live tree. Every scenario is played twice, which
-// must give the same.
+// TestScenarios plays the scenarios in testdata: commands, each followed by the facts and effects
+// that it must have. After every command the journal, written down and read back, must fold to the
+// live tree. Every scenario is played twice, which must give the same.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -44,8 +44,9 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// play runs a scenario and returns it with what really happened. A scenario is a sequence of blocks: commands, a line
-// "----", what they lead to, and an empty line. What stands before the first block of all is a comment.
+// play runs a scenario and returns it with what really happened. A scenario is a sequence of
+// blocks: commands, a line "----", what they lead to, and an empty line. What stands before the
+// first block of all is a comment.
 func play(script []byte) []byte { return newScene().play(script) }
 
 func (s *scene) play(script []byte) []byte {
@@ -135,7 +136,8 @@ func (w words) duration(name string) time.Duration {
 	return d
 }
 
-// run runs one command and returns what it led to. A command may begin with a time to wait, such as +5s.
+// run runs one command and returns what it led to. A command may begin with a time to wait, such as
+// +5s.
 func (s *scene) run(text string) string {
 	if wait, rest, ok := strings.Cut(text, " "); ok && strings.HasPrefix(wait, "+") {
 		d, err := time.ParseDuration(wait[1:])

@@ -2,8 +2,8 @@ package tree
 
 // settle brings every touched run to where the rules want it: it asks for a slot for what wants a
 // turn, cancels what must go, ends what is done, and delivers what is due. What it emits touches
-// further runs, and settle goes on until none is left. Effects follow from the state of a run and not
-// from what was done to it, so that none can be forgotten.
+// further runs, and settle goes on until none is left. Effects follow from the state of a run and
+// not from what was done to it, so that none can be forgotten.
 func (t *Tree) settle() {
 	for i := 0; i < len(t.touched); i++ {
 		r := t.touched[i]
@@ -46,8 +46,8 @@ func (t *Tree) settleRun(r *Run) {
 }
 
 // wantsTurn reports whether r has inputs that start a turn. The task and messages of people always
-// do. A completion does unless r waits for a join that is not ready. A steer does only while r waits
-// for a join.
+// do. A completion does unless r waits for a join that is not ready. A steer does only while r
+// waits for a join.
 func (r *Run) wantsTurn(now int64) bool {
 	switch {
 	case r.State.Terminal() || r.Cause != NoCause || r.Open != nil:
@@ -77,8 +77,8 @@ func (t *Tree) cutTurn(r *Run) {
 }
 
 // settleStopping takes a run that has a cause to end one step further, from the bottom up: it stops
-// the children, cancels the turn, waits for both, and then ends the run. A top-level session recovers
-// instead of ending.
+// the children, cancels the turn, waits for both, and then ends the run. A top-level session
+// recovers instead of ending.
 func (t *Tree) settleStopping(r *Run) {
 	if !r.cascaded {
 		r.cascaded = true
@@ -133,8 +133,8 @@ func (t *Tree) endRun(r *Run, s State) {
 }
 
 // tellsRequester reports whether the requester of r is told of its end in state s. Inside a stopped
-// subtree it is not. A requester that is ending itself is told only of what can move up. An end that
-// went well is not told if its answer asks for silence.
+// subtree it is not. A requester that is ending itself is told only of what can move up. An end
+// that went well is not told if its answer asks for silence.
 func (t *Tree) tellsRequester(r *Run, s State) bool {
 	switch p := r.Parent; {
 	case !r.Spec.Announce, r.Quiet, p.Cause == Stopped:
@@ -145,8 +145,8 @@ func (t *Tree) tellsRequester(r *Run, s State) bool {
 	return !(s == OK && r.Silent)
 }
 
-// settleEnded has the transcript of an ended run archived once its time has come. A run with children
-// in the tree or with a completion that is still unread waits.
+// settleEnded has the transcript of an ended run archived once its time has come. A run with
+// children in the tree or with a completion that is still unread waits.
 func (t *Tree) settleEnded(r *Run) {
 	if t.mayArchive(r) && t.archiveAt(r) <= t.now {
 		r.archiving = true

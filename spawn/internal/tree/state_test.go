@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTransitions says the transition table a second time, the other way round: what may come before each state.
+// TestTransitions says the transition table a second time, the other way round: what may come
+// before each state.
 func TestTransitions(t *testing.T) {
 	before := map[State]string{
 		Queued: "none", Running: "queued waiting", Waiting: "running", Stopping: "queued running waiting",

@@ -64,8 +64,8 @@ func (t *Tree) NextWake() int64 {
 	return 0
 }
 
-// wakeTime returns when the run or the entry of a timer is to be looked at as things are now, in Unix
-// nanoseconds; 0 is never.
+// wakeTime returns when the run or the entry of a timer is to be looked at as things are now, in
+// Unix nanoseconds; 0 is never.
 func (t *Tree) wakeTime(x timer) int64 {
 	if x.run == nil {
 		if e := t.outbox.entries[x.ord]; e != nil && e.Blocked == 0 && !e.inFlight {
@@ -79,8 +79,8 @@ func (t *Tree) wakeTime(x timer) int64 {
 	return t.runWakeTime(x.run)
 }
 
-// runWakeTime returns the next time, in Unix nanoseconds, at which something about r changes without
-// a command: it is archived, times out, stops waiting, or its turn is cut. 0 is never.
+// runWakeTime returns the next time, in Unix nanoseconds, at which something about r changes
+// without a command: it is archived, times out, stops waiting, or its turn is cut. 0 is never.
 func (t *Tree) runWakeTime(r *Run) (at int64) {
 	atMost := func(x int64) {
 		if x > 0 && (at == 0 || x < at) {

@@ -8,11 +8,12 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// KeyWindow is how long a spawn key is recognised after its run has left the tree, and the id of a message after it came.
+// KeyWindow is how long a spawn key is recognised after its run has left the tree, and the id of a
+// message after it came.
 const KeyWindow = 7 * 24 * time.Hour
 
-// Options are what the decisions depend on beside the tree, the command and the time. They come from the configuration and
-// are not recorded; what follows from them is.
+// Options are what the decisions depend on beside the tree, the command and the time. They come
+// from the configuration and are not recorded; what follows from them is.
 type Options struct {
 	Rules        *policy.Rules
 	ValidModel   func(string) bool // nil: what is well formed is valid
@@ -28,8 +29,8 @@ type Options struct {
 	Tools           []string // the names that there are; policy says which of them they may hand down
 }
 
-// A Tree is a top-level session and everything spawned below it, folded from its journal. It is not safe for concurrent use:
-// its owner alone touches it.
+// A Tree is a top-level session and everything spawned below it, folded from its journal. It is not
+// safe for concurrent use: its owner alone touches it.
 type Tree struct {
 	opt *Options
 	top policy.Authority // of the top-level session
@@ -98,8 +99,8 @@ func (t *Tree) Root() *Run { return t.root }
 // Run returns a session of the tree, or nil.
 func (t *Tree) Run(k session.Key) *Run { return t.find(k) }
 
-// find returns a session of the tree, or nil. What happens happens to one run after the other, so that the run before is most
-// often the one that is wanted.
+// find returns a session of the tree, or nil. What happens happens to one run after the other, so
+// that the run before is most often the one that is wanted.
 func (t *Tree) find(k session.Key) *Run {
 	if k == t.root.Spec.Key {
 		return t.root
@@ -126,7 +127,8 @@ func (t *Tree) Total() int { return int(t.total) }
 // Walk calls f for every session of the tree, parents first, siblings oldest first.
 func (t *Tree) Walk(f func(*Run)) { t.root.walk(false, f) }
 
-// Idle reports whether nothing is under way that anybody waits for: no turn, no live run, no delivery that is not blocked.
+// Idle reports whether nothing is under way that anybody waits for: no turn, no live run, no
+// delivery that is not blocked.
 func (t *Tree) Idle() bool {
 	return t.turns == 0 && t.live == 0 && t.outbox.pending == 0 && !t.root.wantsTurn(t.now) && t.root.Cause == NoCause
 }
@@ -134,8 +136,8 @@ func (t *Tree) Idle() bool {
 // Archiving reports whether the shell is putting a run away.
 func (t *Tree) Archiving() bool { return t.archiving > 0 }
 
-// Due returns when the tree next needs an owner: now if something is under way, a delivery or an archive too, else when its
-// transitions timer fires, else never, which is the zero time.
+// Due returns when the tree next needs an owner: now if something is under way, a delivery or an
+// archive too, else when its transitions timer fires, else never, which is the zero time.
 func (t *Tree) Due() time.Time {
 	if t.live > 0 || t.turns > 0 || t.root.wantsTurn(t.now) || t.root.Cause != NoCause || t.outbox.ready > 0 || t.archiving > 0 {
 		return time.Unix(0, t.now).UTC()
@@ -153,8 +155,9 @@ func (t *Tree) touch(r *Run) {
 	}
 }
 
-// emit records a fact and applies it at once, so that what is decided next sees it. After the first emit of a command nothing
-// can be refused any more; a fact that cannot be applied is a defect of ours and panics, which the owner contains.
+// emit records a fact and applies it at once, so that what is decided next sees it. After the first
+// emit of a command nothing can be refused any more; a fact that cannot be applied is a defect of
+// ours and panics, which the owner contains.
 func (t *Tree) emit(f Fact) {
 	t.facts = append(t.facts, f)
 	if err := t.Apply(&t.facts[len(t.facts)-1]); err != nil {
@@ -170,7 +173,8 @@ func (t *Tree) addEffect(kind EffectKind, r *Run, ord uint32) {
 	t.effects = append(t.effects, e)
 }
 
-// nextNonce returns the next number of the sequence that the command's random number starts (splitmix64).
+// nextNonce returns the next number of the sequence that the command's random number starts
+// (splitmix64).
 func (t *Tree) nextNonce() uint64 {
 	t.rand += 0x9e3779b97f4a7c15
 	z := t.rand
@@ -189,8 +193,9 @@ func (t *Tree) Replay(f *Fact) error {
 	return err
 }
 
-// Watch folds a fact for somebody who looks on and will not open the tree. What an owner notes beside the facts when it takes the
-// tree over, that what was in the outbox then may have arrived, is noted here too.
+// Watch folds a fact for somebody who looks on and will not open the tree. What an owner notes
+// beside the facts when it takes the tree over, that what was in the outbox then may have arrived,
+// is noted here too.
 func (t *Tree) Watch(f *Fact) error {
 	if err := t.Replay(f); err != nil {
 		return err
@@ -208,13 +213,14 @@ func (t *Tree) Effects() []Effect { return t.effects }
 
 // Bulky reports whether the log holds so much more than a snapshot would that one is worth writing.
 //
-// What a snapshot keeps for the sake of its window alone counts for one fact, not four: a chat adds one such id with every
-// three or four facts, and ids are only forgotten by a snapshot.
+// What a snapshot keeps for the sake of its window alone counts for one fact, not four: a chat adds
+// one such id with every three or four facts, and ids are only forgotten by a snapshot.
 func (t *Tree) Bulky() bool {
 	return t.sinceSnapshot > 1000 && t.sinceSnapshot > 4*(len(t.runs)+len(t.outbox.entries))+len(t.spawned)+len(t.posts)
 }
 
-// Take returns what was decided since the last Take. The facts are the caller's; the effects are valid until the next Decide.
+// Take returns what was decided since the last Take. The facts are the caller's; the effects are
+// valid until the next Decide.
 func (t *Tree) Take() ([]Fact, []Effect) {
 	n := len(t.facts)
 	facts, effects := t.facts[:n:n], t.effects
