@@ -6,7 +6,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A CorruptError is a fact that cannot have happened to the tree it is applied to.
+// A CorruptError is a fact that cannot have happened to the tree that it is applied to.
 type CorruptError struct {
 	Kind   Kind
 	Run    session.Key
@@ -18,7 +18,10 @@ func (e *CorruptError) Error() string {
 }
 
 // Apply folds one fact into the tree. It is the only writer of folded state. The tree keeps what
-// the fact points to, except that a Snapshot without an image gets one.
+// the fact points to, so the caller must not change that; a Snapshot without an image is given one.
+//
+// Apply returns a *CorruptError or a *TransitionError for a fact that does not fit. The tree is not
+// usable after that.
 func (t *Tree) Apply(f *Fact) error {
 	t.sinceSnapshot++
 	switch f.Kind {
@@ -30,7 +33,7 @@ func (t *Tree) Apply(f *Fact) error {
 		return t.applySnapshot(f)
 	case Delivered, Deferred, Blocked, Revived, Dismissed, Redirected:
 		return t.applyOutbox(f)
-	default: // the others happened to one session
+	default: // the other facts happened to one session
 	}
 	r := t.find(f.Run)
 	if r == nil {
@@ -62,6 +65,7 @@ func (t *Tree) Apply(f *Fact) error {
 	return nil
 }
 
+// transition moves r to a state that the transition table allows.
 func (r *Run) transition(s State) error {
 	if !transitions[r.State].has(s) {
 		return &TransitionError{Run: r.Key().String(), From: r.State, To: s}
@@ -109,7 +113,9 @@ func (t *Tree) applyPosted(r *Run, f *Fact) error {
 		return &CorruptError{f.Kind, f.Run, fmt.Sprintf("input %d after %d", f.Ord, r.NextOrd)}
 	}
 	r.NextOrd = f.Ord
-	r.Inbox = append(r.Inbox, Input{Ord: f.Ord, Class: f.Class, At: f.At, ID: f.ID, Text: f.Text, From: f.From, Route: f.Route})
+	r.Inbox = append(r.Inbox, Input{
+		Ord: f.Ord, Class: f.Class, At: f.At, ID: f.ID, Text: f.Text, From: f.From, Route: f.Route,
+	})
 	r.count(f.Class, 1)
 	if f.Class == Control {
 		r.recordSteer(f.From, f.At)
@@ -125,7 +131,8 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	case r.Open != nil || f.N != r.Turns+1:
 		return &CorruptError{f.Kind, f.Run, fmt.Sprintf("turn %d after %d", f.N, r.Turns)}
 	case f.Ord < r.Consumed || f.Ord > r.NextOrd:
-		return &CorruptError{f.Kind, f.Run, fmt.Sprintf("it consumes up to %d of %d", f.Ord, r.NextOrd)}
+		reason := fmt.Sprintf("it consumes up to %d of %d", f.Ord, r.NextOrd)
+		return &CorruptError{f.Kind, f.Run, reason}
 	}
 	if err := r.transition(Running); err != nil {
 		return err
@@ -149,8 +156,8 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	return nil
 }
 
-// applyRoute notes where the answer to the inputs up to an ordinal goes: where the last of them
-// came from that says so.
+// applyRoute sets where the answer to the inputs up to an ordinal goes: to the route of the last of
+// them that has one. A completion has the route of the child's Spec.
 func (t *Tree) applyRoute(r *Run, through uint32) {
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
@@ -168,8 +175,8 @@ func (t *Tree) applyRoute(r *Run, through uint32) {
 	}
 }
 
-// consume takes the inputs up to an ordinal off the counts. They stay in the inbox until the turn
-// has ended.
+// consume takes the inputs up to an ordinal off the counts of unread inputs. They stay in the inbox
+// until the turn has ended.
 func (r *Run) consume(through uint32) {
 	from := r.Consumed
 	if r.Open != nil && r.Open.Through > from && r.Open.Through < through {
@@ -185,11 +192,13 @@ func (r *Run) consume(through uint32) {
 	}
 }
 
+// applyTurn folds a fact about the turn under way, which Apply has checked to be turn N.
 func (t *Tree) applyTurn(r *Run, f *Fact) error {
 	switch f.Kind {
 	case Taken:
 		if f.Ord < r.Open.Through || f.Ord > r.NextOrd {
-			return &CorruptError{f.Kind, f.Run, fmt.Sprintf("it consumes up to %d of %d", f.Ord, r.NextOrd)}
+			reason := fmt.Sprintf("it consumes up to %d of %d", f.Ord, r.NextOrd)
+			return &CorruptError{f.Kind, f.Run, reason}
 		}
 		t.applyRoute(r, f.Ord)
 		r.consume(f.Ord)
@@ -210,6 +219,8 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 	return nil
 }
 
+// applyTurnEnded folds the end of a turn. A turn that crashed has consumed nothing and keeps its
+// charge, because what it used is not known.
 func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	open := r.Open
 	r.Open, r.Grace = nil, 0
@@ -223,7 +234,7 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 			used = used.add(f.Answer.Usage.Charge())
 		}
 		if f.Flags&FlagCut != 0 {
-			used = open.Reserve // what a turn that was cut still consumes is not known
+			used = open.Reserve // what a cut turn still consumes is not known
 		}
 		addCharge(r, used.sub(open.Reserve))
 	} else {
@@ -244,7 +255,7 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	return nil
 }
 
-// applyAnswer takes over what a turn came back with.
+// applyAnswer folds what a turn returned: its usage, its answer, and a reply for the outbox.
 func (t *Tree) applyAnswer(r *Run, f *Fact) {
 	a := f.Answer
 	if f.Num > r.Pos {
@@ -253,20 +264,25 @@ func (t *Tree) applyAnswer(r *Run, f *Fact) {
 	if a != nil {
 		r.Usage = r.Usage.add(a.Usage)
 		silent := f.Flags&FlagSilent != 0
-		// A later turn that stays silent does not take back what an earlier one answered, unless it
-		// says so.
+		// A later turn that stays silent does not withdraw an earlier answer, unless it says so.
 		if !silent || f.Flags&FlagSkip != 0 || r.Answer == nil || r.Answer.Text == "" {
-			if r.Answer == nil || silent || a.Text != "" || a.JSON != "" || len(a.Files) > 0 || a.Fallback != "" {
+			if r.Answer == nil || silent || a.answers() {
 				r.Answer, r.Silent = a, silent
 			}
 		}
 	}
 	if f.Flags&FlagReply != 0 {
 		t.addEntry(&Entry{
-			Run: r.Key(), To: r.Key(), Reply: true, Failed: f.State != OK, Text: a.Reply, Route: f.Route,
+			Run: r.Key(), To: r.Key(), Reply: true, Failed: f.State != OK,
+			Text: a.Reply, Route: f.Route,
 			Created: f.At, Due: f.At,
 		})
 	}
+}
+
+// answers reports whether a result holds anything to announce.
+func (a *Result) answers() bool {
+	return a.Text != "" || a.JSON != "" || len(a.Files) > 0 || a.Fallback != ""
 }
 
 // dropInputs removes the inputs up to an ordinal from the inbox.
@@ -283,7 +299,8 @@ func (t *Tree) dropInputs(r *Run, through uint32) {
 	t.setInbox(r, r.Inbox[n:])
 }
 
-// releaseCompletion says that a completion no longer waits.
+// releaseCompletion records that a completion no longer waits to be read, so that its run may be
+// archived.
 func (t *Tree) releaseCompletion(in *Input) {
 	if in.Class != Completion {
 		return
@@ -295,6 +312,7 @@ func (t *Tree) releaseCompletion(in *Input) {
 	}
 }
 
+// setInbox sets the inbox to a copy of rest, which frees the memory of consumed inputs.
 func (t *Tree) setInbox(r *Run, rest []Input) {
 	if len(rest) == 0 {
 		r.Inbox = nil
@@ -312,7 +330,7 @@ func (t *Tree) applyStopRequested(r *Run, f *Fact) error {
 	}
 	r.Cause, r.Reason, r.Quiet = f.Cause, f.Text, f.Flags&FlagQuiet != 0
 	if r.Open != nil && (r.Grace == 0 || f.Until < r.Grace) {
-		r.Grace = f.Until // CancelTurn may have set an earlier one
+		r.Grace = f.Until // CancelTurn may have set an earlier time
 	}
 	t.armTimer(r)
 	return nil
@@ -345,8 +363,8 @@ func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
 	return nil
 }
 
-// sendCompletion tells the requester of the run that f ends of a child's end: in its inbox, or
-// through the outbox.
+// sendCompletion tells the requester of the run that f ends of the end of child, which is that run
+// or one below it: through the outbox with FlagOut, else in the inbox.
 func (t *Tree) sendCompletion(child session.Key, f *Fact) {
 	to := t.find(f.Run).Parent
 	if f.Flags&FlagOut != 0 {
@@ -357,8 +375,8 @@ func (t *Tree) sendCompletion(child session.Key, f *Fact) {
 	t.postCompletion(to, child, f.At)
 }
 
-// forwardCompletions decides what becomes of what a run that ends has not read: completions move up
-// unless the run was stopped; everything else is missed.
+// forwardCompletions empties the inbox of a run that ends. Unread completions move up to its
+// requester, unless the run or its requester was stopped. Other unread inputs are lost.
 func (t *Tree) forwardCompletions(r *Run, f *Fact) {
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
@@ -375,6 +393,7 @@ func (t *Tree) forwardCompletions(r *Run, f *Fact) {
 	r.recount()
 }
 
+// postCompletion adds the completion of child to an inbox.
 func (t *Tree) postCompletion(to *Run, child session.Key, at int64) {
 	to.NextOrd++
 	to.Inbox = append(to.Inbox, Input{Ord: to.NextOrd, Class: Completion, At: at, From: child})
@@ -382,14 +401,15 @@ func (t *Tree) postCompletion(to *Run, child session.Key, at int64) {
 	t.holdCompletion(child)
 }
 
+// holdCompletion records that the completion of child waits to be read.
 func (t *Tree) holdCompletion(child session.Key) {
 	if c := t.find(child); c != nil {
 		c.held = true
 	}
 }
 
-// applyRecovered makes a stopped top-level session usable again: the completions that it has not
-// read end with what was stopped; what people said stays.
+// applyRecovered makes a stopped top-level session usable again. Its unread completions end with
+// what was stopped; unread messages of people stay.
 func (t *Tree) applyRecovered(r *Run) {
 	r.State, r.Cause, r.Reason, r.Join, r.Grace = Waiting, NoCause, "", nil, 0
 	r.cascaded, r.cancelled = false, false
@@ -440,7 +460,8 @@ func (t *Tree) applyOutbox(f *Fact) error {
 		t.removeEntry(e)
 	case Redirected:
 		if e.Reply {
-			return &CorruptError{f.Kind, t.root.Key(), fmt.Sprintf("entry %d of the outbox is no completion", f.Ord)}
+			reason := fmt.Sprintf("entry %d of the outbox is not a completion", f.Ord)
+			return &CorruptError{f.Kind, t.root.Key(), reason}
 		}
 		t.removeEntry(e)
 		t.postCompletion(t.root, e.Run, f.At)
@@ -457,11 +478,14 @@ func (t *Tree) applyOutbox(f *Fact) error {
 			}
 		})
 	case Blocked:
-		t.changeEntry(e, func(e *Entry) { e.Tries++; e.Blocked, e.Error, e.Due, e.inFlight = f.At, f.Text, 0, false })
+		t.changeEntry(e, func(e *Entry) {
+			e.Tries++
+			e.Blocked, e.Error, e.Due, e.inFlight = f.At, f.Text, 0, false
+		})
 	case Revived:
 		t.changeEntry(e, func(e *Entry) {
 			if e.Blocked > 0 {
-				e.Since = 0 // the time until it is blocked again starts anew
+				e.Since = 0 // GiveUp counts from the next failure
 			}
 			e.Blocked, e.Due, e.Busy = 0, f.At, false
 		})

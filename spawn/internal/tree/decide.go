@@ -13,7 +13,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// What a command may be refused with, beside a *policy.Refusal.
+// What a command may be refused with, beside a *policy.Refusal and an *InputError.
 var (
 	ErrNotFound = errors.New("spawn: not on record")
 	ErrEnded    = errors.New("spawn: the run has ended")
@@ -30,8 +30,7 @@ type InputError struct{ Field, Reason string }
 
 func (e *InputError) Error() string { return fmt.Sprintf("spawn: %s: %s", e.Field, e.Reason) }
 
-// Grant decides that the lane has a slot for a run: Decide for Granted, without the cost of a
-// command.
+// Grant decides a Granted command without allocating one.
 func (t *Tree) Grant(run session.Key, now int64) error {
 	t.now = now
 	_, err := t.decideGranted(Granted{Run: run})
@@ -39,9 +38,12 @@ func (t *Tree) Grant(run session.Key, now int64) error {
 	return err
 }
 
-// Decide decides one command at a time: it validates first and changes nothing if it refuses, then
-// it records and applies the facts that follow, last of all those that settle every run they
-// touched. The same tree, command and time give the same facts and effects, which Take returns.
+// Decide decides one command at the time now, in Unix nanoseconds. It first checks the command and
+// changes nothing if it refuses. Then it emits the facts that follow, each of which is applied at
+// once. Last it settles every run that was touched. Take returns the facts and effects.
+//
+// The same tree, command and time give the same facts and effects. Decide returns an *InputError, a
+// *policy.Refusal, or an error that is one of those above.
 func (t *Tree) Decide(c Command, now int64) (Reply, error) {
 	t.now = now
 	reply, err := t.decide(c)
@@ -91,9 +93,13 @@ func (t *Tree) decide(c Command) (Reply, error) {
 	return Reply{}, fmt.Errorf("spawn: unknown command %T", c)
 }
 
-// decideOpen takes the tree over. Whatever turn was under way is gone with the process that ran it:
-// a run becomes interrupted; the top-level session keeps its inputs and starts another turn, marked
-// as a retry. Then everything is settled, so that recovery is the same code as normal work.
+// decideOpen takes the tree over. The turns that were under way have ended with the process that
+// ran them. A run becomes interrupted. The top-level session keeps its inputs and starts another
+// turn, marked as a repeat. Then every session is settled, so that recovery is the same code as
+// normal work.
+//
+// Entries of the outbox may have arrived before, which is marked, and are delivered again.
+// Completions move to the inbox if the present configuration has the top-level session run here.
 func (t *Tree) decideOpen(c *Open) (Reply, error) {
 	t.rand = c.Rand
 	t.emit(opened(t.now, t.epoch+1, c.Writer, c.SessionID))
@@ -105,7 +111,7 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 		}
 		how := FlagCrashed
 		if r.IsRoot() && (r.TurnCancelled || r.Cause != NoCause) {
-			how = FlagCut // somebody wanted it gone: it is not repeated
+			how = FlagCut // it was to end, so it is not repeated
 		}
 		t.emit(turnEnded(t.now, r, Interrupted, nil, how, 0, nil))
 		if !r.IsRoot() && r.Cause == NoCause {
@@ -126,6 +132,7 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 	return Reply{Run: t.root}, nil
 }
 
+// decideSpawn admits a run, or finds the run of a key that is known.
 func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	switch {
 	case strings.TrimSpace(string(c.Task)) == "":
@@ -137,10 +144,14 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	}
 	parent := t.find(c.Parent)
 	if parent == nil {
-		return Reply{}, &policy.Refusal{Rule: policy.RuleCaller, Asked: c.Parent.String(), Limit: "a session on record", Path: "requester"}
+		return Reply{}, &policy.Refusal{
+			Rule: policy.RuleCaller, Asked: c.Parent.String(),
+			Limit: "a session on record", Path: "requester",
+		}
 	}
 	if c.Key != "" {
-		if ref, ok := t.spawned[spawnKey{c.Parent, c.Key}]; ok && (ref.Until == 0 || ref.Until > t.now) {
+		ref, ok := t.spawned[spawnKey{c.Parent, c.Key}]
+		if ok && (ref.Until == 0 || ref.Until > t.now) {
 			return Reply{Run: t.find(ref.Run), Ref: ref.Run, ID: ref.ID, Existing: true}, nil
 		}
 	}
@@ -162,7 +173,10 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 		return Reply{}, err
 	}
 	if what := t.turnForbiddenBy(parent); what != "" {
-		return Reply{}, &policy.Refusal{Rule: policy.RuleBudget, Asked: "another run", Limit: what + ", which is spent", Path: "Request.Budget"}
+		return Reply{}, &policy.Refusal{
+			Rule: policy.RuleBudget, Asked: "another run",
+			Limit: what + ", which is spent", Path: "Request.Budget",
+		}
 	}
 	if grant.Agent != agent {
 		key, bad = parent.Key().Child(grant.Agent, c.ID)
@@ -177,11 +191,12 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	return Reply{Run: t.find(key), Ref: key, ID: c.ID}, nil
 }
 
-// policyCaller describes a session to policy.
+// policyCaller describes a session that spawns to policy.
 func (t *Tree) policyCaller(r *Run) policy.Caller {
 	c := policy.Caller{
 		Key: r.Key(), Role: r.Spec.Role, Depth: r.Spec.Depth, Children: r.live,
-		Spawned: int(r.Spawned), TreeRuns: int(t.total), Blocked: t.outbox.blocked, Budget: t.remaining(),
+		Spawned: int(r.Spawned), TreeRuns: int(t.total),
+		Blocked: t.outbox.blocked, Budget: t.remaining(),
 		Model: r.Spec.Model, Thinking: r.Spec.Thinking,
 	}
 	if r.IsRoot() {
@@ -197,18 +212,24 @@ func (t *Tree) policyCaller(r *Run) policy.Caller {
 	return c
 }
 
+// newSpec returns the Spec of a child that policy has granted.
 func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *Spec {
 	return &Spec{
-		ID: key.ID(), SessionID: c.SessionID, Key: key, Parent: c.Parent, SpawnKey: c.Key, Task: c.Task, Label: c.Label,
+		ID: key.ID(), SessionID: c.SessionID, Key: key, Parent: c.Parent, SpawnKey: c.Key,
+		Task: c.Task, Label: c.Label,
 		Announce: c.Announce, Extra: c.Extra, Route: parent.Route, Created: t.now,
 		Grant: parent.sharedGrant(Grant{
-			Agent: key.Agent(), Role: g.Role, Depth: g.Depth, MaxDepth: t.opt.MaxDepth, Sandboxed: g.Sandboxed,
-			Tools: g.Tools, Delegable: g.Delegable, Asked: c.Request.Model, Model: g.Model.Value, Thinking: g.Thinking.Value,
-			Warnings: g.Warnings, Timeout: max(0, int64(g.Timeout.Value)), Budget: BudgetOf(g.Budget),
+			Agent: key.Agent(), Role: g.Role, Depth: g.Depth, MaxDepth: t.opt.MaxDepth,
+			Sandboxed: g.Sandboxed, Tools: g.Tools, Delegable: g.Delegable,
+			Asked: c.Request.Model, Model: g.Model.Value, Thinking: g.Thinking.Value,
+			Warnings: g.Warnings, Timeout: max(0, int64(g.Timeout.Value)),
+			Budget: BudgetOf(g.Budget),
 		}),
 	}
 }
 
+// decidePost adds a message to an inbox. Deliveries to that session whose receiver was busy become
+// due at once, because the receiver is heard from.
 func (t *Tree) decidePost(c *Post) (Reply, error) {
 	if known, err := t.postKnown(c.To, c.ID); known || err != nil {
 		return Reply{Run: t.find(c.To), Ref: c.To, Existing: known}, err
@@ -258,18 +279,22 @@ func (t *Tree) decideSteer(c *Steer) (Reply, error) {
 	case strings.TrimSpace(string(c.Text)) == "":
 		return Reply{}, &InputError{"text", "it is empty"}
 	case n > MaxSteer:
-		return Reply{}, &InputError{"text", fmt.Sprintf("it has %d characters, the limit is %d", n, MaxSteer)}
+		reason := fmt.Sprintf("it has %d characters, the limit is %d", n, MaxSteer)
+		return Reply{}, &InputError{"text", reason}
 	}
 	if last := r.lastSteer(c.From); last > 0 && last+int64(SteerPause) > t.now {
 		wait := last + int64(SteerPause) - t.now
 		return Reply{}, &policy.Refusal{
-			Rule: RuleSteer, Asked: "another steer", Limit: "one in " + SteerPause.String() + "; wait " + time.Duration(wait).String(),
+			Rule: RuleSteer, Asked: "another steer",
+			Limit: "one in " + SteerPause.String() + "; wait " + time.Duration(wait).String(),
 		}
 	}
 	t.emit(posted(t.now, r, Control, c.ID, c.Text, c.From, nil))
 	return Reply{Run: r, Ref: c.To}, nil
 }
 
+// decideGranted starts the turn that a run asked the lane for, or gives the slot back if the run no
+// longer wants it.
 func (t *Tree) decideGranted(c Granted) (Reply, error) {
 	r := t.find(c.Run)
 	if r == nil {
@@ -291,6 +316,8 @@ func (t *Tree) decideGranted(c Granted) (Reply, error) {
 	return Reply{Run: r}, nil
 }
 
+// decideTurnDone records what a turn returned. A turn that is no longer under way is refused, after
+// its answer has been recorded as late.
 func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	t.rand = c.Rand
 	r := t.find(c.Run)
@@ -307,7 +334,7 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	state := OK
 	switch {
 	case r.TurnCancelled:
-		state = Cancelled // whatever it says: somebody wanted it to end
+		state = Cancelled // whatever the Runner returned
 	case c.Failed != "":
 		state = Failed
 	}
@@ -317,7 +344,8 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	if c.Skip {
 		flags |= FlagSkip
 	}
-	if r.IsRoot() && t.opt.Replies && r.Cause == NoCause && !r.TurnCancelled && c.Answer != nil && c.Answer.Reply != "" {
+	if r.IsRoot() && t.opt.Replies && r.Cause == NoCause && !r.TurnCancelled &&
+		c.Answer != nil && c.Answer.Reply != "" {
 		flags |= FlagReply
 	}
 	var join *Join
@@ -350,6 +378,7 @@ func (t *Tree) endTurn(r *Run, f Fact) {
 	}
 }
 
+// runInTurn returns the session k if its turn n is under way, else an error that is ErrStale.
 func (t *Tree) runInTurn(k session.Key, n uint32) (*Run, error) {
 	r := t.find(k)
 	if r == nil || r.Open == nil || r.Open.N != n {
@@ -369,12 +398,14 @@ func (t *Tree) decideTake(c Take) (Reply, error) {
 	return Reply{Run: r, Inputs: in}, nil
 }
 
+// decideReserve charges what a turn used beyond its reservation, and reserves more if no budget is
+// exhausted. Its reply has the sum of both.
 func (t *Tree) decideReserve(c Reserve) (Reply, error) {
 	r, err := t.runInTurn(c.Run, c.N)
 	if err != nil {
 		return Reply{}, err
 	}
-	// What was spent beyond the reservation has been spent: it counts, allowed or not.
+	// What was used beyond the reservation has been used: it is charged, allowed or not.
 	beyond := c.Used.sub(r.Open.Reserve).positive()
 	beyond.Turns = 0
 	if beyond != (Budget{}) {
@@ -403,19 +434,24 @@ func (t *Tree) decideCancelTurn(c CancelTurn) (Reply, error) {
 	return Reply{Run: r}, nil
 }
 
+// decideStop gives a run the cause Stopped to end. It has no effect on what has ended, has a cause
+// already, or has nothing under way.
 func (t *Tree) decideStop(c *Stop) (Reply, error) {
 	t.rand = c.Rand
 	r := t.find(c.Run)
 	if r == nil {
 		return Reply{}, fmt.Errorf("%w: stopping %q", ErrNotFound, c.Run)
 	}
-	if r.State.Terminal() || r.Cause != NoCause || r.IsRoot() && r.Open == nil && r.live == 0 && r.nComp == 0 {
+	if r.State.Terminal() || r.Cause != NoCause || r.IsRoot() &&
+		r.Open == nil && r.live == 0 && r.nComp == 0 {
 		return Reply{Run: r}, nil
 	}
 	t.emit(stopRequested(t.now, r, Stopped, c.Reason, t.now+int64(t.opt.Grace), 0))
 	return Reply{Run: r}, nil
 }
 
+// decideSettle records how a delivery went: it arrived, is tried again later, or is blocked. What
+// is no longer in the outbox, or is blocked already, is left as it is.
 func (t *Tree) decideSettle(c *Settle) (Reply, error) {
 	e := t.outbox.entries[c.Ord]
 	switch {
@@ -447,9 +483,9 @@ func (t *Tree) decideBlocked(ord uint32, k Kind) (Reply, error) {
 	return Reply{}, nil
 }
 
-// decideArchiveDone archives a run whose transcript has been put away. If that failed it is tried
-// again, after pauses like those of a delivery but without an end: nobody misses anything
-// meanwhile.
+// decideArchiveDone removes a run whose transcript has been archived from the tree. If archiving
+// failed, it is tried again after pauses like those of a delivery, but without an end, because no
+// reader misses the archive meanwhile.
 func (t *Tree) decideArchiveDone(c ArchiveDone) {
 	r := t.find(c.Run)
 	switch {

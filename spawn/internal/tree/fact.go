@@ -16,7 +16,7 @@ const (
 	TurnStarted                   // turn N of a session begins and consumes the inputs up to Ord
 	Taken                         // the turn under way consumes the inputs up to Ord, too
 	TurnEnded                     // the turn under way has returned, or was cut
-	TurnCancelled                 // the turn under way is cancelled; the journal says "halted"
+	TurnCancelled                 // the turn is cancelled; the journal's word stays "halted"
 	StopRequested                 // a run has a cause to end
 	RunEnded                      // a run has ended; this is also the completion for its requester
 	Recovered                     // a stopped top-level session is usable again
