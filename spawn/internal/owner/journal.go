@@ -86,7 +86,9 @@ func (o *Owner) append(ctx context.Context, b session.Batch) (err error) {
 	return nil
 }
 
-// slabSize is how many entries, and how many names of batches, the owner allocates at a time.
+// slabSize is how many entries, and how many names of batches, the owner allocates at a time. With
+// the facts that the tree allocates likewise, this saves 4 of 21 allocations for each child of
+// BenchmarkFlat in package spawn.
 const slabSize = 64
 
 // entriesOf returns the facts as entries of a batch. The journal may keep the entries, so their

@@ -65,6 +65,8 @@ type Config struct {
 	// with the durable tree.
 	Check func(root session.Key, t *tree.Tree, last session.Seq)
 
+	// The pools save 5 of 22 allocations for each child of BenchmarkFlat in package spawn.
+	//
 	// sendPool keeps calls that no caller waits for.
 	sendPool sync.Pool
 	// callPool keeps calls that a caller waited for, with their channels. A call whose caller left
@@ -93,7 +95,7 @@ type Owner struct {
 
 	batchIDs     string          // names of batches to come, see batchID
 	spareEntries []session.Entry // allocated and not used, see entriesOf
-	spareQueue   []*call         // the memory of the batch before, for the queue
+	spareQueue   []*call         // the memory of the batch before, which the queue reuses
 
 	wakeAt  int64         // Unix nanoseconds that the timer is set to by schedule; 0: not set
 	backoff time.Duration // before the last retry; 0 after a successful append

@@ -102,9 +102,11 @@ func sameTree(what string, live, other *Tree) error {
 func derived(t *Tree) string {
 	var b bytes.Buffer
 	o := &t.outbox
-	fmt.Fprintf(&b, "live %d turns %d outbox %d/%d spawned %d;", t.live, t.turns, o.pending, o.blocked, len(t.spawned))
+	fmt.Fprintf(&b, "live %d turns %d outbox %d/%d spawned %d;",
+		t.live, t.turns, o.pending, o.blocked, len(t.spawned))
 	t.Walk(func(r *Run) {
-		fmt.Fprintf(&b, " %s live=%d unread=%d/%d/%d held=%v;", r.Key(), r.live, r.nUser, r.nComp, r.nControl, r.held)
+		fmt.Fprintf(&b, " %s live=%d unread=%d/%d/%d held=%v;",
+			r.Key(), r.live, r.nUser, r.nComp, r.nControl, r.held)
 	})
 	return b.String()
 }

@@ -94,7 +94,10 @@ func newScene() *scene {
 	s := &scene{names: map[string]session.Key{"top": top}, replace: []string{top.String(), "top"}}
 	s.now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
 	s.rules = policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 3}}
-	s.opt = Options{Rules: &s.rules, Grace: 10 * time.Second, ArchiveAfter: time.Hour, Chunk: Budget{Tokens: 1000}}
+	s.opt = Options{
+		Rules: &s.rules, Grace: 10 * time.Second, ArchiveAfter: time.Hour,
+		Chunk: Budget{Tokens: 1000},
+	}
 	s.tree = New(top, &s.opt)
 	return s
 }
@@ -242,8 +245,11 @@ func (s *scene) spawn(w words) Command {
 	name := w.at(1)
 	parent := s.names[w.at(0)]
 	c := &Spawn{
-		Turn: uint32(w.num("turn")), Parent: parent, ID: name, SessionID: "s-" + name, Key: w.named["key"], Task: Text(w.named["task"]), Announce: !w.has("collect"),
-		Request: policy.Request{Timeout: w.duration("timeout"), Budget: policy.Budget{Tokens: int64(w.num("budget"))}},
+		Turn: uint32(w.num("turn")), Parent: parent, ID: name, SessionID: "s-" + name,
+		Key: w.named["key"], Task: Text(w.named["task"]), Announce: !w.has("collect"),
+		Request: policy.Request{
+			Timeout: w.duration("timeout"), Budget: policy.Budget{Tokens: int64(w.num("budget"))},
+		},
 	}
 	if c.Task == "" {
 		c.Task = Text("task of " + name)
@@ -270,8 +276,12 @@ func (s *scene) turn(r session.Key, w words) uint32 {
 
 func (s *scene) done(r session.Key, w words) Command {
 	c := &TurnDone{
-		Run: r, N: s.turn(r, w), Failed: w.named["fail"], Budget: w.has("overspent"), Silent: w.has("silent"), Skip: w.has("skip"),
-		Answer: &Result{Text: Text(w.named["say"]), Reply: Text(w.named["reply"]), Usage: Usage{Input: int64(w.num("used"))}},
+		Run: r, N: s.turn(r, w), Failed: w.named["fail"], Budget: w.has("overspent"),
+		Silent: w.has("silent"), Skip: w.has("skip"),
+		Answer: &Result{
+			Text: Text(w.named["say"]), Reply: Text(w.named["reply"]),
+			Usage: Usage{Input: int64(w.num("used"))},
+		},
 	}
 	if _, ok := w.named["yield"]; ok {
 		c.Yield = &Join{Need: uint32(w.num("yield"))} // not a number: all
@@ -294,7 +304,8 @@ func (s *scene) do(c Command) string {
 	var refusal *policy.Refusal
 	switch {
 	case errors.As(err, &refusal):
-		fmt.Fprintf(&b, "refused: %s: asked %s, limit %s (%s)\n", string(refusal.Rule), refusal.Asked, refusal.Limit, refusal.Path)
+		fmt.Fprintf(&b, "refused: %s: asked %s, limit %s (%s)\n",
+			string(refusal.Rule), refusal.Asked, refusal.Limit, refusal.Path)
 	case err != nil:
 		fmt.Fprintf(&b, "refused: %v\n", err)
 	case reply.Existing:

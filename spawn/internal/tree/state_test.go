@@ -13,7 +13,8 @@ import (
 func TestTransitions(t *testing.T) {
 	before := map[State]string{
 		Queued: "none", Running: "queued waiting", Waiting: "running", Stopping: "queued running waiting",
-		OK: "waiting", Failed: "stopping", TimedOut: "stopping", Cancelled: "stopping", Interrupted: "stopping", Incomplete: "stopping",
+		OK: "waiting", Failed: "stopping", TimedOut: "stopping", Cancelled: "stopping",
+		Interrupted: "stopping", Incomplete: "stopping",
 	}
 	for to := range states {
 		for from := range states {
@@ -57,11 +58,13 @@ func TestDiagram(t *testing.T) {
 	var in []string
 	for line := range strings.Lines(string(doc)) {
 		line = strings.TrimSuffix(strings.TrimPrefix(line, "//"), "\n")
-		if line = strings.TrimPrefix(line, "\t"); strings.HasPrefix(line, "stateDiagram") || len(in) > 0 && strings.Contains(line, "-->") {
+		line = strings.TrimPrefix(line, "\t")
+		if strings.HasPrefix(line, "stateDiagram") || len(in) > 0 && strings.Contains(line, "-->") {
 			in = append(in, line)
 		}
 	}
-	require.Equal(t, strings.TrimSpace(Diagram()), strings.Join(in, "\n"), "put this into spawn/doc.go:\n%s", Diagram())
+	require.Equal(t, strings.TrimSpace(Diagram()), strings.Join(in, "\n"),
+		"put this into spawn/doc.go:\n%s", Diagram())
 }
 
 func TestNames(t *testing.T) {
