@@ -160,7 +160,7 @@ var mutants = []mutant{
 	{
 		"I12 a panic of the journal is contained", "internal/owner/journal.go",
 		"\tdefer func() {\n\t\tif p := recover(); p != nil {\n\t\t\terr = &PanicError{Value: p, Stack: debug.Stack()}\n\t\t}\n\t}()\n\tseq, err := o.cfg.Journal.Append",
-		"\tseq, err := o.cfg.Journal.Append", "./internal/owner", "TestAppendThatFails",
+		"\t_ = debug.Stack\n\tseq, err := o.cfg.Journal.Append", "./internal/owner", "TestAppendThatFails",
 	},
 	{
 		"I16 nothing is seen of what the journal has not taken", "internal/owner/stall.go",

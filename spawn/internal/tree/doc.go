@@ -25,7 +25,8 @@
 //   - Apply alone changes folded state, which is all that a snapshot holds. Replaying the journal
 //     gives the same tree as deciding did.
 //   - The same tree, command and time give the same facts and the same effects.
-//   - A command that is refused changes nothing. After its first fact a command is not refused.
+//   - A command that is refused changes nothing, with two exceptions: the late answer of a TurnDone
+//     and what a Reserve says was used beyond the reservation are recorded.
 //   - Effects follow from the state of the tree, not from the way to it. So recovery after a crash
 //     is the same code as normal work.
 //   - A session has at most one turn under way. An input is consumed by one turn, or again by a

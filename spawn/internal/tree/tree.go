@@ -165,8 +165,8 @@ func (t *Tree) touch(r *Run) {
 }
 
 // emit records a fact and applies it at once, so that what is decided next sees it. After the first
-// emit of a command nothing can be refused any more. A fact that cannot be applied is a defect of
-// this package: emit panics, and the owner recovers.
+// emit of a command its changes stand, even if Decide returns an error. A fact that cannot be
+// applied is a defect of this package: emit panics, and the owner recovers.
 func (t *Tree) emit(f Fact) {
 	t.facts = append(t.facts, f)
 	if err := t.Apply(&t.facts[len(t.facts)-1]); err != nil {
