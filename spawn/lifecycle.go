@@ -75,7 +75,7 @@ func (s *Supervisor) logSweep(ctx context.Context) {
 // sweep opens the trees that are due before the next sweep, and unloads idle trees.
 func (s *Supervisor) sweep(ctx context.Context) error {
 	for _, sh := range s.allShells() {
-		sh.owner.Rest(unloadAfter)
+		sh.owner.Unload(unloadAfter)
 	}
 	due := session.RootQuery{DueBefore: time.Now().Add(sweepEvery)}
 	for head, err := range s.cfg.Store.Journal.Roots(ctx, due) {
@@ -131,7 +131,7 @@ func (s *Supervisor) Shutdown(ctx context.Context) error {
 	left := s.workers.wait(grace)
 	s.workers.stop(left == nil)
 	for _, sh := range s.allShells() {
-		sh.owner.Halt()
+		sh.owner.StopTimer()
 	}
 	close(s.closed)
 	if left == nil {

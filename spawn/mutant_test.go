@@ -28,11 +28,11 @@ var mutants = []mutant{
 	},
 	{
 		"I1 unread completions of a run that failed move up", "internal/tree/apply.go",
-		"\t\tt.complete(in.From, f)\n", "\t\tt.release(in)\n", ".", "TestHistories$",
+		"\t\tt.sendCompletion(in.From, f)\n", "\t\tt.releaseCompletion(in)\n", ".", "TestHistories$",
 	},
 	{
 		"I1 an input is consumed once", "internal/tree/apply.go",
-		"\t\tt.drop(r, open.Through)\n", "", ".", "TestHistories$",
+		"\t\tt.dropInputs(r, open.Through)\n", "", ".", "TestHistories$",
 	},
 	{
 		"I1 a requester is told", "internal/tree/settle.go",
@@ -49,7 +49,7 @@ var mutants = []mutant{
 	},
 	{
 		"I2 a tree with a retry under way is due", "internal/tree/outbox.go",
-		"if e.Tries == 0 || e.flying {", "if e.Tries == 0 {", "./internal/tree", "TestScenarios/outbox_due",
+		"if e.Tries == 0 || e.inFlight {", "if e.Tries == 0 {", "./internal/tree", "TestScenarios/outbox_due",
 	},
 	{
 		"I3 a failure ends a wait too", "internal/tree/join.go",
@@ -62,7 +62,7 @@ var mutants = []mutant{
 	},
 	{
 		"I3 a silent end just before the wait begins counts too", "internal/tree/decide.go",
-		"w.Left > 0 || t.missed(r, w)", "w.Left > 0", "./internal/tree", "TestScenarios/join_missed",
+		"w.Left > 0 || t.missedEnd(r, w)", "w.Left > 0", "./internal/tree", "TestScenarios/join_missed",
 	},
 	{
 		"I3 one that ended well without a word counts for a parent that waits for one", "internal/tree/join.go",
@@ -70,7 +70,7 @@ var mutants = []mutant{
 	},
 	{
 		"I3 a wait within a turn outlasts a journal that fails", "internal/owner/stall.go",
-		"c.gen != 0 || c.patient", "c.gen != 0", ".", "TestTurnWaitsWhileStalled",
+		"c.gen != 0 || c.await", "c.gen != 0", ".", "TestTurnWaitsWhileStalled",
 	},
 	{
 		"I3 a session that waits holds no slot", "slot.go",
@@ -78,7 +78,7 @@ var mutants = []mutant{
 	},
 	{
 		"I3 a slot comes back from what has left the tree", "internal/owner/owner.go",
-		"\t\t\t\to.giveBack(c)\n\t\t\t}\n\t\t\tc.decided", "\t\t\t}\n\t\t\tc.decided", ".", "TestSlotOfWhatHasLeft",
+		"\t\t\t\to.releaseSlot(c)\n\t\t\t}\n\t\t\tc.decided", "\t\t\t}\n\t\t\tc.decided", ".", "TestSlotOfWhatHasLeft",
 	},
 	{
 		"I4 a turn that was cancelled before it began does not call the Runner", "runningturn.go",
@@ -106,7 +106,7 @@ var mutants = []mutant{
 	},
 	{
 		"I6 partial results are kept", "internal/tree/apply.go",
-		"\tt.answer(r, f)\n", "\tif r.Cause == NoCause {\n\t\tt.answer(r, f)\n\t}\n", "./internal/tree", "TestScenarios/first_cause",
+		"\tt.applyAnswer(r, f)\n", "\tif r.Cause == NoCause {\n\t\tt.applyAnswer(r, f)\n\t}\n", "./internal/tree", "TestScenarios/first_cause",
 	},
 	{
 		"I6 a Runner that ends its goroutine is reported", "runningturn.go",
@@ -127,7 +127,7 @@ var mutants = []mutant{
 	},
 	{
 		"I9 an interrupted turn has used what it reserved", "internal/tree/apply.go",
-		"\t\tr.Retry = r.IsRoot()\n", "\t\tr.Retry = r.IsRoot()\n\t\tcharge(r, Budget{}.sub(open.Reserve))\n", "./internal/tree", "TestScenarios/budget_crash",
+		"\t\tr.Retry = r.IsRoot()\n", "\t\tr.Retry = r.IsRoot()\n\t\taddCharge(r, Budget{}.sub(open.Reserve))\n", "./internal/tree", "TestScenarios/budget_crash",
 	},
 	{
 		"I9 what a call used beyond its reservation counts", "internal/tree/decide.go",
@@ -135,7 +135,7 @@ var mutants = []mutant{
 	},
 	{
 		"I9 no turn reserves more than there is", "internal/tree/budget.go",
-		"return min(want, max((limit-charged)/shares, min(1, limit-charged), 0))", "return want", "./internal/tree", "TestScenarios/budget",
+		"return min(want, max((limit-charged)/reserveDivisor, min(1, limit-charged), 0))", "return want", "./internal/tree", "TestScenarios/budget",
 	},
 	{
 		"I10 the requested model is recorded", "internal/tree/decide.go",
@@ -143,15 +143,15 @@ var mutants = []mutant{
 	},
 	{
 		"I11 an owner that lost the tree keeps out of it", "internal/owner/owner.go",
-		"case c.timer && o.yielded:", "case false:", "./internal/owner", "TestConflictYields",
+		"case c.timer && o.lostToOther:", "case false:", "./internal/owner", "TestConflictYields",
 	},
 	{
 		"I11 the last append of a former owner does no harm", "internal/owner/owner.go",
-		"errors.Is(err, session.ErrConflict) && !o.fresh", "errors.Is(err, session.ErrConflict)", "./internal/owner", "TestFormerOwnerWhileOpening",
+		"errors.Is(err, session.ErrConflict) && !o.noAppendYet", "errors.Is(err, session.ErrConflict)", "./internal/owner", "TestFormerOwnerWhileOpening",
 	},
 	{
 		"I11 a repeat after a crash says so", "internal/tree/decide.go",
-		"\t\te.maybe = true\n", "", ".", "TestHistories$",
+		"\t\te.mayRepeat = true\n", "", ".", "TestHistories$",
 	},
 	{
 		"I11 a turn that is over changes nothing", "internal/tree/decide.go",
@@ -160,7 +160,7 @@ var mutants = []mutant{
 	{
 		"I12 a panic of the journal is contained", "internal/owner/journal.go",
 		"\tdefer func() {\n\t\tif p := recover(); p != nil {\n\t\t\terr = &PanicError{Value: p, Stack: debug.Stack()}\n\t\t}\n\t}()\n\tseq, err := o.cfg.Journal.Append",
-		"\tseq, err := o.cfg.Journal.Append", "./internal/owner", "TestAppendThatFails",
+		"\t_ = debug.Stack\n\tseq, err := o.cfg.Journal.Append", "./internal/owner", "TestAppendThatFails",
 	},
 	{
 		"I16 nothing is seen of what the journal has not taken", "internal/owner/stall.go",
@@ -193,7 +193,7 @@ var mutants = []mutant{
 	},
 	{
 		"I16 a snapshot says everything", "internal/tree/image.go",
-		"\t\t\tt.hold(e.Run)\n", "", "./internal/tree", "TestScenarios/outbox",
+		"\t\t\tt.holdCompletion(e.Run)\n", "", "./internal/tree", "TestScenarios/outbox",
 	},
 	{
 		"I16 only what Apply does is folded", "internal/tree/settle.go",
@@ -217,7 +217,7 @@ var mutants = []mutant{
 	},
 	{
 		"a chat is compacted", "internal/tree/tree.go",
-		"t.since > 4*(len(t.runs)+len(t.outbox.entries))+len(t.spawned)+len(t.posts)", "t.since > 4*(len(t.runs)+len(t.outbox.entries)+len(t.spawned)+len(t.posts))",
+		"t.sinceSnapshot > 4*(len(t.runs)+len(t.outbox.entries))+len(t.spawned)+len(t.posts)", "t.sinceSnapshot > 4*(len(t.runs)+len(t.outbox.entries)+len(t.spawned)+len(t.posts))",
 		"./internal/tree", "TestChatIsCompacted",
 	},
 	{

@@ -106,7 +106,7 @@ func (sh *treeShell) Archive(gen uint64, t *tree.Tree, r *tree.Run) {
 			sh.sup.log.Warn("offshoot: archiving a transcript failed",
 				"session", key.String(), "error", err.Error())
 		}
-		sh.owner.Send(gen, tree.PutAway{Run: key, Failed: err != nil})
+		sh.owner.Send(gen, tree.ArchiveDone{Run: key, Failed: err != nil})
 	}))
 }
 

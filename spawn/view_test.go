@@ -381,7 +381,7 @@ func TestDescribe(t *testing.T) {
 		{`{"v":1,"kind":"turn_ended","at":1,"run":"` + child + `","n":1,"state":9,"flags":128}`, `turn 1 of ` + child + ` ended interrupted, its process is gone`},
 		{`{"v":1,"kind":"halted","at":1,"run":"` + child + `","n":1,"until":10000000001}`, `turn 1 of ` + child + ` cancelled, given up in 10s`},
 		{`{"v":1,"kind":"stop_requested","at":1,"run":"` + child + `","cause":3,"flags":1,"text":"enough"}`, child + ` is to end: stopped, "enough", quietly`},
-		{`{"v":1,"kind":"run_ended","at":1,"run":"` + child + `","state":5}`, child + ` ended ok, nobody is told`},
+		{`{"v":1,"kind":"run_ended","at":1,"run":"` + child + `","state":5}`, child + ` ended ok, its requester is not told`},
 		{`{"v":1,"kind":"run_ended","at":1,"run":"` + child + `","state":6,"flags":2}`, child + ` ended failed, its requester is told`},
 		{`{"v":1,"kind":"run_ended","at":1,"run":"` + child + `","state":7,"flags":6}`, child + ` ended timed_out, told through the outbox`},
 		{`{"v":1,"kind":"recovered","at":1,"run":"agent:main:main"}`, `agent:main:main recovered`},

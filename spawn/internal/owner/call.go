@@ -10,57 +10,74 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// call is a command on its way.
+// A call is one entry of the queue of an owner: a command, a read of the tree, a granted slot, or a
+// request to unload the tree.
 type call struct {
-	cmd     tree.Command  // nil: only a read
-	gen     uint64        // 0: whatever incarnation there is
-	timer   bool          // nobody asked for it
-	patient bool          // whoever sent it waits anyway
-	rest    time.Duration // let the tree go if nothing has happened for so long
-	state   uint32        //nolint:modernize // see wait; calls are copied
-	decided bool          // what it changed is in the tree in memory, which knows what to give back
-	read    func(*tree.Tree, tree.Reply)
-	slot    *tree.Run // the lane's, for this run, goes with the call
-	reply   tree.Reply
-	err     error
-	done    chan struct{} // nil: nobody waits
+	cmd         tree.Command  // nil: the call only reads
+	gen         uint64        // the incarnation that the call is for; 0: any
+	timer       bool          // the timer sent it, not a caller
+	await       bool          // sent by Await: the caller waits out a stall
+	unloadAfter time.Duration // unload the tree if it has been idle for so long; 0: no such request
+	state       uint32        //nolint:modernize // see the states below; calls are copied
+	decided     bool          // the tree knows of the slot, so that discarding the tree frees it
+	read        func(*tree.Tree, tree.Reply)
+	slot        *tree.Run // the run that the lane granted a slot, which the call owns until decided
+	reply       tree.Reply
+	err         error
+	done        chan struct{} // receives one value when the call is answered; nil: no caller waits
 }
 
-// Do sends a command, or only reads, and waits until its facts are durable and its effects under way. read is called in
-// between with the tree, and must not keep it. If ctx ends first the command may still happen.
-func (o *Owner) Do(ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply)) error {
+// Do sends a command and waits until its facts are durable and its effects have been handed to the
+// Executor. A nil cmd only reads. If read is not nil, the owner calls it in between with the tree,
+// which read must not keep.
+//
+// Do returns the error of the decision; an error that is ErrUnconfirmed if the command may have
+// happened or not; ErrShutdown after a shutdown; and the cause of ctx if ctx ends first, in which
+// case the command may still happen. Do may be called concurrently.
+func (o *Owner) Do(
+	ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply),
+) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	return o.wait(ctx, call{cmd: cmd, read: read})
+	return o.submit(ctx, call{cmd: cmd, read: read})
 }
 
-// Await is Do for somebody who waits for something else anyway: while the journal fails it waits for that too.
-func (o *Owner) Await(ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply)) error {
+// Await is Do for a caller that waits for something else anyway, such as the end of a run: while
+// the journal fails, Await waits for it to recover instead of returning ErrUnconfirmed.
+func (o *Owner) Await(
+	ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply),
+) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	return o.wait(ctx, call{cmd: cmd, read: read, patient: true})
+	return o.submit(ctx, call{cmd: cmd, read: read, await: true})
 }
 
-// DoTurn is Do for a command of a turn of one incarnation.
-func (o *Owner) DoTurn(ctx context.Context, gen uint64, cmd tree.Command, read func(*tree.Tree, tree.Reply)) error {
-	return o.wait(ctx, call{cmd: cmd, gen: gen, read: read})
+// DoTurn is Do for a command of a turn that the incarnation gen started. It returns an error that
+// is tree.ErrStale if that incarnation has passed. Like Await it waits out a failing journal.
+func (o *Owner) DoTurn(
+	ctx context.Context, gen uint64, cmd tree.Command, read func(*tree.Tree, tree.Reply),
+) error {
+	return o.submit(ctx, call{cmd: cmd, gen: gen, read: read})
 }
 
-// The states of a call that somebody waits for. Whoever moves it from pending first has it: the owner, to read on the
-// caller's behalf, or the caller, to go away.
+// The states of a call that a caller waits for. Only one side moves it from pending: the owner, to
+// run read on the caller's behalf, or the caller, to leave without an answer. So read never runs
+// after its caller has returned.
 const (
 	pending uint32 = iota
 	reading
 	abandoned
 )
 
-func (o *Owner) wait(ctx context.Context, what call) error {
+// submit enqueues a copy of what and waits for the answer.
+func (o *Owner) submit(ctx context.Context, what call) error {
 	if !o.root.IsValid() || o.root.IsSubagent() {
-		return &tree.InputError{Field: "root", Reason: fmt.Sprintf("%q is no top-level session", o.root)}
+		reason := fmt.Sprintf("%q is not a top-level session", o.root)
+		return &tree.InputError{Field: "root", Reason: reason}
 	}
-	c, ok := o.cfg.calls.Get().(*call)
+	c, ok := o.cfg.callPool.Get().(*call)
 	if !ok {
 		c = &call{done: make(chan struct{}, 1)}
 	}
@@ -72,22 +89,23 @@ func (o *Owner) wait(ctx context.Context, what call) error {
 	select {
 	case <-c.done:
 	case <-ctx.Done():
-		if c.leave() {
+		if c.abandon() {
 			return context.Cause(ctx)
 		}
 	case <-o.cfg.Closed:
-		if c.leave() {
+		if c.abandon() {
 			return fmt.Errorf("%w: %q", ErrShutdown, o.root)
 		}
 	}
 	err := c.err
 	*c = call{done: c.done}
-	o.cfg.calls.Put(c)
+	o.cfg.callPool.Put(c)
 	return err
 }
 
-// leave has the caller go away without an answer, or returns false, with the answer, if there is one already.
-func (c *call) leave() bool {
+// abandon lets the caller leave without an answer and returns true. It returns false if the call
+// has been answered already or is being answered, in which case it waits for that to end.
+func (c *call) abandon() bool {
 	select {
 	case <-c.done:
 		return false
@@ -96,20 +114,21 @@ func (c *call) leave() bool {
 	if atomic.CompareAndSwapUint32(&c.state, pending, abandoned) {
 		return true
 	}
-	<-c.done // it is being read at this moment
+	<-c.done
 	return false
 }
 
-// Send sends a command of one incarnation and does not wait. If that has passed, the command is dropped.
+// Send sends a command of the incarnation gen and does not wait. The owner drops the command if
+// that incarnation has passed. Send may be called concurrently.
 func (o *Owner) Send(gen uint64, cmd tree.Command) {
-	c := o.send(gen)
+	c := o.newCall(gen)
 	c.cmd = cmd
 	o.enqueue(c)
 }
 
-// send returns a call that nobody waits for.
-func (o *Owner) send(gen uint64) *call {
-	c, ok := o.cfg.sends.Get().(*call)
+// newCall returns a call of the incarnation gen that no caller waits for.
+func (o *Owner) newCall(gen uint64) *call {
+	c, ok := o.cfg.sendPool.Get().(*call)
 	if !ok {
 		c = new(call)
 	}
@@ -117,11 +136,13 @@ func (o *Owner) send(gen uint64) *call {
 	return c
 }
 
+// enqueue adds a call to the queue and starts the goroutine that drains it, if there is none. It
+// returns false, and adds nothing, if a goroutine can no longer be started.
 func (o *Owner) enqueue(c *call) bool {
 	o.mu.Lock()
 	o.queue = append(o.queue, c)
 	start := !o.draining
-	if start && !o.cfg.Go(o.work) {
+	if start && !o.cfg.Go(o.drainFunc) {
 		o.queue = o.queue[:len(o.queue)-1]
 		o.mu.Unlock()
 		return false
@@ -131,15 +152,19 @@ func (o *Owner) enqueue(c *call) bool {
 	return true
 }
 
-// linger is how often a note that something has arrived lets others go first.
-const linger = 3
+// maxArrivalYields is how often the owner yields the processor before it decides a lone note that a
+// delivery has arrived.
+const maxArrivalYields = 3
 
-// next returns what has come meanwhile. That a delivery has arrived is not urgent, and whoever it was for is likely about to ask for
-// something else: noted together, the two are one append.
-func (o *Owner) next() []*call {
+// nextBatch takes all calls from the queue. It returns none when the queue is empty, which ends the
+// goroutine that drains it.
+//
+// A lone note that a delivery has arrived is not urgent, and its receiver is likely to send a
+// command next. So the owner first yields to it: noted together, the two are one append.
+func (o *Owner) nextBatch() []*call {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for i := 0; i < linger && len(o.queue) == 1 && o.queue[0].arrived(); i++ {
+	for i := 0; i < maxArrivalYields && len(o.queue) == 1 && o.queue[0].arrived(); i++ {
 		o.mu.Unlock()
 		runtime.Gosched()
 		o.mu.Lock()
@@ -147,46 +172,54 @@ func (o *Owner) next() []*call {
 	batch := o.queue
 	o.draining = len(batch) > 0
 	if o.draining {
-		o.queue = o.spare[:0]
+		o.queue = o.spareQueue[:0]
 	}
 	return batch
 }
 
-// arrived reports whether a call notes that a delivery has arrived, and nothing else.
+// arrived reports whether a call only notes that a delivery has arrived.
 func (c *call) arrived() bool {
 	s, ok := c.cmd.(*tree.Settle)
 	return ok && s.Error == ""
 }
 
-// answer calls back whoever waits for what is durable now.
+// answer runs the reads of a batch that is durable and tells its callers.
 func (o *Owner) answer(batch []*call) {
 	for _, c := range batch {
-		if c.err == nil && c.read != nil && (c.done == nil || atomic.CompareAndSwapUint32(&c.state, pending, reading)) {
+		if c.err == nil && c.read != nil && c.startReading() {
 			c.read(o.tree, c.reply)
 		}
 		o.finish(c)
 	}
 }
 
+// startReading claims the call for its read. It returns false if the caller has left.
+func (c *call) startReading() bool {
+	return c.done == nil || atomic.CompareAndSwapUint32(&c.state, pending, reading)
+}
+
+// finish tells the caller that the call is over, or recycles a call that no caller waits for.
 func (o *Owner) finish(c *call) {
 	if c.done != nil {
 		c.done <- struct{}{}
 		return
 	}
 	*c = call{}
-	o.cfg.sends.Put(c)
+	o.cfg.sendPool.Put(c)
 }
 
+// refuse ends calls with an error that is ErrUnconfirmed and err.
 func (o *Owner) refuse(batch []*call, err error) {
 	for _, c := range batch {
-		o.giveBack(c)
+		o.releaseSlot(c)
 		c.err = fmt.Errorf("%w: %q: %w", ErrUnconfirmed, o.root, err)
 		o.finish(c)
 	}
 }
 
-// giveBack frees the slot that came with a call that nobody will decide.
-func (o *Owner) giveBack(c *call) {
+// releaseSlot frees the slot that a call owns if the call will not be decided. Top-level sessions
+// take no slot.
+func (o *Owner) releaseSlot(c *call) {
 	if c.slot != nil && !c.slot.IsRoot() && !c.decided {
 		o.cfg.Lane.Free()
 	}

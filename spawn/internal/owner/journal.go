@@ -12,8 +12,12 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// Load folds a journal. The last sequence is 0 if there is none.
-func Load(ctx context.Context, j session.Journal, root session.Key, opt *tree.Options) (*tree.Tree, session.Seq, error) {
+// Load reads the journal of a tree and folds it. It returns the tree and the sequence number of the
+// last entry, which is 0 if the journal has none. It returns a *[JournalError] for an entry that
+// cannot follow those before it.
+func Load(
+	ctx context.Context, j session.Journal, root session.Key, opt *tree.Options,
+) (*tree.Tree, session.Seq, error) {
 	t := tree.New(root, opt)
 	var last session.Seq
 	for e, err := range j.Read(ctx, root, 0) {
@@ -32,7 +36,8 @@ func Load(ctx context.Context, j session.Journal, root session.Key, opt *tree.Op
 	return t, last, nil
 }
 
-// batchOf makes a batch of facts; one without entries is none.
+// batchOf returns the batch that records facts. Without facts it returns the zero Batch, which is
+// not appended.
 func (o *Owner) batchOf(facts []tree.Fact) (b session.Batch) {
 	if len(facts) == 0 {
 		return b
@@ -46,8 +51,12 @@ func (o *Owner) batchOf(facts []tree.Fact) (b session.Batch) {
 	}
 }
 
-// append writes a batch. An unknown outcome is settled by looking for the batch in the log; so is a conflict, because an earlier
-// attempt may have been more successful than it seemed.
+// append appends a batch to the journal. It does nothing for a batch without entries.
+//
+// An append that fails may have happened all the same: an acknowledgement can be lost, and a
+// conflict can be with an earlier attempt of the same batch. So append looks for the batch at the
+// end of the log and succeeds if it is there. While a stalled batch is tried again, a conflict
+// counts only if the log can be read: otherwise the entry in the way may be the owner's own.
 func (o *Owner) append(ctx context.Context, b session.Batch) (err error) {
 	if len(b.Entries) == 0 {
 		return nil
@@ -59,10 +68,10 @@ func (o *Owner) append(ctx context.Context, b session.Batch) (err error) {
 	}()
 	seq, err := o.cfg.Journal.Append(ctx, o.root, o.last, b)
 	if err != nil {
-		found, unread := o.landed(ctx, b.ID)
+		found, unread := o.findBatch(ctx, b.ID)
 		switch {
 		case unread != nil && errors.Is(err, session.ErrConflict) && o.stalled != nil:
-			err = unread // it may be our own entry that is in the way
+			err = unread
 		case found > 0:
 			seq, err = found, nil
 		}
@@ -70,50 +79,56 @@ func (o *Owner) append(ctx context.Context, b session.Batch) (err error) {
 	if err != nil {
 		return err
 	}
-	o.last, o.backoff, o.fresh = seq, 0, false
+	o.last, o.backoff, o.noAppendYet = seq, 0, false
 	if o.cfg.Check != nil {
 		o.cfg.Check(o.root, o.tree, seq)
 	}
 	return nil
 }
 
-// slab is for how many entries or batch ids memory is taken at a time.
-const slab = 64
+// slabSize is how many entries, and how many names of batches, the owner allocates at a time. With
+// the facts that the tree allocates likewise, this saves 4 of 21 allocations for each child of
+// BenchmarkFlat in package spawn.
+const slabSize = 64
 
-// entriesOf returns the facts as entries of a batch, which are the journal's from then on.
+// entriesOf returns the facts as entries of a batch. The journal may keep the entries, so their
+// memory is not used again; several batches share one allocation.
 func (o *Owner) entriesOf(facts []tree.Fact) []session.Entry {
-	if len(o.entries) < len(facts) {
-		o.entries = make([]session.Entry, max(slab, len(facts)))
+	if len(o.spareEntries) < len(facts) {
+		o.spareEntries = make([]session.Entry, max(slabSize, len(facts)))
 	}
-	entries := o.entries[:len(facts):len(facts)]
-	o.entries = o.entries[len(facts):]
+	entries := o.spareEntries[:len(facts):len(facts)]
+	o.spareEntries = o.spareEntries[len(facts):]
 	for i := range facts {
 		entries[i].Payload = &facts[i]
 	}
 	return entries
 }
 
-// batchID names a batch: no other of any owner has the same name. The names of several batches are pieces of one string.
+// batchID returns a name for a batch that no other batch of any owner has: the name of the writer
+// and a number. The names of slabSize batches are pieces of one string, which is one allocation.
 func (o *Owner) batchID() session.BatchID {
-	if len(o.ids) == 0 {
+	if len(o.batchIDs) == 0 {
 		var b strings.Builder
 		var number [16]byte
-		b.Grow(slab * (len(o.cfg.Writer) + 2 + len(strconv.AppendUint(number[:0], o.batches+slab, 36))))
-		for i := range uint64(slab) {
+		widest := len(strconv.AppendUint(number[:0], o.batches+slabSize, 36))
+		b.Grow(slabSize * (len(o.cfg.Writer) + 2 + widest))
+		for i := range uint64(slabSize) {
 			b.WriteString(o.cfg.Writer)
 			b.WriteByte('.')
 			b.Write(strconv.AppendUint(number[:0], o.batches+i, 36))
 			b.WriteByte(' ')
 		}
-		o.ids = b.String()
+		o.batchIDs = b.String()
 	}
-	id, rest, _ := strings.Cut(o.ids, " ")
-	o.ids = rest
+	id, rest, _ := strings.Cut(o.batchIDs, " ")
+	o.batchIDs = rest
 	return session.BatchID(id)
 }
 
-// landed returns the last sequence of a batch if the log ends with it, else 0.
-func (o *Owner) landed(ctx context.Context, id session.BatchID) (last session.Seq, err error) {
+// findBatch looks for a batch behind the last entry that the owner knows. It returns the sequence
+// number of the last entry of the batch if the log ends with that batch, else 0.
+func (o *Owner) findBatch(ctx context.Context, id session.BatchID) (last session.Seq, err error) {
 	for e, err := range o.cfg.Journal.Read(ctx, o.root, o.last) {
 		if err != nil {
 			return 0, err
@@ -126,10 +141,11 @@ func (o *Owner) landed(ctx context.Context, id session.BatchID) (last session.Se
 	return last, nil
 }
 
-// compact replaces the log by a snapshot when it has grown well beyond what a snapshot would hold. It returns false if the journal did
-// not take it.
+// compact replaces the log by a snapshot when the log has grown well beyond what a snapshot would
+// hold. It returns false if the snapshot had to be appended and was not: the owner is stalled, or
+// the tree is discarded.
 func (o *Owner) compact(ctx context.Context, now int64) bool {
-	if o.unsnapped || !o.tree.Bulky() {
+	if o.snapshotTooLarge || !o.tree.Bulky() {
 		return true
 	}
 	if _, err := o.tree.Decide(tree.Compact{}, now); err != nil {

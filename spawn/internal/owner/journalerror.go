@@ -9,8 +9,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// A JournalError is an entry of a tree's journal that cannot follow those before it. It is [session.ErrFormat] if a newer version may
-// have written the entry, else [session.ErrCorrupt].
+// A JournalError is an entry of a tree's journal that cannot follow those before it. It is
+// [session.ErrFormat] if a newer version may have written the entry, else [session.ErrCorrupt].
 type JournalError struct {
 	Root session.Key // of the tree
 	Seq  session.Seq // of the entry
@@ -24,7 +24,7 @@ func (e *JournalError) Error() string {
 
 func (e *JournalError) Unwrap() error { return e.Err }
 
-// Is reports whether target is what e is: [session.ErrFormat] or [session.ErrCorrupt].
+// Is reports whether target is the one of [session.ErrFormat] and [session.ErrCorrupt] that e is.
 func (e *JournalError) Is(target error) bool {
 	var newer *tree.VersionError
 	if errors.As(e.Err, &newer) && newer.Version >= tree.Version && newer.Kind != "" {

@@ -6,44 +6,50 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// A Lane caps the turns of sub-agents that are under way. It is a queue of tickets, not a semaphore, so that a run that waits
-// costs no goroutine: first come first served within a requester, round robin over requesters. Turns of top-level sessions
-// take no slot; like all others they wait until the lane is opened. Losing everything in it is harmless: an owner that opens a
-// tree asks again.
+// A Lane limits how many turns of sub-agents run at the same time, over all trees of a supervisor.
+//
+// A run that wants a turn queues a ticket. The lane grants tickets in the order in which they came
+// within one requester, and round robin over the requesters. It is a queue of tickets and not a
+// semaphore, so that a waiting run costs no goroutine. Turns of top-level sessions take no slot;
+// like all others they wait until the lane is opened.
+//
+// The lane keeps nothing that must survive: an owner that opens a tree asks again. The methods of
+// a Lane may be called concurrently. The zero value is not usable; see [NewLane].
 type Lane struct {
 	mu     sync.Mutex
 	limit  int
-	used   int
+	used   int // slots that are taken
 	open   bool
-	queues map[*tree.Run]*queue // by requester
-	ring   *queue               // the requester whose turn it is, of those with tickets
-	mains  []*ticket            // of top-level sessions, before the lane is open
+	queues map[*tree.Run]*queue // those with tickets, by requester
+	ring   *queue               // the requester to be served next, of those with tickets
+	roots  []*ticket            // of top-level sessions, until the lane opens
 }
 
-// NewLane returns a closed lane of so many slots.
+// NewLane returns a lane with limit slots. It is closed: it grants nothing before Open.
 func NewLane(limit int) *Lane {
 	return &Lane{limit: limit, queues: make(map[*tree.Run]*queue)}
 }
 
-// queue holds the tickets of one requester, oldest first.
+// A queue holds the tickets of one requester, oldest first. The queues with tickets form a ring.
 type queue struct {
 	requester   *tree.Run
 	first, last *ticket
 	prev, next  *queue
 }
 
-// ticket is a place in a queue: of a run of an owner, or of somebody who waits on a channel.
+// A ticket is a place in a queue. It belongs to a run of an owner, or to a caller of Wait.
 type ticket struct {
-	owner *Owner
-	gen   uint64
-	run   *tree.Run
-	wait  chan struct{}
-	taken bool // it has its slot
-	dead  bool // nobody waits for it any more
-	next  *ticket
+	owner     *Owner
+	gen       uint64        // the incarnation of the owner that asked
+	run       *tree.Run     // nil with wait
+	wait      chan struct{} // closed by the grant; nil: the owner is told
+	granted   bool          // the ticket has its slot
+	abandoned bool          // the caller of Wait has left
+	next      *ticket
 }
 
-// grant hands the slot over. It is called without the lock, once.
+// grant hands the slot over to the holder of the ticket. The lane calls it once and without its
+// lock, because the owner may call the lane.
 func (t *ticket) grant() {
 	if t.wait != nil {
 		close(t.wait)
@@ -52,13 +58,14 @@ func (t *ticket) grant() {
 	t.owner.granted(t.gen, t.run)
 }
 
-// ask asks for a slot on behalf of a run of an owner. If it returns true the run has it, else the owner is told when it has.
+// ask asks for a slot on behalf of a run of an owner. It returns true if the run has the slot now.
+// Otherwise the lane calls the owner's granted method when the run has it.
 func (l *Lane) ask(o *Owner, r *tree.Run) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r.IsRoot() {
 		if !l.open {
-			l.mains = append(l.mains, &ticket{owner: o, gen: o.gen, run: r})
+			l.roots = append(l.roots, &ticket{owner: o, gen: o.gen, run: r})
 		}
 		return l.open
 	}
@@ -70,7 +77,8 @@ func (l *Lane) ask(o *Owner, r *tree.Run) bool {
 	return false
 }
 
-// Wait asks for a slot and waits for it. It returns false, and holds nothing, if done is closed first.
+// Wait asks for a slot for a turn of r and waits for it. It returns true with the slot, which the
+// caller gives back with Free, or false without one if done is closed first.
 func (l *Lane) Wait(done <-chan struct{}, r *tree.Run) bool {
 	granted := make(chan struct{})
 	l.mu.Lock()
@@ -88,16 +96,16 @@ func (l *Lane) Wait(done <-chan struct{}, r *tree.Run) bool {
 	case <-done:
 	}
 	l.mu.Lock()
-	mine.dead = true
-	taken := mine.taken
+	mine.abandoned = true
+	taken := mine.granted
 	l.mu.Unlock()
-	if taken { // it came at the same moment
+	if taken { // the grant came at the same moment as done
 		l.Free()
 	}
 	return false
 }
 
-// Free gives a slot back.
+// Free gives one slot back and grants it to the ticket that is next.
 func (l *Lane) Free() {
 	l.mu.Lock()
 	l.used--
@@ -108,19 +116,19 @@ func (l *Lane) Free() {
 	}
 }
 
-// Open lets turns start.
+// Open opens the lane and grants what can be granted.
 func (l *Lane) Open() {
 	l.mu.Lock()
 	l.open = true
-	granted := l.serve(l.mains)
-	l.mains = nil
+	granted := l.serve(l.roots)
+	l.roots = nil
 	l.mu.Unlock()
 	for _, t := range granted {
 		t.grant()
 	}
 }
 
-// Close lets no further turn start.
+// Close closes the lane: no further ticket is granted. Slots that are taken stay taken.
 func (l *Lane) Close() {
 	l.mu.Lock()
 	l.open = false
@@ -134,18 +142,21 @@ func (l *Lane) Used() int {
 	return l.used
 }
 
-// serve takes the tickets that can be granted now. A ticket that nobody waits for any more is passed over.
+// serve takes the tickets that can be granted now from the ring, marks them, and appends them to
+// granted. It skips abandoned tickets. The caller holds the lock and grants the tickets after it.
 func (l *Lane) serve(granted []*ticket) []*ticket {
 	for l.open && l.used < l.limit && l.ring != nil {
-		if t := l.pop(); !t.dead {
+		if t := l.pop(); !t.abandoned {
 			l.used++
-			t.taken = true
+			t.granted = true
 			granted = append(granted, t)
 		}
 	}
 	return granted
 }
 
+// push appends a ticket to the queue of its requester. A requester without tickets so far is served
+// last of the present round.
 func (l *Lane) push(requester *tree.Run, t *ticket) {
 	q := l.queues[requester]
 	if q == nil {
@@ -154,7 +165,7 @@ func (l *Lane) push(requester *tree.Run, t *ticket) {
 		if l.ring == nil {
 			q.prev, q.next = q, q
 			l.ring = q
-		} else { // at the end of the round
+		} else {
 			q.prev, q.next = l.ring.prev, l.ring
 			q.prev.next, q.next.prev = q, q
 		}
@@ -167,7 +178,7 @@ func (l *Lane) push(requester *tree.Run, t *ticket) {
 	q.last = t
 }
 
-// pop takes the first ticket of the requester whose turn it is and moves on to the next requester.
+// pop takes the first ticket of the requester that is next and moves the ring on by one requester.
 func (l *Lane) pop() *ticket {
 	q := l.ring
 	t := q.first

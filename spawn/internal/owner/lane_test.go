@@ -19,7 +19,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// laneTrees returns sessions of several trees, by name: "a" to "c" are top-level sessions, "a1" a child of a, and so on.
+// laneTrees returns sessions of several trees, by name: "a" to "c" are top-level sessions, "a1" is
+// a child of a, and so on.
 func laneTrees(t testing.TB, children int) map[string]*tree.Run {
 	t.Helper()
 	opt := &tree.Options{Rules: &policy.Rules{Subagents: policy.Subagents{MaxChildren: 1 << 20}}}
@@ -32,7 +33,8 @@ func laneTrees(t testing.TB, children int) map[string]*tree.Run {
 		require.NoError(t, err)
 		for i := range children {
 			child := fmt.Sprint(name, i+1)
-			reply, err := tr.Decide(&tree.Spawn{Parent: root, ID: child, SessionID: "s", Task: "x"}, 1)
+			cmd := &tree.Spawn{Parent: root, ID: child, SessionID: "s", Task: "x"}
+			reply, err := tr.Decide(cmd, 1)
 			require.NoError(t, err)
 			runs[child] = reply.Run
 		}
@@ -40,7 +42,7 @@ func laneTrees(t testing.TB, children int) map[string]*tree.Run {
 	return runs
 }
 
-// laneLog notes who was granted a slot, in order.
+// laneLog keeps the names that were granted a slot, in order.
 type laneLog struct {
 	mu  sync.Mutex
 	got []string
@@ -68,7 +70,8 @@ func (g *laneLog) list() string {
 	return strings.Join(g.got, " ")
 }
 
-// First come first served within a requester, round robin over requesters, whichever tree they are of.
+// A lane serves in order of arrival within a requester and round robin over the requesters of all
+// trees.
 func TestLaneIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := laneTrees(t, 4)
@@ -116,7 +119,7 @@ func TestLaneDoesNotStarve(t *testing.T) {
 	})
 }
 
-// A slot is given to nobody while the lane is closed, and to no more than its limit when it opens.
+// A closed lane grants no slot, and a lane that opens grants no more than its limit.
 func TestLaneOpensAndCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := laneTrees(t, 5)
@@ -143,7 +146,7 @@ func TestLaneOpensAndCloses(t *testing.T) {
 	})
 }
 
-// Whoever goes away while waiting holds nothing, at whatever moment that is.
+// A caller that leaves while it waits holds no slot, at whatever moment it leaves.
 func TestLaneWaitersThatGoAway(t *testing.T) {
 	runs := laneTrees(t, 50)
 	l := NewLane(2)
@@ -189,7 +192,8 @@ func TestLaneWaitersThatGoAway(t *testing.T) {
 func TestLaneQueuesWithoutGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := laneTrees(t, 3000)
-		o := New(&Config{Go: func(func()) bool { return false }}, session.Must(session.MainKey("a")), nil)
+		cfg := &Config{Go: func(func()) bool { return false }}
+		o := New(cfg, session.Must(session.MainKey("a")), nil)
 		l := NewLane(8)
 		o.cfg.Lane = l
 		before := runtime.NumGoroutine()
@@ -207,12 +211,13 @@ func TestLaneQueuesWithoutGoroutines(t *testing.T) {
 	})
 }
 
-// Turns of top-level sessions take no slot; before the lane opens they wait like all others.
+// Turns of top-level sessions take no slot. Before the lane opens they wait like all others.
 func TestLaneMainsTakeNoSlot(t *testing.T) {
 	runs := laneTrees(t, 1)
 	l := NewLane(1)
 	granted := make(chan *tree.Run, 3)
-	o := New(&Config{Lane: l, Go: func(func()) bool { return true }}, session.Must(session.MainKey("a")), nil)
+	cfg := &Config{Lane: l, Go: func(func()) bool { return true }}
+	o := New(cfg, session.Must(session.MainKey("a")), nil)
 	require.False(t, l.ask(o, runs["a"]))
 	l.Open()
 	o.mu.Lock()

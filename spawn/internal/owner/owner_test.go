@@ -20,7 +20,7 @@ import (
 
 var top = session.Must(session.MainKey("main"))
 
-// world is an Executor that does nothing and notes everything.
+// world is an Executor that only records its calls.
 type world struct {
 	mu   sync.Mutex
 	did  []string
@@ -49,14 +49,16 @@ func (w *world) Start(_ uint64, _ *tree.Tree, r *tree.Run) {
 	w.note("start %s %d", r.Spec.Task, r.Open.N)
 }
 
-func (w *world) Cancel(r *tree.Run, n uint32)                { w.note("cancel %s %d", r.Spec.Task, n) }
+func (w *world) Cancel(r *tree.Run, n uint32) { w.note("cancel %s %d", r.Spec.Task, n) }
+
 func (w *world) Deliver(uint64, *tree.Tree, *tree.Entry)     { w.note("deliver") }
 func (w *world) Archive(_ uint64, _ *tree.Tree, r *tree.Run) { w.note("archive %s", r.Spec.Task) }
 func (w *world) Publish(_ *tree.Tree, facts []tree.Fact)     { w.note("publish %d", len(facts)) }
 func (w *world) Lost(_ error, conflict bool)                 { w.note("lost %v", conflict) }
 func (w *world) Stalled(err error)                           { w.note("stalled %v", err != nil) }
 
-func (w *world) Free(*tree.Run, uint32) bool { return false } // the lane gets it at once
+// Free leaves it to the owner to give the slot back.
+func (w *world) Free(*tree.Run, uint32) bool { return false }
 
 // process is what the owners of a test share.
 type process struct {
@@ -71,15 +73,18 @@ func newProcess(j session.Journal) *process {
 	p.alive.Store(true)
 	var ids atomic.Int64
 	p.cfg = Config{
-		Journal: j, Lane: NewLane(2), Writer: fmt.Sprintf("w%p", p), Rand: func() uint64 { return 7 },
+		Journal: j, Lane: NewLane(2), Writer: fmt.Sprintf("w%p", p),
+		Rand:  func() uint64 { return 7 },
 		NewID: func() string { return fmt.Sprint("id", ids.Add(1)) },
 		Go: func(f func()) bool {
 			p.all.Go(f)
 			return true
 		},
 		Active: p.alive.Load, Awake: p.alive.Load, Context: context.Background,
-		Fatal:   func(err error) { p.world.note("fatal %v", err) },
-		Options: &tree.Options{Rules: &policy.Rules{}, Grace: 10 * time.Second, ArchiveAfter: time.Hour},
+		Fatal: func(err error) { p.world.note("fatal %v", err) },
+		Options: &tree.Options{
+			Rules: &policy.Rules{}, Grace: 10 * time.Second, ArchiveAfter: time.Hour,
+		},
 	}
 	p.cfg.Lane.Open()
 	return p
@@ -89,11 +94,11 @@ func (p *process) owner() *Owner { return New(&p.cfg, top, p.world) }
 
 func (p *process) end(o *Owner) {
 	p.alive.Store(false)
-	o.Halt()
+	o.StopTimer()
 	p.all.Wait()
 }
 
-// journal counts appends, and does what a test tells it to.
+// journal counts appends and lets a test change what they do.
 type journal struct {
 	session.Journal
 	mu      sync.Mutex
@@ -103,7 +108,9 @@ type journal struct {
 	before  func(n int) error
 }
 
-func (j *journal) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (j *journal) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	j.mu.Lock()
 	j.appends++
 	n := j.appends
@@ -127,7 +134,16 @@ func spawnCmd(name string) *tree.Spawn {
 	return &tree.Spawn{Parent: top, ID: name, SessionID: "s", Key: name, Task: tree.Text(name)}
 }
 
-// Whatever comes while an append is under way is decided together and appended once; admission and start are one append.
+// postCmd posts message i to the top-level session.
+func postCmd(i int) *tree.Post { return &tree.Post{To: top, ID: fmt.Sprint(i), Text: "x"} }
+
+// doneCmd ends turn n of the top-level session.
+func doneCmd(n int) *tree.TurnDone {
+	return &tree.TurnDone{Run: top, N: uint32(n), Answer: &tree.Result{Text: "y"}}
+}
+
+// The owner decides together and appends once what arrives while an append is under way. Admission
+// and start of a run are one append.
 func TestBatchIsOneAppend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &journal{Journal: session.NewMemory().Journal, hold: make(chan struct{})}
@@ -158,7 +174,8 @@ func TestBatchIsOneAppend(t *testing.T) {
 	})
 }
 
-// An append whose acknowledgement is lost is found by its id: nothing is lost, nothing done twice.
+// The owner finds an append whose acknowledgement was lost by its id: nothing is lost or done
+// twice.
 func TestLostAcknowledgement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &journal{Journal: session.NewMemory().Journal}
@@ -209,7 +226,7 @@ var waysToFail = map[string]func() error{
 	"panic": func() error { panic("disk on fire") },
 }
 
-// An append that fails for a moment costs a moment: nobody hears of it, and no turn is cancelled.
+// An append that fails for a moment costs a moment: no caller is refused and no turn is cancelled.
 func TestAppendThatFailsForAMoment(t *testing.T) {
 	for name, how := range waysToFail {
 		t.Run(name, func(t *testing.T) {
@@ -224,15 +241,17 @@ func TestAppendThatFailsForAMoment(t *testing.T) {
 					require.EqualValues(t, 1, tr.Epoch())
 					require.Equal(t, 2, tr.Total())
 				}))
-				require.Equal(t, []string{"start a 1", "publish 3", "stalled true", "stalled false", "start b 1", "publish 2"}, p.world.list())
+				require.Equal(t, []string{
+					"start a 1", "publish 3", "stalled true", "stalled false", "start b 1", "publish 2",
+				}, p.world.list())
 				p.end(o)
 			})
 		})
 	}
 }
 
-// A journal that fails for long costs that long: whoever asks from outside is told, what the turns of the tree come to is kept, and all
-// of it happens when the journal is back.
+// A journal that fails for long costs that long: callers from outside are refused, the reports of
+// the tree's turns are kept, and all of it happens when the journal works again.
 func TestAppendThatFailsForLong(t *testing.T) {
 	for name, how := range waysToFail {
 		t.Run(name, func(t *testing.T) {
@@ -240,7 +259,8 @@ func TestAppendThatFailsForLong(t *testing.T) {
 				p, o, down := withChild(t, how)
 				a := childKey(t, o)
 				down.Store(true)
-				err := o.Do(t.Context(), spawnCmd("b"), nil) // decided, and not durable: it may happen yet
+				// The command is decided and not durable: it may still happen.
+				err := o.Do(t.Context(), spawnCmd("b"), nil)
 				require.ErrorIs(t, err, ErrUnconfirmed)
 				if name == "panic" {
 					var contained *PanicError
@@ -248,8 +268,11 @@ func TestAppendThatFailsForLong(t *testing.T) {
 				}
 				began := time.Now()
 				require.ErrorIs(t, o.Do(t.Context(), spawnCmd("c"), nil), ErrUnconfirmed)
-				require.ErrorIs(t, o.Do(t.Context(), nil, func(*tree.Tree, tree.Reply) { t.Error("it reads what is not durable") }), ErrUnconfirmed)
-				require.Less(t, time.Since(began), time.Second, "once it is known, everybody is told at once")
+				err = o.Do(t.Context(), nil, func(*tree.Tree, tree.Reply) {
+					t.Error("it reads what is not durable")
+				})
+				require.ErrorIs(t, err, ErrUnconfirmed)
+				require.Less(t, time.Since(began), time.Second, "later callers are refused at once")
 
 				o.Send(1, &tree.TurnDone{Run: a, N: 1, Answer: &tree.Result{Text: "done"}})
 				took := make(chan error, 1)
@@ -281,7 +304,8 @@ func childKey(t *testing.T, o *Owner) (k session.Key) {
 	return k
 }
 
-// Somebody else who takes the tree over while the journal fails has it; whoever waits is told.
+// Another owner that takes the tree over while the journal fails keeps it, and the waiting callers
+// are refused.
 func TestTakenOverWhileStalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, down := failing(waysToFail["error"])
@@ -309,7 +333,7 @@ func TestTakenOverWhileStalled(t *testing.T) {
 	})
 }
 
-// An attempt that was more successful than it seemed is found when the journal can be read again.
+// An append that succeeded although it returned an error is found once the journal can be read.
 func TestStalledBatchThatIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &blind{journal: &journal{Journal: session.NewMemory().Journal}}
@@ -339,14 +363,18 @@ type blind struct {
 	unread atomic.Bool
 }
 
-func (b *blind) Read(ctx context.Context, root session.Key, after session.Seq) iter.Seq2[session.Entry, error] {
+func (b *blind) Read(
+	ctx context.Context, root session.Key, after session.Seq,
+) iter.Seq2[session.Entry, error] {
 	if b.unread.Load() {
-		return func(yield func(session.Entry, error) bool) { yield(session.Entry{}, errors.New("unreadable")) }
+		return func(yield func(session.Entry, error) bool) {
+			yield(session.Entry{}, errors.New("unreadable"))
+		}
 	}
 	return b.journal.Read(ctx, root, after)
 }
 
-// A journal that will never take anything again loses the tree, and whoever runs it is told.
+// The owner discards the tree when the journal will never append again, and reports that as fatal.
 func TestJournalThatIsDead(t *testing.T) {
 	for name, dead := range map[string]error{"sync": session.ErrSync, "closed": session.ErrClosed} {
 		t.Run(name, func(t *testing.T) {
@@ -365,7 +393,8 @@ func TestJournalThatIsDead(t *testing.T) {
 	}
 }
 
-// Who loses the tree to somebody else keeps out of it until a caller wants something: the clock does not take it back.
+// An owner that lost the tree to another owner leaves it alone until a caller sends a command: the
+// clock does not take the tree back.
 func TestConflictYields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()
@@ -375,7 +404,8 @@ func TestConflictYields(t *testing.T) {
 			return o.Do(t.Context(), &tree.Post{To: top, ID: id, Text: "x"}, nil)
 		}
 		epoch := func(o *Owner) (n uint64) {
-			require.NoError(t, o.Do(t.Context(), nil, func(tr *tree.Tree, _ tree.Reply) { n = tr.Epoch() }))
+			err := o.Do(t.Context(), nil, func(tr *tree.Tree, _ tree.Reply) { n = tr.Epoch() })
+			require.NoError(t, err)
 			return n
 		}
 		require.NoError(t, post(mine, "1"))
@@ -399,7 +429,8 @@ func TestConflictYields(t *testing.T) {
 	})
 }
 
-// A former owner that appends once more while the tree is being opened does not scare the new one away: it tries again by itself.
+// A former owner that appends once more while the new owner opens the tree does not keep the new
+// one from it: the new owner tries again by itself.
 func TestFormerOwnerWhileOpening(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()
@@ -409,7 +440,8 @@ func TestFormerOwnerWhileOpening(t *testing.T) {
 		j := &journal{Journal: store.Journal}
 		j.before = func(n int) error { // between the reading and the first append
 			if n == 1 {
-				require.NoError(t, former.Do(context.WithoutCancel(t.Context()), &tree.Post{To: top, ID: "last", Text: "breath"}, nil))
+				post := &tree.Post{To: top, ID: "last", Text: "append"}
+				require.NoError(t, former.Do(context.WithoutCancel(t.Context()), post, nil))
 			}
 			return nil
 		}
@@ -427,25 +459,28 @@ func TestFormerOwnerWhileOpening(t *testing.T) {
 	})
 }
 
-// A tree in which nothing happens is let go, and read again when somebody wants it.
-func TestRest(t *testing.T) {
+// An idle tree leaves memory, and the next command reads it again.
+func TestUnload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProcess(session.NewMemory().Journal)
 		o := p.owner()
 		require.NoError(t, o.Do(t.Context(), spawnCmd("a"), nil))
 		time.Sleep(time.Hour)
-		o.Rest(time.Minute)
+		o.Unload(time.Minute)
 		synctest.Wait()
 		require.NotNil(t, o.tree, "a run is alive")
-		o.Send(o.gen, &tree.TurnDone{Run: session.Must(top.Child("main", "a")), N: 1, Answer: &tree.Result{Text: "x"}})
-		o.Rest(time.Minute)
+		a := session.Must(top.Child("main", "a"))
+		o.Send(o.gen, &tree.TurnDone{Run: a, N: 1, Answer: &tree.Result{Text: "x"}})
+		o.Unload(time.Minute)
 		synctest.Wait()
 		require.NotNil(t, o.tree, "it was used a moment ago")
 		time.Sleep(2 * time.Minute)
-		o.Rest(time.Minute)
+		o.Unload(time.Minute)
 		synctest.Wait()
 		require.Nil(t, o.tree)
-		require.NoError(t, o.Do(t.Context(), nil, func(tr *tree.Tree, _ tree.Reply) { require.Equal(t, 1, tr.Total()) }))
+		require.NoError(t, o.Do(t.Context(), nil, func(tr *tree.Tree, _ tree.Reply) {
+			require.Equal(t, 1, tr.Total())
+		}))
 		p.end(o)
 	})
 }
@@ -468,9 +503,9 @@ func TestCompact(t *testing.T) {
 		}
 		o := p.owner()
 		for i := range 600 {
-			require.NoError(t, o.Do(t.Context(), &tree.Post{To: top, ID: fmt.Sprint(i), Text: "x"}, nil))
+			require.NoError(t, o.Do(t.Context(), postCmd(i), nil))
 			synctest.Wait()
-			o.Send(o.gen, &tree.TurnDone{Run: top, N: uint32(i + 1), Answer: &tree.Result{Text: "y"}})
+			o.Send(o.gen, doneCmd(i+1))
 			synctest.Wait()
 		}
 		entries, snapshots := 0, 0
@@ -485,7 +520,9 @@ func TestCompact(t *testing.T) {
 		require.Equal(t, 1, snapshots)
 		require.Less(t, entries, 1800)
 		require.Positive(t, verified)
-		require.NoError(t, o.Do(t.Context(), &tree.Post{To: top, ID: "0", Text: "x"}, func(_ *tree.Tree, r tree.Reply) { require.True(t, r.Existing) }))
+		require.NoError(t, o.Do(t.Context(), postCmd(0), func(_ *tree.Tree, r tree.Reply) {
+			require.True(t, r.Existing)
+		}))
 		p.end(o)
 	})
 }

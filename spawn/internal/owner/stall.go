@@ -9,53 +9,64 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// A stall is what an owner keeps while the journal takes nothing: the batch that it did not take, which the tree in memory is ahead by,
-// and who waits. Nothing more is decided until the batch is durable, and nothing of it is seen; turns go on, and what they come to is
-// held. So a disk that is full for an hour costs an hour, and no work.
+// A stall is the state of an owner whose journal fails to append but may recover. It keeps the
+// batch that was not appended, which the tree in memory has already applied, and the calls that
+// wait for it.
+//
+// While the owner is stalled it decides nothing and shows nothing of the batch. Turns go on, and
+// the owner holds what they report. So a disk that is full for an hour costs an hour and loses no
+// work. The stall ends when the batch is durable, or when its append fails for good and the tree is
+// discarded.
 type stall struct {
-	err     error // why
+	err     error // of the last attempt
 	batch   session.Batch
 	facts   []tree.Fact
 	effects []tree.Effect
-	calls   []*call // decided, to be answered once the batch is durable
-	held    []*call // to be decided then
-	tries   int     // how often it was tried again because time had passed
+	calls   []*call // decided with the batch; answered once it is durable
+	held    []*call // arrived later; decided once the batch is durable
+	retries int     // attempts that the timer made, up to maxRetriesBeforeRefusal
 }
 
-// patience is how often an append is tried again before whoever asks from outside is told: one and a half seconds.
-const patience = 5
+// maxRetriesBeforeRefusal is after how many retries by the timer the callers that cannot wait out a
+// stall are refused. With the backoff of the owner that is after about one and a half seconds.
+const maxRetriesBeforeRefusal = 5
 
-// final reports whether an append that failed will never succeed.
-func final(err error) bool {
-	if contained(err) {
+// permanent reports whether an append that failed with err will never succeed.
+func permanent(err error) bool {
+	if isPanic(err) {
 		return false
 	}
-	return errors.Is(err, session.ErrConflict) || errors.Is(err, session.ErrInvalidBatch) || dead(err)
+	return errors.Is(err, session.ErrConflict) || errors.Is(err, session.ErrInvalidBatch) ||
+		journalDead(err)
 }
 
-// contained reports whether err is a panic, which says nothing of what has happened, whatever its value is.
-func contained(err error) bool {
+// isPanic reports whether err is a recovered panic. A panic does not tell what has happened, even
+// if its value is an error that otherwise would.
+func isPanic(err error) bool {
 	var p *PanicError
 	return errors.As(err, &p)
 }
 
-// dead reports whether the journal takes nothing any more, from anybody.
-func dead(err error) bool {
-	return !contained(err) && (errors.Is(err, session.ErrSync) || errors.Is(err, session.ErrClosed))
+// journalDead reports whether err says that the journal will never append again, for any owner.
+func journalDead(err error) bool {
+	return !isPanic(err) && (errors.Is(err, session.ErrSync) || errors.Is(err, session.ErrClosed))
 }
 
-// own reports whether a call comes from the tree's own turns and deliveries, or from somebody who waits anyway: it waits for as long as
-// it takes.
-func (c *call) own() bool {
-	return !c.timer && c.rest == 0 && (c.done == nil || c.gen != 0 || c.patient)
+// waitsOutStall reports whether a call waits for as long as a stall lasts. The calls of the tree's
+// own turns and deliveries do, and so do those of [Owner.Await].
+func (c *call) waitsOutStall() bool {
+	return !c.timer && c.unloadAfter == 0 && (c.done == nil || c.gen != 0 || c.await)
 }
 
-// stall keeps a batch that the journal did not take.
-func (o *Owner) stall(err error, b session.Batch, facts []tree.Fact, effects []tree.Effect, batch []*call) {
+// stall begins a stall with a batch whose append failed with err. Calls that the tree refused have
+// changed nothing, so they are answered at once.
+func (o *Owner) stall(
+	err error, b session.Batch, facts []tree.Fact, effects []tree.Effect, batch []*call,
+) {
 	s := &stall{err: err, batch: b, facts: facts, effects: effects}
 	for _, c := range batch {
 		if c.done != nil && c.err != nil {
-			o.finish(c) // it was refused, and that has changed nothing
+			o.finish(c)
 		} else {
 			s.calls = append(s.calls, c)
 		}
@@ -64,18 +75,20 @@ func (o *Owner) stall(err error, b session.Batch, facts []tree.Fact, effects []t
 	o.waiting.Store(true)
 	o.exec.Stalled(err)
 	if !o.retry() {
-		o.sendAway(patience)
+		o.refuseWaiting(maxRetriesBeforeRefusal)
 	}
 }
 
-// resume tries to append what the journal did not take, if there is a reason to. It returns what can be decided now: nothing, as
-// long as that fails.
+// resume is the beginning of a round while the owner is stalled. It appends the kept batch again if
+// the timer fired or a caller from outside asks; reports of turns and deliveries alone do not cause
+// an attempt. If the batch is durable now, resume acts on it and returns the calls to decide: those
+// that were held, then the new batch. Otherwise it holds the new batch and returns nil.
 func (o *Owner) resume(ctx context.Context, batch []*call) []*call {
 	s := o.stalled
 	if len(batch) == 0 {
 		return nil
 	}
-	tried := slices.ContainsFunc(batch, func(c *call) bool { return !c.own() })
+	tried := slices.ContainsFunc(batch, func(c *call) bool { return !c.waitsOutStall() })
 	if tried {
 		s.err = o.append(ctx, s.batch)
 	}
@@ -87,40 +100,43 @@ func (o *Owner) resume(ctx context.Context, batch []*call) []*call {
 		o.answer(s.calls)
 		o.wakeAt = 0
 		return append(s.held, batch...)
-	case final(s.err):
+	case permanent(s.err):
 		o.unstall()
-		o.drop(s.err, s.effects, slices.Concat(s.calls, s.held, batch))
+		o.failBatch(s.err, s.effects, slices.Concat(s.calls, s.held, batch))
 		return nil
 	}
-	tries := 0
+	retries := 0
 	for _, c := range batch {
 		switch {
 		case c.timer:
-			tries++
+			retries++
 			o.finish(c)
-		case c.rest > 0:
+		case c.unloadAfter > 0:
 			o.finish(c)
 		default:
 			s.held = append(s.held, c)
 		}
 	}
-	if tries > 0 && !o.retry() { // whoever asks in between puts nothing off
-		tries = patience
+	if retries > 0 && !o.retry() { // only the timer re-arms it: a caller does not postpone a retry
+		retries = maxRetriesBeforeRefusal
 	}
-	o.sendAway(tries)
+	o.refuseWaiting(retries)
 	return nil
 }
 
-// sendAway tells whoever asks from outside, once it has been tried again often enough. What was decided for them may still happen.
-func (o *Owner) sendAway(tries int) {
+// refuseWaiting adds to the retries of the stall. From maxRetriesBeforeRefusal on it refuses every
+// waiting call that does not wait out the stall. What was decided for such a call may still happen,
+// which is what ErrUnconfirmed says.
+func (o *Owner) refuseWaiting(retries int) {
 	s := o.stalled
-	if s.tries = min(s.tries+tries, patience); s.tries < patience {
+	s.retries = min(s.retries+retries, maxRetriesBeforeRefusal)
+	if s.retries < maxRetriesBeforeRefusal {
 		return
 	}
 	for _, list := range []*[]*call{&s.calls, &s.held} {
 		kept := (*list)[:0]
 		for _, c := range *list {
-			if c.own() || c.timer {
+			if c.waitsOutStall() || c.timer {
 				kept = append(kept, c)
 			} else {
 				o.refuse([]*call{c}, s.err)
@@ -131,7 +147,8 @@ func (o *Owner) sendAway(tries int) {
 	}
 }
 
-// Waiting reports whether something waits for the journal to take it.
+// Waiting reports whether the owner is stalled: a batch waits for the journal to take it. Waiting
+// may be called concurrently.
 func (o *Owner) Waiting() bool { return o.waiting.Load() }
 
 func (o *Owner) unstall() { o.stalled = nil }

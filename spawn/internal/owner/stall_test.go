@@ -15,7 +15,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// Whoever asks while others ask too is told after a second and a half as well.
+// A caller among many others is refused after a second and a half as well.
 func TestStalledCallersAreToldInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, o, down := withChild(t, waysToFail["error"])
@@ -45,7 +45,7 @@ func TestStalledCallersAreToldInTime(t *testing.T) {
 	})
 }
 
-// So is each of eight that ask at once.
+// Each of eight callers at once is refused in time.
 func TestStalledBurstIsToldInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, o, down := withChild(t, waysToFail["error"])
@@ -66,7 +66,7 @@ func TestStalledBurstIsToldInTime(t *testing.T) {
 	})
 }
 
-// Whoever lost a tree and has it back looks at it when it is due.
+// An owner that lost a tree and has it back sets the timer for it.
 func TestTimerAfterTheTreeWasLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()
@@ -74,10 +74,11 @@ func TestTimerAfterTheTreeWasLost(t *testing.T) {
 		mine, theirs := p.owner(), q.owner()
 		require.NoError(t, mine.Do(t.Context(), spawnCmd("a"), nil))
 		a := childKey(t, mine)
-		require.NoError(t, mine.DoTurn(t.Context(), 1, &tree.TurnDone{Run: a, N: 1, Answer: &tree.Result{Text: "x"}}, nil))
-		require.NoError(t, theirs.Do(t.Context(), &tree.Post{To: top, ID: "1", Text: "x"}, nil))
+		done := &tree.TurnDone{Run: a, N: 1, Answer: &tree.Result{Text: "x"}}
+		require.NoError(t, mine.DoTurn(t.Context(), 1, done, nil))
+		require.NoError(t, theirs.Do(t.Context(), postCmd(1), nil))
 		q.end(theirs)
-		post := func() error { return mine.Do(t.Context(), &tree.Post{To: top, ID: "2", Text: "x"}, nil) }
+		post := func() error { return mine.Do(t.Context(), postCmd(2), nil) }
 		require.ErrorIs(t, post(), ErrUnconfirmed)
 		require.NoError(t, post())
 		time.Sleep(2 * time.Hour)
@@ -100,19 +101,23 @@ func TestBatchThatIsNeverTaken(t *testing.T) {
 	})
 }
 
+// choosy is a journal that never takes the task "poison".
 type choosy struct{ session.Journal }
 
-func (c *choosy) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (c *choosy) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	for _, e := range b.Entries {
-		if f, err := tree.FactOf(e.Payload); err == nil && f.Kind == tree.Admitted && f.Spec.Task == "poison" {
+		f, err := tree.FactOf(e.Payload)
+		if err == nil && f.Kind == tree.Admitted && f.Spec.Task == "poison" {
 			return 0, fmt.Errorf("too large: %w", session.ErrInvalidBatch)
 		}
 	}
 	return c.Journal.Append(ctx, root, after, b)
 }
 
-// A panic says nothing of what has happened, whatever it is called.
-func TestPanicIsNoConflict(t *testing.T) {
+// A panic with the value ErrConflict is not a conflict: it does not tell what has happened.
+func TestPanicIsNotAConflict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, down := failing(func() error { panic(fmt.Errorf("driver: %w", session.ErrConflict)) })
 		p := newProcess(j)
@@ -126,7 +131,7 @@ func TestPanicIsNoConflict(t *testing.T) {
 	})
 }
 
-// One that comes after the batch was taken does not hide that.
+// A panic that comes after the batch was appended does not hide that it was.
 func TestPanicBehindSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &journal{Journal: session.NewMemory().Journal}
@@ -144,7 +149,8 @@ func TestPanicBehindSuccess(t *testing.T) {
 	})
 }
 
-// A snapshot that the journal does not take at first, or takes in silence, is the log from then on; what rests or ticks meanwhile changes nothing.
+// A snapshot whose append fails at first, or succeeds with an error, is the log from then on.
+// Unloading and ticking meanwhile changes nothing.
 func TestCompactionThatStalls(t *testing.T) {
 	for _, how := range []string{"fail", "lose"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -164,15 +170,15 @@ func TestCompactionThatStalls(t *testing.T) {
 			}
 			o := p.owner()
 			for i := range 400 {
-				for o.Do(t.Context(), &tree.Post{To: top, ID: fmt.Sprint(i), Text: "x"}, nil) != nil {
-					o.Rest(0)
+				for o.Do(t.Context(), postCmd(i), nil) != nil {
+					o.Unload(0)
 					o.Tick()
-					o.Rest(0)
+					o.Unload(0)
 					time.Sleep(time.Second)
 					down.Store(false)
 				}
 				synctest.Wait()
-				o.Send(o.gen, &tree.TurnDone{Run: top, N: uint32(i + 1), Answer: &tree.Result{Text: "y"}})
+				o.Send(o.gen, doneCmd(i+1))
 				synctest.Wait()
 			}
 			require.True(t, done.Load())
@@ -182,13 +188,17 @@ func TestCompactionThatStalls(t *testing.T) {
 	}
 }
 
+// resetFails is a journal whose appends of snapshots fail while down is set, with lose after they
+// have happened. It sets done at the first attempt.
 type resetFails struct {
 	session.Journal
 	down, done *atomic.Bool
 	lose       bool
 }
 
-func (r *resetFails) Append(ctx context.Context, root session.Key, after session.Seq, b session.Batch) (session.Seq, error) {
+func (r *resetFails) Append(
+	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+) (session.Seq, error) {
 	if b.Reset {
 		r.done.Store(true)
 	}
@@ -201,7 +211,7 @@ func (r *resetFails) Append(ctx context.Context, root session.Key, after session
 	return r.Journal.Append(ctx, root, after, b)
 }
 
-// An abandoned Take consumes nothing.
+// A Take whose caller has left consumes no input.
 func TestAbandonedTakeConsumesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, down := failing(waysToFail["error"])
@@ -217,8 +227,9 @@ func TestAbandonedTakeConsumesNothing(t *testing.T) {
 		down.Store(false)
 		time.Sleep(time.Minute)
 		seen := 0
-		require.NoError(t, o.DoTurn(t.Context(), 1, tree.Take{Run: top, N: 1}, func(_ *tree.Tree, r tree.Reply) { seen = len(r.Inputs) }))
-		require.Equal(t, 1, seen, "the message was consumed and nobody has read it")
+		count := func(_ *tree.Tree, r tree.Reply) { seen = len(r.Inputs) }
+		require.NoError(t, o.DoTurn(t.Context(), 1, tree.Take{Run: top, N: 1}, count))
+		require.Equal(t, 1, seen, "the message was consumed without a reader")
 		p.end(o)
 	})
 }

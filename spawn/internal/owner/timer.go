@@ -6,24 +6,28 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// Pauses before a tree that was lost is read again, or an append that failed is tried again.
+// The pause before a discarded tree is read again, or a failed append is tried again. It begins
+// with FirstBackoff and doubles with every failure up to maxBackoff. A successful append resets it.
 const (
 	FirstBackoff = 50 * time.Millisecond
-	lastBackoff  = 5 * time.Second
+	maxBackoff   = 5 * time.Second
 )
 
-// retry has the tree looked at again after a pause, or returns false if nobody wants that.
+// retry arms the timer for another look at the tree after the current backoff. It returns false,
+// and arms nothing, if the supervisor no longer wants that: it is not active, and no stall has to
+// be brought to its end.
 func (o *Owner) retry() bool {
 	if !o.cfg.Active() && (o.stalled == nil || !o.cfg.Awake()) {
 		return false
 	}
-	o.backoff = min(max(2*o.backoff, FirstBackoff), lastBackoff)
+	o.backoff = min(max(2*o.backoff, FirstBackoff), maxBackoff)
 	o.wakeAt = 0
 	o.setTimer(o.backoff)
 	return true
 }
 
-// schedule keeps the one timer of the tree.
+// schedule sets the one timer of the owner to the time at which the tree next wants a Tick, or
+// stops it if there is none. It does nothing for an inactive supervisor.
 func (o *Owner) schedule() {
 	if o.tree == nil || !o.cfg.Active() {
 		return
@@ -34,7 +38,7 @@ func (o *Owner) schedule() {
 	}
 	o.wakeAt = at
 	if at == 0 {
-		o.Halt()
+		o.StopTimer()
 		return
 	}
 	o.setTimer(time.Until(time.Unix(0, at)))
@@ -51,31 +55,40 @@ func (o *Owner) setTimer(d time.Duration) {
 	o.timer.Reset(d)
 }
 
-// Tick lets the tree see what time it is.
+// Tick tells the tree that time has passed. It does not wait. It does nothing if the supervisor is
+// not active, unless a stalled batch waits to be tried again. Tick may be called concurrently.
 func (o *Owner) Tick() {
-	if o.cfg.Active() || o.waiting.Load() {
-		o.enqueue(&call{timer: true, cmd: tree.Tick{Rand: o.cfg.Rand()}, read: func(*tree.Tree, tree.Reply) { o.wakeAt = 0 }})
+	if !o.cfg.Active() && !o.waiting.Load() {
+		return
 	}
+	o.enqueue(&call{
+		timer: true, cmd: tree.Tick{Rand: o.cfg.Rand()},
+		read: func(*tree.Tree, tree.Reply) { o.wakeAt = 0 },
+	})
 }
 
-// Rest lets a tree go from memory in which nothing is under way and of which nobody has wanted anything for so long. The next
-// command, or the time at which it is due, opens it again.
-func (o *Owner) Rest(idle time.Duration) {
-	o.enqueue(&call{rest: idle})
+// Unload releases the memory of the tree if it is idle and has had no command for at least the
+// duration idle. It does not wait. The next command opens the tree again, and so does the
+// supervisor when the tree is due. Unload may be called concurrently.
+func (o *Owner) Unload(idle time.Duration) {
+	o.enqueue(&call{unloadAfter: idle})
 }
 
-func (o *Owner) rest(idle time.Duration) {
-	if o.tree == nil || !o.tree.Idle() || o.tree.Archiving() || time.Since(o.used) < idle {
+// unload is Unload in the goroutine that drains the queue. The incarnation ends with the tree.
+func (o *Owner) unload(idle time.Duration) {
+	if o.tree == nil || !o.tree.Idle() || o.tree.Archiving() || time.Since(o.lastUsed) < idle {
 		return
 	}
 	o.tree, o.last = nil, 0
 	o.gen++
 	o.wakeAt = 0
-	o.Halt()
+	o.StopTimer()
 }
 
-// Halt stops the timer. The caller has seen to it that nothing is enqueued any more.
-func (o *Owner) Halt() {
+// StopTimer stops the timer. A round that is under way may set it again, so a caller that shuts
+// down must first see to it that nothing is enqueued any more. StopTimer may be called
+// concurrently.
+func (o *Owner) StopTimer() {
 	o.timerMu.Lock()
 	defer o.timerMu.Unlock()
 	if o.timer != nil {

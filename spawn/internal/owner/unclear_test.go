@@ -11,7 +11,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// After an append whose outcome is unclear, what somebody else has appended meanwhile is not taken for one's own.
+// After an append whose outcome is unclear, the owner does not take for its own what another owner
+// has appended meanwhile.
 func TestLostAcknowledgementBesideAnotherOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := session.NewMemory().Journal
@@ -20,7 +21,8 @@ func TestLostAcknowledgementBesideAnotherOwner(t *testing.T) {
 		j := &journal{Journal: inner}
 		j.before = func(n int) error {
 			if n == 2 {
-				require.NoError(t, rival.Do(t.Context(), &tree.Post{To: top, ID: "2", Text: "y"}, nil))
+				post := &tree.Post{To: top, ID: "2", Text: "y"}
+				require.NoError(t, rival.Do(t.Context(), post, nil))
 				return errors.New("unclear")
 			}
 			return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A CorruptError is a fact that cannot have happened to the tree it is applied to.
+// A CorruptError is a fact that cannot have happened to the tree that it is applied to.
 type CorruptError struct {
 	Kind   Kind
 	Run    session.Key
@@ -17,10 +17,13 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("spawn: journal is corrupt: %v of %q: %s", e.Kind, e.Run, e.Reason)
 }
 
-// Apply folds one fact into the tree. It is the only writer of folded state. The tree keeps what the fact points to, except
-// that a Snapshot without an image gets one.
+// Apply folds one fact into the tree. It is the only writer of folded state. The tree keeps what
+// the fact points to, so the caller must not change that; a Snapshot without an image is given one.
+//
+// Apply returns a *CorruptError or a *TransitionError for a fact that does not fit. The tree is not
+// usable after that.
 func (t *Tree) Apply(f *Fact) error {
-	t.since++
+	t.sinceSnapshot++
 	switch f.Kind {
 	case Opened:
 		return t.applyOpened(f)
@@ -30,7 +33,7 @@ func (t *Tree) Apply(f *Fact) error {
 		return t.applySnapshot(f)
 	case Delivered, Deferred, Blocked, Revived, Dismissed, Redirected:
 		return t.applyOutbox(f)
-	default: // the others happened to one session
+	default: // the other facts happened to one session
 	}
 	r := t.find(f.Run)
 	if r == nil {
@@ -62,8 +65,9 @@ func (t *Tree) Apply(f *Fact) error {
 	return nil
 }
 
-func (r *Run) to(s State) error {
-	if !next[r.State].has(s) {
+// transition moves r to a state that the transition table allows.
+func (r *Run) transition(s State) error {
+	if !transitions[r.State].has(s) {
 		return &TransitionError{Run: r.Key().String(), From: r.State, To: s}
 	}
 	r.State = s
@@ -109,10 +113,12 @@ func (t *Tree) applyPosted(r *Run, f *Fact) error {
 		return &CorruptError{f.Kind, f.Run, fmt.Sprintf("input %d after %d", f.Ord, r.NextOrd)}
 	}
 	r.NextOrd = f.Ord
-	r.Inbox = append(r.Inbox, Input{Ord: f.Ord, Class: f.Class, At: f.At, ID: f.ID, Text: f.Text, From: f.From, Route: f.Route})
+	r.Inbox = append(r.Inbox, Input{
+		Ord: f.Ord, Class: f.Class, At: f.At, ID: f.ID, Text: f.Text, From: f.From, Route: f.Route,
+	})
 	r.count(f.Class, 1)
 	if f.Class == Control {
-		r.steered(f.From, f.At)
+		r.recordSteer(f.From, f.At)
 	}
 	if f.ID != "" {
 		t.posts[postKey{f.Run, f.ID}] = f.At + int64(KeyWindow)
@@ -125,9 +131,10 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	case r.Open != nil || f.N != r.Turns+1:
 		return &CorruptError{f.Kind, f.Run, fmt.Sprintf("turn %d after %d", f.N, r.Turns)}
 	case f.Ord < r.Consumed || f.Ord > r.NextOrd:
-		return &CorruptError{f.Kind, f.Run, fmt.Sprintf("it consumes up to %d of %d", f.Ord, r.NextOrd)}
+		reason := fmt.Sprintf("it consumes up to %d of %d", f.Ord, r.NextOrd)
+		return &CorruptError{f.Kind, f.Run, reason}
 	}
-	if err := r.to(Running); err != nil {
+	if err := r.transition(Running); err != nil {
 		return err
 	}
 	first := r.Consumed + 1
@@ -136,8 +143,8 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	r.Open = &r.open
 	r.TurnCancelled, r.asked, r.cancelled = false, false, false
 	t.turns++
-	charge(r, f.Budget)
-	t.route(r, f.Ord)
+	addCharge(r, f.Budget)
+	t.applyRoute(r, f.Ord)
 	r.consume(f.Ord)
 	if r.Join != nil && r.Join.Ready(f.At) {
 		r.Join = nil
@@ -145,12 +152,13 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	if r.Started == 0 {
 		r.Started, r.Deadline = f.At, f.Until
 	}
-	t.arm(r)
+	t.armTimer(r)
 	return nil
 }
 
-// route notes where the answer to the inputs up to an ordinal goes: where the last of them came from that says so.
-func (t *Tree) route(r *Run, through uint32) {
+// applyRoute sets where the answer to the inputs up to an ordinal goes: to the route of the last of
+// them that has one. A completion has the route of the child's Spec.
+func (t *Tree) applyRoute(r *Run, through uint32) {
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
 		if in.Ord > through {
@@ -167,7 +175,8 @@ func (t *Tree) route(r *Run, through uint32) {
 	}
 }
 
-// consume takes the inputs up to an ordinal off the counts. They stay in the inbox until the turn has ended.
+// consume takes the inputs up to an ordinal off the counts of unread inputs. They stay in the inbox
+// until the turn has ended.
 func (r *Run) consume(through uint32) {
 	from := r.Consumed
 	if r.Open != nil && r.Open.Through > from && r.Open.Through < through {
@@ -183,13 +192,15 @@ func (r *Run) consume(through uint32) {
 	}
 }
 
+// applyTurn folds a fact about the turn under way, which Apply has checked to be turn N.
 func (t *Tree) applyTurn(r *Run, f *Fact) error {
 	switch f.Kind {
 	case Taken:
 		if f.Ord < r.Open.Through || f.Ord > r.NextOrd {
-			return &CorruptError{f.Kind, f.Run, fmt.Sprintf("it consumes up to %d of %d", f.Ord, r.NextOrd)}
+			reason := fmt.Sprintf("it consumes up to %d of %d", f.Ord, r.NextOrd)
+			return &CorruptError{f.Kind, f.Run, reason}
 		}
-		t.route(r, f.Ord)
+		t.applyRoute(r, f.Ord)
 		r.consume(f.Ord)
 		r.Open.Through = f.Ord
 	case TurnCancelled:
@@ -197,10 +208,10 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 		if r.Grace == 0 || f.Until < r.Grace {
 			r.Grace = f.Until
 		}
-		t.arm(r)
+		t.armTimer(r)
 	case Reserved:
 		r.Open.Reserve = r.Open.Reserve.add(f.Budget)
-		charge(r, f.Budget)
+		addCharge(r, f.Budget)
 	case TurnEnded:
 		return t.applyTurnEnded(r, f)
 	default: // Apply sends no others here
@@ -208,42 +219,44 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 	return nil
 }
 
+// applyTurnEnded folds the end of a turn. A turn that crashed has consumed nothing and keeps its
+// charge, because what it used is not known.
 func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	open := r.Open
 	r.Open, r.Grace = nil, 0
 	t.turns--
 	r.Retry = false
 	if f.Flags&FlagCrashed == 0 {
-		t.drop(r, open.Through)
+		t.dropInputs(r, open.Through)
 		r.Consumed = open.Through
 		used := Budget{Turns: 1}
 		if f.Answer != nil {
 			used = used.add(f.Answer.Usage.Charge())
 		}
 		if f.Flags&FlagCut != 0 {
-			used = open.Reserve // what a turn that was cut still consumes is not known
+			used = open.Reserve // what a cut turn still consumes is not known
 		}
-		charge(r, used.sub(open.Reserve))
+		addCharge(r, used.sub(open.Reserve))
 	} else {
 		r.Retry = r.IsRoot()
 	}
 	r.recount()
-	t.answer(r, f)
+	t.applyAnswer(r, f)
 	if f.Join != nil {
 		j := *f.Join
 		r.Join = &j
 	}
 	if r.State == Running {
-		if err := r.to(Waiting); err != nil {
+		if err := r.transition(Waiting); err != nil {
 			return err
 		}
 	}
-	t.arm(r)
+	t.armTimer(r)
 	return nil
 }
 
-// answer takes over what a turn came back with.
-func (t *Tree) answer(r *Run, f *Fact) {
+// applyAnswer folds what a turn returned: its usage, its answer, and a reply for the outbox.
+func (t *Tree) applyAnswer(r *Run, f *Fact) {
 	a := f.Answer
 	if f.Num > r.Pos {
 		r.Pos = f.Num
@@ -251,48 +264,56 @@ func (t *Tree) answer(r *Run, f *Fact) {
 	if a != nil {
 		r.Usage = r.Usage.add(a.Usage)
 		silent := f.Flags&FlagSilent != 0
-		// A later turn that stays silent does not take back what an earlier one answered, unless it says so.
+		// A later turn that stays silent does not withdraw an earlier answer, unless it says so.
 		if !silent || f.Flags&FlagSkip != 0 || r.Answer == nil || r.Answer.Text == "" {
-			if r.Answer == nil || silent || a.Text != "" || a.JSON != "" || len(a.Files) > 0 || a.Fallback != "" {
+			if r.Answer == nil || silent || a.answers() {
 				r.Answer, r.Silent = a, silent
 			}
 		}
 	}
 	if f.Flags&FlagReply != 0 {
 		t.addEntry(&Entry{
-			Run: r.Key(), To: r.Key(), Reply: true, Failed: f.State != OK, Text: a.Reply, Route: f.Route,
+			Run: r.Key(), To: r.Key(), Reply: true, Failed: f.State != OK,
+			Text: a.Reply, Route: f.Route,
 			Created: f.At, Due: f.At,
 		})
 	}
 }
 
-// drop removes the inputs up to an ordinal from the inbox.
-func (t *Tree) drop(r *Run, through uint32) {
+// answers reports whether a result holds anything to announce.
+func (a *Result) answers() bool {
+	return a.Text != "" || a.JSON != "" || len(a.Files) > 0 || a.Fallback != ""
+}
+
+// dropInputs removes the inputs up to an ordinal from the inbox.
+func (t *Tree) dropInputs(r *Run, through uint32) {
 	n := 0
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
 		if in.Ord > through {
 			break
 		}
-		t.release(in)
+		t.releaseCompletion(in)
 		n++
 	}
-	t.keep(r, r.Inbox[n:])
+	t.setInbox(r, r.Inbox[n:])
 }
 
-// release says that a completion no longer waits.
-func (t *Tree) release(in *Input) {
+// releaseCompletion records that a completion no longer waits to be read, so that its run may be
+// archived.
+func (t *Tree) releaseCompletion(in *Input) {
 	if in.Class != Completion {
 		return
 	}
 	if c := t.find(in.From); c != nil {
 		c.held = false
-		t.arm(c)
+		t.armTimer(c)
 		t.touch(c)
 	}
 }
 
-func (t *Tree) keep(r *Run, rest []Input) {
+// setInbox sets the inbox to a copy of rest, which frees the memory of consumed inputs.
+func (t *Tree) setInbox(r *Run, rest []Input) {
 	if len(rest) == 0 {
 		r.Inbox = nil
 		return
@@ -304,14 +325,14 @@ func (t *Tree) applyStopRequested(r *Run, f *Fact) error {
 	if r.Cause != NoCause {
 		return &CorruptError{f.Kind, f.Run, "it has a cause to end already: " + r.Cause.String()}
 	}
-	if err := r.to(Stopping); err != nil {
+	if err := r.transition(Stopping); err != nil {
 		return err
 	}
 	r.Cause, r.Reason, r.Quiet = f.Cause, f.Text, f.Flags&FlagQuiet != 0
 	if r.Open != nil && (r.Grace == 0 || f.Until < r.Grace) {
-		r.Grace = f.Until // CancelTurn may have set an earlier one
+		r.Grace = f.Until // CancelTurn may have set an earlier time
 	}
-	t.arm(r)
+	t.armTimer(r)
 	return nil
 }
 
@@ -322,7 +343,7 @@ func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
 	case r.Open != nil || r.live > 0:
 		return &CorruptError{f.Kind, f.Run, "it has a turn or a descendant that is alive"}
 	}
-	if err := r.to(f.State); err != nil {
+	if err := r.transition(f.State); err != nil {
 		return err
 	}
 	p := r.Parent
@@ -330,62 +351,65 @@ func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
 	p.live--
 	t.live--
 	r.Siblings = uint32(p.live)
-	if p.Join != nil && p.Join.has(r.Key()) {
+	if p.Join != nil && p.Join.contains(r.Key()) {
 		p.Join.Count(f.State)
 	}
-	t.settleInbox(r, f)
+	t.forwardCompletions(r, f)
 	if f.Flags&FlagTell != 0 {
-		t.complete(r.Key(), f)
+		t.sendCompletion(r.Key(), f)
 	}
-	t.arm(r)
+	t.armTimer(r)
 	t.touch(p)
 	return nil
 }
 
-// complete tells the requester of the run that f ends of a child's end: in its inbox, or through the outbox.
-func (t *Tree) complete(child session.Key, f *Fact) {
+// sendCompletion tells the requester of the run that f ends of the end of child, which is that run
+// or one below it: through the outbox with FlagOut, else in the inbox.
+func (t *Tree) sendCompletion(child session.Key, f *Fact) {
 	to := t.find(f.Run).Parent
 	if f.Flags&FlagOut != 0 {
 		t.addEntry(&Entry{Run: child, To: to.Key(), Created: f.At, Due: f.At})
-		t.hold(child)
+		t.holdCompletion(child)
 		return
 	}
-	t.tell(to, child, f.At)
+	t.postCompletion(to, child, f.At)
 }
 
-// settleInbox decides what becomes of what a run that ends has not read: completions move up unless the run was stopped;
-// everything else is missed.
-func (t *Tree) settleInbox(r *Run, f *Fact) {
+// forwardCompletions empties the inbox of a run that ends. Unread completions move up to its
+// requester, unless the run or its requester was stopped. Other unread inputs are lost.
+func (t *Tree) forwardCompletions(r *Run, f *Fact) {
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
 		if in.Class != Completion {
 			continue
 		}
 		if f.State == Cancelled || r.Parent.Cause == Stopped {
-			t.release(in)
+			t.releaseCompletion(in)
 			continue
 		}
-		t.complete(in.From, f)
+		t.sendCompletion(in.From, f)
 	}
 	r.Inbox = nil
 	r.recount()
 }
 
-func (t *Tree) tell(to *Run, child session.Key, at int64) {
+// postCompletion adds the completion of child to an inbox.
+func (t *Tree) postCompletion(to *Run, child session.Key, at int64) {
 	to.NextOrd++
 	to.Inbox = append(to.Inbox, Input{Ord: to.NextOrd, Class: Completion, At: at, From: child})
 	to.nComp++
-	t.hold(child)
+	t.holdCompletion(child)
 }
 
-func (t *Tree) hold(child session.Key) {
+// holdCompletion records that the completion of child waits to be read.
+func (t *Tree) holdCompletion(child session.Key) {
 	if c := t.find(child); c != nil {
 		c.held = true
 	}
 }
 
-// applyRecovered makes a stopped top-level session usable again: the completions that it has not read end with what was
-// stopped; what people said stays.
+// applyRecovered makes a stopped top-level session usable again. Its unread completions end with
+// what was stopped; unread messages of people stay.
 func (t *Tree) applyRecovered(r *Run) {
 	r.State, r.Cause, r.Reason, r.Join, r.Grace = Waiting, NoCause, "", nil, 0
 	r.cascaded, r.cancelled = false, false
@@ -393,12 +417,12 @@ func (t *Tree) applyRecovered(r *Run) {
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
 		if in.Class == Completion && in.Ord > r.Consumed {
-			t.release(in)
+			t.releaseCompletion(in)
 			continue
 		}
 		rest = append(rest, *in)
 	}
-	t.keep(r, rest)
+	t.setInbox(r, rest)
 	r.recount()
 }
 
@@ -412,17 +436,17 @@ func (t *Tree) applyArchived(r *Run, f *Fact) error {
 	}
 	r.Parent.removeChild(r)
 	delete(t.runs, r.Key())
-	delete(t.putOff, r)
+	delete(t.archiveRetries, r)
 	r.gone = true
-	if t.hot == r {
-		t.hot = nil
+	if t.lastFound == r {
+		t.lastFound = nil
 	}
 	if r.Spec.SpawnKey != "" {
 		k := spawnKey{r.Spec.Parent, r.Spec.SpawnKey}
 		t.spawned[k] = spawnRef{Run: r.Key(), ID: r.Spec.ID, Until: f.At + int64(KeyWindow)}
 	}
 	t.touch(r.Parent)
-	t.arm(r.Parent)
+	t.armTimer(r.Parent)
 	return nil
 }
 
@@ -436,14 +460,15 @@ func (t *Tree) applyOutbox(f *Fact) error {
 		t.removeEntry(e)
 	case Redirected:
 		if e.Reply {
-			return &CorruptError{f.Kind, t.root.Key(), fmt.Sprintf("entry %d of the outbox is no completion", f.Ord)}
+			reason := fmt.Sprintf("entry %d of the outbox is not a completion", f.Ord)
+			return &CorruptError{f.Kind, t.root.Key(), reason}
 		}
 		t.removeEntry(e)
-		t.tell(t.root, e.Run, f.At)
+		t.postCompletion(t.root, e.Run, f.At)
 		t.touch(t.root)
 	case Deferred:
 		t.changeEntry(e, func(e *Entry) {
-			e.Due, e.Error, e.Busy, e.flying = f.Until, f.Text, f.N > 0, false
+			e.Due, e.Error, e.Busy, e.inFlight = f.Until, f.Text, f.N > 0, false
 			if e.Busy {
 				return
 			}
@@ -453,11 +478,14 @@ func (t *Tree) applyOutbox(f *Fact) error {
 			}
 		})
 	case Blocked:
-		t.changeEntry(e, func(e *Entry) { e.Tries++; e.Blocked, e.Error, e.Due, e.flying = f.At, f.Text, 0, false })
+		t.changeEntry(e, func(e *Entry) {
+			e.Tries++
+			e.Blocked, e.Error, e.Due, e.inFlight = f.At, f.Text, 0, false
+		})
 	case Revived:
 		t.changeEntry(e, func(e *Entry) {
 			if e.Blocked > 0 {
-				e.Since = 0 // the time until it is blocked again starts anew
+				e.Since = 0 // GiveUp counts from the next failure
 			}
 			e.Blocked, e.Due, e.Busy = 0, f.At, false
 		})

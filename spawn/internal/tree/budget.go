@@ -2,8 +2,8 @@ package tree
 
 import "github.com/offshoot-sdk/offshoot/policy"
 
-// A Budget is an amount of what costs money: a limit, what has been charged, or what a turn has reserved. As a limit, a
-// field that is zero does not limit.
+// A Budget is an amount of what costs money: a limit, what has been charged, or what a turn has
+// reserved. As a limit, a zero field does not limit.
 type Budget struct {
 	Tokens int64 `json:"tokens,omitempty"`
 	Micros int64 `json:"micros,omitempty"` // millionths of a US dollar
@@ -21,12 +21,13 @@ func (b Budget) sub(c Budget) Budget {
 	return Budget{b.Tokens - c.Tokens, b.Micros - c.Micros, b.Turns - c.Turns}
 }
 
-// positive returns b without what is less than nothing.
+// positive returns b with 0 in the place of negative amounts.
 func (b Budget) positive() Budget {
 	return Budget{max(b.Tokens, 0), max(b.Micros, 0), max(b.Turns, 0)}
 }
 
-// Exhausted names the first field of which nothing is left under the limit b, or is empty.
+// Exhausted names the first field in which charged reaches the limit b: "tokens", "cost" or
+// "turns". It returns "" if there is none.
 func (b Budget) Exhausted(charged Budget) string {
 	switch {
 	case b.Tokens > 0 && charged.Tokens >= b.Tokens:
@@ -39,23 +40,26 @@ func (b Budget) Exhausted(charged Budget) string {
 	return ""
 }
 
-// chunk returns what may be reserved of want under the limit b. Nobody gets more than a share of what is left, so that the
-// first turn does not starve those beside it.
-func (b Budget) chunk(charged, want Budget) Budget {
+// reservable returns how much of want may be reserved under the limit b. A turn gets no more than
+// one part in reserveDivisor of what is left, so that the first turn does not starve those beside
+// it.
+func (b Budget) reservable(charged, want Budget) Budget {
 	share := func(limit, charged, want int64) int64 {
 		if limit == 0 {
 			return want
 		}
-		return min(want, max((limit-charged)/shares, min(1, limit-charged), 0))
+		return min(want, max((limit-charged)/reserveDivisor, min(1, limit-charged), 0))
 	}
 	want.Tokens = share(b.Tokens, charged.Tokens, want.Tokens)
 	want.Micros = share(b.Micros, charged.Micros, want.Micros)
 	return want
 }
 
-const shares = 16
+// reserveDivisor is the part of what is left of a budget that one reservation may take: a
+// sixteenth.
+const reserveDivisor = 16
 
-// Limited reports whether a budget bounds what r may spend.
+// Limited reports whether a budget of r or above it bounds what r may spend.
 func (t *Tree) Limited(r *Run) bool {
 	for x := r; x != nil; x = x.Parent {
 		if t.limit(x).Limited() {
@@ -65,8 +69,8 @@ func (t *Tree) Limited(r *Run) bool {
 	return false
 }
 
-// Exhausted names the budget that forbids model calls in the turn of r that is under way, or is empty. Only a top-level session
-// gets such a turn: it must be able to say so.
+// Exhausted names the budget that forbids model calls in the turn of r that is under way, or
+// returns "". Only a top-level session gets such a turn, because it must be able to say so.
 func (t *Tree) Exhausted(r *Run) string {
 	for x := r; x != nil; x = x.Parent {
 		switch limit := t.limit(x); {
@@ -74,14 +78,14 @@ func (t *Tree) Exhausted(r *Run) string {
 			return x.budgetOf("tokens")
 		case limit.Micros > 0 && r.Open.Reserve.Micros == 0:
 			return x.budgetOf("cost")
-		case limit.Turns > 0 && x.Charged.Turns > limit.Turns: // the turn itself has been charged
+		case limit.Turns > 0 && x.Charged.Turns > limit.Turns: // this turn has been charged
 			return x.budgetOf("turns")
 		}
 	}
 	return ""
 }
 
-// budgetOf names a budget of r.
+// budgetOf names a field of the budget of r in words.
 func (r *Run) budgetOf(what string) string {
 	if r.IsRoot() {
 		return "the tree's budget of " + what
@@ -89,20 +93,21 @@ func (r *Run) budgetOf(what string) string {
 	return "the budget of " + what + " of " + r.Key().String()
 }
 
-// Clean returns u without what no model call can have used. A Runner's slip must not give a budget back, and what is no
-// number cannot be written down.
+// Clean returns u without amounts that no model call can have used: they are negative, too large,
+// or not a number. A mistake of a Runner must not give a budget back, and JSON cannot hold a NaN.
 func (u Usage) Clean() Usage {
 	for _, n := range [...]*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite} {
-		*n = min(max(*n, 0), maxUsed)
+		*n = min(max(*n, 0), maxUsage)
 	}
-	if !(u.Cost > 0) { // nor is a NaN
+	if !(u.Cost > 0) { // true for a NaN, too
 		u.Cost = 0
 	}
-	u.Cost = min(u.Cost, maxUsed/1e6)
+	u.Cost = min(u.Cost, maxUsage/1e6)
 	return u
 }
 
-const maxUsed = 1 << 50
+// maxUsage is the largest number of tokens, and of millionths of a dollar, that one Usage may have.
+const maxUsage = 1 << 50
 
 // Charge converts usage into the unit of budgets. Tokens read from a cache or written to one are
 // not in it: a budget of tokens is one of input and output, and what caches cost is in Cost.
@@ -123,8 +128,8 @@ func BudgetOf(b policy.Budget) Budget {
 	return Budget{Tokens: b.Tokens, Micros: int64(b.Cost*1e6 + 0.5), Turns: int64(b.Turns)}
 }
 
-// left returns what a tree may still spend, of the fields that are limited.
-func (t *Tree) left() (b policy.Budget) {
+// remaining returns what the tree may still spend, in the fields that are limited.
+func (t *Tree) remaining() (b policy.Budget) {
 	limit, charged := BudgetOf(t.opt.Rules.Budget), t.root.Charged
 	if limit.Tokens > 0 {
 		b.Tokens = max(0, limit.Tokens-charged.Tokens)
@@ -138,8 +143,8 @@ func (t *Tree) left() (b policy.Budget) {
 	return b
 }
 
-// exhausted names the budget that forbids r another turn, or is empty.
-func (t *Tree) exhausted(r *Run) string {
+// turnForbiddenBy names the budget that forbids r another turn, or returns "".
+func (t *Tree) turnForbiddenBy(r *Run) string {
 	for x := r; x != nil; x = x.Parent {
 		if what := t.limit(x).Exhausted(x.Charged); what != "" {
 			return x.budgetOf(what)
@@ -148,9 +153,9 @@ func (t *Tree) exhausted(r *Run) string {
 	return ""
 }
 
-// spent names the budget that forbids another model call in the turn of r that is under way, or is empty. How many turns are
-// left does not matter to it.
-func (t *Tree) spent(r *Run) string {
+// callForbiddenBy names the budget that forbids another model call in the turn of r that is under
+// way, or returns "". The limit of turns does not matter to it, because the turn has begun.
+func (t *Tree) callForbiddenBy(r *Run) string {
 	for x := r; x != nil; x = x.Parent {
 		limit := t.limit(x)
 		limit.Turns = 0
@@ -161,21 +166,22 @@ func (t *Tree) spent(r *Run) string {
 	return ""
 }
 
-// reserve returns the chunk that a turn of r may draw from: no more than any budget above it has left.
+// reserve returns what a turn of r reserves: one turn, and of tokens and money no more than every
+// budget above it allows.
 func (t *Tree) reserve(r *Run) Budget {
 	var want Budget
 	if t.Limited(r) {
 		want = t.opt.Chunk
 		for x := r; x != nil; x = x.Parent {
-			want = t.limit(x).chunk(x.Charged, want)
+			want = t.limit(x).reservable(x.Charged, want)
 		}
 	}
 	want.Turns = 1
 	return want
 }
 
-// charge adds to what r and everything above it has been charged.
-func charge(r *Run, by Budget) {
+// addCharge adds an amount to what r and everything above it has been charged.
+func addCharge(r *Run, by Budget) {
 	for x := r; x != nil; x = x.Parent {
 		x.Charged = x.Charged.add(by)
 	}

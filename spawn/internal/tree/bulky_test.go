@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A chat that nobody spawns in is compacted too, although every message leaves an id behind, and those ids go in the end.
+// A chat without spawns is compacted too, although every message leaves an id behind. Those ids are
+// forgotten in the end.
 func TestChatIsCompacted(t *testing.T) {
 	s := newScene()
 	s.opt.Replies = true

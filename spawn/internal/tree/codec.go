@@ -7,8 +7,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// Version is the version of the codec. A journal that holds a fact of another version, or of an unknown kind, is refused:
-// guessing at facts would be a way to lose results.
+// Version is the version of the codec. Decoding refuses a fact of another version or of an unknown
+// kind: guessing what a fact means could lose results.
 const Version = 1
 
 // A VersionError is a fact that this version of the library does not understand.
@@ -18,11 +18,14 @@ type VersionError struct {
 }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("spawn: journal holds a fact of version %d, kind %q; this library knows version %d", e.Version, e.Kind, Version)
+	const format = "spawn: journal holds a fact of version %d, kind %q; " +
+		"this library knows version %d"
+	return fmt.Sprintf(format, e.Version, e.Kind, Version)
 }
 
-// wire is a Fact as JSON. [Fact.AppendJSON] writes it by hand, in the order of its fields.
-type wire struct {
+// wireFact is a Fact as JSON. [Fact.AppendJSON] writes the same by hand, in the order of its
+// fields.
+type wireFact struct {
 	V      int            `json:"v"`
 	Kind   string         `json:"kind"`
 	At     int64          `json:"at"`
@@ -46,20 +49,22 @@ type wire struct {
 	Image  *Image         `json:"image,omitempty"`
 }
 
-// DecodeFact reads what AppendJSON wrote.
+// DecodeFact reads what AppendJSON wrote. It returns a *VersionError or a *CorruptError for a fact
+// that is JSON but not one of this library.
 func DecodeFact(data []byte) (*Fact, error) {
-	var w wire
+	var w wireFact
 	if err := json.Unmarshal(data, &w); err != nil {
-		return nil, fmt.Errorf("spawn: journal holds what is no fact: %w", err)
+		return nil, fmt.Errorf("spawn: journal holds what is not a fact: %w", err)
 	}
 	kind := kindOf(w.Kind)
 	if w.V != Version || kind == 0 {
 		return nil, &VersionError{w.V, w.Kind}
 	}
 	f := &Fact{
-		Kind: kind, State: w.State, Cause: w.Cause, Class: w.Class, Flags: w.Flags, N: w.N, Ord: w.Ord, At: w.At, Until: w.Until,
-		Num: w.Num, Run: w.Run, ID: w.ID, Text: w.Text, From: w.From, Spec: w.Spec, Answer: w.Answer, Join: w.Join, Route: w.Route,
-		Image: w.Image,
+		Kind: kind, State: w.State, Cause: w.Cause, Class: w.Class, Flags: w.Flags,
+		N: w.N, Ord: w.Ord, At: w.At, Until: w.Until, Num: w.Num,
+		Run: w.Run, ID: w.ID, Text: w.Text, From: w.From,
+		Spec: w.Spec, Answer: w.Answer, Join: w.Join, Route: w.Route, Image: w.Image,
 	}
 	if w.Budget != nil {
 		f.Budget = *w.Budget
@@ -70,10 +75,11 @@ func DecodeFact(data []byte) (*Fact, error) {
 	return f, nil
 }
 
-// check refuses a fact that lacks what its kind must have.
+// check refuses a fact that lacks what its kind must have, or has a number out of range.
 func (f *Fact) check() error {
 	switch {
-	case f.Kind == Admitted && (f.Spec == nil || f.Spec.Grant == nil), f.Kind == Snapshot && f.Image == nil,
+	case f.Kind == Admitted && (f.Spec == nil || f.Spec.Grant == nil),
+		f.Kind == Snapshot && f.Image == nil,
 		f.Kind == TurnEnded && f.Flags&FlagReply != 0 && f.Answer == nil,
 		f.State >= states, f.Cause >= causes, f.Class >= classes:
 		return &CorruptError{f.Kind, f.Run, "it lacks what its kind must have"}
@@ -81,6 +87,7 @@ func (f *Fact) check() error {
 	return nil
 }
 
+// kindOf returns the kind with a name, or 0.
 func kindOf(name string) Kind {
 	for k := Opened; k < kinds; k++ {
 		if kindNames[k] == name {
@@ -90,7 +97,8 @@ func kindOf(name string) Kind {
 	return 0
 }
 
-// FactOf returns the fact that a journal entry holds, whether the journal kept it as it was or wrote it down.
+// FactOf returns the fact in a journal entry: the payload itself if the journal kept it in memory,
+// else the decoded one.
 func FactOf(p session.Payload) (*Fact, error) {
 	switch p := p.(type) {
 	case *Fact:

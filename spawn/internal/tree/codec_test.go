@@ -16,7 +16,8 @@ import (
 type filler struct{ *rand.Rand }
 
 var texts = []string{
-	"plain", `quote " and \ backslash`, "line\nbreak\ttab", "<b>&amp;</b>", "ünïcödé \u2028 \U0001F600", "not \xff\xfe UTF-8", "\x00", "\xc3",
+	"plain", `quote " and \ backslash`, "line\nbreak\ttab", "<b>&amp;</b>",
+	"ünïcödé \u2028 \U0001F600", "not \xff\xfe UTF-8", "\x00", "\xc3",
 }
 
 func (r filler) text() Text { return Text(texts[r.IntN(len(texts))]) }
@@ -52,7 +53,7 @@ func (r filler) fill(v reflect.Value) {
 	}
 	switch v.Kind() {
 	case reflect.String:
-		v.SetString(texts[r.IntN(5)]) // what is no Text is checked to be UTF-8
+		v.SetString(texts[r.IntN(5)]) // a string that is not a Text is checked to be UTF-8
 	case reflect.Bool:
 		v.SetBool(r.IntN(2) == 0)
 	case reflect.Int, reflect.Int64:
@@ -91,7 +92,10 @@ func (r filler) fact(k Kind) *Fact {
 	r.fill(reflect.ValueOf(f).Elem())
 	f.Kind = k
 	if r.IntN(2) == 0 { // most facts have few fields
-		f = &Fact{Kind: k, At: f.At, Run: f.Run, Text: f.Text, N: f.N, Spec: f.Spec, Image: f.Image, Answer: f.Answer}
+		f = &Fact{
+			Kind: k, At: f.At, Run: f.Run, Text: f.Text, N: f.N,
+			Spec: f.Spec, Image: f.Image, Answer: f.Answer,
+		}
 	}
 	if f.Spec == nil {
 		f.Spec = &Spec{Key: r.key(), Grant: &Grant{}}
@@ -105,8 +109,8 @@ func (r filler) fact(k Kind) *Fact {
 	return f
 }
 
-// TestCodecRoundTrip writes facts of every kind down and reads them back, and compares what is written by hand with what
-// encoding/json makes of the same fields.
+// TestCodecRoundTrip writes facts of every kind down and reads them back, and compares what is
+// written by hand with what encoding/json makes of the same fields.
 func TestCodecRoundTrip(t *testing.T) {
 	r := filler{rand.New(rand.NewPCG(1, 2))}
 	for range 100 {
@@ -135,7 +139,10 @@ func TestCodecRoundTrip(t *testing.T) {
 
 // What comes from a configuration may hold anything; a journal must stay one that can be read.
 func TestCodecReplacesWhatIsNotUTF8(t *testing.T) {
-	f := admitted(&Spec{Key: session.Must(top.Child("main", "a")), Parent: top, Grant: &Grant{Model: "gpt-\xff", Tools: []string{"a\xc3", "b"}}})
+	f := admitted(&Spec{
+		Key: session.Must(top.Child("main", "a")), Parent: top,
+		Grant: &Grant{Model: "gpt-\xff", Tools: []string{"a\xc3", "b"}},
+	})
 	data, err := f.AppendJSON(nil)
 	require.NoError(t, err)
 	byReflection, err := json.Marshal(wireOf(&f))
@@ -149,11 +156,16 @@ func TestCodecReplacesWhatIsNotUTF8(t *testing.T) {
 // BenchmarkAppendJSON writes what a child adds to its journal, by hand and by reflection.
 func BenchmarkAppendJSON(b *testing.B) {
 	r := &Run{RunState: RunState{Spec: &Spec{
-		ID: "6f9619ff-8b86-4d01-b42d-00cf4fc964ff", SessionID: "16fd2706-8baf-433b-82eb-8c7fada847da", Key: session.Must(top.Child("main", "6f9619ff")), Parent: top,
-		Task: "count the files", Announce: true, Created: 1, Grant: &Grant{Agent: "main", Role: session.RoleLeaf, Depth: 1, Tools: []string{"read", "exec"}},
+		ID: "6f9619ff-8b86-4d01-b42d-00cf4fc964ff", SessionID: "16fd2706-8baf-433b-82eb-8c7fada847da",
+		Key: session.Must(top.Child("main", "6f9619ff")), Parent: top,
+		Task: "count the files", Announce: true, Created: 1,
+		Grant: &Grant{
+			Agent: "main", Role: session.RoleLeaf, Depth: 1, Tools: []string{"read", "exec"},
+		},
 	}, Open: &OpenTurn{N: 1}}}
 	facts := []Fact{
-		admitted(r.Spec), turnStarted(2, r, 1, 0, Budget{Turns: 1}), turnEnded(3, r, OK, &Result{Text: "42 files"}, 0, 100, nil),
+		admitted(r.Spec), turnStarted(2, r, 1, 0, Budget{Turns: 1}),
+		turnEnded(3, r, OK, &Result{Text: "42 files"}, 0, 100, nil),
 		runEnded(4, r, OK, 5, FlagTell), outboxFact(Delivered, 5, 1, 0, ""),
 	}
 	buf := make([]byte, 0, 4096)
@@ -174,10 +186,12 @@ func BenchmarkAppendJSON(b *testing.B) {
 	}
 }
 
-func wireOf(f *Fact) wire {
-	w := wire{
-		V: Version, Kind: f.Kind.String(), At: f.At, Run: f.Run, State: f.State, Cause: f.Cause, Class: f.Class, Flags: f.Flags, N: f.N,
-		Ord: f.Ord, Until: f.Until, Num: f.Num, ID: f.ID, Text: f.Text, From: f.From, Spec: f.Spec, Answer: f.Answer, Join: f.Join,
+func wireOf(f *Fact) wireFact {
+	w := wireFact{
+		V: Version, Kind: f.Kind.String(), At: f.At, Run: f.Run,
+		State: f.State, Cause: f.Cause, Class: f.Class, Flags: f.Flags,
+		N: f.N, Ord: f.Ord, Until: f.Until, Num: f.Num, ID: f.ID, Text: f.Text, From: f.From,
+		Spec: f.Spec, Answer: f.Answer, Join: f.Join,
 		Route: f.Route, Image: f.Image,
 	}
 	if f.Budget != (Budget{}) {
@@ -194,12 +208,13 @@ func TestCodecKnowsEveryField(t *testing.T) {
 		}
 		return list
 	}
-	require.ElementsMatch(t, append(names(Fact{}), "V"), names(wire{}))
+	require.ElementsMatch(t, append(names(Fact{}), "V"), names(wireFact{}))
 }
 
 func TestCodecRefusesWhatItDoesNotKnow(t *testing.T) {
 	for _, data := range []string{
-		`{"v":2,"kind":"opened","at":1}`, `{"v":1,"kind":"married","at":1}`, `{"v":1,"kind":"none","at":1}`, `{"kind":"opened"}`, `{}`,
+		`{"v":2,"kind":"opened","at":1}`, `{"v":1,"kind":"married","at":1}`,
+		`{"v":1,"kind":"none","at":1}`, `{"kind":"opened"}`, `{}`,
 	} {
 		_, err := DecodeFact([]byte(data))
 		var version *VersionError
@@ -207,13 +222,17 @@ func TestCodecRefusesWhatItDoesNotKnow(t *testing.T) {
 	}
 	for _, data := range []string{
 		`{"v":1,"kind":"admitted"}`, `{"v":1,"kind":"snapshot"}`, `{"v":1,"kind":"turn_ended","flags":64}`,
-		`{"v":1,"kind":"run_ended","state":11}`, `{"v":1,"kind":"stop_requested","cause":6}`, `{"v":1,"kind":"posted","class":5}`,
+		`{"v":1,"kind":"run_ended","state":11}`, `{"v":1,"kind":"stop_requested","cause":6}`,
+		`{"v":1,"kind":"posted","class":5}`,
 	} {
 		_, err := DecodeFact([]byte(data))
 		var corrupt *CorruptError
 		require.ErrorAs(t, err, &corrupt, data)
 	}
-	for _, data := range []string{``, `null x`, `[]`, `{"v":1,"kind":"opened","run":"nonsense"}`, `{"v":1,"kind":"late","text":{"base64":"%"}}`} {
+	for _, data := range []string{
+		``, `null x`, `[]`, `{"v":1,"kind":"opened","run":"nonsense"}`,
+		`{"v":1,"kind":"late","text":{"base64":"%"}}`,
+	} {
 		_, err := DecodeFact([]byte(data))
 		require.Error(t, err, data)
 	}
@@ -223,16 +242,21 @@ func TestCodecRefusesWhatItDoesNotKnow(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestApplyRefusesWhatCannotHaveHappened folds facts that do not fit: each is a typed error, none a panic.
+// TestApplyRefusesWhatCannotHaveHappened folds facts that do not fit: each is a typed error, none a
+// panic.
 func TestApplyRefusesWhatCannotHaveHappened(t *testing.T) {
 	s := newScene()
 	for _, c := range []string{"open", "spawn top a", "grant a", "spawn a b", "grant b", "done b say=x"} {
 		s.run(c)
 	}
 	a, b := s.names["a"], s.names["b"]
+	orphan := &Spec{
+		Key: session.Must(a.Child("main", "x")), Parent: session.Must(a.Child("main", "y")),
+		Grant: &Grant{},
+	}
 	for name, f := range map[string]Fact{
 		"an epoch that is over":        {Kind: Opened, Num: 1},
-		"a run of nobody":              {Kind: Admitted, Spec: &Spec{Key: session.Must(a.Child("main", "x")), Parent: session.Must(a.Child("main", "y")), Grant: &Grant{}}},
+		"a run without requester":      {Kind: Admitted, Spec: orphan},
 		"a run twice":                  {Kind: Admitted, Spec: &Spec{Key: a, Parent: top, Grant: &Grant{}}},
 		"a session that is not there":  {Kind: Posted, Run: session.Must(a.Child("main", "z"))},
 		"an input out of order":        {Kind: Posted, Run: a, Ord: 7, Class: User},
@@ -266,15 +290,17 @@ func TestApplyRefusesWhatCannotHaveHappened(t *testing.T) {
 func TestReplayRefusesImagesOfNoTree(t *testing.T) {
 	root := RunState{Spec: &Spec{Key: top, Grant: &Grant{}}, State: Waiting}
 	child := func(change func(*RunState)) RunState {
-		s := RunState{Spec: &Spec{Key: session.Must(top.Child("main", "a")), Parent: top, Grant: &Grant{}}, State: Queued}
+		spec := &Spec{Key: session.Must(top.Child("main", "a")), Parent: top, Grant: &Grant{}}
+		s := RunState{Spec: spec, State: Queued}
 		change(&s)
 		return s
 	}
+	elsewhere := session.Must(top.Child("main", "x"))
 	for name, runs := range map[string][]RunState{
-		"nobody":                {},
+		"no session":            {},
 		"a child first":         {child(func(*RunState) {}), root},
 		"the top twice":         {root, root},
-		"a child of nobody":     {root, child(func(s *RunState) { s.Spec.Parent = session.Must(top.Child("main", "x")) })},
+		"an orphan":             {root, child(func(s *RunState) { s.Spec.Parent = elsewhere })},
 		"a child twice":         {root, child(func(*RunState) {}), child(func(*RunState) {})},
 		"a child without terms": {root, child(func(s *RunState) { s.Spec.Grant = nil })},
 		"a state of none":       {root, child(func(s *RunState) { s.State = states })},
@@ -286,10 +312,12 @@ func TestReplayRefusesImagesOfNoTree(t *testing.T) {
 		require.ErrorAs(t, err, &corrupt, name)
 	}
 	s := newScene()
-	require.NoError(t, New(top, &s.opt).Replay(&Fact{Kind: Snapshot, Image: &Image{Epoch: 1, Runs: []RunState{root, child(func(*RunState) {})}}}))
+	good := &Image{Epoch: 1, Runs: []RunState{root, child(func(*RunState) {})}}
+	require.NoError(t, New(top, &s.opt).Replay(&Fact{Kind: Snapshot, Image: good}))
 }
 
-// What a caller hands over must come back from the journal as it was, so what JSON cannot hold is refused at the door.
+// What a caller hands over must come back from the journal as it was, so what JSON cannot hold is
+// refused at the door.
 func TestIdentifiersAreUTF8(t *testing.T) {
 	s := newScene()
 	s.run("open")
@@ -307,12 +335,16 @@ func TestIdentifiersAreUTF8(t *testing.T) {
 
 func TestUsageIsCleaned(t *testing.T) {
 	zero := 0.0
-	u := Usage{Input: -5, Output: 1 << 62, CacheRead: -1, CacheWrite: 1 << 62, Cost: zero / zero}.Clean()
-	require.Equal(t, Usage{Output: maxUsed, CacheWrite: maxUsed}, u)
-	require.Positive(t, Usage{Input: 1 << 62, Output: 1 << 62, Cost: 1 / zero}.Clean().Charge().Micros)
+	u := Usage{
+		Input: -5, Output: 1 << 62, CacheRead: -1, CacheWrite: 1 << 62, Cost: zero / zero,
+	}.Clean()
+	require.Equal(t, Usage{Output: maxUsage, CacheWrite: maxUsage}, u)
+	huge := Usage{Input: 1 << 62, Output: 1 << 62, Cost: 1 / zero}
+	require.Positive(t, huge.Clean().Charge().Micros)
 	whole := Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Cost: 0.5}
 	require.Equal(t, whole, whole.Clean())
-	require.Equal(t, Usage{Input: 2, Output: 4, CacheRead: 6, CacheWrite: 8, Cost: 1}, whole.add(whole))
+	twice := Usage{Input: 2, Output: 4, CacheRead: 6, CacheWrite: 8, Cost: 1}
+	require.Equal(t, twice, whole.add(whole))
 }
 
 func TestBudgetsDoNotCountTheTokensOfCaches(t *testing.T) {
@@ -359,8 +391,8 @@ func TestUsageInTheJournal(t *testing.T) {
 	require.NotContains(t, string(snapshotWith(t, Usage{})), "usage")
 }
 
-// FuzzDecodeFact reads bytes as a journal of one to three facts: whatever they are, folding them gives a tree or an error, and
-// what was read is written down again as it was.
+// FuzzDecodeFact reads bytes as a journal of one to three facts: whatever they are, folding them
+// gives a tree or an error, and what was read is written down again as it was.
 func FuzzDecodeFact(f *testing.F) {
 	r := filler{rand.New(rand.NewPCG(3, 4))}
 	for k := Opened; k < kinds; k++ {

@@ -8,31 +8,33 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A Command is something that the world wants of a tree. Ids and random numbers are inside, so that deciding is deterministic.
+// A Command asks something of a tree or tells it what has happened outside. Ids and random numbers
+// are part of it, so that deciding is deterministic. Times are passed beside it.
 type Command interface{ command() }
 
-// Open takes the tree over from the owner before, whose turns are gone.
+// Open takes the tree over from the owner before, whose turns have ended with its process.
 type Open struct {
 	Writer    string
 	SessionID string // of the top-level session, used if it has none yet
 	Rand      uint64
 }
 
-// A Spawn asks for a child of Parent.
+// A Spawn asks for a child of Parent. A Key that is known returns the run that it made.
 type Spawn struct {
 	Parent    session.Key
 	ID        string // of the run, a UUID; also the last segment of the child's key
 	SessionID string
-	Turn      uint32 // of the requester, which must be under way; 0: whether it has one or not
-	Key       string // the same key of the same requester gives the same run
+	Turn      uint32 // of Parent, which must be under way; 0: Parent needs no turn
+	Key       string // the same key of the same Parent gives the same run
 	Task      Text
 	Label     string
 	Request   policy.Request
 	Announce  bool
-	Extra     []byte
+	Extra     []byte // the caller's own, kept and not read
 }
 
-// A Post tells a session something on behalf of a person or of the caller. A known ID is accepted and changes nothing.
+// A Post tells a session something on behalf of a person or of the caller. A Post with an ID that
+// is known is accepted and changes nothing.
 type Post struct {
 	To    session.Key
 	ID    string
@@ -40,7 +42,8 @@ type Post struct {
 	Route *session.Route
 }
 
-// A Steer nudges a run that is alive. It never starts a turn of one that has finished its own.
+// A Steer tells a run that is alive something that its turn reads. It does not start a turn of a
+// run that has nothing else to do, unless the run waits for a join.
 type Steer struct {
 	From, To session.Key
 	ID       string
@@ -50,48 +53,49 @@ type Steer struct {
 // Granted says that the lane has a slot for a run that asked for one.
 type Granted struct{ Run session.Key }
 
-// TurnDone says that a turn is back.
+// TurnDone says that the Runner has returned from turn N of a run, and with what.
 type TurnDone struct {
 	Run    session.Key
 	N      uint32
-	Failed string // why, if it failed
-	Budget bool   // with Failed: the budget forbade to go on
+	Failed string // why the turn failed; empty: it did not
+	Budget bool   // with Failed: the turn ended because the budget is exhausted
 	Answer *Result
-	Silent bool // the answer asks that nothing be announced
-	Skip   bool // with Silent: not even an earlier answer
-	Pos    uint64
-	Yield  *Join
+	Silent bool           // the answer asks that nothing be announced
+	Skip   bool           // with Silent: nor an earlier answer
+	Pos    uint64         // the end of the transcript; 0 leaves it where it is
+	Yield  *Join          // what the session waits for; nil: nothing
 	Route  *session.Route // of the input that the turn answers
 	Rand   uint64
 }
 
-// Take consumes what has arrived since the turn began.
+// Take consumes the inputs that have arrived since turn N of a run began.
 type Take struct {
 	Run session.Key
 	N   uint32
 }
 
-// Reserve asks for more of the budget for the turn under way, which has used so much so far.
+// Reserve asks for more of the budget for turn N of a run, which has used Used so far.
 type Reserve struct {
 	Run  session.Key
 	N    uint32
 	Used Budget
 }
 
-// CancelTurn ends the turn under way, and only it.
+// CancelTurn ends the turn under way of a session, and nothing else.
 type CancelTurn struct {
 	Run  session.Key
 	Rand uint64
 }
 
-// Stop ends a run and everything below it; of a top-level session the turn under way and everything below it.
+// Stop ends a run and everything below it. Of a top-level session it ends the turn under way and
+// everything below; the session itself goes on.
 type Stop struct {
 	Run    session.Key
 	Reason string
 	Rand   uint64
 }
 
-// Settle says how an attempt to hand over an entry of the outbox went.
+// Settle says how an attempt to deliver an entry of the outbox went.
 type Settle struct {
 	Ord   uint32
 	Error string // empty: it has arrived
@@ -99,14 +103,14 @@ type Settle struct {
 	Rand  uint64
 }
 
-// Retry makes a blocked entry due again.
+// Retry makes a blocked entry of the outbox due again.
 type Retry struct{ Ord uint32 }
 
-// Dismiss gives a blocked entry up.
+// Dismiss gives a blocked entry of the outbox up.
 type Dismiss struct{ Ord uint32 }
 
-// PutAway says that the transcript of a run has been put away, or could not be.
-type PutAway struct {
+// ArchiveDone says that the transcript of a run has been archived, or that this failed.
+type ArchiveDone struct {
 	Run    session.Key
 	Failed bool
 }
@@ -114,32 +118,32 @@ type PutAway struct {
 // Tick says that time has passed.
 type Tick struct{ Rand uint64 }
 
-// Compact writes a snapshot.
+// Compact replaces the journal by a snapshot.
 type Compact struct{}
 
-func (*Open) command()      {}
-func (*Spawn) command()     {}
-func (*Post) command()      {}
-func (*Steer) command()     {}
-func (Granted) command()    {}
-func (*TurnDone) command()  {}
-func (Take) command()       {}
-func (Reserve) command()    {}
-func (CancelTurn) command() {}
-func (*Stop) command()      {}
-func (*Settle) command()    {}
-func (Retry) command()      {}
-func (Dismiss) command()    {}
-func (PutAway) command()    {}
-func (Tick) command()       {}
-func (Compact) command()    {}
+func (*Open) command()       {}
+func (*Spawn) command()      {}
+func (*Post) command()       {}
+func (*Steer) command()      {}
+func (Granted) command()     {}
+func (*TurnDone) command()   {}
+func (Take) command()        {}
+func (Reserve) command()     {}
+func (CancelTurn) command()  {}
+func (*Stop) command()       {}
+func (*Settle) command()     {}
+func (Retry) command()       {}
+func (Dismiss) command()     {}
+func (ArchiveDone) command() {}
+func (Tick) command()        {}
+func (Compact) command()     {}
 
-// A Reply answers a command.
+// A Reply answers a command. Fields that a command does not answer are zero.
 type Reply struct {
 	Run      *Run
 	Ref      session.Key // of the run, also where it has left the tree
 	ID       string
-	Existing bool    // the key was known
+	Existing bool    // the key or the id was known
 	Inputs   []Input // of Take
 	Grant    Budget  // of Reserve
 }
@@ -147,29 +151,31 @@ type Reply struct {
 const (
 	// MaxSteer is how long a steer may be, in runes.
 	MaxSteer = 4000
-	// SteerPause is how long a steer must come after the one before.
+	// SteerPause is the time that must pass between two steers of one run by one session.
 	SteerPause = 2 * time.Second
 )
 
-// An EffectKind says what an Effect wants from the world.
+// An EffectKind says what an Effect asks of the owner.
 type EffectKind uint8
 
 const (
-	EffectAskSlot    EffectKind = iota + 1 // the run wants a turn: ask the lane
-	EffectFreeSlot                         // the run's slot is free
+	EffectAskSlot    EffectKind = iota + 1 // ask the lane for a slot for the run
+	EffectFreeSlot                         // give the slot of the turn Ord back; 0: it was not used
 	EffectStartTurn                        // start the turn Ord of the run
 	EffectCancelTurn                       // cancel the turn Ord of the run
-	EffectDeliver                          // hand over the entry Ord of the outbox
-	EffectArchive                          // put the run's transcript away, then tell the tree
+	EffectDeliver                          // deliver the entry Ord of the outbox, then send Settle
+	EffectArchive                          // archive the run's transcript, then send ArchiveDone
 )
 
-var effectNames = [...]string{"none", "ask_slot", "free_slot", "start_turn", "cancel_turn", "deliver", "archive"}
+var effectNames = [...]string{
+	"none", "ask_slot", "free_slot", "start_turn", "cancel_turn", "deliver", "archive",
+}
 
 func (k EffectKind) String() string { return enum.String(effectNames[:], "EffectKind", k) }
 
-// An Effect is something that the owner does once the facts it follows from are durable.
+// An Effect is something that the owner does once the facts that it follows from are durable.
 type Effect struct {
 	Kind EffectKind
-	Run  *Run
-	Ord  uint32
+	Run  *Run   // nil for EffectDeliver
+	Ord  uint32 // of a turn or of an entry of the outbox, see EffectKind
 }

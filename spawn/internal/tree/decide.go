@@ -13,7 +13,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// What a command may be refused with, beside a *policy.Refusal.
+// What a command may be refused with, beside a *policy.Refusal and an *InputError.
 var (
 	ErrNotFound = errors.New("spawn: not on record")
 	ErrEnded    = errors.New("spawn: the run has ended")
@@ -30,7 +30,7 @@ type InputError struct{ Field, Reason string }
 
 func (e *InputError) Error() string { return fmt.Sprintf("spawn: %s: %s", e.Field, e.Reason) }
 
-// Grant decides that the lane has a slot for a run: Decide for Granted, without the cost of a command.
+// Grant decides a Granted command without allocating one.
 func (t *Tree) Grant(run session.Key, now int64) error {
 	t.now = now
 	_, err := t.decideGranted(Granted{Run: run})
@@ -38,9 +38,13 @@ func (t *Tree) Grant(run session.Key, now int64) error {
 	return err
 }
 
-// Decide decides one command at a time: it validates first and changes nothing if it refuses, then it records and applies the
-// facts that follow, last of all those that settle every run they touched. The same tree, command and time give the same
-// facts and effects, which Take returns.
+// Decide decides one command at the time now, in Unix nanoseconds. It first checks the command and
+// changes nothing if it refuses, except that it records the answer of a turn that was cut before
+// and what a turn used beyond its reservation. Then it emits the facts that follow, each of which is applied at
+// once. Last it settles every run that was touched. Take returns the facts and effects.
+//
+// The same tree, command and time give the same facts and effects. Decide returns an *InputError, a
+// *policy.Refusal, or an error that is one of those above.
 func (t *Tree) Decide(c Command, now int64) (Reply, error) {
 	t.now = now
 	reply, err := t.decide(c)
@@ -76,8 +80,8 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return t.decideBlocked(c.Ord, Revived)
 	case Dismiss:
 		return t.decideBlocked(c.Ord, Dismissed)
-	case PutAway:
-		t.decidePutAway(c)
+	case ArchiveDone:
+		t.decideArchiveDone(c)
 		return Reply{}, nil
 	case Tick:
 		t.rand = c.Rand
@@ -90,9 +94,13 @@ func (t *Tree) decide(c Command) (Reply, error) {
 	return Reply{}, fmt.Errorf("spawn: unknown command %T", c)
 }
 
-// decideOpen takes the tree over. Whatever turn was under way is gone with the process that ran it: a run becomes
-// interrupted; the top-level session keeps its inputs and starts another turn, marked as a retry. Then everything is settled,
-// so that recovery is the same code as normal work.
+// decideOpen takes the tree over. The turns that were under way have ended with the process that
+// ran them. A run becomes interrupted. The top-level session keeps its inputs and starts another
+// turn, marked as a repeat. Then every session is settled, so that recovery is the same code as
+// normal work.
+//
+// Entries of the outbox may have arrived before, which is marked, and are delivered again.
+// Completions move to the inbox if the present configuration has the top-level session run here.
 func (t *Tree) decideOpen(c *Open) (Reply, error) {
 	t.rand = c.Rand
 	t.emit(opened(t.now, t.epoch+1, c.Writer, c.SessionID))
@@ -104,7 +112,7 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 		}
 		how := FlagCrashed
 		if r.IsRoot() && (r.TurnCancelled || r.Cause != NoCause) {
-			how = FlagCut // somebody wanted it gone: it is not repeated
+			how = FlagCut // it was to end, so it is not repeated
 		}
 		t.emit(turnEnded(t.now, r, Interrupted, nil, how, 0, nil))
 		if !r.IsRoot() && r.Cause == NoCause {
@@ -118,13 +126,14 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 			t.emit(outboxFact(Redirected, t.now, ord, 0, ""))
 			continue
 		}
-		e.maybe = true
-		t.fly(e, false)
-		t.due = append(t.due, ord)
+		e.mayRepeat = true
+		t.setInFlight(e, false)
+		t.dueEntries = append(t.dueEntries, ord)
 	}
 	return Reply{Run: t.root}, nil
 }
 
+// decideSpawn admits a run, or finds the run of a key that is known.
 func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	switch {
 	case strings.TrimSpace(string(c.Task)) == "":
@@ -136,10 +145,14 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	}
 	parent := t.find(c.Parent)
 	if parent == nil {
-		return Reply{}, &policy.Refusal{Rule: policy.RuleCaller, Asked: c.Parent.String(), Limit: "a session on record", Path: "requester"}
+		return Reply{}, &policy.Refusal{
+			Rule: policy.RuleCaller, Asked: c.Parent.String(),
+			Limit: "a session on record", Path: "requester",
+		}
 	}
 	if c.Key != "" {
-		if ref, ok := t.spawned[spawnKey{c.Parent, c.Key}]; ok && (ref.Until == 0 || ref.Until > t.now) {
+		ref, ok := t.spawned[spawnKey{c.Parent, c.Key}]
+		if ok && (ref.Until == 0 || ref.Until > t.now) {
 			return Reply{Run: t.find(ref.Run), Ref: ref.Run, ID: ref.ID, Existing: true}, nil
 		}
 	}
@@ -156,12 +169,15 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	agent := cmp.Or(strings.TrimSpace(ask.Agent), parent.Spec.Agent)
 	key, bad := parent.Key().Child(agent, c.ID)
 	ask.Child = key // zero for an agent that Admit refuses
-	grant, err := t.opt.Rules.Admit(t.caller(parent), ask)
+	grant, err := t.opt.Rules.Admit(t.policyCaller(parent), ask)
 	if err != nil {
 		return Reply{}, err
 	}
-	if what := t.exhausted(parent); what != "" {
-		return Reply{}, &policy.Refusal{Rule: policy.RuleBudget, Asked: "another run", Limit: what + ", which is spent", Path: "Request.Budget"}
+	if what := t.turnForbiddenBy(parent); what != "" {
+		return Reply{}, &policy.Refusal{
+			Rule: policy.RuleBudget, Asked: "another run",
+			Limit: what + ", which is spent", Path: "Request.Budget",
+		}
 	}
 	if grant.Agent != agent {
 		key, bad = parent.Key().Child(grant.Agent, c.ID)
@@ -172,15 +188,16 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	case t.runs[key] != nil:
 		return Reply{}, &InputError{"id", strconv.Quote(c.ID) + " is the id of another run"}
 	}
-	t.emit(admitted(t.spec(c, parent, key, grant)))
+	t.emit(admitted(t.newSpec(c, parent, key, grant)))
 	return Reply{Run: t.find(key), Ref: key, ID: c.ID}, nil
 }
 
-// caller describes a session to policy.
-func (t *Tree) caller(r *Run) policy.Caller {
+// policyCaller describes a session that spawns to policy.
+func (t *Tree) policyCaller(r *Run) policy.Caller {
 	c := policy.Caller{
 		Key: r.Key(), Role: r.Spec.Role, Depth: r.Spec.Depth, Children: r.live,
-		Spawned: int(r.Spawned), TreeRuns: int(t.total), Blocked: t.outbox.blocked, Budget: t.left(),
+		Spawned: int(r.Spawned), TreeRuns: int(t.total),
+		Blocked: t.outbox.blocked, Budget: t.remaining(),
 		Model: r.Spec.Model, Thinking: r.Spec.Thinking,
 	}
 	if r.IsRoot() {
@@ -196,20 +213,26 @@ func (t *Tree) caller(r *Run) policy.Caller {
 	return c
 }
 
-func (t *Tree) spec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *Spec {
+// newSpec returns the Spec of a child that policy has granted.
+func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *Spec {
 	return &Spec{
-		ID: key.ID(), SessionID: c.SessionID, Key: key, Parent: c.Parent, SpawnKey: c.Key, Task: c.Task, Label: c.Label,
+		ID: key.ID(), SessionID: c.SessionID, Key: key, Parent: c.Parent, SpawnKey: c.Key,
+		Task: c.Task, Label: c.Label,
 		Announce: c.Announce, Extra: c.Extra, Route: parent.Route, Created: t.now,
-		Grant: parent.shared(Grant{
-			Agent: key.Agent(), Role: g.Role, Depth: g.Depth, MaxDepth: t.opt.MaxDepth, Sandboxed: g.Sandboxed,
-			Tools: g.Tools, Delegable: g.Delegable, Asked: c.Request.Model, Model: g.Model.Value, Thinking: g.Thinking.Value,
-			Warnings: g.Warnings, Timeout: max(0, int64(g.Timeout.Value)), Budget: BudgetOf(g.Budget),
+		Grant: parent.sharedGrant(Grant{
+			Agent: key.Agent(), Role: g.Role, Depth: g.Depth, MaxDepth: t.opt.MaxDepth,
+			Sandboxed: g.Sandboxed, Tools: g.Tools, Delegable: g.Delegable,
+			Asked: c.Request.Model, Model: g.Model.Value, Thinking: g.Thinking.Value,
+			Warnings: g.Warnings, Timeout: max(0, int64(g.Timeout.Value)),
+			Budget: BudgetOf(g.Budget),
 		}),
 	}
 }
 
+// decidePost adds a message to an inbox. Deliveries to that session whose receiver was busy become
+// due at once, because the receiver is heard from.
 func (t *Tree) decidePost(c *Post) (Reply, error) {
-	if known, err := t.knows(c.To, c.ID); known || err != nil {
+	if known, err := t.postKnown(c.To, c.ID); known || err != nil {
 		return Reply{Run: t.find(c.To), Ref: c.To, Existing: known}, err
 	}
 	r := t.find(c.To)
@@ -225,15 +248,16 @@ func (t *Tree) decidePost(c *Post) (Reply, error) {
 	}
 	t.emit(posted(t.now, r, User, c.ID, c.Text, session.Key{}, c.Route))
 	t.Outbox(func(e *Entry) {
-		if e.Busy && e.To == c.To && !e.flying {
+		if e.Busy && e.To == c.To && !e.inFlight {
 			t.emit(outboxFact(Revived, t.now, e.Ord, 0, ""))
 		}
 	})
 	return Reply{Run: r, Ref: c.To}, nil
 }
 
-// knows reports whether a message with an id has come before, whatever has become of its session since.
-func (t *Tree) knows(to session.Key, id string) (bool, error) {
+// postKnown reports whether a message with an id has come before, whatever has become of its
+// session since.
+func (t *Tree) postKnown(to session.Key, id string) (bool, error) {
 	if !utf8.ValidString(id) {
 		return false, &InputError{"id", "it is not UTF-8: " + strconv.Quote(id)}
 	}
@@ -242,7 +266,7 @@ func (t *Tree) knows(to session.Key, id string) (bool, error) {
 }
 
 func (t *Tree) decideSteer(c *Steer) (Reply, error) {
-	if known, err := t.knows(c.To, c.ID); known || err != nil {
+	if known, err := t.postKnown(c.To, c.ID); known || err != nil {
 		return Reply{Run: t.find(c.To), Ref: c.To, Existing: known}, err
 	}
 	r := t.find(c.To)
@@ -256,18 +280,22 @@ func (t *Tree) decideSteer(c *Steer) (Reply, error) {
 	case strings.TrimSpace(string(c.Text)) == "":
 		return Reply{}, &InputError{"text", "it is empty"}
 	case n > MaxSteer:
-		return Reply{}, &InputError{"text", fmt.Sprintf("it has %d characters, the limit is %d", n, MaxSteer)}
+		reason := fmt.Sprintf("it has %d characters, the limit is %d", n, MaxSteer)
+		return Reply{}, &InputError{"text", reason}
 	}
-	if last := r.steeredAt(c.From); last > 0 && last+int64(SteerPause) > t.now {
+	if last := r.lastSteer(c.From); last > 0 && last+int64(SteerPause) > t.now {
 		wait := last + int64(SteerPause) - t.now
 		return Reply{}, &policy.Refusal{
-			Rule: RuleSteer, Asked: "another steer", Limit: "one in " + SteerPause.String() + "; wait " + time.Duration(wait).String(),
+			Rule: RuleSteer, Asked: "another steer",
+			Limit: "one in " + SteerPause.String() + "; wait " + time.Duration(wait).String(),
 		}
 	}
 	t.emit(posted(t.now, r, Control, c.ID, c.Text, c.From, nil))
 	return Reply{Run: r, Ref: c.To}, nil
 }
 
+// decideGranted starts the turn that a run asked the lane for, or gives the slot back if the run no
+// longer wants it.
 func (t *Tree) decideGranted(c Granted) (Reply, error) {
 	r := t.find(c.Run)
 	if r == nil {
@@ -275,8 +303,8 @@ func (t *Tree) decideGranted(c Granted) (Reply, error) {
 	}
 	r.asked = false
 	t.touch(r)
-	if !r.wantsTurn(t.now) || !r.IsRoot() && t.exhausted(r) != "" {
-		t.effect(EffectFreeSlot, r, 0)
+	if !r.wantsTurn(t.now) || !r.IsRoot() && t.turnForbiddenBy(r) != "" {
+		t.addEffect(EffectFreeSlot, r, 0)
 		return Reply{}, nil
 	}
 	r.slot = true
@@ -285,10 +313,12 @@ func (t *Tree) decideGranted(c Granted) (Reply, error) {
 		deadline = t.now + r.Spec.Timeout
 	}
 	t.emit(turnStarted(t.now, r, r.NextOrd, deadline, t.reserve(r)))
-	t.effect(EffectStartTurn, r, 0)
+	t.addEffect(EffectStartTurn, r, 0)
 	return Reply{Run: r}, nil
 }
 
+// decideTurnDone records what a turn returned. A turn that is no longer under way is refused, after
+// its answer has been recorded as late.
 func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	t.rand = c.Rand
 	r := t.find(c.Run)
@@ -305,7 +335,7 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	state := OK
 	switch {
 	case r.TurnCancelled:
-		state = Cancelled // whatever it says: somebody wanted it to end
+		state = Cancelled // whatever the Runner returned
 	case c.Failed != "":
 		state = Failed
 	}
@@ -315,12 +345,13 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	if c.Skip {
 		flags |= FlagSkip
 	}
-	if r.IsRoot() && t.opt.Replies && r.Cause == NoCause && !r.TurnCancelled && c.Answer != nil && c.Answer.Reply != "" {
+	if r.IsRoot() && t.opt.Replies && r.Cause == NoCause && !r.TurnCancelled &&
+		c.Answer != nil && c.Answer.Reply != "" {
 		flags |= FlagReply
 	}
 	var join *Join
 	if c.Yield != nil && r.Cause == NoCause && c.Failed == "" {
-		if w := c.Yield.start(r, t); w.Left > 0 || t.missed(r, w) {
+		if w := c.Yield.start(r, t); w.Left > 0 || t.missedEnd(r, w) {
 			join = w
 		}
 	}
@@ -344,11 +375,12 @@ func (t *Tree) endTurn(r *Run, f Fact) {
 	t.emit(f)
 	if r.slot {
 		r.slot = false
-		t.effect(EffectFreeSlot, r, f.N)
+		t.addEffect(EffectFreeSlot, r, f.N)
 	}
 }
 
-func (t *Tree) underWay(k session.Key, n uint32) (*Run, error) {
+// runInTurn returns the session k if its turn n is under way, else an error that is ErrStale.
+func (t *Tree) runInTurn(k session.Key, n uint32) (*Run, error) {
 	r := t.find(k)
 	if r == nil || r.Open == nil || r.Open.N != n {
 		return nil, fmt.Errorf("%w: turn %d of %q", ErrStale, n, k)
@@ -357,7 +389,7 @@ func (t *Tree) underWay(k session.Key, n uint32) (*Run, error) {
 }
 
 func (t *Tree) decideTake(c Take) (Reply, error) {
-	r, err := t.underWay(c.Run, c.N)
+	r, err := t.runInTurn(c.Run, c.N)
 	if err != nil || r.NextOrd == r.Open.Through {
 		return Reply{}, err
 	}
@@ -367,18 +399,20 @@ func (t *Tree) decideTake(c Take) (Reply, error) {
 	return Reply{Run: r, Inputs: in}, nil
 }
 
+// decideReserve charges what a turn used beyond its reservation, and reserves more if no budget is
+// exhausted. Its reply has the sum of both.
 func (t *Tree) decideReserve(c Reserve) (Reply, error) {
-	r, err := t.underWay(c.Run, c.N)
+	r, err := t.runInTurn(c.Run, c.N)
 	if err != nil {
 		return Reply{}, err
 	}
-	// What was spent beyond the reservation has been spent: it counts, allowed or not.
+	// What was used beyond the reservation has been used: it is charged, allowed or not.
 	beyond := c.Used.sub(r.Open.Reserve).positive()
 	beyond.Turns = 0
 	if beyond != (Budget{}) {
 		t.emit(reserved(t.now, r, beyond))
 	}
-	if what := t.spent(r); what != "" {
+	if what := t.callForbiddenBy(r); what != "" {
 		return Reply{Run: r, Grant: beyond}, fmt.Errorf("%w: %s", ErrBudget, what)
 	}
 	more := t.reserve(r)
@@ -396,24 +430,29 @@ func (t *Tree) decideCancelTurn(c CancelTurn) (Reply, error) {
 	if r.Open != nil && !r.TurnCancelled && r.Cause == NoCause {
 		t.emit(turnCancelled(t.now, r, t.now+int64(t.opt.Grace)))
 		r.cancelled = true
-		t.effect(EffectCancelTurn, r, 0)
+		t.addEffect(EffectCancelTurn, r, 0)
 	}
 	return Reply{Run: r}, nil
 }
 
+// decideStop gives a run the cause Stopped to end. It has no effect on what has ended, has a cause
+// already, or has nothing under way.
 func (t *Tree) decideStop(c *Stop) (Reply, error) {
 	t.rand = c.Rand
 	r := t.find(c.Run)
 	if r == nil {
 		return Reply{}, fmt.Errorf("%w: stopping %q", ErrNotFound, c.Run)
 	}
-	if r.State.Terminal() || r.Cause != NoCause || r.IsRoot() && r.Open == nil && r.live == 0 && r.nComp == 0 {
+	if r.State.Terminal() || r.Cause != NoCause || r.IsRoot() &&
+		r.Open == nil && r.live == 0 && r.nComp == 0 {
 		return Reply{Run: r}, nil
 	}
 	t.emit(stopRequested(t.now, r, Stopped, c.Reason, t.now+int64(t.opt.Grace), 0))
 	return Reply{Run: r}, nil
 }
 
+// decideSettle records how a delivery went: it arrived, is tried again later, or is blocked. What
+// is no longer in the outbox, or is blocked already, is left as it is.
 func (t *Tree) decideSettle(c *Settle) (Reply, error) {
 	e := t.outbox.entries[c.Ord]
 	switch {
@@ -445,9 +484,10 @@ func (t *Tree) decideBlocked(ord uint32, k Kind) (Reply, error) {
 	return Reply{}, nil
 }
 
-// decidePutAway archives a run whose transcript has been put away. If that failed it is tried again, after pauses like those of a
-// delivery but without an end: nobody misses anything meanwhile.
-func (t *Tree) decidePutAway(c PutAway) {
+// decideArchiveDone removes a run whose transcript has been archived from the tree. If archiving
+// failed, it is tried again after pauses like those of a delivery, but without an end, because no
+// reader misses the archive meanwhile.
+func (t *Tree) decideArchiveDone(c ArchiveDone) {
 	r := t.find(c.Run)
 	switch {
 	case r == nil || !r.State.Terminal() || r.firstChild != nil:
@@ -456,11 +496,11 @@ func (t *Tree) decidePutAway(c PutAway) {
 	case r.archiving:
 		r.archiving = false
 		t.archiving--
-		pause := min(max(2*t.putOff[r].pause, FirstRetry), LastRetry)
-		if t.putOff == nil {
-			t.putOff = make(map[*Run]delay)
+		pause := min(max(2*t.archiveRetries[r].pause, FirstRetry), LastRetry)
+		if t.archiveRetries == nil {
+			t.archiveRetries = make(map[*Run]archiveRetry)
 		}
-		t.putOff[r] = delay{at: t.now + int64(pause), pause: pause}
-		t.arm(r)
+		t.archiveRetries[r] = archiveRetry{at: t.now + int64(pause), pause: pause}
+		t.armTimer(r)
 	}
 }

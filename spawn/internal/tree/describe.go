@@ -8,16 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// String returns a fact as one line for people. Times are told relative to that of the fact; long texts are cut.
+// String returns a fact as one line for people. It tells times relative to At and shortens long
+// texts.
 func (f *Fact) String() string {
-	var l line
+	var l factLine
 	switch f.Kind {
 	case Opened:
 		l.add("opened: epoch %d by %s", f.Num, f.Text)
 	case Admitted:
 		l.admitted(f.Spec)
 	case Posted:
-		l.add("posted to %s: %v input %d %s", f.Run, f.Class, f.Ord, quote(f.Text))
+		l.add("posted to %s: %v input %d %s", f.Run, f.Class, f.Ord, quoteShort(f.Text))
 		l.addIf(f.ID != "", "id %s", f.ID)
 		l.addIf(!f.From.IsZero(), "from %s", f.From)
 	case TurnStarted:
@@ -32,14 +33,14 @@ func (f *Fact) String() string {
 		l.add("turn %d of %s cancelled", f.N, f.Run)
 		l.after(f, "given up")
 	case StopRequested:
-		l.add("%s is to end: %v, %s", f.Run, f.Cause, quote(f.Text))
+		l.add("%s is to end: %v, %s", f.Run, f.Cause, quoteShort(f.Text))
 		l.addIf(f.Flags&FlagQuiet != 0, "quietly")
 		l.after(f, "given up")
 	case RunEnded:
 		l.add("%s ended %v", f.Run, f.State)
 		switch {
 		case f.Flags&FlagTell == 0:
-			l.add("nobody is told")
+			l.add("its requester is not told")
 		case f.Flags&FlagOut != 0:
 			l.add("told through the outbox")
 		default:
@@ -51,9 +52,9 @@ func (f *Fact) String() string {
 		l.add("entry %d %v", f.Ord, f.Kind)
 		l.after(f, "due")
 		l.addIf(f.Kind == Deferred && f.N > 0, "busy")
-		l.addIf(f.Text != "", "%s", quote(f.Text))
+		l.addIf(f.Text != "", "%s", quoteShort(f.Text))
 	case Late:
-		l.add("turn %d of %s came late: %s", f.N, f.Run, quote(f.Text))
+		l.add("turn %d of %s came late: %s", f.N, f.Run, quoteShort(f.Text))
 	case Reserved:
 		l.add("turn %d of %s", f.N, f.Run)
 		l.budget("reserves", f.Budget)
@@ -70,34 +71,41 @@ func (f *Fact) String() string {
 	return l.b.String()
 }
 
-// line collects the parts of a sentence.
-type line struct{ b strings.Builder }
+// factLine builds a line from parts that it separates with commas.
+type factLine struct{ b strings.Builder }
 
-func (l *line) add(format string, args ...any) {
+// add adds a part.
+func (l *factLine) add(format string, args ...any) {
 	if l.b.Len() > 0 {
 		l.b.WriteString(", ")
 	}
 	fmt.Fprintf(&l.b, format, args...)
 }
 
-func (l *line) addIf(cond bool, format string, args ...any) {
+// addIf adds a part if cond is true.
+func (l *factLine) addIf(cond bool, format string, args ...any) {
 	if cond {
 		l.add(format, args...)
 	}
 }
 
-// after says what will happen at f.Until.
-func (l *line) after(f *Fact, what string) {
+// after adds what will happen at f.Until, with the time from f.At until then.
+func (l *factLine) after(f *Fact, what string) {
 	l.addIf(f.Until > 0, "%s in %s", what, time.Duration(f.Until-f.At))
 }
 
-func (l *line) budget(what string, b Budget) {
+// budget adds the tokens and the dollars of b, but not its turns.
+func (l *factLine) budget(what string, b Budget) {
 	l.addIf(b.Tokens != 0, "%s %d tokens", what, b.Tokens)
-	l.addIf(b.Micros != 0, "%s %s dollars", what, strconv.FormatFloat(float64(b.Micros)/1e6, 'f', -1, 64))
+	if b.Micros != 0 {
+		dollars := strconv.FormatFloat(float64(b.Micros)/1e6, 'f', -1, 64)
+		l.add("%s %s dollars", what, dollars)
+	}
 }
 
-func (l *line) admitted(s *Spec) {
-	l.add("admitted %s: %s for %s as %v of %s", s.Key, quote(s.Task), s.Parent, s.Role, s.Agent)
+func (l *factLine) admitted(s *Spec) {
+	l.add("admitted %s: %s for %s", s.Key, quoteShort(s.Task), s.Parent)
+	fmt.Fprintf(&l.b, " as %v of %s", s.Role, s.Agent)
 	l.addIf(s.SpawnKey != "", "key %s", s.SpawnKey)
 	l.addIf(s.Model != "", "model %s", s.Model)
 	l.addIf(len(s.Tools) > 0, "tools %s", strings.Join(s.Tools, " "))
@@ -106,13 +114,14 @@ func (l *line) admitted(s *Spec) {
 	l.addIf(s.Announce, "announced")
 }
 
-func (l *line) turnEnded(f *Fact) {
+func (l *factLine) turnEnded(f *Fact) {
 	l.add("turn %d of %s ended %v", f.N, f.Run, f.State)
 	l.addIf(f.Flags&FlagCut != 0, "given up")
 	l.addIf(f.Flags&FlagCrashed != 0, "its process is gone")
 	if f.Answer != nil {
-		l.add("%s", quote(f.Answer.Text))
-		l.addIf(f.Answer.Usage != Usage{}, "used %d tokens", f.Answer.Usage.Input+f.Answer.Usage.Output)
+		l.add("%s", quoteShort(f.Answer.Text))
+		u := f.Answer.Usage
+		l.addIf(u != Usage{}, "used %d tokens", u.Input+u.Output)
 	}
 	l.addIf(f.Flags&FlagSilent != 0, "silent")
 	l.addIf(f.Flags&FlagSkip != 0, "takes back what it said before")
@@ -124,13 +133,14 @@ func (l *line) turnEnded(f *Fact) {
 	}
 }
 
-// maxQuoted is how much of a text is shown, in runes.
-const maxQuoted = 60
+// maxQuotedRunes is how many runes of a text are shown.
+const maxQuotedRunes = 60
 
-func quote(t Text) string {
+// quoteShort quotes the first maxQuotedRunes runes of a text.
+func quoteShort(t Text) string {
 	s := string(t)
-	if utf8.RuneCountInString(s) > maxQuoted {
-		s = string([]rune(s)[:maxQuoted]) + "..."
+	if utf8.RuneCountInString(s) > maxQuotedRunes {
+		s = string([]rune(s)[:maxQuotedRunes]) + "..."
 	}
 	return strconv.Quote(s)
 }

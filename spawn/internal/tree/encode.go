@@ -6,10 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// What most journals are full of is written by hand, which takes a quarter of the time that reflection does. It is byte for byte what
-// encoding/json makes of the same values; a test sees to that.
+// The values that journals are full of are encoded by hand, byte for byte as encoding/json encodes
+// them, which TestCodecRoundTrip checks. That takes about an eighth of the time of reflection, and
+// one allocation instead of 21 (BenchmarkAppendJSON: the three facts that a child adds).
 
-// AppendJSON implements session.Payload.
+// AppendJSON implements session.Payload: it appends the fact as one JSON object without a newline.
 func (f *Fact) AppendJSON(b []byte) ([]byte, error) {
 	b = append(b, `{"v":1,"kind":"`...)
 	b = append(b, f.Kind.String()...)
@@ -54,7 +55,7 @@ func (s *Spec) appendJSON(b []byte) (_ []byte, err error) {
 	b = appendString(appendName(b, "key"), s.Key.String())
 	b = appendString(appendName(b, "parent"), s.Parent.String())
 	b = appendWord(b, "spawnKey", s.SpawnKey)
-	b = s.Task.append(appendName(b, "task"))
+	b = s.Task.appendJSON(appendName(b, "task"))
 	b = appendWord(b, "label", s.Label)
 	b = appendTrue(b, "announce", s.Announce)
 	if len(s.Extra) > 0 {
@@ -70,7 +71,8 @@ func (s *Spec) appendJSON(b []byte) (_ []byte, err error) {
 	return closeObject(b, start), err
 }
 
-// appendFields appends the fields of g to those of the object that embeds it.
+// appendFields appends the fields of g to the object of the Spec that embeds it. It returns an
+// error for a role that has no name.
 func (g *Grant) appendFields(b []byte) ([]byte, error) {
 	if _, err := g.Role.MarshalText(); err != nil {
 		return b, err
@@ -106,7 +108,7 @@ func (a *Result) appendJSON(b []byte) (_ []byte, err error) {
 	return closeObject(b, start), err
 }
 
-// appendBudget appends a field unless b has no amount at all.
+// appendBudget appends a field unless amount is zero.
 func appendBudget(b []byte, name string, amount Budget) []byte {
 	if amount == (Budget{}) {
 		return b
@@ -119,7 +121,7 @@ func appendBudget(b []byte, name string, amount Budget) []byte {
 	return closeObject(b, start)
 }
 
-// closeObject makes an object of the fields from start on, each of which begins with a comma.
+// closeObject turns the fields from start on, each of which begins with a comma, into an object.
 func closeObject(b []byte, start int) []byte {
 	if len(b) == start {
 		return append(b, "{}"...)
@@ -128,13 +130,14 @@ func closeObject(b []byte, start int) []byte {
 	return append(b, '}')
 }
 
+// appendName appends a comma, and the name of a field with its colon.
 func appendName(b []byte, name string) []byte {
 	b = append(b, ',', '"')
 	b = append(b, name...)
 	return append(b, '"', ':')
 }
 
-// The following append a field unless its value is the zero one.
+// The following functions append a field unless its value is zero.
 
 func appendUint(b []byte, name string, v uint64) []byte {
 	if v == 0 {
@@ -161,7 +164,7 @@ func appendText(b []byte, name string, t Text) []byte {
 	if t == "" {
 		return b
 	}
-	return t.append(appendName(b, name))
+	return t.appendJSON(appendName(b, name))
 }
 
 func appendWord(b []byte, name, s string) []byte {
@@ -186,7 +189,7 @@ func appendStrings(b []byte, name string, list []string) []byte {
 	return append(b, ']')
 }
 
-// appendValue appends a field by reflection, unless there was an error.
+// appendValue appends a field by reflection. It does nothing if err is not nil.
 func appendValue(b []byte, err error, name string, v any) ([]byte, error) {
 	if err != nil {
 		return b, err
@@ -195,34 +198,40 @@ func appendValue(b []byte, err error, name string, v any) ([]byte, error) {
 	return append(appendName(b, name), data...), err
 }
 
-// append appends t as JSON.
-func (t Text) append(b []byte) []byte {
-	if plain(string(t)) {
-		return quoted(b, string(t))
+// appendJSON appends t as JSON.
+func (t Text) appendJSON(b []byte) []byte {
+	if needsNoEscape(string(t)) {
+		return appendQuoted(b, string(t))
 	}
 	text, _ := t.MarshalJSON() // it never fails
 	return append(b, text...)
 }
 
-// appendString appends s as JSON, in which what is no UTF-8 is replaced.
+// appendString appends s as JSON, with U+FFFD in the place of what is not UTF-8.
 func appendString(b []byte, s string) []byte {
-	if plain(s) {
-		return quoted(b, s)
+	if needsNoEscape(s) {
+		return appendQuoted(b, s)
 	}
 	text, _ := json.Marshal(s) // it never fails
 	return append(b, text...)
 }
 
-func quoted(b []byte, s string) []byte {
+// appendQuoted appends s in quotation marks.
+func appendQuoted(b []byte, s string) []byte {
 	b = append(b, '"')
 	b = append(b, s...)
 	return append(b, '"')
 }
 
-// plain reports whether JSON has s as it is.
-func plain(s string) bool {
+// needsNoEscape reports whether the JSON of s is s in quotation marks, as encoding/json writes it.
+func needsNoEscape(s string) bool {
 	for i := range len(s) {
-		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+		c := s[i]
+		if c < ' ' || c >= utf8.RuneSelf {
+			return false
+		}
+		switch c {
+		case '"', '\\', '<', '>', '&':
 			return false
 		}
 	}

@@ -4,37 +4,39 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A Kind says what a Fact records. The numbers are the journal's: none is ever used again for something else.
+// A Kind says what a Fact records. The journal's word for TurnCancelled stays "halted", as in the
+// journals of earlier versions. The journal holds the name of the kind, which never changes and
+// is never used for something else.
 type Kind uint8
 
 const (
-	Opened        Kind = iota + 1 // an owner took the tree; fences the one before
-	Admitted                      // a run exists
+	Opened        Kind = iota + 1 // an owner took the tree over, which fences off the one before
+	Admitted                      // a run was admitted and exists
 	Posted                        // a session was told something
-	TurnStarted                   // intent: the turn N of a session consumes the inputs up to Ord
-	Taken                         // the turn under way consumes the inputs up to Ord too
-	TurnEnded                     // the turn is back, or was cut
-	TurnCancelled                 // the turn under way is cancelled; the journal's word is "halted"
+	TurnStarted                   // turn N of a session begins and consumes the inputs up to Ord
+	Taken                         // the turn under way consumes the inputs up to Ord, too
+	TurnEnded                     // the turn under way has returned, or was cut
+	TurnCancelled                 // the turn is cancelled; the journal's word stays "halted"
 	StopRequested                 // a run has a cause to end
-	RunEnded                      // a run has ended; this is the completion of whoever asked for it, too
+	RunEnded                      // a run has ended; this is also the completion for its requester
 	Recovered                     // a stopped top-level session is usable again
 	Delivered                     // an entry of the outbox has arrived
 	Deferred                      // an entry of the outbox is due again later
-	Blocked                       // an entry of the outbox waits for somebody to retry or dismiss it
+	Blocked                       // an entry of the outbox waits for a retry or a dismissal
 	Revived                       // a blocked entry is due again
-	Dismissed                     // a blocked entry has been given up by somebody
-	Redirected                    // a completion leaves the outbox for the inbox of its requester
+	Dismissed                     // a person has given a blocked entry up
+	Redirected                    // a completion moves from the outbox to the requester's inbox
 	Archived                      // a run has left the tree
-	Late                          // what a cut turn still said
-	Reserved                      // the turn under way may draw more from the budget
-	Snapshot                      // the whole state; what came before may go
+	Late                          // the answer of a turn that was cut before
+	Reserved                      // the turn under way may use more of the budget
+	Snapshot                      // the whole state; the facts before it may be removed
 	kinds
 )
 
 var kindNames = [kinds]string{
-	"none", "opened", "admitted", "posted", "turn_started", "taken", "turn_ended", "halted", "stop_requested", "run_ended",
-	"recovered", "delivered", "deferred", "blocked", "revived", "dismissed", "redirected", "archived", "late", "reserved",
-	"snapshot",
+	"none", "opened", "admitted", "posted", "turn_started", "taken", "turn_ended", "halted",
+	"stop_requested", "run_ended", "recovered", "delivered", "deferred", "blocked", "revived",
+	"dismissed", "redirected", "archived", "late", "reserved", "snapshot",
 }
 
 func (k Kind) String() string {
@@ -44,11 +46,13 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// Flags of a Fact.
+// Flags qualify a Fact. Each flag belongs to one kind. The journal holds the numbers, which never
+// change.
 type Flags uint8
 
 const (
-	// FlagQuiet, on StopRequested: the run is stopped from within a stopped subtree, so that nobody is told.
+	// FlagQuiet, on StopRequested: the run is stopped because its requester ends, which is
+	// therefore not told.
 	FlagQuiet Flags = 1 << iota
 	// FlagTell, on RunEnded: the requester is told.
 	FlagTell
@@ -56,20 +60,22 @@ const (
 	FlagOut
 	// FlagSilent, on TurnEnded: the answer asks that nothing be announced.
 	FlagSilent
-	// FlagSkip, on TurnEnded with FlagSilent: not even an earlier answer.
+	// FlagSkip, on TurnEnded with FlagSilent: an earlier answer is not announced either.
 	FlagSkip
-	// FlagCut, on TurnEnded: the turn has not come back and is no longer waited for.
+	// FlagCut, on TurnEnded: the turn has not returned in time and is no longer waited for.
 	FlagCut
-	// FlagReply, on TurnEnded: the answer goes out to people.
+	// FlagReply, on TurnEnded: the reply of the answer is delivered to people.
 	FlagReply
-	// FlagCrashed, on TurnEnded: the process that ran the turn is gone; what it was to consume is not consumed.
+	// FlagCrashed, on TurnEnded: the process that ran the turn is gone. The inputs of the turn are
+	// not consumed.
 	FlagCrashed
 )
 
 // A Fact is one thing that happened to a tree. It is one struct for all kinds, so that a batch of
-// them is one allocation and the codec one function. Every fact has its Kind and At, the time of
-// the command that it follows from. The table has the other fields of each kind. A field that the table
-// does not list for a kind is zero.
+// facts is one allocation and the codec one function. Every fact has its Kind and At, the time of
+// the command that it follows from. The table lists the other fields of each kind, by the journal's
+// word for the kind; Halted is the word for TurnCancelled. A field that the table does not list for
+// a kind is zero.
 //
 //	Opened         Num: the epoch, one more than that of the owner before
 //	               Text: the name of the writer
@@ -79,7 +85,7 @@ const (
 //	Posted         Run: the session that is told
 //	               Class: User or Control
 //	               Ord: the ordinal of the input, one more than the last one of the session
-//	               ID: the id of the message, by which a second one is known; may be empty
+//	               ID: the id of the message, by which a repeat is recognised; may be empty
 //	               Text: the message
 //	               From: the session that steers; zero for User
 //	               Route: where the answer goes; of User only, may be nil
@@ -94,18 +100,18 @@ const (
 //	TurnEnded      Run: the session
 //	               N: the turn that was under way
 //	               State: OK, Failed, Cancelled or Interrupted
-//	               Answer: what it came back with; may be nil
+//	               Answer: what the Runner returned; may be nil
 //	               Flags: FlagSilent, FlagSkip, FlagCut, FlagReply, FlagCrashed
 //	               Num: the position in the transcript; 0 leaves it where it is
 //	               Join: what the session waits for now; nil for nothing
 //	               Route: where the reply goes; with FlagReply only, may be nil
 //	Halted         Run: the session
 //	               N: the turn under way
-//	               Until: when the turn is cut if it has not come back
+//	               Until: when the turn is cut if it has not returned
 //	StopRequested  Run: the session that is to end
 //	               Cause: why
 //	               Text: why in words
-//	               Until: when a turn under way is cut if it has not come back; else unused
+//	               Until: when a turn under way is cut if it has not returned; else unused
 //	               Flags: FlagQuiet
 //	RunEnded       Run: the run
 //	               State: the terminal state
@@ -128,7 +134,7 @@ const (
 //	               Text: what it answered
 //	Reserved       Run: the session
 //	               N: the turn under way
-//	               Budget: what is reserved beside what was
+//	               Budget: what is reserved in addition
 //	Snapshot       Image: the whole state
 type Fact struct {
 	Kind   Kind
@@ -159,28 +165,46 @@ func opened(at int64, epoch uint64, writer, sessionID string) Fact {
 
 func admitted(s *Spec) Fact { return Fact{Kind: Admitted, At: s.Created, Run: s.Key, Spec: s} }
 
-func posted(at int64, to *Run, class Class, id string, text Text, from session.Key, route *session.Route) Fact {
-	return Fact{Kind: Posted, At: at, Run: to.Key(), Class: class, Ord: to.NextOrd + 1, ID: id, Text: text, From: from, Route: route}
+func posted(
+	at int64, to *Run, class Class, id string, text Text, from session.Key, route *session.Route,
+) Fact {
+	return Fact{
+		Kind: Posted, At: at, Run: to.Key(), Class: class, Ord: to.NextOrd + 1,
+		ID: id, Text: text, From: from, Route: route,
+	}
 }
 
 func turnStarted(at int64, r *Run, through uint32, deadline int64, reserve Budget) Fact {
-	return Fact{Kind: TurnStarted, At: at, Run: r.Key(), N: r.Turns + 1, Ord: through, Until: deadline, Budget: reserve}
+	return Fact{
+		Kind: TurnStarted, At: at, Run: r.Key(), N: r.Turns + 1, Ord: through,
+		Until: deadline, Budget: reserve,
+	}
 }
 
 func taken(at int64, r *Run, through uint32) Fact {
 	return Fact{Kind: Taken, At: at, Run: r.Key(), N: r.Turns, Ord: through}
 }
 
-func turnEnded(at int64, r *Run, s State, a *Result, flags Flags, pos uint64, join *Join) Fact {
-	return Fact{Kind: TurnEnded, At: at, Run: r.Key(), N: r.Open.N, State: s, Answer: a, Flags: flags, Num: pos, Join: join}
+func turnEnded(
+	at int64, r *Run, s State, a *Result, flags Flags, pos uint64, join *Join,
+) Fact {
+	return Fact{
+		Kind: TurnEnded, At: at, Run: r.Key(), N: r.Open.N, State: s, Answer: a,
+		Flags: flags, Num: pos, Join: join,
+	}
 }
 
 func turnCancelled(at int64, r *Run, grace int64) Fact {
 	return Fact{Kind: TurnCancelled, At: at, Run: r.Key(), N: r.Turns, Until: grace}
 }
 
-func stopRequested(at int64, r *Run, c Cause, reason string, grace int64, flags Flags) Fact {
-	return Fact{Kind: StopRequested, At: at, Run: r.Key(), Cause: c, Text: Text(reason), Until: grace, Flags: flags}
+func stopRequested(
+	at int64, r *Run, c Cause, reason string, grace int64, flags Flags,
+) Fact {
+	return Fact{
+		Kind: StopRequested, At: at, Run: r.Key(), Cause: c, Text: Text(reason),
+		Until: grace, Flags: flags,
+	}
 }
 
 func runEnded(at int64, r *Run, s State, nonce uint64, flags Flags) Fact {

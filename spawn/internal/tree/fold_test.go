@@ -16,7 +16,8 @@ type ledger struct {
 	seen  func(*Fact) // called for every fact, if set
 }
 
-// append writes facts down, and checks them against the table of facts; a snapshot replaces what came before, as a journal's reset does.
+// append checks facts against the table of facts and writes them down. A snapshot replaces what
+// came before, as a reset of the journal does.
 func (l *ledger) append(facts []Fact) error {
 	for i := range facts {
 		if err := checkFact(&facts[i]); err != nil {
@@ -52,7 +53,8 @@ func (l *ledger) fold(root session.Key, opt *Options) (*Tree, error) {
 	return t, nil
 }
 
-// check compares a live tree with what its journal folds to, and with what a snapshot of it would be read back as.
+// check compares a live tree with what its journal folds to, and with what a snapshot of it would
+// be read back as.
 func (l *ledger) check(live *Tree) error {
 	folded, err := l.fold(live.root.Key(), live.opt)
 	if err != nil {
@@ -100,9 +102,11 @@ func sameTree(what string, live, other *Tree) error {
 func derived(t *Tree) string {
 	var b bytes.Buffer
 	o := &t.outbox
-	fmt.Fprintf(&b, "live %d turns %d outbox %d/%d spawned %d;", t.live, t.turns, o.pending, o.blocked, len(t.spawned))
+	fmt.Fprintf(&b, "live %d turns %d outbox %d/%d spawned %d;",
+		t.live, t.turns, o.pending, o.blocked, len(t.spawned))
 	t.Walk(func(r *Run) {
-		fmt.Fprintf(&b, " %s live=%d unread=%d/%d/%d held=%v;", r.Key(), r.live, r.nUser, r.nComp, r.nControl, r.held)
+		fmt.Fprintf(&b, " %s live=%d unread=%d/%d/%d held=%v;",
+			r.Key(), r.live, r.nUser, r.nComp, r.nControl, r.held)
 	})
 	return b.String()
 }

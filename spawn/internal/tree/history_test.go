@@ -14,8 +14,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A driver plays the world to one tree: it turns bytes into commands, does what the effects say, and checks after every
-// command what must hold then.
+// A driver plays the world to one tree: it turns bytes into commands, does what the effects say,
+// and checks after every command what must hold then.
 type driver struct {
 	data     []byte
 	rules    policy.Rules
@@ -37,14 +37,16 @@ type driver struct {
 }
 
 func newDriver(data []byte) *driver {
-	d := &driver{data: data, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano(), keys: []session.Key{top}}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
+	d := &driver{data: data, now: now, keys: []session.Key{top}}
 	b := d.byte()
 	d.rules.Subagents = policy.Subagents{MaxSpawnDepth: 3, MaxChildren: 3}
 	if b&1 != 0 {
 		d.rules.Budget.Tokens = 4000
 	}
 	d.opt = Options{
-		Rules: &d.rules, CallerRun: b&2 != 0, Replies: b&4 != 0, Grace: 10 * time.Second, ArchiveAfter: time.Hour,
+		Rules: &d.rules, CallerRun: b&2 != 0, Replies: b&4 != 0,
+		Grace: 10 * time.Second, ArchiveAfter: time.Hour,
 		Chunk: Budget{Tokens: 500},
 	}
 	if b&8 != 0 {
@@ -109,7 +111,9 @@ func (d *driver) step() error {
 	case 3:
 		return d.do(&Post{To: d.key(), ID: "m" + strconv.Itoa(int(d.byte()%16)), Text: "hello"})
 	case 4:
-		return d.do(&Steer{From: top, To: d.key(), ID: "s" + strconv.Itoa(int(d.byte()%16)), Text: "this way"})
+		k := d.key()
+		id := "s" + strconv.Itoa(int(d.byte()%16))
+		return d.do(&Steer{From: top, To: k, ID: id, Text: "this way"})
 	case 5, 6, 7:
 		return d.grant(d.key())
 	case 8, 9, 10, 11:
@@ -143,7 +147,7 @@ func (d *driver) step() error {
 	}
 	for _, k := range d.keys {
 		if d.archived[k] && d.tree.Run(k) != nil {
-			return d.do(PutAway{Run: k})
+			return d.do(ArchiveDone{Run: k})
 		}
 	}
 	return nil
@@ -166,7 +170,8 @@ func (d *driver) turnDone(k session.Key, how, say byte) error {
 	if !ok {
 		return nil
 	}
-	c := &TurnDone{Run: k, N: n, Answer: &Result{Text: Text([]byte{say}), Usage: Usage{Input: int64(say)}}, Rand: uint64(how)}
+	answer := &Result{Text: Text([]byte{say}), Usage: Usage{Input: int64(say)}}
+	c := &TurnDone{Run: k, N: n, Answer: answer, Rand: uint64(how)}
 	switch how % 8 {
 	case 0:
 		c.Failed = "broken"
@@ -240,7 +245,9 @@ func (d *driver) do(c Command) error {
 	if err := d.log.append(facts); err != nil {
 		return err
 	}
-	if d.commands++; d.commands%5 == 0 || len(d.data) == 0 && d.commands%50 == 0 { // it reads the whole journal
+	d.commands++
+	// A comparison reads the whole journal.
+	if d.commands%5 == 0 || len(d.data) == 0 && d.commands%50 == 0 {
 		if err := d.log.check(d.tree); err != nil {
 			return fmt.Errorf("after %T: %w", c, err)
 		}
@@ -286,12 +293,13 @@ func (d *driver) act(e Effect) error {
 	return nil
 }
 
-// check looks for work that nobody does and for what must never be.
+// check looks for work that was left undone and for what must never be.
 func (d *driver) check() (err error) {
 	t := d.tree
 	fail := func(r *Run, format string, args ...any) {
 		if err == nil {
-			err = fmt.Errorf("%s (%v, %v): %s", r.Key(), r.State, r.Cause, fmt.Sprintf(format, args...))
+			what := fmt.Sprintf(format, args...)
+			err = fmt.Errorf("%s (%v, %v): %s", r.Key(), r.State, r.Cause, what)
 		}
 	}
 	t.Walk(func(r *Run) {
@@ -312,23 +320,25 @@ func (d *driver) check() (err error) {
 			fail(r, "it holds %d slots, turn under way: %v", held, open)
 		case open != (r.State == Running || open && r.State == Stopping):
 			fail(r, "turn under way: %v", open)
-		case r.wantsTurn(t.now) && t.exhausted(r) == "" && !d.asked[r.Key()]:
-			fail(r, "it wants a turn and nobody was asked")
+		case r.wantsTurn(t.now) && t.turnForbiddenBy(r) == "" && !d.asked[r.Key()]:
+			fail(r, "it wants a turn and the lane was not asked")
 		case r.Cause != NoCause && open && !d.told[r.Key()]:
 			fail(r, "its turn is not cancelled")
 		case r.Cause != NoCause && !open && below == 0 && !terminal:
 			fail(r, "it is to end and does not")
-		case !r.IsRoot() && !terminal && !open && r.Join == nil && below == 0 && r.Turns > 0 && !r.wantsTurn(t.now):
+		case !r.IsRoot() && !terminal && !open && r.Join == nil && below == 0 && r.Turns > 0 &&
+			!r.wantsTurn(t.now):
 			fail(r, "it has nothing left to do and does not end")
 		}
 	})
 	t.Outbox(func(e *Entry) {
 		if err == nil && e.Blocked == 0 && !d.flying[e.Ord] && e.Due <= t.now && t.NextWake() == 0 {
-			err = fmt.Errorf("entry %d is due and nobody is woken", e.Ord)
+			err = fmt.Errorf("entry %d is due and has no timer", e.Ord)
 		}
 	})
 	if err == nil && t.Due().IsZero() && (t.live > 0 || t.outbox.pending > 0) {
-		err = fmt.Errorf("nobody is wanted although %d runs live and %d entries wait", t.live, t.outbox.pending)
+		const format = "no owner is wanted although %d runs live and %d entries wait"
+		err = fmt.Errorf(format, t.live, t.outbox.pending)
 	}
 	return err
 }
@@ -337,7 +347,8 @@ func (d *driver) check() (err error) {
 func (d *driver) rest() error {
 	for i := 0; ; i++ {
 		if i > 2000 {
-			return fmt.Errorf("it does not come to rest: %s", d.trace.String()[max(0, d.trace.Len()-2000):])
+			last := d.trace.String()[max(0, d.trace.Len()-2000):]
+			return fmt.Errorf("it does not come to rest: %s", last)
 		}
 		busy, err := d.work()
 		if err != nil {
@@ -381,7 +392,7 @@ func (d *driver) work() (busy bool, err error) {
 			busy, err = true, d.do(&TurnDone{Run: k, N: r.Open.N, Answer: &Result{Text: "end"}})
 		case d.archived[k] && r != nil:
 			delete(d.archived, k)
-			busy, err = true, d.do(PutAway{Run: k})
+			busy, err = true, d.do(ArchiveDone{Run: k})
 		}
 		if err != nil {
 			return true, err
@@ -412,7 +423,8 @@ func history(data []byte) error {
 	if err := b.run(); err != nil {
 		return err
 	}
-	first, second := bytes.Split(a.trace.Bytes(), []byte("\n")), bytes.Split(b.trace.Bytes(), []byte("\n"))
+	first := bytes.Split(a.trace.Bytes(), []byte("\n"))
+	second := bytes.Split(b.trace.Bytes(), []byte("\n"))
 	for i := range first {
 		if i >= len(second) || !bytes.Equal(first[i], second[i]) {
 			return fmt.Errorf("deciding is not deterministic: line %d was %s", i, first[i])
@@ -436,7 +448,8 @@ func sameImage(a, b *Image) error {
 	return nil
 }
 
-// TestHistories plays random histories. OFFSHOOT_FUZZ sets how many, in fives; a failure names the seed, OFFSHOOT_SEED plays that one.
+// TestHistories plays random histories. OFFSHOOT_FUZZ sets how many, in fives; a failure names the
+// seed, OFFSHOOT_SEED plays that one.
 func TestHistories(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("OFFSHOOT_FUZZ"))
 	n = max(n/5, 40) // they are five times as slow as those of whole processes

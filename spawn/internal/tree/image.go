@@ -7,16 +7,18 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// An Image is the whole folded state of a tree at one moment: what a Snapshot carries. Two trees are equal if their images
-// are.
+// An Image is the whole folded state of a tree at one moment, which is what a Snapshot carries. Two
+// trees are equal if their images are.
 type Image struct {
-	Epoch   uint64     `json:"epoch"`
-	Total   uint32     `json:"total"`
-	NextOut uint32     `json:"nextOut,omitempty"`
-	Runs    []RunState `json:"runs"` // parents before children, siblings oldest first; the top-level session is the first
+	Epoch   uint64 `json:"epoch"`
+	Total   uint32 `json:"total"`
+	NextOut uint32 `json:"nextOut,omitempty"`
+	// Runs has parents before children and siblings oldest first. The top-level session is the
+	// first.
+	Runs    []RunState `json:"runs"`
 	Outbox  []Entry    `json:"outbox,omitempty"`
 	Spawned []Spawned  `json:"spawned,omitempty"`
-	Posts   []Seen     `json:"posts,omitempty"`
+	Posts   []SeenPost `json:"posts,omitempty"`
 }
 
 // Spawned is a spawn key that is still recognised after its run has left the tree.
@@ -28,16 +30,20 @@ type Spawned struct {
 	Until  int64       `json:"until"`
 }
 
-// Seen is the id of a message that has been posted.
-type Seen struct {
+// SeenPost is the id of a message that has been posted, which is recognised until a time.
+type SeenPost struct {
 	To    session.Key `json:"to"`
 	ID    string      `json:"id"`
 	Until int64       `json:"until"`
 }
 
-// Image returns the state of the tree. It shares with the tree only what is never changed.
+// Image returns the state of the tree. The image shares with the tree only what never changes, so
+// the caller may keep it.
 func (t *Tree) Image() *Image {
-	m := &Image{Epoch: t.epoch, Total: t.total, NextOut: t.outbox.nextOrd, Runs: make([]RunState, 0, len(t.runs))}
+	m := &Image{
+		Epoch: t.epoch, Total: t.total, NextOut: t.outbox.nextOrd,
+		Runs: make([]RunState, 0, len(t.runs)),
+	}
 	t.Walk(func(r *Run) {
 		s := r.RunState
 		s.Inbox = slices.Clone(s.Inbox)
@@ -50,14 +56,14 @@ func (t *Tree) Image() *Image {
 			s.Open = &o
 		}
 		if r.IsRoot() {
-			spec := *s.Spec // its session id is set once, but after it was made
+			spec := *s.Spec // applyOpened changes the Spec of the top-level session
 			s.Spec = &spec
 		}
 		m.Runs = append(m.Runs, s)
 	})
 	t.Outbox(func(e *Entry) {
 		c := *e
-		c.flying, c.maybe = false, false
+		c.inFlight, c.mayRepeat = false, false
 		m.Outbox = append(m.Outbox, c)
 	})
 	for k, ref := range t.spawned {
@@ -69,25 +75,29 @@ func (t *Tree) Image() *Image {
 		return cmp.Or(compareKeys(a.Parent, b.Parent), cmp.Compare(a.Key, b.Key))
 	})
 	for k, until := range t.posts {
-		m.Posts = append(m.Posts, Seen{k.to, k.id, until})
+		m.Posts = append(m.Posts, SeenPost{k.to, k.id, until})
 	}
-	slices.SortFunc(m.Posts, func(a, b Seen) int { return cmp.Or(compareKeys(a.To, b.To), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(m.Posts, func(a, b SeenPost) int {
+		return cmp.Or(compareKeys(a.To, b.To), cmp.Compare(a.ID, b.ID))
+	})
 	return m
 }
 
-// applySnapshot forgets what is no longer recognised and, while a journal is read, takes the image over. The tree that writes
-// a snapshot fills the image in.
+// applySnapshot folds a Snapshot. While a journal is read, the fact has an image, which becomes the
+// state of the tree. When the tree itself decides a Snapshot, the fact has none yet: the tree
+// forgets the keys and ids that have expired and fills the image in.
 func (t *Tree) applySnapshot(f *Fact) error {
-	t.since = 0
+	t.sinceSnapshot = 0
 	if f.Image != nil {
 		return t.restore(f)
 	}
-	t.forget(f.At)
+	t.forgetExpired(f.At)
 	f.Image = t.Image()
 	return nil
 }
 
-func (t *Tree) forget(now int64) {
+// forgetExpired removes the spawn keys and message ids that are no longer recognised at now.
+func (t *Tree) forgetExpired(now int64) {
 	for k, ref := range t.spawned {
 		if ref.Until > 0 && ref.Until <= now {
 			delete(t.spawned, k)
@@ -100,7 +110,8 @@ func (t *Tree) forget(now int64) {
 	}
 }
 
-// restore makes the tree what an image says. What is derived is derived anew.
+// restore sets the state of a new tree to the image of a Snapshot, and derives everything that is
+// kept beside that state. It returns a *CorruptError for what cannot be the image of a tree.
 func (t *Tree) restore(f *Fact) error {
 	m := f.Image
 	if t.epoch != 0 || len(t.runs) != 1 {
@@ -108,7 +119,8 @@ func (t *Tree) restore(f *Fact) error {
 	}
 	t.epoch, t.total, t.outbox.nextOrd = m.Epoch, m.Total, m.NextOut
 	if len(m.Runs) == 0 || m.Runs[0].Spec == nil || m.Runs[0].Spec.Key != t.root.Key() {
-		return &CorruptError{f.Kind, t.root.Key(), "the top-level session is not the first in the image"}
+		reason := "the top-level session is not the first in the image"
+		return &CorruptError{f.Kind, t.root.Key(), reason}
 	}
 	for i := range m.Runs {
 		s := m.Runs[i]
@@ -130,7 +142,7 @@ func (t *Tree) restore(f *Fact) error {
 		t.outbox.entries[e.Ord] = &e
 		t.outbox.count(&e, 1)
 		if !e.Reply {
-			t.hold(e.Run)
+			t.holdCompletion(e.Run)
 		}
 		if e.Blocked == 0 {
 			t.timers.push(timer{at: max(e.Due, 1), ord: e.Ord})
@@ -149,20 +161,21 @@ func (t *Tree) restore(f *Fact) error {
 		}
 		for i := range r.Inbox {
 			if in := &r.Inbox[i]; in.Class == Completion {
-				t.hold(in.From)
+				t.holdCompletion(in.From)
 			}
 		}
 	})
-	t.Walk(t.arm)
+	t.Walk(t.armTimer)
 	return nil
 }
 
+// restoreRun adds one session of an image. Its requester must have been added before.
 func (t *Tree) restoreRun(s RunState, top bool) error {
 	switch {
 	case s.Spec == nil || s.Spec.Grant == nil:
 		return &CorruptError{Snapshot, t.root.Key(), "a run without its specification"}
 	case s.State >= states || s.Cause >= causes:
-		return &CorruptError{Snapshot, s.Spec.Key, "a state or a cause that there is not"}
+		return &CorruptError{Snapshot, s.Spec.Key, "an unknown state or cause"}
 	}
 	r := &Run{RunState: s}
 	if top {
@@ -172,7 +185,8 @@ func (t *Tree) restoreRun(s RunState, top bool) error {
 	} else {
 		p := t.runs[s.Spec.Parent]
 		if p == nil || t.runs[s.Spec.Key] != nil {
-			return &CorruptError{Snapshot, s.Spec.Key, "its requester is not in the image, or it is there twice"}
+			reason := "its requester is not in the image, or it is there twice"
+			return &CorruptError{Snapshot, s.Spec.Key, reason}
 		}
 		p.addChild(r)
 		t.runs[s.Spec.Key] = r
@@ -181,7 +195,8 @@ func (t *Tree) restoreRun(s RunState, top bool) error {
 			t.live++
 		}
 		if s.Spec.SpawnKey != "" {
-			t.spawned[spawnKey{s.Spec.Parent, s.Spec.SpawnKey}] = spawnRef{Run: s.Spec.Key, ID: s.Spec.ID}
+			key := spawnKey{s.Spec.Parent, s.Spec.SpawnKey}
+			t.spawned[key] = spawnRef{Run: s.Spec.Key, ID: s.Spec.ID}
 		}
 	}
 	if s.Open != nil {
@@ -190,7 +205,8 @@ func (t *Tree) restoreRun(s RunState, top bool) error {
 	return nil
 }
 
-// consumeOpen takes the inputs of the turn under way off the counts.
+// consumeOpen takes the inputs of the turn under way off the counts of unread inputs. The turn had
+// not consumed them when recount counted.
 func (r *Run) consumeOpen() {
 	through := r.Open.Through
 	r.Open.Through = r.Consumed

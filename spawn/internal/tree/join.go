@@ -7,17 +7,18 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A Join says for what a session waits: for all its members to end, for Need of them to end well, or until a time.
-// The one arithmetic serves a session that yields and a caller that waits.
+// A Join says what a session waits for: that all members end, that Need of them end well, or that a
+// time comes, whichever is first. It serves a session that yields as well as a caller that waits.
+// The zero value is ready.
 type Join struct {
-	Keys  []session.Key `json:"keys,omitempty"` // the members; empty: every child
-	Need  uint32        `json:"need,omitempty"` // this many must end well; 0: all must end
-	Until int64         `json:"until,omitempty"`
-	Left  uint32        `json:"left"` // members that have not ended
-	Good  uint32        `json:"good"` // members that have ended well
+	Keys  []session.Key `json:"keys,omitempty"`  // the members, sorted; empty: every child
+	Need  uint32        `json:"need,omitempty"`  // this many must end well; 0: all must end
+	Until int64         `json:"until,omitempty"` // Unix nanoseconds; 0: no such time
+	Left  uint32        `json:"left"`            // members that have not ended
+	Good  uint32        `json:"good"`            // members that have ended well
 }
 
-// Count takes one member that has ended into account.
+// Count records that one member has ended in the terminal state end.
 func (j *Join) Count(end State) {
 	if j.Left > 0 {
 		j.Left--
@@ -27,7 +28,7 @@ func (j *Join) Count(end State) {
 	}
 }
 
-// Ready reports whether the wait is over.
+// Ready reports whether the wait is over at the time now, in Unix nanoseconds.
 func (j *Join) Ready(now int64) bool {
 	switch {
 	case j.Left == 0:
@@ -38,8 +39,8 @@ func (j *Join) Ready(now int64) bool {
 	return j.Until > 0 && now >= j.Until
 }
 
-// has reports whether a child is a member.
-func (j *Join) has(k session.Key) bool {
+// contains reports whether the child k is a member.
+func (j *Join) contains(k session.Key) bool {
 	if len(j.Keys) == 0 {
 		return true
 	}
@@ -47,12 +48,16 @@ func (j *Join) has(k session.Key) bool {
 	return found
 }
 
+// compareKeys orders keys by their text, which is the order of Join.Keys.
 func compareKeys(a, b session.Key) int { return strings.Compare(a.String(), b.String()) }
 
-// start returns the join as it stands when r begins to wait: members that have ended before count too, which is what makes
-// a child that ends between the check and the wait harmless.
+// start returns the join as it stands when r begins to wait. Members that have ended before count
+// too, so that a child that ends between the check and the wait does no harm.
 func (j *Join) start(r *Run, t *Tree) *Join {
-	w := &Join{Keys: slices.Compact(slices.SortedFunc(slices.Values(j.Keys), compareKeys)), Need: j.Need, Until: j.Until}
+	w := &Join{
+		Keys: slices.Compact(slices.SortedFunc(slices.Values(j.Keys), compareKeys)),
+		Need: j.Need, Until: j.Until,
+	}
 	if len(w.Keys) == 0 {
 		after := r.Consumed
 		if r.Open != nil {
@@ -66,9 +71,10 @@ func (j *Join) start(r *Run, t *Tree) *Join {
 				}
 			}
 		}
-		if w.Need > 0 && r.Open != nil { // those that ended during the turn without a word are in no inbox
+		// Members that ended during the turn without being told of are not in the inbox.
+		if w.Need > 0 && r.Open != nil {
 			r.Children(func(c *Run) bool {
-				if c.State == OK && c.Ended > r.Open.Started && !t.told(c, OK) {
+				if c.State == OK && c.Ended > r.Open.Started && !t.tellsRequester(c, OK) {
 					w.Good++
 				}
 				return true
@@ -89,12 +95,14 @@ func (j *Join) start(r *Run, t *Tree) *Join {
 	return w
 }
 
-// missed reports whether a member ended during the turn under way and nobody was told. The turn may have ended for its sake: whoever
-// waits is released, no matter whether the end came just before or just after. What ended in the batch that started the turn had ended
-// when its Runner was called.
-func (t *Tree) missed(r *Run, j *Join) (missed bool) {
+// missedEnd reports whether a member of j ended during the turn under way and its end was not told
+// to r. The turn may have ended for the sake of that member, so r must not wait: it makes no
+// difference whether a member ends just before or just after the turn. A member that ended in the
+// batch that started the turn does not count, because it had ended when the Runner was called.
+func (t *Tree) missedEnd(r *Run, j *Join) (missed bool) {
 	r.Newest(func(c *Run) bool {
-		missed = c.State.Terminal() && c.Ended > r.Open.Started && j.has(c.Key()) && !t.told(c, c.State)
+		missed = c.State.Terminal() && c.Ended > r.Open.Started && j.contains(c.Key()) &&
+			!t.tellsRequester(c, c.State)
 		return !missed
 	})
 	return missed

@@ -7,65 +7,70 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// The schedule of retries: the first pause, doubled up to the longest, and after how long a delivery is blocked.
+// The schedule of retries: the first pause, which doubles with every failure up to the longest, and
+// how long after its first failure a delivery is blocked.
 const (
 	FirstRetry = 15 * time.Second
 	LastRetry  = 5 * time.Minute
 	GiveUp     = 30 * time.Minute
 )
 
-// An Entry is something that leaves the tree.
+// An Entry is something that leaves the tree: the completion of a child of the top-level session,
+// or a reply to people. It stays in the outbox until it has been delivered or dismissed. Times are
+// Unix nanoseconds.
 type Entry struct {
 	Ord     uint32         `json:"ord"`
-	Run     session.Key    `json:"run"`             // whose end, or who speaks
+	Run     session.Key    `json:"run"`             // that ended, or that replies
 	To      session.Key    `json:"to"`              // the requester, or the conversation
 	Reply   bool           `json:"reply,omitempty"` // text for people, not a completion
 	Failed  bool           `json:"failed,omitempty"`
 	Text    Text           `json:"text,omitempty"`
 	Route   *session.Route `json:"route,omitempty"`
 	Created int64          `json:"created"`
-	Since   int64          `json:"since,omitempty"` // when it first failed
-	Tries   uint32         `json:"tries,omitempty"`
-	Due     int64          `json:"due,omitempty"`
-	Blocked int64          `json:"blocked,omitempty"`
+	Since   int64          `json:"since,omitempty"`   // when it first failed; 0: never
+	Tries   uint32         `json:"tries,omitempty"`   // attempts that failed
+	Due     int64          `json:"due,omitempty"`     // when it is tried again
+	Blocked int64          `json:"blocked,omitempty"` // since when; 0: it is not
 	Error   Text           `json:"error,omitempty"`
-	Busy    bool           `json:"busy,omitempty"` // the receiver asked for it later; no failure
+	Busy    bool           `json:"busy,omitempty"` // the receiver wants it later
 
-	flying bool // handed to the shell; volatile
-	maybe  bool // an attempt may have arrived; volatile
+	inFlight  bool // handed to the Executor; volatile
+	mayRepeat bool // an attempt may have arrived; volatile
 }
 
-// Maybe reports whether an earlier attempt may have arrived.
-func (e *Entry) Maybe() bool { return e.maybe || e.Tries > 0 }
+// MayRepeat reports whether an earlier attempt may have arrived.
+func (e *Entry) MayRepeat() bool { return e.mayRepeat || e.Tries > 0 }
 
-// outbox is what leaves the tree and has not arrived.
+// outbox holds the entries that have not arrived, and counts of them.
 type outbox struct {
 	entries map[uint32]*Entry
 	nextOrd uint32
-	pending int // not blocked
+	pending int // entries that are not blocked
 	blocked int
-	ready   int // pending, and never tried or being tried: an owner is needed now
+	ready   int // pending ones that were never tried or are in flight: they need an owner now
 }
 
+// count adds an entry to the counts, or takes it off with -1. Call it around every change of an
+// entry.
 func (o *outbox) count(e *Entry, by int) {
 	if e.Blocked > 0 {
 		o.blocked += by
 		return
 	}
 	o.pending += by
-	if e.Tries == 0 || e.flying {
+	if e.Tries == 0 || e.inFlight {
 		o.ready += by
 	}
 }
 
-// fly notes that an entry has been handed to the shell, or is back.
-func (t *Tree) fly(e *Entry, flying bool) {
+// setInFlight records that an entry has been handed to the Executor, or is back.
+func (t *Tree) setInFlight(e *Entry, flying bool) {
 	t.outbox.count(e, -1)
-	e.flying = flying
+	e.inFlight = flying
 	t.outbox.count(e, 1)
 }
 
-// Outbox calls f for every entry, oldest first.
+// Outbox calls f for every entry of the outbox, oldest first.
 func (t *Tree) Outbox(f func(*Entry)) {
 	for _, ord := range t.outbox.ords() {
 		f(t.outbox.entries[ord])
@@ -75,9 +80,10 @@ func (t *Tree) Outbox(f func(*Entry)) {
 // Entry returns an entry of the outbox, or nil.
 func (t *Tree) Entry(ord uint32) *Entry { return t.outbox.entries[ord] }
 
-// Undelivered returns how many entries are under way and how many are blocked.
+// Undelivered returns how many entries are not blocked and how many are.
 func (t *Tree) Undelivered() (pending, blocked int) { return t.outbox.pending, t.outbox.blocked }
 
+// ords returns the ordinals of all entries, in order.
 func (o *outbox) ords() []uint32 {
 	ords := make([]uint32, 0, len(o.entries))
 	for ord := range o.entries {
@@ -87,25 +93,27 @@ func (o *outbox) ords() []uint32 {
 	return ords
 }
 
+// addEntry adds an entry under the next ordinal and marks it to be looked at.
 func (t *Tree) addEntry(e *Entry) {
 	t.outbox.nextOrd++
 	e.Ord = t.outbox.nextOrd
 	t.outbox.entries[e.Ord] = e
 	t.outbox.count(e, 1)
-	t.due = append(t.due, e.Ord)
+	t.dueEntries = append(t.dueEntries, e.Ord)
 }
 
+// removeEntry removes an entry. The run whose end it was may be archived now.
 func (t *Tree) removeEntry(e *Entry) {
 	t.outbox.count(e, -1)
 	delete(t.outbox.entries, e.Ord)
 	if c := t.find(e.Run); c != nil && !e.Reply {
 		c.held = false
-		t.arm(c)
+		t.armTimer(c)
 		t.touch(c)
 	}
 }
 
-// changeEntry applies f to an entry and keeps the counts.
+// changeEntry applies f to an entry, keeps the counts, and sets a timer for the entry.
 func (t *Tree) changeEntry(e *Entry, f func(*Entry)) {
 	t.outbox.count(e, -1)
 	f(e)
@@ -113,11 +121,12 @@ func (t *Tree) changeEntry(e *Entry, f func(*Entry)) {
 	if e.Blocked == 0 {
 		t.timers.push(timer{at: max(e.Due, 1), ord: e.Ord})
 	}
-	t.due = append(t.due, e.Ord)
+	t.dueEntries = append(t.dueEntries, e.Ord)
 }
 
-// retryAt returns when an entry is tried again after a failure at now, and whether it is blocked instead. Jitter takes up to a
-// fifth off the pause, so that many entries that failed together do not come back together.
+// retryAt returns when an entry is tried again after a failure at now, in Unix nanoseconds, or that
+// it is blocked instead. Jitter from rand shortens the pause by up to a fifth, so that entries that
+// failed together do not come back together.
 func retryAt(e *Entry, now int64, rand uint64) (due int64, blocked bool) {
 	if e.Since > 0 && now-e.Since >= int64(GiveUp) {
 		return 0, true

@@ -7,7 +7,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// A Spec is what a run was admitted with. It never changes.
+// A Spec is what a run was admitted with. It never changes, except that of the top-level session.
 type Spec struct {
 	ID        string         `json:"id"`
 	SessionID string         `json:"sessionId"`
@@ -17,13 +17,13 @@ type Spec struct {
 	Task      Text           `json:"task"`
 	Label     string         `json:"label,omitempty"`
 	Announce  bool           `json:"announce,omitempty"`
-	Extra     []byte         `json:"extra,omitempty"` // the caller's own, such as the context specification
+	Extra     []byte         `json:"extra,omitempty"` // the caller's own, kept and not read
 	Route     *session.Route `json:"route,omitempty"` // of what the requester was answering
-	Created   int64          `json:"created"`
+	Created   int64          `json:"created"`         // Unix nanoseconds
 	*Grant
 }
 
-// A Grant is what policy gave a run. Runs that got the same share it; it never changes.
+// A Grant is what policy gave a run. It never changes; runs that got the same share one.
 type Grant struct {
 	Agent     string       `json:"agent"`
 	Role      session.Role `json:"role"`
@@ -31,7 +31,7 @@ type Grant struct {
 	MaxDepth  int          `json:"maxDepth,omitempty"`
 	Sandboxed bool         `json:"sandboxed,omitempty"`
 	Tools     []string     `json:"tools,omitempty"`
-	Delegable []string     `json:"delegable,omitempty"` // what it may hand down
+	Delegable []string     `json:"delegable,omitempty"` // the tools that it may hand down
 	Asked     string       `json:"asked,omitempty"`     // the model that was requested
 	Model     string       `json:"model,omitempty"`
 	Thinking  string       `json:"thinking,omitempty"`
@@ -40,26 +40,30 @@ type Grant struct {
 	Budget    Budget       `json:"budget,omitzero"`
 }
 
-// Authority returns what policy applies today's rules to.
+// Authority returns what policy applies the present rules to.
 func (g *Grant) Authority() policy.Authority {
 	return policy.Authority{
-		Agent: g.Agent, Role: g.Role, Depth: g.Depth, Sandboxed: g.Sandboxed, Model: g.Model, Tools: g.Tools, Delegable: g.Delegable,
+		Agent: g.Agent, Role: g.Role, Depth: g.Depth, Sandboxed: g.Sandboxed, Model: g.Model,
+		Tools: g.Tools, Delegable: g.Delegable,
 	}
 }
 
 func (g *Grant) equal(h *Grant) bool {
-	return g.Agent == h.Agent && g.Role == h.Role && g.Depth == h.Depth && g.MaxDepth == h.MaxDepth &&
-		g.Sandboxed == h.Sandboxed && g.Asked == h.Asked && g.Model == h.Model && g.Thinking == h.Thinking &&
+	return g.Agent == h.Agent && g.Role == h.Role &&
+		g.Depth == h.Depth && g.MaxDepth == h.MaxDepth &&
+		g.Sandboxed == h.Sandboxed && g.Asked == h.Asked && g.Model == h.Model &&
+		g.Thinking == h.Thinking &&
 		g.Timeout == h.Timeout && g.Budget == h.Budget && slices.Equal(g.Tools, h.Tools) &&
 		slices.Equal(g.Delegable, h.Delegable) && slices.Equal(g.Warnings, h.Warnings)
 }
 
-// shared returns g, or the grant of a run beside it if that is the same.
-func (r *Run) shared(g Grant) *Grant {
+// sharedGrant returns a pointer to g, or the grant of the youngest child of r if that is equal. So
+// the children of one fan-out share one grant.
+func (r *Run) sharedGrant(g Grant) *Grant {
 	if c := r.lastChild; c != nil && c.Spec.Grant.equal(&g) {
 		return c.Spec.Grant
 	}
-	own := new(Grant) // not &g: that would cost the memory each time
+	own := new(Grant) // &g would move g to the heap even when it is shared
 	*own = g
 	return own
 }
@@ -76,8 +80,8 @@ type Usage struct {
 
 func (u Usage) add(v Usage) Usage {
 	return Usage{
-		u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite,
-		u.Cost + v.Cost,
+		u.Input + v.Input, u.Output + v.Output,
+		u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite, u.Cost + v.Cost,
 	}
 }
 
@@ -88,10 +92,10 @@ type File struct {
 	MediaType Text `json:"mediaType,omitempty"`
 }
 
-// A Result is what a turn came back with.
+// A Result is what a turn returned.
 type Result struct {
 	Text     Text   `json:"text,omitempty"`
-	JSON     Text   `json:"json,omitempty"` // byte for byte, which a json.RawMessage would not be
+	JSON     Text   `json:"json,omitempty"` // kept byte for byte, unlike a json.RawMessage
 	Files    []File `json:"files,omitempty"`
 	Model    Text   `json:"model,omitempty"`
 	Usage    Usage  `json:"usage,omitzero"`
@@ -99,66 +103,70 @@ type Result struct {
 	Reply    Text   `json:"reply,omitempty"`    // what a top-level session says to people
 }
 
-// An Input is something that a session has been told and that a turn will consume.
+// An Input is something that a session was told and that a turn will consume.
 type Input struct {
 	Ord   uint32         `json:"ord"`
 	Class Class          `json:"class"`
 	At    int64          `json:"at"`
 	ID    string         `json:"id,omitempty"`
 	Text  Text           `json:"text,omitempty"`
-	From  session.Key    `json:"from,omitzero"` // of a completion the child, of a steer who steers
+	From  session.Key    `json:"from,omitzero"` // the child that ended, or the session that steers
 	Route *session.Route `json:"route,omitempty"`
 }
 
-// An OpenTurn is the turn that is under way.
+// An OpenTurn is the turn that is under way. It consumes the inputs First to Through.
 type OpenTurn struct {
 	N       uint32 `json:"n"`
-	Through uint32 `json:"through"` // it consumes the inputs up to this ordinal
-	First   uint32 `json:"first"`   // ordinal of the first of them: a retried turn has the same one
+	Through uint32 `json:"through"` // ordinal of the last input that it consumes
+	First   uint32 `json:"first"`   // ordinal of the first one; a repeated turn has the same
 	Reserve Budget `json:"reserve,omitzero"`
 	Started int64  `json:"started"`
 }
 
-// RunState is the folded state of one session: a run, or the top-level session of the tree. Apply is its only writer.
-// Everything in it survives a snapshot; everything beside it in Run is derived or volatile.
+// RunState is the folded state of one session: of a run, or of the top-level session. Only Apply
+// changes it. Everything in it survives a snapshot; the other fields of Run are derived or
+// volatile. Times are Unix nanoseconds, and 0 if the event has not happened. The task of a run is
+// its input 1 and is not in the Inbox but in the Spec. Quiet is set on a run that was stopped
+// because its requester ends. A turn that has not returned by Grace is cut. Siblings is how many
+// other children of the requester were alive when the run ended.
 type RunState struct {
 	Spec          *Spec          `json:"spec"`
 	State         State          `json:"state"`
 	Cause         Cause          `json:"cause,omitempty"`
 	Reason        Text           `json:"reason,omitempty"`
-	Silent        bool           `json:"silent,omitempty"`  // the last answer asked that nothing be announced
+	Silent        bool           `json:"silent,omitempty"`  // the last answer asked for silence
 	TurnCancelled bool           `json:"halted,omitempty"`  // the turn under way was cancelled
-	Quiet         bool           `json:"quiet,omitempty"`   // stopped from within a stopped subtree: nobody is told
-	Retry         bool           `json:"retry,omitempty"`   // the next turn repeats one that a crash interrupted
+	Quiet         bool           `json:"quiet,omitempty"`   // its requester is not told
+	Retry         bool           `json:"retry,omitempty"`   // the next turn repeats a crashed one
 	Open          *OpenTurn      `json:"open,omitempty"`    // nil: no turn is under way
 	Turns         uint32         `json:"turns,omitempty"`   // turns started so far
 	NextOrd       uint32         `json:"nextOrd,omitempty"` // ordinal of the last input
 	Consumed      uint32         `json:"consumed,omitempty"`
-	Inbox         []Input        `json:"inbox,omitempty"` // not consumed yet, in order; the task of a run is in its Spec
+	Inbox         []Input        `json:"inbox,omitempty"` // not consumed, in order
 	Join          *Join          `json:"join,omitempty"`
 	Answer        *Result        `json:"answer,omitempty"` // of the last turn that had one
 	Usage         Usage          `json:"usage,omitzero"`   // of all turns
 	Charged       Budget         `json:"charged,omitzero"` // of this run and everything below it
-	Route         *session.Route `json:"route,omitempty"`  // where answers go
+	Route         *session.Route `json:"route,omitempty"`  // where answers to its inputs go
 	Pos           uint64         `json:"pos,omitempty"`    // committed end of the transcript
 	Started       int64          `json:"started,omitempty"`
 	Deadline      int64          `json:"deadline,omitempty"`
-	Grace         int64          `json:"grace,omitempty"` // when a turn that does not come back is cut
+	Grace         int64          `json:"grace,omitempty"` // when the turn is cut
 	Ended         int64          `json:"ended,omitempty"`
 	Nonce         uint64         `json:"nonce,omitempty"`
-	Siblings      uint32         `json:"siblings,omitempty"` // of the requester, active when this one ended
-	Spawned       uint32         `json:"spawned,omitempty"`  // children ever
-	Steers        []Steered      `json:"steers,omitempty"`   // the last one of each session that steered it a moment ago
+	Siblings      uint32         `json:"siblings,omitempty"` // alive when it ended
+	Spawned       uint32         `json:"spawned,omitempty"`  // children so far
+	Steers        []Steered      `json:"steers,omitempty"`   // see recordSteer
 }
 
-// Steered is when a session steered another.
+// Steered records when a session last steered another.
 type Steered struct {
 	From session.Key `json:"from"`
 	At   int64       `json:"at"`
 }
 
-// steeredAt returns when from steered r last, if that was a moment ago, else 0.
-func (r *Run) steeredAt(from session.Key) int64 {
+// lastSteer returns when from last steered r, in Unix nanoseconds, or 0 if no steer is kept.
+func (r *Run) lastSteer(from session.Key) int64 {
 	for _, s := range r.Steers {
 		if s.From == from {
 			return s.At
@@ -167,8 +175,9 @@ func (r *Run) steeredAt(from session.Key) int64 {
 	return 0
 }
 
-// steered notes a steer and forgets those that no longer hold up another. The slice may be shared with an image.
-func (r *Run) steered(from session.Key, at int64) {
+// recordSteer records a steer and drops those that are too old to delay another one. It makes a new
+// slice, because an image may share the old one.
+func (r *Run) recordSteer(from session.Key, at int64) {
 	list := make([]Steered, 0, len(r.Steers)+1)
 	for _, s := range r.Steers {
 		if s.From != from && s.At+int64(SteerPause) > at {
@@ -178,7 +187,7 @@ func (r *Run) steered(from session.Key, at int64) {
 	r.Steers = append(list, Steered{from, at})
 }
 
-// A Run is one session of the tree.
+// A Run is one session of the tree, the top-level session included.
 type Run struct {
 	RunState
 
@@ -188,17 +197,23 @@ type Run struct {
 	firstChild, lastChild    *Run
 	prevSibling, nextSibling *Run
 
-	live     int // children that are not terminal
-	nUser    int // unread inputs that wake
-	nComp    int
-	nControl int
+	live     int  // children that are not terminal
+	nUser    int  // unread messages, and the task
+	nComp    int  // unread completions
+	nControl int  // unread steers
 	held     bool // its completion waits in an inbox or in the outbox
 
-	// Volatile: what this owner has already asked the world to do.
-	touched, asked, slot, cancelled, cascaded, archiving bool
-	gone                                                 bool // it has left the tree
+	// What follows is volatile: what the present owner has already asked for.
 
-	armed int64 // the earliest timer that the heap has for it; 0: none
+	touched   bool // in Tree.touched
+	asked     bool // the lane was asked for a slot
+	slot      bool // the run holds a slot
+	cancelled bool // the turn under way was cancelled
+	cascaded  bool // the children were stopped
+	archiving bool // the Executor is archiving the run
+	gone      bool // the run has left the tree
+
+	armedAt int64 // the earliest timer that the heap has for the run; 0: none
 }
 
 // Key returns the session key.
@@ -213,7 +228,8 @@ func (r *Run) Live() int { return r.live }
 // Slot reports whether the run holds a slot of the lane.
 func (r *Run) Slot() bool { return r.slot }
 
-// Children calls f for each child that is still in the tree, oldest first, until f returns false.
+// Children calls f for each child that is in the tree, oldest first, until f returns false. f may
+// remove the child.
 func (r *Run) Children(f func(*Run) bool) {
 	for c := r.firstChild; c != nil; {
 		following := c.nextSibling
@@ -224,14 +240,14 @@ func (r *Run) Children(f func(*Run) bool) {
 	}
 }
 
-// Newest calls f for each child that is still in the tree, newest first, until f returns false.
+// Newest calls f for each child that is in the tree, newest first, until f returns false.
 func (r *Run) Newest(f func(*Run) bool) {
 	for c := r.lastChild; c != nil && f(c); {
 		c = c.prevSibling
 	}
 }
 
-// Below reports whether r is a or stands below it.
+// Below reports whether r is a or a descendant of a.
 func (r *Run) Below(a *Run) bool {
 	for x := r; x != nil; x = x.Parent {
 		if x == a {
@@ -265,7 +281,8 @@ func (r *Run) removeChild(c *Run) {
 	c.prevSibling, c.nextSibling = nil, nil
 }
 
-// walk calls f for r and everything below it, children before their parents if deepest is set.
+// walk calls f for r and everything below it: children before their parents with deepest, else
+// after them.
 func (r *Run) walk(deepest bool, f func(*Run)) {
 	if !deepest {
 		f(r)
@@ -283,11 +300,13 @@ func (r *Run) walk(deepest bool, f func(*Run)) {
 // taskUnread reports whether the task, which is input 1 of a run, has not been consumed.
 func (r *Run) taskUnread() bool { return r.Parent != nil && r.Consumed == 0 }
 
-// Unread calls f for the inputs after one ordinal and up to another, those of the first classes first.
+// Unread calls f for the inputs after one ordinal and up to another, ordered by class and then by
+// ordinal. The task of a run is its input 1.
 func (r *Run) Unread(after, through uint32, f func(Input)) {
 	for class := User; class < classes; class++ {
 		if class == Task && r.Parent != nil && after == 0 && through >= 1 {
-			f(Input{Ord: 1, Class: Task, At: r.Spec.Created, ID: r.Spec.ID, Text: r.Spec.Task, From: r.Spec.Parent})
+			s := r.Spec
+			f(Input{Ord: 1, Class: Task, At: s.Created, ID: s.ID, Text: s.Task, From: s.Parent})
 		}
 		for i := range r.Inbox {
 			if in := &r.Inbox[i]; in.Class == class && in.Ord > after && in.Ord <= through {
@@ -297,7 +316,7 @@ func (r *Run) Unread(after, through uint32, f func(Input)) {
 	}
 }
 
-// recount sets what is derived from the folded state of this run alone.
+// recount derives the counts of unread inputs from the folded state.
 func (r *Run) recount() {
 	r.nUser, r.nComp, r.nControl = 0, 0, 0
 	if r.taskUnread() {
@@ -311,6 +330,7 @@ func (r *Run) recount() {
 	}
 }
 
+// count adds an input of a class to the counts of unread inputs, or takes it off with -1.
 func (r *Run) count(c Class, by int) {
 	switch c {
 	case User, Task:

@@ -22,9 +22,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what the scenarios in testdata really do")
 
-// TestScenarios plays the scenarios in testdata: commands, each followed by the facts and effects that it must have. After
-// every command the journal, written down and read back, must fold to the live tree. Every scenario is played twice, which
-// must give the same.
+// TestScenarios plays the scenarios in testdata: commands, each followed by the facts and effects
+// that it must have. After every command the journal, written down and read back, must fold to the
+// live tree. Every scenario is played twice, which must give the same.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -44,8 +44,9 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// play runs a scenario and returns it with what really happened. A scenario is a sequence of blocks: commands, a line
-// "----", what they lead to, and an empty line. What stands before the first block of all is a comment.
+// play runs a scenario and returns it with what really happened. A scenario is a sequence of
+// blocks: commands, a line "----", what they lead to, and an empty line. What stands before the
+// first block of all is a comment.
 func play(script []byte) []byte { return newScene().play(script) }
 
 func (s *scene) play(script []byte) []byte {
@@ -93,7 +94,10 @@ func newScene() *scene {
 	s := &scene{names: map[string]session.Key{"top": top}, replace: []string{top.String(), "top"}}
 	s.now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
 	s.rules = policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 3}}
-	s.opt = Options{Rules: &s.rules, Grace: 10 * time.Second, ArchiveAfter: time.Hour, Chunk: Budget{Tokens: 1000}}
+	s.opt = Options{
+		Rules: &s.rules, Grace: 10 * time.Second, ArchiveAfter: time.Hour,
+		Chunk: Budget{Tokens: 1000},
+	}
 	s.tree = New(top, &s.opt)
 	return s
 }
@@ -135,7 +139,8 @@ func (w words) duration(name string) time.Duration {
 	return d
 }
 
-// run runs one command and returns what it led to. A command may begin with a time to wait, such as +5s.
+// run runs one command and returns what it led to. A command may begin with a time to wait, such as
+// +5s.
 func (s *scene) run(text string) string {
 	if wait, rest, ok := strings.Cut(text, " "); ok && strings.HasPrefix(wait, "+") {
 		d, err := time.ParseDuration(wait[1:])
@@ -227,7 +232,7 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		ord, err := strconv.Atoi(w.at(0))
 		return Dismiss{Ord: uint32(ord)}, err
 	case "putaway":
-		return PutAway{Run: r, Failed: w.has("failed")}, nil
+		return ArchiveDone{Run: r, Failed: w.has("failed")}, nil
 	case "tick":
 		return Tick{}, nil
 	case "compact":
@@ -240,8 +245,11 @@ func (s *scene) spawn(w words) Command {
 	name := w.at(1)
 	parent := s.names[w.at(0)]
 	c := &Spawn{
-		Turn: uint32(w.num("turn")), Parent: parent, ID: name, SessionID: "s-" + name, Key: w.named["key"], Task: Text(w.named["task"]), Announce: !w.has("collect"),
-		Request: policy.Request{Timeout: w.duration("timeout"), Budget: policy.Budget{Tokens: int64(w.num("budget"))}},
+		Turn: uint32(w.num("turn")), Parent: parent, ID: name, SessionID: "s-" + name,
+		Key: w.named["key"], Task: Text(w.named["task"]), Announce: !w.has("collect"),
+		Request: policy.Request{
+			Timeout: w.duration("timeout"), Budget: policy.Budget{Tokens: int64(w.num("budget"))},
+		},
 	}
 	if c.Task == "" {
 		c.Task = Text("task of " + name)
@@ -268,8 +276,12 @@ func (s *scene) turn(r session.Key, w words) uint32 {
 
 func (s *scene) done(r session.Key, w words) Command {
 	c := &TurnDone{
-		Run: r, N: s.turn(r, w), Failed: w.named["fail"], Budget: w.has("overspent"), Silent: w.has("silent"), Skip: w.has("skip"),
-		Answer: &Result{Text: Text(w.named["say"]), Reply: Text(w.named["reply"]), Usage: Usage{Input: int64(w.num("used"))}},
+		Run: r, N: s.turn(r, w), Failed: w.named["fail"], Budget: w.has("overspent"),
+		Silent: w.has("silent"), Skip: w.has("skip"),
+		Answer: &Result{
+			Text: Text(w.named["say"]), Reply: Text(w.named["reply"]),
+			Usage: Usage{Input: int64(w.num("used"))},
+		},
 	}
 	if _, ok := w.named["yield"]; ok {
 		c.Yield = &Join{Need: uint32(w.num("yield"))} // not a number: all
@@ -292,7 +304,8 @@ func (s *scene) do(c Command) string {
 	var refusal *policy.Refusal
 	switch {
 	case errors.As(err, &refusal):
-		fmt.Fprintf(&b, "refused: %s: asked %s, limit %s (%s)\n", string(refusal.Rule), refusal.Asked, refusal.Limit, refusal.Path)
+		fmt.Fprintf(&b, "refused: %s: asked %s, limit %s (%s)\n",
+			string(refusal.Rule), refusal.Asked, refusal.Limit, refusal.Path)
 	case err != nil:
 		fmt.Fprintf(&b, "refused: %v\n", err)
 	case reply.Existing:
@@ -336,7 +349,7 @@ func (s *scene) show() string {
 			fmt.Fprintf(&b, " (%v: %s)", r.Cause, r.Reason)
 		}
 		if r.Answer != nil && r.Answer.Text != "" {
-			fmt.Fprintf(&b, " %s", quote(r.Answer.Text))
+			fmt.Fprintf(&b, " %s", quoteShort(r.Answer.Text))
 		}
 		if n := r.nUser + r.nComp + r.nControl; n > 0 {
 			fmt.Fprintf(&b, " unread %d", n)

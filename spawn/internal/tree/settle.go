@@ -1,8 +1,9 @@
 package tree
 
-// settle brings every touched run to where the rules want it: it starts what wants a turn, cancels what must go, ends what is
-// done, and hands over what is due, until nothing changes any more. Effects follow from what is, not from what was done, so
-// that none can be forgotten.
+// settle brings every touched run to where the rules want it: it asks for a slot for what wants a
+// turn, cancels what must go, ends what is done, and delivers what is due. What it emits touches
+// further runs, and settle goes on until none is left. Effects follow from the state of a run and
+// not from what was done to it, so that none can be forgotten.
 func (t *Tree) settle() {
 	for i := 0; i < len(t.touched); i++ {
 		r := t.touched[i]
@@ -13,22 +14,23 @@ func (t *Tree) settle() {
 	}
 	clear(t.touched)
 	t.touched = t.touched[:0]
-	for _, ord := range t.due {
-		if e := t.outbox.entries[ord]; e != nil && e.Blocked == 0 && !e.flying && e.Due <= t.now {
-			t.fly(e, true)
-			t.effect(EffectDeliver, nil, ord)
+	for _, ord := range t.dueEntries {
+		if e := t.outbox.entries[ord]; e != nil && e.Blocked == 0 && !e.inFlight && e.Due <= t.now {
+			t.setInFlight(e, true)
+			t.addEffect(EffectDeliver, nil, ord)
 		}
 	}
-	t.due = t.due[:0]
+	t.dueEntries = t.dueEntries[:0]
 }
 
+// settleRun emits the next facts of one run and adds its effects.
 func (t *Tree) settleRun(r *Run) {
 	switch {
 	case r.State.Terminal():
 		t.settleEnded(r)
 		return
 	case r.Open != nil && r.Grace > 0 && r.Grace <= t.now:
-		t.cut(r)
+		t.cutTurn(r)
 	case r.Cause == NoCause && r.Deadline > 0 && r.Deadline <= t.now:
 		t.emit(stopRequested(t.now, r, Timeout, "its time is up", t.now+int64(t.opt.Grace), 0))
 	}
@@ -37,14 +39,15 @@ func (t *Tree) settleRun(r *Run) {
 		t.settleStopping(r)
 	case r.Open != nil:
 	case r.wantsTurn(t.now):
-		t.ask(r)
+		t.askSlot(r)
 	case r.Join == nil && r.live == 0 && r.Turns > 0 && !r.IsRoot():
 		t.settleDone(r)
 	}
 }
 
-// wantsTurn reports whether there is something for the next turn. What people say and the task always wake; a steer wakes
-// only who waits for a join; completions wake unless the join they belong to is still outstanding.
+// wantsTurn reports whether r has inputs that start a turn. The task and messages of people always
+// do. A completion does unless r waits for a join that is not ready. A steer does only while r
+// waits for a join.
 func (r *Run) wantsTurn(now int64) bool {
 	switch {
 	case r.State.Terminal() || r.Cause != NoCause || r.Open != nil:
@@ -55,23 +58,27 @@ func (r *Run) wantsTurn(now int64) bool {
 	return r.nUser > 0 || r.nComp > 0
 }
 
-func (t *Tree) ask(r *Run) {
-	if what := t.exhausted(r); what != "" && !r.IsRoot() {
+// askSlot asks the lane for a slot for the next turn of r, once. A run whose budget is exhausted is
+// stopped instead; a top-level session gets its turn, so that it can say so.
+func (t *Tree) askSlot(r *Run) {
+	if what := t.turnForbiddenBy(r); what != "" && !r.IsRoot() {
 		t.emit(stopRequested(t.now, r, LimitReached, what+" is exhausted", 0, 0))
 		return
 	}
 	if !r.asked {
 		r.asked = true
-		t.effect(EffectAskSlot, r, 0)
+		t.addEffect(EffectAskSlot, r, 0)
 	}
 }
 
-// cut gives a turn up that did not come back in time.
-func (t *Tree) cut(r *Run) {
+// cutTurn ends a turn that has not come back in its grace period, and gives its slot back.
+func (t *Tree) cutTurn(r *Run) {
 	t.endTurn(r, turnEnded(t.now, r, Cancelled, nil, FlagCut, 0, nil))
 }
 
-// settleStopping ends a run bottom-up: its turn and everything below it first.
+// settleStopping takes a run that has a cause to end one step further, from the bottom up: it stops
+// the children, cancels the turn, waits for both, and then ends the run. A top-level session
+// recovers instead of ending.
 func (t *Tree) settleStopping(r *Run) {
 	if !r.cascaded {
 		r.cascaded = true
@@ -81,14 +88,16 @@ func (t *Tree) settleStopping(r *Run) {
 			}
 			t.touch(c)
 			if c.Cause == NoCause {
-				t.emit(stopRequested(t.now, c, Stopped, "its requester ended: "+r.Cause.String(), t.now+int64(t.opt.Grace), FlagQuiet))
+				reason := "its requester ended: " + r.Cause.String()
+				grace := t.now + int64(t.opt.Grace)
+				t.emit(stopRequested(t.now, c, Stopped, reason, grace, FlagQuiet))
 			}
 		}
 	}
 	if r.Open != nil {
 		if !r.cancelled {
 			r.cancelled = true
-			t.effect(EffectCancelTurn, r, 0)
+			t.addEffect(EffectCancelTurn, r, 0)
 		}
 		return
 	}
@@ -97,33 +106,36 @@ func (t *Tree) settleStopping(r *Run) {
 	case r.IsRoot():
 		t.emit(recovered(t.now, r))
 	default:
-		t.end(r, r.Cause.end())
+		t.endRun(r, r.Cause.endState())
 	}
 }
 
-// settleDone ends a run that has nothing left to do.
+// settleDone ends a run that has nothing left to do: well, or as stopped if its last turn was
+// cancelled.
 func (t *Tree) settleDone(r *Run) {
 	if r.TurnCancelled {
 		t.emit(stopRequested(t.now, r, Stopped, "its last turn was cancelled", 0, 0))
 		return
 	}
-	t.end(r, OK)
+	t.endRun(r, OK)
 }
 
-func (t *Tree) end(r *Run, s State) {
+// endRun records the end of a run, and whether and how its requester is told.
+func (t *Tree) endRun(r *Run, s State) {
 	var flags Flags
-	if t.told(r, s) {
+	if t.tellsRequester(r, s) {
 		flags |= FlagTell
 	}
 	if r.Parent.IsRoot() && t.opt.CallerRun {
 		flags |= FlagOut
 	}
-	t.emit(runEnded(t.now, r, s, t.nonce(), flags))
+	t.emit(runEnded(t.now, r, s, t.nextNonce(), flags))
 }
 
-// told reports whether the requester of a run is told of its end. Inside a stopped subtree nobody is; a requester that is
-// ending itself hears only what can move up.
-func (t *Tree) told(r *Run, s State) bool {
+// tellsRequester reports whether the requester of r is told of its end in state s. Inside a stopped
+// subtree it is not. A requester that is ending itself is told only of what can move up. An end
+// that went well is not told if its answer asks for silence.
+func (t *Tree) tellsRequester(r *Run, s State) bool {
 	switch p := r.Parent; {
 	case !r.Spec.Announce, r.Quiet, p.Cause == Stopped:
 		return false
@@ -133,26 +145,33 @@ func (t *Tree) told(r *Run, s State) bool {
 	return !(s == OK && r.Silent)
 }
 
+// settleEnded has the transcript of an ended run archived once its time has come. A run with
+// children in the tree or with a completion that is still unread waits.
 func (t *Tree) settleEnded(r *Run) {
-	if t.opt.ArchiveAfter > 0 && !r.archiving && r.firstChild == nil && !r.held && t.archiveAt(r) <= t.now {
+	if t.mayArchive(r) && t.archiveAt(r) <= t.now {
 		r.archiving = true
 		t.archiving++
-		t.effect(EffectArchive, r, 0)
+		t.addEffect(EffectArchive, r, 0)
 	}
 }
 
-// tick looks at whatever wants to be looked at by now.
+// mayArchive reports whether nothing but time keeps an ended run from being archived.
+func (t *Tree) mayArchive(r *Run) bool {
+	return t.opt.ArchiveAfter > 0 && !r.archiving && r.firstChild == nil && !r.held
+}
+
+// tick touches every run and every entry of the outbox whose timer is due.
 func (t *Tree) tick() {
 	for len(t.timers) > 0 && t.timers[0].at <= t.now {
 		x := t.popTimer()
-		if at := t.wake(x); at == 0 || at > t.now {
-			t.rearm(x, at)
+		if at := t.wakeTime(x); at == 0 || at > t.now {
+			t.rearmTimer(x, at)
 			continue
 		}
 		if x.run != nil {
 			t.touch(x.run)
 		} else {
-			t.due = append(t.due, x.ord)
+			t.dueEntries = append(t.dueEntries, x.ord)
 		}
 	}
 }

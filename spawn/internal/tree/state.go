@@ -7,7 +7,8 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/enum"
 )
 
-// A State is where a run stands. The numbers are those of the public Status.
+// A State says where a run stands. The numbers are those of the public Status and of the journal,
+// so they never change.
 type State uint8
 
 const (
@@ -21,7 +22,7 @@ const (
 	Cancelled
 	Interrupted
 	Incomplete
-	states // how many there are, plus one
+	states // one more than the number of states
 )
 
 var stateNames = [states]string{
@@ -34,21 +35,22 @@ func (s State) String() string { return enum.String(stateNames[:], "State", s) }
 // Terminal reports whether a run in this state has ended.
 func (s State) Terminal() bool { return s >= OK && s < states }
 
-// next is the transition table: next[from] holds the states that may follow.
+// transitions is the transition table: transitions[from] holds the states that may follow.
 //
-// A run ends well only from waiting, and otherwise only by way of stopping: the cause is recorded first, the terminal state
-// follows when the turn and the descendants are back.
-var next = [states]stateSet{
-	0:        set(Queued),
-	Queued:   set(Running, Stopping),
-	Running:  set(Waiting, Stopping),
-	Waiting:  set(Running, Stopping, OK),
-	Stopping: set(Failed, TimedOut, Cancelled, Interrupted, Incomplete),
+// A run ends well only from Waiting. Every other end goes by way of Stopping: the cause is recorded
+// first, and the terminal state follows when the turn and the descendants are back.
+var transitions = [states]stateSet{
+	0:        setOf(Queued),
+	Queued:   setOf(Running, Stopping),
+	Running:  setOf(Waiting, Stopping),
+	Waiting:  setOf(Running, Stopping, OK),
+	Stopping: setOf(Failed, TimedOut, Cancelled, Interrupted, Incomplete),
 }
 
+// A stateSet is a set of states, one bit for each.
 type stateSet uint16
 
-func set(list ...State) (s stateSet) {
+func setOf(list ...State) (s stateSet) {
 	for _, x := range list {
 		s |= 1 << x
 	}
@@ -57,7 +59,7 @@ func set(list ...State) (s stateSet) {
 
 func (s stateSet) has(x State) bool { return s&(1<<x) != 0 }
 
-// A TransitionError is a step that the transition table does not have.
+// A TransitionError is a step that the transition table does not allow.
 type TransitionError struct {
 	Run      string
 	From, To State
@@ -67,13 +69,14 @@ func (e *TransitionError) Error() string {
 	return fmt.Sprintf("spawn: run %q cannot go from %v to %v", e.Run, e.From, e.To)
 }
 
-// Diagram returns the transition table as a Mermaid state diagram. The one in the documentation is checked against it.
+// Diagram returns the transition table as a Mermaid state diagram. A test compares the diagram in
+// the package documentation of spawn with it.
 func Diagram() string {
 	var b strings.Builder
 	b.WriteString("stateDiagram-v2\n")
 	for from := range states {
 		for to := Queued; to < states; to++ {
-			if !next[from].has(to) {
+			if !transitions[from].has(to) {
 				continue
 			}
 			name := from.String()
@@ -92,7 +95,8 @@ func Diagram() string {
 	return b.String()
 }
 
-// A Cause is why a run ends otherwise than by itself. The first one wins.
+// A Cause says why a run ends otherwise than by itself. The first cause of a run wins. The
+// journal holds the numbers, which never change.
 type Cause uint8
 
 const (
@@ -105,12 +109,14 @@ const (
 	causes
 )
 
-var causeNames = [causes]string{"none", "runner_failed", "timeout", "stopped", "crashed", "limit_reached"}
+var causeNames = [causes]string{
+	"none", "runner_failed", "timeout", "stopped", "crashed", "limit_reached",
+}
 
 func (c Cause) String() string { return enum.String(causeNames[:], "Cause", c) }
 
-// end returns the terminal state that a cause leads to.
-func (c Cause) end() State {
+// endState returns the terminal state that a cause leads to; OK for NoCause.
+func (c Cause) endState() State {
 	switch c {
 	case RunnerFailed:
 		return Failed
@@ -122,23 +128,23 @@ func (c Cause) end() State {
 		return Interrupted
 	case LimitReached:
 		return Incomplete
-	default: // it ended by itself
+	default: // the run ended by itself
 	}
 	return OK
 }
 
-// A Class says what sort of input an input is. The order is the order of presentation.
+// A Class says what kind of input an input is. A turn is presented its inputs in this order.
 type Class uint8
 
 const (
-	User       Class = iota + 1 // a person, or the caller on behalf of one; also a follow-up to a run
-	Control                     // a steer
+	User       Class = iota + 1 // a message of a person or of the caller; also a follow-up to a run
+	Control                     // a steer of a run that is alive
 	Task                        // what a run was asked to do
 	Completion                  // the end of a child
 	classes
 )
 
-// ClassNames are the names of the classes, by their numbers. They must not be changed.
+// ClassNames are the names of the classes, indexed by class. They must not be changed.
 var ClassNames = [classes]string{"none", "user", "control", "task", "completion"}
 
 func (c Class) String() string { return enum.String(ClassNames[:], "Class", c) }

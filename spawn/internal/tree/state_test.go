@@ -8,17 +8,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTransitions says the transition table a second time, the other way round: what may come before each state.
+// TestTransitions says the transition table a second time, the other way round: what may come
+// before each state.
 func TestTransitions(t *testing.T) {
 	before := map[State]string{
 		Queued: "none", Running: "queued waiting", Waiting: "running", Stopping: "queued running waiting",
-		OK: "waiting", Failed: "stopping", TimedOut: "stopping", Cancelled: "stopping", Interrupted: "stopping", Incomplete: "stopping",
+		OK: "waiting", Failed: "stopping", TimedOut: "stopping", Cancelled: "stopping",
+		Interrupted: "stopping", Incomplete: "stopping",
 	}
 	for to := range states {
 		for from := range states {
 			want := strings.Contains(" "+before[to]+" ", " "+from.String()+" ")
 			r := &Run{RunState: RunState{Spec: &Spec{Key: top}, State: from}}
-			err := r.to(to)
+			err := r.transition(to)
 			require.Equal(t, want, err == nil, "%v to %v", from, to)
 			if want {
 				require.Equal(t, to, r.State)
@@ -32,7 +34,7 @@ func TestTransitions(t *testing.T) {
 	}
 	for s := range states {
 		require.Equal(t, s.Terminal(), s >= OK, "%v", s)
-		require.Equal(t, s == 0 || !s.Terminal(), next[s] != 0, "%v leads nowhere, or on", s)
+		require.Equal(t, s == 0 || !s.Terminal(), transitions[s] != 0, "%v leads nowhere, or on", s)
 	}
 }
 
@@ -40,11 +42,11 @@ func TestTransitions(t *testing.T) {
 func TestCauses(t *testing.T) {
 	ends := make(map[State]Cause)
 	for c := range causes {
-		s := c.end()
+		s := c.endState()
 		require.True(t, s.Terminal(), "%v", c)
 		require.NotContains(t, ends, s)
 		ends[s] = c
-		require.Equal(t, c != NoCause, next[Stopping].has(s), "%v", c)
+		require.Equal(t, c != NoCause, transitions[Stopping].has(s), "%v", c)
 	}
 	require.Len(t, ends, int(states-OK))
 }
@@ -56,11 +58,13 @@ func TestDiagram(t *testing.T) {
 	var in []string
 	for line := range strings.Lines(string(doc)) {
 		line = strings.TrimSuffix(strings.TrimPrefix(line, "//"), "\n")
-		if line = strings.TrimPrefix(line, "\t"); strings.HasPrefix(line, "stateDiagram") || len(in) > 0 && strings.Contains(line, "-->") {
+		line = strings.TrimPrefix(line, "\t")
+		if strings.HasPrefix(line, "stateDiagram") || len(in) > 0 && strings.Contains(line, "-->") {
 			in = append(in, line)
 		}
 	}
-	require.Equal(t, strings.TrimSpace(Diagram()), strings.Join(in, "\n"), "put this into spawn/doc.go:\n%s", Diagram())
+	require.Equal(t, strings.TrimSpace(Diagram()), strings.Join(in, "\n"),
+		"put this into spawn/doc.go:\n%s", Diagram())
 }
 
 func TestNames(t *testing.T) {

@@ -6,10 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// Text is a string that survives JSON byte for byte: what is not UTF-8 is written as base64.
+// Text is a string that survives JSON byte for byte. A Text that is UTF-8 is written as a string,
+// any other as an object with its base64 encoding.
 type Text string
 
-// MarshalJSON implements json.Marshaler.
+// MarshalJSON implements json.Marshaler. It does not fail.
 func (t Text) MarshalJSON() ([]byte, error) {
 	if utf8.ValidString(string(t)) {
 		return json.Marshal(string(t))

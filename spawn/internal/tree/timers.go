@@ -2,15 +2,16 @@ package tree
 
 import "time"
 
-// A timer is a time at which a run or an entry of the outbox wants to be looked at. It may be out of date: whoever takes it
-// asks the run or the entry.
+// A timer is a time at which a run or an entry of the outbox is to be looked at. A timer may be out
+// of date: the code that pops it asks wakeTime whether it still holds.
 type timer struct {
-	at  int64
-	run *Run
-	ord uint32
+	at  int64  // Unix nanoseconds
+	run *Run   // nil for an entry of the outbox
+	ord uint32 // of the entry
 }
 
-// timers is a binary heap, earliest first.
+// timers is a binary heap, earliest first. It is not a container/heap, whose interface would
+// allocate for every timer that is pushed or popped.
 type timers []timer
 
 func (h *timers) push(x timer) {
@@ -48,24 +49,26 @@ func (h *timers) pop() timer {
 	}
 }
 
-// NextWake returns when the tree wants a Tick, in Unix nanoseconds, or 0 for never.
+// NextWake returns when the tree wants a Tick, in Unix nanoseconds, or 0 for never. It drops timers
+// that are out of date.
 func (t *Tree) NextWake() int64 {
 	for len(t.timers) > 0 {
 		top := t.timers[0]
-		at := t.wake(top)
+		at := t.wakeTime(top)
 		if at == top.at {
 			return at
 		}
 		t.popTimer()
-		t.rearm(top, at)
+		t.rearmTimer(top, at)
 	}
 	return 0
 }
 
-// wake returns when what a timer stands for really wants to be looked at; 0: never.
-func (t *Tree) wake(x timer) int64 {
+// wakeTime returns when the run or the entry of a timer is to be looked at as things are now, in
+// Unix nanoseconds; 0 is never.
+func (t *Tree) wakeTime(x timer) int64 {
 	if x.run == nil {
-		if e := t.outbox.entries[x.ord]; e != nil && e.Blocked == 0 && !e.flying {
+		if e := t.outbox.entries[x.ord]; e != nil && e.Blocked == 0 && !e.inFlight {
 			return e.Due
 		}
 		return 0
@@ -73,68 +76,72 @@ func (t *Tree) wake(x timer) int64 {
 	if x.run.gone {
 		return 0
 	}
-	return t.wakeRun(x.run)
+	return t.runWakeTime(x.run)
 }
 
-// wakeRun returns the next time at which something about r changes by itself; 0: never.
-func (t *Tree) wakeRun(r *Run) (at int64) {
-	first := func(x int64) {
+// runWakeTime returns the next time, in Unix nanoseconds, at which something about r changes
+// without a command: it is archived, times out, stops waiting, or its turn is cut. 0 is never.
+func (t *Tree) runWakeTime(r *Run) (at int64) {
+	atMost := func(x int64) {
 		if x > 0 && (at == 0 || x < at) {
 			at = x
 		}
 	}
 	if r.State.Terminal() {
-		if t.opt.ArchiveAfter > 0 && !r.archiving && r.firstChild == nil && !r.held {
-			first(t.archiveAt(r))
+		if t.mayArchive(r) {
+			atMost(t.archiveAt(r))
 		}
 		return at
 	}
 	if r.Cause == NoCause {
-		first(r.Deadline)
+		atMost(r.Deadline)
 		if r.Join != nil && r.Open == nil {
-			first(r.Join.Until)
+			atMost(r.Join.Until)
 		}
 	}
 	if r.Open != nil {
-		first(r.Grace)
+		atMost(r.Grace)
 	}
 	return at
 }
 
-// arm sees to it that the heap has a timer for r that is early enough.
-func (t *Tree) arm(r *Run) {
-	if at := t.wakeRun(r); at > 0 && (r.armed == 0 || at < r.armed) {
-		r.armed = at
+// armTimer makes sure that the heap has a timer for r that is early enough. It pushes none if there
+// is one, so that a run does not fill the heap.
+func (t *Tree) armTimer(r *Run) {
+	if at := t.runWakeTime(r); at > 0 && (r.armedAt == 0 || at < r.armedAt) {
+		r.armedAt = at
 		t.timers.push(timer{at: at, run: r})
 	}
 }
 
+// popTimer takes the earliest timer from the heap, which must have one.
 func (t *Tree) popTimer() timer {
 	x := t.timers.pop()
-	if x.run != nil && x.run.armed == x.at {
-		x.run.armed = 0
+	if x.run != nil && x.run.armedAt == x.at {
+		x.run.armedAt = 0
 	}
 	return x
 }
 
-// rearm puts back what was popped before its time, which is at; 0: never.
-func (t *Tree) rearm(x timer, at int64) {
+// rearmTimer pushes a popped timer again for the time at, if that is not 0.
+func (t *Tree) rearmTimer(x timer, at int64) {
 	switch {
 	case at == 0:
 	case x.run != nil:
-		t.arm(x.run)
+		t.armTimer(x.run)
 	default:
 		t.timers.push(timer{at: at, ord: x.ord})
 	}
 }
 
-// A delay says when a run that could not be put away is put away again. It is volatile: a new owner tries at once.
-type delay struct {
-	at    int64
-	pause time.Duration
+// An archiveRetry says when a run whose transcript could not be archived is archived again. It is
+// volatile: a new owner tries at once.
+type archiveRetry struct {
+	at    int64         // Unix nanoseconds
+	pause time.Duration // the last one, which the next one doubles
 }
 
-// archiveAt returns when a run that has ended leaves the tree.
+// archiveAt returns when a run that has ended is to be archived, in Unix nanoseconds.
 func (t *Tree) archiveAt(r *Run) int64 {
-	return max(r.Ended+int64(t.opt.ArchiveAfter), t.putOff[r].at)
+	return max(r.Ended+int64(t.opt.ArchiveAfter), t.archiveRetries[r].at)
 }

@@ -56,7 +56,8 @@ func TestRetrySchedule(t *testing.T) {
 		pauses = append(pauses, time.Duration(due-now))
 	}
 	require.Equal(t, []time.Duration{
-		15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 5 * time.Minute, 5 * time.Minute,
+		15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute,
+		5 * time.Minute, 5 * time.Minute,
 	}, pauses)
 	for rand := range uint64(1000) {
 		due, _ := retryAt(&Entry{}, now, rand*1e8)
