@@ -34,6 +34,25 @@ var house = arch.House{
 	Pure:          []string{"policy", "spawn/internal/tree"},
 	Bubbles:       []string{"agent/agenttest"},
 	MaxFunc:       80,
+	Words: []arch.Word{
+		{Is: "whoever|somebody|anybody|nobody"},
+		{
+			Is:  `(?:there )?(?:is|are) no \w+`,
+			But: []string{"(is|are) no longer", "there (is|are) no", `(is|are) no \w+er than`},
+		},
+	},
+	MaxColumns: 100,
+	MaxFiles:   30,
+	MaxRepeat:  12,
+	Prefixes:   map[string]string{"spawn/internal/tree": "spawn", "spawn/internal/owner": "spawn"},
+	Exempt: map[string][]string{
+		"columns": {"context/templates", "examples/quickstart/workspace"},
+		// The texts of prompts speak to models.
+		"word": {
+			"announce/instruction.go", "context/builtin.go", "context/subagent.go",
+			"context/templates", "examples/promptci/bot.go", "examples/quickstart/workspace",
+		},
+	},
 	// Only the switch of a state machine may be longer.
 	LongFuncs: []string{},
 	// A path of one machine is of no use on another, and no test reads a directory outside the

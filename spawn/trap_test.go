@@ -449,8 +449,8 @@ func TestZombie(t *testing.T) {
 	})
 }
 
-// A turn whose tree another owner has taken is told so. The text of ErrUnconfirmed is for the sender
-// of a command.
+// A turn whose tree another owner has taken is told so. The text of ErrUnconfirmed is for the
+// sender of a command.
 func TestCauseOfATurnWhoseTreeIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()

@@ -40,8 +40,9 @@ func (t *Tree) Grant(run session.Key, now int64) error {
 
 // Decide decides one command at the time now, in Unix nanoseconds. It first checks the command and
 // changes nothing if it refuses, except that it records the answer of a turn that was cut before
-// and what a turn used beyond its reservation. Then it emits the facts that follow, each of which is applied at
-// once. Last it settles every run that was touched. Take returns the facts and effects.
+// and what a turn used beyond its reservation. Then it emits the facts that follow, each of which
+// is applied at once. Last it settles every run that was touched. Take returns the facts and
+// effects.
 //
 // The same tree, command and time give the same facts and effects. Decide returns an *InputError, a
 // *policy.Refusal, or an error that is one of those above.
