@@ -25,8 +25,8 @@
 // (supervisor.go, lifecycle.go). A [Runner] gets a [TurnInput] and returns a [TurnResult]
 // (runner.go, turn.go). The examples show one task each.
 //
-// To read the code, follow one [Supervisor.Spawn] from command.go into internal/owner, whose
-// method step is one round of a tree: decide, append, act. The rules of a tree are pure functions in
+// To read the code, follow one [Supervisor.Spawn] from command.go into internal/owner, whose method
+// step is one round of a tree: decide, append, act. The rules of a tree are pure functions in
 // internal/tree. What they want done comes back to the treeShell (treeshell.go), which calls the
 // Runner (runningturn.go) and Deliver (sender.go). Package spawntest has a scripted Runner and
 // journals that fail.
