@@ -53,8 +53,10 @@ type Config struct {
 	// Now is the clock of the prompts' date. Nil: time.Now.
 	Now func() time.Time
 
+	// Prompts say what prompts hold beyond the files of Workspace.
 	Prompts Prompts
-	Models  Models
+	// Models say what sessions run with.
+	Models Models
 }
 
 // Prompts say what the prompts of a bot hold beyond the files of [Config.Workspace]. The zero value

@@ -60,7 +60,7 @@ type Delivery struct {
 	Error string `json:"error,omitempty"`
 }
 
-// A Reply is the visible text of a managed turn, and where it goes.
+// A Reply is what a session run by Offshoot says to people, and where it goes.
 type Reply struct {
 	// From is the session that speaks: the To of the delivery, or a sub-agent that is bound to its
 	// thread.

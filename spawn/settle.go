@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
@@ -27,12 +28,7 @@ const (
 var settlementNames = [...]string{"none", "retry", "dismiss"}
 
 // String returns "retry" or "dismiss".
-func (how Settlement) String() string {
-	if int(how) < len(settlementNames) {
-		return settlementNames[how]
-	}
-	return fmt.Sprintf("Settlement(%d)", how)
-}
+func (how Settlement) String() string { return enum.String(settlementNames[:], "Settlement", how) }
 
 // command returns the command that settles the entry of a tree's outbox with an ordinal.
 func (how Settlement) command(ord uint32) tree.Command {
