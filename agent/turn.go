@@ -175,7 +175,7 @@ func (b turnRunner) RunTurn(
 	return b.result(ctx, t, res, err)
 }
 
-// refuseDelivery is the outcome of a turn that could not begin.
+// refuse logs why a turn could not begin and returns what it came to.
 func (b turnRunner) refuse(
 	ctx context.Context, st *spawn.TurnInput, err error,
 ) (out spawn.TurnResult, _ error) {
