@@ -1,15 +1,19 @@
 package tree
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// Version is the version of the codec. Decoding refuses a fact of another version or of an unknown
-// kind: guessing what a fact means could lose results.
-const Version = 1
+// Version is the newest version of the codec. Decoding refuses a fact of a later version or of an
+// unknown kind: guessing what a fact means could lose results.
+//
+// A fact is written as version 1 unless it has a member that version 1 lacks, see [Fact.version].
+// So an earlier library opens what it understands, and refuses the rest with a *[VersionError].
+const Version = 2
 
 // A VersionError is a fact that this version of the library does not understand.
 type VersionError struct {
@@ -19,7 +23,7 @@ type VersionError struct {
 
 func (e *VersionError) Error() string {
 	const format = "spawn: journal holds a fact of version %d, kind %q; " +
-		"this library knows version %d"
+		"this library knows versions 1 to %d"
 	return fmt.Sprintf(format, e.Version, e.Kind, Version)
 }
 
@@ -56,12 +60,28 @@ func DecodeFact(data []byte) (*Fact, error) {
 	if err := json.Unmarshal(data, &w); err != nil {
 		return nil, fmt.Errorf("spawn: journal holds what is not a fact: %w", err)
 	}
-	kind := kindOf(w.Kind)
-	if w.V != Version || kind == 0 {
+	if w.V < 1 || w.V > Version || kindOf(w.Kind) == 0 || w.V > 1 && hasUnknownMember(data) {
 		return nil, &VersionError{w.V, w.Kind}
 	}
+	f := w.fact()
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// hasUnknownMember reports whether a fact has a member that this library does not know, which a
+// later library has written. All members of version 1 are known.
+func hasUnknownMember(data []byte) bool {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	return d.Decode(new(wireFact)) != nil
+}
+
+// fact returns what w says.
+func (w *wireFact) fact() *Fact {
 	f := &Fact{
-		Kind: kind, State: w.State, Cause: w.Cause, Class: w.Class, Flags: w.Flags,
+		Kind: kindOf(w.Kind), State: w.State, Cause: w.Cause, Class: w.Class, Flags: w.Flags,
 		N: w.N, Ord: w.Ord, At: w.At, Until: w.Until, Num: w.Num,
 		Run: w.Run, ID: w.ID, Text: w.Text, From: w.From,
 		Spec: w.Spec, Answer: w.Answer, Join: w.Join, Route: w.Route, Image: w.Image,
@@ -69,10 +89,18 @@ func DecodeFact(data []byte) (*Fact, error) {
 	if w.Budget != nil {
 		f.Budget = *w.Budget
 	}
-	if err := f.check(); err != nil {
-		return nil, err
+	return f
+}
+
+// version returns the version that f is written as: 1, or 2 if f has a kind, a flag or a member that
+// version 1 lacks, its image included. A fact that means what it meant in version 1 is the same bytes as there.
+//
+// TestVersionOfMembers fails for a member that is missing here.
+func (f *Fact) version() int {
+	if f.Kind > Snapshot || f.Flags > flagsOfVersion1 {
+		return 2
 	}
-	return f, nil
+	return 1
 }
 
 // check refuses a fact that lacks what its kind must have, or has a number out of range.

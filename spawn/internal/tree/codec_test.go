@@ -188,7 +188,7 @@ func BenchmarkAppendJSON(b *testing.B) {
 
 func wireOf(f *Fact) wireFact {
 	w := wireFact{
-		V: Version, Kind: f.Kind.String(), At: f.At, Run: f.Run,
+		V: f.version(), Kind: f.Kind.String(), At: f.At, Run: f.Run,
 		State: f.State, Cause: f.Cause, Class: f.Class, Flags: f.Flags,
 		N: f.N, Ord: f.Ord, Until: f.Until, Num: f.Num, ID: f.ID, Text: f.Text, From: f.From,
 		Spec: f.Spec, Answer: f.Answer, Join: f.Join,
@@ -213,7 +213,10 @@ func TestCodecKnowsEveryField(t *testing.T) {
 
 func TestCodecRefusesWhatItDoesNotKnow(t *testing.T) {
 	for _, data := range []string{
-		`{"v":2,"kind":"opened","at":1}`, `{"v":1,"kind":"married","at":1}`,
+		`{"v":3,"kind":"opened","at":1}`, `{"v":1,"kind":"married","at":1}`,
+		`{"v":2,"kind":"married","at":1}`, `{"v":2,"kind":"opened","at":1,"mood":"good"}`,
+		`{"v":2,"kind":"admitted","spec":{"id":"a","key":"agent:main:main","mood":"good"}}`,
+		`{"v":-1,"kind":"opened","at":1}`,
 		`{"v":1,"kind":"none","at":1}`, `{"kind":"opened"}`, `{}`,
 	} {
 		_, err := DecodeFact([]byte(data))

@@ -12,7 +12,9 @@ import (
 
 // AppendJSON implements session.Payload: it appends the fact as one JSON object without a newline.
 func (f *Fact) AppendJSON(b []byte) ([]byte, error) {
-	b = append(b, `{"v":1,"kind":"`...)
+	b = append(b, `{"v":`...)
+	b = strconv.AppendInt(b, int64(f.version()), 10)
+	b = append(b, `,"kind":"`...)
 	b = append(b, f.Kind.String()...)
 	b = append(b, `","at":`...)
 	b = strconv.AppendInt(b, f.At, 10)

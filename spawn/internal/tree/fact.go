@@ -48,7 +48,10 @@ func (k Kind) String() string {
 
 // Flags qualify a Fact. Each flag belongs to one kind. The journal holds the numbers, which never
 // change.
-type Flags uint8
+type Flags uint16
+
+// flagsOfVersion1 has every flag that a fact of version 1 may have.
+const flagsOfVersion1 Flags = 0xff
 
 const (
 	// FlagQuiet, on StopRequested: the run is stopped because its requester ends, which is
