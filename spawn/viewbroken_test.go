@@ -115,7 +115,7 @@ func TestViewOfWhatIsBroken(t *testing.T) {
 			"no payload":   with(nil),
 			"nil":          with((*tree.Fact)(nil)),
 			"twice":        slices.Insert(slices.Clone(good), i, e),
-			"newer":        with(session.Raw(bytes.Replace(raw, []byte(`"v":1`), []byte(`"v":2`), 1))),
+			"newer":        with(session.Raw(bytes.Replace(raw, []byte(`"v":1`), []byte(`"v":3`), 1))),
 			"newer kind":   with(session.Raw(`{"v":1,"kind":"migrated"}`)),
 			"of no run":    with(session.Raw(`{"v":1,"kind":"run_ended","run":"agent:x:main"}`)),
 			"an old epoch": with(session.Raw(`{"v":1,"kind":"opened","num":0}`)),

@@ -27,7 +27,7 @@ func (e *JournalError) Unwrap() error { return e.Err }
 // Is reports whether target is the one of [session.ErrFormat] and [session.ErrCorrupt] that e is.
 func (e *JournalError) Is(target error) bool {
 	var newer *tree.VersionError
-	if errors.As(e.Err, &newer) && newer.Version >= tree.Version && newer.Kind != "" {
+	if errors.As(e.Err, &newer) && newer.Version >= 1 && newer.Kind != "" {
 		return target == session.ErrFormat
 	}
 	return target == session.ErrCorrupt
