@@ -173,8 +173,8 @@ func BenchmarkOpenOnDisk(b *testing.B) {
 	} {
 		b.Run(fmt.Sprintf("ended=%d/trees=%d", c.runs, c.trees), func(b *testing.B) {
 			dir, empty := b.TempDir(), b.TempDir()
-			roots := endRuns(b, dir, c.runs, c.trees)
-			endRuns(b, empty, 0, 0)
+			roots := endRuns(b, dir, c.runs, c.trees, time.Nanosecond)
+			endRuns(b, empty, 0, 0, time.Nanosecond)
 			awaitCompaction(b, dir)
 			var open, list, floor time.Duration
 			var read int64
@@ -211,9 +211,11 @@ func BenchmarkOpenOnDisk(b *testing.B) {
 	}
 }
 
-// endRuns fills a directory with that many runs that have ended and were archived. It returns their
-// top-level sessions.
-func endRuns(b *testing.B, dir string, runs, trees int) []session.Key {
+// endRuns fills a directory with that many runs that have ended, which are archived after a time. It
+// returns their top-level sessions.
+func endRuns(
+	b *testing.B, dir string, runs, trees int, archiveAfter time.Duration,
+) []session.Key {
 	store, err := dirstore.Open(dir)
 	if err != nil {
 		b.Fatal(err)
@@ -229,7 +231,7 @@ func endRuns(b *testing.B, dir string, runs, trees int) []session.Key {
 		Runner:    instantRunner,
 		CallerRun: true,
 		Rules: policy.Rules{
-			Subagents: policy.Subagents{MaxConcurrent: 64, ArchiveAfter: time.Nanosecond},
+			Subagents: policy.Subagents{MaxConcurrent: 64, ArchiveAfter: archiveAfter},
 		},
 		Deliver: func(context.Context, spawn.Delivery) error { delivered.Done(); return nil },
 	})
@@ -256,8 +258,8 @@ func endRuns(b *testing.B, dir string, runs, trees int) []session.Key {
 	}
 	spawners.Wait()
 	delivered.Wait()
-	for _, root := range roots[:min(trees, len(roots))] { // until all are archived
-		for list := make([]spawn.RunInfo, 1); len(list) > 0 && runs > 0; {
+	for _, root := range roots[:min(trees, len(roots))] { // until those that are to be archived are
+		for list := make([]spawn.RunInfo, 1); len(list) > 0 && runs > 0 && archiveAfter < time.Second; {
 			if list, err = sup.Runs(b.Context(), root, root, true); err != nil {
 				b.Fatal(err)
 			}

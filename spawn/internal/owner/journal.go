@@ -20,11 +20,12 @@ func Load(
 ) (*tree.Tree, session.Seq, error) {
 	t := tree.New(root, opt)
 	var last session.Seq
+	var d tree.Decoder
 	for e, err := range j.Read(ctx, root, 0) {
 		if err != nil {
 			return nil, 0, fmt.Errorf("reading the journal of %q: %w", root, err)
 		}
-		f, err := tree.FactOf(e.Payload)
+		f, err := d.Fact(e.Payload)
 		if err == nil {
 			err = t.Replay(f)
 		}

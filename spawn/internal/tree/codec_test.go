@@ -58,7 +58,7 @@ func (r filler) fill(v reflect.Value) {
 		v.SetBool(r.IntN(2) == 0)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(r.Int64() >> 12)
-	case reflect.Uint8, reflect.Uint32:
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
 		v.SetUint(uint64(r.IntN(200)))
 	case reflect.Uint64:
 		v.SetUint(r.Uint64())

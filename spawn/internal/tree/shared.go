@@ -1,0 +1,73 @@
+package tree
+
+import "github.com/offshoot-sdk/offshoot/session"
+
+// shared holds what many facts of one tree have in common, so that the tree keeps it once: keys,
+// short texts, routes and grants. The zero value is empty. It is not safe for concurrent use.
+type shared struct {
+	keys  map[string]session.Key
+	texts map[string]string
+	route *session.Route // the last one
+	grant *Grant         // the last one
+}
+
+// Bounds of shared.texts. A table that is full stays as it is: the words of a tree that are worth
+// keeping come early.
+const (
+	maxWords     = 4096
+	maxWordBytes = 128
+)
+
+// word returns b as a string, one for all that are equal.
+func (w *shared) word(b []byte) string {
+	if t, ok := w.texts[string(b)]; ok {
+		return t
+	}
+	t := string(b)
+	if w.texts == nil {
+		w.texts = make(map[string]string)
+	}
+	if len(t) <= maxWordBytes && len(w.texts) < maxWords {
+		w.texts[t] = t
+	}
+	return t
+}
+
+// key returns the key that b is the text of.
+func (w *shared) key(b []byte) (session.Key, bool) {
+	if k, ok := w.keys[string(b)]; ok {
+		return k, true
+	}
+	var k session.Key
+	if k.UnmarshalText(b) != nil {
+		return session.Key{}, false
+	}
+	if w.keys == nil {
+		w.keys = make(map[string]session.Key)
+	}
+	text := k.String()
+	if text != string(b) {
+		text = string(b)
+	}
+	w.keys[text] = k
+	return k, true
+}
+
+// grantOf returns the last grant if it is equal to g, else a copy of g.
+func (w *shared) grantOf(g *Grant) *Grant {
+	if w.grant == nil || !w.grant.equal(g) {
+		own := *g
+		w.grant = &own
+	}
+	return w.grant
+}
+
+// routeOf returns the last route if it is equal to r, else a copy of r. No route is ever changed.
+func (w *shared) routeOf(r session.Route) *session.Route {
+	if w.route == nil || *w.route != r {
+		own := new(session.Route)
+		*own = r
+		w.route = own
+	}
+	return w.route
+}
