@@ -211,8 +211,8 @@ func BenchmarkOpenOnDisk(b *testing.B) {
 	}
 }
 
-// endRuns fills a directory with that many runs that have ended, which are archived after a time. It
-// returns their top-level sessions.
+// endRuns fills a directory with that many runs that have ended, which are archived after a time.
+// It returns their top-level sessions.
 func endRuns(
 	b *testing.B, dir string, runs, trees int, archiveAfter time.Duration,
 ) []session.Key {
@@ -258,8 +258,9 @@ func endRuns(
 	}
 	spawners.Wait()
 	delivered.Wait()
-	for _, root := range roots[:min(trees, len(roots))] { // until those that are to be archived are
-		for list := make([]spawn.RunInfo, 1); len(list) > 0 && runs > 0 && archiveAfter < time.Second; {
+	soon := runs > 0 && archiveAfter < time.Second
+	for _, root := range roots[:min(trees, len(roots))] { // until all are archived
+		for list := make([]spawn.RunInfo, 1); len(list) > 0 && soon; {
 			if list, err = sup.Runs(b.Context(), root, root, true); err != nil {
 				b.Fatal(err)
 			}

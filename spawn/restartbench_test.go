@@ -58,8 +58,8 @@ func timeRead(b *testing.B, dir string, root session.Key) time.Duration {
 	return time.Since(start)
 }
 
-// timePost returns how long it takes to open a directory and to post into a tree, and how many bytes
-// the tree then takes.
+// timePost returns how long it takes to open a directory and to post into a tree, and how many
+// bytes the tree then takes.
 func timePost(b *testing.B, dir string, root session.Key) (time.Duration, uint64) {
 	before := heapBytes()
 	start := time.Now()

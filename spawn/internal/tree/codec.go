@@ -92,8 +92,9 @@ func (w *wireFact) fact() *Fact {
 	return f
 }
 
-// version returns the version that f is written as: 1, or 2 if f has a kind, a flag or a member that
-// version 1 lacks, its image included. A fact that means what it meant in version 1 is the same bytes as there.
+// version returns the version that f is written as: 1, or 2 if f has a kind, a flag or a member
+// that version 1 lacks, its image included. A fact that means what it meant in version 1 is the
+// same bytes as there.
 //
 // TestVersionOfMembers fails for a member that is missing here.
 func (f *Fact) version() int {
