@@ -50,7 +50,7 @@ func (s *Supervisor) settleBlocked(ctx context.Context, key string, how Settleme
 	})
 	var ord uint32
 	if root.IsValid() { // then trees that cannot be read do not matter
-		err = s.shellOf(root).owner.Do(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
+		err = s.do(ctx, root, nil, func(t *tree.Tree, _ tree.Reply) {
 			if e := entryWithKey(t, key); e != nil {
 				ord = e.Ord
 			}
@@ -62,7 +62,7 @@ func (s *Supervisor) settleBlocked(ctx context.Context, key string, how Settleme
 	if ord == 0 {
 		return fmt.Errorf("%w: delivery %q", ErrNotFound, key)
 	}
-	return s.shellOf(root).owner.Do(ctx, how.command(ord), nil)
+	return s.do(ctx, root, how.command(ord), nil)
 }
 
 // entryWithKey returns the entry of a tree's outbox that has a key, or nil.

@@ -35,7 +35,9 @@ type Request struct {
 func (s *Supervisor) Spawn(
 	ctx context.Context, root, requester session.Key, q Request,
 ) (RunInfo, error) {
-	return s.shellOf(root).spawn(ctx, requester, q, nil)
+	return withShell(s, root, func(sh *treeShell) (RunInfo, error) {
+		return sh.spawn(ctx, requester, q, nil)
+	})
 }
 
 // spawn admits a child. by is the turn of the requester that asks for it, or nil.
@@ -118,7 +120,7 @@ type Incoming struct {
 // message with a known ID is accepted and changes nothing.
 func (s *Supervisor) Post(ctx context.Context, root, to session.Key, m Incoming) error {
 	cmd := &tree.Post{To: to, ID: s.messageID(m), Text: tree.Text(m.Text), Route: m.Route}
-	return s.shellOf(root).owner.Do(ctx, cmd, nil)
+	return s.do(ctx, root, cmd, nil)
 }
 
 // Steer sends a message from one session to a run of its tree that is under way. The run reads it
@@ -126,7 +128,7 @@ func (s *Supervisor) Post(ctx context.Context, root, to session.Key, m Incoming)
 // its turn start another.
 func (s *Supervisor) Steer(ctx context.Context, root, from, to session.Key, m Incoming) error {
 	cmd := &tree.Steer{From: from, To: to, ID: s.messageID(m), Text: tree.Text(m.Text)}
-	return s.shellOf(root).owner.Do(ctx, cmd, nil)
+	return s.do(ctx, root, cmd, nil)
 }
 
 // messageID returns the ID of a message, or a new one if it has none.
@@ -140,7 +142,7 @@ func (s *Supervisor) messageID(m Incoming) string {
 // CancelTurn cancels the turn of the session key that is under way, and nothing else.
 func (s *Supervisor) CancelTurn(ctx context.Context, root, key session.Key) error {
 	cmd := tree.CancelTurn{Run: key, Rand: s.ids.rand()}
-	return s.shellOf(root).owner.Do(ctx, cmd, nil)
+	return s.do(ctx, root, cmd, nil)
 }
 
 // Stop stops the session key and everything below it. Of a top-level session it stops the turn
@@ -149,7 +151,10 @@ func (s *Supervisor) CancelTurn(ctx context.Context, root, key session.Key) erro
 // Stop returns nil when nothing of what it stopped is alive, and a *[StillRunningError] if turns
 // had to be given up.
 func (s *Supervisor) Stop(ctx context.Context, root, key session.Key, reason string) error {
-	return s.shellOf(root).stop(ctx, key, reason)
+	_, err := withShell(s, root, func(sh *treeShell) (struct{}, error) {
+		return struct{}{}, sh.stop(ctx, key, reason)
+	})
+	return err
 }
 
 // Wait waits for runs of one tree and returns how each of them stands then, in the order of keys.
@@ -160,7 +165,9 @@ func (s *Supervisor) Stop(ctx context.Context, root, key session.Key, reason str
 func (s *Supervisor) Wait(
 	ctx context.Context, root session.Key, keys []session.Key, opt JoinOptions,
 ) ([]RunInfo, error) {
-	return s.shellOf(root).wait(ctx, keys, opt)
+	return withShell(s, root, func(sh *treeShell) ([]RunInfo, error) {
+		return sh.wait(ctx, keys, opt)
+	})
 }
 
 // JoinOptions say when a wait for children is over. The zero JoinOptions wait until all of them

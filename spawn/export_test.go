@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
@@ -93,3 +94,14 @@ func (c Checkpoint) Live() (runs []RunInfo, outbox []Delivery, top Status) {
 	c.tree.Outbox(func(e *tree.Entry) { outbox = append(outbox, deliveryOf(c.tree, e)) })
 	return runsBelow(c.tree, c.tree.Root(), true, nil), outbox, Status(c.tree.Root().State)
 }
+
+// Rest unloads every tree that is idle, as the sweep does after ten idle minutes.
+func (s *Supervisor) Rest() {
+	for _, sh := range s.allShells() {
+		sh.owner.Unload(time.Nanosecond)
+		s.forget(sh)
+	}
+}
+
+// Shells returns how many trees the Supervisor keeps something of.
+func (s *Supervisor) Shells() int { return len(s.allShells()) }

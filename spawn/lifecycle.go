@@ -76,6 +76,7 @@ func (s *Supervisor) logSweep(ctx context.Context) {
 func (s *Supervisor) sweep(ctx context.Context) error {
 	for _, sh := range s.allShells() {
 		sh.owner.Unload(unloadAfter)
+		s.forget(sh)
 	}
 	due := session.RootQuery{DueBefore: time.Now().Add(sweepEvery)}
 	for head, err := range s.cfg.Store.Journal.Roots(ctx, due) {

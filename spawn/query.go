@@ -16,7 +16,7 @@ func (s *Supervisor) Runs(
 	ctx context.Context, root, requester session.Key, deep bool,
 ) (list []RunInfo, err error) {
 	found := false
-	err = s.shellOf(root).owner.Do(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
+	err = s.do(ctx, root, nil, func(t *tree.Tree, _ tree.Reply) {
 		r := t.Run(requester)
 		if found = r != nil; !found {
 			return
@@ -45,8 +45,9 @@ func runsBelow(t *tree.Tree, r *tree.Run, deep bool, list []RunInfo) []RunInfo {
 func (s *Supervisor) Find(
 	ctx context.Context, root, key session.Key,
 ) (info RunInfo, err error) {
-	sh := s.shellOf(root)
-	infos, err := sh.infos(ctx, []session.Key{key}, sh.owner.Do)
+	infos, err := withShell(s, root, func(sh *treeShell) ([]RunInfo, error) {
+		return sh.infos(ctx, []session.Key{key}, sh.owner.Do)
+	})
 	if err == nil && infos[0].ID == "" {
 		err = fmt.Errorf("%w: %q", ErrNotFound, key)
 	}
@@ -57,8 +58,8 @@ func (s *Supervisor) Find(
 }
 
 // RootOf returns the top-level session of the tree that a session belongs to. A top-level session
-// is its own root. A sub-agent is looked for in the trees that this Supervisor has touched; the
-// error is ErrNotFound if none of them has it.
+// is its own root. A sub-agent is looked for in the trees that this Supervisor has touched and that
+// have runs; the error is ErrNotFound if none of them has it.
 func (s *Supervisor) RootOf(ctx context.Context, key session.Key) (session.Key, error) {
 	if isTree(key) {
 		return key, nil
@@ -76,7 +77,8 @@ func (s *Supervisor) RootOf(ctx context.Context, key session.Key) (session.Key, 
 // Events yields what happens in a tree from the call on, until ctx ends, the loop breaks, or the
 // Supervisor has been shut down.
 func (s *Supervisor) Events(ctx context.Context, root session.Key) iter.Seq[TreeEvent] {
-	return s.shellOf(root).events(ctx)
+	sh, w := s.watch(root)
+	return sh.events(ctx, w)
 }
 
 // Outbox returns what has left a tree and has not arrived, oldest first. A delivery whose Blocked
@@ -84,7 +86,7 @@ func (s *Supervisor) Events(ctx context.Context, root session.Key) iter.Seq[Tree
 func (s *Supervisor) Outbox(
 	ctx context.Context, root session.Key,
 ) (list []Delivery, err error) {
-	err = s.shellOf(root).owner.Do(ctx, nil, func(t *tree.Tree, _ tree.Reply) {
+	err = s.do(ctx, root, nil, func(t *tree.Tree, _ tree.Reply) {
 		t.Outbox(func(e *tree.Entry) { list = append(list, deliveryOf(t, e)) })
 	})
 	return list, err
@@ -95,8 +97,7 @@ func (s *Supervisor) Outbox(
 // start the next turn before Idle has returned. Before [Supervisor.Run] has been called Idle waits
 // for that too.
 func (s *Supervisor) Idle(ctx context.Context, root session.Key) error {
-	sh := s.shellOf(root)
-	w := sh.watch()
+	sh, w := s.watch(root)
 	defer sh.unwatch(w)
 	for {
 		idle := false

@@ -215,3 +215,4 @@ func (noEffects) Archive(uint64, *tree.Tree, *tree.Run)   {}
 func (noEffects) Publish(*tree.Tree, []tree.Fact)         {}
 func (noEffects) Lost(error, bool)                        {}
 func (noEffects) Stalled(error)                           {}
+func (noEffects) Rested()                                 {}

@@ -2,6 +2,7 @@ package spawn
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -115,7 +116,42 @@ func (s *Supervisor) shellOf(root session.Key) *treeShell {
 	return sh
 }
 
-// allShells returns the shells of all trees that this Supervisor has touched.
+// withShell returns what f returns for the shell of a tree. It calls f again, with another shell, if
+// the owner has retired before it took the first call of f.
+func withShell[T any](
+	s *Supervisor, root session.Key, f func(*treeShell) (T, error),
+) (v T, err error) {
+	for {
+		v, err = f(s.shellOf(root))
+		if !errors.Is(err, owner.ErrRetired) {
+			return v, err
+		}
+	}
+}
+
+// do sends a command to the owner of a tree, see [owner.Owner.Do].
+func (s *Supervisor) do(
+	ctx context.Context, root session.Key, cmd tree.Command, read func(*tree.Tree, tree.Reply),
+) error {
+	for {
+		err := s.shellOf(root).owner.Do(ctx, cmd, read)
+		if !errors.Is(err, owner.ErrRetired) {
+			return err
+		}
+	}
+}
+
+// forget removes a shell that nothing uses and whose owner retires, so that a tree at rest takes no
+// memory.
+func (s *Supervisor) forget(sh *treeShell) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if root := sh.owner.Root(); s.shells[root] == sh && !sh.inUse() && sh.owner.Retire() {
+		delete(s.shells, root)
+	}
+}
+
+// allShells returns the shells of all trees that are in use or have runs.
 func (s *Supervisor) allShells() []*treeShell {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -182,6 +182,16 @@ func (sh *treeShell) Stalled(err error) {
 	sh.notifyWatchers(e)
 }
 
+// Rested implements owner.Executor.
+func (sh *treeShell) Rested() { sh.sup.forget(sh) }
+
+// inUse reports whether a turn or a delivery of the tree is under way, or a caller waits or watches.
+func (sh *treeShell) inUse() bool {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return len(sh.turns)+len(sh.newestTurn)+len(sh.senders)+len(sh.waiters)+len(sh.watchers) > 0
+}
+
 // Lost implements owner.Executor.
 func (sh *treeShell) Lost(err error, conflict bool) {
 	root := sh.owner.Root()

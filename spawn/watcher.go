@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 	"sync"
+
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // maxPendingEvents bounds the memory that a slow watcher takes. Once so many events are pending
@@ -48,10 +50,8 @@ func (sh *treeShell) notifyWatchers(e TreeEvent) {
 	}
 }
 
-// events yields what happens in the tree until ctx ends or the loop breaks. Watching starts with
-// the call, not with the loop.
-func (sh *treeShell) events(ctx context.Context) iter.Seq[TreeEvent] {
-	w := sh.watch()
+// events yields what a watcher sees until ctx ends or the loop breaks.
+func (sh *treeShell) events(ctx context.Context, w *watcher) iter.Seq[TreeEvent] {
 	stop := context.AfterFunc(ctx, func() { sh.unwatch(w) })
 	return func(yield func(TreeEvent) bool) {
 		defer stop()
@@ -73,16 +73,23 @@ func (sh *treeShell) events(ctx context.Context) iter.Seq[TreeEvent] {
 	}
 }
 
-func (sh *treeShell) watch() *watcher {
+// watch returns a new watcher of a tree and the shell of the tree, which stays until unwatch.
+func (s *Supervisor) watch(root session.Key) (*treeShell, *watcher) {
 	w := &watcher{wake: make(chan struct{}, 1)}
-	sh.mu.Lock()
-	sh.watchers[w] = struct{}{}
-	sh.mu.Unlock()
-	return w
+	for {
+		sh := s.shellOf(root)
+		sh.mu.Lock()
+		sh.watchers[w] = struct{}{}
+		sh.mu.Unlock()
+		if !sh.owner.Retired() {
+			return sh, w
+		}
+	}
 }
 
 func (sh *treeShell) unwatch(w *watcher) {
 	sh.mu.Lock()
 	delete(sh.watchers, w)
 	sh.mu.Unlock()
+	sh.sup.forget(sh)
 }

@@ -2,6 +2,7 @@ package owner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync/atomic"
@@ -83,8 +84,11 @@ func (o *Owner) submit(ctx context.Context, what call) error {
 	}
 	what.done = c.done
 	*c = what
-	if !o.enqueue(c) {
-		return fmt.Errorf("%w: %q", ErrShutdown, o.root)
+	if err := o.enqueue(c); err != nil {
+		if what.gen != 0 && errors.Is(err, ErrRetired) {
+			err = tree.ErrStale // the incarnation has passed
+		}
+		return fmt.Errorf("%w: %q", err, o.root)
 	}
 	select {
 	case <-c.done:
@@ -123,7 +127,7 @@ func (c *call) abandon() bool {
 func (o *Owner) Send(gen uint64, cmd tree.Command) {
 	c := o.newCall(gen)
 	c.cmd = cmd
-	o.enqueue(c)
+	_ = o.enqueue(c)
 }
 
 // newCall returns a call of the incarnation gen that no caller waits for.
@@ -137,19 +141,45 @@ func (o *Owner) newCall(gen uint64) *call {
 }
 
 // enqueue adds a call to the queue and starts the goroutine that drains it, if there is none. It
-// returns false, and adds nothing, if a goroutine can no longer be started.
-func (o *Owner) enqueue(c *call) bool {
+// adds nothing and returns ErrRetired after Retire, or ErrShutdown if a goroutine can no longer be
+// started.
+func (o *Owner) enqueue(c *call) error {
 	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.retired {
+		return ErrRetired
+	}
 	o.queue = append(o.queue, c)
-	start := !o.draining
-	if start && !o.cfg.Go(o.drainFunc) {
+	if !o.draining && !o.cfg.Go(o.drainFunc) {
 		o.queue = o.queue[:len(o.queue)-1]
-		o.mu.Unlock()
-		return false
+		return ErrShutdown
 	}
 	o.draining = true
-	o.mu.Unlock()
-	return true
+	return nil
+}
+
+// Retire ends an owner that has nothing to do and nothing to keep: no call, no tree in memory, and
+// nothing to try again. It reports whether the owner has ended. Every later call fails with [ErrRetired].
+// Retire may be called concurrently.
+//
+// An owner whose tree has runs does not retire, so that the way from the key of a run to its tree
+// is known. Neither does one whose tree another process has taken over, which it must remember.
+func (o *Owner) Retire() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.draining && len(o.queue) == 0 {
+		// No goroutine drains the queue, so that its fields may be read here.
+		o.retired = o.tree == nil && o.stalled == nil &&
+			!o.retrying && !o.lostToOther && !o.keepsRuns
+	}
+	return o.retired
+}
+
+// Retired reports whether the owner has ended. It may be called concurrently.
+func (o *Owner) Retired() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.retired
 }
 
 // maxArrivalYields is how often the owner yields the processor before it decides a lone note that a

@@ -43,7 +43,6 @@ func (o *Owner) batchOf(facts []tree.Fact) (b session.Batch) {
 	if len(facts) == 0 {
 		return b
 	}
-	o.batches++
 	return session.Batch{
 		ID:      o.batchID(),
 		Entries: o.entriesOf(facts),
@@ -107,17 +106,18 @@ func (o *Owner) entriesOf(facts []tree.Fact) []session.Entry {
 }
 
 // batchID returns a name for a batch that no other batch of any owner has: the name of the writer
-// and a number. The names of slabSize batches are pieces of one string, which is one allocation.
+// and a number, which all owners of the writer count. The names of slabSize batches are pieces of one string, which is one allocation.
 func (o *Owner) batchID() session.BatchID {
 	if len(o.batchIDs) == 0 {
 		var b strings.Builder
 		var number [16]byte
-		widest := len(strconv.AppendUint(number[:0], o.batches+slabSize, 36))
+		last := o.cfg.batchNames.Add(slabSize)
+		widest := len(strconv.AppendUint(number[:0], last, 36))
 		b.Grow(slabSize * (len(o.cfg.Writer) + 2 + widest))
 		for i := range uint64(slabSize) {
 			b.WriteString(o.cfg.Writer)
 			b.WriteByte('.')
-			b.Write(strconv.AppendUint(number[:0], o.batches+i, 36))
+			b.Write(strconv.AppendUint(number[:0], last-i, 36))
 			b.WriteByte(' ')
 		}
 		o.batchIDs = b.String()

@@ -21,6 +21,10 @@ var ErrUnconfirmed = errors.New(
 // ErrShutdown is the error of every command after a shutdown.
 var ErrShutdown = errors.New("spawn: shut down")
 
+// ErrRetired is the error of a call of an owner that has retired. Nothing has happened. Another
+// owner of the tree is to be asked.
+var ErrRetired = errors.New("spawn: the owner of the tree has retired")
+
 // An Executor performs the effects of one tree. The owner calls its methods one at a time, and they
 // must not block. They may read the tree, and only during the call. An Executor passes gen, the
 // incarnation of the tree, back with whatever it reports later.
@@ -43,6 +47,9 @@ type Executor interface {
 	Lost(err error, conflict bool)
 	// Stalled reports that the journal fails with err for now, or with nil that it works again.
 	Stalled(err error)
+	// Rested reports that the owner has nothing to do and no tree in memory. It may be called while
+	// the owner works again. Rested may call Retire.
+	Rested()
 }
 
 // Config is what the owners of one supervisor share. Check may be nil, and a nil Closed is never
@@ -65,6 +72,8 @@ type Config struct {
 	// with the durable tree.
 	Check func(root session.Key, t *tree.Tree, last session.Seq)
 
+	batchNames atomic.Uint64 // how many names of batches the owners have made, see batchID
+
 	// The pools save 5 of 22 allocations for each child of BenchmarkFlat in package spawn.
 	//
 	// sendPool keeps calls that no caller waits for.
@@ -85,13 +94,13 @@ type Owner struct {
 	mu       sync.Mutex
 	queue    []*call
 	draining bool // a goroutine drains the queue
+	retired  bool // no call is taken any more
 
 	// Only the goroutine that drains the queue touches what follows.
 
-	tree    *tree.Tree  // nil: not in memory
-	gen     uint64      // incarnation of the tree in memory; calls of an older one are stale
-	last    session.Seq // of the journal
-	batches uint64      // appended or tried so far, which numbers them
+	tree *tree.Tree  // nil: not in memory
+	gen  uint64      // incarnation of the tree in memory; calls of an older one are stale
+	last session.Seq // of the journal
 
 	batchIDs     string          // names of batches to come, see batchID
 	spareEntries []session.Entry // allocated and not used, see entriesOf
@@ -104,6 +113,8 @@ type Owner struct {
 	noAppendYet      bool // nothing has been appended since the tree was read
 	snapshotTooLarge bool // a snapshot is more than the journal takes in one batch
 	lostToOther      bool // another owner took the tree; only a caller's command takes it back
+	keepsRuns        bool // the tree had runs when it was unloaded
+	retrying         bool // the timer is set to try again what failed
 
 	lastUsed  time.Time // when the last batch was decided
 	drainFunc func()    // the method drain; made once, because a method value is an allocation
@@ -127,11 +138,16 @@ func (o *Owner) Root() session.Key { return o.root }
 
 // drain runs rounds until the queue is empty, and then its goroutine ends.
 func (o *Owner) drain() {
+	rested := false
 	for batch := o.nextBatch(); len(batch) > 0; batch = o.nextBatch() {
 		o.step(batch)
 		o.waiting.Store(o.stalled != nil) // only now: the step decides what was held, too
 		clear(batch)
 		o.spareQueue = batch
+		rested = o.tree == nil
+	}
+	if rested {
+		o.exec.Rested()
 	}
 }
 
@@ -213,6 +229,7 @@ func (o *Owner) failBatch(err error, effects []tree.Effect, batch []*call) {
 func (o *Owner) refuseStale(batch []*call) []*call {
 	rest := batch[:0]
 	for _, c := range batch {
+		o.retrying = o.retrying && !c.timer
 		switch {
 		case c.gen != 0 && c.gen != o.gen:
 			o.releaseSlot(c)
@@ -250,7 +267,7 @@ func (o *Owner) open(ctx context.Context, batch []*call, now int64) (err error) 
 	if last == 0 && !hasCallerCommand(batch) {
 		return nil
 	}
-	o.lostToOther = false
+	o.lostToOther, o.retrying = false, false
 	cmd := &tree.Open{Writer: o.cfg.Writer, SessionID: o.cfg.NewID(), Rand: o.cfg.Rand()}
 	_, err = t.Decide(cmd, now)
 	return err
@@ -328,7 +345,7 @@ func (c *call) hasLeft() bool {
 func (o *Owner) granted(gen uint64, r *tree.Run) {
 	c := o.newCall(gen)
 	c.slot = r
-	if !o.enqueue(c) {
+	if o.enqueue(c) != nil {
 		o.releaseSlot(c)
 	}
 }
@@ -397,6 +414,7 @@ func (o *Owner) discardTree(err error) {
 		o.cfg.Fatal(err)
 	}
 	if o.lostToOther {
+		o.retrying = false
 		o.StopTimer()
 	} else {
 		o.retry()

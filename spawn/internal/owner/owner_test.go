@@ -56,6 +56,7 @@ func (w *world) Archive(_ uint64, _ *tree.Tree, r *tree.Run) { w.note("archive %
 func (w *world) Publish(_ *tree.Tree, facts []tree.Fact)     { w.note("publish %d", len(facts)) }
 func (w *world) Lost(_ error, conflict bool)                 { w.note("lost %v", conflict) }
 func (w *world) Stalled(err error)                           { w.note("stalled %v", err != nil) }
+func (w *world) Rested()                                     {}
 
 // Free leaves it to the owner to give the slot back.
 func (w *world) Free(*tree.Run, uint32) bool { return false }

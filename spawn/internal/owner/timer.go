@@ -22,6 +22,7 @@ func (o *Owner) retry() bool {
 	}
 	o.backoff = min(max(2*o.backoff, FirstBackoff), maxBackoff)
 	o.wakeAt = 0
+	o.retrying = true
 	o.setTimer(o.backoff)
 	return true
 }
@@ -61,7 +62,7 @@ func (o *Owner) Tick() {
 	if !o.cfg.Active() && !o.waiting.Load() {
 		return
 	}
-	o.enqueue(&call{
+	_ = o.enqueue(&call{
 		timer: true, cmd: tree.Tick{Rand: o.cfg.Rand()},
 		read: func(*tree.Tree, tree.Reply) { o.wakeAt = 0 },
 	})
@@ -71,7 +72,7 @@ func (o *Owner) Tick() {
 // duration idle. It does not wait. The next command opens the tree again, and so does the
 // supervisor when the tree is due. Unload may be called concurrently.
 func (o *Owner) Unload(idle time.Duration) {
-	o.enqueue(&call{unloadAfter: idle})
+	_ = o.enqueue(&call{unloadAfter: idle})
 }
 
 // unload is Unload in the goroutine that drains the queue. The incarnation ends with the tree.
@@ -79,9 +80,11 @@ func (o *Owner) unload(idle time.Duration) {
 	if o.tree == nil || !o.tree.Idle() || o.tree.Archiving() || time.Since(o.lastUsed) < idle {
 		return
 	}
+	o.keepsRuns = o.tree.Runs() > 0
 	o.tree, o.last = nil, 0
 	o.gen++
 	o.wakeAt = 0
+	o.spareEntries, o.batchIDs, o.spareQueue = nil, "", nil
 	o.StopTimer()
 }
 

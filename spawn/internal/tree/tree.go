@@ -127,6 +127,9 @@ func (t *Tree) Epoch() uint64 { return t.epoch }
 // Live returns how many runs are not terminal.
 func (t *Tree) Live() int { return t.live }
 
+// Runs returns how many runs the tree has, the top-level session not counted.
+func (t *Tree) Runs() int { return len(t.runs) - 1 }
+
 // Total returns how many runs the tree has ever admitted.
 func (t *Tree) Total() int { return int(t.total) }
 

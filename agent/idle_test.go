@@ -1,0 +1,135 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
+)
+
+const (
+	idleChats = 5_000
+	// maxIdleBytes is what a chat may take of memory while it rests, beside the index of the store.
+	maxIdleBytes = 200
+)
+
+// R8: after 24 hours, chats that were used once take next to nothing of memory. So do sessions that
+// do not exist and were asked for.
+func TestSessionsAtRestTakeNoMemory(t *testing.T) {
+	for name, use := range map[string]func(testing.TB, *agent.Session){
+		"used once": useOnce,
+		"read": func(t testing.TB, s *agent.Session) {
+			runs, err := s.Runs(t.Context())
+			require.NoError(t, err)
+			require.Empty(t, runs)
+		},
+		"waited for": func(t testing.TB, s *agent.Session) {
+			require.NoError(t, s.Idle(t.Context()))
+		},
+		"watched": func(t testing.TB, s *agent.Session) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			for range s.Events(ctx) {
+				t.Error("an event")
+			}
+		},
+		"stopped": func(t testing.TB, s *agent.Session) {
+			require.NoError(t, s.Stop(t.Context()))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				held, _ := idleBytes(t, session.NewMemory(), use, 24*time.Hour)
+				require.Less(t, held, int64(maxIdleBytes*idleChats))
+			})
+		})
+	}
+}
+
+// R8: a session that rested goes on where it was, and knows the messages that it has had.
+func TestSessionGoesOnAfterRest(t *testing.T) {
+	answers := script{"main": {say("a"), say("b"), say("c"), say("d")}}
+	agenttest.Run(t, agent.Config{}, answers, func(h *harness) {
+		post := func(m agent.Message) {
+			require.NoError(t, h.Main().Post(h.Context(), m))
+			require.NoError(t, h.Main().Idle(h.Context()))
+			time.Sleep(time.Hour)
+		}
+		for range 3 {
+			post(agent.Message{ID: "1", Text: "known"})
+			post(agent.Message{Text: "hello"})
+		}
+		h.Replied("a", "b", "c", "d")
+	})
+}
+
+// BenchmarkIdleChats reports what a chat takes that was used once: of the Runtime a minute and 24
+// hours after its use, and of the index that a store in a directory keeps. The time is virtual.
+func BenchmarkIdleChats(b *testing.B) {
+	for _, idle := range []time.Duration{time.Minute, 24 * time.Hour} {
+		b.Run(fmt.Sprintf("idle=%v", idle), func(b *testing.B) {
+			var held, index int64
+			for range b.N {
+				dir := b.TempDir()
+				synctest.Test(new(testing.T), func(*testing.T) {
+					store, err := dirstore.Open(dir)
+					require.NoError(b, err)
+					held, index = idleBytes(b, store, useOnce, idle)
+					require.NoError(b, store.Close())
+				})
+			}
+			b.ReportMetric(float64(held)/idleChats, "B/chat")
+			b.ReportMetric(float64(index)/idleChats, "B/index")
+		})
+	}
+}
+
+func useOnce(t testing.TB, s *agent.Session) {
+	require.NoError(t, s.Post(t.Context(), agent.Message{Text: "hello"}))
+	require.NoError(t, s.Idle(t.Context()))
+}
+
+// idleBytes uses many sessions, waits, and returns how many bytes a Runtime holds then and how many
+// its store does.
+func idleBytes(
+	t testing.TB, store *session.Store, use func(testing.TB, *agent.Session), wait time.Duration,
+) (held, index int64) {
+	empty := heapBytes()
+	cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
+		return textResult("done")
+	})
+	cfg.Store = store
+	rt, err := agent.Open(context.Background(), cfg)
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() { done <- rt.Run(context.Background()) }()
+	for i := range idleChats {
+		use(t, rt.Session(session.Must(session.DirectKey("main", "irc", fmt.Sprint("chat-", i)))))
+	}
+	time.Sleep(wait)
+	full := heapBytes()
+	require.NoError(t, rt.Shutdown(context.Background()))
+	require.NoError(t, <-done)
+	runtime.KeepAlive(rt)
+	rt = nil
+	kept := heapBytes()
+	runtime.KeepAlive(store)
+	return full - kept, kept - empty
+}
+
+func heapBytes() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
