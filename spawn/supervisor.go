@@ -116,8 +116,8 @@ func (s *Supervisor) shellOf(root session.Key) *treeShell {
 	return sh
 }
 
-// withShell returns what f returns for the shell of a tree. It calls f again, with another shell, if
-// the owner has retired before it took the first call of f.
+// withShell returns what f returns for the shell of a tree. It calls f again, with another shell,
+// if the owner has retired before it took the first call of f.
 func withShell[T any](
 	s *Supervisor, root session.Key, f func(*treeShell) (T, error),
 ) (v T, err error) {

@@ -185,7 +185,8 @@ func (sh *treeShell) Stalled(err error) {
 // Rested implements owner.Executor.
 func (sh *treeShell) Rested() { sh.sup.forget(sh) }
 
-// inUse reports whether a turn or a delivery of the tree is under way, or a caller waits or watches.
+// inUse reports whether a turn or a delivery of the tree is under way, or a caller waits or
+// watches.
 func (sh *treeShell) inUse() bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

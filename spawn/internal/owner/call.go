@@ -159,8 +159,8 @@ func (o *Owner) enqueue(c *call) error {
 }
 
 // Retire ends an owner that has nothing to do and nothing to keep: no call, no tree in memory, and
-// nothing to try again. It reports whether the owner has ended. Every later call fails with [ErrRetired].
-// Retire may be called concurrently.
+// nothing to try again. It reports whether the owner has ended. Every later call fails with
+// [ErrRetired]. Retire may be called concurrently.
 //
 // An owner whose tree has runs does not retire, so that the way from the key of a run to its tree
 // is known. Neither does one whose tree another process has taken over, which it must remember.

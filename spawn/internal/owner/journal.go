@@ -106,7 +106,8 @@ func (o *Owner) entriesOf(facts []tree.Fact) []session.Entry {
 }
 
 // batchID returns a name for a batch that no other batch of any owner has: the name of the writer
-// and a number, which all owners of the writer count. The names of slabSize batches are pieces of one string, which is one allocation.
+// and a number, which all owners of the writer count. The names of slabSize batches are pieces of
+// one string, which is one allocation.
 func (o *Owner) batchID() session.BatchID {
 	if len(o.batchIDs) == 0 {
 		var b strings.Builder
