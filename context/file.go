@@ -119,7 +119,7 @@ type WorkspaceFile struct {
 
 // missingFile returns the record of a file that was not loaded.
 func missingFile(name string, r Reason, format string, args ...any) WorkspaceFile {
-	why := fmt.Sprintf(format, args...)
+	why := excerpt(fmt.Sprintf(format, args...), maxWhy)
 	if why == "" {
 		why = r.String()
 	}

@@ -215,7 +215,7 @@ type refusal struct {
 func (r *refusal) Error() string { return r.why }
 
 func newRefusal(reason Reason, format string, args ...any) error {
-	return &refusal{reason: reason, why: fmt.Sprintf(format, args...)}
+	return &refusal{reason: reason, why: excerpt(fmt.Sprintf(format, args...), maxWhy)}
 }
 
 // maxLinks is the number of symbolic links that may lie on the way to one file.
