@@ -50,7 +50,8 @@ import "strings"
 //     lastEnds reads the text once.
 //   - lexer.minimax is computed once, and lexer.openInvokes ends the search for </invoke>.
 //
-// Sanitize makes at most maxRounds rounds. TestHostileInputsAreLinear has an input for each case.
+// Sanitize makes at most maxRounds rounds. TestHostileInputsAreLinear has an input for each case, and
+// TestRepeatedTokensAreLinear has the pairs of all tokens.
 
 // A lexer walks a text once, from the front to the back. What starts first wins: a tag inside a
 // thought is part of the thought.
