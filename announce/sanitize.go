@@ -10,7 +10,9 @@ import (
 // events, and outer white space.
 //
 // Code, fenced or inline, stays as it is, because a text about tags is not a tag. An echoed event
-// is removed even there. What was opened and never closed is hidden up to the end of the text.
+// is removed even there. A thought, a memory block, and a tool call with arguments that was opened
+// and never closed are hidden up to the end of the text. A sentence about the tags of a tool call,
+// such as <parameter>, stays.
 //
 // Sanitize does not fail, and it takes time linear in the text. Sanitize(Sanitize(s)) equals
 // Sanitize(s): a removal may put two halves of a tag together, and Sanitize removes that tag as
