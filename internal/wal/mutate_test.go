@@ -55,7 +55,7 @@ func TestTruncationOfClosedLogIsRefused(t *testing.T) {
 	}
 }
 
-// R2: any bytes are removed from, inserted into or repeated in a log that was not closed. The log is
+// R2: any bytes are removed from or inserted into a log that was not closed. The log is
 // refused as long as a group follows that was written when the changed place was durable.
 func TestMovedFramesAreRefused(t *testing.T) {
 	d := disktest.New()
@@ -172,8 +172,8 @@ func withID(b, other []byte) []byte {
 	return other
 }
 
-// R2: what Open cuts off is kept in a .torn file, durably and before it is cut. A later one does not
-// replace it.
+// R2: what Open cuts off is kept in a .torn file, durably and before it is cut. A later
+// one does not replace it.
 func TestTornTailIsSaved(t *testing.T) {
 	d := disktest.New()
 	l, _ := mustOpen(t, d, "/")

@@ -505,7 +505,8 @@ func TestTreeWithoutItsFirstEntryIsRefused(t *testing.T) {
 		idle = name
 	}
 	head := append([]byte{4}, root.String()...)
-	write(d, idle, wal.Record{Kind: frameHead, Payload: head}, wal.Record{Kind: frameFirst, Payload: second})
+	write(d, idle,
+		wal.Record{Kind: frameHead, Payload: head}, wal.Record{Kind: frameFirst, Payload: second})
 	_, err = readLog(t.Context(), s.Journal, root)
 	require.ErrorIs(t, err, session.ErrCorrupt)
 	_, err = s.Journal.Append(t.Context(), root, 4, batchOf(testTime, false, "third"))

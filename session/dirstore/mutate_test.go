@@ -202,8 +202,8 @@ func TestChangedLogIsRefusedOrComplete(t *testing.T) {
 	t.Logf("%d of %d refused", refused, mutations())
 }
 
-// R2: whatever is done to the bytes of another file of a closed store, each tree and each transcript
-// is complete or refused with the file and the offset. Two changes of a transcript are told by its
+// R2: whatever is done to the bytes of another file of a closed store, each tree and transcript is
+// complete or refused with the file and the offset. Two changes of a transcript are told by its
 // length alone, which the journal knows: an end that is cut off or that has become zeros. A third
 // cannot be told: other letters within a line, also where they make one line of two.
 func TestChangedFilesAreRefusedOrComplete(t *testing.T) {
