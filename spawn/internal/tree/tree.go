@@ -198,12 +198,25 @@ func (t *Tree) nextNonce() uint64 {
 
 // Replay folds a fact that was read from the journal, and decides nothing.
 func (t *Tree) Replay(f *Fact) error {
-	err := t.Apply(f)
+	err := t.checkBegin(f)
+	if err == nil {
+		err = t.Apply(f)
+	}
 	for _, r := range t.touched {
 		r.touched = false
 	}
 	t.touched, t.dueEntries = t.touched[:0], t.dueEntries[:0]
 	return err
+}
+
+// checkBegin returns a *CorruptError if f is the first fact and cannot be: a journal begins with
+// its first owner, or with a snapshot. What happened before another fact would be missing, and no
+// later fact would tell.
+func (t *Tree) checkBegin(f *Fact) error {
+	if t.epoch > 0 || f.Kind == Snapshot || f.Kind == Opened && f.Num == 1 {
+		return nil
+	}
+	return &CorruptError{f.Kind, t.root.Key(), "the first entry of the journal is missing"}
 }
 
 // Watch is Replay for a reader that will never open the tree. An owner that opens a tree notes,
