@@ -31,6 +31,9 @@ var (
 	// ErrBusy is for Deliver to return: the receiver exists, but wants the delivery later. It does
 	// not count as a failed attempt.
 	ErrBusy = errors.New("spawn: the receiver is busy")
+	// ErrExited is the error of a turn whose Runner ended its goroutine, with runtime.Goexit,
+	// instead of returning.
+	ErrExited = errors.New("spawn: the Runner ended its goroutine")
 )
 
 // Causes of the context of a turn, as [context.Cause] returns them. A tree that was lost cancels

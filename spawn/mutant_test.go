@@ -110,8 +110,7 @@ var mutants = []mutant{
 	},
 	{
 		"I6 a Runner that ends its goroutine is reported", "runningturn.go",
-		"\tdefer func() { sh.reportTurn(rt, out, err) }() // also if the Runner ends its goroutine\n\tout, err = sh.callRunner(ctx, &rt.turn)\n",
-		"\tout, err = sh.callRunner(ctx, &rt.turn)\n\tsh.reportTurn(rt, out, err)\n", ".", "TestRunnerThatGoes",
+		"\t\tif !returned { // the Runner ended its goroutine\n", "\t\tif !returned && false {\n", ".", "TestRunnerThatGoes",
 	},
 	{
 		"I7 a result is what the Runner returned", "info.go",

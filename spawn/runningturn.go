@@ -76,12 +76,17 @@ func (rt *runningTurn) run() {
 	defer rt.cancel(nil)
 	sh.waitForPrevious(ctx, rt)
 	var out TurnResult
-	err := errRunnerExited
-	defer func() { sh.reportTurn(rt, out, err) }() // also if the Runner ends its goroutine
+	var err error
+	returned := false
+	defer func() {
+		if !returned { // the Runner ended its goroutine
+			out, err = rt.turn.exited()
+		}
+		sh.reportTurn(rt, out, err)
+	}()
 	out, err = sh.callRunner(ctx, &rt.turn)
+	returned = true
 }
-
-var errRunnerExited = errors.New("spawn: the Runner ended its goroutine")
 
 // callRunner calls the Runner and contains its panics. A turn that was cancelled before it began
 // does not call the Runner.
