@@ -112,11 +112,11 @@ func turnOf(ctx context.Context) *TurnInput {
 // pause gives the slot of the turn back while a call under its context waits. The caller must call
 // the function that it returns, which waits for a slot again.
 func (t *TurnInput) pause() (resume func()) {
-	if t == nil || !t.Session.Parent.IsValid() {
+	if t == nil {
 		return func() {}
 	}
 	t.slot.pause()
-	return func() { t.slot.resume(t.run) }
+	return t.slot.resume
 }
 
 // ExitWith says what the turn comes to if its goroutine ends before the Runner returns, as
