@@ -253,7 +253,6 @@ func shuttingDown(ctx context.Context) error {
 // shutDownAround is Shutdown for a call that comes from a task: it waits for all others.
 func (s *Supervisor) shutDownAround(ctx context.Context, m *mark) error {
 	s.workers.beginWaiting(m)
-	defer s.workers.endWaiting(m)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.closedCtx, cancel)()
@@ -264,8 +263,9 @@ func (s *Supervisor) shutDownAround(ctx context.Context, m *mark) error {
 	default:
 	}
 	if err == nil {
-		return nil
+		return nil // the others that wait do not wait for this task from here on either
 	}
+	s.workers.endWaiting(m)
 	if !s.workers.isOver(m) {
 		s.endSoft()
 	}

@@ -24,7 +24,7 @@ type workers struct {
 	keeping    bool          // goroutines without a task wait for one
 	shut       bool          // no further task starts
 	busy       int           // tasks under way
-	waiting    int           // those of them that wait, in a call of Shutdown, for the others
+	waiting    int           // those of them that wait for the others, see mark
 	goroutines int           // busy and idle ones
 	quiet      chan struct{} // closed when busy falls to waiting; nil until a caller waits
 	gone       chan struct{} // closed when goroutines falls to 0; nil until a caller waits
@@ -149,7 +149,7 @@ func (w *workers) waitUntil(ctx context.Context, done func() bool) error {
 // a call of Shutdown under such a context that the task waits for it. The lock of the workers
 // guards it.
 type mark struct {
-	calls int  // of Shutdown that the task waits for
+	calls int  // of Shutdown that the task waits for, or that have returned nil to it
 	over  bool // the task has ended
 }
 
@@ -199,7 +199,7 @@ func (w *workers) beginWaiting(m *mark) {
 	}
 }
 
-// endWaiting ends beginWaiting.
+// endWaiting ends beginWaiting for a call that does not wait for the end of the others any more.
 func (w *workers) endWaiting(m *mark) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
