@@ -151,6 +151,11 @@ func (b turnRunner) RunTurn(
 	ctx context.Context, st *spawn.TurnInput,
 ) (out spawn.TurnResult, err error) {
 	rt := b.rt
+	exited := spawn.TurnResult{} // if the goroutine ends before the Runner is called
+	if st.Run.ID == "" {
+		exited.Reply = apologyText
+	}
+	st.ExitWith(exited, nil)
 	extra, err := decodeRunExtra(st.Extra)
 	if err != nil {
 		return b.refuse(ctx, st, err)
@@ -161,6 +166,8 @@ func (b turnRunner) RunTurn(
 		return b.refuse(ctx, st, err)
 	}
 	log.startRunner()
+	exited.Pos = log.endPos()
+	st.ExitWith(exited, nil)
 	t := &Turn{
 		Session: st.Session, Run: st.Run.ID, Label: st.Run.Label, N: st.N, Retry: st.Retry,
 		Messages: append(history, fresh...), New: len(fresh), Schema: extra.Schema,
@@ -187,15 +194,18 @@ func (b turnRunner) refuse(
 	return out, err
 }
 
-// callRunner calls the Runner. Its panics end here, so that what it has recorded is kept and a
-// person is answered.
+// callRunner calls the Runner. Its panics end here, and so does a goroutine that it ends, so that
+// what it has recorded is kept and a person is answered.
 func (b turnRunner) callRunner(ctx context.Context, t *Turn) (res Result, err error) {
+	running := false
 	defer func() {
 		if p := recover(); p != nil {
 			pe := &spawn.PanicError{Value: p, Stack: debug.Stack()}
 			b.rt.log.Error("offshoot: a Runner panicked", "session", t.Session.Key.String(),
 				"turn", t.N, "panic", fmt.Sprint(p), "stack", string(pe.Stack))
 			res, err = Result{}, pe
+		} else if running { // the Runner has not returned
+			t.spawn.ExitWith(b.result(ctx, t, Result{}, spawn.ErrExited))
 		}
 	}()
 	if t.spawn.Exhausted != "" {
@@ -204,7 +214,10 @@ func (b turnRunner) callRunner(ctx context.Context, t *Turn) (res Result, err er
 	if err := t.Prompt.Err(); err != nil {
 		return Result{}, err
 	}
-	return b.rt.cfg.Runner.Run(ctx, t)
+	running = true
+	res, err = b.rt.cfg.Runner.Run(ctx, t)
+	running = false
+	return res, err
 }
 
 // apologyText is what a person is told of a turn that failed; why is in the log and in the events.

@@ -42,10 +42,10 @@
 // # Limits
 //
 // A zero field of [Subagents] is the default, which for some fields means unlimited, and [Off]
-// turns a duration off. A tree is one level deep unless MaxSpawnDepth says otherwise. A sub-agent
-// above the last level is an orchestrator and may spawn; one at the last level is a leaf and may
-// not. The role is stored when the session is made: a lower limit later demotes at once, a higher
-// one never promotes.
+// turns a duration off, or [Rules.MaxSessions]. A tree is one level deep unless MaxSpawnDepth says
+// otherwise. A sub-agent above the last level is an orchestrator and may spawn; one at the last
+// level is a leaf and may not. The role is stored when the session is made: a lower limit later
+// demotes at once, a higher one never promotes.
 //
 // # Tools
 //

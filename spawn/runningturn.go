@@ -26,6 +26,7 @@ type runningTurn struct {
 	id    turnID
 	key   session.Key
 	turn  TurnInput
+	mark  mark
 	// ctx is the context of the Runner.
 	ctx         context.Context //nolint:containedctx // kept until the goroutine has started
 	cancel      context.CancelCauseFunc
@@ -49,7 +50,7 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 	turn.N, turn.First, turn.Pos = int(r.Open.N), int(r.Open.First), session.Pos(r.Pos)
 	turn.Deadline, turn.Retry = timeOf(r.Deadline), r.Retry
 	turn.shell, turn.run, turn.gen = sh, r, gen
-	turn.slot.lane, turn.slot.held = sh.sup.lane, !r.IsRoot()
+	turn.slot.lane, turn.slot.run, turn.slot.held = sh.sup.lane, r, true
 	turn.limited, turn.reserved = t.Limited(r), r.Open.Reserve
 	if !r.IsRoot() {
 		turn.Run = infoOf(t, r)
@@ -76,12 +77,18 @@ func (rt *runningTurn) run() {
 	defer rt.cancel(nil)
 	sh.waitForPrevious(ctx, rt)
 	var out TurnResult
-	err := errRunnerExited
-	defer func() { sh.reportTurn(rt, out, err) }() // also if the Runner ends its goroutine
+	var err error
+	returned := false
+	defer func() {
+		if !returned { // the Runner ended its goroutine
+			out, err = rt.turn.exited()
+		}
+		sh.reportTurn(rt, out, err)
+		sh.sup.workers.markOver(&rt.mark)
+	}()
 	out, err = sh.callRunner(ctx, &rt.turn)
+	returned = true
 }
-
-var errRunnerExited = errors.New("spawn: the Runner ended its goroutine")
 
 // callRunner calls the Runner and contains its panics. A turn that was cancelled before it began
 // does not call the Runner.
@@ -202,9 +209,7 @@ func (sh *treeShell) waitForPrevious(ctx context.Context, rt *runningTurn) {
 		sh.mu.Lock()
 	}
 	sh.mu.Unlock()
-	if !rt.id.run.IsRoot() {
-		rt.turn.slot.resume(rt.id.run)
-	}
+	rt.turn.slot.resume()
 }
 
 // whenReturned returns a channel that is closed when the Runner has returned. The caller holds the

@@ -51,8 +51,8 @@ func (sh *treeShell) startSender(d destination, p *sender) {
 	if p.sending || len(p.queue) == 0 || !sh.sup.active() {
 		return
 	}
-	send := func() { sh.sendQueued(sh.sup.workCtx, d, p) }
-	p.sending = sh.sup.workers.start(taskFunc(send))
+	send := func(ctx context.Context) { sh.sendQueued(ctx, d, p) }
+	p.sending = sh.sup.workers.start(sh.sup.workers.marked(sh.sup.workCtx, send))
 }
 
 // startSenders starts every sender that has deliveries.

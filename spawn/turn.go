@@ -59,6 +59,8 @@ type TurnInput struct {
 	yieldTo  []session.Key // the children that Yield named
 	reserved tree.Budget   // for the turn so far
 	spent    session.Usage
+	onExit   TurnResult // what the turn came to if its goroutine ends before the Runner returns
+	exitErr  error
 }
 
 // Take consumes what has arrived since the turn began, or since the last Take. If ctx ends first,
@@ -110,11 +112,35 @@ func turnOf(ctx context.Context) *TurnInput {
 // pause gives the slot of the turn back while a call under its context waits. The caller must call
 // the function that it returns, which waits for a slot again.
 func (t *TurnInput) pause() (resume func()) {
-	if t == nil || !t.Session.Parent.IsValid() {
+	if t == nil {
 		return func() {}
 	}
 	t.slot.pause()
-	return func() { t.slot.resume(t.run) }
+	return t.slot.resume
+}
+
+// ExitWith says what the turn comes to if its goroutine ends before the Runner returns, as
+// [runtime.Goexit] and so testing.T.FailNow end it. A Runner that calls other code has a deferred
+// function call ExitWith. The last call counts. Without one, such a turn has failed with the zero
+// TurnResult. If the Runner returns, ExitWith has no effect. A nil err stands for an error that
+// says what happened.
+func (t *TurnInput) ExitWith(out TurnResult, err error) {
+	if err == nil {
+		err = ErrExited
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.onExit, t.exitErr = out, err
+}
+
+// exited returns what ExitWith has set.
+func (t *TurnInput) exited() (TurnResult, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.exitErr == nil {
+		return TurnResult{}, ErrExited
+	}
+	return t.onExit, t.exitErr
 }
 
 // Spend accounts for one model call. It returns an error that is ErrBudget when the budget does not

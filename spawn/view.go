@@ -8,6 +8,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
@@ -110,7 +111,8 @@ type viewer struct {
 // read folds all entries of a journal.
 func (v *viewer) read(entries iter.Seq2[session.Entry, error]) error {
 	v.resetTree()
-	for e, err := range entries {
+	all := func() iter.Seq2[session.Entry, error] { return entries }
+	for e, err := range owner.GuardSeq(all) {
 		if err != nil {
 			return fmt.Errorf("spawn: reading the journal of %q: %w", v.root, err)
 		}

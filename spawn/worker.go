@@ -24,8 +24,9 @@ type workers struct {
 	keeping    bool          // goroutines without a task wait for one
 	shut       bool          // no further task starts
 	busy       int           // tasks under way
+	waiting    int           // those of them that wait for the others, see mark
 	goroutines int           // busy and idle ones
-	quiet      chan struct{} // closed when busy falls to 0; nil until a caller waits
+	quiet      chan struct{} // closed when busy falls to waiting; nil until a caller waits
 	gone       chan struct{} // closed when goroutines falls to 0; nil until a caller waits
 }
 
@@ -79,7 +80,14 @@ func (w *workers) do(t task) {
 func (w *workers) taskDone() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.busy--; w.busy == 0 && w.quiet != nil {
+	w.busy--
+	w.tellQuiet()
+}
+
+// tellQuiet wakes those who wait, if nothing is under way but tasks that wait themselves. The
+// caller holds the lock.
+func (w *workers) tellQuiet() {
+	if w.busy <= w.waiting && w.quiet != nil {
 		close(w.quiet)
 		w.quiet = nil
 	}
@@ -108,9 +116,19 @@ func (w *workers) exit() {
 
 // wait waits until no task is under way, or ctx ends. The error is the cause of ctx.
 func (w *workers) wait(ctx context.Context) error {
+	return w.waitUntil(ctx, func() bool { return w.busy == 0 })
+}
+
+// waitOthers is wait for a task that waits itself: it waits for those that do not.
+func (w *workers) waitOthers(ctx context.Context) error {
+	return w.waitUntil(ctx, func() bool { return w.busy <= w.waiting })
+}
+
+// waitUntil waits until done, which it calls with the lock, or ctx ends.
+func (w *workers) waitUntil(ctx context.Context, done func() bool) error {
 	for {
 		w.mu.Lock()
-		if w.busy == 0 {
+		if done() {
 			w.mu.Unlock()
 			return nil
 		}
@@ -124,6 +142,69 @@ func (w *workers) wait(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+	}
+}
+
+// A mark stands for a task in the contexts that the task gives to functions of the caller. It tells
+// a call of Shutdown under such a context that the task waits for it. The lock of the workers
+// guards it.
+type mark struct {
+	calls int  // of Shutdown that the task waits for, or that have returned nil to it
+	over  bool // the task has ended
+}
+
+// markKey is the key under which a context holds the mark of its task.
+type markKey struct{}
+
+// markOf returns the mark of the task under whose context ctx is, or nil.
+func markOf(ctx context.Context) *mark {
+	m, _ := ctx.Value(markKey{}).(*mark)
+	return m
+}
+
+// marked returns a task that calls f with ctx and a mark in it.
+func (w *workers) marked(ctx context.Context, f func(ctx context.Context)) task {
+	m := new(mark)
+	ctx = context.WithValue(ctx, markKey{}, m)
+	return taskFunc(func() {
+		defer w.markOver(m)
+		f(ctx)
+	})
+}
+
+// markOver notes that the task of a mark has ended.
+func (w *workers) markOver(m *mark) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m.over = true
+	if m.calls > 0 {
+		w.waiting--
+	}
+}
+
+// isOver reports whether the task of a mark has ended.
+func (w *workers) isOver(m *mark) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return m.over
+}
+
+// beginWaiting notes that a task waits for a call of Shutdown.
+func (w *workers) beginWaiting(m *mark) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if m.calls++; m.calls == 1 && !m.over {
+		w.waiting++
+		w.tellQuiet()
+	}
+}
+
+// endWaiting ends beginWaiting for a call that does not wait for the end of the others any more.
+func (w *workers) endWaiting(m *mark) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if m.calls--; m.calls == 0 && !m.over {
+		w.waiting--
 	}
 }
 

@@ -428,12 +428,24 @@ func (t *Tree) decideCancelTurn(c CancelTurn) (Reply, error) {
 	if r == nil {
 		return Reply{}, fmt.Errorf("%w: cancelling the turn of %q", ErrNotFound, c.Run)
 	}
+	t.cancelWaiting(r)
 	if r.Open != nil && !r.TurnCancelled && r.Cause == NoCause {
 		t.emit(turnCancelled(t.now, r, t.now+int64(t.opt.Grace)))
 		r.cancelled = true
 		t.addEffect(EffectCancelTurn, r, 0)
 	}
 	return Reply{Run: r}, nil
+}
+
+// cancelWaiting ends the turn for which a top-level session waits for a slot, as if it had been
+// cancelled at its first moment: its inputs are consumed, and no Runner is called. The session
+// keeps its place in the lane, for a turn that it may want until then.
+func (t *Tree) cancelWaiting(r *Run) {
+	if r.IsRoot() && r.asked && r.wantsTurn(t.now) {
+		t.emit(turnStarted(t.now, r, r.NextOrd, 0, Budget{}))
+		t.emit(turnEnded(t.now, r, Cancelled, nil, FlagCut, 0, nil))
+		r.asked = true
+	}
 }
 
 // decideStop gives a run the cause Stopped to end. It has no effect on what has ended, has a cause
@@ -444,6 +456,7 @@ func (t *Tree) decideStop(c *Stop) (Reply, error) {
 	if r == nil {
 		return Reply{}, fmt.Errorf("%w: stopping %q", ErrNotFound, c.Run)
 	}
+	t.cancelWaiting(r)
 	if r.State.Terminal() || r.Cause != NoCause || r.IsRoot() &&
 		r.Open == nil && r.live == 0 && r.nComp == 0 {
 		return Reply{Run: r}, nil
