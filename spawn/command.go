@@ -50,7 +50,7 @@ func (sh *treeShell) spawn(
 	}
 	if by != nil {
 		call.cmd.Turn = uint32(by.N)
-		err = sh.owner.DoTurn(ctx, by.gen, &call.cmd, call.reader)
+		err = by.doUntilOver(ctx, &call.cmd, call.reader)
 	} else {
 		err = sh.owner.Do(ctx, &call.cmd, call.reader)
 	}
@@ -149,7 +149,8 @@ func (s *Supervisor) CancelTurn(ctx context.Context, root, key session.Key) erro
 // Stop returns nil when nothing of what it stopped is alive, and a *[StillRunningError] if turns
 // had to be given up.
 func (s *Supervisor) Stop(ctx context.Context, root, key session.Key, reason string) error {
-	return s.shellOf(root).stop(ctx, key, reason)
+	sh := s.shellOf(root)
+	return sh.stop(ctx, key, reason, sh.owner.Do)
 }
 
 // Wait waits for runs of one tree and returns how each of them stands then, in the order of keys.

@@ -98,7 +98,7 @@ var mutants = []mutant{
 	},
 	{
 		"I5 a child gets what its parent may hand down", "internal/tree/decide.go",
-		"c.Delegable, c.Sandboxed = now.Delegable, now.Sandboxed", "c.Delegable, c.Sandboxed = t.top.Delegable, now.Sandboxed", ".", "TestHistories$",
+		"Delegable: now.Delegable, Sandboxed: now.Sandboxed,", "Delegable: t.Authority(t.root).Delegable, Sandboxed: now.Sandboxed,", ".", "TestHistories$",
 	},
 	{
 		"I6 the first cause wins", "internal/tree/decide.go",

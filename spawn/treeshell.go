@@ -48,6 +48,7 @@ func (sh *treeShell) Start(gen uint64, t *tree.Tree, r *tree.Run) {
 	ctx := context.WithValue(sh.sup.detachedCtx, turnKey{}, &rt.turn)
 	rt.ctx, rt.cancel = context.WithCancelCause(ctx)
 	rt.turn.slot.life = rt.ctx
+	rt.turn.fence.life, rt.turn.fence.closed = rt.ctx, sh.sup.closed
 	sh.mu.Lock()
 	rt.previous = sh.newestTurn[rt.key]
 	sh.newestTurn[rt.key] = rt
@@ -86,6 +87,7 @@ func (sh *treeShell) Free(r *tree.Run, n uint32) bool {
 	rt := sh.turns[turnID{r, n}]
 	if rt != nil {
 		rt.slotFreed = true
+		rt.turn.fence.passed.Store(true)
 		sh.removeFinished(rt)
 	}
 	sh.mu.Unlock()
@@ -190,6 +192,7 @@ func (sh *treeShell) Lost(err error, conflict bool) {
 		if rt.cancelledAt.IsZero() {
 			rt.cancelledAt = time.Now()
 		}
+		rt.turn.fence.passed.Store(true)
 		rt.cancel(lostError{})
 	}
 	for _, p := range sh.senders {
