@@ -252,7 +252,8 @@ func TestEffectiveFoldsTheLineage(t *testing.T) {
 		},
 		"a model of the sessions above": {
 			func(r *policy.Rules) {
-				r.Agents[0].Tools.ByProvider = map[string]policy.ToolPolicy{"x": {Deny: []string{"*"}}}
+				none := policy.ToolPolicy{Deny: []string{"*"}}
+				r.Agents[0].Tools.ByProvider = map[string]policy.ToolPolicy{"x": none}
 			}, []string{"read", "exec", "web_search"}, false,
 		},
 		"a tree that is not so deep": {
@@ -274,7 +275,11 @@ func TestEffectiveFoldsTheLineage(t *testing.T) {
 	nothing := policy.Authority{Sandboxed: true}
 	require.Equal(t, nothing, then.Effective(top, lineage[0], lineage[2]), "a gap")
 	require.Equal(t, nothing, then.Effective(top, lineage[1], lineage[0]), "another order")
-	require.Equal(t, nothing, then.Effective(policy.Authority{}, lineage...), "no record above")
+	everyAgent := then
+	everyAgent.Agents = []policy.Agent{{ID: "boss"}, {ID: "worker"}}
+	everyAgent.Subagents.AllowAgents = []string{"*"}
+	require.Equal(t, nothing, everyAgent.Effective(policy.Authority{}, lineage[0]),
+		"no record above")
 	require.Equal(t, then.Effective(top, lineage...),
 		then.Effective(then.Effective(top, lineage[:2]...), lineage[2]), "step by step")
 }
