@@ -87,7 +87,6 @@ func (sh *treeShell) Free(r *tree.Run, n uint32) bool {
 	rt := sh.turns[turnID{r, n}]
 	if rt != nil {
 		rt.slotFreed = true
-		rt.turn.fence.passed.Store(true)
 		sh.removeFinished(rt)
 	}
 	sh.mu.Unlock()
@@ -138,6 +137,11 @@ func (sh *treeShell) Publish(t *tree.Tree, facts []tree.Fact) {
 	defer sh.mu.Unlock()
 	for i := range facts {
 		f := &facts[i]
+		if f.Kind == tree.TurnEnded && f.Flags&tree.FlagCut != 0 {
+			if rt := sh.turns[turnID{t.Run(f.Run), f.N}]; rt != nil {
+				rt.turn.fence.passed.Store(true)
+			}
+		}
 		sh.tellWaiters(t, f)
 		if len(sh.watchers) == 0 {
 			continue
