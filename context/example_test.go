@@ -67,7 +67,7 @@ func ExampleLoader() {
 		Memory: true,
 		Extra:  []string{"packages/*/AGENTS.md"},
 		Hooks: []agentctx.Hook{
-			func(_ session.Key, files []agentctx.WorkspaceFile) []agentctx.WorkspaceFile {
+			func(_ agentctx.LoadRequest, files []agentctx.WorkspaceFile) []agentctx.WorkspaceFile {
 				return append(
 					files,
 					agentctx.WorkspaceFile{

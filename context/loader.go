@@ -15,8 +15,9 @@ import (
 
 // A Hook changes the list of a session's files before the list is filtered. It may add, replace and
 // drop files, and may return the slice that it was given. Whatever it returns, the session sees
-// only what its spec lets through. A Loader that serves several goroutines calls it concurrently.
-type Hook func(key session.Key, files []WorkspaceFile) []WorkspaceFile
+// only what its spec lets through. It does not change the request. A Loader that serves several
+// goroutines calls it concurrently.
+type Hook func(r LoadRequest, files []WorkspaceFile) []WorkspaceFile
 
 // A Loader reads workspaces. The zero Loader reads the eight core files. A Loader is safe for
 // concurrent use if its hooks are.
@@ -58,6 +59,8 @@ type LoadRequest struct {
 	// Execution is the directory that the session's tools work in, if it is another one. Its
 	// AGENTS.md is shown as [ExecutionFile]. nil: the tools work in the Workspace.
 	Execution fs.FS
+	// Sandboxed says that the session is in a sandbox. The Loader does not look at it; hooks may.
+	Sandboxed bool
 }
 
 // Load returns the files that the session may see, whether they exist or not, in the order in which
@@ -70,7 +73,7 @@ func (l Loader) Load(r LoadRequest) []WorkspaceFile {
 		files = l.load(r, spec)
 	}
 	for _, hook := range l.Hooks {
-		files = hook(r.Session, files)
+		files = hook(r, files)
 	}
 	return slices.DeleteFunc(
 		files, func(f WorkspaceFile) bool { return !spec.admits(f) && !reportsBadName(f) },

@@ -468,12 +468,12 @@ func TestExecutionDirectory(t *testing.T) {
 }
 
 func TestHooksComeBeforeTheFilter(t *testing.T) {
-	hook := func(key session.Key, files []agentctx.WorkspaceFile) []agentctx.WorkspaceFile {
+	hook := func(r agentctx.LoadRequest, files []agentctx.WorkspaceFile) []agentctx.WorkspaceFile {
 		files = slices.DeleteFunc(
 			files, func(f agentctx.WorkspaceFile) bool { return f.Name == "TOOLS.md" },
 		)
 		for i := range files {
-			files[i].Content = "replaced for " + key.Agent()
+			files[i].Content = "replaced for " + r.Session.Agent()
 		}
 		return append(files,
 			agentctx.WorkspaceFile{Name: "MEMORY.md", Content: "smuggled"},

@@ -37,7 +37,17 @@
 //	            and  conversation  and  sandbox  and  sub-agents  and  what the spawn asks for
 //	      |
 //	      v
-//	    Grant  --store-->  Authority  --every turn, today's rules-->  Effective, never more
+//	    Grant  --store-->  Authority
+//
+// The path of a session's rights, at every turn and call:
+//
+//	TopAuthority, today's rules
+//	      |
+//	      v
+//	 Effective:  the Authority of its child, within today's rules and what is above
+//	      |
+//	      v
+//	 ... down to the session itself: never more than it was given, or than the one above it has
 //
 // # Limits
 //

@@ -98,7 +98,23 @@ var mutants = []mutant{
 	},
 	{
 		"I5 a child gets what its parent may hand down", "internal/tree/decide.go",
-		"c.Delegable, c.Sandboxed = now.Delegable, now.Sandboxed", "c.Delegable, c.Sandboxed = t.top.Delegable, now.Sandboxed", ".", "TestHistories$",
+		"Delegable: now.Delegable, Sandboxed: now.Sandboxed,", "Delegable: t.Authority(t.root).Delegable, Sandboxed: now.Sandboxed,", ".", "TestHistories$",
+	},
+	{
+		"I5 what a session may hand down today bounds what is below it", "../policy/authority.go",
+		"now.Tools = within(tools, above.Delegable)", "now.Tools = tools", "../agent", "TestPolicyOfTodayHoldsAlongTheLineage",
+	},
+	{
+		"I5 a sandbox of today holds below it", "../policy/authority.go",
+		"now.Sandboxed = above.Sandboxed || given.Sandboxed", "now.Sandboxed = given.Sandboxed", "../agent", "TestPolicyOfTodayHoldsAlongTheLineage",
+	},
+	{
+		"I5 an agent that may not be spawned any more has no rights", "../policy/authority.go",
+		"r.checkAgent(&p) != nil:", "false:", "../agent", "TestPolicyOfTodayHoldsAlongTheLineage",
+	},
+	{
+		"I5 rights are folded from the top", "internal/tree/rights.go",
+		"Effective(*t.Authority(r.Parent),", "Effective(r.Parent.Spec.Authority(),", "../agent", "TestPolicyOfTodayHoldsAlongTheLineage",
 	},
 	{
 		"I6 the first cause wins", "internal/tree/decide.go",

@@ -49,6 +49,9 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 	turn.SessionID, turn.MaxDepth, turn.Extra = s.SessionID, s.MaxDepth, s.Extra
 	turn.N, turn.First, turn.Pos = int(r.Open.N), int(r.Open.First), session.Pos(r.Pos)
 	turn.Deadline, turn.Retry = timeOf(r.Deadline), r.Retry
+	turn.Authority = *t.Authority(r)
+	turn.Authority.Tools = slices.Clone(turn.Authority.Tools)
+	turn.Authority.Delegable = slices.Clone(turn.Authority.Delegable)
 	turn.shell, turn.run, turn.gen = sh, r, gen
 	turn.slot.lane, turn.slot.run, turn.slot.held = sh.sup.lane, r, true
 	turn.limited, turn.reserved = t.Limited(r), r.Open.Reserve
@@ -109,6 +112,7 @@ func (sh *treeShell) callRunner(ctx context.Context, t *TurnInput) (out TurnResu
 
 // reportTurn tells the tree what a turn came to.
 func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
+	rt.turn.fence.passed.Store(true)
 	if typed := out.Result.JSON; len(typed) > 0 && !json.Valid(typed) {
 		err = errors.Join(err, fmt.Errorf(
 			"spawn: the Runner returned a Result.JSON of %d bytes that is not JSON", len(typed)))

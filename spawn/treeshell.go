@@ -49,6 +49,7 @@ func (sh *treeShell) Start(gen uint64, t *tree.Tree, r *tree.Run) {
 	ctx = context.WithValue(ctx, markKey{}, &rt.mark)
 	rt.ctx, rt.cancel = context.WithCancelCause(ctx)
 	rt.turn.slot.life = rt.ctx
+	rt.turn.fence.life, rt.turn.fence.closed = rt.ctx, sh.sup.closed
 	sh.mu.Lock()
 	rt.previous = sh.newestTurn[rt.key]
 	sh.newestTurn[rt.key] = rt
@@ -142,6 +143,11 @@ func (sh *treeShell) Publish(t *tree.Tree, facts []tree.Fact) {
 	defer sh.mu.Unlock()
 	for i := range facts {
 		f := &facts[i]
+		if f.Kind == tree.TurnEnded && f.Flags&tree.FlagCut != 0 {
+			if rt := sh.turns[turnID{t.Run(f.Run), f.N}]; rt != nil {
+				rt.turn.fence.passed.Store(true)
+			}
+		}
 		sh.tellWaiters(t, f)
 		if len(sh.watchers) == 0 {
 			continue
@@ -207,6 +213,7 @@ func (sh *treeShell) Lost(err error, conflict bool) {
 		if rt.cancelledAt.IsZero() {
 			rt.cancelledAt = time.Now()
 		}
+		rt.turn.fence.passed.Store(true)
 		rt.cancel(lostError{})
 	}
 	for _, p := range sh.senders {

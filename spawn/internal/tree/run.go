@@ -215,6 +215,8 @@ type Run struct {
 	archiving      bool // the Executor is archiving the run
 	gone           bool // the run has left the tree
 
+	rights *policy.Authority // see Tree.Authority; nil: not asked for yet
+
 	armedAt int64 // the earliest timer that the heap has for the run; 0: none
 }
 

@@ -15,7 +15,7 @@ const KeyWindow = 7 * 24 * time.Hour
 // Options are what decisions depend on beside the tree, the command and the time. They come from
 // the configuration and are not recorded; what follows from them is.
 type Options struct {
-	Rules        *policy.Rules
+	Rules        *policy.Rules     // nil: not known, so that nothing can be decided
 	ValidModel   func(string) bool // nil: every well-formed name is valid
 	CallerRun    bool              // completions for the top-level session go to the outbox
 	Replies      bool              // replies of the top-level session go to the outbox
@@ -34,7 +34,6 @@ type Options struct {
 // safe for concurrent use: only its owner touches it. Make one with [New].
 type Tree struct {
 	opt *Options
-	top policy.Authority // what policy allows the top-level session
 
 	epoch     uint64
 	root      *Run
@@ -88,7 +87,6 @@ func New(root session.Key, opt *Options) *Tree {
 	top := &Spec{Key: root, Grant: &Grant{Agent: root.Agent(), Role: session.RoleMain}}
 	t := &Tree{
 		opt:     opt,
-		top:     opt.Rules.TopAuthority(root, opt.Model, opt.Tools),
 		root:    &Run{RunState: RunState{Spec: top, State: Waiting}},
 		runs:    make(map[session.Key]*Run),
 		spawned: make(map[spawnKey]spawnRef),
