@@ -51,6 +51,7 @@ import "strings"
 //   - lexer.minimax is computed once, and lexer.openInvokes ends the search for </invoke>.
 //
 // Sanitize makes at most maxRounds rounds. TestHostileInputsAreLinear has an input for each case.
+// TestRepeatedTokensAreLinear has the pairs of all tokens.
 
 // A lexer walks a text once, from the front to the back. What starts first wins: a tag inside a
 // thought is part of the thought.
