@@ -50,7 +50,7 @@ import "strings"
 //     lastEnds reads the text once.
 //   - lexer.minimax is computed once, and lexer.openInvokes ends the search for </invoke>.
 //
-// Sanitize makes at most maxRounds rounds. TestHostileInputsAreLinear has an input for each case, and
+// Sanitize makes at most maxRounds rounds. TestHostileInputsAreLinear has an input for each case.
 // TestRepeatedTokensAreLinear has the pairs of all tokens.
 
 // A lexer walks a text once, from the front to the back. What starts first wins: a tag inside a

@@ -2,6 +2,7 @@ package announce_test
 
 import (
 	"math"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -110,32 +111,34 @@ const (
 	leastTime = 100 * time.Microsecond
 )
 
-// timeOf returns how long work takes on a text, without collections of garbage.
-func timeOf(work func(string), text string) time.Duration {
+// timeOf returns how long work takes on a text, so many times and without collections of garbage.
+func timeOf(times int, work func(string), text string) time.Duration {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	began := time.Now()
-	work(text)
+	for range times {
+		work(text)
+	}
 	return max(time.Since(began), leastTime)
 }
 
 // growth returns by how much the time of work grows for each of four doublings of its input, which
-// has size bytes at first. It is the mean of the four, so that a processor that is shared with
-// other work makes no difference.
+// has size bytes at first. It is the mean of the four.
 //
-// Of several measurements the shortest counts: other work makes a measurement longer and never
-// shorter. Both lengths are measured three times. If the longer one then seems to take too long,
-// growth measures it until it does not or until it was measured often enough.
+// growth compares the work on one long text with that on sixteen short ones, which have as many
+// bytes. Linear work takes as long on both, so that other work on the machine delays both alike.
+// Of several measurements the shortest counts. Both are measured three times. If the long text then
+// seems to take too long, growth goes on until it does not or until it has measured often enough.
 func growth(work func(string), input func(n int) string, size int) float64 {
 	const atLeast, atMost = 3, 40
 	short, long := input(size), input(size<<doublings)
 	shortTime, longTime := time.Hour, time.Hour
 	grown := 0.0
 	for n := range atMost {
-		if n < atLeast {
-			shortTime = min(shortTime, timeOf(work, short))
-		}
-		longTime = min(longTime, timeOf(work, long))
-		grown = math.Pow(float64(longTime)/float64(shortTime), 1.0/doublings)
+		runtime.GC() // memory that was used before costs less time than new memory
+		shortTime = min(shortTime, timeOf(1<<doublings, work, short))
+		runtime.GC()
+		longTime = min(longTime, timeOf(1, work, long))
+		grown = 2 * math.Pow(float64(longTime)/float64(shortTime), 1.0/doublings)
 		if n >= atLeast-1 && grown <= mostPerDoubling {
 			break
 		}
@@ -191,8 +194,8 @@ func TestRepeatedTokensAreLinear(t *testing.T) {
 			for _, second := range tt.tokens {
 				const size, longer = 4 << 10, 8
 				input := func(n int) string { return repeatTo(first+second, n) }
-				short, long := timeOf(tt.work, input(size)), timeOf(tt.work, input(longer*size))
-				if long > 2*longer*short {
+				short := timeOf(longer, tt.work, input(size))
+				if long := timeOf(1, tt.work, input(longer*size)); long > 2*short {
 					got := growth(tt.work, input, 2*size)
 					require.LessOrEqual(t, got, mostPerDoubling, "%q", first+second)
 				}

@@ -93,7 +93,7 @@ func parseHead(head string) (skillDoc, error) {
 	case isRefusal(err):
 		return nil, err
 	case err != nil || root == nil || root.Kind != yaml.MappingNode:
-		return raw, nil
+		return raw, nil //nolint:nilerr // what is not YAML is read line by line
 	}
 	doc := skillDoc{}
 	for key, value := range pairs(root) {
