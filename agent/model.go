@@ -97,10 +97,11 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 			Role: session.MessageAssistant, Text: resp.Text, ToolCalls: resp.ToolCalls,
 			Model: resp.Model, Raw: resp.Raw, Usage: recordable(resp.Usage),
 		}
-		if err := t.Record(ctx, said); err != nil {
+		lines, err := t.record(ctx, said)
+		if err != nil {
 			return res, err
 		}
-		messages = append(messages, said)
+		messages = append(messages, lines...)
 		if resp.Text != "" {
 			res.Text = resp.Text
 		}
@@ -111,7 +112,12 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 		if spent != nil {
 			return res, spent
 		}
-		messages, err = l.callTools(ctx, t, messages, resp.ToolCalls)
+		// The ids are those of the transcript.
+		calls := resp.ToolCalls
+		if n := len(lines); n > 0 {
+			calls = lines[n-1].ToolCalls
+		}
+		messages, err = l.callTools(ctx, t, messages, calls)
 		if err != nil || t.hasYielded() {
 			return res, err
 		}
@@ -141,10 +147,11 @@ func (l *Loop) callTools(
 		if ctx.Err() != nil {
 			return messages, context.Cause(ctx)
 		}
-		if err := t.Record(ctx, answer); err != nil {
+		lines, err := t.record(ctx, answer)
+		if err != nil {
 			return messages, err
 		}
-		messages = append(messages, answer)
+		messages = append(messages, lines...)
 	}
 	return messages, nil
 }

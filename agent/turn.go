@@ -12,6 +12,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -84,7 +85,39 @@ func (t *Turn) Delta(text string) { t.spawn.Delta(text) }
 
 // Record adds a message to the transcript as it happens: what the model said, a tool call, a tool's
 // answer. A Runner that records nothing leaves only what it returns.
-func (t *Turn) Record(ctx context.Context, m Message) error { return t.log.add(ctx, m) }
+//
+// The transcript stays a conversation that providers of models accept. What comes between a tool
+// call and its result is written behind the result. A call that has no result when the turn ends
+// gets a failed one. Calls of one message that share an id, or have none, get ids of their own;
+// their results come in the order of the calls. An assistant's message without text and calls is
+// left out.
+//
+// The error is an *[InputError], and nothing is recorded, for a result without a call that waits
+// for it, for a role that is not that of a user, the assistant or a tool, and for what is over the
+// [Limits]. It is [spawn.ErrStale] after the turn.
+func (t *Turn) Record(ctx context.Context, m Message) error {
+	_, err := t.record(ctx, m)
+	return err
+}
+
+// record is Record. It returns what was written: m, and what waited for it.
+func (t *Turn) record(ctx context.Context, m Message) ([]Message, error) {
+	switch m.Role {
+	case session.MessageAssistant:
+	case session.MessageUser, session.MessageTool:
+		if len(m.ToolCalls) > 0 {
+			return nil, &InputError{
+				Field: "Message.ToolCalls", Reason: "only messages of the assistant have them",
+			}
+		}
+	default:
+		return nil, &InputError{
+			Field: "Message.Role", Reason: text.Quote(string(m.Role)) + " is not a " +
+				"role that a Runner records",
+		}
+	}
+	return t.log.write(ctx, false, m)
+}
 
 // Spend accounts for one model call. An error that is [ErrBudget] says that the budget does not
 // allow another. Input, Output and Cost count against budgets; CacheRead and CacheWrite are summed
@@ -99,7 +132,8 @@ func (t *Turn) Inbox(ctx context.Context) ([]Message, error) {
 		return nil, err
 	}
 	messages := t.rt.messagesOf(t.spawn, in)
-	return messages, t.log.add(ctx, messages...)
+	_, err = t.log.write(ctx, false, messages...)
+	return messages, err
 }
 
 // Call calls one of the Tools by its name. A name that is not among them is an error, as is a tool
@@ -156,14 +190,14 @@ func (b turnRunner) RunTurn(
 		return b.refuse(ctx, st, err)
 	}
 	fresh := rt.messagesOf(st, st.Inputs)
-	log, history, err := beginRecord(ctx, rt.cfg.Store.Transcripts, rt.log, st, fresh)
+	log, messages, err := beginRecord(ctx, rt.cfg.Store.Transcripts, rt.log, st, fresh)
 	if err != nil {
 		return b.refuse(ctx, st, err)
 	}
 	log.startRunner()
 	t := &Turn{
 		Session: st.Session, Run: st.Run.ID, Label: st.Run.Label, N: st.N, Retry: st.Retry,
-		Messages: append(history, fresh...), New: len(fresh), Schema: extra.Schema,
+		Messages: messages, New: len(fresh), Schema: extra.Schema,
 		Model: rt.cfg.Models.Model, Thinking: rt.cfg.Models.Thinking, rt: rt, spawn: st, log: log,
 	}
 	if st.Run.ID != "" {
@@ -227,7 +261,7 @@ func (b turnRunner) result(
 		err = werr
 	}
 	cancel()
-	out.Pos = t.log.endPos()
+	out.Pos = t.log.close()
 	decision := announce.Decide(res.Text)
 	if decision == announce.DecisionDefer && len(res.JSON) == 0 {
 		out.Fallback, decision = announce.Fallback(statusOf(ctx, err), t.log.runnerMessages())

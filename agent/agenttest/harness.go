@@ -132,6 +132,7 @@ func runInBubble(t testing.TB, cfg agent.Config, s Script, p *crashPoint, f func
 	defer func() {
 		h.shutDown()
 		h.checkJournals()
+		h.checkConversations()
 		if calm {
 			h.checkCompletions()
 		}

@@ -28,6 +28,9 @@ func (a scriptRunner) Run(ctx context.Context, t *agent.Turn) (res agent.Result,
 		return res, err
 	}
 	defer a.h.noteTurnEnd(a.proc, t)
+	if err := CheckConversation(t.Messages); err != nil {
+		a.h.t.Errorf("agenttest: what turn %d of %s was given: %v", t.N, t.Session.Key, err)
+	}
 	if a.h.script == nil {
 		if err := a.h.noteCall(a.proc, name); err != nil {
 			return res, err
@@ -92,6 +95,11 @@ func (p scriptModel) Generate(
 	for i, c := range step.calls {
 		c.ID = fmt.Sprintf("call_%d_%d", at, i)
 		resp.ToolCalls = append(resp.ToolCalls, c)
+	}
+	if strings.TrimSpace(resp.Text) == "" && len(resp.ToolCalls) == 0 {
+		if err := p.h.noteFailure(p.proc, key); err != nil { // it is not in the conversation
+			return nil, err
+		}
 	}
 	if resp.Text != "" {
 		req.Delta(resp.Text)
