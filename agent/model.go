@@ -78,11 +78,13 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 			return res, err
 		}
 		messages = append(messages, more...)
+		before := t.enter("Runner.Model")
 		resp, err := l.Model.Generate(ctx, &ModelRequest{
 			Model: t.Model, Thinking: t.Thinking, Prompt: t.Prompt, Messages: messages,
 			Tools: t.Tools, Schema: t.Schema, Session: t.Session, Run: t.Run,
 			New: len(messages) - len(t.Messages) + t.New, delta: t.Delta,
 		})
+		t.enter(before)
 		if err != nil {
 			return res, err
 		}

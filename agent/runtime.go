@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -49,9 +50,6 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	cfg.Prompts.Loader.Extra = slices.Clone(cfg.Prompts.Loader.Extra)
 	cfg.Prompts.Loader.Hooks = slices.Clone(cfg.Prompts.Loader.Hooks)
 	cfg.Tools = slices.Clone(cfg.Tools)
-	for i, t := range cfg.Tools {
-		cfg.Tools[i] = t.recovering()
-	}
 	rt := &Runtime{cfg: cfg, log: cfg.Logger}
 	sup, err := spawn.Open(ctx, spawn.Config{
 		Store: cfg.Store, Runner: turnRunner{rt}, Rules: cfg.Rules,
@@ -149,30 +147,52 @@ func (rt *Runtime) toolsOf(t *Turn) []Tool {
 	var tools []Tool
 	for _, tool := range rt.cfg.Tools {
 		if slices.Contains(names, tool.Name) {
-			tools = append(tools, rt.guardTool(who, tool))
+			tools = append(tools, rt.guardTool(t, who, tool))
 		}
 	}
 	host := toolHost{rt: rt, session: rt.sessionIn(st.Session.Key, st.Session.Root), turn: t}
 	host.token = turnToken(st.First)
 	for _, tool := range host.tools() {
 		if slices.Contains(names, tool.Name) {
-			tools = append(tools, rt.guardTool(who, tool))
+			tools = append(tools, rt.guardTool(t, who, tool))
 		}
 	}
 	return tools
 }
 
-// guardTool returns the tool with policy asked again on every call.
-func (rt *Runtime) guardTool(who policy.Subject, tool Tool) Tool {
+// guardTool returns the tool with policy asked again on every call. A panic of the tool fails the
+// call: the model is told a plain sentence, and the value is in the log.
+func (rt *Runtime) guardTool(t *Turn, who policy.Subject, tool Tool) Tool {
 	call := tool.Call
-	tool.Call = func(ctx context.Context, c ToolCall) (string, error) {
+	tool.Call = func(ctx context.Context, c ToolCall) (out string, err error) {
 		if v := rt.cfg.Rules.ExplainTools(who, []string{tool.Name}); len(v) == 1 && !v[0].Allowed {
 			return "", &policy.Refusal{
 				Op: "tool call", Rule: policy.RuleTools, Asked: tool.Name,
 				Limit: "what policy leaves this session", Path: v[0].Path, Removed: v,
 			}
 		}
-		return call(ctx, c)
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+		field := fmt.Sprintf("Tools[%q].Call", tool.Name)
+		returned := false
+		defer func() {
+			if returned {
+				return
+			}
+			value := recover()
+			if value == nil { // the goroutine ends, and the turn with it if it is the Runner's
+				t.enter(field)
+				return
+			}
+			failed := newCallbackError(field, value)
+			rt.log.Error("offshoot: a tool panicked", "session", who.Key.String(), "turn", t.N,
+				"tool", tool.Name, "error", failed.Error(), "stack", string(failed.Stack))
+			out, err = "", &toolError{tool.Name, failed}
+		}()
+		out, err = call(ctx, c)
+		returned = true
+		return out, err
 	}
 	return tool
 }
@@ -184,7 +204,9 @@ func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
 	for i, tool := range t.Tools {
 		names[i] = tool.Name
 	}
+	t.enter("Prompts.Loader")
 	in := rt.cfg.input(st.Session.Key, st.Session, extra.Spec, names)
+	t.enter("Now")
 	in.Now = rt.cfg.Now()
 	if t.Model != "" {
 		in.Env.Model = t.Model

@@ -4,12 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"runtime/debug"
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/internal/jsonschema"
 	"github.com/offshoot-sdk/offshoot/session"
-	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // A ToolCall is a model's request to call a tool.
@@ -23,8 +21,9 @@ type Tool struct {
 	Description string
 	// Schema is the JSON Schema of the arguments; nil: an object without properties.
 	Schema json.RawMessage
-	// Call runs the tool and returns what the model is told. An error is told to the model too. It
-	// may be called from several goroutines at once.
+	// Call runs the tool and returns what the model is told. An error is told to the model too. A
+	// panic fails the call: the model is told a plain sentence, and the log has the value and the
+	// stack. Call may be called from several goroutines at once.
 	Call func(ctx context.Context, c ToolCall) (string, error)
 }
 
@@ -59,23 +58,19 @@ func decodeArgs[In any](args json.RawMessage) (in In, err error) {
 	return in, json.Unmarshal(args, &in)
 }
 
-// recovering returns the tool with its panics turned into errors.
-func (t Tool) recovering() Tool {
-	call := t.Call
-	t.Call = func(ctx context.Context, c ToolCall) (out string, err error) {
-		defer func() {
-			if p := recover(); p != nil {
-				err = fmt.Errorf("agent: tool %q: %w", t.Name,
-					&spawn.PanicError{Value: p, Stack: debug.Stack()})
-			}
-		}()
-		if err := ctx.Err(); err != nil {
-			return "", context.Cause(ctx)
-		}
-		return call(ctx, c)
-	}
-	return t
+// toolError is a call of a tool that panicked. Its text is for the model, so that what the panic
+// was about is not in it.
+type toolError struct {
+	name string
+	err  *CallbackError
 }
+
+func (e *toolError) Error() string {
+	return fmt.Sprintf("agent: the tool %q failed unexpectedly", e.name)
+}
+
+// Unwrap returns the *CallbackError.
+func (e *toolError) Unwrap() error { return e.err }
 
 // firstLine returns the first line of a description.
 func (t Tool) firstLine() string {

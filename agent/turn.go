@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -68,6 +67,21 @@ type Turn struct {
 
 	mu      sync.Mutex
 	yielded bool
+	within  string // the field of the Config that the turn is in
+}
+
+// enter notes which field of the Config the turn is in from here on, for a panic there.
+func (t *Turn) enter(field string) (before string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before, t.within = t.within, field
+	return before
+}
+
+func (t *Turn) current() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.within
 }
 
 // Input returns the text of what is new in this turn, for engines that keep the conversation
@@ -180,58 +194,92 @@ func (t *Turn) hasYielded() bool {
 // turnRunner runs turns of the spawn package on the caller's Runner.
 type turnRunner struct{ rt *Runtime }
 
-// RunTurn implements spawn.Runner.
+// RunTurn implements spawn.Runner. Whatever of the caller's it calls may panic or end the
+// goroutine: then the turn fails, what was recorded is kept, and a person is answered.
 func (b turnRunner) RunTurn(
 	ctx context.Context, st *spawn.TurnInput,
 ) (out spawn.TurnResult, err error) {
-	rt := b.rt
+	t := &Turn{
+		Session: st.Session, Run: st.Run.ID, Label: st.Run.Label, N: st.N, Retry: st.Retry,
+		New:   len(st.Inputs),
+		Model: b.rt.cfg.Models.Model, Thinking: b.rt.cfg.Models.Thinking, rt: b.rt, spawn: st,
+	}
+	if st.Run.ID != "" {
+		t.Model, t.Thinking = st.Run.Model.Resolved, st.Run.Thinking
+	}
+	returned := false
+	defer func() {
+		if !returned {
+			out, err = b.contain(ctx, t, recover())
+		}
+	}()
+	out, err = b.runTurn(ctx, t)
+	returned = true
+	return out, err
+}
+
+// contain returns what a turn came to in which a part of the Config panicked with a value, or ended
+// the goroutine if that is nil.
+func (b turnRunner) contain(
+	ctx context.Context, t *Turn, value any,
+) (out spawn.TurnResult, err error) {
+	failed := newCallbackError(t.current(), value)
+	b.rt.log.Error("offshoot: a turn was broken off", "session", t.Session.Key.String(),
+		"turn", t.N, "in", failed.Field, "error", failed.Error(), "stack", string(failed.Stack))
+	out = apology(ctx, t.spawn)
+	t.spawn.Exit(out, failed) // should what follows end the goroutine, too
+	if t.log == nil {
+		return out, failed
+	}
+	out, err = b.result(ctx, t, Result{}, failed)
+	t.spawn.Exit(out, err)
+	return out, err
+}
+
+// runTurn prepares a turn and runs it.
+func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, error) {
+	rt, st := b.rt, t.spawn
 	extra, err := decodeRunExtra(st.Extra)
 	if err != nil {
 		return b.refuse(ctx, st, err)
 	}
 	fresh := rt.messagesOf(st, st.Inputs)
+	t.enter("Store.Transcripts")
 	log, messages, err := beginRecord(ctx, rt.cfg.Store.Transcripts, rt.log, st, fresh)
 	if err != nil {
 		return b.refuse(ctx, st, err)
 	}
 	log.startRunner()
-	t := &Turn{
-		Session: st.Session, Run: st.Run.ID, Label: st.Run.Label, N: st.N, Retry: st.Retry,
-		Messages: messages, New: len(fresh), Schema: extra.Schema,
-		Model: rt.cfg.Models.Model, Thinking: rt.cfg.Models.Thinking, rt: rt, spawn: st, log: log,
-	}
-	if st.Run.ID != "" {
-		t.Model, t.Thinking = st.Run.Model.Resolved, st.Run.Thinking
-	}
+	t.log, t.Messages, t.New, t.Schema = log, messages, len(fresh), extra.Schema
 	t.Tools = rt.toolsOf(t)
-	t.Prompt = agentctx.Assemble(rt.promptInput(t, extra))
+	in := rt.promptInput(t, extra)
+	t.enter("Prompts.Input")
+	t.Prompt = agentctx.Assemble(in)
+	t.enter("Runner")
 	res, err := b.callRunner(ctx, t)
+	t.enter("Store.Transcripts")
 	return b.result(ctx, t, res, err)
 }
 
 // refuse logs why a turn could not begin and returns what it came to.
 func (b turnRunner) refuse(
 	ctx context.Context, st *spawn.TurnInput, err error,
-) (out spawn.TurnResult, _ error) {
+) (spawn.TurnResult, error) {
 	b.rt.log.Error("offshoot: a turn could not begin", "session", st.Session.Key.String(),
 		"turn", st.N, "error", err.Error())
+	return apology(ctx, st), err
+}
+
+// apology returns what a turn comes to that failed without a result.
+func apology(ctx context.Context, st *spawn.TurnInput) (out spawn.TurnResult) {
 	if st.Run.ID == "" && ctx.Err() == nil {
 		out.Reply = apologyText
 	}
-	return out, err
+	return out
 }
 
-// callRunner calls the Runner. Its panics end here, so that what it has recorded is kept and a
-// person is answered.
-func (b turnRunner) callRunner(ctx context.Context, t *Turn) (res Result, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			pe := &spawn.PanicError{Value: p, Stack: debug.Stack()}
-			b.rt.log.Error("offshoot: a Runner panicked", "session", t.Session.Key.String(),
-				"turn", t.N, "panic", fmt.Sprint(p), "stack", string(pe.Stack))
-			res, err = Result{}, pe
-		}
-	}()
+// callRunner calls the Runner, unless the turn may not call a model.
+func (b turnRunner) callRunner(ctx context.Context, t *Turn) (Result, error) {
 	if t.spawn.Exhausted != "" {
 		return Result{}, fmt.Errorf("agent: %w: %s", ErrBudget, t.spawn.Exhausted)
 	}

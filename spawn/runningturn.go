@@ -102,6 +102,9 @@ func (sh *treeShell) callRunner(ctx context.Context, t *TurnInput) (out TurnResu
 
 // reportTurn tells the tree what a turn came to.
 func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
+	if exit := rt.turn.exited(); exit != nil && errors.Is(err, errRunnerExited) {
+		out, err = exit.out, exit.err
+	}
 	if typed := out.Result.JSON; len(typed) > 0 && !json.Valid(typed) {
 		err = errors.Join(err, fmt.Errorf(
 			"spawn: the Runner returned a Result.JSON of %d bytes that is not JSON", len(typed)))

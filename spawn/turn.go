@@ -59,6 +59,13 @@ type TurnInput struct {
 	yieldTo  []session.Key // the children that Yield named
 	reserved tree.Budget   // for the turn so far
 	spent    session.Usage
+	exit     *turnExit // what Exit said
+}
+
+// turnExit is what a turn came to whose goroutine ended.
+type turnExit struct {
+	out TurnResult
+	err error
 }
 
 // Take consumes what has arrived since the turn began, or since the last Take. If ctx ends first,
@@ -140,6 +147,25 @@ func (t *TurnInput) Spend(ctx context.Context, u session.Usage) error {
 		t.reserved.Micros += r.Grant.Micros
 		t.mu.Unlock()
 	})
+}
+
+// Exit says what the turn comes to if the goroutine of RunTurn ends before RunTurn returns, as by
+// [runtime.Goexit]. A Runner calls Exit in a deferred function; the last call counts. If RunTurn
+// returns or panics, Exit has no effect. A turn without it fails, and has no result and no reply.
+// An err that is nil becomes an error that says what happened.
+func (t *TurnInput) Exit(out TurnResult, err error) {
+	if err == nil {
+		err = errRunnerExited
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.exit = &turnExit{out, err}
+}
+
+func (t *TurnInput) exited() *turnExit {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.exit
 }
 
 // Spent returns the sum of what Spend has accounted for in this turn.

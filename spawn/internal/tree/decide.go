@@ -360,6 +360,9 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	if flags&FlagReply != 0 {
 		f.Route = r.Route
 	}
+	if r.IsRoot() && state == Failed {
+		f.Text = Text(c.Failed)
+	}
 	t.endTurn(r, f)
 	if c.Failed != "" && !r.IsRoot() && !r.TurnCancelled && r.Cause == NoCause {
 		cause := RunnerFailed

@@ -1,0 +1,43 @@
+package agent
+
+import (
+	"errors"
+	"runtime/debug"
+
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// ErrExited says that a part of the Config ended its goroutine, as by [runtime.Goexit].
+var ErrExited = errors.New("agent: it ended its goroutine")
+
+// A CallbackError is a part of the Config that did not return. A turn that it broke off fails with
+// it.
+type CallbackError struct {
+	// Field is the path of that part, such as "Prompts.Loader", "Now" or "Runner".
+	Field string
+	// Err is a *[spawn.PanicError], or ErrExited.
+	Err error
+	// Stack is the stack of the goroutine at that moment.
+	Stack []byte
+}
+
+// newCallbackError returns the error of a field that panicked with a value, or ended its goroutine
+// if that is nil.
+func newCallbackError(field string, value any) *CallbackError {
+	e := &CallbackError{Field: field, Err: ErrExited, Stack: debug.Stack()}
+	if value != nil {
+		e.Err = &spawn.PanicError{Value: value, Stack: e.Stack}
+	}
+	return e
+}
+
+func (e *CallbackError) Error() string {
+	text := "it ended its goroutine"
+	if e.Err != ErrExited { //nolint:errorlint // what the constructor set
+		text = e.Err.Error()
+	}
+	return "agent: " + e.Field + ": " + text
+}
+
+// Unwrap returns Err.
+func (e *CallbackError) Unwrap() error { return e.Err }
