@@ -12,6 +12,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/clone"
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -50,12 +51,14 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	cfg.Prompts.Loader.Extra = slices.Clone(cfg.Prompts.Loader.Extra)
 	cfg.Prompts.Loader.Hooks = slices.Clone(cfg.Prompts.Loader.Hooks)
 	cfg.Tools = slices.Clone(cfg.Tools)
+	cfg.Limits = cfg.Limits.orDefault()
 	rt := &Runtime{cfg: cfg, log: cfg.Logger}
 	sup, err := spawn.Open(ctx, spawn.Config{
 		Store: cfg.Store, Runner: turnRunner{rt}, Rules: cfg.Rules,
 		Deliver: rt.deliver, CallerRun: cfg.Deliver != nil, Replies: cfg.Reply != nil,
 		ValidModel: cfg.Models.Valid, Model: cfg.Models.Model, Thinking: cfg.Models.Thinking,
 		Tools: cfg.allToolNames(), Grace: cfg.Grace, Logger: cfg.Logger,
+		Limits: cfg.Limits.spawn(),
 	})
 	if err != nil {
 		return nil, err
@@ -160,10 +163,9 @@ func (rt *Runtime) toolsOf(t *Turn) []Tool {
 	return tools
 }
 
-// guardTool returns the tool with policy asked again on every call. A panic of the tool fails the
-// call: the model is told a plain sentence, and the value is in the log.
+// guardTool returns the tool with policy asked again on every call, and with the Limits.
 func (rt *Runtime) guardTool(t *Turn, who policy.Subject, tool Tool) Tool {
-	call := tool.Call
+	call := rt.containTool(t, tool)
 	tool.Call = func(ctx context.Context, c ToolCall) (out string, err error) {
 		if v := rt.cfg.Rules.ExplainTools(who, []string{tool.Name}); len(v) == 1 && !v[0].Allowed {
 			return "", &policy.Refusal{
@@ -171,9 +173,24 @@ func (rt *Runtime) guardTool(t *Turn, who policy.Subject, tool Tool) Tool {
 				Limit: "what policy leaves this session", Path: v[0].Path, Removed: v,
 			}
 		}
+		if err := rt.cfg.Limits.checkArgs(c); err != nil {
+			return "", err
+		}
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
 		}
+		out, err = call(ctx, c)
+		return text.Bound(out, rt.cfg.Limits.ToolResult), err
+	}
+	return tool
+}
+
+// containTool returns the Call of a tool with its panics turned into errors: the model is told a
+// plain sentence, and the value is in the log.
+func (rt *Runtime) containTool(
+	t *Turn, tool Tool,
+) func(ctx context.Context, c ToolCall) (string, error) {
+	return func(ctx context.Context, c ToolCall) (out string, err error) {
 		field := fmt.Sprintf("Tools[%q].Call", tool.Name)
 		returned := false
 		defer func() {
@@ -186,15 +203,15 @@ func (rt *Runtime) guardTool(t *Turn, who policy.Subject, tool Tool) Tool {
 				return
 			}
 			failed := newCallbackError(field, value)
-			rt.log.Error("offshoot: a tool panicked", "session", who.Key.String(), "turn", t.N,
-				"tool", tool.Name, "error", failed.Error(), "stack", string(failed.Stack))
+			rt.log.Error("offshoot: a tool panicked", "session", t.Session.Key.String(),
+				"turn", t.N, "tool", tool.Name, "error", failed.Error(),
+				"stack", string(failed.Stack))
 			out, err = "", &toolError{tool.Name, failed}
 		}()
-		out, err = call(ctx, c)
+		out, err = tool.Call(ctx, c)
 		returned = true
 		return out, err
 	}
-	return tool
 }
 
 // promptInput returns the prompt input of a turn.

@@ -107,8 +107,9 @@ func (t *Turn) Delta(text string) { t.spawn.Delta(text) }
 // left out.
 //
 // The error is an *[InputError], and nothing is recorded, for a result without a call that waits
-// for it, for a role that is not that of a user, the assistant or a tool, and for what is over the
-// [Limits]. It is [spawn.ErrStale] after the turn.
+// for it, for a role that is not that of a user, the assistant or a tool, and for more tool calls
+// than the [Limits] allow. A longer text is cut, with a note, and longer arguments are left out. It
+// is [spawn.ErrStale] after the turn.
 func (t *Turn) Record(ctx context.Context, m Message) error {
 	_, err := t.record(ctx, m)
 	return err
@@ -130,7 +131,14 @@ func (t *Turn) record(ctx context.Context, m Message) ([]Message, error) {
 				"role that a Runner records",
 		}
 	}
-	return t.log.write(ctx, false, m)
+	limits := t.rt.cfg.Limits
+	if n := len(m.ToolCalls); limits.ToolCalls >= 0 && n > limits.ToolCalls {
+		return nil, &LimitError{
+			Field: "Message.ToolCalls", Size: n, Limit: limits.ToolCalls, Unit: "tool calls",
+			Path: "Limits.ToolCalls",
+		}
+	}
+	return t.log.write(ctx, false, limits.boundMessage(m))
 }
 
 // Spend accounts for one model call. An error that is [ErrBudget] says that the budget does not
@@ -158,7 +166,7 @@ func (t *Turn) Call(ctx context.Context, c ToolCall) (string, error) {
 			return tool.Call(ctx, c)
 		}
 	}
-	return "", fmt.Errorf("agent: no tool %q in this session", c.Name)
+	return "", fmt.Errorf("agent: no tool %s in this session", text.Quote(c.Name))
 }
 
 // Spawn starts a sub-agent of this session and returns at once. With Task.Announce its end comes to
@@ -300,6 +308,7 @@ func (b turnRunner) result(
 	if res.Usage.IsZero() {
 		res.Usage = t.spawn.Spent()
 	}
+	res.Text = text.Bound(res.Text, b.rt.cfg.Limits.Reply)
 	out := spawn.TurnResult{Result: res}
 	saved, cancel := ctx, func() {}
 	if ctx.Err() != nil { // a turn that was cancelled keeps what it has, if that can be had soon

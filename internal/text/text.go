@@ -38,6 +38,19 @@ func Cut(s string, n int) string {
 	return s[:n]
 }
 
+// Bound returns s, or, if it has more than limit bytes, its beginning and a note of how many there
+// were, in limit bytes. A negative limit bounds nothing.
+func Bound(s string, limit int) string {
+	if limit < 0 || len(s) <= limit {
+		return s
+	}
+	note := fmt.Sprintf("\n[cut here: it had %d bytes, and %d are kept at most]", len(s), limit)
+	if len(note) > limit {
+		return Cut(s, limit)
+	}
+	return Cut(s, limit-len(note)) + note
+}
+
 // IsBlank reports whether a reader of s sees nothing: s has only spaces, controls, and characters
 // that are not drawn.
 func IsBlank(s string) bool {

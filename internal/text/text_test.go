@@ -32,6 +32,17 @@ func TestCut(t *testing.T) {
 	}
 }
 
+func TestBound(t *testing.T) {
+	long := strings.Repeat("é", 100)
+	require.Equal(t, long, Bound(long, -1))
+	require.Equal(t, long, Bound(long, 200))
+	cut := Bound(long, 199)
+	require.LessOrEqual(t, len(cut), 199)
+	require.True(t, strings.HasSuffix(cut, "é\n[cut here: it had 200 bytes, and 199 are kept at most]"))
+	require.Equal(t, "éé", Bound(long, 5), "too short for the note")
+	require.Empty(t, Bound(long, 0))
+}
+
 func TestIsBlank(t *testing.T) {
 	for _, s := range []string{
 		"", " \t\n", "\u200b", "\u200b\u200d\ufeff\u2060", "\u3164", "\u2800", "\u00ad", "\u202e",
