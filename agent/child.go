@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -116,8 +115,19 @@ func (c *Child[T]) ID() spawn.RunID { return c.id }
 // Session returns a handle on the sub-agent's session.
 func (c *Child[T]) Session() *Session { return c.rt.sessionIn(c.key, c.root) }
 
+// check returns an *InputError if c does not name a sub-agent.
+func (c *Child[T]) check(field string) error {
+	if c == nil || c.rt == nil {
+		return &InputError{Field: field, Reason: "it is nil, or was not returned by Spawn"}
+	}
+	return nil
+}
+
 // Info returns what is known of the run now; ErrNotFound once it has been archived.
 func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
+	if err := c.check("child"); err != nil {
+		return RunInfo{}, err
+	}
 	return c.rt.sup.Find(ctx, c.root, c.key)
 }
 
@@ -125,12 +135,18 @@ func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
 // in two seconds. Its Runner finds it in Turn.Inbox, or the next turn begins with it; a run whose
 // last turn is over has missed it.
 func (c *Child[T]) Steer(ctx context.Context, text string) error {
+	if err := c.check("child"); err != nil {
+		return err
+	}
 	return c.rt.sup.Steer(ctx, c.root, c.root, c.key, spawn.Incoming{Text: text})
 }
 
 // Stop ends the run and everything below it, and returns when nothing of it is alive; see
 // [Session.Stop].
 func (c *Child[T]) Stop(ctx context.Context) error {
+	if err := c.check("child"); err != nil {
+		return err
+	}
 	return c.rt.sup.Stop(ctx, c.root, c.key, "stopped by the caller")
 }
 
@@ -192,15 +208,28 @@ func (e *JoinError) Error() string {
 
 // Join waits for sub-agents of one tree. It always returns one Outcome for each, in order, also
 // beside an error: the error of ctx, or a *JoinError if fewer than JoinOptions.AtLeast (all, if
-// that is zero) ended well in time.
+// that is zero) ended well in time. Without children it returns at once. The error is an
+// *[InputError], without outcomes, for a child that is nil or of another tree.
 func Join[T any](ctx context.Context, children []*Child[T], opt JoinOptions) ([]Outcome[T], error) {
+	if opt.AtLeast < 0 {
+		return nil, &InputError{
+			Field: "AtLeast", Reason: fmt.Sprintf("%d is negative", opt.AtLeast),
+		}
+	}
 	if len(children) == 0 {
+		if opt.AtLeast > 0 {
+			return nil, &JoinError{Want: opt.AtLeast}
+		}
 		return nil, nil
 	}
 	keys := make([]session.Key, len(children))
 	for i, c := range children {
+		field := fmt.Sprintf("children[%d]", i)
+		if err := c.check(field); err != nil {
+			return nil, err
+		}
 		if c.root != children[0].root {
-			return nil, errors.New("agent: Join of sub-agents of different trees")
+			return nil, &InputError{Field: field, Reason: "the sub-agents are of different trees"}
 		}
 		keys[i] = c.key
 	}

@@ -25,8 +25,8 @@ type LimitError = spawn.LimitError
 //	Reply       what a model or a Runner answers  1,000,000 bytes  cut, with a note at its end; a
 //	                                                               typed result fails the turn
 //	ToolResult  what a tool returns               1,000,000 bytes  cut, with a note at its end
-//	ToolCalls   tool calls of one answer          64               the first are run, and the model
-//	                                                               is told; Record refuses them
+//	ToolCalls   tool calls of one answer          64               the first are run, and the
+//	                                                               model is told; Record refuses
 //	ToolArgs    the arguments of one tool call    1,000,000 bytes  the call fails: *LimitError
 //
 // A message that [Child.Steer] sends has at most 4,000 runes, whatever the Limits say.

@@ -66,8 +66,8 @@ func (c *Config) validate() error {
 }
 
 // Limits bound what callers and models give to a tree. A field that is zero is its default, and one
-// that is [NoLimit] means without a bound. What is over a bound is refused with a *[LimitError]; of the text
-// of a result the rest is cut.
+// that is [NoLimit] means without a bound. What is over a bound is refused with a *[LimitError]; of
+// the text of a result the rest is cut.
 type Limits = tree.Limits
 
 // NoLimit switches a bound of [Limits] off.

@@ -40,6 +40,20 @@ func AddFloat(a, b float64) float64 {
 	return finite(finite(a) + finite(b))
 }
 
+// Int returns x without its fraction, or the largest or smallest int64 where that is out of range.
+// A number that is not one is 0.
+func Int(x float64) int64 {
+	switch {
+	case math.IsNaN(x):
+		return 0
+	case x >= math.MaxInt64:
+		return math.MaxInt64
+	case x <= math.MinInt64:
+		return math.MinInt64
+	}
+	return int64(x)
+}
+
 func finite(x float64) float64 {
 	switch {
 	case math.IsNaN(x):

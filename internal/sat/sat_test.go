@@ -34,6 +34,13 @@ func TestIntegers(t *testing.T) {
 
 func TestFloats(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
+	for x, want := range map[float64]int64{
+		1.9: 1, -1.9: -1, 1e30: math.MaxInt64, -1e30: math.MinInt64, inf: math.MaxInt64,
+		-inf: math.MinInt64, 1 << 63: math.MaxInt64, -1 << 63: math.MinInt64,
+	} {
+		require.Equal(t, want, Int(x), "%v", x)
+	}
+	require.Zero(t, Int(nan))
 	for _, c := range [][3]float64{
 		{1, 2, 3},
 		{math.MaxFloat64, math.MaxFloat64, math.MaxFloat64},
