@@ -56,7 +56,7 @@ func (c *conversation) clone() conversation {
 // providers refuse it. A result goes to the newest call of that id that has none.
 func (c *conversation) accept(m Message) error {
 	a := accepted{m: m}
-	switch m.Role {
+	switch m.Role { //nolint:exhaustive // the others are as they are
 	case session.MessageAssistant:
 		if strings.TrimSpace(m.Text) == "" && len(m.ToolCalls) == 0 {
 			return nil
@@ -85,14 +85,24 @@ func (c *conversation) accept(m Message) error {
 // an earlier message that has an id of this one and still waits is given up: what comes now is the
 // result of this one.
 func (c *conversation) number(m Message) (Message, []openCall) {
-	given := m.ToolCalls
-	numbered := make([]openCall, len(given))
-	for _, call := range given {
+	for _, call := range m.ToolCalls {
 		c.waiting = slices.DeleteFunc(c.waiting,
 			func(w openCall) bool { return w.called == call.ID })
 	}
+	given := m.ToolCalls
+	taken := make(map[string]bool, len(given)) // the ids; true for those of the calls so far
+	for _, call := range given {
+		taken[call.ID] = false
+	}
+	numbered := make([]openCall, len(given))
 	for i, call := range given {
-		id := distinctID(given, i)
+		id := call.ID
+		for distinct := id != "" && !taken[id]; !distinct; {
+			id += "_" + strconv.Itoa(i+1)
+			_, other := taken[id]
+			distinct = !other
+		}
+		taken[id] = true
 		if id != call.ID {
 			if &m.ToolCalls[0] == &given[0] {
 				m.ToolCalls, m.Raw = slices.Clone(given), nil
@@ -104,24 +114,6 @@ func (c *conversation) number(m Message) (Message, []openCall) {
 	}
 	c.waiting = append(c.waiting, numbered...)
 	return m, numbered
-}
-
-// distinctID returns the id of calls[i], or one that no other call has if an earlier one has the
-// same, or if it is empty.
-func distinctID(calls []ToolCall, i int) string {
-	hasID := func(id string) func(ToolCall) bool {
-		return func(c ToolCall) bool { return c.ID == id }
-	}
-	id := calls[i].ID
-	if id != "" && !slices.ContainsFunc(calls[:i], hasID(id)) {
-		return id
-	}
-	for {
-		id += "_" + strconv.Itoa(i+1)
-		if !slices.ContainsFunc(calls, hasID(id)) {
-			return id
-		}
-	}
 }
 
 // take returns the next message to write, and false if there is none: the queue is empty, or what

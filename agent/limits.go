@@ -58,8 +58,13 @@ func (l Limits) validate(bad func(path, format string, args ...any)) {
 		name  string
 		value int
 	}{
-		{"Task", l.Task}, {"Label", l.Label}, {"Message", l.Message}, {"ID", l.ID},
-		{"Reply", l.Reply}, {"ToolResult", l.ToolResult}, {"ToolCalls", l.ToolCalls},
+		{"Task", l.Task},
+		{"Label", l.Label},
+		{"Message", l.Message},
+		{"ID", l.ID},
+		{"Reply", l.Reply},
+		{"ToolResult", l.ToolResult},
+		{"ToolCalls", l.ToolCalls},
 		{"ToolArgs", l.ToolArgs},
 	} {
 		if f.value < NoLimit {

@@ -306,9 +306,14 @@ func TestErrorsDoNotRepeatALongInput(t *testing.T) {
 		h.Replied("done")
 		errs["delivery"] = h.Runtime().Retry(h.Context(), huge)
 		for _, task := range []agent.Task{
-			{Text: "x", Agent: huge}, {Text: "x", Thinking: huge}, {Text: huge},
-			{Text: "x", Label: huge}, {Text: "x", Key: huge}, {Text: "x", Model: huge},
-			{Text: "x", Tools: []string{huge}}, {Text: "x", Key: "\xff" + huge[:4000]},
+			{Text: "x", Agent: huge},
+			{Text: "x", Thinking: huge},
+			{Text: huge},
+			{Text: "x", Label: huge},
+			{Text: "x", Key: huge},
+			{Text: "x", Model: huge},
+			{Text: "x", Tools: []string{huge}},
+			{Text: "x", Key: "\xff" + huge[:4000]},
 		} {
 			_, err := agent.Spawn[string](h.Context(), h.Main(), task)
 			errs[fmt.Sprintf("task %.20v", task)] = err

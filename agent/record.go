@@ -201,7 +201,7 @@ func (r *turnRecord) write(
 		if r.end == first {
 			return nil, err
 		}
-		_, _ = take(n) //nolint:errcheck // it was accepted before
+		_, _ = take(n) // which were accepted before
 	}
 	if r.runnerStarted {
 		r.recorded = append(r.recorded, messages...)

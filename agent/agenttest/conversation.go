@@ -71,7 +71,8 @@ func (h *Harness) checkConversations() {
 			continue
 		}
 		var messages []agent.Message
-		for line := range session.Committed(upTo(h.lines[sessions[f.Run].ref], f.Pos)) {
+		lines := upTo(h.lines[sessions[f.Run].ref], f.Pos)
+		for line := range session.Committed(lines) { //nolint:errcheck // they have been read
 			messages = append(messages, line.Message)
 		}
 		if err := CheckConversation(messages); err != nil {

@@ -48,7 +48,10 @@ func (l Limits) Validate() error {
 		name  string
 		value int
 	}{
-		{"Task", l.Task}, {"Label", l.Label}, {"Message", l.Message}, {"ID", l.ID},
+		{"Task", l.Task},
+		{"Label", l.Label},
+		{"Message", l.Message},
+		{"ID", l.ID},
 		{"Result", l.Result},
 	} {
 		if f.value < NoLimit {
