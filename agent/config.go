@@ -57,6 +57,8 @@ type Config struct {
 	Prompts Prompts
 	// Models say what sessions run with.
 	Models Models
+	// Limits bound what people, models and tools give. The zero Limits are the defaults.
+	Limits Limits
 }
 
 // Prompts say what the prompts of a bot hold beyond the files of [Config.Workspace]. The zero value
@@ -150,6 +152,7 @@ func (c *Config) validate() error {
 		}
 		seen = append(seen, t.Name)
 	}
+	c.Limits.validate(bad)
 	if c.Grace < 0 {
 		bad("Grace", "%v is negative", c.Grace)
 	}

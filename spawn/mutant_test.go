@@ -129,6 +129,29 @@ var mutants = []mutant{
 		"\t\tif !returned { // the Runner ended its goroutine\n", "\t\tif !returned && false {\n", ".", "TestRunnerThatGoes",
 	},
 	{
+		"1.7 a call without a result gets one when the turn ends", "../agent/record.go",
+		"r.write(ctx, true, answer...)", "r.write(ctx, false, answer...)",
+		"../agent", "TestTurnCancelledInATool",
+	},
+	{
+		"1.7 a call without a result gets one before the next turn", "../agent/record.go",
+		"r.write(ctx, true, fresh...)", "r.write(ctx, false, fresh...)",
+		"../agent", "TestDisorderlyTranscript",
+	},
+	{
+		"1.7 a result stands behind its call", "../agent/conversation.go",
+		"\tif len(c.open) > 0 {\n\t\tnext = slices", "\tif false {\n\t\tnext = slices",
+		"../agent", "TestOrderOfRecords",
+	},
+	{
+		"R12 a person is answered whatever breaks a turn off", "../agent/turn.go",
+		"\tout = apology(ctx, t.spawn)\n", "", "../agent", "TestCallbacksThatMisbehave",
+	},
+	{
+		"S10 what is over a limit is refused", "internal/tree/limits.go",
+		"if limit < 0 || size <= limit {", "if true {", ".", "TestLimits$",
+	},
+	{
 		"I7 a result is what the Runner returned", "info.go",
 		"Text: tree.Text(o.Result.Text),", "Text: tree.Text(string([]rune(o.Result.Text))),", ".", "TestHistories$",
 	},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -73,6 +74,66 @@ func TestRunnerThatGoes(t *testing.T) {
 			require.Contains(t, info.Error, want)
 		}
 	})
+}
+
+// R12: a Runner whose goroutine ends can say what the turn came to; the last word counts.
+func TestRunnerThatGoesSaysWhatItLeaves(t *testing.T) {
+	inBubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+		r.On("exit", spawntest.Play{
+			spawntest.Do(func(_ context.Context, tn *spawn.TurnInput) error {
+				defer tn.ExitWith(spawn.TurnResult{Result: spawn.Result{Text: "half"}}, errors.New("why"))
+				tn.ExitWith(spawn.TurnResult{}, nil)
+				runtime.Goexit()
+				return nil
+			}),
+		})
+		r.On("return", spawntest.Play{
+			spawntest.Do(func(_ context.Context, tn *spawn.TurnInput) error {
+				tn.ExitWith(spawn.TurnResult{}, errors.New("why"))
+				return nil
+			}),
+			spawntest.Say("whole"),
+		})
+		exited := mustSpawn(t, s, spawn.Request{Task: "exit"})
+		returned := mustSpawn(t, s, spawn.Request{Task: "return"})
+		synctest.Wait()
+		info := mustFind(t, s, exited)
+		require.Equal(t, spawn.StatusFailed, info.Status)
+		require.Equal(t, "half", info.Result.Text)
+		require.Equal(t, "why", info.Error)
+		require.Equal(t, "whole", mustFind(t, s, returned).Result.Text)
+	})
+}
+
+// S10: a caller that uses package spawn alone has the same limits.
+func TestLimits(t *testing.T) {
+	cfg := spawn.Config{Limits: spawn.Limits{Task: 3, Result: 100}}
+	inBubble(t, cfg, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+		r.On("", spawntest.Play{spawntest.Say(strings.Repeat("x", 1000))})
+		for field, q := range map[string]spawn.Request{
+			"task":  {Task: "four"},
+			"label": {Task: "x", Label: strings.Repeat("x", 201)},
+			"key":   {Task: "x", Key: strings.Repeat("x", 4097)},
+		} {
+			_, err := s.Spawn(t.Context(), topKey, topKey, q)
+			bad, ok := errors.AsType[*spawn.LimitError](err)
+			require.True(t, ok, "%v", err)
+			require.Equal(t, field, bad.Field)
+		}
+		message := spawn.Incoming{Text: strings.Repeat("x", 1_000_001)}
+		err := s.Post(t.Context(), topKey, topKey, message)
+		_, ok := errors.AsType[*spawn.LimitError](err)
+		require.True(t, ok, "%v", err)
+		key := mustSpawn(t, s, spawn.Request{Task: "one"})
+		synctest.Wait()
+		require.Len(t, mustFind(t, s, key).Result.Text, 100)
+		require.Contains(t, mustFind(t, s, key).Result.Text, "cut here: it had 1000 bytes")
+	})
+	bad := spawn.Config{
+		Store: session.NewMemory(), Runner: &spawntest.Runner{}, Limits: spawn.Limits{ID: -2},
+	}
+	_, err := spawn.Open(t.Context(), bad)
+	require.ErrorContains(t, err, "Limits.ID: -2")
 }
 
 // What a Runner says that it used cannot give a budget back, nor break the journal.
