@@ -119,7 +119,10 @@ func (u *turnUser) end() {
 	cancel()
 	still, ok := errors.AsType[*agent.StillRunningError](u.rt.Shutdown(now))
 	require.False(u.t, ok, "%v", still)
-	<-u.ran
+	var gone *agent.StillRunningError
+	if err := <-u.ran; err != nil && !errors.As(err, &gone) {
+		u.t.Error(err)
+	}
 	if u.other != nil {
 		require.NoError(u.t, u.other.Shutdown(now))
 	}
