@@ -60,8 +60,8 @@ type Requester interface {
 	actor() (rt *Runtime, turn *Turn)
 }
 
-// A Child is a handle on a sub-agent whose result is a T. If it was spawned from a [Turn], its verbs
-// return an error that is [ErrStale] once the turn is over. A program that goes on with the
+// A Child is a handle on a sub-agent whose result is a T. If it was spawned from a [Turn], its
+// verbs return an error that is [ErrStale] once the turn is over. A program that goes on with the
 // sub-agent takes [Runtime.Session] of its Key.
 type Child[T any] struct {
 	rt   *Runtime

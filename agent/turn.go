@@ -98,10 +98,13 @@ func (t *Turn) current() string {
 
 // err returns nil while the turn may begin something, else an error that is ErrStale.
 func (t *Turn) err() error {
+	if err := t.spawn.Err(); err != nil {
+		return err // it says why
+	}
 	if t.over.Load() {
 		return t.stale()
 	}
-	return t.spawn.Err()
+	return nil
 }
 
 func (t *Turn) stale() error {

@@ -97,6 +97,23 @@ var mutants = []mutant{
 		"\t\t\tif c.Cause == NoCause {\n", "\t\t\tif c.Cause == NoCause && c.Open == nil {\n", "./internal/tree", "TestScenarios/stop",
 	},
 	{
+		"I4 a turn whose Runner has returned accounts for nothing more", "runningturn.go",
+		"\trt.turn.fence.passed.Store(true)\n", "", ".", "TestHistories$",
+	},
+	{
+		"I4 a turn that was cancelled begins nothing", "internal/tree/decide.go",
+		"case r.TurnCancelled || r.Cause != NoCause:", "case false:", "./internal/tree", "TestTurnThatEnds",
+	},
+	{
+		"I4 a turn that was given up accounts for nothing more", "treeshell.go",
+		"f.Flags&tree.FlagCut != 0 {", "false {", ".", "TestTurnThatIsOver",
+	},
+	{
+		"I4 a turn of an agent spawns for itself", "../agent/turn.go",
+		"\tif err := t.err(); err != nil {\n\t\treturn info, err\n\t}\n\treturn t.spawn.Spawn(ctx, q)\n",
+		"\treturn t.rt.sup.Spawn(ctx, t.Session.Root, t.Session.Key, q)\n", "../agent", "TestNothingOutlivesItsTurn",
+	},
+	{
 		"I5 a child gets what its parent may hand down", "internal/tree/decide.go",
 		"Delegable: now.Delegable, Sandboxed: now.Sandboxed,", "Delegable: t.Authority(t.root).Delegable, Sandboxed: now.Sandboxed,", ".", "TestHistories$",
 	},
@@ -193,7 +210,7 @@ var mutants = []mutant{
 	},
 	{
 		"I11 a turn that is over changes nothing", "internal/tree/decide.go",
-		"case c.Turn > 0 && (parent.Open == nil || parent.Open.N != c.Turn):", "case false:", ".", "TestTurnThatIsOver",
+		"case c.Turn > 0 && (parent.Open == nil || parent.Open.N != c.Turn):", "case false:", "./internal/tree", "TestTurnThatEnds",
 	},
 	{
 		"I12 a panic of the journal is contained", "internal/owner/journal.go",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -462,25 +463,79 @@ func TestCallerThatGoesAwayIsNotAnswered(t *testing.T) {
 	})
 }
 
-// A turn that is over cannot act for its session any more.
+// turnActs are the methods of a TurnInput, by name: nil for those without an error.
+var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
+	"Err":  func(_ context.Context, tn *spawn.TurnInput) error { return tn.Err() },
+	"Over": func(_ context.Context, tn *spawn.TurnInput) error { return tn.Over() },
+	"Take": func(ctx context.Context, tn *spawn.TurnInput) error { _, err := tn.Take(ctx); return err },
+	"Runs": func(ctx context.Context, tn *spawn.TurnInput) error { _, err := tn.Runs(ctx); return err },
+	"Find": func(ctx context.Context, tn *spawn.TurnInput) error {
+		_, err := tn.Find(ctx, topKey)
+		return err
+	},
+	"Spawn": func(ctx context.Context, tn *spawn.TurnInput) error {
+		_, err := tn.Spawn(ctx, spawn.Request{Task: "x"})
+		return err
+	},
+	"Steer": func(ctx context.Context, tn *spawn.TurnInput) error {
+		return tn.Steer(ctx, topKey, spawn.Incoming{Text: "x"})
+	},
+	"Stop": func(ctx context.Context, tn *spawn.TurnInput) error { return tn.Stop(ctx, topKey, "x") },
+	"Wait": func(ctx context.Context, tn *spawn.TurnInput) error {
+		_, err := tn.Wait(ctx, nil, spawn.JoinOptions{})
+		return err
+	},
+	"Spend": func(ctx context.Context, tn *spawn.TurnInput) error {
+		return tn.Spend(ctx, session.Usage{Input: 1})
+	},
+	"Within": func(ctx context.Context, tn *spawn.TurnInput) error {
+		ctx, done := tn.Within(ctx)
+		defer done()
+		<-ctx.Done()
+		return context.Cause(ctx)
+	},
+	"Yield": nil, "Delta": nil, "Spent": nil,
+}
+
+// R5: a turn that is over cannot act for its session any more, in whatever goroutine. Every method
+// of a TurnInput is in the table.
 func TestTurnThatIsOver(t *testing.T) {
-	inBubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
-		var old *spawn.TurnInput
-		r.On(
-			"",
-			spawntest.Play{
-				spawntest.Do(
-					func(_ context.Context, tn *spawn.TurnInput) error { old = tn; return nil },
-				),
-			},
-		)
-		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"}))
-		synctest.Wait()
-		_, err := old.Spawn(t.Context(), spawn.Request{Task: "x"})
-		require.ErrorIs(t, err, spawn.ErrStale)
-		_, err = old.Take(t.Context())
-		require.ErrorIs(t, err, spawn.ErrStale)
-	})
+	for m := range reflect.TypeFor[*spawn.TurnInput]().Methods() {
+		require.Contains(t, turnActs, m.Name)
+	}
+	for _, how := range []string{"returned", "stopped", "given up", "shut down"} {
+		inBubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+			var old *spawn.TurnInput
+			keep := spawntest.Do(
+				func(_ context.Context, tn *spawn.TurnInput) error { old = tn; return nil })
+			release := make(chan struct{})
+			defer close(release)
+			play := map[string]spawntest.Play{
+				"returned": {keep}, "stopped": {keep, spawntest.Block(nil)},
+				"given up":  {keep, spawntest.Ignore(release)},
+				"shut down": {keep, spawntest.Block(nil)},
+			}
+			r.On("", play[how])
+			require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"}))
+			synctest.Wait()
+			switch how {
+			case "stopped", "given up":
+				_ = s.Stop(t.Context(), topKey, topKey, "enough")
+			case "shut down":
+				now, cancel := context.WithCancel(t.Context())
+				cancel()
+				require.NoError(t, s.Shutdown(now))
+			}
+			old.Delta("late")
+			old.Yield(spawn.JoinOptions{})
+			for name, act := range turnActs {
+				if act != nil {
+					require.ErrorIs(t, act(t.Context(), old), spawn.ErrStale, "%s, %s", how, name)
+				}
+			}
+			require.Zero(t, old.Spent(), "nothing was spent in time")
+		})
+	}
 }
 
 // Two processes share a store. The one that lost the tree changes nothing, and everything is told
