@@ -64,7 +64,8 @@ type Child[T any] struct {
 
 // Spawn starts a sub-agent of s and returns at once, when that is durable. T is string for the text
 // of the result; any other T is decoded from JSON, whose schema the Runner finds in Turn.Schema. A
-// rule that refuses gives a *policy.Refusal.
+// rule that refuses gives a *policy.Refusal, and Models.Valid or Rules.Sandbox.Decide that panics a
+// *spawn.CallbackError.
 func Spawn[T any](ctx context.Context, s *Session, t Task) (*Child[T], error) {
 	x := runExtra{Spec: t.Spec}
 	if !isText[T]() {
@@ -102,7 +103,16 @@ func (s *Session) spawn(ctx context.Context, t Task, x runExtra) (info RunInfo, 
 			return info, fmt.Errorf("agent: keeping the context of a run: %w", err)
 		}
 	}
-	return s.rt.sup.Spawn(ctx, root, s.key, q)
+	info, err = s.rt.sup.Spawn(ctx, root, s.key, q)
+	return info, nameCallback(err)
+}
+
+// nameCallback names the function that refused a spawn by the field of our Config.
+func nameCallback(err error) error {
+	if failed, ok := errors.AsType[*spawn.CallbackError](err); ok && failed.Callback == "ValidModel" {
+		failed.Callback = "Models.Valid"
+	}
+	return err
 }
 
 func isText[T any]() bool { return reflect.TypeFor[T]().Kind() == reflect.String }

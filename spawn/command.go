@@ -31,7 +31,8 @@ type Request struct {
 
 // Spawn admits a child of the session requester, in the tree of the top-level session root. It
 // returns as soon as the run is recorded, without waiting for a turn. The error is a
-// *[policy.Refusal] if a rule refuses the request.
+// *[policy.Refusal] if a rule refuses the request, and a *[CallbackError] if a function of the
+// Config that it asks fails.
 func (s *Supervisor) Spawn(
 	ctx context.Context, root, requester session.Key, q Request,
 ) (RunInfo, error) {
@@ -50,11 +51,9 @@ func (sh *treeShell) spawn(
 	}
 	if by != nil {
 		call.cmd.Turn = uint32(by.N)
-		err = sh.owner.DoTurn(ctx, by.gen, &call.cmd, call.reader)
-	} else {
-		err = sh.owner.Do(ctx, &call.cmd, call.reader)
 	}
-	if err != nil { // the owner may still use call, so that its memory is not used again
+	if err = sh.submitSpawn(ctx, call, by); err != nil {
+		// The owner may still use call, so that its memory is not used again.
 		sh.notifyWatchers(TreeEvent{
 			Kind: EventRefused, Time: time.Now(), Session: requester, Depth: requester.Depth(),
 			Agent: q.Policy.Agent, Label: q.Label, Text: q.Task, Error: err.Error(),

@@ -100,7 +100,7 @@ func (e *StillRunningError) Error() string {
 		}
 	}
 	if len(parts) == 0 {
-		return "spawn: the store has not returned"
+		return "spawn: the store has not returned, or a function that a spawn asks"
 	}
 	return "spawn: what was cancelled still runs: " + strings.Join(parts, "; ")
 }

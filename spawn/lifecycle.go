@@ -220,9 +220,9 @@ func (s *Supervisor) health(ctx context.Context) (err error) {
 // only the end of a ctx helps, and the function is what the StillRunningError names. Do not call
 // Shutdown with a ctx that never ends from such a function.
 //
-// The ctx of the calls of [session.Journal] that record what happens ends with the hard phase, not
-// before: an append that hangs takes the grace period, and its outcome stays unknown. The next
-// owner of the tree finds out.
+// The ctx of the calls of [session.Journal] that record what happens ends right before the end of
+// the hard phase: an append that hangs takes the grace period, the error says that the store has
+// not returned, and the outcome of the append stays unknown. The next owner of the tree finds out.
 func (s *Supervisor) Shutdown(ctx context.Context) error {
 	first := s.beginShutdown()
 	if m := markOf(ctx); m != nil {
@@ -301,18 +301,20 @@ func (s *Supervisor) shutDown() {
 	for _, sh := range s.allShells() {
 		sh.cancelTurns(ErrShutdown)
 	}
-	quiet := s.waitGrace(s.cfg.Grace)
-	still := &StillRunningError{}
+	leave := min(leaveWithin, s.cfg.Grace/2)
+	quiet := s.waitGrace(s.cfg.Grace - leave)
+	still := s.stillRunning()
+	storeHangs := !quiet && len(still.Sessions)+len(still.Deliveries) == 0
+	if storeHangs {
+		s.endJournal(ErrShutdown)
+	}
 	if !quiet {
-		for _, sh := range s.allShells() {
-			sh.addStillRunning(still)
-		}
-		s.stopError = still
+		quiet = s.waitGrace(leave)
+	}
+	if storeHangs || !quiet { // what a store did that was cut is unknown
+		s.stopError = s.stillRunning()
 	}
 	s.endJournal(ErrShutdown)
-	if !quiet && len(still.Sessions)+len(still.Deliveries) == 0 {
-		quiet = s.waitGrace(leaveWithin) // a journal that heeds its ctx leaves no goroutine behind
-	}
 	s.workers.stop(quiet)
 	for _, sh := range s.allShells() {
 		sh.owner.StopTimer()
@@ -320,8 +322,18 @@ func (s *Supervisor) shutDown() {
 	s.close()
 }
 
-// leaveWithin is how long a shutdown waits for a journal whose ctx it has ended.
+// leaveWithin is what a shutdown keeps of the grace period for a journal that hangs: it ends the
+// ctx of the journal so long before the end.
 const leaveWithin = 100 * time.Millisecond
+
+// stillRunning names what has not returned.
+func (s *Supervisor) stillRunning() *StillRunningError {
+	still := &StillRunningError{}
+	for _, sh := range s.allShells() {
+		sh.addStillRunning(still)
+	}
+	return still
+}
 
 // waitGrace waits until no task is under way, at most for a time, and reports whether none is.
 func (s *Supervisor) waitGrace(d time.Duration) bool {

@@ -295,7 +295,7 @@ func TestSettleBesideAnOwner(t *testing.T) {
 // and may be sent again.
 func TestSettleCrashesAtEveryAppend(t *testing.T) {
 	for n, reached := 1, true; reached; n++ {
-		for fault := spawntest.FaultDieBefore; fault <= spawntest.FaultHang; fault++ {
+		for fault := spawntest.FaultDieBefore; fault <= spawntest.FaultExitAfter; fault++ {
 			t.Run(strconv.Itoa(n)+" "+fault.String(), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newSettleWorld(t)

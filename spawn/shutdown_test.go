@@ -380,7 +380,8 @@ func TestQuitThatOutlivesItsTurn(t *testing.T) {
 func TestTimeoutsGoOnDuringAShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()
-		cfg := spawn.Config{Store: store, Runner: runnerFunc(
+		never := policy.Rules{Subagents: policy.Subagents{ArchiveAfter: policy.Off}}
+		cfg := spawn.Config{Store: store, Rules: never, Runner: runnerFunc(
 			func(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
 				<-ctx.Done()
 				if tn.Inputs[0].Text == "deaf" {
@@ -467,7 +468,7 @@ func TestShutdownEndsAnAppendThatHangs(t *testing.T) {
 		err := s.Shutdown(soon)
 		var still *spawn.StillRunningError
 		require.ErrorAs(t, err, &still)
-		require.EqualError(t, err, "spawn: the store has not returned")
+		require.EqualError(t, err, "spawn: the store has not returned, or a function that a spawn asks")
 		require.LessOrEqual(t, time.Since(began), time.Minute+spawn.DefaultGrace+time.Second)
 		require.NoError(t, <-ran)
 		synctest.Wait()

@@ -98,7 +98,7 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 		Active: s.timed, Awake: s.awake, Fatal: s.fatal, Closed: s.closed,
 		Context: func() context.Context { return s.journalCtx },
 		Options: &tree.Options{
-			Rules: &s.cfg.Rules, ValidModel: cfg.ValidModel,
+			Rules: &s.cfg.Rules, AskModels: cfg.ValidModel != nil,
 			CallerRun: cfg.CallerRun, Replies: cfg.Replies, Grace: cfg.Grace,
 			ArchiveAfter: cfg.Rules.ArchiveAfter(), MaxDepth: cfg.Rules.MaxSpawnDepth(),
 			Chunk: chunk, Model: cfg.Model, Thinking: cfg.Thinking, Tools: cfg.Tools,

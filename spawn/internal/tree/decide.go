@@ -166,11 +166,16 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 		return Reply{}, fmt.Errorf("%w: spawning from turn %d of %q", ErrStale, c.Turn, c.Parent)
 	}
 	ask := c.Request
-	ask.ValidModel = t.opt.ValidModel
+	asker := t.newAsker(c.Answers)
+	rules := t.rules(asker)
+	ask.ValidModel = t.validModel(asker)
 	agent := cmp.Or(strings.TrimSpace(ask.Agent), parent.Spec.Agent)
 	key, bad := parent.Key().Child(agent, c.ID)
 	ask.Child = key // zero for an agent that Admit refuses
-	grant, err := t.opt.Rules.Admit(t.policyCaller(parent), ask)
+	grant, err := rules.Admit(t.policyCaller(parent, rules), ask)
+	if open := asker.missing(); open != nil {
+		return Reply{}, open
+	}
 	if err != nil {
 		return Reply{}, err
 	}
@@ -194,7 +199,7 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 }
 
 // policyCaller describes a session that spawns to policy.
-func (t *Tree) policyCaller(r *Run) policy.Caller {
+func (t *Tree) policyCaller(r *Run, rules *policy.Rules) policy.Caller {
 	c := policy.Caller{
 		Key: r.Key(), Role: r.Spec.Role, Depth: r.Spec.Depth, Children: r.live,
 		Spawned: int(r.Spawned), TreeRuns: int(t.total),
@@ -203,9 +208,13 @@ func (t *Tree) policyCaller(r *Run) policy.Caller {
 	}
 	if r.IsRoot() {
 		c.Model, c.Thinking = t.opt.Model, t.opt.Thinking
-		c.Delegable, c.Sandboxed = t.top.Delegable, t.top.Sandboxed
+		top := t.top
+		if rules.Sandbox.Decide != nil {
+			top = t.topAuthority(rules)
+		}
+		c.Delegable, c.Sandboxed = top.Delegable, top.Sandboxed
 	} else {
-		now := t.opt.Rules.Effective(r.Spec.Authority(), r.Key())
+		now := rules.Effective(r.Spec.Authority(), r.Key())
 		c.Delegable, c.Sandboxed = now.Delegable, now.Sandboxed
 	}
 	if r.Answer != nil && r.Answer.Model != "" {

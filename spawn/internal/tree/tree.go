@@ -16,13 +16,13 @@ const KeyWindow = 7 * 24 * time.Hour
 // the configuration and are not recorded; what follows from them is.
 type Options struct {
 	Rules        *policy.Rules
-	ValidModel   func(string) bool // nil: every well-formed name is valid
-	CallerRun    bool              // completions for the top-level session go to the outbox
-	Replies      bool              // replies of the top-level session go to the outbox
-	Grace        time.Duration     // how long a cancelled turn may take to return
-	ArchiveAfter time.Duration     // how long after its end a run is archived; 0: never
-	Chunk        Budget            // what a turn reserves at a time under a budget
-	MaxDepth     int               // recorded for children, which are told it
+	AskModels    bool          // whether a model is valid is a Question; else it is
+	CallerRun    bool          // completions for the top-level session go to the outbox
+	Replies      bool          // replies of the top-level session go to the outbox
+	Grace        time.Duration // how long a cancelled turn may take to return
+	ArchiveAfter time.Duration // how long after its end a run is archived; 0: never
+	Chunk        Budget        // what a turn reserves at a time under a budget
+	MaxDepth     int           // recorded for children, which are told it
 
 	// Model, Thinking and Tools are those of top-level sessions, which have no Grant. Policy says
 	// which of the tools they may hand down.
@@ -34,7 +34,7 @@ type Options struct {
 // safe for concurrent use: only its owner touches it. Make one with [New].
 type Tree struct {
 	opt *Options
-	top policy.Authority // what policy allows the top-level session
+	top policy.Authority // what policy allows the top-level session, if that needs no Question
 
 	epoch     uint64
 	root      *Run
@@ -88,7 +88,6 @@ func New(root session.Key, opt *Options) *Tree {
 	top := &Spec{Key: root, Grant: &Grant{Agent: root.Agent(), Role: session.RoleMain}}
 	t := &Tree{
 		opt:     opt,
-		top:     opt.Rules.TopAuthority(root, opt.Model, opt.Tools),
 		root:    &Run{RunState: RunState{Spec: top, State: Waiting}},
 		runs:    make(map[session.Key]*Run),
 		spawned: make(map[spawnKey]spawnRef),
@@ -96,6 +95,9 @@ func New(root session.Key, opt *Options) *Tree {
 	}
 	t.outbox.entries = make(map[uint32]*Entry)
 	t.runs[root] = t.root
+	if opt.Rules.Sandbox.Decide == nil {
+		t.top = t.topAuthority(opt.Rules)
+	}
 	return t
 }
 
