@@ -19,7 +19,7 @@ const sweepEvery = time.Minute
 // unloadAfter is how long nothing must have happened in a tree before it is unloaded from memory.
 const unloadAfter = 10 * time.Minute
 
-// A sweep opens at most maxOpening trees at a time, so that a restart with many trees that are due
+// A sweep asks at most maxOpening trees at a time, so that a restart with many trees that are due
 // does not start a goroutine for each of them. A tree that takes longer than openWithin no longer
 // counts, so that one that hangs does not hold the others up.
 const (
@@ -132,7 +132,7 @@ func (l *lookout) look(ctx context.Context) {
 		l.health = l.sup.logHealth(ctx, l.health)
 	} else {
 		for _, sh := range l.sup.allShells() {
-			tickOneOf(ctx, opening, sh)
+			oneOf(ctx, opening, sh.owner.TickThen)
 		}
 	}
 	l.second = true
@@ -144,30 +144,33 @@ func (l *lookout) look(ctx context.Context) {
 // sweep opens the trees that are due before the next sweep, and unloads idle trees.
 func (s *Supervisor) sweep(ctx context.Context, opening chan struct{}) error {
 	for _, sh := range s.allShells() {
-		sh.owner.Unload(unloadAfter)
+		unload := func(after func()) { sh.owner.Unload(unloadAfter, after) }
+		if !oneOf(ctx, opening, unload) {
+			return nil
+		}
 	}
 	due := session.RootQuery{DueBefore: time.Now().Add(sweepEvery)}
 	for head, err := range s.journal.Roots(ctx, due) {
 		if err != nil {
 			return err
 		}
-		if isTree(head.Root) && !tickOneOf(ctx, opening, s.shellOf(head.Root)) {
+		if isTree(head.Root) && !oneOf(ctx, opening, s.shellOf(head.Root).owner.TickThen) {
 			return nil
 		}
 	}
 	return nil
 }
 
-// tickOneOf ticks a tree, once there are fewer than maxOpening others. It returns false when ctx
-// has ended.
-func tickOneOf(ctx context.Context, opening chan struct{}, sh *treeShell) bool {
+// oneOf asks something of an owner, with ask, once fewer than maxOpening others work on it. It
+// returns false when ctx has ended.
+func oneOf(ctx context.Context, opening chan struct{}, ask func(after func())) bool {
 	late := time.NewTimer(openWithin)
 	defer late.Stop()
 	select {
 	case opening <- struct{}{}:
-		sh.owner.TickThen(func() { <-opening })
+		ask(func() { <-opening })
 	case <-late.C:
-		sh.owner.Tick()
+		ask(func() {})
 	case <-ctx.Done():
 		return false
 	}

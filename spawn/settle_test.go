@@ -310,7 +310,8 @@ func TestSettleCrashesAtEveryAppend(t *testing.T) {
 						return
 					}
 					switch fault {
-					case spawntest.FaultLoseAck:
+					case spawntest.FaultLoseAck, spawntest.FaultPanicAfter,
+						spawntest.FaultExitAfter:
 						require.NoError(t, err, "the batch is found in the log")
 					default:
 						require.ErrorIs(t, err, spawn.ErrUnconfirmed)

@@ -92,7 +92,7 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 	s.closedCtx, s.close = context.WithCancel(s.detachedCtx)
 	s.closed = s.closedCtx.Done()
 	s.ownerConfig = owner.Config{
-		Journal: cfg.Store.Journal, Lane: s.lane, Writer: session.NewID(),
+		Journal: s.journal, Lane: s.lane, Writer: session.NewID(),
 		Rand: s.ids.rand, NewID: s.ids.newID,
 		Go:     func(f func()) bool { return s.workers.start(taskFunc(f)) },
 		Active: s.timed, Awake: s.awake, Fatal: s.fatal, Closed: s.closed,
