@@ -43,8 +43,8 @@ func (c *crowd) enter(name string) (leave func()) {
 	}
 }
 
-// R13: with 5,000 chats that wait after a restart, 64 Runners work at a time, and the others cost no
-// goroutine. All are answered.
+// R13: with 5,000 chats that wait after a restart, 64 Runners work at a time, and the others cost
+// no goroutine. All are answered.
 func TestChatsThatWaitAfterARestart(t *testing.T) {
 	const chats, limit = 5000, 64
 	synctest.Test(t, func(t *testing.T) {

@@ -104,8 +104,8 @@ type Owner struct {
 	snapshotTooLarge bool // a snapshot is more than the journal takes in one batch
 	lostToOther      bool // another owner took the tree; only a caller's command takes it back
 
-	// unclear goes on with an append that ended its goroutine, after a look at the log. It is nil if
-	// there is none.
+	// unclear goes on with an append that ended its goroutine, after a look at the log. It is nil
+	// if there is none.
 	unclear func(look bool)
 
 	lastUsed  time.Time // when the last batch was decided
@@ -130,9 +130,8 @@ func (o *Owner) Root() session.Key { return o.root }
 
 // drain runs rounds until the queue is empty, and then its goroutine ends.
 //
-// A journal may end the goroutine, with runtime.Goexit. The functions that call the journal then
-// have deferred calls that treat it as a failure, or say in unclear what is to be done about it, and
-// another goroutine goes on.
+// A journal may end the goroutine, with runtime.Goexit. The functions that call the journal have
+// deferred calls then, which treat that as a failure or set unclear, and another goroutine goes on.
 func (o *Owner) drain() {
 	exited := true
 	defer func() {
