@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"log/slog"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
+	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
 // badStore is a Store of which one method misbehaves in its first calls.
@@ -208,3 +210,44 @@ func TestPanicsOfTheStoreAreErrorsForCallers(t *testing.T) {
 	require.NoError(t, s.Shutdown(t.Context()))
 	require.NoError(t, other.Shutdown(t.Context()))
 }
+
+// R9: a Logger that panics or ends its goroutine harms nothing, whatever it is told of.
+func TestLoggersThatMisbehave(t *testing.T) {
+	for how, act := range map[string]func(){
+		"panics": func() { panic("disk on fire") }, "ends its goroutine": runtime.Goexit,
+	} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				journal := spawntest.NewCrashJournal(session.NewMemory().Journal)
+				s := openSupervisor(t, spawn.Config{
+					Store:  &session.Store{Journal: journal},
+					Logger: slog.New(badHandler{slog.DiscardHandler, act}),
+					Runner: runnerFunc(
+						func(context.Context, *spawn.TurnInput) (spawn.TurnResult, error) {
+							time.Sleep(time.Minute)
+							return sayText("done")
+						},
+					),
+				})
+				key := mustSpawn(t, s, spawn.Request{Task: "work"})
+				synctest.Wait()
+				for n := range 5 {
+					journal.Unless(journal.Appends()+1+n, spawntest.FaultFailBefore)
+				}
+				keys := []session.Key{key}
+				infos, err := s.Wait(t.Context(), topKey, keys, spawn.JoinOptions{})
+				require.NoError(t, err)
+				require.Equal(t, spawn.StatusOK, infos[0].Status)
+			})
+		})
+	}
+}
+
+type badHandler struct {
+	slog.Handler
+	act func()
+}
+
+func (badHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h badHandler) Handle(context.Context, slog.Record) error { h.act(); return nil }

@@ -136,14 +136,17 @@ func (s *Supervisor) messageID(m Incoming) string {
 	return m.ID
 }
 
-// CancelTurn cancels the turn of the session key that is under way, and nothing else.
+// CancelTurn cancels the turn of the session key that is under way, and nothing else. A turn that a
+// top-level session waits for a slot for ends before it begins: its inputs count as read, and no
+// Runner is called.
 func (s *Supervisor) CancelTurn(ctx context.Context, root, key session.Key) error {
 	cmd := tree.CancelTurn{Run: key, Rand: s.ids.rand()}
 	return s.shellOf(root).owner.Do(ctx, cmd, nil)
 }
 
 // Stop stops the session key and everything below it. Of a top-level session it stops the turn
-// under way and all sub-agents; the session itself stays usable. Of a run it stops the run too.
+// under way, or the one that waits for a slot, and all sub-agents; the session itself stays usable.
+// Of a run it stops the run too.
 //
 // Stop returns nil when nothing of what it stopped is alive, and a *[StillRunningError] if turns
 // had to be given up.

@@ -85,6 +85,7 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	s.log = slog.New(guardedHandler{s.log.Handler()})
 	s.detachedCtx = context.WithoutCancel(ctx)
 	s.workCtx, s.cancel = context.WithCancelCause(s.detachedCtx)
 	s.journalCtx, s.endJournal = context.WithCancelCause(s.detachedCtx)

@@ -91,8 +91,8 @@ func (t *TurnInput) Yield(opt JoinOptions, children ...session.Key) {
 }
 
 // Wait waits for children of this session within the turn; see [Supervisor.Wait]. Meanwhile the
-// turn gives its slot of the lane back, so that its children can run. Wait returns when the turn
-// has a slot again, also if ctx has ended, or when the turn is cancelled.
+// turn gives its slot of the lane back, so that its children, or other sessions, can run. Wait
+// returns when the turn has a slot again, also if ctx has ended, or when the turn is cancelled.
 func (t *TurnInput) Wait(
 	ctx context.Context, children []session.Key, opt JoinOptions,
 ) ([]RunInfo, error) {
