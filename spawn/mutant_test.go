@@ -252,7 +252,7 @@ var mutants = []mutant{
 	},
 	{
 		"R9 a journal that ends its goroutine has failed", "internal/owner/owner.go",
-		"\t\tif exited {\n", "\t\tif false {\n", "./internal/owner", "TestAppendThatFailsForAMoment",
+		"\t\tif exited {\n", "\t\tif exited && false {\n", "./internal/owner", "TestAppendThatFailsForAMoment",
 	},
 	{
 		"R9 a panic of the journal is an error wherever it is asked", "internal/owner/guard.go",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,15 +37,15 @@ type quitter struct {
 	sup  *spawn.Supervisor
 	with func(ctx context.Context) (context.Context, context.CancelFunc)
 	at   string // the callback that calls Shutdown
+	done atomic.Bool
 	errs chan error
 }
 
 // in is what a callback calls. It has no ctx of its own if ctx is nil.
 func (q *quitter) in(ctx context.Context, at string) {
-	if q.at != at {
+	if q.at != at || q.done.Swap(true) {
 		return
 	}
-	q.at = ""
 	if ctx == nil {
 		ctx = context.Background()
 	}
@@ -313,6 +314,7 @@ func TestQuitFromTurns(t *testing.T) {
 					time.Sleep(time.Hour)
 					return sayText("done")
 				}
+				time.Sleep(time.Second) // until all of them have begun
 				quits <- s.Shutdown(ctx)
 				require.NoError(t, ctx.Err(), "the turn goes on to its own end")
 				time.Sleep(time.Minute)
@@ -357,6 +359,7 @@ func TestQuitThatOutlivesItsTurn(t *testing.T) {
 						return spawn.TurnResult{}, ctx.Err()
 					}
 				}
+				time.Sleep(time.Second)
 				go func() { quit <- s.Shutdown(ctx) }()
 				time.Sleep(time.Second)
 				return sayText("bye")
