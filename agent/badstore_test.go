@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -352,4 +353,78 @@ func (x *intruding) Append(
 		}
 	}
 	return x.notebook.Append(ctx, ref, after, m...)
+}
+
+// oddTranscripts are Transcripts of which one method misbehaves in its first calls.
+type oddTranscripts struct {
+	session.Transcripts
+
+	method string
+	act    func()
+	left   *atomic.Int64
+}
+
+func (x oddTranscripts) in(method string) {
+	if x.method == method && x.left.Add(-1) >= 0 {
+		x.act()
+	}
+}
+
+func (x oddTranscripts) Append(
+	ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+) (session.Pos, error) {
+	x.in("Append")
+	pos, err := x.Transcripts.Append(ctx, ref, after, m...)
+	x.in("Append that was done")
+	return pos, err
+}
+
+func (x oddTranscripts) Read(
+	ctx context.Context, ref session.Ref, q session.LineQuery,
+) iter.Seq2[session.Line, error] {
+	x.in("Read")
+	return func(yield func(session.Line, error) bool) {
+		for line, err := range x.Transcripts.Read(ctx, ref, q) {
+			if !yield(line, err) {
+				return
+			}
+			x.in("Read half way")
+		}
+		x.in("Read at the end")
+	}
+}
+
+// R9: transcripts that panic, or end the goroutine that asks them, have failed: the turn tries
+// again, and no message is lost or told twice.
+func TestTranscriptsThatMisbehave(t *testing.T) {
+	for how, act := range map[string]func(){
+		"panic":               func() { panic("disk on fire") },
+		"panic with an error": func() { panic(session.ErrConflict) },
+		"end the goroutine":   runtime.Goexit,
+	} {
+		for _, method := range []string{
+			"Append", "Append that was done", "Read", "Read half way", "Read at the end",
+		} {
+			t.Run(method+" "+how, func(t *testing.T) {
+				store := session.NewMemory()
+				left := new(atomic.Int64)
+				store.Transcripts = oddTranscripts{store.Transcripts, method, act, left}
+				cfg := configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+					return textResult(conversation(tn))
+				})
+				cfg.Store = store
+				agenttest.Run(t, cfg, nil, func(h *harness) {
+					h.Post("one")
+					synctest.Wait()
+					left.Store(2)
+					h.Post("two")
+					time.Sleep(time.Hour)
+					replies := h.Replies()
+					require.Len(t, replies, 2)
+					require.Equal(t, "one\none\ntwo", replies[1].Reply.Text)
+					require.LessOrEqual(t, left.Load(), int64(0))
+				})
+			})
+		}
+	}
 }

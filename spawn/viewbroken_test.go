@@ -243,6 +243,7 @@ func TestJournalWithoutItsFirstEntryIsRefused(t *testing.T) {
 		for range 2 { // the second life has an epoch of its own
 			s := openSupervisor(t, spawn.Config{Store: store, Runner: &spawntest.Runner{}})
 			require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "hello"}))
+			synctest.Wait()
 		}
 		var list []session.Entry
 		for e, err := range asWritten(store.Journal.Read(t.Context(), topKey, 0)) {
