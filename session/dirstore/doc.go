@@ -51,6 +51,9 @@
 // append to it, returns that of its file. A file that a newer version has written is
 // [session.ErrFormat].
 //
+// The Transcripts of Open is a [session.Mender]: it can put the damaged lines of a transcript
+// aside, in a .torn file, and package agent has it do so. All other lines stay, at their positions.
+//
 // # What is not promised
 //
 // Verify cannot see
@@ -70,5 +73,5 @@
 // log, append.go and read.go use it, compact.go moves idle trees to the files of idle.go, and
 // batch.go has the bytes of a batch. The transcripts are next: transcripts.go knows which there
 // are, transcriptwrite.go creates them and appends to them, and transcriptfile.go reads one file
-// and finds its end after a crash. verify.go reads everything.
+// and finds its end after a crash. mend.go puts damaged lines aside. verify.go reads everything.
 package dirstore

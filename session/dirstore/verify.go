@@ -251,12 +251,13 @@ func (t *transcriptFile) verify(d *File) error {
 		case err != nil && !errors.Is(err, io.EOF):
 			return err
 		case d.Parts == 0:
-			if _, err := parseHeadLine(t.path, line); err != nil {
+			if id, err := parseHeadLine(t.path, line); err != nil {
+				return err
+			} else if err := id.checkName(t.path); err != nil {
 				return err
 			}
-		default:
-			var m session.Message
-			if err := json.Unmarshal(line, &m); err != nil {
+		case !isBlank(line):
+			if _, err := parseLine(line); err != nil {
 				return messageError(t.path, d.Bytes, err)
 			}
 		}
