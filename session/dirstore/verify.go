@@ -201,7 +201,7 @@ func (v verifier) agentDir(ctx context.Context, dir string) error {
 			name := f.Name()
 			current := strings.HasSuffix(name, transcriptSuffix)
 			archived := strings.Contains(name, archiveMark)
-			if seen[name] || !current && !archived {
+			if seen[name] || !current && !archived || isTorn(name) {
 				continue
 			}
 			seen[name] = true
