@@ -17,7 +17,7 @@ import (
 // A Salvage is what is intact in a file of frames, wherever it stands there.
 type Salvage struct {
 	File    string   // path
-	Records []Record // in the order in which they were written; an append that is not whole is left out
+	Records []Record // in the order in which they were written, of whole appends only
 	Damaged []Part   // the bytes between the intact frames
 	gen     uint64   // the number of the log, or of the one that is missing
 }
@@ -25,7 +25,7 @@ type Salvage struct {
 // A Part is a damaged part of a file.
 type Part struct {
 	From, To int64  // offsets
-	Payload  []byte // what the payload of the frame at From has become; nil: its head is damaged too
+	Payload  []byte // what the payload of the frame at From has become; nil: its head is damaged
 }
 
 // SalvageLog reads the newest log of a directory. It returns no Records if there is none. The error
@@ -231,8 +231,8 @@ func (s Salvage) Replace(
 	return aside, nil
 }
 
-// copyAside copies a file to name.torn.0, or to name.torn.0.1 and so on, durably. It replaces a copy
-// of the same length, which an earlier call has made. It returns "" if the file does not exist.
+// copyAside copies a file to name.torn.0, or to name.torn.0.1 and so on, durably. It replaces a
+// copy of the same length, which an earlier call has made. It returns "" if the file does not exist.
 func copyAside(fsys disk.FS, name string) (string, error) {
 	f, err := fsys.OpenFile(name, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {

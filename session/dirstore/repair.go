@@ -108,7 +108,9 @@ type damagedFile struct {
 }
 
 // findDamage returns the damaged files of a directory by what they are.
-func (r *repairer) findDamage(ctx context.Context) (logs, idle, transcripts []damagedFile, err error) {
+func (r *repairer) findDamage(
+	ctx context.Context,
+) (logs, idle, transcripts []damagedFile, err error) {
 	journals := filepath.Join(r.dir, journalDir)
 	v := verifier{fs: r.fs, dir: r.dir, yield: func(f File, err error) bool {
 		d := damagedFile{f.Path, logError(err)}
@@ -219,8 +221,8 @@ func sortLogs(
 	return mark, log, nil
 }
 
-// salvageIdle adds what is intact of damaged idle logs to x, unless x has a newer state of the tree.
-// It reports whether it has added something.
+// salvageIdle adds what is intact of damaged idle logs to x, unless x has a newer state of the
+// tree. It reports whether it has added something.
 func (r *repairer) salvageIdle(x *salvage, damaged []damagedFile) (moved bool, err error) {
 	idle := newIdleLogs(r.fs, filepath.Join(r.dir, journalDir))
 	for _, d := range damaged {

@@ -1,12 +1,15 @@
 package dirstore_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -57,9 +60,9 @@ func (c *closedStore) verifyRepaired(
 		}
 		_, named := lost[root]
 		require.True(t, named || unnamed, "%s: %s", what, root)
-		require.True(t, len(got.texts) == 0 || slices.ContainsFunc(c.were[root], func(w []string) bool {
-			return slices.Equal(w, got.texts)
-		}), "%s: %s is as it was after a batch", what, root)
+		isGot := func(w []string) bool { return slices.Equal(w, got.texts) }
+		require.True(t, len(got.texts) == 0 || slices.ContainsFunc(c.were[root], isGot),
+			"%s: %s is as it was after a batch", what, root)
 		if named && len(got.texts) > 0 {
 			require.Equal(t, lost[root].Kept, got.last(), "%s: %s", what, root)
 		}
@@ -130,7 +133,8 @@ func TestRepairOfAnyDamage(t *testing.T) {
 		for root := range c.trees {
 			last, err := readLog(t.Context(), s.Journal, root)
 			require.NoError(t, err)
-			_, err = s.Journal.Append(t.Context(), root, last.last(), batchOf(time.Time{}, false, "on"))
+			on := batchOf(time.Time{}, false, "on")
+			_, err = s.Journal.Append(t.Context(), root, last.last(), on)
 			require.NoError(t, err, what)
 		}
 		require.NoError(t, s.Close(), what)
@@ -238,4 +242,93 @@ func TestRepairNeedsTheLock(t *testing.T) {
 	cancel()
 	_, err = dirstore.Repair(ctx, dir)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// repairVariable names the directory that TestRepairInProcess repairs.
+const repairVariable = "OFFSHOOT_REPAIR"
+
+// TestRepairInProcess is the process that TestRepairIsCompletedAfterKill kills.
+func TestRepairInProcess(t *testing.T) {
+	dir := os.Getenv(repairVariable)
+	if dir == "" {
+		t.Skip("this is the process of another test")
+	}
+	fmt.Println("begins")
+	_, err := dirstore.Repair(t.Context(), dir)
+	require.NoError(t, err)
+}
+
+// R10: a process is killed with SIGKILL in the middle of a repair. Another repair completes it.
+func TestRepairIsCompletedAfterKill(t *testing.T) {
+	c := newClosedStore(t)
+	d := damagedStore(t, c)
+	whole := d.Crash(func(int) bool { return true })
+	want := repair(t, whole, "without a kill")
+	s := openOn(t, whole)
+	rng := rand.New(rand.NewPCG(19, 20))
+	middle := 0
+	for i := range 30 {
+		dir := t.TempDir()
+		for name, b := range diskFiles(t, d, "/") {
+			path := filepath.Join(dir, filepath.FromSlash(name))
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			require.NoError(t, os.WriteFile(path, b, 0o600))
+		}
+		killRepair(t, dir, time.Duration(rng.IntN(60_000))*time.Microsecond)
+		before := len(findTorn(t, dir))
+		done, err := dirstore.Repair(t.Context(), dir)
+		require.NoError(t, err)
+		if before > 0 && len(done.Files) > 0 {
+			middle++
+		}
+		again, err := dirstore.Repair(t.Context(), dir)
+		require.NoError(t, err)
+		require.Zero(t, again, i)
+		require.GreaterOrEqual(t, len(findTorn(t, dir)), len(want.Files), i)
+		_, bad := verifyDir(t, dir)
+		require.Empty(t, bad, i)
+		got := openDir(t, dir)
+		for root := range c.trees {
+			was, err := readLog(t.Context(), s.Journal, root)
+			require.NoError(t, err)
+			now, err := readLog(t.Context(), got.Journal, root)
+			require.NoError(t, err)
+			require.Equal(t, was, now)
+		}
+		for ref := range c.lines {
+			require.Equal(t, lineTexts(t, s, ref), lineTexts(t, got, ref))
+		}
+		require.NoError(t, got.Close())
+	}
+	t.Logf("%d of 30 kills in the middle", middle)
+	require.Positive(t, middle)
+}
+
+// killRepair repairs a directory in a process and kills the process some time after it has begun.
+func killRepair(t *testing.T, dir string, after time.Duration) {
+	t.Helper()
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), exe, "-test.run=^TestRepairInProcess$")
+	cmd.Env = append(os.Environ(), repairVariable+"="+dir)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	_, err = bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	<-time.After(after)
+	_ = cmd.Process.Kill() // it may have ended
+	_ = cmd.Wait()
+}
+
+// findTorn returns the .torn files in a directory.
+func findTorn(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if strings.Contains(e.Name(), ".torn.") {
+			names = append(names, path)
+		}
+		return err
+	}))
+	return names
 }
