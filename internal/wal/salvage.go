@@ -232,7 +232,8 @@ func (s Salvage) Replace(
 }
 
 // copyAside copies a file to name.torn.0, or to name.torn.0.1 and so on, durably. It replaces a
-// copy of the same length, which an earlier call has made. It returns "" if the file does not exist.
+// copy of the same length, which an earlier call has made. It returns "" if the file does not
+// exist.
 func copyAside(fsys disk.FS, name string) (string, error) {
 	f, err := fsys.OpenFile(name, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
