@@ -224,6 +224,14 @@ var mutants = []mutant{
 		"a batch whose acknowledgement was lost is found", "internal/owner/journal.go",
 		"case found > 0:", "case false:", "./internal/owner", "TestLostAcknowledgement",
 	},
+	{
+		"a journal begins with its first entry", "internal/tree/tree.go",
+		"if t.epoch > 0 || f.Kind == Snapshot ||", "if true ||", ".", "TestJournalWithoutItsFirstEntryIsRefused",
+	},
+	{
+		"the first owner is the first", "internal/tree/tree.go",
+		"f.Kind == Opened && f.Num == 1 {", "f.Kind == Opened {", ".", "TestJournalWithoutItsFirstEntryIsRefused",
+	},
 }
 
 // TestMutants breaks the code in a copy, once for each mutant, and expects the test that the mutant

@@ -63,8 +63,7 @@ func SalvageFile(fsys disk.FS, name string) (s Salvage, err error) {
 	heads := scan{name: name, f: f, size: size}
 	start := int64(headLen)
 	if heads.id, err = heads.readID(); err != nil {
-		var corrupt *CorruptError
-		if !errors.As(err, &corrupt) {
+		if _, ok := errors.AsType[*CorruptError](err); !ok {
 			return s, err
 		}
 		if heads.id, err = heads.guessID(); err != nil {

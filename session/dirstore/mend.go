@@ -76,10 +76,6 @@ type mender struct {
 // mend mends the file. If its first line is damaged, the file is the transcript of ref if mine is
 // set. A file of another transcript is left alone. The zero Ref stands for any transcript.
 func (m *mender) mend(ref session.Ref, mine bool) error {
-	size, err := m.f.f.Size()
-	if err != nil {
-		return err
-	}
 	id, head, err := readHead(m.f.f, m.f.path)
 	var corrupt *session.CorruptError
 	switch {
@@ -87,7 +83,7 @@ func (m *mender) mend(ref session.Ref, mine bool) error {
 		if !mine {
 			return nil
 		}
-		if head, err = m.mendHead(ref, size); err != nil || head == 0 {
+		if head, err = m.mendHead(ref); err != nil || head == 0 {
 			return err
 		}
 	case err != nil:
@@ -101,7 +97,7 @@ func (m *mender) mend(ref session.Ref, mine bool) error {
 
 // mendHead writes the first line again and returns its length. It returns 0 and sets useless if the
 // rest of the file does not fit behind it.
-func (m *mender) mendHead(ref session.Ref, size int64) (int64, error) {
+func (m *mender) mendHead(ref session.Ref) (int64, error) {
 	if ref.Key.IsZero() {
 		m.useless = true
 		return 0, nil

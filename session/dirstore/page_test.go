@@ -39,7 +39,7 @@ func TestPageNamesEveryErrorOfOpening(t *testing.T) {
 			_, other := notOfOpening[name]
 			named := strings.Contains(string(page), "`"+name+"`") ||
 				strings.Contains(string(page), "`*"+name+"`")
-			assert.True(t, named != other,
+			assert.NotEqual(t, other, named,
 				"%s: name it on the page, or here as one that opening does not return", name)
 			found++
 		}

@@ -45,8 +45,9 @@ type RepairedFile struct {
 // during the repair, another call completes it.
 //
 // The error is a *[LockedError] if a Store has the directory open, fs.ErrNotExist if there is no
-// Store in the directory, [session.ErrFormat] if a newer version has written the log, the error of
-// ctx, or one of the system. The Repaired beside an error says what was done until then.
+// Store in the directory, [session.ErrFormat] if a newer version has written the log or another
+// file, the error of ctx, or one of the system. A file of a newer version other than the log keeps
+// no other file from being repaired. The Repaired beside an error says what was done until then.
 func Repair(ctx context.Context, dir string) (Repaired, error) {
 	fsys, abs, err := resolveDir(dir)
 	if err != nil {
@@ -135,6 +136,8 @@ func (r *repairer) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	idle, left := onlyCorrupt(idle)
+	transcripts, leftToo := onlyCorrupt(transcripts)
 	if err := r.journal(ctx, logs, idle); err != nil {
 		return err
 	}
@@ -146,7 +149,20 @@ func (r *repairer) all(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return errors.Join(left, leftToo)
+}
+
+// onlyCorrupt returns the files that are corrupt. The error is about the others, which a newer
+// version has written or the system cannot read. A repair leaves them alone.
+func onlyCorrupt(files []damagedFile) (corrupt []damagedFile, others error) {
+	for _, d := range files {
+		if errors.Is(d.err, session.ErrCorrupt) {
+			corrupt = append(corrupt, d)
+		} else {
+			others = errors.Join(others, d.err)
+		}
+	}
+	return corrupt, others
 }
 
 // journal repairs the log and the idle logs. It puts the idle logs aside last, when the new log has
@@ -205,7 +221,7 @@ func nonEmpty(s string) []string {
 // is not damaged but cannot be repaired.
 func sortLogs(
 	fsys disk.FS, dir string, damaged []damagedFile,
-) (mark []damagedFile, log error, err error) {
+) (mark []damagedFile, log, err error) {
 	name, _ := wal.VerifyMark(fsys, dir)
 	for _, d := range damaged {
 		switch {
@@ -226,9 +242,6 @@ func sortLogs(
 func (r *repairer) salvageIdle(x *salvage, damaged []damagedFile) (moved bool, err error) {
 	idle := newIdleLogs(r.fs, filepath.Join(r.dir, journalDir))
 	for _, d := range damaged {
-		if !errors.Is(d.err, session.ErrCorrupt) {
-			return moved, d.err
-		}
 		head, t, err := salvageIdle(&idle, d.path)
 		if err != nil {
 			return moved, err
@@ -257,9 +270,6 @@ func (r *repairer) putAside(d damagedFile) error {
 
 // transcript repairs one transcript.
 func (r *repairer) transcript(d damagedFile) error {
-	if !errors.Is(d.err, session.ErrCorrupt) {
-		return d.err
-	}
 	f, err := r.fs.OpenFile(d.path, os.O_RDWR)
 	if err != nil {
 		return err

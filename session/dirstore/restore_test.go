@@ -253,7 +253,7 @@ func TestRepairInProcess(t *testing.T) {
 	if dir == "" {
 		t.Skip("this is the process of another test")
 	}
-	fmt.Println("begins")
+	fmt.Fprintln(os.Stdout, "begins")
 	_, err := dirstore.Repair(t.Context(), dir)
 	require.NoError(t, err)
 }
