@@ -428,3 +428,37 @@ func TestTranscriptsThatMisbehave(t *testing.T) {
 		}
 	}
 }
+
+// R10: a journal that was repaired may have lost the first turn of a sub-agent, whose transcript
+// goes on. The turn begins again, and what it finds is fenced off.
+func TestFirstTurnFencesWhatIsThere(t *testing.T) {
+	store, notes := newNotebook()
+	store.Transcripts = &haunted{notebook: notes}
+	s := script{
+		"main":  {startStep("count"), say("On it."), say("It is 42.")},
+		"count": {say("42").After(time.Minute)},
+	}
+	agenttest.Run(t, agent.Config{Store: store}, s, func(h *harness) {
+		h.Post("How many files?")
+		time.Sleep(10 * time.Minute)
+		h.Replied("On it.", "It is 42.")
+		shown := notes.shown(t, h.Child("count").Key)
+		require.Equal(t, []string{"assistant: a forgotten turn", "note:"}, shown[:2])
+		require.Len(t, shown, 4)
+	})
+}
+
+// haunted is a notebook in which the transcript of each sub-agent has a line before its first turn.
+type haunted struct{ *notebook }
+
+func (x *haunted) Append(
+	ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+) (session.Pos, error) {
+	if ref.Key.IsSubagent() && after == 0 {
+		old := session.Message{Role: session.MessageAssistant, Text: "a forgotten turn"}
+		if _, err := x.notebook.Append(ctx, ref, 0, old); err != nil {
+			return 0, err
+		}
+	}
+	return x.notebook.Append(ctx, ref, after, m...)
+}

@@ -46,14 +46,17 @@ func beginRecord(
 	ctx context.Context, store session.Transcripts, log *slog.Logger, st *spawn.TurnInput,
 	fresh []Message,
 ) (r *turnRecord, messages []Message, err error) {
-	for range maxBeginAttempts {
+	for n := range maxBeginAttempts {
 		var written []Message
-		if r, messages, err = openRecord(ctx, store, log, st); err == nil {
+		if r, messages, err = openRecord(ctx, store, log, st, n == 0); err == nil {
 			written, err = r.write(ctx, true, fresh...)
 			messages = append(messages, written...)
 		}
-		// A store may return ErrCorrupt once for lines that were changed.
-		if !errors.Is(err, session.ErrConflict) && !errors.Is(err, session.ErrCorrupt) {
+		corrupt := errors.Is(err, session.ErrCorrupt)
+		if corrupt {
+			mend(ctx, store, log, session.Ref{Key: st.Session.Key, SessionID: st.SessionID})
+		}
+		if !corrupt && !errors.Is(err, session.ErrConflict) {
 			break
 		}
 	}
@@ -67,12 +70,17 @@ func beginRecord(
 // call waits for its result, and the loss is logged. Notes take the place of the lines, so that the
 // transcript reaches the position again: otherwise what follows, also what an interrupted turn
 // leaves, would count as committed.
+//
+// The transcript may also hold more than the journal knows, after an interrupted turn or after the
+// journal was repaired. Then a fence discards the rest. The first attempt does not read the
+// transcript of a new session.
 func openRecord(
 	ctx context.Context, store session.Transcripts, log *slog.Logger, st *spawn.TurnInput,
+	first bool,
 ) (*turnRecord, []Message, error) {
 	ref := session.Ref{Key: st.Session.Key, SessionID: st.SessionID}
 	r := &turnRecord{store: store, log: log, ref: ref}
-	if st.Run.ID != "" && st.N == 1 {
+	if first && st.Run.ID != "" && st.N == 1 {
 		return r, nil, nil // a new session
 	}
 	var lines []session.Line
@@ -152,9 +160,8 @@ func (r *turnRecord) fillGap(ctx context.Context, kept []session.Line, to sessio
 		after = kept[n-1].Pos
 	}
 	for r.end < to {
-		note := session.Fence(after, time.Now())
-		padding := strings.Repeat(" ", int(min(to-r.end, maxGapNote)))
-		note.Text = "Lines have been lost here." + padding
+		note := session.LostLines(after, time.Now())
+		note.Text += strings.Repeat(" ", int(min(to-r.end, maxGapNote)))
 		if err := r.append(ctx, note); err != nil {
 			return err
 		}

@@ -131,7 +131,7 @@ var mutants = []mutant{
 	},
 	{
 		"I5 rights are folded from the top", "internal/tree/rights.go",
-		"Effective(*t.Authority(r.Parent),", "Effective(r.Parent.Spec.Authority(),", "../agent", "TestPolicyOfTodayHoldsAlongTheLineage",
+		"\t\treturn rightsUnder(rules, t.Authority(r.Parent), r.Spec)\n", "\t\tof := r.Parent.Spec.Authority()\n\t\treturn rightsUnder(rules, &of, r.Spec)\n", "../agent", "TestPolicyOfTodayHoldsAlongTheLineage",
 	},
 	{
 		"I6 the first cause wins", "internal/tree/decide.go",
@@ -304,7 +304,7 @@ var mutants = []mutant{
 	},
 	{
 		"R6 nothing is decided before its questions are answered", "internal/tree/decide.go",
-		"if open := asker.missing(); open != nil {", "if open := asker.missing(); open != nil && false {", ".", "TestCallbacksOfASpawn",
+		"if open := asker.missing(); open != nil {\n\t\treturn", "if open := asker.missing(); open != nil && false {\n\t\treturn", ".", "TestCallbacksOfASpawn",
 	},
 	{
 		"R9 a journal that ends its goroutine has failed", "internal/owner/owner.go",
@@ -330,6 +330,14 @@ var mutants = []mutant{
 	{
 		"a batch whose acknowledgement was lost is found", "internal/owner/journal.go",
 		"case found > 0:", "case false:", "./internal/owner", "TestLostAcknowledgement",
+	},
+	{
+		"a journal begins with its first entry", "internal/tree/tree.go",
+		"if t.epoch > 0 || f.Kind == Snapshot ||", "if true ||", ".", "TestJournalWithoutItsFirstEntryIsRefused",
+	},
+	{
+		"the first owner is the first", "internal/tree/tree.go",
+		"f.Kind == Opened && f.Num == 1 {", "f.Kind == Opened {", ".", "TestJournalWithoutItsFirstEntryIsRefused",
 	},
 }
 

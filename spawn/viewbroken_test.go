@@ -252,8 +252,12 @@ func TestJournalWithoutItsFirstEntryIsRefused(t *testing.T) {
 		}
 		require.NoError(t, spawntest.Audit(entriesOf(list)))
 		require.Greater(t, len(list), 3)
-		for from := 1; from < len(list); from++ {
+		for n := 2; n < 2*len(list); n++ {
+			from := n / 2
 			rest := list[from:]
+			if n%2 == 0 {
+				rest = rest[:1]
+			}
 			_, bad := viewEntries(t, "without its first entry", rest)
 			require.NotNil(t, bad, from)
 			require.ErrorIs(t, bad, session.ErrCorrupt)
