@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
@@ -18,6 +19,10 @@ func LiftLimits(s *Supervisor) {
 	s.cfg.Rules.Subagents.MaxChildren = 1 << 30
 	s.cfg.Rules.Subagents.MaxSpawnDepth = 5
 }
+
+// SetClock has the Supervisor go by another wall clock. It must be called before anything is asked
+// of the Supervisor.
+func (s *Supervisor) SetClock(now func() time.Time) { s.now = now }
 
 // SlotsUsed returns how many slots of the lane are taken.
 func (s *Supervisor) SlotsUsed() int { return s.lane.Used() }

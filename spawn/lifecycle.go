@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -73,21 +74,36 @@ func (s *Supervisor) logSweep(ctx context.Context) {
 }
 
 // sweep opens the trees that are due before the next sweep, and unloads idle trees.
+//
+// A tree that is due at a time in the future waits for the archive of a run. If that is later than
+// any archive can be, the clock was ahead when the time was set, and the tree is opened, which sets
+// the time right. So the first sweep, and one after the clock was set back, looks at every tree
+// that waits for a time.
 func (s *Supervisor) sweep(ctx context.Context) error {
 	for _, sh := range s.allShells() {
 		sh.owner.Unload(unloadAfter)
 	}
-	due := session.RootQuery{DueBefore: time.Now().Add(sweepEvery)}
-	for head, err := range s.cfg.Store.Journal.Roots(ctx, due) {
+	now := s.now().Round(0) // the wall clock alone
+	soon := now.Add(sweepEvery)
+	latest := soon.Add(max(0, s.cfg.Rules.ArchiveAfter()))
+	query := session.RootQuery{DueBefore: soon}
+	if s.lastSweep.IsZero() || now.Before(s.lastSweep) {
+		query.DueBefore = endOfTime
+	}
+	s.lastSweep = now
+	for head, err := range s.cfg.Store.Journal.Roots(ctx, query) {
 		if err != nil {
 			return err
 		}
-		if isTree(head.Root) {
+		if isTree(head.Root) && (head.Due.Before(soon) || head.Due.After(latest)) {
 			s.shellOf(head.Root).owner.Tick()
 		}
 	}
 	return nil
 }
+
+// endOfTime is after the Due of every tree that waits for a time.
+var endOfTime = time.Unix(0, math.MaxInt64)
 
 // logHealth logs what the store reports as wrong with itself, unless that is the text known, and
 // returns it: "" for a healthy store.

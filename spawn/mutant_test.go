@@ -48,8 +48,33 @@ var mutants = []mutant{
 		"\t\tt.touch(r)\n\t\tr.asked, r.slot", "\t\tr.asked, r.slot", "./internal/tree", "TestHistories",
 	},
 	{
-		"I2 a tree with a retry under way is due", "internal/tree/outbox.go",
-		"if e.Tries == 0 || e.inFlight {", "if e.Tries == 0 {", "./internal/tree", "TestScenarios/outbox_due",
+		"I2 a tree with a delivery that is not blocked is due", "internal/tree/tree.go",
+		"if t.UnderWay() || t.outbox.pending > 0 {", "if t.UnderWay() {", "./internal/tree", "TestScenarios/outbox_due",
+	},
+	{
+		"R3 work in hand is due at an instant in the past", "internal/tree/tree.go",
+		"\t\treturn DueNow\n", "\t\treturn time.Unix(0, t.now)\n", ".", "TestClockWasOffBeforeARestart/a_message",
+	},
+	{
+		"R3 what waits is set right when the clock was ahead", "internal/tree/clock.go",
+		"\tif by > clockSlack || far {\n", "\tif false {\n", "./internal/tree", "TestScenarios/clock",
+	},
+	{
+		"R3 what waits is set right when the clock goes back", "internal/tree/clock.go",
+		"\tif by := t.lastFact - now; by > clockSlack {\n", "\tif by := t.lastFact - now; by > clockSlack && false {\n",
+		".", "TestClockJumpsInALivingProcess",
+	},
+	{
+		"R3 the first sweep looks at every tree that waits for a time", "lifecycle.go",
+		"if s.lastSweep.IsZero() || now.Before(s.lastSweep) {", "if false {", ".", "TestClockWasOffBeforeARestart/a_run_to_be_archived",
+	},
+	{
+		"R3 times of two facts are not compared", "internal/tree/join.go",
+		"c.endedIn > r.startedIn", "c.Ended > r.Open.Started", ".", "TestClockJumpsInALivingProcess/a_silent_end",
+	},
+	{
+		"a run that has asked for a slot may run out of time", "internal/tree/settle.go",
+		"\t\tt.armTimer(r) // it may run out of time before it has a slot\n", "", "./internal/tree", "TestScenarios/timeout_queued",
 	},
 	{
 		"I3 a failure ends a wait too", "internal/tree/join.go",

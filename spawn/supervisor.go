@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
@@ -29,9 +30,12 @@ type Supervisor struct {
 	cancel  context.CancelCauseFunc
 	workers workers
 	ids     *idSource
-	closed  chan struct{} // closed at the end of Shutdown: no call is answered after that
+	now     func() time.Time // the wall clock, which may be set back and forward
+	closed  chan struct{}    // closed at the end of Shutdown: no call is answered after that
 	// journalDead has room for one error: why the journal takes nothing any more. Run returns it.
 	journalDead chan error
+
+	lastSweep time.Time // by the wall clock; only the goroutine of Run touches it
 
 	state atomic.Int32 // stateIdle, stateRunning or stateStopping
 
@@ -65,7 +69,7 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 	s := &Supervisor{
 		cfg: cfg, log: cfg.Logger, lane: owner.NewLane(cfg.Rules.MaxConcurrent()),
 		ids: newIDSource(), closed: make(chan struct{}), journalDead: make(chan error, 1),
-		shells: make(map[session.Key]*treeShell),
+		shells: make(map[session.Key]*treeShell), now: time.Now,
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -73,6 +77,7 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 	s.detachedCtx = context.WithoutCancel(ctx)
 	s.workCtx, s.cancel = context.WithCancelCause(s.detachedCtx)
 	s.ownerConfig = owner.Config{
+		Now:     func() time.Time { return s.now() },
 		Journal: cfg.Store.Journal, Lane: s.lane, Writer: session.NewID(),
 		Rand: s.ids.rand, NewID: s.ids.newID,
 		Go:     func(f func()) bool { return s.workers.start(taskFunc(f)) },

@@ -241,6 +241,9 @@ func (a *auditor) fact(f *tree.Fact) {
 	case tree.Delivered, tree.Deferred, tree.Blocked, tree.Revived, tree.Dismissed, tree.Redirected:
 		a.parcel(f)
 		return
+	case tree.ClockSetBack:
+		a.clockSetBack(f)
+		return
 	default: // the others happened to one session
 	}
 	r := a.runs[f.Run]
@@ -298,6 +301,16 @@ func (a *auditor) opened(f *tree.Fact) {
 			state:    tree.Waiting,
 			children: make(map[session.Key]*run),
 		}
+	}
+}
+
+// clockSetBack has what was to come begin anew. Of that the auditor looks at spawn keys alone.
+func (a *auditor) clockSetBack(f *tree.Fact) {
+	if a.root == nil {
+		a.fail(nil, "clock", "it is set back before the tree was opened")
+	}
+	for _, r := range a.keys {
+		r.archived = min(r.archived, f.At)
 	}
 }
 

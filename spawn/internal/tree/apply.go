@@ -24,6 +24,7 @@ func (e *CorruptError) Error() string {
 // usable after that.
 func (t *Tree) Apply(f *Fact) error {
 	t.sinceSnapshot++
+	t.lastFact = f.At
 	switch f.Kind {
 	case Opened:
 		return t.applyOpened(f)
@@ -33,6 +34,9 @@ func (t *Tree) Apply(f *Fact) error {
 		return t.applySnapshot(f)
 	case Delivered, Deferred, Blocked, Revived, Dismissed, Redirected:
 		return t.applyOutbox(f)
+	case ClockSetBack:
+		t.applyClockSetBack(f)
+		return nil
 	default: // the other facts happened to one session
 	}
 	r := t.find(f.Run)
@@ -142,6 +146,7 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	r.open = OpenTurn{N: f.N, First: first, Through: f.Ord, Reserve: f.Budget, Started: f.At}
 	r.Open = &r.open
 	r.TurnCancelled, r.asked, r.cancelled = false, false, false
+	r.startedIn = t.batches
 	t.turns++
 	addCharge(r, f.Budget)
 	t.applyRoute(r, f.Ord)
@@ -348,6 +353,7 @@ func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
 	}
 	p := r.Parent
 	r.Ended, r.Nonce, r.Join, r.Grace = f.At, f.Num, nil, 0
+	r.endedIn = t.batches
 	p.live--
 	t.live--
 	r.Siblings = uint32(p.live)

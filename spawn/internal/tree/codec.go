@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -92,15 +93,28 @@ func (w *wireFact) fact() *Fact {
 	return f
 }
 
-// version returns the version that f is written as: 1, or 2 if f has a kind, a flag or a member that
-// version 1 lacks, its image included. A fact that means what it meant in version 1 is the same bytes as there.
+// version returns the version that f is written as: 1, or 2 if f has a kind, a flag or a member
+// that version 1 lacks, its image included. A fact that means what it meant in version 1 is the
+// same bytes as there.
 //
 // TestVersionOfMembers fails for a member that is missing here.
 func (f *Fact) version() int {
-	if f.Kind > Snapshot || f.Flags > flagsOfVersion1 {
+	if f.Kind > Snapshot || f.Flags > flagsOfVersion1 || f.Join.beyondVersion1() ||
+		f.Image.beyondVersion1() {
 		return 2
 	}
 	return 1
+}
+
+// The following functions report whether a value has a member that version 1 lacks. They take nil
+// for a value that has none.
+
+func (j *Join) beyondVersion1() bool { return j != nil && j.Within != 0 }
+
+func (m *Image) beyondVersion1() bool {
+	return m != nil && slices.ContainsFunc(m.Runs, func(s RunState) bool {
+		return s.ArchiveFrom != 0 || s.Join.beyondVersion1()
+	})
 }
 
 // check refuses a fact that lacks what its kind must have, or has a number out of range.

@@ -32,22 +32,26 @@ func (e *InputError) Error() string { return fmt.Sprintf("spawn: %s: %s", e.Fiel
 
 // Grant decides a Granted command without allocating one.
 func (t *Tree) Grant(run session.Key, now int64) error {
-	t.now = now
+	t.setNow(now)
 	_, err := t.decideGranted(Granted{Run: run})
 	t.settle()
 	return err
 }
 
 // Decide decides one command at the time now, in Unix nanoseconds. It first checks the command and
-// changes nothing if it refuses, except that it records the answer of a turn that was cut before
-// and what a turn used beyond its reservation. Then it emits the facts that follow, each of which
-// is applied at once. Last it settles every run that was touched. Take returns the facts and
-// effects.
+// changes nothing if it refuses, except that it records the answer of a turn that was cut before,
+// what a turn used beyond its reservation, and that the clock has gone back. Then it emits the
+// facts that follow, each of which is applied at once. Last it settles every run that was touched.
+// Take returns the facts and effects.
 //
 // The same tree, command and time give the same facts and effects. Decide returns an *InputError, a
 // *policy.Refusal, or an error that is one of those above.
 func (t *Tree) Decide(c Command, now int64) (Reply, error) {
-	t.now = now
+	if _, open := c.(*Open); open {
+		t.now = now // what the time of the last fact means is decided after the takeover
+	} else {
+		t.setNow(now)
+	}
 	reply, err := t.decide(c)
 	t.settle()
 	return reply, err
@@ -104,7 +108,9 @@ func (t *Tree) decide(c Command) (Reply, error) {
 // Completions move to the inbox if the present configuration has the top-level session run here.
 func (t *Tree) decideOpen(c *Open) (Reply, error) {
 	t.rand = c.Rand
+	last := t.lastFact
 	t.emit(opened(t.now, t.epoch+1, c.Writer, c.SessionID))
+	t.setBackSince(last)
 	t.root.walk(true, func(r *Run) {
 		t.touch(r)
 		r.asked, r.slot, r.cancelled, r.cascaded, r.archiving = false, false, false, false, false
@@ -305,6 +311,7 @@ func (t *Tree) decideGranted(c Granted) (Reply, error) {
 	r.asked = false
 	t.touch(r)
 	if !r.wantsTurn(t.now) || !r.IsRoot() && t.turnForbiddenBy(r) != "" {
+		t.armTimer(r)
 		t.addEffect(EffectFreeSlot, r, 0)
 		return Reply{}, nil
 	}

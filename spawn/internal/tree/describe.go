@@ -65,6 +65,9 @@ func (f *Fact) String() string {
 			l.add("%d sessions", len(m.Runs))
 			l.add("%d entries in the outbox", len(m.Outbox))
 		}
+	case ClockSetBack:
+		l.add("the clock was set back")
+		l.addIf(f.Num > 0, "by %s", time.Duration(f.Num))
 	default:
 		l.add("%v", f.Kind)
 	}

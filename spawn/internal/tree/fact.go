@@ -30,13 +30,17 @@ const (
 	Late                          // the answer of a turn that was cut before
 	Reserved                      // the turn under way may use more of the budget
 	Snapshot                      // the whole state; the facts before it may be removed
+
+	// The kinds from here on are of version 2.
+
+	ClockSetBack // the clock is behind the last fact; what waits for a time waits anew
 	kinds
 )
 
 var kindNames = [kinds]string{
 	"none", "opened", "admitted", "posted", "turn_started", "taken", "turn_ended", "halted",
 	"stop_requested", "run_ended", "recovered", "delivered", "deferred", "blocked", "revived",
-	"dismissed", "redirected", "archived", "late", "reserved", "snapshot",
+	"dismissed", "redirected", "archived", "late", "reserved", "snapshot", "clock_set_back",
 }
 
 func (k Kind) String() string {
@@ -139,6 +143,8 @@ const (
 //	               N: the turn under way
 //	               Budget: what is reserved in addition
 //	Snapshot       Image: the whole state
+//	ClockSetBack   Num: by how much at least, in nanoseconds; 0 if that is not known
+//	               Until: when a cancelled turn is cut at the latest
 type Fact struct {
 	Kind   Kind
 	State  State
@@ -228,6 +234,10 @@ func late(at int64, r *Run, n uint32, text Text) Fact {
 
 func reserved(at int64, r *Run, by Budget) Fact {
 	return Fact{Kind: Reserved, At: at, Run: r.Key(), N: r.Turns, Budget: by}
+}
+
+func clockSetBack(at, by, grace int64) Fact {
+	return Fact{Kind: ClockSetBack, At: at, Num: uint64(by), Until: grace}
 }
 
 func snapshot(at int64) Fact { return Fact{Kind: Snapshot, At: at} }

@@ -153,6 +153,7 @@ type RunState struct {
 	Deadline      int64          `json:"deadline,omitempty"`
 	Grace         int64          `json:"grace,omitempty"` // when the turn is cut
 	Ended         int64          `json:"ended,omitempty"`
+	ArchiveFrom   int64          `json:"archiveFrom,omitempty"` // see setBack; 0: from Ended
 	Nonce         uint64         `json:"nonce,omitempty"`
 	Siblings      uint32         `json:"siblings,omitempty"` // alive when it ended
 	Spawned       uint32         `json:"spawned,omitempty"`  // children so far
@@ -202,6 +203,11 @@ type Run struct {
 	nComp    int  // unread completions
 	nControl int  // unread steers
 	held     bool // its completion waits in an inbox or in the outbox
+
+	// startedIn is the batch in which the last turn started, and endedIn the one in which the run
+	// ended, as Tree.batches counts them. They are of use while a turn is under way, and so are not
+	// kept: a new owner ends the turn.
+	startedIn, endedIn uint64
 
 	// What follows is volatile: what the present owner has already asked for.
 

@@ -140,10 +140,10 @@ func (w words) duration(name string) time.Duration {
 }
 
 // run runs one command and returns what it led to. A command may begin with a time to wait, such as
-// +5s.
+// +5s, or with one by which the clock is set back, such as -5s.
 func (s *scene) run(text string) string {
-	if wait, rest, ok := strings.Cut(text, " "); ok && strings.HasPrefix(wait, "+") {
-		d, err := time.ParseDuration(wait[1:])
+	if wait, rest, ok := strings.Cut(text, " "); ok && strings.ContainsAny(wait[:1], "+-") {
+		d, err := time.ParseDuration(wait)
 		if err != nil {
 			return "error: " + err.Error() + "\n"
 		}
@@ -291,7 +291,7 @@ func (s *scene) done(r session.Key, w words) Command {
 			}
 		}
 		if d := w.duration("within"); d > 0 {
-			c.Yield.Until = s.now + int64(d)
+			c.Yield.Within = int64(d)
 		}
 	}
 	return c

@@ -68,6 +68,7 @@ func (t *Tree) askSlot(r *Run) {
 	if !r.asked {
 		r.asked = true
 		t.addEffect(EffectAskSlot, r, 0)
+		t.armTimer(r) // it may run out of time before it has a slot
 	}
 }
 

@@ -51,7 +51,10 @@ type Tree struct {
 	archiving      int // runs that the Executor is archiving
 	archiveRetries map[*Run]archiveRetry
 
-	sinceSnapshot int // facts since the last snapshot
+	sinceSnapshot int   // facts since the last snapshot
+	lastFact      int64 // the time of the last fact
+
+	batches uint64 // calls of Take so far
 
 	// What follows belongs to the batch that is being decided.
 
@@ -143,17 +146,23 @@ func (t *Tree) Idle() bool {
 // Archiving reports whether the Executor is archiving a run.
 func (t *Tree) Archiving() bool { return t.archiving > 0 }
 
-// Due returns when the tree next needs an owner. That is now if something is under way, a delivery
-// or an archive included, and else when its next timer fires. The zero time means never.
+// Due returns when the tree next needs an owner. That is [DueNow] if something is in hand: a turn,
+// a run, a delivery that is not blocked, an archive under way. Else it is when the next timer
+// fires, which is that of an archive. The zero time means never.
 func (t *Tree) Due() time.Time {
-	if t.live > 0 || t.turns > 0 || t.outbox.ready > 0 || t.archiving > 0 ||
-		t.root.wantsTurn(t.now) || t.root.Cause != NoCause {
-		return time.Unix(0, t.now).UTC()
+	if t.UnderWay() || t.outbox.pending > 0 {
+		return DueNow
 	}
 	if at := t.NextWake(); at > 0 {
 		return time.Unix(0, at).UTC()
 	}
 	return time.Time{}
+}
+
+// UnderWay reports whether anything but a delivery is in hand.
+func (t *Tree) UnderWay() bool {
+	return t.live > 0 || t.turns > 0 || t.archiving > 0 || t.root.wantsTurn(t.now) ||
+		t.root.Cause != NoCause
 }
 
 // touch marks a run, which may be nil, to be settled.
@@ -234,6 +243,7 @@ func (t *Tree) Bulky() bool {
 // Take returns what was decided since the last Take. The caller may keep the facts; the effects are
 // valid until the next Decide.
 func (t *Tree) Take() ([]Fact, []Effect) {
+	t.batches++
 	n := len(t.facts)
 	facts, effects := t.facts[:n:n], t.effects
 	if t.facts = t.facts[n:]; cap(t.facts) < slabSize/4 {
