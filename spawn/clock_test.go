@@ -79,13 +79,18 @@ func newClockWorld(t *testing.T) *clockWorld {
 	return w
 }
 
+// configOver returns the configuration of a process over a journal.
+func (w *clockWorld) configOver(j session.Journal) spawn.Config {
+	cfg := w.cfg
+	cfg.Store = &session.Store{Journal: j, Transcripts: w.store.Transcripts}
+	return cfg
+}
+
 // process runs a Supervisor with a clock. kill ends it as kill -9 does: nothing that it still does
 // is recorded.
 func (w *clockWorld) process(c *clock) (s *spawn.Supervisor, kill func()) {
 	j := spawntest.NewCrashJournal(w.log)
-	cfg := w.cfg
-	cfg.Store = &session.Store{Journal: j, Transcripts: w.store.Transcripts}
-	s, err := spawn.Open(w.t.Context(), cfg)
+	s, err := spawn.Open(w.t.Context(), w.configOver(j))
 	require.NoError(w.t, err)
 	s.SetClock(c.now)
 	ran := make(chan error, 1)

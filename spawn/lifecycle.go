@@ -125,7 +125,8 @@ func (s *Supervisor) logHealth(ctx context.Context, known string) string {
 //
 // No further turn starts, with one exception: a turn that was decided on and has been waiting for a
 // journal that fails. A turn that Shutdown cancels is interrupted: the next owner of the tree knows
-// it as such. Only the first call does the work. The others wait for it and return nil.
+// it as such, which does not count as one of the three attempts that a message has. Only the first
+// call does the work. The others wait for it and return nil.
 func (s *Supervisor) Shutdown(ctx context.Context) error {
 	if was := s.state.Swap(stateStopping); was >= stateStopping {
 		<-s.closed
@@ -140,11 +141,11 @@ func (s *Supervisor) Shutdown(ctx context.Context) error {
 	s.workers.close()
 	s.cancel(ErrShutdown)
 	for _, sh := range s.allShells() {
-		sh.cancelTurns(ErrShutdown)
+		sh.shutDownTurns()
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Grace)
 	defer cancel()
-	left := s.workers.wait(grace)
+	left := s.workers.finish(grace)
 	s.workers.stop(left == nil)
 	for _, sh := range s.allShells() {
 		sh.owner.StopTimer()

@@ -73,6 +73,26 @@ var mutants = []mutant{
 		"c.endedIn > r.startedIn", "c.Ended > r.Open.Started", ".", "TestClockJumpsInALivingProcess/a_silent_end",
 	},
 	{
+		"2.8 a turn that crashed is owed", "internal/tree/settle.go",
+		"\tcase r.Retry:\n", "\tcase false:\n", ".", "TestCrashedTurnWithoutInputsIsOwed",
+	},
+	{
+		"2.8 a message that kills the process is given up", "internal/tree/decide.go",
+		"len(r.Crashes) < maxAttempts-1 {", "true {", ".", "TestMessageThatKillsTheProcess",
+	},
+	{
+		"2.8 an input has three attempts of its own", "internal/tree/decide.go",
+		"f.Ord = r.Crashes[len(r.Crashes)-(maxAttempts-1)]", "f.Ord = r.Open.Through", "./internal/tree", "TestScenarios/crash_thrice",
+	},
+	{
+		"2.8 a shutdown is not an attempt", "internal/tree/apply.go",
+		"\tif !open.Shutdown {\n", "\tif true {\n", ".", "TestShutdownIsNotACrash",
+	},
+	{
+		"2.8 a shutdown says that it interrupts a turn", "treeshell.go",
+		"\t\t\tsh.owner.Send(rt.turn.gen, tree.ShutDown{})\n", "", ".", "TestShutdownIsNotACrash",
+	},
+	{
 		"a run that has asked for a slot may run out of time", "internal/tree/settle.go",
 		"\t\tt.armTimer(r) // it may run out of time before it has a slot\n", "", "./internal/tree", "TestScenarios/timeout_queued",
 	},
@@ -152,7 +172,7 @@ var mutants = []mutant{
 	},
 	{
 		"I9 an interrupted turn has used what it reserved", "internal/tree/apply.go",
-		"\t\tr.Retry = r.IsRoot()\n", "\t\tr.Retry = r.IsRoot()\n\t\taddCharge(r, Budget{}.sub(open.Reserve))\n", "./internal/tree", "TestScenarios/budget_crash",
+		"\t\tt.applyCrash(r, open, f)\n", "\t\tt.applyCrash(r, open, f)\n\t\taddCharge(r, Budget{}.sub(open.Reserve))\n", "./internal/tree", "TestScenarios/budget_crash",
 	},
 	{
 		"I9 what a call used beyond its reservation counts", "internal/tree/decide.go",

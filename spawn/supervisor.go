@@ -80,14 +80,15 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 		Now:     func() time.Time { return s.now() },
 		Journal: cfg.Store.Journal, Lane: s.lane, Writer: session.NewID(),
 		Rand: s.ids.rand, NewID: s.ids.newID,
-		Go:     func(f func()) bool { return s.workers.start(taskFunc(f)) },
+		Go:     func(f func()) bool { return s.workers.startLast(taskFunc(f)) },
 		Active: s.active, Awake: s.awake, Fatal: s.fatal, Closed: s.closed,
 		Context: func() context.Context { return s.detachedCtx },
 		Options: &tree.Options{
 			Rules: &s.cfg.Rules, ValidModel: cfg.ValidModel,
 			CallerRun: cfg.CallerRun, Replies: cfg.Replies, Grace: cfg.Grace,
 			ArchiveAfter: cfg.Rules.ArchiveAfter(), MaxDepth: cfg.Rules.MaxSpawnDepth(),
-			Chunk: chunk, Model: cfg.Model, Thinking: cfg.Thinking, Tools: cfg.Tools,
+			Apology: tree.Text(cfg.Apology),
+			Chunk:   chunk, Model: cfg.Model, Thinking: cfg.Thinking, Tools: cfg.Tools,
 		},
 	}
 	return s, nil

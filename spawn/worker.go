@@ -22,7 +22,8 @@ type workers struct {
 	mu         sync.Mutex
 	idle       []chan task   // of the goroutines that wait for a task
 	keeping    bool          // goroutines without a task wait for one
-	shut       bool          // no further task starts
+	shut       bool          // only tasks of startLast start
+	ended      bool          // no further task starts
 	busy       int           // tasks under way
 	goroutines int           // busy and idle ones
 	quiet      chan struct{} // closed when busy falls to 0; nil until a caller waits
@@ -37,9 +38,15 @@ func (w *workers) setKeeping(on bool) {
 }
 
 // start has a goroutine do a task. It returns false, and does nothing, after close.
-func (w *workers) start(t task) bool {
+func (w *workers) start(t task) bool { return w.startUnless(&w.shut, t) }
+
+// startLast is start for a task that may begin until the end: an owner records what turns that are
+// being cancelled come to.
+func (w *workers) startLast(t task) bool { return w.startUnless(&w.ended, t) }
+
+func (w *workers) startUnless(refuse *bool, t task) bool {
 	w.mu.Lock()
-	if w.shut {
+	if *refuse {
 		w.mu.Unlock()
 		return false
 	}
@@ -127,7 +134,20 @@ func (w *workers) wait(ctx context.Context) error {
 	}
 }
 
-// close refuses further tasks.
+// finish is wait, and from its end on no task starts.
+func (w *workers) finish(ctx context.Context) error {
+	for {
+		err := w.wait(ctx)
+		w.mu.Lock()
+		if w.ended = err != nil || w.busy == 0; w.ended {
+			w.mu.Unlock()
+			return err
+		}
+		w.mu.Unlock()
+	}
+}
+
+// close refuses further tasks, except those of startLast.
 func (w *workers) close() {
 	w.mu.Lock()
 	w.shut = true

@@ -143,6 +143,7 @@ type run struct {
 	consumed uint32
 	inbox    []input
 	turn     *turn
+	crashes  int // of turns in a row, shutdowns not counted
 	charged  tree.Budget
 	archived int64
 	where    place // of its completion
@@ -158,6 +159,7 @@ type input struct {
 type turn struct {
 	n, through uint32
 	reserve    tree.Budget
+	shutdown   bool
 }
 
 // parcel is an entry of the outbox.
@@ -259,7 +261,7 @@ func (a *auditor) fact(f *tree.Fact) {
 		a.posted(r, f)
 	case tree.TurnStarted:
 		a.turnStarted(r, f)
-	case tree.Taken, tree.TurnEnded, tree.TurnCancelled, tree.Reserved:
+	case tree.Taken, tree.TurnEnded, tree.TurnCancelled, tree.Reserved, tree.ShuttingDown:
 		a.inTurn(r, f)
 	case tree.StopRequested:
 		a.stopRequested(r, f)

@@ -110,9 +110,10 @@ func (a *auditor) begin(m *tree.Image) {
 			next:     s.NextOrd,
 			consumed: s.Consumed,
 			charged:  s.Charged,
+			crashes:  len(s.Crashes),
 		}
 		if s.Open != nil {
-			r.turn = &turn{s.Open.N, s.Open.Through, s.Open.Reserve}
+			r.turn = &turn{s.Open.N, s.Open.Through, s.Open.Reserve, s.Open.Shutdown}
 			a.open[r] = a.epoch
 		}
 		if i == 0 {

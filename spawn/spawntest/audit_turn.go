@@ -78,6 +78,8 @@ func (a *auditor) inTurn(r *run, f *tree.Fact) {
 		r.turn.reserve.Micros += f.Budget.Micros
 	case tree.TurnEnded:
 		a.turnEnded(r, f)
+	case tree.ShuttingDown:
+		r.turn.shutdown = true
 	default: // a cancelled turn changes nothing that is audited
 	}
 }
@@ -94,7 +96,14 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 	case f.Join != nil && r.cause != tree.NoCause:
 		a.fail(r, "first cause", "it begins to wait although it is to end")
 	}
+	if crashed && !r.turn.shutdown {
+		r.crashes++
+	}
+	if f.Flags&tree.FlagGivenUp != 0 {
+		a.givenUp(r, f)
+	}
 	if !crashed {
+		r.crashes = 0
 		a.consume(r, r.turn.through)
 		if !cut {
 			a.charge(r, r.turn.reserve, -1)
@@ -116,6 +125,19 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 	if r.state == tree.Running {
 		r.state = tree.Waiting
 	}
+}
+
+// givenUp takes inputs as consumed over which a turn has crashed three times.
+func (a *auditor) givenUp(r *run, f *tree.Fact) {
+	switch {
+	case f.Flags&tree.FlagCrashed == 0 || r.parent != nil:
+		a.fail(r, "attempts", "turn %d gives inputs up and did not crash, or is a run's", f.N)
+	case r.crashes < 3 || r.turn.shutdown:
+		a.fail(r, "attempts", "turn %d gives inputs up after %d crashes", f.N, r.crashes)
+	case f.Ord < r.consumed || f.Ord > r.turn.through:
+		a.fail(r, "attempts", "turn %d gives up inputs up to %d, from %d", f.N, f.Ord, r.consumed)
+	}
+	a.consume(r, f.Ord)
 }
 
 // consume takes the inputs up to an ordinal as read for good.
@@ -272,6 +294,7 @@ func (a *auditor) recovered(r *run) {
 		a.report.Missed++
 	}
 	r.inbox = rest
+	r.crashes = 0
 	r.cause, r.state = tree.NoCause, tree.Waiting
 }
 

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -49,7 +50,7 @@ func (t *Tree) Apply(f *Fact) error {
 		return t.applyPosted(r, f)
 	case TurnStarted:
 		return t.applyTurnStarted(r, f)
-	case Taken, TurnEnded, TurnCancelled, Reserved:
+	case Taken, TurnEnded, TurnCancelled, Reserved, ShuttingDown:
 		if r.Open == nil || r.Open.N != f.N {
 			return &CorruptError{f.Kind, f.Run, fmt.Sprintf("turn %d is not under way", f.N)}
 		}
@@ -217,6 +218,8 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 	case Reserved:
 		r.Open.Reserve = r.Open.Reserve.add(f.Budget)
 		addCharge(r, f.Budget)
+	case ShuttingDown:
+		r.Open.Shutdown = true
 	case TurnEnded:
 		return t.applyTurnEnded(r, f)
 	default: // Apply sends no others here
@@ -232,6 +235,7 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	t.turns--
 	r.Retry = false
 	if f.Flags&FlagCrashed == 0 {
+		r.Crashes = nil
 		t.dropInputs(r, open.Through)
 		r.Consumed = open.Through
 		used := Budget{Turns: 1}
@@ -243,7 +247,7 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 		}
 		addCharge(r, used.sub(open.Reserve))
 	} else {
-		r.Retry = r.IsRoot()
+		t.applyCrash(r, open, f)
 	}
 	r.recount()
 	t.applyAnswer(r, f)
@@ -258,6 +262,27 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	}
 	t.armTimer(r)
 	return nil
+}
+
+// applyCrash folds the crash of a turn. That of a run is not repeated. That of a top-level session
+// is, until inputs have had maxAttempts: then they are consumed. A turn that a shutdown interrupted
+// was not an attempt.
+func (t *Tree) applyCrash(r *Run, open *OpenTurn, f *Fact) {
+	if !r.IsRoot() {
+		return
+	}
+	r.Retry = true
+	if !open.Shutdown {
+		r.Crashes = append(slices.Clip(r.Crashes), open.Through)
+	}
+	if f.Flags&FlagGivenUp != 0 {
+		t.dropInputs(r, f.Ord)
+		r.Consumed = max(r.Consumed, f.Ord)
+		r.Crashes = slices.DeleteFunc(slices.Clone(r.Crashes), func(through uint32) bool {
+			return through <= f.Ord
+		})
+		r.Retry = open.Through > f.Ord
+	}
 }
 
 // applyAnswer folds what a turn returned: its usage, its answer, and a reply for the outbox.
@@ -418,6 +443,7 @@ func (t *Tree) holdCompletion(child session.Key) {
 // what was stopped; unread messages of people stay.
 func (t *Tree) applyRecovered(r *Run) {
 	r.State, r.Cause, r.Reason, r.Join, r.Grace = Waiting, NoCause, "", nil, 0
+	r.Retry, r.Crashes = false, nil
 	r.cascaded, r.cancelled = false, false
 	rest := r.Inbox[:0:0]
 	for i := range r.Inbox {

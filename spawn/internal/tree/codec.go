@@ -113,9 +113,12 @@ func (j *Join) beyondVersion1() bool { return j != nil && j.Within != 0 }
 
 func (m *Image) beyondVersion1() bool {
 	return m != nil && slices.ContainsFunc(m.Runs, func(s RunState) bool {
-		return s.ArchiveFrom != 0 || s.Join.beyondVersion1()
+		return s.ArchiveFrom != 0 || len(s.Crashes) > 0 || s.Join.beyondVersion1() ||
+			s.Open.beyondVersion1()
 	})
 }
+
+func (o *OpenTurn) beyondVersion1() bool { return o != nil && o.Shutdown }
 
 // check refuses a fact that lacks what its kind must have, or has a number out of range.
 func (f *Fact) check() error {

@@ -118,6 +118,9 @@ type ArchiveDone struct {
 // Tick says that time has passed.
 type Tick struct{ Rand uint64 }
 
+// ShutDown says that the owner ends in good order, and cancels the turns under way.
+type ShutDown struct{}
+
 // Compact replaces the journal by a snapshot.
 type Compact struct{}
 
@@ -137,6 +140,7 @@ func (Dismiss) command()     {}
 func (ArchiveDone) command() {}
 func (Tick) command()        {}
 func (Compact) command()     {}
+func (ShutDown) command()    {}
 
 // A Reply answers a command. Fields that a command does not answer are zero.
 type Reply struct {

@@ -92,6 +92,9 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		t.rand = c.Rand
 		t.tick()
 		return Reply{}, nil
+	case ShutDown:
+		t.decideShutDown()
+		return Reply{}, nil
 	case Compact:
 		t.emit(snapshot(t.now))
 		return Reply{}, nil
@@ -121,7 +124,11 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 		if r.IsRoot() && (r.TurnCancelled || r.Cause != NoCause) {
 			how = FlagCut // it was to end, so it is not repeated
 		}
-		t.emit(turnEnded(t.now, r, Interrupted, nil, how, 0, nil))
+		f := turnEnded(t.now, r, Interrupted, nil, how, 0, nil)
+		if how == FlagCrashed {
+			t.giveUp(r, &f)
+		}
+		t.emit(f)
 		if !r.IsRoot() && r.Cause == NoCause {
 			t.emit(stopRequested(t.now, r, Crashed, "the process that ran its turn is gone", 0, 0))
 		}
@@ -138,6 +145,32 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 		t.dueEntries = append(t.dueEntries, ord)
 	}
 	return Reply{Run: t.root}, nil
+}
+
+// maxAttempts is how often a turn of a top-level session may crash over an input. After that the
+// input is taken to be what crashes the process.
+const maxAttempts = 3
+
+// giveUp completes the crash f of the turn of r if it was the last attempt at some of the inputs.
+// These are consumed, and people are told.
+func (t *Tree) giveUp(r *Run, f *Fact) {
+	if !r.IsRoot() || r.Open.Shutdown || len(r.Crashes) < maxAttempts-1 {
+		return
+	}
+	f.Flags |= FlagGivenUp
+	f.Ord = r.Crashes[len(r.Crashes)-(maxAttempts-1)]
+	if t.opt.Replies && t.opt.Apology != "" {
+		f.Flags |= FlagReply
+		f.Answer, f.Route = &Result{Reply: t.opt.Apology}, r.Route
+	}
+}
+
+// decideShutDown notes that the turn under way of the top-level session may not come back, because
+// the owner shuts down. That of a run is not repeated either way.
+func (t *Tree) decideShutDown() {
+	if r := t.root; r.Open != nil && !r.Open.Shutdown {
+		t.emit(shuttingDown(t.now, r))
+	}
 }
 
 // decideSpawn admits a run, or finds the run of a key that is known.
@@ -452,7 +485,7 @@ func (t *Tree) decideStop(c *Stop) (Reply, error) {
 		return Reply{}, fmt.Errorf("%w: stopping %q", ErrNotFound, c.Run)
 	}
 	if r.State.Terminal() || r.Cause != NoCause || r.IsRoot() &&
-		r.Open == nil && r.live == 0 && r.nComp == 0 {
+		r.Open == nil && r.live == 0 && r.nComp == 0 && !r.Retry {
 		return Reply{Run: r}, nil
 	}
 	t.emit(stopRequested(t.now, r, Stopped, c.Reason, t.now+int64(t.opt.Grace), 0))

@@ -47,7 +47,7 @@ func newDriver(data []byte) *driver {
 	d.opt = Options{
 		Rules: &d.rules, CallerRun: b&2 != 0, Replies: b&4 != 0,
 		Grace: 10 * time.Second, ArchiveAfter: time.Hour,
-		Chunk: Budget{Tokens: 500},
+		Chunk: Budget{Tokens: 500}, Apology: "sorry",
 	}
 	if b&8 != 0 {
 		d.opt.ArchiveAfter = time.Minute
@@ -213,6 +213,14 @@ func (d *driver) crash(how byte) error {
 	}
 	if how&3 == 3 {
 		d.opt.CallerRun = !d.opt.CallerRun
+	}
+	if how&32 != 0 {
+		if err := d.do(ShutDown{}); err != nil {
+			return err
+		}
+		if t, err = d.log.fold(top, &d.opt); err != nil {
+			return err
+		}
 	}
 	d.tree = t
 	d.reset()

@@ -96,7 +96,7 @@ func newScene() *scene {
 	s.rules = policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 3}}
 	s.opt = Options{
 		Rules: &s.rules, Grace: 10 * time.Second, ArchiveAfter: time.Hour,
-		Chunk: Budget{Tokens: 1000},
+		Chunk: Budget{Tokens: 1000}, Apology: "sorry",
 	}
 	s.tree = New(top, &s.opt)
 	return s
@@ -235,6 +235,8 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		return ArchiveDone{Run: r, Failed: w.has("failed")}, nil
 	case "tick":
 		return Tick{}, nil
+	case "shutdown":
+		return ShutDown{}, nil
 	case "compact":
 		return Compact{}, nil
 	}

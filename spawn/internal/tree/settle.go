@@ -45,13 +45,15 @@ func (t *Tree) settleRun(r *Run) {
 	}
 }
 
-// wantsTurn reports whether r has inputs that start a turn. The task and messages of people always
-// do. A completion does unless r waits for a join that is not ready. A steer does only while r
-// waits for a join.
+// wantsTurn reports whether r has inputs that start a turn, or is owed one that crashed. The task
+// and messages of people always start one. A completion does unless r waits for a join that is not
+// ready. A steer does only while r waits for a join.
 func (r *Run) wantsTurn(now int64) bool {
 	switch {
 	case r.State.Terminal() || r.Cause != NoCause || r.Open != nil:
 		return false
+	case r.Retry:
+		return true
 	case r.Join != nil:
 		return r.nUser > 0 || r.nControl > 0 || r.Join.Ready(now)
 	}
