@@ -73,6 +73,10 @@ var mutants = []mutant{
 		"c.endedIn > r.startedIn", "c.Ended > r.Open.Started", ".", "TestClockJumpsInALivingProcess/a_silent_end",
 	},
 	{
+		"2.7 a wait for all fixes its members", "internal/tree/join.go",
+		"\t\t\t\tw.Keys = append(w.Keys, c.Key())\n", "", "./internal/tree", "TestScenarios/join_later",
+	},
+	{
 		"2.8 a turn that crashed is owed", "internal/tree/settle.go",
 		"\tcase r.Retry:\n", "\tcase false:\n", ".", "TestCrashedTurnWithoutInputsIsOwed",
 	},
@@ -107,7 +111,7 @@ var mutants = []mutant{
 	},
 	{
 		"I3 a silent end just before the wait begins counts too", "internal/tree/decide.go",
-		"w.Left > 0 || t.missedEnd(r, w)", "w.Left > 0", "./internal/tree", "TestScenarios/join_missed",
+		"w.Left > 0 || t.missedEnd(r, c.Yield)", "w.Left > 0", "./internal/tree", "TestScenarios/join_missed",
 	},
 	{
 		"I3 one that ended well without a word counts for a parent that waits for one", "internal/tree/join.go",

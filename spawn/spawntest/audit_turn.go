@@ -1,6 +1,8 @@
 package spawntest
 
 import (
+	"slices"
+
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
@@ -96,6 +98,9 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 	case f.Join != nil && r.cause != tree.NoCause:
 		a.fail(r, "first cause", "it begins to wait although it is to end")
 	}
+	if f.Join != nil {
+		a.join(r, f.Join)
+	}
 	if crashed && !r.turn.shutdown {
 		r.crashes++
 	}
@@ -124,6 +129,20 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 	delete(a.open, r)
 	if r.state == tree.Running {
 		r.state = tree.Waiting
+	}
+}
+
+// join checks that a session that begins to wait waits for as many children as are alive: of those
+// that the join names, or of all if it names none, as an earlier library wrote it.
+func (a *auditor) join(r *run, j *tree.Join) {
+	var alive uint32
+	for k, c := range r.children {
+		if !c.state.Terminal() && (len(j.Keys) == 0 || slices.Contains(j.Keys, k)) {
+			alive++
+		}
+	}
+	if alive != j.Left {
+		a.fail(r, "joins", "it waits for %d children, of which %d are alive", j.Left, alive)
 	}
 }
 

@@ -392,7 +392,7 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	}
 	var join *Join
 	if c.Yield != nil && r.Cause == NoCause && c.Failed == "" {
-		if w := c.Yield.start(r, t); w.Left > 0 || t.missedEnd(r, w) {
+		if w := c.Yield.start(r, t); w.Left > 0 || t.missedEnd(r, c.Yield) {
 			join = w
 		}
 	}

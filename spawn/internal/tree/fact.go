@@ -116,7 +116,7 @@ const (
 //	               Flags: FlagSilent, FlagSkip, FlagCut, FlagReply, FlagCrashed, FlagGivenUp
 //	               Ord: the last input that is given up; with FlagGivenUp only
 //	               Num: the position in the transcript; 0 leaves it where it is
-//	               Join: what the session waits for now; nil for nothing
+//	               Join: what the session waits for now, with the keys; nil for nothing
 //	               Route: where the reply goes; with FlagReply only, may be nil
 //	Halted         Run: the session
 //	               N: the turn under way

@@ -12,7 +12,10 @@ import (
 // time comes, whichever is first. It serves a session that yields as well as a caller that waits.
 // The zero value is ready.
 type Join struct {
-	Keys  []session.Key `json:"keys,omitempty"`  // the members, sorted; empty: every child
+	// Keys are the members, sorted. In a command, empty means every child that is alive when the
+	// join begins. In a fact it means that none was, or, if an earlier library wrote the fact, every
+	// child, also one that is spawned later.
+	Keys  []session.Key `json:"keys,omitempty"`
 	Need  uint32        `json:"need,omitempty"`  // this many must end well; 0: all must end
 	Until int64         `json:"until,omitempty"` // Unix nanoseconds; 0: no such time
 	// Within is the wait from its beginning to Until, in nanoseconds. A join of version 1 lacks it.
@@ -86,6 +89,13 @@ func (j *Join) start(r *Run, t *Tree) *Join {
 				return true
 			})
 		}
+		r.Children(func(c *Run) bool {
+			if !c.State.Terminal() {
+				w.Keys = append(w.Keys, c.Key())
+			}
+			return true
+		})
+		slices.SortFunc(w.Keys, compareKeys)
 		return w
 	}
 	for _, k := range w.Keys {
@@ -101,12 +111,13 @@ func (j *Join) start(r *Run, t *Tree) *Join {
 	return w
 }
 
-// missedEnd reports whether a member of j ended during the turn under way and its end was not told
-// to r. The turn may have ended for the sake of that member, so r must not wait: it makes no
+// missedEnd reports whether a child that r asks to wait for ended during the turn under way and its
+// end was not told to r. The turn may have ended for the sake of that member, so r must not wait: it makes no
 // difference whether a member ends just before or just after the turn.
-func (t *Tree) missedEnd(r *Run, j *Join) (missed bool) {
+func (t *Tree) missedEnd(r *Run, asked *Join) (missed bool) {
 	r.Newest(func(c *Run) bool {
-		missed = r.sawEnd(c) && j.contains(c.Key()) && !t.tellsRequester(c, c.State)
+		missed = r.sawEnd(c) && !t.tellsRequester(c, c.State) &&
+			(len(asked.Keys) == 0 || slices.Contains(asked.Keys, c.Key()))
 		return !missed
 	})
 	return missed
