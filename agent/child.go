@@ -21,7 +21,8 @@ type Task struct {
 	Text  string // verbatim in the first message
 	Label string // a short name for people
 	// Key makes the spawn idempotent: spawning twice with one Key, even after a restart, gives the
-	// same child.
+	// same child. Another Task with the same Key is a *[spawn.KeyConflictError], for seven days
+	// after the child has been archived; the type of the result is not compared.
 	Key      string
 	Agent    string // empty: the session's own
 	Model    string // empty: as the rules say, else the caller's
@@ -64,7 +65,7 @@ type Child[T any] struct {
 
 // Spawn starts a sub-agent of s and returns at once, when that is durable. T is string for the text
 // of the result; any other T is decoded from JSON, whose schema the Runner finds in Turn.Schema. A
-// rule that refuses gives a *policy.Refusal.
+// rule that refuses gives a *policy.Refusal, and the Key of another task a *spawn.KeyConflictError.
 func Spawn[T any](ctx context.Context, s *Session, t Task) (*Child[T], error) {
 	x := runExtra{Spec: t.Spec}
 	if !isText[T]() {
@@ -96,6 +97,13 @@ func (s *Session) spawn(ctx context.Context, t Task, x runExtra) (info RunInfo, 
 			Tools: t.Tools, Budget: t.Budget,
 			RequireSandbox: t.Sandbox, Strict: t.Strict,
 		},
+	}
+	if !reflect.ValueOf(t.Spec).IsZero() {
+		spec, err := json.Marshal(t.Spec)
+		if err != nil {
+			return info, fmt.Errorf("agent: comparing the context of a run: %w", err)
+		}
+		q.Variant = string(spec)
 	}
 	if !reflect.ValueOf(x).IsZero() {
 		if q.Extra, err = json.Marshal(x); err != nil {

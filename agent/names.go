@@ -111,6 +111,8 @@ var (
 	ErrNotFound = spawn.ErrNotFound
 	// ErrEnded says that a run has ended.
 	ErrEnded = spawn.ErrEnded
+	// ErrKeyConflict says that a Task.Key is that of another task; see [spawn.KeyConflictError].
+	ErrKeyConflict = spawn.ErrKeyConflict
 	// ErrTurnCancelled is the cause of the context of a turn that [Session.CancelTurn] ended.
 	ErrTurnCancelled = spawn.ErrTurnCancelled
 	// ErrStopped is the cause of the context of a turn whose run, or one above it, is being

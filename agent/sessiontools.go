@@ -3,6 +3,8 @@ package agent
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -247,10 +249,16 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		Timeout: q.Timeout,
 		Sandbox: q.RequireSandbox, Announce: true,
 	}
-	if c.ID != "" {
-		task.Key = h.token + "/" + c.ID
+	if place, _ := ctx.Value(placeKey{}).(string); c.ID != "" || place != "" {
+		task.Key = h.token + place + "/" + c.ID
 	}
 	info, err := h.session.spawn(ctx, task, runExtra{})
+	if errors.Is(err, ErrKeyConflict) {
+		// The provider uses its ids again, or a turn that is retried asks for something else.
+		sum := sha256.Sum256(c.Args)
+		task.Key += "/" + hex.EncodeToString(sum[:16])
+		info, err = h.session.spawn(ctx, task, runExtra{})
+	}
 	if refusal, ok := errors.AsType[*policy.Refusal](err); ok {
 		status := "forbidden"
 		if slices.Contains(malformedRules, refusal.Rule) {

@@ -70,6 +70,7 @@ type world struct {
 	keys     []session.Key                   // of runs that a caller was told of
 	parents  map[session.Key]session.Key     // of runs that had a turn
 	byKey    map[string]session.Key          // spawn keys
+	asked    map[string]int                  // requests with each spawn key: 1, 2, or 3 for both
 	holders  map[*spawn.TurnInput]slotHolder // turns of sub-agents that hold a slot
 	active   map[activeKey]int               // Runners under way
 	stopped  map[session.Key]bool            // for good
@@ -95,6 +96,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		durable:  map[string]bool{},
 		parents:  map[session.Key]session.Key{},
 		byKey:    map[string]session.Key{},
+		asked:    map[string]int{},
 		holders:  map[*spawn.TurnInput]slotHolder{},
 		active:   map[activeKey]int{},
 		stopped:  map[session.Key]bool{},
@@ -383,17 +385,26 @@ func (w *world) spawnFrom(
 	if w.roll(4, from, key, "tools") == 0 {
 		q.Policy.Tools = []string{"read", "sessions_spawn"} // and nothing else below it either
 	}
+	name, request := from.String()+" "+key, 1
+	if timeout {
+		request = 2
+	}
+	w.mu.Lock()
+	w.asked[name] |= request
+	w.mu.Unlock()
 	info, err := do(q)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if errors.Is(err, spawn.ErrKeyConflict) && w.asked[name] == 3 {
+		return session.Key{}, err
+	}
 	w.known(err)
 	if err != nil {
 		return session.Key{}, err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if !w.durable[fmt.Sprintf("%s %v", info.Key, tree.Admitted)] {
 		w.fail("%s was acknowledged and is not durable", info.Key)
 	}
-	name := from.String() + " " + key
 	if old, ok := w.byKey[name]; ok && old != info.Key && !w.years.Load() {
 		w.fail("spawn key %q of %s gave %s and then %s", key, from, old, info.Key)
 	}

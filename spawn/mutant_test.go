@@ -73,6 +73,18 @@ var mutants = []mutant{
 		"c.endedIn > r.startedIn", "c.Ended > r.Open.Started", ".", "TestClockJumpsInALivingProcess/a_silent_end",
 	},
 	{
+		"S3 another request under a key is refused", "internal/tree/digest.go",
+		`if ref.Digest == "" || ref.Digest == c.digest() {`, `if true {`, "../agent", "TestKeyOfAnotherRequest",
+	},
+	{
+		"S3 the digest outlives its run", "internal/tree/image.go",
+		"spawnRef{s.Run, s.ID, s.Digest, s.Until}", `spawnRef{s.Run, s.ID, "", s.Until}`, "./internal/tree", "TestScenarios/spawn_key_other",
+	},
+	{
+		"S3 the calls of each response are other calls", "../agent/model.go",
+		"\tcase step > 0:\n", "\tcase false:\n", "../agent", "TestToolCallIDsOfEachResponse",
+	},
+	{
 		"2.7 a wait for all fixes its members", "internal/tree/join.go",
 		"\t\t\t\tw.Keys = append(w.Keys, c.Key())\n", "", "./internal/tree", "TestScenarios/join_later",
 	},
@@ -225,11 +237,11 @@ var mutants = []mutant{
 	},
 	{
 		"I14 the same spawn key gives the same run", "internal/tree/decide.go",
-		`if c.Key != "" {`, `if c.Key == "-" {`, ".", "TestHistories$",
+		"\tif c.Key != \"\" {\n\t\tref, ok", "\tif c.Key == \"-\" {\n\t\tref, ok", ".", "TestHistories$",
 	},
 	{
 		"I14 a spawn key outlives its run", "internal/tree/apply.go",
-		"Until: f.At + int64(KeyWindow)}", "Until: f.At + 1}", "./internal/tree", "TestScenarios/spawn_key",
+		"ref.Until = sat.Add(f.At, int64(KeyWindow))", "ref.Until = sat.Add(f.At, 1)", "./internal/tree", "TestScenarios/spawn_key",
 	},
 	{
 		"I15 a refusal says how long to wait", "internal/tree/decide.go",

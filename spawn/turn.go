@@ -79,9 +79,10 @@ func (t *TurnInput) Spawn(ctx context.Context, q Request) (RunInfo, error) {
 }
 
 // Yield has the session wait after this turn: for the children named, or if none is for all that
-// are alive when the turn ends. A child that is spawned later does not count. It takes effect when the Runner returns. A session that waits holds no slot and calls no
-// model. A message wakes the session, and the wait goes on after the turn over that message. A
-// Yield with nothing to wait for has no effect. The last Yield of a turn counts.
+// are alive when the turn ends. A child that is spawned later does not count. It takes effect when
+// the Runner returns. A session that waits holds no slot and calls no model. A message wakes the
+// session, and the wait goes on after the turn over that message. A Yield with nothing to wait for
+// has no effect. The last Yield of a turn counts.
 func (t *TurnInput) Yield(opt JoinOptions, children ...session.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

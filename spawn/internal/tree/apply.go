@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -107,7 +108,7 @@ func (t *Tree) applyAdmitted(f *Fact) error {
 	t.live++
 	t.total++
 	if s.SpawnKey != "" {
-		t.spawned[spawnKey{s.Parent, s.SpawnKey}] = spawnRef{Run: s.Key, ID: s.ID}
+		t.spawned[spawnKey{s.Parent, s.SpawnKey}] = refOf(s)
 	}
 	t.touch(r)
 	return nil
@@ -126,7 +127,7 @@ func (t *Tree) applyPosted(r *Run, f *Fact) error {
 		r.recordSteer(f.From, f.At)
 	}
 	if f.ID != "" {
-		t.posts[postKey{f.Run, f.ID}] = f.At + int64(KeyWindow)
+		t.posts[postKey{f.Run, f.ID}] = sat.Add(f.At, int64(KeyWindow))
 	}
 	return nil
 }
@@ -475,7 +476,9 @@ func (t *Tree) applyArchived(r *Run, f *Fact) error {
 	}
 	if r.Spec.SpawnKey != "" {
 		k := spawnKey{r.Spec.Parent, r.Spec.SpawnKey}
-		t.spawned[k] = spawnRef{Run: r.Key(), ID: r.Spec.ID, Until: f.At + int64(KeyWindow)}
+		ref := refOf(r.Spec)
+		ref.Until = sat.Add(f.At, int64(KeyWindow))
+		t.spawned[k] = ref
 	}
 	t.touch(r.Parent)
 	t.armTimer(r.Parent)

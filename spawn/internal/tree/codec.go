@@ -99,8 +99,8 @@ func (w *wireFact) fact() *Fact {
 //
 // TestVersionOfMembers fails for a member that is missing here.
 func (f *Fact) version() int {
-	if f.Kind > Snapshot || f.Flags > flagsOfVersion1 || f.Join.beyondVersion1() ||
-		f.Image.beyondVersion1() {
+	if f.Kind > Snapshot || f.Flags > flagsOfVersion1 || f.Spec.beyondVersion1() ||
+		f.Join.beyondVersion1() || f.Image.beyondVersion1() {
 		return 2
 	}
 	return 1
@@ -111,10 +111,18 @@ func (f *Fact) version() int {
 
 func (j *Join) beyondVersion1() bool { return j != nil && j.Within != 0 }
 
+func (s *Spec) beyondVersion1() bool { return s != nil && s.Digest != "" }
+
 func (m *Image) beyondVersion1() bool {
-	return m != nil && slices.ContainsFunc(m.Runs, func(s RunState) bool {
-		return s.ArchiveFrom != 0 || len(s.Crashes) > 0 || s.Join.beyondVersion1() ||
-			s.Open.beyondVersion1()
+	if m == nil {
+		return false
+	}
+	if slices.ContainsFunc(m.Spawned, func(s Spawned) bool { return s.Digest != "" }) {
+		return true
+	}
+	return slices.ContainsFunc(m.Runs, func(s RunState) bool {
+		return s.ArchiveFrom != 0 || len(s.Crashes) > 0 || s.Spec.beyondVersion1() ||
+			s.Join.beyondVersion1() || s.Open.beyondVersion1()
 	})
 }
 

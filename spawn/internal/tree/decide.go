@@ -45,7 +45,7 @@ func (t *Tree) Grant(run session.Key, now int64) error {
 // Take returns the facts and effects.
 //
 // The same tree, command and time give the same facts and effects. Decide returns an *InputError, a
-// *policy.Refusal, or an error that is one of those above.
+// *policy.Refusal, a *KeyConflictError, or an error that is one of those above.
 func (t *Tree) Decide(c Command, now int64) (Reply, error) {
 	if _, open := c.(*Open); open {
 		t.now = now // what the time of the last fact means is decided after the takeover
@@ -193,6 +193,9 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	if c.Key != "" {
 		ref, ok := t.spawned[spawnKey{c.Parent, c.Key}]
 		if ok && (ref.Until == 0 || ref.Until > t.now) {
+			if err := c.conflict(ref); err != nil {
+				return Reply{}, err
+			}
 			return Reply{Run: t.find(ref.Run), Ref: ref.Run, ID: ref.ID, Existing: true}, nil
 		}
 	}
@@ -255,9 +258,14 @@ func (t *Tree) policyCaller(r *Run) policy.Caller {
 
 // newSpec returns the Spec of a child that policy has granted.
 func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *Spec {
+	digest := ""
+	if c.Key != "" {
+		digest = c.digest()
+	}
 	return &Spec{
 		ID: key.ID(), SessionID: c.SessionID, Key: key, Parent: c.Parent, SpawnKey: c.Key,
-		Task: c.Task, Label: c.Label,
+		Digest: digest,
+		Task:   c.Task, Label: c.Label,
 		Announce: c.Announce, Extra: c.Extra, Route: parent.Route, Created: t.now,
 		Grant: parent.sharedGrant(Grant{
 			Agent: key.Agent(), Role: g.Role, Depth: g.Depth, MaxDepth: t.opt.MaxDepth,

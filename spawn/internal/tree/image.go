@@ -27,6 +27,7 @@ type Spawned struct {
 	Key    string      `json:"key"`
 	Run    session.Key `json:"run"`
 	ID     string      `json:"id"`
+	Digest string      `json:"digest,omitempty"`
 	Until  int64       `json:"until"`
 }
 
@@ -68,7 +69,9 @@ func (t *Tree) Image() *Image {
 	})
 	for k, ref := range t.spawned {
 		if ref.Until > 0 {
-			m.Spawned = append(m.Spawned, Spawned{k.parent, k.key, ref.Run, ref.ID, ref.Until})
+			m.Spawned = append(m.Spawned, Spawned{
+				k.parent, k.key, ref.Run, ref.ID, ref.Digest, ref.Until,
+			})
 		}
 	}
 	slices.SortFunc(m.Spawned, func(a, b Spawned) int {
@@ -149,7 +152,7 @@ func (t *Tree) restore(f *Fact) error {
 		}
 	}
 	for _, s := range m.Spawned {
-		t.spawned[spawnKey{s.Parent, s.Key}] = spawnRef{s.Run, s.ID, s.Until}
+		t.spawned[spawnKey{s.Parent, s.Key}] = spawnRef{s.Run, s.ID, s.Digest, s.Until}
 	}
 	for _, s := range m.Posts {
 		t.posts[postKey{s.To, s.ID}] = s.Until
@@ -196,7 +199,7 @@ func (t *Tree) restoreRun(s RunState, top bool) error {
 		}
 		if s.Spec.SpawnKey != "" {
 			key := spawnKey{s.Spec.Parent, s.Spec.SpawnKey}
-			t.spawned[key] = spawnRef{Run: s.Spec.Key, ID: s.Spec.ID}
+			t.spawned[key] = refOf(s.Spec)
 		}
 	}
 	if s.Open != nil {

@@ -13,8 +13,8 @@ import (
 // The zero value is ready.
 type Join struct {
 	// Keys are the members, sorted. In a command, empty means every child that is alive when the
-	// join begins. In a fact it means that none was, or, if an earlier library wrote the fact, every
-	// child, also one that is spawned later.
+	// join begins. In a fact it means that none was, or, if an earlier library wrote the fact,
+	// every child, also one that is spawned later.
 	Keys  []session.Key `json:"keys,omitempty"`
 	Need  uint32        `json:"need,omitempty"`  // this many must end well; 0: all must end
 	Until int64         `json:"until,omitempty"` // Unix nanoseconds; 0: no such time
@@ -112,8 +112,8 @@ func (j *Join) start(r *Run, t *Tree) *Join {
 }
 
 // missedEnd reports whether a child that r asks to wait for ended during the turn under way and its
-// end was not told to r. The turn may have ended for the sake of that member, so r must not wait: it makes no
-// difference whether a member ends just before or just after the turn.
+// end was not told to r. The turn may have ended for the sake of that member, so r must not wait:
+// it makes no difference whether a member ends just before or just after the turn.
 func (t *Tree) missedEnd(r *Run, asked *Join) (missed bool) {
 	r.Newest(func(c *Run) bool {
 		missed = r.sawEnd(c) && !t.tellsRequester(c, c.State) &&

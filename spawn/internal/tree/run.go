@@ -14,6 +14,7 @@ type Spec struct {
 	Key       session.Key    `json:"key"`
 	Parent    session.Key    `json:"parent"`
 	SpawnKey  string         `json:"spawnKey,omitempty"`
+	Digest    string         `json:"digest,omitempty"` // of the request, if it has a SpawnKey
 	Task      Text           `json:"task"`
 	Label     string         `json:"label,omitempty"`
 	Announce  bool           `json:"announce,omitempty"`

@@ -87,13 +87,15 @@ type scene struct {
 	now     int64
 	opened  int
 	names   map[string]session.Key
-	replace []string // for a strings.Replacer
+	tasks   map[string]Text // of the first spawn with a key, which later ones repeat
+	replace []string        // for a strings.Replacer
 }
 
 func newScene() *scene {
 	s := &scene{names: map[string]session.Key{"top": top}, replace: []string{top.String(), "top"}}
 	s.now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
 	s.rules = policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 3}}
+	s.tasks = make(map[string]Text)
 	s.opt = Options{
 		Rules: &s.rules, Grace: 10 * time.Second, ArchiveAfter: time.Hour,
 		Chunk: Budget{Tokens: 1000}, Apology: "sorry",
@@ -255,6 +257,11 @@ func (s *scene) spawn(w words) Command {
 	}
 	if c.Task == "" {
 		c.Task = Text("task of " + name)
+		if key := parent.String() + " " + c.Key; c.Key != "" && s.tasks[key] != "" {
+			c.Task = s.tasks[key]
+		} else {
+			s.tasks[key] = c.Task
+		}
 	}
 	if w.has("blank") {
 		c.Task = " "

@@ -82,10 +82,14 @@ type postKey struct {
 
 // A spawnRef is the run that a spawn key made.
 type spawnRef struct {
-	Run   session.Key
-	ID    string
-	Until int64 // Unix nanoseconds; 0: while the run is in the tree
+	Run    session.Key
+	ID     string
+	Digest string // of the request; empty: an earlier library admitted the run
+	Until  int64  // Unix nanoseconds; 0: while the run is in the tree
 }
+
+// refOf returns the reference to a run in the tree.
+func refOf(s *Spec) spawnRef { return spawnRef{Run: s.Key, ID: s.ID, Digest: s.Digest} }
 
 // New returns an empty tree. Nothing can be decided about it before an Open command.
 func New(root session.Key, opt *Options) *Tree {
