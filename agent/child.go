@@ -37,6 +37,9 @@ type Task struct {
 	Strict bool
 	// Announce also delivers the result to the session, as a model's spawn does.
 	Announce bool
+
+	byModel bool   // a model asks
+	origin  string // see spawn.Request.Origin
 }
 
 // runExtra is what is kept with a run beyond what the spawn package knows.
@@ -91,11 +94,11 @@ func (s *Session) spawn(ctx context.Context, t Task, x runExtra) (info RunInfo, 
 		return info, err
 	}
 	q := spawn.Request{
-		Task: t.Text, Label: t.Label, Key: t.Key, Announce: t.Announce,
+		Task: t.Text, Label: t.Label, Key: t.Key, Announce: t.Announce, Origin: t.origin,
 		Policy: policy.Request{
 			Agent: t.Agent, Model: t.Model, Thinking: t.Thinking, Timeout: t.Timeout,
 			Tools: t.Tools, Budget: t.Budget,
-			RequireSandbox: t.Sandbox, Strict: t.Strict,
+			RequireSandbox: t.Sandbox, Strict: t.Strict, ByModel: t.byModel,
 		},
 	}
 	if !reflect.ValueOf(t.Spec).IsZero() {

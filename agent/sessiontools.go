@@ -247,7 +247,10 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 	task := Task{
 		Text: q.Task, Label: q.Label, Agent: q.AgentID, Model: q.Model, Thinking: q.Thinking,
 		Timeout: q.Timeout,
-		Sandbox: q.RequireSandbox, Announce: true,
+		Sandbox: q.RequireSandbox, Announce: true, byModel: true,
+	}
+	if h.turn == nil {
+		task.origin = h.token
 	}
 	if place, _ := ctx.Value(placeKey{}).(string); c.ID != "" || place != "" {
 		task.Key = h.token + place + "/" + c.ID

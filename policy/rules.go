@@ -8,9 +8,9 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// Off is a duration of [Subagents] or [Request] that means "none": without a timeout, never
-// archived. It differs from zero, which takes what the next level says.
-const Off time.Duration = -1
+// Off is a duration or a limit of [Subagents] or [Request] that means "none": without a timeout,
+// never archived, as many as there are. It differs from zero, which takes what the next level says.
+const Off = -1
 
 // The limits that apply where [Rules] say nothing. The limits without a default are unlimited.
 const (
@@ -18,6 +18,7 @@ const (
 	defaultChildren   = 5
 	defaultConcurrent = 8
 	defaultBlocked    = 50
+	defaultRequest    = 100
 	defaultArchive    = time.Hour
 )
 
@@ -85,7 +86,12 @@ type Subagents struct {
 	MaxConcurrent int // turns under way in the lane: from 1, default 8
 	MaxSpawns     int // children of one sub-agent in its life, ended ones included; 0: unlimited
 	MaxTreeRuns   int // runs that a tree may have in its life; 0: unlimited
-	MaxBlocked    int // undeliverable completions that refuse new spawns, half warn; default 50
+	// MaxRunsPerRequest bounds the runs that models spawn for one request of a person: from 1,
+	// default 100; [Off]: unlimited. A request is the newest message that the top-level session has
+	// read. What is spawned for it, and the ends of those runs, belong to it, and so it stops a
+	// model that answers each result with another spawn. Runs that a program spawns do not count.
+	MaxRunsPerRequest int
+	MaxBlocked        int // undeliverable completions that refuse new spawns, half warn; default 50
 
 	Timeout      time.Duration // of one run, from its first turn; zero and [Off]: none
 	ArchiveAfter time.Duration // after the end of a run; default one hour; [Off]: never
@@ -159,6 +165,14 @@ func (r *Rules) MaxChildren() int { return limit(r.Subagents.MaxChildren, defaul
 
 // MaxConcurrent returns how many turns of sub-agents may be under way in the lane.
 func (r *Rules) MaxConcurrent() int { return limit(r.Subagents.MaxConcurrent, defaultConcurrent) }
+
+// MaxRunsPerRequest returns how many runs models may spawn for one request, [Off] for any number.
+func (r *Rules) MaxRunsPerRequest() int {
+	if r.Subagents.MaxRunsPerRequest == Off {
+		return Off
+	}
+	return limit(r.Subagents.MaxRunsPerRequest, defaultRequest)
+}
 
 // MaxBlocked returns how many undeliverable completions in a tree refuse new spawns.
 func (r *Rules) MaxBlocked() int { return limit(r.Subagents.MaxBlocked, defaultBlocked) }

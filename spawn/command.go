@@ -24,6 +24,10 @@ type Request struct {
 	// The same Key with another request is a [*KeyConflictError]: with another Task, Label,
 	// Announce or Variant, or another Policy. Extra is not compared.
 	Key string
+	// Origin names what a session that the caller runs is answering, for the limit of runs that
+	// models spawn for one request; see Policy.ByModel. It counts for top-level sessions only.
+	// Empty: what the session's turn has read, or outside of a turn the run itself.
+	Origin string
 	// Variant is what else tells requests with the same Key apart. It is compared and not kept.
 	Variant string
 	// Policy is what the requester asks of policy: the agent, the model and so on.
@@ -52,7 +56,7 @@ func (sh *treeShell) spawn(
 	call.cmd = tree.Spawn{
 		Parent: requester, ID: sh.sup.ids.newID(), SessionID: sh.sup.ids.newID(), Key: q.Key,
 		Task: tree.Text(q.Task), Label: q.Label, Request: q.Policy, Announce: q.Announce,
-		Variant: q.Variant, Extra: q.Extra,
+		Origin: q.Origin, Variant: q.Variant, Extra: q.Extra,
 	}
 	if by != nil {
 		call.cmd.Turn = uint32(by.N)

@@ -73,6 +73,22 @@ var mutants = []mutant{
 		"c.endedIn > r.startedIn", "c.Ended > r.Open.Started", ".", "TestClockJumpsInALivingProcess/a_silent_end",
 	},
 	{
+		"D3 what models spawn is limited for each request", "../policy/admit.go",
+		"\tcase byModel && r.MaxRunsPerRequest() != Off", "\tcase false && r.MaxRunsPerRequest() != Off", "../agent", "TestSpawnLoopOfAModel",
+	},
+	{
+		"D3 a completion belongs to the request of its run", "internal/tree/request.go",
+		"\t\t\t\tchild = requestOf(c)\n", "\t\t\t\tchild = c.Spec.ID\n", "../agent", "TestSpawnLoopOfAModel/flat",
+	},
+	{
+		"D3 what is spawned belongs to the request of its requester", "internal/tree/request.go",
+		"\tcase !parent.IsRoot():\n\t\treturn requestOf(parent)\n", "\tcase !parent.IsRoot():\n\t\treturn \"\"\n", "./internal/tree", "TestScenarios/request",
+	},
+	{
+		"D3 a snapshot counts on", "internal/tree/image.go",
+		"\tt.restoreRequests(m)\n", "", "./internal/tree", "TestScenarios/request",
+	},
+	{
 		"S3 another request under a key is refused", "internal/tree/digest.go",
 		`if ref.Digest == "" || ref.Digest == c.digest() {`, `if true {`, "../agent", "TestKeyOfAnotherRequest",
 	},

@@ -1,6 +1,7 @@
 package spawntest
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -67,6 +68,8 @@ func Inspect(entries iter.Seq2[session.Entry, error]) (Report, error) {
 		keys:   make(map[spawnKey]*run),
 		outbox: make(map[uint32]*parcel),
 		open:   make(map[*run]uint64),
+
+		requests: make(map[string]uint32),
 	}
 	for e, err := range entries {
 		if err != nil {
@@ -121,7 +124,9 @@ type auditor struct {
 	out    uint32
 	total  uint32
 	epoch  uint64
-	open   map[*run]uint64 // turns under way, and the epoch they began in
+
+	requests map[string]uint32 // runs that models spawned
+	open     map[*run]uint64   // turns under way, and the epoch they began in
 }
 
 type spawnKey struct {
@@ -328,6 +333,7 @@ func (a *auditor) admitted(f *tree.Fact) {
 	}
 	r := &run{spec: s, parent: p, children: make(map[session.Key]*run), state: tree.Queued, next: 1}
 	a.grant(p, r)
+	a.request(p, r)
 	if s.SpawnKey != "" {
 		k := spawnKey{s.Parent, s.SpawnKey}
 		if old := a.keys[k]; old != nil &&
@@ -351,6 +357,19 @@ func (a *auditor) admitted(f *tree.Fact) {
 	a.total++
 	a.report.Runs++
 }
+
+// request checks that a run belongs to the request of its parent, and counts what models spawn.
+func (a *auditor) request(p, r *run) {
+	if name := p.request(); p != a.root && r.spec.Request != "" && r.spec.Request != name {
+		a.fail(r, "requests", "it is of %q, its parent of %q", r.spec.Request, name)
+	}
+	if r.spec.ByModel {
+		a.requests[r.request()]++
+	}
+}
+
+// request returns the request that a run belongs to.
+func (r *run) request() string { return cmp.Or(r.spec.Request, r.spec.ID) }
 
 // grant checks that a child gets no more than its parent has.
 func (a *auditor) grant(p, r *run) {

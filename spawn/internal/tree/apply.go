@@ -107,6 +107,7 @@ func (t *Tree) applyAdmitted(f *Fact) error {
 	t.runs[s.Key] = r
 	t.live++
 	t.total++
+	t.admitRequest(r)
 	if s.SpawnKey != "" {
 		t.spawned[spawnKey{s.Parent, s.SpawnKey}] = refOf(s)
 	}
@@ -152,6 +153,7 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	t.turns++
 	addCharge(r, f.Budget)
 	t.applyRoute(r, f.Ord)
+	t.readRequest(r, r.Consumed, f.Ord, true)
 	r.consume(f.Ord)
 	if r.Join != nil && r.Join.Ready(f.At) {
 		r.Join = nil
@@ -208,6 +210,7 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 			return &CorruptError{f.Kind, f.Run, reason}
 		}
 		t.applyRoute(r, f.Ord)
+		t.readRequest(r, r.Open.Through, f.Ord, false)
 		r.consume(f.Ord)
 		r.Open.Through = f.Ord
 	case TurnCancelled:
@@ -468,6 +471,7 @@ func (t *Tree) applyArchived(r *Run, f *Fact) error {
 		t.archiving--
 	}
 	r.Parent.removeChild(r)
+	t.keepRequest(requestOf(r), -1)
 	delete(t.runs, r.Key())
 	delete(t.archiveRetries, r)
 	r.gone = true

@@ -111,19 +111,22 @@ func (f *Fact) version() int {
 
 func (j *Join) beyondVersion1() bool { return j != nil && j.Within != 0 }
 
-func (s *Spec) beyondVersion1() bool { return s != nil && s.Digest != "" }
+func (s *Spec) beyondVersion1() bool {
+	return s != nil && (s.Digest != "" || s.Request != "" || s.ByModel)
+}
 
 func (m *Image) beyondVersion1() bool {
 	if m == nil {
 		return false
 	}
-	if slices.ContainsFunc(m.Spawned, func(s Spawned) bool { return s.Digest != "" }) {
-		return true
-	}
-	return slices.ContainsFunc(m.Runs, func(s RunState) bool {
-		return s.ArchiveFrom != 0 || len(s.Crashes) > 0 || s.Spec.beyondVersion1() ||
-			s.Join.beyondVersion1() || s.Open.beyondVersion1()
-	})
+	hasDigest := func(s Spawned) bool { return s.Digest != "" }
+	return len(m.Requests) > 0 || slices.ContainsFunc(m.Spawned, hasDigest) ||
+		slices.ContainsFunc(m.Runs, RunState.beyondVersion1)
+}
+
+func (s RunState) beyondVersion1() bool {
+	return s.ArchiveFrom != 0 || s.Request != "" || len(s.Crashes) > 0 ||
+		s.Spec.beyondVersion1() || s.Join.beyondVersion1() || s.Open.beyondVersion1()
 }
 
 func (o *OpenTurn) beyondVersion1() bool { return o != nil && o.Shutdown }

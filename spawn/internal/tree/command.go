@@ -30,6 +30,7 @@ type Spawn struct {
 	Label     string
 	Request   policy.Request
 	Announce  bool
+	Origin    string // the request, of a session that the caller runs; empty: as the tree knows it
 	Variant   string // what else tells requests with the same Key apart; compared, not kept
 	Extra     []byte // the caller's own, kept and not read
 }

@@ -212,7 +212,9 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	agent := cmp.Or(strings.TrimSpace(ask.Agent), parent.Spec.Agent)
 	key, bad := parent.Key().Child(agent, c.ID)
 	ask.Child = key // zero for an agent that Admit refuses
-	grant, err := t.opt.Rules.Admit(t.policyCaller(parent), ask)
+	caller := t.policyCaller(parent)
+	caller.Requested = int(t.requests[c.requestFor(parent)].byModel)
+	grant, err := t.opt.Rules.Admit(caller, ask)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -264,8 +266,8 @@ func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *
 	}
 	return &Spec{
 		ID: key.ID(), SessionID: c.SessionID, Key: key, Parent: c.Parent, SpawnKey: c.Key,
-		Digest: digest,
-		Task:   c.Task, Label: c.Label,
+		Digest: digest, Request: c.requestFor(parent), ByModel: c.Request.ByModel,
+		Task: c.Task, Label: c.Label,
 		Announce: c.Announce, Extra: c.Extra, Route: parent.Route, Created: t.now,
 		Grant: parent.sharedGrant(Grant{
 			Agent: key.Agent(), Role: g.Role, Depth: g.Depth, MaxDepth: t.opt.MaxDepth,

@@ -58,6 +58,8 @@ func (s *Spec) appendJSON(b []byte) (_ []byte, err error) {
 	b = appendString(appendName(b, "parent"), s.Parent.String())
 	b = appendWord(b, "spawnKey", s.SpawnKey)
 	b = appendWord(b, "digest", s.Digest)
+	b = appendWord(b, "request", s.Request)
+	b = appendTrue(b, "byModel", s.ByModel)
 	b = s.Task.appendJSON(appendName(b, "task"))
 	b = appendWord(b, "label", s.Label)
 	b = appendTrue(b, "announce", s.Announce)

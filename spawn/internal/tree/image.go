@@ -19,6 +19,8 @@ type Image struct {
 	Outbox  []Entry    `json:"outbox,omitempty"`
 	Spawned []Spawned  `json:"spawned,omitempty"`
 	Posts   []SeenPost `json:"posts,omitempty"`
+	// Requests has those for which models have spawned runs, by name.
+	Requests []RequestCount `json:"requests,omitempty"`
 }
 
 // Spawned is a spawn key that is still recognised after its run has left the tree.
@@ -43,7 +45,7 @@ type SeenPost struct {
 func (t *Tree) Image() *Image {
 	m := &Image{
 		Epoch: t.epoch, Total: t.total, NextOut: t.outbox.nextOrd,
-		Runs: make([]RunState, 0, len(t.runs)),
+		Runs: make([]RunState, 0, len(t.runs)), Requests: t.requestCounts(),
 	}
 	t.Walk(func(r *Run) {
 		s := r.RunState
@@ -157,6 +159,7 @@ func (t *Tree) restore(f *Fact) error {
 	for _, s := range m.Posts {
 		t.posts[postKey{s.To, s.ID}] = s.Until
 	}
+	t.restoreRequests(m)
 	t.Walk(func(r *Run) {
 		r.recount()
 		if r.Open != nil {

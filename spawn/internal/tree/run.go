@@ -14,7 +14,9 @@ type Spec struct {
 	Key       session.Key    `json:"key"`
 	Parent    session.Key    `json:"parent"`
 	SpawnKey  string         `json:"spawnKey,omitempty"`
-	Digest    string         `json:"digest,omitempty"` // of the request, if it has a SpawnKey
+	Digest    string         `json:"digest,omitempty"`  // of the request, if it has a SpawnKey
+	Request   string         `json:"request,omitempty"` // see requestOf; empty: the run is its own
+	ByModel   bool           `json:"byModel,omitempty"` // it counts against the limit of its request
 	Task      Text           `json:"task"`
 	Label     string         `json:"label,omitempty"`
 	Announce  bool           `json:"announce,omitempty"`
@@ -163,6 +165,7 @@ type RunState struct {
 	Nonce       uint64         `json:"nonce,omitempty"`
 	Siblings    uint32         `json:"siblings,omitempty"` // alive when it ended
 	Spawned     uint32         `json:"spawned,omitempty"`  // children so far
+	Request     string         `json:"request,omitempty"`  // of the top-level session, see requestOf
 	Steers      []Steered      `json:"steers,omitempty"`   // see recordSteer
 }
 

@@ -193,6 +193,8 @@ func (s *scene) options(w words) {
 			s.rules.Budget.Tokens = int64(w.num(name))
 		case "blocked":
 			s.rules.Subagents.MaxBlocked = w.num(name)
+		case "request":
+			s.rules.Subagents.MaxRunsPerRequest = w.num(name)
 		case "runs":
 			s.rules.Subagents.MaxTreeRuns = w.num(name)
 		}
@@ -250,8 +252,9 @@ func (s *scene) spawn(w words) Command {
 	parent := s.names[w.at(0)]
 	c := &Spawn{
 		Turn: uint32(w.num("turn")), Parent: parent, ID: name, SessionID: "s-" + name,
-		Key: w.named["key"], Task: Text(w.named["task"]), Announce: !w.has("collect"),
+		Key: w.named["key"], Origin: w.named["origin"], Task: Text(w.named["task"]), Announce: !w.has("collect"),
 		Request: policy.Request{
+			ByModel: w.has("model"),
 			Timeout: w.duration("timeout"), Budget: policy.Budget{Tokens: int64(w.num("budget"))},
 		},
 	}

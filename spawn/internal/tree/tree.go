@@ -43,6 +43,7 @@ type Tree struct {
 	runs      map[session.Key]*Run // every session in the tree, the top-level one too
 	spawned   map[spawnKey]spawnRef
 	posts     map[postKey]int64 // until when the id is recognised, in Unix nanoseconds
+	requests  map[string]requestCount
 	outbox    outbox
 	timers    timers
 	total     uint32 // runs ever admitted
@@ -101,6 +102,8 @@ func New(root session.Key, opt *Options) *Tree {
 		runs:    make(map[session.Key]*Run),
 		spawned: make(map[spawnKey]spawnRef),
 		posts:   make(map[postKey]int64),
+
+		requests: make(map[string]requestCount),
 	}
 	t.outbox.entries = make(map[uint32]*Entry)
 	t.runs[root] = t.root
