@@ -73,6 +73,18 @@ var mutants = []mutant{
 		"c.endedIn > r.startedIn", "c.Ended > r.Open.Started", ".", "TestClockJumpsInALivingProcess/a_silent_end",
 	},
 	{
+		"R11 a timeout may be for ever", "internal/tree/decide.go",
+		"deadline = sat.Add(t.now, r.Spec.Timeout)", "deadline = t.now + r.Spec.Timeout + sat.Add[int64](0, 0)", "../agent", "TestDurationsAtTheirExtremes",
+	},
+	{
+		"R11 an archive may be for ever", "internal/tree/timers.go",
+		"sat.Add(r.archiveFrom(), int64(t.opt.ArchiveAfter))", "r.archiveFrom()+int64(t.opt.ArchiveAfter)", "../agent", "TestDurationsAtTheirExtremes",
+	},
+	{
+		"R11 a grace period may be for ever", "internal/tree/timers.go",
+		"return sat.Add(t.now, int64(t.opt.Grace))", "return t.now + int64(t.opt.Grace)", "../agent", "TestDurationsAtTheirExtremes",
+	},
+	{
 		"D3 what models spawn is limited for each request", "../policy/admit.go",
 		"\tcase byModel && r.MaxRunsPerRequest() != Off", "\tcase false && r.MaxRunsPerRequest() != Off", "../agent", "TestSpawnLoopOfAModel",
 	},

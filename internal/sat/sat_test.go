@@ -14,11 +14,18 @@ import (
 // A sum that T does not hold is the limit of T that it lies beyond, and every other sum is exact.
 func TestAdd(t *testing.T) {
 	for _, c := range []struct{ a, b, want int64 }{
-		{0, 0, 0}, {1, -1, 0}, {2, 3, 5}, {-2, -3, -5},
-		{math.MaxInt64, 0, math.MaxInt64}, {math.MaxInt64, 1, math.MaxInt64},
-		{math.MaxInt64, math.MaxInt64, math.MaxInt64}, {math.MaxInt64 - 1, 1, math.MaxInt64},
-		{math.MinInt64, 0, math.MinInt64}, {math.MinInt64, -1, math.MinInt64},
-		{math.MinInt64, math.MinInt64, math.MinInt64}, {math.MinInt64 + 1, -1, math.MinInt64},
+		{0, 0, 0},
+		{1, -1, 0},
+		{2, 3, 5},
+		{-2, -3, -5},
+		{math.MaxInt64, 0, math.MaxInt64},
+		{math.MaxInt64, 1, math.MaxInt64},
+		{math.MaxInt64, math.MaxInt64, math.MaxInt64},
+		{math.MaxInt64 - 1, 1, math.MaxInt64},
+		{math.MinInt64, 0, math.MinInt64},
+		{math.MinInt64, -1, math.MinInt64},
+		{math.MinInt64, math.MinInt64, math.MinInt64},
+		{math.MinInt64 + 1, -1, math.MinInt64},
 		{math.MinInt64, math.MaxInt64, -1},
 	} {
 		require.Equal(t, c.want, sat.Add(c.a, c.b), "%d + %d", c.a, c.b)

@@ -20,7 +20,7 @@ const clockSlack = int64(time.Second)
 func (t *Tree) setNow(now int64) {
 	t.now = now
 	if by := t.lastFact - now; by > clockSlack {
-		t.emit(clockSetBack(now, by, sat.Add(now, int64(t.opt.Grace))))
+		t.emit(clockSetBack(now, by, t.graceEnd()))
 	}
 }
 
@@ -33,7 +33,7 @@ func (t *Tree) setBackSince(last int64) {
 		far = far || e.Blocked == 0 && e.Due > sat.Add(t.now, int64(LastRetry))
 	})
 	if by > clockSlack || far {
-		t.emit(clockSetBack(t.now, max(by, 0), sat.Add(t.now, int64(t.opt.Grace))))
+		t.emit(clockSetBack(t.now, max(by, 0), t.graceEnd()))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -361,7 +362,7 @@ func (t *Tree) decideGranted(c Granted) (Reply, error) {
 	r.slot = true
 	var deadline int64
 	if r.Started == 0 && r.Spec.Timeout > 0 {
-		deadline = t.now + r.Spec.Timeout
+		deadline = sat.Add(t.now, r.Spec.Timeout)
 	}
 	t.emit(turnStarted(t.now, r, r.NextOrd, deadline, t.reserve(r)))
 	t.addEffect(EffectStartTurn, r, 0)
@@ -479,7 +480,7 @@ func (t *Tree) decideCancelTurn(c CancelTurn) (Reply, error) {
 		return Reply{}, fmt.Errorf("%w: cancelling the turn of %q", ErrNotFound, c.Run)
 	}
 	if r.Open != nil && !r.TurnCancelled && r.Cause == NoCause {
-		t.emit(turnCancelled(t.now, r, t.now+int64(t.opt.Grace)))
+		t.emit(turnCancelled(t.now, r, t.graceEnd()))
 		r.cancelled = true
 		t.addEffect(EffectCancelTurn, r, 0)
 	}
@@ -498,7 +499,7 @@ func (t *Tree) decideStop(c *Stop) (Reply, error) {
 		r.Open == nil && r.live == 0 && r.nComp == 0 && !r.Retry {
 		return Reply{Run: r}, nil
 	}
-	t.emit(stopRequested(t.now, r, Stopped, c.Reason, t.now+int64(t.opt.Grace), 0))
+	t.emit(stopRequested(t.now, r, Stopped, c.Reason, t.graceEnd(), 0))
 	return Reply{Run: r}, nil
 }
 

@@ -22,9 +22,11 @@ func TestJoinOfVersion1(t *testing.T) {
 		`"state":5,"n":1,"join":{"left":1,"good":0}}`))
 	require.NoError(t, err)
 	for _, f := range []*Fact{
-		{Kind: Opened, Num: 1, At: 1}, {Kind: Admitted, At: 1, Run: key("a"), Spec: spec("a")},
+		{Kind: Opened, Num: 1, At: 1},
+		{Kind: Admitted, At: 1, Run: key("a"), Spec: spec("a")},
 		{Kind: Posted, At: 1, Run: top, Class: User, Ord: 1, Text: "go"},
-		{Kind: TurnStarted, At: 2, Run: top, N: 1, Ord: 1}, old,
+		{Kind: TurnStarted, At: 2, Run: top, N: 1, Ord: 1},
+		old,
 		{Kind: Admitted, At: 4, Run: key("b"), Spec: spec("b")},
 		{Kind: StopRequested, At: 5, Run: key("b"), Cause: Stopped},
 		{Kind: RunEnded, At: 5, Run: key("b"), State: Cancelled},

@@ -32,7 +32,7 @@ func (t *Tree) settleRun(r *Run) {
 	case r.Open != nil && r.Grace > 0 && r.Grace <= t.now:
 		t.cutTurn(r)
 	case r.Cause == NoCause && r.Deadline > 0 && r.Deadline <= t.now:
-		t.emit(stopRequested(t.now, r, Timeout, "its time is up", t.now+int64(t.opt.Grace), 0))
+		t.emit(stopRequested(t.now, r, Timeout, "its time is up", t.graceEnd(), 0))
 	}
 	switch {
 	case r.Cause != NoCause:
@@ -92,7 +92,7 @@ func (t *Tree) settleStopping(r *Run) {
 			t.touch(c)
 			if c.Cause == NoCause {
 				reason := "its requester ended: " + r.Cause.String()
-				grace := t.now + int64(t.opt.Grace)
+				grace := t.graceEnd()
 				t.emit(stopRequested(t.now, c, Stopped, reason, grace, FlagQuiet))
 			}
 		}

@@ -139,6 +139,9 @@ func (t *Tree) rearmTimer(x timer, at int64) {
 	}
 }
 
+// graceEnd returns when a turn that is cancelled now is cut.
+func (t *Tree) graceEnd() int64 { return sat.Add(t.now, int64(t.opt.Grace)) }
+
 // An archiveRetry says when a run whose transcript could not be archived is archived again. It is
 // volatile: a new owner tries at once.
 type archiveRetry struct {
