@@ -105,9 +105,11 @@ func (w *clockWorld) process(c *clock) (s *spawn.Supervisor, kill func()) {
 		cancel()
 		_ = s.Shutdown(now)
 		require.NoError(w.t, ignoreStill(<-ran))
-		time.Sleep(time.Hour) // what lingers comes to its end
 	}
-	w.t.Cleanup(end)
+	w.t.Cleanup(func() {
+		end()
+		time.Sleep(time.Hour) // what lingers comes to its end
+	})
 	return s, func() {
 		synctest.Wait()
 		j.Die()

@@ -65,6 +65,10 @@ var mutants = []mutant{
 		".", "TestClockJumpsInALivingProcess",
 	},
 	{
+		"R3 a delivery that was never tried waits for a clock that is a little behind", "internal/tree/decide.go",
+		"\t\tif e.Due > t.now {", "\t\tif false {", "./internal/tree", "TestScenarios/clock",
+	},
+	{
 		"R3 the first sweep looks at every tree that waits for a time", "lifecycle.go",
 		"if s.lastSweep.IsZero() || now.Before(s.lastSweep) {", "if false {", ".", "TestClockWasOffBeforeARestart/a_run_to_be_archived",
 	},
@@ -79,10 +83,6 @@ var mutants = []mutant{
 	{
 		"R11 an archive may be for ever", "internal/tree/timers.go",
 		"sat.Add(r.archiveFrom(), int64(t.opt.ArchiveAfter))", "r.archiveFrom()+int64(t.opt.ArchiveAfter)", "../agent", "TestDurationsAtTheirExtremes",
-	},
-	{
-		"R11 a grace period may be for ever", "internal/tree/timers.go",
-		"return sat.Add(t.now, int64(t.opt.Grace))", "return t.now + int64(t.opt.Grace)", "../agent", "TestDurationsAtTheirExtremes",
 	},
 	{
 		"D3 what models spawn is limited for each request", "../policy/admit.go",
@@ -130,7 +130,7 @@ var mutants = []mutant{
 	},
 	{
 		"2.8 a shutdown is not an attempt", "internal/tree/apply.go",
-		"\tif !open.Shutdown {\n", "\tif true {\n", ".", "TestShutdownIsNotACrash",
+		"\tif !open.Shutdown {\n", "\tif true {\n", "./internal/tree", "TestScenarios/crash_thrice",
 	},
 	{
 		"2.8 a shutdown says that it interrupts a turn", "treeshell.go",
@@ -138,7 +138,7 @@ var mutants = []mutant{
 	},
 	{
 		"a run that has asked for a slot may run out of time", "internal/tree/settle.go",
-		"\t\tt.armTimer(r) // it may run out of time before it has a slot\n", "", "./internal/tree", "TestScenarios/timeout_queued",
+		"\t\tt.armTimer(r) // it may run out of time before it has a slot\n", "", "./internal/tree", "TestScenarios/clock",
 	},
 	{
 		"I3 a failure ends a wait too", "internal/tree/join.go",

@@ -144,6 +144,9 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 		e.mayRepeat = true
 		t.setInFlight(e, false)
 		t.dueEntries = append(t.dueEntries, ord)
+		if e.Due > t.now { // an entry that was never tried has no timer yet
+			t.timers.push(timer{at: e.Due, ord: ord})
+		}
 	}
 	return Reply{Run: t.root}, nil
 }
