@@ -83,6 +83,7 @@ func (w *world) playWatched(seen map[string]int) {
 	synctest.Wait()
 	sameAsLive(w.t, last.sup, viewTop(w.t, w.store.Journal))
 	w.settle(last)
+	w.runs(last) // it has rested, and a reading opens it under another epoch
 	synctest.Wait()
 	sameAsLive(w.t, last.sup, viewTop(w.t, w.store.Journal))
 	close(w.stop)
