@@ -26,6 +26,23 @@ type loopingModel struct {
 	refusals []string        // what refused spawns said
 }
 
+// count returns how many spawns were accepted.
+func (l *loopingModel) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.spawned)
+}
+
+// refusal returns what the first spawn that was refused said.
+func (l *loopingModel) refusal() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.refusals) == 0 {
+		return ""
+	}
+	return l.refusals[0]
+}
+
 // Generate implements agent.Model.
 func (l *loopingModel) Generate(
 	_ context.Context, req *agent.ModelRequest,
@@ -70,17 +87,16 @@ func TestSpawnLoopOfAModel(t *testing.T) {
 			agenttest.Run(t, cfg, nil, func(h *harness) {
 				h.Post("go")
 				time.Sleep(time.Hour)
-				require.Len(t, model.spawned, 100)
-				require.NotEmpty(t, model.refusals)
-				require.Contains(t, model.refusals[0], `"rule":"maxRunsPerRequest"`)
-				require.Contains(t, model.refusals[0], `"asked":"101","limit":"100",`+
+				require.Equal(t, 100, model.count())
+				require.Contains(t, model.refusal(), `"rule":"maxRunsPerRequest"`)
+				require.Contains(t, model.refusal(), `"asked":"101","limit":"100",`+
 					`"path":"agents.defaults.subagents.maxRunsPerRequest"`)
 				h.Crash()
 				time.Sleep(time.Hour)
-				require.Len(t, model.spawned, 100)
+				require.Equal(t, 100, model.count())
 				h.Post("and more")
 				time.Sleep(time.Hour)
-				require.Len(t, model.spawned, 200)
+				require.Equal(t, 200, model.count())
 			})
 		})
 	}

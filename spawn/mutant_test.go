@@ -138,7 +138,7 @@ var mutants = []mutant{
 	},
 	{
 		"a run that has asked for a slot may run out of time", "internal/tree/settle.go",
-		"\t\tt.armTimer(r) // it may run out of time before it has a slot\n", "", "./internal/tree", "TestScenarios/clock",
+		"\t\tt.armTimer(r) // it may run out of time before it has a slot\n", "", "./internal/tree", "TestScenarios/timeout_queued",
 	},
 	{
 		"I3 a failure ends a wait too", "internal/tree/join.go",
