@@ -119,8 +119,7 @@ func (w *clockWorld) process(c *clock) (s *spawn.Supervisor, kill func()) {
 
 // ignoreStill returns err unless it names turns that have not returned.
 func ignoreStill(err error) error {
-	var still *spawn.StillRunningError
-	if errors.As(err, &still) {
+	if _, ok := errors.AsType[*spawn.StillRunningError](err); ok {
 		return nil
 	}
 	return err
