@@ -55,7 +55,8 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		Deliver: rt.deliver, CallerRun: cfg.Deliver != nil, Replies: cfg.Reply != nil,
 		ValidModel: cfg.Models.Valid, Model: cfg.Models.Model, Thinking: cfg.Models.Thinking,
 		Tools: cfg.allToolNames(), Grace: cfg.Grace, Logger: cfg.Logger,
-		Limits: cfg.Limits.spawn(),
+		Limits:  cfg.Limits.spawn(),
+		Apology: apologyText,
 	})
 	if err != nil {
 		return nil, err

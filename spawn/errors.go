@@ -26,6 +26,8 @@ var (
 	// took the tree over, before it was certain that a command is durable. It may have happened or
 	// not, or happen once the journal works again. Sent again under the same key it happens once.
 	ErrUnconfirmed = owner.ErrUnconfirmed
+	// ErrKeyConflict is what a [*KeyConflictError] is.
+	ErrKeyConflict = tree.ErrKeyConflict
 	// ErrRunning is returned by a second [Supervisor.Run].
 	ErrRunning = errors.New("spawn: already running")
 	// ErrShuttingDown is returned by a [Supervisor.Shutdown] whose context ends while the shutdown
@@ -71,6 +73,10 @@ type InputError = tree.InputError
 // A LimitError is something that is over one of the [Limits]: Field has Size, the Limit is set at
 // Path, and both are counted in Unit. It is an *[InputError] too.
 type LimitError = tree.LimitError
+
+// A KeyConflictError refuses a spawn whose Key the requester has used for another request, within
+// the window of the key. It names the run that has the key, and is [ErrKeyConflict].
+type KeyConflictError = tree.KeyConflictError
 
 // A PanicError is a panic in a Runner, in Deliver or in a store that was contained. Value is what
 // was passed to panic, Stack the stack of the goroutine at that moment.

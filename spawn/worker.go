@@ -22,7 +22,8 @@ type workers struct {
 	mu         sync.Mutex
 	idle       []chan task   // of the goroutines that wait for a task
 	keeping    bool          // goroutines without a task wait for one
-	shut       bool          // no further task starts
+	shut       bool          // only tasks of startLast start
+	ended      bool          // no further task starts
 	busy       int           // tasks under way
 	waiting    int           // those of them that wait for the others, see mark
 	goroutines int           // busy and idle ones
@@ -38,9 +39,15 @@ func (w *workers) setKeeping(on bool) {
 }
 
 // start has a goroutine do a task. It returns false, and does nothing, after close.
-func (w *workers) start(t task) bool {
+func (w *workers) start(t task) bool { return w.startUnless(&w.shut, t) }
+
+// startLast is start for a task that may begin until the end: an owner records what turns that are
+// being cancelled come to.
+func (w *workers) startLast(t task) bool { return w.startUnless(&w.ended, t) }
+
+func (w *workers) startUnless(refuse *bool, t task) bool {
 	w.mu.Lock()
-	if w.shut {
+	if *refuse {
 		w.mu.Unlock()
 		return false
 	}
@@ -208,7 +215,7 @@ func (w *workers) endWaiting(m *mark) {
 	}
 }
 
-// close refuses further tasks.
+// close refuses further tasks, except those of startLast.
 func (w *workers) close() {
 	w.mu.Lock()
 	w.shut = true
@@ -219,7 +226,7 @@ func (w *workers) close() {
 // that no task is under way, stop returns when all goroutines have ended.
 func (w *workers) stop(quiet bool) {
 	w.mu.Lock()
-	w.keeping = false
+	w.keeping, w.ended = false, true
 	for _, tasks := range w.idle {
 		close(tasks)
 	}

@@ -47,7 +47,6 @@ type outbox struct {
 	nextOrd uint32
 	pending int // entries that are not blocked
 	blocked int
-	ready   int // pending ones that were never tried or are in flight: they need an owner now
 }
 
 // count adds an entry to the counts, or takes it off with -1. Call it around every change of an
@@ -58,16 +57,11 @@ func (o *outbox) count(e *Entry, by int) {
 		return
 	}
 	o.pending += by
-	if e.Tries == 0 || e.inFlight {
-		o.ready += by
-	}
 }
 
 // setInFlight records that an entry has been handed to the Executor, or is back.
 func (t *Tree) setInFlight(e *Entry, flying bool) {
-	t.outbox.count(e, -1)
 	e.inFlight = flying
-	t.outbox.count(e, 1)
 }
 
 // Outbox calls f for every entry of the outbox, oldest first.

@@ -1,6 +1,10 @@
 package tree
 
-import "time"
+import (
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/internal/sat"
+)
 
 // A timer is a time at which a run or an entry of the outbox is to be looked at. A timer may be out
 // of date: the code that pops it asks wakeTime whether it still holds.
@@ -80,7 +84,8 @@ func (t *Tree) wakeTime(x timer) int64 {
 }
 
 // runWakeTime returns the next time, in Unix nanoseconds, at which something about r changes
-// without a command: it is archived, times out, stops waiting, or its turn is cut. 0 is never.
+// without a command: it is archived, times out, stops waiting, or its turn is cut. 0 is never. A
+// run that has asked for a slot waits for that, and not for the end of its wait.
 func (t *Tree) runWakeTime(r *Run) (at int64) {
 	atMost := func(x int64) {
 		if x > 0 && (at == 0 || x < at) {
@@ -95,7 +100,7 @@ func (t *Tree) runWakeTime(r *Run) (at int64) {
 	}
 	if r.Cause == NoCause {
 		atMost(r.Deadline)
-		if r.Join != nil && r.Open == nil {
+		if r.Join != nil && r.Open == nil && !r.asked {
 			atMost(r.Join.Until)
 		}
 	}
@@ -134,6 +139,9 @@ func (t *Tree) rearmTimer(x timer, at int64) {
 	}
 }
 
+// graceEnd returns when a turn that is cancelled now is cut.
+func (t *Tree) graceEnd() int64 { return sat.Add(t.now, int64(t.opt.Grace)) }
+
 // An archiveRetry says when a run whose transcript could not be archived is archived again. It is
 // volatile: a new owner tries at once.
 type archiveRetry struct {
@@ -143,5 +151,5 @@ type archiveRetry struct {
 
 // archiveAt returns when a run that has ended is to be archived, in Unix nanoseconds.
 func (t *Tree) archiveAt(r *Run) int64 {
-	return max(r.Ended+int64(t.opt.ArchiveAfter), t.archiveRetries[r].at)
+	return max(sat.Add(r.archiveFrom(), int64(t.opt.ArchiveAfter)), t.archiveRetries[r].at)
 }
