@@ -25,9 +25,9 @@ import (
 
 // TestHistories plays random histories of one tree. A process has up to four lives, each ended by a
 // crash before or after an append. Several goroutines spawn, post, steer, stop, cancel turns and
-// wait. The Runners do all that a Runner may and may not do. The receiver fails, hangs, panics, is
-// busy, and loses acknowledgements. What must hold is checked while it happens, and afterwards by
-// an audit of everything that was ever appended.
+// wait. The Runners do all that a Runner may and may not do. The receiver fails, hangs, panics,
+// ends its goroutine, is busy, and loses acknowledgements. What must hold is checked while it
+// happens, and afterwards by an audit of everything that was ever appended.
 //
 // OFFSHOOT_FUZZ sets how many histories are played. A failure names its seed, which OFFSHOOT_SEED
 // plays again. A seed may need a few rounds, because the scheduler decides too.
@@ -73,7 +73,9 @@ type world struct {
 	stopped  map[session.Key]bool            // for good
 	returned map[string]string               // what a Runner answered
 	accepted map[string]int                  // deliveries that the receiver took
-	epoch    uint64                          // the highest that it has seen
+	newest   map[bool]uint64                 // the last one of replies, and of completions
+	calling  map[callKey]bool
+	epoch    uint64 // the highest that it has seen
 	checks   atomic.Int64
 	calls    int // of deliver
 }
@@ -81,6 +83,12 @@ type world struct {
 type activeKey struct {
 	sup *spawn.Supervisor
 	key session.Key
+}
+
+// callKey names a destination within a process.
+type callKey struct {
+	l     *life
+	reply bool
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
@@ -98,6 +106,8 @@ func newWorld(t *testing.T, seed uint64) *world {
 		stopped:  map[session.Key]bool{},
 		returned: map[string]string{},
 		accepted: map[string]int{},
+		newest:   map[bool]uint64{},
+		calling:  map[callKey]bool{},
 	}
 	w.log = spawntest.NewRecorder(&watchedJournal{w.store.Journal, w})
 	w.limit = 1 + w.rand.IntN(4)
@@ -105,8 +115,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 		Rules: policy.Rules{Subagents: policy.Subagents{
 			MaxSpawnDepth: 3, MaxChildren: 4, MaxConcurrent: w.limit, ArchiveAfter: time.Hour,
 		}},
-		CallerRun: w.rand.IntN(2) == 0, Replies: w.rand.IntN(2) == 0, Deliver: w.deliver,
-		Tools: []string{"read", "write", "sessions_spawn"},
+		CallerRun: w.rand.IntN(2) == 0, Replies: w.rand.IntN(2) == 0,
+		Deliver: func(context.Context, spawn.Delivery) error { return nil }, // see live
+		Tools:   []string{"read", "write", "sessions_spawn"},
 	}
 	if w.rand.IntN(3) == 0 {
 		w.cfg.Rules.Budget.Tokens = 5000
@@ -204,6 +215,9 @@ func (w *world) live(n int, last bool) *life {
 			return w.run(l, ctx, t)
 		},
 	)
+	cfg.Deliver = func(ctx context.Context, out spawn.Delivery) error {
+		return w.deliver(ctx, l, out)
+	}
 	sup, err := spawn.Open(w.t.Context(), cfg)
 	if err != nil {
 		w.t.Fatal(err)
@@ -579,8 +593,18 @@ func (w *world) delegate(l *life, ctx context.Context, t *spawn.TurnInput) error
 }
 
 // deliver is the receiver of what leaves the tree.
-func (w *world) deliver(ctx context.Context, out spawn.Delivery) error {
+func (w *world) deliver(ctx context.Context, l *life, out spawn.Delivery) error {
 	w.mu.Lock()
+	to := callKey{l, out.Reply != nil}
+	if w.calling[to] {
+		w.fail("%s is handed over while another call for its destination is under way", out.Key)
+	}
+	w.calling[to] = true
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.calling[to] = false
+	}()
 	if c := out.Completion; c != nil {
 		if !w.durable[fmt.Sprintf("%s %v", c.Run.Key, tree.RunEnded)] {
 			w.fail("the end of %s was delivered before it was durable", c.Run.Key)
@@ -593,11 +617,12 @@ func (w *world) deliver(ctx context.Context, out spawn.Delivery) error {
 	if w.accepted[out.Key] > 0 && !out.MayRepeat && out.Epoch >= w.epoch {
 		w.fail("%s was delivered twice without a warning", out.Key)
 	}
+	w.checkOrder(out)
 	w.epoch = max(w.epoch, out.Epoch)
 	w.calls++
-	roll := w.roll(20, out.Key, w.calls)
-	if roll > 4 {
-		w.accepted[out.Key]++
+	roll := w.roll(24, out.Key, w.calls)
+	if roll > 7 {
+		w.take(out)
 	}
 	w.mu.Unlock()
 	switch roll {
@@ -616,11 +641,46 @@ func (w *world) deliver(ctx context.Context, out spawn.Delivery) error {
 	case 4:
 		time.Sleep(time.Second)
 		w.mu.Lock()
-		w.accepted[out.Key]++
+		w.take(out)
 		w.mu.Unlock()
 		return errors.New("the acknowledgement was lost")
+	case 5:
+		runtime.Goexit()
+	case 6: // far beyond its time
+		time.Sleep(10 * time.Minute)
+		return errors.New("very slow")
+	case 7:
+		time.Sleep(50 * time.Minute)
+		w.mu.Lock()
+		w.take(out)
+		w.mu.Unlock()
 	}
 	return nil
+}
+
+// take notes that the receiver has taken a delivery.
+func (w *world) take(out spawn.Delivery) {
+	w.accepted[out.Key]++
+	w.newest[out.Reply != nil] = max(w.newest[out.Reply != nil], w.ordOf(out))
+}
+
+// checkOrder checks an attempt: the receiver has taken no later delivery for the same destination,
+// except where this one has been blocked and says so, or a former owner sends it.
+func (w *world) checkOrder(out spawn.Delivery) {
+	newest := w.newest[out.Reply != nil]
+	if w.ordOf(out) < newest && w.accepted[out.Key] == 0 && !out.Late && out.Epoch >= w.epoch {
+		w.fail("%s comes after number %d of its destination", out.Key, newest)
+	}
+}
+
+// ordOf returns the ordinal of a delivery, which its key ends with.
+func (w *world) ordOf(out spawn.Delivery) uint64 {
+	_, number, _ := strings.Cut(out.Key, ".")
+	ord, err := strconv.ParseUint(number, 10, 32)
+	if err != nil {
+		w.fail("the key %q: %v", out.Key, err)
+	}
+	return ord
 }
 
 // settle lets a process that has not crashed finish everything. It stops the turns that do not end

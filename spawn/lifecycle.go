@@ -145,13 +145,13 @@ func (s *Supervisor) Shutdown(ctx context.Context) error {
 	return still
 }
 
-// waitUntilQuiet waits until no task is under way and nothing waits for a journal that fails, or
-// until ctx ends.
+// waitUntilQuiet waits until no task is under way, except calls of Deliver whose time is up, and
+// nothing waits for a journal that fails, or until ctx ends.
 func (s *Supervisor) waitUntilQuiet(ctx context.Context) {
 	retry := time.NewTicker(owner.FirstBackoff)
 	defer retry.Stop()
 	waiting := func(sh *treeShell) bool { return sh.owner.Waiting() }
-	for s.workers.wait(ctx) == nil && slices.ContainsFunc(s.allShells(), waiting) {
+	for s.workers.waitQuiet(ctx) == nil && slices.ContainsFunc(s.allShells(), waiting) {
 		select {
 		case <-retry.C:
 		case <-ctx.Done():

@@ -211,6 +211,7 @@ func (noEffects) Start(uint64, *tree.Tree, *tree.Run)     {}
 func (noEffects) Cancel(*tree.Run, uint32)                {}
 func (noEffects) Free(*tree.Run, uint32) bool             { return false }
 func (noEffects) Deliver(uint64, *tree.Tree, *tree.Entry) {}
+func (noEffects) Recall(tree.Destination)                 {}
 func (noEffects) Archive(uint64, *tree.Tree, *tree.Run)   {}
 func (noEffects) Publish(*tree.Tree, []tree.Fact)         {}
 func (noEffects) Lost(error, bool)                        {}

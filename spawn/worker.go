@@ -24,8 +24,9 @@ type workers struct {
 	keeping    bool          // goroutines without a task wait for one
 	shut       bool          // no further task starts
 	busy       int           // tasks under way
+	hanging    int           // of those, tasks that were given up
 	goroutines int           // busy and idle ones
-	quiet      chan struct{} // closed when busy falls to 0; nil until a caller waits
+	quiet      chan struct{} // closed when all of busy are hanging; nil until a caller waits
 	gone       chan struct{} // closed when goroutines falls to 0; nil until a caller waits
 }
 
@@ -79,7 +80,29 @@ func (w *workers) do(t task) {
 func (w *workers) taskDone() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.busy--; w.busy == 0 && w.quiet != nil {
+	w.busy--
+	w.tellQuiet()
+}
+
+// giveUp notes that a task under way is no longer waited for, except at the end of a shutdown,
+// because it hangs in code of the caller.
+func (w *workers) giveUp() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hanging++
+	w.tellQuiet()
+}
+
+// takeBack notes that a task which was given up is about to end.
+func (w *workers) takeBack() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hanging--
+}
+
+// tellQuiet wakes those who wait. The caller holds the lock.
+func (w *workers) tellQuiet() {
+	if w.busy <= w.hanging && w.quiet != nil {
 		close(w.quiet)
 		w.quiet = nil
 	}
@@ -106,11 +129,22 @@ func (w *workers) exit() {
 	}
 }
 
+// waitQuiet waits until no task is under way except those that were given up, or ctx ends. The
+// error is the cause of ctx.
+func (w *workers) waitQuiet(ctx context.Context) error {
+	return w.waitFor(ctx, func() bool { return w.busy <= w.hanging })
+}
+
 // wait waits until no task is under way, or ctx ends. The error is the cause of ctx.
 func (w *workers) wait(ctx context.Context) error {
+	return w.waitFor(ctx, func() bool { return w.busy == 0 })
+}
+
+// waitFor waits until quiet, which is called with the lock held, is true, or ctx ends.
+func (w *workers) waitFor(ctx context.Context, isQuiet func() bool) error {
 	for {
 		w.mu.Lock()
-		if w.busy == 0 {
+		if isQuiet() {
 			w.mu.Unlock()
 			return nil
 		}

@@ -38,6 +38,9 @@ type Executor interface {
 	Free(r *tree.Run, n uint32) bool
 	// Deliver hands an entry of the outbox over to its receiver.
 	Deliver(gen uint64, t *tree.Tree, e *tree.Entry)
+	// Recall drops the entries for a destination that were handed over. The Executor must have
+	// called the receiver for none of them since it sent a tree.Settle with an error.
+	Recall(to tree.Destination)
 	// Archive archives the transcript of a run.
 	Archive(gen uint64, t *tree.Tree, r *tree.Run)
 	// Publish shows durable facts to those who watch.
@@ -366,6 +369,8 @@ func (o *Owner) act(facts []tree.Fact, effects []tree.Effect) {
 			if entry := o.tree.Entry(e.Ord); entry != nil {
 				o.exec.Deliver(o.gen, o.tree, entry)
 			}
+		case tree.EffectRecall:
+			o.exec.Recall(*e.To)
 		case tree.EffectArchive:
 			o.exec.Archive(o.gen, o.tree, e.Run)
 		case tree.EffectAskSlot: // decideAll has asked before the append

@@ -52,6 +52,7 @@ func (w *world) Start(_ uint64, _ *tree.Tree, r *tree.Run) {
 func (w *world) Cancel(r *tree.Run, n uint32) { w.note("cancel %s %d", r.Spec.Task, n) }
 
 func (w *world) Deliver(uint64, *tree.Tree, *tree.Entry)     { w.note("deliver") }
+func (w *world) Recall(tree.Destination)                     { w.note("recall") }
 func (w *world) Archive(_ uint64, _ *tree.Tree, r *tree.Run) { w.note("archive %s", r.Spec.Task) }
 func (w *world) Publish(_ *tree.Tree, facts []tree.Fact)     { w.note("publish %d", len(facts)) }
 func (w *world) Lost(_ error, conflict bool)                 { w.note("lost %v", conflict) }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -98,7 +99,18 @@ func (w *wireFact) fact() *Fact {
 //
 // TestVersionOfMembers fails for a member that is missing here.
 func (f *Fact) version() int {
-	if f.Kind > Snapshot || f.Flags > flagsOfVersion1 {
+	switch {
+	case f.Kind > Snapshot || f.Flags > flagsOfVersion1,
+		f.Kind == Blocked && f.N > 0,
+		f.Image != nil && f.Image.version() > 1:
+		return 2
+	}
+	return 1
+}
+
+// version is [Fact.version] for an image.
+func (m *Image) version() int {
+	if len(m.Clocks) > 0 || slices.ContainsFunc(m.Outbox, func(e Entry) bool { return e.Late }) {
 		return 2
 	}
 	return 1

@@ -61,7 +61,7 @@ type Tree struct {
 	effects      []Effect
 	spareEffects []Effect // the memory of the effects before, which Take reuses
 	touched      []*Run
-	dueEntries   []uint32 // entries of the outbox that settle looks at
+	dueQueues    []*queue // destinations that settle looks at
 }
 
 // A spawnKey is a spawn key with the session that used it.
@@ -95,6 +95,7 @@ func New(root session.Key, opt *Options) *Tree {
 		posts:   make(map[postKey]int64),
 	}
 	t.outbox.entries = make(map[uint32]*Entry)
+	t.outbox.queues = make(map[Destination]*queue)
 	t.runs[root] = t.root
 	return t
 }
@@ -149,11 +150,12 @@ func (t *Tree) Archiving() bool { return t.archiving > 0 }
 // Due returns when the tree next needs an owner. That is now if something is under way, a delivery
 // or an archive included, and else when its next timer fires. The zero time means never.
 func (t *Tree) Due() time.Time {
-	if t.live > 0 || t.turns > 0 || t.outbox.ready > 0 || t.archiving > 0 ||
+	if t.live > 0 || t.turns > 0 || t.outbox.flying > 0 || t.archiving > 0 ||
 		t.root.wantsTurn(t.now) || t.root.Cause != NoCause {
 		return time.Unix(0, t.now).UTC()
 	}
-	if at := t.NextWake(); at > 0 {
+	// The next owner can try at once what a call that hangs holds back in this process.
+	if at := earlier(t.nextTimer(), t.outbox.firstHung((*queue).dueAt)); at > 0 {
 		return time.Unix(0, at).UTC()
 	}
 	return time.Time{}
@@ -202,7 +204,11 @@ func (t *Tree) Replay(f *Fact) error {
 	for _, r := range t.touched {
 		r.touched = false
 	}
-	t.touched, t.dueEntries = t.touched[:0], t.dueEntries[:0]
+	for _, q := range t.dueQueues {
+		q.marked = false
+		t.armQueue(q)
+	}
+	t.touched, t.dueQueues = t.touched[:0], t.dueQueues[:0]
 	return err
 }
 
