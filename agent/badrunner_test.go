@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
@@ -120,6 +122,71 @@ func TestMainTurnsThatFail(t *testing.T) {
 			})
 		})
 	}
+}
+
+// R7: a Runner that ends its goroutine, or a tool that does, as t.FailNow in a user's test, has
+// failed like any other. The person gets the apology, and the message stays in the conversation.
+func TestMainTurnsWhoseGoroutineEnds(t *testing.T) {
+	begin := func(context.Context, *agent.Turn) error { return nil }
+	exit := func(context.Context, agent.ToolCall) (string, error) {
+		runtime.Goexit()
+		return "", nil
+	}
+	for name, bad := range map[string]func(ctx context.Context, tn *agent.Turn) error{
+		"the Runner": func(context.Context, *agent.Turn) error { runtime.Goexit(); return nil },
+		"a tool": func(ctx context.Context, tn *agent.Turn) error {
+			_, err := tn.Call(ctx, agent.ToolCall{ID: "1", Name: "exit"})
+			return err
+		},
+		"before the Runner": begin,
+		"after a record": func(ctx context.Context, tn *agent.Turn) error {
+			said := agent.Message{Role: session.MessageAssistant, Text: "I begin."}
+			require.NoError(t, tn.Record(ctx, said))
+			runtime.Goexit()
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+				if tn.N == 1 {
+					return agent.Result{}, bad(ctx, tn)
+				}
+				return textResult(conversation(tn))
+			})
+			cfg.Tools = []agent.Tool{{Name: "exit", Call: exit}}
+			clock := 0
+			cfg.Now = func() time.Time {
+				if clock++; clock == 1 && name == "before the Runner" {
+					runtime.Goexit()
+				}
+				return time.Now()
+			}
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				h.Post("hello")
+				synctest.Wait()
+				replies := h.Replies()
+				require.Len(t, replies, 1)
+				require.True(t, replies[0].Reply.Failed)
+				require.Contains(t, replies[0].Reply.Text, "Sorry")
+				h.Post("and now?")
+				synctest.Wait()
+				answer := h.Replies()[1].Reply
+				require.False(t, answer.Failed)
+				require.Contains(t, answer.Text, "hello")
+				require.Contains(t, answer.Text, "and now?")
+				require.Equal(t, name == "after a record", strings.Contains(answer.Text, "I begin."))
+			})
+		})
+	}
+}
+
+// conversation is all that a turn was told.
+func conversation(tn *agent.Turn) string {
+	texts := make([]string, len(tn.Messages))
+	for i, m := range tn.Messages {
+		texts[i] = m.Text
+	}
+	return strings.Join(texts, "\n")
 }
 
 func TestToolThatPanics(t *testing.T) {

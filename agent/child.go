@@ -54,18 +54,28 @@ func decodeRunExtra(data []byte) (x runExtra, err error) {
 	return x, err
 }
 
-// A Child is a handle on a sub-agent whose result is a T.
+// A Requester is what sub-agents are spawned from: a *[Session], or the *[Turn] of one. What is
+// spawned from a Turn belongs to the turn: no spawn, and no verb of the Child, outlives it.
+type Requester interface {
+	spawnRun(ctx context.Context, q spawn.Request) (RunInfo, error)
+	actor() (rt *Runtime, turn *Turn)
+}
+
+// A Child is a handle on a sub-agent whose result is a T. If it was spawned from a [Turn], its verbs
+// return an error that is [ErrStale] once the turn is over. A program that goes on with the
+// sub-agent takes [Runtime.Session] of its Key.
 type Child[T any] struct {
 	rt   *Runtime
 	root session.Key
 	key  session.Key
 	id   spawn.RunID
+	turn *Turn // that the handle belongs to; nil: it outlives turns
 }
 
-// Spawn starts a sub-agent of s and returns at once, when that is durable. T is string for the text
-// of the result; any other T is decoded from JSON, whose schema the Runner finds in Turn.Schema. A
-// rule that refuses gives a *policy.Refusal.
-func Spawn[T any](ctx context.Context, s *Session, t Task) (*Child[T], error) {
+// Spawn starts a sub-agent of a session and returns at once, when that is durable. T is string for
+// the text of the result; any other T is decoded from JSON, whose schema the Runner finds in
+// Turn.Schema. A rule that refuses gives a *policy.Refusal.
+func Spawn[T any](ctx context.Context, from Requester, t Task) (*Child[T], error) {
 	x := runExtra{Spec: t.Spec}
 	if !isText[T]() {
 		schema, err := jsonschema.For[T]()
@@ -74,22 +84,24 @@ func Spawn[T any](ctx context.Context, s *Session, t Task) (*Child[T], error) {
 		}
 		x.Schema = schema
 	}
-	info, err := s.spawn(ctx, t, x)
+	q, err := t.request(x)
 	if err != nil {
 		return nil, err
 	}
-	return &Child[T]{rt: s.rt, root: info.Root, key: info.Key, id: info.ID}, nil
+	info, err := from.spawnRun(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	rt, turn := from.actor()
+	return &Child[T]{rt: rt, root: info.Root, key: info.Key, id: info.ID, turn: turn}, nil
 }
 
-func (s *Session) spawn(ctx context.Context, t Task, x runExtra) (info RunInfo, err error) {
-	root, err := s.tree(ctx)
-	if err != nil {
-		return info, err
-	}
+// request returns the task as the spawn package takes it.
+func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 	if err := t.Spec.Validate(); err != nil {
-		return info, err
+		return q, err
 	}
-	q := spawn.Request{
+	q = spawn.Request{
 		Task: t.Text, Label: t.Label, Key: t.Key, Announce: t.Announce,
 		Policy: policy.Request{
 			Agent: t.Agent, Model: t.Model, Thinking: t.Thinking, Timeout: t.Timeout,
@@ -99,11 +111,23 @@ func (s *Session) spawn(ctx context.Context, t Task, x runExtra) (info RunInfo, 
 	}
 	if !reflect.ValueOf(x).IsZero() {
 		if q.Extra, err = json.Marshal(x); err != nil {
-			return info, fmt.Errorf("agent: keeping the context of a run: %w", err)
+			return q, fmt.Errorf("agent: keeping the context of a run: %w", err)
 		}
+	}
+	return q, nil
+}
+
+// spawnRun implements Requester.
+func (s *Session) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, err error) {
+	root, err := s.tree(ctx)
+	if err != nil {
+		return info, err
 	}
 	return s.rt.sup.Spawn(ctx, root, s.key, q)
 }
+
+// actor implements Requester.
+func (s *Session) actor() (*Runtime, *Turn) { return s.rt, s.turn }
 
 func isText[T any]() bool { return reflect.TypeFor[T]().Kind() == reflect.String }
 
@@ -114,24 +138,47 @@ func (c *Child[T]) Key() session.Key { return c.key }
 func (c *Child[T]) ID() spawn.RunID { return c.id }
 
 // Session returns a handle on the sub-agent's session.
-func (c *Child[T]) Session() *Session { return c.rt.sessionIn(c.key, c.root) }
+func (c *Child[T]) Session() *Session {
+	s := c.rt.sessionIn(c.key, c.root)
+	s.turn = c.turn
+	return s
+}
 
 // Info returns what is known of the run now; ErrNotFound once it has been archived.
 func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
-	return c.rt.sup.Find(ctx, c.root, c.key)
+	if c.turn == nil {
+		return c.rt.sup.Find(ctx, c.root, c.key)
+	}
+	if err := c.turn.err(); err != nil {
+		return RunInfo{}, err
+	}
+	return c.turn.spawn.Find(ctx, c.key)
 }
 
 // Steer gives the sub-agent a message without restarting it: at most 4,000 characters, at most one
 // in two seconds. Its Runner finds it in Turn.Inbox, or the next turn begins with it; a run whose
 // last turn is over has missed it.
 func (c *Child[T]) Steer(ctx context.Context, text string) error {
-	return c.rt.sup.Steer(ctx, c.root, c.root, c.key, spawn.Incoming{Text: text})
+	m := spawn.Incoming{Text: text}
+	if c.turn == nil {
+		return c.rt.sup.Steer(ctx, c.root, c.root, c.key, m)
+	}
+	if err := c.turn.err(); err != nil {
+		return err
+	}
+	return c.turn.spawn.Steer(ctx, c.key, m)
 }
 
 // Stop ends the run and everything below it, and returns when nothing of it is alive; see
 // [Session.Stop].
 func (c *Child[T]) Stop(ctx context.Context) error {
-	return c.rt.sup.Stop(ctx, c.root, c.key, "stopped by the caller")
+	if c.turn == nil {
+		return c.rt.sup.Stop(ctx, c.root, c.key, "stopped by the caller")
+	}
+	if err := c.turn.err(); err != nil {
+		return err
+	}
+	return c.turn.spawn.Stop(ctx, c.key, "stopped by its requester")
 }
 
 // Wait waits for the end of the run and returns its result. A run that did not end well gives a
@@ -194,7 +241,21 @@ func (e *JoinError) Error() string {
 // beside an error: the error of ctx, or a *JoinError if fewer than JoinOptions.AtLeast (all, if
 // that is zero) ended well in time.
 func Join[T any](ctx context.Context, children []*Child[T], opt JoinOptions) ([]Outcome[T], error) {
+	return join(ctx, nil, children, opt)
+}
+
+// join is Join for a turn; without one, for the turn that the first of the children belongs to, if
+// one does.
+func join[T any](
+	ctx context.Context, turn *Turn, children []*Child[T], opt JoinOptions,
+) ([]Outcome[T], error) {
+	if turn == nil && len(children) > 0 {
+		turn = children[0].turn
+	}
 	if len(children) == 0 {
+		if turn != nil {
+			return nil, turn.err()
+		}
 		return nil, nil
 	}
 	keys := make([]session.Key, len(children))
@@ -204,7 +265,7 @@ func Join[T any](ctx context.Context, children []*Child[T], opt JoinOptions) ([]
 		}
 		keys[i] = c.key
 	}
-	infos, err := children[0].rt.sup.Wait(ctx, children[0].root, keys, opt)
+	infos, err := children[0].waitFor(ctx, turn, keys, opt)
 	if infos == nil {
 		outcomes := make([]Outcome[T], len(children))
 		for i, c := range children {
@@ -228,6 +289,19 @@ func Join[T any](ctx context.Context, children []*Child[T], opt JoinOptions) ([]
 		err = &JoinError{OK: good, Want: want}
 	}
 	return outcomes, err
+}
+
+// waitFor waits for runs of the tree of c, within a turn if there is one.
+func (c *Child[T]) waitFor(
+	ctx context.Context, turn *Turn, keys []session.Key, opt JoinOptions,
+) ([]RunInfo, error) {
+	if turn == nil {
+		return c.rt.sup.Wait(ctx, c.root, keys, opt)
+	}
+	if err := turn.err(); err != nil {
+		return nil, err
+	}
+	return turn.spawn.Wait(ctx, keys, opt)
 }
 
 func outcomeOf[T any](info RunInfo) Outcome[T] {

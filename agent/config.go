@@ -84,7 +84,8 @@ type Prompts struct {
 	// Input holds what prompts say beyond what the Runtime knows: product, documentation, limits,
 	// skills, channel, extra sections, and in Spec what top-level sessions see. The Runtime fills
 	// in Session, Lineage, Files, Tools, Subagent, Active, Now and Task; [Config.Input] returns the
-	// whole.
+	// whole. Sandbox describes the sandbox of the sessions that the Rules put into one: the Runtime
+	// sets its Enabled for each session, and leaves Sandbox out of the prompts of the others.
 	Input agentctx.Input
 }
 
@@ -219,34 +220,31 @@ func (c *Config) workspace(agent string) fs.FS {
 // of a prompt tests the one that is sent. Of a sub-agent it is that of a first turn right below a
 // top-level session; Now is left zero.
 func (c Config) Input(key session.Key) agentctx.Input {
-	tools := c.toolNames(key)
-	in := c.input(key, session.Lineage{}, agentctx.Spec{}, tools)
+	now := c.authority(key)
+	in := c.input(key, session.Lineage{}, agentctx.Spec{}, now.Tools, now.Sandboxed)
 	if key.IsSubagent() {
 		in.Subagent = agentctx.Subagent{
 			Depth: max(1, key.Depth()), MaxDepth: c.Rules.MaxSpawnDepth(),
-			MaySpawn: slices.Contains(tools, toolSpawn),
+			MaySpawn: slices.Contains(now.Tools, toolSpawn),
 		}
 	}
 	return in
 }
 
-// toolNames returns what a session of that key may use if its requester may hand everything down.
-func (c *Config) toolNames(key session.Key) []string {
-	return c.authority(key, c.Models.Model).Tools
-}
-
-// authority returns what a top-level session has, and a sub-agent would have whose requester may
-// hand everything down.
-func (c *Config) authority(key session.Key, model string) policy.Authority {
-	all := c.allToolNames()
+// authority returns what a top-level session has, and a sub-agent would have right below a session
+// of its agent that may hand everything down.
+func (c *Config) authority(key session.Key) policy.Authority {
+	all, model := c.allToolNames(), c.Models.Model
 	if !key.IsSubagent() {
 		return c.Rules.TopAuthority(key, model, all)
 	}
-	depth := max(1, key.Depth())
-	return c.Rules.Effective(policy.Authority{
-		Agent: key.Agent(), Role: session.RoleAt(depth, c.Rules.MaxSpawnDepth()), Depth: depth,
+	above := policy.Authority{
+		Agent: key.Agent(), Role: session.RoleMain, Tools: all, Delegable: all,
+	}
+	return c.Rules.Effective(above, policy.Descendant{Key: key, Given: policy.Authority{
+		Agent: key.Agent(), Role: session.RoleAt(1, c.Rules.MaxSpawnDepth()), Depth: 1,
 		Model: model, Tools: all, Delegable: all,
-	}, key)
+	}})
 }
 
 func (c *Config) allToolNames() []string {
@@ -259,10 +257,13 @@ func (c *Config) allToolNames() []string {
 
 // input is the one place where prompt inputs are made.
 func (c *Config) input(
-	key session.Key, l session.Lineage, spec agentctx.Spec, tools []string,
+	key session.Key, l session.Lineage, spec agentctx.Spec, tools []string, sandboxed bool,
 ) agentctx.Input {
 	in := c.Prompts.Input
 	in.Session, in.Lineage = key, l
+	if in.Sandbox.Enabled = sandboxed; !sandboxed {
+		in.Sandbox = agentctx.Sandbox{}
+	}
 	if key.IsSubagent() {
 		under, ok := c.Prompts.SubagentSpecs[key.Agent()]
 		if !ok {
@@ -274,7 +275,7 @@ func (c *Config) input(
 	}
 	in.Spec = spec
 	in.Files = c.Prompts.Loader.Load(agentctx.LoadRequest{
-		Session: key, Spec: spec, Workspace: c.workspace(key.Agent()),
+		Session: key, Spec: spec, Workspace: c.workspace(key.Agent()), Sandboxed: sandboxed,
 	})
 	in.Tools = nil
 	for _, t := range c.Tools {

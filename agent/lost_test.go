@@ -5,11 +5,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -173,4 +175,51 @@ func TestTranscriptChangedInUse(t *testing.T) {
 		assert.Equal(t, "answer to four", ask("four"))
 		assert.Equal(t, []int{1, 2, 4}, saw)
 	})
+}
+
+// A line that no transcript can ever take is refused at once, in memory as on a disk. The turn goes
+// on without it, and so does the session.
+func TestInvalidLineIsRefusedAtOnce(t *testing.T) {
+	for name, open := range map[string]func(t *testing.T) *session.Store{
+		"memory": func(*testing.T) *session.Store { return session.NewMemory() },
+		"disk": func(t *testing.T) *session.Store {
+			store, err := dirstore.Open(t.TempDir())
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, store.Close()) })
+			return store
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := open(t)
+				cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+					began := time.Now()
+					for _, m := range []agent.Message{
+						{Role: session.MessageAssistant, Usage: agent.Usage{Cost: math.NaN()}},
+						{Role: session.MessageAssistant, Usage: agent.Usage{Cost: math.Inf(1)}},
+						{
+							Role: session.MessageAssistant,
+							Time: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC),
+						},
+					} {
+						assert.ErrorIs(t, tn.Record(ctx, m), session.ErrInvalidLine)
+					}
+					assert.Equal(t, began, time.Now(), "nothing is tried again")
+					return agent.Result{Text: fmt.Sprint(len(tn.Messages))}, nil
+				})
+				replies := make(chan string, 2)
+				cfg.Store = store
+				cfg.Reply = func(_ context.Context, d agent.Delivery) error {
+					replies <- d.Reply.Text
+					return nil
+				}
+				s := runUntilEnd(t, cfg).Session(session.Must(session.MainKey("main")))
+				for i, want := range []string{"1", "3"} {
+					require.NoError(t, s.Post(t.Context(), agent.Message{Text: fmt.Sprint(i)}))
+					require.NoError(t, s.Idle(t.Context()))
+					require.Equal(t, want, <-replies)
+				}
+			})
+		})
+	}
 }

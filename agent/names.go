@@ -111,6 +111,9 @@ var (
 	ErrNotFound = spawn.ErrNotFound
 	// ErrEnded says that a run has ended.
 	ErrEnded = spawn.ErrEnded
+	// ErrStale is returned by what belongs to a turn that is over: the methods of its Turn, its
+	// Tools, and the handles that its Spawn returned.
+	ErrStale = spawn.ErrStale
 	// ErrTurnCancelled is the cause of the context of a turn that [Session.CancelTurn] ended.
 	ErrTurnCancelled = spawn.ErrTurnCancelled
 	// ErrStopped is the cause of the context of a turn whose run, or one above it, is being

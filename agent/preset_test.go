@@ -39,7 +39,7 @@ func TestPresetsSetTheirFieldsAlone(t *testing.T) {
 		Prompts:   agent.Prompts{Input: agentctx.Input{Product: "Perch"}},
 	}
 	want := own
-	want.Rules.Subagents.MaxSpawnDepth = 1
+	want.Rules.Subagents.MaxSpawnDepth, want.Rules.MaxSessions = 1, 30
 	want.Prompts.Input.Layout = agentctx.LayoutGoClaw
 	want.Prompts.Input.Markers = agentctx.CoreFiles()
 	cfg := own
@@ -47,7 +47,7 @@ func TestPresetsSetTheirFieldsAlone(t *testing.T) {
 	require.Equal(t, want, cfg)
 
 	want = own
-	want.Rules.Subagents.MaxSpawnDepth = 1
+	want.Rules.Subagents.MaxSpawnDepth, want.Rules.MaxSessions = 1, 4
 	want.Rules.Subagents.Announce = policy.AnnounceTurn
 	want.Rules.DefaultDeny = strings.Fields("sessions_list sessions_history sessions_send sessions_spawn")
 	cfg = own

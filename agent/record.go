@@ -253,7 +253,7 @@ func retry(ctx context.Context, failing func(error), f func() error) error {
 func permanent(err error) bool {
 	for _, e := range []error{
 		session.ErrConflict, session.ErrArchived, session.ErrClosed, session.ErrInvalidKey,
-		session.ErrNotFound, session.ErrCorrupt, session.ErrFormat,
+		session.ErrNotFound, session.ErrCorrupt, session.ErrFormat, session.ErrInvalidLine,
 	} {
 		if errors.Is(err, e) {
 			return true

@@ -11,7 +11,6 @@ import (
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/clone"
-	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -130,52 +129,20 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 	return err
 }
 
-// toolsOf returns what policy leaves a session for a turn: what was granted when it was spawned,
-// within today's rules.
+// toolsOf returns what policy leaves a session for a turn: what was granted to it and to every
+// session above it, within today's rules.
 func (rt *Runtime) toolsOf(t *Turn) []Tool {
-	st := t.spawn
-	now := rt.cfg.authority(st.Session.Key, t.Model)
-	if st.Run.ID != "" {
-		now = rt.cfg.Rules.Effective(policy.Authority{
-			Agent: st.Run.Agent, Role: st.Session.Role, Depth: st.Session.Depth,
-			Sandboxed: st.Run.Sandboxed, Model: t.Model,
-			Tools: st.Run.Tools,
-		}, st.Session.Key)
-	}
-	names := now.Tools
-	who := policy.Subject{
-		Key: st.Session.Key, Agent: now.Agent, Role: now.Role, Sandboxed: now.Sandboxed,
-		Model: t.Model,
-	}
+	host := toolHost{rt: rt, session: rt.sessionIn(t.Session.Key, t.Session.Root), turn: t}
+	host.token = turnToken(t.spawn.First)
 	var tools []Tool
-	for _, tool := range rt.cfg.Tools {
-		if slices.Contains(names, tool.Name) {
-			tools = append(tools, rt.guardTool(who, tool))
-		}
-	}
-	host := toolHost{rt: rt, session: rt.sessionIn(st.Session.Key, st.Session.Root), turn: t}
-	host.token = turnToken(st.First)
-	for _, tool := range host.tools() {
-		if slices.Contains(names, tool.Name) {
-			tools = append(tools, rt.guardTool(who, tool))
+	for _, list := range [...][]Tool{rt.cfg.Tools, host.tools()} {
+		for _, tool := range list {
+			if slices.Contains(t.spawn.Authority.Tools, tool.Name) {
+				tools = append(tools, t.ownTool(tool))
+			}
 		}
 	}
 	return tools
-}
-
-// guardTool returns the tool with policy asked again on every call.
-func (rt *Runtime) guardTool(who policy.Subject, tool Tool) Tool {
-	call := tool.Call
-	tool.Call = func(ctx context.Context, c ToolCall) (string, error) {
-		if v := rt.cfg.Rules.ExplainTools(who, []string{tool.Name}); len(v) == 1 && !v[0].Allowed {
-			return "", &policy.Refusal{
-				Op: "tool call", Rule: policy.RuleTools, Asked: tool.Name,
-				Limit: "what policy leaves this session", Path: v[0].Path, Removed: v,
-			}
-		}
-		return call(ctx, c)
-	}
-	return tool
 }
 
 // promptInput returns the prompt input of a turn.
@@ -185,7 +152,7 @@ func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
 	for i, tool := range t.Tools {
 		names[i] = tool.Name
 	}
-	in := rt.cfg.input(st.Session.Key, st.Session, extra.Spec, names)
+	in := rt.cfg.input(st.Session.Key, st.Session, extra.Spec, names, t.Sandboxed)
 	in.Now = rt.cfg.Now()
 	if t.Model != "" {
 		in.Env.Model = t.Model

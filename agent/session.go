@@ -3,8 +3,11 @@ package agent
 import (
 	"context"
 	"iter"
+	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -15,6 +18,7 @@ type Session struct {
 	rt   *Runtime
 	key  session.Key
 	root session.Key // zero: not looked for yet, as with a sub-agent's key
+	turn *Turn       // the turn that the handle belongs to; nil: it outlives turns
 }
 
 // Key returns the key.
@@ -22,6 +26,11 @@ func (s *Session) Key() session.Key { return s.key }
 
 // tree returns the top-level session of the tree.
 func (s *Session) tree(ctx context.Context) (session.Key, error) {
+	if s.turn != nil {
+		if err := s.turn.err(); err != nil {
+			return session.Key{}, err
+		}
+	}
 	switch {
 	case s.root.IsValid():
 		return s.root, nil
@@ -120,17 +129,44 @@ func (s *Session) Events(ctx context.Context) iter.Seq[TreeEvent] {
 // call id spawns the same sub-agent, so that a call that is repeated does no harm.
 func (s *Session) Tools() []Tool {
 	host := toolHost{rt: s.rt, session: s, token: session.NewID()}
-	names := s.rt.cfg.toolNames(s.key)
+	names := s.rt.cfg.authority(s.key).Tools
 	var tools []Tool
 	for _, t := range host.tools() {
 		for _, name := range names {
 			// A caller with a loop of its own has nothing to yield.
 			if t.Name == name && t.Name != toolYield {
-				tools = append(tools, t)
+				tools = append(tools, s.ownTool(t))
 			}
 		}
 	}
 	return tools
+}
+
+// ownTool returns a session tool that asks at each call what is left to the session, if that is a
+// sub-agent: what was granted to it is in the journal.
+func (s *Session) ownTool(tool Tool) Tool {
+	if !s.key.IsSubagent() {
+		return tool
+	}
+	call := tool.Call
+	tool.Call = func(ctx context.Context, c ToolCall) (string, error) {
+		root, err := s.tree(ctx)
+		if err != nil {
+			return "", err
+		}
+		info, err := s.rt.sup.Find(ctx, root, s.key)
+		if err != nil {
+			return "", err
+		}
+		if !slices.Contains(info.Tools, tool.Name) {
+			return "", &policy.Refusal{
+				Op: "tool call", Rule: policy.RuleTools, Asked: tool.Name,
+				Limit: strings.Join(info.Tools, ", "), Path: "the grant of " + s.key.String(),
+			}
+		}
+		return call(ctx, c)
+	}
+	return tool
 }
 
 func turnToken(first int) string { return strconv.Itoa(first) }

@@ -50,6 +50,45 @@ type toolHost struct {
 	token   string // names the turn in spawn keys: a retried turn has the same one
 }
 
+// requester returns what the session tools spawn from.
+func (h toolHost) requester() Requester {
+	if h.turn != nil {
+		return h.turn
+	}
+	return h.session
+}
+
+// runs returns the sub-agents of the session.
+func (h toolHost) runs(ctx context.Context) ([]RunInfo, error) {
+	if h.turn != nil {
+		return h.turn.spawn.Runs(ctx)
+	}
+	return h.session.Runs(ctx)
+}
+
+func (h toolHost) steer(ctx context.Context, run session.Key, m spawn.Incoming) error {
+	if h.turn != nil {
+		return h.turn.spawn.Steer(ctx, run, m)
+	}
+	root, err := h.session.tree(ctx)
+	if err != nil {
+		return err
+	}
+	return h.rt.sup.Steer(ctx, root, h.session.key, run, m)
+}
+
+func (h toolHost) stop(ctx context.Context, run session.Key) error {
+	const reason = "stopped by its requester"
+	if h.turn != nil {
+		return h.turn.spawn.Stop(ctx, run, reason)
+	}
+	root, err := h.session.tree(ctx)
+	if err != nil {
+		return err
+	}
+	return h.rt.sup.Stop(ctx, root, run, reason)
+}
+
 func (h toolHost) tools() []Tool {
 	return []Tool{
 		h.tool(toolSpawn, spawnSchema, h.spawn),
@@ -250,7 +289,14 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 	if c.ID != "" {
 		task.Key = h.token + "/" + c.ID
 	}
-	info, err := h.session.spawn(ctx, task, runExtra{})
+	var info RunInfo
+	request, err := task.request(runExtra{})
+	if err == nil {
+		info, err = h.requester().spawnRun(ctx, request)
+	}
+	if errors.Is(err, ErrStale) {
+		return "", err
+	}
 	if refusal, ok := errors.AsType[*policy.Refusal](err); ok {
 		status := "forbidden"
 		if slices.Contains(malformedRules, refusal.Rule) {
@@ -297,7 +343,7 @@ func (h toolHost) yield(ctx context.Context, c ToolCall) (string, error) {
 	if h.turn == nil {
 		return "", &ArgumentError{toolYield, "(all)", "this session is not run by Offshoot"}
 	}
-	runs, err := h.session.Runs(ctx)
+	runs, err := h.runs(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -361,7 +407,7 @@ func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 	if a.err != nil {
 		return "", a.err
 	}
-	runs, err := h.session.Runs(ctx)
+	runs, err := h.runs(ctx)
 	if errors.Is(err, spawn.ErrNotFound) {
 		runs, err = nil, nil
 	}
@@ -385,10 +431,6 @@ func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 func (h toolHost) runAction(
 	ctx context.Context, action, message string, chosen []RunInfo,
 ) (string, error) {
-	root, err := h.session.tree(ctx)
-	if err != nil {
-		return "", err
-	}
 	for _, r := range chosen {
 		if err := h.authorize(actionVerbs[action], r); err != nil {
 			return "", err
@@ -398,8 +440,7 @@ func (h toolHost) runAction(
 	case "info":
 		return jsonReply(newSubagentLine(0, chosen[0], true))
 	case "steer":
-		if err := h.rt.sup.Steer(ctx, root, h.session.key, chosen[0].Key,
-			spawn.Incoming{Text: message}); err != nil {
+		if err := h.steer(ctx, chosen[0].Key, spawn.Incoming{Text: message}); err != nil {
 			return "", err
 		}
 		return jsonReply(map[string]string{"status": "accepted", "runId": string(chosen[0].ID)})
@@ -410,7 +451,7 @@ func (h toolHost) runAction(
 		if r.Status.Terminal() {
 			continue
 		}
-		if err := h.rt.sup.Stop(ctx, root, r.Key, "stopped by its requester"); err != nil {
+		if err := h.stop(ctx, r.Key); err != nil {
 			failed = append(failed, err)
 			continue
 		}
@@ -430,7 +471,8 @@ var actionVerbs = map[string]policy.Verb{
 func (h toolHost) authorize(v policy.Verb, r RunInfo) error {
 	c := policy.Caller{Key: h.session.key, Role: session.RoleMain}
 	if h.turn != nil {
-		c.Role, c.Depth = h.turn.Session.Role, h.turn.Session.Depth
+		now := &h.turn.spawn.Authority
+		c.Role, c.Depth, c.Sandboxed = now.Role, now.Depth, now.Sandboxed
 	}
 	return h.rt.cfg.Rules.Authorize(c, v,
 		policy.Target{Key: r.Key, Ancestors: []session.Key{r.Parent, r.Root}})

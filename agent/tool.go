@@ -77,6 +77,49 @@ func (t Tool) recovering() Tool {
 	return t
 }
 
+// A Caller is the session for which a tool is called, and its turn.
+type Caller struct {
+	// Session is where the session stands in its tree.
+	Session session.Lineage
+	// Run names the run; empty in a top-level session.
+	Run RunID
+	// Turn is the number of the turn, [Turn.N].
+	Turn int
+	// Sandboxed says that the tool must work in the sandbox of the session; see [Turn.Sandboxed].
+	Sandboxed bool
+}
+
+// callerKey is the key under which the context of a tool's call holds its Caller.
+type callerKey struct{}
+
+// CallerOf returns the session for which a tool is called, from the context that the tool got. It
+// returns false for a context that is not of a call through [Turn.Tools]; a tool that must not work
+// outside a sandbox by mistake then refuses.
+func CallerOf(ctx context.Context) (Caller, bool) {
+	c, ok := ctx.Value(callerKey{}).(*Caller)
+	if !ok {
+		return Caller{}, false
+	}
+	return *c, true
+}
+
+// ownTool returns the tool for a turn: it is told who calls, and ends with the turn.
+func (t *Turn) ownTool(tool Tool) Tool {
+	call := tool.Call
+	caller := &Caller{
+		Session: t.Session, Run: t.Run, Turn: t.N, Sandboxed: t.spawn.Authority.Sandboxed,
+	}
+	tool.Call = func(ctx context.Context, c ToolCall) (string, error) {
+		if err := t.err(); err != nil {
+			return "", err
+		}
+		ctx, done := t.spawn.Within(context.WithValue(ctx, callerKey{}, caller))
+		defer done()
+		return call(ctx, c)
+	}
+	return tool
+}
+
 // firstLine returns the first line of a description.
 func (t Tool) firstLine() string {
 	line, _, _ := strings.Cut(strings.TrimSpace(t.Description), "\n")

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/announce"
@@ -33,8 +34,12 @@ type RunnerFunc func(ctx context.Context, t *Turn) (Result, error)
 // Run calls f.
 func (f RunnerFunc) Run(ctx context.Context, t *Turn) (Result, error) { return f(ctx, t) }
 
-// A Turn is what a Runner needs to know. Its methods are safe for concurrent use and end with the
-// turn.
+// A Turn is what a Runner needs to know. Its methods are safe for concurrent use.
+//
+// They end with the turn, and so do its Tools and the handles that its Spawn returned, in every
+// goroutine: once the Runner has returned, or the turn was given up, or its process has lost the
+// tree, each call returns an error that is [ErrStale] and changes nothing. While a turn that was
+// cancelled has its grace period, only Record, Spend and Delta still work.
 type Turn struct {
 	// Session is where the session stands in its tree.
 	Session session.Lineage
@@ -53,9 +58,13 @@ type Turn struct {
 	Messages []Message
 	// New is how many of the Messages, at the end, are new in this turn.
 	New int
-	// Tools are what policy leaves this session, sorted as the Config has them, ready to call. Each
-	// asks policy again when it is called.
+	// Tools are what policy leaves this session today, sorted as the Config has them, ready to
+	// call. They end with the turn: the next turn has its own.
 	Tools []Tool
+	// Sandboxed says that the session is in a sandbox today: its tools must work there. The Config
+	// provides the sandbox, the Rules say which sessions it is for. A tool finds the same in
+	// [CallerOf].
+	Sandboxed bool
 	// Model and Thinking are what policy resolved; empty: the caller's default.
 	Model, Thinking string
 	// Schema is the JSON Schema of the result, if a typed one was asked for.
@@ -65,8 +74,43 @@ type Turn struct {
 	spawn *spawn.TurnInput
 	log   *turnRecord
 
+	over atomic.Bool  // the Runner has returned
+	gate sync.RWMutex // held for reading by calls that write the transcript, until over is set
+
 	mu      sync.Mutex
 	yielded bool
+}
+
+// err returns nil while the turn may begin something, else an error that is ErrStale.
+func (t *Turn) err() error {
+	if t.over.Load() {
+		return t.stale()
+	}
+	return t.spawn.Err()
+}
+
+func (t *Turn) stale() error {
+	return fmt.Errorf("%w: turn %d of %q", ErrStale, t.N, t.Session.Key)
+}
+
+// enter lets a call write the transcript before the turn ends. The call must leave the gate.
+func (t *Turn) enter() error {
+	t.gate.RLock()
+	err := t.spawn.Over()
+	if err == nil && t.over.Load() {
+		err = t.stale()
+	}
+	if err != nil {
+		t.gate.RUnlock()
+	}
+	return err
+}
+
+// end waits for the calls that write the transcript, and refuses those that follow.
+func (t *Turn) end() {
+	t.gate.Lock()
+	t.over.Store(true)
+	t.gate.Unlock()
 }
 
 // Input returns the text of what is new in this turn, for engines that keep the conversation
@@ -80,20 +124,39 @@ func (t *Turn) Input() string {
 }
 
 // Delta shows text as it comes to those who watch the session; see [Session.Events].
-func (t *Turn) Delta(text string) { t.spawn.Delta(text) }
+func (t *Turn) Delta(text string) {
+	if !t.over.Load() {
+		t.spawn.Delta(text)
+	}
+}
 
 // Record adds a message to the transcript as it happens: what the model said, a tool call, a tool's
 // answer. A Runner that records nothing leaves only what it returns.
-func (t *Turn) Record(ctx context.Context, m Message) error { return t.log.add(ctx, m) }
+func (t *Turn) Record(ctx context.Context, m Message) error {
+	if err := t.enter(); err != nil {
+		return err
+	}
+	defer t.gate.RUnlock()
+	return t.log.add(ctx, m)
+}
 
 // Spend accounts for one model call. An error that is [ErrBudget] says that the budget does not
 // allow another. Input, Output and Cost count against budgets; CacheRead and CacheWrite are summed
 // in RunInfo.Result.Usage and do not.
-func (t *Turn) Spend(ctx context.Context, u Usage) error { return t.spawn.Spend(ctx, u) }
+func (t *Turn) Spend(ctx context.Context, u Usage) error {
+	if t.over.Load() {
+		return t.stale()
+	}
+	return t.spawn.Spend(ctx, u)
+}
 
 // Inbox takes what has arrived since the turn began: steers, follow-ups, completions. They are in
 // the transcript then.
 func (t *Turn) Inbox(ctx context.Context) ([]Message, error) {
+	if err := t.enter(); err != nil {
+		return nil, err
+	}
+	defer t.gate.RUnlock()
 	in, err := t.spawn.Take(ctx)
 	if err != nil || len(in) == 0 {
 		return nil, err
@@ -102,35 +165,54 @@ func (t *Turn) Inbox(ctx context.Context) ([]Message, error) {
 	return messages, t.log.add(ctx, messages...)
 }
 
-// Call calls one of the Tools by its name. A name that is not among them is an error, as is a tool
-// that policy has come to deny.
+// Call calls one of the Tools by its name. A name that is not among them is an error.
 func (t *Turn) Call(ctx context.Context, c ToolCall) (string, error) {
 	for _, tool := range t.Tools {
 		if tool.Name == c.Name {
 			return tool.Call(ctx, c)
 		}
 	}
+	if err := t.err(); err != nil {
+		return "", err
+	}
 	return "", fmt.Errorf("agent: no tool %q in this session", c.Name)
 }
 
 // Spawn starts a sub-agent of this session and returns at once. With Task.Announce its end comes to
-// this session as an input; either way the session does not end before it.
+// this session as an input; either way the session does not end before it. The function [Spawn]
+// takes a Turn, too, for results of another type than string.
+//
+// The Child belongs to the turn, and its verbs end with the turn.
 func (t *Turn) Spawn(ctx context.Context, task Task) (*Child[string], error) {
-	return Spawn[string](ctx, t.rt.sessionIn(t.Session.Key, t.Session.Root), task)
+	return Spawn[string](ctx, t, task)
 }
+
+// spawnRun implements Requester.
+func (t *Turn) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, err error) {
+	if err := t.err(); err != nil {
+		return info, err
+	}
+	return t.spawn.Spawn(ctx, q)
+}
+
+// actor implements Requester.
+func (t *Turn) actor() (*Runtime, *Turn) { return t.rt, t }
 
 // Wait waits for sub-agents within the turn; see [Join]. The turn holds no slot of the lane
 // meanwhile.
 func (t *Turn) Wait(
 	ctx context.Context, children []*Child[string], opt JoinOptions,
 ) ([]Outcome[string], error) {
-	return Join(ctx, children, opt)
+	return join(ctx, t, children, opt)
 }
 
 // Yield says that the session now waits for its sub-agents, without a turn, a slot or a model call,
 // and goes on with another turn when the wait is over. It takes effect when the Runner returns.
 // What people say still wakes the session.
 func (t *Turn) Yield(opt JoinOptions) {
+	if t.err() != nil {
+		return
+	}
 	t.mu.Lock()
 	t.yielded = true
 	t.mu.Unlock()
@@ -151,6 +233,11 @@ func (b turnRunner) RunTurn(
 	ctx context.Context, st *spawn.TurnInput,
 ) (out spawn.TurnResult, err error) {
 	rt := b.rt
+	exited := spawn.TurnResult{} // if the goroutine ends before the Runner is called
+	if st.Run.ID == "" {
+		exited.Reply = apologyText
+	}
+	st.ExitWith(exited, nil)
 	extra, err := decodeRunExtra(st.Extra)
 	if err != nil {
 		return b.refuse(ctx, st, err)
@@ -161,17 +248,22 @@ func (b turnRunner) RunTurn(
 		return b.refuse(ctx, st, err)
 	}
 	log.startRunner()
+	exited.Pos = log.endPos()
+	st.ExitWith(exited, nil)
 	t := &Turn{
 		Session: st.Session, Run: st.Run.ID, Label: st.Run.Label, N: st.N, Retry: st.Retry,
 		Messages: append(history, fresh...), New: len(fresh), Schema: extra.Schema,
-		Model: rt.cfg.Models.Model, Thinking: rt.cfg.Models.Thinking, rt: rt, spawn: st, log: log,
+		Model: rt.cfg.Models.Model, Thinking: rt.cfg.Models.Thinking,
+		Sandboxed: st.Authority.Sandboxed, rt: rt, spawn: st, log: log,
 	}
 	if st.Run.ID != "" {
 		t.Model, t.Thinking = st.Run.Model.Resolved, st.Run.Thinking
 	}
 	t.Tools = rt.toolsOf(t)
 	t.Prompt = agentctx.Assemble(rt.promptInput(t, extra))
+	defer t.end() // also if the Runner ends its goroutine
 	res, err := b.callRunner(ctx, t)
+	t.end()
 	return b.result(ctx, t, res, err)
 }
 
@@ -187,15 +279,18 @@ func (b turnRunner) refuse(
 	return out, err
 }
 
-// callRunner calls the Runner. Its panics end here, so that what it has recorded is kept and a
-// person is answered.
+// callRunner calls the Runner. Its panics end here, and so does a goroutine that it ends, so that
+// what it has recorded is kept and a person is answered.
 func (b turnRunner) callRunner(ctx context.Context, t *Turn) (res Result, err error) {
+	running := false
 	defer func() {
 		if p := recover(); p != nil {
 			pe := &spawn.PanicError{Value: p, Stack: debug.Stack()}
 			b.rt.log.Error("offshoot: a Runner panicked", "session", t.Session.Key.String(),
 				"turn", t.N, "panic", fmt.Sprint(p), "stack", string(pe.Stack))
 			res, err = Result{}, pe
+		} else if running { // the Runner has not returned
+			t.spawn.ExitWith(b.result(ctx, t, Result{}, spawn.ErrExited))
 		}
 	}()
 	if t.spawn.Exhausted != "" {
@@ -204,7 +299,10 @@ func (b turnRunner) callRunner(ctx context.Context, t *Turn) (res Result, err er
 	if err := t.Prompt.Err(); err != nil {
 		return Result{}, err
 	}
-	return b.rt.cfg.Runner.Run(ctx, t)
+	running = true
+	res, err = b.rt.cfg.Runner.Run(ctx, t)
+	running = false
+	return res, err
 }
 
 // apologyText is what a person is told of a turn that failed; why is in the log and in the events.

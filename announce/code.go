@@ -152,3 +152,11 @@ func startsLine(s string, at int) bool {
 	}
 	return at == 0 || s[at-1] == '\n'
 }
+
+// endsLine reports whether only spaces and tabs stand behind s[at] on its line.
+func endsLine(s string, at int) bool {
+	for at < len(s) && (s[at] == ' ' || s[at] == '\t' || s[at] == '\r') {
+		at++
+	}
+	return at == len(s) || s[at] == '\n'
+}

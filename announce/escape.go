@@ -12,8 +12,12 @@ const (
 )
 
 // oneLine makes any text fit on one line. A run of white space and line breaks becomes one space,
-// and outer white space goes. Characters that a reader cannot see are dropped.
+// and outer white space goes. Characters that a reader cannot see are dropped. A text that IsBlank
+// becomes "".
 func oneLine(s string) string {
+	if IsBlank(s) {
+		return ""
+	}
 	return strings.Join(strings.FieldsFunc(normalize(s), unicode.IsSpace), " ")
 }
 

@@ -1,8 +1,6 @@
 package announce
 
 import (
-	"strings"
-
 	"github.com/offshoot-sdk/offshoot/internal/enum"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -91,7 +89,7 @@ func NewEvent(c *spawn.Completion) Event {
 	if run.Key.Kind() == session.KindCron {
 		e.Source = SourceCron
 	}
-	if strings.TrimSpace(e.Task) == "" {
+	if IsBlank(e.Task) {
 		e.Task = run.Task
 	}
 	if run.Result.Model != "" {

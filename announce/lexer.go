@@ -16,14 +16,15 @@ import "strings"
 //
 //	` ~  codeEnd           Code, fenced or inline, stays as it is (code.go).
 //	<    controlRunEnd     A run of control tokens, <|...|>, goes (control.go).
-//	     parseTag          An unknown name, or a tag without its '>', is text (tag.go).
+//	     parseTag          An unknown name, or a tag without its '>', is text (tag.go). So is a
+//	                       payload, such as <parameter>: it goes only as a part of a call.
 //	       visitToolTag    A tool call or result goes with its arguments (toolcall.go). An opening
 //	                       tag without arguments is a mention: it stays, and so does its closing
 //	                       tag.
 //	       visitInvokeTag  An <invoke> block goes if the text has MiniMax's tag, else it is text.
 //	       cut             <final>, MiniMax's tag and every other closing tag go alone.
-//	       blockEnd        A thought, a memory block or a payload goes up to the closing tag that
-//	                       matches, else up to the last one, else up to the end of the text.
+//	       blockEnd        A thought or a memory block goes up to the closing tag that matches,
+//	                       else up to the last one, else up to the end of the text.
 //	[    visitCall         [Tool Call: ...] goes with the arguments that follow.
 //	     visitResult       [Tool Result ...] goes with the text up to the next call or result. One
 //	                       that is inside a line and has no call id is a mention: it goes alone.
@@ -43,11 +44,14 @@ import "strings"
 //   - Every other look ahead is bounded by a constant (maxNonce, maxMarker, maxControl, maxTagName,
 //     maxAttribute), or it stops at the next word or '<'. The next one of this kind starts there or
 //     further on, so only a constant number of them read the same byte.
+//   - A call that is written in tags without attributes asks matchCalls where it ends. matchCalls
+//     reads the text once for each kind of tag.
 //   - stripEvents asks lastEnds before it looks for the end of an event that does not start a line.
 //     lastEnds reads the text once.
-//   - lexer.minimax is computed once.
+//   - lexer.minimax is computed once, and lexer.openInvokes ends the search for </invoke>.
 //
 // Sanitize makes at most maxRounds rounds. TestHostileInputsAreLinear has an input for each case.
+// TestRepeatedTokensAreLinear has the pairs of all tokens.
 
 // A lexer walks a text once, from the front to the back. What starts first wins: a tag inside a
 // thought is part of the thought.
@@ -65,6 +69,10 @@ type lexer struct {
 	unfenced [2]int
 	ticks    tickRuns // the backticks of the current line
 	minimax  answer   // does the text have the word that makes <invoke> a tool call?
+	// openInvokes says that no </invoke> is ahead.
+	openInvokes bool
+	// callEnds is what matchCalls returned for each kind of tag, or nil.
+	callEnds [toolKinds]map[int]int
 }
 
 // run makes the pass and returns the text that stays. It returns src itself if nothing goes.
@@ -98,7 +106,7 @@ func (l *lexer) visitAngle() {
 	}
 	t := parseTag(l.src, l.at)
 	switch {
-	case t.kind == noTag:
+	case t.kind == noTag, t.kind == payloadTag:
 		l.at++
 	case t.kind < toolKinds:
 		l.visitToolTag(t)
@@ -109,7 +117,8 @@ func (l *lexer) visitAngle() {
 	case t.kind == finalTag, t.kind == minimaxTag, t.closing:
 		l.cut(t.end)
 	default: // a thought or a memory block
-		l.cut(l.blockEnd(t.end, t.kind))
+		end, _ := l.blockEnd(t.end, t.kind)
+		l.cut(end)
 	}
 }
 
@@ -128,12 +137,13 @@ func (l *lexer) keptTail() string {
 	return string(l.out[max(0, len(l.out)-4):])
 }
 
-// blockEnd returns where the block of kind k ends whose opening tag ends at src[at].
+// blockEnd returns where the block of kind k ends whose opening tag ends at src[at]. closed is
+// false if no closing tag of that kind is ahead.
 //
 // A block ends after the closing tag that matches; nested blocks are counted. If no tag matches,
 // the block ends after its last closing tag, because then one of the openings was only a mention.
 // A block without any closing tag extends to the end of the text.
-func (l *lexer) blockEnd(at int, k tagKind) int {
+func (l *lexer) blockEnd(at int, k tagKind) (end int, closed bool) {
 	depth, last := 1, len(l.src)
 	for at < len(l.src) {
 		i := strings.IndexAny(l.src[at:], "<`~")
@@ -152,16 +162,16 @@ func (l *lexer) blockEnd(at int, k tagKind) int {
 			continue
 		case t.closing:
 			depth--
-			last = t.end
+			last, closed = t.end, true
 		case !t.empty:
 			depth++
 		}
 		if depth == 0 {
-			return t.end
+			return t.end, true
 		}
 		at = t.end
 	}
-	return last
+	return last, closed
 }
 
 // A marker in brackets is what a tool call looks like after it was turned into text for a model of
@@ -284,8 +294,7 @@ func (l *lexer) visitResult() {
 		l.at++
 		return
 	}
-	restOfLine := strings.TrimRight(l.src[end:lineEnd(l.src, end)], " \t\r")
-	alone := startsLine(l.src, l.at) && restOfLine == ""
+	alone := startsLine(l.src, l.at) && endsLine(l.src, end)
 	if !alone && !hasPrefixFold(l.src[l.at:], resultMarker+" for id") {
 		l.cut(end)
 		return
@@ -460,8 +469,13 @@ func eventEnd(text string, at int, marker string) int {
 		return len(text)
 	}
 	at += i + len(end)
-	if line := lineEnd(text, at); unquote(text[at:line]) == "" {
-		return min(line+1, len(text))
+	// The rest of the line is not looked for: many events may stand on one line.
+	rest := strings.TrimLeft(text[at:], quoteMarks)
+	switch {
+	case rest == "":
+		return len(text)
+	case rest[0] == '\n':
+		return len(text) - len(rest) + 1
 	}
 	return at
 }
@@ -482,6 +496,8 @@ func stripStats(text string) string {
 	return out.String()
 }
 
-// unquote removes from both ends of a line what a model puts there when it quotes: > | ` * and
-// space.
-func unquote(line string) string { return strings.Trim(line, "> |`*\t\r\n") }
+// quoteMarks are what a model puts around a line when it quotes it.
+const quoteMarks = "> |`*\t\r"
+
+// unquote removes the quoteMarks and line breaks from both ends of a line.
+func unquote(line string) string { return strings.Trim(line, quoteMarks+"\n") }

@@ -68,7 +68,7 @@ func (e Event) statusLine() string {
 
 // resultText returns the result without outer space, or the text that stands for an empty one.
 func (e Event) resultText() string {
-	if text := trim(e.Result); text != "" {
+	if text := trim(e.Result); !IsBlank(text) {
 		return text
 	}
 	return blankResult

@@ -10,14 +10,26 @@ import (
 // events, and outer white space.
 //
 // Code, fenced or inline, stays as it is, because a text about tags is not a tag. An echoed event
-// is removed even there. What was opened and never closed is hidden up to the end of the text.
+// is removed even there. A thought, a memory block, and a tool call with arguments that was opened
+// and never closed are hidden up to the end of the text. A sentence about the tags of a tool call,
+// such as <parameter>, stays.
 //
 // Sanitize does not fail, and it takes time linear in the text. Sanitize(Sanitize(s)) equals
 // Sanitize(s): a removal may put two halves of a tag together, and Sanitize removes that tag as
 // well.
 //
-// Sanitize keeps silent tokens; [Visible] reads them.
+// Sanitize returns "" if a reader would see nothing of what is left, see [IsBlank]. It keeps silent
+// tokens; [Visible] reads them.
 func Sanitize(text string) string {
+	text = stripAll(text)
+	if IsBlank(text) {
+		return ""
+	}
+	return text
+}
+
+// stripAll removes scaffolding and echoes until nothing of them is left, and outer white space.
+func stripAll(text string) string {
 	text = trim(text)
 	for range maxRounds {
 		next := trim(stripScaffolding(stripEchoes(text)))
@@ -57,6 +69,29 @@ func trim(s string) string { return strings.TrimFunc(s, isOuterSpace) }
 
 // isOuterSpace reports whether r is white space or a byte order mark.
 func isOuterSpace(r rune) bool { return unicode.IsSpace(r) || r == '\uFEFF' }
+
+// IsBlank reports whether a reader would see nothing of a text. It consists of white space, control
+// characters, and characters without a shape: joiners, marks of direction, variation selectors,
+// tags, fillers and the like. The empty text is blank. To people and to this library a blank text
+// counts as no text.
+func IsBlank(text string) bool {
+	return strings.IndexFunc(text, func(r rune) bool { return !isShapeless(r) }) < 0
+}
+
+// isShapeless reports whether r alone shows nothing.
+func isShapeless(r rune) bool {
+	switch {
+	case r > ' ' && r < 0x7F:
+		return false
+	case unicode.IsSpace(r), unicode.Is(unicode.Cc, r):
+		return true
+	case unicode.Is(unicode.Cf, r): // but for some marks that stand around a number
+		return !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
+	}
+	const brailleBlank = '\u2800'
+	return r == brailleBlank ||
+		unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+}
 
 // isInvisible reports whether a reader cannot see r although r is not a space.
 func isInvisible(r rune) bool {

@@ -60,7 +60,7 @@ func Skips(reply string) bool {
 }
 
 // Visible returns the text of a model's reply that a person may see. ok is false, and the text
-// empty, if the model chose silence or said nothing.
+// empty, if the model chose silence or said nothing that a reader would see.
 //
 // Visible sanitizes the reply, see [Sanitize], and then reads it for the silent tokens [NoReply]
 // and [AnnounceSkip]:
@@ -161,6 +161,6 @@ func isIgnored(r rune) bool { return isOuterSpace(r) || isInvisible(r) || r == 0
 // punctuation.
 func trimDecoration(s string) string {
 	return strings.TrimFunc(s, func(r rune) bool {
-		return isIgnored(r) || strings.ContainsRune("*_~`\"'.,;:!()", r)
+		return isShapeless(r) || strings.ContainsRune("*_~`\"'.,;:!()", r)
 	})
 }

@@ -17,6 +17,7 @@ const (
 	functionCallTag
 	functionCallsTag
 	functionResponseTag
+	antmlInvokeTag
 	toolKinds // the number of kinds of tool tags, not a tag
 
 	thinkTag
@@ -24,7 +25,7 @@ const (
 	finalTag
 	minimaxTag
 	invokeTag
-	payloadTag // a tag that models write inside a tool call
+	payloadTag // a tag that models write inside a tool call; it is text outside of one
 	noTag      // a name that is not in tagKinds
 )
 
@@ -32,6 +33,7 @@ const (
 var tagKinds = map[string]tagKind{
 	"tool_call": toolCallTag, "tool_calls": toolCallsTag, "tool_result": toolResultTag,
 	"function_call": functionCallTag, "function_calls": functionCallsTag, "function_response": functionResponseTag,
+	"antml:invoke": antmlInvokeTag,
 
 	"think": thinkTag, "thinking": thinkTag, "thought": thinkTag, "antthinking": thinkTag,
 	"antml:think": thinkTag, "antml:thinking": thinkTag, "antml:thought": thinkTag,
@@ -42,7 +44,7 @@ var tagKinds = map[string]tagKind{
 	"final": finalTag, "minimax:tool_call": minimaxTag, "invoke": invokeTag,
 
 	"function": payloadTag, "parameter": payloadTag, "parameters": payloadTag,
-	"argument": payloadTag, "arguments": payloadTag, "antml:invoke": payloadTag, "antml:parameter": payloadTag,
+	"argument": payloadTag, "arguments": payloadTag, "antml:parameter": payloadTag,
 }
 
 // A tag is what parseTag has read at a '<'.
@@ -51,7 +53,14 @@ type tag struct {
 	closing  bool // </name>
 	empty    bool // <name/>
 	complete bool // the tag has its '>'
+	nameEnd  int  // the position after the name
 	end      int  // the position after the '>', or where the tag breaks off
+}
+
+// hasAttributes reports whether more than blanks stands between the name of a complete tag of s and
+// its '>'.
+func (t tag) hasAttributes(s string) bool {
+	return t.complete && strings.Trim(s[t.nameEnd:t.end-1], " \t\r\n/") != ""
 }
 
 const (
@@ -72,7 +81,7 @@ func parseTag(s string, at int) tag {
 	if kind == noTag || kind < toolKinds && !endsToolName(s, i) {
 		return t
 	}
-	t.kind = kind
+	t.kind, t.nameEnd = kind, i
 	t.end, t.complete = attributesEnd(s, i, kind < toolKinds)
 	t.empty = t.complete && s[t.end-2] == '/'
 	return t

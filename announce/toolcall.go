@@ -29,26 +29,92 @@ func (l *lexer) visitToolTag(t tag) {
 	case t.closing, t.empty:
 		l.cut(t.end)
 	default:
-		at := skipBlank(l.src, t.end)
-		hasMore := at < len(l.src)
-		switch {
-		case hasMore && (l.src[at] == '{' || l.src[at] == '['):
-			l.cut(jsonCallEnd(l.src, at, t.kind))
-		case hasMore && t.complete && l.src[at] == '<' && startsPayload(parseTag(l.src, at)):
-			l.cut(xmlCallEnd(l.src, at, t.kind))
-		case t.complete:
+		if end, ok := l.callEnd(t); ok {
+			l.cut(end)
+		} else if t.complete {
 			l.mentions[t.kind]++
 			l.at = t.end
-		default:
+		} else {
 			l.at++
 		}
 	}
 }
 
+// callEnd returns where the call or result ends that the opening tag t starts. ok is false if no
+// arguments follow, so that the tag is a mention.
+//
+// Tags without attributes after one another may also be a sentence about tags. They are arguments
+// only if the call is closed or looks like one that breaks off, see looksLikeCall.
+func (l *lexer) callEnd(t tag) (end int, ok bool) {
+	s, at := l.src, skipBlank(l.src, t.end)
+	if startsJSON(s, at) {
+		return jsonCallEnd(s, at, t.kind), true
+	}
+	if at == len(s) || s[at] != '<' || !t.complete {
+		return 0, false
+	}
+	next := parseTag(s, at)
+	if t.kind == antmlInvokeTag && next.kind == t.kind && next.closing {
+		return next.end, next.complete // a call without arguments
+	}
+	if !startsPayload(next) {
+		return 0, false
+	}
+	if l.looksLikeCall(at) {
+		return xmlCallEnd(s, at, t.kind), true
+	}
+	if l.callEnds[t.kind] == nil {
+		l.callEnds[t.kind] = matchCalls(s, t.kind)
+	}
+	end, ok = l.callEnds[t.kind][l.at]
+	return end, ok
+}
+
+// startsJSON reports whether JSON starts at s[at]. A '[' that begins a link, a note or a box of a
+// list is not JSON.
+func startsJSON(s string, at int) bool {
+	if at == len(s) || s[at] != '{' && s[at] != '[' {
+		return false
+	}
+	if s[at] == '{' || strings.HasPrefix(s[at:], "[]") {
+		return true
+	}
+	at = skipBlank(s, at+1)
+	return at == len(s) || strings.IndexByte("{[\"", s[at]) >= 0
+}
+
+// maxCallTags is the number of tags in a row that looksLikeCall reads.
+const maxCallTags = 4
+
+// looksLikeCall reports whether the tags from src[firstAt] on, which follow the opening tag at the
+// current position, are arguments even if the call is never closed: one of them has attributes or
+// holds JSON, the text breaks off within one, or both tags have a line to themselves.
+func (l *lexer) looksLikeCall(firstAt int) bool {
+	s := l.src
+	t := parseTag(s, firstAt)
+	firstEnd := t.end
+	for range maxCallTags {
+		if !t.complete {
+			return t.end == len(s)
+		}
+		at := skipBlank(s, t.end)
+		if t.hasAttributes(s) || startsJSON(s, at) {
+			return true
+		}
+		if at == len(s) || s[at] != '<' {
+			break
+		}
+		if t = parseTag(s, at); !startsPayload(t) {
+			break
+		}
+	}
+	return startsLine(s, l.at) && startsLine(s, firstAt) && endsLine(s, firstEnd)
+}
+
 // startsPayload reports whether t opens the arguments of a call that are written in tags.
 func startsPayload(t tag) bool {
 	switch t.kind {
-	case payloadTag, invokeTag, toolCallTag, functionCallTag:
+	case payloadTag, invokeTag, antmlInvokeTag, toolCallTag, functionCallTag:
 		return !t.closing
 	default:
 		return false
@@ -103,6 +169,33 @@ func xmlCallEnd(s string, at int, k tagKind) int {
 	return len(s)
 }
 
+// matchCalls returns where each call or result of kind k ends that has its closing tag, by the
+// position of its opening tag. Of several openings before one closing tag, the last one has it.
+func matchCalls(s string, k tagKind) map[int]int {
+	ends := make(map[int]int)
+	var open []int
+	for at := 0; at < len(s); {
+		i := strings.IndexByte(s[at:], '<')
+		if i < 0 {
+			break
+		}
+		at += i
+		t := parseTag(s, at)
+		switch {
+		case !t.complete || !closesBlock(t.kind, k):
+			at++
+			continue
+		case !t.closing && !t.empty:
+			open = append(open, at)
+		case t.closing && len(open) > 0:
+			ends[open[len(open)-1]] = t.end
+			open = open[:len(open)-1]
+		}
+		at = t.end
+	}
+	return ends
+}
+
 // closesBlock reports whether a closing tag of one kind ends a block of another kind. Besides its
 // own tag, the closing tag of a call ends a result, because models close results like that.
 func closesBlock(closing, block tagKind) bool {
@@ -137,7 +230,7 @@ const (
 )
 
 // visitInvokeTag removes an <invoke> block if the text has the tag of MiniMax somewhere. In any
-// other text, <invoke> is prose.
+// other text, <invoke> is prose, and so is one without attributes that is never closed.
 func (l *lexer) visitInvokeTag(t tag) {
 	if l.minimax == answerUnknown {
 		l.minimax = answerNo
@@ -145,13 +238,21 @@ func (l *lexer) visitInvokeTag(t tag) {
 			l.minimax = answerYes
 		}
 	}
+	isBare := !t.hasAttributes(l.src)
 	switch {
 	case l.minimax == answerNo:
 		l.at++
 	case t.closing, t.empty:
 		l.cut(t.end)
+	case isBare && l.openInvokes:
+		l.at++
 	default:
-		l.cut(l.blockEnd(t.end, invokeTag))
+		end, closed := l.blockEnd(t.end, invokeTag)
+		if l.openInvokes = !closed; isBare && !closed {
+			l.at++
+			return
+		}
+		l.cut(end)
 	}
 }
 

@@ -25,7 +25,7 @@ func TestCacheIsRightAboutReplacedFiles(t *testing.T) {
 	defer root.Close() //nolint:errcheck // read only
 	path := filepath.Join(dir, AgentsFile)
 	loader := Loader{Cache: &Cache{}}
-	read := func() string { return loader.readFile(root.FS(), AgentsFile).Content }
+	read := func() string { return loader.readFile(root.FS(), topLevelSpec(), AgentsFile).Content }
 	moment := time.Date(2020, 1, 1, 0, 0, 0, 1, time.UTC)
 	for i, how := range []string{"replaced", "rewritten"} {
 		for n := range 30 { // faster than any clock of a file system ticks
@@ -45,11 +45,11 @@ func TestCacheIsRightAboutReplacedFiles(t *testing.T) {
 	}
 	require.NoError(t, os.Link(path, filepath.Join(dir, "second")))
 	assert.Equal(
-		t, ReasonLinked, loader.readFile(root.FS(), AgentsFile).Reason,
+		t, ReasonLinked, loader.readFile(root.FS(), topLevelSpec(), AgentsFile).Reason,
 		"what was read before does not hide a new link",
 	)
 	require.NoError(t, os.Remove(path))
-	assert.Equal(t, ReasonAbsent, loader.readFile(root.FS(), AgentsFile).Reason)
+	assert.Equal(t, ReasonAbsent, loader.readFile(root.FS(), topLevelSpec(), AgentsFile).Reason)
 }
 
 func TestCacheReadsOnce(t *testing.T) {

@@ -45,39 +45,46 @@ type SkillConfig struct {
 }
 
 // Eligible reports whether a skill can work on the host. If it cannot, why says so in words.
+// It has at most 400 runes.
 func (h SkillHost) Eligible(e SkillEntry) (ok bool, why string) {
+	why = excerpt(h.lacks(e), maxWhy)
+	return why == "", why
+}
+
+// lacks returns in words what keeps a skill from working on the host. It returns "" for nothing.
+func (h SkillHost) lacks(e SkillEntry) string {
 	own := h.Config[e.Key]
 	switch {
 	case own.Disabled:
-		return false, "turned off by the configuration"
+		return "turned off by the configuration"
 	case e.Origin == SkillBundled && len(h.Bundled) > 0 &&
 		!slices.Contains(h.Bundled, e.Key) && !slices.Contains(h.Bundled, e.Name):
-		return false, "not among the bundled skills that may be used"
+		return "not among the bundled skills that may be used"
 	case len(e.OS) > 0 && len(h.OS) > 0 && !slices.ContainsFunc(e.OS, h.hasSystem):
-		return false, fmt.Sprintf("works on %s only", strings.Join(e.OS, ", "))
+		return fmt.Sprintf("works on %s only", strings.Join(e.OS, ", "))
 	case e.Always:
-		return true, ""
+		return ""
 	}
 	for _, bin := range e.Requires.Bins {
 		if !h.hasBin(bin) {
-			return false, fmt.Sprintf("needs the program %q", bin)
+			return fmt.Sprintf("needs the program %q", bin)
 		}
 	}
 	if bins := e.Requires.AnyBins; len(bins) > 0 && !slices.ContainsFunc(bins, h.hasBin) {
-		return false, fmt.Sprintf("needs one of the programs %q", bins)
+		return fmt.Sprintf("needs one of the programs %q", bins)
 	}
 	for _, name := range e.Requires.Env {
 		if h.getenv(name) == "" && own.Env[name] == "" &&
 			(name != e.PrimaryEnv || own.APIKey == "") {
-			return false, fmt.Sprintf("needs the variable %q", name)
+			return fmt.Sprintf("needs the variable %q", name)
 		}
 	}
 	for _, path := range e.Requires.Config {
 		if h.Setting == nil || !h.Setting(path) {
-			return false, fmt.Sprintf("needs the setting %q", path)
+			return fmt.Sprintf("needs the setting %q", path)
 		}
 	}
-	return true, ""
+	return ""
 }
 
 // hasSystem reports whether one of the machines has a system.

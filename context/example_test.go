@@ -67,7 +67,7 @@ func ExampleLoader() {
 		Memory: true,
 		Extra:  []string{"packages/*/AGENTS.md"},
 		Hooks: []agentctx.Hook{
-			func(_ session.Key, files []agentctx.WorkspaceFile) []agentctx.WorkspaceFile {
+			func(_ agentctx.LoadRequest, files []agentctx.WorkspaceFile) []agentctx.WorkspaceFile {
 				return append(
 					files,
 					agentctx.WorkspaceFile{
@@ -81,6 +81,8 @@ func ExampleLoader() {
 		Session: session.Must(
 			session.Parse("agent:main:subagent:6f1c2a52-7d1c-4f7e-9a30-0d6f5b0e3c11"),
 		),
+		// A name without a directory is that of a file at the root of the workspace.
+		Spec:      agentctx.Spec{Files: []string{"AGENTS.md", "TOOLS.md", "packages/*/AGENTS.md"}},
 		Workspace: workspace,
 	})
 	for _, f := range files {

@@ -107,6 +107,10 @@ type WorkspaceFile struct {
 	// Path tells people where the file was read. Only [LayoutGoClaw] shows it in a prompt, in the
 	// marker of a missing file.
 	Path string
+	// Target is the name of the file in the workspace to which Name leads by links. It is empty
+	// where Name is the file itself. A name that the file system spells in another way, such as
+	// user.md for USER.md, counts as a link to the core file.
+	Target string
 	// Content is the text. It is empty if the file is Missing.
 	Content string
 	// Missing means that the file was not read. Reason and Why say why.
@@ -119,7 +123,7 @@ type WorkspaceFile struct {
 
 // missingFile returns the record of a file that was not loaded.
 func missingFile(name string, r Reason, format string, args ...any) WorkspaceFile {
-	why := fmt.Sprintf(format, args...)
+	why := excerpt(fmt.Sprintf(format, args...), maxWhy)
 	if why == "" {
 		why = r.String()
 	}
@@ -131,6 +135,13 @@ func missingFile(name string, r Reason, format string, args ...any) WorkspaceFil
 func validName(name string) bool {
 	return name != "." && fs.ValidPath(name) && !strings.Contains(name, `\`) &&
 		sanitize(name) == name
+}
+
+// isPersonal reports whether a file is one that a [Spec] is there to withhold: a core file or a
+// memory note.
+func isPersonal(name string) bool {
+	return name == memoryFileLower || slices.Contains(CoreFiles(), name) ||
+		strings.HasPrefix(name, memoryDir+"/")
 }
 
 // keepRank returns the place of a file in the order in which files get room: 0 gets it first and so

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -14,8 +15,9 @@ import (
 
 // A Hook changes the list of a session's files before the list is filtered. It may add, replace and
 // drop files, and may return the slice that it was given. Whatever it returns, the session sees
-// only what its spec lets through. A Loader that serves several goroutines calls it concurrently.
-type Hook func(key session.Key, files []WorkspaceFile) []WorkspaceFile
+// only what its spec lets through. It does not change the request. A Loader that serves several
+// goroutines calls it concurrently.
+type Hook func(r LoadRequest, files []WorkspaceFile) []WorkspaceFile
 
 // A Loader reads workspaces. The zero Loader reads the eight core files. A Loader is safe for
 // concurrent use if its hooks are.
@@ -23,6 +25,13 @@ type Hook func(key session.Key, files []WorkspaceFile) []WorkspaceFile
 // A Loader reads a regular file of valid UTF-8, of at most 2 MiB, without a further hard link. It
 // follows symbolic links only where they stay inside the workspace. It reads a file only if what it
 // opened is what it had checked.
+//
+// A link must not show a session what its spec withholds. A symbolic link to a core file or memory
+// note that the spec does not let through is refused before it is opened, see [Spec.Files]. A hard
+// link is refused whatever it leads to. On a file system that resolves links without an Lstat of
+// its own, the Loader sees only a link to a core file, and only if its files are those of the
+// operating system. Where neither holds, as in an archive that has one content under two names,
+// nothing tells that two names are one file.
 //
 // Use os.OpenRoot(dir) and its FS method for real directories, not os.DirFS. On an os.Root a race
 // cannot lead outside. On another file system, a link that is exchanged between the check and the
@@ -42,14 +51,16 @@ type Loader struct {
 // A LoadRequest says for which session a [Loader] loads files, and from where.
 type LoadRequest struct {
 	Session session.Key
-	// Spec is that of [Input]. The Loader neither looks at nor opens a file that it does not let
-	// through.
+	// Spec is that of [Input]. The Loader does not open a file that it does not let through. It
+	// looks at one only to find out whether a link leads there.
 	Spec Spec
 	// Workspace is the agent's directory. nil: only hooks add files.
 	Workspace fs.FS
 	// Execution is the directory that the session's tools work in, if it is another one. Its
 	// AGENTS.md is shown as [ExecutionFile]. nil: the tools work in the Workspace.
 	Execution fs.FS
+	// Sandboxed says that the session is in a sandbox. The Loader does not look at it; hooks may.
+	Sandboxed bool
 }
 
 // Load returns the files that the session may see, whether they exist or not, in the order in which
@@ -62,10 +73,10 @@ func (l Loader) Load(r LoadRequest) []WorkspaceFile {
 		files = l.load(r, spec)
 	}
 	for _, hook := range l.Hooks {
-		files = hook(r.Session, files)
+		files = hook(r, files)
 	}
 	return slices.DeleteFunc(
-		files, func(f WorkspaceFile) bool { return !spec.sees(f.Name) && !reportsBadName(f) },
+		files, func(f WorkspaceFile) bool { return !spec.admits(f) && !reportsBadName(f) },
 	)
 }
 
@@ -79,7 +90,7 @@ func (l Loader) load(r LoadRequest, spec Spec) []WorkspaceFile {
 	var files []WorkspaceFile
 	if r.Workspace != nil {
 		names := slices.DeleteFunc(CoreFiles(), func(name string) bool { return !spec.sees(name) })
-		files = l.readFiles(r.Workspace, names)
+		files = l.readFiles(r.Workspace, spec, names)
 		var patterns []string
 		if l.Memory {
 			patterns = append(patterns, memoryNotes)
@@ -89,7 +100,7 @@ func (l Loader) load(r LoadRequest, spec Spec) []WorkspaceFile {
 		}
 	}
 	if r.Execution != nil && spec.sees(ExecutionFile) {
-		f := l.readFile(r.Execution, AgentsFile)
+		f := l.readFile(r.Execution, spec, AgentsFile)
 		f.Name = ExecutionFile
 		if f.Reason != ReasonAbsent {
 			files = append(files, f)
@@ -144,17 +155,17 @@ func (l Loader) readPattern(
 		)
 		names = names[n-maxMatches:]
 	}
-	return append(files, l.readFiles(fsys, names)...)
+	return append(files, l.readFiles(fsys, spec, names)...)
 }
 
 // readFiles reads the files in order, with memory.md in place of an absent
 // MEMORY.md.
-func (l Loader) readFiles(fsys fs.FS, names []string) []WorkspaceFile {
+func (l Loader) readFiles(fsys fs.FS, spec Spec, names []string) []WorkspaceFile {
 	files := make([]WorkspaceFile, 0, len(names))
 	for _, name := range names {
-		f := l.readFile(fsys, name)
+		f := l.readFile(fsys, spec, name)
 		if name == MemoryFile && f.Reason == ReasonAbsent {
-			if lower := l.readFile(fsys, memoryFileLower); lower.Reason != ReasonAbsent {
+			if lower := l.readFile(fsys, spec, memoryFileLower); lower.Reason != ReasonAbsent {
 				f = lower
 			}
 		}
@@ -163,8 +174,8 @@ func (l Loader) readFiles(fsys fs.FS, names []string) []WorkspaceFile {
 	return files
 }
 
-// readFile reads one file.
-func (l Loader) readFile(fsys fs.FS, name string) WorkspaceFile {
+// readFile reads one file. It does not open what a link leads to and the spec withholds.
+func (l Loader) readFile(fsys fs.FS, spec Spec, name string) WorkspaceFile {
 	if fsys == nil {
 		return missingFile(name, ReasonAbsent, "there is no workspace")
 	}
@@ -178,6 +189,15 @@ func (l Loader) readFile(fsys fs.FS, name string) WorkspaceFile {
 	if err != nil {
 		return missingFromError(name, err)
 	}
+	leadsTo := linkTarget(fsys, name, target, info)
+	if spec.withholds(leadsTo) {
+		f := missingFile(
+			name, ReasonExcluded, "it is a link to %s, which is not among the files of the spec",
+			leadsTo,
+		)
+		f.Target = leadsTo
+		return f
+	}
 	read := func() (string, error) { return readChecked(fsys, target, info, maxFileBytes) }
 	var content string
 	if id, ok := identify(info); ok && l.Cache != nil {
@@ -188,7 +208,7 @@ func (l Loader) readFile(fsys fs.FS, name string) WorkspaceFile {
 	if err != nil {
 		return missingFromError(name, err)
 	}
-	return WorkspaceFile{Name: name, Path: name, Content: content}
+	return WorkspaceFile{Name: name, Path: name, Target: leadsTo, Content: content}
 }
 
 // missingFromError returns the record of a file that was not read because of err.
@@ -215,7 +235,7 @@ type refusal struct {
 func (r *refusal) Error() string { return r.why }
 
 func newRefusal(reason Reason, format string, args ...any) error {
-	return &refusal{reason: reason, why: fmt.Sprintf(format, args...)}
+	return &refusal{reason: reason, why: excerpt(fmt.Sprintf(format, args...), maxWhy)}
 }
 
 // maxLinks is the number of symbolic links that may lie on the way to one file.
@@ -262,6 +282,48 @@ func resolveLinks(fsys fs.FS, name string) (string, fs.FileInfo, error) {
 	}
 }
 
+// linkTarget returns the name of the file that a name leads to by links, or "" if the name is the
+// file itself. target and info are what resolveLinks returned.
+//
+// Of a file with several names, linkTarget returns that of a core file or memory note: USER.md may
+// be a link itself, and some file systems take user.md for USER.md. It asks for the last core file
+// first, because the last ones are shown to the fewest sessions.
+func linkTarget(fsys fs.FS, name, target string, info fs.FileInfo) string {
+	if _, showsLinks := fsys.(fs.ReadLinkFS); target == name && (showsLinks || !onDisk(info)) {
+		return ""
+	}
+	for _, core := range slices.Backward(append(CoreFiles(), memoryFileLower)) {
+		if core == name {
+			continue
+		}
+		to, other, err := resolveLinks(fsys, core)
+		if err == nil && (to == target || onDisk(info) && os.SameFile(info, other)) {
+			return core
+		}
+	}
+	if target == name {
+		return ""
+	}
+	return noteName(fsys, target)
+}
+
+// noteName returns the name below memory of a file that lies there, and any other name as it is.
+// The directory may be a link itself.
+func noteName(fsys fs.FS, name string) string {
+	notes, info, err := resolveLinks(fsys, memoryDir)
+	if err != nil {
+		return name
+	}
+	if rest, ok := strings.CutPrefix(name, notes+"/"); ok {
+		return memoryDir + "/" + rest
+	}
+	top, rest, _ := strings.Cut(name, "/")
+	if other, err := fs.Lstat(fsys, top); err == nil && onDisk(info) && os.SameFile(info, other) {
+		return memoryDir + "/" + rest
+	}
+	return name
+}
+
 // LoadWorkspace reads the named files of a workspace, or the eight of [CoreFiles] if only is nil.
 // It returns one WorkspaceFile for each name, in that order. One that could not be read is Missing
 // and has the reason. memory.md stands in for an absent MEMORY.md. Over the FS of an [os.Root]
@@ -270,5 +332,5 @@ func LoadWorkspace(fsys fs.FS, only ...string) []WorkspaceFile {
 	if only == nil {
 		only = CoreFiles()
 	}
-	return Loader{}.readFiles(fsys, only)
+	return Loader{}.readFiles(fsys, topLevelSpec(), only)
 }

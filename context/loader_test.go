@@ -123,6 +123,118 @@ func TestPipeDoesNotBlock(t *testing.T) {
 	assert.Equal(t, agentctx.ReasonNotRegular, loadFile(t, fsys, "SOUL.md").Reason)
 }
 
+// S10: a link shows no session a core file or memory note that its spec withholds, whichever way
+// the link goes, and nothing of it is opened.
+func TestLinksShowNothingThatTheSpecWithholds(t *testing.T) {
+	const private = "what only the user may know"
+	workspace := func(t *testing.T) (string, *os.Root) {
+		return makeRoot(t, map[string]string{
+			"USER.md": private, "MEMORY.md": private, "memory/2026-11-20.md": private,
+			"people/ada.md": private, "notes/x.md": private, "CLAUDE.md": "rules",
+			"SOUL.md": "calm",
+		})
+	}
+	for name, tt := range map[string]struct {
+		links  [][2]string // target and name
+		target string      // "": the link is harmless
+	}{
+		"a core file":        {[][2]string{{"USER.md", "AGENTS.md"}}, "USER.md"},
+		"a memory":           {[][2]string{{"MEMORY.md", "AGENTS.md"}}, "MEMORY.md"},
+		"a note":             {[][2]string{{"memory/2026-11-20.md", "AGENTS.md"}}, "memory/2026-11-20.md"},
+		"a persona":          {[][2]string{{"SOUL.md", "AGENTS.md"}}, "SOUL.md"},
+		"a chain":            {[][2]string{{"x.md", "AGENTS.md"}, {"USER.md", "x.md"}}, "USER.md"},
+		"a way round":        {[][2]string{{"people/../USER.md", "AGENTS.md"}}, "USER.md"},
+		"a linked directory": {[][2]string{{"d/2026-11-20.md", "AGENTS.md"}, {"memory", "d"}}, "memory/2026-11-20.md"},
+		"a file that is a core file by a link": {
+			[][2]string{{"people/ada.md", "AGENTS.md"}, {"people/ada.md", "HEARTBEAT.md"}},
+			"HEARTBEAT.md",
+		},
+		"a file of one's own": {[][2]string{{"CLAUDE.md", "AGENTS.md"}}, ""},
+		"one admitted by another": {
+			[][2]string{{"TOOLS.md", "AGENTS.md"}, {"CLAUDE.md", "TOOLS.md"}}, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, root := workspace(t)
+			for _, link := range tt.links {
+				require.NoError(t, os.Symlink(link[0], filepath.Join(dir, link[1])))
+			}
+			for kind, fsys := range map[string]fs.FS{"root": root.FS(), "dirfs": os.DirFS(dir)} {
+				counting := newCountingFS(fsys)
+				loader := agentctx.Loader{Cache: &agentctx.Cache{}}
+				files := loader.Load(agentctx.LoadRequest{
+					Session: childKey, Workspace: counting, Execution: counting,
+				})
+				byHand := agentctx.LoadWorkspace(fsys)
+				for _, list := range [][]agentctx.WorkspaceFile{
+					files, byHand, agentctx.FilterForSubagent(byHand),
+				} {
+					p := agentctx.Assemble(agentctx.Input{Session: childKey, Files: list})
+					assert.NotContains(t, p.String(), private, kind)
+				}
+				agents := files[0]
+				assert.Equal(t, "AGENTS.md", agents.Name)
+				if tt.target == "" {
+					assert.Equal(t, "rules", agents.Content)
+					continue
+				}
+				assert.Zero(t, counting.opened[tt.target], kind)
+				assert.Equal(t, tt.target, agents.Target)
+				assert.Equal(t, agentctx.ReasonExcluded, agents.Reason)
+				assert.Equal(
+					t, "it is a link to "+tt.target+", which is not among the files of the spec",
+					agents.Why,
+				)
+				own := agentctx.Loader{}.Load(
+					agentctx.LoadRequest{Session: mainKey, Workspace: fsys},
+				)
+				assert.NotEmpty(t, own[0].Content, "a session that sees both follows the link")
+				assert.Equal(t, tt.target, own[0].Target)
+			}
+		})
+	}
+}
+
+// S10: a directory of notes that is a link itself does not hide that a file is a note.
+func TestLinkToALinkedDirectoryOfNotes(t *testing.T) {
+	dir, root := makeRoot(t, map[string]string{"notes/x.md": "a note"})
+	require.NoError(t, os.Symlink("notes", filepath.Join(dir, "memory")))
+	require.NoError(t, os.Symlink("notes/x.md", filepath.Join(dir, "AGENTS.md")))
+	f := agentctx.Loader{}.Load(
+		agentctx.LoadRequest{Session: childKey, Workspace: root.FS()},
+	)[0]
+	assert.Equal(t, agentctx.ReasonExcluded, f.Reason)
+	assert.Equal(t, "memory/x.md", f.Target)
+}
+
+// plainFS hides everything of a file system but Open and Stat, so that links are followed unseen.
+type plainFS struct{ fsys fs.FS }
+
+func (p plainFS) Open(name string) (fs.File, error) { return p.fsys.Open(name) }
+
+// S10: where a file system follows links itself, files of the operating system can be told apart.
+func TestLinksThatTheFileSystemFollows(t *testing.T) {
+	dir, root := makeRoot(t, map[string]string{"USER.md": "private"})
+	require.NoError(t, os.Symlink("USER.md", filepath.Join(dir, "AGENTS.md")))
+	for _, fsys := range []fs.FS{plainFS{root.FS()}, plainFS{os.DirFS(dir)}} {
+		f := agentctx.Loader{}.Load(agentctx.LoadRequest{Session: childKey, Workspace: fsys})[0]
+		assert.Equal(t, agentctx.ReasonExcluded, f.Reason)
+		assert.Equal(t, "USER.md", f.Target)
+	}
+}
+
+// S10: a hard link is refused whatever it leads to, on every file system that shows files of the
+// operating system.
+func TestHardLinksShowNothing(t *testing.T) {
+	dir, root := makeRoot(t, map[string]string{"USER.md": "private"})
+	require.NoError(t, os.Link(filepath.Join(dir, "USER.md"), filepath.Join(dir, "AGENTS.md")))
+	for _, fsys := range []fs.FS{root.FS(), os.DirFS(dir), plainFS{root.FS()}} {
+		f := agentctx.Loader{}.Load(agentctx.LoadRequest{Session: childKey, Workspace: fsys})[0]
+		assert.True(t, f.Missing)
+		assert.Empty(t, f.Content)
+	}
+}
+
 // brokenFS fails to open, or opens another file than Lstat described.
 type brokenFS struct {
 	fs.FS
@@ -263,12 +375,7 @@ func TestLoaderMemoryAndExtras(t *testing.T) {
 
 	files = l.Load(agentctx.LoadRequest{Session: childKey, Workspace: fsys})
 	assert.Equal(
-		t,
-		[]string{
-			"AGENTS.md", "TOOLS.md", "packages/api/AGENTS.md", "packages/web/TOOLS.md", "../x.md",
-			"[",
-		},
-		fileNames(files),
+		t, []string{"AGENTS.md", "TOOLS.md", "../x.md", "["}, fileNames(files),
 		"the allowlist holds for extra files too",
 	)
 
@@ -361,12 +468,12 @@ func TestExecutionDirectory(t *testing.T) {
 }
 
 func TestHooksComeBeforeTheFilter(t *testing.T) {
-	hook := func(key session.Key, files []agentctx.WorkspaceFile) []agentctx.WorkspaceFile {
+	hook := func(r agentctx.LoadRequest, files []agentctx.WorkspaceFile) []agentctx.WorkspaceFile {
 		files = slices.DeleteFunc(
 			files, func(f agentctx.WorkspaceFile) bool { return f.Name == "TOOLS.md" },
 		)
 		for i := range files {
-			files[i].Content = "replaced for " + key.Agent()
+			files[i].Content = "replaced for " + r.Session.Agent()
 		}
 		return append(files,
 			agentctx.WorkspaceFile{Name: "MEMORY.md", Content: "smuggled"},
@@ -376,7 +483,7 @@ func TestHooksComeBeforeTheFilter(t *testing.T) {
 	}
 	loader := agentctx.Loader{Hooks: []agentctx.Hook{hook}}
 	files := loader.Load(agentctx.LoadRequest{Session: childKey, Workspace: coreWorkspace()})
-	assert.Equal(t, []string{"AGENTS.md", "team/AGENTS.md"}, fileNames(files))
+	assert.Equal(t, []string{"AGENTS.md"}, fileNames(files))
 	assert.Equal(t, "replaced for coder", files[0].Content)
 
 	// Even what is put into the input by hand meets the filter.
@@ -389,9 +496,9 @@ func TestHooksComeBeforeTheFilter(t *testing.T) {
 	)})
 	assert.NotContains(t, p.String(), "smuggled")
 	assert.NotContains(t, p.String(), "no name")
-	require.Len(t, p.Files, 4)
-	assert.Equal(t, agentctx.ReasonExcluded, p.Files[2].Reason)
-	assert.Equal(t, agentctx.ReasonBadName, p.Files[3].Reason)
+	require.Len(t, p.Files, 3)
+	assert.Equal(t, agentctx.ReasonExcluded, p.Files[1].Reason)
+	assert.Equal(t, agentctx.ReasonBadName, p.Files[2].Reason)
 }
 
 func TestConcurrentLoads(t *testing.T) {

@@ -3,7 +3,6 @@ package agentctx
 import (
 	"cmp"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 )
@@ -22,10 +21,10 @@ type block struct {
 	hasContent bool   // content
 }
 
-// showsFile reports whether the prompt shows the content of a file with that base name.
-func (p project) showsFile(base string) bool {
+// showsFile reports whether the prompt shows the content of the file with that name.
+func (p project) showsFile(name string) bool {
 	return slices.ContainsFunc(
-		p.blocks, func(b block) bool { return b.hasContent && path.Base(b.name) == base },
+		p.blocks, func(b block) bool { return b.hasContent && b.name == name },
 	)
 }
 
@@ -98,6 +97,9 @@ func admitFile(
 		return c, ReasonBadName, "bad name: not a clean relative path"
 	case !spec.sees(f.Name):
 		return c, ReasonExcluded, "excluded: not among the files of the spec"
+	case !spec.admits(f):
+		return c, ReasonExcluded, "excluded: it is a link to " + sanitize(f.Target) +
+			", which is not among the files of the spec"
 	case seen[f.Name]:
 		return c, ReasonRepeated, "repeated: a file of this name comes earlier"
 	case f.Name == memoryFileLower && seen[MemoryFile]:

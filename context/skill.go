@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/offshoot-sdk/offshoot/internal/enum"
 )
 
@@ -108,6 +106,11 @@ type SkillRequirements struct {
 // It returns the skills by name, one of each name, and a report on everything that it passed over.
 // Of skills with one name the one of the stronger origin counts. Within an origin, the one of the
 // earlier source counts.
+//
+// A SKILL.md is data from a party that may be hostile. DiscoverSkills refuses front matter of more
+// than 16 KiB or 256 lines, and front matter that nests deeper than 16 levels, has more than 128
+// keys in one mapping or more than 128 items in one list, or refers to another part of itself with
+// a YAML alias or a merge key. A report's Why has at most 400 runes.
 func DiscoverSkills(sources ...SkillSource) ([]SkillEntry, []FileReport) {
 	var found []SkillEntry
 	var problems []FileReport
@@ -127,9 +130,9 @@ func DiscoverSkills(sources ...SkillSource) ([]SkillEntry, []FileReport) {
 		if n := len(kept); n > 0 && kept[n-1].Name == e.Name {
 			problems = append(problems, FileReport{
 				Name: e.Name, Path: e.Path, Reason: ReasonRepeated,
-				Why: fmt.Sprintf(
+				Why: excerpt(fmt.Sprintf(
 					"repeated: the %s skill at %s stands for it", kept[n-1].Origin, kept[n-1].Path,
-				),
+				), maxWhy),
 			})
 			continue
 		}
@@ -147,10 +150,9 @@ type discovery struct {
 }
 
 func (d *discovery) addProblem(name string, r Reason, why string) {
-	d.problems = append(
-		d.problems,
-		FileReport{Name: name, Path: path.Join(d.source.Path, name), Reason: r, Why: why},
-	)
+	d.problems = append(d.problems, FileReport{
+		Name: name, Path: path.Join(d.source.Path, name), Reason: r, Why: excerpt(why, maxWhy),
+	})
 }
 
 // walk looks at a directory, and below it unless it is a skill.
@@ -231,207 +233,4 @@ func missingOrZero(name string, err error) WorkspaceFile {
 		return WorkspaceFile{}
 	}
 	return missingFromError(name, err)
-}
-
-// A skillDoc is the front matter of a SKILL.md: its top-level keys with their values.
-type skillDoc map[string]yaml.Node
-
-// parseSkill reads the front matter of a SKILL.md. A description is required.
-func parseSkill(text string) (SkillEntry, error) {
-	head, ok := frontMatter(text)
-	if !ok {
-		return SkillEntry{}, newRefusal(
-			ReasonBlank, "there is no front matter between lines of ---",
-		)
-	}
-	doc := parseHead(head)
-	e := SkillEntry{
-		Skill: Skill{
-			Name: doc.scalar("name"), Description: sanitize(doc.scalar("description")),
-		},
-		Hidden:        doc.boolean("disable-model-invocation", false),
-		UserInvocable: doc.boolean("user-invocable", true),
-		Homepage:      doc.scalar("homepage"),
-	}
-	if e.Description == "" {
-		return SkillEntry{}, newRefusal(ReasonBlank, "the front matter has no description")
-	}
-	if err := doc.metadata(&e); err != nil {
-		return SkillEntry{}, newRefusal(ReasonUnreadable, "its metadata cannot be read: %v", err)
-	}
-	return e, nil
-}
-
-// frontMatter returns the lines between the first line, which must be ---, and the next line that
-// is ---. It returns false if one of the two is missing.
-func frontMatter(text string) (string, bool) {
-	first, rest, ok := strings.Cut(normalizeText(text), "\n")
-	if !ok || strings.TrimRight(first, " \t") != "---" {
-		return "", false
-	}
-	end := 0
-	for line := range strings.SplitAfterSeq(rest, "\n") {
-		if strings.TrimRight(line, " \t\n") == "---" {
-			return rest[:end], true
-		}
-		end += len(line)
-	}
-	return "", false
-}
-
-// parseHead parses front matter as YAML. Where that fails, as for a description with a colon and a
-// space in it, it falls back on the top-level lines of the form "key: value" as they are.
-func parseHead(head string) skillDoc {
-	doc := skillDoc{}
-	raw := rawLines(head)
-	if err := yaml.Unmarshal([]byte(head), &doc); err != nil || doc == nil {
-		return raw
-	}
-	for key, node := range raw {
-		if got, ok := doc[key]; !ok || key == "description" && got.Kind != yaml.ScalarNode {
-			doc[key] = node
-		}
-	}
-	return doc
-}
-
-// rawLines returns every line "key: value" that begins with a word as its key. The indented lines
-// after it belong to its value.
-func rawLines(head string) skillDoc {
-	doc := skillDoc{}
-	key, value := "", []string(nil)
-	flush := func() {
-		if key != "" {
-			doc[key] = yaml.Node{
-				Kind: yaml.ScalarNode, Value: unquote(strings.TrimSpace(strings.Join(value, "\n"))),
-			}
-		}
-	}
-	for line := range strings.SplitSeq(head, "\n") {
-		if strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") {
-			value = append(value, strings.TrimSpace(line))
-			continue
-		}
-		flush()
-		var first string
-		var ok bool
-		if key, first, ok = strings.Cut(line, ":"); !ok || !isWord(key) {
-			key = ""
-		}
-		value = append(value[:0], strings.TrimSpace(first))
-	}
-	flush()
-	return doc
-}
-
-// unquote takes off the quotation marks around a value.
-func unquote(s string) string {
-	if n := len(s); n > 1 && (s[0] == '"' || s[0] == '\'') && s[n-1] == s[0] {
-		return s[1 : n-1]
-	}
-	return s
-}
-
-// isWord reports whether a key is made of letters, digits, "-" and "_".
-func isWord(key string) bool {
-	return !strings.ContainsFunc(key, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' &&
-			r != '_'
-	})
-}
-
-// text returns a scalar, trimmed; "" if there is none.
-func (d skillDoc) scalar(key string) string {
-	node, ok := d[key]
-	if !ok || node.Kind != yaml.ScalarNode || node.Tag == "!!null" {
-		return ""
-	}
-	return strings.TrimSpace(node.Value)
-}
-
-// boolean returns a truth value in one of its usual spellings.
-func (d skillDoc) boolean(key string, standard bool) bool {
-	switch strings.ToLower(d.scalar(key)) {
-	case "true", "1", "yes", "on":
-		return true
-	case "false", "0", "no", "off":
-		return false
-	default:
-		return standard
-	}
-}
-
-// stringList is a list that may also be written as one string with commas.
-type stringList []string
-
-func (w *stringList) UnmarshalYAML(node *yaml.Node) error {
-	var list []string
-	if node.Kind == yaml.ScalarNode {
-		list = strings.Split(node.Value, ",")
-	} else if err := node.Decode(&list); err != nil {
-		return err
-	}
-	for _, word := range list {
-		if word = strings.TrimSpace(word); word != "" {
-			*w = append(*w, word)
-		}
-	}
-	return nil
-}
-
-// skillMetadata is what tools of the field keep below the key metadata.
-type skillMetadata struct {
-	Always     bool       `yaml:"always"`
-	Emoji      string     `yaml:"emoji"`
-	Homepage   string     `yaml:"homepage"`
-	SkillKey   string     `yaml:"skillKey"`
-	PrimaryEnv string     `yaml:"primaryEnv"`
-	OS         stringList `yaml:"os"`
-	Requires   struct {
-		Bins    stringList `yaml:"bins"`
-		AnyBins stringList `yaml:"anyBins"`
-		Env     stringList `yaml:"env"`
-		Config  stringList `yaml:"config"`
-	} `yaml:"requires"`
-}
-
-// metadataKeys are the names under which programs keep their metadata: Offshoot's own, then those
-// of the programs that the field's skills are written for. The first one that a skill has counts.
-var metadataKeys = [...]string{"offshoot", "openclaw", "clawdbot"}
-
-// metadata adds to e what stands below the key metadata, as YAML or as a string of JSON.
-func (d skillDoc) metadata(e *SkillEntry) error {
-	node, ok := d["metadata"]
-	if !ok {
-		return nil
-	}
-	programs := map[string]yaml.Node{}
-	if node.Kind == yaml.ScalarNode {
-		if err := yaml.Unmarshal([]byte(node.Value), &programs); err != nil {
-			return err
-		}
-	} else if err := node.Decode(&programs); err != nil {
-		return err
-	}
-	for _, key := range metadataKeys {
-		own, ok := programs[key]
-		if !ok {
-			continue
-		}
-		var m skillMetadata
-		if err := own.Decode(&m); err != nil {
-			return err
-		}
-		e.Always, e.Emoji, e.Key = m.Always, m.Emoji, m.SkillKey
-		e.PrimaryEnv, e.OS = m.PrimaryEnv, m.OS
-		if e.Homepage == "" {
-			e.Homepage = m.Homepage
-		}
-		e.Requires = SkillRequirements{
-			Bins: m.Requires.Bins, AnyBins: m.Requires.AnyBins, Env: m.Requires.Env,
-			Config: m.Requires.Config,
-		}
-		return nil
-	}
-	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -211,6 +212,7 @@ func TestFrontMatter(t *testing.T) {
 	assert.Equal(t, agentctx.ReasonUnreadable, problems[0].Reason)
 }
 
+// S1: FuzzFrontMatter bounds the memory that any SKILL.md takes, and the reports on it.
 func FuzzFrontMatter(f *testing.F) {
 	for _, s := range []string{
 		skillText("x", "y"), "---\n---\n", "---\ndescription: a: b\n---",
@@ -221,10 +223,17 @@ func FuzzFrontMatter(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		found, problems := agentctx.DiscoverSkills(agentctx.SkillSource{
+		var found []agentctx.SkillEntry
+		var problems []agentctx.FileReport
+		source := agentctx.SkillSource{
 			FS: skillFS(map[string]string{"dir/SKILL.md": text}), Path: "skills",
-		})
+		}
+		work := allocated(func() { found, problems = agentctx.DiscoverSkills(source) })
+		assert.Less(t, work, uint64(maxSkillWork))
 		assert.Equal(t, 1, len(found)+len(problems), "a skill or a reason")
+		for _, p := range problems {
+			assert.LessOrEqual(t, utf8.RuneCountInString(p.Why), maxWhy)
+		}
 		for _, e := range found {
 			assert.NotEmpty(t, e.Name)
 			assert.NotEmpty(t, e.Description)

@@ -17,6 +17,10 @@ const (
 	// syncPrefix begins the names of copies under way.
 	syncPrefix = ".skill-"
 
+	// maxManifestBytes is the size over which the manifest is not read: programs in the sandbox may
+	// have written it.
+	maxManifestBytes = 256 << 10
+
 	// maxSkillDirBytes is the size over which a skill's directory is not
 	// copied.
 	maxSkillDirBytes = 64 << 20
@@ -30,6 +34,7 @@ const (
 // A copy is put in place when it is complete. SyncSkills removes the directories that an earlier
 // call made and that are not among the skills. It leaves everything else in dst alone. It copies
 // regular files only, and passes over symbolic links. A skill of more than 64 MiB is not copied.
+// The file .skills-synced of dst lists what SyncSkills made. One of more than 256 KiB is an error.
 //
 // SyncSkills returns a report on each skill that it could not copy; an older copy of it stays. The
 // error is about dst itself. Calls for one directory must not overlap.
@@ -38,10 +43,14 @@ func SyncSkills(dst *os.Root, skills []SkillEntry) ([]FileReport, error) {
 	if err != nil {
 		return nil, fmt.Errorf("agentctx: sync skills into %q: %w", dst.Name(), err)
 	}
+	isOwned := make(map[string]bool, len(owned))
+	for _, name := range owned {
+		isOwned[name] = true
+	}
 	var problems []FileReport
 	var kept []string
 	for _, e := range skills {
-		name, err := freeName(dst, e, owned, kept)
+		name, err := freeName(dst, e, isOwned, kept)
 		if err == nil {
 			err = replaceSkill(dst, name, e)
 		}
@@ -50,14 +59,15 @@ func SyncSkills(dst *os.Root, skills []SkillEntry) ([]FileReport, error) {
 			problems = append(
 				problems, FileReport{Name: e.Name, Path: e.Path, Reason: f.Reason, Why: f.Why},
 			)
-			if slices.Contains(owned, name) {
+			if isOwned[name] {
 				kept = append(kept, name) // an older copy is better than none
 			}
 			continue
 		}
 		kept = append(kept, name)
 		// The manifest names the copy before a failure with the next skill can hide it.
-		if !slices.Contains(owned, name) {
+		if !isOwned[name] {
+			isOwned[name] = true
 			owned = append(owned, name)
 			if err := writeManifest(dst, owned); err != nil {
 				return problems, fmt.Errorf("agentctx: sync skills into %q: %w", dst.Name(), err)
@@ -77,12 +87,12 @@ func SyncSkills(dst *os.Root, skills []SkillEntry) ([]FileReport, error) {
 
 // readManifest returns the names of the directories that SyncSkills made.
 func readManifest(dst *os.Root) ([]string, error) {
-	text, err := dst.ReadFile(syncManifest)
+	text, err := readBounded(dst.FS(), syncManifest, maxManifestBytes)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", syncManifest, err)
 	}
 	var names []string
-	for name := range strings.SplitSeq(string(text), "\n") {
+	for name := range strings.SplitSeq(text, "\n") {
 		if isSkillDirName(name) {
 			names = append(names, name)
 		}
@@ -101,7 +111,9 @@ func isSkillDirName(name string) bool {
 
 // freeName returns the name of the directory for a skill: one that SyncSkills made before or that
 // does not exist, and that is not taken by another skill of this call.
-func freeName(dst *os.Root, e SkillEntry, owned, taken []string) (string, error) {
+func freeName(
+	dst *os.Root, e SkillEntry, isOwned map[string]bool, taken []string,
+) (string, error) {
 	base := path.Base(path.Dir(e.Path))
 	if !isSkillDirName(base) {
 		return "", newRefusal(ReasonBadName, "its directory is called %q", base)
@@ -114,7 +126,7 @@ func freeName(dst *os.Root, e SkillEntry, owned, taken []string) (string, error)
 		if slices.Contains(taken, name) {
 			continue
 		}
-		if slices.Contains(owned, name) {
+		if isOwned[name] {
 			return name, nil
 		}
 		if _, err := dst.Lstat(name); errors.Is(err, fs.ErrNotExist) {

@@ -15,10 +15,16 @@ import (
 type Spec struct {
 	// Mode is how much of the prompt there is.
 	Mode Mode `json:"mode,omitzero"`
-	// Files are patterns of the files that the session may see, as for [path.Match]. A pattern with
-	// a slash is compared with a file's whole name. A pattern without a slash is compared with the
-	// last element of the name, so "*" lets every file through. "MEMORY.md" stands for memory.md
-	// too. An empty list that is not nil lets none through.
+	// Files are the files that the session may see: names, or patterns as for [path.Match].
+	//
+	// A name is that of one file, by its whole path: "AGENTS.md" is the one at the root of the
+	// workspace, and not that of a directory below. A pattern with a slash is compared with a
+	// file's whole name. A pattern without a slash is compared with the last element of the name,
+	// so "*" lets every file through. "MEMORY.md" stands for memory.md too, and "AGENTS.md" for
+	// [ExecutionFile]. An empty list that is not nil lets none through.
+	//
+	// A file that is a link shows what it leads to. It is let through only if the spec lets
+	// through the core file or memory note that it leads to, see [WorkspaceFile.Target].
 	Files []string `json:"files,omitzero"`
 	// Skills are the names of the skills that the session may see. They are compared exactly after
 	// trimming. "*" lets every skill through. An empty list that is not nil lets none through.
@@ -258,11 +264,11 @@ func (s Spec) Validate() error {
 
 // Filter returns the files that the spec lets through, in their order. A spec whose Files are nil
 // lets through what [WorkerSpec] does. A name that is not a clean relative path is never let
-// through.
+// through, nor is a link to a core file or memory note that the spec does not let through.
 func (s Spec) Filter(files []WorkspaceFile) []WorkspaceFile {
 	kept := make([]WorkspaceFile, 0, len(files))
 	for _, f := range files {
-		if s.sees(f.Name) {
+		if s.admits(f) {
 			kept = append(kept, f)
 		}
 	}
@@ -278,22 +284,44 @@ func (s Spec) sees(name string) bool {
 	if patterns == nil {
 		patterns = WorkerSpec().Files
 	}
-	if slices.Contains(patterns, name) {
-		return true
-	}
-	if name == memoryFileLower && slices.Contains(patterns, MemoryFile) {
-		return true
-	}
 	for _, p := range patterns {
-		subject := name
-		if !strings.Contains(p, "/") {
-			subject = path.Base(name)
-		}
-		if ok, err := path.Match(p, subject); err == nil && ok {
+		if sameFileName(p, name) || isPattern(p) && matchesFile(p, name) {
 			return true
 		}
 	}
 	return false
+}
+
+// sameFileName reports whether a name in a spec is that of a file.
+func sameFileName(want, name string) bool {
+	return want == name || want == MemoryFile && name == memoryFileLower ||
+		want == AgentsFile && name == ExecutionFile
+}
+
+// isPattern reports whether an entry of Spec.Files has a character with a meaning to path.Match.
+func isPattern(entry string) bool { return strings.ContainsAny(entry, `*?[\`) }
+
+// matchesFile reports whether a pattern matches a name, or the last element of the name if the
+// pattern has no slash.
+func matchesFile(pattern, name string) bool {
+	if !strings.Contains(pattern, "/") {
+		name = path.Base(name)
+	}
+	ok, err := path.Match(pattern, name)
+	return err == nil && ok
+}
+
+// admits reports whether the spec lets a file through, see [Spec.Filter]. A file that is Missing
+// has nothing to withhold but its name.
+func (s Spec) admits(f WorkspaceFile) bool {
+	return s.sees(f.Name) && (f.Missing || !s.withholds(f.Target))
+}
+
+// withholds reports whether target, to which a link leads, is a core file or a memory note that
+// the spec does not let through. A link to any other file is what the owner of the workspace made
+// of it.
+func (s Spec) withholds(target string) bool {
+	return target != "" && isPersonal(target) && !s.sees(target)
 }
 
 // seesSkill reports whether the spec lets a skill of that name through. A spec whose Skills are nil

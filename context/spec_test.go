@@ -119,7 +119,17 @@ func TestSees(t *testing.T) {
 		{[]string{"*"}, "USER.md\n", false},
 		{[]string{"*"}, "", false},
 		{[]string{"*"}, ".", false},
-		{[]string{"AGENTS.md"}, "packages/api/AGENTS.md", true},
+		{[]string{"AGENTS.md"}, "packages/api/AGENTS.md", false},
+		{[]string{"AGENTS.md"}, "USER.md/AGENTS.md", false},
+		{[]string{"packages/*/AGENTS.md"}, "packages/api/AGENTS.md", true},
+		{[]string{"packages/*/AGENTS.md"}, "AGENTS.md", false},
+		{[]string{"packages/api/AGENTS.md"}, "packages/api/AGENTS.md", true},
+		{[]string{"A*.md"}, "packages/api/AGENTS.md", true},
+		{[]string{"README.md"}, "docs/README.md", false},
+		{[]string{"MEMORY.md"}, "x/memory.md", false},
+		{[]string{"packages/api/AGENTS.md"}, agentctx.ExecutionFile, false},
+		{[]string{"[x].md"}, "[x].md", true}, // a name that looks like a pattern is a name too
+		{[]string{"[x].md"}, "x.md", true},
 		{[]string{"AGENTS.md"}, agentctx.ExecutionFile, true},
 		{[]string{"TOOLS.md"}, agentctx.ExecutionFile, false},
 		{[]string{"MEMORY.md"}, "memory.md", true},
@@ -135,6 +145,32 @@ func TestSees(t *testing.T) {
 		seen := agentctx.Spec{Files: c.files}.Filter([]agentctx.WorkspaceFile{{Name: c.name}})
 		assert.Equal(t, c.want, len(seen) == 1, "%q %q", c.files, c.name)
 	}
+}
+
+// S10: the names of core files mean the root of the workspace. A spec that wants others names them
+// by their path.
+func TestCoreNamesMeanTheRoot(t *testing.T) {
+	var files []agentctx.WorkspaceFile
+	for _, dir := range []string{"", "x/", "memory/", "USER.md/", "AGENTS.md/"} {
+		for _, name := range agentctx.CoreFiles() {
+			files = append(files, agentctx.WorkspaceFile{Name: dir + name, Content: dir + name})
+		}
+	}
+	want := []string{"AGENTS.md", "TOOLS.md"}
+	p := agentctx.Assemble(agentctx.Input{Session: childKey, Files: files})
+	assert.Equal(t, want, shownFiles(p))
+	assert.Equal(t, want, fileNames(agentctx.FilterForSubagent(files)))
+	for name, spec := range map[string]agentctx.Spec{
+		"worker": agentctx.WorkerSpec(), "instructions": agentctx.InstructionsSpec(),
+		"persona": agentctx.PersonaSpec(),
+	} {
+		assert.Equal(t, spec.Files, fileNames(spec.Filter(files)), name)
+	}
+	text := agentctx.Assemble(agentctx.Input{Session: mainKey, Files: []agentctx.WorkspaceFile{
+		{Name: "x/BOOTSTRAP.md", Content: "x"}, {Name: "x/SOUL.md", Content: "x"},
+	}}).String()
+	assert.NotContains(t, text, "this workspace is new")
+	assert.NotContains(t, text, "Take on the persona")
 }
 
 func TestPrecedence(t *testing.T) {

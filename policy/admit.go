@@ -368,10 +368,8 @@ func (r *Rules) Targets(c Caller) []string {
 func (r *Rules) checkTarget(
 	c *Caller, p *spawnAgents, child session.Key, requireSandbox bool,
 ) (sandboxed bool, refusal *Refusal) {
-	if p.targetID != p.callerID {
-		if refusal := r.checkAllowed(p); refusal != nil {
-			return false, refusal
-		}
+	if refusal := r.checkAllowed(p); refusal != nil {
+		return false, refusal
 	}
 	sandboxed = r.sandboxed(p.targetID, p.target, child, false)
 	switch {
@@ -379,20 +377,37 @@ func (r *Rules) checkTarget(
 		refusal = &Refusal{Rule: RuleSandbox, Asked: p.targetID + " without a sandbox", Limit: "a sandbox, as the caller's"}
 	case requireSandbox && !sandboxed:
 		refusal = &Refusal{Rule: RuleSandbox, Asked: p.targetID + " in a sandbox", Limit: "no sandbox"}
-	case p.target == nil && p.targetID != p.callerID:
-		return false, &Refusal{
-			Rule: RuleTarget, Asked: p.targetID, Limit: r.configured(p.callerID), Path: listPath,
-		}
+	default:
+		return sandboxed, r.checkConfigured(p)
 	}
-	if refusal != nil {
-		refusal.Path = r.sandboxModePath(p.target)
-	}
+	refusal.Path = r.sandboxModePath(p.target)
 	return sandboxed, refusal
 }
 
-// checkAllowed refuses an agent that AllowAgents of the caller's agent, else of the defaults, do
-// not name.
+// checkAgent decides whether sessions of one agent may have sub-agents of another.
+func (r *Rules) checkAgent(p *spawnAgents) *Refusal {
+	if refusal := r.checkAllowed(p); refusal != nil {
+		return refusal
+	}
+	return r.checkConfigured(p)
+}
+
+// checkConfigured refuses an agent that is not configured, unless it is the caller's own.
+func (r *Rules) checkConfigured(p *spawnAgents) *Refusal {
+	if p.target != nil || p.targetID == p.callerID {
+		return nil
+	}
+	return &Refusal{
+		Rule: RuleTarget, Asked: p.targetID, Limit: r.configured(p.callerID), Path: listPath,
+	}
+}
+
+// checkAllowed refuses an agent other than the caller's own that AllowAgents of the caller's agent,
+// else of the defaults, do not name.
 func (r *Rules) checkAllowed(p *spawnAgents) *Refusal {
+	if p.targetID == p.callerID {
+		return nil
+	}
 	allowed, atAgent := r.Subagents.AllowAgents, false
 	if a := p.caller; a != nil && (a.Subagents.AllowAgents != nil || allowed == nil) {
 		allowed, atAgent = a.Subagents.AllowAgents, true

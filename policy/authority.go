@@ -4,14 +4,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // An Authority is what a session was given when it was made: the ceiling for the rest of its life.
-// It is stored with the session, and [Rules.Effective] applies today's rules to it for every turn
-// and every call. The zero Authority gives nothing.
+// It is stored with the session, and [Rules.Effective] applies today's rules to it, and to those of
+// all sessions above, for every turn and every call. The zero Authority gives nothing.
 //
 // Its JSON is versioned and read strictly. Text that is not exactly the stored form gives the error
 // [ErrCorruptAuthority] and an Authority that gives nothing.
@@ -52,21 +53,71 @@ func (r *Rules) TopAuthority(key session.Key, model string, names []string) Auth
 	return top
 }
 
-// Effective returns what is left of an authority under today's rules. It is never more: the role
-// can only sink, a sandbox only be added, and tools only be removed. An authority whose role and
-// depth contradict each other or the key gives nothing.
-func (r *Rules) Effective(a Authority, key session.Key) Authority {
-	depth := max(a.Depth, key.Depth())
-	role := a.Role.Ceiling(session.RoleAt(depth, r.MaxSpawnDepth()))
-	if role == session.RoleUnknown || !key.IsValid() || r.agentOf(key) != a.Agent {
+// A Descendant is a session below a top-level session, with what it was given when it was made.
+type Descendant struct {
+	Key   session.Key
+	Given Authority
+}
+
+// Effective returns what the last of the sessions below has under today's rules. It folds along
+// the lineage: above is what a session has today, from [Rules.TopAuthority] or from Effective, and
+// below are the sessions from its child down to the one that is asked about, without a gap.
+// Without any, Effective returns above.
+//
+// The answer is never more than what the session was given, and never more than the session above
+// it may hand down today: the role can only sink, a sandbox only be added, and tools only be
+// removed. So a rule that has become stricter for a session reaches everything below it, and a
+// rule that has become more lenient gives nothing back. A lower MaxSpawnDepth makes leaves of
+// orchestrators; what they have spawned keeps its tools.
+//
+// A session gives nothing, and so does every session below it, if its record contradicts itself,
+// its key or its place in the lineage, or if [Rules.Admit] would refuse its agent to the agent
+// above it today, because AllowAgents does not name it or because it is not configured.
+func (r *Rules) Effective(above Authority, below ...Descendant) Authority {
+	for i := range below {
+		above = r.effective(&above, &below[i])
+	}
+	return above
+}
+
+// effective returns what a child of a session has under today's rules.
+func (r *Rules) effective(above *Authority, d *Descendant) Authority {
+	given := &d.Given
+	now := Authority{Agent: given.Agent, Model: given.Model, Depth: max(given.Depth, d.Key.Depth())}
+	now.Role = given.Role.Ceiling(session.RoleAt(now.Depth, r.MaxSpawnDepth()))
+	p := spawnAgents{callerID: above.Agent, targetID: given.Agent, caller: r.agent(above.Agent)}
+	p.target = r.agent(given.Agent)
+	switch {
+	case above.Role == session.RoleUnknown, now.Role == session.RoleUnknown, !d.Key.IsValid(),
+		r.agentOf(d.Key) != given.Agent, given.Depth != above.Depth+1,
+		r.checkAgent(&p) != nil:
 		return Authority{Sandboxed: true}
 	}
-	agent := r.agent(a.Agent)
-	now := Authority{Agent: a.Agent, Role: role, Depth: depth, Model: a.Model}
-	now.Sandboxed = a.Sandboxed || r.sandboxed(a.Agent, agent, key, key.IsMain())
-	s := Subject{Key: key, Agent: a.Agent, Role: role, Sandboxed: now.Sandboxed, Model: a.Model}
-	now.Tools, now.Delegable = r.toolSets(s, agent, nil, a.Tools, a.Delegable)
+	now.Sandboxed = above.Sandboxed || given.Sandboxed ||
+		r.sandboxed(given.Agent, p.target, d.Key, false)
+	s := Subject{
+		Key: d.Key, Agent: given.Agent, Role: now.Role, Sandboxed: now.Sandboxed,
+		Model: given.Model,
+	}
+	tools, delegable := r.toolSets(s, p.target, nil, given.Tools, given.Delegable)
+	now.Tools = within(tools, above.Delegable)
+	if now.Delegable = now.Tools; !sameSlice(tools, delegable) {
+		now.Delegable = within(delegable, above.Delegable)
+	}
 	return now
+}
+
+// within returns the names that ceiling has too, in the order of names: names itself if it has
+// all.
+func within(names, ceiling []string) []string {
+	if sameSlice(names, ceiling) {
+		return names
+	}
+	missing := func(name string) bool { return !slices.Contains(ceiling, name) }
+	if !slices.ContainsFunc(names, missing) {
+		return names
+	}
+	return slices.DeleteFunc(slices.Clone(names), missing)
 }
 
 // toolSets returns what of use a session may use, and what of handDown it may hand down. A spawn's

@@ -23,6 +23,14 @@ func grantedAuthority(t *testing.T, rules *policy.Rules) policy.Authority {
 	return g.Authority()
 }
 
+// effective is what a child of a main session that may hand everything down has today.
+func effective(rules *policy.Rules, given policy.Authority, key session.Key) policy.Authority {
+	main := policy.Authority{
+		Agent: "main", Role: roleMain, Tools: toolCatalog, Delegable: toolCatalog,
+	}
+	return rules.Effective(main, policy.Descendant{Key: key, Given: given})
+}
+
 func TestAuthorityRoundTrip(t *testing.T) {
 	rules := policy.Rules{Subagents: maxDepth(2)}
 	want := grantedAuthority(t, &rules)
@@ -67,7 +75,7 @@ func TestCorruptAuthorityGivesNothing(t *testing.T) { // 4.22
 		require.ErrorIs(t, err, policy.ErrCorruptAuthority, bad)
 		require.Equal(t, policy.Authority{Sandboxed: true}, a, bad)
 		rules := policy.Rules{Subagents: maxDepth(5)}
-		now := rules.Effective(a, childKey)
+		now := effective(&rules, a, childKey)
 		assert.Empty(t, now.Tools)
 		assert.Empty(t, now.Delegable)
 		assert.Equal(t, session.RoleUnknown, now.Role)
@@ -78,11 +86,11 @@ func TestEffective(t *testing.T) {
 	rules := policy.Rules{Subagents: maxDepth(2)}
 	stored := grantedAuthority(t, &rules)
 	assert.Equal(t, roleOrchestrator, stored.Role)
-	assert.Equal(t, stored, rules.Effective(stored, childKey), "under the same rules nothing changes")
+	assert.Equal(t, stored, effective(&rules, stored, childKey), "under the same rules nothing changes")
 
 	t.Run("a lower limit demotes", func(t *testing.T) {
 		rules := policy.Rules{}
-		now := rules.Effective(stored, childKey)
+		now := effective(&rules, stored, childKey)
 		assert.Equal(t, roleLeaf, now.Role)
 		assert.NotContains(t, now.Tools, "sessions_spawn")
 		assert.Contains(t, now.Tools, "read")
@@ -90,12 +98,12 @@ func TestEffective(t *testing.T) {
 	t.Run("4.20 a higher limit does not promote", func(t *testing.T) {
 		leaf := grantedAuthority(t, &policy.Rules{})
 		rules := policy.Rules{Subagents: maxDepth(3)}
-		now := rules.Effective(leaf, childKey)
+		now := effective(&rules, leaf, childKey)
 		assert.Equal(t, roleLeaf, now.Role)
 		assert.NotContains(t, now.Tools, "sessions_spawn")
 	})
 	t.Run("4.21 the key is a floor for the depth", func(t *testing.T) {
-		now := rules.Effective(stored, nestedKey)
+		now := effective(&rules, stored, nestedKey)
 		assert.Equal(t, roleLeaf, now.Role)
 		assert.Equal(t, 2, now.Depth)
 	})
@@ -103,21 +111,21 @@ func TestEffective(t *testing.T) {
 		rules := policy.Rules{
 			Subagents: maxDepth(2), SubagentTools: policy.ToolRules{Deny: []string{"exec"}},
 		}
-		assert.NotContains(t, rules.Effective(stored, childKey).Tools, "exec")
-		assert.NotContains(t, rules.Effective(stored, childKey).Delegable, "exec")
+		assert.NotContains(t, effective(&rules, stored, childKey).Tools, "exec")
+		assert.NotContains(t, effective(&rules, stored, childKey).Delegable, "exec")
 	})
 	t.Run("what is allowed later does not come back", func(t *testing.T) {
 		rules := policy.Rules{Subagents: maxDepth(2), DefaultDeny: []string{}}
-		assert.NotContains(t, rules.Effective(stored, childKey).Tools, "cron")
+		assert.NotContains(t, effective(&rules, stored, childKey).Tools, "cron")
 	})
 	t.Run("a sandbox can be added and never leaves", func(t *testing.T) {
 		boxed := policy.Rules{
 			Subagents: maxDepth(2), Sandbox: policy.Sandbox{Mode: policy.SandboxNonMain},
 		}
-		now := boxed.Effective(stored, childKey)
+		now := effective(&boxed, stored, childKey)
 		assert.True(t, now.Sandboxed)
 		assert.NotContains(t, now.Tools, "web_search")
-		assert.True(t, rules.Effective(grantedAuthority(t, &boxed), childKey).Sandboxed)
+		assert.True(t, effective(&rules, grantedAuthority(t, &boxed), childKey).Sandboxed)
 	})
 	t.Run("records that contradict the key", func(t *testing.T) {
 		for _, bad := range []policy.Authority{
@@ -125,9 +133,9 @@ func TestEffective(t *testing.T) {
 			{Agent: "main", Role: roleMain, Tools: toolCatalog},
 			{Agent: "other", Role: roleLeaf, Depth: 1, Tools: toolCatalog},
 		} {
-			assert.Equal(t, policy.Authority{Sandboxed: true}, rules.Effective(bad, childKey))
+			assert.Equal(t, policy.Authority{Sandboxed: true}, effective(&rules, bad, childKey))
 		}
-		assert.Equal(t, policy.Authority{Sandboxed: true}, rules.Effective(stored, session.Key{}))
+		assert.Equal(t, policy.Authority{Sandboxed: true}, effective(&rules, stored, session.Key{}))
 	})
 }
 
@@ -139,7 +147,7 @@ func TestTopAuthority(t *testing.T) {
 			Agent: "main", Role: roleMain, Model: "a/b", Tools: toolCatalog, Delegable: toolCatalog,
 		},
 		a)
-	assert.Equal(t, a, rules.Effective(a, mainKey))
+	assert.Equal(t, a, rules.Effective(a))
 	a = rules.TopAuthority(session.Must(session.GroupKey("main", "telegram", "1")), "", toolCatalog)
 	assert.True(t, a.Sandboxed)
 	assert.NotContains(t, a.Tools, "web_search")
@@ -185,17 +193,111 @@ func TestSandboxed(t *testing.T) {
 	assert.Equal(t, childKey, asked)
 }
 
+// S4: what is denied to a session today is denied to everything below it, however deep.
+func TestEffectiveFoldsTheLineage(t *testing.T) {
+	group := session.Must(session.GroupKey("boss", "telegram", "1"))
+	then := policy.Rules{
+		Subagents: maxDepth(3),
+		Agents: []policy.Agent{
+			{ID: "boss", Subagents: policy.Subagents{AllowAgents: []string{"worker"}}},
+			{ID: "worker"},
+		},
+	}
+	names := []string{"read", "exec", "web_search", "sessions_spawn"}
+	var lineage []policy.Descendant
+	above, key := then.TopAuthority(group, "", names), group
+	for i, agent := range []string{"boss", "worker", "worker"} {
+		g, err := then.Admit(policy.Caller{
+			Key: key, Role: above.Role, Depth: above.Depth, Delegable: above.Delegable,
+		}, policy.Request{Agent: agent})
+		require.NoError(t, err)
+		key, err = key.Child(agent, fmt.Sprint("n", i))
+		require.NoError(t, err)
+		lineage = append(lineage, policy.Descendant{Key: key, Given: g.Authority()})
+		above = g.Authority()
+	}
+	last := lineage[2].Given
+	require.Equal(t, []string{"read", "exec", "web_search"}, last.Tools)
+	fold := func(change func(*policy.Rules)) policy.Authority {
+		now := then
+		now.Agents = slices.Clone(then.Agents)
+		change(&now)
+		return now.Effective(now.TopAuthority(group, "", names), lineage...)
+	}
+	require.Equal(t, last, fold(func(*policy.Rules) {}), "the same rules")
+	for what, tt := range map[string]struct {
+		change  func(*policy.Rules)
+		tools   []string
+		sandbox bool
+	}{
+		"a tool of the top-level session's agent": {
+			func(r *policy.Rules) { r.Agents[0].Tools.Deny = []string{"exec"} },
+			[]string{"read", "web_search"}, false,
+		},
+		"a tool of the chat": {
+			func(r *policy.Rules) {
+				r.Chats = []policy.Chat{
+					{Channel: "telegram", Peer: "*", Tools: policy.ToolRules{Deny: []string{"web_*"}}},
+				}
+			}, []string{"read", "exec"}, false,
+		},
+		"what the agent may hand down": {
+			func(r *policy.Rules) {
+				r.Agents[0].Tools.Delegable = &policy.ToolRules{Deny: []string{"read"}}
+			}, []string{"exec", "web_search"}, false,
+		},
+		"a sandbox of the agent above": {
+			func(r *policy.Rules) { r.Agents[0].Sandbox = policy.SandboxAll },
+			[]string{"read", "exec"}, true,
+		},
+		"a model of the sessions above": {
+			func(r *policy.Rules) {
+				none := policy.ToolPolicy{Deny: []string{"*"}}
+				r.Agents[0].Tools.ByProvider = map[string]policy.ToolPolicy{"x": none}
+			}, []string{"read", "exec", "web_search"}, false,
+		},
+		"a tree that is not so deep": {
+			func(r *policy.Rules) { r.Subagents = maxDepth(1) },
+			[]string{"read", "exec", "web_search"}, false,
+		},
+		"an agent that may no longer be spawned": {
+			func(r *policy.Rules) { r.Agents[0].Subagents.AllowAgents = nil }, nil, true,
+		},
+		"an agent that is gone": {
+			func(r *policy.Rules) { r.Agents = r.Agents[:1] }, nil, true,
+		},
+	} {
+		now := fold(tt.change)
+		require.Equal(t, tt.tools, now.Tools, what)
+		require.Equal(t, tt.sandbox, now.Sandboxed, what)
+	}
+	top := then.TopAuthority(group, "", names)
+	nothing := policy.Authority{Sandboxed: true}
+	require.Equal(t, nothing, then.Effective(top, lineage[0], lineage[2]), "a gap")
+	require.Equal(t, nothing, then.Effective(top, lineage[1], lineage[0]), "another order")
+	everyAgent := then
+	everyAgent.Agents = []policy.Agent{{ID: "boss"}, {ID: "worker"}}
+	everyAgent.Subagents.AllowAgents = []string{"*"}
+	require.Equal(t, nothing, everyAgent.Effective(policy.Authority{}, lineage[0]),
+		"no record above")
+	require.Equal(t, then.Effective(top, lineage...),
+		then.Effective(then.Effective(top, lineage[:2]...), lineage[2]), "step by step")
+}
+
 // A tree of random sessions under random rules, down to depth 5: whatever a session may
 // use or hand down, its parent could hand down; no sandbox is left; and neither storing the
-// authority nor today's rules, be they what they may, add anything.
+// authority nor today's rules, be they what they may, add anything to what the session was given,
+// or to what the session above may hand down today.
 func TestAuthorityOnlyShrinks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	sessions, refused := 0, 0
 	for range 150 {
 		rules, later := randomRules(rng), randomRules(rng)
-		top := rules.TopAuthority(mainKey, "p/m", pickSome(rng, toolCatalog, 0.8))
+		names := pickSome(rng, toolCatalog, 0.8)
+		top := authorityNode{key: mainKey, Authority: rules.TopAuthority(mainKey, "p/m", names)}
+		top.later = later.TopAuthority(mainKey, "p/m", names)
 		checkWithin(t, top.Tools, toolCatalog)
-		frontier := []authorityNode{{mainKey, top}}
+		frontier := []authorityNode{top}
 		for len(frontier) > 0 {
 			above := frontier[0]
 			frontier = frontier[1:]
@@ -206,10 +308,10 @@ func TestAuthorityOnlyShrinks(t *testing.T) {
 					continue
 				}
 				sessions++
-				below := authorityNode{
-					session.Must(session.Parse(fmt.Sprintf("agent:%s:subagent:n%d-%d", a.Agent, sessions, i))), a,
-				}
-				checkChild(t, &rules, &later, above.Authority, below)
+				key, err := above.key.Child(a.Agent, fmt.Sprintf("n%d-%d", sessions, i))
+				require.NoError(t, err)
+				below := authorityNode{key: key, Authority: a}
+				below.later = checkChild(t, &rules, &later, above, below)
 				frontier = append(frontier, below)
 			}
 		}
@@ -221,6 +323,7 @@ func TestAuthorityOnlyShrinks(t *testing.T) {
 type authorityNode struct {
 	key session.Key
 	policy.Authority
+	later policy.Authority // what is left of it under other rules
 }
 
 func randomChild(
@@ -238,9 +341,10 @@ func randomChild(
 	return g.Authority(), err
 }
 
+// checkChild checks what a child has at its spawn and under other rules, and returns the latter.
 func checkChild(
-	t *testing.T, rules, later *policy.Rules, above policy.Authority, below authorityNode,
-) {
+	t *testing.T, rules, later *policy.Rules, above, below authorityNode,
+) policy.Authority {
 	t.Helper()
 	checkWithin(t, below.Tools, above.Delegable)
 	checkWithin(t, below.Delegable, above.Delegable)
@@ -252,17 +356,20 @@ func checkChild(
 	require.NoError(t, err)
 	var stored policy.Authority
 	require.NoError(t, json.Unmarshal(data, &stored))
-	again := rules.Effective(stored, below.key)
+	again := rules.Effective(above.Authority, policy.Descendant{Key: below.key, Given: stored})
 	require.ElementsMatch(t, below.Tools, again.Tools)
 	require.ElementsMatch(t, below.Delegable, again.Delegable)
 	require.Equal(t, below.Role, again.Role)
 	require.Equal(t, below.Sandboxed, again.Sandboxed)
 
-	now := later.Effective(stored, below.key)
+	now := later.Effective(above.later, policy.Descendant{Key: below.key, Given: stored})
 	checkWithin(t, now.Tools, below.Tools)
 	checkWithin(t, now.Delegable, below.Delegable)
-	require.False(t, below.Sandboxed && !now.Sandboxed)
+	checkWithin(t, now.Tools, above.later.Delegable)
+	checkWithin(t, now.Delegable, above.later.Delegable)
+	require.False(t, (below.Sandboxed || above.later.Sandboxed) && !now.Sandboxed)
 	require.False(t, now.Role.MaySpawn() && !below.Role.MaySpawn())
+	return now
 }
 
 func checkWithin(t *testing.T, inner, outer []string) {

@@ -37,15 +37,25 @@
 //	            and  conversation  and  sandbox  and  sub-agents  and  what the spawn asks for
 //	      |
 //	      v
-//	    Grant  --store-->  Authority  --every turn, today's rules-->  Effective, never more
+//	    Grant  --store-->  Authority
+//
+// The path of a session's rights, at every turn and call:
+//
+//	TopAuthority, today's rules
+//	      |
+//	      v
+//	 Effective:  the Authority of its child, within today's rules and what is above
+//	      |
+//	      v
+//	 ... down to the session itself: never more than it was given, or than the one above it has
 //
 // # Limits
 //
 // A zero field of [Subagents] is the default, which for some fields means unlimited, and [Off]
-// turns a duration off. A tree is one level deep unless MaxSpawnDepth says otherwise. A sub-agent
-// above the last level is an orchestrator and may spawn; one at the last level is a leaf and may
-// not. The role is stored when the session is made: a lower limit later demotes at once, a higher
-// one never promotes.
+// turns a duration off, or [Rules.MaxSessions]. A tree is one level deep unless MaxSpawnDepth says
+// otherwise. A sub-agent above the last level is an orchestrator and may spawn; one at the last
+// level is a leaf and may not. The role is stored when the session is made: a lower limit later
+// demotes at once, a higher one never promotes.
 //
 // # Tools
 //

@@ -70,25 +70,33 @@ func ExampleRules_Authorize() {
 	// policy: history refused by visibility: asked "agent:main:survey", allowed "tree", set at tools.sessions.visibility
 }
 
-// What a child was given is stored with it, and is the ceiling for every later turn.
+// What a child was given is stored with it, and is the ceiling for every later turn. What is denied
+// later, to the child or to a session above it, is gone.
 func ExampleRules_Effective() {
+	top := session.Must(session.GroupKey("main", "telegram", "42"))
+	names := []string{"read", "write", "exec"}
 	var rules policy.Rules
 	grant, _ := rules.Admit(
-		policy.Caller{Key: session.Must(session.MainKey("main")), Delegable: []string{"read", "exec"}},
+		policy.Caller{Key: top, Delegable: rules.TopAuthority(top, "", names).Delegable},
 		policy.Request{},
 	)
 	stored, _ := json.Marshal(grant.Authority())
 
 	rules.SubagentTools.Deny = []string{"exec"} // since then
-
-	var authority policy.Authority
-	if err := json.Unmarshal(stored, &authority); err != nil {
-		fmt.Println(err) // and authority gives nothing
+	rules.Chats = []policy.Chat{
+		{Channel: "telegram", Peer: "*", Tools: policy.ToolRules{Deny: []string{"write"}}},
 	}
-	now := rules.Effective(authority, session.Must(session.Parse("agent:main:subagent:a")))
-	fmt.Println(now.Role, now.Tools)
+
+	var given policy.Authority
+	if err := json.Unmarshal(stored, &given); err != nil {
+		fmt.Println(err) // and given gives nothing
+	}
+	child := policy.Descendant{Key: session.Must(top.Child("main", "a")), Given: given}
+	fmt.Println(given.Tools)
+	fmt.Println(rules.Effective(rules.TopAuthority(top, "", names), child).Tools)
 	// Output:
-	// leaf [read]
+	// [read write exec]
+	// [read]
 }
 
 // An agent that must not run commands itself can have workers that do.

@@ -90,6 +90,7 @@ const (
 	agentToAgentPath   = "tools.agentToAgent"
 	maxSpawnDepthPath  = defaultsPath + ".maxSpawnDepth"
 	maxChildrenPath    = defaultsPath + ".maxChildrenPerAgent"
+	maxSessionsPath    = "agents.defaults.maxConcurrent"
 	maxConcurrentPath  = defaultsPath + ".maxConcurrent"
 	maxSpawnsPath      = defaultsPath + ".maxSpawnsPerRun"
 	maxTreeRunsPath    = defaultsPath + ".maxRunsPerTree"

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"math"
 	"strings"
 	"time"
 
@@ -8,15 +9,17 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// Off is a duration of [Subagents] or [Request] that means "none": without a timeout, never
-// archived. It differs from zero, which takes what the next level says.
-const Off time.Duration = -1
+// Off is a duration of [Subagents] or [Request], or a limit of [Rules], that means "none": without
+// a timeout, never archived, without a limit. It differs from zero, which takes what the next level
+// says. It is an untyped constant, because a limit is an int and a duration is not.
+const Off = -1
 
 // The limits that apply where [Rules] say nothing. The limits without a default are unlimited.
 const (
 	defaultSpawnDepth = 1
 	defaultChildren   = 5
 	defaultConcurrent = 8
+	defaultSessions   = 64
 	defaultBlocked    = 50
 	defaultArchive    = time.Hour
 )
@@ -32,16 +35,20 @@ const (
 // refusals name.
 //
 // The zero value has the defaults of OpenClaw, the reference system of the field: one level of
-// sub-agents, five
-// active children a session, eight turns at a time, runs archived after an hour, an agent that
-// spawns only itself, sessions outside any sandbox, and sub-agents without the session and system
-// tools.
+// sub-agents, five active children a session, eight turns of sub-agents at a time, runs archived
+// after an hour, an agent that spawns only itself, sessions outside any sandbox, and sub-agents
+// without the session and system tools. Of top-level sessions 64 turns run at a time, not 4.
 //
 // No method changes Rules. They may be used by any number of goroutines while none changes them.
 type Rules struct {
 	Subagents Subagents // agents.defaults.subagents: for every agent that does not say otherwise
 	Agents    []Agent   // agents.list: the configured agents; the first is the default agent
 	Budget    Budget    // agents.defaults.budget: of each tree; a zero field does not limit
+
+	// MaxSessions, agents.defaults.maxConcurrent, is how many turns of top-level sessions may be
+	// under way at a time, over all of them; from 1, default 64; [Off]: without a limit. Turns of
+	// sub-agents have [Subagents.MaxConcurrent].
+	MaxSessions int
 
 	SubagentTools ToolRules  // tools.subagents.tools: what sub-agents may use
 	Tools         ToolPolicy // tools: what every session may use, top-level ones too
@@ -159,6 +166,15 @@ func (r *Rules) MaxChildren() int { return limit(r.Subagents.MaxChildren, defaul
 
 // MaxConcurrent returns how many turns of sub-agents may be under way in the lane.
 func (r *Rules) MaxConcurrent() int { return limit(r.Subagents.MaxConcurrent, defaultConcurrent) }
+
+// SessionLimit returns how many turns of top-level sessions may be under way at a time. Off is
+// [math.MaxInt].
+func (r *Rules) SessionLimit() int {
+	if r.MaxSessions == Off {
+		return math.MaxInt
+	}
+	return limit(r.MaxSessions, defaultSessions)
+}
 
 // MaxBlocked returns how many undeliverable completions in a tree refuse new spawns.
 func (r *Rules) MaxBlocked() int { return limit(r.Subagents.MaxBlocked, defaultBlocked) }

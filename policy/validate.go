@@ -52,6 +52,9 @@ func (r *Rules) Validate() error {
 	v.subagents()
 	v.agents()
 	v.budget(treeBudgetPath, r.Budget)
+	if n := r.MaxSessions; n != Off && (n < 0 || n > maxLimit) {
+		v.add(maxSessionsPath, strconv.Itoa(n), "1 or more, or policy.Off")
+	}
 	v.groups()
 	v.toolPolicy(toolsPath, &r.Tools)
 	if r.Tools.Delegable != nil {

@@ -24,13 +24,37 @@ func TestDefaults(t *testing.T) { // 3.1
 
 	r.Subagents.ArchiveAfter = policy.Off // 3.5
 	require.NoError(t, r.Validate())
-	assert.Equal(t, policy.Off, r.ArchiveAfter())
+	assert.Equal(t, time.Duration(policy.Off), r.ArchiveAfter())
 	r.Subagents.ArchiveAfter = 2 * time.Minute
 	assert.Equal(t, 2*time.Minute, r.ArchiveAfter())
 
 	r = policy.Rules{Subagents: policy.Subagents{MaxConcurrent: -3}} // 3.4
 	require.Error(t, r.Validate())
 	assert.Equal(t, 1, r.MaxConcurrent())
+}
+
+// R13: the turns of top-level sessions have a limit, which can be set and lifted.
+func TestSessionLimit(t *testing.T) {
+	const path = "agents.defaults.maxConcurrent"
+	for n, want := range map[int]struct {
+		limit int
+		valid bool
+	}{
+		0: {64, true}, 1: {1, true}, 1000: {1000, true}, policy.Off: {math.MaxInt, true},
+		-2: {1, false}, math.MinInt: {1, false},
+	} {
+		r := policy.Rules{MaxSessions: n}
+		require.Equal(t, want.limit, r.SessionLimit(), n)
+		err := r.Validate()
+		require.Equal(t, want.valid, err == nil, n)
+		if field, ok := errors.AsType[*policy.FieldError](err); !want.valid && assert.True(t, ok) {
+			require.Equal(t, path, field.Path)
+			require.Equal(t, "1 or more, or policy.Off", field.Want)
+		}
+	}
+	if math.MaxInt > 1<<53 {
+		require.ErrorContains(t, (&policy.Rules{MaxSessions: math.MaxInt}).Validate(), path)
+	}
 }
 
 func TestAgentByID(t *testing.T) {

@@ -20,6 +20,10 @@ var (
 	// error.
 	ErrNotFound = errors.New("session: not found")
 
+	// ErrInvalidLine is returned by [Transcripts.Append] for a message that no transcript will ever
+	// take, because it has no JSON form: [Message.Validate] refuses it. Nothing was added.
+	ErrInvalidLine = errors.New("session: invalid line of a transcript")
+
 	// ErrArchived is returned by [Transcripts.Append] for a transcript that has been archived.
 	ErrArchived = errors.New("session: transcript is archived")
 

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"iter"
@@ -74,11 +75,45 @@ func (j *memoryJournal) log(root Key, create bool) *memoryLog {
 	return l
 }
 
+// encodeBuffers are the buffers of checkEncodable.
+var encodeBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// maxPooledBytes is the capacity of the largest buffer that is pooled.
+const maxPooledBytes = 64 << 10
+
+// checkEncodable returns an error that wraps [ErrInvalidBatch] if a payload of b cannot be encoded.
+// Otherwise a program that was tested in memory would lose an owner when it keeps its state on a
+// disk.
+func checkEncodable(b Batch) error {
+	buf := encodeBuffers.Get().(*[]byte)
+	for i := range b.Entries {
+		text, err := b.Entries[i].Payload.AppendJSON((*buf)[:0])
+		if err == nil && len(text) == 0 {
+			err = errEmptyPayload
+		}
+		if err != nil {
+			return fmt.Errorf("%w %q: entry %d of %d: %w",
+				ErrInvalidBatch, b.ID, i, len(b.Entries), err)
+		}
+		if cap(text) <= maxPooledBytes {
+			*buf = text
+		}
+	}
+	encodeBuffers.Put(buf)
+	return nil
+}
+
+var errEmptyPayload = errors.New("session: the payload is not JSON: it is empty")
+
 func (j *memoryJournal) Append(ctx context.Context, root Key, after Seq, b Batch) (Seq, error) {
 	if root.IsZero() {
 		return 0, fmt.Errorf("session: append: root %q: %w", root, ErrInvalidKey)
 	}
-	if err := b.Validate(); err != nil {
+	err := b.Validate()
+	if err == nil {
+		err = checkEncodable(b)
+	}
+	if err != nil {
 		return 0, fmt.Errorf("session: append to %q: %w", root, err)
 	}
 	if err := j.check(ctx); err != nil {

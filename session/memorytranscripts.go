@@ -63,6 +63,12 @@ func (t *memoryTranscripts) Append(
 	if err := t.check(ctx, ref); err != nil {
 		return 0, err
 	}
+	for i := range messages {
+		if err := messages[i].Validate(); err != nil {
+			return 0, fmt.Errorf("session: transcript %q of %q: append: message %d of %d: %w",
+				ref.SessionID, ref.Key, i, len(messages), err)
+		}
+	}
 	t.mu.RLock()
 	live := t.live[ref]
 	if live != nil {

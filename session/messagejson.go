@@ -44,8 +44,29 @@ var messageMembers = []string{
 // them.
 func (m Message) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil) }
 
-// AppendJSON appends m to b on one line, without a newline at its end. A Time outside of the years
-// 0 to 9999 and a Cost that is not finite are errors. The method makes a Message a [Payload].
+// Validate returns an error that wraps [ErrInvalidLine] if m has no JSON form: if its Time is
+// outside of the years 0 to 9999 or its zone is a day or more from UTC, or if its Cost is not
+// finite. Every implementation of [Transcripts] that does not encode a message calls it in Append.
+func (m Message) Validate() error {
+	var o object
+	err := o.time("time", m.Time)
+	if err == nil {
+		_, err = m.Usage.append(o.b)
+	}
+	return invalidLine(err)
+}
+
+// invalidLine returns the error of a message that cannot be encoded because of err, which may be
+// nil.
+func invalidLine(err error) error {
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrInvalidLine, err)
+	}
+	return err
+}
+
+// AppendJSON appends m to b on one line, without a newline at its end. It returns b and the error
+// of [Message.Validate] if there is one. The method makes a Message a [Payload].
 func (m Message) AppendJSON(b []byte) ([]byte, error) {
 	o := object{b: append(b, '{')}
 	o.text("id", m.ID)
@@ -66,14 +87,14 @@ func (m Message) AppendJSON(b []byte) ([]byte, error) {
 	o.flag("failed", m.Failed)
 	o.flag("internal", m.Internal)
 	if err := o.time("time", m.Time); err != nil {
-		return b, fmt.Errorf("session: message: %w", err)
+		return b, invalidLine(err)
 	}
 	o.text("model", m.Model)
 	if !m.Usage.IsZero() {
 		o.member("usage")
 		var err error
 		if o.b, err = m.Usage.append(o.b); err != nil {
-			return b, fmt.Errorf("session: message: %w", err)
+			return b, invalidLine(err)
 		}
 	}
 	o.raw("raw", "raw64", m.Raw)

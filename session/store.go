@@ -17,7 +17,8 @@ type Store struct {
 // programs that do not outlive their work. Package
 // [github.com/offshoot-sdk/offshoot/session/dirstore] has a Store whose contents survive.
 //
-// The Journal keeps payloads as they are given and does not encode them. Appends to different logs
+// The Journal keeps payloads as they are given. It encodes each of them once, only to refuse what a
+// Store on a disk would refuse. Appends to different logs
 // do not wait for each other. All methods may be called concurrently.
 func NewMemory() *Store {
 	return &Store{Journal: newMemoryJournal(), Transcripts: newMemoryTranscripts()}

@@ -88,6 +88,9 @@ type Transcripts interface {
 	// Otherwise it adds nothing and returns ErrConflict. A transcript that does not exist ends at
 	// zero. An archived transcript accepts nothing more, and Append returns ErrArchived.
 	//
+	// Append adds nothing and returns ErrInvalidLine if one of the messages has no JSON form. See
+	// [Message.Validate].
+	//
 	// Append returns the position of the last line. Once it has returned without an error, the
 	// lines are durable, and every Read that begins later sees them. If the process dies during the
 	// call, a prefix of the messages may be stored, each of them whole.

@@ -81,7 +81,7 @@ func (s *Supervisor) eachOutbox(
 	ctx context.Context, f func(root session.Key, outbox []Delivery) bool,
 ) error {
 	var errs []error
-	for head, err := range s.cfg.Store.Journal.Roots(ctx, session.RootQuery{}) {
+	for head, err := range s.journal.Roots(ctx, session.RootQuery{}) {
 		var outbox []Delivery
 		if err == nil && isTree(head.Root) {
 			outbox, err = s.readOutbox(ctx, head.Root)
@@ -105,7 +105,7 @@ func (s *Supervisor) readOutbox(ctx context.Context, root session.Key) ([]Delive
 	if touched {
 		return s.Outbox(ctx, root)
 	}
-	v, err := View(root, s.cfg.Store.Journal.Read(ctx, root, 0))
+	v, err := View(root, s.journal.Read(ctx, root, 0))
 	if err != nil {
 		return nil, err
 	}

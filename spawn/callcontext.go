@@ -16,11 +16,20 @@ type callContext struct {
 	context.Context // the parent, which has no deadline
 
 	deadline time.Time
+	mark     mark // tells a Shutdown under this context that the call waits for it
 
 	mu    sync.Mutex
 	done  chan struct{} // nil until a receiver asks for it
 	err   error         // why the context has ended
 	leave func() bool   // leaves the parent
+}
+
+// Value implements context.Context.
+func (c *callContext) Value(key any) any {
+	if key == (markKey{}) {
+		return &c.mark
+	}
+	return c.Context.Value(key)
 }
 
 // Deadline implements context.Context.

@@ -52,7 +52,7 @@ func (sh *treeShell) spawn(
 	}
 	if by != nil {
 		call.cmd.Turn = uint32(by.N)
-		err = sh.owner.DoTurn(ctx, by.gen, &call.cmd, call.reader)
+		err = by.doUntilOver(ctx, &call.cmd, call.reader)
 	} else {
 		err = sh.owner.Do(ctx, &call.cmd, call.reader)
 	}
@@ -152,7 +152,7 @@ func (s *Supervisor) CancelTurn(ctx context.Context, root, key session.Key) erro
 // had to be given up.
 func (s *Supervisor) Stop(ctx context.Context, root, key session.Key, reason string) error {
 	_, err := withShell(s, root, func(sh *treeShell) (struct{}, error) {
-		return struct{}{}, sh.stop(ctx, key, reason)
+		return struct{}{}, sh.stop(ctx, key, reason, sh.owner.Do)
 	})
 	return err
 }

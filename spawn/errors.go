@@ -28,9 +28,15 @@ var (
 	ErrUnconfirmed = owner.ErrUnconfirmed
 	// ErrRunning is returned by a second [Supervisor.Run].
 	ErrRunning = errors.New("spawn: already running")
+	// ErrShuttingDown is returned by a [Supervisor.Shutdown] whose context ends while the shutdown
+	// is going on. The error of the context is joined to it.
+	ErrShuttingDown = errors.New("spawn: the shutdown is still going on")
 	// ErrBusy is for Deliver to return: the receiver exists, but wants the delivery later. It does
 	// not count as a failed attempt.
 	ErrBusy = errors.New("spawn: the receiver is busy")
+	// ErrExited is the error of a turn whose Runner ended its goroutine, with runtime.Goexit,
+	// instead of returning.
+	ErrExited = errors.New("spawn: the Runner ended its goroutine")
 )
 
 // Causes of the context of a turn, as [context.Cause] returns them. A tree that was lost cancels

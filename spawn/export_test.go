@@ -20,7 +20,7 @@ func LiftLimits(s *Supervisor) {
 	s.cfg.Rules.Subagents.MaxSpawnDepth = 5
 }
 
-// SlotsUsed returns how many slots of the lane are taken.
+// SlotsUsed returns how many slots of the lane are taken, those of top-level sessions too.
 func (s *Supervisor) SlotsUsed() int { return s.lane.Used() }
 
 // NewID returns an id as the Supervisor makes them.

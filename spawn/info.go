@@ -23,13 +23,13 @@ func timeOf(ns int64) time.Time {
 
 // infoOf returns what is known of a run.
 func infoOf(t *tree.Tree, r *tree.Run) RunInfo {
-	s := r.Spec
+	s, now := r.Spec, t.Authority(r)
 	info := RunInfo{
 		ID: RunID(s.ID), Key: s.Key, Root: t.Root().Key(), Parent: s.Parent, SessionID: s.SessionID,
 		Depth: s.Depth, Role: s.Role, Agent: s.Agent, Label: s.Label, Task: string(s.Task),
 		Status: Status(r.State), Error: reasonOf(r),
 		Model:    ModelInfo{Requested: s.Asked, Resolved: s.Model},
-		Thinking: s.Thinking, Tools: slices.Clone(s.Tools), Sandboxed: s.Sandboxed,
+		Thinking: s.Thinking, Tools: slices.Clone(now.Tools), Sandboxed: now.Sandboxed,
 		Warnings: slices.Clone(s.Warnings),
 		Created:  timeOf(s.Created), Started: timeOf(r.Started),
 		Deadline: timeOf(r.Deadline), Ended: timeOf(r.Ended),
@@ -40,6 +40,11 @@ func infoOf(t *tree.Tree, r *tree.Run) RunInfo {
 		info.Model.Actual = string(a.Model)
 	}
 	info.Result.Usage = usageOf(r.Usage)
+	if len(now.Tools) < len(s.Tools) {
+		info.Revoked = slices.DeleteFunc(slices.Clone(s.Tools), func(name string) bool {
+			return slices.Contains(now.Tools, name)
+		})
+	}
 	return info
 }
 

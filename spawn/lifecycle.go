@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -18,12 +19,21 @@ const sweepEvery = time.Minute
 // unloadAfter is how long nothing must have happened in a tree before it is unloaded from memory.
 const unloadAfter = 10 * time.Minute
 
+// A sweep opens at most maxOpening trees at a time, so that a restart with many trees that are due
+// does not start a goroutine for each of them. A tree that takes longer than openWithin no longer
+// counts, so that one that hangs does not hold the others up.
+const (
+	maxOpening = 64
+	openWithin = time.Second
+)
+
 // Run starts what is due and runs all trees until ctx ends or [Supervisor.Shutdown] is called.
 //
 // Run returns nil after a Shutdown, also if the Shutdown came first, and [ErrRunning] if the
 // Supervisor runs already. When ctx ends, Run cancels the turns and waits for the grace period; it
 // then returns a *[StillRunningError] that names the turns whose Runner has not returned. A turn
-// that was cancelled so is interrupted: the next owner of the tree knows it as such.
+// that was cancelled so is interrupted: the next owner of the tree knows it as such. The end of ctx
+// also ends the soft phase of a Shutdown that is going on.
 //
 // While the journal fails, turns go on. Their results are held, and recorded once the journal takes
 // entries again. A caller that asks for something meanwhile gets [ErrUnconfirmed] with the reason.
@@ -34,66 +44,141 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		if s.active() {
 			return ErrRunning
 		}
-		<-s.closed
+		s.waitShutDown(ctx)
 		return nil
 	}
 	s.workers.setKeeping(true)
 	s.lane.Open()
-	s.logSweep(ctx)
 	for _, sh := range s.allShells() {
-		sh.owner.Tick()
 		sh.startSenders()
 	}
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
-	health := ""
+	look := &lookout{sup: s, idle: make(chan struct{}, 1)}
+	look.idle <- struct{}{}
+	look.start(ctx)
 	for {
 		select {
 		case <-ticker.C:
-			health = s.logHealth(ctx, health)
-			s.logSweep(ctx)
+			look.start(ctx)
 		case <-ctx.Done():
-			return s.Shutdown(ctx)
+			s.beginShutdown()
+			return s.waitShutDown(ctx)
 		case err := <-s.journalDead:
-			now, cancel := context.WithCancel(ctx)
-			cancel()
+			s.beginShutdown()
+			s.endSoft()
 			err = fmt.Errorf("spawn: the journal takes nothing any more: %w", err)
-			return errors.Join(err, s.Shutdown(now))
+			return errors.Join(err, s.waitShutDown(ctx))
 		case <-s.closed:
 			return nil
 		}
 	}
 }
 
-// logSweep sweeps and logs the error. The next sweep tries again.
-func (s *Supervisor) logSweep(ctx context.Context) {
-	if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
-		s.log.Error("offshoot: looking for due trees failed", "error", err.Error())
+// waitShutDown waits for the end of a shutdown, whose soft phase ends with ctx, and returns its
+// error.
+func (s *Supervisor) waitShutDown(ctx context.Context) error {
+	select {
+	case <-s.closed:
+	case <-ctx.Done():
+		s.endSoft()
+		<-s.closed // after the grace period at the latest
+	}
+	return s.stopError
+}
+
+// lookout looks, once in a while, at what no command tells a Supervisor: trees that are due, and
+// the health of the store. It does so in a task of its own, because a store may hang, panic, or end
+// its goroutine.
+type lookout struct {
+	sup    *Supervisor
+	idle   chan struct{} // has one value while no look is under way
+	health string        // what the store has reported as wrong with itself
+	second bool          // whether this is not the first look
+}
+
+// start starts a look, unless one is under way or the Supervisor is shutting down. The look ends
+// with ctx, and with the soft phase of a shutdown.
+func (l *lookout) start(ctx context.Context) {
+	if !l.sup.active() {
+		return
+	}
+	select {
+	case <-l.idle:
+	default:
+		return // the one before hangs, or has much to open
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	unlink := context.AfterFunc(l.sup.workCtx, cancel)
+	done := func() {
+		unlink()
+		cancel()
+		l.idle <- struct{}{}
+	}
+	look := l.sup.workers.marked(ctx, func(ctx context.Context) {
+		defer done()
+		l.look(ctx)
+	})
+	if !l.sup.workers.start(look) {
+		done()
+	}
+}
+
+// look reports the health of the store and sweeps. The first look ticks the trees that were touched
+// before, which have no timers, instead of asking for the health.
+func (l *lookout) look(ctx context.Context) {
+	opening := make(chan struct{}, maxOpening)
+	if l.second {
+		l.health = l.sup.logHealth(ctx, l.health)
+	} else {
+		for _, sh := range l.sup.allShells() {
+			tickOneOf(ctx, opening, sh)
+		}
+	}
+	l.second = true
+	if err := l.sup.sweep(ctx, opening); err != nil && ctx.Err() == nil {
+		l.sup.log.Error("offshoot: looking for due trees failed", "error", err.Error())
 	}
 }
 
 // sweep opens the trees that are due before the next sweep, and unloads idle trees.
-func (s *Supervisor) sweep(ctx context.Context) error {
+func (s *Supervisor) sweep(ctx context.Context, opening chan struct{}) error {
 	for _, sh := range s.allShells() {
 		sh.owner.Unload(unloadAfter)
 		s.forget(sh)
 	}
 	due := session.RootQuery{DueBefore: time.Now().Add(sweepEvery)}
-	for head, err := range s.cfg.Store.Journal.Roots(ctx, due) {
+	for head, err := range s.journal.Roots(ctx, due) {
 		if err != nil {
 			return err
 		}
-		if isTree(head.Root) {
-			s.shellOf(head.Root).owner.Tick()
+		if isTree(head.Root) && !tickOneOf(ctx, opening, s.shellOf(head.Root)) {
+			return nil
 		}
 	}
 	return nil
 }
 
+// tickOneOf ticks a tree, once there are fewer than maxOpening others. It returns false when ctx
+// has ended.
+func tickOneOf(ctx context.Context, opening chan struct{}, sh *treeShell) bool {
+	late := time.NewTimer(openWithin)
+	defer late.Stop()
+	select {
+	case opening <- struct{}{}:
+		sh.owner.TickThen(func() { <-opening })
+	case <-late.C:
+		sh.owner.Tick()
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
 // logHealth logs what the store reports as wrong with itself, unless that is the text known, and
 // returns it: "" for a healthy store.
 func (s *Supervisor) logHealth(ctx context.Context, known string) string {
-	err := s.cfg.Store.Health(ctx)
+	err := s.health(ctx)
 	if err == nil || ctx.Err() != nil {
 		return ""
 	}
@@ -103,59 +188,169 @@ func (s *Supervisor) logHealth(ctx context.Context, known string) string {
 	return err.Error()
 }
 
-// Shutdown ends the work of the Supervisor. Until ctx ends it lets the turns that are under way
-// finish and waits until their results are recorded. Then it cancels what is left and waits for
-// the grace period. If a Runner or Deliver has not returned by then, Shutdown returns a
+// health asks the store, and returns its panic as an error.
+func (s *Supervisor) health(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &PanicError{Value: p, Stack: debug.Stack()}
+		}
+	}()
+	return s.cfg.Store.Health(ctx)
+}
+
+// Shutdown ends the work of the Supervisor, in two phases. In the soft phase the turns that are
+// under way finish, and their results are recorded. Timeouts, stops and cancelled turns count as
+// always. The soft phase lasts until nothing is under way but calls of Deliver that have not returned
+// in their time, or until the ctx of any caller of
+// Shutdown or that of [Supervisor.Run] ends. Then the hard phase cancels what is left and waits for
+// the grace period. If a Runner, Deliver or the store has not returned by then, Shutdown returns a
 // *[StillRunningError].
 //
 // No further turn starts, with one exception: a turn that was decided on and has been waiting for a
 // journal that fails. A turn that Shutdown cancels is interrupted: the next owner of the tree knows
-// it as such. Only the first call does the work. The others wait for it and return nil.
+// it as such.
+//
+// The first call returns at the end of the hard phase, and so does Run. Every other call returns
+// then too, with the same error, or when its own ctx ends, with an error that is [ErrShuttingDown]
+// and the error of ctx.
+//
+// Shutdown may be called from a Runner, a tool, Deliver, or any other function of the caller. Under
+// the ctx of a turn or a delivery, or one derived from it, the call does not wait for that turn or
+// delivery. It returns nil when all else has ended, and the turn or delivery goes on to its own
+// end, which is recorded. That such a ctx ends because its turn or delivery is over does not end
+// the soft phase. Under another ctx the call waits for the function that it is called from: then
+// only the end of a ctx helps, and the function is what the StillRunningError names. Do not call
+// Shutdown with a ctx that never ends from such a function.
+//
+// The ctx of the calls of [session.Journal] that record what happens ends with the hard phase, not
+// before: an append that hangs takes the grace period, and its outcome stays unknown. The next
+// owner of the tree finds out.
 func (s *Supervisor) Shutdown(ctx context.Context) error {
-	if was := s.state.Swap(stateStopping); was >= stateStopping {
-		<-s.closed
-		return nil
+	first := s.beginShutdown()
+	if m := markOf(ctx); m != nil {
+		return s.shutDownAround(ctx, m)
 	}
+	if first {
+		return s.waitShutDown(ctx)
+	}
+	select {
+	case <-s.closed:
+		return s.stopError
+	default:
+	}
+	select {
+	case <-s.closed:
+		return s.stopError
+	case <-ctx.Done():
+		s.endSoft()
+		return shuttingDown(ctx)
+	}
+}
+
+// shuttingDown returns the error of a Shutdown that leaves because its ctx has ended.
+func shuttingDown(ctx context.Context) error {
+	return fmt.Errorf("%w: %w", ErrShuttingDown, ctx.Err())
+}
+
+// shutDownAround is Shutdown for a call that comes from a task: it waits for all others.
+func (s *Supervisor) shutDownAround(ctx context.Context, m *mark) error {
+	s.workers.beginWaiting(m)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.closedCtx, cancel)()
+	err := s.waitUntilQuiet(ctx, s.workers.waitOthers)
+	select {
+	case <-s.closed:
+		return s.stopError
+	default:
+	}
+	if err == nil {
+		return nil // the others that wait do not wait for this task from here on either
+	}
+	s.workers.endWaiting(m)
+	if !s.workers.isOver(m) {
+		s.endSoft()
+	}
+	return shuttingDown(ctx)
+}
+
+// beginShutdown begins the shutdown, unless another call has. It reports whether it did.
+func (s *Supervisor) beginShutdown() bool {
+	for !s.state.CompareAndSwap(stateRunning, stateDraining) {
+		if s.state.Load() >= stateDraining {
+			return false
+		}
+		if s.state.CompareAndSwap(stateIdle, stateStopping) {
+			break
+		}
+	}
+	go s.shutDown() // Run waits for it, and the call of Shutdown that began it
+	return true
+}
+
+// shutDown does the work of Shutdown. It has a goroutine of its own, because each call of Shutdown
+// may leave before the end, and may come from a task that the shutdown waits for.
+func (s *Supervisor) shutDown() {
 	s.lane.Close()
 	for _, sh := range s.allShells() {
 		// What waits for the journal may have no timer, if the Supervisor never ran.
 		sh.owner.Tick()
 	}
-	s.waitUntilQuiet(ctx)
+	_ = s.waitUntilQuiet(s.softCtx, s.workers.waitSoft) // or until the soft phase ends
+	s.state.Store(stateStopping)
 	s.workers.close()
 	s.cancel(ErrShutdown)
 	for _, sh := range s.allShells() {
 		sh.cancelTurns(ErrShutdown)
 	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.Grace)
-	defer cancel()
-	left := s.workers.wait(grace)
-	s.workers.stop(left == nil)
+	quiet := s.waitGrace(s.cfg.Grace)
+	still := &StillRunningError{}
+	if !quiet {
+		for _, sh := range s.allShells() {
+			sh.addStillRunning(still)
+		}
+		s.stopError = still
+	}
+	s.endJournal(ErrShutdown)
+	if !quiet && len(still.Sessions)+len(still.Deliveries) == 0 {
+		quiet = s.waitGrace(leaveWithin) // a journal that heeds its ctx leaves no goroutine behind
+	}
+	s.workers.stop(quiet)
 	for _, sh := range s.allShells() {
 		sh.owner.StopTimer()
 	}
-	close(s.closed)
-	if left == nil {
-		return nil
-	}
-	still := &StillRunningError{}
-	for _, sh := range s.allShells() {
-		sh.addStillRunning(still)
-	}
-	return still
+	s.close()
 }
 
-// waitUntilQuiet waits until no task is under way, except calls of Deliver whose time is up, and
-// nothing waits for a journal that fails, or until ctx ends.
-func (s *Supervisor) waitUntilQuiet(ctx context.Context) {
+// leaveWithin is how long a shutdown waits for a journal whose ctx it has ended.
+const leaveWithin = 100 * time.Millisecond
+
+// waitGrace waits until no task is under way, at most for a time, and reports whether none is.
+func (s *Supervisor) waitGrace(d time.Duration) bool {
+	ctx, cancel := context.WithTimeout(s.detachedCtx, d)
+	defer cancel()
+	return s.workers.wait(ctx) == nil
+}
+
+// waitUntilQuiet waits, with wait, until no task is under way and nothing waits for a journal that
+// fails. If ctx ends first, it returns the cause.
+func (s *Supervisor) waitUntilQuiet(
+	ctx context.Context, wait func(context.Context) error,
+) error {
 	retry := time.NewTicker(owner.FirstBackoff)
 	defer retry.Stop()
 	waiting := func(sh *treeShell) bool { return sh.owner.Waiting() }
-	for s.workers.waitQuiet(ctx) == nil && slices.ContainsFunc(s.allShells(), waiting) {
+	for {
+		if err := wait(ctx); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(s.allShells(), waiting) {
+			return nil
+		}
 		select {
 		case <-retry.C:
 		case <-ctx.Done():
-			return
+			return context.Cause(ctx)
 		}
 	}
 }

@@ -29,8 +29,14 @@ type RunInfo struct {
 	Error    string    `json:"error,omitempty"`
 	Model    ModelInfo `json:"model,omitzero"`
 	Thinking string    `json:"thinking,omitempty"`
-	// Tools are the names of the tools that policy granted at the spawn. A turn never gets more.
-	Tools     []string  `json:"tools,omitempty"`
+	// Tools are the names of the tools that the run may use under the present rules: those that
+	// policy granted at the spawn, without the Revoked ones. A turn never gets more.
+	Tools []string `json:"tools,omitempty"`
+	// Revoked are the names of the tools that were granted and that the present rules take away,
+	// from the run or from a session above it.
+	Revoked []string `json:"revoked,omitempty"`
+	// Sandboxed says that the run is in a sandbox: it was granted so, or the present rules want it
+	// for the run or for a session above it.
 	Sandboxed bool      `json:"sandboxed,omitempty"`
 	Warnings  []string  `json:"warnings,omitempty"`
 	Created   time.Time `json:"created"`

@@ -26,6 +26,7 @@ type runningTurn struct {
 	id    turnID
 	key   session.Key
 	turn  TurnInput
+	mark  mark
 	// ctx is the context of the Runner.
 	ctx         context.Context //nolint:containedctx // kept until the goroutine has started
 	cancel      context.CancelCauseFunc
@@ -48,8 +49,11 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 	turn.SessionID, turn.MaxDepth, turn.Extra = s.SessionID, s.MaxDepth, s.Extra
 	turn.N, turn.First, turn.Pos = int(r.Open.N), int(r.Open.First), session.Pos(r.Pos)
 	turn.Deadline, turn.Retry = timeOf(r.Deadline), r.Retry
+	turn.Authority = *t.Authority(r)
+	turn.Authority.Tools = slices.Clone(turn.Authority.Tools)
+	turn.Authority.Delegable = slices.Clone(turn.Authority.Delegable)
 	turn.shell, turn.run, turn.gen = sh, r, gen
-	turn.slot.lane, turn.slot.held = sh.sup.lane, !r.IsRoot()
+	turn.slot.lane, turn.slot.run, turn.slot.held = sh.sup.lane, r, true
 	turn.limited, turn.reserved = t.Limited(r), r.Open.Reserve
 	if !r.IsRoot() {
 		turn.Run = infoOf(t, r)
@@ -76,12 +80,18 @@ func (rt *runningTurn) run() {
 	defer rt.cancel(nil)
 	sh.waitForPrevious(ctx, rt)
 	var out TurnResult
-	err := errRunnerExited
-	defer func() { sh.reportTurn(rt, out, err) }() // also if the Runner ends its goroutine
+	var err error
+	returned := false
+	defer func() {
+		if !returned { // the Runner ended its goroutine
+			out, err = rt.turn.exited()
+		}
+		sh.reportTurn(rt, out, err)
+		sh.sup.workers.markOver(&rt.mark)
+	}()
 	out, err = sh.callRunner(ctx, &rt.turn)
+	returned = true
 }
-
-var errRunnerExited = errors.New("spawn: the Runner ended its goroutine")
 
 // callRunner calls the Runner and contains its panics. A turn that was cancelled before it began
 // does not call the Runner.
@@ -102,6 +112,7 @@ func (sh *treeShell) callRunner(ctx context.Context, t *TurnInput) (out TurnResu
 
 // reportTurn tells the tree what a turn came to.
 func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
+	rt.turn.fence.passed.Store(true)
 	if typed := out.Result.JSON; len(typed) > 0 && !json.Valid(typed) {
 		err = errors.Join(err, fmt.Errorf(
 			"spawn: the Runner returned a Result.JSON of %d bytes that is not JSON", len(typed)))
@@ -202,9 +213,7 @@ func (sh *treeShell) waitForPrevious(ctx context.Context, rt *runningTurn) {
 		sh.mu.Lock()
 	}
 	sh.mu.Unlock()
-	if !rt.id.run.IsRoot() {
-		rt.turn.slot.resume(rt.id.run)
-	}
+	rt.turn.slot.resume()
 }
 
 // whenReturned returns a channel that is closed when the Runner has returned. The caller holds the

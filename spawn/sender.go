@@ -183,7 +183,7 @@ func (sh *treeShell) timeIsUp(p *sender) {
 	}
 	out := p.call.out
 	p.hangs = true
-	sh.sup.workers.giveUp()
+	sh.sup.workers.markHangs(&p.ctx.mark)
 	switch {
 	case !p.orphaned:
 		sh.tellHangs(p, p.call.attempt)
@@ -215,6 +215,7 @@ func (sh *treeShell) callReturned(
 	sh.mu.Lock()
 	call, hung, orphaned := p.call, p.hangs, p.orphaned
 	p.timer.Stop()
+	sh.sup.workers.markOver(&p.ctx.mark) // before its context ends
 	p.ctx.end(context.Canceled)
 	p.call, p.calling, p.hangs, p.ctx = queuedDelivery{}, false, false, nil
 	if err == nil && !hung {
@@ -250,7 +251,6 @@ func (sh *treeShell) callReturned(
 // tellReturned tells the tree that the call of an attempt, which hung, has returned with err. It
 // has arrived only for the incarnation of the tree that sent it. The caller holds the lock.
 func (sh *treeShell) tellReturned(p *sender, call attempt, err error) {
-	sh.sup.workers.takeBack()
 	if p.told == (attempt{}) {
 		return
 	}

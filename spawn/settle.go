@@ -102,7 +102,7 @@ func Settle(ctx context.Context, store *session.Store, key string, how Settlemen
 	case how != SettleRetry && how != SettleDismiss:
 		return &InputError{Field: "how", Reason: how.String() + " is not a settlement"}
 	}
-	found, err := findBlocked(ctx, store.Journal, key)
+	found, err := findBlocked(ctx, owner.Guard(store.Journal), key)
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func decideOnce(ctx context.Context, j session.Journal, root session.Key, cmd tr
 	defer working.Wait() // the owner may work after its answer, and the caller may close the store
 	idle, ids := func() bool { return false }, newIDSource()
 	o := owner.New(&owner.Config{
-		Journal: dueAtOnce{j}, Lane: owner.NewLane(1), Writer: session.NewID(),
+		Journal: dueAtOnce{j}, Lane: owner.NewLane(1, 1), Writer: session.NewID(),
 		NewID: ids.newID, Rand: ids.rand, Active: idle, Awake: idle, Fatal: func(error) {},
 		Go:      func(f func()) bool { working.Go(f); return true },
 		Context: func() context.Context { return ctx },

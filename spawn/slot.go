@@ -13,6 +13,7 @@ import (
 type slot struct {
 	mu     sync.Mutex
 	lane   *owner.Lane
+	run    *tree.Run
 	life   context.Context //nolint:containedctx // of the turn; resume waits until it ends
 	held   bool
 	paused int  // how many callers wait within the turn; while any does, the turn holds no slot
@@ -29,12 +30,12 @@ func (s *slot) pause() {
 
 // resume ends a pause. After the last one it waits for a slot again until the turn is cancelled.
 // The end of another context must not end that wait, or a turn would go on without a slot.
-func (s *slot) resume(r *tree.Run) {
+func (s *slot) resume() {
 	s.mu.Lock()
 	s.paused--
 	enough := s.paused > 0 || s.held || s.closed
 	s.mu.Unlock()
-	if enough || !s.lane.Wait(s.life.Done(), r) {
+	if enough || !s.lane.Wait(s.life.Done(), s.run) {
 		return
 	}
 	s.mu.Lock()
@@ -42,7 +43,7 @@ func (s *slot) resume(r *tree.Run) {
 	s.held = s.held || !enough
 	s.mu.Unlock()
 	if enough {
-		s.lane.Free()
+		s.lane.Free(s.run)
 	}
 }
 
@@ -53,7 +54,7 @@ func (s *slot) release() {
 	s.held = false
 	s.mu.Unlock()
 	if held {
-		s.lane.Free()
+		s.lane.Free(s.run)
 	}
 }
 

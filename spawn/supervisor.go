@@ -22,20 +22,33 @@ type Supervisor struct {
 	log         *slog.Logger
 	lane        *owner.Lane
 	ownerConfig owner.Config
-	// detachedCtx holds the values of the context that Open got, and never ends. Journals are
-	// written under it. Each turn derives from it a context with a cancellation of its own.
+	journal     session.Journal // of the store, with its panics as errors
+
+	// detachedCtx holds the values of the context that Open got, and never ends. Each turn derives
+	// from it a context with a cancellation of its own.
 	detachedCtx context.Context //nolint:containedctx // it outlives the call of Open
-	// workCtx is detachedCtx with a cancellation, which is Shutdown's. Deliveries and the archiving
-	// of transcripts run under it.
+	// workCtx ends with the soft phase of a shutdown. Deliveries and the archiving of transcripts
+	// run under it.
 	workCtx context.Context //nolint:containedctx // it outlives the call of Open
 	cancel  context.CancelCauseFunc
+	// journalCtx ends with the hard phase of a shutdown. Journals are written under it.
+	journalCtx context.Context //nolint:containedctx // it outlives the call of Open
+	endJournal context.CancelCauseFunc
+	// softCtx ends when the soft phase of a shutdown is to end, or was when there is none yet.
+	softCtx context.Context //nolint:containedctx // it outlives the call of Open
+	endSoft context.CancelFunc
+	// closedCtx ends at the end of a shutdown: no call is answered after that. closed is its Done.
+	closedCtx context.Context //nolint:containedctx // it outlives the call of Open
+	close     context.CancelFunc
+	closed    <-chan struct{}
+	stopError error // of the shutdown; written before closed is closed
+
 	workers workers
 	ids     *idSource
-	closed  chan struct{} // closed at the end of Shutdown: no call is answered after that
 	// journalDead has room for one error: why the journal takes nothing any more. Run returns it.
 	journalDead chan error
 
-	state atomic.Int32 // stateIdle, stateRunning or stateStopping
+	state atomic.Int32 // stateIdle to stateStopping
 
 	mu     sync.Mutex
 	shells map[session.Key]*treeShell // by top-level session
@@ -45,7 +58,8 @@ type Supervisor struct {
 const (
 	stateIdle     int32 = iota // opened; turns and deliveries have not started
 	stateRunning               // Run has been called
-	stateStopping              // Shutdown has been called, and may have returned
+	stateDraining              // the soft phase of a shutdown: turns under way finish
+	stateStopping              // the hard phase of a shutdown, and all that follows
 )
 
 // chunk is how much of a budget one turn reserves at a time.
@@ -64,21 +78,26 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 	cfg.Grace = cmp.Or(cfg.Grace, DefaultGrace)
 	cfg.DeliverTimeout = cmp.Or(cfg.DeliverTimeout, DefaultDeliverTimeout)
 	s := &Supervisor{
-		cfg: cfg, log: cfg.Logger, lane: owner.NewLane(cfg.Rules.MaxConcurrent()),
-		ids: newIDSource(), closed: make(chan struct{}), journalDead: make(chan error, 1),
-		shells: make(map[session.Key]*treeShell),
+		cfg: cfg, log: cfg.Logger,
+		lane: owner.NewLane(cfg.Rules.MaxConcurrent(), cfg.Rules.SessionLimit()),
+		ids:  newIDSource(), journalDead: make(chan error, 1),
+		journal: owner.Guard(cfg.Store.Journal), shells: make(map[session.Key]*treeShell),
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.detachedCtx = context.WithoutCancel(ctx)
 	s.workCtx, s.cancel = context.WithCancelCause(s.detachedCtx)
+	s.journalCtx, s.endJournal = context.WithCancelCause(s.detachedCtx)
+	s.softCtx, s.endSoft = context.WithCancel(s.detachedCtx)
+	s.closedCtx, s.close = context.WithCancel(s.detachedCtx)
+	s.closed = s.closedCtx.Done()
 	s.ownerConfig = owner.Config{
 		Journal: cfg.Store.Journal, Lane: s.lane, Writer: session.NewID(),
 		Rand: s.ids.rand, NewID: s.ids.newID,
 		Go:     func(f func()) bool { return s.workers.start(taskFunc(f)) },
-		Active: s.active, Awake: s.awake, Fatal: s.fatal, Closed: s.closed,
-		Context: func() context.Context { return s.detachedCtx },
+		Active: s.timed, Awake: s.awake, Fatal: s.fatal, Closed: s.closed,
+		Context: func() context.Context { return s.journalCtx },
 		Options: &tree.Options{
 			Rules: &s.cfg.Rules, ValidModel: cfg.ValidModel,
 			CallerRun: cfg.CallerRun, Replies: cfg.Replies, Grace: cfg.Grace,
@@ -89,8 +108,14 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 	return s, nil
 }
 
-// active reports whether the Supervisor starts turns, deliveries and timers.
+// active reports whether the Supervisor starts turns and deliveries.
 func (s *Supervisor) active() bool { return s.state.Load() == stateRunning }
+
+// timed reports whether the Supervisor starts timers: it runs, or lets finish what it ran.
+func (s *Supervisor) timed() bool {
+	state := s.state.Load()
+	return state == stateRunning || state == stateDraining
+}
 
 // awake reports whether Run or Shutdown has been called: the Supervisor runs, or what it has begun
 // is still to end.

@@ -44,11 +44,13 @@ func newTreeShell(s *Supervisor, root session.Key) *treeShell {
 
 // Start implements owner.Executor.
 func (sh *treeShell) Start(gen uint64, t *tree.Tree, r *tree.Run) {
-	rt := &runningTurn{shell: sh, id: turnID{r, r.Open.N}, key: r.Key(), slotFreed: r.IsRoot()}
+	rt := &runningTurn{shell: sh, id: turnID{r, r.Open.N}, key: r.Key()}
 	sh.describeTurn(&rt.turn, gen, t, r)
 	ctx := context.WithValue(sh.sup.detachedCtx, turnKey{}, &rt.turn)
+	ctx = context.WithValue(ctx, markKey{}, &rt.mark)
 	rt.ctx, rt.cancel = context.WithCancelCause(ctx)
 	rt.turn.slot.life = rt.ctx
+	rt.turn.fence.life, rt.turn.fence.closed = rt.ctx, sh.sup.closed
 	sh.mu.Lock()
 	rt.previous = sh.newestTurn[rt.key]
 	sh.newestTurn[rt.key] = rt
@@ -101,15 +103,20 @@ func (sh *treeShell) Free(r *tree.Run, n uint32) bool {
 func (sh *treeShell) Archive(gen uint64, t *tree.Tree, r *tree.Run) {
 	key, at := r.Key(), timeOf(r.Ended)
 	ref := session.Ref{Key: key, SessionID: r.Spec.SessionID}
-	sh.sup.workers.start(taskFunc(func() {
-		err := sh.archiveTranscript(sh.sup.workCtx, ref, at)
-		if err != nil {
-			sh.sup.log.Warn("offshoot: archiving a transcript failed",
-				"session", key.String(), "error", err.Error())
-		}
-		sh.owner.Send(gen, tree.ArchiveDone{Run: key, Failed: err != nil})
+	sh.sup.workers.start(sh.sup.workers.marked(sh.sup.workCtx, func(ctx context.Context) {
+		err := errStoreExited // unless the store returns
+		defer func() {
+			sh.owner.Send(gen, tree.ArchiveDone{Run: key, Failed: err != nil})
+			if err != nil {
+				sh.sup.log.Warn("offshoot: archiving a transcript failed",
+					"session", key.String(), "error", err.Error())
+			}
+		}()
+		err = sh.archiveTranscript(ctx, ref, at)
 	}))
 }
+
+var errStoreExited = errors.New("spawn: the store ended its goroutine")
 
 // archiveTranscript archives a transcript and contains the panics of the store. A store without
 // Transcripts, and a transcript that does not exist, have nothing to archive.
@@ -137,6 +144,11 @@ func (sh *treeShell) Publish(t *tree.Tree, facts []tree.Fact) {
 	defer sh.mu.Unlock()
 	for i := range facts {
 		f := &facts[i]
+		if f.Kind == tree.TurnEnded && f.Flags&tree.FlagCut != 0 {
+			if rt := sh.turns[turnID{t.Run(f.Run), f.N}]; rt != nil {
+				rt.turn.fence.passed.Store(true)
+			}
+		}
 		sh.tellWaiters(t, f)
 		if len(sh.watchers) == 0 {
 			continue
@@ -202,6 +214,7 @@ func (sh *treeShell) Lost(err error, conflict bool) {
 		if rt.cancelledAt.IsZero() {
 			rt.cancelledAt = time.Now()
 		}
+		rt.turn.fence.passed.Store(true)
 		rt.cancel(lostError{})
 	}
 	sh.dropDeliveries()

@@ -7,12 +7,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
 // A TurnInput is one turn of one session, as its Runner gets it. The methods are safe for
-// concurrent use. They end with the turn: after it Take and Spawn return ErrStale.
+// concurrent use. They end with the turn, in every goroutine: what comes after it, or after its
+// context, is refused with an error that is ErrStale, and changes nothing. See [TurnInput.Err].
 type TurnInput struct {
 	// Session is where the session stands in its tree.
 	Session session.Lineage
@@ -22,6 +24,10 @@ type TurnInput struct {
 	Run RunInfo
 	// MaxDepth is how deep the tree may be, by the limits in force when the run was admitted.
 	MaxDepth int
+	// Authority is what the session may use and hand down, and whether it is in a sandbox, under
+	// the present rules: what it was granted, within what is left to every session above it. It is
+	// decided for a top-level session, too.
+	Authority policy.Authority
 	// N counts the turns of the session from 1.
 	N int
 	// First is the ordinal of the first input. A turn that repeats one that a crash interrupted has
@@ -51,6 +57,7 @@ type TurnInput struct {
 	run   *tree.Run
 	gen   uint64 // the incarnation of the tree that the turn belongs to
 	slot  slot
+	fence fence
 
 	limited bool // whether a budget limits the run
 
@@ -59,33 +66,79 @@ type TurnInput struct {
 	yieldTo  []session.Key // the children that Yield named
 	reserved tree.Budget   // for the turn so far
 	spent    session.Usage
+	onExit   TurnResult // what the turn came to if its goroutine ends before the Runner returns
+	exitErr  error
 }
 
 // Take consumes what has arrived since the turn began, or since the last Take. If ctx ends first,
 // the inputs may count as consumed all the same.
 func (t *TurnInput) Take(ctx context.Context) (in []Input, err error) {
-	cmd := tree.Take{Run: t.run.Key(), N: uint32(t.N)}
-	err = t.shell.owner.DoTurn(ctx, t.gen, cmd, func(tr *tree.Tree, r tree.Reply) {
-		for _, x := range r.Inputs {
-			in = append(in, inputOf(tr, x))
-		}
-	})
+	err = t.do(ctx, tree.Take{Run: t.run.Key(), N: uint32(t.N)},
+		func(tr *tree.Tree, r tree.Reply) {
+			for _, x := range r.Inputs {
+				in = append(in, inputOf(tr, x))
+			}
+		})
 	return in, err
 }
 
 // Spawn admits a child of this session; see [Supervisor.Spawn].
 func (t *TurnInput) Spawn(ctx context.Context, q Request) (RunInfo, error) {
+	if err := t.Err(); err != nil {
+		return RunInfo{}, err
+	}
 	return t.shell.spawn(ctx, t.Session.Key, q, t)
+}
+
+// Runs returns the children of this session that are in the tree, oldest first.
+func (t *TurnInput) Runs(ctx context.Context) (list []RunInfo, err error) {
+	err = t.do(ctx, nil, func(tr *tree.Tree, r tree.Reply) {
+		list = runsBelow(tr, r.Run, false, nil)
+	})
+	return list, err
+}
+
+// Find returns a run below this session. The error is ErrNotFound if the tree does not have it
+// there.
+func (t *TurnInput) Find(ctx context.Context, run session.Key) (info RunInfo, err error) {
+	err = t.do(ctx, nil, func(tr *tree.Tree, r tree.Reply) {
+		if below := tr.Run(run); below != nil && below != r.Run && below.Below(r.Run) {
+			info = infoOf(tr, below)
+		}
+	})
+	if err == nil && info.ID == "" {
+		err = fmt.Errorf("%w: %q below %q", ErrNotFound, run, t.Session.Key)
+	}
+	return info, err
+}
+
+// Steer sends a message from this session to a run below it that is under way; see
+// [Supervisor.Steer].
+func (t *TurnInput) Steer(ctx context.Context, run session.Key, m Incoming) error {
+	cmd := &tree.Steer{
+		From: t.Session.Key, To: run, ID: t.shell.sup.messageID(m), Text: tree.Text(m.Text),
+	}
+	return t.do(ctx, cmd, nil)
+}
+
+// Stop stops a run below this session and everything below that; see [Supervisor.Stop].
+func (t *TurnInput) Stop(ctx context.Context, run session.Key, reason string) error {
+	ctx, done := t.Within(ctx)
+	defer done()
+	return t.shell.stop(ctx, run, reason, t.do)
 }
 
 // Yield has the session wait after this turn: for the children named, or for all of them if none
 // is. It takes effect when the Runner returns. A session that waits holds no slot and calls no
 // model. A message wakes the session, and the wait goes on after the turn over that message. A
-// Yield with nothing to wait for has no effect. The last Yield of a turn counts.
+// Yield with nothing to wait for has no effect, nor has one after the turn. The last Yield of a
+// turn counts.
 func (t *TurnInput) Yield(opt JoinOptions, children ...session.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.yield, t.yieldTo = &opt, children
+	if t.Err() == nil {
+		t.yield, t.yieldTo = &opt, children
+	}
 }
 
 // Wait waits for children of this session within the turn; see [Supervisor.Wait]. Meanwhile the
@@ -94,7 +147,12 @@ func (t *TurnInput) Yield(opt JoinOptions, children ...session.Key) {
 func (t *TurnInput) Wait(
 	ctx context.Context, children []session.Key, opt JoinOptions,
 ) ([]RunInfo, error) {
-	return t.shell.wait(context.WithValue(ctx, turnKey{}, t), children, opt)
+	if err := t.Err(); err != nil {
+		return nil, err
+	}
+	ctx, done := t.Within(context.WithValue(ctx, turnKey{}, t))
+	defer done()
+	return t.shell.wait(ctx, children, opt)
 }
 
 // turnKey is the key under which the context of a Runner holds its TurnInput. A wait under that
@@ -110,18 +168,45 @@ func turnOf(ctx context.Context) *TurnInput {
 // pause gives the slot of the turn back while a call under its context waits. The caller must call
 // the function that it returns, which waits for a slot again.
 func (t *TurnInput) pause() (resume func()) {
-	if t == nil || !t.Session.Parent.IsValid() {
+	if t == nil {
 		return func() {}
 	}
 	t.slot.pause()
-	return func() { t.slot.resume(t.run) }
+	return t.slot.resume
+}
+
+// ExitWith says what the turn comes to if its goroutine ends before the Runner returns, as
+// [runtime.Goexit] and so testing.T.FailNow end it. A Runner that calls other code has a deferred
+// function call ExitWith. The last call counts. Without one, such a turn has failed with the zero
+// TurnResult. If the Runner returns, ExitWith has no effect. A nil err stands for an error that
+// says what happened.
+func (t *TurnInput) ExitWith(out TurnResult, err error) {
+	if err == nil {
+		err = ErrExited
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.onExit, t.exitErr = out, err
+}
+
+// exited returns what ExitWith has set.
+func (t *TurnInput) exited() (TurnResult, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.exitErr == nil {
+		return TurnResult{}, ErrExited
+	}
+	return t.onExit, t.exitErr
 }
 
 // Spend accounts for one model call. It returns an error that is ErrBudget when the budget does not
 // allow another: then the Runner should return what it has. Input, Output and Cost count against
 // budgets; CacheRead and CacheWrite are summed and do not. Amounts below zero, and a cost that is
-// not a number, count as zero.
+// not a number, count as zero. A turn that was cancelled may still account for what it has used.
 func (t *TurnInput) Spend(ctx context.Context, u session.Usage) error {
+	if err := t.Over(); err != nil {
+		return err
+	}
 	t.mu.Lock()
 	t.spent = t.spent.Add(usageOf(treeUsage(u).Clean()))
 	spent := treeUsage(t.spent).Charge()
@@ -134,7 +219,7 @@ func (t *TurnInput) Spend(ctx context.Context, u session.Usage) error {
 		return nil
 	}
 	cmd := tree.Reserve{Run: t.run.Key(), N: uint32(t.N), Used: spent}
-	return t.shell.owner.DoTurn(ctx, t.gen, cmd, func(_ *tree.Tree, r tree.Reply) {
+	return t.doUntilOver(ctx, cmd, func(_ *tree.Tree, r tree.Reply) {
 		t.mu.Lock()
 		t.reserved.Tokens += r.Grant.Tokens
 		t.reserved.Micros += r.Grant.Micros
@@ -150,7 +235,11 @@ func (t *TurnInput) Spent() session.Usage {
 }
 
 // Delta shows text to those who watch the tree, as the model produces it. The text is not recorded.
+// After the turn Delta shows nothing.
 func (t *TurnInput) Delta(text string) {
+	if t.Over() != nil {
+		return
+	}
 	t.shell.notifyWatchers(TreeEvent{
 		Kind: EventDelta, Time: time.Now(), Session: t.Session.Key, Run: t.Run.ID,
 		Depth: t.Session.Depth, Turn: t.N, Text: text,

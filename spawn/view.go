@@ -6,8 +6,8 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
@@ -31,7 +31,8 @@ type TreeView struct {
 	// matter of configuration: [session.Head] has the earlier of the two.
 	Due time.Time `json:"due,omitzero"`
 	// Runs are what [Supervisor.Runs] returns for everything below the top-level session: parents
-	// first, siblings oldest first.
+	// first, siblings oldest first. A TreeView knows no rules: Tools and Sandboxed of a RunInfo are
+	// what was granted, and Revoked is empty.
 	Runs []RunInfo `json:"runs,omitempty"`
 	// Unread has the sessions with inputs that no turn has consumed: the top-level session first,
 	// then in the order of Runs.
@@ -110,7 +111,8 @@ type viewer struct {
 // read folds all entries of a journal.
 func (v *viewer) read(entries iter.Seq2[session.Entry, error]) error {
 	v.resetTree()
-	for e, err := range entries {
+	all := func() iter.Seq2[session.Entry, error] { return entries }
+	for e, err := range owner.GuardSeq(all) {
 		if err != nil {
 			return fmt.Errorf("spawn: reading the journal of %q: %w", v.root, err)
 		}
@@ -123,7 +125,7 @@ func (v *viewer) read(entries iter.Seq2[session.Entry, error]) error {
 
 // resetTree makes the empty tree that the first fact is folded into. Its configuration is empty
 // too, because folding reads none.
-func (v *viewer) resetTree() { v.tree = tree.New(v.root, &tree.Options{Rules: &policy.Rules{}}) }
+func (v *viewer) resetTree() { v.tree = tree.New(v.root, &tree.Options{}) }
 
 // fold takes the next entry. It contains panics, because a spoiled journal of another process must
 // not end this one.

@@ -234,3 +234,39 @@ func FuzzView(f *testing.F) {
 		}
 	})
 }
+
+// R16: a journal whose first entry is missing is refused by every reader, also where each of the
+// other entries could have happened by itself.
+func TestJournalWithoutItsFirstEntryIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := session.NewMemory()
+		for range 2 { // the second life has an epoch of its own
+			s := openSupervisor(t, spawn.Config{Store: store, Runner: &spawntest.Runner{}})
+			require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "hello"}))
+		}
+		var list []session.Entry
+		for e, err := range asWritten(store.Journal.Read(t.Context(), topKey, 0)) {
+			require.NoError(t, err)
+			list = append(list, e)
+		}
+		require.NoError(t, spawntest.Audit(entriesOf(list)))
+		require.Greater(t, len(list), 3)
+		for from := 1; from < len(list); from++ {
+			rest := list[from:]
+			_, bad := viewEntries(t, "without its first entry", rest)
+			require.NotNil(t, bad, from)
+			require.ErrorIs(t, bad, session.ErrCorrupt)
+			require.ErrorIs(t, spawntest.Audit(entriesOf(rest)), session.ErrCorrupt)
+
+			broken := session.NewMemory()
+			_, err := broken.Journal.Append(t.Context(), topKey, 0,
+				session.Batch{Entries: rest, Due: time.Now()})
+			require.NoError(t, err)
+			err = spawn.Settle(t.Context(), broken, "key", spawn.SettleRetry)
+			require.ErrorIs(t, err, session.ErrCorrupt)
+			s := openSupervisor(t, spawn.Config{Store: broken, Runner: &spawntest.Runner{}})
+			require.ErrorIs(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "more"}),
+				session.ErrCorrupt)
+		}
+	})
+}

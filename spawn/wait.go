@@ -219,11 +219,14 @@ func (sh *treeShell) infos(
 	return infos, err
 }
 
-// stop stops a session and everything below it, and waits until nothing of it is alive.
-func (sh *treeShell) stop(ctx context.Context, key session.Key, reason string) error {
+// stop stops a session and everything below it, and waits until nothing of it is alive. It asks
+// the owner with ask.
+func (sh *treeShell) stop(
+	ctx context.Context, key session.Key, reason string, ask askFunc,
+) error {
 	w := &waiter{members: make(map[session.Key]bool), ready: make(chan struct{})}
 	cmd := &tree.Stop{Run: key, Reason: reason, Rand: sh.sup.ids.rand()}
-	err := sh.owner.Do(ctx, cmd, func(t *tree.Tree, r tree.Reply) {
+	err := ask(ctx, cmd, func(t *tree.Tree, r tree.Reply) {
 		if r.Run.IsRoot() {
 			w.root = true
 		} else {

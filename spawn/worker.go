@@ -24,9 +24,10 @@ type workers struct {
 	keeping    bool          // goroutines without a task wait for one
 	shut       bool          // no further task starts
 	busy       int           // tasks under way
-	hanging    int           // of those, tasks that were given up
+	waiting    int           // those of them that wait for the others, see mark
+	hanging    int           // other ones of them that hang in code of the caller, see mark
 	goroutines int           // busy and idle ones
-	quiet      chan struct{} // closed when all of busy are hanging; nil until a caller waits
+	quiet      chan struct{} // closed when busy falls to those; nil until a caller waits
 	gone       chan struct{} // closed when goroutines falls to 0; nil until a caller waits
 }
 
@@ -84,25 +85,10 @@ func (w *workers) taskDone() {
 	w.tellQuiet()
 }
 
-// giveUp notes that a task under way is no longer waited for, except at the end of a shutdown,
-// because it hangs in code of the caller.
-func (w *workers) giveUp() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.hanging++
-	w.tellQuiet()
-}
-
-// takeBack notes that a task which was given up is about to end.
-func (w *workers) takeBack() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.hanging--
-}
-
-// tellQuiet wakes those who wait. The caller holds the lock.
+// tellQuiet wakes those who wait, if nothing is under way but tasks that wait themselves or hang.
+// The caller holds the lock.
 func (w *workers) tellQuiet() {
-	if w.busy <= w.hanging && w.quiet != nil {
+	if w.busy <= w.waiting+w.hanging && w.quiet != nil {
 		close(w.quiet)
 		w.quiet = nil
 	}
@@ -129,22 +115,26 @@ func (w *workers) exit() {
 	}
 }
 
-// waitQuiet waits until no task is under way except those that were given up, or ctx ends. The
-// error is the cause of ctx.
-func (w *workers) waitQuiet(ctx context.Context) error {
-	return w.waitFor(ctx, func() bool { return w.busy <= w.hanging })
-}
-
 // wait waits until no task is under way, or ctx ends. The error is the cause of ctx.
 func (w *workers) wait(ctx context.Context) error {
-	return w.waitFor(ctx, func() bool { return w.busy == 0 })
+	return w.waitUntil(ctx, func() bool { return w.busy == 0 })
 }
 
-// waitFor waits until quiet, which is called with the lock held, is true, or ctx ends.
-func (w *workers) waitFor(ctx context.Context, isQuiet func() bool) error {
+// waitSoft is wait, but does not wait for tasks that hang.
+func (w *workers) waitSoft(ctx context.Context) error {
+	return w.waitUntil(ctx, func() bool { return w.busy <= w.hanging })
+}
+
+// waitOthers is waitSoft for a task that waits itself: it waits for those that do not.
+func (w *workers) waitOthers(ctx context.Context) error {
+	return w.waitUntil(ctx, func() bool { return w.busy <= w.waiting+w.hanging })
+}
+
+// waitUntil waits until done, which it calls with the lock, or ctx ends.
+func (w *workers) waitUntil(ctx context.Context, done func() bool) error {
 	for {
 		w.mu.Lock()
-		if isQuiet() {
+		if done() {
 			w.mu.Unlock()
 			return nil
 		}
@@ -160,6 +150,77 @@ func (w *workers) waitFor(ctx context.Context, isQuiet func() bool) error {
 		}
 	}
 }
+
+// A mark stands for a task in the contexts that the task gives to functions of the caller. It tells
+// a call of Shutdown under such a context that the task waits for it. The lock of the workers
+// guards it.
+//
+// Each call of Deliver has a mark of its own, although one task makes several.
+type mark struct {
+	calls int  // of Shutdown that the task waits for, or that have returned nil to it
+	hangs bool // the task has not returned in its time
+	over  bool // the task has ended
+}
+
+// count adds a task to the counts, or takes it off with -1. The caller holds the lock.
+func (w *workers) count(m *mark, by int) {
+	switch {
+	case m.over:
+	case m.calls > 0:
+		w.waiting += by
+	case m.hangs:
+		w.hanging += by
+	}
+}
+
+// change changes a mark and keeps the counts.
+func (w *workers) change(m *mark, f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.count(m, -1)
+	f()
+	w.count(m, 1)
+	w.tellQuiet()
+}
+
+// markKey is the key under which a context holds the mark of its task.
+type markKey struct{}
+
+// markOf returns the mark of the task under whose context ctx is, or nil.
+func markOf(ctx context.Context) *mark {
+	m, _ := ctx.Value(markKey{}).(*mark)
+	return m
+}
+
+// marked returns a task that calls f with ctx and a mark in it.
+func (w *workers) marked(ctx context.Context, f func(ctx context.Context)) task {
+	m := new(mark)
+	ctx = context.WithValue(ctx, markKey{}, m)
+	return taskFunc(func() {
+		defer w.markOver(m)
+		f(ctx)
+	})
+}
+
+// markOver notes that the task of a mark has ended.
+func (w *workers) markOver(m *mark) { w.change(m, func() { m.over = true }) }
+
+// markHangs notes that the task of a mark hangs in code of the caller. Only the hard phase of a
+// shutdown waits for it.
+func (w *workers) markHangs(m *mark) { w.change(m, func() { m.hangs = true }) }
+
+// isOver reports whether the task of a mark has ended.
+func (w *workers) isOver(m *mark) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return m.over
+}
+
+// beginWaiting notes that a task waits for a call of Shutdown.
+func (w *workers) beginWaiting(m *mark) { w.change(m, func() { m.calls++ }) }
+
+// endWaiting ends beginWaiting for a call that does not wait for the end of the others any more.
+func (w *workers) endWaiting(m *mark) { w.change(m, func() { m.calls-- }) }
 
 // close refuses further tasks.
 func (w *workers) close() {

@@ -65,8 +65,13 @@ func (j *Journal) Append(
 		f.Entries = nil
 	}
 	for _, e := range b.Entries {
+		text, err := e.Payload.AppendJSON(nil)
+		if err != nil {
+			return 0, fmt.Errorf("%w: %w", session.ErrInvalidBatch, err)
+		}
 		f.Last++
-		f.Entries = append(f.Entries, session.Entry{Seq: f.Last, Batch: b.ID, Payload: e.Payload})
+		e.Seq, e.Batch, e.Payload = f.Last, b.ID, session.Raw(text)
+		f.Entries = append(f.Entries, e)
 	}
 	f.Root, f.Due = root.String(), b.Due
 	return f.Last, save(j.path(root), f)

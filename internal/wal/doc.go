@@ -1,8 +1,10 @@
 // Package wal keeps one write-ahead log. A payload is durable once [Log.Append] has returned, and
 // [Open] replays all payloads in their order.
 //
-//	<dir>/00000007.wal       the log; the file with the highest number counts
-//	<dir>/00000008.wal.tmp   a rewrite that is under way, or whose process died
+//	<dir>/00000007.wal              the log; the file with the highest number counts
+//	<dir>/00000008.wal.tmp          a rewrite that is under way, or whose process died
+//	<dir>/closed.wal                how long the log was when it was closed
+//	<dir>/00000007.wal.torn.<off>   what Open has cut off, for a person
 //
 //	file    header frame...
 //	header  magic | version | random id | reserved | CRC of the header
@@ -15,7 +17,8 @@
 // # Where to begin
 //
 // log.go opens the Log and appends groups to it. frame.go has the bytes of a frame, and scan.go
-// reads a file frame by frame and tells a torn tail from rot. file.go writes complete files.
+// reads a file frame by frame and tells a torn tail from rot. mark.go has the length of a closed
+// log. file.go writes complete files.
 // rewrite.go compacts the Log, and view.go reads frames by their places.
 //
 // # Torn tails and rot
@@ -26,11 +29,16 @@
 //
 // The frame at an offset may be broken while a later frame says that the file was durable beyond
 // that offset. Then the disk has changed what was acknowledged, and Open returns a [CorruptError].
+// The later frame may stand at another offset than its own. Then bytes were removed or inserted
+// before it, by an editor or by a copy that went wrong. A payload that has a copy of earlier frames
+// proves nothing, because these do not claim what came after them.
+//
 // If no later frame says so, the broken part was never acknowledged, or it is the last group and
-// cannot be told from a torn one. Open cuts that part off.
+// cannot be told from a torn one. Open saves that part in a .torn file and cuts it off.
 //
 // A log that was closed ends with a seal. The seal is a frame without a payload that says that
-// everything before it is durable.
+// everything before it is durable. The file closed.wal says how long the log was then, so a log
+// that has lost its end is told from a shorter one.
 //
 // # Durability
 //

@@ -123,6 +123,13 @@ func (h frameHead) append(b []byte) []byte {
 // parseHead reads the head of the frame at off of the file with this id. The frame begins with b.
 // ok is false unless every bit of the head is as it was written there.
 func parseHead(b []byte, id uint64, off int64) (h frameHead, ok bool) {
+	h, ok = decodeHead(b)
+	return h, ok && h.id == id && h.off == off
+}
+
+// decodeHead reads the head of a frame of any file, which may stand anywhere. ok is false unless
+// every bit of the head is as it was written.
+func decodeHead(b []byte) (h frameHead, ok bool) {
 	if len(b) < frameLen || checksum(b[4:frameLen]) != binary.LittleEndian.Uint32(b) {
 		return h, false
 	}
@@ -140,7 +147,7 @@ func parseHead(b []byte, id uint64, off int64) (h frameHead, ok bool) {
 	if flags&^flagMore != 0 && h.version == version {
 		h.version = 0 // an unknown flag is refused like an unknown version
 	}
-	return h, h.id == id && h.off == off
+	return h, true
 }
 
 // checkKnown returns a [FormatError] if this version does not know the version or the kind of an

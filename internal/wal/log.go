@@ -34,6 +34,7 @@ type Log struct {
 	buf      []byte // the frames of the group, kept for the next one
 	torn     bool   // there may be bytes beyond the end
 	sealed   bool   // the last frame is a seal
+	mark     endMark
 
 	// mu guards the fields below it. It is taken after commitMu. file and end change only while
 	// both are held.
@@ -74,14 +75,20 @@ func Open(fsys disk.FS, dir string, replay Replay) (*Log, Report, error) {
 			return nil, Report{}, fmt.Errorf("wal: %w", err)
 		}
 	}
-	gen := uint64(1)
-	if len(gens) == 0 {
+	mark, err := knownMark(fsys, dir)
+	if err != nil {
+		return nil, Report{}, err
+	}
+	gen, err := mark.newest(dir, gens)
+	if err != nil {
+		return nil, Report{}, err
+	}
+	if gen == 0 {
+		gen = 1
 		empty := func(*Writer) error { return nil }
 		if err := WriteFile(fsys, fileName(dir, gen), empty); err != nil {
 			return nil, Report{}, err
 		}
-	} else {
-		gen = gens[len(gens)-1]
 	}
 	f, err := fsys.OpenFile(fileName(dir, gen), os.O_RDWR)
 	if err != nil {
@@ -90,6 +97,7 @@ func Open(fsys disk.FS, dir string, replay Replay) (*Log, Report, error) {
 	l := &Log{
 		fs: fsys, dir: dir, limit: MaxPayload,
 		file: &file{f: f, name: fileName(dir, gen), gen: gen}, pins: make(map[*file]int),
+		mark: mark,
 	}
 	report, err := l.restore(replay)
 	if err == nil {
@@ -114,20 +122,37 @@ func (l *Log) restore(replay Replay) (Report, error) {
 	if err != nil {
 		return Report{}, fmt.Errorf("wal: %w", err)
 	}
-	s := &scan{name: l.file.name, f: f, size: size}
+	s := &scan{name: l.file.name, f: f, size: size, gen: l.file.gen, mark: l.mark}
 	if err := s.run(replay); err != nil {
 		return s.report(), err
 	}
-	if s.end < size {
-		if err := f.Truncate(s.end); err != nil {
-			return s.report(), fmt.Errorf("wal: %w", err)
-		}
+	if err := l.cutTorn(s.end, size); err != nil {
+		return s.report(), err
 	}
 	if err := s.rewriteTail(); err != nil {
 		return s.report(), fmt.Errorf("wal: %s: %w", s.name, err)
 	}
 	l.file.id, l.end, l.sealed = s.id, s.end, s.sealed
 	return s.report(), nil
+}
+
+// cutTorn cuts off a torn tail, which is between two offsets. It first saves the tail in a .torn
+// file for a person to look at, unless the tail is too short for a payload. So no byte is lost if
+// the last group has rotted in fact.
+func (l *Log) cutTorn(end, size int64) error {
+	if end >= size {
+		return nil
+	}
+	f := l.file
+	if size-end > frameLen {
+		if _, err := disk.SaveTorn(l.fs, f.f, f.name, end, size); err != nil {
+			return fmt.Errorf("wal: save the torn end of %s: %w", f.name, err)
+		}
+	}
+	if err := f.f.Truncate(end); err != nil {
+		return fmt.Errorf("wal: %w", err)
+	}
+	return nil
 }
 
 // rewriteTail writes the part that no frame proves durable once more, a seal at the end included.
@@ -382,7 +407,20 @@ func (l *Log) Close() error {
 	if failed == nil && !l.sealed && end > headLen && l.cutTail(f, end) == nil {
 		// A seal that cannot be written is not an error: only the proof is missing then.
 		seal := frameHead{version: version, kind: kindSeal, id: f.id, off: end, synced: end}
-		_ = l.writeDurable(f, end, seal.append(nil))
+		l.sealed = l.writeDurable(f, end, seal.append(nil)) == nil
 	}
+	l.writeMark(f)
 	return l.releaseFile(f)
+}
+
+// writeMark records where a log ends that is sealed. The caller holds commitMu. As with the seal,
+// only the proof is missing if that fails, and the mark before stays true.
+func (l *Log) writeMark(f *file) {
+	l.mu.Lock()
+	end, failed := l.end-frameLen, l.failed
+	l.mu.Unlock()
+	m := endMark{gen: f.gen, id: f.id, end: end}
+	if failed == nil && l.sealed && end > headLen && m != l.mark && m.write(l.fs, l.dir) == nil {
+		l.mark = m
+	}
 }

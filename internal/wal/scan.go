@@ -40,29 +40,42 @@ type scan struct {
 	proved int64 // the highest synced offset so far
 	frames int
 	sealed bool // the last frame is a seal
+
+	gen  uint64  // the number in the name of the file, if mark is set
+	mark endMark // of the directory
 }
 
 // run replays every intact frame. It returns nil if the rest of the file, if there is one, is torn.
 func (s *scan) run(replay Replay) error {
+	broken, err := s.frameByFrame(replay)
+	if err == nil {
+		err = s.mark.check(s, s.gen, s.end, broken)
+	}
+	return err
+}
+
+// frameByFrame is run without the mark. It returns the offset of the first frame that is broken, or
+// the size of the file.
+func (s *scan) frameByFrame(replay Replay) (broken int64, err error) {
 	head, err := s.bytes(0, headLen)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if s.id, err = fileHead(s.name, head); err != nil {
-		return err
+		return 0, err
 	}
 	s.end, s.proved = headLen, headLen
 	var unit []bufferedFrame // the frames of one append, until its last one is read
 	for off := s.end; off < s.size; {
 		head, payload, err := s.frame(off)
 		if errors.Is(err, errBroken) {
-			return s.checkTorn(off)
+			return off, s.checkTorn(off)
 		}
 		if err == nil {
 			err = head.checkKnown(s.name)
 		}
 		if err != nil {
-			return err
+			return off, err
 		}
 		off += frameLen + int64(head.length)
 		s.proved = max(s.proved, head.synced)
@@ -72,14 +85,14 @@ func (s *scan) run(replay Replay) error {
 		}
 		for _, f := range append(unit, bufferedFrame{head, payload}) {
 			if err := s.replay(replay, f.head, f.payload); err != nil {
-				return err
+				return f.head.off, err
 			}
 		}
 		unit = unit[:0]
 		s.sealed = head.kind == kindSeal
 		s.end = off
 	}
-	return nil
+	return s.size, nil
 }
 
 // A bufferedFrame is a frame that waits for the last one of its append.
@@ -159,10 +172,31 @@ func (s *scan) bytes(off int64, n int) ([]byte, error) {
 // checkTorn returns nil if the file is torn at the offset broken. It searches the rest of the file
 // for a frame that proves that the file was durable beyond that offset. The error is a
 // [CorruptError] if there is one.
+//
+// The frame may stand at its own offset, or at another one: then bytes before it were removed or
+// inserted. A payload that has earlier bytes of this very file proves nothing, because the frames
+// in it were written when the file was durable up to themselves at most, which is before broken.
 func (s *scan) checkTorn(broken int64) error {
+	return s.search(broken+1, func(at int64, b []byte) error {
+		h, ok := decodeHead(b)
+		if !ok || h.id != s.id || h.synced <= broken {
+			return nil
+		}
+		reason := fmt.Sprintf("the frame is broken, and one at byte %d proves that it was intact", at)
+		if h.off != at {
+			reason = fmt.Sprintf("bytes were removed or inserted here: the frame of byte %d is at byte %d",
+				h.off, at)
+		}
+		return &CorruptError{File: s.name, Offset: broken, Reason: reason}
+	})
+}
+
+// search calls f with every place from an offset on at which the head of a frame of this file may
+// be, and the bytes of that head. It stops at the first error and returns it.
+func (s *scan) search(from int64, f func(at int64, b []byte) error) error {
 	var id [8]byte
 	binary.LittleEndian.PutUint64(id[:], s.id)
-	for off := broken + 1; ; off += chunkSize - frameLen + 1 {
+	for off := from; ; off += chunkSize - frameLen + 1 {
 		part, err := s.bytes(off, chunkSize)
 		if err != nil {
 			return err
@@ -173,11 +207,11 @@ func (s *scan) checkTorn(broken int64) error {
 				break
 			}
 			at += next
-			if h, ok := parseHead(part[at:], s.id, off+int64(at)); ok && h.synced > broken {
-				reason := "the frame is broken, and one at byte %d proves that it was intact"
-				return &CorruptError{
-					File: s.name, Offset: broken, Reason: fmt.Sprintf(reason, h.off),
-				}
+			if at+frameLen > len(part) {
+				continue // not a whole head, or that of the next part
+			}
+			if err := f(off+int64(at), part[at:at+frameLen]); err != nil {
+				return err
 			}
 		}
 		if len(part) < chunkSize {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"sync"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
@@ -109,20 +108,27 @@ func OpenView(fsys disk.FS, dir string, restart func(), replay Replay) (*View, R
 
 // openView is one attempt of OpenView.
 func openView(fsys disk.FS, dir string, replay Replay) (*file, Report, error) {
+	mark, err := knownMark(fsys, dir) // before the log, which may become longer meanwhile
+	if err != nil {
+		return nil, Report{}, err
+	}
 	gens, _, err := generations(fsys, dir)
 	if err != nil {
 		return nil, Report{}, err
 	}
-	if len(gens) == 0 {
+	gen, err := mark.newest(dir, gens)
+	if err != nil {
+		return nil, Report{}, err
+	}
+	if gen == 0 {
 		return nil, Report{}, fmt.Errorf("wal: no log in %s: %w", dir, fs.ErrNotExist)
 	}
-	gen := slices.Max(gens)
 	name := fileName(dir, gen)
 	f, err := fsys.OpenFile(name, os.O_RDONLY)
 	if err != nil {
 		return nil, Report{}, fmt.Errorf("wal: %w", err)
 	}
-	s := &scan{name: name, f: f}
+	s := &scan{name: name, f: f, gen: gen, mark: mark}
 	if s.size, err = f.Size(); err == nil {
 		err = s.run(replay)
 	}

@@ -46,6 +46,16 @@ type storedBatch struct {
 // last returns the sequence of the last entry.
 func (b *storedBatch) last() session.Seq { return b.after + session.Seq(b.n) }
 
+// checkFirst returns an error unless s can be the first batch of a tree: it begins with the first
+// entry, or with a snapshot of all entries before it.
+func (s *storedBatch) checkFirst() error {
+	if s.after == 0 || s.reset {
+		return nil
+	}
+	return fmt.Errorf("the journal of %q begins with entry %d, which is not a snapshot",
+		s.root, s.after+1)
+}
+
 // appendBatch adds an encoded batch to b. The error is a *[BatchSizeError] if the batch takes more
 // bytes than limit, and [session.ErrInvalidBatch] if a payload cannot be encoded.
 func appendBatch(
@@ -200,6 +210,9 @@ func (t *idleTree) add(kind wal.Kind, payload []byte, b storedBatch) error {
 		return fmt.Errorf("a batch after entry %d follows entry %d", b.after, t.last)
 	}
 	if len(t.batches) == 0 {
+		if err := b.checkFirst(); err != nil {
+			return err
+		}
 		kind = frameFirst
 	}
 	t.batches = append(t.batches, b)

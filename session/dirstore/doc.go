@@ -12,10 +12,11 @@
 //
 //	<dir>/lock                                   names the owner
 //	<dir>/journal/00000001.wal                   one write-ahead log for all trees
+//	<dir>/journal/closed.wal                     how long that log was when it was closed
 //	<dir>/journal/idle/3f/3f9a....wal            a tree that is never due
 //	<dir>/sessions/<agent>/<session id>.jsonl    a transcript, to tail and grep
 //	        ....jsonl.deleted.<timestamp>        an archived transcript
-//	        ....jsonl.torn.<offset>[.<n>]        what a repair cut off, for a person
+//	*.torn.<offset>[.<n>]                        what was cut off, for a person
 //	*.tmp                                        not complete when its process died
 //
 // The log is compacted as it grows. Idle trees move out of it then and are read on demand. The
@@ -43,7 +44,8 @@
 //
 // # Rot
 //
-// A crash leaves at most data at the end of a file that were never acknowledged. They are cut off.
+// A crash leaves at most data at the end of a file that were never acknowledged. They are cut off,
+// and kept in a .torn file if they are more than a part of a frame or of a line.
 // Acknowledged data that the disk has changed or lost are a *[session.CorruptError] with file and
 // offset. Open returns that of the log. A call that reads an idle tree or a transcript, or would
 // append to it, returns that of its file. A file that a newer version has written is
@@ -54,11 +56,12 @@
 // Verify cannot see
 //
 //   - rot in the last group of a log that was not closed, or in the last write of a transcript, if
-//     it looks like what a crash leaves;
+//     it looks like what a crash leaves, and that the end of a transcript was cut off. The journal
+//     knows how long a transcript is, and package agent says that lines are lost;
 //   - a letter of a transcript that has become another one: the lines have no checksum, because
 //     they are made to be read with other tools;
 //   - that the file of an idle tree or of a transcript was removed: the tree or the transcript
-//     begins anew then;
+//     begins anew then. Open refuses a directory whose log is missing;
 //   - that the directory is an older copy of itself.
 //
 // # Where to begin

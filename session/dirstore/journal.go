@@ -139,6 +139,9 @@ func (j *journal) replay(at wal.Span, kind wal.Kind, payload []byte) error {
 	}
 	j.live -= l.liveBytes()
 	if kind == frameFirst {
+		if err := b.checkFirst(); err != nil {
+			return err
+		}
 		l.Last, l.frames, l.bytes = b.after, nil, 0
 	}
 	if l.Last != b.after {

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk/disktest"
+	"github.com/offshoot-sdk/offshoot/internal/wal"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
@@ -457,5 +458,58 @@ func TestRottenLogIsRefused(t *testing.T) {
 	require.NoError(t, os.WriteFile(name, whole, 0o600))
 	s, err = dirstore.Open(dir)
 	require.NoError(t, err, "a refusal gives the lock back")
+	require.NoError(t, s.Close())
+}
+
+// R16: the first batch of a tree is missing, and what follows was written as if it began the tree.
+// Open, View and Verify refuse a log like that. Read and Append refuse an idle log.
+func TestTreeWithoutItsFirstEntryIsRefused(t *testing.T) {
+	const frameFirst, frameHead = wal.FirstKind + 1, wal.FirstKind + 2
+	root := treeKey(1)
+	second := dirstore.EncodeBatch(root, 3, batchOf(testTime, false, "second"))
+	snapshot := dirstore.EncodeBatch(root, 3, batchOf(testTime, true, "snapshot"))
+	write := func(d *disktest.Disk, name string, records ...wal.Record) {
+		require.NoError(t, wal.WriteFile(d, name, func(w *wal.Writer) error {
+			for _, r := range records {
+				if _, err := w.Append(r.Kind, r.Payload); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	d := disktest.New()
+	s := openOn(t, d)
+	require.NoError(t, s.Close())
+	write(d, "/journal/00000001.wal", wal.Record{Kind: frameFirst, Payload: snapshot})
+	s = openOn(t, d)
+	got, err := readLog(t.Context(), s.Journal, root)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"snapshot"}, got.texts)
+	require.NoError(t, s.Close())
+	require.NoError(t, d.Remove("/journal/closed.wal"))
+	write(d, "/journal/00000001.wal", wal.Record{Kind: frameFirst, Payload: second})
+	_, err = dirstore.OpenOn(d, "/")
+	require.ErrorIs(t, err, session.ErrCorrupt)
+	assert.ErrorContains(t, err, "begins with entry 4")
+	_, err = dirstore.ViewOn(d, "/")
+	require.ErrorIs(t, err, session.ErrCorrupt)
+
+	d = disktest.New()
+	s = openOn(t, d)
+	_, err = s.Journal.Append(t.Context(), root, 0, batchOf(time.Time{}, false, "x", "y", "z"))
+	require.NoError(t, err)
+	require.NoError(t, dirstore.Compact(s))
+	var idle string
+	for name := range diskFiles(t, d, "/journal/idle") {
+		idle = name
+	}
+	head := append([]byte{4}, root.String()...)
+	write(d, idle,
+		wal.Record{Kind: frameHead, Payload: head}, wal.Record{Kind: frameFirst, Payload: second})
+	_, err = readLog(t.Context(), s.Journal, root)
+	require.ErrorIs(t, err, session.ErrCorrupt)
+	_, err = s.Journal.Append(t.Context(), root, 4, batchOf(testTime, false, "third"))
+	require.ErrorIs(t, err, session.ErrCorrupt)
 	require.NoError(t, s.Close())
 }

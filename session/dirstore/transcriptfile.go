@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -306,44 +304,11 @@ func (t *transcriptFile) saveAndCut(fsys disk.FS, end int64) error {
 		return err
 	}
 	if lines {
-		if err := t.copyToTorn(fsys, end, size); err != nil {
+		if _, err := disk.SaveTorn(fsys, t.f, t.path, end, size); err != nil {
 			return err
 		}
 	}
 	return t.cut(end)
-}
-
-// copyToTorn copies the bytes between two offsets to a new .torn file and makes it durable.
-func (t *transcriptFile) copyToTorn(fsys disk.FS, from, to int64) error {
-	f, name, err := createTorn(fsys, fmt.Sprintf("%s.torn.%d", t.path, from))
-	if err != nil {
-		return err
-	}
-	err = t.chunks(from, to, func(off int64, b []byte) (bool, error) {
-		_, err := f.WriteAt(b, off-from)
-		return true, err
-	})
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		_ = fsys.Remove(name)
-		return err
-	}
-	return fsys.SyncDir(filepath.Dir(name))
-}
-
-// createTorn makes a .torn file. It adds a number to the name if the name is taken, so that the
-// files of earlier repairs stay.
-func createTorn(fsys disk.FS, base string) (f disk.File, name string, err error) {
-	name = base
-	for n := 1; ; n++ {
-		f, err = fsys.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
-		if !errors.Is(err, fs.ErrExist) {
-			return f, name, err
-		}
-		name = fmt.Sprintf("%s.%d", base, n)
-	}
 }
 
 // cut makes the file end at an offset, durably.

@@ -106,7 +106,7 @@ func (v verifier) all(ctx context.Context) error {
 	return v.transcripts(ctx, filepath.Join(v.dir, sessionsDir))
 }
 
-// log verifies the write-ahead log.
+// log verifies the write-ahead log. It yields the mark of its end only if that is damaged.
 func (v verifier) log(ctx context.Context, dir string) error {
 	var j *journal
 	view, r, err := wal.OpenView(v.fs, dir, func() { j = newJournal(v.fs, dir, nil) },
@@ -122,7 +122,14 @@ func (v verifier) log(ctx context.Context, dir string) error {
 	if r.File == "" {
 		r.File = dir
 	}
-	return v.report(ctx, File{Path: r.File, Bytes: r.Bytes, Parts: r.Frames, Torn: r.Torn}, err)
+	err = v.report(ctx, File{Path: r.File, Bytes: r.Bytes, Parts: r.Frames, Torn: r.Torn}, err)
+	if err != nil {
+		return err
+	}
+	if name, err := wal.VerifyMark(v.fs, dir); err != nil {
+		return v.report(ctx, File{Path: name}, err)
+	}
+	return nil
 }
 
 // idleLog verifies one idle log.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -109,6 +110,46 @@ func checkLinesEarlyStop(p *transcriptProbe) {
 		p.fail("read went on %d times after it was told to stop", calls-1)
 	}
 	writeLines(p, s, refA, last, messages("outside", 1)...)
+}
+
+// unencodable returns messages that have no JSON form.
+func unencodable() map[string]session.Message {
+	m := messages("bad", 1)[0]
+	cost := func(c float64) session.Message {
+		m := m
+		m.Usage.Cost = c
+		return m
+	}
+	at := func(t time.Time) session.Message {
+		m := m
+		m.Time = t
+		return m
+	}
+	return map[string]session.Message{
+		"a cost that is not a number": cost(math.NaN()),
+		"an infinite cost":            cost(math.Inf(1)),
+		"a cost below all numbers":    cost(math.Inf(-1)),
+		"the year 10000":              at(time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)),
+		"the year -1":                 at(time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC)),
+		"a zone of 25 hours":          at(kitNoon.In(time.FixedZone("far", 25*60*60))),
+	}
+}
+
+func checkInvalidLine(p *transcriptProbe) {
+	s := p.open()
+	last := writeLines(p, s, refA, 0, messages("x", 2)...)
+	for what, bad := range unencodable() {
+		for i := range 3 {
+			batch := messages("y", 3)
+			batch[i] = bad
+			_, err := s.Append(p.ctx, refA, last, batch...)
+			p.wantIs("append of "+what, err, session.ErrInvalidLine)
+			_, err = s.Append(p.ctx, refB, 0, batch...)
+			p.wantIs("append of "+what+" to a new transcript", err, session.ErrInvalidLine)
+		}
+	}
+	wantTexts(p, s, refA, session.LineQuery{}, factTexts("x", 2)...)
+	wantTexts(p, s, refB, session.LineQuery{})
 }
 
 func checkInvalidRef(p *transcriptProbe) {

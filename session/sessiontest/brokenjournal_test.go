@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -114,6 +115,7 @@ var brokenJournals = map[string]func(h *brokenJournal){
 	"never due":            func(h *brokenJournal) { h.roots = yieldsAll(h) },
 	"early stop":           func(h *brokenJournal) { h.read = goesOn(h) },
 	"invalid":              func(h *brokenJournal) { h.append = takesEmpty(h) },
+	"unencodable":          func(h *brokenJournal) { h.append = returnsRawError(h) },
 	"context":              ignoresContext,
 	"closed":               nil, // see below
 }
@@ -249,6 +251,11 @@ func addsOneByOne(h *brokenJournal) appendFunc {
 		if err := b.Validate(); err != nil {
 			return 0, err
 		}
+		for _, e := range b.Entries {
+			if _, bad := e.Payload.(badFact); bad {
+				return h.inner.Append(ctx, root, after, b)
+			}
+		}
 		for i := range b.Entries {
 			one := b
 			one.Entries, one.Reset = b.Entries[i:i+1], b.Reset && i == 0
@@ -273,7 +280,22 @@ func addsUpToFailure(h *brokenJournal) appendFunc {
 			if _, bad := e.Payload.(badFact); bad {
 				b.Entries = b.Entries[:i]
 				_, _ = h.inner.Append(ctx, root, after, b)
-				return 0, errBadFact
+				return 0, fmt.Errorf("%w: %w", session.ErrInvalidBatch, errBadFact)
+			}
+		}
+		return h.inner.Append(ctx, root, after, b)
+	}
+}
+
+// returnsRawError returns the error of a payload as it is.
+func returnsRawError(h *brokenJournal) appendFunc {
+	return func(
+		ctx context.Context, root session.Key, after session.Seq, b session.Batch,
+	) (session.Seq, error) {
+		for _, e := range b.Entries {
+			if bad, ok := e.Payload.(badFact); ok {
+				_, err := bad.AppendJSON(nil)
+				return 0, err
 			}
 		}
 		return h.inner.Append(ctx, root, after, b)
@@ -302,7 +324,7 @@ func encodesFloats(h *brokenJournal) appendFunc {
 		for i, e := range b.Entries {
 			data, err := e.Payload.AppendJSON(nil)
 			if err != nil {
-				return 0, err
+				return 0, fmt.Errorf("%w: %w", session.ErrInvalidBatch, err)
 			}
 			var v any
 			if json.Unmarshal(data, &v) == nil {

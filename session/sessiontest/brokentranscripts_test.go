@@ -110,10 +110,11 @@ var brokenTranscripts = map[string]func(s *brokenTranscript){
 	"locate": func(s *brokenTranscript) {
 		s.locate = func(r session.Ref) string { return "/dir/" + r.SessionID + ".jsonl" }
 	},
-	"early stop": func(s *brokenTranscript) { s.read = keepsYielding(s) },
-	"invalid":    func(s *brokenTranscript) { s.read = takesNegative(s) },
-	"context":    func(s *brokenTranscript) { s.archive = archivesAnyway(s) },
-	"closed":     nil, // see below
+	"early stop":   func(s *brokenTranscript) { s.read = keepsYielding(s) },
+	"invalid":      func(s *brokenTranscript) { s.read = takesNegative(s) },
+	"invalid line": func(s *brokenTranscript) { s.append = leavesOutInvalid(s) },
+	"context":      func(s *brokenTranscript) { s.archive = archivesAnyway(s) },
+	"closed":       nil, // see below
 }
 
 type closableTranscript struct{ *brokenTranscript }
@@ -400,6 +401,19 @@ func takesNegative(s *brokenTranscript) readLinesFunc {
 	) iter.Seq2[session.Line, error] {
 		q.Last = max(q.Last, 0)
 		return s.inner.Read(ctx, ref, q)
+	}
+}
+
+// leavesOutInvalid adds the messages that can be encoded.
+func leavesOutInvalid(s *brokenTranscript) appendLinesFunc {
+	return func(
+		ctx context.Context, ref session.Ref, after session.Pos, all ...session.Message,
+	) (session.Pos, error) {
+		all = slices.DeleteFunc(slices.Clone(all), func(m session.Message) bool {
+			_, err := m.AppendJSON(nil)
+			return err != nil
+		})
+		return s.inner.Append(ctx, ref, after, all...)
 	}
 }
 

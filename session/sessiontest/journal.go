@@ -68,7 +68,7 @@ var journalRules = []journalRule{
 	},
 	{
 		"all or nothing",
-		"A batch with a payload that cannot be encoded is refused whole, or taken whole.",
+		"A batch with a payload that cannot be encoded is refused whole.",
 		checkAllOrNothing,
 	},
 	{"batch id", "Every entry carries the id of the batch that it came in.", checkBatchID},
@@ -132,6 +132,11 @@ var journalRules = []journalRule{
 		"invalid",
 		"Append refuses a batch without entries or payload with ErrInvalidBatch and the zero root with ErrInvalidKey, and adds nothing.",
 		checkInvalid,
+	},
+	{
+		"unencodable",
+		"Append returns ErrInvalidBatch for a payload that cannot be encoded.",
+		checkUnencodable,
 	},
 	{
 		"context",

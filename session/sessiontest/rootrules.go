@@ -251,6 +251,22 @@ func checkInvalid(p *journalProbe) {
 	wantFacts(p, j, rootA, 0, factTexts("x", 1)...)
 }
 
+// checkUnencodable tells an error that stays from one that passes: an owner tries a batch again
+// unless the error says that the batch itself is wrong.
+func checkUnencodable(p *journalProbe) {
+	j := p.open()
+	last := appendBatch(p, j, rootA, 0, factBatch("x", 1))
+	for i := range 2 {
+		b := factBatch("bad", 2)
+		b.Entries[i].Payload = badFact{}
+		_, err := j.Append(p.ctx, rootA, last, b)
+		if err == nil {
+			continue // "all or nothing" is about that
+		}
+		p.wantIs("append of a payload that cannot be encoded", err, session.ErrInvalidBatch)
+	}
+}
+
 func checkContext(p *journalProbe) {
 	j := p.open()
 	last := appendBatch(p, j, rootA, 0, dueAt(factBatch("x", 2), kitNoon))

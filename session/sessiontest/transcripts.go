@@ -139,6 +139,11 @@ var transcriptRules = []transcriptRule{
 		checkInvalidRef,
 	},
 	{
+		"invalid line",
+		"Append refuses messages of which one cannot be encoded with ErrInvalidLine, and adds none of them.",
+		checkInvalidLine,
+	},
+	{
 		"context",
 		"A ctx that is done makes Append and Archive do nothing and Read yield its error, and nothing after it.",
 		checkLinesContext,

@@ -37,9 +37,13 @@ type Report struct {
 	Missed               int // completions that ended with what was stopped
 }
 
+// Is reports whether target is [session.ErrCorrupt].
+func (v *violation) Is(target error) bool { return target == session.ErrCorrupt }
+
 // Audit walks the journal of one tree, oldest entry first. It returns an error at the first entry
 // that says what cannot have happened, and names the entry, the session and the rule. An error that
-// entries yields, or an entry that cannot be read, is returned as it is. It checks that
+// entries yields, or an entry that cannot be read, is returned as it is. Any other error is
+// [session.ErrCorrupt]. Audit checks that
 //
 //   - every run that was admitted is alive or has reached exactly one terminal state, by legal
 //     steps, for its first cause;
@@ -49,6 +53,7 @@ type Report struct {
 //     moves up or ends with what was stopped, once;
 //   - a spawn key gives one run;
 //   - a child gets at most what its parent may delegate, and a model is not replaced silently;
+//   - the journal begins with its first entry or with a snapshot;
 //   - epochs grow, and no turn outlives the epoch that it began in;
 //   - budgets are reserved within their limits;
 //   - a snapshot says what the entries before it say.
@@ -228,6 +233,9 @@ func (a *auditor) count() {
 }
 
 func (a *auditor) fact(f *tree.Fact) {
+	if a.epoch == 0 && f.Kind != tree.Snapshot && (f.Kind != tree.Opened || f.Num != 1) {
+		a.fail(nil, "first entry", "%v is not what a journal begins with", f.Kind)
+	}
 	switch f.Kind {
 	case tree.Opened:
 		a.opened(f)

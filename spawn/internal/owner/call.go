@@ -26,6 +26,7 @@ type call struct {
 	reply       tree.Reply
 	err         error
 	done        chan struct{} // receives one value when the call is answered; nil: no caller waits
+	after       func()        // called when the call is over, if no caller waits; may be nil
 }
 
 // Do sends a command and waits until its facts are durable and its effects have been handed to the
@@ -234,7 +235,11 @@ func (o *Owner) finish(c *call) {
 		c.done <- struct{}{}
 		return
 	}
+	after := c.after
 	*c = call{}
+	if after != nil {
+		after()
+	}
 	o.cfg.sendPool.Put(c)
 }
 
@@ -247,10 +252,9 @@ func (o *Owner) refuse(batch []*call, err error) {
 	}
 }
 
-// releaseSlot frees the slot that a call owns if the call will not be decided. Top-level sessions
-// take no slot.
+// releaseSlot frees the slot that a call owns if the call will not be decided.
 func (o *Owner) releaseSlot(c *call) {
-	if c.slot != nil && !c.slot.IsRoot() && !c.decided {
-		o.cfg.Lane.Free()
+	if c.slot != nil && !c.decided {
+		o.cfg.Lane.Free(c.slot)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -61,11 +60,7 @@ func (o *Owner) append(ctx context.Context, b session.Batch) (err error) {
 	if len(b.Entries) == 0 {
 		return nil
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = &PanicError{Value: p, Stack: debug.Stack()}
-		}
-	}()
+	defer func() { recoverValue(recover(), &err) }()
 	seq, err := o.cfg.Journal.Append(ctx, o.root, o.last, b)
 	if err != nil {
 		found, unread := o.findBatch(ctx, b.ID)

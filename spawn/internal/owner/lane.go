@@ -6,45 +6,65 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// A Lane limits how many turns of sub-agents run at the same time, over all trees of a supervisor.
+// A Lane limits how many turns run at the same time, over all trees of a supervisor. It has two
+// halves with a limit each: one for the turns of sub-agents, one for those of top-level sessions.
 //
-// A run that wants a turn queues a ticket. The lane grants tickets in the order in which they came
-// within one requester, and round robin over the requesters. It is a queue of tickets and not a
-// semaphore, so that a waiting run costs no goroutine. Turns of top-level sessions take no slot;
-// like all others they wait until the lane is opened.
+// A session that wants a turn queues a ticket. Sub-agents get slots in the order in which they came
+// within one requester, and round robin over the requesters. Top-level sessions, of which each has
+// one turn at most, get slots in the order of their class, and within a class in the order in which
+// they came: turns under way that go on after a wait, then turns that answer people, then others.
 //
-// The lane keeps nothing that must survive: an owner that opens a tree asks again. The methods of
-// a Lane may be called concurrently. The zero value is not usable; see [NewLane].
+// A lane is a queue of tickets and not a semaphore, so that a session that waits for a slot costs
+// no goroutine. It keeps nothing that must survive: an owner that opens a tree asks again. The
+// methods of a Lane may be called concurrently. The zero value is not usable; see [NewLane].
 type Lane struct {
-	mu     sync.Mutex
-	limit  int
-	used   int // slots that are taken
-	open   bool
-	queues map[*tree.Run]*queue // those with tickets, by requester
-	ring   *queue               // the requester to be served next, of those with tickets
-	roots  []*ticket            // of top-level sessions, until the lane opens
+	mu        sync.Mutex
+	state     laneState
+	subagents half
+	sessions  half
 }
 
-// NewLane returns a lane with limit slots. It is closed: it grants nothing before Open.
-func NewLane(limit int) *Lane {
-	return &Lane{limit: limit, queues: make(map[*tree.Run]*queue)}
+// laneState says what a lane grants.
+type laneState uint8
+
+const (
+	laneNew    laneState = iota // nothing: it has not been opened
+	laneOpen                    // everything
+	laneClosed                  // slots for turns that go on, and none for turns that would start
+)
+
+// half is one half of a lane.
+type half struct {
+	limit, used int // slots that there are, and that are taken
+	queue       ticketQueue
 }
 
-// A queue holds the tickets of one requester, oldest first. The queues with tickets form a ring.
-type queue struct {
-	requester   *tree.Run
-	first, last *ticket
-	prev, next  *queue
+// A ticketQueue says which ticket is next. The lock of the lane guards it.
+type ticketQueue interface {
+	push(r *tree.Run, t *ticket)
+	pop() *ticket // nil: there is none
+	empty() bool
+	dropStarts() // removes the tickets for turns that would start
 }
 
-// A ticket is a place in a queue. It belongs to a run of an owner, or to a caller of Wait.
+// NewLane returns a lane with so many slots for turns of sub-agents and of top-level sessions. It
+// grants nothing before Open.
+func NewLane(subagents, sessions int) *Lane {
+	return &Lane{
+		subagents: half{limit: subagents, queue: &ring{queues: make(map[*tree.Run]*queue)}},
+		sessions:  half{limit: sessions, queue: &classes{waiting: make(map[*Owner]*ticket)}},
+	}
+}
+
+// A ticket is a place in a queue. It belongs to a session of an owner, or to a caller of Wait.
 type ticket struct {
 	owner     *Owner
 	gen       uint64        // the incarnation of the owner that asked
 	run       *tree.Run     // nil with wait
+	class     ticketClass   // of a top-level session
 	wait      chan struct{} // closed by the grant; nil: the owner is told
 	granted   bool          // the ticket has its slot
-	abandoned bool          // the caller of Wait has left
+	abandoned bool          // nothing waits for the ticket any more
 	next      *ticket
 }
 
@@ -58,37 +78,48 @@ func (t *ticket) grant() {
 	t.owner.granted(t.gen, t.run)
 }
 
-// ask asks for a slot on behalf of a run of an owner. It returns true if the run has the slot now.
-// Otherwise the lane calls the owner's granted method when the run has it.
+// of returns the half for the turns of a session.
+func (l *Lane) of(r *tree.Run) *half {
+	if r.IsRoot() {
+		return &l.sessions
+	}
+	return &l.subagents
+}
+
+// free reports whether a slot can be taken at once.
+func (h *half) free() bool { return h.used < h.limit && h.queue.empty() }
+
+// ask asks for a slot on behalf of a session of an owner. It returns true if the session has the
+// slot now. Otherwise the lane calls the owner's granted method when the session has it. A
+// top-level session that waits already keeps its place, unless its class is a better one now.
 func (l *Lane) ask(o *Owner, r *tree.Run) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if r.IsRoot() {
-		if !l.open {
-			l.roots = append(l.roots, &ticket{owner: o, gen: o.gen, run: r})
-		}
-		return l.open
-	}
-	if l.open && l.used < l.limit && l.ring == nil {
-		l.used++
+	h := l.of(r)
+	switch {
+	case l.state == laneClosed:
+		return false
+	case l.state == laneOpen && h.free():
+		h.used++
 		return true
 	}
-	l.push(r.Parent, &ticket{owner: o, gen: o.gen, run: r})
+	h.queue.push(r, &ticket{owner: o, gen: o.gen, run: r, class: classOf(r)})
 	return false
 }
 
-// Wait asks for a slot for a turn of r and waits for it. It returns true with the slot, which the
-// caller gives back with Free, or false without one if done is closed first.
+// Wait asks for a slot with which a turn of r goes on, and waits for it. It returns true with the
+// slot, which the caller gives back with Free, or false without one if done is closed first.
 func (l *Lane) Wait(done <-chan struct{}, r *tree.Run) bool {
 	granted := make(chan struct{})
 	l.mu.Lock()
-	if l.open && l.used < l.limit && l.ring == nil {
-		l.used++
+	h := l.of(r)
+	if l.state != laneNew && h.free() {
+		h.used++
 		l.mu.Unlock()
 		return true
 	}
-	mine := &ticket{wait: granted}
-	l.push(r.Parent, mine)
+	mine := &ticket{wait: granted, class: classUnderWay}
+	h.queue.push(r, mine)
 	l.mu.Unlock()
 	select {
 	case <-granted:
@@ -100,16 +131,17 @@ func (l *Lane) Wait(done <-chan struct{}, r *tree.Run) bool {
 	taken := mine.granted
 	l.mu.Unlock()
 	if taken { // the grant came at the same moment as done
-		l.Free()
+		l.Free(r)
 	}
 	return false
 }
 
-// Free gives one slot back and grants it to the ticket that is next.
-func (l *Lane) Free() {
+// Free gives one slot of a turn of r back and grants it to the ticket that is next.
+func (l *Lane) Free(r *tree.Run) {
 	l.mu.Lock()
-	l.used--
-	granted := l.serve(nil)
+	h := l.of(r)
+	h.used--
+	granted := l.serve(h, nil)
 	l.mu.Unlock()
 	for _, t := range granted {
 		t.grant()
@@ -119,79 +151,45 @@ func (l *Lane) Free() {
 // Open opens the lane and grants what can be granted.
 func (l *Lane) Open() {
 	l.mu.Lock()
-	l.open = true
-	granted := l.serve(l.roots)
-	l.roots = nil
+	l.state = laneOpen
+	granted := l.serve(&l.subagents, l.serve(&l.sessions, nil))
 	l.mu.Unlock()
 	for _, t := range granted {
 		t.grant()
 	}
 }
 
-// Close closes the lane: no further ticket is granted. Slots that are taken stay taken.
+// Close closes the lane: no further turn starts. Turns under way keep their slots, and get one
+// again after a wait.
 func (l *Lane) Close() {
 	l.mu.Lock()
-	l.open = false
+	l.state = laneClosed
+	l.subagents.queue.dropStarts()
+	l.sessions.queue.dropStarts()
+	granted := l.serve(&l.subagents, l.serve(&l.sessions, nil))
 	l.mu.Unlock()
+	for _, t := range granted {
+		t.grant()
+	}
 }
 
-// Used returns how many slots are taken.
+// Used returns how many slots are taken in both halves.
 func (l *Lane) Used() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.used
+	return l.subagents.used + l.sessions.used
 }
 
-// serve takes the tickets that can be granted now from the ring, marks them, and appends them to
-// granted. It skips abandoned tickets. The caller holds the lock and grants the tickets after it.
-func (l *Lane) serve(granted []*ticket) []*ticket {
-	for l.open && l.used < l.limit && l.ring != nil {
-		if t := l.pop(); !t.abandoned {
-			l.used++
+// serve takes the tickets that can be granted now from the queue of a half, marks them, and appends
+// them to granted. It skips abandoned tickets. The caller holds the lock and grants the tickets
+// after it.
+func (l *Lane) serve(h *half, granted []*ticket) []*ticket {
+	for l.state != laneNew && h.used < h.limit && !h.queue.empty() {
+		if t := h.queue.pop(); !t.abandoned {
+			h.used++
 			t.granted = true
 			granted = append(granted, t)
 		}
 	}
 	return granted
-}
-
-// push appends a ticket to the queue of its requester. A requester without tickets so far is served
-// last of the present round.
-func (l *Lane) push(requester *tree.Run, t *ticket) {
-	q := l.queues[requester]
-	if q == nil {
-		q = &queue{requester: requester}
-		l.queues[requester] = q
-		if l.ring == nil {
-			q.prev, q.next = q, q
-			l.ring = q
-		} else {
-			q.prev, q.next = l.ring.prev, l.ring
-			q.prev.next, q.next.prev = q, q
-		}
-	}
-	if q.last == nil {
-		q.first = t
-	} else {
-		q.last.next = t
-	}
-	q.last = t
-}
-
-// pop takes the first ticket of the requester that is next and moves the ring on by one requester.
-func (l *Lane) pop() *ticket {
-	q := l.ring
-	t := q.first
-	if q.first = t.next; q.first != nil {
-		l.ring = q.next
-		return t
-	}
-	delete(l.queues, q.requester)
-	if q.next == q {
-		l.ring = nil
-	} else {
-		q.prev.next, q.next.prev = q.next, q.prev
-		l.ring = q.next
-	}
-	return t
 }

@@ -3,6 +3,7 @@ package owner
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -10,7 +11,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -53,7 +53,7 @@ func (g *laneLog) want(l *Lane, name string, r *tree.Run) *sync.WaitGroup {
 	var done sync.WaitGroup
 	l.mu.Lock()
 	t := &ticket{wait: make(chan struct{})}
-	l.push(r.Parent, t)
+	l.of(r).queue.push(r, t)
 	l.mu.Unlock()
 	done.Go(func() {
 		<-t.wait
@@ -75,7 +75,7 @@ func (g *laneLog) list() string {
 func TestLaneIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := laneTrees(t, 4)
-		l := NewLane(1)
+		l := NewLane(1, 1)
 		var log laneLog
 		for _, name := range []string{"a1", "a2", "a3", "a4", "b1", "b2", "c1"} {
 			log.want(l, name, runs[name])
@@ -84,12 +84,12 @@ func TestLaneIsFair(t *testing.T) {
 		l.Open()
 		for range 6 {
 			synctest.Wait()
-			l.Free()
+			l.Free(runs["a1"])
 		}
 		synctest.Wait()
 		require.Equal(t, "a1 b1 c1 a2 b2 a3 a4", log.list())
 		require.Equal(t, 1, l.Used())
-		l.Free()
+		l.Free(runs["a1"])
 		require.Zero(t, l.Used())
 	})
 }
@@ -98,7 +98,7 @@ func TestLaneIsFair(t *testing.T) {
 func TestLaneDoesNotStarve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := laneTrees(t, 100)
-		l := NewLane(1)
+		l := NewLane(1, 1)
 		l.Open()
 		var log laneLog
 		require.True(t, l.Wait(nil, runs["a1"]))
@@ -107,49 +107,125 @@ func TestLaneDoesNotStarve(t *testing.T) {
 		}
 		log.want(l, "b1", runs["b1"])
 		for range 2 {
-			l.Free()
+			l.Free(runs["a1"])
 			synctest.Wait()
 		}
 		require.Equal(t, "a2 b1", log.list())
 		for range 98 {
-			l.Free()
+			l.Free(runs["a1"])
 		}
 		synctest.Wait()
-		l.Free()
+		l.Free(runs["a1"])
 	})
 }
 
-// A closed lane grants no slot, and a lane that opens grants no more than its limit.
+// A lane that opens grants no more than its limit. A closed lane starts no turn; a turn under way
+// gets its slot back after a wait.
 func TestLaneOpensAndCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		runs := laneTrees(t, 5)
-		l := NewLane(2)
-		var log laneLog
-		for i := range 5 {
-			log.want(l, fmt.Sprint(i), runs[fmt.Sprint("a", i+1)])
+		runs := laneTrees(t, 6)
+		l := NewLane(2, 1)
+		starts := newLaneOwner(l, "a")
+		for i := range 4 {
+			require.False(t, l.ask(starts.owner, runs[fmt.Sprint("a", i+1)]))
 		}
 		l.Open()
-		synctest.Wait()
+		require.Equal(t, []*tree.Run{runs["a1"], runs["a2"]}, starts.granted())
 		require.Equal(t, 2, l.Used())
+		var log laneLog
+		log.want(l, "a5", runs["a5"])
 		l.Close()
-		l.Free()
+		l.Free(runs["a1"])
 		synctest.Wait()
-		require.Equal(t, 1, l.Used(), "a closed lane grants nothing")
-		l.Open()
-		for range 4 {
-			synctest.Wait()
-			l.Free()
+		require.Equal(t, "a5", log.list())
+		require.Empty(t, starts.granted())
+		require.Equal(t, 2, l.Used())
+		l.Free(runs["a2"])
+		require.False(t, l.ask(starts.owner, runs["a6"]), "there is a slot, but not for a start")
+		require.True(t, l.Wait(nil, runs["a6"]))
+		l.Free(runs["a5"])
+		l.Free(runs["a6"])
+		require.Zero(t, l.Used())
+	})
+}
+
+// laneOwner is an owner that notes the slots that it is granted.
+type laneOwner struct{ owner *Owner }
+
+func newLaneOwner(l *Lane, name string) laneOwner {
+	cfg := &Config{Lane: l, Go: func(func()) bool { return true }}
+	return laneOwner{New(cfg, session.Must(session.MainKey(name)), nil)}
+}
+
+// granted returns what the owner was granted since the last call.
+func (o laneOwner) granted() (list []*tree.Run) {
+	o.owner.mu.Lock()
+	defer o.owner.mu.Unlock()
+	for _, c := range o.owner.queue {
+		list = append(list, c.slot)
+	}
+	o.owner.queue = nil
+	return list
+}
+
+// R13: turns of top-level sessions have slots of their own. People come before completions, in the
+// order in which they wrote; a tree has one place; a turn that goes on after a wait comes first.
+func TestLaneOfSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt := &tree.Options{Rules: &policy.Rules{}}
+		l := NewLane(1, 1)
+		var order []string
+		owners, roots := map[string]laneOwner{}, map[string]*tree.Run{}
+		chat := func(name string, text string) {
+			tr := tree.New(session.Must(session.MainKey(name)), opt)
+			_, err := tr.Decide(&tree.Open{Writer: "w", SessionID: "s"}, 1)
+			require.NoError(t, err)
+			roots[name] = tr.Root()
+			if _, ok := owners[name]; !ok {
+				owners[name] = newLaneOwner(l, name)
+			}
+			if text != "" {
+				_, err = tr.Decide(&tree.Post{To: tr.Root().Key(), Text: tree.Text(text)}, 1)
+				require.NoError(t, err)
+			}
+			require.False(t, l.ask(owners[name].owner, tr.Root()))
 		}
-		synctest.Wait()
-		require.ElementsMatch(t, []string{"0", "1", "2", "3", "4"}, log.got)
-		l.Free()
+		served := func() {
+			for _, name := range slices.Sorted(maps.Keys(owners)) {
+				for range owners[name].granted() {
+					order = append(order, name)
+				}
+			}
+		}
+		chat("done1", "")
+		chat("early", "hello")
+		chat("done2", "")
+		chat("late", "hello")
+		chat("late", "I said hello") // the tree was lost and read again
+		chat("done1", "people write")
+		l.Open()
+		served()
+		var log laneLog
+		log.want(l, "early goes on", roots["early"])
+		for range 4 {
+			l.Free(roots["early"])
+			synctest.Wait()
+			served()
+		}
+		require.Equal(t, "early goes on", log.list())
+		require.Equal(t, []string{"early", "late", "done1", "done2"}, order)
+		require.Equal(t, 1, l.Used())
+		l.Free(roots["early"])
+		require.Zero(t, l.Used())
+		require.True(t, l.ask(owners["late"].owner, roots["late"]))
+		require.True(t, l.Wait(nil, laneTrees(t, 1)["a1"]), "the other half has slots of its own")
 	})
 }
 
 // A caller that leaves while it waits holds no slot, at whatever moment it leaves.
 func TestLaneWaitersThatGoAway(t *testing.T) {
 	runs := laneTrees(t, 50)
-	l := NewLane(2)
+	l := NewLane(2, 1)
 	l.Open()
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -175,7 +251,7 @@ func TestLaneWaitersThatGoAway(t *testing.T) {
 					hold(1)
 					runtime.Gosched()
 					hold(-1)
-					l.Free()
+					l.Free(runs["a1"])
 				}
 				<-ctx.Done()
 			}
@@ -184,8 +260,7 @@ func TestLaneWaitersThatGoAway(t *testing.T) {
 	all.Wait()
 	require.LessOrEqual(t, most, 2)
 	require.Zero(t, l.Used())
-	require.Nil(t, l.ring)
-	require.Empty(t, l.queues)
+	require.True(t, l.subagents.queue.empty())
 }
 
 // Ten thousand queued runs cost no goroutine.
@@ -194,7 +269,7 @@ func TestLaneQueuesWithoutGoroutines(t *testing.T) {
 		runs := laneTrees(t, 3000)
 		cfg := &Config{Go: func(func()) bool { return false }}
 		o := New(cfg, session.Must(session.MainKey("a")), nil)
-		l := NewLane(8)
+		l := NewLane(8, 1)
 		o.cfg.Lane = l
 		before := runtime.NumGoroutine()
 		names := make([]string, 0, len(runs))
@@ -209,33 +284,4 @@ func TestLaneQueuesWithoutGoroutines(t *testing.T) {
 		l.Close()
 		require.Zero(t, l.Used())
 	})
-}
-
-// Turns of top-level sessions take no slot. Before the lane opens they wait like all others.
-func TestLaneMainsTakeNoSlot(t *testing.T) {
-	runs := laneTrees(t, 1)
-	l := NewLane(1)
-	granted := make(chan *tree.Run, 3)
-	cfg := &Config{Lane: l, Go: func(func()) bool { return true }}
-	o := New(cfg, session.Must(session.MainKey("a")), nil)
-	require.False(t, l.ask(o, runs["a"]))
-	l.Open()
-	o.mu.Lock()
-	for _, c := range o.queue {
-		granted <- c.slot
-	}
-	o.mu.Unlock()
-	require.Same(t, runs["a"], <-granted)
-	require.Zero(t, l.Used())
-	require.True(t, l.ask(o, runs["a"]))
-	require.True(t, l.ask(o, runs["a1"]))
-	require.Equal(t, 1, l.Used())
-	require.True(t, l.ask(o, runs["b"]))
-	require.False(t, l.Wait(closed(), runs["b1"]))
-}
-
-func closed() <-chan struct{} {
-	done := make(chan struct{})
-	time.AfterFunc(time.Millisecond, func() { close(done) })
-	return done
 }

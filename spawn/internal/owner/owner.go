@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -140,7 +139,16 @@ func New(cfg *Config, root session.Key, exec Executor) *Owner {
 func (o *Owner) Root() session.Key { return o.root }
 
 // drain runs rounds until the queue is empty, and then its goroutine ends.
+//
+// A journal may end the goroutine, with runtime.Goexit. The functions that call the journal then
+// have deferred calls that treat it as a failure, and another goroutine goes on with the queue.
 func (o *Owner) drain() {
+	exited := true
+	defer func() {
+		if exited {
+			o.goOn()
+		}
+	}()
 	rested := false
 	for batch := o.nextBatch(); len(batch) > 0; batch = o.nextBatch() {
 		o.step(batch)
@@ -149,8 +157,19 @@ func (o *Owner) drain() {
 		o.spareQueue = batch
 		rested = o.tree == nil
 	}
+	exited = false
 	if rested {
 		o.exec.Rested()
+	}
+}
+
+// goOn goes on with the queue after a round whose goroutine ends: in another goroutine, or, if none
+// can be started any more, in this deferred call.
+func (o *Owner) goOn() {
+	o.waiting.Store(o.stalled != nil)
+	o.spareQueue = nil // the queue uses its memory
+	if !o.cfg.Go(o.drainFunc) {
+		o.drain()
 	}
 }
 
@@ -171,8 +190,7 @@ func (o *Owner) step(batch []*call) {
 	}
 	o.lastUsed = time.Now()
 	now := o.lastUsed.UnixNano()
-	if err := o.open(ctx, batch, now); err != nil {
-		o.refuse(batch, err)
+	if !o.open(ctx, batch, now) {
 		return
 	}
 	err := o.decideAll(batch, now)
@@ -197,9 +215,18 @@ func (o *Owner) step(batch []*call) {
 // false if the journal did not take the facts: the owner is stalled, or the tree is discarded.
 func (o *Owner) commit(
 	ctx context.Context, facts []tree.Fact, effects []tree.Effect, batch []*call,
-) bool {
+) (ok bool) {
 	b := o.batchOf(facts)
-	err := o.append(ctx, b)
+	err := errExited // unless append returns
+	defer func() { ok = o.appended(err, b, facts, effects, batch) }()
+	err = o.append(ctx, b)
+	return ok
+}
+
+// appended goes on with a batch whose append has come to err.
+func (o *Owner) appended(
+	err error, b session.Batch, facts []tree.Fact, effects []tree.Effect, batch []*call,
+) bool {
 	switch {
 	case err == nil:
 	case b.Reset && errors.Is(err, session.ErrInvalidBatch):
@@ -239,6 +266,7 @@ func (o *Owner) refuseStale(batch []*call) []*call {
 			c.err = fmt.Errorf("%w: %q", tree.ErrStale, o.root)
 			o.finish(c)
 		case c.timer && o.lostToOther:
+			o.finish(c)
 		case c.unloadAfter > 0 && len(batch) > 1:
 		default:
 			rest = append(rest, c)
@@ -247,21 +275,28 @@ func (o *Owner) refuseStale(batch []*call) []*call {
 	return rest
 }
 
-// open reads the tree from the journal and takes it over, if it is not in memory. A tree that is
-// not on record is taken over only for a command of a caller: reading does not create it.
-func (o *Owner) open(ctx context.Context, batch []*call, now int64) (err error) {
+// open reads the tree from the journal and takes it over, if it is not in memory. If that fails,
+// open refuses the batch and returns false.
+func (o *Owner) open(ctx context.Context, batch []*call, now int64) (ok bool) {
 	if o.tree != nil {
-		return nil
+		return true
 	}
+	err := errExited // unless takeOver returns
 	defer func() {
-		if p := recover(); p != nil {
-			err = &PanicError{Value: p, Stack: debug.Stack()}
-		}
-		if err != nil {
+		if recoverValue(recover(), &err); err != nil {
 			o.tree = nil
 			o.openFailed(err)
+			o.refuse(batch, err)
 		}
+		ok = err == nil
 	}()
+	err = o.takeOver(ctx, batch, now)
+	return ok
+}
+
+// takeOver reads the tree and decides to open it. A tree that is not on record is taken over only
+// for a command of a caller: reading does not create it.
+func (o *Owner) takeOver(ctx context.Context, batch []*call, now int64) error {
 	t, last, err := Load(ctx, o.cfg.Journal, o.root, o.cfg.Options)
 	if err != nil {
 		return err
@@ -303,11 +338,7 @@ func hasCallerCommand(batch []*call) bool {
 // so that admission and start of a run are one append. A panic is a defect of the tree: decideAll
 // returns it as an error, and the tree must be discarded.
 func (o *Owner) decideAll(batch []*call, now int64) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &PanicError{Value: p, Stack: debug.Stack()}
-		}
-	}()
+	defer func() { recoverValue(recover(), &err) }()
 	for _, c := range batch {
 		switch {
 		case c.slot != nil:
@@ -383,10 +414,9 @@ func (o *Owner) act(facts []tree.Fact, effects []tree.Effect) {
 
 // freeSlot gives the slot of an effect back, by way of the Executor if it knows the turn.
 func (o *Owner) freeSlot(e tree.Effect) {
-	if e.Run.IsRoot() || e.Ord > 0 && o.exec.Free(e.Run, e.Ord) {
-		return
+	if e.Ord == 0 || !o.exec.Free(e.Run, e.Ord) {
+		o.cfg.Lane.Free(e.Run)
 	}
-	o.cfg.Lane.Free()
 }
 
 // freeSlots gives the slots back that effects free which will not be performed.
@@ -408,8 +438,8 @@ func (o *Owner) discardTree(err error) {
 	o.lostToOther = errors.Is(err, session.ErrConflict) && !o.noAppendYet
 	o.exec.Lost(err, o.lostToOther) // first, so that a turn knows before its slot is granted anew
 	o.tree.Walk(func(r *tree.Run) {
-		if r.Slot() && !r.IsRoot() && (r.Open == nil || !o.exec.Free(r, r.Open.N)) {
-			o.cfg.Lane.Free()
+		if r.Slot() && (r.Open == nil || !o.exec.Free(r, r.Open.N)) {
+			o.cfg.Lane.Free(r)
 		}
 	})
 	o.tree, o.last = nil, 0

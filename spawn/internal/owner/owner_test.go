@@ -75,7 +75,7 @@ func newProcess(j session.Journal) *process {
 	p.alive.Store(true)
 	var ids atomic.Int64
 	p.cfg = Config{
-		Journal: j, Lane: NewLane(2), Writer: fmt.Sprintf("w%p", p),
+		Journal: j, Lane: NewLane(2, 100), Writer: fmt.Sprintf("w%p", p),
 		Rand:  func() uint64 { return 7 },
 		NewID: func() string { return fmt.Sprint("id", ids.Add(1)) },
 		Go: func(f func()) bool {

@@ -59,13 +59,13 @@ func (c *call) waitsOutStall() bool {
 }
 
 // stall begins a stall with a batch whose append failed with err. Calls that the tree refused have
-// changed nothing, so they are answered at once.
+// changed nothing, so they are answered at once, and those of the timer have no caller.
 func (o *Owner) stall(
 	err error, b session.Batch, facts []tree.Fact, effects []tree.Effect, batch []*call,
 ) {
 	s := &stall{err: err, batch: b, facts: facts, effects: effects}
 	for _, c := range batch {
-		if c.done != nil && c.err != nil {
+		if c.timer || c.done != nil && c.err != nil {
 			o.finish(c)
 		} else {
 			s.calls = append(s.calls, c)
@@ -90,7 +90,15 @@ func (o *Owner) resume(ctx context.Context, batch []*call) []*call {
 	}
 	tried := slices.ContainsFunc(batch, func(c *call) bool { return !c.waitsOutStall() })
 	if tried {
+		returned := false
+		defer func() {
+			if !returned { // the journal ended the goroutine
+				o.hold(batch)
+			}
+		}()
+		s.err = errExited
 		s.err = o.append(ctx, s.batch)
+		returned = true
 	}
 	switch {
 	case s.err == nil:
@@ -105,7 +113,13 @@ func (o *Owner) resume(ctx context.Context, batch []*call) []*call {
 		o.failBatch(s.err, s.effects, slices.Concat(s.calls, s.held, batch))
 		return nil
 	}
-	retries := 0
+	o.hold(batch)
+	return nil
+}
+
+// hold keeps the calls of a batch until the stall is over, except the timer's, which it arms again.
+func (o *Owner) hold(batch []*call) {
+	s, retries := o.stalled, 0
 	for _, c := range batch {
 		switch {
 		case c.timer:
@@ -121,7 +135,6 @@ func (o *Owner) resume(ctx context.Context, batch []*call) []*call {
 		retries = maxRetriesBeforeRefusal
 	}
 	o.refuseWaiting(retries)
-	return nil
 }
 
 // refuseWaiting adds to the retries of the stall. From maxRetriesBeforeRefusal on it refuses every

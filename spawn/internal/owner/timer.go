@@ -58,14 +58,19 @@ func (o *Owner) setTimer(d time.Duration) {
 
 // Tick tells the tree that time has passed. It does not wait. It does nothing if the supervisor is
 // not active, unless a stalled batch waits to be tried again. Tick may be called concurrently.
-func (o *Owner) Tick() {
-	if !o.cfg.Active() && !o.waiting.Load() {
-		return
-	}
-	_ = o.enqueue(&call{
-		timer: true, cmd: tree.Tick{Rand: o.cfg.Rand()},
+func (o *Owner) Tick() { o.TickThen(nil) }
+
+// TickThen is Tick, and calls after when the tree has heard of it, or will not. The function after
+// must not block.
+func (o *Owner) TickThen(after func()) {
+	c := &call{
+		timer: true, cmd: tree.Tick{Rand: o.cfg.Rand()}, after: after,
 		read: func(*tree.Tree, tree.Reply) { o.wakeAt = 0 },
-	})
+	}
+	wanted := o.cfg.Active() || o.waiting.Load()
+	if (!wanted || o.enqueue(c) != nil) && after != nil {
+		after()
+	}
 }
 
 // Unload releases the memory of the tree if it is idle and has had no command for at least the

@@ -50,6 +50,15 @@ type Steer struct {
 	Text     Text
 }
 
+// InTurn is the command of a turn that may begin something: turn N of the session Run must be under
+// way, and neither it nor the session may be ending. Cmd may be a Take, or a Steer or Stop of a
+// session below. With a nil Cmd the reply has the session.
+type InTurn struct {
+	Run session.Key
+	N   uint32
+	Cmd Command
+}
+
 // Granted says that the lane has a slot for a run that asked for one.
 type Granted struct{ Run session.Key }
 
@@ -127,6 +136,7 @@ func (*Open) command()       {}
 func (*Spawn) command()      {}
 func (*Post) command()       {}
 func (*Steer) command()      {}
+func (InTurn) command()      {}
 func (Granted) command()     {}
 func (*TurnDone) command()   {}
 func (Take) command()        {}

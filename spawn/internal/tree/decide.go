@@ -64,6 +64,8 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return t.decidePost(c)
 	case *Steer:
 		return t.decideSteer(c)
+	case InTurn:
+		return t.decideInTurn(c)
 	case Granted:
 		return t.decideGranted(c)
 	case *TurnDone:
@@ -164,6 +166,9 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 		return Reply{}, fmt.Errorf("%w: spawning from %q", ErrStopping, c.Parent)
 	case c.Turn > 0 && (parent.Open == nil || parent.Open.N != c.Turn):
 		return Reply{}, fmt.Errorf("%w: spawning from turn %d of %q", ErrStale, c.Turn, c.Parent)
+	case c.Turn > 0 && parent.TurnCancelled:
+		return Reply{}, fmt.Errorf(
+			"%w: spawning from turn %d of %q, which was cancelled", ErrStale, c.Turn, c.Parent)
 	}
 	ask := c.Request
 	ask.ValidModel = t.opt.ValidModel
@@ -195,18 +200,16 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 
 // policyCaller describes a session that spawns to policy.
 func (t *Tree) policyCaller(r *Run) policy.Caller {
+	now := t.Authority(r)
 	c := policy.Caller{
-		Key: r.Key(), Role: r.Spec.Role, Depth: r.Spec.Depth, Children: r.live,
+		Key: r.Key(), Role: now.Role, Depth: r.Spec.Depth, Children: r.live,
 		Spawned: int(r.Spawned), TreeRuns: int(t.total),
 		Blocked: t.outbox.blocked, Budget: t.remaining(),
 		Model: r.Spec.Model, Thinking: r.Spec.Thinking,
+		Delegable: now.Delegable, Sandboxed: now.Sandboxed,
 	}
 	if r.IsRoot() {
 		c.Model, c.Thinking = t.opt.Model, t.opt.Thinking
-		c.Delegable, c.Sandboxed = t.top.Delegable, t.top.Sandboxed
-	} else {
-		now := t.opt.Rules.Effective(r.Spec.Authority(), r.Key())
-		c.Delegable, c.Sandboxed = now.Delegable, now.Sandboxed
 	}
 	if r.Answer != nil && r.Answer.Model != "" {
 		c.Model = string(r.Answer.Model)
@@ -387,6 +390,34 @@ func (t *Tree) runInTurn(k session.Key, n uint32) (*Run, error) {
 	return r, nil
 }
 
+// decideInTurn decides a command of a turn, unless the turn is over or ends.
+func (t *Tree) decideInTurn(c InTurn) (Reply, error) {
+	r, err := t.runInTurn(c.Run, c.N)
+	switch {
+	case err != nil:
+		return Reply{}, err
+	case r.TurnCancelled || r.Cause != NoCause:
+		return Reply{}, fmt.Errorf("%w: turn %d of %q is to end", ErrStale, c.N, c.Run)
+	}
+	var target session.Key
+	switch cmd := c.Cmd.(type) {
+	case nil:
+		return Reply{Run: r}, nil
+	case Take:
+		return t.decideTake(cmd)
+	case *Steer:
+		target = cmd.To
+	case *Stop:
+		target = cmd.Run
+	default:
+		return Reply{}, fmt.Errorf("spawn: a turn cannot give the command %T", c.Cmd)
+	}
+	if below := t.find(target); below == nil || below == r || !below.Below(r) {
+		return Reply{}, fmt.Errorf("%w: %q below %q", ErrNotFound, target, c.Run)
+	}
+	return t.decide(c.Cmd)
+}
+
 func (t *Tree) decideTake(c Take) (Reply, error) {
 	r, err := t.runInTurn(c.Run, c.N)
 	if err != nil || r.NextOrd == r.Open.Through {
@@ -426,12 +457,24 @@ func (t *Tree) decideCancelTurn(c CancelTurn) (Reply, error) {
 	if r == nil {
 		return Reply{}, fmt.Errorf("%w: cancelling the turn of %q", ErrNotFound, c.Run)
 	}
+	t.cancelWaiting(r)
 	if r.Open != nil && !r.TurnCancelled && r.Cause == NoCause {
 		t.emit(turnCancelled(t.now, r, t.now+int64(t.opt.Grace)))
 		r.cancelled = true
 		t.addEffect(EffectCancelTurn, r, 0)
 	}
 	return Reply{Run: r}, nil
+}
+
+// cancelWaiting ends the turn for which a top-level session waits for a slot, as if it had been
+// cancelled at its first moment: its inputs are consumed, and no Runner is called. The session
+// keeps its place in the lane, for a turn that it may want until then.
+func (t *Tree) cancelWaiting(r *Run) {
+	if r.IsRoot() && r.asked && r.wantsTurn(t.now) {
+		t.emit(turnStarted(t.now, r, r.NextOrd, 0, Budget{}))
+		t.emit(turnEnded(t.now, r, Cancelled, nil, FlagCut, 0, nil))
+		r.asked = true
+	}
 }
 
 // decideStop gives a run the cause Stopped to end. It has no effect on what has ended, has a cause
@@ -442,6 +485,7 @@ func (t *Tree) decideStop(c *Stop) (Reply, error) {
 	if r == nil {
 		return Reply{}, fmt.Errorf("%w: stopping %q", ErrNotFound, c.Run)
 	}
+	t.cancelWaiting(r)
 	if r.State.Terminal() || r.Cause != NoCause || r.IsRoot() &&
 		r.Open == nil && r.live == 0 && r.nComp == 0 {
 		return Reply{Run: r}, nil

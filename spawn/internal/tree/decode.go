@@ -317,6 +317,8 @@ func (s *scanner) route() *session.Route {
 }
 
 func (s *scanner) image() *Image {
+	s.shared.once = true
+	defer func() { s.shared.once = false }()
 	m := new(Image)
 	for name := s.begin(); name != nil; name = s.more() {
 		switch string(name) {

@@ -164,9 +164,7 @@ func (d *driver) grant(k session.Key) error {
 		return nil
 	}
 	delete(d.asked, k)
-	if k != top {
-		d.slots[k]++
-	}
+	d.slots[k]++
 	return d.do(Granted{Run: k})
 }
 
@@ -321,14 +319,11 @@ func (d *driver) do(c Command) error {
 func (d *driver) act(e Effect) error {
 	switch e.Kind {
 	case EffectAskSlot:
-		if d.asked[e.Run.Key()] {
+		if d.asked[e.Run.Key()] && !(e.Run.IsRoot() && e.Run.ForPeople()) {
 			return fmt.Errorf("%s asks twice", e.Run.Key())
 		}
 		d.asked[e.Run.Key()] = true
 	case EffectFreeSlot:
-		if e.Run.IsRoot() {
-			return nil
-		}
 		if d.slots[e.Run.Key()]--; d.slots[e.Run.Key()] < 0 {
 			return fmt.Errorf("%s gives back a slot that it has not", e.Run.Key())
 		}
@@ -386,7 +381,7 @@ func (d *driver) check() (err error) {
 			fail(r, "%d live children, counted %d", below, r.live)
 		case terminal && (open || below > 0):
 			fail(r, "it has ended with a turn or a live child")
-		case !r.IsRoot() && held != 0 && !open, !r.IsRoot() && open && held != 1:
+		case held != 0 && !open, open && held != 1:
 			fail(r, "it holds %d slots, turn under way: %v", held, open)
 		case open != (r.State == Running || open && r.State == Stopping):
 			fail(r, "turn under way: %v", open)

@@ -205,13 +205,17 @@ type Run struct {
 
 	// What follows is volatile: what the present owner has already asked for.
 
-	touched   bool // in Tree.touched
-	asked     bool // the lane was asked for a slot
-	slot      bool // the run holds a slot
-	cancelled bool // the turn under way was cancelled
-	cascaded  bool // the children were stopped
-	archiving bool // the Executor is archiving the run
-	gone      bool // the run has left the tree
+	touched bool // in Tree.touched
+	asked   bool // the lane was asked for a slot
+	// askedForPeople says, beside asked, that the turn answers a person.
+	askedForPeople bool
+	slot           bool // the run holds a slot
+	cancelled      bool // the turn under way was cancelled
+	cascaded       bool // the children were stopped
+	archiving      bool // the Executor is archiving the run
+	gone           bool // the run has left the tree
+
+	rights *policy.Authority // see Tree.Authority; nil: not asked for yet
 
 	armedAt int64 // the earliest timer that the heap has for the run; 0: none
 }
@@ -224,6 +228,9 @@ func (r *Run) IsRoot() bool { return r.Parent == nil }
 
 // Live returns how many children are not terminal.
 func (r *Run) Live() int { return r.live }
+
+// ForPeople reports whether the next turn of the session answers a person.
+func (r *Run) ForPeople() bool { return r.nUser > 0 }
 
 // Slot reports whether the run holds a slot of the lane.
 func (r *Run) Slot() bool { return r.slot }

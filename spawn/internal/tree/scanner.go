@@ -97,7 +97,11 @@ func (s *scanner) quoted() (inner []byte, plain bool) {
 	plain = true
 	ascii := true
 	for i := s.pos; i < len(s.data) && !s.failed; i++ {
-		switch c := s.data[i]; {
+		c := s.data[i]
+		if isSelf[c] {
+			continue
+		}
+		switch {
 		case c == '"':
 			inner = s.data[s.pos:i]
 			s.pos = i + 1
@@ -110,13 +114,21 @@ func (s *scanner) quoted() (inner []byte, plain bool) {
 			i++
 		case c < ' ':
 			s.fail()
-		case c >= utf8.RuneSelf:
+		default:
 			ascii = false
 		}
 	}
 	s.fail()
 	return nil, false
 }
+
+// isSelf holds which bytes of a string stand for themselves, whatever is around them.
+var isSelf = func() (table [256]bool) {
+	for c := byte(' '); c < utf8.RuneSelf; c++ {
+		table[c] = c != '"' && c != '\\'
+	}
+	return table
+}()
 
 // bytes reads a string as bytes, which are valid until the next call.
 func (s *scanner) bytes() []byte {

@@ -63,15 +63,16 @@ func (r *Run) wantsTurn(now int64) bool {
 	return r.nUser > 0 || r.nComp > 0
 }
 
-// askSlot asks the lane for a slot for the next turn of r, once. A run whose budget is exhausted is
-// stopped instead; a top-level session gets its turn, so that it can say so.
+// askSlot asks the lane for a slot for the next turn of r, once. A top-level session that waits for
+// a slot asks again when a person has written, because such a turn comes sooner. A run whose budget
+// is exhausted is stopped instead; a top-level session gets its turn, so that it can say so.
 func (t *Tree) askSlot(r *Run) {
 	if what := t.turnForbiddenBy(r); what != "" && !r.IsRoot() {
 		t.emit(stopRequested(t.now, r, LimitReached, what+" is exhausted", 0, 0))
 		return
 	}
-	if !r.asked {
-		r.asked = true
+	if !r.asked || r.IsRoot() && r.ForPeople() && !r.askedForPeople {
+		r.asked, r.askedForPeople = true, r.ForPeople()
 		t.addEffect(EffectAskSlot, r, 0)
 	}
 }

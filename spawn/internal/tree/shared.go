@@ -6,6 +6,8 @@ import "github.com/offshoot-sdk/offshoot/session"
 // short texts, routes and grants. The zero value is empty. It is not safe for concurrent use.
 type shared struct {
 	keys  map[string]session.Key
+	last  [2]session.Key // the last keys, the younger one first
+	once  bool           // the keys to come are not kept: each occurs once, but for the last ones
 	texts map[string]string
 	route *session.Route // the last one
 	grant *Grant         // the last one
@@ -35,22 +37,34 @@ func (w *shared) word(b []byte) string {
 
 // key returns the key that b is the text of.
 func (w *shared) key(b []byte) (session.Key, bool) {
-	if k, ok := w.keys[string(b)]; ok {
-		return k, true
+	for _, k := range w.last {
+		if k.String() == string(b) {
+			return k, true
+		}
 	}
-	var k session.Key
-	if k.UnmarshalText(b) != nil {
-		return session.Key{}, false
+	k, ok := w.keys[string(b)]
+	if !ok {
+		if k.UnmarshalText(b) != nil {
+			return session.Key{}, false
+		}
+		w.keep(k, string(b))
+	}
+	w.last = [2]session.Key{k, w.last[0]}
+	return k, true
+}
+
+// keep keeps the key k, which was written as text.
+func (w *shared) keep(k session.Key, text string) {
+	if w.once {
+		return
 	}
 	if w.keys == nil {
 		w.keys = make(map[string]session.Key)
 	}
-	text := k.String()
-	if text != string(b) {
-		text = string(b)
+	if text == k.String() {
+		text = k.String() // one string in memory for both
 	}
 	w.keys[text] = k
-	return k, true
 }
 
 // grantOf returns the last grant if it is equal to g, else a copy of g.

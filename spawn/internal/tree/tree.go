@@ -15,7 +15,7 @@ const KeyWindow = 7 * 24 * time.Hour
 // Options are what decisions depend on beside the tree, the command and the time. They come from
 // the configuration and are not recorded; what follows from them is.
 type Options struct {
-	Rules        *policy.Rules
+	Rules        *policy.Rules     // nil: not known, so that nothing can be decided
 	ValidModel   func(string) bool // nil: every well-formed name is valid
 	CallerRun    bool              // completions for the top-level session go to the outbox
 	Replies      bool              // replies of the top-level session go to the outbox
@@ -34,7 +34,6 @@ type Options struct {
 // safe for concurrent use: only its owner touches it. Make one with [New].
 type Tree struct {
 	opt *Options
-	top policy.Authority // what policy allows the top-level session
 
 	epoch     uint64
 	root      *Run
@@ -88,7 +87,6 @@ func New(root session.Key, opt *Options) *Tree {
 	top := &Spec{Key: root, Grant: &Grant{Agent: root.Agent(), Role: session.RoleMain}}
 	t := &Tree{
 		opt:     opt,
-		top:     opt.Rules.TopAuthority(root, opt.Model, opt.Tools),
 		root:    &Run{RunState: RunState{Spec: top, State: Waiting}},
 		runs:    make(map[session.Key]*Run),
 		spawned: make(map[spawnKey]spawnRef),
@@ -200,7 +198,10 @@ func (t *Tree) nextNonce() uint64 {
 
 // Replay folds a fact that was read from the journal, and decides nothing.
 func (t *Tree) Replay(f *Fact) error {
-	err := t.Apply(f)
+	err := t.checkBegin(f)
+	if err == nil {
+		err = t.Apply(f)
+	}
 	for _, r := range t.touched {
 		r.touched = false
 	}
@@ -210,6 +211,16 @@ func (t *Tree) Replay(f *Fact) error {
 	}
 	t.touched, t.dueQueues = t.touched[:0], t.dueQueues[:0]
 	return err
+}
+
+// checkBegin returns a *CorruptError if f is the first fact and cannot be: a journal begins with
+// its first owner, or with a snapshot. What happened before another fact would be missing, and no
+// later fact would tell.
+func (t *Tree) checkBegin(f *Fact) error {
+	if t.epoch > 0 || f.Kind == Snapshot || f.Kind == Opened && f.Num == 1 {
+		return nil
+	}
+	return &CorruptError{f.Kind, t.root.Key(), "the first entry of the journal is missing"}
 }
 
 // Watch is Replay for a reader that will never open the tree. An owner that opens a tree notes,

@@ -1,0 +1,205 @@
+package announce_test
+
+import (
+	"math"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/announce"
+)
+
+// hostileInputs make texts of about n bytes on which a careless scan takes quadratic time.
+var hostileInputs = map[string]func(n int) string{
+	"blank after angle":  func(n int) string { return "<" + strings.Repeat(" ", n) },
+	"angles and blanks":  func(n int) string { return repeatTo("<   ", n) },
+	"angles":             func(n int) string { return repeatTo("<", n) },
+	"invisible names":    func(n int) string { return repeatTo("<\u200bt", n) },
+	"open thoughts":      func(n int) string { return repeatTo("<think>", n) },
+	"open and close":     func(n int) string { return repeatTo("<think><think></think>", n) },
+	"alternating blocks": func(n int) string { return repeatTo("<think><relevant-memories></think>", n) },
+	"attributes":         func(n int) string { return repeatTo("<think a=\"", n) },
+	"open calls":         func(n int) string { return repeatTo("<tool_call>", n) + "{" },
+	"open strings":       func(n int) string { return repeatTo("<tool_call>{\"", n) },
+	"brackets in calls":  func(n int) string { return repeatTo("<tool_call [", n) },
+	"results":            func(n int) string { return repeatTo("[Tool Result for ID 1]\n", n) },
+	"result, line feeds": func(n int) string { return "[Tool Result for ID 1]" + strings.Repeat("\n", n) },
+	"calls":              func(n int) string { return repeatTo("[Tool Call: ", n) },
+	"arguments":          func(n int) string { return repeatTo("[Tool Call: x]\nArguments: {", n) },
+	"notes":              func(n int) string { return repeatTo("[Historical context: [ x] ", n) },
+	"notes on a line":    func(n int) string { return repeatTo("[Historical context: x] y ", n) },
+	"code on a line":     func(n int) string { return repeatTo("`a` ", n) + "<" },
+	"control openings":   func(n int) string { return repeatTo("<|", n) },
+	"long control":       func(n int) string { return repeatTo("<|aaaaaaaaaaaaaaaa", n) },
+	"invokes":            func(n int) string { return repeatTo("<invoke>:", n) },
+	"minimax invokes":    func(n int) string { return "<minimax:tool_call>" + repeatTo("<invoke>", n) },
+	"ticks of all lengths": func(n int) string {
+		var b strings.Builder
+		for i := 1; b.Len() < n/2; i++ {
+			b.WriteString(strings.Repeat("`", i) + " ")
+		}
+		return "<" + b.String() + strings.Repeat("x", n/2)
+	},
+	"fences of all lengths": func(n int) string {
+		var b strings.Builder
+		for i := 3000; b.Len() < n && i > 3; i-- {
+			b.WriteString(strings.Repeat("`", i) + "x\n")
+		}
+		return "<think>\n" + b.String()
+	},
+	"fences in a thought": func(n int) string { return "<think>\n" + repeatTo("```x\n", n) },
+	"echoes":              func(n int) string { return repeatTo("<<<completion x>>>\n", n) },
+	"echoes on a line":    func(n int) string { return "x" + repeatTo("<<<completion ", n) },
+	"ends of echoes":      func(n int) string { return repeatTo("<<<end of completion x>>>", n) },
+	"nested halves":       func(n int) string { return repeatTo("<th", n/2) + repeatTo("<think></think>ink>", n/2) },
+	"tokens at the end":   func(n int) string { return "x" + repeatTo(" NO_REPLY", n) },
+	"glued tokens":        func(n int) string { return repeatTo("NO_REPLY", n) },
+	"lines of tokens":     func(n int) string { return "x" + repeatTo("\n*NO_REPLY*", n) },
+	"assignments":         func(n int) string { return repeatTo("KEY=\"", n) },
+	"keys and blanks":     func(n int) string { return repeatTo("KEY    ", n) },
+	"private keys":        func(n int) string { return repeatTo("-----BEGIN ", n) },
+	"open private keys":   func(n int) string { return repeatTo("-----BEGIN PRIVATE KEY-----", n) },
+	"urls":                func(n int) string { return repeatTo("://a:b", n) },
+	"bearers":             func(n int) string { return repeatTo("bearer ", n) },
+	"cookies":             func(n int) string { return repeatTo("cookie: \"", n) },
+	"code in a thought":   func(n int) string { return repeatTo("<think>`", n) },
+	"code on prose lines": func(n int) string { return repeatTo("prose `code` and <think>`x`</think> ", n) },
+	"events on a line":    func(n int) string { return repeatTo("<<<completion a>>><<<end of completion a>>>", n) },
+	"events and a word":   func(n int) string { return repeatTo("<<<completion a>>><<<end of completion a>>> x ", n) },
+	"notes without end":   func(n int) string { return repeatTo("[Historical context: x]", n) },
+	"notes never closed":  func(n int) string { return repeatTo("[Historical context: x", n) },
+	"results on a line":   func(n int) string { return repeatTo("x[Tool Result]", n) },
+	"ids on a line":       func(n int) string { return repeatTo("x[Tool Result for ID 1][Tool Call: x]", n) },
+	"calls in tags":       func(n int) string { return repeatTo("<tool_call><function>", n) },
+	"calls in calls":      func(n int) string { return repeatTo("<tool_call> ", n) + "<function>" },
+	"half of them closed": func(n int) string {
+		return repeatTo("<tool_call><function>", n/2) + repeatTo("</tool_call>", n/2)
+	},
+	"bare invokes":        func(n int) string { return "<minimax:tool_call>" + repeatTo("<invoke> `</invoke>`", n) },
+	"invisible":           func(n int) string { return repeatTo("\u200b", n) },
+	"invisible and words": func(n int) string { return repeatTo("\u200b\u2060a", n) },
+	"queries":             func(n int) string { return repeatTo("&key=a", n) },
+}
+
+// repeatTo returns s repeated until it has n bytes or more.
+func repeatTo(s string, n int) string { return strings.Repeat(s, n/len(s)+1) }
+
+// linearWork is what this package does with a text that others wrote.
+var linearWork = map[string]func(text string){
+	"Visible and Skips": func(text string) {
+		announce.Visible(text)
+		announce.Skips(text)
+	},
+	"Redact": func(text string) { announce.Redact(text) },
+	"ForModel": func(text string) {
+		e := announce.NewEvent(testCompletion())
+		e.Task, e.Reason, e.Result = text, text, text
+		_ = e.ForModel()
+	},
+}
+
+const (
+	doublings = 4
+	// mostPerDoubling is how much longer the work on a text of twice the length may take. Linear
+	// work takes about 2 times as long, quadratic work about 4 times.
+	mostPerDoubling = 2.6
+	// leastTime is the time below which a measurement says nothing.
+	leastTime = 100 * time.Microsecond
+)
+
+// timeOf returns how long work takes on a text, so many times and without collections of garbage.
+func timeOf(times int, work func(string), text string) time.Duration {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	began := time.Now()
+	for range times {
+		work(text)
+	}
+	return max(time.Since(began), leastTime)
+}
+
+// growth returns by how much the time of work grows for each of four doublings of its input, which
+// has size bytes at first. It is the mean of the four.
+//
+// growth compares the work on one long text with that on sixteen short ones, which have as many
+// bytes. Linear work takes as long on both, so that other work on the machine delays both alike.
+// Of several measurements the shortest counts. Both are measured three times. If the long text then
+// seems to take too long, growth goes on until it does not or until it has measured often enough.
+func growth(work func(string), input func(n int) string, size int) float64 {
+	const atLeast, atMost = 3, 40
+	short, long := input(size), input(size<<doublings)
+	shortTime, longTime := time.Hour, time.Hour
+	grown := 0.0
+	for n := range atMost {
+		runtime.GC() // memory that was used before costs less time than new memory
+		shortTime = min(shortTime, timeOf(1<<doublings, work, short))
+		runtime.GC()
+		longTime = min(longTime, timeOf(1, work, long))
+		grown = 2 * math.Pow(float64(longTime)/float64(shortTime), 1.0/doublings)
+		if n >= atLeast-1 && grown <= mostPerDoubling {
+			break
+		}
+	}
+	return grown
+}
+
+// S7: on every hostile input the time grows as its length does. The test is not parallel, so that
+// nothing else of this package runs beside it.
+func TestHostileInputsAreLinear(t *testing.T) {
+	for name, input := range hostileInputs {
+		for what, work := range linearWork {
+			t.Run(name+"/"+what, func(t *testing.T) {
+				require.LessOrEqual(t, growth(work, input, 16<<10), mostPerDoubling)
+			})
+		}
+		text := input(64 << 10)
+		once := announce.Sanitize(text)
+		require.Equal(t, once, announce.Sanitize(once), name)
+	}
+}
+
+// visibleTokens and redactTokens have a text for every kind of token that Visible and Redact know,
+// and what stands between tokens.
+var (
+	visibleTokens = []string{
+		"<", ">", "<think>", "</think>", "<relevant-memories>", "<tool_call>", "</tool_call>",
+		"<tool_result>", "<tool_call", "{", "\"", "\\", "[", "]", "<function=x>", "<parameter>",
+		"<invoke>", "</invoke>", "<minimax:tool_call>", "`", "``", "\n```\n", "\n", " ", "x",
+		"<|x|>", "<|", "[Tool Call: x]", "Arguments: ", "[Tool Result for ID 1]", "[Tool Result]",
+		"[Historical context: x]", "[Historical context: ", "<<<completion a>>>", "<<<completion ",
+		"<<<end of completion a>>>", "Stats: runtime ", " • sessionKey ", " NO_REPLY", "*",
+		"\u200b",
+	}
+	redactTokens = []string{
+		"KEY", "=", ":", "\"", "'", "\\", "\n", " ", "x", "-----BEGIN PRIVATE KEY-----",
+		"-----END ", "://", "a:b@", "bearer ", "cookie: ", "&key=", "hooks.slack.com/services/",
+		"sk-", "eyJabcdefgh.", "bot123456:", "--token ", "$NAME", "…", "***",
+	}
+)
+
+// S7: pairs of tokens, repeated, take linear time. The first look at a pair compares two lengths.
+// Only a pair that looks bad is measured as the hostile inputs are.
+func TestRepeatedTokensAreLinear(t *testing.T) {
+	for _, tt := range []struct {
+		tokens []string
+		work   func(text string)
+	}{
+		{visibleTokens, func(text string) { announce.Visible(text) }},
+		{redactTokens, func(text string) { announce.Redact(text) }},
+	} {
+		for _, first := range tt.tokens {
+			for _, second := range tt.tokens {
+				const size, longer = 4 << 10, 8
+				input := func(n int) string { return repeatTo(first+second, n) }
+				short := timeOf(longer, tt.work, input(size))
+				if long := timeOf(1, tt.work, input(longer*size)); long > 2*short {
+					got := growth(tt.work, input, 2*size)
+					require.LessOrEqual(t, got, mostPerDoubling, "%q", first+second)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package spawn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+// fence is the end of a turn for those who act for it, in whatever goroutine.
+type fence struct {
+	life   context.Context //nolint:containedctx // of the Runner; the turn's methods compare with it
+	closed <-chan struct{} // of the Supervisor
+	passed atomic.Bool     // the Runner has returned, the turn was given up, or its tree was lost
+}
+
+// Err returns nil while the turn may begin something. Once the context of its Runner has ended, or
+// the turn is over, Err returns an error that is [ErrStale] and, if there is one, the cause of the
+// context too. Methods that begin something return that error.
+func (t *TurnInput) Err() error {
+	if t.fence.life.Err() == nil {
+		return t.Over()
+	}
+	return t.stale(context.Cause(t.fence.life))
+}
+
+// Over returns nil while the turn can still account for what it has done. That is a little longer
+// than [TurnInput.Err]: a turn that was cancelled has its grace period. Over returns an error that
+// is [ErrStale] once the Runner has returned, the turn was given up, its tree was lost, or the
+// Supervisor has been shut down.
+func (t *TurnInput) Over() error {
+	select {
+	case <-t.fence.closed:
+		return t.stale(ErrShutdown)
+	default:
+	}
+	if t.fence.passed.Load() {
+		return t.stale(context.Cause(t.fence.life))
+	}
+	return nil
+}
+
+// stale returns an error that is ErrStale and why.
+func (t *TurnInput) stale(why error) error {
+	if why == nil || errors.Is(why, context.Canceled) { // the Runner has returned
+		return fmt.Errorf("%w: turn %d of %q", ErrStale, t.N, t.Session.Key)
+	}
+	return fmt.Errorf("%w: turn %d of %q: %w", ErrStale, t.N, t.Session.Key, why)
+}
+
+// do has the owner decide a command of the turn. A nil cmd only reads.
+func (t *TurnInput) do(
+	ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply),
+) error {
+	if err := t.Err(); err != nil {
+		return err
+	}
+	return t.doUntilOver(ctx, tree.InTurn{Run: t.run.Key(), N: uint32(t.N), Cmd: cmd}, read)
+}
+
+// doUntilOver has the owner decide a command, also of a turn that was cancelled.
+func (t *TurnInput) doUntilOver(
+	ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply),
+) error {
+	err := t.shell.owner.DoTurn(ctx, t.gen, cmd, read)
+	if errors.Is(err, ErrShutdown) {
+		return fmt.Errorf("%w: %w", ErrStale, err)
+	}
+	return err
+}
+
+// Within returns a context that ends with ctx, and with the context of the turn's Runner. It is for
+// work of the turn, such as the call of a tool, that is given a context from elsewhere. The caller
+// must call the function that Within returns.
+func (t *TurnInput) Within(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(t.fence.life, func() { cancel(t.Err()) })
+	return ctx, func() { stop(); cancel(nil) }
+}
