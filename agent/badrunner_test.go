@@ -1,8 +1,10 @@
 package agent_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
@@ -189,15 +191,21 @@ func conversation(tn *agent.Turn) string {
 	return strings.Join(texts, "\n")
 }
 
+// S10: the model is told a plain sentence of a tool that panicked, and the log has the rest.
 func TestToolThatPanics(t *testing.T) {
-	cfg := agent.Config{Tools: []agent.Tool{{
-		Name: "bad",
-		Call: func(context.Context, agent.ToolCall) (string, error) { panic("oh no") },
-	}}}
+	var log bytes.Buffer
+	cfg := agent.Config{
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Tools: []agent.Tool{{
+			Name: "bad",
+			Call: func(context.Context, agent.ToolCall) (string, error) { panic("hunter2") },
+		}},
+	}
 	agenttest.Run(t, cfg, script{"main": {call("bad", `{}`), echo()}}, func(h *harness) {
 		h.Post("go")
-		require.Len(t, h.Replies(), 1)
-		require.Contains(t, h.Replies()[0].Reply.Text, `tool "bad": panic: oh no`)
+		h.Replied(`error: agent: the tool "bad" failed unexpectedly`)
+		require.Contains(t, log.String(), "hunter2")
+		require.Contains(t, log.String(), "TestToolThatPanics", "the stack")
 	})
 }
 

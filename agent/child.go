@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -61,8 +60,8 @@ type Requester interface {
 	actor() (rt *Runtime, turn *Turn)
 }
 
-// A Child is a handle on a sub-agent whose result is a T. If it was spawned from a [Turn], its verbs
-// return an error that is [ErrStale] once the turn is over. A program that goes on with the
+// A Child is a handle on a sub-agent whose result is a T. If it was spawned from a [Turn], its
+// verbs return an error that is [ErrStale] once the turn is over. A program that goes on with the
 // sub-agent takes [Runtime.Session] of its Key.
 type Child[T any] struct {
 	rt   *Runtime
@@ -144,8 +143,19 @@ func (c *Child[T]) Session() *Session {
 	return s
 }
 
+// check returns an *InputError if c does not name a sub-agent.
+func (c *Child[T]) check(field string) error {
+	if c == nil || c.rt == nil {
+		return &InputError{Field: field, Reason: "it is nil, or was not returned by Spawn"}
+	}
+	return nil
+}
+
 // Info returns what is known of the run now; ErrNotFound once it has been archived.
 func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
+	if err := c.check("child"); err != nil {
+		return RunInfo{}, err
+	}
 	if c.turn == nil {
 		return c.rt.sup.Find(ctx, c.root, c.key)
 	}
@@ -159,6 +169,9 @@ func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
 // in two seconds. Its Runner finds it in Turn.Inbox, or the next turn begins with it; a run whose
 // last turn is over has missed it.
 func (c *Child[T]) Steer(ctx context.Context, text string) error {
+	if err := c.check("child"); err != nil {
+		return err
+	}
 	m := spawn.Incoming{Text: text}
 	if c.turn == nil {
 		return c.rt.sup.Steer(ctx, c.root, c.root, c.key, m)
@@ -172,6 +185,9 @@ func (c *Child[T]) Steer(ctx context.Context, text string) error {
 // Stop ends the run and everything below it, and returns when nothing of it is alive; see
 // [Session.Stop].
 func (c *Child[T]) Stop(ctx context.Context) error {
+	if err := c.check("child"); err != nil {
+		return err
+	}
 	if c.turn == nil {
 		return c.rt.sup.Stop(ctx, c.root, c.key, "stopped by the caller")
 	}
@@ -239,8 +255,14 @@ func (e *JoinError) Error() string {
 
 // Join waits for sub-agents of one tree. It always returns one Outcome for each, in order, also
 // beside an error: the error of ctx, or a *JoinError if fewer than JoinOptions.AtLeast (all, if
-// that is zero) ended well in time.
+// that is zero) ended well in time. Without children it returns at once. The error is an
+// *[InputError], without outcomes, for a child that is nil or of another tree.
 func Join[T any](ctx context.Context, children []*Child[T], opt JoinOptions) ([]Outcome[T], error) {
+	if opt.AtLeast < 0 {
+		return nil, &InputError{
+			Field: "AtLeast", Reason: fmt.Sprintf("%d is negative", opt.AtLeast),
+		}
+	}
 	return join(ctx, nil, children, opt)
 }
 
@@ -249,19 +271,26 @@ func Join[T any](ctx context.Context, children []*Child[T], opt JoinOptions) ([]
 func join[T any](
 	ctx context.Context, turn *Turn, children []*Child[T], opt JoinOptions,
 ) ([]Outcome[T], error) {
-	if turn == nil && len(children) > 0 {
+	if turn == nil && len(children) > 0 && children[0] != nil {
 		turn = children[0].turn
 	}
 	if len(children) == 0 {
-		if turn != nil {
+		if turn != nil && turn.err() != nil {
 			return nil, turn.err()
+		}
+		if opt.AtLeast > 0 {
+			return nil, &JoinError{Want: opt.AtLeast}
 		}
 		return nil, nil
 	}
 	keys := make([]session.Key, len(children))
 	for i, c := range children {
+		field := fmt.Sprintf("children[%d]", i)
+		if err := c.check(field); err != nil {
+			return nil, err
+		}
 		if c.root != children[0].root {
-			return nil, errors.New("agent: Join of sub-agents of different trees")
+			return nil, &InputError{Field: field, Reason: "the sub-agents are of different trees"}
 		}
 		keys[i] = c.key
 	}

@@ -67,6 +67,8 @@ type Config struct {
 	Prompts Prompts
 	// Models say what sessions run with.
 	Models Models
+	// Limits bound what people, models and tools give. The zero Limits are the defaults.
+	Limits Limits
 }
 
 // Prompts say what the prompts of a bot hold beyond the files of [Config.Workspace]. The zero value
@@ -163,6 +165,7 @@ func (c *Config) validate() error {
 	if c.DeliverTimeout < 0 {
 		bad("DeliverTimeout", "%v is negative", c.DeliverTimeout)
 	}
+	c.Limits.validate(bad)
 	if c.Grace < 0 {
 		bad("Grace", "%v is negative", c.Grace)
 	}

@@ -54,7 +54,8 @@
 //
 // To read the code, begin with config.go and turn.go: what comes in, and what one turn is. After
 // them, runtime.go wires the two to the tree of runs in package spawn, session.go and child.go are
-// the handles, record.go writes transcripts, and sessiontools.go holds the tools of the model.
+// the handles, conversation.go and record.go write transcripts, and sessiontools.go holds the tools
+// of the model.
 //
 // # What is promised
 //

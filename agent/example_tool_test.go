@@ -25,3 +25,20 @@ func ExampleNewTool() {
 	// {"type":"object","properties":{"city":{"type":"string","description":"the city, in English"}},"required":["city"],"additionalProperties":false}
 	// Sunny in Lisbon. <nil>
 }
+
+// A tool that asks for whom it is called, and does not leave the sandbox.
+func ExampleCallerOf() {
+	run := agent.Tool{
+		Name: "exec", Description: "Run a command.",
+		Call: func(ctx context.Context, c agent.ToolCall) (string, error) {
+			caller, ok := agent.CallerOf(ctx)
+			if !ok || caller.Sandboxed {
+				return "ran in the container", nil
+			}
+			return "ran on the host", nil
+		},
+	}
+	fmt.Println(run.Call(context.Background(), agent.ToolCall{ID: "1", Name: "exec"}))
+	// Output:
+	// ran in the container <nil>
+}

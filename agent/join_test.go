@@ -242,3 +242,38 @@ func TestWaitOverACrash(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// R12: a Join of what is not there is an error, not a panic.
+func TestJoinOfNothing(t *testing.T) {
+	agenttest.Run(t, configAnswering(asText), nil, func(h *harness) {
+		ctx := h.Context()
+		good, err := agent.Spawn[string](ctx, h.Main(), agent.Task{Text: "x"})
+		require.NoError(t, err)
+		var nothing *agent.Child[string]
+		for _, bad := range []*agent.Child[string]{nil, {}} {
+			_, err := agent.Join(ctx, []*agent.Child[string]{good, bad}, agent.JoinOptions{})
+			input, ok := errors.AsType[*agent.InputError](err)
+			require.True(t, ok, "%v", err)
+			require.Equal(t, "children[1]", input.Field)
+		}
+		for _, err := range []error{
+			func() error { _, err := nothing.Wait(ctx); return err }(),
+			func() error { _, err := nothing.Info(ctx); return err }(),
+			nothing.Steer(ctx, "x"), nothing.Stop(ctx),
+			func() error {
+				_, err := agent.Join(ctx, []*agent.Child[string]{good},
+					agent.JoinOptions{AtLeast: -1})
+				return err
+			}(),
+		} {
+			_, ok := errors.AsType[*agent.InputError](err)
+			require.True(t, ok, "%v", err)
+		}
+		_, err = agent.Join[string](ctx, nil, agent.JoinOptions{})
+		require.NoError(t, err)
+		_, err = agent.Join[string](ctx, nil, agent.JoinOptions{AtLeast: 1})
+		few, ok := errors.AsType[*agent.JoinError](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, agent.JoinError{Want: 1}, *few)
+	})
+}

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -78,11 +80,13 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 			return res, err
 		}
 		messages = append(messages, more...)
+		before := t.entering("Runner.Model")
 		resp, err := l.Model.Generate(ctx, &ModelRequest{
 			Model: t.Model, Thinking: t.Thinking, Prompt: t.Prompt, Messages: messages,
 			Tools: t.Tools, Schema: t.Schema, Session: t.Session, Run: t.Run,
 			New: len(messages) - len(t.Messages) + t.New, delta: t.Delta,
 		})
+		t.entering(before)
 		if err != nil {
 			return res, err
 		}
@@ -93,14 +97,13 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 		if resp.Model != "" {
 			res.Model = resp.Model
 		}
-		said := Message{
-			Role: session.MessageAssistant, Text: resp.Text, ToolCalls: resp.ToolCalls,
-			Model: resp.Model, Raw: resp.Raw, Usage: recordable(resp.Usage),
-		}
-		if err := t.Record(ctx, said); err != nil {
+		asked := len(resp.ToolCalls)
+		said := t.rt.cfg.Limits.answerOf(resp)
+		lines, err := t.record(ctx, said)
+		if err != nil {
 			return res, err
 		}
-		messages = append(messages, said)
+		messages = append(messages, lines...)
 		if resp.Text != "" {
 			res.Text = resp.Text
 		}
@@ -111,12 +114,38 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 		if spent != nil {
 			return res, spent
 		}
-		messages, err = l.callTools(ctx, t, messages, resp.ToolCalls)
+		calls := said.ToolCalls
+		if n := len(lines); n > 0 { // the ids are those of the transcript
+			calls = withIDs(calls, lines[n-1].ToolCalls)
+		}
+		messages, err = l.callTools(ctx, t, messages, calls, asked)
 		if err != nil || t.hasYielded() {
 			return res, err
 		}
 	}
 	return res, fmt.Errorf("%w after %d steps", ErrSteps, steps)
+}
+
+// answerOf returns the message that an answer of a model is. Of its tool calls it has the first as
+// many as the Limits allow, and then not the provider's form, which has all of them.
+func (l Limits) answerOf(resp *ModelResponse) Message {
+	m := Message{
+		Role: session.MessageAssistant, Text: resp.Text, ToolCalls: resp.ToolCalls,
+		Model: resp.Model, Raw: resp.Raw, Usage: recordable(resp.Usage),
+	}
+	if l.ToolCalls >= 0 && len(m.ToolCalls) > l.ToolCalls {
+		m.ToolCalls, m.Raw = m.ToolCalls[:l.ToolCalls:l.ToolCalls], nil
+	}
+	return m
+}
+
+// withIDs returns calls with the ids of others, which are the same calls.
+func withIDs(calls, others []ToolCall) []ToolCall {
+	calls = slices.Clone(calls)
+	for i := range calls {
+		calls[i].ID = others[i].ID
+	}
+	return calls
 }
 
 // recordable returns u as a transcript can hold it. JSON has no cost that is not finite, and a turn
@@ -129,22 +158,31 @@ func recordable(u Usage) Usage {
 }
 
 // callTools calls the tools one after the other and returns the conversation with their answers.
+// The model asked for so many calls.
 func (l *Loop) callTools(
-	ctx context.Context, t *Turn, messages []Message, calls []ToolCall,
+	ctx context.Context, t *Turn, messages []Message, calls []ToolCall, asked int,
 ) ([]Message, error) {
-	for _, c := range calls {
+	limits := t.rt.cfg.Limits
+	for i, c := range calls {
 		answer := Message{Role: session.MessageTool, ToolCallID: c.ID}
 		out, err := t.Call(ctx, c)
 		if answer.Text = out; err != nil {
 			answer.Text, answer.Failed = "error: "+err.Error(), true
 		}
+		if i == len(calls)-1 && asked > len(calls) {
+			t.rt.log.Warn("offshoot: tool calls were left out", "session", t.Session.Key.String(),
+				"turn", t.N, "asked", asked, "run", len(calls))
+			note := limits.tooManyCalls(asked)
+			answer.Text = text.Bound(answer.Text, max(limits.ToolResult-len(note), -1)) + note
+		}
 		if ctx.Err() != nil {
 			return messages, context.Cause(ctx)
 		}
-		if err := t.Record(ctx, answer); err != nil {
+		lines, err := t.record(ctx, answer)
+		if err != nil {
 			return messages, err
 		}
-		messages = append(messages, answer)
+		messages = append(messages, lines...)
 	}
 	return messages, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -25,32 +26,38 @@ type turnRecord struct {
 
 	mu            sync.Mutex
 	end           session.Pos
+	conversation  conversation
 	recorded      []Message // by the Runner
 	runnerStarted bool
+	closed        bool // the turn is over
 }
 
 // maxBeginAttempts is how often a turn begins its record at most. It begins again when a former
 // owner has written in between.
 const maxBeginAttempts = 3
 
-// beginRecord writes what is new into the transcript and returns its record and the conversation so
-// far. A former owner of the session may still write until it learns that it is one: the journal
-// has given the turn to this owner, so what the other writes meanwhile is fenced off. Later in the
-// turn a conflict means that this process is the former owner.
+// beginRecord writes what is new into the transcript and returns its record and the conversation,
+// which ends with what is new. Tool calls that the turn before left without a result get a failed
+// one first, so that a provider accepts what follows. A former owner of the session may still write
+// until it learns that it is one: the journal has given the turn to this owner, so what the other
+// writes meanwhile is fenced off. Later in the turn a conflict means that this process is the
+// former owner.
 func beginRecord(
 	ctx context.Context, store session.Transcripts, log *slog.Logger, st *spawn.TurnInput,
 	fresh []Message,
-) (r *turnRecord, history []Message, err error) {
+) (r *turnRecord, messages []Message, err error) {
 	for range maxBeginAttempts {
-		if r, history, err = openRecord(ctx, store, log, st); err == nil {
-			err = r.add(ctx, fresh...)
+		var written []Message
+		if r, messages, err = openRecord(ctx, store, log, st); err == nil {
+			written, err = r.write(ctx, true, fresh...)
+			messages = append(messages, written...)
 		}
 		// A store may return ErrCorrupt once for lines that were changed.
 		if !errors.Is(err, session.ErrConflict) && !errors.Is(err, session.ErrCorrupt) {
 			break
 		}
 	}
-	return r, history, err
+	return r, messages, err
 }
 
 // openRecord returns the record of a turn and the conversation so far.
@@ -89,15 +96,13 @@ func openRecord(
 		kept = dropOpenCalls(kept)
 		err = r.fillGap(ctx, kept, st.Pos)
 	case r.end > st.Pos:
-		err = r.add(ctx, session.Fence(st.Pos, time.Now()))
+		err = r.append(ctx, session.Fence(st.Pos, time.Now()))
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	var history []Message
-	for _, line := range kept {
-		history = append(history, line.Message)
-	}
+	history, c := readConversation(kept)
+	r.conversation = c
 	return r, history, nil
 }
 
@@ -149,7 +154,7 @@ func (r *turnRecord) fillGap(ctx context.Context, kept []session.Line, to sessio
 		note := session.Fence(after, time.Now())
 		padding := strings.Repeat(" ", int(min(to-r.end, maxGapNote)))
 		note.Text = "Lines have been lost here." + padding
-		if err := r.add(ctx, note); err != nil {
+		if err := r.append(ctx, note); err != nil {
 			return err
 		}
 	}
@@ -159,22 +164,68 @@ func (r *turnRecord) fillGap(ctx context.Context, kept []session.Line, to sessio
 	return nil
 }
 
-// add appends messages. It tries again until the store takes them, so that a store that fails for a
-// while costs time, not a turn or a message.
-func (r *turnRecord) add(ctx context.Context, messages ...Message) error {
-	if len(messages) == 0 {
-		return nil
-	}
+// write adds messages to the conversation. It returns what it appended to the transcript: what
+// must wait for the result of a tool call comes with that result, and with fill set a call that has
+// no result gets a failed one.
+//
+// An error that is a *spawn.InputError refuses a message that does not fit into the conversation,
+// and nothing is written. After another error a message may have been written.
+func (r *turnRecord) write(
+	ctx context.Context, fill bool, messages ...Message,
+) (lines []Message, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := time.Now().UTC()
-	for i := range messages {
-		if messages[i].Time.IsZero() {
-			messages[i].Time = now
-		}
+	if r.closed {
+		return nil, fmt.Errorf("agent: writing the transcript of %q: %w", r.ref.Key, spawn.ErrStale)
 	}
-	rest := messages
-	err := retry(ctx, r.logFailure, func() error {
+	now := time.Now().UTC()
+	take := func(limit int) ([]Message, error) {
+		for _, m := range messages {
+			if m.Time.IsZero() {
+				m.Time = now
+			}
+			if err := r.conversation.accept(m); err != nil {
+				return nil, err
+			}
+		}
+		return r.conversation.takeAll(fill, now, limit), nil
+	}
+	before, first := r.conversation.clone(), r.end
+	if lines, err = take(math.MaxInt); err != nil {
+		r.conversation = before
+		return nil, err
+	}
+	n, err := r.appendLines(ctx, lines)
+	if err != nil {
+		r.conversation = before
+		if r.end == first {
+			return nil, err
+		}
+		_, _ = take(n) // which were accepted before
+	}
+	if r.runnerStarted {
+		r.recorded = append(r.recorded, messages...)
+	}
+	return lines[:n], err
+}
+
+// append appends lines to the transcript.
+func (r *turnRecord) append(ctx context.Context, lines ...Message) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, err := r.appendLines(ctx, lines)
+	return err
+}
+
+// appendLines appends lines, and returns how many are in the transcript then. It tries again until
+// the store takes them, so that a store that fails for a while costs time, not a turn or a message.
+// The caller holds the lock.
+func (r *turnRecord) appendLines(ctx context.Context, lines []Message) (n int, err error) {
+	if len(lines) == 0 {
+		return 0, nil
+	}
+	rest := lines
+	err = retry(ctx, r.logFailure, func() error {
 		end, err := r.store.Append(ctx, r.ref, r.end, rest...)
 		if err != nil && !permanent(err) {
 			rest = rest[r.countAppended(ctx, rest):]
@@ -183,17 +234,14 @@ func (r *turnRecord) add(ctx context.Context, messages ...Message) error {
 			}
 		}
 		if err == nil {
-			r.end = end
+			r.end, rest = end, nil
 		}
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("agent: writing the transcript of %q: %w", r.ref.Key, err)
+		err = fmt.Errorf("agent: writing the transcript of %q: %w", r.ref.Key, err)
 	}
-	if r.runnerStarted {
-		r.recorded = append(r.recorded, messages...)
-	}
-	return nil
+	return len(lines) - len(rest), err
 }
 
 // countAppended returns how many of the messages are in the transcript after an append that failed,
@@ -265,29 +313,32 @@ func permanent(err error) bool {
 // startRunner notes that what is added from here on comes from the Runner.
 func (r *turnRecord) startRunner() { r.runnerStarted = true }
 
-// finish appends what the Runner returned, unless it has recorded that itself.
+// finish appends what the Runner returned, unless it has recorded that itself, and a failed result
+// for each tool call that has none.
 func (r *turnRecord) finish(ctx context.Context, res Result) error {
 	text := res.Text
 	if text == "" && len(res.JSON) > 0 {
 		text = string(res.JSON)
-	}
-	if text == "" {
-		return nil
 	}
 	r.mu.Lock()
 	n := len(r.recorded)
 	recordedAlready := n > 0 && r.recorded[n-1].Role == session.MessageAssistant &&
 		r.recorded[n-1].Text == text
 	r.mu.Unlock()
-	if recordedAlready {
-		return nil
+	var answer []Message
+	if text != "" && !recordedAlready {
+		answer = []Message{{Role: session.MessageAssistant, Text: text, Model: res.Model}}
 	}
-	return r.add(ctx, Message{Role: session.MessageAssistant, Text: text, Model: res.Model})
+	_, err := r.write(ctx, true, answer...)
+	return err
 }
 
-func (r *turnRecord) endPos() session.Pos {
+// close ends the record and returns the end of the transcript. What a Runner records after its turn
+// is refused.
+func (r *turnRecord) close() session.Pos {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.closed = true
 	return r.end
 }
 
@@ -299,6 +350,9 @@ func (r *turnRecord) runnerMessages() []Message {
 	var ours []string
 	var others []Message
 	for _, m := range r.recorded {
+		if m.Role == session.MessageAssistant {
+			ours = nil // an id may come again in a later message
+		}
 		for _, c := range m.ToolCalls {
 			if slices.Contains(sessionToolNames, c.Name) {
 				ours = append(ours, c.ID)

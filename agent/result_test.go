@@ -106,7 +106,7 @@ func TestResultBytesSurvive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, store := range []func() *session.Store{session.NewMemory} {
 				cfg := configAnswering(func(string) agent.Result { return agent.Result{Text: s} })
-				cfg.Store = store()
+				cfg.Store, cfg.Limits.Reply = store(), agent.NoLimit
 				cfg.Deliver = func(context.Context, agent.Delivery) error { return nil }
 				agenttest.Run(t, cfg, nil, func(h *harness) {
 					c, err := agent.Spawn[string](h.Context(), h.Main(),

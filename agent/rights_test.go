@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"regexp"
@@ -122,7 +123,7 @@ func (w *rightsWorld) spawnTree(rules policy.Rules) {
 			}
 			c, err := agent.Spawn[string](ctx, above.s, task)
 			if err != nil {
-				_, refused := err.(*policy.Refusal)
+				_, refused := errors.AsType[*policy.Refusal](err)
 				require.True(w.t, refused, "seed %d: %v", w.seed, err)
 				continue
 			}

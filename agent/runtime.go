@@ -48,9 +48,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	cfg.Prompts.Loader.Extra = slices.Clone(cfg.Prompts.Loader.Extra)
 	cfg.Prompts.Loader.Hooks = slices.Clone(cfg.Prompts.Loader.Hooks)
 	cfg.Tools = slices.Clone(cfg.Tools)
-	for i, t := range cfg.Tools {
-		cfg.Tools[i] = t.recovering()
-	}
+	cfg.Limits = cfg.Limits.orDefault()
 	rt := &Runtime{cfg: cfg, log: cfg.Logger}
 	sup, err := spawn.Open(ctx, spawn.Config{
 		Store: cfg.Store, Runner: turnRunner{rt}, Rules: cfg.Rules,
@@ -58,6 +56,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		ValidModel: cfg.Models.Valid, Model: cfg.Models.Model, Thinking: cfg.Models.Thinking,
 		Tools: cfg.allToolNames(), Grace: cfg.Grace,
 		DeliverTimeout: cfg.DeliverTimeout, Logger: cfg.Logger,
+		Limits: cfg.Limits.spawn(),
 	})
 	if err != nil {
 		return nil, err
@@ -152,7 +151,9 @@ func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
 	for i, tool := range t.Tools {
 		names[i] = tool.Name
 	}
+	t.entering("Prompts.Loader")
 	in := rt.cfg.input(st.Session.Key, st.Session, extra.Spec, names, t.Sandboxed)
+	t.entering("Now")
 	in.Now = rt.cfg.Now()
 	if t.Model != "" {
 		in.Env.Model = t.Model

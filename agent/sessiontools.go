@@ -3,15 +3,18 @@ package agent
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
 	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -133,6 +136,12 @@ var deliveryParams = []string{
 	"target", "transport", "channel", "to", "threadId", "thread_id", "replyTo", "reply_to",
 }
 
+// spawnParams are the parameters of a spawn, and other names of theirs. Some take one value only.
+var spawnParams = []string{
+	"task", "label", "agentId", "model", "thinking", "runTimeoutSeconds", "sandbox", "mode",
+	"cleanup", "agent_id", "timeoutSeconds", "runtime", "thread", "attachments",
+}
+
 type spawnArgs struct {
 	Task, Label, AgentID, Model, Thinking string
 	Timeout                               time.Duration
@@ -144,7 +153,7 @@ type spawnArgs struct {
 type ArgumentError struct{ Tool, Argument, Reason string }
 
 func (e *ArgumentError) Error() string {
-	return fmt.Sprintf("%s: argument %q: %s", e.Tool, e.Argument, e.Reason)
+	return fmt.Sprintf("%s: argument %s: %s", e.Tool, text.Quote(e.Argument), e.Reason)
 }
 
 // arguments reads arguments by name; camel case wins over snake case.
@@ -154,13 +163,30 @@ type arguments struct {
 	err  error
 }
 
-func readArguments(tool string, raw json.RawMessage) (*arguments, error) {
+// readArguments reads the arguments of a call. An argument that is not among the known ones is an
+// error: what a model asks for is not passed over in silence.
+func readArguments(tool string, raw json.RawMessage, known ...string) (*arguments, error) {
 	a := &arguments{tool: tool}
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return a, nil
 	}
 	if err := json.Unmarshal(raw, &a.m); err != nil {
-		return nil, &ArgumentError{tool, "(all)", "they are not a JSON object: " + err.Error()}
+		return nil, &ArgumentError{
+			tool, "(all)", "they are not a JSON object: " + text.Bound(err.Error(), 200),
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.m)) {
+		if slices.Contains(known, name) {
+			continue
+		}
+		if tool == toolSpawn && slices.Contains(deliveryParams, name) {
+			return nil, &ArgumentError{
+				tool, name, "a spawn does not take where to deliver; the result comes back to you",
+			}
+		}
+		return nil, &ArgumentError{
+			tool, name, "it is not known; the arguments are " + strings.Join(known, ", "),
+		}
 	}
 	return a, nil
 }
@@ -179,7 +205,7 @@ func (a *arguments) text(names ...string) string {
 		}
 		var s string
 		if err := json.Unmarshal(raw, &s); err != nil {
-			a.fail(name, "it is %s, not a string", raw)
+			a.fail(name, "it is %s, not a string", text.Bound(string(raw), 200))
 		}
 		if s = strings.TrimSpace(s); s != "" {
 			return s
@@ -193,7 +219,7 @@ func (a *arguments) word(name string, allowed ...string) string {
 	if s == "" || slices.Contains(allowed, s) {
 		return s
 	}
-	a.fail(name, "it is %q, not one of %q", s, allowed)
+	a.fail(name, "it is %s, not one of %q", text.Quote(s), allowed)
 	return ""
 }
 
@@ -205,7 +231,7 @@ func (a *arguments) number(names ...string) (float64, bool) {
 		}
 		var x float64
 		if err := json.Unmarshal(raw, &x); err != nil || x < 0 {
-			a.fail(name, "it is %s, not a number from 0", raw)
+			a.fail(name, "it is %s, not a number from 0", text.Bound(string(raw), 200))
 		}
 		return x, true
 	}
@@ -213,17 +239,9 @@ func (a *arguments) number(names ...string) (float64, bool) {
 }
 
 func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {
-	a, err := readArguments(toolSpawn, raw)
+	a, err := readArguments(toolSpawn, raw, spawnParams...)
 	if err != nil {
 		return q, err
-	}
-	for _, name := range deliveryParams {
-		if _, ok := a.m[name]; ok {
-			return q, &ArgumentError{
-				toolSpawn, name,
-				"a spawn does not take where to deliver; the result comes back to you",
-			}
-		}
 	}
 	q = spawnArgs{
 		Task:           a.text("task"),
@@ -233,11 +251,14 @@ func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {
 		Thinking:       a.text("thinking"),
 		RequireSandbox: a.word("sandbox", "inherit", "require") == "require",
 	}
-	if q.Task == "" {
+	if text.IsBlank(q.Task) {
 		a.fail("task", "it is required")
 	}
 	if s, ok := a.number("runTimeoutSeconds", "timeoutSeconds"); ok {
 		q.Timeout = time.Duration(math.Floor(min(s, 1e9))) * time.Second
+		if s > 0 && q.Timeout == 0 {
+			q.Timeout = time.Second // a part of a second is not "never"
+		}
 		if q.Timeout == 0 {
 			q.Timeout = policy.Off
 		}
@@ -287,7 +308,7 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		Sandbox: q.RequireSandbox, Announce: true,
 	}
 	if c.ID != "" {
-		task.Key = h.token + "/" + c.ID
+		task.Key = h.token + "/" + shortID(c.ID)
 	}
 	var info RunInfo
 	request, err := task.request(runExtra{})
@@ -304,7 +325,7 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		}
 		return jsonReply(spawnReply{
 			Status: status, Error: refusal.Error(), Rule: string(refusal.Rule),
-			Asked: refusal.Asked, Limit: refusal.Limit, Path: refusal.Path,
+			Asked: text.Bound(refusal.Asked, maxCallID), Limit: refusal.Limit, Path: refusal.Path,
 		})
 	}
 	if err != nil {
@@ -325,13 +346,26 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 	return jsonReply(out)
 }
 
+// maxCallID is how long the id of a tool call is at most in the key of a spawn.
+const maxCallID = 512
+
+// shortID returns the id of a tool call, or its hash if it is long: some providers keep state in
+// ids.
+func shortID(id string) string {
+	if len(id) <= maxCallID {
+		return id
+	}
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(id)))
+}
+
 func jsonReply(v any) (string, error) {
 	data, err := json.Marshal(v)
 	return string(data), err
 }
 
 func (h toolHost) yield(ctx context.Context, c ToolCall) (string, error) {
-	a, err := readArguments(toolYield, c.Args)
+	a, err := readArguments(toolYield, c.Args,
+		"atLeast", "withinSeconds", "at_least", "within_seconds")
 	if err != nil {
 		return "", err
 	}
@@ -398,7 +432,7 @@ func newSubagentLine(n int, r RunInfo, whole bool) subagentLine {
 }
 
 func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
-	a, err := readArguments(toolSubagents, c.Args)
+	a, err := readArguments(toolSubagents, c.Args, "action", "target", "message")
 	if err != nil {
 		return "", err
 	}
@@ -500,13 +534,14 @@ func selectRuns(runs []RunInfo, target string, several bool) ([]RunInfo, error) 
 	case 0:
 		return nil, &ArgumentError{
 			toolSubagents, "target",
-			fmt.Sprintf("there is no sub-agent %q of yours", target),
+			fmt.Sprintf("there is no sub-agent %s of yours", text.Quote(target)),
 		}
 	case 1:
 		return found, nil
 	}
 	return nil, &ArgumentError{
 		toolSubagents, "target",
-		fmt.Sprintf("%d of your sub-agents are called %q; take the run id", len(found), target),
+		fmt.Sprintf("%d of your sub-agents are called %s; take the run id", len(found),
+			text.Quote(target)),
 	}
 }

@@ -93,7 +93,7 @@ func (q *quitter) config() agent.Config {
 		}}},
 		Models: agent.Models{Valid: func(string) bool { q.in(nil, "Models.Valid"); return true }},
 		Prompts: agent.Prompts{Loader: agentctx.Loader{Hooks: []agentctx.Hook{
-			func(_ session.Key, f []agentctx.WorkspaceFile) []agentctx.WorkspaceFile {
+			func(_ agentctx.LoadRequest, f []agentctx.WorkspaceFile) []agentctx.WorkspaceFile {
 				q.in(nil, "hook")
 				return f
 			},

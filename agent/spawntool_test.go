@@ -135,9 +135,14 @@ func TestSpawnArguments(t *testing.T) {
 			err: `argument "runtime"`,
 		},
 		{
-			id: "", name: "unknown arguments are ignored",
-			args:  `{"task":"x","colour":"blue","label":" a "}`,
+			id: "", name: "space around a label", args: `{"task":"x","label":" a "}`,
 			check: func(t *testing.T, r agent.RunInfo) { require.Equal(t, "a", r.Label) },
+		},
+		{
+			id: "S10", name: "part of a second", args: `{"task":"x","runTimeoutSeconds":0.4}`,
+			check: func(t *testing.T, r agent.RunInfo) {
+				require.Equal(t, time.Second, r.Deadline.Sub(r.Started))
+			},
 		},
 		{
 			id: "1.26", name: "a broken second", args: `{"task":"x","runTimeoutSeconds":2.9}`,

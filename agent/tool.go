@@ -4,12 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"runtime/debug"
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/internal/jsonschema"
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
-	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // A ToolCall is a model's request to call a tool.
@@ -23,8 +22,9 @@ type Tool struct {
 	Description string
 	// Schema is the JSON Schema of the arguments; nil: an object without properties.
 	Schema json.RawMessage
-	// Call runs the tool and returns what the model is told. An error is told to the model too. It
-	// may be called from several goroutines at once.
+	// Call runs the tool and returns what the model is told. An error is told to the model too. A
+	// panic fails the call: the model is told a plain sentence, and the log has the value and the
+	// stack. Call may be called from several goroutines at once.
 	Call func(ctx context.Context, c ToolCall) (string, error)
 }
 
@@ -59,23 +59,19 @@ func decodeArgs[In any](args json.RawMessage) (in In, err error) {
 	return in, json.Unmarshal(args, &in)
 }
 
-// recovering returns the tool with its panics turned into errors.
-func (t Tool) recovering() Tool {
-	call := t.Call
-	t.Call = func(ctx context.Context, c ToolCall) (out string, err error) {
-		defer func() {
-			if p := recover(); p != nil {
-				err = fmt.Errorf("agent: tool %q: %w", t.Name,
-					&spawn.PanicError{Value: p, Stack: debug.Stack()})
-			}
-		}()
-		if err := ctx.Err(); err != nil {
-			return "", context.Cause(ctx)
-		}
-		return call(ctx, c)
-	}
-	return t
+// toolError is a call of a tool that panicked. Its text is for the model, so that what the panic
+// was about is not in it.
+type toolError struct {
+	name string
+	err  *CallbackError
 }
+
+func (e *toolError) Error() string {
+	return fmt.Sprintf("agent: the tool %q failed unexpectedly", e.name)
+}
+
+// Unwrap returns the *CallbackError.
+func (e *toolError) Unwrap() error { return e.err }
 
 // A Caller is the session for which a tool is called, and its turn.
 type Caller struct {
@@ -103,9 +99,10 @@ func CallerOf(ctx context.Context) (Caller, bool) {
 	return *c, true
 }
 
-// ownTool returns the tool for a turn: it is told who calls, and ends with the turn.
+// ownTool returns the tool for a turn: it is told who calls, obeys the Limits, and ends with the
+// turn.
 func (t *Turn) ownTool(tool Tool) Tool {
-	call := tool.Call
+	call := t.containTool(tool)
 	caller := &Caller{
 		Session: t.Session, Run: t.Run, Turn: t.N, Sandboxed: t.spawn.Authority.Sandboxed,
 	}
@@ -113,11 +110,44 @@ func (t *Turn) ownTool(tool Tool) Tool {
 		if err := t.err(); err != nil {
 			return "", err
 		}
+		if err := t.rt.cfg.Limits.checkArgs(c); err != nil {
+			return "", err
+		}
 		ctx, done := t.spawn.Within(context.WithValue(ctx, callerKey{}, caller))
 		defer done()
-		return call(ctx, c)
+		out, err := call(ctx, c)
+		return text.Bound(out, t.rt.cfg.Limits.ToolResult), err
 	}
 	return tool
+}
+
+// containTool returns the Call of a tool with its panics turned into errors: the model is told a
+// plain sentence, and the value is in the log.
+func (t *Turn) containTool(
+	tool Tool,
+) func(ctx context.Context, c ToolCall) (string, error) {
+	return func(ctx context.Context, c ToolCall) (out string, err error) {
+		field := fmt.Sprintf("Tools[%q].Call", tool.Name)
+		returned := false
+		defer func() {
+			if returned {
+				return
+			}
+			value := recover()
+			if value == nil { // the goroutine ends, and the turn with it if it is the Runner's
+				t.entering(field)
+				return
+			}
+			failed := newCallbackError(field, value)
+			t.rt.log.Error("offshoot: a tool panicked", "session", t.Session.Key.String(),
+				"turn", t.N, "tool", tool.Name, "error", failed.Error(),
+				"stack", string(failed.Stack))
+			out, err = "", &toolError{tool.Name, failed}
+		}()
+		out, err = tool.Call(ctx, c)
+		returned = true
+		return out, err
+	}
 }
 
 // firstLine returns the first line of a description.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -79,14 +79,32 @@ type Turn struct {
 
 	mu      sync.Mutex
 	yielded bool
+	within  string // the field of the Config that the turn is in
+}
+
+// entering notes which field of the Config the turn is in from here on, for a panic there.
+func (t *Turn) entering(field string) (before string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before, t.within = t.within, field
+	return before
+}
+
+func (t *Turn) current() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.within
 }
 
 // err returns nil while the turn may begin something, else an error that is ErrStale.
 func (t *Turn) err() error {
+	if err := t.spawn.Err(); err != nil {
+		return err // it says why
+	}
 	if t.over.Load() {
 		return t.stale()
 	}
-	return t.spawn.Err()
+	return nil
 }
 
 func (t *Turn) stale() error {
@@ -132,12 +150,50 @@ func (t *Turn) Delta(text string) {
 
 // Record adds a message to the transcript as it happens: what the model said, a tool call, a tool's
 // answer. A Runner that records nothing leaves only what it returns.
+//
+// The transcript stays a conversation that providers of models accept. What comes between a tool
+// call and its result is written behind the result. A call that has no result when the turn ends
+// gets a failed one. Calls of one message that share an id, or have none, get ids of their own;
+// their results come in the order of the calls. An assistant's message without text and calls is
+// left out.
+//
+// The error is an *[InputError], and nothing is recorded, for a result without a call that waits
+// for it, for a role that is not that of a user, the assistant or a tool, and for more tool calls
+// than the [Limits] allow. A longer text is cut, with a note, and longer arguments are left out. It
+// is [spawn.ErrStale] after the turn.
 func (t *Turn) Record(ctx context.Context, m Message) error {
+	_, err := t.record(ctx, m)
+	return err
+}
+
+// record is Record. It returns what was written: m, and what waited for it.
+func (t *Turn) record(ctx context.Context, m Message) ([]Message, error) {
 	if err := t.enter(); err != nil {
-		return err
+		return nil, err
 	}
 	defer t.gate.RUnlock()
-	return t.log.add(ctx, m)
+	switch m.Role {
+	case session.MessageAssistant:
+	case session.MessageUser, session.MessageTool:
+		if len(m.ToolCalls) > 0 {
+			return nil, &InputError{
+				Field: "Message.ToolCalls", Reason: "only messages of the assistant have them",
+			}
+		}
+	default:
+		return nil, &InputError{
+			Field: "Message.Role", Reason: text.Quote(string(m.Role)) + " is not a " +
+				"role that a Runner records",
+		}
+	}
+	limits := t.rt.cfg.Limits
+	if n := len(m.ToolCalls); limits.ToolCalls >= 0 && n > limits.ToolCalls {
+		return nil, &LimitError{
+			Field: "Message.ToolCalls", Size: n, Limit: limits.ToolCalls, Unit: "tool calls",
+			Path: "Limits.ToolCalls",
+		}
+	}
+	return t.log.write(ctx, false, limits.boundMessage(m))
 }
 
 // Spend accounts for one model call. An error that is [ErrBudget] says that the budget does not
@@ -162,7 +218,8 @@ func (t *Turn) Inbox(ctx context.Context) ([]Message, error) {
 		return nil, err
 	}
 	messages := t.rt.messagesOf(t.spawn, in)
-	return messages, t.log.add(ctx, messages...)
+	_, err = t.log.write(ctx, false, messages...)
+	return messages, err
 }
 
 // Call calls one of the Tools by its name. A name that is not among them is an error.
@@ -175,7 +232,7 @@ func (t *Turn) Call(ctx context.Context, c ToolCall) (string, error) {
 	if err := t.err(); err != nil {
 		return "", err
 	}
-	return "", fmt.Errorf("agent: no tool %q in this session", c.Name)
+	return "", fmt.Errorf("agent: no tool %s in this session", text.Quote(c.Name))
 }
 
 // Spawn starts a sub-agent of this session and returns at once. With Task.Announce its end comes to
@@ -228,81 +285,102 @@ func (t *Turn) hasYielded() bool {
 // turnRunner runs turns of the spawn package on the caller's Runner.
 type turnRunner struct{ rt *Runtime }
 
-// RunTurn implements spawn.Runner.
+// RunTurn implements spawn.Runner. Whatever of the caller's it calls may panic or end the
+// goroutine: then the turn fails, what was recorded is kept, and a person is answered.
 func (b turnRunner) RunTurn(
 	ctx context.Context, st *spawn.TurnInput,
 ) (out spawn.TurnResult, err error) {
-	rt := b.rt
-	exited := spawn.TurnResult{} // if the goroutine ends before the Runner is called
-	if st.Run.ID == "" {
-		exited.Reply = apologyText
+	t := &Turn{
+		Session: st.Session, Run: st.Run.ID, Label: st.Run.Label, N: st.N, Retry: st.Retry,
+		New:   len(st.Inputs),
+		Model: b.rt.cfg.Models.Model, Thinking: b.rt.cfg.Models.Thinking, rt: b.rt, spawn: st,
+		Sandboxed: st.Authority.Sandboxed,
 	}
-	st.ExitWith(exited, nil)
+	if st.Run.ID != "" {
+		t.Model, t.Thinking = st.Run.Model.Resolved, st.Run.Thinking
+	}
+	returned := false
+	defer t.end() // also if the Runner ends its goroutine
+	defer func() {
+		if !returned {
+			out, err = b.contain(ctx, t, recover())
+		}
+	}()
+	out, err = b.runTurn(ctx, t)
+	returned = true
+	return out, err
+}
+
+// contain returns what a turn came to in which a part of the Config panicked with a value, or ended
+// the goroutine if that is nil.
+func (b turnRunner) contain(
+	ctx context.Context, t *Turn, value any,
+) (out spawn.TurnResult, err error) {
+	failed := newCallbackError(t.current(), value)
+	b.rt.log.Error("offshoot: a turn was broken off", "session", t.Session.Key.String(),
+		"turn", t.N, "in", failed.Field, "error", failed.Error(), "stack", string(failed.Stack))
+	out = apology(ctx, t.spawn)
+	t.spawn.ExitWith(out, failed) // should what follows end the goroutine, too
+	if t.log == nil {
+		return out, failed
+	}
+	out, err = b.result(ctx, t, Result{}, failed)
+	t.spawn.ExitWith(out, err)
+	return out, err
+}
+
+// runTurn prepares a turn and runs it.
+func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, error) {
+	rt, st := b.rt, t.spawn
 	extra, err := decodeRunExtra(st.Extra)
 	if err != nil {
 		return b.refuse(ctx, st, err)
 	}
 	fresh := rt.messagesOf(st, st.Inputs)
-	log, history, err := beginRecord(ctx, rt.cfg.Store.Transcripts, rt.log, st, fresh)
+	t.entering("Store.Transcripts")
+	log, messages, err := beginRecord(ctx, rt.cfg.Store.Transcripts, rt.log, st, fresh)
 	if err != nil {
 		return b.refuse(ctx, st, err)
 	}
 	log.startRunner()
-	exited.Pos = log.endPos()
-	st.ExitWith(exited, nil)
-	t := &Turn{
-		Session: st.Session, Run: st.Run.ID, Label: st.Run.Label, N: st.N, Retry: st.Retry,
-		Messages: append(history, fresh...), New: len(fresh), Schema: extra.Schema,
-		Model: rt.cfg.Models.Model, Thinking: rt.cfg.Models.Thinking,
-		Sandboxed: st.Authority.Sandboxed, rt: rt, spawn: st, log: log,
-	}
-	if st.Run.ID != "" {
-		t.Model, t.Thinking = st.Run.Model.Resolved, st.Run.Thinking
-	}
+	t.log, t.Messages, t.New, t.Schema = log, messages, len(fresh), extra.Schema
 	t.Tools = rt.toolsOf(t)
-	t.Prompt = agentctx.Assemble(rt.promptInput(t, extra))
-	defer t.end() // also if the Runner ends its goroutine
+	in := rt.promptInput(t, extra)
+	t.entering("Prompts.Input")
+	t.Prompt = agentctx.Assemble(in)
+	t.entering("Runner")
 	res, err := b.callRunner(ctx, t)
 	t.end()
+	t.entering("Store.Transcripts")
 	return b.result(ctx, t, res, err)
 }
 
 // refuse logs why a turn could not begin and returns what it came to.
 func (b turnRunner) refuse(
 	ctx context.Context, st *spawn.TurnInput, err error,
-) (out spawn.TurnResult, _ error) {
+) (spawn.TurnResult, error) {
 	b.rt.log.Error("offshoot: a turn could not begin", "session", st.Session.Key.String(),
 		"turn", st.N, "error", err.Error())
+	return apology(ctx, st), err
+}
+
+// apology returns what a turn comes to that failed without a result.
+func apology(ctx context.Context, st *spawn.TurnInput) (out spawn.TurnResult) {
 	if st.Run.ID == "" && ctx.Err() == nil {
 		out.Reply = apologyText
 	}
-	return out, err
+	return out
 }
 
-// callRunner calls the Runner. Its panics end here, and so does a goroutine that it ends, so that
-// what it has recorded is kept and a person is answered.
-func (b turnRunner) callRunner(ctx context.Context, t *Turn) (res Result, err error) {
-	running := false
-	defer func() {
-		if p := recover(); p != nil {
-			pe := &spawn.PanicError{Value: p, Stack: debug.Stack()}
-			b.rt.log.Error("offshoot: a Runner panicked", "session", t.Session.Key.String(),
-				"turn", t.N, "panic", fmt.Sprint(p), "stack", string(pe.Stack))
-			res, err = Result{}, pe
-		} else if running { // the Runner has not returned
-			t.spawn.ExitWith(b.result(ctx, t, Result{}, spawn.ErrExited))
-		}
-	}()
+// callRunner calls the Runner, unless the turn may not call a model.
+func (b turnRunner) callRunner(ctx context.Context, t *Turn) (Result, error) {
 	if t.spawn.Exhausted != "" {
 		return Result{}, fmt.Errorf("agent: %w: %s", ErrBudget, t.spawn.Exhausted)
 	}
 	if err := t.Prompt.Err(); err != nil {
 		return Result{}, err
 	}
-	running = true
-	res, err = b.rt.cfg.Runner.Run(ctx, t)
-	running = false
-	return res, err
+	return b.rt.cfg.Runner.Run(ctx, t)
 }
 
 // apologyText is what a person is told of a turn that failed; why is in the log and in the events.
@@ -316,6 +394,7 @@ func (b turnRunner) result(
 	if res.Usage.IsZero() {
 		res.Usage = t.spawn.Spent()
 	}
+	res.Text = text.Bound(res.Text, b.rt.cfg.Limits.Reply)
 	out := spawn.TurnResult{Result: res}
 	saved, cancel := ctx, func() {}
 	if ctx.Err() != nil { // a turn that was cancelled keeps what it has, if that can be had soon
@@ -325,7 +404,7 @@ func (b turnRunner) result(
 		err = werr
 	}
 	cancel()
-	out.Pos = t.log.endPos()
+	out.Pos = t.log.close()
 	decision := announce.Decide(res.Text)
 	if decision == announce.DecisionDefer && len(res.JSON) == 0 {
 		out.Fallback, decision = announce.Fallback(statusOf(ctx, err), t.log.runnerMessages())

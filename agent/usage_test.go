@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"math"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
@@ -63,6 +65,41 @@ func TestLoopKeepsTheTokensOfCaches(t *testing.T) {
 				require.Equal(t, kept, usedBy(t, store, runs[0]))
 			})
 			require.NoError(t, store.Close())
+		}
+	})
+}
+
+// R11: amounts that a Runner reports are added without wrapping around: a budget that was exceeded
+// stays exhausted, in the turn, in the run and after a restart.
+func TestHugeUsageDoesNotGiveABudgetBack(t *testing.T) {
+	huge := agent.Usage{
+		Input: math.MaxInt64, Output: math.MaxInt64, CacheRead: math.MaxInt64,
+		CacheWrite: math.MaxInt64, Cost: math.MaxFloat64,
+	}
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		if tn.Run == "" {
+			return textResult("x")
+		}
+		for i := range 8194 {
+			if err := tn.Spend(ctx, huge); !errors.Is(err, agent.ErrBudget) {
+				t.Errorf("spend %d: %v", i, err)
+			}
+		}
+		return textResult("done")
+	})
+	cfg.Rules = rulesForDepth(2)
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		task := agent.Task{Text: "go", Label: "rich"}
+		task.Budget.Tokens = 1000
+		task.Budget.Cost = 1
+		_, err := agent.Spawn[string](h.Context(), h.Main(), task)
+		require.NoError(t, err)
+		for range 2 {
+			u := h.Child("rich").Result.Usage
+			require.Positive(t, u.Input)
+			require.Positive(t, u.Total())
+			require.GreaterOrEqual(t, u.Total(), u.Input)
+			h.Crash()
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -43,7 +44,8 @@ func (s Stats) ForPerson() string {
 	if in, out := max(s.Usage.Input, 0), max(s.Usage.Output, 0); in == 0 && out == 0 {
 		line += "n/a"
 	} else {
-		line += FormatTokens(in+out) + " (in " + FormatTokens(in) + " / out " + FormatTokens(out) + ")"
+		line += FormatTokens(sat.Add(in, out)) + " (in " + FormatTokens(in) + " / out " +
+			FormatTokens(out) + ")"
 	}
 	if cost := FormatUSD(s.Usage.Cost); cost != "" && s.Usage.Cost != 0 {
 		line += " • est " + cost

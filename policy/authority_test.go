@@ -232,7 +232,8 @@ func TestEffectiveFoldsTheLineage(t *testing.T) {
 	}{
 		"a tool of the top-level session's agent": {
 			func(r *policy.Rules) { r.Agents[0].Tools.Deny = []string{"exec"} },
-			[]string{"read", "web_search"}, false,
+			[]string{"read", "web_search"},
+			false,
 		},
 		"a tool of the chat": {
 			func(r *policy.Rules) {
@@ -248,7 +249,8 @@ func TestEffectiveFoldsTheLineage(t *testing.T) {
 		},
 		"a sandbox of the agent above": {
 			func(r *policy.Rules) { r.Agents[0].Sandbox = policy.SandboxAll },
-			[]string{"read", "exec"}, true,
+			[]string{"read", "exec"},
+			true,
 		},
 		"a model of the sessions above": {
 			func(r *policy.Rules) {
@@ -258,7 +260,8 @@ func TestEffectiveFoldsTheLineage(t *testing.T) {
 		},
 		"a tree that is not so deep": {
 			func(r *policy.Rules) { r.Subagents = maxDepth(1) },
-			[]string{"read", "exec", "web_search"}, false,
+			[]string{"read", "exec", "web_search"},
+			false,
 		},
 		"an agent that may no longer be spawned": {
 			func(r *policy.Rules) { r.Agents[0].Subagents.AllowAgents = nil }, nil, true,

@@ -3,6 +3,8 @@ package policy
 import (
 	"fmt"
 	"strings"
+
+	"github.com/offshoot-sdk/offshoot/internal/text"
 )
 
 // A Rule is the name of a reason to refuse. The names are stable: they are what JSON holds.
@@ -45,7 +47,9 @@ type Refusal struct {
 	Rule  Rule   `json:"rule"`
 	Asked string `json:"asked"` // "ops", "2"
 	Limit string `json:"limit"` // "research", "1"
-	Path  string `json:"path"`  // where to allow it: "agents.defaults.subagents.maxSpawnDepth"
+	// Path is where to allow it: "agents.defaults.subagents.maxSpawnDepth". It is empty for a limit
+	// that no configuration sets.
+	Path string `json:"path"`
 
 	// Removed says of each tool that was asked for which rule removed it. It is set for [RuleTools]
 	// only.
@@ -59,7 +63,11 @@ func (r *Refusal) Error() string {
 		op = "spawn"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "policy: %s refused by %s: asked %q, allowed %q, set at %s", op, r.Rule, r.Asked, r.Limit, r.Path)
+	fmt.Fprintf(&b, "policy: %s refused by %s: asked %s, allowed %s", op, r.Rule,
+		text.Quote(r.Asked), text.Quote(r.Limit))
+	if r.Path != "" {
+		b.WriteString(", set at " + r.Path)
+	}
 	for _, v := range r.Removed {
 		b.WriteString("; ")
 		b.WriteString(v.String())

@@ -6,6 +6,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/offshoot-sdk/offshoot/internal/text"
 )
 
 // The values of [Resolved.Source], the highest priority first.
@@ -45,7 +47,8 @@ func (r *Rules) resolveModel(c *Caller, q *Request, a *Agent) (Resolved[string],
 	if configured.Value != "" {
 		instead = fmt.Sprintf("%q", configured.Value)
 	}
-	configured.Warning = fmt.Sprintf("model %q is not valid, used %s instead", asked, instead)
+	configured.Warning = fmt.Sprintf("model %s is not valid, used %s instead",
+		text.Quote(asked), instead)
 	return configured, nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/offshoot-sdk/offshoot/internal/text"
 )
 
 // A ToolRule is why a session may not use a tool.
@@ -31,25 +33,26 @@ type ToolVerdict struct {
 
 // String returns the verdict as a clause, to go into a sentence.
 func (v ToolVerdict) String() string {
+	tool := text.Quote(v.Tool)
 	if v.Allowed {
-		return fmt.Sprintf("tool %q is allowed", v.Tool)
+		return fmt.Sprintf("tool %s is allowed", tool)
 	}
 	switch v.Rule {
 	case ToolDeny:
-		return fmt.Sprintf("tool %q is removed by %q at %s", v.Tool, v.Entry, v.Path)
+		return fmt.Sprintf("tool %s is removed by %q at %s", tool, v.Entry, v.Path)
 	case ToolProfile:
-		return fmt.Sprintf("tool %q is not in profile %q, set at %s", v.Tool, v.Entry, v.Path)
+		return fmt.Sprintf("tool %s is not in profile %q, set at %s", tool, v.Entry, v.Path)
 	case ToolRole:
-		return fmt.Sprintf("tool %q is denied to sub-agents unless named at %s", v.Tool, v.Path)
+		return fmt.Sprintf("tool %s is denied to sub-agents unless named at %s", tool, v.Path)
 	case ToolNever:
-		return fmt.Sprintf("tool %q is never for a leaf, see %s", v.Tool, v.Path)
+		return fmt.Sprintf("tool %s is never for a leaf, see %s", tool, v.Path)
 	case ToolRequest:
-		return fmt.Sprintf("tool %q was not asked for in %s", v.Tool, v.Path)
+		return fmt.Sprintf("tool %s was not asked for in %s", tool, v.Path)
 	case ToolDelegable:
-		return fmt.Sprintf("tool %q is not among what the caller may hand down, %s", v.Tool, v.Path)
+		return fmt.Sprintf("tool %s is not among what the caller may hand down, %s", tool, v.Path)
 	case ToolAllow:
 	}
-	return fmt.Sprintf("tool %q is not named at %s", v.Tool, v.Path)
+	return fmt.Sprintf("tool %s is not named at %s", tool, v.Path)
 }
 
 // FilterTools returns the names that a session may use, in the order given. It returns names itself

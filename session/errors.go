@@ -44,7 +44,8 @@ var (
 	// ErrSync is returned by [Journal.Append] of a Store on a disk after the operating system has
 	// failed to bring a write to the disk. The append that meets the failure first may or may not
 	// be stored, unless a compaction met it before. Every later append changes nothing, until the
-	// Store is opened again.
+	// Store is opened again. It is also the error of a Store that does not have its directory any
+	// more, because that was moved or its lock was removed.
 	ErrSync = errors.New(
 		"session: a write has not reached the disk, the directory must be opened again",
 	)

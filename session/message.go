@@ -3,6 +3,8 @@ package session
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/offshoot-sdk/offshoot/internal/sat"
 )
 
 // A MessageRole says who speaks in a message. A MessageRole that this version does not know is kept
@@ -62,19 +64,21 @@ type Usage struct {
 	unknown string // as in Message
 }
 
-// Add returns the sum of u and v, field by field. Members of the JSON form that this version does
-// not know are not in it.
+// Add returns the sum of u and v, field by field. A sum that is out of range is the largest or
+// smallest number there is, and a cost that is not a number counts as zero. Members of the JSON
+// form that this version does not know are not in the sum.
 func (u Usage) Add(v Usage) Usage {
 	return Usage{
-		Input: u.Input + v.Input, Output: u.Output + v.Output,
-		CacheRead: u.CacheRead + v.CacheRead, CacheWrite: u.CacheWrite + v.CacheWrite,
-		Cost: u.Cost + v.Cost,
+		Input: sat.Add(u.Input, v.Input), Output: sat.Add(u.Output, v.Output),
+		CacheRead:  sat.Add(u.CacheRead, v.CacheRead),
+		CacheWrite: sat.Add(u.CacheWrite, v.CacheWrite),
+		Cost:       sat.AddFloat(u.Cost, v.Cost),
 	}
 }
 
-// Total returns the sum of all tokens, those of caches included. A budget of tokens counts Input
-// and Output alone.
-func (u Usage) Total() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
+// Total returns the sum of all tokens, those of caches included, or the largest or smallest int64
+// if that is out of range. A budget of tokens counts Input and Output alone.
+func (u Usage) Total() int64 { return sat.Sum(u.Input, u.Output, u.CacheRead, u.CacheWrite) }
 
 // IsZero reports whether u is the zero Usage.
 func (u Usage) IsZero() bool { return u == Usage{} }

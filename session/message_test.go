@@ -199,3 +199,15 @@ func TestArchiveName(t *testing.T) {
 	at := time.Date(2026, 3, 4, 7, 6, 7, 89_900_000, time.FixedZone("", 2*60*60))
 	assert.Equal(t, "x.jsonl.deleted.2026-03-04T05-06-07.089Z", session.ArchiveName("x.jsonl", at))
 }
+
+// R11: sums of usage stay within their range.
+func TestUsageDoesNotWrap(t *testing.T) {
+	most := session.Usage{
+		Input: math.MaxInt64, Output: math.MaxInt64, CacheRead: math.MaxInt64,
+		CacheWrite: math.MaxInt64, Cost: math.MaxFloat64,
+	}
+	require.Equal(t, most, most.Add(most))
+	require.Equal(t, int64(math.MaxInt64), most.Total())
+	one := session.Usage{Cost: 1}
+	require.Equal(t, one, session.Usage{Cost: math.NaN()}.Add(one))
+}

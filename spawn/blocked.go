@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
@@ -60,7 +61,7 @@ func (s *Supervisor) settleBlocked(ctx context.Context, key string, how Settleme
 		return err
 	}
 	if ord == 0 {
-		return fmt.Errorf("%w: delivery %q", ErrNotFound, key)
+		return fmt.Errorf("%w: delivery %s", ErrNotFound, text.Quote(key))
 	}
 	return s.do(ctx, root, how.command(ord), nil)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
 // DefaultGrace is the grace period of a Config that sets none.
@@ -56,6 +57,8 @@ type Config struct {
 	// Grace is how long a turn that was cancelled may take to return before the Supervisor gives it
 	// up. Zero means DefaultGrace; a negative Grace is an error.
 	Grace time.Duration
+	// Limits bound what callers and models give. The zero Limits are the defaults.
+	Limits Limits
 	// Logger gets the failures that are not returned to a caller. Nil discards them.
 	Logger *slog.Logger
 }
@@ -77,5 +80,16 @@ func (c *Config) validate() error {
 	case c.Grace < 0:
 		return &InputError{Field: "Grace", Reason: "it is negative: " + c.Grace.String()}
 	}
+	if err := c.Limits.Validate(); err != nil {
+		return err
+	}
 	return c.Rules.Validate()
 }
+
+// Limits bound what callers and models give to a tree. A field that is zero is its default, and one
+// that is [NoLimit] means without a bound. What is over a bound is refused with a *[LimitError]; of
+// the text of a result the rest is cut.
+type Limits = tree.Limits
+
+// NoLimit switches a bound of [Limits] off.
+const NoLimit = tree.NoLimit

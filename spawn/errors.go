@@ -68,6 +68,10 @@ func (lostError) Is(target error) bool { return target == ErrUnconfirmed }
 // it, and Reason says why.
 type InputError = tree.InputError
 
+// A LimitError is something that is over one of the [Limits]: Field has Size, the Limit is set at
+// Path, and both are counted in Unit. It is an *[InputError] too.
+type LimitError = tree.LimitError
+
 // A PanicError is a panic in a Runner, in Deliver or in a store that was contained. Value is what
 // was passed to panic, Stack the stack of the goroutine at that moment.
 type PanicError = owner.PanicError

@@ -68,7 +68,9 @@ type TreeEvent struct {
 	// Class is the name of the InputClass in an EventPosted.
 	Class string `json:"class,omitempty"`
 	// Text is the task, the message, the result or the delta.
-	Text  string `json:"text,omitempty"`
+	Text string `json:"text,omitempty"`
+	// Error is why: of an EventTurnEnded why a turn of a top-level session failed. That of a run
+	// is in the EventStopping that follows.
 	Error string `json:"error,omitempty"`
 	// Usage is that of the turn in an EventTurnEnded, and that of all turns in an EventEnded.
 	Usage session.Usage `json:"usage,omitzero"`
@@ -109,7 +111,7 @@ func eventOf(t *tree.Tree, f *tree.Fact) (e TreeEvent, ok bool) {
 		e.Key = deliveryKey(t, f.Ord)
 	case tree.Posted:
 		e.Class = f.Class.String()
-	case tree.StopRequested:
+	case tree.StopRequested, tree.TurnEnded:
 		e.Error, e.Text = string(f.Text), ""
 	default: // nothing to add yet
 	}

@@ -71,6 +71,7 @@ type world struct {
 	holders  map[*spawn.TurnInput]slotHolder // turns of sub-agents that hold a slot
 	active   map[activeKey]int               // Runners under way
 	stopped  map[session.Key]bool            // for good
+	halted   map[activeKey]bool              // the same, in one process
 	returned map[string]string               // what a Runner answered
 	accepted map[string]int                  // deliveries that the receiver took
 	newest   map[bool]uint64                 // the last one of replies, and of completions
@@ -104,6 +105,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		holders:  map[*spawn.TurnInput]slotHolder{},
 		active:   map[activeKey]int{},
 		stopped:  map[session.Key]bool{},
+		halted:   map[activeKey]bool{},
 		returned: map[string]string{},
 		accepted: map[string]int{},
 		newest:   map[bool]uint64{},
@@ -409,7 +411,7 @@ func (w *world) halt(ctx context.Context, l *life, key session.Key) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.stopped[key] = true
+	w.stopped[key], w.halted[activeKey{l.sup, key}] = true, true
 	for k, n := range w.active {
 		if k.sup == l.sup && n > 0 && w.below(k.key, key) {
 			w.fail("Stop(%s) returned nil while a turn of %s was under way", key, k.key)
@@ -515,6 +517,9 @@ func (w *world) work(
 		_, err := t.Take(ctx)
 		w.known(err)
 	}
+	if roll(3, "straggler") == 0 {
+		go w.straggle(l, t)
+	}
 	if t.Session.Role != session.RoleLeaf && t.N <= 2 && roll(5, "spawns") < 3 {
 		if err := w.delegate(l, ctx, t); err != nil {
 			return err
@@ -549,6 +554,55 @@ func (w *world) work(
 	}
 	pause()
 	return nil
+}
+
+// straggle uses a turn from a goroutine that does not heed its end (R5). What comes after the end
+// is refused.
+func (w *world) straggle(l *life, t *spawn.TurnInput) {
+	key := t.Session.Key
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.t.Context()), time.Hour)
+	defer cancel()
+	for i := range 6 {
+		time.Sleep(time.Duration(w.roll(9000, "straggler", key, t.N, i)) * time.Millisecond)
+		over, ended := t.Over() != nil, t.Err() != nil
+		w.mu.Lock()
+		gone := false // Stop has returned nil
+		for k := key; !k.IsZero(); k = w.parents[k] {
+			gone = gone || w.halted[activeKey{l.sup, k}]
+		}
+		w.mu.Unlock()
+		var err error
+		begins := true
+		switch w.roll(7, "late", key, t.N, i) {
+		case 0:
+			_, err = w.spawnFrom(key, fmt.Sprintf("late %d.%d", t.First, i), false,
+				func(q spawn.Request) (spawn.RunInfo, error) { return t.Spawn(ctx, q) })
+		case 1:
+			_, err = t.Take(ctx)
+		case 2:
+			_, err = t.Runs(ctx)
+		case 3:
+			if ended { // else the turn would give its slot back while the Runner works
+				_, err = t.Wait(ctx, nil, spawn.JoinOptions{})
+			}
+		case 4:
+			err = t.Steer(ctx, w.any(w.straggler(t, i)), spawn.Incoming{Text: "late"})
+		case 5:
+			begins, err = false, t.Spend(ctx, session.Usage{Input: 1})
+		case 6:
+			t.Yield(spawn.JoinOptions{})
+			err = t.Err()
+		}
+		w.known(err)
+		if (over || gone || ended && begins) && !errors.Is(err, spawn.ErrStale) {
+			w.fail("turn %d of %s is over and still acts: %v", t.N, key, err)
+		}
+	}
+}
+
+// straggler returns the random numbers of one act of a straggler.
+func (w *world) straggler(t *spawn.TurnInput, i int) *rand.Rand {
+	return rand.New(rand.NewPCG(uint64(w.roll(1<<30, "target", t.Session.Key, t.N, i)), 3))
 }
 
 // delegate spawns children and waits for them in one way or another, or does not.

@@ -200,11 +200,10 @@ func (s *Supervisor) health(ctx context.Context) (err error) {
 
 // Shutdown ends the work of the Supervisor, in two phases. In the soft phase the turns that are
 // under way finish, and their results are recorded. Timeouts, stops and cancelled turns count as
-// always. The soft phase lasts until nothing is under way but calls of Deliver that have not returned
-// in their time, or until the ctx of any caller of
-// Shutdown or that of [Supervisor.Run] ends. Then the hard phase cancels what is left and waits for
-// the grace period. If a Runner, Deliver or the store has not returned by then, Shutdown returns a
-// *[StillRunningError].
+// always. The soft phase lasts until nothing is under way but calls of Deliver that have not
+// returned in their time, or until the ctx of any caller of Shutdown or that of [Supervisor.Run]
+// ends. Then the hard phase cancels what is left and waits for the grace period. If a Runner,
+// Deliver or the store has not returned by then, Shutdown returns a *[StillRunningError].
 //
 // No further turn starts, with one exception: a turn that was decided on and has been waiting for a
 // journal that fails. A turn that Shutdown cancels is interrupted: the next owner of the tree knows

@@ -97,6 +97,23 @@ var mutants = []mutant{
 		"\t\t\tif c.Cause == NoCause {\n", "\t\t\tif c.Cause == NoCause && c.Open == nil {\n", "./internal/tree", "TestScenarios/stop",
 	},
 	{
+		"I4 a turn whose Runner has returned accounts for nothing more", "runningturn.go",
+		"\trt.turn.fence.passed.Store(true)\n", "", ".", "TestHistories$",
+	},
+	{
+		"I4 a turn that was cancelled begins nothing", "internal/tree/decide.go",
+		"case r.TurnCancelled || r.Cause != NoCause:", "case false:", "./internal/tree", "TestTurnThatEnds",
+	},
+	{
+		"I4 a turn that was given up accounts for nothing more", "treeshell.go",
+		"f.Flags&tree.FlagCut != 0 {", "false {", ".", "TestTurnThatIsOver",
+	},
+	{
+		"I4 a turn of an agent spawns for itself", "../agent/turn.go",
+		"\tif err := t.err(); err != nil {\n\t\treturn info, err\n\t}\n\treturn t.spawn.Spawn(ctx, q)\n",
+		"\treturn t.rt.sup.Spawn(ctx, t.Session.Root, t.Session.Key, q)\n", "../agent", "TestNothingOutlivesItsTurn",
+	},
+	{
 		"I5 a child gets what its parent may hand down", "internal/tree/decide.go",
 		"Delegable: now.Delegable, Sandboxed: now.Sandboxed,", "Delegable: t.Authority(t.root).Delegable, Sandboxed: now.Sandboxed,", ".", "TestHistories$",
 	},
@@ -127,6 +144,29 @@ var mutants = []mutant{
 	{
 		"I6 a Runner that ends its goroutine is reported", "runningturn.go",
 		"\t\tif !returned { // the Runner ended its goroutine\n", "\t\tif !returned && false {\n", ".", "TestRunnerThatGoes",
+	},
+	{
+		"1.7 a call without a result gets one when the turn ends", "../agent/record.go",
+		"r.write(ctx, true, answer...)", "r.write(ctx, false, answer...)",
+		"../agent", "TestTurnCancelledInATool",
+	},
+	{
+		"1.7 a call without a result gets one before the next turn", "../agent/record.go",
+		"r.write(ctx, true, fresh...)", "r.write(ctx, false, fresh...)",
+		"../agent", "TestDisorderlyTranscript",
+	},
+	{
+		"1.7 a result stands behind its call", "../agent/conversation.go",
+		"\tif len(c.open) > 0 {\n\t\tnext = slices", "\tif false {\n\t\tnext = slices",
+		"../agent", "TestOrderOfRecords",
+	},
+	{
+		"R12 a person is answered whatever breaks a turn off", "../agent/turn.go",
+		"\tout = apology(ctx, t.spawn)\n", "", "../agent", "TestCallbacksThatMisbehave",
+	},
+	{
+		"S10 what is over a limit is refused", "internal/tree/limits.go",
+		"if limit < 0 || size <= limit {", "if true {", ".", "TestLimits$",
 	},
 	{
 		"I7 a result is what the Runner returned", "info.go",
@@ -170,7 +210,7 @@ var mutants = []mutant{
 	},
 	{
 		"I11 a turn that is over changes nothing", "internal/tree/decide.go",
-		"case c.Turn > 0 && (parent.Open == nil || parent.Open.N != c.Turn):", "case false:", ".", "TestTurnThatIsOver",
+		"case c.Turn > 0 && (parent.Open == nil || parent.Open.N != c.Turn):", "case false:", "./internal/tree", "TestTurnThatEnds",
 	},
 	{
 		"I12 a panic of the journal is contained", "internal/owner/journal.go",

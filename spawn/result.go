@@ -15,7 +15,9 @@ type Result struct {
 	// Files are what was made, by reference.
 	Files []File `json:"files,omitempty"`
 	// Usage is what was consumed: in the Result that a Runner returns by that turn, in the Result
-	// of a RunInfo by all turns of the run.
+	// of a RunInfo by all turns of the run whose end is recorded. What a turn had spent that a
+	// crash interrupted, or that was given up, is not in it; budgets are charged for all that such
+	// a turn had reserved.
 	Usage session.Usage `json:"usage,omitzero"`
 	// Model is the model that the Runner called; empty if the Runner does not say.
 	Model string `json:"model,omitempty"`

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
@@ -118,6 +119,9 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 			"spawn: the Runner returned a Result.JSON of %d bytes that is not JSON", len(typed)))
 		out.Result.JSON = nil
 	}
+	if bad := boundResult(&out, sh.sup.cfg.Limits.MaxResult()); bad != nil {
+		err = errors.Join(err, bad)
+	}
 	sh.turnReturned(rt)
 	if err != nil && errors.Is(context.Cause(rt.ctx), ErrShutdown) {
 		// The turn was interrupted. The next owner of the tree sees that: its end is not recorded.
@@ -134,11 +138,29 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 	sh.owner.Send(rt.turn.gen, &done.TurnDone)
 }
 
+// boundResult cuts the texts of a result that are longer than limit. It returns a *LimitError, and
+// takes the JSON out, if that is longer.
+func boundResult(out *TurnResult, limit int) error {
+	for _, s := range []*string{&out.Result.Text, &out.Fallback, &out.Reply} {
+		*s = text.Bound(*s, limit)
+	}
+	if n := len(out.Result.JSON); limit >= 0 && n > limit {
+		out.Result.JSON = nil
+		return &LimitError{
+			Field: "Result.JSON", Size: n, Limit: limit, Unit: "bytes", Path: "Limits.Result",
+		}
+	}
+	return nil
+}
+
+// maxErrorText is how many bytes the text of an error has at most in the journal.
+const maxErrorText = 10_000
+
 // errorText returns the text of an error, or the name of its type if the text is empty: to the tree
 // an empty text is a success.
 func errorText(err error) string {
-	if text := err.Error(); text != "" {
-		return text
+	if s := err.Error(); s != "" {
+		return text.Bound(s, maxErrorText)
 	}
 	return fmt.Sprintf("%T", err)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/enum"
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
@@ -46,8 +47,8 @@ type NotBlockedError struct {
 }
 
 func (e *NotBlockedError) Error() string {
-	return fmt.Sprintf("spawn: delivery %q of %q is not blocked: it is tried at %s",
-		e.Key, e.Root, e.Due.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("spawn: delivery %s of %q is not blocked: it is tried at %s",
+		text.Quote(e.Key), e.Root, e.Due.UTC().Format(time.RFC3339))
 }
 
 // An AmbiguousError says that several trees have a delivery with the same key. Keys are random, so
@@ -62,7 +63,8 @@ func (e *AmbiguousError) Error() string {
 	for i, root := range e.Roots {
 		roots[i] = root.String()
 	}
-	return fmt.Sprintf("spawn: delivery %q is ambiguous: it is in the trees %s", e.Key, strings.Join(roots, ", "))
+	return fmt.Sprintf("spawn: delivery %s is ambiguous: it is in the trees %s",
+		text.Quote(e.Key), strings.Join(roots, ", "))
 }
 
 // Settle retries or dismisses a blocked delivery of a store that no Supervisor has open, for tools.
@@ -108,7 +110,8 @@ func Settle(ctx context.Context, store *session.Store, key string, how Settlemen
 	}
 	err = decideOnce(ctx, store.Journal, found.root, how.command(found.ord))
 	if errors.Is(err, session.ErrReadOnly) {
-		return fmt.Errorf("spawn: %v delivery %q of %q: %w", how, key, found.root, session.ErrReadOnly)
+		return fmt.Errorf("spawn: %v delivery %s of %q: %w", how, text.Quote(key), found.root,
+			session.ErrReadOnly)
 	}
 	return err
 }
@@ -152,7 +155,7 @@ func findBlocked(
 		})
 		return found, &AmbiguousError{Key: key, Roots: roots}
 	case len(roots) == 0:
-		missing := fmt.Errorf("%w: delivery %q", ErrNotFound, key)
+		missing := fmt.Errorf("%w: delivery %s", ErrNotFound, text.Quote(key))
 		return found, errors.Join(append([]error{missing}, unread...)...)
 	case pending != nil:
 		return found, pending

@@ -103,6 +103,7 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 			CallerRun: cfg.CallerRun, Replies: cfg.Replies, Grace: cfg.Grace,
 			ArchiveAfter: cfg.Rules.ArchiveAfter(), MaxDepth: cfg.Rules.MaxSpawnDepth(),
 			Chunk: chunk, Model: cfg.Model, Thinking: cfg.Thinking, Tools: cfg.Tools,
+			Limits: cfg.Limits,
 		},
 	}
 	return s, nil

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -73,6 +75,66 @@ func TestRunnerThatGoes(t *testing.T) {
 			require.Contains(t, info.Error, want)
 		}
 	})
+}
+
+// R12: a Runner whose goroutine ends can say what the turn came to; the last word counts.
+func TestRunnerThatGoesSaysWhatItLeaves(t *testing.T) {
+	inBubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+		r.On("exit", spawntest.Play{
+			spawntest.Do(func(_ context.Context, tn *spawn.TurnInput) error {
+				defer tn.ExitWith(spawn.TurnResult{Result: spawn.Result{Text: "half"}}, errors.New("why"))
+				tn.ExitWith(spawn.TurnResult{}, nil)
+				runtime.Goexit()
+				return nil
+			}),
+		})
+		r.On("return", spawntest.Play{
+			spawntest.Do(func(_ context.Context, tn *spawn.TurnInput) error {
+				tn.ExitWith(spawn.TurnResult{}, errors.New("why"))
+				return nil
+			}),
+			spawntest.Say("whole"),
+		})
+		exited := mustSpawn(t, s, spawn.Request{Task: "exit"})
+		returned := mustSpawn(t, s, spawn.Request{Task: "return"})
+		synctest.Wait()
+		info := mustFind(t, s, exited)
+		require.Equal(t, spawn.StatusFailed, info.Status)
+		require.Equal(t, "half", info.Result.Text)
+		require.Equal(t, "why", info.Error)
+		require.Equal(t, "whole", mustFind(t, s, returned).Result.Text)
+	})
+}
+
+// S10: a caller that uses package spawn alone has the same limits.
+func TestLimits(t *testing.T) {
+	cfg := spawn.Config{Limits: spawn.Limits{Task: 3, Result: 100}}
+	inBubble(t, cfg, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+		r.On("", spawntest.Play{spawntest.Say(strings.Repeat("x", 1000))})
+		for field, q := range map[string]spawn.Request{
+			"task":  {Task: "four"},
+			"label": {Task: "x", Label: strings.Repeat("x", 201)},
+			"key":   {Task: "x", Key: strings.Repeat("x", 4097)},
+		} {
+			_, err := s.Spawn(t.Context(), topKey, topKey, q)
+			bad, ok := errors.AsType[*spawn.LimitError](err)
+			require.True(t, ok, "%v", err)
+			require.Equal(t, field, bad.Field)
+		}
+		message := spawn.Incoming{Text: strings.Repeat("x", 1_000_001)}
+		err := s.Post(t.Context(), topKey, topKey, message)
+		_, ok := errors.AsType[*spawn.LimitError](err)
+		require.True(t, ok, "%v", err)
+		key := mustSpawn(t, s, spawn.Request{Task: "one"})
+		synctest.Wait()
+		require.Len(t, mustFind(t, s, key).Result.Text, 100)
+		require.Contains(t, mustFind(t, s, key).Result.Text, "cut here: it had 1000 bytes")
+	})
+	bad := spawn.Config{
+		Store: session.NewMemory(), Runner: &spawntest.Runner{}, Limits: spawn.Limits{ID: -2},
+	}
+	_, err := spawn.Open(t.Context(), bad)
+	require.ErrorContains(t, err, "Limits.ID: -2")
 }
 
 // What a Runner says that it used cannot give a budget back, nor break the journal.
@@ -401,25 +463,79 @@ func TestCallerThatGoesAwayIsNotAnswered(t *testing.T) {
 	})
 }
 
-// A turn that is over cannot act for its session any more.
+// turnActs are the methods of a TurnInput, by name: nil for those without an error.
+var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
+	"Err":  func(_ context.Context, tn *spawn.TurnInput) error { return tn.Err() },
+	"Over": func(_ context.Context, tn *spawn.TurnInput) error { return tn.Over() },
+	"Take": func(ctx context.Context, tn *spawn.TurnInput) error { _, err := tn.Take(ctx); return err },
+	"Runs": func(ctx context.Context, tn *spawn.TurnInput) error { _, err := tn.Runs(ctx); return err },
+	"Find": func(ctx context.Context, tn *spawn.TurnInput) error {
+		_, err := tn.Find(ctx, topKey)
+		return err
+	},
+	"Spawn": func(ctx context.Context, tn *spawn.TurnInput) error {
+		_, err := tn.Spawn(ctx, spawn.Request{Task: "x"})
+		return err
+	},
+	"Steer": func(ctx context.Context, tn *spawn.TurnInput) error {
+		return tn.Steer(ctx, topKey, spawn.Incoming{Text: "x"})
+	},
+	"Stop": func(ctx context.Context, tn *spawn.TurnInput) error { return tn.Stop(ctx, topKey, "x") },
+	"Wait": func(ctx context.Context, tn *spawn.TurnInput) error {
+		_, err := tn.Wait(ctx, nil, spawn.JoinOptions{})
+		return err
+	},
+	"Spend": func(ctx context.Context, tn *spawn.TurnInput) error {
+		return tn.Spend(ctx, session.Usage{Input: 1})
+	},
+	"Within": func(ctx context.Context, tn *spawn.TurnInput) error {
+		ctx, done := tn.Within(ctx)
+		defer done()
+		<-ctx.Done()
+		return context.Cause(ctx)
+	},
+	"Yield": nil, "Delta": nil, "Spent": nil,
+}
+
+// R5: a turn that is over cannot act for its session any more, in whatever goroutine. Every method
+// of a TurnInput is in the table.
 func TestTurnThatIsOver(t *testing.T) {
-	inBubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
-		var old *spawn.TurnInput
-		r.On(
-			"",
-			spawntest.Play{
-				spawntest.Do(
-					func(_ context.Context, tn *spawn.TurnInput) error { old = tn; return nil },
-				),
-			},
-		)
-		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"}))
-		synctest.Wait()
-		_, err := old.Spawn(t.Context(), spawn.Request{Task: "x"})
-		require.ErrorIs(t, err, spawn.ErrStale)
-		_, err = old.Take(t.Context())
-		require.ErrorIs(t, err, spawn.ErrStale)
-	})
+	for m := range reflect.TypeFor[*spawn.TurnInput]().Methods() {
+		require.Contains(t, turnActs, m.Name)
+	}
+	for _, how := range []string{"returned", "stopped", "given up", "shut down"} {
+		inBubble(t, spawn.Config{}, func(t *testing.T, s *spawn.Supervisor, r *spawntest.Runner) {
+			var old *spawn.TurnInput
+			keep := spawntest.Do(
+				func(_ context.Context, tn *spawn.TurnInput) error { old = tn; return nil })
+			release := make(chan struct{})
+			defer close(release)
+			play := map[string]spawntest.Play{
+				"returned": {keep}, "stopped": {keep, spawntest.Block(nil)},
+				"given up":  {keep, spawntest.Ignore(release)},
+				"shut down": {keep, spawntest.Block(nil)},
+			}
+			r.On("", play[how])
+			require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"}))
+			synctest.Wait()
+			switch how {
+			case "stopped", "given up":
+				_ = s.Stop(t.Context(), topKey, topKey, "enough")
+			case "shut down":
+				now, cancel := context.WithCancel(t.Context())
+				cancel()
+				require.NoError(t, s.Shutdown(now))
+			}
+			old.Delta("late")
+			old.Yield(spawn.JoinOptions{})
+			for name, act := range turnActs {
+				if act != nil {
+					require.ErrorIs(t, act(t.Context(), old), spawn.ErrStale, "%s, %s", how, name)
+				}
+			}
+			require.Zero(t, old.Spent(), "nothing was spent in time")
+		})
+	}
 }
 
 // Two processes share a store. The one that lost the tree changes nothing, and everything is told

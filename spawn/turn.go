@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -221,8 +222,8 @@ func (t *TurnInput) Spend(ctx context.Context, u session.Usage) error {
 	cmd := tree.Reserve{Run: t.run.Key(), N: uint32(t.N), Used: spent}
 	return t.doUntilOver(ctx, cmd, func(_ *tree.Tree, r tree.Reply) {
 		t.mu.Lock()
-		t.reserved.Tokens += r.Grant.Tokens
-		t.reserved.Micros += r.Grant.Micros
+		t.reserved.Tokens = sat.Add(t.reserved.Tokens, r.Grant.Tokens)
+		t.reserved.Micros = sat.Add(t.reserved.Micros, r.Grant.Micros)
 		t.mu.Unlock()
 	})
 }

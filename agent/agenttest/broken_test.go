@@ -314,3 +314,85 @@ func TestChecksOfTurns(t *testing.T) {
 	proc.dead.Store(true)
 	require.ErrorIs(t, h.noteTurnBegin(proc, turn), errProcessKilled)
 }
+
+// R14: a goroutine that a killed process left behind may have seen the process alive. Whatever it
+// does next, nothing of it is remembered once the process has been killed.
+func TestGoroutineOfAKilledProcessIsNotHeard(t *testing.T) {
+	key := session.Must(session.MainKey("main"))
+	turn := &agent.Turn{Session: session.Lineage{Key: key}}
+	for name, act := range map[string]func(h *Harness, proc *process) error{
+		"turn":    func(h *Harness, proc *process) error { return h.noteTurnBegin(proc, turn) },
+		"call":    func(h *Harness, proc *process) error { return h.noteCall(proc, "main") },
+		"failure": func(h *Harness, proc *process) error { return h.noteFailure(proc, key) },
+		"write": func(h *Harness, proc *process) error {
+			return h.write(proc, "x", func() error { t.Error("it is written"); return nil })
+		},
+		"reply": func(h *Harness, proc *process) error {
+			return h.replyOf(proc)(t.Context(), agent.Delivery{Reply: &agent.Reply{Text: "x"}})
+		},
+		"delivery": func(h *Harness, proc *process) error {
+			d := agent.Delivery{Completion: &agent.Completion{}}
+			return h.deliverOf(proc)(t.Context(), d)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, proc := &recorder{TB: t}, &process{}
+			h := &Harness{
+				t: r, ended: map[session.Key]bool{key: true}, calls: map[string]int{},
+				turnsUnderWay: map[turnID]int{}, failed: map[session.Key]int{},
+			}
+			h.cfg.Deliver = func(context.Context, agent.Delivery) error { return nil }
+			returned := make(chan error, 1)
+			h.mu.Lock()
+			go func() { returned <- act(h, proc) }()
+			waitForLock()
+			proc.dead.Store(true)
+			h.mu.Unlock()
+			require.ErrorIs(t, <-returned, errProcessKilled)
+			require.Empty(t, r.failed)
+			require.Empty(t, h.calls)
+			require.Empty(t, h.failed)
+			require.Empty(t, h.turnsUnderWay)
+			require.Empty(t, h.replies)
+			require.Empty(t, h.deliveries)
+			require.Zero(t, h.writes)
+		})
+	}
+}
+
+// waitForLock returns once a goroutine of the test waits for the lock of the Harness.
+func waitForLock() {
+	buf := make([]byte, 1<<20)
+	for {
+		for g := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+			if strings.Contains(g, "TestGoroutineOfAKilledProcess") &&
+				strings.Contains(g, "sync.(*Mutex).Lock(") {
+				return
+			}
+		}
+		runtime.Gosched()
+	}
+}
+
+// R14: what a killed process and its successor both read back is one line, and a tree that has no
+// owner yet refuses what a killed process still appends.
+func TestTwoProcessesAtOneStore(t *testing.T) {
+	key := session.Must(session.MainKey("main"))
+	ref := session.Ref{Key: key, SessionID: session.NewID()}
+	r := &recorder{TB: t}
+	h := &Harness{
+		t: r, store: session.NewMemory(), lines: map[session.Ref][]session.Line{},
+		owners: map[session.Key]*process{},
+	}
+	for _, pos := range []session.Pos{1, 1, 2, 1, 2} {
+		h.noteLine(ref, session.Line{Pos: pos})
+	}
+	require.Equal(t, []session.Line{{Pos: 1}, {Pos: 2}}, h.lines[ref])
+	proc := &process{}
+	proc.dead.Store(true)
+	_, err := proc.store(h).Journal.Append(t.Context(), key, 0, session.Batch{
+		ID: "x", Entries: []session.Entry{{Payload: session.Raw(`{}`)}},
+	})
+	require.ErrorIs(t, err, errProcessKilled)
+	require.Empty(t, r.failed)
+}

@@ -132,6 +132,7 @@ func runInBubble(t testing.TB, cfg agent.Config, s Script, p *crashPoint, f func
 	defer func() {
 		h.shutDown()
 		h.checkJournals()
+		h.checkConversations()
 		if calm {
 			h.checkCompletions()
 		}
@@ -324,21 +325,34 @@ func (h *Harness) isOver() bool {
 	return h.over
 }
 
-func (h *Harness) count(proc *process, name string) {
-	if proc.dead.Load() {
-		return
-	}
+// note calls f, which remembers something that a process does, under the lock. It returns
+// errProcessKilled, and does not call f, once the process has been killed: kill takes the same
+// lock, so that a goroutine that a killed process left behind adds nothing to what its successors
+// do.
+func (h *Harness) note(proc *process, f func()) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.calls[name]++
+	if proc.dead.Load() {
+		return errProcessKilled
+	}
+	f()
+	return nil
 }
 
-// failures returns how often the model of a session has failed, with more failures added. What has
-// failed is not in the conversation, so it must be counted.
-func (h *Harness) failures(key session.Key, more int) int {
+func (h *Harness) noteCall(proc *process, name string) error {
+	return h.note(proc, func() { h.calls[name]++ })
+}
+
+// noteFailure counts that the model of a session has failed: what has failed is not in the
+// conversation.
+func (h *Harness) noteFailure(proc *process, key session.Key) error {
+	return h.note(proc, func() { h.failed[key]++ })
+}
+
+// failures returns how often the model of a session has failed.
+func (h *Harness) failures(key session.Key) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.failed[key] += more
 	return h.failed[key]
 }
 
@@ -398,20 +412,16 @@ func (h *Harness) shutDown() {
 
 // noteTurnBegin notes the beginning of a turn.
 func (h *Harness) noteTurnBegin(proc *process, t *agent.Turn) error {
-	if proc.dead.Load() {
-		return errProcessKilled
-	}
 	key := t.Session.Key
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.turnsUnderWay[turnID{proc, key}]++
-	if n := h.turnsUnderWay[turnID{proc, key}]; n > 1 {
-		h.t.Errorf("agenttest: %s has %d turns at once", key, n)
-	}
-	if h.ended[key] {
-		h.t.Errorf("agenttest: %s has another turn although its run has ended", key)
-	}
-	return nil
+	return h.note(proc, func() {
+		h.turnsUnderWay[turnID{proc, key}]++
+		if n := h.turnsUnderWay[turnID{proc, key}]; n > 1 {
+			h.t.Errorf("agenttest: %s has %d turns at once", key, n)
+		}
+		if h.ended[key] {
+			h.t.Errorf("agenttest: %s has another turn although its run has ended", key)
+		}
+	})
 }
 
 func (h *Harness) noteTurnEnd(proc *process, t *agent.Turn) {

@@ -14,10 +14,8 @@ import (
 )
 
 // noteReply remembers what reached a person. A reply that comes again must come under its key, say
-// so, and be the same.
+// so, and be the same. The caller holds the lock.
 func (h *Harness) noteReply(d agent.Delivery) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	said := d.Reply.Text
 	if text, ok := announce.Visible(said); !ok || text != said {
 		h.t.Errorf("agenttest: reply %q holds what no person may see", said)
@@ -38,8 +36,6 @@ func (h *Harness) noteReply(d agent.Delivery) {
 
 // noteDelivery is noteReply for completions.
 func (h *Harness) noteDelivery(d agent.Delivery) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	run := d.Completion.Run.ID
 	for _, before := range h.deliveries {
 		switch same := before.Completion.Run.ID == run; {

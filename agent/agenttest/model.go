@@ -28,8 +28,13 @@ func (a scriptRunner) Run(ctx context.Context, t *agent.Turn) (res agent.Result,
 		return res, err
 	}
 	defer a.h.noteTurnEnd(a.proc, t)
+	if err := CheckConversation(t.Messages); err != nil {
+		a.h.t.Errorf("agenttest: what turn %d of %s was given: %v", t.N, t.Session.Key, err)
+	}
 	if a.h.script == nil {
-		a.h.count(a.proc, name)
+		if err := a.h.noteCall(a.proc, name); err != nil {
+			return res, err
+		}
 		return a.h.cfg.Runner.Run(ctx, t)
 	}
 	loop := &agent.Loop{Model: scriptModel{scriptRunner: a, turn: t, name: name, began: new(bool)}}
@@ -51,9 +56,12 @@ type scriptModel struct {
 func (p scriptModel) Generate(
 	ctx context.Context, req *agent.ModelRequest,
 ) (*agent.ModelResponse, error) {
-	p.h.count(p.proc, p.name)
+	if err := p.h.noteCall(p.proc, p.name); err != nil {
+		return nil, err
+	}
 	news := p.news(req.Messages)
-	at := spoken(req.Messages) + p.h.failures(p.turn.Session.Key, 0)
+	key := p.turn.Session.Key
+	at := spoken(req.Messages) + p.h.failures(key)
 	step, err := p.h.script.next(p.name, at)
 	if err != nil {
 		return p.unscripted(news, err)
@@ -61,22 +69,18 @@ func (p scriptModel) Generate(
 	if err := sleep(ctx, step.after); err != nil {
 		return nil, err
 	}
+	if step.kind == hanging {
+		<-ctx.Done()
+	}
 	if p.proc.dead.Load() {
 		return nil, errProcessKilled
 	}
 	switch step.kind {
-	case failing:
-		p.h.failures(p.turn.Session.Key, 1)
-		return nil, step.err
-	case panicking:
-		p.h.failures(p.turn.Session.Key, 1)
-		panic(step.value)
-	case hanging:
-		<-ctx.Done()
-		if !p.proc.dead.Load() {
-			p.h.failures(p.turn.Session.Key, 1)
+	case failing, panicking, hanging:
+		if err := p.h.noteFailure(p.proc, key); err != nil {
+			return nil, err
 		}
-		return nil, context.Cause(ctx)
+		return nil, step.fail(ctx)
 	case saying, calling, echoing:
 	case stuck:
 		<-p.h.released
@@ -92,10 +96,27 @@ func (p scriptModel) Generate(
 		c.ID = fmt.Sprintf("call_%d_%d", at, i)
 		resp.ToolCalls = append(resp.ToolCalls, c)
 	}
+	if strings.TrimSpace(resp.Text) == "" && len(resp.ToolCalls) == 0 {
+		if err := p.h.noteFailure(p.proc, key); err != nil { // it is not in the conversation
+			return nil, err
+		}
+	}
 	if resp.Text != "" {
 		req.Delta(resp.Text)
 	}
 	return resp, nil
+}
+
+// fail fails as the step says.
+func (s Step) fail(ctx context.Context) error {
+	switch s.kind {
+	case failing:
+		return s.err
+	case panicking:
+		panic(s.value)
+	default:
+		return context.Cause(ctx)
+	}
 }
 
 // news returns what has come since the model last spoke. What a tool returned in an earlier turn is

@@ -15,7 +15,7 @@ type process struct {
 	rt     *agent.Runtime
 	cancel context.CancelFunc
 	done   chan error
-	dead   atomic.Bool
+	dead   atomic.Bool   // set under the lock of the Harness
 	next   chan struct{} // closed when the process after it runs
 }
 
@@ -31,29 +31,9 @@ func (h *Harness) startProcess(ctx context.Context) bool {
 			cfg.Tools[i].Call = whileAlive(proc, tool.Call)
 		}
 	}
-	cfg.Reply = func(ctx context.Context, d agent.Delivery) error {
-		if proc.dead.Load() {
-			return errProcessKilled
-		}
-		if h.cfg.Reply != nil {
-			if err := h.cfg.Reply(ctx, d); err != nil {
-				return err
-			}
-		}
-		h.noteReply(d)
-		return nil
-	}
+	cfg.Reply = h.replyOf(proc)
 	if h.cfg.Deliver != nil {
-		cfg.Deliver = func(ctx context.Context, d agent.Delivery) error {
-			if proc.dead.Load() {
-				return errProcessKilled
-			}
-			if err := h.cfg.Deliver(ctx, d); err != nil {
-				return err
-			}
-			h.noteDelivery(d)
-			return nil
-		}
+		cfg.Deliver = h.deliverOf(proc)
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(processLog{h.t.Output(), proc},
@@ -76,6 +56,37 @@ func (h *Harness) startProcess(ctx context.Context) bool {
 		close(before.next)
 	}
 	return true
+}
+
+// replyOf returns the Reply of a process.
+func (h *Harness) replyOf(proc *process) func(context.Context, agent.Delivery) error {
+	return func(ctx context.Context, d agent.Delivery) error {
+		return h.receive(ctx, proc, h.cfg.Reply, d, h.noteReply)
+	}
+}
+
+// deliverOf returns the Deliver of a process.
+func (h *Harness) deliverOf(proc *process) func(context.Context, agent.Delivery) error {
+	return func(ctx context.Context, d agent.Delivery) error {
+		return h.receive(ctx, proc, h.cfg.Deliver, d, h.noteDelivery)
+	}
+}
+
+// receive gives a delivery of a process to the receiver of the Config, if there is one, and
+// remembers it if that accepts it.
+func (h *Harness) receive(
+	ctx context.Context, proc *process, to func(context.Context, agent.Delivery) error,
+	d agent.Delivery, note func(agent.Delivery),
+) error {
+	if proc.dead.Load() {
+		return errProcessKilled
+	}
+	if to != nil {
+		if err := to(ctx, d); err != nil {
+			return err
+		}
+	}
+	return h.note(proc, func() { note(d) })
 }
 
 func whileAlive(
@@ -106,7 +117,10 @@ func (w processLog) Write(p []byte) (int, error) {
 // kill ends a life. The goroutines of the process cannot be ended, so they go on as those of a
 // former owner: nothing that they do reaches the world.
 func (h *Harness) kill(proc *process) {
-	if proc.dead.Swap(true) {
+	h.mu.Lock()
+	dead := proc.dead.Swap(true)
+	h.mu.Unlock()
+	if dead {
 		return
 	}
 	go func() {

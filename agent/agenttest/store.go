@@ -67,8 +67,8 @@ func (g journalGate) lastAppended(
 func (g journalGate) formerOwner(
 	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
 ) (session.Seq, error) {
-	if g.h.ownerOf(root) == g.proc {
-		return 0, errProcessKilled
+	if owner := g.h.ownerOf(root); owner == nil || owner == g.proc {
+		return 0, errProcessKilled // the tree does not have another owner yet
 	}
 	seq, err := g.h.store.Journal.Append(ctx, root, after, b)
 	if err == nil {
@@ -161,23 +161,21 @@ func (p *crashPoint) String() string {
 
 // write is the one way to the store.
 func (h *Harness) write(proc *process, what string, do func() error) error {
-	if proc.dead.Load() {
-		return errProcessKilled
+	var p *crashPoint
+	err := h.note(proc, func() {
+		h.writes++
+		if h.crash != nil && h.crash.at == h.writes && !h.over {
+			p = h.crash
+			p.reached = what
+		}
+	})
+	if err != nil {
+		return err
 	}
-	h.mu.Lock()
-	h.writes++
-	p := h.crash
-	if p != nil && (p.at != h.writes || h.over) {
-		p = nil
-	}
-	if p != nil {
-		p.reached = what
-	}
-	h.mu.Unlock()
 	if p == nil {
 		return do()
 	}
-	err := errProcessKilled
+	err = errProcessKilled
 	if p.after {
 		err = errors.Join(err, do())
 	}
@@ -234,18 +232,24 @@ func (h *Harness) ownerOf(root session.Key) *process {
 }
 
 // noteLine remembers a line of a transcript. Lines are read back, because one may be there although
-// its append returned an error.
+// its append returned an error. A process and its successor may both have read the line back.
 func (h *Harness) noteLine(ref session.Ref, line session.Line) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.lines[ref] = append(h.lines[ref], line)
+	if line.Pos > endOf(h.lines[ref]) {
+		h.lines[ref] = append(h.lines[ref], line)
+	}
 }
 
 func (h *Harness) lastLine(ref session.Ref) session.Pos {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if n := len(h.lines[ref]); n > 0 {
-		return h.lines[ref][n-1].Pos
+	return endOf(h.lines[ref])
+}
+
+func endOf(lines []session.Line) session.Pos {
+	if len(lines) == 0 {
+		return 0
 	}
-	return 0
+	return lines[len(lines)-1].Pos
 }

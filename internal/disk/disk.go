@@ -32,7 +32,8 @@ type File interface {
 // An FS is a file system. Its errors are those of package os: errors.Is works with fs.ErrNotExist
 // and fs.ErrExist.
 type FS interface {
-	// OpenFile is os.OpenFile. A new file gets [FilePerm].
+	// OpenFile is os.OpenFile for regular files. It follows no link; see the function [OpenFile]. A
+	// new file gets [FilePerm].
 	OpenFile(name string, flag int) (File, error)
 	// Mkdir makes one directory with [DirPerm].
 	Mkdir(name string) error
@@ -54,7 +55,7 @@ func OS() FS { return system{} }
 type system struct{}
 
 func (system) OpenFile(name string, flag int) (File, error) {
-	f, err := os.OpenFile(name, flag, FilePerm)
+	f, err := OpenFile(name, flag)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +78,7 @@ func (f file) Sync() error {
 		return err
 	}
 	info, err := f.Stat()
-	if err == nil && unlinked(info) {
+	if err == nil && links(info) == 0 {
 		err = &fs.PathError{Op: "sync", Path: f.Name(), Err: fs.ErrNotExist}
 	}
 	return err
@@ -92,11 +93,17 @@ func (f file) Size() (int64, error) {
 }
 
 // MakeDir makes the directory name in parent unless it exists. It makes the name durable in both
-// cases, because the process that made the directory may have died before it did.
+// cases, because the process that made the directory may have died before it did. The error is an
+// *[UnsafeError] if something else has the name, such as a link.
 func MakeDir(f FS, parent, name string) error {
 	if err := f.Mkdir(name); err != nil {
-		if info, statErr := f.Lstat(name); statErr != nil || !info.IsDir() {
+		info, statErr := f.Lstat(name)
+		switch {
+		case statErr != nil:
 			return err
+		case !info.IsDir():
+			reason := kindReason(info.Mode(), "directory")
+			return &UnsafeError{Path: name, Reason: reason, Err: err}
 		}
 	}
 	return f.SyncDir(parent)

@@ -10,6 +10,7 @@
 // # Where to begin
 //
 // disk.go has the interfaces, the operating system's implementation, and MakeDir and MakeAll.
+// secure.go refuses links, special files, and files of other users.
 // lookup.go tells a missing file from a directory that is out of reach. mount.go lets a test serve
 // a path from another FS.
 package disk

@@ -1,6 +1,10 @@
 package enum
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/offshoot-sdk/offshoot/internal/text"
+)
 
 // String returns the word for v, or "Type(v)" for a value that has none.
 func String[T ~uint8](words []string, typ string, v T) string {
@@ -19,18 +23,18 @@ func Marshal[T ~uint8](words []string, pkg, what string, v T) ([]byte, error) {
 	return nil, fmt.Errorf("%s: %d is not a %s", pkg, uint8(v), what)
 }
 
-// Unmarshal sets *v to the value whose word is text, in any letter case of ASCII. Words come from
+// Unmarshal sets *v to the value with that word, in any letter case of ASCII. Words come from
 // configuration that people write, so every package has this one rule; what Marshal returns is
-// always in the case of words. The error for a text that is not one of the words is like that of
+// always in the case of words. The error for a word that is not one of them is like that of
 // [Marshal], and leaves *v as it is.
-func Unmarshal[T ~uint8](words []string, pkg, what string, text []byte, v *T) error {
+func Unmarshal[T ~uint8](words []string, pkg, what string, word []byte, v *T) error {
 	for i, w := range words {
-		if equalFold(w, text) {
+		if equalFold(w, word) {
 			*v = T(i)
 			return nil
 		}
 	}
-	return fmt.Errorf("%s: unknown %s %q, want one of %q", pkg, what, text, words)
+	return fmt.Errorf("%s: unknown %s %s, want one of %q", pkg, what, text.Quote(string(word)), words)
 }
 
 // equalFold reports whether text is the word, but for the case of letters of ASCII. The folding of

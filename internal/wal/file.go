@@ -93,7 +93,7 @@ type Writer struct {
 // that died.
 func createWriter(fsys disk.FS, name string) (*Writer, error) {
 	name += tmpSuffix
-	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	f, err := disk.Create(fsys, name)
 	if err != nil {
 		return nil, fmt.Errorf("wal: %w", err)
 	}

@@ -10,7 +10,7 @@
 // [Open] is for the one process that writes, its owner. [View] reads beside the owner. [Verify]
 // reads every byte and reports what is not intact. The directory has these files:
 //
-//	<dir>/lock                                   names the owner
+//	<dir>/lock                                   is locked, and names the owner
 //	<dir>/journal/00000001.wal                   one write-ahead log for all trees
 //	<dir>/journal/closed.wal                     how long that log was when it was closed
 //	<dir>/journal/idle/3f/3f9a....wal            a tree that is never due
@@ -22,7 +22,20 @@
 // The log is compacted as it grows. Idle trees move out of it then and are read on demand. The
 // next process that writes beside a file *.tmp removes it.
 //
-// Files are for the user alone: they have the permissions 0600, directories 0700.
+// # Who may read it
+//
+// Files are for the user alone: they have the permissions 0600, directories 0700. Open takes wider
+// permissions away. It refuses what it cannot mend with an *[UnsafeError] that names the path: a
+// directory or file of another user, and a directory with wider permissions that holds more than a
+// Store. It follows no symbolic link below the path of the directory. The lock, the log and each
+// transcript must be a regular file with one name.
+//
+// What is stored is not masked and not encrypted. The journal and the transcripts have every
+// message, tool argument, tool result and task as it was, with the passwords and tokens in it. A
+// model needs them as they were. Package announce masks credentials in what people are shown, as
+// far as its function Redact is called for it. That changes nothing here, so a backup of the
+// directory is as secret as the directory. A secret that must not be stored is not put into a
+// message, a task or the result of a tool.
 //
 // # What is promised
 //
@@ -35,10 +48,18 @@
 // ends with its process, however that ends. Open needs a system that can lock files: Linux, macOS,
 // the BSDs, Windows. View works on every system.
 //
-// A failure of the disk passes. Appends fail while the disk is full or out of reach, and succeed
-// again afterwards. Only a [session.ErrSync] of the journal stays until the directory is opened
-// again. [session.Store.Health] returns the errors that no append has returned, for example why
-// the last compaction of the log failed.
+// Nothing that is done to the file lock gives a directory two owners. The owner has locked the
+// journal directory as well, and looks for its lock file before and after each write. Once the file
+// was removed or replaced, the Store acknowledges nothing more, and every change is a *[LostError].
+// The same holds for a directory that was renamed, removed or replaced while it was open. An
+// earlier version of this package looks at the file alone. Beside such a version, or on a file
+// system that cannot lock directories, a removed lock file lets a second process in, and the first
+// one stops at its next write. So do not remove the file: a lock without an owner is free.
+//
+// A failure of the disk passes. Appends fail while the disk is full, not mounted or out of reach,
+// and succeed again afterwards. Only a [session.ErrSync] of the journal stays until the directory
+// is opened again; a LostError is one. [session.Store.Health] returns the errors that no append has
+// returned, for example why the last compaction of the log failed.
 //
 // Concurrent appends to different trees share one sync of the disk.
 //
@@ -66,9 +87,10 @@
 //
 // # Where to begin
 //
-// store.go opens the two parts of a Store. Then read the journal: journal.go has the index of the
-// log, append.go and read.go use it, compact.go moves idle trees to the files of idle.go, and
-// batch.go has the bytes of a batch. The transcripts are next: transcripts.go knows which there
-// are, transcriptwrite.go creates them and appends to them, and transcriptfile.go reads one file
-// and finds its end after a crash. verify.go reads everything.
+// store.go opens the two parts of a Store. lock.go takes the directory, and hold.go knows whether
+// it is still held. Then read the journal: journal.go has the index of the log, append.go and
+// read.go use it, compact.go moves idle trees to the files of idle.go, and batch.go has the bytes
+// of a batch. The transcripts are next: transcripts.go knows which there are, transcriptwrite.go
+// creates them and appends to them, and transcriptfile.go reads one file and finds its end after a
+// crash. verify.go reads everything.
 package dirstore

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/disk"
 	"github.com/offshoot-sdk/offshoot/internal/wal"
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -33,6 +34,37 @@ func (e *LockedError) Error() string {
 // Is reports whether target is [ErrLocked].
 func (e *LockedError) Is(target error) bool { return target == ErrLocked }
 
+// A LostError says that a Store has lost its directory: the directory, its file lock or its journal
+// was removed, renamed or replaced while the Store was open. The Store acknowledges nothing any
+// more, because another process may have the directory, or because the next Open of the path would
+// not find it. That is final: the program closes the Store and opens the directory again, under its
+// new name if it has one. A LostError is [session.ErrSync].
+type LostError struct {
+	Dir    string // as it was opened
+	Reason string // what has happened, for people
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("dirstore: directory %q is lost to this process and must be opened again: %s",
+		e.Dir, e.Reason)
+}
+
+// Is reports whether target is [session.ErrSync].
+func (e *LostError) Is(target error) bool { return target == session.ErrSync }
+
+// An UnsafeError says that a file or directory of a Store is refused, because it need not be what
+// its name says or because another user may control it: a symbolic link, a pipe or another special
+// file, a file with several names, one of another user, or one with permissions for other users
+// that cannot be taken away. Nothing was written to it. A person looks at it and removes the cause.
+type UnsafeError struct {
+	Path   string
+	Reason string // for people
+}
+
+func (e *UnsafeError) Error() string {
+	return fmt.Sprintf("dirstore: %q is refused: %s", e.Path, e.Reason)
+}
+
 // A BatchSizeError says that a batch is larger than the Journal of [Open] accepts. Nothing was
 // written. A BatchSizeError is [session.ErrInvalidBatch].
 type BatchSizeError struct {
@@ -50,11 +82,15 @@ func (e *BatchSizeError) Error() string {
 // Is reports whether target is [session.ErrInvalidBatch].
 func (e *BatchSizeError) Is(target error) bool { return target == session.ErrInvalidBatch }
 
-// logError returns the error of this package or of session for an error of the write-ahead log.
+// logError returns the error of this package or of session for an error of the disk or of the
+// write-ahead log.
 func logError(err error) error {
 	var corrupt *wal.CorruptError
 	var format *wal.FormatError
+	var unsafe *disk.UnsafeError
 	switch {
+	case errors.As(err, &unsafe):
+		return &UnsafeError{Path: unsafe.Path, Reason: unsafe.Reason}
 	case errors.As(err, &corrupt):
 		return &session.CorruptError{
 			File: corrupt.File, Offset: corrupt.Offset, Reason: corrupt.Reason,

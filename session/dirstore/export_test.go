@@ -1,6 +1,8 @@
 package dirstore
 
 import (
+	"os"
+
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 	"github.com/offshoot-sdk/offshoot/internal/wal"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -9,6 +11,11 @@ import (
 // OpenOn is Open on another file system, without a lock.
 func OpenOn(fsys disk.FS, dir string) (*session.Store, error) {
 	return openOn(fsys, dir, noLock)
+}
+
+// OpenLockedOn is Open on another view of the file system of the operating system.
+func OpenLockedOn(fsys disk.FS, dir string) (*session.Store, error) {
+	return openOn(fsys, dir, lockDir)
 }
 
 // Compact compacts the log of a Store of Open.
@@ -62,6 +69,9 @@ func EncodeBatch(root session.Key, after session.Seq, batch session.Batch) []byt
 // LockFile is lockFile.
 var LockFile = lockFile
 
+// WriteHolder writes a lockHolder into a file.
+func WriteHolder(f *os.File) { writeHolder(f, lockHolder{PID: 1}) }
+
 // KnownTranscripts returns the number of transcripts whose state is in memory.
 func KnownTranscripts(s *session.Store) int {
 	t := s.Transcripts.(*transcripts)
@@ -69,3 +79,6 @@ func KnownTranscripts(s *session.Store) int {
 	defer t.mu.Unlock()
 	return len(t.known)
 }
+
+// TranscriptNames is transcriptNames.
+var TranscriptNames = transcriptNames

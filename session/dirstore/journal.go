@@ -22,6 +22,7 @@ type journal struct {
 	idle     idleLogs
 	due      due.Index[session.Key, session.Seq]
 	maxBatch int          // the most bytes of a batch as it is written
+	hold     *hold        // of the directory; nil if the journal is read-only
 	release  func() error // called once, at the end of Close
 
 	closed     atomic.Bool
@@ -183,11 +184,15 @@ func (j *journal) check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Health returns the error that all appends get, if the journal knows that already. Otherwise it
-// returns the error of the last compaction in the background, of which no caller was told: the log
-// grows, and is complete all the same. See [session.Store.Health].
+// Health returns the error that all appends get, if the journal knows that already. It looks
+// whether the directory is where it was and is still held by this process. Otherwise it returns the
+// error of the last compaction in the background, of which no caller was told: the log grows, and
+// is complete all the same. See [session.Store.Health].
 func (j *journal) Health(ctx context.Context) error {
 	err := j.check(ctx)
+	if err == nil {
+		err = j.hold.check()
+	}
 	if err == nil && j.log != nil {
 		err = logError(j.log.Err())
 	}

@@ -2,8 +2,10 @@ package dirstore
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -11,13 +13,13 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 )
 
-// lockName is the file whose lock is the lock of the directory. The file is never removed: two
-// processes could then lock two files of that name. Its content is for people and for the
-// LockedError of other processes. Nothing else depends on it.
+// lockName is the file whose lock is one of the two locks of the directory; see hold. The file is
+// never removed. Its content is for people and for the LockedError of other processes. Nothing else
+// depends on it.
 const lockName = "lock"
 
-// A lockFunc takes the exclusive lock of a directory. The release function gives it back.
-type lockFunc func(dir string) (release func() error, err error)
+// A lockFunc makes a directory with its parts, and takes it for this process.
+type lockFunc func(fsys disk.FS, dir string) (*hold, error)
 
 // A lockHolder is the content of the lock file. It names the process that has the directory open,
 // or the last one that had.
@@ -28,38 +30,133 @@ type lockHolder struct {
 	Until time.Time `json:"until,omitzero"` // when the holder closed the directory
 }
 
-// lockDir takes the lock of a directory on the operating system's file system. The lock also ends
-// with the process, however that ends.
-func lockDir(dir string) (release func() error, err error) {
-	name := filepath.Join(dir, lockName)
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, disk.FilePerm)
-	if err != nil {
-		return nil, fmt.Errorf("dirstore: lock: %w", err)
+// makeDir makes a directory of a Store with its parts. It calls check before it makes the parts.
+func makeDir(fsys disk.FS, dir string, check func() error) error {
+	err := disk.MakeAll(fsys, dir)
+	if err == nil {
+		err = check()
 	}
-	taken, err := lockFile(f)
-	if err == nil && !taken {
-		err = lockedError(dir, f)
+	for _, part := range []string{journalDir, sessionsDir} {
+		if err == nil {
+			err = disk.MakeDir(fsys, dir, filepath.Join(dir, part))
+		}
+	}
+	return err
+}
+
+// lockDir takes a directory on the operating system's file system. The locks also end with the
+// process, however that ends.
+func lockDir(fsys disk.FS, dir string) (*hold, error) {
+	h := &hold{dir: dir}
+	err := makeDir(fsys, dir, func() (err error) {
+		if h.root, err = os.OpenRoot(dir); err != nil {
+			return err
+		}
+		h.dirInfo, err = secureRoot(h.root, dir)
+		return err
+	})
+	if err == nil {
+		err = h.take()
+	}
+	if err != nil && h.root != nil {
+		_ = h.release()
 	}
 	if err != nil {
-		_ = f.Close()
 		return nil, err
 	}
 	host, _ := os.Hostname() // an unknown host is not a reason to fail
-	h := lockHolder{PID: os.Getpid(), Host: host, Since: time.Now().UTC().Truncate(time.Second)}
-	writeHolder(f, h)
-	return func() error {
-		h.Until = time.Now().UTC().Truncate(time.Second)
-		writeHolder(f, h)
-		return f.Close()
-	}, nil
+	h.holder = lockHolder{
+		PID: os.Getpid(), Host: host, Since: time.Now().UTC().Truncate(time.Second),
+	}
+	writeHolder(h.lock, h.holder)
+	return h, nil
 }
 
-// lockedError returns the LockedError of a directory whose lock file is f. It names the holder only
-// if f does.
-func lockedError(dir string, f *os.File) error {
+// secureRoot returns the description of the directory of a Store once other users cannot change
+// what is in it. It takes their permissions away only if the directory holds nothing but a Store:
+// a caller that names a directory of the system by mistake does not close it to everyone.
+func secureRoot(root *os.Root, dir string) (fs.FileInfo, error) {
+	f, err := root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	info, err := f.Stat()
+	if err != nil || !disk.OpenToOthers(info) {
+		return info, errors.Join(err, disk.Restrict(f))
+	}
+	entries, err := f.ReadDir(-1)
+	if err != nil {
+		return nil, err
+	}
+	holds := ""
+	for _, e := range entries {
+		if n := e.Name(); n != lockName && n != journalDir && n != sessionsDir {
+			holds = fmt.Sprintf("it holds %q beside a Store", n)
+		}
+	}
+	if info.Mode()&fs.ModeSticky != 0 {
+		holds = "it is one that users share"
+	}
+	if holds != "" {
+		reason := fmt.Sprintf("other users have permissions (mode %#o), and %s: take them away "+
+			"(chmod 700), or give the Store a directory of its own", info.Mode().Perm(), holds)
+		return nil, &UnsafeError{Path: dir, Reason: reason}
+	}
+	return info, disk.Restrict(f)
+}
+
+// take takes the locks of a directory that has its parts. The journal comes first, so that a
+// process that is refused makes no lock file in the place of one that was removed.
+func (h *hold) take() (err error) {
+	sessions, err := disk.OpenDir(filepath.Join(h.dir, sessionsDir))
+	if err != nil {
+		return err
+	}
+	if err = sessions.Close(); err != nil {
+		return err
+	}
+	if h.journal, err = disk.OpenDir(filepath.Join(h.dir, journalDir)); err != nil {
+		return err
+	}
+	taken, err := lockDirectory(h.journal)
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(h.dir, lockName)
+	if !taken {
+		return lockedError(h.dir, name)
+	}
+	if h.lock, err = disk.OpenFile(name, os.O_RDWR|os.O_CREATE); err != nil {
+		return err
+	}
+	taken, err = lockFile(h.lock)
+	if err == nil && !taken {
+		err = lockedError(h.dir, name)
+	}
+	if err == nil {
+		h.journalInfo, err = h.journal.Stat()
+	}
+	if err == nil {
+		h.lockInfo, err = h.lock.Stat()
+	}
+	if err != nil {
+		return err
+	}
+	return h.check()
+}
+
+// lockedError returns the LockedError of a directory. It names the holder only if the lock file
+// does.
+func lockedError(dir, name string) error {
 	locked := &LockedError{Dir: dir}
+	f, err := disk.OpenFile(name, os.O_RDONLY)
+	if err != nil {
+		return locked
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
 	var h lockHolder
-	err := json.NewDecoder(io.NewSectionReader(f, 0, 1024)).Decode(&h)
+	err = json.NewDecoder(io.LimitReader(f, 1024)).Decode(&h)
 	if err == nil && h.Until.IsZero() {
 		locked.PID, locked.Host, locked.Since = h.PID, h.Host, h.Since
 	}

@@ -12,3 +12,6 @@ import (
 func lockFile(f *os.File) (taken bool, err error) {
 	return false, fmt.Errorf("dirstore: lock %s: %w on this system", f.Name(), errors.ErrUnsupported)
 }
+
+// lockDirectory does nothing: lockFile returns the error.
+func lockDirectory(*os.File) (taken bool, err error) { return true, nil }

@@ -25,3 +25,17 @@ func lockFile(f *os.File) (taken bool, err error) {
 		}
 	}
 }
+
+// lockDirectory tries to lock the directory f without waiting. A file system that cannot lock
+// directories counts as if it did. The lock file is all that keeps other processes out there.
+func lockDirectory(f *os.File) (taken bool, err error) {
+	taken, err = lockFile(f)
+	for _, unable := range []error{
+		errors.ErrUnsupported, syscall.EINVAL, syscall.EBADF, syscall.ENOLCK,
+	} {
+		if errors.Is(err, unable) {
+			return true, nil
+		}
+	}
+	return taken, err
+}

@@ -31,3 +31,7 @@ func lockFile(f *os.File) (taken bool, err error) {
 	}
 	return false, fmt.Errorf("dirstore: lock %s: %w", f.Name(), err)
 }
+
+// lockDirectory does nothing: Windows cannot lock a directory, and does not remove or rename a lock
+// file that is open.
+func lockDirectory(*os.File) (taken bool, err error) { return true, nil }

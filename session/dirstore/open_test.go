@@ -2,6 +2,7 @@ package dirstore_test
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -97,6 +98,26 @@ func TestRelativePathIsResolvedOnce(t *testing.T) {
 	require.NoError(t, v.Close())
 	require.NoError(t, s.Close())
 	entries, err := os.ReadDir(away)
+	require.NoError(t, err)
+	assert.Empty(t, entries)
+}
+
+// C15: an empty path is refused, and nothing is made in the working directory.
+func TestEmptyPathIsRefused(t *testing.T) {
+	home := t.TempDir()
+	t.Chdir(home)
+	for name, open := range map[string]func(string) (*session.Store, error){
+		"Open": dirstore.Open, "View": dirstore.View,
+	} {
+		_, err := open("")
+		require.ErrorIs(t, err, fs.ErrInvalid, name)
+		require.ErrorContains(t, err, "path is empty", name)
+	}
+	for f, err := range dirstore.Verify(t.Context(), "") {
+		require.ErrorIs(t, err, fs.ErrInvalid)
+		assert.Zero(t, f)
+	}
+	entries, err := os.ReadDir(home)
 	require.NoError(t, err)
 	assert.Empty(t, entries)
 }

@@ -3,6 +3,7 @@ package dirstore
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"sync"
 
@@ -24,23 +25,32 @@ const (
 // that was acknowledged is safe without that, but the directory stays locked until the process
 // ends.
 //
-// The error is a *[LockedError] if another Store has the directory open, a *[session.CorruptError]
-// if the write-ahead log has rotted, [session.ErrFormat] if a newer version has written the log,
-// and [errors.ErrUnsupported] on a system that cannot lock files.
+// The files have what was said as it was said, secrets included, and are readable for the user of
+// the process alone. A directory that exists must belong to that user. Open takes the permissions
+// of other users away, unless the directory holds more than a Store; the package documentation has
+// the rules, and says what is not masked.
+//
+// The error is a *[LockedError] if another Store has the directory open, an *[UnsafeError] if
+// another user may control a file or directory, a *[session.CorruptError] if the write-ahead log
+// has rotted, [session.ErrFormat] if a newer version has written the log, [fs.ErrInvalid] for an
+// empty path, and [errors.ErrUnsupported] on a system that cannot lock files.
 func Open(dir string) (*session.Store, error) {
 	fsys, dir, err := resolveDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("dirstore: open directory: %w", err)
+		return nil, fmt.Errorf("dirstore: open directory %q: %w", dir, err)
 	}
-	lock := lockDir
 	if fsys != disk.OS() {
-		lock = noLock
+		return openOn(fsys, dir, noLock)
 	}
-	return openOn(fsys, dir, lock)
+	return openOn(fsys, dir, lockDir)
 }
 
-// resolveDir returns the file system and the absolute path of a directory.
+// resolveDir returns the file system and the absolute path of a directory. An empty path is an
+// error: it would be the working directory.
 func resolveDir(dir string) (disk.FS, string, error) {
+	if dir == "" {
+		return nil, "", fmt.Errorf("the path is empty: %w", fs.ErrInvalid)
+	}
 	if fsys := disk.At(dir); fsys != disk.OS() { // a test has mounted a disk there
 		return fsys, dir, nil
 	}
@@ -65,34 +75,39 @@ func resolveDir(dir string) (disk.FS, string, error) {
 func View(dir string) (*session.Store, error) {
 	fsys, dir, err := resolveDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("dirstore: view directory: %w", err)
+		return nil, fmt.Errorf("dirstore: view directory %q: %w", dir, err)
 	}
 	return viewOn(fsys, dir)
 }
 
-// openOn is Open on any file system. It calls lock once the directory exists. It calls release when
-// both parts are closed, or when nothing can be opened.
+// openOn is Open on any file system. It gives the directory up when both parts are closed, or when
+// nothing can be opened.
 func openOn(fsys disk.FS, dir string, lock lockFunc) (*session.Store, error) {
-	if err := disk.MakeAll(fsys, dir); err != nil {
-		return nil, fmt.Errorf("dirstore: open directory: %w", err)
-	}
-	release, err := lock(dir)
+	h, err := lock(fsys, dir)
 	if err != nil {
-		return nil, err
+		return nil, openError(dir, err)
 	}
-	releasePart := afterCalls(2, release)
-	logs, transcripts := filepath.Join(dir, journalDir), filepath.Join(dir, sessionsDir)
-	for _, d := range []string{logs, transcripts} {
-		if err := disk.MakeDir(fsys, dir, d); err != nil {
-			return nil, errors.Join(fmt.Errorf("dirstore: open directory: %w", err), release())
-		}
+	if h != nil {
+		fsys = heldFS{fsys, h}
 	}
-	j, err := openJournal(fsys, logs, releasePart)
+	releasePart := afterCalls(2, h.release)
+	j, err := openJournal(fsys, filepath.Join(dir, journalDir), releasePart)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("dirstore: open directory %q: %w", dir, err), release())
+		return nil, errors.Join(openError(dir, err), h.release())
 	}
-	t := newTranscripts(fsys, transcripts, false, releasePart)
+	j.hold = h
+	t := newTranscripts(fsys, filepath.Join(dir, sessionsDir), false, releasePart)
 	return &session.Store{Journal: j, Transcripts: t}, nil
+}
+
+// openError returns the error of Open. A LockedError and a LostError name the directory themselves.
+func openError(dir string, err error) error {
+	var locked *LockedError
+	var lost *LostError
+	if errors.As(err, &locked) || errors.As(err, &lost) {
+		return err
+	}
+	return fmt.Errorf("dirstore: open directory %q: %w", dir, logError(err))
 }
 
 // afterCalls returns a function that calls release when it is called for the nth time. The function
@@ -112,7 +127,9 @@ func afterCalls(n int, release func() error) func() error {
 }
 
 // noLock is the lockFunc of a disk that no other process has.
-func noLock(string) (release func() error, err error) { return func() error { return nil }, nil }
+func noLock(fsys disk.FS, dir string) (*hold, error) {
+	return nil, makeDir(fsys, dir, func() error { return nil })
+}
 
 // viewOn is View on any file system.
 func viewOn(fsys disk.FS, dir string) (*session.Store, error) {

@@ -141,13 +141,14 @@ func TestRemovedDirectoryIsAnError(t *testing.T) {
 	require.NoError(t, os.RemoveAll(dir))
 	for range 2 {
 		_, err := s.Journal.Append(t.Context(), treeKey(0), 1, batchOf(testTime, false, "lost"))
-		require.ErrorIs(t, err, fs.ErrNotExist)
+		var lost *dirstore.LostError
+		require.ErrorAs(t, err, &lost)
 		require.ErrorIs(t, err, session.ErrSync)
 		_, err = s.Transcripts.Append(t.Context(), ref, end, userMessages("lost")...)
-		require.ErrorIs(t, err, fs.ErrNotExist)
+		require.ErrorAs(t, err, &lost)
 		_, err = s.Transcripts.Append(t.Context(), session.Ref{Key: treeKey(1), SessionID: "y"}, 0,
 			userMessages("lost")...)
-		require.ErrorIs(t, err, fs.ErrNotExist)
+		require.ErrorAs(t, err, &lost)
 	}
 	_, err = os.Lstat(dir)
 	require.ErrorIs(t, err, fs.ErrNotExist, "the store does not make the directory again")

@@ -188,7 +188,8 @@ func (t *transcripts) lookUp(f func() error) error {
 
 // wrapError adds the transcript and the operation to err.
 func (t *transcripts) wrapError(ref session.Ref, doing string, err error) error {
-	return fmt.Errorf("dirstore: transcript %q of %q: %s: %w", ref.SessionID, ref.Key, doing, err)
+	return fmt.Errorf("dirstore: transcript %q of %q: %s: %w",
+		ref.SessionID, ref.Key, doing, logError(err))
 }
 
 // agentOf returns the agentFiles of ref and the path of the directory.

@@ -193,7 +193,7 @@ func (t *transcripts) publish(ref session.Ref, tmp string, names [2]string) (str
 
 // writeFile writes a new file and makes its content durable.
 func (t *transcripts) writeFile(name string, b []byte) error {
-	f, err := t.fs.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	f, err := disk.Create(t.fs, name)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package spawntest
 
 import (
+	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
@@ -39,7 +40,7 @@ func (a *auditor) turnStarted(r *run, f *tree.Fact) {
 	a.report.Turns++
 	for x := r; x != nil; x = x.parent {
 		if limit := x.spec.Budget.Tokens; limit > 0 &&
-			(x.charged.Tokens >= limit || x.charged.Tokens+f.Budget.Tokens > limit) {
+			(x.charged.Tokens >= limit || sat.Add(x.charged.Tokens, f.Budget.Tokens) > limit) {
 			a.fail(
 				r, "budget", "turn %d reserves %d tokens; %q has been charged %d of %d", f.N,
 				f.Budget.Tokens, x.spec.Key, x.charged.Tokens, limit,
@@ -52,9 +53,9 @@ func (a *auditor) turnStarted(r *run, f *tree.Fact) {
 
 func (a *auditor) charge(r *run, b tree.Budget, by int64) {
 	for x := r; x != nil; x = x.parent {
-		x.charged.Tokens += by * b.Tokens
-		x.charged.Micros += by * b.Micros
-		x.charged.Turns += by * b.Turns
+		x.charged.Tokens = sat.Add(x.charged.Tokens, by*b.Tokens)
+		x.charged.Micros = sat.Add(x.charged.Micros, by*b.Micros)
+		x.charged.Turns = sat.Add(x.charged.Turns, by*b.Turns)
 	}
 }
 
@@ -74,8 +75,8 @@ func (a *auditor) inTurn(r *run, f *tree.Fact) {
 		r.turn.through = f.Ord
 	case tree.Reserved:
 		a.charge(r, f.Budget, 1)
-		r.turn.reserve.Tokens += f.Budget.Tokens
-		r.turn.reserve.Micros += f.Budget.Micros
+		r.turn.reserve.Tokens = sat.Add(r.turn.reserve.Tokens, f.Budget.Tokens)
+		r.turn.reserve.Micros = sat.Add(r.turn.reserve.Micros, f.Budget.Micros)
 	case tree.TurnEnded:
 		a.turnEnded(r, f)
 	default: // a cancelled turn changes nothing that is audited

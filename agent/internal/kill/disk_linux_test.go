@@ -186,8 +186,8 @@ func TestSyncFails(t *testing.T) {
 	}
 }
 
-// A disk that is gone for a while and comes back costs nothing but that while: what is open stays
-// open, and what cannot be opened waits.
+// A disk that is gone for a while and comes back costs nothing but that while: nothing is recorded
+// that the disk might not have, the store says so, and everything goes on by itself.
 func TestDiskIsGoneForAWhile(t *testing.T) {
 	for _, w := range []world{callerRun, managed} {
 		t.Run(string(w), func(t *testing.T) {
@@ -205,9 +205,11 @@ func TestDiskIsGoneForAWhile(t *testing.T) {
 			for _, err := range dirstore.Verify(t.Context(), b.dir) {
 				require.ErrorIs(t, err, syscall.ENOENT)
 			}
-			b.progress(t, "progress of what is open", 20)
+			eventually(t, "failure", func() bool { return b.failed(syscall.ENOENT) > 30 })
+			require.ErrorIs(t, b.store.Health(t.Context()), syscall.ENOENT)
 			v.mount(t, "--bind", whole.dir)
 			b.progress(t, "progress after it is back", 300)
+			require.NoError(t, b.store.Health(t.Context()))
 			b.idle()
 			b.refused(t, syscall.ENOENT)
 			b.end(t)

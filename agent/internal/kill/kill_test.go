@@ -24,6 +24,10 @@ const killsPerState = 10
 // Bots under load, with trees in trees, failures and cascade stops, are killed again and again at
 // random moments, while the log grows and is compacted. What they have acknowledged is there each
 // time, and in the end everything has ended and the requester was told of it, once.
+//
+// R1: in some lives the file lock of the bot is removed, while it runs or while it is stopped. No
+// other process opens the directory until the bot is dead, and what it has acknowledged until then
+// is there as well.
 func TestKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
@@ -33,7 +37,7 @@ func TestKill(t *testing.T) {
 	worlds := []*witness{newWitness(t, callerRun), newWitness(t, managed)}
 	for n := range kills {
 		w := worlds[n%len(worlds)]
-		w.runLife(t, strconv.Itoa(n), time.Duration(1+rng.IntN(400))*time.Millisecond)
+		w.runLife(t, strconv.Itoa(n), time.Duration(1+rng.IntN(400))*time.Millisecond, rng)
 		log, idle := w.trace.countNew(t, w.dir)
 		if w.sum.hits += min(log+idle, 1); log > 0 {
 			w.sum.inLog++
@@ -61,7 +65,7 @@ func (w *witness) endState(t *testing.T) {
 	if len(w.last) == 0 {
 		return
 	}
-	w.runLife(t, lastLife, 0)
+	w.runLife(t, lastLife, 0, nil)
 	w.checkEnd(t, w.readArrivals(t))
 	require.NoError(t, os.RemoveAll(w.dir))
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,6 +38,7 @@ type totals struct {
 	appends, stops, interrupted, owed, arrived, trees int
 
 	hits, inLog int // kills in a compaction; of these, those in the log itself
+	thefts      int // removals of the lock of a living owner
 }
 
 func newWitness(t *testing.T, w world) *witness {
@@ -83,8 +85,8 @@ func (w *witness) readLine(line string) error {
 }
 
 // runLife starts the child, listens, and kills it after a while; the last life is let go on until
-// it ends.
-func (w *witness) runLife(t *testing.T, name string, after time.Duration) {
+// it ends. In some lives the lock of the child is removed.
+func (w *witness) runLife(t *testing.T, name string, after time.Duration, rng *rand.Rand) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
 	// Under the race detector a process sleeps for a second before it ends.
@@ -99,17 +101,29 @@ func (w *witness) runLife(t *testing.T, name string, after time.Duration) {
 		defer time.AfterFunc(2*time.Minute,
 			func() { _ = cmd.Process.Signal(syscall.SIGQUIT) }).Stop()
 	}
-	kill := time.AfterFunc(time.Hour, func() { _ = cmd.Process.Kill() })
+	var steal *theft
+	kill := time.AfterFunc(time.Hour, func() {
+		if steal != nil {
+			steal.killed.Store(true)
+		}
+		_ = cmd.Process.Kill()
+	})
 	defer kill.Stop()
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if lines.Text() == "alive" && after > 0 {
 			w.checkLocked(t, cmd.Process.Pid)
+			steal = newTheft(rng, w.dir, cmd.Process, after)
 			kill.Reset(after)
 		}
 		require.NoError(t, w.readLine(lines.Text()), "%q", lines.Text())
 	}
 	require.NoError(t, lines.Err())
+	stolen, err := steal.wait()
+	require.NoError(t, err, "life %s: the lock was removed", name)
+	if stolen {
+		w.sum.thefts++
+	}
 	err = cmd.Wait()
 	var exit *exec.ExitError
 	if after > 0 && errors.As(err, &exit) && exit.ExitCode() == -1 {

@@ -1,9 +1,13 @@
 package tree
 
-import "github.com/offshoot-sdk/offshoot/policy"
+import (
+	"github.com/offshoot-sdk/offshoot/internal/sat"
+	"github.com/offshoot-sdk/offshoot/policy"
+)
 
 // A Budget is an amount of what costs money: a limit, what has been charged, or what a turn has
-// reserved. As a limit, a zero field does not limit.
+// reserved. As a limit, a zero field does not limit. A sum that is out of range is the largest or
+// smallest number there is.
 type Budget struct {
 	Tokens int64 `json:"tokens,omitempty"`
 	Micros int64 `json:"micros,omitempty"` // millionths of a US dollar
@@ -14,11 +18,15 @@ type Budget struct {
 func (b Budget) Limited() bool { return b != Budget{} }
 
 func (b Budget) add(c Budget) Budget {
-	return Budget{b.Tokens + c.Tokens, b.Micros + c.Micros, b.Turns + c.Turns}
+	return Budget{
+		sat.Add(b.Tokens, c.Tokens), sat.Add(b.Micros, c.Micros), sat.Add(b.Turns, c.Turns),
+	}
 }
 
 func (b Budget) sub(c Budget) Budget {
-	return Budget{b.Tokens - c.Tokens, b.Micros - c.Micros, b.Turns - c.Turns}
+	return Budget{
+		sat.Sub(b.Tokens, c.Tokens), sat.Sub(b.Micros, c.Micros), sat.Sub(b.Turns, c.Turns),
+	}
 }
 
 // positive returns b with 0 in the place of negative amounts.
@@ -112,7 +120,7 @@ const maxUsage = 1 << 50
 // Charge converts usage into the unit of budgets. Tokens read from a cache or written to one are
 // not in it: a budget of tokens is one of input and output, and what caches cost is in Cost.
 func (u Usage) Charge() Budget {
-	return Budget{Tokens: u.Input + u.Output, Micros: int64(u.Cost*1e6 + 0.5)}
+	return Budget{Tokens: sat.Add(u.Input, u.Output), Micros: sat.Int(u.Cost*1e6 + 0.5)}
 }
 
 // limit returns the limit of one session: its own for a run, the tree's for the top-level session.
@@ -125,7 +133,7 @@ func (t *Tree) limit(r *Run) Budget {
 
 // BudgetOf converts a budget of the configuration.
 func BudgetOf(b policy.Budget) Budget {
-	return Budget{Tokens: b.Tokens, Micros: int64(b.Cost*1e6 + 0.5), Turns: int64(b.Turns)}
+	return Budget{Tokens: b.Tokens, Micros: sat.Int(b.Cost*1e6 + 0.5), Turns: int64(b.Turns)}
 }
 
 // remaining returns what the tree may still spend, in the fields that are limited.

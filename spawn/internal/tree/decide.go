@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -138,13 +138,14 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 
 // decideSpawn admits a run, or finds the run of a key that is known.
 func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
+	if err := t.opt.Limits.checkSpawn(c); err != nil {
+		return Reply{}, err
+	}
 	switch {
-	case strings.TrimSpace(string(c.Task)) == "":
-		return Reply{}, &InputError{"task", "it is empty"}
 	case !utf8.ValidString(c.Key):
-		return Reply{}, &InputError{"key", "it is not UTF-8: " + strconv.Quote(c.Key)}
+		return Reply{}, &InputError{"key", "it is not UTF-8: " + text.Quote(c.Key)}
 	case !utf8.ValidString(c.Label):
-		return Reply{}, &InputError{"label", "it is not UTF-8: " + strconv.Quote(c.Label)}
+		return Reply{}, &InputError{"label", "it is not UTF-8: " + text.Quote(c.Label)}
 	}
 	parent := t.find(c.Parent)
 	if parent == nil {
@@ -192,7 +193,7 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	case bad != nil:
 		return Reply{}, fmt.Errorf("spawn: the key of a run: %w", bad)
 	case t.runs[key] != nil:
-		return Reply{}, &InputError{"id", strconv.Quote(c.ID) + " is the id of another run"}
+		return Reply{}, &InputError{"id", text.Quote(c.ID) + " is the id of another run"}
 	}
 	t.emit(admitted(t.newSpec(c, parent, key, grant)))
 	return Reply{Run: t.find(key), Ref: key, ID: c.ID}, nil
@@ -247,8 +248,9 @@ func (t *Tree) decidePost(c *Post) (Reply, error) {
 		return Reply{}, fmt.Errorf("%w: posting to %q", ErrEnded, c.To)
 	case r.Cause != NoCause && !r.IsRoot():
 		return Reply{}, fmt.Errorf("%w: posting to %q", ErrStopping, c.To)
-	case strings.TrimSpace(string(c.Text)) == "":
-		return Reply{}, &InputError{"text", "it is empty"}
+	}
+	if err := t.opt.Limits.checkMessage(c.Text); err != nil {
+		return Reply{}, err
 	}
 	t.emit(posted(t.now, r, User, c.ID, c.Text, session.Key{}, c.Route))
 	for _, ord := range t.busyFor(c.To) {
@@ -260,8 +262,11 @@ func (t *Tree) decidePost(c *Post) (Reply, error) {
 // postKnown reports whether a message with an id has come before, whatever has become of its
 // session since.
 func (t *Tree) postKnown(to session.Key, id string) (bool, error) {
+	if err := t.opt.Limits.checkID(id); err != nil {
+		return false, err
+	}
 	if !utf8.ValidString(id) {
-		return false, &InputError{"id", "it is not UTF-8: " + strconv.Quote(id)}
+		return false, &InputError{"id", "it is not UTF-8: " + text.Quote(id)}
 	}
 	until, ok := t.posts[postKey{to, id}]
 	return ok && until > t.now, nil
@@ -279,16 +284,16 @@ func (t *Tree) decideSteer(c *Steer) (Reply, error) {
 		return Reply{}, fmt.Errorf("%w: steering %q", ErrEnded, c.To)
 	case r.Cause != NoCause:
 		return Reply{}, fmt.Errorf("%w: steering %q", ErrStopping, c.To)
-	case strings.TrimSpace(string(c.Text)) == "":
-		return Reply{}, &InputError{"text", "it is empty"}
 	case n > MaxSteer:
 		reason := fmt.Sprintf("it has %d characters, the limit is %d", n, MaxSteer)
 		return Reply{}, &InputError{"text", reason}
+	case text.IsBlank(string(c.Text)):
+		return Reply{}, blankError("text", c.Text)
 	}
 	if last := r.lastSteer(c.From); last > 0 && last+int64(SteerPause) > t.now {
 		wait := last + int64(SteerPause) - t.now
 		return Reply{}, &policy.Refusal{
-			Rule: RuleSteer, Asked: "another steer",
+			Op: "steer", Rule: RuleSteer, Asked: "another steer",
 			Limit: "one in " + SteerPause.String() + "; wait " + time.Duration(wait).String(),
 		}
 	}
@@ -360,6 +365,9 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	f := turnEnded(t.now, r, state, c.Answer, flags, c.Pos, join)
 	if flags&FlagReply != 0 {
 		f.Route = r.Route
+	}
+	if r.IsRoot() && state == Failed {
+		f.Text = Text(c.Failed)
 	}
 	t.endTurn(r, f)
 	if c.Failed != "" && !r.IsRoot() && !r.TurnCancelled && r.Cause == NoCause {

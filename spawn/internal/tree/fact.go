@@ -108,6 +108,7 @@ const (
 //	               Num: the position in the transcript; 0 leaves it where it is
 //	               Join: what the session waits for now; nil for nothing
 //	               Route: where the reply goes; with FlagReply only, may be nil
+//	               Text: why the turn failed; of the top-level session only, and not folded
 //	Halted         Run: the session
 //	               N: the turn under way
 //	               Until: when the turn is cut if it has not returned

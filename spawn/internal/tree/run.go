@@ -3,6 +3,7 @@ package tree
 import (
 	"slices"
 
+	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -80,8 +81,9 @@ type Usage struct {
 
 func (u Usage) add(v Usage) Usage {
 	return Usage{
-		u.Input + v.Input, u.Output + v.Output,
-		u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite, u.Cost + v.Cost,
+		sat.Add(u.Input, v.Input), sat.Add(u.Output, v.Output),
+		sat.Add(u.CacheRead, v.CacheRead), sat.Add(u.CacheWrite, v.CacheWrite),
+		sat.AddFloat(u.Cost, v.Cost),
 	}
 }
 

@@ -23,6 +23,7 @@ type Options struct {
 	ArchiveAfter time.Duration     // how long after its end a run is archived; 0: never
 	Chunk        Budget            // what a turn reserves at a time under a budget
 	MaxDepth     int               // recorded for children, which are told it
+	Limits       Limits            // of what callers and models give
 
 	// Model, Thinking and Tools are those of top-level sessions, which have no Grant. Policy says
 	// which of the tools they may hand down.

@@ -1,0 +1,183 @@
+package agent
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// maxHeld is how many messages wait at most for the results of the tool calls before them.
+const maxHeld = 64
+
+// noResultText is the result of a tool call that a turn left without one.
+const noResultText = "no result: the turn ended"
+
+// A conversation puts messages into an order that providers of models accept: each call of a tool
+// has one result, and the results of a message stand right behind it. What comes before a result
+// that is still missing waits in a queue.
+//
+// A message is accepted, then it is taken for writing, in the order of take. A conversation decides
+// only: it writes nothing. The zero conversation is empty.
+type conversation struct {
+	calls   int        // numbers calls, so that an id may come again
+	waiting []openCall // calls that were accepted, without the result
+	open    []openCall // the calls of what was taken last, without the result
+	queue   []accepted
+}
+
+// openCall is a call without its result.
+type openCall struct {
+	n      int
+	id     string // in the transcript
+	called string // as the Runner knows it
+}
+
+// accepted is a message that waits to be taken.
+type accepted struct {
+	m       Message
+	calls   []openCall // its ToolCalls
+	answers int        // the number of the call that it is the result of
+}
+
+// clone returns a copy that shares nothing that either changes.
+func (c *conversation) clone() conversation {
+	return conversation{
+		calls: c.calls, waiting: slices.Clone(c.waiting), open: slices.Clone(c.open),
+		queue: slices.Clone(c.queue),
+	}
+}
+
+// accept takes a message in. An assistant's message that says and calls nothing is left out:
+// providers refuse it. A result goes to the newest call of that id that has none.
+func (c *conversation) accept(m Message) error {
+	a := accepted{m: m}
+	switch m.Role { //nolint:exhaustive // the others are as they are
+	case session.MessageAssistant:
+		if strings.TrimSpace(m.Text) == "" && len(m.ToolCalls) == 0 {
+			return nil
+		}
+		a.m, a.calls = c.number(m)
+	case session.MessageTool:
+		i := slices.IndexFunc(c.waiting, func(w openCall) bool {
+			return m.ToolCallID == w.called || m.ToolCallID == w.id
+		})
+		if i < 0 {
+			return &spawn.InputError{
+				Field: "Message.ToolCallID",
+				Reason: text.Quote(m.ToolCallID) +
+					" does not name a tool call that waits for its result",
+			}
+		}
+		a.answers, a.m.ToolCallID = c.waiting[i].n, c.waiting[i].id
+		c.waiting = slices.Delete(c.waiting, i, i+1)
+	}
+	c.queue = append(c.queue, a)
+	return nil
+}
+
+// number numbers the calls of a message. Calls of one message that share an id, or have none, get
+// ids of their own, and the provider's form, which would contradict these, is left out. A call of
+// an earlier message that has an id of this one and still waits is given up: what comes now is the
+// result of this one.
+func (c *conversation) number(m Message) (Message, []openCall) {
+	for _, call := range m.ToolCalls {
+		c.waiting = slices.DeleteFunc(c.waiting,
+			func(w openCall) bool { return w.called == call.ID })
+	}
+	given := m.ToolCalls
+	taken := make(map[string]bool, len(given)) // the ids; true for those of the calls so far
+	for _, call := range given {
+		taken[call.ID] = false
+	}
+	numbered := make([]openCall, len(given))
+	for i, call := range given {
+		id := call.ID
+		for distinct := id != "" && !taken[id]; !distinct; {
+			id += "_" + strconv.Itoa(i+1)
+			_, other := taken[id]
+			distinct = !other
+		}
+		taken[id] = true
+		if id != call.ID {
+			if &m.ToolCalls[0] == &given[0] {
+				m.ToolCalls, m.Raw = slices.Clone(given), nil
+			}
+			m.ToolCalls[i].ID = id
+		}
+		c.calls++
+		numbered[i] = openCall{n: c.calls, id: id, called: call.ID}
+	}
+	c.waiting = append(c.waiting, numbered...)
+	return m, numbered
+}
+
+// take returns the next message to write, and false if there is none: the queue is empty, or what
+// comes next is the result of a call that is missing.
+func (c *conversation) take() (m Message, ok bool) {
+	next := 0
+	if len(c.open) > 0 {
+		next = slices.IndexFunc(c.queue, func(a accepted) bool {
+			return slices.ContainsFunc(c.open, func(o openCall) bool { return o.n == a.answers })
+		})
+	}
+	if next < 0 || len(c.queue) == 0 {
+		return m, false
+	}
+	a := c.queue[next]
+	c.queue = slices.Delete(c.queue, next, next+1)
+	if a.m.Role == session.MessageTool {
+		c.open = slices.DeleteFunc(c.open, func(o openCall) bool { return o.n == a.answers })
+	} else {
+		c.open = slices.Clone(a.calls)
+	}
+	return a.m, true
+}
+
+// takeAll returns what is to be written now, at most limit messages. Calls without a result get a
+// failed one if fill is set, or if more than maxHeld messages wait for it.
+func (c *conversation) takeAll(fill bool, now time.Time, limit int) (lines []Message) {
+	for len(lines) < limit {
+		m, ok := c.take()
+		switch {
+		case ok:
+			lines = append(lines, m)
+		case len(c.open) > 0 && (fill || len(c.queue) > maxHeld):
+			lines = append(lines, c.fillOne(now))
+		default:
+			return lines
+		}
+	}
+	return lines
+}
+
+// fillOne returns a failed result of the first open call.
+func (c *conversation) fillOne(now time.Time) Message {
+	o := c.open[0]
+	c.open = c.open[1:]
+	c.waiting = slices.DeleteFunc(c.waiting, func(w openCall) bool { return w.n == o.n })
+	return Message{
+		Role: session.MessageTool, ToolCallID: o.id, Text: noResultText, Failed: true, Time: now,
+	}
+}
+
+// readConversation returns the conversation of a transcript as a provider accepts it, and the state
+// at its end: only the last message may have calls without results. What an earlier version or
+// another program has written in another order is put into order. Results of no call are left out.
+func readConversation(lines []session.Line) (view []Message, c conversation) {
+	view = make([]Message, 0, len(lines))
+	for _, line := range lines {
+		if err := c.accept(line.Message); err == nil {
+			view = append(view, c.takeAll(false, line.Message.Time, len(lines))...)
+		}
+	}
+	for len(c.queue) > 0 {
+		view = append(view, c.fillOne(c.queue[0].m.Time))
+		view = append(view, c.takeAll(false, time.Time{}, len(lines))...)
+	}
+	return view, c
+}

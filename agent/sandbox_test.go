@@ -1,0 +1,86 @@
+package agent_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// S5: the Runner, the tools, the hooks, the prompt and the RunInfo of a session are told whether it
+// is in a sandbox, of a top-level session and of a sub-agent, whatever Prompts.Input says.
+func TestSandboxIsTold(t *testing.T) {
+	group := session.Must(session.GroupKey("main", "telegram", "42"))
+	for _, mode := range []policy.SandboxMode{
+		policy.SandboxOff, policy.SandboxNonMain, policy.SandboxAll,
+	} {
+		for _, key := range []session.Key{topKey, group} {
+			var mu sync.Mutex
+			told := map[string][]bool{}
+			note := func(who string, sandboxed bool) {
+				mu.Lock()
+				defer mu.Unlock()
+				told[who] = append(told[who], sandboxed)
+			}
+			cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+				who := tn.Session.Role.String()
+				note(who, tn.Sandboxed)
+				note(who, strings.Contains(tn.Prompt.String(), "## Sandbox\n"))
+				note(who, strings.Contains(tn.Prompt.String(), "/inside"))
+				_, err := tn.Call(ctx, agent.ToolCall{Name: "exec"})
+				if err != nil || tn.Session.Depth > 0 {
+					return agent.Result{Text: "ok"}, err
+				}
+				c, err := tn.Spawn(ctx, agent.Task{Text: "work"})
+				if err != nil {
+					return agent.Result{}, err
+				}
+				info, err := c.Info(ctx)
+				note("leaf", info.Sandboxed)
+				return agent.Result{Text: "ok"}, err
+			})
+			cfg.Tools = []agent.Tool{{
+				Name: "exec", Call: func(ctx context.Context, _ agent.ToolCall) (string, error) {
+					who, ok := agent.CallerOf(ctx)
+					require.True(t, ok)
+					note(who.Session.Role.String(), who.Sandboxed)
+					return "", nil
+				},
+			}}
+			cfg.Rules.Sandbox.Mode = mode
+			cfg.Prompts.Input.Sandbox = agentctx.Sandbox{Enabled: true, Dir: "/inside"}
+			hook := func(
+				r agentctx.LoadRequest, files []agentctx.WorkspaceFile,
+			) []agentctx.WorkspaceFile {
+				who := "main"
+				if r.Session.IsSubagent() {
+					who = "leaf"
+				}
+				note(who, r.Sandboxed)
+				return files
+			}
+			cfg.Prompts.Loader.Hooks = []agentctx.Hook{hook}
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				h.PostTo(key, "go")
+				synctest.Wait()
+				main := mode == policy.SandboxAll || mode == policy.SandboxNonMain && key == group
+				leaf := mode != policy.SandboxOff
+				require.Equal(t, map[string][]bool{
+					"main": {main, main, main, main, main},
+					"leaf": {leaf, leaf, leaf, leaf, leaf, leaf},
+				}, told, "%v %v", mode, key)
+			})
+		}
+	}
+	_, ok := agent.CallerOf(t.Context())
+	require.False(t, ok, "not the context of a tool's call")
+}

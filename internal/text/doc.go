@@ -1,0 +1,2 @@
+// Package text has functions on texts that people and models wrote.
+package text

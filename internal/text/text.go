@@ -1,0 +1,68 @@
+package text
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxQuoted is how many runes of an input an error repeats at most.
+const maxQuoted = 100
+
+// Quote returns s in quotation marks, for an error text. Of a long s it returns the beginning and
+// how many bytes s has.
+func Quote(s string) string {
+	head, n := s, 0
+	for i := range s {
+		if n++; n > maxQuoted {
+			head = s[:i]
+			break
+		}
+	}
+	if len(head) == len(s) {
+		return strconv.Quote(s)
+	}
+	return fmt.Sprintf("%s... (%d bytes)", strconv.Quote(head), len(s))
+}
+
+// Cut returns the longest prefix of s that has at most n bytes and does not split a character.
+func Cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// Bound returns s, or, if it has more than limit bytes, its beginning and a note of how many there
+// were, in limit bytes. A negative limit bounds nothing.
+func Bound(s string, limit int) string {
+	if limit < 0 || len(s) <= limit {
+		return s
+	}
+	note := fmt.Sprintf("\n[cut here: it had %d bytes, and %d are kept at most]", len(s), limit)
+	if len(note) > limit {
+		return Cut(s, limit)
+	}
+	return Cut(s, limit-len(note)) + note
+}
+
+// IsBlank reports whether a reader of s sees nothing: s has only spaces, controls, and characters
+// that are not drawn.
+func IsBlank(s string) bool {
+	return strings.IndexFunc(s, isVisible) < 0
+}
+
+func isVisible(r rune) bool {
+	switch r {
+	case '\u034f', '\u115f', '\u1160', '\u17b4', '\u17b5', '\u2800', '\u3164', '\uffa0':
+		return false // fillers, which count as letters or symbols
+	}
+	return !unicode.IsSpace(r) && !unicode.IsControl(r) &&
+		!unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Zs,
+			unicode.Other_Default_Ignorable_Code_Point)
+}

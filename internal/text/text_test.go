@@ -1,0 +1,56 @@
+package text
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestQuote(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                       `""`,
+		"a\n":                    `"a\n"`,
+		strings.Repeat("é", 100): `"` + strings.Repeat("é", 100) + `"`,
+		strings.Repeat("é", 101): `"` + strings.Repeat("é", 100) + `"... (202 bytes)`,
+		strings.Repeat("\xff", 1<<20): `"` + strings.Repeat(`\xff`, 100) +
+			`"... (1048576 bytes)`,
+	} {
+		require.Equal(t, want, Quote(in))
+	}
+}
+
+func TestCut(t *testing.T) {
+	require.Equal(t, "aé", Cut("aéb", 3))
+	require.Equal(t, "a", Cut("aéb", 2))
+	require.Equal(t, "aéb", Cut("aéb", 4))
+	require.Empty(t, Cut("é", 1))
+	require.Empty(t, Cut("\x80\x80\x80", 2))
+	for n := range 20 {
+		require.True(t, utf8.ValidString(Cut("日本語のテキスト", n)))
+	}
+}
+
+func TestBound(t *testing.T) {
+	long := strings.Repeat("é", 100)
+	require.Equal(t, long, Bound(long, -1))
+	require.Equal(t, long, Bound(long, 200))
+	cut := Bound(long, 199)
+	require.LessOrEqual(t, len(cut), 199)
+	require.True(t, strings.HasSuffix(cut, "é\n[cut here: it had 200 bytes, and 199 are kept at most]"))
+	require.Equal(t, "éé", Bound(long, 5), "too short for the note")
+	require.Empty(t, Bound(long, 0))
+}
+
+func TestIsBlank(t *testing.T) {
+	for _, s := range []string{
+		"", " \t\n", "\u200b", "\u200b\u200d\ufeff\u2060", "\u3164", "\u2800", "\u00ad", "\u202e",
+		"\x00\x1b", "\u00a0\u3000", "\ufe0f", "\U000e0020", "\u115f\u1160",
+	} {
+		require.True(t, IsBlank(s), "%q", s)
+	}
+	for _, s := range []string{"a", " .", "\u200b1", "日", "🙂", "\ufffd", "\xff", "\u0301"} {
+		require.False(t, IsBlank(s), "%q", s)
+	}
+}

@@ -1,0 +1,242 @@
+package dirstore
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/internal/disk"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A hold is the ownership of a directory. Two locks keep other processes out: that of the journal
+// directory, which cannot be removed without the log, and that of the file lock, which is all that
+// earlier versions know. Both belong to what was opened, wherever it is moved. So a hold also knows
+// whether the directory, its file lock and its journal are still found under their names: nothing
+// is acknowledged that the next Open would not find. The nil hold is that of a disk of tests.
+type hold struct {
+	dir     string
+	root    *os.Root // the directory, also after it was moved
+	journal *os.File
+	lock    *os.File
+	holder  lockHolder
+
+	dirInfo, journalInfo, lockInfo fs.FileInfo
+
+	// over is why every later change is refused, or nil.
+	over atomic.Pointer[error]
+}
+
+// end makes check return err from now on, unless it returns another error already.
+func (h *hold) end(err error) { h.over.CompareAndSwap(nil, &err) }
+
+// check returns nil if this process may change the directory. A *[LostError] is final. Any other
+// error says that the directory is out of reach at the moment.
+func (h *hold) check() error {
+	if h == nil {
+		return nil
+	}
+	if over := h.over.Load(); over != nil {
+		return *over
+	}
+	if isSame(filepath.Join(h.dir, lockName), h.lockInfo) &&
+		isSame(filepath.Join(h.dir, journalDir), h.journalInfo) {
+		return nil
+	}
+	err := h.look()
+	if lost, ok := errors.AsType[*LostError](err); ok {
+		h.end(lost)
+		return *h.over.Load()
+	}
+	return err
+}
+
+// isSame reports whether the name is that of a certain file or directory.
+func isSame(name string, want fs.FileInfo) bool {
+	info, err := os.Lstat(name)
+	return err == nil && os.SameFile(info, want)
+}
+
+// look finds out why a name is not what it was. It looks into the directory itself first, because a
+// path says nothing while a disk is not mounted.
+func (h *hold) look() error {
+	for _, part := range []struct {
+		name, what string
+		info       fs.FileInfo
+	}{
+		{lockName, "its file lock was removed or replaced", h.lockInfo},
+		{journalDir, "its journal was renamed, removed or replaced", h.journalInfo},
+	} {
+		info, err := h.root.Lstat(part.name)
+		switch {
+		case err == nil && os.SameFile(info, part.info):
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("dirstore: directory %q: %w", h.dir, err)
+		case err == nil && !disk.SameDevice(info, part.info):
+			return h.away(fs.ErrNotExist)
+		default:
+			return &LostError{Dir: h.dir, Reason: part.what}
+		}
+	}
+	info, err := os.Stat(h.dir)
+	switch {
+	case err == nil && os.SameFile(info, h.dirInfo):
+		return nil // it has come back since check
+	case err == nil:
+		err = fs.ErrNotExist
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("dirstore: directory %q: %w", h.dir, err)
+	}
+	if h.isUnmounted() {
+		return h.away(err)
+	}
+	return &LostError{Dir: h.dir, Reason: "it was renamed, removed or replaced"}
+}
+
+// away returns the error of a directory whose disk is not mounted at the moment.
+func (h *hold) away(err error) error {
+	return fmt.Errorf("dirstore: directory %q is out of reach, its disk is not mounted: %w", h.dir, err)
+}
+
+// isUnmounted reports whether the path of the directory leads to another disk than that of the
+// directory.
+func (h *hold) isUnmounted() bool {
+	for path := h.dir; ; path = filepath.Dir(path) {
+		info, err := os.Stat(path)
+		if err == nil {
+			return !disk.SameDevice(info, h.dirInfo)
+		}
+		if path == filepath.Dir(path) {
+			return false
+		}
+	}
+}
+
+// explain returns err, or the *[LostError] that is the reason of a file that does not exist.
+func (h *hold) explain(err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if lost, ok := errors.AsType[*LostError](h.check()); ok {
+		return lost
+	}
+	return err
+}
+
+// release gives the directory up, and refuses every later change.
+func (h *hold) release() error {
+	if h == nil {
+		return nil
+	}
+	h.end(session.ErrClosed)
+	if !h.holder.Since.IsZero() {
+		h.holder.Until = time.Now().UTC().Truncate(time.Second)
+		writeHolder(h.lock, h.holder)
+	}
+	var errs []error
+	for _, f := range []*os.File{h.lock, h.journal} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	return errors.Join(append(errs, h.root.Close())...)
+}
+
+// A heldFS is the disk of a Store with a hold. It refuses every change to a directory that is not
+// held any more.
+type heldFS struct {
+	disk.FS
+	hold *hold
+}
+
+// OpenFile implements [disk.FS].
+func (x heldFS) OpenFile(name string, flag int) (disk.File, error) {
+	writing := flag&(os.O_RDWR|os.O_WRONLY|os.O_CREATE|os.O_TRUNC) != 0
+	if writing {
+		if err := x.hold.check(); err != nil {
+			return nil, err
+		}
+	}
+	f, err := x.FS.OpenFile(name, flag)
+	if err != nil {
+		return nil, x.hold.explain(err)
+	}
+	if writing {
+		f = heldFile{f, x.hold}
+	}
+	return f, nil
+}
+
+// Mkdir implements [disk.FS].
+func (x heldFS) Mkdir(name string) error {
+	return x.change(func() error { return x.FS.Mkdir(name) })
+}
+
+// Rename implements [disk.FS].
+func (x heldFS) Rename(from, to string) error {
+	return x.change(func() error { return x.FS.Rename(from, to) })
+}
+
+// Remove implements [disk.FS].
+func (x heldFS) Remove(name string) error {
+	return x.change(func() error { return x.FS.Remove(name) })
+}
+
+// change calls f if the directory is held.
+func (x heldFS) change(f func() error) error {
+	if err := x.hold.check(); err != nil {
+		return err
+	}
+	return x.hold.explain(f())
+}
+
+// ReadDir implements [disk.FS].
+func (x heldFS) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := x.FS.ReadDir(name)
+	return entries, x.hold.explain(err)
+}
+
+// Lstat implements [disk.FS].
+func (x heldFS) Lstat(name string) (fs.FileInfo, error) {
+	info, err := x.FS.Lstat(name)
+	return info, x.hold.explain(err)
+}
+
+// A heldFile is a file of a heldFS that is open for writing.
+type heldFile struct {
+	disk.File
+	hold *hold
+}
+
+// WriteAt implements [disk.File].
+func (f heldFile) WriteAt(b []byte, off int64) (int, error) {
+	if err := f.hold.check(); err != nil {
+		return 0, err
+	}
+	return f.File.WriteAt(b, off)
+}
+
+// Truncate implements [disk.File].
+func (f heldFile) Truncate(size int64) error {
+	if err := f.hold.check(); err != nil {
+		return err
+	}
+	return f.File.Truncate(size)
+}
+
+// Sync implements [disk.File]. What was written is acknowledged only if no other process can have
+// taken the directory before it was durable. A disk that is not mounted any more has what was
+// written.
+func (f heldFile) Sync() error {
+	if err := f.File.Sync(); err != nil {
+		return f.hold.explain(err)
+	}
+	if lost, ok := errors.AsType[*LostError](f.hold.check()); ok {
+		return lost
+	}
+	return nil
+}
