@@ -195,13 +195,13 @@ func TestInvalidLineIsRefusedAtOnce(t *testing.T) {
 				cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 					began := time.Now()
 					for _, m := range []agent.Message{
-						{Role: session.MessageAssistant, Usage: agent.Usage{Cost: math.NaN()}},
-						{Role: session.MessageAssistant, Usage: agent.Usage{Cost: math.Inf(1)}},
+						{Usage: agent.Usage{Cost: math.NaN()}},
+						{Usage: agent.Usage{Cost: math.Inf(1)}},
 						{
-							Role: session.MessageAssistant,
 							Time: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC),
 						},
 					} {
+						m.Role, m.Text = session.MessageAssistant, "hello"
 						assert.ErrorIs(t, tn.Record(ctx, m), session.ErrInvalidLine)
 					}
 					assert.Equal(t, began, time.Now(), "nothing is tried again")

@@ -494,7 +494,7 @@ var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
 		<-ctx.Done()
 		return context.Cause(ctx)
 	},
-	"Yield": nil, "Delta": nil, "Spent": nil,
+	"Yield": nil, "Delta": nil, "Spent": nil, "ExitWith": nil,
 }
 
 // R5: a turn that is over cannot act for its session any more, in whatever goroutine. Every method

@@ -177,7 +177,7 @@ func TestStateOfWhatIsBroken(t *testing.T) {
 	for root, facts := range map[session.Key][]string{
 		top: {`{"v":1,"kind":"opened","at":1,"num":1,"id":"s"}`},
 		session.Must(session.MainKey("newer")): {
-			`{"v":1,"kind":"opened","at":1,"num":1,"id":"s"}`, `{"v":2,"kind":"opened"}`,
+			`{"v":1,"kind":"opened","at":1,"num":1,"id":"s"}`, `{"v":9,"kind":"opened"}`,
 		},
 		session.Must(session.MainKey("other")): {`"x"`},
 	} {
@@ -192,7 +192,7 @@ func TestStateOfWhatIsBroken(t *testing.T) {
 	assert.Equal(t, exitError, code)
 	assert.Contains(t, out, "\nagent:main:main: waiting, at rest, ")
 	assert.Contains(t, out, "\n1 tree, 0 runs, unread: nothing, deliveries: 0 pending, 0 blocked\n2 more trees cannot be read; -verify looks at everything\n")
-	assert.Regexp(t, `^inspect: spawn: journal of "agent:newer:main", entry 2: .*version 2.*\ninspect: spawn: journal of "agent:other:main", entry 1: .*\n$`, errs)
+	assert.Regexp(t, `^inspect: spawn: journal of "agent:newer:main", entry 2: .*version 9.*\ninspect: spawn: journal of "agent:other:main", entry 1: .*\n$`, errs)
 	code, out, _ = state(t, "-state="+dir, "-json")
 	assert.Equal(t, exitError, code)
 	assert.Equal(t, 1, strings.Count(out, "\n"))
