@@ -118,8 +118,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 			MaxSpawnDepth: 3, MaxChildren: 4, MaxConcurrent: w.limit, ArchiveAfter: time.Hour,
 		}},
 		CallerRun: w.rand.IntN(2) == 0, Replies: w.rand.IntN(2) == 0,
-		Deliver: func(context.Context, spawn.Delivery) error { return nil }, // see live
-		Tools:   []string{"read", "write", "sessions_spawn"},
+		Tools: []string{"read", "write", "sessions_spawn"},
 	}
 	if w.rand.IntN(3) == 0 {
 		w.cfg.Rules.Budget.Tokens = 5000
@@ -210,17 +209,7 @@ func (w *world) live(n int, last bool) *life {
 		l.journal.At(1+w.rand.IntN(60), spawntest.FaultDieBefore+spawntest.Fault(w.rand.IntN(2)))
 	}
 	w.trouble(l.journal)
-	cfg := w.cfg
-	cfg.Store = &session.Store{Journal: l.journal, Transcripts: w.store.Transcripts}
-	cfg.Runner = runnerFunc(
-		func(ctx context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) {
-			return w.run(l, ctx, t)
-		},
-	)
-	cfg.Deliver = func(ctx context.Context, out spawn.Delivery) error {
-		return w.deliver(ctx, l, out)
-	}
-	sup, err := spawn.Open(w.t.Context(), cfg)
+	sup, err := spawn.Open(w.t.Context(), w.configOf(l))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -245,6 +234,21 @@ func (w *world) live(n int, last bool) *life {
 	}
 	people.Wait()
 	return l
+}
+
+// configOf returns the configuration of a process.
+func (w *world) configOf(l *life) spawn.Config {
+	cfg := w.cfg
+	cfg.Store = &session.Store{Journal: l.journal, Transcripts: w.store.Transcripts}
+	cfg.Runner = runnerFunc(
+		func(ctx context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) {
+			return w.run(l, ctx, t)
+		},
+	)
+	cfg.Deliver = func(ctx context.Context, out spawn.Delivery) error {
+		return w.deliver(ctx, l, out)
+	}
+	return cfg
 }
 
 // trouble schedules the faults of a journal before it dies, if it does. It fails now and then, or

@@ -155,7 +155,7 @@ func (t *Tree) Due() time.Time {
 	}
 	// The next owner can try at once what a call that hangs holds back in this process.
 	if at := earlier(t.nextTimer(), t.outbox.firstHung((*queue).dueAt)); at > 0 {
-		return time.Unix(0, at).UTC()
+		return time.Unix(0, max(at, t.now)).UTC()
 	}
 	return time.Time{}
 }
