@@ -76,7 +76,8 @@ type world struct {
 	accepted map[string]int                  // deliveries that the receiver took
 	newest   map[bool]uint64                 // the last one of replies, and of completions
 	calling  map[callKey]bool
-	epoch    uint64 // the highest that it has seen
+	refused  map[string]bool // messages that a caller was told are not recorded
+	epoch    uint64          // the highest that it has seen
 	checks   atomic.Int64
 	calls    int // of deliver
 }
@@ -109,6 +110,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		returned: map[string]string{},
 		accepted: map[string]int{},
 		newest:   map[bool]uint64{},
+		refused:  map[string]bool{},
 		calling:  map[callKey]bool{},
 	}
 	w.log = spawntest.NewRecorder(&watchedJournal{w.store.Journal, w})
@@ -302,7 +304,14 @@ func (w *world) act(l *life, r *rand.Rand) {
 		id := strconv.Itoa(r.IntN(20))
 		w.known(l.sup.Post(ctx, topKey, topKey, spawn.Incoming{ID: id, Text: "hello " + id}))
 	case 5:
-		w.known(l.sup.Post(ctx, topKey, w.any(r), spawn.Incoming{Text: "more"}))
+		more := fmt.Sprintf("more %d", w.checks.Add(1))
+		err := l.sup.Post(ctx, topKey, w.any(r), spawn.Incoming{Text: more})
+		w.known(err)
+		if errors.Is(err, spawn.ErrNotRecorded) {
+			w.mu.Lock()
+			w.refused[more] = true
+			w.mu.Unlock()
+		}
 	case 6, 7:
 		w.known(l.sup.Steer(ctx, topKey, topKey, w.any(r), spawn.Incoming{Text: "this way"}))
 	case 8:
@@ -345,7 +354,8 @@ func (w *world) known(err error) {
 	default:
 		for _, want := range []error{
 			spawn.ErrNotFound, spawn.ErrEnded, spawn.ErrStopping, spawn.ErrStale,
-			spawn.ErrUnconfirmed, spawn.ErrBudget, spawn.ErrShutdown,
+			spawn.ErrUnconfirmed, spawn.ErrNotRecorded, spawn.ErrUnreadable,
+			spawn.ErrBudget, spawn.ErrShutdown,
 			spawn.ErrStopped, spawn.ErrTimedOut, spawn.ErrTurnCancelled,
 		} {
 			if errors.Is(err, want) {
@@ -779,7 +789,7 @@ func (w *world) settle(l *life) {
 
 func (w *world) runs(l *life) []spawn.RunInfo {
 	runs, err := l.sup.Runs(w.t.Context(), topKey, topKey, true)
-	for errors.Is(err, spawn.ErrUnconfirmed) { // the journal still fails now and then
+	for errors.Is(err, spawn.ErrUnreadable) { // the journal still fails now and then
 		time.Sleep(10 * time.Second)
 		runs, err = l.sup.Runs(w.t.Context(), topKey, topKey, true)
 	}
@@ -819,6 +829,9 @@ func (w *world) checkResults() {
 			return
 		}
 		f, err := tree.FactOf(e.Payload)
+		if err == nil && f.Kind == tree.Posted && w.refused[string(f.Text)] {
+			w.fail("%q is on record, and its caller was told that it is not", f.Text)
+		}
 		if err != nil || f.Kind != tree.TurnEnded || f.Answer == nil {
 			continue
 		}

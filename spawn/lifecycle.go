@@ -36,7 +36,8 @@ const (
 // also ends the soft phase of a Shutdown that is going on.
 //
 // While the journal fails, turns go on. Their results are held, and recorded once the journal takes
-// entries again. A caller that asks for something meanwhile gets [ErrUnconfirmed] with the reason.
+// entries again. A caller that asks for something meanwhile gets [ErrNotRecorded], [ErrUnconfirmed]
+// or [ErrUnreadable] with the reason.
 // A journal that takes nothing any more, because it is closed or must be opened again
 // ([session.ErrSync]), ends Run with that error.
 func (s *Supervisor) Run(ctx context.Context) error {

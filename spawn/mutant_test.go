@@ -293,7 +293,7 @@ var mutants = []mutant{
 	},
 	{
 		"the clock of a destination runs from its first failure", "internal/tree/apply.go",
-		"e.queue.since = cmp.Or(e.queue.since, f.At)", "e.queue.since = f.At", "./internal/tree", "TestScenarios/order_clock",
+		"e.queue.since = cmp.Or(e.queue.since, f.At)", "e.queue.since = cmp.Or(f.At, e.queue.since)", "./internal/tree", "TestScenarios/order_clock",
 	},
 	{
 		"the clock of a destination survives a snapshot", "internal/tree/image.go",
@@ -310,11 +310,23 @@ var mutants = []mutant{
 	},
 	{
 		"what waits behind a call that hangs is blocked in the end", "internal/tree/settle.go",
-		"\t\tt.mark(t.outbox.hung[ord])\n", "", "./internal/tree", "TestScenarios/order_hang_long",
+		"\t\tt.mark(t.outbox.hung[ord])\n", "\t\t_ = ord\n", "./internal/tree", "TestScenarios/order_hang_long",
 	},
 	{
 		"a call that hangs is told to the tree", "sender.go",
 		"\tcase !p.orphaned:\n\t\tsh.tellHangs(p, p.call.attempt)\n", "", ".", "TestCallThatHangs",
+	},
+	{
+		"R15 what may still be recorded is not called unrecorded", "internal/owner/call.go",
+		"case absent || !c.decided:", "case true:", ".", "TestFullDiskDuringATurn",
+	},
+	{
+		"R15 a batch is given up only where nothing is under way", "internal/owner/stall.go",
+		"return o.absent && s.quiet && len(s.calls) > 0 &&", "return o.absent && len(s.calls) > 0 &&", ".", "TestFullDiskDuringATurn",
+	},
+	{
+		"R15 a batch that the journal may have is not given up", "internal/owner/journal.go",
+		"return 0, false, err\n", "return 0, true, err\n", ".", "TestShutdownOfWhatNeverRan",
 	},
 	{
 		"R7 a receiver that ends its goroutine has failed", "sender.go",

@@ -220,7 +220,7 @@ func (sh *treeShell) Lost(err error, conflict bool) {
 	sh.dropDeliveries()
 	if conflict {
 		for w := range sh.waiters {
-			w.finish(fmt.Errorf("%w: %q: %w", ErrUnconfirmed, root, err))
+			w.finish(fmt.Errorf("%w: %q: %w", lostError{}, root, err))
 		}
 	}
 	sh.mu.Unlock()

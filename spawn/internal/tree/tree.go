@@ -143,6 +143,9 @@ func (t *Tree) Idle() bool {
 		!t.root.wantsTurn(t.now) && t.root.Cause == NoCause
 }
 
+// Quiet reports whether nothing is under way outside: no turn, no delivery and no archive.
+func (t *Tree) Quiet() bool { return t.turns == 0 && t.archiving == 0 && !t.Calling() }
+
 // Archiving reports whether the Executor is archiving a run.
 func (t *Tree) Archiving() bool { return t.archiving > 0 }
 
