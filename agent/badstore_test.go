@@ -151,7 +151,8 @@ func TestJournalThatFailsOnce(t *testing.T) {
 							if err == nil {
 								break
 							}
-							require.ErrorIs(t, err, agent.ErrUnconfirmed)
+							unconfirmed := errors.Is(err, agent.ErrUnconfirmed)
+							require.True(t, unconfirmed || errors.Is(err, agent.ErrNotRecorded))
 							require.ErrorContains(t, err, errDisk.Error())
 							time.Sleep(time.Second)
 						}
@@ -184,9 +185,9 @@ func TestJournalThatIsGone(t *testing.T) {
 		gone.Store(true)
 		time.Sleep(20 * time.Minute)
 		require.ErrorIs(t, h.Main().Post(h.Context(), agent.Message{Text: "hello?"}),
-			agent.ErrUnconfirmed)
+			agent.ErrNotRecorded)
 		_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x"})
-		require.ErrorIs(t, err, agent.ErrUnconfirmed)
+		require.ErrorIs(t, err, agent.ErrNotRecorded)
 		gone.Store(false)
 		time.Sleep(time.Minute)
 		h.Replied("On it.", "42")
@@ -215,7 +216,7 @@ func TestAnotherProcessTakesOver(t *testing.T) {
 		require.Equal(t, spawn.StatusInterrupted, info[0].Status)
 
 		err = c.Stop(t.Context())
-		require.ErrorIs(t, err, agent.ErrUnconfirmed)
+		require.ErrorIs(t, err, agent.ErrNotRecorded)
 		require.ErrorIs(t, err, session.ErrConflict)
 		require.ErrorIs(t, <-waited, agent.ErrUnconfirmed, "who waits at the former owner is told")
 		again, err := second.Session(topKey).Runs(t.Context())

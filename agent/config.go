@@ -40,11 +40,21 @@ type Config struct {
 	// a person. A message that the caller posts to such a session still gets a turn of the Runner,
 	// whose answer goes to Reply. Nil: Offshoot runs those sessions, and completions are inputs of
 	// theirs.
+	//
+	// Completions for one session arrive in the order in which the runs ended. One that fails, or
+	// whose session is busy (ErrBusy), holds back those behind it until it is delivered or blocked.
+	// A panic and runtime.Goexit are failures. A completion that was blocked may come late, and
+	// says so.
 	Deliver func(ctx context.Context, d Delivery) error
 	// Reply takes what sessions run by Offshoot say to people; d.Reply is set, and its Text is
-	// visible text only, never empty. The same promises hold. Nil: what they say is in the
-	// transcript only.
+	// visible text only, never empty. The same promises hold for what a session says to one Route:
+	// one channel, account, recipient and thread. Nil: what they say is in the transcript only.
 	Reply func(ctx context.Context, d Delivery) error
+	// DeliverTimeout is how long a call of Deliver or Reply may take. Then its ctx ends, and the
+	// attempt has failed. If the receiver does not return all the same, it is not called for the
+	// same session or Route before it has; what waits is blocked after half an hour. If it returns
+	// nil in the end, the delivery has arrived. Zero: 2 minutes.
+	DeliverTimeout time.Duration
 
 	// Logger is told of failures that no call returns. Nil: silent.
 	Logger *slog.Logger
@@ -152,6 +162,9 @@ func (c *Config) validate() error {
 			bad(path+".Call", "it is missing")
 		}
 		seen = append(seen, t.Name)
+	}
+	if c.DeliverTimeout < 0 {
+		bad("DeliverTimeout", "%v is negative", c.DeliverTimeout)
 	}
 	c.Limits.validate(bad)
 	if c.Grace < 0 {

@@ -53,6 +53,11 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 			[]string{"Grace"},
 		},
 		{
+			"a negative limit of a delivery",
+			agent.Config{Runner: idleRunner{}, DeliverTimeout: -1},
+			[]string{"DeliverTimeout"},
+		},
+		{
 			"a spec",
 			agent.Config{
 				Runner:  idleRunner{},

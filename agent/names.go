@@ -129,6 +129,12 @@ var (
 	// ErrUnconfirmed says that it is not certain that a command is durable; see
 	// [spawn.ErrUnconfirmed].
 	ErrUnconfirmed = spawn.ErrUnconfirmed
+	// ErrNotRecorded says that a command was not recorded and may be sent again, because the store
+	// failed, as a full disk does; see [spawn.ErrNotRecorded].
+	ErrNotRecorded = spawn.ErrNotRecorded
+	// ErrUnreadable says that a tree cannot be read now, because the store fails; see
+	// [spawn.ErrUnreadable].
+	ErrUnreadable = spawn.ErrUnreadable
 	// ErrBusy may be returned by Deliver for a requester that is in the middle of something.
 	ErrBusy = announce.ErrBusy
 )

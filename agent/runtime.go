@@ -54,7 +54,8 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		Store: cfg.Store, Runner: turnRunner{rt}, Rules: cfg.Rules,
 		Deliver: rt.deliver, CallerRun: cfg.Deliver != nil, Replies: cfg.Reply != nil,
 		ValidModel: cfg.Models.Valid, Model: cfg.Models.Model, Thinking: cfg.Models.Thinking,
-		Tools: cfg.allToolNames(), Grace: cfg.Grace, Logger: cfg.Logger,
+		Tools: cfg.allToolNames(), Grace: cfg.Grace,
+		DeliverTimeout: cfg.DeliverTimeout, Logger: cfg.Logger,
 		Limits:  cfg.Limits.spawn(),
 		Apology: apologyText,
 	})

@@ -13,6 +13,9 @@ import (
 // DefaultGrace is the grace period of a Config that sets none.
 const DefaultGrace = 10 * time.Second
 
+// DefaultDeliverTimeout is the DeliverTimeout of a Config that sets none.
+const DefaultDeliverTimeout = 2 * time.Minute
+
 // Config configures a Supervisor.
 type Config struct {
 	// Store keeps everything that must survive the process. It is required, and so is its Journal.
@@ -22,9 +25,23 @@ type Config struct {
 	// Rules decide what may be spawned. The zero Rules are the defaults.
 	Rules policy.Rules
 	// Deliver takes what leaves a tree. It returns nil once the receiver can no longer lose the
-	// delivery. After an error the Supervisor calls it again with the same Key. Calls for one
-	// destination never overlap. Deliver is required if CallerRun or Replies is set.
+	// delivery. After an error, a panic or a runtime.Goexit the Supervisor calls it again with the
+	// same Key.
+	//
+	// The completions for a session are one destination, and so are the replies of a tree to one
+	// Route. Calls for one destination never overlap and keep their order: a delivery that fails,
+	// or whose receiver is busy, holds back those behind it until it has arrived or is blocked.
+	// Other destinations go on. A destination that has failed for half an hour has one try for each
+	// delivery; what fails then is blocked, see [Supervisor.Blocked].
+	//
+	// Deliver is required if CallerRun or Replies is set.
 	Deliver func(ctx context.Context, out Delivery) error
+	// DeliverTimeout is how long a call of Deliver may take. Then its ctx ends, and the attempt has
+	// failed. No further call for its destination begins before it has returned; if it returns nil
+	// in the end, the delivery has arrived. Zero means DefaultDeliverTimeout; a negative
+	// DeliverTimeout is an error, because a receiver that hangs must not hold back its destination
+	// without a word.
+	DeliverTimeout time.Duration
 	// CallerRun says that the caller runs the top-level sessions itself: their completions are
 	// handed to Deliver instead of put into their inbox.
 	CallerRun bool
@@ -61,6 +78,10 @@ func (c *Config) validate() error {
 	case c.Deliver == nil && (c.CallerRun || c.Replies):
 		return &InputError{
 			Field: "Deliver", Reason: "it is missing, but CallerRun or Replies is set",
+		}
+	case c.DeliverTimeout < 0:
+		return &InputError{
+			Field: "DeliverTimeout", Reason: "it is negative: " + c.DeliverTimeout.String(),
 		}
 	case c.Grace < 0:
 		return &InputError{Field: "Grace", Reason: "it is negative: " + c.Grace.String()}

@@ -35,7 +35,7 @@ func TestRunEndsWithADeadJournal(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, store.Close())
 		_, err = s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "y"})
-		require.ErrorIs(t, err, spawn.ErrUnconfirmed)
+		require.ErrorIs(t, err, spawn.ErrNotRecorded)
 		require.ErrorIs(t, err, session.ErrClosed)
 		err = <-ran
 		require.ErrorIs(t, err, session.ErrClosed)

@@ -27,8 +27,8 @@ type Completion struct {
 // reply for people. Exactly one of Completion and Reply is set.
 //
 // It is handed over at least once, always under the same Key and with the same content. A receiver
-// that acts only on keys it has not seen acts once. A later attempt differs in Attempt, Epoch and
-// MayRepeat alone.
+// that acts only on keys it has not seen acts once. A later attempt differs in Attempt, Epoch,
+// MayRepeat, Late and Error alone.
 //
 // Each attempt gets a Delivery of its own: the receiver may keep it, and what Completion and Reply
 // point to.
@@ -52,6 +52,9 @@ type Delivery struct {
 	// To is the session that the delivery concerns: the requester of a completion, the conversation
 	// of a reply.
 	To session.Key `json:"to"`
+	// Late says that the delivery was blocked, and is tried because a person asked for it: later
+	// ones for the same destination may have arrived before it.
+	Late bool `json:"late,omitempty"`
 	// Blocked is when the attempts were given up; the delivery then waits for Retry or Dismiss.
 	// Zero while attempts go on, and so always zero in a call to Deliver.
 	Blocked time.Time `json:"blocked,omitzero"`

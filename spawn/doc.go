@@ -83,10 +83,12 @@
 //   - A session that Offshoot runs is told of the end of each child exactly once, whenever a
 //     process crashes.
 //   - What leaves a tree is handed to [Config].Deliver at least once, and always under the same
-//     key: the completions for sessions that the caller runs, and the replies to people.
+//     key: the completions for sessions that the caller runs, and the replies to people. What goes
+//     to one destination arrives in order.
 //   - The same spawn key gives the same run. The same message ID is one message.
 //   - When [Supervisor.Stop] has returned nil, nothing below the session is running.
-//   - A panic in a Runner, in Deliver or in a store is contained.
+//   - A panic in a Runner, in Deliver or in a store is contained, and so is runtime.Goexit in a
+//     Runner and in Deliver.
 //   - A journal that fails for a while loses nothing. Turns go on, and their results are recorded
 //     once it takes entries again.
 //

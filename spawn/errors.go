@@ -22,12 +22,20 @@ var (
 	ErrStale = tree.ErrStale
 	// ErrBudget is returned where a budget does not allow what was asked.
 	ErrBudget = tree.ErrBudget
-	// ErrUnconfirmed is returned if the journal failed for more than a moment, or another owner
-	// took the tree over, before it was certain that a command is durable. It may have happened or
-	// not, or happen once the journal works again. Sent again under the same key it happens once.
+	// ErrUnconfirmed is returned if the journal failed for more than a moment, another owner took
+	// the tree over, or the context of the caller ended, before it was certain that a command is
+	// durable. It may have happened or not, or happen once the journal works again. Sent again
+	// under the same key it happens once.
 	ErrUnconfirmed = owner.ErrUnconfirmed
 	// ErrKeyConflict is what a [*KeyConflictError] is.
 	ErrKeyConflict = tree.ErrKeyConflict
+	// ErrNotRecorded is returned if the journal failed, as a full disk does, or another owner took
+	// the tree over, and it is certain that a command was not recorded and will not be. The cause
+	// is wrapped. The caller may send the command again.
+	ErrNotRecorded = owner.ErrNotRecorded
+	// ErrUnreadable is returned by calls that only read if the journal fails, so that the tree
+	// cannot be read now. The cause is wrapped.
+	ErrUnreadable = owner.ErrUnreadable
 	// ErrRunning is returned by a second [Supervisor.Run].
 	ErrRunning = errors.New("spawn: already running")
 	// ErrShuttingDown is returned by a [Supervisor.Shutdown] whose context ends while the shutdown

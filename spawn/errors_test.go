@@ -45,13 +45,14 @@ func TestRefusalsHaveThePrefixOnce(t *testing.T) {
 		}
 		journal.At(journal.Appends()+1, spawntest.FaultFailBefore)
 		other := session.Must(session.NamedKey("main", "other"))
-		refused[spawn.ErrUnconfirmed] = s.Post(ctx, other, other, spawn.Incoming{Text: "x"})
+		refused[spawn.ErrNotRecorded] = s.Post(ctx, other, other, spawn.Incoming{Text: "x"})
 		for want, err := range refused {
 			require.ErrorIs(t, err, want)
 			requirePrefixOnce(t, err)
 		}
 		for _, err := range []error{
 			spawn.ErrBusy, spawn.ErrBudget, spawn.ErrStale, spawn.ErrStopping,
+			spawn.ErrUnconfirmed, spawn.ErrUnreadable,
 		} {
 			requirePrefixOnce(t, err)
 		}

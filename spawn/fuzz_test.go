@@ -25,9 +25,9 @@ import (
 
 // TestHistories plays random histories of one tree. A process has up to four lives, each ended by a
 // crash before or after an append. Several goroutines spawn, post, steer, stop, cancel turns and
-// wait. The Runners do all that a Runner may and may not do. The receiver fails, hangs, panics, is
-// busy, and loses acknowledgements. What must hold is checked while it happens, and afterwards by
-// an audit of everything that was ever appended.
+// wait. The Runners do all that a Runner may and may not do. The receiver fails, hangs, panics,
+// ends its goroutine, is busy, and loses acknowledgements. What must hold is checked while it
+// happens, and afterwards by an audit of everything that was ever appended.
 //
 // OFFSHOOT_FUZZ sets how many histories are played. A failure names its seed, which OFFSHOOT_SEED
 // plays again. A seed may need a few rounds, because the scheduler decides too.
@@ -77,7 +77,10 @@ type world struct {
 	halted   map[activeKey]bool              // the same, in one process
 	returned map[string]string               // what a Runner answered
 	accepted map[string]int                  // deliveries that the receiver took
-	epoch    uint64                          // the highest that it has seen
+	newest   map[bool]uint64                 // the last one of replies, and of completions
+	calling  map[callKey]bool
+	refused  map[string]bool // messages that a caller was told are not recorded
+	epoch    uint64          // the highest that it has seen
 	checks   atomic.Int64
 	calls    int // of deliver
 }
@@ -85,6 +88,12 @@ type world struct {
 type activeKey struct {
 	sup *spawn.Supervisor
 	key session.Key
+}
+
+// callKey names a destination within a process.
+type callKey struct {
+	l     *life
+	reply bool
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
@@ -104,6 +113,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 		halted:   map[activeKey]bool{},
 		returned: map[string]string{},
 		accepted: map[string]int{},
+		newest:   map[bool]uint64{},
+		refused:  map[string]bool{},
+		calling:  map[callKey]bool{},
 	}
 	w.log = spawntest.NewRecorder(&watchedJournal{w.store.Journal, w})
 	w.limit = 1 + w.rand.IntN(4)
@@ -111,7 +123,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		Rules: policy.Rules{Subagents: policy.Subagents{
 			MaxSpawnDepth: 3, MaxChildren: 4, MaxConcurrent: w.limit, ArchiveAfter: time.Hour,
 		}},
-		CallerRun: w.rand.IntN(2) == 0, Replies: w.rand.IntN(2) == 0, Deliver: w.deliver,
+		CallerRun: w.rand.IntN(2) == 0, Replies: w.rand.IntN(2) == 0,
 		Tools: []string{"read", "write", "sessions_spawn"},
 	}
 	if w.rand.IntN(3) == 0 {
@@ -203,18 +215,7 @@ func (w *world) live(n int, last bool) *life {
 		l.journal.At(1+w.rand.IntN(60), spawntest.FaultDieBefore+spawntest.Fault(w.rand.IntN(2)))
 	}
 	w.trouble(l.journal)
-	cfg := w.cfg
-	cfg.Store = &session.Store{Journal: l.journal, Transcripts: w.store.Transcripts}
-	cfg.Runner = runnerFunc(
-		func(ctx context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) {
-			return w.run(l, ctx, t)
-		},
-	)
-	cfg.ValidModel = func(model string) bool { return w.validModel(l, model) }
-	cfg.Rules.Sandbox.Decide = func(_ string, key session.Key) bool {
-		return key.IsSubagent() && w.validModel(l, "a/"+strconv.Itoa(w.roll(24, key, "sandbox")))
-	}
-	sup, err := spawn.Open(w.t.Context(), cfg)
+	sup, err := spawn.Open(w.t.Context(), w.configOf(l))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -263,6 +264,25 @@ func (w *world) jump(r *rand.Rand) {
 	default:
 		w.clock.set(0)
 	}
+}
+
+// configOf returns the configuration of a process.
+func (w *world) configOf(l *life) spawn.Config {
+	cfg := w.cfg
+	cfg.Store = &session.Store{Journal: l.journal, Transcripts: w.store.Transcripts}
+	cfg.Runner = runnerFunc(
+		func(ctx context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) {
+			return w.run(l, ctx, t)
+		},
+	)
+	cfg.ValidModel = func(model string) bool { return w.validModel(l, model) }
+	cfg.Rules.Sandbox.Decide = func(_ string, key session.Key) bool {
+		return key.IsSubagent() && w.validModel(l, "a/"+strconv.Itoa(w.roll(24, key, "sandbox")))
+	}
+	cfg.Deliver = func(ctx context.Context, out spawn.Delivery) error {
+		return w.deliver(ctx, l, out)
+	}
+	return cfg
 }
 
 // trouble schedules the faults of a journal before it dies, if it does. It fails now and then, or
@@ -334,7 +354,14 @@ func (w *world) act(l *life, r *rand.Rand) {
 		id := strconv.Itoa(r.IntN(20))
 		w.known(l.sup.Post(ctx, topKey, topKey, spawn.Incoming{ID: id, Text: "hello " + id}))
 	case 5:
-		w.known(l.sup.Post(ctx, topKey, w.any(r), spawn.Incoming{Text: "more"}))
+		more := fmt.Sprintf("more %d", w.checks.Add(1))
+		err := l.sup.Post(ctx, topKey, w.any(r), spawn.Incoming{Text: more})
+		w.known(err)
+		if errors.Is(err, spawn.ErrNotRecorded) {
+			w.mu.Lock()
+			w.refused[more] = true
+			w.mu.Unlock()
+		}
 	case 6, 7:
 		w.known(l.sup.Steer(ctx, topKey, topKey, w.any(r), spawn.Incoming{Text: "this way"}))
 	case 8:
@@ -378,7 +405,8 @@ func (w *world) known(err error) {
 	default:
 		for _, want := range []error{
 			spawn.ErrNotFound, spawn.ErrEnded, spawn.ErrStopping, spawn.ErrStale,
-			spawn.ErrUnconfirmed, spawn.ErrBudget, spawn.ErrShutdown,
+			spawn.ErrUnconfirmed, spawn.ErrNotRecorded, spawn.ErrUnreadable,
+			spawn.ErrBudget, spawn.ErrShutdown,
 			spawn.ErrStopped, spawn.ErrTimedOut, spawn.ErrTurnCancelled,
 		} {
 			if errors.Is(err, want) {
@@ -700,8 +728,18 @@ func (w *world) delegate(l *life, ctx context.Context, t *spawn.TurnInput) error
 }
 
 // deliver is the receiver of what leaves the tree.
-func (w *world) deliver(ctx context.Context, out spawn.Delivery) error {
+func (w *world) deliver(ctx context.Context, l *life, out spawn.Delivery) error {
 	w.mu.Lock()
+	to := callKey{l, out.Reply != nil}
+	if w.calling[to] {
+		w.fail("%s is handed over while another call for its destination is under way", out.Key)
+	}
+	w.calling[to] = true
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.calling[to] = false
+	}()
 	if c := out.Completion; c != nil {
 		if !w.durable[fmt.Sprintf("%s %v", c.Run.Key, tree.RunEnded)] {
 			w.fail("the end of %s was delivered before it was durable", c.Run.Key)
@@ -714,11 +752,12 @@ func (w *world) deliver(ctx context.Context, out spawn.Delivery) error {
 	if w.accepted[out.Key] > 0 && !out.MayRepeat && out.Epoch >= w.epoch {
 		w.fail("%s was delivered twice without a warning", out.Key)
 	}
+	w.checkOrder(out)
 	w.epoch = max(w.epoch, out.Epoch)
 	w.calls++
-	roll := w.roll(20, out.Key, w.calls)
-	if roll > 4 {
-		w.accepted[out.Key]++
+	roll := w.roll(24, out.Key, w.calls)
+	if roll > 7 {
+		w.take(out)
 	}
 	w.mu.Unlock()
 	switch roll {
@@ -737,11 +776,46 @@ func (w *world) deliver(ctx context.Context, out spawn.Delivery) error {
 	case 4:
 		time.Sleep(time.Second)
 		w.mu.Lock()
-		w.accepted[out.Key]++
+		w.take(out)
 		w.mu.Unlock()
 		return errors.New("the acknowledgement was lost")
+	case 5:
+		runtime.Goexit()
+	case 6: // far beyond its time
+		time.Sleep(10 * time.Minute)
+		return errors.New("very slow")
+	case 7:
+		time.Sleep(50 * time.Minute)
+		w.mu.Lock()
+		w.take(out)
+		w.mu.Unlock()
 	}
 	return nil
+}
+
+// take notes that the receiver has taken a delivery.
+func (w *world) take(out spawn.Delivery) {
+	w.accepted[out.Key]++
+	w.newest[out.Reply != nil] = max(w.newest[out.Reply != nil], w.ordOf(out))
+}
+
+// checkOrder checks an attempt: the receiver has taken no later delivery for the same destination,
+// except where this one has been blocked and says so, or a former owner sends it.
+func (w *world) checkOrder(out spawn.Delivery) {
+	newest := w.newest[out.Reply != nil]
+	if w.ordOf(out) < newest && w.accepted[out.Key] == 0 && !out.Late && out.Epoch >= w.epoch {
+		w.fail("%s comes after number %d of its destination", out.Key, newest)
+	}
+}
+
+// ordOf returns the ordinal of a delivery, which its key ends with.
+func (w *world) ordOf(out spawn.Delivery) uint64 {
+	_, number, _ := strings.Cut(out.Key, ".")
+	ord, err := strconv.ParseUint(number, 10, 32)
+	if err != nil {
+		w.fail("the key %q: %v", out.Key, err)
+	}
+	return ord
 }
 
 // settle lets a process that has not crashed finish everything. It stops the turns that do not end
@@ -782,7 +856,7 @@ func (w *world) settle(l *life) {
 
 func (w *world) runs(l *life) []spawn.RunInfo {
 	runs, err := l.sup.Runs(w.t.Context(), topKey, topKey, true)
-	for errors.Is(err, spawn.ErrUnconfirmed) { // the journal still fails now and then
+	for errors.Is(err, spawn.ErrUnreadable) { // the journal still fails now and then
 		time.Sleep(10 * time.Second)
 		runs, err = l.sup.Runs(w.t.Context(), topKey, topKey, true)
 	}
@@ -822,6 +896,9 @@ func (w *world) checkResults() {
 			return
 		}
 		f, err := tree.FactOf(e.Payload)
+		if err == nil && f.Kind == tree.Posted && w.refused[string(f.Text)] {
+			w.fail("%q is on record, and its caller was told that it is not", f.Text)
+		}
 		if err != nil || f.Kind != tree.TurnEnded || f.Answer == nil {
 			continue
 		}

@@ -138,7 +138,8 @@ func inputOf(t *tree.Tree, in tree.Input) Input {
 func deliveryOf(t *tree.Tree, e *tree.Entry) Delivery {
 	out := Delivery{
 		Key: deliveryKey(t, e.Ord), Attempt: int(e.Tries) + 1, Epoch: t.Epoch(),
-		MayRepeat: e.MayRepeat(), To: e.To, Blocked: timeOf(e.Blocked), Error: string(e.Error),
+		MayRepeat: e.MayRepeat(), Late: e.Late, To: e.To,
+		Blocked: timeOf(e.Blocked), Error: string(e.Error),
 	}
 	if e.Reply {
 		out.Reply = &Reply{From: e.Run, Text: string(e.Text), Failed: e.Failed}

@@ -37,7 +37,8 @@ const (
 // also ends the soft phase of a Shutdown that is going on.
 //
 // While the journal fails, turns go on. Their results are held, and recorded once the journal takes
-// entries again. A caller that asks for something meanwhile gets [ErrUnconfirmed] with the reason.
+// entries again. A caller that asks for something meanwhile gets [ErrNotRecorded], [ErrUnconfirmed]
+// or [ErrUnreadable] with the reason.
 // A journal that takes nothing any more, because it is closed or must be opened again
 // ([session.ErrSync]), ends Run with that error.
 func (s *Supervisor) Run(ctx context.Context) error {
@@ -222,10 +223,10 @@ func (s *Supervisor) health(ctx context.Context) (err error) {
 
 // Shutdown ends the work of the Supervisor, in two phases. In the soft phase the turns that are
 // under way finish, and their results are recorded. Timeouts, stops and cancelled turns count as
-// always. The soft phase lasts until nothing is under way, or until the ctx of any caller of
-// Shutdown or that of [Supervisor.Run] ends. Then the hard phase cancels what is left and waits for
-// the grace period. If a Runner, Deliver or the store has not returned by then, Shutdown returns a
-// *[StillRunningError].
+// always. The soft phase lasts until nothing is under way but calls of Deliver that have not
+// returned in their time, or until the ctx of any caller of Shutdown or that of [Supervisor.Run]
+// ends. Then the hard phase cancels what is left and waits for the grace period. If a Runner,
+// Deliver or the store has not returned by then, Shutdown returns a *[StillRunningError].
 //
 // No further turn starts, with one exception: a turn that was decided on and has been waiting for a
 // journal that fails. A turn that Shutdown cancels is interrupted: the next owner of the tree knows
@@ -317,7 +318,7 @@ func (s *Supervisor) shutDown() {
 		// What waits for the journal may have no timer, if the Supervisor never ran.
 		sh.owner.Tick()
 	}
-	_ = s.waitUntilQuiet(s.softCtx, s.workers.wait) // or until the soft phase ends
+	_ = s.waitUntilQuiet(s.softCtx, s.workers.waitSoft) // or until the soft phase ends
 	s.state.Store(stateStopping)
 	s.workers.close()
 	s.cancel(ErrShutdown)

@@ -417,6 +417,63 @@ var mutants = []mutant{
 		"./internal/tree", "TestChatIsCompacted",
 	},
 	{
+		"order: what does not arrive holds back what is behind it", "internal/tree/decide.go",
+		"\t\tt.recall(q)\n", "", "./internal/tree", "TestScenarios/order",
+	},
+	{
+		"order: a sender stops at what does not arrive", "sender.go",
+		"\tdefault:\n\t\tp.stopped = true\n", "\tdefault:\n", ".", "TestOrderWithinADestination",
+	},
+	{
+		"order: what has failed goes alone", "internal/tree/outbox.go",
+		"q.flying > 0 && (q.since > 0 || q.pending[0].Error != \"\")", "false", "./internal/tree", "TestScenarios/order",
+	},
+	{
+		"an arrival clears the clock of its destination", "internal/tree/apply.go",
+		"\t\te.queue.since = 0\n", "", "./internal/tree", "TestScenarios/order_clock",
+	},
+	{
+		"the clock of a destination runs from its first failure", "internal/tree/apply.go",
+		"e.queue.since = cmp.Or(e.queue.since, f.At)", "e.queue.since = cmp.Or(f.At, e.queue.since)", "./internal/tree", "TestScenarios/order_clock",
+	},
+	{
+		"the clock of a destination survives a snapshot", "internal/tree/image.go",
+		"\t\te.queue.since = c.Since\n", "", "./internal/tree", "TestScenarios/order_clock",
+	},
+	{
+		"after a blocked head the next gets one try", "internal/tree/apply.go",
+		"\t\t\te.Blocked, e.Error, e.Due = f.At, f.Text, 0\n", "\t\t\te.Blocked, e.Error, e.Due = f.At, f.Text, 0\n\t\t\te.queue.since = 0\n",
+		"./internal/tree", "TestScenarios/order_clock",
+	},
+	{
+		"a destination is not called while a call hangs", "internal/tree/outbox.go",
+		"for q.hung == 0 && q.flying <", "for q.flying <", "./internal/tree", "TestScenarios/order_hang",
+	},
+	{
+		"what waits behind a call that hangs is blocked in the end", "internal/tree/settle.go",
+		"\t\tt.mark(t.outbox.hung[ord])\n", "\t\t_ = ord\n", "./internal/tree", "TestScenarios/order_hang_long",
+	},
+	{
+		"a call that hangs is told to the tree", "sender.go",
+		"\tcase !p.orphaned:\n\t\tsh.tellHangs(p, p.call.attempt)\n", "", ".", "TestCallThatHangs",
+	},
+	{
+		"R15 what may still be recorded is not called unrecorded", "internal/owner/call.go",
+		"case absent || !c.decided:", "case true:", ".", "TestFullDiskDuringATurn",
+	},
+	{
+		"R15 a batch is given up only where nothing is under way", "internal/owner/stall.go",
+		"return o.absent && s.quiet && len(s.calls) > 0 &&", "return o.absent && len(s.calls) > 0 &&", ".", "TestFullDiskDuringATurn",
+	},
+	{
+		"R15 a batch that the journal may have is not given up", "internal/owner/journal.go",
+		"return 0, false, err\n", "return 0, true, err\n", ".", "TestShutdownOfWhatNeverRan",
+	},
+	{
+		"R7 a receiver that ends its goroutine has failed", "sender.go",
+		"\terr := errReceiverExited\n", "\tvar err error\n", ".", "TestOrderWithinADestination",
+	},
+	{
 		"a batch whose acknowledgement was lost is found", "internal/owner/journal.go",
 		"case found > 0:", "case false:", "./internal/owner", "TestLostAcknowledgement",
 	},

@@ -5,108 +5,264 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
-	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
-// destination is where an entry of the outbox goes. Calls of Deliver for one destination never
-// overlap and keep their order. Different destinations never wait for each other.
-type destination struct {
-	to    session.Key
-	reply bool
-}
-
-// sender hands the deliveries for one destination over, one at a time. It has a goroutine only
-// while its queue holds any. The lock of the shell guards it.
+// sender hands the deliveries for one destination over, one at a time and in the order in which the
+// tree sends them. It has a goroutine only while it may call the receiver. The lock of the shell
+// guards it.
+//
+// The tree sends several deliveries at once. When one does not arrive, the sender stops, and does
+// not call the receiver again before the tree has recalled the others.
 type sender struct {
 	queue   []queuedDelivery
-	sending bool // whether its goroutine runs
+	sending bool // its goroutine runs
+	stopped bool // until the tree recalls
+
+	call    queuedDelivery // under way if calling is set
+	calling bool
+	ctx     *callContext //nolint:containedctx // of the call, for the timer
+	timer   *time.Timer  // calls timeIsUp; nil before the first call
+	// orphaned says that the tree of the call is lost. What the call comes to concerns no tree.
+	orphaned bool
+	// hangs says that the time of the call is up. The tree was told so of the delivery told, which
+	// is that of the call, or of a later incarnation of the tree.
+	hangs bool
+	told  attempt
+}
+
+// attempt names an entry of the outbox, and the incarnation of the tree that is to hear of it.
+type attempt struct {
+	gen uint64
+	ord uint32
 }
 
 // queuedDelivery is an entry of the outbox on its way to Deliver.
 type queuedDelivery struct {
-	gen uint64 // the incarnation of the tree that is to hear of the outcome
-	ord uint32 // of the entry
+	attempt
+
 	out Delivery
 }
 
 // Deliver implements owner.Executor.
 func (sh *treeShell) Deliver(gen uint64, t *tree.Tree, e *tree.Entry) {
-	d := destination{e.To, e.Reply}
+	to := e.Destination()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	p := sh.senders[d]
+	p := sh.senders[to]
 	if p == nil {
-		p = &sender{}
-		sh.senders[d] = p
+		if p, sh.spareSender = sh.spareSender, nil; p == nil {
+			p = &sender{}
+		}
+		sh.senders[to] = p
 	}
-	p.queue = append(p.queue, queuedDelivery{gen, e.Ord, deliveryOf(t, e)})
-	sh.startSender(d, p)
+	p.queue = append(p.queue, queuedDelivery{attempt{gen, e.Ord}, deliveryOf(t, e)})
+	if p.hangs && !p.stopped { // the call is of an earlier incarnation
+		sh.tellHangs(p, p.queue[0].attempt)
+	}
+	sh.startSender(to, p)
 }
 
-// startSender starts the goroutine of a sender that has deliveries and no goroutine. Before Run it
-// does nothing. The caller holds the lock.
-func (sh *treeShell) startSender(d destination, p *sender) {
-	if p.sending || len(p.queue) == 0 || !sh.sup.active() {
-		return
+// Recall implements owner.Executor.
+func (sh *treeShell) Recall(to tree.Destination) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if p := sh.senders[to]; p != nil {
+		p.queue, p.stopped = nil, false
+		sh.startSender(to, p)
 	}
-	send := func(ctx context.Context) { sh.sendQueued(ctx, d, p) }
-	p.sending = sh.sup.workers.start(sh.sup.workers.marked(sh.sup.workCtx, send))
+}
+
+// dropDeliveries forgets what the tree has sent, because the tree is lost. The caller holds the
+// lock.
+func (sh *treeShell) dropDeliveries() {
+	for to, p := range sh.senders {
+		p.queue, p.stopped, p.orphaned, p.told = nil, false, true, attempt{}
+		sh.startSender(to, p)
+	}
+}
+
+// startSender starts the goroutine of a sender that has deliveries and none, and drops a sender
+// that has nothing to do. Before Run it starts nothing. The caller holds the lock.
+func (sh *treeShell) startSender(to tree.Destination, p *sender) {
+	switch {
+	case p.sending || p.stopped:
+	case len(p.queue) == 0:
+		sh.dropSender(to, p)
+	case sh.sup.active():
+		send := func() { sh.sendQueued(sh.sup.workCtx, to, p) }
+		p.sending = sh.sup.workers.start(taskFunc(send))
+	}
+}
+
+// dropSender drops a sender that has nothing to do, and keeps its memory for the next one. The
+// caller holds the lock, and does not use the sender any more.
+func (sh *treeShell) dropSender(to tree.Destination, p *sender) {
+	delete(sh.senders, to)
+	*p = sender{queue: p.queue[:0], timer: p.timer}
+	sh.spareSender = p
 }
 
 // startSenders starts every sender that has deliveries.
 func (sh *treeShell) startSenders() {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	for d, p := range sh.senders {
-		sh.startSender(d, p)
+	for to, p := range sh.senders {
+		sh.startSender(to, p)
 	}
 }
 
-// sendQueued hands the deliveries of a sender over until its queue is empty or ctx ends, and tells
-// the tree of each outcome.
-func (sh *treeShell) sendQueued(ctx context.Context, d destination, p *sender) {
-	for {
-		next, ok := sh.nextDelivery(ctx, d, p)
-		if !ok {
-			return
-		}
-		err := sh.callDeliver(ctx, next.out)
-		if ctx.Err() != nil && err != nil {
-			continue // a shutdown: the delivery stays in the outbox
-		}
-		outcome := &tree.Settle{Ord: next.ord, Rand: sh.sup.ids.rand()}
-		if err != nil {
-			outcome.Error, outcome.Busy = errorText(err), errors.Is(err, ErrBusy)
-			if !outcome.Busy {
-				sh.sup.log.Warn("offshoot: a delivery failed",
-					"key", next.out.Key, "to", next.out.To.String(),
-					"attempt", next.out.Attempt, "error", outcome.Error)
-			}
-		}
-		sh.owner.Send(next.gen, outcome)
+// sendQueued hands the deliveries of a sender over until its queue is empty, one does not arrive,
+// or ctx ends.
+func (sh *treeShell) sendQueued(ctx context.Context, to tree.Destination, p *sender) {
+	for sh.nextDelivery(ctx, to, p) && sh.send(ctx, to, p) {
 	}
 }
 
 // nextDelivery takes the next delivery from the queue of a sender. It returns false, and the sender
 // has no goroutine any more, if the queue is empty or ctx has ended.
-func (sh *treeShell) nextDelivery(
-	ctx context.Context, d destination, p *sender,
-) (next queuedDelivery, ok bool) {
+func (sh *treeShell) nextDelivery(ctx context.Context, to tree.Destination, p *sender) bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if len(p.queue) == 0 || ctx.Err() != nil {
 		p.sending = false
 		if len(p.queue) == 0 {
-			delete(sh.senders, d)
+			sh.dropSender(to, p)
 		}
-		return next, false
+		return false
 	}
-	next = p.queue[0]
+	p.call, p.calling, p.orphaned = p.queue[0], true, false
+	limit := sh.sup.cfg.DeliverTimeout
+	p.ctx = &callContext{Context: ctx, deadline: time.Now().Add(limit)}
+	if p.timer == nil {
+		p.timer = time.AfterFunc(limit, func() { sh.timeIsUp(p) })
+	} else {
+		p.timer.Reset(limit)
+	}
 	p.queue[0] = queuedDelivery{}
-	p.queue = p.queue[1:]
-	return next, true
+	if len(p.queue) == 1 {
+		p.queue = p.queue[:0]
+	} else {
+		p.queue = p.queue[1:]
+	}
+	return true
+}
+
+var errReceiverExited = errors.New("spawn: the receiver ended its goroutine")
+
+// send makes the call of a sender and tells the tree of the outcome. It returns false if the sender
+// has no goroutine any more: the delivery has not arrived.
+func (sh *treeShell) send(ctx context.Context, to tree.Destination, p *sender) (arrived bool) {
+	err := errReceiverExited
+	defer func() { // also if the receiver ends its goroutine
+		arrived = sh.callReturned(ctx, to, p, err)
+	}()
+	err = sh.callDeliver(p.ctx, p.call.out)
+	return arrived
+}
+
+// returnWithin is how long a receiver may take to return once its context has ended. A call that
+// takes longer hangs.
+const returnWithin = time.Second
+
+// timeIsUp ends the context of a call whose time is up. When it comes again, the call has not
+// returned in spite of that: timeIsUp notes that, and tells the tree.
+func (sh *treeShell) timeIsUp(p *sender) {
+	sh.mu.Lock()
+	if !p.calling || time.Now().Before(p.ctx.deadline) || p.ctx.Context.Err() != nil {
+		sh.mu.Unlock() // the call has returned, and there may be another
+		return
+	}
+	if p.ctx.Err() == nil {
+		p.ctx.end(context.DeadlineExceeded)
+		p.timer.Reset(returnWithin)
+		sh.mu.Unlock()
+		return
+	}
+	out := p.call.out
+	p.hangs = true
+	sh.sup.workers.markHangs(&p.ctx.mark)
+	switch {
+	case !p.orphaned:
+		sh.tellHangs(p, p.call.attempt)
+	case len(p.queue) > 0:
+		sh.tellHangs(p, p.queue[0].attempt)
+	}
+	sh.mu.Unlock()
+	sh.sup.log.Warn("offshoot: a delivery has not returned in its time",
+		"key", out.Key, "to", out.To.String(), "attempt", out.Attempt)
+}
+
+// tellHangs tells the tree that nothing can be delivered to a destination because a call hangs.
+// The entry of the attempt counts as failed. The caller holds the lock, so that the tree hears of
+// the return of the call later.
+func (sh *treeShell) tellHangs(p *sender, of attempt) {
+	p.stopped, p.told = true, of
+	sh.owner.Send(of.gen, &tree.Settle{
+		Ord: of.ord, Hangs: true, Rand: sh.sup.ids.rand(),
+		Error: fmt.Sprintf("spawn: delivery %q: the receiver has not returned within %v",
+			p.call.out.Key, sh.sup.cfg.DeliverTimeout),
+	})
+}
+
+// callReturned notes that the call of a sender has returned with err, and tells the tree. It
+// returns whether the sender goes on.
+func (sh *treeShell) callReturned(
+	ctx context.Context, to tree.Destination, p *sender, err error,
+) (arrived bool) {
+	sh.mu.Lock()
+	call, hung, orphaned := p.call, p.hangs, p.orphaned
+	p.timer.Stop()
+	sh.sup.workers.markOver(&p.ctx.mark) // before its context ends
+	p.ctx.end(context.Canceled)
+	p.call, p.calling, p.hangs, p.ctx = queuedDelivery{}, false, false, nil
+	if err == nil && !hung {
+		sh.mu.Unlock()
+		sh.owner.Send(call.gen, &tree.Settle{Ord: call.ord})
+		return true
+	}
+	p.sending = false
+	switch {
+	case hung:
+		sh.tellReturned(p, call.attempt, err)
+	case ctx.Err() != nil, orphaned: // after a shutdown the delivery stays in the outbox
+	default:
+		p.stopped = true
+		sh.owner.Send(call.gen, &tree.Settle{
+			Ord: call.ord, Error: errorText(err), Busy: errors.Is(err, ErrBusy),
+			Rand: sh.sup.ids.rand(),
+		})
+	}
+	sh.startSender(to, p)
+	sh.mu.Unlock()
+	log := sh.sup.log.With(
+		"key", call.out.Key, "to", call.out.To.String(), "attempt", call.out.Attempt)
+	switch {
+	case err == nil:
+		log.Info("offshoot: a delivery has arrived after its time")
+	case ctx.Err() == nil && !errors.Is(err, ErrBusy):
+		log.Warn("offshoot: a delivery failed", "error", errorText(err))
+	}
+	return false
+}
+
+// tellReturned tells the tree that the call of an attempt, which hung, has returned with err. It
+// has arrived only for the incarnation of the tree that sent it. The caller holds the lock.
+func (sh *treeShell) tellReturned(p *sender, call attempt, err error) {
+	if p.told == (attempt{}) {
+		return
+	}
+	outcome := &tree.Settle{Ord: p.told.ord}
+	switch {
+	case err != nil:
+		outcome.Error = errorText(err)
+	case p.told != call:
+		outcome.Error = "an earlier owner's call has returned"
+	}
+	sh.owner.Send(p.told.gen, outcome)
+	p.told = attempt{}
 }
 
 // callDeliver calls Deliver and contains its panics.

@@ -91,9 +91,10 @@ func (e *AmbiguousError) Error() string {
 //     be read. Trees that cannot be read do not matter if another one has the delivery;
 //   - a *[NotBlockedError] if the delivery is not blocked;
 //   - an *[AmbiguousError] if several trees have the delivery;
-//   - [ErrUnconfirmed] if the journal failed, or another owner took the tree over. Settle may be
-//     called again: then a retry that was recorded is a *NotBlockedError, and a dismissal
-//     ErrNotFound.
+//   - [ErrNotRecorded] if the journal failed, or another owner took the tree over, and nothing was
+//     recorded. Settle may be called again;
+//   - [ErrUnconfirmed] if it is not known whether something was. Settle may be called again: then
+//     a retry that was recorded is a *NotBlockedError, and a dismissal ErrNotFound.
 //
 // No error but the last one leaves anything changed. If ctx ends, Settle returns as soon as the
 // journal does.
@@ -215,6 +216,7 @@ func (noEffects) Start(uint64, *tree.Tree, *tree.Run)     {}
 func (noEffects) Cancel(*tree.Run, uint32)                {}
 func (noEffects) Free(*tree.Run, uint32) bool             { return false }
 func (noEffects) Deliver(uint64, *tree.Tree, *tree.Entry) {}
+func (noEffects) Recall(tree.Destination)                 {}
 func (noEffects) Archive(uint64, *tree.Tree, *tree.Run)   {}
 func (noEffects) Publish(*tree.Tree, []tree.Fact)         {}
 func (noEffects) Lost(error, bool)                        {}

@@ -283,7 +283,7 @@ func TestSettleBesideAnOwner(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, w.settle(w.blocked, spawn.SettleDismiss))
 		message := spawn.Incoming{ID: "1", Text: "hello"}
-		require.ErrorIs(t, s.Post(t.Context(), topKey, topKey, message), spawn.ErrUnconfirmed)
+		require.ErrorIs(t, s.Post(t.Context(), topKey, topKey, message), spawn.ErrNotRecorded)
 		require.NoError(t, s.Post(t.Context(), topKey, topKey, message))
 		outbox, err := s.Outbox(t.Context(), topKey)
 		require.NoError(t, err)
@@ -314,6 +314,8 @@ func TestSettleCrashesAtEveryAppend(t *testing.T) {
 					case spawntest.FaultLoseAck, spawntest.FaultPanicAfter,
 						spawntest.FaultExitAfter:
 						require.NoError(t, err, "the batch is found in the log")
+					case spawntest.FaultFailBefore:
+						require.ErrorIs(t, err, spawn.ErrNotRecorded)
 					default:
 						require.ErrorIs(t, err, spawn.ErrUnconfirmed)
 					}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -16,11 +17,24 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
-// downJournal is a journal that takes nothing while it is down.
+// downJournal is a journal that takes nothing while it is down. With blind it cannot be read
+// either, so that it is not known whether it has taken something.
 type downJournal struct {
 	session.Journal
-	down atomic.Bool
-	wait time.Duration
+	down  atomic.Bool
+	wait  time.Duration
+	blind bool
+}
+
+func (j *downJournal) Read(
+	ctx context.Context, root session.Key, after session.Seq,
+) iter.Seq2[session.Entry, error] {
+	if j.blind && j.down.Load() {
+		return func(yield func(session.Entry, error) bool) {
+			yield(session.Entry{}, errors.New("disk gone"))
+		}
+	}
+	return j.Journal.Read(ctx, root, after)
 }
 
 func (j *downJournal) Append(
@@ -36,7 +50,7 @@ func (j *downJournal) Append(
 // A shutdown of what never ran ends once the journal is back.
 func TestShutdownOfWhatNeverRanEndsWhenTheJournalIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := &downJournal{Journal: session.NewMemory().Journal}
+		j := &downJournal{Journal: session.NewMemory().Journal, blind: true}
 		s, err := spawn.Open(
 			t.Context(), spawn.Config{Store: &session.Store{Journal: j}, Runner: instantRunner},
 		)
@@ -111,7 +125,7 @@ func TestIdleWaitsWhileStalled(t *testing.T) {
 // time. Its start is durable then.
 func TestTurnStartsDuringShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := &downJournal{Journal: session.NewMemory().Journal}
+		j := &downJournal{Journal: session.NewMemory().Journal, blind: true}
 		r := (&spawntest.Runner{}).On(
 			"", spawntest.Play{spawntest.Delay(time.Minute), spawntest.Say("x")},
 		)

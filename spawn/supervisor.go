@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -78,9 +79,8 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	if cfg.Grace == 0 {
-		cfg.Grace = DefaultGrace
-	}
+	cfg.Grace = cmp.Or(cfg.Grace, DefaultGrace)
+	cfg.DeliverTimeout = cmp.Or(cfg.DeliverTimeout, DefaultDeliverTimeout)
 	s := &Supervisor{
 		cfg: cfg, log: cfg.Logger,
 		lane: owner.NewLane(cfg.Rules.MaxConcurrent(), cfg.Rules.SessionLimit()),

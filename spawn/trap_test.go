@@ -363,7 +363,7 @@ func TestStopAfterTheTreeWasLost(t *testing.T) {
 			require.NoError(t, other.Shutdown(t.Context()))
 			require.ErrorIs(
 				t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "x"}),
-				spawn.ErrUnconfirmed,
+				spawn.ErrNotRecorded,
 			)
 			time.Sleep(time.Second)
 			require.Equal(t, spawn.StatusInterrupted, mustFind(t, s, key).Status)
@@ -627,7 +627,7 @@ func oneFault(t *testing.T, fault spawntest.Fault, n int) {
 		s = live(log)
 		err = s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "go"})
 	}
-	for errors.Is(err, spawn.ErrUnconfirmed) {
+	for errors.Is(err, spawn.ErrUnconfirmed) || errors.Is(err, spawn.ErrNotRecorded) {
 		time.Sleep(time.Second)
 		err = s.Post(t.Context(), topKey, topKey, spawn.Incoming{ID: "1", Text: "go"})
 	}

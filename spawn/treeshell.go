@@ -23,7 +23,8 @@ type treeShell struct {
 	mu           sync.Mutex
 	turns        map[turnID]*runningTurn      // a turn leaves when it has returned and has no slot
 	newestTurn   map[session.Key]*runningTurn // of each session whose Runner has not returned
-	senders      map[destination]*sender      // those with deliveries
+	senders      map[tree.Destination]*sender // those with deliveries
+	spareSender  *sender                      // the memory of one that was dropped; may be nil
 	waiters      map[*waiter]struct{}
 	waitersByRun map[session.Key][]*waiter // by the run that they wait for
 	watchers     map[*watcher]struct{}
@@ -33,7 +34,7 @@ func newTreeShell(s *Supervisor, root session.Key) *treeShell {
 	sh := &treeShell{
 		sup: s, turns: make(map[turnID]*runningTurn),
 		newestTurn:   make(map[session.Key]*runningTurn),
-		senders:      make(map[destination]*sender),
+		senders:      make(map[tree.Destination]*sender),
 		waiters:      make(map[*waiter]struct{}),
 		waitersByRun: make(map[session.Key][]*waiter),
 		watchers:     make(map[*watcher]struct{}),
@@ -219,12 +220,10 @@ func (sh *treeShell) Lost(err error, conflict bool) {
 		rt.turn.fence.passed.Store(true)
 		rt.cancel(lostError{})
 	}
-	for _, p := range sh.senders {
-		p.queue = nil
-	}
+	sh.dropDeliveries()
 	if conflict {
 		for w := range sh.waiters {
-			w.finish(fmt.Errorf("%w: %q: %w", ErrUnconfirmed, root, err))
+			w.finish(fmt.Errorf("%w: %q: %w", lostError{}, root, err))
 		}
 	}
 	sh.mu.Unlock()
@@ -257,9 +256,9 @@ func (sh *treeShell) addStillRunning(e *StillRunningError) {
 			e.Sessions = append(e.Sessions, rt.key)
 		}
 	}
-	for d, p := range sh.senders {
-		if p.sending {
-			e.Deliveries = append(e.Deliveries, d.to)
+	for _, p := range sh.senders {
+		if p.calling {
+			e.Deliveries = append(e.Deliveries, p.call.out.To)
 		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/policy"
-	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
@@ -49,6 +48,11 @@ func TestViewOfHistories(t *testing.T) {
 
 // playWatched plays three lives of a process, of which two crash, and compares after every append.
 func (w *world) playWatched(seen map[string]int) {
+	defer func() {
+		if w.t.Failed() {
+			w.t.Logf("OFFSHOOT_SEED=%d", w.seed)
+		}
+	}()
 	var lives []*life
 	for i := range 3 {
 		l := &life{n: i, journal: spawntest.NewCrashJournal(w.log), ran: make(chan error, 1)}
@@ -57,14 +61,7 @@ func (w *world) playWatched(seen map[string]int) {
 				20+w.rand.IntN(100), spawntest.FaultDieBefore+spawntest.Fault(w.rand.IntN(2)),
 			)
 		}
-		cfg := w.cfg
-		cfg.Store = &session.Store{Journal: l.journal, Transcripts: w.store.Transcripts}
-		cfg.Runner = runnerFunc(
-			func(ctx context.Context, t *spawn.TurnInput) (spawn.TurnResult, error) {
-				return w.run(l, ctx, t)
-			},
-		)
-		sup, err := spawn.Open(w.t.Context(), cfg)
+		sup, err := spawn.Open(w.t.Context(), w.configOf(l))
 		require.NoError(w.t, err)
 		sup.CheckAppends(func(c spawn.Checkpoint) { w.look(c, seen) })
 		l.sup = sup

@@ -26,8 +26,9 @@ type workers struct {
 	ended      bool          // no further task starts
 	busy       int           // tasks under way
 	waiting    int           // those of them that wait for the others, see mark
+	hanging    int           // other ones of them that hang in code of the caller, see mark
 	goroutines int           // busy and idle ones
-	quiet      chan struct{} // closed when busy falls to waiting; nil until a caller waits
+	quiet      chan struct{} // closed when busy falls to those; nil until a caller waits
 	gone       chan struct{} // closed when goroutines falls to 0; nil until a caller waits
 }
 
@@ -91,10 +92,10 @@ func (w *workers) taskDone() {
 	w.tellQuiet()
 }
 
-// tellQuiet wakes those who wait, if nothing is under way but tasks that wait themselves. The
-// caller holds the lock.
+// tellQuiet wakes those who wait, if nothing is under way but tasks that wait themselves or hang.
+// The caller holds the lock.
 func (w *workers) tellQuiet() {
-	if w.busy <= w.waiting && w.quiet != nil {
+	if w.busy <= w.waiting+w.hanging && w.quiet != nil {
 		close(w.quiet)
 		w.quiet = nil
 	}
@@ -126,9 +127,14 @@ func (w *workers) wait(ctx context.Context) error {
 	return w.waitUntil(ctx, func() bool { return w.busy == 0 })
 }
 
-// waitOthers is wait for a task that waits itself: it waits for those that do not.
+// waitSoft is wait, but does not wait for tasks that hang.
+func (w *workers) waitSoft(ctx context.Context) error {
+	return w.waitUntil(ctx, func() bool { return w.busy <= w.hanging })
+}
+
+// waitOthers is waitSoft for a task that waits itself: it waits for those that do not.
 func (w *workers) waitOthers(ctx context.Context) error {
-	return w.waitUntil(ctx, func() bool { return w.busy <= w.waiting })
+	return w.waitUntil(ctx, func() bool { return w.busy <= w.waiting+w.hanging })
 }
 
 // waitUntil waits until done, which it calls with the lock, or ctx ends.
@@ -155,9 +161,33 @@ func (w *workers) waitUntil(ctx context.Context, done func() bool) error {
 // A mark stands for a task in the contexts that the task gives to functions of the caller. It tells
 // a call of Shutdown under such a context that the task waits for it. The lock of the workers
 // guards it.
+//
+// Each call of Deliver has a mark of its own, although one task makes several.
 type mark struct {
 	calls int  // of Shutdown that the task waits for, or that have returned nil to it
+	hangs bool // the task has not returned in its time
 	over  bool // the task has ended
+}
+
+// count adds a task to the counts, or takes it off with -1. The caller holds the lock.
+func (w *workers) count(m *mark, by int) {
+	switch {
+	case m.over:
+	case m.calls > 0:
+		w.waiting += by
+	case m.hangs:
+		w.hanging += by
+	}
+}
+
+// change changes a mark and keeps the counts.
+func (w *workers) change(m *mark, f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.count(m, -1)
+	f()
+	w.count(m, 1)
+	w.tellQuiet()
 }
 
 // markKey is the key under which a context holds the mark of its task.
@@ -180,14 +210,11 @@ func (w *workers) marked(ctx context.Context, f func(ctx context.Context)) task 
 }
 
 // markOver notes that the task of a mark has ended.
-func (w *workers) markOver(m *mark) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	m.over = true
-	if m.calls > 0 {
-		w.waiting--
-	}
-}
+func (w *workers) markOver(m *mark) { w.change(m, func() { m.over = true }) }
+
+// markHangs notes that the task of a mark hangs in code of the caller. Only the hard phase of a
+// shutdown waits for it.
+func (w *workers) markHangs(m *mark) { w.change(m, func() { m.hangs = true }) }
 
 // isOver reports whether the task of a mark has ended.
 func (w *workers) isOver(m *mark) bool {
@@ -197,23 +224,10 @@ func (w *workers) isOver(m *mark) bool {
 }
 
 // beginWaiting notes that a task waits for a call of Shutdown.
-func (w *workers) beginWaiting(m *mark) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if m.calls++; m.calls == 1 && !m.over {
-		w.waiting++
-		w.tellQuiet()
-	}
-}
+func (w *workers) beginWaiting(m *mark) { w.change(m, func() { m.calls++ }) }
 
 // endWaiting ends beginWaiting for a call that does not wait for the end of the others any more.
-func (w *workers) endWaiting(m *mark) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if m.calls--; m.calls == 0 && !m.over {
-		w.waiting--
-	}
-}
+func (w *workers) endWaiting(m *mark) { w.change(m, func() { m.calls-- }) }
 
 // close refuses further tasks, except those of startLast.
 func (w *workers) close() {

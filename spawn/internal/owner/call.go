@@ -33,9 +33,10 @@ type call struct {
 // Executor. A nil cmd only reads. If read is not nil, the owner calls it in between with the tree,
 // which read must not keep.
 //
-// Do returns the error of the decision; an error that is ErrUnconfirmed if the command may have
-// happened or not; ErrShutdown after a shutdown; and the cause of ctx if ctx ends first, in which
-// case the command may still happen. Do may be called concurrently.
+// Do returns the error of the decision; an error that is ErrNotRecorded if the journal did not take
+// the command, or ErrUnreadable if it only reads; one that is ErrUnconfirmed if the command may
+// have happened or not; and ErrShutdown after a shutdown. If ctx ends first, Do returns its cause,
+// and of a command also ErrUnconfirmed. Do may be called concurrently.
 func (o *Owner) Do(
 	ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply),
 ) error {
@@ -46,7 +47,7 @@ func (o *Owner) Do(
 }
 
 // Await is Do for a caller that waits for something else anyway, such as the end of a run: while
-// the journal fails, Await waits for it to recover instead of returning ErrUnconfirmed.
+// the journal fails, Await waits for it to recover instead of returning an error.
 func (o *Owner) Await(
 	ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply),
 ) error {
@@ -95,7 +96,7 @@ func (o *Owner) submit(ctx context.Context, what call) error {
 	case <-c.done:
 	case <-ctx.Done():
 		if c.abandon() {
-			return context.Cause(ctx)
+			return o.leave(ctx, what.cmd)
 		}
 	case <-o.cfg.Closed:
 		if c.abandon() {
@@ -106,6 +107,15 @@ func (o *Owner) submit(ctx context.Context, what call) error {
 	*c = call{done: c.done}
 	o.cfg.callPool.Put(c)
 	return err
+}
+
+// leave returns the error of a caller whose ctx has ended before the answer. Its command may have
+// been recorded, or be recorded later.
+func (o *Owner) leave(ctx context.Context, cmd tree.Command) error {
+	if cmd == nil {
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("%w: %q: %w", ErrUnconfirmed, o.root, context.Cause(ctx))
 }
 
 // abandon lets the caller leave without an answer and returns true. It returns false if the call
@@ -243,11 +253,20 @@ func (o *Owner) finish(c *call) {
 	o.cfg.sendPool.Put(c)
 }
 
-// refuse ends calls with an error that is ErrUnconfirmed and err.
-func (o *Owner) refuse(batch []*call, err error) {
+// refuse ends calls with err and what it means for the caller: a command that was not decided is
+// not recorded. One that was decided is so only if absent says that it is not in the journal and
+// will not be.
+func (o *Owner) refuse(batch []*call, err error, absent bool) {
 	for _, c := range batch {
 		o.releaseSlot(c)
-		c.err = fmt.Errorf("%w: %q: %w", ErrUnconfirmed, o.root, err)
+		what := ErrUnconfirmed
+		switch {
+		case c.cmd == nil:
+			what = ErrUnreadable
+		case absent || !c.decided:
+			what = ErrNotRecorded
+		}
+		c.err = fmt.Errorf("%w: %q: %w", what, o.root, err)
 		o.finish(c)
 	}
 }

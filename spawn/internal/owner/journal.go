@@ -54,21 +54,28 @@ func (o *Owner) batchOf(facts []tree.Fact) (b session.Batch) {
 //
 // An append that fails may have happened all the same: an acknowledgement can be lost, and a
 // conflict can be with an earlier attempt of the same batch. So append looks for the batch at the
-// end of the log and succeeds if it is there. While a stalled batch is tried again, a conflict
-// counts only if the log can be read: otherwise the entry in the way may be the owner's own.
+// end of the log and succeeds if it is there. Otherwise absent says whether it is known not to be.
+// While a stalled batch is tried again, a conflict counts only if the log can be read: otherwise
+// the entry in the way may be the owner's own.
 func (o *Owner) append(ctx context.Context, b session.Batch) (err error) {
 	if len(b.Entries) == 0 {
 		return nil
 	}
+	o.absent = false
 	defer func() { recoverValue(recover(), &err) }()
 	seq, err := o.cfg.Journal.Append(ctx, o.root, o.last, b)
 	if err != nil {
-		found, unread := o.findBatch(ctx, b.ID)
+		found, absent, unread := o.findBatch(ctx, b.ID)
 		switch {
 		case unread != nil && errors.Is(err, session.ErrConflict) && o.stalled != nil:
 			err = unread
 		case found > 0:
 			seq, err = found, nil
+		default:
+			// Nothing in the log does not mean nothing on the disk after a failed sync, nor that an
+			// append which ctx has cut off is over. A closed journal cannot be read.
+			o.absent = absent && !errors.Is(err, session.ErrSync) && ctx.Err() == nil ||
+				errors.Is(err, session.ErrClosed) && o.stalled == nil
 		}
 	}
 	if err != nil {
@@ -129,7 +136,7 @@ func (o *Owner) lookForBatch(
 	ctx context.Context, id session.BatchID, failed error,
 ) (err error) {
 	defer func() { recoverValue(recover(), &err) }()
-	found, unread := o.findBatch(ctx, id)
+	found, _, unread := o.findBatch(ctx, id)
 	if unread != nil || found == 0 {
 		return failed
 	}
@@ -138,18 +145,22 @@ func (o *Owner) lookForBatch(
 }
 
 // findBatch looks for a batch behind the last entry that the owner knows. It returns the sequence
-// number of the last entry of the batch if the log ends with that batch, else 0.
-func (o *Owner) findBatch(ctx context.Context, id session.BatchID) (last session.Seq, err error) {
+// number of the last entry of the batch if the log ends with that batch, else 0. It returns absent
+// if the batch is not in the log: the log ends where it did, or another batch stands in its place.
+// A log that was reset meanwhile does not tell.
+func (o *Owner) findBatch(
+	ctx context.Context, id session.BatchID,
+) (last session.Seq, absent bool, err error) {
 	for e, err := range o.cfg.Journal.Read(ctx, o.root, o.last) {
-		if err != nil {
-			return 0, err
-		}
-		if e.Batch != id {
-			return 0, nil
+		switch {
+		case err != nil:
+			return 0, false, err
+		case e.Batch != id:
+			return 0, last == 0 && e.Seq == o.last+1, nil
 		}
 		last = e.Seq
 	}
-	return last, nil
+	return last, last == 0, nil
 }
 
 // compact replaces the log by a snapshot when the log has grown well beyond what a snapshot would

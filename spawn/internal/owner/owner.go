@@ -17,6 +17,13 @@ import (
 var ErrUnconfirmed = errors.New(
 	"spawn: it is not known whether this was recorded; send it again under the same key")
 
+// ErrNotRecorded is the error of a command that is not in the journal and will not be, because the
+// journal failed or another owner took the tree over. The caller may send the command again.
+var ErrNotRecorded = errors.New("spawn: this was not recorded and may be sent again")
+
+// ErrUnreadable is the error of a call that only reads, while the journal fails.
+var ErrUnreadable = errors.New("spawn: the tree cannot be read now")
+
 // ErrShutdown is the error of every command after a shutdown.
 var ErrShutdown = errors.New("spawn: shut down")
 
@@ -37,6 +44,9 @@ type Executor interface {
 	Free(r *tree.Run, n uint32) bool
 	// Deliver hands an entry of the outbox over to its receiver.
 	Deliver(gen uint64, t *tree.Tree, e *tree.Entry)
+	// Recall drops the entries for a destination that were handed over. The Executor must have
+	// called the receiver for none of them since it sent a tree.Settle with an error.
+	Recall(to tree.Destination)
 	// Archive archives the transcript of a run.
 	Archive(gen uint64, t *tree.Tree, r *tree.Run)
 	// Publish shows durable facts to those who watch.
@@ -120,6 +130,9 @@ type Owner struct {
 	stalled *stall        // nil: the journal works
 
 	noAppendYet      bool // nothing has been appended since the tree was read
+	absent           bool // what was decided last is not in the journal, see append
+	quiet            bool // nothing was under way before what was decided last
+	stallReported    bool // Stalled was told an error, and not yet that it is over
 	snapshotTooLarge bool // a snapshot is more than the journal takes in one batch
 	lostToOther      bool // another owner took the tree; only a caller's command takes it back
 	keepsRuns        bool // the tree had runs when it was unloaded
@@ -210,6 +223,7 @@ func (o *Owner) step(batch []*call) {
 	if !o.open(ctx, batch, now) {
 		return
 	}
+	o.quiet, o.absent = o.tree.Quiet(), true
 	err := o.decideAll(batch, now)
 	facts, effects := o.tree.Take()
 	if err != nil {
@@ -270,9 +284,19 @@ func (o *Owner) appended(
 		o.stall(err, b, facts, effects, batch)
 		return false
 	}
+	o.reportStall(nil)
 	o.act(facts, effects)
 	o.answer(batch)
 	return true
+}
+
+// reportStall tells the Executor that the journal fails with err, or with nil that it works again,
+// unless it knows.
+func (o *Owner) reportStall(err error) {
+	if fails := err != nil; fails != o.stallReported {
+		o.stallReported = fails
+		o.exec.Stalled(err)
+	}
 }
 
 // failBatch frees the slots that a failed batch gave back, discards the tree, and refuses the calls
@@ -280,7 +304,7 @@ func (o *Owner) appended(
 func (o *Owner) failBatch(err error, effects []tree.Effect, batch []*call) {
 	o.freeSlots(effects)
 	o.discardTree(err)
-	o.refuse(batch, err)
+	o.refuse(batch, err, o.absent)
 }
 
 // refuseStale returns the calls of a batch that the owner is to handle, in the memory of the batch.
@@ -315,7 +339,7 @@ func (o *Owner) open(ctx context.Context, batch []*call, now int64) (ok bool) {
 		if recoverValue(recover(), &err); err != nil {
 			o.tree = nil
 			o.openFailed(err)
-			o.refuse(batch, err)
+			o.refuse(batch, err, true)
 		}
 		ok = err == nil
 	}()
@@ -429,6 +453,8 @@ func (o *Owner) act(facts []tree.Fact, effects []tree.Effect) {
 			if entry := o.tree.Entry(e.Ord); entry != nil {
 				o.exec.Deliver(o.gen, o.tree, entry)
 			}
+		case tree.EffectRecall:
+			o.exec.Recall(*e.To)
 		case tree.EffectArchive:
 			o.exec.Archive(o.gen, o.tree, e.Run)
 		case tree.EffectAskSlot: // decideAll has asked before the append
@@ -457,21 +483,19 @@ func (o *Owner) freeSlots(effects []tree.Effect) {
 
 // discardTree discards the tree in memory after err, because it may be ahead of the journal. Its
 // turns are cancelled and its slots are freed. Unless another owner has the tree now, it is read
-// again after a pause.
+// again after a pause. A tree that has only been read has nothing under way that could be lost.
 //
 // A conflict of the first append after reading does not count as another owner: it may be the last
 // append of a former owner, which is not a reason to leave the tree to it.
 func (o *Owner) discardTree(err error) {
 	o.lostToOther = errors.Is(err, session.ErrConflict) && !o.noAppendYet
-	o.exec.Lost(err, o.lostToOther) // first, so that a turn knows before its slot is granted anew
-	o.tree.Walk(func(r *tree.Run) {
-		if r.Slot() && (r.Open == nil || !o.exec.Free(r, r.Open.N)) {
-			o.cfg.Lane.Free(r)
-		}
-	})
-	o.tree, o.last = nil, 0
-	o.gen++
-	o.wakeAt = 0 // it was of the discarded tree
+	if o.noAppendYet && o.absent && !errors.Is(err, session.ErrConflict) {
+		o.reportStall(err)
+	} else {
+		// First, so that a turn knows before its slot is granted anew.
+		o.exec.Lost(err, o.lostToOther)
+	}
+	o.dropTree()
 	if journalDead(err) {
 		o.cfg.Fatal(err)
 	}
@@ -481,4 +505,16 @@ func (o *Owner) discardTree(err error) {
 	} else {
 		o.retry()
 	}
+}
+
+// dropTree frees the slots of the tree and drops it. Its incarnation ends.
+func (o *Owner) dropTree() {
+	o.tree.Walk(func(r *tree.Run) {
+		if r.Slot() && (r.Open == nil || !o.exec.Free(r, r.Open.N)) {
+			o.cfg.Lane.Free(r)
+		}
+	})
+	o.tree, o.last = nil, 0
+	o.gen++
+	o.wakeAt = 0 // it was of the dropped tree
 }

@@ -53,6 +53,7 @@ func (w *world) Start(_ uint64, _ *tree.Tree, r *tree.Run) {
 func (w *world) Cancel(r *tree.Run, n uint32) { w.note("cancel %s %d", r.Spec.Task, n) }
 
 func (w *world) Deliver(uint64, *tree.Tree, *tree.Entry)     { w.note("deliver") }
+func (w *world) Recall(tree.Destination)                     { w.note("recall") }
 func (w *world) Archive(_ uint64, _ *tree.Tree, r *tree.Run) { w.note("archive %s", r.Spec.Task) }
 func (w *world) Publish(_ *tree.Tree, facts []tree.Fact)     { w.note("publish %d", len(facts)) }
 func (w *world) Lost(_ error, conflict bool)                 { w.note("lost %v", conflict) }
@@ -270,11 +271,12 @@ func TestAppendThatFailsForLong(t *testing.T) {
 					require.ErrorAs(t, err, &contained)
 				}
 				began := time.Now()
-				require.ErrorIs(t, o.Do(t.Context(), spawnCmd("c"), nil), ErrUnconfirmed)
+				require.ErrorIs(t, o.Do(t.Context(), spawnCmd("c"), nil), ErrNotRecorded)
 				err = o.Do(t.Context(), nil, func(*tree.Tree, tree.Reply) {
 					t.Error("it reads what is not durable")
 				})
-				require.ErrorIs(t, err, ErrUnconfirmed)
+				require.ErrorIs(t, err, ErrUnreadable)
+				require.NotErrorIs(t, err, ErrUnconfirmed)
 				require.Less(t, time.Since(began), time.Second, "later callers are refused at once")
 
 				o.Send(1, &tree.TurnDone{Run: a, N: 1, Answer: &tree.Result{Text: "done"}})
@@ -327,7 +329,7 @@ func TestTakenOverWhileStalled(t *testing.T) {
 		require.NoError(t, other.Do(t.Context(), &tree.Post{To: top, ID: "1", Text: "x"}, nil))
 		down.Store(false)
 		err := <-took
-		require.ErrorIs(t, err, ErrUnconfirmed)
+		require.ErrorIs(t, err, ErrNotRecorded)
 		require.ErrorIs(t, err, session.ErrConflict)
 		require.Contains(t, p.world.list(), "lost true")
 		require.Zero(t, p.cfg.Lane.Used())
@@ -379,13 +381,14 @@ func (b *blind) Read(
 
 // The owner discards the tree when the journal will never append again, and reports that as fatal.
 func TestJournalThatIsDead(t *testing.T) {
+	said := map[error]error{session.ErrSync: ErrUnconfirmed, session.ErrClosed: ErrNotRecorded}
 	for name, dead := range map[string]error{"sync": session.ErrSync, "closed": session.ErrClosed} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p, o, down := withChild(t, func() error { return fmt.Errorf("journal: %w", dead) })
 				down.Store(true)
 				err := o.Do(t.Context(), spawnCmd("b"), nil)
-				require.ErrorIs(t, err, ErrUnconfirmed)
+				require.ErrorIs(t, err, said[dead])
 				require.ErrorIs(t, err, dead)
 				require.Contains(t, p.world.list(), "lost false")
 				require.Contains(t, p.world.list(), "fatal journal: "+dead.Error())
@@ -414,7 +417,7 @@ func TestConflictYields(t *testing.T) {
 		require.NoError(t, post(mine, "1"))
 		require.NoError(t, post(theirs, "2"))
 		err := post(mine, "3")
-		require.ErrorIs(t, err, ErrUnconfirmed)
+		require.ErrorIs(t, err, ErrNotRecorded)
 		require.ErrorIs(t, err, session.ErrConflict)
 		require.Contains(t, p.world.list(), "lost true")
 		for range 10 {
@@ -426,7 +429,7 @@ func TestConflictYields(t *testing.T) {
 		require.EqualValues(t, 2, read.Epoch(), "the clock has not taken it back")
 		require.NoError(t, post(mine, "3"))
 		require.EqualValues(t, 3, epoch(mine))
-		require.ErrorIs(t, post(theirs, "4"), ErrUnconfirmed)
+		require.ErrorIs(t, post(theirs, "4"), ErrNotRecorded)
 		p.end(mine)
 		q.end(theirs)
 	})

@@ -25,6 +25,7 @@ type stall struct {
 	calls   []*call // decided with the batch; answered once it is durable
 	held    []*call // arrived later; decided once the batch is durable
 	retries int     // attempts that the timer made, up to maxRetriesBeforeRefusal
+	quiet   bool    // nothing was under way before the batch
 }
 
 // maxRetriesBeforeRefusal is after how many retries by the timer the callers that cannot wait out a
@@ -63,7 +64,7 @@ func (c *call) waitsOutStall() bool {
 func (o *Owner) stall(
 	err error, b session.Batch, facts []tree.Fact, effects []tree.Effect, batch []*call,
 ) {
-	s := &stall{err: err, batch: b, facts: facts, effects: effects}
+	s := &stall{err: err, batch: b, facts: facts, effects: effects, quiet: o.quiet}
 	for _, c := range batch {
 		if c.timer || c.done != nil && c.err != nil {
 			o.finish(c)
@@ -73,7 +74,7 @@ func (o *Owner) stall(
 	}
 	o.stalled = s
 	o.waiting.Store(true)
-	o.exec.Stalled(err)
+	o.reportStall(err)
 	if !o.retry() {
 		o.refuseWaiting(maxRetriesBeforeRefusal)
 	}
@@ -103,7 +104,7 @@ func (o *Owner) resume(ctx context.Context, batch []*call) []*call {
 	switch {
 	case s.err == nil:
 		o.unstall()
-		o.exec.Stalled(nil)
+		o.reportStall(nil)
 		o.act(s.facts, s.effects)
 		o.answer(s.calls)
 		o.wakeAt = 0
@@ -139,11 +140,15 @@ func (o *Owner) hold(batch []*call) {
 
 // refuseWaiting adds to the retries of the stall. From maxRetriesBeforeRefusal on it refuses every
 // waiting call that does not wait out the stall. What was decided for such a call may still happen,
-// which is what ErrUnconfirmed says.
+// which is what ErrUnconfirmed says, unless the batch can be withdrawn.
 func (o *Owner) refuseWaiting(retries int) {
 	s := o.stalled
 	s.retries = min(s.retries+retries, maxRetriesBeforeRefusal)
 	if s.retries < maxRetriesBeforeRefusal {
+		return
+	}
+	if o.mayWithdraw() {
+		o.withdraw()
 		return
 	}
 	for _, list := range []*[]*call{&s.calls, &s.held} {
@@ -152,12 +157,34 @@ func (o *Owner) refuseWaiting(retries int) {
 			if c.waitsOutStall() || c.timer {
 				kept = append(kept, c)
 			} else {
-				o.refuse([]*call{c}, s.err)
+				o.refuse([]*call{c}, s.err, false)
 			}
 		}
 		clear((*list)[len(kept):])
 		*list = kept
 	}
+}
+
+// mayWithdraw reports whether the batch of the stall can be given up: it is not in the journal,
+// nothing was under way before it, and all who wait for it are to be refused anyway.
+func (o *Owner) mayWithdraw() bool {
+	s := o.stalled
+	waits := func(c *call) bool { return c.waitsOutStall() || c.timer }
+	return o.absent && s.quiet && len(s.calls) > 0 &&
+		!slices.ContainsFunc(s.calls, waits) && !slices.ContainsFunc(s.held, waits)
+}
+
+// withdraw ends the stall without its batch, and drops the tree, which is ahead of the journal. The
+// next command reads the tree again, and so does the supervisor when it is due.
+func (o *Owner) withdraw() {
+	s := o.stalled
+	o.unstall()
+	o.freeSlots(s.effects)
+	o.dropTree()
+	o.retrying = false
+	o.StopTimer()
+	o.refuse(s.calls, s.err, true)
+	o.refuse(s.held, s.err, true)
 }
 
 // Waiting reports whether the owner is stalled: a batch waits for the journal to take it. Waiting

@@ -79,7 +79,7 @@ func TestTimerAfterTheTreeWasLost(t *testing.T) {
 		require.NoError(t, theirs.Do(t.Context(), postCmd(1), nil))
 		q.end(theirs)
 		post := func() error { return mine.Do(t.Context(), postCmd(2), nil) }
-		require.ErrorIs(t, post(), ErrUnconfirmed)
+		require.ErrorIs(t, post(), ErrNotRecorded)
 		require.NoError(t, post())
 		time.Sleep(2 * time.Hour)
 		require.Contains(t, p.world.list(), "archive a")

@@ -85,7 +85,8 @@ func (o *Owner) Unload(idle time.Duration, after func()) {
 
 // unload is Unload in the goroutine that drains the queue. The incarnation ends with the tree.
 func (o *Owner) unload(idle time.Duration) {
-	if o.tree == nil || !o.tree.Idle() || o.tree.Archiving() || time.Since(o.lastUsed) < idle {
+	if o.tree == nil || !o.tree.Idle() || o.tree.Archiving() || o.tree.Calling() ||
+		time.Since(o.lastUsed) < idle {
 		return
 	}
 	o.keepsRuns = o.tree.Runs() > 0

@@ -30,7 +30,7 @@ func TestLostAcknowledgementBesideAnotherOwner(t *testing.T) {
 		p := newProcess(j)
 		o := p.owner()
 		require.NoError(t, o.Do(t.Context(), &tree.Post{To: top, ID: "1", Text: "x"}, nil))
-		require.ErrorIs(t, o.Do(t.Context(), spawnCmd("a"), nil), ErrUnconfirmed)
+		require.ErrorIs(t, o.Do(t.Context(), spawnCmd("a"), nil), ErrNotRecorded)
 		p.end(o)
 		other.end(rival)
 	})

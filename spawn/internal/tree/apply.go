@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -495,7 +496,10 @@ func (t *Tree) applyOutbox(f *Fact) error {
 		return &CorruptError{f.Kind, t.root.Key(), fmt.Sprintf("no entry %d in the outbox", f.Ord)}
 	}
 	switch f.Kind {
-	case Delivered, Dismissed:
+	case Delivered:
+		e.queue.since = 0
+		t.removeEntry(e)
+	case Dismissed:
 		t.removeEntry(e)
 	case Redirected:
 		if e.Reply {
@@ -507,27 +511,32 @@ func (t *Tree) applyOutbox(f *Fact) error {
 		t.touch(t.root)
 	case Deferred:
 		t.changeEntry(e, func(e *Entry) {
-			e.Due, e.Error, e.Busy, e.inFlight = f.Until, f.Text, f.N > 0, false
+			e.Due, e.Error, e.Busy = f.Until, f.Text, f.N > 0
 			if e.Busy {
 				return
 			}
 			e.Tries++
-			if e.Since == 0 {
-				e.Since = f.At
-			}
+			e.queue.since = cmp.Or(e.queue.since, f.At)
 		})
 	case Blocked:
+		if e.Blocked == 0 {
+			t.takeOut(e)
+		}
 		t.changeEntry(e, func(e *Entry) {
-			e.Tries++
-			e.Blocked, e.Error, e.Due, e.inFlight = f.At, f.Text, 0, false
+			if f.N == 0 {
+				e.Tries++
+			}
+			e.Blocked, e.Error, e.Due = f.At, f.Text, 0
 		})
 	case Revived:
+		wasBlocked := e.Blocked > 0
 		t.changeEntry(e, func(e *Entry) {
-			if e.Blocked > 0 {
-				e.Since = 0 // GiveUp counts from the next failure
-			}
+			e.Late = e.Late || wasBlocked
 			e.Blocked, e.Due, e.Busy = 0, f.At, false
 		})
+		if wasBlocked {
+			t.putBack(e)
+		}
 	default: // Apply sends no others here
 	}
 	return nil

@@ -107,11 +107,13 @@ type Stop struct {
 	Rand   uint64
 }
 
-// Settle says how an attempt to deliver an entry of the outbox went.
+// Settle says how an attempt to deliver an entry of the outbox went. With Hangs it is over without
+// the receiver having returned. Another Settle for the same entry follows when it has returned.
 type Settle struct {
 	Ord   uint32
 	Error string // empty: it has arrived
 	Busy  bool   // with Error: the receiver wants it later
+	Hangs bool   // with Error: the time is up, and the receiver has not returned
 	Rand  uint64
 }
 
@@ -182,10 +184,11 @@ const (
 	EffectCancelTurn                       // cancel the turn Ord of the run
 	EffectDeliver                          // deliver the entry Ord of the outbox, then send Settle
 	EffectArchive                          // archive the run's transcript, then send ArchiveDone
+	EffectRecall                           // drop the entries for the destination To
 )
 
 var effectNames = [...]string{
-	"none", "ask_slot", "free_slot", "start_turn", "cancel_turn", "deliver", "archive",
+	"none", "ask_slot", "free_slot", "start_turn", "cancel_turn", "deliver", "archive", "recall",
 }
 
 func (k EffectKind) String() string { return enum.String(effectNames[:], "EffectKind", k) }
@@ -193,6 +196,7 @@ func (k EffectKind) String() string { return enum.String(effectNames[:], "Effect
 // An Effect is something that the owner does once the facts that it follows from are durable.
 type Effect struct {
 	Kind EffectKind
-	Run  *Run   // nil for EffectDeliver
+	Run  *Run   // nil for EffectDeliver and EffectRecall
 	Ord  uint32 // of a turn or of an entry of the outbox, see EffectKind
+	To   *Destination
 }

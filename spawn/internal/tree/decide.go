@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -139,15 +140,11 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 	t.archiving = 0
 	for _, ord := range t.outbox.ords() {
 		e := t.outbox.entries[ord]
+		e.mayRepeat = true
+		t.setFlying(e.queue, 0)
+		t.setHung(e.queue, 0, "")
 		if !e.Reply && !t.opt.CallerRun {
 			t.emit(outboxFact(Redirected, t.now, ord, 0, ""))
-			continue
-		}
-		e.mayRepeat = true
-		t.setInFlight(e, false)
-		t.dueEntries = append(t.dueEntries, ord)
-		if e.Due > t.now { // an entry that was never tried has no timer yet
-			t.timers.push(timer{at: e.Due, ord: ord})
 		}
 	}
 	return Reply{Run: t.root}, nil
@@ -320,11 +317,9 @@ func (t *Tree) decidePost(c *Post) (Reply, error) {
 		return Reply{}, err
 	}
 	t.emit(posted(t.now, r, User, c.ID, c.Text, session.Key{}, c.Route))
-	t.Outbox(func(e *Entry) {
-		if e.Busy && e.To == c.To && !e.inFlight {
-			t.emit(outboxFact(Revived, t.now, e.Ord, 0, ""))
-		}
-	})
+	for _, ord := range t.busyFor(c.To) {
+		t.emit(outboxFact(Revived, t.now, ord, 0, ""))
+	}
 	return Reply{Run: r, Ref: c.To}, nil
 }
 
@@ -573,25 +568,42 @@ func (t *Tree) decideStop(c *Stop) (Reply, error) {
 }
 
 // decideSettle records how a delivery went: it arrived, is tried again later, or is blocked. What
-// is no longer in the outbox, or is blocked already, is left as it is.
+// is no longer in the outbox, or is blocked already, is left as it is, unless it has arrived after
+// all.
+//
+// Of a call that hung its end is told as well. That it failed is on record then, so that only an
+// arrival is news.
 func (t *Tree) decideSettle(c *Settle) (Reply, error) {
 	e := t.outbox.entries[c.Ord]
+	hung := t.outbox.hung[c.Ord]
+	if hung != nil && !c.Hangs {
+		t.setHung(hung, 0, "")
+	}
 	switch {
 	case e == nil:
+		return Reply{}, nil
 	case c.Error == "":
 		t.emit(outboxFact(Delivered, t.now, c.Ord, 0, ""))
+		return Reply{}, nil
+	case hung != nil:
+		return Reply{}, nil
+	}
+	if q := e.queue; slices.Contains(q.pending[:q.flying], e) {
+		t.recall(q)
+	}
+	switch due, blocked := retryAt(e.queue.since, e.Tries, t.now, c.Rand); {
 	case e.Blocked > 0:
 	case c.Busy:
 		f := outboxFact(Deferred, t.now, c.Ord, t.now+int64(FirstRetry), c.Error)
 		f.N = 1
 		t.emit(f)
+	case blocked:
+		t.emit(outboxFact(Blocked, t.now, c.Ord, 0, c.Error))
 	default:
-		due, blocked := retryAt(e, t.now, c.Rand)
-		if blocked {
-			t.emit(outboxFact(Blocked, t.now, c.Ord, 0, c.Error))
-		} else {
-			t.emit(outboxFact(Deferred, t.now, c.Ord, due, c.Error))
-		}
+		t.emit(outboxFact(Deferred, t.now, c.Ord, due, c.Error))
+	}
+	if c.Hangs {
+		t.setHung(e.queue, c.Ord, Text(c.Error))
 	}
 	return Reply{}, nil
 }

@@ -340,6 +340,8 @@ func (s *scanner) image() *Image {
 			m.Runs = s.runs()
 		case "outbox":
 			m.Outbox = scanList(s, (*scanner).entry)
+		case "clocks":
+			m.Clocks = scanList(s, (*scanner).clock)
 		case "spawned":
 			m.Spawned = scanList(s, (*scanner).spawned)
 		case "posts":
@@ -538,6 +540,8 @@ func (s *scanner) entry() (e Entry) {
 			e.Error = s.text()
 		case "busy":
 			e.Busy = s.bool()
+		case "late":
+			e.Late = s.bool()
 		default:
 			s.fail()
 		}
@@ -579,6 +583,20 @@ func (s *scanner) requestCount() (x RequestCount) {
 		}
 	}
 	return x
+}
+
+func (s *scanner) clock() (c Clock) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "ord":
+			c.Ord = s.uint32()
+		case "since":
+			c.Since = s.int64()
+		default:
+			s.fail()
+		}
+	}
+	return c
 }
 
 func (s *scanner) seenPost() (x SeenPost) {

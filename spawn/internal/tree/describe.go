@@ -52,6 +52,7 @@ func (f *Fact) String() string {
 		l.add("entry %d %v", f.Ord, f.Kind)
 		l.after(f, "due")
 		l.addIf(f.Kind == Deferred && f.N > 0, "busy")
+		l.addIf(f.Kind == Blocked && f.N > 0, "not tried")
 		l.addIf(f.Text != "", "%s", quoteShort(f.Text))
 	case Late:
 		l.add("turn %d of %s came late: %s", f.N, f.Run, quoteShort(f.Text))

@@ -139,6 +139,7 @@ const (
 //	               N: 1 if the receiver is busy, which is not a failure; else 0
 //	Blocked        Ord: the entry of the outbox
 //	               Text: the error of the last attempt
+//	               N: 1 if that was not tried, because an earlier call hangs; else 0
 //	Revived        Ord: the entry of the outbox, which is due at once
 //	Dismissed      Ord: the entry of the outbox
 //	Redirected     Ord: the entry of the outbox

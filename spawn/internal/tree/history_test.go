@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -32,13 +33,17 @@ type driver struct {
 	slots    map[session.Key]int  // of the lane, held
 	started  map[session.Key]uint32
 	told     map[session.Key]bool // to return
-	flying   map[uint32]bool
-	archived map[session.Key]bool // asked for
+	flying   []*Entry             // handed over, in order
+	hung     []uint32
+	arrived  map[Destination]uint32 // the last one that arrived in order
+	before   map[uint32]*Entry      // the outbox before the command
+	archived map[session.Key]bool   // asked for
 }
 
 func newDriver(data []byte) *driver {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
 	d := &driver{data: data, now: now, keys: []session.Key{top}}
+	d.arrived = make(map[Destination]uint32)
 	b := d.byte()
 	d.rules.Subagents = policy.Subagents{MaxSpawnDepth: 3, MaxChildren: 3}
 	if b&1 != 0 {
@@ -61,7 +66,7 @@ func newDriver(data []byte) *driver {
 func (d *driver) reset() {
 	d.asked, d.slots = make(map[session.Key]bool), make(map[session.Key]int)
 	d.started, d.told = make(map[session.Key]uint32), make(map[session.Key]bool)
-	d.flying, d.archived = make(map[uint32]bool), make(map[session.Key]bool)
+	d.flying, d.hung, d.archived = nil, nil, make(map[session.Key]bool)
 }
 
 func (d *driver) byte() byte {
@@ -129,7 +134,7 @@ func (d *driver) step() error {
 	case 14:
 		return d.do(&Stop{Run: d.key(), Reason: "enough"})
 	case 15:
-		return d.settle(uint32(d.byte()), d.byte())
+		return d.settle(d.byte(), d.byte())
 	case 16:
 		d.pass(d.byte(), 700*time.Millisecond)
 		return d.do(Tick{Rand: uint64(what)})
@@ -188,19 +193,64 @@ func (d *driver) turnDone(k session.Key, how, say byte) error {
 	return d.do(c)
 }
 
-func (d *driver) settle(ord uint32, how byte) error {
-	c := &Settle{Ord: ord, Rand: uint64(how)}
-	if how&3 == 1 {
+// settle lets a receiver answer: one that hung, or that of an entry which is the first of its
+// destination.
+func (d *driver) settle(which, how byte) error {
+	c := &Settle{Rand: uint64(how)}
+	switch how & 7 {
+	case 1, 5:
 		c.Error = "down"
-	}
-	if how&3 == 2 {
+	case 2:
 		c.Error, c.Busy = "busy", true
+	case 3:
+		c.Error, c.Hangs = "hangs", true
 	}
-	if how&4 == 0 && !d.flying[ord] {
+	switch {
+	case how&8 != 0: // what was not asked for changes nothing that matters
+		c.Ord = uint32(which)
+		if c.Hangs || c.Error == "" {
+			return nil
+		}
+	case how&16 != 0 && len(d.hung) > 0:
+		c.Hangs = false
+		c.Ord, d.hung = d.hung[0], d.hung[1:]
+	case len(d.flying) == 0:
+		return nil
+	default:
+		e := d.flying[int(which)%len(d.flying)]
+		c.Ord = d.calledFor(e.Destination()).Ord
+		if c.Hangs {
+			d.hung = append(d.hung, c.Ord)
+		}
+		d.flying = slices.DeleteFunc(d.flying, func(x *Entry) bool { return x.Ord == c.Ord })
+	}
+	return d.do(c)
+}
+
+// calledFor returns the entry that a destination is called for: the first that was handed over.
+func (d *driver) calledFor(to Destination) *Entry {
+	i := slices.IndexFunc(d.flying, func(e *Entry) bool { return e.Destination() == to })
+	return d.flying[i]
+}
+
+// inOrder checks that what arrives has not been overtaken, and that what came before it is
+// delivered or blocked. A blocked entry that is retried may be late, and says so.
+func (d *driver) inOrder(f *Fact) error {
+	e := d.before[f.Ord]
+	if f.Kind != Delivered || e == nil {
 		return nil
 	}
-	delete(d.flying, ord)
-	return d.do(c)
+	for _, x := range d.before {
+		if x.Destination() == e.Destination() && x.Ord < e.Ord && x.Blocked == 0 && !x.Late &&
+			!e.Late && e.Blocked == 0 {
+			return fmt.Errorf("entry %d arrives before entry %d", e.Ord, x.Ord)
+		}
+	}
+	if !e.Late && e.Blocked == 0 && e.Ord < d.arrived[e.Destination()] {
+		return fmt.Errorf("entry %d arrives too late and does not say so", e.Ord)
+	}
+	d.arrived[e.Destination()] = max(d.arrived[e.Destination()], e.Ord)
+	return nil
 }
 
 // crash folds the journal and opens it, perhaps under another configuration.
@@ -246,6 +296,8 @@ func (d *driver) do(c Command) error {
 	if _, spawn := c.(*Spawn); spawn {
 		before = d.tree.Image()
 	}
+	d.before = make(map[uint32]*Entry)
+	d.tree.Outbox(func(e *Entry) { x := *e; d.before[e.Ord] = &x })
 	reply, err := d.tree.Decide(c, d.now)
 	facts, effects := d.tree.Take()
 	refused := err != nil && len(facts) == 0
@@ -255,6 +307,9 @@ func (d *driver) do(c Command) error {
 	}
 	for i := range facts {
 		fmt.Fprintf(&d.trace, " %v\n", &facts[i])
+		if err := d.inOrder(&facts[i]); err != nil {
+			return fmt.Errorf("after %T: %w", c, err)
+		}
 	}
 	for _, e := range effects {
 		fmt.Fprintf(&d.trace, " -> %v %d\n", e.Kind, e.Ord)
@@ -300,14 +355,29 @@ func (d *driver) act(e Effect) error {
 	case EffectCancelTurn:
 		d.told[e.Run.Key()] = true
 	case EffectDeliver:
-		if d.flying[e.Ord] {
+		if d.inFlight(e.Ord) {
 			return fmt.Errorf("entry %d is handed over twice", e.Ord)
 		}
-		d.flying[e.Ord] = true
+		entry := d.tree.Entry(e.Ord)
+		if entry == nil { // it was taken back in the same command
+			return nil
+		}
+		if slices.Contains(d.hung, e.Ord) {
+			return fmt.Errorf("entry %d is handed over while its call hangs", e.Ord)
+		}
+		d.flying = append(d.flying, entry)
+	case EffectRecall:
+		d.flying = slices.DeleteFunc(d.flying, func(x *Entry) bool {
+			return x.Destination() == *e.To
+		})
 	case EffectArchive:
 		d.archived[e.Run.Key()] = true
 	}
 	return nil
+}
+
+func (d *driver) inFlight(ord uint32) bool {
+	return slices.ContainsFunc(d.flying, func(e *Entry) bool { return e.Ord == ord })
 }
 
 // check looks for work that was left undone and for what must never be.
@@ -349,8 +419,9 @@ func (d *driver) check() (err error) {
 		}
 	})
 	t.Outbox(func(e *Entry) {
-		if err == nil && e.Blocked == 0 && !d.flying[e.Ord] && e.Due <= t.now && t.NextWake() == 0 {
-			err = fmt.Errorf("entry %d is due and has no timer", e.Ord)
+		next := e.Blocked == 0 && e.queue.pending[0] == e
+		if err == nil && next && !d.inFlight(e.Ord) && t.NextWake() == 0 {
+			err = fmt.Errorf("entry %d comes next and has no timer", e.Ord)
 		}
 	})
 	if err == nil && t.Due().IsZero() && (t.live > 0 || t.outbox.pending > 0) {
@@ -415,17 +486,23 @@ func (d *driver) work() (busy bool, err error) {
 			return true, err
 		}
 	}
+	for len(d.flying) > 0 && err == nil {
+		ord := d.flying[0].Ord
+		d.flying = d.flying[1:]
+		busy, err = true, d.do(&Settle{Ord: ord})
+	}
+	for len(d.hung) > 0 && err == nil {
+		ord := d.hung[0]
+		d.hung = d.hung[1:]
+		busy, err = true, d.do(&Settle{Ord: ord, Error: "it was late"})
+	}
 	for _, ord := range d.tree.outbox.ords() {
-		switch e := d.tree.Entry(ord); {
-		case d.flying[ord]:
-			delete(d.flying, ord)
-			busy, err = true, d.do(&Settle{Ord: ord})
-		case e.Blocked > 0:
+		if e := d.tree.Entry(ord); err == nil && e.Blocked > 0 {
 			busy, err = true, d.do(Dismiss{Ord: ord})
 		}
-		if err != nil {
-			return true, err
-		}
+	}
+	if err != nil {
+		return true, err
 	}
 	return busy, nil
 }

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/offshoot-sdk/offshoot/session"
@@ -17,6 +18,7 @@ type Image struct {
 	// first.
 	Runs    []RunState `json:"runs"`
 	Outbox  []Entry    `json:"outbox,omitempty"`
+	Clocks  []Clock    `json:"clocks,omitempty"` // of the destinations that fail
 	Spawned []Spawned  `json:"spawned,omitempty"`
 	Posts   []SeenPost `json:"posts,omitempty"`
 	// Requests has those for which models have spawned runs, by name.
@@ -64,10 +66,15 @@ func (t *Tree) Image() *Image {
 		}
 		m.Runs = append(m.Runs, s)
 	})
+	clocks := make(map[*queue]bool)
 	t.Outbox(func(e *Entry) {
 		c := *e
-		c.inFlight, c.mayRepeat = false, false
+		c.queue, c.mayRepeat = nil, false
 		m.Outbox = append(m.Outbox, c)
+		if q := e.queue; q.since > 0 && !clocks[q] {
+			clocks[q] = true
+			m.Clocks = append(m.Clocks, Clock{e.Ord, q.since})
+		}
 	})
 	for k, ref := range t.spawned {
 		if ref.Until > 0 {
@@ -142,16 +149,8 @@ func (t *Tree) restore(f *Fact) error {
 			return err
 		}
 	}
-	for i := range m.Outbox {
-		e := m.Outbox[i]
-		t.outbox.entries[e.Ord] = &e
-		t.outbox.count(&e, 1)
-		if !e.Reply {
-			t.holdCompletion(e.Run)
-		}
-		if e.Blocked == 0 {
-			t.timers.push(timer{at: max(e.Due, 1), ord: e.Ord})
-		}
+	if err := t.restoreOutbox(m); err != nil {
+		return err
 	}
 	for _, s := range m.Spawned {
 		t.spawned[spawnKey{s.Parent, s.Key}] = spawnRef{s.Run, s.ID, s.Digest, s.Until}
@@ -172,6 +171,36 @@ func (t *Tree) restore(f *Fact) error {
 		}
 	})
 	t.Walk(t.armTimer)
+	return nil
+}
+
+// restoreOutbox adds the entries of the outbox and the failure clocks of their destinations. Of an
+// image of version 1, which has no clocks, they begin with the first failure of what is pending.
+func (t *Tree) restoreOutbox(m *Image) error {
+	for i := range m.Outbox {
+		e := m.Outbox[i]
+		if i > 0 && e.Ord <= m.Outbox[i-1].Ord {
+			reason := fmt.Sprintf("entry %d of the outbox after %d", e.Ord, m.Outbox[i-1].Ord)
+			return &CorruptError{Snapshot, t.root.Key(), reason}
+		}
+		since := e.Since
+		e.Since = 0
+		t.enqueue(&e)
+		if q := e.queue; since > 0 && e.Blocked == 0 && (q.since == 0 || since < q.since) {
+			q.since = since
+		}
+		if !e.Reply {
+			t.holdCompletion(e.Run)
+		}
+	}
+	for _, c := range m.Clocks {
+		e := t.outbox.entries[c.Ord]
+		if e == nil {
+			reason := fmt.Sprintf("a clock of the entry %d, which is not in the outbox", c.Ord)
+			return &CorruptError{Snapshot, t.root.Key(), reason}
+		}
+		e.queue.since = c.Since
+	}
 	return nil
 }
 

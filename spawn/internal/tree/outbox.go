@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -8,7 +9,7 @@ import (
 )
 
 // The schedule of retries: the first pause, which doubles with every failure up to the longest, and
-// how long after its first failure a delivery is blocked.
+// how long after the first failure of its destination a delivery is blocked.
 const (
 	FirstRetry = 15 * time.Second
 	LastRetry  = 5 * time.Minute
@@ -27,26 +28,84 @@ type Entry struct {
 	Text    Text           `json:"text,omitempty"`
 	Route   *session.Route `json:"route,omitempty"`
 	Created int64          `json:"created"`
-	Since   int64          `json:"since,omitempty"`   // when it first failed; 0: never
-	Tries   uint32         `json:"tries,omitempty"`   // attempts that failed
-	Due     int64          `json:"due,omitempty"`     // when it is tried again
-	Blocked int64          `json:"blocked,omitempty"` // since when; 0: it is not
-	Error   Text           `json:"error,omitempty"`
-	Busy    bool           `json:"busy,omitempty"` // the receiver wants it later
+	// Since is of version 1: when the entry first failed. Restoring takes it into the failure clock
+	// of the destination, so that it is 0 in a tree.
+	Since   int64  `json:"since,omitempty"`
+	Tries   uint32 `json:"tries,omitempty"`   // attempts that failed
+	Due     int64  `json:"due,omitempty"`     // when it is tried, if its turn has come
+	Blocked int64  `json:"blocked,omitempty"` // since when; 0: it is not
+	Error   Text   `json:"error,omitempty"`
+	Busy    bool   `json:"busy,omitempty"` // the receiver wants it later
+	Late    bool   `json:"late,omitempty"` // it was blocked once: later ones may have overtaken it
 
-	inFlight  bool // handed to the Executor; volatile
-	mayRepeat bool // an attempt may have arrived; volatile
+	queue     *queue // of its destination; volatile
+	mayRepeat bool   // an attempt may have arrived; volatile
 }
 
 // MayRepeat reports whether an earlier attempt may have arrived.
 func (e *Entry) MayRepeat() bool { return e.mayRepeat || e.Tries > 0 }
 
+// A Destination is where entries of the outbox go. The entries of one destination arrive in the
+// order in which they left the tree. Those of different destinations do not wait for each other.
+type Destination struct {
+	To    session.Key   // the requester; of replies the conversation, if they have no route
+	Reply bool          // replies, not completions
+	Route session.Route // of replies
+}
+
+// Destination returns where e goes.
+func (e *Entry) Destination() Destination {
+	switch {
+	case !e.Reply:
+		return Destination{To: e.To}
+	case e.Route == nil || e.Route.IsZero():
+		return Destination{To: e.To, Reply: true}
+	}
+	return Destination{Reply: true, Route: *e.Route}
+}
+
+// A Clock says since when a destination fails: from its first failure until an entry arrives. Ord
+// is the oldest entry of the destination.
+type Clock struct {
+	Ord   uint32 `json:"ord"`
+	Since int64  `json:"since"` // Unix nanoseconds
+}
+
+// maxInFlight is how many entries of one destination the Executor has at a time. It calls the
+// receiver for one after the other. That it has the next ones before the outcome of the first is
+// durable lets one append record many outcomes.
+const maxInFlight = 64
+
+// queue holds the entries of one destination. There is one for each destination that has entries.
+type queue struct {
+	to Destination
+	// pending are the entries that are not blocked, in the order in which they are tried. The first
+	// flying ones are in flight: the Executor has them.
+	pending []*Entry
+	flying  int   // volatile
+	blocked int   // entries that are blocked
+	since   int64 // when the destination began to fail, in Unix nanoseconds; 0: it does not fail
+
+	// hung is the ordinal of an entry whose call has not returned in its time, and hangs says so.
+	// 0: there is none. While there is one, nothing is in flight. Volatile.
+	hung  uint32
+	hangs Text
+
+	armedAt int64 // of the earliest timer; 0: there is none
+	marked  bool  // settle will look at it
+}
+
 // outbox holds the entries that have not arrived, and counts of them.
 type outbox struct {
 	entries map[uint32]*Entry
+	queues  map[Destination]*queue
+	hung    map[uint32]*queue // those with a call that has not returned, by its entry; may be nil
+	spare   *queue            // the memory of one that was dropped; may be nil
 	nextOrd uint32
 	pending int // entries that are not blocked
+	busy    int // of those, entries that the receiver wants later
 	blocked int
+	flying  int // entries in flight: they need an owner now
 }
 
 // count adds an entry to the counts, or takes it off with -1. Call it around every change of an
@@ -54,15 +113,39 @@ type outbox struct {
 func (o *outbox) count(e *Entry, by int) {
 	if e.Blocked > 0 {
 		o.blocked += by
+		e.queue.blocked += by
 		return
 	}
 	o.pending += by
+	if e.Busy {
+		o.busy += by
+	}
 }
 
-// setInFlight records that an entry has been handed to the Executor, or is back.
-func (t *Tree) setInFlight(e *Entry, flying bool) {
-	e.inFlight = flying
+// setFlying sets how many entries of a destination are in flight.
+func (t *Tree) setFlying(q *queue, n int) {
+	t.outbox.flying += n - q.flying
+	q.flying = n
 }
+
+// setHung notes that the call for the entry ord hangs, or with 0 that none does.
+func (t *Tree) setHung(q *queue, ord uint32, hangs Text) {
+	o := &t.outbox
+	if q.hung > 0 {
+		delete(o.hung, q.hung)
+	}
+	if q.hung, q.hangs = ord, hangs; ord > 0 {
+		if o.hung == nil {
+			o.hung = make(map[uint32]*queue)
+		}
+		o.hung[ord] = q
+	}
+	t.mark(q)
+	t.dropIfEmpty(q)
+}
+
+// Calling reports whether a receiver has been called and its answer is not on record.
+func (t *Tree) Calling() bool { return t.outbox.flying > 0 || len(t.outbox.hung) > 0 }
 
 // Outbox calls f for every entry of the outbox, oldest first.
 func (t *Tree) Outbox(f func(*Entry)) {
@@ -87,19 +170,83 @@ func (o *outbox) ords() []uint32 {
 	return ords
 }
 
-// addEntry adds an entry under the next ordinal and marks it to be looked at.
+// addEntry adds an entry under the next ordinal.
 func (t *Tree) addEntry(e *Entry) {
 	t.outbox.nextOrd++
 	e.Ord = t.outbox.nextOrd
-	t.outbox.entries[e.Ord] = e
-	t.outbox.count(e, 1)
-	t.dueEntries = append(t.dueEntries, e.Ord)
+	t.enqueue(e)
+}
+
+// enqueue adds an entry, which is younger than the others, to the outbox.
+func (t *Tree) enqueue(e *Entry) {
+	o := &t.outbox
+	o.entries[e.Ord] = e
+	to := e.Destination()
+	q := o.queues[to]
+	if q == nil {
+		if q, o.spare = o.spare, nil; q == nil {
+			q = &queue{}
+		}
+		q.to = to
+		o.queues[to] = q
+	}
+	e.queue = q
+	o.count(e, 1)
+	if e.Blocked == 0 {
+		q.pending = append(q.pending, e)
+	}
+	t.mark(q)
+}
+
+// takeOut takes an entry that is not blocked out of the entries to be tried.
+func (t *Tree) takeOut(e *Entry) {
+	q := e.queue
+	i := slices.Index(q.pending, e)
+	if i < q.flying {
+		t.setFlying(q, q.flying-1)
+	}
+	switch {
+	case len(q.pending) == 1:
+		q.pending[0] = nil
+		q.pending = q.pending[:0]
+	case i == 0: // mostly; the memory is freed as the slice grows
+		q.pending[0] = nil
+		q.pending = q.pending[1:]
+	default:
+		q.pending = slices.Delete(q.pending, i, i+1)
+	}
+	t.mark(q)
+}
+
+// putBack puts an entry that was blocked among the entries to be tried: before all younger ones,
+// except those that are in flight.
+func (t *Tree) putBack(e *Entry) {
+	q := e.queue
+	i, _ := slices.BinarySearchFunc(q.pending[q.flying:], e.Ord, func(x *Entry, ord uint32) int {
+		return cmp.Compare(x.Ord, ord)
+	})
+	q.pending = slices.Insert(q.pending, q.flying+i, e)
+	t.mark(q)
+}
+
+// recall takes the entries of a destination back from the Executor, which has called the receiver
+// for the first of them alone.
+func (t *Tree) recall(q *queue) {
+	if q.flying > 0 {
+		t.setFlying(q, 0)
+		to := q.to // the queue may be used again
+		t.effects = append(t.effects, Effect{Kind: EffectRecall, To: &to})
+	}
 }
 
 // removeEntry removes an entry. The run whose end it was may be archived now.
 func (t *Tree) removeEntry(e *Entry) {
 	t.outbox.count(e, -1)
 	delete(t.outbox.entries, e.Ord)
+	if e.Blocked == 0 {
+		t.takeOut(e)
+	}
+	t.dropIfEmpty(e.queue)
 	if c := t.find(e.Run); c != nil && !e.Reply {
 		c.held = false
 		t.armTimer(c)
@@ -107,26 +254,112 @@ func (t *Tree) removeEntry(e *Entry) {
 	}
 }
 
-// changeEntry applies f to an entry, keeps the counts, and sets a timer for the entry.
+// dropIfEmpty drops the queue of a destination without entries, and with it the failure clock. A
+// queue with a call that hangs stays, because the next entry has to wait for that.
+func (t *Tree) dropIfEmpty(q *queue) {
+	if len(q.pending) > 0 || q.blocked > 0 {
+		return
+	}
+	q.since = 0
+	if q.hung == 0 && t.outbox.queues[q.to] == q {
+		delete(t.outbox.queues, q.to)
+		// A timer and a mark of the old use only have settle look at the queue once more.
+		t.outbox.spare = q
+	}
+}
+
+// changeEntry applies f to an entry and keeps the counts.
 func (t *Tree) changeEntry(e *Entry, f func(*Entry)) {
 	t.outbox.count(e, -1)
 	f(e)
 	t.outbox.count(e, 1)
-	if e.Blocked == 0 {
-		t.timers.push(timer{at: max(e.Due, 1), ord: e.Ord})
+	t.mark(e.queue)
+}
+
+// mark has settle look at a destination.
+func (t *Tree) mark(q *queue) {
+	if !q.marked {
+		q.marked = true
+		t.dueQueues = append(t.dueQueues, q)
 	}
-	t.dueEntries = append(t.dueEntries, e.Ord)
+}
+
+// settleQueue hands the entries of a destination over whose time has come.
+//
+// Entries that follow each other go together as long as all goes well. After a failure the first
+// one goes alone, until it has arrived or is blocked. So the receiver is called for an entry when
+// those before it are delivered or blocked, and not earlier.
+//
+// While a call hangs, nothing can be tried. What waits is blocked when its time is up.
+func (t *Tree) settleQueue(q *queue) {
+	for q.hung > 0 && len(q.pending) > 0 && q.giveUpAt() <= t.now {
+		f := outboxFact(Blocked, t.now, q.pending[0].Ord, 0, string(q.hangs))
+		f.N = 1
+		t.emit(f)
+	}
+	for q.hung == 0 && q.flying < min(len(q.pending), maxInFlight) {
+		e := q.pending[q.flying]
+		if e.Due > t.now || q.flying > 0 && (q.since > 0 || q.pending[0].Error != "") {
+			break
+		}
+		t.setFlying(q, q.flying+1)
+		t.addEffect(EffectDeliver, nil, e.Ord)
+	}
+	t.armQueue(q)
+}
+
+// dueAt returns when the first entry of a destination is tried, or could be if no call hung, in
+// Unix nanoseconds; 0 is never.
+func (q *queue) dueAt() int64 {
+	if len(q.pending) == 0 || q.flying > 0 {
+		return 0
+	}
+	return max(q.pending[0].Due, 1)
+}
+
+// giveUpAt returns when the first entry of a destination is blocked because a call hangs, in Unix
+// nanoseconds; 0 is never.
+func (q *queue) giveUpAt() int64 {
+	if len(q.pending) == 0 {
+		return 0
+	}
+	return cmp.Or(q.since, q.pending[0].Created) + int64(GiveUp)
+}
+
+// firstHung returns the earliest time that at returns for a destination with a call that hangs; 0
+// is never.
+func (o *outbox) firstHung(at func(*queue) int64) (first int64) {
+	for _, q := range o.hung {
+		first = earlier(first, at(q))
+	}
+	return first
+}
+
+// busyFor returns the ordinals of the entries for a session that come next at their destination and
+// whose receiver was busy.
+func (t *Tree) busyFor(to session.Key) (ords []uint32) {
+	if t.outbox.busy == 0 {
+		return nil
+	}
+	for _, q := range t.outbox.queues {
+		if len(q.pending) > 0 && q.flying == 0 && q.pending[0].Busy && q.pending[0].To == to {
+			ords = append(ords, q.pending[0].Ord)
+		}
+	}
+	slices.Sort(ords)
+	return ords
 }
 
 // retryAt returns when an entry is tried again after a failure at now, in Unix nanoseconds, or that
-// it is blocked instead. Jitter from rand shortens the pause by up to a fifth, so that entries that
-// failed together do not come back together.
-func retryAt(e *Entry, now int64, rand uint64) (due int64, blocked bool) {
-	if e.Since > 0 && now-e.Since >= int64(GiveUp) {
+// it is blocked instead, because its destination has failed since so long ago. Tries are the
+// failures of the entry before. Jitter from rand shortens the pause by up to a fifth, so that
+// entries that failed together do not come back together.
+func retryAt(since int64, tries uint32, now int64, rand uint64) (due int64, blocked bool) {
+	if since > 0 && now-since >= int64(GiveUp) {
 		return 0, true
 	}
 	pause := FirstRetry
-	for range e.Tries {
+	for range tries {
 		if pause *= 2; pause >= LastRetry {
 			pause = LastRetry
 			break

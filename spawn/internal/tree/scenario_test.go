@@ -211,7 +211,11 @@ func (s *scene) command(verb string, w words) (Command, error) {
 	case "spawn":
 		return s.spawn(w), nil
 	case "post":
-		return &Post{To: r, ID: w.named["id"], Text: Text(w.named["text"])}, nil
+		c := &Post{To: r, ID: w.named["id"], Text: Text(w.named["text"])}
+		if channel := w.named["route"]; channel != "" {
+			c.Route = &session.Route{Channel: channel}
+		}
+		return c, nil
 	case "steer":
 		return &Steer{From: r, To: s.names[w.at(1)], ID: w.named["id"], Text: Text(w.named["text"])}, nil
 	case "grant":
@@ -228,7 +232,9 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		return &Stop{Run: r, Reason: w.named["why"]}, nil
 	case "settle":
 		ord, err := strconv.Atoi(w.at(0))
-		return &Settle{Ord: uint32(ord), Error: w.named["error"], Busy: w.has("busy")}, err
+		return &Settle{
+			Ord: uint32(ord), Error: w.named["error"], Busy: w.has("busy"), Hangs: w.has("hangs"),
+		}, err
 	case "retry":
 		ord, err := strconv.Atoi(w.at(0))
 		return Retry{Ord: uint32(ord)}, err
@@ -335,8 +341,15 @@ func (s *scene) do(c Command) string {
 	}
 	for _, e := range effects {
 		name := "entry"
-		if e.Run != nil {
+		switch {
+		case e.Run != nil:
 			name = e.Run.Key().String()
+		case e.To != nil:
+			name = "completions"
+			if e.To.Reply {
+				name = "replies"
+			}
+			name = strings.TrimSpace(name + " " + e.To.Route.Channel)
 		}
 		fmt.Fprintf(&b, "  -> %v %s", e.Kind, name)
 		if e.Ord > 0 {
@@ -378,6 +391,9 @@ func (s *scene) show() string {
 		fmt.Fprintf(&b, "entry %d to %s tries %d", e.Ord, e.To, e.Tries)
 		if e.Blocked > 0 {
 			b.WriteString(" blocked")
+		}
+		if e.Late {
+			b.WriteString(" late")
 		}
 		b.WriteByte('\n')
 	})

@@ -1,5 +1,10 @@
 package tree
 
+import (
+	"maps"
+	"slices"
+)
+
 // settle brings every touched run to where the rules want it: it asks for a slot for what wants a
 // turn, cancels what must go, ends what is done, and delivers what is due. What it emits touches
 // further runs, and settle goes on until none is left. Effects follow from the state of a run and
@@ -14,13 +19,13 @@ func (t *Tree) settle() {
 	}
 	clear(t.touched)
 	t.touched = t.touched[:0]
-	for _, ord := range t.dueEntries {
-		if e := t.outbox.entries[ord]; e != nil && e.Blocked == 0 && !e.inFlight && e.Due <= t.now {
-			t.setInFlight(e, true)
-			t.addEffect(EffectDeliver, nil, ord)
-		}
+	for i := 0; i < len(t.dueQueues); i++ {
+		q := t.dueQueues[i]
+		q.marked = false
+		t.settleQueue(q)
 	}
-	t.dueEntries = t.dueEntries[:0]
+	clear(t.dueQueues)
+	t.dueQueues = t.dueQueues[:0]
 }
 
 // settleRun emits the next facts of one run and adds its effects.
@@ -164,8 +169,11 @@ func (t *Tree) mayArchive(r *Run) bool {
 	return t.opt.ArchiveAfter > 0 && !r.archiving && r.firstChild == nil && !r.held
 }
 
-// tick touches every run and every entry of the outbox whose timer is due.
+// tick has settle look at every run and every destination whose timer is due.
 func (t *Tree) tick() {
+	for _, ord := range slices.Sorted(maps.Keys(t.outbox.hung)) {
+		t.mark(t.outbox.hung[ord])
+	}
 	for len(t.timers) > 0 && t.timers[0].at <= t.now {
 		x := t.popTimer()
 		if at := t.wakeTime(x); at == 0 || at > t.now {
@@ -175,7 +183,7 @@ func (t *Tree) tick() {
 		if x.run != nil {
 			t.touch(x.run)
 		} else {
-			t.dueEntries = append(t.dueEntries, x.ord)
+			t.mark(x.queue)
 		}
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/sat"
 )
 
-// A timer is a time at which a run or an entry of the outbox is to be looked at. A timer may be out
-// of date: the code that pops it asks wakeTime whether it still holds.
+// A timer is a time at which a run or a destination of the outbox is to be looked at. A timer may
+// be out of date: the code that pops it asks wakeTime whether it still holds.
 type timer struct {
-	at  int64  // Unix nanoseconds
-	run *Run   // nil for an entry of the outbox
-	ord uint32 // of the entry
+	at    int64  // Unix nanoseconds
+	run   *Run   // nil for a destination
+	queue *queue // of the destination
 }
 
 // timers is a binary heap, earliest first. It is not a container/heap, whose interface would
@@ -53,9 +53,22 @@ func (h *timers) pop() timer {
 	}
 }
 
-// NextWake returns when the tree wants a Tick, in Unix nanoseconds, or 0 for never. It drops timers
-// that are out of date.
+// NextWake returns when the tree wants a Tick, in Unix nanoseconds, or 0 for never.
 func (t *Tree) NextWake() int64 {
+	return earlier(t.nextTimer(), t.outbox.firstHung((*queue).giveUpAt))
+}
+
+// earlier returns the earlier of two times in Unix nanoseconds, of which 0 is never.
+func earlier(a, b int64) int64 {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// nextTimer returns the earliest time of the heap that still holds, or 0 if there is none. It drops
+// timers that are out of date.
+func (t *Tree) nextTimer() int64 {
 	for len(t.timers) > 0 {
 		top := t.timers[0]
 		at := t.wakeTime(top)
@@ -68,14 +81,11 @@ func (t *Tree) NextWake() int64 {
 	return 0
 }
 
-// wakeTime returns when the run or the entry of a timer is to be looked at as things are now, in
-// Unix nanoseconds; 0 is never.
+// wakeTime returns when the run or the destination of a timer is to be looked at as things are now,
+// in Unix nanoseconds; 0 is never.
 func (t *Tree) wakeTime(x timer) int64 {
 	if x.run == nil {
-		if e := t.outbox.entries[x.ord]; e != nil && e.Blocked == 0 && !e.inFlight {
-			return e.Due
-		}
-		return 0
+		return x.queue.wakeTime()
 	}
 	if x.run.gone {
 		return 0
@@ -119,11 +129,31 @@ func (t *Tree) armTimer(r *Run) {
 	}
 }
 
+// wakeTime returns when the first entry of a destination is to be tried, in Unix nanoseconds; 0
+// is never. What a call that hangs leads to is not in the heap, see outbox.firstHung.
+func (q *queue) wakeTime() int64 {
+	if q.hung > 0 {
+		return 0
+	}
+	return q.dueAt()
+}
+
+// armQueue is armTimer for a destination.
+func (t *Tree) armQueue(q *queue) {
+	if at := q.wakeTime(); at > 0 && (q.armedAt == 0 || at < q.armedAt) {
+		q.armedAt = at
+		t.timers.push(timer{at: at, queue: q})
+	}
+}
+
 // popTimer takes the earliest timer from the heap, which must have one.
 func (t *Tree) popTimer() timer {
 	x := t.timers.pop()
-	if x.run != nil && x.run.armedAt == x.at {
+	switch {
+	case x.run != nil && x.run.armedAt == x.at:
 		x.run.armedAt = 0
+	case x.queue != nil && x.queue.armedAt == x.at:
+		x.queue.armedAt = 0
 	}
 	return x
 }
@@ -135,7 +165,7 @@ func (t *Tree) rearmTimer(x timer, at int64) {
 	case x.run != nil:
 		t.armTimer(x.run)
 	default:
-		t.timers.push(timer{at: at, ord: x.ord})
+		t.armQueue(x.queue)
 	}
 }
 

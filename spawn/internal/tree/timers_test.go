@@ -48,10 +48,9 @@ func TestTimersDoNotPileUp(t *testing.T) {
 
 func TestRetrySchedule(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
-	e := &Entry{}
 	var pauses []time.Duration
-	for e.Tries = range 7 {
-		due, blocked := retryAt(e, now, 0)
+	for tries := range uint32(7) {
+		due, blocked := retryAt(0, tries, now, 0)
 		require.False(t, blocked)
 		pauses = append(pauses, time.Duration(due-now))
 	}
@@ -60,12 +59,12 @@ func TestRetrySchedule(t *testing.T) {
 		5 * time.Minute, 5 * time.Minute,
 	}, pauses)
 	for rand := range uint64(1000) {
-		due, _ := retryAt(&Entry{}, now, rand*1e8)
+		due, _ := retryAt(0, 0, now, rand*1e8)
 		require.LessOrEqual(t, due-now, int64(FirstRetry))
 		require.Greater(t, due-now, int64(FirstRetry*4/5))
 	}
-	_, blocked := retryAt(&Entry{Since: now - int64(GiveUp) + 1}, now, 0)
+	_, blocked := retryAt(now-int64(GiveUp)+1, 1, now, 0)
 	require.False(t, blocked)
-	_, blocked = retryAt(&Entry{Since: now - int64(GiveUp)}, now, 0)
+	_, blocked = retryAt(now-int64(GiveUp), 1, now, 0)
 	require.True(t, blocked)
 }

@@ -66,7 +66,7 @@ type Tree struct {
 	effects      []Effect
 	spareEffects []Effect // the memory of the effects before, which Take reuses
 	touched      []*Run
-	dueEntries   []uint32 // entries of the outbox that settle looks at
+	dueQueues    []*queue // destinations that settle looks at
 }
 
 // A spawnKey is a spawn key with the session that used it.
@@ -105,6 +105,7 @@ func New(root session.Key, opt *Options) *Tree {
 		requests: make(map[string]requestCount),
 	}
 	t.outbox.entries = make(map[uint32]*Entry)
+	t.outbox.queues = make(map[Destination]*queue)
 	t.runs[root] = t.root
 	return t
 }
@@ -153,6 +154,9 @@ func (t *Tree) Idle() bool {
 		!t.root.wantsTurn(t.now) && t.root.Cause == NoCause
 }
 
+// Quiet reports whether nothing is under way outside: no turn, no delivery and no archive.
+func (t *Tree) Quiet() bool { return t.turns == 0 && t.archiving == 0 && !t.Calling() }
+
 // Archiving reports whether the Executor is archiving a run.
 func (t *Tree) Archiving() bool { return t.archiving > 0 }
 
@@ -163,8 +167,9 @@ func (t *Tree) Due() time.Time {
 	if t.UnderWay() || t.outbox.pending > 0 {
 		return DueNow
 	}
-	if at := t.NextWake(); at > 0 {
-		return time.Unix(0, at).UTC()
+	// The next owner can try at once what a call that hangs holds back in this process.
+	if at := earlier(t.nextTimer(), t.outbox.firstHung((*queue).dueAt)); at > 0 {
+		return time.Unix(0, max(at, t.now)).UTC()
 	}
 	return time.Time{}
 }
@@ -221,7 +226,11 @@ func (t *Tree) Replay(f *Fact) error {
 	for _, r := range t.touched {
 		r.touched = false
 	}
-	t.touched, t.dueEntries = t.touched[:0], t.dueEntries[:0]
+	for _, q := range t.dueQueues {
+		q.marked = false
+		t.armQueue(q)
+	}
+	t.touched, t.dueQueues = t.touched[:0], t.dueQueues[:0]
 	return err
 }
 
