@@ -42,6 +42,8 @@ var durationCases = map[string]durationCase{
 	"policy.Subagents.ArchiveAfter": checkArchive,
 	"agent.Config.Grace":            checkGrace,
 	"spawn.Config.Grace":            checkGrace,
+	"agent.Config.DeliverTimeout":   checkDeliverTimeout,
+	"spawn.Config.DeliverTimeout":   checkDeliverTimeout,
 	"spawn.JoinOptions.Within":      checkWithin,
 	"binding.Request.Idle": func(t *testing.T, d time.Duration, forEver bool) {
 		checkBinding(t, binding.Request{Idle: d}, d, forEver)
@@ -206,6 +208,36 @@ func checkGrace(t *testing.T, d time.Duration, forEver bool) {
 			require.ErrorAs(t, err, &still)
 		}
 		time.Sleep(time.Hour)
+	})
+}
+
+// checkDeliverTimeout checks a receiver that takes a minute, and no time from the third call on.
+func checkDeliverTimeout(t *testing.T, d time.Duration, _ bool) {
+	cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
+		return textResult("done")
+	})
+	cfg.DeliverTimeout = d
+	if d < 0 {
+		_, err := agent.Open(t.Context(), cfg)
+		require.Error(t, err)
+		return
+	}
+	calls := 0
+	cfg.Deliver = func(ctx context.Context, _ agent.Delivery) error {
+		if calls++; calls > 2 {
+			return nil
+		}
+		return pause(ctx, time.Minute)
+	}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x", Announce: true})
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		want := 1
+		if d == 1 {
+			want = 3
+		}
+		require.Equal(t, want, calls)
 	})
 }
 

@@ -150,7 +150,7 @@ func testBadStore(t *testing.T, method string, act func()) {
 	// A spawn that is not confirmed is sent again under the same key.
 	ask := spawn.Request{Task: "work", Key: "k"}
 	info, err := s.Spawn(t.Context(), topKey, topKey, ask)
-	for errors.Is(err, spawn.ErrUnconfirmed) {
+	for errors.Is(err, spawn.ErrUnconfirmed) || errors.Is(err, spawn.ErrNotRecorded) {
 		time.Sleep(time.Second)
 		info, err = s.Spawn(t.Context(), topKey, topKey, ask)
 	}

@@ -65,10 +65,6 @@ var mutants = []mutant{
 		".", "TestClockJumpsInALivingProcess",
 	},
 	{
-		"R3 a delivery that was never tried waits for a clock that is a little behind", "internal/tree/decide.go",
-		"\t\tif e.Due > t.now {", "\t\tif false {", "./internal/tree", "TestScenarios/clock",
-	},
-	{
 		"R3 the first sweep looks at every tree that waits for a time", "lifecycle.go",
 		"if s.lastSweep.IsZero() || now.Before(s.lastSweep) {", "if false {", ".", "TestClockWasOffBeforeARestart/a_run_to_be_archived",
 	},

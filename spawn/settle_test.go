@@ -314,7 +314,7 @@ func TestSettleCrashesAtEveryAppend(t *testing.T) {
 					case spawntest.FaultLoseAck, spawntest.FaultPanicAfter,
 						spawntest.FaultExitAfter:
 						require.NoError(t, err, "the batch is found in the log")
-					case spawntest.FaultFailBefore:
+					case spawntest.FaultFailBefore, spawntest.FaultPanicBefore:
 						require.ErrorIs(t, err, spawn.ErrNotRecorded)
 					default:
 						require.ErrorIs(t, err, spawn.ErrUnconfirmed)
