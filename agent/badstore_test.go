@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -350,6 +351,114 @@ func (x *intruding) Append(
 				}); err != nil {
 				return 0, err
 			}
+		}
+	}
+	return x.notebook.Append(ctx, ref, after, m...)
+}
+
+// oddTranscripts are Transcripts of which one method misbehaves in its first calls.
+type oddTranscripts struct {
+	session.Transcripts
+
+	method string
+	act    func()
+	left   *atomic.Int64
+}
+
+func (x oddTranscripts) in(method string) {
+	if x.method == method && x.left.Add(-1) >= 0 {
+		x.act()
+	}
+}
+
+func (x oddTranscripts) Append(
+	ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+) (session.Pos, error) {
+	x.in("Append")
+	pos, err := x.Transcripts.Append(ctx, ref, after, m...)
+	x.in("Append that was done")
+	return pos, err
+}
+
+func (x oddTranscripts) Read(
+	ctx context.Context, ref session.Ref, q session.LineQuery,
+) iter.Seq2[session.Line, error] {
+	x.in("Read")
+	return func(yield func(session.Line, error) bool) {
+		for line, err := range x.Transcripts.Read(ctx, ref, q) {
+			if !yield(line, err) {
+				return
+			}
+			x.in("Read half way")
+		}
+		x.in("Read at the end")
+	}
+}
+
+// R9: transcripts that panic, or end the goroutine that asks them, have failed: the turn tries
+// again, and no message is lost or told twice.
+func TestTranscriptsThatMisbehave(t *testing.T) {
+	for how, act := range map[string]func(){
+		"panic":               func() { panic("disk on fire") },
+		"panic with an error": func() { panic(session.ErrConflict) },
+		"end the goroutine":   runtime.Goexit,
+	} {
+		for _, method := range []string{
+			"Append", "Append that was done", "Read", "Read half way", "Read at the end",
+		} {
+			t.Run(method+" "+how, func(t *testing.T) {
+				store := session.NewMemory()
+				left := new(atomic.Int64)
+				store.Transcripts = oddTranscripts{store.Transcripts, method, act, left}
+				cfg := configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+					return textResult(conversation(tn))
+				})
+				cfg.Store = store
+				agenttest.Run(t, cfg, nil, func(h *harness) {
+					h.Post("one")
+					synctest.Wait()
+					left.Store(2)
+					h.Post("two")
+					time.Sleep(time.Hour)
+					replies := h.Replies()
+					require.Len(t, replies, 2)
+					require.Equal(t, "one\none\ntwo", replies[1].Reply.Text)
+					require.LessOrEqual(t, left.Load(), int64(0))
+				})
+			})
+		}
+	}
+}
+
+// R10: a journal that was repaired may have lost the first turn of a sub-agent, whose transcript
+// goes on. The turn begins again, and what it finds is fenced off.
+func TestFirstTurnFencesWhatIsThere(t *testing.T) {
+	store, notes := newNotebook()
+	store.Transcripts = &haunted{notebook: notes}
+	s := script{
+		"main":  {startStep("count"), say("On it."), say("It is 42.")},
+		"count": {say("42").After(time.Minute)},
+	}
+	agenttest.Run(t, agent.Config{Store: store}, s, func(h *harness) {
+		h.Post("How many files?")
+		time.Sleep(10 * time.Minute)
+		h.Replied("On it.", "It is 42.")
+		shown := notes.shown(t, h.Child("count").Key)
+		require.Equal(t, []string{"assistant: a forgotten turn", "note:"}, shown[:2])
+		require.Len(t, shown, 4)
+	})
+}
+
+// haunted is a notebook in which the transcript of each sub-agent has a line before its first turn.
+type haunted struct{ *notebook }
+
+func (x *haunted) Append(
+	ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+) (session.Pos, error) {
+	if ref.Key.IsSubagent() && after == 0 {
+		old := session.Message{Role: session.MessageAssistant, Text: "a forgotten turn"}
+		if _, err := x.notebook.Append(ctx, ref, 0, old); err != nil {
+			return 0, err
 		}
 	}
 	return x.notebook.Append(ctx, ref, after, m...)

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -73,7 +74,8 @@ type Child[T any] struct {
 
 // Spawn starts a sub-agent of a session and returns at once, when that is durable. T is string for
 // the text of the result; any other T is decoded from JSON, whose schema the Runner finds in
-// Turn.Schema. A rule that refuses gives a *policy.Refusal.
+// Turn.Schema. A rule that refuses gives a *policy.Refusal, and Models.Valid or
+// Rules.Sandbox.Decide that panics a *spawn.CallbackError.
 func Spawn[T any](ctx context.Context, from Requester, t Task) (*Child[T], error) {
 	x := runExtra{Spec: t.Spec}
 	if !isText[T]() {
@@ -122,7 +124,16 @@ func (s *Session) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, 
 	if err != nil {
 		return info, err
 	}
-	return s.rt.sup.Spawn(ctx, root, s.key, q)
+	info, err = s.rt.sup.Spawn(ctx, root, s.key, q)
+	return info, nameCallback(err)
+}
+
+// nameCallback names the function that refused a spawn by the field of our Config.
+func nameCallback(err error) error {
+	if failed, ok := errors.AsType[*spawn.CallbackError](err); ok && failed.Callback == "ValidModel" {
+		failed.Callback = "Models.Valid"
+	}
+	return err
 }
 
 // actor implements Requester.

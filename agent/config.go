@@ -99,7 +99,8 @@ type Models struct {
 	// Thinking is the thinking level of the same sessions. Empty: the Runner's own default.
 	Thinking string
 	// Valid reports whether a model name that a spawn asks for can be used. Nil: every well-formed
-	// name.
+	// name. It may call the Runtime. One that takes long delays that spawn alone, and one that
+	// panics refuses it with a *spawn.CallbackError.
 	Valid func(name string) bool
 }
 

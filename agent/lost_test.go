@@ -129,8 +129,7 @@ func TestTranscriptLostLines(t *testing.T) {
 }
 
 // A transcript that is cut while its session lives costs no turn: the next one goes on from what
-// there is. One that has rotted cannot be gone on with, which is said at once, and is gone on with
-// when a person has mended it.
+// there is. So does the next one if a line has rotted.
 func TestTranscriptChangedInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -169,11 +168,10 @@ func TestTranscriptChangedInUse(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(path,
 			bytes.Replace(whole, []byte("one"), []byte("o\x00e"), 1), 0o600))
-		assert.Contains(t, ask("three"), "Sorry")
-		assert.Contains(t, log.String(), "not a message")
-		require.NoError(t, os.WriteFile(path, whole, 0o600))
+		assert.Equal(t, "answer to three", ask("three"))
+		assert.Contains(t, log.String(), "put aside")
 		assert.Equal(t, "answer to four", ask("four"))
-		assert.Equal(t, []int{1, 2, 4}, saw)
+		assert.Equal(t, []int{1, 2, 3, 5}, saw)
 	})
 }
 
@@ -221,5 +219,83 @@ func TestInvalidLineIsRefusedAtOnce(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// R10: any byte of a transcript is broken. The next turn goes on from the lines that are intact, at
+// their positions, and what is broken is kept beside the transcript and logged.
+func TestBrokenByteOfTranscript(t *testing.T) {
+	calls := []agent.Message{
+		{Role: session.MessageAssistant, ToolCalls: []agent.ToolCall{{ID: "c1", Name: "ls"}}},
+		{Role: session.MessageTool, ToolCallID: "c1", Text: "files"},
+	}
+	synctest.Test(t, func(t *testing.T) {
+		first := &lossyBot{t: t, dir: t.TempDir()}
+		first.live("one", false)
+		first.live("two", false, calls...)
+		files, err := filepath.Glob(filepath.Join(first.dir, "sessions", "main", "*.jsonl"))
+		require.NoError(t, err)
+		require.Len(t, files, 1)
+		whole, err := os.ReadFile(files[0])
+		require.NoError(t, err)
+		rel, err := filepath.Rel(first.dir, files[0])
+		require.NoError(t, err)
+		places := []int{0, len(whole) - 2}
+		for at := range whole {
+			if at%23 == 0 || whole[at] == '\n' {
+				places = append(places, at)
+			}
+		}
+		for n, at := range places {
+			b := &lossyBot{t: t, dir: filepath.Join(t.TempDir(), "copy")}
+			require.NoError(t, os.CopyFS(b.dir, os.DirFS(first.dir)))
+			text := bytes.Clone(whole)
+			text[at] = []byte{0, '\n', whole[at] ^ 0x80}[n%3]
+			if whole[at] == '\n' {
+				text[at] = 'x'
+			}
+			path := filepath.Join(b.dir, rel)
+			require.NoError(t, os.WriteFile(path, text, 0o600))
+			b.live("three", false)
+			b.live("four", false)
+			brokenByteSeen(t, b, path, text, whole, at)
+		}
+	})
+}
+
+// brokenByteSeen fails unless a bot has gone on after a byte of its transcript was broken.
+func brokenByteSeen(t *testing.T, b *lossyBot, path string, text, whole []byte, at int) {
+	t.Helper()
+	require.Len(t, b.saw, 2, "at %d: two turns: %s", at, b.log.String())
+	var lost int
+	for _, said := range []string{
+		"user:one0", "assistant:answer to one0", "user:two0", "assistant:1", "tool:files0",
+		"assistant:answer to two0",
+	} {
+		if !slices.Contains(b.saw[0], said) {
+			lost++
+		}
+	}
+	if at > bytes.IndexByte(whole, '\n') { // a name in the first line may have become another
+		require.LessOrEqual(t, lost, 3, "at %d: two lines, and the result of a call in one", at)
+	}
+	require.Equal(t, "user:three0", b.saw[0][len(b.saw[0])-1])
+	require.Equal(t, append(slices.Clone(b.saw[0]), "assistant:answer to three0", "user:four0"),
+		b.saw[1], "at %d", at)
+	for _, err := range dirstore.Verify(t.Context(), b.dir) {
+		require.NoError(t, err, at)
+	}
+	if lost == 0 {
+		return // the byte was in a text, where another letter is as good, or in the first line
+	}
+	require.NotEmpty(t, b.log.String(), at)
+	kept, err := filepath.Glob(path + ".torn.*")
+	require.NoError(t, err)
+	last := bytes.LastIndexByte(whole[:len(whole)-1], '\n')
+	require.True(t, len(kept) > 0 || at > last, "at %d: nothing was kept", at)
+	for _, name := range kept {
+		b, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.True(t, bytes.Contains(text, b), "at %d", at)
 	}
 }

@@ -46,14 +46,17 @@ func beginRecord(
 	ctx context.Context, store session.Transcripts, log *slog.Logger, st *spawn.TurnInput,
 	fresh []Message,
 ) (r *turnRecord, messages []Message, err error) {
-	for range maxBeginAttempts {
+	for n := range maxBeginAttempts {
 		var written []Message
-		if r, messages, err = openRecord(ctx, store, log, st); err == nil {
+		if r, messages, err = openRecord(ctx, store, log, st, n == 0); err == nil {
 			written, err = r.write(ctx, true, fresh...)
 			messages = append(messages, written...)
 		}
-		// A store may return ErrCorrupt once for lines that were changed.
-		if !errors.Is(err, session.ErrConflict) && !errors.Is(err, session.ErrCorrupt) {
+		corrupt := errors.Is(err, session.ErrCorrupt)
+		if corrupt {
+			mend(ctx, store, log, session.Ref{Key: st.Session.Key, SessionID: st.SessionID})
+		}
+		if !corrupt && !errors.Is(err, session.ErrConflict) {
 			break
 		}
 	}
@@ -67,16 +70,21 @@ func beginRecord(
 // call waits for its result, and the loss is logged. Notes take the place of the lines, so that the
 // transcript reaches the position again: otherwise what follows, also what an interrupted turn
 // leaves, would count as committed.
+//
+// The transcript may also hold more than the journal knows, after an interrupted turn or after the
+// journal was repaired. Then a fence discards the rest. The first attempt does not read the
+// transcript of a new session.
 func openRecord(
 	ctx context.Context, store session.Transcripts, log *slog.Logger, st *spawn.TurnInput,
+	first bool,
 ) (*turnRecord, []Message, error) {
 	ref := session.Ref{Key: st.Session.Key, SessionID: st.SessionID}
 	r := &turnRecord{store: store, log: log, ref: ref}
-	if st.Run.ID != "" && st.N == 1 {
+	if first && st.Run.ID != "" && st.N == 1 {
 		return r, nil, nil // a new session
 	}
 	var lines []session.Line
-	err := retry(ctx, r.logFailure, func() error {
+	read := func() error {
 		lines = nil
 		for line, err := range store.Read(ctx, r.ref, session.LineQuery{}) {
 			if err != nil {
@@ -86,7 +94,8 @@ func openRecord(
 			r.end = line.Pos
 		}
 		return nil
-	})
+	}
+	err := retry(ctx, r.logFailure, func() error { return attempt(read) })
 	if err != nil {
 		return nil, nil, fmt.Errorf("agent: reading the transcript of %q: %w", r.ref.Key, err)
 	}
@@ -151,9 +160,8 @@ func (r *turnRecord) fillGap(ctx context.Context, kept []session.Line, to sessio
 		after = kept[n-1].Pos
 	}
 	for r.end < to {
-		note := session.Fence(after, time.Now())
-		padding := strings.Repeat(" ", int(min(to-r.end, maxGapNote)))
-		note.Text = "Lines have been lost here." + padding
+		note := session.LostLines(after, time.Now())
+		note.Text += strings.Repeat(" ", int(min(to-r.end, maxGapNote)))
 		if err := r.append(ctx, note); err != nil {
 			return err
 		}
@@ -226,7 +234,11 @@ func (r *turnRecord) appendLines(ctx context.Context, lines []Message) (n int, e
 	}
 	rest := lines
 	err = retry(ctx, r.logFailure, func() error {
-		end, err := r.store.Append(ctx, r.ref, r.end, rest...)
+		end := r.end
+		err := attempt(func() (err error) {
+			end, err = r.store.Append(ctx, r.ref, r.end, rest...)
+			return err
+		})
 		if err != nil && !permanent(err) {
 			rest = rest[r.countAppended(ctx, rest):]
 			if len(rest) == 0 {
@@ -248,14 +260,17 @@ func (r *turnRecord) appendLines(ctx context.Context, lines []Message) (n int, e
 // always the first ones, and moves the end there. Lines that another owner wrote make the next
 // append conflict.
 func (r *turnRecord) countAppended(ctx context.Context, messages []Message) (n int) {
-	for line, err := range r.store.Read(ctx, r.ref, session.LineQuery{After: r.end}) {
-		m := line.Message
-		if err != nil || n == len(messages) || !m.Time.Equal(messages[n].Time) ||
-			m.Role != messages[n].Role || m.ID != messages[n].ID {
-			break
+	_ = attempt(func() error { // the next append tells what this does not
+		for line, err := range r.store.Read(ctx, r.ref, session.LineQuery{After: r.end}) {
+			m := line.Message
+			if err != nil || n == len(messages) || !m.Time.Equal(messages[n].Time) ||
+				m.Role != messages[n].Role || m.ID != messages[n].ID {
+				break
+			}
+			n, r.end = n+1, line.Pos
 		}
-		n, r.end = n+1, line.Pos
-	}
+		return nil
+	})
 	return n
 }
 
@@ -270,19 +285,30 @@ const (
 	lastPause  = 5 * time.Second
 )
 
-// retry calls f until it succeeds, returns a permanent error, or ctx ends. The function failing is
-// called with the first failure. A panic of f is a failure.
-func retry(ctx context.Context, failing func(error), f func() error) error {
-	attempt := func() (err error) {
+var errStoreExited = errors.New("agent: the store ended its goroutine")
+
+// attempt calls f in a goroutine of its own, so that a store that panics or ends its goroutine has
+// failed and nothing else.
+func attempt(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		err := errStoreExited // unless f returns
 		defer func() {
 			if p := recover(); p != nil {
 				err = &spawn.PanicError{Value: p, Stack: debug.Stack()}
 			}
+			done <- err
 		}()
-		return f()
-	}
+		err = f()
+	}()
+	return <-done
+}
+
+// retry calls f until it succeeds, returns a permanent error, or ctx ends. The function failing is
+// called with the first failure. What f asks of a store, it asks with attempt.
+func retry(ctx context.Context, failing func(error), f func() error) error {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		err := attempt()
+		err := f()
 		if err == nil || permanent(err) || ctx.Err() != nil {
 			return err
 		}
@@ -297,8 +323,12 @@ func retry(ctx context.Context, failing func(error), f func() error) error {
 	}
 }
 
-// permanent reports whether an error of a store stays however often the call is repeated.
+// permanent reports whether an error of a store stays however often the call is repeated. What a
+// store panics with says nothing of that.
 func permanent(err error) bool {
+	if _, panicked := errors.AsType[*spawn.PanicError](err); panicked {
+		return false
+	}
 	for _, e := range []error{
 		session.ErrConflict, session.ErrArchived, session.ErrClosed, session.ErrInvalidKey,
 		session.ErrNotFound, session.ErrCorrupt, session.ErrFormat, session.ErrInvalidLine,

@@ -75,8 +75,16 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 // Run with that error; end the program then, and have it started again.
 func (rt *Runtime) Run(ctx context.Context) error { return rt.sup.Run(ctx) }
 
-// Shutdown lets the turns under way finish until ctx ends, and what they came to be recorded, then
-// cancels them. It reports those that did not stop.
+// Shutdown lets the turns under way finish, and what they came to be recorded, until ctx ends, that
+// of Run, or that of another call of Shutdown. Then it cancels what is left, waits for the grace
+// period, and reports in a *StillRunningError what did not stop. A call beside the first one whose
+// ctx ends earlier returns an error that is [spawn.ErrShuttingDown].
+//
+// A Runner, a tool, Reply or Deliver may call it. Under the ctx that it was given, or one derived
+// from that, the call does not wait for the turn or delivery that it is part of: it returns nil
+// when all else has ended, and the turn goes on to its own end. With another ctx, which should then
+// have an end, and from a function without a ctx, the call waits for itself until a ctx ends. See
+// [spawn.Supervisor.Shutdown].
 func (rt *Runtime) Shutdown(ctx context.Context) error { return rt.sup.Shutdown(ctx) }
 
 // Session returns a handle on a session, which need not exist yet if it is a top-level one.

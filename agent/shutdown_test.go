@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"testing/synctest"
@@ -25,14 +26,14 @@ type quitter struct {
 	rt   *agent.Runtime
 	at   string
 	with string // what ctx
+	done atomic.Bool
 	errs chan error
 }
 
 func (q *quitter) in(ctx context.Context, at string) {
-	if q.at != at {
+	if q.at != at || q.done.Swap(true) {
 		return
 	}
-	q.at = ""
 	var cancel context.CancelFunc
 	switch {
 	case q.with == "Background" || ctx == nil && q.with == "its ctx":

@@ -249,7 +249,8 @@ func (t *Turn) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, err
 	if err := t.err(); err != nil {
 		return info, err
 	}
-	return t.spawn.Spawn(ctx, q)
+	info, err = t.spawn.Spawn(ctx, q)
+	return info, nameCallback(err)
 }
 
 // actor implements Requester.

@@ -40,8 +40,9 @@ type Sandbox struct {
 	Mode SandboxMode
 
 	// Decide, if set, decides in place of every Mode. It gets the agent and the key of the session.
-	// The key of a sub-agent that is not made yet is zero. Decide must be quick, safe for
-	// concurrent use, and always give the same answer.
+	// The key of a sub-agent that is not made yet is zero. Decide must be safe for concurrent use,
+	// and always give the same answer. It is called for every spawn, turn and tool call, so it
+	// should be quick. A spawn whose call of Decide panics is refused.
 	Decide func(agent string, key session.Key) bool
 
 	// Tools narrow what sandboxed sessions may use. A nil Allow is [SandboxAllow] and a nil Deny is

@@ -82,7 +82,8 @@ func (e *KeyError) Error() string {
 func (e *KeyError) Is(target error) bool { return target == ErrInvalidKey }
 
 // A CorruptError says that stored data is damaged or missing. Nothing was changed: a person decides
-// what becomes of the file. errors.Is finds [ErrCorrupt] in it.
+// what becomes of the file, or a [Mender] puts the damage aside. errors.Is finds [ErrCorrupt] in
+// it.
 type CorruptError struct {
 	File   string // path of the file
 	Offset int64  // index of the first damaged byte

@@ -153,7 +153,11 @@ type RootQuery struct {
 // owner has taken over.
 //
 // All methods may be called concurrently, on the same log and on different ones. A method returns
-// early with the error of ctx once ctx is done. If the Journal can be closed, every method returns
+// early with the error of ctx once ctx is done. The ctx of an Append by the owner of a tree ends
+// when the owner's process shuts down, right before the end of the grace period, and not before: an
+// Append that hangs holds its tree up until then. A Journal on a server should have a timeout of
+// its own, whose error leaves the outcome unknown. A method that panics, or ends its goroutine, has
+// failed. If the Journal can be closed, every method returns
 // [ErrClosed] after that.
 //
 // Package [github.com/offshoot-sdk/offshoot/session/sessiontest] tests an implementation against

@@ -31,7 +31,8 @@ type Request struct {
 
 // Spawn admits a child of the session requester, in the tree of the top-level session root. It
 // returns as soon as the run is recorded, without waiting for a turn. The error is a
-// *[policy.Refusal] if a rule refuses the request.
+// *[policy.Refusal] if a rule refuses the request, and a *[CallbackError] if a function of the
+// Config that it asks fails.
 func (s *Supervisor) Spawn(
 	ctx context.Context, root, requester session.Key, q Request,
 ) (RunInfo, error) {
@@ -52,11 +53,9 @@ func (sh *treeShell) spawn(
 	}
 	if by != nil {
 		call.cmd.Turn = uint32(by.N)
-		err = by.doUntilOver(ctx, &call.cmd, call.reader)
-	} else {
-		err = sh.owner.Do(ctx, &call.cmd, call.reader)
 	}
-	if err != nil { // the owner may still use call, so that its memory is not used again
+	if err = sh.submitSpawn(ctx, call, by); err != nil {
+		// The owner may still use call, so that its memory is not used again.
 		sh.notifyWatchers(TreeEvent{
 			Kind: EventRefused, Time: time.Now(), Session: requester, Depth: requester.Depth(),
 			Agent: q.Policy.Agent, Label: q.Label, Text: q.Task, Error: err.Error(),
@@ -139,14 +138,17 @@ func (s *Supervisor) messageID(m Incoming) string {
 	return m.ID
 }
 
-// CancelTurn cancels the turn of the session key that is under way, and nothing else.
+// CancelTurn cancels the turn of the session key that is under way, and nothing else. A turn that a
+// top-level session waits for a slot for ends before it begins: its inputs count as read, and no
+// Runner is called.
 func (s *Supervisor) CancelTurn(ctx context.Context, root, key session.Key) error {
 	cmd := tree.CancelTurn{Run: key, Rand: s.ids.rand()}
 	return s.do(ctx, root, cmd, nil)
 }
 
 // Stop stops the session key and everything below it. Of a top-level session it stops the turn
-// under way and all sub-agents; the session itself stays usable. Of a run it stops the run too.
+// under way, or the one that waits for a slot, and all sub-agents; the session itself stays usable.
+// Of a run it stops the run too.
 //
 // Stop returns nil when nothing of what it stopped is alive, and a *[StillRunningError] if turns
 // had to be given up.

@@ -47,7 +47,10 @@ type Config struct {
 	CallerRun bool
 	// Replies says that the answers of top-level sessions are handed to Deliver.
 	Replies bool
-	// ValidModel reports whether a model name is valid. Nil accepts every well-formed name.
+	// ValidModel reports whether a model name is valid. Nil accepts every well-formed name. A spawn
+	// asks it before it is decided, outside of the tree: ValidModel may call the Supervisor, and
+	// one that takes long, or hangs, delays that spawn alone. One that panics refuses the spawn
+	// with a *[CallbackError].
 	ValidModel func(string) bool
 	// Model and Thinking are what top-level sessions run with.
 	Model, Thinking string

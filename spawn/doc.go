@@ -41,7 +41,8 @@
 //   - A tree is a top-level session, its root, and all runs below it. It has one journal.
 //   - The owner of a tree is the one writer of its journal. The epoch of the tree counts
 //     its owners.
-//   - The lane has the slots for the turns of runs. A run that waits holds none.
+//   - The lane has the slots for turns: some for those of runs, others for those of top-level
+//     sessions. A session that waits holds none.
 //   - The outbox has what leaves the tree: each [Delivery] is a completion or a reply.
 //
 // # Sessions and turns

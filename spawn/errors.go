@@ -90,7 +90,9 @@ type PanicError = owner.PanicError
 type JournalError = owner.JournalError
 
 // A StillRunningError names the calls that have not returned although they were cancelled and their
-// grace period is over.
+// grace period is over. With both lists empty it is the store that has not returned in time, or a
+// function of the Config that a spawn asks. A journal may have returned right afterwards, because
+// its ctx ended: what it did is unknown.
 type StillRunningError struct {
 	Sessions   []session.Key // whose Runner has not returned
 	Deliveries []session.Key // for whom Deliver has not returned; only after a shutdown
@@ -112,7 +114,7 @@ func (e *StillRunningError) Error() string {
 		}
 	}
 	if len(parts) == 0 {
-		return "spawn: the store has not returned"
+		return "spawn: the store has not returned, or a function that a spawn asks"
 	}
 	return "spawn: what was cancelled still runs: " + strings.Join(parts, "; ")
 }

@@ -98,7 +98,7 @@ func (c Checkpoint) Live() (runs []RunInfo, outbox []Delivery, top Status) {
 // Rest unloads every tree that is idle, as the sweep does after ten idle minutes.
 func (s *Supervisor) Rest() {
 	for _, sh := range s.allShells() {
-		sh.owner.Unload(time.Nanosecond)
+		sh.owner.Unload(time.Nanosecond, func() {})
 		s.forget(sh)
 	}
 }

@@ -247,6 +247,10 @@ func (w *world) configOf(l *life) spawn.Config {
 			return w.run(l, ctx, t)
 		},
 	)
+	cfg.ValidModel = func(model string) bool { return w.validModel(l, model) }
+	cfg.Rules.Sandbox.Decide = func(_ string, key session.Key) bool {
+		return key.IsSubagent() && w.validModel(l, "a/"+strconv.Itoa(w.roll(24, key, "sandbox")))
+	}
 	cfg.Deliver = func(ctx context.Context, out spawn.Delivery) error {
 		return w.deliver(ctx, l, out)
 	}
@@ -258,7 +262,7 @@ func (w *world) configOf(l *life) spawn.Config {
 func (w *world) trouble(j *spawntest.CrashJournal) {
 	faults := []spawntest.Fault{
 		spawntest.FaultFailBefore, spawntest.FaultLoseAck, spawntest.FaultPanicBefore,
-		spawntest.FaultPanicAfter,
+		spawntest.FaultPanicAfter, spawntest.FaultExitBefore, spawntest.FaultExitAfter,
 	}
 	for range w.rand.IntN(4) {
 		j.Unless(1+w.rand.IntN(100), faults[w.rand.IntN(len(faults))])
@@ -277,6 +281,24 @@ func (w *world) trouble(j *spawntest.CrashJournal) {
 			j.Unless(n, what)
 		}
 	}
+}
+
+// validModel is a function of the caller that a decision asks. It may do anything, too.
+func (w *world) validModel(l *life, model string) bool {
+	switch model {
+	case "a/0":
+		panic("broken")
+	case "a/1":
+		runtime.Goexit()
+	case "a/2":
+		_, err := l.sup.Runs(w.t.Context(), topKey, topKey, true)
+		w.known(err)
+	case "a/3":
+		time.Sleep(100 * time.Millisecond)
+	case "a/4":
+		return false
+	}
+	return true
 }
 
 // act plays one random act of a caller.
@@ -348,8 +370,9 @@ func (w *world) outbox(ctx context.Context, l *life) []spawn.Delivery {
 func (w *world) known(err error) {
 	var refusal *policy.Refusal
 	var still *spawn.StillRunningError
+	var failed *spawn.CallbackError
 	switch {
-	case err == nil, errors.As(err, &refusal), errors.As(err, &still):
+	case err == nil, errors.As(err, &refusal), errors.As(err, &still), errors.As(err, &failed):
 	case errors.Is(err, context.DeadlineExceeded):
 	default:
 		for _, want := range []error{
@@ -384,6 +407,9 @@ func (w *world) spawnFrom(
 	q := spawn.Request{Task: "work " + key, Key: key, Announce: w.roll(8, from, key) > 0}
 	if timeout {
 		q.Policy.Timeout = 20 * time.Second
+	}
+	if w.roll(3, from, key, "model") == 0 {
+		q.Policy.Model = "a/" + strconv.Itoa(w.roll(8, from, key))
 	}
 	if w.roll(4, from, key, "tools") == 0 {
 		q.Policy.Tools = []string{"read", "sessions_spawn"} // and nothing else below it either

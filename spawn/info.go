@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
@@ -29,7 +30,7 @@ func infoOf(t *tree.Tree, r *tree.Run) RunInfo {
 		Depth: s.Depth, Role: s.Role, Agent: s.Agent, Label: s.Label, Task: string(s.Task),
 		Status: Status(r.State), Error: reasonOf(r),
 		Model:    ModelInfo{Requested: s.Asked, Resolved: s.Model},
-		Thinking: s.Thinking, Tools: slices.Clone(now.Tools), Sandboxed: now.Sandboxed,
+		Thinking: s.Thinking, Tools: slices.Clone(s.Tools),
 		Warnings: slices.Clone(s.Warnings),
 		Created:  timeOf(s.Created), Started: timeOf(r.Started),
 		Deadline: timeOf(r.Deadline), Ended: timeOf(r.Ended),
@@ -40,12 +41,21 @@ func infoOf(t *tree.Tree, r *tree.Run) RunInfo {
 		info.Model.Actual = string(a.Model)
 	}
 	info.Result.Usage = usageOf(r.Usage)
-	if len(now.Tools) < len(s.Tools) {
-		info.Revoked = slices.DeleteFunc(slices.Clone(s.Tools), func(name string) bool {
-			return slices.Contains(now.Tools, name)
-		})
-	}
+	info.setRights(now)
 	return info
+}
+
+// setRights sets what is left to a run of the tools that it was granted, and whether it is in a
+// sandbox.
+func (r *RunInfo) setRights(now *policy.Authority) {
+	r.Sandboxed = now.Sandboxed
+	granted := append(r.Tools, r.Revoked...)
+	if len(now.Tools) == len(granted) {
+		return
+	}
+	left := func(name string) bool { return slices.Contains(now.Tools, name) }
+	r.Revoked = slices.DeleteFunc(slices.Clone(granted), left)
+	r.Tools = slices.Clone(now.Tools)
 }
 
 // reasonOf says why a run does not end well, or "".

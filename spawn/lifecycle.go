@@ -19,7 +19,7 @@ const sweepEvery = time.Minute
 // unloadAfter is how long nothing must have happened in a tree before it is unloaded from memory.
 const unloadAfter = 10 * time.Minute
 
-// A sweep opens at most maxOpening trees at a time, so that a restart with many trees that are due
+// A sweep asks at most maxOpening trees at a time, so that a restart with many trees that are due
 // does not start a goroutine for each of them. A tree that takes longer than openWithin no longer
 // counts, so that one that hangs does not hold the others up.
 const (
@@ -133,7 +133,7 @@ func (l *lookout) look(ctx context.Context) {
 		l.health = l.sup.logHealth(ctx, l.health)
 	} else {
 		for _, sh := range l.sup.allShells() {
-			tickOneOf(ctx, opening, sh)
+			oneOf(ctx, opening, sh.owner.TickThen)
 		}
 	}
 	l.second = true
@@ -145,31 +145,34 @@ func (l *lookout) look(ctx context.Context) {
 // sweep opens the trees that are due before the next sweep, and unloads idle trees.
 func (s *Supervisor) sweep(ctx context.Context, opening chan struct{}) error {
 	for _, sh := range s.allShells() {
-		sh.owner.Unload(unloadAfter)
 		s.forget(sh)
+		unload := func(after func()) { sh.owner.Unload(unloadAfter, after) }
+		if !oneOf(ctx, opening, unload) {
+			return nil
+		}
 	}
 	due := session.RootQuery{DueBefore: time.Now().Add(sweepEvery)}
 	for head, err := range s.journal.Roots(ctx, due) {
 		if err != nil {
 			return err
 		}
-		if isTree(head.Root) && !tickOneOf(ctx, opening, s.shellOf(head.Root)) {
+		if isTree(head.Root) && !oneOf(ctx, opening, s.shellOf(head.Root).owner.TickThen) {
 			return nil
 		}
 	}
 	return nil
 }
 
-// tickOneOf ticks a tree, once there are fewer than maxOpening others. It returns false when ctx
-// has ended.
-func tickOneOf(ctx context.Context, opening chan struct{}, sh *treeShell) bool {
+// oneOf asks something of an owner, with ask, once fewer than maxOpening others work on it. It
+// returns false when ctx has ended.
+func oneOf(ctx context.Context, opening chan struct{}, ask func(after func())) bool {
 	late := time.NewTimer(openWithin)
 	defer late.Stop()
 	select {
 	case opening <- struct{}{}:
-		sh.owner.TickThen(func() { <-opening })
+		ask(func() { <-opening })
 	case <-late.C:
-		sh.owner.Tick()
+		ask(func() {})
 	case <-ctx.Done():
 		return false
 	}
@@ -222,9 +225,9 @@ func (s *Supervisor) health(ctx context.Context) (err error) {
 // only the end of a ctx helps, and the function is what the StillRunningError names. Do not call
 // Shutdown with a ctx that never ends from such a function.
 //
-// The ctx of the calls of [session.Journal] that record what happens ends with the hard phase, not
-// before: an append that hangs takes the grace period, and its outcome stays unknown. The next
-// owner of the tree finds out.
+// The ctx of the calls of [session.Journal] that record what happens ends right before the end of
+// the hard phase: an append that hangs takes the grace period, the error says that the store has
+// not returned, and the outcome of the append stays unknown. The next owner of the tree finds out.
 func (s *Supervisor) Shutdown(ctx context.Context) error {
 	first := s.beginShutdown()
 	if m := markOf(ctx); m != nil {
@@ -303,18 +306,20 @@ func (s *Supervisor) shutDown() {
 	for _, sh := range s.allShells() {
 		sh.cancelTurns(ErrShutdown)
 	}
-	quiet := s.waitGrace(s.cfg.Grace)
-	still := &StillRunningError{}
+	leave := min(leaveWithin, s.cfg.Grace/2)
+	quiet := s.waitGrace(s.cfg.Grace - leave)
+	still := s.stillRunning()
+	storeHangs := !quiet && len(still.Sessions)+len(still.Deliveries) == 0
+	if storeHangs {
+		s.endJournal(ErrShutdown)
+	}
 	if !quiet {
-		for _, sh := range s.allShells() {
-			sh.addStillRunning(still)
-		}
-		s.stopError = still
+		quiet = s.waitGrace(leave)
+	}
+	if storeHangs || !quiet { // what a store did that was cut is unknown
+		s.stopError = s.stillRunning()
 	}
 	s.endJournal(ErrShutdown)
-	if !quiet && len(still.Sessions)+len(still.Deliveries) == 0 {
-		quiet = s.waitGrace(leaveWithin) // a journal that heeds its ctx leaves no goroutine behind
-	}
 	s.workers.stop(quiet)
 	for _, sh := range s.allShells() {
 		sh.owner.StopTimer()
@@ -322,8 +327,18 @@ func (s *Supervisor) shutDown() {
 	s.close()
 }
 
-// leaveWithin is how long a shutdown waits for a journal whose ctx it has ended.
+// leaveWithin is what a shutdown keeps of the grace period for a journal that hangs: it ends the
+// ctx of the journal so long before the end.
 const leaveWithin = 100 * time.Millisecond
+
+// stillRunning names what has not returned.
+func (s *Supervisor) stillRunning() *StillRunningError {
+	still := &StillRunningError{}
+	for _, sh := range s.allShells() {
+		sh.addStillRunning(still)
+	}
+	return still
+}
 
 // waitGrace waits until no task is under way, at most for a time, and reports whether none is.
 func (s *Supervisor) waitGrace(d time.Duration) bool {

@@ -110,8 +110,8 @@ var mutants = []mutant{
 	},
 	{
 		"I4 a turn of an agent spawns for itself", "../agent/turn.go",
-		"\tif err := t.err(); err != nil {\n\t\treturn info, err\n\t}\n\treturn t.spawn.Spawn(ctx, q)\n",
-		"\treturn t.rt.sup.Spawn(ctx, t.Session.Root, t.Session.Key, q)\n", "../agent", "TestNothingOutlivesItsTurn",
+		"\tif err := t.err(); err != nil {\n\t\treturn info, err\n\t}\n\tinfo, err = t.spawn.Spawn(ctx, q)\n",
+		"\tinfo, err = t.rt.sup.Spawn(ctx, t.Session.Root, t.Session.Key, q)\n", "../agent", "TestNothingOutlivesItsTurn",
 	},
 	{
 		"I5 a child gets what its parent may hand down", "internal/tree/decide.go",
@@ -131,7 +131,7 @@ var mutants = []mutant{
 	},
 	{
 		"I5 rights are folded from the top", "internal/tree/rights.go",
-		"Effective(*t.Authority(r.Parent),", "Effective(r.Parent.Spec.Authority(),", "../agent", "TestPolicyOfTodayHoldsAlongTheLineage",
+		"\t\treturn rightsUnder(rules, t.Authority(r.Parent), r.Spec)\n", "\t\tof := r.Parent.Spec.Authority()\n\t\treturn rightsUnder(rules, &of, r.Spec)\n", "../agent", "TestPolicyOfTodayHoldsAlongTheLineage",
 	},
 	{
 		"I6 the first cause wins", "internal/tree/decide.go",
@@ -198,7 +198,7 @@ var mutants = []mutant{
 	},
 	{
 		"I11 an owner that lost the tree keeps out of it", "internal/owner/owner.go",
-		"case c.timer && o.lostToOther:", "case false:", "./internal/owner", "TestConflictYields",
+		"case c.timer && o.lostToOther, ", "case ", "./internal/owner", "TestConflictYields",
 	},
 	{
 		"I11 the last append of a former owner does no harm", "internal/owner/owner.go",
@@ -243,7 +243,7 @@ var mutants = []mutant{
 	},
 	{
 		"I16 nothing is done before it is durable", "internal/owner/owner.go",
-		"\tb := o.batchOf(facts)\n\terr := errExited", "\tb := o.batchOf(facts)\n\to.act(facts, effects)\n\teffects = nil\n\terr := errExited",
+		"\tb := o.batchOf(facts)\n\treturned := false\n", "\tb := o.batchOf(facts)\n\to.act(facts, effects)\n\teffects = nil\n\treturned := false\n",
 		".", "TestHistories$",
 	},
 	{
@@ -261,6 +261,58 @@ var mutants = []mutant{
 	{
 		"the lane has a limit", "internal/owner/lane.go",
 		"for l.state != laneNew && h.used < h.limit &&", "for l.state != laneNew && h.used <= h.limit &&", "./internal/owner", "TestLane",
+	},
+	{
+		"R13 the turns of top-level sessions have a limit", "supervisor.go",
+		"cfg.Rules.SessionLimit()", "1<<30+cfg.Rules.SessionLimit()", ".", "TestChatsThatWaitAfterARestart",
+	},
+	{
+		"R13 people come before completions", "internal/owner/lanequeue.go",
+		"\t\treturn classPeople\n", "\t\treturn classOthers\n", "./internal/owner", "TestLaneOfSessions",
+	},
+	{
+		"R13 a person who writes meanwhile moves a session up", "internal/tree/settle.go",
+		"r.IsRoot() && r.ForPeople() && !r.askedForPeople", "false", "./internal/tree", "TestScenarios/post_id",
+	},
+	{
+		"R13 a turn of a top-level session that waits holds no slot", "turn.go",
+		"\tif t == nil {\n", "\tif t == nil || !t.Session.Parent.IsValid() {\n", ".", "TestTopLevelTurnsShareTheirSlots",
+	},
+	{
+		"R13 a turn that waits for its slot can be cancelled", "internal/tree/decide.go",
+		"if r.IsRoot() && r.asked && r.wantsTurn(t.now) {", "if false {", "./internal/tree", "TestScenarios/stop_waiting",
+	},
+	{
+		"R4 the ctx of every call of Shutdown ends the soft phase", "lifecycle.go",
+		"\t\ts.endSoft()\n\t\treturn shuttingDown(ctx)\n", "\t\treturn shuttingDown(ctx)\n", ".", "TestSecondShutdownObeysItsContext",
+	},
+	{
+		"R4 a Shutdown from a turn does not wait for that turn", "worker.go",
+		"\tcase m.calls > 0:\n", "\tcase false:\n", ".", "TestQuitFromTurns",
+	},
+	{
+		"R4 timeouts go on during a shutdown", "supervisor.go",
+		"return state == stateRunning || state == stateDraining", "return state == stateRunning", ".", "TestTimeoutsGoOnDuringAShutdown",
+	},
+	{
+		"R4 a turn that waits gets its slot back during a shutdown", "internal/owner/lane.go",
+		"for l.state != laneNew &&", "for l.state == laneOpen &&", "./internal/owner", "TestLaneOpensAndCloses",
+	},
+	{
+		"R6 a function of the caller that panics refuses one spawn", "question.go",
+		"if p := recover(); p != nil {", "if p := any(nil); p != nil {", ".", "TestHistories$",
+	},
+	{
+		"R6 nothing is decided before its questions are answered", "internal/tree/decide.go",
+		"if open := asker.missing(); open != nil {\n\t\treturn", "if open := asker.missing(); open != nil && false {\n\t\treturn", ".", "TestCallbacksOfASpawn",
+	},
+	{
+		"R9 a journal that ends its goroutine has failed", "internal/owner/owner.go",
+		"\t\tif exited {\n", "\t\tif exited && false {\n", "./internal/owner", "TestAppendThatFailsForAMoment",
+	},
+	{
+		"R9 a panic of the journal is an error wherever it is asked", "internal/owner/guard.go",
+		"if recoverValue(recover(), &err); err != nil {", "if recoverValue(nil, &err); err != nil {", ".", "TestStoresThatMisbehave",
 	},
 	{
 		"the lane goes round", "internal/owner/lanequeue.go",
@@ -335,6 +387,14 @@ var mutants = []mutant{
 	{
 		"a batch whose acknowledgement was lost is found", "internal/owner/journal.go",
 		"case found > 0:", "case false:", "./internal/owner", "TestLostAcknowledgement",
+	},
+	{
+		"a journal begins with its first entry", "internal/tree/tree.go",
+		"if t.epoch > 0 || f.Kind == Snapshot ||", "if true ||", ".", "TestJournalWithoutItsFirstEntryIsRefused",
+	},
+	{
+		"the first owner is the first", "internal/tree/tree.go",
+		"f.Kind == Opened && f.Num == 1 {", "f.Kind == Opened {", ".", "TestJournalWithoutItsFirstEntryIsRefused",
 	},
 }
 

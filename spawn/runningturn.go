@@ -50,9 +50,11 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 	turn.SessionID, turn.MaxDepth, turn.Extra = s.SessionID, s.MaxDepth, s.Extra
 	turn.N, turn.First, turn.Pos = int(r.Open.N), int(r.Open.First), session.Pos(r.Pos)
 	turn.Deadline, turn.Retry = timeOf(r.Deadline), r.Retry
-	turn.Authority = *t.Authority(r)
-	turn.Authority.Tools = slices.Clone(turn.Authority.Tools)
-	turn.Authority.Delegable = slices.Clone(turn.Authority.Delegable)
+	if sh.sup.cfg.Rules.Sandbox.Decide != nil {
+		turn.lineage = t.Lineage(r)
+	} else {
+		turn.Authority = *t.Authority(r)
+	}
 	turn.shell, turn.run, turn.gen = sh, r, gen
 	turn.slot.lane, turn.slot.run, turn.slot.held = sh.sup.lane, r, true
 	turn.limited, turn.reserved = t.Limited(r), r.Open.Reserve
@@ -90,8 +92,24 @@ func (rt *runningTurn) run() {
 		sh.reportTurn(rt, out, err)
 		sh.sup.workers.markOver(&rt.mark)
 	}()
+	rt.turn.completeAuthority(ctx)
 	out, err = sh.callRunner(ctx, &rt.turn)
 	returned = true
+}
+
+// completeAuthority decides the authority of a turn for which Sandbox.Decide must be asked, beside
+// the owner of the tree. The authority is the turn's own.
+func (t *TurnInput) completeAuthority(ctx context.Context) {
+	sup := t.shell.sup
+	if sup.cfg.Rules.Sandbox.Decide != nil {
+		t.Authority = sup.authority(ctx, t.Session.Root, t.lineage)
+		t.lineage = nil
+		if t.Run.ID != "" {
+			t.Run.setRights(&t.Authority)
+		}
+	}
+	t.Authority.Tools = slices.Clone(t.Authority.Tools)
+	t.Authority.Delegable = slices.Clone(t.Authority.Delegable)
 }
 
 // callRunner calls the Runner and contains its panics. A turn that was cancelled before it began

@@ -105,11 +105,12 @@ func Settle(ctx context.Context, store *session.Store, key string, how Settlemen
 	case how != SettleRetry && how != SettleDismiss:
 		return &InputError{Field: "how", Reason: how.String() + " is not a settlement"}
 	}
-	found, err := findBlocked(ctx, owner.Guard(store.Journal), key)
+	journal := owner.Guard(store.Journal)
+	found, err := findBlocked(ctx, journal, key)
 	if err != nil {
 		return err
 	}
-	err = decideOnce(ctx, store.Journal, found.root, how.command(found.ord))
+	err = decideOnce(ctx, journal, found.root, how.command(found.ord))
 	if errors.Is(err, session.ErrReadOnly) {
 		return fmt.Errorf("spawn: %v delivery %s of %q: %w", how, text.Quote(key), found.root,
 			session.ErrReadOnly)

@@ -295,7 +295,7 @@ func TestSettleBesideAnOwner(t *testing.T) {
 // and may be sent again.
 func TestSettleCrashesAtEveryAppend(t *testing.T) {
 	for n, reached := 1, true; reached; n++ {
-		for fault := spawntest.FaultDieBefore; fault <= spawntest.FaultHang; fault++ {
+		for fault := spawntest.FaultDieBefore; fault <= spawntest.FaultExitAfter; fault++ {
 			t.Run(strconv.Itoa(n)+" "+fault.String(), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newSettleWorld(t)
@@ -310,9 +310,10 @@ func TestSettleCrashesAtEveryAppend(t *testing.T) {
 						return
 					}
 					switch fault {
-					case spawntest.FaultLoseAck:
+					case spawntest.FaultLoseAck, spawntest.FaultPanicAfter,
+						spawntest.FaultExitAfter:
 						require.NoError(t, err, "the batch is found in the log")
-					case spawntest.FaultFailBefore:
+					case spawntest.FaultFailBefore, spawntest.FaultPanicBefore:
 						require.ErrorIs(t, err, spawn.ErrNotRecorded)
 					default:
 						require.ErrorIs(t, err, spawn.ErrUnconfirmed)

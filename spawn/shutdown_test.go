@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,15 +37,15 @@ type quitter struct {
 	sup  *spawn.Supervisor
 	with func(ctx context.Context) (context.Context, context.CancelFunc)
 	at   string // the callback that calls Shutdown
+	done atomic.Bool
 	errs chan error
 }
 
 // in is what a callback calls. It has no ctx of its own if ctx is nil.
 func (q *quitter) in(ctx context.Context, at string) {
-	if q.at != at {
+	if q.at != at || q.done.Swap(true) {
 		return
 	}
-	q.at = ""
 	if ctx == nil {
 		ctx = context.Background()
 	}
@@ -313,6 +314,7 @@ func TestQuitFromTurns(t *testing.T) {
 					time.Sleep(time.Hour)
 					return sayText("done")
 				}
+				time.Sleep(time.Second) // until all of them have begun
 				quits <- s.Shutdown(ctx)
 				require.NoError(t, ctx.Err(), "the turn goes on to its own end")
 				time.Sleep(time.Minute)
@@ -357,6 +359,7 @@ func TestQuitThatOutlivesItsTurn(t *testing.T) {
 						return spawn.TurnResult{}, ctx.Err()
 					}
 				}
+				time.Sleep(time.Second)
 				go func() { quit <- s.Shutdown(ctx) }()
 				time.Sleep(time.Second)
 				return sayText("bye")
@@ -380,7 +383,8 @@ func TestQuitThatOutlivesItsTurn(t *testing.T) {
 func TestTimeoutsGoOnDuringAShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()
-		cfg := spawn.Config{Store: store, Runner: runnerFunc(
+		never := policy.Rules{Subagents: policy.Subagents{ArchiveAfter: policy.Off}}
+		cfg := spawn.Config{Store: store, Rules: never, Runner: runnerFunc(
 			func(ctx context.Context, tn *spawn.TurnInput) (spawn.TurnResult, error) {
 				<-ctx.Done()
 				if tn.Inputs[0].Text == "deaf" {
@@ -467,7 +471,7 @@ func TestShutdownEndsAnAppendThatHangs(t *testing.T) {
 		err := s.Shutdown(soon)
 		var still *spawn.StillRunningError
 		require.ErrorAs(t, err, &still)
-		require.EqualError(t, err, "spawn: the store has not returned")
+		require.EqualError(t, err, "spawn: the store has not returned, or a function that a spawn asks")
 		require.LessOrEqual(t, time.Since(began), time.Minute+spawn.DefaultGrace+time.Second)
 		require.NoError(t, <-ran)
 		synctest.Wait()

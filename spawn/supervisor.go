@@ -86,6 +86,7 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	s.log = slog.New(guardedHandler{s.log.Handler()})
 	s.detachedCtx = context.WithoutCancel(ctx)
 	s.workCtx, s.cancel = context.WithCancelCause(s.detachedCtx)
 	s.journalCtx, s.endJournal = context.WithCancelCause(s.detachedCtx)
@@ -93,13 +94,13 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 	s.closedCtx, s.close = context.WithCancel(s.detachedCtx)
 	s.closed = s.closedCtx.Done()
 	s.ownerConfig = owner.Config{
-		Journal: cfg.Store.Journal, Lane: s.lane, Writer: session.NewID(),
+		Journal: s.journal, Lane: s.lane, Writer: session.NewID(),
 		Rand: s.ids.rand, NewID: s.ids.newID,
 		Go:     func(f func()) bool { return s.workers.start(taskFunc(f)) },
 		Active: s.timed, Awake: s.awake, Fatal: s.fatal, Closed: s.closed,
 		Context: func() context.Context { return s.journalCtx },
 		Options: &tree.Options{
-			Rules: &s.cfg.Rules, ValidModel: cfg.ValidModel,
+			Rules: &s.cfg.Rules, AskModels: cfg.ValidModel != nil,
 			CallerRun: cfg.CallerRun, Replies: cfg.Replies, Grace: cfg.Grace,
 			ArchiveAfter: cfg.Rules.ArchiveAfter(), MaxDepth: cfg.Rules.MaxSpawnDepth(),
 			Chunk: chunk, Model: cfg.Model, Thinking: cfg.Thinking, Tools: cfg.Tools,

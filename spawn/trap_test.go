@@ -595,6 +595,7 @@ func TestEveryFaultAtEveryAppend(t *testing.T) {
 	for _, fault := range []spawntest.Fault{
 		spawntest.FaultFailBefore, spawntest.FaultLoseAck,
 		spawntest.FaultPanicBefore, spawntest.FaultPanicAfter,
+		spawntest.FaultExitBefore, spawntest.FaultExitAfter,
 		spawntest.FaultDieBefore, spawntest.FaultDieAfter,
 	} {
 		for n := 1; n <= 9; n++ {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -188,9 +189,11 @@ func (sh *treeShell) Stalled(err error) {
 	e := TreeEvent{Kind: EventStalled, Time: time.Now(), Session: root}
 	if err != nil {
 		e.Error = err.Error()
-		sh.sup.log.Error("offshoot: the journal fails", "root", root.String(), "error", e.Error)
+		sh.sup.logBeside(slog.LevelError, "offshoot: the journal fails",
+			"root", root.String(), "error", e.Error)
 	} else {
-		sh.sup.log.Info("offshoot: the journal takes entries again", "root", root.String())
+		sh.sup.logBeside(slog.LevelInfo, "offshoot: the journal takes entries again",
+			"root", root.String())
 	}
 	sh.notifyWatchers(e)
 }
@@ -224,7 +227,7 @@ func (sh *treeShell) Lost(err error, conflict bool) {
 		}
 	}
 	sh.mu.Unlock()
-	sh.sup.log.Error("offshoot: the tree was lost",
+	sh.sup.logBeside(slog.LevelError, "offshoot: the tree was lost",
 		"root", root.String(), "conflict", conflict, "error", err.Error())
 	sh.notifyWatchers(TreeEvent{
 		Kind: EventLost, Time: time.Now(), Session: root, Error: err.Error(),

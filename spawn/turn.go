@@ -54,11 +54,12 @@ type TurnInput struct {
 
 	oneInput [1]Input // memory for Inputs: most turns have one
 
-	shell *treeShell
-	run   *tree.Run
-	gen   uint64 // the incarnation of the tree that the turn belongs to
-	slot  slot
-	fence fence
+	shell   *treeShell
+	lineage []policy.Descendant // until completeAuthority
+	run     *tree.Run
+	gen     uint64 // the incarnation of the tree that the turn belongs to
+	slot    slot
+	fence   fence
 
 	limited bool // whether a budget limits the run
 
@@ -143,8 +144,8 @@ func (t *TurnInput) Yield(opt JoinOptions, children ...session.Key) {
 }
 
 // Wait waits for children of this session within the turn; see [Supervisor.Wait]. Meanwhile the
-// turn gives its slot of the lane back, so that its children can run. Wait returns when the turn
-// has a slot again, also if ctx has ended, or when the turn is cancelled.
+// turn gives its slot of the lane back, so that its children, or other sessions, can run. Wait
+// returns when the turn has a slot again, also if ctx has ended, or when the turn is cancelled.
 func (t *TurnInput) Wait(
 	ctx context.Context, children []session.Key, opt JoinOptions,
 ) ([]RunInfo, error) {

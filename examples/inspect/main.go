@@ -16,6 +16,9 @@
 //	    the journal of a tree, as text, or with -json as entries
 //	go run ./examples/inspect -state DIR -verify
 //	    what is not intact in any frame, line or tree
+//	go run ./examples/inspect -state DIR -repair
+//	    puts what is not intact aside, keeps each tree to its last whole batch, and
+//	    says what is lost, while no bot runs
 //	go run ./examples/inspect -state DIR -retry KEY
 //	go run ./examples/inspect -state DIR -dismiss KEY
 //	    settles a blocked delivery while no bot runs
@@ -23,9 +26,10 @@
 // The list shows what the journals say at the moment. A run whose process died is listed as running
 // until the bot opens the directory again, which reports the run as interrupted.
 //
-// Only -retry and -dismiss change anything. They take the lock, so they fail while a bot has it.
-// They take over one tree and add their entry to its journal. They neither start a turn nor
-// deliver: the bot does that when it runs next.
+// Only -repair, -retry and -dismiss change anything. They take the lock, so they fail while a bot
+// has it. The last two take over one tree and add their entry to its journal. They neither start a
+// turn nor deliver: the bot does that when it runs next. What is damaged is listed as -repair would
+// leave it.
 //
 // The exit code is 0, or 1 if the request cannot be met or something is not intact, or 2 if the
 // command line is wrong.

@@ -19,7 +19,10 @@ func settleBlocked(ctx context.Context, o stateOptions, now time.Time) (text str
 	if o.retry != "" {
 		key, how, done = o.retry, spawn.SettleRetry, "it is tried again when the bot runs\n"
 	}
-	view, err := viewState(o.dir)
+	view, damage, err := viewState(o.dir)
+	if err == nil && damage != nil {
+		err = errors.Join(damage, view.Close())
+	}
 	if err != nil {
 		return "", err
 	}

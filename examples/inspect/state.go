@@ -23,6 +23,7 @@ type stateOptions struct {
 	tree    session.Key
 	json    bool
 	verify  bool
+	repair  bool
 	retry   string
 	dismiss string
 }
@@ -64,6 +65,8 @@ func parseState(args []string) (o stateOptions, usage string, err error) {
 		"print JSON: a line for each tree, or with -tree for each entry")
 	flags.BoolVar(&o.verify, "verify", false,
 		"read every frame, entry and line, and every tree, and say what is wrong")
+	flags.BoolVar(&o.repair, "repair", false,
+		"put what is damaged aside and keep the rest; needs the lock")
 	flags.StringVar(&o.retry, "retry", "",
 		"have the blocked delivery with this `key` tried again; needs the lock")
 	flags.StringVar(&o.dismiss, "dismiss", "",
@@ -72,7 +75,9 @@ func parseState(args []string) (o stateOptions, usage string, err error) {
 		return o, b.String(), err
 	}
 	chosen := 0
-	for _, on := range []bool{!o.tree.IsZero(), o.verify, o.retry != "", o.dismiss != ""} {
+	for _, on := range []bool{
+		!o.tree.IsZero(), o.verify, o.repair, o.retry != "", o.dismiss != "",
+	} {
 		if on {
 			chosen++
 		}
@@ -83,49 +88,54 @@ func parseState(args []string) (o stateOptions, usage string, err error) {
 	case o.dir == "":
 		return o, "", errors.New("-state is empty: the directory of a Store")
 	case chosen > 1:
-		return o, "", errors.New("-tree, -verify, -retry and -dismiss exclude each other")
+		return o, "", errors.New("-tree, -verify, -repair, -retry and -dismiss exclude each other")
 	case o.json && chosen > 0 && o.tree.IsZero():
 		return o, "", errors.New("-json is for the list and for -tree")
 	}
 	return o, "", nil
 }
 
-// inspectState does what was asked for. Only -retry and -dismiss change anything.
+// inspectState does what was asked for. Only -repair, -retry and -dismiss change anything. If the
+// log is damaged, the list and the journals have what is intact, and the error is the damage.
 func inspectState(ctx context.Context, o stateOptions, now time.Time) (text string, err error) {
 	if o.retry != "" || o.dismiss != "" {
 		return settleBlocked(ctx, o, now)
 	}
-	store, err := viewState(o.dir)
+	store, damage, err := viewState(o.dir)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	switch {
+	case o.repair:
+		return repairState(ctx, o.dir)
 	case o.verify:
 		return verifyState(ctx, o.dir, store)
 	case !o.tree.IsZero():
-		return journalText(ctx, store, o.tree, o.json)
+		text, err = journalText(ctx, store, o.tree, o.json)
+	default:
+		text, err = listState(ctx, o, store, now)
 	}
-	return listState(ctx, o, store, now)
+	return text, errors.Join(damage, err)
 }
 
 // viewState opens a directory for reading. It creates nothing. A path that is wrong is an error of
-// one line.
-func viewState(dir string) (*session.Store, error) {
+// one line. If the log is damaged, the Store has what is intact.
+func viewState(dir string) (store *session.Store, damage, err error) {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("there is no directory %q", dir)
+		return nil, nil, fmt.Errorf("there is no directory %q", dir)
 	case err != nil:
-		return nil, fmt.Errorf("-state: %w", err)
+		return nil, nil, fmt.Errorf("-state: %w", err)
 	case !info.IsDir():
-		return nil, fmt.Errorf("%q is not a directory", dir)
+		return nil, nil, fmt.Errorf("%q is not a directory", dir)
 	}
-	store, err := dirstore.View(dir)
+	store, damage, err = dirstore.ViewIntact(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("directory %q holds no state: dirstore.Open has never opened it", dir)
+		return nil, nil, fmt.Errorf("directory %q holds no state: dirstore.Open has never opened it", dir)
 	}
-	return store, err
+	return store, damage, err
 }
 
 // roots returns the heads of all trees that can be read, sorted by root. The error is about the

@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -213,9 +216,88 @@ func TestStateOfWhatIsBroken(t *testing.T) {
 	for _, args := range [][]string{{}, {"-verify"}, {"-retry", "x"}} {
 		code, _, errs = state(t, append([]string{"-state", dir}, args...)...)
 		assert.Equal(t, exitError, code)
-		assert.Regexp(t, `^inspect: .*00000001.wal: at byte \d+: .*\n$`, errs)
+		assert.Regexp(t, `^inspect: .*00000001.wal: at byte \d+: .*\n`, errs)
 	}
 	after, err := os.ReadFile(name)
 	require.NoError(t, err)
 	assert.Equal(t, b, after)
+}
+
+// R10: the log of a bot is damaged at any place. The list has the trees before the damage, also
+// without a repair. A repair is refused while the bot runs. After it everything that is left is
+// intact and consistent, a second repair has nothing to do, and the bot goes on.
+func TestRepair(t *testing.T) {
+	chats := []session.Key{top}
+	for _, name := range []string{"a", "b", "c"} {
+		chats = append(chats, session.Must(session.NamedKey("main", name)))
+	}
+	accept := func(agent.Delivery) error { return nil }
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		bot(t, dir, accept, func(rt *agent.Runtime) {
+			for _, chat := range chats {
+				for range 3 {
+					spawnTask(t, rt, chat, agent.Task{Text: "report", Label: "first"})
+					require.NoError(t, rt.Session(chat).Post(t.Context(), agent.Message{Text: "go on"}))
+					wait(time.Minute)
+				}
+			}
+			errs := refused(t, exitError, "-state", dir, "-repair")
+			assert.Contains(t, errs, "is locked by")
+		})
+	})
+	assert.Equal(t, "nothing is damaged\n", must(t, "-state", dir, "-repair"))
+	name := filepath.Join("journal", "00000001.wal")
+	whole, err := os.ReadFile(filepath.Join(dir, name))
+	require.NoError(t, err)
+	for _, at := range []int{10, 60, 3 * len(whole) / 8, 5 * len(whole) / 8, len(whole) - 60} {
+		for _, cut := range []int{0, 1, len(whole) - at} {
+			copied := filepath.Join(t.TempDir(), "copy")
+			require.NoError(t, os.CopyFS(copied, os.DirFS(dir)))
+			b := slices.Concat(whole[:at], whole[at+cut:])
+			if cut == 0 {
+				b[at] ^= 1
+			}
+			require.NoError(t, os.WriteFile(filepath.Join(copied, name), b, 0o600))
+			repaired(t, copied, chats, fmt.Sprintf("%d bytes at %d", cut, at))
+		}
+	}
+}
+
+// repaired repairs a directory, and has the bot go on with it.
+func repaired(t *testing.T, dir string, chats []session.Key, what string) {
+	t.Helper()
+	before := files(t, dir)
+	code, list, errs := state(t, "-state", dir)
+	if code == exitOK { // the damage is in the seal
+		return
+	}
+	require.Equal(t, exitError, code, what)
+	require.Contains(t, errs, ".wal: at byte ", what)
+	require.Equal(t, before, files(t, dir), "%s: looking changes nothing", what)
+	out := must(t, "-state", dir, "-repair")
+	require.Contains(t, out, "00000001.wal.torn.0", what)
+	require.Equal(t, "nothing is damaged\n", must(t, "-state", dir, "-repair"), what)
+	require.Contains(t, must(t, "-state", dir, "-verify"), ": 0 bad\n", what)
+	_, trees, _ := strings.Cut(list, "\n\n") // the first line names the process
+	_, now, _ := strings.Cut(must(t, "-state", dir), "\n\n")
+	age := regexp.MustCompile(`last entry \S+ ago`)
+	require.Equal(t, age.ReplaceAllString(trees, ""), age.ReplaceAllString(now, ""), what)
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(24 * time.Hour) // what was written is from such a bubble
+		bot(t, dir, func(agent.Delivery) error { return nil }, func(rt *agent.Runtime) {
+			for _, chat := range chats {
+				next := agent.Message{Text: "next"}
+				require.NoError(t, rt.Session(chat).Post(t.Context(), next), what)
+				require.NoError(t, rt.Session(chat).Idle(t.Context()), what)
+			}
+		})
+	})
+	require.Contains(t, must(t, "-state", dir, "-verify"), "4 trees: 0 bad\n", what)
+	for _, v := range views(t, dir) {
+		for _, r := range v.Runs {
+			require.True(t, r.Status.Terminal(), what)
+		}
+		require.Empty(t, v.Unread, what)
+	}
 }

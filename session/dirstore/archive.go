@@ -15,6 +15,15 @@ import (
 // archiveMark stands between the plain name and the time in the name of an archived transcript.
 const archiveMark = transcriptSuffix + ".deleted."
 
+// isTorn reports whether a file has what was cut off or put aside.
+func isTorn(name string) bool {
+	mark := strings.LastIndex(name, tornMark) // a session id may contain it too
+	return mark >= 0 && strings.Trim(name[mark+len(tornMark):], "0123456789.") == ""
+}
+
+// tornMark stands between the name of a file and the offset in the name of its .torn file.
+const tornMark = ".torn."
+
 // findArchived returns the name of the archived file of ref, or "" if there is none. It reads the
 // directory the first time, and when the name may be there. If creating is set for the first time,
 // it also removes the temporary files of dead processes. These were never acknowledged.
@@ -43,7 +52,7 @@ func (t *transcripts) findArchived(ref session.Ref, creating bool) (string, erro
 			_ = t.fs.Remove(filepath.Join(dir, e.Name())) // a later process tries again
 		}
 		mark := strings.LastIndex(e.Name(), archiveMark) // a session id may contain it too
-		if mark < 0 {
+		if mark < 0 || isTorn(e.Name()) {
 			continue
 		}
 		base := e.Name()[:mark] + transcriptSuffix

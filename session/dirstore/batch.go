@@ -46,14 +46,14 @@ type storedBatch struct {
 // last returns the sequence of the last entry.
 func (b *storedBatch) last() session.Seq { return b.after + session.Seq(b.n) }
 
-// checkFirst returns an error unless s can be the first batch of a tree: it begins with the first
+// checkFirst returns an error unless b can be the first batch of a tree: it begins with the first
 // entry, or with a snapshot of all entries before it.
-func (s *storedBatch) checkFirst() error {
-	if s.after == 0 || s.reset {
+func (b *storedBatch) checkFirst() error {
+	if b.after == 0 || b.reset {
 		return nil
 	}
 	return fmt.Errorf("the journal of %q begins with entry %d, which is not a snapshot",
-		s.root, s.after+1)
+		b.root, b.after+1)
 }
 
 // appendBatch adds an encoded batch to b. The error is a *[BatchSizeError] if the batch takes more

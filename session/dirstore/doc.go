@@ -5,7 +5,7 @@
 //	...
 //	defer store.Close()
 //
-// [Open], [View], [Verify] and [LockedError] are the names that matter.
+// [Open], [View], [Verify], [Repair] and [LockedError] are the names that matter.
 //
 // [Open] is for the one process that writes, its owner. [View] reads beside the owner. [Verify]
 // reads every byte and reports what is not intact. The directory has these files:
@@ -72,6 +72,11 @@
 // append to it, returns that of its file. A file that a newer version has written is
 // [session.ErrFormat].
 //
+// The Transcripts of Open is a [session.Mender]: it can put the damaged lines of a transcript
+// aside, in a .torn file, and package agent has it do so. All other lines stay, at their positions.
+// [Repair] puts aside whatever is damaged in a directory, and keeps each tree up to its last whole
+// batch. [ViewIntact] reads what Repair would keep.
+//
 // # What is not promised
 //
 // Verify cannot see
@@ -92,5 +97,6 @@
 // read.go use it, compact.go moves idle trees to the files of idle.go, and batch.go has the bytes
 // of a batch. The transcripts are next: transcripts.go knows which there are, transcriptwrite.go
 // creates them and appends to them, and transcriptfile.go reads one file and finds its end after a
-// crash. verify.go reads everything.
+// crash. mend.go puts damaged lines aside. verify.go reads everything, salvage.go what is intact of
+// a damaged journal, and repair.go repairs a directory.
 package dirstore

@@ -1,6 +1,7 @@
 package dirstore
 
 import (
+	"context"
 	"os"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
@@ -56,6 +57,16 @@ func Live(s *session.Store) (kept, counted int64) {
 
 // ViewOn is View on another file system.
 func ViewOn(fsys disk.FS, dir string) (*session.Store, error) { return viewOn(fsys, dir) }
+
+// RepairOn is Repair on another file system, without a lock.
+func RepairOn(ctx context.Context, fsys disk.FS, dir string) (Repaired, error) {
+	return repairOn(ctx, fsys, dir, noLock)
+}
+
+// ViewIntactOn is ViewIntact on another file system.
+func ViewIntactOn(fsys disk.FS, dir string) (store *session.Store, damage, err error) {
+	return viewIntactOn(fsys, dir)
+}
 
 // EncodeBatch returns an encoded batch.
 func EncodeBatch(root session.Key, after session.Seq, batch session.Batch) []byte {

@@ -51,6 +51,7 @@ type closedStore struct {
 	disk  *disktest.Disk
 	files map[string][]byte
 	trees map[session.Key]*modelLog
+	were  map[session.Key][][]string // the texts of each tree after each of its batches
 	lines map[session.Ref][]string
 }
 
@@ -59,7 +60,7 @@ func newClosedStore(t *testing.T) *closedStore {
 	t.Helper()
 	c := &closedStore{
 		disk: disktest.New(), trees: make(map[session.Key]*modelLog),
-		lines: make(map[session.Ref][]string),
+		were: make(map[session.Key][][]string), lines: make(map[session.Ref][]string),
 	}
 	rng := rand.New(rand.NewPCG(9, 10))
 	last := make(map[session.Key]session.Seq)
@@ -77,6 +78,9 @@ func newClosedStore(t *testing.T) *closedStore {
 			var err error
 			last[root], err = s.Journal.Append(t.Context(), root, last[root], b)
 			require.NoError(t, err)
+			now, err := readLog(t.Context(), s.Journal, root)
+			require.NoError(t, err)
+			c.were[root] = append(c.were[root], now.texts)
 		}
 		if life == 1 {
 			require.NoError(t, dirstore.Compact(s))

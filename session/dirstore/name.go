@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/internal/wal"
@@ -85,7 +86,8 @@ func headLine(ref session.Ref) ([]byte, error) {
 // *[session.CorruptError], or [session.ErrFormat] for another version.
 func parseHeadLine(path string, line []byte) (transcriptID, error) {
 	var h transcriptHead
-	if err := json.Unmarshal(line, &h); err != nil || h.Transcript == nil {
+	if err := json.Unmarshal(line, &h); err != nil || h.Transcript == nil ||
+		h.Transcript.Version < 1 {
 		const reason = "the first line is not that of a transcript"
 		return transcriptID{}, &session.CorruptError{File: path, Reason: reason}
 	}
@@ -95,6 +97,28 @@ func parseHeadLine(path string, line []byte) (transcriptID, error) {
 		return transcriptID{}, fmt.Errorf("%w: %w", session.ErrFormat, format)
 	}
 	return *h.Transcript, nil
+}
+
+// checkName returns a *[session.CorruptError] if the transcript of id never had the file name of
+// path. A disk that ignores case may have changed that. The name of an archived file is not
+// checked.
+func (id transcriptID) checkName(path string) error {
+	if !strings.HasSuffix(path, transcriptSuffix) {
+		return nil
+	}
+	key, err := session.Parse(id.Key)
+	if err == nil {
+		dir, base := filepath.Split(strings.ToLower(path))
+		for _, name := range transcriptNames(session.Ref{Key: key, SessionID: id.SessionID}) {
+			if base == strings.ToLower(name) &&
+				filepath.Base(dir) == strings.ToLower(agentDir(key)) {
+				return nil
+			}
+		}
+	}
+	reason := fmt.Sprintf("the first line is that of transcript %q of %q, which has another name",
+		id.SessionID, id.Key)
+	return &session.CorruptError{File: path, Reason: reason}
 }
 
 // matches reports whether id is that of ref.

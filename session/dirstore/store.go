@@ -33,7 +33,9 @@ const (
 // The error is a *[LockedError] if another Store has the directory open, an *[UnsafeError] if
 // another user may control a file or directory, a *[session.CorruptError] if the write-ahead log
 // has rotted, [session.ErrFormat] if a newer version has written the log, [fs.ErrInvalid] for an
-// empty path, and [errors.ErrUnsupported] on a system that cannot lock files.
+// empty path, and [errors.ErrUnsupported] on a system that cannot lock files. The page
+// docs/when-a-store-does-not-open.md says what a person does about each; [Repair] is the last
+// resort.
 func Open(dir string) (*session.Store, error) {
 	fsys, dir, err := resolveDir(dir)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -38,21 +39,26 @@ func openTranscript(
 	if err != nil {
 		return nil, false, err
 	}
-	b := make([]byte, maxTranscriptHead)
-	n, err := f.ReadAt(b, 0)
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	end := bytes.IndexByte(b[:n], '\n') + 1
-	var id transcriptID
-	if err == nil {
-		id, err = parseHeadLine(path, b[:end])
-	}
+	id, head, err := readHead(f, path)
 	if err != nil || !id.matches(ref) {
 		_ = f.Close()
 		return nil, false, err
 	}
-	return &transcriptFile{f: f, path: path, head: int64(end)}, true, nil
+	return &transcriptFile{f: f, path: path, head: head}, true, nil
+}
+
+// readHead reads the first line of a transcript and returns its length.
+func readHead(f io.ReaderAt, path string) (id transcriptID, length int64, err error) {
+	b := make([]byte, maxTranscriptHead)
+	n, err := f.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return id, 0, err
+	}
+	end := bytes.IndexByte(b[:n], '\n') + 1
+	if id, err = parseHeadLine(path, b[:end]); err == nil {
+		err = id.checkName(path)
+	}
+	return id, int64(end), err
 }
 
 // lines yields the lines that q selects. It calls check before each line.
@@ -96,14 +102,28 @@ func (t *transcriptFile) lines(
 		if err != nil {
 			return err
 		}
-		var m session.Message
-		if err := json.Unmarshal(line, &m); err != nil {
+		m, err := parseLine(line)
+		if isBlank(line) {
+			m, err = session.LostLines(session.Pos(start), m.Time), nil
+		}
+		if err != nil {
 			return messageError(t.path, start, err)
 		}
 		if !yield(session.Line{Pos: session.Pos(r.off), Message: m}) {
 			return nil
 		}
 	}
+}
+
+var errNotUTF8 = errors.New("dirstore: the line is not UTF-8")
+
+// parseLine returns the message in a line. A line is written in UTF-8, which package json does not
+// check.
+func parseLine(line []byte) (m session.Message, err error) {
+	if !utf8.Valid(line) {
+		return m, errNotUTF8
+	}
+	return m, json.Unmarshal(line, &m)
 }
 
 // messageError returns the error of a line that is not a message.
@@ -193,8 +213,8 @@ func markContinued(lines []byte) []byte {
 
 // beginsWrite reports whether a line without its newline is complete and the first of a write.
 func beginsWrite(line []byte) bool {
-	var m session.Message
-	return !bytes.HasPrefix(line, []byte(" ")) && json.Unmarshal(line, &m) == nil
+	_, err := parseLine(line)
+	return !bytes.HasPrefix(line, []byte(" ")) && err == nil
 }
 
 // chunks calls f with the bytes between two offsets, piece by piece, until f returns false for

@@ -98,6 +98,18 @@ func (t *transcripts) check(ctx context.Context) error {
 func (t *transcripts) exclusive(
 	ctx context.Context, ref session.Ref, f func(*transcriptState) error,
 ) error {
+	return t.hold(ctx, ref, func(x *transcriptState) error {
+		if err := t.load(ref, x); err != nil {
+			return err
+		}
+		return f(x)
+	})
+}
+
+// hold is exclusive without loading the state.
+func (t *transcripts) hold(
+	ctx context.Context, ref session.Ref, f func(*transcriptState) error,
+) error {
 	for {
 		t.mu.Lock()
 		x := t.known[ref]
@@ -116,9 +128,6 @@ func (t *transcripts) exclusive(
 			continue
 		}
 		err := t.check(ctx) // the call may have waited for a long time
-		if err == nil {
-			err = t.load(ref, x)
-		}
 		if err == nil {
 			err = f(x)
 		}

@@ -16,6 +16,13 @@ import (
 func (t *transcripts) write(
 	ctx context.Context, ref session.Ref, f func(*transcriptState) error,
 ) error {
+	return t.change(ctx, ref, true, f)
+}
+
+// change is write. Without load it calls f also if the transcript cannot be read.
+func (t *transcripts) change(
+	ctx context.Context, ref session.Ref, load bool, f func(*transcriptState) error,
+) error {
 	t.mu.Lock()
 	err := t.check(ctx)
 	if err == nil && t.readOnly {
@@ -29,7 +36,10 @@ func (t *transcripts) write(
 		return err
 	}
 	defer t.writers.Done()
-	return t.exclusive(ctx, ref, f)
+	if load {
+		return t.exclusive(ctx, ref, f)
+	}
+	return t.hold(ctx, ref, f)
 }
 
 // Append implements [session.Transcripts]. The first append creates the file.

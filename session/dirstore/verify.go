@@ -201,7 +201,7 @@ func (v verifier) agentDir(ctx context.Context, dir string) error {
 			name := f.Name()
 			current := strings.HasSuffix(name, transcriptSuffix)
 			archived := strings.Contains(name, archiveMark)
-			if seen[name] || !current && !archived {
+			if seen[name] || !current && !archived || isTorn(name) {
 				continue
 			}
 			seen[name] = true
@@ -251,12 +251,13 @@ func (t *transcriptFile) verify(d *File) error {
 		case err != nil && !errors.Is(err, io.EOF):
 			return err
 		case d.Parts == 0:
-			if _, err := parseHeadLine(t.path, line); err != nil {
+			if id, err := parseHeadLine(t.path, line); err != nil {
+				return err
+			} else if err := id.checkName(t.path); err != nil {
 				return err
 			}
-		default:
-			var m session.Message
-			if err := json.Unmarshal(line, &m); err != nil {
+		case !isBlank(line):
+			if _, err := parseLine(line); err != nil {
 				return messageError(t.path, d.Bytes, err)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -91,11 +92,13 @@ const (
 	FaultPanicBefore                  // the batch is not added, and Append panics
 	FaultPanicAfter                   // the batch is added, and Append panics
 	FaultHang                         // the batch is not added; Append waits for ctx or Release
+	FaultExitBefore                   // the batch is not added, and Append ends its goroutine
+	FaultExitAfter                    // the batch is added, and Append ends its goroutine
 )
 
 var faultNames = [...]string{
 	"none", "die before", "die after", "fail before", "lose ack", "panic before", "panic after",
-	"hang",
+	"hang", "exit before", "exit after",
 }
 
 // String returns the name of the fault, such as "lose ack".
@@ -226,6 +229,8 @@ func (j *CrashJournal) Append(
 		return 0, errFault
 	case FaultPanicBefore:
 		panic(errFault)
+	case FaultExitBefore:
+		runtime.Goexit()
 	case FaultHang:
 		select {
 		case <-ctx.Done():
@@ -246,6 +251,8 @@ func (j *CrashJournal) Append(
 		return 0, errFault
 	case FaultPanicAfter:
 		panic(errFault)
+	case FaultExitAfter:
+		runtime.Goexit()
 	default: // the others came before it
 	}
 	return seq, nil

@@ -2,6 +2,7 @@ package spawntest_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,6 +45,8 @@ func TestFaultsDoWhatTheirNamesSay(t *testing.T) {
 		spawntest.FaultPanicBefore: {false, true, nil},
 		spawntest.FaultPanicAfter:  {true, true, nil},
 		spawntest.FaultHang:        {false, true, spawntest.ErrFault},
+		spawntest.FaultExitBefore:  {false, true, nil},
+		spawntest.FaultExitAfter:   {true, true, nil},
 	} {
 		t.Run(fault.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -54,9 +57,17 @@ func TestFaultsDoWhatTheirNamesSay(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				try := func() { _, err = j.Append(ctx, topKey, 1, textBatch("2")) }
-				if want.err == nil {
+				switch {
+				case fault >= spawntest.FaultExitBefore:
+					err = nil
+					var all sync.WaitGroup
+					returned := false
+					all.Go(func() { try(); returned = true })
+					all.Wait()
+					require.False(t, returned)
+				case want.err == nil:
 					require.PanicsWithError(t, spawntest.ErrFault.Error(), try)
-				} else {
+				default:
 					try()
 					require.ErrorIs(t, err, want.err)
 				}

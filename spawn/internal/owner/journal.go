@@ -130,6 +130,20 @@ func (o *Owner) batchID() session.BatchID {
 	return session.BatchID(id)
 }
 
+// lookForBatch returns nil if the log ends with a batch whose append failed with an error, and else
+// that error.
+func (o *Owner) lookForBatch(
+	ctx context.Context, id session.BatchID, failed error,
+) (err error) {
+	defer func() { recoverValue(recover(), &err) }()
+	found, _, unread := o.findBatch(ctx, id)
+	if unread != nil || found == 0 {
+		return failed
+	}
+	o.last, o.backoff, o.noAppendYet = found, 0, false
+	return nil
+}
+
 // findBatch looks for a batch behind the last entry that the owner knows. It returns the sequence
 // number of the last entry of the batch if the log ends with that batch, else 0. It returns absent
 // if the batch is not in the log: the log ends where it did, or another batch stands in its place.

@@ -128,6 +128,10 @@ type Owner struct {
 	keepsRuns        bool // the tree had runs when it was unloaded
 	retrying         bool // the timer is set to try again what failed
 
+	// unclear goes on with an append that ended its goroutine, after a look at the log. It is nil
+	// if there is none.
+	unclear func(look bool)
+
 	lastUsed  time.Time // when the last batch was decided
 	drainFunc func()    // the method drain; made once, because a method value is an allocation
 
@@ -150,8 +154,8 @@ func (o *Owner) Root() session.Key { return o.root }
 
 // drain runs rounds until the queue is empty, and then its goroutine ends.
 //
-// A journal may end the goroutine, with runtime.Goexit. The functions that call the journal then
-// have deferred calls that treat it as a failure, and another goroutine goes on with the queue.
+// A journal may end the goroutine, with runtime.Goexit. The functions that call the journal have
+// deferred calls then, which treat that as a failure or set unclear, and another goroutine goes on.
 func (o *Owner) drain() {
 	exited := true
 	defer func() {
@@ -159,6 +163,11 @@ func (o *Owner) drain() {
 			o.goOn()
 		}
 	}()
+	if goOn := o.unclear; goOn != nil {
+		o.unclear = func(bool) { goOn(false) } // if this goroutine ends, too
+		goOn(true)
+		o.unclear = nil
+	}
 	rested := false
 	for batch := o.nextBatch(); len(batch) > 0; batch = o.nextBatch() {
 		o.step(batch)
@@ -196,6 +205,7 @@ func (o *Owner) step(batch []*call) {
 	}
 	if len(batch) == 1 && batch[0].unloadAfter > 0 {
 		o.unload(batch[0].unloadAfter)
+		o.finish(batch[0])
 		return
 	}
 	o.lastUsed = time.Now()
@@ -228,10 +238,23 @@ func (o *Owner) commit(
 	ctx context.Context, facts []tree.Fact, effects []tree.Effect, batch []*call,
 ) (ok bool) {
 	b := o.batchOf(facts)
-	err := errExited // unless append returns
-	defer func() { ok = o.appended(err, b, facts, effects, batch) }()
-	err = o.append(ctx, b)
-	return ok
+	returned := false
+	defer func() {
+		if !returned { // the journal ended the goroutine
+			o.unclear = func(look bool) {
+				err := errExited
+				if look {
+					err = o.lookForBatch(ctx, b.ID, err)
+				}
+				if o.appended(err, b, facts, effects, batch) {
+					o.schedule()
+				}
+			}
+		}
+	}()
+	err := o.append(ctx, b)
+	returned = true
+	return o.appended(err, b, facts, effects, batch)
 }
 
 // appended goes on with a batch whose append has come to err.
@@ -286,9 +309,8 @@ func (o *Owner) refuseStale(batch []*call) []*call {
 			o.releaseSlot(c)
 			c.err = fmt.Errorf("%w: %q", tree.ErrStale, o.root)
 			o.finish(c)
-		case c.timer && o.lostToOther:
+		case c.timer && o.lostToOther, c.unloadAfter > 0 && len(batch) > 1:
 			o.finish(c)
-		case c.unloadAfter > 0 && len(batch) > 1:
 		default:
 			rest = append(rest, c)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -226,6 +227,7 @@ func withChild(t *testing.T, how func() error) (p *process, o *Owner, down *atom
 var waysToFail = map[string]func() error{
 	"error": func() error { return errors.New("disk full") },
 	"panic": func() error { panic("disk on fire") },
+	"exit":  func() error { runtime.Goexit(); return nil },
 }
 
 // An append that fails for a moment costs a moment: no caller is refused and no turn is cancelled.
@@ -470,16 +472,16 @@ func TestUnload(t *testing.T) {
 		o := p.owner()
 		require.NoError(t, o.Do(t.Context(), spawnCmd("a"), nil))
 		time.Sleep(time.Hour)
-		o.Unload(time.Minute)
+		o.Unload(time.Minute, func() {})
 		synctest.Wait()
 		require.NotNil(t, o.tree, "a run is alive")
 		a := session.Must(top.Child("main", "a"))
 		o.Send(o.gen, &tree.TurnDone{Run: a, N: 1, Answer: &tree.Result{Text: "x"}})
-		o.Unload(time.Minute)
+		o.Unload(time.Minute, func() {})
 		synctest.Wait()
 		require.NotNil(t, o.tree, "it was used a moment ago")
 		time.Sleep(2 * time.Minute)
-		o.Unload(time.Minute)
+		o.Unload(time.Minute, func() {})
 		synctest.Wait()
 		require.Nil(t, o.tree)
 		require.NoError(t, o.Do(t.Context(), nil, func(tr *tree.Tree, _ tree.Reply) {

@@ -171,9 +171,9 @@ func TestCompactionThatStalls(t *testing.T) {
 			o := p.owner()
 			for i := range 400 {
 				for o.Do(t.Context(), postCmd(i), nil) != nil {
-					o.Unload(0)
+					o.Unload(0, func() {})
 					o.Tick()
-					o.Unload(0)
+					o.Unload(0, func() {})
 					time.Sleep(time.Second)
 					down.Store(false)
 				}

@@ -75,9 +75,12 @@ func (o *Owner) TickThen(after func()) {
 
 // Unload releases the memory of the tree if it is idle and has had no command for at least the
 // duration idle. It does not wait. The next command opens the tree again, and so does the
-// supervisor when the tree is due. Unload may be called concurrently.
-func (o *Owner) Unload(idle time.Duration) {
-	_ = o.enqueue(&call{unloadAfter: idle})
+// supervisor when the tree is due. The function after is called when that is done, or will not be;
+// it must not block. Unload may be called concurrently.
+func (o *Owner) Unload(idle time.Duration, after func()) {
+	if o.enqueue(&call{unloadAfter: idle, after: after}) != nil {
+		after()
+	}
 }
 
 // unload is Unload in the goroutine that drains the queue. The incarnation ends with the tree.

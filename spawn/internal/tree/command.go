@@ -30,7 +30,8 @@ type Spawn struct {
 	Label     string
 	Request   policy.Request
 	Announce  bool
-	Extra     []byte // the caller's own, kept and not read
+	Extra     []byte  // the caller's own, kept and not read
+	Answers   Answers // to the questions of an earlier decision of the command
 }
 
 // A Post tells a session something on behalf of a person or of the caller. A Post with an ID that

@@ -172,11 +172,16 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 			"%w: spawning from turn %d of %q, which was cancelled", ErrStale, c.Turn, c.Parent)
 	}
 	ask := c.Request
-	ask.ValidModel = t.opt.ValidModel
+	asker := t.newAsker(c.Answers)
+	rules := t.rules(asker)
+	ask.ValidModel = t.validModel(asker)
 	agent := cmp.Or(strings.TrimSpace(ask.Agent), parent.Spec.Agent)
 	key, bad := parent.Key().Child(agent, c.ID)
 	ask.Child = key // zero for an agent that Admit refuses
-	grant, err := t.opt.Rules.Admit(t.policyCaller(parent), ask)
+	grant, err := rules.Admit(t.policyCaller(parent, rules), ask)
+	if open := asker.missing(); open != nil {
+		return Reply{}, open
+	}
 	if err != nil {
 		return Reply{}, err
 	}
@@ -195,13 +200,22 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	case t.runs[key] != nil:
 		return Reply{}, &InputError{"id", text.Quote(c.ID) + " is the id of another run"}
 	}
-	t.emit(admitted(t.newSpec(c, parent, key, grant)))
+	spec := t.newSpec(c, parent, key, grant)
+	var rights *policy.Authority
+	if asker != nil { // the answers are here, so that no function is asked when the run starts
+		rights = rightsUnder(rules, t.authorityUnder(rules, parent), spec)
+		if open := asker.missing(); open != nil {
+			return Reply{}, open
+		}
+	}
+	t.emit(admitted(spec))
+	t.find(key).rights = rights
 	return Reply{Run: t.find(key), Ref: key, ID: c.ID}, nil
 }
 
 // policyCaller describes a session that spawns to policy.
-func (t *Tree) policyCaller(r *Run) policy.Caller {
-	now := t.Authority(r)
+func (t *Tree) policyCaller(r *Run, rules *policy.Rules) policy.Caller {
+	now := t.authorityUnder(rules, r)
 	c := policy.Caller{
 		Key: r.Key(), Role: now.Role, Depth: r.Spec.Depth, Children: r.live,
 		Spawned: int(r.Spawned), TreeRuns: int(t.total),

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // Authority returns what a session may use and hand down under the present rules: what it was
@@ -11,35 +12,62 @@ import (
 // the tree, because neither the rules nor a grant change while the tree is in memory. Without rules
 // it is what was granted. The caller must not change it.
 //
-// Nothing is left to a session if Sandbox.Decide of the rules panics for it or for one above it.
+// Authority does not ask Sandbox.Decide of the rules, which is the caller's and not called by a
+// tree: until a spawn has had the answer, a session counts as sandboxed if that was granted. See
+// [Tree.Lineage] for the whole.
 func (t *Tree) Authority(r *Run) *policy.Authority {
-	if r.rights == nil {
-		a := t.decideAuthority(r)
-		if older := r.prevSibling; older != nil && older.rights != nil &&
-			sameAuthority(older.rights, &a) {
-			r.rights = older.rights // the runs of one fan-out share it
-		} else {
-			own := a // &a would move a to the heap even when it is shared
-			r.rights = &own
+	switch {
+	case r.rights != nil:
+		return r.rights
+	case t.opt.Rules == nil:
+		a := r.Spec.Authority()
+		return &a
+	case t.opt.Rules.Sandbox.Decide != nil:
+		rules := *t.opt.Rules
+		rules.Sandbox.Decide = func(_ string, key session.Key) bool {
+			of := t.find(key)
+			return of != nil && of.Spec.Sandboxed
 		}
+		return t.authorityUnder(&rules, r)
 	}
-	return r.rights
+	a := t.authorityUnder(t.opt.Rules, r)
+	if older := r.prevSibling; older != nil && older.rights != nil &&
+		sameAuthority(older.rights, a) {
+		a = older.rights // the runs of one fan-out share it
+	}
+	r.rights = a
+	return a
 }
 
-func (t *Tree) decideAuthority(r *Run) (a policy.Authority) {
-	defer func() {
-		if recover() != nil {
-			a = policy.Authority{Sandboxed: true}
-		}
-	}()
-	switch {
-	case t.opt.Rules == nil:
-		return r.Spec.Authority()
-	case r.IsRoot():
-		return t.opt.Rules.TopAuthority(r.Key(), t.opt.Model, t.opt.Tools)
+// Lineage returns what a session and every session below the top-level one and above it were
+// granted, from the top down. It is what policy folds under the present rules.
+func (t *Tree) Lineage(r *Run) (list []policy.Descendant) {
+	for ; !r.IsRoot(); r = r.Parent {
+		list = append(list, policy.Descendant{Key: r.Key(), Given: r.Spec.Authority()})
 	}
-	return t.opt.Rules.Effective(*t.Authority(r.Parent),
-		policy.Descendant{Key: r.Key(), Given: r.Spec.Authority()})
+	slices.Reverse(list)
+	return list
+}
+
+// authorityUnder is Authority under certain rules. If they stand for those of the tree while a
+// command is decided, what it returns is of use only if every question has an answer.
+func (t *Tree) authorityUnder(rules *policy.Rules, r *Run) *policy.Authority {
+	switch {
+	case r.rights != nil:
+		return r.rights
+	case r.IsRoot():
+		a := rules.TopAuthority(r.Key(), t.opt.Model, t.opt.Tools)
+		return &a
+	case rules == t.opt.Rules:
+		return rightsUnder(rules, t.Authority(r.Parent), r.Spec)
+	}
+	return rightsUnder(rules, t.authorityUnder(rules, r.Parent), r.Spec)
+}
+
+// rightsUnder returns what is left to a run below a session with the authority above.
+func rightsUnder(rules *policy.Rules, above *policy.Authority, s *Spec) *policy.Authority {
+	a := rules.Effective(*above, policy.Descendant{Key: s.Key, Given: s.Authority()})
+	return &a
 }
 
 func sameAuthority(a, b *policy.Authority) bool {

@@ -15,15 +15,15 @@ const KeyWindow = 7 * 24 * time.Hour
 // Options are what decisions depend on beside the tree, the command and the time. They come from
 // the configuration and are not recorded; what follows from them is.
 type Options struct {
-	Rules        *policy.Rules     // nil: not known, so that nothing can be decided
-	ValidModel   func(string) bool // nil: every well-formed name is valid
-	CallerRun    bool              // completions for the top-level session go to the outbox
-	Replies      bool              // replies of the top-level session go to the outbox
-	Grace        time.Duration     // how long a cancelled turn may take to return
-	ArchiveAfter time.Duration     // how long after its end a run is archived; 0: never
-	Chunk        Budget            // what a turn reserves at a time under a budget
-	MaxDepth     int               // recorded for children, which are told it
-	Limits       Limits            // of what callers and models give
+	Rules        *policy.Rules // nil: not known, so that nothing can be decided
+	AskModels    bool          // whether a model is valid is a Question; else it is
+	CallerRun    bool          // completions for the top-level session go to the outbox
+	Replies      bool          // replies of the top-level session go to the outbox
+	Grace        time.Duration // how long a cancelled turn may take to return
+	ArchiveAfter time.Duration // how long after its end a run is archived; 0: never
+	Chunk        Budget        // what a turn reserves at a time under a budget
+	MaxDepth     int           // recorded for children, which are told it
+	Limits       Limits        // of what callers and models give
 
 	// Model, Thinking and Tools are those of top-level sessions, which have no Grant. Policy says
 	// which of the tools they may hand down.

@@ -1,0 +1,230 @@
+package dirstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/offshoot-sdk/offshoot/internal/disk"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// Mend implements [session.Mender]. It saves the damaged lines in .torn files and writes notes over
+// them. So the file keeps its length, and every other line its position.
+func (t *transcripts) Mend(
+	ctx context.Context, ref session.Ref,
+) (done session.Mended, err error) {
+	if err := ref.Validate(); err != nil {
+		return done, err
+	}
+	err = t.change(ctx, ref, false, func(x *transcriptState) (err error) {
+		x.path = "" // the next call looks at the file as it is then
+		done, err = t.mend(ref)
+		return err
+	})
+	if err != nil {
+		return done, t.wrapError(ref, "mend", err)
+	}
+	return done, nil
+}
+
+func (t *transcripts) mend(ref session.Ref) (done session.Mended, err error) {
+	names := transcriptNames(ref)
+	for i, name := range names {
+		path := filepath.Join(t.dir, agentDir(ref.Key), name)
+		f, err := t.fs.OpenFile(path, os.O_RDWR)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return done, err
+		}
+		m := mender{fs: t.fs, f: transcriptFile{f: f, path: path}}
+		mine := i > 0 || !fileExists(t.fs, filepath.Join(filepath.Dir(path), names[1]))
+		err = m.mend(ref, mine)
+		if err = errors.Join(err, f.Close()); err == nil && m.useless {
+			err = m.moveAside()
+		}
+		done.Bytes += m.done.Bytes
+		done.Aside = append(done.Aside, m.done.Aside...)
+		if err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+func fileExists(fsys disk.FS, name string) bool {
+	_, err := fsys.Lstat(name)
+	return err == nil
+}
+
+// A mender mends one file.
+type mender struct {
+	fs      disk.FS
+	f       transcriptFile
+	done    session.Mended
+	useless bool // it cannot be told whose transcript the file is
+}
+
+// mend mends the file. If its first line is damaged, the file is the transcript of ref if mine is
+// set. A file of another transcript is left alone. The zero Ref stands for any transcript.
+func (m *mender) mend(ref session.Ref, mine bool) error {
+	id, head, err := readHead(m.f.f, m.f.path)
+	var corrupt *session.CorruptError
+	switch {
+	case errors.As(err, &corrupt):
+		if !mine {
+			return nil
+		}
+		if head, err = m.mendHead(ref); err != nil || head == 0 {
+			return err
+		}
+	case err != nil:
+		return err
+	case ref != session.Ref{} && !id.matches(ref):
+		return nil
+	}
+	m.f.head = head
+	return m.mendLines()
+}
+
+// mendHead writes the first line again and returns its length. It returns 0 and sets useless if the
+// rest of the file does not fit behind it.
+func (m *mender) mendHead(ref session.Ref) (int64, error) {
+	if ref.Key.IsZero() {
+		m.useless = true
+		return 0, nil
+	}
+	want, err := headLine(ref)
+	if err != nil {
+		return 0, err
+	}
+	b := make([]byte, len(want)+1)
+	n, err := m.f.f.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, err
+	}
+	b = b[:n]
+	fits := n >= len(want) && b[len(want)-1] == '\n' && (n == len(want) || b[n-1] == '{')
+	if !fits {
+		m.useless = true
+		return 0, nil
+	}
+	if err := m.replace(0, int64(len(want)), want); err != nil {
+		return 0, err
+	}
+	return int64(len(want)), m.f.f.Sync()
+}
+
+// moveAside gives the file the name of a .torn file.
+func (m *mender) moveAside() error {
+	info, err := m.fs.Lstat(m.f.path)
+	if err != nil {
+		return err
+	}
+	name, err := moveAside(m.fs, m.f.path)
+	if err == nil {
+		m.done.Bytes += info.Size()
+		m.done.Aside = append(m.done.Aside, name)
+	}
+	return err
+}
+
+// moveAside renames a file to path.torn.0, with a further number if that name is taken. It returns
+// the new name.
+func moveAside(fsys disk.FS, path string) (name string, err error) {
+	name = path + ".torn.0"
+	for n := 1; fileExists(fsys, name); n++ {
+		name = fmt.Sprintf("%s.torn.0.%d", path, n)
+	}
+	if err := fsys.Rename(path, name); err != nil {
+		return "", err
+	}
+	return name, fsys.SyncDir(filepath.Dir(path))
+}
+
+// A damage is a part of a transcript, without the newline at its end.
+type damage struct{ from, to int64 }
+
+// mendLines puts every damaged line aside that was complete once. It leaves what a crash may have
+// left at the end to the next write.
+func (m *mender) mendLines() error {
+	end, size, err := m.f.findEnd()
+	if errors.Is(err, session.ErrCorrupt) {
+		end, err = size, nil
+	}
+	if err != nil {
+		return err
+	}
+	var bad []damage
+	r := lineReader{f: m.f.f, off: m.f.head, end: end}
+	for {
+		from := r.off
+		line, err := r.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if isLine(line) {
+			continue
+		}
+		to := from + int64(len(line))
+		if n := len(bad); n > 0 && bad[n-1].to+1 == from {
+			bad[n-1].to = to
+		} else {
+			bad = append(bad, damage{from, to})
+		}
+	}
+	for _, d := range bad {
+		if err := m.replace(d.from, d.to, lostLine(d.from, int(d.to-d.from))); err != nil {
+			return err
+		}
+	}
+	if len(bad) == 0 {
+		return nil
+	}
+	return m.f.f.Sync()
+}
+
+// isLine reports whether a line is intact: a message, or what lostLine has left.
+func isLine(line []byte) bool {
+	_, err := parseLine(line)
+	return isBlank(line) || err == nil
+}
+
+// isBlank reports whether a line has nothing but spaces, as lostLine leaves it.
+func isBlank(line []byte) bool { return len(bytes.Trim(line, " ")) == 0 }
+
+// lostLine returns n bytes that take the place of a damaged line: a note that lines were lost, and
+// spaces behind it, or spaces alone if it does not fit.
+func lostLine(from int64, n int) []byte {
+	note := session.LostLines(session.Pos(from), session.Message{}.Time)
+	line, err := note.AppendJSON(nil)
+	if err != nil || len(line) > n {
+		line = nil
+	}
+	return append(line, bytes.Repeat([]byte{' '}, n-len(line))...)
+}
+
+// replace saves the bytes between two offsets in a .torn file and writes b over them.
+func (m *mender) replace(from, to int64, b []byte) error {
+	name, err := disk.SaveTorn(m.fs, m.f.f, m.f.path, from, to)
+	if err != nil {
+		return err
+	}
+	m.done.Bytes += to - from
+	if !slices.Contains(m.done.Aside, name) {
+		m.done.Aside = append(m.done.Aside, name)
+	}
+	_, err = m.f.f.WriteAt(b, from)
+	return err
+}

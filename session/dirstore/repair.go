@@ -1,0 +1,286 @@
+package dirstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/offshoot-sdk/offshoot/internal/disk"
+	"github.com/offshoot-sdk/offshoot/internal/wal"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A Repaired is what [Repair] has done. The zero Repaired says that nothing was damaged.
+type Repaired struct {
+	Files []RepairedFile // the files that were damaged
+	Trees []LostTree     // the trees of which something is lost
+}
+
+// A RepairedFile is one file that was damaged. Paths are relative to the directory.
+type RepairedFile struct {
+	Path  string
+	Aside []string // the files that have what was damaged; empty: the file was missing
+	Bytes int64    // how many bytes of the file could not be read
+	Err   error    // what was wrong with it
+}
+
+// Repair makes a directory usable that [Open] refuses or in which [Verify] finds damage. Nothing is
+// removed: what is damaged stays beside what is left of it, in files with .torn in their names.
+//
+//	the log          is copied aside. A new one has all trees, each up to its last whole batch
+//	                 before the damage. A snapshot behind the damage counts as well.
+//	an idle tree     likewise. Its batches move to the log.
+//	a transcript     keeps its intact lines at their positions, with notes in the place of the
+//	                 others; see [session.Mender]. A file is put aside as a whole if it cannot be
+//	                 told whose it is.
+//
+// A tree of which something is lost is as it was earlier. Its next owner opens it like one that
+// another process left at that moment. What lies beyond that in its transcripts is fenced off.
+//
+// Repair takes the lock of the directory. A second call finds nothing to do. If a process dies
+// during the repair, another call completes it.
+//
+// The error is a *[LockedError] if a Store has the directory open, fs.ErrNotExist if there is no
+// Store in the directory, [session.ErrFormat] if a newer version has written the log or another
+// file, the error of ctx, or one of the system. A file of a newer version other than the log keeps
+// no other file from being repaired. The Repaired beside an error says what was done until then.
+func Repair(ctx context.Context, dir string) (Repaired, error) {
+	fsys, abs, err := resolveDir(dir)
+	if err != nil {
+		return Repaired{}, fmt.Errorf("dirstore: repair directory: %w", err)
+	}
+	lock := lockDir
+	if fsys != disk.OS() {
+		lock = noLock
+	}
+	return repairOn(ctx, fsys, abs, lock)
+}
+
+// repairOn is Repair on any file system.
+func repairOn(
+	ctx context.Context, fsys disk.FS, dir string, lock lockFunc,
+) (done Repaired, err error) {
+	r := repairer{fs: fsys, dir: dir}
+	if _, err := fsys.Lstat(filepath.Join(dir, journalDir)); err != nil {
+		return done, fmt.Errorf("dirstore: repair directory %q: %w", dir, err)
+	}
+	held, err := lock(fsys, dir)
+	if err != nil {
+		return done, err
+	}
+	err = r.all(ctx)
+	if err = errors.Join(err, held.release()); err != nil {
+		err = fmt.Errorf("dirstore: repair directory %q: %w", dir, err)
+	}
+	return r.done, err
+}
+
+// A repairer repairs one directory.
+type repairer struct {
+	fs   disk.FS
+	dir  string
+	done Repaired
+}
+
+// note adds a file to what was done.
+func (r *repairer) note(path string, bytes int64, err error, aside ...string) {
+	for i := range aside {
+		aside[i] = r.relative(aside[i])
+	}
+	f := RepairedFile{Path: r.relative(path), Bytes: bytes, Err: err, Aside: aside}
+	r.done.Files = append(r.done.Files, f)
+}
+
+func (r *repairer) relative(path string) string {
+	if rel, err := filepath.Rel(r.dir, path); err == nil {
+		return rel
+	}
+	return path
+}
+
+// A damagedFile is a file in which the verifier has found damage.
+type damagedFile struct {
+	path string
+	err  error
+}
+
+// findDamage returns the damaged files of a directory by what they are.
+func (r *repairer) findDamage(
+	ctx context.Context,
+) (logs, idle, transcripts []damagedFile, err error) {
+	journals := filepath.Join(r.dir, journalDir)
+	v := verifier{fs: r.fs, dir: r.dir, yield: func(f File, err error) bool {
+		d := damagedFile{f.Path, logError(err)}
+		switch {
+		case err == nil:
+		case strings.HasPrefix(f.Path, filepath.Join(r.dir, sessionsDir)):
+			transcripts = append(transcripts, d)
+		case filepath.Dir(f.Path) == journals || f.Path == journals:
+			logs = append(logs, d)
+		default:
+			idle = append(idle, d)
+		}
+		return true
+	}}
+	err = v.all(ctx)
+	return logs, idle, transcripts, err
+}
+
+// all repairs the journal, then the transcripts.
+func (r *repairer) all(ctx context.Context) error {
+	logs, idle, transcripts, err := r.findDamage(ctx)
+	if err != nil {
+		return err
+	}
+	idle, left := onlyCorrupt(idle)
+	transcripts, leftToo := onlyCorrupt(transcripts)
+	if err := r.journal(ctx, logs, idle); err != nil {
+		return err
+	}
+	for _, d := range transcripts {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := r.transcript(d); err != nil {
+			return err
+		}
+	}
+	return errors.Join(left, leftToo)
+}
+
+// onlyCorrupt returns the files that are corrupt. The error is about the others, which a newer
+// version has written or the system cannot read. A repair leaves them alone.
+func onlyCorrupt(files []damagedFile) (corrupt []damagedFile, others error) {
+	for _, d := range files {
+		if errors.Is(d.err, session.ErrCorrupt) {
+			corrupt = append(corrupt, d)
+		} else {
+			others = errors.Join(others, d.err)
+		}
+	}
+	return corrupt, others
+}
+
+// journal repairs the log and the idle logs. It puts the idle logs aside last, when the new log has
+// what is left of them.
+func (r *repairer) journal(ctx context.Context, logs, idle []damagedFile) error {
+	if len(logs)+len(idle) == 0 {
+		return nil
+	}
+	dir := filepath.Join(r.dir, journalDir)
+	mark, logErr, err := sortLogs(r.fs, dir, logs)
+	if err != nil {
+		return err
+	}
+	x, err := salvageLog(r.fs, dir)
+	if err != nil {
+		return err
+	}
+	moved, err := r.salvageIdle(x, idle)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return err
+	}
+	if logErr != nil || moved {
+		aside, err := x.log.Replace(r.fs, dir, logErr != nil, x.writeTo)
+		if err != nil {
+			return logError(err)
+		}
+		if logErr != nil {
+			bytes := int64(0)
+			for _, p := range x.log.Damaged {
+				bytes += p.To - p.From
+			}
+			r.note(x.log.File, bytes, logErr, nonEmpty(aside)...)
+		}
+	}
+	r.done.Trees = append(r.done.Trees, x.lostTrees()...)
+	for _, d := range append(idle, mark...) {
+		if err := r.putAside(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nonEmpty returns a list of s, or of nothing if s is empty.
+func nonEmpty(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}
+
+// sortLogs tells the mark of the end of the log from the log. The error says that one of the files
+// is not damaged but cannot be repaired.
+func sortLogs(
+	fsys disk.FS, dir string, damaged []damagedFile,
+) (mark []damagedFile, log, err error) {
+	name, _ := wal.VerifyMark(fsys, dir)
+	for _, d := range damaged {
+		switch {
+		case !errors.Is(d.err, session.ErrCorrupt) && !errors.Is(d.err, fs.ErrNotExist) &&
+			(d.path != name || !errors.Is(d.err, session.ErrFormat)):
+			return nil, nil, d.err
+		case d.path == name:
+			mark = append(mark, d)
+		default:
+			log = d.err
+		}
+	}
+	return mark, log, nil
+}
+
+// salvageIdle adds what is intact of damaged idle logs to x, unless x has a newer state of the
+// tree. It reports whether it has added something.
+func (r *repairer) salvageIdle(x *salvage, damaged []damagedFile) (moved bool, err error) {
+	idle := newIdleLogs(r.fs, filepath.Join(r.dir, journalDir))
+	for _, d := range damaged {
+		head, t, err := salvageIdle(&idle, d.path)
+		if err != nil {
+			return moved, err
+		}
+		if old := x.trees[head.Root]; head.Root.IsZero() || old != nil && len(old.batches) > 0 {
+			continue
+		}
+		x.trees[head.Root] = t
+		moved = moved || len(t.batches) > 0
+	}
+	return moved, nil
+}
+
+// putAside gives a damaged file of which nothing more is needed another name.
+func (r *repairer) putAside(d damagedFile) error {
+	info, err := r.fs.Lstat(d.path)
+	if err != nil {
+		return err
+	}
+	name, err := moveAside(r.fs, d.path)
+	if err == nil {
+		r.note(d.path, info.Size(), d.err, name)
+	}
+	return err
+}
+
+// transcript repairs one transcript.
+func (r *repairer) transcript(d damagedFile) error {
+	f, err := r.fs.OpenFile(d.path, os.O_RDWR)
+	if err != nil {
+		return err
+	}
+	m := mender{fs: r.fs, f: transcriptFile{f: f, path: d.path}}
+	err = m.mend(session.Ref{}, true)
+	if err = errors.Join(err, f.Close()); err == nil && m.useless {
+		err = m.moveAside()
+	}
+	if m.done.Bytes > 0 {
+		r.note(d.path, m.done.Bytes, d.err, m.done.Aside...)
+	}
+	return err
+}

@@ -1,0 +1,123 @@
+package spawn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
+)
+
+// A CallbackError says that a function of the [Config] that a spawn asked has panicked, or has
+// ended its goroutine. The spawn is refused, and nothing else has happened. The text of the error
+// may reach a model, so it does not say what the function panicked with; Err is for the program.
+type CallbackError struct {
+	Callback string // the field of the function, such as "ValidModel"
+	Err      error  // a *[PanicError], or why there is no answer
+}
+
+func (e *CallbackError) Error() string {
+	return fmt.Sprintf("spawn: Config.%s failed, so that the spawn is refused", e.Callback)
+}
+
+// Unwrap returns Err.
+func (e *CallbackError) Unwrap() error { return e.Err }
+
+var errCallbackExited = errors.New("spawn: the function ended its goroutine")
+
+// submitSpawn has the owner decide a spawn, and again with the answers of the functions of the
+// Config for as long as the decision asks for more of them.
+func (sh *treeShell) submitSpawn(ctx context.Context, call *spawnCall, by *TurnInput) error {
+	for {
+		var err error
+		if by != nil {
+			err = by.doUntilOver(ctx, &call.cmd, call.reader)
+		} else {
+			err = sh.owner.Do(ctx, &call.cmd, call.reader)
+		}
+		if err == nil {
+			return nil
+		}
+		asked, ok := errors.AsType[*tree.QuestionsError](err)
+		if !ok {
+			return err
+		}
+		answers := maps.Clone(call.cmd.Answers)
+		if answers == nil {
+			answers = make(tree.Answers)
+		}
+		for _, q := range asked.Questions {
+			if answers[q], err = sh.sup.answer(ctx, q); err != nil {
+				return err
+			}
+		}
+		call.cmd.Answers = answers
+	}
+}
+
+// authority returns what is left to a session under the rules, which ask Sandbox.Decide. It returns
+// nothing but a sandbox if that function fails: then nothing is left to the session.
+func (s *Supervisor) authority(
+	ctx context.Context, root session.Key, below []policy.Descendant,
+) (a policy.Authority) {
+	rules := s.cfg.Rules
+	rules.Sandbox.Decide = func(agent string, key session.Key) bool {
+		yes, err := s.answer(ctx, tree.Question{Agent: agent, Key: key})
+		if err != nil {
+			panic(err)
+		}
+		return yes
+	}
+	defer func() {
+		if recover() != nil {
+			a = policy.Authority{Sandboxed: true}
+		}
+	}()
+	return rules.Effective(rules.TopAuthority(root, s.cfg.Model, s.cfg.Tools), below...)
+}
+
+// answer asks the function of the Config that a question is for. The function has a goroutine of
+// its own, so that it may end it, and so that a caller whose ctx ends may leave.
+func (s *Supervisor) answer(ctx context.Context, q tree.Question) (bool, error) {
+	type answer struct {
+		yes bool
+		err error
+	}
+	name, ask := "ValidModel", func() bool { return s.cfg.ValidModel(q.Model) }
+	if q.Model == "" {
+		name = "Rules.Sandbox.Decide"
+		ask = func() bool { return s.cfg.Rules.Sandbox.Decide(q.Agent, q.Key) }
+	}
+	answers := make(chan answer, 1)
+	started := s.workers.start(taskFunc(func() {
+		a := answer{err: errCallbackExited} // unless the function returns
+		defer func() {
+			if p := recover(); p != nil {
+				a.err = &PanicError{Value: p, Stack: debug.Stack()}
+			}
+			answers <- a
+		}()
+		a.yes, a.err = ask(), nil
+	}))
+	if !started {
+		return false, owner.ErrShutdown
+	}
+	select {
+	case a := <-answers:
+		if a.err == nil {
+			return a.yes, nil
+		}
+		s.log.Error("offshoot: a function of the Config failed", "function", name,
+			"error", a.err.Error())
+		return false, &CallbackError{Callback: name, Err: a.err}
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	case <-s.closed:
+		return false, owner.ErrShutdown
+	}
+}
