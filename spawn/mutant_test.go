@@ -373,7 +373,7 @@ var mutants = []mutant{
 	},
 	{
 		"R4 a Shutdown from a turn does not wait for that turn", "worker.go",
-		"m.calls == 1 && !m.over", "false", ".", "TestQuitFromTurns",
+		"\tcase m.calls > 0:\n", "\tcase false:\n", ".", "TestQuitFromTurns",
 	},
 	{
 		"R4 timeouts go on during a shutdown", "supervisor.go",
