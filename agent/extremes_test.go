@@ -5,6 +5,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -222,9 +223,9 @@ func checkDeliverTimeout(t *testing.T, d time.Duration, _ bool) {
 		require.Error(t, err)
 		return
 	}
-	calls := 0
+	var calls atomic.Int64
 	cfg.Deliver = func(ctx context.Context, _ agent.Delivery) error {
-		if calls++; calls > 2 {
+		if calls.Add(1) > 2 {
 			return nil
 		}
 		return pause(ctx, time.Minute)
@@ -233,11 +234,11 @@ func checkDeliverTimeout(t *testing.T, d time.Duration, _ bool) {
 		_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x", Announce: true})
 		require.NoError(t, err)
 		time.Sleep(time.Hour)
-		want := 1
+		want := int64(1)
 		if d == 1 {
 			want = 3
 		}
-		require.Equal(t, want, calls)
+		require.Equal(t, want, calls.Load())
 	})
 }
 

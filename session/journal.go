@@ -22,6 +22,9 @@ type BatchID string
 // A Payload is the content of an entry. A Journal that stores bytes encodes a Payload when it
 // appends the entry, and yields it as a [Raw] when the entry is read. A Journal that lives in
 // memory may yield the Payload itself. A reader of a Journal must therefore accept both.
+//
+// A Payload may have a method CheckJSON() error, which returns nil if AppendJSON succeeds. A
+// journal in memory then calls it in place of AppendJSON.
 type Payload interface {
 	// AppendJSON appends one JSON value, without line breaks, to b and returns the extended slice.
 	// It may be called more than once, and from any goroutine.

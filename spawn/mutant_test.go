@@ -216,7 +216,7 @@ var mutants = []mutant{
 	},
 	{
 		"I5 rights are folded from the top", "internal/tree/rights.go",
-		"\t\treturn rightsUnder(rules, t.Authority(r.Parent), r.Spec)\n", "\t\tof := r.Parent.Spec.Authority()\n\t\treturn rightsUnder(rules, &of, r.Spec)\n", "../agent", "TestPolicyOfTodayHoldsAlongTheLineage",
+		"\t\treturn rightsUnder(rules, *t.Authority(r.Parent), r.Spec)\n", "\t\treturn rightsUnder(rules, r.Parent.Spec.Authority(), r.Spec)\n", "../agent", "TestPolicyOfTodayHoldsAlongTheLineage",
 	},
 	{
 		"I6 the first cause wins", "internal/tree/decide.go",

@@ -47,9 +47,8 @@ func newTreeShell(s *Supervisor, root session.Key) *treeShell {
 func (sh *treeShell) Start(gen uint64, t *tree.Tree, r *tree.Run) {
 	rt := &runningTurn{shell: sh, id: turnID{r, r.Open.N}, key: r.Key()}
 	sh.describeTurn(&rt.turn, gen, t, r)
-	ctx := context.WithValue(sh.sup.detachedCtx, turnKey{}, &rt.turn)
-	ctx = context.WithValue(ctx, markKey{}, &rt.mark)
-	rt.ctx, rt.cancel = context.WithCancelCause(ctx)
+	rt.values = turnValues{sh.sup.detachedCtx, rt}
+	rt.ctx, rt.cancel = context.WithCancelCause(&rt.values)
 	rt.turn.slot.life = rt.ctx
 	rt.turn.fence.life, rt.turn.fence.closed = rt.ctx, sh.sup.closed
 	sh.mu.Lock()

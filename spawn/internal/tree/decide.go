@@ -248,7 +248,8 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	spec := t.newSpec(c, parent, key, grant)
 	var rights *policy.Authority
 	if asker != nil { // the answers are here, so that no function is asked when the run starts
-		rights = rightsUnder(rules, t.authorityUnder(rules, parent), spec)
+		now := rightsUnder(rules, t.authorityUnder(rules, parent), spec)
+		rights = &now
 		if open := asker.missing(); open != nil {
 			return Reply{}, open
 		}

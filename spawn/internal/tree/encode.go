@@ -2,8 +2,12 @@ package tree
 
 import (
 	"encoding/json"
+	"fmt"
+	"math"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // The values that journals are full of are encoded by hand, byte for byte as encoding/json encodes
@@ -48,6 +52,46 @@ func (f *Fact) AppendJSON(b []byte) ([]byte, error) {
 		b, err = appendValue(b, err, "image", f.Image)
 	}
 	return append(b, '}'), err
+}
+
+// CheckJSON returns nil if AppendJSON succeeds: only a role without a name and a cost that is not a
+// finite number cannot be encoded.
+func (f *Fact) CheckJSON() error {
+	err := f.Spec.checkJSON()
+	if f.Answer != nil && err == nil {
+		err = f.Answer.Usage.checkJSON()
+	}
+	if f.Image == nil || err != nil {
+		return err
+	}
+	for i := range f.Image.Runs {
+		r := &f.Image.Runs[i]
+		if err = r.Spec.checkJSON(); err == nil {
+			err = r.Usage.checkJSON()
+		}
+		if r.Answer != nil && err == nil {
+			err = r.Answer.Usage.checkJSON()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Spec) checkJSON() error {
+	if s == nil || s.Grant == nil || s.Role <= session.RoleLeaf {
+		return nil
+	}
+	_, err := s.Role.MarshalText()
+	return err
+}
+
+func (u *Usage) checkJSON() error {
+	if math.IsNaN(u.Cost) || math.IsInf(u.Cost, 0) {
+		return fmt.Errorf("spawn: the cost %v cannot be written", u.Cost)
+	}
+	return nil
 }
 
 func (s *Spec) appendJSON(b []byte) (_ []byte, err error) {

@@ -28,15 +28,18 @@ func (t *Tree) Authority(r *Run) *policy.Authority {
 			of := t.find(key)
 			return of != nil && of.Spec.Sandboxed
 		}
-		return t.authorityUnder(&rules, r)
+		a := t.authorityUnder(&rules, r)
+		return &a
 	}
 	a := t.authorityUnder(t.opt.Rules, r)
 	if older := r.prevSibling; older != nil && older.rights != nil &&
-		sameAuthority(older.rights, a) {
-		a = older.rights // the runs of one fan-out share it
+		sameAuthority(older.rights, &a) {
+		r.rights = older.rights // the runs of one fan-out share it
+	} else {
+		own := a // &a would move a to the heap even when it is shared
+		r.rights = &own
 	}
-	r.rights = a
-	return a
+	return r.rights
 }
 
 // Lineage returns what a session and every session below the top-level one and above it were
@@ -51,23 +54,21 @@ func (t *Tree) Lineage(r *Run) (list []policy.Descendant) {
 
 // authorityUnder is Authority under certain rules. If they stand for those of the tree while a
 // command is decided, what it returns is of use only if every question has an answer.
-func (t *Tree) authorityUnder(rules *policy.Rules, r *Run) *policy.Authority {
+func (t *Tree) authorityUnder(rules *policy.Rules, r *Run) policy.Authority {
 	switch {
 	case r.rights != nil:
-		return r.rights
+		return *r.rights
 	case r.IsRoot():
-		a := rules.TopAuthority(r.Key(), t.opt.Model, t.opt.Tools)
-		return &a
+		return rules.TopAuthority(r.Key(), t.opt.Model, t.opt.Tools)
 	case rules == t.opt.Rules:
-		return rightsUnder(rules, t.Authority(r.Parent), r.Spec)
+		return rightsUnder(rules, *t.Authority(r.Parent), r.Spec)
 	}
 	return rightsUnder(rules, t.authorityUnder(rules, r.Parent), r.Spec)
 }
 
 // rightsUnder returns what is left to a run below a session with the authority above.
-func rightsUnder(rules *policy.Rules, above *policy.Authority, s *Spec) *policy.Authority {
-	a := rules.Effective(*above, policy.Descendant{Key: s.Key, Given: s.Authority()})
-	return &a
+func rightsUnder(rules *policy.Rules, above policy.Authority, s *Spec) policy.Authority {
+	return rules.Effective(above, policy.Descendant{Key: s.Key, Given: s.Authority()})
 }
 
 func sameAuthority(a, b *policy.Authority) bool {
