@@ -239,8 +239,31 @@ func TestLoggersThatMisbehave(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, spawn.StatusOK, infos[0].Status)
 			})
+			synctest.Test(t, func(t *testing.T) { testBadLoggerOfDelivery(t, act) })
 		})
 	}
+}
+
+// testBadLoggerOfDelivery has the first deliveries fail, which is logged.
+func testBadLoggerOfDelivery(t *testing.T, act func()) {
+	t.Helper()
+	var calls atomic.Int64
+	s := openSupervisor(t, spawn.Config{
+		Logger: slog.New(badHandler{slog.DiscardHandler, act}),
+		Runner: instantRunner, CallerRun: true,
+		Deliver: func(context.Context, spawn.Delivery) error {
+			if n := calls.Add(1); n == 1 {
+				panic("ouch")
+			} else if n == 2 {
+				return errors.New("down")
+			}
+			return nil
+		},
+	})
+	mustSpawn(t, s, spawn.Request{Task: "work", Announce: true})
+	time.Sleep(time.Hour)
+	require.NoError(t, s.Idle(t.Context(), topKey))
+	require.EqualValues(t, 3, calls.Load())
 }
 
 type badHandler struct {
@@ -249,5 +272,9 @@ type badHandler struct {
 }
 
 func (badHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h badHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
+
+func (h badHandler) WithGroup(string) slog.Handler { return h }
 
 func (h badHandler) Handle(context.Context, slog.Record) error { h.act(); return nil }

@@ -33,3 +33,18 @@ func (h guardedHandler) Enabled(ctx context.Context, level slog.Level) (on bool)
 	defer func() { _ = recover() }()
 	return h.Handler.Enabled(ctx, level)
 }
+
+// WithAttrs implements slog.Handler. The result is guarded, too. A handler that panics is used
+// without the attributes.
+func (h guardedHandler) WithAttrs(attrs []slog.Attr) (with slog.Handler) {
+	with = h
+	defer func() { _ = recover() }()
+	return guardedHandler{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler like WithAttrs.
+func (h guardedHandler) WithGroup(name string) (with slog.Handler) {
+	with = h
+	defer func() { _ = recover() }()
+	return guardedHandler{h.Handler.WithGroup(name)}
+}

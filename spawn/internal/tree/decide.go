@@ -176,16 +176,24 @@ func (t *Tree) decideShutDown() {
 	}
 }
 
+// checkText refuses what the journal could not keep as it is.
+func (c *Spawn) checkText() error {
+	switch {
+	case !utf8.ValidString(c.Key):
+		return &InputError{"key", "it is not UTF-8: " + text.Quote(c.Key)}
+	case !utf8.ValidString(c.Label):
+		return &InputError{"label", "it is not UTF-8: " + text.Quote(c.Label)}
+	}
+	return nil
+}
+
 // decideSpawn admits a run, or finds the run of a key that is known.
 func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	if err := t.opt.Limits.checkSpawn(c); err != nil {
 		return Reply{}, err
 	}
-	switch {
-	case !utf8.ValidString(c.Key):
-		return Reply{}, &InputError{"key", "it is not UTF-8: " + text.Quote(c.Key)}
-	case !utf8.ValidString(c.Label):
-		return Reply{}, &InputError{"label", "it is not UTF-8: " + text.Quote(c.Label)}
+	if err := c.checkText(); err != nil {
+		return Reply{}, err
 	}
 	parent := t.find(c.Parent)
 	if parent == nil {
