@@ -21,7 +21,8 @@ type Task struct {
 	Text  string // verbatim in the first message
 	Label string // a short name for people
 	// Key makes the spawn idempotent: spawning twice with one Key, even after a restart, gives the
-	// same child.
+	// same child. Another Task with the same Key is a *[spawn.KeyConflictError], for seven days
+	// after the child has been archived; the type of the result is not compared.
 	Key      string
 	Agent    string // empty: the session's own
 	Model    string // empty: as the rules say, else the caller's
@@ -36,6 +37,9 @@ type Task struct {
 	Strict bool
 	// Announce also delivers the result to the session, as a model's spawn does.
 	Announce bool
+
+	byModel bool   // a model asks
+	origin  string // see spawn.Request.Origin
 }
 
 // runExtra is what is kept with a run beyond what the spawn package knows.
@@ -75,7 +79,8 @@ type Child[T any] struct {
 // Spawn starts a sub-agent of a session and returns at once, when that is durable. T is string for
 // the text of the result; any other T is decoded from JSON, whose schema the Runner finds in
 // Turn.Schema. A rule that refuses gives a *policy.Refusal, and Models.Valid or
-// Rules.Sandbox.Decide that panics a *spawn.CallbackError.
+// Rules.Sandbox.Decide that panics a *spawn.CallbackError. The Key of another task gives a
+// *spawn.KeyConflictError.
 func Spawn[T any](ctx context.Context, from Requester, t Task) (*Child[T], error) {
 	x := runExtra{Spec: t.Spec}
 	if !isText[T]() {
@@ -103,12 +108,19 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 		return q, err
 	}
 	q = spawn.Request{
-		Task: t.Text, Label: t.Label, Key: t.Key, Announce: t.Announce,
+		Task: t.Text, Label: t.Label, Key: t.Key, Announce: t.Announce, Origin: t.origin,
 		Policy: policy.Request{
 			Agent: t.Agent, Model: t.Model, Thinking: t.Thinking, Timeout: t.Timeout,
 			Tools: t.Tools, Budget: t.Budget,
-			RequireSandbox: t.Sandbox, Strict: t.Strict,
+			RequireSandbox: t.Sandbox, Strict: t.Strict, ByModel: t.byModel,
 		},
+	}
+	if !reflect.ValueOf(t.Spec).IsZero() {
+		spec, err := json.Marshal(t.Spec)
+		if err != nil {
+			return q, fmt.Errorf("agent: comparing the context of a run: %w", err)
+		}
+		q.Variant = string(spec)
 	}
 	if !reflect.ValueOf(x).IsZero() {
 		if q.Extra, err = json.Marshal(x); err != nil {

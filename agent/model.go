@@ -74,7 +74,7 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 		steps = DefaultSteps
 	}
 	messages := t.Messages
-	for range steps {
+	for step := range steps {
 		more, err := t.Inbox(ctx)
 		if err != nil {
 			return res, err
@@ -118,7 +118,7 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 		if n := len(lines); n > 0 { // the ids are those of the transcript
 			calls = withIDs(calls, lines[n-1].ToolCalls)
 		}
-		messages, err = l.callTools(ctx, t, messages, calls, asked)
+		messages, err = l.callTools(ctx, t, messages, step, calls, asked)
 		if err != nil || t.hasYielded() {
 			return res, err
 		}
@@ -160,12 +160,13 @@ func recordable(u Usage) Usage {
 // callTools calls the tools one after the other and returns the conversation with their answers.
 // The model asked for so many calls.
 func (l *Loop) callTools(
-	ctx context.Context, t *Turn, messages []Message, calls []ToolCall, asked int,
+	ctx context.Context, t *Turn, messages []Message, step int, calls []ToolCall,
+	asked int,
 ) ([]Message, error) {
 	limits := t.rt.cfg.Limits
 	for i, c := range calls {
 		answer := Message{Role: session.MessageTool, ToolCallID: c.ID}
-		out, err := t.Call(ctx, c)
+		out, err := t.Call(context.WithValue(ctx, placeKey{}, placeOf(step, i, calls)), c)
 		if answer.Text = out; err != nil {
 			answer.Text, answer.Failed = "error: "+err.Error(), true
 		}
@@ -185,4 +186,26 @@ func (l *Loop) callTools(
 		messages = append(messages, lines...)
 	}
 	return messages, nil
+}
+
+// placeKey is the key under which the context of a tool call of a Loop holds where in the turn the
+// call stands.
+type placeKey struct{}
+
+// placeOf returns where the i-th call of a response stands, for the spawn key of the call.
+// Providers number the calls of each response anew, and a turn that is retried makes its calls in
+// the same places. The place is empty for an id of the first response, which has the key of earlier
+// versions.
+func placeOf(step, i int, calls []ToolCall) string {
+	twice := calls[i].ID == ""
+	for _, c := range calls[:i] {
+		twice = twice || c.ID == calls[i].ID
+	}
+	switch {
+	case twice:
+		return fmt.Sprintf(".%d.%d", step, i)
+	case step > 0:
+		return fmt.Sprintf(".%d", step)
+	}
+	return ""
 }

@@ -114,6 +114,8 @@ var (
 	// ErrStale is returned by what belongs to a turn that is over: the methods of its Turn, its
 	// Tools, and the handles that its Spawn returned.
 	ErrStale = spawn.ErrStale
+	// ErrKeyConflict says that a Task.Key is that of another task; see [spawn.KeyConflictError].
+	ErrKeyConflict = spawn.ErrKeyConflict
 	// ErrTurnCancelled is the cause of the context of a turn that [Session.CancelTurn] ended.
 	ErrTurnCancelled = spawn.ErrTurnCancelled
 	// ErrStopped is the cause of the context of a turn whose run, or one above it, is being

@@ -56,7 +56,8 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		ValidModel: cfg.Models.Valid, Model: cfg.Models.Model, Thinking: cfg.Models.Thinking,
 		Tools: cfg.allToolNames(), Grace: cfg.Grace,
 		DeliverTimeout: cfg.DeliverTimeout, Logger: cfg.Logger,
-		Limits: cfg.Limits.spawn(),
+		Limits:  cfg.Limits.spawn(),
+		Apology: apologyText,
 	})
 	if err != nil {
 		return nil, err

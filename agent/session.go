@@ -126,7 +126,7 @@ func (s *Session) Events(ctx context.Context) iter.Seq[TreeEvent] {
 
 // Tools returns the session tools that policy gives this session, such as sessions_spawn, for
 // callers with a loop of their own. Take them anew for every turn: within one set, the same tool
-// call id spawns the same sub-agent, so that a call that is repeated does no harm.
+// call with the same id spawns the same sub-agent, so that a call that is repeated does no harm.
 func (s *Session) Tools() []Tool {
 	host := toolHost{rt: s.rt, session: s, token: session.NewID()}
 	names := s.rt.cfg.authority(s.key).Tools

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -297,6 +298,15 @@ type spawnReply struct {
 	Path            string   `json:"path,omitempty"`
 }
 
+// spawnTask starts a sub-agent of the session.
+func (h toolHost) spawnTask(ctx context.Context, t *Task) (info RunInfo, err error) {
+	request, err := t.request(runExtra{})
+	if err != nil {
+		return info, err
+	}
+	return h.requester().spawnRun(ctx, request)
+}
+
 func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 	q, err := readSpawn(c.Args)
 	if err != nil {
@@ -305,15 +315,20 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 	task := Task{
 		Text: q.Task, Label: q.Label, Agent: q.AgentID, Model: q.Model, Thinking: q.Thinking,
 		Timeout: q.Timeout,
-		Sandbox: q.RequireSandbox, Announce: true,
+		Sandbox: q.RequireSandbox, Announce: true, byModel: true,
 	}
-	if c.ID != "" {
-		task.Key = h.token + "/" + shortID(c.ID)
+	if h.turn == nil {
+		task.origin = h.token
 	}
-	var info RunInfo
-	request, err := task.request(runExtra{})
-	if err == nil {
-		info, err = h.requester().spawnRun(ctx, request)
+	if place, _ := ctx.Value(placeKey{}).(string); c.ID != "" || place != "" {
+		task.Key = h.token + place + "/" + shortID(c.ID)
+	}
+	info, err := h.spawnTask(ctx, &task)
+	if errors.Is(err, ErrKeyConflict) {
+		// The provider uses its ids again, or a turn that is retried asks for something else.
+		sum := sha256.Sum256(c.Args)
+		task.Key += "/" + hex.EncodeToString(sum[:16])
+		info, err = h.spawnTask(ctx, &task)
 	}
 	if errors.Is(err, ErrStale) {
 		return "", err

@@ -18,6 +18,7 @@ type Caller struct {
 	Children  int          // active now: admitted and not ended
 	Spawned   int          // children that this run ever spawned
 	TreeRuns  int          // runs that the tree ever had
+	Requested int          // runs that models spawned for the request that the caller is at
 	Blocked   int          // completions in the tree that could not be delivered
 	Model     string       // that it runs on
 	Thinking  string       // the level that it runs with
@@ -37,6 +38,9 @@ type Request struct {
 	Tools          []string // names, groups and globs that narrow; nil: do not narrow; empty: none
 	RequireSandbox bool     // refuse unless the child runs in a sandbox
 
+	// ByModel says that a model asks, so that the run counts against
+	// [Subagents.MaxRunsPerRequest].
+	ByModel bool
 	// Strict refuses what would otherwise be passed over with a warning: an invalid model, or a
 	// tool that is not granted.
 	Strict bool
@@ -97,8 +101,9 @@ func (g Grant) String() string {
 //
 // The checks come in the order in which the field's reference system makes them, and the first that
 // fails is the answer: the form of the agent id, the caller's record, depth and role, active
-// children, spawns of this run, runs of this tree, a required agent id, the allowed agents, the
-// sandbox, the configured agents, blocked completions, the budget, thinking, model, timeout, tools.
+// children, spawns of this run, runs of this tree, runs of this request, a required agent id, the
+// allowed agents, the sandbox, the configured agents, blocked completions, the budget, thinking,
+// model, timeout, tools.
 //
 // A grant of all tools does not allocate; a grant that leaves out tools allocates once.
 func (r *Rules) Admit(c Caller, q Request) (Grant, error) {
@@ -118,7 +123,7 @@ func (r *Rules) admit(c *Caller, q *Request) (Grant, *Refusal) {
 	if refusal != nil {
 		return Grant{}, refusal
 	}
-	if refusal := r.checkCounts(c, depth); refusal != nil {
+	if refusal := r.checkCounts(c, depth, q.ByModel); refusal != nil {
 		return Grant{}, refusal
 	}
 	if refusal := r.checkRequiredID(c, &p, q.Agent); refusal != nil {
@@ -222,7 +227,7 @@ func (r *Rules) roleNow(c *Caller, depth int) session.Role {
 }
 
 // checkCounts refuses a spawn that would exceed a limit on the number of children or runs.
-func (r *Rules) checkCounts(c *Caller, depth int) *Refusal {
+func (r *Rules) checkCounts(c *Caller, depth int, byModel bool) *Refusal {
 	over := func(rule Rule, have, limit int, path string) *Refusal {
 		return &Refusal{
 			Rule: rule, Asked: strconv.Itoa(have + 1), Limit: strconv.Itoa(limit), Path: path,
@@ -236,6 +241,8 @@ func (r *Rules) checkCounts(c *Caller, depth int) *Refusal {
 		return over(RuleSpawns, c.Spawned, s.MaxSpawns, maxSpawnsPath)
 	case s.MaxTreeRuns > 0 && c.TreeRuns >= s.MaxTreeRuns:
 		return over(RuleTreeRuns, c.TreeRuns, s.MaxTreeRuns, maxTreeRunsPath)
+	case byModel && r.MaxRunsPerRequest() != Off && c.Requested >= r.MaxRunsPerRequest():
+		return over(RuleRequest, c.Requested, r.MaxRunsPerRequest(), maxRequestPath)
 	}
 	return nil
 }

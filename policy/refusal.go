@@ -20,6 +20,7 @@ const (
 	RuleChildren   Rule = "maxChildrenPerAgent" // the caller has too many active children
 	RuleSpawns     Rule = "maxSpawnsPerRun"     // the caller has spawned too many children in its life
 	RuleTreeRuns   Rule = "maxRunsPerTree"      // the tree has had too many runs
+	RuleRequest    Rule = "maxRunsPerRequest"   // models have spawned too many runs for one request
 	RuleRequireID  Rule = "requireAgentId"      // the spawn must name its agent
 	RuleAgents     Rule = "allowAgents"         // the caller may not spawn this agent
 	RuleSandbox    Rule = "sandbox"             // the child would run outside a sandbox
@@ -102,6 +103,7 @@ const (
 	maxConcurrentPath  = defaultsPath + ".maxConcurrent"
 	maxSpawnsPath      = defaultsPath + ".maxSpawnsPerRun"
 	maxTreeRunsPath    = defaultsPath + ".maxRunsPerTree"
+	maxRequestPath     = defaultsPath + ".maxRunsPerRequest"
 	maxBlockedPath     = defaultsPath + ".maxBlocked"
 	timeoutPath        = defaultsPath + ".runTimeoutSeconds"
 	archivePath        = defaultsPath + ".archiveAfterMinutes"

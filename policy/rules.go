@@ -9,9 +9,10 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// Off is a duration of [Subagents] or [Request], or a limit of [Rules], that means "none": without
-// a timeout, never archived, without a limit. It differs from zero, which takes what the next level
-// says. It is an untyped constant, because a limit is an int and a duration is not.
+// Off is a duration of [Subagents] or [Request], or a limit of [Rules] or [Subagents], that means
+// "none": without a timeout, never archived, without a limit. It differs from zero, which takes
+// what the next level says. It is an untyped constant, because a limit is an int and a duration is
+// not.
 const Off = -1
 
 // The limits that apply where [Rules] say nothing. The limits without a default are unlimited.
@@ -21,6 +22,7 @@ const (
 	defaultConcurrent = 8
 	defaultSessions   = 64
 	defaultBlocked    = 50
+	defaultRequest    = 100
 	defaultArchive    = time.Hour
 )
 
@@ -92,7 +94,12 @@ type Subagents struct {
 	MaxConcurrent int // turns under way in the lane: from 1, default 8
 	MaxSpawns     int // children of one sub-agent in its life, ended ones included; 0: unlimited
 	MaxTreeRuns   int // runs that a tree may have in its life; 0: unlimited
-	MaxBlocked    int // undeliverable completions that refuse new spawns, half warn; default 50
+	// MaxRunsPerRequest bounds the runs that models spawn for one request of a person: from 1,
+	// default 100; [Off]: unlimited. A request is the newest message that the top-level session has
+	// read. What is spawned for it, and the ends of those runs, belong to it, and so it stops a
+	// model that answers each result with another spawn. Runs that a program spawns do not count.
+	MaxRunsPerRequest int
+	MaxBlocked        int // undeliverable completions that refuse new spawns, half warn; default 50
 
 	Timeout      time.Duration // of one run, from its first turn; zero and [Off]: none
 	ArchiveAfter time.Duration // after the end of a run; default one hour; [Off]: never
@@ -174,6 +181,14 @@ func (r *Rules) SessionLimit() int {
 		return math.MaxInt
 	}
 	return limit(r.MaxSessions, defaultSessions)
+}
+
+// MaxRunsPerRequest returns how many runs models may spawn for one request, [Off] for any number.
+func (r *Rules) MaxRunsPerRequest() int {
+	if r.Subagents.MaxRunsPerRequest == Off {
+		return Off
+	}
+	return limit(r.Subagents.MaxRunsPerRequest, defaultRequest)
 }
 
 // MaxBlocked returns how many undeliverable completions in a tree refuse new spawns.

@@ -122,6 +122,9 @@ func (v *validator) subagents() {
 	v.within(maxConcurrentPath, s.MaxConcurrent, maxLimit)
 	v.within(maxSpawnsPath, s.MaxSpawns, maxLimit)
 	v.within(maxTreeRunsPath, s.MaxTreeRuns, maxLimit)
+	if s.MaxRunsPerRequest != Off && s.MaxRunsPerRequest < 0 {
+		v.add(maxRequestPath, strconv.Itoa(s.MaxRunsPerRequest), "1 or more, or policy.Off")
+	}
 	v.within(maxBlockedPath, s.MaxBlocked, maxLimit)
 	v.duration(timeoutPath, s.Timeout)
 	v.duration(archivePath, s.ArchiveAfter)
@@ -195,6 +198,7 @@ func (v *validator) agent(a *Agent, path string) {
 	forAll("maxConcurrent", s.MaxConcurrent != 0, s.MaxConcurrent)
 	forAll("maxSpawnsPerRun", s.MaxSpawns != 0, s.MaxSpawns)
 	forAll("maxRunsPerTree", s.MaxTreeRuns != 0, s.MaxTreeRuns)
+	forAll("maxRunsPerRequest", s.MaxRunsPerRequest != 0, s.MaxRunsPerRequest)
 	forAll("maxBlocked", s.MaxBlocked != 0, s.MaxBlocked)
 	forAll("runTimeoutSeconds", s.Timeout != 0, s.Timeout)
 	forAll("archiveAfterMinutes", s.ArchiveAfter != 0, s.ArchiveAfter)

@@ -24,7 +24,7 @@ func TestDefaults(t *testing.T) { // 3.1
 
 	r.Subagents.ArchiveAfter = policy.Off // 3.5
 	require.NoError(t, r.Validate())
-	assert.Equal(t, time.Duration(policy.Off), r.ArchiveAfter())
+	assert.EqualValues(t, policy.Off, r.ArchiveAfter())
 	r.Subagents.ArchiveAfter = 2 * time.Minute
 	assert.Equal(t, 2*time.Minute, r.ArchiveAfter())
 
@@ -86,6 +86,9 @@ func TestValidate(t *testing.T) {
 		{"many at a time", sub(policy.Subagents{MaxConcurrent: 1e9}), ""},
 		{"lifetime", sub(policy.Subagents{MaxSpawns: -1}), d + `.maxSpawnsPerRun is "-1", want 1 or more`},
 		{"tree", sub(policy.Subagents{MaxTreeRuns: -1}), d + `.maxRunsPerTree is "-1", want 1 or more`},
+		{"request", sub(policy.Subagents{MaxRunsPerRequest: -2}), d + `.maxRunsPerRequest is "-2", want 1 or more, or policy.Off`},
+		{"any request", sub(policy.Subagents{MaxRunsPerRequest: policy.Off}), ""},
+		{"agent's request", of(policy.Agent{ID: "main", Subagents: policy.Subagents{MaxRunsPerRequest: 2}}), m + `.subagents.maxRunsPerRequest is "2", want nothing here: it is set at agents.defaults.subagents`},
 		{"blocked", sub(policy.Subagents{MaxBlocked: -1}), d + `.maxBlocked is "-1", want 1 or more`},
 		{"3.6 timeout", sub(policy.Subagents{Timeout: -time.Second}), d + `.runTimeoutSeconds is "-1s", want 0s or more, or policy.Off`},
 		{"archive", sub(policy.Subagents{ArchiveAfter: -time.Minute}), d + `.archiveAfterMinutes is "-1m0s", want 0s or more, or policy.Off`},

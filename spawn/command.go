@@ -20,7 +20,16 @@ type Request struct {
 	// Key makes the spawn idempotent. The same Key of the same requester gives the same run, over
 	// restarts too and for seven days after the run has been archived. With an empty Key every call
 	// gives another run.
+	//
+	// The same Key with another request is a [*KeyConflictError]: with another Task, Label,
+	// Announce or Variant, or another Policy. Extra is not compared.
 	Key string
+	// Origin names what a session that the caller runs is answering, for the limit of runs that
+	// models spawn for one request; see Policy.ByModel. It counts for top-level sessions only.
+	// Empty: what the session's turn has read, or outside of a turn the run itself.
+	Origin string
+	// Variant is what else tells requests with the same Key apart. It is compared and not kept.
+	Variant string
 	// Policy is what the requester asks of policy: the agent, the model and so on.
 	Policy policy.Request
 	// Announce says that the requester is told of the end of the run.
@@ -31,8 +40,8 @@ type Request struct {
 
 // Spawn admits a child of the session requester, in the tree of the top-level session root. It
 // returns as soon as the run is recorded, without waiting for a turn. The error is a
-// *[policy.Refusal] if a rule refuses the request, and a *[CallbackError] if a function of the
-// Config that it asks fails.
+// *[policy.Refusal] if a rule refuses the request, a *[CallbackError] if a function of the Config
+// that it asks fails, and a *[KeyConflictError] if its Key is that of another request.
 func (s *Supervisor) Spawn(
 	ctx context.Context, root, requester session.Key, q Request,
 ) (RunInfo, error) {
@@ -49,7 +58,7 @@ func (sh *treeShell) spawn(
 	call.cmd = tree.Spawn{
 		Parent: requester, ID: sh.sup.ids.newID(), SessionID: sh.sup.ids.newID(), Key: q.Key,
 		Task: tree.Text(q.Task), Label: q.Label, Request: q.Policy, Announce: q.Announce,
-		Extra: q.Extra,
+		Origin: q.Origin, Variant: q.Variant, Extra: q.Extra,
 	}
 	if by != nil {
 		call.cmd.Turn = uint32(by.N)
@@ -106,7 +115,8 @@ func (c *spawnCall) read(t *tree.Tree, r tree.Reply) {
 // An Incoming is a message to a session, for [Supervisor.Post] and [Supervisor.Steer].
 type Incoming struct {
 	// ID is the transport's name for the message. A message whose ID the session has seen in the
-	// last seven days is accepted and changes nothing. Empty: the message is always new.
+	// last seven days is accepted and changes nothing, whatever its Text is: transports hand an
+	// edited message over under its old ID. Empty: the message is always new.
 	ID string
 	// Text is what the session is told, byte for byte.
 	Text string

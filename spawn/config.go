@@ -45,6 +45,9 @@ type Config struct {
 	// CallerRun says that the caller runs the top-level sessions itself: their completions are
 	// handed to Deliver instead of put into their inbox.
 	CallerRun bool
+	// Apology is what people are told if Replies is set and a turn of a top-level session is given
+	// up: the process has died in it three times. Empty: nothing.
+	Apology string
 	// Replies says that the answers of top-level sessions are handed to Deliver.
 	Replies bool
 	// ValidModel reports whether a model name is valid. Nil accepts every well-formed name. A spawn

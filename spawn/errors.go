@@ -34,6 +34,8 @@ var (
 	// ErrUnreadable is returned by calls that only read if the journal fails, so that the tree
 	// cannot be read now. The cause is wrapped.
 	ErrUnreadable = owner.ErrUnreadable
+	// ErrKeyConflict is what a [*KeyConflictError] is.
+	ErrKeyConflict = tree.ErrKeyConflict
 	// ErrRunning is returned by a second [Supervisor.Run].
 	ErrRunning = errors.New("spawn: already running")
 	// ErrShuttingDown is returned by a [Supervisor.Shutdown] whose context ends while the shutdown
@@ -79,6 +81,10 @@ type InputError = tree.InputError
 // A LimitError is something that is over one of the [Limits]: Field has Size, the Limit is set at
 // Path, and both are counted in Unit. It is an *[InputError] too.
 type LimitError = tree.LimitError
+
+// A KeyConflictError refuses a spawn whose Key the requester has used for another request, within
+// the window of the key. It names the run that has the key, and is [ErrKeyConflict].
+type KeyConflictError = tree.KeyConflictError
 
 // A PanicError is a panic in a Runner, in Deliver or in a store that was contained. Value is what
 // was passed to panic, Stack the stack of the goroutine at that moment.

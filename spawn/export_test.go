@@ -20,6 +20,10 @@ func LiftLimits(s *Supervisor) {
 	s.cfg.Rules.Subagents.MaxSpawnDepth = 5
 }
 
+// SetClock has the Supervisor go by another wall clock. It must be called before anything is asked
+// of the Supervisor.
+func (s *Supervisor) SetClock(now func() time.Time) { s.now = now }
+
 // SlotsUsed returns how many slots of the lane are taken, those of top-level sessions too.
 func (s *Supervisor) SlotsUsed() int { return s.lane.Used() }
 

@@ -61,6 +61,8 @@ type world struct {
 	log   *spawntest.Recorder
 	cfg   spawn.Config
 	limit int // of the lane
+	clock clock
+	years atomic.Bool // the clock has jumped over the window of the keys
 	stop  chan struct{}
 
 	mu       sync.Mutex
@@ -68,9 +70,10 @@ type world struct {
 	keys     []session.Key                   // of runs that a caller was told of
 	parents  map[session.Key]session.Key     // of runs that had a turn
 	byKey    map[string]session.Key          // spawn keys
+	asked    map[string]int                  // requests with each spawn key: 1, 2, or 3 for both
 	holders  map[*spawn.TurnInput]slotHolder // turns of sub-agents that hold a slot
 	active   map[activeKey]int               // Runners under way
-	stopped  map[session.Key]bool            // for good
+	stopped  map[session.Key]int             // for good, by which life
 	halted   map[activeKey]bool              // the same, in one process
 	returned map[string]string               // what a Runner answered
 	accepted map[string]int                  // deliveries that the receiver took
@@ -103,9 +106,10 @@ func newWorld(t *testing.T, seed uint64) *world {
 		durable:  map[string]bool{},
 		parents:  map[session.Key]session.Key{},
 		byKey:    map[string]session.Key{},
+		asked:    map[string]int{},
 		holders:  map[*spawn.TurnInput]slotHolder{},
 		active:   map[activeKey]int{},
-		stopped:  map[session.Key]bool{},
+		stopped:  map[session.Key]int{},
 		halted:   map[activeKey]bool{},
 		returned: map[string]string{},
 		accepted: map[string]int{},
@@ -215,6 +219,10 @@ func (w *world) live(n int, last bool) *life {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	sup.SetClock(w.clock.now)
+	if w.rand.IntN(3) == 0 {
+		w.jump(w.rand)
+	}
 	sup.CheckAppends(func(c spawn.Checkpoint) {
 		if w.checks.Add(1)%7 == 0 {
 			if err := c.Verify(context.Background(), w.store.Journal); err != nil {
@@ -229,6 +237,9 @@ func (w *world) live(n int, last bool) *life {
 		r := rand.New(rand.NewPCG(w.rand.Uint64(), 2))
 		people.Go(func() {
 			for range 8 {
+				if r.IntN(40) == 0 {
+					w.jump(r)
+				}
 				w.act(l, r)
 				time.Sleep(time.Duration(r.IntN(4000)) * time.Millisecond)
 			}
@@ -255,6 +266,23 @@ func (w *world) configOf(l *life) spawn.Config {
 		return w.deliver(ctx, l, out)
 	}
 	return cfg
+}
+
+// jump sets the clock of all processes forward or back, or right.
+func (w *world) jump(r *rand.Rand) {
+	by := jumps[r.IntN(len(jumps))]
+	if by > tree.KeyWindow {
+		w.years.Store(true)
+	}
+	back := r.IntN(5) > 1 && w.clock.now().Year() > 1985 // times before 1970 are not times
+	switch {
+	case back:
+		w.clock.move(-by)
+	case r.IntN(2) == 0:
+		w.clock.move(by)
+	default:
+		w.clock.set(0)
+	}
 }
 
 // trouble schedules the faults of a journal before it dies, if it does. It fails now and then, or
@@ -414,18 +442,27 @@ func (w *world) spawnFrom(
 	if w.roll(4, from, key, "tools") == 0 {
 		q.Policy.Tools = []string{"read", "sessions_spawn"} // and nothing else below it either
 	}
+	name, request := from.String()+" "+key, 1
+	if timeout {
+		request = 2
+	}
+	w.mu.Lock()
+	w.asked[name] |= request
+	w.mu.Unlock()
 	info, err := do(q)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if errors.Is(err, spawn.ErrKeyConflict) && w.asked[name] == 3 {
+		return session.Key{}, err
+	}
 	w.known(err)
 	if err != nil {
 		return session.Key{}, err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if !w.durable[fmt.Sprintf("%s %v", info.Key, tree.Admitted)] {
 		w.fail("%s was acknowledged and is not durable", info.Key)
 	}
-	name := from.String() + " " + key
-	if old, ok := w.byKey[name]; ok && old != info.Key {
+	if old, ok := w.byKey[name]; ok && old != info.Key && !w.years.Load() {
 		w.fail("spawn key %q of %s gave %s and then %s", key, from, old, info.Key)
 	}
 	w.byKey[name] = info.Key
@@ -451,7 +488,10 @@ func (w *world) halt(ctx context.Context, l *life, key session.Key) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.stopped[key], w.halted[activeKey{l.sup, key}] = true, true
+	w.halted[activeKey{l.sup, key}] = true
+	if by, again := w.stopped[key]; !again || l.n < by {
+		w.stopped[key] = l.n
+	}
 	for k, n := range w.active {
 		if k.sup == l.sup && n > 0 && w.below(k.key, key) {
 			w.fail("Stop(%s) returned nil while a turn of %s was under way", key, k.key)
@@ -480,7 +520,8 @@ func (w *world) run(l *life, ctx context.Context, t *spawn.TurnInput) (spawn.Tur
 		w.fail("two turns of %s at once", key)
 	}
 	for k := key; !k.IsZero(); k = w.parents[k] {
-		if w.stopped[k] {
+		// A former life that has not noticed yet may start what it decided on.
+		if by, stopped := w.stopped[k]; stopped && l.n >= by {
 			w.fail("turn %d of %s started after Stop(%s) had returned nil", t.N, key, k)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -143,6 +144,11 @@ func (l *lookout) look(ctx context.Context) {
 }
 
 // sweep opens the trees that are due before the next sweep, and unloads idle trees.
+//
+// A tree that is due at a time in the future waits for the archive of a run. If that is later than
+// any archive can be, the clock was ahead when the time was set, and the tree is opened, which sets
+// the time right. So the first sweep, and one after the clock was set back, looks at every tree
+// that waits for a time.
 func (s *Supervisor) sweep(ctx context.Context, opening chan struct{}) error {
 	for _, sh := range s.allShells() {
 		s.forget(sh)
@@ -151,17 +157,30 @@ func (s *Supervisor) sweep(ctx context.Context, opening chan struct{}) error {
 			return nil
 		}
 	}
-	due := session.RootQuery{DueBefore: time.Now().Add(sweepEvery)}
-	for head, err := range s.journal.Roots(ctx, due) {
+	now := s.now().Round(0) // the wall clock alone
+	soon := now.Add(sweepEvery)
+	latest := soon.Add(max(0, s.cfg.Rules.ArchiveAfter()))
+	query := session.RootQuery{DueBefore: soon}
+	if s.lastSweep.IsZero() || now.Before(s.lastSweep) {
+		query.DueBefore = endOfTime
+	}
+	s.lastSweep = now
+	for head, err := range s.journal.Roots(ctx, query) {
 		if err != nil {
 			return err
 		}
-		if isTree(head.Root) && !oneOf(ctx, opening, s.shellOf(head.Root).owner.TickThen) {
+		if !isTree(head.Root) || !head.Due.Before(soon) && !head.Due.After(latest) {
+			continue
+		}
+		if !oneOf(ctx, opening, s.shellOf(head.Root).owner.TickThen) {
 			return nil
 		}
 	}
 	return nil
 }
+
+// endOfTime is after the Due of every tree that waits for a time.
+var endOfTime = time.Unix(0, math.MaxInt64)
 
 // oneOf asks something of an owner, with ask, once fewer than maxOpening others work on it. It
 // returns false when ctx has ended.
@@ -211,7 +230,7 @@ func (s *Supervisor) health(ctx context.Context) (err error) {
 //
 // No further turn starts, with one exception: a turn that was decided on and has been waiting for a
 // journal that fails. A turn that Shutdown cancels is interrupted: the next owner of the tree knows
-// it as such.
+// it as such, which does not count as one of the three attempts that a message has.
 //
 // The first call returns at the end of the hard phase, and so does Run. Every other call returns
 // then too, with the same error, or when its own ctx ends, with an error that is [ErrShuttingDown]
@@ -304,7 +323,7 @@ func (s *Supervisor) shutDown() {
 	s.workers.close()
 	s.cancel(ErrShutdown)
 	for _, sh := range s.allShells() {
-		sh.cancelTurns(ErrShutdown)
+		sh.shutDownTurns()
 	}
 	leave := min(leaveWithin, s.cfg.Grace/2)
 	quiet := s.waitGrace(s.cfg.Grace - leave)

@@ -48,8 +48,97 @@ var mutants = []mutant{
 		"\t\tt.touch(r)\n\t\tr.asked, r.slot", "\t\tr.asked, r.slot", "./internal/tree", "TestHistories",
 	},
 	{
-		"I2 a tree with a retry under way is due", "internal/tree/outbox.go",
-		"\tt.outbox.flying += n - q.flying\n", "", "./internal/tree", "TestScenarios/outbox_due",
+		"I2 a tree with a delivery that is not blocked is due", "internal/tree/tree.go",
+		"if t.UnderWay() || t.outbox.pending > 0 {", "if t.UnderWay() {", "./internal/tree", "TestScenarios/outbox_due",
+	},
+	{
+		"R3 work in hand is due at an instant in the past", "internal/tree/tree.go",
+		"\t\treturn DueNow\n", "\t\treturn time.Unix(0, t.now)\n", ".", "TestClockWasOffBeforeARestart/a_message",
+	},
+	{
+		"R3 what waits is set right when the clock was ahead", "internal/tree/clock.go",
+		"\tif by > clockSlack || far {\n", "\tif false {\n", "./internal/tree", "TestScenarios/clock",
+	},
+	{
+		"R3 what waits is set right when the clock goes back", "internal/tree/clock.go",
+		"\tif by := t.lastFact - now; by > clockSlack {\n", "\tif by := t.lastFact - now; by > clockSlack && false {\n",
+		".", "TestClockJumpsInALivingProcess",
+	},
+	{
+		"R3 a delivery that was never tried waits for a clock that is a little behind", "internal/tree/outbox.go",
+		"\tt.armQueue(q)\n", "", "./internal/tree", "TestScenarios/clock",
+	},
+	{
+		"R3 the first sweep looks at every tree that waits for a time", "lifecycle.go",
+		"if s.lastSweep.IsZero() || now.Before(s.lastSweep) {", "if false {", ".", "TestClockWasOffBeforeARestart/a_run_to_be_archived",
+	},
+	{
+		"R3 times of two facts are not compared", "internal/tree/join.go",
+		"c.endedIn > r.startedIn", "c.Ended > r.Open.Started", ".", "TestClockJumpsInALivingProcess/a_silent_end",
+	},
+	{
+		"R11 a timeout may be for ever", "internal/tree/decide.go",
+		"deadline = sat.Add(t.now, r.Spec.Timeout)", "deadline = t.now + r.Spec.Timeout + sat.Add[int64](0, 0)", "../agent", "TestDurationsAtTheirExtremes",
+	},
+	{
+		"R11 an archive may be for ever", "internal/tree/timers.go",
+		"sat.Add(r.archiveFrom(), int64(t.opt.ArchiveAfter))", "r.archiveFrom()+int64(t.opt.ArchiveAfter)", "../agent", "TestDurationsAtTheirExtremes",
+	},
+	{
+		"D3 what models spawn is limited for each request", "../policy/admit.go",
+		"\tcase byModel && r.MaxRunsPerRequest() != Off", "\tcase false && r.MaxRunsPerRequest() != Off", "../agent", "TestSpawnLoopOfAModel",
+	},
+	{
+		"D3 a completion belongs to the request of its run", "internal/tree/request.go",
+		"\t\t\t\tchild = requestOf(c)\n", "\t\t\t\tchild = c.Spec.ID\n", "../agent", "TestSpawnLoopOfAModel/flat",
+	},
+	{
+		"D3 what is spawned belongs to the request of its requester", "internal/tree/request.go",
+		"\tcase !parent.IsRoot():\n\t\treturn requestOf(parent)\n", "\tcase !parent.IsRoot():\n\t\treturn \"\"\n", "./internal/tree", "TestScenarios/request",
+	},
+	{
+		"D3 a snapshot counts on", "internal/tree/image.go",
+		"\tt.restoreRequests(m)\n", "", "./internal/tree", "TestScenarios/request",
+	},
+	{
+		"S3 another request under a key is refused", "internal/tree/digest.go",
+		`if ref.Digest == "" || ref.Digest == c.digest() {`, `if true {`, "../agent", "TestKeyOfAnotherRequest",
+	},
+	{
+		"S3 the digest outlives its run", "internal/tree/image.go",
+		"spawnRef{s.Run, s.ID, s.Digest, s.Until}", `spawnRef{s.Run, s.ID, "", s.Until}`, "./internal/tree", "TestScenarios/spawn_key_other",
+	},
+	{
+		"S3 the calls of each response are other calls", "../agent/model.go",
+		"\tcase step > 0:\n", "\tcase false:\n", "../agent", "TestToolCallIDsOfEachResponse",
+	},
+	{
+		"2.7 a wait for all fixes its members", "internal/tree/join.go",
+		"\t\t\t\tw.Keys = append(w.Keys, c.Key())\n", "", "./internal/tree", "TestScenarios/join_later",
+	},
+	{
+		"2.8 a turn that crashed is owed", "internal/tree/settle.go",
+		"\tcase r.Retry:\n", "\tcase false:\n", ".", "TestCrashedTurnWithoutInputsIsOwed",
+	},
+	{
+		"2.8 a message that kills the process is given up", "internal/tree/decide.go",
+		"len(r.Crashes) < maxAttempts-1 {", "true {", ".", "TestMessageThatKillsTheProcess",
+	},
+	{
+		"2.8 an input has three attempts of its own", "internal/tree/decide.go",
+		"f.Ord = r.Crashes[len(r.Crashes)-(maxAttempts-1)]", "f.Ord = r.Open.Through", "./internal/tree", "TestScenarios/crash_thrice",
+	},
+	{
+		"2.8 a shutdown is not an attempt", "internal/tree/apply.go",
+		"\tif !open.Shutdown {\n", "\tif true {\n", "./internal/tree", "TestScenarios/crash_thrice",
+	},
+	{
+		"2.8 a shutdown says that it interrupts a turn", "treeshell.go",
+		"\t\t\tsh.owner.Send(rt.turn.gen, tree.ShutDown{})\n", "", ".", "TestShutdownIsNotACrash",
+	},
+	{
+		"a run that has asked for a slot may run out of time", "internal/tree/settle.go",
+		"\t\tt.armTimer(r) // it may run out of time before it has a slot\n", "", "./internal/tree", "TestScenarios/timeout_queued",
 	},
 	{
 		"I3 a failure ends a wait too", "internal/tree/join.go",
@@ -62,7 +151,7 @@ var mutants = []mutant{
 	},
 	{
 		"I3 a silent end just before the wait begins counts too", "internal/tree/decide.go",
-		"w.Left > 0 || t.missedEnd(r, w)", "w.Left > 0", "./internal/tree", "TestScenarios/join_missed",
+		"w.Left > 0 || t.missedEnd(r, c.Yield)", "w.Left > 0", "./internal/tree", "TestScenarios/join_missed",
 	},
 	{
 		"I3 one that ended well without a word counts for a parent that waits for one", "internal/tree/join.go",
@@ -182,7 +271,7 @@ var mutants = []mutant{
 	},
 	{
 		"I9 an interrupted turn has used what it reserved", "internal/tree/apply.go",
-		"\t\tr.Retry = r.IsRoot()\n", "\t\tr.Retry = r.IsRoot()\n\t\taddCharge(r, Budget{}.sub(open.Reserve))\n", "./internal/tree", "TestScenarios/budget_crash",
+		"\t\tt.applyCrash(r, open, f)\n", "\t\tt.applyCrash(r, open, f)\n\t\taddCharge(r, Budget{}.sub(open.Reserve))\n", "./internal/tree", "TestScenarios/budget_crash",
 	},
 	{
 		"I9 what a call used beyond its reservation counts", "internal/tree/decide.go",
@@ -231,11 +320,11 @@ var mutants = []mutant{
 	},
 	{
 		"I14 the same spawn key gives the same run", "internal/tree/decide.go",
-		`if c.Key != "" {`, `if c.Key == "-" {`, ".", "TestHistories$",
+		"\tif c.Key != \"\" {\n\t\tref, ok", "\tif c.Key == \"-\" {\n\t\tref, ok", ".", "TestHistories$",
 	},
 	{
 		"I14 a spawn key outlives its run", "internal/tree/apply.go",
-		"Until: f.At + int64(KeyWindow)}", "Until: f.At + 1}", "./internal/tree", "TestScenarios/spawn_key",
+		"ref.Until = sat.Add(f.At, int64(KeyWindow))", "ref.Until = sat.Add(f.At, 1)", "./internal/tree", "TestScenarios/spawn_key",
 	},
 	{
 		"I15 a refusal says how long to wait", "internal/tree/decide.go",

@@ -148,7 +148,7 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 	done := &turnDone{answer: answerOf(out)}
 	done.TurnDone = tree.TurnDone{
 		Run: rt.key, N: rt.id.n, Answer: &done.answer, Silent: out.Silent, Skip: out.Skip,
-		Pos: uint64(out.Pos), Rand: sh.sup.ids.rand(), Yield: rt.turn.yieldJoin(time.Now()),
+		Pos: uint64(out.Pos), Rand: sh.sup.ids.rand(), Yield: rt.turn.yieldJoin(),
 	}
 	if err != nil {
 		done.Failed, done.Budget = errorText(err), errors.Is(err, ErrBudget)
@@ -190,17 +190,16 @@ type turnDone struct {
 }
 
 // yieldJoin returns the wait that the turn has asked for with Yield, or nil.
-func (t *TurnInput) yieldJoin(now time.Time) *tree.Join {
+func (t *TurnInput) yieldJoin() *tree.Join {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.yield == nil {
 		return nil
 	}
-	j := &tree.Join{Keys: t.yieldTo, Need: uint32(max(0, t.yield.AtLeast))}
-	if t.yield.Within > 0 {
-		j.Until = now.Add(t.yield.Within).UnixNano()
+	return &tree.Join{
+		Keys: t.yieldTo, Need: uint32(max(0, t.yield.AtLeast)),
+		Within: int64(max(0, t.yield.Within)),
 	}
-	return j
 }
 
 // turnReturned notes that the Runner has returned, or was never called.

@@ -205,7 +205,7 @@ type dueAtOnce struct{ session.Journal }
 func (j dueAtOnce) Append(
 	ctx context.Context, root session.Key, after session.Seq, b session.Batch,
 ) (session.Seq, error) {
-	b.Due = time.Now()
+	b.Due = tree.DueNow
 	return j.Journal.Append(ctx, root, after, b)
 }
 

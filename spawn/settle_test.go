@@ -13,6 +13,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
 
@@ -146,7 +147,7 @@ func TestSettleWhatIsBlocked(t *testing.T) {
 					require.NoError(t, err)
 					if head.Root == topKey {
 						require.True(
-							t, head.Due.Equal(time.Now()),
+							t, head.Due.Equal(tree.DueNow),
 							"the next Supervisor looks at it first thing",
 						)
 						heads++

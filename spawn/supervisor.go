@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
@@ -45,8 +46,11 @@ type Supervisor struct {
 
 	workers workers
 	ids     *idSource
+	now     func() time.Time // the wall clock, which may be set back and forward
 	// journalDead has room for one error: why the journal takes nothing any more. Run returns it.
 	journalDead chan error
+
+	lastSweep time.Time // by the wall clock; only the goroutine that sweeps touches it
 
 	state atomic.Int32 // stateIdle to stateStopping
 
@@ -81,7 +85,8 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 		cfg: cfg, log: cfg.Logger,
 		lane: owner.NewLane(cfg.Rules.MaxConcurrent(), cfg.Rules.SessionLimit()),
 		ids:  newIDSource(), journalDead: make(chan error, 1),
-		journal: owner.Guard(cfg.Store.Journal), shells: make(map[session.Key]*treeShell),
+		journal: owner.Guard(cfg.Store.Journal), now: time.Now,
+		shells: make(map[session.Key]*treeShell),
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -94,9 +99,10 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 	s.closedCtx, s.close = context.WithCancel(s.detachedCtx)
 	s.closed = s.closedCtx.Done()
 	s.ownerConfig = owner.Config{
+		Now:     func() time.Time { return s.now() },
 		Journal: s.journal, Lane: s.lane, Writer: session.NewID(),
 		Rand: s.ids.rand, NewID: s.ids.newID,
-		Go:     func(f func()) bool { return s.workers.start(taskFunc(f)) },
+		Go:     func(f func()) bool { return s.workers.startLast(taskFunc(f)) },
 		Active: s.timed, Awake: s.awake, Fatal: s.fatal, Closed: s.closed,
 		Context: func() context.Context { return s.journalCtx },
 		Options: &tree.Options{
@@ -104,7 +110,8 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 			CallerRun: cfg.CallerRun, Replies: cfg.Replies, Grace: cfg.Grace,
 			ArchiveAfter: cfg.Rules.ArchiveAfter(), MaxDepth: cfg.Rules.MaxSpawnDepth(),
 			Chunk: chunk, Model: cfg.Model, Thinking: cfg.Thinking, Tools: cfg.Tools,
-			Limits: cfg.Limits,
+			Limits:  cfg.Limits,
+			Apology: tree.Text(cfg.Apology),
 		},
 	}
 	return s, nil

@@ -234,12 +234,16 @@ func (sh *treeShell) Lost(err error, conflict bool) {
 	})
 }
 
-// cancelTurns cancels the turns whose Runner has not returned, with a cause.
-func (sh *treeShell) cancelTurns(cause error) {
+// shutDownTurns cancels the turns whose Runner has not returned, with ErrShutdown, and has the tree
+// note that this is why they may not come back.
+func (sh *treeShell) shutDownTurns() {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for _, rt := range sh.turns {
-		rt.cancel(cause)
+		if rt.id.run.IsRoot() {
+			sh.owner.Send(rt.turn.gen, tree.ShutDown{})
+		}
+		rt.cancel(ErrShutdown)
 	}
 }
 

@@ -130,11 +130,11 @@ func (t *TurnInput) Stop(ctx context.Context, run session.Key, reason string) er
 	return t.shell.stop(ctx, run, reason, t.do)
 }
 
-// Yield has the session wait after this turn: for the children named, or for all of them if none
-// is. It takes effect when the Runner returns. A session that waits holds no slot and calls no
-// model. A message wakes the session, and the wait goes on after the turn over that message. A
-// Yield with nothing to wait for has no effect, nor has one after the turn. The last Yield of a
-// turn counts.
+// Yield has the session wait after this turn: for the children named, or if none is for all that
+// are alive when the turn ends. A child that is spawned later does not count. It takes effect when
+// the Runner returns. A session that waits holds no slot and calls no model. A message wakes the
+// session, and the wait goes on after the turn over that message. A Yield with nothing to wait for
+// has no effect, nor has one after the turn. The last Yield of a turn counts.
 func (t *TurnInput) Yield(opt JoinOptions, children ...session.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

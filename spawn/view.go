@@ -28,7 +28,8 @@ type TreeView struct {
 	// Due is when the tree next needs an owner. It is Time itself if anything is under way or to be
 	// delivered at once, and otherwise when a wait or the pause of a delivery ends. It is zero if
 	// the tree never does. Due does not consider the archive of runs that have ended, which is a
-	// matter of configuration: [session.Head] has the earlier of the two.
+	// matter of configuration. The Due of [session.Head] does, and is a fixed instant in the past
+	// if anything is in hand, a delivery that waits included.
 	Due time.Time `json:"due,omitzero"`
 	// Runs are what [Supervisor.Runs] returns for everything below the top-level session: parents
 	// first, siblings oldest first. A TreeView knows no rules: Tools and Sandboxed of a RunInfo are
@@ -164,11 +165,8 @@ func (v *viewer) view() TreeView {
 	t := v.tree
 	view := TreeView{
 		Root: v.root, SessionID: t.Root().Spec.SessionID, Status: Status(t.Root().State),
-		Last: v.last, Time: timeOf(v.lastTime), Epoch: t.Epoch(), Total: t.Total(), Due: t.Due(),
+		Last: v.last, Time: timeOf(v.lastTime), Epoch: t.Epoch(), Total: t.Total(), Due: v.due(),
 		Runs: runsBelow(t, t.Root(), true, nil),
-	}
-	if !view.Due.IsZero() && view.Due.Before(view.Time) {
-		view.Due = view.Time
 	}
 	t.Walk(func(r *tree.Run) {
 		if u := unreadOf(r); u != (Unread{Session: r.Key()}) {
@@ -182,6 +180,23 @@ func (v *viewer) view() TreeView {
 		})
 	})
 	return view
+}
+
+// due returns TreeView.Due.
+func (v *viewer) due() time.Time {
+	if v.tree.UnderWay() {
+		return timeOf(v.lastTime)
+	}
+	at := v.tree.NextWake()
+	v.tree.Outbox(func(e *tree.Entry) {
+		if e.Blocked == 0 && (at == 0 || e.Due < at) {
+			at = e.Due
+		}
+	})
+	if at == 0 {
+		return time.Time{}
+	}
+	return timeOf(max(at, v.lastTime))
 }
 
 // unreadOf counts what no turn of a session has consumed.

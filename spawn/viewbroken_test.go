@@ -115,8 +115,8 @@ func TestViewOfWhatIsBroken(t *testing.T) {
 			"no payload":   with(nil),
 			"nil":          with((*tree.Fact)(nil)),
 			"twice":        slices.Insert(slices.Clone(good), i, e),
-			"newer":        with(session.Raw(bytes.Replace(raw, []byte(`"v":1`), []byte(`"v":3`), 1))),
-			"newer kind":   with(session.Raw(`{"v":1,"kind":"migrated"}`)),
+			"newer":        with(session.Raw(bytes.Replace(raw, []byte(`"v":`), []byte(`"v":9`), 1))),
+			"newer kind":   with(session.Raw(`{"v":2,"kind":"migrated"}`)),
 			"of no run":    with(session.Raw(`{"v":1,"kind":"run_ended","run":"agent:x:main"}`)),
 			"an old epoch": with(session.Raw(`{"v":1,"kind":"opened","num":0}`)),
 		} {
@@ -124,7 +124,8 @@ func TestViewOfWhatIsBroken(t *testing.T) {
 			require.NotNil(t, bad, "%s: entry %d", what, e.Seq)
 			require.Equal(t, e.Seq, bad.Seq, "%s: %v", what, bad)
 			require.Equal(
-				t, strings.HasPrefix(what, "newer"), errors.Is(bad, session.ErrFormat), what,
+				t, strings.HasPrefix(what, "newer"), errors.Is(bad, session.ErrFormat), "%s: %v", what,
+				bad,
 			)
 			require.Contains(
 				t, bad.Error(),

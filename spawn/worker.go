@@ -22,7 +22,8 @@ type workers struct {
 	mu         sync.Mutex
 	idle       []chan task   // of the goroutines that wait for a task
 	keeping    bool          // goroutines without a task wait for one
-	shut       bool          // no further task starts
+	shut       bool          // only tasks of startLast start
+	ended      bool          // no further task starts
 	busy       int           // tasks under way
 	waiting    int           // those of them that wait for the others, see mark
 	hanging    int           // other ones of them that hang in code of the caller, see mark
@@ -39,9 +40,15 @@ func (w *workers) setKeeping(on bool) {
 }
 
 // start has a goroutine do a task. It returns false, and does nothing, after close.
-func (w *workers) start(t task) bool {
+func (w *workers) start(t task) bool { return w.startUnless(&w.shut, t) }
+
+// startLast is start for a task that may begin until the end: an owner records what turns that are
+// being cancelled come to.
+func (w *workers) startLast(t task) bool { return w.startUnless(&w.ended, t) }
+
+func (w *workers) startUnless(refuse *bool, t task) bool {
 	w.mu.Lock()
-	if w.shut {
+	if *refuse {
 		w.mu.Unlock()
 		return false
 	}
@@ -222,7 +229,7 @@ func (w *workers) beginWaiting(m *mark) { w.change(m, func() { m.calls++ }) }
 // endWaiting ends beginWaiting for a call that does not wait for the end of the others any more.
 func (w *workers) endWaiting(m *mark) { w.change(m, func() { m.calls-- }) }
 
-// close refuses further tasks.
+// close refuses further tasks, except those of startLast.
 func (w *workers) close() {
 	w.mu.Lock()
 	w.shut = true
@@ -233,7 +240,7 @@ func (w *workers) close() {
 // that no task is under way, stop returns when all goroutines have ended.
 func (w *workers) stop(quiet bool) {
 	w.mu.Lock()
-	w.keeping = false
+	w.keeping, w.ended = false, true
 	for _, tasks := range w.idle {
 		close(tasks)
 	}

@@ -93,7 +93,7 @@ func TestSettle(t *testing.T) {
 		had, conversations, other := kinds(t, dir, top), transcripts(t, dir), headOf(t, dir, ops)
 		require.Equal(t, "dismissed\n", must(t, "-state", dir, "-dismiss", keys["second"]))
 		require.Equal(t, append(had, "opened", "dismissed"), kinds(t, dir, top))
-		assert.Equal(t, time.Now().UTC(), headOf(t, dir, top).Due,
+		assert.True(t, headOf(t, dir, top).Due.Before(time.Now()),
 			"the tree is due at once: its run can be archived")
 
 		wait(time.Minute)
@@ -102,7 +102,7 @@ func TestSettle(t *testing.T) {
 		require.Equal(t, "it is tried again when the bot runs\n", out)
 		require.Equal(t, append(had, "opened", "revived"), kinds(t, dir, top))
 		require.Empty(t, blocked(t, dir, top))
-		assert.Equal(t, time.Now().UTC(), headOf(t, dir, top).Due)
+		assert.True(t, headOf(t, dir, top).Due.Before(time.Now()))
 
 		before := files(t, dir)
 		for key, want := range map[string]string{

@@ -1,2 +1,3 @@
-// Package sat adds numbers that callers and models give, without wrapping around.
+// Package sat adds numbers and durations that callers and models give. Its results saturate where
+// the ordinary operators wrap around.
 package sat

@@ -1,6 +1,7 @@
 package spawntest
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -72,6 +73,8 @@ func Inspect(entries iter.Seq2[session.Entry, error]) (Report, error) {
 		keys:   make(map[spawnKey]*run),
 		outbox: make(map[uint32]*parcel),
 		open:   make(map[*run]uint64),
+
+		requests: make(map[string]uint32),
 	}
 	for e, err := range entries {
 		if err != nil {
@@ -126,7 +129,9 @@ type auditor struct {
 	out    uint32
 	total  uint32
 	epoch  uint64
-	open   map[*run]uint64 // turns under way, and the epoch they began in
+
+	requests map[string]uint32 // runs that models spawned
+	open     map[*run]uint64   // turns under way, and the epoch they began in
 }
 
 type spawnKey struct {
@@ -148,6 +153,7 @@ type run struct {
 	consumed uint32
 	inbox    []input
 	turn     *turn
+	crashes  int // of turns in a row, shutdowns not counted
 	charged  tree.Budget
 	archived int64
 	where    place // of its completion
@@ -163,6 +169,7 @@ type input struct {
 type turn struct {
 	n, through uint32
 	reserve    tree.Budget
+	shutdown   bool
 }
 
 // parcel is an entry of the outbox.
@@ -249,6 +256,9 @@ func (a *auditor) fact(f *tree.Fact) {
 	case tree.Delivered, tree.Deferred, tree.Blocked, tree.Revived, tree.Dismissed, tree.Redirected:
 		a.parcel(f)
 		return
+	case tree.ClockSetBack:
+		a.clockSetBack(f)
+		return
 	default: // the others happened to one session
 	}
 	r := a.runs[f.Run]
@@ -264,7 +274,7 @@ func (a *auditor) fact(f *tree.Fact) {
 		a.posted(r, f)
 	case tree.TurnStarted:
 		a.turnStarted(r, f)
-	case tree.Taken, tree.TurnEnded, tree.TurnCancelled, tree.Reserved:
+	case tree.Taken, tree.TurnEnded, tree.TurnCancelled, tree.Reserved, tree.ShuttingDown:
 		a.inTurn(r, f)
 	case tree.StopRequested:
 		a.stopRequested(r, f)
@@ -309,6 +319,16 @@ func (a *auditor) opened(f *tree.Fact) {
 	}
 }
 
+// clockSetBack has what was to come begin anew. Of that the auditor looks at spawn keys alone.
+func (a *auditor) clockSetBack(f *tree.Fact) {
+	if a.root == nil {
+		a.fail(nil, "clock", "it is set back before the tree was opened")
+	}
+	for _, r := range a.keys {
+		r.archived = min(r.archived, f.At)
+	}
+}
+
 func (a *auditor) admitted(f *tree.Fact) {
 	s := f.Spec
 	p := a.runs[s.Parent]
@@ -321,6 +341,7 @@ func (a *auditor) admitted(f *tree.Fact) {
 	}
 	r := &run{spec: s, parent: p, children: make(map[session.Key]*run), state: tree.Queued, next: 1}
 	a.grant(p, r)
+	a.request(p, r)
 	if s.SpawnKey != "" {
 		k := spawnKey{s.Parent, s.SpawnKey}
 		if old := a.keys[k]; old != nil &&
@@ -344,6 +365,19 @@ func (a *auditor) admitted(f *tree.Fact) {
 	a.total++
 	a.report.Runs++
 }
+
+// request checks that a run belongs to the request of its parent, and counts what models spawn.
+func (a *auditor) request(p, r *run) {
+	if name := p.request(); p != a.root && r.spec.Request != "" && r.spec.Request != name {
+		a.fail(r, "requests", "it is of %q, its parent of %q", r.spec.Request, name)
+	}
+	if r.spec.ByModel {
+		a.requests[r.request()]++
+	}
+}
+
+// request returns the request that a run belongs to.
+func (r *run) request() string { return cmp.Or(r.spec.Request, r.spec.ID) }
 
 // grant checks that a child gets no more than its parent has.
 func (a *auditor) grant(p, r *run) {

@@ -42,6 +42,12 @@ func (a *auditor) snapshot(f *tree.Fact) {
 	if there != len(a.runs) {
 		a.fail(nil, "snapshot", "%d sessions; the facts say %d", there, len(a.runs))
 	}
+	for _, c := range m.Requests {
+		if c.ByModel > a.requests[c.Request] {
+			a.fail(nil, "snapshot", "models have spawned %d runs for %q; the facts say %d",
+				c.ByModel, c.Request, a.requests[c.Request])
+		}
+	}
 	ords := make(map[uint32]bool)
 	for _, e := range m.Outbox {
 		ords[e.Ord] = true
@@ -110,9 +116,10 @@ func (a *auditor) begin(m *tree.Image) {
 			next:     s.NextOrd,
 			consumed: s.Consumed,
 			charged:  s.Charged,
+			crashes:  len(s.Crashes),
 		}
 		if s.Open != nil {
-			r.turn = &turn{s.Open.N, s.Open.Through, s.Open.Reserve}
+			r.turn = &turn{s.Open.N, s.Open.Through, s.Open.Reserve, s.Open.Shutdown}
 			a.open[r] = a.epoch
 		}
 		if i == 0 {
@@ -146,6 +153,9 @@ func (a *auditor) begin(m *tree.Image) {
 			a.move(p.child, nowhere, inOutbox)
 		}
 		a.outbox[e.Ord] = p
+	}
+	for _, c := range m.Requests {
+		a.requests[c.Request] = c.ByModel
 	}
 	for _, s := range m.Spawned {
 		k := spawnKey{s.Parent, s.Key}

@@ -1,6 +1,8 @@
 package spawntest
 
 import (
+	"slices"
+
 	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
@@ -79,6 +81,8 @@ func (a *auditor) inTurn(r *run, f *tree.Fact) {
 		r.turn.reserve.Micros = sat.Add(r.turn.reserve.Micros, f.Budget.Micros)
 	case tree.TurnEnded:
 		a.turnEnded(r, f)
+	case tree.ShuttingDown:
+		r.turn.shutdown = true
 	default: // a cancelled turn changes nothing that is audited
 	}
 }
@@ -95,7 +99,17 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 	case f.Join != nil && r.cause != tree.NoCause:
 		a.fail(r, "first cause", "it begins to wait although it is to end")
 	}
+	if f.Join != nil {
+		a.join(r, f.Join)
+	}
+	if crashed && !r.turn.shutdown {
+		r.crashes++
+	}
+	if f.Flags&tree.FlagGivenUp != 0 {
+		a.givenUp(r, f)
+	}
 	if !crashed {
+		r.crashes = 0
 		a.consume(r, r.turn.through)
 		if !cut {
 			a.charge(r, r.turn.reserve, -1)
@@ -117,6 +131,33 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 	if r.state == tree.Running {
 		r.state = tree.Waiting
 	}
+}
+
+// join checks that a session that begins to wait waits for as many children as are alive: of those
+// that the join names, or of all if it names none, as an earlier library wrote it.
+func (a *auditor) join(r *run, j *tree.Join) {
+	var alive uint32
+	for k, c := range r.children {
+		if !c.state.Terminal() && (len(j.Keys) == 0 || slices.Contains(j.Keys, k)) {
+			alive++
+		}
+	}
+	if alive != j.Left {
+		a.fail(r, "joins", "it waits for %d children, of which %d are alive", j.Left, alive)
+	}
+}
+
+// givenUp takes inputs as consumed over which a turn has crashed three times.
+func (a *auditor) givenUp(r *run, f *tree.Fact) {
+	switch {
+	case f.Flags&tree.FlagCrashed == 0 || r.parent != nil:
+		a.fail(r, "attempts", "turn %d gives inputs up and did not crash, or is a run's", f.N)
+	case r.crashes < 3 || r.turn.shutdown:
+		a.fail(r, "attempts", "turn %d gives inputs up after %d crashes", f.N, r.crashes)
+	case f.Ord < r.consumed || f.Ord > r.turn.through:
+		a.fail(r, "attempts", "turn %d gives up inputs up to %d, from %d", f.N, f.Ord, r.consumed)
+	}
+	a.consume(r, f.Ord)
 }
 
 // consume takes the inputs up to an ordinal as read for good.
@@ -273,6 +314,7 @@ func (a *auditor) recovered(r *run) {
 		a.report.Missed++
 	}
 	r.inbox = rest
+	r.crashes = 0
 	r.cause, r.state = tree.NoCause, tree.Waiting
 }
 

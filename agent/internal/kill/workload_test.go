@@ -51,6 +51,9 @@ func mayBeStopped(root session.Key) bool {
 	return n == 1 && i%3 == 0
 }
 
+// apologyTo is what arrives in the place of what a tree has given up.
+func apologyTo(root session.Key) string { return "apology:" + root.String() }
+
 // A workload is a program that uses a Runtime in every way until its context ends.
 type workload struct {
 	world  world
@@ -117,6 +120,9 @@ func (l *workload) config(store *session.Store) agent.Config {
 		}
 	} else {
 		cfg.Reply = func(_ context.Context, d agent.Delivery) error {
+			if d.Reply.Failed { // it was killed three times over the same messages
+				return l.arrive(d.Key, apologyTo(d.To))
+			}
 			return l.arrive(d.Key, strings.Fields(d.Reply.Text)...)
 		}
 	}

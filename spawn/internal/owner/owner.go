@@ -61,8 +61,8 @@ type Executor interface {
 	Rested()
 }
 
-// Config is what the owners of one supervisor share. Check may be nil, and a nil Closed is never
-// closed; every other exported field must be set.
+// Config is what the owners of one supervisor share. Check and Now may be nil, and a nil Closed is
+// never closed; every other exported field must be set.
 type Config struct {
 	Journal session.Journal
 	Options *tree.Options
@@ -75,6 +75,8 @@ type Config struct {
 	Awake   func() bool       // Active, or a shutdown still waits for what is under way
 	Fatal   func(error)       // called with the error of a journal that will never append again
 	Closed  <-chan struct{}   // closed when no caller is answered any more
+	// Now is the wall clock that decisions go by. It may be set back and forward. Nil: time.Now.
+	Now func() time.Time
 	// Context returns the context of the journal's calls, which must outlive every command.
 	Context func() context.Context
 	// Check is for the tests of this package and of spawn. The owner calls it after every append
@@ -90,6 +92,14 @@ type Config struct {
 	// callPool keeps calls that a caller waited for, with their channels. A call whose caller left
 	// does not return to the pool, because the owner may still send to its channel.
 	callPool sync.Pool
+}
+
+// now returns the time of a decision, in Unix nanoseconds.
+func (c *Config) now() int64 {
+	if c.Now != nil {
+		return c.Now().UnixNano()
+	}
+	return time.Now().UnixNano()
 }
 
 // Owner owns one tree: it alone decides about the tree and appends to its journal. Another process
@@ -208,8 +218,8 @@ func (o *Owner) step(batch []*call) {
 		o.finish(batch[0])
 		return
 	}
-	o.lastUsed = time.Now()
-	now := o.lastUsed.UnixNano()
+	o.lastUsed = time.Now() // by the monotonic clock, unlike now
+	now := o.cfg.now()
 	if !o.open(ctx, batch, now) {
 		return
 	}

@@ -42,7 +42,7 @@ func (o *Owner) schedule() {
 		o.StopTimer()
 		return
 	}
-	o.setTimer(time.Until(time.Unix(0, at)))
+	o.setTimer(time.Duration(at - o.cfg.now()))
 }
 
 func (o *Owner) setTimer(d time.Duration) {

@@ -3,7 +3,9 @@ package tree
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
+	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -25,6 +27,7 @@ func (e *CorruptError) Error() string {
 // usable after that.
 func (t *Tree) Apply(f *Fact) error {
 	t.sinceSnapshot++
+	t.lastFact = f.At
 	switch f.Kind {
 	case Opened:
 		return t.applyOpened(f)
@@ -34,6 +37,9 @@ func (t *Tree) Apply(f *Fact) error {
 		return t.applySnapshot(f)
 	case Delivered, Deferred, Blocked, Revived, Dismissed, Redirected:
 		return t.applyOutbox(f)
+	case ClockSetBack:
+		t.applyClockSetBack(f)
+		return nil
 	default: // the other facts happened to one session
 	}
 	r := t.find(f.Run)
@@ -46,7 +52,7 @@ func (t *Tree) Apply(f *Fact) error {
 		return t.applyPosted(r, f)
 	case TurnStarted:
 		return t.applyTurnStarted(r, f)
-	case Taken, TurnEnded, TurnCancelled, Reserved:
+	case Taken, TurnEnded, TurnCancelled, Reserved, ShuttingDown:
 		if r.Open == nil || r.Open.N != f.N {
 			return &CorruptError{f.Kind, f.Run, fmt.Sprintf("turn %d is not under way", f.N)}
 		}
@@ -102,8 +108,9 @@ func (t *Tree) applyAdmitted(f *Fact) error {
 	t.runs[s.Key] = r
 	t.live++
 	t.total++
+	t.admitRequest(r)
 	if s.SpawnKey != "" {
-		t.spawned[spawnKey{s.Parent, s.SpawnKey}] = spawnRef{Run: s.Key, ID: s.ID}
+		t.spawned[spawnKey{s.Parent, s.SpawnKey}] = refOf(s)
 	}
 	t.touch(r)
 	return nil
@@ -122,7 +129,7 @@ func (t *Tree) applyPosted(r *Run, f *Fact) error {
 		r.recordSteer(f.From, f.At)
 	}
 	if f.ID != "" {
-		t.posts[postKey{f.Run, f.ID}] = f.At + int64(KeyWindow)
+		t.posts[postKey{f.Run, f.ID}] = sat.Add(f.At, int64(KeyWindow))
 	}
 	return nil
 }
@@ -143,9 +150,11 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	r.open = OpenTurn{N: f.N, First: first, Through: f.Ord, Reserve: f.Budget, Started: f.At}
 	r.Open = &r.open
 	r.TurnCancelled, r.asked, r.cancelled = false, false, false
+	r.startedIn = t.batches
 	t.turns++
 	addCharge(r, f.Budget)
 	t.applyRoute(r, f.Ord)
+	t.readRequest(r, r.Consumed, f.Ord, true)
 	r.consume(f.Ord)
 	if r.Join != nil && r.Join.Ready(f.At) {
 		r.Join = nil
@@ -202,6 +211,7 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 			return &CorruptError{f.Kind, f.Run, reason}
 		}
 		t.applyRoute(r, f.Ord)
+		t.readRequest(r, r.Open.Through, f.Ord, false)
 		r.consume(f.Ord)
 		r.Open.Through = f.Ord
 	case TurnCancelled:
@@ -213,6 +223,8 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 	case Reserved:
 		r.Open.Reserve = r.Open.Reserve.add(f.Budget)
 		addCharge(r, f.Budget)
+	case ShuttingDown:
+		r.Open.Shutdown = true
 	case TurnEnded:
 		return t.applyTurnEnded(r, f)
 	default: // Apply sends no others here
@@ -228,6 +240,7 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	t.turns--
 	r.Retry = false
 	if f.Flags&FlagCrashed == 0 {
+		r.Crashes = nil
 		t.dropInputs(r, open.Through)
 		r.Consumed = open.Through
 		used := Budget{Turns: 1}
@@ -239,7 +252,7 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 		}
 		addCharge(r, used.sub(open.Reserve))
 	} else {
-		r.Retry = r.IsRoot()
+		t.applyCrash(r, open, f)
 	}
 	r.recount()
 	t.applyAnswer(r, f)
@@ -254,6 +267,27 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	}
 	t.armTimer(r)
 	return nil
+}
+
+// applyCrash folds the crash of a turn. That of a run is not repeated. That of a top-level session
+// is, until inputs have had maxAttempts: then they are consumed. A turn that a shutdown interrupted
+// was not an attempt.
+func (t *Tree) applyCrash(r *Run, open *OpenTurn, f *Fact) {
+	if !r.IsRoot() {
+		return
+	}
+	r.Retry = true
+	if !open.Shutdown {
+		r.Crashes = append(slices.Clip(r.Crashes), open.Through)
+	}
+	if f.Flags&FlagGivenUp != 0 {
+		t.dropInputs(r, f.Ord)
+		r.Consumed = max(r.Consumed, f.Ord)
+		r.Crashes = slices.DeleteFunc(slices.Clone(r.Crashes), func(through uint32) bool {
+			return through <= f.Ord
+		})
+		r.Retry = open.Through > f.Ord
+	}
 }
 
 // applyAnswer folds what a turn returned: its usage, its answer, and a reply for the outbox.
@@ -349,6 +383,7 @@ func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
 	}
 	p := r.Parent
 	r.Ended, r.Nonce, r.Join, r.Grace = f.At, f.Num, nil, 0
+	r.endedIn = t.batches
 	p.live--
 	t.live--
 	r.Siblings = uint32(p.live)
@@ -413,6 +448,7 @@ func (t *Tree) holdCompletion(child session.Key) {
 // what was stopped; unread messages of people stay.
 func (t *Tree) applyRecovered(r *Run) {
 	r.State, r.Cause, r.Reason, r.Join, r.Grace = Waiting, NoCause, "", nil, 0
+	r.Retry, r.Crashes = false, nil
 	r.cascaded, r.cancelled = false, false
 	rest := r.Inbox[:0:0]
 	for i := range r.Inbox {
@@ -436,6 +472,7 @@ func (t *Tree) applyArchived(r *Run, f *Fact) error {
 		t.archiving--
 	}
 	r.Parent.removeChild(r)
+	t.keepRequest(requestOf(r), -1)
 	delete(t.runs, r.Key())
 	delete(t.archiveRetries, r)
 	r.gone = true
@@ -444,7 +481,9 @@ func (t *Tree) applyArchived(r *Run, f *Fact) error {
 	}
 	if r.Spec.SpawnKey != "" {
 		k := spawnKey{r.Spec.Parent, r.Spec.SpawnKey}
-		t.spawned[k] = spawnRef{Run: r.Key(), ID: r.Spec.ID, Until: f.At + int64(KeyWindow)}
+		ref := refOf(r.Spec)
+		ref.Until = sat.Add(f.At, int64(KeyWindow))
+		t.spawned[k] = ref
 	}
 	t.touch(r.Parent)
 	t.armTimer(r.Parent)

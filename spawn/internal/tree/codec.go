@@ -99,22 +99,39 @@ func (w *wireFact) fact() *Fact {
 //
 // TestVersionOfMembers fails for a member that is missing here.
 func (f *Fact) version() int {
-	switch {
-	case f.Kind > Snapshot || f.Flags > flagsOfVersion1,
-		f.Kind == Blocked && f.N > 0,
-		f.Image != nil && f.Image.version() > 1:
+	if f.Kind > Snapshot || f.Flags > flagsOfVersion1 || f.Kind == Blocked && f.N > 0 ||
+		f.Spec.beyondVersion1() || f.Join.beyondVersion1() || f.Image.beyondVersion1() {
 		return 2
 	}
 	return 1
 }
 
-// version is [Fact.version] for an image.
-func (m *Image) version() int {
-	if len(m.Clocks) > 0 || slices.ContainsFunc(m.Outbox, func(e Entry) bool { return e.Late }) {
-		return 2
-	}
-	return 1
+// The following functions report whether a value has a member that version 1 lacks. They take nil
+// for a value that has none.
+
+func (j *Join) beyondVersion1() bool { return j != nil && j.Within != 0 }
+
+func (s *Spec) beyondVersion1() bool {
+	return s != nil && (s.Digest != "" || s.Request != "" || s.ByModel)
 }
+
+func (m *Image) beyondVersion1() bool {
+	if m == nil {
+		return false
+	}
+	hasDigest := func(s Spawned) bool { return s.Digest != "" }
+	isLate := func(e Entry) bool { return e.Late }
+	return len(m.Requests) > 0 || len(m.Clocks) > 0 ||
+		slices.ContainsFunc(m.Spawned, hasDigest) || slices.ContainsFunc(m.Outbox, isLate) ||
+		slices.ContainsFunc(m.Runs, RunState.beyondVersion1)
+}
+
+func (s RunState) beyondVersion1() bool {
+	return s.ArchiveFrom != 0 || s.Request != "" || len(s.Crashes) > 0 ||
+		s.Spec.beyondVersion1() || s.Join.beyondVersion1() || s.Open.beyondVersion1()
+}
+
+func (o *OpenTurn) beyondVersion1() bool { return o != nil && o.Shutdown }
 
 // check refuses a fact that lacks what its kind must have, or has a number out of range.
 func (f *Fact) check() error {

@@ -30,6 +30,8 @@ type Spawn struct {
 	Label     string
 	Request   policy.Request
 	Announce  bool
+	Origin    string  // the request, of a session that the caller runs; empty: as the tree knows it
+	Variant   string  // what else tells requests with the same Key apart; compared, not kept
 	Extra     []byte  // the caller's own, kept and not read
 	Answers   Answers // to the questions of an earlier decision of the command
 }
@@ -130,6 +132,9 @@ type ArchiveDone struct {
 // Tick says that time has passed.
 type Tick struct{ Rand uint64 }
 
+// ShutDown says that the owner ends in good order, and cancels the turns under way.
+type ShutDown struct{}
+
 // Compact replaces the journal by a snapshot.
 type Compact struct{}
 
@@ -150,6 +155,7 @@ func (Dismiss) command()     {}
 func (ArchiveDone) command() {}
 func (Tick) command()        {}
 func (Compact) command()     {}
+func (ShutDown) command()    {}
 
 // A Reply answers a command. Fields that a command does not answer are zero.
 type Reply struct {

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -33,22 +34,26 @@ func (e *InputError) Error() string { return fmt.Sprintf("spawn: %s: %s", e.Fiel
 
 // Grant decides a Granted command without allocating one.
 func (t *Tree) Grant(run session.Key, now int64) error {
-	t.now = now
+	t.setNow(now)
 	_, err := t.decideGranted(Granted{Run: run})
 	t.settle()
 	return err
 }
 
 // Decide decides one command at the time now, in Unix nanoseconds. It first checks the command and
-// changes nothing if it refuses, except that it records the answer of a turn that was cut before
-// and what a turn used beyond its reservation. Then it emits the facts that follow, each of which
-// is applied at once. Last it settles every run that was touched. Take returns the facts and
-// effects.
+// changes nothing if it refuses, except that it records the answer of a turn that was cut before,
+// what a turn used beyond its reservation, and that the clock has gone back. Then it emits the
+// facts that follow, each of which is applied at once. Last it settles every run that was touched.
+// Take returns the facts and effects.
 //
 // The same tree, command and time give the same facts and effects. Decide returns an *InputError, a
-// *policy.Refusal, or an error that is one of those above.
+// *policy.Refusal, a *KeyConflictError, or an error that is one of those above.
 func (t *Tree) Decide(c Command, now int64) (Reply, error) {
-	t.now = now
+	if _, open := c.(*Open); open {
+		t.now = now // what the time of the last fact means is decided after the takeover
+	} else {
+		t.setNow(now)
+	}
 	reply, err := t.decide(c)
 	t.settle()
 	return reply, err
@@ -91,6 +96,9 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		t.rand = c.Rand
 		t.tick()
 		return Reply{}, nil
+	case ShutDown:
+		t.decideShutDown()
+		return Reply{}, nil
 	case Compact:
 		t.emit(snapshot(t.now))
 		return Reply{}, nil
@@ -107,7 +115,9 @@ func (t *Tree) decide(c Command) (Reply, error) {
 // Completions move to the inbox if the present configuration has the top-level session run here.
 func (t *Tree) decideOpen(c *Open) (Reply, error) {
 	t.rand = c.Rand
+	last := t.lastFact
 	t.emit(opened(t.now, t.epoch+1, c.Writer, c.SessionID))
+	t.setBackSince(last)
 	t.root.walk(true, func(r *Run) {
 		t.touch(r)
 		r.asked, r.slot, r.cancelled, r.cascaded, r.archiving = false, false, false, false, false
@@ -118,7 +128,11 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 		if r.IsRoot() && (r.TurnCancelled || r.Cause != NoCause) {
 			how = FlagCut // it was to end, so it is not repeated
 		}
-		t.emit(turnEnded(t.now, r, Interrupted, nil, how, 0, nil))
+		f := turnEnded(t.now, r, Interrupted, nil, how, 0, nil)
+		if how == FlagCrashed {
+			t.giveUp(r, &f)
+		}
+		t.emit(f)
 		if !r.IsRoot() && r.Cause == NoCause {
 			t.emit(stopRequested(t.now, r, Crashed, "the process that ran its turn is gone", 0, 0))
 		}
@@ -134,6 +148,32 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 		}
 	}
 	return Reply{Run: t.root}, nil
+}
+
+// maxAttempts is how often a turn of a top-level session may crash over an input. After that the
+// input is taken to be what crashes the process.
+const maxAttempts = 3
+
+// giveUp completes the crash f of the turn of r if it was the last attempt at some of the inputs.
+// These are consumed, and people are told.
+func (t *Tree) giveUp(r *Run, f *Fact) {
+	if !r.IsRoot() || r.Open.Shutdown || len(r.Crashes) < maxAttempts-1 {
+		return
+	}
+	f.Flags |= FlagGivenUp
+	f.Ord = r.Crashes[len(r.Crashes)-(maxAttempts-1)]
+	if t.opt.Replies && t.opt.Apology != "" {
+		f.Flags |= FlagReply
+		f.Answer, f.Route = &Result{Reply: t.opt.Apology}, r.Route
+	}
+}
+
+// decideShutDown notes that the turn under way of the top-level session may not come back, because
+// the owner shuts down. That of a run is not repeated either way.
+func (t *Tree) decideShutDown() {
+	if r := t.root; r.Open != nil && !r.Open.Shutdown {
+		t.emit(shuttingDown(t.now, r))
+	}
 }
 
 // decideSpawn admits a run, or finds the run of a key that is known.
@@ -157,6 +197,9 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	if c.Key != "" {
 		ref, ok := t.spawned[spawnKey{c.Parent, c.Key}]
 		if ok && (ref.Until == 0 || ref.Until > t.now) {
+			if err := c.conflict(ref); err != nil {
+				return Reply{}, err
+			}
 			return Reply{Run: t.find(ref.Run), Ref: ref.Run, ID: ref.ID, Existing: true}, nil
 		}
 	}
@@ -178,7 +221,9 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	agent := cmp.Or(strings.TrimSpace(ask.Agent), parent.Spec.Agent)
 	key, bad := parent.Key().Child(agent, c.ID)
 	ask.Child = key // zero for an agent that Admit refuses
-	grant, err := rules.Admit(t.policyCaller(parent, rules), ask)
+	caller := t.policyCaller(parent, rules)
+	caller.Requested = int(t.requests[c.requestFor(parent)].byModel)
+	grant, err := rules.Admit(caller, ask)
 	if open := asker.missing(); open != nil {
 		return Reply{}, open
 	}
@@ -234,8 +279,13 @@ func (t *Tree) policyCaller(r *Run, rules *policy.Rules) policy.Caller {
 
 // newSpec returns the Spec of a child that policy has granted.
 func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *Spec {
+	digest := ""
+	if c.Key != "" {
+		digest = c.digest()
+	}
 	return &Spec{
 		ID: key.ID(), SessionID: c.SessionID, Key: key, Parent: c.Parent, SpawnKey: c.Key,
+		Digest: digest, Request: c.requestFor(parent), ByModel: c.Request.ByModel,
 		Task: c.Task, Label: c.Label,
 		Announce: c.Announce, Extra: c.Extra, Route: parent.Route, Created: t.now,
 		Grant: parent.sharedGrant(Grant{
@@ -325,13 +375,14 @@ func (t *Tree) decideGranted(c Granted) (Reply, error) {
 	r.asked = false
 	t.touch(r)
 	if !r.wantsTurn(t.now) || !r.IsRoot() && t.turnForbiddenBy(r) != "" {
+		t.armTimer(r)
 		t.addEffect(EffectFreeSlot, r, 0)
 		return Reply{}, nil
 	}
 	r.slot = true
 	var deadline int64
 	if r.Started == 0 && r.Spec.Timeout > 0 {
-		deadline = t.now + r.Spec.Timeout
+		deadline = sat.Add(t.now, r.Spec.Timeout)
 	}
 	t.emit(turnStarted(t.now, r, r.NextOrd, deadline, t.reserve(r)))
 	t.addEffect(EffectStartTurn, r, 0)
@@ -372,7 +423,7 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	}
 	var join *Join
 	if c.Yield != nil && r.Cause == NoCause && c.Failed == "" {
-		if w := c.Yield.start(r, t); w.Left > 0 || t.missedEnd(r, w) {
+		if w := c.Yield.start(r, t); w.Left > 0 || t.missedEnd(r, c.Yield) {
 			join = w
 		}
 	}
@@ -481,7 +532,7 @@ func (t *Tree) decideCancelTurn(c CancelTurn) (Reply, error) {
 	}
 	t.cancelWaiting(r)
 	if r.Open != nil && !r.TurnCancelled && r.Cause == NoCause {
-		t.emit(turnCancelled(t.now, r, t.now+int64(t.opt.Grace)))
+		t.emit(turnCancelled(t.now, r, t.graceEnd()))
 		r.cancelled = true
 		t.addEffect(EffectCancelTurn, r, 0)
 	}
@@ -509,10 +560,10 @@ func (t *Tree) decideStop(c *Stop) (Reply, error) {
 	}
 	t.cancelWaiting(r)
 	if r.State.Terminal() || r.Cause != NoCause || r.IsRoot() &&
-		r.Open == nil && r.live == 0 && r.nComp == 0 {
+		r.Open == nil && r.live == 0 && r.nComp == 0 && !r.Retry {
 		return Reply{Run: r}, nil
 	}
-	t.emit(stopRequested(t.now, r, Stopped, c.Reason, t.now+int64(t.opt.Grace), 0))
+	t.emit(stopRequested(t.now, r, Stopped, c.Reason, t.graceEnd(), 0))
 	return Reply{Run: r}, nil
 }
 

@@ -136,6 +136,12 @@ func (s *scanner) spec() *Spec {
 			spec.Parent = s.key()
 		case "spawnKey":
 			spec.SpawnKey = s.string()
+		case "digest":
+			spec.Digest = s.string()
+		case "request":
+			spec.Request = s.word()
+		case "byModel":
+			spec.ByModel = s.bool()
 		case "task":
 			spec.Task = s.text()
 		case "label":
@@ -286,6 +292,8 @@ func (s *scanner) join() *Join {
 			j.Need = s.uint32()
 		case "until":
 			j.Until = s.int64()
+		case "within":
+			j.Within = s.int64()
 		case "left":
 			j.Left = s.uint32()
 		case "good":
@@ -338,6 +346,8 @@ func (s *scanner) image() *Image {
 			m.Spawned = scanList(s, (*scanner).spawned)
 		case "posts":
 			m.Posts = scanList(s, (*scanner).seenPost)
+		case "requests":
+			m.Requests = scanList(s, (*scanner).requestCount)
 		default:
 			s.fail()
 		}
@@ -427,6 +437,12 @@ func (s *scanner) runPart(r *RunState, name []byte) {
 		r.Spawned = s.uint32()
 	case "steers":
 		r.Steers = scanList(s, (*scanner).steered)
+	case "crashes":
+		r.Crashes = scanList(s, (*scanner).uint32)
+	case "archiveFrom":
+		r.ArchiveFrom = s.int64()
+	case "request":
+		r.Request = s.word()
 	default:
 		s.fail()
 	}
@@ -446,6 +462,8 @@ func (s *scanner) openTurn() *OpenTurn {
 			o.Reserve = s.budget()
 		case "started":
 			o.Started = s.int64()
+		case "shutdown":
+			o.Shutdown = s.bool()
 		default:
 			s.fail()
 		}
@@ -542,6 +560,8 @@ func (s *scanner) spawned() (x Spawned) {
 			x.Run = s.key()
 		case "id":
 			x.ID = s.string()
+		case "digest":
+			x.Digest = s.string()
 		case "until":
 			x.Until = s.int64()
 		default:
@@ -563,6 +583,20 @@ func (s *scanner) clock() (c Clock) {
 		}
 	}
 	return c
+}
+
+func (s *scanner) requestCount() (x RequestCount) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "request":
+			x.Request = s.word()
+		case "byModel":
+			x.ByModel = s.uint32()
+		default:
+			s.fail()
+		}
+	}
+	return x
 }
 
 func (s *scanner) seenPost() (x SeenPost) {

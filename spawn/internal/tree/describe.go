@@ -66,6 +66,11 @@ func (f *Fact) String() string {
 			l.add("%d sessions", len(m.Runs))
 			l.add("%d entries in the outbox", len(m.Outbox))
 		}
+	case ShuttingDown:
+		l.add("turn %d of %s is interrupted by a shutdown", f.N, f.Run)
+	case ClockSetBack:
+		l.add("the clock was set back")
+		l.addIf(f.Num > 0, "by %s", time.Duration(f.Num))
 	default:
 		l.add("%v", f.Kind)
 	}
@@ -119,6 +124,7 @@ func (l *factLine) turnEnded(f *Fact) {
 	l.add("turn %d of %s ended %v", f.N, f.Run, f.State)
 	l.addIf(f.Flags&FlagCut != 0, "given up")
 	l.addIf(f.Flags&FlagCrashed != 0, "its process is gone")
+	l.addIf(f.Flags&FlagGivenUp != 0, "inputs up to %d are given up", f.Ord)
 	if f.Answer != nil {
 		l.add("%s", quoteShort(f.Answer.Text))
 		u := f.Answer.Usage

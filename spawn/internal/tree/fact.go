@@ -30,13 +30,19 @@ const (
 	Late                          // the answer of a turn that was cut before
 	Reserved                      // the turn under way may use more of the budget
 	Snapshot                      // the whole state; the facts before it may be removed
+
+	// The kinds from here on are of version 2.
+
+	ClockSetBack // the clock is behind the last fact; what waits for a time waits anew
+	ShuttingDown // the owner ends in good order while a turn is under way
 	kinds
 )
 
 var kindNames = [kinds]string{
 	"none", "opened", "admitted", "posted", "turn_started", "taken", "turn_ended", "halted",
 	"stop_requested", "run_ended", "recovered", "delivered", "deferred", "blocked", "revived",
-	"dismissed", "redirected", "archived", "late", "reserved", "snapshot",
+	"dismissed", "redirected", "archived", "late", "reserved", "snapshot", "clock_set_back",
+	"shutting_down",
 }
 
 func (k Kind) String() string {
@@ -72,6 +78,9 @@ const (
 	// FlagCrashed, on TurnEnded: the process that ran the turn is gone. The inputs of the turn are
 	// not consumed.
 	FlagCrashed
+	// FlagGivenUp, on TurnEnded with FlagCrashed: the turn has crashed so often over the inputs up
+	// to Ord that they are consumed. It is of version 2.
+	FlagGivenUp
 )
 
 // A Fact is one thing that happened to a tree. It is one struct for all kinds, so that a batch of
@@ -104,9 +113,10 @@ const (
 //	               N: the turn that was under way
 //	               State: OK, Failed, Cancelled or Interrupted
 //	               Answer: what the Runner returned; may be nil
-//	               Flags: FlagSilent, FlagSkip, FlagCut, FlagReply, FlagCrashed
+//	               Flags: FlagSilent, FlagSkip, FlagCut, FlagReply, FlagCrashed, FlagGivenUp
+//	               Ord: the last input that is given up; with FlagGivenUp only
 //	               Num: the position in the transcript; 0 leaves it where it is
-//	               Join: what the session waits for now; nil for nothing
+//	               Join: what the session waits for now, with the keys; nil for nothing
 //	               Route: where the reply goes; with FlagReply only, may be nil
 //	               Text: why the turn failed; of the top-level session only, and not folded
 //	Halted         Run: the session
@@ -141,6 +151,10 @@ const (
 //	               N: the turn under way
 //	               Budget: what is reserved in addition
 //	Snapshot       Image: the whole state
+//	ClockSetBack   Num: by how much at least, in nanoseconds; 0 if that is not known
+//	               Until: when a cancelled turn is cut at the latest
+//	ShuttingDown   Run: the session
+//	               N: the turn under way
 type Fact struct {
 	Kind   Kind
 	State  State
@@ -230,6 +244,14 @@ func late(at int64, r *Run, n uint32, text Text) Fact {
 
 func reserved(at int64, r *Run, by Budget) Fact {
 	return Fact{Kind: Reserved, At: at, Run: r.Key(), N: r.Turns, Budget: by}
+}
+
+func shuttingDown(at int64, r *Run) Fact {
+	return Fact{Kind: ShuttingDown, At: at, Run: r.Key(), N: r.Open.N}
+}
+
+func clockSetBack(at, by, grace int64) Fact {
+	return Fact{Kind: ClockSetBack, At: at, Num: uint64(by), Until: grace}
 }
 
 func snapshot(at int64) Fact { return Fact{Kind: Snapshot, At: at} }

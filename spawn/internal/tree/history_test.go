@@ -52,7 +52,7 @@ func newDriver(data []byte) *driver {
 	d.opt = Options{
 		Rules: &d.rules, CallerRun: b&2 != 0, Replies: b&4 != 0,
 		Grace: 10 * time.Second, ArchiveAfter: time.Hour,
-		Chunk: Budget{Tokens: 500},
+		Chunk: Budget{Tokens: 500}, Apology: "sorry",
 	}
 	if b&8 != 0 {
 		d.opt.ArchiveAfter = time.Minute
@@ -136,7 +136,7 @@ func (d *driver) step() error {
 	case 15:
 		return d.settle(d.byte(), d.byte())
 	case 16:
-		d.now += int64(time.Duration(d.byte()) * 700 * time.Millisecond)
+		d.pass(d.byte(), 700*time.Millisecond)
 		return d.do(Tick{Rand: uint64(what)})
 	case 17:
 		b := d.byte()
@@ -181,7 +181,7 @@ func (d *driver) turnDone(k session.Key, how, say byte) error {
 	case 1:
 		c.Yield = &Join{}
 	case 2:
-		c.Yield = &Join{Need: 1, Until: d.now + int64(time.Minute)}
+		c.Yield = &Join{Need: 1, Within: int64(time.Minute)}
 	case 3:
 		c.Silent, c.Skip = true, how&64 != 0
 	case 4:
@@ -262,10 +262,32 @@ func (d *driver) crash(how byte) error {
 	if how&3 == 3 {
 		d.opt.CallerRun = !d.opt.CallerRun
 	}
+	if how&32 != 0 {
+		if err := d.do(ShutDown{}); err != nil {
+			return err
+		}
+		if t, err = d.log.fold(top, &d.opt); err != nil {
+			return err
+		}
+	}
 	d.tree = t
 	d.reset()
-	d.now += int64(how) * int64(time.Second)
+	d.pass(how, time.Second)
 	return d.do(&Open{Writer: "w", Rand: uint64(how)})
+}
+
+// pass lets how units of time pass. For one value of how in sixteen the clock jumps, back or
+// forward.
+func (d *driver) pass(how byte, unit time.Duration) {
+	d.now += int64(how) * int64(unit)
+	if how%16 == 5 {
+		jumps := [...]time.Duration{2 * time.Second, time.Hour, 24 * time.Hour, 87600 * time.Hour}
+		by := int64(jumps[how>>4&3])
+		if back := how>>6 > 0; back && d.now > 2*by {
+			by = -by
+		}
+		d.now += by
+	}
 }
 
 // do decides one command, does its effects, and checks.

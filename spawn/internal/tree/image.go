@@ -21,6 +21,8 @@ type Image struct {
 	Clocks  []Clock    `json:"clocks,omitempty"` // of the destinations that fail
 	Spawned []Spawned  `json:"spawned,omitempty"`
 	Posts   []SeenPost `json:"posts,omitempty"`
+	// Requests has those for which models have spawned runs, by name.
+	Requests []RequestCount `json:"requests,omitempty"`
 }
 
 // Spawned is a spawn key that is still recognised after its run has left the tree.
@@ -29,6 +31,7 @@ type Spawned struct {
 	Key    string      `json:"key"`
 	Run    session.Key `json:"run"`
 	ID     string      `json:"id"`
+	Digest string      `json:"digest,omitempty"`
 	Until  int64       `json:"until"`
 }
 
@@ -44,7 +47,7 @@ type SeenPost struct {
 func (t *Tree) Image() *Image {
 	m := &Image{
 		Epoch: t.epoch, Total: t.total, NextOut: t.outbox.nextOrd,
-		Runs: make([]RunState, 0, len(t.runs)),
+		Runs: make([]RunState, 0, len(t.runs)), Requests: t.requestCounts(),
 	}
 	t.Walk(func(r *Run) {
 		s := r.RunState
@@ -75,7 +78,9 @@ func (t *Tree) Image() *Image {
 	})
 	for k, ref := range t.spawned {
 		if ref.Until > 0 {
-			m.Spawned = append(m.Spawned, Spawned{k.parent, k.key, ref.Run, ref.ID, ref.Until})
+			m.Spawned = append(m.Spawned, Spawned{
+				k.parent, k.key, ref.Run, ref.ID, ref.Digest, ref.Until,
+			})
 		}
 	}
 	slices.SortFunc(m.Spawned, func(a, b Spawned) int {
@@ -148,11 +153,12 @@ func (t *Tree) restore(f *Fact) error {
 		return err
 	}
 	for _, s := range m.Spawned {
-		t.spawned[spawnKey{s.Parent, s.Key}] = spawnRef{s.Run, s.ID, s.Until}
+		t.spawned[spawnKey{s.Parent, s.Key}] = spawnRef{s.Run, s.ID, s.Digest, s.Until}
 	}
 	for _, s := range m.Posts {
 		t.posts[postKey{s.To, s.ID}] = s.Until
 	}
+	t.restoreRequests(m)
 	t.Walk(func(r *Run) {
 		r.recount()
 		if r.Open != nil {
@@ -225,7 +231,7 @@ func (t *Tree) restoreRun(s RunState, top bool) error {
 		}
 		if s.Spec.SpawnKey != "" {
 			key := spawnKey{s.Spec.Parent, s.Spec.SpawnKey}
-			t.spawned[key] = spawnRef{Run: s.Spec.Key, ID: s.Spec.ID}
+			t.spawned[key] = refOf(s.Spec)
 		}
 	}
 	if s.Open != nil {

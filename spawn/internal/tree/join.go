@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -11,11 +12,16 @@ import (
 // time comes, whichever is first. It serves a session that yields as well as a caller that waits.
 // The zero value is ready.
 type Join struct {
-	Keys  []session.Key `json:"keys,omitempty"`  // the members, sorted; empty: every child
+	// Keys are the members, sorted. In a command, empty means every child that is alive when the
+	// join begins. In a fact it means that none was, or, if an earlier library wrote the fact,
+	// every child, also one that is spawned later.
+	Keys  []session.Key `json:"keys,omitempty"`
 	Need  uint32        `json:"need,omitempty"`  // this many must end well; 0: all must end
 	Until int64         `json:"until,omitempty"` // Unix nanoseconds; 0: no such time
-	Left  uint32        `json:"left"`            // members that have not ended
-	Good  uint32        `json:"good"`            // members that have ended well
+	// Within is the wait from its beginning to Until, in nanoseconds. A join of version 1 lacks it.
+	Within int64  `json:"within,omitempty"`
+	Left   uint32 `json:"left"` // members that have not ended
+	Good   uint32 `json:"good"` // members that have ended well
 }
 
 // Count records that one member has ended in the terminal state end.
@@ -56,7 +62,10 @@ func compareKeys(a, b session.Key) int { return strings.Compare(a.String(), b.St
 func (j *Join) start(r *Run, t *Tree) *Join {
 	w := &Join{
 		Keys: slices.Compact(slices.SortedFunc(slices.Values(j.Keys), compareKeys)),
-		Need: j.Need, Until: j.Until,
+		Need: j.Need, Within: j.Within,
+	}
+	if w.Within > 0 {
+		w.Until = sat.Add(t.now, w.Within)
 	}
 	if len(w.Keys) == 0 {
 		after := r.Consumed
@@ -74,12 +83,19 @@ func (j *Join) start(r *Run, t *Tree) *Join {
 		// Members that ended during the turn without being told of are not in the inbox.
 		if w.Need > 0 && r.Open != nil {
 			r.Children(func(c *Run) bool {
-				if c.State == OK && c.Ended > r.Open.Started && !t.tellsRequester(c, OK) {
+				if c.State == OK && r.sawEnd(c) && !t.tellsRequester(c, OK) {
 					w.Good++
 				}
 				return true
 			})
 		}
+		r.Children(func(c *Run) bool {
+			if !c.State.Terminal() {
+				w.Keys = append(w.Keys, c.Key())
+			}
+			return true
+		})
+		slices.SortFunc(w.Keys, compareKeys)
 		return w
 	}
 	for _, k := range w.Keys {
@@ -95,15 +111,19 @@ func (j *Join) start(r *Run, t *Tree) *Join {
 	return w
 }
 
-// missedEnd reports whether a member of j ended during the turn under way and its end was not told
-// to r. The turn may have ended for the sake of that member, so r must not wait: it makes no
-// difference whether a member ends just before or just after the turn. A member that ended in the
-// batch that started the turn does not count, because it had ended when the Runner was called.
-func (t *Tree) missedEnd(r *Run, j *Join) (missed bool) {
+// missedEnd reports whether a child that r asks to wait for ended during the turn under way and its
+// end was not told to r. The turn may have ended for the sake of that member, so r must not wait:
+// it makes no difference whether a member ends just before or just after the turn.
+func (t *Tree) missedEnd(r *Run, asked *Join) (missed bool) {
 	r.Newest(func(c *Run) bool {
-		missed = c.State.Terminal() && c.Ended > r.Open.Started && j.contains(c.Key()) &&
-			!t.tellsRequester(c, c.State)
+		missed = r.sawEnd(c) && !t.tellsRequester(c, c.State) &&
+			(len(asked.Keys) == 0 || slices.Contains(asked.Keys, c.Key()))
 		return !missed
 	})
 	return missed
 }
+
+// sawEnd reports whether the child c ended during the turn of r that is under way. An end in the
+// batch that started the turn is not one: c had ended when the Runner was called. The times of the
+// two do not matter, because the clock may be set back during a turn.
+func (r *Run) sawEnd(c *Run) bool { return c.State.Terminal() && c.endedIn > r.startedIn }

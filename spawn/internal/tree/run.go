@@ -15,6 +15,9 @@ type Spec struct {
 	Key       session.Key    `json:"key"`
 	Parent    session.Key    `json:"parent"`
 	SpawnKey  string         `json:"spawnKey,omitempty"`
+	Digest    string         `json:"digest,omitempty"`  // of the request, if it has a SpawnKey
+	Request   string         `json:"request,omitempty"` // see requestOf; empty: the run is its own
+	ByModel   bool           `json:"byModel,omitempty"` // it counts against the limit of its request
 	Task      Text           `json:"task"`
 	Label     string         `json:"label,omitempty"`
 	Announce  bool           `json:"announce,omitempty"`
@@ -123,6 +126,9 @@ type OpenTurn struct {
 	First   uint32 `json:"first"`   // ordinal of the first one; a repeated turn has the same
 	Reserve Budget `json:"reserve,omitzero"`
 	Started int64  `json:"started"`
+	// Shutdown says that the owner has begun to shut down: if the turn does not come back, that is
+	// not a crash.
+	Shutdown bool `json:"shutdown,omitempty"`
 }
 
 // RunState is the folded state of one session: of a run, or of the top-level session. Only Apply
@@ -132,33 +138,37 @@ type OpenTurn struct {
 // because its requester ends. A turn that has not returned by Grace is cut. Siblings is how many
 // other children of the requester were alive when the run ended.
 type RunState struct {
-	Spec          *Spec          `json:"spec"`
-	State         State          `json:"state"`
-	Cause         Cause          `json:"cause,omitempty"`
-	Reason        Text           `json:"reason,omitempty"`
-	Silent        bool           `json:"silent,omitempty"`  // the last answer asked for silence
-	TurnCancelled bool           `json:"halted,omitempty"`  // the turn under way was cancelled
-	Quiet         bool           `json:"quiet,omitempty"`   // its requester is not told
-	Retry         bool           `json:"retry,omitempty"`   // the next turn repeats a crashed one
-	Open          *OpenTurn      `json:"open,omitempty"`    // nil: no turn is under way
-	Turns         uint32         `json:"turns,omitempty"`   // turns started so far
-	NextOrd       uint32         `json:"nextOrd,omitempty"` // ordinal of the last input
-	Consumed      uint32         `json:"consumed,omitempty"`
-	Inbox         []Input        `json:"inbox,omitempty"` // not consumed, in order
-	Join          *Join          `json:"join,omitempty"`
-	Answer        *Result        `json:"answer,omitempty"` // of the last turn that had one
-	Usage         Usage          `json:"usage,omitzero"`   // of all turns
-	Charged       Budget         `json:"charged,omitzero"` // of this run and everything below it
-	Route         *session.Route `json:"route,omitempty"`  // where answers to its inputs go
-	Pos           uint64         `json:"pos,omitempty"`    // committed end of the transcript
-	Started       int64          `json:"started,omitempty"`
-	Deadline      int64          `json:"deadline,omitempty"`
-	Grace         int64          `json:"grace,omitempty"` // when the turn is cut
-	Ended         int64          `json:"ended,omitempty"`
-	Nonce         uint64         `json:"nonce,omitempty"`
-	Siblings      uint32         `json:"siblings,omitempty"` // alive when it ended
-	Spawned       uint32         `json:"spawned,omitempty"`  // children so far
-	Steers        []Steered      `json:"steers,omitempty"`   // see recordSteer
+	Spec          *Spec `json:"spec"`
+	State         State `json:"state"`
+	Cause         Cause `json:"cause,omitempty"`
+	Reason        Text  `json:"reason,omitempty"`
+	Silent        bool  `json:"silent,omitempty"` // the last answer asked for silence
+	TurnCancelled bool  `json:"halted,omitempty"` // the turn under way was cancelled
+	Quiet         bool  `json:"quiet,omitempty"`  // its requester is not told
+	Retry         bool  `json:"retry,omitempty"`  // the next turn repeats a crashed one
+	// Crashes has what each turn consumed that crashed since one came to its end, oldest first.
+	Crashes     []uint32       `json:"crashes,omitempty"`
+	Open        *OpenTurn      `json:"open,omitempty"`    // nil: no turn is under way
+	Turns       uint32         `json:"turns,omitempty"`   // turns started so far
+	NextOrd     uint32         `json:"nextOrd,omitempty"` // ordinal of the last input
+	Consumed    uint32         `json:"consumed,omitempty"`
+	Inbox       []Input        `json:"inbox,omitempty"` // not consumed, in order
+	Join        *Join          `json:"join,omitempty"`
+	Answer      *Result        `json:"answer,omitempty"` // of the last turn that had one
+	Usage       Usage          `json:"usage,omitzero"`   // of all turns
+	Charged     Budget         `json:"charged,omitzero"` // of this run and everything below it
+	Route       *session.Route `json:"route,omitempty"`  // where answers to its inputs go
+	Pos         uint64         `json:"pos,omitempty"`    // committed end of the transcript
+	Started     int64          `json:"started,omitempty"`
+	Deadline    int64          `json:"deadline,omitempty"`
+	Grace       int64          `json:"grace,omitempty"` // when the turn is cut
+	Ended       int64          `json:"ended,omitempty"`
+	ArchiveFrom int64          `json:"archiveFrom,omitempty"` // see setBack; 0: from Ended
+	Nonce       uint64         `json:"nonce,omitempty"`
+	Siblings    uint32         `json:"siblings,omitempty"` // alive when it ended
+	Spawned     uint32         `json:"spawned,omitempty"`  // children so far
+	Request     string         `json:"request,omitempty"`  // of the top-level session, see requestOf
+	Steers      []Steered      `json:"steers,omitempty"`   // see recordSteer
 }
 
 // Steered records when a session last steered another.
@@ -204,6 +214,11 @@ type Run struct {
 	nComp    int  // unread completions
 	nControl int  // unread steers
 	held     bool // its completion waits in an inbox or in the outbox
+
+	// startedIn is the batch in which the last turn started, and endedIn the one in which the run
+	// ended, as Tree.batches counts them. They are of use while a turn is under way, and so are not
+	// kept: a new owner ends the turn.
+	startedIn, endedIn uint64
 
 	// What follows is volatile: what the present owner has already asked for.
 

@@ -87,16 +87,18 @@ type scene struct {
 	now     int64
 	opened  int
 	names   map[string]session.Key
-	replace []string // for a strings.Replacer
+	tasks   map[string]Text // of the first spawn with a key, which later ones repeat
+	replace []string        // for a strings.Replacer
 }
 
 func newScene() *scene {
 	s := &scene{names: map[string]session.Key{"top": top}, replace: []string{top.String(), "top"}}
 	s.now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
 	s.rules = policy.Rules{Subagents: policy.Subagents{MaxSpawnDepth: 3}}
+	s.tasks = make(map[string]Text)
 	s.opt = Options{
 		Rules: &s.rules, Grace: 10 * time.Second, ArchiveAfter: time.Hour,
-		Chunk: Budget{Tokens: 1000},
+		Chunk: Budget{Tokens: 1000}, Apology: "sorry",
 	}
 	s.tree = New(top, &s.opt)
 	return s
@@ -140,10 +142,10 @@ func (w words) duration(name string) time.Duration {
 }
 
 // run runs one command and returns what it led to. A command may begin with a time to wait, such as
-// +5s.
+// +5s, or with one by which the clock is set back, such as -5s.
 func (s *scene) run(text string) string {
-	if wait, rest, ok := strings.Cut(text, " "); ok && strings.HasPrefix(wait, "+") {
-		d, err := time.ParseDuration(wait[1:])
+	if wait, rest, ok := strings.Cut(text, " "); ok && strings.ContainsAny(wait[:1], "+-") {
+		d, err := time.ParseDuration(wait)
 		if err != nil {
 			return "error: " + err.Error() + "\n"
 		}
@@ -191,6 +193,8 @@ func (s *scene) options(w words) {
 			s.rules.Budget.Tokens = int64(w.num(name))
 		case "blocked":
 			s.rules.Subagents.MaxBlocked = w.num(name)
+		case "request":
+			s.rules.Subagents.MaxRunsPerRequest = w.num(name)
 		case "runs":
 			s.rules.Subagents.MaxTreeRuns = w.num(name)
 		}
@@ -241,6 +245,8 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		return ArchiveDone{Run: r, Failed: w.has("failed")}, nil
 	case "tick":
 		return Tick{}, nil
+	case "shutdown":
+		return ShutDown{}, nil
 	case "compact":
 		return Compact{}, nil
 	}
@@ -252,13 +258,19 @@ func (s *scene) spawn(w words) Command {
 	parent := s.names[w.at(0)]
 	c := &Spawn{
 		Turn: uint32(w.num("turn")), Parent: parent, ID: name, SessionID: "s-" + name,
-		Key: w.named["key"], Task: Text(w.named["task"]), Announce: !w.has("collect"),
+		Key: w.named["key"], Origin: w.named["origin"], Task: Text(w.named["task"]), Announce: !w.has("collect"),
 		Request: policy.Request{
+			ByModel: w.has("model"),
 			Timeout: w.duration("timeout"), Budget: policy.Budget{Tokens: int64(w.num("budget"))},
 		},
 	}
 	if c.Task == "" {
 		c.Task = Text("task of " + name)
+		if key := parent.String() + " " + c.Key; c.Key != "" && s.tasks[key] != "" {
+			c.Task = s.tasks[key]
+		} else {
+			s.tasks[key] = c.Task
+		}
 	}
 	if w.has("blank") {
 		c.Task = " "
@@ -297,7 +309,7 @@ func (s *scene) done(r session.Key, w words) Command {
 			}
 		}
 		if d := w.duration("within"); d > 0 {
-			c.Yield.Until = s.now + int64(d)
+			c.Yield.Within = int64(d)
 		}
 	}
 	return c

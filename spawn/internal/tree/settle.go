@@ -37,7 +37,7 @@ func (t *Tree) settleRun(r *Run) {
 	case r.Open != nil && r.Grace > 0 && r.Grace <= t.now:
 		t.cutTurn(r)
 	case r.Cause == NoCause && r.Deadline > 0 && r.Deadline <= t.now:
-		t.emit(stopRequested(t.now, r, Timeout, "its time is up", t.now+int64(t.opt.Grace), 0))
+		t.emit(stopRequested(t.now, r, Timeout, "its time is up", t.graceEnd(), 0))
 	}
 	switch {
 	case r.Cause != NoCause:
@@ -50,13 +50,15 @@ func (t *Tree) settleRun(r *Run) {
 	}
 }
 
-// wantsTurn reports whether r has inputs that start a turn. The task and messages of people always
-// do. A completion does unless r waits for a join that is not ready. A steer does only while r
-// waits for a join.
+// wantsTurn reports whether r has inputs that start a turn, or is owed one that crashed. The task
+// and messages of people always start one. A completion does unless r waits for a join that is not
+// ready. A steer does only while r waits for a join.
 func (r *Run) wantsTurn(now int64) bool {
 	switch {
 	case r.State.Terminal() || r.Cause != NoCause || r.Open != nil:
 		return false
+	case r.Retry:
+		return true
 	case r.Join != nil:
 		return r.nUser > 0 || r.nControl > 0 || r.Join.Ready(now)
 	}
@@ -74,6 +76,7 @@ func (t *Tree) askSlot(r *Run) {
 	if !r.asked || r.IsRoot() && r.ForPeople() && !r.askedForPeople {
 		r.asked, r.askedForPeople = true, r.ForPeople()
 		t.addEffect(EffectAskSlot, r, 0)
+		t.armTimer(r) // it may run out of time before it has a slot
 	}
 }
 
@@ -95,7 +98,7 @@ func (t *Tree) settleStopping(r *Run) {
 			t.touch(c)
 			if c.Cause == NoCause {
 				reason := "its requester ended: " + r.Cause.String()
-				grace := t.now + int64(t.opt.Grace)
+				grace := t.graceEnd()
 				t.emit(stopRequested(t.now, c, Stopped, reason, grace, FlagQuiet))
 			}
 		}

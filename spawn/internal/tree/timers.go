@@ -1,6 +1,10 @@
 package tree
 
-import "time"
+import (
+	"time"
+
+	"github.com/offshoot-sdk/offshoot/internal/sat"
+)
 
 // A timer is a time at which a run or a destination of the outbox is to be looked at. A timer may
 // be out of date: the code that pops it asks wakeTime whether it still holds.
@@ -51,7 +55,7 @@ func (h *timers) pop() timer {
 
 // NextWake returns when the tree wants a Tick, in Unix nanoseconds, or 0 for never.
 func (t *Tree) NextWake() int64 {
-	return earlier(t.nextTimer(), t.outbox.firstHung((*queue).giveUpAt))
+	return earlier(t.nextTimer(), t.outbox.firstGiveUp())
 }
 
 // earlier returns the earlier of two times in Unix nanoseconds, of which 0 is never.
@@ -90,7 +94,8 @@ func (t *Tree) wakeTime(x timer) int64 {
 }
 
 // runWakeTime returns the next time, in Unix nanoseconds, at which something about r changes
-// without a command: it is archived, times out, stops waiting, or its turn is cut. 0 is never.
+// without a command: it is archived, times out, stops waiting, or its turn is cut. 0 is never. A
+// run that has asked for a slot waits for that, and not for the end of its wait.
 func (t *Tree) runWakeTime(r *Run) (at int64) {
 	atMost := func(x int64) {
 		if x > 0 && (at == 0 || x < at) {
@@ -105,7 +110,7 @@ func (t *Tree) runWakeTime(r *Run) (at int64) {
 	}
 	if r.Cause == NoCause {
 		atMost(r.Deadline)
-		if r.Join != nil && r.Open == nil {
+		if r.Join != nil && r.Open == nil && !r.asked {
 			atMost(r.Join.Until)
 		}
 	}
@@ -125,12 +130,12 @@ func (t *Tree) armTimer(r *Run) {
 }
 
 // wakeTime returns when the first entry of a destination is to be tried, in Unix nanoseconds; 0
-// is never. What a call that hangs leads to is not in the heap, see outbox.firstHung.
+// is never. What a call that hangs leads to is not in the heap, see outbox.firstGiveUp.
 func (q *queue) wakeTime() int64 {
-	if q.hung > 0 {
+	if len(q.pending) == 0 || q.flying > 0 || q.hung > 0 {
 		return 0
 	}
-	return q.dueAt()
+	return max(q.pending[0].Due, 1)
 }
 
 // armQueue is armTimer for a destination.
@@ -164,6 +169,9 @@ func (t *Tree) rearmTimer(x timer, at int64) {
 	}
 }
 
+// graceEnd returns when a turn that is cancelled now is cut.
+func (t *Tree) graceEnd() int64 { return sat.Add(t.now, int64(t.opt.Grace)) }
+
 // An archiveRetry says when a run whose transcript could not be archived is archived again. It is
 // volatile: a new owner tries at once.
 type archiveRetry struct {
@@ -173,5 +181,5 @@ type archiveRetry struct {
 
 // archiveAt returns when a run that has ended is to be archived, in Unix nanoseconds.
 func (t *Tree) archiveAt(r *Run) int64 {
-	return max(r.Ended+int64(t.opt.ArchiveAfter), t.archiveRetries[r].at)
+	return max(sat.Add(r.archiveFrom(), int64(t.opt.ArchiveAfter)), t.archiveRetries[r].at)
 }

@@ -24,6 +24,7 @@ type Options struct {
 	Chunk        Budget        // what a turn reserves at a time under a budget
 	MaxDepth     int           // recorded for children, which are told it
 	Limits       Limits        // of what callers and models give
+	Apology      Text          // the reply of a turn that is given up; empty: none
 
 	// Model, Thinking and Tools are those of top-level sessions, which have no Grant. Policy says
 	// which of the tools they may hand down.
@@ -42,6 +43,7 @@ type Tree struct {
 	runs      map[session.Key]*Run // every session in the tree, the top-level one too
 	spawned   map[spawnKey]spawnRef
 	posts     map[postKey]int64 // until when the id is recognised, in Unix nanoseconds
+	requests  map[string]requestCount
 	outbox    outbox
 	timers    timers
 	total     uint32 // runs ever admitted
@@ -51,7 +53,10 @@ type Tree struct {
 	archiving      int // runs that the Executor is archiving
 	archiveRetries map[*Run]archiveRetry
 
-	sinceSnapshot int // facts since the last snapshot
+	sinceSnapshot int   // facts since the last snapshot
+	lastFact      int64 // the time of the last fact
+
+	batches uint64 // calls of Take so far
 
 	// What follows belongs to the batch that is being decided.
 
@@ -78,10 +83,14 @@ type postKey struct {
 
 // A spawnRef is the run that a spawn key made.
 type spawnRef struct {
-	Run   session.Key
-	ID    string
-	Until int64 // Unix nanoseconds; 0: while the run is in the tree
+	Run    session.Key
+	ID     string
+	Digest string // of the request; empty: an earlier library admitted the run
+	Until  int64  // Unix nanoseconds; 0: while the run is in the tree
 }
+
+// refOf returns the reference to a run in the tree.
+func refOf(s *Spec) spawnRef { return spawnRef{Run: s.Key, ID: s.ID, Digest: s.Digest} }
 
 // New returns an empty tree. Nothing can be decided about it before an Open command.
 func New(root session.Key, opt *Options) *Tree {
@@ -92,6 +101,8 @@ func New(root session.Key, opt *Options) *Tree {
 		runs:    make(map[session.Key]*Run),
 		spawned: make(map[spawnKey]spawnRef),
 		posts:   make(map[postKey]int64),
+
+		requests: make(map[string]requestCount),
 	}
 	t.outbox.entries = make(map[uint32]*Entry)
 	t.outbox.queues = make(map[Destination]*queue)
@@ -149,18 +160,23 @@ func (t *Tree) Quiet() bool { return t.turns == 0 && t.archiving == 0 && !t.Call
 // Archiving reports whether the Executor is archiving a run.
 func (t *Tree) Archiving() bool { return t.archiving > 0 }
 
-// Due returns when the tree next needs an owner. That is now if something is under way, a delivery
-// or an archive included, and else when its next timer fires. The zero time means never.
+// Due returns when the tree next needs an owner. That is [DueNow] if something is in hand: a turn,
+// a run, a delivery that is not blocked, an archive under way. Else it is when the next timer
+// fires, which is that of an archive. The zero time means never.
 func (t *Tree) Due() time.Time {
-	if t.live > 0 || t.turns > 0 || t.outbox.flying > 0 || t.archiving > 0 ||
-		t.root.wantsTurn(t.now) || t.root.Cause != NoCause {
-		return time.Unix(0, t.now).UTC()
+	if t.UnderWay() || t.outbox.pending > 0 {
+		return DueNow
 	}
-	// The next owner can try at once what a call that hangs holds back in this process.
-	if at := earlier(t.nextTimer(), t.outbox.firstHung((*queue).dueAt)); at > 0 {
-		return time.Unix(0, max(at, t.now)).UTC()
+	if at := t.NextWake(); at > 0 {
+		return time.Unix(0, at).UTC()
 	}
 	return time.Time{}
+}
+
+// UnderWay reports whether anything but a delivery is in hand.
+func (t *Tree) UnderWay() bool {
+	return t.live > 0 || t.turns > 0 || t.archiving > 0 || t.root.wantsTurn(t.now) ||
+		t.root.Cause != NoCause
 }
 
 // touch marks a run, which may be nil, to be settled.
@@ -258,6 +274,7 @@ func (t *Tree) Bulky() bool {
 // Take returns what was decided since the last Take. The caller may keep the facts; the effects are
 // valid until the next Decide.
 func (t *Tree) Take() ([]Fact, []Effect) {
+	t.batches++
 	n := len(t.facts)
 	facts, effects := t.facts[:n:n], t.effects
 	if t.facts = t.facts[n:]; cap(t.facts) < slabSize/4 {

@@ -1,0 +1,317 @@
+package agent_test
+
+import (
+	"context"
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/binding"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// extremes are durations that a caller may give. forEver are those that are longer than any test.
+var (
+	forEver  = []time.Duration{236 * 365 * 24 * time.Hour, math.MaxInt64 - 1, math.MaxInt64}
+	extremes = append([]time.Duration{0, 1, policy.Off, math.MinInt64}, forEver...)
+)
+
+// A durationCase checks what one duration comes to. It gets an extreme, and whether that is longer
+// than any test.
+type durationCase func(t *testing.T, d time.Duration, forEver bool)
+
+// durationCases has every duration that a caller may give, by its field.
+var durationCases = map[string]durationCase{
+	"policy.Subagents.Timeout": func(t *testing.T, d time.Duration, _ bool) {
+		checkTimeout(t, policy.Subagents{Timeout: d}, agent.Task{}, d)
+	},
+	"policy.Request.Timeout": func(t *testing.T, d time.Duration, _ bool) {
+		checkTimeout(t, policy.Subagents{}, agent.Task{Timeout: d}, d)
+	},
+	"agent.Task.Timeout": func(t *testing.T, d time.Duration, _ bool) {
+		checkTimeout(t, policy.Subagents{Timeout: time.Minute}, agent.Task{Timeout: d}, d)
+	},
+	"policy.Subagents.ArchiveAfter": checkArchive,
+	"agent.Config.DeliverTimeout":   checkDeliverTimeout,
+	"spawn.Config.DeliverTimeout":   checkDeliverTimeout,
+	"agent.Config.Grace":            checkGrace,
+	"spawn.Config.Grace":            checkGrace,
+	"spawn.JoinOptions.Within":      checkWithin,
+	"binding.Request.Idle": func(t *testing.T, d time.Duration, forEver bool) {
+		checkBinding(t, binding.Request{Idle: d}, d, forEver)
+	},
+	"binding.Request.MaxAge": func(t *testing.T, d time.Duration, forEver bool) {
+		checkBinding(t, binding.Request{MaxAge: d}, d, forEver)
+	},
+	"binding.Limit.Idle": checkLimit(func(d *time.Duration) binding.Limit {
+		return binding.Limit{Idle: d}
+	}),
+	"binding.Limit.MaxAge": checkLimit(func(d *time.Duration) binding.Limit {
+		return binding.Limit{MaxAge: d}
+	}),
+	"binding.Policy.Idle":   resultOnly,
+	"binding.Policy.MaxAge": resultOnly,
+}
+
+// resultOnly is for a duration that the library returns.
+func resultOnly(*testing.T, time.Duration, bool) {}
+
+// R11: no duration that a caller gives, however long, comes to its end at once, and none that
+// cannot be is taken. The table has every duration of every configuration and request.
+func TestDurationsAtTheirExtremes(t *testing.T) {
+	var all []string
+	for _, root := range []any{
+		agent.Config{},
+		agent.Task{},
+		spawn.Config{},
+		spawn.Request{},
+		spawn.JoinOptions{},
+		policy.Rules{},
+		policy.Request{},
+		binding.Request{},
+		binding.Limit{},
+		binding.Settings{},
+		binding.Policy{},
+	} {
+		all = append(all, durationsOf(reflect.TypeOf(root))...)
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	var cases []string
+	for name := range durationCases {
+		cases = append(cases, name)
+	}
+	slices.Sort(cases)
+	require.Equal(t, all, cases, "the table has every duration")
+	for name, check := range durationCases {
+		for _, d := range extremes {
+			t.Run(name+"/"+d.String(), func(t *testing.T) {
+				check(t, d, slices.Contains(forEver, d))
+			})
+		}
+	}
+}
+
+// durationsOf returns the durations in a struct of this module and in those inside it, each by the
+// package, the type and the field.
+func durationsOf(typ reflect.Type) (names []string) {
+	seen := make(map[reflect.Type]bool)
+	var walk func(typ reflect.Type)
+	walk = func(typ reflect.Type) {
+		switch typ.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Map:
+			walk(typ.Elem())
+			return
+		default:
+		}
+		if typ.Kind() != reflect.Struct || typ.Name() == "Time" || seen[typ] {
+			return
+		}
+		seen[typ] = true
+		for f := range typ.Fields() {
+			of := f.Type
+			if of.Kind() == reflect.Pointer {
+				of = of.Elem()
+			}
+			if of == reflect.TypeFor[time.Duration]() && f.IsExported() {
+				names = append(names, typ.String()+"."+f.Name)
+			}
+			walk(f.Type)
+		}
+	}
+	walk(typ)
+	return names
+}
+
+// checkTimeout checks a timeout of a run that takes an hour.
+func checkTimeout(t *testing.T, s policy.Subagents, task agent.Task, d time.Duration) {
+	cfg := configWith(func(ctx context.Context, _ *agent.Turn) (agent.Result, error) {
+		return agent.Result{Text: "done"}, pause(ctx, time.Hour)
+	})
+	s.ArchiveAfter = policy.Off
+	cfg.Rules.Subagents = s
+	if d == math.MinInt64 && s.Timeout == d {
+		require.Error(t, cfg.Rules.Validate())
+		return
+	}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		task.Text = "x"
+		child, err := agent.Spawn[string](h.Context(), h.Main(), task)
+		if d == math.MinInt64 {
+			require.ErrorIs(t, err, &policy.Refusal{Rule: policy.RuleTimeout})
+			return
+		}
+		require.NoError(t, err)
+		time.Sleep(2 * time.Hour)
+		info, err := child.Info(h.Context())
+		require.NoError(t, err)
+		want := agent.StatusOK
+		if d == 1 || d == 0 && s.Timeout > 0 {
+			want = agent.StatusTimedOut
+		}
+		require.Equal(t, want, info.Status)
+		if d > 1 {
+			require.True(t, info.Deadline.After(time.Now()), "%v", info.Deadline)
+		}
+	})
+}
+
+func checkArchive(t *testing.T, d time.Duration, forEver bool) {
+	cfg := configAnswering(asText)
+	cfg.Rules.Subagents.ArchiveAfter = d
+	if d == math.MinInt64 {
+		require.Error(t, cfg.Rules.Validate())
+		return
+	}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x"})
+		require.NoError(t, err)
+		time.Sleep(24 * time.Hour)
+		kept := forEver || d == policy.Off
+		require.Equal(t, kept, len(h.Runs()) == 1)
+		h.Crash()
+		time.Sleep(24 * time.Hour)
+		require.Equal(t, kept, len(h.Runs()) == 1)
+	})
+}
+
+// checkGrace checks a grace period with a Runner that takes a minute to return.
+func checkGrace(t *testing.T, d time.Duration, forEver bool) {
+	cfg := configWith(func(ctx context.Context, _ *agent.Turn) (agent.Result, error) {
+		<-ctx.Done()
+		time.Sleep(time.Minute)
+		return agent.Result{Text: "late"}, context.Cause(ctx)
+	})
+	cfg.Grace = d
+	if d < 0 {
+		_, err := agent.Open(t.Context(), cfg)
+		require.Error(t, err)
+		return
+	}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		child, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x"})
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		err = child.Stop(h.Context())
+		var still *agent.StillRunningError
+		if forEver {
+			require.NoError(t, err, "it has time to return")
+		} else {
+			require.ErrorAs(t, err, &still)
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+// checkDeliverTimeout checks an attempt to deliver that takes a day if it may.
+func checkDeliverTimeout(t *testing.T, d time.Duration, forEver bool) {
+	attempts := 0
+	cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
+		return agent.Result{Text: "hello"}, nil
+	})
+	cfg.DeliverTimeout = d
+	cfg.Reply = func(ctx context.Context, _ agent.Delivery) error {
+		if attempts++; attempts > 1 {
+			return nil
+		}
+		return pause(ctx, 24*time.Hour)
+	}
+	if d < 0 {
+		_, err := agent.Open(t.Context(), cfg)
+		require.Error(t, err)
+		return
+	}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		h.Post("hello")
+		time.Sleep(48 * time.Hour)
+		h.Replied("hello")
+		require.Equal(t, forEver, h.Replies()[0].Attempt == 1)
+	})
+}
+
+// checkWithin checks a wait for a child that takes an hour, from outside and in a turn that yields.
+func checkWithin(t *testing.T, d time.Duration, _ bool) {
+	want := time.Hour
+	if d == 1 {
+		want = 1
+	}
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		if tn.Run != "" {
+			return agent.Result{Text: "done"}, pause(ctx, time.Hour)
+		}
+		if tn.N == 1 {
+			if _, err := tn.Spawn(ctx, agent.Task{Text: "y"}); err != nil {
+				return agent.Result{}, err
+			}
+			tn.Yield(agent.JoinOptions{Within: d})
+			return agent.Result{}, nil
+		}
+		return textResult("over")
+	})
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		child, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x"})
+		require.NoError(t, err)
+		began := time.Now()
+		_, _ = agent.Join(h.Context(), []*agent.Child[string]{child}, agent.JoinOptions{Within: d})
+		require.Equal(t, want, time.Since(began))
+	})
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		h.Post("go")
+		time.Sleep(30 * time.Minute)
+		require.Equal(t, d == 1, len(h.Replies()) == 1)
+		time.Sleep(time.Hour)
+		h.Replied("over")
+	})
+}
+
+// checkBinding checks the limits of a binding after ten years.
+func checkBinding(t *testing.T, req binding.Request, d time.Duration, _ bool) {
+	table, err := binding.Open(t.Context(), session.NewMemory().Journal)
+	require.NoError(t, err)
+	req.Conversation = session.Route{Channel: "chat", To: "1"}
+	req.Target, req.By = topKey, binding.SystemOwner
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	if _, err = table.Bind(t.Context(), req, now); d < 0 {
+		require.Error(t, err)
+		return
+	}
+	require.NoError(t, err)
+	checkBound(t, table, req.Conversation, now, d)
+}
+
+func checkBound(
+	t *testing.T, table *binding.Table, c session.Route, now time.Time, d time.Duration,
+) {
+	t.Helper()
+	_, bound := table.Find(c, now.AddDate(10, 0, 0))
+	require.Equal(t, d != 1, bound)
+	if next := table.Next(); d > 1 {
+		require.True(t, next.After(now.AddDate(100, 0, 0)), "%v", next)
+	}
+}
+
+func checkLimit(limit func(*time.Duration) binding.Limit) durationCase {
+	return func(t *testing.T, d time.Duration, _ bool) {
+		table, err := binding.Open(t.Context(), session.NewMemory().Journal)
+		require.NoError(t, err)
+		c, now := session.Route{Channel: "chat", To: "1"}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		_, err = table.Bind(t.Context(), binding.Request{
+			Conversation: c, Target: topKey, By: binding.SystemOwner,
+		}, now)
+		require.NoError(t, err)
+		if _, err = table.SetLimit(t.Context(), c, binding.SystemOwner, limit(&d), now); d < 0 {
+			require.Error(t, err)
+			return
+		}
+		require.NoError(t, err)
+		checkBound(t, table, c, now, d)
+	}
+}

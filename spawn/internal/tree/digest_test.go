@@ -1,0 +1,83 @@
+package tree
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// S3: the digest of a request differs for every field that makes it another request. A field that
+// is added to a command or a request must be named here as one that does, or one that does not.
+func TestDigestHasEveryField(t *testing.T) {
+	not := map[reflect.Type][]string{
+		reflect.TypeFor[Spawn](): {
+			"Parent", "ID", "SessionID", "Turn", "Key", "Extra", "Origin", "Answers",
+		},
+		reflect.TypeFor[policy.Request](): {"Child", "ValidModel", "ByModel"},
+	}
+	seen := map[string]string{(&Spawn{}).digest(): "nothing"}
+	fields := func(v reflect.Type, set func(c *Spawn) reflect.Value) {
+		for f := range v.Fields() {
+			if f.Name == "Request" || slices.Contains(not[v], f.Name) {
+				continue
+			}
+			leaves := [][]int{f.Index}
+			if f.Type.Kind() == reflect.Struct {
+				leaves = nil
+				for g := range f.Type.Fields() {
+					leaves = append(leaves, append(slices.Clone(f.Index), g.Index...))
+				}
+			}
+			for _, index := range leaves {
+				c := new(Spawn)
+				setNonZero(set(c).FieldByIndex(index))
+				d := c.digest()
+				require.Empty(t, seen[d], "%v.%s does not change the digest", v, f.Name)
+				seen[d] = f.Name
+			}
+		}
+	}
+	fields(reflect.TypeFor[Spawn](), func(c *Spawn) reflect.Value {
+		return reflect.ValueOf(c).Elem()
+	})
+	fields(reflect.TypeFor[policy.Request](), func(c *Spawn) reflect.Value {
+		return reflect.ValueOf(&c.Request).Elem()
+	})
+	require.NotEqual(t, (&Spawn{Task: "a", Label: "b"}).digest(), (&Spawn{Task: "ab"}).digest())
+	require.NotEqual(t, (&Spawn{}).digest(),
+		(&Spawn{Request: policy.Request{Tools: []string{}}}).digest(), "nothing is not everything")
+}
+
+// S3: digests stand in journals, so that they never change.
+func TestDigestNeverChanges(t *testing.T) {
+	c := &Spawn{
+		Task: "count\xff", Label: "l", Announce: true, Variant: "v", Request: policy.Request{
+			Agent: "a", Model: "m", Thinking: "high", Timeout: time.Minute,
+			Budget: policy.Budget{Tokens: 1, Cost: 0.5, Turns: 2}, Tools: []string{"x", "y"},
+			Strict: true,
+		},
+	}
+	require.Equal(t, "77c06ac0c3f1ab18eeb632078b974153", c.digest())
+}
+
+// S3: a run that an earlier library admitted is the run of every request with its key.
+func TestSpawnKeyOfVersion1(t *testing.T) {
+	s := newScene()
+	key := session.Must(top.Child("main", "a"))
+	for _, f := range []*Fact{
+		{Kind: Opened, Num: 1, At: s.now},
+		{Kind: Admitted, At: s.now, Run: key, Spec: &Spec{
+			ID: "a", SessionID: "s", Key: key, Parent: top, SpawnKey: "k", Task: "first", Created: s.now,
+			Grant: &Grant{Role: session.RoleLeaf},
+		}},
+	} {
+		require.NoError(t, s.tree.Replay(f))
+	}
+	require.Contains(t, s.do(&Spawn{Parent: top, ID: "b", Key: "k", Task: "second"}), "known: ")
+}

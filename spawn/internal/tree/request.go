@@ -1,0 +1,122 @@
+package tree
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// A request is what a person asked for with one message, and everything that comes of it. Its name
+// is the ordinal of the message in the top-level session, the id of a run that a program spawned
+// outside of any turn, or what a caller that runs the top-level session itself calls it.
+
+// requestCount is what a tree knows of one request.
+type requestCount struct {
+	byModel uint32 // runs that models have spawned for it
+	present int    // runs of it that are in the tree, and one if the top-level session is at it
+}
+
+// RequestCount is how many runs models have spawned for a request.
+type RequestCount struct {
+	Request string `json:"request"`
+	ByModel uint32 `json:"byModel"`
+}
+
+// requestOf returns the request that a session is at: for a run that of its spawn, for the
+// top-level session that of what its last turn has read.
+func requestOf(r *Run) string {
+	if r.IsRoot() {
+		return r.Request
+	}
+	return cmp.Or(r.Spec.Request, r.Spec.ID)
+}
+
+// requestFor returns the request that a spawn belongs to; empty: the run begins its own.
+func (c *Spawn) requestFor(parent *Run) string {
+	switch {
+	case !parent.IsRoot():
+		return requestOf(parent)
+	case c.Origin != "":
+		return c.Origin
+	case c.Turn > 0 || c.Request.ByModel:
+		return cmp.Or(requestOf(parent), parent.Spec.SessionID)
+	}
+	return ""
+}
+
+// keepRequest counts something that is present of a request, or takes it off with -1. The tree
+// forgets a request of which nothing is present.
+func (t *Tree) keepRequest(name string, by int) {
+	if name == "" {
+		return
+	}
+	n := t.requests[name]
+	if n.present += by; n.present <= 0 {
+		delete(t.requests, name)
+		return
+	}
+	t.requests[name] = n
+}
+
+// admitRequest counts a run that has been admitted.
+func (t *Tree) admitRequest(r *Run) {
+	name := requestOf(r)
+	t.keepRequest(name, 1)
+	if r.Spec.ByModel {
+		n := t.requests[name]
+		n.byModel++
+		t.requests[name] = n
+	}
+}
+
+// readRequest sets the request that the top-level session r is at when a turn reads its inputs
+// after one ordinal and up to another: that of the newest message of a person among them, else that
+// of the newest completion, unless the turn is at one already.
+func (t *Tree) readRequest(r *Run, after, through uint32, begins bool) {
+	if !r.IsRoot() {
+		return
+	}
+	person, child := "", ""
+	for i := range r.Inbox {
+		in := &r.Inbox[i]
+		if in.Ord <= after || in.Ord > through {
+			continue
+		}
+		switch in.Class {
+		case User:
+			person = strconv.FormatUint(uint64(in.Ord), 10)
+		case Completion:
+			if c := t.find(in.From); c != nil && begins {
+				child = requestOf(c)
+			}
+		default: // a top-level session gets no others
+		}
+	}
+	if name := cmp.Or(person, child); name != "" && name != r.Request {
+		t.keepRequest(name, 1)
+		t.keepRequest(r.Request, -1)
+		r.Request = name
+	}
+}
+
+// requestCounts returns the requests of an image.
+func (t *Tree) requestCounts() (list []RequestCount) {
+	for _, name := range slices.Sorted(maps.Keys(t.requests)) {
+		if n := t.requests[name]; n.byModel > 0 {
+			list = append(list, RequestCount{name, n.byModel})
+		}
+	}
+	return list
+}
+
+// restoreRequests counts what an image has of requests.
+func (t *Tree) restoreRequests(m *Image) {
+	t.Walk(func(r *Run) { t.keepRequest(requestOf(r), 1) })
+	for _, c := range m.Requests {
+		if n, ok := t.requests[c.Request]; ok {
+			n.byModel = c.ByModel
+			t.requests[c.Request] = n
+		}
+	}
+}
