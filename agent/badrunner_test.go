@@ -248,3 +248,27 @@ func TestBudgetEndsARun(t *testing.T) {
 		require.Equal(t, 1, h.Calls("poor"))
 	})
 }
+
+// R6: a Models.Valid that panics refuses the spawn that asks it. The error names the field, and
+// neither the model nor a person reads what it panicked with.
+func TestModelsValidThatPanics(t *testing.T) {
+	cfg := agent.Config{Models: agent.Models{
+		Valid: func(string) bool { panic("password: hunter2") },
+	}}
+	s := script{"main": {
+		call("sessions_spawn", `{"task":"work","model":"a/b"}`), echo(),
+	}}
+	agenttest.Run(t, cfg, s, func(h *harness) {
+		_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x", Model: "a/b"})
+		failed, ok := errors.AsType[*spawn.CallbackError](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, "Models.Valid", failed.Callback)
+		h.Post("go")
+		reply := h.Replies()[0].Reply
+		require.False(t, reply.Failed)
+		require.Contains(t, reply.Text, "Models.Valid")
+		require.NotContains(t, reply.Text, "hunter2")
+		_, err = agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x"})
+		require.NoError(t, err, "no model is asked for")
+	})
+}

@@ -40,10 +40,10 @@ var durationCases = map[string]durationCase{
 		checkTimeout(t, policy.Subagents{Timeout: time.Minute}, agent.Task{Timeout: d}, d)
 	},
 	"policy.Subagents.ArchiveAfter": checkArchive,
-	"agent.Config.DeliverTimeout":   checkDeliverTimeout,
-	"spawn.Config.DeliverTimeout":   checkDeliverTimeout,
 	"agent.Config.Grace":            checkGrace,
 	"spawn.Config.Grace":            checkGrace,
+	"agent.Config.DeliverTimeout":   checkDeliverTimeout,
+	"spawn.Config.DeliverTimeout":   checkDeliverTimeout,
 	"spawn.JoinOptions.Within":      checkWithin,
 	"binding.Request.Idle": func(t *testing.T, d time.Duration, forEver bool) {
 		checkBinding(t, binding.Request{Idle: d}, d, forEver)
@@ -211,29 +211,33 @@ func checkGrace(t *testing.T, d time.Duration, forEver bool) {
 	})
 }
 
-// checkDeliverTimeout checks an attempt to deliver that takes a day if it may.
-func checkDeliverTimeout(t *testing.T, d time.Duration, forEver bool) {
-	attempts := 0
+// checkDeliverTimeout checks a receiver that takes a minute, and no time from the third call on.
+func checkDeliverTimeout(t *testing.T, d time.Duration, _ bool) {
 	cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
-		return agent.Result{Text: "hello"}, nil
+		return textResult("done")
 	})
 	cfg.DeliverTimeout = d
-	cfg.Reply = func(ctx context.Context, _ agent.Delivery) error {
-		if attempts++; attempts > 1 {
-			return nil
-		}
-		return pause(ctx, 24*time.Hour)
-	}
 	if d < 0 {
 		_, err := agent.Open(t.Context(), cfg)
 		require.Error(t, err)
 		return
 	}
+	calls := 0
+	cfg.Deliver = func(ctx context.Context, _ agent.Delivery) error {
+		if calls++; calls > 2 {
+			return nil
+		}
+		return pause(ctx, time.Minute)
+	}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
-		h.Post("hello")
-		time.Sleep(48 * time.Hour)
-		h.Replied("hello")
-		require.Equal(t, forEver, h.Replies()[0].Attempt == 1)
+		_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x", Announce: true})
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		want := 1
+		if d == 1 {
+			want = 3
+		}
+		require.Equal(t, want, calls)
 	})
 }
 

@@ -36,7 +36,7 @@ func (q *quitter) in(ctx context.Context, at string) {
 	}
 	var cancel context.CancelFunc
 	switch {
-	case q.with == "Background" || ctx == nil && q.with == "its ctx":
+	case q.with == "Background":
 		ctx, cancel = context.WithCancel(context.Background())
 	case q.with == "with a timeout":
 		ctx, cancel = context.WithTimeout(context.Background(), time.Minute)
@@ -49,7 +49,7 @@ func (q *quitter) in(ctx context.Context, at string) {
 
 // Open implements fs.FS.
 func (q *quitter) Open(name string) (fs.File, error) {
-	q.in(nil, "Workspace") //nolint:staticcheck // it has no ctx
+	q.in(context.Background(), "Workspace")
 	return fstest.MapFS{}.Open(name)
 }
 
@@ -87,15 +87,21 @@ func (q *quitter) config() agent.Config {
 		},
 		Tools:     []agent.Tool{{Name: "quit", Call: call}},
 		Workspace: q,
-		Now:       func() time.Time { q.in(nil, "Now"); return time.Now() },
+		Now: func() time.Time {
+			q.in(context.Background(), "Now")
+			return time.Now()
+		},
 		Rules: policy.Rules{Sandbox: policy.Sandbox{Decide: func(string, session.Key) bool {
-			q.in(nil, "Sandbox.Decide")
+			q.in(context.Background(), "Sandbox.Decide")
 			return false
 		}}},
-		Models: agent.Models{Valid: func(string) bool { q.in(nil, "Models.Valid"); return true }},
+		Models: agent.Models{Valid: func(string) bool {
+			q.in(context.Background(), "Models.Valid")
+			return true
+		}},
 		Prompts: agent.Prompts{Loader: agentctx.Loader{Hooks: []agentctx.Hook{
 			func(_ agentctx.LoadRequest, f []agentctx.WorkspaceFile) []agentctx.WorkspaceFile {
-				q.in(nil, "hook")
+				q.in(context.Background(), "hook")
 				return f
 			},
 		}}},

@@ -27,6 +27,8 @@ var (
 	// durable. It may have happened or not, or happen once the journal works again. Sent again
 	// under the same key it happens once.
 	ErrUnconfirmed = owner.ErrUnconfirmed
+	// ErrKeyConflict is what a [*KeyConflictError] is.
+	ErrKeyConflict = tree.ErrKeyConflict
 	// ErrNotRecorded is returned if the journal failed, as a full disk does, or another owner took
 	// the tree over, and it is certain that a command was not recorded and will not be. The cause
 	// is wrapped. The caller may send the command again.
@@ -34,8 +36,6 @@ var (
 	// ErrUnreadable is returned by calls that only read if the journal fails, so that the tree
 	// cannot be read now. The cause is wrapped.
 	ErrUnreadable = owner.ErrUnreadable
-	// ErrKeyConflict is what a [*KeyConflictError] is.
-	ErrKeyConflict = tree.ErrKeyConflict
 	// ErrRunning is returned by a second [Supervisor.Run].
 	ErrRunning = errors.New("spawn: already running")
 	// ErrShuttingDown is returned by a [Supervisor.Shutdown] whose context ends while the shutdown

@@ -249,6 +249,23 @@ func (w *world) live(n int, last bool) *life {
 	return l
 }
 
+// jump sets the clock of all processes forward or back, or right.
+func (w *world) jump(r *rand.Rand) {
+	by := jumps[r.IntN(len(jumps))]
+	if by > tree.KeyWindow {
+		w.years.Store(true)
+	}
+	back := r.IntN(5) > 1 && w.clock.now().Year() > 1985 // times before 1970 are not times
+	switch {
+	case back:
+		w.clock.move(-by)
+	case r.IntN(2) == 0:
+		w.clock.move(by)
+	default:
+		w.clock.set(0)
+	}
+}
+
 // configOf returns the configuration of a process.
 func (w *world) configOf(l *life) spawn.Config {
 	cfg := w.cfg
@@ -266,23 +283,6 @@ func (w *world) configOf(l *life) spawn.Config {
 		return w.deliver(ctx, l, out)
 	}
 	return cfg
-}
-
-// jump sets the clock of all processes forward or back, or right.
-func (w *world) jump(r *rand.Rand) {
-	by := jumps[r.IntN(len(jumps))]
-	if by > tree.KeyWindow {
-		w.years.Store(true)
-	}
-	back := r.IntN(5) > 1 && w.clock.now().Year() > 1985 // times before 1970 are not times
-	switch {
-	case back:
-		w.clock.move(-by)
-	case r.IntN(2) == 0:
-		w.clock.move(by)
-	default:
-		w.clock.set(0)
-	}
 }
 
 // trouble schedules the faults of a journal before it dies, if it does. It fails now and then, or

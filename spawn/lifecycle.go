@@ -46,7 +46,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		if s.active() {
 			return ErrRunning
 		}
-		s.waitShutDown(ctx)
+		_ = s.waitShutDown(ctx) // for the callers of Shutdown
 		return nil
 	}
 	s.workers.setKeeping(true)
@@ -64,10 +64,10 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		case <-ticker.C:
 			look.start(ctx)
 		case <-ctx.Done():
-			s.beginShutdown()
+			s.beginShutdown() //nolint:contextcheck // it outlives the call
 			return s.waitShutDown(ctx)
 		case err := <-s.journalDead:
-			s.beginShutdown()
+			s.beginShutdown() //nolint:contextcheck // it outlives the call
 			s.endSoft()
 			err = fmt.Errorf("spawn: the journal takes nothing any more: %w", err)
 			return errors.Join(err, s.waitShutDown(ctx))
@@ -111,7 +111,7 @@ func (l *lookout) start(ctx context.Context) {
 		return // the one before hangs, or has much to open
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	unlink := context.AfterFunc(l.sup.workCtx, cancel)
+	unlink := context.AfterFunc(l.sup.workCtx, cancel) //nolint:contextcheck // ctx ends with both
 	done := func() {
 		unlink()
 		cancel()
@@ -248,7 +248,7 @@ func (s *Supervisor) health(ctx context.Context) (err error) {
 // the hard phase: an append that hangs takes the grace period, the error says that the store has
 // not returned, and the outcome of the append stays unknown. The next owner of the tree finds out.
 func (s *Supervisor) Shutdown(ctx context.Context) error {
-	first := s.beginShutdown()
+	first := s.beginShutdown() //nolint:contextcheck // it outlives the call
 	if m := markOf(ctx); m != nil {
 		return s.shutDownAround(ctx, m)
 	}
@@ -279,7 +279,7 @@ func (s *Supervisor) shutDownAround(ctx context.Context, m *mark) error {
 	s.workers.beginWaiting(m)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.closedCtx, cancel)()
+	defer context.AfterFunc(s.closedCtx, cancel)() //nolint:contextcheck // ctx ends with both
 	err := s.waitUntilQuiet(ctx, s.workers.waitOthers)
 	select {
 	case <-s.closed:

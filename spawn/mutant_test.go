@@ -65,6 +65,10 @@ var mutants = []mutant{
 		".", "TestClockJumpsInALivingProcess",
 	},
 	{
+		"R3 the clock of a destination is set right", "internal/tree/clock.go",
+		"\t\te.queue.since = min(e.queue.since, f.At)\n", "", "./internal/tree", "TestScenarios/order_clock_back",
+	},
+	{
 		"R3 a delivery that was never tried waits for a clock that is a little behind", "internal/tree/outbox.go",
 		"\tt.armQueue(q)\n", "", "./internal/tree", "TestScenarios/clock",
 	},

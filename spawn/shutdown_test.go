@@ -41,13 +41,10 @@ type quitter struct {
 	errs chan error
 }
 
-// in is what a callback calls. It has no ctx of its own if ctx is nil.
+// in is what a callback calls, with its ctx if it has one.
 func (q *quitter) in(ctx context.Context, at string) {
 	if q.at != at || q.done.Swap(true) {
 		return
-	}
-	if ctx == nil {
-		ctx = context.Background()
 	}
 	ctx, cancel := q.with(ctx)
 	defer cancel()
@@ -147,11 +144,14 @@ func testShutdownFrom(
 			q.in(ctx, "Deliver")
 			return nil
 		},
-		ValidModel: func(string) bool { q.in(nil, "ValidModel"); return true },
+		ValidModel: func(string) bool { q.in(context.Background(), "ValidModel"); return true },
 		Rules: policy.Rules{
 			Subagents: policy.Subagents{ArchiveAfter: time.Minute},
 			Sandbox: policy.Sandbox{
-				Decide: func(string, session.Key) bool { q.in(nil, "Sandbox.Decide"); return false },
+				Decide: func(string, session.Key) bool {
+					q.in(context.Background(), "Sandbox.Decide")
+					return false
+				},
 			},
 		},
 		Runner: runnerFunc(

@@ -176,7 +176,7 @@ func TestLaneOfSessions(t *testing.T) {
 		l := NewLane(1, 1)
 		var order []string
 		owners, roots := map[string]laneOwner{}, map[string]*tree.Run{}
-		chat := func(name string, text string) {
+		chat := func(name, text string) {
 			tr := tree.New(session.Must(session.MainKey(name)), opt)
 			_, err := tr.Decide(&tree.Open{Writer: "w", SessionID: "s"}, 1)
 			require.NoError(t, err)

@@ -99,8 +99,10 @@ func (w *wireFact) fact() *Fact {
 //
 // TestVersionOfMembers fails for a member that is missing here.
 func (f *Fact) version() int {
-	if f.Kind > Snapshot || f.Flags > flagsOfVersion1 || f.Kind == Blocked && f.N > 0 ||
-		f.Spec.beyondVersion1() || f.Join.beyondVersion1() || f.Image.beyondVersion1() {
+	switch {
+	case f.Kind > Snapshot || f.Flags > flagsOfVersion1,
+		f.Kind == Blocked && f.N > 0,
+		f.Spec.beyondVersion1(), f.Join.beyondVersion1(), f.Image.beyondVersion1():
 		return 2
 	}
 	return 1
@@ -121,8 +123,8 @@ func (m *Image) beyondVersion1() bool {
 	}
 	hasDigest := func(s Spawned) bool { return s.Digest != "" }
 	isLate := func(e Entry) bool { return e.Late }
-	return len(m.Requests) > 0 || len(m.Clocks) > 0 ||
-		slices.ContainsFunc(m.Spawned, hasDigest) || slices.ContainsFunc(m.Outbox, isLate) ||
+	return len(m.Requests) > 0 || len(m.Clocks) > 0 || slices.ContainsFunc(m.Outbox, isLate) ||
+		slices.ContainsFunc(m.Spawned, hasDigest) ||
 		slices.ContainsFunc(m.Runs, RunState.beyondVersion1)
 }
 

@@ -571,20 +571,6 @@ func (s *scanner) spawned() (x Spawned) {
 	return x
 }
 
-func (s *scanner) clock() (c Clock) {
-	for name := s.begin(); name != nil; name = s.more() {
-		switch string(name) {
-		case "ord":
-			c.Ord = s.uint32()
-		case "since":
-			c.Since = s.int64()
-		default:
-			s.fail()
-		}
-	}
-	return c
-}
-
 func (s *scanner) requestCount() (x RequestCount) {
 	for name := s.begin(); name != nil; name = s.more() {
 		switch string(name) {
@@ -597,6 +583,20 @@ func (s *scanner) requestCount() (x RequestCount) {
 		}
 	}
 	return x
+}
+
+func (s *scanner) clock() (c Clock) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "ord":
+			c.Ord = s.uint32()
+		case "since":
+			c.Since = s.int64()
+		default:
+			s.fail()
+		}
+	}
+	return c
 }
 
 func (s *scanner) seenPost() (x SeenPost) {
