@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -233,6 +234,7 @@ func checkDeliverTimeout(t *testing.T, d time.Duration, _ bool) {
 		_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x", Announce: true})
 		require.NoError(t, err)
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		want := 1
 		if d == 1 {
 			want = 3
