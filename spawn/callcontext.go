@@ -13,7 +13,7 @@ import (
 // one allocation instead of six, which [context.WithTimeout] and a timer beside it would
 // (BenchmarkDeliver: 18 instead of 23 for each child).
 type callContext struct {
-	context.Context // the parent, which has no deadline
+	context.Context //nolint:containedctx // the parent; it has no deadline
 
 	deadline time.Time
 	mark     mark // tells a Shutdown under this context that the call waits for it

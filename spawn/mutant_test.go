@@ -65,6 +65,14 @@ var mutants = []mutant{
 		".", "TestClockJumpsInALivingProcess",
 	},
 	{
+		"R3 the clock of a destination is set right", "internal/tree/clock.go",
+		"\t\te.queue.since = min(e.queue.since, f.At)\n", "", "./internal/tree", "TestScenarios/order_clock_back",
+	},
+	{
+		"R3 a delivery that was never tried waits for a clock that is a little behind", "internal/tree/outbox.go",
+		"\tt.armQueue(q)\n", "", "./internal/tree", "TestScenarios/clock",
+	},
+	{
 		"R3 the first sweep looks at every tree that waits for a time", "lifecycle.go",
 		"if s.lastSweep.IsZero() || now.Before(s.lastSweep) {", "if false {", ".", "TestClockWasOffBeforeARestart/a_run_to_be_archived",
 	},

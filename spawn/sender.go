@@ -23,7 +23,7 @@ type sender struct {
 
 	call    queuedDelivery // under way if calling is set
 	calling bool
-	ctx     *callContext //nolint:containedctx // of the call, for the timer
+	ctx     *callContext // of the call
 	timer   *time.Timer  // calls timeIsUp; nil before the first call
 	// orphaned says that the tree of the call is lost. What the call comes to concerns no tree.
 	orphaned bool
@@ -159,7 +159,7 @@ func (sh *treeShell) send(ctx context.Context, to tree.Destination, p *sender) (
 	defer func() { // also if the receiver ends its goroutine
 		arrived = sh.callReturned(ctx, to, p, err)
 	}()
-	err = sh.callDeliver(p.ctx, p.call.out)
+	err = sh.callDeliver(p.ctx, p.call.out) //nolint:contextcheck // its parent is ctx
 	return arrived
 }
 

@@ -51,10 +51,9 @@ func (t *Tree) applyClockSetBack(f *Fact) {
 		if e.Tries == 0 && !e.Busy {
 			due = f.At
 		}
-		if e.Due > due || e.Since > f.At {
-			t.changeEntry(e, func(e *Entry) {
-				e.Due, e.Since = min(e.Due, due), min(e.Since, f.At)
-			})
+		e.queue.since = min(e.queue.since, f.At)
+		if e.Due > due {
+			t.changeEntry(e, func(e *Entry) { e.Due = due })
 		}
 	}
 	window := sat.Add(f.At, int64(KeyWindow))

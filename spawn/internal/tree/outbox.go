@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -308,29 +309,20 @@ func (t *Tree) settleQueue(q *queue) {
 	t.armQueue(q)
 }
 
-// dueAt returns when the first entry of a destination is tried, or could be if no call hung, in
-// Unix nanoseconds; 0 is never.
-func (q *queue) dueAt() int64 {
-	if len(q.pending) == 0 || q.flying > 0 {
-		return 0
-	}
-	return max(q.pending[0].Due, 1)
-}
-
 // giveUpAt returns when the first entry of a destination is blocked because a call hangs, in Unix
 // nanoseconds; 0 is never.
 func (q *queue) giveUpAt() int64 {
 	if len(q.pending) == 0 {
 		return 0
 	}
-	return cmp.Or(q.since, q.pending[0].Created) + int64(GiveUp)
+	return sat.Add(cmp.Or(q.since, q.pending[0].Created), int64(GiveUp))
 }
 
-// firstHung returns the earliest time that at returns for a destination with a call that hangs; 0
-// is never.
-func (o *outbox) firstHung(at func(*queue) int64) (first int64) {
+// firstGiveUp returns the earliest time at which an entry is blocked because a call hangs, in Unix
+// nanoseconds; 0 is never.
+func (o *outbox) firstGiveUp() (first int64) {
 	for _, q := range o.hung {
-		first = earlier(first, at(q))
+		first = earlier(first, q.giveUpAt())
 	}
 	return first
 }

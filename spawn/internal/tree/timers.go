@@ -55,7 +55,7 @@ func (h *timers) pop() timer {
 
 // NextWake returns when the tree wants a Tick, in Unix nanoseconds, or 0 for never.
 func (t *Tree) NextWake() int64 {
-	return earlier(t.nextTimer(), t.outbox.firstHung((*queue).giveUpAt))
+	return earlier(t.nextTimer(), t.outbox.firstGiveUp())
 }
 
 // earlier returns the earlier of two times in Unix nanoseconds, of which 0 is never.
@@ -130,12 +130,12 @@ func (t *Tree) armTimer(r *Run) {
 }
 
 // wakeTime returns when the first entry of a destination is to be tried, in Unix nanoseconds; 0
-// is never. What a call that hangs leads to is not in the heap, see outbox.firstHung.
+// is never. What a call that hangs leads to is not in the heap, see outbox.firstGiveUp.
 func (q *queue) wakeTime() int64 {
-	if q.hung > 0 {
+	if len(q.pending) == 0 || q.flying > 0 || q.hung > 0 {
 		return 0
 	}
-	return q.dueAt()
+	return max(q.pending[0].Due, 1)
 }
 
 // armQueue is armTimer for a destination.

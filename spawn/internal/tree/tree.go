@@ -167,9 +167,8 @@ func (t *Tree) Due() time.Time {
 	if t.UnderWay() || t.outbox.pending > 0 {
 		return DueNow
 	}
-	// The next owner can try at once what a call that hangs holds back in this process.
-	if at := earlier(t.nextTimer(), t.outbox.firstHung((*queue).dueAt)); at > 0 {
-		return time.Unix(0, max(at, t.now)).UTC()
+	if at := t.NextWake(); at > 0 {
+		return time.Unix(0, at).UTC()
 	}
 	return time.Time{}
 }
