@@ -36,15 +36,20 @@ func (h guardedHandler) Enabled(ctx context.Context, level slog.Level) (on bool)
 
 // WithAttrs implements slog.Handler. The result is guarded, too. A handler that panics is used
 // without the attributes.
-func (h guardedHandler) WithAttrs(attrs []slog.Attr) (with slog.Handler) {
-	with = h
-	defer func() { _ = recover() }()
-	return guardedHandler{h.Handler.WithAttrs(attrs)}
+func (h guardedHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return h.with(func() slog.Handler { return h.Handler.WithAttrs(attrs) })
 }
 
 // WithGroup implements slog.Handler like WithAttrs.
-func (h guardedHandler) WithGroup(name string) (with slog.Handler) {
-	with = h
-	defer func() { _ = recover() }()
-	return guardedHandler{h.Handler.WithGroup(name)}
+func (h guardedHandler) WithGroup(name string) slog.Handler {
+	return h.with(func() slog.Handler { return h.Handler.WithGroup(name) })
+}
+
+func (h guardedHandler) with(f func() slog.Handler) (with slog.Handler) {
+	defer func() {
+		if recover() != nil {
+			with = h
+		}
+	}()
+	return guardedHandler{f()}
 }

@@ -43,7 +43,7 @@ func timeRead(b *testing.B, dir string, root session.Key) time.Duration {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer store.Close()
+	defer func() { _ = store.Close() }()
 	n, bytes := 0, 0
 	for e, err := range store.Journal.Read(b.Context(), root, 0) {
 		if err != nil {
@@ -67,7 +67,7 @@ func timePost(b *testing.B, dir string, root session.Key) (time.Duration, uint64
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer store.Close()
+	defer func() { _ = store.Close() }()
 	s, err := spawn.Open(b.Context(), spawn.Config{
 		Store: store, Runner: instantRunner,
 	})

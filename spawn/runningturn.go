@@ -43,7 +43,7 @@ type runningTurn struct {
 // turnValues is the context under which that of a turn is made. It holds the turn and its mark, and
 // is a part of the turn, which saves two allocations.
 type turnValues struct {
-	context.Context
+	context.Context //nolint:containedctx // it is a context
 
 	rt *runningTurn
 }
