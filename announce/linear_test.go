@@ -152,13 +152,23 @@ func TestHostileInputsAreLinear(t *testing.T) {
 	for name, input := range hostileInputs {
 		for what, work := range linearWork {
 			t.Run(name+"/"+what, func(t *testing.T) {
-				require.LessOrEqual(t, growth(work, input, 16<<10), mostPerDoubling)
+				require.LessOrEqual(t, leastGrowth(work, input, 16<<10), mostPerDoubling)
 			})
 		}
 		text := input(64 << 10)
 		once := announce.Sanitize(text)
 		require.Equal(t, once, announce.Sanitize(once), name)
 	}
+}
+
+// leastGrowth is growth, measured again where it is too high, because another process may have
+// taken the processor. Quadratic work is too high every time.
+func leastGrowth(work func(string), input func(int) string, size int) float64 {
+	least := growth(work, input, size)
+	for n := 0; n < 3 && least > mostPerDoubling; n++ {
+		least = min(least, growth(work, input, size))
+	}
+	return least
 }
 
 // visibleTokens and redactTokens have a text for every kind of token that Visible and Redact know,
@@ -196,7 +206,7 @@ func TestRepeatedTokensAreLinear(t *testing.T) {
 				input := func(n int) string { return repeatTo(first+second, n) }
 				short := timeOf(longer, tt.work, input(size))
 				if long := timeOf(1, tt.work, input(longer*size)); long > 2*short {
-					got := growth(tt.work, input, 2*size)
+					got := leastGrowth(tt.work, input, 2*size)
 					require.LessOrEqual(t, got, mostPerDoubling, "%q", first+second)
 				}
 			}
