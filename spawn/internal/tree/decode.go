@@ -121,13 +121,14 @@ func (s *scanner) spec() *Spec {
 	if s.literal("null") {
 		return nil
 	}
-	spec := new(Spec)
+	spec := s.shared.specs.next()
 	var g Grant
 	granted := false
+	var id []byte
 	for name := s.begin(); name != nil; name = s.more() {
 		switch string(name) {
 		case "id":
-			spec.ID = s.string()
+			id = s.bytes()
 		case "sessionId":
 			spec.SessionID = s.string()
 		case "key":
@@ -159,8 +160,10 @@ func (s *scanner) spec() *Spec {
 			s.grantPart(&g, name)
 		}
 	}
-	if k := spec.Key.String(); len(spec.ID) < len(k) && k[len(k)-len(spec.ID):] == spec.ID {
-		spec.ID = k[len(k)-len(spec.ID):] // one string in memory for both
+	if k := spec.Key.String(); len(id) < len(k) && k[len(k)-len(id):] == string(id) {
+		spec.ID = k[len(k)-len(id):] // one string in memory for both
+	} else {
+		spec.ID = string(id)
 	}
 	if granted {
 		spec.Grant = s.shared.grantOf(&g)
@@ -213,7 +216,7 @@ func (s *scanner) wordList() (list []string) {
 }
 
 func (s *scanner) result() *Result {
-	a := new(Result)
+	a := s.shared.answers.next()
 	for name := s.begin(); name != nil; name = s.more() {
 		switch string(name) {
 		case "text":
