@@ -1,6 +1,10 @@
 package tree
 
-import "github.com/offshoot-sdk/offshoot/session"
+import (
+	"reflect"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
 
 // shared holds what many facts of one tree have in common, so that the tree keeps it once: keys,
 // short texts, routes and grants. The zero value is empty. It is not safe for concurrent use.
@@ -21,13 +25,13 @@ type shared struct {
 // free when none of them is in use. The zero value is ready.
 type slab[T any] struct{ left []T }
 
-// slabLen is how many values a slab allocates at a time.
-const slabLen = 16
+// slabBytes is how much a slab allocates at a time, at most. The allocator has that size.
+const slabBytes = 8192
 
 // next returns a new zero value.
 func (s *slab[T]) next() *T {
 	if len(s.left) == 0 {
-		s.left = make([]T, slabLen)
+		s.left = make([]T, max(1, slabBytes/reflect.TypeFor[T]().Size()))
 	}
 	p := &s.left[0]
 	s.left = s.left[1:]
