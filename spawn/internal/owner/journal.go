@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -19,7 +21,7 @@ func Load(
 ) (*tree.Tree, session.Seq, error) {
 	t := tree.New(root, opt)
 	var last session.Seq
-	var d tree.Decoder
+	d := tree.Decoder{Apart: apart, Parts: min(runtime.GOMAXPROCS(0), maxParts)}
 	for e, err := range j.Read(ctx, root, 0) {
 		if err != nil {
 			return nil, 0, fmt.Errorf("reading the journal of %q: %w", root, err)
@@ -34,6 +36,27 @@ func Load(
 		last = e.Seq
 	}
 	return t, last, nil
+}
+
+// maxParts is the greatest number of parts of an image that are decoded at the same time.
+const maxParts = 4
+
+// apart calls functions at the same time and waits for them. A panic of one is that of apart.
+func apart(work []func()) {
+	var wg sync.WaitGroup
+	panics := make([]any, len(work))
+	for i, f := range work {
+		wg.Go(func() {
+			defer func() { panics[i] = recover() }()
+			f()
+		})
+	}
+	wg.Wait()
+	for _, p := range panics {
+		if p != nil {
+			panic(p)
+		}
+	}
 }
 
 // batchOf returns the batch that records facts. Without facts it returns the zero Batch, which is

@@ -2,9 +2,7 @@ package tree
 
 import (
 	"bytes"
-	"runtime"
 	"slices"
-	"sync"
 
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -17,6 +15,11 @@ import (
 // [Fact.AppendJSON] writes them. That takes about a tenth of the time of reflection, which a tree
 // with 200,000 runs needs to be opened in (BenchmarkRestart in package spawn).
 type Decoder struct {
+	// Apart calls functions that may run at the same time, and returns when they have returned. A
+	// large image is read in as many parts as Parts says, so. If it is nil there is one part.
+	Apart func([]func())
+	Parts int
+
 	shared shared
 	fact   Fact // the last one that was decoded by hand
 }
@@ -39,7 +42,10 @@ func (d *Decoder) Fact(p session.Payload) (*Fact, error) {
 
 // scan decodes a fact by hand. It returns false for one that encoding/json is to decode.
 func (d *Decoder) scan(data []byte) bool {
-	s := &scanner{data: data, shared: &d.shared}
+	s := &scanner{data: data, shared: &d.shared, apart: d.Apart}
+	if d.Apart != nil {
+		s.parts = d.Parts
+	}
 	d.fact = Fact{}
 	return s.fact(&d.fact) && !s.failed && s.pos == len(data)
 }
@@ -374,14 +380,11 @@ func (s *scanner) runs() []RunState {
 	if !s.first() {
 		return []RunState{}
 	}
-	return s.runsApart(s.cutRuns(min(runtime.GOMAXPROCS(0), maxRunParts)))
+	return s.runsApart(s.cutRuns(s.parts))
 }
 
-// Bounds of the parts of an image that are read at the same time.
-const (
-	maxRunParts  = 4
-	minPartBytes = 1 << 20
-)
+// minPartBytes is the least size of a part that is read apart from the others.
+const minPartBytes = 1 << 20
 
 // betweenRuns is the end of a run and the beginning of the next one. It is not in a string, where a
 // quotation mark has a backslash before it, and nothing else begins like a run.
@@ -402,43 +405,48 @@ func (s *scanner) cutRuns(n int) (cuts []int) {
 	return cuts
 }
 
-// runsApart reads the list of runs, from its first run on, in the parts that begin at cuts, each in
-// a goroutine that ends before it returns. Each part keeps what its runs have in common.
+// runsApart reads the list of runs, from its first run on, in the parts that begin at cuts. Each
+// part keeps by itself what its runs have in common.
 func (s *scanner) runsApart(cuts []int) []RunState {
+	if len(cuts) == 0 {
+		return s.runsToBracket()
+	}
 	parts := make([]scanner, len(cuts))
 	lists := make([][]RunState, len(cuts)+1)
-	var wg sync.WaitGroup
+	work := make([]func(), len(cuts)+1)
 	for i, end := range cuts {
 		parts[i] = scanner{data: s.data[:end-len(",")], pos: s.pos, shared: &shared{once: true}}
-		if i > 0 {
-			parts[i].pos = cuts[i-1]
-		}
-		wg.Go(func() { lists[i] = parts[i].runsToEnd() })
+		work[i] = func() { lists[i] = parts[i].runsToEnd() }
+		s.pos = end
 	}
-	if len(cuts) > 0 {
-		s.pos = cuts[len(cuts)-1]
-	}
-	last := make([]RunState, 0, 1+(len(s.data)-s.pos)/minRunBytes/4)
-	for ok := true; ok; ok = s.another() {
-		last = append(last, RunState{})
-		s.run(&last[len(last)-1])
-	}
-	wg.Wait()
+	work[len(cuts)] = func() { lists[len(cuts)] = s.runsToBracket() }
+	s.apart(work)
 	for i := range parts {
 		if parts[i].failed {
 			s.fail()
 		}
 	}
-	if len(cuts) == 0 {
-		return last
-	}
-	lists[len(cuts)] = last
 	return slices.Concat(lists...)
+}
+
+// runsToBracket reads runs up to the end of their list.
+func (s *scanner) runsToBracket() []RunState {
+	list := s.makeRuns()
+	for ok := true; ok; ok = s.another() {
+		list = append(list, RunState{})
+		s.run(&list[len(list)-1])
+	}
+	return list
+}
+
+// makeRuns returns an empty list with room for what is left.
+func (s *scanner) makeRuns() []RunState {
+	return make([]RunState, 0, 1+(len(s.data)-s.pos)/minRunBytes/4)
 }
 
 // runsToEnd reads runs up to the end of the data.
 func (s *scanner) runsToEnd() []RunState {
-	list := make([]RunState, 0, 1+(len(s.data)-s.pos)/minRunBytes/4)
+	list := s.makeRuns()
 	for !s.failed {
 		list = append(list, RunState{})
 		s.run(&list[len(list)-1])

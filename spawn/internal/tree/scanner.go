@@ -26,6 +26,8 @@ type scanner struct {
 	pos    int
 	failed bool
 	shared *shared
+	apart  func([]func()) // see Decoder
+	parts  int
 }
 
 func (s *scanner) fail() { s.failed = true }
