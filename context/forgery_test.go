@@ -74,7 +74,10 @@ func hostileInput(key session.Key, s string) agentctx.Input {
 			{Name: "message", Summary: s},
 			{Name: "zz" + s, Summary: s},
 		},
-		Skills: []agentctx.Skill{{Name: "a" + s, Description: s, Path: s}},
+		Skills: []agentctx.Skill{
+			{Name: "a" + s, Description: s, Path: s},
+			{Name: "plain", Description: s, Path: s}, // a name that is none leaves its skill out
+		},
 		Spec:   agentctx.Spec{Skills: []string{"*"}},
 		Files: []agentctx.WorkspaceFile{
 			{Name: "AGENTS.md", Content: s},

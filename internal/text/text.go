@@ -61,6 +61,9 @@ func IsBlank(s string) bool {
 // controls, format and private characters, fillers, and bytes that are not UTF-8. It writes each
 // run of spaces and line breaks as one space, and trims. A text that IsBlank becomes "".
 func Line(s string) string {
+	if isPlain(s) {
+		return s
+	}
 	if IsBlank(s) {
 		return ""
 	}
@@ -74,6 +77,17 @@ func Line(s string) string {
 		return r
 	}, strings.ToValidUTF8(s, ""))
 	return strings.Join(strings.Fields(drawn), " ")
+}
+
+// isPlain reports whether s is printable ASCII without spaces that Line would take out.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c < ' ' || c > '~' || c == ' ' && (i == 0 || i == len(s)-1 || s[i-1] == ' ') {
+			return false
+		}
+	}
+	return true
 }
 
 // IsLine reports whether s is a text that Line would not change, and has from 1 to limit bytes.
