@@ -154,6 +154,10 @@ func (c *Config) validate() error {
 	bad := func(path, format string, args ...any) {
 		list = append(list, &ConfigError{Path: path, Message: fmt.Sprintf(format, args...)})
 	}
+	if over := weight.Check(*c, configLimits); over != nil {
+		bad(cmp.Or(over.Path, "(all)"), "%v", over)
+		return list // the others would repeat it
+	}
 	if c.Runner == nil {
 		bad("Runner", "it is missing; it is the one thing that a Runtime cannot do without")
 	}
@@ -184,9 +188,6 @@ func (c *Config) validate() error {
 		bad("DeliverTimeout", "%v is negative", c.DeliverTimeout)
 	}
 	c.Limits.validate(bad)
-	if over := weight.Check(*c, configLimits); over != nil {
-		bad(cmp.Or(over.Path, "(all)"), "%v", over)
-	}
 	c.Models.validate(bad)
 	if err := c.Prompts.Input.Limits.Validate(); err != nil {
 		bad("Prompts.Input.Limits", "%v", err)

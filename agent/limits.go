@@ -37,8 +37,8 @@ type LimitError = spawn.LimitError
 //	            with its calls and its Raw        greatest of      it refused: *LimitError, which
 //	                                              Reply, Tool-     fails the turn of a Loop
 //	                                              Result, ToolArgs
-//	CallID      the id of a tool call             65,536 bytes     refused: *LimitError, which
-//	                                                               fails the turn of a Loop
+//	CallID      the id of a tool call             65,536 bytes,    refused: *LimitError, which
+//	                                              at least 64      fails the turn of a Loop
 //	ToolResult  what a tool returns               1,000,000 bytes  cut, with a note at its end
 //	ToolCalls   tool calls of one answer          64               the first are run, and the
 //	                                                               model is told; Record refuses
@@ -105,10 +105,27 @@ func (l Limits) validate(bad func(path, format string, args ...any)) {
 			bad("Limits."+f.name, "%s", in.Reason)
 		}
 	}
-	if l.ToolArgs == 1 {
-		bad("Limits.ToolArgs", "1: the least is %d, for {}; 0 is the default", len(noArgs))
+	all := l
+	all.Line = NoLimit
+	all = all.orDefault()
+	for _, f := range []struct {
+		name         string
+		value, least int
+		why          string
+	}{
+		{"Line", l.Line, max(all.Reply, all.ToolResult, all.ToolArgs), "as much as its parts"},
+		{"CallID", l.CallID, minCallID, "since providers choose the ids"},
+		{"ToolArgs", l.ToolArgs, len(noArgs), "for " + noArgs},
+	} {
+		if f.value > 0 && f.value < f.least {
+			bad("Limits."+f.name, "%d: the least is %d, %s; 0 is the default", f.value, f.least,
+				f.why)
+		}
 	}
 }
+
+// minCallID is the least bound of ids of tool calls. The ids of common providers are shorter.
+const minCallID = 64
 
 // checkArgs checks the arguments of a tool call.
 func (l Limits) checkArgs(c ToolCall) error {

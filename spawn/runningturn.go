@@ -153,13 +153,13 @@ func (sh *treeShell) callRunner(ctx context.Context, t *TurnInput) (out TurnResu
 // reportTurn tells the tree what a turn came to.
 func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 	rt.turn.fence.passed.Store(true)
+	if bad := boundResult(&out, sh.sup.cfg.Limits.MaxResult()); bad != nil {
+		err = errors.Join(err, bad)
+	}
 	if typed := out.Result.JSON; len(typed) > 0 && !json.Valid(typed) {
 		err = errors.Join(err, fmt.Errorf(
 			"spawn: the Runner returned a Result.JSON of %d bytes that is not JSON", len(typed)))
 		out.Result.JSON = nil
-	}
-	if bad := boundResult(&out, sh.sup.cfg.Limits.MaxResult()); bad != nil {
-		err = errors.Join(err, bad)
 	}
 	sh.turnReturned(rt)
 	if err != nil && errors.Is(context.Cause(rt.ctx), ErrShutdown) {

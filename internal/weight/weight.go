@@ -2,18 +2,16 @@ package weight
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 
 	"github.com/offshoot-sdk/offshoot/internal/sat"
 )
 
-// perItem is how many bytes an item of a slice or a map counts beside its texts.
-const perItem = 16
-
 // Limits are how many bytes there may be.
 type Limits struct {
 	Each int // in one text, or one slice of bytes
-	All  int // in all texts together, with 16 for each item of a slice or a map
+	All  int // in all texts and the items of all slices and maps together
 }
 
 // An Error is a text that is too long, or everything together.
@@ -25,7 +23,7 @@ type Error struct {
 
 func (e *Error) Error() string {
 	if e.Path == "" {
-		return fmt.Sprintf("its texts have %d bytes together, the limit is %d", e.Bytes, e.Limit)
+		return fmt.Sprintf("its parts have %d bytes together, the limit is %d", e.Bytes, e.Limit)
 	}
 	return fmt.Sprintf("it has %d bytes, the limit is %d", e.Bytes, e.Limit)
 }
@@ -36,9 +34,6 @@ func (e *Error) Error() string {
 func Check(v any, l Limits) *Error {
 	s := scale{limits: l}
 	s.add(reflect.ValueOf(v), "")
-	if s.over == nil && s.sum > l.All {
-		s.over = &Error{Bytes: s.sum, Limit: l.All}
-	}
 	return s.over
 }
 
@@ -62,13 +57,13 @@ func (s *scale) add(v reflect.Value, path string) {
 			s.addText(v.Len(), path)
 			return
 		}
-		for i := range v.Len() {
-			s.sum = sat.Add(s.sum, perItem)
+		s.addItems(v.Len(), v.Type().Elem())
+		for i := 0; i < v.Len() && s.over == nil; i++ {
 			s.add(v.Index(i), fmt.Sprintf("%s[%d]", path, i))
 		}
 	case reflect.Map:
+		s.addItems(v.Len(), v.Type().Elem())
 		for key, value := range v.Seq2() {
-			s.sum = sat.Add(s.sum, perItem)
 			s.add(key, path+"[...]")
 			s.add(value, fmt.Sprintf("%s[%.40q]", path, fmt.Sprint(key)))
 		}
@@ -94,9 +89,26 @@ func (s *scale) addFields(v reflect.Value, path string) {
 	}
 }
 
+// addItems adds the memory of n items.
+func (s *scale) addItems(n int, typ reflect.Type) {
+	size := max(1, int(typ.Size()))
+	if n > math.MaxInt/size {
+		s.addBytes(math.MaxInt)
+		return
+	}
+	s.addBytes(n * size)
+}
+
 func (s *scale) addText(bytes int, path string) {
-	s.sum = sat.Add(s.sum, bytes)
-	if bytes > s.limits.Each {
+	if bytes > s.limits.Each && s.over == nil {
 		s.over = &Error{Path: path, Bytes: bytes, Limit: s.limits.Each}
+	}
+	s.addBytes(bytes)
+}
+
+func (s *scale) addBytes(n int) {
+	s.sum = sat.Add(s.sum, n)
+	if s.over == nil && s.sum > s.limits.All {
+		s.over = &Error{Bytes: s.sum, Limit: s.limits.All}
 	}
 }

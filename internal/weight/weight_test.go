@@ -21,6 +21,7 @@ type outer struct {
 	Ptr      *inner
 	ByName   map[string]inner
 	Names    []string
+	Raw      [][10]int8
 	FS       fs.FS
 	Call     func()
 	Duration time.Duration
@@ -29,7 +30,7 @@ type outer struct {
 
 func TestCheck(t *testing.T) {
 	long := strings.Repeat("x", 11)
-	limits := Limits{Each: 10, All: 100}
+	limits := Limits{Each: 10, All: 200}
 	require.Nil(t, Check(outer{Name: long[:10], hidden: long}, limits))
 	for path, v := range map[string]outer{
 		"Name":             {Name: long},
@@ -45,6 +46,8 @@ func TestCheck(t *testing.T) {
 		require.Equal(t, &Error{Path: path, Bytes: 11, Limit: 10}, err)
 		require.EqualError(t, err, "it has 11 bytes, the limit is 10")
 	}
-	err := Check(&outer{Names: make([]string, 7)}, limits)
-	require.EqualError(t, err, "its texts have 112 bytes together, the limit is 100")
+	err := Check(&outer{Raw: make([][10]int8, 21)}, limits)
+	require.EqualError(t, err, "its parts have 210 bytes together, the limit is 200")
+	err = Check([]string{long[:10], long[:9]}, Limits{Each: 10, All: 18})
+	require.Empty(t, err.Path)
 }
