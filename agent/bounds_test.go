@@ -71,6 +71,9 @@ var boundCases = []boundCase{
 		".ToolCalls[].Name": leftOut,
 		".ToolCalls[].Args": leftOut,
 	}},
+	{session.Message{Text: "x"}, feedPost, map[string]string{
+		"": leftOut, ".Text": refused, ".ID": refused,
+	}},
 	{session.ToolCall{
 		ID: "1", Name: "sessions_spawn", Args: []byte(`{"task":"x"}`),
 	}, feedCall, map[string]string{"": refused, ".ID": leftOut}},

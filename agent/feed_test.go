@@ -78,7 +78,6 @@ func feedRequest(t *testing.T, store *session.Store, v reflect.Value) (err error
 	return err
 }
 
-// feedIncoming posts a message. What a run would refuse of it as a steer, it refuses, too.
 func feedIncoming(t *testing.T, store *session.Store, v reflect.Value) (err error) {
 	m := v.Interface().(spawn.Incoming)
 	runTree(t, store, answerX, func(ctx context.Context, s *spawn.Supervisor) {
@@ -124,6 +123,16 @@ func feedMessage(t *testing.T, store *session.Store, v reflect.Value) error {
 	return feedRunner(t, store, func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		return agent.Result{}, tn.Record(ctx, v.Interface().(session.Message))
 	})
+}
+
+func feedPost(t *testing.T, store *session.Store, v reflect.Value) (err error) {
+	cfg := configAnswering(asText)
+	cfg.Store = store
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		err = h.Main().Post(h.Context(), v.Interface().(session.Message))
+		synctest.Wait()
+	})
+	return err
 }
 
 // feedCall calls a session tool in a turn, and as a loop of the caller's own does.
@@ -236,9 +245,14 @@ func TestTextsOfCallsAreBounded(t *testing.T) {
 		},
 		"the reason of a stop": func(t *testing.T) {
 			store, weighed := weighedStore()
-			runTree(t, store, answerX, func(ctx context.Context, s *spawn.Supervisor) {
+			slow := func() spawn.TurnResult {
+				time.Sleep(time.Second)
+				return answerX()
+			}
+			runTree(t, store, slow, func(ctx context.Context, s *spawn.Supervisor) {
 				info, err := s.Spawn(ctx, topKey, topKey, spawn.Request{Task: "x"})
 				require.NoError(t, err)
+				synctest.Wait()
 				require.NoError(t, s.Stop(ctx, topKey, info.Key, big))
 			})
 			weighed.check(t, cut)

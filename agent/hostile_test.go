@@ -280,7 +280,9 @@ func keptOfConfig(t *testing.T, cfg agent.Config) string {
 
 // keptOfResult returns the model that a Runner has reported.
 func keptOfResult(t *testing.T, model string) (kept string) {
-	cfg := configAnswering(func(string) agent.Result { return agent.Result{Text: "x", Model: model} })
+	cfg := configAnswering(func(string) agent.Result {
+		return agent.Result{Text: "x", Model: model}
+	})
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		c, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x"})
 		require.NoError(t, err)
