@@ -155,6 +155,9 @@ func feedCall(t *testing.T, store *session.Store, v reflect.Value) error {
 	if len(c.Name) < 100 {
 		require.Equal(t, first == nil, second == nil, "%v", second)
 	}
+	if len(c.Args) > megabyte {
+		require.ErrorContains(t, second, "(Limits.ToolArgs)")
+	}
 	weighed.check(t, leftOut)
 	return first
 }
@@ -162,7 +165,11 @@ func feedCall(t *testing.T, store *session.Store, v reflect.Value) error {
 // feedResult has a Runner return a result, of a sub-agent and of the main session.
 func feedResult(t *testing.T, store *session.Store, v reflect.Value) (err error) {
 	cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
-		return v.Interface().(agent.Result), nil
+		res := v.Interface().(agent.Result)
+		if len(res.JSON) > 0 {
+			res.Text = "" // the transcript has the JSON in its place
+		}
+		return res, nil
 	})
 	cfg.Store = store
 	agenttest.Run(t, cfg, nil, func(h *harness) {
@@ -216,11 +223,7 @@ func TestTextsOfCallsAreBounded(t *testing.T) {
 				}
 				return agent.Result{}, err
 			}),
-		"a delta": turn(leftOut,
-			func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
-				tn.Delta(big)
-				return textResult("x")
-			}),
+		"a delta":             func(t *testing.T) { deltaOver(t, big) },
 		"what a tool returns": func(t *testing.T) { toolOver(t, big, nil) },
 		"the error of a tool": func(t *testing.T) { toolOver(t, "", errors.New(big)) },
 		"the error of Reply": func(t *testing.T) {
@@ -281,4 +284,94 @@ func toolOver(t *testing.T, out string, err error) {
 		h.Replied("x")
 	})
 	weighed.check(t, cut)
+}
+
+// deltaOver has a Runner show a text, which watchers get in part.
+func deltaOver(t *testing.T, big string) {
+	store, weighed := weighedStore()
+	cfg := configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+		tn.Delta(big)
+		return textResult("x")
+	})
+	cfg.Store = store
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		shown := make(chan string, 1)
+		go func() {
+			for e := range h.Main().Events(h.Context()) {
+				if e.Kind == agent.EventDelta {
+					shown <- e.Text
+					return
+				}
+			}
+		}()
+		synctest.Wait()
+		h.Post("go")
+		got := <-shown
+		require.LessOrEqual(t, len(got), megabyte)
+		require.Contains(t, got, "cut here: it had")
+	})
+	weighed.check(t, leftOut)
+}
+
+// S10: the id of a tool call, which a provider matches, fails the turn if it is too long, and is
+// never cut.
+func TestIDsOfToolCallsAreNotCut(t *testing.T) {
+	for _, c := range []struct {
+		bytes int
+		field string
+		m     func(id string) agent.Message
+	}{
+		{65_536, "Message.ToolCalls[0].ID", func(id string) agent.Message {
+			return agent.Message{
+				Role: session.MessageAssistant, ToolCalls: []agent.ToolCall{{ID: id, Name: "x"}},
+			}
+		}},
+		{65_536, "Message.ToolCallID", func(id string) agent.Message {
+			return agent.Message{Role: session.MessageUser, Text: "x", ToolCallID: id}
+		}},
+		{4_096, "Message.ID", func(id string) agent.Message {
+			return agent.Message{Role: session.MessageUser, Text: "x", ID: id}
+		}},
+	} {
+		var atLimit, over error
+		err := feedRunner(t, session.NewMemory(),
+			func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+				atLimit = tn.Record(ctx, c.m(strings.Repeat("x", c.bytes)))
+				over = tn.Record(ctx, c.m(strings.Repeat("x", c.bytes+1)))
+				return textResult("x")
+			})
+		require.NoError(t, err)
+		require.NoError(t, atLimit)
+		bad, ok := errors.AsType[*agent.LimitError](over)
+		require.True(t, ok, "%v", over)
+		require.Equal(t, c.field, bad.Field)
+		require.Equal(t, []int{c.bytes + 1, c.bytes}, []int{bad.Size, bad.Limit})
+	}
+	long := &agent.ModelResponse{ToolCalls: []agent.ToolCall{
+		{ID: strings.Repeat("x", 65_537), Name: "x"},
+	}}
+	err := feedRunner(t, session.NewMemory(), answers(long).Run)
+	require.ErrorContains(t, err, "it has 65537 bytes, the limit is 65536 (Limits.CallID)")
+}
+
+// S10: the provider's form counts with its message: it is kept at the limit, and left out above.
+func TestProviderFormCountsWithItsMessage(t *testing.T) {
+	for over, kept := range map[int]bool{0: true, 1: false} {
+		store, notes := newNotebook()
+		raw := `"` + strings.Repeat("r", 4*megabyte-2-4+over) + `"`
+		cfg := agent.Config{Store: store, Runner: answers(
+			&agent.ModelResponse{Text: "text", Raw: []byte(raw)},
+		)}
+		agenttest.Run(t, cfg, nil, func(h *harness) {
+			h.Post("go")
+			h.Replied("text")
+			require.Equal(t, kept, notes.all(t, topKey)[1].Message.Raw != nil)
+		})
+	}
+	calls := make([]agent.ToolCall, 5)
+	for i := range calls {
+		calls[i] = agent.ToolCall{Name: "x", Args: []byte(strings.Repeat("x", 900_000))}
+	}
+	err := feedRunner(t, session.NewMemory(), answers(&agent.ModelResponse{ToolCalls: calls}).Run)
+	require.ErrorContains(t, err, "the limit is 4000000 (Limits.Line)")
 }
