@@ -19,7 +19,7 @@ import (
 // A Task is what a sub-agent is asked to do. Only Text is required.
 type Task struct {
 	Text  string // verbatim in the first message
-	Label string // a short name for people
+	Label string // a short name for people, on one line; what is not drawn is taken out
 	// Key makes the spawn idempotent: spawning twice with one Key, even after a restart, gives the
 	// same child. Another Task with the same Key is a *[spawn.KeyConflictError], for seven days
 	// after the child has been archived; the type of the result is not compared.

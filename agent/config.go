@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,12 +13,15 @@ import (
 	"time"
 
 	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/internal/weight"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // Config configures a Runtime. Only Runner is required, and every other field has a useful zero
-// value. Open copies a Config and does not change it.
+// value. Open copies a Config and does not change it. A text in it has at most 1,000,000 bytes, and
+// all of them together have 10,000,000.
 type Config struct {
 	// Runner runs one turn of one session.
 	Runner Runner
@@ -104,6 +108,18 @@ type Models struct {
 	Valid func(name string) bool
 }
 
+// validate reports names that cannot stand in a line of a prompt.
+func (m *Models) validate(bad func(path, format string, args ...any)) {
+	for _, f := range []struct{ path, name string }{
+		{"Models.Model", m.Model}, {"Models.Thinking", m.Thinking},
+	} {
+		if f.name != "" && !text.IsLine(f.name, maxModelName) {
+			bad(f.path, "%s: want at most %d bytes on one line, without characters that are not drawn",
+				text.Quote(f.name), maxModelName)
+		}
+	}
+}
+
 // A ConfigError is one mistake in a Config.
 type ConfigError struct {
 	Path    string // "Tools[2].Name"
@@ -138,6 +154,10 @@ func (c *Config) validate() error {
 	bad := func(path, format string, args ...any) {
 		list = append(list, &ConfigError{Path: path, Message: fmt.Sprintf(format, args...)})
 	}
+	if over := weight.Check(*c, configLimits); over != nil {
+		bad(cmp.Or(over.Path, "(all)"), "%v", over)
+		return list // the others would repeat it
+	}
 	if c.Runner == nil {
 		bad("Runner", "it is missing; it is the one thing that a Runtime cannot do without")
 	}
@@ -152,7 +172,8 @@ func (c *Config) validate() error {
 		path := fmt.Sprintf("Tools[%d]", i)
 		switch {
 		case !validToolName(t.Name):
-			bad(path+".Name", "%q: a letter, digit or _, then up to 63 of those and -", t.Name)
+			bad(path+".Name", "%s: a letter, digit or _, then up to 63 of those and -",
+				text.Quote(t.Name))
 		case slices.Contains(sessionToolNames, t.Name):
 			bad(path+".Name", "%q is a tool of Offshoot", t.Name)
 		case slices.Contains(seen, t.Name):
@@ -167,6 +188,10 @@ func (c *Config) validate() error {
 		bad("DeliverTimeout", "%v is negative", c.DeliverTimeout)
 	}
 	c.Limits.validate(bad)
+	c.Models.validate(bad)
+	if err := c.Prompts.Input.Limits.Validate(); err != nil {
+		bad("Prompts.Input.Limits", "%v", err)
+	}
 	if c.Grace < 0 {
 		bad("Grace", "%v is negative", c.Grace)
 	}
@@ -191,6 +216,9 @@ func (c *Config) validate() error {
 	return list
 }
 
+// configLimits bound the texts of a Config.
+var configLimits = weight.Limits{Each: 1_000_000, All: 10_000_000}
+
 func splitErrors(err error) []error {
 	var many interface{ Unwrap() []error }
 	if errors.As(err, &many) {
@@ -200,7 +228,7 @@ func splitErrors(err error) []error {
 }
 
 func validToolName(name string) bool {
-	if name == "" || len(name) > 64 || name[0] == '-' {
+	if name == "" || len(name) > maxToolName || name[0] == '-' {
 		return false
 	}
 	for _, c := range []byte(name) {

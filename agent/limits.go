@@ -2,9 +2,14 @@ package agent
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
@@ -19,92 +24,230 @@ type LimitError = spawn.LimitError
 //
 //	Task        the task of a sub-agent           200,000 bytes    refused: *LimitError
 //	Label       the label of a sub-agent          200 runes        refused: *LimitError
+//	Extra       what a spawn carries beside its   200,000 bytes    refused: *LimitError
+//	            task: its Tools; its Spec with
+//	            the schema of the result
 //	Message     the text of Session.Post          1,000,000 bytes  refused: *LimitError
-//	ID          ids of messages, keys of spawns,  4,096 bytes      refused: *LimitError
-//	            the model that a spawn asks for
+//	ID          ids of messages; of spawns the    4,096 bytes,     refused: *LimitError
+//	            key, agent, model and thinking    at least 36
 //	Reply       what a model or a Runner answers  1,000,000 bytes  cut, with a note at its end; a
-//	                                                               typed result fails the turn
+//	                                                               typed result, or its files,
+//	                                                               fails the turn
+//	Line        a message that a Runner records,  four times the   first Raw is left out; without
+//	            with its calls and its Raw        greatest of      it refused: *LimitError, which
+//	                                              Reply, Tool-     fails the turn of a Loop
+//	                                              Result, ToolArgs
+//	CallID      the id of a tool call             65,536 bytes,    refused: *LimitError, which
+//	                                              at least 64      fails the turn of a Loop
 //	ToolResult  what a tool returns               1,000,000 bytes  cut, with a note at its end
 //	ToolCalls   tool calls of one answer          64               the first are run, and the
 //	                                                               model is told; Record refuses
-//	ToolArgs    the arguments of one tool call    1,000,000 bytes  the call fails: *LimitError
+//	ToolArgs    the arguments of one tool call    1,000,000 bytes, the call fails: *LimitError
+//	                                              at least 2
 //
-// A message that [Child.Steer] sends has at most 4,000 runes, whatever the Limits say.
+// A message that [Child.Steer] sends has at most 4,000 runes, whatever the Limits say. A tool's
+// name has 64 bytes: a model that calls a longer one is told that there is no such tool, and the
+// transcript has the first 64. A model's name, as a Runner reports it, has 256 bytes on one line,
+// and is left out otherwise.
 type Limits struct {
-	Task, Label, Message, ID, Reply int
-	ToolResult, ToolCalls, ToolArgs int
+	Task, Label, Extra, Message, ID, Reply int
+	Line, CallID                           int
+	ToolResult, ToolCalls, ToolArgs        int
 }
 
 // orDefault returns l with the defaults of this package in place of zeros. Those of the tree are
 // set by package spawn.
 func (l Limits) orDefault() Limits {
-	l.Reply = l.spawn().MaxResult()
+	l.Reply, l.ID = l.spawn().MaxResult(), l.spawn().MaxID()
 	l.ToolResult = cmp.Or(l.ToolResult, 1_000_000)
 	l.ToolCalls = cmp.Or(l.ToolCalls, 64)
 	l.ToolArgs = cmp.Or(l.ToolArgs, 1_000_000)
+	l.CallID = cmp.Or(l.CallID, 65_536)
+	if l.Line == 0 {
+		l.Line = NoLimit
+		greatest := max(l.Reply, l.ToolResult, l.ToolArgs)
+		if min(l.Reply, l.ToolResult, l.ToolArgs) >= 0 && greatest <= math.MaxInt/4 {
+			l.Line = 4 * greatest
+		}
+	}
 	return l
 }
 
 // spawn returns the bounds that the tree checks.
 func (l Limits) spawn() spawn.Limits {
 	return spawn.Limits{
-		Task: l.Task, Label: l.Label, Message: l.Message, ID: l.ID, Result: l.Reply,
+		Task: l.Task, Label: l.Label, Extra: l.Extra, Message: l.Message, ID: l.ID,
+		Result: l.Reply,
 	}
 }
 
-// validate reports every bound that is not one.
+// validate reports every bound that is not one. That of the spawn package names its Result, which
+// is our Reply.
 func (l Limits) validate(bad func(path, format string, args ...any)) {
 	for _, f := range []struct {
-		name  string
-		value int
+		name   string
+		limits spawn.Limits
 	}{
-		{"Task", l.Task},
-		{"Label", l.Label},
-		{"Message", l.Message},
-		{"ID", l.ID},
-		{"Reply", l.Reply},
-		{"ToolResult", l.ToolResult},
-		{"ToolCalls", l.ToolCalls},
-		{"ToolArgs", l.ToolArgs},
+		{"Task", spawn.Limits{Task: l.Task}},
+		{"Label", spawn.Limits{Label: l.Label}},
+		{"Extra", spawn.Limits{Extra: l.Extra}},
+		{"Message", spawn.Limits{Message: l.Message}},
+		{"ID", spawn.Limits{ID: l.ID}},
+		{"Reply", spawn.Limits{Result: l.Reply}},
+		// These have no other bounds than a Result.
+		{"Line", spawn.Limits{Result: l.Line}},
+		{"CallID", spawn.Limits{Result: l.CallID}},
+		{"ToolResult", spawn.Limits{Result: l.ToolResult}},
+		{"ToolCalls", spawn.Limits{Result: l.ToolCalls}},
+		{"ToolArgs", spawn.Limits{Result: l.ToolArgs}},
 	} {
-		if f.value < NoLimit {
-			bad("Limits."+f.name, "%d: 0 is the default, and -1 (NoLimit) means without a bound", f.value)
+		if in, ok := errors.AsType[*InputError](f.limits.Validate()); ok {
+			bad("Limits."+f.name, "%s", in.Reason)
+		}
+	}
+	all := l
+	all.Line = NoLimit
+	all = all.orDefault()
+	for _, f := range []struct {
+		name         string
+		value, least int
+		why          string
+	}{
+		{"Line", l.Line, max(all.Reply, all.ToolResult, all.ToolArgs), "as much as its parts"},
+		{"CallID", l.CallID, minCallID, "since providers choose the ids"},
+		{"ToolArgs", l.ToolArgs, len(noArgs), "for " + noArgs},
+	} {
+		if f.value > 0 && f.value < f.least {
+			bad("Limits."+f.name, "%d: the least is %d, %s; 0 is the default", f.value, f.least,
+				f.why)
 		}
 	}
 }
+
+// minCallID is the least bound of ids of tool calls. The ids of common providers are shorter.
+const minCallID = 64
 
 // checkArgs checks the arguments of a tool call.
 func (l Limits) checkArgs(c ToolCall) error {
 	if l.ToolArgs < 0 || len(c.Args) <= l.ToolArgs {
 		return nil
 	}
-	return &LimitError{
-		Field: "arguments of tool " + text.Quote(c.Name), Size: len(c.Args), Limit: l.ToolArgs,
-		Unit: "bytes", Path: "Limits.ToolArgs",
-	}
+	return overLimit("arguments of tool "+text.Quote(c.Name), len(c.Args), l.ToolArgs, "bytes",
+		"ToolArgs")
 }
 
-// boundMessage returns a message that a Runner records as the Limits allow it: long texts are cut,
-// and arguments that are too long are left out. The provider's form, which would hold all of that,
-// is left out with it.
-func (l Limits) boundMessage(m Message) Message {
+// noArgs stand in the transcript for arguments that are too long.
+const noArgs = "{}"
+
+// maxToolName is how many bytes the name of a tool has at most.
+const maxToolName = 64
+
+// maxModelName is how many bytes the name of a model has at most.
+const maxModelName = 256
+
+// overLimit returns a *LimitError if the size of a field is over the limit of a name.
+func overLimit(field string, size, limit int, unit, name string) error {
+	if limit < 0 || size <= limit {
+		return nil
+	}
+	return &LimitError{Field: field, Size: size, Limit: limit, Unit: unit, Path: "Limits." + name}
+}
+
+// checkMessage refuses what cannot be cut in a message that a Runner records. A provider finds a
+// call again by its id, and a transport a message.
+func (l Limits) checkMessage(m *Message) error {
+	over := func(field string, size, limit int, unit, name string) error {
+		return overLimit("Message."+field, size, limit, unit, name)
+	}
+	if err := over("ToolCalls", len(m.ToolCalls), l.ToolCalls, "tool calls", "ToolCalls"); err != nil {
+		return err
+	}
+	for i, c := range m.ToolCalls {
+		field := fmt.Sprintf("ToolCalls[%d].ID", i)
+		if err := over(field, len(c.ID), l.CallID, "bytes", "CallID"); err != nil {
+			return err
+		}
+	}
+	if err := over("ToolCallID", len(m.ToolCallID), l.CallID, "bytes", "CallID"); err != nil {
+		return err
+	}
+	return over("ID", len(m.ID), l.ID, "bytes", "ID")
+}
+
+// boundMessage returns a message that a Runner records as the Limits allow it. Long texts and names
+// of tools are cut, arguments that are too long are left out, and so is what is not the name of a
+// model. The provider's form, which would hold all of that, is left out with it, or if the message
+// would be too long with it. A message that is too long even so is refused.
+func (l Limits) boundMessage(m Message) (Message, error) {
+	if err := l.checkMessage(&m); err != nil {
+		return m, err
+	}
 	limit := l.Reply
-	if m.Role == "tool" {
+	if m.Role == session.MessageTool {
 		limit = l.ToolResult
 	}
 	if s := text.Bound(m.Text, limit); s != m.Text {
 		m.Text, m.Raw = s, nil
 	}
-	for i, c := range m.ToolCalls {
-		if l.checkArgs(c) == nil {
+	m.Model = modelName(m.Model)
+	calls := m.ToolCalls
+	for i, c := range calls {
+		tooLong := l.checkArgs(c) != nil
+		if !tooLong && len(c.Name) <= maxToolName {
 			continue
 		}
-		calls := append([]ToolCall(nil), m.ToolCalls...)
-		calls[i].Args = []byte("{}")
-		m.ToolCalls, m.Raw = calls, nil
+		if m.Raw = nil; &m.ToolCalls[0] == &calls[0] {
+			m.ToolCalls = slices.Clone(calls)
+		}
+		m.ToolCalls[i].Name = text.Cut(c.Name, maxToolName)
+		if tooLong {
+			m.ToolCalls[i].Args = json.RawMessage(noArgs)
+		}
 	}
-	return m
+	size := len(m.ID) + len(m.Text) + len(m.ToolCallID) + len(m.Model)
+	for _, c := range m.ToolCalls {
+		size += len(c.ID) + len(c.Name) + len(c.Args)
+	}
+	if l.Line < 0 || size+len(m.Raw) <= l.Line {
+		return m, nil
+	}
+	if m.Raw = nil; size <= l.Line {
+		return m, nil
+	}
+	return m, overLimit("Message", size, l.Line, "bytes", "Line")
 }
+
+// modelName returns a name of a model that a Runner reports, or "" for what is not one: a name that
+// was cut would be that of another model.
+func modelName(name string) string {
+	if !text.IsLine(name, maxModelName) {
+		return ""
+	}
+	return name
+}
+
+// boundResult bounds what a Runner returned before it is recorded: a text is cut, what is not the
+// name of a model is left out, and a typed result or a list of files that is too long is left out
+// with an error.
+func (l Limits) boundResult(res *Result) error {
+	res.Text, res.Model = text.Bound(res.Text, l.Reply), modelName(res.Model)
+	typed := overLimit("Result.JSON", len(res.JSON), l.Reply, "bytes", "Reply")
+	if typed != nil {
+		res.JSON = nil
+	}
+	size := 0
+	for _, f := range res.Files {
+		size += perFile + len(f.Name) + len(f.Path) + len(f.MediaType)
+	}
+	files := overLimit("Result.Files", size, l.Reply, "bytes", "Reply")
+	if files != nil {
+		res.Files = nil
+	}
+	return errors.Join(typed, files)
+}
+
+// perFile is how many bytes a file counts beside its texts.
+const perFile = 16
 
 // tooManyCalls is what a model is told that made more calls in one answer than are run.
 func (l Limits) tooManyCalls(n int) string {

@@ -47,7 +47,7 @@ type ModelResponse struct {
 	ToolCalls []ToolCall
 	Usage     Usage           // of this call; the Loop spends it and records it with the line
 	Model     string          // the one that really ran
-	Raw       json.RawMessage // the provider's own form, kept in the transcript
+	Raw       json.RawMessage // the provider's own form, kept in the transcript; see [Limits]
 }
 
 // DefaultSteps is how many model calls a Loop makes in one turn at most, unless it says otherwise.
@@ -174,7 +174,7 @@ func (l *Loop) callTools(
 			t.rt.log.Warn("offshoot: tool calls were left out", "session", t.Session.Key.String(),
 				"turn", t.N, "asked", asked, "run", len(calls))
 			note := limits.tooManyCalls(asked)
-			answer.Text = text.Bound(answer.Text, max(limits.ToolResult-len(note), -1)) + note
+			answer.Text = withNote(answer.Text, note, limits.ToolResult)
 		}
 		if ctx.Err() != nil {
 			return messages, context.Cause(ctx)
@@ -186,6 +186,14 @@ func (l *Loop) callTools(
 		messages = append(messages, lines...)
 	}
 	return messages, nil
+}
+
+// withNote returns the answer of a tool with a note at its end, within a limit.
+func withNote(answer, note string, limit int) string {
+	if limit >= 0 {
+		answer = text.Bound(answer, max(limit-len(note), 0))
+	}
+	return answer + note
 }
 
 // placeKey is the key under which the context of a tool call of a Loop holds where in the turn the

@@ -142,14 +142,17 @@ func (s *Session) Tools() []Tool {
 	return tools
 }
 
-// ownTool returns a session tool that asks at each call what is left to the session, if that is a
-// sub-agent: what was granted to it is in the journal.
+// ownTool returns a session tool that obeys the Limits. If the session is a sub-agent, the tool
+// asks at each call what is left to it: what was granted to it is in the journal.
 func (s *Session) ownTool(tool Tool) Tool {
-	if !s.key.IsSubagent() {
-		return tool
-	}
 	call := tool.Call
 	tool.Call = func(ctx context.Context, c ToolCall) (string, error) {
+		if err := s.rt.cfg.Limits.checkArgs(c); err != nil {
+			return "", err
+		}
+		if !s.key.IsSubagent() {
+			return call(ctx, c)
+		}
 		root, err := s.tree(ctx)
 		if err != nil {
 			return "", err

@@ -157,7 +157,7 @@ func (e *ArgumentError) Error() string {
 	return fmt.Sprintf("%s: argument %s: %s", e.Tool, text.Quote(e.Argument), e.Reason)
 }
 
-// arguments reads arguments by name; camel case wins over snake case.
+// arguments reads arguments by name. An argument that has two names is given under one of them.
 type arguments struct {
 	tool string
 	m    map[string]json.RawMessage
@@ -175,6 +175,9 @@ func readArguments(tool string, raw json.RawMessage, known ...string) (*argument
 		return nil, &ArgumentError{
 			tool, "(all)", "they are not a JSON object: " + text.Bound(err.Error(), 200),
 		}
+	}
+	if name, twice := repeatedMember(raw, false); twice {
+		return nil, &ArgumentError{tool, name, "it is there twice"}
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.m)) {
 		if slices.Contains(known, name) {
@@ -198,21 +201,31 @@ func (a *arguments) fail(name, format string, args ...any) {
 	}
 }
 
-func (a *arguments) text(names ...string) string {
+// value returns an argument, and the name under which it is given; nil for none.
+func (a *arguments) value(names ...string) (raw json.RawMessage, as string) {
 	for _, name := range names {
-		raw, ok := a.m[name]
-		if !ok || string(raw) == "null" {
-			continue
-		}
-		var s string
-		if err := json.Unmarshal(raw, &s); err != nil {
-			a.fail(name, "it is %s, not a string", text.Bound(string(raw), 200))
-		}
-		if s = strings.TrimSpace(s); s != "" {
-			return s
+		got, ok := a.m[name]
+		switch {
+		case !ok || string(got) == "null":
+		case raw != nil:
+			a.fail(name, "it is another name of %s, which is there too", as)
+		default:
+			raw, as = got, name
 		}
 	}
-	return ""
+	return raw, as
+}
+
+func (a *arguments) text(names ...string) string {
+	raw, name := a.value(names...)
+	if raw == nil {
+		return ""
+	}
+	var s string
+	if err := json.Unmarshal(raw, &s); err != nil {
+		a.fail(name, "it is %s, not a string", text.Bound(string(raw), 200))
+	}
+	return strings.TrimSpace(s)
 }
 
 func (a *arguments) word(name string, allowed ...string) string {
@@ -225,18 +238,15 @@ func (a *arguments) word(name string, allowed ...string) string {
 }
 
 func (a *arguments) number(names ...string) (float64, bool) {
-	for _, name := range names {
-		raw, ok := a.m[name]
-		if !ok || string(raw) == "null" {
-			continue
-		}
-		var x float64
-		if err := json.Unmarshal(raw, &x); err != nil || x < 0 {
-			a.fail(name, "it is %s, not a number from 0", text.Bound(string(raw), 200))
-		}
-		return x, true
+	raw, name := a.value(names...)
+	if raw == nil {
+		return 0, false
 	}
-	return 0, false
+	var x float64
+	if err := json.Unmarshal(raw, &x); err != nil || x < 0 {
+		a.fail(name, "it is %s, not a number from 0", text.Bound(string(raw), 200))
+	}
+	return x, true
 }
 
 func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {
@@ -321,13 +331,13 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		task.origin = h.token
 	}
 	if place, _ := ctx.Value(placeKey{}).(string); c.ID != "" || place != "" {
-		task.Key = h.token + place + "/" + shortID(c.ID)
+		task.Key = h.spawnKey(h.token + place + "/" + shortID(c.ID))
 	}
 	info, err := h.spawnTask(ctx, &task)
 	if errors.Is(err, ErrKeyConflict) {
 		// The provider uses its ids again, or a turn that is retried asks for something else.
 		sum := sha256.Sum256(c.Args)
-		task.Key += "/" + hex.EncodeToString(sum[:16])
+		task.Key = h.spawnKey(task.Key + "/" + hex.EncodeToString(sum[:16]))
 		info, err = h.spawnTask(ctx, &task)
 	}
 	if errors.Is(err, ErrStale) {
@@ -371,6 +381,16 @@ func shortID(id string) string {
 		return id
 	}
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(id)))
+}
+
+// spawnKey returns a key of a spawn, or its hash where Limits.ID allows callers less than the key
+// has.
+func (h toolHost) spawnKey(key string) string {
+	if limit := h.rt.cfg.Limits.ID; limit < 0 || len(key) <= limit {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:16])
 }
 
 func jsonReply(v any) (string, error) {
@@ -541,7 +561,7 @@ func selectRuns(runs []RunInfo, target string, several bool) ([]RunInfo, error) 
 		if fmt.Sprint(i+1) == target || string(r.ID) == target || r.Key.String() == target {
 			return []RunInfo{r}, nil
 		}
-		if r.Label == target {
+		if r.Label != "" && r.Label == text.Line(target) {
 			found = append(found, r)
 		}
 	}

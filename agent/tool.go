@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/internal/jsonschema"
@@ -32,7 +33,9 @@ type Tool struct {
 // fields have json tags, and doc tags as descriptions; fields with omitempty or omitzero, and
 // pointers, are optional. It panics if In has no schema, which is a mistake of the program.
 // Arguments that cannot be decoded into In give the model an error and do not reach the function.
-// What decodes does reach it, also where a required member is missing or one is unknown.
+// What decodes does reach it, also where a required member is missing or one is unknown. A member
+// that stands twice in one object gives the model an error, and so do two names of the outermost
+// object that differ in letter case only.
 func NewTool[In any](
 	name, description string, f func(ctx context.Context, in In) (string, error),
 ) Tool {
@@ -56,7 +59,17 @@ func decodeArgs[In any](args json.RawMessage) (in In, err error) {
 	if len(strings.TrimSpace(string(args))) == 0 {
 		args = json.RawMessage("{}")
 	}
-	return in, json.Unmarshal(args, &in)
+	if err = json.Unmarshal(args, &in); err != nil {
+		return in, err
+	}
+	of := reflect.TypeFor[In]()
+	for of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	if name, twice := repeatedMember(args, of.Kind() == reflect.Struct); twice {
+		return in, fmt.Errorf("the member %s is there twice", text.Quote(name))
+	}
+	return in, nil
 }
 
 // toolError is a call of a tool that panicked. Its text is for the model, so that what the panic

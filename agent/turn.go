@@ -159,8 +159,9 @@ func (t *Turn) Delta(text string) {
 //
 // The error is an *[InputError], and nothing is recorded, for a result without a call that waits
 // for it, for a role that is not that of a user, the assistant or a tool, and for more tool calls
-// than the [Limits] allow. A longer text is cut, with a note, and longer arguments are left out. It
-// is [spawn.ErrStale] after the turn.
+// or longer ids than the [Limits] allow. A longer text is cut, with a note, and longer arguments, a
+// Raw with which the message is too long, and a Model that is not a name are left out. It is
+// [spawn.ErrStale] after the turn.
 func (t *Turn) Record(ctx context.Context, m Message) error {
 	_, err := t.record(ctx, m)
 	return err
@@ -186,14 +187,15 @@ func (t *Turn) record(ctx context.Context, m Message) ([]Message, error) {
 				"role that a Runner records",
 		}
 	}
-	limits := t.rt.cfg.Limits
-	if n := len(m.ToolCalls); limits.ToolCalls >= 0 && n > limits.ToolCalls {
-		return nil, &LimitError{
-			Field: "Message.ToolCalls", Size: n, Limit: limits.ToolCalls, Unit: "tool calls",
-			Path: "Limits.ToolCalls",
-		}
+	bounded, err := t.rt.cfg.Limits.boundMessage(m)
+	if err != nil {
+		return nil, err
 	}
-	return t.log.write(ctx, false, limits.boundMessage(m))
+	if m.Raw != nil && bounded.Raw == nil {
+		t.rt.log.Warn("offshoot: the provider's form of a message was left out",
+			"session", t.Session.Key.String(), "turn", t.N, "bytes", len(m.Raw))
+	}
+	return t.log.write(ctx, false, bounded)
 }
 
 // Spend accounts for one model call. An error that is [ErrBudget] says that the budget does not
@@ -395,7 +397,9 @@ func (b turnRunner) result(
 	if res.Usage.IsZero() {
 		res.Usage = t.spawn.Spent()
 	}
-	res.Text = text.Bound(res.Text, b.rt.cfg.Limits.Reply)
+	if bad := b.rt.cfg.Limits.boundResult(&res); bad != nil {
+		err = errors.Join(err, bad)
+	}
 	out := spawn.TurnResult{Result: res}
 	saved, cancel := ctx, func() {}
 	if ctx.Err() != nil { // a turn that was cancelled keeps what it has, if that can be had soon

@@ -20,34 +20,37 @@ type catalog struct {
 // all to the same length. Only when that is not enough does it leave skills out, the last ones
 // first.
 func newCatalog(in Input, spec Spec) catalog {
-	list := slices.Clone(in.Skills)
-	for i := range list {
-		list[i] = Skill{
-			Name: sanitize(list[i].Name), Description: sanitize(list[i].Description),
-			Path: sanitize(list[i].Path),
-		}
+	type offered struct {
+		Skill
+
+		bad string // why the name cannot be one
 	}
-	slices.SortStableFunc(
-		list,
-		func(x, y Skill) int {
-			return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Path, y.Path))
-		},
-	)
+	list := make([]offered, len(in.Skills))
+	for i, s := range in.Skills {
+		list[i] = offered{Skill{
+			Name: sanitize(s.Name), Description: sanitize(s.Description), Path: sanitize(s.Path),
+		}, badSkillName(strings.TrimSpace(s.Name))}
+	}
+	slices.SortStableFunc(list, func(x, y offered) int {
+		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Path, y.Path))
+	})
 	c := catalog{}
 	var shown []Skill
-	for i, s := range list {
+	listed := make(map[string]bool, len(list))
+	for _, s := range list {
 		a := FileReport{
 			Name: s.Name, Path: s.Path, Bytes: len(s.Description), Runes: countRunes(s.Description),
 		}
 		switch {
-		case s.Name == "":
-			a.Reason, a.Why = ReasonBadName, "bad name: it is blank"
+		case s.bad != "":
+			a.Reason, a.Why = ReasonBadName, excerpt("bad name: "+s.bad, maxWhy)
 		case !spec.seesSkill(s.Name):
 			a.Reason, a.Why = ReasonExcluded, "excluded: not among the skills of the spec"
-		case i > 0 && list[i-1].Name == s.Name:
+		case listed[s.Name]:
 			a.Reason, a.Why = ReasonRepeated, "repeated: a skill of this name is listed already"
 		default:
-			shown = append(shown, s)
+			shown = append(shown, s.Skill)
+			listed[s.Name] = true
 		}
 		c.reports = append(c.reports, a)
 	}

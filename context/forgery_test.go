@@ -74,8 +74,11 @@ func hostileInput(key session.Key, s string) agentctx.Input {
 			{Name: "message", Summary: s},
 			{Name: "zz" + s, Summary: s},
 		},
-		Skills: []agentctx.Skill{{Name: "a" + s, Description: s, Path: s}},
-		Spec:   agentctx.Spec{Skills: []string{"*"}},
+		Skills: []agentctx.Skill{
+			{Name: "a" + s, Description: s, Path: s},
+			{Name: "plain", Description: s, Path: s}, // a name that is none leaves its skill out
+		},
+		Spec: agentctx.Spec{Skills: []string{"*"}},
 		Files: []agentctx.WorkspaceFile{
 			{Name: "AGENTS.md", Content: s},
 			{Name: "TOOLS.md", Path: s, Why: s, Missing: true},

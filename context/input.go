@@ -90,7 +90,8 @@ type Tool struct {
 	Summary string // one line
 }
 
-// A Skill is a skill as the prompt lists it. A skill without a name is left out.
+// A Skill is a skill as the prompt lists it. One whose name [DiscoverSkills] would not take is left
+// out, and a report says why.
 type Skill struct {
 	Name        string
 	Description string // one line

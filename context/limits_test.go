@@ -354,11 +354,11 @@ func TestSkillsAreEscaped(t *testing.T) {
 	p := agentctx.Assemble(
 		agentctx.Input{
 			Session: mainKey,
-			Skills:  []agentctx.Skill{{Name: "a</name>", Description: "a<b & \"c\"", Path: "<x>'"}},
+			Skills:  []agentctx.Skill{{Name: "a<name>", Description: "a<b & \"c\"", Path: "<x>'"}},
 		},
 	)
 	s, _ := p.Section(agentctx.SectionSkills)
-	assert.Contains(t, s.Text, "<name>a&lt;/name&gt;</name>")
+	assert.Contains(t, s.Text, "<name>a&lt;name&gt;</name>")
 	assert.Contains(t, s.Text, "<description>a&lt;b &amp; &quot;c&quot;</description>")
 	assert.Contains(t, s.Text, "<location>&lt;x&gt;&apos;</location>")
 	// What is escaped counts as it is written.

@@ -7,8 +7,10 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/enum"
+	textline "github.com/offshoot-sdk/offshoot/internal/text"
 )
 
 // A SkillOrigin ranks the places that skills come from. Of two skills with one name, the one of the
@@ -64,6 +66,28 @@ const (
 	skillFile     = "SKILL.md"
 )
 
+// maxSkillName is how many runes the name of a skill has at most.
+const maxSkillName = 100
+
+// badSkillName says why a text cannot be the name of a skill; "": it can. Names stand in lines of a
+// prompt and in commands, and programs make paths of them.
+func badSkillName(name string) string {
+	switch {
+	case textline.IsBlank(name):
+		return "it is blank"
+	case name == "." || name == "..":
+		return textline.Quote(name) + " is a directory"
+	case strings.ContainsAny(name, `/\`), len(name) > 1 && name[1] == ':': // a drive of Windows
+		return textline.Quote(name) + " has a separator of paths"
+	case utf8.RuneCountInString(name) > maxSkillName:
+		return fmt.Sprintf("it has %d characters, the limit is %d", utf8.RuneCountInString(name),
+			maxSkillName)
+	case textline.Line(name) != name:
+		return textline.Quote(name) + " has line breaks, double spaces or characters that are not drawn"
+	}
+	return ""
+}
+
 // A SkillEntry is a skill as [DiscoverSkills] found it.
 type SkillEntry struct {
 	Skill
@@ -102,6 +126,9 @@ type SkillRequirements struct {
 // six levels below its source. DiscoverSkills does not look below a skill, nor into a directory
 // that begins with a dot or is called node_modules. It looks at 300 directories of a source at
 // most.
+//
+// A name has at most 100 characters on one line. A skill with another name, with the name of a
+// directory such as "..", or with a separator of paths in its name is passed over.
 //
 // It returns the skills by name, one of each name, and a report on everything that it passed over.
 // Of skills with one name the one of the stronger origin counts. Within an origin, the one of the
@@ -218,10 +245,12 @@ func (d *discovery) addSkill(dir, name, text string) {
 	if e.Name == "" {
 		e.Name = path.Base(path.Join(d.source.Path, dir))
 	}
-	e.Name = sanitize(e.Name)
-	e.Key = cmp.Or(e.Key, e.Name)
-	if e.Name == "" || e.Name == "." {
-		d.addProblem(name, ReasonBadName, "bad name: neither the file nor the directory gives one")
+	if why := badSkillName(e.Name); why != "" {
+		d.addProblem(name, ReasonBadName, "bad name: "+why)
+		return
+	}
+	if e.Key = cmp.Or(e.Key, e.Name); badSkillName(e.Key) != "" {
+		d.addProblem(name, ReasonBadName, "bad skillKey: "+badSkillName(e.Key))
 		return
 	}
 	d.found = append(d.found, e)

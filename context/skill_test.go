@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -374,9 +375,7 @@ func TestBins(t *testing.T) {
 
 func TestSyncSkills(t *testing.T) {
 	dir, root := makeRoot(t, map[string]string{
-		"a/SKILL.md": skillText(
-			"../../../alpha", "x",
-		), "a/run.sh": "#!/bin/sh", "a/data/x.bin": "\xff\x00",
+		"a/SKILL.md": skillText("alpha", "x"), "a/run.sh": "#!/bin/sh", "a/data/x.bin": "\xff\x00",
 		"b/SKILL.md": skillText("beta", "x"), "shelf/a/SKILL.md": skillText("gamma", "x"),
 	})
 	require.NoError(t, os.Chmod(filepath.Join(dir, "a/run.sh"), 0o755))
@@ -445,4 +444,49 @@ func TestSyncSkills(t *testing.T) {
 	require.Len(t, problems, 2)
 	assert.Equal(t, agentctx.ReasonBadName, problems[1].Reason)
 	assert.Equal(t, []string{"b/own", "mine/file"}, tree(), "nothing half done")
+}
+
+// S1, S9: the name of a skill stands in lines of a prompt and in commands, and programs make paths
+// of it. What cannot be a name is passed over with a report, by discovery and in a prompt.
+func TestHostileSkillNames(t *testing.T) {
+	taken := []string{
+		"weather", "Weather Report", "a.b", "plugin:weather", "日本語", "e\u0301", ".hidden", "...",
+		strings.Repeat("é", 100),
+	}
+	refused := []string{
+		".", "..", "../x", "a/b", "/etc/passwd", `a\b`, `\\host\share`, `C:\x`, "C:x", "a/..",
+		"a\x00b", "a\nb", "a\rb", "a\u2028b", "a\u0085b", "\u202egnp", "ad\u200bmin", "a\u2066b",
+		"a\u3164", "\u3164", "\u200b", "a\xffb", "a  b", "a\tb", "\x1b[31mred", "\U000e0041",
+		strings.Repeat("é", 101), strings.Repeat("x", 12_000),
+	}
+	for want, names := range map[bool][]string{true: taken, false: refused} {
+		for _, name := range names {
+			if utf8.ValidString(name) {
+				quoted := strconv.QuoteToASCII(name) // YAML has the same escapes
+				for _, file := range []string{
+					skillText(quoted, "x"),
+					skillText("plain", "x", `metadata: {"openclaw": {"skillKey": `+quoted+`}}`),
+				} {
+					found, problems := agentctx.DiscoverSkills(agentctx.SkillSource{
+						FS: fstest.MapFS{"dir/SKILL.md": {Data: []byte(file)}}, Path: "skills",
+					})
+					require.Equal(t, want, len(found) == 1, "%q in %.200q", name, file)
+					if !want {
+						require.Len(t, problems, 1, "%q", name)
+						require.Equal(t, agentctx.ReasonBadName, problems[0].Reason, "%q", name)
+						require.Less(t, len(problems[0].Why), 2000, "%q", name)
+					}
+				}
+			}
+			p := agentctx.Assemble(agentctx.Input{
+				Session: mainKey, Spec: agentctx.Spec{Skills: []string{"*"}},
+				Skills: []agentctx.Skill{{Name: name, Description: "x", Path: "p"}},
+			})
+			_, shown := p.Section(agentctx.SectionSkills)
+			require.Equal(t, want, shown, "%q", name)
+			require.Len(t, p.Skills, 1)
+			require.Equal(t, !want, p.Skills[0].Reason == agentctx.ReasonBadName, "%q", name)
+			require.Equal(t, !want, p.Skills[0].Why != "", "%q", name)
+		}
+	}
 }

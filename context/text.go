@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/offshoot-sdk/offshoot/internal/text"
 )
 
 // maxLiteral is the length in runes to which sanitize cuts. A cut text ends in "…".
@@ -12,13 +14,16 @@ const maxLiteral = 1000
 
 // sanitize makes a value from outside (a label, host, path or key) fit to stand within a line of
 // the prompt. It removes control, format and line-breaking characters, trims the value, and writes
-// each run of white space as one space.
+// each run of white space as one space. A value in which a reader sees nothing becomes "".
 //
 // The result has no line break. It could start a heading only at the start of a line, and no
 // section puts a value there.
 func sanitize(s string) string {
 	if isPlainASCII(s) {
 		return s
+	}
+	if text.IsBlank(s) {
+		return ""
 	}
 	var b strings.Builder
 	b.Grow(min(len(s), 4*maxLiteral))

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/text"
 )
@@ -77,18 +76,16 @@ func (q *Request) validModel(m string) bool {
 	return wellFormedModel(m) && (q.ValidModel == nil || q.ValidModel(m))
 }
 
-// wellFormedModel reports whether m can be a model: at most 256 bytes of UTF-8 without space,
-// control or format characters, and with no empty part around a slash.
+// wellFormedModel reports whether m can be a model: at most 256 bytes of UTF-8 without spaces and
+// characters that are not drawn, and with no empty part around a slash.
 func wellFormedModel(m string) bool {
-	if m == "" || len(m) > 256 || !utf8.ValidString(m) {
+	if !text.IsLine(m, 256) {
 		return false
 	}
 	if m[0] == '/' || m[len(m)-1] == '/' || strings.Contains(m, "//") {
 		return false
 	}
-	return !strings.ContainsFunc(m, func(c rune) bool {
-		return unicode.IsSpace(c) || unicode.IsControl(c) || unicode.Is(unicode.Cf, c)
-	})
+	return !strings.ContainsFunc(m, unicode.IsSpace)
 }
 
 // resolveThinking chooses the thinking level of a child of agent a. An unknown level in the request

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/offshoot-sdk/offshoot/internal/text"
 )
 
 // A FieldError is one value of [Rules] that cannot be.
@@ -19,7 +21,7 @@ type FieldError struct {
 
 // Error returns the mistake as one line.
 func (e *FieldError) Error() string {
-	return fmt.Sprintf("policy: %s is %q, want %s", e.Path, e.Value, e.Want)
+	return fmt.Sprintf("policy: %s is %s, want %s", e.Path, text.Quote(e.Value), e.Want)
 }
 
 // FieldErrors are all the mistakes of some [Rules], in the order of their fields.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -15,7 +16,8 @@ import (
 type Request struct {
 	// Task is what the child is asked to do. It must not be blank.
 	Task string
-	// Label is a short name for people.
+	// Label is a short name for people, in a line of its own. Characters that are not drawn are
+	// taken out, and line breaks become spaces.
 	Label string
 	// Key makes the spawn idempotent. The same Key of the same requester gives the same run, over
 	// restarts too and for seven days after the run has been archived. With an empty Key every call
@@ -67,7 +69,9 @@ func (sh *treeShell) spawn(
 		// The owner may still use call, so that its memory is not used again.
 		sh.notifyWatchers(TreeEvent{
 			Kind: EventRefused, Time: time.Now(), Session: requester, Depth: requester.Depth(),
-			Agent: q.Policy.Agent, Label: q.Label, Text: q.Task, Error: err.Error(),
+			Agent: text.Bound(q.Policy.Agent, maxErrorText),
+			Label: text.Line(text.Cut(q.Label, maxErrorText)),
+			Text:  text.Bound(q.Task, maxErrorText), Error: text.Bound(err.Error(), maxErrorText),
 		})
 		return RunInfo{}, err
 	}
@@ -121,7 +125,8 @@ type Incoming struct {
 	// Text is what the session is told, byte for byte.
 	Text string
 	// Route is where a posted message came from, and so where the answer goes. Nil: where the one
-	// before went. Steer does not read it.
+	// before went. Each part has at most [session.MaxKeyLen] bytes of UTF-8. Steer does not read
+	// it.
 	Route *session.Route
 }
 
@@ -159,6 +164,8 @@ func (s *Supervisor) CancelTurn(ctx context.Context, root, key session.Key) erro
 // Stop stops the session key and everything below it. Of a top-level session it stops the turn
 // under way, or the one that waits for a slot, and all sub-agents; the session itself stays usable.
 // Of a run it stops the run too.
+//
+// Of a reason the first 10,000 bytes are kept.
 //
 // Stop returns nil when nothing of what it stopped is alive, and a *[StillRunningError] if turns
 // had to be given up.

@@ -153,13 +153,13 @@ func (sh *treeShell) callRunner(ctx context.Context, t *TurnInput) (out TurnResu
 // reportTurn tells the tree what a turn came to.
 func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 	rt.turn.fence.passed.Store(true)
+	if bad := boundResult(&out, sh.sup.cfg.Limits.MaxResult()); bad != nil {
+		err = errors.Join(err, bad)
+	}
 	if typed := out.Result.JSON; len(typed) > 0 && !json.Valid(typed) {
 		err = errors.Join(err, fmt.Errorf(
 			"spawn: the Runner returned a Result.JSON of %d bytes that is not JSON", len(typed)))
 		out.Result.JSON = nil
-	}
-	if bad := boundResult(&out, sh.sup.cfg.Limits.MaxResult()); bad != nil {
-		err = errors.Join(err, bad)
 	}
 	sh.turnReturned(rt)
 	if err != nil && errors.Is(context.Cause(rt.ctx), ErrShutdown) {
@@ -177,19 +177,40 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 	sh.owner.Send(rt.turn.gen, &done.TurnDone)
 }
 
+// perFile is how many bytes a file counts beside its texts.
+const perFile = 16
+
 // boundResult cuts the texts of a result that are longer than limit. It returns a *LimitError, and
-// takes the JSON out, if that is longer.
+// takes the JSON or the files out, if these are longer. A name of a model that is not one is left
+// out: a name that was cut would be that of another model.
 func boundResult(out *TurnResult, limit int) error {
 	for _, s := range []*string{&out.Result.Text, &out.Fallback, &out.Reply} {
 		*s = text.Bound(*s, limit)
 	}
-	if n := len(out.Result.JSON); limit >= 0 && n > limit {
-		out.Result.JSON = nil
+	if !text.IsLine(out.Result.Model, maxName) {
+		out.Result.Model = ""
+	}
+	over := func(field string, n int) error {
+		if limit < 0 || n <= limit {
+			return nil
+		}
 		return &LimitError{
-			Field: "Result.JSON", Size: n, Limit: limit, Unit: "bytes", Path: "Limits.Result",
+			Field: field, Size: n, Limit: limit, Unit: "bytes", Path: "Limits.Result",
 		}
 	}
-	return nil
+	json := over("Result.JSON", len(out.Result.JSON))
+	if json != nil {
+		out.Result.JSON = nil
+	}
+	size := 0
+	for _, f := range out.Result.Files {
+		size += perFile + len(f.Name) + len(f.Path) + len(f.MediaType)
+	}
+	files := over("Result.Files", size)
+	if files != nil {
+		out.Result.Files = nil
+	}
+	return errors.Join(json, files)
 }
 
 // maxErrorText is how many bytes the text of an error has at most in the journal.

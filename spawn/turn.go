@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/sat"
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -237,13 +238,14 @@ func (t *TurnInput) Spent() session.Usage {
 }
 
 // Delta shows text to those who watch the tree, as the model produces it. The text is not recorded.
-// After the turn Delta shows nothing.
-func (t *TurnInput) Delta(text string) {
+// After the turn Delta shows nothing. A text is cut as that of a result is.
+func (t *TurnInput) Delta(shown string) {
 	if t.Over() != nil {
 		return
 	}
 	t.shell.notifyWatchers(TreeEvent{
 		Kind: EventDelta, Time: time.Now(), Session: t.Session.Key, Run: t.Run.ID,
-		Depth: t.Session.Depth, Turn: t.N, Text: text,
+		Depth: t.Session.Depth, Turn: t.N,
+		Text: text.Bound(shown, t.shell.sup.cfg.Limits.MaxResult()),
 	})
 }

@@ -57,6 +57,42 @@ func IsBlank(s string) bool {
 	return strings.IndexFunc(s, isVisible) < 0
 }
 
+// Line makes s fit to stand in a line of its own, as a label does. It drops what is not drawn:
+// controls, format and private characters, fillers, and bytes that are not UTF-8. It writes each
+// run of spaces and line breaks as one space, and trims. A text that IsBlank becomes "".
+func Line(s string) string {
+	if isPlain(s) {
+		return s
+	}
+	if IsBlank(s) {
+		return ""
+	}
+	drawn := strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !isVisible(r), unicode.Is(unicode.Co, r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+	return strings.Join(strings.Fields(drawn), " ")
+}
+
+// isPlain reports whether s is printable ASCII without spaces that Line would take out.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c < ' ' || c > '~' || c == ' ' && (i == 0 || i == len(s)-1 || s[i-1] == ' ') {
+			return false
+		}
+	}
+	return true
+}
+
+// IsLine reports whether s is a text that Line would not change, and has from 1 to limit bytes.
+func IsLine(s string, limit int) bool { return s != "" && len(s) <= limit && Line(s) == s }
+
 func isVisible(r rune) bool {
 	switch r {
 	case '\u034f', '\u115f', '\u1160', '\u17b4', '\u17b5', '\u2800', '\u3164', '\uffa0':

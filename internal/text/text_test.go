@@ -54,3 +54,27 @@ func TestIsBlank(t *testing.T) {
 		require.False(t, IsBlank(s), "%q", s)
 	}
 }
+
+func TestLine(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                         "",
+		"fix the build":            "fix the build",
+		" a \t b ":                 "a b",
+		"a\r\nb\vc\u0085d\u2028e":  "a b c d e",
+		"ab\u202etxt\u2066.exe":    "abtxt.exe",
+		"a\u200bd\u200dm\ufeffin":  "admin",
+		"a\x00b\x1b[31m":           "ab[31m",
+		"a\xffb\xc3":               "ab",
+		"\ue000a\u3164":            "a",
+		"\u3164\u200b \u2800":      "",
+		"日本 🙂 e\u0301":             "日本 🙂 e\u0301",
+		"\xff\xfe":                 "",
+		"\u00a0non\u00a0breaking ": "non breaking",
+	} {
+		require.Equal(t, want, Line(in), "%q", in)
+		require.Equal(t, want, Line(want), "%q: once more", in)
+		require.Equal(t, in != "" && in == want, IsLine(in, 100), "%q", in)
+	}
+	require.True(t, IsLine("abc", 3))
+	require.False(t, IsLine("abcd", 3))
+}

@@ -4,14 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/enum"
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // SystemOwner is the owner of a binding that Offshoot made by itself, for example for a sub-agent.
 // Every owner may change such a binding.
 const SystemOwner = "system"
+
+// maxLabel is how many characters a label has at most, as one of a run unless that is set.
+const maxLabel = 200
 
 // A Binding says that messages in a conversation go to a session other than the one that the chat
 // would have. A conversation has at most one binding. A session may have many.
@@ -47,9 +52,9 @@ type Error struct {
 
 // Error names the conversation, its session, the owner, and the owner who asked for the change.
 func (e *Error) Error() string {
-	return fmt.Sprintf("%v: %q of %q on %q goes to %q, bound by %q, asked by %q", e.Err,
+	return fmt.Sprintf("%v: %q of %q on %q goes to %q, bound by %q, asked by %s", e.Err,
 		e.Binding.Conversation.Thread, e.Binding.Conversation.To, e.Binding.Conversation.Channel,
-		e.Binding.Target, e.Binding.By, e.By)
+		e.Binding.Target, e.Binding.By, text.Quote(e.By))
 }
 
 // Unwrap returns [ErrBound] or [ErrNotOwner].
@@ -76,6 +81,31 @@ func (b Binding) validate() error {
 	}
 	if reason != "" {
 		return fmt.Errorf("binding: %s", reason)
+	}
+	return nil
+}
+
+// overBound returns an error for a text of b that is too long, or is not UTF-8. The log keeps UTF-8
+// alone: a part that it changed would be that of another conversation or owner. A binding of an
+// earlier version may be over a bound, and stays.
+func (b Binding) overBound() error {
+	for _, f := range [...]struct{ name, value string }{
+		{"conversation.channel", b.Conversation.Channel},
+		{"conversation.account", b.Conversation.Account},
+		{"conversation.to", b.Conversation.To},
+		{"conversation.thread", b.Conversation.Thread},
+		{"by", b.By},
+	} {
+		switch {
+		case len(f.value) > session.MaxKeyLen:
+			return fmt.Errorf("binding: %s has %d bytes, the limit is %d", f.name, len(f.value),
+				session.MaxKeyLen)
+		case !utf8.ValidString(f.value):
+			return fmt.Errorf("binding: %s is not UTF-8: %s", f.name, text.Quote(f.value))
+		}
+	}
+	if n := utf8.RuneCountInString(b.Label); n > maxLabel {
+		return fmt.Errorf("binding: label has %d characters, the limit is %d", n, maxLabel)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -218,8 +219,9 @@ func (s *state) live(conversation session.Route, now time.Time) (Binding, error)
 			return held.Binding, nil
 		}
 	}
-	return Binding{}, fmt.Errorf("binding: binding of %q in %q on %q: %w",
-		conversation.Thread, conversation.To, conversation.Channel, session.ErrNotFound)
+	return Binding{}, fmt.Errorf("binding: binding of %s in %s on %s: %w",
+		text.Quote(conversation.Thread), text.Quote(conversation.To),
+		text.Quote(conversation.Channel), session.ErrNotFound)
 }
 
 // decideUnbind returns the fact that ends a binding, and the binding with the reason.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -54,7 +55,9 @@ func Open(ctx context.Context, j session.Journal) (*Table, error) {
 	return t, nil
 }
 
-// A Request is the argument of [Table.Bind].
+// A Request is the argument of [Table.Bind]. Each part of the Conversation, and By, have at most
+// [session.MaxKeyLen] bytes of UTF-8, and a Label has 200 characters. Characters of a Label that
+// are not drawn are taken out, and its line breaks become spaces.
 type Request struct {
 	Conversation session.Route // channel and recipient; account and thread if there are any
 	Target       session.Key   // the session
@@ -76,6 +79,10 @@ func (t *Table) Bind(ctx context.Context, req Request, now time.Time) (Binding, 
 		Conversation: req.Conversation.Clean(), Target: req.Target, Label: req.Label, By: req.By,
 		Bound: now, Touched: now, Idle: req.Idle, MaxAge: req.MaxAge,
 	}
+	if err := made.overBound(); err != nil {
+		return Binding{}, err
+	}
+	made.Label = text.Line(made.Label)
 	err := t.change(ctx, now, func(s *state) ([]*fact, error) {
 		return s.decideBind(made, req.Replace, now)
 	})

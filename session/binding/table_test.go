@@ -70,6 +70,50 @@ func TestRefuses(t *testing.T) {
 	assert.Error(t, err)
 }
 
+// S10: no text of a binding is without a bound, and a label stands on one line.
+func TestTextsAreBounded(t *testing.T) {
+	good := binding.Request{
+		Conversation: session.Route{Channel: "c", Account: "a", To: "1", Thread: "t"},
+		Target:       session.Must(session.MainKey("main")), By: "me", Label: "l",
+	}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, part := range map[string]func(q *binding.Request) *string{
+		"conversation.channel": func(q *binding.Request) *string { return &q.Conversation.Channel },
+		"conversation.account": func(q *binding.Request) *string { return &q.Conversation.Account },
+		"conversation.to":      func(q *binding.Request) *string { return &q.Conversation.To },
+		"conversation.thread":  func(q *binding.Request) *string { return &q.Conversation.Thread },
+		"by":                   func(q *binding.Request) *string { return &q.By },
+		"label":                func(q *binding.Request) *string { return &q.Label },
+	} {
+		limit := session.MaxKeyLen
+		if name == "label" {
+			limit = 200
+		}
+		table, err := binding.Open(t.Context(), session.NewMemory().Journal)
+		require.NoError(t, err)
+		q := good
+		*part(&q) = strings.Repeat("x", limit)
+		_, err = table.Bind(t.Context(), q, now)
+		require.NoError(t, err, name)
+		*part(&q) += "x"
+		_, err = table.Bind(t.Context(), q, now)
+		require.ErrorContains(t, err, fmt.Sprintf("binding: %s has %d ", name, limit+1))
+		*part(&q) = "a\xffb"
+		if bound, err := table.Bind(t.Context(), q, now); name == "label" {
+			require.NoError(t, err)
+			require.Equal(t, "ab", bound.Label)
+		} else {
+			require.ErrorContains(t, err, "binding: "+name+" is not UTF-8")
+		}
+	}
+	table, err := binding.Open(t.Context(), session.NewMemory().Journal)
+	require.NoError(t, err)
+	long := session.Route{Channel: "c", To: strings.Repeat("x", 1_000_000)}
+	_, err = table.Unbind(t.Context(), long, "me", binding.ReasonManual, now)
+	require.ErrorIs(t, err, session.ErrNotFound)
+	require.Less(t, len(err.Error()), 500)
+}
+
 func TestBindAndFind(t *testing.T) {
 	j := session.NewMemory().Journal
 	b := openTable(t, j)

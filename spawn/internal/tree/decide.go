@@ -183,6 +183,8 @@ func (c *Spawn) checkText() error {
 		return &InputError{"key", "it is not UTF-8: " + text.Quote(c.Key)}
 	case !utf8.ValidString(c.Label):
 		return &InputError{"label", "it is not UTF-8: " + text.Quote(c.Label)}
+	case !utf8.ValidString(c.Origin):
+		return &InputError{"origin", "it is not UTF-8: " + text.Quote(c.Origin)}
 	}
 	return nil
 }
@@ -295,7 +297,7 @@ func (t *Tree) newSpec(c *Spawn, parent *Run, key session.Key, g policy.Grant) *
 	return &Spec{
 		ID: key.ID(), SessionID: c.SessionID, Key: key, Parent: c.Parent, SpawnKey: c.Key,
 		Digest: digest, Request: c.requestFor(parent), ByModel: c.Request.ByModel,
-		Task: c.Task, Label: c.Label,
+		Task: c.Task, Label: text.Line(c.Label), // the digest has it as it was asked for
 		Announce: c.Announce, Extra: c.Extra, Route: parent.Route, Created: t.now,
 		Grant: parent.sharedGrant(Grant{
 			Agent: key.Agent(), Role: g.Role, Depth: g.Depth, MaxDepth: t.opt.MaxDepth,
@@ -323,6 +325,9 @@ func (t *Tree) decidePost(c *Post) (Reply, error) {
 		return Reply{}, fmt.Errorf("%w: posting to %q", ErrStopping, c.To)
 	}
 	if err := t.opt.Limits.checkMessage(c.Text); err != nil {
+		return Reply{}, err
+	}
+	if err := checkRoute(c.Route); err != nil {
 		return Reply{}, err
 	}
 	t.emit(posted(t.now, r, User, c.ID, c.Text, session.Key{}, c.Route))

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // NoLimit switches a bound of [Limits] off.
@@ -22,11 +23,16 @@ type Limits struct {
 	Label int
 	// Message bounds the text of a message to a session. 0: 1,000,000 bytes.
 	Message int
-	// ID bounds the key of a spawn, the model that it asks for, and the ID of a message. 0: 4,096
-	// bytes.
+	// ID bounds the ID of a message, and of a spawn the key, the origin, and the names of the
+	// agent, the model and the thinking level that it asks for. 0: 4,096 bytes; at least 36, which
+	// the ids have that a Supervisor gives to messages without one.
 	ID int
-	// Result bounds what a turn returns: the text, and the JSON of a typed result. A longer text is
-	// cut, with a note at its end. A longer JSON fails the turn. 0: 1,000,000 bytes.
+	// Extra bounds what a spawn carries beside its task: the tools that it asks for, what is kept
+	// with the run, and what tells requests with one key apart, each by itself. 0: 200,000 bytes.
+	Extra int
+	// Result bounds what a turn returns: the text, the JSON of a typed result, and the files
+	// together. A longer text is cut, with a note at its end. A longer JSON or list of files is
+	// left out and fails the turn. 0: 1,000,000 bytes.
 	Result int
 }
 
@@ -36,32 +42,55 @@ const (
 	defaultLabel   = 200
 	defaultMessage = 1_000_000
 	defaultID      = 4_096
+	defaultExtra   = 200_000
 	defaultResult  = 1_000_000
 )
+
+// minID is the least bound of ids: that of the ids that the library makes.
+const minID = 36
+
+// maxRoute is how many bytes a part of a route has at most, as in a key.
+const maxRoute = session.MaxKeyLen
+
+// perName is how many bytes a name in a list counts beside its own.
+const perName = 4
 
 // MaxResult returns how many bytes of a result are kept, or a negative number for all of them.
 func (l Limits) MaxResult() int { return cmp.Or(l.Result, defaultResult) }
 
-// Validate returns an *InputError that names the field if a bound is negative and not NoLimit.
+// MaxID returns how many bytes an id has at most, or a negative number for no bound.
+func (l Limits) MaxID() int { return cmp.Or(l.ID, defaultID) }
+
+// Validate returns an *InputError that names the field if a bound is negative and not NoLimit, or
+// so small that nothing can work.
 func (l Limits) Validate() error {
 	for _, f := range []struct {
-		name  string
-		value int
+		name         string
+		value, least int
 	}{
-		{"Task", l.Task},
-		{"Label", l.Label},
-		{"Message", l.Message},
-		{"ID", l.ID},
-		{"Result", l.Result},
+		{"Task", l.Task, 1},
+		{"Label", l.Label, 1},
+		{"Message", l.Message, 1},
+		{"ID", l.ID, minID},
+		{"Extra", l.Extra, 1},
+		{"Result", l.Result, 1},
 	} {
-		if f.value < NoLimit {
-			return &InputError{
-				"Limits." + f.name,
-				strconv.Itoa(f.value) + ": 0 is the default, and -1 (NoLimit) means without a bound",
-			}
+		if reason := boundFault(f.value, f.least); reason != "" {
+			return &InputError{"Limits." + f.name, reason}
 		}
 	}
 	return nil
+}
+
+// boundFault says why a value cannot be a bound that is at least least; empty: it can.
+func boundFault(value, least int) string {
+	switch {
+	case value < NoLimit:
+		return strconv.Itoa(value) + ": 0 is the default, and -1 (NoLimit) means without a bound"
+	case value > 0 && value < least:
+		return fmt.Sprintf("%d: the least is %d; 0 is the default", value, least)
+	}
+	return ""
 }
 
 // A LimitError is something that is over one of the limits. It is an *InputError too.
@@ -104,19 +133,56 @@ func (l Limits) checkSpawn(c *Spawn) error {
 	if text.IsBlank(string(c.Task)) {
 		return blankError("task", c.Task)
 	}
-	if err := checkBytes("task", len(c.Task), l.Task, defaultTask, "Task"); err != nil {
-		return err
+	q := &c.Request
+	tools := 0
+	for _, name := range q.Tools {
+		tools += perName + len(name)
 	}
-	if err := checkBytes("key", len(c.Key), l.ID, defaultID, "ID"); err != nil {
-		return err
-	}
-	if err := checkBytes("model", len(c.Request.Model), l.ID, defaultID, "ID"); err != nil {
-		return err
+	for _, f := range [...]struct {
+		field            string
+		size, limit, def int
+		name             string
+	}{
+		{"task", len(c.Task), l.Task, defaultTask, "Task"},
+		{"key", len(c.Key), l.ID, defaultID, "ID"},
+		{"origin", len(c.Origin), l.ID, defaultID, "ID"},
+		{"agent", len(q.Agent), l.ID, defaultID, "ID"},
+		{"model", len(q.Model), l.ID, defaultID, "ID"},
+		{"thinking", len(q.Thinking), l.ID, defaultID, "ID"},
+		{"tools", tools, l.Extra, defaultExtra, "Extra"},
+		{"variant", len(c.Variant), l.Extra, defaultExtra, "Extra"},
+		{"extra", len(c.Extra), l.Extra, defaultExtra, "Extra"},
+	} {
+		if err := checkBytes(f.field, f.size, f.limit, f.def, f.name); err != nil {
+			return err
+		}
 	}
 	limit := cmp.Or(l.Label, defaultLabel)
 	if n := utf8.RuneCountInString(c.Label); limit >= 0 && n > limit {
 		return &LimitError{
 			Field: "label", Size: n, Limit: limit, Unit: "characters", Path: "Limits.Label",
+		}
+	}
+	return nil
+}
+
+// checkRoute checks where a message came from: a part is the id of something at a channel, and
+// answers go there, so that it cannot be cut.
+func checkRoute(r *session.Route) error {
+	if r == nil {
+		return nil
+	}
+	for _, f := range [...]struct{ name, value string }{
+		{"channel", r.Channel}, {"account", r.Account}, {"to", r.To}, {"thread", r.Thread},
+	} {
+		switch field := "route." + f.name; {
+		case len(f.value) > maxRoute:
+			return &LimitError{
+				Field: field, Size: len(f.value), Limit: maxRoute, Unit: "bytes",
+				Path: "session.MaxKeyLen",
+			}
+		case !utf8.ValidString(f.value):
+			return &InputError{field, "it is not UTF-8: " + text.Quote(f.value)}
 		}
 	}
 	return nil
