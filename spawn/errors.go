@@ -39,7 +39,7 @@ var (
 	// ErrRunning is returned by a second [Supervisor.Run].
 	ErrRunning = errors.New("spawn: already running")
 	// ErrShuttingDown is returned by a [Supervisor.Shutdown] whose context ends while the shutdown
-	// is going on. The error of the context is joined to it.
+	// is going on. The error of the context is wrapped, too.
 	ErrShuttingDown = errors.New("spawn: the shutdown is still going on")
 	// ErrBusy is for Deliver to return: the receiver exists, but wants the delivery later. It does
 	// not count as a failed attempt.

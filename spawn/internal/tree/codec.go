@@ -122,8 +122,8 @@ func (m *Image) beyondVersion1() bool {
 		return false
 	}
 	hasDigest := func(s Spawned) bool { return s.Digest != "" }
-	isLate := func(e Entry) bool { return e.Late }
-	return len(m.Requests) > 0 || len(m.Clocks) > 0 || slices.ContainsFunc(m.Outbox, isLate) ||
+	newer := func(e Entry) bool { return e.Late || e.Unsent }
+	return len(m.Requests) > 0 || len(m.Clocks) > 0 || slices.ContainsFunc(m.Outbox, newer) ||
 		slices.ContainsFunc(m.Spawned, hasDigest) ||
 		slices.ContainsFunc(m.Runs, RunState.beyondVersion1)
 }

@@ -99,6 +99,9 @@ func (t *Tree) decide(c Command) (Reply, error) {
 	case ShutDown:
 		t.decideShutDown()
 		return Reply{}, nil
+	case Leave:
+		t.decideLeave(c)
+		return Reply{}, nil
 	case Compact:
 		t.emit(snapshot(t.now))
 		return Reply{}, nil
@@ -111,8 +114,8 @@ func (t *Tree) decide(c Command) (Reply, error) {
 // turn, marked as a repeat. Then every session is settled, so that recovery is the same code as
 // normal work.
 //
-// Entries of the outbox may have arrived before, which is marked, and are delivered again.
-// Completions move to the inbox if the present configuration has the top-level session run here.
+// Entries of the outbox are delivered again. Completions move to the inbox if the present
+// configuration has the top-level session run here.
 func (t *Tree) decideOpen(c *Open) (Reply, error) {
 	t.rand = c.Rand
 	last := t.lastFact
@@ -140,7 +143,6 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 	t.archiving = 0
 	for _, ord := range t.outbox.ords() {
 		e := t.outbox.entries[ord]
-		e.mayRepeat = true
 		t.setFlying(e.queue, 0)
 		t.setHung(e.queue, 0, "")
 		if !e.Reply && !t.opt.CallerRun {
@@ -173,6 +175,20 @@ func (t *Tree) giveUp(r *Run, f *Fact) {
 func (t *Tree) decideShutDown() {
 	if r := t.root; r.Open != nil && !r.Open.Shutdown {
 		t.emit(shuttingDown(t.now, r))
+	}
+}
+
+// decideLeave notes which entries of the outbox no attempt can have delivered: those that have not
+// been handed over, or for which the receiver has not been called, or was busy. The next owner
+// knows then that its first attempt repeats nothing.
+func (t *Tree) decideLeave(c Leave) {
+	for _, ord := range t.outbox.ords() {
+		e := t.outbox.entries[ord]
+		handed := slices.Contains(e.queue.pending[:e.queue.flying], e)
+		if e.Unsent || e.MayRepeat() || handed && !slices.Contains(c.Queued, ord) {
+			continue
+		}
+		t.emit(outboxFact(Unsent, t.now, ord, 0, ""))
 	}
 }
 

@@ -66,6 +66,8 @@ func (f *Fact) String() string {
 			l.add("%d sessions", len(m.Runs))
 			l.add("%d entries in the outbox", len(m.Outbox))
 		}
+	case Unsent:
+		l.add("entry %d was not sent", f.Ord)
 	case ShuttingDown:
 		l.add("turn %d of %s is interrupted by a shutdown", f.N, f.Run)
 	case ClockSetBack:
