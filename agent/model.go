@@ -15,6 +15,10 @@ import (
 )
 
 // A Model is one call to a language model. It may be called from several goroutines at once.
+//
+// If the process dies in the middle of a turn, the calls of that turn are made again by the next
+// process: a top-level session has three attempts at what people have said. What a Model does
+// beside answering may so be done three times.
 type Model interface {
 	Generate(ctx context.Context, req *ModelRequest) (*ModelResponse, error)
 }

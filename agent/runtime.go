@@ -22,9 +22,10 @@ type Runtime struct {
 	sup *spawn.Supervisor
 }
 
-// Open checks the Config and opens the store; all mistakes are reported at once, as ConfigErrors.
-// It starts nothing: Post, Spawn and Stop are accepted, and durable, from here on; turns and
-// deliveries start with Run. The values of ctx are kept for the Runtime's own work, its end is not.
+// Open checks the Config and makes a Runtime of it. The error is a [ConfigErrors] with all mistakes
+// at once. Open starts nothing: Post, Spawn and Stop are accepted, and durable, from here on; turns
+// and deliveries start with Run. The values of ctx are kept for the Runtime's own work, its end is
+// not.
 func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -108,13 +109,15 @@ func (rt *Runtime) sessionIn(key, root session.Key) *Session {
 }
 
 // Blocked returns the completions and replies that could not be delivered for half an hour, and
-// that are not tried again until [Runtime.Retry].
+// that are not tried again until [Runtime.Retry]. The list beside an error lacks those of the trees
+// that cannot be read.
 func (rt *Runtime) Blocked(ctx context.Context) ([]Delivery, error) { return rt.sup.Blocked(ctx) }
 
-// Retry tries a blocked delivery again.
+// Retry tries a blocked delivery again. The error is [ErrNotFound] if there is none with the key,
+// or one that every command can return.
 func (rt *Runtime) Retry(ctx context.Context, key string) error { return rt.sup.Retry(ctx, key) }
 
-// Dismiss gives a blocked delivery up.
+// Dismiss gives a blocked delivery up. The errors are those of [Runtime.Retry].
 func (rt *Runtime) Dismiss(ctx context.Context, key string) error {
 	return rt.sup.Dismiss(ctx, key)
 }

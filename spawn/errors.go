@@ -24,8 +24,9 @@ var (
 	ErrBudget = tree.ErrBudget
 	// ErrUnconfirmed is returned if the journal failed for more than a moment, another owner took
 	// the tree over, or the context of the caller ended, before it was certain that a command is
-	// durable. It may have happened or not, or happen once the journal works again. Sent again
-	// under the same key it happens once.
+	// durable. It may have happened or not, or happen once the journal works again. The text says
+	// how to repeat the call so that it happens once: a spawn with the same [Request].Key, and a
+	// message with the same [Incoming].ID. The other calls may be repeated as they are.
 	ErrUnconfirmed = owner.ErrUnconfirmed
 	// ErrKeyConflict is what a [*KeyConflictError] is.
 	ErrKeyConflict = tree.ErrKeyConflict
@@ -73,6 +74,40 @@ func (lostError) Error() string {
 
 // Is reports whether target is [ErrUnconfirmed].
 func (lostError) Is(target error) bool { return target == ErrUnconfirmed }
+
+// How a call may be repeated, as the text of an error that is ErrUnconfirmed says.
+const (
+	repeatAsIs      = "the call may be repeated"
+	repeatByKey     = "spawn it again with the same Key"
+	repeatWithNoKey = "it has no Key, so that another spawn may make a second run"
+	repeatByID      = "send it again with the same ID"
+	repeatWithNoID  = "it has no ID, so that the session may be told twice if it is sent again"
+)
+
+// repeatable adds to an error that is ErrUnconfirmed how the call may be repeated. It leaves other
+// errors, and those of a turn that is over, as they are.
+func repeatable(err error, how string) error {
+	if !errors.Is(err, ErrUnconfirmed) || errors.Is(err, ErrStale) {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, how)
+}
+
+// repeat returns how the spawn may be repeated.
+func (q *Request) repeat() string {
+	if q.Key == "" {
+		return repeatWithNoKey
+	}
+	return repeatByKey
+}
+
+// repeat returns how sending the message may be repeated.
+func (m *Incoming) repeat() string {
+	if m.ID == "" {
+		return repeatWithNoID
+	}
+	return repeatByID
+}
 
 // An InputError is a field of an argument that cannot be accepted. It has two strings: Field names
 // it, and Reason says why.

@@ -2,6 +2,11 @@ package spawn_test
 
 import (
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -72,4 +77,44 @@ func requirePrefixOnce(t *testing.T, err error) {
 func TestJournalErrorHasThePrefixOnce(t *testing.T) {
 	err := &spawn.JournalError{Root: topKey, Seq: 3, Err: errors.New("spawn: it is bad")}
 	require.EqualError(t, err, `spawn: journal of "agent:main:main", entry 3: it is bad`)
+}
+
+// Whatever an exported function or method of spawn and agent returns as an error is named in its
+// documentation.
+func TestErrorsAreDocumented(t *testing.T) {
+	for _, dir := range []string{".", "../agent"} {
+		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		require.NoError(t, err)
+		for _, name := range names {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+			require.NoError(t, err)
+			for _, d := range file.Decls {
+				if f, ok := d.(*ast.FuncDecl); ok && returnsError(f) {
+					require.Regexp(t, `Err[A-Z]|Error\b|errors?\s|[Ii]mplements`, f.Doc.Text(),
+						"%s: %s", name, f.Name.Name)
+				}
+			}
+		}
+	}
+}
+
+// returnsError reports whether a function that users call returns an error. UnmarshalText and the
+// like have those of their interface.
+func returnsError(f *ast.FuncDecl) bool {
+	name := f.Name.Name
+	if !f.Name.IsExported() || f.Type.Results == nil || strings.HasSuffix(name, "Text") {
+		return false
+	}
+	if f.Recv != nil {
+		of := strings.TrimLeft(types.ExprString(f.Recv.List[0].Type), "*")
+		if !ast.IsExported(of) {
+			return false
+		}
+	}
+	results := f.Type.Results.List
+	last, ok := results[len(results)-1].Type.(*ast.Ident)
+	return ok && last.Name == "error" && name != "Unwrap" && name != "Err" && name != "Over"
 }

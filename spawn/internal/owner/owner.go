@@ -13,9 +13,8 @@ import (
 )
 
 // ErrUnconfirmed is the error of a command that may have happened or not, because an append failed
-// or another owner took the tree over. The caller may send the command again under the same key.
-var ErrUnconfirmed = errors.New(
-	"spawn: it is not known whether this was recorded; send it again under the same key")
+// or another owner took the tree over. Package spawn adds how the caller may repeat the command.
+var ErrUnconfirmed = errors.New("spawn: it is not known whether this was recorded")
 
 // ErrNotRecorded is the error of a command that is not in the journal and will not be, because the
 // journal failed or another owner took the tree over. The caller may send the command again.
