@@ -141,11 +141,22 @@ func (s *Session) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, 
 		return info, err
 	}
 	info, err = s.rt.sup.Spawn(ctx, root, s.key, q)
-	return info, nameCallback(err)
+	return info, inOurWords(err)
 }
 
-// nameCallback names the function that refused a spawn by the field of our Config.
-func nameCallback(err error) error {
+// inOurWords names what refused a spawn by the field of our Config or Task.
+func inOurWords(err error) error {
+	if refused, ok := errors.AsType[*policy.Refusal](err); ok {
+		if field, ok := strings.CutPrefix(refused.Path, "Request."); ok {
+			refused.Path = "Task." + field
+		}
+		for i := range refused.Removed {
+			v := &refused.Removed[i]
+			if field, ok := strings.CutPrefix(v.Path, "Request."); ok {
+				v.Path = "Task." + field
+			}
+		}
+	}
 	if failed, ok := errors.AsType[*spawn.CallbackError](err); ok && failed.Callback == "ValidModel" {
 		failed.Callback = "Models.Valid"
 	}

@@ -127,7 +127,7 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 			return res, err
 		}
 	}
-	return res, fmt.Errorf("%w after %d steps", ErrSteps, steps)
+	return res, fmt.Errorf("%w after %s", ErrSteps, text.Count(steps, "step", "steps"))
 }
 
 // answerOf returns the message that an answer of a model is. Of its tool calls it has the first as

@@ -31,7 +31,7 @@ type Runner interface {
 // RunnerFunc is a function that is a Runner.
 type RunnerFunc func(ctx context.Context, t *Turn) (Result, error)
 
-// Run calls f.
+// Run implements Runner: it calls f.
 func (f RunnerFunc) Run(ctx context.Context, t *Turn) (Result, error) { return f(ctx, t) }
 
 // A Turn is what a Runner needs to know. Its methods are safe for concurrent use.
@@ -254,7 +254,7 @@ func (t *Turn) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, err
 		return info, err
 	}
 	info, err = t.spawn.Spawn(ctx, q)
-	return info, nameCallback(err)
+	return info, inOurWords(err)
 }
 
 // actor implements Requester.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -142,16 +143,19 @@ type StillRunningError struct {
 func (e *StillRunningError) Error() string {
 	var parts []string
 	for _, what := range [...]struct {
-		name string
-		keys []session.Key
-	}{{"turns", e.Sessions}, {"deliveries", e.Deliveries}} {
+		one, many string
+		keys      []session.Key
+	}{
+		{"turn has", "turns have", e.Sessions},
+		{"delivery has", "deliveries have", e.Deliveries},
+	} {
 		names := make([]string, len(what.keys))
 		for i, k := range what.keys {
 			names[i] = k.String()
 		}
 		if len(names) > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s have not returned: %s",
-				len(names), what.name, strings.Join(names, ", ")))
+			parts = append(parts, text.Count(len(names), what.one, what.many)+
+				" not returned: "+strings.Join(names, ", "))
 		}
 	}
 	if len(parts) == 0 {

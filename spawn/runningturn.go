@@ -155,7 +155,8 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 	rt.turn.fence.passed.Store(true)
 	if typed := out.Result.JSON; len(typed) > 0 && !json.Valid(typed) {
 		err = errors.Join(err, fmt.Errorf(
-			"spawn: the Runner returned a Result.JSON of %d bytes that is not JSON", len(typed)))
+			"spawn: the Runner returned a Result.JSON of %s that is not JSON",
+			text.Count(len(typed), "byte", "bytes")))
 		out.Result.JSON = nil
 	}
 	if bad := boundResult(&out, sh.sup.cfg.Limits.MaxResult()); bad != nil {

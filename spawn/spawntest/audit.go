@@ -110,7 +110,7 @@ func (r Report) AtRest() error {
 		return nil
 	}
 	return fmt.Errorf(
-		"spawntest: %d runs live, %d turns under way, %d completions unread, %d entries in the outbox of which %d blocked",
+		"spawntest: runs live: %d, turns under way: %d, completions unread: %d, in the outbox: %d, of those blocked: %d",
 		r.Live, r.Open, r.Unread, r.Outbox, r.Blocked,
 	)
 }

@@ -25,7 +25,7 @@ var (
 )
 
 // RuleSteer refuses steers that come too fast.
-const RuleSteer policy.Rule = "steer"
+const RuleSteer policy.Rule = "steerPause"
 
 // An InputError is a field of a command that cannot be accepted.
 type InputError struct{ Field, Reason string }
@@ -106,7 +106,7 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		t.emit(snapshot(t.now))
 		return Reply{}, nil
 	}
-	return Reply{}, fmt.Errorf("spawn: unknown command %T", c)
+	return Reply{}, errors.New("spawn: no decision knows this command")
 }
 
 // decideOpen takes the tree over. The turns that were under way have ended with the process that
@@ -382,7 +382,8 @@ func (t *Tree) decideSteer(c *Steer) (Reply, error) {
 	if last := r.lastSteer(c.From); last > 0 && last+int64(SteerPause) > t.now {
 		wait := last + int64(SteerPause) - t.now
 		return Reply{}, &policy.Refusal{
-			Op: "steer", Rule: RuleSteer, Asked: "another steer",
+			Op: "steer", Rule: RuleSteer,
+			Asked: "a steer " + max(SteerPause-time.Duration(wait), 0).String() + " after the last",
 			Limit: "one in " + SteerPause.String() + "; wait " + time.Duration(wait).String(),
 		}
 	}
@@ -508,7 +509,7 @@ func (t *Tree) decideInTurn(c InTurn) (Reply, error) {
 	case *Stop:
 		target = cmd.Run
 	default:
-		return Reply{}, fmt.Errorf("spawn: a turn cannot give the command %T", c.Cmd)
+		return Reply{}, errors.New("spawn: a turn cannot give this command")
 	}
 	if below := t.find(target); below == nil || below == r || !below.Below(r) {
 		return Reply{}, fmt.Errorf("%w: %q below %q", ErrNotFound, target, c.Run)
