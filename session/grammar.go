@@ -32,6 +32,14 @@ var words = [...]string{
 	wordCron, wordRun, wordSpawn, wordACP, wordHook, wordDM, wordGlobal, wordUnknown,
 }
 
+// wordsOfLen has the words by their length.
+var wordsOfLen = func() (table [len(wordSubagent) + 1][]string) { // no word is longer
+	for _, w := range words {
+		table[len(w)] = append(table[len(w)], w)
+	}
+	return table
+}()
+
 // Reasons of a [KeyError] that more than one place gives.
 const (
 	reserved = "reserved word" // a value is a word of the grammar
@@ -144,7 +152,7 @@ func (p *parser) key() {
 			p.fail(p.pos, "unexpected segment")
 			return
 		}
-		p.keyword()
+		p.keyword(p.word())
 		p.opaque()
 	}
 	if len(p.out) > MaxKeyLen {
@@ -154,32 +162,32 @@ func (p *parser) key() {
 
 // body reads what follows the agent, up to the first thread.
 func (p *parser) body() {
-	switch p.word() {
+	switch word := p.word(); word {
 	case wordSubagent, wordSpawn:
-		for word := p.word(); word == wordSubagent || word == wordSpawn; word = p.word() {
-			p.keyword()
+		for ; word == wordSubagent || word == wordSpawn; word = p.word() {
+			p.keyword(word)
 			p.segment(checkID)
 		}
 	case wordMain:
-		p.keyword()
+		p.keyword(word)
 	case wordCron:
-		p.keyword()
+		p.keyword(word)
 		p.segment(checkID)
-		if p.word() == wordRun {
-			p.keyword()
+		if word = p.word(); word == wordRun {
+			p.keyword(word)
 			p.segment(checkID)
 		}
 	case wordACP:
-		p.keyword()
+		p.keyword(word)
 		p.segment(checkID)
 	case wordHook:
-		p.keyword()
+		p.keyword(word)
 		p.segment(checkID)
 		for p.more() && !p.atThread() {
 			p.segment(checkID)
 		}
 	case wordDirect, wordDM:
-		p.keyword()
+		p.keyword(word)
 		p.opaque()
 	default:
 		p.chat()
@@ -201,19 +209,20 @@ func (p *parser) chat() {
 			p.fail(at, "unknown shape")
 		}
 	}
-	p.keyword()
+	p.keyword(p.word())
 	p.opaque()
 }
 
-// keyword takes the next segment, which the caller knows to be a word of the grammar.
-func (p *parser) keyword() {
-	word := p.word()
+// keyword takes the next segment, which is a word of the grammar: what p.word has returned.
+func (p *parser) keyword(word string) {
+	if p.reason != "" {
+		return
+	}
+	segment := p.s[p.pos : p.pos+len(word)]
 	if word == wordDM {
 		word = wordDirect
 	}
-	if p.reason == "" {
-		p.take(p.peek(), word)
-	}
+	p.take(segment, word)
 }
 
 // segment takes a segment that check accepts in lower case. Its canonical form is in lower case.
@@ -223,6 +232,10 @@ func (p *parser) segment(check func(string) (int, string)) {
 		return
 	}
 	segment := p.peek()
+	if _, reason := check(segment); reason == "" {
+		p.take(segment, segment)
+		return
+	}
 	canon := lower(segment)
 	if at, reason := check(canon); reason != "" {
 		p.fail(p.pos+at, reason)
@@ -298,11 +311,16 @@ func checkToken(s string) (at int, reason string) {
 		return 0, "empty segment"
 	}
 	for i := range len(s) {
-		if c := s[i]; !isAlnum(c) && (i == 0 || strings.IndexByte("._-~@+=", c) < 0) {
+		if c := s[i]; !isAlnum(c) && (i == 0 || !isTokenMark[c]) {
 			return i, "invalid character: want a letter or digit, then letters, digits and any of ._-~@+="
 		}
 	}
 	return 0, ""
+}
+
+// isTokenMark holds which bytes a token may have beside letters and digits.
+var isTokenMark = [256]bool{
+	'.': true, '_': true, '-': true, '~': true, '@': true, '+': true, '=': true,
 }
 
 // checkOpaque returns what is wrong with a segment of a peer or a thread's id.
@@ -330,10 +348,10 @@ func checkOpaque(s string) (at int, reason string) {
 
 // wordOf returns the word of the grammar that equals s in any letter case of ASCII, else "".
 func wordOf(s string) string {
-	if len(s) > len(wordSubagent) { // the longest word
+	if len(s) >= len(wordsOfLen) {
 		return ""
 	}
-	for _, w := range words {
+	for _, w := range wordsOfLen[len(s)] {
 		if equalWord(s, w) {
 			return w
 		}

@@ -94,7 +94,15 @@ var mutants = []mutant{
 	},
 	{
 		"D3 a completion belongs to the request of its run", "internal/tree/request.go",
-		"\t\t\t\tchild = requestOf(c)\n", "\t\t\t\tchild = c.Spec.ID\n", "../agent", "TestSpawnLoopOfAModel/flat",
+		"\t\t\t\tchild, begun = requestOf(c), c\n", "\t\t\t\tchild, begun = c.Spec.ID, c\n", "../agent", "TestSpawnLoopOfAModel/flat",
+	},
+	{
+		"D3 what begins a request keeps its count", "internal/tree/request.go",
+		"\t\t\tt.keepBegun(r.Parent)\n", "", "./internal/tree", "TestRequestsAreKept",
+	},
+	{
+		"D3 what begins a request keeps its count over a restart", "internal/tree/request.go",
+		"\t\tif _, ok := t.requests[r.Spec.ID]; ok {\n", "\t\tif false {\n", "./internal/tree", "TestRequestsAreKept",
 	},
 	{
 		"D3 what is spawned belongs to the request of its requester", "internal/tree/request.go",

@@ -480,7 +480,7 @@ func (t *Tree) applyArchived(r *Run, f *Fact) error {
 		t.archiving--
 	}
 	r.Parent.removeChild(r)
-	t.keepRequest(requestOf(r), -1)
+	t.leaveRequest(r)
 	delete(t.runs, r.Key())
 	delete(t.archiveRetries, r)
 	r.gone = true

@@ -1,6 +1,11 @@
 package tree
 
 import (
+	"bytes"
+	"runtime"
+	"slices"
+	"sync"
+
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -121,13 +126,14 @@ func (s *scanner) spec() *Spec {
 	if s.literal("null") {
 		return nil
 	}
-	spec := new(Spec)
+	spec := s.shared.specs.next()
 	var g Grant
 	granted := false
+	var id []byte
 	for name := s.begin(); name != nil; name = s.more() {
 		switch string(name) {
 		case "id":
-			spec.ID = s.string()
+			id = s.bytes()
 		case "sessionId":
 			spec.SessionID = s.string()
 		case "key":
@@ -159,8 +165,10 @@ func (s *scanner) spec() *Spec {
 			s.grantPart(&g, name)
 		}
 	}
-	if k := spec.Key.String(); len(spec.ID) < len(k) && k[len(k)-len(spec.ID):] == spec.ID {
-		spec.ID = k[len(k)-len(spec.ID):] // one string in memory for both
+	if k := spec.Key.String(); len(id) < len(k) && k[len(k)-len(id):] == string(id) {
+		spec.ID = k[len(k)-len(id):] // one string in memory for both
+	} else {
+		spec.ID = string(id)
 	}
 	if granted {
 		spec.Grant = s.shared.grantOf(&g)
@@ -213,7 +221,7 @@ func (s *scanner) wordList() (list []string) {
 }
 
 func (s *scanner) result() *Result {
-	a := new(Result)
+	a := s.shared.answers.next()
 	for name := s.begin(); name != nil; name = s.more() {
 		switch string(name) {
 		case "text":
@@ -358,15 +366,86 @@ func (s *scanner) image() *Image {
 // minRunBytes is less than any run takes as JSON.
 const minRunBytes = 128
 
-// runs reads the runs of an image into a list that is made at once.
+// runs reads the runs of an image.
 func (s *scanner) runs() []RunState {
 	if s.literal("null") {
 		return nil
 	}
+	if !s.first() {
+		return []RunState{}
+	}
+	return s.runsApart(s.cutRuns(min(runtime.GOMAXPROCS(0), maxRunParts)))
+}
+
+// Bounds of the parts of an image that are read at the same time.
+const (
+	maxRunParts  = 4
+	minPartBytes = 1 << 20
+)
+
+// betweenRuns is the end of a run and the beginning of the next one. It is not in a string, where a
+// quotation mark has a backslash before it, and nothing else begins like a run.
+var betweenRuns = []byte(`},{"spec":{"`)
+
+// cutRuns returns where up to n-1 runs begin that cut the list of runs, from the first run on, into
+// parts of about the same size.
+func (s *scanner) cutRuns(n int) (cuts []int) {
+	left := len(s.data) - s.pos
+	step := max(left/max(n, 1), minPartBytes)
+	for from := s.pos + step; from < len(s.data); from = cuts[len(cuts)-1] + step {
+		at := bytes.Index(s.data[from:], betweenRuns)
+		if at < 0 {
+			break
+		}
+		cuts = append(cuts, from+at+len("},"))
+	}
+	return cuts
+}
+
+// runsApart reads the list of runs, from its first run on, in the parts that begin at cuts, each in
+// a goroutine that ends before it returns. Each part keeps what its runs have in common.
+func (s *scanner) runsApart(cuts []int) []RunState {
+	parts := make([]scanner, len(cuts))
+	lists := make([][]RunState, len(cuts)+1)
+	var wg sync.WaitGroup
+	for i, end := range cuts {
+		parts[i] = scanner{data: s.data[:end-len(",")], pos: s.pos, shared: &shared{once: true}}
+		if i > 0 {
+			parts[i].pos = cuts[i-1]
+		}
+		wg.Go(func() { lists[i] = parts[i].runsToEnd() })
+	}
+	if len(cuts) > 0 {
+		s.pos = cuts[len(cuts)-1]
+	}
+	last := make([]RunState, 0, 1+(len(s.data)-s.pos)/minRunBytes/4)
+	for ok := true; ok; ok = s.another() {
+		last = append(last, RunState{})
+		s.run(&last[len(last)-1])
+	}
+	wg.Wait()
+	for i := range parts {
+		if parts[i].failed {
+			s.fail()
+		}
+	}
+	if len(cuts) == 0 {
+		return last
+	}
+	lists[len(cuts)] = last
+	return slices.Concat(lists...)
+}
+
+// runsToEnd reads runs up to the end of the data.
+func (s *scanner) runsToEnd() []RunState {
 	list := make([]RunState, 0, 1+(len(s.data)-s.pos)/minRunBytes/4)
-	for ok := s.first(); ok; ok = s.another() {
+	for !s.failed {
 		list = append(list, RunState{})
 		s.run(&list[len(list)-1])
+		if s.pos == len(s.data) {
+			break
+		}
+		s.need(',')
 	}
 	return list
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -149,4 +150,40 @@ func FuzzDecoder(f *testing.F) {
 		require.NoError(t, json.Unmarshal(data, w))
 		require.Equal(t, w.fact(), &d.fact)
 	})
+}
+
+// R17: the runs of a large image are read in parts at the same time, and are those that encoding/json
+// reads.
+func TestDecoderReadsPartsOfAnImage(t *testing.T) {
+	r := filler{rand.New(rand.NewPCG(7, 8))}
+	image := &Image{}
+	for len(image.Runs) < 2_000 {
+		s := RunState{Spec: &Spec{
+			ID: "x", Key: session.Must(top.Child("main", "x")), Parent: top,
+			Task:  Text(strings.Repeat(string(betweenRuns)+"x", r.IntN(400))),
+			Label: `},{"spec":{`, Grant: &Grant{Agent: "main"},
+		}}
+		image.Runs = append(image.Runs, s)
+	}
+	f := Fact{Kind: Snapshot, Image: image}
+	data, err := f.AppendJSON(nil)
+	require.NoError(t, err)
+	begin := bytes.Index(data, []byte(`{"spec"`))
+	for parts := 1; parts <= maxRunParts; parts++ {
+		s := &scanner{data: data, pos: begin, shared: &shared{once: true}}
+		cuts := s.cutRuns(parts)
+		require.Len(t, cuts, parts-1)
+		got := s.runsApart(cuts)
+		require.False(t, s.failed)
+		require.True(t, reflect.DeepEqual(image.Runs, got))
+	}
+	var d Decoder
+	require.True(t, d.scan(data))
+
+	for _, at := range []int{begin, len(data) / 2, len(data) * 9 / 10} {
+		broken := bytes.Clone(data)
+		at += bytes.Index(data[at:], betweenRuns)
+		copy(broken[at:], `]`)
+		require.False(t, d.scan(broken), "at %d", at)
+	}
 }

@@ -50,21 +50,8 @@ func (t *Tree) Image() *Image {
 		Runs: make([]RunState, 0, len(t.runs)), Requests: t.requestCounts(),
 	}
 	t.Walk(func(r *Run) {
-		s := r.RunState
-		s.Inbox = slices.Clone(s.Inbox)
-		if s.Join != nil {
-			j := *s.Join
-			s.Join = &j
-		}
-		if s.Open != nil {
-			o := *s.Open
-			s.Open = &o
-		}
-		if r.IsRoot() {
-			spec := *s.Spec // applyOpened changes the Spec of the top-level session
-			s.Spec = &spec
-		}
-		m.Runs = append(m.Runs, s)
+		m.Runs = append(m.Runs, r.RunState)
+		m.Runs[len(m.Runs)-1].own()
 	})
 	clocks := make(map[*queue]bool)
 	t.Outbox(func(e *Entry) {
@@ -93,6 +80,23 @@ func (t *Tree) Image() *Image {
 		return cmp.Or(compareKeys(a.To, b.To), cmp.Compare(a.ID, b.ID))
 	})
 	return m
+}
+
+// own gives a copy of a state memory of its own for what facts change in place.
+func (s *RunState) own() {
+	s.Inbox = slices.Clone(s.Inbox)
+	if s.Join != nil {
+		j := *s.Join
+		s.Join = &j
+	}
+	if s.Open != nil {
+		o := *s.Open
+		s.Open = &o
+	}
+	if s.Spec.Parent.IsZero() { // applyOpened changes the specification of the top-level session
+		spec := *s.Spec
+		s.Spec = &spec
+	}
 }
 
 // applySnapshot folds a Snapshot. While a journal is read, the fact has an image, which becomes the
@@ -134,18 +138,10 @@ func (t *Tree) restore(f *Fact) error {
 		reason := "the top-level session is not the first in the image"
 		return &CorruptError{f.Kind, t.root.Key(), reason}
 	}
+	t.runs = make(map[session.Key]*Run, len(m.Runs))
+	var runs slab[Run]
 	for i := range m.Runs {
-		s := m.Runs[i]
-		s.Inbox = slices.Clone(s.Inbox)
-		if s.Join != nil {
-			j := *s.Join
-			s.Join = &j
-		}
-		if s.Open != nil {
-			o := *s.Open
-			s.Open = &o
-		}
-		if err := t.restoreRun(s, i == 0); err != nil {
+		if err := t.restoreRun(runs.next(), &m.Runs[i], i == 0); err != nil {
 			return err
 		}
 	}
@@ -204,27 +200,27 @@ func (t *Tree) restoreOutbox(m *Image) error {
 	return nil
 }
 
-// restoreRun adds one session of an image. Its requester must have been added before.
-func (t *Tree) restoreRun(s RunState, top bool) error {
+// restoreRun adds one session of an image, which keeps what it has, as r. The requester of the
+// session must have been added before.
+func (t *Tree) restoreRun(r *Run, s *RunState, top bool) error {
 	switch {
 	case s.Spec == nil || s.Spec.Grant == nil:
 		return &CorruptError{Snapshot, t.root.Key(), "a run without its specification"}
 	case s.State >= states || s.Cause >= causes:
 		return &CorruptError{Snapshot, s.Spec.Key, "an unknown state or cause"}
 	}
-	r := &Run{RunState: s}
-	if top {
-		spec := *s.Spec
-		r.Spec = &spec
-		t.root, t.runs[s.Spec.Key] = r, r
+	r.RunState = *s
+	r.own()
+	known := len(t.runs)
+	if t.runs[r.Spec.Key] = r; top {
+		t.root = r
 	} else {
-		p := t.runs[s.Spec.Parent]
-		if p == nil || t.runs[s.Spec.Key] != nil {
+		p := t.find(r.Spec.Parent)
+		if p == nil || len(t.runs) == known {
 			reason := "its requester is not in the image, or it is there twice"
 			return &CorruptError{Snapshot, s.Spec.Key, reason}
 		}
 		p.addChild(r)
-		t.runs[s.Spec.Key] = r
 		if !s.State.Terminal() {
 			p.live++
 			t.live++

@@ -59,11 +59,41 @@ func (t *Tree) keepRequest(name string, by int) {
 	t.requests[name] = n
 }
 
+// beginsRequest reports whether a run has a request of its own, which goes by the id of the run.
+func (r *Run) beginsRequest() bool { return !r.IsRoot() && r.Spec.Request == "" }
+
+// keepBegun counts a run that begins a request, once, when there is something else of the request.
+// A tree may have a great many such runs which spawn nothing.
+func (t *Tree) keepBegun(r *Run) {
+	if r.beginsRequest() && !r.keptRequest {
+		r.keptRequest = true
+		t.keepRequest(r.Spec.ID, 1)
+	}
+}
+
+// holdRequest counts a run that is at a request which something else has begun.
+func (t *Tree) holdRequest(r *Run) {
+	if !r.beginsRequest() {
+		t.keepRequest(requestOf(r), 1)
+		if !r.IsRoot() {
+			t.keepBegun(r.Parent)
+		}
+	}
+}
+
+// leaveRequest takes off a run that leaves the tree.
+func (t *Tree) leaveRequest(r *Run) {
+	if !r.beginsRequest() || r.keptRequest {
+		t.keepRequest(requestOf(r), -1)
+	}
+}
+
 // admitRequest counts a run that has been admitted.
 func (t *Tree) admitRequest(r *Run) {
-	name := requestOf(r)
-	t.keepRequest(name, 1)
+	t.holdRequest(r)
 	if r.Spec.ByModel {
+		t.keepBegun(r)
+		name := requestOf(r)
 		n := t.requests[name]
 		n.byModel++
 		t.requests[name] = n
@@ -78,6 +108,7 @@ func (t *Tree) readRequest(r *Run, after, through uint32, begins bool) {
 		return
 	}
 	person, child := "", ""
+	var begun *Run
 	for i := range r.Inbox {
 		in := &r.Inbox[i]
 		if in.Ord <= after || in.Ord > through {
@@ -88,7 +119,7 @@ func (t *Tree) readRequest(r *Run, after, through uint32, begins bool) {
 			person = strconv.FormatUint(uint64(in.Ord), 10)
 		case Completion:
 			if c := t.find(in.From); c != nil && begins {
-				child = requestOf(c)
+				child, begun = requestOf(c), c
 			}
 		default: // a top-level session gets no others
 		}
@@ -97,6 +128,9 @@ func (t *Tree) readRequest(r *Run, after, through uint32, begins bool) {
 		t.keepRequest(name, 1)
 		t.keepRequest(r.Request, -1)
 		r.Request = name
+		if name == child {
+			t.keepBegun(begun)
+		}
 	}
 }
 
@@ -112,11 +146,17 @@ func (t *Tree) requestCounts() (list []RequestCount) {
 
 // restoreRequests counts what an image has of requests.
 func (t *Tree) restoreRequests(m *Image) {
-	t.Walk(func(r *Run) { t.keepRequest(requestOf(r), 1) })
 	for _, c := range m.Requests {
-		if n, ok := t.requests[c.Request]; ok {
-			n.byModel = c.ByModel
-			t.requests[c.Request] = n
-		}
+		t.requests[c.Request] = requestCount{byModel: c.ByModel}
 	}
+	t.Walk(t.holdRequest)
+	if len(t.requests) == 0 {
+		return
+	}
+	t.Walk(func(r *Run) {
+		if _, ok := t.requests[r.Spec.ID]; ok {
+			t.keepBegun(r)
+		}
+	})
+	maps.DeleteFunc(t.requests, func(_ string, n requestCount) bool { return n.present == 0 })
 }

@@ -215,6 +215,8 @@ type Run struct {
 	nControl int  // unread steers
 	held     bool // its completion waits in an inbox or in the outbox
 
+	keptRequest bool // the request that it begins is counted, see Tree.keepBegun
+
 	// startedIn is the batch in which the last turn started, and endedIn the one in which the run
 	// ended, as Tree.batches counts them. They are of use while a turn is under way, and so are not
 	// kept: a new owner ends the turn.

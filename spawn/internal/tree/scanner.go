@@ -130,7 +130,7 @@ var isSelf = func() (table [256]bool) {
 	return table
 }()
 
-// bytes reads a string as bytes, which are valid until the next call.
+// bytes reads a string as bytes, which are valid as long as the data.
 func (s *scanner) bytes() []byte {
 	start := s.pos
 	inner, plain := s.quoted()
