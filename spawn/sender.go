@@ -151,8 +151,7 @@ func (sh *treeShell) nextDelivery(ctx context.Context, to tree.Destination, p *s
 	}
 	p.call, p.calling, p.orphaned = p.queue[0], true, false
 	limit := sh.sup.cfg.DeliverTimeout
-	p.ctx = &callContext{Context: ctx, deadline: time.Now().Add(limit)}
-	p.ctx.mark.ctx = p.ctx
+	p.ctx = newCallContext(ctx, limit)
 	if p.timer == nil {
 		p.timer = time.AfterFunc(limit, func() { sh.timeIsUp(p) })
 	} else {

@@ -104,6 +104,7 @@ func testParting(t *testing.T, c partingCase) {
 	got, c.deliver = nil, nil
 	next, ran := runUntil(forADay(t), t, cfg)
 	time.Sleep(time.Minute)
+	synctest.Wait()
 	require.Len(t, got, c.owed)
 	for _, d := range got {
 		require.Equal(t, c.mayRepeat, d.MayRepeat)
