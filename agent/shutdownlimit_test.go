@@ -176,3 +176,28 @@ func TestShutdownHandsRepliesOver(t *testing.T) {
 		require.NoError(t, <-ran)
 	})
 }
+
+// A tool that quits the program under its own ctx: what its turn says afterwards reaches people.
+func TestQuitSaysGoodbye(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []string
+		var rt *agent.Runtime
+		cfg := agent.Config{
+			Runner: agent.RunnerFunc(
+				func(ctx context.Context, _ *agent.Turn) (agent.Result, error) {
+					return agent.Result{Text: "bye"}, rt.Shutdown(ctx)
+				},
+			),
+			Reply: func(_ context.Context, d agent.Delivery) error {
+				got = append(got, d.Reply.Text)
+				return nil
+			},
+		}
+		var err error
+		rt, err = agent.Open(t.Context(), cfg)
+		require.NoError(t, err)
+		require.NoError(t, rt.Session(topKey).Post(t.Context(), agent.Message{Text: "/quit"}))
+		require.NoError(t, rt.Run(context.WithoutCancel(t.Context())))
+		require.Equal(t, []string{"bye"}, got)
+	})
+}

@@ -311,7 +311,7 @@ var mutants = []mutant{
 	},
 	{
 		"I11 what was sent is not called unsent", "internal/tree/decide.go",
-		"handed && !slices.Contains(c.Queued, ord)", "false", ".", "TestShutdownDeliversWhatTurnsSay",
+		"handed && !slices.Contains(c.Queued, ord)", "handed && false", ".", "TestShutdownDeliversWhatTurnsSay",
 	},
 	{
 		"I11 what was not sent is no repeat", "internal/tree/apply.go",
