@@ -257,7 +257,7 @@ func TestModelsValidThatPanics(t *testing.T) {
 	}}
 	s := script{"main": {
 		call("sessions_spawn", `{"task":"work","model":"a/b"}`), echo(),
-	}}
+	}, "x": {echo()}}
 	agenttest.Run(t, cfg, s, func(h *harness) {
 		_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x", Model: "a/b"})
 		failed, ok := errors.AsType[*spawn.CallbackError](err)

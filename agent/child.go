@@ -78,9 +78,13 @@ type Child[T any] struct {
 
 // Spawn starts a sub-agent of a session and returns at once, when that is durable. T is string for
 // the text of the result; any other T is decoded from JSON, whose schema the Runner finds in
-// Turn.Schema. A rule that refuses gives a *policy.Refusal, and Models.Valid or
-// Rules.Sandbox.Decide that panics a *spawn.CallbackError. The Key of another task gives a
-// *spawn.KeyConflictError.
+// Turn.Schema.
+//
+// A rule that refuses gives a *[policy.Refusal], and Models.Valid or Rules.Sandbox.Decide that
+// panics a *[spawn.CallbackError]. The Key of another task gives a *[spawn.KeyConflictError]. A
+// field that cannot be accepted gives an *[InputError], which is a *[LimitError] for one that is
+// too long, and a requester that has ended or is to end [ErrEnded] or [spawn.ErrStopping]. Else the
+// error is one that every command can return: after [ErrUnconfirmed] spawn again with the same Key.
 func Spawn[T any](ctx context.Context, from Requester, t Task) (*Child[T], error) {
 	x := runExtra{Spec: t.Spec}
 	if !isText[T]() {
@@ -137,11 +141,22 @@ func (s *Session) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, 
 		return info, err
 	}
 	info, err = s.rt.sup.Spawn(ctx, root, s.key, q)
-	return info, nameCallback(err)
+	return info, inOurWords(err)
 }
 
-// nameCallback names the function that refused a spawn by the field of our Config.
-func nameCallback(err error) error {
+// inOurWords names what refused a spawn by the field of our Config or Task.
+func inOurWords(err error) error {
+	if refused, ok := errors.AsType[*policy.Refusal](err); ok {
+		if field, ok := strings.CutPrefix(refused.Path, "Request."); ok {
+			refused.Path = "Task." + field
+		}
+		for i := range refused.Removed {
+			v := &refused.Removed[i]
+			if field, ok := strings.CutPrefix(v.Path, "Request."); ok {
+				v.Path = "Task." + field
+			}
+		}
+	}
 	if failed, ok := errors.AsType[*spawn.CallbackError](err); ok && failed.Callback == "ValidModel" {
 		failed.Callback = "Models.Valid"
 	}
@@ -174,7 +189,8 @@ func (c *Child[T]) check(field string) error {
 	return nil
 }
 
-// Info returns what is known of the run now; ErrNotFound once it has been archived.
+// Info returns what is known of the run now. The error is [ErrNotFound] once it has been archived,
+// or one that every call that reads can return.
 func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
 	if err := c.check("child"); err != nil {
 		return RunInfo{}, err
@@ -191,6 +207,10 @@ func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
 // Steer gives the sub-agent a message without restarting it: at most 4,000 characters, at most one
 // in two seconds. Its Runner finds it in Turn.Inbox, or the next turn begins with it; a run whose
 // last turn is over has missed it.
+//
+// The error is an *[InputError] for a text that is blank or too long, a *[policy.Refusal] for a
+// steer that comes too soon, [ErrEnded] or [spawn.ErrStopping] for a run that has ended or is to
+// end, [ErrNotFound] once it has been archived, or one that every command can return.
 func (c *Child[T]) Steer(ctx context.Context, text string) error {
 	if err := c.check("child"); err != nil {
 		return err
@@ -205,8 +225,8 @@ func (c *Child[T]) Steer(ctx context.Context, text string) error {
 	return c.turn.spawn.Steer(ctx, c.key, m)
 }
 
-// Stop ends the run and everything below it, and returns when nothing of it is alive; see
-// [Session.Stop].
+// Stop ends the run and everything below it, and returns when nothing of it is alive. The errors
+// are those of [Session.Stop].
 func (c *Child[T]) Stop(ctx context.Context) error {
 	if err := c.check("child"); err != nil {
 		return err
@@ -222,7 +242,9 @@ func (c *Child[T]) Stop(ctx context.Context) error {
 
 // Wait waits for the end of the run and returns its result. A run that did not end well gives a
 // *RunError, one whose result is not a T gives a *ResultError. Within a turn, wait under the turn's
-// context: it holds no slot meanwhile. Before [Runtime.Run] runs, Wait waits for that too.
+// context: it holds no slot meanwhile. Before [Runtime.Run] runs, Wait waits for that too. Else the
+// error is the cause of ctx, [ErrNotFound] once the run has been archived, or one that every call
+// that waits can return.
 func (c *Child[T]) Wait(ctx context.Context) (T, error) {
 	outcomes, err := Join(ctx, []*Child[T]{c}, JoinOptions{})
 	if len(outcomes) == 1 && (outcomes[0].Run.Status.Terminal() || err == nil) {
@@ -277,9 +299,10 @@ func (e *JoinError) Error() string {
 }
 
 // Join waits for sub-agents of one tree. It always returns one Outcome for each, in order, also
-// beside an error: the error of ctx, or a *JoinError if fewer than JoinOptions.AtLeast (all, if
-// that is zero) ended well in time. Without children it returns at once. The error is an
-// *[InputError], without outcomes, for a child that is nil or of another tree.
+// beside an error: the cause of ctx, a *JoinError if fewer than JoinOptions.AtLeast (all, if that
+// is zero) ended well in time, [ErrNotFound] if one has been archived, or one that every call that
+// waits can return. Without children it returns at once. The error is an *[InputError], without
+// outcomes, for a child that is nil or of another tree.
 func Join[T any](ctx context.Context, children []*Child[T], opt JoinOptions) ([]Outcome[T], error) {
 	if opt.AtLeast < 0 {
 		return nil, &InputError{

@@ -107,6 +107,6 @@ func ExampleSpawn_refused() {
 		fmt.Println(r.Path)
 	}
 	// Output:
-	// allowAgents cartographer
-	// agents.defaults.subagents.allowAgents
+	// agents.list cartographer
+	// agents.list
 }

@@ -159,8 +159,8 @@ func TestRefusedSteerIsPlain(t *testing.T) {
 		require.NoError(t, err)
 		synctest.Wait()
 		require.NoError(t, c.Steer(h.Context(), "left"))
-		require.EqualError(t, c.Steer(h.Context(), "right"), `policy: steer refused by steer: `+
-			`asked "another steer", allowed "one in 2s; wait 2s"`)
+		require.EqualError(t, c.Steer(h.Context(), "right"), `policy: steer refused by steerPause: `+
+			`asked "a steer 0s after the last", allowed "one in 2s; wait 2s"`)
 		require.NoError(t, c.Stop(h.Context()))
 	})
 }

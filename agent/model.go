@@ -15,6 +15,10 @@ import (
 )
 
 // A Model is one call to a language model. It may be called from several goroutines at once.
+//
+// If the process dies in the middle of a turn, the calls of that turn are made again by the next
+// process: a top-level session has three attempts at what people have said. What a Model does
+// beside answering may so be done three times.
 type Model interface {
 	Generate(ctx context.Context, req *ModelRequest) (*ModelResponse, error)
 }
@@ -123,7 +127,7 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 			return res, err
 		}
 	}
-	return res, fmt.Errorf("%w after %d steps", ErrSteps, steps)
+	return res, fmt.Errorf("%w after %s", ErrSteps, text.Count(steps, "step", "steps"))
 }
 
 // answerOf returns the message that an answer of a model is. Of its tool calls it has the first as

@@ -22,9 +22,10 @@ type Runtime struct {
 	sup *spawn.Supervisor
 }
 
-// Open checks the Config and opens the store; all mistakes are reported at once, as ConfigErrors.
-// It starts nothing: Post, Spawn and Stop are accepted, and durable, from here on; turns and
-// deliveries start with Run. The values of ctx are kept for the Runtime's own work, its end is not.
+// Open checks the Config and makes a Runtime of it. The error is a [ConfigErrors] with all mistakes
+// at once. Open starts nothing: Post, Spawn and Stop are accepted, and durable, from here on; turns
+// and deliveries start with Run. The values of ctx are kept for the Runtime's own work, its end is
+// not.
 func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -67,25 +68,32 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 }
 
 // Run runs everything until ctx ends or Shutdown is called: it takes up what an earlier process
-// left, starts turns, delivers. It returns nil after a Shutdown, also if that came first, and
-// [spawn.ErrRunning] if it runs already. When ctx ends, turns are cancelled and given the grace
-// period; a *StillRunningError names those whose Runner has not returned by then.
+// left, starts turns, delivers. When ctx ends, turns are cancelled and given the grace period; Run
+// returns nil if all have returned by then, and else a *StillRunningError that names what has not.
+// After a Shutdown it returns nil, also if that came first, or the StillRunningError if no call of
+// Shutdown is left to return it. A second Run returns [spawn.ErrRunning].
 //
 // A store that fails for a while costs nothing but that while: see [spawn.Supervisor.Run]. One that
 // takes nothing any more, because it is closed or must be opened again ([session.ErrSync]), ends
 // Run with that error; end the program then, and have it started again.
 func (rt *Runtime) Run(ctx context.Context) error { return rt.sup.Run(ctx) }
 
-// Shutdown lets the turns under way finish, and what they came to be recorded, until ctx ends, that
-// of Run, or that of another call of Shutdown. Then it cancels what is left, waits for the grace
-// period, and reports in a *StillRunningError what did not stop. A call beside the first one whose
-// ctx ends earlier returns an error that is [spawn.ErrShuttingDown].
+// Shutdown lets the turns under way finish, and has what they came to recorded and handed to Reply
+// and Deliver, until ctx ends, that of Run, or that of another call of Shutdown. Then it cancels
+// what is left, waits for the grace period, and reports in a *StillRunningError what did not stop.
+// A call beside the first one whose ctx ends earlier returns an error that is
+// [spawn.ErrShuttingDown].
+//
+// Give Shutdown a ctx with the time that people may wait for their answers. What has not arrived by
+// then, or failed when it was tried, is kept in the Store: the next process delivers it. With the
+// Store in memory, which a Config without one has, it is lost.
 //
 // A Runner, a tool, Reply or Deliver may call it. Under the ctx that it was given, or one derived
 // from that, the call does not wait for the turn or delivery that it is part of: it returns nil
-// when all else has ended, and the turn goes on to its own end. With another ctx, which should then
-// have an end, and from a function without a ctx, the call waits for itself until a ctx ends. See
-// [spawn.Supervisor.Shutdown].
+// when all else has ended, and the turn goes on to its own end. If the turn or delivery comes to
+// its end first, its timeout included, the call returns ErrShuttingDown, and the others still have
+// their time. With another ctx, which should then have an end, and from a function without a ctx,
+// the call waits for itself until a ctx ends. See [spawn.Supervisor.Shutdown].
 func (rt *Runtime) Shutdown(ctx context.Context) error { return rt.sup.Shutdown(ctx) }
 
 // Session returns a handle on a session, which need not exist yet if it is a top-level one.
@@ -101,13 +109,15 @@ func (rt *Runtime) sessionIn(key, root session.Key) *Session {
 }
 
 // Blocked returns the completions and replies that could not be delivered for half an hour, and
-// that are not tried again until [Runtime.Retry].
+// that are not tried again until [Runtime.Retry]. The list beside an error lacks those of the trees
+// that cannot be read.
 func (rt *Runtime) Blocked(ctx context.Context) ([]Delivery, error) { return rt.sup.Blocked(ctx) }
 
-// Retry tries a blocked delivery again.
+// Retry tries a blocked delivery again. The error is [ErrNotFound] if there is none with the key,
+// or one that every command can return.
 func (rt *Runtime) Retry(ctx context.Context, key string) error { return rt.sup.Retry(ctx, key) }
 
-// Dismiss gives a blocked delivery up.
+// Dismiss gives a blocked delivery up. The errors are those of [Runtime.Retry].
 func (rt *Runtime) Dismiss(ctx context.Context, key string) error {
 	return rt.sup.Dismiss(ctx, key)
 }

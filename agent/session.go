@@ -46,6 +46,12 @@ func (s *Session) tree(ctx context.Context) (session.Key, error) {
 // turn starts one; the answer comes to Config.Reply. Of the message ID and Text count. A message
 // whose ID the session has seen in the last seven days is accepted and changes nothing; one without
 // an ID is always new.
+//
+// The error is an *[InputError] for a Text that is blank, an ID that is not UTF-8 or a key that is
+// not that of a session, a *[LimitError] for one that is too long, [ErrNotFound], [ErrEnded] or
+// [spawn.ErrStopping] for a sub-agent that is not on record, has ended or is to end, or one that
+// every command can return. After [ErrUnconfirmed] post the message again with the same ID: then it
+// is told once. After [ErrNotRecorded] it may be posted as it is.
 func (s *Session) Post(ctx context.Context, m Message) error {
 	root, err := s.tree(ctx)
 	if err != nil {
@@ -61,10 +67,13 @@ func (s *Session) Post(ctx context.Context, m Message) error {
 	return s.rt.sup.Post(ctx, root, s.key, msg)
 }
 
-// Runs returns the sub-agents of this session that have not been archived, oldest first.
+// Runs returns the sub-agents of this session that have not been archived, oldest first. The error
+// is [ErrNotFound] for a session that is not on record, or one that every call that reads can
+// return.
 func (s *Session) Runs(ctx context.Context) ([]RunInfo, error) { return s.runs(ctx, false) }
 
-// Tree returns the sub-agents of this session and theirs, parents before their children.
+// Tree returns the sub-agents of this session and theirs, parents before their children. The errors
+// are those of [Session.Runs].
 func (s *Session) Tree(ctx context.Context) ([]RunInfo, error) { return s.runs(ctx, true) }
 
 func (s *Session) runs(ctx context.Context, deep bool) ([]RunInfo, error) {
@@ -82,7 +91,7 @@ func (s *Session) runs(ctx context.Context, deep bool) ([]RunInfo, error) {
 // has nothing else to do ends as [spawn.StatusCancelled], and its requester is told.
 //
 // A session without a turn under way is not changed, and the error is nil. It is [ErrNotFound] for
-// a sub-agent that is not on record.
+// a sub-agent that is not on record, or one that every command can return.
 func (s *Session) CancelTurn(ctx context.Context) error {
 	root, err := s.tree(ctx)
 	if err != nil {
@@ -93,7 +102,9 @@ func (s *Session) CancelTurn(ctx context.Context) error {
 
 // Stop ends the turn under way and everything below the session, and for a sub-agent its run. It
 // returns nil when nothing of that is alive, and a *StillRunningError if Runners had to be given up
-// because they did not return within the grace period.
+// because they did not return within the grace period. Else the error is [ErrNotFound] for a
+// sub-agent that is not on record, the cause of ctx if that ends while Stop waits, or one that
+// every command can return.
 func (s *Session) Stop(ctx context.Context) error {
 	root, err := s.tree(ctx)
 	if err != nil {
@@ -104,7 +115,8 @@ func (s *Session) Stop(ctx context.Context) error {
 
 // Idle waits until nothing is under way in the session's tree: every message answered, every run
 // ended, everything delivered that is not blocked. It is for programs that end when their work is
-// done, and for tests.
+// done, and for tests. The error is [ErrNotFound] for a sub-agent that is not on record, or one
+// that every call that waits can return.
 func (s *Session) Idle(ctx context.Context) error {
 	root, err := s.tree(ctx)
 	if err != nil {

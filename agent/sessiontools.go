@@ -340,8 +340,8 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		task.Key = h.spawnKey(task.Key + "/" + hex.EncodeToString(sum[:16]))
 		info, err = h.spawnTask(ctx, &task)
 	}
-	if errors.Is(err, ErrStale) {
-		return "", err
+	if errors.Is(err, ErrStale) || errors.Is(err, spawn.ErrShutdown) || ctx.Err() != nil {
+		return "", err // no model can do anything about it
 	}
 	if refusal, ok := errors.AsType[*policy.Refusal](err); ok {
 		status := "forbidden"

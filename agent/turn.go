@@ -31,7 +31,7 @@ type Runner interface {
 // RunnerFunc is a function that is a Runner.
 type RunnerFunc func(ctx context.Context, t *Turn) (Result, error)
 
-// Run calls f.
+// Run implements Runner: it calls f.
 func (f RunnerFunc) Run(ctx context.Context, t *Turn) (Result, error) { return f(ctx, t) }
 
 // A Turn is what a Runner needs to know. Its methods are safe for concurrent use.
@@ -50,7 +50,8 @@ type Turn struct {
 	// N counts the turns of the session from 1.
 	N int
 	// Retry says that a crash interrupted an earlier turn over the same inputs. Tools with effects
-	// may have had them.
+	// may have had them. A top-level session has three attempts at an input; after the third crash
+	// it counts as read, and people get an apology. The turn of a sub-agent has one.
 	Retry bool
 	// Prompt is the system prompt, as an ordered list of sections; String joins them.
 	Prompt agentctx.Prompt
@@ -200,7 +201,7 @@ func (t *Turn) record(ctx context.Context, m Message) ([]Message, error) {
 
 // Spend accounts for one model call. An error that is [ErrBudget] says that the budget does not
 // allow another. Input, Output and Cost count against budgets; CacheRead and CacheWrite are summed
-// in RunInfo.Result.Usage and do not.
+// in RunInfo.Result.Usage and do not. The error is [ErrStale] after the turn.
 func (t *Turn) Spend(ctx context.Context, u Usage) error {
 	if t.over.Load() {
 		return t.stale()
@@ -209,7 +210,8 @@ func (t *Turn) Spend(ctx context.Context, u Usage) error {
 }
 
 // Inbox takes what has arrived since the turn began: steers, follow-ups, completions. They are in
-// the transcript then.
+// the transcript then. The error is [ErrStale] after the turn, the cause of ctx, or that of the
+// store.
 func (t *Turn) Inbox(ctx context.Context) ([]Message, error) {
 	if err := t.enter(); err != nil {
 		return nil, err
@@ -224,7 +226,8 @@ func (t *Turn) Inbox(ctx context.Context) ([]Message, error) {
 	return messages, err
 }
 
-// Call calls one of the Tools by its name. A name that is not among them is an error.
+// Call calls one of the Tools by its name. A name that is not among them is an error. So is
+// [ErrStale] after the turn. Else the error is that of the tool.
 func (t *Turn) Call(ctx context.Context, c ToolCall) (string, error) {
 	for _, tool := range t.Tools {
 		if tool.Name == c.Name {
@@ -241,7 +244,8 @@ func (t *Turn) Call(ctx context.Context, c ToolCall) (string, error) {
 // this session as an input; either way the session does not end before it. The function [Spawn]
 // takes a Turn, too, for results of another type than string.
 //
-// The Child belongs to the turn, and its verbs end with the turn.
+// The Child belongs to the turn, and its verbs end with the turn. The errors are [ErrStale] and
+// those of the function [Spawn].
 func (t *Turn) Spawn(ctx context.Context, task Task) (*Child[string], error) {
 	return Spawn[string](ctx, t, task)
 }
@@ -252,14 +256,14 @@ func (t *Turn) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, err
 		return info, err
 	}
 	info, err = t.spawn.Spawn(ctx, q)
-	return info, nameCallback(err)
+	return info, inOurWords(err)
 }
 
 // actor implements Requester.
 func (t *Turn) actor() (*Runtime, *Turn) { return t.rt, t }
 
-// Wait waits for sub-agents within the turn; see [Join]. The turn holds no slot of the lane
-// meanwhile.
+// Wait waits for sub-agents within the turn, as [Join] does. The turn holds no slot of the lane
+// meanwhile. The errors are [ErrStale] and those of Join.
 func (t *Turn) Wait(
 	ctx context.Context, children []*Child[string], opt JoinOptions,
 ) ([]Outcome[string], error) {

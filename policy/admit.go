@@ -103,7 +103,8 @@ func (g Grant) String() string {
 // fails is the answer: the form of the agent id, the caller's record, depth and role, active
 // children, spawns of this run, runs of this tree, runs of this request, a required agent id, the
 // allowed agents, the sandbox, the configured agents, blocked completions, the budget, thinking,
-// model, timeout, tools.
+// model, timeout, tools. An agent that is neither configured nor allowed is refused as not
+// configured.
 //
 // A grant of all tools does not allocate; a grant that leaves out tools allocates once.
 func (r *Rules) Admit(c Caller, q Request) (Grant, error) {
@@ -294,7 +295,7 @@ func (r *Rules) checkBlockedAndBudget(c *Caller, q *Request) *Refusal {
 	if faults := q.Budget.faults(); len(faults) > 0 {
 		return &Refusal{
 			Rule: RuleBudget, Asked: faults[0].value, Limit: faults[0].want,
-			Path: spawnPath + ".budget." + faults[0].name,
+			Path: requestPath + ".Budget." + title(faults[0].name),
 		}
 	}
 	return nil
@@ -405,12 +406,13 @@ func (r *Rules) checkConfigured(p *spawnAgents) *Refusal {
 		return nil
 	}
 	return &Refusal{
-		Rule: RuleTarget, Asked: p.targetID, Limit: r.configured(p.callerID), Path: listPath,
+		Rule: RuleTarget, Asked: p.targetID, Limit: r.allowedFrom(p), Path: listPath,
 	}
 }
 
 // checkAllowed refuses an agent other than the caller's own that AllowAgents of the caller's agent,
-// else of the defaults, do not name.
+// else of the defaults, do not name. To name it there would not help an agent that is not
+// configured, so that the refusal says that.
 func (r *Rules) checkAllowed(p *spawnAgents) *Refusal {
 	if p.targetID == p.callerID {
 		return nil
@@ -429,6 +431,9 @@ func (r *Rules) checkAllowed(p *spawnAgents) *Refusal {
 			named = append(named, entry)
 		}
 	}
+	if p.target == nil {
+		return r.checkConfigured(p)
+	}
 	if len(named) == 0 {
 		named = []string{p.callerID}
 	}
@@ -442,14 +447,17 @@ func (r *Rules) checkAllowed(p *spawnAgents) *Refusal {
 	}
 }
 
-// configured returns the ids of the configured agents as one text, or own without any.
-func (r *Rules) configured(own string) string {
-	ids := make([]string, 0, len(r.Agents)+1)
+// allowedFrom returns the ids of the agents that the caller may spawn as one text, its own first.
+func (r *Rules) allowedFrom(p *spawnAgents) string {
+	ids := []string{p.callerID}
 	for i := range r.Agents {
-		ids = append(ids, canonicalID(r.Agents[i].ID))
-	}
-	if len(ids) == 0 {
-		ids = append(ids, own)
+		other := spawnAgents{
+			callerID: p.callerID, caller: p.caller,
+			targetID: canonicalID(r.Agents[i].ID), target: &r.Agents[i],
+		}
+		if other.targetID != p.callerID && r.checkAllowed(&other) == nil {
+			ids = append(ids, other.targetID)
+		}
 	}
 	return strings.Join(ids, ", ")
 }

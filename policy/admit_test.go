@@ -133,10 +133,30 @@ func TestAdmitRefuses(t *testing.T) {
 		},
 		{
 			"allowed by the defaults, but another",
-			policy.Rules{Subagents: policy.Subagents{AllowAgents: []string{"a", "", "B"}}},
+			policy.Rules{
+				Subagents: policy.Subagents{AllowAgents: []string{"a", "", "B"}},
+				Agents:    configuredAgents("main", "a", "b", "c"),
+			},
 			main,
 			policy.Request{Agent: "c"},
 			policy.Refusal{Rule: policy.RuleAgents, Asked: "c", Limit: "a, b", Path: "agents.defaults.subagents.allowAgents"},
+		},
+		{
+			"neither configured nor allowed",
+			policy.Rules{
+				Subagents: policy.Subagents{AllowAgents: []string{"B", "other"}},
+				Agents:    configuredAgents("main", "a", "b"),
+			},
+			main,
+			policy.Request{Agent: "ghost"},
+			policy.Refusal{Rule: policy.RuleTarget, Asked: "ghost", Limit: "main, b", Path: "agents.list"},
+		},
+		{
+			"nothing is configured",
+			policy.Rules{},
+			main,
+			policy.Request{Agent: "ghost"},
+			policy.Refusal{Rule: policy.RuleTarget, Asked: "ghost", Limit: "main", Path: "agents.list"},
 		},
 		{
 			"* is every configured agent only",
@@ -183,6 +203,13 @@ func TestAdmitRefuses(t *testing.T) {
 			policy.Rules{},
 			main,
 			policy.Request{Thinking: "banana"},
+			policy.Refusal{Rule: policy.RuleThinking, Asked: "banana", Limit: "off, minimal, low, medium, high, xhigh, adaptive", Path: "Request.Thinking"},
+		},
+		{
+			"1.22 thinking of a model",
+			policy.Rules{},
+			main,
+			policy.Request{Thinking: "banana", ByModel: true},
 			policy.Refusal{Rule: policy.RuleThinking, Asked: "banana", Limit: "off, minimal, low, medium, high, xhigh, adaptive", Path: "sessions_spawn.thinking"},
 		},
 		{
@@ -213,6 +240,13 @@ func TestAdmitRefuses(t *testing.T) {
 			policy.Rules{},
 			main,
 			policy.Request{Timeout: -time.Second},
+			policy.Refusal{Rule: policy.RuleTimeout, Asked: "-1s", Limit: "0s or more, or policy.Off", Path: "Request.Timeout"},
+		},
+		{
+			"negative timeout of a model",
+			policy.Rules{},
+			main,
+			policy.Request{Timeout: -time.Second, ByModel: true},
 			policy.Refusal{Rule: policy.RuleTimeout, Asked: "-1s", Limit: "0s or more, or policy.Off", Path: "sessions_spawn.runTimeoutSeconds"},
 		},
 		{
@@ -322,7 +356,7 @@ func TestAdmitRefuses(t *testing.T) {
 			policy.Rules{},
 			main,
 			policy.Request{Budget: policy.Budget{Tokens: -1}},
-			policy.Refusal{Rule: policy.RuleBudget, Asked: "-1", Limit: "0 or more", Path: "sessions_spawn.budget.tokens"},
+			policy.Refusal{Rule: policy.RuleBudget, Asked: "-1", Limit: "0 or more", Path: "Request.Budget.Tokens"},
 		},
 	}
 	for _, tt := range tests {
@@ -333,7 +367,11 @@ func TestAdmitRefuses(t *testing.T) {
 			require.True(t, ok, "%v", err)
 			assert.Equal(t, tt.want, *r)
 			assertRefused(t, err, tt.want.Rule)
-			want := fmt.Sprintf("policy: spawn refused by %s: asked %q, allowed %q, set at %s", r.Rule, r.Asked, r.Limit, r.Path)
+			which := ""
+			if r.Rule == policy.RuleTarget {
+				which = ", which is not configured"
+			}
+			want := fmt.Sprintf("policy: spawn refused by %s: asked %q%s, allowed %q, set at %s", r.Rule, r.Asked, which, r.Limit, r.Path)
 			assert.EqualError(t, err, want)
 		})
 	}

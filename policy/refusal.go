@@ -24,7 +24,7 @@ const (
 	RuleRequireID  Rule = "requireAgentId"      // the spawn must name its agent
 	RuleAgents     Rule = "allowAgents"         // the caller may not spawn this agent
 	RuleSandbox    Rule = "sandbox"             // the child would run outside a sandbox
-	RuleTarget     Rule = "agents.list"         // the agent is not configured
+	RuleTarget     Rule = "agents.list"         // the agent is not configured, allowed or not
 	RuleBlocked    Rule = "blocked"             // too many completions could not be delivered
 	RuleBudget     Rule = "budget"              // nothing is left to spend
 	RuleThinking   Rule = "thinking"            // the level is unknown
@@ -64,8 +64,12 @@ func (r *Refusal) Error() string {
 		op = "spawn"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "policy: %s refused by %s: asked %s, allowed %s", op, r.Rule,
-		text.Quote(r.Asked), text.Quote(r.Limit))
+	what := text.Quote(r.Asked)
+	if r.Rule == RuleTarget {
+		what += ", which is not configured"
+	}
+	fmt.Fprintf(&b, "policy: %s refused by %s: asked %s, allowed %s", op, r.Rule, what,
+		text.Quote(r.Limit))
 	if r.Path != "" {
 		b.WriteString(", set at " + r.Path)
 	}
@@ -110,7 +114,8 @@ const (
 	runBudgetPath      = defaultsPath + ".budget"
 	requireAgentIDName = ".requireAgentId"
 	allowAgentsName    = ".allowAgents"
-	spawnPath          = SourceRequest
+	spawnPath          = SourceRequest     // what a model asks for
+	requestPath        = "Request"         // what a program asks for, or a Runner for a model
 	lineagePath        = "session.Lineage" // no configuration changes it
 )
 

@@ -91,9 +91,9 @@ func wellFormedModel(m string) bool {
 // resolveThinking chooses the thinking level of a child of agent a. An unknown level in the request
 // or the configuration is refused; the caller's own is taken unchecked.
 func (r *Rules) resolveThinking(c *Caller, q *Request, a *Agent) (Resolved[string], *Refusal) {
-	asked, source, path := q.Thinking, SourceRequest, spawnPath+".thinking"
+	asked, source, path := q.Thinking, SourceRequest, ""
 	if strings.TrimSpace(asked) == "" && a != nil {
-		asked, source, path = a.Subagents.Thinking, SourceAgent, ""
+		asked, source = a.Subagents.Thinking, SourceAgent
 	}
 	if strings.TrimSpace(asked) == "" {
 		asked, source, path = r.Subagents.Thinking, SourceDefaults, defaultsPath+".thinking"
@@ -108,7 +108,10 @@ func (r *Rules) resolveThinking(c *Caller, q *Request, a *Agent) (Resolved[strin
 	if ok {
 		return Resolved[string]{Value: level, Source: source}, nil
 	}
-	if path == "" {
+	switch source {
+	case SourceRequest:
+		path = q.path("thinking")
+	case SourceAgent:
 		path = agentPath(a.ID) + ".subagents.thinking"
 	}
 	return Resolved[string]{}, &Refusal{
@@ -148,6 +151,21 @@ func ParseThinking(s string) (level string, ok bool) {
 
 var thinkingReplacer = strings.NewReplacer(" ", "", "\t", "", "\n", "", "\r", "", "-", "", "_", "")
 
+// path returns the place of what is asked for: a parameter of the tool if a model asks, and else
+// the field of the Request.
+func (q *Request) path(field string) string {
+	if !q.ByModel {
+		return requestPath + "." + title(field)
+	}
+	if field == "timeout" {
+		field = "runTimeoutSeconds"
+	}
+	return spawnPath + "." + field
+}
+
+// title returns a word of ASCII with a capital.
+func title(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
+
 // resolveTimeout chooses how long a run may take: zero means without a limit.
 func (r *Rules) resolveTimeout(q *Request) (Resolved[time.Duration], *Refusal) {
 	switch d := q.Timeout; {
@@ -155,7 +173,7 @@ func (r *Rules) resolveTimeout(q *Request) (Resolved[time.Duration], *Refusal) {
 		return Resolved[time.Duration]{Source: SourceRequest}, nil
 	case d < 0:
 		return Resolved[time.Duration]{}, &Refusal{
-			Rule: RuleTimeout, Asked: d.String(), Limit: "0s or more, or policy.Off", Path: spawnPath + ".runTimeoutSeconds",
+			Rule: RuleTimeout, Asked: d.String(), Limit: "0s or more, or policy.Off", Path: q.path("timeout"),
 		}
 	case d > 0:
 		return Resolved[time.Duration]{Value: d, Source: SourceRequest}, nil

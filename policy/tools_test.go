@@ -400,10 +400,10 @@ func TestExplainSpawn(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []policy.ToolVerdict{
 		{Tool: "read", Allowed: true},
-		{Tool: "exec", Rule: policy.ToolRequest, Path: "sessions_spawn.tools"},
+		{Tool: "exec", Rule: policy.ToolRequest, Path: "Request.Tools"},
 		{Tool: "cron", Rule: policy.ToolRole, Path: "tools.subagents.tools.alsoAllow"},
 	}, got)
-	assert.Equal(t, `tool "exec" was not asked for in sessions_spawn.tools`, got[1].String())
+	assert.Equal(t, `tool "exec" was not asked for in Request.Tools`, got[1].String())
 	_, err = rules.ExplainSpawn(policy.Caller{Key: childKey}, policy.Request{})
 	assertRefused(t, err, policy.RuleCaller)
 }

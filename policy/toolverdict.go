@@ -119,7 +119,7 @@ func (p *pipeline) verdict(name string) ToolVerdict {
 	case ToolNever:
 		v.Path = maxSpawnDepthPath
 	case ToolRequest:
-		v.Path = spawnPath + ".tools"
+		v.Path = requestPath + ".Tools"
 	case ToolDeny, ToolAllow, ToolProfile:
 		v.Path = p.path(gone.stage) + "." + string(gone.by)
 	}

@@ -13,7 +13,8 @@ import (
 // Blocked returns the blocked deliveries of all trees on record: those that are not tried again
 // until [Supervisor.Retry] or [Supervisor.Dismiss] is called. A tree that no call has touched in
 // this process is read and not opened. The list beside an error lacks the deliveries of the trees
-// that cannot be read.
+// that cannot be read. The error joins those of the trees, and is that of the journal if that
+// cannot list them.
 func (s *Supervisor) Blocked(ctx context.Context) (list []Delivery, err error) {
 	err = s.eachOutbox(ctx, func(_ session.Key, outbox []Delivery) bool {
 		for _, out := range outbox {
@@ -27,13 +28,14 @@ func (s *Supervisor) Blocked(ctx context.Context) (list []Delivery, err error) {
 }
 
 // Retry makes the blocked delivery with a key due again. It opens no tree except that of the
-// delivery. The error is ErrNotFound if no tree has the delivery.
+// delivery. The error is [ErrNotFound] if no tree has the delivery or it is not blocked, those of
+// the trees that cannot be read if it may be in one of them, or one that every command can return.
 func (s *Supervisor) Retry(ctx context.Context, key string) error {
 	return s.settleBlocked(ctx, key, SettleRetry)
 }
 
 // Dismiss gives the blocked delivery with a key up. It opens no tree except that of the delivery.
-// The error is ErrNotFound if no tree has the delivery.
+// The errors are those of [Supervisor.Retry].
 func (s *Supervisor) Dismiss(ctx context.Context, key string) error {
 	return s.settleBlocked(ctx, key, SettleDismiss)
 }
@@ -63,7 +65,7 @@ func (s *Supervisor) settleBlocked(ctx context.Context, key string, how Settleme
 	if ord == 0 {
 		return fmt.Errorf("%w: delivery %s", ErrNotFound, text.Quote(key))
 	}
-	return s.do(ctx, root, how.command(ord), nil)
+	return repeatable(s.do(ctx, root, how.command(ord), nil), repeatAsIs)
 }
 
 // entryWithKey returns the entry of a tree's outbox that has a key, or nil.

@@ -24,6 +24,13 @@ type callContext struct {
 	leave func() bool   // leaves the parent
 }
 
+// newCallContext returns the context of a call that may take so long from now on.
+func newCallContext(parent context.Context, limit time.Duration) *callContext {
+	c := &callContext{Context: parent, deadline: time.Now().Add(limit)}
+	c.mark.ctx = c //nolint:fatcontext // it refers to itself, and no chain grows
+	return c
+}
+
 // Value implements context.Context.
 func (c *callContext) Value(key any) any {
 	if key == (markKey{}) {

@@ -41,9 +41,14 @@ type Request struct {
 }
 
 // Spawn admits a child of the session requester, in the tree of the top-level session root. It
-// returns as soon as the run is recorded, without waiting for a turn. The error is a
-// *[policy.Refusal] if a rule refuses the request, a *[CallbackError] if a function of the Config
-// that it asks fails, and a *[KeyConflictError] if its Key is that of another request.
+// returns as soon as the run is recorded, without waiting for a turn.
+//
+// The error is a *[policy.Refusal] if a rule refuses the request or the requester is not on record,
+// [ErrEnded] or [ErrStopping] for a requester that has ended or is to end, an *[InputError] for a
+// field that cannot be accepted, which is a *[LimitError] for one that is too long, a
+// *[CallbackError] if a function of the Config that it asks fails, a *[KeyConflictError] if its Key
+// is that of another request, or one that every command can return: after [ErrUnconfirmed] spawn
+// again with the same Key.
 func (s *Supervisor) Spawn(
 	ctx context.Context, root, requester session.Key, q Request,
 ) (RunInfo, error) {
@@ -65,7 +70,7 @@ func (sh *treeShell) spawn(
 	if by != nil {
 		call.cmd.Turn = uint32(by.N)
 	}
-	if err = sh.submitSpawn(ctx, call, by); err != nil {
+	if err = repeatable(sh.submitSpawn(ctx, call, by), q.repeat()); err != nil {
 		// The owner may still use call, so that its memory is not used again.
 		sh.notifyWatchers(TreeEvent{
 			Kind: EventRefused, Time: time.Now(), Session: requester, Depth: requester.Depth(),
@@ -132,17 +137,26 @@ type Incoming struct {
 
 // Post puts a message into the inbox of the session to and returns when the message is durable. A
 // message with a known ID is accepted and changes nothing.
+//
+// The error is an *[InputError] for a text that is blank or an ID that is not UTF-8, a
+// *[LimitError] for one that is too long, [ErrNotFound], [ErrEnded] or [ErrStopping] for a run that
+// is not on record, has ended or is to end, or one that every command can return. After
+// [ErrUnconfirmed] post the message again with the same ID. After [ErrNotRecorded] it may be posted
+// as it is.
 func (s *Supervisor) Post(ctx context.Context, root, to session.Key, m Incoming) error {
 	cmd := &tree.Post{To: to, ID: s.messageID(m), Text: tree.Text(m.Text), Route: m.Route}
-	return s.do(ctx, root, cmd, nil)
+	return repeatable(s.do(ctx, root, cmd, nil), m.repeat())
 }
 
 // Steer sends a message from one session to a run of its tree that is under way. The run reads it
 // when its Runner takes the inbox, or in its next turn. A steer never makes a run that has finished
 // its turn start another.
+//
+// The errors are those of [Supervisor.Post], ErrNotFound also for a top-level session, and a
+// *[policy.Refusal] for a steer that comes too soon after the last one of the same session.
 func (s *Supervisor) Steer(ctx context.Context, root, from, to session.Key, m Incoming) error {
 	cmd := &tree.Steer{From: from, To: to, ID: s.messageID(m), Text: tree.Text(m.Text)}
-	return s.do(ctx, root, cmd, nil)
+	return repeatable(s.do(ctx, root, cmd, nil), m.repeat())
 }
 
 // messageID returns the ID of a message, or a new one if it has none.
@@ -155,10 +169,11 @@ func (s *Supervisor) messageID(m Incoming) string {
 
 // CancelTurn cancels the turn of the session key that is under way, and nothing else. A turn that a
 // top-level session waits for a slot for ends before it begins: its inputs count as read, and no
-// Runner is called.
+// Runner is called. A session without a turn is not changed. The error is [ErrNotFound] for a run
+// that is not on record, or one that every command can return.
 func (s *Supervisor) CancelTurn(ctx context.Context, root, key session.Key) error {
 	cmd := tree.CancelTurn{Run: key, Rand: s.ids.rand()}
-	return s.do(ctx, root, cmd, nil)
+	return repeatable(s.do(ctx, root, cmd, nil), repeatAsIs)
 }
 
 // Stop stops the session key and everything below it. Of a top-level session it stops the turn
@@ -168,19 +183,23 @@ func (s *Supervisor) CancelTurn(ctx context.Context, root, key session.Key) erro
 // Of a reason the first 10,000 bytes are kept.
 //
 // Stop returns nil when nothing of what it stopped is alive, and a *[StillRunningError] if turns
-// had to be given up.
+// had to be given up. Else the error is [ErrNotFound] for a run that is not on record, the cause of
+// ctx if that ends while Stop waits, [ErrUnconfirmed] if another owner takes the tree meanwhile, or
+// one that every command can return.
 func (s *Supervisor) Stop(ctx context.Context, root, key session.Key, reason string) error {
 	_, err := withShell(s, root, func(sh *treeShell) (struct{}, error) {
 		return struct{}{}, sh.stop(ctx, key, reason, sh.owner.Do)
 	})
-	return err
+	return repeatable(err, repeatAsIs)
 }
 
 // Wait waits for runs of one tree and returns how each of them stands then, in the order of keys.
 // Before [Supervisor.Run] has been called it waits for that too.
 //
 // If ctx ends first, the error is its cause, and the runs are returned beside it if the tree can be
-// read at once.
+// read at once. Else the error is [ErrNotFound] if the tree does not have one of the runs,
+// [ErrUnconfirmed] if another owner takes the tree, or one that every call that waits can return.
+// With opt.StopRest it may be one of [Supervisor.Stop].
 func (s *Supervisor) Wait(
 	ctx context.Context, root session.Key, keys []session.Key, opt JoinOptions,
 ) ([]RunInfo, error) {

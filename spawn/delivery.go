@@ -43,7 +43,9 @@ type Delivery struct {
 	// has seen for the same tree comes from a former owner.
 	Epoch uint64 `json:"epoch"`
 	// MayRepeat says that an earlier attempt may already have arrived: its acknowledgement was
-	// lost, or the process that made it died.
+	// lost, or the process that made it died. Attempts are not recorded before they are made, so
+	// after a process that died it is set for all that was pending. A [Supervisor.Shutdown] after
+	// which nothing still runs records what was not tried.
 	MayRepeat bool `json:"mayRepeat,omitempty"`
 	// Completion is the end of a run that a session run by the caller asked for; nil in a reply.
 	Completion *Completion `json:"completion,omitempty"`

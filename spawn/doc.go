@@ -96,6 +96,27 @@
 // interrupted and its requester is told. A top-level session that had a turn under way gets another
 // over the same inputs, marked as a retry.
 //
+// A top-level session has three attempts at an input: a message over which the process has died
+// three times counts as read, and people are told so (see [Config].Apology). A turn that a
+// [Supervisor.Shutdown] interrupts is not an attempt. Tools with effects may so be called up to
+// three times for one message; [TurnInput].Retry tells.
+//
+// # Errors
+//
+// Errors are sentinels and types, for errors.Is and errors.AsType. A call that asks for something
+// is a command. Every command can return [ErrNotRecorded] and [ErrUnconfirmed], which say what a
+// failing journal has kept of it. A call that only reads can return [ErrUnreadable]. A call that
+// waits for something waits for a failing journal, too.
+//
+// Both return an *[InputError] for a root that is not the key of a top-level session,
+// [ErrShutdown] after a shutdown, and the cause of a ctx that has ended before. If ctx ends during
+// the call, a command returns an error that is ErrUnconfirmed and the cause, and a call that reads
+// or waits the cause.
+//
+// A method of [TurnInput] returns an error that is [ErrStale], and why, once its turn is over or is
+// to end. It waits for a failing journal until ctx ends. What else a call may return stands at the
+// call.
+//
 // # Watching a tree
 //
 // [Supervisor.Runs], [Supervisor.Outbox] and [Supervisor.Events] are for the process that owns a

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -24,8 +25,9 @@ var (
 	ErrBudget = tree.ErrBudget
 	// ErrUnconfirmed is returned if the journal failed for more than a moment, another owner took
 	// the tree over, or the context of the caller ended, before it was certain that a command is
-	// durable. It may have happened or not, or happen once the journal works again. Sent again
-	// under the same key it happens once.
+	// durable. It may have happened or not, or happen once the journal works again. The text says
+	// how to repeat the call so that it happens once: a spawn with the same [Request].Key, and a
+	// message with the same [Incoming].ID. The other calls may be repeated as they are.
 	ErrUnconfirmed = owner.ErrUnconfirmed
 	// ErrKeyConflict is what a [*KeyConflictError] is.
 	ErrKeyConflict = tree.ErrKeyConflict
@@ -39,7 +41,7 @@ var (
 	// ErrRunning is returned by a second [Supervisor.Run].
 	ErrRunning = errors.New("spawn: already running")
 	// ErrShuttingDown is returned by a [Supervisor.Shutdown] whose context ends while the shutdown
-	// is going on. The error of the context is joined to it.
+	// is going on. The error of the context is wrapped, too.
 	ErrShuttingDown = errors.New("spawn: the shutdown is still going on")
 	// ErrBusy is for Deliver to return: the receiver exists, but wants the delivery later. It does
 	// not count as a failed attempt.
@@ -74,6 +76,40 @@ func (lostError) Error() string {
 // Is reports whether target is [ErrUnconfirmed].
 func (lostError) Is(target error) bool { return target == ErrUnconfirmed }
 
+// How a call may be repeated, as the text of an error that is ErrUnconfirmed says.
+const (
+	repeatAsIs      = "the call may be repeated"
+	repeatByKey     = "spawn it again with the same Key"
+	repeatWithNoKey = "it has no Key, so that another spawn may make a second run"
+	repeatByID      = "send it again with the same ID"
+	repeatWithNoID  = "it has no ID, so that the session may be told twice if it is sent again"
+)
+
+// repeatable adds to an error that is ErrUnconfirmed how the call may be repeated. It leaves other
+// errors, and those of a turn that is over, as they are.
+func repeatable(err error, how string) error {
+	if !errors.Is(err, ErrUnconfirmed) || errors.Is(err, ErrStale) {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, how)
+}
+
+// repeat returns how the spawn may be repeated.
+func (q *Request) repeat() string {
+	if q.Key == "" {
+		return repeatWithNoKey
+	}
+	return repeatByKey
+}
+
+// repeat returns how sending the message may be repeated.
+func (m *Incoming) repeat() string {
+	if m.ID == "" {
+		return repeatWithNoID
+	}
+	return repeatByID
+}
+
 // An InputError is a field of an argument that cannot be accepted. It has two strings: Field names
 // it, and Reason says why.
 type InputError = tree.InputError
@@ -107,16 +143,19 @@ type StillRunningError struct {
 func (e *StillRunningError) Error() string {
 	var parts []string
 	for _, what := range [...]struct {
-		name string
-		keys []session.Key
-	}{{"turns", e.Sessions}, {"deliveries", e.Deliveries}} {
+		one, many string
+		keys      []session.Key
+	}{
+		{"turn has", "turns have", e.Sessions},
+		{"delivery has", "deliveries have", e.Deliveries},
+	} {
 		names := make([]string, len(what.keys))
 		for i, k := range what.keys {
 			names[i] = k.String()
 		}
 		if len(names) > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s have not returned: %s",
-				len(names), what.name, strings.Join(names, ", ")))
+			parts = append(parts, text.Count(len(names), what.one, what.many)+
+				" not returned: "+strings.Join(names, ", "))
 		}
 	}
 	if len(parts) == 0 {

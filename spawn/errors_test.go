@@ -2,6 +2,14 @@ package spawn_test
 
 import (
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -72,4 +80,125 @@ func requirePrefixOnce(t *testing.T, err error) {
 func TestJournalErrorHasThePrefixOnce(t *testing.T) {
 	err := &spawn.JournalError{Root: topKey, Seq: 3, Err: errors.New("spawn: it is bad")}
 	require.EqualError(t, err, `spawn: journal of "agent:main:main", entry 3: it is bad`)
+}
+
+// Whatever an exported function or method of spawn and agent returns as an error is named in its
+// documentation.
+func TestErrorsAreDocumented(t *testing.T) {
+	for _, dir := range []string{".", "../agent"} {
+		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		require.NoError(t, err)
+		for _, name := range names {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+			require.NoError(t, err)
+			for _, d := range file.Decls {
+				if f, ok := d.(*ast.FuncDecl); ok && returnsError(f) {
+					require.Regexp(t, `Err[A-Z]|Errors?\b|errors?\s|[Ii]mplements`, f.Doc.Text(),
+						"%s: %s", name, f.Name.Name)
+				}
+			}
+		}
+	}
+}
+
+// returnsError reports whether a function that users call returns an error. UnmarshalText and the
+// like have those of their interface.
+func returnsError(f *ast.FuncDecl) bool {
+	name := f.Name.Name
+	if !f.Name.IsExported() || f.Type.Results == nil || strings.HasSuffix(name, "Text") {
+		return false
+	}
+	if f.Recv != nil {
+		of := strings.TrimLeft(types.ExprString(f.Recv.List[0].Type), "*")
+		if !ast.IsExported(of) {
+			return false
+		}
+	}
+	results := f.Type.Results.List
+	last, ok := results[len(results)-1].Type.(*ast.Ident)
+	return ok && last.Name == "error" && name != "Unwrap" && name != "Err" && name != "Over"
+}
+
+// A count of one has a noun in the singular, and a count of several the plural.
+func TestCountsAgreeWithTheirNouns(t *testing.T) {
+	one, two := []session.Key{topKey}, []session.Key{topKey, topKey}
+	for want, err := range map[string]error{
+		"1 turn has not returned: ":        &spawn.StillRunningError{Sessions: one},
+		"2 turns have not returned: ":      &spawn.StillRunningError{Sessions: two},
+		"1 delivery has not returned: ":    &spawn.StillRunningError{Deliveries: one},
+		"2 deliveries have not returned: ": &spawn.StillRunningError{Deliveries: two},
+	} {
+		require.ErrorContains(t, err, want)
+	}
+	counted := regexp.MustCompile(`%d ([a-z]+s)\b`)
+	verbs := []string{"is", "was", "has", "is not"}
+	eachLiteral(t, func(place, text string) {
+		found := counted.FindStringSubmatch(text)
+		if found == nil || slices.Contains(verbs, found[1]) {
+			return
+		}
+		// What is over a limit is more than one.
+		require.Contains(t, text, "the limit is", "%s: take text.Count", place)
+	})
+}
+
+// No error, log line or health report has the names of our internal packages: no text has them, no
+// type is printed, and what encoding/json says of our types is put in other words.
+func TestTextsHaveNoInternalNames(t *testing.T) {
+	internal := regexp.MustCompile(`\b(tree|owner)\.[A-Z]|%T|wireFact`)
+	eachLiteral(t, func(place, text string) {
+		if text != "%T" || place != "runningturn.go" { // of an error of the caller without a text
+			require.NotRegexp(t, internal, text, place)
+		}
+	})
+	for _, entry := range []string{
+		`[]`, `1`, `"x"`, `{"v":"1"}`, `{"v":2,"kind":"posted","at":"x"}`, `{`,
+		`{"v":1,"kind":"posted","run":7}`, `{"v":1,"kind":"admitted","spec":3}`,
+		`{"v":1,"kind":"snapshot","image":{"runs":[{"spec":{"grant":4}}]}}`,
+		`{"v":9,"kind":"posted"}`, `{"v":1,"kind":"none"}`, `{"v":1,"kind":"turn_ended","flags":"x"}`,
+		`{"v":1,"kind":"opened","state":"x"}`, `{"v":1,"kind":"posted","text":{"base64":"%"}}`,
+	} {
+		_, err := spawn.View(topKey, func(yield func(session.Entry, error) bool) {
+			yield(session.Entry{Seq: 1, Payload: session.Raw(entry)}, nil)
+		})
+		require.Error(t, err, entry)
+		require.NotRegexp(t, `tree\.|owner\.|wireFact|Go value|Go struct`, err.Error())
+	}
+	_, err := spawn.View(topKey, func(yield func(session.Entry, error) bool) {
+		yield(session.Entry{Seq: 1, Payload: otherPayload{}}, nil)
+	})
+	require.ErrorContains(t, err, "of another program")
+}
+
+// otherPayload is a Payload that no library of ours writes.
+type otherPayload struct{}
+
+func (otherPayload) AppendJSON(b []byte) ([]byte, error) { return append(b, "{}"...), nil }
+
+// eachLiteral calls f with every string in the sources of spawn and agent, and the file that it
+// stands in.
+func eachLiteral(t *testing.T, f func(place, text string)) {
+	t.Helper()
+	for _, dir := range []string{".", "internal/tree", "internal/owner", "../agent"} {
+		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		require.NoError(t, err)
+		for _, name := range names {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+			require.NoError(t, err)
+			ast.Inspect(file, func(n ast.Node) bool {
+				if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+					text, err := strconv.Unquote(lit.Value)
+					require.NoError(t, err)
+					f(filepath.Base(name), text)
+				}
+				return true
+			})
+		}
+	}
 }

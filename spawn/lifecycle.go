@@ -30,24 +30,26 @@ const (
 
 // Run starts what is due and runs all trees until ctx ends or [Supervisor.Shutdown] is called.
 //
-// Run returns nil after a Shutdown, also if the Shutdown came first, and [ErrRunning] if the
-// Supervisor runs already. When ctx ends, Run cancels the turns and waits for the grace period; it
-// then returns a *[StillRunningError] that names the turns whose Runner has not returned. A turn
-// that was cancelled so is interrupted: the next owner of the tree knows it as such. The end of ctx
-// also ends the soft phase of a Shutdown that is going on.
+// When ctx ends, Run cancels the turns and waits for them, at most for the grace period. It returns
+// nil if all have returned, and else a *[StillRunningError] that names what has not. A turn that
+// was cancelled so is interrupted: the next owner of the tree knows it as such. The end of ctx also
+// ends the soft phase of a Shutdown that is going on.
+//
+// After a Shutdown Run returns nil, also if the Shutdown came first. If something still runs, a
+// call of Shutdown returns the StillRunningError. Run returns it if every such call has left before
+// the end. A second Run beside the first one returns [ErrRunning].
 //
 // While the journal fails, turns go on. Their results are held, and recorded once the journal takes
 // entries again. A caller that asks for something meanwhile gets [ErrNotRecorded], [ErrUnconfirmed]
-// or [ErrUnreadable] with the reason.
-// A journal that takes nothing any more, because it is closed or must be opened again
-// ([session.ErrSync]), ends Run with that error.
+// or [ErrUnreadable] with the reason. A journal that takes nothing any more, because it is closed
+// or must be opened again ([session.ErrSync]), ends Run with that error.
 func (s *Supervisor) Run(ctx context.Context) error {
 	if !s.state.CompareAndSwap(stateIdle, stateRunning) {
 		if s.active() {
 			return ErrRunning
 		}
-		_ = s.waitShutDown(ctx) // for the callers of Shutdown
-		return nil
+		_ = s.waitShutDown(ctx)
+		return s.untold
 	}
 	s.workers.setKeeping(true)
 	s.lane.Open()
@@ -72,7 +74,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 			err = fmt.Errorf("spawn: the journal takes nothing any more: %w", err)
 			return errors.Join(err, s.waitShutDown(ctx))
 		case <-s.closed:
-			return nil
+			return s.untold
 		}
 	}
 }
@@ -222,32 +224,42 @@ func (s *Supervisor) health(ctx context.Context) (err error) {
 }
 
 // Shutdown ends the work of the Supervisor, in two phases. In the soft phase the turns that are
-// under way finish, and their results are recorded. Timeouts, stops and cancelled turns count as
-// always. The soft phase lasts until nothing is under way but calls of Deliver that have not
-// returned in their time, or until the ctx of any caller of Shutdown or that of [Supervisor.Run]
-// ends. Then the hard phase cancels what is left and waits for the grace period. If a Runner,
-// Deliver or the store has not returned by then, Shutdown returns a *[StillRunningError].
+// under way finish, and their results are recorded and delivered. Timeouts, stops and cancelled
+// turns count as always. The soft phase lasts until nothing is under way but calls of Deliver that
+// have not returned in their time, or until the ctx of any caller of Shutdown or that of
+// [Supervisor.Run] ends. Then the hard phase cancels what is left and waits for the grace period.
+// If a Runner, Deliver or the store has not returned by then, the error is a *[StillRunningError].
 //
 // No further turn starts, with one exception: a turn that was decided on and has been waiting for a
 // journal that fails. A turn that Shutdown cancels is interrupted: the next owner of the tree knows
 // it as such, which does not count as one of the three attempts that a message has.
 //
-// The first call returns at the end of the hard phase, and so does Run. Every other call returns
-// then too, with the same error, or when its own ctx ends, with an error that is [ErrShuttingDown]
-// and the error of ctx.
+// In the soft phase Deliver is called for what the turns come to. The shutdown waits for the calls,
+// and not for the next try of a delivery that has failed. In the hard phase no call begins. What
+// has not arrived stays in the outbox. The next Supervisor of the store delivers it, with
+// [Delivery].MayRepeat false if Deliver was never called for it and every call has returned. A
+// store in memory loses it with the process.
+//
+// The first call returns at the end of the hard phase. Every other call returns then too, with the
+// same error, or when its own ctx ends, with an error that is [ErrShuttingDown] and the error of
+// ctx. Run returns nil then, or the StillRunningError if no call of Shutdown is left to return it.
 //
 // Shutdown may be called from a Runner, a tool, Deliver, or any other function of the caller. Under
 // the ctx of a turn or a delivery, or one derived from it, the call does not wait for that turn or
 // delivery. It returns nil when all else has ended, and the turn or delivery goes on to its own
-// end, which is recorded. That such a ctx ends because its turn or delivery is over does not end
-// the soft phase. Under another ctx the call waits for the function that it is called from: then
-// only the end of a ctx helps, and the function is what the StillRunningError names. Do not call
-// Shutdown with a ctx that never ends from such a function.
+// end, which is recorded. If the ctx of the turn or delivery ends first, because its time is up, it
+// was cancelled or it is over, the call returns ErrShuttingDown and the soft phase goes on. A limit
+// that the caller has set on a derived ctx ends the soft phase, like any other ctx.
+//
+// Under another ctx the call waits for the function that it is called from: then only the end of a
+// ctx helps, or of Deliver its DeliverTimeout, and the function is what the StillRunningError
+// names. Do not call Shutdown with a ctx that never ends from such a function.
 //
 // The ctx of the calls of [session.Journal] that record what happens ends right before the end of
 // the hard phase: an append that hangs takes the grace period, the error says that the store has
 // not returned, and the outcome of the append stays unknown. The next owner of the tree finds out.
 func (s *Supervisor) Shutdown(ctx context.Context) error {
+	s.enterShutdown()
 	first := s.beginShutdown() //nolint:contextcheck // it outlives the call
 	if m := markOf(ctx); m != nil {
 		return s.shutDownAround(ctx, m)
@@ -265,7 +277,7 @@ func (s *Supervisor) Shutdown(ctx context.Context) error {
 		return s.stopError
 	case <-ctx.Done():
 		s.endSoft()
-		return shuttingDown(ctx)
+		return s.leaveShutdown(shuttingDown(ctx))
 	}
 }
 
@@ -274,26 +286,58 @@ func shuttingDown(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ErrShuttingDown, ctx.Err())
 }
 
+// enterShutdown counts a call of Shutdown among those that the end is told to.
+func (s *Supervisor) enterShutdown() {
+	s.mu.Lock()
+	s.callers++
+	s.mu.Unlock()
+}
+
+// leaveShutdown lets a call of Shutdown return err before the end. If the end is decided already,
+// it returns what the shutdown has come to: Run counts on this call to return that.
+func (s *Supervisor) leaveShutdown(err error) error {
+	s.mu.Lock()
+	told := s.told
+	s.callers--
+	s.mu.Unlock()
+	if told {
+		<-s.closed
+		return s.stopError
+	}
+	return err
+}
+
+// tell decides who returns what the shutdown has come to: the calls of Shutdown that are there, or
+// Run if there is none.
+func (s *Supervisor) tell() {
+	s.mu.Lock()
+	if s.told = true; s.callers == 0 {
+		s.untold = s.stopError
+	}
+	s.mu.Unlock()
+	s.close()
+}
+
 // shutDownAround is Shutdown for a call that comes from a task: it waits for all others.
 func (s *Supervisor) shutDownAround(ctx context.Context, m *mark) error {
 	s.workers.beginWaiting(m)
-	ctx, cancel := context.WithCancel(ctx)
+	soon, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.closedCtx, cancel)() //nolint:contextcheck // ctx ends with both
-	err := s.waitUntilQuiet(ctx, s.workers.waitOthers)
+	defer context.AfterFunc(s.closedCtx, cancel)() //nolint:contextcheck // soon ends with both
+	err := s.waitUntilQuiet(soon, s.workers.waitOthers)
 	select {
 	case <-s.closed:
 		return s.stopError
 	default:
 	}
-	if err == nil {
-		return nil // the others that wait do not wait for this task from here on either
+	if err == nil { // the others that wait do not wait for this task from here on either
+		return s.leaveShutdown(nil)
 	}
 	s.workers.endWaiting(m)
-	if !s.workers.isOver(m) {
+	if m.endsBefore(ctx) {
 		s.endSoft()
 	}
-	return shuttingDown(ctx)
+	return s.leaveShutdown(shuttingDown(soon))
 }
 
 // beginShutdown begins the shutdown, unless another call has. It reports whether it did.
@@ -326,7 +370,14 @@ func (s *Supervisor) shutDown() {
 		sh.shutDownTurns()
 	}
 	leave := min(leaveWithin, s.cfg.Grace/2)
+	end := time.Now().Add(s.cfg.Grace - leave)
 	quiet := s.waitGrace(s.cfg.Grace - leave)
+	if quiet {
+		for _, sh := range s.allShells() {
+			sh.leave()
+		}
+		quiet = s.waitGrace(max(time.Until(end), leaveWithin))
+	}
 	still := s.stillRunning()
 	storeHangs := !quiet && len(still.Sessions)+len(still.Deliveries) == 0
 	if storeHangs {
@@ -343,11 +394,12 @@ func (s *Supervisor) shutDown() {
 	for _, sh := range s.allShells() {
 		sh.owner.StopTimer()
 	}
-	s.close()
+	s.tell()
 }
 
 // leaveWithin is what a shutdown keeps of the grace period for a journal that hangs: it ends the
-// ctx of the journal so long before the end.
+// ctx of the journal so long before the end. A shutdown whose grace period is over also gives the
+// journal that long to record what was not sent.
 const leaveWithin = 100 * time.Millisecond
 
 // stillRunning names what has not returned.

@@ -306,8 +306,16 @@ var mutants = []mutant{
 		"errors.Is(err, session.ErrConflict) && !o.noAppendYet", "errors.Is(err, session.ErrConflict)", "./internal/owner", "TestFormerOwnerWhileOpening",
 	},
 	{
-		"I11 a repeat after a crash says so", "internal/tree/decide.go",
-		"\t\te.mayRepeat = true\n", "", ".", "TestHistories$",
+		"I11 a repeat after a crash says so", "internal/tree/apply.go",
+		"\t\t\te.mayRepeat = true\n", "", ".", "TestHistories$",
+	},
+	{
+		"I11 what was sent is not called unsent", "internal/tree/decide.go",
+		"handed && !slices.Contains(c.Queued, ord)", "handed && false", ".", "TestShutdownDeliversWhatTurnsSay",
+	},
+	{
+		"I11 what was not sent is no repeat", "internal/tree/apply.go",
+		"\t\te.Unsent = true\n", "", ".", "TestShutdownDeliversWhatTurnsSay",
 	},
 	{
 		"I11 a turn that is over changes nothing", "internal/tree/decide.go",
@@ -385,7 +393,19 @@ var mutants = []mutant{
 	},
 	{
 		"R4 the ctx of every call of Shutdown ends the soft phase", "lifecycle.go",
-		"\t\ts.endSoft()\n\t\treturn shuttingDown(ctx)\n", "\t\treturn shuttingDown(ctx)\n", ".", "TestSecondShutdownObeysItsContext",
+		"\t\ts.endSoft()\n\t\treturn s.leaveShutdown(", "\t\treturn s.leaveShutdown(", ".", "TestSecondShutdownObeysItsContext",
+	},
+	{
+		"R4 the end of a turn or delivery does not end the soft phase", "lifecycle.go",
+		"if m.endsBefore(ctx) {", "if true {", ".", "TestShutdownUntilALimitPasses",
+	},
+	{
+		"R4 what still runs is told to Run if no call of Shutdown is there", "lifecycle.go",
+		"s.untold = s.stopError", "_ = s.stopError", ".", "TestShutdownUntilALimitPasses",
+	},
+	{
+		"what a turn says in the soft phase is delivered", "sender.go",
+		"case sh.sup.timed():", "case sh.sup.active():", ".", "TestShutdownDeliversWhatTurnsSay",
 	},
 	{
 		"R4 a Shutdown from a turn does not wait for that turn", "worker.go",

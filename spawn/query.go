@@ -2,16 +2,18 @@ package spawn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
 // Runs returns the children of the session requester that are in the tree, oldest first. If deep is
-// set it returns all runs below the requester, parents first. The error is ErrNotFound if the
-// tree does not have the requester.
+// set it returns all runs below the requester, parents first. The error is [ErrNotFound] if the
+// tree does not have the requester, or one that every call that reads can return.
 func (s *Supervisor) Runs(
 	ctx context.Context, root, requester session.Key, deep bool,
 ) (list []RunInfo, err error) {
@@ -41,7 +43,8 @@ func runsBelow(t *tree.Tree, r *tree.Run, deep bool, list []RunInfo) []RunInfo {
 	return list
 }
 
-// Find returns a run of a tree. The error is ErrNotFound if the tree does not have it.
+// Find returns a run of a tree. The error is [ErrNotFound] if the tree does not have it, or one
+// that every call that reads can return.
 func (s *Supervisor) Find(
 	ctx context.Context, root, key session.Key,
 ) (info RunInfo, err error) {
@@ -59,19 +62,32 @@ func (s *Supervisor) Find(
 
 // RootOf returns the top-level session of the tree that a session belongs to. A top-level session
 // is its own root. A sub-agent is looked for in the trees that this Supervisor has touched and that
-// have runs; the error is ErrNotFound if none of them has it.
+// have runs. The error is ErrNotFound if none of them has it, ErrShutdown after a shutdown, and why
+// a tree cannot be read if it may be the one: ErrUnreadable, or the cause of ctx.
 func (s *Supervisor) RootOf(ctx context.Context, key session.Key) (session.Key, error) {
 	if isTree(key) {
 		return key, nil
 	}
+	failed := context.Cause(ctx)
 	for _, sh := range s.allShells() {
 		found := false
 		read := func(t *tree.Tree, _ tree.Reply) { found = t.Run(key) != nil }
-		if err := sh.owner.Do(ctx, nil, read); err == nil && found {
+		switch err := sh.owner.Do(ctx, nil, read); {
+		case err == nil && found:
 			return sh.owner.Root(), nil
+		case err != nil && !errors.Is(err, owner.ErrRetired):
+			failed = err
 		}
 	}
-	return session.Key{}, fmt.Errorf("%w: the tree of %q", ErrNotFound, key)
+	select {
+	case <-s.closed:
+		failed = ErrShutdown
+	default:
+	}
+	if failed == nil {
+		failed = ErrNotFound
+	}
+	return session.Key{}, fmt.Errorf("%w: the tree of %q", failed, key)
 }
 
 // Events yields what happens in a tree from the call on, until ctx ends, the loop breaks, or the
@@ -82,7 +98,8 @@ func (s *Supervisor) Events(ctx context.Context, root session.Key) iter.Seq[Tree
 }
 
 // Outbox returns what has left a tree and has not arrived, oldest first. A delivery whose Blocked
-// is not zero waits for [Supervisor.Retry] or [Supervisor.Dismiss].
+// is not zero waits for [Supervisor.Retry] or [Supervisor.Dismiss]. The error is one that every
+// call that reads can return.
 func (s *Supervisor) Outbox(
 	ctx context.Context, root session.Key,
 ) (list []Delivery, err error) {
@@ -95,7 +112,7 @@ func (s *Supervisor) Outbox(
 // Idle waits until nothing is under way in a tree: no turn, no run that has not ended, no message
 // that is not answered, and no delivery except blocked ones. A message that is posted meanwhile may
 // start the next turn before Idle has returned. Before [Supervisor.Run] has been called Idle waits
-// for that too.
+// for that too. The error is one that every call that waits can return.
 func (s *Supervisor) Idle(ctx context.Context, root session.Key) error {
 	sh, w := s.watch(root)
 	defer sh.unwatch(w)

@@ -158,7 +158,8 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 	}
 	if typed := out.Result.JSON; len(typed) > 0 && !json.Valid(typed) {
 		err = errors.Join(err, fmt.Errorf(
-			"spawn: the Runner returned a Result.JSON of %d bytes that is not JSON", len(typed)))
+			"spawn: the Runner returned a Result.JSON of %s that is not JSON",
+			text.Count(len(typed), "byte", "bytes")))
 		out.Result.JSON = nil
 	}
 	sh.turnReturned(rt)

@@ -85,13 +85,14 @@ func (sh *treeShell) dropDeliveries() {
 }
 
 // startSender starts the goroutine of a sender that has deliveries and none, and drops a sender
-// that has nothing to do. Before Run it starts nothing. The caller holds the lock.
+// that has nothing to do. It starts nothing before Run, nor after the soft phase of a shutdown. The
+// caller holds the lock.
 func (sh *treeShell) startSender(to tree.Destination, p *sender) {
 	switch {
 	case p.sending || p.stopped:
 	case len(p.queue) == 0:
 		sh.dropSender(to, p)
-	case sh.sup.active():
+	case sh.sup.timed():
 		send := func() { sh.sendQueued(sh.sup.workCtx, to, p) }
 		p.sending = sh.sup.workers.start(taskFunc(send))
 	}
@@ -103,6 +104,21 @@ func (sh *treeShell) dropSender(to tree.Destination, p *sender) {
 	delete(sh.senders, to)
 	*p = sender{queue: p.queue[:0], timer: p.timer}
 	sh.spareSender = p
+}
+
+// leave tells the tree which deliveries were handed over and not tried. No turn and no delivery is
+// under way any more.
+func (sh *treeShell) leave() {
+	sh.mu.Lock()
+	var gen uint64
+	var queued []uint32
+	for _, p := range sh.senders {
+		for i := range p.queue {
+			gen, queued = p.queue[i].gen, append(queued, p.queue[i].ord)
+		}
+	}
+	sh.mu.Unlock()
+	sh.owner.Leave(gen, queued)
 }
 
 // startSenders starts every sender that has deliveries.
@@ -135,7 +151,7 @@ func (sh *treeShell) nextDelivery(ctx context.Context, to tree.Destination, p *s
 	}
 	p.call, p.calling, p.orphaned = p.queue[0], true, false
 	limit := sh.sup.cfg.DeliverTimeout
-	p.ctx = &callContext{Context: ctx, deadline: time.Now().Add(limit)}
+	p.ctx = newCallContext(ctx, limit)
 	if p.timer == nil {
 		p.timer = time.AfterFunc(limit, func() { sh.timeIsUp(p) })
 	} else {

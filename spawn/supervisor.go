@@ -42,7 +42,9 @@ type Supervisor struct {
 	closedCtx context.Context //nolint:containedctx // it outlives the call of Open
 	close     context.CancelFunc
 	closed    <-chan struct{}
-	stopError error // of the shutdown; written before closed is closed
+	// stopError is what the shutdown has come to. untold is the same if no call of Shutdown returns
+	// it. Both are written before closed is closed.
+	stopError, untold error
 
 	workers workers
 	ids     *idSource
@@ -54,8 +56,10 @@ type Supervisor struct {
 
 	state atomic.Int32 // stateIdle to stateStopping
 
-	mu     sync.Mutex
-	shells map[session.Key]*treeShell // by top-level session
+	mu      sync.Mutex
+	shells  map[session.Key]*treeShell // by top-level session
+	callers int                        // calls of Shutdown that wait for its end
+	told    bool                       // it is decided that these return stopError
 }
 
 // The states of a Supervisor, in the order in which it passes them.

@@ -67,7 +67,7 @@ func TestRunnerThatGoes(t *testing.T) {
 				},
 			},
 		)
-		for task, want := range map[string]string{"goexit": "ended its goroutine", "panic": "panic: ouch", "json": "1 bytes that is not JSON"} {
+		for task, want := range map[string]string{"goexit": "ended its goroutine", "panic": "panic: ouch", "json": "1 byte that is not JSON"} {
 			key := mustSpawn(t, s, spawn.Request{Task: task})
 			synctest.Wait()
 			info := mustFind(t, s, key)
@@ -677,7 +677,7 @@ func TestModelsAreRecorded(t *testing.T) {
 
 // A shutdown names what it could not end, and returns all the same.
 func TestShutdownNamesWhatHangs(t *testing.T) {
-	for what, want := range map[string]string{"runner": "1 turns have not", "deliver": "1 deliveries have not", "journal": "the store has not"} {
+	for what, want := range map[string]string{"runner": "1 turn has not", "deliver": "1 delivery has not", "journal": "the store has not"} {
 		synctest.Test(t, func(t *testing.T) {
 			release := make(chan struct{})
 			r := &spawntest.Runner{}

@@ -49,7 +49,7 @@ func (sh *treeShell) Start(gen uint64, t *tree.Tree, r *tree.Run) {
 	sh.describeTurn(&rt.turn, gen, t, r)
 	rt.values = turnValues{sh.sup.detachedCtx, rt}
 	rt.ctx, rt.cancel = context.WithCancelCause(&rt.values)
-	rt.turn.slot.life = rt.ctx
+	rt.turn.slot.life, rt.mark.ctx = rt.ctx, rt.ctx
 	rt.turn.fence.life, rt.turn.fence.closed = rt.ctx, sh.sup.closed
 	sh.mu.Lock()
 	rt.previous = sh.newestTurn[rt.key]

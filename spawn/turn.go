@@ -74,7 +74,7 @@ type TurnInput struct {
 }
 
 // Take consumes what has arrived since the turn began, or since the last Take. If ctx ends first,
-// the inputs may count as consumed all the same.
+// the inputs may count as consumed all the same. The error is [ErrStale], or the cause of ctx.
 func (t *TurnInput) Take(ctx context.Context) (in []Input, err error) {
 	err = t.do(ctx, tree.Take{Run: t.run.Key(), N: uint32(t.N)},
 		func(tr *tree.Tree, r tree.Reply) {
@@ -85,7 +85,7 @@ func (t *TurnInput) Take(ctx context.Context) (in []Input, err error) {
 	return in, err
 }
 
-// Spawn admits a child of this session; see [Supervisor.Spawn].
+// Spawn admits a child of this session. The errors are [ErrStale] and those of [Supervisor.Spawn].
 func (t *TurnInput) Spawn(ctx context.Context, q Request) (RunInfo, error) {
 	if err := t.Err(); err != nil {
 		return RunInfo{}, err
@@ -93,7 +93,8 @@ func (t *TurnInput) Spawn(ctx context.Context, q Request) (RunInfo, error) {
 	return t.shell.spawn(ctx, t.Session.Key, q, t)
 }
 
-// Runs returns the children of this session that are in the tree, oldest first.
+// Runs returns the children of this session that are in the tree, oldest first. The error is
+// [ErrStale], or the cause of ctx.
 func (t *TurnInput) Runs(ctx context.Context) (list []RunInfo, err error) {
 	err = t.do(ctx, nil, func(tr *tree.Tree, r tree.Reply) {
 		list = runsBelow(tr, r.Run, false, nil)
@@ -101,8 +102,8 @@ func (t *TurnInput) Runs(ctx context.Context) (list []RunInfo, err error) {
 	return list, err
 }
 
-// Find returns a run below this session. The error is ErrNotFound if the tree does not have it
-// there.
+// Find returns a run below this session. The error is [ErrNotFound] if the tree does not have it
+// there, [ErrStale], or the cause of ctx.
 func (t *TurnInput) Find(ctx context.Context, run session.Key) (info RunInfo, err error) {
 	err = t.do(ctx, nil, func(tr *tree.Tree, r tree.Reply) {
 		if below := tr.Run(run); below != nil && below != r.Run && below.Below(r.Run) {
@@ -115,20 +116,21 @@ func (t *TurnInput) Find(ctx context.Context, run session.Key) (info RunInfo, er
 	return info, err
 }
 
-// Steer sends a message from this session to a run below it that is under way; see
-// [Supervisor.Steer].
+// Steer sends a message from this session to a run below it that is under way. The errors are
+// [ErrStale] and those of [Supervisor.Steer].
 func (t *TurnInput) Steer(ctx context.Context, run session.Key, m Incoming) error {
 	cmd := &tree.Steer{
 		From: t.Session.Key, To: run, ID: t.shell.sup.messageID(m), Text: tree.Text(m.Text),
 	}
-	return t.do(ctx, cmd, nil)
+	return repeatable(t.do(ctx, cmd, nil), m.repeat())
 }
 
-// Stop stops a run below this session and everything below that; see [Supervisor.Stop].
+// Stop stops a run below this session and everything below that. The errors are [ErrStale] and
+// those of [Supervisor.Stop].
 func (t *TurnInput) Stop(ctx context.Context, run session.Key, reason string) error {
 	ctx, done := t.Within(ctx)
 	defer done()
-	return t.shell.stop(ctx, run, reason, t.do)
+	return repeatable(t.shell.stop(ctx, run, reason, t.do), repeatAsIs)
 }
 
 // Yield has the session wait after this turn: for the children named, or if none is for all that
@@ -146,7 +148,8 @@ func (t *TurnInput) Yield(opt JoinOptions, children ...session.Key) {
 
 // Wait waits for children of this session within the turn; see [Supervisor.Wait]. Meanwhile the
 // turn gives its slot of the lane back, so that its children, or other sessions, can run. Wait
-// returns when the turn has a slot again, also if ctx has ended, or when the turn is cancelled.
+// returns when the turn has a slot again, also if ctx has ended, or when the turn is cancelled. The
+// errors are [ErrStale] and those of [Supervisor.Wait].
 func (t *TurnInput) Wait(
 	ctx context.Context, children []session.Key, opt JoinOptions,
 ) ([]RunInfo, error) {
@@ -206,6 +209,7 @@ func (t *TurnInput) exited() (TurnResult, error) {
 // allow another: then the Runner should return what it has. Input, Output and Cost count against
 // budgets; CacheRead and CacheWrite are summed and do not. Amounts below zero, and a cost that is
 // not a number, count as zero. A turn that was cancelled may still account for what it has used.
+// The error is [ErrStale] after the turn, see [TurnInput.Over].
 func (t *TurnInput) Spend(ctx context.Context, u session.Usage) error {
 	if err := t.Over(); err != nil {
 		return err

@@ -150,7 +150,7 @@ func (v *viewer) fold(e session.Entry) (err error) {
 	case v.last == 0 && (f.Kind != tree.Opened || f.Num != 1):
 		return fmt.Errorf("it is the first one and no beginning, but %v", f.Kind)
 	}
-	if err := v.tree.Watch(f); err != nil {
+	if err := v.tree.Replay(f); err != nil {
 		return err
 	}
 	v.last, v.lastTime = e.Seq, f.At

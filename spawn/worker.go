@@ -2,6 +2,7 @@ package spawn
 
 import (
 	"context"
+	"errors"
 	"sync"
 )
 
@@ -164,6 +165,9 @@ func (w *workers) waitUntil(ctx context.Context, done func() bool) error {
 //
 // Each call of Deliver has a mark of its own, although one task makes several.
 type mark struct {
+	// ctx is the context that the task gives to functions of the caller.
+	ctx context.Context //nolint:containedctx // to tell its end from that of one derived from it
+
 	calls int  // of Shutdown that the task waits for, or that have returned nil to it
 	hangs bool // the task has not returned in its time
 	over  bool // the task has ended
@@ -190,6 +194,17 @@ func (w *workers) change(m *mark, f func()) {
 	w.tellQuiet()
 }
 
+// endsBefore reports whether ctx, which is the context of the task or derived from it, has ended by
+// itself, and not because that of the task has: the caller has set a limit of its own.
+func (m *mark) endsBefore(ctx context.Context) bool {
+	if m.ctx.Err() == nil {
+		return ctx.Err() != nil
+	}
+	at, limited := ctx.Deadline()
+	end, ends := m.ctx.Deadline()
+	return limited && (!ends || !at.Equal(end)) && errors.Is(ctx.Err(), context.DeadlineExceeded)
+}
+
 // markKey is the key under which a context holds the mark of its task.
 type markKey struct{}
 
@@ -203,6 +218,7 @@ func markOf(ctx context.Context) *mark {
 func (w *workers) marked(ctx context.Context, f func(ctx context.Context)) task {
 	m := new(mark)
 	ctx = context.WithValue(ctx, markKey{}, m)
+	m.ctx = ctx
 	return taskFunc(func() {
 		defer w.markOver(m)
 		f(ctx)
@@ -215,13 +231,6 @@ func (w *workers) markOver(m *mark) { w.change(m, func() { m.over = true }) }
 // markHangs notes that the task of a mark hangs in code of the caller. Only the hard phase of a
 // shutdown waits for it.
 func (w *workers) markHangs(m *mark) { w.change(m, func() { m.hangs = true }) }
-
-// isOver reports whether the task of a mark has ended.
-func (w *workers) isOver(m *mark) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return m.over
-}
 
 // beginWaiting notes that a task waits for a call of Shutdown.
 func (w *workers) beginWaiting(m *mark) { w.change(m, func() { m.calls++ }) }

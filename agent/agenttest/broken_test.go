@@ -161,7 +161,7 @@ func TestBrokenIsNoticed(t *testing.T) {
 				return agent.Result{Text: "hi"}, nil
 			})},
 			f:    func(h *Harness) { h.Post("go"); synctest.Wait() },
-			want: "have not returned: agent:main:main",
+			want: "has not returned: agent:main:main",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -254,7 +254,7 @@ func TestChecksOfTheJournal(t *testing.T) {
 		{"two ends", with(good[2]), lines(rootRef, told), 1, "has ended 2 times"},
 		{
 			"a reply that is lost", good, lines(rootRef, told), 0,
-			"1 turns replied, and 0 replies arrived",
+			"replies of turns: 1, arrived: 0",
 		},
 		{"stopped", with(rootStopped), nil, 1, ""},
 	} {

@@ -108,10 +108,10 @@ func (h *Harness) checkCompletions() {
 		return
 	}
 	if replies != len(h.replies) {
-		h.t.Errorf("agenttest: %d turns replied, and %d replies arrived", replies, len(h.replies))
+		h.t.Errorf("agenttest: replies of turns: %d, arrived: %d", replies, len(h.replies))
 	}
 	if h.cfg.Deliver != nil && out != len(h.deliveries) {
-		h.t.Errorf("agenttest: the ends of %d runs were to be delivered, and %d arrived", out,
+		h.t.Errorf("agenttest: ends of runs to be delivered: %d, arrived: %d", out,
 			len(h.deliveries))
 	}
 }

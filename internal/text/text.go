@@ -44,11 +44,20 @@ func Bound(s string, limit int) string {
 	if limit < 0 || len(s) <= limit {
 		return s
 	}
-	note := fmt.Sprintf("\n[cut here: it had %d bytes, and %d are kept at most]", len(s), limit)
+	note := fmt.Sprintf("\n[cut here: it had %s, and %d are kept at most]",
+		Count(len(s), "byte", "bytes"), limit)
 	if len(note) > limit {
 		return Cut(s, limit)
 	}
 	return Cut(s, limit-len(note)) + note
+}
+
+// Count returns a number and the noun for it: "1 turn", "2 turns".
+func Count[N int | int64 | uint32](n N, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.FormatInt(int64(n), 10) + " " + many
 }
 
 // IsBlank reports whether a reader of s sees nothing: s has only spaces, controls, and characters

@@ -110,7 +110,7 @@ func (r Report) AtRest() error {
 		return nil
 	}
 	return fmt.Errorf(
-		"spawntest: %d runs live, %d turns under way, %d completions unread, %d entries in the outbox of which %d blocked",
+		"spawntest: runs live: %d, turns under way: %d, completions unread: %d, in the outbox: %d, of those blocked: %d",
 		r.Live, r.Open, r.Unread, r.Outbox, r.Blocked,
 	)
 }
@@ -177,6 +177,8 @@ type parcel struct {
 	child   *run // nil: a reply
 	blocked bool
 	busy    bool
+	sent    bool // an attempt may have arrived
+	unsent  bool // the owner before has noted that none has
 }
 
 // place is where the completion of a run is.
@@ -253,7 +255,8 @@ func (a *auditor) fact(f *tree.Fact) {
 	case tree.Admitted:
 		a.admitted(f)
 		return
-	case tree.Delivered, tree.Deferred, tree.Blocked, tree.Revived, tree.Dismissed, tree.Redirected:
+	case tree.Delivered, tree.Deferred, tree.Blocked, tree.Revived, tree.Dismissed, tree.Redirected,
+		tree.Unsent:
 		a.parcel(f)
 		return
 	case tree.ClockSetBack:
@@ -310,6 +313,9 @@ func (a *auditor) opened(f *tree.Fact) {
 		a.fail(nil, "epoch", "%d after %d", f.Num, a.epoch)
 	}
 	a.epoch = f.Num
+	for _, p := range a.outbox {
+		p.sent, p.unsent = p.sent || !p.unsent, false
+	}
 	if a.root == nil {
 		a.root = &run{
 			spec:     &tree.Spec{Grant: &tree.Grant{}},

@@ -52,7 +52,7 @@ func (a *auditor) snapshot(f *tree.Fact) {
 	for _, e := range m.Outbox {
 		ords[e.Ord] = true
 		if p := a.outbox[e.Ord]; p == nil || p.blocked != (e.Blocked > 0) ||
-			(p.child == nil) != e.Reply {
+			p.unsent != e.Unsent || (p.child == nil) != e.Reply {
 			a.fail(nil, "snapshot", "entry %d of the outbox is not as the facts say", e.Ord)
 		}
 	}
@@ -147,7 +147,9 @@ func (a *auditor) begin(m *tree.Image) {
 		}
 	}
 	for _, e := range m.Outbox {
-		p := &parcel{blocked: e.Blocked > 0, busy: e.Busy}
+		p := &parcel{
+			blocked: e.Blocked > 0, busy: e.Busy, sent: e.Tries > 0, unsent: e.Unsent,
+		}
 		if !e.Reply {
 			p.child = a.runs[e.Run]
 			a.move(p.child, nowhere, inOutbox)

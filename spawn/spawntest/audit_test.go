@@ -203,6 +203,17 @@ func TestAuditNamesTheRuleThatIsBroken(t *testing.T) {
 		{"a delivery of nothing", "exactly once", func(list factList) factList {
 			return append(list, tree.Fact{Kind: tree.Delivered, Ord: 3})
 		}},
+		{"what was not sent of nothing", "exactly once", func(list factList) factList {
+			return append(list, tree.Fact{Kind: tree.Unsent, Ord: 3})
+		}},
+		{"what was sent is unsent", "outbox", func(list factList) factList {
+			end := slices.IndexFunc(list, func(f tree.Fact) bool {
+				return f.Kind == tree.TurnEnded && f.Run == topKey
+			})
+			list[end].Flags |= tree.FlagReply
+			return slices.Insert(list, end+1,
+				tree.Fact{Kind: tree.Deferred, Ord: 1}, tree.Fact{Kind: tree.Unsent, Ord: 1})
+		}},
 		{"a message out of order", "ordinals", func(list factList) factList {
 			posted := tree.Fact{Kind: tree.Posted, Run: topKey, Ord: 99, Class: tree.User}
 			return append(list, posted)

@@ -362,8 +362,15 @@ func (a *auditor) parcel(f *tree.Fact) {
 			a.fail(p.child, "outbox", "entry %d is blocked and is tried again", f.Ord)
 		}
 		p.busy = f.N > 0
+		p.sent = p.sent || !p.busy
 	case tree.Blocked:
 		p.blocked = true
+		p.sent = p.sent || f.N == 0
+	case tree.Unsent:
+		if p.sent {
+			a.fail(p.child, "outbox", "entry %d was sent before and is unsent", f.Ord)
+		}
+		p.unsent = true
 	case tree.Revived:
 		if !p.blocked && !p.busy {
 			a.fail(p.child, "outbox", "entry %d is revived and was neither blocked nor busy", f.Ord)

@@ -18,6 +18,7 @@ type call struct {
 	gen         uint64        // the incarnation that the call is for; 0: any
 	timer       bool          // the timer sent it, not a caller
 	await       bool          // sent by Await: the caller waits out a stall
+	leave       bool          // sent by Leave: nothing to do without a tree in memory
 	unloadAfter time.Duration // unload the tree if it has been idle for so long; 0: no such request
 	state       uint32        //nolint:modernize // see the states below; calls are copied
 	decided     bool          // the tree knows of the slot, so that discarding the tree frees it
@@ -138,6 +139,15 @@ func (c *call) abandon() bool {
 func (o *Owner) Send(gen uint64, cmd tree.Command) {
 	c := o.newCall(gen)
 	c.cmd = cmd
+	_ = o.enqueue(c)
+}
+
+// Leave tells the tree, if it is in memory, that its owner ends in good order, see [tree.Leave].
+// The queued entries are of the incarnation gen; without any, gen may be 0. Leave does not wait. It
+// may be called concurrently.
+func (o *Owner) Leave(gen uint64, queued []uint32) {
+	c := o.newCall(gen)
+	c.cmd, c.leave = tree.Leave{Queued: queued}, true
 	_ = o.enqueue(c)
 }
 

@@ -13,9 +13,8 @@ import (
 )
 
 // ErrUnconfirmed is the error of a command that may have happened or not, because an append failed
-// or another owner took the tree over. The caller may send the command again under the same key.
-var ErrUnconfirmed = errors.New(
-	"spawn: it is not known whether this was recorded; send it again under the same key")
+// or another owner took the tree over. Package spawn adds how the caller may repeat the command.
+var ErrUnconfirmed = errors.New("spawn: it is not known whether this was recorded")
 
 // ErrNotRecorded is the error of a command that is not in the journal and will not be, because the
 // journal failed or another owner took the tree over. The caller may send the command again.
@@ -309,7 +308,7 @@ func (o *Owner) failBatch(err error, effects []tree.Effect, batch []*call) {
 
 // refuseStale returns the calls of a batch that the owner is to handle, in the memory of the batch.
 // It refuses calls for an incarnation that has passed, ignores the timer of a tree that another
-// owner has, and ignores a request to unload beside other calls.
+// owner has, ignores a request to unload beside other calls, and leaves only a tree in memory.
 func (o *Owner) refuseStale(batch []*call) []*call {
 	rest := batch[:0]
 	for _, c := range batch {
@@ -319,7 +318,8 @@ func (o *Owner) refuseStale(batch []*call) []*call {
 			o.releaseSlot(c)
 			c.err = fmt.Errorf("%w: %q", tree.ErrStale, o.root)
 			o.finish(c)
-		case c.timer && o.lostToOther, c.unloadAfter > 0 && len(batch) > 1:
+		case c.timer && o.lostToOther, c.unloadAfter > 0 && len(batch) > 1,
+			c.leave && o.tree == nil:
 			o.finish(c)
 		default:
 			rest = append(rest, c)

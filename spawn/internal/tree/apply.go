@@ -35,7 +35,7 @@ func (t *Tree) Apply(f *Fact) error {
 		return t.applyAdmitted(f)
 	case Snapshot:
 		return t.applySnapshot(f)
-	case Delivered, Deferred, Blocked, Revived, Dismissed, Redirected:
+	case Delivered, Deferred, Blocked, Revived, Dismissed, Redirected, Unsent:
 		return t.applyOutbox(f)
 	case ClockSetBack:
 		t.applyClockSetBack(f)
@@ -81,11 +81,19 @@ func (r *Run) transition(s State) error {
 	return nil
 }
 
+// applyOpened folds a takeover. What is in the outbox may have arrived, unless the owner before has
+// noted that it has not tried it.
 func (t *Tree) applyOpened(f *Fact) error {
 	if f.Num <= t.epoch {
 		return &CorruptError{f.Kind, t.root.Key(), fmt.Sprintf("epoch %d after %d", f.Num, t.epoch)}
 	}
 	t.epoch = f.Num
+	for _, e := range t.outbox.entries {
+		if !e.Unsent {
+			e.mayRepeat = true
+		}
+		e.Unsent = false
+	}
 	if t.root.Spec.SessionID == "" {
 		t.root.Spec.SessionID, t.root.Spec.Created = f.ID, f.At
 	}
@@ -537,6 +545,8 @@ func (t *Tree) applyOutbox(f *Fact) error {
 		if wasBlocked {
 			t.putBack(e)
 		}
+	case Unsent:
+		e.Unsent = true
 	default: // Apply sends no others here
 	}
 	return nil

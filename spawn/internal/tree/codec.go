@@ -3,9 +3,11 @@ package tree
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -59,7 +61,7 @@ type wireFact struct {
 func DecodeFact(data []byte) (*Fact, error) {
 	var w wireFact
 	if err := json.Unmarshal(data, &w); err != nil {
-		return nil, fmt.Errorf("spawn: journal holds what is not a fact: %w", err)
+		return nil, notAFact(err)
 	}
 	if w.V < 1 || w.V > Version || kindOf(w.Kind) == 0 || w.V > 1 && hasUnknownMember(data) {
 		return nil, &VersionError{w.V, w.Kind}
@@ -69,6 +71,20 @@ func DecodeFact(data []byte) (*Fact, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// notAFact returns why an entry is not a fact, without the names of our types.
+func notAFact(err error) error {
+	const what = "spawn: journal holds what is not a fact"
+	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	switch {
+	case !ok:
+		return fmt.Errorf("%s: %w", what, err)
+	case wrong.Field == "":
+		return fmt.Errorf("%s: it is of the JSON type %s", what, wrong.Value)
+	}
+	return fmt.Errorf("%s: the member %s cannot be of the JSON type %s", what,
+		text.Quote(wrong.Field), wrong.Value)
 }
 
 // hasUnknownMember reports whether a fact has a member that this library does not know, which a
@@ -122,8 +138,8 @@ func (m *Image) beyondVersion1() bool {
 		return false
 	}
 	hasDigest := func(s Spawned) bool { return s.Digest != "" }
-	isLate := func(e Entry) bool { return e.Late }
-	return len(m.Requests) > 0 || len(m.Clocks) > 0 || slices.ContainsFunc(m.Outbox, isLate) ||
+	newer := func(e Entry) bool { return e.Late || e.Unsent }
+	return len(m.Requests) > 0 || len(m.Clocks) > 0 || slices.ContainsFunc(m.Outbox, newer) ||
 		slices.ContainsFunc(m.Spawned, hasDigest) ||
 		slices.ContainsFunc(m.Runs, RunState.beyondVersion1)
 }
@@ -166,5 +182,5 @@ func FactOf(p session.Payload) (*Fact, error) {
 	case session.Raw:
 		return DecodeFact(p)
 	}
-	return nil, fmt.Errorf("spawn: journal holds a %T", p)
+	return nil, errors.New("spawn: journal holds an entry of another program")
 }

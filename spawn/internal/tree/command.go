@@ -135,6 +135,10 @@ type Tick struct{ Rand uint64 }
 // ShutDown says that the owner ends in good order, and cancels the turns under way.
 type ShutDown struct{}
 
+// Leave says that the owner ends in good order: no turn and no delivery is under way any more. Of
+// the entries that were handed to the Executor, it has not called the receiver for the Queued ones.
+type Leave struct{ Queued []uint32 }
+
 // Compact replaces the journal by a snapshot.
 type Compact struct{}
 
@@ -156,6 +160,7 @@ func (ArchiveDone) command() {}
 func (Tick) command()        {}
 func (Compact) command()     {}
 func (ShutDown) command()    {}
+func (Leave) command()       {}
 
 // A Reply answers a command. Fields that a command does not answer are zero.
 type Reply struct {

@@ -25,7 +25,7 @@ var (
 )
 
 // RuleSteer refuses steers that come too fast.
-const RuleSteer policy.Rule = "steer"
+const RuleSteer policy.Rule = "steerPause"
 
 // An InputError is a field of a command that cannot be accepted.
 type InputError struct{ Field, Reason string }
@@ -99,11 +99,14 @@ func (t *Tree) decide(c Command) (Reply, error) {
 	case ShutDown:
 		t.decideShutDown()
 		return Reply{}, nil
+	case Leave:
+		t.decideLeave(c)
+		return Reply{}, nil
 	case Compact:
 		t.emit(snapshot(t.now))
 		return Reply{}, nil
 	}
-	return Reply{}, fmt.Errorf("spawn: unknown command %T", c)
+	return Reply{}, errors.New("spawn: no decision knows this command")
 }
 
 // decideOpen takes the tree over. The turns that were under way have ended with the process that
@@ -111,8 +114,8 @@ func (t *Tree) decide(c Command) (Reply, error) {
 // turn, marked as a repeat. Then every session is settled, so that recovery is the same code as
 // normal work.
 //
-// Entries of the outbox may have arrived before, which is marked, and are delivered again.
-// Completions move to the inbox if the present configuration has the top-level session run here.
+// Entries of the outbox are delivered again. Completions move to the inbox if the present
+// configuration has the top-level session run here.
 func (t *Tree) decideOpen(c *Open) (Reply, error) {
 	t.rand = c.Rand
 	last := t.lastFact
@@ -140,7 +143,6 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 	t.archiving = 0
 	for _, ord := range t.outbox.ords() {
 		e := t.outbox.entries[ord]
-		e.mayRepeat = true
 		t.setFlying(e.queue, 0)
 		t.setHung(e.queue, 0, "")
 		if !e.Reply && !t.opt.CallerRun {
@@ -173,6 +175,20 @@ func (t *Tree) giveUp(r *Run, f *Fact) {
 func (t *Tree) decideShutDown() {
 	if r := t.root; r.Open != nil && !r.Open.Shutdown {
 		t.emit(shuttingDown(t.now, r))
+	}
+}
+
+// decideLeave notes which entries of the outbox no attempt can have delivered: those that have not
+// been handed over, or for which the receiver has not been called, or was busy. The next owner
+// knows then that its first attempt repeats nothing.
+func (t *Tree) decideLeave(c Leave) {
+	for _, ord := range t.outbox.ords() {
+		e := t.outbox.entries[ord]
+		handed := slices.Contains(e.queue.pending[:e.queue.flying], e)
+		if e.Unsent || e.MayRepeat() || handed && !slices.Contains(c.Queued, ord) {
+			continue
+		}
+		t.emit(outboxFact(Unsent, t.now, ord, 0, ""))
 	}
 }
 
@@ -371,7 +387,8 @@ func (t *Tree) decideSteer(c *Steer) (Reply, error) {
 	if last := r.lastSteer(c.From); last > 0 && last+int64(SteerPause) > t.now {
 		wait := last + int64(SteerPause) - t.now
 		return Reply{}, &policy.Refusal{
-			Op: "steer", Rule: RuleSteer, Asked: "another steer",
+			Op: "steer", Rule: RuleSteer,
+			Asked: "a steer " + max(SteerPause-time.Duration(wait), 0).String() + " after the last",
 			Limit: "one in " + SteerPause.String() + "; wait " + time.Duration(wait).String(),
 		}
 	}
@@ -497,7 +514,7 @@ func (t *Tree) decideInTurn(c InTurn) (Reply, error) {
 	case *Stop:
 		target = cmd.Run
 	default:
-		return Reply{}, fmt.Errorf("spawn: a turn cannot give the command %T", c.Cmd)
+		return Reply{}, errors.New("spawn: a turn cannot give this command")
 	}
 	if below := t.find(target); below == nil || below == r || !below.Below(r) {
 		return Reply{}, fmt.Errorf("%w: %q below %q", ErrNotFound, target, c.Run)

@@ -629,6 +629,8 @@ func (s *scanner) entry() (e Entry) {
 			e.Busy = s.bool()
 		case "late":
 			e.Late = s.bool()
+		case "unsent":
+			e.Unsent = s.bool()
 		default:
 			s.fail()
 		}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/offshoot-sdk/offshoot/internal/text"
 )
 
 // String returns a fact as one line for people. It tells times relative to At and shortens long
@@ -63,9 +65,11 @@ func (f *Fact) String() string {
 		l.add("snapshot")
 		if m := f.Image; m != nil {
 			l.add("epoch %d", m.Epoch)
-			l.add("%d sessions", len(m.Runs))
-			l.add("%d entries in the outbox", len(m.Outbox))
+			l.add("%s", text.Count(len(m.Runs), "session", "sessions"))
+			l.add("%s in the outbox", text.Count(len(m.Outbox), "entry", "entries"))
 		}
+	case Unsent:
+		l.add("entry %d was not sent", f.Ord)
 	case ShuttingDown:
 		l.add("turn %d of %s is interrupted by a shutdown", f.N, f.Run)
 	case ClockSetBack:
@@ -102,7 +106,7 @@ func (l *factLine) after(f *Fact, what string) {
 
 // budget adds the tokens and the dollars of b, but not its turns.
 func (l *factLine) budget(what string, b Budget) {
-	l.addIf(b.Tokens != 0, "%s %d tokens", what, b.Tokens)
+	l.addIf(b.Tokens != 0, "%s %s", what, text.Count(b.Tokens, "token", "tokens"))
 	if b.Micros != 0 {
 		dollars := strconv.FormatFloat(float64(b.Micros)/1e6, 'f', -1, 64)
 		l.add("%s %s dollars", what, dollars)
@@ -128,13 +132,13 @@ func (l *factLine) turnEnded(f *Fact) {
 	if f.Answer != nil {
 		l.add("%s", quoteShort(f.Answer.Text))
 		u := f.Answer.Usage
-		l.addIf(u != Usage{}, "used %d tokens", u.Input+u.Output)
+		l.addIf(u != Usage{}, "used %s", text.Count(u.Input+u.Output, "token", "tokens"))
 	}
 	l.addIf(f.Flags&FlagSilent != 0, "silent")
 	l.addIf(f.Flags&FlagSkip != 0, "takes back what it said before")
 	l.addIf(f.Flags&FlagReply != 0, "replies")
 	if j := f.Join; j != nil {
-		l.add("waits for %d children", j.Left)
+		l.add("waits for %s", text.Count(j.Left, "child", "children"))
 		l.addIf(j.Need > 0, "%d well", j.Need)
 		l.after(&Fact{At: f.At, Until: j.Until}, "at most")
 	}

@@ -35,6 +35,7 @@ const (
 
 	ClockSetBack // the clock is behind the last fact; what waits for a time waits anew
 	ShuttingDown // the owner ends in good order while a turn is under way
+	Unsent       // the owner ends in good order and has not tried an entry of the outbox
 	kinds
 )
 
@@ -42,7 +43,7 @@ var kindNames = [kinds]string{
 	"none", "opened", "admitted", "posted", "turn_started", "taken", "turn_ended", "halted",
 	"stop_requested", "run_ended", "recovered", "delivered", "deferred", "blocked", "revived",
 	"dismissed", "redirected", "archived", "late", "reserved", "snapshot", "clock_set_back",
-	"shutting_down",
+	"shutting_down", "unsent",
 }
 
 func (k Kind) String() string {
@@ -155,6 +156,7 @@ const (
 //	               Until: when a cancelled turn is cut at the latest
 //	ShuttingDown   Run: the session
 //	               N: the turn under way
+//	Unsent         Ord: the entry of the outbox, which no attempt can have delivered
 type Fact struct {
 	Kind   Kind
 	State  State

@@ -233,6 +233,17 @@ func (d *driver) calledFor(to Destination) *Entry {
 	return d.flying[i]
 }
 
+// notCalled returns the entries that were handed over behind the one that their destination is
+// called for.
+func (d *driver) notCalled() (ords []uint32) {
+	for _, e := range d.flying {
+		if d.calledFor(e.Destination()) != e {
+			ords = append(ords, e.Ord)
+		}
+	}
+	return ords
+}
+
 // inOrder checks that what arrives has not been overtaken, and that what came before it is
 // delivered or blocked. A blocked entry that is retried may be late, and says so.
 func (d *driver) inOrder(f *Fact) error {
@@ -264,6 +275,9 @@ func (d *driver) crash(how byte) error {
 	}
 	if how&32 != 0 {
 		if err := d.do(ShutDown{}); err != nil {
+			return err
+		}
+		if err := d.do(Leave{Queued: d.notCalled()}); err != nil {
 			return err
 		}
 		if t, err = d.log.fold(top, &d.opt); err != nil {

@@ -38,6 +38,8 @@ type Entry struct {
 	Error   Text   `json:"error,omitempty"`
 	Busy    bool   `json:"busy,omitempty"` // the receiver wants it later
 	Late    bool   `json:"late,omitempty"` // it was blocked once: later ones may have overtaken it
+	// Unsent says that the owner has ended in good order, and that no attempt can have arrived.
+	Unsent bool `json:"unsent,omitempty"`
 
 	queue     *queue // of its destination; volatile
 	mayRepeat bool   // an attempt may have arrived; volatile

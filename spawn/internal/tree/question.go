@@ -1,9 +1,9 @@
 package tree
 
 import (
-	"fmt"
 	"slices"
 
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 )
@@ -25,7 +25,7 @@ type Answers map[Question]bool
 type QuestionsError struct{ Questions []Question }
 
 func (e *QuestionsError) Error() string {
-	return fmt.Sprintf("spawn: %d questions are open", len(e.Questions))
+	return "spawn: " + text.Count(len(e.Questions), "answer is", "answers are") + " missing"
 }
 
 // asker answers the questions of one decision, and notes those that have no answer.

@@ -247,6 +247,14 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		return Tick{}, nil
 	case "shutdown":
 		return ShutDown{}, nil
+	case "leave":
+		var queued []uint32
+		for name := range strings.SplitSeq(w.named["queued"], ",") {
+			if ord, err := strconv.Atoi(name); err == nil {
+				queued = append(queued, uint32(ord))
+			}
+		}
+		return Leave{Queued: queued}, nil
 	case "compact":
 		return Compact{}, nil
 	}
@@ -394,6 +402,9 @@ func (s *scene) show() string {
 		}
 		if e.Late {
 			b.WriteString(" late")
+		}
+		if e.MayRepeat() && e.Tries == 0 {
+			b.WriteString(" may repeat")
 		}
 		b.WriteByte('\n')
 	})

@@ -243,21 +243,6 @@ func (t *Tree) checkBegin(f *Fact) error {
 	return &CorruptError{f.Kind, t.root.Key(), "the first entry of the journal is missing"}
 }
 
-// Watch is Replay for a reader that will never open the tree. An owner that opens a tree notes,
-// beside the facts, that the entries in the outbox may have arrived before; Watch notes that at
-// every Opened fact.
-func (t *Tree) Watch(f *Fact) error {
-	if err := t.Replay(f); err != nil {
-		return err
-	}
-	if f.Kind == Opened {
-		for _, e := range t.outbox.entries {
-			e.mayRepeat = true
-		}
-	}
-	return nil
-}
-
 // Effects returns the effects since the last Take. Deciding appends to them.
 func (t *Tree) Effects() []Effect { return t.effects }
 
