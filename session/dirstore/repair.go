@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 	"github.com/offshoot-sdk/offshoot/internal/wal"
@@ -40,6 +41,9 @@ type RepairedFile struct {
 //
 // A tree of which something is lost is as it was earlier. Its next owner opens it like one that
 // another process left at that moment. What lies beyond that in its transcripts is fenced off.
+//
+// A repair of the log or of an idle tree leaves a [session.RepairMark]. The keys of what leaves a
+// tree from then on have its ID, so that none is one that was handed out before the damage.
 //
 // Repair takes the lock of the directory. A second call finds nothing to do. If a process dies
 // during the repair, another call completes it.
@@ -166,7 +170,8 @@ func onlyCorrupt(files []damagedFile) (corrupt []damagedFile, others error) {
 }
 
 // journal repairs the log and the idle logs. It puts the idle logs aside last, when the new log has
-// what is left of them.
+// what is left of them. Whatever was damaged, there is a new log, with a mark: what the damage took
+// of which tree is not known for certain.
 func (r *repairer) journal(ctx context.Context, logs, idle []damagedFile) error {
 	if len(logs)+len(idle) == 0 {
 		return nil
@@ -180,25 +185,26 @@ func (r *repairer) journal(ctx context.Context, logs, idle []damagedFile) error 
 	if err != nil {
 		return err
 	}
-	moved, err := r.salvageIdle(x, idle)
+	err = r.salvageIdle(x, idle)
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
 		return err
 	}
-	if logErr != nil || moved {
-		aside, err := x.log.Replace(r.fs, dir, logErr != nil, x.writeTo)
-		if err != nil {
-			return logError(err)
+	if err := x.markRepaired(time.Now()); err != nil {
+		return err
+	}
+	aside, err := x.log.Replace(r.fs, dir, logErr != nil, x.writeTo)
+	if err != nil {
+		return logError(err)
+	}
+	if logErr != nil {
+		bytes := int64(0)
+		for _, p := range x.log.Damaged {
+			bytes += p.To - p.From
 		}
-		if logErr != nil {
-			bytes := int64(0)
-			for _, p := range x.log.Damaged {
-				bytes += p.To - p.From
-			}
-			r.note(x.log.File, bytes, logErr, nonEmpty(aside)...)
-		}
+		r.note(x.log.File, bytes, logErr, nonEmpty(aside)...)
 	}
 	r.done.Trees = append(r.done.Trees, x.lostTrees()...)
 	for _, d := range append(idle, mark...) {
@@ -238,21 +244,20 @@ func sortLogs(
 }
 
 // salvageIdle adds what is intact of damaged idle logs to x, unless x has a newer state of the
-// tree. It reports whether it has added something.
-func (r *repairer) salvageIdle(x *salvage, damaged []damagedFile) (moved bool, err error) {
+// tree.
+func (r *repairer) salvageIdle(x *salvage, damaged []damagedFile) error {
 	idle := newIdleLogs(r.fs, filepath.Join(r.dir, journalDir))
 	for _, d := range damaged {
 		head, t, err := salvageIdle(&idle, d.path)
 		if err != nil {
-			return moved, err
+			return err
 		}
 		if old := x.trees[head.Root]; head.Root.IsZero() || old != nil && len(old.batches) > 0 {
 			continue
 		}
 		x.trees[head.Root] = t
-		moved = moved || len(t.batches) > 0
 	}
-	return moved, nil
+	return nil
 }
 
 // putAside gives a damaged file of which nothing more is needed another name.

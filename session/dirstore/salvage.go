@@ -92,6 +92,22 @@ func (x *salvage) add(idle *idleLogs, r wal.Record) error {
 	return nil
 }
 
+// markRepaired adds a mark that the journal was repaired, which takes the place of the marks before.
+func (x *salvage) markRepaired(now time.Time) error {
+	root := session.RepairsRoot()
+	t := x.tree(root)
+	payload, err := appendBatch(nil, root, max(t.last, t.lost), session.NewRepairMark(now).Batch(),
+		wal.MaxPayload)
+	if err != nil {
+		return err
+	}
+	b, err := parseBatch(payload, session.ParseRoot)
+	if err == nil {
+		t.addNext(wal.Record{Kind: frameBatch, Payload: payload}, b)
+	}
+	return err
+}
+
 // readBatch parses a frame with a batch whose entries are JSON. Beside an error it returns as much
 // of the batch as can be read.
 func readBatch(r wal.Record) (b storedBatch, err error) {

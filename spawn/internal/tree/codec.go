@@ -123,7 +123,8 @@ func (m *Image) beyondVersion1() bool {
 	}
 	hasDigest := func(s Spawned) bool { return s.Digest != "" }
 	isLate := func(e Entry) bool { return e.Late }
-	return len(m.Requests) > 0 || len(m.Clocks) > 0 || slices.ContainsFunc(m.Outbox, isLate) ||
+	return len(m.Requests) > 0 || len(m.Clocks) > 0 || len(m.Marks) > 0 ||
+		slices.ContainsFunc(m.Outbox, isLate) ||
 		slices.ContainsFunc(m.Spawned, hasDigest) ||
 		slices.ContainsFunc(m.Runs, RunState.beyondVersion1)
 }

@@ -35,6 +35,7 @@ const (
 
 	ClockSetBack // the clock is behind the last fact; what waits for a time waits anew
 	ShuttingDown // the owner ends in good order while a turn is under way
+	Repaired     // the journal was repaired before the owner took the tree over
 	kinds
 )
 
@@ -42,7 +43,7 @@ var kindNames = [kinds]string{
 	"none", "opened", "admitted", "posted", "turn_started", "taken", "turn_ended", "halted",
 	"stop_requested", "run_ended", "recovered", "delivered", "deferred", "blocked", "revived",
 	"dismissed", "redirected", "archived", "late", "reserved", "snapshot", "clock_set_back",
-	"shutting_down",
+	"shutting_down", "repaired",
 }
 
 func (k Kind) String() string {
@@ -155,6 +156,8 @@ const (
 //	               Until: when a cancelled turn is cut at the latest
 //	ShuttingDown   Run: the session
 //	               N: the turn under way
+//	Repaired       ID: of the mark of the repair
+//	               Num: the epoch from here on
 type Fact struct {
 	Kind   Kind
 	State  State
@@ -252,6 +255,10 @@ func shuttingDown(at int64, r *Run) Fact {
 
 func clockSetBack(at, by, grace int64) Fact {
 	return Fact{Kind: ClockSetBack, At: at, Num: uint64(by), Until: grace}
+}
+
+func repaired(at int64, id string, epoch uint64) Fact {
+	return Fact{Kind: Repaired, At: at, ID: id, Num: epoch}
 }
 
 func snapshot(at int64) Fact { return Fact{Kind: Snapshot, At: at} }
