@@ -18,7 +18,11 @@ import (
 // A Repaired is what [Repair] has done. The zero Repaired says that nothing was damaged.
 type Repaired struct {
 	Files []RepairedFile // the files that were damaged
-	Trees []LostTree     // the trees of which something is lost
+	Trees []LostTree     // the trees of which something is known to be lost
+	// Unknown are the files of the journal of which it is not known what else they had: a log that
+	// was damaged or is missing, because what it had last of a tree leaves no gap, and an idle log
+	// that does not tell its tree.
+	Unknown []string
 }
 
 // A RepairedFile is one file that was damaged. Paths are relative to the directory.
@@ -27,6 +31,10 @@ type RepairedFile struct {
 	Aside []string // the files that have what was damaged; empty: the file was missing
 	Bytes int64    // how many bytes of the file could not be read
 	Err   error    // what was wrong with it
+
+	Transcript bool // the file is a transcript
+	Lines      int  // of a transcript: the lines in whose place is a note
+	Whole      bool // of a transcript: nothing of the file is left in its place
 }
 
 // Repair makes a directory usable that [Open] refuses or in which [Verify] finds damage. Nothing is
@@ -36,8 +44,9 @@ type RepairedFile struct {
 //	                 before the damage. A snapshot behind the damage counts as well.
 //	an idle tree     likewise. Its batches move to the log.
 //	a transcript     keeps its intact lines at their positions, with notes in the place of the
-//	                 others; see [session.Mender]. A file is put aside as a whole if it cannot be
-//	                 told whose it is.
+//	                 others; see [session.Mender]. A damaged first line is replaced by one for the
+//	                 session that fits the name of the file. A file is put aside as a whole if the
+//	                 end of its first line is lost.
 //
 // A tree of which something is lost is as it was earlier. Its next owner opens it like one that
 // another process left at that moment. What lies beyond that in its transcripts is fenced off.
@@ -205,6 +214,7 @@ func (r *repairer) journal(ctx context.Context, logs, idle []damagedFile) error 
 			bytes += p.To - p.From
 		}
 		r.note(x.log.File, bytes, logErr, nonEmpty(aside)...)
+		r.done.Unknown = append(r.done.Unknown, r.relative(x.log.File))
 	}
 	r.done.Trees = append(r.done.Trees, x.lostTrees()...)
 	for _, d := range append(idle, mark...) {
@@ -252,7 +262,11 @@ func (r *repairer) salvageIdle(x *salvage, damaged []damagedFile) error {
 		if err != nil {
 			return err
 		}
-		if old := x.trees[head.Root]; head.Root.IsZero() || old != nil && len(old.batches) > 0 {
+		if head.Root.IsZero() {
+			r.done.Unknown = append(r.done.Unknown, r.relative(d.path))
+			continue
+		}
+		if old := x.trees[head.Root]; old != nil && len(old.batches) > 0 {
 			continue
 		}
 		x.trees[head.Root] = t
@@ -286,6 +300,8 @@ func (r *repairer) transcript(d damagedFile) error {
 	}
 	if m.done.Bytes > 0 {
 		r.note(d.path, m.done.Bytes, d.err, m.done.Aside...)
+		f := &r.done.Files[len(r.done.Files)-1]
+		f.Transcript, f.Lines, f.Whole = true, m.lines, m.useless
 	}
 	return err
 }

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
+)
+
+// A receiver does what the documentation tells it to: it remembers keys and epochs, and drops what
+// has a key that it knows or an epoch that is past.
+type receiver struct {
+	content map[string]spawn.RunID // by key
+	epoch   map[session.Key]uint64 // by tree
+	dropped []string               // what was not a repeat
+}
+
+func (r *receiver) clone() *receiver {
+	return &receiver{content: maps.Clone(r.content), epoch: maps.Clone(r.epoch)}
+}
+
+func (r *receiver) deliver(d agent.Delivery) error {
+	root := d.Completion.Run.Root
+	if known, ok := r.content[d.Key]; ok && known != d.Completion.Run.ID {
+		r.dropped = append(r.dropped, "the key "+d.Key+" again")
+	}
+	if d.Epoch < r.epoch[root] {
+		r.dropped = append(r.dropped, fmt.Sprintf("epoch %d of %s again", d.Epoch, root))
+	}
+	r.content[d.Key], r.epoch[root] = d.Completion.Run.ID, max(d.Epoch, r.epoch[root])
+	return nil
+}
+
+// work has a bot spawn and deliver in each chat, and close the directory, a number of times.
+func (r *receiver) work(t *testing.T, dir string, lives int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Duration(len(r.content)) * time.Hour) // later than the work before
+		for range lives {
+			bot(t, dir, r.deliver, func(rt *agent.Runtime) {
+				for _, chat := range []session.Key{top, ops} {
+					spawnTask(t, rt, chat, agent.Task{Text: "report", Label: "r"})
+					wait(time.Minute)
+				}
+			})
+		}
+	})
+}
+
+// newestLog returns the path of the log of a directory.
+func newestLog(t *testing.T, dir string) string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "journal", "0*.wal"))
+	require.NoError(t, err)
+	require.NotEmpty(t, names)
+	return names[len(names)-1]
+}
+
+// R10: what is delivered after a repair has a key that was never handed out, and an epoch that is
+// not below one that was, wherever the log was damaged, and also if it was removed. A directory
+// without damage keeps its keys.
+func TestRepairMakesNewKeys(t *testing.T) {
+	dir, before := t.TempDir(), &receiver{
+		content: make(map[string]spawn.RunID), epoch: make(map[session.Key]uint64),
+	}
+	before.work(t, dir, 4)
+	require.Empty(t, before.dropped)
+	require.Len(t, before.content, 8)
+	reused := 0
+	for eighth := range 9 {
+		for _, cut := range []bool{false, true} {
+			what := fmt.Sprintf("%d eighths, cut %t", eighth, cut)
+			copied, r := filepath.Join(t.TempDir(), "copy"), before.clone()
+			require.NoError(t, os.CopyFS(copied, os.DirFS(dir)))
+			for range 2 { // damage it, repair it, work, and once more
+				name := newestLog(t, copied)
+				b, err := os.ReadFile(name)
+				require.NoError(t, err)
+				switch at := len(b) * eighth / 8; {
+				case eighth == 8 && !cut: // nothing is damaged
+				case at == 0 && cut:
+					require.NoError(t, os.Remove(name))
+				case cut:
+					require.NoError(t, os.WriteFile(name, b[:min(at, len(b)-1)], 0o600))
+				default:
+					b[at] ^= 1
+					require.NoError(t, os.WriteFile(name, b, 0o600))
+				}
+				must(t, "-state", copied, "-repair")
+				require.Equal(t, "nothing is damaged\n", must(t, "-state", copied, "-repair"), what)
+				r.work(t, copied, 2)
+				require.Empty(t, r.dropped, what)
+				require.Contains(t, must(t, "-state", copied, "-verify"), ": 0 bad\n", what)
+			}
+			for key := range r.content {
+				parts := strings.Split(key, ".")
+				if eighth == 8 && !cut {
+					require.Len(t, parts, 2, "the keys of a directory without damage stay")
+				}
+				if _, ok := before.content[parts[0]+"."+parts[len(parts)-1]]; len(parts) == 3 && ok {
+					reused++
+				}
+			}
+		}
+	}
+	require.Positive(t, reused, "ordinals came again, and nothing but the mark tells them apart")
+}
