@@ -118,7 +118,8 @@ func parse(args []string) (o options, usage string, err error) {
 	if err := flags.Parse(args); err != nil {
 		return o, b.String(), err
 	}
-	switch {
+	switch err = checkGiven(flags); {
+	case err != nil:
 	case flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.workspace == "":
@@ -127,6 +128,18 @@ func parse(args []string) (o options, usage string, err error) {
 		err = errors.New("-session is missing: a key such as agent:main:main")
 	}
 	return o, "", err
+}
+
+// checkGiven returns an error for an option that was given an empty value, which would otherwise
+// count as one that was not given.
+func checkGiven(flags *flag.FlagSet) (err error) {
+	flags.Visit(func(f *flag.Flag) {
+		if f.Value.String() == "" && err == nil {
+			_, usage := flag.UnquoteUsage(f)
+			err = fmt.Errorf("-%s is empty: %s", f.Name, usage)
+		}
+	})
+	return err
 }
 
 // inspect returns what was asked for.

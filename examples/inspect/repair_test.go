@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/session/dirstore"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
@@ -114,4 +116,69 @@ func TestRepairMakesNewKeys(t *testing.T) {
 		}
 	}
 	require.Positive(t, reused, "ordinals came again, and nothing but the mark tells them apart")
+}
+
+// The text of a repair says what is lost of each kind of thing, and of which file that is not
+// known.
+func TestRepairText(t *testing.T) {
+	broken := errors.New("broken")
+	log := dirstore.RepairedFile{
+		Path: "journal/1.wal", Bytes: 1, Err: broken, Aside: []string{"journal/1.wal.torn.0"},
+	}
+	missing := dirstore.RepairedFile{Path: "journal/1.wal", Err: broken}
+	transcript := func(name string, lines int, whole bool) dirstore.RepairedFile {
+		return dirstore.RepairedFile{
+			Path: "sessions/" + name, Bytes: 20, Err: broken, Aside: []string{"a", "b"},
+			Transcript: true, Lines: lines, Whole: whole,
+		}
+	}
+	const (
+		asideLog = "damaged  journal/1.wal: 1 byte, put aside in journal/1.wal.torn.0: broken\n"
+		asideX   = "damaged  sessions/x: 20 bytes, put aside in a, b: broken\n"
+		known    = "known to be lost: "
+	)
+	for name, test := range map[string]struct {
+		done dirstore.Repaired
+		want string
+	}{
+		"nothing": {dirstore.Repaired{}, "nothing is damaged\n"},
+		"a log": {
+			dirstore.Repaired{
+				Files: []dirstore.RepairedFile{log}, Unknown: []string{"journal/1.wal"},
+				Trees: []dirstore.LostTree{{Root: top, Kept: 16, Lost: 17}, {Root: ops, Lost: 4}},
+			},
+			asideLog + "lost     agent:main:main: entry 17\n" +
+				"lost     agent:ops:main: entries 1 to 4, nothing is left\n1 damaged file repaired\n" +
+				known + "entries of 2 trees; 0 lines of 0 transcripts; 0 transcripts as a whole\n" +
+				"not known: what else was in journal/1.wal, such as the last entries of any tree\n",
+		},
+		"a missing log": {
+			dirstore.Repaired{
+				Files: []dirstore.RepairedFile{missing}, Unknown: []string{"journal/1.wal"},
+			},
+			"damaged  journal/1.wal: it was missing: broken\n1 damaged file repaired\n" +
+				known + "entries of 0 trees; 0 lines of 0 transcripts; 0 transcripts as a whole\n" +
+				"not known: what else was in journal/1.wal, such as the last entries of any tree\n",
+		},
+		"a first line": {
+			dirstore.Repaired{Files: []dirstore.RepairedFile{transcript("x", 0, false)}},
+			asideX + "1 damaged file repaired\n" + known +
+				"entries of 0 trees; 0 lines of 0 transcripts; 0 transcripts as a whole\n",
+		},
+		"transcripts": {
+			dirstore.Repaired{Files: []dirstore.RepairedFile{
+				transcript("x", 1, false), transcript("y", 2, false), transcript("z", 0, true),
+			}},
+			asideX + strings.ReplaceAll(asideX, "/x", "/y") + strings.ReplaceAll(asideX, "/x", "/z") +
+				"lost     sessions/x: 1 line\nlost     sessions/y: 2 lines\n" +
+				"lost     sessions/z: the whole transcript\n3 damaged files repaired\n" + known +
+				"entries of 0 trees; 3 lines of 2 transcripts; 1 transcript as a whole\n",
+		},
+	} {
+		require.Equal(t, test.want, repairText(test.done, true), name)
+	}
+	require.Equal(t, asideX, repairText(dirstore.Repaired{
+		Files: []dirstore.RepairedFile{transcript("x", 0, false)},
+	}, false), "a repair that ended early")
+	require.Empty(t, repairText(dirstore.Repaired{}, false))
 }

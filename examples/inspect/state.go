@@ -74,6 +74,9 @@ func parseState(args []string) (o stateOptions, usage string, err error) {
 	if err := flags.Parse(args); err != nil {
 		return o, b.String(), err
 	}
+	if err := checkGiven(flags); err != nil {
+		return o, "", err
+	}
 	chosen := 0
 	for _, on := range []bool{
 		!o.tree.IsZero(), o.verify, o.repair, o.retry != "", o.dismiss != "",
@@ -85,8 +88,6 @@ func parseState(args []string) (o stateOptions, usage string, err error) {
 	switch {
 	case flags.NArg() > 0:
 		return o, "", fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case o.dir == "":
-		return o, "", errors.New("-state is empty: the directory of a Store")
 	case chosen > 1:
 		return o, "", errors.New("-tree, -verify, -repair, -retry and -dismiss exclude each other")
 	case o.json && chosen > 0 && o.tree.IsZero():

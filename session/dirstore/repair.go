@@ -298,7 +298,7 @@ func (r *repairer) transcript(d damagedFile) error {
 	if err = errors.Join(err, f.Close()); err == nil && m.useless {
 		err = m.moveAside()
 	}
-	if m.done.Bytes > 0 {
+	if len(m.done.Aside) > 0 {
 		r.note(d.path, m.done.Bytes, d.err, m.done.Aside...)
 		f := &r.done.Files[len(r.done.Files)-1]
 		f.Transcript, f.Lines, f.Whole = true, m.lines, m.useless
