@@ -124,8 +124,8 @@ func Restrict(f *os.File) error {
 	}
 	reason := fmt.Sprintf("other users have permissions (mode %#o), which could not be taken away",
 		info.Mode().Perm())
-	if err != nil {
-		reason += ": " + err.Error()
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok { // it names the path once more
+		reason += ": " + pathErr.Err.Error()
 	}
 	return &UnsafeError{Path: path, Reason: reason, Err: err}
 }

@@ -3,6 +3,7 @@ package dirstore
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
@@ -81,6 +82,23 @@ func (e *BatchSizeError) Error() string {
 
 // Is reports whether target is [session.ErrInvalidBatch].
 func (e *BatchSizeError) Is(target error) bool { return target == session.ErrInvalidBatch }
+
+// dirError returns the error of doing something with a directory, for an error of any package. It
+// names the directory unless err does, as a LockedError and a LostError do.
+func dirError(doing, dir string, err error) error {
+	var locked *LockedError
+	var lost *LostError
+	if errors.As(err, &locked) || errors.As(err, &lost) {
+		return err
+	}
+	err = logError(err)
+	pathErr, ok := errors.AsType[*fs.PathError](err)
+	unsafe, refused := errors.AsType[*UnsafeError](err)
+	if ok && pathErr.Path == dir || refused && unsafe.Path == dir {
+		return fmt.Errorf("dirstore: %s directory: %w", doing, err)
+	}
+	return fmt.Errorf("dirstore: %s directory %q: %w", doing, dir, err)
+}
 
 // logError returns the error of this package or of session for an error of the disk or of the
 // write-ahead log.

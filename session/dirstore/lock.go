@@ -165,7 +165,7 @@ func CheckFree(dir string) error {
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("dirstore: check directory %q: %w", dir, logError(err))
+		return dirError("check", abs, err)
 	case !free:
 		return lockedError(abs, name)
 	}

@@ -79,15 +79,15 @@ func repairOn(
 ) (done Repaired, err error) {
 	r := repairer{fs: fsys, dir: dir}
 	if _, err := fsys.Lstat(filepath.Join(dir, journalDir)); err != nil {
-		return done, fmt.Errorf("dirstore: repair directory %q: %w", dir, err)
+		return done, dirError("repair", dir, err)
 	}
 	held, err := lock(fsys, dir)
 	if err != nil {
-		return done, err
+		return done, dirError("repair", dir, err)
 	}
 	err = r.all(ctx)
 	if err = errors.Join(err, held.release()); err != nil {
-		err = fmt.Errorf("dirstore: repair directory %q: %w", dir, err)
+		err = dirError("repair", dir, err)
 	}
 	return r.done, err
 }

@@ -247,7 +247,7 @@ func viewIntactOn(fsys disk.FS, dir string) (store *session.Store, damage, err e
 	logs := filepath.Join(dir, journalDir)
 	x, err := salvageLog(fsys, logs)
 	if err != nil {
-		return nil, damage, fmt.Errorf("dirstore: view directory %q: %w", dir, err)
+		return nil, damage, dirError("view", dir, err)
 	}
 	j := &intactJournal{trees: x.trees, idle: newIdleLogs(fsys, logs)}
 	nothing := func() error { return nil }

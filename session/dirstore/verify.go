@@ -57,7 +57,7 @@ func Verify(ctx context.Context, dir string) iter.Seq2[File, error] {
 			err = v.all(ctx)
 		}
 		if err != nil && !errors.Is(err, errStopped) {
-			yield(File{}, fmt.Errorf("dirstore: verify directory %q: %w", dir, err))
+			yield(File{}, dirError("verify", abs, err))
 		}
 	}
 }
