@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -140,5 +141,35 @@ func TestErrorsOfAPathThatIsWrong(t *testing.T) {
 			var refused *dirstore.UnsafeError
 			require.True(t, errors.As(err, &path) || errors.As(err, &refused), "%v", err)
 		}
+	}
+}
+
+// A transcript that this process may not use is refused until a person changes that. A disk that
+// is full or fails is not.
+func TestTranscriptWithoutPermissionIsRefused(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("access is denied there to a file that another program uses")
+	}
+	for _, fault := range []error{
+		syscall.EACCES, syscall.EPERM, syscall.EIO, syscall.ENOSPC, syscall.EROFS,
+	} {
+		d := disktest.New()
+		s := openOn(t, d)
+		end := appendTexts(t, s, testRef("x"), 0, "one")
+		d.Hook(func(op disktest.Op) error { return fault })
+		_, err := s.Transcripts.Append(t.Context(), testRef("x"), end, userMessages("two")...)
+		require.ErrorIs(t, err, fault)
+		refused := errors.Is(fault, fs.ErrPermission)
+		require.Equal(t, refused, errors.Is(err, session.ErrUnsafe), "%v", err)
+		health := s.Health(t.Context())
+		require.Equal(t, refused, errors.Is(health, session.ErrUnsafe), "%v", health)
+		if refused {
+			require.ErrorContains(t, health, "/sessions/main/x.jsonl")
+			require.True(t, verifyErrorText(t, err, "append"))
+		}
+		d.Hook(nil)
+		require.NoError(t, s.Health(t.Context()))
+		appendTexts(t, s, testRef("x"), end, "two")
+		require.NoError(t, s.Close())
 	}
 }
