@@ -19,6 +19,9 @@
 //	go run ./examples/inspect -state DIR -repair
 //	    puts what is not intact aside, keeps each tree to its last whole batch, and
 //	    says what is lost, while no bot runs
+//	go run ./examples/inspect -state DIR -restored
+//	    says that the directory is an older copy of itself, such as a backup that was
+//	    restored, so that what is delivered from then on gets new keys
 //	go run ./examples/inspect -state DIR -retry KEY
 //	go run ./examples/inspect -state DIR -dismiss KEY
 //	    settles a blocked delivery while no bot runs
@@ -26,8 +29,8 @@
 // The list shows what the journals say at the moment. A run whose process died is listed as running
 // until the bot opens the directory again, which reports the run as interrupted.
 //
-// Only -repair, -retry and -dismiss change anything. They take the lock, so they fail while a bot
-// has it. The last two take over one tree and add their entry to its journal. They neither start a
+// Only -repair, -restored, -retry and -dismiss change anything. They take the lock, so they fail
+// while a bot has it. The last two take over one tree and add their entry to its journal. They neither start a
 // turn nor deliver: the bot does that when it runs next. What is damaged is listed as -repair would
 // leave it.
 //

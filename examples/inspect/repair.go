@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
+	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
@@ -15,13 +18,27 @@ func repairState(ctx context.Context, dir string) (string, error) {
 	return repairText(done, err == nil), err
 }
 
+// markRestored marks a directory as one that was restored from an older copy.
+func markRestored(ctx context.Context, dir string, now time.Time) (text string, err error) {
+	store, err := dirstore.Open(dir)
+	if err != nil {
+		return "", unchanged(err)
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	mark, err := session.MarkRepaired(ctx, store.Journal, now)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("what is delivered from now on has %q in its key\n", mark.ID), nil
+}
+
 // repairText says what a repair has done. The repair may have ended before it was complete.
 func repairText(done dirstore.Repaired, complete bool) string {
 	var b strings.Builder
 	for _, f := range done.Files {
 		where := "it was missing"
 		if len(f.Aside) > 0 {
-			where = fmt.Sprintf("%s, put aside in %s", count(int(f.Bytes), "byte"), strings.Join(f.Aside, ", "))
+			where = count(int(f.Bytes), "byte") + ", put aside in " + strings.Join(f.Aside, ", ")
 		}
 		fmt.Fprintf(&b, "damaged  %s: %s: %v\n", f.Path, where, f.Err)
 	}

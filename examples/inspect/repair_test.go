@@ -118,6 +118,29 @@ func TestRepairMakesNewKeys(t *testing.T) {
 	require.Positive(t, reused, "ordinals came again, and nothing but the mark tells them apart")
 }
 
+// An older copy of the directory is restored, and -restored says so. What is delivered after that
+// has keys and epochs of its own.
+func TestRestoredCopy(t *testing.T) {
+	dir, backup := t.TempDir(), filepath.Join(t.TempDir(), "backup")
+	r := &receiver{content: make(map[string]spawn.RunID), epoch: make(map[session.Key]uint64)}
+	r.work(t, dir, 2)
+	require.NoError(t, os.CopyFS(backup, os.DirFS(dir)))
+	r.work(t, dir, 2)
+	synctest.Test(t, func(t *testing.T) {
+		bot(t, backup, r.deliver, func(*agent.Runtime) {
+			errs := refused(t, exitError, "-state", backup, "-restored")
+			require.Contains(t, errs, "a bot has the directory open, nothing was changed")
+		})
+	})
+	require.Regexp(t, `^what is delivered from now on has "[0-9a-f]{12}" in its key\n$`,
+		must(t, "-state", backup, "-restored"))
+	require.Equal(t, "nothing is damaged\n", must(t, "-state", backup, "-repair"))
+	r.work(t, backup, 2)
+	require.Empty(t, r.dropped)
+	require.Contains(t, must(t, "-state", backup, "-verify"), ": 0 bad\n")
+	refused(t, exitUsage, "-state", dir, "-restored", "-repair")
+}
+
 // The text of a repair says what is lost of each kind of thing, and of which file that is not
 // known.
 func TestRepairText(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 )
 
 // settleBlocked retries or dismisses a delivery, unless a bot has the directory open: then the bot
-// knows more than the journal. It asks a view first, so that it opens the directory only if there is
-// something to settle. The next process that runs the bot delivers.
+// knows more than the journal. It asks a view first, so that it opens the directory only if there
+// is something to settle. The next process that runs the bot delivers.
 func settleBlocked(ctx context.Context, o stateOptions, now time.Time) (text string, err error) {
 	key, how, done := o.dismiss, spawn.SettleDismiss, "dismissed\n"
 	if o.retry != "" {

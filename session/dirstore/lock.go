@@ -147,9 +147,10 @@ func (h *hold) take() (err error) {
 }
 
 // CheckFree returns a *[LockedError] if a Store has the directory open, and nil if none has. It is
-// for tools that are about to open the directory: it writes nothing, apart from the permissions that Open
-// takes away, too. It takes each lock for a moment, so an [Open] in that moment may be refused, and another Store may be opened after it.
-// Any other error is that of the system, such as fs.ErrNotExist if there is no Store.
+// for tools that are about to open the directory. It writes nothing, and takes permissions of other
+// users away as [Open] does. It takes each lock for a moment, so an Open in that moment may be
+// refused, and another Store may be opened after it. Any other error is that of the system, such as
+// fs.ErrNotExist if there is no Store.
 func CheckFree(dir string) error {
 	fsys, abs, err := resolveDir(dir)
 	if err != nil || fsys != disk.OS() {

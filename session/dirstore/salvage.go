@@ -92,7 +92,7 @@ func (x *salvage) add(idle *idleLogs, r wal.Record) error {
 	return nil
 }
 
-// markRepaired adds a mark that the journal was repaired, which takes the place of the marks before.
+// markRepaired adds a mark that the journal was repaired. It takes the place of the marks before.
 func (x *salvage) markRepaired(now time.Time) error {
 	root := session.RepairsRoot()
 	t := x.tree(root)

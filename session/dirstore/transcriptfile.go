@@ -41,7 +41,8 @@ func openTranscript(
 		return nil, false, err
 	}
 	id, head, err := readHead(f, path)
-	another := id.isLost() && fileExists(fsys, filepath.Join(filepath.Dir(path), transcriptNames(ref)[1]))
+	second := filepath.Join(filepath.Dir(path), transcriptNames(ref)[1])
+	another := id.isLost() && fileExists(fsys, second)
 	if err != nil || !id.isOf(ref, path, head, another) {
 		_ = f.Close()
 		return nil, false, err

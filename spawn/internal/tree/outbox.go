@@ -189,8 +189,8 @@ func (t *Tree) addEntry(e *Entry) {
 // addMark marks the entries to come. Marks that no entry has had are dropped.
 func (o *outbox) addMark(id string) {
 	m := Mark{o.nextOrd + 1, id}
-	o.marks = slices.DeleteFunc(slices.Clone(o.marks), func(old Mark) bool { return old.Ord == m.Ord })
-	o.marks = append(o.marks, m)
+	unused := func(old Mark) bool { return old.Ord == m.Ord }
+	o.marks = append(slices.DeleteFunc(slices.Clone(o.marks), unused), m)
 }
 
 // MarkOf returns the mark of the repair after which the entry with an ordinal was added, or "".
