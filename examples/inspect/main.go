@@ -30,9 +30,9 @@
 // until the bot opens the directory again, which reports the run as interrupted.
 //
 // Only -repair, -restored, -retry and -dismiss change anything. They take the lock, so they fail
-// while a bot has it. The last two take over one tree and add their entry to its journal. They neither start a
-// turn nor deliver: the bot does that when it runs next. What is damaged is listed as -repair would
-// leave it.
+// while a bot has it. The last two take over one tree and add their entry to its journal. They
+// neither start a turn nor deliver: the bot does that when it runs next. What is damaged is listed
+// as -repair would leave it.
 //
 // The exit code is 0, or 1 if the request cannot be met or something is not intact, or 2 if the
 // command line is wrong.
