@@ -30,7 +30,7 @@ func verifyErrorText(t *testing.T, err error, what string) (found bool) {
 				require.NotContains(t, words[i+1:], word, "%s: %s", what, line)
 			}
 		}
-		require.LessOrEqual(t, strings.Count(line, syscall.ENOSPC.Error()), 1, "%s: %s", what, line)
+		require.LessOrEqual(t, strings.Count(line, errDiskFull.Error()), 1, "%s: %s", what, line)
 		require.LessOrEqual(t, strings.Count(line, "wal: "), 2, "%s: %s", what, line)
 	}
 	return found
@@ -51,7 +51,7 @@ func failEverywhere(t *testing.T, begin *disktest.Disk, run func(*disktest.Disk)
 			if n == at {
 				what = string(op.Kind) + " " + op.Name
 			}
-			return syscall.ENOSPC
+			return errDiskFull
 		})
 		for _, err := range run(d) {
 			if err != nil && verifyErrorText(t, err, what) {
@@ -151,7 +151,7 @@ func TestTranscriptWithoutPermissionIsRefused(t *testing.T) {
 		t.Skip("access is denied there to a file that another program uses")
 	}
 	for _, fault := range []error{
-		syscall.EACCES, syscall.EPERM, syscall.EIO, syscall.ENOSPC, syscall.EROFS,
+		syscall.EACCES, syscall.EPERM, syscall.EIO, errDiskFull, errDiskReadOnly,
 	} {
 		d := disktest.New()
 		s := openOn(t, d)

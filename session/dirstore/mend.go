@@ -141,11 +141,12 @@ func (m *mender) findHeadEnd(text []byte) (int, error) {
 		end += at + 1
 		r := lineReader{f: m.f.f, off: int64(end), end: size}
 		line, err := r.next()
-		if err != nil && !errors.Is(err, io.EOF) {
+		torn := errors.Is(err, io.EOF)
+		if err != nil && !torn {
 			return 0, err
 		}
 		begins := end < len(text) && text[end] == '{'
-		if int64(end) == size || begins && (err != nil || isLine(line)) {
+		if int64(end) == size || begins && (torn || isLine(line)) {
 			return end, nil
 		}
 	}

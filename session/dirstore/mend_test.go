@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -185,7 +186,7 @@ func TestRepairKeepsWhatMendKeeps(t *testing.T) {
 			require.NoError(t, err, x.what)
 			end = endOf(t, s, ref)
 			appendTexts(t, s, ref, end, "on")
-			on := append(texts[:len(texts):len(texts)], "on")
+			on := append(slices.Clip(texts), "on")
 			require.Equal(t, on, lineTexts(t, s, ref), x.what)
 			_, err = s.Transcripts.Archive(t.Context(), ref, testTime)
 			require.NoError(t, err, x.what)
