@@ -21,7 +21,7 @@ func mend(
 		log.Error("offshoot: a damaged transcript cannot be mended", "session", ref.Key.String(),
 			"error", err.Error())
 	}
-	if done.Bytes > 0 {
+	if len(done.Aside) > 0 {
 		log.Error("offshoot: damaged lines of a transcript were put aside",
 			"session", ref.Key.String(), "transcript", store.Locate(ref),
 			"bytes", done.Bytes, "aside", done.Aside)

@@ -332,6 +332,7 @@ func permanent(err error) bool {
 	for _, e := range []error{
 		session.ErrConflict, session.ErrArchived, session.ErrClosed, session.ErrInvalidKey,
 		session.ErrNotFound, session.ErrCorrupt, session.ErrFormat, session.ErrInvalidLine,
+		session.ErrUnsafe,
 	} {
 		if errors.Is(err, e) {
 			return true

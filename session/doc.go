@@ -34,6 +34,8 @@
 //   - [github.com/offshoot-sdk/offshoot/session/binding] binds conversations to sessions, in a log
 //     under [BindingsRoot].
 //
+// A Journal also has the marks of its repairs, under [RepairsRoot]; see [RepairMark].
+//
 // # Keys
 //
 // [Parse] understands these shapes. Words in brackets are optional. A part after + occurs once or

@@ -41,6 +41,11 @@ var (
 	// data that a newer version wrote.
 	ErrFormat = errors.New("session: stored data has an unknown format")
 
+	// ErrUnsafe is returned for a file of a Store that is not used, because it need not be what its
+	// name says, because another user controls it, or because this process may not use it. It stays
+	// until a person removes the cause. The next call works then.
+	ErrUnsafe = errors.New("session: stored data is refused")
+
 	// ErrSync is returned by [Journal.Append] of a Store on a disk after the operating system has
 	// failed to bring a write to the disk. The append that meets the failure first may or may not
 	// be stored, unless a compaction met it before. Every later append changes nothing, until the

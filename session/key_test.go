@@ -316,7 +316,7 @@ func TestKeyErrors(t *testing.T) {
 }
 
 func TestZeroKey(t *testing.T) {
-	for _, k := range []session.Key{{}, session.BindingsRoot()} {
+	for _, k := range []session.Key{{}, session.BindingsRoot(), session.RepairsRoot()} {
 		assert.False(t, k.IsValid())
 		assert.Equal(t, session.KindInvalid, k.Kind())
 		assert.Empty(t, k.Agent()+k.Channel()+k.Account()+k.Peer()+k.ThreadID()+k.ID()+k.CronRun())

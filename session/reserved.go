@@ -5,12 +5,18 @@ package session
 // so that input from outside cannot reach the log.
 func BindingsRoot() Key { return Key{"offshoot:bindings"} }
 
+// RepairsRoot returns the key under which a [Journal] keeps the marks of its repairs, see
+// [RepairMark]. Like [BindingsRoot], it is not the key of a session.
+func RepairsRoot() Key { return Key{"offshoot:repairs"} }
+
 // ParseRoot parses a key of a session, as [Parse] does, or a reserved root such as [BindingsRoot].
 // It is for implementations of [Journal] that store roots as text. Text from a user or a model must
 // go through Parse.
 func ParseRoot(s string) (Key, error) {
-	if root := BindingsRoot(); s == root.s {
-		return root, nil
+	for _, root := range []Key{BindingsRoot(), RepairsRoot()} {
+		if s == root.s {
+			return root, nil
+		}
 	}
 	return Parse(s)
 }

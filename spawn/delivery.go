@@ -34,13 +34,15 @@ type Completion struct {
 // point to.
 type Delivery struct {
 	// Key names the delivery. It stays the same over attempts and restarts, and two deliveries
-	// never share one.
+	// never share one, also after a repair of the store that has lost some of them: what comes
+	// after it has the ID of the repair in its key, see [session.RepairMark].
 	Key string `json:"key"`
 	// Attempt counts from 1: one more than the attempts that are on record as failed. An attempt
 	// that ended in ErrBusy is not one of them.
 	Attempt int `json:"attempt"`
-	// Epoch grows with each owner of the tree. A delivery with an Epoch below one that the receiver
-	// has seen for the same tree comes from a former owner.
+	// Epoch grows with each owner of the tree, and jumps with a repair of the store. A delivery
+	// with an Epoch below one that the receiver has seen for the same tree comes from a former
+	// owner.
 	Epoch uint64 `json:"epoch"`
 	// MayRepeat says that an earlier attempt may already have arrived: its acknowledgement was
 	// lost, or the process that made it died. Attempts are not recorded before they are made, so

@@ -155,9 +155,14 @@ func deliveryOf(t *tree.Tree, e *tree.Entry) Delivery {
 }
 
 // deliveryKey names the entry of the outbox with an ordinal. The name stays the same over retries
-// and restarts, and no two entries of any tree ever share one.
+// and restarts, and no two entries of any tree ever share one. The name of an entry that was added
+// after a repair of the journal has the mark of the repair in it: an entry that the repair has lost
+// may have had the same ordinal.
 func deliveryKey(t *tree.Tree, ord uint32) string {
 	var b [64]byte
 	key := append(append(b[:0], t.Root().Spec.SessionID...), '.')
+	if mark := t.MarkOf(ord); mark != "" {
+		key = append(append(key, mark...), '.')
+	}
 	return string(strconv.AppendUint(key, uint64(ord), 10))
 }

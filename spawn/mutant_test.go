@@ -517,6 +517,23 @@ var mutants = []mutant{
 		"the first owner is the first", "internal/tree/tree.go",
 		"f.Kind == Opened && f.Num == 1 {", "f.Kind == Opened {", ".", "TestJournalWithoutItsFirstEntryIsRefused",
 	},
+	{
+		"I19 a repair is in the keys that follow", "info.go",
+		"mark := t.MarkOf(ord); mark", `mark := ""; mark`, ".", "TestKeysAndEpochsAfterARepair",
+	},
+	{
+		"I19 what a repair has kept keeps its key", "internal/tree/outbox.go",
+		"m := Mark{o.nextOrd + 1, id}", "m := Mark{0, id}", ".", "TestKeysAndEpochsAfterARepair",
+	},
+	{
+		"I19 epochs grow over a repair", "internal/tree/decide.go",
+		"max(t.epoch+1, c.RepairEpoch)", "t.epoch+1", ".", "TestKeysAndEpochsAfterARepair",
+	},
+	{
+		"I19 marks survive a snapshot", "internal/tree/image.go",
+		"t.outbox.marks = slices.Clone(m.Marks)", "t.outbox.marks = nil", "./internal/tree",
+		"TestScenarios/repaired",
+	},
 }
 
 // TestMutants breaks the code in a copy, once for each mutant, and expects the test that the mutant

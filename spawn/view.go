@@ -23,7 +23,7 @@ type TreeView struct {
 	Status Status      `json:"status,omitzero"`
 	Last   session.Seq `json:"last"`          // the last entry; 0: there is none
 	Time   time.Time   `json:"time,omitzero"` // when the last entry was recorded
-	Epoch  uint64      `json:"epoch"`         // how many owners the tree has had
+	Epoch  uint64      `json:"epoch"`         // that of the last owner, see Delivery
 	Total  int         `json:"total"`         // runs ever admitted, archived ones included
 	// Due is when the tree next needs an owner. It is Time itself if anything is under way or to be
 	// delivered at once, and otherwise when a wait or the pause of a delivery ends. It is zero if

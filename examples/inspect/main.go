@@ -19,6 +19,9 @@
 //	go run ./examples/inspect -state DIR -repair
 //	    puts what is not intact aside, keeps each tree to its last whole batch, and
 //	    says what is lost, while no bot runs
+//	go run ./examples/inspect -state DIR -restored
+//	    says that the directory is an older copy of itself, such as a backup that was
+//	    restored, so that what is delivered from then on gets new keys
 //	go run ./examples/inspect -state DIR -retry KEY
 //	go run ./examples/inspect -state DIR -dismiss KEY
 //	    settles a blocked delivery while no bot runs
@@ -26,10 +29,10 @@
 // The list shows what the journals say at the moment. A run whose process died is listed as running
 // until the bot opens the directory again, which reports the run as interrupted.
 //
-// Only -repair, -retry and -dismiss change anything. They take the lock, so they fail while a bot
-// has it. The last two take over one tree and add their entry to its journal. They neither start a
-// turn nor deliver: the bot does that when it runs next. What is damaged is listed as -repair would
-// leave it.
+// Only -repair, -restored, -retry and -dismiss change anything. They take the lock, so they fail
+// while a bot has it. The last two take over one tree and add their entry to its journal. They
+// neither start a turn nor deliver: the bot does that when it runs next. What is damaged is listed
+// as -repair would leave it.
 //
 // The exit code is 0, or 1 if the request cannot be met or something is not intact, or 2 if the
 // command line is wrong.
@@ -118,7 +121,8 @@ func parse(args []string) (o options, usage string, err error) {
 	if err := flags.Parse(args); err != nil {
 		return o, b.String(), err
 	}
-	switch {
+	switch err = checkGiven(flags); {
+	case err != nil:
 	case flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.workspace == "":
@@ -127,6 +131,18 @@ func parse(args []string) (o options, usage string, err error) {
 		err = errors.New("-session is missing: a key such as agent:main:main")
 	}
 	return o, "", err
+}
+
+// checkGiven returns an error for an option that was given an empty value, which would otherwise
+// count as one that was not given.
+func checkGiven(flags *flag.FlagSet) (err error) {
+	flags.Visit(func(f *flag.Flag) {
+		if f.Value.String() == "" && err == nil {
+			_, usage := flag.UnquoteUsage(f)
+			err = fmt.Errorf("-%s is empty: %s", f.Name, usage)
+		}
+	})
+	return err
 }
 
 // inspect returns what was asked for.

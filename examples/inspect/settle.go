@@ -12,8 +12,9 @@ import (
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
-// settleBlocked retries or dismisses a delivery. It asks a view first, so that it takes the lock of
-// the directory only if there is something to settle. The next process that runs the bot delivers.
+// settleBlocked retries or dismisses a delivery, unless a bot has the directory open: then the bot
+// knows more than the journal. It asks a view first, so that it opens the directory only if there
+// is something to settle. The next process that runs the bot delivers.
 func settleBlocked(ctx context.Context, o stateOptions, now time.Time) (text string, err error) {
 	key, how, done := o.dismiss, spawn.SettleDismiss, "dismissed\n"
 	if o.retry != "" {
@@ -26,19 +27,30 @@ func settleBlocked(ctx context.Context, o stateOptions, now time.Time) (text str
 	if err != nil {
 		return "", err
 	}
+	if err := dirstore.CheckFree(o.dir); err != nil {
+		return "", errors.Join(unchanged(err), view.Close())
+	}
 	looked := errors.Join(spawn.Settle(ctx, view, key, how), view.Close())
 	if !errors.Is(looked, session.ErrReadOnly) {
 		return "", unsettled(looked, key, now)
 	}
 	store, err := dirstore.Open(o.dir)
 	if err != nil {
-		return "", fmt.Errorf("nothing was changed: %w", err)
+		return "", unchanged(err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	if err := spawn.Settle(ctx, store, key, how); err != nil {
 		return "", unsettled(err, key, now)
 	}
 	return done, nil
+}
+
+// unchanged says why a directory cannot be changed.
+func unchanged(err error) error {
+	if errors.Is(err, dirstore.ErrLocked) {
+		return fmt.Errorf("a bot has the directory open, nothing was changed: %w", err)
+	}
+	return fmt.Errorf("nothing was changed: %w", err)
 }
 
 // unsettled says in the words of this program why a delivery cannot be settled.

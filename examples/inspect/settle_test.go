@@ -82,10 +82,13 @@ func TestSettle(t *testing.T) {
 			keys = blocked(t, dir, top)
 			require.ElementsMatch(t, []string{"first", "second"}, slices.Collect(maps.Keys(keys)))
 			before := files(t, dir)
-			errs := refused(t, exitError, "-state", dir, "-retry", keys["first"])
-			assert.Regexp(t, `^inspect: nothing was changed: dirstore: directory ".*" is locked by process \d+ on ".*" since .*\n$`, errs)
-			errs = refused(t, exitError, "-state", dir, "-dismiss", "nonsense")
-			assert.Equal(t, "inspect: no delivery \"nonsense\": it has arrived or been dismissed, or the key is another one\n", errs)
+			for _, key := range []string{keys["first"], "nonsense"} {
+				for _, how := range []string{"-retry", "-dismiss"} {
+					errs := refused(t, exitError, "-state", dir, how, key)
+					assert.Regexp(t, `^inspect: a bot has the directory open, nothing was changed: `+
+						`dirstore: directory ".*" is locked by process \d+ on ".*" since .*\n$`, errs)
+				}
+			}
 			assert.Equal(t, before, files(t, dir))
 		})
 		wait(5 * time.Hour) // the silent one could be archived by now

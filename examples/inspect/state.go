@@ -24,6 +24,7 @@ type stateOptions struct {
 	json    bool
 	verify  bool
 	repair  bool
+	restore bool
 	retry   string
 	dismiss string
 }
@@ -67,6 +68,8 @@ func parseState(args []string) (o stateOptions, usage string, err error) {
 		"read every frame, entry and line, and every tree, and say what is wrong")
 	flags.BoolVar(&o.repair, "repair", false,
 		"put what is damaged aside and keep the rest; needs the lock")
+	flags.BoolVar(&o.restore, "restored", false,
+		"mark the directory as an older copy that was restored; needs the lock")
 	flags.StringVar(&o.retry, "retry", "",
 		"have the blocked delivery with this `key` tried again; needs the lock")
 	flags.StringVar(&o.dismiss, "dismiss", "",
@@ -74,9 +77,12 @@ func parseState(args []string) (o stateOptions, usage string, err error) {
 	if err := flags.Parse(args); err != nil {
 		return o, b.String(), err
 	}
+	if err := checkGiven(flags); err != nil {
+		return o, "", err
+	}
 	chosen := 0
 	for _, on := range []bool{
-		!o.tree.IsZero(), o.verify, o.repair, o.retry != "", o.dismiss != "",
+		!o.tree.IsZero(), o.verify, o.repair, o.restore, o.retry != "", o.dismiss != "",
 	} {
 		if on {
 			chosen++
@@ -85,18 +91,18 @@ func parseState(args []string) (o stateOptions, usage string, err error) {
 	switch {
 	case flags.NArg() > 0:
 		return o, "", fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case o.dir == "":
-		return o, "", errors.New("-state is empty: the directory of a Store")
 	case chosen > 1:
-		return o, "", errors.New("-tree, -verify, -repair, -retry and -dismiss exclude each other")
+		return o, "", errors.New(
+			"-tree, -verify, -repair, -restored, -retry and -dismiss exclude each other")
 	case o.json && chosen > 0 && o.tree.IsZero():
 		return o, "", errors.New("-json is for the list and for -tree")
 	}
 	return o, "", nil
 }
 
-// inspectState does what was asked for. Only -repair, -retry and -dismiss change anything. If the
-// log is damaged, the list and the journals have what is intact, and the error is the damage.
+// inspectState does what was asked for. Only -repair, -restored, -retry and -dismiss change
+// anything. If the log is damaged, the list and the journals have what is intact, and the error is
+// the damage.
 func inspectState(ctx context.Context, o stateOptions, now time.Time) (text string, err error) {
 	if o.retry != "" || o.dismiss != "" {
 		return settleBlocked(ctx, o, now)
@@ -109,6 +115,8 @@ func inspectState(ctx context.Context, o stateOptions, now time.Time) (text stri
 	switch {
 	case o.repair:
 		return repairState(ctx, o.dir)
+	case o.restore:
+		return markRestored(ctx, o.dir, now)
 	case o.verify:
 		return verifyState(ctx, o.dir, store)
 	case !o.tree.IsZero():

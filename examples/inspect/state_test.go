@@ -157,6 +157,14 @@ func TestStateSaysWhatIsWrong(t *testing.T) {
 
 	for _, args := range [][]string{
 		{"-state", ""},
+		{"-state", dir, "-retry", ""},
+		{"-state", dir, "-dismiss", ""},
+		{"-state", dir, "-dismiss="},
+		{"-state", dir, "-tree", ""},
+		{"-state", dir, "-retry", "", "-dismiss", ""},
+		{"-workspace", dir, "-session", ""},
+		{"-workspace", "", "-session", "agent:main:main"},
+		{"-workspace", dir, "-session", "agent:main:main", "-diff", ""},
 		{"-state", dir, "x"},
 		{"-state", dir, "-verify", "-retry", "x"},
 		{"-state", dir, "-tree", "nonsense"},

@@ -98,6 +98,21 @@ func OpenDir(name string) (*os.File, error) {
 	return f, nil
 }
 
+// CheckDir returns an *[UnsafeError] if something else than a directory has the name, such as a
+// link. A name that does not exist is not an error.
+func CheckDir(fsys FS, name string) error {
+	info, err := fsys.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return &UnsafeError{Path: name, Reason: kindReason(info.Mode(), "directory")}
+	}
+	return nil
+}
+
 // Restrict takes the permissions of other users on an open file or directory away. The error is an
 // *[UnsafeError] if that does not succeed, or if the file belongs to another user. Restrict does
 // nothing on a system whose files do not have such permissions.
@@ -124,8 +139,8 @@ func Restrict(f *os.File) error {
 	}
 	reason := fmt.Sprintf("other users have permissions (mode %#o), which could not be taken away",
 		info.Mode().Perm())
-	if err != nil {
-		reason += ": " + err.Error()
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok { // it names the path once more
+		reason += ": " + pathErr.Err.Error()
 	}
 	return &UnsafeError{Path: path, Reason: reason, Err: err}
 }

@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	noFollow       = syscall.O_NOFOLLOW
+	// A pipe that has taken the name of a file since OpenFile has looked keeps no call waiting.
+	noFollow       = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 	hasPermissions = true
 )
 

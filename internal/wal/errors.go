@@ -3,6 +3,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 )
 
 var (
@@ -17,6 +18,15 @@ var (
 	// ErrTooLarge is returned for a payload of more than [MaxPayload] bytes.
 	ErrTooLarge = errors.New("wal: payload is too large")
 )
+
+// fileError returns the error of doing something with a file. It names the file unless err does, as
+// the errors of a file system do.
+func fileError(doing, name string, err error) error {
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("wal: %w", err)
+	}
+	return fmt.Errorf("wal: %s %s: %w", doing, name, err)
+}
 
 // A CorruptError says that something was acknowledged and can no longer be read as it was.
 type CorruptError struct {

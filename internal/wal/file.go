@@ -36,7 +36,7 @@ func fileName(dir string, gen uint64) string {
 func (f *file) read(s Span) (Kind, []byte, error) {
 	b := make([]byte, s.Size())
 	if n, err := f.f.ReadAt(b, s.Off); n < len(b) {
-		return 0, nil, fmt.Errorf("wal: read %s: at byte %d: %w", f.name, s.Off, err)
+		return 0, nil, fileError(fmt.Sprintf("read at byte %d of", s.Off), f.name, err)
 	}
 	h, ok := parseHead(b, f.id, s.Off)
 	if !ok || h.length != s.Len || checksum(b[frameLen:]) != h.sum {
@@ -130,7 +130,7 @@ func (w *Writer) flush() {
 		return
 	}
 	if _, err := w.f.WriteAt(w.buf, w.off-int64(len(w.buf))); err != nil {
-		w.err = fmt.Errorf("wal: write %s: %w", w.name, err)
+		w.err = fileError("write", w.name, err)
 	}
 	w.buf = w.buf[:0]
 }
@@ -140,7 +140,7 @@ func (w *Writer) sync() error {
 	w.flush()
 	if w.err == nil {
 		if err := w.f.Sync(); err != nil {
-			w.err = fmt.Errorf("wal: sync %s: %w", w.name, err)
+			w.err = fileError("sync", w.name, err)
 		}
 	}
 	return w.err

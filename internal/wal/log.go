@@ -103,7 +103,7 @@ func Open(fsys disk.FS, dir string, replay Replay) (*Log, Report, error) {
 	if err == nil {
 		// The name of this file must be durable before the older files are removed.
 		if err = fsys.SyncDir(dir); err != nil {
-			err = fmt.Errorf("wal: sync %s: %w", dir, err)
+			err = fileError("sync", dir, err)
 		}
 	}
 	if err != nil {
@@ -130,7 +130,7 @@ func (l *Log) restore(replay Replay) (Report, error) {
 		return s.report(), err
 	}
 	if err := s.rewriteTail(); err != nil {
-		return s.report(), fmt.Errorf("wal: %s: %w", s.name, err)
+		return s.report(), fileError("write again", s.name, err)
 	}
 	l.file.id, l.end, l.sealed = s.id, s.end, s.sealed
 	return s.report(), nil
@@ -146,7 +146,7 @@ func (l *Log) cutTorn(end, size int64) error {
 	f := l.file
 	if size-end > frameLen {
 		if _, err := disk.SaveTorn(l.fs, f.f, f.name, end, size); err != nil {
-			return fmt.Errorf("wal: save the torn end of %s: %w", f.name, err)
+			return fileError("save the torn end of", f.name, err)
 		}
 	}
 	if err := f.f.Truncate(end); err != nil {
@@ -341,10 +341,10 @@ func (l *Log) writeDurable(f *file, end int64, b []byte) error {
 	if _, err := f.f.WriteAt(b, end); err != nil {
 		l.torn = true
 		_ = l.cutTail(f, end) // the next write tries again
-		return fmt.Errorf("wal: write %s: %w", f.name, err)
+		return fileError("write", f.name, err)
 	}
 	if err := f.f.Sync(); err != nil {
-		return l.fail(fmt.Errorf("%w: %s: %w", ErrSync, f.name, err))
+		return l.fail(fmt.Errorf("%w: %w", ErrSync, err))
 	}
 	l.mu.Lock()
 	l.end = end + int64(len(b))
@@ -359,14 +359,14 @@ func (l *Log) cutTail(f *file, end int64) error {
 	}
 	size, err := f.f.Size()
 	if err != nil {
-		return fmt.Errorf("wal: %s: %w", f.name, err)
+		return fileError("look at", f.name, err)
 	}
 	if size != end {
 		if err := f.f.Truncate(end); err != nil {
-			return fmt.Errorf("wal: cut %s: %w", f.name, err)
+			return fileError("cut", f.name, err)
 		}
 		if err := f.f.Sync(); err != nil {
-			return l.fail(fmt.Errorf("%w: %s: %w", ErrSync, f.name, err))
+			return l.fail(fmt.Errorf("%w: %w", ErrSync, err))
 		}
 	}
 	l.torn = false

@@ -159,7 +159,7 @@ func (s *scan) bytes(off int64, n int) ([]byte, error) {
 		}
 		s.buf, s.start = s.buf[:want], off
 		if got, err := s.f.ReadAt(s.buf, off); err != nil && !errors.Is(err, io.EOF) {
-			return nil, fmt.Errorf("wal: read %s: %w", s.name, err)
+			return nil, fileError("read", s.name, err)
 		} else if int64(got) < want { // the file has become shorter meanwhile
 			s.buf = s.buf[:got]
 			s.size = off + int64(got)

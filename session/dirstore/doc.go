@@ -75,7 +75,8 @@
 // The Transcripts of Open is a [session.Mender]: it can put the damaged lines of a transcript
 // aside, in a .torn file, and package agent has it do so. All other lines stay, at their positions.
 // [Repair] puts aside whatever is damaged in a directory, and keeps each tree up to its last whole
-// batch. [ViewIntact] reads what Repair would keep.
+// batch. After a damage of the journal it leaves a [session.RepairMark], so that no delivery gets
+// the key of one that was lost. [ViewIntact] reads what Repair would keep.
 //
 // # What is not promised
 //
@@ -88,7 +89,8 @@
 //     they are made to be read with other tools;
 //   - that the file of an idle tree or of a transcript was removed: the tree or the transcript
 //     begins anew then. Open refuses a directory whose log is missing;
-//   - that the directory is an older copy of itself.
+//   - that the directory is an older copy of itself. A program that restores one calls
+//     [session.MarkRepaired] before the bot runs.
 //
 // # Where to begin
 //

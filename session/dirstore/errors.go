@@ -3,6 +3,8 @@ package dirstore
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"runtime"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
@@ -55,15 +57,24 @@ func (e *LostError) Is(target error) bool { return target == session.ErrSync }
 // An UnsafeError says that a file or directory of a Store is refused, because it need not be what
 // its name says or because another user may control it: a symbolic link, a pipe or another special
 // file, a file with several names, one of another user, or one with permissions for other users
-// that cannot be taken away. Nothing was written to it. A person looks at it and removes the cause.
+// that cannot be taken away. A transcript is also refused if this process may not use it. Nothing
+// was written to it. A person looks at it and removes the cause. An UnsafeError is
+// [session.ErrUnsafe].
 type UnsafeError struct {
 	Path   string
 	Reason string // for people
+	Err    error  // of the system, or nil
 }
 
 func (e *UnsafeError) Error() string {
 	return fmt.Sprintf("dirstore: %q is refused: %s", e.Path, e.Reason)
 }
+
+// Is reports whether target is [session.ErrUnsafe].
+func (e *UnsafeError) Is(target error) bool { return target == session.ErrUnsafe }
+
+// Unwrap returns the error of the system.
+func (e *UnsafeError) Unwrap() error { return e.Err }
 
 // A BatchSizeError says that a batch is larger than the Journal of [Open] accepts. Nothing was
 // written. A BatchSizeError is [session.ErrInvalidBatch].
@@ -82,6 +93,37 @@ func (e *BatchSizeError) Error() string {
 // Is reports whether target is [session.ErrInvalidBatch].
 func (e *BatchSizeError) Is(target error) bool { return target == session.ErrInvalidBatch }
 
+// dirError returns the error of doing something with a directory, for an error of any package. It
+// names the directory unless err does, as a LockedError and a LostError do.
+func dirError(doing, dir string, err error) error {
+	var locked *LockedError
+	var lost *LostError
+	if errors.As(err, &locked) || errors.As(err, &lost) {
+		return err
+	}
+	err = logError(err)
+	pathErr, ok := errors.AsType[*fs.PathError](err)
+	unsafe, refused := errors.AsType[*UnsafeError](err)
+	if ok && pathErr.Path == dir || refused && unsafe.Path == dir {
+		return fmt.Errorf("dirstore: %s directory: %w", doing, err)
+	}
+	return fmt.Errorf("dirstore: %s directory %q: %w", doing, dir, err)
+}
+
+// transcriptError returns the error of a transcript for one of the disk: like logError, and an
+// *[UnsafeError] if this process may not use the file, which stays until a person changes that.
+// Windows says the same of a file that another program uses for a moment.
+func transcriptError(err error) error {
+	err = logError(err)
+	pathErr, ok := errors.AsType[*fs.PathError](err)
+	if !ok || !errors.Is(err, fs.ErrPermission) || errors.Is(err, session.ErrUnsafe) ||
+		runtime.GOOS == "windows" {
+		return err
+	}
+	reason := fmt.Sprintf("this process may not %s it: %v", pathErr.Op, pathErr.Err)
+	return &UnsafeError{Path: pathErr.Path, Reason: reason, Err: err}
+}
+
 // logError returns the error of this package or of session for an error of the disk or of the
 // write-ahead log.
 func logError(err error) error {
@@ -90,7 +132,7 @@ func logError(err error) error {
 	var unsafe *disk.UnsafeError
 	switch {
 	case errors.As(err, &unsafe):
-		return &UnsafeError{Path: unsafe.Path, Reason: unsafe.Reason}
+		return &UnsafeError{Path: unsafe.Path, Reason: unsafe.Reason, Err: unsafe.Err}
 	case errors.As(err, &corrupt):
 		return &session.CorruptError{
 			File: corrupt.File, Offset: corrupt.Offset, Reason: corrupt.Reason,

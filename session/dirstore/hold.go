@@ -75,7 +75,7 @@ func (h *hold) look() error {
 		switch {
 		case err == nil && os.SameFile(info, part.info):
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			return fmt.Errorf("dirstore: directory %q: %w", h.dir, err)
+			return dirError("look at", h.dir, err)
 		case err == nil && !disk.SameDevice(info, part.info):
 			return h.away(fs.ErrNotExist)
 		default:
@@ -86,13 +86,11 @@ func (h *hold) look() error {
 	switch {
 	case err == nil && os.SameFile(info, h.dirInfo):
 		return nil // it has come back since check
-	case err == nil:
-		err = fs.ErrNotExist
-	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("dirstore: directory %q: %w", h.dir, err)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return dirError("look at", h.dir, err)
 	}
 	if h.isUnmounted() {
-		return h.away(err)
+		return h.away(fs.ErrNotExist)
 	}
 	return &LostError{Dir: h.dir, Reason: "it was renamed, removed or replaced"}
 }

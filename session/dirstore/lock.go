@@ -146,6 +146,45 @@ func (h *hold) take() (err error) {
 	return h.check()
 }
 
+// CheckFree returns a *[LockedError] if a Store has the directory open, and nil if none has. It is
+// for tools that are about to open the directory. It writes nothing, and takes permissions of other
+// users away as [Open] does. It takes each lock for a moment, so an Open in that moment may be
+// refused, and another Store may be opened after it. Any other error is that of the system, such as
+// fs.ErrNotExist if there is no Store.
+func CheckFree(dir string) error {
+	fsys, abs, err := resolveDir(dir)
+	if err != nil || fsys != disk.OS() {
+		return err
+	}
+	name := filepath.Join(abs, lockName)
+	free, err := tryLock(filepath.Join(abs, journalDir), disk.OpenDir, lockDirectory)
+	if err == nil && free {
+		openFile := func(name string) (*os.File, error) { return disk.OpenFile(name, os.O_RDONLY) }
+		if free, err = tryLock(name, openFile, lockFile); errors.Is(err, fs.ErrNotExist) {
+			return nil // an Open makes the file before it writes anything else
+		}
+	}
+	switch {
+	case err != nil:
+		return dirError("check", abs, err)
+	case !free:
+		return lockedError(abs, name)
+	}
+	return nil
+}
+
+// tryLock opens a file, tries to lock it, and closes it, which also ends the lock.
+func tryLock(
+	name string, open func(string) (*os.File, error), lock func(*os.File) (bool, error),
+) (taken bool, err error) {
+	f, err := open(name)
+	if err != nil {
+		return false, err
+	}
+	taken, err = lock(f)
+	return taken, errors.Join(err, f.Close())
+}
+
 // lockedError returns the LockedError of a directory. It names the holder only if the lock file
 // does.
 func lockedError(dir, name string) error {

@@ -41,6 +41,35 @@ func TestLockedErrorNamesHolder(t *testing.T) {
 	require.NoError(t, s.Close(), "closing again")
 }
 
+// CheckFree tells whether a Store has the directory open, and writes nothing.
+func TestCheckFree(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	require.ErrorIs(t, dirstore.CheckFree(dir), os.ErrNotExist)
+	require.ErrorIs(t, dirstore.CheckFree(""), os.ErrInvalid)
+	s := openDir(t, dir)
+	for range 2 {
+		var locked *dirstore.LockedError
+		require.ErrorAs(t, dirstore.CheckFree(dir), &locked)
+		require.Equal(t, os.Getpid(), locked.PID)
+	}
+	require.NoError(t, s.Close())
+	lock := filepath.Join(dir, "lock")
+	before, err := os.ReadFile(lock)
+	require.NoError(t, err)
+	require.NoError(t, dirstore.CheckFree(dir))
+	after, err := os.ReadFile(lock)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	require.NoError(t, os.Remove(lock))
+	require.NoError(t, dirstore.CheckFree(dir))
+	require.NoFileExists(t, lock)
+	require.NoError(t, os.Mkdir(lock, 0o700))
+	var unsafe *dirstore.UnsafeError
+	require.ErrorAs(t, dirstore.CheckFree(dir), &unsafe)
+	require.NoError(t, os.Remove(lock))
+	require.NoError(t, openDir(t, dir).Close(), "the locks were given back")
+}
+
 // The lock is released once both parts are closed, however often each is closed.
 func TestClosingBothPartsReleasesLock(t *testing.T) {
 	dir := t.TempDir()

@@ -70,6 +70,7 @@ type mender struct {
 	fs      disk.FS
 	f       transcriptFile
 	done    session.Mended
+	lines   int  // lines that are damaged, the first one not counted
 	useless bool // it cannot be told whose transcript the file is
 }
 
@@ -88,7 +89,7 @@ func (m *mender) mend(ref session.Ref, mine bool) error {
 		}
 	case err != nil:
 		return err
-	case ref != session.Ref{} && !id.matches(ref):
+	case ref != session.Ref{} && !id.isOf(ref, m.f.path, head, !mine):
 		return nil
 	}
 	m.f.head = head
@@ -96,24 +97,26 @@ func (m *mender) mend(ref session.Ref, mine bool) error {
 }
 
 // mendHead writes the first line again and returns its length. It returns 0 and sets useless if the
-// rest of the file does not fit behind it.
+// rest of the file does not fit behind it. Without a ref it writes the line that fits any session.
 func (m *mender) mendHead(ref session.Ref) (int64, error) {
-	if ref.Key.IsZero() {
-		m.useless = true
-		return 0, nil
-	}
-	want, err := headLine(ref)
-	if err != nil {
-		return 0, err
-	}
-	b := make([]byte, len(want)+1)
+	b := make([]byte, maxTranscriptHead+1)
 	n, err := m.f.f.ReadAt(b, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return 0, err
 	}
 	b = b[:n]
-	fits := n >= len(want) && b[len(want)-1] == '\n' && (n == len(want) || b[n-1] == '{')
-	if !fits {
+	var want []byte
+	if ref.Key.IsZero() {
+		end, err := m.findHeadEnd(b)
+		if err != nil {
+			return 0, err
+		}
+		want = lostHeadLine(end)
+	} else if want, err = headLine(ref); err != nil {
+		return 0, err
+	}
+	end := len(want)
+	if end == 0 || n < end || b[end-1] != '\n' || n > end && b[end] != '{' {
 		m.useless = true
 		return 0, nil
 	}
@@ -121,6 +124,32 @@ func (m *mender) mendHead(ref session.Ref) (int64, error) {
 		return 0, err
 	}
 	return int64(len(want)), m.f.f.Sync()
+}
+
+// findHeadEnd returns the length of a damaged first line, or 0 if that cannot be told: an intact
+// line, what a crash has left of one, or nothing follows it. The text is the beginning of the file.
+func (m *mender) findHeadEnd(text []byte) (int, error) {
+	size, err := m.f.f.Size()
+	if err != nil {
+		return 0, err
+	}
+	for end := 0; ; {
+		at := bytes.IndexByte(text[end:], '\n')
+		if at < 0 {
+			return 0, nil
+		}
+		end += at + 1
+		r := lineReader{f: m.f.f, off: int64(end), end: size}
+		line, err := r.next()
+		torn := errors.Is(err, io.EOF)
+		if err != nil && !torn {
+			return 0, err
+		}
+		begins := end < len(text) && text[end] == '{'
+		if int64(end) == size || begins && (torn || isLine(line)) {
+			return end, nil
+		}
+	}
 }
 
 // moveAside gives the file the name of a .torn file.
@@ -183,6 +212,7 @@ func (m *mender) mendLines() error {
 		} else {
 			bad = append(bad, damage{from, to})
 		}
+		m.lines++
 	}
 	for _, d := range bad {
 		if err := m.replace(d.from, d.to, lostLine(d.from, int(d.to-d.from))); err != nil {

@@ -2,8 +2,10 @@ package dirstore_test
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -143,4 +145,68 @@ func TestMendOfFirstLine(t *testing.T) {
 	require.ErrorIs(t, err, session.ErrClosed)
 	_, err = d.OpenFile(path, os.O_RDONLY)
 	require.NoError(t, err)
+}
+
+// R10: Repair does not know whose transcript a file is. It keeps the lines that Mend keeps, which
+// is told, whatever is done to the file, and to its first line above all.
+func TestRepairKeepsWhatMendKeeps(t *testing.T) {
+	c := newClosedStore(t)
+	const name = "/sessions/main/s1.jsonl"
+	whole, ref := c.files[name], testRef("s1")
+	head := bytes.IndexByte(whole, '\n') + 1
+	type change struct {
+		b    []byte
+		what string
+	}
+	var changes []change
+	for at := range head {
+		for _, to := range []byte{0, '\n', '{', whole[at] ^ 0x80} {
+			b := bytes.Clone(whole)
+			b[at] = to
+			changes = append(changes, change{b, fmt.Sprintf("byte %d becomes %q", at, to)})
+		}
+	}
+	zeros := append(make([]byte, head-1), whole[head-1:]...)
+	torn := append(bytes.Clone(zeros), tornLine...)
+	changes = append(changes, change{zeros, "zeros"}, change{torn, "zeros, and half a line"},
+		change{append(bytes.Clone(zeros[:head]), tornLine...), "zeros, and nothing but half a line"},
+		change{zeros[:head], "zeros, and nothing else"})
+	rng := rand.New(rand.NewPCG(25, 26))
+	for range mutations() / 4 {
+		b, what := mutate(rng, whole)
+		changes = append(changes, change{b, what})
+	}
+	kept := 0
+	for _, x := range changes {
+		lines := func(mendIt func(*disktest.Disk)) (texts []string, end session.Pos) {
+			d := c.withFile(t, name, x.b)
+			mendIt(d)
+			s := openOn(t, d)
+			texts, err := readTexts(t, s, ref, session.LineQuery{})
+			require.NoError(t, err, x.what)
+			end = endOf(t, s, ref)
+			appendTexts(t, s, ref, end, "on")
+			on := append(slices.Clip(texts), "on")
+			require.Equal(t, on, lineTexts(t, s, ref), x.what)
+			_, err = s.Transcripts.Archive(t.Context(), ref, testTime)
+			require.NoError(t, err, x.what)
+			require.NotEmpty(t, s.Transcripts.Locate(ref), x.what)
+			require.NoError(t, s.Close())
+			return texts, end
+		}
+		var newer error
+		want, wantEnd := lines(func(d *disktest.Disk) {
+			s := openOn(t, d)
+			_, newer = s.Transcripts.(session.Mender).Mend(t.Context(), ref)
+			require.NoError(t, s.Close())
+		})
+		require.NoError(t, newer, x.what)
+		got, end := lines(func(d *disktest.Disk) { repair(t, d, x.what) })
+		require.Equal(t, want, got, x.what)
+		require.Equal(t, wantEnd, end, x.what)
+		if len(want) > 0 {
+			kept++
+		}
+	}
+	require.Greater(t, kept, 4*head*3/4)
 }

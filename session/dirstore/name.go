@@ -1,6 +1,7 @@
 package dirstore
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -103,7 +104,7 @@ func parseHeadLine(path string, line []byte) (transcriptID, error) {
 // path. A disk that ignores case may have changed that. The name of an archived file is not
 // checked.
 func (id transcriptID) checkName(path string) error {
-	if !strings.HasSuffix(path, transcriptSuffix) {
+	if !strings.HasSuffix(path, transcriptSuffix) || id.isLost() {
 		return nil
 	}
 	key, err := session.Parse(id.Key)
@@ -121,7 +122,33 @@ func (id transcriptID) checkName(path string) error {
 	return &session.CorruptError{File: path, Reason: reason}
 }
 
-// matches reports whether id is that of ref.
-func (id transcriptID) matches(ref session.Ref) bool {
-	return id.Key == ref.Key.String() && id.SessionID == ref.SessionID
+// isOf reports whether a file with id in its first line, of so many bytes, is the transcript of
+// ref. If id is lost, that is what the name of the file and the length of the line say. Then
+// another says that the first of the names of ref is that of another transcript.
+func (id transcriptID) isOf(ref session.Ref, path string, head int64, another bool) bool {
+	if !id.isLost() {
+		return id.Key == ref.Key.String() && id.SessionID == ref.SessionID
+	}
+	base := strings.ToLower(filepath.Base(path))
+	if mark := strings.LastIndex(base, archiveMark); mark >= 0 {
+		base = base[:mark] + transcriptSuffix
+	}
+	names := transcriptNames(ref)
+	want, err := headLine(ref)
+	return err == nil && head == int64(len(want)) &&
+		(base == strings.ToLower(names[1]) || base == strings.ToLower(names[0]) && !another)
+}
+
+// isLost reports whether id is that of lostHeadLine.
+func (id transcriptID) isLost() bool { return id.Key == "" && id.SessionID == "" }
+
+// lostHeadLine returns the first line of n bytes of a transcript of which only the name tells whose
+// it is, or nil if n is less than any first line has.
+func lostHeadLine(n int) []byte {
+	line, err := headLine(session.Ref{})
+	if err != nil || n <= len(line) {
+		return nil
+	}
+	end := len(line) - 1
+	return append(append(line[:end:end], bytes.Repeat([]byte{' '}, n-len(line))...), '\n')
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
 	"github.com/offshoot-sdk/offshoot/internal/wal"
@@ -17,7 +18,11 @@ import (
 // A Repaired is what [Repair] has done. The zero Repaired says that nothing was damaged.
 type Repaired struct {
 	Files []RepairedFile // the files that were damaged
-	Trees []LostTree     // the trees of which something is lost
+	Trees []LostTree     // the trees of which something is known to be lost
+	// Unknown are the files of the journal of which it is not known what else they had: a log that
+	// was damaged or is missing, because what it had last of a tree leaves no gap, and an idle log
+	// that does not tell its tree.
+	Unknown []string
 }
 
 // A RepairedFile is one file that was damaged. Paths are relative to the directory.
@@ -26,6 +31,10 @@ type RepairedFile struct {
 	Aside []string // the files that have what was damaged; empty: the file was missing
 	Bytes int64    // how many bytes of the file could not be read
 	Err   error    // what was wrong with it
+
+	Transcript bool // the file is a transcript
+	Lines      int  // of a transcript: the lines in whose place is a note
+	Whole      bool // of a transcript: nothing of the file is left in its place
 }
 
 // Repair makes a directory usable that [Open] refuses or in which [Verify] finds damage. Nothing is
@@ -35,11 +44,15 @@ type RepairedFile struct {
 //	                 before the damage. A snapshot behind the damage counts as well.
 //	an idle tree     likewise. Its batches move to the log.
 //	a transcript     keeps its intact lines at their positions, with notes in the place of the
-//	                 others; see [session.Mender]. A file is put aside as a whole if it cannot be
-//	                 told whose it is.
+//	                 others; see [session.Mender]. A damaged first line is replaced by one for the
+//	                 session that fits the name of the file. A file is put aside as a whole if the
+//	                 end of its first line is lost.
 //
 // A tree of which something is lost is as it was earlier. Its next owner opens it like one that
 // another process left at that moment. What lies beyond that in its transcripts is fenced off.
+//
+// A repair of the log or of an idle tree leaves a [session.RepairMark]. The keys of what leaves a
+// tree from then on have its ID, so that none is one that was handed out before the damage.
 //
 // Repair takes the lock of the directory. A second call finds nothing to do. If a process dies
 // during the repair, another call completes it.
@@ -66,15 +79,15 @@ func repairOn(
 ) (done Repaired, err error) {
 	r := repairer{fs: fsys, dir: dir}
 	if _, err := fsys.Lstat(filepath.Join(dir, journalDir)); err != nil {
-		return done, fmt.Errorf("dirstore: repair directory %q: %w", dir, err)
+		return done, dirError("repair", dir, err)
 	}
 	held, err := lock(fsys, dir)
 	if err != nil {
-		return done, err
+		return done, dirError("repair", dir, err)
 	}
 	err = r.all(ctx)
 	if err = errors.Join(err, held.release()); err != nil {
-		err = fmt.Errorf("dirstore: repair directory %q: %w", dir, err)
+		err = dirError("repair", dir, err)
 	}
 	return r.done, err
 }
@@ -166,7 +179,8 @@ func onlyCorrupt(files []damagedFile) (corrupt []damagedFile, others error) {
 }
 
 // journal repairs the log and the idle logs. It puts the idle logs aside last, when the new log has
-// what is left of them.
+// what is left of them. Whatever was damaged, there is a new log, with a mark: what the damage took
+// of which tree is not known for certain.
 func (r *repairer) journal(ctx context.Context, logs, idle []damagedFile) error {
 	if len(logs)+len(idle) == 0 {
 		return nil
@@ -180,25 +194,27 @@ func (r *repairer) journal(ctx context.Context, logs, idle []damagedFile) error 
 	if err != nil {
 		return err
 	}
-	moved, err := r.salvageIdle(x, idle)
+	err = r.salvageIdle(x, idle)
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
 		return err
 	}
-	if logErr != nil || moved {
-		aside, err := x.log.Replace(r.fs, dir, logErr != nil, x.writeTo)
-		if err != nil {
-			return logError(err)
+	if err := x.markRepaired(time.Now()); err != nil {
+		return err
+	}
+	aside, err := x.log.Replace(r.fs, dir, logErr != nil, x.writeTo)
+	if err != nil {
+		return logError(err)
+	}
+	if logErr != nil {
+		bytes := int64(0)
+		for _, p := range x.log.Damaged {
+			bytes += p.To - p.From
 		}
-		if logErr != nil {
-			bytes := int64(0)
-			for _, p := range x.log.Damaged {
-				bytes += p.To - p.From
-			}
-			r.note(x.log.File, bytes, logErr, nonEmpty(aside)...)
-		}
+		r.note(x.log.File, bytes, logErr, nonEmpty(aside)...)
+		r.done.Unknown = append(r.done.Unknown, r.relative(x.log.File))
 	}
 	r.done.Trees = append(r.done.Trees, x.lostTrees()...)
 	for _, d := range append(idle, mark...) {
@@ -238,21 +254,24 @@ func sortLogs(
 }
 
 // salvageIdle adds what is intact of damaged idle logs to x, unless x has a newer state of the
-// tree. It reports whether it has added something.
-func (r *repairer) salvageIdle(x *salvage, damaged []damagedFile) (moved bool, err error) {
+// tree.
+func (r *repairer) salvageIdle(x *salvage, damaged []damagedFile) error {
 	idle := newIdleLogs(r.fs, filepath.Join(r.dir, journalDir))
 	for _, d := range damaged {
 		head, t, err := salvageIdle(&idle, d.path)
 		if err != nil {
-			return moved, err
+			return err
 		}
-		if old := x.trees[head.Root]; head.Root.IsZero() || old != nil && len(old.batches) > 0 {
+		if head.Root.IsZero() {
+			r.done.Unknown = append(r.done.Unknown, r.relative(d.path))
+			continue
+		}
+		if old := x.trees[head.Root]; old != nil && len(old.batches) > 0 {
 			continue
 		}
 		x.trees[head.Root] = t
-		moved = moved || len(t.batches) > 0
 	}
-	return moved, nil
+	return nil
 }
 
 // putAside gives a damaged file of which nothing more is needed another name.
@@ -279,8 +298,10 @@ func (r *repairer) transcript(d damagedFile) error {
 	if err = errors.Join(err, f.Close()); err == nil && m.useless {
 		err = m.moveAside()
 	}
-	if m.done.Bytes > 0 {
+	if len(m.done.Aside) > 0 {
 		r.note(d.path, m.done.Bytes, d.err, m.done.Aside...)
+		f := &r.done.Files[len(r.done.Files)-1]
+		f.Transcript, f.Lines, f.Whole = true, m.lines, m.useless
 	}
 	return err
 }

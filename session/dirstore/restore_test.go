@@ -49,9 +49,14 @@ func (c *closedStore) verifyRepaired(
 		lost[l.Root] = l
 	}
 	unnamed := false // a part whose tree cannot be told
+	journal := false
 	for _, f := range done.Files {
 		unnamed = unnamed || f.Bytes > 0
+		journal = journal || strings.HasPrefix(f.Path, "journal")
 	}
+	mark, err := session.LastRepair(t.Context(), s.Journal)
+	require.NoError(t, err, what)
+	require.Equal(t, journal, mark.ID != "", "%s: a damaged journal is marked, and no other", what)
 	for root, want := range c.trees {
 		got, err := readLog(t.Context(), s.Journal, root)
 		require.NoError(t, err, "%s: %s", what, root)

@@ -92,6 +92,22 @@ func (x *salvage) add(idle *idleLogs, r wal.Record) error {
 	return nil
 }
 
+// markRepaired adds a mark that the journal was repaired. It takes the place of the marks before.
+func (x *salvage) markRepaired(now time.Time) error {
+	root := session.RepairsRoot()
+	t := x.tree(root)
+	payload, err := appendBatch(nil, root, max(t.last, t.lost), session.NewRepairMark(now).Batch(),
+		wal.MaxPayload)
+	if err != nil {
+		return err
+	}
+	b, err := parseBatch(payload, session.ParseRoot)
+	if err == nil {
+		t.addNext(wal.Record{Kind: frameBatch, Payload: payload}, b)
+	}
+	return err
+}
+
 // readBatch parses a frame with a batch whose entries are JSON. Beside an error it returns as much
 // of the batch as can be read.
 func readBatch(r wal.Record) (b storedBatch, err error) {
@@ -231,7 +247,7 @@ func viewIntactOn(fsys disk.FS, dir string) (store *session.Store, damage, err e
 	logs := filepath.Join(dir, journalDir)
 	x, err := salvageLog(fsys, logs)
 	if err != nil {
-		return nil, damage, fmt.Errorf("dirstore: view directory %q: %w", dir, err)
+		return nil, damage, dirError("view", dir, err)
 	}
 	j := &intactJournal{trees: x.trees, idle: newIdleLogs(fsys, logs)}
 	nothing := func() error { return nil }

@@ -39,7 +39,7 @@ const (
 func Open(dir string) (*session.Store, error) {
 	fsys, dir, err := resolveDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("dirstore: open directory %q: %w", dir, err)
+		return nil, dirError("open", dir, err)
 	}
 	if fsys != disk.OS() {
 		return openOn(fsys, dir, noLock)
@@ -77,7 +77,7 @@ func resolveDir(dir string) (disk.FS, string, error) {
 func View(dir string) (*session.Store, error) {
 	fsys, dir, err := resolveDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("dirstore: view directory %q: %w", dir, err)
+		return nil, dirError("view", dir, err)
 	}
 	return viewOn(fsys, dir)
 }
@@ -87,7 +87,7 @@ func View(dir string) (*session.Store, error) {
 func openOn(fsys disk.FS, dir string, lock lockFunc) (*session.Store, error) {
 	h, err := lock(fsys, dir)
 	if err != nil {
-		return nil, openError(dir, err)
+		return nil, dirError("open", dir, err)
 	}
 	if h != nil {
 		fsys = heldFS{fsys, h}
@@ -95,21 +95,11 @@ func openOn(fsys disk.FS, dir string, lock lockFunc) (*session.Store, error) {
 	releasePart := afterCalls(2, h.release)
 	j, err := openJournal(fsys, filepath.Join(dir, journalDir), releasePart)
 	if err != nil {
-		return nil, errors.Join(openError(dir, err), h.release())
+		return nil, errors.Join(dirError("open", dir, err), h.release())
 	}
 	j.hold = h
 	t := newTranscripts(fsys, filepath.Join(dir, sessionsDir), false, releasePart)
 	return &session.Store{Journal: j, Transcripts: t}, nil
-}
-
-// openError returns the error of Open. A LockedError and a LostError name the directory themselves.
-func openError(dir string, err error) error {
-	var locked *LockedError
-	var lost *LostError
-	if errors.As(err, &locked) || errors.As(err, &lost) {
-		return err
-	}
-	return fmt.Errorf("dirstore: open directory %q: %w", dir, logError(err))
 }
 
 // afterCalls returns a function that calls release when it is called for the nth time. The function
@@ -137,7 +127,7 @@ func noLock(fsys disk.FS, dir string) (*hold, error) {
 func viewOn(fsys disk.FS, dir string) (*session.Store, error) {
 	j, err := viewJournal(fsys, filepath.Join(dir, journalDir))
 	if err != nil {
-		return nil, fmt.Errorf("dirstore: view directory %q: %w", dir, err)
+		return nil, dirError("view", dir, err)
 	}
 	release := func() error { return nil }
 	t := newTranscripts(fsys, filepath.Join(dir, sessionsDir), true, release)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
@@ -40,7 +41,9 @@ func openTranscript(
 		return nil, false, err
 	}
 	id, head, err := readHead(f, path)
-	if err != nil || !id.matches(ref) {
+	second := filepath.Join(filepath.Dir(path), transcriptNames(ref)[1])
+	another := id.isLost() && fileExists(fsys, second)
+	if err != nil || !id.isOf(ref, path, head, another) {
 		_ = f.Close()
 		return nil, false, err
 	}

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -30,6 +32,7 @@ type transcripts struct {
 	mu     sync.Mutex
 	known  map[session.Ref]*transcriptState // those in use, or that exist and were asked for
 	agents map[string]*agentFiles           // by the name of the directory
+	unsafe map[session.Ref]bool             // those whose last call was refused
 }
 
 // A transcriptState is what the store knows about one transcript. The call that holds sem owns the
@@ -129,14 +132,85 @@ func (t *transcripts) hold(
 		}
 		err := t.check(ctx) // the call may have waited for a long time
 		if err == nil {
+			err = t.checkDirs(ref)
+		}
+		if err == nil {
 			err = f(x)
 		}
+		t.noteUnsafe(ref, err)
 		if x.path == "" || x.corrupt != nil || t.readOnly {
 			t.forget(ref, x)
 		}
 		<-x.sem
 		return err
 	}
+}
+
+// checkDirs returns a *[disk.UnsafeError] if something else has the name of a directory that the
+// file of ref is in. A link there leads to files that need not be those of the Store.
+func (t *transcripts) checkDirs(ref session.Ref) error {
+	for _, dir := range []string{t.dir, filepath.Join(t.dir, agentDir(ref.Key))} {
+		if err := disk.CheckDir(t.fs, dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noteUnsafe notes for Health how a call for ref has ended.
+func (t *transcripts) noteUnsafe(ref session.Ref, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch refused := errors.Is(transcriptError(err), session.ErrUnsafe); {
+	case refused && t.unsafe == nil:
+		t.unsafe = make(map[session.Ref]bool)
+		fallthrough
+	case refused:
+		t.unsafe[ref] = true
+	case err == nil:
+		delete(t.unsafe, ref)
+	}
+}
+
+// Health returns why transcripts are refused, if their last call was, and they still are. Each path
+// is reported once. See [session.Store.Health].
+func (t *transcripts) Health(ctx context.Context) error {
+	if err := t.check(ctx); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	refs := slices.Collect(maps.Keys(t.unsafe))
+	t.mu.Unlock()
+	texts := make(map[string]error)
+	for _, ref := range refs {
+		err := transcriptError(t.tryFile(ref))
+		if errors.Is(err, session.ErrUnsafe) {
+			texts[err.Error()] = err
+		} else {
+			t.noteUnsafe(ref, nil)
+		}
+	}
+	var errs []error
+	for _, text := range slices.Sorted(maps.Keys(texts)) {
+		errs = append(errs, texts[text])
+	}
+	return errors.Join(errs...)
+}
+
+// tryFile opens the file of ref as a call would that appends, and changes nothing in it.
+func (t *transcripts) tryFile(ref session.Ref) error {
+	if err := t.checkDirs(ref); err != nil {
+		return err
+	}
+	flag := os.O_RDWR
+	if t.readOnly {
+		flag = os.O_RDONLY
+	}
+	f, err := t.open(ref, flag)
+	if f != nil {
+		_ = f.f.Close()
+	}
+	return err
 }
 
 // forget removes the state of ref. The caller holds its sem.
@@ -153,7 +227,7 @@ func (t *transcripts) load(ref session.Ref, x *transcriptState) error {
 	if x.path != "" {
 		return nil
 	}
-	f, err := t.open(ref)
+	f, err := t.open(ref, os.O_RDONLY)
 	if f == nil || err != nil {
 		return err
 	}
@@ -167,14 +241,13 @@ func (t *transcripts) load(ref session.Ref, x *transcriptState) error {
 	return nil
 }
 
-// open opens the file of a transcript for reading, under either name. It returns nil if there is
-// none.
-func (t *transcripts) open(ref session.Ref) (f *transcriptFile, err error) {
+// open opens the file of a transcript, under either name. It returns nil if there is none.
+func (t *transcripts) open(ref session.Ref, flag int) (f *transcriptFile, err error) {
 	look := func() error {
 		for _, name := range transcriptNames(ref) {
 			var ok bool
 			path := filepath.Join(t.dir, agentDir(ref.Key), name)
-			f, ok, err = openTranscript(t.fs, path, ref, os.O_RDONLY)
+			f, ok, err = openTranscript(t.fs, path, ref, flag)
 			if ok || err != nil {
 				return err
 			}
@@ -198,7 +271,7 @@ func (t *transcripts) lookUp(f func() error) error {
 // wrapError adds the transcript and the operation to err.
 func (t *transcripts) wrapError(ref session.Ref, doing string, err error) error {
 	return fmt.Errorf("dirstore: transcript %q of %q: %s: %w",
-		ref.SessionID, ref.Key, doing, logError(err))
+		ref.SessionID, ref.Key, doing, transcriptError(err))
 }
 
 // agentOf returns the agentFiles of ref and the path of the directory.
@@ -308,7 +381,7 @@ func (t *transcripts) Locate(ref session.Ref) string {
 	if ref.Validate() != nil {
 		return ""
 	}
-	f, err := t.open(ref)
+	f, err := t.open(ref, os.O_RDONLY)
 	if err != nil {
 		return ""
 	}

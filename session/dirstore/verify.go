@@ -57,7 +57,7 @@ func Verify(ctx context.Context, dir string) iter.Seq2[File, error] {
 			err = v.all(ctx)
 		}
 		if err != nil && !errors.Is(err, errStopped) {
-			yield(File{}, fmt.Errorf("dirstore: verify directory %q: %w", dir, err))
+			yield(File{}, dirError("verify", abs, err))
 		}
 	}
 }
@@ -169,6 +169,9 @@ func verifyBatch(payload []byte) error {
 
 // transcripts verifies the directories of all agents.
 func (v verifier) transcripts(ctx context.Context, dir string) error {
+	if err := disk.CheckDir(v.fs, dir); err != nil {
+		return v.report(ctx, File{Path: dir}, err)
+	}
 	agents, err := v.fs.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -190,6 +193,9 @@ func (v verifier) transcripts(ctx context.Context, dir string) error {
 // agentDir verifies the transcripts in one directory. A transcript that disappears meanwhile was
 // archived, so agentDir reads the directory again and verifies it under its new name.
 func (v verifier) agentDir(ctx context.Context, dir string) error {
+	if err := disk.CheckDir(v.fs, dir); err != nil {
+		return v.report(ctx, File{Path: dir}, err)
+	}
 	seen := make(map[string]bool)
 	for gone := true; gone; {
 		gone = false

@@ -127,6 +127,7 @@ type auditor struct {
 	keys   map[spawnKey]*run
 	outbox map[uint32]*parcel
 	out    uint32
+	mark   string // of the last repair
 	total  uint32
 	epoch  uint64
 
@@ -262,6 +263,9 @@ func (a *auditor) fact(f *tree.Fact) {
 	case tree.ClockSetBack:
 		a.clockSetBack(f)
 		return
+	case tree.Repaired:
+		a.repaired(f)
+		return
 	default: // the others happened to one session
 	}
 	r := a.runs[f.Run]
@@ -323,6 +327,14 @@ func (a *auditor) opened(f *tree.Fact) {
 			children: make(map[session.Key]*run),
 		}
 	}
+}
+
+func (a *auditor) repaired(f *tree.Fact) {
+	if a.root == nil || f.Num <= a.epoch || f.ID == "" {
+		a.fail(nil, "epoch", "%d after %d, repair %q", f.Num, a.epoch, f.ID)
+	}
+	a.epoch = f.Num
+	a.mark = f.ID
 }
 
 // clockSetBack has what was to come begin anew. Of that the auditor looks at spawn keys alone.

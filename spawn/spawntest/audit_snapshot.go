@@ -23,6 +23,9 @@ func (a *auditor) snapshot(f *tree.Fact) {
 			m.Total, m.NextOut, a.epoch, a.total, a.out,
 		)
 	}
+	if got := lastMark(m); got != a.mark {
+		a.fail(nil, "snapshot", "the last repair is %q; the facts say %q", got, a.mark)
+	}
 	there := 0
 	for i := range m.Runs {
 		s := &m.Runs[i]
@@ -61,6 +64,14 @@ func (a *auditor) snapshot(f *tree.Fact) {
 			nil, "snapshot", "%d entries in the outbox; the facts say %d", len(ords), len(a.outbox),
 		)
 	}
+}
+
+// lastMark returns the mark of the last repair, or "".
+func lastMark(m *tree.Image) string {
+	if n := len(m.Marks); n > 0 {
+		return m.Marks[n-1].ID
+	}
+	return ""
 }
 
 func describeState(s *tree.RunState) string {
@@ -102,7 +113,7 @@ func (r *run) describe() string {
 
 // begin takes a snapshot as the beginning.
 func (a *auditor) begin(m *tree.Image) {
-	a.epoch, a.total, a.out = m.Epoch, m.Total, m.NextOut
+	a.epoch, a.total, a.out, a.mark = m.Epoch, m.Total, m.NextOut, lastMark(m)
 	for i := range m.Runs {
 		s := &m.Runs[i]
 		r := &run{

@@ -59,6 +59,19 @@ func apart(work []func()) {
 	}
 }
 
+// repairMark returns the mark of the last repair of the journal. It reads the mark once: a journal
+// that has an owner is not repaired.
+func (c *Config) repairMark(ctx context.Context) (session.RepairMark, error) {
+	if known := c.lastRepair.Load(); known != nil {
+		return *known, nil
+	}
+	mark, err := session.LastRepair(ctx, c.Journal)
+	if err == nil {
+		c.lastRepair.Store(&mark)
+	}
+	return mark, err
+}
+
 // batchOf returns the batch that records facts. Without facts it returns the zero Batch, which is
 // not appended.
 func (o *Owner) batchOf(facts []tree.Fact) (b session.Batch) {

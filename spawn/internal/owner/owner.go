@@ -82,6 +82,8 @@ type Config struct {
 	// with the durable tree.
 	Check func(root session.Key, t *tree.Tree, last session.Seq)
 
+	lastRepair atomic.Pointer[session.RepairMark] // see repairMark; nil: not read yet
+
 	batchNames atomic.Uint64 // how many names of batches the owners have made, see batchID
 
 	// The pools save 5 of 22 allocations for each child of BenchmarkFlat in package spawn.
@@ -358,8 +360,15 @@ func (o *Owner) takeOver(ctx context.Context, batch []*call, now int64) error {
 	if last == 0 && !hasCallerCommand(batch) {
 		return nil
 	}
+	mark, err := o.cfg.repairMark(ctx)
+	if err != nil {
+		return err
+	}
 	o.lostToOther, o.retrying = false, false
-	cmd := &tree.Open{Writer: o.cfg.Writer, SessionID: o.cfg.NewID(), Rand: o.cfg.Rand()}
+	cmd := &tree.Open{
+		Writer: o.cfg.Writer, SessionID: o.cfg.NewID(), Rand: o.cfg.Rand(),
+		Repair: mark.ID, RepairEpoch: uint64(max(mark.Time.UnixMilli(), 0)),
+	}
 	_, err = t.Decide(cmd, now)
 	return err
 }

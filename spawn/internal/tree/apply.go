@@ -40,6 +40,8 @@ func (t *Tree) Apply(f *Fact) error {
 	case ClockSetBack:
 		t.applyClockSetBack(f)
 		return nil
+	case Repaired:
+		return t.applyRepaired(f)
 	default: // the other facts happened to one session
 	}
 	r := t.find(f.Run)
@@ -97,6 +99,17 @@ func (t *Tree) applyOpened(f *Fact) error {
 	if t.root.Spec.SessionID == "" {
 		t.root.Spec.SessionID, t.root.Spec.Created = f.ID, f.At
 	}
+	return nil
+}
+
+// applyRepaired raises the epoch above every one that may have been lost, and marks what is added
+// to the outbox from here on.
+func (t *Tree) applyRepaired(f *Fact) error {
+	if f.Num <= t.epoch {
+		return &CorruptError{f.Kind, t.root.Key(), fmt.Sprintf("epoch %d after %d", f.Num, t.epoch)}
+	}
+	t.epoch = f.Num
+	t.outbox.addMark(f.ID)
 	return nil
 }
 

@@ -139,7 +139,8 @@ func (m *Image) beyondVersion1() bool {
 	}
 	hasDigest := func(s Spawned) bool { return s.Digest != "" }
 	newer := func(e Entry) bool { return e.Late || e.Unsent }
-	return len(m.Requests) > 0 || len(m.Clocks) > 0 || slices.ContainsFunc(m.Outbox, newer) ||
+	return len(m.Requests) > 0 || len(m.Clocks) > 0 || len(m.Marks) > 0 ||
+		slices.ContainsFunc(m.Outbox, newer) ||
 		slices.ContainsFunc(m.Spawned, hasDigest) ||
 		slices.ContainsFunc(m.Runs, RunState.beyondVersion1)
 }

@@ -17,6 +17,10 @@ type Open struct {
 	Writer    string
 	SessionID string // of the top-level session, used if it has none yet
 	Rand      uint64
+	// Repair is the ID of the last mark of a repair of the journal, or empty. RepairEpoch is more
+	// than every epoch of the time before that repair.
+	Repair      string
+	RepairEpoch uint64
 }
 
 // A Spawn asks for a child of Parent. A Key that is known returns the run that it made.

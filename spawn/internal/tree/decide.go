@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -120,6 +121,9 @@ func (t *Tree) decideOpen(c *Open) (Reply, error) {
 	t.rand = c.Rand
 	last := t.lastFact
 	t.emit(opened(t.now, t.epoch+1, c.Writer, c.SessionID))
+	if c.Repair != "" && c.Repair != t.MarkOf(math.MaxUint32) {
+		t.emit(repaired(t.now, c.Repair, max(t.epoch+1, c.RepairEpoch)))
+	}
 	t.setBackSince(last)
 	t.root.walk(true, func(r *Run) {
 		t.touch(r)

@@ -356,6 +356,8 @@ func (s *scanner) image() *Image {
 			m.Outbox = scanList(s, (*scanner).entry)
 		case "clocks":
 			m.Clocks = scanList(s, (*scanner).clock)
+		case "marks":
+			m.Marks = scanList(s, (*scanner).mark)
 		case "spawned":
 			m.Spawned = scanList(s, (*scanner).spawned)
 		case "posts":
@@ -672,6 +674,20 @@ func (s *scanner) requestCount() (x RequestCount) {
 		}
 	}
 	return x
+}
+
+func (s *scanner) mark() (m Mark) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "ord":
+			m.Ord = s.uint32()
+		case "id":
+			m.ID = s.word()
+		default:
+			s.fail()
+		}
+	}
+	return m
 }
 
 func (s *scanner) clock() (c Clock) {

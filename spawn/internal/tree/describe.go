@@ -72,6 +72,8 @@ func (f *Fact) String() string {
 		l.add("entry %d was not sent", f.Ord)
 	case ShuttingDown:
 		l.add("turn %d of %s is interrupted by a shutdown", f.N, f.Run)
+	case Repaired:
+		l.add("the journal was repaired: epoch %d, mark %s", f.Num, f.ID)
 	case ClockSetBack:
 		l.add("the clock was set back")
 		l.addIf(f.Num > 0, "by %s", time.Duration(f.Num))

@@ -36,6 +36,7 @@ const (
 	ClockSetBack // the clock is behind the last fact; what waits for a time waits anew
 	ShuttingDown // the owner ends in good order while a turn is under way
 	Unsent       // the owner ends in good order and has not tried an entry of the outbox
+	Repaired     // the journal was repaired before the owner took the tree over
 	kinds
 )
 
@@ -43,7 +44,7 @@ var kindNames = [kinds]string{
 	"none", "opened", "admitted", "posted", "turn_started", "taken", "turn_ended", "halted",
 	"stop_requested", "run_ended", "recovered", "delivered", "deferred", "blocked", "revived",
 	"dismissed", "redirected", "archived", "late", "reserved", "snapshot", "clock_set_back",
-	"shutting_down", "unsent",
+	"shutting_down", "unsent", "repaired",
 }
 
 func (k Kind) String() string {
@@ -157,6 +158,8 @@ const (
 //	ShuttingDown   Run: the session
 //	               N: the turn under way
 //	Unsent         Ord: the entry of the outbox, which no attempt can have delivered
+//	Repaired       ID: of the mark of the repair
+//	               Num: the epoch from here on
 type Fact struct {
 	Kind   Kind
 	State  State
@@ -254,6 +257,10 @@ func shuttingDown(at int64, r *Run) Fact {
 
 func clockSetBack(at, by, grace int64) Fact {
 	return Fact{Kind: ClockSetBack, At: at, Num: uint64(by), Until: grace}
+}
+
+func repaired(at int64, id string, epoch uint64) Fact {
+	return Fact{Kind: Repaired, At: at, ID: id, Num: epoch}
 }
 
 func snapshot(at int64) Fact { return Fact{Kind: Snapshot, At: at} }

@@ -287,7 +287,11 @@ func (d *driver) crash(how byte) error {
 	d.tree = t
 	d.reset()
 	d.pass(how, time.Second)
-	return d.do(&Open{Writer: "w", Rand: uint64(how)})
+	open := &Open{Writer: "w", Rand: uint64(how)}
+	if how&64 != 0 { // the journal was repaired in between
+		open.Repair, open.RepairEpoch = fmt.Sprint("mark", how>>4), uint64(how)<<8
+	}
+	return d.do(open)
 }
 
 // pass lets how units of time pass. For one value of how in sixteen the clock jumps, back or

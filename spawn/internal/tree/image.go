@@ -19,6 +19,7 @@ type Image struct {
 	Runs    []RunState `json:"runs"`
 	Outbox  []Entry    `json:"outbox,omitempty"`
 	Clocks  []Clock    `json:"clocks,omitempty"` // of the destinations that fail
+	Marks   []Mark     `json:"marks,omitempty"`  // of repairs of the journal
 	Spawned []Spawned  `json:"spawned,omitempty"`
 	Posts   []SeenPost `json:"posts,omitempty"`
 	// Requests has those for which models have spawned runs, by name.
@@ -48,6 +49,7 @@ func (t *Tree) Image() *Image {
 	m := &Image{
 		Epoch: t.epoch, Total: t.total, NextOut: t.outbox.nextOrd,
 		Runs: make([]RunState, 0, len(t.runs)), Requests: t.requestCounts(),
+		Marks: slices.Clone(t.outbox.marks),
 	}
 	t.Walk(func(r *Run) {
 		m.Runs = append(m.Runs, r.RunState)
@@ -134,6 +136,7 @@ func (t *Tree) restore(f *Fact) error {
 		return &CorruptError{f.Kind, t.root.Key(), "a snapshot that is not the first fact"}
 	}
 	t.epoch, t.total, t.outbox.nextOrd = m.Epoch, m.Total, m.NextOut
+	t.outbox.marks = slices.Clone(m.Marks)
 	if len(m.Runs) == 0 || m.Runs[0].Spec == nil || m.Runs[0].Spec.Key != t.root.Key() {
 		reason := "the top-level session is not the first in the image"
 		return &CorruptError{f.Kind, t.root.Key(), reason}

@@ -74,6 +74,13 @@ type Clock struct {
 	Since int64  `json:"since"` // Unix nanoseconds
 }
 
+// A Mark says which entries were added after a repair of the journal: those from Ord on. The
+// repair may have lost entries that had the same ordinals.
+type Mark struct {
+	Ord uint32 `json:"ord"`
+	ID  string `json:"id"`
+}
+
 // maxInFlight is how many entries of one destination the Executor has at a time. It calls the
 // receiver for one after the other. That it has the next ones before the outcome of the first is
 // durable lets one append record many outcomes.
@@ -105,8 +112,9 @@ type outbox struct {
 	hung    map[uint32]*queue // those with a call that has not returned, by its entry; may be nil
 	spare   *queue            // the memory of one that was dropped; may be nil
 	nextOrd uint32
-	pending int // entries that are not blocked
-	busy    int // of those, entries that the receiver wants later
+	marks   []Mark // oldest first
+	pending int    // entries that are not blocked
+	busy    int    // of those, entries that the receiver wants later
 	blocked int
 	flying  int // entries in flight: they need an owner now
 }
@@ -178,6 +186,23 @@ func (t *Tree) addEntry(e *Entry) {
 	t.outbox.nextOrd++
 	e.Ord = t.outbox.nextOrd
 	t.enqueue(e)
+}
+
+// addMark marks the entries to come. Marks that no entry has had are dropped.
+func (o *outbox) addMark(id string) {
+	m := Mark{o.nextOrd + 1, id}
+	unused := func(old Mark) bool { return old.Ord == m.Ord }
+	o.marks = append(slices.DeleteFunc(slices.Clone(o.marks), unused), m)
+}
+
+// MarkOf returns the mark of the repair after which the entry with an ordinal was added, or "".
+func (t *Tree) MarkOf(ord uint32) (id string) {
+	for _, m := range t.outbox.marks {
+		if m.Ord <= ord {
+			id = m.ID
+		}
+	}
+	return id
 }
 
 // enqueue adds an entry, which is younger than the others, to the outbox.

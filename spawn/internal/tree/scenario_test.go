@@ -207,7 +207,10 @@ func (s *scene) command(verb string, w words) (Command, error) {
 	switch verb {
 	case "open":
 		s.opened++
-		return &Open{Writer: "w" + strconv.Itoa(s.opened), SessionID: "s1"}, nil
+		return &Open{
+			Writer: "w" + strconv.Itoa(s.opened), SessionID: "s1",
+			Repair: w.named["repair"], RepairEpoch: uint64(w.num("epoch")),
+		}, nil
 	case "spawn":
 		return s.spawn(w), nil
 	case "post":
@@ -405,6 +408,9 @@ func (s *scene) show() string {
 		}
 		if e.MayRepeat() && e.Tries == 0 {
 			b.WriteString(" may repeat")
+		}
+		if mark := s.tree.MarkOf(e.Ord); mark != "" {
+			b.WriteString(" of " + mark)
 		}
 		b.WriteByte('\n')
 	})

@@ -132,7 +132,8 @@ func (t *Tree) find(k session.Key) *Run {
 	return r
 }
 
-// Epoch returns how many owners the tree has had.
+// Epoch returns a number that grows with each owner of the tree. It is how many the tree has had,
+// or more if the journal was repaired.
 func (t *Tree) Epoch() uint64 { return t.epoch }
 
 // Live returns how many runs are not terminal.
