@@ -101,7 +101,7 @@ var otherStructs = map[string]string{
 		"session.CorruptError session.KeyError session.LineageError session.Mended " +
 		"binding.Binding binding.Error binding.Policy binding.Table binding.Unbound",
 	"between the library and a store": "session.Batch session.Entry session.Head session.Line " +
-		"session.LineQuery session.Ref session.RootQuery",
+		"session.LineQuery session.Ref session.RepairMark session.RootQuery",
 	"a value that the library does not keep": "session.Aliases session.Key session.Lineage " +
 		"session.Record binding.Settings",
 	"numbers alone": "spawn.JoinOptions binding.Limit",

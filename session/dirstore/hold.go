@@ -86,17 +86,23 @@ func (h *hold) look() error {
 	switch {
 	case err == nil && os.SameFile(info, h.dirInfo):
 		return nil // it has come back since check
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	case err == nil:
+		err = fs.ErrNotExist
+	case !errors.Is(err, fs.ErrNotExist):
 		return dirError("look at", h.dir, err)
 	}
 	if h.isUnmounted() {
-		return h.away(fs.ErrNotExist)
+		return h.away(err)
 	}
 	return &LostError{Dir: h.dir, Reason: "it was renamed, removed or replaced"}
 }
 
-// away returns the error of a directory whose disk is not mounted at the moment.
+// away returns the error of a directory whose disk is not mounted at the moment: with the reason of
+// err, without the path in it.
 func (h *hold) away(err error) error {
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+		err = pathErr.Err
+	}
 	return fmt.Errorf("dirstore: directory %q is out of reach, its disk is not mounted: %w", h.dir, err)
 }
 
