@@ -145,6 +145,51 @@ func TestTurnCancelledInATool(t *testing.T) {
 	})
 }
 
+// cancelling is a notebook that cancels the turn of the main session when the turn writes what it
+// has come to.
+type cancelling struct {
+	*notebook
+	cancel func()
+}
+
+func (x *cancelling) Append(
+	ctx context.Context, ref session.Ref, after session.Pos, m ...session.Message,
+) (session.Pos, error) {
+	if m[0].Role == session.MessageTool || m[0].Text == "Nearly done." {
+		x.cancel()
+		time.Sleep(time.Millisecond)
+	}
+	return x.notebook.Append(ctx, ref, after, m...)
+}
+
+// Decision 1.7: so it is when the turn is cancelled at the moment at which its end is written.
+func TestTurnCancelledAtItsEnd(t *testing.T) {
+	for want, answer := range map[string]string{
+		"tool: no result: the turn e": "", "assistant: Nearly done.": "Nearly done.",
+	} {
+		t.Run(want, func(t *testing.T) {
+			store, notes := newNotebook()
+			cancelled := &cancelling{notebook: notes}
+			store.Transcripts = cancelled
+			cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+				m := agent.Message{Role: session.MessageAssistant, Text: "Let me see."}
+				if answer == "" {
+					m.ToolCalls = []agent.ToolCall{{ID: "1", Name: "ls"}}
+				}
+				return agent.Result{Text: answer}, tn.Record(ctx, m)
+			})
+			cfg.Store = store
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				cancelled.cancel = func() { _ = h.Main().CancelTurn(h.Context()) }
+				h.Post("go")
+				time.Sleep(time.Second)
+				shown := notes.shown(t, topKey)
+				require.Equal(t, want, shown[len(shown)-1])
+			})
+		})
+	}
+}
+
 // record is what a Runner of TestOrderOfRecords records, and whether that is refused.
 type record struct {
 	m       agent.Message

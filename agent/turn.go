@@ -405,14 +405,13 @@ func (b turnRunner) result(
 		err = errors.Join(err, bad)
 	}
 	out := spawn.TurnResult{Result: res}
-	saved, cancel := ctx, func() {}
-	if ctx.Err() != nil { // a turn that was cancelled keeps what it has, if that can be had soon
-		saved, cancel = context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	}
+	// A turn that is cancelled, if only while this is written, keeps what it has if that can be had
+	// soon.
+	saved, end := outlasting(ctx, time.Second)
 	if werr := t.log.finish(saved, res); werr != nil && err == nil {
 		err = werr
 	}
-	cancel()
+	end()
 	out.Pos = t.log.close()
 	decision := announce.Decide(res.Text)
 	if decision == announce.DecisionDefer && len(res.JSON) == 0 {
@@ -435,6 +434,29 @@ func (b turnRunner) result(
 			"error", err.Error())
 	}
 	return out, err
+}
+
+// outlasting returns a context that ends some time after ctx has. The caller calls end, which waits
+// for what outlasting has started.
+func outlasting(ctx context.Context, by time.Duration) (later context.Context, end func()) {
+	later, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	waited := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(waited)
+		timer := time.NewTimer(by)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel()
+		case <-later.Done():
+		}
+	})
+	return later, func() {
+		cancel()
+		if !stop() {
+			<-waited
+		}
+	}
 }
 
 // statusOf returns how a turn ended as far as it can be told from inside.
