@@ -78,7 +78,7 @@ var mutants = []mutant{
 	},
 	{
 		"R3 times of two facts are not compared", "internal/tree/join.go",
-		"c.endedIn > r.startedIn", "c.Ended > r.Open.Started", ".", "TestClockJumpsInALivingProcess/a_silent_end",
+		"t.batches > r.startedIn", "c.Ended > r.Open.Started", ".", "TestClockJumpsInALivingProcess/a_silent_end",
 	},
 	{
 		"R11 a timeout may be for ever", "internal/tree/decide.go",

@@ -258,6 +258,7 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	open := r.Open
 	r.Open, r.Grace = nil, 0
+	delete(t.endedInTurn, r)
 	t.turns--
 	r.Retry = false
 	if f.Flags&FlagCrashed == 0 {
@@ -404,7 +405,7 @@ func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
 	}
 	p := r.Parent
 	r.Ended, r.Nonce, r.Join, r.Grace = f.At, f.Num, nil, 0
-	r.endedIn = t.batches
+	t.noteEnd(p, r)
 	p.live--
 	t.live--
 	r.Siblings = uint32(p.live)

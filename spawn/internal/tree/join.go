@@ -82,19 +82,21 @@ func (j *Join) start(r *Run, t *Tree) *Join {
 		}
 		// Members that ended during the turn without being told of are not in the inbox.
 		if w.Need > 0 && r.Open != nil {
-			r.Children(func(c *Run) bool {
-				if c.State == OK && r.sawEnd(c) && !t.tellsRequester(c, OK) {
+			for _, c := range t.endedInTurn[r] {
+				if c.State == OK && !c.gone && !t.tellsRequester(c, OK) {
 					w.Good++
 				}
-				return true
+			}
+		}
+		if r.live > 0 {
+			w.Keys = make([]session.Key, 0, r.live)
+			r.Newest(func(c *Run) bool { // those that are alive are among the newest
+				if !c.State.Terminal() {
+					w.Keys = append(w.Keys, c.Key())
+				}
+				return len(w.Keys) < r.live
 			})
 		}
-		r.Children(func(c *Run) bool {
-			if !c.State.Terminal() {
-				w.Keys = append(w.Keys, c.Key())
-			}
-			return true
-		})
 		slices.SortFunc(w.Keys, compareKeys)
 		return w
 	}
@@ -114,16 +116,21 @@ func (j *Join) start(r *Run, t *Tree) *Join {
 // missedEnd reports whether a child that r asks to wait for ended during the turn under way and its
 // end was not told to r. The turn may have ended for the sake of that member, so r must not wait:
 // it makes no difference whether a member ends just before or just after the turn.
-func (t *Tree) missedEnd(r *Run, asked *Join) (missed bool) {
-	r.Newest(func(c *Run) bool {
-		missed = r.sawEnd(c) && !t.tellsRequester(c, c.State) &&
+func (t *Tree) missedEnd(r *Run, asked *Join) bool {
+	return slices.ContainsFunc(t.endedInTurn[r], func(c *Run) bool {
+		return !c.gone && !t.tellsRequester(c, c.State) &&
 			(len(asked.Keys) == 0 || slices.Contains(asked.Keys, c.Key()))
-		return !missed
 	})
-	return missed
 }
 
-// sawEnd reports whether the child c ended during the turn of r that is under way. An end in the
-// batch that started the turn is not one: c had ended when the Runner was called. The times of the
-// two do not matter, because the clock may be set back during a turn.
-func (r *Run) sawEnd(c *Run) bool { return c.State.Terminal() && c.endedIn > r.startedIn }
+// noteEnd notes that the child c of r has ended, if that was during the turn of r that is under
+// way. An end in the batch that started the turn is not one: c had ended when the Runner was
+// called. The times of the two do not matter, because the clock may be set back during a turn.
+func (t *Tree) noteEnd(r, c *Run) {
+	if r.Open != nil && t.batches > r.startedIn {
+		if t.endedInTurn == nil {
+			t.endedInTurn = make(map[*Run][]*Run)
+		}
+		t.endedInTurn[r] = append(t.endedInTurn[r], c)
+	}
+}

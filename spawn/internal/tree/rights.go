@@ -31,15 +31,26 @@ func (t *Tree) Authority(r *Run) *policy.Authority {
 		a := t.authorityUnder(&rules, r)
 		return &a
 	}
+	if older := r.prevSibling; older != nil && older.rights != nil && older.likeFor(r) {
+		r.rights = older.rights // the runs of one fan-out share it
+		return r.rights
+	}
 	a := t.authorityUnder(t.opt.Rules, r)
 	if older := r.prevSibling; older != nil && older.rights != nil &&
 		sameAuthority(older.rights, &a) {
-		r.rights = older.rights // the runs of one fan-out share it
+		r.rights = older.rights
 	} else {
 		own := a // &a would move a to the heap even when it is shared
 		r.rights = &own
 	}
 	return r.rights
+}
+
+// likeFor reports whether policy cannot tell the sibling s from r, unless it asks Sandbox.Decide.
+func (r *Run) likeFor(s *Run) bool {
+	a, b := r.Key(), s.Key()
+	return r.Spec.Grant == s.Spec.Grant && a.Kind() == b.Kind() && a.Agent() == b.Agent() &&
+		a.Depth() == b.Depth()
 }
 
 // Lineage returns what a session and every session below the top-level one and above it were

@@ -217,10 +217,9 @@ type Run struct {
 
 	keptRequest bool // the request that it begins is counted, see Tree.keepBegun
 
-	// startedIn is the batch in which the last turn started, and endedIn the one in which the run
-	// ended, as Tree.batches counts them. They are of use while a turn is under way, and so are not
-	// kept: a new owner ends the turn.
-	startedIn, endedIn uint64
+	// startedIn is the batch in which the last turn started, as Tree.batches counts them. It is of
+	// use while the turn is under way, and so is not kept: a new owner ends the turn.
+	startedIn uint64
 
 	// What follows is volatile: what the present owner has already asked for.
 

@@ -50,6 +50,8 @@ type Tree struct {
 	live      int    // runs that are not terminal
 	turns     int    // turns under way
 
+	endedInTurn map[*Run][]*Run // children that have ended during the turn under way, see noteEnd
+
 	archiving      int // runs that the Executor is archiving
 	archiveRetries map[*Run]archiveRetry
 
