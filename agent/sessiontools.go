@@ -128,7 +128,8 @@ var subagentsSchema = json.RawMessage(`{"type":"object","properties":{` +
 
 var yieldSchema = json.RawMessage(`{"type":"object","properties":{` +
 	`"atLeast":{"type":"integer","minimum":1,"description":"go on when so many have ended well; default: when all have ended"},` +
-	`"withinSeconds":{"type":"number","minimum":0,"description":"go on after so many seconds at the latest"}` +
+	`"withinSeconds":{"type":"number","minimum":0,"description":"go on after so many seconds at the latest; ` +
+	`at least 1, and twice as many each time that nothing has happened since, up to 600"}` +
 	`}}`)
 
 // deliveryParams are the parameters of a delivery, which a spawn does not take: where a result goes
@@ -423,13 +424,21 @@ func (h toolHost) yield(ctx context.Context, c ToolCall) (string, error) {
 			"note":   "None of your sub-agents is at work any more. Go on.",
 		})
 	}
-	h.turn.Yield(JoinOptions{
-		AtLeast: int(min(n, math.MaxInt32)),
-		Within:  time.Duration(min(within, 1e9) * float64(time.Second)),
-	})
-	return jsonReply(map[string]string{
+	opt := JoinOptions{AtLeast: int(min(n, math.MaxInt32))}
+	if within > 0 { // a part of a nanosecond is not "without limit"
+		opt.Within = max(time.Duration(min(within, 1e9)*float64(time.Second)), 1)
+	}
+	waits, err := h.turn.yieldByModel(ctx, opt)
+	if err != nil {
+		return "", err
+	}
+	reply := map[string]any{
 		"status": "yielded", "note": "This turn ends now; another one begins when the wait is over.",
-	})
+	}
+	if waits > 0 {
+		reply["withinSeconds"] = waits.Seconds()
+	}
+	return jsonReply(reply)
 }
 
 // subagentLine is what the model is told of a sub-agent.

@@ -284,6 +284,21 @@ func (t *Turn) Yield(opt JoinOptions) {
 	t.spawn.Yield(opt)
 }
 
+// yieldByModel is Yield as a model asks for it. It returns how long the session waits at most; zero
+// is without limit.
+func (t *Turn) yieldByModel(ctx context.Context, opt JoinOptions) (time.Duration, error) {
+	if err := t.err(); err != nil {
+		return 0, err
+	}
+	within, err := t.spawn.YieldByModel(ctx, opt)
+	if err == nil {
+		t.mu.Lock()
+		t.yielded = true
+		t.mu.Unlock()
+	}
+	return within, err
+}
+
 func (t *Turn) hasYielded() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

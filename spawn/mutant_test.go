@@ -530,6 +530,28 @@ var mutants = []mutant{
 		"max(t.epoch+1, c.RepairEpoch)", "t.epoch+1", ".", "TestKeysAndEpochsAfterARepair",
 	},
 	{
+		"a model does not choose how often it is called", "internal/tree/join.go",
+		"max(within, int64(least))", "within", "./internal/tree", "TestScenarios/join_model",
+	},
+	{
+		"each wait of a model takes longer", "internal/tree/apply.go",
+		"\t\t\tr.Waits++\n", "", "./internal/tree", "TestScenarios/join_model",
+	},
+	{
+		"a child that ends starts the waits of a model anew", "internal/tree/apply.go",
+		"r.Waits, p.Waits = 0, 0", "r.Waits = 0", "./internal/tree", "TestScenarios/join_model",
+	},
+	{
+		"the keys of models are not those of programs", "internal/tree/tree.go",
+		"{s.Parent, s.SpawnKey, s.ByModel}", "{s.Parent, s.SpawnKey, false}", "./internal/tree",
+		"TestScenarios/spawn_key_model",
+	},
+	{
+		"the keys of models stay apart over a snapshot", "internal/tree/image.go",
+		"{s.Parent, s.Key, s.ByModel}", "{s.Parent, s.Key, false}", "./internal/tree",
+		"TestScenarios/spawn_key_model",
+	},
+	{
 		"I19 marks survive a snapshot", "internal/tree/image.go",
 		"t.outbox.marks = slices.Clone(m.Marks)", "t.outbox.marks = nil", "./internal/tree",
 		"TestScenarios/repaired",

@@ -241,7 +241,7 @@ func (t *TurnInput) yieldJoin() *tree.Join {
 	}
 	return &tree.Join{
 		Keys: t.yieldTo, Need: uint32(max(0, t.yield.AtLeast)),
-		Within: int64(max(0, t.yield.Within)),
+		Within: int64(max(0, t.yield.Within)), ByModel: t.byModel,
 	}
 }
 

@@ -67,6 +67,7 @@ type TurnInput struct {
 	mu       sync.Mutex
 	yield    *JoinOptions  // what Yield asked for
 	yieldTo  []session.Key // the children that Yield named
+	byModel  bool          // a model chose the time of the wait
 	reserved tree.Budget   // for the turn so far
 	spent    session.Usage
 	onExit   TurnResult // what the turn came to if its goroutine ends before the Runner returns
@@ -142,8 +143,32 @@ func (t *TurnInput) Yield(opt JoinOptions, children ...session.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.Err() == nil {
-		t.yield, t.yieldTo = &opt, children
+		t.yield, t.yieldTo, t.byModel = &opt, children, false
 	}
+}
+
+// YieldByModel is Yield for all children as a model asks for it, whose choice of opt.Within is
+// bounded: the wait takes at least a second. It takes twice as long, up to ten minutes, with each
+// turn that began only because such a wait was over; an input, or the end of a child, starts anew.
+// YieldByModel returns how long the session waits at most; zero is without limit. The error is
+// [ErrStale], or the cause of ctx.
+func (t *TurnInput) YieldByModel(
+	ctx context.Context, opt JoinOptions,
+) (within time.Duration, err error) {
+	err = t.do(ctx, nil, func(tr *tree.Tree, r tree.Reply) {
+		within = time.Duration(tr.ModelWait(r.Run, int64(opt.Within)))
+	})
+	if err != nil {
+		return 0, err
+	}
+	opt.Within = within
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.Err(); err != nil {
+		return 0, err
+	}
+	t.yield, t.yieldTo, t.byModel = &opt, nil, true
+	return within, nil
 }
 
 // Wait waits for children of this session within the turn; see [Supervisor.Wait]. Meanwhile the

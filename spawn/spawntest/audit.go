@@ -136,8 +136,9 @@ type auditor struct {
 }
 
 type spawnKey struct {
-	parent session.Key
-	key    string
+	parent  session.Key
+	key     string
+	byModel bool
 }
 
 // run is a session as the auditor sees it.
@@ -361,7 +362,7 @@ func (a *auditor) admitted(f *tree.Fact) {
 	a.grant(p, r)
 	a.request(p, r)
 	if s.SpawnKey != "" {
-		k := spawnKey{s.Parent, s.SpawnKey}
+		k := spawnKey{s.Parent, s.SpawnKey, s.ByModel}
 		if old := a.keys[k]; old != nil &&
 			(old.archived == 0 || f.At < old.archived+int64(tree.KeyWindow)) {
 			a.fail(r, "spawn key", "%q has been given to %q", s.SpawnKey, old.spec.Key)

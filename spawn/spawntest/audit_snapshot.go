@@ -142,7 +142,7 @@ func (a *auditor) begin(m *tree.Image) {
 			a.fail(nil, "snapshot", "%q stands before its parent", s.Spec.Key)
 		}
 		if s.Spec.SpawnKey != "" {
-			a.keys[spawnKey{s.Spec.Parent, s.Spec.SpawnKey}] = r
+			a.keys[spawnKey{s.Spec.Parent, s.Spec.SpawnKey, s.Spec.ByModel}] = r
 		}
 		a.runs[s.Spec.Key] = r
 	}
@@ -171,7 +171,7 @@ func (a *auditor) begin(m *tree.Image) {
 		a.requests[c.Request] = c.ByModel
 	}
 	for _, s := range m.Spawned {
-		k := spawnKey{s.Parent, s.Key}
+		k := spawnKey{s.Parent, s.Key, s.ByModel}
 		if a.keys[k] == nil {
 			a.keys[k] = &run{
 				spec:     &tree.Spec{Key: s.Run, Grant: &tree.Grant{}},

@@ -131,7 +131,7 @@ func (t *Tree) applyAdmitted(f *Fact) error {
 	t.total++
 	t.admitRequest(r)
 	if s.SpawnKey != "" {
-		t.spawned[spawnKey{s.Parent, s.SpawnKey}] = refOf(s)
+		t.spawned[keyOf(s)] = refOf(s)
 	}
 	t.touch(r)
 	return nil
@@ -176,6 +176,9 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	addCharge(r, f.Budget)
 	t.applyRoute(r, f.Ord)
 	t.readRequest(r, r.Consumed, f.Ord, true)
+	if f.Ord > r.Consumed {
+		r.Waits = 0
+	}
 	r.consume(f.Ord)
 	if r.Join != nil && r.Join.Ready(f.At) {
 		r.Join = nil
@@ -233,6 +236,7 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 		}
 		t.applyRoute(r, f.Ord)
 		t.readRequest(r, r.Open.Through, f.Ord, false)
+		r.Waits = 0
 		r.consume(f.Ord)
 		r.Open.Through = f.Ord
 	case TurnCancelled:
@@ -281,6 +285,9 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	if f.Join != nil {
 		j := *f.Join
 		r.Join = &j
+		if j.ByModel {
+			r.Waits++
+		}
 	}
 	if r.State == Running {
 		if err := r.transition(Waiting); err != nil {
@@ -405,6 +412,7 @@ func (t *Tree) applyRunEnded(r *Run, f *Fact) error {
 	}
 	p := r.Parent
 	r.Ended, r.Nonce, r.Join, r.Grace = f.At, f.Num, nil, 0
+	r.Waits, p.Waits = 0, 0
 	t.noteEnd(p, r)
 	p.live--
 	t.live--
@@ -470,7 +478,7 @@ func (t *Tree) holdCompletion(child session.Key) {
 // what was stopped; unread messages of people stay.
 func (t *Tree) applyRecovered(r *Run) {
 	r.State, r.Cause, r.Reason, r.Join, r.Grace = Waiting, NoCause, "", nil, 0
-	r.Retry, r.Crashes = false, nil
+	r.Retry, r.Crashes, r.Waits = false, nil, 0
 	r.cascaded, r.cancelled = false, false
 	rest := r.Inbox[:0:0]
 	for i := range r.Inbox {
@@ -502,10 +510,9 @@ func (t *Tree) applyArchived(r *Run, f *Fact) error {
 		t.lastFound = nil
 	}
 	if r.Spec.SpawnKey != "" {
-		k := spawnKey{r.Spec.Parent, r.Spec.SpawnKey}
 		ref := refOf(r.Spec)
 		ref.Until = sat.Add(f.At, int64(KeyWindow))
-		t.spawned[k] = ref
+		t.spawned[keyOf(r.Spec)] = ref
 	}
 	t.touch(r.Parent)
 	t.armTimer(r.Parent)

@@ -127,7 +127,7 @@ func (f *Fact) version() int {
 // The following functions report whether a value has a member that version 1 lacks. They take nil
 // for a value that has none.
 
-func (j *Join) beyondVersion1() bool { return j != nil && j.Within != 0 }
+func (j *Join) beyondVersion1() bool { return j != nil && (j.Within != 0 || j.ByModel) }
 
 func (s *Spec) beyondVersion1() bool {
 	return s != nil && (s.Digest != "" || s.Request != "" || s.ByModel)
@@ -137,16 +137,16 @@ func (m *Image) beyondVersion1() bool {
 	if m == nil {
 		return false
 	}
-	hasDigest := func(s Spawned) bool { return s.Digest != "" }
+	newKey := func(s Spawned) bool { return s.Digest != "" || s.ByModel }
 	newer := func(e Entry) bool { return e.Late || e.Unsent }
 	return len(m.Requests) > 0 || len(m.Clocks) > 0 || len(m.Marks) > 0 ||
 		slices.ContainsFunc(m.Outbox, newer) ||
-		slices.ContainsFunc(m.Spawned, hasDigest) ||
+		slices.ContainsFunc(m.Spawned, newKey) ||
 		slices.ContainsFunc(m.Runs, RunState.beyondVersion1)
 }
 
 func (s RunState) beyondVersion1() bool {
-	return s.ArchiveFrom != 0 || s.Request != "" || len(s.Crashes) > 0 ||
+	return s.ArchiveFrom != 0 || s.Request != "" || len(s.Crashes) > 0 || s.Waits != 0 ||
 		s.Spec.beyondVersion1() || s.Join.beyondVersion1() || s.Open.beyondVersion1()
 }
 

@@ -225,7 +225,7 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 		}
 	}
 	if c.Key != "" {
-		ref, ok := t.spawned[spawnKey{c.Parent, c.Key}]
+		ref, ok := t.spawnedBy(c)
 		if ok && (ref.Until == 0 || ref.Until > t.now) {
 			if err := c.conflict(ref); err != nil {
 				return Reply{}, err

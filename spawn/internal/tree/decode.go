@@ -308,6 +308,8 @@ func (s *scanner) join() *Join {
 			j.Until = s.int64()
 		case "within":
 			j.Within = s.int64()
+		case "byModel":
+			j.ByModel = s.bool()
 		case "left":
 			j.Left = s.uint32()
 		case "good":
@@ -532,6 +534,8 @@ func (s *scanner) runPart(r *RunState, name []byte) {
 		r.ArchiveFrom = s.int64()
 	case "request":
 		r.Request = s.word()
+	case "waits":
+		r.Waits = s.uint32()
 	default:
 		s.fail()
 	}
@@ -647,6 +651,8 @@ func (s *scanner) spawned() (x Spawned) {
 			x.Parent = s.key()
 		case "key":
 			x.Key = s.string()
+		case "byModel":
+			x.ByModel = s.bool()
 		case "run":
 			x.Run = s.key()
 		case "id":

@@ -49,3 +49,15 @@ func (c *Spawn) conflict(ref spawnRef) error {
 	}
 	return &KeyConflictError{Requester: c.Parent, Key: c.Key, Run: ref.ID, Session: ref.Run}
 }
+
+// spawnedBy returns the run that has the key of a spawn. A run of version 1, which has no digest,
+// does not say whether a model asked for it, and is that of either.
+func (t *Tree) spawnedBy(c *Spawn) (ref spawnRef, ok bool) {
+	k := spawnKey{c.Parent, c.Key, c.Request.ByModel}
+	if ref, ok = t.spawned[k]; !ok && k.byModel {
+		k.byModel = false
+		ref, ok = t.spawned[k]
+		ok = ok && ref.Digest == ""
+	}
+	return ref, ok
+}

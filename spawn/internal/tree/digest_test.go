@@ -66,7 +66,8 @@ func TestDigestNeverChanges(t *testing.T) {
 	require.Equal(t, "77c06ac0c3f1ab18eeb632078b974153", c.digest())
 }
 
-// S3: a run that an earlier library admitted is the run of every request with its key.
+// S3: a run that an earlier library admitted is the run of every request with its key. That library
+// did not record whether a model asked, so that a turn which is repeated after an upgrade finds it.
 func TestSpawnKeyOfVersion1(t *testing.T) {
 	s := newScene()
 	key := session.Must(top.Child("main", "a"))
@@ -79,5 +80,9 @@ func TestSpawnKeyOfVersion1(t *testing.T) {
 	} {
 		require.NoError(t, s.tree.Replay(f))
 	}
-	require.Contains(t, s.do(&Spawn{Parent: top, ID: "b", Key: "k", Task: "second"}), "known: ")
+	for _, byModel := range []bool{false, true} {
+		c := &Spawn{Parent: top, ID: "b", Key: "k", Task: "second"}
+		c.Request.ByModel = byModel
+		require.Contains(t, s.do(c), "known: ")
+	}
 }

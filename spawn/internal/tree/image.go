@@ -28,12 +28,13 @@ type Image struct {
 
 // Spawned is a spawn key that is still recognised after its run has left the tree.
 type Spawned struct {
-	Parent session.Key `json:"parent"`
-	Key    string      `json:"key"`
-	Run    session.Key `json:"run"`
-	ID     string      `json:"id"`
-	Digest string      `json:"digest,omitempty"`
-	Until  int64       `json:"until"`
+	Parent  session.Key `json:"parent"`
+	Key     string      `json:"key"`
+	ByModel bool        `json:"byModel,omitempty"`
+	Run     session.Key `json:"run"`
+	ID      string      `json:"id"`
+	Digest  string      `json:"digest,omitempty"`
+	Until   int64       `json:"until"`
 }
 
 // SeenPost is the id of a message that has been posted, which is recognised until a time.
@@ -68,12 +69,14 @@ func (t *Tree) Image() *Image {
 	for k, ref := range t.spawned {
 		if ref.Until > 0 {
 			m.Spawned = append(m.Spawned, Spawned{
-				k.parent, k.key, ref.Run, ref.ID, ref.Digest, ref.Until,
+				k.parent, k.key, k.byModel, ref.Run, ref.ID, ref.Digest, ref.Until,
 			})
 		}
 	}
 	slices.SortFunc(m.Spawned, func(a, b Spawned) int {
-		return cmp.Or(compareKeys(a.Parent, b.Parent), cmp.Compare(a.Key, b.Key))
+		return cmp.Or(
+			compareKeys(a.Parent, b.Parent), cmp.Compare(a.Key, b.Key), falseFirst(a.ByModel, b.ByModel),
+		)
 	})
 	for k, until := range t.posts {
 		m.Posts = append(m.Posts, SeenPost{k.to, k.id, until})
@@ -82,6 +85,17 @@ func (t *Tree) Image() *Image {
 		return cmp.Or(compareKeys(a.To, b.To), cmp.Compare(a.ID, b.ID))
 	})
 	return m
+}
+
+// falseFirst orders false before true.
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 // own gives a copy of a state memory of its own for what facts change in place.
@@ -152,7 +166,8 @@ func (t *Tree) restore(f *Fact) error {
 		return err
 	}
 	for _, s := range m.Spawned {
-		t.spawned[spawnKey{s.Parent, s.Key}] = spawnRef{s.Run, s.ID, s.Digest, s.Until}
+		k := spawnKey{s.Parent, s.Key, s.ByModel}
+		t.spawned[k] = spawnRef{s.Run, s.ID, s.Digest, s.Until}
 	}
 	for _, s := range m.Posts {
 		t.posts[postKey{s.To, s.ID}] = s.Until
@@ -229,8 +244,7 @@ func (t *Tree) restoreRun(r *Run, s *RunState, top bool) error {
 			t.live++
 		}
 		if s.Spec.SpawnKey != "" {
-			key := spawnKey{s.Spec.Parent, s.Spec.SpawnKey}
-			t.spawned[key] = refOf(s.Spec)
+			t.spawned[keyOf(s.Spec)] = refOf(s.Spec)
 		}
 	}
 	if s.Open != nil {

@@ -3,6 +3,7 @@ package tree
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/sat"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -19,9 +20,32 @@ type Join struct {
 	Need  uint32        `json:"need,omitempty"`  // this many must end well; 0: all must end
 	Until int64         `json:"until,omitempty"` // Unix nanoseconds; 0: no such time
 	// Within is the wait from its beginning to Until, in nanoseconds. A join of version 1 lacks it.
-	Within int64  `json:"within,omitempty"`
-	Left   uint32 `json:"left"` // members that have not ended
-	Good   uint32 `json:"good"` // members that have ended well
+	Within int64 `json:"within,omitempty"`
+	// ByModel says that a model chose Within, see [Tree.ModelWait]. It is not set without a Within.
+	ByModel bool   `json:"byModel,omitempty"`
+	Left    uint32 `json:"left"` // members that have not ended
+	Good    uint32 `json:"good"` // members that have ended well
+}
+
+// The time for which a model may have a session wait is at least firstWait. It doubles with each
+// such wait, up to lastWait, until the session reads an input or a child of it ends. Else a model
+// that asks for a moment each time would be called, and would speak to people, without an end.
+const (
+	firstWait = time.Second
+	lastWait  = 10 * time.Minute
+)
+
+// ModelWait returns how long r waits, at most, if a model asks for the time within, in nanoseconds.
+// Zero is a wait without such a time.
+func (t *Tree) ModelWait(r *Run, within int64) int64 {
+	if within <= 0 {
+		return 0
+	}
+	least := lastWait
+	if r.Waits < 16 { // beyond, a shift would overflow
+		least = min(firstWait<<r.Waits, lastWait)
+	}
+	return max(within, int64(least))
 }
 
 // Count records that one member has ended in the terminal state end.
@@ -63,6 +87,10 @@ func (j *Join) start(r *Run, t *Tree) *Join {
 	w := &Join{
 		Keys: slices.Compact(slices.SortedFunc(slices.Values(j.Keys), compareKeys)),
 		Need: j.Need, Within: j.Within,
+	}
+	if j.ByModel {
+		w.Within = t.ModelWait(r, j.Within)
+		w.ByModel = w.Within > 0
 	}
 	if w.Within > 0 {
 		w.Until = sat.Add(t.now, w.Within)

@@ -154,6 +154,7 @@ type RunState struct {
 	Consumed    uint32         `json:"consumed,omitempty"`
 	Inbox       []Input        `json:"inbox,omitempty"` // not consumed, in order
 	Join        *Join          `json:"join,omitempty"`
+	Waits       uint32         `json:"waits,omitempty"`  // in a row, see Tree.ModelWait
 	Answer      *Result        `json:"answer,omitempty"` // of the last turn that had one
 	Usage       Usage          `json:"usage,omitzero"`   // of all turns
 	Charged     Budget         `json:"charged,omitzero"` // of this run and everything below it

@@ -320,7 +320,7 @@ func (s *scene) done(r session.Key, w words) Command {
 			}
 		}
 		if d := w.duration("within"); d > 0 {
-			c.Yield.Within = int64(d)
+			c.Yield.Within, c.Yield.ByModel = int64(d), w.has("model")
 		}
 	}
 	return c

@@ -71,10 +71,12 @@ type Tree struct {
 	dueQueues    []*queue // destinations that settle looks at
 }
 
-// A spawnKey is a spawn key with the session that used it.
+// A spawnKey is a spawn key with the session that used it. The keys that are made for the calls of
+// models never meet those of the program: a model chooses the ids of its calls.
 type spawnKey struct {
-	parent session.Key
-	key    string
+	parent  session.Key
+	key     string
+	byModel bool
 }
 
 // A postKey is the id of a message with the session that it was for.
@@ -90,6 +92,9 @@ type spawnRef struct {
 	Digest string // of the request; empty: an earlier library admitted the run
 	Until  int64  // Unix nanoseconds; 0: while the run is in the tree
 }
+
+// keyOf returns the spawn key of a run that has one.
+func keyOf(s *Spec) spawnKey { return spawnKey{s.Parent, s.SpawnKey, s.ByModel} }
 
 // refOf returns the reference to a run in the tree.
 func refOf(s *Spec) spawnRef { return spawnRef{Run: s.Key, ID: s.ID, Digest: s.Digest} }
