@@ -22,7 +22,8 @@ type Task struct {
 	Label string // a short name for people, on one line; what is not drawn is taken out
 	// Key makes the spawn idempotent: spawning twice with one Key, even after a restart, gives the
 	// same child. Another Task with the same Key is a *[spawn.KeyConflictError], for seven days
-	// after the child has been archived; the type of the result is not compared.
+	// after the child has been archived; the type of the result is not compared. The keys that
+	// session tools make of a model's call ids are others, whatever their text.
 	Key      string
 	Agent    string // empty: the session's own
 	Model    string // empty: as the rules say, else the caller's

@@ -129,7 +129,7 @@ var subagentsSchema = json.RawMessage(`{"type":"object","properties":{` +
 var yieldSchema = json.RawMessage(`{"type":"object","properties":{` +
 	`"atLeast":{"type":"integer","minimum":1,"description":"go on when so many have ended well; default: when all have ended"},` +
 	`"withinSeconds":{"type":"number","minimum":0,"description":"go on after so many seconds at the latest; ` +
-	`at least 1, and twice as many each time that nothing has happened since, up to 600"}` +
+	`at least 1; the least doubles, up to 600, while nothing else happens"}` +
 	`}}`)
 
 // deliveryParams are the parameters of a delivery, which a spawn does not take: where a result goes

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -132,4 +133,96 @@ func TestKeyOfAnotherRequest(t *testing.T) {
 		h.Crash()
 		look("after it was archived, and a crash")
 	})
+}
+
+// A model chooses the ids of its calls, and never meets a key of the program by them, whatever form
+// the key of a call takes: neither of the two is refused or is given the other's run, whichever
+// comes first, also after a crash.
+func TestToolKeysAreNotThoseOfTheProgram(t *testing.T) {
+	loop := &agent.Loop{Model: modelOfResponses(
+		[]agent.ToolCall{
+			spawnCallOf("deploy", "a"), spawnCallOf("deploy", "b"), spawnCallOf("", "c"),
+			spawnCallOf(strings.Repeat("x", 600), "d"),
+		},
+		[]agent.ToolCall{spawnCallOf("deploy", "e"), spawnCallOf("", "f")},
+	)}
+	run := func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		if tn.Run != "" || !strings.HasPrefix(tn.Input(), "go") {
+			return agent.Result{Text: "done"}, pause(ctx, time.Minute)
+		}
+		for _, task := range []string{"g", "h"} { // one id for two requests
+			if _, err := tn.Call(ctx, spawnCallOf("twice", task)); err != nil {
+				return agent.Result{}, err
+			}
+		}
+		return loop.Run(ctx, tn)
+	}
+	for _, limit := range []int{0, 36} {
+		cfg := configWith(run)
+		cfg.Limits.ID, cfg.Rules = limit, rulesForDepth(1)
+		var tasks []agent.Task
+		learn := cfg
+		learn.Store = session.NewMemory()
+		agenttest.Run(t, learn, nil, func(h *harness) {
+			h.Post("go")
+			time.Sleep(30 * time.Second)
+			tasks = keyedTasks(t, learn.Store)
+			require.NoError(t, h.Main().Stop(h.Context()))
+		})
+		require.Len(t, tasks, 8)
+		for _, programFirst := range []bool{false, true} {
+			t.Run(fmt.Sprintf("limit %d program first %t", limit, programFirst), func(t *testing.T) {
+				agenttest.Run(t, cfg, nil, func(h *harness) {
+					ids := make(map[string]spawn.RunID)
+					program := func() {
+						for _, task := range tasks {
+							c, err := agent.Spawn[string](h.Context(), h.Main(), task)
+							require.NoError(t, err, task.Key)
+							if ids[task.Key] == "" {
+								ids[task.Key] = c.ID()
+							}
+							require.Equal(t, ids[task.Key], c.ID(), task.Key)
+						}
+					}
+					if programFirst {
+						program()
+					}
+					h.Post("go")
+					for range 2 {
+						time.Sleep(20 * time.Second)
+						program()
+						labels := countLabels(h.Runs())
+						require.Len(t, labels, len(tasks))
+						for label, n := range labels {
+							require.Equal(t, 2, n, label)
+						}
+						h.Crash()
+					}
+					require.NoError(t, h.Main().Stop(h.Context()))
+				})
+			})
+		}
+	}
+}
+
+// keyedTasks returns what the runs with a key were asked for, as a program would ask for the same.
+func keyedTasks(t *testing.T, store *session.Store) (tasks []agent.Task) {
+	for e, err := range store.Journal.Read(t.Context(), topKey, 0) {
+		require.NoError(t, err)
+		data, err := e.Payload.AppendJSON(nil)
+		require.NoError(t, err)
+		var fact struct {
+			Spec struct {
+				SpawnKey, Task, Label string
+				Announce              bool
+			}
+		}
+		require.NoError(t, json.Unmarshal(data, &fact))
+		if s := fact.Spec; s.SpawnKey != "" {
+			tasks = append(tasks, agent.Task{
+				Text: s.Task, Label: s.Label, Key: s.SpawnKey, Announce: s.Announce,
+			})
+		}
+	}
+	return tasks
 }

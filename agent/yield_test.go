@@ -1,6 +1,12 @@
 package agent_test
 
 import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +16,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
 	"github.com/offshoot-sdk/offshoot/announce"
+	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
@@ -160,4 +167,119 @@ func TestSilentReply(t *testing.T) {
 			h.Post("psst")
 			h.Replied("Done.")
 		})
+}
+
+// A poller is a model that spawns a sub-agent of an hour and then yields in each turn, with a text
+// for people, until the sub-agent has ended.
+type poller struct {
+	args string // of sessions_yield
+
+	mu    sync.Mutex
+	polls []poll
+}
+
+// A poll is a turn that yields.
+type poll struct {
+	at   time.Time
+	told float64 // how long the wait before it takes, as the model was told
+}
+
+func (p *poller) Generate(
+	ctx context.Context, req *agent.ModelRequest,
+) (*agent.ModelResponse, error) {
+	if req.Run != "" {
+		return &agent.ModelResponse{Text: "kid"}, pause(ctx, time.Hour)
+	}
+	if len(req.Messages) == 1 {
+		return &agent.ModelResponse{ToolCalls: []agent.ToolCall{spawnCallOf("s", "kid")}}, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last := req.Messages[len(req.Messages)-1].Text
+	if len(p.polls) > 0 && strings.Contains(last, "kid") || len(p.polls) == 100 {
+		return &agent.ModelResponse{Text: "done"}, nil
+	}
+	p.polls = append(p.polls, poll{time.Now(), lastWait(req.Messages)})
+	return &agent.ModelResponse{Text: "spam", ToolCalls: []agent.ToolCall{
+		{ID: "y", Name: "sessions_yield", Args: []byte(p.args)},
+	}}, nil
+}
+
+func (p *poller) all() []poll {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.polls)
+}
+
+// A model does not choose how often it is called. One that asks for a moment each time, with a text
+// for people, is called a bounded number of times, is told how long it really waits, and is begun
+// anew by what a person says.
+func TestModelThatAsksForAMoment(t *testing.T) {
+	for args, first := range map[string]float64{
+		`{"withinSeconds":0.000001}`:          1,
+		`{"withinSeconds":1e-300}`:            1,
+		`{"within_seconds":0.5,"atLeast":1}`:  1,
+		`{"withinSeconds":1.5,"at_least":20}`: 1.5,
+		`{"withinSeconds":30}`:                30,
+	} {
+		t.Run(args, func(t *testing.T) {
+			model := &poller{args: args}
+			cfg := agent.Config{Runner: &agent.Loop{Model: model}}
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				h.Post("go")
+				time.Sleep(30*time.Minute - time.Millisecond)
+				require.Less(t, len(h.Replies()), 14)
+				h.Post("are you there?")
+				synctest.Wait()
+				asked := len(model.all())
+				time.Sleep(time.Hour)
+				polls := model.all()
+				require.Equal(t, first, polls[1].told)
+				require.Equal(t, first, polls[asked].told, "a person starts anew")
+				for i := 1; i < len(polls); i++ {
+					require.LessOrEqual(t, polls[i].told, 600.0)
+					if i != asked-1 { // which the person has begun
+						require.Equal(t, polls[i].told, polls[i].at.Sub(polls[i-1].at).Seconds())
+					}
+				}
+				require.Less(t, len(h.Replies()), 30)
+				require.Equal(t, "done", h.Replies()[len(h.Replies())-1].Reply.Text)
+			})
+		})
+	}
+}
+
+// lastWait returns the withinSeconds that the last answer of sessions_yield told.
+func lastWait(messages []agent.Message) float64 {
+	for _, m := range slices.Backward(messages) {
+		var reply struct{ WithinSeconds float64 }
+		if m.Role == session.MessageTool && json.Unmarshal([]byte(m.Text), &reply) == nil {
+			return reply.WithinSeconds
+		}
+	}
+	return 0
+}
+
+// A program's own Yield is not slowed.
+func TestProgramYieldsForAMoment(t *testing.T) {
+	var turns atomic.Int64
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		if tn.Run != "" {
+			return agent.Result{Text: "kid"}, pause(ctx, time.Hour)
+		}
+		if tn.N == 1 {
+			if _, err := tn.Spawn(ctx, agent.Task{Text: "x"}); err != nil {
+				return agent.Result{}, err
+			}
+		}
+		turns.Add(1)
+		tn.Yield(agent.JoinOptions{Within: 10 * time.Second})
+		return agent.Result{}, nil
+	})
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		h.Post("go")
+		time.Sleep(10*time.Minute + time.Second)
+		require.EqualValues(t, 61, turns.Load())
+		require.NoError(t, h.Main().Stop(h.Context()))
+	})
 }

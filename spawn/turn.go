@@ -148,8 +148,8 @@ func (t *TurnInput) Yield(opt JoinOptions, children ...session.Key) {
 }
 
 // YieldByModel is Yield for all children as a model asks for it, whose choice of opt.Within is
-// bounded: the wait takes at least a second. It takes twice as long, up to ten minutes, with each
-// turn that began only because such a wait was over; an input, or the end of a child, starts anew.
+// bounded: the wait takes at least a second. The least doubles, up to ten minutes, with each such
+// wait since the session last read an input or a child of it ended.
 // YieldByModel returns how long the session waits at most; zero is without limit. The error is
 // [ErrStale], or the cause of ctx.
 func (t *TurnInput) YieldByModel(

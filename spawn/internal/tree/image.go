@@ -75,7 +75,8 @@ func (t *Tree) Image() *Image {
 	}
 	slices.SortFunc(m.Spawned, func(a, b Spawned) int {
 		return cmp.Or(
-			compareKeys(a.Parent, b.Parent), cmp.Compare(a.Key, b.Key), falseFirst(a.ByModel, b.ByModel),
+			compareKeys(a.Parent, b.Parent), cmp.Compare(a.Key, b.Key),
+			falseFirst(a.ByModel, b.ByModel),
 		)
 	})
 	for k, until := range t.posts {
