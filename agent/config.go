@@ -162,7 +162,7 @@ func (c *Config) validate() error {
 		bad(cmp.Or(over.Path, "(all)"), "%v", over)
 		return list // the others would repeat it
 	}
-	if c.Runner == nil {
+	if f, isFunc := c.Runner.(RunnerFunc); c.Runner == nil || isFunc && f == nil {
 		bad("Runner", "it is missing; it is the one thing that a Runtime cannot do without")
 	}
 	if l, ok := c.Runner.(*Loop); ok && (l == nil || l.Model == nil) {
