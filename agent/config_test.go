@@ -233,10 +233,12 @@ func TestCallsThatComeTooLate(t *testing.T) {
 		time.Sleep(time.Second)
 		rt, s := h.Runtime(), h.Main()
 		calls := map[string]func(ctx context.Context) error{
-			"Blocked":    func(ctx context.Context) error { _, err := rt.Blocked(ctx); return err },
-			"Retry":      func(ctx context.Context) error { return rt.Retry(ctx, "x") },
-			"Dismiss":    func(ctx context.Context) error { return rt.Dismiss(ctx, "x") },
-			"Post":       func(ctx context.Context) error { return s.Post(ctx, agent.Message{Text: "x"}) },
+			"Blocked": func(ctx context.Context) error { _, err := rt.Blocked(ctx); return err },
+			"Retry":   func(ctx context.Context) error { return rt.Retry(ctx, "x") },
+			"Dismiss": func(ctx context.Context) error { return rt.Dismiss(ctx, "x") },
+			"Post": func(ctx context.Context) error {
+				return s.Post(ctx, agent.Message{Text: "x"})
+			},
 			"Stop":       s.Stop,
 			"CancelTurn": s.CancelTurn,
 			"Idle":       s.Idle,
