@@ -267,7 +267,7 @@ var mutants = []mutant{
 	},
 	{
 		"R12 a person is answered whatever breaks a turn off", "../agent/turn.go",
-		"\tout = apology(ctx, t.spawn)\n", "", "../agent", "TestCallbacksThatMisbehave",
+		"\tcase err != nil && ctx.Err() == nil:\n\t\tout.Reply = apologyText\n", "", "../agent", "TestCallbacksThatMisbehave",
 	},
 	{
 		"S10 what is over a limit is refused", "internal/tree/limits.go",
