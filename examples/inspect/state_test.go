@@ -148,6 +148,7 @@ func TestStateSaysWhatIsWrong(t *testing.T) {
 	} {
 		for _, args := range [][]string{
 			{}, {"-json"}, {"-verify"}, {"-tree", "agent:main:main"}, {"-retry", "x"}, {"-dismiss", "x"},
+			{"-repair"}, {"-restored"},
 		} {
 			errs := refused(t, exitError, append([]string{"-state", path(name)}, args...)...)
 			assert.Equal(t, "inspect: "+want+"\n", errs)
