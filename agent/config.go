@@ -49,6 +49,10 @@ type Config struct {
 	// whose session is busy (ErrBusy), holds back those behind it until it is delivered or blocked.
 	// A panic and runtime.Goexit are failures. A completion that was blocked may come late, and
 	// says so.
+	//
+	// A model that answers the completion is given the Session.Tools, which are called with ctx or
+	// one derived from it: so they count against the limit of runs of the message that it began
+	// with.
 	Deliver func(ctx context.Context, d Delivery) error
 	// Reply takes what sessions run by Offshoot say to people; d.Reply is set, and its Text is
 	// visible text only, never empty. The same promises hold for what a session says to one Route:

@@ -83,7 +83,7 @@ func TestEveryPrefixIsAConversation(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			cfg := agent.Config{Runner: randomRunner(seed)}
+			cfg := agent.Config{Runner: randomRunner(seed), Store: session.NewMemory()}
 			agenttest.EveryCrash(t, cfg, nil, func(h *harness) {
 				for i := range 4 {
 					h.Post(fmt.Sprint("message ", i))

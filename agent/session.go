@@ -139,6 +139,12 @@ func (s *Session) Events(ctx context.Context) iter.Seq[TreeEvent] {
 // Tools returns the session tools that policy gives this session, such as sessions_spawn, for
 // callers with a loop of their own. Take them anew for every turn: within one set, the same tool
 // call with the same id spawns the same sub-agent, so that a call that is repeated does no harm.
+//
+// For the limit of runs that models spawn for one message of a person, each set stands for a
+// message of its own. A tool that is called with the context of a call to [Config.Deliver], or with
+// one derived from it, such as by context.WithoutCancel, counts for the message that the delivered
+// result belongs to. A program whose model answers results must call the tools with it, since
+// otherwise nothing stops a model that answers each result with another spawn.
 func (s *Session) Tools() []Tool {
 	host := toolHost{rt: s.rt, session: s, token: session.NewID()}
 	names := s.rt.cfg.authority(s.key).Tools

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -430,7 +431,11 @@ func (b turnRunner) result(
 		out.Reply = apologyText
 	}
 	if err != nil {
-		b.rt.log.Error("offshoot: a turn failed", "session", t.Session.Key.String(), "turn", t.N,
+		level, what := slog.LevelError, "offshoot: a turn failed"
+		if statusOf(ctx, err) == spawn.StatusCancelled { // or the program ends
+			level, what = slog.LevelInfo, "offshoot: a turn was cancelled"
+		}
+		b.rt.log.Log(ctx, level, what, "session", t.Session.Key.String(), "turn", t.N,
 			"error", err.Error())
 	}
 	return out, err

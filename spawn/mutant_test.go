@@ -93,6 +93,10 @@ var mutants = []mutant{
 		"\tcase byModel && r.MaxRunsPerRequest() != Off", "\tcase false && r.MaxRunsPerRequest() != Off", "../agent", "TestSpawnLoopOfAModel",
 	},
 	{
+		"D3 what answers a delivery belongs to the request of its run", "../agent/sessiontools.go",
+		"cmp.Or(answered, h.token)", "cmp.Or(h.token, answered)", "../agent", "TestSpawnLoopOfACaller",
+	},
+	{
 		"D3 a completion belongs to the request of its run", "internal/tree/request.go",
 		"\t\t\t\tchild, begun = requestOf(c), c\n", "\t\t\t\tchild, begun = c.Spec.ID, c\n", "../agent", "TestSpawnLoopOfAModel/flat",
 	},

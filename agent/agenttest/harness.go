@@ -24,7 +24,9 @@ import (
 //
 // The Runner of cfg may be nil or a Loop, whose Model the script then takes the place of; to test a
 // Runner of another kind, leave the script nil. Everything else in cfg is used as it is: Reply and
-// Deliver are called, and what they accepted is remembered.
+// Deliver are called, and what they accepted is remembered. A Store must not have been used before,
+// and must be one in memory: a Store with goroutines of its own, such as that of package dirstore,
+// cannot be used in a bubble.
 func Run(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { runInBubble(t, cfg, s, nil, f) })
@@ -37,8 +39,11 @@ func Run(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 // Methods of the Harness go on with the new process by themselves; other calls belong into
 // [Harness.Do]. What f asserts must hold wherever the crash was. A reply that people get twice has
 // the same Delivery.Key both times, and counts once here.
+//
+// Each subtest has a Store in memory of its own, in place of that of cfg.
 func EveryCrash(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 	t.Helper()
+	cfg.Store = nil
 	for at := 1; ; at++ {
 		reached := true
 		for _, after := range []bool{false, true} {

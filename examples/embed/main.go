@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -39,7 +40,7 @@ func weather(_ context.Context, in place) (string, error) { return "Sunny in " +
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
+	context.AfterFunc(ctx, stop) // so that a second Ctrl-C ends the program at once
 	if err := run(ctx, os.Stdin, os.Stdout); err != nil {
 		log.Fatal(err)
 	}
@@ -59,18 +60,24 @@ func run(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	}
 	chat := rt.Session(session.Must(session.DirectKey("main", "terminal", "me")))
-	done := make(chan error, 1)
+	running := make(chan error, 1)
+	go func() { running <- rt.Run(context.WithoutCancel(ctx)) }()
+	typed := make(chan struct{})
 	go func() {
+		defer close(typed)
 		lines := bufio.NewScanner(in)
 		for lines.Scan() {
 			if err := chat.Post(ctx, agent.Message{Text: lines.Text()}); err != nil {
 				log.Print(err)
 			}
 		}
-		done <- errors.Join(chat.Idle(ctx), rt.Shutdown(ctx)) // Run returns then
 	}()
-	if err := rt.Run(ctx); err != nil {
-		return err
+	select {
+	case <-typed: // the end of the input
+		err = chat.Idle(ctx)
+	case <-ctx.Done(): // Ctrl-C
 	}
-	return <-done
+	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel() // until then turns under way may finish
+	return errors.Join(err, rt.Shutdown(soon), <-running)
 }
