@@ -1,6 +1,7 @@
 package dirstore_test
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -85,7 +86,7 @@ func TestRepairOfMissingFiles(t *testing.T) {
 		_, damage, err := dirstore.ViewIntactOn(d, "/")
 		if set == 0 {
 			require.ErrorIs(t, err, fs.ErrNotExist)
-			_, missing := err.(*dirstore.MissingLogError)
+			_, missing := errors.AsType[*dirstore.MissingLogError](err)
 			require.False(t, missing)
 			_, err = dirstore.RepairOn(t.Context(), d, "/")
 			require.ErrorIs(t, err, fs.ErrNotExist)
