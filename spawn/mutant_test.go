@@ -462,7 +462,7 @@ var mutants = []mutant{
 	},
 	{
 		"order: what has failed goes alone", "internal/tree/outbox.go",
-		"q.flying > 0 && (q.since > 0 || q.pending[0].Error != \"\")", "false", "./internal/tree", "TestScenarios/order",
+		"q.flying > 0 && e.HeldBy() != nil", "false", "./internal/tree", "TestScenarios/order",
 	},
 	{
 		"an arrival clears the clock of its destination", "internal/tree/apply.go",
