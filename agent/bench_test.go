@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/policy"
@@ -137,6 +138,43 @@ func BenchmarkManaged(b *testing.B) {
 				}
 				<-consumed
 			}
+		})
+	}
+}
+
+// BenchmarkBacklog is the time from the end of a turn to the next one, per message that came
+// meanwhile. It is the same for many messages as for few.
+func BenchmarkBacklog(b *testing.B) {
+	for _, messages := range []int{1_000, 30_000} {
+		b.Run(fmt.Sprintf("messages=%d", messages), func(b *testing.B) {
+			turns := make(chan chan struct{})
+			cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
+				end := make(chan struct{})
+				turns <- end
+				<-end
+				return textResult("NO_REPLY")
+			})
+			rt := runForBench(b, cfg)
+			var took time.Duration
+			for n := range b.N {
+				s := rt.Session(session.Must(session.NamedKey("main", fmt.Sprint("bench-", n))))
+				post := func() {
+					if err := s.Post(b.Context(), agent.Message{Text: "x"}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				post()
+				end := <-turns
+				for range messages {
+					post()
+				}
+				start := time.Now()
+				close(end)
+				end = <-turns
+				took += time.Since(start)
+				close(end)
+			}
+			b.ReportMetric(float64(took.Nanoseconds())/float64(b.N*messages), "ns/message")
 		})
 	}
 }

@@ -129,7 +129,12 @@ func (c *conversation) take() (m Message, ok bool) {
 		return m, false
 	}
 	a := c.queue[next]
-	c.queue = slices.Delete(c.queue, next, next+1)
+	if next == 0 { // a long queue is not moved for each message
+		c.queue[0] = accepted{}
+		c.queue = c.queue[1:]
+	} else {
+		c.queue = slices.Delete(c.queue, next, next+1)
+	}
 	if a.m.Role == session.MessageTool {
 		c.open = slices.DeleteFunc(c.open, func(o openCall) bool { return o.n == a.answers })
 	} else {

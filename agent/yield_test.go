@@ -181,7 +181,7 @@ type poller struct {
 // A poll is a turn that yields.
 type poll struct {
 	at   time.Time
-	told float64 // how long the wait before it takes, as the model was told
+	told time.Duration // how long the wait before it takes, as the model was told
 }
 
 func (p *poller) Generate(
@@ -215,12 +215,12 @@ func (p *poller) all() []poll {
 // for people, is called a bounded number of times, is told how long it really waits, and is begun
 // anew by what a person says.
 func TestModelThatAsksForAMoment(t *testing.T) {
-	for args, first := range map[string]float64{
-		`{"withinSeconds":0.000001}`:          1,
-		`{"withinSeconds":1e-300}`:            1,
-		`{"within_seconds":0.5,"atLeast":1}`:  1,
-		`{"withinSeconds":1.5,"at_least":20}`: 1.5,
-		`{"withinSeconds":30}`:                30,
+	for args, first := range map[string]time.Duration{
+		`{"withinSeconds":0.000001}`:          time.Second,
+		`{"withinSeconds":1e-300}`:            time.Second,
+		`{"within_seconds":0.5,"atLeast":1}`:  time.Second,
+		`{"withinSeconds":1.5,"at_least":20}`: 1500 * time.Millisecond,
+		`{"withinSeconds":30}`:                30 * time.Second,
 	} {
 		t.Run(args, func(t *testing.T) {
 			model := &poller{args: args}
@@ -237,9 +237,9 @@ func TestModelThatAsksForAMoment(t *testing.T) {
 				require.Equal(t, first, polls[1].told)
 				require.Equal(t, first, polls[asked].told, "a person starts anew")
 				for i := 1; i < len(polls); i++ {
-					require.LessOrEqual(t, polls[i].told, 600.0)
+					require.LessOrEqual(t, polls[i].told, 10*time.Minute)
 					if i != asked-1 { // which the person has begun
-						require.Equal(t, polls[i].told, polls[i].at.Sub(polls[i-1].at).Seconds())
+						require.Equal(t, polls[i].told, polls[i].at.Sub(polls[i-1].at))
 					}
 				}
 				require.Less(t, len(h.Replies()), 30)
@@ -250,11 +250,11 @@ func TestModelThatAsksForAMoment(t *testing.T) {
 }
 
 // lastWait returns the withinSeconds that the last answer of sessions_yield told.
-func lastWait(messages []agent.Message) float64 {
+func lastWait(messages []agent.Message) time.Duration {
 	for _, m := range slices.Backward(messages) {
 		var reply struct{ WithinSeconds float64 }
 		if m.Role == session.MessageTool && json.Unmarshal([]byte(m.Text), &reply) == nil {
-			return reply.WithinSeconds
+			return time.Duration(reply.WithinSeconds * float64(time.Second))
 		}
 	}
 	return 0

@@ -494,6 +494,10 @@ var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
 		<-ctx.Done()
 		return context.Cause(ctx)
 	},
+	"YieldByModel": func(ctx context.Context, tn *spawn.TurnInput) error {
+		_, err := tn.YieldByModel(ctx, spawn.JoinOptions{Within: time.Second})
+		return err
+	},
 	"Yield": nil, "Delta": nil, "Spent": nil, "ExitWith": nil,
 }
 

@@ -86,7 +86,9 @@ func (v verifier) all(ctx context.Context) error {
 		return err
 	}
 	logs := filepath.Join(v.dir, journalDir)
-	if _, err := v.fs.Lstat(logs); err != nil {
+	if _, err := v.fs.Lstat(logs); errors.Is(err, fs.ErrNotExist) {
+		return missingLog(v.fs, v.dir, err)
+	} else if err != nil {
 		return err
 	}
 	if err := v.log(ctx, logs); err != nil {
@@ -118,6 +120,9 @@ func (v verifier) log(ctx context.Context, dir string) error {
 		})
 	if err == nil {
 		err = view.Close()
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = missingLog(v.fs, v.dir, err)
 	}
 	if r.File == "" {
 		r.File = dir
