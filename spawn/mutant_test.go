@@ -535,7 +535,7 @@ var mutants = []mutant{
 	},
 	{
 		"a model does not choose how often it is called", "internal/tree/join.go",
-		"max(within, int64(least))", "within", "./internal/tree", "TestScenarios/join_model",
+		"max(within, int64(least))", "max(within, int64(least)*0)", "./internal/tree", "TestScenarios/join_model",
 	},
 	{
 		"each wait of a model takes longer", "internal/tree/apply.go",
