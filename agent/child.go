@@ -86,6 +86,9 @@ type Child[T any] struct {
 // too long, and a requester that has ended or is to end [ErrEnded] or [spawn.ErrStopping]. Else the
 // error is one that every command can return: after [ErrUnconfirmed] spawn again with the same Key.
 func Spawn[T any](ctx context.Context, from Requester, t Task) (*Child[T], error) {
+	if from == nil || reflect.ValueOf(from).IsNil() {
+		return nil, &spawn.InputError{Field: "from", Reason: "there is no session or turn to spawn from"}
+	}
 	x := runExtra{Spec: t.Spec}
 	if !isText[T]() {
 		schema, err := jsonschema.For[T]()

@@ -49,6 +49,10 @@ type Config struct {
 	// whose session is busy (ErrBusy), holds back those behind it until it is delivered or blocked.
 	// A panic and runtime.Goexit are failures. A completion that was blocked may come late, and
 	// says so.
+	//
+	// A model that answers the completion is given the Session.Tools, which are called with ctx or
+	// one derived from it: so they count against the limit of runs of the message that it began
+	// with.
 	Deliver func(ctx context.Context, d Delivery) error
 	// Reply takes what sessions run by Offshoot say to people; d.Reply is set, and its Text is
 	// visible text only, never empty. The same promises hold for what a session says to one Route:
@@ -158,7 +162,7 @@ func (c *Config) validate() error {
 		bad(cmp.Or(over.Path, "(all)"), "%v", over)
 		return list // the others would repeat it
 	}
-	if c.Runner == nil {
+	if f, isFunc := c.Runner.(RunnerFunc); c.Runner == nil || isFunc && f == nil {
 		bad("Runner", "it is missing; it is the one thing that a Runtime cannot do without")
 	}
 	if l, ok := c.Runner.(*Loop); ok && (l == nil || l.Model == nil) {

@@ -225,6 +225,57 @@ func TestRuntimeAfterShutdown(t *testing.T) {
 	})
 }
 
+// Every call under a ctx that has ended returns its cause, and after a shutdown ErrShutdown.
+func TestCallsThatComeTooLate(t *testing.T) {
+	enough := errors.New("enough")
+	agenttest.Run(t, agent.Config{}, script{"main": {say("Hello.")}}, func(h *harness) {
+		h.Post("hello")
+		time.Sleep(time.Second)
+		rt, s := h.Runtime(), h.Main()
+		calls := map[string]func(ctx context.Context) error{
+			"Blocked": func(ctx context.Context) error { _, err := rt.Blocked(ctx); return err },
+			"Retry":   func(ctx context.Context) error { return rt.Retry(ctx, "x") },
+			"Dismiss": func(ctx context.Context) error { return rt.Dismiss(ctx, "x") },
+			"Post": func(ctx context.Context) error {
+				return s.Post(ctx, agent.Message{Text: "x"})
+			},
+			"Stop":       s.Stop,
+			"CancelTurn": s.CancelTurn,
+			"Idle":       s.Idle,
+			"Runs":       func(ctx context.Context) error { _, err := s.Runs(ctx); return err },
+			"Tree":       func(ctx context.Context) error { _, err := s.Tree(ctx); return err },
+			"Spawn": func(ctx context.Context) error {
+				_, err := agent.Spawn[string](ctx, s, agent.Task{Text: "x"})
+				return err
+			},
+		}
+		ended, cancel := context.WithCancelCause(h.Context())
+		cancel(enough)
+		for name, call := range calls {
+			require.ErrorIs(t, call(ended), enough, name)
+		}
+		require.NoError(t, rt.Shutdown(h.Context()))
+		for name, call := range calls {
+			require.ErrorIs(t, call(h.Context()), agent.ErrShutdown, name)
+		}
+	})
+}
+
+// What is not there to spawn from is an error, as a Runner that is nil.
+func TestNothingToSpawnFrom(t *testing.T) {
+	for _, from := range []agent.Requester{nil, (*agent.Session)(nil), (*agent.Turn)(nil)} {
+		_, err := agent.Spawn[string](t.Context(), from, agent.Task{Text: "x"})
+		var bad *agent.InputError
+		require.ErrorAs(t, err, &bad)
+		require.Equal(t, "from", bad.Field)
+	}
+	require.Empty(t, new(agent.Session).Tools())
+	_, err := agent.Open(t.Context(), agent.Config{Runner: agent.RunnerFunc(nil)})
+	var bad agent.ConfigErrors
+	require.ErrorAs(t, err, &bad)
+	require.Equal(t, "Runner", bad[0].Path)
+}
+
 // Before Run everything is accepted and durable; nothing starts.
 func TestBeforeRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -98,6 +98,7 @@ func TestEventsEndWithTheirContextAndTheRuntime(t *testing.T) {
 		loop(h.Context(), 1)
 		h.Post("hello")
 		require.Equal(t, 1, <-ended, "the loop that broke off")
+		synctest.Wait()
 		cancel()
 		require.Positive(t, <-ended, "the one whose context ended")
 		loop(h.Context(), 0) // ends with the Runtime, else a goroutine is left

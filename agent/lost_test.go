@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -173,6 +174,44 @@ func TestTranscriptChangedInUse(t *testing.T) {
 		assert.Equal(t, "answer to four", ask("four"))
 		assert.Equal(t, []int{1, 2, 3, 5}, saw)
 	})
+}
+
+// Whatever of a transcript is damaged, the log names its file and where the damaged part is now.
+func TestLogNamesDamagedTranscript(t *testing.T) {
+	for name, test := range map[string]struct {
+		damage func([]byte) []byte
+		whole  bool
+	}{
+		"empty":        {func([]byte) []byte { return nil }, true},
+		"half a head":  {func(b []byte) []byte { return b[:40] }, true},
+		"damaged head": {func(b []byte) []byte { b[5] = 0; return b }, false},
+		"damaged line": {func(b []byte) []byte {
+			return bytes.Replace(b, []byte("one"), []byte("o\x00e"), 1)
+		}, false},
+		"no line at all": {func(b []byte) []byte { return bytes.Repeat([]byte{'\n'}, len(b)) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &lossyBot{t: t, dir: t.TempDir()}
+				b.live("one", false)
+				files, err := filepath.Glob(filepath.Join(b.dir, "sessions", "main", "*.jsonl"))
+				require.NoError(t, err)
+				require.Len(t, files, 1)
+				text, err := os.ReadFile(files[0])
+				require.NoError(t, err)
+				require.NoError(t, os.WriteFile(files[0], test.damage(text), 0o600))
+				b.live("two", false)
+				lines := strings.Split(b.log.String(), "\n")
+				at := slices.IndexFunc(lines, func(line string) bool {
+					return strings.Contains(line, "put aside")
+				})
+				require.GreaterOrEqual(t, at, 0, b.log.String())
+				assert.Contains(t, lines[at], "transcript="+files[0]+" ")
+				assert.Contains(t, lines[at], "aside=["+files[0]+".torn.")
+				assert.Equal(t, test.whole, strings.Contains(lines[at], "as a whole"), lines[at])
+			})
+		})
+	}
 }
 
 // A line that no transcript can ever take is refused at once, in memory as on a disk. The turn goes

@@ -54,7 +54,7 @@ func beginRecord(
 		}
 		corrupt := errors.Is(err, session.ErrCorrupt)
 		if corrupt {
-			mend(ctx, store, log, session.Ref{Key: st.Session.Key, SessionID: st.SessionID})
+			mend(ctx, store, log, session.Ref{Key: st.Session.Key, SessionID: st.SessionID}, err)
 		}
 		if !corrupt && !errors.Is(err, session.ErrConflict) {
 			break

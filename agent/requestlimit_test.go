@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -130,6 +131,66 @@ func TestRequestsOfACaller(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 	})
+}
+
+// D3: a caller whose model answers each result with another spawn is stopped as a session is that
+// Offshoot runs, if it calls the tools with the context of Deliver.
+func TestSpawnLoopOfACaller(t *testing.T) {
+	for name, derived := range map[string]func(context.Context) context.Context{
+		"in Deliver":     func(ctx context.Context) context.Context { return ctx },
+		"after it":       context.WithoutCancel,
+		"by the program": nil, // whose runs begin requests of their own
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := configAnswering(asText)
+			cfg.Rules = rulesForDepth(1)
+			cfg.Rules.Subagents.MaxRunsPerRequest = 5
+			var accepted, refused int
+			answers := make(chan context.Context, 10)
+			cfg.Deliver = func(ctx context.Context, _ agent.Delivery) error {
+				if derived != nil {
+					ctx = derived(ctx)
+				}
+				answers <- ctx
+				return nil
+			}
+			agenttest.Run(t, cfg, nil, func(h *harness) {
+				spawn := func(ctx context.Context, id int) {
+					tool := findTool(h.T(), h.Main().Tools(), "sessions_spawn")
+					out, err := tool.Call(ctx, agent.ToolCall{
+						ID: fmt.Sprint(id), Name: tool.Name, Args: json.RawMessage(`{"task":"x"}`),
+					})
+					require.NoError(t, err)
+					if strings.Contains(out, `"accepted"`) {
+						accepted++
+					} else {
+						refused++
+					}
+				}
+				if derived == nil {
+					_, err := agent.Spawn[string](h.Context(), h.Main(),
+						agent.Task{Text: "x", Announce: true})
+					require.NoError(t, err)
+				} else {
+					spawn(h.Context(), 0)
+				}
+				for id := 1; id < 20; id++ {
+					time.Sleep(time.Minute)
+					select {
+					case ctx := <-answers:
+						spawn(context.WithoutCancel(ctx), id)
+					default:
+					}
+					if id == 10 {
+						h.Crash()
+					}
+				}
+				require.Equal(t, []int{5, 1}, []int{accepted, refused})
+				spawn(h.Context(), 20) // for a person
+				require.Equal(t, 6, accepted)
+			})
+		})
+	}
 }
 
 // D3: the limit can be lifted, and every preset has it.

@@ -124,6 +124,10 @@ func (rt *Runtime) Dismiss(ctx context.Context, key string) error {
 
 var errNoReceiver = errors.New("agent: the Config has no Deliver or Reply that takes this")
 
+// originKey is the key under which the context of a call to Deliver holds the Origin of what the
+// receiver spawns in answer.
+type originKey struct{}
+
 // deliver hands over what leaves a tree.
 func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 	// An earlier configuration may have had a receiver that this one has not. The entry is then
@@ -131,6 +135,7 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 	err := errNoReceiver
 	switch {
 	case out.Completion != nil && rt.cfg.Deliver != nil:
+		ctx = context.WithValue(ctx, originKey{}, out.Completion.Origin)
 		err = rt.cfg.Deliver(ctx, out)
 	case out.Reply != nil && rt.cfg.Reply != nil:
 		reply := *out.Reply

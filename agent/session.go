@@ -100,10 +100,14 @@ func (s *Session) CancelTurn(ctx context.Context) error {
 	return s.rt.sup.CancelTurn(ctx, root, s.key)
 }
 
-// Stop ends the turn under way and everything below the session, and for a sub-agent its run. It
-// returns nil when nothing of that is alive, and a *StillRunningError if Runners had to be given up
-// because they did not return within the grace period. Else the error is [ErrNotFound] for a
-// sub-agent that is not on record, the cause of ctx if that ends while Stop waits, or one that
+// Stop ends the turn under way and everything below the session, and for a sub-agent its run. It is
+// for a person who wants all of that to end: a session is not told of the ends of what was stopped
+// with it, nor, if it is a top-level one, of what had ended before and it has not read. What people
+// have written stays. [Session.CancelTurn] ends the turn alone.
+//
+// Stop returns nil when nothing of that is alive, and a *StillRunningError if Runners had to be
+// given up because they did not return within the grace period. Else the error is [ErrNotFound] for
+// a sub-agent that is not on record, the cause of ctx if that ends while Stop waits, or one that
 // every command can return.
 func (s *Session) Stop(ctx context.Context) error {
 	root, err := s.tree(ctx)
@@ -139,7 +143,16 @@ func (s *Session) Events(ctx context.Context) iter.Seq[TreeEvent] {
 // Tools returns the session tools that policy gives this session, such as sessions_spawn, for
 // callers with a loop of their own. Take them anew for every turn: within one set, the same tool
 // call with the same id spawns the same sub-agent, so that a call that is repeated does no harm.
+//
+// For the limit of runs that models spawn for one message of a person, each set stands for a
+// message of its own. A tool that is called with the context of a call to [Config.Deliver], or with
+// one derived from it, such as by context.WithoutCancel, counts for the message that the delivered
+// result belongs to. A program whose model answers results must call the tools with it, since
+// otherwise nothing stops a model that answers each result with another spawn.
 func (s *Session) Tools() []Tool {
+	if !s.key.IsValid() {
+		return nil
+	}
 	host := toolHost{rt: s.rt, session: s, token: session.NewID()}
 	names := s.rt.cfg.authority(s.key).Tools
 	var tools []Tool

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -328,7 +329,8 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		Sandbox: q.RequireSandbox, Announce: true, byModel: true,
 	}
 	if h.turn == nil {
-		task.origin = h.token
+		answered, _ := ctx.Value(originKey{}).(string)
+		task.origin = cmp.Or(answered, h.token)
 	}
 	if place, _ := ctx.Value(placeKey{}).(string); c.ID != "" || place != "" {
 		task.Key = h.spawnKey(h.token + place + "/" + shortID(c.ID))

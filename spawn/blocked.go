@@ -84,6 +84,17 @@ func (s *Supervisor) eachOutbox(
 	ctx context.Context, f func(root session.Key, outbox []Delivery) bool,
 ) error {
 	var errs []error
+	stopped := func() error { // why nothing can be read any more
+		select {
+		case <-s.closed:
+			return ErrShutdown
+		default:
+			return context.Cause(ctx)
+		}
+	}
+	if err := stopped(); err != nil {
+		return err
+	}
 	for head, err := range s.journal.Roots(ctx, session.RootQuery{}) {
 		var outbox []Delivery
 		if err == nil && isTree(head.Root) {
@@ -92,7 +103,10 @@ func (s *Supervisor) eachOutbox(
 		if err != nil {
 			errs = append(errs, err)
 		}
-		if ctx.Err() != nil || len(outbox) > 0 && !f(head.Root, outbox) {
+		if err := stopped(); err != nil {
+			return err
+		}
+		if len(outbox) > 0 && !f(head.Root, outbox) {
 			break
 		}
 	}

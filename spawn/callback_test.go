@@ -121,7 +121,9 @@ func TestCallbacksOfASpawnMayHangAndCallBack(t *testing.T) {
 			),
 		})
 		with := func(model string) spawn.Request {
-			return spawn.Request{Task: "work", Policy: policy.Request{Model: model}}
+			return spawn.Request{
+				Task: "work", Policy: policy.Request{Model: model, RequireSandbox: true},
+			}
 		}
 		soon, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

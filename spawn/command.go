@@ -178,7 +178,8 @@ func (s *Supervisor) CancelTurn(ctx context.Context, root, key session.Key) erro
 
 // Stop stops the session key and everything below it. Of a top-level session it stops the turn
 // under way, or the one that waits for a slot, and all sub-agents; the session itself stays usable.
-// Of a run it stops the run too.
+// Of a run it stops the run too. No session is told of the end of what was stopped with it, and a
+// top-level session not of what had ended before and its turns have not read.
 //
 // Of a reason the first 10,000 bytes are kept.
 //

@@ -21,6 +21,9 @@ type Completion struct {
 	Requester session.Key `json:"requester"`
 	// Siblings counts the runs of the same requester that were still active when this one ended.
 	Siblings int `json:"siblings,omitempty"`
+	// Origin is the Request.Origin of what a session that the caller runs spawns in answer: so it
+	// counts against the limit of the message of a person that all this began with.
+	Origin string `json:"origin,omitempty"`
 }
 
 // A Delivery is something that leaves a tree: a completion for a session that the caller runs, or a

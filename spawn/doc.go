@@ -81,7 +81,7 @@
 // # What is promised
 //
 //   - A session that Offshoot runs is told of the end of each child exactly once, whenever a
-//     process crashes.
+//     process crashes. It is not told of children that are stopped with the session itself.
 //   - What leaves a tree is handed to [Config].Deliver at least once, and always under the same
 //     key: the completions for sessions that the caller runs, and the replies to people. What goes
 //     to one destination arrives in order.

@@ -159,7 +159,7 @@ func (e *StillRunningError) Error() string {
 		}
 	}
 	if len(parts) == 0 {
-		return "spawn: the store has not returned, or a function that a spawn asks"
+		return "spawn: the store has not returned, a function that a spawn asks, or the Logger"
 	}
 	return "spawn: what was cancelled still runs: " + strings.Join(parts, "; ")
 }

@@ -112,7 +112,7 @@ func answerOf(o TurnResult) tree.Result {
 func completionOf(t *tree.Tree, r *tree.Run, requester session.Key) *Completion {
 	c := &Completion{
 		Run: infoOf(t, r), Nonce: strconv.FormatUint(r.Nonce, 16), Requester: requester,
-		Siblings: int(r.Siblings),
+		Siblings: int(r.Siblings), Origin: r.Origin(),
 	}
 	if r.Answer != nil {
 		c.Fallback = string(r.Answer.Fallback)

@@ -93,6 +93,10 @@ var mutants = []mutant{
 		"\tcase byModel && r.MaxRunsPerRequest() != Off", "\tcase false && r.MaxRunsPerRequest() != Off", "../agent", "TestSpawnLoopOfAModel",
 	},
 	{
+		"D3 what answers a delivery belongs to the request of its run", "../agent/sessiontools.go",
+		"cmp.Or(answered, h.token)", "cmp.Or(h.token, answered)", "../agent", "TestSpawnLoopOfACaller",
+	},
+	{
 		"D3 a completion belongs to the request of its run", "internal/tree/request.go",
 		"\t\t\t\tchild, begun = requestOf(c), c\n", "\t\t\t\tchild, begun = c.Spec.ID, c\n", "../agent", "TestSpawnLoopOfAModel/flat",
 	},
@@ -263,7 +267,7 @@ var mutants = []mutant{
 	},
 	{
 		"R12 a person is answered whatever breaks a turn off", "../agent/turn.go",
-		"\tout = apology(ctx, t.spawn)\n", "", "../agent", "TestCallbacksThatMisbehave",
+		"\tcase err != nil && ctx.Err() == nil:\n\t\tout.Reply = apologyText\n", "", "../agent", "TestCallbacksThatMisbehave",
 	},
 	{
 		"S10 what is over a limit is refused", "internal/tree/limits.go",
@@ -458,7 +462,7 @@ var mutants = []mutant{
 	},
 	{
 		"order: what has failed goes alone", "internal/tree/outbox.go",
-		"q.flying > 0 && (q.since > 0 || q.pending[0].Error != \"\")", "false", "./internal/tree", "TestScenarios/order",
+		"q.flying > 0 && e.HeldBy() != nil", "false", "./internal/tree", "TestScenarios/order",
 	},
 	{
 		"an arrival clears the clock of its destination", "internal/tree/apply.go",

@@ -471,7 +471,7 @@ func TestShutdownEndsAnAppendThatHangs(t *testing.T) {
 		err := s.Shutdown(soon)
 		var still *spawn.StillRunningError
 		require.ErrorAs(t, err, &still)
-		require.EqualError(t, err, "spawn: the store has not returned, or a function that a spawn asks")
+		require.EqualError(t, err, "spawn: the store has not returned, a function that a spawn asks, or the Logger")
 		require.LessOrEqual(t, time.Since(began), time.Minute+spawn.DefaultGrace+time.Second)
 		require.NoError(t, <-ran)
 		synctest.Wait()

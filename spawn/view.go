@@ -62,6 +62,10 @@ type OutboxEntry struct {
 	// Busy says that the receiver asked for the delivery later. The attempt is made before Due if a
 	// message is posted to the session that the delivery is for.
 	Busy bool `json:"busy,omitempty"`
+	// After is the Key of the delivery that holds this one back: it goes to the same session or
+	// chat, and has failed or was asked for later. The attempt is made when that one has arrived or
+	// is blocked, and not before Due. Empty: nothing holds it back.
+	After string `json:"after,omitempty"`
 }
 
 // View returns what the journal of a tree says, for dashboards and tools. It takes the entries of
@@ -176,10 +180,18 @@ func (v *viewer) view() TreeView {
 	t.Outbox(func(e *tree.Entry) {
 		view.Outbox = append(view.Outbox, OutboxEntry{
 			Delivery: deliveryOf(t, e), Created: timeOf(e.Created), Due: timeOf(e.Due),
-			Busy: e.Busy,
+			Busy: e.Busy, After: heldBy(t, e),
 		})
 	})
 	return view
+}
+
+// heldBy returns OutboxEntry.After.
+func heldBy(t *tree.Tree, e *tree.Entry) string {
+	if first := e.HeldBy(); first != nil {
+		return deliveryKey(t, first.Ord)
+	}
+	return ""
 }
 
 // due returns TreeView.Due.

@@ -118,6 +118,9 @@ func delivery(e spawn.OutboxEntry, now time.Time) []string {
 	case e.Busy:
 		state = "busy"
 	}
+	if e.After != "" {
+		next = "after " + e.After
+	}
 	return []string{
 		e.Key, state, lasted(now.Sub(since)), count(e.Attempt-1, "time"), next, what,
 		e.To.String(), short(e.Error),

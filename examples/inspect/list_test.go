@@ -71,6 +71,12 @@ func everything(now time.Time) spawn.TreeView {
 				},
 				Created: now.Add(time.Second), Due: now,
 			},
+			{
+				Delivery: spawn.Delivery{
+					Key: "s.5", Attempt: 1, To: top, Reply: &spawn.Reply{Text: "hi"},
+				},
+				Created: ago(time.Second), Due: ago(time.Second), After: "s.2",
+			},
 		},
 	}
 }
@@ -95,13 +101,14 @@ agent:main:main: running, due now, last entry 1s ago by owner 3
   and 2 archived runs
   unread by agent:main:main: 2 messages, 1 completion
   unread by agent:places:subagent:t: 1 steer
-  DELIVERY  STATE    FOR    FAILED   NEXT   WHAT               TO               ERROR
-  s.1       blocked  26h0m  8 times  -      the end of trains  agent:main:main  down
-  s.2       pending  20s    1 time   in 5s  a reply            agent:main:main  down
-  s.3       busy     1s     0 times  now    a reply            agent:main:main  not now
-  s.4       pending  0s     0 times  now    a reply            agent:main:main
+  DELIVERY  STATE    FOR    FAILED   NEXT       WHAT               TO               ERROR
+  s.1       blocked  26h0m  8 times  -          the end of trains  agent:main:main  down
+  s.2       pending  20s    1 time   in 5s      a reply            agent:main:main  down
+  s.3       busy     1s     0 times  now        a reply            agent:main:main  not now
+  s.4       pending  0s     0 times  now        a reply            agent:main:main
+  s.5       pending  1s     0 times  after s.2  a reply            agent:main:main
 
-2 trees, 5 runs (1 queued, 1 running, 1 waiting, 1 ok, 1 failed) and 2 archived runs, unread: 2 messages, 1 steer, 1 completion, deliveries: 3 pending, 1 blocked
+2 trees, 5 runs (1 queued, 1 running, 1 waiting, 1 ok, 1 failed) and 2 archived runs, unread: 2 messages, 1 steer, 1 completion, deliveries: 4 pending, 1 blocked
 while the bot does not run, -retry KEY or -dismiss KEY settles a blocked delivery
 `
 	want = strings.NewReplacer("XXXXX", strings.Repeat("x", 60), "??", "\uFFFD\uFFFD").Replace(want)

@@ -79,9 +79,9 @@ func run(args []string, now time.Time, out, errOut io.Writer) int {
 	if wantsState(args) {
 		return runState(context.Background(), args, now, out, errOut)
 	}
-	o, usage, err := parse(args)
+	o, err := parse(args)
 	if err != nil {
-		return explain(err, usage, "inspect -h", out, errOut)
+		return explain(err, out, errOut)
 	}
 	text, err := inspect(o, now)
 	if err != nil {
@@ -93,44 +93,78 @@ func run(args []string, now time.Time, out, errOut io.Writer) int {
 }
 
 // explain says why the command line cannot be followed, or prints the usage if that was asked for.
-func explain(err error, usage, help string, out, errOut io.Writer) int {
+func explain(err error, out, errOut io.Writer) int {
 	if errors.Is(err, flag.ErrHelp) {
-		fmt.Fprint(out, usage)
+		fmt.Fprint(out, usage())
 		return exitOK
 	}
-	fmt.Fprintf(errOut, "inspect: %v\n%s lists the options\n", err, help)
+	fmt.Fprintf(errOut, "inspect: %v\ninspect -h lists the options\n", err)
 	return exitUsage
 }
 
-// newFlags returns the set of a command line, which writes its usage to b.
-func newFlags(b *strings.Builder) *flag.FlagSet {
+// usage returns the options of both modes.
+func usage() string {
+	var b strings.Builder
+	for _, mode := range []struct {
+		head  string
+		flags *flag.FlagSet
+	}{
+		{"inspect -workspace DIR -session KEY: the prompt of a session", promptFlags(new(options))},
+		{"\ninspect -state DIR: what a directory of dirstore.Open holds", stateFlags(new(stateOptions))},
+	} {
+		fmt.Fprintln(&b, mode.head)
+		mode.flags.SetOutput(&b)
+		mode.flags.PrintDefaults()
+	}
+	return b.String()
+}
+
+// newFlags returns the set of a command line, which writes nothing by itself.
+func newFlags() *flag.FlagSet {
 	flags := flag.NewFlagSet("inspect", flag.ContinueOnError)
-	flags.SetOutput(b)
+	flags.SetOutput(io.Discard)
 	return flags
 }
 
-// parse reads the command line. The usage is there if it was asked for.
-func parse(args []string) (o options, usage string, err error) {
-	var b strings.Builder
-	flags := newFlags(&b)
+// misplaced returns the error of parsing a command line. It says so if an option that is not
+// defined is one of the other mode.
+func misplaced(err error, other *flag.FlagSet, hint string) error {
+	name, undefined := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
+	if undefined && other.Lookup(name) != nil {
+		return fmt.Errorf("-%s %s", name, hint)
+	}
+	return err
+}
+
+// promptFlags returns the options of the prompt of a session.
+func promptFlags(o *options) *flag.FlagSet {
+	flags := newFlags()
 	flags.StringVar(&o.workspace, "workspace", "", "directory with AGENTS.md and the other workspace files")
 	flags.TextVar(&o.key, "session", session.Key{}, "`key` of the session, such as agent:main:main")
 	flags.TextVar(&o.other, "diff", session.Key{}, "`key` of another session: show what the two see differently")
 	flags.TextVar(&o.mode, "mode", agentctx.ModeAuto, "force a `mode`: full, minimal or none")
 	flags.BoolVar(&o.report, "report", false, "print what became of every section and file, as tables")
+	return flags
+}
+
+// parse reads the command line.
+func parse(args []string) (o options, err error) {
+	flags := promptFlags(&o)
 	if err := flags.Parse(args); err != nil {
-		return o, b.String(), err
+		return o, misplaced(err, stateFlags(new(stateOptions)),
+			"needs -state DIR, a directory of dirstore.Open")
 	}
 	switch err = checkGiven(flags); {
 	case err != nil:
 	case flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.workspace == "":
-		err = errors.New("-workspace is missing: the directory with AGENTS.md")
+		err = errors.New("-workspace is missing: the directory with AGENTS.md " +
+			"(or -state: a directory of dirstore.Open)")
 	case !o.key.IsValid():
 		err = errors.New("-session is missing: a key such as agent:main:main")
 	}
-	return o, "", err
+	return o, err
 }
 
 // checkGiven returns an error for an option that was given an empty value, which would otherwise

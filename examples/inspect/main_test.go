@@ -64,6 +64,10 @@ func TestBadInput(t *testing.T) {
 		"unknown mode \"loud\"":      {"-workspace", "DIR", "-session", "agent:main:main", "-mode", "loud"},
 		"unexpected argument":        {"-workspace", "DIR", "-session", "agent:main:main", "more"},
 		"flag provided but":          {"-x"},
+		"(or -state: a directory":    {},
+		"-repair needs -state DIR":   {"-repair"},
+		"-retry needs -state DIR":    {"-retry", "KEY"},
+		"-mode is for the prompt":    {"-state", "DIR", "-mode", "full"},
 	} {
 		code, out, errs := inspected(t, args...)
 		assert.Equal(t, exitUsage, code, want)
@@ -77,8 +81,12 @@ func TestBadInput(t *testing.T) {
 		assert.Empty(t, out)
 		assert.Contains(t, errs, "inspect: workspace: ")
 	}
-	code, out, errs := inspected(t, "-h")
-	assert.Equal(t, exitOK, code)
-	assert.Contains(t, out, "-workspace")
-	assert.Empty(t, errs)
+	for _, args := range [][]string{{"-h"}, {"-state", "DIR", "-h"}} {
+		code, out, errs := inspected(t, args...)
+		assert.Equal(t, exitOK, code)
+		for _, option := range []string{"-workspace", "-diff", "-state", "-repair", "-dismiss"} {
+			assert.Regexp(t, `(?m)^  `+option+`\b`, out, "both modes")
+		}
+		assert.Empty(t, errs)
+	}
 }

@@ -14,8 +14,11 @@ import (
 // repairState repairs a directory and returns what was damaged, where that is now, what is lost of
 // each tree and transcript, and of what that is not known.
 func repairState(ctx context.Context, dir string) (string, error) {
+	if err := checkDir(dir); err != nil {
+		return "", err
+	}
 	done, err := dirstore.Repair(ctx, dir)
-	return repairText(done, err == nil), err
+	return repairText(done, err == nil), explainMissing(dir, err)
 }
 
 // markRestored marks a directory as one that was restored from an older copy.

@@ -141,6 +141,45 @@ func TestRestoredCopy(t *testing.T) {
 	refused(t, exitUsage, "-state", dir, "-restored", "-repair")
 }
 
+// The logs of a directory with idle trees were removed, or of one without. Every look says so, and
+// none that the directory was never opened. -repair mends it, once, and all idle trees are left.
+func TestRepairOfRemovedLogs(t *testing.T) {
+	for _, idle := range []bool{false, true} {
+		dir := t.TempDir()
+		r := &receiver{content: make(map[string]spawn.RunID), epoch: make(map[session.Key]uint64)}
+		r.work(t, dir, 1)
+		if idle {
+			rest := filepath.Join(dir, "journal", "idle", "00")
+			require.NoError(t, os.MkdirAll(rest, 0o700))
+			require.NoError(t, os.WriteFile(filepath.Join(rest, "00.wal"), nil, 0o600))
+		}
+		names, err := filepath.Glob(filepath.Join(dir, "journal", "*.wal"))
+		require.NoError(t, err)
+		require.Len(t, names, 2, "the log, and the mark of its end")
+		for _, name := range names {
+			require.NoError(t, os.Remove(name))
+		}
+		for _, args := range [][]string{{}, {"-verify"}, {"-json"}, {"-tree", top.String()}} {
+			code, _, errs := state(t, append([]string{"-state", dir}, args...)...)
+			require.Equal(t, exitError, code)
+			require.NotContains(t, errs, "never")
+			if idle {
+				require.Contains(t, errs, "there is an idle log, and the write-ahead log is missing")
+			} else {
+				require.Contains(t, errs, `but it has "`)
+				require.Contains(t, errs, "put the log back, or -repair begins a new one")
+			}
+		}
+		out := must(t, "-state", dir, "-repair")
+		require.Contains(t, out, "it was missing: ")
+		require.Equal(t, "nothing is damaged\n", must(t, "-state", dir, "-repair"))
+		must(t, "-state", dir)
+		require.Contains(t, must(t, "-state", dir, "-verify"), ": 0 bad\n")
+		r.work(t, dir, 1)
+		require.Empty(t, r.dropped)
+	}
+}
+
 // The text of a repair says what is lost of each kind of thing, and of which file that is not
 // known.
 func TestRepairText(t *testing.T) {

@@ -155,7 +155,7 @@ func TestSettleAfterACrash(t *testing.T) {
 			require.Equal(t, want, kinds(t, dir, top))
 			out := must(t, "-state", dir)
 			assert.Regexp(t, `interrupted  .*endless .*the process that ran its turn is gone`, out)
-			assert.Regexp(t, `pending  0s +0 times +now +the end of endless`, out)
+			assert.Regexp(t, `pending  0s +0 times +(now|after \S+\.1) +the end of endless`, out)
 		})
 	}
 }
@@ -185,4 +185,25 @@ func TestSettleWhatIsAmbiguous(t *testing.T) {
 	errs := refused(t, exitError, "-state", dir, "-dismiss", "s.1")
 	assert.Equal(t, "inspect: delivery \"s.1\" is ambiguous, nothing was changed: it is in the trees agent:main:main and agent:ops:main\n", errs)
 	assert.Equal(t, before, files(t, dir))
+}
+
+// A delivery behind one that fails, to the same session, is not due: it comes after that one.
+func TestHeldBackIsListedAfterTheFirst(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		bot(t, dir, refuse, func(rt *agent.Runtime) {
+			for _, label := range []string{"one", "two"} {
+				spawnTask(t, rt, top, agent.Task{Text: "report", Label: label})
+			}
+			spawnTask(t, rt, ops, agent.Task{Text: "report", Label: "three"})
+			wait(20 * time.Second)
+			v := views(t, dir)
+			out := v[top].Outbox
+			require.Len(t, out, 2)
+			assert.Empty(t, out[0].After)
+			assert.Equal(t, out[0].Key, out[1].After)
+			assert.Empty(t, v[ops].Outbox[0].After)
+			assert.Regexp(t, `0 times  after `+out[0].Key+`  the end of`, must(t, "-state", dir))
+		})
+	})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -39,9 +40,9 @@ func wantsState(args []string) bool {
 
 // runState is the program for -state.
 func runState(ctx context.Context, args []string, now time.Time, out, errOut io.Writer) int {
-	o, usage, err := parseState(args)
+	o, err := parseState(args)
 	if err != nil {
-		return explain(err, usage, "inspect -state DIR -h", out, errOut)
+		return explain(err, out, errOut)
 	}
 	text, err := inspectState(ctx, o, now)
 	if !o.json { // JSON keeps control characters, a text for a terminal does not
@@ -56,10 +57,9 @@ func runState(ctx context.Context, args []string, now time.Time, out, errOut io.
 	return exitOK
 }
 
-// parseState reads the command line of -state. The usage is there if it was asked for.
-func parseState(args []string) (o stateOptions, usage string, err error) {
-	var b strings.Builder
-	flags := newFlags(&b)
+// stateFlags returns the options of -state.
+func stateFlags(o *stateOptions) *flag.FlagSet {
+	flags := newFlags()
 	flags.StringVar(&o.dir, "state", "", "directory of dirstore.Open")
 	flags.TextVar(&o.tree, "tree", session.Key{}, "print the journal of the tree with this `root`")
 	flags.BoolVar(&o.json, "json", false,
@@ -74,11 +74,18 @@ func parseState(args []string) (o stateOptions, usage string, err error) {
 		"have the blocked delivery with this `key` tried again; needs the lock")
 	flags.StringVar(&o.dismiss, "dismiss", "",
 		"give up the blocked delivery with this `key`; needs the lock")
+	return flags
+}
+
+// parseState reads the command line of -state.
+func parseState(args []string) (o stateOptions, err error) {
+	flags := stateFlags(&o)
 	if err := flags.Parse(args); err != nil {
-		return o, b.String(), err
+		return o, misplaced(err, promptFlags(new(options)),
+			"is for the prompt of a session, with -workspace and -session, and not for -state")
 	}
 	if err := checkGiven(flags); err != nil {
-		return o, "", err
+		return o, err
 	}
 	chosen := 0
 	for _, on := range []bool{
@@ -90,14 +97,14 @@ func parseState(args []string) (o stateOptions, usage string, err error) {
 	}
 	switch {
 	case flags.NArg() > 0:
-		return o, "", fmt.Errorf("unexpected argument %q", flags.Arg(0))
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case chosen > 1:
-		return o, "", errors.New(
+		return o, errors.New(
 			"-tree, -verify, -repair, -restored, -retry and -dismiss exclude each other")
 	case o.json && chosen > 0 && o.tree.IsZero():
-		return o, "", errors.New("-json is for the list and for -tree")
+		return o, errors.New("-json is for the list and for -tree")
 	}
-	return o, "", nil
+	return o, nil
 }
 
 // inspectState does what was asked for. Only -repair, -restored, -retry and -dismiss change
@@ -107,14 +114,15 @@ func inspectState(ctx context.Context, o stateOptions, now time.Time) (text stri
 	if o.retry != "" || o.dismiss != "" {
 		return settleBlocked(ctx, o, now)
 	}
+	if o.repair {
+		return repairState(ctx, o.dir)
+	}
 	store, damage, err := viewState(o.dir)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	switch {
-	case o.repair:
-		return repairState(ctx, o.dir)
 	case o.restore:
 		return markRestored(ctx, o.dir, now)
 	case o.verify:
@@ -130,20 +138,40 @@ func inspectState(ctx context.Context, o stateOptions, now time.Time) (text stri
 // viewState opens a directory for reading. It creates nothing. A path that is wrong is an error of
 // one line. If the log is damaged, the Store has what is intact.
 func viewState(dir string) (store *session.Store, damage, err error) {
+	if err := checkDir(dir); err != nil {
+		return nil, nil, err
+	}
+	store, damage, err = dirstore.ViewIntact(dir)
+	return store, damage, explainMissing(dir, err)
+}
+
+// checkDir returns an error of one line for a path that is not a directory.
+func checkDir(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil, fmt.Errorf("there is no directory %q", dir)
+		return fmt.Errorf("there is no directory %q", dir)
 	case err != nil:
-		return nil, nil, fmt.Errorf("-state: %w", err)
+		return fmt.Errorf("-state: %w", err)
 	case !info.IsDir():
-		return nil, nil, fmt.Errorf("%q is not a directory", dir)
+		return fmt.Errorf("%q is not a directory", dir)
 	}
-	store, damage, err = dirstore.ViewIntact(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("directory %q holds no state: dirstore.Open has never opened it", dir)
+	return nil
+}
+
+// explainMissing says in the words of this program that a directory has no log: because it never
+// had one, or because the log was removed.
+func explainMissing(dir string, err error) error {
+	missing, removed := errors.AsType[*dirstore.MissingLogError](err)
+	switch {
+	case removed:
+		return fmt.Errorf("directory %q has no log in journal, but it has %q: the log was removed, "+
+			"or the first dirstore.Open was interrupted; put the log back, or -repair begins a new one",
+			dir, missing.Found)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("directory %q holds no state: dirstore.Open has never opened it", dir)
 	}
-	return store, damage, err
+	return err
 }
 
 // roots returns the heads of all trees that can be read, sorted by root. The error is about the

@@ -147,7 +147,14 @@ func TestStateSaysWhatIsWrong(t *testing.T) {
 		"file":  `"` + path("file") + `" is not a directory`,
 	} {
 		for _, args := range [][]string{
-			{}, {"-json"}, {"-verify"}, {"-tree", "agent:main:main"}, {"-retry", "x"}, {"-dismiss", "x"},
+			{},
+			{"-json"},
+			{"-verify"},
+			{"-tree", "agent:main:main"},
+			{"-retry", "x"},
+			{"-dismiss", "x"},
+			{"-repair"},
+			{"-restored"},
 		} {
 			errs := refused(t, exitError, append([]string{"-state", path(name)}, args...)...)
 			assert.Equal(t, "inspect: "+want+"\n", errs)

@@ -19,7 +19,7 @@ type Salvage struct {
 	File    string   // path
 	Records []Record // in the order in which they were written, of whole appends only
 	Damaged []Part   // the bytes between the intact frames
-	gen     uint64   // the number of the log, or of the one that is missing
+	gen     uint64   // no log has a greater number: that of the log, or of the one that is missing
 }
 
 // A Part is a damaged part of a file.
@@ -28,8 +28,10 @@ type Part struct {
 	Payload  []byte // what the payload of the frame at From has become; nil: its head is damaged
 }
 
-// SalvageLog reads the newest log of a directory. It returns no Records if there is none. The error
-// is a [FormatError] if a newer version has written a frame, or that of the file system.
+// SalvageLog reads the newest log of a directory. It returns no Records if there is none, or if the
+// file is not the log that was closed: what another program put in its place belongs to no tree of
+// the directory. The error is a [FormatError] if a newer version has written a frame, or that of
+// the file system.
 func SalvageLog(fsys disk.FS, dir string) (Salvage, error) {
 	mark, err := knownMark(fsys, dir)
 	if err != nil {
@@ -40,16 +42,26 @@ func SalvageLog(fsys disk.FS, dir string) (Salvage, error) {
 		return Salvage{}, err
 	}
 	if len(gens) == 0 {
-		return Salvage{File: fileName(dir, max(mark.gen, 1)), gen: mark.gen}, nil
+		gen := max(mark.gen, 1)
+		return Salvage{File: fileName(dir, gen), gen: gen}, nil
 	}
 	gen := gens[len(gens)-1]
-	s, err := SalvageFile(fsys, fileName(dir, gen))
+	id := uint64(0)
+	if mark.gen == gen {
+		id = mark.id
+	}
+	s, err := salvageFile(fsys, fileName(dir, gen), id)
 	s.gen = max(gen, mark.gen)
 	return s, err
 }
 
 // SalvageFile reads a file of frames, as [SalvageLog] does.
-func SalvageFile(fsys disk.FS, name string) (s Salvage, err error) {
+func SalvageFile(fsys disk.FS, name string) (Salvage, error) {
+	return salvageFile(fsys, name, 0)
+}
+
+// salvageFile is SalvageFile for a file that must have an id. Zero stands for any id.
+func salvageFile(fsys disk.FS, name string, id uint64) (s Salvage, err error) {
 	s.File = name
 	f, err := fsys.OpenFile(name, os.O_RDONLY)
 	if err != nil {
@@ -61,15 +73,9 @@ func SalvageFile(fsys disk.FS, name string) (s Salvage, err error) {
 		return s, fmt.Errorf("wal: %w", err)
 	}
 	heads := scan{name: name, f: f, size: size}
-	start := int64(headLen)
-	if heads.id, err = heads.readID(); err != nil {
-		if _, ok := errors.AsType[*CorruptError](err); !ok {
-			return s, err
-		}
-		if heads.id, err = heads.guessID(); err != nil {
-			return s, err
-		}
-		start = 0
+	start, err := heads.findID(id)
+	if err != nil {
+		return s, err
 	}
 	found, damaged, err := heads.intactFrames(start)
 	if err != nil {
@@ -78,6 +84,22 @@ func SalvageFile(fsys disk.FS, name string) (s Salvage, err error) {
 	s.Damaged = damaged
 	s.Records = wholeAppends(found)
 	return s, nil
+}
+
+// findID sets the id of the frames to want, or if that is zero to the id of the file. It returns
+// the offset at which they begin: behind the header, or 0 if the header is not that of the id.
+func (s *scan) findID(want uint64) (start int64, err error) {
+	s.id, err = s.readID()
+	if err == nil && (want == 0 || s.id == want) {
+		return headLen, nil
+	}
+	if _, ok := errors.AsType[*CorruptError](err); err != nil && !ok {
+		return 0, err
+	}
+	if s.id, err = want, nil; want == 0 {
+		s.id, err = s.guessID()
+	}
+	return 0, err
 }
 
 // readID returns the id in the header of the file.

@@ -70,7 +70,7 @@
 // Acknowledged data that the disk has changed or lost are a *[session.CorruptError] with file and
 // offset. Open returns that of the log. A call that reads an idle tree or a transcript, or would
 // append to it, returns that of its file. A file that a newer version has written is
-// [session.ErrFormat].
+// [session.ErrFormat]. A directory that lost its log is a *[MissingLogError] for tools that look.
 //
 // No file is read on when the ctx of a call is done, nor a line of a transcript beyond the 64 MiB
 // that an append may leave, however long a file is: the line is damage.
@@ -91,7 +91,8 @@
 //   - a letter of a transcript that has become another one: the lines have no checksum, because
 //     they are made to be read with other tools;
 //   - that the file of an idle tree or of a transcript was removed: the tree or the transcript
-//     begins anew then. Open refuses a directory whose log is missing;
+//     begins anew then. Open refuses a directory whose log is missing if something tells that it
+//     was there: the file closed.wal, or an idle log;
 //   - that the directory is an older copy of itself. A program that restores one calls
 //     [session.MarkRepaired] before the bot runs.
 //
@@ -103,5 +104,5 @@
 // of a batch. The transcripts are next: transcripts.go knows which there are, transcriptwrite.go
 // creates them and appends to them, and transcriptfile.go reads one file and finds its end after a
 // crash. mend.go puts damaged lines aside. verify.go reads everything, salvage.go what is intact of
-// a damaged journal, and repair.go repairs a directory.
+// a damaged journal, missing.go what a missing log means, and repair.go repairs a directory.
 package dirstore

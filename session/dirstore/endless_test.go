@@ -273,7 +273,8 @@ func TestAppendOfLongLines(t *testing.T) {
 	size, ok := errors.AsType[*dirstore.LineSizeError](err)
 	require.True(t, ok, "%v", err)
 	require.ErrorIs(t, err, session.ErrInvalidLine)
-	require.Equal(t, dirstore.LineSizeError{Message: 1, Size: maxLine - 1, Limit: maxLine - 2}, *size)
+	want := dirstore.LineSizeError{Message: 1, Size: maxLine - 1, Limit: maxLine - 2}
+	require.Equal(t, want, *size)
 	require.Equal(t, []string{"one"}, lineTexts(t, s, ref))
 	all := []session.Message{message(1), message(longest), message(2)}
 	_, err = s.Transcripts.Append(t.Context(), ref, last, all...)

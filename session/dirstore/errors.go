@@ -54,6 +54,25 @@ func (e *LostError) Error() string {
 // Is reports whether target is [session.ErrSync].
 func (e *LostError) Is(target error) bool { return target == session.ErrSync }
 
+// A MissingLogError says that a directory has something of a Store, but no write-ahead log: a
+// person or a program has removed journal/*.wal, or the first Open was interrupted. [Open] takes
+// such a directory for a new one. [View], [ViewIntact] and [Verify] return the error. [Repair]
+// begins a log that has a [session.RepairMark]. If there is an idle log, the error is a
+// *[session.CorruptError] instead, also that of Open. A MissingLogError is [fs.ErrNotExist].
+type MissingLogError struct {
+	Dir   string
+	Found string // a file that there is, relative to the directory
+}
+
+func (e *MissingLogError) Error() string {
+	return fmt.Sprintf("dirstore: directory %q has no write-ahead log in journal, but it has %q: "+
+		"the log was removed, or the first Open was interrupted; put the log back, "+
+		"or have Repair begin a new one", e.Dir, e.Found)
+}
+
+// Is reports whether target is [fs.ErrNotExist].
+func (e *MissingLogError) Is(target error) bool { return target == fs.ErrNotExist }
+
 // An UnsafeError says that a file or directory of a Store is refused, because it need not be what
 // its name says or because another user may control it: a symbolic link, a pipe or another special
 // file, a file with several names, one of another user, or one with permissions for other users
@@ -110,11 +129,13 @@ func (e *LineSizeError) Error() string {
 func (e *LineSizeError) Is(target error) bool { return target == session.ErrInvalidLine }
 
 // dirError returns the error of doing something with a directory, for an error of any package. It
-// names the directory unless err does, as a LockedError and a LostError do.
+// names the directory unless err does, as a LockedError, a LostError and a
+// MissingLogError do.
 func dirError(doing, dir string, err error) error {
 	var locked *LockedError
 	var lost *LostError
-	if errors.As(err, &locked) || errors.As(err, &lost) {
+	var missing *MissingLogError
+	if errors.As(err, &locked) || errors.As(err, &lost) || errors.As(err, &missing) {
 		return err
 	}
 	err = logError(err)

@@ -202,6 +202,16 @@ func (x *idleLogs) files() iter.Seq2[string, error] {
 	}
 }
 
+// checkLog returns a *[session.CorruptError] if there is an idle log and the directory has no log,
+// which is made first.
+func (x *idleLogs) checkLog() error {
+	begun, err := wal.Exists(x.fs, x.parentDir())
+	if err == nil && !begun {
+		err = x.checkEmpty()
+	}
+	return err
+}
+
 // checkEmpty returns an error if there is an idle log.
 func (x *idleLogs) checkEmpty() error {
 	for name, err := range x.files() {

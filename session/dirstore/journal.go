@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -83,13 +85,10 @@ func newJournal(fsys disk.FS, dir string, release func() error) *journal {
 // openJournal opens the journal in a directory, and begins one if there is none.
 func openJournal(fsys disk.FS, dir string, release func() error) (*journal, error) {
 	j := newJournal(fsys, dir, release)
-	begun, err := wal.Exists(fsys, dir)
-	if err == nil && !begun {
-		err = j.idle.checkEmpty()
-	}
-	if err != nil {
+	if err := j.idle.checkLog(); err != nil {
 		return nil, logError(err)
 	}
+	var err error
 	if j.log, _, err = wal.Open(fsys, dir, j.replay); err != nil {
 		return nil, logError(err)
 	}
@@ -102,6 +101,9 @@ func openJournal(fsys disk.FS, dir string, release func() error) (*journal, erro
 func viewJournal(fsys disk.FS, dir string) (*journal, error) {
 	j := newJournal(fsys, dir, nil)
 	view, _, err := wal.OpenView(fsys, dir, func() { clear(j.logs) }, j.replay)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = missingLog(fsys, filepath.Dir(dir), err)
+	}
 	if err != nil {
 		return nil, logError(err)
 	}

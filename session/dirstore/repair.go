@@ -41,7 +41,9 @@ type RepairedFile struct {
 // removed: what is damaged stays beside what is left of it, in files with .torn in their names.
 //
 //	the log          is copied aside. A new one has all trees, each up to its last whole batch
-//	                 before the damage. A snapshot behind the damage counts as well.
+//	                 before the damage. A snapshot behind the damage counts as well, and so does
+//	                 the idle log of a tree if it has more of the tree. A log that is missing, or
+//	                 is not the one that was closed, leaves the idle trees.
 //	an idle tree     likewise. Its batches move to the log.
 //	a transcript     keeps its intact lines at their positions, with notes in the place of the
 //	                 others; see [session.Mender]. A damaged first line is replaced by one for the
@@ -57,10 +59,11 @@ type RepairedFile struct {
 // Repair takes the lock of the directory. A second call finds nothing to do. If a process dies
 // during the repair, another call completes it.
 //
-// The error is a *[LockedError] if a Store has the directory open, fs.ErrNotExist if there is no
-// Store in the directory, [session.ErrFormat] if a newer version has written the log or another
-// file, the error of ctx, or one of the system. A file of a newer version other than the log keeps
-// no other file from being repaired. The Repaired beside an error says what was done until then.
+// The error is a *[LockedError] if a Store has the directory open, fs.ErrNotExist if there is
+// nothing of a Store in the directory, [session.ErrFormat] if a newer version has written the log
+// or another file, the error of ctx, or one of the system. A file of a newer version other than the
+// log keeps no other file from being repaired. The Repaired beside an error says what was done
+// until then.
 func Repair(ctx context.Context, dir string) (Repaired, error) {
 	fsys, abs, err := resolveDir(dir)
 	if err != nil {
@@ -78,7 +81,7 @@ func repairOn(
 	ctx context.Context, fsys disk.FS, dir string, lock lockFunc,
 ) (done Repaired, err error) {
 	r := repairer{fs: fsys, dir: dir}
-	if _, err := fsys.Lstat(filepath.Join(dir, journalDir)); err != nil {
+	if err := needStore(fsys, dir); err != nil {
 		return done, dirError("repair", dir, err)
 	}
 	held, err := lock(fsys, dir)
@@ -209,6 +212,9 @@ func (r *repairer) journal(ctx context.Context, logs, idle []damagedFile) error 
 		return logError(err)
 	}
 	if logErr != nil {
+		if _, ok := errors.AsType[*MissingLogError](logErr); ok {
+			logErr = &session.CorruptError{File: x.log.File, Reason: "the log is missing"}
+		}
 		bytes := int64(0)
 		for _, p := range x.log.Damaged {
 			bytes += p.To - p.From

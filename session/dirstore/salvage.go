@@ -53,6 +53,7 @@ func salvageLog(fsys disk.FS, dir string) (*salvage, error) {
 	for _, p := range log.Damaged {
 		x.addDamaged(p)
 	}
+	x.preferIdle(&idle)
 	for root, t := range x.trees {
 		if len(t.batches) > 0 || t.lost > 0 {
 			continue
@@ -90,6 +91,16 @@ func (x *salvage) add(idle *idleLogs, r wal.Record) error {
 	}
 	t.addNext(r, b)
 	return nil
+}
+
+// preferIdle replaces a tree by its idle log if that has more of it: the log has lost the end of
+// the tree, or is an older one. An intact log is never behind an idle log.
+func (x *salvage) preferIdle(idle *idleLogs) {
+	for root, t := range x.trees {
+		if at, err := idle.read(root); err == nil && at.last > t.last {
+			t.idleTree = at
+		}
+	}
 }
 
 // markRepaired adds a mark that the journal was repaired. It takes the place of the marks before.

@@ -63,7 +63,7 @@ func resolveDir(dir string) (disk.FS, string, error) {
 // View opens the Store in a directory for reading. It is for tools: it takes no lock, changes
 // nothing, and works beside the process that has the directory open. Every method that would change
 // something returns [session.ErrReadOnly]. The error is fs.ErrNotExist if there is no Store in the
-// directory, else one of those of [Open].
+// directory, a *[MissingLogError] if its log was removed, else one of those of [Open].
 //
 // A View reads different parts as of different times:
 //

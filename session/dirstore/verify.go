@@ -90,7 +90,9 @@ func (v verifier) all(ctx context.Context) error {
 	}
 	v.fs = duringFS{v.fs, ctx}
 	logs := filepath.Join(v.dir, journalDir)
-	if _, err := v.fs.Lstat(logs); err != nil {
+	if _, err := v.fs.Lstat(logs); errors.Is(err, fs.ErrNotExist) {
+		return missingLog(v.fs, v.dir, err)
+	} else if err != nil {
 		return err
 	}
 	if err := v.log(ctx, logs); err != nil {
@@ -122,6 +124,9 @@ func (v verifier) log(ctx context.Context, dir string) error {
 		})
 	if err == nil {
 		err = view.Close()
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = missingLog(v.fs, v.dir, err)
 	}
 	if r.File == "" {
 		r.File = dir

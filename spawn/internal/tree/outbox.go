@@ -171,6 +171,20 @@ func (t *Tree) Entry(ord uint32) *Entry { return t.outbox.entries[ord] }
 // Undelivered returns how many entries are not blocked and how many are.
 func (t *Tree) Undelivered() (pending, blocked int) { return t.outbox.pending, t.outbox.blocked }
 
+// HeldBy returns the entry of the same destination that has to arrive or be blocked before e is
+// tried, or nil. It is the first one, once the destination fails or the receiver wants it later.
+func (e *Entry) HeldBy() *Entry {
+	q := e.queue
+	if e.Blocked > 0 || len(q.pending) == 0 {
+		return nil
+	}
+	first := q.pending[0]
+	if first == e || q.since == 0 && first.Error == "" {
+		return nil
+	}
+	return first
+}
+
 // ords returns the ordinals of all entries, in order.
 func (o *outbox) ords() []uint32 {
 	ords := make([]uint32, 0, len(o.entries))
@@ -327,7 +341,7 @@ func (t *Tree) settleQueue(q *queue) {
 	}
 	for q.hung == 0 && q.flying < min(len(q.pending), maxInFlight) {
 		e := q.pending[q.flying]
-		if e.Due > t.now || q.flying > 0 && (q.since > 0 || q.pending[0].Error != "") {
+		if e.Due > t.now || q.flying > 0 && e.HeldBy() != nil {
 			break
 		}
 		t.setFlying(q, q.flying+1)

@@ -32,6 +32,16 @@ func requestOf(r *Run) string {
 	return cmp.Or(r.Spec.Request, r.Spec.ID)
 }
 
+// Origin returns the name of the request that spawns belong to which a session that the caller runs
+// makes in answer to the end of r. That of a run which has begun a request is not the run's own, so
+// that an Origin never names one.
+func (r *Run) Origin() string {
+	if r.beginsRequest() {
+		return "re:" + r.Spec.ID
+	}
+	return requestOf(r)
+}
+
 // requestFor returns the request that a spawn belongs to; empty: the run begins its own.
 func (c *Spawn) requestFor(parent *Run) string {
 	switch {
