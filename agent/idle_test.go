@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/offshoot-sdk/offshoot/agent"
@@ -70,6 +72,60 @@ func TestSessionGoesOnAfterRest(t *testing.T) {
 		}
 		h.Replied("a", "b", "c", "d")
 	})
+}
+
+// R8: a chat that was answered does not keep what was said, also before its tree is unloaded. The
+// store is in a directory and keeps no text in memory.
+func TestAnsweredSessionsKeepNoText(t *testing.T) {
+	for name, test := range map[string]struct {
+		chats, bytes int
+		reply        string
+		rest         time.Duration
+		most         int64 // bytes of a chat
+	}{
+		"long messages": {chats: 50, bytes: 999_999, most: 100_000},
+		// The tree has its last answer, as long as it is in memory.
+		"long answers": {
+			chats: 50, reply: strings.Repeat("r", 999_999), rest: 12 * time.Minute, most: 100_000,
+		},
+		"short messages": {chats: 1_000, bytes: 2, most: 12_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				store, err := dirstore.Open(dir)
+				require.NoError(t, err)
+				cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
+					return textResult(strings.Clone(test.reply))
+				})
+				cfg.Store = store
+				cfg.Reply = func(context.Context, agent.Delivery) error { return nil }
+				rt, err := agent.Open(t.Context(), cfg)
+				require.NoError(t, err)
+				done := make(chan error, 1)
+				go func() { done <- rt.Run(context.Background()) }()
+				use := func(i int) {
+					key := session.Must(session.DirectKey("main", "irc", fmt.Sprint("chat-", i)))
+					text := strings.Repeat("m", test.bytes) + "!"
+					require.NoError(t, rt.Session(key).Post(t.Context(), agent.Message{Text: text}))
+					require.NoError(t, rt.Session(key).Idle(t.Context()))
+				}
+				use(0)
+				synctest.Wait()
+				empty := heapBytes()
+				for i := range test.chats {
+					use(1 + i)
+				}
+				time.Sleep(test.rest)
+				synctest.Wait()
+				held := heapBytes() - empty
+				assert.Less(t, held, test.most*int64(test.chats))
+				require.NoError(t, rt.Shutdown(context.Background()))
+				require.NoError(t, <-done)
+				require.NoError(t, store.Close())
+			})
+		})
+	}
 }
 
 // BenchmarkIdleChats reports what a chat takes that was used once: of the Runtime a minute and 24

@@ -21,7 +21,8 @@ var (
 	ErrNotFound = errors.New("session: not found")
 
 	// ErrInvalidLine is returned by [Transcripts.Append] for a message that no transcript will ever
-	// take, because it has no JSON form: [Message.Validate] refuses it. Nothing was added.
+	// take, because it has no JSON form: [Message.Validate] refuses it. A store also returns it for
+	// a message that is longer than it can keep. Nothing was added.
 	ErrInvalidLine = errors.New("session: invalid line of a transcript")
 
 	// ErrArchived is returned by [Transcripts.Append] for a transcript that has been archived.

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -14,22 +15,31 @@ const tornChunk = 64 << 10
 
 // SaveTorn copies the bytes of f between two offsets to a new file and makes that file durable. The
 // name of the new file is path.torn.<from>, with a further number if an earlier copy has that name.
-// SaveTorn returns the name. After an error there is no new file.
+// SaveTorn returns the name. After an error there is no new file. Zeros become holes in the new
+// file: a sparse file may be longer than the disk has room for.
 func SaveTorn(fsys FS, f io.ReaderAt, path string, from, to int64) (name string, err error) {
 	out, name, err := createTorn(fsys, fmt.Sprintf("%s.torn.%d", path, from))
 	if err != nil {
 		return "", err
 	}
 	b := make([]byte, min(max(to-from, 0), tornChunk))
+	hole := false // the new file has not got the last bytes
 	for at := from; at < to && err == nil; {
 		var n int
 		n, err = f.ReadAt(b[:min(to-at, tornChunk)], at)
-		if n > 0 {
+		switch {
+		case n > 0 && len(bytes.Trim(b[:n], "\x00")) == 0:
+			hole, err = true, nil
+		case n > 0:
+			hole = false
 			_, err = out.WriteAt(b[:n], at-from)
-		} else if errors.Is(err, io.EOF) {
+		case errors.Is(err, io.EOF):
 			err = io.ErrUnexpectedEOF
 		}
 		at += int64(n)
+	}
+	if err == nil && hole {
+		err = out.Truncate(to - from)
 	}
 	if err == nil {
 		err = out.Sync()

@@ -90,7 +90,7 @@ func (j *journal) claim(
 			l.idleOnly, l.busy = true, make(chan struct{})
 			j.logs[root] = l
 			j.mu.Unlock()
-			return j.claimIdle(l, after)
+			return j.claimIdle(ctx, l, after)
 		case l.busy != nil:
 			busy := l.busy
 			j.mu.Unlock()
@@ -119,8 +119,10 @@ func conflictError[T session.Seq | session.Pos](after, last T) error {
 
 // claimIdle reads the idle log of a tree that the index does not have. The tree is empty if it does
 // not have one either.
-func (j *journal) claimIdle(l *treeLog, after session.Seq) (*treeLog, idleTree, error) {
-	idle, err := j.idle.read(l.Root)
+func (j *journal) claimIdle(
+	ctx context.Context, l *treeLog, after session.Seq,
+) (*treeLog, idleTree, error) {
+	idle, err := j.idle.during(ctx).read(l.Root)
 	if err == nil && idle.last != after {
 		err = conflictError(after, idle.last)
 	}

@@ -82,7 +82,7 @@ func (t *transcripts) Archive(
 		return "", err
 	}
 	err = t.write(ctx, ref, func(x *transcriptState) (err error) {
-		name, err = t.archive(ref, x, at)
+		name, err = t.archive(ctx, ref, x, at)
 		return err
 	})
 	if err != nil {
@@ -92,7 +92,7 @@ func (t *transcripts) Archive(
 }
 
 func (t *transcripts) archive(
-	ref session.Ref, x *transcriptState, at time.Time,
+	ctx context.Context, ref session.Ref, x *transcriptState, at time.Time,
 ) (string, error) {
 	a, dir := t.agentOf(ref)
 	if x.path == "" {
@@ -102,7 +102,7 @@ func (t *transcripts) archive(
 		}
 		return name, err
 	}
-	if err := t.repairFile(ref, x); err != nil {
+	if err := t.repairFile(ctx, ref, x); err != nil {
 		return "", err
 	}
 	path := x.path
@@ -130,11 +130,13 @@ func (t *transcripts) archive(
 
 // repairFile cuts off what a crash has left beyond the end of the file. No later call would do it
 // in an archived file.
-func (t *transcripts) repairFile(ref session.Ref, x *transcriptState) error {
+func (t *transcripts) repairFile(
+	ctx context.Context, ref session.Ref, x *transcriptState,
+) error {
 	if !x.torn {
 		return nil
 	}
-	f, err := t.file(ref, x, os.O_RDWR)
+	f, err := t.file(ctx, ref, x, os.O_RDWR)
 	if err != nil {
 		return err
 	}

@@ -72,6 +72,9 @@
 // append to it, returns that of its file. A file that a newer version has written is
 // [session.ErrFormat]. A directory that lost its log is a *[MissingLogError] for tools that look.
 //
+// No file is read on when the ctx of a call is done, nor a line of a transcript beyond the 64 MiB
+// that an append may leave, however long a file is: the line is damage.
+//
 // The Transcripts of Open is a [session.Mender]: it can put the damaged lines of a transcript
 // aside, in a .torn file, and package agent has it do so. All other lines stay, at their positions.
 // [Repair] puts aside whatever is damaged in a directory, and keeps each tree up to its last whole

@@ -112,6 +112,22 @@ func (e *BatchSizeError) Error() string {
 // Is reports whether target is [session.ErrInvalidBatch].
 func (e *BatchSizeError) Is(target error) bool { return target == session.ErrInvalidBatch }
 
+// A LineSizeError says that a message is longer than a line of a transcript may be. Nothing was
+// added. A LineSizeError is [session.ErrInvalidLine].
+type LineSizeError struct {
+	Message int // its index among the messages of the append
+	Size    int // of its line, in bytes
+	Limit   int // the most bytes of a line
+}
+
+func (e *LineSizeError) Error() string {
+	return fmt.Sprintf("dirstore: message %d takes a line of %d bytes, at most %d",
+		e.Message, e.Size, e.Limit)
+}
+
+// Is reports whether target is [session.ErrInvalidLine].
+func (e *LineSizeError) Is(target error) bool { return target == session.ErrInvalidLine }
+
 // dirError returns the error of doing something with a directory, for an error of any package. It
 // names the directory unless err does, as a LockedError, a LostError and a
 // MissingLogError do.

@@ -2,6 +2,7 @@ package dirstore
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -38,6 +39,12 @@ func newIdleLogs(fsys disk.FS, dir string) idleLogs {
 		fs: fsys, dir: filepath.Join(dir, "idle"),
 		unsynced: make(map[string]bool), made: make(map[string]bool),
 	}
+}
+
+// during returns the idle logs whose files can be read until ctx is done. They are good for reading
+// alone.
+func (x *idleLogs) during(ctx context.Context) *idleLogs {
+	return &idleLogs{fs: duringFS{x.fs, ctx}, dir: x.dir}
 }
 
 // path returns the path of the idle log of root.

@@ -25,7 +25,7 @@ func (t *transcripts) Mend(
 	}
 	err = t.change(ctx, ref, false, func(x *transcriptState) (err error) {
 		x.path = "" // the next call looks at the file as it is then
-		done, err = t.mend(ref)
+		done, err = t.mend(ctx, ref)
 		return err
 	})
 	if err != nil {
@@ -34,7 +34,9 @@ func (t *transcripts) Mend(
 	return done, nil
 }
 
-func (t *transcripts) mend(ref session.Ref) (done session.Mended, err error) {
+func (t *transcripts) mend(
+	ctx context.Context, ref session.Ref,
+) (done session.Mended, err error) {
 	names := transcriptNames(ref)
 	for i, name := range names {
 		path := filepath.Join(t.dir, agentDir(ref.Key), name)
@@ -45,7 +47,7 @@ func (t *transcripts) mend(ref session.Ref) (done session.Mended, err error) {
 		if err != nil {
 			return done, err
 		}
-		m := mender{fs: t.fs, f: transcriptFile{f: f, path: path}}
+		m := mender{fs: t.fs, f: transcriptFile{f: duringFile{f, ctx}, path: path}}
 		mine := i > 0 || !fileExists(t.fs, filepath.Join(filepath.Dir(path), names[1]))
 		err = m.mend(ref, mine)
 		if err = errors.Join(err, f.Close()); err == nil && m.useless {
@@ -139,9 +141,12 @@ func (m *mender) findHeadEnd(text []byte) (int, error) {
 			return 0, nil
 		}
 		end += at + 1
-		r := lineReader{f: m.f.f, off: int64(end), end: size}
+		r := m.f.reader(int64(end), size)
 		line, err := r.next()
 		torn := errors.Is(err, io.EOF)
+		if errors.Is(err, session.ErrCorrupt) {
+			line, err = []byte{0}, nil // a line that is too long is not one
+		}
 		if err != nil && !torn {
 			return 0, err
 		}
@@ -180,7 +185,10 @@ func moveAside(fsys disk.FS, path string) (name string, err error) {
 }
 
 // A damage is a part of a transcript, without the newline at its end.
-type damage struct{ from, to int64 }
+type damage struct {
+	from, to int64
+	open     bool // the file ends without a newline, and with more than a write leaves
+}
 
 // mendLines puts every damaged line aside that was complete once. It leaves what a crash may have
 // left at the end to the next write.
@@ -192,37 +200,74 @@ func (m *mender) mendLines() error {
 	if err != nil {
 		return err
 	}
-	var bad []damage
-	r := lineReader{f: m.f.f, off: m.f.head, end: end}
-	for {
-		from := r.off
-		line, err := r.next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		if isLine(line) {
-			continue
-		}
-		to := from + int64(len(line))
-		if n := len(bad); n > 0 && bad[n-1].to+1 == from {
-			bad[n-1].to = to
-		} else {
-			bad = append(bad, damage{from, to})
-		}
-		m.lines++
+	bad, err := m.findDamages(end)
+	if err != nil || len(bad) == 0 {
+		return err
 	}
 	for _, d := range bad {
-		if err := m.replace(d.from, d.to, lostLine(d.from, int(d.to-d.from))); err != nil {
+		if err := m.putAside(d); err != nil {
 			return err
 		}
 	}
-	if len(bad) == 0 {
-		return nil
-	}
 	return m.f.f.Sync()
+}
+
+// findDamages returns the damaged lines before end, those that follow each other as one.
+func (m *mender) findDamages(end int64) (bad []damage, err error) {
+	r := m.f.reader(m.f.head, end)
+	for {
+		d := damage{from: r.off}
+		line, err := r.next()
+		d.to = d.from + int64(len(line))
+		switch {
+		case errors.Is(err, io.EOF):
+			return bad, nil
+		case errors.Is(err, session.ErrCorrupt): // too long
+			if d.to, d.open, err = r.skip(); err != nil {
+				return nil, err
+			}
+		case err != nil:
+			return nil, err
+		case isLine(line):
+			continue
+		}
+		m.lines++
+		if n := len(bad); n > 0 && bad[n-1].to+1 == d.from {
+			d.from = bad[n-1].from
+			bad[n-1] = d
+		} else {
+			bad = append(bad, d)
+		}
+	}
+}
+
+// putAside saves a damage in a .torn file and leaves in its place what [lostLine] returns, in lines
+// that are not too long. Nothing lies behind an open one, so that the file ends there.
+func (m *mender) putAside(d damage) error {
+	if err := m.save(d.from, d.to); err != nil {
+		return err
+	}
+	if d.open {
+		line := append(lostLine(d.from, 0), '\n')
+		if _, err := m.f.f.WriteAt(line, d.from); err != nil {
+			return err
+		}
+		return m.f.cut(d.from + int64(len(line)))
+	}
+	text := lostLine(d.from, int(min(d.to-d.from, maxRead)))
+	for from := d.from; ; {
+		end := from + int64(len(text))
+		if end < d.to && (end-d.from)%maxLine == 0 {
+			text[len(text)-1] = '\n'
+		}
+		if _, err := m.f.f.WriteAt(text, from); err != nil || end >= d.to {
+			return err
+		}
+		from, text = end, text[:min(d.to-end, maxRead)]
+		for i := range text {
+			text[i] = ' '
+		}
+	}
 }
 
 // isLine reports whether a line is intact: a message, or what lostLine has left.
@@ -235,10 +280,13 @@ func isLine(line []byte) bool {
 func isBlank(line []byte) bool { return len(bytes.Trim(line, " ")) == 0 }
 
 // lostLine returns n bytes that take the place of a damaged line: a note that lines were lost, and
-// spaces behind it, or spaces alone if it does not fit.
+// spaces behind it, or spaces alone if it does not fit. If n is 0, it returns the note alone.
 func lostLine(from int64, n int) []byte {
 	note := session.LostLines(session.Pos(from), session.Message{}.Time)
 	line, err := note.AppendJSON(nil)
+	if err == nil && n == 0 {
+		return line
+	}
 	if err != nil || len(line) > n {
 		line = nil
 	}
@@ -247,6 +295,15 @@ func lostLine(from int64, n int) []byte {
 
 // replace saves the bytes between two offsets in a .torn file and writes b over them.
 func (m *mender) replace(from, to int64, b []byte) error {
+	if err := m.save(from, to); err != nil {
+		return err
+	}
+	_, err := m.f.f.WriteAt(b, from)
+	return err
+}
+
+// save saves the bytes between two offsets in a .torn file.
+func (m *mender) save(from, to int64) error {
 	name, err := disk.SaveTorn(m.fs, m.f.f, m.f.path, from, to)
 	if err != nil {
 		return err
@@ -255,6 +312,5 @@ func (m *mender) replace(from, to int64, b []byte) error {
 	if !slices.Contains(m.done.Aside, name) {
 		m.done.Aside = append(m.done.Aside, name)
 	}
-	_, err = m.f.f.WriteAt(b, from)
-	return err
+	return nil
 }

@@ -25,6 +25,7 @@ var notOfOpening = map[string]string{
 	"session.ErrCorruptLineage": "of a record",
 	"session.LineageError":      "of a record",
 	"dirstore.BatchSizeError":   "of an append",
+	"dirstore.LineSizeError":    "of an append",
 }
 
 // R10: docs/when-a-store-does-not-open.md says of every exported error that opening a directory or

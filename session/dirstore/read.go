@@ -35,7 +35,7 @@ func (j *journal) read(
 		return err
 	}
 	if view == nil {
-		return j.readIdle(root, after, yield)
+		return j.readIdle(ctx, root, after, yield)
 	}
 	defer view.Close() //nolint:errcheck // nothing was written
 	first := sort.Search(len(frames), func(i int) bool { return frames[i].last() > after })
@@ -60,13 +60,16 @@ func (j *journal) read(
 
 // readIdle yields the entries of a tree that the index does not have.
 func (j *journal) readIdle(
-	root session.Key, after session.Seq, yield func(session.Entry) bool,
+	ctx context.Context, root session.Key, after session.Seq, yield func(session.Entry) bool,
 ) error {
-	idle, err := j.idle.read(root)
+	idle, err := j.idle.during(ctx).read(root)
 	if err != nil {
 		return err
 	}
 	for i := range idle.batches {
+		if err := j.check(ctx); err != nil {
+			return err
+		}
 		if more, err := yieldBatch(&idle.batches[i], after, yield); !more {
 			return err
 		}
@@ -147,7 +150,7 @@ func (j *journal) all(ctx context.Context, yield func(session.Head) bool) error 
 			return nil
 		}
 	}
-	for h, err := range j.idle.heads() {
+	for h, err := range j.idle.during(ctx).heads() {
 		if err == nil {
 			err = j.check(ctx)
 		}

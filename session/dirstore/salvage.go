@@ -299,7 +299,7 @@ func (j *intactJournal) read(
 		t = x.idleTree
 	} else {
 		var err error
-		if t, err = j.idle.read(root); err != nil {
+		if t, err = j.idle.during(ctx).read(root); err != nil {
 			return err
 		}
 	}
@@ -331,7 +331,7 @@ func (j *intactJournal) Roots(
 		if !q.DueBefore.IsZero() {
 			return
 		}
-		for h, err := range j.idle.heads() {
+		for h, err := range j.idle.during(ctx).heads() {
 			if t := j.trees[h.Root]; err == nil && t != nil && len(t.batches) > 0 {
 				continue
 			}

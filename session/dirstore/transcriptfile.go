@@ -18,6 +18,16 @@ import (
 // transcriptChunk is the number of bytes of a transcript that are read at once.
 const transcriptChunk = 64 << 10
 
+// maxLine is the most bytes of a line of a transcript, and of what is written at once. A longer
+// line is damage: no write leaves one, and no call reads on through it.
+const maxLine = 64 << 20
+
+// longLineError returns the error of a line that is longer than maxLine.
+func longLineError(path string, offset int64) error {
+	reason := fmt.Sprintf("the line is longer than %d bytes", maxLine)
+	return &session.CorruptError{File: path, Offset: offset, Reason: reason}
+}
+
 // A transcriptFile is an open transcript. The position of a line is the offset behind it. The first
 // line does not have one.
 type transcriptFile struct {
@@ -92,7 +102,7 @@ func (t *transcriptFile) lines(
 			return err
 		}
 	}
-	r := lineReader{f: t.f, off: from, end: t.end}
+	r := t.reader(from, t.end)
 	for {
 		if err := check(ctx); err != nil {
 			return err
@@ -160,15 +170,20 @@ func (t *transcriptFile) lastLines(from, end int64, n int) (int64, error) {
 
 // A lineReader reads the complete lines between two offsets of a file.
 type lineReader struct {
-	f    io.ReaderAt
+	t    *transcriptFile
 	off  int64 // offset of the next line
 	end  int64
 	buf  []byte
 	rest []byte // the part of buf that was read and not returned yet
 }
 
+// reader returns a lineReader of the lines between two offsets.
+func (t *transcriptFile) reader(from, end int64) lineReader {
+	return lineReader{t: t, off: from, end: end}
+}
+
 // next returns the next line without its newline. The line is good until the next call. The error
-// is io.EOF at the end.
+// is io.EOF at the end, and a *[session.CorruptError] for a line that is too long.
 func (r *lineReader) next() ([]byte, error) {
 	for {
 		if at := bytes.IndexByte(r.rest, '\n'); at >= 0 {
@@ -181,9 +196,12 @@ func (r *lineReader) next() ([]byte, error) {
 		if read >= r.end {
 			return nil, io.EOF
 		}
-		have := copy(r.growBuffer(), r.rest)
+		if err := r.growBuffer(); err != nil {
+			return nil, err
+		}
+		have := len(r.rest)
 		want := min(int64(len(r.buf)-have), r.end-read)
-		n, err := r.f.ReadAt(r.buf[have:have+int(want)], read)
+		n, err := r.t.f.ReadAt(r.buf[have:have+int(want)], read)
 		if n == 0 && err != nil {
 			return nil, err
 		}
@@ -191,12 +209,51 @@ func (r *lineReader) next() ([]byte, error) {
 	}
 }
 
-// growBuffer returns a buffer with room for the rest and at least one chunk.
-func (r *lineReader) growBuffer() []byte {
-	if len(r.buf) < len(r.rest)+transcriptChunk {
-		r.buf = make([]byte, 2*len(r.rest)+transcriptChunk)
+// growBuffer moves the rest to the front of a buffer with room for one more chunk. For a line that
+// is longer than most it first looks for the end, so that the buffer is not larger than the line.
+func (r *lineReader) growBuffer() error {
+	buf := r.buf
+	switch rest := int64(len(r.rest)); {
+	case int64(len(buf)) >= rest+transcriptChunk:
+	case rest < maxRead:
+		buf = make([]byte, 2*rest+transcriptChunk)
+	default:
+		end, _, err := r.t.lineEnd(r.off+rest, min(r.end, r.off+maxLine+1))
+		if err != nil {
+			return err
+		}
+		if end-r.off > maxLine {
+			return longLineError(r.t.path, r.off)
+		}
+		buf = make([]byte, end-r.off+transcriptChunk)
 	}
-	return r.buf
+	copy(buf, r.rest)
+	r.buf, r.rest = buf, buf[:len(r.rest)]
+	return nil
+}
+
+// skip passes over a line that is too long. It returns where the line ends, and whether it is open:
+// the file ends without a newline.
+func (r *lineReader) skip() (end int64, open bool, err error) {
+	end, ended, err := r.t.lineEnd(r.off, r.end)
+	if r.rest, r.off = nil, end; ended {
+		r.off++
+	}
+	return end, !ended, err
+}
+
+// lineEnd returns the offset of the next newline between two offsets, or the second one if there is
+// none.
+func (t *transcriptFile) lineEnd(from, to int64) (end int64, ended bool, err error) {
+	end = to
+	err = t.chunks(from, to, func(off int64, b []byte) (bool, error) {
+		at := bytes.IndexByte(b, '\n')
+		if ended = at >= 0; ended {
+			end = off + int64(at)
+		}
+		return !ended, nil
+	})
+	return end, ended, err
 }
 
 // A transcript ends behind its last complete line. A crash may leave more behind that: half a line,
@@ -243,8 +300,8 @@ func (t *transcriptFile) chunks(
 }
 
 // findEnd returns the offset behind the last complete line, and the size of the file. The error is
-// a *[session.CorruptError] if lines beyond the end were acknowledged. Then end and size are right
-// all the same.
+// a *[session.CorruptError] if lines beyond the end were acknowledged, or if there is more than a
+// crash can have left. Then end and size are right all the same.
 func (t *transcriptFile) findEnd() (end, size int64, err error) {
 	if size, err = t.f.Size(); err != nil {
 		return 0, 0, err
@@ -252,41 +309,48 @@ func (t *transcriptFile) findEnd() (end, size int64, err error) {
 	end = t.head
 	err = t.chunks(t.head, size, func(off int64, b []byte) (bool, error) {
 		whole, _, zero := bytes.Cut(b, []byte{0})
+		first, _, _ := bytes.Cut(whole, []byte{'\n'})
+		if off+int64(len(first))-end > maxLine {
+			return false, nil
+		}
 		if last := bytes.LastIndexByte(whole, '\n'); last >= 0 {
 			end = off + int64(last) + 1
 		}
 		return !zero, nil
 	})
-	if err != nil {
-		return 0, 0, err
-	}
-	acknowledged, err := t.acknowledged(end, size)
-	if acknowledged {
-		const reason = "the line has a zero in it and was complete when the next one was written"
-		err = &session.CorruptError{File: t.path, Offset: end, Reason: reason}
+	if err == nil {
+		err = t.checkTail(end, size)
 	}
 	return end, size, err
 }
 
-// acknowledged reports whether a write begins behind the broken line at from.
-func (t *transcriptFile) acknowledged(from, to int64) (yes bool, err error) {
+// checkTail returns nil if a crash may have left the bytes between two offsets, the end of the file
+// and its size. The error is a *[session.CorruptError] if a write begins behind the broken line at
+// from, or if a line is too long.
+func (t *transcriptFile) checkTail(from, to int64) error {
 	var line []byte
 	whole := false
-	err = t.chunks(from, to, func(_ int64, b []byte) (bool, error) {
-		for len(b) > 0 && !yes {
+	start := from // of the line
+	return t.chunks(from, to, func(off int64, b []byte) (bool, error) {
+		for len(b) > 0 {
 			part, rest, ended := bytes.Cut(b, []byte{'\n'})
+			if off += int64(len(part)); off-start > maxLine {
+				return false, longLineError(t.path, from)
+			}
 			if whole = whole && bytes.IndexByte(part, 0) < 0; whole {
 				line = append(line, part...)
 			}
-			if ended {
-				yes = whole && beginsWrite(line)
-				line, whole = line[:0], true
+			if ended && whole && beginsWrite(line) {
+				const reason = "the line has a zero in it and was complete when the next one was written"
+				return false, &session.CorruptError{File: t.path, Offset: from, Reason: reason}
 			}
-			b = rest
+			if b = rest; ended {
+				off++
+				line, whole, start = line[:0], true, off
+			}
 		}
-		return !yes, nil
+		return true, nil
 	})
-	return yes, err
 }
 
 // rewriteLast writes the lines of the last write over themselves and makes them durable.

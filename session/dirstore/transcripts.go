@@ -102,7 +102,7 @@ func (t *transcripts) exclusive(
 	ctx context.Context, ref session.Ref, f func(*transcriptState) error,
 ) error {
 	return t.hold(ctx, ref, func(x *transcriptState) error {
-		if err := t.load(ref, x); err != nil {
+		if err := t.load(ctx, ref, x); err != nil {
 			return err
 		}
 		return f(x)
@@ -223,7 +223,7 @@ func (t *transcripts) forget(ref session.Ref, x *transcriptState) {
 
 // load finds the file of a transcript and its end. It changes nothing: the next write removes what
 // a crash has left beyond the end.
-func (t *transcripts) load(ref session.Ref, x *transcriptState) error {
+func (t *transcripts) load(ctx context.Context, ref session.Ref, x *transcriptState) error {
 	if x.path != "" {
 		return nil
 	}
@@ -232,6 +232,7 @@ func (t *transcripts) load(ref session.Ref, x *transcriptState) error {
 		return err
 	}
 	defer f.f.Close() //nolint:errcheck // nothing was written
+	f.f = duringFile{f.f, ctx}
 	end, size, err := f.findEnd()
 	if err != nil && !errors.Is(err, session.ErrCorrupt) {
 		return err
@@ -313,7 +314,7 @@ func (t *transcripts) read(
 	var f *transcriptFile
 	err := t.exclusive(ctx, ref, func(x *transcriptState) (err error) {
 		if x.path != "" {
-			f, err = t.file(ref, x, os.O_RDONLY)
+			f, err = t.file(ctx, ref, x, os.O_RDONLY)
 		}
 		return err
 	})
@@ -324,11 +325,11 @@ func (t *transcripts) read(
 	return f.lines(ctx, q, t.check, yield)
 }
 
-// file opens the file of an existing transcript. If another program has removed the file or changed
-// its length, that is an error once. The next call finds the file as it is then. A read-only store
-// returns nil for a removed file.
+// file opens the file of an existing transcript, to be read until ctx is done. If another program
+// has removed the file or changed its length, that is an error once. The next call finds the file
+// as it is then. A read-only store returns nil for a removed file.
 func (t *transcripts) file(
-	ref session.Ref, x *transcriptState, flag int,
+	ctx context.Context, ref session.Ref, x *transcriptState, flag int,
 ) (f *transcriptFile, err error) {
 	f, ok, err := openTranscript(t.fs, x.path, ref, flag)
 	if err != nil {
@@ -341,7 +342,7 @@ func (t *transcripts) file(
 		err = &fs.PathError{Op: "open", Path: x.path, Err: fs.ErrNotExist}
 		return nil, t.forgetMissing(x, err)
 	}
-	f.end, f.corrupt = x.end, x.corrupt
+	f.f, f.end, f.corrupt = duringFile{f.f, ctx}, x.end, x.corrupt
 	if err = checkLength(f, x); err != nil && !t.readOnly {
 		x.path = ""
 		_ = f.f.Close()

@@ -1,6 +1,7 @@
 package dirstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -49,15 +50,10 @@ func (t *transcripts) Append(
 	if err := ref.Validate(); err != nil {
 		return 0, err
 	}
-	var lines []byte
-	for i := 0; i < len(messages) && err == nil; i++ {
-		if lines, err = messages[i].AppendJSON(lines); err == nil {
-			lines = append(lines, '\n')
-		}
-	}
+	lines, err := encodeLines(messages)
 	if err == nil {
 		err = t.write(ctx, ref, func(x *transcriptState) (err error) {
-			last, err = t.append(ref, x, after, lines)
+			last, err = t.append(ctx, ref, x, after, lines)
 			return err
 		})
 	}
@@ -67,8 +63,24 @@ func (t *transcripts) Append(
 	return last, nil
 }
 
+// encodeLines returns the lines of messages. The error is a *[LineSizeError] if one is too long.
+func encodeLines(messages []session.Message) (lines []byte, err error) {
+	for i := range messages {
+		from := len(lines)
+		if lines, err = messages[i].AppendJSON(lines); err != nil {
+			return nil, err
+		}
+		// A write needs room for the line with its newline and the space before it.
+		if size := len(lines) - from; size > maxLine-2 {
+			return nil, &LineSizeError{Message: i, Size: size, Limit: maxLine - 2}
+		}
+		lines = append(lines, '\n')
+	}
+	return lines, nil
+}
+
 func (t *transcripts) append(
-	ref session.Ref, x *transcriptState, after session.Pos, lines []byte,
+	ctx context.Context, ref session.Ref, x *transcriptState, after session.Pos, lines []byte,
 ) (session.Pos, error) {
 	if x.path == "" {
 		return t.create(ref, x, after, lines)
@@ -82,7 +94,7 @@ func (t *transcripts) append(
 	if len(lines) == 0 {
 		return after, nil
 	}
-	f, err := t.file(ref, x, os.O_RDWR)
+	f, err := t.file(ctx, ref, x, os.O_RDWR)
 	if err != nil {
 		return 0, err
 	}
@@ -93,18 +105,44 @@ func (t *transcripts) append(
 	if err := x.makeDurable(t.fs, f); err != nil {
 		return 0, err
 	}
-	lines = markContinued(lines)
-	if _, err = f.f.WriteAt(lines, x.end); err == nil {
+	for len(lines) > 0 {
+		n := firstWrite(lines)
+		if err := x.write(f, markContinued(lines[:n:n])); err != nil {
+			return 0, err
+		}
+		lines = lines[n:]
+	}
+	return session.Pos(x.end), nil
+}
+
+// firstWrite returns how many bytes of lines are written at once: whole lines, or one if that is
+// long. So what a crash leaves of a write has no hole that is longer than a line may be, also with
+// the spaces before the lines.
+func firstWrite(lines []byte) int {
+	const limit = maxLine / 2
+	if len(lines) <= limit {
+		return len(lines)
+	}
+	if at := bytes.LastIndexByte(lines[:limit], '\n'); at >= 0 {
+		return at + 1
+	}
+	return bytes.IndexByte(lines, '\n') + 1
+}
+
+// write adds lines at the end and makes them durable.
+func (x *transcriptState) write(f *transcriptFile, lines []byte) error {
+	_, err := f.f.WriteAt(lines, x.end)
+	if err == nil {
 		err = f.f.Sync()
 	}
 	if err != nil {
 		// Cutting the file and syncing it is safe even after a failed sync, because the lines that
 		// could not be written are not needed.
 		x.torn, x.inherited = f.cut(x.end) != nil, false
-		return 0, err
+		return err
 	}
 	x.end += int64(len(lines))
-	return session.Pos(x.end), nil
+	return nil
 }
 
 // removeTail removes the bytes beyond the end before a write. It saves those of an earlier process.

@@ -74,6 +74,9 @@ type verifier struct {
 
 // report yields one file. The error says that the verification must end.
 func (v verifier) report(ctx context.Context, f File, err error) error {
+	if done := ctx.Err(); done != nil && errors.Is(err, done) {
+		return done // the file was not read to its end
+	}
 	if !v.yield(f, err) {
 		return errStopped
 	}
@@ -85,6 +88,7 @@ func (v verifier) all(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	v.fs = duringFS{v.fs, ctx}
 	logs := filepath.Join(v.dir, journalDir)
 	if _, err := v.fs.Lstat(logs); errors.Is(err, fs.ErrNotExist) {
 		return missingLog(v.fs, v.dir, err)
@@ -251,7 +255,7 @@ func (t *transcriptFile) verify(d *File) error {
 		return err
 	}
 	d.Torn = size - end
-	r := lineReader{f: t.f, end: end}
+	r := t.reader(0, end)
 	for ; ; d.Parts++ {
 		d.Bytes = r.off
 		line, err := r.next()

@@ -126,14 +126,19 @@ func (o *Owner) append(ctx context.Context, b session.Batch) (err error) {
 
 // slabSize is how many entries, and how many names of batches, the owner allocates at a time. With
 // the facts that the tree allocates likewise, this saves 4 of 21 allocations for each child of
-// BenchmarkFlat in package spawn.
-const slabSize = 64
+// BenchmarkFlat in package spawn. An owner begins with firstSlab, because most trees have few
+// batches, and doubles that.
+const (
+	firstSlab = 8
+	slabSize  = 64
+)
 
 // entriesOf returns the facts as entries of a batch. The journal may keep the entries, so their
 // memory is not used again; several batches share one allocation.
 func (o *Owner) entriesOf(facts []tree.Fact) []session.Entry {
 	if len(o.spareEntries) < len(facts) {
-		o.spareEntries = make([]session.Entry, max(slabSize, len(facts)))
+		o.slab = min(max(2*o.slab, firstSlab), slabSize)
+		o.spareEntries = make([]session.Entry, max(o.slab, len(facts)))
 	}
 	entries := o.spareEntries[:len(facts):len(facts)]
 	o.spareEntries = o.spareEntries[len(facts):]
@@ -144,16 +149,17 @@ func (o *Owner) entriesOf(facts []tree.Fact) []session.Entry {
 }
 
 // batchID returns a name for a batch that no other batch of any owner has: the name of the writer
-// and a number, which all owners of the writer count. The names of slabSize batches are pieces of
+// and a number, which all owners of the writer count. The names of several batches are pieces of
 // one string, which is one allocation.
 func (o *Owner) batchID() session.BatchID {
 	if len(o.batchIDs) == 0 {
 		var b strings.Builder
 		var number [16]byte
-		last := o.cfg.batchNames.Add(slabSize)
+		n := uint64(max(o.slab, firstSlab))
+		last := o.cfg.batchNames.Add(n)
 		widest := len(strconv.AppendUint(number[:0], last, 36))
-		b.Grow(slabSize * (len(o.cfg.Writer) + 2 + widest))
-		for i := range uint64(slabSize) {
+		b.Grow(int(n) * (len(o.cfg.Writer) + 2 + widest))
+		for i := range n {
 			b.WriteString(o.cfg.Writer)
 			b.WriteByte('.')
 			b.Write(strconv.AppendUint(number[:0], last-i, 36))

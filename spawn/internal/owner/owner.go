@@ -124,6 +124,8 @@ type Owner struct {
 
 	batchIDs     string          // names of batches to come, see batchID
 	spareEntries []session.Entry // allocated and not used, see entriesOf
+	slab         int             // how many entries were allocated last
+	spareText    int             // bytes of texts that spareEntries and the tree keep
 	spareQueue   []*call         // the memory of the batch before, which the queue reuses
 
 	wakeAt  int64         // Unix nanoseconds that the timer is set to by schedule; 0: not set
@@ -288,7 +290,32 @@ func (o *Owner) appended(
 	o.reportStall(nil)
 	o.act(facts, effects)
 	o.answer(batch)
+	o.release(facts, effects)
 	return true
+}
+
+// maxSpareText is how many bytes of texts the facts may have that the memory for the next batches
+// keeps with them.
+const maxSpareText = 16 << 10
+
+// release drops what refers to a batch that is over. The facts are pieces of memory that later
+// batches use as well, so that all of it goes if they have long texts: the tree may rest now.
+func (o *Owner) release(facts []tree.Fact, effects []tree.Effect) {
+	clear(effects)
+	for i := range facts {
+		o.spareText += facts[i].TextBytes()
+	}
+	if o.spareText > maxSpareText {
+		o.dropSpare()
+	}
+}
+
+// dropSpare drops the memory that is kept for the next batches.
+func (o *Owner) dropSpare() {
+	o.spareEntries, o.batchIDs, o.slab, o.spareText = nil, "", 0, 0
+	if o.tree != nil {
+		o.tree.DropSpare()
+	}
 }
 
 // reportStall tells the Executor that the journal fails with err, or with nil that it works again,

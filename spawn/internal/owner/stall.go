@@ -107,6 +107,7 @@ func (o *Owner) resume(ctx context.Context, batch []*call) []*call {
 		o.reportStall(nil)
 		o.act(s.facts, s.effects)
 		o.answer(s.calls)
+		o.release(s.facts, s.effects)
 		o.wakeAt = 0
 		return append(s.held, batch...)
 	case permanent(s.err):

@@ -75,25 +75,35 @@ func (o *Owner) TickThen(after func()) {
 
 // Unload releases the memory of the tree if it is idle and has had no command for at least the
 // duration idle. It does not wait. The next command opens the tree again, and so does the
-// supervisor when the tree is due. The function after is called when that is done, or will not be;
-// it must not block. Unload may be called concurrently.
+// supervisor when the tree is due. An idle tree that has had a command more lately stays, and the
+// owner releases only the memory that it keeps for the next batches. The function after is called
+// when that is done, or will not be; it must not block. Unload may be called concurrently.
 func (o *Owner) Unload(idle time.Duration, after func()) {
 	if o.enqueue(&call{unloadAfter: idle, after: after}) != nil {
 		after()
 	}
 }
 
+// trimAfter is how long an owner must have had no command before a request to unload the tree takes
+// the memory that it keeps for the next batches.
+const trimAfter = 30 * time.Second
+
 // unload is Unload in the goroutine that drains the queue. The incarnation ends with the tree.
 func (o *Owner) unload(idle time.Duration) {
-	if o.tree == nil || !o.tree.Idle() || o.tree.Archiving() || o.tree.Calling() ||
-		time.Since(o.lastUsed) < idle {
+	rest := time.Since(o.lastUsed)
+	if rest < trimAfter ||
+		o.tree == nil || !o.tree.Idle() || o.tree.Archiving() || o.tree.Calling() {
+		return
+	}
+	o.dropSpare()
+	o.spareQueue = nil
+	if rest < idle {
 		return
 	}
 	o.keepsRuns = o.tree.Runs() > 0
 	o.tree, o.last = nil, 0
 	o.gen++
 	o.wakeAt = 0
-	o.spareEntries, o.batchIDs, o.spareQueue = nil, "", nil
 	o.StopTimer()
 }
 

@@ -183,6 +183,27 @@ type Fact struct {
 	Image  *Image
 }
 
+// bulkyImage is what a snapshot counts as, whose size is not known before it is encoded.
+const bulkyImage = 1 << 20
+
+// TextBytes returns how many bytes the texts of a fact take that may be long.
+func (f *Fact) TextBytes() int {
+	n := len(f.Text)
+	if f.Spec != nil {
+		n += len(f.Spec.Task) + len(f.Spec.Extra)
+	}
+	if a := f.Answer; a != nil {
+		n += len(a.Text) + len(a.JSON) + len(a.Reply) + len(a.Fallback)
+		for i := range a.Files {
+			n += len(a.Files[i].Path)
+		}
+	}
+	if f.Image != nil {
+		n += bulkyImage
+	}
+	return n
+}
+
 func opened(at int64, epoch uint64, writer, sessionID string) Fact {
 	return Fact{Kind: Opened, At: at, Num: epoch, ID: sessionID, Text: Text(writer)}
 }

@@ -65,6 +65,7 @@ type Tree struct {
 	now          int64
 	rand         uint64
 	facts        []Fact
+	factSlab     int // how many facts were allocated last
 	effects      []Effect
 	spareEffects []Effect // the memory of the effects before, which Take reuses
 	touched      []*Run
@@ -270,14 +271,28 @@ func (t *Tree) Take() ([]Fact, []Effect) {
 	t.batches++
 	n := len(t.facts)
 	facts, effects := t.facts[:n:n], t.effects
-	if t.facts = t.facts[n:]; cap(t.facts) < slabSize/4 {
-		t.facts = make([]Fact, 0, slabSize)
+	if t.facts = t.facts[n:]; cap(t.facts) < max(t.factSlab, firstSlab)/4 {
+		t.factSlab = min(max(2*t.factSlab, firstSlab), slabSize)
+		t.facts = make([]Fact, 0, t.factSlab)
 	}
 	t.effects, t.spareEffects = t.spareEffects[:0], effects
 	return facts, effects
 }
 
+// DropSpare drops the memory that is kept for the next batches, and with it what earlier batches
+// have in it.
+func (t *Tree) DropSpare() {
+	if len(t.facts) == 0 {
+		t.facts, t.factSlab = nil, 0
+	}
+	t.spareEffects = nil
+}
+
 // slabSize is how many facts are allocated at a time; the batches are pieces of that memory. With
 // the entries and names that the owner allocates likewise, this saves 4 of 21 allocations for each
-// child of BenchmarkFlat in package spawn.
-const slabSize = 64
+// child of BenchmarkFlat in package spawn. A tree begins with firstSlab, because most have few
+// facts, and doubles that.
+const (
+	firstSlab = 8
+	slabSize  = 64
+)
