@@ -3,7 +3,9 @@ package dirstore_test
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -188,4 +190,26 @@ func TestHealthJoinsErrorsOfParts(t *testing.T) {
 	v := openOn(t, disktest.New())
 	require.NoError(t, v.Close())
 	require.ErrorIs(t, v.Health(t.Context()), session.ErrClosed)
+}
+
+// Health says that the directory of the transcripts is gone, for which every turn waits, and
+// nothing more once it is back.
+func TestHealthWithoutTranscripts(t *testing.T) {
+	dir := t.TempDir()
+	s, err := dirstore.Open(dir)
+	require.NoError(t, err)
+	ref := session.Ref{Key: session.Must(session.MainKey("main")), SessionID: "s"}
+	message := session.Message{Role: session.MessageUser, Text: "hello"}
+	end, err := s.Transcripts.Append(t.Context(), ref, 0, message)
+	require.NoError(t, err)
+	sessions, away := filepath.Join(dir, "sessions"), filepath.Join(dir, "away")
+	require.NoError(t, os.Rename(sessions, away))
+	_, err = s.Transcripts.Append(t.Context(), ref, end, message)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	err = s.Health(t.Context())
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.ErrorContains(t, err, sessions)
+	require.NoError(t, os.Rename(away, sessions))
+	require.NoError(t, s.Health(t.Context()))
+	require.NoError(t, s.Close())
 }

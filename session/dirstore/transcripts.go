@@ -172,8 +172,8 @@ func (t *transcripts) noteUnsafe(ref session.Ref, err error) {
 	}
 }
 
-// Health returns why transcripts are refused, if their last call was, and they still are. Each path
-// is reported once. See [session.Store.Health].
+// Health returns why transcripts are refused, if their last call was, and they still are, or that
+// their directory is gone. Each path is reported once. See [session.Store.Health].
 func (t *transcripts) Health(ctx context.Context) error {
 	if err := t.check(ctx); err != nil {
 		return err
@@ -191,6 +191,9 @@ func (t *transcripts) Health(ctx context.Context) error {
 		}
 	}
 	var errs []error
+	if _, err := t.fs.Lstat(t.dir); err != nil && !t.readOnly {
+		errs = append(errs, fmt.Errorf("dirstore: transcripts: %w", logError(err)))
+	}
 	for _, text := range slices.Sorted(maps.Keys(texts)) {
 		errs = append(errs, texts[text])
 	}
