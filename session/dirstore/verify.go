@@ -85,10 +85,15 @@ func (v verifier) report(ctx context.Context, f File, err error) error {
 
 // all verifies the log, the idle logs and the transcripts.
 func (v verifier) all(ctx context.Context) error {
+	during := verifier{fs: duringFS{v.fs, ctx}, dir: v.dir, yield: v.yield}
+	return during.files(ctx)
+}
+
+// files is all on files that can be read until ctx is done.
+func (v verifier) files(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	v.fs = duringFS{v.fs, ctx}
 	logs := filepath.Join(v.dir, journalDir)
 	if _, err := v.fs.Lstat(logs); errors.Is(err, fs.ErrNotExist) {
 		return missingLog(v.fs, v.dir, err)
