@@ -23,7 +23,7 @@ func TestAnswersWhatIsTyped(t *testing.T) {
 func TestEndsByInterrupt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, typing := io.Pipe()
-		defer typing.Close()
+		defer func() { _ = typing.Close() }()
 		ctx, interrupt := context.WithCancel(t.Context())
 		var out strings.Builder
 		ended := make(chan error, 1)
