@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // A request is what a person asked for with one message, and everything that comes of it. Its name
@@ -32,23 +33,22 @@ func requestOf(r *Run) string {
 	return cmp.Or(r.Spec.Request, r.Spec.ID)
 }
 
-// Origin returns the name of the request that spawns belong to which a session that the caller runs
-// makes in answer to the end of r. That of a run which has begun a request is not the run's own, so
-// that an Origin never names one.
-func (r *Run) Origin() string {
-	if r.beginsRequest() {
-		return "re:" + r.Spec.ID
-	}
-	return requestOf(r)
-}
+// Origin returns the Origin of spawns which a session that the caller runs makes in answer to the
+// end of r.
+func (r *Run) Origin() string { return requestOf(r) }
+
+// originPrefix begins the names of requests that callers have named. No other name begins so.
+const originPrefix = "o:"
 
 // requestFor returns the request that a spawn belongs to; empty: the run begins its own.
 func (c *Spawn) requestFor(parent *Run) string {
 	switch {
 	case !parent.IsRoot():
 		return requestOf(parent)
-	case c.Origin != "":
+	case strings.HasPrefix(c.Origin, originPrefix): // as Run.Origin has named it
 		return c.Origin
+	case c.Origin != "":
+		return originPrefix + c.Origin
 	case c.Turn > 0 || c.Request.ByModel:
 		return cmp.Or(requestOf(parent), parent.Spec.SessionID)
 	}

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -46,11 +47,13 @@ func (t *Tree) Authority(r *Run) *policy.Authority {
 	return r.rights
 }
 
-// likeFor reports whether policy cannot tell the sibling s from r, unless it asks Sandbox.Decide.
+// likeFor reports whether policy cannot tell the sibling s from r, unless it asks Sandbox.Decide:
+// both were granted the same, and their keys differ in the last part alone.
 func (r *Run) likeFor(s *Run) bool {
-	a, b := r.Key(), s.Key()
-	return r.Spec.Grant == s.Spec.Grant && a.Kind() == b.Kind() && a.Agent() == b.Agent() &&
-		a.Depth() == b.Depth()
+	a, b := r.Key().String(), s.Key().String()
+	n := strings.LastIndexByte(a, ':')
+	return r.Spec.Grant == s.Spec.Grant && n > 0 && n == strings.LastIndexByte(b, ':') &&
+		a[:n] == b[:n]
 }
 
 // Lineage returns what a session and every session below the top-level one and above it were
