@@ -254,7 +254,8 @@ func (c *Config) workspace(agent string) fs.FS {
 
 // Input returns the prompt input that a Runtime with this Config uses for a session, so that a test
 // of a prompt tests the one that is sent. Of a sub-agent it is that of a first turn right below a
-// top-level session; Now is left zero.
+// top-level session, without what only a run has: its label, and the session and channel of its
+// requester. Now is left zero.
 func (c Config) Input(key session.Key) agentctx.Input {
 	now := c.authority(key)
 	in := c.input(key, session.Lineage{}, agentctx.Spec{}, now.Tools, now.Sandboxed)

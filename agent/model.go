@@ -28,7 +28,10 @@ type ModelRequest struct {
 	Model    string // "provider/model"; empty: the model's own default
 	Thinking string
 	Prompt   agentctx.Prompt
-	Messages []Message // oldest first
+	// Messages are the conversation, oldest first. Internal marks those that the library says: a
+	// person can write a text that looks like one of them. A Model that can tells its provider of
+	// the difference, for example by a name or a role that no message of a person gets.
+	Messages []Message
 	Tools    []Tool
 	Schema   json.RawMessage // of the answer, if a typed one is wanted
 	Session  session.Lineage // whose turn it is
