@@ -185,14 +185,15 @@ func TestEndlessTranscriptIsDamage(t *testing.T) {
 // Every call that reads a transcript ends soon after its context.
 func TestEndlessTranscriptEndsWithContext(t *testing.T) {
 	for name, test := range endless {
+		looks := 30
 		dir, _, last := newEndless(t, test.damage, hugeGap)
 		check := func(what string, read func(context.Context) error) {
-			ctx := &limitedCtx{Context: t.Context(), looks: 30}
+			ctx := &limitedCtx{Context: t.Context(), looks: looks}
 			err := read(ctx)
 			switch {
 			case ctx.after > 0:
 				require.ErrorIs(t, err, context.Canceled, "%s, %s", name, what)
-			case what != "mend":
+			case what != "mend" && what != "repair":
 				require.ErrorIs(t, err, session.ErrCorrupt, "%s, %s", name, what)
 			}
 			require.Less(t, ctx.after, 10, "%s, %s", name, what)
@@ -212,6 +213,13 @@ func TestEndlessTranscriptEndsWithContext(t *testing.T) {
 			return err
 		})
 		require.NoError(t, s.Close())
+		for _, looks = range []int{30, 1100} {
+			dir, _, _ = newEndless(t, test.damage, hugeGap)
+			check("repair", func(ctx context.Context) error {
+				_, err := dirstore.Repair(ctx, dir)
+				return err
+			})
+		}
 	}
 }
 

@@ -80,7 +80,7 @@ func Repair(ctx context.Context, dir string) (Repaired, error) {
 func repairOn(
 	ctx context.Context, fsys disk.FS, dir string, lock lockFunc,
 ) (done Repaired, err error) {
-	r := repairer{fs: fsys, dir: dir}
+	r := repairer{fs: duringFS{fsys, ctx}, dir: dir}
 	if err := needStore(fsys, dir); err != nil {
 		return done, dirError("repair", dir, err)
 	}
