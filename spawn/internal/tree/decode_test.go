@@ -43,7 +43,7 @@ func TestDecoderKnowsEveryMember(t *testing.T) {
 		data, err := json.Marshal(w)
 		require.NoError(t, err)
 		var d Decoder
-		require.True(t, d.scan(data), "%s must be in the functions of decode.go: %s", m.path, data)
+		require.True(t, d.scan(data), "%s must be in decode.go or decodeimage.go: %s", m.path, data)
 		require.Equal(t, w.fact(), &d.fact, m.path)
 	}
 }

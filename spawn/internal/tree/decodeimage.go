@@ -1,0 +1,392 @@
+package tree
+
+import (
+	"bytes"
+	"slices"
+)
+
+func (s *scanner) image() *Image {
+	s.shared.once = true
+	defer func() { s.shared.once = false }()
+	m := new(Image)
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "epoch":
+			m.Epoch = s.uint64()
+		case "total":
+			m.Total = s.uint32()
+		case "nextOut":
+			m.NextOut = s.uint32()
+		case "runs":
+			m.Runs = s.runs()
+		case "outbox":
+			m.Outbox = scanList(s, (*scanner).entry)
+		case "clocks":
+			m.Clocks = scanList(s, (*scanner).clock)
+		case "marks":
+			m.Marks = scanList(s, (*scanner).mark)
+		case "spawned":
+			m.Spawned = scanList(s, (*scanner).spawned)
+		case "posts":
+			m.Posts = scanList(s, (*scanner).seenPost)
+		case "requests":
+			m.Requests = scanList(s, (*scanner).requestCount)
+		default:
+			s.fail()
+		}
+	}
+	return m
+}
+
+// minRunBytes is less than any run takes as JSON.
+const minRunBytes = 128
+
+// runs reads the runs of an image.
+func (s *scanner) runs() []RunState {
+	if s.literal("null") {
+		return nil
+	}
+	if !s.first() {
+		return []RunState{}
+	}
+	return s.runsApart(s.cutRuns(s.parts))
+}
+
+// minPartBytes is the least size of a part that is read apart from the others.
+const minPartBytes = 1 << 20
+
+// betweenRuns is the end of a run and the beginning of the next one. It is not in a string, where a
+// quotation mark has a backslash before it, and nothing else begins like a run.
+var betweenRuns = []byte(`},{"spec":{"`)
+
+// cutRuns returns where up to n-1 runs begin that cut the list of runs, from the first run on, into
+// parts of about the same size.
+func (s *scanner) cutRuns(n int) (cuts []int) {
+	left := len(s.data) - s.pos
+	step := max(left/max(n, 1), minPartBytes)
+	for from := s.pos + step; from < len(s.data); from = cuts[len(cuts)-1] + step {
+		at := bytes.Index(s.data[from:], betweenRuns)
+		if at < 0 {
+			break
+		}
+		cuts = append(cuts, from+at+len("},"))
+	}
+	return cuts
+}
+
+// runsApart reads the list of runs, from its first run on, in the parts that begin at cuts. Each
+// part keeps by itself what its runs have in common.
+func (s *scanner) runsApart(cuts []int) []RunState {
+	if len(cuts) == 0 {
+		return s.runsToBracket()
+	}
+	parts := make([]scanner, len(cuts))
+	lists := make([][]RunState, len(cuts)+1)
+	work := make([]func(), len(cuts)+1)
+	for i, end := range cuts {
+		parts[i] = scanner{data: s.data[:end-len(",")], pos: s.pos, shared: &shared{once: true}}
+		work[i] = func() { lists[i] = parts[i].runsToEnd() }
+		s.pos = end
+	}
+	work[len(cuts)] = func() { lists[len(cuts)] = s.runsToBracket() }
+	s.apart(work)
+	for i := range parts {
+		if parts[i].failed {
+			s.fail()
+		}
+	}
+	return slices.Concat(lists...)
+}
+
+// runsToBracket reads runs up to the end of their list.
+func (s *scanner) runsToBracket() []RunState {
+	list := s.makeRuns()
+	for ok := true; ok; ok = s.another() {
+		list = append(list, RunState{})
+		s.run(&list[len(list)-1])
+	}
+	return list
+}
+
+// makeRuns returns an empty list with room for what is left.
+func (s *scanner) makeRuns() []RunState {
+	return make([]RunState, 0, 1+(len(s.data)-s.pos)/minRunBytes/4)
+}
+
+// runsToEnd reads runs up to the end of the data.
+func (s *scanner) runsToEnd() []RunState {
+	list := s.makeRuns()
+	for !s.failed {
+		list = append(list, RunState{})
+		s.run(&list[len(list)-1])
+		if s.pos == len(s.data) {
+			break
+		}
+		s.need(',')
+	}
+	return list
+}
+
+func (s *scanner) run(r *RunState) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "spec":
+			r.Spec = s.spec()
+		case "state":
+			r.State = State(s.uint8())
+		case "cause":
+			r.Cause = Cause(s.uint8())
+		case "reason":
+			r.Reason = s.text()
+		case "silent":
+			r.Silent = s.bool()
+		case "halted":
+			r.TurnCancelled = s.bool()
+		case "quiet":
+			r.Quiet = s.bool()
+		case "retry":
+			r.Retry = s.bool()
+		case "open":
+			r.Open = s.openTurn()
+		case "turns":
+			r.Turns = s.uint32()
+		case "nextOrd":
+			r.NextOrd = s.uint32()
+		case "consumed":
+			r.Consumed = s.uint32()
+		case "inbox":
+			r.Inbox = scanList(s, (*scanner).input)
+		case "join":
+			r.Join = s.join()
+		case "answer":
+			r.Answer = s.result()
+		default:
+			s.runPart(r, name)
+		}
+	}
+}
+
+// runPart reads a member of a run's state that is an amount or a time, or comes last.
+func (s *scanner) runPart(r *RunState, name []byte) {
+	switch string(name) {
+	case "usage":
+		r.Usage = s.usage()
+	case "charged":
+		r.Charged = s.budget()
+	case "route":
+		r.Route = s.route()
+	case "pos":
+		r.Pos = s.uint64()
+	case "started":
+		r.Started = s.int64()
+	case "deadline":
+		r.Deadline = s.int64()
+	case "grace":
+		r.Grace = s.int64()
+	case "ended":
+		r.Ended = s.int64()
+	case "nonce":
+		r.Nonce = s.uint64()
+	case "siblings":
+		r.Siblings = s.uint32()
+	case "spawned":
+		r.Spawned = s.uint32()
+	case "steers":
+		r.Steers = scanList(s, (*scanner).steered)
+	case "crashes":
+		r.Crashes = scanList(s, (*scanner).uint32)
+	case "archiveFrom":
+		r.ArchiveFrom = s.int64()
+	case "request":
+		r.Request = s.word()
+	case "waits":
+		r.Waits = s.uint32()
+	default:
+		s.fail()
+	}
+}
+
+func (s *scanner) openTurn() *OpenTurn {
+	o := new(OpenTurn)
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "n":
+			o.N = s.uint32()
+		case "through":
+			o.Through = s.uint32()
+		case "first":
+			o.First = s.uint32()
+		case "reserve":
+			o.Reserve = s.budget()
+		case "started":
+			o.Started = s.int64()
+		case "shutdown":
+			o.Shutdown = s.bool()
+		default:
+			s.fail()
+		}
+	}
+	return o
+}
+
+func (s *scanner) input() (in Input) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "ord":
+			in.Ord = s.uint32()
+		case "class":
+			in.Class = Class(s.uint8())
+		case "at":
+			in.At = s.int64()
+		case "id":
+			in.ID = s.string()
+		case "text":
+			in.Text = s.text()
+		case "from":
+			in.From = s.key()
+		case "route":
+			in.Route = s.route()
+		default:
+			s.fail()
+		}
+	}
+	return in
+}
+
+func (s *scanner) steered() (x Steered) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "from":
+			x.From = s.key()
+		case "at":
+			x.At = s.int64()
+		default:
+			s.fail()
+		}
+	}
+	return x
+}
+
+func (s *scanner) entry() (e Entry) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "ord":
+			e.Ord = s.uint32()
+		case "run":
+			e.Run = s.key()
+		case "to":
+			e.To = s.key()
+		case "reply":
+			e.Reply = s.bool()
+		case "failed":
+			e.Failed = s.bool()
+		case "text":
+			e.Text = s.text()
+		case "route":
+			e.Route = s.route()
+		case "created":
+			e.Created = s.int64()
+		case "since":
+			e.Since = s.int64()
+		case "tries":
+			e.Tries = s.uint32()
+		case "due":
+			e.Due = s.int64()
+		case "blocked":
+			e.Blocked = s.int64()
+		case "error":
+			e.Error = s.text()
+		case "busy":
+			e.Busy = s.bool()
+		case "late":
+			e.Late = s.bool()
+		case "unsent":
+			e.Unsent = s.bool()
+		default:
+			s.fail()
+		}
+	}
+	return e
+}
+
+func (s *scanner) spawned() (x Spawned) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "parent":
+			x.Parent = s.key()
+		case "key":
+			x.Key = s.string()
+		case "byModel":
+			x.ByModel = s.bool()
+		case "run":
+			x.Run = s.key()
+		case "id":
+			x.ID = s.string()
+		case "digest":
+			x.Digest = s.string()
+		case "until":
+			x.Until = s.int64()
+		default:
+			s.fail()
+		}
+	}
+	return x
+}
+
+func (s *scanner) requestCount() (x RequestCount) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "request":
+			x.Request = s.word()
+		case "byModel":
+			x.ByModel = s.uint32()
+		default:
+			s.fail()
+		}
+	}
+	return x
+}
+
+func (s *scanner) mark() (m Mark) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "ord":
+			m.Ord = s.uint32()
+		case "id":
+			m.ID = s.word()
+		default:
+			s.fail()
+		}
+	}
+	return m
+}
+
+func (s *scanner) clock() (c Clock) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "ord":
+			c.Ord = s.uint32()
+		case "since":
+			c.Since = s.int64()
+		default:
+			s.fail()
+		}
+	}
+	return c
+}
+
+func (s *scanner) seenPost() (x SeenPost) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "to":
+			x.To = s.key()
+		case "id":
+			x.ID = s.string()
+		case "until":
+			x.Until = s.int64()
+		default:
+			s.fail()
+		}
+	}
+	return x
+}
