@@ -117,9 +117,8 @@ func (m *Models) validate(bad func(path, format string, args ...any)) {
 	for _, f := range []struct{ path, name string }{
 		{"Models.Model", m.Model}, {"Models.Thinking", m.Thinking},
 	} {
-		if f.name != "" && !text.IsLine(f.name, maxModelName) {
-			bad(f.path, "%s: want at most %d bytes on one line, without characters that are not drawn",
-				text.Quote(f.name), maxModelName)
+		if fault := text.NameFault(f.name); fault != "" {
+			bad(f.path, "%s", fault)
 		}
 	}
 }
@@ -158,7 +157,7 @@ func (c *Config) validate() error {
 	bad := func(path, format string, args ...any) {
 		list = append(list, &ConfigError{Path: path, Message: fmt.Sprintf(format, args...)})
 	}
-	if over := weight.Check(*c, configLimits); over != nil {
+	if over := weight.Check(*c, weight.OfConfig); over != nil {
 		bad(cmp.Or(over.Path, "(all)"), "%v", over)
 		return list // the others would repeat it
 	}
@@ -219,9 +218,6 @@ func (c *Config) validate() error {
 	}
 	return list
 }
-
-// configLimits bound the texts of a Config.
-var configLimits = weight.Limits{Each: 1_000_000, All: 10_000_000}
 
 func splitErrors(err error) []error {
 	var many interface{ Unwrap() []error }

@@ -142,9 +142,6 @@ const noArgs = "{}"
 // maxToolName is how many bytes the name of a tool has at most.
 const maxToolName = 64
 
-// maxModelName is how many bytes the name of a model has at most.
-const maxModelName = 256
-
 // overLimit returns a *LimitError if the size of a field is over the limit of a name.
 func overLimit(field string, size, limit int, unit, name string) error {
 	if limit < 0 || size <= limit {
@@ -220,7 +217,7 @@ func (l Limits) boundMessage(m Message) (Message, error) {
 // modelName returns a name of a model that a Runner reports, or "" for what is not one: a name that
 // was cut would be that of another model.
 func modelName(name string) string {
-	if !text.IsLine(name, maxModelName) {
+	if !text.IsLine(name, text.MaxName) {
 		return ""
 	}
 	return name

@@ -94,38 +94,23 @@ func (c *Config) validate() error {
 	if err := c.Limits.Validate(); err != nil {
 		return err
 	}
-	if over := weight.Check(*c, configLimits); over != nil {
+	if over := weight.Check(*c, weight.OfConfig); over != nil {
 		return &InputError{Field: cmp.Or(over.Path, "Config"), Reason: over.Error()}
 	}
-	if bad := cleanName(c.Model); bad != "" {
+	if bad := text.NameFault(c.Model); bad != "" {
 		return &InputError{Field: "Model", Reason: bad}
 	}
-	if bad := cleanName(c.Thinking); bad != "" {
+	if bad := text.NameFault(c.Thinking); bad != "" {
 		return &InputError{Field: "Thinking", Reason: bad}
 	}
 	for i, name := range c.Tools {
-		if bad := cleanName(name); bad != "" || name == "" {
+		if bad := text.NameFault(name); bad != "" || name == "" {
 			return &InputError{
 				Field: fmt.Sprintf("Tools[%d]", i), Reason: cmp.Or(bad, "it is empty"),
 			}
 		}
 	}
 	return c.Rules.Validate()
-}
-
-// configLimits bound the texts of a Config.
-var configLimits = weight.Limits{Each: 1_000_000, All: 10_000_000}
-
-// maxName is how many bytes a name in a Config or a report has at most.
-const maxName = 256
-
-// cleanName says why a text cannot be a name in a line of a prompt; empty: it can, or is empty.
-func cleanName(name string) string {
-	if name == "" || text.IsLine(name, maxName) {
-		return ""
-	}
-	return fmt.Sprintf("%s: want at most %d bytes on one line, without characters that are not drawn",
-		text.Quote(name), maxName)
 }
 
 // Limits bound what callers and models give to a tree. A field that is zero is its default, and one

@@ -188,7 +188,7 @@ func boundResult(out *TurnResult, limit int) error {
 	for _, s := range []*string{&out.Result.Text, &out.Fallback, &out.Reply} {
 		*s = text.Bound(*s, limit)
 	}
-	if !text.IsLine(out.Result.Model, maxName) {
+	if !text.IsLine(out.Result.Model, text.MaxName) {
 		out.Result.Model = ""
 	}
 	over := func(field string, n int) error {

@@ -60,6 +60,18 @@ func Count[N int | int64 | uint32](n N, one, many string) string {
 	return strconv.FormatInt(int64(n), 10) + " " + many
 }
 
+// MaxName is how many bytes a name in a configuration or a report has at most.
+const MaxName = 256
+
+// NameFault says why s cannot be a name in a line of a prompt; empty: it can, or is empty.
+func NameFault(s string) string {
+	if s == "" || IsLine(s, MaxName) {
+		return ""
+	}
+	return fmt.Sprintf("%s: want at most %d bytes on one line, without characters that are not drawn",
+		Quote(s), MaxName)
+}
+
 // IsBlank reports whether a reader of s sees nothing: s has only spaces, controls, and characters
 // that are not drawn.
 func IsBlank(s string) bool {

@@ -14,6 +14,9 @@ type Limits struct {
 	All  int // in all texts and the items of all slices and maps together
 }
 
+// OfConfig bounds the texts of a configuration.
+var OfConfig = Limits{Each: 1_000_000, All: 10_000_000}
+
 // An Error is a text that is too long, or everything together.
 type Error struct {
 	Path  string // "Extra[2].Text"; empty: everything together
