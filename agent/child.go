@@ -148,17 +148,23 @@ func (s *Session) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, 
 	return info, inOurWords(err)
 }
 
-// inOurWords names what refused a spawn by the field of our Config or Task.
+// inOurWords names what refused something by the field of our Config or Task.
 func inOurWords(err error) error {
-	if refused, ok := errors.AsType[*policy.Refusal](err); ok {
-		if field, ok := strings.CutPrefix(refused.Path, "Request."); ok {
-			refused.Path = "Task." + field
+	ours := func(field, path *string) {
+		if strings.HasPrefix(*field, "Rules.") {
+			*field = "Config." + *field
 		}
+		if strings.HasPrefix(*path, "Rules.") {
+			*path = "Config." + *path
+		}
+		if asked, ok := strings.CutPrefix(*path, "Request."); ok {
+			*path = "Task." + asked
+		}
+	}
+	if refused, ok := errors.AsType[*policy.Refusal](err); ok {
+		ours(&refused.Field, &refused.Path)
 		for i := range refused.Removed {
-			v := &refused.Removed[i]
-			if field, ok := strings.CutPrefix(v.Path, "Request."); ok {
-				v.Path = "Task." + field
-			}
+			ours(&refused.Removed[i].Field, &refused.Removed[i].Path)
 		}
 	}
 	if failed, ok := errors.AsType[*spawn.CallbackError](err); ok && failed.Callback == "ValidModel" {

@@ -554,8 +554,8 @@ func (h toolHost) authorize(v policy.Verb, r RunInfo) error {
 		now := &h.turn.spawn.Authority
 		c.Role, c.Depth, c.Sandboxed = now.Role, now.Depth, now.Sandboxed
 	}
-	return h.rt.cfg.Rules.Authorize(c, v,
-		policy.Target{Key: r.Key, Ancestors: []session.Key{r.Parent, r.Root}})
+	return inOurWords(h.rt.cfg.Rules.Authorize(c, v,
+		policy.Target{Key: r.Key, Ancestors: []session.Key{r.Parent, r.Root}}))
 }
 
 // selectRuns returns the runs that a target names: a number in the list, a run id, a session key, a

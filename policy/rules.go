@@ -234,6 +234,13 @@ func (r *Rules) Agent(id string) (a Agent, ok bool) {
 	return Agent{}, false
 }
 
+// Knows reports whether id can be that of an agent by these Rules: one of [Rules.Agents], in any
+// case, or main, which the sessions of a program have without being configured.
+func (r *Rules) Knows(id string) bool {
+	id = canonicalID(id)
+	return id == session.DefaultAgent || r.agent(id) != nil
+}
+
 // agent returns the configured agent of a canonical id, or nil. The first of two with the same id
 // wins.
 func (r *Rules) agent(id string) *Agent {

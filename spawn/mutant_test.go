@@ -232,7 +232,7 @@ var mutants = []mutant{
 	},
 	{
 		"I5 an agent that may not be spawned any more has no rights", "../policy/authority.go",
-		"r.checkAgent(&p) != nil:", "false:", "../agent", "TestPolicyOfTodayHoldsAlongTheLineage",
+		"!p.configured() || !r.allows(&p):", "false:", "../agent", "TestPolicyOfTodayHoldsAlongTheLineage",
 	},
 	{
 		"I5 rights are folded from the top", "internal/tree/rights.go",

@@ -29,7 +29,7 @@ func main() {
 		grant, err := rules.Admit(caller, policy.Request{Agent: target})
 		if r, ok := errors.AsType[*policy.Refusal](err); ok {
 			fmt.Println(r)
-			fmt.Println("change", r.Path, "to allow it")
+			fmt.Println("change", r.Field, "to allow it")
 			continue
 		}
 		fmt.Println(target, "runs as", grant.Role, "on", grant.Model, "with", grant.Tools)

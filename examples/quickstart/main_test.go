@@ -40,7 +40,7 @@ func TestStory(t *testing.T) {
 				"OFFSHOOT", "project-context", "SOUL.md", "not for sub-agents",
 				"only for sub-agents",
 				"allowed     routes is in allowAgents, depth 1/" + depth,
-				"refused     by the rule allowAgents", "asked   bookings", "limit   routes, places",
+				"refused     by the rule allowAgents", "asked   bookings", "limit   main, routes, places",
 				"set at  agents.list[main].subagents.allowAgents",
 				"prompts was, byte for byte, what Config.Input had said before",
 				"<<<completion ", "status: success, completed successfully",
