@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/enum"
+	textline "github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -182,40 +183,42 @@ type ActiveSubagent struct {
 	Task  string // shown as data, at most 160 runes of it
 }
 
-// Validate returns an error that names the first field without a meaning, or nil. Assemble accepts
-// every Input. Validate is for a program that reads an Input from configuration and reports
-// mistakes.
+// Validate returns all fields without a meaning, each as a *[FieldError] in one error, or nil.
+// Assemble accepts every Input. Validate is for a program that reads an Input from configuration
+// and reports mistakes.
 func (in Input) Validate() error {
+	var list fieldErrors
 	if !in.Session.IsValid() {
-		return fmt.Errorf("agentctx: Input.Session is not a session key")
+		list.add("Input.Session", "is not a session key")
 	}
-	if err := in.Spec.Validate(); err != nil {
-		return err
-	}
-	if err := in.Limits.Validate(); err != nil {
-		return err
-	}
+	list.within("Input", in.Spec.Validate())
+	list.within("Input", in.Limits.Validate())
 	if in.Layout > LayoutGoClaw {
-		return fmt.Errorf(
-			"agentctx: Input.Layout is %d, want at most %d (%s)", in.Layout, LayoutGoClaw,
-			LayoutGoClaw,
-		)
+		list.add("Input.Layout", "is %d, want at most %d (%s)", in.Layout, LayoutGoClaw,
+			LayoutGoClaw)
 	}
 	if r := in.Channel.Reactions; !slices.Contains([]string{"", "minimal", "extensive"}, r) {
-		return fmt.Errorf("agentctx: Input.Channel.Reactions is %q, want minimal or extensive", r)
+		list.add("Input.Channel.Reactions", "is %s, want minimal or extensive", textline.Quote(r))
 	}
 	if a := in.Sandbox.Access; !slices.Contains([]string{"", "none", "ro", "rw"}, a) {
-		return fmt.Errorf("agentctx: Input.Sandbox.Access is %q, want none, ro or rw", a)
+		list.add("Input.Sandbox.Access", "is %s, want none, ro or rw", textline.Quote(a))
+	}
+	for _, a := range []struct {
+		field  string
+		answer Answer
+	}{{"Channel.Buttons", in.Channel.Buttons}, {"Sandbox.HostBrowser", in.Sandbox.HostBrowser}} {
+		if int(a.answer) >= len(answerNames) {
+			list.add("Input."+a.field, "is %d, want at most %d (%s)", a.answer, AnswerNo, AnswerNo)
+		}
 	}
 	for i, s := range in.Extra {
+		field := fmt.Sprintf("Input.Extra[%d]", i)
 		if s.ID == "" {
-			return fmt.Errorf("agentctx: Input.Extra[%d].ID is blank", i)
+			list.add(field+".ID", "is blank")
 		}
 		if int(s.Class) >= len(classNames) {
-			return fmt.Errorf(
-				"agentctx: Input.Extra[%d].Class is %d, want at most %d", i, s.Class, ClassPerTurn,
-			)
+			list.add(field+".Class", "is %d, want at most %d", s.Class, ClassPerTurn)
 		}
 	}
-	return nil
+	return list.join()
 }

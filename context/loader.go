@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	textline "github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -46,6 +47,27 @@ type Loader struct {
 	Hooks []Hook
 	// Cache keeps what was read. nil: every load reads the files.
 	Cache *Cache
+}
+
+// Validate returns the mistakes of the Loader, each as a *[FieldError] in one error, or nil: names
+// and patterns that cannot be those of files in a workspace, and hooks that are nil.
+func (l Loader) Validate() error {
+	var list fieldErrors
+	for i, p := range l.Extra {
+		field := fmt.Sprintf("Loader.Extra[%d]", i)
+		if !fs.ValidPath(p) {
+			list.add(field, "is %s, which is not a slash-separated path or pattern inside the workspace",
+				textline.Quote(p))
+		} else if _, err := path.Match(p, ""); err != nil {
+			list.add(field, "is %s, which is not a pattern", textline.Quote(p))
+		}
+	}
+	for i, hook := range l.Hooks {
+		if hook == nil {
+			list.add(fmt.Sprintf("Loader.Hooks[%d]", i), "is nil")
+		}
+	}
+	return list.join()
 }
 
 // A LoadRequest says for which session a [Loader] loads files, and from where.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/internal/enum"
+	textline "github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -228,38 +229,34 @@ func (s Spec) Or(under Spec) Spec {
 	return s
 }
 
-// Validate returns an error that names the first field without a meaning: a value outside its
-// enumeration, a malformed file pattern or a blank skill. It returns nil if there is none.
+// Validate returns all fields without a meaning, each as a *[FieldError] in one error: values
+// outside their enumeration, malformed file patterns and blank skills. It returns nil if there are
+// none.
 func (s Spec) Validate() error {
-	switch {
-	case int(s.Mode) >= len(modeNames):
-		return fmt.Errorf(
-			"agentctx: Spec.Mode is %d, want at most %d (%s)", s.Mode, ModeNone, ModeNone,
-		)
-	case int(s.History) >= len(historyNames):
-		return fmt.Errorf(
-			"agentctx: Spec.History is %d, want at most %d (%s)", s.History, HistoryFork,
-			HistoryFork,
-		)
-	case int(s.Overflow) >= len(overflowNames):
-		return fmt.Errorf(
-			"agentctx: Spec.Overflow is %d, want at most %d (%s)", s.Overflow, OverflowRefuse,
-			OverflowRefuse,
-		)
+	var list fieldErrors
+	if int(s.Mode) >= len(modeNames) {
+		list.add("Spec.Mode", "is %d, want at most %d (%s)", s.Mode, ModeNone, ModeNone)
+	}
+	if int(s.History) >= len(historyNames) {
+		list.add("Spec.History", "is %d, want at most %d (%s)", s.History, HistoryFork,
+			HistoryFork)
+	}
+	if int(s.Overflow) >= len(overflowNames) {
+		list.add("Spec.Overflow", "is %d, want at most %d (%s)", s.Overflow, OverflowRefuse,
+			OverflowRefuse)
 	}
 	for i, p := range s.Files {
 		if _, err := path.Match(p, ""); err != nil || strings.TrimSpace(p) != p || p == "" {
-			return fmt.Errorf(
-				"agentctx: Spec.Files[%d] is %q, which is not a pattern of file names", i, p,
-			)
+			list.add(fmt.Sprintf("Spec.Files[%d]", i), "is %s, which is not a pattern of file names",
+				textline.Quote(p))
 		}
 	}
 	for i, name := range s.Skills {
 		if strings.TrimSpace(name) == "" {
-			return fmt.Errorf("agentctx: Spec.Skills[%d] is blank", i)
+			list.add(fmt.Sprintf("Spec.Skills[%d]", i), "is blank")
 		}
 	}
-	return nil
+	return list.join()
 }
 
 // Filter returns the files that the spec lets through, in their order. A spec whose Files are nil
