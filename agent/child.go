@@ -115,6 +115,9 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 	if err := t.Spec.Validate(); err != nil {
 		return q, err
 	}
+	if t.Spec.History == agentctx.HistoryFork {
+		return q, &InputError{Field: "Task.Spec.History", Reason: noFork}
+	}
 	q = spawn.Request{
 		Task: t.Text, Label: t.Label, Key: t.Key, Announce: t.Announce, Origin: t.origin,
 		Policy: policy.Request{

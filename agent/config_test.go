@@ -63,7 +63,7 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 				Runner:  idleRunner{},
 				Prompts: agent.Prompts{SubagentSpecs: map[string]agentctx.Spec{"ops": {Mode: 99}}},
 			},
-			[]string{`Prompts.SubagentSpecs["ops"]`},
+			[]string{`Prompts.SubagentSpecs["ops"].Mode`},
 		},
 		{
 			"a workspace of no valid agent",
@@ -81,7 +81,7 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 					Subagents: policy.Subagents{MaxSpawnDepth: 7, MaxChildren: -1},
 				},
 			},
-			[]string{"Rules", "Rules"},
+			[]string{"Rules.Subagents.MaxSpawnDepth", "Rules.Subagents.MaxChildren"},
 		},
 		{
 			"several",

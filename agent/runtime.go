@@ -22,12 +22,17 @@ type Runtime struct {
 	sup *spawn.Supervisor
 }
 
-// Open checks the Config and makes a Runtime of it. The error is a [ConfigErrors] with all mistakes
-// at once. Open starts nothing: Post, Spawn and Stop are accepted, and durable, from here on; turns
+// Open checks the Config and makes a Runtime of it. The error is a [ConfigErrors] with all that is
+// surely wrong, at once: each has its Go path, and for a rule its place in the configuration. What
+// is only doubtful, such as a rule for a tool that is not there, is a warning to the Logger. Ids of
+// agents are matched without letter case. An id that is not in Rules.Agents is a mistake where
+// agents are configured; main never is. Where none is configured, any id may be that of a session,
+// and the id is a warning. Open looks whether the directory of each workspace is there, if its fs.FS has Stat. Open starts nothing: Post, Spawn and Stop are accepted, and durable, from here on; turns
 // and deliveries start with Run. The values of ctx are kept for the Runtime's own work, its end is
 // not.
 func Open(ctx context.Context, cfg Config) (*Runtime, error) {
-	if err := cfg.validate(); err != nil {
+	doubts, err := cfg.validate()
+	if err != nil {
 		return nil, err
 	}
 	if cfg.Store == nil {
@@ -42,6 +47,10 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	if cfg.Prompts.Loader.Cache == nil {
 		// Workspaces are read again only where they have changed.
 		cfg.Prompts.Loader.Cache = new(agentctx.Cache)
+	}
+	for _, d := range doubts {
+		cfg.Logger.Warn("offshoot: the configuration is doubtful", "field", "Config."+d.Field,
+			"setting", d.Path, "doubt", d.Text)
 	}
 	cfg.Rules, cfg.Prompts.Input = clone.Of(cfg.Rules), clone.Of(cfg.Prompts.Input)
 	cfg.Prompts.Workspaces = maps.Clone(cfg.Prompts.Workspaces)
@@ -176,7 +185,7 @@ func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
 		names[i] = tool.Name
 	}
 	t.entering("Prompts.Loader")
-	in := rt.cfg.input(st.Session.Key, st.Session, extra.Spec, names, t.Sandboxed)
+	in := rt.cfg.input(st.Session.Key, st.Session, st.Above, extra.Spec, names, t.Sandboxed)
 	t.entering("Now")
 	in.Now = rt.cfg.Now()
 	if t.Model != "" {

@@ -72,7 +72,7 @@ type Rules struct {
 // An Agent is one entry of agents.list.
 type Agent struct {
 	ID      string      // a letter or digit, then up to 63 of those, _ and -; in any case
-	Model   string      // what its own sessions run on; for a sub-agent the last resort
+	Model   string      // what its top-level sessions run on; for a sub-agent the last resort
 	Skills  []string    // for the prompt, policy does not look at them; nil: all, empty: none
 	Tools   ToolPolicy  // what its sessions may use and hand down
 	Sandbox SandboxMode // zero: what [Rules.Sandbox] says
@@ -232,6 +232,17 @@ func (r *Rules) Agent(id string) (a Agent, ok bool) {
 		return *found, true
 	}
 	return Agent{}, false
+}
+
+// SessionModel returns what a top-level session runs on: the Model of its agent's entry, else the
+// one that the program gives to all.
+func (r *Rules) SessionModel(key session.Key, ofAll string) string {
+	if a := r.agent(r.agentOf(key)); a != nil {
+		if own := strings.TrimSpace(a.Model); own != "" {
+			return own
+		}
+	}
+	return ofAll
 }
 
 // Knows reports whether id can be that of an agent by these Rules: one of [Rules.Agents], in any

@@ -63,6 +63,9 @@ func (s *Supervisor) Spawn(
 func (sh *treeShell) spawn(
 	ctx context.Context, requester session.Key, q Request, by *TurnInput,
 ) (info RunInfo, err error) {
+	if q.Policy.Announce == policy.AnnounceTurn {
+		return info, &InputError{Field: "Policy.Announce", Reason: noAnnounceTurn}
+	}
 	call := newSpawnCall()
 	call.cmd = tree.Spawn{
 		Parent: requester, ID: sh.sup.ids.newID(), SessionID: sh.sup.ids.newID(), Key: q.Key,

@@ -68,6 +68,10 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 	turn.Session = session.Lineage{
 		Key: s.Key, Root: t.Root().Key(), Parent: s.Parent, Depth: s.Depth, Role: s.Role,
 	}
+	turn.Above = turn.oneAbove[:0:1]
+	for above := r; !above.IsRoot(); above = above.Parent {
+		turn.Above = append(turn.Above, above.Spec.Parent)
+	}
 	turn.SessionID, turn.MaxDepth, turn.Extra = s.SessionID, s.MaxDepth, s.Extra
 	turn.N, turn.First, turn.Pos = int(r.Open.N), int(r.Open.First), session.Pos(r.Pos)
 	turn.Deadline, turn.Retry = timeOf(r.Deadline), r.Retry

@@ -20,6 +20,8 @@ import (
 type TurnInput struct {
 	// Session is where the session stands in its tree.
 	Session session.Lineage
+	// Above are the sessions above it, from the one that spawned it to the top.
+	Above []session.Key
 	// SessionID names the transcript.
 	SessionID string
 	// Run is the run that the turn belongs to. Its ID is empty in a top-level session.
@@ -53,7 +55,8 @@ type TurnInput struct {
 	// Extra is what the Request that spawned the run carried.
 	Extra json.RawMessage
 
-	oneInput [1]Input // memory for Inputs: most turns have one
+	oneInput [1]Input       // memory for Inputs: most turns have one
+	oneAbove [1]session.Key // memory for Above: most sub-agents are below a top-level session
 
 	shell   *treeShell
 	lineage []policy.Descendant // until completeAuthority

@@ -300,7 +300,7 @@ func (t *Tree) policyCaller(r *Run, rules *policy.Rules) policy.Caller {
 		Delegable: now.Delegable, Sandboxed: now.Sandboxed,
 	}
 	if r.IsRoot() {
-		c.Model, c.Thinking = t.opt.Model, t.opt.Thinking
+		c.Model, c.Thinking = rules.SessionModel(r.Key(), t.opt.Model), t.opt.Thinking
 	}
 	if r.Answer != nil && r.Answer.Model != "" {
 		c.Model = string(r.Answer.Model)
