@@ -241,6 +241,17 @@ func (c *Config) workspace(key session.Key, above []session.Key) fs.FS {
 	return nil
 }
 
+// skills returns those that the agent of a session may see.
+func (c *Config) skills(key session.Key) []agentctx.Skill {
+	a, ok := c.Rules.Agent(key.Agent())
+	if !ok || a.Skills == nil {
+		return c.Prompts.Input.Skills
+	}
+	return slices.DeleteFunc(slices.Clone(c.Prompts.Input.Skills), func(s agentctx.Skill) bool {
+		return !slices.Contains(a.Skills, s.Name)
+	})
+}
+
 // byAgent returns what a map holds for an agent, whose id may be in any letter case in it.
 func byAgent[T any](m map[string]T, agent string) (of T, ok bool) {
 	if of, ok = m[agent]; ok || agent == "" {
@@ -306,7 +317,7 @@ func (c *Config) input(
 	sandboxed bool,
 ) agentctx.Input {
 	in := c.Prompts.Input
-	in.Session, in.Lineage = key, l
+	in.Session, in.Lineage, in.Skills = key, l, c.skills(key)
 	if in.Sandbox.Enabled = sandboxed; !sandboxed {
 		in.Sandbox = agentctx.Sandbox{}
 	}

@@ -23,13 +23,14 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-var anyID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+var anyID = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{10,16}\b`)
 
 // A probe runs a bot and notes all that a user could see of it.
 type probe struct {
 	cfg   agent.Config
 	tasks []agent.Task // spawned from Go
 	args  string       // of a sessions_spawn of the main session
+	only  bool         // each session spawns one sub-agent, not two
 
 	mu     sync.Mutex
 	lines  []string
@@ -53,7 +54,7 @@ func (p *probe) turn(sub bool, n int) {
 	}
 }
 
-// run implements agent.Runner: each session tries to spawn, spends, and takes ten seconds.
+// Run implements agent.Runner: each session spends, tries to spawn, and takes a while.
 func (p *probe) Run(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 	sub := tn.Run != ""
 	p.turn(sub, 1)
@@ -67,14 +68,30 @@ func (p *probe) Run(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 	}
 	p.note("%s: spend %v", who, tn.Spend(ctx, agent.Usage{Input: 60, Cost: 0.6}))
 	if tn.N == 1 {
-		for i, args := range []string{`{"task":"t"}`, `{"task":"t","agentId":"coder"}`} {
-			out, err := tn.Call(ctx, agent.ToolCall{ID: fmt.Sprint(i), Name: "sessions_spawn", Args: []byte(args)})
-			p.note("%s: spawn %d %s %v", who, i, out, err)
+		for _, label := range []string{"own", "coder"} {
+			args := `{"task":"t","label":"own"}`
+			if label == "coder" {
+				if p.only {
+					break
+				}
+				args = `{"task":"t","label":"coder","agentId":"coder"}`
+			}
+			out, err := tn.Call(ctx, agent.ToolCall{
+				ID: label, Name: "sessions_spawn", Args: json.RawMessage(args),
+			})
+			p.note("%s: spawn %s %s %v", who, label, out, err)
 		}
 	}
-	err := pause(ctx, 10*time.Second)
+	err := pause(ctx, probePause(tn))
 	p.note("%s: ends %v", who, err)
 	return agent.Result{Text: "done " + tn.Label}, err
+}
+
+// probePause is how long a turn takes: no two of a run begin or end at the same time.
+func probePause(tn *agent.Turn) time.Duration {
+	d := 5*time.Second + time.Duration(len(tn.Session.Root.String()))*11*time.Millisecond
+	d += time.Duration(tn.Session.Depth)*3700*time.Millisecond + time.Duration(tn.N)*130*time.Millisecond
+	return d + time.Duration(len(tn.Label))*900*time.Millisecond
 }
 
 // observe runs the bot for two hours and returns what was seen, or why it was refused.
@@ -168,6 +185,8 @@ func check[T any](
 			row.set(&with)
 			before, refused := observe(t, without)
 			require.Empty(t, refused)
+			again, _ := observe(t, without)
+			require.Equal(t, before, again, "what is observed must be what the field does")
 			after, refused := observe(t, with)
 			if row.refused != "" {
 				require.Contains(t, refused, row.refused)
@@ -190,7 +209,13 @@ func exported[T any]() map[string]bool {
 	return names
 }
 
-var effectWorkspace = workspace(strings.Repeat("x", 30_000))
+// effectInput has a skill, and limits that the files of effectWorkspace are over.
+var effectInput = agentctx.Input{
+	Skills: []agentctx.Skill{{Name: "sail", Description: "Sail.", Path: "sail/SKILL.md"}},
+	Limits: agentctx.Limits{File: 100},
+}
+
+var effectWorkspace = workspace(strings.Repeat("x", 150))
 
 // C12: every field of a Task and of its Spec has an effect, or is refused with a sentence.
 func TestFieldsOfATaskHaveAnEffect(t *testing.T) {
@@ -205,7 +230,7 @@ func TestFieldsOfATaskHaveAnEffect(t *testing.T) {
 				Budget: policy.Budget{Tokens: 1e6},
 			},
 		}}
-		p.cfg.Prompts.Input.Skills = []agentctx.Skill{{Name: "sail", Description: "Sail.", Path: "sail/SKILL.md"}}
+		p.cfg.Prompts.Input = effectInput
 		for _, task := range j.tasks {
 			if task.Text == "" {
 				task.Text = "x"

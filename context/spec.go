@@ -176,7 +176,8 @@ func subagentSpec() Spec {
 
 // SpecFor returns what a session sees by default, with every field set. A top-level session sees
 // everything. Sub-agents in every dialect, cron and external harness sessions see what a
-// [WorkerSpec] lets through. So do the zero Key and every key that only looks like one of these.
+// [WorkerSpec] lets through. So does the zero Key. The kind of the key decides, and not the words in
+// it: a room may be called cron.
 func SpecFor(key session.Key) Spec {
 	if isTopLevel(key) {
 		return topLevelSpec()
@@ -184,27 +185,16 @@ func SpecFor(key session.Key) Spec {
 	return subagentSpec()
 }
 
-// isTopLevel reports whether key is certainly that of a top-level session: its kind is one of
-// theirs, and no element of the key marks another kind.
+// isTopLevel reports whether key is certainly that of a top-level session: whether its kind is one
+// of theirs. The names of rooms and people in it do not matter.
 func isTopLevel(key session.Key) bool {
-	if !key.IsValid() || key.IsSubagent() || key.Depth() > 0 {
-		return false
-	}
 	switch key.Kind() {
 	case session.KindMain, session.KindThread, session.KindNamed, session.KindDirect,
 		session.KindGroup, session.KindChannel, session.KindHook, session.KindGlobal:
+		return true
 	default:
 		return false
 	}
-	_, rest, _ := strings.Cut(strings.ToLower(key.String()), ":") // "agent"
-	_, rest, _ = strings.Cut(rest, ":")                           // its id, which may be any word
-	for element := range strings.SplitSeq(rest, ":") {
-		switch strings.TrimSpace(element) {
-		case "subagent", "spawn", "cron", "acp":
-			return false
-		}
-	}
-	return true
 }
 
 // Or returns s with every zero field taken from under. For the precedence of spawn over agent over
