@@ -32,8 +32,10 @@ type Task struct {
 	Timeout time.Duration
 	Spec    agentctx.Spec // what it sees; zero: as the Config says
 	Tools   []string      // narrows what the child may use; nil: all that policy leaves it
-	Budget  policy.Budget // of the child and everything below it
-	Sandbox bool          // refuse unless the child runs in a sandbox
+	// Budget is that of the child and everything below it, for its life. It may be exceeded by what
+	// the turns spend that are under way when it runs out.
+	Budget  policy.Budget
+	Sandbox bool // refuse unless the child runs in a sandbox
 	// Strict refuses an invalid model instead of passing it over with a warning.
 	Strict bool
 	// Announce also delivers the result to the session, as a model's spawn does.
@@ -80,6 +82,11 @@ type Child[T any] struct {
 // Spawn starts a sub-agent of a session and returns at once, when that is durable. T is string for
 // the text of the result; any other T is decoded from JSON, whose schema the Runner finds in
 // Turn.Schema.
+//
+// A spawn beyond a limit is refused, and not queued: with the default of five active children of a
+// session, a sixth is, until one has ended. What is admitted and finds no free slot is queued. A
+// budget, of the Task or of the Rules, lasts for the life of the run or the tree, and may be
+// exceeded by what the turns spend that are under way when it runs out.
 //
 // A rule that refuses gives a *[policy.Refusal], and Models.Valid or Rules.Sandbox.Decide that
 // panics a *[spawn.CallbackError]. The Key of another task gives a *[spawn.KeyConflictError]. A
@@ -316,6 +323,10 @@ func (e *JoinError) Error() string {
 // is zero) ended well in time, [ErrNotFound] if one has been archived, or one that every call that
 // waits can return. Without children it returns at once. The error is an *[InputError], without
 // outcomes, for a child that is nil or of another tree.
+//
+// A spawn that was refused is not a child, so a program that starts more than the limit of active
+// children collects some before it spawns the others: none is queued. What a Join gives up, after
+// its ctx or JoinOptions.Within, goes on and spends, unless JoinOptions.StopRest is set.
 func Join[T any](ctx context.Context, children []*Child[T], opt JoinOptions) ([]Outcome[T], error) {
 	if opt.AtLeast < 0 {
 		return nil, &InputError{

@@ -90,7 +90,7 @@ func (p *probe) Run(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 // probePause is how long a turn takes: no two of a run begin or end at the same time.
 func probePause(tn *agent.Turn) time.Duration {
 	d := 5*time.Second + time.Duration(len(tn.Session.Root.String()))*11*time.Millisecond
-	d += time.Duration(tn.Session.Depth)*3700*time.Millisecond + time.Duration(tn.N)*130*time.Millisecond
+	d += time.Duration(tn.Session.Depth*3700+tn.N*130) * time.Millisecond
 	return d + time.Duration(len(tn.Label))*900*time.Millisecond
 }
 

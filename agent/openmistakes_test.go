@@ -110,7 +110,9 @@ func TestOpenReportsWhatIsSurelyWrong(t *testing.T) {
 		},
 		"not built yet": {agent.Config{Rules: policy.Rules{
 			Subagents: policy.Subagents{Announce: policy.AnnounceTurn},
-			Agents:    []policy.Agent{{ID: "Ops", Subagents: policy.Subagents{Announce: policy.AnnounceTurn}}},
+			Agents: []policy.Agent{{
+				ID: "Ops", Subagents: policy.Subagents{Announce: policy.AnnounceTurn},
+			}},
 		}}, []string{
 			"Config.Rules.Subagents.Announce (agents.defaults.subagents.announce): an announcement in a turn of its own is not available yet",
 			"Config.Rules.Agents[0].Subagents.Announce (agents.list[ops].subagents.announce): an announcement in a turn",
@@ -207,7 +209,8 @@ func TestTopLevelSessionsRunOnTheModelOfTheirAgent(t *testing.T) {
 		Rules: policy.Rules{
 			Agents: []policy.Agent{
 				{ID: "main", Model: "acme/main"},
-				{ID: "coder", Model: "acme/coder"}, {ID: "plain"},
+				{ID: "coder", Model: "acme/coder"},
+				{ID: "plain"},
 			},
 			Tools: policy.ToolPolicy{ByProvider: map[string]policy.ToolPolicy{
 				"acme/main": {Deny: []string{"read"}},

@@ -27,9 +27,11 @@ type Runtime struct {
 // is only doubtful, such as a rule for a tool that is not there, is a warning to the Logger. Ids of
 // agents are matched without letter case. An id that is not in Rules.Agents is a mistake where
 // agents are configured; main never is. Where none is configured, any id may be that of a session,
-// and the id is a warning. Open looks whether the directory of each workspace is there, if its fs.FS has Stat. Open starts nothing: Post, Spawn and Stop are accepted, and durable, from here on; turns
-// and deliveries start with Run. The values of ctx are kept for the Runtime's own work, its end is
-// not.
+// and the id is a warning. Open looks whether the directory of each workspace is there, if its
+// fs.FS has Stat.
+//
+// Open starts nothing: Post, Spawn and Stop are accepted, and durable, from here on; turns and
+// deliveries start with Run. The values of ctx are kept for the Runtime's own work, its end is not.
 func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	doubts, err := cfg.validate()
 	if err != nil {

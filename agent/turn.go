@@ -316,7 +316,8 @@ func (b turnRunner) RunTurn(
 	t := &Turn{
 		Session: st.Session, Run: st.Run.ID, Label: st.Run.Label, N: st.N, Retry: st.Retry,
 		New:   len(st.Inputs),
-		Model: b.rt.cfg.model(st.Session.Key), Thinking: b.rt.cfg.Models.Thinking, rt: b.rt, spawn: st,
+		Model: b.rt.cfg.model(st.Session.Key), Thinking: b.rt.cfg.Models.Thinking,
+		rt: b.rt, spawn: st,
 		Sandboxed: st.Authority.Sandboxed,
 	}
 	if st.Run.ID != "" {

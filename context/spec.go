@@ -176,8 +176,8 @@ func subagentSpec() Spec {
 
 // SpecFor returns what a session sees by default, with every field set. A top-level session sees
 // everything. Sub-agents in every dialect, cron and external harness sessions see what a
-// [WorkerSpec] lets through. So does the zero Key. The kind of the key decides, and not the words in
-// it: a room may be called cron.
+// [WorkerSpec] lets through. So does the zero Key. The kind of the key decides, and not the words
+// in it: a room may be called cron.
 func SpecFor(key session.Key) Spec {
 	if isTopLevel(key) {
 		return topLevelSpec()

@@ -294,7 +294,9 @@ func TestEnumerationsReadBackWhatTheyWrite(t *testing.T) {
 // C5: everything that is wrong is reported at once, by its field.
 func TestValidateReportsEveryField(t *testing.T) {
 	in := agentctx.Input{
-		Spec:    agentctx.Spec{Mode: 9, History: 9, Overflow: 9, Files: []string{"["}, Skills: []string{""}},
+		Spec: agentctx.Spec{
+			Mode: 9, History: 9, Overflow: 9, Files: []string{"["}, Skills: []string{""},
+		},
 		Limits:  agentctx.Limits{File: -7, Total: -7, Skills: -7},
 		Layout:  9,
 		Channel: agentctx.Channel{Reactions: "x", Buttons: 9},

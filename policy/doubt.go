@@ -83,10 +83,11 @@ func (d *doubter) lists(at place, t *ToolRules) {
 	d.list(allow, t.Allow)
 	d.list(at.dot("AlsoAllow", "alsoAllow"), t.AlsoAllow)
 	d.list(at.dot("Deny", "deny"), t.Deny)
-	if len(t.Allow) > 0 && len(d.tools) > 0 && !slices.ContainsFunc(d.tools, func(name string) bool {
+	named := func(name string) bool {
 		_, ok := d.rules.matchTool(slices.Concat(t.Allow, t.AlsoAllow), name)
 		return ok
-	}) {
+	}
+	if len(t.Allow) > 0 && len(d.tools) > 0 && !slices.ContainsFunc(d.tools, named) {
 		d.add(allow, "it names no tool of the program, so that none is left")
 	}
 }

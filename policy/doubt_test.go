@@ -46,11 +46,15 @@ func TestDoubts(t *testing.T) {
 		"allow": {policy.Rules{Tools: policy.ToolPolicy{Allow: both}}, typo("Rules.Tools.Allow[1] (tools.allow[1])")},
 		"also":  {policy.Rules{Tools: policy.ToolPolicy{Profile: "minimal", AlsoAllow: one}}, typo("Rules.Tools.AlsoAllow[0] (tools.alsoAllow[0])")},
 		"provider": {
-			policy.Rules{Tools: policy.ToolPolicy{ByProvider: map[string]policy.ToolPolicy{"a": {Deny: one}}}},
+			policy.Rules{Tools: policy.ToolPolicy{
+				ByProvider: map[string]policy.ToolPolicy{"a": {Deny: one}},
+			}},
 			typo(`Rules.Tools.ByProvider["a"].Deny[0] (tools.byProvider[a].deny[0])`),
 		},
-		"agent":     {of(policy.Agent{Tools: policy.ToolPolicy{Deny: one}}), typo("Rules.Agents[0].Tools.Deny[0] (agents.list[ops].tools.deny[0])")},
-		"delegable": {of(policy.Agent{Tools: policy.ToolPolicy{Delegable: &policy.ToolRules{Deny: one}}}), typo("Rules.Agents[0].Tools.Delegable.Deny[0] (agents.list[ops].tools.delegable.deny[0])")},
+		"agent": {of(policy.Agent{Tools: policy.ToolPolicy{Deny: one}}), typo("Rules.Agents[0].Tools.Deny[0] (agents.list[ops].tools.deny[0])")},
+		"delegable": {of(policy.Agent{
+			Tools: policy.ToolPolicy{Delegable: &policy.ToolRules{Deny: one}},
+		}), typo("Rules.Agents[0].Tools.Delegable.Deny[0] (agents.list[ops].tools.delegable.deny[0])")},
 		"sandbox":   {of(policy.Agent{SandboxTools: policy.ToolRules{Deny: one}}), typo("Rules.Agents[0].SandboxTools.Deny[0] (agents.list[ops].tools.sandbox.tools.deny[0])")},
 		"sandboxes": {policy.Rules{Sandbox: policy.Sandbox{Tools: policy.ToolRules{Deny: one}}}, typo("Rules.Sandbox.Tools.Deny[0] (tools.sandbox.tools.deny[0])")},
 		"sub-agents": {
@@ -60,7 +64,9 @@ func TestDoubts(t *testing.T) {
 		"by default": {policy.Rules{DefaultDeny: one}, typo("Rules.DefaultDeny[0] (tools.subagents.tools.defaultDeny[0])")},
 		"group":      {policy.Rules{Groups: map[string][]string{"group:a": one}}, typo(`Rules.Groups["group:a"][0] (tools.groups[group:a][0])`)},
 		"chat": {
-			policy.Rules{Chats: []policy.Chat{{Channel: "irc", Peer: "*", Tools: policy.ToolRules{Deny: one}}}},
+			policy.Rules{Chats: []policy.Chat{
+				{Channel: "irc", Peer: "*", Tools: policy.ToolRules{Deny: one}},
+			}},
 			typo("Rules.Chats[0].Tools.Deny[0] (channels.irc.groups[*].tools.deny[0])"),
 		},
 		"nothing near": {

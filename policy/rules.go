@@ -45,7 +45,10 @@ const (
 type Rules struct {
 	Subagents Subagents // agents.defaults.subagents: for every agent that does not say otherwise
 	Agents    []Agent   // agents.list: the configured agents; the first is the default agent
-	Budget    Budget    // agents.defaults.budget: of each tree; a zero field does not limit
+	// Budget, agents.defaults.budget, is that of each tree, for as long as the tree lives: nothing
+	// gives back what was spent. It may be exceeded by what the turns spend that are under way when
+	// it runs out. A zero field does not limit.
+	Budget Budget
 
 	// MaxSessions, agents.defaults.maxConcurrent, is how many turns of top-level sessions may be
 	// under way at a time, over all of them; from 1, default 64; [Off]: without a limit. Turns of
@@ -90,7 +93,9 @@ type Agent struct {
 // Subagents limit what may be spawned, and say with what it runs.
 type Subagents struct {
 	MaxSpawnDepth int // how deep a tree may be: 1 to 5 levels of sub-agents, default 1
-	MaxChildren   int // active children of one session: 1 to 20, default 5
+	// MaxChildren is how many active children one session may have: 1 to 20, default 5. A spawn
+	// beyond it is refused, and not queued: the requester spawns again when a child has ended.
+	MaxChildren   int
 	MaxConcurrent int // turns under way in the lane: from 1, default 8
 	MaxSpawns     int // children of one sub-agent in its life, ended ones included; 0: unlimited
 	MaxTreeRuns   int // runs that a tree may have in its life; 0: unlimited
@@ -103,7 +108,10 @@ type Subagents struct {
 
 	Timeout      time.Duration // of one run, from its first turn; zero and [Off]: none
 	ArchiveAfter time.Duration // after the end of a run; default one hour; [Off]: never
-	Budget       Budget        // of one run and everything below it; a zero field does not limit
+	// Budget is that of one run and everything below it, for the life of the run. It may be
+	// exceeded by what the turns spend that are under way when it runs out. A zero field does not
+	// limit.
+	Budget Budget
 
 	Model    string       // "provider/model"; empty: the caller's
 	Thinking string       // a level that [ParseThinking] knows; empty: the caller's

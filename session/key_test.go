@@ -657,7 +657,8 @@ func backTo[T, W any, P interface {
 // without an error.
 func TestRoomsCalledByWords(t *testing.T) {
 	for _, name := range strings.Fields("cron acp main hook run agent direct group global #subagent") {
-		for kind, made := range map[session.Kind]func(agent, channel, peer string) (session.Key, error){
+		type maker = func(agent, channel, peer string) (session.Key, error)
+		for kind, made := range map[session.Kind]maker{
 			session.KindGroup: session.GroupKey, session.KindChannel: session.ChannelKey,
 			session.KindDirect: session.DirectKey,
 		} {

@@ -588,7 +588,8 @@ func TestErrorsNameTheConversation(t *testing.T) {
 		`binding: recipient "general" has no channel or no recipient`:                          {To: "general"},
 		`binding: thread "1" of account "bot" of channel "irc" has no channel or no recipient`: {Channel: "irc", Account: "bot", Thread: "1"},
 	} {
-		_, err := table.Bind(t.Context(), binding.Request{Conversation: r, Target: workerA, By: "alice"}, bindNoon)
+		q := binding.Request{Conversation: r, Target: workerA, By: "alice"}
+		_, err := table.Bind(t.Context(), q, bindNoon)
 		require.EqualError(t, err, want)
 	}
 	clash := &binding.Error{Err: binding.ErrBound, By: "bob", Binding: binding.Binding{
