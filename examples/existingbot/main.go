@@ -42,8 +42,8 @@ func run(ctx context.Context, bot *Bot) error {
 	})
 	running := make(chan error, 1)                                     // added
 	go func() { running <- bot.sub.Run(context.WithoutCancel(ctx)) }() // added
-	select {
-	case err := <-running: // added: the store takes nothing any more
+	select {                                                           // changed
+	case err := <-running: // the store takes nothing any more
 		return err
 	case <-ctx.Done():
 	}
