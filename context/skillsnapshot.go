@@ -208,8 +208,9 @@ type SkillIndex struct {
 	sources []SkillSource
 
 	mu       sync.Mutex
-	looked   bool
-	read     []map[string]readSkill // by source
+	looks    int                    // begun so far
+	shown    int                    // the look that found and problems are of; 0: none
+	read     []map[string]readSkill // by source; the maps are not changed
 	found    []SkillEntry
 	problems []FileReport
 	taken    map[SkillRef]SkillEntry
@@ -225,34 +226,51 @@ func NewSkillIndex(sources ...SkillSource) *SkillIndex {
 }
 
 // Look looks at the sources, and returns what [DiscoverSkills] does. The caller must not change
-// what the lists of an entry hold.
+// what the lists of an entry hold. A source that hangs holds up the calls that look at it, and no
+// others.
 func (x *SkillIndex) Look() ([]SkillEntry, []FileReport) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	look, known := x.begin()
+	read := make([]map[string]readSkill, len(x.sources))
 	var found []SkillEntry
 	var problems []FileReport
 	for i, s := range x.sources {
-		d := discovery{source: s, known: x.read[i], read: make(map[string]readSkill)}
+		d := discovery{source: s, known: known[i], read: make(map[string]readSkill)}
 		if s.FS != nil {
 			d.walk(".", 0)
 		}
-		x.read[i] = d.read
+		read[i] = d.read
 		found, problems = append(found, d.found...), append(problems, d.problems...)
 	}
-	x.found, x.problems = strongest(found, problems)
-	x.looked = true
-	return slices.Clone(x.found), slices.Clone(x.problems)
+	found, problems = strongest(found, problems)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if look > x.shown { // else a later one was faster
+		x.shown, x.read = look, read
+		x.found, x.problems = slices.Clone(found), slices.Clone(problems)
+	}
+	return found, problems
+}
+
+// begin returns the number of a look, and what earlier ones have read.
+func (x *SkillIndex) begin() (look int, known []map[string]readSkill) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.looks++
+	return x.looks, x.read
 }
 
 // Last returns what the last Look has found. It looks if there was none.
 func (x *SkillIndex) Last() ([]SkillEntry, []FileReport) {
-	x.mu.Lock()
-	if !x.looked {
-		x.mu.Unlock()
-		return x.Look()
+	if found, problems, ok := x.last(); ok {
+		return found, problems
 	}
+	return x.Look()
+}
+
+func (x *SkillIndex) last() (found []SkillEntry, problems []FileReport, ok bool) {
+	x.mu.Lock()
 	defer x.mu.Unlock()
-	return slices.Clone(x.found), slices.Clone(x.problems)
+	return slices.Clone(x.found), slices.Clone(x.problems), x.shown > 0
 }
 
 // Keep returns what a session has that has taken skills before, of a snapshot that is taken now:

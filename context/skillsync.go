@@ -34,7 +34,8 @@ const (
 // A copy is put in place when it is complete. SyncSkills removes the directories that an earlier
 // call made and that are not among the skills of the snapshot. It leaves everything else in dst
 // alone. It copies regular files only, and passes over symbolic links. A skill of more than 64 MiB
-// is not copied. The file .skills-synced of dst lists what SyncSkills made. One of more than 256 KiB is an error.
+// is not copied. The file .skills-synced of dst lists what SyncSkills made. One of more than 256
+// KiB is an error.
 //
 // SyncSkills returns a report on each skill that it could not copy; an older copy of it stays. The
 // error is about dst itself. Calls for one directory must not overlap.
