@@ -94,8 +94,8 @@ type Prompts struct {
 	// Skills are the directories that skills come from. A session takes a snapshot of them at its
 	// first turn, and keeps that over restarts: later turns list the same skills, as they were.
 	// [policy.Agent.Skills] says which of them the sessions of an agent may see. A sub-agent sees
-	// those of them that its Spec names. A SKILL.md that is passed over is logged, and its report is
-	// in Turn.Prompt.Skills. See docs/skills.md.
+	// those of them that its Spec names. A SKILL.md that is passed over is logged, and its report
+	// is in Turn.Prompt.Skills. See docs/skills.md.
 	Skills []agentctx.SkillSource
 	// SkillHost says which programs, variables and settings skills find where tools run. A skill
 	// that lacks what it requires is left out. Nil: the machine of this process, without settings.
@@ -103,8 +103,9 @@ type Prompts struct {
 	// Input holds what prompts say beyond what the Runtime knows: product, documentation, limits,
 	// channel, extra sections, and in Spec what top-level sessions see. The Runtime fills in
 	// Session, Lineage, Files, Tools, Skills, SkillReports, Subagent, Active, Now and Task;
-	// [Config.Input] returns the whole. Sandbox describes the sandbox of the sessions that the Rules put into one: the Runtime
-	// sets its Enabled for each session, and leaves Sandbox out of the prompts of the others.
+	// [Config.Input] returns the whole. Sandbox describes the sandbox of the sessions that the
+	// Rules put into one: the Runtime sets its Enabled for each session, and leaves Sandbox out of
+	// the prompts of the others.
 	Input agentctx.Input
 }
 

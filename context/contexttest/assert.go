@@ -48,7 +48,7 @@ func asIntended(a agentctx.FileReport) bool {
 
 // Skills fails for each SKILL.md of the sources that [agentctx.DiscoverSkills] passes over, and for
 // each directory that it does not look into, and says why. It accepts a skill that another one of
-// the same name stands for. The sources are those of the bot: Config.Prompts.Skills of package agent.
+// the same name stands for. The sources are those of the bot: its Config.Prompts.Skills.
 func Skills(t testing.TB, sources ...agentctx.SkillSource) {
 	t.Helper()
 	_, problems := agentctx.DiscoverSkills(sources...)
