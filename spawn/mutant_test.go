@@ -145,6 +145,14 @@ var mutants = []mutant{
 		"t.Exhausted(r), r.Skills", "t.Exhausted(r), nil", ".", "TestSkillsOfASession",
 	},
 	{
+		"C3 a session lists what it took", "../agent/skills.go",
+		"\t\ttaken = refsOf(kept)\n", "\t\t_ = refsOf(kept)\n", "../agent", "TestSkillsOfASessionStay",
+	},
+	{
+		"C3 the rules of today filter skills", "../agent/config.go",
+		"in.Spec = c.onlySkills(key, spec)", "in.Spec = spec", "../agent", "TestSkillsThatSessionsSee",
+	},
+	{
 		"2.8 a turn that crashed is owed", "internal/tree/settle.go",
 		"\tcase r.Retry:\n", "\tcase false:\n", ".", "TestCrashedTurnWithoutInputsIsOwed",
 	},
