@@ -340,3 +340,49 @@ func TestSkillReportsOfAPrompt(t *testing.T) {
 	assert.Contains(t, p.Report(), `needs the program "git"`)
 	assert.NotContains(t, p.String(), "gamma")
 }
+
+// waitFS waits before it opens a file for as long as there is a gate.
+type waitFS struct {
+	fstest.MapFS
+
+	gate *chan struct{}
+}
+
+func (f waitFS) Open(name string) (fs.File, error) {
+	if gate := *f.gate; gate != nil {
+		<-gate
+	}
+	return f.MapFS.Open(name)
+}
+
+// C3: a source that hangs holds up no call but those that look at it, and a look that ends late
+// does not take the place of a later one.
+func TestSkillIndexWithASourceThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var gate chan struct{}
+		files := waitFS{skillFS(map[string]string{"a/SKILL.md": skillText("alpha", "old")}), &gate}
+		index := agentctx.NewSkillIndex(agentctx.SkillSource{FS: files})
+		index.Look()
+		gate = make(chan struct{})
+		hangs := gate
+		done := make(chan []agentctx.SkillEntry)
+		go func() {
+			found, _ := index.Look()
+			done <- found
+		}()
+		synctest.Wait()
+		found, _ := index.Last()
+		require.Equal(t, "old", found[0].Description)
+		require.Empty(t, index.Keep(nil, agentctx.SkillSnapshot{}).Skills)
+
+		gate = nil
+		files.MapFS["b/SKILL.md"] = &fstest.MapFile{Data: []byte(skillText("beta", "new"))}
+		found, _ = index.Look()
+		require.Equal(t, []string{"alpha", "beta"}, skillNames(found))
+		delete(files.MapFS, "b/SKILL.md") // what the look that hangs will find
+		close(hangs)
+		require.Equal(t, []string{"alpha"}, skillNames(<-done))
+		found, _ = index.Last()
+		require.Equal(t, []string{"alpha", "beta"}, skillNames(found))
+	})
+}
