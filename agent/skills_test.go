@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"testing/synctest"
@@ -267,24 +269,41 @@ func (f *failures) Errorf(format string, args ...any) {
 
 func (f *failures) Helper() {}
 
+// A sharedFS is a file system that changes while a process reads it.
+type sharedFS struct {
+	mu    sync.Mutex
+	files fstest.MapFS
+}
+
+func (f *sharedFS) Open(name string) (fs.File, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.files.Open(name)
+}
+
+func (f *sharedFS) set(files fstest.MapFS) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.files = files
+}
+
 // C3: wherever the process dies, a session that has answered with its skills keeps them.
 func TestEveryCrashWithSkills(t *testing.T) {
-	files := make(fstest.MapFS)
+	disk := new(sharedFS)
 	cfg := agent.Config{Prompts: agent.Prompts{
-		Skills: []agentctx.SkillSource{{FS: files, Path: "skills"}},
+		Skills: []agentctx.SkillSource{{FS: disk, Path: "skills"}},
 	}}
 	cfg.Runner = agent.RunnerFunc(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
 		return textResult("I have " + listedSkills(tn.Prompt))
 	})
 	agenttest.EveryCrash(t, cfg, nil, func(h *harness) {
-		clear(files)
-		for name, file := range skillFiles() {
-			files[name] = file
-		}
+		disk.set(skillFiles())
 		h.Post("hello")
 		time.Sleep(time.Minute)
-		delete(files, "beta/SKILL.md")
-		files["delta/SKILL.md"] = skillFile("delta", "new", "")
+		later := skillFiles()
+		delete(later, "beta/SKILL.md")
+		later["delta/SKILL.md"] = skillFile("delta", "new", "")
+		disk.set(later)
 		h.PostTo(session.Must(session.DirectKey("main", "telegram", "7")), "hello")
 		time.Sleep(time.Minute)
 		h.Post("again")

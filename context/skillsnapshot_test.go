@@ -97,12 +97,18 @@ func TestSkillLacksAreAllNamed(t *testing.T) {
 	}{
 		{func(*agentctx.SkillHost) {}, `needs the program "git", the program "jq", ` +
 			`one of the programs ["rg" "ag"], the variable "TOKEN" and the setting "browser.enabled"`},
-		{func(h *agentctx.SkillHost) { h.HasBin = func(name string) bool { return name != "jq" } },
-			`needs the program "jq", the variable "TOKEN" and the setting "browser.enabled"`},
-		{func(h *agentctx.SkillHost) { h.Setting = func(string) bool { return true } },
-			`needs the program "jq" and the variable "TOKEN"`},
-		{func(h *agentctx.SkillHost) { h.Env = func(string) string { return "1" } },
-			`needs the program "jq"`},
+		{
+			func(h *agentctx.SkillHost) { h.HasBin = func(name string) bool { return name != "jq" } },
+			`needs the program "jq", the variable "TOKEN" and the setting "browser.enabled"`,
+		},
+		{
+			func(h *agentctx.SkillHost) { h.Setting = func(string) bool { return true } },
+			`needs the program "jq" and the variable "TOKEN"`,
+		},
+		{
+			func(h *agentctx.SkillHost) { h.Env = func(string) string { return "1" } },
+			`needs the program "jq"`,
+		},
 		{func(h *agentctx.SkillHost) { h.HasBin = func(string) bool { return true } }, ""},
 	} {
 		c.has(&host)
