@@ -205,7 +205,7 @@ func TestSkillsOfAnOlderSession(t *testing.T) {
 			ran := make(chan error, 1)
 			go func() { ran <- rt.Run(context.WithoutCancel(t.Context())) }()
 			require.NoError(t, rt.Session(topKey).Post(t.Context(), agent.Message{Text: "hello"}))
-			time.Sleep(time.Minute)
+			synctest.Wait()
 			require.Equal(t, want, listedSkills(said))
 			require.NoError(t, rt.Shutdown(t.Context()))
 			require.NoError(t, <-ran)
