@@ -17,7 +17,7 @@ func Complete(t testing.TB, p agentctx.Prompt) {
 	t.Helper()
 	fail := func(a agentctx.FileReport) {
 		t.Helper()
-		t.Errorf("contexttest: prompt of %s is not complete: %s: %s", p.Session, a.Name, a.Why)
+		t.Errorf("contexttest: prompt of %s is not complete: %s: %s", p.Session, a.Name, why(a))
 	}
 	for _, a := range p.Files {
 		if !asIntended(a) {
@@ -54,9 +54,20 @@ func Skills(t testing.TB, sources ...agentctx.SkillSource) {
 	_, problems := agentctx.DiscoverSkills(sources...)
 	for _, p := range problems {
 		if p.Reason != agentctx.ReasonRepeated {
-			t.Errorf("contexttest: skill %s: %s", p.Path, p.Why)
+			t.Errorf("contexttest: skill %s: %s", p.Path, forLog(p.Why))
 		}
 	}
+}
+
+// toMend says what to do about a file whose absence the prompt mentions.
+const toMend = "write it, if need be empty, or have agentctx.Seed make it from its template"
+
+// why says what became of a file, and of one that is absent what to do about it.
+func why(a agentctx.FileReport) string {
+	if a.Reason == agentctx.ReasonAbsent {
+		return forLog(a.Why) + "; " + toMend
+	}
+	return forLog(a.Why)
 }
 
 // SeesOnly fails unless the prompt shows the content of exactly these files, whole or in part.
@@ -67,7 +78,7 @@ func SeesOnly(t testing.TB, p agentctx.Prompt, files ...string) {
 		case a.Shown() && !wanted:
 			t.Errorf("contexttest: prompt of %s shows %s", p.Session, a.Name)
 		case !a.Shown() && wanted:
-			t.Errorf("contexttest: prompt of %s does not show %s: %s", p.Session, a.Name, a.Why)
+			t.Errorf("contexttest: prompt of %s does not show %s: %s", p.Session, a.Name, why(a))
 		}
 	}
 	for _, name := range files {
@@ -147,7 +158,7 @@ func SamePrefix(t testing.TB, prompts ...agentctx.Prompt) {
 				i, p.Session,
 			)
 		}
-		if d := Diff(prompts[0].StablePrefix(), p.StablePrefix()); d != "" {
+		if d := diffForLog(prompts[0].StablePrefix(), p.StablePrefix()); d != "" {
 			t.Errorf(
 				"contexttest: prompt %d (%s) has another stable prefix than prompt 0 (%s):\n%s", i,
 				p.Session, prompts[0].Session, d,
