@@ -90,11 +90,21 @@ type Prompts struct {
 	// "" holds for agents that have none. Ids are in any letter case. What a Spec leaves open is
 	// AGENTS.md and TOOLS.md in minimal mode.
 	SubagentSpecs map[string]agentctx.Spec
+	// Skills are the directories that skills come from. A session takes a snapshot of them at its
+	// first turn, and keeps that over restarts: later turns list the same skills, as they were.
+	// [policy.Agent.Skills] says which of them the sessions of an agent may see. A sub-agent sees
+	// those of them that its Spec names. A SKILL.md that is passed over is logged, and its report
+	// is in Turn.Prompt.Skills. See docs/skills.md.
+	Skills []agentctx.SkillSource
+	// SkillHost says which programs, variables and settings skills find where tools run. A skill
+	// that lacks what it requires is left out. Nil: the machine of this process, without settings.
+	SkillHost *agentctx.SkillHost
 	// Input holds what prompts say beyond what the Runtime knows: product, documentation, limits,
-	// skills, channel, extra sections, and in Spec what top-level sessions see. The Runtime fills
-	// in Session, Lineage, Files, Tools, Subagent, Active, Now and Task; [Config.Input] returns the
-	// whole. Sandbox describes the sandbox of the sessions that the Rules put into one: the Runtime
-	// sets its Enabled for each session, and leaves Sandbox out of the prompts of the others.
+	// channel, extra sections, and in Spec what top-level sessions see. The Runtime fills in
+	// Session, Lineage, Files, Tools, Skills, SkillReports, Subagent, Active, Now and Task;
+	// [Config.Input] returns the whole. Sandbox describes the sandbox of the sessions that the
+	// Rules put into one: the Runtime sets its Enabled for each session, and leaves Sandbox out of
+	// the prompts of the others.
 	Input agentctx.Input
 }
 
@@ -243,17 +253,6 @@ func (c *Config) workspace(key session.Key, above []session.Key) fs.FS {
 	return nil
 }
 
-// skills returns those that the agent of a session may see.
-func (c *Config) skills(key session.Key) []agentctx.Skill {
-	a, ok := c.Rules.Agent(key.Agent())
-	if !ok || a.Skills == nil {
-		return c.Prompts.Input.Skills
-	}
-	return slices.DeleteFunc(slices.Clone(c.Prompts.Input.Skills), func(s agentctx.Skill) bool {
-		return !slices.Contains(a.Skills, s.Name)
-	})
-}
-
 // byAgent returns what a map holds for an agent, whose id may be in any letter case in it.
 func byAgent[T any](m map[string]T, agent string) (of T, ok bool) {
 	if of, ok = m[agent]; ok || agent == "" {
@@ -274,6 +273,7 @@ func byAgent[T any](m map[string]T, agent string) (of T, ok bool) {
 func (c Config) Input(key session.Key) agentctx.Input {
 	now := c.authority(key)
 	in := c.input(key, session.Lineage{}, nil, agentctx.Spec{}, now.Tools, now.Sandboxed)
+	fillSkills(&in, c.skills(key, in.Spec))
 	if key.IsSubagent() {
 		in.Subagent = agentctx.Subagent{
 			Depth: max(1, key.Depth()), MaxDepth: c.Rules.MaxSpawnDepth(),
@@ -319,7 +319,7 @@ func (c *Config) input(
 	sandboxed bool,
 ) agentctx.Input {
 	in := c.Prompts.Input
-	in.Session, in.Lineage, in.Skills = key, l, c.skills(key)
+	in.Session, in.Lineage = key, l
 	if in.Sandbox.Enabled = sandboxed; !sandboxed {
 		in.Sandbox = agentctx.Sandbox{}
 	}
@@ -332,7 +332,8 @@ func (c *Config) input(
 	} else {
 		spec = spec.Or(c.Prompts.Input.Spec)
 	}
-	in.Spec = spec
+	in.Spec = c.onlySkills(key, spec)
+	in.Skills, in.SkillReports = nil, nil
 	in.Files = c.Prompts.Loader.Load(agentctx.LoadRequest{
 		Session: key, Spec: spec, Workspace: c.workspace(key, above), Sandboxed: sandboxed,
 	})

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"testing/synctest"
 	"time"
 
@@ -209,10 +210,12 @@ func exported[T any]() map[string]bool {
 	return names
 }
 
-// effectInput has a skill, and limits that the files of effectWorkspace are over.
-var effectInput = agentctx.Input{
-	Skills: []agentctx.Skill{{Name: "sail", Description: "Sail.", Path: "sail/SKILL.md"}},
-	Limits: agentctx.Limits{File: 100},
+// effectPrompts have a skill, and limits that the files of effectWorkspace are over.
+var effectPrompts = agent.Prompts{
+	Input: agentctx.Input{Limits: agentctx.Limits{File: 100}},
+	Skills: []agentctx.SkillSource{{Path: "skills", FS: fstest.MapFS{
+		"sail/SKILL.md": {Data: []byte("---\nname: sail\ndescription: Sail.\n---\n")},
+	}}},
 }
 
 var effectWorkspace = workspace(strings.Repeat("x", 150))
@@ -230,7 +233,7 @@ func TestFieldsOfATaskHaveAnEffect(t *testing.T) {
 				Budget: policy.Budget{Tokens: 1e6},
 			},
 		}}
-		p.cfg.Prompts.Input = effectInput
+		p.cfg.Prompts = effectPrompts
 		for _, task := range j.tasks {
 			if task.Text == "" {
 				task.Text = "x"

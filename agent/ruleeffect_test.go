@@ -39,7 +39,7 @@ func observeRules(t *testing.T, r policy.Rules) (seen, refused string) {
 		Tools:     []agent.Tool{namedTool("read"), namedTool("exec"), namedTool("cron")},
 		Models:    agent.Models{Model: "acme/large"},
 	}}
-	p.cfg.Prompts.Input = effectInput
+	p.cfg.Prompts = effectPrompts
 	p.only = r.Subagents.MaxSpawnDepth > 1
 	if seen, refused = p.observe(t); refused != "" {
 		return "", refused

@@ -94,6 +94,14 @@ func (c *checkup) prompts(cfg *Config) {
 	if in.Spec.History == agentctx.HistoryFork {
 		c.bad("Prompts.Input.Spec.History", "%s", noFork)
 	}
+	if len(p.Input.Skills) > 0 {
+		c.bad("Prompts.Input.Skills", "the Runtime fills it in, from the sources in Prompts.Skills")
+	}
+	for i, s := range p.Skills {
+		if _, err := s.Origin.MarshalText(); err != nil {
+			c.bad(fmt.Sprintf("Prompts.Skills[%d].Origin", i), "%v", err)
+		}
+	}
 	c.parts("Prompts.Loader", p.Loader.Validate())
 	for _, id := range c.agentIDs(cfg, "Prompts.SubagentSpecs", slices.Collect(
 		maps.Keys(p.SubagentSpecs))) {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -60,7 +61,7 @@ func main() {
 func run(ctx context.Context, in io.Reader, out io.Writer) error {
 	rt, err := agent.Open(ctx, agent.Config{
 		Runner:    &agent.Loop{Model: model{}},
-		Workspace: os.DirFS("workspace"), // AGENTS.md, SOUL.md, TOOLS.md ...
+		Workspace: agentctx.Templates(), // or os.DirFS("workspace")
 		Tools:     []agent.Tool{agent.NewTool("weather", "Weather in a city.", weather)},
 		Reply: func(_ context.Context, d agent.Delivery) error {
 			_, err := fmt.Fprintln(out, d.Reply.Text)

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"os"
 	"slices"
 	"strconv"
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/announce"
+	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -17,7 +17,7 @@ func addSubagents(ctx context.Context, b *Bot) (err error) {
 		Runner:    agent.RunnerFunc(b.runChild),
 		Deliver:   b.deliver,
 		Tools:     toOffshoot(b.tools),
-		Workspace: os.DirFS("workspace"),
+		Workspace: agentctx.Templates(), // or os.DirFS("workspace")
 	})
 	return err
 }

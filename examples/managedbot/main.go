@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -74,7 +75,7 @@ func post(ctx context.Context, rt *agent.Runtime, chat int64, id, text string) e
 func config(telegram Telegram, llm LLM) agent.Config {
 	return agent.Config{
 		Store:     session.NewMemory(),
-		Workspace: os.DirFS("workspace"),
+		Workspace: agentctx.Templates(), // or os.DirFS("workspace")
 		Tools:     []agent.Tool{agent.NewTool("weather", "Weather in a city.", weather)},
 		Runner:    &agent.Loop{Model: model{llm}},
 		Reply: func(ctx context.Context, d agent.Delivery) error {
