@@ -311,7 +311,7 @@ func TestParametersOfSpawnHaveAnEffect(t *testing.T) {
 			*args = map[string]any{name: c.value}
 		}}
 	}
-	for _, name := range strings.Fields("target transport channel to threadId thread_id replyTo reply_to") {
+	for name := range strings.FieldsSeq("target transport channel to threadId thread_id replyTo reply_to") {
 		rows[name] = effect[map[string]any]{refused: "where to deliver", set: func(args *map[string]any) {
 			*args = map[string]any{name: "x"}
 		}}

@@ -251,7 +251,7 @@ func (rows ruleRows) addRefusals() {
 		rows.refuse(name, "neither in an entry")
 		rows.refuse("Agents."+name, "neither in an entry")
 	}
-	for _, name := range strings.Fields("MaxSpawnDepth MaxChildren MaxConcurrent MaxSpawns " +
+	for name := range strings.FieldsSeq("MaxSpawnDepth MaxChildren MaxConcurrent MaxSpawns " +
 		"MaxTreeRuns MaxRunsPerRequest MaxBlocked Timeout ArchiveAfter Budget.Tokens Budget.Cost " +
 		"Budget.Turns") {
 		rows.refuse("Agents.Subagents."+name, "nothing here: it is set at Rules.Subagents.")

@@ -36,37 +36,33 @@ func schemaFault(schema json.RawMessage) string {
 // schemaTypes are the types that a schema may name.
 var schemaTypes = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
 
-// schemaParts have for each keyword whose form is checked what is wrong with a value at a path.
-// The other keywords are the provider's to judge.
-var schemaParts map[string]func(at string, v any) string
-
-func init() {
-	types := func(at string, v any) string { return wordsFault(at, v, schemaTypes) }
-	names := func(at string, v any) string {
-		if _, ok := v.([]any); !ok {
+// keywordFault returns what is wrong with the value of a keyword that stands at a path, or "". The
+// keywords that it does not know are the provider's to judge.
+func keywordFault(name, at string, v any) string {
+	_, isList := v.([]any)
+	switch name {
+	case "type":
+		return wordsFault(at, v, schemaTypes)
+	case "required", "enum":
+		if !isList {
 			return at + " is not a list"
 		}
-		return wordsFault(at, v, nil)
-	}
-	list := func(at string, v any) string {
-		if _, ok := v.([]any); !ok {
-			return at + " is not a list"
+		if name == "required" {
+			return wordsFault(at, v, nil)
 		}
-		return ""
+	case "properties", "patternProperties", "$defs", "definitions":
+		return membersFault(at, v)
+	case "allOf", "anyOf", "oneOf", "prefixItems":
+		return itemsFault(at, v)
+	case "items":
+		if isList { // as in drafts before that of 2020
+			return itemsFault(at, v)
+		}
+		return partFault(at, v)
+	case "additionalProperties", "not":
+		return partFault(at, v)
 	}
-	schemaParts = map[string]func(at string, v any) string{
-		"type": types, "required": names, "enum": list,
-		"properties": membersFault, "patternProperties": membersFault, "$defs": membersFault,
-		"definitions": membersFault, "allOf": itemsFault, "anyOf": itemsFault,
-		"oneOf": itemsFault, "prefixItems": itemsFault, "additionalProperties": partFault,
-		"not": partFault,
-		"items": func(at string, v any) string {
-			if _, ok := v.([]any); ok { // as in drafts before that of 2020
-				return itemsFault(at, v)
-			}
-			return partFault(at, v)
-		},
-	}
+	return ""
 }
 
 // partFault returns what is wrong with the form of a schema that stands at a path, or "". A JSON
@@ -80,10 +76,9 @@ func partFault(at string, v any) string {
 		return at + " is not a schema"
 	}
 	for _, name := range slices.Sorted(maps.Keys(s)) {
-		if check := schemaParts[name]; check != nil {
-			if fault := check(strings.TrimPrefix(at+"."+name, "."), s[name]); fault != "" {
-				return fault
-			}
+		fault := keywordFault(name, strings.TrimPrefix(at+"."+name, "."), s[name])
+		if fault != "" {
+			return fault
 		}
 	}
 	return ""

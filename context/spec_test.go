@@ -304,7 +304,7 @@ func TestValidateReportsEveryField(t *testing.T) {
 		Extra:   []agentctx.Section{{Class: 9}},
 	}
 	var fields []string
-	joined, ok := in.Validate().(interface{ Unwrap() []error }) //nolint:errorlint // as it is
+	joined, ok := in.Validate().(interface{ Unwrap() []error })
 	require.True(t, ok)
 	for _, err := range joined.Unwrap() {
 		f, ok := errors.AsType[*agentctx.FieldError](err)

@@ -656,7 +656,7 @@ func backTo[T, W any, P interface {
 // The four words that other readers look for anywhere are refused, and never give the zero Key
 // without an error.
 func TestRoomsCalledByWords(t *testing.T) {
-	for _, name := range strings.Fields("cron acp main hook run agent direct group global #subagent") {
+	for name := range strings.FieldsSeq("cron acp main hook run agent direct group global #subagent") {
 		type maker = func(agent, channel, peer string) (session.Key, error)
 		for kind, made := range map[session.Kind]maker{
 			session.KindGroup: session.GroupKey, session.KindChannel: session.ChannelKey,
@@ -672,7 +672,7 @@ func TestRoomsCalledByWords(t *testing.T) {
 			require.Equal(t, key, again)
 		}
 	}
-	for _, name := range strings.Fields("subagent SPAWN thread topic") {
+	for name := range strings.FieldsSeq("subagent SPAWN thread topic") {
 		_, err := session.GroupKey("main", "irc", name)
 		bad, ok := errors.AsType[*session.KeyError](err)
 		require.True(t, ok, name)
