@@ -156,7 +156,10 @@ func (p *probe) use(t *testing.T, rt *agent.Runtime) (refused string) {
 	if p.tasks == nil {
 		irc := session.Must(session.GroupKey("main", "irc", "#a"))
 		for _, key := range []session.Key{topKey, irc, session.Must(session.MainKey("coder"))} {
-			require.NoError(t, rt.Session(key).Post(ctx, agent.Message{Text: "go"}))
+			if err := rt.Session(key).Post(ctx, agent.Message{Text: "go"}); err != nil {
+				require.ErrorIs(t, err, &policy.Refusal{Rule: policy.RuleTarget})
+				p.note("%v", err)
+			}
 		}
 	}
 	return ""

@@ -34,6 +34,7 @@ var durationCases = map[string]durationCase{
 	"policy.Subagents.Timeout": func(t *testing.T, d time.Duration, _ bool) {
 		checkTimeout(t, policy.Subagents{Timeout: d}, agent.Task{}, d)
 	},
+	"policy.Subagents.MaxTimeout": checkMaxTimeout,
 	"policy.Request.Timeout": func(t *testing.T, d time.Duration, _ bool) {
 		checkTimeout(t, policy.Subagents{}, agent.Task{Timeout: d}, d)
 	},
@@ -163,6 +164,16 @@ func checkTimeout(t *testing.T, s policy.Subagents, task agent.Task, d time.Dura
 			require.True(t, info.Deadline.After(time.Now()), "%v", info.Deadline)
 		}
 	})
+}
+
+// checkMaxTimeout checks the longest timeout of a run that takes an hour and asks for no timeout.
+func checkMaxTimeout(t *testing.T, d time.Duration, _ bool) {
+	s := policy.Subagents{MaxTimeout: d}
+	if d < 0 {
+		require.Error(t, (&policy.Rules{Subagents: s}).Validate())
+		return
+	}
+	checkTimeout(t, s, agent.Task{Timeout: policy.Off}, d)
 }
 
 func checkArchive(t *testing.T, d time.Duration, forEver bool) {

@@ -126,6 +126,7 @@ func (rows ruleRows) addLimits() {
 	sub("MaxRunsPerRequest", func(s *policy.Subagents) { s.MaxRunsPerRequest = 1 }, team)
 	sub("MaxBlocked", func(s *policy.Subagents) { s.MaxBlocked = 2 })
 	sub("Timeout", func(s *policy.Subagents) { s.Timeout = time.Second })
+	sub("MaxTimeout", func(s *policy.Subagents) { s.MaxTimeout = time.Second })
 	sub("ArchiveAfter", func(s *policy.Subagents) { s.ArchiveAfter = time.Minute })
 	sub("Budget.Tokens", func(s *policy.Subagents) { s.Budget.Tokens = 1 })
 	sub("Budget.Cost", func(s *policy.Subagents) { s.Budget.Cost = 0.1 })
@@ -226,6 +227,7 @@ func (rows ruleRows) addAgentLimits() {
 	own("MaxRunsPerRequest", func(s *policy.Subagents) { s.MaxRunsPerRequest = 1 }, 1)
 	own("MaxBlocked", func(s *policy.Subagents) { s.MaxBlocked = 2 }, 1)
 	own("Timeout", func(s *policy.Subagents) { s.Timeout = time.Second }, 1)
+	own("MaxTimeout", func(s *policy.Subagents) { s.MaxTimeout = time.Second }, 1)
 	own("ArchiveAfter", func(s *policy.Subagents) { s.ArchiveAfter = time.Second }, 1)
 	own("Budget.Tokens", func(s *policy.Subagents) { s.Budget.Tokens = 1 }, 1)
 	own("Budget.Cost", func(s *policy.Subagents) { s.Budget.Cost = 1 }, 1)
@@ -252,8 +254,8 @@ func (rows ruleRows) addRefusals() {
 		rows.refuse("Agents."+name, "neither in an entry")
 	}
 	for name := range strings.FieldsSeq("MaxSpawnDepth MaxChildren MaxConcurrent MaxSpawns " +
-		"MaxTreeRuns MaxRunsPerRequest MaxBlocked Timeout ArchiveAfter Budget.Tokens Budget.Cost " +
-		"Budget.Turns") {
+		"MaxTreeRuns MaxRunsPerRequest MaxBlocked Timeout MaxTimeout ArchiveAfter " +
+		"Budget.Tokens Budget.Cost Budget.Turns") {
 		rows.refuse("Agents.Subagents."+name, "nothing here: it is set at Rules.Subagents.")
 	}
 }

@@ -48,13 +48,17 @@ func (s *Session) tree(ctx context.Context) (session.Key, error) {
 // an ID is always new.
 //
 // The error is an *[InputError] for a Text that is blank, an ID that is not UTF-8 or a key that is
-// not that of a session, a *[LimitError] for one that is too long, [ErrNotFound], [ErrEnded] or
-// [spawn.ErrStopping] for a sub-agent that is not on record, has ended or is to end, or one that
-// every command can return. After [ErrUnconfirmed] post the message again with the same ID: then it
+// not that of a session, a *[LimitError] for one that is too long, a [*policy.Refusal] for an agent
+// that is not among those of Config.Rules, [ErrNotFound], [ErrEnded] or [spawn.ErrStopping] for a
+// sub-agent that is not on record, has ended or is to end, or one that every command can return.
+// After [ErrUnconfirmed] post the message again with the same ID: then it
 // is told once. After [ErrNotRecorded] it may be posted as it is.
 func (s *Session) Post(ctx context.Context, m Message) error {
 	root, err := s.tree(ctx)
 	if err != nil {
+		return err
+	}
+	if err := s.rt.cfg.Rules.CheckAgent(s.key); err != nil {
 		return err
 	}
 	msg := spawn.Incoming{ID: m.ID, Text: m.Text}

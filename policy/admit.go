@@ -100,7 +100,7 @@ func (g Grant) String() string {
 // error is always a [*Refusal].
 //
 // The checks come in the order in which the field's reference system makes them, and the first that
-// fails is the answer: the form of the agent id, the caller's record, depth and role, active
+// fails is the answer: the form of the agent id, the caller's agent and record, depth and role, active
 // children, spawns of this run, runs of this tree, runs of this request, a required agent id, the
 // allowed agents, the sandbox, the configured agents, blocked completions, the budget, thinking,
 // model, timeout, tools. An agent that is neither configured nor allowed is refused as not
@@ -119,6 +119,9 @@ func (r *Rules) admit(c *Caller, q *Request) (Grant, *Refusal) {
 	p := r.agentsOf(c.Key, q.Agent)
 	if refusal := p.checkID(); refusal != nil {
 		return Grant{}, refusal
+	}
+	if !r.lists(p.caller) {
+		return Grant{}, r.refuseUnlisted(p.callerID)
 	}
 	depth, refusal := r.checkDepthAndRole(c)
 	if refusal != nil {
@@ -159,8 +162,10 @@ func (r *Rules) fillGrant(g *Grant, c *Caller, q *Request, a *Agent) (refusal *R
 	if g.Timeout, refusal = r.resolveTimeout(q); refusal != nil {
 		return refusal
 	}
-	if g.Model.Warning != "" {
-		g.Warnings = append(g.Warnings, g.Model.Warning)
+	for _, warning := range [...]string{g.Model.Warning, g.Timeout.Warning} {
+		if warning != "" {
+			g.Warnings = append(g.Warnings, warning)
+		}
 	}
 	if refuse := r.MaxBlocked(); c.Blocked > 0 && c.Blocked >= refuse/2 {
 		g.Warnings = append(g.Warnings, fmt.Sprintf("%d completions could not be delivered, %d refuse new spawns", c.Blocked, refuse))
@@ -334,7 +339,7 @@ func (r *Rules) checkTools(g *Grant, c *Caller, q *Request, p *pipeline) *Refusa
 // spawn, so the list can be the enumeration in a tool's schema. Counts that change from one moment
 // to the next, such as active children, do not matter here.
 func (r *Rules) Targets(c Caller) []string {
-	if _, refusal := r.checkDepthAndRole(&c); refusal != nil {
+	if _, refusal := r.checkDepthAndRole(&c); refusal != nil || r.CheckAgent(c.Key) != nil {
 		return nil
 	}
 	own := r.agentOf(c.Key)
@@ -382,6 +387,15 @@ func (r *Rules) checkTarget(
 // refuseTarget refuses an agent that is not configured.
 func (r *Rules) refuseTarget(c *Caller, p *spawnAgents) *Refusal {
 	return listPlace.refuse(RuleTarget, p.targetID, r.allowedFrom(c, p))
+}
+
+// refuseUnlisted refuses what an agent does that is not in the list of agents.
+func (r *Rules) refuseUnlisted(id string) *Refusal {
+	ids := make([]string, len(r.Agents))
+	for i := range r.Agents {
+		ids[i] = canonicalID(r.Agents[i].ID)
+	}
+	return listPlace.refuse(RuleTarget, id, listed(ids))
 }
 
 // refuseSandbox refuses a target that is not in a sandbox, and names the mode that says so.

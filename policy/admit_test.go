@@ -152,6 +152,13 @@ func TestAdmitRefuses(t *testing.T) {
 			policy.Refusal{Rule: policy.RuleTarget, Asked: "ghost", Limit: "main, b", Path: "agents.list"},
 		},
 		{
+			"the caller is not configured",
+			policy.Rules{Agents: configuredAgents("a", "B")},
+			main,
+			policy.Request{},
+			policy.Refusal{Rule: policy.RuleTarget, Asked: "main", Limit: "a, b", Path: "agents.list"},
+		},
+		{
 			"nothing is configured",
 			policy.Rules{},
 			main,
@@ -496,14 +503,6 @@ func TestAdmitGrants(t *testing.T) {
 			"oneself by name, not in one's own list", policy.Rules{Agents: []policy.Agent{
 				{ID: "main", Subagents: policy.Subagents{AllowAgents: []string{"a"}}}, {ID: "a"},
 			}}, policy.Caller{Key: mainKey}, policy.Request{Agent: "Main"}, "main", 1, session.RoleLeaf,
-		},
-		{
-			"oneself, not configured",
-			policy.Rules{Agents: configuredAgents("other")},
-			policy.Caller{Key: mainKey},
-			policy.Request{},
-			"main",
-			1, session.RoleLeaf,
 		},
 		{
 			"the global session is the default agent's",

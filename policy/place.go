@@ -65,6 +65,7 @@ var (
 	maxRequestPlace    = defaultsPlace.dot("MaxRunsPerRequest", "maxRunsPerRequest")
 	maxBlockedPlace    = defaultsPlace.dot("MaxBlocked", "maxBlocked")
 	timeoutPlace       = defaultsPlace.dot("Timeout", "runTimeoutSeconds")
+	maxTimeoutPlace    = defaultsPlace.dot("MaxTimeout", "maxRunTimeoutSeconds")
 	archivePlace       = defaultsPlace.dot("ArchiveAfter", "archiveAfterMinutes")
 	runBudgetPlace     = defaultsPlace.dot("Budget", "budget")
 )

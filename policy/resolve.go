@@ -165,8 +165,32 @@ func (q *Request) place(field string) place {
 // title returns a word of ASCII with a capital.
 func title(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
-// resolveTimeout chooses how long a run may take: zero means without a limit.
+// resolveTimeout chooses how long a run may take: zero means without a limit. What is over
+// MaxTimeout is that, with a warning if it was asked for, which Strict makes a refusal.
 func (r *Rules) resolveTimeout(q *Request) (Resolved[time.Duration], *Refusal) {
+	d, refusal := r.askedTimeout(q)
+	most := r.Subagents.MaxTimeout
+	if refusal != nil || most <= 0 || d.Value > 0 && d.Value <= most {
+		return d, refusal
+	}
+	if d.Source == SourceRequest {
+		asked := "none"
+		if d.Value > 0 {
+			asked = d.Value.String()
+		}
+		if q.Strict {
+			return Resolved[time.Duration]{}, maxTimeoutPlace.refuse(
+				RuleTimeout, asked, "up to "+most.String())
+		}
+		d.Warning = fmt.Sprintf("timeout %s is over %s, the longest that is allowed, and is that",
+			asked, most)
+	}
+	d.Value, d.Source = most, SourceDefaults
+	return d, nil
+}
+
+// askedTimeout returns the timeout that the request asks for, else that of the defaults.
+func (r *Rules) askedTimeout(q *Request) (Resolved[time.Duration], *Refusal) {
 	switch d := q.Timeout; {
 	case d == Off:
 		return Resolved[time.Duration]{Source: SourceRequest}, nil

@@ -44,7 +44,10 @@ const (
 // No method changes Rules. They may be used by any number of goroutines while none changes them.
 type Rules struct {
 	Subagents Subagents // agents.defaults.subagents: for every agent that does not say otherwise
-	Agents    []Agent   // agents.list: the configured agents; the first is the default agent
+	// Agents, agents.list, are the configured agents; the first is the default agent. Without any,
+	// every agent has what the other fields say. With one, an agent that is not in the list has no
+	// tools and no sub-agents; see [Rules.CheckAgent].
+	Agents []Agent
 	// Budget, agents.defaults.budget, is that of each tree, for as long as the tree lives: nothing
 	// gives back what was spent. It may be exceeded by what the turns spend that are under way when
 	// it runs out. A zero field does not limit.
@@ -106,7 +109,11 @@ type Subagents struct {
 	MaxRunsPerRequest int
 	MaxBlocked        int // undeliverable completions that refuse new spawns, half warn; default 50
 
-	Timeout      time.Duration // of one run, from its first turn; zero and [Off]: none
+	Timeout time.Duration // of one run, from its first turn; zero and [Off]: none
+	// MaxTimeout is the longest that a run may take, whatever a model or a program asks for, and of
+	// Timeout too. A spawn that asks for more, or for none, gets MaxTimeout and a warning. Zero:
+	// without a limit, so that a model may ask for a run that never times out.
+	MaxTimeout   time.Duration
 	ArchiveAfter time.Duration // after the end of a run; default one hour; [Off]: never
 	// Budget is that of one run and everything below it, for the life of the run. It may be
 	// exceeded by what the turns spend that are under way when it runs out. A zero field does not
@@ -259,6 +266,21 @@ func (r *Rules) Knows(id string) bool {
 	id = canonicalID(id)
 	return id == session.DefaultAgent || r.agent(id) != nil
 }
+
+// CheckAgent returns a [*Refusal] by [RuleTarget] if the agent of a session is not one of
+// [Rules.Agents]; else nil. The key of a sub-agent is checked like that of its agent.
+func (r *Rules) CheckAgent(key session.Key) error {
+	id := r.agentOf(key)
+	if r.lists(r.agent(id)) {
+		return nil
+	}
+	refusal := r.refuseUnlisted(id)
+	refusal.Op = "session"
+	return refusal
+}
+
+// lists reports whether an agent, nil for one that is not configured, may have sessions.
+func (r *Rules) lists(a *Agent) bool { return a != nil || len(r.Agents) == 0 }
 
 // agent returns the configured agent of a canonical id, or nil. The first of two with the same id
 // wins.

@@ -20,6 +20,7 @@ const (
 	ToolNever     ToolRule = "never"     // a leaf never spawns
 	ToolRequest   ToolRule = "request"   // the spawn did not ask for it
 	ToolDelegable ToolRule = "delegable" // it is not among what the caller may hand down
+	ToolAgent     ToolRule = "agent"     // there is a list of agents, and the session's is not in it
 )
 
 // A ToolVerdict says whether a session may use a tool, and if not, which rule removed it.
@@ -49,6 +50,9 @@ func (v ToolVerdict) String() string {
 		return fmt.Sprintf("tool %s is never for a leaf, see %s", tool, at)
 	case ToolRequest:
 		return fmt.Sprintf("tool %s was not asked for in %s", tool, at)
+	case ToolAgent:
+		return fmt.Sprintf("tool %s is removed because agent %q is not configured at %s",
+			tool, v.Entry, at)
 	case ToolDelegable:
 		return fmt.Sprintf("tool %s is not among what the caller may hand down, %s", tool, at)
 	case ToolAllow:
@@ -121,6 +125,8 @@ func (p *pipeline) verdict(name string) ToolVerdict {
 		at = maxDepthPlace
 	case ToolRequest:
 		at = requestPlace("Tools")
+	case ToolAgent:
+		at = listPlace
 	case ToolDeny, ToolAllow, ToolProfile:
 		at = p.place(gone.stage).dot(title(string(gone.by)), string(gone.by))
 	}
@@ -148,7 +154,7 @@ func (p *pipeline) place(s *stage) place {
 		return agent().dot("SandboxTools", sandboxToolsPlace.path)
 	case stageSubagent:
 		return subagentToolsPlace
-	case stageGlobal, stageRequest:
+	case stageGlobal, stageListed, stageRequest:
 	}
 	return toolsPlace
 }

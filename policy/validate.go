@@ -57,7 +57,11 @@ func (r *Rules) Validate() error {
 	v.agents()
 	v.budget(treeBudgetPlace, r.Budget)
 	if n := r.MaxSessions; n != Off && (n < 0 || n > maxLimit) {
-		v.add(maxSessionsPlace, strconv.Itoa(n), "1 or more, or policy.Off")
+		want := "1 or more, or policy.Off"
+		if n > 0 {
+			want = fmt.Sprintf("1 to %d, or policy.Off", maxLimit)
+		}
+		v.add(maxSessionsPlace, strconv.Itoa(n), want)
 	}
 	v.groups()
 	v.toolPolicy(toolsPlace, &r.Tools)
@@ -102,7 +106,7 @@ func (v *validator) within(at place, value, most int) {
 		return
 	}
 	want := fmt.Sprintf("1 to %d", most)
-	if most == maxLimit {
+	if most == maxLimit && value < 0 {
 		want = "1 or more"
 	}
 	v.add(at, strconv.Itoa(value), want)
@@ -133,6 +137,9 @@ func (v *validator) subagents() {
 	}
 	v.within(maxBlockedPlace, s.MaxBlocked, maxLimit)
 	v.duration(timeoutPlace, s.Timeout)
+	if s.MaxTimeout < 0 {
+		v.add(maxTimeoutPlace, s.MaxTimeout.String(), "0s or more; 0s: any")
+	}
 	v.duration(archivePlace, s.ArchiveAfter)
 	v.budget(runBudgetPlace, s.Budget)
 	v.perAgent(defaultsPlace, s)
@@ -212,6 +219,7 @@ func (v *validator) agent(a *Agent, at place) {
 	forAll(maxConcurrentPlace, s.MaxConcurrent != 0, s.MaxConcurrent)
 	forAll(maxSpawnsPlace, s.MaxSpawns != 0, s.MaxSpawns)
 	forAll(maxTreeRunsPlace, s.MaxTreeRuns != 0, s.MaxTreeRuns)
+	forAll(maxTimeoutPlace, s.MaxTimeout != 0, s.MaxTimeout)
 	forAll(maxRequestPlace, s.MaxRunsPerRequest != 0, s.MaxRunsPerRequest)
 	forAll(maxBlockedPlace, s.MaxBlocked != 0, s.MaxBlocked)
 	forAll(timeoutPlace, s.Timeout != 0, s.Timeout)
