@@ -8,9 +8,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -276,10 +278,14 @@ func TestWorkspaceOfTheNearestSessionAbove(t *testing.T) {
 	cfg.Prompts.Workspaces = map[string]fs.FS{"main": workspace("of main"), "coder": workspace("of coder")}
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		h.Post("go")
-		for _, want := range []string{
+		time.Sleep(time.Minute)
+		close(files)
+		require.Equal(t, []string{
 			"main of main", "coder of coder", "tester of coder", "writer of coder",
-		} {
-			require.Equal(t, want, <-files)
-		}
+		}, slices.Collect(func(yield func(string) bool) {
+			for whose := range files {
+				yield(whose)
+			}
+		}))
 	})
 }
