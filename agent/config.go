@@ -64,7 +64,8 @@ type Config struct {
 	// nil in the end, the delivery has arrived. Zero: 2 minutes.
 	DeliverTimeout time.Duration
 
-	// Logger is told of failures that no call returns. Nil: silent.
+	// Logger is told of failures that no call returns, such as the error of a model. Nil: what
+	// slog.Default is when the Runtime is opened. slog.New(slog.DiscardHandler) is silent.
 	Logger *slog.Logger
 	// Grace is how long a Runner may take to return once its turn is cancelled. Zero: 10 seconds.
 	Grace time.Duration

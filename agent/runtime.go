@@ -34,7 +34,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		cfg.Store = session.NewMemory()
 	}
 	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
+		cfg.Logger = slog.Default()
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

@@ -81,6 +81,7 @@ type Turn struct {
 
 	mu      sync.Mutex
 	yielded bool
+	empty   bool   // the last answer of the model had neither text nor tool calls
 	within  string // the field of the Config that the turn is in
 }
 
@@ -305,6 +306,25 @@ func (t *Turn) hasYielded() bool {
 	return t.yielded
 }
 
+// noteEmpty notes that the model answered with nothing, and logs it.
+func (t *Turn) noteEmpty(ctx context.Context) {
+	t.mu.Lock()
+	t.empty = true
+	t.mu.Unlock()
+	t.rt.log.WarnContext(ctx, "offshoot: the model returned an empty response",
+		"session", t.Session.Key.String(), "turn", t.N, "model", t.Model)
+}
+
+// emptyAnswer says that the model answered with nothing; empty: it did not.
+func (t *Turn) emptyAnswer() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.empty {
+		return ""
+	}
+	return "agent: the model returned an empty response, without text and tool calls"
+}
+
 // turnRunner runs turns of the spawn package on the caller's Runner.
 type turnRunner struct{ rt *Runtime }
 
@@ -340,14 +360,15 @@ func (b turnRunner) contain(
 	ctx context.Context, t *Turn, value any,
 ) (out spawn.TurnResult, err error) {
 	failed := newCallbackError(t.current(), value)
+	shown := redact(failed)
 	b.rt.log.Error("offshoot: a turn was broken off", "session", t.Session.Key.String(),
-		"turn", t.N, "in", failed.Field, "error", failed.Error(), "stack", string(failed.Stack))
+		"turn", t.N, "in", failed.Field, "error", shown.Error(), "stack", string(failed.Stack))
 	out = apology(ctx, t.spawn)
-	t.spawn.ExitWith(out, failed) // should what follows end the goroutine, too
+	t.spawn.ExitWith(out, shown) // should what follows end the goroutine, too
 	if t.log == nil {
-		return out, failed
+		return out, shown
 	}
-	out, err = b.result(ctx, t, Result{}, failed)
+	out, err = b.result(ctx, t, Result{}, shown)
 	t.spawn.ExitWith(out, err)
 	return out, err
 }
@@ -382,6 +403,7 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 func (b turnRunner) refuse(
 	ctx context.Context, st *spawn.TurnInput, err error,
 ) (spawn.TurnResult, error) {
+	err = redact(err)
 	b.rt.log.Error("offshoot: a turn could not begin", "session", st.Session.Key.String(),
 		"turn", st.N, "error", err.Error())
 	return apology(ctx, st), err
@@ -428,7 +450,11 @@ func (b turnRunner) result(
 		err = werr
 	}
 	end()
-	out.Pos = t.log.close()
+	out.Pos, err = t.log.close(), redact(err)
+	b.logFailure(ctx, t, err)
+	if text.IsBlank(res.Text) {
+		out.Note = t.emptyAnswer()
+	}
 	decision := announce.Decide(res.Text)
 	if decision == announce.DecisionDefer && len(res.JSON) == 0 {
 		out.Fallback, decision = announce.Fallback(statusOf(ctx, err), t.log.runnerMessages())
@@ -445,16 +471,50 @@ func (b turnRunner) result(
 	case err != nil && ctx.Err() == nil:
 		out.Reply = apologyText
 	}
-	if err != nil {
-		level, what := slog.LevelError, "offshoot: a turn failed"
-		if statusOf(ctx, err) == spawn.StatusCancelled { // or the program ends
-			level, what = slog.LevelInfo, "offshoot: a turn was cancelled"
-		}
-		b.rt.log.Log(ctx, level, what, "session", t.Session.Key.String(), "turn", t.N,
-			"error", err.Error())
-	}
 	return out, err
 }
+
+// logFailure logs why a turn failed, unless contain has.
+func (b turnRunner) logFailure(ctx context.Context, t *Turn, err error) {
+	if _, logged := errors.AsType[*CallbackError](err); err == nil || logged {
+		return
+	}
+	level, what := slog.LevelError, "offshoot: a turn failed"
+	switch statusOf(ctx, err) {
+	case spawn.StatusCancelled: // or the program ends
+		level, what = slog.LevelDebug, "offshoot: a turn was cancelled"
+	case spawn.StatusTimedOut:
+		level, what = slog.LevelDebug, "offshoot: a turn timed out"
+	default:
+	}
+	b.rt.log.Log(ctx, level, what, "session", t.Session.Key.String(), "turn", t.N,
+		"error", err.Error())
+}
+
+// A redactedError is an error whose text has its credentials masked: what providers of models
+// answer may repeat a key. The error itself is what errors.Is and errors.As see.
+type redactedError struct {
+	text string
+	err  error
+}
+
+// redact returns err with a text that may stand in the journal, in events and in logs.
+func redact(err error) error {
+	if err == nil {
+		return nil
+	}
+	said := err.Error()
+	shown := announce.Redact(said)
+	if shown == said {
+		return err
+	}
+	return &redactedError{shown, err}
+}
+
+func (e *redactedError) Error() string { return e.text }
+
+// Unwrap returns the error as it was.
+func (e *redactedError) Unwrap() error { return e.err }
 
 // outlasting returns a context that ends some time after ctx has. The caller calls end, which waits
 // for what outlasting has started.

@@ -80,6 +80,10 @@ type Reply struct {
 	// Failed says that the turn failed. Text is an apology then, or what the Runner returned beside
 	// its error.
 	Failed bool `json:"failed,omitempty"`
+	// Err is why the turn failed, for logs and for what a program decides on it. It is not for
+	// people. Package agent masks credentials in it with announce.Redact. It is empty if Failed is
+	// not set, if a crash was the reason, and in replies that an earlier version recorded.
+	Err string `json:"err,omitempty"`
 	// Route is where the input came from that the turn answers; zero if that is not known.
 	Route session.Route `json:"route,omitzero"`
 }

@@ -142,7 +142,9 @@ func deliveryOf(t *tree.Tree, e *tree.Entry) Delivery {
 		Blocked: timeOf(e.Blocked), Error: string(e.Error),
 	}
 	if e.Reply {
-		out.Reply = &Reply{From: e.Run, Text: string(e.Text), Failed: e.Failed}
+		out.Reply = &Reply{
+			From: e.Run, Text: string(e.Text), Failed: e.Failed, Err: string(e.Cause),
+		}
 		if e.Route != nil {
 			out.Reply.Route = *e.Route
 		}

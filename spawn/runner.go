@@ -31,6 +31,9 @@ type TurnResult struct {
 	Skip bool
 	// Reply is what a top-level session says to people. If it is empty, it says nothing.
 	Reply string
+	// Note says, of a turn that did not fail, why it came to nothing, for the Error of its
+	// EventTurnEnded: for example that the model returned nothing. Of a sub-agent it is not kept.
+	Note string
 	// Pos is the committed end of the session's transcript.
 	Pos session.Pos
 }

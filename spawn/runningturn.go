@@ -172,6 +172,7 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 		Run: rt.key, N: rt.id.n, Answer: &done.answer, Silent: out.Silent, Skip: out.Skip,
 		Pos: uint64(out.Pos), Rand: sh.sup.ids.rand(), Yield: rt.turn.yieldJoin(),
 	}
+	done.Note = text.Bound(out.Note, maxErrorText)
 	if err != nil {
 		done.Failed, done.Budget = errorText(err), errors.Is(err, ErrBudget)
 	}

@@ -138,7 +138,7 @@ func (m *Image) beyondVersion1() bool {
 		return false
 	}
 	newKey := func(s Spawned) bool { return s.Digest != "" || s.ByModel }
-	newer := func(e Entry) bool { return e.Late || e.Unsent }
+	newer := func(e Entry) bool { return e.Late || e.Unsent || e.Cause != "" }
 	return len(m.Requests) > 0 || len(m.Clocks) > 0 || len(m.Marks) > 0 ||
 		slices.ContainsFunc(m.Outbox, newer) ||
 		slices.ContainsFunc(m.Spawned, newKey) ||

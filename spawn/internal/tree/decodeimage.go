@@ -280,6 +280,8 @@ func (s *scanner) entry() (e Entry) {
 			e.Reply = s.bool()
 		case "failed":
 			e.Failed = s.bool()
+		case "cause":
+			e.Cause = s.text()
 		case "text":
 			e.Text = s.text()
 		case "route":

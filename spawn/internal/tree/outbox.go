@@ -26,6 +26,7 @@ type Entry struct {
 	To      session.Key    `json:"to"`              // the requester, or the conversation
 	Reply   bool           `json:"reply,omitempty"` // text for people, not a completion
 	Failed  bool           `json:"failed,omitempty"`
+	Cause   Text           `json:"cause,omitempty"` // with Failed: why, for the program
 	Text    Text           `json:"text,omitempty"`
 	Route   *session.Route `json:"route,omitempty"`
 	Created int64          `json:"created"`
