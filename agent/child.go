@@ -79,7 +79,15 @@ type Child[T any] struct {
 
 // Spawn starts a sub-agent of a session and returns at once, when that is durable. T is string for
 // the text of the result; any other T is decoded from JSON, whose schema the Runner finds in
-// Turn.Schema.
+// Turn.Schema. A result that does not fit the schema of T is a *[ResultError] of the Outcome: null,
+// and members that are missing, unknown, there twice, of another type or out of range. Prose around
+// the JSON is passed over if one value of the kind stands in it.
+//
+// The result of a Key that is spawned again is held against the T of today: a member that a program
+// adds to its T should be optional.
+//
+// A T without a schema gives an error: it contains itself, or has a field that JSON cannot
+// represent.
 //
 // A rule that refuses gives a *[policy.Refusal], and Models.Valid or Rules.Sandbox.Decide that
 // panics a *[spawn.CallbackError]. The Key of another task gives a *[spawn.KeyConflictError]. A
@@ -92,7 +100,7 @@ func Spawn[T any](ctx context.Context, from Requester, t Task) (*Child[T], error
 	}
 	x := runExtra{Spec: t.Spec}
 	if !isText[T]() {
-		schema, err := jsonschema.For[T]()
+		schema, _, err := jsonschema.For[T]()
 		if err != nil {
 			return nil, fmt.Errorf("agent: a result of type %v: %w", reflect.TypeFor[T](), err)
 		}
@@ -393,29 +401,9 @@ func outcomeOf[T any](info RunInfo) Outcome[T] {
 		reflect.ValueOf(&o.Value).Elem().SetString(info.Result.Text)
 		return o
 	}
-	data := []byte(info.Result.JSON)
-	if len(data) == 0 {
-		data = []byte(trimFence(info.Result.Text))
-	}
-	if err := json.Unmarshal(data, &o.Value); err != nil {
+	value, err := typedResult[T](info.Result)
+	if o.Value = value; err != nil {
 		o.Err = &ResultError{Run: info, Err: err}
 	}
 	return o
-}
-
-// trimFence returns the inside of a text that is one fenced code block, as models like to answer,
-// else the text.
-func trimFence(text string) string {
-	text = strings.TrimSpace(text)
-	inner, ok := strings.CutPrefix(text, "```")
-	if !ok {
-		return text
-	}
-	if inner, ok = strings.CutSuffix(inner, "```"); !ok {
-		return text
-	}
-	if _, rest, ok := strings.Cut(inner, "\n"); ok {
-		return strings.TrimSpace(rest)
-	}
-	return text
 }

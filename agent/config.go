@@ -186,6 +186,9 @@ func (c *Config) validate() error {
 		if t.Call == nil {
 			bad(path+".Call", "it is missing")
 		}
+		if err := t.checkSchema(); err != nil {
+			bad(path+".Schema", "tool %s: %v", text.Quote(t.Name), err)
+		}
 		seen = append(seen, t.Name)
 	}
 	if c.DeliverTimeout < 0 {

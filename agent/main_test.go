@@ -2,12 +2,11 @@ package agent_test
 
 import (
 	"log/slog"
-	"os"
 	"testing"
 )
 
 // TestMain keeps the output of the tests quiet: a Config without a Logger logs to slog.Default.
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	os.Exit(m.Run())
+	m.Run()
 }

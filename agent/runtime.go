@@ -49,6 +49,11 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	cfg.Prompts.Loader.Extra = slices.Clone(cfg.Prompts.Loader.Extra)
 	cfg.Prompts.Loader.Hooks = slices.Clone(cfg.Prompts.Loader.Hooks)
 	cfg.Tools = slices.Clone(cfg.Tools)
+	for i := range cfg.Tools {
+		if err := cfg.Tools[i].checkSchema(); err != nil {
+			return nil, err // validate has found nothing wrong
+		}
+	}
 	cfg.Limits = cfg.Limits.orDefault()
 	rt := &Runtime{cfg: cfg, log: cfg.Logger}
 	sup, err := spawn.Open(ctx, spawn.Config{

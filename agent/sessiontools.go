@@ -178,7 +178,7 @@ func readArguments(tool string, raw json.RawMessage, known ...string) (*argument
 			tool, "(all)", "they are not a JSON object: " + text.Bound(err.Error(), 200),
 		}
 	}
-	if name, twice := repeatedMember(raw, false); twice {
+	if name, twice := repeatedMember(raw); twice {
 		return nil, &ArgumentError{tool, name, "it is there twice"}
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.m)) {
