@@ -152,6 +152,7 @@ func (s *Session) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, 
 	if err != nil {
 		return info, err
 	}
+	s.rt.expectRun()
 	info, err = s.rt.sup.Spawn(ctx, root, s.key, q)
 	return info, inOurWords(err)
 }
@@ -383,6 +384,7 @@ func (c *Child[T]) waitFor(
 	ctx context.Context, turn *Turn, keys []session.Key, opt JoinOptions,
 ) ([]RunInfo, error) {
 	if turn == nil {
+		c.rt.expectRun()
 		return c.rt.sup.Wait(ctx, c.root, keys, opt)
 	}
 	if err := turn.err(); err != nil {

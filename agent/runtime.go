@@ -20,12 +20,15 @@ type Runtime struct {
 	cfg Config
 	log *slog.Logger
 	sup *spawn.Supervisor
+
+	watch runWatch
 }
 
 // Open checks the Config and makes a Runtime of it. The error is a [ConfigErrors] with all mistakes
 // at once. Open starts nothing: Post, Spawn and Stop are accepted, and durable, from here on; turns
-// and deliveries start with Run. The values of ctx are kept for the Runtime's own work, its end is
-// not.
+// and deliveries start with Run. If Run has not been called five seconds after the first Post,
+// Spawn, Idle or Wait, that is logged, once. The values of ctx are kept for the Runtime's own work,
+// its end is not.
 func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -81,7 +84,10 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 // A store that fails for a while costs nothing but that while: see [spawn.Supervisor.Run]. One that
 // takes nothing any more, because it is closed or must be opened again ([session.ErrSync]), ends
 // Run with that error; end the program then, and have it started again.
-func (rt *Runtime) Run(ctx context.Context) error { return rt.sup.Run(ctx) }
+func (rt *Runtime) Run(ctx context.Context) error {
+	rt.watch.end()
+	return rt.sup.Run(ctx)
+}
 
 // Shutdown lets the turns under way finish, and has what they came to recorded and handed to Reply
 // and Deliver, until ctx ends, that of Run, or that of another call of Shutdown. Then it cancels
@@ -99,7 +105,10 @@ func (rt *Runtime) Run(ctx context.Context) error { return rt.sup.Run(ctx) }
 // its end first, its timeout included, the call returns ErrShuttingDown, and the others still have
 // their time. With another ctx, which should then have an end, and from a function without a ctx,
 // the call waits for itself until a ctx ends. See [spawn.Supervisor.Shutdown].
-func (rt *Runtime) Shutdown(ctx context.Context) error { return rt.sup.Shutdown(ctx) }
+func (rt *Runtime) Shutdown(ctx context.Context) error {
+	rt.watch.end()
+	return rt.sup.Shutdown(ctx)
+}
 
 // Session returns a handle on a session, which need not exist yet if it is a top-level one.
 func (rt *Runtime) Session(key session.Key) *Session {

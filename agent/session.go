@@ -57,6 +57,7 @@ func (s *Session) Post(ctx context.Context, m Message) error {
 	if err != nil {
 		return err
 	}
+	s.rt.expectRun()
 	msg := spawn.Incoming{ID: m.ID, Text: m.Text}
 	if s.key.Channel() != "" {
 		msg.Route = &session.Route{
@@ -126,6 +127,7 @@ func (s *Session) Idle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.rt.expectRun()
 	return s.rt.sup.Idle(ctx, root)
 }
 
