@@ -195,17 +195,17 @@ func (c *Child[T]) Session() *Session {
 }
 
 // check returns an *InputError if c does not name a sub-agent.
-func (c *Child[T]) check(field string) error {
+func (c *Child[T]) check(ctx context.Context, field string) error {
 	if c == nil || c.rt == nil {
 		return &InputError{Field: field, Reason: "it is nil, or was not returned by Spawn"}
 	}
-	return nil
+	return c.rt.checked(ctx)
 }
 
 // Info returns what is known of the run now. The error is [ErrNotFound] once it has been archived,
 // or one that every call that reads can return.
 func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
-	if err := c.check("child"); err != nil {
+	if err := c.check(ctx, "child"); err != nil {
 		return RunInfo{}, err
 	}
 	if c.turn == nil {
@@ -225,7 +225,7 @@ func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
 // steer that comes too soon, [ErrEnded] or [spawn.ErrStopping] for a run that has ended or is to
 // end, [ErrNotFound] once it has been archived, or one that every command can return.
 func (c *Child[T]) Steer(ctx context.Context, text string) error {
-	if err := c.check("child"); err != nil {
+	if err := c.check(ctx, "child"); err != nil {
 		return err
 	}
 	m := spawn.Incoming{Text: text}
@@ -241,7 +241,7 @@ func (c *Child[T]) Steer(ctx context.Context, text string) error {
 // Stop ends the run and everything below it, and returns when nothing of it is alive. The errors
 // are those of [Session.Stop].
 func (c *Child[T]) Stop(ctx context.Context) error {
-	if err := c.check("child"); err != nil {
+	if err := c.check(ctx, "child"); err != nil {
 		return err
 	}
 	if c.turn == nil {
@@ -345,7 +345,7 @@ func join[T any](
 	keys := make([]session.Key, len(children))
 	for i, c := range children {
 		field := fmt.Sprintf("children[%d]", i)
-		if err := c.check(field); err != nil {
+		if err := c.check(ctx, field); err != nil {
 			return nil, err
 		}
 		if c.root != children[0].root {

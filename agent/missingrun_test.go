@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,9 +48,10 @@ func TestMissingRunIsLogged(t *testing.T) {
 }
 
 func testMissingRun(
-	t *testing.T, work func(ctx context.Context, rt *agent.Runtime) error, when time.Duration, want int,
+	t *testing.T, work func(ctx context.Context, rt *agent.Runtime) error, when time.Duration,
+	want int,
 ) {
-	var log bytes.Buffer
+	var log lockedLog
 	cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
 		return textResult("done")
 	})
@@ -69,7 +71,8 @@ func testMissingRun(
 	require.NoError(t, <-ended)
 	require.NoError(t, <-ended)
 	time.Sleep(time.Hour)
-	require.Equal(t, want, strings.Count(log.String(), "Runtime.Run has not been called"), log.String())
+	said := log.String()
+	require.Equal(t, want, strings.Count(said, "Runtime.Run has not been called"), said)
 	stop()
 	require.NoError(t, <-ran)
 }
@@ -94,6 +97,24 @@ func TestMissingRunAndShutdown(t *testing.T) {
 		time.Sleep(time.Hour)
 		require.NoError(t, rt.Shutdown(t.Context()))
 	})
+}
+
+// A lockedLog is a text that is written by one goroutine and read by another.
+type lockedLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 type panickingHandler struct{ slog.Handler }

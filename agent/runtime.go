@@ -11,6 +11,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/clone"
+	"github.com/offshoot-sdk/offshoot/internal/ctxguard"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -21,7 +22,8 @@ type Runtime struct {
 	log *slog.Logger
 	sup *spawn.Supervisor
 
-	watch runWatch
+	watch   runWatch
+	checked ctxguard.Check // of the contexts of calls, for package agenttest
 }
 
 // Open checks the Config and makes a Runtime of it. The error is a [ConfigErrors] with all mistakes
@@ -58,7 +60,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		}
 	}
 	cfg.Limits = cfg.Limits.orDefault()
-	rt := &Runtime{cfg: cfg, log: cfg.Logger}
+	rt := &Runtime{cfg: cfg, log: cfg.Logger, checked: ctxguard.From(ctx)}
 	sup, err := spawn.Open(ctx, spawn.Config{
 		Store: cfg.Store, Runner: turnRunner{rt}, Rules: cfg.Rules,
 		Deliver: rt.deliver, CallerRun: cfg.Deliver != nil, Replies: cfg.Reply != nil,
@@ -85,6 +87,9 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 // takes nothing any more, because it is closed or must be opened again ([session.ErrSync]), ends
 // Run with that error; end the program then, and have it started again.
 func (rt *Runtime) Run(ctx context.Context) error {
+	if err := rt.checked(ctx); err != nil {
+		return err
+	}
 	rt.watch.end()
 	return rt.sup.Run(ctx)
 }
@@ -106,6 +111,9 @@ func (rt *Runtime) Run(ctx context.Context) error {
 // their time. With another ctx, which should then have an end, and from a function without a ctx,
 // the call waits for itself until a ctx ends. See [spawn.Supervisor.Shutdown].
 func (rt *Runtime) Shutdown(ctx context.Context) error {
+	if err := rt.checked(ctx); err != nil {
+		return err
+	}
 	rt.watch.end()
 	return rt.sup.Shutdown(ctx)
 }
@@ -125,14 +133,27 @@ func (rt *Runtime) sessionIn(key, root session.Key) *Session {
 // Blocked returns the completions and replies that could not be delivered for half an hour, and
 // that are not tried again until [Runtime.Retry]. The list beside an error lacks those of the trees
 // that cannot be read.
-func (rt *Runtime) Blocked(ctx context.Context) ([]Delivery, error) { return rt.sup.Blocked(ctx) }
+func (rt *Runtime) Blocked(ctx context.Context) ([]Delivery, error) {
+	if err := rt.checked(ctx); err != nil {
+		return nil, err
+	}
+	return rt.sup.Blocked(ctx)
+}
 
 // Retry tries a blocked delivery again. The error is [ErrNotFound] if there is none with the key,
 // or one that every command can return.
-func (rt *Runtime) Retry(ctx context.Context, key string) error { return rt.sup.Retry(ctx, key) }
+func (rt *Runtime) Retry(ctx context.Context, key string) error {
+	if err := rt.checked(ctx); err != nil {
+		return err
+	}
+	return rt.sup.Retry(ctx, key)
+}
 
 // Dismiss gives a blocked delivery up. The errors are those of [Runtime.Retry].
 func (rt *Runtime) Dismiss(ctx context.Context, key string) error {
+	if err := rt.checked(ctx); err != nil {
+		return err
+	}
 	return rt.sup.Dismiss(ctx, key)
 }
 

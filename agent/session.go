@@ -26,6 +26,9 @@ func (s *Session) Key() session.Key { return s.key }
 
 // tree returns the top-level session of the tree.
 func (s *Session) tree(ctx context.Context) (session.Key, error) {
+	if err := s.rt.checked(ctx); err != nil {
+		return session.Key{}, err
+	}
 	if s.turn != nil {
 		if err := s.turn.err(); err != nil {
 			return session.Key{}, err

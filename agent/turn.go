@@ -257,6 +257,9 @@ func (t *Turn) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, err
 	if err := t.err(); err != nil {
 		return info, err
 	}
+	if err := t.rt.checked(ctx); err != nil {
+		return info, err
+	}
 	info, err = t.spawn.Spawn(ctx, q)
 	return info, inOurWords(err)
 }

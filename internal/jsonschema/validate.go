@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -86,6 +87,7 @@ type checker struct {
 	quiet   bool // faults are counted, and their sentences not made
 	found   int
 	faults  []string
+	names   map[uintptr][]string // of the objects of the value, sorted
 }
 
 // enough reports whether nothing that is found from here on would matter.
@@ -298,7 +300,7 @@ func (c *checker) object(n *node, v map[string]any, at *place) {
 			c.fault(&place{above: at, name: name}, "is missing: want %s", n.props[name].want())
 		}
 	}
-	for _, name := range sorted(v) {
+	for _, name := range c.namesOf(v) {
 		if c.enough() {
 			return
 		}
@@ -319,6 +321,20 @@ func (c *checker) object(n *node, v map[string]any, at *place) {
 			c.check(n.implies[name], v, *at)
 		}
 	}
+}
+
+// namesOf returns the names of an object, sorted. Many schemas may look at one object.
+func (c *checker) namesOf(v map[string]any) []string {
+	at := reflect.ValueOf(v).Pointer()
+	names, ok := c.names[at]
+	if !ok {
+		if c.names == nil {
+			c.names = make(map[uintptr][]string)
+		}
+		names = sorted(v)
+		c.names[at] = names
+	}
+	return names
 }
 
 // member checks one member of an object.
