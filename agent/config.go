@@ -167,6 +167,8 @@ func (c *Config) validate() error {
 	}
 	if l, ok := c.Runner.(*Loop); ok && (l == nil || l.Model == nil) {
 		bad("Runner", "the Loop has no Model")
+	} else if ok && l.MaxSteps < 0 {
+		bad("Runner.MaxSteps", "%d is negative", l.MaxSteps)
 	}
 	if c.Store != nil && (c.Store.Journal == nil || c.Store.Transcripts == nil) {
 		bad("Store", "it lacks a Journal or Transcripts; session.NewMemory has both")

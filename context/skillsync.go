@@ -3,7 +3,6 @@ package agentctx
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -200,7 +199,7 @@ func copyFile(
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	n, err = io.Copy(out, io.LimitReader(in, maxBytes+1))
+	n, err = copyText(out, in, maxBytes)
 	if err == nil && n > maxBytes {
 		err = newRefusal(ReasonTooLarge, "its directory holds more than %d bytes", maxSkillDirBytes)
 	}

@@ -241,8 +241,8 @@ func (t *TurnInput) yieldJoin() *tree.Join {
 		return nil
 	}
 	return &tree.Join{
-		Keys: t.yieldTo, Need: uint32(max(0, t.yield.AtLeast)),
-		Within: int64(max(0, t.yield.Within)), ByModel: t.byModel,
+		Keys: t.yieldTo, Need: t.yield.need(),
+		Within: t.yield.within(), ByModel: t.byModel,
 	}
 }
 

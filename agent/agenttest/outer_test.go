@@ -142,16 +142,19 @@ func TestContextsOfTheBubble(t *testing.T) {
 
 // A10: what the function has made of the context by itself is told before the binary dies of it.
 func TestOuterContextThatIsLeftOver(t *testing.T) {
-	for name, use := range map[string]func(ctx context.Context){
-		"Done":       func(ctx context.Context) { _ = ctx.Done() },
-		"WithCancel": func(ctx context.Context) { _, _ = context.WithCancel(ctx) }, //nolint:govet // left
+	for name, use := range map[string]func(ctx context.Context) context.CancelFunc{
+		"Done": func(ctx context.Context) context.CancelFunc { ctx.Done(); return func() {} },
+		"WithCancel": func(ctx context.Context) context.CancelFunc {
+			_, end := context.WithCancel(ctx)
+			return end
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			before := stateOf(ctx)
 			require.Equal(t, contextState{}, before)
-			use(ctx)
+			defer use(ctx)()
 			require.NotEqual(t, before, stateOf(ctx))
 		})
 	}

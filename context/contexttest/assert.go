@@ -16,7 +16,7 @@ func Complete(t testing.TB, p agentctx.Prompt) {
 	t.Helper()
 	for _, a := range slices.Concat(p.Files, p.Skills) {
 		if !asIntended(a) {
-			t.Errorf("contexttest: prompt of %s is not complete: %s: %s", p.Session, a.Name, a.Why)
+			t.Errorf("contexttest: prompt of %s is not complete: %s: %s", p.Session, a.Name, why(a))
 		}
 	}
 }
@@ -36,6 +36,17 @@ func asIntended(a agentctx.FileReport) bool {
 	}
 }
 
+// toMend says what to do about a file whose absence the prompt mentions.
+const toMend = "write it, if need be empty, or have agentctx.Seed make it from its template"
+
+// why says what became of a file, and of one that is absent what to do about it.
+func why(a agentctx.FileReport) string {
+	if a.Reason == agentctx.ReasonAbsent {
+		return forLog(a.Why) + "; " + toMend
+	}
+	return forLog(a.Why)
+}
+
 // SeesOnly fails unless the prompt shows the content of exactly these files, whole or in part.
 func SeesOnly(t testing.TB, p agentctx.Prompt, files ...string) {
 	t.Helper()
@@ -44,7 +55,7 @@ func SeesOnly(t testing.TB, p agentctx.Prompt, files ...string) {
 		case a.Shown() && !wanted:
 			t.Errorf("contexttest: prompt of %s shows %s", p.Session, a.Name)
 		case !a.Shown() && wanted:
-			t.Errorf("contexttest: prompt of %s does not show %s: %s", p.Session, a.Name, a.Why)
+			t.Errorf("contexttest: prompt of %s does not show %s: %s", p.Session, a.Name, why(a))
 		}
 	}
 	for _, name := range files {
@@ -124,7 +135,7 @@ func SamePrefix(t testing.TB, prompts ...agentctx.Prompt) {
 				i, p.Session,
 			)
 		}
-		if d := Diff(prompts[0].StablePrefix(), p.StablePrefix()); d != "" {
+		if d := diffForLog(prompts[0].StablePrefix(), p.StablePrefix()); d != "" {
 			t.Errorf(
 				"contexttest: prompt %d (%s) has another stable prefix than prompt 0 (%s):\n%s", i,
 				p.Session, prompts[0].Session, d,

@@ -138,7 +138,8 @@ func TestComplete(t *testing.T) {
 	assert.Equal(
 		t,
 		[]string{
-			"contexttest: prompt of agent:main:main is not complete: SOUL.md: missing: absent",
+			"contexttest: prompt of agent:main:main is not complete: SOUL.md: missing: absent; " +
+				"write it, if need be empty, or have agentctx.Seed make it from its template",
 		},
 		complete(load(map[string]string{"SOUL.md": ""})),
 	)

@@ -46,6 +46,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/signal"
 	"strings"
 	"time"
 	"unicode"
@@ -56,7 +57,13 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-func main() { os.Exit(run(os.Args[1:], time.Now(), os.Stdout, os.Stderr)) }
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	context.AfterFunc(ctx, stop) // so that a second Ctrl-C ends the program at once
+	code := run(ctx, os.Args[1:], time.Now(), os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
 
 // The codes with which the program ends.
 const (
@@ -75,9 +82,11 @@ type options struct {
 }
 
 // run is the program without the process around it.
-func run(args []string, now time.Time, out, errOut io.Writer) int {
+func run(
+	ctx context.Context, args []string, now time.Time, out, errOut io.Writer,
+) int {
 	if wantsState(args) {
-		return runState(context.Background(), args, now, out, errOut)
+		return runState(ctx, args, now, out, errOut)
 	}
 	o, err := parse(args)
 	if err != nil {

@@ -22,7 +22,7 @@ func inspected(t *testing.T, args ...string) (code int, out, errs string) {
 	for i := range args {
 		args[i] = strings.ReplaceAll(args[i], "DIR", dir)
 	}
-	return output(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), args...)
+	return output(t, time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), args...)
 }
 
 func TestPrompt(t *testing.T) {
