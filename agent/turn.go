@@ -254,10 +254,10 @@ func (t *Turn) Spawn(ctx context.Context, task Task) (*Child[string], error) {
 
 // spawnRun implements Requester.
 func (t *Turn) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, err error) {
-	if err := t.err(); err != nil {
+	if err := t.rt.checked(ctx); err != nil {
 		return info, err
 	}
-	if err := t.rt.checked(ctx); err != nil {
+	if err := t.err(); err != nil {
 		return info, err
 	}
 	info, err = t.spawn.Spawn(ctx, q)
