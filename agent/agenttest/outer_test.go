@@ -150,7 +150,7 @@ func TestOuterContextThatIsLeftOver(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(context.Background())
+			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			before := stateOf(ctx)
 			require.Equal(t, contextState{}, before)
