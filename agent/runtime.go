@@ -24,6 +24,7 @@ type Runtime struct {
 
 	watch   runWatch
 	checked ctxguard.Check // of the contexts of calls, for package agenttest
+	skills *skillShelf
 }
 
 // Open checks the Config and makes a Runtime of it. The error is a [ConfigErrors] with all mistakes
@@ -60,7 +61,10 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		}
 	}
 	cfg.Limits = cfg.Limits.orDefault()
-	rt := &Runtime{cfg: cfg, log: cfg.Logger, checked: ctxguard.From(ctx)}
+	cfg.Prompts.SkillHost = clone.Of(cfg.Prompts.SkillHost)
+	rt := &Runtime{
+		cfg: cfg, log: cfg.Logger, skills: newSkillShelf(&cfg), checked: ctxguard.From(ctx),
+	}
 	sup, err := spawn.Open(ctx, spawn.Config{
 		Store: cfg.Store, Runner: turnRunner{rt}, Rules: cfg.Rules,
 		Deliver: rt.deliver, CallerRun: cfg.Deliver != nil, Replies: cfg.Reply != nil,
@@ -212,6 +216,8 @@ func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
 	}
 	t.entering("Prompts.Loader")
 	in := rt.cfg.input(st.Session.Key, st.Session, extra.Spec, names, t.Sandboxed)
+	t.Skills = rt.skills.take(t, in.Spec)
+	fillSkills(&in, t.Skills)
 	t.entering("Now")
 	in.Now = rt.cfg.Now()
 	if t.Model != "" {

@@ -107,7 +107,7 @@ type patientReader struct {
 	none int // reads in a row that gave nothing
 }
 
-var errBadCount = errors.New("its Read returned an impossible count")
+var errBadCount = errors.New("agentctx: the Read of a file returned an impossible count")
 
 func (r *patientReader) Read(p []byte) (int, error) {
 	n, err := r.from.Read(p)

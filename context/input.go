@@ -38,6 +38,9 @@ type Input struct {
 	Tools []Tool
 	// Skills are the skills that the prompt lists if the Spec lets them through.
 	Skills []Skill
+	// SkillReports are on skills that did not come as far as Skills, such as the reports of
+	// [DiscoverSkills] and [SkillSnapshot.Excluded]. [Prompt.Skills] has them too.
+	SkillReports []FileReport
 	// Env is what the prompt says about the place where the agent runs.
 	Env Env
 	// Sandbox describes the container that the tools run in. Zero: they run in none.
@@ -100,11 +103,15 @@ type Skill struct {
 
 // Env is what the prompt says about the place where the agent runs. It leaves blank fields out.
 type Env struct {
-	Host         string
-	OS           string // "linux"
-	Arch         string // "arm64"
-	Repo         string // root of the repository that Dir is in
-	Dir          string // working directory of the tools
+	Host string
+	OS   string // "linux"
+	Arch string // "arm64"
+	Repo string // root of the repository that Dir is in
+	Dir  string // working directory of the tools
+	// Home is the home directory of the tools. Locations of skills in it begin with "~" in the
+	// prompt, unless the session is in a sandbox: the tool that reads files must know what "~" is.
+	// "": they stand there as they are.
+	Home         string
 	Shell        string
 	Model        string // "provider/model" of this turn
 	DefaultModel string

@@ -149,9 +149,12 @@ func TestReadsThatBreakTheirContract(t *testing.T) {
 		read   func(p []byte) (int, error)
 		reason agentctx.Reason
 	}{
-		"nothing":     {func([]byte) (int, error) { return 0, nil }, agentctx.ReasonUnreadable},
-		"less":        {func([]byte) (int, error) { return -1, nil }, agentctx.ReasonUnreadable},
-		"more":        {func(p []byte) (int, error) { return len(p) + 1, nil }, agentctx.ReasonUnreadable},
+		"nothing": {func([]byte) (int, error) { return 0, nil }, agentctx.ReasonUnreadable},
+		"less":    {func([]byte) (int, error) { return -1, nil }, agentctx.ReasonUnreadable},
+		"more": {
+			func(p []byte) (int, error) { return len(p) + 1, nil },
+			agentctx.ReasonUnreadable,
+		},
 		"without end": {func(p []byte) (int, error) { return len(p), nil }, agentctx.ReasonTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {

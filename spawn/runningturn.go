@@ -82,7 +82,7 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 	if !r.IsRoot() {
 		turn.Run = infoOf(t, r)
 	}
-	turn.Exhausted = t.Exhausted(r)
+	turn.Exhausted, turn.Skills = t.Exhausted(r), r.Skills
 	turn.Inputs = turn.oneInput[:0:1]
 	r.Unread(r.Consumed, r.Open.Through, func(in tree.Input) {
 		turn.Inputs = append(turn.Inputs, inputOf(t, in))

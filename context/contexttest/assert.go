@@ -10,13 +10,23 @@ import (
 
 // Complete fails for every file and skill that should be wholly in the prompt and is not. It says
 // why: cut, over a limit, unreadable, outside the workspace, or absent where the prompt mentions
-// the absence. It accepts what the spec excludes, blank and repeated files, and the absence of
-// optional files.
+// the absence, or a SKILL.md that discovery passed over. It accepts what the spec or the host
+// excludes, blank files, what is repeated, the absence of optional files, and a skill that a
+// session took and that is gone.
 func Complete(t testing.TB, p agentctx.Prompt) {
 	t.Helper()
-	for _, a := range slices.Concat(p.Files, p.Skills) {
+	fail := func(a agentctx.FileReport) {
+		t.Helper()
+		t.Errorf("contexttest: prompt of %s is not complete: %s: %s", p.Session, a.Name, why(a))
+	}
+	for _, a := range p.Files {
 		if !asIntended(a) {
-			t.Errorf("contexttest: prompt of %s is not complete: %s: %s", p.Session, a.Name, why(a))
+			fail(a)
+		}
+	}
+	for _, a := range p.Skills {
+		if !asIntended(a) || a.Reason == agentctx.ReasonBlank {
+			fail(a)
 		}
 	}
 }
@@ -33,6 +43,19 @@ func asIntended(a agentctx.FileReport) bool {
 		return a.Kept == 0 // no marker: the file is optional
 	default:
 		return false
+	}
+}
+
+// Skills fails for each SKILL.md of the sources that [agentctx.DiscoverSkills] passes over, and for
+// each directory that it does not look into, and says why. It accepts a skill that another one of
+// the same name stands for. The sources are those of the bot: its Config.Prompts.Skills.
+func Skills(t testing.TB, sources ...agentctx.SkillSource) {
+	t.Helper()
+	_, problems := agentctx.DiscoverSkills(sources...)
+	for _, p := range problems {
+		if p.Reason != agentctx.ReasonRepeated {
+			t.Errorf("contexttest: skill %s: %s", p.Path, forLog(p.Why))
+		}
 	}
 }
 
