@@ -24,7 +24,7 @@ type Runtime struct {
 
 	watch   runWatch
 	checked ctxguard.Check // of the contexts of calls, for package agenttest
-	skills *skillShelf
+	skills  *skillShelf
 }
 
 // Open checks the Config and makes a Runtime of it. The error is a [ConfigErrors] with all mistakes
