@@ -83,6 +83,7 @@ var boundCases = []boundCase{
 	{spawn.TurnResult{}, feedTurnResult, map[string]string{
 		"":             refused,
 		".Result.Text": cut, ".Fallback": cut, ".Reply": cut, ".Result.Model": leftOut,
+		".ReplyTo": leftOut,
 	}},
 }
 

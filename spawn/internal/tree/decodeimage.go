@@ -282,6 +282,10 @@ func (s *scanner) entry() (e Entry) {
 			e.Failed = s.bool()
 		case "text":
 			e.Text = s.text()
+		case "replyTo":
+			e.ReplyTo = s.text()
+		case "voice":
+			e.Voice = s.bool()
 		case "route":
 			e.Route = s.route()
 		case "created":
