@@ -43,8 +43,8 @@ import "strings"
 //   - An opening fence or backtick without its end cuts nothing. lexer.unfenced remembers for which
 //     fences no closing line is ahead, and lexer.ticks which backticks the line has.
 //   - Every other look ahead is bounded by a constant (maxNonce, maxMarker, maxControl, maxTagName,
-//     maxAttribute, maxReplyTag), or it stops at the next word or '<'. The next one of this kind starts there or
-//     further on, so only a constant number of them read the same byte.
+//     maxAttribute, maxReplyTag), or it stops at the next word or '<'. The next one of this kind
+//     starts there or further on, so only a constant number of them read the same byte.
 //   - A call that is written in tags without attributes asks matchCalls where it ends. matchCalls
 //     reads the text once for each kind of tag.
 //   - stripEvents asks lastEnds before it looks for the end of an event that does not start a line.

@@ -67,8 +67,8 @@ func Skips(reply string) bool {
 // [HeartbeatOK] and [AnnounceSkip]:
 //
 //   - A reply is silent if it consists of tokens. NoReply and HeartbeatOK count in any letter case,
-//     AnnounceSkip only as it is written. Outer space, invisible characters, quotes, emphasis and punctuation
-//     around them are ignored.
+//     AnnounceSkip only as it is written. Outer space, invisible characters, quotes, emphasis and
+//     punctuation around them are ignored.
 //   - A token at the end of a text, after a space or a '*', is removed.
 //   - A token inside a sentence or a word is text.
 func Visible(reply string) (text string, ok bool) {

@@ -118,7 +118,8 @@ func (f *Fact) version() int {
 	switch {
 	case f.Kind > Snapshot || f.Flags > flagsOfVersion1,
 		f.Kind == Blocked && f.N > 0,
-		f.Spec.beyondVersion1(), f.Answer.beyondVersion1(), f.Join.beyondVersion1(), f.Image.beyondVersion1():
+		f.Spec.beyondVersion1(), f.Answer.beyondVersion1(), f.Join.beyondVersion1(),
+		f.Image.beyondVersion1():
 		return 2
 	}
 	return 1
