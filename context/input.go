@@ -99,18 +99,21 @@ type Skill struct {
 }
 
 // Env is what the prompt says about the place where the agent runs. It leaves blank fields out.
+// [HostEnv] fills in what the process knows.
 type Env struct {
 	Host         string
 	OS           string // "linux"
 	Arch         string // "arm64"
 	Repo         string // root of the repository that Dir is in
-	Dir          string // working directory of the tools
+	Dir          string // working directory of the tools, outside of a sandbox
 	Shell        string
 	Model        string // "provider/model" of this turn
 	DefaultModel string
-	Thinking     string   // level
-	Reasoning    string   // whether people see the reasoning: "on", "off", "stream"
-	Zone         string   // name of the user's time zone; "": that of Input.Now
+	Thinking     string // level; "": not told
+	Reasoning    string // whether people see the reasoning: "on", "off", "stream"
+	// Zone is the IANA name of the user's time zone, in which the prompt shows the date. "", or a
+	// name that the system does not know: the zone of Input.Now.
+	Zone         string
 	Channel      string   // "telegram"
 	Capabilities []string // of the channel
 }
@@ -203,6 +206,9 @@ func (in Input) Validate() error {
 	}
 	if r := in.Channel.Reactions; !slices.Contains([]string{"", "minimal", "extensive"}, r) {
 		return fmt.Errorf("agentctx: Input.Channel.Reactions is %q, want minimal or extensive", r)
+	}
+	if fault := zoneFault(in.Env.Zone); fault != nil {
+		return fmt.Errorf("agentctx: Input.Env.Zone: %w", fault)
 	}
 	if a := in.Sandbox.Access; !slices.Contains([]string{"", "none", "ro", "rw"}, a) {
 		return fmt.Errorf("agentctx: Input.Sandbox.Access is %q, want none, ro or rw", a)
