@@ -248,22 +248,6 @@ func (c *Config) workspace(agent string) fs.FS {
 	return c.Workspace
 }
 
-// Input returns the prompt input that a Runtime with this Config uses for a session, so that a test
-// of a prompt tests the one that is sent. Of a sub-agent it is that of a first turn right below a
-// top-level session, without what only a run has: its label, and the session and channel of its
-// requester. Now is left zero.
-func (c Config) Input(key session.Key) agentctx.Input {
-	now := c.authority(key)
-	in := c.input(key, session.Lineage{}, agentctx.Spec{}, now.Tools, now.Sandboxed)
-	if key.IsSubagent() {
-		in.Subagent = agentctx.Subagent{
-			Depth: max(1, key.Depth()), MaxDepth: c.Rules.MaxSpawnDepth(),
-			MaySpawn: slices.Contains(now.Tools, toolSpawn),
-		}
-	}
-	return in
-}
-
 // authority returns what a top-level session has, and a sub-agent would have right below a session
 // of its agent that may hand everything down.
 func (c *Config) authority(key session.Key) policy.Authority {

@@ -184,12 +184,7 @@ func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
 	in := rt.cfg.input(st.Session.Key, st.Session, extra.Spec, names, t.Sandboxed)
 	t.entering("Now")
 	in.Now = rt.cfg.Now()
-	if t.Model != "" {
-		in.Env.Model = t.Model
-	}
-	if t.Thinking != "" {
-		in.Env.Thinking = t.Thinking
-	}
+	setModel(&in, t.Model, t.Thinking)
 	if st.Run.ID != "" {
 		in.Subagent = subagentOf(st)
 		in.Task = st.Run.Task
