@@ -311,14 +311,14 @@ func TestHowToWait(t *testing.T) {
 		)
 		return s.Text
 	}
-	assert.Contains(t, tooling("exec", "process"), "background, and wait for it with one call of `process`")
-	assert.Contains(t, tooling("exec"), "timeout of its own in `exec`")
+	assert.Contains(t, tooling("exec", "process"), "background if `exec` can, and wait for it with `process`")
+	assert.Contains(t, tooling("exec"), "a timeout, if `exec` takes one")
 	assert.NotContains(t, tooling("exec"), "background")
 	assert.NotContains(t, tooling("process"), "background")
 	assert.Contains(
 		t, tooling("subagents", "sessions_list"), "Use `subagents` and `sessions_list` to look",
 	)
-	assert.NotContains(t, tooling("read"), "Waiting")
+	assert.NotContains(t, tooling("read"), "to wait")
 }
 
 func TestToolsAreListedByName(t *testing.T) {

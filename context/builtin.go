@@ -79,14 +79,10 @@ func processHint(a *assembly) string {
 	exec, process := a.tool("exec"), a.tool("process")
 	switch {
 	case exec != "" && process != "":
-		return "For a command that takes long, let " + quote(
-			exec,
-		) + " put it into the background, and wait for it with one call of " +
-			quote(
-				process,
-			) + " that has a timeout."
+		return "Run a command that takes long in the background if " + quote(exec) +
+			" can, and wait for it with " + quote(process) + ", with few calls."
 	case exec != "":
-		return "Give a command that may take long a timeout of its own in " + quote(exec) + "."
+		return "Give a command that may take long a timeout, if " + quote(exec) + " takes one."
 	default:
 		return ""
 	}
@@ -105,7 +101,7 @@ func listsHint(a *assembly) string {
 	}
 	return "Use " + strings.Join(
 		have, " and ",
-	) + " to look something up or to step in. Waiting needs no calls: results come automatically."
+	) + " to look something up or to step in, not to wait: results come automatically."
 }
 
 func toolStyleText(a *assembly) string {
@@ -310,7 +306,7 @@ func hashSender(secret []byte, id string) string {
 func replyTagsText(*assembly) string {
 	return joinLines(
 		"## Reply Tags",
-		"To answer as a native reply or quote, begin your answer with a tag: [[reply_to_current]] for the last message that you were sent, [[reply_to:<id>]] for another whose id you were given. Never invent an id.",
+		"To answer as a native reply or quote, begin your answer with a tag: [[reply_to_current]] for the person's message that you answer, [[reply_to:<id>]] for another whose id you were given. Never invent an id.",
 		"Tags are removed before people see the answer. In code they are text.",
 	)
 }

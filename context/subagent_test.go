@@ -177,8 +177,15 @@ func TestRulesOfASubagent(t *testing.T) {
 	assert.NotContains(t, subagentSection(agentctx.Subagent{}), "your tools", "it has none")
 
 	persistent := prompt(agentctx.Subagent{Persistent: true})
-	assert.NotContains(t, persistent, "that is the main agent's")
+	assert.NotContains(t, persistent, "the main agent has it")
 	assert.NotContains(t, persistent, "session then ends")
+
+	in := agentctx.Input{
+		Session: childKey, Spec: agentctx.Spec{Skills: []string{"pdf"}}, Tools: toolsNamed("read"),
+		Skills: []agentctx.Skill{{Name: "pdf", Description: "Fill in.", Path: "pdf/SKILL.md"}},
+	}
+	assert.Contains(t, agentctx.Assemble(in).String(), "except from the file of a skill")
+	assert.NotContains(t, leaf, "of a skill")
 
 	orchestrator := prompt(agentctx.Subagent{MaySpawn: true, MaxDepth: 2}, "sessions_spawn")
 	assert.Contains(t, orchestrator, "Write the task so that it stands alone")
