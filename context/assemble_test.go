@@ -227,6 +227,7 @@ func TestGates(t *testing.T) {
 		"identity", "tooling", "safety", "reply-tags", "messaging", "silent-replies", "runtime",
 	}, sectionIDs(bare))
 	assert.Equal(t, "You are a personal assistant.", bare.Sections[0].Text)
+	assert.Contains(t, bare.String(), "You have no tools in this session.")
 
 	for id, change := range map[string]func(*agentctx.Input){
 		"tool-call-style":    func(in *agentctx.Input) { in.Tools = toolsNamed("read") },
