@@ -195,6 +195,10 @@ func (c *Config) validate() error {
 	if err := c.Prompts.Input.Limits.Validate(); err != nil {
 		bad("Prompts.Input.Limits", "%v", err)
 	}
+	if zone := c.Prompts.Input.Env.Zone; !knownZone(zone) {
+		bad("Prompts.Input.Env.Zone", "%s is not the name of a time zone that this system knows, "+
+			"such as Europe/Stockholm", text.Quote(zone))
+	}
 	if c.Grace < 0 {
 		bad("Grace", "%v is negative", c.Grace)
 	}
@@ -217,6 +221,12 @@ func (c *Config) validate() error {
 		return nil
 	}
 	return list
+}
+
+// knownZone reports whether package time finds a zone of that name, which may be empty.
+func knownZone(name string) bool {
+	_, err := time.LoadLocation(name)
+	return err == nil
 }
 
 func splitErrors(err error) []error {

@@ -99,6 +99,9 @@ func replyTagID(s string, at int) (id string, end int) {
 	if strings.HasPrefix(id, "<") && strings.HasSuffix(id, ">") {
 		id = strings.TrimFunc(id[1:len(id)-1], isIgnored)
 	}
+	if strings.ContainsFunc(id, func(r rune) bool { return r != ' ' && isShapeless(r) }) {
+		id = "" // an id is drawn, on one line
+	}
 	return id, end
 }
 

@@ -40,6 +40,7 @@ func TestReplyTags(t *testing.T) {
 		{"in a thought", "<think>[[reply_to:7]]</think>Hello", none, "Hello"},
 		{"in a final block", "<final>[[reply_to_current]] Hello</final>", current, "Hello"},
 		{"put together", "[[reply_to_<think>x</think>current]] Hello", current, "Hello"},
+		{"an id that is not drawn", "[[reply_to:a\u2028b]] Hello", none, "Hello"},
 		{"without an id", "[[reply_to:]] Hello", none, "Hello"},
 		{"inline code", "Write `[[reply_to_current]]` first", none, "Write `[[reply_to_current]]` first"},
 		{"fenced code", "```\n[[reply_to:5]]\n```", none, "```\n[[reply_to:5]]\n```"},
