@@ -43,7 +43,7 @@ func TestLaterReportReplacesTheFirst(t *testing.T) {
 // promiseRow is a row of the first table of docs/prompts.md: the section, what the prompt says, and
 // the tests that show it.
 var (
-	promiseRow  = regexp.MustCompile("^\\| ([a-z-]+) \\| (.+) \\| (.+) \\|$")
+	promiseRow  = regexp.MustCompile(`^\| ([a-z-]+) \| (.+) \| (.+) \|$`)
 	promiseTest = regexp.MustCompile("`([a-z]+)\\.(Test[A-Za-z0-9]+)`")
 )
 

@@ -56,7 +56,8 @@ func TestChildInputGivesTheProductionPrompt(t *testing.T) {
 		"in a sandbox": {{Text: "work", Label: "x", Agent: "boxed"}},
 		"a grandchild": {{Text: "a", Label: "up", Agent: "coder"}, {Text: "b", Label: "x"}},
 		"a leaf": {
-			{Text: "a", Label: "1", Thinking: "medium"}, {Text: "b", Label: "2", Agent: "coder"},
+			{Text: "a", Label: "1", Thinking: "medium"},
+			{Text: "b", Label: "2", Agent: "coder"},
 			{Text: "c", Label: "3"},
 		},
 	} {
