@@ -91,11 +91,21 @@ type Prompts struct {
 	// "" holds for agents that have none. Ids are in lower case, as keys of sessions have them.
 	// What a Spec leaves open is AGENTS.md and TOOLS.md in minimal mode.
 	SubagentSpecs map[string]agentctx.Spec
+	// Skills are the directories that skills come from. A session takes a snapshot of them at its
+	// first turn, and keeps that over restarts: later turns list the same skills, as they were.
+	// [policy.Agent.Skills] says which of them the sessions of an agent may see. A sub-agent sees
+	// those of them that its Spec names. A SKILL.md that is passed over is logged, and its report
+	// is in Turn.Prompt.Skills. See docs/skills.md.
+	Skills []agentctx.SkillSource
+	// SkillHost says which programs, variables and settings skills find where tools run. A skill
+	// that lacks what it requires is left out. Nil: the machine of this process, without settings.
+	SkillHost *agentctx.SkillHost
 	// Input holds what prompts say beyond what the Runtime knows: product, documentation, limits,
-	// skills, channel, extra sections, and in Spec what top-level sessions see. The Runtime fills
-	// in Session, Lineage, Files, Tools, Subagent, Active, Now and Task; [Config.Input] returns the
-	// whole. Sandbox describes the sandbox of the sessions that the Rules put into one: the Runtime
-	// sets its Enabled for each session, and leaves Sandbox out of the prompts of the others.
+	// channel, extra sections, and in Spec what top-level sessions see. The Runtime fills in
+	// Session, Lineage, Files, Tools, Skills, SkillReports, Subagent, Active, Now and Task;
+	// [Config.Input] returns the whole. Sandbox describes the sandbox of the sessions that the
+	// Rules put into one: the Runtime sets its Enabled for each session, and leaves Sandbox out of
+	// the prompts of the others.
 	Input agentctx.Input
 }
 
@@ -166,6 +176,8 @@ func (c *Config) validate() error {
 	}
 	if l, ok := c.Runner.(*Loop); ok && (l == nil || l.Model == nil) {
 		bad("Runner", "the Loop has no Model")
+	} else if ok && l.MaxSteps < 0 {
+		bad("Runner.MaxSteps", "%d is negative", l.MaxSteps)
 	}
 	if c.Store != nil && (c.Store.Journal == nil || c.Store.Transcripts == nil) {
 		bad("Store", "it lacks a Journal or Transcripts; session.NewMemory has both")
@@ -192,6 +204,14 @@ func (c *Config) validate() error {
 	}
 	c.Limits.validate(bad)
 	c.Models.validate(bad)
+	if len(c.Prompts.Input.Skills) > 0 {
+		bad("Prompts.Input.Skills", "the Runtime fills it in, from the sources in Prompts.Skills")
+	}
+	for i, s := range c.Prompts.Skills {
+		if _, err := s.Origin.MarshalText(); err != nil {
+			bad(fmt.Sprintf("Prompts.Skills[%d].Origin", i), "%v", err)
+		}
+	}
 	if err := c.Prompts.Input.Limits.Validate(); err != nil {
 		bad("Prompts.Input.Limits", "%v", err)
 	}
@@ -300,7 +320,8 @@ func (c *Config) input(
 	} else {
 		spec = spec.Or(c.Prompts.Input.Spec)
 	}
-	in.Spec = spec
+	in.Spec = c.onlySkills(key, spec)
+	in.Skills, in.SkillReports = nil, nil
 	in.Files = c.Prompts.Loader.Load(agentctx.LoadRequest{
 		Session: key, Spec: spec, Workspace: c.workspace(key.Agent()), Sandboxed: sandboxed,
 	})

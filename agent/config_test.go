@@ -29,6 +29,11 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 	}{
 		{"nothing", agent.Config{}, []string{"Runner"}},
 		{"a loop without a model", agent.Config{Runner: &agent.Loop{}}, []string{"Runner"}},
+		{
+			"a loop with a negative number of steps",
+			agent.Config{Runner: &agent.Loop{Model: modelFunc(nil), MaxSteps: -1}},
+			[]string{"Runner.MaxSteps"},
+		},
 		{"no loop at all", agent.Config{Runner: (*agent.Loop)(nil)}, []string{"Runner"}},
 		{"half a store", agent.Config{
 			Runner: idleRunner{},

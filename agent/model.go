@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -65,7 +66,7 @@ const DefaultSteps = 50
 // that is exhausted ends the turn with the text that there is.
 type Loop struct {
 	Model    Model
-	MaxSteps int // model calls in one turn; 0: DefaultSteps
+	MaxSteps int // model calls in one turn, from 1; 0: DefaultSteps
 }
 
 // ErrSteps is returned by a Loop whose model has not come to an end after the steps it may take.
@@ -76,9 +77,11 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 	if l.Model == nil {
 		return res, &spawn.InputError{Field: "Loop.Model", Reason: "it is missing"}
 	}
-	steps := l.MaxSteps
-	if steps <= 0 {
-		steps = DefaultSteps
+	steps := cmp.Or(l.MaxSteps, DefaultSteps)
+	if steps < 0 {
+		return res, &spawn.InputError{
+			Field: "Loop.MaxSteps", Reason: fmt.Sprintf("%d is negative", steps),
+		}
 	}
 	messages := t.Messages
 	for step := range steps {

@@ -131,7 +131,7 @@ var (
 	// [spawn.ErrUnconfirmed].
 	ErrUnconfirmed = spawn.ErrUnconfirmed
 	// ErrNotRecorded says that a command was not recorded and may be sent again, because the store
-	// failed, as a full disk does; see [spawn.ErrNotRecorded].
+	// failed, as a full disk does, or its ctx had ended before; see [spawn.ErrNotRecorded].
 	ErrNotRecorded = spawn.ErrNotRecorded
 	// ErrUnreadable says that a tree cannot be read now, because the store fails; see
 	// [spawn.ErrUnreadable].

@@ -22,14 +22,15 @@ import (
 // those.
 func (c Config) Input(key session.Key) agentctx.Input {
 	now := c.authority(key)
-	if !key.IsSubagent() {
-		names := now.Tools
-		if c.Deliver != nil {
-			names = callerRunTools(names)
-		}
-		return c.input(key, session.Lineage{}, agentctx.Spec{}, names, now.Sandboxed)
+	names := now.Tools
+	if c.Deliver != nil && !key.IsSubagent() {
+		names = callerRunTools(names)
 	}
-	in := c.input(key, session.Lineage{}, agentctx.Spec{}, now.Tools, now.Sandboxed)
+	in := c.input(key, session.Lineage{}, agentctx.Spec{}, names, now.Sandboxed)
+	fillSkills(&in, c.skills(key, in.Spec))
+	if !key.IsSubagent() {
+		return in
+	}
 	in.Subagent = agentctx.Subagent{
 		Depth: max(1, key.Depth()), MaxDepth: c.Rules.MaxSpawnDepth(),
 		MaySpawn: slices.Contains(now.Tools, toolSpawn),
@@ -81,6 +82,7 @@ func (c Config) ChildInput(from session.Key, tasks ...Task) (in agentctx.Input, 
 			Key: key, Root: from, Parent: above.Key, Depth: grant.Depth, Role: now.Role,
 		}
 		in = c.input(key, line, task.Spec, now.Tools, now.Sandboxed)
+		fillSkills(&in, c.skills(key, in.Spec))
 		setModel(&in, grant.Model.Value, grant.Thinking.Value)
 		in.Task = task.Text
 		in.Subagent = agentctx.Subagent{

@@ -28,6 +28,7 @@ func childConfig() agent.Config {
 				Env: agentctx.Env{Zone: "Asia/Tokyo", Dir: "/work"},
 			},
 			SubagentSpecs: map[string]agentctx.Spec{"coder": agentctx.PersonaSpec()},
+			Skills:        []agentctx.SkillSource{{FS: skillFiles(), Path: "skills"}},
 		},
 		Rules: policy.Rules{
 			Subagents: policy.Subagents{MaxSpawnDepth: 3, Model: "acme/small", Thinking: "high"},
@@ -52,6 +53,7 @@ func TestChildInputGivesTheProductionPrompt(t *testing.T) {
 		"another":      {{Text: "work", Label: "coder", Agent: "coder"}},
 		"its own wish": {{Text: "work", Label: "x", Model: "acme/best", Thinking: "medium"}},
 		"own spec":     {{Text: "work", Label: "x", Spec: agentctx.InstructionsSpec()}},
+		"with skills":  {{Text: "work", Label: "x", Spec: agentctx.Spec{Skills: []string{"*"}}}},
 		"fewer tools":  {{Text: "work", Label: "x", Tools: []string{"read"}}},
 		"in a sandbox": {{Text: "work", Label: "x", Agent: "boxed"}},
 		"a grandchild": {{Text: "a", Label: "up", Agent: "coder"}, {Text: "b", Label: "x"}},

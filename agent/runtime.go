@@ -21,6 +21,8 @@ type Runtime struct {
 	cfg Config
 	log *slog.Logger
 	sup *spawn.Supervisor
+
+	skills *skillShelf
 }
 
 // Open checks the Config and makes a Runtime of it. The error is a [ConfigErrors] with all mistakes
@@ -51,7 +53,8 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	cfg.Prompts.Loader.Hooks = slices.Clone(cfg.Prompts.Loader.Hooks)
 	cfg.Tools = slices.Clone(cfg.Tools)
 	cfg.Limits = cfg.Limits.orDefault()
-	rt := &Runtime{cfg: cfg, log: cfg.Logger}
+	cfg.Prompts.SkillHost = clone.Of(cfg.Prompts.SkillHost)
+	rt := &Runtime{cfg: cfg, log: cfg.Logger, skills: newSkillShelf(&cfg)}
 	sup, err := spawn.Open(ctx, spawn.Config{
 		Store: cfg.Store, Runner: turnRunner{rt}, Rules: cfg.Rules,
 		Deliver: rt.deliver, CallerRun: cfg.Deliver != nil, Replies: cfg.Reply != nil,
@@ -182,6 +185,8 @@ func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
 	}
 	t.entering("Prompts.Loader")
 	in := rt.cfg.input(st.Session.Key, st.Session, extra.Spec, names, t.Sandboxed)
+	t.Skills = rt.skills.take(t, in.Spec)
+	fillSkills(&in, t.Skills)
 	t.entering("Now")
 	in.Now = rt.cfg.Now()
 	setModel(&in, t.Model, t.Thinking)

@@ -505,6 +505,13 @@ func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if action == "info" {
+		if err := h.authorize(policy.VerbStatus, chosen[0]); err != nil {
+			return "", err
+		}
+		listed := func(r RunInfo) bool { return r.ID == chosen[0].ID }
+		return jsonReply(newSubagentLine(1+slices.IndexFunc(runs, listed), chosen[0], true))
+	}
 	return h.runAction(ctx, action, message, chosen)
 }
 
@@ -516,10 +523,7 @@ func (h toolHost) runAction(
 			return "", err
 		}
 	}
-	switch action {
-	case "info":
-		return jsonReply(newSubagentLine(0, chosen[0], true))
-	case "steer":
+	if action == "steer" {
 		if err := h.steer(ctx, chosen[0].Key, spawn.Incoming{Text: message}); err != nil {
 			return "", err
 		}
@@ -544,7 +548,7 @@ func (h toolHost) runAction(
 }
 
 var actionVerbs = map[string]policy.Verb{
-	"info": policy.VerbStatus, "steer": policy.VerbSteer, "kill": policy.VerbStop,
+	"steer": policy.VerbSteer, "kill": policy.VerbStop,
 }
 
 // authorize asks policy whether the session may do something with one of its sub-agents.

@@ -63,6 +63,10 @@ type Turn struct {
 	// Tools are what policy leaves this session today, sorted as the Config has them, ready to
 	// call. They end with the turn: the next turn has its own.
 	Tools []Tool
+	// Skills are those that the session took at its first turn, as far as they are still there and
+	// policy lets it see them, hidden ones too; see [Prompts.Skills]. The Prompt lists them. Their
+	// Commands are for people, and agentctx.SyncSkills copies them to where a sandbox sees them.
+	Skills agentctx.SkillSnapshot
 	// Sandboxed says that the session is in a sandbox today: its tools must work there. The Config
 	// provides the sandbox, the Rules say which sessions it is for. A tool finds the same in
 	// [CallerOf].

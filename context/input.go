@@ -2,6 +2,9 @@ package agentctx
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"time"
 
@@ -38,6 +41,9 @@ type Input struct {
 	Tools []Tool
 	// Skills are the skills that the prompt lists if the Spec lets them through.
 	Skills []Skill
+	// SkillReports are on skills that did not come as far as Skills, such as the reports of
+	// [DiscoverSkills] and [SkillSnapshot.Excluded]. [Prompt.Skills] has them too.
+	SkillReports []FileReport
 	// Env is what the prompt says about the place where the agent runs.
 	Env Env
 	// Sandbox describes the container that the tools run in. Zero: they run in none.
@@ -101,11 +107,15 @@ type Skill struct {
 // Env is what the prompt says about the place where the agent runs. It leaves blank fields out.
 // [HostEnv] fills in what the process knows.
 type Env struct {
-	Host         string
-	OS           string // "linux"
-	Arch         string // "arm64"
-	Repo         string // root of the repository that Dir is in
-	Dir          string // working directory of the tools, outside of a sandbox
+	Host string
+	OS   string // "linux"
+	Arch string // "arm64"
+	Repo string // root of the repository that Dir is in
+	Dir  string // working directory of the tools, outside of a sandbox
+	// Home is the home directory of the tools. Locations of skills in it begin with "~" in the
+	// prompt, unless the session is in a sandbox: the tool that reads files must know what "~" is.
+	// "": they stand there as they are.
+	Home         string
 	Shell        string
 	Model        string // "provider/model" of this turn
 	DefaultModel string
@@ -116,6 +126,37 @@ type Env struct {
 	Zone         string
 	Channel      string   // "telegram"
 	Capabilities []string // of the channel
+}
+
+// HostEnv returns what this process knows about the place where it runs: Host, OS, Arch, and Dir
+// with the Repo that it is in. dir is the working directory of the tools; "": that of the process.
+// What cannot be found out is left blank.
+//
+// An Env is not filled in unless the caller does it, so that a prompt, and a golden file of it, is
+// the same on every machine.
+func HostEnv(dir string) Env {
+	e := Env{OS: runtime.GOOS, Arch: runtime.GOARCH}
+	if host, err := os.Hostname(); err == nil {
+		e.Host = host
+	}
+	if abs, err := filepath.Abs(dir); err == nil {
+		e.Dir, e.Repo = abs, repoOf(abs)
+	}
+	return e
+}
+
+// repoOf returns the nearest directory from dir upwards that holds a Git repository, or "".
+func repoOf(dir string) string {
+	for {
+		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
+			return dir
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return ""
+		}
+		dir = up
+	}
 }
 
 // Sandbox describes the container that a session's tools run in.

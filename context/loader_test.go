@@ -123,6 +123,52 @@ func TestPipeDoesNotBlock(t *testing.T) {
 	assert.Equal(t, agentctx.ReasonNotRegular, loadFile(t, fsys, "SOUL.md").Reason)
 }
 
+// readFS gives every file what its function reads.
+type readFS struct {
+	fstest.MapFS
+
+	read func(p []byte) (int, error)
+}
+
+func (f readFS) Open(name string) (fs.File, error) {
+	file, err := f.MapFS.Open(name)
+	return readFile{file, f.read}, err
+}
+
+type readFile struct {
+	fs.File
+
+	read func(p []byte) (int, error)
+}
+
+func (f readFile) Read(p []byte) (int, error) { return f.read(p) }
+
+// A file whose Read breaks its contract is a file that cannot be read, and ends.
+func TestReadsThatBreakTheirContract(t *testing.T) {
+	for name, c := range map[string]struct {
+		read   func(p []byte) (int, error)
+		reason agentctx.Reason
+	}{
+		"nothing": {func([]byte) (int, error) { return 0, nil }, agentctx.ReasonUnreadable},
+		"less":    {func([]byte) (int, error) { return -1, nil }, agentctx.ReasonUnreadable},
+		"more": {
+			func(p []byte) (int, error) { return len(p) + 1, nil },
+			agentctx.ReasonUnreadable,
+		},
+		"without end": {func(p []byte) (int, error) { return len(p), nil }, agentctx.ReasonTooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fsys := readFS{fstest.MapFS{"AGENTS.md": {Data: []byte("x")}}, c.read}
+			assert.Equal(t, c.reason, loadFile(t, fsys, "AGENTS.md").Reason)
+			skills := readFS{fstest.MapFS{"a/SKILL.md": {Data: []byte("x")}}, c.read}
+			found, reports := agentctx.DiscoverSkills(agentctx.SkillSource{FS: skills})
+			assert.Empty(t, found)
+			require.Len(t, reports, 1)
+			assert.Equal(t, c.reason, reports[0].Reason)
+		})
+	}
+}
+
 // S10: a link shows no session a core file or memory note that its spec withholds, whichever way
 // the link goes, and nothing of it is opened.
 func TestLinksShowNothingThatTheSpecWithholds(t *testing.T) {

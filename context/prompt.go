@@ -21,7 +21,7 @@ type Prompt struct {
 	Sections []Section
 	// Files has one report for each file of the Input, in their order.
 	Files []FileReport
-	// Skills has one report for each skill of the Input, by name.
+	// Skills has one report for each skill of the Input, and its SkillReports, by name.
 	Skills []FileReport
 
 	overflow Overflow

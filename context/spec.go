@@ -327,6 +327,27 @@ func (s Spec) withholds(target string) bool {
 	return target != "" && isPersonal(target) && !s.sees(target)
 }
 
+// OnlySkills returns s without the skills that are not among names, which are compared as those of
+// a Spec are. nil names leave s as it is. A spec whose Skills are nil lets none through: the caller
+// completes it first, see [Spec.Or].
+func (s Spec) OnlySkills(names []string) Spec {
+	if names == nil {
+		return s
+	}
+	only := []string{}
+	for _, name := range names {
+		name = strings.TrimSpace(name)
+		switch {
+		case name == "*":
+			return s
+		case name != "" && s.seesSkill(name):
+			only = append(only, name)
+		}
+	}
+	s.Skills = only
+	return s
+}
+
 // seesSkill reports whether the spec lets a skill of that name through. A spec whose Skills are nil
 // lets none through.
 func (s Spec) seesSkill(name string) bool {

@@ -73,7 +73,7 @@ type Rules struct {
 type Agent struct {
 	ID      string      // a letter or digit, then up to 63 of those, _ and -; in any case
 	Model   string      // what its own sessions run on; for a sub-agent the last resort
-	Skills  []string    // for the prompt, policy does not look at them; nil: all, empty: none
+	Skills  []string    // what its sessions may see; nil: all, empty: none; see docs/skills.md
 	Tools   ToolPolicy  // what its sessions may use and hand down
 	Sandbox SandboxMode // zero: what [Rules.Sandbox] says
 

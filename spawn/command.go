@@ -3,6 +3,8 @@ package spawn
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -214,7 +216,8 @@ func (s *Supervisor) Stop(ctx context.Context, root, key session.Key, reason str
 // If ctx ends first, the error is its cause, and the runs are returned beside it if the tree can be
 // read at once. Else the error is [ErrNotFound] if the tree does not have one of the runs,
 // [ErrUnconfirmed] if another owner takes the tree, or one that every call that waits can return.
-// With opt.StopRest it may be one of [Supervisor.Stop].
+// With opt.StopRest it may be one of [Supervisor.Stop]. An opt.AtLeast below zero gives an
+// *[InputError].
 func (s *Supervisor) Wait(
 	ctx context.Context, root session.Key, keys []session.Key, opt JoinOptions,
 ) ([]RunInfo, error) {
@@ -227,10 +230,31 @@ func (s *Supervisor) Wait(
 // have ended.
 type JoinOptions struct {
 	// AtLeast is how many must have ended well. Zero: all must have ended, well or not. The wait is
-	// also over when all have ended and fewer than AtLeast have ended well.
+	// also over when all have ended and fewer than AtLeast have ended well. A negative AtLeast is
+	// refused by the calls that wait, and means zero to Yield, which returns no error.
 	AtLeast int
-	// Within is how long to wait from now on. Zero: without limit.
+	// Within is how long to wait from now on. Zero: without limit. A negative one, as of a deadline
+	// that has passed, is over at once.
 	Within time.Duration
 	// StopRest stops what has not ended when the wait is over.
 	StopRest bool
+}
+
+// check returns the error of a call that waits with o.
+func (o *JoinOptions) check() error {
+	if o.AtLeast < 0 {
+		return &InputError{Field: "AtLeast", Reason: fmt.Sprintf("%d is negative", o.AtLeast)}
+	}
+	return nil
+}
+
+// need returns how many must end well for the wait of a tree to be over; zero is all.
+func (o *JoinOptions) need() uint32 { return uint32(min(max(0, o.AtLeast), math.MaxInt32)) }
+
+// within returns how long the wait of a tree takes at most; zero is without limit.
+func (o *JoinOptions) within() int64 {
+	if o.Within < 0 {
+		return 1
+	}
+	return int64(o.Within)
 }

@@ -65,6 +65,16 @@ func (c *InputClass) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(tree.ClassNames[:], "spawn", "input class", text, c)
 }
 
+// A SkillSet is what a session keeps of the skills that it took; see [TurnInput.KeepSkills]. It is
+// not changed once it is made.
+type SkillSet = tree.SkillSet
+
+// A SkillRef names one skill of a [SkillSet], with a digest of what it said then.
+type SkillRef = tree.SkillRef
+
+// MaxSkills is how many skills a [SkillSet] has at most.
+const MaxSkills = tree.MaxSkills
+
 // An Input is something that a turn consumes.
 type Input struct {
 	// Ord is the ordinal of the input. It counts from 1 in the session.

@@ -83,7 +83,7 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 	if !r.IsRoot() {
 		turn.Run = infoOf(t, r)
 	}
-	turn.Exhausted = t.Exhausted(r)
+	turn.Exhausted, turn.Skills = t.Exhausted(r), r.Skills
 	turn.Inputs = turn.oneInput[:0:1]
 	r.Unread(r.Consumed, r.Open.Through, func(in tree.Input) {
 		turn.Inputs = append(turn.Inputs, inputOf(t, in))
@@ -245,8 +245,8 @@ func (t *TurnInput) yieldJoin() *tree.Join {
 		return nil
 	}
 	return &tree.Join{
-		Keys: t.yieldTo, Need: uint32(max(0, t.yield.AtLeast)),
-		Within: int64(max(0, t.yield.Within)), ByModel: t.byModel,
+		Keys: t.yieldTo, Need: t.yield.need(),
+		Within: t.yield.within(), ByModel: t.byModel,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,6 +53,8 @@ type TurnInput struct {
 	Exhausted string
 	// Extra is what the Request that spawned the run carried.
 	Extra json.RawMessage
+	// Skills are those that the session took in an earlier turn. Nil: it has not taken any.
+	Skills *SkillSet
 
 	oneInput [1]Input // memory for Inputs: most turns have one
 
@@ -84,6 +87,25 @@ func (t *TurnInput) Take(ctx context.Context) (in []Input, err error) {
 			}
 		})
 	return in, err
+}
+
+// KeepSkills records which skills the session has taken, for every later turn, also of another
+// process. A session keeps the first set: for one that has Skills the call changes nothing. It does
+// not wait for the journal. A turn that crashes before the set is durable has not taken it.
+//
+// The error is an *[InputError] for more than [MaxSkills] skills, and for a name, digest or version
+// of more than 1,000 bytes or that is not UTF-8. It is [ErrStale] after the turn.
+func (t *TurnInput) KeepSkills(set SkillSet) error {
+	if err := t.Err(); err != nil {
+		return err
+	}
+	if err := set.Check(); err != nil {
+		return err
+	}
+	set.Skills = slices.Clone(set.Skills)
+	keep := tree.KeepSkills{Run: t.run.Key(), N: uint32(t.N), Skills: &set}
+	t.shell.owner.Send(t.gen, keep)
+	return nil
 }
 
 // Spawn admits a child of this session. The errors are [ErrStale] and those of [Supervisor.Spawn].

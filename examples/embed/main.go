@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log"
@@ -38,7 +39,17 @@ type place struct {
 
 func weather(_ context.Context, in place) (string, error) { return "Sunny in " + in.City + ".", nil }
 
+const usage = `usage: embed
+
+Embed is a bot in the terminal: type a line, and the agent answers. Ctrl-C ends it.
+`
+
 func main() {
+	flag.Usage = func() { fmt.Fprint(flag.CommandLine.Output(), usage) }
+	if flag.Parse(); flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "embed: unexpected argument %q\n%s", flag.Arg(0), usage)
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop) // so that a second Ctrl-C ends the program at once
 	if err := run(ctx, os.Stdin, os.Stdout); err != nil {

@@ -50,8 +50,7 @@ func runState(ctx context.Context, args []string, now time.Time, out, errOut io.
 	}
 	fmt.Fprint(out, text)
 	if err != nil {
-		lines := strings.ReplaceAll(err.Error(), "\n", "\ninspect: ")
-		fmt.Fprintf(errOut, "inspect: %s\n", harmless(lines))
+		printErrors(errOut, err)
 		return exitError
 	}
 	return exitOK

@@ -1,7 +1,7 @@
 package main
 
 func Example() {
-	main()
+	show()
 	// Output:
 	// research runs as orchestrator on anthropic/claude-haiku-4-5 with [read exec sessions_spawn]
 	// policy: spawn refused by allowAgents: asked "ops", allowed "research", set at agents.list[main].subagents.allowAgents

@@ -97,6 +97,13 @@ type Reserve struct {
 	Used Budget
 }
 
+// KeepSkills says which skills turn N of a session has taken, if that has not taken any before.
+type KeepSkills struct {
+	Run    session.Key
+	N      uint32
+	Skills *SkillSet
+}
+
 // CancelTurn ends the turn under way of a session, and nothing else.
 type CancelTurn struct {
 	Run  session.Key
@@ -156,6 +163,7 @@ func (*TurnDone) command()   {}
 func (Take) command()        {}
 func (Reserve) command()     {}
 func (CancelTurn) command()  {}
+func (KeepSkills) command()  {}
 func (*Stop) command()       {}
 func (*Settle) command()     {}
 func (Retry) command()       {}

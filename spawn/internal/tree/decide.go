@@ -80,6 +80,8 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return t.decideTake(c)
 	case Reserve:
 		return t.decideReserve(c)
+	case KeepSkills:
+		return t.decideKeepSkills(c)
 	case CancelTurn:
 		return t.decideCancelTurn(c)
 	case *Stop:

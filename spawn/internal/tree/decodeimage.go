@@ -201,6 +201,8 @@ func (s *scanner) runPart(r *RunState, name []byte) {
 		r.Request = s.word()
 	case "waits":
 		r.Waits = s.uint32()
+	case "skills":
+		r.Skills = s.skillSet()
 	default:
 		s.fail()
 	}

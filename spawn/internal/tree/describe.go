@@ -68,6 +68,10 @@ func (f *Fact) String() string {
 			l.add("%s", text.Count(len(m.Runs), "session", "sessions"))
 			l.add("%s in the outbox", text.Count(len(m.Outbox), "entry", "entries"))
 		}
+	case SkillsTaken:
+		l.add("turn %d of %s took %s", f.N, f.Run,
+			text.Count(len(f.Skills.Skills), "skill", "skills"))
+		l.addIf(f.Skills.Version != "", "version %s", f.Skills.Version)
 	case Unsent:
 		l.add("entry %d was not sent", f.Ord)
 	case ShuttingDown:

@@ -48,6 +48,9 @@ func (f *Fact) AppendJSON(b []byte) ([]byte, error) {
 	if f.Route != nil {
 		b, err = appendValue(b, err, "route", f.Route)
 	}
+	if f.Skills != nil {
+		b, err = appendValue(b, err, "skills", f.Skills)
+	}
 	if f.Image != nil {
 		b, err = appendValue(b, err, "image", f.Image)
 	}

@@ -172,6 +172,7 @@ type RunState struct {
 	Spawned     uint32         `json:"spawned,omitempty"`  // children so far
 	Request     string         `json:"request,omitempty"`  // of the top-level session, see requestOf
 	Steers      []Steered      `json:"steers,omitempty"`   // see recordSteer
+	Skills      *SkillSet      `json:"skills,omitempty"`   // nil: it has not taken any
 }
 
 // Steered records when a session last steered another.
