@@ -83,7 +83,7 @@ var boundCases = []boundCase{
 	{spawn.TurnResult{}, feedTurnResult, map[string]string{
 		"":             refused,
 		".Result.Text": cut, ".Fallback": cut, ".Reply": cut, ".Note": leftOut,
-		".Result.Model": leftOut,
+		".ReplyTo": leftOut, ".Result.Model": leftOut,
 	}},
 }
 

@@ -219,6 +219,10 @@ func (c *Config) validate() error {
 	if err := c.Prompts.Input.Limits.Validate(); err != nil {
 		bad("Prompts.Input.Limits", "%v", err)
 	}
+	if zone := c.Prompts.Input.Env.Zone; !knownZone(zone) {
+		bad("Prompts.Input.Env.Zone", "%s is not the name of a time zone that this system knows, "+
+			"such as Europe/Stockholm", text.Quote(zone))
+	}
 	if c.Grace < 0 {
 		bad("Grace", "%v is negative", c.Grace)
 	}
@@ -241,6 +245,12 @@ func (c *Config) validate() error {
 		return nil
 	}
 	return list
+}
+
+// knownZone reports whether package time finds a zone of that name, which may be empty.
+func knownZone(name string) bool {
+	_, err := time.LoadLocation(name)
+	return err == nil
 }
 
 func splitErrors(err error) []error {
@@ -270,23 +280,6 @@ func (c *Config) workspace(agent string) fs.FS {
 		return own
 	}
 	return c.Workspace
-}
-
-// Input returns the prompt input that a Runtime with this Config uses for a session, so that a test
-// of a prompt tests the one that is sent. Of a sub-agent it is that of a first turn right below a
-// top-level session, without what only a run has: its label, and the session and channel of its
-// requester. Now is left zero.
-func (c Config) Input(key session.Key) agentctx.Input {
-	now := c.authority(key)
-	in := c.input(key, session.Lineage{}, agentctx.Spec{}, now.Tools, now.Sandboxed)
-	fillSkills(&in, c.skills(key, in.Spec))
-	if key.IsSubagent() {
-		in.Subagent = agentctx.Subagent{
-			Depth: max(1, key.Depth()), MaxDepth: c.Rules.MaxSpawnDepth(),
-			MaySpawn: slices.Contains(now.Tools, toolSpawn),
-		}
-	}
-	return in
 }
 
 // authority returns what a top-level session has, and a sub-agent would have right below a session

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -178,7 +179,11 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 		err = rt.cfg.Deliver(ctx, out)
 	case out.Reply != nil && rt.cfg.Reply != nil:
 		reply := *out.Reply
-		// Once more, so that every path to people passes Visible.
+		// Once more, so that every path to people passes Visible. A Text that an earlier version
+		// recorded may have tags; which message was the current one is not known then.
+		tags := announce.ReadTags(reply.Text)
+		reply.ReplyTo = cmp.Or(reply.ReplyTo, tags.To)
+		reply.Voice = reply.Voice || tags.Voice
 		reply.Text, _ = announce.Visible(reply.Text)
 		out.Reply = &reply
 		if err = nil; reply.Text != "" {
@@ -220,12 +225,7 @@ func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
 	fillSkills(&in, t.Skills)
 	t.entering("Now")
 	in.Now = rt.cfg.Now()
-	if t.Model != "" {
-		in.Env.Model = t.Model
-	}
-	if t.Thinking != "" {
-		in.Env.Thinking = t.Thinking
-	}
+	setModel(&in, t.Model, t.Thinking)
 	if st.Run.ID != "" {
 		in.Subagent = subagentOf(st)
 		in.Task = st.Run.Task

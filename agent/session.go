@@ -159,14 +159,11 @@ func (s *Session) Tools() []Tool {
 		return nil
 	}
 	host := toolHost{rt: s.rt, session: s, token: session.NewID()}
-	names := s.rt.cfg.authority(s.key).Tools
+	names := callerRunTools(s.rt.cfg.authority(s.key).Tools)
 	var tools []Tool
 	for _, t := range host.tools() {
-		for _, name := range names {
-			// A caller with a loop of its own has nothing to yield.
-			if t.Name == name && t.Name != toolYield {
-				tools = append(tools, s.ownTool(t))
-			}
+		if slices.Contains(names, t.Name) {
+			tools = append(tools, s.ownTool(t))
 		}
 	}
 	return tools

@@ -33,7 +33,7 @@ var sessionToolNames = []string{toolSpawn, toolSubagents, toolYield}
 
 // sessionToolDocs are the session tools as prompts mention them.
 var sessionToolDocs = []agentctx.Tool{
-	{Name: toolSpawn, Summary: "Start a sub-agent for a task; returns at once, the result comes back by itself."},
+	{Name: toolSpawn, Summary: "Start a sub-agent for a task; returns at once, the result comes back automatically."},
 	{Name: toolSubagents, Summary: "List, inspect, steer or stop your sub-agents."},
 	{Name: toolYield, Summary: "End this turn and wait for your sub-agents without polling."},
 }
@@ -365,7 +365,7 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		Warnings: info.Warnings,
 	}
 	if h.session.key.Kind() != session.KindCron {
-		out.Note = "It works on its own now. Its result comes to you by itself when it has ended: do not poll for it."
+		out.Note = "It works on its own now. Its result comes to you automatically when it has ended: do not poll for it."
 	}
 	if info.Model.Requested != "" {
 		applied := info.Model.Requested == info.Model.Resolved

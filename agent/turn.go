@@ -87,6 +87,7 @@ type Turn struct {
 	yielded bool
 	empty   bool   // the last answer of the model had neither text nor tool calls
 	within  string // the field of the Config that the turn is in
+	asked   string // the ID of the last message of a person that the turn consumed, or ""
 }
 
 // entering notes which field of the Config the turn is in from here on, for a panic there.
@@ -227,9 +228,32 @@ func (t *Turn) Inbox(ctx context.Context) ([]Message, error) {
 	if err != nil || len(in) == 0 {
 		return nil, err
 	}
+	t.noteAsked(in)
 	messages := t.rt.messagesOf(t.spawn, in)
 	_, err = t.log.write(ctx, false, messages...)
 	return messages, err
+}
+
+// noteAsked notes which message of a person is the last that the turn has consumed.
+func (t *Turn) noteAsked(inputs []spawn.Input) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, in := range inputs {
+		if in.Class == spawn.InputUser {
+			t.asked = in.ID
+		}
+	}
+}
+
+// replyTo returns the ID of the message that a reply with these tags answers, or "": the model
+// named none, the turn consumed no message of a person, or the last one had no ID.
+func (t *Turn) replyTo(tags announce.ReplyTags) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if tags.Current {
+		return t.asked
+	}
+	return tags.To
 }
 
 // Call calls one of the Tools by its name. A name that is not among them is an error. So is
@@ -387,6 +411,7 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	if err != nil {
 		return b.refuse(ctx, st, err)
 	}
+	t.noteAsked(st.Inputs)
 	fresh := rt.messagesOf(st, st.Inputs)
 	t.entering("Store.Transcripts")
 	log, messages, err := beginRecord(ctx, rt.cfg.Store.Transcripts, rt.log, st, fresh)
@@ -474,7 +499,8 @@ func (b turnRunner) result(
 	}
 	switch text, visible := announce.Visible(res.Text); {
 	case visible:
-		out.Reply = text
+		tags := announce.ReadTags(res.Text)
+		out.Reply, out.ReplyTo, out.Voice = text, t.replyTo(tags), tags.Voice
 	case err != nil && ctx.Err() == nil:
 		out.Reply = apologyText
 	}

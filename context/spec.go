@@ -46,8 +46,9 @@ const (
 	// ModeFull has every section.
 	ModeFull
 	// ModeMinimal has what a worker needs: identity, tooling, safety, workspace, sandbox, reasoning
-	// format, project context, sub-agent context, date and runtime. It has skills if the spec names
-	// some.
+	// format, project context, sub-agent context, date, live sub-agents and runtime. It has skills
+	// if the spec names some. For a session whose answers people get, such as one of cron, it has
+	// silent replies, and delegation if the session may spawn.
 	ModeMinimal
 	// ModeNone has the identity line alone.
 	ModeNone
@@ -174,8 +175,10 @@ func subagentSpec() Spec {
 }
 
 // SpecFor returns what a session sees by default, with every field set. A top-level session sees
-// everything. Sub-agents in every dialect, cron and external harness sessions see what a
-// [WorkerSpec] lets through. So do the zero Key and every key that only looks like one of these.
+// everything; but in a group or channel no pattern shows BOOTSTRAP.md, MEMORY.md and the memory
+// notes, which [Spec.Files] has to name there. Sub-agents in every dialect, cron and external
+// harness sessions see what a [WorkerSpec] lets through. So do the zero Key and every key that only
+// looks like one of these.
 func SpecFor(key session.Key) Spec {
 	if isTopLevel(key) {
 		return topLevelSpec()

@@ -77,6 +77,12 @@ type Reply struct {
 	From session.Key `json:"from"`
 	// Text is what people are to read.
 	Text string `json:"text"`
+	// ReplyTo is the ID of the message that the text answers as a native reply or quote: one that
+	// was posted, or one that the model named, which need not exist. Empty: the text answers none
+	// in particular.
+	ReplyTo string `json:"replyTo,omitempty"`
+	// Voice says that the model asked for a voice message.
+	Voice bool `json:"voice,omitempty"`
 	// Failed says that the turn failed. Text is an apology then, or what the Runner returned beside
 	// its error.
 	Failed bool `json:"failed,omitempty"`

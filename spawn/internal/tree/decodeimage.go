@@ -286,6 +286,10 @@ func (s *scanner) entry() (e Entry) {
 			e.Cause = s.text()
 		case "text":
 			e.Text = s.text()
+		case "replyTo":
+			e.ReplyTo = s.text()
+		case "voice":
+			e.Voice = s.bool()
 		case "route":
 			e.Route = s.route()
 		case "created":

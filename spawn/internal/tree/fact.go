@@ -199,7 +199,7 @@ func (f *Fact) TextBytes() int {
 		n += len(f.Spec.Task) + len(f.Spec.Extra)
 	}
 	if a := f.Answer; a != nil {
-		n += len(a.Text) + len(a.JSON) + len(a.Reply) + len(a.Fallback)
+		n += len(a.Text) + len(a.JSON) + len(a.Reply) + len(a.ReplyTo) + len(a.Fallback)
 		for i := range a.Files {
 			n += len(a.Files[i].Path)
 		}

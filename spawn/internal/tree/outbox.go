@@ -28,6 +28,8 @@ type Entry struct {
 	Failed  bool           `json:"failed,omitempty"`
 	Cause   Text           `json:"cause,omitempty"` // with Failed: why, for the program
 	Text    Text           `json:"text,omitempty"`
+	ReplyTo Text           `json:"replyTo,omitempty"` // of a reply, see Result
+	Voice   bool           `json:"voice,omitempty"`   // likewise
 	Route   *session.Route `json:"route,omitempty"`
 	Created int64          `json:"created"`
 	// Since is of version 1: when the entry first failed. Restoring takes it into the failure clock
