@@ -81,7 +81,15 @@ type Child[T any] struct {
 
 // Spawn starts a sub-agent of a session and returns at once, when that is durable. T is string for
 // the text of the result; any other T is decoded from JSON, whose schema the Runner finds in
-// Turn.Schema.
+// Turn.Schema. A result that does not fit the schema of T is a *[ResultError] of the Outcome: null,
+// and members that are missing, unknown, there twice, of another type or out of range. Prose around
+// the JSON is passed over if one value of the kind stands in it.
+//
+// The result of a Key that is spawned again is held against the T of today: a member that a program
+// adds to its T should be optional.
+//
+// A T without a schema gives an error: it contains itself, or has a field that JSON cannot
+// represent.
 //
 // A spawn beyond a limit is refused, and not queued: with the default of five active children of a
 // session, a sixth is, until one has ended. What is admitted and finds no free slot is queued. A
@@ -99,7 +107,7 @@ func Spawn[T any](ctx context.Context, from Requester, t Task) (*Child[T], error
 	}
 	x := runExtra{Spec: t.Spec}
 	if !isText[T]() {
-		schema, err := jsonschema.For[T]()
+		schema, _, err := jsonschema.For[T]()
 		if err != nil {
 			return nil, fmt.Errorf("agent: a result of type %v: %w", reflect.TypeFor[T](), err)
 		}
@@ -154,6 +162,7 @@ func (s *Session) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, 
 	if err != nil {
 		return info, err
 	}
+	s.rt.expectRun()
 	info, err = s.rt.sup.Spawn(ctx, root, s.key, q)
 	return info, inOurWords(err)
 }
@@ -202,17 +211,17 @@ func (c *Child[T]) Session() *Session {
 }
 
 // check returns an *InputError if c does not name a sub-agent.
-func (c *Child[T]) check(field string) error {
+func (c *Child[T]) check(ctx context.Context, field string) error {
 	if c == nil || c.rt == nil {
 		return &InputError{Field: field, Reason: "it is nil, or was not returned by Spawn"}
 	}
-	return nil
+	return c.rt.checked(ctx)
 }
 
 // Info returns what is known of the run now. The error is [ErrNotFound] once it has been archived,
 // or one that every call that reads can return.
 func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
-	if err := c.check("child"); err != nil {
+	if err := c.check(ctx, "child"); err != nil {
 		return RunInfo{}, err
 	}
 	if c.turn == nil {
@@ -232,7 +241,7 @@ func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
 // steer that comes too soon, [ErrEnded] or [spawn.ErrStopping] for a run that has ended or is to
 // end, [ErrNotFound] once it has been archived, or one that every command can return.
 func (c *Child[T]) Steer(ctx context.Context, text string) error {
-	if err := c.check("child"); err != nil {
+	if err := c.check(ctx, "child"); err != nil {
 		return err
 	}
 	m := spawn.Incoming{Text: text}
@@ -248,7 +257,7 @@ func (c *Child[T]) Steer(ctx context.Context, text string) error {
 // Stop ends the run and everything below it, and returns when nothing of it is alive. The errors
 // are those of [Session.Stop].
 func (c *Child[T]) Stop(ctx context.Context) error {
-	if err := c.check("child"); err != nil {
+	if err := c.check(ctx, "child"); err != nil {
 		return err
 	}
 	if c.turn == nil {
@@ -356,7 +365,7 @@ func join[T any](
 	keys := make([]session.Key, len(children))
 	for i, c := range children {
 		field := fmt.Sprintf("children[%d]", i)
-		if err := c.check(field); err != nil {
+		if err := c.check(ctx, field); err != nil {
 			return nil, err
 		}
 		if c.root != children[0].root {
@@ -395,6 +404,7 @@ func (c *Child[T]) waitFor(
 	ctx context.Context, turn *Turn, keys []session.Key, opt JoinOptions,
 ) ([]RunInfo, error) {
 	if turn == nil {
+		c.rt.expectRun()
 		return c.rt.sup.Wait(ctx, c.root, keys, opt)
 	}
 	if err := turn.err(); err != nil {
@@ -413,29 +423,9 @@ func outcomeOf[T any](info RunInfo) Outcome[T] {
 		reflect.ValueOf(&o.Value).Elem().SetString(info.Result.Text)
 		return o
 	}
-	data := []byte(info.Result.JSON)
-	if len(data) == 0 {
-		data = []byte(trimFence(info.Result.Text))
-	}
-	if err := json.Unmarshal(data, &o.Value); err != nil {
+	value, err := typedResult[T](info.Result)
+	if o.Value = value; err != nil {
 		o.Err = &ResultError{Run: info, Err: err}
 	}
 	return o
-}
-
-// trimFence returns the inside of a text that is one fenced code block, as models like to answer,
-// else the text.
-func trimFence(text string) string {
-	text = strings.TrimSpace(text)
-	inner, ok := strings.CutPrefix(text, "```")
-	if !ok {
-		return text
-	}
-	if inner, ok = strings.CutSuffix(inner, "```"); !ok {
-		return text
-	}
-	if _, rest, ok := strings.Cut(inner, "\n"); ok {
-		return strings.TrimSpace(rest)
-	}
-	return text
 }

@@ -62,7 +62,8 @@ type Config struct {
 	// nil in the end, the delivery has arrived. Zero: 2 minutes.
 	DeliverTimeout time.Duration
 
-	// Logger is told of failures that no call returns. Nil: silent.
+	// Logger is told of failures that no call returns, such as the error of a model. Nil: what
+	// slog.Default is when the Runtime is opened. slog.New(slog.DiscardHandler) is silent.
 	Logger *slog.Logger
 	// Grace is how long a Runner may take to return once its turn is cancelled. Zero: 10 seconds.
 	Grace time.Duration
@@ -264,23 +265,6 @@ func byAgent[T any](m map[string]T, agent string) (of T, ok bool) {
 		}
 	}
 	return of, false
-}
-
-// Input returns the prompt input that a Runtime with this Config uses for a session, so that a test
-// of a prompt tests the one that is sent. Of a sub-agent it is that of a first turn right below a
-// top-level session, without what only a run has: its label, and the session and channel of its
-// requester. Now is left zero.
-func (c Config) Input(key session.Key) agentctx.Input {
-	now := c.authority(key)
-	in := c.input(key, session.Lineage{}, nil, agentctx.Spec{}, now.Tools, now.Sandboxed)
-	fillSkills(&in, c.skills(key, in.Spec))
-	if key.IsSubagent() {
-		in.Subagent = agentctx.Subagent{
-			Depth: max(1, key.Depth()), MaxDepth: c.Rules.MaxSpawnDepth(),
-			MaySpawn: slices.Contains(now.Tools, toolSpawn),
-		}
-	}
-	return in
 }
 
 // authority returns what a top-level session has, and a sub-agent would have right below a session

@@ -57,6 +57,13 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 			agent.Config{Runner: idleRunner{}, Grace: -time.Second},
 			[]string{"Grace"},
 		},
+		{ // C4
+			"a zone that is not one",
+			agent.Config{Runner: idleRunner{}, Prompts: agent.Prompts{
+				Input: agentctx.Input{Env: agentctx.Env{Zone: "Asia/Tokio"}},
+			}},
+			[]string{"Prompts.Input.Env.Zone"},
+		},
 		{
 			"a negative limit of a delivery",
 			agent.Config{Runner: idleRunner{}, DeliverTimeout: -1},

@@ -63,7 +63,8 @@ const DefaultSteps = 50
 
 // A Loop is the Runner of a bot that has only a model client. It calls the model and the tools
 // until the model is done. Messages that arrive meanwhile are read before the next call. A budget
-// that is exhausted ends the turn with the text that there is.
+// that is exhausted ends the turn with the text that there is. A response without text and tool
+// calls ends the turn with nothing to say: it is logged, and the Error of the turn's event says so.
 type Loop struct {
 	Model    Model
 	MaxSteps int // model calls in one turn, from 1; 0: DefaultSteps
@@ -118,7 +119,9 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 			res.Text = resp.Text
 		}
 		if len(resp.ToolCalls) == 0 {
-			res.Text = resp.Text
+			if res.Text = resp.Text; text.IsBlank(resp.Text) {
+				t.noteEmpty(ctx)
+			}
 			return res, nil // a budget that this very call exhausted takes nothing back
 		}
 		if spent != nil {

@@ -26,6 +26,9 @@ func (s *Session) Key() session.Key { return s.key }
 
 // tree returns the top-level session of the tree.
 func (s *Session) tree(ctx context.Context) (session.Key, error) {
+	if err := s.rt.checked(ctx); err != nil {
+		return session.Key{}, err
+	}
 	if s.turn != nil {
 		if err := s.turn.err(); err != nil {
 			return session.Key{}, err
@@ -61,6 +64,7 @@ func (s *Session) Post(ctx context.Context, m Message) error {
 	if err := s.rt.cfg.Rules.CheckAgent(s.key); err != nil {
 		return err
 	}
+	s.rt.expectRun()
 	msg := spawn.Incoming{ID: m.ID, Text: m.Text}
 	if s.key.Channel() != "" {
 		msg.Route = &session.Route{
@@ -130,6 +134,7 @@ func (s *Session) Idle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.rt.expectRun()
 	return s.rt.sup.Idle(ctx, root)
 }
 
@@ -158,14 +163,11 @@ func (s *Session) Tools() []Tool {
 		return nil
 	}
 	host := toolHost{rt: s.rt, session: s, token: session.NewID()}
-	names := s.rt.cfg.authority(s.key).Tools
+	names := callerRunTools(s.rt.cfg.authority(s.key).Tools)
 	var tools []Tool
 	for _, t := range host.tools() {
-		for _, name := range names {
-			// A caller with a loop of its own has nothing to yield.
-			if t.Name == name && t.Name != toolYield {
-				tools = append(tools, s.ownTool(t))
-			}
+		if slices.Contains(names, t.Name) {
+			tools = append(tools, s.ownTool(t))
 		}
 	}
 	return tools

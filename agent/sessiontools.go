@@ -33,7 +33,7 @@ var sessionToolNames = []string{toolSpawn, toolSubagents, toolYield}
 
 // sessionToolDocs are the session tools as prompts mention them.
 var sessionToolDocs = []agentctx.Tool{
-	{Name: toolSpawn, Summary: "Start a sub-agent for a task; returns at once, the result comes back by itself."},
+	{Name: toolSpawn, Summary: "Start a sub-agent for a task; returns at once, the result comes back automatically."},
 	{Name: toolSubagents, Summary: "List, inspect, steer or stop your sub-agents."},
 	{Name: toolYield, Summary: "End this turn and wait for your sub-agents without polling."},
 }
@@ -198,7 +198,7 @@ func readArguments(tool string, raw json.RawMessage, known ...string) (*argument
 			tool, "(all)", "they are not a JSON object: " + text.Bound(err.Error(), 200),
 		}
 	}
-	if name, twice := repeatedMember(raw, false); twice {
+	if name, twice := repeatedMember(raw); twice {
 		return nil, &ArgumentError{tool, name, "it is there twice"}
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.m)) {
@@ -424,7 +424,7 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		Warnings: info.Warnings,
 	}
 	if h.session.key.Kind() != session.KindCron {
-		out.Note = "It works on its own now. Its result comes to you by itself when it has ended: do not poll for it."
+		out.Note = "It works on its own now. Its result comes to you automatically when it has ended: do not poll for it."
 	}
 	if info.Model.Requested != "" {
 		applied := info.Model.Requested == info.Model.Resolved

@@ -208,8 +208,8 @@ func (c *checkup) tools(tools []Tool) {
 		case slices.Contains(seen, t.Name):
 			c.bad(path+".Name", "%q is there twice", t.Name)
 		}
-		if fault := schemaFault(t.Schema); fault != "" {
-			c.bad(path+".Schema", "%s", fault)
+		if err := t.checkSchema(); err != nil {
+			c.bad(path+".Schema", "tool %s: %v", text.Quote(t.Name), err)
 		}
 		if t.Call == nil {
 			c.bad(path+".Call", "it is missing")

@@ -3,6 +3,9 @@ package agentctx
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"time"
 
@@ -104,12 +107,13 @@ type Skill struct {
 }
 
 // Env is what the prompt says about the place where the agent runs. It leaves blank fields out.
+// [HostEnv] fills in what the process knows.
 type Env struct {
 	Host string
 	OS   string // "linux"
 	Arch string // "arm64"
 	Repo string // root of the repository that Dir is in
-	Dir  string // working directory of the tools
+	Dir  string // working directory of the tools, outside of a sandbox
 	// Home is the home directory of the tools. Locations of skills in it begin with "~" in the
 	// prompt, unless the session is in a sandbox: the tool that reads files must know what "~" is.
 	// "": they stand there as they are.
@@ -117,11 +121,44 @@ type Env struct {
 	Shell        string
 	Model        string // "provider/model" of this turn
 	DefaultModel string
-	Thinking     string   // level
-	Reasoning    string   // whether people see the reasoning: "on", "off", "stream"
-	Zone         string   // name of the user's time zone; "": that of Input.Now
+	Thinking     string // level; "": not told
+	Reasoning    string // whether people see the reasoning: "on", "off", "stream"
+	// Zone is the IANA name of the user's time zone, in which the prompt shows the date. "", or a
+	// name that the system does not know: the zone of Input.Now.
+	Zone         string
 	Channel      string   // "telegram"
 	Capabilities []string // of the channel
+}
+
+// HostEnv returns what this process knows about the place where it runs: Host, OS, Arch, and Dir
+// with the Repo that it is in. dir is the working directory of the tools; "": that of the process.
+// What cannot be found out is left blank.
+//
+// An Env is not filled in unless the caller does it, so that a prompt, and a golden file of it, is
+// the same on every machine.
+func HostEnv(dir string) Env {
+	e := Env{OS: runtime.GOOS, Arch: runtime.GOARCH}
+	if host, err := os.Hostname(); err == nil {
+		e.Host = host
+	}
+	if abs, err := filepath.Abs(dir); err == nil {
+		e.Dir, e.Repo = abs, repoOf(abs)
+	}
+	return e
+}
+
+// repoOf returns the nearest directory from dir upwards that holds a Git repository, or "".
+func repoOf(dir string) string {
+	for {
+		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
+			return dir
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return ""
+		}
+		dir = up
+	}
 }
 
 // Sandbox describes the container that a session's tools run in.
@@ -207,6 +244,9 @@ func (in Input) Validate() error {
 	}
 	if r := in.Channel.Reactions; !slices.Contains([]string{"", "minimal", "extensive"}, r) {
 		list.add("Input.Channel.Reactions", "is %s, want minimal or extensive", textline.Quote(r))
+	}
+	if fault := zoneFault(in.Env.Zone); fault != nil {
+		list.add("Input.Env.Zone", "is not a time zone: %v", fault)
 	}
 	if a := in.Sandbox.Access; !slices.Contains([]string{"", "none", "ro", "rw"}, a) {
 		list.add("Input.Sandbox.Access", "is %s, want none, ro or rw", textline.Quote(a))

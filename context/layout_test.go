@@ -43,7 +43,7 @@ func TestPresetMainExample(t *testing.T) {
 		"## USER.md", "## HEARTBEAT.md", "## BOOTSTRAP.md", "## MEMORY.md", "## Runtime",
 	}, markdownHeadings(text))
 	assert.True(t, strings.HasPrefix(text, "You are a personal assistant"))
-	assert.Contains(t, text, "SOUL.md as far as")
+	assert.Contains(t, text, "SOUL.md, unless")
 	assert.True(
 		t, strings.HasSuffix(text, "## Runtime\nmodel=claude-opus-4-5 | channel=telegram\n"),
 	)

@@ -87,7 +87,9 @@ type LoadRequest struct {
 
 // Load returns the files that the session may see, whether they exist or not, in the order in which
 // a prompt shows them: core files, memory notes, extra files, then that of the execution directory.
-// The hooks then change the list. A file that cannot be read is in the list with its Reason.
+// The hooks then change the list. Of a file that a hook names so that it cannot be shown, as with a
+// blank name, the list has the mistake and not the content. A file that cannot be read is in the
+// list with its Reason.
 func (l Loader) Load(r LoadRequest) []WorkspaceFile {
 	spec := resolveSpec(Input{Session: r.Session, Spec: r.Spec})
 	var files []WorkspaceFile
@@ -96,6 +98,13 @@ func (l Loader) Load(r LoadRequest) []WorkspaceFile {
 	}
 	for _, hook := range l.Hooks {
 		files = hook(r, files)
+	}
+	for i, f := range files {
+		if !validName(f.Name) && !reportsBadName(f) {
+			files[i] = missingFile(f.Name, ReasonBadName,
+				"a hook added a file as %q, which is not a slash-separated path inside the workspace",
+				f.Name)
+		}
 	}
 	return slices.DeleteFunc(
 		files, func(f WorkspaceFile) bool { return !spec.admits(f) && !reportsBadName(f) },

@@ -529,8 +529,12 @@ func TestHooksComeBeforeTheFilter(t *testing.T) {
 	}
 	loader := agentctx.Loader{Hooks: []agentctx.Hook{hook}}
 	files := loader.Load(agentctx.LoadRequest{Session: childKey, Workspace: coreWorkspace()})
-	assert.Equal(t, []string{"AGENTS.md"}, fileNames(files))
+	assert.Equal(t, []string{"AGENTS.md", "x/../USER.md", ""}, fileNames(files))
 	assert.Equal(t, "replaced for coder", files[0].Content)
+	for _, f := range files[1:] {
+		assert.Equal(t, agentctx.ReasonBadName, f.Reason, "a mistake of the hook stays in the list")
+		assert.Empty(t, f.Content)
+	}
 
 	// Even what is put into the input by hand meets the filter.
 	p := agentctx.Assemble(agentctx.Input{Session: childKey, Files: append(
@@ -542,9 +546,9 @@ func TestHooksComeBeforeTheFilter(t *testing.T) {
 	)})
 	assert.NotContains(t, p.String(), "smuggled")
 	assert.NotContains(t, p.String(), "no name")
-	require.Len(t, p.Files, 3)
-	assert.Equal(t, agentctx.ReasonExcluded, p.Files[1].Reason)
-	assert.Equal(t, agentctx.ReasonBadName, p.Files[2].Reason)
+	require.Len(t, p.Files, 5)
+	assert.Equal(t, agentctx.ReasonExcluded, p.Files[3].Reason)
+	assert.Equal(t, agentctx.ReasonBadName, p.Files[4].Reason)
 }
 
 func TestConcurrentLoads(t *testing.T) {
@@ -561,4 +565,29 @@ func TestConcurrentLoads(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// O7: a file that a hook adds under a name that cannot be shown is reported, and not its content.
+func TestBadNamesOfHooksAreReported(t *testing.T) {
+	bad := []string{"", "  ", "/etc/passwd", "../x.md", `a\b.md`, "a\nb.md"}
+	for _, spec := range []agentctx.Spec{{}, agentctx.WorkerSpec()} {
+		l := agentctx.Loader{Hooks: []agentctx.Hook{
+			func(_ agentctx.LoadRequest, files []agentctx.WorkspaceFile) []agentctx.WorkspaceFile {
+				for _, name := range bad {
+					files = append(files, agentctx.WorkspaceFile{Name: name, Content: "secret"})
+				}
+				return files
+			},
+		}}
+		files := l.Load(agentctx.LoadRequest{Session: mainKey, Spec: spec})
+		require.Len(t, files, len(bad))
+		p := agentctx.Assemble(agentctx.Input{Session: mainKey, Spec: spec, Files: files})
+		require.Len(t, p.Files, len(bad))
+		for i, f := range p.Files {
+			require.Equal(t, agentctx.ReasonBadName, f.Reason, "%q", bad[i])
+			require.Contains(t, f.Why, "a hook added a file", "%q", bad[i])
+			require.Empty(t, files[i].Content)
+		}
+		require.NotContains(t, p.String(), "secret")
+	}
 }

@@ -47,8 +47,9 @@ const (
 	// ModeFull has every section.
 	ModeFull
 	// ModeMinimal has what a worker needs: identity, tooling, safety, workspace, sandbox, reasoning
-	// format, project context, sub-agent context, date and runtime. It has skills if the spec names
-	// some.
+	// format, project context, sub-agent context, date, live sub-agents and runtime. It has skills
+	// if the spec names some. For a session whose answers people get, such as one of cron, it has
+	// silent replies, and delegation if the session may spawn.
 	ModeMinimal
 	// ModeNone has the identity line alone.
 	ModeNone
@@ -175,9 +176,10 @@ func subagentSpec() Spec {
 }
 
 // SpecFor returns what a session sees by default, with every field set. A top-level session sees
-// everything. Sub-agents in every dialect, cron and external harness sessions see what a
-// [WorkerSpec] lets through. So does the zero Key. The kind of the key decides, and not the words
-// in it: a room may be called cron.
+// everything; but in a group or channel no pattern shows BOOTSTRAP.md, MEMORY.md and the memory
+// notes, which [Spec.Files] has to name there. Sub-agents in every dialect, cron and external
+// harness sessions see what a [WorkerSpec] lets through. So does the zero Key. The kind of the key
+// decides, and not the words in it: a room may be called cron.
 func SpecFor(key session.Key) Spec {
 	if isTopLevel(key) {
 		return topLevelSpec()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -166,12 +167,23 @@ func (s *Supervisor) Steer(ctx context.Context, root, from, to session.Key, m In
 	return repeatable(s.do(ctx, root, cmd, nil), m.repeat())
 }
 
+// madeID begins the ids of messages that came without one. With it they are as long as a UUID.
+const madeID = "offshoot-"
+
 // messageID returns the ID of a message, or a new one if it has none.
 func (s *Supervisor) messageID(m Incoming) string {
 	if m.ID == "" {
-		return s.ids.newID()
+		return madeID + strings.ReplaceAll(s.ids.newID(), "-", "")[:36-len(madeID)]
 	}
 	return m.ID
+}
+
+// givenID returns the ID that the caller gave to a message, or "".
+func givenID(id string) string {
+	if len(id) == 36 && strings.HasPrefix(id, madeID) {
+		return ""
+	}
+	return id
 }
 
 // CancelTurn cancels the turn of the session key that is under way, and nothing else. A turn that a

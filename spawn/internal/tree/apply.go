@@ -341,11 +341,15 @@ func (t *Tree) applyAnswer(r *Run, f *Fact) {
 		}
 	}
 	if f.Flags&FlagReply != 0 {
-		t.addEntry(&Entry{
+		e := &Entry{
 			Run: r.Key(), To: r.Key(), Reply: true, Failed: f.State != OK,
-			Text: a.Reply, Route: f.Route,
+			Text: a.Reply, ReplyTo: a.ReplyTo, Voice: a.Voice, Route: f.Route,
 			Created: f.At, Due: f.At,
-		})
+		}
+		if e.Failed {
+			e.Cause = f.Text
+		}
+		t.addEntry(e)
 	}
 }
 

@@ -120,7 +120,8 @@ func (f *Fact) version() int {
 	switch {
 	case f.Kind > Snapshot || f.Flags > flagsOfVersion1,
 		f.Kind == Blocked && f.N > 0, f.Skills != nil,
-		f.Spec.beyondVersion1(), f.Join.beyondVersion1(), f.Image.beyondVersion1():
+		f.Spec.beyondVersion1(), f.Answer.beyondVersion1(), f.Join.beyondVersion1(),
+		f.Image.beyondVersion1():
 		return 2
 	}
 	return 1
@@ -131,6 +132,8 @@ func (f *Fact) version() int {
 
 func (j *Join) beyondVersion1() bool { return j != nil && (j.Within != 0 || j.ByModel) }
 
+func (a *Result) beyondVersion1() bool { return a != nil && (a.ReplyTo != "" || a.Voice) }
+
 func (s *Spec) beyondVersion1() bool {
 	return s != nil && (s.Digest != "" || s.Request != "" || s.ByModel)
 }
@@ -140,7 +143,9 @@ func (m *Image) beyondVersion1() bool {
 		return false
 	}
 	newKey := func(s Spawned) bool { return s.Digest != "" || s.ByModel }
-	newer := func(e Entry) bool { return e.Late || e.Unsent }
+	newer := func(e Entry) bool {
+		return e.Late || e.Unsent || e.Cause != "" || e.ReplyTo != "" || e.Voice
+	}
 	return len(m.Requests) > 0 || len(m.Clocks) > 0 || len(m.Marks) > 0 ||
 		slices.ContainsFunc(m.Outbox, newer) ||
 		slices.ContainsFunc(m.Spawned, newKey) ||
@@ -150,7 +155,8 @@ func (m *Image) beyondVersion1() bool {
 func (s RunState) beyondVersion1() bool {
 	return s.ArchiveFrom != 0 || s.Request != "" || len(s.Crashes) > 0 || s.Waits != 0 ||
 		s.Skills != nil ||
-		s.Spec.beyondVersion1() || s.Join.beyondVersion1() || s.Open.beyondVersion1()
+		s.Spec.beyondVersion1() || s.Answer.beyondVersion1() || s.Join.beyondVersion1() ||
+		s.Open.beyondVersion1()
 }
 
 func (o *OpenTurn) beyondVersion1() bool { return o != nil && o.Shutdown }

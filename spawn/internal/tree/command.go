@@ -75,6 +75,7 @@ type TurnDone struct {
 	N      uint32
 	Failed string // why the turn failed; empty: it did not
 	Budget bool   // with Failed: the turn ended because the budget is exhausted
+	Note   string // without Failed: why the turn said nothing; empty: it has nothing to explain
 	Answer *Result
 	Silent bool           // the answer asks that nothing be announced
 	Skip   bool           // with Silent: nor an earlier answer

@@ -468,8 +468,8 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	if flags&FlagReply != 0 {
 		f.Route = r.Route
 	}
-	if r.IsRoot() && state == Failed {
-		f.Text = Text(c.Failed)
+	if r.IsRoot() && state != Cancelled {
+		f.Text = Text(cmp.Or(c.Failed, c.Note))
 	}
 	t.endTurn(r, f)
 	if c.Failed != "" && !r.IsRoot() && !r.TurnCancelled && r.Cause == NoCause {

@@ -243,6 +243,10 @@ func (s *scanner) result() *Result {
 			a.Fallback = s.text()
 		case "reply":
 			a.Reply = s.text()
+		case "replyTo":
+			a.ReplyTo = s.text()
+		case "voice":
+			a.Voice = s.bool()
 		default:
 			s.fail()
 		}

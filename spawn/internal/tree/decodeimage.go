@@ -282,8 +282,14 @@ func (s *scanner) entry() (e Entry) {
 			e.Reply = s.bool()
 		case "failed":
 			e.Failed = s.bool()
+		case "cause":
+			e.Cause = s.text()
 		case "text":
 			e.Text = s.text()
+		case "replyTo":
+			e.ReplyTo = s.text()
+		case "voice":
+			e.Voice = s.bool()
 		case "route":
 			e.Route = s.route()
 		case "created":

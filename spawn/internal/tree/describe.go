@@ -143,6 +143,10 @@ func (l *factLine) turnEnded(f *Fact) {
 	l.addIf(f.Flags&FlagSilent != 0, "silent")
 	l.addIf(f.Flags&FlagSkip != 0, "takes back what it said before")
 	l.addIf(f.Flags&FlagReply != 0, "replies")
+	if a := f.Answer; a != nil {
+		l.addIf(a.ReplyTo != "", "to %s", quoteShort(a.ReplyTo))
+		l.addIf(a.Voice, "spoken")
+	}
 	if j := f.Join; j != nil {
 		l.add("waits for %s", text.Count(j.Left, "child", "children"))
 		l.addIf(j.Need > 0, "%d well", j.Need)

@@ -157,6 +157,8 @@ func (a *Result) appendJSON(b []byte) (_ []byte, err error) {
 	}
 	b = appendText(b, "fallback", a.Fallback)
 	b = appendText(b, "reply", a.Reply)
+	b = appendText(b, "replyTo", a.ReplyTo)
+	b = appendTrue(b, "voice", a.Voice)
 	return closeObject(b, start), err
 }
 

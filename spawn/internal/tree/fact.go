@@ -121,7 +121,8 @@ const (
 //	               Num: the position in the transcript; 0 leaves it where it is
 //	               Join: what the session waits for now, with the keys; nil for nothing
 //	               Route: where the reply goes; with FlagReply only, may be nil
-//	               Text: why the turn failed; of the top-level session only, and not folded
+//	               Text: why the turn failed, or said nothing; of the top-level session only;
+//	               folded into the reply of a turn that failed
 //	Halted         Run: the session
 //	               N: the turn under way
 //	               Until: when the turn is cut if it has not returned
@@ -198,7 +199,7 @@ func (f *Fact) TextBytes() int {
 		n += len(f.Spec.Task) + len(f.Spec.Extra)
 	}
 	if a := f.Answer; a != nil {
-		n += len(a.Text) + len(a.JSON) + len(a.Reply) + len(a.Fallback)
+		n += len(a.Text) + len(a.JSON) + len(a.Reply) + len(a.ReplyTo) + len(a.Fallback)
 		for i := range a.Files {
 			n += len(a.Files[i].Path)
 		}

@@ -317,6 +317,7 @@ func (s *scene) done(r session.Key, w words) Command {
 		Silent: w.has("silent"), Skip: w.has("skip"),
 		Answer: &Result{
 			Text: Text(w.named["say"]), Reply: Text(w.named["reply"]),
+			ReplyTo: Text(w.named["to"]), Voice: w.has("voice"),
 			Usage: Usage{Input: int64(w.num("used"))},
 		},
 	}
