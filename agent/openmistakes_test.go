@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -273,13 +272,12 @@ func TestWorkspaceOfTheNearestSessionAbove(t *testing.T) {
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		h.Post("go")
 		time.Sleep(time.Minute)
-		close(files)
+		var got []string
+		for len(files) > 0 {
+			got = append(got, <-files)
+		}
 		require.Equal(t, []string{
 			"main of main", "coder of coder", "tester of coder", "writer of coder",
-		}, slices.Collect(func(yield func(string) bool) {
-			for whose := range files {
-				yield(whose)
-			}
-		}))
+		}, got)
 	})
 }
