@@ -339,7 +339,8 @@ func TestAgentsThatAreNotListed(t *testing.T) {
 	}
 	writer := session.Must(session.DirectKey("writer", "chat", "1"))
 	store := session.NewMemory()
-	life := func(rules policy.Rules, f func(ctx context.Context, rt *agent.Runtime), want ...string) {
+	type task func(ctx context.Context, rt *agent.Runtime)
+	life := func(rules policy.Rules, f task, want ...string) {
 		synctest.Test(t, func(t *testing.T) {
 			var said []string
 			cfg.Store, cfg.Rules = store, rules

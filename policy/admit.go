@@ -100,11 +100,11 @@ func (g Grant) String() string {
 // error is always a [*Refusal].
 //
 // The checks come in the order in which the field's reference system makes them, and the first that
-// fails is the answer: the form of the agent id, the caller's agent and record, depth and role, active
-// children, spawns of this run, runs of this tree, runs of this request, a required agent id, the
-// allowed agents, the sandbox, the configured agents, blocked completions, the budget, thinking,
-// model, timeout, tools. An agent that is neither configured nor allowed is refused as not
-// configured.
+// fails is the answer: the form of the agent id, the caller's agent and record, depth and role,
+// active children, spawns of this run, runs of this tree, runs of this request, a required agent
+// id, the allowed agents, the sandbox, the configured agents, blocked completions, the budget,
+// thinking, model, timeout, tools. An agent that is neither configured nor allowed is refused as
+// not configured.
 //
 // A grant of all tools does not allocate; a grant that leaves out tools allocates once.
 func (r *Rules) Admit(c Caller, q Request) (Grant, error) {

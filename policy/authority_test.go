@@ -445,7 +445,7 @@ func randomRules(rng *rand.Rand) policy.Rules {
 	return r
 }
 
-// S4: with a list of agents, one that is not in it has no rights, whatever is asked and in whichever
+// S4: with a list of agents, one that is not in it has no rights, whatever is asked and in any
 // case. Without a list every agent has those of the defaults.
 func TestAgentsThatAreNotListed(t *testing.T) {
 	names := []string{"read", "sessions_spawn"}
@@ -483,7 +483,8 @@ func TestAgentsThatAreNotListed(t *testing.T) {
 				}
 			}
 			err := tt.rules.CheckAgent(tt.key)
-			_, admits := tt.rules.Admit(policy.Caller{Key: tt.key, Delegable: names}, policy.Request{})
+			caller := policy.Caller{Key: tt.key, Delegable: names}
+			_, admits := tt.rules.Admit(caller, policy.Request{})
 			targets := tt.rules.Targets(policy.Caller{Key: tt.key})
 			if !tt.ok {
 				require.ErrorIs(t, err, &policy.Refusal{Rule: policy.RuleTarget, Op: "session"})

@@ -251,7 +251,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// No run takes longer than MaxTimeout, whoever asks for it and however.
+// No run takes longer than MaxTimeout, whether a program or a model asks for it.
 func TestMaxTimeout(t *testing.T) {
 	const most = time.Minute
 	for _, tt := range []struct {
