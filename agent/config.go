@@ -153,13 +153,8 @@ func (e *ConfigError) Error() string {
 // ConfigErrors are all the mistakes of a Config. Open returns them.
 type ConfigErrors []*ConfigError
 
-func (e ConfigErrors) Error() string {
-	texts := make([]string, len(e))
-	for i, x := range e {
-		texts[i] = x.Error()
-	}
-	return strings.Join(texts, "\n")
-}
+// Error returns one line for each mistake, of the first 20.
+func (e ConfigErrors) Error() string { return text.List(e, "\n", (*ConfigError).Error) }
 
 // Unwrap returns the mistakes one by one.
 func (e ConfigErrors) Unwrap() []error {

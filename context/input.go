@@ -300,4 +300,15 @@ func (list *fieldErrors) within(whole string, err error) {
 }
 
 // join returns the mistakes as one error, nil for none.
-func (list fieldErrors) join() error { return errors.Join(list...) }
+func (list fieldErrors) join() error {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+// Error returns one line for each mistake, of the first 20.
+func (list fieldErrors) Error() string { return textline.List(list, "\n", error.Error) }
+
+// Unwrap returns the mistakes one by one, each a [*FieldError].
+func (list fieldErrors) Unwrap() []error { return list }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -318,19 +319,19 @@ func (r *Rules) checkTools(g *Grant, c *Caller, q *Request, p *pipeline) *Refusa
 		refusal.Removed = missing
 		return refusal
 	}
-	for _, v := range missing {
-		g.Warnings = append(g.Warnings, v.String())
-	}
+	g.Warnings = append(g.Warnings, text.Listed(missing, ToolVerdict.String)...)
 	if q.Tools != nil {
 		return nil
 	}
 	// Nothing is left of what the caller may hand down. The warnings say why, except for the tools
 	// that sub-agents never get.
+	var gone []ToolVerdict
 	for _, name := range c.Delegable {
 		if v := p.verdict(name); !v.Allowed && v.Rule != ToolRole && v.Rule != ToolNever {
-			g.Warnings = append(g.Warnings, v.String())
+			gone = append(gone, v)
 		}
 	}
+	g.Warnings = append(g.Warnings, text.Listed(gone, ToolVerdict.String)...)
 	return nil
 }
 

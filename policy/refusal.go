@@ -62,7 +62,8 @@ type Refusal struct {
 	Removed []ToolVerdict `json:"removed,omitempty"`
 }
 
-// Error returns the refusal as one sentence, and one more for each tool that was removed.
+// Error returns the refusal as one sentence, and one more for each of the first 20 tools that were
+// removed.
 func (r *Refusal) Error() string {
 	op := r.Op
 	if op == "" {
@@ -78,9 +79,8 @@ func (r *Refusal) Error() string {
 	if at := (place{r.Field, r.Path}); at != (place{}) {
 		b.WriteString(", set at " + at.String())
 	}
-	for _, v := range r.Removed {
-		b.WriteString("; ")
-		b.WriteString(v.String())
+	if len(r.Removed) > 0 {
+		b.WriteString("; " + text.List(r.Removed, "; ", ToolVerdict.String))
 	}
 	return b.String()
 }

@@ -1,6 +1,8 @@
 package policy_test
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -575,4 +577,28 @@ func TestListsAreCopies(t *testing.T) {
 	rules := policy.Rules{}
 	rules.ExpandTools([]string{"group:fs"})[0] = "changed"
 	assert.Equal(t, "read", rules.ExpandTools([]string{"group:fs"})[0])
+}
+
+// S10: what is said of a list that a caller gives is not much longer than the list.
+func TestTextsOfManyMistakesAreBounded(t *testing.T) {
+	q := policy.Request{Tools: make([]string, 20_000)}
+	rules := policy.Rules{Agents: make([]policy.Agent, 20_000)}
+	for i := range q.Tools {
+		q.Tools[i] = fmt.Sprintf("tool%d", i)
+	}
+	caller := policy.Caller{Key: mainKey, Delegable: []string{"read"}}
+	_, none := (&policy.Rules{}).Admit(caller, q)
+	q.Tools = append(q.Tools, "read")
+	g := mustAdmit(t, policy.Rules{}, caller, q)
+	require.Len(t, g.Warnings, 21)
+	q.Strict = true
+	_, strict := (&policy.Rules{}).Admit(caller, q)
+	for _, err := range []error{none, strict, rules.Validate()} {
+		require.Error(t, err)
+		require.Less(t, len(err.Error()), 10_000)
+		require.Contains(t, err.Error(), "more")
+	}
+	refusal, ok := errors.AsType[*policy.Refusal](strict)
+	require.True(t, ok)
+	require.Len(t, refusal.Removed, 20_000, "a program has them all")
 }

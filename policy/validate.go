@@ -29,14 +29,8 @@ func (e *FieldError) Error() string {
 // FieldErrors are all the mistakes of some [Rules], in the order of their fields.
 type FieldErrors []*FieldError
 
-// Error returns one line for each mistake.
-func (e FieldErrors) Error() string {
-	lines := make([]string, len(e))
-	for i, f := range e {
-		lines[i] = f.Error()
-	}
-	return strings.Join(lines, "\n")
-}
+// Error returns one line for each mistake, of the first 20.
+func (e FieldErrors) Error() string { return text.List(e, "\n", (*FieldError).Error) }
 
 // Unwrap returns the mistakes one by one, each a [*FieldError].
 func (e FieldErrors) Unwrap() []error {

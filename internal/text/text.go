@@ -63,6 +63,28 @@ func Count[N int | int64 | uint32](n N, one, many string) string {
 // MaxName is how many bytes a name in a configuration or a report has at most.
 const MaxName = 256
 
+// maxListed is how many items of a list the text of an error repeats.
+const maxListed = 20
+
+// List returns the texts of [Listed] with sep between them.
+func List[T any](items []T, sep string, of func(T) string) string {
+	return strings.Join(Listed(items, of), sep)
+}
+
+// Listed returns the texts of the first 20 items, and how many more there are: what is said of a
+// list must not be much longer than the list.
+func Listed[T any](items []T, of func(T) string) []string {
+	texts := make([]string, 0, maxListed+1)
+	for i, item := range items {
+		if i == maxListed {
+			texts = append(texts, fmt.Sprintf("and %d more", len(items)-i))
+			break
+		}
+		texts = append(texts, of(item))
+	}
+	return texts
+}
+
 // NameFault says why s cannot be a name in a line of a prompt; empty: it can, or is empty.
 func NameFault(s string) string {
 	if s == "" || IsLine(s, MaxName) {

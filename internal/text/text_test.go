@@ -78,3 +78,13 @@ func TestLine(t *testing.T) {
 	require.True(t, IsLine("abc", 3))
 	require.False(t, IsLine("abcd", 3))
 }
+
+func TestList(t *testing.T) {
+	of := func(n int) string { return strings.Repeat("x", n) }
+	require.Empty(t, List(nil, ";", of))
+	require.Equal(t, "x;xx", List([]int{1, 2}, ";", of))
+	require.Len(t, Listed(make([]int, 20), of), 20)
+	many := Listed(make([]int, 20_000), of)
+	require.Len(t, many, 21)
+	require.Equal(t, "and 19980 more", many[20])
+}
