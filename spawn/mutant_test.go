@@ -191,7 +191,7 @@ var mutants = []mutant{
 	},
 	{
 		"I4 Stop says what still runs", "wait.go",
-		"\tcase len(left) == 0:\n", "\tcase true:\n", ".", "TestStop",
+		"\tcase all:\n", "\tcase true:\n", ".", "TestStop",
 	},
 	{
 		"I4 what is being stopped admits nothing", "internal/tree/decide.go",

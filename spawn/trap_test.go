@@ -498,7 +498,7 @@ var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
 		_, err := tn.YieldByModel(ctx, spawn.JoinOptions{Within: time.Second})
 		return err
 	},
-	"Yield": nil, "Delta": nil, "Spent": nil, "ExitWith": nil,
+	"Yield": nil, "Delta": nil, "Spent": nil, "ExitWith": nil, "InStore": nil,
 }
 
 // R5: a turn that is over cannot act for its session any more, in whatever goroutine. Every method
