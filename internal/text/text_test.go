@@ -78,3 +78,23 @@ func TestLine(t *testing.T) {
 	require.True(t, IsLine("abc", 3))
 	require.False(t, IsLine("abcd", 3))
 }
+
+func TestWord(t *testing.T) {
+	for s, want := range map[string]string{
+		"": `""`, "a/b-c_1.2:3@4+5#6*": "a/b-c_1.2:3@4+5#6*", "a b": `"a b"`, "a,b": `"a,b"`,
+		"a\nb": `"a\nb"`, `a"b`: `"a\"b"`, "é": `"é"`, "a\u202e": `"a\u202e"`,
+	} {
+		require.Equal(t, want, Word(s))
+	}
+	require.Contains(t, Word(strings.Repeat("a", MaxName+1)), "(257 bytes)")
+}
+
+func TestEscape(t *testing.T) {
+	for s, want := range map[string]string{
+		"": "", "a \"b\" é ☃": "a \"b\" é ☃", "a\nb\x1b\x7f": `a\nb\x1b\x7f`,
+		"a\u202eb\u2028": `a\u202eb\u2028`, "a\u00a0b": `a\u00a0b`, "\xffa": `\xffa`,
+		"\ufffd": "\ufffd", "a\u200bb\u3164": `a\u200bb\u3164`,
+	} {
+		require.Equal(t, want, Escape(s))
+	}
+}
