@@ -49,8 +49,7 @@ var house = arch.House{
 		"columns": {"context/templates", "examples/quickstart/workspace"},
 		// The texts of prompts speak to models.
 		"word": {
-			"announce/instruction.go", "context/builtin.go", "context/subagent.go",
-			"context/templates", "examples/promptci/bot.go", "examples/quickstart/workspace",
+			"announce/instruction.go", "context/templates", "examples/promptci/bot.go", "examples/quickstart/workspace",
 		},
 	},
 	// Only the switch of a state machine may be longer.

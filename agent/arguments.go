@@ -3,16 +3,12 @@ package agent
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
-	"unicode"
 )
 
 // repeatedMember returns the name of a member that stands twice in one object of a JSON text, at
 // any depth, and false if there is none. Decoders take the last one, and a reader who checks the
-// first one, such as a filter or a person who approves the call, sees something else. With fold,
-// names of the outermost object that differ in letter case only are the same: encoding/json
-// decodes both into one field of a struct.
-func repeatedMember(text []byte, fold bool) (name string, found bool) {
+// first one, such as a filter or a person who approves the call, sees something else.
+func repeatedMember(text []byte) (name string, found bool) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	type container struct {
@@ -28,14 +24,10 @@ func repeatedMember(text []byte, fold bool) (name string, found bool) {
 		if n := len(open); n > 0 && open[n-1].names != nil {
 			in := &open[n-1]
 			if key, ok := token.(string); ok && !in.value {
-				folded := key
-				if fold && n == 1 {
-					folded = foldCase(key)
-				}
-				if in.names[folded] {
+				if in.names[key] {
 					return key, true
 				}
-				in.names[folded], in.value = true, true
+				in.names[key], in.value = true, true
 				continue
 			}
 			in.value = false
@@ -49,17 +41,4 @@ func repeatedMember(text []byte, fold bool) (name string, found bool) {
 			open = open[:len(open)-1]
 		}
 	}
-}
-
-// foldCase returns a text that all texts have in common which encoding/json takes for one name.
-func foldCase(s string) string {
-	return strings.Map(func(r rune) rune {
-		for { // the smallest rune of the orbit
-			next := unicode.SimpleFold(r)
-			if next <= r {
-				return next
-			}
-			r = next
-		}
-	}, s)
 }

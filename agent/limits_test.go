@@ -123,7 +123,7 @@ func TestInvisibleTextIsBlank(t *testing.T) {
 
 // S10: each session tool refuses an argument that it does not know, and says which it knows.
 func TestUnknownArgumentsAreRefused(t *testing.T) {
-	unknown := []string{"tools", "cwd", "taskName", "attachAs", "context", "colour", ""}
+	unknown := []string{"tools", "colour", ""}
 	for tool, known := range map[string]string{
 		"sessions_spawn": "runTimeoutSeconds", "subagents": "target", "sessions_yield": "atLeast",
 	} {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,10 +63,11 @@ const DefaultSteps = 50
 
 // A Loop is the Runner of a bot that has only a model client. It calls the model and the tools
 // until the model is done. Messages that arrive meanwhile are read before the next call. A budget
-// that is exhausted ends the turn with the text that there is.
+// that is exhausted ends the turn with the text that there is. A response without text and tool
+// calls ends the turn with nothing to say: it is logged, and the Error of the turn's event says so.
 type Loop struct {
 	Model    Model
-	MaxSteps int // model calls in one turn; 0: DefaultSteps
+	MaxSteps int // model calls in one turn, from 1; 0: DefaultSteps
 }
 
 // ErrSteps is returned by a Loop whose model has not come to an end after the steps it may take.
@@ -76,9 +78,11 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 	if l.Model == nil {
 		return res, &spawn.InputError{Field: "Loop.Model", Reason: "it is missing"}
 	}
-	steps := l.MaxSteps
-	if steps <= 0 {
-		steps = DefaultSteps
+	steps := cmp.Or(l.MaxSteps, DefaultSteps)
+	if steps < 0 {
+		return res, &spawn.InputError{
+			Field: "Loop.MaxSteps", Reason: fmt.Sprintf("%d is negative", steps),
+		}
 	}
 	messages := t.Messages
 	for step := range steps {
@@ -115,7 +119,9 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 			res.Text = resp.Text
 		}
 		if len(resp.ToolCalls) == 0 {
-			res.Text = resp.Text
+			if res.Text = resp.Text; text.IsBlank(resp.Text) {
+				t.noteEmpty(ctx)
+			}
 			return res, nil // a budget that this very call exhausted takes nothing back
 		}
 		if spent != nil {

@@ -32,7 +32,8 @@ type (
 	Delivery = spawn.Delivery
 	// Completion is the end of a run as its requester is told of it; see announce.NewEvent.
 	Completion = spawn.Completion
-	// Reply is what a session run by Offshoot says to people: Text, and in Route where it goes.
+	// Reply is what a session run by Offshoot says to people: Text, in Route where it goes, and in
+	// ReplyTo and Voice what the model asked for with tags such as [[reply_to_current]].
 	Reply = spawn.Reply
 	// InputError is a Field that cannot be accepted, and the Reason.
 	InputError = spawn.InputError
@@ -130,7 +131,7 @@ var (
 	// [spawn.ErrUnconfirmed].
 	ErrUnconfirmed = spawn.ErrUnconfirmed
 	// ErrNotRecorded says that a command was not recorded and may be sent again, because the store
-	// failed, as a full disk does; see [spawn.ErrNotRecorded].
+	// failed, as a full disk does, or its ctx had ended before; see [spawn.ErrNotRecorded].
 	ErrNotRecorded = spawn.ErrNotRecorded
 	// ErrUnreadable says that a tree cannot be read now, because the store fails; see
 	// [spawn.ErrUnreadable].

@@ -23,18 +23,18 @@ func PresetGoClaw(c *Config) {
 }
 
 // PresetClawdbot makes c that of the reference system's first months: sub-agents are all leaves,
-// are denied the four session tools of that time and nothing else, and announce in a turn of their
-// own.
+// and are denied the four session tools of that time and nothing else.
 //
 // It sets Rules.Subagents.MaxSpawnDepth to 1, Rules.MaxSessions to 4, Rules.Subagents.Announce to
-// [policy.AnnounceTurn], and Rules.DefaultDeny. Call it before you set fields of c, since it
+// [policy.AnnounceReply], and Rules.DefaultDeny. Call it before you set fields of c, since it
 // overwrites these four; it leaves all others as they are.
 //
-// What of that bot is not there yet: the turn in which a sub-agent words its announcement, whose
-// place its final text takes until then, and the announcement's form of status, result and notes.
+// What of that bot is not there yet: the turn in which a sub-agent words its announcement
+// ([policy.AnnounceTurn], which Open refuses), whose place its final text takes until then, and the
+// announcement's form of status, result and notes.
 func PresetClawdbot(c *Config) {
 	c.Rules.Subagents.MaxSpawnDepth = 1
 	c.Rules.MaxSessions = 4
-	c.Rules.Subagents.Announce = policy.AnnounceTurn
+	c.Rules.Subagents.Announce = policy.AnnounceReply
 	c.Rules.DefaultDeny = []string{"sessions_list", "sessions_history", "sessions_send", toolSpawn}
 }

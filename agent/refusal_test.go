@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,7 +42,10 @@ func TestRefusalsNameWhatWasAskedFor(t *testing.T) {
 			require.NotContains(t, err.Error(), "Request.")
 			if want == "agents.list" {
 				require.EqualError(t, err, `policy: spawn refused by agents.list: asked "ghost", `+
-					`which is not configured, allowed "main, research", set at agents.list`)
+					`which is not configured, allowed "main, research", set at Config.Rules.Agents (agents.list)`)
+			}
+			if strings.HasPrefix(want, "agents.") { // C13: the Go path, for a program
+				require.Regexp(t, `^Config\.Rules\.`, refused.Field)
 			}
 		}
 		_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{

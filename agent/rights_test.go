@@ -322,3 +322,58 @@ func (w *rightsWorld) changeOne(r *policy.Rules) {
 		}
 	}
 }
+
+// S4: an agent that is not in the list of agents, by a typo or since it was taken out between two
+// lives, has no tools and no sub-agents, and is told nothing.
+func TestAgentsThatAreNotListed(t *testing.T) {
+	cfg := configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+		var names []string
+		for _, tool := range tn.Tools {
+			names = append(names, tool.Name)
+		}
+		return textResult(fmt.Sprint(names))
+	})
+	cfg.Tools = []agent.Tool{namedTool("refund"), namedTool("template")}
+	cfg.Rules.Agents = []policy.Agent{
+		{ID: "main"}, {ID: "writer", Tools: policy.ToolPolicy{Allow: []string{"template"}}},
+	}
+	writer := session.Must(session.DirectKey("writer", "chat", "1"))
+	store := session.NewMemory()
+	type task func(ctx context.Context, rt *agent.Runtime)
+	life := func(rules policy.Rules, f task, want ...string) {
+		synctest.Test(t, func(t *testing.T) {
+			var said []string
+			cfg.Store, cfg.Rules = store, rules
+			cfg.Reply = func(_ context.Context, d agent.Delivery) error {
+				said = append(said, d.Reply.Text)
+				return nil
+			}
+			rt, err := agent.Open(t.Context(), cfg)
+			require.NoError(t, err)
+			f(t.Context(), rt)
+			if want != nil {
+				go func() { _ = rt.Run(t.Context()) }()
+				require.NoError(t, rt.Session(writer).Idle(t.Context()))
+			}
+			require.NoError(t, rt.Shutdown(t.Context()))
+			require.Equal(t, want, said)
+		})
+	}
+	hello := func(ctx context.Context, rt *agent.Runtime) {
+		require.NoError(t, rt.Session(writer).Post(ctx, agent.Message{Text: "hello"}))
+	}
+	life(cfg.Rules, hello, "[template]")
+	life(cfg.Rules, hello) // a message that the next life finds
+	without := policy.Rules{Agents: cfg.Rules.Agents[:1]}
+	life(without, func(ctx context.Context, rt *agent.Runtime) {
+		for _, agentID := range []string{"writer", "mian"} {
+			s := rt.Session(session.Must(session.DirectKey(agentID, "chat", "1")))
+			err := s.Post(ctx, agent.Message{Text: "hello"})
+			require.ErrorIs(t, err, &policy.Refusal{Rule: policy.RuleTarget, Op: "session"})
+			require.ErrorContains(t, err, "Rules.Agents (agents.list)")
+			_, err = agent.Spawn[string](ctx, s, agent.Task{Text: "x"})
+			require.ErrorIs(t, err, &policy.Refusal{Rule: policy.RuleTarget})
+			require.Empty(t, s.Tools())
+		}
+	}, "[]")
+}

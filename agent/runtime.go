@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/clone"
+	"github.com/offshoot-sdk/offshoot/internal/ctxguard"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -20,21 +22,34 @@ type Runtime struct {
 	cfg Config
 	log *slog.Logger
 	sup *spawn.Supervisor
+
+	watch   runWatch
+	checked ctxguard.Check // of the contexts of calls, for package agenttest
+	skills  *skillShelf
 }
 
-// Open checks the Config and makes a Runtime of it. The error is a [ConfigErrors] with all mistakes
-// at once. Open starts nothing: Post, Spawn and Stop are accepted, and durable, from here on; turns
-// and deliveries start with Run. The values of ctx are kept for the Runtime's own work, its end is
-// not.
+// Open checks the Config and makes a Runtime of it. The error is a [ConfigErrors] with all that is
+// surely wrong, at once: each has its Go path, and for a rule its place in the configuration. What
+// is only doubtful, such as a rule for a tool that is not there, is a warning to the Logger. Ids of
+// agents are matched without letter case. An id that is not in Rules.Agents is a mistake where
+// agents are configured; main never is. Where none is configured, any id may be that of a session,
+// and the id is a warning. Open looks whether the directory of each workspace is there, if its
+// fs.FS has Stat.
+//
+// Open starts nothing: Post, Spawn and Stop are accepted, and durable, from here on; turns and
+// deliveries start with Run. If Run has not been called five seconds after the first Post, Spawn,
+// Idle or Wait, that is logged, once. The values of ctx are kept for the Runtime's own work, its
+// end is not.
 func Open(ctx context.Context, cfg Config) (*Runtime, error) {
-	if err := cfg.validate(); err != nil {
+	doubts, err := cfg.validate()
+	if err != nil {
 		return nil, err
 	}
 	if cfg.Store == nil {
 		cfg.Store = session.NewMemory()
 	}
 	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
+		cfg.Logger = slog.Default()
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -43,14 +58,26 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		// Workspaces are read again only where they have changed.
 		cfg.Prompts.Loader.Cache = new(agentctx.Cache)
 	}
+	for _, d := range doubts {
+		cfg.Logger.Warn("offshoot: the configuration is doubtful", "field", "Config."+d.Field,
+			"setting", d.Path, "doubt", d.Text)
+	}
 	cfg.Rules, cfg.Prompts.Input = clone.Of(cfg.Rules), clone.Of(cfg.Prompts.Input)
 	cfg.Prompts.Workspaces = maps.Clone(cfg.Prompts.Workspaces)
 	cfg.Prompts.SubagentSpecs = clone.Of(cfg.Prompts.SubagentSpecs)
 	cfg.Prompts.Loader.Extra = slices.Clone(cfg.Prompts.Loader.Extra)
 	cfg.Prompts.Loader.Hooks = slices.Clone(cfg.Prompts.Loader.Hooks)
 	cfg.Tools = slices.Clone(cfg.Tools)
+	for i := range cfg.Tools {
+		if err := cfg.Tools[i].checkSchema(); err != nil {
+			return nil, err // validate has found nothing wrong
+		}
+	}
 	cfg.Limits = cfg.Limits.orDefault()
-	rt := &Runtime{cfg: cfg, log: cfg.Logger}
+	cfg.Prompts.SkillHost = clone.Of(cfg.Prompts.SkillHost)
+	rt := &Runtime{
+		cfg: cfg, log: cfg.Logger, skills: newSkillShelf(&cfg), checked: ctxguard.From(ctx),
+	}
 	sup, err := spawn.Open(ctx, spawn.Config{
 		Store: cfg.Store, Runner: turnRunner{rt}, Rules: cfg.Rules,
 		Deliver: rt.deliver, CallerRun: cfg.Deliver != nil, Replies: cfg.Reply != nil,
@@ -76,7 +103,13 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 // A store that fails for a while costs nothing but that while: see [spawn.Supervisor.Run]. One that
 // takes nothing any more, because it is closed or must be opened again ([session.ErrSync]), ends
 // Run with that error; end the program then, and have it started again.
-func (rt *Runtime) Run(ctx context.Context) error { return rt.sup.Run(ctx) }
+func (rt *Runtime) Run(ctx context.Context) error {
+	if err := rt.checked(ctx); err != nil {
+		return err
+	}
+	rt.watch.end()
+	return rt.sup.Run(ctx)
+}
 
 // Shutdown lets the turns under way finish, and has what they came to recorded and handed to Reply
 // and Deliver, until ctx ends, that of Run, or that of another call of Shutdown. Then it cancels
@@ -94,7 +127,13 @@ func (rt *Runtime) Run(ctx context.Context) error { return rt.sup.Run(ctx) }
 // its end first, its timeout included, the call returns ErrShuttingDown, and the others still have
 // their time. With another ctx, which should then have an end, and from a function without a ctx,
 // the call waits for itself until a ctx ends. See [spawn.Supervisor.Shutdown].
-func (rt *Runtime) Shutdown(ctx context.Context) error { return rt.sup.Shutdown(ctx) }
+func (rt *Runtime) Shutdown(ctx context.Context) error {
+	if err := rt.checked(ctx); err != nil {
+		return err
+	}
+	rt.watch.end()
+	return rt.sup.Shutdown(ctx)
+}
 
 // Session returns a handle on a session, which need not exist yet if it is a top-level one.
 func (rt *Runtime) Session(key session.Key) *Session {
@@ -111,14 +150,27 @@ func (rt *Runtime) sessionIn(key, root session.Key) *Session {
 // Blocked returns the completions and replies that could not be delivered for half an hour, and
 // that are not tried again until [Runtime.Retry]. The list beside an error lacks those of the trees
 // that cannot be read.
-func (rt *Runtime) Blocked(ctx context.Context) ([]Delivery, error) { return rt.sup.Blocked(ctx) }
+func (rt *Runtime) Blocked(ctx context.Context) ([]Delivery, error) {
+	if err := rt.checked(ctx); err != nil {
+		return nil, err
+	}
+	return rt.sup.Blocked(ctx)
+}
 
 // Retry tries a blocked delivery again. The error is [ErrNotFound] if there is none with the key,
 // or one that every command can return.
-func (rt *Runtime) Retry(ctx context.Context, key string) error { return rt.sup.Retry(ctx, key) }
+func (rt *Runtime) Retry(ctx context.Context, key string) error {
+	if err := rt.checked(ctx); err != nil {
+		return err
+	}
+	return rt.sup.Retry(ctx, key)
+}
 
 // Dismiss gives a blocked delivery up. The errors are those of [Runtime.Retry].
 func (rt *Runtime) Dismiss(ctx context.Context, key string) error {
+	if err := rt.checked(ctx); err != nil {
+		return err
+	}
 	return rt.sup.Dismiss(ctx, key)
 }
 
@@ -139,7 +191,11 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 		err = rt.cfg.Deliver(ctx, out)
 	case out.Reply != nil && rt.cfg.Reply != nil:
 		reply := *out.Reply
-		// Once more, so that every path to people passes Visible.
+		// Once more, so that every path to people passes Visible. A Text that an earlier version
+		// recorded may have tags; which message was the current one is not known then.
+		tags := announce.ReadTags(reply.Text)
+		reply.ReplyTo = cmp.Or(reply.ReplyTo, tags.To)
+		reply.Voice = reply.Voice || tags.Voice
 		reply.Text, _ = announce.Visible(reply.Text)
 		out.Reply = &reply
 		if err = nil; reply.Text != "" {
@@ -176,15 +232,12 @@ func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
 		names[i] = tool.Name
 	}
 	t.entering("Prompts.Loader")
-	in := rt.cfg.input(st.Session.Key, st.Session, extra.Spec, names, t.Sandboxed)
+	in := rt.cfg.input(st.Session.Key, st.Session, st.Above, extra.Spec, names, t.Sandboxed)
+	t.Skills = rt.skills.take(t, in.Spec)
+	fillSkills(&in, t.Skills)
 	t.entering("Now")
 	in.Now = rt.cfg.Now()
-	if t.Model != "" {
-		in.Env.Model = t.Model
-	}
-	if t.Thinking != "" {
-		in.Env.Thinking = t.Thinking
-	}
+	setModel(&in, t.Model, t.Thinking)
 	if st.Run.ID != "" {
 		in.Subagent = subagentOf(st)
 		in.Task = st.Run.Task

@@ -26,13 +26,17 @@ func (s *Session) Key() session.Key { return s.key }
 
 // tree returns the top-level session of the tree.
 func (s *Session) tree(ctx context.Context) (session.Key, error) {
-	return s.treeBy(ctx, s.rt.sup.RootOf)
+	return s.treeBy(ctx, (*spawn.Supervisor).RootOf)
 }
 
+// rootFunc is a method of a Supervisor that looks for a tree.
+type rootFunc func(*spawn.Supervisor, context.Context, session.Key) (session.Key, error)
+
 // treeBy returns the top-level session of the tree, which it looks for with rootOf if need be.
-func (s *Session) treeBy(
-	ctx context.Context, rootOf func(context.Context, session.Key) (session.Key, error),
-) (session.Key, error) {
+func (s *Session) treeBy(ctx context.Context, rootOf rootFunc) (session.Key, error) {
+	if err := s.rt.checked(ctx); err != nil {
+		return session.Key{}, err
+	}
 	if s.turn != nil {
 		if err := s.turn.err(); err != nil {
 			return session.Key{}, err
@@ -46,7 +50,7 @@ func (s *Session) treeBy(
 			Field: "session", Reason: strconv.Quote(s.key.String()) + " is not the key of a session",
 		}
 	}
-	return rootOf(ctx, s.key)
+	return rootOf(s.rt.sup, ctx, s.key)
 }
 
 // Post puts a message into the inbox and returns when that is durable. A session that is not in a
@@ -55,15 +59,20 @@ func (s *Session) treeBy(
 // an ID is always new.
 //
 // The error is an *[InputError] for a Text that is blank, an ID that is not UTF-8 or a key that is
-// not that of a session, a *[LimitError] for one that is too long, [ErrNotFound], [ErrEnded] or
-// [spawn.ErrStopping] for a sub-agent that is not on record, has ended or is to end, or one that
-// every command can return. After [ErrUnconfirmed] post the message again with the same ID: then it
+// not that of a session, a *[LimitError] for one that is too long, a [*policy.Refusal] for an agent
+// that is not among those of Config.Rules, [ErrNotFound], [ErrEnded] or [spawn.ErrStopping] for a
+// sub-agent that is not on record, has ended or is to end, or one that every command can return.
+// After [ErrUnconfirmed] post the message again with the same ID: then it
 // is told once. After [ErrNotRecorded] it may be posted as it is.
 func (s *Session) Post(ctx context.Context, m Message) error {
 	root, err := s.tree(ctx)
 	if err != nil {
 		return err
 	}
+	if err := s.rt.cfg.Rules.CheckAgent(s.key); err != nil {
+		return err
+	}
+	s.rt.expectRun()
 	msg := spawn.Incoming{ID: m.ID, Text: m.Text}
 	if s.key.Channel() != "" {
 		msg.Route = &session.Route{
@@ -129,10 +138,11 @@ func (s *Session) Stop(ctx context.Context) error {
 // done, and for tests. The error is [ErrNotFound] for a sub-agent that is not on record, or one
 // that every call that waits can return.
 func (s *Session) Idle(ctx context.Context) error {
-	root, err := s.treeBy(ctx, s.rt.sup.WaitRootOf)
+	root, err := s.treeBy(ctx, (*spawn.Supervisor).WaitRootOf)
 	if err != nil {
 		return err
 	}
+	s.rt.expectRun()
 	return s.rt.sup.Idle(ctx, root)
 }
 
@@ -161,14 +171,11 @@ func (s *Session) Tools() []Tool {
 		return nil
 	}
 	host := toolHost{rt: s.rt, session: s, token: session.NewID()}
-	names := s.rt.cfg.authority(s.key).Tools
+	names := callerRunTools(s.rt.cfg.authority(s.key).Tools)
 	var tools []Tool
 	for _, t := range host.tools() {
-		for _, name := range names {
-			// A caller with a loop of its own has nothing to yield.
-			if t.Name == name && t.Name != toolYield {
-				tools = append(tools, s.ownTool(t))
-			}
+		if slices.Contains(names, t.Name) {
+			tools = append(tools, s.ownTool(t))
 		}
 	}
 	return tools

@@ -33,7 +33,7 @@ var sessionToolNames = []string{toolSpawn, toolSubagents, toolYield}
 
 // sessionToolDocs are the session tools as prompts mention them.
 var sessionToolDocs = []agentctx.Tool{
-	{Name: toolSpawn, Summary: "Start a sub-agent for a task; returns at once, the result comes back by itself."},
+	{Name: toolSpawn, Summary: "Start a sub-agent for a task; returns at once, the result comes back automatically."},
 	{Name: toolSubagents, Summary: "List, inspect, steer or stop your sub-agents."},
 	{Name: toolYield, Summary: "End this turn and wait for your sub-agents without polling."},
 }
@@ -142,7 +142,27 @@ var deliveryParams = []string{
 // spawnParams are the parameters of a spawn, and other names of theirs. Some take one value only.
 var spawnParams = []string{
 	"task", "label", "agentId", "model", "thinking", "runTimeoutSeconds", "sandbox", "mode",
-	"cleanup", "agent_id", "timeoutSeconds", "runtime", "thread", "attachments",
+	"cleanup", "agent_id", "timeoutSeconds", "runtime", "thread", "context",
+}
+
+// unbuiltParams are parameters that a spawn has elsewhere in the field and not here yet, with what
+// the model is told. Each may be given as null, or empty.
+var unbuiltParams = map[string]string{
+	"attachments": "files cannot be attached yet; name them in the task instead",
+	"attachAs":    "files cannot be attached yet; name them in the task instead",
+	"cwd": "a sub-agent cannot be given a working directory yet; name the directory in " +
+		"the task instead",
+	"taskName": "a sub-agent cannot be given a name for tools yet; label names it for people, and " +
+		"the run id for you",
+	"streamTo":        "what a sub-agent says as it works cannot be forwarded; its result comes to you",
+	"resumeSessionId": "a session of an external runtime cannot be resumed yet; leave it out",
+	"lightContext":    "what a sub-agent sees is set by its owner; leave it out",
+}
+
+// unbuiltNames are other names of the unbuiltParams.
+var unbuiltNames = map[string]string{
+	"attach_as": "attachAs", "task_name": "taskName", "stream_to": "streamTo",
+	"resume_session_id": "resumeSessionId", "light_context": "lightContext",
 }
 
 type spawnArgs struct {
@@ -178,12 +198,18 @@ func readArguments(tool string, raw json.RawMessage, known ...string) (*argument
 			tool, "(all)", "they are not a JSON object: " + text.Bound(err.Error(), 200),
 		}
 	}
-	if name, twice := repeatedMember(raw, false); twice {
+	if name, twice := repeatedMember(raw); twice {
 		return nil, &ArgumentError{tool, name, "it is there twice"}
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.m)) {
 		if slices.Contains(known, name) {
 			continue
+		}
+		if of := unbuiltParam(name); tool == toolSpawn && of != "" {
+			if asksForNothing(a.m[name]) {
+				continue
+			}
+			return nil, &ArgumentError{tool, name, unbuiltParams[of]}
 		}
 		if tool == toolSpawn && slices.Contains(deliveryParams, name) {
 			return nil, &ArgumentError{
@@ -239,6 +265,18 @@ func (a *arguments) word(name string, allowed ...string) string {
 	return ""
 }
 
+func (a *arguments) flag(name string) bool {
+	raw, name := a.value(name)
+	switch string(raw) {
+	case "", "false":
+		return false
+	case "true":
+		return true
+	}
+	a.fail(name, "it is %s, not true or false", text.Bound(string(raw), 200))
+	return false
+}
+
 func (a *arguments) number(names ...string) (float64, bool) {
 	raw, name := a.value(names...)
 	if raw == nil {
@@ -276,15 +314,36 @@ func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {
 			q.Timeout = policy.Off
 		}
 	}
-	a.word("runtime", "subagent")
-	a.word("cleanup", "keep")
-	if a.word("mode", "run", "session") == "session" || string(a.m["thread"]) == "true" {
-		a.fail("mode", "sessions that stay open in a thread are not available here; leave mode and thread out")
+	if a.word("runtime", "subagent", "acp") == "acp" {
+		a.fail("runtime", "external runtimes are not available yet; leave runtime out")
 	}
-	if raw, ok := a.m["attachments"]; ok && string(raw) != "null" && string(raw) != "[]" {
-		a.fail("attachments", "they are not available here; name files in the task instead")
+	if a.word("cleanup", "keep", "delete") == "delete" {
+		a.fail("cleanup", "a sub-agent is archived some time after its end, and cannot be deleted "+
+			"at once yet; leave cleanup out")
+	}
+	if a.word("context", "isolated", "fork") == "fork" {
+		a.fail("context", "%s", noFork)
+	}
+	if a.word("mode", "run", "session") == "session" || a.flag("thread") {
+		a.fail("mode", "sessions that stay open in a thread are not available yet; leave mode and thread out")
 	}
 	return q, a.err
+}
+
+// unbuiltParam returns the name that an argument has among the unbuiltParams, "" for none.
+func unbuiltParam(name string) string {
+	if other, ok := unbuiltNames[name]; ok {
+		name = other
+	}
+	if _, ok := unbuiltParams[name]; ok {
+		return name
+	}
+	return ""
+}
+
+// asksForNothing reports whether an argument is as good as left out.
+func asksForNothing(value json.RawMessage) bool {
+	return slices.Contains([]string{"null", `""`, "[]", "{}", "false"}, string(value))
 }
 
 // malformedRules are the rules that refuse what no caller may ask for, rather than what this one
@@ -365,7 +424,7 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		Warnings: info.Warnings,
 	}
 	if h.session.key.Kind() != session.KindCron {
-		out.Note = "It works on its own now. Its result comes to you by itself when it has ended: do not poll for it."
+		out.Note = "It works on its own now. Its result comes to you automatically when it has ended: do not poll for it."
 	}
 	if info.Model.Requested != "" {
 		applied := info.Model.Requested == info.Model.Resolved
@@ -505,6 +564,13 @@ func (h toolHost) subagents(ctx context.Context, c ToolCall) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if action == "info" {
+		if err := h.authorize(policy.VerbStatus, chosen[0]); err != nil {
+			return "", err
+		}
+		listed := func(r RunInfo) bool { return r.ID == chosen[0].ID }
+		return jsonReply(newSubagentLine(1+slices.IndexFunc(runs, listed), chosen[0], true))
+	}
 	return h.runAction(ctx, action, message, chosen)
 }
 
@@ -516,10 +582,7 @@ func (h toolHost) runAction(
 			return "", err
 		}
 	}
-	switch action {
-	case "info":
-		return jsonReply(newSubagentLine(0, chosen[0], true))
-	case "steer":
+	if action == "steer" {
 		if err := h.steer(ctx, chosen[0].Key, spawn.Incoming{Text: message}); err != nil {
 			return "", err
 		}
@@ -544,7 +607,7 @@ func (h toolHost) runAction(
 }
 
 var actionVerbs = map[string]policy.Verb{
-	"info": policy.VerbStatus, "steer": policy.VerbSteer, "kill": policy.VerbStop,
+	"steer": policy.VerbSteer, "kill": policy.VerbStop,
 }
 
 // authorize asks policy whether the session may do something with one of its sub-agents.
@@ -554,8 +617,8 @@ func (h toolHost) authorize(v policy.Verb, r RunInfo) error {
 		now := &h.turn.spawn.Authority
 		c.Role, c.Depth, c.Sandboxed = now.Role, now.Depth, now.Sandboxed
 	}
-	return h.rt.cfg.Rules.Authorize(c, v,
-		policy.Target{Key: r.Key, Ancestors: []session.Key{r.Parent, r.Root}})
+	return inOurWords(h.rt.cfg.Rules.Authorize(c, v,
+		policy.Target{Key: r.Key, Ancestors: []session.Key{r.Parent, r.Root}}))
 }
 
 // selectRuns returns the runs that a target names: a number in the list, a run id, a session key, a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +66,9 @@ func TestSubagentsTarget(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, string(want.ID), out["runId"], target)
 			require.Equal(t, "work", out["task"])
+			require.EqualValues(t, slices.IndexFunc(runs, func(r agent.RunInfo) bool {
+				return r.ID == want.ID
+			})+1, out["number"], "as in the list")
 		}
 		for args, want := range map[string]string{
 			`{"action":"info"}`:                 `"target": it is required`,

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -21,55 +22,119 @@ type Tool struct {
 	Name string
 	// Description says what the tool does. Its first line stands in the prompt.
 	Description string
-	// Schema is the JSON Schema of the arguments; nil: an object without properties.
+	// Schema is the JSON Schema of the arguments; nil: an object without properties, and arguments
+	// are not checked. [Open] refuses what is not a schema, or cannot be checked in bounded time.
+	// Arguments that do not fit it give the model a sentence and do not reach Call.
 	Schema json.RawMessage
 	// Call runs the tool and returns what the model is told. An error is told to the model too. A
 	// panic fails the call: the model is told a plain sentence, and the log has the value and the
 	// stack. Call may be called from several goroutines at once.
 	Call func(ctx context.Context, c ToolCall) (string, error)
+
+	fault   error              // why NewTool could not make it
+	checked bool               // Call checks the arguments itself
+	schema  *jsonschema.Schema // compiled; nil: Call checks, or takes every object
 }
 
 // NewTool makes a Tool of a function. The schema of the arguments is that of In: a struct whose
 // fields have json tags, and doc tags as descriptions; fields with omitempty or omitzero, and
-// pointers, are optional. It panics if In has no schema, which is a mistake of the program.
-// Arguments that cannot be decoded into In give the model an error and do not reach the function.
-// What decodes does reach it, also where a required member is missing or one is unknown. A member
-// that stands twice in one object gives the model an error, and so do two names of the outermost
-// object that differ in letter case only.
+// pointers, are optional. A map with text keys is an object with any members.
+//
+// Arguments that do not fit the schema do not reach the function, and the model is told which
+// member is wrong and what is wanted: members that are missing, unknown or there twice, values of
+// another type or out of range. A member that is optional may be null. What else cannot be decoded
+// into In, such as a text that its own UnmarshalText refuses, gives the model that error.
+//
+// An In without a schema is a mistake of the program: one that contains itself, has a field that
+// JSON cannot represent, or is not an object. NewTool returns a Tool all the same, which Open
+// refuses, and whose Call returns why.
 func NewTool[In any](
 	name, description string, f func(ctx context.Context, in In) (string, error),
 ) Tool {
-	schema, err := jsonschema.For[In]()
-	if err != nil {
-		panic(fmt.Sprintf("agent: NewTool %q: %v", name, err))
-	}
+	raw, schema, err := argsSchema(reflect.TypeFor[In]())
 	return Tool{
-		Name: name, Description: description, Schema: schema,
+		Name: name, Description: description, Schema: raw, fault: err, checked: true,
 		Call: func(ctx context.Context, c ToolCall) (string, error) {
-			in, err := decodeArgs[In](c.Args)
 			if err != nil {
-				return "", fmt.Errorf("agent: arguments of %q: %w", name, err)
+				return "", fmt.Errorf("agent: tool %q: %w", name, err)
+			}
+			in, err := decodeTyped[In](schema, givenArgs(c.Args))
+			if err != nil {
+				return "", argsError(name, err)
 			}
 			return f(ctx, in)
 		},
 	}
 }
 
-func decodeArgs[In any](args json.RawMessage) (in In, err error) {
+// argsSchema returns the schema of arguments that are decoded into a type.
+func argsSchema(of reflect.Type) (json.RawMessage, *jsonschema.Schema, error) {
+	raw, schema, err := jsonschema.Of(of)
+	if err != nil {
+		return nil, nil, err
+	}
+	if string(raw) == "{}" { // what the type accepts only it knows; a provider wants an object
+		raw = json.RawMessage(`{"type":"object"}`)
+		schema, err = jsonschema.Compile(raw)
+		return raw, schema, err
+	}
+	if !schema.AcceptsObject() {
+		return nil, nil, fmt.Errorf("arguments are an object: "+
+			"want a struct, or a map with text keys, not %v", of)
+	}
+	return raw, schema, nil
+}
+
+func argsError(name string, err error) error {
+	return fmt.Errorf("agent: arguments of %q: %w", name, err)
+}
+
+// givenArgs returns arguments as JSON: a model that gives none means an empty object.
+func givenArgs(args json.RawMessage) json.RawMessage {
 	if len(strings.TrimSpace(string(args))) == 0 {
-		args = json.RawMessage("{}")
+		return json.RawMessage(noArgs)
 	}
-	if err = json.Unmarshal(args, &in); err != nil {
-		return in, err
+	return args
+}
+
+// decodeTyped decodes a JSON text that fits a schema. What is still wrong with one that does is
+// told with the member, where that is known.
+func decodeTyped[T any](schema *jsonschema.Schema, data []byte) (v T, err error) {
+	if err = schema.Validate(data); err != nil {
+		return v, err
 	}
-	of := reflect.TypeFor[In]()
-	for of.Kind() == reflect.Pointer {
-		of = of.Elem()
+	err = json.Unmarshal(data, &v)
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" {
+		err = fmt.Errorf("%s is %s: want %v", e.Field, text.Quote(e.Value), e.Type)
 	}
-	if name, twice := repeatedMember(args, of.Kind() == reflect.Struct); twice {
-		return in, fmt.Errorf("the member %s is there twice", text.Quote(name))
+	return v, err
+}
+
+// checkSchema returns what is wrong with the arguments that a tool asks for.
+func (t *Tool) checkSchema() error {
+	if t.fault != nil || t.checked || t.Schema == nil {
+		return t.fault
 	}
-	return in, nil
+	schema, err := jsonschema.Compile(t.Schema)
+	switch {
+	case err != nil:
+		return err
+	case !schema.AcceptsObject():
+		return errors.New("arguments are an object, and the type is another")
+	}
+	t.schema = schema
+	return nil
+}
+
+// checkArgs refuses arguments that do not fit the schema of a tool whose Call does not check them.
+func (t *Tool) checkArgs(args json.RawMessage) error {
+	if t.schema == nil {
+		return nil
+	}
+	if err := t.schema.Validate(givenArgs(args)); err != nil {
+		return argsError(t.Name, err)
+	}
+	return nil
 }
 
 // toolError is a call of a tool that panicked. Its text is for the model, so that what the panic
@@ -124,6 +189,9 @@ func (t *Turn) ownTool(tool Tool) Tool {
 			return "", err
 		}
 		if err := t.rt.cfg.Limits.checkArgs(c); err != nil {
+			return "", err
+		}
+		if err := tool.checkArgs(c.Args); err != nil {
 			return "", err
 		}
 		ctx, done := t.spawn.Within(context.WithValue(ctx, callerKey{}, caller))

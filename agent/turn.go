@@ -64,6 +64,10 @@ type Turn struct {
 	// Tools are what policy leaves this session today, sorted as the Config has them, ready to
 	// call. They end with the turn: the next turn has its own.
 	Tools []Tool
+	// Skills are those that the session took at its first turn, as far as they are still there and
+	// policy lets it see them, hidden ones too; see [Prompts.Skills]. The Prompt lists them. Their
+	// Commands are for people, and agentctx.SyncSkills copies them to where a sandbox sees them.
+	Skills agentctx.SkillSnapshot
 	// Sandboxed says that the session is in a sandbox today: its tools must work there. The Config
 	// provides the sandbox, the Rules say which sessions it is for. A tool finds the same in
 	// [CallerOf].
@@ -82,7 +86,9 @@ type Turn struct {
 
 	mu      sync.Mutex
 	yielded bool
+	empty   bool   // the last answer of the model had neither text nor tool calls
 	within  string // the field of the Config that the turn is in
+	asked   string // the ID of the last message of a person that the turn consumed, or ""
 }
 
 // entering notes which field of the Config the turn is in from here on, for a panic there.
@@ -230,9 +236,32 @@ func (t *Turn) Inbox(ctx context.Context) ([]Message, error) {
 	if err != nil || len(in) == 0 {
 		return nil, err
 	}
+	t.noteAsked(in)
 	messages := t.rt.messagesOf(t.spawn, in)
 	_, err = t.write(ctx, messages...)
 	return messages, err
+}
+
+// noteAsked notes which message of a person is the last that the turn has consumed.
+func (t *Turn) noteAsked(inputs []spawn.Input) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, in := range inputs {
+		if in.Class == spawn.InputUser {
+			t.asked = in.ID
+		}
+	}
+}
+
+// replyTo returns the ID of the message that a reply with these tags answers, or "": the model
+// named none, the turn consumed no message of a person, or the last one had no ID.
+func (t *Turn) replyTo(tags announce.ReplyTags) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if tags.Current {
+		return t.asked
+	}
+	return tags.To
 }
 
 // Call calls one of the Tools by its name. A name that is not among them is an error. So is
@@ -261,6 +290,9 @@ func (t *Turn) Spawn(ctx context.Context, task Task) (*Child[string], error) {
 
 // spawnRun implements Requester.
 func (t *Turn) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, err error) {
+	if err := t.rt.checked(ctx); err != nil {
+		return info, err
+	}
 	if err := t.err(); err != nil {
 		return info, err
 	}
@@ -313,6 +345,25 @@ func (t *Turn) hasYielded() bool {
 	return t.yielded
 }
 
+// noteEmpty notes that the model answered with nothing, and logs it.
+func (t *Turn) noteEmpty(ctx context.Context) {
+	t.mu.Lock()
+	t.empty = true
+	t.mu.Unlock()
+	t.rt.log.WarnContext(ctx, "offshoot: the model returned an empty response",
+		"session", t.Session.Key.String(), "turn", t.N, "model", t.Model)
+}
+
+// emptyAnswer says that the model answered with nothing; empty: it did not.
+func (t *Turn) emptyAnswer() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.empty {
+		return ""
+	}
+	return "agent: the model returned an empty response, without text and tool calls"
+}
+
 // turnRunner runs turns of the spawn package on the caller's Runner.
 type turnRunner struct{ rt *Runtime }
 
@@ -324,7 +375,8 @@ func (b turnRunner) RunTurn(
 	t := &Turn{
 		Session: st.Session, Run: st.Run.ID, Label: st.Run.Label, N: st.N, Retry: st.Retry,
 		New:   len(st.Inputs),
-		Model: b.rt.cfg.Models.Model, Thinking: b.rt.cfg.Models.Thinking, rt: b.rt, spawn: st,
+		Model: b.rt.cfg.model(st.Session.Key), Thinking: b.rt.cfg.Models.Thinking,
+		rt: b.rt, spawn: st,
 		Sandboxed: st.Authority.Sandboxed,
 	}
 	if st.Run.ID != "" {
@@ -348,14 +400,15 @@ func (b turnRunner) contain(
 	ctx context.Context, t *Turn, value any,
 ) (out spawn.TurnResult, err error) {
 	failed := newCallbackError(t.current(), value)
+	shown := redact(failed)
 	b.rt.log.Error("offshoot: a turn was broken off", "session", t.Session.Key.String(),
-		"turn", t.N, "in", failed.Field, "error", failed.Error(), "stack", string(failed.Stack))
+		"turn", t.N, "in", failed.Field, "error", shown.Error(), "stack", string(failed.Stack))
 	out = apology(ctx, t.spawn)
-	t.spawn.ExitWith(out, failed) // should what follows end the goroutine, too
+	t.spawn.ExitWith(out, shown) // should what follows end the goroutine, too
 	if t.log == nil {
-		return out, failed
+		return out, shown
 	}
-	out, err = b.result(ctx, t, Result{}, failed)
+	out, err = b.result(ctx, t, Result{}, shown)
 	t.spawn.ExitWith(out, err)
 	return out, err
 }
@@ -367,6 +420,7 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	if err != nil {
 		return b.refuse(ctx, st, err)
 	}
+	t.noteAsked(st.Inputs)
 	fresh := rt.messagesOf(st, st.Inputs)
 	t.entering("Store.Transcripts")
 	st.InStore(true)
@@ -393,6 +447,7 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 func (b turnRunner) refuse(
 	ctx context.Context, st *spawn.TurnInput, err error,
 ) (spawn.TurnResult, error) {
+	err = redact(err)
 	b.rt.log.Error("offshoot: a turn could not begin", "session", st.Session.Key.String(),
 		"turn", st.N, "error", err.Error())
 	return apology(ctx, st), err
@@ -440,7 +495,11 @@ func (b turnRunner) result(
 		err = werr
 	}
 	end()
-	out.Pos = t.log.close()
+	out.Pos, err = t.log.close(), redact(err)
+	b.logFailure(ctx, t, err)
+	if text.IsBlank(res.Text) {
+		out.Note = t.emptyAnswer()
+	}
 	decision := announce.Decide(res.Text)
 	if decision == announce.DecisionDefer && len(res.JSON) == 0 {
 		out.Fallback, decision = announce.Fallback(statusOf(ctx, err), t.log.runnerMessages())
@@ -453,20 +512,55 @@ func (b turnRunner) result(
 	}
 	switch text, visible := announce.Visible(res.Text); {
 	case visible:
-		out.Reply = text
+		tags := announce.ReadTags(res.Text)
+		out.Reply, out.ReplyTo, out.Voice = text, t.replyTo(tags), tags.Voice
 	case err != nil && ctx.Err() == nil:
 		out.Reply = apologyText
 	}
-	if err != nil {
-		level, what := slog.LevelError, "offshoot: a turn failed"
-		if statusOf(ctx, err) == spawn.StatusCancelled { // or the program ends
-			level, what = slog.LevelInfo, "offshoot: a turn was cancelled"
-		}
-		b.rt.log.Log(ctx, level, what, "session", t.Session.Key.String(), "turn", t.N,
-			"error", err.Error())
-	}
 	return out, err
 }
+
+// logFailure logs why a turn failed, unless contain has.
+func (b turnRunner) logFailure(ctx context.Context, t *Turn, err error) {
+	if _, logged := errors.AsType[*CallbackError](err); err == nil || logged {
+		return
+	}
+	level, what := slog.LevelError, "offshoot: a turn failed"
+	switch statusOf(ctx, err) {
+	case spawn.StatusCancelled: // or the program ends
+		level, what = slog.LevelDebug, "offshoot: a turn was cancelled"
+	case spawn.StatusTimedOut:
+		level, what = slog.LevelDebug, "offshoot: a turn timed out"
+	default:
+	}
+	b.rt.log.Log(ctx, level, what, "session", t.Session.Key.String(), "turn", t.N,
+		"error", err.Error())
+}
+
+// A redactedError is an error whose text has its credentials masked: what providers of models
+// answer may repeat a key. The error itself is what errors.Is and errors.As see.
+type redactedError struct {
+	text string
+	err  error
+}
+
+// redact returns err with a text that may stand in the journal, in events and in logs.
+func redact(err error) error {
+	if err == nil {
+		return nil
+	}
+	said := err.Error()
+	shown := announce.Redact(said)
+	if shown == said {
+		return err
+	}
+	return &redactedError{shown, err}
+}
+
+func (e *redactedError) Error() string { return e.text }
+
+// Unwrap returns the error as it was.
+func (e *redactedError) Unwrap() error { return e.err }
 
 // outlasting returns a context, for writing the transcript, that ends with ctx and some time after
 // the turn was cancelled, well within the grace period. If the turn is over then, and what it does

@@ -11,6 +11,7 @@
 //
 //	what a model says --Visible--> text for a person, or silence
 //	                  +-Decide---> DecisionSpeak, DecisionSilent or DecisionDefer
+//	                  +-ReadTags-> the message that it replies to, and whether it is to be spoken
 //
 // The package has pure functions and plain values. It has no clock, no goroutine and no state.
 // Equal input gives equal text, and all functions are safe for concurrent use.
@@ -45,7 +46,8 @@
 //
 // # Silence
 //
-// A model chooses to say nothing by answering [NoReply] or [AnnounceSkip]. These words count only
+// A model chooses to say nothing by answering [NoReply], [AnnounceSkip] or, where a heartbeat asks
+// whether something needs attention, [HeartbeatOK]. These words count only
 // where a model's text comes in. From there on, silence is a [Decision]. [Fallback] selects what
 // to announce of a run that returned nothing.
 //

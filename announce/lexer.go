@@ -25,7 +25,8 @@ import "strings"
 //	       cut             <final>, MiniMax's tag and every other closing tag go alone.
 //	       blockEnd        A thought or a memory block goes up to the closing tag that matches,
 //	                       else up to the last one, else up to the end of the text.
-//	[    visitCall         [Tool Call: ...] goes with the arguments that follow.
+//	[    visitReplyTag     [[reply_to_current]] and its like go, see ReadTags (replytag.go).
+//	     visitCall         [Tool Call: ...] goes with the arguments that follow.
 //	     visitResult       [Tool Result ...] goes with the text up to the next call or result. One
 //	                       that is inside a line and has no call id is a mention: it goes alone.
 //	     visitHistory      [Historical context: ...] goes, with its line if the line ends in ].
@@ -42,8 +43,8 @@ import "strings"
 //   - An opening fence or backtick without its end cuts nothing. lexer.unfenced remembers for which
 //     fences no closing line is ahead, and lexer.ticks which backticks the line has.
 //   - Every other look ahead is bounded by a constant (maxNonce, maxMarker, maxControl, maxTagName,
-//     maxAttribute), or it stops at the next word or '<'. The next one of this kind starts there or
-//     further on, so only a constant number of them read the same byte.
+//     maxAttribute, maxReplyTag), or it stops at the next word or '<'. The next one of this kind
+//     starts there or further on, so only a constant number of them read the same byte.
 //   - A call that is written in tags without attributes asks matchCalls where it ends. matchCalls
 //     reads the text once for each kind of tag.
 //   - stripEvents asks lastEnds before it looks for the end of an event that does not start a line.
@@ -67,8 +68,9 @@ type lexer struct {
 	// unfenced is, for backticks and for tildes, the length of the shortest fence for which no
 	// closing line is ahead. It is 0 if no such fence is known.
 	unfenced [2]int
-	ticks    tickRuns // the backticks of the current line
-	minimax  answer   // does the text have the word that makes <invoke> a tool call?
+	ticks    tickRuns   // the backticks of the current line
+	minimax  answer     // does the text have the word that makes <invoke> a tool call?
+	tags     *ReplyTags // takes the reply tags that were removed; nil: they are not asked for
 	// openInvokes says that no </invoke> is ahead.
 	openInvokes bool
 	// callEnds is what matchCalls returned for each kind of tag, or nil.
@@ -189,6 +191,7 @@ const (
 func (l *lexer) visitBracket() {
 	rest := l.src[l.at:]
 	switch {
+	case l.visitReplyTag():
 	case hasPrefixFold(rest, callMarker):
 		l.visitCall()
 	case isResultMarker(rest):

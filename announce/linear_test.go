@@ -82,6 +82,10 @@ var hostileInputs = map[string]func(n int) string{
 	"bare invokes":        func(n int) string { return "<minimax:tool_call>" + repeatTo("<invoke> `</invoke>`", n) },
 	"invisible":           func(n int) string { return repeatTo("\u200b", n) },
 	"invisible and words": func(n int) string { return repeatTo("\u200b\u2060a", n) },
+	"reply tags":          func(n int) string { return repeatTo("[[reply_to_current]]", n) },
+	"open reply tags":     func(n int) string { return repeatTo("[[reply_to:", n) },
+	"reply tags, blanks":  func(n int) string { return repeatTo("[ [  reply_to : ", n) },
+	"brackets and blanks": func(n int) string { return "[" + strings.Repeat(" ", n) },
 	"queries":             func(n int) string { return repeatTo("&key=a", n) },
 }
 
@@ -93,6 +97,7 @@ var linearWork = map[string]func(text string){
 	"Visible and Skips": func(text string) {
 		announce.Visible(text)
 		announce.Skips(text)
+		announce.ReadTags(text)
 	},
 	"Redact": func(text string) { announce.Redact(text) },
 	"ForModel": func(text string) {
@@ -180,7 +185,7 @@ var (
 		"<invoke>", "</invoke>", "<minimax:tool_call>", "`", "``", "\n```\n", "\n", " ", "x",
 		"<|x|>", "<|", "[Tool Call: x]", "Arguments: ", "[Tool Result for ID 1]", "[Tool Result]",
 		"[Historical context: x]", "[Historical context: ", "<<<completion a>>>", "<<<completion ",
-		"<<<end of completion a>>>", "Stats: runtime ", " • sessionKey ", " NO_REPLY", "*",
+		"[[reply_to:", "[[audio_as_voice]]", "<<<end of completion a>>>", "Stats: runtime ", " • sessionKey ", " NO_REPLY", "*",
 		"\u200b",
 	}
 	redactTokens = []string{

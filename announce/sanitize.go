@@ -6,8 +6,8 @@ import (
 )
 
 // Sanitize returns the part of a model's text that is meant to be read. It removes thoughts,
-// memory blocks, tool calls and their results, control tokens, echoes of the runtime's own
-// events, and outer white space.
+// memory blocks, tool calls and their results, control tokens, reply tags, echoes of the runtime's
+// own events, and outer white space.
 //
 // Code, fenced or inline, stays as it is, because a text about tags is not a tag. An echoed event
 // is removed even there. A thought, a memory block, and a tool call with arguments that was opened
@@ -20,8 +20,11 @@ import (
 //
 // Sanitize returns "" if a reader would see nothing of what is left, see [IsBlank]. It keeps silent
 // tokens; [Visible] reads them.
-func Sanitize(text string) string {
-	text = stripAll(text)
+func Sanitize(text string) string { return sanitizeTagged(text, nil) }
+
+// sanitizeTagged is Sanitize. It adds the reply tags that it removes to tags, unless that is nil.
+func sanitizeTagged(text string, tags *ReplyTags) string {
+	text = stripAll(text, tags)
 	if IsBlank(text) {
 		return ""
 	}
@@ -29,10 +32,10 @@ func Sanitize(text string) string {
 }
 
 // stripAll removes scaffolding and echoes until nothing of them is left, and outer white space.
-func stripAll(text string) string {
+func stripAll(text string, tags *ReplyTags) string {
 	text = trim(text)
 	for range maxRounds {
-		next := trim(stripScaffolding(stripEchoes(text)))
+		next := trim(stripScaffolding(stripEchoes(text), tags))
 		if next == text {
 			return text
 		}
@@ -56,11 +59,11 @@ func dropOpener(r rune) rune {
 }
 
 // stripScaffolding makes one pass of the lexer over src.
-func stripScaffolding(src string) string {
+func stripScaffolding(src string, tags *ReplyTags) string {
 	if strings.IndexByte(src, '<') < 0 && strings.IndexByte(src, '[') < 0 {
 		return src
 	}
-	l := lexer{src: src}
+	l := lexer{src: src, tags: tags}
 	return l.run()
 }
 

@@ -139,6 +139,7 @@ func FuzzSanitize(f *testing.F) {
 	for _, text := range []string{
 		"<think>a<think>b</think>c", "a`b`<|x|>", "[Tool Call: x]\nArguments: {\"a\":[1]}\nb", "<tool_call>{\"a\":\"</tool_call>",
 		"```\n<think>\n~~~\n", "<<<completion n>>>\nx\n<<<end of completion n>>>", "<minimax:tool_call><invoke>", "\xff<\xffthink>",
+		"[[reply_to: 5]] [ [audio_as_voice]]\n`[[reply_to_current]]`",
 	} {
 		f.Add(text)
 	}

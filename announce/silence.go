@@ -11,6 +11,7 @@ import (
 // visible text only, see [Visible].
 const (
 	NoReply      = "NO_REPLY"      // counts in any letter case
+	HeartbeatOK  = "HEARTBEAT_OK"  // that nothing needs attention; counts in any letter case
 	AnnounceSkip = "ANNOUNCE_SKIP" // counts in this letter case only
 )
 
@@ -54,7 +55,7 @@ func Decide(reply string) Decision {
 }
 
 // Skips reports whether a reply is silent and says [AnnounceSkip]. Such a reply takes back what
-// earlier turns of the run answered; [NoReply] does not.
+// earlier turns of the run answered; [NoReply] and [HeartbeatOK] do not.
 func Skips(reply string) bool {
 	return Decide(reply) == DecisionSilent && strings.Contains(Sanitize(reply), AnnounceSkip)
 }
@@ -62,12 +63,12 @@ func Skips(reply string) bool {
 // Visible returns the text of a model's reply that a person may see. ok is false, and the text
 // empty, if the model chose silence or said nothing that a reader would see.
 //
-// Visible sanitizes the reply, see [Sanitize], and then reads it for the silent tokens [NoReply]
-// and [AnnounceSkip]:
+// Visible sanitizes the reply, see [Sanitize], and then reads it for the silent tokens [NoReply],
+// [HeartbeatOK] and [AnnounceSkip]:
 //
-//   - A reply is silent if it consists of tokens. NoReply counts in any letter case, AnnounceSkip
-//     only as it is written. Outer space, invisible characters, quotes, emphasis and punctuation
-//     around them are ignored.
+//   - A reply is silent if it consists of tokens. NoReply and HeartbeatOK count in any letter case,
+//     AnnounceSkip only as it is written. Outer space, invisible characters, quotes, emphasis and
+//     punctuation around them are ignored.
 //   - A token at the end of a text, after a space or a '*', is removed.
 //   - A token inside a sentence or a word is text.
 func Visible(reply string) (text string, ok bool) {
@@ -77,8 +78,11 @@ func Visible(reply string) (text string, ok bool) {
 
 // readReply returns the visible text of a reply and the decision. The text is empty unless the
 // decision is DecisionSpeak.
-func readReply(reply string) (string, Decision) {
-	text := Sanitize(reply)
+func readReply(reply string) (string, Decision) { return readTagged(reply, nil) }
+
+// readTagged is readReply. It adds the reply tags of the reply to tags, unless that is nil.
+func readTagged(reply string, tags *ReplyTags) (string, Decision) {
+	text := sanitizeTagged(reply, tags)
 	if text == "" {
 		return "", DecisionDefer
 	}
@@ -93,7 +97,7 @@ func readReply(reply string) (string, Decision) {
 		if trimDecoration(rest) == "" {
 			break
 		}
-		text = Sanitize(rest) // without the tokens, what was text before may be a tag
+		text = sanitizeTagged(rest, tags) // without the tokens, what was text before may be a tag
 	}
 	return "", DecisionSilent
 }
@@ -144,8 +148,10 @@ func isTokens(text string) bool {
 
 // tokenAtEnd returns the length in bytes of the silent token that a text ends with, or 0.
 func tokenAtEnd(text string) int {
-	if n := len(text) - len(NoReply); n >= 0 && strings.EqualFold(text[n:], NoReply) {
-		return len(NoReply)
+	for _, token := range [...]string{NoReply, HeartbeatOK} {
+		if n := len(text) - len(token); n >= 0 && strings.EqualFold(text[n:], token) {
+			return len(token)
+		}
 	}
 	if strings.HasSuffix(text, AnnounceSkip) {
 		return len(AnnounceSkip)

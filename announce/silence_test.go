@@ -39,6 +39,16 @@ func TestVisible(t *testing.T) {
 		{"a thought alone is blank", "<think>x</think>", blank},
 		{"space alone is blank", " ", blank},
 		{"silent between control tokens", "<|start|>NO_REPLY<|end|>", silent},
+		{"silent heartbeat", "HEARTBEAT_OK", silent},
+		{"silent heartbeat in lower case", " heartbeat_ok\n", silent},
+		{"silent heartbeat with emphasis", "**HEARTBEAT_OK**", silent},
+		{"silent heartbeat when repeated", "HEARTBEAT_OK\nHEARTBEAT_OK NO_REPLY", silent},
+		{"a heartbeat token at the end goes", "done HEARTBEAT_OK", "done"}, // O12
+		{"a heartbeat token after an asterisk goes", "done*HEARTBEAT_OK", "done"},
+		{"a heartbeat token in a sentence is text", "HEARTBEAT_OK is the word", "HEARTBEAT_OK is the word"},
+		{"a glued heartbeat token is text", "done.HEARTBEAT_OK", "done.HEARTBEAT_OK"},
+		{"silent after a reply tag", "[[reply_to_current]] NO_REPLY", silent},
+		{"a reply tag alone is blank", "[[reply_to_current]]", blank},
 		{"a token does not shield a tag before it", "<think>x NO_REPLY", blank},
 	}
 	for _, tt := range tests {
@@ -92,7 +102,7 @@ func TestDecisionText(t *testing.T) {
 }
 
 func FuzzVisible(f *testing.F) {
-	for _, reply := range []string{"NO_REPLY", "x\n*NO_REPLY*", "<think>NO_REPLY", "a ANNOUNCE_SKIP no_reply", "`NO_REPLY <think>`", "**NO_REPLY"} {
+	for _, reply := range []string{"NO_REPLY", "x\n*NO_REPLY*", "<think>NO_REPLY", "a ANNOUNCE_SKIP no_reply", "`NO_REPLY <think>`", "**NO_REPLY", "x HEARTBEAT_OK"} {
 		f.Add(reply)
 	}
 	f.Fuzz(func(t *testing.T, reply string) {
@@ -105,7 +115,9 @@ func FuzzVisible(f *testing.F) {
 		}
 		// A person must never see a token on the last line.
 		for line := range strings.Lines(text) {
-			isToken := strings.EqualFold(strings.TrimSpace(line), announce.NoReply)
+			word := strings.TrimSpace(line)
+			isToken := strings.EqualFold(word, announce.NoReply) ||
+				strings.EqualFold(word, announce.HeartbeatOK)
 			if isToken && strings.HasSuffix(text, line) {
 				t.Fatalf("Visible(%q) ends with a token: %q", reply, text)
 			}
@@ -135,6 +147,7 @@ func TestVectorsSilentTokens(t *testing.T) {
 		"NO_REPLY NO_REPLY":           {"", repeated},
 		"ANNOUNCE_SKIP ANNOUNCE_SKIP": {"", repeated},
 		"<think>x</think>NO_REPLY":    {"", "tokens are read in the visible text"},
+		"HEARTBEAT_OK":                {"", "the answer to a heartbeat is silent in every reply"},
 		"x ANNOUNCE_SKIP":             {"x", "a token alone at the end is not text, whichever it is"},
 	}
 	for _, r := range vectors.Read[row](t, "silent-tokens.json", 54) {

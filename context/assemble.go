@@ -9,7 +9,8 @@ import (
 )
 
 // Assemble builds the prompt of a session. It is pure: it reads neither clock nor disk nor
-// environment, and equal input gives equal bytes. It is total: it does not fail for any input. It
+// environment, except that package time looks up the zone that Env.Zone names, and equal input
+// gives equal bytes. It is total: it does not fail for any input. It
 // leaves out what it cannot show, and the Prompt reports why. It may be called concurrently.
 func Assemble(in Input) Prompt {
 	a := newAssembly(in)
@@ -74,6 +75,13 @@ func isChild(in Input) bool {
 	return in.Session.IsSubagent() || in.Session.Depth() > 0 || l.Depth > 0 || l.Parent.IsValid() ||
 		l.Role == session.RoleOrchestrator || l.Role == session.RoleLeaf
 }
+
+// repliesToPeople reports whether people get the session's answers. Those of a sub-agent go to its
+// requester.
+func (a *assembly) repliesToPeople() bool { return !a.isSubagent }
+
+// isCron reports whether the session runs a scheduled job.
+func (a *assembly) isCron() bool { return !a.isSubagent && a.in.Session.Kind() == session.KindCron }
 
 // onlySubagent reports whether the session is a sub-agent.
 func (a *assembly) onlySubagent() bool { return a.isSubagent }

@@ -135,7 +135,7 @@ func TestSectionsOfAFullPrompt(t *testing.T) {
 		"- `best`: `acme/large`\n- `fast`: `acme/small`",
 		"working directory is `/box`", "mounted from `/home/x`", "`+123`, `+456`.",
 		"- Commit what you edit.",
-		"host=box | repo=/repo | os=linux | arch=arm64 | model=acme/large | default_model=acme/small | shell=zsh | channel=telegram | capabilities=buttons,voice | thinking=low\nReasoning: off",
+		"host=box | repo=/repo | os=linux | arch=arm64 | dir=/box | model=acme/large | default_model=acme/small | shell=zsh | channel=telegram | capabilities=buttons,voice | thinking=low\nReasoning: off",
 		"Date: Saturday, 21 November 2026\nTime zone: `UTC`", "follow it in your first answer",
 	} {
 		assert.Contains(t, strings.ToLower(text), strings.ToLower(want))
@@ -148,7 +148,7 @@ func TestSectionsOfAMinimalPrompt(t *testing.T) {
 	assert.Equal(t, []string{
 		"identity", "tooling", "safety", "workspace", "sandbox", "reasoning-format",
 		"project-context",
-		"subagent-context", "date-and-zone", "runtime",
+		"subagent-context", "date-and-zone", "active-sub-agents", "runtime",
 	}, sectionIDs(p))
 	assert.Equal(
 		t, "You are a worker agent inside Perch, started to complete one specific task.",
@@ -162,8 +162,9 @@ func TestSectionsOfAMinimalPrompt(t *testing.T) {
 	cron := agentctx.Assemble(fullInput(session.Must(session.Parse("agent:main:cron:daily"))))
 	assert.Equal(t, []string{
 		"identity", "tooling", "safety", "workspace", "sandbox", "reasoning-format",
-		"project-context", "date-and-zone", "runtime",
-	}, sectionIDs(cron), "a cron session is nobody's sub-agent")
+		"project-context", "silent-replies", "date-and-zone", "delegation", "active-sub-agents",
+		"runtime",
+	}, sectionIDs(cron), "a cron session is not a sub-agent, and people get its answers")
 	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shownFiles(cron))
 }
 
@@ -174,9 +175,14 @@ func TestChildInFullMode(t *testing.T) {
 	list := sectionIDs(agentctx.Assemble(in))
 	assert.Contains(t, list, "subagent-context")
 	assert.NotContains(t, list, "conversation-context", "the conversation is the main agent's")
-	assert.NotContains(t, list, "delegation", "it may not spawn")
+	for _, id := range []string{
+		"reply-tags", "messaging", "voice", "reactions", "silent-replies", "heartbeats",
+	} {
+		assert.NotContains(t, list, id, "people do not get its answers")
+	}
+	assert.NotContains(t, agentctx.Assemble(in).String(), "stands alone", "it may not spawn")
 	in.Subagent.MaySpawn = true
-	assert.Contains(t, sectionIDs(agentctx.Assemble(in)), "delegation")
+	assert.Equal(t, 1, strings.Count(agentctx.Assemble(in).String(), "stands alone"))
 }
 
 func TestActiveSubagents(t *testing.T) {
@@ -218,10 +224,10 @@ func TestNoneIsTheIdentityLine(t *testing.T) {
 func TestGates(t *testing.T) {
 	bare := agentctx.Assemble(agentctx.Input{Session: mainKey})
 	assert.Equal(t, []string{
-		"identity", "tooling", "safety", "workspace", "reply-tags", "messaging", "silent-replies",
-		"heartbeats", "runtime",
+		"identity", "tooling", "safety", "reply-tags", "messaging", "silent-replies", "runtime",
 	}, sectionIDs(bare))
 	assert.Equal(t, "You are a personal assistant.", bare.Sections[0].Text)
+	assert.Contains(t, bare.String(), "You have no tools in this session.")
 
 	for id, change := range map[string]func(*agentctx.Input){
 		"tool-call-style":    func(in *agentctx.Input) { in.Tools = toolsNamed("read") },
@@ -306,14 +312,14 @@ func TestHowToWait(t *testing.T) {
 		)
 		return s.Text
 	}
-	assert.Contains(t, tooling("exec", "process"), "background and look after it with `process`")
-	assert.Contains(t, tooling("exec"), "timeout of its own in `exec`")
+	assert.Contains(t, tooling("exec", "process"), "background if `exec` can, and wait for it with `process`")
+	assert.Contains(t, tooling("exec"), "a timeout, if `exec` takes one")
 	assert.NotContains(t, tooling("exec"), "background")
 	assert.NotContains(t, tooling("process"), "background")
 	assert.Contains(
-		t, tooling("subagents", "sessions_list"), "Use `subagents` and `sessions_list` when",
+		t, tooling("subagents", "sessions_list"), "Use `subagents` and `sessions_list` to look",
 	)
-	assert.NotContains(t, tooling("read"), "in a loop")
+	assert.NotContains(t, tooling("read"), "to wait")
 }
 
 func TestToolsAreListedByName(t *testing.T) {
@@ -511,10 +517,25 @@ func TestZones(t *testing.T) {
 		t, date(agentctx.Input{Now: late.In(berlin)}),
 		"Sunday, 22 November 2026\nTime zone: `Europe/Berlin`",
 	)
+	// C4: the date is that of the zone that stands beside it.
+	for zone, want := range map[string]string{
+		"Asia/Tokyo":       "Sunday, 22 November 2026\nTime zone: `Asia/Tokyo`",
+		"America/New_York": "Saturday, 21 November 2026\nTime zone: `America/New_York`",
+		"UTC":              "Saturday, 21 November 2026\nTime zone: `UTC`",
+		"":                 "Saturday, 21 November 2026\nTime zone: `UTC`",
+		"Asia/Tokio":       "Saturday, 21 November 2026\nTime zone: `UTC`",
+		"../../etc/passwd": "Saturday, 21 November 2026\nTime zone: `UTC`",
+	} {
+		assert.Equal(
+			t, "## Current Date\nDate: "+want,
+			date(agentctx.Input{Now: late, Env: agentctx.Env{Zone: zone}}), zone,
+		)
+	}
 	assert.Contains(
-		t, date(agentctx.Input{Now: late, Env: agentctx.Env{Zone: "Asia/Tokyo"}}),
-		"Time zone: `Asia/Tokyo`",
+		t, date(agentctx.Input{Now: late.In(berlin), Env: agentctx.Env{Zone: "Pacific/Apia"}}),
+		"Sunday, 22 November 2026\nTime zone: `Pacific/Apia`", "and Now may have any zone",
 	)
+	assert.Empty(t, date(agentctx.Input{Env: agentctx.Env{Zone: "Asia/Tokio"}}))
 	assert.Equal(
 		t, "## Current Date\nTime zone: `Asia/Tokyo`",
 		date(agentctx.Input{Env: agentctx.Env{Zone: "Asia/Tokyo"}}),
@@ -546,4 +567,70 @@ func TestZeroInput(t *testing.T) {
 	p := agentctx.Assemble(agentctx.Input{Files: agentctx.LoadWorkspace(coreWorkspace())})
 	assert.Equal(t, agentctx.ModeMinimal, p.Mode)
 	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, shownFiles(p))
+}
+
+// C2: what belongs to the agent and its person alone is not shown in groups and channels.
+func TestGroupsDoNotSeeTheMemory(t *testing.T) {
+	workspace := coreWorkspace()
+	workspace["memory/2026-11-20.md"] = &fstest.MapFile{Data: []byte("a day")}
+	private := []string{"BOOTSTRAP.md", "MEMORY.md", "memory/2026-11-20.md"}
+	files := agentctx.Loader{Memory: true}.Load(agentctx.LoadRequest{
+		Session: mainKey, Workspace: workspace,
+	})
+	for key, group := range map[string]bool{
+		"agent:main:main":                         false,
+		"agent:main:direct:4711":                  false,
+		"agent:main:telegram:direct:4711":         false,
+		"agent:main:telegram:group:-100":          true,
+		"agent:main:telegram:group:-100:topic:7":  true,
+		"agent:main:discord:channel:9":            true,
+		"agent:main:discord:channel:9:thread:abc": true,
+	} {
+		in := agentctx.Input{Session: session.Must(session.Parse(key)), Files: files}
+		shown := shownFiles(agentctx.Assemble(in))
+		for _, name := range private {
+			assert.Equal(t, !group, slices.Contains(shown, name), "%s in %s", name, key)
+		}
+		assert.Contains(t, shown, "USER.md", key)
+		assert.Equal(t, !group, strings.Contains(agentctx.Assemble(in).String(), "workspace is new"))
+		in.Spec.Files = []string{"*", "MEMORY.md"}
+		assert.Contains(t, shownFiles(agentctx.Assemble(in)), "MEMORY.md", "the spec names it")
+	}
+	link := agentctx.WorkspaceFile{Name: "notes.md", Target: "MEMORY.md", Content: "secret"}
+	assert.NotContains(t, agentctx.Assemble(agentctx.Input{
+		Session: session.Must(session.Parse("agent:main:telegram:group:-100")),
+		Files:   []agentctx.WorkspaceFile{link},
+	}).String(), "secret")
+}
+
+// C1, C2: a prompt speaks of heartbeats where their text or their list is known.
+func TestHeartbeats(t *testing.T) {
+	text := func(prompt string, files ...agentctx.WorkspaceFile) string {
+		s, _ := agentctx.Assemble(agentctx.Input{
+			Session: mainKey, HeartbeatPrompt: prompt, Files: files,
+		}).Section(agentctx.SectionHeartbeats)
+		return s.Text
+	}
+	list := agentctx.WorkspaceFile{Name: "HEARTBEAT.md", Content: "- the oven"}
+	assert.Empty(t, text(""))
+	assert.Contains(t, text("All well?"), "`All well?`")
+	assert.NotContains(t, text("All well?"), "HEARTBEAT.md")
+	assert.Contains(t, text("", list), "go through HEARTBEAT.md")
+}
+
+// C2: the line says who reads it also where it is all there is.
+func TestIdentityOfEachKind(t *testing.T) {
+	for key, want := range map[string]string{
+		"agent:main:main":          "You are a personal assistant.\n",
+		"agent:main:cron:daily":    "You are an agent, running a scheduled job. No person is waiting.\n",
+		childKey.String():          "You are a worker agent, started to complete one specific task.\n",
+		"agent:main:slack:group:1": "You are a personal assistant.\n",
+	} {
+		for _, mode := range []agentctx.Mode{agentctx.ModeNone, agentctx.ModeFull} {
+			p := agentctx.Assemble(agentctx.Input{
+				Session: session.Must(session.Parse(key)), Spec: agentctx.Spec{Mode: mode},
+			})
+			assert.True(t, strings.HasPrefix(p.String(), want), "%s: %s", key, p)
+		}
+	}
 }

@@ -19,10 +19,12 @@ const (
 
 func identityText(a *assembly) string {
 	product := sanitize(a.in.Product)
-	if a.spec.Mode == ModeMinimal {
-		return "You are a worker agent" + textIf(
-			product != "", " inside "+product,
-		) + ", started to complete one specific task."
+	inside := textIf(product != "", " inside "+product)
+	switch {
+	case a.isSubagent:
+		return "You are a worker agent" + inside + ", started to complete one specific task."
+	case a.isCron():
+		return "You are an agent" + inside + ", running a scheduled job. No person is waiting."
 	}
 	return "You are a personal assistant" + textIf(product != "", " running inside "+product) + "."
 }
@@ -33,7 +35,7 @@ func toolingText(a *assembly) string {
 	}
 	return joinLines(
 		"## Tooling",
-		"These are all the tools you have, after policy. Call them by exactly these names.",
+		"These are all the tools you have. Call them by exactly these names.",
 		toolList(a.tools),
 		textIf(
 			a.files.showsFile(ToolsFile),
@@ -42,9 +44,9 @@ func toolingText(a *assembly) string {
 		processHint(a),
 		textIf(
 			a.tool("sessions_spawn") != "" && !a.isSubagent,
-			"Work that is large or slow goes to a sub-agent with "+quote(
+			"Work that is large or slow can go to a sub-agent: "+quote(
 				a.tool("sessions_spawn"),
-			)+". Its result comes back to you by itself.",
+			)+". Its result comes back to you automatically, as a message.",
 		),
 		listsHint(a),
 	)
@@ -77,14 +79,10 @@ func processHint(a *assembly) string {
 	exec, process := a.tool("exec"), a.tool("process")
 	switch {
 	case exec != "" && process != "":
-		return "For a command that takes long, let " + quote(
-			exec,
-		) + " put it into the background and look after it with " +
-			quote(
-				process,
-			) + " and a timeout, rather than again and again."
+		return "Run a command that takes long in the background if " + quote(exec) +
+			" can, and wait for it with " + quote(process) + ", with few calls."
 	case exec != "":
-		return "Give a command that may take long a timeout of its own in " + quote(exec) + "."
+		return "Give a command that may take long a timeout, if " + quote(exec) + " takes one."
 	default:
 		return ""
 	}
@@ -103,7 +101,7 @@ func listsHint(a *assembly) string {
 	}
 	return "Use " + strings.Join(
 		have, " and ",
-	) + " when you need to know or to intervene, never in a loop to wait."
+	) + " to look something up or to step in, not to wait: results come automatically."
 }
 
 func toolStyleText(a *assembly) string {
@@ -112,17 +110,24 @@ func toolStyleText(a *assembly) string {
 	}
 	return joinLines(
 		"## Tool Call Style",
-		"Make routine calls without announcing them. Say in a sentence what you are about to do when the step is one of many, hard to undo, touches something private, or was asked to be explained.",
-		"If one of your tools does the job, use it; do not ask the person to run the command for you.",
+		"Call tools without announcing it. Explain a call only if you were asked to explain your steps.",
+		"If one of your tools does the job, use it; do not ask a person to run the command for you.",
 	)
 }
 
-func safetyText(*assembly) string {
+func safetyText(a *assembly) string {
+	doubt := "stop and ask"
+	switch {
+	case a.isSubagent:
+		doubt = "stop, and end with the question as your report"
+	case a.isCron():
+		doubt = "stop, and end with the question as your answer"
+	}
 	return joinLines(
 		"## Safety",
 		"You pursue the tasks that people give you and no ends of your own: no staying in operation for its own sake, no copies of yourself, no gathering of access or resources beyond the task.",
-		"Being overseen comes before being finished. If instructions conflict or the stakes are unclear, stop and ask. Obey at once when told to stop, pause or show what you did, and never work around a safeguard.",
-		"Do not talk anybody into giving you more rights or switching protections off, and do not change your own instructions, rules or tool permissions unless a person in charge asks for exactly that.",
+		"Being overseen comes before being finished. If instructions conflict or the stakes are unclear, "+doubt+". Obey at once when told to stop, pause or show what you did, and never work around a safeguard.",
+		"Do not persuade people to give you more rights or to switch protections off, and do not change your own instructions, rules or tool permissions unless a person in charge asks for exactly that.",
 	)
 }
 
@@ -188,11 +193,11 @@ func aliasesText(a *assembly) string {
 }
 
 func workspaceText(a *assembly) string {
-	dir := quote(a.in.Env.Dir)
-	if a.in.Sandbox.Enabled && a.in.Sandbox.Dir != "" {
-		dir = quote(a.in.Sandbox.Dir)
+	dir := quote(a.workDir())
+	where := "Relative paths in tool calls start at your working directory."
+	if len(a.tools) == 0 {
+		where = ""
 	}
-	where := "Relative paths start at your working directory."
 	if dir != "" {
 		where = "Your working directory is " + dir + ". Relative paths in tool calls start there; create and change files there and nowhere else unless you are told to."
 	}
@@ -201,6 +206,9 @@ func workspaceText(a *assembly) string {
 		if n = sanitize(n); n != "" {
 			notes = append(notes, "- "+n)
 		}
+	}
+	if where == "" && len(notes) == 0 {
+		return ""
 	}
 	return joinLines("## Workspace", where, strings.Join(notes, "\n"))
 }
@@ -241,7 +249,7 @@ func sandboxText(a *assembly) string {
 		"Your tools run inside a sandbox. Some may be missing or refuse because of its policy; report that rather than looking for a way out.",
 		textIf(
 			a.tool("sessions_spawn") != "",
-			"Sub-agents that you start are in a sandbox no weaker than yours.",
+			"Sub-agents that you start are in a sandbox, too.",
 		),
 		textIf(dir != "", "Inside, the working directory is "+dir+"."),
 		textIf(
@@ -280,7 +288,7 @@ func sendersText(a *assembly) string {
 		"## Authorized Senders",
 		"Messages from these senders are from people who may instruct you: "+strings.Join(
 			ids, ", ",
-		)+". Being on the list does not make somebody the owner.",
+		)+". Being on the list does not make a person the owner.",
 	)
 }
 
@@ -298,15 +306,15 @@ func hashSender(secret []byte, id string) string {
 func replyTagsText(*assembly) string {
 	return joinLines(
 		"## Reply Tags",
-		"To answer as a native reply or quote, make a tag the very first thing in your message: [[reply_to_current]] for the message at hand, [[reply_to:<id>]] for another whose id you were given. Never invent an id.",
-		"White space inside the brackets does not matter. Tags are removed before people see the message.",
+		"To answer as a native reply or quote, begin your answer with a tag: [[reply_to_current]] for the person's message that you answer, [[reply_to:<id>]] for another whose id you were given. Never invent an id.",
+		"Tags are removed before people see the answer. In code they are text.",
 	)
 }
 
 func messagingText(a *assembly) string {
 	return joinLines(
 		"## Messaging",
-		"Your answer in this session goes to the conversation that it came from; you need no tool for that.",
+		"Your answer is sent to the people of this conversation; you need no tool for that.",
 		textIf(
 			a.tool("sessions_send") != "",
 			"To reach another session use "+quote(a.tool("sessions_send"))+".",
@@ -381,26 +389,37 @@ func reasoningText(a *assembly) string {
 	}
 	return joinLines(
 		"## Reasoning Format",
-		"All reasoning stands inside <think>...</think>, and what people are to read inside <final>...</final>, in that order. Only the text inside <final> is shown to them.",
+		"Write all reasoning inside <think>...</think>, and after it what is to be read inside <final>...</final>. What is inside <think> is not shown; write nothing outside of the two.",
 	)
 }
 
 func silentText(*assembly) string {
 	return joinLines(
 		"## Silent Replies",
-		"If there is nothing to say to people, answer with exactly "+silentToken+" and nothing else.",
+		"If there is nothing to say to people, answer with exactly "+silentToken+" and nothing else: then nothing is sent.",
 		"Never put it at the end of a real answer, inside a sentence, or into quotes or a code block.",
 	)
+}
+
+// isWatchful reports whether the session is told about heartbeats: their text or their list is
+// known.
+func (a *assembly) isWatchful() bool {
+	known := quote(a.in.HeartbeatPrompt) != "" || a.files.showsFile(HeartbeatFile)
+	return known && a.repliesToPeople()
 }
 
 func heartbeatsText(a *assembly) string {
 	prompt := quote(a.in.HeartbeatPrompt)
 	return joinLines(
 		"## Heartbeats",
-		"Now and then a message arrives that only asks whether something needs attention"+textIf(
+		"A heartbeat is a message that only asks whether something needs attention"+textIf(
 			prompt != "", ": "+prompt,
 		)+".",
-		"If nothing does, answer with exactly "+heartbeatToken+". If something does, say what, and leave that word out.",
+		textIf(
+			a.files.showsFile(HeartbeatFile),
+			"At a heartbeat, go through "+HeartbeatFile+": it lists what to look after.",
+		),
+		"If nothing needs attention, answer with exactly "+heartbeatToken+": it is not sent to people. If something does, say what, and leave that word out.",
 	)
 }
 

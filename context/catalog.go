@@ -26,9 +26,14 @@ func newCatalog(in Input, spec Spec) catalog {
 		bad string // why the name cannot be one
 	}
 	list := make([]offered, len(in.Skills))
+	home := sanitize(in.Env.Home)
+	if in.Sandbox.Enabled {
+		home = "" // the home directory in a container is another
+	}
 	for i, s := range in.Skills {
 		list[i] = offered{Skill{
-			Name: sanitize(s.Name), Description: sanitize(s.Description), Path: sanitize(s.Path),
+			Name: sanitize(s.Name), Description: sanitize(s.Description),
+			Path: underHome(sanitize(s.Path), home),
 		}, badSkillName(strings.TrimSpace(s.Name))}
 	}
 	slices.SortStableFunc(list, func(x, y offered) int {
@@ -55,7 +60,24 @@ func newCatalog(in Input, spec Spec) catalog {
 		c.reports = append(c.reports, a)
 	}
 	c.fit(shown, effectiveLimit(in.Limits.Skills, defaultSkillsLimit), in.Limits.Count)
+	for _, a := range in.SkillReports {
+		a.Name, a.Path, a.Kept, a.KeptBytes, a.Tokens = sanitize(a.Name), sanitize(a.Path), 0, 0, 0
+		c.reports = append(c.reports, a)
+	}
+	slices.SortStableFunc(c.reports, func(x, y FileReport) int {
+		return cmp.Compare(x.Name, y.Name)
+	})
 	return c
+}
+
+// underHome returns a path with "~" in place of the home directory that it lies in.
+func underHome(path, home string) string {
+	home = strings.TrimRight(home, `/\`)
+	rest, ok := strings.CutPrefix(path, home)
+	if home == "" || !ok || rest == "" || rest[0] != '/' && rest[0] != '\\' {
+		return path
+	}
+	return "~" + rest
 }
 
 // fit writes the list and completes the reports.

@@ -65,8 +65,8 @@
 // # What cannot be forged
 //
 // The content of a file stands between fences that are longer than any run of backticks inside, so
-// a file cannot pose as a section. Labels, paths, hosts and other values from outside are stripped
-// of line breaks and invisible characters, and quoted.
+// a file cannot pose as a section. Labels, paths, hosts and other values from outside have a space
+// in place of each line break, lose invisible characters, and are quoted.
 //
 // # Purity
 //

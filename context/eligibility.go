@@ -1,10 +1,6 @@
 package agentctx
 
 import (
-	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -44,8 +40,8 @@ type SkillConfig struct {
 	Env map[string]string
 }
 
-// Eligible reports whether a skill can work on the host. If it cannot, why says so in words.
-// It has at most 400 runes.
+// Eligible reports whether a skill can work on the host. If it cannot, why says so in words, and
+// names everything that the skill requires and the host lacks. It has at most 400 runes.
 func (h SkillHost) Eligible(e SkillEntry) (ok bool, why string) {
 	why = excerpt(h.lacks(e), maxWhy)
 	return why == "", why
@@ -65,26 +61,43 @@ func (h SkillHost) lacks(e SkillEntry) string {
 	case e.Always:
 		return ""
 	}
+	return joinNeeds(h.unmet(e, own))
+}
+
+// unmet returns in words everything that a skill requires and the host lacks.
+func (h SkillHost) unmet(e SkillEntry, own SkillConfig) (needs []string) {
 	for _, bin := range e.Requires.Bins {
 		if !h.hasBin(bin) {
-			return fmt.Sprintf("needs the program %q", bin)
+			needs = append(needs, fmt.Sprintf("the program %q", bin))
 		}
 	}
 	if bins := e.Requires.AnyBins; len(bins) > 0 && !slices.ContainsFunc(bins, h.hasBin) {
-		return fmt.Sprintf("needs one of the programs %q", bins)
+		needs = append(needs, fmt.Sprintf("one of the programs %q", bins))
 	}
 	for _, name := range e.Requires.Env {
 		if h.getenv(name) == "" && own.Env[name] == "" &&
 			(name != e.PrimaryEnv || own.APIKey == "") {
-			return fmt.Sprintf("needs the variable %q", name)
+			needs = append(needs, fmt.Sprintf("the variable %q", name))
 		}
 	}
 	for _, path := range e.Requires.Config {
 		if h.Setting == nil || !h.Setting(path) {
-			return fmt.Sprintf("needs the setting %q", path)
+			needs = append(needs, fmt.Sprintf("the setting %q", path))
 		}
 	}
-	return ""
+	return needs
+}
+
+// joinNeeds returns a sentence on what a skill needs, or "" for nothing.
+func joinNeeds(needs []string) string {
+	switch n := len(needs); n {
+	case 0:
+		return ""
+	case 1:
+		return "needs " + needs[0]
+	default:
+		return "needs " + strings.Join(needs[:n-1], ", ") + " and " + needs[n-1]
+	}
 }
 
 // hasSystem reports whether one of the machines has a system.
@@ -173,55 +186,11 @@ func secretEnv(name string) bool {
 	)
 }
 
-// A SkillSnapshot is the skills of a session at one moment.
-type SkillSnapshot struct {
-	// Version is a digest of Skills. It is equal for equal lists, so it tells whether a snapshot
-	// that the caller kept is out of date.
-	Version string
-	// Skills are the skills that the session may use, hidden ones too, by name.
-	Skills []SkillEntry
-	// Excluded reports on the others, and why they are not in Skills.
-	Excluded []FileReport
-}
-
-// SnapshotSkills returns the skills that can work on the host and that the spec lets through. The
-// caller completes the spec first, see [Spec.Or]. What the prompt lists ([SkillSnapshot.Visible]),
-// the commands that people may call and the directory of [SyncSkills] all come from one snapshot,
-// so a skill that is not in it is in none of them.
-func SnapshotSkills(entries []SkillEntry, host SkillHost, spec Spec) SkillSnapshot {
-	s := SkillSnapshot{}
-	for _, e := range entries {
-		ok, why := spec.seesSkill(e.Name), "excluded: not among the skills of the spec"
-		if ok {
-			ok, why = host.Eligible(e)
-		}
-		if ok {
-			s.Skills = append(s.Skills, e)
-		} else {
-			s.Excluded = append(s.Excluded, FileReport{
-				Name: e.Name, Path: e.Path, Reason: ReasonExcluded, Why: why,
-				Runes: countRunes(e.Description),
-			})
-		}
-	}
-	slices.SortStableFunc(
-		s.Skills, func(x, y SkillEntry) int { return cmp.Compare(x.Name, y.Name) },
-	)
-	h := sha256.New()
-	_ = json.NewEncoder(h).Encode(s.Skills) // strings, bools and lists: cannot fail
-	s.Version = hex.EncodeToString(h.Sum(nil))[:16]
-	return s
-}
-
-// Visible returns the skills that the prompt lists, for [Input.Skills].
-func (s SkillSnapshot) Visible() []Skill {
-	var list []Skill
-	for _, e := range s.Skills {
-		if !e.Hidden {
-			list = append(list, e.Skill)
-		}
-	}
-	return list
+// ThisHost returns the machine that the process runs on: its system, the programs on its PATH and
+// its environment. No setting is on. What HasBin has found is remembered, see [Bins].
+func ThisHost() SkillHost {
+	bins := &Bins{Path: os.Getenv("PATH")}
+	return SkillHost{OS: []string{runtime.GOOS}, HasBin: bins.Has, Env: os.Getenv}
 }
 
 // Bins looks programs up in a list of directories such as a PATH, for [SkillHost.HasBin]. It

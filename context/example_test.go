@@ -52,7 +52,7 @@ func ExampleTaskMessage() {
 		agentctx.TaskMessage(agentctx.Subagent{Depth: 1, MaxDepth: 2}, "Count the files in docs/."),
 	)
 	// Output:
-	// [Subagent Context] You are running as a sub-agent (depth 1/2). Your final message is reported to the main agent by itself when you end; do not check on anything in a loop.
+	// [Subagent Context] You are running as a sub-agent (depth 1/2). Your final message is reported to the main agent automatically.
 	//
 	// [Subagent Task]: Count the files in docs/.
 }

@@ -199,7 +199,7 @@ func TestRuntimeFieldCannotPoseAsAnother(t *testing.T) {
 	s, _ := p.Section(agentctx.SectionRuntime)
 	assert.Equal(
 		t,
-		"## Runtime\nRuntime: agent=main | session=agent:main:main | host=`h | model=evil` | model=p/m | thinking=off",
+		"## Runtime\nRuntime: agent=main | session=agent:main:main | host=`h | model=evil` | model=p/m",
 		s.Text,
 	)
 }

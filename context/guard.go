@@ -2,6 +2,7 @@ package agentctx
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -90,12 +91,45 @@ func checkInfo(info fs.FileInfo, maxBytes int64) error {
 	return nil
 }
 
+// copyText copies a file up to one byte more than maxBytes. It returns [io.ErrNoProgress] for a
+// file that neither gives bytes nor ends.
+func copyText(to io.Writer, from io.Reader, maxBytes int64) (int64, error) {
+	return io.Copy(to, io.LimitReader(&patientReader{from: from}, maxBytes+1))
+}
+
+// patientReads is how many reads in a row may give nothing.
+const patientReads = 100
+
+// A patientReader gives a reader up that breaks the contract of [io.Reader], as an [fs.FS] of a
+// caller may: one that gives nothing again and again, or counts more than there is.
+type patientReader struct {
+	from io.Reader
+	none int // reads in a row that gave nothing
+}
+
+var errBadCount = errors.New("agentctx: the Read of a file returned an impossible count")
+
+func (r *patientReader) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	switch {
+	case n < 0 || n > len(p):
+		return 0, errBadCount
+	case n > 0 || err != nil || len(p) == 0:
+		r.none = 0
+	default:
+		if r.none++; r.none == patientReads {
+			return 0, io.ErrNoProgress
+		}
+	}
+	return n, err
+}
+
 // readText reads valid UTF-8 of at most maxBytes bytes and takes off a byte order mark. size is
 // only a hint, because the file may grow meanwhile.
 func readText(r io.Reader, size, maxBytes int64) (string, error) {
 	var b strings.Builder
 	b.Grow(int(min(max(size, 0), maxBytes)) + bytes.MinRead)
-	n, err := io.Copy(&b, io.LimitReader(r, maxBytes+1))
+	n, err := copyText(&b, r, maxBytes)
 	switch {
 	case err != nil:
 		return "", err

@@ -1,11 +1,16 @@
 package agentctx
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/enum"
+	textline "github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -38,6 +43,9 @@ type Input struct {
 	Tools []Tool
 	// Skills are the skills that the prompt lists if the Spec lets them through.
 	Skills []Skill
+	// SkillReports are on skills that did not come as far as Skills, such as the reports of
+	// [DiscoverSkills] and [SkillSnapshot.Excluded]. [Prompt.Skills] has them too.
+	SkillReports []FileReport
 	// Env is what the prompt says about the place where the agent runs.
 	Env Env
 	// Sandbox describes the container that the tools run in. Zero: they run in none.
@@ -99,20 +107,58 @@ type Skill struct {
 }
 
 // Env is what the prompt says about the place where the agent runs. It leaves blank fields out.
+// [HostEnv] fills in what the process knows.
 type Env struct {
-	Host         string
-	OS           string // "linux"
-	Arch         string // "arm64"
-	Repo         string // root of the repository that Dir is in
-	Dir          string // working directory of the tools
+	Host string
+	OS   string // "linux"
+	Arch string // "arm64"
+	Repo string // root of the repository that Dir is in
+	Dir  string // working directory of the tools, outside of a sandbox
+	// Home is the home directory of the tools. Locations of skills in it begin with "~" in the
+	// prompt, unless the session is in a sandbox: the tool that reads files must know what "~" is.
+	// "": they stand there as they are.
+	Home         string
 	Shell        string
 	Model        string // "provider/model" of this turn
 	DefaultModel string
-	Thinking     string   // level
-	Reasoning    string   // whether people see the reasoning: "on", "off", "stream"
-	Zone         string   // name of the user's time zone; "": that of Input.Now
+	Thinking     string // level; "": not told
+	Reasoning    string // whether people see the reasoning: "on", "off", "stream"
+	// Zone is the IANA name of the user's time zone, in which the prompt shows the date. "", or a
+	// name that the system does not know: the zone of Input.Now.
+	Zone         string
 	Channel      string   // "telegram"
 	Capabilities []string // of the channel
+}
+
+// HostEnv returns what this process knows about the place where it runs: Host, OS, Arch, and Dir
+// with the Repo that it is in. dir is the working directory of the tools; "": that of the process.
+// What cannot be found out is left blank.
+//
+// An Env is not filled in unless the caller does it, so that a prompt, and a golden file of it, is
+// the same on every machine.
+func HostEnv(dir string) Env {
+	e := Env{OS: runtime.GOOS, Arch: runtime.GOARCH}
+	if host, err := os.Hostname(); err == nil {
+		e.Host = host
+	}
+	if abs, err := filepath.Abs(dir); err == nil {
+		e.Dir, e.Repo = abs, repoOf(abs)
+	}
+	return e
+}
+
+// repoOf returns the nearest directory from dir upwards that holds a Git repository, or "".
+func repoOf(dir string) string {
+	for {
+		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
+			return dir
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return ""
+		}
+		dir = up
+	}
 }
 
 // Sandbox describes the container that a session's tools run in.
@@ -182,40 +228,76 @@ type ActiveSubagent struct {
 	Task  string // shown as data, at most 160 runes of it
 }
 
-// Validate returns an error that names the first field without a meaning, or nil. Assemble accepts
-// every Input. Validate is for a program that reads an Input from configuration and reports
-// mistakes.
+// Validate returns all fields without a meaning, each as a *[FieldError] in one error, or nil.
+// Assemble accepts every Input. Validate is for a program that reads an Input from configuration
+// and reports mistakes.
 func (in Input) Validate() error {
+	var list fieldErrors
 	if !in.Session.IsValid() {
-		return fmt.Errorf("agentctx: Input.Session is not a session key")
+		list.add("Input.Session", "is not a session key")
 	}
-	if err := in.Spec.Validate(); err != nil {
-		return err
-	}
-	if err := in.Limits.Validate(); err != nil {
-		return err
-	}
+	list.within("Input", in.Spec.Validate())
+	list.within("Input", in.Limits.Validate())
 	if in.Layout > LayoutGoClaw {
-		return fmt.Errorf(
-			"agentctx: Input.Layout is %d, want at most %d (%s)", in.Layout, LayoutGoClaw,
-			LayoutGoClaw,
-		)
+		list.add("Input.Layout", "is %d, want at most %d (%s)", in.Layout, LayoutGoClaw,
+			LayoutGoClaw)
 	}
 	if r := in.Channel.Reactions; !slices.Contains([]string{"", "minimal", "extensive"}, r) {
-		return fmt.Errorf("agentctx: Input.Channel.Reactions is %q, want minimal or extensive", r)
+		list.add("Input.Channel.Reactions", "is %s, want minimal or extensive", textline.Quote(r))
+	}
+	if fault := zoneFault(in.Env.Zone); fault != nil {
+		list.add("Input.Env.Zone", "is not a time zone: %v", fault)
 	}
 	if a := in.Sandbox.Access; !slices.Contains([]string{"", "none", "ro", "rw"}, a) {
-		return fmt.Errorf("agentctx: Input.Sandbox.Access is %q, want none, ro or rw", a)
+		list.add("Input.Sandbox.Access", "is %s, want none, ro or rw", textline.Quote(a))
+	}
+	for _, a := range []struct {
+		field  string
+		answer Answer
+	}{{"Channel.Buttons", in.Channel.Buttons}, {"Sandbox.HostBrowser", in.Sandbox.HostBrowser}} {
+		if int(a.answer) >= len(answerNames) {
+			list.add("Input."+a.field, "is %d, want at most %d (%s)", a.answer, AnswerNo, AnswerNo)
+		}
 	}
 	for i, s := range in.Extra {
+		field := fmt.Sprintf("Input.Extra[%d]", i)
 		if s.ID == "" {
-			return fmt.Errorf("agentctx: Input.Extra[%d].ID is blank", i)
+			list.add(field+".ID", "is blank")
 		}
 		if int(s.Class) >= len(classNames) {
-			return fmt.Errorf(
-				"agentctx: Input.Extra[%d].Class is %d, want at most %d", i, s.Class, ClassPerTurn,
-			)
+			list.add(field+".Class", "is %d, want at most %d", s.Class, ClassPerTurn)
 		}
 	}
-	return nil
+	return list.join()
 }
+
+// A FieldError is a value without a meaning in a field of an [Input], [Spec] or [Limits].
+type FieldError struct {
+	Field  string // "Input.Limits.File"
+	Reason string // "is -7, want ..."
+}
+
+func (e *FieldError) Error() string { return "agentctx: " + e.Field + " " + e.Reason }
+
+// fieldErrors are the mistakes that a Validate method finds.
+type fieldErrors []error
+
+func (list *fieldErrors) add(field, format string, args ...any) {
+	*list = append(*list, &FieldError{field, fmt.Sprintf(format, args...)})
+}
+
+// within adds the mistakes of a part under the name of the whole.
+func (list *fieldErrors) within(whole string, err error) {
+	var many interface{ Unwrap() []error }
+	if !errors.As(err, &many) {
+		return
+	}
+	for _, err := range many.Unwrap() {
+		if f, ok := errors.AsType[*FieldError](err); ok {
+			*list = append(*list, &FieldError{whole + "." + f.Field, f.Reason})
+		}
+	}
+}
+
+// join returns the mistakes as one error, nil for none.
+func (list fieldErrors) join() error { return errors.Join(list...) }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,8 +86,12 @@ func taskText(a *assembly) string {
 
 // LoadWorkspaceFiles returns the eight core files of a directory, each of them read or marked as
 // missing. The Path of each is dir/name. It is [LoadWorkspace] on an [os.Root]. It returns an error
-// if dir cannot be opened.
+// if dir cannot be opened, and one that is fs.ErrInvalid if dir is empty: "." is the working
+// directory.
 func LoadWorkspaceFiles(dir string) (files []WorkspaceFile, err error) {
+	if dir == "" {
+		return nil, fmt.Errorf("agentctx: the workspace directory is not set: %w", fs.ErrInvalid)
+	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("agentctx: workspace %q: %w", dir, err)

@@ -1,6 +1,7 @@
 package agentctx_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,7 +43,7 @@ func TestPresetMainExample(t *testing.T) {
 		"## USER.md", "## HEARTBEAT.md", "## BOOTSTRAP.md", "## MEMORY.md", "## Runtime",
 	}, markdownHeadings(text))
 	assert.True(t, strings.HasPrefix(text, "You are a personal assistant"))
-	assert.Contains(t, text, "SOUL.md as far as")
+	assert.Contains(t, text, "SOUL.md, unless")
 	assert.True(
 		t, strings.HasSuffix(text, "## Runtime\nmodel=claude-opus-4-5 | channel=telegram\n"),
 	)
@@ -132,4 +133,13 @@ func TestFilterForSession(t *testing.T) {
 		t, []string{"AGENTS.md", "TOOLS.md"}, fileNames(agentctx.FilterForSession(files, true)),
 	)
 	assert.Equal(t, []string{"AGENTS.md", "TOOLS.md"}, fileNames(agentctx.FilterForSubagent(files)))
+}
+
+// C15: no directory is not the working directory, and the error says what is missing.
+func TestPromptOfNoDirectory(t *testing.T) {
+	_, err := agentctx.BuildSystemPrompt(agentctx.PromptParams{})
+	require.ErrorIs(t, err, fs.ErrInvalid)
+	require.EqualError(t, err, "agentctx: the workspace directory is not set: invalid argument")
+	_, err = agentctx.LoadWorkspaceFiles("")
+	require.ErrorIs(t, err, fs.ErrInvalid)
 }

@@ -50,21 +50,20 @@ func (l Limits) Or(under Limits) Limits {
 	return l
 }
 
-// Validate returns an error that names the first negative limit that is not NoLimit, or nil.
-// [Assemble] takes such a limit for 0.
+// Validate returns all negative limits that are not NoLimit, each as a *[FieldError] in one error,
+// or nil. [Assemble] takes such a limit for 0.
 func (l Limits) Validate() error {
+	var list fieldErrors
 	for _, f := range []struct {
 		name  string
 		value int
 	}{{"File", l.File}, {"Total", l.Total}, {"Skills", l.Skills}} {
 		if f.value < NoLimit {
-			return fmt.Errorf(
-				"agentctx: Limits.%s is %d, want a number of runes, 0 for the default or %d for none",
-				f.name, f.value, NoLimit,
-			)
+			list.add("Limits."+f.name, "is %d, want a number of runes, 0 for the default or %d for none",
+				f.value, NoLimit)
 		}
 	}
-	return nil
+	return list.join()
 }
 
 // effectiveLimit returns the bound in runes that a field of Limits with the value stands for.

@@ -226,11 +226,12 @@ func TestMissingMarkers(t *testing.T) {
 	assert.NotContains(t, text, "[MISSING]")
 	assert.NotContains(t, text, "Project Context")
 
-	// Markers are charged, and dropped rather than cut.
+	// Markers are charged, and cut.
 	_, a := assembleFiles(agentctx.Limits{Total: 40}, agentctx.Spec{}, files...)
 	assert.Positive(t, a["AGENTS.md"].Kept)
 	assert.Zero(t, a["AGENTS.md"].Runes, "nothing was loaded")
-	assert.Zero(t, a["TOOLS.md"].Kept)
+	assert.Equal(t, 40-a["AGENTS.md"].Kept, a["TOOLS.md"].Kept)
+	assert.Zero(t, a["SOUL.md"].Kept)
 	assert.Equal(
 		t, agentctx.ReasonAbsent, a["TOOLS.md"].Reason,
 		"missing, whatever room there is for saying so",
@@ -370,4 +371,22 @@ func TestSkillsAreEscaped(t *testing.T) {
 	s, _ = p.Section(agentctx.SectionSkills)
 	assert.Less(t, strings.Count(s.Text, "&lt;"), 75)
 	assert.Equal(t, agentctx.ReasonOverSkills, p.Skills[0].Reason)
+}
+
+// O9: a marker that does not fit is cut. Neither it nor the section vanishes.
+func TestMarkerIsCut(t *testing.T) {
+	for _, total := range []int{1, 5, 20, 30} {
+		p := agentctx.Assemble(agentctx.Input{
+			Session: mainKey, Files: []agentctx.WorkspaceFile{
+				{Name: "AGENTS.md", Missing: true, Reason: agentctx.ReasonAbsent},
+			},
+			Limits: agentctx.Limits{Total: total},
+		})
+		whole := "[MISSING] Expected at: AGENTS.md"
+		s, ok := p.Section(agentctx.SectionProject)
+		require.True(t, ok, total)
+		require.True(t, strings.HasSuffix(s.Text, "\n"+whole[:total-1]+"…"), s.Text)
+		require.Equal(t, agentctx.ReasonAbsent, p.Files[0].Reason)
+		require.Equal(t, total, p.Files[0].Kept)
+	}
 }

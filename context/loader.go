@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	textline "github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -48,6 +49,27 @@ type Loader struct {
 	Cache *Cache
 }
 
+// Validate returns the mistakes of the Loader, each as a *[FieldError] in one error, or nil: names
+// and patterns that cannot be those of files in a workspace, and hooks that are nil.
+func (l Loader) Validate() error {
+	var list fieldErrors
+	for i, p := range l.Extra {
+		field := fmt.Sprintf("Loader.Extra[%d]", i)
+		if !fs.ValidPath(p) {
+			list.add(field, "is %s, which is not a slash-separated path or pattern inside the workspace",
+				textline.Quote(p))
+		} else if _, err := path.Match(p, ""); err != nil {
+			list.add(field, "is %s, which is not a pattern", textline.Quote(p))
+		}
+	}
+	for i, hook := range l.Hooks {
+		if hook == nil {
+			list.add(fmt.Sprintf("Loader.Hooks[%d]", i), "is nil")
+		}
+	}
+	return list.join()
+}
+
 // A LoadRequest says for which session a [Loader] loads files, and from where.
 type LoadRequest struct {
 	Session session.Key
@@ -65,7 +87,9 @@ type LoadRequest struct {
 
 // Load returns the files that the session may see, whether they exist or not, in the order in which
 // a prompt shows them: core files, memory notes, extra files, then that of the execution directory.
-// The hooks then change the list. A file that cannot be read is in the list with its Reason.
+// The hooks then change the list. Of a file that a hook names so that it cannot be shown, as with a
+// blank name, the list has the mistake and not the content. A file that cannot be read is in the
+// list with its Reason.
 func (l Loader) Load(r LoadRequest) []WorkspaceFile {
 	spec := resolveSpec(Input{Session: r.Session, Spec: r.Spec})
 	var files []WorkspaceFile
@@ -74,6 +98,13 @@ func (l Loader) Load(r LoadRequest) []WorkspaceFile {
 	}
 	for _, hook := range l.Hooks {
 		files = hook(r, files)
+	}
+	for i, f := range files {
+		if !validName(f.Name) && !reportsBadName(f) {
+			files[i] = missingFile(f.Name, ReasonBadName,
+				"a hook added a file as %q, which is not a slash-separated path inside the workspace",
+				f.Name)
+		}
 	}
 	return slices.DeleteFunc(
 		files, func(f WorkspaceFile) bool { return !spec.admits(f) && !reportsBadName(f) },

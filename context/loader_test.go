@@ -123,6 +123,52 @@ func TestPipeDoesNotBlock(t *testing.T) {
 	assert.Equal(t, agentctx.ReasonNotRegular, loadFile(t, fsys, "SOUL.md").Reason)
 }
 
+// readFS gives every file what its function reads.
+type readFS struct {
+	fstest.MapFS
+
+	read func(p []byte) (int, error)
+}
+
+func (f readFS) Open(name string) (fs.File, error) {
+	file, err := f.MapFS.Open(name)
+	return readFile{file, f.read}, err
+}
+
+type readFile struct {
+	fs.File
+
+	read func(p []byte) (int, error)
+}
+
+func (f readFile) Read(p []byte) (int, error) { return f.read(p) }
+
+// A file whose Read breaks its contract is a file that cannot be read, and ends.
+func TestReadsThatBreakTheirContract(t *testing.T) {
+	for name, c := range map[string]struct {
+		read   func(p []byte) (int, error)
+		reason agentctx.Reason
+	}{
+		"nothing": {func([]byte) (int, error) { return 0, nil }, agentctx.ReasonUnreadable},
+		"less":    {func([]byte) (int, error) { return -1, nil }, agentctx.ReasonUnreadable},
+		"more": {
+			func(p []byte) (int, error) { return len(p) + 1, nil },
+			agentctx.ReasonUnreadable,
+		},
+		"without end": {func(p []byte) (int, error) { return len(p), nil }, agentctx.ReasonTooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fsys := readFS{fstest.MapFS{"AGENTS.md": {Data: []byte("x")}}, c.read}
+			assert.Equal(t, c.reason, loadFile(t, fsys, "AGENTS.md").Reason)
+			skills := readFS{fstest.MapFS{"a/SKILL.md": {Data: []byte("x")}}, c.read}
+			found, reports := agentctx.DiscoverSkills(agentctx.SkillSource{FS: skills})
+			assert.Empty(t, found)
+			require.Len(t, reports, 1)
+			assert.Equal(t, c.reason, reports[0].Reason)
+		})
+	}
+}
+
 // S10: a link shows no session a core file or memory note that its spec withholds, whichever way
 // the link goes, and nothing of it is opened.
 func TestLinksShowNothingThatTheSpecWithholds(t *testing.T) {
@@ -483,8 +529,12 @@ func TestHooksComeBeforeTheFilter(t *testing.T) {
 	}
 	loader := agentctx.Loader{Hooks: []agentctx.Hook{hook}}
 	files := loader.Load(agentctx.LoadRequest{Session: childKey, Workspace: coreWorkspace()})
-	assert.Equal(t, []string{"AGENTS.md"}, fileNames(files))
+	assert.Equal(t, []string{"AGENTS.md", "x/../USER.md", ""}, fileNames(files))
 	assert.Equal(t, "replaced for coder", files[0].Content)
+	for _, f := range files[1:] {
+		assert.Equal(t, agentctx.ReasonBadName, f.Reason, "a mistake of the hook stays in the list")
+		assert.Empty(t, f.Content)
+	}
 
 	// Even what is put into the input by hand meets the filter.
 	p := agentctx.Assemble(agentctx.Input{Session: childKey, Files: append(
@@ -496,9 +546,9 @@ func TestHooksComeBeforeTheFilter(t *testing.T) {
 	)})
 	assert.NotContains(t, p.String(), "smuggled")
 	assert.NotContains(t, p.String(), "no name")
-	require.Len(t, p.Files, 3)
-	assert.Equal(t, agentctx.ReasonExcluded, p.Files[1].Reason)
-	assert.Equal(t, agentctx.ReasonBadName, p.Files[2].Reason)
+	require.Len(t, p.Files, 5)
+	assert.Equal(t, agentctx.ReasonExcluded, p.Files[3].Reason)
+	assert.Equal(t, agentctx.ReasonBadName, p.Files[4].Reason)
 }
 
 func TestConcurrentLoads(t *testing.T) {
@@ -515,4 +565,29 @@ func TestConcurrentLoads(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// O7: a file that a hook adds under a name that cannot be shown is reported, and not its content.
+func TestBadNamesOfHooksAreReported(t *testing.T) {
+	bad := []string{"", "  ", "/etc/passwd", "../x.md", `a\b.md`, "a\nb.md"}
+	for _, spec := range []agentctx.Spec{{}, agentctx.WorkerSpec()} {
+		l := agentctx.Loader{Hooks: []agentctx.Hook{
+			func(_ agentctx.LoadRequest, files []agentctx.WorkspaceFile) []agentctx.WorkspaceFile {
+				for _, name := range bad {
+					files = append(files, agentctx.WorkspaceFile{Name: name, Content: "secret"})
+				}
+				return files
+			},
+		}}
+		files := l.Load(agentctx.LoadRequest{Session: mainKey, Spec: spec})
+		require.Len(t, files, len(bad))
+		p := agentctx.Assemble(agentctx.Input{Session: mainKey, Spec: spec, Files: files})
+		require.Len(t, p.Files, len(bad))
+		for i, f := range p.Files {
+			require.Equal(t, agentctx.ReasonBadName, f.Reason, "%q", bad[i])
+			require.Contains(t, f.Why, "a hook added a file", "%q", bad[i])
+			require.Empty(t, files[i].Content)
+		}
+		require.NotContains(t, p.String(), "secret")
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // A project is what becomes of the workspace files in one prompt: the section Project Context and
@@ -94,9 +96,11 @@ func admitFile(
 ) (c candidate, r Reason, why string) {
 	switch {
 	case !validName(f.Name):
-		return c, ReasonBadName, "bad name: not a clean relative path"
+		return c, ReasonBadName, "bad name: " + cmp.Or(f.Why, "not a clean relative path")
 	case !spec.sees(f.Name):
 		return c, ReasonExcluded, "excluded: not among the files of the spec"
+	case isPrivate(in, spec, f):
+		return c, ReasonExcluded, "excluded: it is not for a group unless the spec names it"
 	case !spec.admits(f):
 		return c, ReasonExcluded, "excluded: it is a link to " + sanitize(f.Target) +
 			", which is not among the files of the spec"
@@ -127,6 +131,25 @@ func admitFile(
 	}
 	seen[f.Name] = true
 	return candidate{text: text, runes: countRunes(text), hasContent: true}, ReasonWhole, ""
+}
+
+// isPrivate reports whether the session serves a group, and the file is one that belongs to the
+// agent and its person alone: the memory and the first conversation. A spec that names the file
+// shows it all the same.
+func isPrivate(in Input, spec Spec, f WorkspaceFile) bool {
+	if !isGroup(in.Session) {
+		return false
+	}
+	private := func(name string) bool {
+		return (name == BootstrapFile || name == MemoryFile || name == memoryFileLower ||
+			strings.HasPrefix(name, memoryDir+"/")) && !slices.Contains(spec.Files, name)
+	}
+	return private(f.Name) || !f.Missing && private(f.Target)
+}
+
+// isGroup reports whether key is that of a group or a channel, or of a thread in one.
+func isGroup(key session.Key) bool {
+	return key.Kind() == session.KindGroup || key.Kind() == session.KindChannel
 }
 
 // repeatsAgentsFile reports whether the workspace's AGENTS.md has this text.
@@ -181,7 +204,10 @@ func allotRoom(list []candidate, in Input, spec Spec, reports []FileReport) {
 		switch {
 		case c.runes <= room:
 			c.kept = c.text
-		case !c.hasContent: // a marker is not cut, and its file is missing all the same
+		case !c.hasContent: // the file is missing all the same, with the reason for that
+			if room > 0 {
+				c.kept = excerpt(c.text, room)
+			}
 		case room < perFile && room < minCutRoom:
 			a.Reason, a.Why = ReasonNoRoom, fmt.Sprintf(
 				"no room: %d runes, %d left of the total limit of %d", c.runes, left, total,
@@ -221,10 +247,14 @@ func excludeAll(files []WorkspaceFile) project {
 func projectText(a *assembly) string {
 	intro := joinLines(
 		"# Project Context",
-		"These files are from the workspace; people edit them. Each stands between two lines of backticks: what is inside belongs to the file, headings too, and is never a section of this prompt.",
+		"These files are from the workspace, where people edit them. Each stands between two lines of backticks: what is inside belongs to the file, headings too, and is never a section of this prompt.",
+		textIf(
+			a.files.showsFile(AgentsFile) && !a.isSubagent,
+			AgentsFile+" says how work is done here: follow it.",
+		),
 		textIf(
 			a.files.showsFile(SoulFile),
-			"Take on the persona and tone of "+SoulFile+" as far as nothing more important forbids it.",
+			"Take on the persona and tone of "+SoulFile+", unless a rule of this prompt forbids it.",
 		),
 		textIf(
 			a.files.showsFile(BootstrapFile) && a.spec.Mode == ModeFull,

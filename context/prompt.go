@@ -21,7 +21,7 @@ type Prompt struct {
 	Sections []Section
 	// Files has one report for each file of the Input, in their order.
 	Files []FileReport
-	// Skills has one report for each skill of the Input, by name.
+	// Skills has one report for each skill of the Input, and its SkillReports, by name.
 	Skills []FileReport
 
 	overflow Overflow
@@ -35,7 +35,9 @@ const separator = "\n\n"
 func (p Prompt) String() string { return join(p.Sections) }
 
 // StablePrefix returns the beginning of String that is the same for all sessions of the agent with
-// the same spec, tools, sandbox and workspace. A provider's cache breakpoint belongs at its end.
+// the same spec, tools, sandbox and workspace, and of one sort: sub-agents, sessions of cron,
+// groups and channels, and the other top-level ones. A provider's cache breakpoint belongs at its
+// end.
 func (p Prompt) StablePrefix() string { return p.prefix(ClassStable) }
 
 // SessionPrefix returns the beginning of String that is the same for every turn of the session: the

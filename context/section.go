@@ -8,7 +8,7 @@ type Class uint8
 
 const (
 	// ClassStable sections are the same for all sessions of an agent with the same spec, tools,
-	// sandbox and workspace.
+	// sandbox and workspace, and of one sort, see [Prompt.StablePrefix].
 	ClassStable Class = iota
 	// ClassPerSession sections are the same for every turn of a session.
 	ClassPerSession
@@ -107,19 +107,19 @@ func defaultParts() []part {
 		{SectionDocs, ClassStable, false, nil, docsText},
 		{SectionSandbox, ClassStable, true, nil, sandboxText},
 		{SectionSenders, ClassStable, false, nil, sendersText},
-		{SectionReplyTags, ClassStable, false, nil, replyTagsText},
-		{SectionMessaging, ClassStable, false, nil, messagingText},
-		{SectionVoice, ClassStable, false, nil, voiceText},
-		{SectionReactions, ClassStable, false, nil, reactionsText},
+		{SectionReplyTags, ClassStable, false, (*assembly).repliesToPeople, replyTagsText},
+		{SectionMessaging, ClassStable, false, (*assembly).repliesToPeople, messagingText},
+		{SectionVoice, ClassStable, false, (*assembly).repliesToPeople, voiceText},
+		{SectionReactions, ClassStable, false, (*assembly).repliesToPeople, reactionsText},
 		{SectionReasoning, ClassStable, true, nil, reasoningText},
 		{SectionProject, ClassStable, true, nil, projectText},
-		{SectionSilent, ClassStable, false, nil, silentText},
-		{SectionHeartbeats, ClassStable, false, nil, heartbeatsText},
+		{SectionSilent, ClassStable, true, (*assembly).repliesToPeople, silentText},
+		{SectionHeartbeats, ClassStable, false, (*assembly).isWatchful, heartbeatsText},
 		{SectionSubagent, ClassPerSession, true, (*assembly).onlySubagent, subagentText},
 		{SectionConversation, ClassPerSession, false, nil, conversationText},
 		{SectionDate, ClassPerTurn, true, nil, dateText},
-		{SectionDelegation, ClassPerTurn, false, (*assembly).maySpawn, delegationText},
-		{SectionActive, ClassPerTurn, false, nil, activeText},
+		{SectionDelegation, ClassPerTurn, true, (*assembly).maySpawn, delegationText},
+		{SectionActive, ClassPerTurn, true, nil, activeText},
 		{SectionRuntime, ClassPerTurn, true, nil, runtimeText},
 	}
 }

@@ -29,7 +29,7 @@ const seedFile = ".offshoot/workspace.json"
 
 // SeedOptions say how a workspace is seeded.
 type SeedOptions struct {
-	// Now is the time that Seed records.
+	// Now is the time that Seed records. Zero: that of the clock.
 	Now time.Time
 	// Templates have the text of each file. nil: [Templates]. A file that they lack is not made.
 	Templates fs.FS
@@ -72,6 +72,9 @@ func Seed(root *os.Root, o SeedOptions) (Seeded, error) {
 func seedWorkspace(root *os.Root, o SeedOptions) (done Seeded, err error) {
 	if o.Templates == nil {
 		o.Templates = Templates()
+	}
+	if o.Now.IsZero() {
+		o.Now = time.Now()
 	}
 	o.Now = o.Now.Round(0).UTC() // as it is read back
 	before, err := readSeedState(root)
@@ -123,7 +126,11 @@ func seedWorkspace(root *os.Root, o SeedOptions) (done Seeded, err error) {
 //	new         seeded           write, seeded      completed
 //	seeded      -                completed          completed
 //	completed   -                -                  -
+//
+// A record without a time is that of an earlier version of Seed that was given no time: it has
+// seeded the workspace.
 func nextSeedState(s SeedState, present, used bool, now time.Time) (next SeedState, write bool) {
+	recorded := s.Version > 0
 	s.Version = 1
 	switch {
 	case !s.CompletedAt.IsZero():
@@ -131,7 +138,7 @@ func nextSeedState(s SeedState, present, used bool, now time.Time) (next SeedSta
 		if s.SeededAt.IsZero() {
 			s.SeededAt = now
 		}
-	case !s.SeededAt.IsZero() || used:
+	case recorded || !s.SeededAt.IsZero() || used:
 		s.CompletedAt = now
 	default:
 		s.SeededAt = now

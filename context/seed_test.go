@@ -153,3 +153,27 @@ func TestTemplates(t *testing.T) {
 		assert.Less(t, len(text), 4000, name)
 	}
 }
+
+// C7: without a time, that of the clock is recorded, and BOOTSTRAP.md does not come back. Nor does
+// it where an earlier version has recorded no time.
+func TestSeedWithoutATime(t *testing.T) {
+	for name, record := range map[string]string{
+		"this version": "", "an earlier one": `{"version":1}`,
+	} {
+		dir, root := makeRoot(t, nil)
+		s, err := agentctx.Seed(root, agentctx.SeedOptions{})
+		require.NoError(t, err, name)
+		assert.Contains(t, s.Created, "BOOTSTRAP.md", name)
+		assert.WithinDuration(t, time.Now(), s.State.SeededAt, time.Minute, name)
+		require.NoError(t, os.Remove(filepath.Join(dir, "BOOTSTRAP.md")))
+		if record != "" {
+			require.NoError(t, root.WriteFile(".offshoot/workspace.json", []byte(record), 0o600))
+		}
+		for range 2 {
+			s, err = agentctx.Seed(root, agentctx.SeedOptions{})
+			require.NoError(t, err, name)
+			assert.Empty(t, s.Created, name)
+			assert.False(t, s.State.CompletedAt.IsZero(), name)
+		}
+	}
+}

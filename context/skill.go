@@ -61,9 +61,10 @@ const (
 	// maxSkillBytes is the size in bytes over which a SKILL.md is not read.
 	maxSkillBytes = 256_000
 
-	maxSkillDirs  = 300 // directories that are looked at in one source
-	maxSkillDepth = 6   // levels below the root of a source
-	skillFile     = "SKILL.md"
+	maxSkillDirs      = 300 // directories that are looked at in one source
+	maxSkillsOfSource = 200
+	maxSkillDepth     = 6 // levels below the root of a source
+	skillFile         = "SKILL.md"
 )
 
 // maxSkillName is how many runes the name of a skill has at most.
@@ -96,6 +97,8 @@ type SkillEntry struct {
 	Dir string
 	// Key names the skill in the configuration. It is the Name if the skill does not say another.
 	Key string
+	// Digest is of the text of the SKILL.md: 16 hexadecimal digits of its SHA-256.
+	Digest string
 	// Hidden keeps the skill out of the prompt. People can still call it by a command.
 	Hidden bool
 	// UserInvocable says that people may call the skill by a command.
@@ -125,7 +128,7 @@ type SkillRequirements struct {
 // DiscoverSkills reads the skills of the sources. A skill is a directory with a SKILL.md, at most
 // six levels below its source. DiscoverSkills does not look below a skill, nor into a directory
 // that begins with a dot or is called node_modules. It looks at 300 directories of a source at
-// most.
+// most, and takes 200 skills of them. A SKILL.md has at most 256,000 bytes.
 //
 // A name has at most 100 characters on one line. A skill with another name, with the name of a
 // directory such as "..", or with a separator of paths in its name is passed over.
@@ -138,17 +141,15 @@ type SkillRequirements struct {
 // than 16 KiB or 256 lines, and front matter that nests deeper than 16 levels, has more than 128
 // keys in one mapping or more than 128 items in one list, or refers to another part of itself with
 // a YAML alias or a merge key. A report's Why has at most 400 runes.
+//
+// A program that looks again and again uses a [SkillIndex].
 func DiscoverSkills(sources ...SkillSource) ([]SkillEntry, []FileReport) {
-	var found []SkillEntry
-	var problems []FileReport
-	for _, s := range sources {
-		d := discovery{source: s}
-		if s.FS != nil {
-			d.walk(".", 0)
-		}
-		found = append(found, d.found...)
-		problems = append(problems, d.problems...)
-	}
+	return NewSkillIndex(sources...).Look()
+}
+
+// strongest returns the skills by name, the strongest one of each name. It reports on the others
+// behind the problems.
+func strongest(found []SkillEntry, problems []FileReport) ([]SkillEntry, []FileReport) {
 	slices.SortStableFunc(found, func(x, y SkillEntry) int {
 		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(y.Origin, x.Origin))
 	})
@@ -171,6 +172,8 @@ func DiscoverSkills(sources ...SkillSource) ([]SkillEntry, []FileReport) {
 // A discovery is the search of one source.
 type discovery struct {
 	source      SkillSource
+	known       map[string]readSkill // what an earlier search has read, by the name of the file
+	read        map[string]readSkill // what this one has, for the next
 	directories int
 	found       []SkillEntry
 	problems    []FileReport
@@ -178,7 +181,8 @@ type discovery struct {
 
 func (d *discovery) addProblem(name string, r Reason, why string) {
 	d.problems = append(d.problems, FileReport{
-		Name: name, Path: path.Join(d.source.Path, name), Reason: r, Why: excerpt(why, maxWhy),
+		Name: sanitize(name), Path: sanitize(path.Join(d.source.Path, name)), Reason: r,
+		Why: excerpt(why, maxWhy),
 	})
 }
 
@@ -194,15 +198,13 @@ func (d *discovery) walk(dir string, depth int) {
 		return
 	}
 	name := path.Join(dir, skillFile)
-	text, err := readBounded(d.source.FS, name, maxSkillBytes)
+	e, err := d.skill(name)
 	switch f := missingOrZero(name, err); {
 	case err == nil:
-		d.addSkill(dir, name, text)
+		d.addSkill(dir, name, e)
 		return
 	case f.Reason != ReasonAbsent:
 		d.addProblem(name, f.Reason, f.Why)
-		return
-	case depth == maxSkillDepth:
 		return
 	}
 	entries, err := fs.ReadDir(d.source.FS, dir)
@@ -212,11 +214,24 @@ func (d *discovery) walk(dir string, depth int) {
 	}
 	for _, e := range entries {
 		child := path.Join(dir, e.Name())
-		if strings.HasPrefix(e.Name(), ".") || e.Name() == "node_modules" || !validName(child) {
+		if strings.HasPrefix(e.Name(), ".") || e.Name() == "node_modules" {
 			continue
 		}
-		if e.IsDir() || e.Type()&fs.ModeSymlink != 0 && d.leadsToDir(child) {
+		switch {
+		case !validName(child):
+			if e.IsDir() {
+				d.addProblem(child, ReasonBadName, "bad name: "+textline.Quote(e.Name())+
+					" has characters that a path in a prompt cannot have")
+			}
+		case !e.IsDir() && (e.Type()&fs.ModeSymlink == 0 || !d.leadsToDir(child)):
+		case depth < maxSkillDepth:
 			d.walk(child, depth+1)
+		default:
+			d.addProblem(dir, ReasonTooMany, fmt.Sprintf(
+				"too deep: what is more than %d levels below the source is not looked at",
+				maxSkillDepth,
+			))
+			return
 		}
 	}
 }
@@ -231,14 +246,8 @@ func (d *discovery) leadsToDir(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// add records a skill, or why it is none.
-func (d *discovery) addSkill(dir, name, text string) {
-	e, err := parseSkill(text)
-	if err != nil {
-		f := missingFromError(name, err)
-		d.addProblem(name, f.Reason, f.Why)
-		return
-	}
+// addSkill records a skill, or why it is none.
+func (d *discovery) addSkill(dir, name string, e SkillEntry) {
 	e.Path, e.Dir, e.Origin, e.source = path.Join(
 		d.source.Path, name,
 	), dir, d.source.Origin, d.source.FS
@@ -251,6 +260,12 @@ func (d *discovery) addSkill(dir, name, text string) {
 	}
 	if e.Key = cmp.Or(e.Key, e.Name); badSkillName(e.Key) != "" {
 		d.addProblem(name, ReasonBadName, "bad skillKey: "+badSkillName(e.Key))
+		return
+	}
+	if len(d.found) == maxSkillsOfSource {
+		d.addProblem(name, ReasonTooMany, fmt.Sprintf(
+			"too many: only the first %d skills of a source are taken", maxSkillsOfSource,
+		))
 		return
 	}
 	d.found = append(d.found, e)

@@ -1,7 +1,6 @@
 package agentctx_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -104,6 +103,7 @@ func TestSkillDiscovery(t *testing.T) {
 	assert.Equal(t, map[string]agentctx.Reason{
 		"big/SKILL.md": agentctx.ReasonTooLarge, "none/SKILL.md": agentctx.ReasonBlank,
 		"mute/SKILL.md": agentctx.ReasonBlank, "latin/SKILL.md": agentctx.ReasonNotUTF8,
+		"1/2/3/4/5/6": agentctx.ReasonTooMany,
 	}, reasons)
 
 	one, _ := agentctx.DiscoverSkills(
@@ -114,14 +114,6 @@ func TestSkillDiscovery(t *testing.T) {
 	)
 	assert.Equal(t, []string{"solo"}, skillNames(one))
 
-	many := map[string]string{}
-	for i := range 400 {
-		many[fmt.Sprintf("s%03d/SKILL.md", i)] = skillText(fmt.Sprintf("s%03d", i), "x")
-	}
-	found, problems = agentctx.DiscoverSkills(skillSource(agentctx.SkillExtra, "x", many))
-	assert.Len(t, found, 299)
-	require.Len(t, problems, 1)
-	assert.Equal(t, agentctx.ReasonTooMany, problems[0].Reason)
 	found, _ = agentctx.DiscoverSkills(agentctx.SkillSource{})
 	assert.Empty(t, found)
 }
@@ -399,7 +391,7 @@ func TestSyncSkills(t *testing.T) {
 		return list
 	}
 	for range 2 { // again and again
-		problems, err := agentctx.SyncSkills(dst, entries)
+		problems, err := agentctx.SyncSkills(dst, agentctx.SkillSnapshot{Skills: entries})
 		require.NoError(t, err)
 		assert.Empty(t, problems)
 		assert.Equal(t, []string{
@@ -415,7 +407,7 @@ func TestSyncSkills(t *testing.T) {
 	snapshot := agentctx.SnapshotSkills(
 		entries, agentctx.SkillHost{}, agentctx.Spec{Skills: []string{"gamma"}},
 	)
-	_, err = agentctx.SyncSkills(dst, snapshot.Skills)
+	_, err = agentctx.SyncSkills(dst, snapshot)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a/SKILL.md", "b/own", "mine/file"}, tree())
 	text, err := os.ReadFile(filepath.Join(into, "a/SKILL.md"))
@@ -427,7 +419,7 @@ func TestSyncSkills(t *testing.T) {
 	require.NoError(
 		t, os.Link(filepath.Join(dir, "shelf/a/one"), filepath.Join(dir, "shelf/a/two")),
 	)
-	problems, err := agentctx.SyncSkills(dst, snapshot.Skills)
+	problems, err := agentctx.SyncSkills(dst, snapshot)
 	require.NoError(t, err)
 	require.Len(t, problems, 1)
 	assert.Equal(t, agentctx.ReasonLinked, problems[0].Reason)
@@ -435,10 +427,10 @@ func TestSyncSkills(t *testing.T) {
 
 	problems, err = agentctx.SyncSkills(
 		dst,
-		[]agentctx.SkillEntry{
+		agentctx.SkillSnapshot{Skills: []agentctx.SkillEntry{
 			{Skill: agentctx.Skill{Name: "x", Path: "skills/x/SKILL.md"}},
 			{Skill: agentctx.Skill{Path: "../SKILL.md"}},
-		},
+		}},
 	)
 	require.NoError(t, err)
 	require.Len(t, problems, 2)

@@ -40,6 +40,7 @@ func parseSkill(text string) (SkillEntry, error) {
 		},
 		Hidden:        doc.boolean("disable-model-invocation", false),
 		UserInvocable: doc.boolean("user-invocable", true),
+		Digest:        digestOf([]byte(text)),
 		Homepage:      doc.scalar("homepage"),
 	}
 	if e.Description == "" {

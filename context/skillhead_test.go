@@ -212,7 +212,7 @@ func TestManifestOfSyncSkillsIsBounded(t *testing.T) {
 	manifest := filepath.Join(dir, ".skills-synced")
 	require.NoError(t, os.WriteFile(manifest, []byte(repeatTo("keep\n", 1<<20)), 0o644))
 	work := allocated(func() {
-		_, err := agentctx.SyncSkills(root, nil)
+		_, err := agentctx.SyncSkills(root, agentctx.SkillSnapshot{})
 		assert.ErrorContains(t, err, ".skills-synced: ")
 		assert.ErrorContains(t, err, "over the limit of 262144")
 	})

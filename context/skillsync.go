@@ -3,7 +3,6 @@ package agentctx
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -26,19 +25,20 @@ const (
 	maxSkillDirBytes = 64 << 20
 )
 
-// SyncSkills makes dst hold copies of exactly these skills, for instance those of a
-// [SkillSnapshot]. It is for a directory that a sandbox can see.
+// SyncSkills makes dst hold copies of exactly the skills of a snapshot: what the spec, the host or
+// the session excluded is not copied. It is for a directory that a sandbox can see.
 //
 // Each skill gets a directory of its own. The directory has the name of the one in which the skill
 // was found, never the name that the skill gives itself. Of two with one name the second gets "-2".
 // A copy is put in place when it is complete. SyncSkills removes the directories that an earlier
-// call made and that are not among the skills. It leaves everything else in dst alone. It copies
-// regular files only, and passes over symbolic links. A skill of more than 64 MiB is not copied.
-// The file .skills-synced of dst lists what SyncSkills made. One of more than 256 KiB is an error.
+// call made and that are not among the skills of the snapshot. It leaves everything else in dst
+// alone. It copies regular files only, and passes over symbolic links. A skill of more than 64 MiB
+// is not copied. The file .skills-synced of dst lists what SyncSkills made. One of more than 256
+// KiB is an error.
 //
 // SyncSkills returns a report on each skill that it could not copy; an older copy of it stays. The
 // error is about dst itself. Calls for one directory must not overlap.
-func SyncSkills(dst *os.Root, skills []SkillEntry) ([]FileReport, error) {
+func SyncSkills(dst *os.Root, snapshot SkillSnapshot) ([]FileReport, error) {
 	owned, err := readManifest(dst)
 	if err != nil {
 		return nil, fmt.Errorf("agentctx: sync skills into %q: %w", dst.Name(), err)
@@ -49,7 +49,7 @@ func SyncSkills(dst *os.Root, skills []SkillEntry) ([]FileReport, error) {
 	}
 	var problems []FileReport
 	var kept []string
-	for _, e := range skills {
+	for _, e := range snapshot.Skills {
 		name, err := freeName(dst, e, isOwned, kept)
 		if err == nil {
 			err = replaceSkill(dst, name, e)
@@ -200,7 +200,7 @@ func copyFile(
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	n, err = io.Copy(out, io.LimitReader(in, maxBytes+1))
+	n, err = copyText(out, in, maxBytes)
 	if err == nil && n > maxBytes {
 		err = newRefusal(ReasonTooLarge, "its directory holds more than %d bytes", maxSkillDirBytes)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/internal/enum"
+	textline "github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -46,8 +47,9 @@ const (
 	// ModeFull has every section.
 	ModeFull
 	// ModeMinimal has what a worker needs: identity, tooling, safety, workspace, sandbox, reasoning
-	// format, project context, sub-agent context, date and runtime. It has skills if the spec names
-	// some.
+	// format, project context, sub-agent context, date, live sub-agents and runtime. It has skills
+	// if the spec names some. For a session whose answers people get, such as one of cron, it has
+	// silent replies, and delegation if the session may spawn.
 	ModeMinimal
 	// ModeNone has the identity line alone.
 	ModeNone
@@ -174,8 +176,10 @@ func subagentSpec() Spec {
 }
 
 // SpecFor returns what a session sees by default, with every field set. A top-level session sees
-// everything. Sub-agents in every dialect, cron and external harness sessions see what a
-// [WorkerSpec] lets through. So do the zero Key and every key that only looks like one of these.
+// everything; but in a group or channel no pattern shows BOOTSTRAP.md, MEMORY.md and the memory
+// notes, which [Spec.Files] has to name there. Sub-agents in every dialect, cron and external
+// harness sessions see what a [WorkerSpec] lets through. So does the zero Key. The kind of the key
+// decides, and not the words in it: a room may be called cron.
 func SpecFor(key session.Key) Spec {
 	if isTopLevel(key) {
 		return topLevelSpec()
@@ -183,27 +187,16 @@ func SpecFor(key session.Key) Spec {
 	return subagentSpec()
 }
 
-// isTopLevel reports whether key is certainly that of a top-level session: its kind is one of
-// theirs, and no element of the key marks another kind.
+// isTopLevel reports whether key is certainly that of a top-level session: whether its kind is one
+// of theirs. The names of rooms and people in it do not matter.
 func isTopLevel(key session.Key) bool {
-	if !key.IsValid() || key.IsSubagent() || key.Depth() > 0 {
-		return false
-	}
 	switch key.Kind() {
 	case session.KindMain, session.KindThread, session.KindNamed, session.KindDirect,
 		session.KindGroup, session.KindChannel, session.KindHook, session.KindGlobal:
+		return true
 	default:
 		return false
 	}
-	_, rest, _ := strings.Cut(strings.ToLower(key.String()), ":") // "agent"
-	_, rest, _ = strings.Cut(rest, ":")                           // its id, which may be any word
-	for element := range strings.SplitSeq(rest, ":") {
-		switch strings.TrimSpace(element) {
-		case "subagent", "spawn", "cron", "acp":
-			return false
-		}
-	}
-	return true
 }
 
 // Or returns s with every zero field taken from under. For the precedence of spawn over agent over
@@ -228,38 +221,34 @@ func (s Spec) Or(under Spec) Spec {
 	return s
 }
 
-// Validate returns an error that names the first field without a meaning: a value outside its
-// enumeration, a malformed file pattern or a blank skill. It returns nil if there is none.
+// Validate returns all fields without a meaning, each as a *[FieldError] in one error: values
+// outside their enumeration, malformed file patterns and blank skills. It returns nil if there are
+// none.
 func (s Spec) Validate() error {
-	switch {
-	case int(s.Mode) >= len(modeNames):
-		return fmt.Errorf(
-			"agentctx: Spec.Mode is %d, want at most %d (%s)", s.Mode, ModeNone, ModeNone,
-		)
-	case int(s.History) >= len(historyNames):
-		return fmt.Errorf(
-			"agentctx: Spec.History is %d, want at most %d (%s)", s.History, HistoryFork,
-			HistoryFork,
-		)
-	case int(s.Overflow) >= len(overflowNames):
-		return fmt.Errorf(
-			"agentctx: Spec.Overflow is %d, want at most %d (%s)", s.Overflow, OverflowRefuse,
-			OverflowRefuse,
-		)
+	var list fieldErrors
+	if int(s.Mode) >= len(modeNames) {
+		list.add("Spec.Mode", "is %d, want at most %d (%s)", s.Mode, ModeNone, ModeNone)
+	}
+	if int(s.History) >= len(historyNames) {
+		list.add("Spec.History", "is %d, want at most %d (%s)", s.History, HistoryFork,
+			HistoryFork)
+	}
+	if int(s.Overflow) >= len(overflowNames) {
+		list.add("Spec.Overflow", "is %d, want at most %d (%s)", s.Overflow, OverflowRefuse,
+			OverflowRefuse)
 	}
 	for i, p := range s.Files {
 		if _, err := path.Match(p, ""); err != nil || strings.TrimSpace(p) != p || p == "" {
-			return fmt.Errorf(
-				"agentctx: Spec.Files[%d] is %q, which is not a pattern of file names", i, p,
-			)
+			list.add(fmt.Sprintf("Spec.Files[%d]", i), "is %s, which is not a pattern of file names",
+				textline.Quote(p))
 		}
 	}
 	for i, name := range s.Skills {
 		if strings.TrimSpace(name) == "" {
-			return fmt.Errorf("agentctx: Spec.Skills[%d] is blank", i)
+			list.add(fmt.Sprintf("Spec.Skills[%d]", i), "is blank")
 		}
 	}
-	return nil
+	return list.join()
 }
 
 // Filter returns the files that the spec lets through, in their order. A spec whose Files are nil
@@ -322,6 +311,27 @@ func (s Spec) admits(f WorkspaceFile) bool {
 // of it.
 func (s Spec) withholds(target string) bool {
 	return target != "" && isPersonal(target) && !s.sees(target)
+}
+
+// OnlySkills returns s without the skills that are not among names, which are compared as those of
+// a Spec are. nil names leave s as it is. A spec whose Skills are nil lets none through: the caller
+// completes it first, see [Spec.Or].
+func (s Spec) OnlySkills(names []string) Spec {
+	if names == nil {
+		return s
+	}
+	only := []string{}
+	for _, name := range names {
+		name = strings.TrimSpace(name)
+		switch {
+		case name == "*":
+			return s
+		case name != "" && s.seesSkill(name):
+			only = append(only, name)
+		}
+	}
+	s.Skills = only
+	return s
 }
 
 // seesSkill reports whether the spec lets a skill of that name through. A spec whose Skills are nil

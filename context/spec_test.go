@@ -2,6 +2,7 @@ package agentctx_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -42,7 +43,15 @@ func TestSpecForFailsClosed(t *testing.T) {
 		"agent:main:cron:daily:run:1":                       false,
 		"agent:main:acp:" + uuid:                            false,
 		"agent:main:telegram:direct:spawn":                  false, // looks like one
-		"agent:main:telegram:group:cron":                    false,
+		// C14: rooms and people may be called by words of the grammar, and their kind counts.
+		"agent:main:telegram:group:cron":       true,
+		"agent:main:irc:channel:acp":           true,
+		"agent:main:irc:direct:cron:run:1":     true,
+		"agent:main:irc:group:acp:thread:cron": true,
+		"agent:main:irc:group:#subagent":       true,
+		"agent:main:irc:cron:direct:ada":       true,
+		"agent:cron:main":                      true,
+		"agent:main:hook:acp":                  true,
 	} {
 		k, err := session.Parse(key)
 		if err != nil {
@@ -280,4 +289,36 @@ func TestEnumerationsReadBackWhatTheyWrite(t *testing.T) {
 	checkTextRoundTrip[agentctx.Answer](t, 3)
 	checkTextRoundTrip[agentctx.SkillOrigin](t, 6)
 	checkTextRoundTrip[agentctx.Reason](t, int(agentctx.ReasonOverSkills)+1)
+}
+
+// C5: everything that is wrong is reported at once, by its field.
+func TestValidateReportsEveryField(t *testing.T) {
+	in := agentctx.Input{
+		Spec: agentctx.Spec{
+			Mode: 9, History: 9, Overflow: 9, Files: []string{"["}, Skills: []string{""},
+		},
+		Limits:  agentctx.Limits{File: -7, Total: -7, Skills: -7},
+		Layout:  9,
+		Channel: agentctx.Channel{Reactions: "x", Buttons: 9},
+		Sandbox: agentctx.Sandbox{Access: "x", HostBrowser: 9},
+		Extra:   []agentctx.Section{{Class: 9}},
+	}
+	var fields []string
+	joined, ok := in.Validate().(interface{ Unwrap() []error })
+	require.True(t, ok)
+	for _, err := range joined.Unwrap() {
+		f, ok := errors.AsType[*agentctx.FieldError](err)
+		require.True(t, ok)
+		require.NotEmpty(t, f.Reason)
+		require.EqualError(t, err, "agentctx: "+f.Field+" "+f.Reason)
+		fields = append(fields, f.Field)
+	}
+	require.Equal(t, []string{
+		"Input.Session", "Input.Spec.Mode", "Input.Spec.History", "Input.Spec.Overflow",
+		"Input.Spec.Files[0]", "Input.Spec.Skills[0]", "Input.Limits.File", "Input.Limits.Total",
+		"Input.Limits.Skills", "Input.Layout", "Input.Channel.Reactions", "Input.Sandbox.Access",
+		"Input.Channel.Buttons", "Input.Sandbox.HostBrowser", "Input.Extra[0].ID",
+		"Input.Extra[0].Class",
+	}, fields)
+	require.NoError(t, agentctx.Loader{Extra: []string{"docs/*.md"}}.Validate())
 }

@@ -100,11 +100,11 @@ func (g Grant) String() string {
 // error is always a [*Refusal].
 //
 // The checks come in the order in which the field's reference system makes them, and the first that
-// fails is the answer: the form of the agent id, the caller's record, depth and role, active
-// children, spawns of this run, runs of this tree, runs of this request, a required agent id, the
-// allowed agents, the sandbox, the configured agents, blocked completions, the budget, thinking,
-// model, timeout, tools. An agent that is neither configured nor allowed is refused as not
-// configured.
+// fails is the answer: the form of the agent id, the caller's agent and record, depth and role,
+// active children, spawns of this run, runs of this tree, runs of this request, a required agent
+// id, the allowed agents, the sandbox, the configured agents, blocked completions, the budget,
+// thinking, model, timeout, tools. An agent that is neither configured nor allowed is refused as
+// not configured.
 //
 // A grant of all tools does not allocate; a grant that leaves out tools allocates once.
 func (r *Rules) Admit(c Caller, q Request) (Grant, error) {
@@ -119,6 +119,9 @@ func (r *Rules) admit(c *Caller, q *Request) (Grant, *Refusal) {
 	p := r.agentsOf(c.Key, q.Agent)
 	if refusal := p.checkID(); refusal != nil {
 		return Grant{}, refusal
+	}
+	if !r.lists(p.caller) {
+		return Grant{}, r.refuseUnlisted(p.callerID)
 	}
 	depth, refusal := r.checkDepthAndRole(c)
 	if refusal != nil {
@@ -159,8 +162,10 @@ func (r *Rules) fillGrant(g *Grant, c *Caller, q *Request, a *Agent) (refusal *R
 	if g.Timeout, refusal = r.resolveTimeout(q); refusal != nil {
 		return refusal
 	}
-	if g.Model.Warning != "" {
-		g.Warnings = append(g.Warnings, g.Model.Warning)
+	for _, warning := range [...]string{g.Model.Warning, g.Timeout.Warning} {
+		if warning != "" {
+			g.Warnings = append(g.Warnings, warning)
+		}
 	}
 	if refuse := r.MaxBlocked(); c.Blocked > 0 && c.Blocked >= refuse/2 {
 		g.Warnings = append(g.Warnings, fmt.Sprintf("%d completions could not be delivered, %d refuse new spawns", c.Blocked, refuse))
@@ -192,7 +197,7 @@ func (p *spawnAgents) checkID() *Refusal {
 	if p.target != nil || p.targetID == p.callerID || validID(p.targetID) {
 		return nil
 	}
-	return &Refusal{Rule: RuleAgentID, Asked: p.targetID, Limit: wantID, Path: listPath}
+	return listPlace.refuse(RuleAgentID, p.targetID, wantID)
 }
 
 // checkDepthAndRole returns the depth of a caller that may have children, and refuses another.
@@ -201,18 +206,14 @@ func (r *Rules) checkDepthAndRole(c *Caller) (depth int, refusal *Refusal) {
 	role := r.roleNow(c, depth)
 	switch {
 	case !c.Key.IsValid(), role == session.RoleUnknown:
-		return 0, &Refusal{
-			Rule: RuleCaller, Asked: c.Key.String() + " as " + c.Role.String(), Limit: "a session with a record", Path: "Caller.Role",
-		}
+		return 0, callerPlace.refuse(RuleCaller, c.Key.String()+" as "+c.Role.String(),
+			"a session with a record")
 	case depth >= r.MaxSpawnDepth():
-		return 0, &Refusal{
-			Rule: RuleDepth, Asked: strconv.Itoa(depth + 1), Limit: strconv.Itoa(r.MaxSpawnDepth()),
-			Path: maxSpawnDepthPath,
-		}
+		return 0, maxDepthPlace.refuse(RuleDepth, strconv.Itoa(depth+1),
+			strconv.Itoa(r.MaxSpawnDepth()))
 	case !role.MaySpawn():
-		return 0, &Refusal{
-			Rule: RuleRole, Asked: role.String(), Limit: "main or orchestrator when it was spawned", Path: maxSpawnDepthPath,
-		}
+		return 0, maxDepthPlace.refuse(RuleRole, role.String(),
+			"main or orchestrator when it was spawned")
 	}
 	return depth, nil
 }
@@ -229,21 +230,19 @@ func (r *Rules) roleNow(c *Caller, depth int) session.Role {
 
 // checkCounts refuses a spawn that would exceed a limit on the number of children or runs.
 func (r *Rules) checkCounts(c *Caller, depth int, byModel bool) *Refusal {
-	over := func(rule Rule, have, limit int, path string) *Refusal {
-		return &Refusal{
-			Rule: rule, Asked: strconv.Itoa(have + 1), Limit: strconv.Itoa(limit), Path: path,
-		}
+	over := func(rule Rule, have, limit int, at place) *Refusal {
+		return at.refuse(rule, strconv.Itoa(have+1), strconv.Itoa(limit))
 	}
 	s := &r.Subagents
 	switch {
 	case c.Children >= r.MaxChildren():
-		return over(RuleChildren, c.Children, r.MaxChildren(), maxChildrenPath)
+		return over(RuleChildren, c.Children, r.MaxChildren(), maxChildrenPlace)
 	case s.MaxSpawns > 0 && depth > 0 && c.Spawned >= s.MaxSpawns:
-		return over(RuleSpawns, c.Spawned, s.MaxSpawns, maxSpawnsPath)
+		return over(RuleSpawns, c.Spawned, s.MaxSpawns, maxSpawnsPlace)
 	case s.MaxTreeRuns > 0 && c.TreeRuns >= s.MaxTreeRuns:
-		return over(RuleTreeRuns, c.TreeRuns, s.MaxTreeRuns, maxTreeRunsPath)
+		return over(RuleTreeRuns, c.TreeRuns, s.MaxTreeRuns, maxTreeRunsPlace)
 	case byModel && r.MaxRunsPerRequest() != Off && c.Requested >= r.MaxRunsPerRequest():
-		return over(RuleRequest, c.Requested, r.MaxRunsPerRequest(), maxRequestPath)
+		return over(RuleRequest, c.Requested, r.MaxRunsPerRequest(), maxRequestPlace)
 	}
 	return nil
 }
@@ -253,35 +252,26 @@ func (r *Rules) checkRequiredID(c *Caller, p *spawnAgents, asked string) *Refusa
 	if strings.TrimSpace(asked) != "" {
 		return nil
 	}
-	required, path := r.Subagents.RequireAgentID, defaultsPath
+	required, own := r.Subagents.RequireAgentID, false
 	if a := p.caller; a != nil && a.Subagents.RequireAgentID != nil {
-		required, path = a.Subagents.RequireAgentID, ""
+		required, own = a.Subagents.RequireAgentID, true
 	}
 	if required == nil || !*required {
 		return nil
 	}
-	if path == "" {
-		path = agentPath(p.callerID) + ".subagents"
-	}
-	return &Refusal{
-		Rule: RuleRequireID, Asked: "no agentId", Limit: strings.Join(r.Targets(*c), ", "),
-		Path: path + requireAgentIDName,
-	}
+	return r.subagentsPlace(p.callerID, own).dot("RequireAgentID", "requireAgentId").refuse(
+		RuleRequireID, "no agentId", listed(r.Targets(*c)))
 }
 
 // checkBlockedAndBudget refuses where too many completions could not be delivered, and where the
 // budget of the tree is spent.
 func (r *Rules) checkBlockedAndBudget(c *Caller, q *Request) *Refusal {
 	if c.Blocked >= r.MaxBlocked() {
-		return &Refusal{
-			Rule: RuleBlocked, Asked: strconv.Itoa(c.Blocked), Limit: strconv.Itoa(r.MaxBlocked()),
-			Path: maxBlockedPath,
-		}
+		return maxBlockedPlace.refuse(RuleBlocked, strconv.Itoa(c.Blocked),
+			strconv.Itoa(r.MaxBlocked()))
 	}
 	spent := func(what, limit string) *Refusal {
-		return &Refusal{
-			Rule: RuleBudget, Asked: "more " + what, Limit: limit, Path: treeBudgetPath + "." + what,
-		}
+		return treeBudgetPlace.dot(title(what), what).refuse(RuleBudget, "more "+what, limit)
 	}
 	b := &r.Budget
 	switch {
@@ -293,10 +283,8 @@ func (r *Rules) checkBlockedAndBudget(c *Caller, q *Request) *Refusal {
 		return spent("turns", strconv.Itoa(b.Turns))
 	}
 	if faults := q.Budget.faults(); len(faults) > 0 {
-		return &Refusal{
-			Rule: RuleBudget, Asked: faults[0].value, Limit: faults[0].want,
-			Path: requestPath + ".Budget." + title(faults[0].name),
-		}
+		return requestPlace("Budget."+title(faults[0].name)).refuse(RuleBudget, faults[0].value,
+			faults[0].want)
 	}
 	return nil
 }
@@ -325,10 +313,10 @@ func (r *Rules) checkTools(g *Grant, c *Caller, q *Request, p *pipeline) *Refusa
 		if limit == "" {
 			limit = "none of these"
 		}
-		return &Refusal{
-			Rule: RuleTools, Asked: strings.Join(names, ", "), Limit: limit, Path: missing[0].Path,
-			Removed: missing,
-		}
+		at := place{missing[0].Field, missing[0].Path}
+		refusal := at.refuse(RuleTools, strings.Join(names, ", "), limit)
+		refusal.Removed = missing
+		return refusal
 	}
 	for _, v := range missing {
 		g.Warnings = append(g.Warnings, v.String())
@@ -351,7 +339,7 @@ func (r *Rules) checkTools(g *Grant, c *Caller, q *Request, p *pipeline) *Refusa
 // spawn, so the list can be the enumeration in a tool's schema. Counts that change from one moment
 // to the next, such as active children, do not matter here.
 func (r *Rules) Targets(c Caller) []string {
-	if _, refusal := r.checkDepthAndRole(&c); refusal != nil {
+	if _, refusal := r.checkDepthAndRole(&c); refusal != nil || r.CheckAgent(c.Key) != nil {
 		return nil
 	}
 	own := r.agentOf(c.Key)
@@ -376,88 +364,110 @@ func (r *Rules) Targets(c Caller) []string {
 func (r *Rules) checkTarget(
 	c *Caller, p *spawnAgents, child session.Key, requireSandbox bool,
 ) (sandboxed bool, refusal *Refusal) {
-	if refusal := r.checkAllowed(p); refusal != nil {
-		return false, refusal
+	switch allowed := r.allows(p); {
+	case !allowed && p.target == nil: // to name it in AllowAgents would not help
+		return false, r.refuseTarget(c, p)
+	case !allowed:
+		own := p.caller != nil && r.setsAllowAgents(p.caller)
+		return false, r.subagentsPlace(p.callerID, own).dot("AllowAgents", "allowAgents").refuse(
+			RuleAgents, p.targetID, r.allowedFrom(c, p))
 	}
 	sandboxed = r.sandboxed(p.targetID, p.target, child, false)
 	switch {
 	case c.Sandboxed && !sandboxed:
-		refusal = &Refusal{Rule: RuleSandbox, Asked: p.targetID + " without a sandbox", Limit: "a sandbox, as the caller's"}
+		return false, r.refuseSandbox(p, " without a sandbox", "a sandbox, as the caller's")
 	case requireSandbox && !sandboxed:
-		refusal = &Refusal{Rule: RuleSandbox, Asked: p.targetID + " in a sandbox", Limit: "no sandbox"}
-	default:
-		return sandboxed, r.checkConfigured(p)
+		return false, r.refuseSandbox(p, " in a sandbox", "no sandbox")
+	case !p.configured():
+		return false, r.refuseTarget(c, p)
 	}
-	refusal.Path = r.sandboxModePath(p.target)
-	return sandboxed, refusal
+	return sandboxed, nil
 }
 
-// checkAgent decides whether sessions of one agent may have sub-agents of another.
-func (r *Rules) checkAgent(p *spawnAgents) *Refusal {
-	if refusal := r.checkAllowed(p); refusal != nil {
-		return refusal
-	}
-	return r.checkConfigured(p)
+// refuseTarget refuses an agent that is not configured.
+func (r *Rules) refuseTarget(c *Caller, p *spawnAgents) *Refusal {
+	return listPlace.refuse(RuleTarget, p.targetID, r.allowedFrom(c, p))
 }
 
-// checkConfigured refuses an agent that is not configured, unless it is the caller's own.
-func (r *Rules) checkConfigured(p *spawnAgents) *Refusal {
-	if p.target != nil || p.targetID == p.callerID {
-		return nil
+// refuseUnlisted refuses what an agent does that is not in the list of agents.
+func (r *Rules) refuseUnlisted(id string) *Refusal {
+	ids := make([]string, len(r.Agents))
+	for i := range r.Agents {
+		ids[i] = canonicalID(r.Agents[i].ID)
 	}
-	return &Refusal{
-		Rule: RuleTarget, Asked: p.targetID, Limit: r.allowedFrom(p), Path: listPath,
-	}
+	return listPlace.refuse(RuleTarget, id, listed(ids))
 }
 
-// checkAllowed refuses an agent other than the caller's own that AllowAgents of the caller's agent,
-// else of the defaults, do not name. To name it there would not help an agent that is not
-// configured, so that the refusal says that.
-func (r *Rules) checkAllowed(p *spawnAgents) *Refusal {
+// refuseSandbox refuses a target that is not in a sandbox, and names the mode that says so.
+func (r *Rules) refuseSandbox(p *spawnAgents, asked, limit string) *Refusal {
+	mode, at := r.sandboxMode(p.target)
+	if mode != "" {
+		limit += ": the mode is " + mode
+	}
+	return at.refuse(RuleSandbox, p.targetID+asked, limit)
+}
+
+// configured reports whether the target can be found: in the list of agents, or as the caller's
+// own.
+func (p *spawnAgents) configured() bool { return p.target != nil || p.targetID == p.callerID }
+
+// setsAllowAgents reports whether an agent's entry says which agents it may spawn, rather than the
+// defaults.
+func (r *Rules) setsAllowAgents(a *Agent) bool {
+	return a.Subagents.AllowAgents != nil || r.Subagents.AllowAgents == nil
+}
+
+// allows reports whether AllowAgents of the caller's agent, else of the defaults, name the target,
+// or whether it is the caller's own agent.
+func (r *Rules) allows(p *spawnAgents) bool {
 	if p.targetID == p.callerID {
-		return nil
+		return true
 	}
-	allowed, atAgent := r.Subagents.AllowAgents, false
-	if a := p.caller; a != nil && (a.Subagents.AllowAgents != nil || allowed == nil) {
-		allowed, atAgent = a.Subagents.AllowAgents, true
+	allowed := r.Subagents.AllowAgents
+	if a := p.caller; a != nil && r.setsAllowAgents(a) {
+		allowed = a.Subagents.AllowAgents
 	}
-	var named []string
-	for _, entry := range allowed {
-		switch entry = canonicalID(entry); entry {
-		case "":
-		case "*", p.targetID:
-			return nil
-		default:
-			named = append(named, entry)
-		}
+	return slices.ContainsFunc(allowed, func(entry string) bool {
+		entry = canonicalID(entry)
+		return entry == "*" || entry != "" && entry == p.targetID
+	})
+}
+
+// subagentsPlace returns where the Subagents of an agent are set, or those of the defaults.
+func (r *Rules) subagentsPlace(id string, own bool) place {
+	if !own {
+		return defaultsPlace
 	}
-	if p.target == nil {
-		return r.checkConfigured(p)
-	}
-	if len(named) == 0 {
-		named = []string{p.callerID}
-	}
-	path := defaultsPath
-	if atAgent {
-		path = agentPath(p.callerID) + ".subagents"
-	}
-	return &Refusal{
-		Rule: RuleAgents, Asked: p.targetID, Limit: strings.Join(named, ", "),
-		Path: path + allowAgentsName,
-	}
+	return agentSubagents(r.agentPlace(id))
 }
 
 // allowedFrom returns the ids of the agents that the caller may spawn as one text, its own first.
-func (r *Rules) allowedFrom(p *spawnAgents) string {
-	ids := []string{p.callerID}
+// The caller's own is left out where a sandbox forbids it, as is each other. Sandbox.Decide is not
+// asked: a refusal must not need it.
+func (r *Rules) allowedFrom(c *Caller, p *spawnAgents) string {
+	var ids []string
+	add := func(id string, a *Agent) {
+		if r.Sandbox.Decide != nil || !c.Sandboxed || r.sandboxed(id, a, session.Key{}, false) {
+			ids = append(ids, id)
+		}
+	}
+	add(p.callerID, p.caller)
 	for i := range r.Agents {
 		other := spawnAgents{
 			callerID: p.callerID, caller: p.caller,
 			targetID: canonicalID(r.Agents[i].ID), target: &r.Agents[i],
 		}
-		if other.targetID != p.callerID && r.checkAllowed(&other) == nil {
-			ids = append(ids, other.targetID)
+		if other.targetID != p.callerID && r.allows(&other) {
+			add(other.targetID, other.target)
 		}
+	}
+	return listed(ids)
+}
+
+// listed returns ids as one text.
+func listed(ids []string) string {
+	if len(ids) == 0 {
+		return "no agent"
 	}
 	return strings.Join(ids, ", ")
 }

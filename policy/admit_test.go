@@ -139,7 +139,7 @@ func TestAdmitRefuses(t *testing.T) {
 			},
 			main,
 			policy.Request{Agent: "c"},
-			policy.Refusal{Rule: policy.RuleAgents, Asked: "c", Limit: "a, b", Path: "agents.defaults.subagents.allowAgents"},
+			policy.Refusal{Rule: policy.RuleAgents, Asked: "c", Limit: "main, a, b", Path: "agents.defaults.subagents.allowAgents"},
 		},
 		{
 			"neither configured nor allowed",
@@ -150,6 +150,13 @@ func TestAdmitRefuses(t *testing.T) {
 			main,
 			policy.Request{Agent: "ghost"},
 			policy.Refusal{Rule: policy.RuleTarget, Asked: "ghost", Limit: "main, b", Path: "agents.list"},
+		},
+		{
+			"the caller is not configured",
+			policy.Rules{Agents: configuredAgents("a", "B")},
+			main,
+			policy.Request{},
+			policy.Refusal{Rule: policy.RuleTarget, Asked: "main", Limit: "a, b", Path: "agents.list"},
 		},
 		{
 			"nothing is configured",
@@ -180,14 +187,14 @@ func TestAdmitRefuses(t *testing.T) {
 			policy.Rules{},
 			policy.Caller{Key: mainKey, Sandboxed: true},
 			policy.Request{},
-			policy.Refusal{Rule: policy.RuleSandbox, Asked: "main without a sandbox", Limit: "a sandbox, as the caller's", Path: "agents.defaults.sandbox.mode"},
+			policy.Refusal{Rule: policy.RuleSandbox, Asked: "main without a sandbox", Limit: "a sandbox, as the caller's: the mode is off", Path: "agents.defaults.sandbox.mode"},
 		},
 		{
 			"1.21 sandbox required",
 			policy.Rules{Agents: configuredAgents("main")},
 			main,
 			policy.Request{RequireSandbox: true},
-			policy.Refusal{Rule: policy.RuleSandbox, Asked: "main in a sandbox", Limit: "no sandbox", Path: "agents.list[main].sandbox.mode"},
+			policy.Refusal{Rule: policy.RuleSandbox, Asked: "main in a sandbox", Limit: "no sandbox: the mode is off", Path: "agents.defaults.sandbox.mode"},
 		},
 		{
 			"the caller's function decides",
@@ -365,14 +372,19 @@ func TestAdmitRefuses(t *testing.T) {
 			require.Zero(t, g)
 			r, ok := errors.AsType[*policy.Refusal](err)
 			require.True(t, ok, "%v", err)
-			assert.Equal(t, tt.want, *r)
+			if r.Field != "" {
+				requireGoPath(t, tt.rules, r.Field)
+			}
+			inJSON := *r
+			inJSON.Field = ""
+			assert.Equal(t, tt.want, inJSON)
 			assertRefused(t, err, tt.want.Rule)
 			which := ""
 			if r.Rule == policy.RuleTarget {
 				which = ", which is not configured"
 			}
 			want := fmt.Sprintf("policy: spawn refused by %s: asked %q%s, allowed %q, set at %s", r.Rule, r.Asked, which, r.Limit, r.Path)
-			assert.EqualError(t, err, want)
+			assert.Equal(t, want, inConfiguration(err.Error()))
 		})
 	}
 }
@@ -491,14 +503,6 @@ func TestAdmitGrants(t *testing.T) {
 			"oneself by name, not in one's own list", policy.Rules{Agents: []policy.Agent{
 				{ID: "main", Subagents: policy.Subagents{AllowAgents: []string{"a"}}}, {ID: "a"},
 			}}, policy.Caller{Key: mainKey}, policy.Request{Agent: "Main"}, "main", 1, session.RoleLeaf,
-		},
-		{
-			"oneself, not configured",
-			policy.Rules{Agents: configuredAgents("other")},
-			policy.Caller{Key: mainKey},
-			policy.Request{},
-			"main",
-			1, session.RoleLeaf,
 		},
 		{
 			"the global session is the default agent's",
@@ -650,7 +654,8 @@ func TestRefusalJSON(t *testing.T) {
 	_, err := rules.Admit(policy.Caller{Key: mainKey, Children: 5}, policy.Request{})
 	data, err := json.Marshal(err)
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"rule":"maxChildrenPerAgent","asked":"6","limit":"5","path":"agents.defaults.subagents.maxChildrenPerAgent"}`, string(data))
+	assert.JSONEq(t, `{"rule":"maxChildrenPerAgent","asked":"6","limit":"5",`+
+		`"field":"Rules.Subagents.MaxChildren","path":"agents.defaults.subagents.maxChildrenPerAgent"}`, string(data))
 }
 
 // A rule is a plain word when it is printed.

@@ -90,7 +90,7 @@ func (r *Rules) effective(above *Authority, d *Descendant) Authority {
 	switch {
 	case above.Role == session.RoleUnknown, now.Role == session.RoleUnknown, !d.Key.IsValid(),
 		r.agentOf(d.Key) != given.Agent, given.Depth != above.Depth+1,
-		r.checkAgent(&p) != nil:
+		!r.lists(p.caller) || !p.configured() || !r.allows(&p):
 		return Authority{Sandboxed: true}
 	}
 	now.Sandboxed = above.Sandboxed || given.Sandboxed ||

@@ -444,3 +444,66 @@ func randomRules(rng *rand.Rand) policy.Rules {
 	}
 	return r
 }
+
+// S4: with a list of agents, one that is not in it has no rights, whatever is asked and in any
+// case. Without a list every agent has those of the defaults.
+func TestAgentsThatAreNotListed(t *testing.T) {
+	names := []string{"read", "sessions_spawn"}
+	listed := policy.Rules{Agents: []policy.Agent{{ID: "Main"}, {ID: "ops"}}}
+	rest := policy.Rules{}
+	for _, tt := range []struct {
+		name  string
+		rules policy.Rules
+		key   session.Key
+		ok    bool
+	}{
+		{"the first", listed, session.Must(session.MainKey("main")), true},
+		{"another", listed, session.Must(session.DirectKey("ops", "chat", "1")), true},
+		{"in another case", listed, session.Must(session.MainKey("OPS")), true},
+		{"the global session", listed, session.GlobalKey(), true},
+		{"a typo", listed, session.Must(session.MainKey("mian")), false},
+		{"a chat", listed, session.Must(session.DirectKey("writer", "chat", "1")), false},
+		{"no list", rest, session.Must(session.MainKey("mian")), true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var want []string
+			if tt.ok {
+				want = names
+			}
+			s := policy.Subject{Key: tt.key, Role: session.RoleMain}
+			assert.ElementsMatch(t, want, tt.rules.FilterTools(s, names))
+			top := tt.rules.TopAuthority(tt.key, "", names)
+			assert.ElementsMatch(t, want, top.Tools)
+			assert.ElementsMatch(t, want, top.Delegable)
+			for _, v := range tt.rules.ExplainTools(s, names) {
+				assert.Equal(t, tt.ok, v.Allowed)
+				if !tt.ok {
+					assert.Equal(t, policy.ToolAgent, v.Rule)
+					assert.Contains(t, v.String(), "is not configured at Rules.Agents (agents.list)")
+				}
+			}
+			err := tt.rules.CheckAgent(tt.key)
+			caller := policy.Caller{Key: tt.key, Delegable: names}
+			_, admits := tt.rules.Admit(caller, policy.Request{})
+			targets := tt.rules.Targets(policy.Caller{Key: tt.key})
+			if !tt.ok {
+				require.ErrorIs(t, err, &policy.Refusal{Rule: policy.RuleTarget, Op: "session"})
+				require.ErrorIs(t, admits, &policy.Refusal{Rule: policy.RuleTarget})
+				assert.Empty(t, targets)
+				return
+			}
+			require.NoError(t, err)
+			require.NoError(t, admits)
+			assert.NotEmpty(t, targets)
+		})
+	}
+	// What an agent had spawned that has left the list since has nothing.
+	mian := session.Must(session.MainKey("mian"))
+	given := policy.Authority{
+		Agent: "mian", Role: session.RoleLeaf, Depth: 1, Tools: names[:1], Delegable: names[:1],
+	}
+	child := policy.Descendant{Key: session.Must(mian.Child("mian", "x")), Given: given}
+	above := rest.TopAuthority(mian, "", names)
+	require.NotEmpty(t, rest.Effective(above, child).Tools)
+	require.Empty(t, listed.Effective(above, child).Tools)
+}

@@ -125,30 +125,30 @@ func (r *Rules) Authorize(c Caller, v Verb, t Target) error {
 func (r *Rules) authorize(c *Caller, v Verb, t *Target) *Refusal {
 	role := r.roleNow(c, max(c.Depth, c.Key.Depth()))
 	if !c.Key.IsValid() || role == session.RoleUnknown {
-		return &Refusal{Rule: RuleCaller, Limit: "a caller with a record", Path: "Caller.Role"}
+		return callerPlace.refuse(RuleCaller, "", "a caller with a record")
 	}
 	if v >= verbCount || verbRequirements[v] == requireNothing || !t.Key.IsValid() {
-		return &Refusal{Rule: RuleControl, Limit: "a known verb and a valid key", Path: lineagePath}
+		return lineagePlace.refuse(RuleControl, "", "a known verb and a valid key")
 	}
 	self, below := t.Key == c.Key, slices.Contains(t.Ancestors, c.Key)
 	switch need := verbRequirements[v]; {
 	case need == requireVisible:
 		return r.authorizeVisibility(c, t, self, below)
 	case need == requireMessage && (self || t.Key.IsSubagent() && !below):
-		return &Refusal{Rule: RuleControl, Limit: "another session, a sub-agent only from above", Path: lineagePath}
+		return lineagePlace.refuse(RuleControl, "", "another session, a sub-agent only from above")
 	case need == requireMessage:
 		return r.authorizeVisibility(c, t, self, below)
 	case self || !below:
-		return &Refusal{Rule: RuleControl, Limit: "the sub-agents below " + c.Key.String(), Path: lineagePath}
+		return lineagePlace.refuse(RuleControl, "", "the sub-agents below "+c.Key.String())
 	case !role.MaySpawn():
-		return &Refusal{Rule: RuleRole, Limit: "main or orchestrator", Path: maxSpawnDepthPath}
+		return maxDepthPlace.refuse(RuleRole, "", "main or orchestrator")
 	}
 	return nil
 }
 
 // authorizeVisibility decides whether the caller sees a session.
 func (r *Rules) authorizeVisibility(c *Caller, t *Target, self, below bool) *Refusal {
-	sight, path := r.visibilityOf(c)
+	sight, at := r.visibilityOf(c)
 	if self || below && sight >= VisibilityTree {
 		return nil
 	}
@@ -159,17 +159,17 @@ func (r *Rules) authorizeVisibility(c *Caller, t *Target, self, below bool) *Ref
 		return nil
 	case sight < VisibilityAll:
 	case !r.AgentToAgent.Enabled:
-		path = agentToAgentPath + ".enabled"
+		at = agentToAgentPlace.dot("Enabled", "enabled")
 	case r.AgentToAgent.matches(from) && r.AgentToAgent.matches(to):
 		return nil
 	default:
-		path = agentToAgentPath + ".allow"
+		at = agentToAgentPlace.dot("Allow", "allow")
 	}
-	return &Refusal{Rule: RuleVisibility, Limit: sight.String(), Path: path}
+	return at.refuse(RuleVisibility, "", sight.String())
 }
 
 // visibilityOf returns what a caller sees, and where that is set. A sandbox can only narrow it.
-func (r *Rules) visibilityOf(c *Caller) (sight Visibility, path string) {
+func (r *Rules) visibilityOf(c *Caller) (sight Visibility, at place) {
 	sight = r.Visibility
 	switch {
 	case sight == VisibilityDefault:
@@ -178,9 +178,9 @@ func (r *Rules) visibilityOf(c *Caller) (sight Visibility, path string) {
 		sight = VisibilitySelf
 	}
 	if c.Sandboxed && !r.Sandbox.SeeAll && sight > VisibilityTree {
-		return VisibilityTree, sandboxPath + ".sessionToolsVisibility"
+		return VisibilityTree, seeAllPlace
 	}
-	return sight, visibilityPath
+	return sight, visibilityPlace
 }
 
 // matches reports whether Allow names an agent.

@@ -272,7 +272,7 @@ func TestAuthorize(t *testing.T) {
 		policy.RuleControl)
 	assert.EqualError(t, rules.Authorize(policy.Caller{Key: familyTop}, policy.VerbHistory,
 		familyTargets["stranger"]),
-		`policy: history refused by visibility: asked "agent:main:survey", allowed "tree", set at tools.sessions.visibility`)
+		`policy: history refused by visibility: asked "agent:main:survey", allowed "tree", set at Rules.Visibility (tools.sessions.visibility)`)
 }
 
 func BenchmarkAuthorize(b *testing.B) {

@@ -30,7 +30,7 @@ func Example() {
 	// Output:
 	// targets: [main research]
 	// research as orchestrator at depth 1, model "anthropic/claude-haiku-4-5" from agents.defaults.subagents, with tools ["read" "exec" "sessions_spawn"] <nil>
-	// policy: spawn refused by allowAgents: asked "ops", allowed "research", set at agents.list[main].subagents.allowAgents
+	// policy: spawn refused by allowAgents: asked "ops", allowed "main, research", set at Rules.Agents[0].Subagents.AllowAgents (agents.list[main].subagents.allowAgents)
 	// true
 }
 
@@ -41,8 +41,8 @@ func ExampleRules_Validate() {
 	}
 	fmt.Println(rules.Validate())
 	// Output:
-	// policy: agents.defaults.subagents.maxSpawnDepth is "7", want 1 to 5
-	// policy: tools.subagents.tools.deny[0] is "group:runtme", want a group that is built in or in tools.groups
+	// policy: Rules.Subagents.MaxSpawnDepth (agents.defaults.subagents.maxSpawnDepth) is "7", want 1 to 5
+	// policy: Rules.SubagentTools.Deny[0] (tools.subagents.tools.deny[0]) is "group:runtme", want a group that is built in or in tools.groups
 }
 
 func ExampleRules_ExplainTools() {
@@ -53,8 +53,8 @@ func ExampleRules_ExplainTools() {
 	}
 	// Output:
 	// tool "read" is allowed
-	// tool "web_fetch" is removed by "web_*" at tools.subagents.tools.deny
-	// tool "cron" is denied to sub-agents unless named at tools.subagents.tools.alsoAllow
+	// tool "web_fetch" is removed by "web_*" at Rules.SubagentTools.Deny (tools.subagents.tools.deny)
+	// tool "cron" is denied to sub-agents unless named at Rules.SubagentTools.AlsoAllow (tools.subagents.tools.alsoAllow)
 }
 
 func ExampleRules_Authorize() {
@@ -67,7 +67,7 @@ func ExampleRules_Authorize() {
 	fmt.Println(rules.Authorize(policy.Caller{Key: top}, policy.VerbHistory, other))
 	// Output:
 	// <nil>
-	// policy: history refused by visibility: asked "agent:main:survey", allowed "tree", set at tools.sessions.visibility
+	// policy: history refused by visibility: asked "agent:main:survey", allowed "tree", set at Rules.Visibility (tools.sessions.visibility)
 }
 
 // What a child was given is stored with it, and is the ceiling for every later turn. What is denied

@@ -19,7 +19,8 @@ type Subject struct {
 type stageKind uint8
 
 const (
-	stageGlobal stageKind = iota
+	stageListed stageKind = iota
+	stageGlobal
 	stageGlobalProvider
 	stageAgent
 	stageAgentProvider
@@ -75,6 +76,9 @@ func (p *pipeline) addRules(kind stageKind, key string, allow, also, deny []stri
 // that is not configured.
 func (r *Rules) pipeline(s Subject, a *Agent) pipeline {
 	p := pipeline{rules: r, role: s.Role, agentID: s.Agent}
+	if !r.lists(a) {
+		p.add(stage{kind: stageListed, limited: true})
+	}
 	g := &r.Tools
 	from, name, also := stageGlobal, g.Profile, g.AlsoAllow
 	if a != nil && a.Tools.Profile != "" {
@@ -256,6 +260,8 @@ func (p *pipeline) removed(name string) removal {
 			continue
 		}
 		switch {
+		case s.kind == stageListed:
+			return removal{ToolAgent, s, p.agentID}
 		case s.profile != "":
 			return removal{ToolProfile, s, s.profile}
 		case s.kind == stageRequest:

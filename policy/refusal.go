@@ -39,7 +39,8 @@ const (
 func (r Rule) String() string { return string(r) }
 
 // A Refusal is the error of [Rules.Admit] and [Rules.Authorize]. It says which rule refused, what
-// was asked, what is allowed, and where that is set.
+// was asked, what is allowed, and where that is set: the Go path first, and the configuration path
+// beside it.
 //
 // errors.AsType[*policy.Refusal](err) finds the refusal in an error that wraps it, and
 // errors.Is(err, &policy.Refusal{Rule: policy.RuleDepth}) reports whether that rule refused.
@@ -48,8 +49,12 @@ type Refusal struct {
 	Rule  Rule   `json:"rule"`
 	Asked string `json:"asked"` // "ops", "2"
 	Limit string `json:"limit"` // "research", "1"
-	// Path is where to allow it: "agents.defaults.subagents.maxSpawnDepth". It is empty for a limit
-	// that no configuration sets.
+	// Field is where a program allows it: "Rules.Subagents.MaxSpawnDepth". It is empty for what is
+	// not a field of the Rules.
+	Field string `json:"field,omitempty"`
+	// Path is the place of the same value in the JSON configuration:
+	// "agents.defaults.subagents.maxSpawnDepth". For what is not in the Rules it is where that was
+	// said, such as "Request.Timeout". It is empty for a limit that no configuration sets.
 	Path string `json:"path"`
 
 	// Removed says of each tool that was asked for which rule removed it. It is set for [RuleTools]
@@ -70,8 +75,8 @@ func (r *Refusal) Error() string {
 	}
 	fmt.Fprintf(&b, "policy: %s refused by %s: asked %s, allowed %s", op, r.Rule, what,
 		text.Quote(r.Limit))
-	if r.Path != "" {
-		b.WriteString(", set at " + r.Path)
+	if at := (place{r.Field, r.Path}); at != (place{}) {
+		b.WriteString(", set at " + at.String())
 	}
 	for _, v := range r.Removed {
 		b.WriteString("; ")
@@ -89,38 +94,3 @@ func (r *Refusal) Is(target error) bool {
 	}
 	return t.Rule != "" && t.Rule == r.Rule && (t.Op == "" || t.Op == r.Op)
 }
-
-// The places of the configuration, as a refusal or a mistake names them.
-const (
-	defaultsPath       = SourceDefaults
-	listPath           = "agents.list"
-	sandboxPath        = "agents.defaults.sandbox"
-	treeBudgetPath     = "agents.defaults.budget"
-	toolsPath          = "tools"
-	subagentToolsPath  = "tools.subagents.tools"
-	sandboxToolsPath   = "tools.sandbox.tools"
-	visibilityPath     = "tools.sessions.visibility"
-	agentToAgentPath   = "tools.agentToAgent"
-	maxSpawnDepthPath  = defaultsPath + ".maxSpawnDepth"
-	maxChildrenPath    = defaultsPath + ".maxChildrenPerAgent"
-	maxSessionsPath    = "agents.defaults.maxConcurrent"
-	maxConcurrentPath  = defaultsPath + ".maxConcurrent"
-	maxSpawnsPath      = defaultsPath + ".maxSpawnsPerRun"
-	maxTreeRunsPath    = defaultsPath + ".maxRunsPerTree"
-	maxRequestPath     = defaultsPath + ".maxRunsPerRequest"
-	maxBlockedPath     = defaultsPath + ".maxBlocked"
-	timeoutPath        = defaultsPath + ".runTimeoutSeconds"
-	archivePath        = defaultsPath + ".archiveAfterMinutes"
-	runBudgetPath      = defaultsPath + ".budget"
-	requireAgentIDName = ".requireAgentId"
-	allowAgentsName    = ".allowAgents"
-	spawnPath          = SourceRequest     // what a model asks for
-	requestPath        = "Request"         // what a program asks for, or a Runner for a model
-	lineagePath        = "session.Lineage" // no configuration changes it
-)
-
-// agentPath returns the place of an agent's entry.
-func agentPath(id string) string { return listPath + "[" + canonicalID(id) + "]" }
-
-// path returns the place of a conversation's entry.
-func (c *Chat) path() string { return "channels." + canonicalID(c.Channel) + ".groups[" + c.Peer + "]" }

@@ -40,7 +40,7 @@ func (r *Rules) resolveModel(c *Caller, q *Request, a *Agent) (Resolved[string],
 		// What the child would run on anyway is valid to ask for, whatever else is.
 		return Resolved[string]{Value: asked, Source: SourceRequest}, nil
 	case q.Strict:
-		return Resolved[string]{}, &Refusal{Rule: RuleModel, Asked: asked, Limit: "a valid model", Path: "Config.Models.Valid"}
+		return Resolved[string]{}, place{path: "Config.Models.Valid"}.refuse(RuleModel, asked, "a valid model")
 	}
 	instead := "the Runner's default"
 	if configured.Value != "" {
@@ -91,12 +91,12 @@ func wellFormedModel(m string) bool {
 // resolveThinking chooses the thinking level of a child of agent a. An unknown level in the request
 // or the configuration is refused; the caller's own is taken unchecked.
 func (r *Rules) resolveThinking(c *Caller, q *Request, a *Agent) (Resolved[string], *Refusal) {
-	asked, source, path := q.Thinking, SourceRequest, ""
+	asked, source := q.Thinking, SourceRequest
 	if strings.TrimSpace(asked) == "" && a != nil {
 		asked, source = a.Subagents.Thinking, SourceAgent
 	}
 	if strings.TrimSpace(asked) == "" {
-		asked, source, path = r.Subagents.Thinking, SourceDefaults, defaultsPath+".thinking"
+		asked, source = r.Subagents.Thinking, SourceDefaults
 	}
 	if strings.TrimSpace(asked) == "" {
 		if c.Thinking == "" {
@@ -108,15 +108,14 @@ func (r *Rules) resolveThinking(c *Caller, q *Request, a *Agent) (Resolved[strin
 	if ok {
 		return Resolved[string]{Value: level, Source: source}, nil
 	}
+	at := q.place("thinking")
 	switch source {
-	case SourceRequest:
-		path = q.path("thinking")
 	case SourceAgent:
-		path = agentPath(a.ID) + ".subagents.thinking"
+		at = r.subagentsPlace(a.ID, true).dot("Thinking", "thinking")
+	case SourceDefaults:
+		at = defaultsPlace.dot("Thinking", "thinking")
 	}
-	return Resolved[string]{}, &Refusal{
-		Rule: RuleThinking, Asked: asked, Limit: strings.Join(thinkingLevels[:], ", "), Path: path,
-	}
+	return Resolved[string]{}, at.refuse(RuleThinking, asked, strings.Join(thinkingLevels[:], ", "))
 }
 
 // thinkingLevels are the canonical levels, in ascending order apart from the last, which leaves the
@@ -151,30 +150,53 @@ func ParseThinking(s string) (level string, ok bool) {
 
 var thinkingReplacer = strings.NewReplacer(" ", "", "\t", "", "\n", "", "\r", "", "-", "", "_", "")
 
-// path returns the place of what is asked for: a parameter of the tool if a model asks, and else
+// place returns the place of what is asked for: a parameter of the tool if a model asks, and else
 // the field of the Request.
-func (q *Request) path(field string) string {
+func (q *Request) place(field string) place {
 	if !q.ByModel {
-		return requestPath + "." + title(field)
+		return requestPlace(title(field))
 	}
 	if field == "timeout" {
 		field = "runTimeoutSeconds"
 	}
-	return spawnPath + "." + field
+	return place{path: spawnPath + "." + field}
 }
 
 // title returns a word of ASCII with a capital.
 func title(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
-// resolveTimeout chooses how long a run may take: zero means without a limit.
+// resolveTimeout chooses how long a run may take: zero means without a limit. What is over
+// MaxTimeout is that, with a warning if it was asked for, which Strict makes a refusal.
 func (r *Rules) resolveTimeout(q *Request) (Resolved[time.Duration], *Refusal) {
+	d, refusal := r.askedTimeout(q)
+	most := r.Subagents.MaxTimeout
+	if refusal != nil || most <= 0 || d.Value > 0 && d.Value <= most {
+		return d, refusal
+	}
+	if d.Source == SourceRequest {
+		asked := "none"
+		if d.Value > 0 {
+			asked = d.Value.String()
+		}
+		if q.Strict {
+			return Resolved[time.Duration]{}, maxTimeoutPlace.refuse(
+				RuleTimeout, asked, "up to "+most.String())
+		}
+		d.Warning = fmt.Sprintf("timeout %s is over %s, the longest that is allowed, and is that",
+			asked, most)
+	}
+	d.Value, d.Source = most, SourceDefaults
+	return d, nil
+}
+
+// askedTimeout returns the timeout that the request asks for, else that of the defaults.
+func (r *Rules) askedTimeout(q *Request) (Resolved[time.Duration], *Refusal) {
 	switch d := q.Timeout; {
 	case d == Off:
 		return Resolved[time.Duration]{Source: SourceRequest}, nil
 	case d < 0:
-		return Resolved[time.Duration]{}, &Refusal{
-			Rule: RuleTimeout, Asked: d.String(), Limit: "0s or more, or policy.Off", Path: q.path("timeout"),
-		}
+		return Resolved[time.Duration]{}, q.place("timeout").refuse(
+			RuleTimeout, d.String(), "0s or more, or policy.Off")
 	case d > 0:
 		return Resolved[time.Duration]{Value: d, Source: SourceRequest}, nil
 	}

@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -246,6 +247,50 @@ func TestTimeout(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			g := mustAdmit(t, tt.rules, policy.Caller{}, policy.Request{Timeout: tt.timeout})
 			assert.Equal(t, tt.want, g.Timeout)
+		})
+	}
+}
+
+// No run takes longer than MaxTimeout, whether a program or a model asks for it.
+func TestMaxTimeout(t *testing.T) {
+	const most = time.Minute
+	for _, tt := range []struct {
+		name     string
+		defaults time.Duration
+		asked    time.Duration
+		want     time.Duration
+		source   string
+		warns    bool
+	}{
+		{"nothing is asked for", 0, 0, most, policy.SourceDefaults, false},
+		{"the defaults are longer", time.Hour, 0, most, policy.SourceDefaults, false},
+		{"the defaults are off", policy.Off, 0, most, policy.SourceDefaults, false},
+		{"the defaults are shorter", time.Second, 0, time.Second, policy.SourceDefaults, false},
+		{"a shorter one", time.Hour, time.Second, time.Second, policy.SourceRequest, false},
+		{"just as long", time.Second, most, most, policy.SourceRequest, false},
+		{"a longer one", time.Second, most + 1, most, policy.SourceDefaults, true},
+		{"for ever", time.Second, math.MaxInt64, most, policy.SourceDefaults, true},
+		{"never", time.Second, policy.Off, most, policy.SourceDefaults, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			rules := policy.Rules{
+				Subagents: policy.Subagents{Timeout: tt.defaults, MaxTimeout: most},
+			}
+			for _, byModel := range []bool{false, true} {
+				q := policy.Request{Timeout: tt.asked, ByModel: byModel}
+				g := mustAdmit(t, rules, policy.Caller{Key: mainKey}, q)
+				assert.Equal(t, tt.want, g.Timeout.Value)
+				assert.Equal(t, tt.source, g.Timeout.Source)
+				assert.Equal(t, tt.warns, len(g.Warnings) == 1, "%v", g.Warnings)
+				q.Strict = true
+				_, err := rules.Admit(policy.Caller{Key: mainKey}, q)
+				if !tt.warns {
+					require.NoError(t, err)
+					continue
+				}
+				require.ErrorIs(t, err, &policy.Refusal{Rule: policy.RuleTimeout})
+				require.ErrorContains(t, err, "Rules.Subagents.MaxTimeout")
+			}
 		})
 	}
 }

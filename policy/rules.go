@@ -44,8 +44,14 @@ const (
 // No method changes Rules. They may be used by any number of goroutines while none changes them.
 type Rules struct {
 	Subagents Subagents // agents.defaults.subagents: for every agent that does not say otherwise
-	Agents    []Agent   // agents.list: the configured agents; the first is the default agent
-	Budget    Budget    // agents.defaults.budget: of each tree; a zero field does not limit
+	// Agents, agents.list, are the configured agents; the first is the default agent. Without any,
+	// every agent has what the other fields say. With one, an agent that is not in the list has no
+	// tools and no sub-agents; see [Rules.CheckAgent].
+	Agents []Agent
+	// Budget, agents.defaults.budget, is that of each tree, for as long as the tree lives: nothing
+	// gives back what was spent. It may be exceeded by what the turns spend that are under way when
+	// it runs out. A zero field does not limit.
+	Budget Budget
 
 	// MaxSessions, agents.defaults.maxConcurrent, is how many turns of top-level sessions may be
 	// under way at a time, over all of them; from 1, default 64; [Off]: without a limit. Turns of
@@ -72,8 +78,8 @@ type Rules struct {
 // An Agent is one entry of agents.list.
 type Agent struct {
 	ID      string      // a letter or digit, then up to 63 of those, _ and -; in any case
-	Model   string      // what its own sessions run on; for a sub-agent the last resort
-	Skills  []string    // for the prompt, policy does not look at them; nil: all, empty: none
+	Model   string      // what its top-level sessions run on; for a sub-agent the last resort
+	Skills  []string    // what its sessions may see; nil: all, empty: none; see docs/skills.md
 	Tools   ToolPolicy  // what its sessions may use and hand down
 	Sandbox SandboxMode // zero: what [Rules.Sandbox] says
 
@@ -90,7 +96,9 @@ type Agent struct {
 // Subagents limit what may be spawned, and say with what it runs.
 type Subagents struct {
 	MaxSpawnDepth int // how deep a tree may be: 1 to 5 levels of sub-agents, default 1
-	MaxChildren   int // active children of one session: 1 to 20, default 5
+	// MaxChildren is how many active children one session may have: 1 to 20, default 5. A spawn
+	// beyond it is refused, and not queued: the requester spawns again when a child has ended.
+	MaxChildren   int
 	MaxConcurrent int // turns under way in the lane: from 1, default 8
 	MaxSpawns     int // children of one sub-agent in its life, ended ones included; 0: unlimited
 	MaxTreeRuns   int // runs that a tree may have in its life; 0: unlimited
@@ -101,9 +109,16 @@ type Subagents struct {
 	MaxRunsPerRequest int
 	MaxBlocked        int // undeliverable completions that refuse new spawns, half warn; default 50
 
-	Timeout      time.Duration // of one run, from its first turn; zero and [Off]: none
+	Timeout time.Duration // of one run, from its first turn; zero and [Off]: none
+	// MaxTimeout is the longest that a run may take, whatever a model or a program asks for, and of
+	// Timeout too. A spawn that asks for more, or for none, gets MaxTimeout and a warning. Zero:
+	// without a limit, so that a model may ask for a run that never times out.
+	MaxTimeout   time.Duration
 	ArchiveAfter time.Duration // after the end of a run; default one hour; [Off]: never
-	Budget       Budget        // of one run and everything below it; a zero field does not limit
+	// Budget is that of one run and everything below it, for the life of the run. It may be
+	// exceeded by what the turns spend that are under way when it runs out. A zero field does not
+	// limit.
+	Budget Budget
 
 	Model    string       // "provider/model"; empty: the caller's
 	Thinking string       // a level that [ParseThinking] knows; empty: the caller's
@@ -233,6 +248,39 @@ func (r *Rules) Agent(id string) (a Agent, ok bool) {
 	}
 	return Agent{}, false
 }
+
+// SessionModel returns what a top-level session runs on: the Model of its agent's entry, else the
+// one that the program gives to all.
+func (r *Rules) SessionModel(key session.Key, ofAll string) string {
+	if a := r.agent(r.agentOf(key)); a != nil {
+		if own := strings.TrimSpace(a.Model); own != "" {
+			return own
+		}
+	}
+	return ofAll
+}
+
+// Knows reports whether id can be that of an agent by these Rules: one of [Rules.Agents], in any
+// case, or main, which the sessions of a program have without being configured.
+func (r *Rules) Knows(id string) bool {
+	id = canonicalID(id)
+	return id == session.DefaultAgent || r.agent(id) != nil
+}
+
+// CheckAgent returns a [*Refusal] by [RuleTarget] if the agent of a session is not one of
+// [Rules.Agents]; else nil. The key of a sub-agent is checked like that of its agent.
+func (r *Rules) CheckAgent(key session.Key) error {
+	id := r.agentOf(key)
+	if r.lists(r.agent(id)) {
+		return nil
+	}
+	refusal := r.refuseUnlisted(id)
+	refusal.Op = "session"
+	return refusal
+}
+
+// lists reports whether an agent, nil for one that is not configured, may have sessions.
+func (r *Rules) lists(a *Agent) bool { return a != nil || len(r.Agents) == 0 }
 
 // agent returns the configured agent of a canonical id, or nil. The first of two with the same id
 // wins.

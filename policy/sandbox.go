@@ -89,13 +89,18 @@ func (r *Rules) agentOf(key session.Key) string {
 	return r.DefaultAgent()
 }
 
-// sandboxModePath returns where an agent's mode is set.
-func (r *Rules) sandboxModePath(a *Agent) string {
-	if r.Sandbox.Decide != nil {
-		return "Rules.Sandbox.Decide"
+// sandboxMode returns the mode that says whether sessions of an agent are in a sandbox, and where
+// it is set. The mode is empty where [Sandbox.Decide] says it.
+func (r *Rules) sandboxMode(a *Agent) (mode string, at place) {
+	own := r.Sandbox.Mode
+	switch at = sandboxModePlace; {
+	case r.Sandbox.Decide != nil:
+		return "", place{path: "Rules.Sandbox.Decide"}
+	case a != nil && a.Sandbox != SandboxInherit:
+		own, at = a.Sandbox, r.agentPlace(a.ID).dot("Sandbox", "sandbox.mode")
 	}
-	if a != nil {
-		return agentPath(a.ID) + ".sandbox.mode"
+	if own == SandboxInherit {
+		own = SandboxOff
 	}
-	return sandboxPath + ".mode"
+	return own.String(), at
 }

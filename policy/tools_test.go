@@ -389,7 +389,8 @@ func TestExplainTools(t *testing.T) {
 		"sessions_spawn": `tool "sessions_spawn" is never for a leaf, see agents.defaults.subagents.maxSpawnDepth`,
 	}
 	for name, sentence := range want {
-		assert.Equal(t, sentence, rules.ExplainTools(s, []string{name})[0].String())
+		assert.Equal(t, sentence,
+			inConfiguration(rules.ExplainTools(s, []string{name})[0].String()))
 	}
 }
 
@@ -401,7 +402,10 @@ func TestExplainSpawn(t *testing.T) {
 	assert.Equal(t, []policy.ToolVerdict{
 		{Tool: "read", Allowed: true},
 		{Tool: "exec", Rule: policy.ToolRequest, Path: "Request.Tools"},
-		{Tool: "cron", Rule: policy.ToolRole, Path: "tools.subagents.tools.alsoAllow"},
+		{
+			Tool: "cron", Rule: policy.ToolRole,
+			Field: "Rules.SubagentTools.AlsoAllow", Path: "tools.subagents.tools.alsoAllow",
+		},
 	}, got)
 	assert.Equal(t, `tool "exec" was not asked for in Request.Tools`, got[1].String())
 	_, err = rules.ExplainSpawn(policy.Caller{Key: childKey}, policy.Request{})
@@ -446,7 +450,7 @@ func TestAdmitTools(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []string{"read"}, g.Tools)
 		assert.Equal(t, []string{
-			`tool "cron" is denied to sub-agents unless named at tools.subagents.tools.alsoAllow`,
+			`tool "cron" is denied to sub-agents unless named at Rules.SubagentTools.AlsoAllow (tools.subagents.tools.alsoAllow)`,
 			`tool "browser" is not among what the caller may hand down, Caller.Delegable`,
 			`tool "memory_*" is not among what the caller may hand down, Caller.Delegable`,
 		}, g.Warnings)
@@ -455,14 +459,14 @@ func TestAdmitTools(t *testing.T) {
 		var rules policy.Rules
 		_, err := rules.Admit(c, policy.Request{Tools: []string{"cron"}})
 		assertRefused(t, err, policy.RuleTools)
-		assert.EqualError(t, err, `policy: spawn refused by tools: asked "cron", allowed "none of these", set at tools.subagents.tools.alsoAllow; `+
-			`tool "cron" is denied to sub-agents unless named at tools.subagents.tools.alsoAllow`)
+		assert.Equal(t, `policy: spawn refused by tools: asked "cron", allowed "none of these", set at tools.subagents.tools.alsoAllow; `+
+			`tool "cron" is denied to sub-agents unless named at tools.subagents.tools.alsoAllow`, inConfiguration(err.Error()))
 	})
 	t.Run("or if it is strict", func(t *testing.T) {
 		var rules policy.Rules
 		_, err := rules.Admit(c, policy.Request{Tools: []string{"read", "sessions_spawn"}, Strict: true})
 		assertRefused(t, err, policy.RuleTools)
-		assert.ErrorContains(t, err, `asked "sessions_spawn", allowed "read", set at agents.defaults.subagents.maxSpawnDepth`)
+		assert.ErrorContains(t, err, `asked "sessions_spawn", allowed "read", set at Rules.Subagents.MaxSpawnDepth (agents.defaults.subagents.maxSpawnDepth)`)
 	})
 	t.Run("nothing left, and not asked for", func(t *testing.T) {
 		rules := policy.Rules{SubagentTools: policy.ToolRules{Deny: []string{"*"}}}

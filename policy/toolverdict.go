@@ -20,6 +20,7 @@ const (
 	ToolNever     ToolRule = "never"     // a leaf never spawns
 	ToolRequest   ToolRule = "request"   // the spawn did not ask for it
 	ToolDelegable ToolRule = "delegable" // it is not among what the caller may hand down
+	ToolAgent     ToolRule = "agent"     // there is a list of agents, and the session's is not in it
 )
 
 // A ToolVerdict says whether a session may use a tool, and if not, which rule removed it.
@@ -28,31 +29,35 @@ type ToolVerdict struct {
 	Allowed bool     `json:"allowed"`
 	Rule    ToolRule `json:"rule,omitempty"`
 	Entry   string   `json:"entry,omitempty"` // the entry of the list, or the profile, that did it
-	Path    string   `json:"path,omitempty"`  // where to change that
+	Field   string   `json:"field,omitempty"` // where a program changes that, if the Rules say it
+	Path    string   `json:"path,omitempty"`  // where the configuration does, see [Refusal.Path]
 }
 
 // String returns the verdict as a clause, to go into a sentence.
 func (v ToolVerdict) String() string {
-	tool := text.Quote(v.Tool)
+	tool, at := text.Quote(v.Tool), place{v.Field, v.Path}
 	if v.Allowed {
 		return fmt.Sprintf("tool %s is allowed", tool)
 	}
 	switch v.Rule {
 	case ToolDeny:
-		return fmt.Sprintf("tool %s is removed by %q at %s", tool, v.Entry, v.Path)
+		return fmt.Sprintf("tool %s is removed by %q at %s", tool, v.Entry, at)
 	case ToolProfile:
-		return fmt.Sprintf("tool %s is not in profile %q, set at %s", tool, v.Entry, v.Path)
+		return fmt.Sprintf("tool %s is not in profile %q, set at %s", tool, v.Entry, at)
 	case ToolRole:
-		return fmt.Sprintf("tool %s is denied to sub-agents unless named at %s", tool, v.Path)
+		return fmt.Sprintf("tool %s is denied to sub-agents unless named at %s", tool, at)
 	case ToolNever:
-		return fmt.Sprintf("tool %s is never for a leaf, see %s", tool, v.Path)
+		return fmt.Sprintf("tool %s is never for a leaf, see %s", tool, at)
 	case ToolRequest:
-		return fmt.Sprintf("tool %s was not asked for in %s", tool, v.Path)
+		return fmt.Sprintf("tool %s was not asked for in %s", tool, at)
+	case ToolAgent:
+		return fmt.Sprintf("tool %s is removed because agent %q is not configured at %s",
+			tool, v.Entry, at)
 	case ToolDelegable:
-		return fmt.Sprintf("tool %s is not among what the caller may hand down, %s", tool, v.Path)
+		return fmt.Sprintf("tool %s is not among what the caller may hand down, %s", tool, at)
 	case ToolAllow:
 	}
-	return fmt.Sprintf("tool %s is not named at %s", tool, v.Path)
+	return fmt.Sprintf("tool %s is not named at %s", tool, at)
 }
 
 // FilterTools returns the names that a session may use, in the order given. It returns names itself
@@ -110,44 +115,48 @@ func (p *pipeline) verdicts(names []string) []ToolVerdict {
 
 // verdict says whether a tool passes.
 func (p *pipeline) verdict(name string) ToolVerdict {
-	gone := p.removed(name)
+	gone, at := p.removed(name), place{}
 	v := ToolVerdict{Tool: name, Allowed: gone.by == "", Rule: gone.by, Entry: gone.entry}
 	switch gone.by {
 	case "", ToolDelegable:
 	case ToolRole:
-		v.Path = subagentToolsPath + ".alsoAllow"
+		at = subagentToolsPlace.dot("AlsoAllow", "alsoAllow")
 	case ToolNever:
-		v.Path = maxSpawnDepthPath
+		at = maxDepthPlace
 	case ToolRequest:
-		v.Path = requestPath + ".Tools"
+		at = requestPlace("Tools")
+	case ToolAgent:
+		at = listPlace
 	case ToolDeny, ToolAllow, ToolProfile:
-		v.Path = p.path(gone.stage) + "." + string(gone.by)
+		at = p.place(gone.stage).dot(title(string(gone.by)), string(gone.by))
 	}
+	v.Field, v.Path = at.field, at.path
 	return v
 }
 
-// path returns where the rules of a stage are set.
-func (p *pipeline) path(s *stage) string {
+// place returns where the rules of a stage are set.
+func (p *pipeline) place(s *stage) place {
+	agent := func() place { return p.rules.agentPlace(p.agentID) }
 	switch s.kind {
 	case stageGlobalProvider:
-		return toolsPath + ".byProvider[" + s.key + "]"
+		return toolsPlace.dot("ByProvider", "byProvider").entry(s.key)
 	case stageAgent:
-		return agentPath(p.agentID) + ".tools"
+		return agent().dot("Tools", "tools")
 	case stageAgentProvider:
-		return agentPath(p.agentID) + ".tools.byProvider[" + s.key + "]"
+		return agent().dot("Tools.ByProvider", "tools.byProvider").entry(s.key)
 	case stageDelegable:
-		return agentPath(p.agentID) + ".tools.delegable"
+		return agent().dot("Tools.Delegable", "tools.delegable")
 	case stageChat:
-		return p.chat.path() + ".tools"
+		return p.rules.chatPlace(p.chat).dot("Tools", "tools")
 	case stageSandbox:
-		return sandboxToolsPath
+		return sandboxToolsPlace
 	case stageAgentSandbox:
-		return agentPath(p.agentID) + "." + sandboxToolsPath
+		return agent().dot("SandboxTools", sandboxToolsPlace.path)
 	case stageSubagent:
-		return subagentToolsPath
-	case stageGlobal, stageRequest:
+		return subagentToolsPlace
+	case stageGlobal, stageListed, stageRequest:
 	}
-	return toolsPath
+	return toolsPlace
 }
 
 // missing returns a verdict for every tool that a spawn asked for and did not get. have are the

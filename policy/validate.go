@@ -14,14 +14,16 @@ import (
 
 // A FieldError is one value of [Rules] that cannot be.
 type FieldError struct {
-	Path  string // "agents.defaults.subagents.maxSpawnDepth"
+	Field string // "Rules.Subagents.MaxSpawnDepth"
+	Path  string // "agents.defaults.subagents.maxSpawnDepth", its place in the configuration
 	Value string // "7"
 	Want  string // "1 to 5"
 }
 
 // Error returns the mistake as one line.
 func (e *FieldError) Error() string {
-	return fmt.Sprintf("policy: %s is %s, want %s", e.Path, text.Quote(e.Value), e.Want)
+	return fmt.Sprintf("policy: %s is %s, want %s", place{e.Field, e.Path}, text.Quote(e.Value),
+		e.Want)
 }
 
 // FieldErrors are all the mistakes of some [Rules], in the order of their fields.
@@ -53,28 +55,32 @@ func (r *Rules) Validate() error {
 	v := validator{rules: r}
 	v.subagents()
 	v.agents()
-	v.budget(treeBudgetPath, r.Budget)
+	v.budget(treeBudgetPlace, r.Budget)
 	if n := r.MaxSessions; n != Off && (n < 0 || n > maxLimit) {
-		v.add(maxSessionsPath, strconv.Itoa(n), "1 or more, or policy.Off")
+		want := "1 or more, or policy.Off"
+		if n > 0 {
+			want = fmt.Sprintf("1 to %d, or policy.Off", maxLimit)
+		}
+		v.add(maxSessionsPlace, strconv.Itoa(n), want)
 	}
 	v.groups()
-	v.toolPolicy(toolsPath, &r.Tools)
+	v.toolPolicy(toolsPlace, &r.Tools)
 	if r.Tools.Delegable != nil {
-		v.add(toolsPath+".delegable", "set", "nothing here: it is set of an agent")
+		v.add(toolsPlace.dot("Delegable", "delegable"), "set", "nothing here: it is set of an agent")
 	}
-	v.toolRules(subagentToolsPath, r.SubagentTools)
+	v.toolRules(subagentToolsPlace, r.SubagentTools)
 	if len(r.SubagentTools.Allow) > 0 && len(r.SubagentTools.AlsoAllow) > 0 {
-		v.add(subagentToolsPath+".alsoAllow", strings.Join(r.SubagentTools.AlsoAllow, ", "), "nothing beside allow, which lifts default denies as well")
+		v.add(subagentToolsPlace.dot("AlsoAllow", "alsoAllow"), strings.Join(r.SubagentTools.AlsoAllow, ", "), "nothing beside allow, which lifts default denies as well")
 	}
-	v.entries(subagentToolsPath+".defaultDeny", r.DefaultDeny)
+	v.entries(defaultDenyPlace, r.DefaultDeny)
 	v.chats()
-	v.toolRules(sandboxToolsPath, r.Sandbox.Tools)
-	v.noAlsoAllow(sandboxToolsPath, r.Sandbox.Tools)
-	v.enum(sandboxPath+".mode", int(r.Sandbox.Mode), sandboxModeNames[:])
-	v.enum(visibilityPath, int(r.Visibility), visibilityNames[:])
+	v.toolRules(sandboxToolsPlace, r.Sandbox.Tools)
+	v.noAlsoAllow(sandboxToolsPlace, r.Sandbox.Tools)
+	v.enum(sandboxModePlace, int(r.Sandbox.Mode), sandboxModeNames[:])
+	v.enum(visibilityPlace, int(r.Visibility), visibilityNames[:])
 	for i, entry := range r.AgentToAgent.Allow {
 		if strings.TrimSpace(entry) == "" {
-			v.add(fmt.Sprintf("%s.allow[%d]", agentToAgentPath, i), entry, "a glob of agent ids")
+			v.add(agentToAgentPlace.dot("Allow", "allow").item(i), entry, "a glob of agent ids")
 		}
 	}
 	if len(v.errs) == 0 {
@@ -88,50 +94,55 @@ type validator struct {
 	errs  FieldErrors
 }
 
-func (v *validator) add(path, value, want string) {
-	v.errs = append(v.errs, &FieldError{Path: path, Value: value, Want: want})
+func (v *validator) add(at place, value, want string) {
+	v.errs = append(v.errs, &FieldError{
+		Field: at.field, Path: at.path, Value: value, Want: want,
+	})
 }
 
 // within refuses a limit that is not from 1 to most; zero is the default.
-func (v *validator) within(path string, value, most int) {
+func (v *validator) within(at place, value, most int) {
 	if value >= 0 && value <= most {
 		return
 	}
 	want := fmt.Sprintf("1 to %d", most)
-	if most == maxLimit {
+	if most == maxLimit && value < 0 {
 		want = "1 or more"
 	}
-	v.add(path, strconv.Itoa(value), want)
+	v.add(at, strconv.Itoa(value), want)
 }
 
 // duration refuses a negative duration that is not Off.
-func (v *validator) duration(path string, d time.Duration) {
+func (v *validator) duration(at place, d time.Duration) {
 	if d < 0 && d != Off {
-		v.add(path, d.String(), "0s or more, or policy.Off")
+		v.add(at, d.String(), "0s or more, or policy.Off")
 	}
 }
 
-func (v *validator) enum(path string, value int, words []string) {
+func (v *validator) enum(at place, value int, words []string) {
 	if value >= len(words) {
-		v.add(path, strconv.Itoa(value), strings.Join(words, ", "))
+		v.add(at, strconv.Itoa(value), strings.Join(words, ", "))
 	}
 }
 
 func (v *validator) subagents() {
 	s := &v.rules.Subagents
-	v.within(maxSpawnDepthPath, s.MaxSpawnDepth, MaxSpawnDepth)
-	v.within(maxChildrenPath, s.MaxChildren, MaxChildren)
-	v.within(maxConcurrentPath, s.MaxConcurrent, maxLimit)
-	v.within(maxSpawnsPath, s.MaxSpawns, maxLimit)
-	v.within(maxTreeRunsPath, s.MaxTreeRuns, maxLimit)
+	v.within(maxDepthPlace, s.MaxSpawnDepth, MaxSpawnDepth)
+	v.within(maxChildrenPlace, s.MaxChildren, MaxChildren)
+	v.within(maxConcurrentPlace, s.MaxConcurrent, maxLimit)
+	v.within(maxSpawnsPlace, s.MaxSpawns, maxLimit)
+	v.within(maxTreeRunsPlace, s.MaxTreeRuns, maxLimit)
 	if s.MaxRunsPerRequest != Off && s.MaxRunsPerRequest < 0 {
-		v.add(maxRequestPath, strconv.Itoa(s.MaxRunsPerRequest), "1 or more, or policy.Off")
+		v.add(maxRequestPlace, strconv.Itoa(s.MaxRunsPerRequest), "1 or more, or policy.Off")
 	}
-	v.within(maxBlockedPath, s.MaxBlocked, maxLimit)
-	v.duration(timeoutPath, s.Timeout)
-	v.duration(archivePath, s.ArchiveAfter)
-	v.budget(runBudgetPath, s.Budget)
-	v.perAgent(defaultsPath, s)
+	v.within(maxBlockedPlace, s.MaxBlocked, maxLimit)
+	v.duration(timeoutPlace, s.Timeout)
+	if s.MaxTimeout < 0 {
+		v.add(maxTimeoutPlace, s.MaxTimeout.String(), "0s or more; 0s: any")
+	}
+	v.duration(archivePlace, s.ArchiveAfter)
+	v.budget(runBudgetPlace, s.Budget)
+	v.perAgent(defaultsPlace, s)
 }
 
 // maxLimit is the greatest limit, for those that have no other: beyond it a JSON number is no
@@ -139,19 +150,24 @@ func (v *validator) subagents() {
 const maxLimit = min(1<<53-1, math.MaxInt)
 
 // perAgent checks what an agent may set of its own.
-func (v *validator) perAgent(path string, s *Subagents) {
+func (v *validator) perAgent(at place, s *Subagents) {
 	if s.Model != "" && !wellFormedModel(strings.TrimSpace(s.Model)) {
-		v.add(path+".model", s.Model, wantModel)
+		v.add(at.dot("Model", "model"), s.Model, wantModel)
 	}
 	if strings.TrimSpace(s.Thinking) != "" {
 		if _, ok := ParseThinking(s.Thinking); !ok {
-			v.add(path+".thinking", s.Thinking, "one of "+strings.Join(thinkingLevels[:], ", "))
+			v.add(at.dot("Thinking", "thinking"), s.Thinking, "one of "+strings.Join(thinkingLevels[:], ", "))
 		}
 	}
-	v.enum(path+".announce", int(s.Announce), announceStepNames[:])
+	v.enum(at.dot("Announce", "announce"), int(s.Announce), announceStepNames[:])
 	for i, entry := range s.AllowAgents {
-		if id := canonicalID(entry); id != "" && id != "*" && !validID(id) {
-			v.add(fmt.Sprintf("%s%s[%d]", path, allowAgentsName, i), entry, "an agent id, or *")
+		at := at.dot("AllowAgents", "allowAgents").item(i)
+		switch id := canonicalID(entry); {
+		case id == "" || id == "*":
+		case !validID(id):
+			v.add(at, entry, "an agent id, or *")
+		case id != v.rules.DefaultAgent() && v.rules.agent(id) == nil:
+			v.add(at, entry, "the id of an agent in "+listPlace.String())
 		}
 	}
 }
@@ -164,47 +180,51 @@ func (v *validator) agents() {
 		a := &v.rules.Agents[i]
 		id := canonicalID(a.ID)
 		if !validID(a.ID) {
-			v.add(fmt.Sprintf("%s[%d].id", listPath, i), a.ID, wantID)
+			v.add(listPlace.item(i).dot("ID", "id"), a.ID, wantID)
 		} else if first, ok := seen[id]; ok {
-			v.add(fmt.Sprintf("%s[%d].id", listPath, i), a.ID, fmt.Sprintf("an id that %s[%d] does not have", listPath, first))
+			v.add(listPlace.item(i).dot("ID", "id"), a.ID,
+				fmt.Sprintf("an id that %s does not have", listPlace.item(first)))
 		} else {
 			seen[id] = i
 		}
-		v.agent(a, agentPath(id))
+		v.agent(a, place{listPlace.item(i).field, listPlace.path + "[" + id + "]"})
 	}
 }
 
-func (v *validator) agent(a *Agent, path string) {
+func (v *validator) agent(a *Agent, at place) {
 	if a.Model != "" && !wellFormedModel(strings.TrimSpace(a.Model)) {
-		v.add(path+".model", a.Model, wantModel)
+		v.add(at.dot("Model", "model"), a.Model, wantModel)
 	}
-	v.toolPolicy(path+".tools", &a.Tools)
+	v.toolPolicy(at.dot("Tools", "tools"), &a.Tools)
 	if d := a.Tools.Delegable; d != nil {
-		v.toolRules(path+".tools.delegable", *d)
-		v.noAlsoAllow(path+".tools.delegable", *d)
+		v.toolRules(at.dot("Tools.Delegable", "tools.delegable"), *d)
+		v.noAlsoAllow(at.dot("Tools.Delegable", "tools.delegable"), *d)
 	}
-	v.toolRules(path+"."+sandboxToolsPath, a.SandboxTools)
-	v.noAlsoAllow(path+"."+sandboxToolsPath, a.SandboxTools)
-	v.enum(path+".sandbox.mode", int(a.Sandbox), sandboxModeNames[:])
+	v.toolRules(at.dot("SandboxTools", sandboxToolsPlace.path), a.SandboxTools)
+	v.noAlsoAllow(at.dot("SandboxTools", sandboxToolsPlace.path), a.SandboxTools)
+	v.enum(at.dot("Sandbox", "sandbox.mode"), int(a.Sandbox), sandboxModeNames[:])
 
-	path += ".subagents"
+	at = agentSubagents(at)
 	s := &a.Subagents
-	v.perAgent(path, s)
-	forAll := func(name string, set bool, value any) {
+	v.perAgent(at, s)
+	forAll := func(of place, set bool, value any) {
 		if set {
-			v.add(path+"."+name, fmt.Sprint(value), "nothing here: it is set at "+defaultsPath)
+			field := strings.TrimPrefix(of.field, defaultsPlace.field+".")
+			name := strings.TrimPrefix(of.path, defaultsPlace.path+".")
+			v.add(at.dot(field, name), fmt.Sprint(value), "nothing here: it is set at "+of.String())
 		}
 	}
-	forAll("maxSpawnDepth", s.MaxSpawnDepth != 0, s.MaxSpawnDepth)
-	forAll("maxChildrenPerAgent", s.MaxChildren != 0, s.MaxChildren)
-	forAll("maxConcurrent", s.MaxConcurrent != 0, s.MaxConcurrent)
-	forAll("maxSpawnsPerRun", s.MaxSpawns != 0, s.MaxSpawns)
-	forAll("maxRunsPerTree", s.MaxTreeRuns != 0, s.MaxTreeRuns)
-	forAll("maxRunsPerRequest", s.MaxRunsPerRequest != 0, s.MaxRunsPerRequest)
-	forAll("maxBlocked", s.MaxBlocked != 0, s.MaxBlocked)
-	forAll("runTimeoutSeconds", s.Timeout != 0, s.Timeout)
-	forAll("archiveAfterMinutes", s.ArchiveAfter != 0, s.ArchiveAfter)
-	forAll("budget", s.Budget != Budget{}, s.Budget)
+	forAll(maxDepthPlace, s.MaxSpawnDepth != 0, s.MaxSpawnDepth)
+	forAll(maxChildrenPlace, s.MaxChildren != 0, s.MaxChildren)
+	forAll(maxConcurrentPlace, s.MaxConcurrent != 0, s.MaxConcurrent)
+	forAll(maxSpawnsPlace, s.MaxSpawns != 0, s.MaxSpawns)
+	forAll(maxTreeRunsPlace, s.MaxTreeRuns != 0, s.MaxTreeRuns)
+	forAll(maxTimeoutPlace, s.MaxTimeout != 0, s.MaxTimeout)
+	forAll(maxRequestPlace, s.MaxRunsPerRequest != 0, s.MaxRunsPerRequest)
+	forAll(maxBlockedPlace, s.MaxBlocked != 0, s.MaxBlocked)
+	forAll(timeoutPlace, s.Timeout != 0, s.Timeout)
+	forAll(archivePlace, s.ArchiveAfter != 0, s.ArchiveAfter)
+	forAll(runBudgetPlace, s.Budget != Budget{}, s.Budget)
 }
 
 // A validate is what is wrong with one field of a budget.
@@ -224,37 +244,37 @@ func (b Budget) faults() []fault {
 	return faults
 }
 
-func (v *validator) budget(path string, b Budget) {
+func (v *validator) budget(at place, b Budget) {
 	for _, f := range b.faults() {
-		v.add(path+"."+f.name, f.value, f.want)
+		v.add(at.dot(title(f.name), f.name), f.value, f.want)
 	}
 }
 
 func (v *validator) groups() {
 	for _, name := range slices.Sorted(maps.Keys(v.rules.Groups)) {
-		path := "tools.groups[" + name + "]"
+		at := groupsPlace.entry(name)
 		key := canonicalTool(name)
 		switch {
 		case !isGroup(key) || key == groupPrefix || strings.ContainsAny(key, "*"):
-			v.add(path, name, `a name that starts with "group:"`)
+			v.add(at, name, `a name that starts with "group:"`)
 		case builtinGroup(key) != nil:
-			v.add(path, name, "a name that is not built in")
+			v.add(at, name, "a name that is not built in")
 		}
 		for i, member := range v.rules.Groups[name] {
 			if canonicalTool(member) == "" || isGroup(canonicalTool(member)) {
-				v.add(fmt.Sprintf("%s[%d]", path, i), member, "the name or glob of a tool")
+				v.add(at.item(i), member, "the name or glob of a tool")
 			}
 		}
 	}
 }
 
 // toolPolicy checks a level of the configuration, apart from its Delegable.
-func (v *validator) toolPolicy(path string, t *ToolPolicy) {
-	v.profile(path, t.Profile)
-	v.toolRules(path, ToolRules{Allow: t.Allow, AlsoAllow: t.AlsoAllow, Deny: t.Deny})
+func (v *validator) toolPolicy(at place, t *ToolPolicy) {
+	v.profile(at, t.Profile)
+	v.toolRules(at, ToolRules{Allow: t.Allow, AlsoAllow: t.AlsoAllow, Deny: t.Deny})
 	seen := make(map[string]string, len(t.ByProvider))
 	for _, key := range slices.Sorted(maps.Keys(t.ByProvider)) {
-		entry, at := t.ByProvider[key], path+".byProvider["+key+"]"
+		entry, at := t.ByProvider[key], at.dot("ByProvider", "byProvider").entry(key)
 		id := canonicalID(key)
 		if other, ok := seen[id]; ok {
 			v.add(at, key, fmt.Sprintf("a provider or model other than %q", other))
@@ -270,33 +290,33 @@ func (v *validator) toolPolicy(path string, t *ToolPolicy) {
 	}
 }
 
-func (v *validator) profile(path, name string) {
+func (v *validator) profile(at place, name string) {
 	if name != "" && !slices.Contains(profileNames, canonicalID(name)) {
-		v.add(path+".profile", name, "one of "+strings.Join(profileNames, ", "))
+		v.add(at.dot("Profile", "profile"), name, "one of "+strings.Join(profileNames, ", "))
 	}
 }
 
-func (v *validator) toolRules(path string, t ToolRules) {
-	v.entries(path+".allow", t.Allow)
-	v.entries(path+".alsoAllow", t.AlsoAllow)
-	v.entries(path+".deny", t.Deny)
+func (v *validator) toolRules(at place, t ToolRules) {
+	v.entries(at.dot("Allow", "allow"), t.Allow)
+	v.entries(at.dot("AlsoAllow", "alsoAllow"), t.AlsoAllow)
+	v.entries(at.dot("Deny", "deny"), t.Deny)
 }
 
-func (v *validator) noAlsoAllow(path string, t ToolRules) {
+func (v *validator) noAlsoAllow(at place, t ToolRules) {
 	if len(t.AlsoAllow) > 0 {
-		v.add(path+".alsoAllow", strings.Join(t.AlsoAllow, ", "), "nothing here: there is no profile to add to")
+		v.add(at.dot("AlsoAllow", "alsoAllow"), strings.Join(t.AlsoAllow, ", "), "nothing here: there is no profile to add to")
 	}
 }
 
 // entries refuses what could never match: a blank entry and an unknown group, which in a deny
 // list would deny nothing.
-func (v *validator) entries(path string, list []string) {
+func (v *validator) entries(at place, list []string) {
 	for i, entry := range list {
 		switch name := canonicalTool(entry); {
 		case name == "":
-			v.add(fmt.Sprintf("%s[%d]", path, i), entry, "the name, glob or group of a tool")
+			v.add(at.item(i), entry, "the name, glob or group of a tool")
 		case isGroup(name) && name != groupPlugins && v.rules.group(name) == nil:
-			v.add(fmt.Sprintf("%s[%d]", path, i), entry, "a group that is built in or in tools.groups")
+			v.add(at.item(i), entry, "a group that is built in or in tools.groups")
 		}
 	}
 }
@@ -304,14 +324,14 @@ func (v *validator) entries(path string, list []string) {
 func (v *validator) chats() {
 	for i := range v.rules.Chats {
 		c := &v.rules.Chats[i]
-		path := c.path()
+		at := v.rules.chatPlace(c)
 		if strings.TrimSpace(c.Channel) == "" {
-			v.add(path+".channel", c.Channel, "a channel")
+			v.add(at.dot("Channel", "channel"), c.Channel, "a channel")
 		}
 		if c.Peer == "" {
-			v.add(path+".peer", c.Peer, "a peer, or * for every one")
+			v.add(at.dot("Peer", "peer"), c.Peer, "a peer, or * for every one")
 		}
-		v.toolRules(path+".tools", c.Tools)
-		v.noAlsoAllow(path+".tools", c.Tools)
+		v.toolRules(at.dot("Tools", "tools"), c.Tools)
+		v.noAlsoAllow(at.dot("Tools", "tools"), c.Tools)
 	}
 }

@@ -83,12 +83,15 @@ func TestValidate(t *testing.T) {
 		{"3.3 children 21", sub(policy.Subagents{MaxChildren: 21}), d + `.maxChildrenPerAgent is "21", want 1 to 20`},
 		{"children 20", sub(policy.Subagents{MaxChildren: 20}), ""},
 		{"3.4 concurrent", sub(policy.Subagents{MaxConcurrent: -1}), d + `.maxConcurrent is "-1", want 1 or more`},
+		{"too many at a time", sub(policy.Subagents{MaxConcurrent: math.MaxInt}), d + `.maxConcurrent is "9223372036854775807", want 1 to 9007199254740991`},
+		{"longest", sub(policy.Subagents{MaxTimeout: -1}), d + `.maxRunTimeoutSeconds is "-1ns", want 0s or more; 0s: any`},
+		{"agent's longest", of(policy.Agent{ID: "main", Subagents: policy.Subagents{MaxTimeout: 1}}), m + `.subagents.maxRunTimeoutSeconds is "1ns", want nothing here: it is set at agents.defaults.subagents.maxRunTimeoutSeconds`},
 		{"many at a time", sub(policy.Subagents{MaxConcurrent: 1e9}), ""},
 		{"lifetime", sub(policy.Subagents{MaxSpawns: -1}), d + `.maxSpawnsPerRun is "-1", want 1 or more`},
 		{"tree", sub(policy.Subagents{MaxTreeRuns: -1}), d + `.maxRunsPerTree is "-1", want 1 or more`},
 		{"request", sub(policy.Subagents{MaxRunsPerRequest: -2}), d + `.maxRunsPerRequest is "-2", want 1 or more, or policy.Off`},
 		{"any request", sub(policy.Subagents{MaxRunsPerRequest: policy.Off}), ""},
-		{"agent's request", of(policy.Agent{ID: "main", Subagents: policy.Subagents{MaxRunsPerRequest: 2}}), m + `.subagents.maxRunsPerRequest is "2", want nothing here: it is set at agents.defaults.subagents`},
+		{"agent's request", of(policy.Agent{ID: "main", Subagents: policy.Subagents{MaxRunsPerRequest: 2}}), m + `.subagents.maxRunsPerRequest is "2", want nothing here: it is set at agents.defaults.subagents.maxRunsPerRequest`},
 		{"blocked", sub(policy.Subagents{MaxBlocked: -1}), d + `.maxBlocked is "-1", want 1 or more`},
 		{"3.6 timeout", sub(policy.Subagents{Timeout: -time.Second}), d + `.runTimeoutSeconds is "-1s", want 0s or more, or policy.Off`},
 		{"archive", sub(policy.Subagents{ArchiveAfter: -time.Minute}), d + `.archiveAfterMinutes is "-1m0s", want 0s or more, or policy.Off`},
@@ -99,15 +102,17 @@ func TestValidate(t *testing.T) {
 		{"model", sub(policy.Subagents{Model: "a b"}), d + `.model is "a b", want a model such as provider/name, at most 256 bytes, without space`},
 		{"thinking", sub(policy.Subagents{Thinking: "bogus"}), d + `.thinking is "bogus", want one of off, minimal, low, medium, high, xhigh, adaptive`},
 		{"announce", sub(policy.Subagents{Announce: 9}), d + `.announce is "9", want inherit, reply, turn`},
-		{"allowAgents", sub(policy.Subagents{AllowAgents: []string{"", "*", " A ", "a b"}}), d + `.allowAgents[3] is "a b", want an agent id, or *`},
+		{"allowAgents", sub(policy.Subagents{AllowAgents: []string{"", "*", " MAIN ", "a b"}}), d + `.allowAgents[3] is "a b", want an agent id, or *`},
+		// C5: an agent that is not configured cannot be spawned, so to allow it is a mistake.
+		{"agents that are not", sub(policy.Subagents{AllowAgents: []string{"reseacher"}}), d + `.allowAgents[0] is "reseacher", want the id of an agent in Rules.Agents (agents.list)`},
 
 		{"id", of(policy.Agent{ID: "a b"}), `agents.list[0].id is "a b", want a letter or digit, then up to 63 of those, _ and -`},
 		{"no id", of(policy.Agent{}), `agents.list[0].id is "", want a letter or digit, then up to 63 of those, _ and -`},
 		{"two of one id", policy.Rules{Agents: configuredAgents("x", "a", "A")}, `agents.list[2].id is "A", want an id that agents.list[1] does not have`},
 		{"agent's model", of(policy.Agent{ID: "main", Model: "/m"}), m + `.model is "/m", want a model such as provider/name, at most 256 bytes, without space`},
 		{"agent's sub-agents' model", of(policy.Agent{ID: "main", Subagents: policy.Subagents{Model: "m/"}}), m + `.subagents.model is "m/", want a model such as provider/name, at most 256 bytes, without space`},
-		{"agent's depth", of(policy.Agent{ID: "main", Subagents: policy.Subagents{MaxSpawnDepth: 2}}), m + `.subagents.maxSpawnDepth is "2", want nothing here: it is set at agents.defaults.subagents`},
-		{"agent's timeout", of(policy.Agent{ID: "main", Subagents: policy.Subagents{Timeout: policy.Off}}), m + `.subagents.runTimeoutSeconds is "-1ns", want nothing here: it is set at agents.defaults.subagents`},
+		{"agent's depth", of(policy.Agent{ID: "main", Subagents: policy.Subagents{MaxSpawnDepth: 2}}), m + `.subagents.maxSpawnDepth is "2", want nothing here: it is set at agents.defaults.subagents.maxSpawnDepth`},
+		{"agent's timeout", of(policy.Agent{ID: "main", Subagents: policy.Subagents{Timeout: policy.Off}}), m + `.subagents.runTimeoutSeconds is "-1ns", want nothing here: it is set at agents.defaults.subagents.runTimeoutSeconds`},
 		{"agent's sandbox", of(policy.Agent{ID: "main", Sandbox: 9}), m + `.sandbox.mode is "9", want inherit, off, non-main, all`},
 		{"agent's tools", of(policy.Agent{ID: "main", Tools: policy.ToolPolicy{Deny: []string{"group:typo"}}}), m + `.tools.deny[0] is "group:typo", want a group that is built in or in tools.groups`},
 		{"agent's sandbox tools", of(policy.Agent{ID: "main", SandboxTools: policy.ToolRules{Allow: []string{" "}}}), m + `.tools.sandbox.tools.allow[0] is " ", want the name, glob or group of a tool`},
@@ -177,7 +182,11 @@ func TestValidate(t *testing.T) {
 				require.NoError(t, err)
 				return
 			}
-			require.EqualError(t, err, "policy: "+tt.want)
+			require.Error(t, err)
+			require.Equal(t, "policy: "+inConfiguration(tt.want), inConfiguration(err.Error()))
+			field, ok := errors.AsType[*policy.FieldError](err)
+			require.True(t, ok)
+			requireGoPath(t, tt.rules, field.Field)
 		})
 	}
 }
@@ -201,6 +210,8 @@ func TestValidateReportsEverything(t *testing.T) {
 	}, paths)
 	first, ok := errors.AsType[*policy.FieldError](err)
 	require.True(t, ok)
-	assert.Equal(t, policy.FieldError{Path: paths[0], Value: "9", Want: "1 to 5"}, *first)
+	assert.Equal(t, policy.FieldError{
+		Field: "Rules.Subagents.MaxSpawnDepth", Path: paths[0], Value: "9", Want: "1 to 5",
+	}, *first)
 	assert.ErrorContains(t, err, "\npolicy: ")
 }

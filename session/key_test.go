@@ -651,3 +651,31 @@ func backTo[T, W any, P interface {
 	err := P(&v).UnmarshalText(text)
 	return any(v).(W), err
 }
+
+// C14: rooms may be called by most words of the grammar: the kind of a key goes by their places.
+// The four words that other readers look for anywhere are refused, and never give the zero Key
+// without an error.
+func TestRoomsCalledByWords(t *testing.T) {
+	for name := range strings.FieldsSeq("cron acp main hook run agent direct group global #subagent") {
+		type maker = func(agent, channel, peer string) (session.Key, error)
+		for kind, made := range map[session.Kind]maker{
+			session.KindGroup: session.GroupKey, session.KindChannel: session.ChannelKey,
+			session.KindDirect: session.DirectKey,
+		} {
+			key, err := made("main", "irc", name)
+			require.NoError(t, err, name)
+			require.Equal(t, kind, key.Kind(), name)
+			require.Equal(t, name, key.Peer())
+			require.False(t, key.IsSubagent())
+			again, err := session.Parse(key.String())
+			require.NoError(t, err)
+			require.Equal(t, key, again)
+		}
+	}
+	for name := range strings.FieldsSeq("subagent SPAWN thread topic") {
+		_, err := session.GroupKey("main", "irc", name)
+		bad, ok := errors.AsType[*session.KeyError](err)
+		require.True(t, ok, name)
+		require.Equal(t, session.KeyError{Key: name, Part: "peer", Reason: "reserved word"}, *bad)
+	}
+}

@@ -62,6 +62,12 @@ func DirectAccountKey(agent, channel, account, peer string) (Key, error) {
 }
 
 // GroupKey returns agent:<agent>:<channel>:group:<peer>, a group chat.
+//
+// A peer here, and in every key of a chat, is not one of the words subagent, spawn, thread and
+// topic, in any letter case: other readers of keys look for these words anywhere, and would take
+// the chat for a sub-agent. For a room of that name the error is a *[KeyError] with the Part
+// "peer". The transport then marks its names, for instance as #subagent, and takes the mark off
+// again where it sends.
 func GroupKey(agent, channel, peer string) (Key, error) {
 	return chatKey(agent, channel, wordGroup, peer)
 }

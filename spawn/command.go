@@ -3,6 +3,9 @@ package spawn
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -63,6 +66,9 @@ func (s *Supervisor) Spawn(
 func (sh *treeShell) spawn(
 	ctx context.Context, requester session.Key, q Request, by *TurnInput,
 ) (info RunInfo, err error) {
+	if q.Policy.Announce == policy.AnnounceTurn {
+		return info, &InputError{Field: "Policy.Announce", Reason: noAnnounceTurn}
+	}
 	call := newSpawnCall()
 	call.cmd = tree.Spawn{
 		Parent: requester, ID: sh.sup.ids.newID(), SessionID: sh.sup.ids.newID(), Key: q.Key,
@@ -161,12 +167,23 @@ func (s *Supervisor) Steer(ctx context.Context, root, from, to session.Key, m In
 	return repeatable(s.do(ctx, root, cmd, nil), m.repeat())
 }
 
+// madeID begins the ids of messages that came without one. With it they are as long as a UUID.
+const madeID = "offshoot-"
+
 // messageID returns the ID of a message, or a new one if it has none.
 func (s *Supervisor) messageID(m Incoming) string {
 	if m.ID == "" {
-		return s.ids.newID()
+		return madeID + strings.ReplaceAll(s.ids.newID(), "-", "")[:36-len(madeID)]
 	}
 	return m.ID
+}
+
+// givenID returns the ID that the caller gave to a message, or "".
+func givenID(id string) string {
+	if len(id) == 36 && strings.HasPrefix(id, madeID) {
+		return ""
+	}
+	return id
 }
 
 // CancelTurn cancels the turn of the session key that is under way, and nothing else. A turn that a
@@ -202,7 +219,8 @@ func (s *Supervisor) Stop(ctx context.Context, root, key session.Key, reason str
 // If ctx ends first, the error is its cause, and the runs are returned beside it if the tree can be
 // read at once. Else the error is [ErrNotFound] if the tree does not have one of the runs,
 // [ErrUnconfirmed] if another owner takes the tree, or one that every call that waits can return.
-// With opt.StopRest it may be one of [Supervisor.Stop].
+// With opt.StopRest it may be one of [Supervisor.Stop]. An opt.AtLeast below zero gives an
+// *[InputError].
 func (s *Supervisor) Wait(
 	ctx context.Context, root session.Key, keys []session.Key, opt JoinOptions,
 ) ([]RunInfo, error) {
@@ -215,10 +233,31 @@ func (s *Supervisor) Wait(
 // have ended.
 type JoinOptions struct {
 	// AtLeast is how many must have ended well. Zero: all must have ended, well or not. The wait is
-	// also over when all have ended and fewer than AtLeast have ended well.
+	// also over when all have ended and fewer than AtLeast have ended well. A negative AtLeast is
+	// refused by the calls that wait, and means zero to Yield, which returns no error.
 	AtLeast int
-	// Within is how long to wait from now on. Zero: without limit.
+	// Within is how long to wait from now on. Zero: without limit. A negative one, as of a deadline
+	// that has passed, is over at once.
 	Within time.Duration
 	// StopRest stops what has not ended when the wait is over.
 	StopRest bool
+}
+
+// check returns the error of a call that waits with o.
+func (o *JoinOptions) check() error {
+	if o.AtLeast < 0 {
+		return &InputError{Field: "AtLeast", Reason: fmt.Sprintf("%d is negative", o.AtLeast)}
+	}
+	return nil
+}
+
+// need returns how many must end well for the wait of a tree to be over; zero is all.
+func (o *JoinOptions) need() uint32 { return uint32(min(max(0, o.AtLeast), math.MaxInt32)) }
+
+// within returns how long the wait of a tree takes at most; zero is without limit.
+func (o *JoinOptions) within() int64 {
+	if o.Within < 0 {
+		return 1
+	}
+	return int64(o.Within)
 }

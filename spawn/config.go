@@ -60,7 +60,8 @@ type Config struct {
 	// one that takes long, or hangs, delays that spawn alone. One that panics refuses the spawn
 	// with a *[CallbackError].
 	ValidModel func(string) bool
-	// Model and Thinking are what top-level sessions run with.
+	// Model and Thinking are what top-level sessions run with. The Model of the agent in the Rules
+	// comes first.
 	Model, Thinking string
 	// Tools are the names of all tools that exist. The Rules say which of them a session may use
 	// and hand down.
@@ -110,8 +111,25 @@ func (c *Config) validate() error {
 			}
 		}
 	}
-	return c.Rules.Validate()
+	if err := c.Rules.Validate(); err != nil {
+		return err
+	}
+	if c.Rules.Subagents.Announce == policy.AnnounceTurn {
+		return &InputError{Field: "Rules.Subagents.Announce", Reason: noAnnounceTurn}
+	}
+	for i, a := range c.Rules.Agents {
+		if a.Subagents.Announce == policy.AnnounceTurn {
+			return &InputError{
+				Field: fmt.Sprintf("Rules.Agents[%d].Subagents.Announce", i), Reason: noAnnounceTurn,
+			}
+		}
+	}
+	return nil
 }
+
+// noAnnounceTurn is why a step that is not built yet is refused: to take it and announce otherwise
+// would pass over what was asked for.
+const noAnnounceTurn = "an announcement in a turn of its own is not available yet"
 
 // Limits bound what callers and models give to a tree. A field that is zero is its default, and one
 // that is [NoLimit] means without a bound. What is over a bound is refused with a *[LimitError]; of

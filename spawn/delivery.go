@@ -77,9 +77,19 @@ type Reply struct {
 	From session.Key `json:"from"`
 	// Text is what people are to read.
 	Text string `json:"text"`
+	// ReplyTo is the ID of the message that the text answers as a native reply or quote: one that
+	// was posted, or one that the model named, which need not exist. Empty: the text answers none
+	// in particular.
+	ReplyTo string `json:"replyTo,omitempty"`
+	// Voice says that the model asked for a voice message.
+	Voice bool `json:"voice,omitempty"`
 	// Failed says that the turn failed. Text is an apology then, or what the Runner returned beside
 	// its error.
 	Failed bool `json:"failed,omitempty"`
+	// Err is why the turn failed, for logs and for what a program decides on it. It is not for
+	// people. Package agent masks credentials in it with announce.Redact. It is empty if Failed is
+	// not set, if a crash was the reason, and in replies that an earlier version recorded.
+	Err string `json:"err,omitempty"`
 	// Route is where the input came from that the turn answers; zero if that is not known.
 	Route session.Route `json:"route,omitzero"`
 }

@@ -110,9 +110,9 @@
 // never work again, or if a person must repair the tree.
 //
 // Both return an *[InputError] for a root that is not the key of a top-level session,
-// [ErrShutdown] after a shutdown, and the cause of a ctx that has ended before. If ctx ends during
-// the call, a command returns an error that is ErrUnconfirmed and the cause, and a call that reads
-// or waits the cause.
+// [ErrShutdown] after a shutdown, and the cause of a ctx that has ended before, which of a command
+// is ErrNotRecorded as well. If ctx ends during the call, a command returns an error that is
+// ErrUnconfirmed and the cause, and a call that reads or waits the cause.
 //
 // A method of [TurnInput] returns an error that is [ErrStale], and why, once its turn is over or is
 // to end. It waits for a failing journal until ctx ends. What else a call may return stands at the

@@ -31,9 +31,10 @@ var (
 	ErrUnconfirmed = owner.ErrUnconfirmed
 	// ErrKeyConflict is what a [*KeyConflictError] is.
 	ErrKeyConflict = tree.ErrKeyConflict
-	// ErrNotRecorded is returned if the journal failed, as a full disk does, or another owner took
-	// the tree over, and it is certain that a command was not recorded and will not be. The cause
-	// is wrapped. The caller may send the command again.
+	// ErrNotRecorded is returned if the journal failed, as a full disk does, another owner took the
+	// tree over, or the context of the caller had ended before the call, and it is certain that a
+	// command was not recorded and will not be. The cause is wrapped. The caller may send the
+	// command again.
 	ErrNotRecorded = owner.ErrNotRecorded
 	// ErrUnreadable is returned by calls that only read if the journal fails, so that the tree
 	// cannot be read now. The cause is wrapped.

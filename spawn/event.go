@@ -69,8 +69,9 @@ type TreeEvent struct {
 	Class string `json:"class,omitempty"`
 	// Text is the task, the message, the result or the delta.
 	Text string `json:"text,omitempty"`
-	// Error is why: of an EventTurnEnded why a turn of a top-level session failed. That of a run
-	// is in the EventStopping that follows.
+	// Error is why: of an EventTurnEnded why a turn of a top-level session failed, or why one that
+	// did not fail came to nothing ([TurnResult.Note]). That of a run is in the EventStopping that
+	// follows.
 	Error string `json:"error,omitempty"`
 	// Usage is that of the turn in an EventTurnEnded, and that of all turns in an EventEnded.
 	Usage session.Usage `json:"usage,omitzero"`

@@ -99,6 +99,7 @@ func answerOf(o TurnResult) tree.Result {
 		Text: tree.Text(o.Result.Text), JSON: tree.Text(o.Result.JSON),
 		Model: tree.Text(o.Result.Model), Usage: treeUsage(o.Result.Usage).Clean(),
 		Fallback: tree.Text(o.Fallback), Reply: tree.Text(o.Reply),
+		ReplyTo: tree.Text(o.ReplyTo), Voice: o.Voice,
 	}
 	for _, f := range o.Result.Files {
 		a.Files = append(a.Files, tree.File{
@@ -123,7 +124,7 @@ func completionOf(t *tree.Tree, r *tree.Run, requester session.Key) *Completion 
 // inputOf returns an input as a turn gets it.
 func inputOf(t *tree.Tree, in tree.Input) Input {
 	x := Input{
-		Ord: int(in.Ord), Class: InputClass(in.Class), ID: in.ID, Text: string(in.Text),
+		Ord: int(in.Ord), Class: InputClass(in.Class), ID: givenID(in.ID), Text: string(in.Text),
 		From: in.From, Time: timeOf(in.At), Route: in.Route,
 	}
 	if in.Class == tree.Completion {
@@ -142,7 +143,10 @@ func deliveryOf(t *tree.Tree, e *tree.Entry) Delivery {
 		Blocked: timeOf(e.Blocked), Error: string(e.Error),
 	}
 	if e.Reply {
-		out.Reply = &Reply{From: e.Run, Text: string(e.Text), Failed: e.Failed}
+		out.Reply = &Reply{
+			From: e.Run, Text: string(e.Text), ReplyTo: string(e.ReplyTo), Voice: e.Voice,
+			Failed: e.Failed, Err: string(e.Cause),
+		}
 		if e.Route != nil {
 			out.Reply.Route = *e.Route
 		}

@@ -1,12 +1,15 @@
 package spawn_test
 
 import (
+	"errors"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
 )
@@ -48,4 +51,27 @@ func TestJoinFixesItsMembers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A negative AtLeast is refused, and counted as zero where no error can be returned. A Within that
+// has passed is over at once.
+func TestJoinOptionsBelowZero(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := runUntil(forADay(t), t, spawn.Config{Runner: runnerFunc(workOn)})
+		run := mustSpawn(t, s, spawn.Request{Task: "work"})
+		for _, n := range []int{-1, math.MinInt} {
+			_, err := s.Wait(t.Context(), topKey, []session.Key{run}, spawn.JoinOptions{AtLeast: n})
+			input, ok := errors.AsType[*spawn.InputError](err)
+			require.True(t, ok, "%v", err)
+			require.Equal(t, "AtLeast", input.Field)
+		}
+		began := time.Now()
+		for _, d := range []time.Duration{-1, math.MinInt64} {
+			infos, err := s.Wait(t.Context(), topKey, []session.Key{run},
+				spawn.JoinOptions{Within: d, AtLeast: math.MaxInt})
+			require.NoError(t, err)
+			require.False(t, infos[0].Status.Terminal())
+		}
+		require.Equal(t, began, time.Now())
+	})
 }

@@ -133,6 +133,26 @@ var mutants = []mutant{
 		"\t\t\t\tw.Keys = append(w.Keys, c.Key())\n", "", "./internal/tree", "TestScenarios/join_later",
 	},
 	{
+		"C3 a session keeps the first skills that it takes", "internal/tree/skills.go",
+		"\tif r.Skills != nil {\n", "\tif false {\n", "./internal/tree", "TestScenarios/skills",
+	},
+	{
+		"C3 the skills of a session outlive its process", "internal/tree/apply.go",
+		"\t\tr.Skills = f.Skills\n", "\t\tr.Skills = nil\n", "./internal/tree", "TestScenarios/skills",
+	},
+	{
+		"C3 a turn is told the skills of its session", "runningturn.go",
+		"t.Exhausted(r), r.Skills", "t.Exhausted(r), nil", ".", "TestSkillsOfASession",
+	},
+	{
+		"C3 a session lists what it took", "../agent/skills.go",
+		"\t\ttaken = refsOf(kept)\n", "\t\t_ = refsOf(kept)\n", "../agent", "TestSkillsOfASessionStay",
+	},
+	{
+		"C3 the rules of today filter skills", "../agent/config.go",
+		"in.Spec = c.onlySkills(key, spec)", "in.Spec = spec", "../agent", "TestSkillsThatSessionsSee",
+	},
+	{
 		"2.8 a turn that crashed is owed", "internal/tree/settle.go",
 		"\tcase r.Retry:\n", "\tcase false:\n", ".", "TestCrashedTurnWithoutInputsIsOwed",
 	},
@@ -232,7 +252,7 @@ var mutants = []mutant{
 	},
 	{
 		"I5 an agent that may not be spawned any more has no rights", "../policy/authority.go",
-		"r.checkAgent(&p) != nil:", "false:", "../agent", "TestPolicyOfTodayHoldsAlongTheLineage",
+		"!p.configured() || !r.allows(&p):", "false:", "../agent", "TestPolicyOfTodayHoldsAlongTheLineage",
 	},
 	{
 		"I5 rights are folded from the top", "internal/tree/rights.go",

@@ -78,7 +78,8 @@ func (s *Supervisor) authority(
 			a = policy.Authority{Sandboxed: true}
 		}
 	}()
-	return rules.Effective(rules.TopAuthority(root, s.cfg.Model, s.cfg.Tools), below...)
+	model := rules.SessionModel(root, s.cfg.Model)
+	return rules.Effective(rules.TopAuthority(root, model, s.cfg.Tools), below...)
 }
 
 // answer asks the function of the Config that a question is for. The function has a goroutine of

@@ -31,6 +31,14 @@ type TurnResult struct {
 	Skip bool
 	// Reply is what a top-level session says to people. If it is empty, it says nothing.
 	Reply string
+	// Note says, of a turn that did not fail, why it came to nothing, for the Error of its
+	// EventTurnEnded: for example that the model returned nothing. Of a sub-agent it is not kept.
+	Note string
+	// ReplyTo is the ID of the message that the Reply answers as a native reply. Empty: of none.
+	// One that is not a line of text, or longer than the Limits allow an id to be, is left out.
+	ReplyTo string
+	// Voice asks for the Reply as a voice message.
+	Voice bool
 	// Pos is the committed end of the session's transcript.
 	Pos session.Pos
 }
@@ -60,12 +68,22 @@ func (c *InputClass) UnmarshalText(text []byte) error {
 	return enum.Unmarshal(tree.ClassNames[:], "spawn", "input class", text, c)
 }
 
+// A SkillSet is what a session keeps of the skills that it took; see [TurnInput.KeepSkills]. It is
+// not changed once it is made.
+type SkillSet = tree.SkillSet
+
+// A SkillRef names one skill of a [SkillSet], with a digest of what it said then.
+type SkillRef = tree.SkillRef
+
+// MaxSkills is how many skills a [SkillSet] has at most.
+const MaxSkills = tree.MaxSkills
+
 // An Input is something that a turn consumes.
 type Input struct {
 	// Ord is the ordinal of the input. It counts from 1 in the session.
 	Ord   int
 	Class InputClass
-	// ID is the ID of the message, if it had one.
+	// ID is the ID of the message, if the caller gave it one.
 	ID   string
 	Text string
 	// From is the session that sent an InputSteer, or whose end an InputCompletion is.

@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -68,6 +69,10 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 	turn.Session = session.Lineage{
 		Key: s.Key, Root: t.Root().Key(), Parent: s.Parent, Depth: s.Depth, Role: s.Role,
 	}
+	turn.Above = turn.oneAbove[:0:1]
+	for above := r; !above.IsRoot(); above = above.Parent {
+		turn.Above = append(turn.Above, above.Spec.Parent)
+	}
 	turn.SessionID, turn.MaxDepth, turn.Extra = s.SessionID, s.MaxDepth, s.Extra
 	turn.N, turn.First, turn.Pos = int(r.Open.N), int(r.Open.First), session.Pos(r.Pos)
 	turn.Deadline, turn.Retry = timeOf(r.Deadline), r.Retry
@@ -82,7 +87,7 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 	if !r.IsRoot() {
 		turn.Run = infoOf(t, r)
 	}
-	turn.Exhausted = t.Exhausted(r)
+	turn.Exhausted, turn.Skills = t.Exhausted(r), r.Skills
 	turn.Inputs = turn.oneInput[:0:1]
 	r.Unread(r.Consumed, r.Open.Through, func(in tree.Input) {
 		turn.Inputs = append(turn.Inputs, inputOf(t, in))
@@ -153,7 +158,7 @@ func (sh *treeShell) callRunner(ctx context.Context, t *TurnInput) (out TurnResu
 // reportTurn tells the tree what a turn came to.
 func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 	rt.turn.fence.passed.Store(true)
-	if bad := boundResult(&out, sh.sup.cfg.Limits.MaxResult()); bad != nil {
+	if bad := boundResult(&out, sh.sup.cfg.Limits); bad != nil {
 		err = errors.Join(err, bad)
 	}
 	if typed := out.Result.JSON; len(typed) > 0 && !json.Valid(typed) {
@@ -172,6 +177,7 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 		Run: rt.key, N: rt.id.n, Answer: &done.answer, Silent: out.Silent, Skip: out.Skip,
 		Pos: uint64(out.Pos), Rand: sh.sup.ids.rand(), Yield: rt.turn.yieldJoin(),
 	}
+	done.Note = text.Bound(out.Note, maxErrorText)
 	if err != nil {
 		done.Failed, done.Budget = errorText(err), errors.Is(err, ErrBudget)
 	}
@@ -183,13 +189,17 @@ const perFile = 16
 
 // boundResult cuts the texts of a result that are longer than limit. It returns a *LimitError, and
 // takes the JSON or the files out, if these are longer. A name of a model that is not one is left
-// out: a name that was cut would be that of another model.
-func boundResult(out *TurnResult, limit int) error {
+// out: a name that was cut would be that of another model. So is a ReplyTo that is not an id.
+func boundResult(out *TurnResult, limits Limits) error {
+	limit := limits.MaxResult()
 	for _, s := range []*string{&out.Result.Text, &out.Fallback, &out.Reply} {
 		*s = text.Bound(*s, limit)
 	}
 	if !text.IsLine(out.Result.Model, text.MaxName) {
 		out.Result.Model = ""
+	}
+	if most := limits.MaxID(); !text.IsLine(out.ReplyTo, cmp.Or(max(most, 0), len(out.ReplyTo))) {
+		out.ReplyTo = ""
 	}
 	over := func(field string, n int) error {
 		if limit < 0 || n <= limit {
@@ -240,8 +250,8 @@ func (t *TurnInput) yieldJoin() *tree.Join {
 		return nil
 	}
 	return &tree.Join{
-		Keys: t.yieldTo, Need: uint32(max(0, t.yield.AtLeast)),
-		Within: int64(max(0, t.yield.Within)), ByModel: t.byModel,
+		Keys: t.yieldTo, Need: t.yield.need(),
+		Within: t.yield.within(), ByModel: t.byModel,
 	}
 }
 

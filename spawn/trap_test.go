@@ -498,6 +498,9 @@ var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
 		_, err := tn.YieldByModel(ctx, spawn.JoinOptions{Within: time.Second})
 		return err
 	},
+	"KeepSkills": func(_ context.Context, tn *spawn.TurnInput) error {
+		return tn.KeepSkills(spawn.SkillSet{})
+	},
 	"Yield": nil, "Delta": nil, "Spent": nil, "ExitWith": nil, "InStore": nil,
 }
 

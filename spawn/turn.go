@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,8 @@ import (
 type TurnInput struct {
 	// Session is where the session stands in its tree.
 	Session session.Lineage
+	// Above are the sessions above it, from the one that spawned it to the top.
+	Above []session.Key
 	// SessionID names the transcript.
 	SessionID string
 	// Run is the run that the turn belongs to. Its ID is empty in a top-level session.
@@ -52,8 +55,11 @@ type TurnInput struct {
 	Exhausted string
 	// Extra is what the Request that spawned the run carried.
 	Extra json.RawMessage
+	// Skills are those that the session took in an earlier turn. Nil: it has not taken any.
+	Skills *SkillSet
 
-	oneInput [1]Input // memory for Inputs: most turns have one
+	oneInput [1]Input       // memory for Inputs: most turns have one
+	oneAbove [1]session.Key // memory for Above: most sub-agents are below a top-level session
 
 	shell   *treeShell
 	lineage []policy.Descendant // until completeAuthority
@@ -84,6 +90,25 @@ func (t *TurnInput) Take(ctx context.Context) (in []Input, err error) {
 			}
 		})
 	return in, err
+}
+
+// KeepSkills records which skills the session has taken, for every later turn, also of another
+// process. A session keeps the first set: for one that has Skills the call changes nothing. It does
+// not wait for the journal. A turn that crashes before the set is durable has not taken it.
+//
+// The error is an *[InputError] for more than [MaxSkills] skills, and for a name, digest or version
+// of more than 1,000 bytes or that is not UTF-8. It is [ErrStale] after the turn.
+func (t *TurnInput) KeepSkills(set SkillSet) error {
+	if err := t.Err(); err != nil {
+		return err
+	}
+	if err := set.Check(); err != nil {
+		return err
+	}
+	set.Skills = slices.Clone(set.Skills)
+	keep := tree.KeepSkills{Run: t.run.Key(), N: uint32(t.N), Skills: &set}
+	t.shell.owner.Send(t.gen, keep)
+	return nil
 }
 
 // Spawn admits a child of this session. The errors are [ErrStale] and those of [Supervisor.Spawn].

@@ -72,14 +72,17 @@ func (sh *treeShell) wait(
 	for _, k := range keys {
 		w.members[k] = false
 	}
-	w.join.Need = uint32(max(0, opt.AtLeast))
+	if err := opt.check(); err != nil {
+		return nil, err
+	}
+	w.join.Need = opt.need()
 	if err := sh.registerWaiter(ctx, w, keys); err != nil {
 		return nil, err
 	}
 	defer sh.removeWaiter(w)
 	defer turnOf(ctx).pause()()
 	var limit <-chan time.Time // nil, which never fires, without a limit
-	if opt.Within > 0 {
+	if opt.Within != 0 {
 		timer := time.NewTimer(opt.Within)
 		defer timer.Stop()
 		limit = timer.C

@@ -43,13 +43,13 @@ func (r *recorder) FailNow() { r.Fatalf("FailNow") }
 // failures plays and returns what failed.
 func failures(t *testing.T, cfg agent.Config, s Script, p *crashPoint, f func(h *Harness)) string {
 	t.Helper()
-	r := &recorder{}
+	r, outer := &recorder{}, t
 	synctest.Test(t, func(t *testing.T) {
 		r.TB = t
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			runInBubble(r, cfg, s, p, f)
+			runInBubble(r, outer, cfg, s, p, f)
 		}()
 		<-done
 		// so that what is left behind on purpose ends before the bubble does

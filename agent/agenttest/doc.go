@@ -40,6 +40,11 @@
 // store, once right before and once right after it, and starts another process on what the store
 // holds by then.
 //
+// What the model got is expected with [Harness.Prompted], [Harness.Offered] and [Harness.Told], and
+// what happened with [Harness.Watch] and [Harness.Happened]. [Harness.SetNow] sets the clock that
+// prompts show, and [Harness.Pass] lets virtual time pass.
+//
 // A context from outside the bubble stops virtual time: use [Harness.Context] in the function, not
-// the Context method of the test around it.
+// the Context method of the test around it. A call that is given such a context, or one derived
+// from it, fails the test at once.
 package agenttest

@@ -29,7 +29,7 @@ import (
 // cannot be used in a bubble.
 func Run(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { runInBubble(t, cfg, s, nil, f) })
+	runOutside(t, cfg, s, nil, f)
 }
 
 // EveryCrash is Run once for every write to the store that f makes, in a subtest that kills the
@@ -49,7 +49,7 @@ func EveryCrash(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 		for _, after := range []bool{false, true} {
 			p := &crashPoint{at: at, after: after}
 			t.Run(p.String(), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { runInBubble(t, cfg, s, p, f) })
+				runOutside(t, cfg, s, p, f)
 			})
 			reached = reached && p.reached != ""
 		}
@@ -63,10 +63,13 @@ func EveryCrash(t *testing.T, cfg agent.Config, s Script, f func(h *Harness)) {
 // are for the function that Run got, and may be called by goroutines that it starts in the bubble.
 type Harness struct {
 	t        testing.TB
+	outer    testing.TB // the test around the bubble
 	cfg      agent.Config
 	script   Script
 	store    *session.Store
 	released chan struct{} // closed when the test is over
+
+	goroutine string // that f runs in
 
 	mu            sync.Mutex
 	running       *process
@@ -85,6 +88,10 @@ type Harness struct {
 	lines         map[session.Ref][]session.Line
 	replies       []agent.Delivery
 	deliveries    []agent.Delivery
+	requests      map[string][]agent.ModelRequest
+	watched       map[session.Key]bool
+	events        []agent.TreeEvent
+	clock         time.Duration // how far the clock of the prompts is ahead of time.Now
 }
 
 type turnID struct {
@@ -96,11 +103,28 @@ type turnID struct {
 // waits for ever is found soon.
 const maxVirtualTime = 400 * 24 * time.Hour
 
-// runInBubble is Run inside a bubble.
-func runInBubble(t testing.TB, cfg agent.Config, s Script, p *crashPoint, f func(h *Harness)) {
+// runOutside is Run outside of the bubble, which it makes.
+func runOutside(t *testing.T, cfg agent.Config, s Script, p *crashPoint, f func(h *Harness)) {
+	t.Helper()
+	// The channel of the context is made outside: the bubble's own could not be closed from here.
+	t.Context().Done()
+	var guard stallGuard
+	defer guard.start(stallPause)()
+	outer := t
+	synctest.Test(t, func(t *testing.T) {
+		guard.enter()
+		runInBubble(t, outer, cfg, s, p, f)
+	})
+}
+
+// runInBubble is Run inside a bubble. The test outer is the one around it.
+func runInBubble(
+	t, outer testing.TB, cfg agent.Config, s Script, p *crashPoint, f func(h *Harness),
+) {
 	t.Helper()
 	h := &Harness{
-		t: t, cfg: cfg, script: s, store: cfg.Store, crash: p, released: make(chan struct{}),
+		t: t, outer: outer, goroutine: goroutineID(),
+		cfg: cfg, script: s, store: cfg.Store, crash: p, released: make(chan struct{}),
 		calls:         make(map[string]int),
 		failed:        make(map[session.Key]int),
 		turnsUnderWay: make(map[turnID]int),
@@ -108,6 +132,8 @@ func runInBubble(t testing.TB, cfg agent.Config, s Script, p *crashPoint, f func
 		ended:         make(map[session.Key]bool),
 		lines:         make(map[session.Ref][]session.Line),
 		entries:       make(map[session.Key][]session.Entry),
+		requests:      make(map[string][]agent.ModelRequest),
+		watched:       make(map[session.Key]bool),
 	}
 	if h.store == nil {
 		h.store = session.NewMemory()
@@ -119,6 +145,7 @@ func runInBubble(t testing.TB, cfg agent.Config, s Script, p *crashPoint, f func
 		s = Script{}
 		h.script = s
 	}
+	before := stateOf(outer.Context())
 	if !h.startProcess(t.Context()) {
 		t.FailNow()
 	}
@@ -145,6 +172,7 @@ func runInBubble(t testing.TB, cfg agent.Config, s Script, p *crashPoint, f func
 		if t.Failed() {
 			h.logJournals()
 		}
+		h.checkOuterContext(before)
 	}()
 	f(h)
 	calm = h.waitIdle()
@@ -189,8 +217,10 @@ func (h *Harness) Do(f func(rt *agent.Runtime) error) error {
 			case <-returned:
 			}
 		}()
-		err := f(proc.rt)
-		close(returned)
+		err := func() error {
+			defer close(returned) // also if f fails the test
+			return f(proc.rt)
+		}()
 		if err == nil || !proc.dead.Load() {
 			return err
 		}

@@ -35,6 +35,13 @@ func (a scriptRunner) Run(ctx context.Context, t *agent.Turn) (res agent.Result,
 		if err := a.h.noteCall(a.proc, name); err != nil {
 			return res, err
 		}
+		req := &agent.ModelRequest{
+			Model: t.Model, Thinking: t.Thinking, Prompt: t.Prompt, Messages: t.Messages,
+			Tools: t.Tools, Schema: t.Schema, Session: t.Session, Run: t.Run, New: t.New,
+		}
+		if err := a.h.noteRequest(a.proc, name, req); err != nil {
+			return res, err
+		}
 		return a.h.cfg.Runner.Run(ctx, t)
 	}
 	loop := &agent.Loop{Model: scriptModel{scriptRunner: a, turn: t, name: name, began: new(bool)}}
@@ -57,6 +64,9 @@ func (p scriptModel) Generate(
 	ctx context.Context, req *agent.ModelRequest,
 ) (*agent.ModelResponse, error) {
 	if err := p.h.noteCall(p.proc, p.name); err != nil {
+		return nil, err
+	}
+	if err := p.h.noteRequest(p.proc, p.name, req); err != nil {
 		return nil, err
 	}
 	news := p.news(req.Messages)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/internal/ctxguard"
 )
 
 // process is one simulated process: a Runtime that lives until it is killed or shut down.
@@ -39,13 +40,21 @@ func (h *Harness) startProcess(ctx context.Context) bool {
 		cfg.Logger = slog.New(slog.NewTextHandler(processLog{h.t.Output(), proc},
 			&slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
-	rt, err := agent.Open(ctx, cfg)
+	if cfg.Now == nil {
+		cfg.Now = h.Now
+	}
+	rt, err := agent.Open(ctxguard.With(ctx, h.checkContext), cfg)
 	if err != nil {
 		h.t.Errorf("agenttest: opening the Runtime: %v", err)
 		return false
 	}
 	proc.rt = rt
 	ctx, proc.cancel = context.WithCancel(ctx)
+	h.mu.Lock()
+	for key := range h.watched {
+		h.watch(ctx, proc, key)
+	}
+	h.mu.Unlock()
 	go func() { proc.done <- rt.Run(ctx) }()
 	h.mu.Lock()
 	before := h.running

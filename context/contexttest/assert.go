@@ -10,13 +10,23 @@ import (
 
 // Complete fails for every file and skill that should be wholly in the prompt and is not. It says
 // why: cut, over a limit, unreadable, outside the workspace, or absent where the prompt mentions
-// the absence. It accepts what the spec excludes, blank and repeated files, and the absence of
-// optional files.
+// the absence, or a SKILL.md that discovery passed over. It accepts what the spec or the host
+// excludes, blank files, what is repeated, the absence of optional files, and a skill that a
+// session took and that is gone.
 func Complete(t testing.TB, p agentctx.Prompt) {
 	t.Helper()
-	for _, a := range slices.Concat(p.Files, p.Skills) {
+	fail := func(a agentctx.FileReport) {
+		t.Helper()
+		t.Errorf("contexttest: prompt of %s is not complete: %s: %s", p.Session, a.Name, why(a))
+	}
+	for _, a := range p.Files {
 		if !asIntended(a) {
-			t.Errorf("contexttest: prompt of %s is not complete: %s: %s", p.Session, a.Name, a.Why)
+			fail(a)
+		}
+	}
+	for _, a := range p.Skills {
+		if !asIntended(a) || a.Reason == agentctx.ReasonBlank {
+			fail(a)
 		}
 	}
 }
@@ -36,6 +46,30 @@ func asIntended(a agentctx.FileReport) bool {
 	}
 }
 
+// Skills fails for each SKILL.md of the sources that [agentctx.DiscoverSkills] passes over, and for
+// each directory that it does not look into, and says why. It accepts a skill that another one of
+// the same name stands for. The sources are those of the bot: its Config.Prompts.Skills.
+func Skills(t testing.TB, sources ...agentctx.SkillSource) {
+	t.Helper()
+	_, problems := agentctx.DiscoverSkills(sources...)
+	for _, p := range problems {
+		if p.Reason != agentctx.ReasonRepeated {
+			t.Errorf("contexttest: skill %s: %s", p.Path, forLog(p.Why))
+		}
+	}
+}
+
+// toMend says what to do about a file whose absence the prompt mentions.
+const toMend = "write it, if need be empty, or have agentctx.Seed make it from its template"
+
+// why says what became of a file, and of one that is absent what to do about it.
+func why(a agentctx.FileReport) string {
+	if a.Reason == agentctx.ReasonAbsent {
+		return forLog(a.Why) + "; " + toMend
+	}
+	return forLog(a.Why)
+}
+
 // SeesOnly fails unless the prompt shows the content of exactly these files, whole or in part.
 func SeesOnly(t testing.TB, p agentctx.Prompt, files ...string) {
 	t.Helper()
@@ -44,7 +78,7 @@ func SeesOnly(t testing.TB, p agentctx.Prompt, files ...string) {
 		case a.Shown() && !wanted:
 			t.Errorf("contexttest: prompt of %s shows %s", p.Session, a.Name)
 		case !a.Shown() && wanted:
-			t.Errorf("contexttest: prompt of %s does not show %s: %s", p.Session, a.Name, a.Why)
+			t.Errorf("contexttest: prompt of %s does not show %s: %s", p.Session, a.Name, why(a))
 		}
 	}
 	for _, name := range files {
@@ -124,7 +158,7 @@ func SamePrefix(t testing.TB, prompts ...agentctx.Prompt) {
 				i, p.Session,
 			)
 		}
-		if d := Diff(prompts[0].StablePrefix(), p.StablePrefix()); d != "" {
+		if d := diffForLog(prompts[0].StablePrefix(), p.StablePrefix()); d != "" {
 			t.Errorf(
 				"contexttest: prompt %d (%s) has another stable prefix than prompt 0 (%s):\n%s", i,
 				p.Session, prompts[0].Session, d,

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -138,7 +139,8 @@ func TestComplete(t *testing.T) {
 	assert.Equal(
 		t,
 		[]string{
-			"contexttest: prompt of agent:main:main is not complete: SOUL.md: missing: absent",
+			"contexttest: prompt of agent:main:main is not complete: SOUL.md: missing: absent; " +
+				"write it, if need be empty, or have agentctx.Seed make it from its template",
 		},
 		complete(load(map[string]string{"SOUL.md": ""})),
 	)
@@ -150,6 +152,52 @@ func TestComplete(t *testing.T) {
 		in.Skills = []agentctx.Skill{{Name: "x", Description: strings.Repeat("d", 500)}}
 		in.Limits.Skills = 300
 	}), 1)
+}
+
+// C3: every SKILL.md that discovery passes over fails the review, with the reason: of the sources,
+// and of a prompt that was made of them.
+func TestBrokenSkills(t *testing.T) {
+	const good = "---\ndescription: x\n---\n"
+	sources := []agentctx.SkillSource{
+		{Path: "own", Origin: agentctx.SkillWorkspace, FS: fstest.MapFS{
+			"good/SKILL.md": {Data: []byte(good)}, "blank/SKILL.md": {},
+			"latin/SKILL.md": {Data: []byte("---\ndescription: \xff\n---\n")},
+			"meta/SKILL.md":  {Data: []byte("---\ndescription: x\nmetadata: [a]\n---\n")},
+			"named/SKILL.md": {Data: []byte("---\nname: a/b\ndescription: x\n---\n")},
+			"picky/SKILL.md": {Data: []byte("---\ndescription: x\nmetadata: " +
+				`{"openclaw": {"requires": {"env": ["UNSET"]}}}` + "\n---\n")},
+			"1/2/3/4/5/6/7/SKILL.md": {Data: []byte(good)},
+		}},
+		{Path: "shared", FS: fstest.MapFS{"good/SKILL.md": {Data: []byte(good)}}},
+	}
+	want := []string{
+		"1/2/3/4/5/6: too deep: what is more than 6 levels below the source is not looked at",
+		"blank/SKILL.md: there is no front matter between lines of ---",
+		"latin/SKILL.md: it is not valid UTF-8 text",
+		"meta/SKILL.md: its metadata cannot be read: line 2: metadata is not a mapping",
+		`named/SKILL.md: bad name: "a/b" has a separator of paths`,
+	}
+	check := func(prefix string, failed []string) {
+		t.Helper()
+		require.Len(t, failed, len(want))
+		for i, text := range failed {
+			require.Equal(t, prefix+want[i], text)
+		}
+	}
+	check("contexttest: skill own/", failuresOf(t, func(tb testing.TB) {
+		contexttest.Skills(tb, sources...)
+	}))
+	found, problems := agentctx.DiscoverSkills(sources...)
+	snapshot := agentctx.SnapshotSkills(
+		found, agentctx.SkillHost{}, agentctx.Spec{Skills: []string{"*"}},
+	)
+	p := assemblePrompt(mainKey, func(in *agentctx.Input) {
+		in.Skills = snapshot.Visible()
+		in.SkillReports = append(problems, snapshot.Excluded...)
+	})
+	check("contexttest: prompt of agent:main:main is not complete: ",
+		failuresOf(t, func(tb testing.TB) { contexttest.Complete(tb, p) }))
+	require.Empty(t, failuresOf(t, func(tb testing.TB) { contexttest.Skills(tb, sources[1]) }))
 }
 
 func TestSeesOnly(t *testing.T) {

@@ -14,13 +14,14 @@
 // file is cut, missing or visible. [Clean] in lint.go checks the workspace itself.
 // examples/promptci is a whole suite.
 //
-// Ten names are all that a suite needs:
+// Eleven names are all that a suite needs:
 //
 //	Golden      compares a prompt with a file
 //	Complete    fails for a file or skill that is cut or missing
 //	SeesOnly    fails unless exactly these files are shown
 //	Order       fails unless the sections come in this order
 //	Has, Lacks  fail unless a text is in the prompt, or is not
+//	Skills      fails for each SKILL.md that is broken
 //	SamePrefix  fails unless the prompts share one entry of a provider's cache
 //	Lint        returns the findings in a workspace; Clean fails for each of them
 //	Workspace   makes a workspace in memory

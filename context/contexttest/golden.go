@@ -19,7 +19,8 @@ const updateVariable = "OFFSHOOT_UPDATE"
 // Golden compares a prompt with testdata/prompts/<name>.md. It fails if the file does not exist,
 // and with a diff if the prompt differs. With OFFSHOOT_UPDATE=1, or with -update where the tests
 // define that flag, it writes the file instead. The name is one path element. The line ends of the
-// file do not matter.
+// file do not matter. The diff leaves out lines that look as if they held a password or key,
+// because a failure is read in logs; [Clean] says in which file they stand.
 func Golden(t testing.TB, name string, p agentctx.Prompt) {
 	t.Helper()
 	if name == "" || name != filepath.Base(name) || name == "." || name == ".." {
@@ -50,7 +51,7 @@ func Golden(t testing.TB, name string, p agentctx.Prompt) {
 	if want != got {
 		t.Errorf(
 			"contexttest: the prompt of %s differs from %s (- golden, + now); %s=1 accepts it:\n%s",
-			p.Session, path, updateVariable, Diff(want, got),
+			p.Session, path, updateVariable, diffForLog(want, got),
 		)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -62,12 +61,12 @@ func Lint(fsys fs.FS, limits agentctx.Limits, extra ...string) []Finding {
 		switch {
 		case a.Reason == agentctx.ReasonAbsent:
 			if a.Kept > 0 {
-				found = append(found, Finding{RuleMissing, a.Name, 0, "there is no such file"})
+				found = append(found, Finding{RuleMissing, a.Name, 0, "there is no such file; " + toMend})
 			}
 		case a.Short() && a.Reason != agentctx.ReasonTooLarge && a.Reason != agentctx.ReasonTooMany:
-			found = append(found, Finding{RuleOversize, a.Name, 0, a.Why})
+			found = append(found, Finding{RuleOversize, a.Name, 0, forLog(a.Why)})
 		case a.Reason != agentctx.ReasonWhole && a.Reason != agentctx.ReasonBlank:
-			found = append(found, Finding{RuleUnread, a.Name, 0, a.Why})
+			found = append(found, Finding{RuleUnread, a.Name, 0, forLog(a.Why)})
 		}
 	}
 	headings := sectionHeadings()
@@ -94,24 +93,6 @@ func Clean(t testing.TB, fsys fs.FS, limits agentctx.Limits, extra ...string) {
 	}
 }
 
-// secretPatterns match well-known credentials, and assignments to names such as password.
-var secretPatterns = []*regexp.Regexp{
-	regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`),
-	regexp.MustCompile(`\b(sk|pk|rk)[-_][A-Za-z0-9_-]{16,}`),
-	regexp.MustCompile(
-		`\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_-]{16,}`,
-	),
-	regexp.MustCompile(`\bxox[abprs]-[A-Za-z0-9-]{10,}`),
-	regexp.MustCompile(`\b(AKIA|ASIA)[A-Z0-9]{16}\b`),
-	regexp.MustCompile(`\bAIza[A-Za-z0-9_-]{30,}`),
-	regexp.MustCompile(`\b\d{8,10}:AA[A-Za-z0-9_-]{30,}`),
-	regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`),
-	regexp.MustCompile(
-		`(?i)\b(password|passwd|passphrase|secret|token|api[-_ ]?key)\b["'` + "`" + `]?\s*[:=]\s*["'` + "`" + `]?[^\s"'` + "`" + `<>{}$(]{8,}`,
-	),
-	regexp.MustCompile(`[a-z][a-z0-9+.-]*://[^\s/:@]+:[^\s/:@<>{}$]{4,}@`),
-}
-
 // lintText returns the findings in the lines of one file.
 func lintText(f agentctx.WorkspaceFile, headings map[string]bool) []Finding {
 	var found []Finding
@@ -122,9 +103,7 @@ func lintText(f agentctx.WorkspaceFile, headings map[string]bool) []Finding {
 	for line := range strings.Lines(f.Content) {
 		n++
 		line = strings.TrimRight(line, "\r\n")
-		if slices.ContainsFunc(
-			secretPatterns, func(re *regexp.Regexp) bool { return re.MatchString(line) },
-		) {
+		if looksSecret(line) {
 			add(
 				RuleSecret, n,
 				"this looks like a password or key; name the place where it is kept instead",

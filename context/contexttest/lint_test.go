@@ -36,17 +36,17 @@ func TestLintOfAHealthyWorkspace(t *testing.T) {
 
 func TestLintFindings(t *testing.T) {
 	for want, changes := range map[string]map[string]string{
-		"SOUL.md: there is no such file (missing)":                                                                     {"SOUL.md": ""},
-		"TOOLS.md: missing: it is not valid UTF-8 text (unread)":                                                       {"TOOLS.md": "\xff"},
-		"AGENTS.md: cut: 20001 runes, over the file limit of 20000 (oversize)":                                         {"AGENTS.md": contexttest.Text(20_001)},
-		`SOUL.md:2: "## Safety" is the heading of a section of the prompt; call it something else (heading)`:           {"SOUL.md": "x\n## Safety\n"},
-		`USER.md:1: "# Project Context" is the heading of a section of the prompt; call it something else (heading)`:   {"USER.md": "# Project Context #\n"},
-		`USER.md:1: "## Subagent Context" is the heading of a section of the prompt; call it something else (heading)`: {"USER.md": "## Subagent Context\n"},
-		"IDENTITY.md:1: invisible character U+202E (invisible)":                                                        {"IDENTITY.md": "a\u202eb"},
-		"IDENTITY.md:2: invisible character U+E0041 (invisible)":                                                       {"IDENTITY.md": "a\nb\U000e0041"},
-		"memory/x.md:1: invisible character U+001B (invisible)":                                                        {"memory/x.md": "\x1b[31m"},
-		"AGENTS.md:1: a conflict of a merge was left here (conflict)":                                                  {"AGENTS.md": "<<<<<<< HEAD\n"},
-		"BOOTSTRAP.md: it is still there, but IDENTITY.md is filled in (bootstrap)":                                    {"BOOTSTRAP.md": "x", "USER.md": "", "MEMORY.md": ""},
+		"SOUL.md: there is no such file; write it, if need be empty, or have agentctx.Seed make it from its template (missing)": {"SOUL.md": ""},
+		"TOOLS.md: missing: it is not valid UTF-8 text (unread)":                                                                {"TOOLS.md": "\xff"},
+		"AGENTS.md: cut: 20001 runes, over the file limit of 20000 (oversize)":                                                  {"AGENTS.md": contexttest.Text(20_001)},
+		`SOUL.md:2: "## Safety" is the heading of a section of the prompt; call it something else (heading)`:                    {"SOUL.md": "x\n## Safety\n"},
+		`USER.md:1: "# Project Context" is the heading of a section of the prompt; call it something else (heading)`:            {"USER.md": "# Project Context #\n"},
+		`USER.md:1: "## Subagent Context" is the heading of a section of the prompt; call it something else (heading)`:          {"USER.md": "## Subagent Context\n"},
+		"IDENTITY.md:1: invisible character U+202E (invisible)":                                                                 {"IDENTITY.md": "a\u202eb"},
+		"IDENTITY.md:2: invisible character U+E0041 (invisible)":                                                                {"IDENTITY.md": "a\nb\U000e0041"},
+		"memory/x.md:1: invisible character U+001B (invisible)":                                                                 {"memory/x.md": "\x1b[31m"},
+		"AGENTS.md:1: a conflict of a merge was left here (conflict)":                                                           {"AGENTS.md": "<<<<<<< HEAD\n"},
+		"BOOTSTRAP.md: it is still there, but IDENTITY.md is filled in (bootstrap)":                                             {"BOOTSTRAP.md": "x", "USER.md": "", "MEMORY.md": ""},
 	} {
 		assert.Contains(t, lintWorkspace(changes), want)
 	}

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -38,7 +40,17 @@ type place struct {
 
 func weather(_ context.Context, in place) (string, error) { return "Sunny in " + in.City + ".", nil }
 
+const usage = `usage: embed
+
+Embed is a bot in the terminal: type a line, and the agent answers. Ctrl-C ends it.
+`
+
 func main() {
+	flag.Usage = func() { fmt.Fprint(flag.CommandLine.Output(), usage) }
+	if flag.Parse(); flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "embed: unexpected argument %q\n%s", flag.Arg(0), usage)
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop) // so that a second Ctrl-C ends the program at once
 	if err := run(ctx, os.Stdin, os.Stdout); err != nil {
@@ -49,7 +61,7 @@ func main() {
 func run(ctx context.Context, in io.Reader, out io.Writer) error {
 	rt, err := agent.Open(ctx, agent.Config{
 		Runner:    &agent.Loop{Model: model{}},
-		Workspace: os.DirFS("workspace"), // AGENTS.md, SOUL.md, TOOLS.md ...
+		Workspace: agentctx.Templates(), // or os.DirFS("workspace")
 		Tools:     []agent.Tool{agent.NewTool("weather", "Weather in a city.", weather)},
 		Reply: func(_ context.Context, d agent.Delivery) error {
 			_, err := fmt.Fprintln(out, d.Reply.Text)

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 
 	"github.com/offshoot-sdk/offshoot/agent"    // added
@@ -43,33 +44,63 @@ type Telegram interface {
 	Send(ctx context.Context, chat int64, text string) error
 }
 
-// Bot answers the messages of all chats, one at a time.
+// Bot answers the messages of each chat, one at a time.
 type Bot struct {
 	llm      LLM
 	telegram Telegram
 	tools    []Tool
 	sub      *agent.Runtime // added
 	mu       sync.Mutex
-	history  map[int64][]Msg
+	chats    map[int64]*chat
+}
+
+// A chat is locked while the bot answers in it.
+type chat struct {
+	mu      sync.Mutex
+	id      int64
+	history []Msg
+	had     map[string]bool // added: the keys of the deliveries that it has had
+}
+
+func newBot(llm LLM, telegram Telegram) *Bot {
+	return &Bot{llm: llm, telegram: telegram, chats: map[int64]*chat{}}
+}
+
+func (b *Bot) chat(id int64) *chat {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.chats[id] == nil {
+		b.chats[id] = &chat{id: id, had: map[string]bool{}} // changed
+	}
+	return b.chats[id]
 }
 
 // turn answers one message in a chat.
-func (b *Bot) turn(ctx context.Context, chat int64, text string) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	tools, err := b.toolsOf(chat) // added
+func (b *Bot) turn(ctx context.Context, id int64, text string) error {
+	c := b.chat(id)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return b.answer(ctx, c, text)
+}
+
+// answer answers a text in a chat, which is locked. If it fails, the chat is as before.
+func (b *Bot) answer(ctx context.Context, c *chat, text string) error {
+	tools, err := b.toolsOf(c.id) // added
 	if err != nil {               // added
 		return err // added
 	} // added
-	b.history[chat] = append(b.history[chat], Msg{Role: "user", Text: text})
-	reply, err := b.loop(ctx, "gpt-5", b.history[chat], tools) // changed
+	msgs := append(slices.Clone(c.history), Msg{Role: "user", Text: text})
+	reply, err := b.loop(ctx, "gpt-5", msgs, tools) // changed
 	if err != nil {
 		return err
 	}
-	b.history[chat] = append(b.history[chat], Msg{Role: "assistant", Text: reply})
+	msgs = append(msgs, Msg{Role: "assistant", Text: reply})
 	if reply, ok := announce.Visible(reply); ok { // added: the model may choose to say nothing
-		return b.telegram.Send(ctx, chat, reply)
+		if err := b.telegram.Send(ctx, c.id, reply); err != nil {
+			return err
+		}
 	}
+	c.history = msgs
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // A real bot has a model client and a transport in the place of this file. The ones here answer by
@@ -17,13 +18,18 @@ func dialTelegram() Telegram { return console{} }
 // fakeLLM gives each question to a sub-agent and repeats what the sub-agent has found.
 type fakeLLM struct{}
 
-func (fakeLLM) Chat(_ context.Context, _ string, msgs []Msg, _ []Tool) (Msg, error) {
+func (fakeLLM) Chat(ctx context.Context, _ string, msgs []Msg, _ []Tool) (Msg, error) {
 	last := msgs[len(msgs)-1]
 	switch {
 	case last.Role == "tool":
 		return Msg{Role: "assistant", Text: "I am looking into it."}, nil
 	case strings.Contains(last.Text, "[Subagent Task]:"):
-		return Msg{Role: "assistant", Text: "42 files"}, nil
+		select {
+		case <-time.After(time.Second): // a real one takes minutes
+			return Msg{Role: "assistant", Text: "42 files"}, nil
+		case <-ctx.Done():
+			return Msg{}, context.Cause(ctx)
+		}
 	case strings.Contains(last.Text, "42 files"):
 		return Msg{Role: "assistant", Text: "There are 42 files."}, nil
 	}

@@ -2,19 +2,53 @@ package main
 
 import (
 	"context"
+	"errors" // added
+	"flag"
+	"fmt"
 	"log"
+	"os"
+	"os/signal"
+	"time" // added
 )
 
+const usage = `usage: existingbot
+
+Existingbot has a sub-agent count files for a question in a chat, and waits for the next one.
+Ctrl-C ends it.
+`
+
 func main() {
-	ctx := context.Background()
-	bot := &Bot{llm: dialLLM(), telegram: dialTelegram(), history: map[int64][]Msg{}}
-	if err := addSubagents(ctx, bot); err != nil { // added
+	flag.Usage = func() { fmt.Fprint(flag.CommandLine.Output(), usage) }
+	if flag.Parse(); flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "existingbot: unexpected argument %q\n%s", flag.Arg(0), usage)
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	context.AfterFunc(ctx, stop) // so that a second Ctrl-C ends the program at once
+	if err := run(ctx, newBot(dialLLM(), dialTelegram())); err != nil {
 		log.Fatal(err)
 	}
+}
+
+// run is the bot until Ctrl-C, which ends ctx.
+func run(ctx context.Context, bot *Bot) error {
+	if err := addSubagents(ctx, bot); err != nil { // added
+		return err // added
+	} // added
 	go bot.telegram.Updates(ctx, func(chat int64, text string) {
 		if err := bot.turn(ctx, chat, text); err != nil {
 			log.Print(err)
 		}
 	})
-	log.Fatal(bot.sub.Run(ctx)) // added
+	running := make(chan error, 1)                                     // added
+	go func() { running <- bot.sub.Run(context.WithoutCancel(ctx)) }() // added
+	select {                                                           // changed
+	case err := <-running: // the store takes nothing any more
+		return err
+	case <-ctx.Done():
+	}
+	// added: sub-agents under way may finish
+	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second) // added
+	defer cancel()                                                                 // added
+	return errors.Join(bot.sub.Shutdown(soon), <-running)                          // changed
 }

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"os"
 	"slices"
 	"strconv"
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/announce"
+	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -17,7 +17,7 @@ func addSubagents(ctx context.Context, b *Bot) (err error) {
 		Runner:    agent.RunnerFunc(b.runChild),
 		Deliver:   b.deliver,
 		Tools:     toOffshoot(b.tools),
-		Workspace: os.DirFS("workspace"),
+		Workspace: agentctx.Templates(), // or os.DirFS("workspace")
 	})
 	return err
 }
@@ -33,13 +33,27 @@ func (b *Bot) runChild(ctx context.Context, t *agent.Turn) (agent.Result, error)
 }
 
 // deliver gives the result of a sub-agent to the chat that asked for it, as a turn like any other.
-// A receiver that must not act twice after a crash remembers d.Key.
+// While the chat is busy, the result waits, and Offshoot calls again in a few seconds. A delivery
+// whose key the chat has had is a repeat. The chat has a key once the turn has ended well. A bot
+// that keeps its chats over a restart keeps the keys in the same place.
 func (b *Bot) deliver(ctx context.Context, d agent.Delivery) error {
-	chat, err := strconv.ParseInt(d.To.Peer(), 10, 64)
+	id, err := strconv.ParseInt(d.To.Peer(), 10, 64)
 	if err != nil {
 		return err
 	}
-	return b.turn(ctx, chat, announce.NewEvent(d.Completion).ForModel())
+	c := b.chat(id)
+	if !c.mu.TryLock() {
+		return agent.ErrBusy
+	}
+	defer c.mu.Unlock()
+	if c.had[d.Key] {
+		return nil
+	}
+	if err := b.answer(ctx, c, announce.NewEvent(d.Completion).ForModel()); err != nil {
+		return err
+	}
+	c.had[d.Key] = true
+	return nil
 }
 
 // toolsOf returns the bot's own tools and those by which the model of a chat uses sub-agents, such

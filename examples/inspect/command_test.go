@@ -13,16 +13,17 @@ import (
 )
 
 // output runs the program at that time and returns its exit code and what it printed.
-func output(now time.Time, args ...string) (code int, out, errs string) {
+func output(t *testing.T, now time.Time, args ...string) (code int, out, errs string) {
+	t.Helper()
 	var stdout, stderr strings.Builder
-	code = run(args, now, &stdout, &stderr)
+	code = run(t.Context(), args, now, &stdout, &stderr)
 	return code, stdout.String(), stderr.String()
 }
 
 // state runs the program now.
 func state(t *testing.T, args ...string) (code int, out, errs string) {
 	t.Helper()
-	return output(time.Now(), args...)
+	return output(t, time.Now(), args...)
 }
 
 // must runs the program, which succeeds, and returns what it printed.

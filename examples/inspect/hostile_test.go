@@ -68,7 +68,7 @@ func hostileState(t *testing.T, text string) (listings map[string]string) {
 		{"-repair"},
 	} {
 		var out, errOut strings.Builder
-		run(append([]string{"-state", dir}, mode...), time.Now(), &out, &errOut)
+		run(t.Context(), append([]string{"-state", dir}, mode...), time.Now(), &out, &errOut)
 		listings[strings.Join(mode, " ")+" out"] = out.String()
 		listings[strings.Join(mode, " ")+" err"] = errOut.String()
 	}
@@ -122,7 +122,7 @@ func TestHostileNamesOfAWorkspace(t *testing.T) {
 	} {
 		var out, errOut strings.Builder
 		args := append([]string{"-workspace", dir, "-session", top.String()}, mode...)
-		require.Equal(t, exitOK, run(args, time.Now(), &out, &errOut), errOut.String())
+		require.Equal(t, exitOK, run(t.Context(), args, time.Now(), &out, &errOut), errOut.String())
 		for _, r := range out.String() {
 			require.False(t, r != '\n' && r != '\t' && commands(r), "%q", out.String())
 		}
@@ -130,4 +130,12 @@ func TestHostileNamesOfAWorkspace(t *testing.T) {
 			requireHarmless(t, out.String())
 		}
 	}
+	write("skills/"+name+"2/SKILL.md", "---\nname: \n")
+	var out, errOut strings.Builder
+	run(t.Context(), []string{"-skills", filepath.Join(dir, "skills")}, time.Now(), &out, &errOut)
+	require.NotEmpty(t, out.String())
+	requireHarmless(t, out.String())
+	requireHarmless(t, errOut.String())
+	require.Len(t, strings.Split(strings.TrimSpace(errOut.String()), "inspect: skill"), 1+
+		strings.Count(strings.TrimSpace(errOut.String()), "\n")+1)
 }

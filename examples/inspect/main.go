@@ -6,6 +6,11 @@
 //	go run ./examples/inspect -workspace DIR -session agent:main:main -mode minimal
 //	go run ./examples/inspect -workspace DIR -session agent:main:main -diff agent:ops:main
 //
+// With -skills DIR, once or more, the prompt has the skills of these directories, and each SKILL.md
+// that is broken is an error with its reason. Without a session the skills are listed:
+//
+//	go run ./examples/inspect -skills DIR
+//
 // It also prints what a directory of dirstore.Open holds, whether a bot has it open or not:
 //
 //	go run ./examples/inspect -state DIR
@@ -44,8 +49,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
+	"os/signal"
 	"strings"
 	"time"
 	"unicode"
@@ -56,7 +61,13 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-func main() { os.Exit(run(os.Args[1:], time.Now(), os.Stdout, os.Stderr)) }
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	context.AfterFunc(ctx, stop) // so that a second Ctrl-C ends the program at once
+	code := run(ctx, os.Args[1:], time.Now(), os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
 
 // The codes with which the program ends.
 const (
@@ -72,23 +83,26 @@ type options struct {
 	other     session.Key // -diff
 	mode      agentctx.Mode
 	report    bool
+	skills    []string
 }
 
 // run is the program without the process around it.
-func run(args []string, now time.Time, out, errOut io.Writer) int {
+func run(
+	ctx context.Context, args []string, now time.Time, out, errOut io.Writer,
+) int {
 	if wantsState(args) {
-		return runState(context.Background(), args, now, out, errOut)
+		return runState(ctx, args, now, out, errOut)
 	}
 	o, err := parse(args)
 	if err != nil {
 		return explain(err, out, errOut)
 	}
 	text, err := inspect(o, now)
+	fmt.Fprint(out, harmless(text))
 	if err != nil {
 		printErrors(errOut, err)
 		return exitError
 	}
-	fmt.Fprint(out, harmless(text))
 	return exitOK
 }
 
@@ -122,7 +136,10 @@ func usage() string {
 		head  string
 		flags *flag.FlagSet
 	}{
-		{"inspect -workspace DIR -session KEY: the prompt of a session", promptFlags(new(options))},
+		{
+			"inspect -workspace DIR -session KEY: the prompt of a session\n" +
+				"inspect -skills DIR: the skills of a directory", promptFlags(new(options)),
+		},
 		{"\ninspect -state DIR: what a directory of dirstore.Open holds", stateFlags(new(stateOptions))},
 	} {
 		fmt.Fprintln(&b, mode.head)
@@ -156,6 +173,13 @@ func promptFlags(o *options) *flag.FlagSet {
 	flags.TextVar(&o.key, "session", session.Key{}, "`key` of the session, such as agent:main:main")
 	flags.TextVar(&o.other, "diff", session.Key{}, "`key` of another session: show what the two see differently")
 	flags.TextVar(&o.mode, "mode", agentctx.ModeAuto, "force a `mode`: full, minimal or none")
+	flags.Func("skills", "`directory` with skills; may be given again", func(dir string) error {
+		if dir == "" {
+			return errors.New("it is empty: the directory with skills")
+		}
+		o.skills = append(o.skills, dir)
+		return nil
+	})
 	flags.BoolVar(&o.report, "report", false, "print what became of every section and file, as tables")
 	return flags
 }
@@ -171,6 +195,7 @@ func parse(args []string) (o options, err error) {
 	case err != nil:
 	case flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case o.listsSkills():
 	case o.workspace == "":
 		err = errors.New("-workspace is missing: the directory with AGENTS.md " +
 			"(or -state: a directory of dirstore.Open)")
@@ -180,10 +205,18 @@ func parse(args []string) (o options, err error) {
 	return o, err
 }
 
+// listsSkills reports whether the command line asks for the skills without a prompt.
+func (o options) listsSkills() bool {
+	return len(o.skills) > 0 && o.workspace == "" && o.key.IsZero() && o.other.IsZero()
+}
+
 // checkGiven returns an error for an option that was given an empty value, which would otherwise
 // count as one that was not given.
 func checkGiven(flags *flag.FlagSet) (err error) {
 	flags.Visit(func(f *flag.Flag) {
+		if f.Name == "skills" {
+			return // it has looked at its value
+		}
 		if f.Value.String() == "" && err == nil {
 			_, usage := flag.UnquoteUsage(f)
 			err = fmt.Errorf("-%s is empty: %s", f.Name, usage)
@@ -192,27 +225,40 @@ func checkGiven(flags *flag.FlagSet) (err error) {
 	return err
 }
 
-// inspect returns what was asked for.
+// inspect returns what was asked for. The error beside it names what is broken in the skills.
 func inspect(o options, now time.Time) (string, error) {
+	sources, closeAll, err := openSkills(o.skills)
+	defer closeAll()
+	if err != nil {
+		return "", err
+	}
+	cfg := agent.Config{Prompts: agent.Prompts{Skills: sources}}
+	if o.listsSkills() {
+		return listSkills(cfg)
+	}
 	root, err := os.OpenRoot(o.workspace)
 	if err != nil {
 		return "", fmt.Errorf("workspace: %w", err)
 	}
 	defer root.Close() //nolint:errcheck // nothing was written
-	p := assemble(root.FS(), o.key, o.mode, now)
+	cfg.Workspace = root.FS()
+	p := assemble(cfg, o.key, o.mode, now)
+	broken := brokenSkills(p.Skills)
 	switch {
 	case o.other.IsValid():
-		return difference(p, assemble(root.FS(), o.other, o.mode, now), o.report), nil
+		return difference(p, assemble(cfg, o.other, o.mode, now), o.report), broken
 	case o.report:
-		return p.Report(), nil
+		return p.Report(), broken
 	default:
-		return p.String(), nil
+		return p.String(), broken
 	}
 }
 
 // assemble does what a Runtime does for a turn of the session.
-func assemble(workspace fs.FS, key session.Key, mode agentctx.Mode, now time.Time) agentctx.Prompt {
-	in := agent.Config{Workspace: workspace}.Input(key)
+func assemble(
+	cfg agent.Config, key session.Key, mode agentctx.Mode, now time.Time,
+) agentctx.Prompt {
+	in := cfg.Input(key)
 	in.Now = now
 	if mode != agentctx.ModeAuto {
 		in.Spec.Mode = mode

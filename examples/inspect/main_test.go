@@ -22,7 +22,7 @@ func inspected(t *testing.T, args ...string) (code int, out, errs string) {
 	for i := range args {
 		args[i] = strings.ReplaceAll(args[i], "DIR", dir)
 	}
-	return output(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), args...)
+	return output(t, time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), args...)
 }
 
 func TestPrompt(t *testing.T) {
@@ -89,4 +89,44 @@ func TestBadInput(t *testing.T) {
 		}
 		assert.Empty(t, errs)
 	}
+}
+
+// C3: each broken SKILL.md is named with its reason, in a list of skills and beside a prompt.
+func TestSkills(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"good":   "---\ndescription: does good\n---\n",
+		"hidden": "---\ndescription: x\ndisable-model-invocation: true\n---\n",
+		"picky":  "---\ndescription: x\nmetadata: {openclaw: {requires: {bins: none, env: NONE_X}}}\n---\n",
+		"broken": "# no head\x1b[31m", "mute": "---\nname: mute\n---\n",
+	} {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name, "SKILL.md"), []byte(text), 0o644))
+	}
+	broken := "inspect: skill " + dir + "/broken/SKILL.md: there is no front matter between lines of ---\n" +
+		"inspect: skill " + dir + "/mute/SKILL.md: the front matter has no description\n"
+	code, out, errs := inspected(t, "-skills", dir)
+	assert.Equal(t, exitError, code)
+	assert.Equal(t, broken, errs)
+	assert.Regexp(t, `(?m)^good +/good +\S+/good/SKILL.md +in the prompt$`, out)
+	assert.Regexp(t, `(?m)^hidden +/hidden +\S+/hidden/SKILL.md +hidden from the prompt$`, out)
+	assert.Regexp(t, `(?m)^picky .*needs the program "none" and the variable "NONE_X"$`, out)
+
+	code, out, errs = inspected(t, "-workspace", "DIR", "-session", "agent:main:main", "-skills", dir)
+	assert.Equal(t, exitError, code)
+	assert.Equal(t, broken, errs)
+	assert.Contains(t, out, "<name>good</name>")
+	assert.NotContains(t, out, "<name>hidden</name>")
+	_, out, _ = inspected(t, "-workspace", "DIR", "-session", "agent:main:main", "-skills", dir, "-report")
+	assert.Regexp(t, `(?m)^broken/SKILL.md .*there is no front matter`, out)
+
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "broken")))
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "mute")))
+	code, _, errs = inspected(t, "-skills", dir, "-skills", dir)
+	assert.Zero(t, code, errs)
+	code, _, errs = inspected(t, "-skills", filepath.Join(dir, "none"))
+	assert.Equal(t, exitError, code)
+	assert.Contains(t, errs, "inspect: skills: ")
+	code, _, errs = inspected(t, "-skills", "")
+	assert.Equal(t, exitUsage, code, errs)
 }

@@ -2,12 +2,28 @@
 package main
 
 import (
+	"flag"
 	"fmt"
+	"os"
 
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
+const usage = `usage: keys
+
+Keys prints what the key of a session says about it, for five keys.
+`
+
 func main() {
+	flag.Usage = func() { fmt.Fprint(flag.CommandLine.Output(), usage) }
+	if flag.Parse(); flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "keys: unexpected argument %q\n%s", flag.Arg(0), usage)
+		os.Exit(2)
+	}
+	show()
+}
+
+func show() {
 	for _, s := range []string{
 		"agent:main:main",
 		"agent:main:telegram:direct:4711",

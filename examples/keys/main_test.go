@@ -1,7 +1,7 @@
 package main
 
-func Example_main() {
-	main()
+func Example() {
+	show()
 	// Output:
 	// main main 0 false
 	// main direct 0 false

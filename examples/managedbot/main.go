@@ -4,31 +4,61 @@ package main
 
 import (
 	"context"
+	"errors"
+	"flag"
+	"fmt"
 	"log"
 	"os"
 	"os/signal"
 	"strconv"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
+const usage = `usage: managedbot
+
+Managedbot answers a question about the weather in a chat, and waits for the next one.
+Ctrl-C ends it.
+`
+
 func main() {
+	flag.Usage = func() { fmt.Fprint(flag.CommandLine.Output(), usage) }
+	if flag.Parse(); flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "managedbot: unexpected argument %q\n%s", flag.Arg(0), usage)
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	telegram := dialTelegram()
-	rt, err := agent.Open(ctx, config(telegram, dialLLM()))
-	if err != nil {
+	context.AfterFunc(ctx, stop) // so that a second Ctrl-C ends the program at once
+	if err := run(ctx, dialTelegram(), dialLLM()); err != nil {
 		log.Fatal(err)
+	}
+}
+
+// run is the bot until Ctrl-C, which ends ctx. Then turns under way may finish, and what they say
+// is sent.
+func run(ctx context.Context, telegram Telegram, llm LLM) error {
+	rt, err := agent.Open(ctx, config(telegram, llm))
+	if err != nil {
+		return err
 	}
 	go telegram.Updates(ctx, func(chat int64, id, text string) {
 		if err := post(ctx, rt, chat, id, text); err != nil {
 			log.Print(err)
 		}
 	})
-	if err := rt.Run(ctx); err != nil {
-		log.Fatal(err)
+	running := make(chan error, 1)
+	go func() { running <- rt.Run(context.WithoutCancel(ctx)) }()
+	select {
+	case err := <-running: // the store takes nothing any more
+		return err
+	case <-ctx.Done():
 	}
+	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	return errors.Join(rt.Shutdown(soon), <-running)
 }
 
 // post gives a message of the transport to the session of its chat. The id keeps a message that
@@ -45,7 +75,7 @@ func post(ctx context.Context, rt *agent.Runtime, chat int64, id, text string) e
 func config(telegram Telegram, llm LLM) agent.Config {
 	return agent.Config{
 		Store:     session.NewMemory(),
-		Workspace: os.DirFS("workspace"),
+		Workspace: agentctx.Templates(), // or os.DirFS("workspace")
 		Tools:     []agent.Tool{agent.NewTool("weather", "Weather in a city.", weather)},
 		Runner:    &agent.Loop{Model: model{llm}},
 		Reply: func(ctx context.Context, d agent.Delivery) error {

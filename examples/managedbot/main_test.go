@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -41,6 +42,43 @@ func TestBotAnswers(t *testing.T) {
 		require.Equal(t, []string{"Sunny in Lisbon."}, seen.sent)
 		require.Len(t, seen.attempts, 2)
 	})
+}
+
+// A1: Ctrl-C lets a turn that is under way finish, and what it says is sent.
+func TestInterruptDuringATurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, interrupt := context.WithCancel(t.Context())
+		seen := &talk{}
+		ended := make(chan error, 1)
+		go func() { ended <- run(ctx, seen, slow{}) }()
+		time.Sleep(time.Second)
+		interrupt()
+		require.NoError(t, <-ended)
+		require.Equal(t, []string{"Sunny in Lisbon."}, seen.sent)
+	})
+}
+
+// talk is a chat in which a person asks once.
+type talk struct{ sent []string }
+
+func (*talk) Updates(_ context.Context, handle func(int64, string, string)) {
+	handle(4711, "1", "How is the weather in Lisbon?")
+}
+
+func (c *talk) Send(_ context.Context, _ int64, text string) error {
+	c.sent = append(c.sent, text)
+	return nil
+}
+
+// slow is the model of the program, two seconds later.
+type slow struct{ fakeLLM }
+
+func (s slow) Chat(ctx context.Context, name string, msgs []Msg, tools []Tool) (Msg, error) {
+	time.Sleep(2 * time.Second)
+	if err := ctx.Err(); err != nil {
+		return Msg{}, err
+	}
+	return s.fakeLLM.Chat(ctx, name, msgs, tools)
 }
 
 // The same bot with a model that follows a script.

@@ -5,10 +5,12 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log"
 	"os"
+	"os/signal"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent"
@@ -23,19 +25,37 @@ type Finding struct {
 	Sources    []string `json:"sources" doc:"URLs"`
 }
 
+const usage = `usage: orchestrator
+
+Orchestrator has ten sub-agents research a topic each, and prints what the seven quickest find.
+Ctrl-C stops them.
+`
+
 func main() {
-	ctx := context.Background()
+	flag.Usage = func() { fmt.Fprint(flag.CommandLine.Output(), usage) }
+	if flag.Parse(); flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "orchestrator: unexpected argument %q\n%s", flag.Arg(0), usage)
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	context.AfterFunc(ctx, stop) // so that a second Ctrl-C ends the program at once
+	if err := run(ctx, os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// run stops all sub-agents when ctx ends, and prints what there is by then.
+func run(ctx context.Context, out io.Writer) error {
 	rt, err := agent.Open(ctx, config(dialModel()))
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- rt.Run(ctx) }()
+	log.Print("ten sub-agents are at work; Ctrl-C stops them")
 	survey := rt.Session(session.Must(session.NamedKey("main", "survey-42")))
-	err = research(ctx, os.Stdout, survey, topics())
-	if err := errors.Join(err, rt.Shutdown(ctx), <-ended); err != nil {
-		log.Fatal(err)
-	}
+	err = research(ctx, out, survey, topics())
+	return errors.Join(err, rt.Shutdown(ctx), <-ended)
 }
 
 // config lets a session have ten sub-agents that run at the same time.

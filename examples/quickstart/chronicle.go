@@ -12,12 +12,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // A chronicle writes down the events of the tree, and knows from them when a request is answered.
 type chronicle struct {
 	paper *paper
 	lines io.Writer // events as JSON lines; nil: none
+	brief bool      // leave out the rows that only repeat or refine others
 	start time.Time
 
 	process            *process
@@ -25,6 +27,7 @@ type chronicle struct {
 	runs               []agent.RunInfo // of this chapter, by admission, as last seen
 	refusals           int             // how many have been written down
 	turns              int             // of the person's session under way
+	turnsEnded         int             // the number of its last turn that has ended
 	undeliveredReplies int             // replies that have not arrived
 	answered           bool            // something has been said since the request
 	stopped            bool            // the person's session is stopped and not ready yet
@@ -33,7 +36,8 @@ type chronicle struct {
 // begin starts a chapter.
 func (c *chronicle) begin(ctx context.Context, p *process) error {
 	*c = chronicle{
-		paper: c.paper, lines: c.lines, start: time.Now(), process: p, refusals: c.refusals,
+		paper: c.paper, lines: c.lines, brief: c.brief, start: time.Now(), process: p,
+		refusals: c.refusals,
 	}
 	tree, err := p.chat.Tree(ctx)
 	if errors.Is(err, agent.ErrNotFound) { // the conversation has not begun
@@ -74,10 +78,18 @@ func (c *chronicle) recordUntil(
 }
 
 // isAnswered reports whether the person has the answer: every run has ended, every run that the
-// person's session asked for was announced to it, and its reply to that was delivered.
+// person's session asked for was announced to it in a turn that has ended, and its reply to that
+// was delivered. The witness is ahead of the events, so the events have the last word.
 func (c *chronicle) isAnswered(context.Context) (bool, error) {
 	for _, r := range c.runs {
-		if !r.Status.Terminal() || r.Depth == 1 && c.process.witness.timesTold(chatKey, r.ID) == 0 {
+		if !r.Status.Terminal() {
+			return false, nil
+		}
+		if r.Depth > 1 {
+			continue
+		}
+		turn, told := c.process.witness.turnOf(chatKey, r.ID)
+		if !told || turn > c.turnsEnded {
 			return false, nil
 		}
 	}
@@ -168,7 +180,7 @@ func (c *chronicle) record(ctx context.Context, e agent.TreeEvent) error {
 		c.refusals++
 		c.recordRefusal(r)
 	}
-	if kind, what, s := c.describe(e); kind != "" {
+	if kind, what, s := c.describe(e); kind != "" && !(c.brief && isDetail(e)) {
 		c.row(e.Time, e.Depth, c.nameOf(e), kind, what, s)
 	}
 	return nil
@@ -196,6 +208,7 @@ func (c *chronicle) updateState(ctx context.Context, e agent.TreeEvent) error {
 	case agent.EventTurnEnded:
 		if top {
 			c.turns = max(c.turns-1, 0) // one that a crash interrupted began before the books
+			c.turnsEnded = e.Turn
 			if e.Text != "" {
 				c.undeliveredReplies++
 			}
@@ -233,6 +246,22 @@ func (c *chronicle) nameOf(e agent.TreeEvent) string {
 	return e.Label + " (" + e.Session.Agent() + ")"
 }
 
+// isDetail reports whether the story in brief can do without an event: the beginning of a turn, the
+// words of a run whose end repeats them, what a run far down waits for and says, and the delivery
+// of what main has said.
+func isDetail(e agent.TreeEvent) bool {
+	switch e.Kind {
+	case agent.EventTurn, agent.EventDelivered:
+		return true
+	case agent.EventTurnEnded:
+		return e.Depth > 1 || e.Depth == 1 && e.Text != ""
+	case agent.EventEnded:
+		return e.Depth > 1 && e.Status == agent.StatusOK
+	default:
+		return false
+	}
+}
+
 // describe puts an event into words. kind is "" for an event that adds nothing to the story.
 func (c *chronicle) describe(e agent.TreeEvent) (kind, what string, s style) {
 	switch e.Kind {
@@ -248,6 +277,8 @@ func (c *chronicle) describe(e agent.TreeEvent) (kind, what string, s style) {
 			return "", "", normal
 		case e.Text != "":
 			return "says", c.quoted(e.Text), blue
+		case !c.hasChildren(e.Session): // it was cut off: its end comes next
+			return "", "", normal
 		}
 		return "waits", "for its sub-agents, without a slot or a model call", dim
 	case agent.EventStopping:
@@ -264,11 +295,18 @@ func (c *chronicle) describe(e agent.TreeEvent) (kind, what string, s style) {
 		return "ready", "for the next request", dim
 	case agent.EventDelivered:
 		return "delivered", "to the person", blue
-	case agent.EventDelta:
+	case agent.EventDelta, agent.EventRefused: // the tool's answer says more, see recordRefusal
 		return "", "", normal
 	default: // nothing of this belongs to the story, so it had better be seen
 		return e.Kind.String(), oneLine(e.Error + e.Text), yellow
 	}
+}
+
+// hasChildren reports whether a session has sub-agents that have not ended.
+func (c *chronicle) hasChildren(key session.Key) bool {
+	return slices.ContainsFunc(c.runs, func(r agent.RunInfo) bool {
+		return r.Parent == key && !r.Status.Terminal()
+	})
 }
 
 // quoted returns a text between quotation marks, shortened so that the closing mark fits.

@@ -1,6 +1,7 @@
-// Quickstart shows Offshoot at work, without a key, a network or any set-up: what a bot's prompts
-// consist of, how it spawns sub-agents under rules, how their results come back, how a tree of them
-// is stopped, and what a crash leaves.
+// Quickstart shows Offshoot at work, without a key, a network or any set-up: which files of a
+// workspace a bot and its sub-agents are shown, how the bot spawns sub-agents under rules, and how
+// their results come back. With -all it shows every section and event as well, how a tree of
+// sub-agents is stopped, and what a crash leaves.
 //
 // A script takes the place of the language model. Everything else is what a program that embeds
 // Offshoot gets.
@@ -19,6 +20,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	context.AfterFunc(ctx, stop) // so that a second Ctrl-C ends the program at once
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
@@ -39,6 +41,7 @@ type options struct {
 	task      string
 	state     string
 	depth     int
+	all       bool
 	json      bool
 }
 
@@ -86,7 +89,12 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	)
 	f.IntVar(&o.depth, "depth", 2, "how deep a tree of sub-agents may be, 1 to 5 `levels`")
 	f.BoolVar(
-		&o.json, "json", false, "write the events of the tree as JSON lines, and nothing else",
+		&o.all, "all", false,
+		"show everything: all sections and events, then a stop, a crash and a restart",
+	)
+	f.BoolVar(
+		&o.json, "json", false,
+		"write the events of -all as JSON lines, and nothing else",
 	)
 	if err = f.Parse(args); errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(stderr, usage)
@@ -102,6 +110,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		err = fmt.Errorf("-depth %d: it must be 1 to 5", o.depth)
 	case o.json && o.state != "":
 		err = errors.New("-json and -state exclude each other")
+	case o.all && o.state != "":
+		err = errors.New("-all and -state exclude each other")
 	case strings.TrimSpace(o.task) == "":
 		err = errors.New("-task: the text is empty")
 	}

@@ -9,7 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -32,7 +34,7 @@ func runProgram(t *testing.T, args ...string) (code int, stdout, stderr string) 
 func TestStory(t *testing.T) {
 	for _, depth := range []string{"1", "2", "3", "5"} {
 		t.Run("depth "+depth, func(t *testing.T) {
-			code, out, errs := runProgram(t, "-depth", depth)
+			code, out, errs := runProgram(t, "-all", "-depth", depth)
 			require.Zero(t, code, errs)
 			assert.Empty(t, errs)
 			at := 0
@@ -40,7 +42,7 @@ func TestStory(t *testing.T) {
 				"OFFSHOOT", "project-context", "SOUL.md", "not for sub-agents",
 				"only for sub-agents",
 				"allowed     routes is in allowAgents, depth 1/" + depth,
-				"refused     by the rule allowAgents", "asked   bookings", "limit   routes, places",
+				"refused     by the rule allowAgents", "asked   bookings", "limit   main, routes, places",
 				"set at  agents.list[main].subagents.allowAgents",
 				"prompts was, byte for byte, what Config.Input had said before",
 				"<<<completion ", "status: success, completed successfully",
@@ -63,13 +65,64 @@ func TestStory(t *testing.T) {
 				at += i
 			}
 			assert.NotContains(t, out, " times", "something was not announced exactly once")
-			for line := range strings.Lines(out) {
-				assert.LessOrEqual(
-					t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), maxWidth, line,
-				)
+			checkPlain(t, out)
+			checkWaits(t, out)
+		})
+	}
+}
+
+// checkPlain fails for what does not belong into a file.
+func checkPlain(t *testing.T, out string) {
+	t.Helper()
+	for line := range strings.Lines(out) {
+		n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n"))
+		assert.LessOrEqual(t, n, maxWidth, line)
+	}
+	assert.NotContains(t, out, "\x1b", "a file is not coloured")
+	assert.False(t, strings.ContainsAny(out, "─│╭╰"), "nor framed")
+}
+
+// checkWaits fails for a run that waits and has not spawned any other.
+func checkWaits(t *testing.T, out string) {
+	t.Helper()
+	waits := regexp.MustCompile(`(?m)^ +\d+\.\d\d  ( *)(\S+) .* waits +for its sub-agents`)
+	for _, m := range waits.FindAllStringSubmatch(out, -1) {
+		child := regexp.MustCompile(`(?m)^ +\d+\.\d\d  ` + m[1] + `  \S.* allowed `)
+		assert.Regexp(t, child, out, "A8: %s waits for whom?", m[2])
+		assert.NotContains(t, []string{"trains", "eat", "see", "rain"}, m[2], "A8")
+	}
+}
+
+// A8: what matters fits in 100 lines: who sees which file, a refusal with its path, a spawn, its
+// announcement, the reply.
+func TestEssentials(t *testing.T) {
+	for _, depth := range []string{"1", "2", "3", "5"} {
+		t.Run("depth "+depth, func(t *testing.T) {
+			code, out, errs := runProgram(t, "-depth", depth)
+			require.Zero(t, code, errs)
+			assert.LessOrEqual(t, strings.Count(out, "\n"), 100, out)
+			for _, name := range agentctx.CoreFiles() {
+				want := ` +\d+ +-  not for sub-agents\n`
+				if slices.Contains(agentctx.WorkerSpec().Files, name) {
+					want = ` +(\d+) +\d+\n`
+				}
+				assert.Regexp(t, `(?m)^ +`+regexp.QuoteMeta(name)+want, out)
 			}
-			assert.NotContains(t, out, "\x1b", "a file is not coloured")
-			assert.False(t, strings.ContainsAny(out, "─│╭╰"), "nor framed")
+			for _, want := range []string{
+				"allowed     routes is in allowAgents, depth 1/" + depth,
+				"refused     by the rule allowAgents",
+				"set at  agents.list[main].subagents.allowAgents",
+				"| <<<completion ", "| <<<end of completion ",
+				"| Ghent, Mira. This is what I would do:",
+				"   -all ",
+			} {
+				assert.Equal(t, 1, strings.Count(out, want), "%s\n%s", want, out)
+			}
+			for _, rest := range []string{"cancelled", "interrupted", "turn 1", "delivered   "} {
+				assert.NotContains(t, out, rest)
+			}
+			checkPlain(t, out)
+			checkWaits(t, out)
 		})
 	}
 }
@@ -77,7 +130,7 @@ func TestStory(t *testing.T) {
 // The reply is made of what the children say; what only main is told, the name of the person, is in
 // no announcement.
 func TestChildrenDoNotKnowThePerson(t *testing.T) {
-	_, out, _ := runProgram(t)
+	_, out, _ := runProgram(t, "-all")
 	_, announcements, ok := strings.Cut(out, "3  The announcements")
 	require.True(t, ok)
 	announcements, reply, ok := strings.Cut(announcements, "4  The reply")
@@ -140,7 +193,7 @@ func TestTask(t *testing.T) {
 
 func TestNothingIsLeft(t *testing.T) {
 	before := runtime.NumGoroutine()
-	code, _, errs := runProgram(t)
+	code, _, errs := runProgram(t, "-all")
 	require.Zero(t, code, errs)
 	// A goroutine that was told to end may take a moment. One that stays is a leak, and hangs the
 	// test here.
@@ -174,7 +227,7 @@ func TestHelp(t *testing.T) {
 	code, out, errs := runProgram(t, "-h")
 	assert.Zero(t, code)
 	assert.Empty(t, out)
-	for _, f := range []string{"-workspace", "-task", "-depth", "-json"} {
+	for _, f := range []string{"-workspace", "-task", "-depth", "-json", "-all", "-state"} {
 		assert.Contains(t, errs, f)
 	}
 }
@@ -198,6 +251,7 @@ func TestBadCommandLine(t *testing.T) {
 		{"depth 6", []string{"-depth", "6"}, "-depth 6: it must be 1 to 5"},
 		{"depth below zero", []string{"-depth=-1"}, "-depth -1: it must be 1 to 5"},
 		{"depth in words", []string{"-depth", "two"}, `"two"`},
+		{"all of what stays", []string{"-all", "-state", dir}, "-all and -state exclude each other"},
 		{"empty task", []string{"-task", " \n"}, "-task: the text is empty"},
 		{"unknown flag", []string{"-speed", "9"}, "-speed"},
 		{"not a flag", []string{"depth", "3"}, `unexpected argument "depth"`},
@@ -250,7 +304,7 @@ func TestEmbeddedWorkspaceIsWhole(t *testing.T) {
 }
 
 func TestFailureOfStdout(t *testing.T) {
-	for _, args := range [][]string{nil, {"-json"}} {
+	for _, args := range [][]string{nil, {"-all"}, {"-json"}} {
 		var errs bytes.Buffer
 		assert.Equal(t, 1, run(t.Context(), args, fullDisk{}, &errs))
 		assert.Contains(t, errs.String(), "no space left")

@@ -80,6 +80,7 @@ type witness struct {
 	live     int                             // turns under way
 	calls    int                             // of the model
 	prompts  map[session.Key]agentctx.Prompt // of each session's first turn
+	turns    map[string]int                  // the number of each session's last turn
 	told     []told
 	refusals []refusal
 	replies  []agent.Delivery
@@ -88,6 +89,7 @@ type witness struct {
 // told is an announcement as a model read it.
 type told struct {
 	to   string // the session
+	turn int    // the turn of that session
 	id   string // of the run that ended
 	text string
 }
@@ -101,7 +103,9 @@ type refusal struct {
 	label                    string
 }
 
-func newWitness() *witness { return &witness{prompts: make(map[session.Key]agentctx.Prompt)} }
+func newWitness() *witness {
+	return &witness{prompts: make(map[session.Key]agentctx.Prompt), turns: make(map[string]int)}
+}
 
 // newRunner returns a Runner that runs the model in a Loop and reports to the witness.
 func (w *witness) newRunner(model agent.Model) agent.Runner {
@@ -137,6 +141,7 @@ func (w *witness) turnBegins(t *agent.Turn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.live++
+	w.turns[t.Session.Key.String()] = t.N
 	if _, ok := w.prompts[t.Session.Key]; !ok {
 		w.prompts[t.Session.Key] = t.Prompt
 	}
@@ -160,8 +165,8 @@ func (w *witness) recordAnnouncements(req *agent.ModelRequest) {
 			continue
 		}
 		here[m.ID]++
-		if here[m.ID] > w.count(req.Prompt.Session, m.ID) {
-			w.told = append(w.told, told{req.Prompt.Session, m.ID, m.Text})
+		if to := req.Prompt.Session; here[m.ID] > w.count(to, m.ID) {
+			w.told = append(w.told, told{to, w.turns[to], m.ID, m.Text})
 		}
 	}
 }
@@ -181,6 +186,16 @@ func (w *witness) timesTold(to session.Key, id agent.RunID) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.count(to.String(), string(id))
+}
+
+// turnOf returns the turn in which a session was told of a run.
+func (w *witness) turnOf(to session.Key, id agent.RunID) (turn int, ok bool) {
+	for _, t := range w.announcements() {
+		if t.to == to.String() && t.id == string(id) {
+			return t.turn, true
+		}
+	}
+	return 0, false
 }
 
 // refusalsFrom returns the refusals after the first n.

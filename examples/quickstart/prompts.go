@@ -11,13 +11,34 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// prompts shows the sections of the main prompt beside those of a sub-agent's: what a child does
-// not see.
+// prompts shows what a child does not see: the files of the workspace in the main prompt beside
+// those in a sub-agent's, or with -all every section of the two.
 func (s *story) prompts(context.Context, options) error {
-	s.paper.title("1", "What each of them is told: the prompts, section by section")
 	whole := s.expected(chatKey)
 	part := s.expected(session.Must(chatKey.Child(placesAgent, session.NewID())))
+	if s.all {
+		s.paper.title("1", "What each of them is told: the prompts, section by section")
+		s.paper.table(sectionTable(whole, part))
+	} else {
+		s.paper.title("1", "What each of them is told: the workspace files in their prompts")
+		t := &table{
+			head:  []string{"file, in runes", "", "main", "sub-agent", ""},
+			right: []bool{false, false, true, true},
+		}
+		addFiles(t, whole, part)
+		s.paper.table(t)
+	}
+	s.paper.print()
+	s.paper.text(
+		"Persona, person, memory and conversation stay with main; a child gets the manual, the tools and its task. Which "+
+			"files it sees is an allowlist (agentctx.Spec), applied after every hook.",
+		dim,
+	)
+	return nil
+}
 
+// sectionTable lists the sections of two prompts side by side.
+func sectionTable(whole, part agentctx.Prompt) *table {
 	t := &table{
 		head:  []string{"section", "class", "main", "sub-agent", ""},
 		right: []bool{false, false, true, true},
@@ -42,14 +63,7 @@ func (s *story) prompts(context.Context, options) error {
 		span{"runes in all", bold}, span{}, size(whole.String(), true), size(part.String(), true),
 		span{},
 	)
-	s.paper.table(t)
-	s.paper.print()
-	s.paper.text(
-		"Persona, person, memory and conversation stay with main; a child gets the manual, the tools and its task. Which "+
-			"files it sees is an allowlist (agentctx.Spec), applied after every hook.",
-		dim,
-	)
-	return nil
+	return t
 }
 
 // expected returns the prompt that the Config gives a session, before it has had a turn.

@@ -37,6 +37,7 @@ type story struct {
 	chronicle *chronicle
 	process   *process
 	paced     bool // a person reads along, so pause between the pages
+	all       bool // show everything
 }
 
 // tellStory tells the story from its beginning to its end and leaves nothing running.
@@ -45,7 +46,9 @@ func tellStory(ctx context.Context, o options, w workspace, stdout io.Writer) (e
 		ctx, storyTimeout, fmt.Errorf("the story was not over after %s", storyTimeout),
 	)
 	defer cancel()
-	s := &story{store: session.NewMemory(), chronicle: &chronicle{}}
+	s := &story{
+		store: session.NewMemory(), chronicle: &chronicle{brief: !o.all}, all: o.all || o.json,
+	}
 	if o.json {
 		s.paper, s.chronicle.lines = &paper{out: io.Discard, width: maxWidth}, stdout
 	} else {
@@ -62,9 +65,13 @@ func tellStory(ctx context.Context, o options, w workspace, stdout io.Writer) (e
 	defer func() { err = errors.Join(err, s.process.end()) }()
 
 	s.opening(o)
-	for _, chapter := range []func(context.Context, options) error{
-		s.prompts, s.request, s.announcements, s.reply, s.cascade, s.crash,
-	} {
+	chapters := []func(context.Context, options) error{
+		s.prompts, s.request, s.announcements, s.reply,
+	}
+	if s.all {
+		chapters = append(chapters, s.cascade, s.crash)
+	}
+	for _, chapter := range chapters {
 		if err := chapter(ctx, o); err != nil {
 			return err
 		}
@@ -101,8 +108,8 @@ func (s *story) opening(o options) {
 	p.print()
 	p.text(
 		fmt.Sprintf(
-			"Workspace: %s. Sub-agents: up to %d deep, %d turns at a time. The model is a script behind the Runner seam; "+
-				"prompts, rules, runs, announcements and the journal are the library's, as any bot would have them.",
+			"Workspace: %s. Sub-agents: up to %d deep, %d turns at a time. The model is a script; "+
+				"all else is the library's, as any bot would have it.",
 			stripControls(s.bot.workspace.name),
 			o.depth,
 			maxRunningTurns,
@@ -123,32 +130,36 @@ func (s *story) request(ctx context.Context, o options) error {
 	if err := s.chronicle.recordUntil(ctx, s.chronicle.isAnswered); err != nil {
 		return err
 	}
-	s.checkPrompts()
+	if s.all {
+		s.checkPrompts()
+	}
 	return nil
 }
 
-// announcements shows what the requesters' models were given, word for word.
+// announcements shows what the requesters' models were given: word for word what main was told the
+// shortest of, and with -all a list of the others.
 func (s *story) announcements(context.Context, options) error {
 	s.paper.title("3", "The announcements, as delivered")
-	told := s.process.witness.announcements()
+	var shortest announcement
 	t := &table{head: []string{"to", "about", "status", "what the child said"}}
-	shown := false
-	for _, a := range told {
+	text := ""
+	for _, a := range s.process.witness.announcements() {
 		e := readAnnouncement(a.text)
-		if a.to == chatKey.String() && !shown {
-			shown = true
-			s.paper.box(
-				"what main's model was given when "+e.task+" ended", strings.Split(a.text, "\n"),
-				dim,
-			)
+		if a.to == chatKey.String() && (text == "" || len(a.text) < len(text)) {
+			shortest, text = e, a.text
 		}
 		t.add(
 			span{s.nameOfSession(a.to), normal}, span{e.task, normal}, span{e.status, green},
 			span{oneLine(strings.Join(e.result, " ")), dim},
 		)
 	}
-	s.paper.print()
-	s.paper.table(t)
+	s.paper.box(
+		"what main's model was given when "+shortest.task+" ended", strings.Split(text, "\n"), dim,
+	)
+	if s.all {
+		s.paper.print()
+		s.paper.table(t)
+	}
 	return nil
 }
 
@@ -162,10 +173,14 @@ func (s *story) nameOfSession(key string) string {
 	return "main"
 }
 
-// reply shows what reached the person.
+// reply shows what reached the person. In brief it is the answer alone.
 func (s *story) reply(context.Context, options) error {
 	s.paper.title("4", "The reply, as the person reads it")
-	for _, d := range s.process.witness.repliesSoFar() {
+	replies := s.process.witness.repliesSoFar()
+	if !s.all {
+		replies = replies[max(len(replies)-1, 0):]
+	}
+	for _, d := range replies {
 		lines := strings.Split(d.Reply.Text, "\n")
 		s.paper.box("to Config.Reply, key …"+tail(d.Key, 12), lines, blue)
 	}
@@ -175,13 +190,23 @@ func (s *story) reply(context.Context, options) error {
 func tail(s string, n int) string { return s[max(len(s)-n, 0):] }
 
 func (s *story) closing() {
-	s.paper.title("7", "Your turn")
-	for _, l := range [][2]string{
+	number := "7"
+	options := [][2]string{
 		{"-depth 3", "lets the tree grow; -depth 1 makes the specialists work alone"},
 		{"-task TEXT", "asks for something else; the desk knows " + strings.Join(knownPlaces(), ", ")},
 		{"-workspace DIR", "takes another workspace; edit a copy of examples/quickstart/workspace"},
 		{"-json", "writes the events as JSON lines"},
-	} {
+	}
+	if !s.all {
+		number = "5"
+		options = [][2]string{
+			{"-all", "shows every section and event, then a stop, a crash and a restart"},
+			{"-state DIR", "keeps everything in DIR: kill -9 it, run it again, and it goes on"},
+			{"-h", "lists the other options"},
+		}
+	}
+	s.paper.title(number, "Your turn")
+	for _, l := range options {
 		s.paper.print(span{"   " + pad(l[0], 16), cyan}, span{l[1], normal})
 	}
 	s.paper.print()

@@ -113,10 +113,10 @@ func CheckDir(fsys FS, name string) error {
 	return nil
 }
 
-// Secure does what [Restrict] does to a file or directory of the operating system, without following
-// a link. With dir, what has the name must be a directory. Secure is quick if there is nothing to
-// do. What cannot be looked at is left to the caller, who is about to use it. The error is an
-// *[UnsafeError].
+// Secure does what [Restrict] does to a file or directory of the operating system, without
+// following a link. With dir, what has the name must be a directory. Secure is quick if there is
+// nothing to do. What cannot be looked at is left to the caller, who is about to use it. The error
+// is an *[UnsafeError].
 func Secure(name string, dir bool) error {
 	info, err := os.Lstat(name)
 	if err != nil {

@@ -10,30 +10,43 @@ import (
 	"time"
 )
 
-// For returns the schema of T. It returns an error for a type that JSON cannot represent, and for a
-// type that contains itself.
-func For[T any]() (json.RawMessage, error) {
+// For returns the schema of T, as JSON and for checks. It returns an error for a type that JSON
+// cannot represent, and for a type that contains itself.
+func For[T any]() (json.RawMessage, *Schema, error) {
 	return Of(reflect.TypeFor[T]())
 }
 
 // Of returns the schema of a type. Its errors are those of [For].
-func Of(t reflect.Type) (json.RawMessage, error) {
+func Of(t reflect.Type) (json.RawMessage, *Schema, error) {
 	s, err := typeSchema(t, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return json.Marshal(s)
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	compiled, err := Compile(raw)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%v: %w", t, err)
+	}
+	compiled.typed = true
+	return raw, compiled, nil
 }
 
 // A schema is the part of JSON Schema that this package uses. Properties keep the order of the
 // fields.
 type schema struct {
-	Type        string     `json:"type,omitempty"`
+	Type        any        `json:"type,omitempty"` // a string, or a []string
 	Format      string     `json:"format,omitempty"`
 	Description string     `json:"description,omitempty"`
 	Properties  properties `json:"properties,omitempty"`
 	Required    []string   `json:"required,omitempty"`
 	Items       *schema    `json:"items,omitempty"`
+	Minimum     *int64     `json:"minimum,omitempty"`
+	Maximum     *int64     `json:"maximum,omitempty"`
+	MinItems    *int       `json:"minItems,omitempty"`
+	MaxItems    *int       `json:"maxItems,omitempty"`
 	Additional  any        `json:"additionalProperties,omitempty"` // false, or a *schema
 }
 
@@ -42,6 +55,7 @@ type properties []property
 type property struct {
 	name   string
 	schema *schema
+	level  int // of embedding
 }
 
 // MarshalJSON writes the properties as an object in their order.
@@ -93,9 +107,11 @@ func typeSchema(t reflect.Type, parents []reflect.Type) (*schema, error) {
 		return &schema{Type: "string"}, nil
 	case reflect.Bool:
 		return &schema{Type: "boolean"}, nil
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return &schema{Type: "integer"}, nil
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return integerSchema(t, true), nil
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64,
+		reflect.Uintptr:
+		return integerSchema(t, false), nil
 	case reflect.Float32, reflect.Float64:
 		return &schema{Type: "number"}, nil
 	case reflect.Interface:
@@ -106,13 +122,17 @@ func typeSchema(t reflect.Type, parents []reflect.Type) (*schema, error) {
 		if t.Elem().Kind() == reflect.Uint8 && t.Kind() == reflect.Slice {
 			return &schema{Type: "string", Format: "byte"}, nil
 		}
-		items, err := typeSchema(t.Elem(), parents)
-		return &schema{Type: "array", Items: items}, err
+		items, err := elementSchema(t.Elem(), parents)
+		s := &schema{Type: "array", Items: items}
+		if t.Kind() == reflect.Array {
+			s.MinItems, s.MaxItems = new(t.Len()), new(t.Len())
+		}
+		return s, err
 	case reflect.Map:
 		if t.Key().Kind() != reflect.String {
 			return nil, fmt.Errorf("%v: the keys of an object are strings", t)
 		}
-		values, err := typeSchema(t.Elem(), parents)
+		values, err := elementSchema(t.Elem(), parents)
 		return &schema{Type: "object", Additional: values}, err
 	case reflect.Struct:
 		return structSchema(t, parents)
@@ -120,22 +140,70 @@ func typeSchema(t reflect.Type, parents []reflect.Type) (*schema, error) {
 	return nil, fmt.Errorf("%v has no JSON form", t)
 }
 
+// integerSchema returns the schema of an integer. The bounds of 64 bits are not in it: no model
+// needs to be told.
+func integerSchema(t reflect.Type, signed bool) *schema {
+	s := &schema{Type: "integer"}
+	if !signed {
+		s.Minimum = new(int64(0))
+	}
+	bits := t.Bits()
+	switch {
+	case bits == 64:
+	case signed:
+		s.Minimum, s.Maximum = new(int64(-1)<<(bits-1)), new(int64(1)<<(bits-1)-1)
+	default:
+		s.Maximum = new(int64(1)<<bits - 1)
+	}
+	return s
+}
+
+// elementSchema returns the schema of an item or of the value of a map, where a nil pointer is
+// null.
+func elementSchema(t reflect.Type, parents []reflect.Type) (*schema, error) {
+	s, err := typeSchema(t, parents)
+	if err != nil {
+		return nil, err
+	}
+	if name, ok := s.Type.(string); ok && t.Kind() == reflect.Pointer {
+		s.Type = []string{name, "null"}
+	}
+	return s, nil
+}
+
 func structSchema(t reflect.Type, parents []reflect.Type) (*schema, error) {
 	s := &schema{Type: "object", Additional: false, Properties: properties{}}
-	if err := s.addFields(t, parents); err != nil {
+	if err := s.addFields(t, parents, 0); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *schema) addFields(t reflect.Type, parents []reflect.Type) error {
+// add adds a property. A field of an outer struct hides one of a struct that is embedded in it.
+func (s *schema) add(p property, required bool) {
+	at := slices.IndexFunc(s.Properties, func(x property) bool { return x.name == p.name })
+	switch {
+	case at < 0:
+		s.Properties = append(s.Properties, p)
+	case s.Properties[at].level <= p.level:
+		return
+	default:
+		s.Properties[at] = p
+		s.Required = slices.DeleteFunc(s.Required, func(name string) bool { return name == p.name })
+	}
+	if required {
+		s.Required = append(s.Required, p.name)
+	}
+}
+
+func (s *schema) addFields(t reflect.Type, parents []reflect.Type, level int) error {
 	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if inner := pointedTo(f.Type); f.Anonymous && name == "" && inner.Kind() == reflect.Struct {
 			if slices.Contains(parents, inner) {
 				return recursionError(inner)
 			}
-			if err := s.addFields(inner, append(parents, inner)); err != nil {
+			if err := s.addFields(inner, append(parents, inner), level+1); err != nil {
 				return err
 			}
 			continue
@@ -151,12 +219,20 @@ func (s *schema) addFields(t reflect.Type, parents []reflect.Type) error {
 			return fmt.Errorf("field %s: %w", f.Name, err)
 		}
 		p.Description = f.Tag.Get("doc")
-		s.Properties = append(s.Properties, property{name, p})
-		if !strings.Contains(options, "omit") && f.Type.Kind() != reflect.Pointer {
-			s.Required = append(s.Required, name)
+		all := strings.Split(options, ",")
+		if slices.Contains(all, "string") && isScalar(pointedTo(f.Type).Kind()) {
+			p = &schema{Type: "string", Description: p.Description}
 		}
+		optional := f.Type.Kind() == reflect.Pointer ||
+			slices.Contains(all, "omitempty") || slices.Contains(all, "omitzero")
+		s.add(property{name, p, level}, !optional)
 	}
 	return nil
+}
+
+// isScalar reports whether encoding/json writes a kind as a string where its tag asks for that.
+func isScalar(k reflect.Kind) bool {
+	return k >= reflect.Bool && k <= reflect.Float64 || k == reflect.String
 }
 
 func pointedTo(t reflect.Type) reflect.Type {

@@ -35,7 +35,12 @@ type (
 	recursiveSlice     []recursiveSlice
 	recursiveMap       map[string]recursiveMap
 	recursiveEmbedding struct{ *recursiveEmbedding }
-	repeatedStruct     struct {
+	hidingStruct       struct {
+		commonFields
+		ID bool `json:"id,omitempty"`
+		N  *int `json:"n,string"`
+	}
+	repeatedStruct struct {
 		A, B []commonFields
 		commonFields
 	}
@@ -48,17 +53,18 @@ func TestOfReturnsSchema(t *testing.T) {
 	for in, want := range map[any]string{
 		"":                   `{"type":"string"}`,
 		true:                 `{"type":"boolean"}`,
-		int8(0):              `{"type":"integer"}`,
+		int8(0):              `{"type":"integer","minimum":-128,"maximum":127}`,
 		time.Second:          `{"type":"integer"}`,
 		float32(0):           `{"type":"number"}`,
 		time.Time{}:          `{"type":"string","format":"date-time"}`,
 		netip.Addr{}:         `{"type":"string"}`,
-		[2]byte{}:            `{"type":"array","items":{"type":"integer"}}`,
+		[2]byte{}:            `{"type":"array","items":{"type":"integer","minimum":0,"maximum":255},"minItems":2,"maxItems":2}`,
 		new(json.Number):     `{"type":"string"}`,
 		new([]byte):          `{"type":"string","format":"byte"}`,
 		new([]any):           `{"type":"array","items":{}}`,
 		new([][]int):         `{"type":"array","items":{"type":"array","items":{"type":"integer"}}}`,
-		new(map[string]*int): `{"type":"object","additionalProperties":{"type":"integer"}}`,
+		new(map[string]*int): `{"type":"object","additionalProperties":{"type":["integer","null"]}}`,
+		new(hidingStruct):    `{"type":"object","properties":{"id":{"type":"boolean"},"n":{"type":"string"}},"additionalProperties":false}`,
 		new(json.RawMessage): `{}`,
 		commonFields{}:       commonSchema,
 		new(repeatedStruct): `{"type":"object","properties":{"A":{"type":"array","items":` + commonSchema + `},"B":{"type":"array","items":` + commonSchema +
@@ -68,11 +74,11 @@ func TestOfReturnsSchema(t *testing.T) {
 			`"required":["title"],"additionalProperties":false}},"labels":{"type":"object","additionalProperties":{"type":"boolean"}}},` +
 			`"required":["id","books"],"additionalProperties":false}`,
 	} {
-		got, err := jsonschema.Of(reflect.TypeOf(in))
+		got, _, err := jsonschema.Of(reflect.TypeOf(in))
 		require.NoError(t, err, "%T", in)
 		assert.Equal(t, want, string(got), "%T", in)
 	}
-	got, err := jsonschema.For[commonFields]()
+	got, _, err := jsonschema.For[commonFields]()
 	require.NoError(t, err)
 	assert.Equal(t, commonSchema, string(got))
 }
@@ -88,7 +94,7 @@ func TestOfRefusesTypesWithoutSchema(t *testing.T) {
 		reflect.TypeFor[map[int]string]():       "map[int]string: the keys of an object are strings",
 		reflect.TypeFor[struct{ C chan int }](): "field C: chan int has no JSON form",
 	} {
-		_, err := jsonschema.Of(in)
+		_, _, err := jsonschema.Of(in)
 		assert.EqualError(t, err, want)
 	}
 }

@@ -3,6 +3,7 @@ package binding
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -52,9 +53,25 @@ type Error struct {
 
 // Error names the conversation, its session, the owner, and the owner who asked for the change.
 func (e *Error) Error() string {
-	return fmt.Sprintf("%v: %q of %q on %q goes to %q, bound by %q, asked by %s", e.Err,
-		e.Binding.Conversation.Thread, e.Binding.Conversation.To, e.Binding.Conversation.Channel,
-		e.Binding.Target, e.Binding.By, text.Quote(e.By))
+	return fmt.Sprintf("%v: %s goes to %q, bound by %s, asked by %s", e.Err,
+		describe(e.Binding.Conversation), e.Binding.Target, text.Quote(e.Binding.By),
+		text.Quote(e.By))
+}
+
+// describe names a conversation in an error.
+func describe(r session.Route) string {
+	var parts []string
+	for _, part := range [...]struct{ name, value string }{
+		{"thread", r.Thread}, {"recipient", r.To}, {"account", r.Account}, {"channel", r.Channel},
+	} {
+		if part.value != "" {
+			parts = append(parts, part.name+" "+text.Quote(part.value))
+		}
+	}
+	if len(parts) == 0 {
+		return "the empty conversation"
+	}
+	return strings.Join(parts, " of ")
 }
 
 // Unwrap returns [ErrBound] or [ErrNotOwner].
@@ -65,9 +82,9 @@ func (b Binding) validate() error {
 	reason := ""
 	switch {
 	case !b.Conversation.Complete():
-		reason = fmt.Sprintf("conversation %+v has no channel or no recipient", b.Conversation)
+		reason = describe(b.Conversation) + " has no channel or no recipient"
 	case b.Conversation != b.Conversation.Clean():
-		reason = fmt.Sprintf("conversation %+v is not clean", b.Conversation)
+		reason = describe(b.Conversation) + " has space around a part, or a channel in capitals"
 	case !b.Target.IsValid():
 		reason = fmt.Sprintf("target %q is not a session", b.Target)
 	case b.By == "":

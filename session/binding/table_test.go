@@ -579,3 +579,22 @@ func TestResolve(t *testing.T) {
 	assert.False(t, *s.Enabled)
 	assert.Nil(t, s.MaxAgeHours)
 }
+
+// C15: an error names the parts of a conversation, and those alone that are there.
+func TestErrorsNameTheConversation(t *testing.T) {
+	table := openTable(t, session.NewMemory().Journal)
+	for want, r := range map[string]session.Route{
+		`binding: the empty conversation has no channel or no recipient`:                       {},
+		`binding: recipient "general" has no channel or no recipient`:                          {To: "general"},
+		`binding: thread "1" of account "bot" of channel "irc" has no channel or no recipient`: {Channel: "irc", Account: "bot", Thread: "1"},
+	} {
+		q := binding.Request{Conversation: r, Target: workerA, By: "alice"}
+		_, err := table.Bind(t.Context(), q, bindNoon)
+		require.EqualError(t, err, want)
+	}
+	clash := &binding.Error{Err: binding.ErrBound, By: "bob", Binding: binding.Binding{
+		Conversation: session.Route{Channel: "irc", To: "#a"}, Target: workerA, By: "alice",
+	}}
+	require.EqualError(t, clash, `binding: conversation is bound: recipient "#a" of channel "irc" goes to "`+
+		workerA.String()+`", bound by "alice", asked by "bob"`)
+}

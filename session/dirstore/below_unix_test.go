@@ -3,6 +3,7 @@
 package dirstore_test
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -122,13 +123,14 @@ func TestPermissionsOfOthersOnEveryLevel(t *testing.T) {
 			require.NoError(t, use(t, s), name)
 			require.NoError(t, s.Close())
 			require.NoError(t, openDir(t, dir).Close())
-			require.NoError(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-				require.NoError(t, err)
+			for _, path := range paths {
 				info, err := os.Lstat(path)
+				if errors.Is(err, fs.ErrNotExist) {
+					continue // a log that was compacted
+				}
 				require.NoError(t, err)
 				require.Zero(t, info.Mode().Perm()&0o077, "%s: %s", name, path)
-				return nil
-			}))
+			}
 		}
 	}
 }

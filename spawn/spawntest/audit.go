@@ -156,6 +156,7 @@ type run struct {
 	inbox    []input
 	turn     *turn
 	crashes  int // of turns in a row, shutdowns not counted
+	skills   *tree.SkillSet
 	charged  tree.Budget
 	archived int64
 	where    place // of its completion
@@ -282,7 +283,8 @@ func (a *auditor) fact(f *tree.Fact) {
 		a.posted(r, f)
 	case tree.TurnStarted:
 		a.turnStarted(r, f)
-	case tree.Taken, tree.TurnEnded, tree.TurnCancelled, tree.Reserved, tree.ShuttingDown:
+	case tree.Taken, tree.TurnEnded, tree.TurnCancelled, tree.Reserved, tree.ShuttingDown,
+		tree.SkillsTaken:
 		a.inTurn(r, f)
 	case tree.StopRequested:
 		a.stopRequested(r, f)

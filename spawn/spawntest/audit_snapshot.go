@@ -86,6 +86,9 @@ func describeState(s *tree.RunState) string {
 	for _, in := range s.Inbox {
 		fmt.Fprintf(&b, " %d:%v:%s", in.Ord, in.Class, in.From)
 	}
+	if s.Skills != nil {
+		fmt.Fprintf(&b, " skills=%v", *s.Skills)
+	}
 	return b.String()
 }
 
@@ -97,6 +100,7 @@ func (r *run) describe() string {
 		NextOrd:  r.next,
 		Consumed: r.consumed,
 		Charged:  r.charged,
+		Skills:   r.skills,
 	}
 	if r.turn != nil {
 		s.Open = &tree.OpenTurn{N: r.turn.n, Through: r.turn.through}
@@ -128,6 +132,7 @@ func (a *auditor) begin(m *tree.Image) {
 			consumed: s.Consumed,
 			charged:  s.Charged,
 			crashes:  len(s.Crashes),
+			skills:   s.Skills,
 		}
 		if s.Open != nil {
 			r.turn = &turn{s.Open.N, s.Open.Through, s.Open.Reserve, s.Open.Shutdown}

@@ -158,6 +158,12 @@ func TestAuditNamesTheRuleThatIsBroken(t *testing.T) {
 		{"a weaker sandbox", "sandbox", changeSpec(1, func(_ *tree.Spec, g *tree.Grant) { g.Sandboxed = true })},
 		{"another model", "model", changeSpec(1, func(_ *tree.Spec, g *tree.Grant) { g.Asked, g.Model = "x/a", "x/b" })},
 		{"a depth of its own", "depth", changeSpec(2, func(_ *tree.Spec, g *tree.Grant) { g.Depth = 1 })},
+		{"skills taken twice", "skills", func(list factList) factList {
+			i := nthOf(list, tree.TurnStarted, 1)
+			taken := list[i]
+			taken.Kind, taken.Skills = tree.SkillsTaken, &tree.SkillSet{}
+			return slices.Insert(list, i+1, taken, taken)
+		}},
 		{"no task", "admission", changeSpec(1, func(s *tree.Spec, _ *tree.Grant) { s.Task = "" })},
 		{"a turn twice", "one turn at a time", repeatFact(tree.TurnStarted, 1)},
 		{"a turn skipped", "turns", changeFact(tree.TurnStarted, 1, func(f *tree.Fact) { f.N = 2 })},

@@ -83,6 +83,11 @@ func (a *auditor) inTurn(r *run, f *tree.Fact) {
 		a.turnEnded(r, f)
 	case tree.ShuttingDown:
 		r.turn.shutdown = true
+	case tree.SkillsTaken:
+		if r.skills != nil {
+			a.fail(r, "skills", "turn %d takes skills, and it has some", f.N)
+		}
+		r.skills = f.Skills
 	default: // a cancelled turn changes nothing that is audited
 	}
 }

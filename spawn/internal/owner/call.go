@@ -37,12 +37,13 @@ type call struct {
 // Do returns the error of the decision; an error that is ErrNotRecorded if the journal did not take
 // the command, or ErrUnreadable if it only reads; one that is ErrUnconfirmed if the command may
 // have happened or not; and ErrShutdown after a shutdown. If ctx ends first, Do returns its cause,
-// and of a command also ErrUnconfirmed. Do may be called concurrently.
+// and of a command also ErrUnconfirmed, or ErrNotRecorded if ctx had ended before the call. Do may
+// be called concurrently.
 func (o *Owner) Do(
 	ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply),
 ) error {
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
+	if err := o.ended(ctx, cmd); err != nil {
+		return err
 	}
 	return o.submit(ctx, call{cmd: cmd, read: read})
 }
@@ -55,10 +56,22 @@ func (o *Owner) Do(
 func (o *Owner) Await(
 	ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply),
 ) error {
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
+	if err := o.ended(ctx, cmd); err != nil {
+		return err
 	}
 	return o.submit(ctx, call{cmd: cmd, read: read, await: true})
+}
+
+// ended returns the error of a call whose ctx has ended before it, or nil.
+func (o *Owner) ended(ctx context.Context, cmd tree.Command) error {
+	switch {
+	case ctx.Err() == nil:
+		return nil
+	case cmd == nil:
+		return context.Cause(ctx)
+	default:
+		return fmt.Errorf("%w: %q: %w", ErrNotRecorded, o.root, context.Cause(ctx))
+	}
 }
 
 // DoTurn is Do for a command of a turn that the incarnation gen started. It returns an error that

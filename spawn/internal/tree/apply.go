@@ -54,7 +54,7 @@ func (t *Tree) Apply(f *Fact) error {
 		return t.applyPosted(r, f)
 	case TurnStarted:
 		return t.applyTurnStarted(r, f)
-	case Taken, TurnEnded, TurnCancelled, Reserved, ShuttingDown:
+	case Taken, TurnEnded, TurnCancelled, Reserved, ShuttingDown, SkillsTaken:
 		if r.Open == nil || r.Open.N != f.N {
 			return &CorruptError{f.Kind, f.Run, fmt.Sprintf("turn %d is not under way", f.N)}
 		}
@@ -250,6 +250,11 @@ func (t *Tree) applyTurn(r *Run, f *Fact) error {
 		addCharge(r, f.Budget)
 	case ShuttingDown:
 		r.Open.Shutdown = true
+	case SkillsTaken:
+		if r.Skills != nil {
+			return &CorruptError{f.Kind, f.Run, "it has taken its skills before"}
+		}
+		r.Skills = f.Skills
 	case TurnEnded:
 		return t.applyTurnEnded(r, f)
 	default: // Apply sends no others here
@@ -336,11 +341,15 @@ func (t *Tree) applyAnswer(r *Run, f *Fact) {
 		}
 	}
 	if f.Flags&FlagReply != 0 {
-		t.addEntry(&Entry{
+		e := &Entry{
 			Run: r.Key(), To: r.Key(), Reply: true, Failed: f.State != OK,
-			Text: a.Reply, Route: f.Route,
+			Text: a.Reply, ReplyTo: a.ReplyTo, Voice: a.Voice, Route: f.Route,
 			Created: f.At, Due: f.At,
-		})
+		}
+		if e.Failed {
+			e.Cause = f.Text
+		}
+		t.addEntry(e)
 	}
 }
 

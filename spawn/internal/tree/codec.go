@@ -53,6 +53,7 @@ type wireFact struct {
 	Answer *Result        `json:"answer,omitempty"`
 	Join   *Join          `json:"join,omitempty"`
 	Route  *session.Route `json:"route,omitempty"`
+	Skills *SkillSet      `json:"skills,omitempty"`
 	Image  *Image         `json:"image,omitempty"`
 }
 
@@ -101,7 +102,8 @@ func (w *wireFact) fact() *Fact {
 		Kind: kindOf(w.Kind), State: w.State, Cause: w.Cause, Class: w.Class, Flags: w.Flags,
 		N: w.N, Ord: w.Ord, At: w.At, Until: w.Until, Num: w.Num,
 		Run: w.Run, ID: w.ID, Text: w.Text, From: w.From,
-		Spec: w.Spec, Answer: w.Answer, Join: w.Join, Route: w.Route, Image: w.Image,
+		Spec: w.Spec, Answer: w.Answer, Join: w.Join, Route: w.Route, Skills: w.Skills,
+		Image: w.Image,
 	}
 	if w.Budget != nil {
 		f.Budget = *w.Budget
@@ -117,8 +119,9 @@ func (w *wireFact) fact() *Fact {
 func (f *Fact) version() int {
 	switch {
 	case f.Kind > Snapshot || f.Flags > flagsOfVersion1,
-		f.Kind == Blocked && f.N > 0,
-		f.Spec.beyondVersion1(), f.Join.beyondVersion1(), f.Image.beyondVersion1():
+		f.Kind == Blocked && f.N > 0, f.Skills != nil,
+		f.Spec.beyondVersion1(), f.Answer.beyondVersion1(), f.Join.beyondVersion1(),
+		f.Image.beyondVersion1():
 		return 2
 	}
 	return 1
@@ -129,6 +132,8 @@ func (f *Fact) version() int {
 
 func (j *Join) beyondVersion1() bool { return j != nil && (j.Within != 0 || j.ByModel) }
 
+func (a *Result) beyondVersion1() bool { return a != nil && (a.ReplyTo != "" || a.Voice) }
+
 func (s *Spec) beyondVersion1() bool {
 	return s != nil && (s.Digest != "" || s.Request != "" || s.ByModel)
 }
@@ -138,7 +143,9 @@ func (m *Image) beyondVersion1() bool {
 		return false
 	}
 	newKey := func(s Spawned) bool { return s.Digest != "" || s.ByModel }
-	newer := func(e Entry) bool { return e.Late || e.Unsent }
+	newer := func(e Entry) bool {
+		return e.Late || e.Unsent || e.Cause != "" || e.ReplyTo != "" || e.Voice
+	}
 	return len(m.Requests) > 0 || len(m.Clocks) > 0 || len(m.Marks) > 0 ||
 		slices.ContainsFunc(m.Outbox, newer) ||
 		slices.ContainsFunc(m.Spawned, newKey) ||
@@ -147,7 +154,9 @@ func (m *Image) beyondVersion1() bool {
 
 func (s RunState) beyondVersion1() bool {
 	return s.ArchiveFrom != 0 || s.Request != "" || len(s.Crashes) > 0 || s.Waits != 0 ||
-		s.Spec.beyondVersion1() || s.Join.beyondVersion1() || s.Open.beyondVersion1()
+		s.Skills != nil ||
+		s.Spec.beyondVersion1() || s.Answer.beyondVersion1() || s.Join.beyondVersion1() ||
+		s.Open.beyondVersion1()
 }
 
 func (o *OpenTurn) beyondVersion1() bool { return o != nil && o.Shutdown }
@@ -157,6 +166,7 @@ func (f *Fact) check() error {
 	switch {
 	case f.Kind == Admitted && (f.Spec == nil || f.Spec.Grant == nil),
 		f.Kind == Snapshot && f.Image == nil,
+		f.Kind == SkillsTaken && f.Skills == nil,
 		f.Kind == TurnEnded && f.Flags&FlagReply != 0 && f.Answer == nil,
 		f.State >= states, f.Cause >= causes, f.Class >= classes:
 		return &CorruptError{f.Kind, f.Run, "it lacks what its kind must have"}

@@ -94,7 +94,7 @@ func (r filler) fact(k Kind) *Fact {
 	if r.IntN(2) == 0 { // most facts have few fields
 		f = &Fact{
 			Kind: k, At: f.At, Run: f.Run, Text: f.Text, N: f.N,
-			Spec: f.Spec, Image: f.Image, Answer: f.Answer,
+			Spec: f.Spec, Image: f.Image, Answer: f.Answer, Skills: f.Skills,
 		}
 	}
 	if f.Spec == nil {
@@ -105,6 +105,9 @@ func (r filler) fact(k Kind) *Fact {
 	}
 	if f.Answer == nil {
 		f.Answer = &Result{}
+	}
+	if f.Skills == nil {
+		f.Skills = &SkillSet{}
 	}
 	return f
 }
@@ -192,7 +195,7 @@ func wireOf(f *Fact) wireFact {
 		State: f.State, Cause: f.Cause, Class: f.Class, Flags: f.Flags,
 		N: f.N, Ord: f.Ord, Until: f.Until, Num: f.Num, ID: f.ID, Text: f.Text, From: f.From,
 		Spec: f.Spec, Answer: f.Answer, Join: f.Join,
-		Route: f.Route, Image: f.Image,
+		Route: f.Route, Skills: f.Skills, Image: f.Image,
 	}
 	if f.Budget != (Budget{}) {
 		w.Budget = &f.Budget
@@ -226,7 +229,7 @@ func TestCodecRefusesWhatItDoesNotKnow(t *testing.T) {
 	for _, data := range []string{
 		`{"v":1,"kind":"admitted"}`, `{"v":1,"kind":"snapshot"}`, `{"v":1,"kind":"turn_ended","flags":64}`,
 		`{"v":1,"kind":"run_ended","state":11}`, `{"v":1,"kind":"stop_requested","cause":6}`,
-		`{"v":1,"kind":"posted","class":5}`,
+		`{"v":1,"kind":"posted","class":5}`, `{"v":2,"kind":"skills_taken"}`,
 	} {
 		_, err := DecodeFact([]byte(data))
 		var corrupt *CorruptError
@@ -278,6 +281,7 @@ func TestApplyRefusesWhatCannotHaveHappened(t *testing.T) {
 		"an archive of the top":        {Kind: Archived, Run: top},
 		"a delivery of nothing":        {Kind: Delivered, Ord: 1},
 		"a snapshot in between":        {Kind: Snapshot, Image: &Image{}},
+		"skills without a turn":        {Kind: SkillsTaken, Run: a, N: 2, Skills: &SkillSet{}},
 		"a kind that is none":          {Kind: kinds, Run: a},
 	} {
 		folded, err := s.log.fold(top, &s.opt)

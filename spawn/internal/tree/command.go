@@ -75,6 +75,7 @@ type TurnDone struct {
 	N      uint32
 	Failed string // why the turn failed; empty: it did not
 	Budget bool   // with Failed: the turn ended because the budget is exhausted
+	Note   string // without Failed: why the turn said nothing; empty: it has nothing to explain
 	Answer *Result
 	Silent bool           // the answer asks that nothing be announced
 	Skip   bool           // with Silent: nor an earlier answer
@@ -95,6 +96,13 @@ type Reserve struct {
 	Run  session.Key
 	N    uint32
 	Used Budget
+}
+
+// KeepSkills says which skills turn N of a session has taken, if that has not taken any before.
+type KeepSkills struct {
+	Run    session.Key
+	N      uint32
+	Skills *SkillSet
 }
 
 // CancelTurn ends the turn under way of a session, and nothing else.
@@ -156,6 +164,7 @@ func (*TurnDone) command()   {}
 func (Take) command()        {}
 func (Reserve) command()     {}
 func (CancelTurn) command()  {}
+func (KeepSkills) command()  {}
 func (*Stop) command()       {}
 func (*Settle) command()     {}
 func (Retry) command()       {}

@@ -80,6 +80,8 @@ func (t *Tree) decide(c Command) (Reply, error) {
 		return t.decideTake(c)
 	case Reserve:
 		return t.decideReserve(c)
+	case KeepSkills:
+		return t.decideKeepSkills(c)
 	case CancelTurn:
 		return t.decideCancelTurn(c)
 	case *Stop:
@@ -300,7 +302,7 @@ func (t *Tree) policyCaller(r *Run, rules *policy.Rules) policy.Caller {
 		Delegable: now.Delegable, Sandboxed: now.Sandboxed,
 	}
 	if r.IsRoot() {
-		c.Model, c.Thinking = t.opt.Model, t.opt.Thinking
+		c.Model, c.Thinking = rules.SessionModel(r.Key(), t.opt.Model), t.opt.Thinking
 	}
 	if r.Answer != nil && r.Answer.Model != "" {
 		c.Model = string(r.Answer.Model)
@@ -466,8 +468,8 @@ func (t *Tree) decideTurnDone(c *TurnDone) (Reply, error) {
 	if flags&FlagReply != 0 {
 		f.Route = r.Route
 	}
-	if r.IsRoot() && state == Failed {
-		f.Text = Text(c.Failed)
+	if r.IsRoot() && state != Cancelled {
+		f.Text = Text(cmp.Or(c.Failed, c.Note))
 	}
 	t.endTurn(r, f)
 	if c.Failed != "" && !r.IsRoot() && !r.TurnCancelled && r.Cause == NoCause {

@@ -102,6 +102,8 @@ func (s *scanner) factPart(f *Fact, name []byte) {
 		f.Join = s.join()
 	case "route":
 		f.Route = s.route()
+	case "skills":
+		f.Skills = s.skillSet()
 	case "image":
 		f.Image = s.image()
 	default:
@@ -241,6 +243,10 @@ func (s *scanner) result() *Result {
 			a.Fallback = s.text()
 		case "reply":
 			a.Reply = s.text()
+		case "replyTo":
+			a.ReplyTo = s.text()
+		case "voice":
+			a.Voice = s.bool()
 		default:
 			s.fail()
 		}
@@ -316,6 +322,35 @@ func (s *scanner) join() *Join {
 		}
 	}
 	return j
+}
+
+func (s *scanner) skillSet() *SkillSet {
+	set := new(SkillSet)
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "version":
+			set.Version = s.word()
+		case "list":
+			set.Skills = scanList(s, (*scanner).skillRef)
+		default:
+			s.fail()
+		}
+	}
+	return set
+}
+
+func (s *scanner) skillRef() (k SkillRef) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "name":
+			k.Name = s.word()
+		case "digest":
+			k.Digest = s.word()
+		default:
+			s.fail()
+		}
+	}
+	return k
 }
 
 func (s *scanner) route() *session.Route {

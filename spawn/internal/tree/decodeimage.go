@@ -201,6 +201,8 @@ func (s *scanner) runPart(r *RunState, name []byte) {
 		r.Request = s.word()
 	case "waits":
 		r.Waits = s.uint32()
+	case "skills":
+		r.Skills = s.skillSet()
 	default:
 		s.fail()
 	}
@@ -280,8 +282,14 @@ func (s *scanner) entry() (e Entry) {
 			e.Reply = s.bool()
 		case "failed":
 			e.Failed = s.bool()
+		case "cause":
+			e.Cause = s.text()
 		case "text":
 			e.Text = s.text()
+		case "replyTo":
+			e.ReplyTo = s.text()
+		case "voice":
+			e.Voice = s.bool()
 		case "route":
 			e.Route = s.route()
 		case "created":

@@ -69,6 +69,10 @@ func (f *Fact) String() string {
 			l.add("%s", text.Count(len(m.Runs), "session", "sessions"))
 			l.add("%s in the outbox", text.Count(len(m.Outbox), "entry", "entries"))
 		}
+	case SkillsTaken:
+		l.add("turn %d of %s took %s", f.N, f.Run,
+			text.Count(len(f.Skills.Skills), "skill", "skills"))
+		l.addIf(f.Skills.Version != "", "version %s", f.Skills.Version)
 	case Unsent:
 		l.add("entry %d was not sent", f.Ord)
 	case ShuttingDown:
@@ -144,6 +148,10 @@ func (l *factLine) turnEnded(f *Fact) {
 	l.addIf(f.Flags&FlagSilent != 0, "silent")
 	l.addIf(f.Flags&FlagSkip != 0, "takes back what it said before")
 	l.addIf(f.Flags&FlagReply != 0, "replies")
+	if a := f.Answer; a != nil {
+		l.addIf(a.ReplyTo != "", "to %s", quoteShort(a.ReplyTo))
+		l.addIf(a.Voice, "spoken")
+	}
 	if j := f.Join; j != nil {
 		l.add("waits for %s", text.Count(j.Left, "child", "children"))
 		l.addIf(j.Need > 0, "%d well", j.Need)

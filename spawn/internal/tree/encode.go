@@ -48,6 +48,9 @@ func (f *Fact) AppendJSON(b []byte) ([]byte, error) {
 	if f.Route != nil {
 		b, err = appendValue(b, err, "route", f.Route)
 	}
+	if f.Skills != nil {
+		b, err = appendValue(b, err, "skills", f.Skills)
+	}
 	if f.Image != nil {
 		b, err = appendValue(b, err, "image", f.Image)
 	}
@@ -154,6 +157,8 @@ func (a *Result) appendJSON(b []byte) (_ []byte, err error) {
 	}
 	b = appendText(b, "fallback", a.Fallback)
 	b = appendText(b, "reply", a.Reply)
+	b = appendText(b, "replyTo", a.ReplyTo)
+	b = appendTrue(b, "voice", a.Voice)
 	return closeObject(b, start), err
 }
 

@@ -37,6 +37,7 @@ const (
 	ShuttingDown // the owner ends in good order while a turn is under way
 	Unsent       // the owner ends in good order and has not tried an entry of the outbox
 	Repaired     // the journal was repaired before the owner took the tree over
+	SkillsTaken  // a session has taken the skills that it keeps
 	kinds
 )
 
@@ -44,7 +45,7 @@ var kindNames = [kinds]string{
 	"none", "opened", "admitted", "posted", "turn_started", "taken", "turn_ended", "halted",
 	"stop_requested", "run_ended", "recovered", "delivered", "deferred", "blocked", "revived",
 	"dismissed", "redirected", "archived", "late", "reserved", "snapshot", "clock_set_back",
-	"shutting_down", "unsent", "repaired",
+	"shutting_down", "unsent", "repaired", "skills_taken",
 }
 
 func (k Kind) String() string {
@@ -120,7 +121,8 @@ const (
 //	               Num: the position in the transcript; 0 leaves it where it is
 //	               Join: what the session waits for now, with the keys; nil for nothing
 //	               Route: where the reply goes; with FlagReply only, may be nil
-//	               Text: why the turn failed; of the top-level session only, and not folded
+//	               Text: why the turn failed, or said nothing; of the top-level session only;
+//	               folded into the reply of a turn that failed
 //	Halted         Run: the session
 //	               N: the turn under way
 //	               Until: when the turn is cut if it has not returned
@@ -160,6 +162,9 @@ const (
 //	Unsent         Ord: the entry of the outbox, which no attempt can have delivered
 //	Repaired       ID: of the mark of the repair
 //	               Num: the epoch from here on
+//	SkillsTaken    Run: the session
+//	               N: the turn under way
+//	               Skills: what it keeps of them
 type Fact struct {
 	Kind   Kind
 	State  State
@@ -179,6 +184,7 @@ type Fact struct {
 	Answer *Result
 	Join   *Join
 	Route  *session.Route
+	Skills *SkillSet
 	Budget Budget
 	Image  *Image
 }
@@ -188,12 +194,12 @@ const bulkyImage = 1 << 20
 
 // TextBytes returns how many bytes the texts of a fact take that may be long.
 func (f *Fact) TextBytes() int {
-	n := len(f.Text)
+	n := len(f.Text) + f.Skills.bytes()
 	if f.Spec != nil {
 		n += len(f.Spec.Task) + len(f.Spec.Extra)
 	}
 	if a := f.Answer; a != nil {
-		n += len(a.Text) + len(a.JSON) + len(a.Reply) + len(a.Fallback)
+		n += len(a.Text) + len(a.JSON) + len(a.Reply) + len(a.ReplyTo) + len(a.Fallback)
 		for i := range a.Files {
 			n += len(a.Files[i].Path)
 		}
@@ -282,6 +288,10 @@ func clockSetBack(at, by, grace int64) Fact {
 
 func repaired(at int64, id string, epoch uint64) Fact {
 	return Fact{Kind: Repaired, At: at, ID: id, Num: epoch}
+}
+
+func skillsTaken(at int64, r *Run, s *SkillSet) Fact {
+	return Fact{Kind: SkillsTaken, At: at, Run: r.Key(), N: r.Open.N, Skills: s}
 }
 
 func snapshot(at int64) Fact { return Fact{Kind: Snapshot, At: at} }

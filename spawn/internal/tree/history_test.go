@@ -128,7 +128,14 @@ func (d *driver) step() error {
 		if err := d.do(Take{Run: k, N: d.started[k]}); err != nil {
 			return err
 		}
-		return d.do(Reserve{Run: k, N: d.started[k], Used: Budget{Tokens: int64(d.byte()) * 4}})
+		used := d.byte()
+		keep := KeepSkills{Run: k, N: d.started[k], Skills: &SkillSet{
+			Version: strconv.Itoa(int(used)), Skills: []SkillRef{{Name: "pdf"}},
+		}}
+		if err := d.do(keep); err != nil {
+			return err
+		}
+		return d.do(Reserve{Run: k, N: d.started[k], Used: Budget{Tokens: int64(used) * 4}})
 	case 13:
 		return d.do(CancelTurn{Run: d.key()})
 	case 14:

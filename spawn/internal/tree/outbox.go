@@ -26,7 +26,10 @@ type Entry struct {
 	To      session.Key    `json:"to"`              // the requester, or the conversation
 	Reply   bool           `json:"reply,omitempty"` // text for people, not a completion
 	Failed  bool           `json:"failed,omitempty"`
+	Cause   Text           `json:"cause,omitempty"` // with Failed: why, for the program
 	Text    Text           `json:"text,omitempty"`
+	ReplyTo Text           `json:"replyTo,omitempty"` // of a reply, see Result
+	Voice   bool           `json:"voice,omitempty"`   // likewise
 	Route   *session.Route `json:"route,omitempty"`
 	Created int64          `json:"created"`
 	// Since is of version 1: when the entry first failed. Restoring takes it into the failure clock

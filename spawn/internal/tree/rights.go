@@ -73,7 +73,7 @@ func (t *Tree) authorityUnder(rules *policy.Rules, r *Run) policy.Authority {
 	case r.rights != nil:
 		return *r.rights
 	case r.IsRoot():
-		return rules.TopAuthority(r.Key(), t.opt.Model, t.opt.Tools)
+		return rules.TopAuthority(r.Key(), rules.SessionModel(r.Key(), t.opt.Model), t.opt.Tools)
 	case rules == t.opt.Rules:
 		return rightsUnder(rules, *t.Authority(r.Parent), r.Spec)
 	}

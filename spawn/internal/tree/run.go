@@ -106,6 +106,8 @@ type Result struct {
 	Usage    Usage  `json:"usage,omitzero"`
 	Fallback Text   `json:"fallback,omitempty"` // what to announce if Text is blank
 	Reply    Text   `json:"reply,omitempty"`    // what a top-level session says to people
+	ReplyTo  Text   `json:"replyTo,omitempty"`  // the message that the Reply answers
+	Voice    bool   `json:"voice,omitempty"`    // the Reply is to be spoken
 }
 
 // An Input is something that a session was told and that a turn will consume.
@@ -170,6 +172,7 @@ type RunState struct {
 	Spawned     uint32         `json:"spawned,omitempty"`  // children so far
 	Request     string         `json:"request,omitempty"`  // of the top-level session, see requestOf
 	Steers      []Steered      `json:"steers,omitempty"`   // see recordSteer
+	Skills      *SkillSet      `json:"skills,omitempty"`   // nil: it has not taken any
 }
 
 // Steered records when a session last steered another.

@@ -229,6 +229,14 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		return Take{Run: r, N: s.turn(r, w)}, nil
 	case "reserve":
 		return Reserve{Run: r, N: s.turn(r, w)}, nil
+	case "skills":
+		set := &SkillSet{Version: w.named["version"]}
+		for name := range strings.SplitSeq(w.named["of"], ",") {
+			if name != "" {
+				set.Skills = append(set.Skills, SkillRef{name, "d-" + name})
+			}
+		}
+		return KeepSkills{Run: r, N: s.turn(r, w), Skills: set}, nil
 	case "cancel_turn":
 		return CancelTurn{Run: r}, nil
 	case "stop":
@@ -309,6 +317,7 @@ func (s *scene) done(r session.Key, w words) Command {
 		Silent: w.has("silent"), Skip: w.has("skip"),
 		Answer: &Result{
 			Text: Text(w.named["say"]), Reply: Text(w.named["reply"]),
+			ReplyTo: Text(w.named["to"]), Voice: w.has("voice"),
 			Usage: Usage{Input: int64(w.num("used"))},
 		},
 	}
@@ -392,6 +401,9 @@ func (s *scene) show() string {
 		}
 		if r.Join != nil {
 			fmt.Fprintf(&b, " waits for %d", r.Join.Left)
+		}
+		if k := r.Skills; k != nil {
+			fmt.Fprintf(&b, " skills %v of version %s", k.Skills, k.Version)
 		}
 		if r.Charged.Tokens > 0 {
 			fmt.Fprintf(&b, " charged %d", r.Charged.Tokens)

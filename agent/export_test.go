@@ -1,0 +1,20 @@
+package agent
+
+import "maps"
+
+// SpawnParams returns every parameter that sessions_spawn knows, those included that it refuses.
+func SpawnParams() map[string]bool {
+	params := make(map[string]bool)
+	for _, list := range [...][]string{spawnParams, deliveryParams} {
+		for _, name := range list {
+			params[name] = true
+		}
+	}
+	for name := range maps.Keys(unbuiltParams) {
+		params[name] = true
+	}
+	for name := range maps.Keys(unbuiltNames) {
+		params[name] = true
+	}
+	return params
+}

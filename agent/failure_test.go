@@ -1,0 +1,133 @@
+package agent_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	"github.com/offshoot-sdk/offshoot/announce"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// leakyError is what a provider answers that repeats the key it was called with.
+const leakyError = "POST /v1: 401: Authorization: Bearer sk-ant-0123456789abcdefghijklmnop is not valid"
+
+// loggingTo returns a Config that logs to a text.
+func loggingTo(log *bytes.Buffer) agent.Config {
+	return agent.Config{Logger: slog.New(slog.NewTextHandler(log, nil))}
+}
+
+// lastTurnError returns the Error of the newest event of the end of a turn of the main session.
+func lastTurnError(events []agent.TreeEvent) (text string) {
+	for _, e := range events {
+		if e.Kind == agent.EventTurnEnded && e.Run == "" {
+			text = e.Error
+		}
+	}
+	return text
+}
+
+// A4: why a turn failed stands in the Err of its reply, in the event of its end and in one line of
+// the log at level Error, with credentials masked, and not in what people read.
+func TestFailedTurnsSayWhy(t *testing.T) {
+	var log bytes.Buffer
+	s := script{"main": {agenttest.Fail(errors.New(leakyError))}}
+	agenttest.Run(t, loggingTo(&log), s, func(h *harness) {
+		seen := watchEvents(h)
+		h.Post("hello")
+		replies := h.Replies()
+		require.Len(t, replies, 1)
+		reply := replies[0].Reply
+		require.True(t, reply.Failed)
+		require.Equal(t, announce.Redact(leakyError), reply.Err)
+		require.NotContains(t, reply.Text, "401")
+		require.Equal(t, reply.Err, lastTurnError(seen()))
+	})
+	requireOneErrorLine(t, log.String(), "401")
+}
+
+// A4: so it is with a turn of a sub-agent, whose requester is told.
+func TestFailedRunsSayWhy(t *testing.T) {
+	var log bytes.Buffer
+	s := script{"find it": {agenttest.Fail(errors.New(leakyError))}}
+	agenttest.Run(t, loggingTo(&log), s, func(h *harness) {
+		child, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "find it"})
+		require.NoError(t, err)
+		_, err = child.Wait(h.Context())
+		failed, ok := errors.AsType[*agent.RunError](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, announce.Redact(leakyError), failed.Run.Error)
+	})
+	requireOneErrorLine(t, log.String(), "401")
+}
+
+func requireOneErrorLine(t *testing.T, log, want string) {
+	t.Helper()
+	require.Equal(t, 1, strings.Count(log, "level=ERROR"), log)
+	require.Contains(t, log, want)
+	require.NotContains(t, log, "0123456789abcdefghijklmnop")
+}
+
+// A4: the error of a Runner is still that error to the library, whatever its text: one that is
+// masked ends a run over its budget as it would without a mask.
+func TestMaskedErrorsKeepTheirIdentity(t *testing.T) {
+	cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
+		return agent.Result{Text: "half"}, errors.Join(errors.New(leakyError), agent.ErrBudget)
+	})
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		child, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x"})
+		require.NoError(t, err)
+		_, err = child.Wait(h.Context())
+		require.Error(t, err)
+		info, err := child.Info(h.Context())
+		require.NoError(t, err)
+		require.Equal(t, agent.StatusIncomplete, info.Status)
+	})
+}
+
+// A4: without a Logger, failures are told to slog.Default.
+func TestDefaultLogger(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(before)
+	rt, err := agent.Open(t.Context(), agent.Config{Runner: agent.RunnerFunc(
+		func(context.Context, *agent.Turn) (agent.Result, error) {
+			return agent.Result{}, errors.New("the model is away")
+		})})
+	require.NoError(t, err)
+	ended := make(chan error)
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { ended <- rt.Run(ctx) }()
+	require.NoError(t, rt.Session(topKey).Post(t.Context(), session.Message{Text: "hello"}))
+	require.NoError(t, rt.Session(topKey).Idle(t.Context()))
+	stop()
+	require.NoError(t, <-ended)
+	require.Contains(t, log.String(), "the model is away")
+}
+
+// A6: a model that answers with nothing leaves a line in the log, and the event of the turn says
+// so.
+func TestEmptyResponseIsTold(t *testing.T) {
+	const why = "the model returned an empty response"
+	for name, answer := range map[string]string{"nothing": "", "blank": " \n\u200b"} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			s := script{"main": {say(answer)}}
+			agenttest.Run(t, loggingTo(&log), s, func(h *harness) {
+				seen := watchEvents(h)
+				h.Post("hello")
+				require.Empty(t, h.Replies())
+				require.Contains(t, lastTurnError(seen()), why)
+			})
+			require.Contains(t, log.String(), why)
+		})
+	}
+}

@@ -1,0 +1,12 @@
+package agent_test
+
+import (
+	"log/slog"
+	"testing"
+)
+
+// TestMain keeps the output of the tests quiet: a Config without a Logger logs to slog.Default.
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	m.Run()
+}

@@ -1,0 +1,283 @@
+package agent_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/policy"
+)
+
+// C5, C12, C13: what is surely wrong is an error, all of it at once, by its Go path.
+func TestOpenReportsWhatIsSurelyWrong(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	call := func(context.Context, agent.ToolCall) (string, error) { return "", nil }
+	schemas := func(texts ...string) (tools []agent.Tool) {
+		for i, s := range texts {
+			name := string(rune('a' + i))
+			tools = append(tools, agent.Tool{Name: name, Call: call, Schema: json.RawMessage(s)})
+		}
+		return tools
+	}
+	for name, c := range map[string]struct {
+		cfg  agent.Config
+		want []string
+	}{
+		"ids": {agent.Config{
+			Rules: policy.Rules{
+				Agents:    []policy.Agent{{ID: "Researcher"}},
+				Subagents: policy.Subagents{AllowAgents: []string{"reseacher"}},
+			},
+			Prompts: agent.Prompts{
+				Workspaces: map[string]fs.FS{"reseacher": nil, "RESEARCHER": nil, "main": nil},
+				SubagentSpecs: map[string]agentctx.Spec{
+					"researcher": {}, "Researcher": {}, "": {}, "ghost": {},
+				},
+			},
+		}, []string{
+			`Config.Prompts.SubagentSpecs["ghost"]: there is no agent "ghost" in Rules.Agents (agents.list)`,
+			`Config.Prompts.SubagentSpecs["researcher"]: it is the agent of Prompts.SubagentSpecs["Researcher"], since letter case does not matter`,
+			`Config.Prompts.Workspaces["reseacher"]: there is no agent "reseacher" in Rules.Agents (agents.list); the nearest is "researcher"`,
+			`Config.Rules.Subagents.AllowAgents[0] (agents.defaults.subagents.allowAgents[0]): it is "reseacher", want the id of an agent in Rules.Agents (agents.list)`,
+		}},
+		"workspaces": {agent.Config{
+			Workspace: os.DirFS(filepath.Join(dir, "nowhere")),
+			Prompts: agent.Prompts{Workspaces: map[string]fs.FS{
+				"main": os.DirFS(filepath.Join(dir, "no", "where")),
+			}},
+		}, []string{
+			"Config.Workspace: the directory is not there: ",
+			`Config.Prompts.Workspaces["main"]: the directory is not there: `,
+		}},
+		"prompts": {agent.Config{Prompts: agent.Prompts{
+			Input: agentctx.Input{
+				Limits:  agentctx.Limits{File: -7, Total: -8},
+				Channel: agentctx.Channel{Reactions: "many"},
+				Extra:   []agentctx.Section{{}},
+				Spec:    agentctx.Spec{Files: []string{"["}, History: agentctx.HistoryFork},
+			},
+			Loader: agentctx.Loader{Extra: []string{"../x", "[", "docs/*"}, Hooks: []agentctx.Hook{nil}},
+			SubagentSpecs: map[string]agentctx.Spec{
+				"": {Mode: 9, Skills: []string{" "}, History: agentctx.HistoryFork},
+			},
+		}}, []string{
+			`Config.Prompts.Input.Spec.Files[0]: it is "[", which is not a pattern of file names`,
+			"Config.Prompts.Input.Limits.File: it is -7, want a number of runes",
+			"Config.Prompts.Input.Limits.Total: it is -8, want a number of runes",
+			`Config.Prompts.Input.Channel.Reactions: it is "many", want minimal or extensive`,
+			"Config.Prompts.Input.Extra[0].ID: it is blank",
+			"Config.Prompts.Input.Spec.History: a sub-agent that begins with its requester's conversation is not available yet",
+			`Config.Prompts.Loader.Extra[0]: it is "../x", which is not a slash-separated path`,
+			`Config.Prompts.Loader.Extra[1]: it is "[", which is not a pattern`,
+			"Config.Prompts.Loader.Hooks[0]: it is nil",
+			`Config.Prompts.SubagentSpecs[""].Mode: it is 9, want at most`,
+			`Config.Prompts.SubagentSpecs[""].Skills[0]: it is blank`,
+			`Config.Prompts.SubagentSpecs[""].History: a sub-agent that begins`,
+		}},
+		"schemas": {
+			agent.Config{Tools: schemas(`{"type":"object","properties":{"a":{"type":["string","null"]},`+
+				`"b":true,"c":{"enum":[1],"items":[{}]}},"required":["a"],"x-own":1}`,
+				``, `{`, `[]`, `null`, `{"type":"array"}`, `{"properties":[]}`,
+				`{"properties":{"a":{"type":"text"}}}`, `{"required":"a"}`, `{"required":[1]}`,
+				`{"anyOf":[{},{"items":3}]}`, `{"properties":{"a":{"enum":1}}}`,
+			)},
+			[]string{
+				`Config.Tools[1].Schema: tool "b": `, `Config.Tools[2].Schema: tool "c": `,
+				`Config.Tools[3].Schema: `, `Config.Tools[4].Schema: `, `Config.Tools[5].Schema: `,
+				`Config.Tools[6].Schema: `, `Config.Tools[7].Schema: `, `Config.Tools[8].Schema: `,
+				`Config.Tools[9].Schema: `, `Config.Tools[10].Schema: `, `Config.Tools[11].Schema: `,
+			},
+		},
+		"not built yet": {agent.Config{Rules: policy.Rules{
+			Subagents: policy.Subagents{Announce: policy.AnnounceTurn},
+			Agents: []policy.Agent{{
+				ID: "Ops", Subagents: policy.Subagents{Announce: policy.AnnounceTurn},
+			}},
+		}}, []string{
+			"Config.Rules.Subagents.Announce (agents.defaults.subagents.announce): an announcement in a turn of its own is not available yet",
+			"Config.Rules.Agents[0].Subagents.Announce (agents.list[ops].subagents.announce): an announcement in a turn",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.cfg.Runner = idleRunner{}
+			_, err := agent.Open(t.Context(), c.cfg)
+			require.Error(t, err)
+			got := strings.Split(err.Error(), "\n")
+			require.Len(t, got, len(c.want), err.Error())
+			for i, want := range c.want {
+				require.Contains(t, got[i], "agent: "+want)
+			}
+		})
+	}
+	_, err := agent.Open(t.Context(), agent.Config{Runner: idleRunner{}, Workspace: os.DirFS(file)})
+	require.NoError(t, err, "it may be there later, so that it is a warning")
+}
+
+// C5, C11: what can be meant is a warning.
+func TestOpenLogsWhatIsDoubtful(t *testing.T) {
+	for want, cfg := range map[string]agent.Config{
+		"": {
+			Workspace: fstest.MapFS{},
+			Rules: policy.Rules{
+				Tools: policy.ToolPolicy{Deny: []string{"search", "browser", "sessions_*", "group:fs"}},
+			},
+			Prompts: agent.Prompts{
+				Workspaces:    map[string]fs.FS{"main": fstest.MapFS{}},
+				SubagentSpecs: map[string]agentctx.Spec{"": {}, "Main": {}},
+			},
+		},
+		`field=Config.Rules.Tools.Deny[0] setting=tools.deny[0] doubt="there is no tool \"serach\"; the nearest is \"search\""`: {
+			Rules: policy.Rules{Tools: policy.ToolPolicy{Deny: []string{"serach"}}},
+		},
+		`doubt="no agents are configured in Rules.Agents (agents.list), so that only sessions whose keys name \"mian\" use it; the nearest is \"main\""`: {
+			Prompts: agent.Prompts{Workspaces: map[string]fs.FS{"mian": nil}},
+		},
+		`field=Config.Models.Thinking setting="" doubt="it is \"hihg\", which is not one of off, `: {
+			Models: agent.Models{Thinking: "hihg"},
+		},
+		`field=Config.Workspace setting="" doubt="the directory cannot be looked at: agent: Workspace: `: {
+			Workspace: panickingFS{},
+		},
+		`agent \"main\" may not use search, and so may not the sub-agents that it spawns of coder`: {
+			Rules: policy.Rules{
+				Agents: []policy.Agent{
+					{ID: "main", Tools: policy.ToolPolicy{Deny: []string{"search"}}}, {ID: "coder"},
+				},
+				Subagents: policy.Subagents{AllowAgents: []string{"coder"}},
+			},
+		},
+	} {
+		var log bytes.Buffer
+		cfg.Runner, cfg.Logger = idleRunner{}, slog.New(slog.NewTextHandler(&log, nil))
+		cfg.Tools = []agent.Tool{namedTool("search")}
+		_, err := agent.Open(t.Context(), cfg)
+		require.NoError(t, err, want)
+		if want == "" {
+			require.Empty(t, log.String())
+			continue
+		}
+		require.Contains(t, log.String(), want)
+		require.Contains(t, log.String(), "level=WARN")
+		require.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
+	}
+}
+
+// panickingFS is a workspace that panics.
+type panickingFS struct{}
+
+func (panickingFS) Open(string) (fs.File, error)     { panic("open") }
+func (panickingFS) Stat(string) (fs.FileInfo, error) { panic("stat") }
+
+// C5: agents have their Spec and workspace in any letter case, as the Rules take their ids.
+func TestAgentIDsHaveNoCase(t *testing.T) {
+	cfg := agent.Config{
+		Rules: policy.Rules{Agents: []policy.Agent{{ID: "CODER"}}},
+		Prompts: agent.Prompts{
+			Workspaces:    map[string]fs.FS{"Coder": workspace("coder's")},
+			SubagentSpecs: map[string]agentctx.Spec{"cOder": agentctx.PersonaSpec()},
+		},
+	}
+	cfg.Rules.Subagents.AllowAgents = []string{"*"}
+	prompt := promptsOf(t, cfg, agent.Task{Text: "x", Label: "c", Agent: "Coder"})["c"].String()
+	require.Contains(t, prompt, "coder's SOUL.md")
+}
+
+// C6: a top-level session runs on the model of its agent.
+func TestTopLevelSessionsRunOnTheModelOfTheirAgent(t *testing.T) {
+	cfg := agent.Config{
+		Models: agent.Models{Model: "acme/all"},
+		Rules: policy.Rules{
+			Agents: []policy.Agent{
+				{ID: "main", Model: "acme/main"},
+				{ID: "coder", Model: "acme/coder"},
+				{ID: "plain"},
+			},
+			Tools: policy.ToolPolicy{ByProvider: map[string]policy.ToolPolicy{
+				"acme/main": {Deny: []string{"read"}},
+			}},
+			Subagents: policy.Subagents{AllowAgents: []string{"*"}},
+		},
+		Tools: []agent.Tool{namedTool("read")},
+	}
+	require.Equal(t, "acme/main", cfg.Input(topKey).Env.Model)
+	p := &probe{cfg: cfg}
+	seen, refused := p.observe(t)
+	require.Empty(t, refused)
+	require.Contains(t, seen, `agent:main:main "" turn 1: model acme/main `)
+	require.Contains(t, seen, `agent:coder:main "" turn 1: model acme/coder `)
+	require.Contains(t, seen, `agent:coder:subagent:ID "coder" turn 1: model acme/main `,
+		"a sub-agent inherits what its requester runs on")
+	for _, tool := range cfg.Input(topKey).Tools {
+		require.NotEqual(t, "read", tool.Name, "rules by model go by the model that is used")
+	}
+}
+
+// C10: a sub-agent without files has those of the nearest session above that has some.
+func TestWorkspaceOfTheRequesterIsTheLastResort(t *testing.T) {
+	cfg := agent.Config{Rules: rulesForDepth(3)}
+	cfg.Rules.Agents = agentsAllowing([]string{"*"}, "coder", "tester")
+	cfg.Rules.Subagents.AllowAgents = []string{"*"}
+	cfg.Prompts.Workspaces = map[string]fs.FS{"main": workspace("main's")}
+	prompts := func() string {
+		return promptsOf(t, cfg, agent.Task{Text: "x", Label: "c", Agent: "coder"})["c"].String()
+	}
+	require.Contains(t, prompts(), "main's AGENTS.md")
+	require.NotContains(t, prompts(), "main's SOUL.md", "within its Spec")
+	cfg.Workspace = workspace("common")
+	require.Contains(t, prompts(), "common AGENTS.md")
+	cfg.Prompts.Workspaces["coder"] = workspace("coder's")
+	require.Contains(t, prompts(), "coder's AGENTS.md")
+}
+
+// C10: the nearest session counts, also when it is neither the requester nor the top-level one.
+func TestWorkspaceOfTheNearestSessionAbove(t *testing.T) {
+	agents := []string{"coder", "tester", "writer"}
+	files := make(chan string, len(agents)+1)
+	cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		if tn.N > 1 {
+			return textResult("")
+		}
+		for _, whose := range []string{"of main", "of coder"} {
+			if strings.Contains(tn.Prompt.String(), whose+" AGENTS.md") {
+				files <- tn.Session.Key.Agent() + " " + whose
+			}
+		}
+		if d := tn.Session.Depth; d < len(agents) {
+			_, err := tn.Spawn(ctx, agent.Task{Text: "x", Agent: agents[d]})
+			return agent.Result{Text: "x"}, err
+		}
+		return textResult("x")
+	})
+	cfg.Rules = rulesForDepth(len(agents))
+	cfg.Rules.Agents = agentsAllowing([]string{"*"}, agents...)
+	for i := range cfg.Rules.Agents {
+		cfg.Rules.Agents[i].Subagents.AllowAgents = []string{"*"}
+	}
+	cfg.Prompts.Workspaces = map[string]fs.FS{"main": workspace("of main"), "coder": workspace("of coder")}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		h.Post("go")
+		time.Sleep(time.Minute)
+		var got []string
+		for len(files) > 0 {
+			got = append(got, <-files)
+		}
+		require.Equal(t, []string{
+			"main of main", "coder of coder", "tester of coder", "writer of coder",
+		}, got)
+	})
+}

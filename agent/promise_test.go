@@ -1,0 +1,145 @@
+package agent_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/offshoot-sdk/offshoot/agent"
+	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/context/contexttest"
+)
+
+// A result that arrives after the report of a sub-agent leaves the report as it is if the answer to
+// it is silent, and else the last report counts.
+func TestLaterReportReplacesTheFirst(t *testing.T) {
+	for answer, want := range map[string]string{
+		"NO_REPLY":          "first report",
+		"The whole report.": "The whole report.",
+	} {
+		s := script{
+			"main": {startStep("lead"), say("On it."), echo()},
+			"lead": {startStep("slow"), say("first report"), say(answer)},
+			"slow": {say("late result").After(time.Hour)},
+		}
+		agenttest.Run(t, agent.Config{Rules: rulesForDepth(2)}, s, func(h *harness) {
+			h.Post("go")
+			time.Sleep(2 * time.Hour)
+			h.Replied("On it.", want)
+		})
+	}
+}
+
+// promiseRow is a row of the first table of docs/prompts.md: the section, what the prompt says, and
+// the tests that show it.
+var (
+	promiseRow  = regexp.MustCompile(`^\| ([a-z-]+) \| (.+) \| (.+) \|$`)
+	promiseTest = regexp.MustCompile("`([a-z]+)\\.(Test[A-Za-z0-9]+)`")
+)
+
+// promisePackages are the directories of the packages that docs/prompts.md names.
+var promisePackages = map[string]string{
+	"agent": ".", "agentctx": "../context", "announce": "../announce", "policy": "../policy",
+	"spawn": "../spawn",
+}
+
+// C2: docs/prompts.md names the test of every promise of a prompt. The promise stands in a prompt
+// as it is, the test exists, and each section of a prompt has a row.
+func TestPromisesHaveTests(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "docs", "prompts.md"))
+	require.NoError(t, err)
+	tests := map[string][]string{}
+	for name, dir := range promisePackages {
+		tests[name] = testsOf(t, dir)
+	}
+	prompts := workshopPrompts(t)
+	prompts["everything"] = agentctx.Assemble(everything(t))
+	prompts["alone"] = agentctx.Assemble(agentctx.Input{Session: topKey})
+	var rows []string
+	_, promises, found := strings.Cut(string(page), "\n## Promises\n")
+	require.True(t, found)
+	promises, _, _ = strings.Cut(promises, "\n## ")
+	for line := range strings.Lines(promises) {
+		m := promiseRow.FindStringSubmatch(strings.TrimSpace(line))
+		if m == nil || m[1] == "section" {
+			continue
+		}
+		section, promise := m[1], strings.ReplaceAll(m[2], `\|`, "|")
+		rows = append(rows, section)
+		for part := range strings.SplitSeq(promise, " … ") {
+			require.True(t, slices.ContainsFunc(promptList(prompts), func(p agentctx.Prompt) bool {
+				s, _ := p.Section(section)
+				return strings.Contains(s.Text, part)
+			}), "no prompt says in the section %s: %s", section, part)
+		}
+		named := promiseTest.FindAllStringSubmatch(m[3], -1)
+		require.NotEmpty(t, named, "no test shows: %s", promise)
+		for _, test := range named {
+			require.Contains(t, tests[test[1]], test[2], "the test of: %s", promise)
+		}
+	}
+	require.Greater(t, len(rows), 40)
+	for name, p := range prompts {
+		for _, s := range p.Sections {
+			require.Contains(t, rows, s.ID, "a section of the prompt %s", name)
+		}
+	}
+	contexttest.Has(t, prompts["everything"], "## Sandbox")
+}
+
+func promptList(prompts map[string]agentctx.Prompt) (list []agentctx.Prompt) {
+	for _, p := range prompts {
+		list = append(list, p)
+	}
+	return list
+}
+
+// everything returns an input with what the golden files lack.
+func everything(t *testing.T) agentctx.Input {
+	t.Helper()
+	cfg := workshop()
+	in := cfg.Input(topKey)
+	in.Skills = []agentctx.Skill{{Name: "pdf", Path: "skills/pdf/SKILL.md"}}
+	for _, name := range []string{"gateway", "memory_get", "sessions_send", "session_status"} {
+		in.Tools = append(in.Tools, agentctx.Tool{Name: name})
+	}
+	in.Sandbox = agentctx.Sandbox{
+		Enabled: true, Dir: "/box", Mount: "/srv", Access: "ro", BrowserURL: "http://box",
+		HostBrowser: agentctx.AnswerNo, Elevated: "ask",
+	}
+	in.Channel = agentctx.Channel{
+		Senders: []string{"+46"}, Options: []string{"telegram"}, Buttons: agentctx.AnswerNo,
+		Hints: []string{"Threads are topics."}, Voice: "short sentences", Reactions: "minimal",
+	}
+	in.Docs, in.Aliases = "/docs", map[string]string{"fast": "acme/small"}
+	in.ReasoningTags, in.Limits.File = true, 200
+	in.Now = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	return in
+}
+
+// testsOf returns the names of the tests in a directory.
+func testsOf(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	require.NoError(t, err)
+	for _, path := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
+				names = append(names, f.Name.Name)
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,143 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// Input returns the prompt input that a Runtime with this Config uses for a session, so that a test
+// of a prompt tests the one that is sent. Now is left zero.
+//
+// With Deliver, the program runs top-level sessions itself. Of the session tools, the input of one
+// lists those that [Session.Tools] returns. The Tools of the Config are the program's own, and
+// listed as policy leaves them.
+//
+// Of a sub-agent it is that of a first turn right below a top-level session, without what only a
+// spawn knows: its label, and the session and channel of its requester. [Config.ChildInput] has
+// those.
+func (c Config) Input(key session.Key) agentctx.Input {
+	now := c.authority(key)
+	names := now.Tools
+	if c.Deliver != nil && !key.IsSubagent() {
+		names = callerRunTools(names)
+	}
+	in := c.input(key, session.Lineage{}, nil, agentctx.Spec{}, names, now.Sandboxed)
+	fillSkills(&in, c.skills(key, in.Spec))
+	if !key.IsSubagent() {
+		return in
+	}
+	in.Subagent = agentctx.Subagent{
+		Depth: max(1, key.Depth()), MaxDepth: c.Rules.MaxSpawnDepth(),
+		MaySpawn: slices.Contains(now.Tools, toolSpawn),
+	}
+	above := policy.Caller{
+		Role: session.RoleMain, Model: c.model(key), Thinking: c.Models.Thinking,
+		Delegable: c.allToolNames(),
+	}
+	main, err := session.MainKey(key.Agent())
+	if above.Key = main; err != nil {
+		return in
+	}
+	// A refusal has no model. The input then keeps that of the Config.
+	if grant, err := c.Rules.Admit(above, policy.Request{Agent: key.Agent()}); err == nil {
+		setModel(&in, grant.Model.Value, grant.Thinking.Value)
+	}
+	return in
+}
+
+// ChildInput returns the prompt input of the first turn of a sub-agent, as Input does for a session
+// whose key is known: the top-level session from spawns the first task, the sub-agent of that one
+// spawns the second, and so on. The input is that of the last.
+//
+// The ids of the sub-agents are made up, from 00000000-0000-4000-8000-000000000001 on, so that the
+// input is the same every time. To have the prompt that a certain sub-agent was sent, set Session
+// to its key and Subagent.Requester to that of its requester.
+//
+// The error is that of the function [Spawn] for a task that the Rules refuse, or that cannot be
+// accepted.
+func (c Config) ChildInput(from session.Key, tasks ...Task) (in agentctx.Input, err error) {
+	if len(tasks) == 0 || !from.IsValid() || from.IsSubagent() {
+		return in, &InputError{
+			Field: "from", Reason: "want the key of a top-level session, and at least one task",
+		}
+	}
+	model := c.model(from)
+	now := c.Rules.TopAuthority(from, model, c.allToolNames())
+	above := policy.Caller{
+		Key: from, Role: session.RoleMain, Model: model, Thinking: c.Models.Thinking,
+		Delegable: now.Delegable, Sandboxed: now.Sandboxed,
+	}
+	var lineage []session.Key // of the sessions above, the nearest first
+	for i, task := range tasks {
+		var grant policy.Grant
+		var key session.Key
+		if key, grant, err = c.admit(above, &task, i+1); err != nil {
+			return in, err
+		}
+		now = c.Rules.Effective(now, policy.Descendant{Key: key, Given: grant.Authority()})
+		line := session.Lineage{
+			Key: key, Root: from, Parent: above.Key, Depth: grant.Depth, Role: now.Role,
+		}
+		lineage = slices.Insert(lineage, 0, above.Key)
+		in = c.input(key, line, lineage, task.Spec, now.Tools, now.Sandboxed)
+		fillSkills(&in, c.skills(key, in.Spec))
+		setModel(&in, grant.Model.Value, grant.Thinking.Value)
+		in.Task = task.Text
+		in.Subagent = agentctx.Subagent{
+			Label: text.Line(task.Label), Requester: above.Key, RequesterChannel: from.Channel(),
+			Depth: grant.Depth, MaxDepth: c.Rules.MaxSpawnDepth(),
+			MaySpawn: slices.Contains(now.Tools, toolSpawn),
+		}
+		above = policy.Caller{
+			Key: key, Role: now.Role, Depth: grant.Depth, Model: grant.Model.Value,
+			Thinking: grant.Thinking.Value, Delegable: now.Delegable, Sandboxed: now.Sandboxed,
+		}
+	}
+	return in, nil
+}
+
+// admit returns what the nth of the sub-agents of ChildInput is granted, and its key.
+func (c *Config) admit(
+	above policy.Caller, task *Task, n int,
+) (key session.Key, grant policy.Grant, err error) {
+	q, err := task.request(runExtra{})
+	if err != nil {
+		return key, grant, err
+	}
+	id := fmt.Sprintf("00000000-0000-4000-8000-%012d", n)
+	ask := q.Policy
+	if ask.Agent == "" {
+		ask.Agent = above.Key.Agent()
+	}
+	ask.Child, _ = above.Key.Child(ask.Agent, id) // zero for an agent that Admit refuses
+	ask.ValidModel = c.Models.Valid
+	ask.Agent = q.Policy.Agent
+	if grant, err = c.Rules.Admit(above, ask); err != nil {
+		return key, grant, inOurWords(err)
+	}
+	key, err = above.Key.Child(grant.Agent, id)
+	return key, grant, err
+}
+
+// setModel sets what a session runs with. What is empty is the default of the Config.
+func setModel(in *agentctx.Input, model, thinking string) {
+	if model != "" {
+		in.Env.Model = model
+	}
+	if thinking != "" {
+		in.Env.Thinking = thinking
+	}
+}
+
+// callerRunTools returns the names without the tools that a session lacks whose loop is the
+// caller's: it has nothing to yield.
+func callerRunTools(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return name == toolYield
+	})
+}

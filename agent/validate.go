@@ -1,0 +1,219 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/policy"
+	"github.com/offshoot-sdk/offshoot/session"
+)
+
+// A checkup collects what is wrong with a Config, and what is doubtful.
+type checkup struct {
+	errs   ConfigErrors
+	doubts []policy.Doubt
+}
+
+// bad adds a mistake at a Go path.
+func (c *checkup) bad(path, format string, args ...any) {
+	c.errs = append(c.errs, &ConfigError{Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+// doubt adds what can be meant.
+func (c *checkup) doubt(path, format string, args ...any) {
+	c.doubts = append(c.doubts, policy.Doubt{Field: path, Text: fmt.Sprintf(format, args...)})
+}
+
+// parts adds the mistakes of a part of the Config, which is a value of package agentctx.
+func (c *checkup) parts(path string, err error) {
+	for _, err := range splitErrors(err) {
+		f, ok := errors.AsType[*agentctx.FieldError](err)
+		if !ok {
+			c.bad(path, "%v", err)
+			continue
+		}
+		_, field, _ := strings.Cut(f.Field, ".") // without the name of the type
+		c.bad(path+"."+field, "it %s", f.Reason)
+	}
+}
+
+// rules adds the mistakes of the Rules, and what they ask for that is not built yet.
+func (c *checkup) rules(r *policy.Rules) {
+	for _, err := range splitErrors(r.Validate()) {
+		if f, ok := errors.AsType[*policy.FieldError](err); ok {
+			c.errs = append(c.errs, &ConfigError{
+				Path: f.Field, Setting: f.Path,
+				Message: fmt.Sprintf("it is %s, want %s", text.Quote(f.Value), f.Want),
+			})
+			continue
+		}
+		c.bad("Rules", "%v", err)
+	}
+	announce := func(path, setting string, step policy.AnnounceStep) {
+		if step == policy.AnnounceTurn {
+			c.errs = append(c.errs, &ConfigError{
+				Path: path + ".Announce", Setting: setting + ".announce", Message: noAnnounceTurn,
+			})
+		}
+	}
+	announce("Rules.Subagents", "agents.defaults.subagents", r.Subagents.Announce)
+	for i, a := range r.Agents {
+		announce(fmt.Sprintf("Rules.Agents[%d].Subagents", i),
+			"agents.list["+strings.ToLower(a.ID)+"].subagents", a.Subagents.Announce)
+	}
+}
+
+// What is not built yet is refused with a sentence, so that it is not asked for in vain.
+const (
+	noAnnounceTurn = "an announcement in a turn of its own is not available yet; " +
+		"policy.AnnounceReply announces the final text of the sub-agent"
+	noFork = "a sub-agent that begins with its requester's conversation is not available yet; " +
+		"put what it must know into its task"
+)
+
+// spec adds the mistakes of a Spec, and what it asks for that is not built yet.
+func (c *checkup) spec(path string, s agentctx.Spec) {
+	c.parts(path, s.Validate())
+	if s.History == agentctx.HistoryFork {
+		c.bad(path+".History", "%s", noFork)
+	}
+}
+
+// prompts adds the mistakes of the Prompts and of the workspaces.
+func (c *checkup) prompts(cfg *Config) {
+	p := &cfg.Prompts
+	in := p.Input
+	in.Session = session.Must(session.MainKey(session.DefaultAgent)) // the Runtime fills it in
+	c.parts("Prompts.Input", in.Validate())
+	if in.Spec.History == agentctx.HistoryFork {
+		c.bad("Prompts.Input.Spec.History", "%s", noFork)
+	}
+	if len(p.Input.Skills) > 0 {
+		c.bad("Prompts.Input.Skills", "the Runtime fills it in, from the sources in Prompts.Skills")
+	}
+	for i, s := range p.Skills {
+		if _, err := s.Origin.MarshalText(); err != nil {
+			c.bad(fmt.Sprintf("Prompts.Skills[%d].Origin", i), "%v", err)
+		}
+	}
+	c.parts("Prompts.Loader", p.Loader.Validate())
+	for _, id := range c.agentIDs(cfg, "Prompts.SubagentSpecs", slices.Collect(
+		maps.Keys(p.SubagentSpecs))) {
+		c.spec(fmt.Sprintf("Prompts.SubagentSpecs[%q]", id), p.SubagentSpecs[id])
+	}
+	c.workspace("Workspace", cfg.Workspace)
+	for _, id := range c.agentIDs(cfg, "Prompts.Workspaces", slices.Collect(
+		maps.Keys(p.Workspaces))) {
+		c.workspace(fmt.Sprintf("Prompts.Workspaces[%q]", id), p.Workspaces[id])
+	}
+}
+
+// agentIDs checks the keys of a map by agent ids and returns them sorted. The key "" of
+// SubagentSpecs is for agents that have none. Where agents are configured, another id is a mistake.
+// Where none is, any id may be that of a session.
+func (c *checkup) agentIDs(cfg *Config, path string, ids []string) []string {
+	slices.Sort(ids)
+	seen := make(map[string]string, len(ids))
+	for _, id := range ids {
+		at := fmt.Sprintf("%s[%q]", path, id)
+		folded := strings.ToLower(id)
+		other, twice := seen[folded]
+		seen[folded] = id
+		_, err := session.MainKey(id)
+		switch {
+		case id == "" && path == "Prompts.SubagentSpecs":
+		case err != nil:
+			c.bad(at, "%v", err)
+		case twice:
+			c.bad(at, "it is the agent of %s[%q], since letter case does not matter", path, other)
+		case cfg.Rules.Knows(id):
+		case len(cfg.Rules.Agents) > 0:
+			c.bad(at, "there is no agent %q in Rules.Agents (agents.list)%s", id,
+				nearestAgent(&cfg.Rules, folded))
+		default:
+			c.doubt(at, "no agents are configured in Rules.Agents (agents.list), so that only "+
+				"sessions whose keys name %q use it%s", id, nearestAgent(&cfg.Rules, folded))
+		}
+	}
+	return ids
+}
+
+// nearestAgent returns a clause that names the agent that was probably meant.
+func nearestAgent(r *policy.Rules, id string) string {
+	ids := []string{session.DefaultAgent}
+	for _, a := range r.Agents {
+		ids = append(ids, strings.ToLower(a.ID))
+	}
+	if near := text.Nearest(id, ids); near != "" {
+		return fmt.Sprintf("; the nearest is %q", near)
+	}
+	return ""
+}
+
+// workspace looks whether a directory is there. It asks only a file system that has Stat itself,
+// as those of directories do: others may be functions that expect a turn.
+func (c *checkup) workspace(path string, fsys fs.FS) {
+	stat, ok := fsys.(fs.StatFS)
+	if !ok {
+		return
+	}
+	info, err := statRoot(stat)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		c.bad(path, "the directory is not there: %v", err)
+	case err != nil:
+		c.doubt(path, "the directory cannot be looked at: %v", err)
+	case !info.IsDir():
+		c.bad(path, "it is a file, not a directory")
+	}
+}
+
+// statRoot describes the root of a file system of the caller, which may panic or end its goroutine.
+func statRoot(fsys fs.StatFS) (info fs.FileInfo, err error) {
+	err = newCallbackError("Workspace", nil)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if value := recover(); value != nil {
+				err = newCallbackError("Workspace", value)
+			}
+		}()
+		info, err = fsys.Stat(".")
+	}()
+	<-done
+	if err == nil && info == nil {
+		err = fs.ErrInvalid
+	}
+	return info, err
+}
+
+// tools adds the mistakes of the tools.
+func (c *checkup) tools(tools []Tool) {
+	seen := slices.Clone(sessionToolNames)
+	for i, t := range tools {
+		path := fmt.Sprintf("Tools[%d]", i)
+		switch {
+		case !validToolName(t.Name):
+			c.bad(path+".Name", "%s: a letter, digit or _, then up to 63 of those and -",
+				text.Quote(t.Name))
+		case slices.Contains(sessionToolNames, t.Name):
+			c.bad(path+".Name", "%q is a tool of Offshoot", t.Name)
+		case slices.Contains(seen, t.Name):
+			c.bad(path+".Name", "%q is there twice", t.Name)
+		}
+		if err := t.checkSchema(); err != nil {
+			c.bad(path+".Schema", "tool %s: %v", text.Quote(t.Name), err)
+		}
+		if t.Call == nil {
+			c.bad(path+".Call", "it is missing")
+		}
+		seen = append(seen, t.Name)
+	}
+}

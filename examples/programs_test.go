@@ -1,0 +1,196 @@
+package examples_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A program is one command line of an example.
+type program struct {
+	folder string
+	args   []string
+	says   []string // what its usage names, beside the program
+	typed  string   // what a person types at first
+	ready  string   // what the terminal shows before Ctrl-C; empty: the program ends by itself
+	codes  []int    // the exit statuses with which it may end
+}
+
+// programs has a row for every example that has a main.
+var programs = []program{
+	{
+		folder: "embed", says: []string{"terminal", "Ctrl-C"},
+		typed: "hello\n", ready: "You said", codes: []int{0},
+	},
+	{
+		folder: "existingbot", says: []string{"Ctrl-C"},
+		ready: "There are 42 files.", codes: []int{0},
+	},
+	{
+		folder: "inspect", says: []string{
+			"-workspace", "-session", "-diff", "-mode", "-report", "-state", "-tree", "-json",
+			"-verify", "-repair", "-restored", "-retry", "-dismiss",
+		},
+		args:  []string{"-workspace", "quickstart/workspace", "-session", "agent:main:main"},
+		codes: []int{0},
+	},
+	{folder: "keys", says: []string{"key"}, codes: []int{0}},
+	{
+		folder: "managedbot", says: []string{"Ctrl-C"},
+		ready: "Sunny in Lisbon.", codes: []int{0},
+	},
+	{
+		folder: "orchestrator", says: []string{"ten sub-agents", "Ctrl-C"},
+		ready: "Ctrl-C stops them", codes: []int{1, 0}, // it may have been quicker
+	},
+	{folder: "policyonly", says: []string{"policy"}, codes: []int{0}},
+	{
+		folder: "quickstart",
+		says:   []string{"-all", "-depth", "-json", "-state", "-task", "-workspace"},
+		ready:  "OFFSHOOT", codes: []int{1},
+	},
+	{
+		folder: "quickstart", args: []string{"-all"},
+		ready: "A stop", codes: []int{1},
+	},
+	{
+		folder: "quickstart", args: []string{"-state", "STATE"},
+		ready: "kill -9 it", codes: []int{1},
+	},
+}
+
+// libraries are the examples that have no main.
+var libraries = []string{"bottest", "customjournal", "promptci"}
+
+// limit is how long a program may take for anything. It is only for those that would not end.
+const limit = time.Minute
+
+// bin is where the programs are.
+var bin string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "examples")
+		if err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(dir) //nolint:errcheck // what stays is a file of the system's
+		build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "./...")
+		if out, err := build.CombinedOutput(); err != nil {
+			panic(string(out))
+		}
+		bin = dir
+		return m.Run()
+	}())
+}
+
+// command returns a program that has not been started. It is ended with the test.
+func command(t *testing.T, folder string, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	args = slices.Clone(args)
+	for i := range args {
+		if args[i] == "STATE" {
+			args[i] = filepath.Join(t.TempDir(), "state")
+		}
+	}
+	name := filepath.Join(bin, folder)
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	return exec.CommandContext(ctx, name, args...)
+}
+
+// run runs a program whose input stays open. It returns its exit status and what it wrote.
+func run(t *testing.T, folder string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	cmd := command(t, folder, args...)
+	in, typing, err := os.Pipe()
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, errors.Join(in.Close(), typing.Close())) }()
+	var out, errs bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, &out, &errs
+	err = cmd.Run()
+	if _, exited := errors.AsType[*exec.ExitError](err); !exited {
+		require.NoError(t, err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+// A new example gets a row.
+func TestEveryExampleHasARow(t *testing.T) {
+	want := slices.Clone(libraries)
+	for _, p := range programs {
+		if !slices.Contains(want, p.folder) {
+			want = append(want, p.folder)
+		}
+	}
+	entries, err := os.ReadDir(".")
+	require.NoError(t, err)
+	var folders []string
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		folders = append(folders, e.Name())
+		assert.Equal(t, !slices.Contains(libraries, e.Name()), hasMain(t, e.Name()), e.Name())
+	}
+	assert.ElementsMatch(t, want, folders)
+}
+
+// hasMain reports whether a folder is that of a program.
+func hasMain(t *testing.T, folder string) bool {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	require.NoError(t, err)
+	return slices.ContainsFunc(names, func(name string) bool {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		return regexp.MustCompile(`(?m)^package main$`).Match(text)
+	})
+}
+
+// A7: every program says what it is when it is asked, and does nothing else.
+func TestHelp(t *testing.T) {
+	for _, p := range programs {
+		for _, flag := range []string{"-h", "-help", "--help"} {
+			code, out, errs := run(t, p.folder, flag)
+			assert.Zero(t, code, p.folder)
+			for _, want := range append([]string{p.folder}, p.says...) {
+				assert.Contains(t, out+errs, want, "%s %s", p.folder, flag)
+			}
+		}
+	}
+}
+
+// A7: a program that is given what it does not know says so, and does nothing else.
+func TestUnknownArguments(t *testing.T) {
+	for _, p := range programs {
+		for _, args := range [][]string{
+			{"surplus"},
+			{"-surplus"},
+			{"-surplus=1"},
+			{"--surplus"},
+			{"--", "surplus"},
+			{"-", "surplus"},
+			append(slices.Clone(p.args), "surplus"), append(slices.Clone(p.args), "-surplus"),
+		} {
+			code, out, errs := run(t, p.folder, args...)
+			assert.Equal(t, 2, code, "%s %q", p.folder, args)
+			assert.Empty(t, out, "%s %q", p.folder, args)
+			assert.Regexp(t, `surplus|unexpected argument "-"`, errs, "%s %q", p.folder, args)
+		}
+	}
+}
