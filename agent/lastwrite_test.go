@@ -92,7 +92,7 @@ var phases = map[string]func(w *lastWrite, ctx context.Context, t *agent.Turn){
 	"while the Runner records": func(w *lastWrite, ctx context.Context, t *agent.Turn) {
 		<-w.release
 		m := agent.Message{Role: session.MessageAssistant, Text: "x"}
-		_ = t.Record(context.WithoutCancel(ctx), m) //nolint:contextcheck // a Runner may do so
+		_ = t.Record(context.WithoutCancel(ctx), m)
 	},
 }
 
@@ -202,7 +202,7 @@ func testLastWrite(
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Second)
 		defer cancel()
 		_ = w.rt.Shutdown(ctx)
-		<-w.ran
+		require.NoError(t, <-w.ran)
 	}()
 	began := time.Now()
 	err = end(w)
@@ -210,8 +210,7 @@ func testLastWrite(
 	if !hangs {
 		require.LessOrEqual(t, time.Since(began), time.Second, "a shutdown ends a pause")
 	}
-	var still *agent.StillRunningError
-	if errors.As(err, &still) {
+	if still, ok := errors.AsType[*agent.StillRunningError](err); ok {
 		if !w.runner.Load() {
 			require.True(t, hangs, "%v", err)
 			require.Empty(t, still.Sessions)

@@ -324,7 +324,8 @@ func (r *turnRecord) retry(ctx context.Context, f func() error) error {
 			return err
 		case <-life:
 			life = nil
-			last = errors.Is(context.Cause(r.life), spawn.ErrShutdown)
+			cause := context.Cause(r.life) //nolint:contextcheck // the turn's, not the call's
+			last = errors.Is(cause, spawn.ErrShutdown)
 		}
 	}
 }

@@ -142,7 +142,7 @@ func TestForeignPathsOnEveryLevel(t *testing.T) {
 	for _, path := range paths {
 		info, err := os.Lstat(path)
 		require.NoError(t, err)
-		var spoil = map[string][2]func() error{}
+		spoil := map[string][2]func() error{}
 		if os.Geteuid() == 0 {
 			spoil["of another user"] = [2]func() error{
 				func() error { return os.Chown(path, 4711, 4711) },
@@ -194,7 +194,8 @@ func TestViewLeavesPermissionsAsTheyAre(t *testing.T) {
 	v, err := dirstore.View(dir)
 	require.NoError(t, err)
 	require.NoError(t, deepUses["reads"](t, v))
-	for range dirstore.Verify(t.Context(), dir) {
+	for _, err := range dirstore.Verify(t.Context(), dir) {
+		require.NoError(t, err)
 	}
 	require.NoError(t, v.Close())
 	for _, path := range paths {

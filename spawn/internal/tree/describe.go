@@ -72,7 +72,7 @@ func (f *Fact) String() string {
 	case SkillsTaken:
 		l.add("turn %d of %s took %s", f.N, f.Run,
 			text.Count(len(f.Skills.Skills), "skill", "skills"))
-		l.addIf(f.Skills.Version != "", "version %s", f.Skills.Version)
+		l.addIf(f.Skills.Version != "", "version %s", word(f.Skills.Version))
 	case Unsent:
 		l.add("entry %d was not sent", f.Ord)
 	case ShuttingDown:

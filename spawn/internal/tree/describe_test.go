@@ -40,9 +40,9 @@ func fill(v reflect.Value, text string) {
 			v.Set(reflect.ValueOf(session.Must(session.MainKey("main"))))
 			return
 		}
-		for i := range v.NumField() {
-			if v.Field(i).CanSet() {
-				fill(v.Field(i), text)
+		for _, field := range v.Fields() {
+			if field.CanSet() {
+				fill(field, text)
 			}
 		}
 	}
