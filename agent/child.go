@@ -105,15 +105,11 @@ func Spawn[T any](ctx context.Context, from Requester, t Task) (*Child[T], error
 	if from == nil || reflect.ValueOf(from).IsNil() {
 		return nil, &spawn.InputError{Field: "from", Reason: "there is no session or turn to spawn from"}
 	}
-	x := runExtra{Spec: t.Spec}
-	if !isText[T]() {
-		schema, _, err := jsonschema.For[T]()
-		if err != nil {
-			return nil, fmt.Errorf("agent: a result of type %v: %w", reflect.TypeFor[T](), err)
-		}
-		x.Schema = schema
+	schema, err := ResultSchema[T]()
+	if err != nil {
+		return nil, err
 	}
-	q, err := t.request(x)
+	q, err := t.request(runExtra{Spec: t.Spec, Schema: schema})
 	if err != nil {
 		return nil, err
 	}
@@ -123,6 +119,20 @@ func Spawn[T any](ctx context.Context, from Requester, t Task) (*Child[T], error
 	}
 	rt, turn := from.actor()
 	return &Child[T]{rt: rt, root: info.Root, key: info.Key, id: info.ID, turn: turn}, nil
+}
+
+// ResultSchema returns the JSON Schema that the result of a Spawn[T] must fit, as the prompt of the
+// sub-agent and Turn.Schema have it; nil for a T that is a string, which any text fits. The error
+// is that of a T without a schema, such as a channel or a type that contains itself.
+func ResultSchema[T any]() (json.RawMessage, error) {
+	if isText[T]() {
+		return nil, nil
+	}
+	schema, _, err := jsonschema.For[T]()
+	if err != nil {
+		return nil, fmt.Errorf("agent: a result of type %v: %w", reflect.TypeFor[T](), err)
+	}
+	return schema, nil
 }
 
 // request returns the task as the spawn package takes it.

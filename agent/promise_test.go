@@ -18,6 +18,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/context/contexttest"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // A result that arrives after the report of a sub-agent leaves the report as it is if the answer to
@@ -64,6 +65,10 @@ func TestPromisesHaveTests(t *testing.T) {
 	}
 	prompts := workshopPrompts(t)
 	prompts["everything"] = agentctx.Assemble(everything(t))
+	prompts["typed"] = agentctx.Assemble(agentctx.Input{
+		Session:  session.Must(topKey.Child("main", "typed")),
+		Subagent: agentctx.Subagent{Schema: `{"type":"object"}`},
+	})
 	prompts["alone"] = agentctx.Assemble(agentctx.Input{Session: topKey})
 	var rows []string
 	_, promises, found := strings.Cut(string(page), "\n## Promises\n")

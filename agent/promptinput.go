@@ -56,7 +56,8 @@ func (c Config) Input(key session.Key) agentctx.Input {
 //
 // The ids of the sub-agents are made up, from 00000000-0000-4000-8000-000000000001 on, so that the
 // input is the same every time. To have the prompt that a certain sub-agent was sent, set Session
-// to its key and Subagent.Requester to that of its requester.
+// to its key and Subagent.Requester to that of its requester; for one with a typed result, set
+// Subagent.Schema to what [ResultSchema] returns.
 //
 // The error is that of the function [Spawn] for a task that the Rules refuse, or that cannot be
 // accepted.

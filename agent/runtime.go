@@ -240,6 +240,7 @@ func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
 	setModel(&in, t.Model, t.Thinking)
 	if st.Run.ID != "" {
 		in.Subagent = subagentOf(st)
+		in.Subagent.Schema = string(extra.Schema)
 		in.Task = st.Run.Task
 	}
 	if st.Retry {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/agent/agenttest"
+	agentctx "github.com/offshoot-sdk/offshoot/context"
 )
 
 type orderArgs struct {
@@ -255,5 +256,40 @@ func TestTypedResultsWithoutASchema(t *testing.T) {
 		_, err = agent.Spawn[outerArgs](h.Context(), h.Main(), agent.Task{Text: "x"})
 		require.ErrorContains(t, err, "agent_test.outerArgs contains itself")
 		require.Empty(t, h.Runs())
+	})
+}
+
+// A sub-agent whose result is to be a T is told its schema in every turn, whatever its Model does
+// with ModelRequest.Schema, and the prompt of a test is the one that is sent.
+func TestTypedTaskIsTold(t *testing.T) {
+	var sent []agentctx.Prompt
+	cfg := configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+		sent = append(sent, tn.Prompt)
+		return textResult(`{"claim":"it works","confidence":0.9}`)
+	})
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		ctx := h.Context()
+		typed, err := agent.Spawn[finding](ctx, h.Main(), agent.Task{Text: "x"})
+		require.NoError(t, err)
+		_, err = typed.Wait(ctx)
+		require.NoError(t, err)
+		plain, err := agent.Spawn[string](ctx, h.Main(), agent.Task{Text: "x"})
+		require.NoError(t, err)
+		_, err = plain.Wait(ctx)
+		require.NoError(t, err)
+		require.Len(t, sent, 2)
+		schema, err := agent.ResultSchema[finding]()
+		require.NoError(t, err)
+		require.Equal(t, 1, strings.Count(sent[0].String(), string(schema)))
+		require.NotContains(t, sent[1].String(), "JSON")
+		in, err := cfg.ChildInput(h.Main().Key(), agent.Task{Text: "x"})
+		require.NoError(t, err)
+		in.Session, in.Subagent.Schema, in.Now = typed.Key(), string(schema), time.Now()
+		require.Equal(t, agentctx.Assemble(in).String(), sent[0].String())
+		none, err := agent.ResultSchema[string]()
+		require.NoError(t, err)
+		require.Nil(t, none)
+		_, err = agent.ResultSchema[chan int]()
+		require.Error(t, err)
 	})
 }

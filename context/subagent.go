@@ -27,6 +27,8 @@ type Subagent struct {
 	Persistent bool `json:"persistent,omitempty"`
 	// MaySpawn says that the session may start sub-agents of its own.
 	MaySpawn bool `json:"maySpawn,omitempty"`
+	// Schema is the JSON Schema of the report, where that is to be one JSON value. "": it is text.
+	Schema string `json:"schema,omitempty"`
 }
 
 // normalized returns s with depths that make sense.
@@ -79,6 +81,21 @@ func TaskMessage(s Subagent, task string) string {
 	return text + "\n\n" + taskLabel + " " + task
 }
 
+// outputFormat says what the report is to be.
+func (s Subagent) outputFormat(who string) string {
+	if schema := strings.TrimSpace(normalizeText(s.Schema)); schema != "" {
+		return joinLines(
+			"Your report is one JSON value and nothing else: a program reads it. It must fit this JSON Schema:",
+			fenced(schema),
+		)
+	}
+	return joinLines(
+		"- What you did, found or decided.",
+		"- What the "+who+" needs to go on: paths, names, figures, open questions.",
+		"- Short and to the point; say plainly what failed or is missing.",
+	)
+}
+
 func subagentText(a *assembly) string {
 	s := a.subagent()
 	who := s.requesterTitle()
@@ -90,9 +107,7 @@ func subagentText(a *assembly) string {
 		"### Rules",
 		a.subagentRules(s),
 		"### Output Format",
-		"- What you did, found or decided.",
-		"- What the "+who+" needs to go on: paths, names, figures, open questions.",
-		"- Short and to the point; say plainly what failed or is missing.",
+		s.outputFormat(who),
 		"### What You Don't Do",
 		textIf(!s.Persistent, "- No conversation with people: the main agent has it."),
 		textIf(s.Persistent, "- No conversation with people outside of this session."),

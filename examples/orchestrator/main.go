@@ -18,7 +18,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
-// Finding is what each sub-agent returns. Its JSON schema is part of the task.
+// Finding is what each sub-agent returns. Its JSON schema stands in the prompt of the sub-agent.
 type Finding struct {
 	Claim      string   `json:"claim" doc:"one sentence"`
 	Confidence float64  `json:"confidence" doc:"0 to 1"`
