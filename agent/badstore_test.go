@@ -41,6 +41,7 @@ const (
 	faultRefused           // nothing is written
 	faultUnconfirmed       // it is written, and an error is returned
 	faultPanic             // nothing is written
+	faultLost              // nothing is written, nor ever will be
 )
 
 func newFaulty(journal, lines func(n int) fault) *session.Store {
@@ -67,6 +68,8 @@ func (f fault) around(write func() error) error {
 	case faultNone:
 	case faultRefused:
 		return errDisk
+	case faultLost:
+		return fmt.Errorf("disk gone: %w", session.ErrSync)
 	case faultPanic:
 		panic(errDisk)
 	case faultUnconfirmed:

@@ -23,6 +23,7 @@ type turnRecord struct {
 	store session.Transcripts
 	log   *slog.Logger
 	ref   session.Ref
+	life  context.Context //nolint:containedctx // of the turn, which may end before that of a call
 
 	mu            sync.Mutex
 	end           session.Pos
@@ -79,7 +80,7 @@ func openRecord(
 	first bool,
 ) (*turnRecord, []Message, error) {
 	ref := session.Ref{Key: st.Session.Key, SessionID: st.SessionID}
-	r := &turnRecord{store: store, log: log, ref: ref}
+	r := &turnRecord{store: store, log: log, ref: ref, life: ctx}
 	if first && st.Run.ID != "" && st.N == 1 {
 		return r, nil, nil // a new session
 	}
@@ -95,7 +96,7 @@ func openRecord(
 		}
 		return nil
 	}
-	err := retry(ctx, r.logFailure, func() error { return attempt(read) })
+	err := r.retry(ctx, func() error { return attempt(read) })
 	if err != nil {
 		return nil, nil, fmt.Errorf("agent: reading the transcript of %q: %w", r.ref.Key, err)
 	}
@@ -226,14 +227,14 @@ func (r *turnRecord) append(ctx context.Context, lines ...Message) error {
 }
 
 // appendLines appends lines, and returns how many are in the transcript then. It tries again until
-// the store takes them, so that a store that fails for a while costs time, not a turn or a message.
-// The caller holds the lock.
+// the store takes them, so that a store that fails for a while costs time, not a turn or a message;
+// see retry. The caller holds the lock.
 func (r *turnRecord) appendLines(ctx context.Context, lines []Message) (n int, err error) {
 	if len(lines) == 0 {
 		return 0, nil
 	}
 	rest := lines
-	err = retry(ctx, r.logFailure, func() error {
+	err = r.retry(ctx, func() error {
 		end := r.end
 		err := attempt(func() (err error) {
 			end, err = r.store.Append(ctx, r.ref, r.end, rest...)
@@ -304,21 +305,27 @@ func attempt(f func() error) error {
 	return <-done
 }
 
-// retry calls f until it succeeds, returns a permanent error, or ctx ends. The function failing is
-// called with the first failure. What f asks of a store, it asks with attempt.
-func retry(ctx context.Context, failing func(error), f func() error) error {
+// retry calls f until it succeeds, returns a permanent error, or ctx ends. What f asks of a store,
+// it asks with attempt. A shutdown that cancels the turn ends the pause before the next try, which
+// is the last one.
+func (r *turnRecord) retry(ctx context.Context, f func() error) error {
+	life, last := r.life.Done(), false
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		err := f()
-		if err == nil || permanent(err) || ctx.Err() != nil {
+		if err == nil || permanent(err) || ctx.Err() != nil || last {
 			return err
 		}
 		if pause == firstPause {
-			failing(err)
+			r.logFailure(err)
 		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
 			return err
+		case <-life:
+			life = nil
+			cause := context.Cause(r.life) //nolint:contextcheck // the turn's, not the call's
+			last = errors.Is(cause, spawn.ErrShutdown)
 		}
 	}
 }
@@ -332,7 +339,7 @@ func permanent(err error) bool {
 	for _, e := range []error{
 		session.ErrConflict, session.ErrArchived, session.ErrClosed, session.ErrInvalidKey,
 		session.ErrNotFound, session.ErrCorrupt, session.ErrFormat, session.ErrInvalidLine,
-		session.ErrUnsafe,
+		session.ErrUnsafe, session.ErrSync,
 	} {
 		if errors.Is(err, e) {
 			return true

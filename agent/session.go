@@ -26,6 +26,14 @@ func (s *Session) Key() session.Key { return s.key }
 
 // tree returns the top-level session of the tree.
 func (s *Session) tree(ctx context.Context) (session.Key, error) {
+	return s.treeBy(ctx, (*spawn.Supervisor).RootOf)
+}
+
+// rootFunc is a method of a Supervisor that looks for a tree.
+type rootFunc func(*spawn.Supervisor, context.Context, session.Key) (session.Key, error)
+
+// treeBy returns the top-level session of the tree, which it looks for with rootOf if need be.
+func (s *Session) treeBy(ctx context.Context, rootOf rootFunc) (session.Key, error) {
 	if err := s.rt.checked(ctx); err != nil {
 		return session.Key{}, err
 	}
@@ -42,7 +50,7 @@ func (s *Session) tree(ctx context.Context) (session.Key, error) {
 			Field: "session", Reason: strconv.Quote(s.key.String()) + " is not the key of a session",
 		}
 	}
-	return s.rt.sup.RootOf(ctx, s.key)
+	return rootOf(s.rt.sup, ctx, s.key)
 }
 
 // Post puts a message into the inbox and returns when that is durable. A session that is not in a
@@ -130,7 +138,7 @@ func (s *Session) Stop(ctx context.Context) error {
 // done, and for tests. The error is [ErrNotFound] for a sub-agent that is not on record, or one
 // that every call that waits can return.
 func (s *Session) Idle(ctx context.Context) error {
-	root, err := s.tree(ctx)
+	root, err := s.treeBy(ctx, (*spawn.Supervisor).WaitRootOf)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -203,7 +204,14 @@ func (t *Turn) record(ctx context.Context, m Message) ([]Message, error) {
 		t.rt.log.Warn("offshoot: the provider's form of a message was left out",
 			"session", t.Session.Key.String(), "turn", t.N, "bytes", len(m.Raw))
 	}
-	return t.log.write(ctx, false, bounded)
+	return t.write(ctx, bounded)
+}
+
+// write adds messages to the transcript of the turn, which it does not outlast, whatever ctx is.
+func (t *Turn) write(ctx context.Context, messages ...Message) ([]Message, error) {
+	ctx, end := t.outlasting(ctx)
+	defer end()
+	return t.log.write(ctx, false, messages...)
 }
 
 // Spend accounts for one model call. An error that is [ErrBudget] says that the budget does not
@@ -230,7 +238,7 @@ func (t *Turn) Inbox(ctx context.Context) ([]Message, error) {
 	}
 	t.noteAsked(in)
 	messages := t.rt.messagesOf(t.spawn, in)
-	_, err = t.log.write(ctx, false, messages...)
+	_, err = t.write(ctx, messages...)
 	return messages, err
 }
 
@@ -415,10 +423,12 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	t.noteAsked(st.Inputs)
 	fresh := rt.messagesOf(st, st.Inputs)
 	t.entering("Store.Transcripts")
+	st.InStore(true)
 	log, messages, err := beginRecord(ctx, rt.cfg.Store.Transcripts, rt.log, st, fresh)
 	if err != nil {
 		return b.refuse(ctx, st, err)
 	}
+	st.InStore(false)
 	log.startRunner()
 	t.log, t.Messages, t.New, t.Schema = log, messages, len(fresh), extra.Schema
 	t.Tools = rt.toolsOf(t)
@@ -427,6 +437,7 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	t.Prompt = agentctx.Assemble(in)
 	t.entering("Runner")
 	res, err := b.callRunner(ctx, t)
+	st.InStore(true)
 	t.end()
 	t.entering("Store.Transcripts")
 	return b.result(ctx, t, res, err)
@@ -476,9 +487,10 @@ func (b turnRunner) result(
 		err = errors.Join(err, bad)
 	}
 	out := spawn.TurnResult{Result: res}
+	t.spawn.InStore(true)
 	// A turn that is cancelled, if only while this is written, keeps what it has if that can be had
 	// soon.
-	saved, end := outlasting(ctx, time.Second)
+	saved, end := t.outlasting(context.WithoutCancel(ctx))
 	if werr := t.log.finish(saved, res); werr != nil && err == nil {
 		err = werr
 	}
@@ -550,14 +562,20 @@ func (e *redactedError) Error() string { return e.text }
 // Unwrap returns the error as it was.
 func (e *redactedError) Unwrap() error { return e.err }
 
-// outlasting returns a context that ends some time after ctx has. The caller calls end, which waits
-// for what outlasting has started.
-func outlasting(ctx context.Context, by time.Duration) (later context.Context, end func()) {
-	later, cancel := context.WithCancel(context.WithoutCancel(ctx))
+// outlasting returns a context, for writing the transcript, that ends with ctx and some time after
+// the turn was cancelled, well within the grace period. If the turn is over then, and what it does
+// not accounted for any more, the context ends at once. The caller calls end, which waits for what
+// outlasting has started.
+func (t *Turn) outlasting(ctx context.Context) (later context.Context, end func()) {
+	later, cancel := context.WithCancel(ctx)
 	waited := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
+	stop := context.AfterFunc(t.log.life, func() {
 		defer close(waited)
-		timer := time.NewTimer(by)
+		if t.spawn.Over() != nil {
+			cancel()
+			return
+		}
+		timer := time.NewTimer(min(time.Second, cmp.Or(t.rt.cfg.Grace, spawn.DefaultGrace)/4))
 		defer timer.Stop()
 		select {
 		case <-timer.C:

@@ -106,7 +106,8 @@
 // Errors are sentinels and types, for errors.Is and errors.AsType. A call that asks for something
 // is a command. Every command can return [ErrNotRecorded] and [ErrUnconfirmed], which say what a
 // failing journal has kept of it. A call that only reads can return [ErrUnreadable]. A call that
-// waits for something waits for a failing journal, too.
+// waits for something waits for a failing journal, too. It returns an error if that journal will
+// never work again, or if a person must repair the tree.
 //
 // Both return an *[InputError] for a root that is not the key of a top-level session,
 // [ErrShutdown] after a shutdown, and the cause of a ctx that has ended before, which of a command

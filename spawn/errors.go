@@ -133,9 +133,10 @@ type PanicError = owner.PanicError
 type JournalError = owner.JournalError
 
 // A StillRunningError names the calls that have not returned although they were cancelled and their
-// grace period is over. With both lists empty it is the store that has not returned in time, or a
-// function of the Config that a spawn asks. A journal may have returned right afterwards, because
-// its ctx ended: what it did is unknown.
+// grace period is over. A turn whose Runner only waits for a store, as it says with
+// [TurnInput.InStore], is not named. With both lists empty it is the store that has not returned in
+// time, or a function of the Config that a spawn asks. A journal may have returned right
+// afterwards, because its ctx ended: what it did is unknown.
 type StillRunningError struct {
 	Sessions   []session.Key // whose Runner has not returned
 	Deliveries []session.Key // for whom Deliver has not returned; only after a shutdown

@@ -14,7 +14,15 @@ type fence struct {
 	life   context.Context //nolint:containedctx // of the Runner; the turn's methods compare with it
 	closed <-chan struct{} // of the Supervisor
 	passed atomic.Bool     // the Runner has returned, the turn was given up, or its tree was lost
+
+	// inStore says that the Runner is in calls of the store and in no function of its caller.
+	inStore atomic.Bool
 }
+
+// InStore tells that the Runner is in calls of a store from here on, or with false that it is not
+// any more. A turn that has not returned although it was cancelled is named in a
+// [StillRunningError] only if it is not in a store. InStore may be called concurrently.
+func (t *TurnInput) InStore(in bool) { t.fence.inStore.Store(in) }
 
 // Err returns nil while the turn may begin something. Once the context of its Runner has ended, or
 // the turn is over, Err returns an error that is [ErrStale] and, if there is one, the cause of the

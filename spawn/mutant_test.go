@@ -211,7 +211,7 @@ var mutants = []mutant{
 	},
 	{
 		"I4 Stop says what still runs", "wait.go",
-		"\tcase len(left) == 0:\n", "\tcase true:\n", ".", "TestStop",
+		"\tcase all:\n", "\tcase true:\n", ".", "TestStop",
 	},
 	{
 		"I4 what is being stopped admits nothing", "internal/tree/decide.go",
@@ -323,7 +323,12 @@ var mutants = []mutant{
 	},
 	{
 		"I11 an owner that lost the tree keeps out of it", "internal/owner/owner.go",
-		"case c.timer && o.lostToOther, ", "case ", "./internal/owner", "TestConflictYields",
+		"case c.timer && o.lostToOther && len(o.parked) == 0, ", "case ", "./internal/owner", "TestConflictYields",
+	},
+	{
+		"R15 a call that waits outlives a journal that fails at the opening",
+		"internal/owner/await.go", "if !Recovers(err) ||", "if true ||", ".",
+		"TestEveryWaitWaitsForTheStore",
 	},
 	{
 		"I11 the last append of a former owner does no harm", "internal/owner/owner.go",

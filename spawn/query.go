@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
@@ -68,26 +69,59 @@ func (s *Supervisor) RootOf(ctx context.Context, key session.Key) (session.Key, 
 	if isTree(key) {
 		return key, nil
 	}
+	found, _, err := s.findRoot(ctx, key)
+	return found, err
+}
+
+// WaitRootOf is [Supervisor.RootOf] for a caller that waits for something of the tree: it waits for
+// a failing journal instead of returning ErrUnreadable. The error is ErrNotFound, or one that every
+// call that waits can return.
+func (s *Supervisor) WaitRootOf(ctx context.Context, key session.Key) (session.Key, error) {
+	if isTree(key) {
+		return key, nil
+	}
+	for pause := owner.NextBackoff(0); ; pause = owner.NextBackoff(pause) {
+		root, recovers, err := s.findRoot(ctx, key)
+		if err == nil || !recovers {
+			return root, err
+		}
+		again := time.NewTimer(pause)
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+		case <-s.closed:
+		}
+		again.Stop()
+	}
+}
+
+// findRoot looks for the tree of a sub-agent. If it fails, recovers says whether a tree that cannot
+// be read now may be the one, and may be readable later.
+func (s *Supervisor) findRoot(
+	ctx context.Context, key session.Key,
+) (root session.Key, recovers bool, err error) {
 	failed := context.Cause(ctx)
 	for _, sh := range s.allShells() {
 		found := false
 		read := func(t *tree.Tree, _ tree.Reply) { found = t.Run(key) != nil }
 		switch err := sh.owner.Do(ctx, nil, read); {
 		case err == nil && found:
-			return sh.owner.Root(), nil
+			return sh.owner.Root(), false, nil
 		case err != nil && !errors.Is(err, owner.ErrRetired):
+			recovers = recovers || errors.Is(err, ErrUnreadable) && owner.Recovers(err)
 			failed = err
 		}
 	}
 	select {
 	case <-s.closed:
-		failed = ErrShutdown
+		failed, recovers = ErrShutdown, false
 	default:
 	}
 	if failed == nil {
 		failed = ErrNotFound
 	}
-	return session.Key{}, fmt.Errorf("%w: the tree of %q", failed, key)
+	recovers = recovers && ctx.Err() == nil
+	return session.Key{}, recovers, fmt.Errorf("%w: the tree of %q", failed, key)
 }
 
 // Events yields what happens in a tree from the call on, until ctx ends, the loop breaks, or the

@@ -501,7 +501,7 @@ var turnActs = map[string]func(ctx context.Context, tn *spawn.TurnInput) error{
 	"KeepSkills": func(_ context.Context, tn *spawn.TurnInput) error {
 		return tn.KeepSkills(spawn.SkillSet{})
 	},
-	"Yield": nil, "Delta": nil, "Spent": nil, "ExitWith": nil,
+	"Yield": nil, "Delta": nil, "Spent": nil, "ExitWith": nil, "InStore": nil,
 }
 
 // R5: a turn that is over cannot act for its session any more, in whatever goroutine. Every method

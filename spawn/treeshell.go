@@ -246,12 +246,13 @@ func (sh *treeShell) shutDownTurns() {
 	}
 }
 
-// addStillRunning adds the turns and deliveries that have not returned to e.
+// addStillRunning adds the turns and deliveries that have not returned to e, except turns that wait
+// for a store.
 func (sh *treeShell) addStillRunning(e *StillRunningError) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for _, rt := range sh.turns {
-		if !rt.hasReturned {
+		if !rt.hasReturned && !rt.turn.fence.inStore.Load() {
 			e.Sessions = append(e.Sessions, rt.key)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -234,11 +235,13 @@ func unreadOf(r *tree.Run) Unread {
 
 // Describe returns one line, for people, that says what an entry of a tree's journal records: its
 // sequence, its time in UTC, and what happened. An entry that this version does not understand is
-// described by its error. The text may change from version to version: programs must not parse it.
+// described by its error. Texts that a model or a person has chosen are quoted unless they are
+// plain words, and no character of the line breaks it or turns its direction. The text may change
+// from version to version: programs must not parse it.
 func Describe(e session.Entry) string {
 	f, err := tree.FactOf(e.Payload)
 	if err != nil {
-		return fmt.Sprintf("%d %v", e.Seq, err)
+		return fmt.Sprintf("%d %s", e.Seq, text.Escape(err.Error()))
 	}
 	at := time.Unix(0, f.At).UTC().Format("2006-01-02T15:04:05.000Z")
 	return fmt.Sprintf("%d %s %v", e.Seq, at, f)

@@ -261,15 +261,19 @@ func (sh *treeShell) stop(
 // still have some of it.
 func (sh *treeShell) stillRunning(ctx context.Context, key session.Key) error {
 	var left []session.Key
+	all := true
 	for _, rt := range sh.cancelledBelow(key) {
-		if !sh.waitReturned(ctx, rt) {
+		if sh.waitReturned(ctx, rt) {
+			continue
+		}
+		if all = false; !rt.turn.fence.inStore.Load() {
 			left = append(left, rt.key)
 		}
 	}
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case len(left) == 0:
+	case all:
 		return nil
 	}
 	slices.SortFunc(left, func(a, b session.Key) int {

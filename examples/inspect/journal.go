@@ -47,20 +47,21 @@ func verifyState(ctx context.Context, dir string, store *session.Store) (string,
 		parts += f.Parts
 		switch {
 		case err != nil:
-			fmt.Fprintf(&b, "bad   %s: %v\n", f.Path, err)
+			fmt.Fprintf(&b, "bad   %s: %s\n", plain(f.Path), plain(err.Error()))
 			bad = append(bad, err)
 		case f.Torn > 0:
-			fmt.Fprintf(&b, "torn  %s: %d bytes that a crash left and that were never acknowledged\n", f.Path, f.Torn)
+			fmt.Fprintf(&b, "torn  %s: %d bytes that a crash left and that were never acknowledged\n",
+				plain(f.Path), f.Torn)
 		}
 	}
 	heads, err := roots(ctx, store)
 	if err != nil && len(bad) == 0 { // otherwise Verify has reported it
-		fmt.Fprintf(&b, "bad   %v\n", err)
+		fmt.Fprintf(&b, "bad   %s\n", plain(err.Error()))
 		bad = append(bad, err)
 	}
 	for _, h := range heads {
 		if err := spawntest.Audit(store.Journal.Read(ctx, h.Root, 0)); err != nil {
-			fmt.Fprintf(&b, "bad   %s: %v\n", h.Root, err)
+			fmt.Fprintf(&b, "bad   %s: %s\n", h.Root, plain(err.Error()))
 			bad = append(bad, err)
 		}
 	}

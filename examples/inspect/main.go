@@ -106,20 +106,27 @@ func run(
 	return exitOK
 }
 
-// printErrors prints each line of an error as a line of the program.
-func printErrors(errOut io.Writer, err error) {
-	lines := strings.ReplaceAll(err.Error(), "\n", "\ninspect: ")
-	fmt.Fprintf(errOut, "inspect: %s\n", harmless(lines))
-}
-
 // explain says why the command line cannot be followed, or prints the usage if that was asked for.
 func explain(err error, out, errOut io.Writer) int {
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(out, usage())
 		return exitOK
 	}
-	fmt.Fprintf(errOut, "inspect: %v\ninspect -h lists the options\n", err)
+	printErrors(errOut, err)
+	fmt.Fprintln(errOut, "inspect -h lists the options")
 	return exitUsage
+}
+
+// printErrors prints an error on a line, or each of those that are joined in it.
+func printErrors(out io.Writer, err error) {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if ok && fmt.Sprint(errors.Join(joined.Unwrap()...)) == err.Error() {
+		for _, err := range joined.Unwrap() {
+			printErrors(out, err)
+		}
+		return
+	}
+	fmt.Fprintf(out, "inspect: %s\n", plain(err.Error()))
 }
 
 // usage returns the options of both modes.
@@ -272,13 +279,32 @@ func difference(a, b agentctx.Prompt, report bool) string {
 	return head + "no difference\n"
 }
 
-// harmless replaces the control characters that a terminal would obey. The files of a workspace may
-// have been written by people who want to harm the reader.
+// harmless replaces the characters that a terminal would obey: controls, and those that break a
+// line or turn its direction. The files of a workspace may have been written by people who want to
+// harm the reader.
 func harmless(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && unicode.IsControl(r) {
+		if r != '\n' && r != '\t' && commands(r) {
 			return unicode.ReplacementChar
 		}
 		return r
 	}, text)
+}
+
+// commands reports whether a terminal would obey a character instead of drawing it.
+func commands(r rune) bool {
+	return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
+}
+
+// harmlessJSON writes such characters as JSON escapes them, which changes no value.
+func harmlessJSON(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r != '\n' && commands(r) {
+			fmt.Fprintf(&b, "\\u%04x", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }

@@ -41,9 +41,9 @@ func repairText(done dirstore.Repaired, complete bool) string {
 	for _, f := range done.Files {
 		where := "it was missing"
 		if len(f.Aside) > 0 {
-			where = count(int(f.Bytes), "byte") + ", put aside in " + strings.Join(f.Aside, ", ")
+			where = count(int(f.Bytes), "byte") + ", put aside in " + plain(strings.Join(f.Aside, ", "))
 		}
-		fmt.Fprintf(&b, "damaged  %s: %s: %v\n", f.Path, where, f.Err)
+		fmt.Fprintf(&b, "damaged  %s: %s: %s\n", plain(f.Path), where, plain(fmt.Sprint(f.Err)))
 	}
 	lines, cut, whole := 0, 0, 0
 	for _, t := range done.Trees {
@@ -53,11 +53,11 @@ func repairText(done dirstore.Repaired, complete bool) string {
 		switch {
 		case f.Whole:
 			whole++
-			fmt.Fprintf(&b, "lost     %s: the whole transcript\n", f.Path)
+			fmt.Fprintf(&b, "lost     %s: the whole transcript\n", plain(f.Path))
 		case f.Lines > 0:
 			lines += f.Lines
 			cut++
-			fmt.Fprintf(&b, "lost     %s: %s\n", f.Path, count(f.Lines, "line"))
+			fmt.Fprintf(&b, "lost     %s: %s\n", plain(f.Path), count(f.Lines, "line"))
 		}
 	}
 	switch {
@@ -72,7 +72,7 @@ func repairText(done dirstore.Repaired, complete bool) string {
 		count(whole, "transcript"))
 	if len(done.Unknown) > 0 {
 		fmt.Fprintf(&b, "not known: what else was in %s, such as the last entries of any tree\n",
-			strings.Join(done.Unknown, ", "))
+			plain(strings.Join(done.Unknown, ", ")))
 	}
 	return b.String()
 }

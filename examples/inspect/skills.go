@@ -47,10 +47,11 @@ func listSkills(cfg agent.Config) (string, error) {
 		if e.Hidden {
 			state = "hidden from the prompt"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.Name, commands[e.Name], e.Path, state)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", plain(e.Name), plain(commands[e.Name]),
+			plain(e.Path), state)
 	}
 	for _, f := range s.Excluded {
-		fmt.Fprintf(w, "%s\t\t%s\t%s\n", f.Name, f.Path, oneLine(f.Why))
+		fmt.Fprintf(w, "%s\t\t%s\t%s\n", plain(f.Name), plain(f.Path), plain(oneLine(f.Why)))
 	}
 	_ = w.Flush() // a strings.Builder does not fail
 	return b.String(), brokenSkills(s.Excluded)

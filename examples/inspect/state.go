@@ -45,7 +45,9 @@ func runState(ctx context.Context, args []string, now time.Time, out, errOut io.
 		return explain(err, out, errOut)
 	}
 	text, err := inspectState(ctx, o, now)
-	if !o.json { // JSON keeps control characters, a text for a terminal does not
+	if o.json {
+		text = harmlessJSON(text)
+	} else {
 		text = harmless(text)
 	}
 	fmt.Fprint(out, text)

@@ -41,14 +41,17 @@ func (t *table) print(b *strings.Builder) error {
 	return nil
 }
 
-// plain returns a text without what would break a table.
+// plain returns a text that keeps to its place in a table or a line.
 func plain(s string) string {
-	return harmless(strings.Map(func(r rune) rune {
-		if r == '\t' || r == '\n' {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t' || r == '\n':
 			return ' '
+		case !unicode.IsPrint(r):
+			return unicode.ReplacementChar
 		}
 		return r
-	}, s))
+	}, s)
 }
 
 // short returns the first line of a text, of 60 runes at most.

@@ -113,6 +113,46 @@ func CheckDir(fsys FS, name string) error {
 	return nil
 }
 
+// Secure does what [Restrict] does to a file or directory of the operating system, without
+// following a link. With dir, what has the name must be a directory. Secure is quick if there is
+// nothing to do. What cannot be looked at is left to the caller, who is about to use it. The error
+// is an *[UnsafeError].
+func Secure(name string, dir bool) error {
+	info, err := os.Lstat(name)
+	if err != nil {
+		return nil
+	}
+	if dir && !info.IsDir() {
+		return &UnsafeError{Path: name, Reason: kindReason(info.Mode(), "directory")}
+	}
+	if !info.IsDir() && !info.Mode().IsRegular() {
+		return nil
+	}
+	if err := checkOwner(name, info); err != nil {
+		return err
+	}
+	if !OpenToOthers(info) {
+		return nil
+	}
+	f, err := os.OpenFile(name, os.O_RDONLY|noFollow, 0)
+	if err != nil {
+		return unrestricted(name, info, err)
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	return Restrict(f)
+}
+
+// checkOwner returns an *[UnsafeError] if a file belongs to another user.
+func checkOwner(path string, info fs.FileInfo) error {
+	uid, foreign := foreignOwner(info)
+	if !foreign {
+		return nil
+	}
+	reason := fmt.Sprintf("it belongs to user %d, and this process runs as user %d",
+		uid, os.Geteuid())
+	return &UnsafeError{Path: path, Reason: reason}
+}
+
 // Restrict takes the permissions of other users on an open file or directory away. The error is an
 // *[UnsafeError] if that does not succeed, or if the file belongs to another user. Restrict does
 // nothing on a system whose files do not have such permissions.
@@ -122,10 +162,8 @@ func Restrict(f *os.File) error {
 	if err != nil {
 		return err
 	}
-	if uid, ok := foreignOwner(info); ok {
-		reason := fmt.Sprintf("it belongs to user %d, and this process runs as user %d",
-			uid, os.Geteuid())
-		return &UnsafeError{Path: path, Reason: reason}
+	if err := checkOwner(path, info); err != nil {
+		return err
 	}
 	if !OpenToOthers(info) {
 		return nil
@@ -137,6 +175,11 @@ func Restrict(f *os.File) error {
 	if err == nil && !OpenToOthers(info) {
 		return nil
 	}
+	return unrestricted(path, info, err)
+}
+
+// unrestricted returns the error of permissions that err says could not be taken away.
+func unrestricted(path string, info fs.FileInfo, err error) error {
 	reason := fmt.Sprintf("other users have permissions (mode %#o), which could not be taken away",
 		info.Mode().Perm())
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok { // it names the path once more

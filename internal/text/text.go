@@ -27,6 +27,41 @@ func Quote(s string) string {
 	return fmt.Sprintf("%s... (%d bytes)", strconv.Quote(head), len(s))
 }
 
+// Word returns s for a line of text that people read. A name, a path, a key or a number stays as it
+// is. Any other text is quoted, so that what surrounds it cannot be mistaken for a part of it, and
+// a long one is shortened.
+func Word(s string) string {
+	plain := func(r rune) bool {
+		return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' ||
+			strings.ContainsRune("._:/@+-#*", r)
+	}
+	odd := strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) >= 0
+	if s != "" && len(s) <= MaxName && !odd {
+		return s
+	}
+	return Quote(s)
+}
+
+// Escape returns s with each character that is not drawn as an escape of Go: line breaks, controls,
+// separators, and what turns the direction of a text. Spaces stay.
+func Escape(s string) string {
+	drawn := func(r rune) bool { return r == ' ' || unicode.IsPrint(r) && isVisible(r) }
+	if strings.IndexFunc(s, func(r rune) bool { return !drawn(r) || r == utf8.RuneError }) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		part := s[i : i+n]
+		if !drawn(r) || r == utf8.RuneError && n == 1 {
+			part = strings.Trim(strconv.QuoteToASCII(part), `"`)
+		}
+		b.WriteString(part)
+		i += n
+	}
+	return b.String()
+}
+
 // Cut returns the longest prefix of s that has at most n bytes and does not split a character.
 func Cut(s string, n int) string {
 	if len(s) <= n {

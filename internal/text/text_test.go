@@ -88,3 +88,23 @@ func TestList(t *testing.T) {
 	require.Len(t, many, 21)
 	require.Equal(t, "and 19980 more", many[20])
 }
+
+func TestWord(t *testing.T) {
+	for s, want := range map[string]string{
+		"": `""`, "a/b-c_1.2:3@4+5#6*": "a/b-c_1.2:3@4+5#6*", "a b": `"a b"`, "a,b": `"a,b"`,
+		"a\nb": `"a\nb"`, `a"b`: `"a\"b"`, "é": `"é"`, "a\u202e": `"a\u202e"`,
+	} {
+		require.Equal(t, want, Word(s))
+	}
+	require.Contains(t, Word(strings.Repeat("a", MaxName+1)), "(257 bytes)")
+}
+
+func TestEscape(t *testing.T) {
+	for s, want := range map[string]string{
+		"": "", "a \"b\" é ☃": "a \"b\" é ☃", "a\nb\x1b\x7f": `a\nb\x1b\x7f`,
+		"a\u202eb\u2028": `a\u202eb\u2028`, "a\u00a0b": `a\u00a0b`, "\xffa": `\xffa`,
+		"\ufffd": "\ufffd", "a\u200bb\u3164": `a\u200bb\u3164`,
+	} {
+		require.Equal(t, want, Escape(s))
+	}
+}

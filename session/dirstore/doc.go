@@ -25,10 +25,12 @@
 // # Who may read it
 //
 // Files are for the user alone: they have the permissions 0600, directories 0700. Open takes wider
-// permissions away. It refuses what it cannot mend with an *[UnsafeError] that names the path: a
-// directory or file of another user, and a directory with wider permissions that holds more than a
-// Store. It follows no symbolic link below the path of the directory. The lock, the log and each
-// transcript must be a regular file with one name.
+// permissions away from the directory and its parts, and the Store does so on every level below
+// before it uses a directory or a file. What cannot be mended is refused with an *[UnsafeError]
+// that names the path: a directory or file of another user, and a directory with wider permissions
+// that holds more than a Store. No symbolic link below the path of the directory is followed. The
+// lock, the log and each transcript must be a regular file with one name. What is not used stays as
+// it is, such as an archived transcript. [View] and [Verify] change no permissions.
 //
 // What is stored is not masked and not encrypted. The journal and the transcripts have every
 // message, tool argument, tool result and task as it was, with the passwords and tokens in it. A

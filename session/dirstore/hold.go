@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -151,7 +152,7 @@ func (h *hold) release() error {
 }
 
 // A heldFS is the disk of a Store with a hold. It refuses every change to a directory that is not
-// held any more.
+// held any more, and what another user may control; see secure.
 type heldFS struct {
 	disk.FS
 	hold *hold
@@ -165,6 +166,9 @@ func (x heldFS) OpenFile(name string, flag int) (disk.File, error) {
 			return nil, err
 		}
 	}
+	if err := x.secure(name); err != nil {
+		return nil, err
+	}
 	f, err := x.FS.OpenFile(name, flag)
 	if err != nil {
 		return nil, x.hold.explain(err)
@@ -177,29 +181,55 @@ func (x heldFS) OpenFile(name string, flag int) (disk.File, error) {
 
 // Mkdir implements [disk.FS].
 func (x heldFS) Mkdir(name string) error {
-	return x.change(func() error { return x.FS.Mkdir(name) })
+	return x.change(filepath.Dir(name), func() error { return x.FS.Mkdir(name) })
 }
 
 // Rename implements [disk.FS].
 func (x heldFS) Rename(from, to string) error {
-	return x.change(func() error { return x.FS.Rename(from, to) })
+	return x.change(filepath.Dir(to), func() error { return x.FS.Rename(from, to) })
 }
 
 // Remove implements [disk.FS].
 func (x heldFS) Remove(name string) error {
-	return x.change(func() error { return x.FS.Remove(name) })
+	return x.change(filepath.Dir(name), func() error { return x.FS.Remove(name) })
 }
 
-// change calls f if the directory is held.
-func (x heldFS) change(f func() error) error {
-	if err := x.hold.check(); err != nil {
+// change calls f, which changes the names in a directory, if that of the Store is held.
+func (x heldFS) change(dir string, f func() error) error {
+	err := x.hold.check()
+	if err == nil {
+		err = x.secure(dir)
+	}
+	if err != nil {
 		return err
 	}
 	return x.hold.explain(f())
 }
 
+// secure takes the permissions of other users away from a file or directory of the Store that is
+// about to be used, and from each directory that leads to it from that of the Store. It looks each
+// time, because a person may unpack a backup while the Store is open. The error is a
+// *[disk.UnsafeError] for what belongs to another user, and for a link in the place of a directory.
+func (x heldFS) secure(name string) error {
+	const sep = string(filepath.Separator)
+	path := strings.TrimSuffix(x.hold.dir, sep)
+	rest, below := strings.CutPrefix(name, path+sep)
+	for below {
+		var part string
+		part, rest, below = strings.Cut(rest, sep)
+		path += sep + part
+		if err := disk.Secure(path, below); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ReadDir implements [disk.FS].
 func (x heldFS) ReadDir(name string) ([]fs.DirEntry, error) {
+	if err := x.secure(name); err != nil {
+		return nil, err
+	}
 	entries, err := x.FS.ReadDir(name)
 	return entries, x.hold.explain(err)
 }

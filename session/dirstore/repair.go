@@ -88,6 +88,9 @@ func repairOn(
 	if err != nil {
 		return done, dirError("repair", dir, err)
 	}
+	if held != nil {
+		r.fs = duringFS{heldFS{fsys, held}, ctx}
+	}
 	err = r.all(ctx)
 	if err = errors.Join(err, held.release()); err != nil {
 		err = dirError("repair", dir, err)

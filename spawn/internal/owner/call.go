@@ -49,7 +49,10 @@ func (o *Owner) Do(
 }
 
 // Await is Do for a caller that waits for something else anyway, such as the end of a run: while
-// the journal fails, Await waits for it to recover instead of returning an error.
+// the journal fails, Await waits for it to recover instead of returning an error, also if the tree
+// is not in memory and cannot be opened. It returns an error once the journal will never append
+// again, if a person must repair the tree, and if another owner has taken the tree over. A cmd must
+// be one that may be decided again.
 func (o *Owner) Await(
 	ctx context.Context, cmd tree.Command, read func(*tree.Tree, tree.Reply),
 ) error {
@@ -204,7 +207,7 @@ func (o *Owner) Retire() bool {
 	if !o.draining && len(o.queue) == 0 {
 		// No goroutine drains the queue, so that its fields may be read here.
 		o.retired = o.tree == nil && o.stalled == nil &&
-			!o.retrying && !o.lostToOther && !o.keepsRuns
+			len(o.parked) == 0 && !o.retrying && !o.lostToOther && !o.keepsRuns
 	}
 	return o.retired
 }

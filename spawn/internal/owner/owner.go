@@ -138,7 +138,7 @@ type Owner struct {
 	stallReported    bool // Stalled was told an error, and not yet that it is over
 	snapshotTooLarge bool // a snapshot is more than the journal takes in one batch
 	lostToOther      bool // another owner took the tree; only a caller's command takes it back
-	keepsRuns        bool // the tree had runs when it was unloaded
+	keepsRuns        bool // the tree had runs when it was dropped, or cannot be read and may have
 	retrying         bool // the timer is set to try again what failed
 
 	// unclear goes on with an append that ended its goroutine, after a look at the log. It is nil
@@ -148,7 +148,10 @@ type Owner struct {
 	lastUsed  time.Time // when the last batch was decided
 	drainFunc func()    // the method drain; made once, because a method value is an allocation
 
-	waiting atomic.Bool // stalled is not nil; for readers in other goroutines
+	parked []*call // of callers that wait until the tree can be opened, see park
+
+	waiting   atomic.Bool // stalled is not nil; for readers in other goroutines
+	hasParked atomic.Bool // parked is not empty; for readers in other goroutines
 
 	timerMu sync.Mutex // StopTimer may be called from any goroutine
 	timer   *time.Timer
@@ -221,6 +224,7 @@ func (o *Owner) step(batch []*call) {
 		o.finish(batch[0])
 		return
 	}
+	batch = o.unpark(batch)
 	o.lastUsed = time.Now() // by the monotonic clock, unlike now
 	now := o.cfg.now()
 	if !o.open(ctx, batch, now) {
@@ -237,7 +241,7 @@ func (o *Owner) step(batch []*call) {
 		return
 	}
 	if o.tree.Epoch() == 0 { // the tree is not on record, and the batch only read
-		o.tree = nil
+		o.tree, o.keepsRuns = nil, false
 		return
 	}
 	if o.compact(ctx, now) {
@@ -328,16 +332,18 @@ func (o *Owner) reportStall(err error) {
 }
 
 // failBatch frees the slots that a failed batch gave back, discards the tree, and refuses the calls
-// of the batch.
+// of the batch, except those that wait until the tree can be opened again.
 func (o *Owner) failBatch(err error, effects []tree.Effect, batch []*call) {
 	o.freeSlots(effects)
+	batch = o.park(batch, err)
 	o.discardTree(err)
 	o.refuse(batch, err, o.absent)
 }
 
 // refuseStale returns the calls of a batch that the owner is to handle, in the memory of the batch.
 // It refuses calls for an incarnation that has passed, ignores the timer of a tree that another
-// owner has, ignores a request to unload beside other calls, and leaves only a tree in memory.
+// owner has and no caller waits for, ignores a request to unload beside other calls, and leaves
+// only a tree in memory.
 func (o *Owner) refuseStale(batch []*call) []*call {
 	rest := batch[:0]
 	for _, c := range batch {
@@ -347,7 +353,7 @@ func (o *Owner) refuseStale(batch []*call) []*call {
 			o.releaseSlot(c)
 			c.err = fmt.Errorf("%w: %q", tree.ErrStale, o.root)
 			o.finish(c)
-		case c.timer && o.lostToOther, c.unloadAfter > 0 && len(batch) > 1,
+		case c.timer && o.lostToOther && len(o.parked) == 0, c.unloadAfter > 0 && len(batch) > 1,
 			c.leave && o.tree == nil:
 			o.finish(c)
 		default:
@@ -358,7 +364,7 @@ func (o *Owner) refuseStale(batch []*call) []*call {
 }
 
 // open reads the tree from the journal and takes it over, if it is not in memory. If that fails,
-// open refuses the batch and returns false.
+// open returns false and refuses the batch, except the calls that wait until it succeeds.
 func (o *Owner) open(ctx context.Context, batch []*call, now int64) (ok bool) {
 	if o.tree != nil {
 		return true
@@ -366,7 +372,8 @@ func (o *Owner) open(ctx context.Context, batch []*call, now int64) (ok bool) {
 	err := errExited // unless takeOver returns
 	defer func() {
 		if recoverValue(recover(), &err); err != nil {
-			o.tree = nil
+			o.tree, o.noAppendYet, o.keepsRuns = nil, true, true
+			batch = o.park(batch, err)
 			o.openFailed(err)
 			o.refuse(batch, err, true)
 		}
@@ -406,9 +413,10 @@ func (o *Owner) openFailed(err error) {
 	switch {
 	case journalDead(err):
 		o.cfg.Fatal(err)
-	case errors.Is(err, session.ErrCorrupt), errors.Is(err, session.ErrFormat):
+	case !Recovers(err):
 		o.exec.Stalled(err)
 	default:
+		o.reportStall(err)
 		o.retry()
 	}
 }
@@ -550,6 +558,7 @@ func (o *Owner) dropTree() {
 			o.cfg.Lane.Free(r)
 		}
 	})
+	o.keepsRuns = o.tree.Runs() > 0
 	o.tree, o.last = nil, 0
 	o.gen++
 	o.wakeAt = 0 // it was of the dropped tree

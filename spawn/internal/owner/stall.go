@@ -133,7 +133,9 @@ func (o *Owner) hold(batch []*call) {
 			s.held = append(s.held, c)
 		}
 	}
-	if retries > 0 && !o.retry() { // only the timer re-arms it: a caller does not postpone a retry
+	// Only the timer re-arms it: a caller does not postpone a retry. A caller that waits arms it
+	// before there is one.
+	if (retries > 0 || !o.retrying && o.awaited()) && !o.retry() && retries > 0 {
 		retries = maxRetriesBeforeRefusal
 	}
 	o.refuseWaiting(retries)

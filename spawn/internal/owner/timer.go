@@ -13,14 +13,23 @@ const (
 	maxBackoff   = 5 * time.Second
 )
 
+// NextBackoff returns the pause after a pause of a length, and the first one after none.
+func NextBackoff(last time.Duration) time.Duration {
+	return min(max(2*last, FirstBackoff), maxBackoff)
+}
+
 // retry arms the timer for another look at the tree after the current backoff. It returns false,
-// and arms nothing, if the supervisor no longer wants that: it is not active, and no stall has to
-// be brought to its end.
+// and arms nothing, if the supervisor does not want that: it is not active, no stall has to be
+// brought to its end, and before it is active no caller waits.
 func (o *Owner) retry() bool {
-	if !o.cfg.Active() && (o.stalled == nil || !o.cfg.Awake()) {
+	wanted := o.stalled != nil // of a supervisor that ends
+	if !o.cfg.Awake() {
+		wanted = o.awaited()
+	}
+	if !wanted && !o.cfg.Active() {
 		return false
 	}
-	o.backoff = min(max(2*o.backoff, FirstBackoff), maxBackoff)
+	o.backoff = NextBackoff(o.backoff)
 	o.wakeAt = 0
 	o.retrying = true
 	o.setTimer(o.backoff)
@@ -57,7 +66,8 @@ func (o *Owner) setTimer(d time.Duration) {
 }
 
 // Tick tells the tree that time has passed. It does not wait. It does nothing if the supervisor is
-// not active, unless a stalled batch waits to be tried again. Tick may be called concurrently.
+// not active, unless a stalled batch or a caller waits for the journal: then it is tried again.
+// Tick may be called concurrently.
 func (o *Owner) Tick() { o.TickThen(nil) }
 
 // TickThen is Tick, and calls after when the tree has heard of it, or will not. The function after
@@ -67,7 +77,10 @@ func (o *Owner) TickThen(after func()) {
 		timer: true, cmd: tree.Tick{Rand: o.cfg.Rand()}, after: after,
 		read: func(*tree.Tree, tree.Reply) { o.wakeAt = 0 },
 	}
-	wanted := o.cfg.Active() || o.waiting.Load()
+	if !o.cfg.Awake() {
+		c.cmd = nil // the tree is not to act, but the journal is to be tried
+	}
+	wanted := o.cfg.Active() || o.waiting.Load() || o.hasParked.Load()
 	if (!wanted || o.enqueue(c) != nil) && after != nil {
 		after()
 	}

@@ -11,17 +11,18 @@ import (
 )
 
 // String returns a fact as one line for people. It tells times relative to At and shortens long
-// texts.
+// texts. What a model or a person has chosen is quoted unless it is a plain word, so that it cannot
+// look like a part of the line or like another one.
 func (f *Fact) String() string {
 	var l factLine
 	switch f.Kind {
 	case Opened:
-		l.add("opened: epoch %d by %s", f.Num, f.Text)
+		l.add("opened: epoch %d by %s", f.Num, word(f.Text))
 	case Admitted:
 		l.admitted(f.Spec)
 	case Posted:
 		l.add("posted to %s: %v input %d %s", f.Run, f.Class, f.Ord, quoteShort(f.Text))
-		l.addIf(f.ID != "", "id %s", f.ID)
+		l.addIf(f.ID != "", "id %s", word(f.ID))
 		l.addIf(!f.From.IsZero(), "from %s", f.From)
 	case TurnStarted:
 		l.add("turn %d of %s started: inputs up to %d", f.N, f.Run, f.Ord)
@@ -71,20 +72,20 @@ func (f *Fact) String() string {
 	case SkillsTaken:
 		l.add("turn %d of %s took %s", f.N, f.Run,
 			text.Count(len(f.Skills.Skills), "skill", "skills"))
-		l.addIf(f.Skills.Version != "", "version %s", f.Skills.Version)
+		l.addIf(f.Skills.Version != "", "version %s", word(f.Skills.Version))
 	case Unsent:
 		l.add("entry %d was not sent", f.Ord)
 	case ShuttingDown:
 		l.add("turn %d of %s is interrupted by a shutdown", f.N, f.Run)
 	case Repaired:
-		l.add("the journal was repaired: epoch %d, mark %s", f.Num, f.ID)
+		l.add("the journal was repaired: epoch %d, mark %s", f.Num, word(f.ID))
 	case ClockSetBack:
 		l.add("the clock was set back")
 		l.addIf(f.Num > 0, "by %s", time.Duration(f.Num))
 	default:
 		l.add("%v", f.Kind)
 	}
-	return l.b.String()
+	return text.Escape(l.b.String())
 }
 
 // factLine builds a line from parts that it separates with commas.
@@ -121,10 +122,14 @@ func (l *factLine) budget(what string, b Budget) {
 
 func (l *factLine) admitted(s *Spec) {
 	l.add("admitted %s: %s for %s", s.Key, quoteShort(s.Task), s.Parent)
-	fmt.Fprintf(&l.b, " as %v of %s", s.Role, s.Agent)
-	l.addIf(s.SpawnKey != "", "key %s", s.SpawnKey)
-	l.addIf(s.Model != "", "model %s", s.Model)
-	l.addIf(len(s.Tools) > 0, "tools %s", strings.Join(s.Tools, " "))
+	fmt.Fprintf(&l.b, " as %v of %s", s.Role, word(s.Agent))
+	l.addIf(s.SpawnKey != "", "key %s", word(s.SpawnKey))
+	l.addIf(s.Model != "", "model %s", word(s.Model))
+	tools := make([]string, len(s.Tools))
+	for i, name := range s.Tools {
+		tools[i] = word(name)
+	}
+	l.addIf(len(tools) > 0, "tools %s", strings.Join(tools, " "))
 	l.addIf(s.Sandboxed, "in a sandbox")
 	l.addIf(s.Timeout > 0, "timeout %s", time.Duration(s.Timeout))
 	l.addIf(s.Announce, "announced")
@@ -153,6 +158,9 @@ func (l *factLine) turnEnded(f *Fact) {
 		l.after(&Fact{At: f.At, Until: j.Until}, "at most")
 	}
 }
+
+// word returns a text that is a plain word as it is, and any other one in quotation marks.
+func word[T ~string](s T) string { return text.Word(string(s)) }
 
 // maxQuotedRunes is how many runes of a text are shown.
 const maxQuotedRunes = 60
