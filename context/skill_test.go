@@ -272,12 +272,12 @@ func TestEligibility(t *testing.T) {
 		"none of programs":     {needs(agentctx.SkillRequirements{AnyBins: []string{"ag"}}), false},
 		"variable set":         {needs(agentctx.SkillRequirements{Env: []string{"SET"}}), true},
 		"variable missing":     {needs(agentctx.SkillRequirements{Env: []string{"NO"}}), false},
-		"variable by key":      {agentctx.SkillEntry{Key: "keyed", PrimaryEnv: "K", Requires: needsEnv("K")}, true},
-		"key of another":       {agentctx.SkillEntry{Key: "keyed", PrimaryEnv: "K", Requires: needsEnv("J")}, false},
+		"variable by key":      {agentctx.SkillEntry{Skill: agentctx.Skill{Name: "keyed"}, Key: "keyed", PrimaryEnv: "K", Requires: needsEnv("K")}, true},
+		"key of another":       {agentctx.SkillEntry{Skill: agentctx.Skill{Name: "keyed"}, Key: "keyed", PrimaryEnv: "K", Requires: needsEnv("J")}, false},
 		"no key": {
 			agentctx.SkillEntry{Key: "x", PrimaryEnv: "K", Requires: needsEnv("K")}, false,
 		},
-		"variable configured": {agentctx.SkillEntry{Key: "env", Requires: needsEnv("OWN")}, true},
+		"variable configured": {agentctx.SkillEntry{Skill: agentctx.Skill{Name: "env"}, Key: "env", Requires: needsEnv("OWN")}, true},
 		"setting on":          {needs(agentctx.SkillRequirements{Config: []string{"browser.enabled"}}), true},
 		"setting off":         {needs(agentctx.SkillRequirements{Config: []string{"browser.enabled", "x"}}), false},
 	} {
@@ -305,7 +305,7 @@ func TestEnviron(t *testing.T) {
 		}}},
 	}
 	e := agentctx.SkillEntry{
-		Key: "x", PrimaryEnv: "X_API_KEY",
+		Skill: agentctx.Skill{Name: "x"}, Key: "x", PrimaryEnv: "X_API_KEY",
 		Requires: agentctx.SkillRequirements{Env: []string{"DECLARED_TOKEN"}},
 	}
 	assert.Equal(t, []string{"DECLARED_TOKEN=d", "PLAIN=p", "X_API_KEY=k"}, host.Environ(e))
