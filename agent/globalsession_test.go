@@ -77,8 +77,8 @@ func TestGlobalSessionIsThatOfTheDefaultAgent(t *testing.T) {
 				cfg := base(ids...)
 				set(&cfg, &cfg.Rules.Agents[0])
 				main := session.Must(session.MainKey(ids[0]))
-				want, got := whatASessionHas(t, cfg, main), whatASessionHas(t, cfg, session.GlobalKey())
-				require.Equal(t, want, got)
+				want := whatASessionHas(t, cfg, main)
+				require.Equal(t, want, whatASessionHas(t, cfg, session.GlobalKey()))
 				require.Contains(t, want["input"], "skills")
 			})
 		}
@@ -99,7 +99,7 @@ func TestGlobalSessionIsThatOfTheDefaultAgent(t *testing.T) {
 func whatASessionHas(t *testing.T, cfg agent.Config, key session.Key) map[string]string {
 	t.Helper()
 	prompt := func(in agentctx.Input) string {
-		in.Session, in.Lineage = session.Key{}, session.Lineage{} // its name is no setting
+		in.Session, in.Lineage = session.Key{}, session.Lineage{} // not its name
 		in.Env.Channel = ""
 		var names []string
 		for _, tool := range in.Tools {

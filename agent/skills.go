@@ -10,9 +10,9 @@ import (
 )
 
 // Skills returns the skills that a session would take if it began now. It looks at the sources each
-// time. A session that [policy.Rules.CheckAgent] refuses takes none. Skills is for a transport that registers the commands of skills before a session has begun:
-// Config.Skills(key).Commands(). The Excluded of the snapshot report on every SKILL.md that was
-// passed over, too.
+// time. A session that [policy.Rules.CheckAgent] refuses takes none. Skills is for a transport that
+// registers the commands of skills before a session has begun: Config.Skills(key).Commands(). The
+// Excluded of the snapshot report on every SKILL.md that was passed over, too.
 func (c Config) Skills(key session.Key) agentctx.SkillSnapshot {
 	return c.skills(key, c.Input(key).Spec)
 }

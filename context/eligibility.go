@@ -27,10 +27,10 @@ type SkillHost struct {
 	// does not concern skills of another origin.
 	Bundled []string
 	// Config has the settings of single skills, by [SkillEntry.Name], and for the skills of the
-	// origins SkillBundled and SkillManaged by [SkillEntry.Key] too. A skill of another origin could
-	// write any Key into its SKILL.md, and so have the APIKey of another skill. Without settings
-	// under its own name it is not eligible if there are some under that Key. What is Disabled under
-	// either is turned off.
+	// origins SkillBundled and SkillManaged by [SkillEntry.Key] first. A skill of another origin
+	// could write any Key into its SKILL.md, and so have the APIKey of another skill. Without
+	// settings under its own name it is not eligible if there are some under that Key. What is
+	// Disabled under either is turned off.
 	Config map[string]SkillConfig
 }
 

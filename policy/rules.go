@@ -243,8 +243,8 @@ func (r *Rules) DefaultAgent() string {
 	return canonicalID(r.Agents[0].ID)
 }
 
-// AgentOf returns the id of the agent that runs a session: that of its key, or the default agent for
-// the global session, whose key has none. Every setting of an agent goes by it.
+// AgentOf returns the id of the agent that runs a session: that of its key, or the default agent
+// for the global session, whose key has none. Every setting of an agent goes by it.
 func (r *Rules) AgentOf(key session.Key) string {
 	if id := key.Agent(); id != "" {
 		return id
