@@ -99,8 +99,6 @@ func TestGlobalSessionIsThatOfTheDefaultAgent(t *testing.T) {
 func whatASessionHas(t *testing.T, cfg agent.Config, key session.Key) map[string]string {
 	t.Helper()
 	prompt := func(in agentctx.Input) string {
-		in.Session, in.Lineage = session.Key{}, session.Lineage{} // not its name
-		in.Env.Channel = ""
 		var names []string
 		for _, tool := range in.Tools {
 			names = append(names, tool.Name)
