@@ -250,7 +250,7 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	asker := t.newAsker(c.Answers)
 	rules := t.rules(asker)
 	ask.ValidModel = t.validModel(asker)
-	agent := cmp.Or(strings.TrimSpace(ask.Agent), parent.Spec.Agent)
+	agent := cmp.Or(strings.TrimSpace(ask.Agent), rules.AgentOf(parent.Key()))
 	key, bad := parent.Key().Child(agent, c.ID)
 	ask.Child = key // zero for an agent that Admit refuses
 	caller := t.policyCaller(parent, rules)
