@@ -225,8 +225,8 @@ func boundResult(out *TurnResult, limits Limits) error {
 	return errors.Join(json, files)
 }
 
-// errorText returns the text of an error as it is logged, kept and shown, see [secret.Text], or the name of its type if the text is empty: to the tree
-// an empty text is a success.
+// errorText returns the text of an error as it is logged, kept and shown, see [secret.Text], or the
+// name of its type if the text is empty: to the tree an empty text is a success.
 func errorText(err error) string {
 	if s := err.Error(); s != "" {
 		return secret.Text(s)
