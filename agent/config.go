@@ -62,7 +62,8 @@ type Config struct {
 	// nil in the end, the delivery has arrived. Zero: 2 minutes.
 	DeliverTimeout time.Duration
 
-	// Logger is told of failures that no call returns, such as the error of a model. Nil: what
+	// Logger is told of failures that no call returns, such as the error of a model. Credentials in
+	// their texts are masked, and each text has at most 10,000 bytes. Nil: what
 	// slog.Default is when the Runtime is opened. slog.New(slog.DiscardHandler) is silent.
 	Logger *slog.Logger
 	// Grace is how long a Runner may take to return once its turn is cancelled. Zero: 10 seconds.

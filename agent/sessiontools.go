@@ -171,13 +171,25 @@ type spawnArgs struct {
 	RequireSandbox                        bool
 }
 
-// An ArgumentError is an argument of a session tool that cannot be accepted. It is told to the
-// model.
-type ArgumentError struct{ Tool, Argument, Reason string }
+// An ArgumentError is an argument of a session tool that cannot be accepted, or of a [NewTool] that
+// cannot be decoded. It is told to the model.
+type ArgumentError struct {
+	Tool     string
+	Argument string // its name, or "(all)"
+	Reason   string
+	Err      error // what decoding it failed with, a *[spawn.PanicError] after a panic; or nil
+}
+
+func newArgumentError(tool, argument, reason string) *ArgumentError {
+	return &ArgumentError{Tool: tool, Argument: argument, Reason: reason}
+}
 
 func (e *ArgumentError) Error() string {
 	return fmt.Sprintf("%s: argument %s: %s", e.Tool, text.Quote(e.Argument), e.Reason)
 }
+
+// Unwrap returns Err.
+func (e *ArgumentError) Unwrap() error { return e.Err }
 
 // arguments reads arguments by name. An argument that has two names is given under one of them.
 type arguments struct {
@@ -194,12 +206,12 @@ func readArguments(tool string, raw json.RawMessage, known ...string) (*argument
 		return a, nil
 	}
 	if err := json.Unmarshal(raw, &a.m); err != nil {
-		return nil, &ArgumentError{
-			tool, "(all)", "they are not a JSON object: " + text.Bound(err.Error(), 200),
-		}
+		return nil, newArgumentError(
+			tool, "(all)", "they are not a JSON object: "+text.Bound(err.Error(), 200),
+		)
 	}
 	if name, twice := repeatedMember(raw); twice {
-		return nil, &ArgumentError{tool, name, "it is there twice"}
+		return nil, newArgumentError(tool, name, "it is there twice")
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.m)) {
 		if slices.Contains(known, name) {
@@ -209,23 +221,23 @@ func readArguments(tool string, raw json.RawMessage, known ...string) (*argument
 			if asksForNothing(a.m[name]) {
 				continue
 			}
-			return nil, &ArgumentError{tool, name, unbuiltParams[of]}
+			return nil, newArgumentError(tool, name, unbuiltParams[of])
 		}
 		if tool == toolSpawn && slices.Contains(deliveryParams, name) {
-			return nil, &ArgumentError{
+			return nil, newArgumentError(
 				tool, name, "a spawn does not take where to deliver; the result comes back to you",
-			}
+			)
 		}
-		return nil, &ArgumentError{
-			tool, name, "it is not known; the arguments are " + strings.Join(known, ", "),
-		}
+		return nil, newArgumentError(
+			tool, name, "it is not known; the arguments are "+strings.Join(known, ", "),
+		)
 	}
 	return a, nil
 }
 
 func (a *arguments) fail(name, format string, args ...any) {
 	if a.err == nil {
-		a.err = &ArgumentError{a.tool, name, fmt.Sprintf(format, args...)}
+		a.err = newArgumentError(a.tool, name, fmt.Sprintf(format, args...))
 	}
 }
 
@@ -472,7 +484,7 @@ func (h toolHost) yield(ctx context.Context, c ToolCall) (string, error) {
 		return "", a.err
 	}
 	if h.turn == nil {
-		return "", &ArgumentError{toolYield, "(all)", "this session is not run by Offshoot"}
+		return "", newArgumentError(toolYield, "(all)", "this session is not run by Offshoot")
 	}
 	runs, err := h.runs(ctx)
 	if err != nil {
@@ -625,7 +637,7 @@ func (h toolHost) authorize(v policy.Verb, r RunInfo) error {
 // label, or all.
 func selectRuns(runs []RunInfo, target string, several bool) ([]RunInfo, error) {
 	if target == "" {
-		return nil, &ArgumentError{toolSubagents, "target", "it is required"}
+		return nil, newArgumentError(toolSubagents, "target", "it is required")
 	}
 	if several && target == "all" {
 		return runs, nil
@@ -641,16 +653,16 @@ func selectRuns(runs []RunInfo, target string, several bool) ([]RunInfo, error) 
 	}
 	switch len(found) {
 	case 0:
-		return nil, &ArgumentError{
+		return nil, newArgumentError(
 			toolSubagents, "target",
 			fmt.Sprintf("there is no sub-agent %s of yours", text.Quote(target)),
-		}
+		)
 	case 1:
 		return found, nil
 	}
-	return nil, &ArgumentError{
+	return nil, newArgumentError(
 		toolSubagents, "target",
 		fmt.Sprintf("%d of your sub-agents are called %s; take the run id", len(found),
 			text.Quote(target)),
-	}
+	)
 }

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +13,7 @@ import (
 	"github.com/offshoot-sdk/offshoot/internal/jsonschema"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
+	"github.com/offshoot-sdk/offshoot/spawn"
 )
 
 // A ToolCall is a model's request to call a tool.
@@ -22,9 +25,10 @@ type Tool struct {
 	Name string
 	// Description says what the tool does. Its first line stands in the prompt.
 	Description string
-	// Schema is the JSON Schema of the arguments; nil: an object without properties, and arguments
-	// are not checked. [Open] refuses what is not a schema, or cannot be checked in bounded time.
-	// Arguments that do not fit it give the model a sentence and do not reach Call.
+	// Schema is the JSON Schema of the arguments; nil: an object without properties, and any object
+	// reaches Call. [Open] refuses what is not a schema, or cannot be checked in bounded time.
+	// Arguments that do not fit it, or are not an object, give the model a sentence and do not
+	// reach Call.
 	Schema json.RawMessage
 	// Call runs the tool and returns what the model is told. An error is told to the model too. A
 	// panic fails the call: the model is told a plain sentence, and the log has the value and the
@@ -60,7 +64,7 @@ func NewTool[In any](
 			}
 			in, err := decodeTyped[In](schema, givenArgs(c.Args))
 			if err != nil {
-				return "", argsError(name, err)
+				return "", decodingError(name, err)
 			}
 			return f(ctx, in)
 		},
@@ -89,25 +93,22 @@ func argsError(name string, err error) error {
 	return fmt.Errorf("agent: arguments of %q: %w", name, err)
 }
 
+// decodingError is argsError for arguments that decodeTyped refuses.
+func decodingError(name string, err error) error {
+	if bad, ok := errors.AsType[*memberError](err); ok {
+		return &ArgumentError{
+			Tool: name, Argument: cmp.Or(bad.member, "(all)"), Reason: bad.reason, Err: bad.err,
+		}
+	}
+	return argsError(name, err)
+}
+
 // givenArgs returns arguments as JSON: a model that gives none means an empty object.
 func givenArgs(args json.RawMessage) json.RawMessage {
 	if len(strings.TrimSpace(string(args))) == 0 {
 		return json.RawMessage(noArgs)
 	}
 	return args
-}
-
-// decodeTyped decodes a JSON text that fits a schema. What is still wrong with one that does is
-// told with the member, where that is known.
-func decodeTyped[T any](schema *jsonschema.Schema, data []byte) (v T, err error) {
-	if err = schema.Validate(data); err != nil {
-		return v, err
-	}
-	err = json.Unmarshal(data, &v)
-	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" {
-		err = fmt.Errorf("%s is %s: want %v", e.Field, text.Quote(e.Value), e.Type)
-	}
-	return v, err
 }
 
 // checkSchema returns what is wrong with the arguments that a tool asks for.
@@ -126,12 +127,21 @@ func (t *Tool) checkSchema() error {
 	return nil
 }
 
-// checkArgs refuses arguments that do not fit the schema of a tool whose Call does not check them.
+// checkArgs refuses arguments that do not fit the schema of a tool of the Config, unless its Call
+// checks them, and arguments that are not an object, of which a schema need not say a word.
 func (t *Tool) checkArgs(args json.RawMessage) error {
-	if t.schema == nil {
+	if t.checked || t.Schema != nil && t.schema == nil { // a tool of Offshoot
 		return nil
 	}
-	if err := t.schema.Validate(givenArgs(args)); err != nil {
+	given := givenArgs(args)
+	var err error
+	if t.schema != nil {
+		err = t.schema.Validate(given)
+	}
+	if err == nil && bytes.TrimSpace(given)[0] != '{' {
+		err = errors.New("the value is not an object: want an object")
+	}
+	if err != nil {
 		return argsError(t.Name, err)
 	}
 	return nil
@@ -220,15 +230,30 @@ func (t *Turn) containTool(
 				return
 			}
 			failed := newCallbackError(field, value)
-			t.rt.log.Error("offshoot: a tool panicked", "session", t.Session.Key.String(),
-				"turn", t.N, "tool", tool.Name, "error", failed.Error(),
-				"stack", string(failed.Stack))
+			t.logToolPanic(tool, failed, failed.Stack)
 			out, err = "", &toolError{tool.Name, failed}
 		}()
 		out, err = tool.Call(ctx, c)
 		returned = true
+		t.logBadDecoder(tool, err)
 		return out, err
 	}
+}
+
+// logBadDecoder logs the panic of a method of the arguments' type that decodes them.
+func (t *Turn) logBadDecoder(tool Tool, err error) {
+	bad, ok := errors.AsType[*ArgumentError](err)
+	if !ok {
+		return
+	}
+	if p, ok := errors.AsType[*spawn.PanicError](bad.Err); ok {
+		t.logToolPanic(tool, p, p.Stack)
+	}
+}
+
+func (t *Turn) logToolPanic(tool Tool, err error, stack []byte) {
+	t.rt.log.Error("offshoot: a tool panicked", "session", t.Session.Key.String(),
+		"turn", t.N, "tool", tool.Name, "error", err.Error(), "stack", string(stack))
 }
 
 // firstLine returns the first line of a description.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/announce"
 	agentctx "github.com/offshoot-sdk/offshoot/context"
+	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
@@ -537,8 +538,8 @@ func (b turnRunner) logFailure(ctx context.Context, t *Turn, err error) {
 		"error", err.Error())
 }
 
-// A redactedError is an error whose text has its credentials masked: what providers of models
-// answer may repeat a key. The error itself is what errors.Is and errors.As see.
+// A redactedError is an error whose text is masked and bounded: what providers of models answer may
+// repeat a key, or megabytes. The error itself is what errors.Is and errors.As see.
 type redactedError struct {
 	text string
 	err  error
@@ -550,7 +551,7 @@ func redact(err error) error {
 		return nil
 	}
 	said := err.Error()
-	shown := announce.Redact(said)
+	shown := secret.Text(said)
 	if shown == said {
 		return err
 	}

@@ -21,7 +21,7 @@
 // Begin with event.go: an [Event] and how [NewEvent] makes it. Then read render.go for the text
 // that a model gets, and silence.go for [Visible], [Decide] and the silent tokens. sanitize.go
 // and lexer.go clean what models write; lexer.go begins with a map of what it recognises, in
-// which order. redact.go masks credentials. Package announcetest tests a receiver of deliveries.
+// which order. [Redact] masks credentials. Package announcetest tests a receiver of deliveries.
 //
 // # Events
 //

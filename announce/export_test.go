@@ -12,3 +12,9 @@ func TagNames() []string { return slices.Sorted(maps.Keys(tagKinds)) }
 func HidesToEnd(name string) bool {
 	return tagKinds[name] == thinkTag || tagKinds[name] == memoryTag
 }
+
+// What a silent reply consists of.
+var (
+	IsTokens       = isTokens
+	TrimDecoration = trimDecoration
+)

@@ -373,7 +373,7 @@ const (
 // these can end a line or a fence.
 func cleanNonce(s string) string {
 	s = strings.Map(func(r rune) rune {
-		if r == '-' || r < 0x80 && isNameByte[byte(r)] {
+		if r == '-' || r < 0x80 && isWord(r) {
 			return r
 		}
 		return -1

@@ -12,7 +12,8 @@ type ReplyTags struct {
 	// Current asks for an answer as a native reply to the message at hand: [[reply_to_current]].
 	Current bool
 	// To is the id of another message that the answer replies to: [[reply_to:<id>]]. It is what
-	// the model wrote. A message with that id need not exist.
+	// the model wrote, of any length, with the angle brackets of a Message-ID of mail. A message
+	// with that id need not exist.
 	To string
 	// Voice asks that the answer be sent as a voice message: [[audio_as_voice]].
 	Voice bool
@@ -20,8 +21,10 @@ type ReplyTags struct {
 
 // ReadTags returns the reply tags of a model's reply, which [Visible] takes out of its text. A tag
 // counts wherever it stands, except in code and in what is hidden, such as a thought. Letter
-// case and white space inside the brackets do not matter. Of several tags that name a message the
-// first one counts. A silent reply has no tags: it is not sent.
+// case, and white space and invisible characters inside the brackets, do not matter. Of several
+// tags that name a message the first one counts. A tag that is malformed asks for nothing and is
+// taken out all the same, if it is closed within its paragraph. A silent reply has no tags: it is
+// not sent.
 //
 // ReadTags does not fail, and it takes time linear in the text.
 func ReadTags(reply string) ReplyTags {
@@ -36,8 +39,6 @@ const (
 	currentTag = "reply_to_current"
 	replyTag   = "reply_to"
 	voiceTag   = "audio_as_voice"
-
-	maxReplyTag = 1024 // bytes of a tag in double brackets
 )
 
 // A replyTagAt is a tag in double brackets that starts somewhere in a text.
@@ -46,63 +47,114 @@ type replyTagAt struct {
 	end  int // the position after its brackets; 0: no tag starts there
 }
 
-// parseReplyTag reads the tag in double brackets at s[at], which is a '['. One that names no
-// message is a tag, too, and asks for nothing.
+// parseReplyTag reads the tag in double brackets at s[at], which is a '['. One that is malformed is
+// a tag, too, and asks for nothing. It takes time linear in the tag, which ends before another one
+// begins.
 func parseReplyTag(s string, at int) (t replyTagAt) {
-	window := s[:min(len(s), at+maxReplyTag)]
-	i := skipBlank(window, at+1)
-	if !strings.HasPrefix(window[i:], "[") {
+	at, ok := doubled(s, at, '[')
+	if !ok {
 		return t
 	}
-	i = skipBlank(window, i+1)
-	name, i := replyTagName(window, i)
-	i = skipBlank(window, i)
-	switch {
-	case strings.EqualFold(name, currentTag):
-		t.tags.Current = true
-	case strings.EqualFold(name, voiceTag):
-		t.tags.Voice = true
-	case strings.EqualFold(name, replyTag):
-		if strings.HasPrefix(window[i:], ":") {
-			t.tags.To, i = replyTagID(window, i+1)
-		}
-	default:
+	name, i := replyTagName(s, skipBlank(s, at))
+	isTo := strings.EqualFold(name, replyTag)
+	if !isTo && !strings.EqualFold(name, currentTag) && !strings.EqualFold(name, voiceTag) {
 		return t
 	}
-	if !strings.HasPrefix(window[i:], "]") {
-		return replyTagAt{}
+	if r, _ := utf8.DecodeRuneInString(s[i:]); isWord(r) || r == '-' {
+		return t // it is the beginning of another name
 	}
-	if i = skipBlank(window, i+1); !strings.HasPrefix(window[i:], "]") {
-		return replyTagAt{}
+	inner, end := replyTagInside(s, i)
+	if t.end = end; end == 0 {
+		return t
 	}
-	t.end = i + 1
+	id, hasID := strings.CutPrefix(strings.TrimLeftFunc(inner, isBlankRune), ":")
+	switch blank := strings.TrimFunc(inner, isBlankRune) == ""; {
+	case isTo && hasID:
+		t.tags.To = replyTagID(id)
+	case !isTo && blank:
+		t.tags.Voice = strings.EqualFold(name, voiceTag)
+		t.tags.Current = !t.tags.Voice
+	}
 	return t
 }
 
-// replyTagName returns the letters and underscores at s[at], and where they end.
-func replyTagName(s string, at int) (name string, end int) {
-	end = at
-	for end < len(s) && (s[end] == '_' || s[end]|0x20 >= 'a' && s[end]|0x20 <= 'z') {
-		end++
+// doubled returns the position after the bracket at s[at] and a second one like it, and false if
+// that does not follow.
+func doubled(s string, at int, bracket byte) (after int, ok bool) {
+	at = skipBlank(s, at+1)
+	if at >= len(s) || s[at] != bracket {
+		return at, false
 	}
-	return s[at:end], end
+	return at + 1, true
 }
 
-// replyTagID returns the id at s[at], without the angle brackets of the example that models copy,
-// and where it ends: at a bracket or a line break.
-func replyTagID(s string, at int) (id string, end int) {
-	end = len(s)
-	if i := strings.IndexAny(s[at:], "[]\n\r"); i >= 0 {
-		end = at + i
+// replyTagName returns the letters and underscores at s[at], without invisible characters between
+// them, and where they end.
+func replyTagName(s string, at int) (name string, end int) {
+	var letters [len(currentTag) + 1]byte // no name is longer
+	n := 0
+	for end = at; end < len(s) && n < len(letters); {
+		r, size := utf8.DecodeRuneInString(s[end:])
+		switch {
+		case r == '_' || r|0x20 >= 'a' && r|0x20 <= 'z':
+			letters[n] = s[end]
+			n++
+		case !isInvisible(r):
+			return string(letters[:n]), end
+		}
+		end += size
 	}
-	id = strings.TrimFunc(s[at:end], isIgnored)
-	if strings.HasPrefix(id, "<") && strings.HasSuffix(id, ">") {
-		id = strings.TrimFunc(id[1:len(id)-1], isIgnored)
+	return string(letters[:n]), end
+}
+
+// replyTagInside returns what stands between s[at] and the brackets that close a tag, and the
+// position after them. The position is 0 if the tag is not closed: a paragraph ends before, or
+// another pair of brackets opens.
+func replyTagInside(s string, at int) (inner string, end int) {
+	said := false // what stands inside is not blank
+	for i := at; i < len(s); {
+		switch c := s[i]; {
+		case c == '[' || c == ']':
+			next, ok := doubled(s, i, c)
+			if ok && c == ']' {
+				return s[at:i], next
+			}
+			if ok {
+				return "", 0
+			}
+			i, said = next, true
+		case c == '\n':
+			next := skipBlank(s, i)
+			if said && strings.Count(s[i:next], "\n") > 1 && !strings.HasPrefix(s[next:], "]") {
+				return "", 0
+			}
+			i = next
+		default:
+			said = said || c > ' '
+			i++
+		}
 	}
-	if strings.ContainsFunc(id, func(r rune) bool { return r != ' ' && isShapeless(r) }) {
-		id = "" // an id is drawn, on one line
+	return "", 0
+}
+
+// isBlankRune reports whether skipBlank passes over r.
+func isBlankRune(r rune) bool { return unicode.IsSpace(r) || isInvisible(r) }
+
+// replyTagID returns the id in a tag, without the angle brackets of the example that models copy.
+// Those of a Message-ID of mail, which has an "@", belong to the id. An id with a bracket, or with
+// characters that are not drawn on one line, is not one.
+func replyTagID(id string) string {
+	id = strings.TrimFunc(id, isIgnored)
+	inner, opens := strings.CutPrefix(id, "<")
+	inner, closes := strings.CutSuffix(inner, ">")
+	if opens && closes && !strings.Contains(inner, "@") {
+		id = strings.TrimFunc(inner, isIgnored)
 	}
-	return id, end
+	odd := func(r rune) bool { return r == '[' || r == ']' || r != ' ' && isShapeless(r) }
+	if strings.ContainsFunc(id, odd) {
+		return ""
+	}
+	return id
 }
 
 // visitReplyTag removes a tag in double brackets, with the space behind it if none is needed. It

@@ -1,6 +1,7 @@
 package announce_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +15,7 @@ func TestReplyTags(t *testing.T) {
 	t.Parallel()
 	current, to5 := announce.ReplyTags{Current: true}, announce.ReplyTags{To: "5"}
 	voice, none := announce.ReplyTags{Voice: true}, announce.ReplyTags{}
+	longID := strings.Repeat("x", 4096)
 	for _, tt := range []struct {
 		name, reply string
 		tags        announce.ReplyTags
@@ -33,6 +35,33 @@ func TestReplyTags(t *testing.T) {
 			"Hello",
 		},
 		{"as the example is written", "[[reply_to:<5>]] Hello", to5, "Hello"},
+		{
+			"a Message-ID of mail", "[[reply_to:<a.1@host>]] Hello",
+			announce.ReplyTags{To: "<a.1@host>"}, "Hello",
+		},
+		{
+			"a long id", "[[reply_to:" + longID + "]] Hello",
+			announce.ReplyTags{To: longID}, "Hello",
+		},
+		{"a bracket in the id", "[[reply_to:a]b]] Hello", none, "Hello"},
+		{"an opening bracket in it", "[[reply_to:a[b]] Hello", none, "Hello"},
+		{"a line break in it", "[[reply_to:a\nb]] Hello", none, "Hello"},
+		{"a return in it", "[[reply_to:a\r\nb]] Hello", none, "Hello"},
+		{"an invisible character in it", "[[reply_to:a\u200bb]] Hello", none, "Hello"},
+		{"the name is broken", "[[reply_\u200bto_current]] Hello", current, "Hello"},
+		{"the name of voice is broken", "[[audio\u2060_as_voice]] Hello", voice, "Hello"},
+		{"an id of the current one", "[[reply_to_current:5]] Hello", none, "Hello"},
+		{"more than a name", "[[audio_as_voice now]] Hello", none, "Hello"},
+		{"without a colon", "[[reply_to 5]] Hello", none, "Hello"},
+		{"the name alone", "[[reply_to]] Hello", none, "Hello"},
+		{"within another", "[[reply_to:[[audio_as_voice]]5]] Hello", announce.ReplyTags{
+			Voice: true, To: "5",
+		}, "Hello"},
+		{
+			"closed in another paragraph", "[[reply_to:5 a\n\nb]] Hello", none,
+			"[[reply_to:5 a\n\nb]] Hello",
+		},
+		{"malformed in code", "`[[reply_to:a]b]]`", none, "`[[reply_to:a]b]]`"},
 		{"at the end", "Hello [[reply_to_current]]", current, "Hello"},
 		{"within", "Hello [[audio_as_voice]] you", voice, "Hello you"},
 		{"between lines", "a\n[[audio_as_voice]]\nb", voice, "a\nb"},

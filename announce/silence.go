@@ -94,10 +94,10 @@ func readTagged(reply string, tags *ReplyTags) (string, Decision) {
 		if !found {
 			return text, DecisionSpeak
 		}
-		if trimDecoration(rest) == "" {
+		text = sanitizeTagged(rest, tags) // without the tokens, what was text before may be a tag
+		if left := trimDecoration(text); left == "" || isTokens(left) {
 			break
 		}
-		text = sanitizeTagged(rest, tags) // without the tokens, what was text before may be a tag
 	}
 	return "", DecisionSilent
 }

@@ -101,8 +101,42 @@ func TestDecisionText(t *testing.T) {
 		`announce: unknown decision "maybe", want one of ["none" "speak" "silent" "defer"]`)
 }
 
+// S10: a text that is visible says something, and not a silent token alone.
+func TestVisibleSaysSomething(t *testing.T) {
+	t.Parallel()
+	parts := []string{
+		"<tool_call>[", "<tool_call>{", "<think>", "[[reply_to:", "***", "\n\n", " ", "\u200b", "NO_REPLY",
+		"HEARTBEAT_OK", "ANNOUNCE_SKIP", "<|", "[Tool Result",
+	}
+	for _, a := range parts {
+		for _, b := range parts {
+			for _, c := range parts {
+				for _, gap := range []string{"", " ", "\n"} {
+					for _, reply := range []string{
+						a + gap + b + gap + c, a + gap + b + gap + c + gap + "NO_REPLY",
+						a + "\n***\n\n" + b + gap + c + "\n\nHEARTBEAT_OK",
+					} {
+						text, ok := announce.Visible(reply)
+						require.Equal(t, ok, !announce.IsBlank(text), "%q is %q", reply, text)
+						require.False(t, ok && announce.IsTokens(announce.TrimDecoration(text)),
+							"%q is %q", reply, text)
+					}
+				}
+			}
+		}
+	}
+	for _, reply := range []string{"<tool_call>[ NO_REPLY", "NO_REPLY\n***\n\nHEARTBEAT_OK"} {
+		text, ok := announce.Visible(reply)
+		require.False(t, ok, reply)
+		require.Empty(t, text, reply)
+		require.Equal(t, announce.DecisionSilent, announce.Decide(reply), reply)
+	}
+}
+
 func FuzzVisible(f *testing.F) {
-	for _, reply := range []string{"NO_REPLY", "x\n*NO_REPLY*", "<think>NO_REPLY", "a ANNOUNCE_SKIP no_reply", "`NO_REPLY <think>`", "**NO_REPLY", "x HEARTBEAT_OK"} {
+	for _, reply := range []string{"NO_REPLY", "x\n*NO_REPLY*", "<think>NO_REPLY", "a ANNOUNCE_SKIP no_reply", "`NO_REPLY <think>`", "**NO_REPLY", "x HEARTBEAT_OK",
+		"<tool_call>[ NO_REPLY", "NO_REPLY\n***\n\nHEARTBEAT_OK", "[[reply_to:a]b]] NO_REPLY",
+	} {
 		f.Add(reply)
 	}
 	f.Fuzz(func(t *testing.T, reply string) {
@@ -112,6 +146,10 @@ func FuzzVisible(f *testing.F) {
 		}
 		if ok != (announce.Decide(reply) == announce.DecisionSpeak) || ok != (text != "") {
 			t.Fatalf("Visible(%q) is %q, %v, and Decide %v", reply, text, ok, announce.Decide(reply))
+		}
+		if alone := announce.TrimDecoration(text); ok && (announce.IsBlank(text) ||
+			announce.IsTokens(alone)) {
+			t.Fatalf("Visible(%q) is %q: a person reads nothing", reply, text)
 		}
 		// A person must never see a token on the last line.
 		for line := range strings.Lines(text) {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -82,9 +83,9 @@ func (sh *treeShell) spawn(
 		// The owner may still use call, so that its memory is not used again.
 		sh.notifyWatchers(TreeEvent{
 			Kind: EventRefused, Time: time.Now(), Session: requester, Depth: requester.Depth(),
-			Agent: text.Bound(q.Policy.Agent, maxErrorText),
-			Label: text.Line(text.Cut(q.Label, maxErrorText)),
-			Text:  text.Bound(q.Task, maxErrorText), Error: text.Bound(err.Error(), maxErrorText),
+			Agent: text.Bound(q.Policy.Agent, secret.MaxText),
+			Label: text.Line(text.Cut(q.Label, secret.MaxText)),
+			Text:  text.Bound(q.Task, secret.MaxText), Error: errorText(err),
 		})
 		return RunInfo{}, err
 	}

@@ -71,7 +71,8 @@ type Config struct {
 	Grace time.Duration
 	// Limits bound what callers and models give. The zero Limits are the defaults.
 	Limits Limits
-	// Logger gets the failures that are not returned to a caller. Nil discards them.
+	// Logger gets the failures that are not returned to a caller. Credentials in their texts are
+	// masked, and each has at most 10,000 bytes. Nil discards them.
 	Logger *slog.Logger
 }
 

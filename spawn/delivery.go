@@ -65,8 +65,8 @@ type Delivery struct {
 	// Blocked is when the attempts were given up; the delivery then waits for Retry or Dismiss.
 	// Zero while attempts go on, and so always zero in a call to Deliver.
 	Blocked time.Time `json:"blocked,omitzero"`
-	// Error is what the last attempt failed with, ErrBusy included; empty before the first one that
-	// failed.
+	// Error is what the last attempt failed with, ErrBusy included, with its credentials masked and
+	// in at most 10,000 bytes; empty before the first one that failed.
 	Error string `json:"error,omitempty"`
 }
 
@@ -87,8 +87,8 @@ type Reply struct {
 	// its error.
 	Failed bool `json:"failed,omitempty"`
 	// Err is why the turn failed, for logs and for what a program decides on it. It is not for
-	// people. Package agent masks credentials in it with announce.Redact. It is empty if Failed is
-	// not set, if a crash was the reason, and in replies that an earlier version recorded.
+	// people. Its credentials are masked, as in each Error. It is empty if Failed is not set, if a
+	// crash was the reason, and in replies that an earlier version recorded.
 	Err string `json:"err,omitempty"`
 	// Route is where the input came from that the turn answers; zero if that is not known.
 	Route session.Route `json:"route,omitzero"`

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -177,7 +178,7 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 		Run: rt.key, N: rt.id.n, Answer: &done.answer, Silent: out.Silent, Skip: out.Skip,
 		Pos: uint64(out.Pos), Rand: sh.sup.ids.rand(), Yield: rt.turn.yieldJoin(),
 	}
-	done.Note = text.Bound(out.Note, maxErrorText)
+	done.Note = secret.Text(out.Note)
 	if err != nil {
 		done.Failed, done.Budget = errorText(err), errors.Is(err, ErrBudget)
 	}
@@ -224,14 +225,11 @@ func boundResult(out *TurnResult, limits Limits) error {
 	return errors.Join(json, files)
 }
 
-// maxErrorText is how many bytes the text of an error has at most in the journal.
-const maxErrorText = 10_000
-
-// errorText returns the text of an error, or the name of its type if the text is empty: to the tree
-// an empty text is a success.
+// errorText returns the text of an error as it is logged, kept and shown, see [secret.Text], or the
+// name of its type if the text is empty: to the tree an empty text is a success.
 func errorText(err error) string {
 	if s := err.Error(); s != "" {
-		return text.Bound(s, maxErrorText)
+		return secret.Text(s)
 	}
 	return fmt.Sprintf("%T", err)
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -95,7 +96,7 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	s.log = slog.New(guardedHandler{s.log.Handler()})
+	s.log = slog.New(guardedHandler{secret.Handler{Handler: s.log.Handler()}})
 	s.detachedCtx = context.WithoutCancel(ctx)
 	s.workCtx, s.cancel = context.WithCancelCause(s.detachedCtx)
 	s.journalCtx, s.endJournal = context.WithCancelCause(s.detachedCtx)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/secret"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -229,7 +230,7 @@ func (sh *treeShell) stop(
 	ctx context.Context, key session.Key, reason string, ask askFunc,
 ) error {
 	w := &waiter{members: make(map[session.Key]bool), ready: make(chan struct{})}
-	cmd := &tree.Stop{Run: key, Reason: text.Bound(reason, maxErrorText), Rand: sh.sup.ids.rand()}
+	cmd := &tree.Stop{Run: key, Reason: text.Bound(reason, secret.MaxText), Rand: sh.sup.ids.rand()}
 	err := ask(ctx, cmd, func(t *tree.Tree, r tree.Reply) {
 		if r.Run.IsRoot() {
 			w.root = true

@@ -39,6 +39,7 @@ func Of(t reflect.Type) (json.RawMessage, *Schema, error) {
 type schema struct {
 	Type        any        `json:"type,omitempty"` // a string, or a []string
 	Format      string     `json:"format,omitempty"`
+	Pattern     string     `json:"pattern,omitempty"`
 	Description string     `json:"description,omitempty"`
 	Properties  properties `json:"properties,omitempty"`
 	Required    []string   `json:"required,omitempty"`
@@ -221,7 +222,9 @@ func (s *schema) addFields(t reflect.Type, parents []reflect.Type, level int) er
 		p.Description = f.Tag.Get("doc")
 		all := strings.Split(options, ",")
 		if slices.Contains(all, "string") && isScalar(pointedTo(f.Type).Kind()) {
-			p = &schema{Type: "string", Description: p.Description}
+			p = &schema{
+				Type: "string", Description: p.Description, Pattern: quotedPattern(pointedTo(f.Type)),
+			}
 		}
 		optional := f.Type.Kind() == reflect.Pointer ||
 			slices.Contains(all, "omitempty") || slices.Contains(all, "omitzero")
@@ -233,6 +236,28 @@ func (s *schema) addFields(t reflect.Type, parents []reflect.Type, level int) er
 // isScalar reports whether encoding/json writes a kind as a string where its tag asks for that.
 func isScalar(k reflect.Kind) bool {
 	return k >= reflect.Bool && k <= reflect.Float64 || k == reflect.String
+}
+
+var numberType = reflect.TypeFor[json.Number]()
+
+// quotedPattern returns the pattern of the strings that encoding/json writes for a type whose tag
+// asks for strings. It takes "null" in such a string for a null, which would be the zero value.
+func quotedPattern(t reflect.Type) string {
+	const digits = "(0|[1-9][0-9]*)"
+	p, k := reflect.PointerTo(t), t.Kind()
+	switch {
+	case p.Implements(jsonType), p.Implements(textType):
+		return "" // only the type itself knows what it accepts
+	case k == reflect.Bool:
+		return "^(true|false)$"
+	case k >= reflect.Int && k <= reflect.Int64:
+		return "^-?" + digits + "$"
+	case k >= reflect.Uint && k <= reflect.Uintptr:
+		return "^" + digits + "$"
+	case k == reflect.String && t != numberType:
+		return `^".*"$`
+	}
+	return "^-?" + digits + `([.][0-9]+)?([eE][+-]?[0-9]+)?$`
 }
 
 func pointedTo(t reflect.Type) reflect.Type {

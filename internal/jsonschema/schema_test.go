@@ -64,7 +64,7 @@ func TestOfReturnsSchema(t *testing.T) {
 		new([]any):           `{"type":"array","items":{}}`,
 		new([][]int):         `{"type":"array","items":{"type":"array","items":{"type":"integer"}}}`,
 		new(map[string]*int): `{"type":"object","additionalProperties":{"type":["integer","null"]}}`,
-		new(hidingStruct):    `{"type":"object","properties":{"id":{"type":"boolean"},"n":{"type":"string"}},"additionalProperties":false}`,
+		new(hidingStruct):    `{"type":"object","properties":{"id":{"type":"boolean"},"n":{"type":"string","pattern":"^-?(0|[1-9][0-9]*)$"}},"additionalProperties":false}`,
 		new(json.RawMessage): `{}`,
 		commonFields{}:       commonSchema,
 		new(repeatedStruct): `{"type":"object","properties":{"A":{"type":"array","items":` + commonSchema + `},"B":{"type":"array","items":` + commonSchema +

@@ -217,7 +217,11 @@ func (c *checker) text(n *node, v string, at *place) {
 		c.spend(len(v) / 16)
 		c.span(n.length, utf8.RuneCountInString(v), "character", "characters", at)
 	}
-	if p := n.pattern; p != nil && c.spend(p.size*len(v)/16) && !p.expr.MatchString(v) {
+	size := 1 // the patterns of types are small
+	if n.pattern != nil && !c.typed {
+		size = n.pattern.size
+	}
+	if p := n.pattern; p != nil && c.spend(size*len(v)/16) && !p.expr.MatchString(v) {
 		c.fault(at, "is %s: want a string that matches %s", shown(v), text.Quote(p.text))
 	}
 	if !c.typed {

@@ -249,3 +249,38 @@ func FuzzSchema(f *testing.F) {
 		}
 	})
 }
+
+// A5: encoding/json reads "null" in a string as the zero value, and an error of it does not name
+// the member.
+func TestQuotedScalarsAreChecked(t *testing.T) {
+	t.Parallel()
+	type quoted struct {
+		I  int64       `json:"i,string,omitempty"`
+		U  uint8       `json:"u,string,omitempty"`
+		F  float64     `json:"f,string,omitempty"`
+		B  bool        `json:"b,string,omitempty"`
+		S  string      `json:"s,string,omitempty"`
+		N  json.Number `json:"n,string,omitempty"`
+		PI *int        `json:"pi,string"`
+		PB *bool       `json:"pb,string"`
+	}
+	_, schema, err := jsonschema.For[quoted]()
+	require.NoError(t, err)
+	for name, good := range map[string][]string{
+		"i": {"0", "-5", "9223372036854775807"}, "u": {"0", "255"}, "f": {"1", "-0.5", "1e300", "2.5E-3"},
+		"b": {"true", "false"}, "s": {`\"\"`, `\"a b\"`}, "n": {"1.5"}, "pi": {"7"}, "pb": {"true"},
+	} {
+		for _, text := range good {
+			data := []byte(`{"` + name + `":"` + text + `"}`)
+			require.NoError(t, schema.Validate(data), string(data))
+			require.NoError(t, json.Unmarshal(data, new(quoted)), string(data))
+		}
+		for _, text := range []string{
+			"null", "", " 1", "1 ", "01", "TRUE", "x", "1\\n", strings.Repeat("z", 900_000),
+		} {
+			err := schema.Validate([]byte(`{"` + name + `":"` + text + `"}`))
+			require.ErrorContains(t, err, name+" is", "%.20s", text)
+			require.Less(t, len(err.Error()), 1000)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package secret
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/offshoot-sdk/offshoot/internal/text"
+)
+
+// MaxText is how many bytes are shown of an error, a panic or a stack.
+const MaxText = 10_000
+
+// Text returns what is shown of the text of an error, a panic or a stack: its credentials are
+// masked, and what is longer than MaxText is cut, with a note. Text(Text(s)) equals Text(s).
+func Text(s string) string {
+	shown := text.Bound(Mask(s), MaxText)
+	for range maxRounds { // the cut may leave a part of a mask, which is masked again
+		again := text.Bound(Mask(shown), MaxText)
+		if again == shown {
+			break
+		}
+		shown = again
+	}
+	return shown
+}
+
+const maxRounds = 4
+
+// Handler is a slog.Handler that shows strings and errors as Text does. It leaves the keys of
+// sessions and deliveries alone, which are names that the program gave.
+type Handler struct{ slog.Handler }
+
+// Handle implements slog.Handler.
+func (h Handler) Handle(ctx context.Context, r slog.Record) error {
+	shown := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
+	r.Attrs(func(a slog.Attr) bool {
+		shown.AddAttrs(attr(a))
+		return true
+	})
+	return h.Handler.Handle(ctx, shown)
+}
+
+// WithAttrs implements slog.Handler.
+func (h Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	shown := make([]slog.Attr, len(attrs))
+	for i, a := range attrs {
+		shown[i] = attr(a)
+	}
+	return Handler{h.Handler.WithAttrs(shown)}
+}
+
+// WithGroup implements slog.Handler.
+func (h Handler) WithGroup(name string) slog.Handler {
+	return Handler{h.Handler.WithGroup(name)}
+}
+
+// attr returns what is shown of an attribute.
+func attr(a slog.Attr) slog.Attr {
+	switch a.Key {
+	case "session", "root", "to", "key":
+		return a
+	}
+	switch v := a.Value; v.Kind() {
+	case slog.KindString:
+		a.Value = slog.StringValue(Text(v.String()))
+	case slog.KindAny:
+		if err, ok := v.Any().(error); ok {
+			a.Value = slog.StringValue(Text(err.Error()))
+		}
+	default: // it is short, and not a text
+	}
+	return a
+}
