@@ -37,11 +37,13 @@ func TestReplyTags(t *testing.T) {
 		{"as the example is written", "[[reply_to:<5>]] Hello", to5, "Hello"},
 		{
 			"a Message-ID of mail", "[[reply_to:<a.1@host>]] Hello",
-			announce.ReplyTags{To: "<a.1@host>"}, "Hello",
+			announce.ReplyTags{To: "<a.1@host>"},
+			"Hello",
 		},
 		{
 			"a long id", "[[reply_to:" + longID + "]] Hello",
-			announce.ReplyTags{To: longID}, "Hello",
+			announce.ReplyTags{To: longID},
+			"Hello",
 		},
 		{"a bracket in the id", "[[reply_to:a]b]] Hello", none, "Hello"},
 		{"an opening bracket in it", "[[reply_to:a[b]] Hello", none, "Hello"},

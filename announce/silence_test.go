@@ -134,7 +134,8 @@ func TestVisibleSaysSomething(t *testing.T) {
 }
 
 func FuzzVisible(f *testing.F) {
-	for _, reply := range []string{"NO_REPLY", "x\n*NO_REPLY*", "<think>NO_REPLY", "a ANNOUNCE_SKIP no_reply", "`NO_REPLY <think>`", "**NO_REPLY", "x HEARTBEAT_OK",
+	for _, reply := range []string{
+		"NO_REPLY", "x\n*NO_REPLY*", "<think>NO_REPLY", "a ANNOUNCE_SKIP no_reply", "`NO_REPLY <think>`", "**NO_REPLY", "x HEARTBEAT_OK",
 		"<tool_call>[ NO_REPLY", "NO_REPLY\n***\n\nHEARTBEAT_OK", "[[reply_to:a]b]] NO_REPLY",
 	} {
 		f.Add(reply)
