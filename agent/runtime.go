@@ -275,14 +275,10 @@ func subagentOf(st *spawn.TurnInput) agentctx.Subagent {
 	}
 }
 
-// waitOverText is what a session is told that yielded and whose sub-agents have ended without
-// anything to report.
-const waitOverText = "[Offshoot] The sub-agents you were waiting for have ended. None of them had anything to report."
-
 // messagesOf returns inputs as messages of the conversation.
 func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Message {
 	if len(inputs) == 0 && st.N > 1 {
-		return []Message{{Role: session.MessageUser, Text: waitOverText, Internal: true}}
+		return []Message{{Role: session.MessageUser, Text: waitOverText(st.Waited, st.Active), Internal: true}}
 	}
 	messages := make([]Message, 0, len(inputs))
 	for _, in := range inputs {
