@@ -21,6 +21,7 @@ import (
 // spawn knows: its label, and the session and channel of its requester. [Config.ChildInput] has
 // those.
 func (c Config) Input(key session.Key) agentctx.Input {
+	c = c.withFullModels()
 	now := c.authority(key)
 	names := now.Tools
 	if c.Deliver != nil && !key.IsSubagent() {
@@ -67,6 +68,7 @@ func (c Config) ChildInput(from session.Key, tasks ...Task) (in agentctx.Input, 
 			Field: "from", Reason: "want the key of a top-level session, and at least one task",
 		}
 	}
+	c = c.withFullModels()
 	model := c.model(from)
 	now := c.Rules.TopAuthority(from, model, c.allToolNames())
 	above := policy.Caller{
@@ -112,6 +114,7 @@ func (c *Config) admit(
 	}
 	id := fmt.Sprintf("00000000-0000-4000-8000-%012d", n)
 	ask := q.Policy
+	ask.Model = c.modelNamed(ask.Model)
 	if ask.Agent == "" {
 		ask.Agent = above.Key.Agent()
 	}

@@ -63,6 +63,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 			"setting", d.Path, "doubt", d.Text)
 	}
 	cfg.Rules, cfg.Prompts.Input = clone.Of(cfg.Rules), clone.Of(cfg.Prompts.Input)
+	cfg = cfg.withFullModels()
 	cfg.Prompts.Workspaces = maps.Clone(cfg.Prompts.Workspaces)
 	cfg.Prompts.SubagentSpecs = clone.Of(cfg.Prompts.SubagentSpecs)
 	cfg.Prompts.Loader.Extra = slices.Clone(cfg.Prompts.Loader.Extra)

@@ -59,7 +59,7 @@ type Input struct {
 	Docs string
 	// Notes are remarks on the workspace, one line each.
 	Notes []string
-	// Aliases map short names of models to full ones.
+	// Aliases map short names of models to full ones. A Runtime resolves them, in any letter case.
 	Aliases map[string]string
 	// HideCitations keeps paths of memory files out of answers.
 	HideCitations bool
