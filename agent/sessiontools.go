@@ -424,7 +424,7 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		Warnings: info.Warnings,
 	}
 	if h.session.key.Kind() != session.KindCron {
-		out.Note = "It works on its own now. Its result comes to you automatically when it has ended: do not poll for it."
+		out.Note = "It works on its own now. What it reports comes to you automatically when it has ended, unless it has nothing to say: do not poll for it."
 	}
 	if info.Model.Requested != "" {
 		applied := info.Model.Requested == info.Model.Resolved
