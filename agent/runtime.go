@@ -279,7 +279,8 @@ func subagentOf(st *spawn.TurnInput) agentctx.Subagent {
 // messagesOf returns inputs as messages of the conversation.
 func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Message {
 	if len(inputs) == 0 && st.N > 1 {
-		return []Message{{Role: session.MessageUser, Text: waitOverText(st.Waited, st.Active), Internal: true}}
+		over := waitOverText(st.Waited, st.Active)
+		return []Message{{Role: session.MessageUser, Text: over, Internal: true}}
 	}
 	messages := make([]Message, 0, len(inputs))
 	for _, in := range inputs {

@@ -76,8 +76,8 @@ func (q *Request) validModel(m string) bool {
 	return IsModelName(m) && (q.ValidModel == nil || q.ValidModel(m))
 }
 
-// IsModelName reports whether m can be the name of a model: at most 256 bytes of UTF-8 without spaces and
-// characters that are not drawn, and with no empty part around a slash.
+// IsModelName reports whether m can be the name of a model: at most 256 bytes of UTF-8 without
+// spaces and characters that are not drawn, and with no empty part around a slash.
 func IsModelName(m string) bool {
 	if !text.IsLine(m, 256) {
 		return false
