@@ -21,7 +21,7 @@ import (
 // spawn knows: its label, and the session and channel of its requester. [Config.ChildInput] has
 // those.
 func (c Config) Input(key session.Key) agentctx.Input {
-	c = c.withFullModels()
+	c = c.withFullModels() //nolint:revive // a copy is meant
 	now := c.authority(key)
 	names := now.Tools
 	if c.Deliver != nil && !key.IsSubagent() {
@@ -68,7 +68,7 @@ func (c Config) ChildInput(from session.Key, tasks ...Task) (in agentctx.Input, 
 			Field: "from", Reason: "want the key of a top-level session, and at least one task",
 		}
 	}
-	c = c.withFullModels()
+	c = c.withFullModels() //nolint:revive // a copy is meant
 	model := c.model(from)
 	now := c.Rules.TopAuthority(from, model, c.allToolNames())
 	above := policy.Caller{
