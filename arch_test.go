@@ -49,7 +49,7 @@ var house = arch.House{
 		"columns": {"context/templates", "examples/quickstart/workspace"},
 		// The texts of prompts speak to models.
 		"word": {
-			"announce/instruction.go", "context/templates", "examples/promptci/bot.go", "examples/quickstart/workspace",
+			"context/templates", "examples/promptci/bot.go", "examples/quickstart/workspace",
 		},
 	},
 	// Only the switch of a state machine may be longer.

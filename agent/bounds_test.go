@@ -105,7 +105,7 @@ var otherStructs = map[string]string{
 		"session.LineQuery session.Ref session.RepairMark session.RootQuery",
 	"a value that the library does not keep": "session.Aliases session.Key session.Lineage " +
 		"session.Record binding.Settings",
-	"numbers alone": "spawn.JoinOptions binding.Limit",
+	"numbers alone": "spawn.JoinOptions spawn.Waited binding.Limit",
 }
 
 // S10: nothing that enters the library is without a bound. The table has every exported struct of

@@ -26,7 +26,7 @@ type Task struct {
 	// session tools make of a model's call ids are others, whatever their text.
 	Key      string
 	Agent    string // empty: the session's own
-	Model    string // empty: as the rules say, else the caller's
+	Model    string // full name or alias; empty: as the rules say, else the caller's
 	Thinking string // likewise
 	// Timeout is that of the run, from its first turn; zero: as the rules say; policy.Off: none.
 	Timeout time.Duration
@@ -173,6 +173,7 @@ func (s *Session) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, 
 		return info, err
 	}
 	s.rt.expectRun()
+	q.Policy.Model = s.rt.cfg.modelNamed(q.Policy.Model)
 	info, err = s.rt.sup.Spawn(ctx, root, s.key, q)
 	return info, inOurWords(err)
 }

@@ -110,7 +110,10 @@ type Prompts struct {
 	Input agentctx.Input
 }
 
-// Models say which language models sessions run with. Names are "provider/model".
+// Models say which language models sessions run with. Names are "provider/model", or an alias of
+// Prompts.Input.Aliases in any letter case. An alias counts wherever a model is named: here, in the
+// Rules, in a Task and as an argument of sessions_spawn. Rules, Valid and the Runner see the full
+// name.
 type Models struct {
 	// Model is what top-level sessions run with whose agent has no [policy.Agent] with a Model, and
 	// what their sub-agents inherit unless a rule says otherwise. Empty: the Runner's own default,
@@ -201,6 +204,7 @@ func (c *Config) validate() ([]policy.Doubt, error) {
 		bad("Grace", "%v is negative", c.Grace)
 	}
 	found.prompts(c)
+	found.aliases(c)
 	found.rules(&c.Rules)
 	if len(found.errs) > 0 {
 		return nil, found.errs

@@ -2,6 +2,9 @@ package agent
 
 import "maps"
 
+// WaitOverText is what a session is told whose wait is over.
+var WaitOverText = waitOverText
+
 // SpawnParams returns every parameter that sessions_spawn knows, those included that it refuses.
 func SpawnParams() map[string]bool {
 	params := make(map[string]bool)

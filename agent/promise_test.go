@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -147,4 +148,65 @@ func testsOf(t *testing.T, dir string) (names []string) {
 		}
 	}
 	return names
+}
+
+// C2: with reasoning tags, an answer that is to be one thing alone works inside <final>: silence,
+// and the JSON of a typed run.
+func TestExactAnswersInsideFinal(t *testing.T) {
+	const think = "<think>Is {\"n\":1} right, or NO_REPLY?</think>\n"
+	var cfg agent.Config
+	cfg.Prompts.Input.ReasoningTags = true
+	s := script{
+		"main": {
+			say(think + "<final>NO_REPLY</final>"), say(think + "<final>HEARTBEAT_OK</final>"),
+			say(think + "<final>hello</final>"),
+		},
+		"typed": {say(think + "<final>{\"n\":2}</final>")},
+	}
+	agenttest.Run(t, cfg, s, func(h *harness) {
+		for range 3 {
+			h.Post("go")
+			h.Pass(time.Second)
+		}
+		h.Replied("hello")
+		h.Prompted("main", "that alone stands inside <final>.")
+		type number struct {
+			N int `json:"n"`
+		}
+		task := agent.Task{Text: "count", Label: "typed"}
+		c, err := agent.Spawn[number](h.Context(), h.Main(), task)
+		require.NoError(t, err)
+		out, err := agent.Join(h.Context(), []*agent.Child[number]{c}, agent.JoinOptions{})
+		require.NoError(t, err)
+		require.Equal(t, 2, out[0].Value.N)
+	})
+}
+
+// C2: the end of a failed run is told to its requester, whatever the run or its own sub-agents said
+// before: silence loses none.
+func TestSilenceDoesNotLoseAFailure(t *testing.T) {
+	s := script{
+		"main": {startStep("lead"), say("On it."), echo()},
+		"lead": {startStep("leaf"), yieldStep(), say("NO_REPLY")},
+		"leaf": {agenttest.Fail(errors.New("boom")).After(time.Minute)},
+	}
+	agenttest.Run(t, agent.Config{Rules: rulesForDepth(2)}, s, func(h *harness) {
+		h.Post("go")
+		h.Pass(time.Hour)
+		messages := h.Requests("lead")[2].Messages
+		last := messages[len(messages)-1].Text
+		require.Contains(t, last, "status: error")
+		require.Contains(t, last, "before you have reported, never.")
+		h.Replied("On it.") // the lead chose to be silent, against what it was told
+	})
+	s["lead"] = []agenttest.Step{
+		startStep("leaf"), say("NO_REPLY"), agenttest.Fail(errors.New("bang")),
+	}
+	agenttest.Run(t, agent.Config{Rules: rulesForDepth(2)}, s, func(h *harness) {
+		h.Post("go")
+		h.Pass(time.Hour)
+		require.Len(t, h.Requests("main"), 3)
+		messages := h.Requests("main")[2].Messages
+		require.Contains(t, messages[len(messages)-1].Text, "status: error, failed: bang")
+	})
 }

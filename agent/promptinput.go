@@ -21,6 +21,7 @@ import (
 // spawn knows: its label, and the session and channel of its requester. [Config.ChildInput] has
 // those.
 func (c Config) Input(key session.Key) agentctx.Input {
+	c = c.withFullModels() //nolint:revive // a copy is meant
 	now := c.authority(key)
 	names := now.Tools
 	if c.Deliver != nil && !key.IsSubagent() {
@@ -68,6 +69,7 @@ func (c Config) ChildInput(from session.Key, tasks ...Task) (in agentctx.Input, 
 			Field: "from", Reason: "want the key of a top-level session, and at least one task",
 		}
 	}
+	c = c.withFullModels() //nolint:revive // a copy is meant
 	model := c.model(from)
 	now := c.Rules.TopAuthority(from, model, c.allToolNames())
 	above := policy.Caller{
@@ -113,6 +115,7 @@ func (c *Config) admit(
 	}
 	id := fmt.Sprintf("00000000-0000-4000-8000-%012d", n)
 	ask := q.Policy
+	ask.Model = c.modelNamed(ask.Model)
 	if ask.Agent == "" {
 		ask.Agent = c.Rules.AgentOf(above.Key)
 	}

@@ -65,6 +65,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 			"setting", d.Path, "doubt", d.Text)
 	}
 	cfg.Rules, cfg.Prompts.Input = clone.Of(cfg.Rules), clone.Of(cfg.Prompts.Input)
+	cfg = cfg.withFullModels()
 	cfg.Prompts.Workspaces = maps.Clone(cfg.Prompts.Workspaces)
 	cfg.Prompts.SubagentSpecs = clone.Of(cfg.Prompts.SubagentSpecs)
 	cfg.Prompts.Loader.Extra = slices.Clone(cfg.Prompts.Loader.Extra)
@@ -277,14 +278,11 @@ func subagentOf(st *spawn.TurnInput) agentctx.Subagent {
 	}
 }
 
-// waitOverText is what a session is told that yielded and whose sub-agents have ended without
-// anything to report.
-const waitOverText = "[Offshoot] The sub-agents you were waiting for have ended. None of them had anything to report."
-
 // messagesOf returns inputs as messages of the conversation.
 func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Message {
 	if len(inputs) == 0 && st.N > 1 {
-		return []Message{{Role: session.MessageUser, Text: waitOverText, Internal: true}}
+		over := waitOverText(st.Waited, st.Active)
+		return []Message{{Role: session.MessageUser, Text: over, Internal: true}}
 	}
 	messages := make([]Message, 0, len(inputs))
 	for _, in := range inputs {

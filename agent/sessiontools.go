@@ -113,7 +113,7 @@ var spawnSchema = json.RawMessage(`{"type":"object","properties":{` +
 	`"task":{"type":"string","description":"what to do, complete in itself: the sub-agent sees nothing of this conversation"},` +
 	`"label":{"type":"string","description":"a short name for people"},` +
 	`"agentId":{"type":"string","description":"which agent does it; default: this one"},` +
-	`"model":{"type":"string","description":"provider/model, if another than the default"},` +
+	`"model":{"type":"string","description":"provider/model or its alias, if another than the default"},` +
 	`"thinking":{"type":"string","description":"thinking level, if another than the default"},` +
 	`"runTimeoutSeconds":{"type":"number","minimum":0,"description":"stop it after so many seconds; 0: never"},` +
 	`"sandbox":{"type":"string","enum":["inherit","require"]},` +
@@ -436,7 +436,7 @@ func (h toolHost) spawn(ctx context.Context, c ToolCall) (string, error) {
 		Warnings: info.Warnings,
 	}
 	if h.session.key.Kind() != session.KindCron {
-		out.Note = "It works on its own now. Its result comes to you automatically when it has ended: do not poll for it."
+		out.Note = "It works on its own now. What it reports comes to you automatically when it has ended, unless it has nothing to say: do not poll for it."
 	}
 	if info.Model.Requested != "" {
 		applied := info.Model.Requested == info.Model.Resolved

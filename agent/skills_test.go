@@ -76,6 +76,7 @@ func TestSkillsThatSessionsSee(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := agent.Config{
+				Tools: toolbox("read"),
 				Prompts: agent.Prompts{
 					Skills: []agentctx.SkillSource{{FS: skillFiles(), Path: "skills"}},
 					Input:  agentctx.Input{Spec: agentctx.Spec{Skills: c.top}},
@@ -143,7 +144,7 @@ func usableSkills(t *testing.T, s agentctx.SkillSnapshot) string {
 // other sessions begin with others. The next process lists the same ones, as they are then.
 func TestSkillsOfASessionStay(t *testing.T) {
 	files := skillFiles()
-	cfg := agent.Config{Prompts: agent.Prompts{
+	cfg := agent.Config{Tools: toolbox("read"), Prompts: agent.Prompts{
 		Skills: []agentctx.SkillSource{{FS: files, Path: "skills"}},
 	}}
 	var said agentctx.Prompt
@@ -198,7 +199,7 @@ func TestSkillsOfAnOlderSession(t *testing.T) {
 			said = tn.Prompt
 			return textResult("ok")
 		})
-		cfg.Store = store
+		cfg.Store, cfg.Tools = store, toolbox("read")
 		for _, want := range []string{"", "alpha beta", ""} {
 			rt, err := agent.Open(t.Context(), cfg)
 			require.NoError(t, err)
@@ -224,6 +225,7 @@ func TestBrokenSkillsAreReported(t *testing.T) {
 	files["mute/SKILL.md"] = &fstest.MapFile{Data: []byte("---\nname: mute\n---\n")}
 	var log bytes.Buffer
 	cfg := agent.Config{
+		Tools:  toolbox("read"),
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		Prompts: agent.Prompts{Skills: []agentctx.SkillSource{
 			{FS: files, Path: "skills", Origin: agentctx.SkillWorkspace},
@@ -290,7 +292,7 @@ func (f *sharedFS) set(files fstest.MapFS) {
 // C3: wherever the process dies, a session that has answered with its skills keeps them.
 func TestEveryCrashWithSkills(t *testing.T) {
 	disk := new(sharedFS)
-	cfg := agent.Config{Prompts: agent.Prompts{
+	cfg := agent.Config{Tools: toolbox("read"), Prompts: agent.Prompts{
 		Skills: []agentctx.SkillSource{{FS: disk, Path: "skills"}},
 	}}
 	cfg.Runner = agent.RunnerFunc(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {

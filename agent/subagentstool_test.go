@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -208,4 +209,48 @@ func TestPostToASubagent(t *testing.T) {
 				agent.ErrEnded)
 			require.Empty(t, h.Replies())
 		})
+}
+
+// C2: what is stopped together, or comes together, is not announced as still active.
+func TestSiblingsThatComeTogetherAreNotActive(t *testing.T) {
+	for name, c := range map[string]struct {
+		then agenttest.Step
+		want int
+	}{
+		"all killed":    {call("subagents", `{"action":"kill","target":"all"}`), 2},
+		"all have come": {yieldStep(), 3},
+		"two have come": {call("sessions_yield", `{"withinSeconds":150}`), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := script{
+				"main": {
+					andStart(andStart(startStep("a"), "b"), "c"), c.then, say("ok"), say("ok"),
+					say("ok"),
+				},
+				"a": {say("a is done").After(time.Minute)},
+				"b": {say("b is done").After(2 * time.Minute)},
+				"c": {say("c is done").After(time.Hour)},
+			}
+			agenttest.Run(t, agent.Config{}, s, func(h *harness) {
+				h.Post("go")
+				h.Pass(2 * time.Hour)
+				var ends, active int
+				for _, r := range h.Requests("main") {
+					ends, active = 0, 0
+					for _, m := range r.Messages {
+						if strings.Contains(m.Text, "<<<completion ") {
+							ends++
+							active += strings.Count(m.Text, "1 other run of yours is still active")
+							require.NotContains(t, m.Text, "2 other runs")
+						}
+					}
+					if ends > 0 {
+						break
+					}
+				}
+				require.GreaterOrEqual(t, ends, c.want)
+				require.Equal(t, name == "two have come", active > 0)
+			})
+		})
+	}
 }

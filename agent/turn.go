@@ -294,6 +294,7 @@ func (t *Turn) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, err
 	if err := t.rt.checked(ctx); err != nil {
 		return info, err
 	}
+	q.Policy.Model = t.rt.cfg.modelNamed(q.Policy.Model)
 	if err := t.err(); err != nil {
 		return info, err
 	}

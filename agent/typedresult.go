@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/offshoot-sdk/offshoot/announce"
 	"github.com/offshoot-sdk/offshoot/internal/jsonschema"
 	"github.com/offshoot-sdk/offshoot/internal/text"
 )
@@ -19,7 +20,7 @@ func typedResult[T any](res Result) (v T, err error) {
 	}
 	data := []byte(res.JSON)
 	if len(data) == 0 {
-		if data, err = findJSON(res.Text, schema.Opens()); err != nil {
+		if data, err = findJSON(withoutThoughts(res.Text), schema.Opens()); err != nil {
 			return v, err
 		}
 	}
@@ -28,6 +29,16 @@ func typedResult[T any](res Result) (v T, err error) {
 		return zero, err
 	}
 	return v, nil
+}
+
+// withoutThoughts returns a text that is not JSON as people would read it, where it has the tags of
+// reasoning: a value inside a thought is not the result.
+func withoutThoughts(said string) string {
+	if json.Valid([]byte(said)) ||
+		!strings.Contains(said, "<think") && !strings.Contains(said, "<final>") {
+		return said
+	}
+	return announce.Sanitize(said)
 }
 
 // maxStarts is how many places of a text are tried for the beginning of a JSON value.

@@ -58,7 +58,9 @@ type Event struct {
 	Stats  Stats           `json:"stats,omitzero"`
 	// Nested says that the requester is itself a sub-agent.
 	Nested bool `json:"nested,omitempty"`
-	// Siblings is how many other runs of the requester were still active.
+	// Cron says that the requester is a session of a cron job, where no person waits.
+	Cron bool `json:"cron,omitempty"`
+	// Siblings is how many other runs of the requester are still active.
 	Siblings int `json:"siblings,omitempty"`
 	// Nonce is in the lines that fence the rendering for a model. Characters other than the letters
 	// and digits of ASCII, '-' and '_' are ignored.
@@ -84,7 +86,8 @@ func NewEvent(c *spawn.Completion) Event {
 	e := Event{
 		Source: SourceSubagent, Child: run.Key, SessionID: run.SessionID, Task: run.Label,
 		Status: run.Status, Reason: run.Error, Files: run.Result.Files, Model: run.Model,
-		Nested: c.Requester.IsSubagent(), Siblings: c.Siblings, Nonce: c.Nonce,
+		Nested: c.Requester.IsSubagent(), Cron: c.Requester.Kind() == session.KindCron,
+		Siblings: c.Siblings, Nonce: c.Nonce,
 	}
 	if run.Key.Kind() == session.KindCron {
 		e.Source = SourceCron

@@ -194,14 +194,24 @@ func TestEventInstruction(t *testing.T) {
 	require.NotContains(t, top, "still active")
 
 	nested := testEvent(func(c *spawn.Completion) { c.Requester = childKey }).ForModel()
-	require.Contains(t, nested, "short update for the task you work on")
-	require.Contains(t, nested, "only NO_REPLY")
+	require.Contains(t, nested, "Use it for the task you work on")
+	// C2: a sub-agent that has not reported is not invited to be silent.
+	require.Contains(t, nested, "If you have reported already and this changes nothing, "+
+		"answer with only NO_REPLY; before you have reported, never.")
+	require.Equal(t, 1, strings.Count(nested, "NO_REPLY"))
 	require.NotContains(t, nested, "person what matters")
 
+	// C2: a cron job is not told to speak to a person.
+	cron := testEvent(func(c *spawn.Completion) {
+		c.Requester = session.Must(session.Parse("agent:main:cron:nightly"))
+	}).ForModel()
+	require.Contains(t, cron, "No person is waiting. Act on it as your job asks")
+	require.NotContains(t, cron, "Tell the person")
+
 	one := testEvent(func(c *spawn.Completion) { c.Siblings = 1 }).ForModel()
-	require.Contains(t, one, "what to do: 1 other run of yours is still active")
+	require.Contains(t, one, "what to do: 1 other run of yours is still active and will report in the same way, unless it has nothing")
 	two := testEvent(func(c *spawn.Completion) { c.Siblings = 2 }).ForModel()
-	require.Contains(t, two, "what to do: 2 other runs of yours are still active")
+	require.Contains(t, two, "what to do: 2 other runs of yours are still active and will report in the same way, unless they have")
 
 	silent := testEvent(func(c *spawn.Completion) { c.Run.Result.Text = "NO_REPLY" }).ForModel()
 	require.Contains(t, silent, "do not make up a result")

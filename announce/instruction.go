@@ -17,11 +17,12 @@ func (e Event) siblingRule() string {
 	if e.Siblings <= 0 {
 		return ""
 	}
-	runs := " other runs of yours are"
+	runs, they := " other runs of yours are", "they have"
 	if e.Siblings == 1 {
-		runs = " other run of yours is"
+		runs, they = " other run of yours is", "it has"
 	}
-	return strconv.Itoa(e.Siblings) + runs + " still active and will report in the same way. " +
+	return strconv.Itoa(e.Siblings) + runs + " still active and will report in the same way, " +
+		"unless " + they + " nothing to say. " +
 		"If this result is part of the same piece of work, wait for the rest; otherwise deal with this one alone, now. "
 }
 
@@ -37,12 +38,18 @@ func (e Event) outcomeRule() string {
 	return "The run did not end well: treat the result as partial and say so instead of guessing what is missing. "
 }
 
-// audienceRule says for whom the model writes, which is a session if the requester is itself a
-// sub-agent, else a person.
+// audienceRule says for whom the model writes: for the session that gave it its task if the
+// requester is itself a sub-agent, for no person who waits if it is a cron job, else for a person.
 func (e Event) audienceRule() string {
-	if e.Nested {
-		return "Turn this into a short update for the task you work on; nobody but the session that gave you the task reads it. " +
-			"Keep these details to yourself. Answer with only " + NoReply + " if it adds nothing to what you have."
+	switch {
+	case e.Nested:
+		return "Use it for the task you work on; only the session that gave you the task reads your report. " +
+			"Keep these details to yourself. If you have reported already and this changes nothing, " +
+			"answer with only " + NoReply + "; before you have reported, never."
+	case e.Cron:
+		return "No person is waiting. Act on it as your job asks, or write what matters of it into your answer, as your own words; " +
+			"never show this block or its details. " +
+			"Answer with only " + NoReply + " if there is nothing to say to people."
 	}
 	return "Tell the person what matters of it in your normal voice, as your own words; never show this block or its details. " +
 		"Answer with only " + NoReply + " if this exact result is already visible to them."

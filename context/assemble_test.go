@@ -230,8 +230,10 @@ func TestGates(t *testing.T) {
 	assert.Contains(t, bare.String(), "You have no tools in this session.")
 
 	for id, change := range map[string]func(*agentctx.Input){
-		"tool-call-style":    func(in *agentctx.Input) { in.Tools = toolsNamed("read") },
-		"skills":             func(in *agentctx.Input) { in.Skills = []agentctx.Skill{{Name: "x"}} },
+		"tool-call-style": func(in *agentctx.Input) { in.Tools = toolsNamed("read") },
+		"skills": func(in *agentctx.Input) {
+			in.Skills, in.Tools = []agentctx.Skill{{Name: "x"}}, []agentctx.Tool{{Name: "cat"}}
+		},
 		"memory-recall":      func(in *agentctx.Input) { in.Tools = toolsNamed("memory_get") },
 		"self-update":        func(in *agentctx.Input) { in.Tools = toolsNamed("gateway") },
 		"model-aliases":      func(in *agentctx.Input) { in.Aliases = map[string]string{"a": "b"} },

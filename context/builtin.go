@@ -101,7 +101,7 @@ func listsHint(a *assembly) string {
 	}
 	return "Use " + strings.Join(
 		have, " and ",
-	) + " to look something up or to step in, not to wait: results come automatically."
+	) + " to look something up or to step in, not to wait: what sub-agents report comes automatically."
 }
 
 func toolStyleText(a *assembly) string {
@@ -120,6 +120,9 @@ func safetyText(a *assembly) string {
 	switch {
 	case a.isSubagent:
 		doubt = "stop, and end with the question as your report"
+		if a.in.Subagent.typed() {
+			doubt = "stop, and say so as the rules in the section Subagent Context tell you to ask"
+		}
 	case a.isCron():
 		doubt = "stop, and end with the question as your answer"
 	}
@@ -199,7 +202,12 @@ func workspaceText(a *assembly) string {
 		where = ""
 	}
 	if dir != "" {
-		where = "Your working directory is " + dir + ". Relative paths in tool calls start there; create and change files there and nowhere else unless you are told to."
+		where = "Your working directory is " + dir + ". Relative paths in tool calls start there"
+		if a.in.Sandbox.Enabled && a.in.Sandbox.Access == "ro" {
+			where += "."
+		} else {
+			where += "; create and change files there and nowhere else unless you are told to."
+		}
 	}
 	notes := make([]string, 0, len(a.in.Notes))
 	for _, n := range a.in.Notes {
@@ -389,7 +397,7 @@ func reasoningText(a *assembly) string {
 	}
 	return joinLines(
 		"## Reasoning Format",
-		"Write all reasoning inside <think>...</think>, and after it what is to be read inside <final>...</final>. What is inside <think> is not shown; write nothing outside of the two.",
+		"Write all reasoning inside <think>...</think>, and after it what is to be read inside <final>...</final>. What is inside <think> is not shown; write nothing outside of the two. Where an answer is to be exactly one thing and nothing else, such as "+silentToken+" or JSON, that alone stands inside <final>.",
 	)
 }
 

@@ -49,6 +49,8 @@ func newCatalog(in Input, spec Spec) catalog {
 		switch {
 		case s.bad != "":
 			a.Reason, a.Why = ReasonBadName, excerpt("bad name: "+s.bad, maxWhy)
+		case !in.mayOpenFiles():
+			a.Reason, a.Why = ReasonExcluded, "excluded: the session has no tool that could open its file"
 		case !spec.seesSkill(s.Name):
 			a.Reason, a.Why = ReasonExcluded, "excluded: not among the skills of the spec"
 		case listed[s.Name]:
@@ -68,6 +70,15 @@ func newCatalog(in Input, spec Spec) catalog {
 		return cmp.Compare(x.Name, y.Name)
 	})
 	return c
+}
+
+// mayOpenFiles reports whether the session has a tool with which a model may open a file: any
+// beside those of sessions, because the names of a caller's tools do not say what they do.
+func (in *Input) mayOpenFiles() bool {
+	return slices.ContainsFunc(in.Tools, func(t Tool) bool {
+		return t.Name != "subagents" && t.Name != "session_status" &&
+			t.Name != "agents_list" && !strings.HasPrefix(t.Name, "sessions_")
+	})
 }
 
 // underHome returns a path with "~" in place of the home directory that it lies in.

@@ -52,7 +52,7 @@ func ExampleTaskMessage() {
 		agentctx.TaskMessage(agentctx.Subagent{Depth: 1, MaxDepth: 2}, "Count the files in docs/."),
 	)
 	// Output:
-	// [Subagent Context] You are running as a sub-agent (depth 1/2). Your final message is reported to the main agent automatically.
+	// [Subagent Context] You are running as a sub-agent (depth 1/2). Your final message is handed back automatically to what started you.
 	//
 	// [Subagent Task]: Count the files in docs/.
 }

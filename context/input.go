@@ -59,7 +59,7 @@ type Input struct {
 	Docs string
 	// Notes are remarks on the workspace, one line each.
 	Notes []string
-	// Aliases map short names of models to full ones.
+	// Aliases map short names of models to full ones. A Runtime resolves them, in any letter case.
 	Aliases map[string]string
 	// HideCitations keeps paths of memory files out of answers.
 	HideCitations bool
@@ -164,7 +164,7 @@ func repoOf(dir string) string {
 // Sandbox describes the container that a session's tools run in.
 type Sandbox struct {
 	Enabled     bool
-	Dir         string // working directory inside the container
+	Dir         string // working directory inside the container; "": not told
 	Mount       string // directory of the host that is mounted there
 	Access      string // to the workspace: "none", "ro" or "rw"; "": not told
 	BrowserURL  string // of a browser inside that people can watch

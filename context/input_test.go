@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,4 +46,27 @@ func TestRuntimeLineHasTheDirectoryInside(t *testing.T) {
 	require.Contains(t, line(), "dir=/box")
 	require.NotContains(t, line(), "/work")
 	require.NotContains(t, line(), "thinking", "the level is not known")
+}
+
+// C2: in a sandbox, no section names a directory of the host as the working directory, or has files
+// created where they cannot be written.
+func TestWorkspaceOfASandbox(t *testing.T) {
+	for _, access := range []string{"", "none", "ro", "rw"} {
+		for _, dir := range []string{"", "/box"} {
+			in := agentctx.Input{
+				Session: mainKey, Env: agentctx.Env{Dir: "/host"}, Tools: toolsNamed("read"),
+				Sandbox: agentctx.Sandbox{Enabled: true, Dir: dir, Access: access},
+			}
+			p := agentctx.Assemble(in)
+			require.NotContains(t, p.String(), "/host", "%q %q", access, dir)
+			s, _ := p.Section(agentctx.SectionWorkspace)
+			require.Equal(t, dir != "", strings.Contains(s.Text, "`/box`"))
+			require.Contains(t, s.Text, "Relative paths in tool calls start")
+			require.Equal(t, dir != "" && access != "ro",
+				strings.Contains(s.Text, "create and change files there"))
+			in.Sandbox.Enabled = false
+			s, _ = agentctx.Assemble(in).Section(agentctx.SectionWorkspace)
+			require.Contains(t, s.Text, "`/host`. Relative paths in tool calls start there; create")
+		}
+	}
 }

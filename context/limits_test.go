@@ -297,7 +297,7 @@ func TestSkillsGiveWayByDescription(t *testing.T) {
 			},
 		)
 	}
-	in := agentctx.Input{Session: mainKey, Skills: skills}
+	in := agentctx.Input{Session: mainKey, Skills: skills, Tools: []agentctx.Tool{{Name: "read"}}}
 	section := func(limit int) (string, []agentctx.FileReport) {
 		in.Limits.Skills = limit
 		p := agentctx.Assemble(in)
@@ -343,7 +343,9 @@ func TestAtMost150Skills(t *testing.T) {
 	for i := range 160 {
 		skills = append(skills, agentctx.Skill{Name: fmt.Sprintf("s%03d", i)})
 	}
-	p := agentctx.Assemble(agentctx.Input{Session: mainKey, Skills: skills})
+	p := agentctx.Assemble(agentctx.Input{
+		Session: mainKey, Skills: skills, Tools: []agentctx.Tool{{Name: "read"}},
+	})
 	s, _ := p.Section(agentctx.SectionSkills)
 	assert.Equal(t, 150, strings.Count(s.Text, "<name>"))
 	assert.Contains(t, s.Text, "Not listed for want of room: 10.")
@@ -355,6 +357,7 @@ func TestSkillsAreEscaped(t *testing.T) {
 	p := agentctx.Assemble(
 		agentctx.Input{
 			Session: mainKey,
+			Tools:   []agentctx.Tool{{Name: "read"}},
 			Skills:  []agentctx.Skill{{Name: "a<name>", Description: "a<b & \"c\"", Path: "<x>'"}},
 		},
 	)
@@ -365,6 +368,7 @@ func TestSkillsAreEscaped(t *testing.T) {
 	// What is escaped counts as it is written.
 	p = agentctx.Assemble(agentctx.Input{
 		Session: mainKey,
+		Tools:   []agentctx.Tool{{Name: "read"}},
 		Skills:  []agentctx.Skill{{Name: "x", Description: strings.Repeat("<", 100)}},
 		Limits:  agentctx.Limits{Skills: 300},
 	})

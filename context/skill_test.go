@@ -480,6 +480,7 @@ func TestHostileSkillNames(t *testing.T) {
 			}
 			p := agentctx.Assemble(agentctx.Input{
 				Session: mainKey, Spec: agentctx.Spec{Skills: []string{"*"}},
+				Tools:  []agentctx.Tool{{Name: "read"}},
 				Skills: []agentctx.Skill{{Name: name, Description: "x", Path: "p"}},
 			})
 			_, shown := p.Section(agentctx.SectionSkills)

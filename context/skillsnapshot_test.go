@@ -75,6 +75,7 @@ func TestCapsOfSkills(t *testing.T) {
 
 	p := agentctx.Assemble(agentctx.Input{
 		Session: mainKey, Skills: snap.Visible()[:152], SkillReports: snap.Excluded,
+		Tools: toolsNamed("read"),
 	})
 	assert.Equal(t, []string{"s0150", "s0151"}, reportsOf(p.Skills, agentctx.ReasonOverSkills))
 	assert.Equal(t, []string{"s1000", "s1001"}, reportsOf(p.Skills, agentctx.ReasonTooMany))
@@ -319,6 +320,7 @@ func TestHomeOfSkills(t *testing.T) {
 		p := agentctx.Assemble(agentctx.Input{
 			Session: mainKey, Env: agentctx.Env{Home: c.home},
 			Sandbox: agentctx.Sandbox{Enabled: c.sandboxed},
+			Tools:   []agentctx.Tool{{Name: "read"}},
 			Skills:  []agentctx.Skill{{Name: "x", Description: "y", Path: c.path}},
 		})
 		skills, _ := p.Section(agentctx.SectionSkills)
@@ -337,6 +339,7 @@ func TestSkillReportsOfAPrompt(t *testing.T) {
 	snap := agentctx.SnapshotSkills(found, agentctx.SkillHost{}, allSkills)
 	p := agentctx.Assemble(agentctx.Input{
 		Session: mainKey, Skills: snap.Visible(), SkillReports: append(problems, snap.Excluded...),
+		Tools: toolsNamed("read"),
 	})
 	var names []string
 	for _, f := range p.Skills {
@@ -391,4 +394,22 @@ func TestSkillIndexWithASourceThatHangs(t *testing.T) {
 		found, _ = index.Last()
 		require.Equal(t, []string{"alpha", "beta"}, skillNames(found))
 	})
+}
+
+// C2: a session without a tool that could open a file is not told to open one, and the report on
+// each skill says why it is not listed.
+func TestSkillsNeedATool(t *testing.T) {
+	for tools, listed := range map[string]bool{
+		"": false, "sessions_spawn subagents sessions_yield session_status agents_list": false,
+		"read": true, "exec": true, "ReadFile": true, "sessions_spawn cat": true,
+	} {
+		p := agentctx.Assemble(agentctx.Input{
+			Session: mainKey, Tools: toolsNamed(strings.Fields(tools)...),
+			Skills: []agentctx.Skill{{Name: "x", Description: "y", Path: "x/SKILL.md"}},
+		})
+		_, ok := p.Section(agentctx.SectionSkills)
+		assert.Equal(t, listed, ok, tools)
+		assert.Equal(t, listed, p.Skills[0].Shown(), tools)
+		assert.Equal(t, !listed, strings.Contains(p.Report(), "no tool that could open its file"))
+	}
 }

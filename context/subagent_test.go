@@ -192,3 +192,48 @@ func TestRulesOfASubagent(t *testing.T) {
 	assert.Contains(t, orchestrator, "Reports of your own sub-agents are not.")
 	assert.Contains(t, orchestrator, "write the whole report again: only the last one counts")
 }
+
+// C2: no rule of a typed run contradicts its Output Format, wherever the prompt tells how to ask.
+func TestRulesOfATypedSubagent(t *testing.T) {
+	for _, mode := range []agentctx.Mode{agentctx.ModeMinimal, agentctx.ModeFull} {
+		for _, may := range []bool{false, true} {
+			p := agentctx.Assemble(agentctx.Input{
+				Session: childKey, Spec: agentctx.Spec{Mode: mode},
+				Tools: toolsNamed("read", "sessions_spawn"),
+				Subagent: agentctx.Subagent{
+					Schema: `{"type":"object"}`, MaySpawn: may, Depth: 1, MaxDepth: 2,
+				},
+			}).String()
+			require.Contains(t, p, "one JSON value and nothing else")
+			require.Contains(t, p, "5. You cannot ask while you work. If you need an answer or a "+
+				"permission, put the question into the JSON of your report if its schema has room")
+			require.Contains(t, p, "else end with the question alone, in place of the JSON")
+			require.NotContains(t, p, "end with the question as your report")
+		}
+	}
+}
+
+// C2: what is said of the report and of its silence holds for a leaf and for an orchestrator, and
+// whether a model or a program started it.
+func TestReportOfASubagent(t *testing.T) {
+	for _, depth := range []int{1, 2} {
+		for _, may := range []bool{false, true} {
+			s := agentctx.Subagent{Depth: depth, MaxDepth: 3, MaySpawn: may}
+			p := agentctx.Assemble(agentctx.Input{
+				Session: childKey, Subagent: s, Tools: toolsNamed("sessions_spawn"),
+			}).String()
+			for _, text := range []string{p, agentctx.TaskMessage(s, "task")} {
+				require.Contains(t, text, "message is handed back automatically to what started you.")
+				require.NotContains(t, text, "is reported to")
+			}
+			require.Equal(t, !may, strings.Contains(p, "Your session then ends"))
+			for _, said := range []string{
+				"Your session ends when no sub-agent of yours is at work any more",
+				"until you have reported, it would leave your task without a result.",
+				"If a result arrives after your report", "does not report.",
+			} {
+				require.Equal(t, may, strings.Contains(p, said), said)
+			}
+		}
+	}
+}

@@ -73,12 +73,12 @@ func (r *Rules) configuredModel(c *Caller, a *Agent) Resolved[string] {
 }
 
 func (q *Request) validModel(m string) bool {
-	return wellFormedModel(m) && (q.ValidModel == nil || q.ValidModel(m))
+	return IsModelName(m) && (q.ValidModel == nil || q.ValidModel(m))
 }
 
-// wellFormedModel reports whether m can be a model: at most 256 bytes of UTF-8 without spaces and
-// characters that are not drawn, and with no empty part around a slash.
-func wellFormedModel(m string) bool {
+// IsModelName reports whether m can be the name of a model: at most 256 bytes of UTF-8 without
+// spaces and characters that are not drawn, and with no empty part around a slash.
+func IsModelName(m string) bool {
 	if !text.IsLine(m, 256) {
 		return false
 	}

@@ -147,7 +147,7 @@ const maxLimit = min(1<<53-1, math.MaxInt)
 
 // perAgent checks what an agent may set of its own.
 func (v *validator) perAgent(at place, s *Subagents) {
-	if s.Model != "" && !wellFormedModel(strings.TrimSpace(s.Model)) {
+	if s.Model != "" && !IsModelName(strings.TrimSpace(s.Model)) {
 		v.add(at.dot("Model", "model"), s.Model, wantModel)
 	}
 	if strings.TrimSpace(s.Thinking) != "" {
@@ -188,7 +188,7 @@ func (v *validator) agents() {
 }
 
 func (v *validator) agent(a *Agent, at place) {
-	if a.Model != "" && !wellFormedModel(strings.TrimSpace(a.Model)) {
+	if a.Model != "" && !IsModelName(strings.TrimSpace(a.Model)) {
 		v.add(at.dot("Model", "model"), a.Model, wantModel)
 	}
 	v.toolPolicy(at.dot("Tools", "tools"), &a.Tools)
@@ -274,7 +274,7 @@ func (v *validator) toolPolicy(at place, t *ToolPolicy) {
 		id := canonicalID(key)
 		if other, ok := seen[id]; ok {
 			v.add(at, key, fmt.Sprintf("a provider or model other than %q", other))
-		} else if !wellFormedModel(id) {
+		} else if !IsModelName(id) {
 			v.add(at, key, "a provider, or a model such as provider/name")
 		}
 		seen[id] = key

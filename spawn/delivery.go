@@ -19,7 +19,8 @@ type Completion struct {
 	// Requester is the session that is told: the one that spawned the run, or one above it if that
 	// one has ended.
 	Requester session.Key `json:"requester"`
-	// Siblings counts the runs of the same requester that were still active when this one ended.
+	// Siblings counts the runs of the same requester that were active when this one ended, and
+	// still are when the Completion is made. One that is stopped is not: its end comes at once.
 	Siblings int `json:"siblings,omitempty"`
 	// Origin is the Request.Origin of what a session that the caller runs spawns in answer: so it
 	// counts against the limit of the message of a person that all this began with.

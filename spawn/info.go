@@ -113,12 +113,30 @@ func answerOf(o TurnResult) tree.Result {
 func completionOf(t *tree.Tree, r *tree.Run, requester session.Key) *Completion {
 	c := &Completion{
 		Run: infoOf(t, r), Nonce: strconv.FormatUint(r.Nonce, 16), Requester: requester,
-		Siblings: int(r.Siblings), Origin: r.Origin(),
+		Siblings: siblingsOf(r), Origin: r.Origin(),
 	}
 	if r.Answer != nil {
 		c.Fallback = string(r.Answer.Fallback)
 	}
 	return c
+}
+
+// siblingsOf counts the runs beside r that were active when r ended, and still are: they have not
+// ended, and nothing has told them to.
+func siblingsOf(r *tree.Run) int {
+	if r.Siblings == 0 {
+		return 0
+	}
+	seen, active := 0, 0
+	r.Parent.Newest(func(c *tree.Run) bool {
+		if !c.State.Terminal() {
+			if seen++; c.Cause == tree.NoCause {
+				active++
+			}
+		}
+		return seen < r.Parent.Live()
+	})
+	return min(int(r.Siblings), active)
 }
 
 // inputOf returns an input as a turn gets it.

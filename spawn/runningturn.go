@@ -93,6 +93,12 @@ func (sh *treeShell) describeTurn(turn *TurnInput, gen uint64, t *tree.Tree, r *
 	r.Unread(r.Consumed, r.Open.Through, func(in tree.Input) {
 		turn.Inputs = append(turn.Inputs, inputOf(t, in))
 	})
+	turn.Active = r.Live()
+	if wait, ended, told := t.Woke(r); wait != nil {
+		turn.Waited = &Waited{
+			Left: int(wait.Left), Enough: wait.Enough(), Ended: ended, Told: told,
+		}
+	}
 	if listed := min(r.Live(), maxListedChildren); listed > 0 {
 		r.Newest(func(c *tree.Run) bool {
 			if !c.State.Terminal() {

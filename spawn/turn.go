@@ -35,12 +35,15 @@ type TurnInput struct {
 	Authority policy.Authority
 	// N counts the turns of the session from 1.
 	N int
+	// Waited is what became of the wait that the turn ends. Nil: it ends none, or it repeats one
+	// that a crash interrupted, and that is not known any more.
+	Waited *Waited
 	// First is the ordinal of the first input. A turn that repeats one that a crash interrupted has
 	// the same First.
 	First int
 	// Inputs are what the turn consumes: messages and steers first, then the task, then
-	// completions. Inputs is empty if the children that the session waited for have ended and none
-	// of them had anything to report.
+	// completions. Inputs is empty if the turn ends a wait and no child has anything new to report;
+	// Waited says why it is over.
 	Inputs []Input
 	// Pos is the committed end of the transcript before this turn.
 	Pos session.Pos
@@ -51,6 +54,8 @@ type TurnInput struct {
 	// Children are the newest children of the session that have not ended, oldest first, at most
 	// 50.
 	Children []RunInfo
+	// Active counts the children that have not ended, those beyond the 50 too.
+	Active int
 	// Exhausted names the budget that forbids model calls. Empty: none does.
 	Exhausted string
 	// Extra is what the Request that spawned the run carried.
@@ -78,6 +83,15 @@ type TurnInput struct {
 	spent    session.Usage
 	onExit   TurnResult // what the turn came to if its goroutine ends before the Runner returns
 	exitErr  error
+}
+
+// Waited is what became of a wait that [TurnInput.Yield] asked for: all of those waited for have
+// ended, else Enough of them well, else the time was up.
+type Waited struct {
+	Left   int  // how many of those waited for had not ended
+	Enough bool // whether as many had ended well as JoinOptions.AtLeast asked for
+	Ended  int  // how many of them have ended
+	Told   int  // how many of the Ended the session was told of, in this turn or before
 }
 
 // Take consumes what has arrived since the turn began, or since the last Take. If ctx ends first,

@@ -149,6 +149,7 @@ func TestComplete(t *testing.T) {
 	assert.Empty(t, complete(load(map[string]string{"AGENTS.md": contexttest.Text(20_000)})))
 	assert.Len(t, complete(func(in *agentctx.Input) { in.Limits.Total = 100 }), 3)
 	assert.Len(t, complete(func(in *agentctx.Input) {
+		in.Tools = []agentctx.Tool{{Name: "read"}}
 		in.Skills = []agentctx.Skill{{Name: "x", Description: strings.Repeat("d", 500)}}
 		in.Limits.Skills = 300
 	}), 1)

@@ -233,6 +233,9 @@ func inspect(o options, now time.Time) (string, error) {
 		return "", err
 	}
 	cfg := agent.Config{Prompts: agent.Prompts{Skills: sources}}
+	if len(sources) > 0 { // a prompt lists skills where a tool can open them
+		cfg.Tools = []agent.Tool{{Name: "read", Description: "Read a file."}}
+	}
 	if o.listsSkills() {
 		return listSkills(cfg)
 	}

@@ -183,7 +183,7 @@ func (t *Tree) applyTurnStarted(r *Run, f *Fact) error {
 	}
 	r.consume(f.Ord)
 	if r.Join != nil && r.Join.Ready(f.At) {
-		r.Join = nil
+		r.woke, r.Join = r.Join, nil
 	}
 	if r.Started == 0 {
 		r.Started, r.Deadline = f.At, f.Until
@@ -294,7 +294,7 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	t.turns--
 	r.Retry = false
 	if f.Flags&FlagCrashed == 0 {
-		r.Crashes = nil
+		r.Crashes, r.woke = nil, nil
 		t.dropInputs(r, open.Through)
 		r.setConsumed(open.Through)
 		used := Budget{Turns: 1}

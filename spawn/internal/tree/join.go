@@ -63,10 +63,33 @@ func (j *Join) Ready(now int64) bool {
 	switch {
 	case j.Left == 0:
 		return true
-	case j.Need > 0 && j.Good >= j.Need:
+	case j.Enough():
 		return true
 	}
 	return j.Until > 0 && now >= j.Until
+}
+
+// Enough reports whether as many members have ended well as were asked for.
+func (j *Join) Enough() bool { return j.Need > 0 && j.Good >= j.Need }
+
+// Woke returns the wait that the turn of r under way has ended, with how many of its members have
+// ended, and how many of those r was told of. It returns nil if the turn has ended none, or if that
+// is not known any more.
+func (t *Tree) Woke(r *Run) (wait *Join, ended, told int) {
+	if r.woke == nil {
+		return nil, 0, 0
+	}
+	for _, k := range r.woke.Keys {
+		c := t.find(k)
+		if c == nil || c.Parent != r || !c.State.Terminal() {
+			continue
+		}
+		ended++
+		if t.tellsRequester(c, c.State) {
+			told++
+		}
+	}
+	return r.woke, ended, told
 }
 
 // contains reports whether the child k is a member.

@@ -226,6 +226,10 @@ type Run struct {
 	// use while the turn is under way, and so is not kept: a new owner ends the turn.
 	startedIn uint64
 
+	// woke is the wait that the last turn ended. A turn that repeats it after a crash has the same,
+	// except where the tree was read from an image in between: nil then.
+	woke *Join
+
 	// What follows is volatile: what the present owner has already asked for.
 
 	touched bool // in Tree.touched
