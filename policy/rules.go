@@ -274,7 +274,7 @@ func (r *Rules) SessionModel(key session.Key, ofAll string) string {
 // ModelFault says in a clause why no session can run on the model of that name; "": one can. Outer
 // space does not matter. The empty name has a fault.
 func ModelFault(name string) string {
-	if wellFormedModel(strings.TrimSpace(name)) {
+	if IsModelName(strings.TrimSpace(name)) {
 		return ""
 	}
 	return fmt.Sprintf("it is %s, want %s", text.Quote(name), wantModel)
