@@ -196,17 +196,23 @@ func statRoot(fsys fs.StatFS) (info fs.FileInfo, err error) {
 
 // tools adds the mistakes of the tools.
 func (c *checkup) tools(tools []Tool) {
-	seen := slices.Clone(sessionToolNames)
+	seen := make(map[string]string, len(tools))
 	for i, t := range tools {
-		path := fmt.Sprintf("Tools[%d]", i)
+		path, folded := fmt.Sprintf("Tools[%d]", i), strings.ToLower(t.Name)
+		first, twice := seen[folded]
 		switch {
 		case !validToolName(t.Name):
 			c.bad(path+".Name", "%s: a letter, digit or _, then up to 63 of those and -",
 				text.Quote(t.Name))
-		case slices.Contains(sessionToolNames, t.Name):
+		case slices.Contains(sessionToolNames, folded):
 			c.bad(path+".Name", "%q is a tool of Offshoot", t.Name)
-		case slices.Contains(seen, t.Name):
+		case twice && first == t.Name:
 			c.bad(path+".Name", "%q is there twice", t.Name)
+		case twice:
+			c.bad(path+".Name", "%q is the tool %q, since letter case does not matter", t.Name,
+				first)
+		default:
+			seen[folded] = t.Name
 		}
 		if err := t.checkSchema(); err != nil {
 			c.bad(path+".Schema", "tool %s: %v", text.Quote(t.Name), err)
@@ -214,6 +220,5 @@ func (c *checkup) tools(tools []Tool) {
 		if t.Call == nil {
 			c.bad(path+".Call", "it is missing")
 		}
-		seen = append(seen, t.Name)
 	}
 }
