@@ -129,7 +129,13 @@ func (m *Models) validate(bad func(path, format string, args ...any)) {
 	} {
 		if fault := text.NameFault(f.name); fault != "" {
 			bad(f.path, "%s", fault)
+			return
 		}
+	}
+	// The name of a model is what it is in the Rules.
+	rules := policy.Rules{Subagents: policy.Subagents{Model: m.Model}}
+	if f, ok := errors.AsType[*policy.FieldError](rules.Validate()); ok {
+		bad("Models.Model", "it is %s, want %s", text.Quote(f.Value), f.Want)
 	}
 }
 
@@ -197,6 +203,15 @@ func (c *Config) validate() ([]policy.Doubt, error) {
 	found.rules(&c.Rules)
 	if len(found.errs) > 0 {
 		return nil, found.errs
+	}
+	found.models(c)
+	for _, f := range []struct {
+		path string
+		d    time.Duration
+	}{{"DeliverTimeout", c.DeliverTimeout}, {"Grace", c.Grace}} {
+		if fault := text.UnitFault(f.d); fault != "" {
+			found.doubt(f.path, "%s", fault)
+		}
 	}
 	if level := c.Models.Thinking; level != "" {
 		if _, ok := policy.ParseThinking(level); !ok {

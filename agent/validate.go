@@ -101,6 +101,10 @@ func (c *checkup) prompts(cfg *Config) {
 		if _, err := s.Origin.MarshalText(); err != nil {
 			c.bad(fmt.Sprintf("Prompts.Skills[%d].Origin", i), "%v", err)
 		}
+		path := fmt.Sprintf("Prompts.Skills[%d].FS", i)
+		if c.workspace(path, s.FS); s.FS == nil {
+			c.doubt(path, "it is nil, so that the source holds no skills")
+		}
 	}
 	c.parts("Prompts.Loader", p.Loader.Validate())
 	for _, id := range c.agentIDs(cfg, "Prompts.SubagentSpecs", slices.Collect(
@@ -110,7 +114,11 @@ func (c *checkup) prompts(cfg *Config) {
 	c.workspace("Workspace", cfg.Workspace)
 	for _, id := range c.agentIDs(cfg, "Prompts.Workspaces", slices.Collect(
 		maps.Keys(p.Workspaces))) {
-		c.workspace(fmt.Sprintf("Prompts.Workspaces[%q]", id), p.Workspaces[id])
+		path := fmt.Sprintf("Prompts.Workspaces[%q]", id)
+		if c.workspace(path, p.Workspaces[id]); p.Workspaces[id] == nil {
+			c.doubt(path, "it is nil, so that sessions of the agent have no files; "+
+				"an agent without an entry has those of Workspace")
+		}
 	}
 }
 
@@ -156,6 +164,29 @@ func nearestAgent(r *policy.Rules, id string) string {
 	return ""
 }
 
+// models looks for names of models that are not in the form that they have, where Models.Valid does
+// not say which can be used.
+func (c *checkup) models(cfg *Config) {
+	name := func(path, setting, model string) {
+		model = strings.TrimSpace(model)
+		_, alias := cfg.Prompts.Input.Aliases[model]
+		if model == "" || alias || cfg.Models.Valid != nil || strings.Contains(model, "/") {
+			return
+		}
+		c.doubts = append(c.doubts, policy.Doubt{Field: path, Path: setting, Text: fmt.Sprintf(
+			"it is %s, without a provider: names of models are \"provider/model\"",
+			text.Quote(model))})
+	}
+	name("Models.Model", "", cfg.Models.Model)
+	name("Rules.Subagents.Model", "agents.defaults.subagents.model", cfg.Rules.Subagents.Model)
+	for i, a := range cfg.Rules.Agents {
+		path := fmt.Sprintf("Rules.Agents[%d]", i)
+		setting := "agents.list[" + strings.ToLower(a.ID) + "]"
+		name(path+".Model", setting+".model", a.Model)
+		name(path+".Subagents.Model", setting+".subagents.model", a.Subagents.Model)
+	}
+}
+
 // workspace looks whether a directory is there. It asks only a file system that has Stat itself,
 // as those of directories do: others may be functions that expect a turn.
 func (c *checkup) workspace(path string, fsys fs.FS) {
@@ -163,7 +194,7 @@ func (c *checkup) workspace(path string, fsys fs.FS) {
 	if !ok {
 		return
 	}
-	info, err := statRoot(stat)
+	info, err := statRoot(path, stat)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		c.bad(path, "the directory is not there: %v", err)
@@ -175,14 +206,14 @@ func (c *checkup) workspace(path string, fsys fs.FS) {
 }
 
 // statRoot describes the root of a file system of the caller, which may panic or end its goroutine.
-func statRoot(fsys fs.StatFS) (info fs.FileInfo, err error) {
-	err = newCallbackError("Workspace", nil)
+func statRoot(path string, fsys fs.StatFS) (info fs.FileInfo, err error) {
+	err = newCallbackError(path, nil)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		defer func() {
 			if value := recover(); value != nil {
-				err = newCallbackError("Workspace", value)
+				err = newCallbackError(path, value)
 			}
 		}()
 		info, err = fsys.Stat(".")

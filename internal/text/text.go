@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -145,6 +146,15 @@ func NameFault(s string) string {
 	}
 	return fmt.Sprintf("%s: want at most %d bytes on one line, without characters that are not drawn",
 		Quote(s), MaxName)
+}
+
+// UnitFault returns what is doubtful about a duration that a configuration sets, or "" for nothing:
+// one of less than a millisecond is most often a number without its unit.
+func UnitFault(d time.Duration) string {
+	if d <= 0 || d >= time.Millisecond {
+		return ""
+	}
+	return fmt.Sprintf("it is %v: is a unit missing, as in %d * time.Second?", d, d)
 }
 
 // IsBlank reports whether a reader of s sees nothing: s has only spaces, controls, and characters
