@@ -205,6 +205,7 @@ func (c *Config) validate() ([]policy.Doubt, error) {
 		return nil, found.errs
 	}
 	found.models(c)
+	found.promptNames(c)
 	for _, f := range []struct {
 		path string
 		d    time.Duration

@@ -245,7 +245,7 @@ func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
 	}
 	if st.Retry {
 		in.Extra = append(slices.Clone(in.Extra), agentctx.Section{
-			ID: "retry", Class: agentctx.ClassPerTurn, Minimal: true, Text: retryText, Source: "agent",
+			ID: retrySection, Class: agentctx.ClassPerTurn, Minimal: true, Text: retryText, Source: "agent",
 		})
 	}
 	for _, c := range st.Children {
@@ -255,6 +255,9 @@ func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
 	}
 	return in
 }
+
+// retrySection is the section that has the retryText.
+const retrySection = "retry"
 
 // retryText is what a session is told in a turn that repeats an interrupted one. The tool calls of
 // the model may have other ids this time, so that only the model itself can know what it has

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -158,10 +159,75 @@ func nearestAgent(r *policy.Rules, id string) string {
 	for _, a := range r.Agents {
 		ids = append(ids, strings.ToLower(a.ID))
 	}
-	if near := text.Nearest(id, ids); near != "" {
+	return nearest(id, ids)
+}
+
+// promptNames looks for names of files and sections that stand for none. A file may come later: its
+// name is doubtful if it is near that of a core file.
+func (c *checkup) promptNames(cfg *Config) {
+	p := &cfg.Prompts
+	files := func(field string, names []string) {
+		for i, name := range names {
+			near := agentctx.NearCoreFile(name)
+			if near == "" || mayExist(cfg, name) {
+				continue
+			}
+			c.doubt(fmt.Sprintf("%s[%d]", field, i), "there is no file %s; the nearest is %q",
+				text.Quote(name), near)
+		}
+	}
+	files("Prompts.Input.Spec.Files", p.Input.Spec.Files)
+	files("Prompts.Input.Markers", p.Input.Markers)
+	for _, id := range slices.Sorted(maps.Keys(p.SubagentSpecs)) {
+		files(fmt.Sprintf("Prompts.SubagentSpecs[%q].Files", id), p.SubagentSpecs[id].Files)
+	}
+	known := append(agentctx.SectionIDs(), retrySection)
+	for _, s := range p.Input.Extra {
+		known = append(known, s.ID)
+	}
+	sections := func(field string, ids []string) {
+		for i, id := range ids {
+			if !slices.Contains(known, id) {
+				c.doubt(fmt.Sprintf("%s[%d]", field, i), "there is no section %s%s",
+					text.Quote(id), nearest(id, known))
+			}
+		}
+	}
+	sections("Prompts.Input.Drop", p.Input.Drop)
+	sections("Prompts.Input.Order", p.Input.Order)
+}
+
+// nearest returns a clause with the name that was probably meant, or "".
+func nearest(name string, known []string) string {
+	if near := text.Nearest(name, known); near != "" {
 		return fmt.Sprintf("; the nearest is %q", near)
 	}
 	return ""
+}
+
+// mayExist reports whether a workspace has a file, or cannot be asked, or the Loader reads it. A
+// pattern may come to match.
+func mayExist(cfg *Config, name string) bool {
+	if strings.ContainsAny(name, `*?[\`) {
+		return true
+	}
+	for _, extra := range cfg.Prompts.Loader.Extra {
+		if ok, err := path.Match(extra, name); ok && err == nil {
+			return true
+		}
+	}
+	spaces := append(slices.Collect(maps.Values(cfg.Prompts.Workspaces)), cfg.Workspace)
+	return slices.ContainsFunc(spaces, func(fsys fs.FS) bool {
+		if fsys == nil {
+			return false
+		}
+		stat, ok := fsys.(fs.StatFS)
+		if !ok {
+			return true
+		}
+		_, err := statFile("Workspace", stat, name)
+		return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrInvalid)
+	})
 }
 
 // models looks for names of models that are not in the form that they have, where Models.Valid does
@@ -194,7 +260,7 @@ func (c *checkup) workspace(path string, fsys fs.FS) {
 	if !ok {
 		return
 	}
-	info, err := statRoot(path, stat)
+	info, err := statFile(path, stat, ".")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		c.bad(path, "the directory is not there: %v", err)
@@ -205,8 +271,8 @@ func (c *checkup) workspace(path string, fsys fs.FS) {
 	}
 }
 
-// statRoot describes the root of a file system of the caller, which may panic or end its goroutine.
-func statRoot(path string, fsys fs.StatFS) (info fs.FileInfo, err error) {
+// statFile describes a file of a file system of the caller, which may panic or end its goroutine.
+func statFile(path string, fsys fs.StatFS, name string) (info fs.FileInfo, err error) {
 	err = newCallbackError(path, nil)
 	done := make(chan struct{})
 	go func() {
@@ -216,7 +282,7 @@ func statRoot(path string, fsys fs.StatFS) (info fs.FileInfo, err error) {
 				err = newCallbackError(path, value)
 			}
 		}()
-		info, err = fsys.Stat(".")
+		info, err = fsys.Stat(name)
 	}()
 	<-done
 	if err == nil && info == nil {
