@@ -206,6 +206,9 @@ func (c *Config) validate() ([]policy.Doubt, error) {
 	}
 	found.models(c)
 	found.promptNames(c)
+	if len(c.Prompts.Skills) == 0 {
+		found.doubts = append(found.doubts, c.skillDoubts(nil, nil)...)
+	}
 	for _, f := range []struct {
 		path string
 		d    time.Duration

@@ -59,8 +59,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		cfg.Prompts.Loader.Cache = new(agentctx.Cache)
 	}
 	for _, d := range doubts {
-		cfg.Logger.Warn("offshoot: the configuration is doubtful", "field", "Config."+d.Field,
-			"setting", d.Path, "doubt", d.Text)
+		logDoubt(cfg.Logger, d)
 	}
 	cfg.Rules, cfg.Prompts.Input = clone.Of(cfg.Rules), clone.Of(cfg.Prompts.Input)
 	cfg.Prompts.Workspaces = maps.Clone(cfg.Prompts.Workspaces)
