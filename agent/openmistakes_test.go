@@ -69,10 +69,6 @@ func TestOpenReportsWhatIsSurelyWrong(t *testing.T) {
 		}}}, []string{
 			"Config.Prompts.Skills[1].FS: the directory is not there: ",
 		}},
-		"models": {
-			agent.Config{Models: agent.Models{Model: "acme large"}},
-			[]string{`Config.Models.Model: it is "acme large", want a model such as provider/name`},
-		},
 		"prompts": {agent.Config{Prompts: agent.Prompts{
 			Input: agentctx.Input{
 				Sandbox: agentctx.Sandbox{Access: "all", Elevated: "yes"},
@@ -168,8 +164,11 @@ func TestOpenLogsWhatIsDoubtful(t *testing.T) {
 		`field=Config.Prompts.Skills[0].FS setting="" doubt="it is nil, so that the source holds no skills"`: {
 			Prompts: agent.Prompts{Skills: []agentctx.SkillSource{{Path: "skills"}}},
 		},
-		`field=Config.Models.Model setting="" doubt="it is \"sonnet\", without a provider: names of models are \"provider/model\""`: {
+		`field=Config.Models.Model setting="" doubt="it is \"sonnet\", which is not of the form \"provider/model\""`: {
 			Models: agent.Models{Model: "sonnet"},
+		},
+		`field=Config.Models.Model setting="" doubt="it is \"acme/large 2\", which is not of the form`: {
+			Models: agent.Models{Model: "acme/large 2"},
 		},
 		`field=Config.Rules.Subagents.Model setting=agents.defaults.subagents.model doubt="it is \"sonnet\"`: {
 			Rules: policy.Rules{Subagents: policy.Subagents{Model: "sonnet"}},

@@ -236,11 +236,11 @@ func (c *checkup) models(cfg *Config) {
 	name := func(path, setting, model string) {
 		model = strings.TrimSpace(model)
 		_, alias := cfg.Prompts.Input.Aliases[model]
-		if model == "" || alias || cfg.Models.Valid != nil || strings.Contains(model, "/") {
+		if model == "" || alias || cfg.Models.Valid != nil || strings.Contains(model, "/") && !strings.Contains(model, " ") {
 			return
 		}
 		c.doubts = append(c.doubts, policy.Doubt{Field: path, Path: setting, Text: fmt.Sprintf(
-			"it is %s, without a provider: names of models are \"provider/model\"",
+			"it is %s, which is not of the form \"provider/model\"",
 			text.Quote(model))})
 	}
 	name("Models.Model", "", cfg.Models.Model)
