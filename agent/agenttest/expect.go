@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"testing/synctest"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent"
@@ -18,7 +17,7 @@ const maxRequests = 100
 // 100, when everything that can happen now has happened. Without a script the Runner of the Config
 // takes the place of the model, and each request is what a turn began with.
 func (h *Harness) Requests(name string) []agent.ModelRequest {
-	synctest.Wait()
+	h.wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.requests[name])
@@ -112,12 +111,6 @@ func (h *Harness) SetNow(now time.Time) {
 	h.clock = time.Until(now)
 }
 
-// Pass lets virtual time pass, and then everything happen that can happen without more of it.
-func (h *Harness) Pass(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
-}
-
 // Watch collects the events of the tree of a top-level session from here on, over crashes: those
 // that [agent.Session.Events] yields. Events returns them.
 func (h *Harness) Watch(key session.Key) {
@@ -145,7 +138,7 @@ func (h *Harness) watch(ctx context.Context, proc *process, key session.Key) {
 // Events returns the events of the trees that are watched, oldest first, when everything that can
 // happen now has happened.
 func (h *Harness) Events() []agent.TreeEvent {
-	synctest.Wait()
+	h.wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.events)

@@ -68,6 +68,7 @@ type Harness struct {
 	script   Script
 	store    *session.Store
 	released chan struct{} // closed when the test is over
+	waiting  chan struct{} // held by the goroutine that waits until all others do
 
 	goroutine string // that f runs in
 
@@ -125,6 +126,7 @@ func runInBubble(
 	h := &Harness{
 		t: t, outer: outer, goroutine: goroutineID(),
 		cfg: cfg, script: s, store: cfg.Store, crash: p, released: make(chan struct{}),
+		waiting:       make(chan struct{}, 1),
 		calls:         make(map[string]int),
 		failed:        make(map[session.Key]int),
 		turnsUnderWay: make(map[turnID]int),
@@ -149,7 +151,7 @@ func runInBubble(
 	if !h.startProcess(t.Context()) {
 		t.FailNow()
 	}
-	synctest.Wait() // it runs
+	h.wait() // it runs
 	lost := time.AfterFunc(maxVirtualTime, func() {
 		t.Errorf("agenttest: the function has not returned after %v of virtual time",
 			maxVirtualTime)
@@ -250,7 +252,7 @@ func (h *Harness) PostTo(key session.Key, text string) {
 // Replies returns what Reply has accepted so far, each reply once, when everything that can happen
 // now has happened.
 func (h *Harness) Replies() []agent.Delivery {
-	synctest.Wait()
+	h.wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.replies)
@@ -271,7 +273,7 @@ func (h *Harness) Replied(want ...string) {
 // Deliveries returns what Deliver has accepted so far, each completion once, when everything that
 // can happen now has happened.
 func (h *Harness) Deliveries() []agent.Delivery {
-	synctest.Wait()
+	h.wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.deliveries)
@@ -294,7 +296,7 @@ func (h *Harness) Delivered(want ...string) {
 // children.
 func (h *Harness) Runs() []agent.RunInfo {
 	h.t.Helper()
-	synctest.Wait()
+	h.wait()
 	h.mu.Lock()
 	roots := slices.SortedFunc(maps.Keys(h.owners),
 		func(a, b session.Key) int { return strings.Compare(a.String(), b.String()) })
@@ -334,7 +336,7 @@ func (h *Harness) Child(label string) agent.RunInfo {
 // Calls returns how many model calls there have been under a name of the script; without a script,
 // how many turns.
 func (h *Harness) Calls(name string) int {
-	synctest.Wait()
+	h.wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.calls[name]
@@ -344,20 +346,22 @@ func (h *Harness) Calls(name string) int {
 // when that has taken over what there was to take over.
 func (h *Harness) Crash() {
 	h.t.Helper()
-	synctest.Wait()
+	h.wait()
 	proc := h.current()
 	h.kill(proc)
 	<-proc.next
 	if h.current() == proc {
 		h.t.FailNow()
 	}
-	synctest.Wait()
+	h.wait()
 }
 
-func (h *Harness) isOver() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.over
+// wait returns when everything that can happen now has happened. Of the goroutines that wait for
+// that one does so at a time: synctest.Wait panics for a second one.
+func (h *Harness) wait() {
+	h.waiting <- struct{}{}
+	synctest.Wait()
+	<-h.waiting
 }
 
 // note calls f, which remembers something that a process does, under the lock. It returns
@@ -391,13 +395,19 @@ func (h *Harness) failures(key session.Key) int {
 	return h.failed[key]
 }
 
+// Pass lets virtual time pass, and then everything happen that can happen without more of it.
+func (h *Harness) Pass(d time.Duration) {
+	time.Sleep(d)
+	h.wait()
+}
+
 // waitIdle lets what is under way come to its end. It reports whether it has.
 func (h *Harness) waitIdle() bool {
 	h.mu.Lock()
 	h.over = true
 	h.mu.Unlock()
 	for d := time.Second; d < time.Hour; d *= 2 {
-		synctest.Wait()
+		h.wait()
 		if h.idle() {
 			return true
 		}
@@ -421,7 +431,7 @@ func (h *Harness) shutDown() {
 	h.mu.Lock()
 	h.over = true // no crash from here on
 	h.mu.Unlock()
-	synctest.Wait() // until every process has begun
+	h.wait() // until every process has begun
 	h.mu.Lock()
 	procs := slices.Clone(h.processes)
 	h.mu.Unlock()
@@ -467,7 +477,7 @@ func (h *Harness) noteTurnEnd(proc *process, t *agent.Turn) {
 
 // checkLeaks fails if a goroutine of the bubble is left.
 func (h *Harness) checkLeaks() {
-	synctest.Wait()
+	h.wait()
 	buf := make([]byte, 1<<20)
 	buf = buf[:runtime.Stack(buf, true)]
 	if left := goroutinesLeft(string(buf)); left != "" {
