@@ -34,7 +34,7 @@ type Runtime struct {
 // agents are matched without letter case. An id that is not in Rules.Agents is a mistake where
 // agents are configured; main never is. Where none is configured, any id may be that of a session,
 // and the id is a warning. Open looks whether the directory of each workspace is there, if its
-// fs.FS has Stat.
+// fs.FS has Stat, and so it does with the sources of skills.
 //
 // Open starts nothing: Post, Spawn and Stop are accepted, and durable, from here on; turns and
 // deliveries start with Run. If Run has not been called five seconds after the first Post, Spawn,

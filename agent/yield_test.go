@@ -284,7 +284,7 @@ func TestProgramYieldsForAMoment(t *testing.T) {
 	})
 }
 
-// C1: what the schema says of a number holds: zero and less are refused, under every name, before
+// A6: what the schema says of a number holds: zero and less are refused, under every name, before
 // the turn ends, and the model is told what it gets if it leaves the argument out.
 func TestYieldForNothingIsRefused(t *testing.T) {
 	var schema struct {
