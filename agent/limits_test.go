@@ -325,8 +325,8 @@ func TestErrorsDoNotRepeatALongInput(t *testing.T) {
 	}
 }
 
-// A5: a cut has a note with the size that there was at first: of a tool's result that is cut for the
-// note on calls that were not run, too, and of a reply whose bound is small.
+// A5: a cut has a note with the size that there was at first: of a tool's result that is cut for
+// the note on calls that were not run, too, and of a reply whose bound is small.
 func TestNotesOfCuts(t *testing.T) {
 	for _, limit := range []int{40, 50, 300, 400, 499} {
 		cfg := agent.Config{

@@ -244,7 +244,8 @@ func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
 	}
 	if st.Retry {
 		in.Extra = append(slices.Clone(in.Extra), agentctx.Section{
-			ID: retrySection, Class: agentctx.ClassPerTurn, Minimal: true, Text: retryText, Source: "agent",
+			ID: retrySection, Class: agentctx.ClassPerTurn, Minimal: true, Text: retryText,
+			Source: "agent",
 		})
 	}
 	for _, c := range st.Children {

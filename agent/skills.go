@@ -71,7 +71,8 @@ func namesSkill(list []string, name string) bool {
 
 // unmatchedSkills reports on names that a session may see and that are those of no skill.
 func (c *Config) unmatchedSkills(
-	key session.Key, spec agentctx.Spec, found []agentctx.SkillEntry, problems []agentctx.FileReport,
+	key session.Key, spec agentctx.Spec, found []agentctx.SkillEntry,
+	problems []agentctx.FileReport,
 ) (list []agentctx.FileReport) {
 	rule, at := c.skillsOf(key)
 	unknown := unknownSkills(spec.Skills, found, problems)
@@ -98,10 +99,10 @@ func unknownSkills(
 ) (unknown []int) {
 	for i, name := range names {
 		name = strings.TrimSpace(name)
-		known := name == "*" ||
-			slices.ContainsFunc(found, func(e agentctx.SkillEntry) bool { return e.Name == name }) ||
-			slices.ContainsFunc(problems, func(f agentctx.FileReport) bool { return f.Name == name })
-		if !known {
+		is := func(e agentctx.SkillEntry) bool { return e.Name == name }
+		broken := func(f agentctx.FileReport) bool { return f.Name == name }
+		if name != "*" && !slices.ContainsFunc(found, is) &&
+			!slices.ContainsFunc(problems, broken) {
 			unknown = append(unknown, i)
 		}
 	}
@@ -221,7 +222,8 @@ func (s *skillShelf) take(t *Turn, spec agentctx.Spec) agentctx.SkillSnapshot {
 	}
 	snapshot := s.index.Keep(taken, now)
 	vain = slices.DeleteFunc(vain, func(f agentctx.FileReport) bool { // it is gone, and said so
-		return slices.ContainsFunc(taken, func(r agentctx.SkillRef) bool { return r.Name == f.Name })
+		was := func(r agentctx.SkillRef) bool { return r.Name == f.Name }
+		return slices.ContainsFunc(taken, was)
 	})
 	snapshot.Excluded = slices.Concat(problems, snapshot.Excluded, vain)
 	return snapshot
@@ -239,7 +241,9 @@ func (s *skillShelf) tellVain(t *Turn, vain []agentctx.FileReport, doubts []poli
 		}
 	}
 	for _, f := range vain {
-		inConfig := func(d policy.Doubt) bool { return strings.Contains(d.Text, text.Quote(f.Name)) }
+		inConfig := func(d policy.Doubt) bool {
+			return strings.Contains(d.Text, text.Quote(f.Name))
+		}
 		if id := "spec\n" + f.Name; !s.vain[id] && !slices.ContainsFunc(doubts, inConfig) {
 			if len(s.vain) < maxVain {
 				s.vain[id] = true

@@ -50,8 +50,8 @@ type Tool struct {
 // JSON cannot represent, or is not an object. NewTool returns a Tool all the same, which Open
 // refuses, and whose Call returns why. So is an f that is nil: the Call of its Tool is nil.
 //
-// A caller that sets another Schema afterwards has Open check it as that of any Tool. Arguments must
-// then fit both.
+// A caller that sets another Schema afterwards has Open check it as that of any Tool. Arguments
+// must then fit both.
 func NewTool[In any](
 	name, description string, f func(ctx context.Context, in In) (string, error),
 ) Tool {

@@ -236,7 +236,8 @@ func (c *checkup) models(cfg *Config) {
 	name := func(path, setting, model string) {
 		model = strings.TrimSpace(model)
 		_, alias := cfg.Prompts.Input.Aliases[model]
-		if model == "" || alias || cfg.Models.Valid != nil || strings.Contains(model, "/") && !strings.Contains(model, " ") {
+		formed := strings.Contains(model, "/") && !strings.Contains(model, " ")
+		if model == "" || alias || formed || cfg.Models.Valid != nil {
 			return
 		}
 		c.doubts = append(c.doubts, policy.Doubt{Field: path, Path: setting, Text: fmt.Sprintf(
