@@ -288,7 +288,7 @@ func TestProgramYieldsForAMoment(t *testing.T) {
 // the turn ends, and the model is told what it gets if it leaves the argument out.
 func TestYieldForNothingIsRefused(t *testing.T) {
 	var schema struct {
-		Properties map[string]struct{ Minimum float64 }
+		Properties map[string]struct{ Minimum int }
 	}
 	for args, want := range map[string]string{
 		`{"withinSeconds":0}`:             `"withinSeconds": it is 0, want at least 1; leave it out to wait without limit`,
@@ -318,6 +318,6 @@ func TestYieldForNothingIsRefused(t *testing.T) {
 	}
 	require.Len(t, schema.Properties, 2)
 	for name, p := range schema.Properties {
-		require.EqualValues(t, 1, p.Minimum, name)
+		require.Equal(t, 1, p.Minimum, name)
 	}
 }

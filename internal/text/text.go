@@ -86,7 +86,7 @@ func Bound(s string, limit int) string {
 	had := Count(len(s), "byte", "bytes")
 	if m := cutNote.FindStringSubmatchIndex(s[max(len(s)-maxNote, 0):]); m != nil {
 		tail := s[max(len(s)-maxNote, 0):]
-		if n, err := strconv.Atoi(tail[m[2]:m[3]]); err == nil && n > len(s) { // else it is a text like one
+		if n, err := strconv.Atoi(tail[m[2]:m[3]]); err == nil && n > len(s) {
 			had, s = Count(n, "byte", "bytes"), s[:len(s)-len(tail)+m[0]]
 		}
 	}

@@ -299,7 +299,8 @@ func (t *Tree) policyCaller(r *Run, rules *policy.Rules) policy.Caller {
 		Spawned: int(r.Spawned), TreeRuns: int(t.total),
 		Blocked: t.outbox.blocked, Budget: t.remaining(),
 		Model: r.Spec.Model, Thinking: r.Spec.Thinking,
-		Delegable: now.Delegable, Known: t.opt.Tools, Sandboxed: now.Sandboxed,
+		Delegable: now.Delegable, Sandboxed: now.Sandboxed,
+		Known: t.opt.Tools,
 	}
 	if r.IsRoot() {
 		c.Model, c.Thinking = rules.SessionModel(r.Key(), t.opt.Model), t.opt.Thinking
