@@ -209,6 +209,19 @@ func (c *Config) validate() ([]policy.Doubt, error) {
 	if len(found.errs) > 0 {
 		return nil, found.errs
 	}
+	found.models(c)
+	found.promptNames(c)
+	if len(c.Prompts.Skills) == 0 {
+		found.doubts = append(found.doubts, c.skillDoubts(nil, nil)...)
+	}
+	for _, f := range []struct {
+		path string
+		d    time.Duration
+	}{{"DeliverTimeout", c.DeliverTimeout}, {"Grace", c.Grace}} {
+		if fault := text.UnitFault(f.d); fault != "" {
+			found.doubt(f.path, "%s", fault)
+		}
+	}
 	if level := c.Models.Thinking; level != "" {
 		if _, ok := policy.ParseThinking(level); !ok {
 			found.doubt("Models.Thinking", "it is %s, which is not one of %s", text.Quote(level),

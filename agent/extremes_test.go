@@ -1,10 +1,13 @@
 package agent_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -131,6 +134,39 @@ func durationsOf(typ reflect.Type) (names []string) {
 	}
 	walk(typ)
 	return names
+}
+
+// C5: every duration of a Config that is less than a millisecond is told: its unit was forgotten.
+func TestDurationsWithoutAUnitAreTold(t *testing.T) {
+	fields := 0
+	var walk func(path string, index []int, typ reflect.Type)
+	walk = func(path string, index []int, typ reflect.Type) {
+		for f := range typ.Fields() {
+			at, field := append(slices.Clone(index), f.Index...), path+"."+f.Name
+			switch {
+			case f.IsExported() && f.Type == reflect.TypeFor[time.Duration]():
+				fields++
+				for d, told := range map[time.Duration]bool{
+					1: true, 300: true, time.Millisecond - 1: true,
+					time.Millisecond: false, time.Hour: false, 0: false,
+				} {
+					cfg := agent.Config{Runner: idleRunner{}}
+					var log bytes.Buffer
+					cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+					reflect.ValueOf(&cfg).Elem().FieldByIndex(at).SetInt(int64(d))
+					_, err := agent.Open(t.Context(), cfg)
+					require.NoError(t, err)
+					warned := strings.Contains(log.String(), "field="+field+" ") &&
+						strings.Contains(log.String(), d.String()+": is a unit missing")
+					require.Equal(t, told, warned, "%s %v %s", field, d, log.String())
+				}
+			case f.IsExported() && f.Type.Kind() == reflect.Struct:
+				walk(field, at, f.Type)
+			}
+		}
+	}
+	walk("Config", nil, reflect.TypeFor[agent.Config]())
+	require.Equal(t, 5, fields, "those in a list or map need a case of their own")
 }
 
 // checkTimeout checks a timeout of a run that takes an hour.

@@ -324,3 +324,38 @@ func TestErrorsDoNotRepeatALongInput(t *testing.T) {
 		require.Less(t, len(err.Error()), 1500, name)
 	}
 }
+
+// A5: a cut has a note with the size that there was at first: of a tool's result that is cut for
+// the note on calls that were not run, too, and of a reply whose bound is small.
+func TestNotesOfCuts(t *testing.T) {
+	for _, limit := range []int{40, 50, 300, 400, 499} {
+		cfg := agent.Config{
+			Limits: agent.Limits{Reply: limit, ToolResult: limit, ToolCalls: 1},
+			Tools: []agent.Tool{{
+				Name: "big",
+				Call: func(context.Context, agent.ToolCall) (string, error) {
+					return strings.Repeat("x", 500), nil
+				},
+			}},
+			Runner: answers(
+				&agent.ModelResponse{ToolCalls: []agent.ToolCall{
+					{ID: "1", Name: "big"}, {ID: "2", Name: "big"},
+				}},
+				&agent.ModelResponse{Text: strings.Repeat("z", 500)},
+			),
+		}
+		var notes *notebook
+		cfg.Store, notes = newNotebook()
+		agenttest.Run(t, cfg, nil, func(h *harness) {
+			h.Post("go")
+			time.Sleep(time.Second)
+			lines := notes.all(t, topKey)
+			result, reply := lines[2].Message.Text, h.Replies()[0].Reply.Text
+			if limit >= 200 { // else the note on the calls takes all of it
+				require.Contains(t, result, " 500 bytes")
+			}
+			require.Contains(t, reply, " 500 bytes")
+			require.LessOrEqual(t, len(reply), limit)
+		})
+	}
+}

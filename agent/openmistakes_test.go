@@ -65,8 +65,14 @@ func TestOpenReportsWhatIsSurelyWrong(t *testing.T) {
 			"Config.Workspace: the directory is not there: ",
 			`Config.Prompts.Workspaces["main"]: the directory is not there: `,
 		}},
+		"skills": {agent.Config{Prompts: agent.Prompts{Skills: []agentctx.SkillSource{
+			{FS: fstest.MapFS{}}, {FS: os.DirFS(filepath.Join(dir, "skills"))}, {FS: os.DirFS(file)},
+		}}}, []string{
+			"Config.Prompts.Skills[1].FS: the directory is not there: ",
+		}},
 		"prompts": {agent.Config{Prompts: agent.Prompts{
 			Input: agentctx.Input{
+				Sandbox: agentctx.Sandbox{Access: "all", Elevated: "yes"},
 				Limits:  agentctx.Limits{File: -7, Total: -8},
 				Channel: agentctx.Channel{Reactions: "many"},
 				Extra:   []agentctx.Section{{}},
@@ -81,6 +87,8 @@ func TestOpenReportsWhatIsSurelyWrong(t *testing.T) {
 			"Config.Prompts.Input.Limits.File: it is -7, want a number of runes",
 			"Config.Prompts.Input.Limits.Total: it is -8, want a number of runes",
 			`Config.Prompts.Input.Channel.Reactions: it is "many", want minimal or extensive`,
+			`Config.Prompts.Input.Sandbox.Access: it is "all", want none, ro or rw`,
+			`Config.Prompts.Input.Sandbox.Elevated: it is "yes", want ask, on, full or off`,
 			"Config.Prompts.Input.Extra[0].ID: it is blank",
 			"Config.Prompts.Input.Spec.History: a sub-agent that begins with its requester's conversation is not available yet",
 			`Config.Prompts.Loader.Extra[0]: it is "../x", which is not a slash-separated path`,
@@ -146,7 +154,7 @@ func TestOpenLogsWhatIsDoubtful(t *testing.T) {
 			Rules: policy.Rules{Tools: policy.ToolPolicy{Deny: []string{"serach"}}},
 		},
 		`doubt="no agents are configured in Rules.Agents (agents.list), so that only sessions whose keys name \"mian\" use it; the nearest is \"main\""`: {
-			Prompts: agent.Prompts{Workspaces: map[string]fs.FS{"mian": nil}},
+			Prompts: agent.Prompts{Workspaces: map[string]fs.FS{"mian": fstest.MapFS{}}},
 		},
 		`field=Config.Models.Thinking setting="" doubt="it is \"hihg\", which is not one of off, `: {
 			Models: agent.Models{Thinking: "hihg"},
@@ -162,6 +170,29 @@ func TestOpenLogsWhatIsDoubtful(t *testing.T) {
 					"acme": {Deny: []string{"search"}},
 				}},
 			}}},
+		},
+		`field="Config.Prompts.Workspaces[\"main\"]" setting="" doubt="it is nil, so that sessions of the agent have no files; `: {
+			Prompts: agent.Prompts{Workspaces: map[string]fs.FS{"main": nil}},
+		},
+		`field=Config.Prompts.Skills[0].FS setting="" doubt="it is nil, so that the source holds no skills"`: {
+			Prompts: agent.Prompts{Skills: []agentctx.SkillSource{{Path: "skills"}}},
+		},
+		`field=Config.Models.Model setting="" doubt="it is \"sonnet\", which is not of the form \"provider/model\""`: {
+			Models: agent.Models{Model: "sonnet"},
+		},
+		`field=Config.Rules.Subagents.Model setting=agents.defaults.subagents.model doubt="it is \"sonnet\"`: {
+			Rules: policy.Rules{Subagents: policy.Subagents{Model: "sonnet"}},
+		},
+		`field=Config.Rules.Agents[0].Model setting=agents.list[ops].model doubt="it is \"sonnet\"`: {
+			Rules: policy.Rules{Agents: []policy.Agent{{ID: "Ops", Model: "sonnet"}}},
+		},
+		`field=Config.Rules.Agents[0].Subagents.Model setting=agents.list[ops].subagents.model doubt="it is \"sonnet\"`: {
+			Rules: policy.Rules{Agents: []policy.Agent{{
+				ID: "Ops", Model: "opus", Subagents: policy.Subagents{Model: "sonnet"},
+			}}},
+			Prompts: agent.Prompts{Input: agentctx.Input{
+				Aliases: map[string]string{"opus": "acme/opus"},
+			}},
 		},
 		`field=Config.Workspace setting="" doubt="the directory cannot be looked at: agent: Workspace: `: {
 			Workspace: panickingFS{},

@@ -74,7 +74,7 @@ func (c Config) ChildInput(from session.Key, tasks ...Task) (in agentctx.Input, 
 	now := c.Rules.TopAuthority(from, model, c.allToolNames())
 	above := policy.Caller{
 		Key: from, Role: session.RoleMain, Model: model, Thinking: c.Models.Thinking,
-		Delegable: now.Delegable, Sandboxed: now.Sandboxed,
+		Delegable: now.Delegable, Known: c.allToolNames(), Sandboxed: now.Sandboxed,
 	}
 	var lineage []session.Key // of the sessions above, the nearest first
 	for i, task := range tasks {
@@ -99,7 +99,8 @@ func (c Config) ChildInput(from session.Key, tasks ...Task) (in agentctx.Input, 
 		}
 		above = policy.Caller{
 			Key: key, Role: now.Role, Depth: grant.Depth, Model: grant.Model.Value,
-			Thinking: grant.Thinking.Value, Delegable: now.Delegable, Sandboxed: now.Sandboxed,
+			Thinking: grant.Thinking.Value, Delegable: now.Delegable, Known: above.Known,
+			Sandboxed: now.Sandboxed,
 		}
 	}
 	return in, nil

@@ -35,7 +35,7 @@ type Runtime struct {
 // agents are matched without letter case. An id that is not in Rules.Agents is a mistake where
 // agents are configured; main never is. Where none is configured, any id may be that of a session,
 // and the id is a warning. Open looks whether the directory of each workspace is there, if its
-// fs.FS has Stat.
+// fs.FS has Stat, and so it does with the sources of skills.
 //
 // Open starts nothing: Post, Spawn and Stop are accepted, and durable, from here on; turns and
 // deliveries start with Run. If Run has not been called five seconds after the first Post, Spawn,
@@ -61,8 +61,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		cfg.Prompts.Loader.Cache = new(agentctx.Cache)
 	}
 	for _, d := range doubts {
-		cfg.Logger.Warn("offshoot: the configuration is doubtful", "field", "Config."+d.Field,
-			"setting", d.Path, "doubt", d.Text)
+		logDoubt(cfg.Logger, d)
 	}
 	cfg.Rules, cfg.Prompts.Input = clone.Of(cfg.Rules), clone.Of(cfg.Prompts.Input)
 	cfg = cfg.withFullModels()
@@ -248,7 +247,8 @@ func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
 	}
 	if st.Retry {
 		in.Extra = append(slices.Clone(in.Extra), agentctx.Section{
-			ID: "retry", Class: agentctx.ClassPerTurn, Minimal: true, Text: retryText, Source: "agent",
+			ID: retrySection, Class: agentctx.ClassPerTurn, Minimal: true, Text: retryText,
+			Source: "agent",
 		})
 	}
 	for _, c := range st.Children {
@@ -258,6 +258,9 @@ func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
 	}
 	return in
 }
+
+// retrySection is the section that has the retryText.
+const retrySection = "retry"
 
 // retryText is what a session is told in a turn that repeats an interrupted one. The tool calls of
 // the model may have other ids this time, so that only the model itself can know what it has

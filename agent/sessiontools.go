@@ -129,8 +129,8 @@ var subagentsSchema = json.RawMessage(`{"type":"object","properties":{` +
 
 var yieldSchema = json.RawMessage(`{"type":"object","properties":{` +
 	`"atLeast":{"type":"integer","minimum":1,"description":"go on when so many have ended well; default: when all have ended"},` +
-	`"withinSeconds":{"type":"number","minimum":0,"description":"go on after so many seconds at the latest; ` +
-	`at least 1; the least doubles, up to 600, while nothing else happens"}` +
+	`"withinSeconds":{"type":"number","minimum":1,"description":"go on after so many seconds at the latest; ` +
+	`default: no limit; at least 1, 0 is refused; the least doubles, up to 600, while nothing else happens"}` +
 	`}}`)
 
 // deliveryParams are the parameters of a delivery, which a spawn does not take: where a result goes
@@ -299,6 +299,18 @@ func (a *arguments) number(names ...string) (float64, bool) {
 		a.fail(name, "it is %s, not a number from 0", text.Bound(string(raw), 200))
 	}
 	return x, true
+}
+
+// positive returns a number above zero, or 0 for an argument that is left out. What else a model
+// may mean by zero, to wait for nothing or without end, it must say; without is what it gets if it
+// leaves the argument out.
+func (a *arguments) positive(without string, names ...string) float64 {
+	x, given := a.number(names...)
+	if given && x == 0 {
+		_, name := a.value(names...)
+		a.fail(name, "it is 0, want at least 1; leave it out %s", without)
+	}
+	return x
 }
 
 func readSpawn(raw json.RawMessage) (q spawnArgs, err error) {
@@ -478,8 +490,8 @@ func (h toolHost) yield(ctx context.Context, c ToolCall) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	n, _ := a.number("atLeast", "at_least")
-	within, _ := a.number("withinSeconds", "within_seconds")
+	n := a.positive("to wait for all", "atLeast", "at_least")
+	within := a.positive("to wait without limit", "withinSeconds", "within_seconds")
 	if a.err != nil {
 		return "", a.err
 	}

@@ -21,7 +21,8 @@ type ToolCall = session.ToolCall
 
 // A Tool is something that a model may call.
 type Tool struct {
-	// Name is what the model calls; unique among the tools of a Config.
+	// Name is what the model calls; unique among the tools of a Config in any letter case, since
+	// the Rules know none.
 	Name string
 	// Description says what the tool does. Its first line stands in the prompt.
 	Description string
@@ -35,9 +36,9 @@ type Tool struct {
 	// stack. Call may be called from several goroutines at once.
 	Call func(ctx context.Context, c ToolCall) (string, error)
 
-	fault   error              // why NewTool could not make it
-	checked bool               // Call checks the arguments itself
-	schema  *jsonschema.Schema // compiled; nil: Call checks, or takes every object
+	fault  error              // why NewTool could not make it
+	made   string             // the Schema of NewTool, against which Call checks the arguments
+	schema *jsonschema.Schema // compiled; nil: Call checks, or takes every object
 }
 
 // NewTool makes a Tool of a function. The schema of the arguments is that of In: a struct whose
@@ -51,24 +52,29 @@ type Tool struct {
 //
 // An In without a schema is a mistake of the program: one that contains itself, has a field that
 // JSON cannot represent, or is not an object. NewTool returns a Tool all the same, which Open
-// refuses, and whose Call returns why.
+// refuses, and whose Call returns why. So is an f that is nil: the Call of its Tool is nil.
+//
+// A caller that sets another Schema afterwards has Open check it as that of any Tool. Arguments
+// must then fit both.
 func NewTool[In any](
 	name, description string, f func(ctx context.Context, in In) (string, error),
 ) Tool {
 	raw, schema, err := argsSchema(reflect.TypeFor[In]())
-	return Tool{
-		Name: name, Description: description, Schema: raw, fault: err, checked: true,
-		Call: func(ctx context.Context, c ToolCall) (string, error) {
-			if err != nil {
-				return "", fmt.Errorf("agent: tool %q: %w", name, err)
-			}
-			in, err := decodeTyped[In](schema, givenArgs(c.Args))
-			if err != nil {
-				return "", decodingError(name, err)
-			}
-			return f(ctx, in)
-		},
+	tool := Tool{Name: name, Description: description, Schema: raw, fault: err, made: string(raw)}
+	if f == nil {
+		return tool
 	}
+	tool.Call = func(ctx context.Context, c ToolCall) (string, error) {
+		if err != nil {
+			return "", fmt.Errorf("agent: tool %q: %w", name, err)
+		}
+		in, err := decodeTyped[In](schema, givenArgs(c.Args))
+		if err != nil {
+			return "", decodingError(name, err)
+		}
+		return f(ctx, in)
+	}
+	return tool
 }
 
 // argsSchema returns the schema of arguments that are decoded into a type.
@@ -111,9 +117,12 @@ func givenArgs(args json.RawMessage) json.RawMessage {
 	return args
 }
 
+// isAsMade reports whether the tool has the Schema that NewTool gave it.
+func (t *Tool) isAsMade() bool { return t.made != "" && t.made == string(t.Schema) }
+
 // checkSchema returns what is wrong with the arguments that a tool asks for.
 func (t *Tool) checkSchema() error {
-	if t.fault != nil || t.checked || t.Schema == nil {
+	if t.fault != nil || t.Schema == nil || t.isAsMade() {
 		return t.fault
 	}
 	schema, err := jsonschema.Compile(t.Schema)
@@ -130,7 +139,7 @@ func (t *Tool) checkSchema() error {
 // checkArgs refuses arguments that do not fit the schema of a tool of the Config, unless its Call
 // checks them, and arguments that are not an object, of which a schema need not say a word.
 func (t *Tool) checkArgs(args json.RawMessage) error {
-	if t.checked || t.Schema != nil && t.schema == nil { // a tool of Offshoot
+	if t.isAsMade() || t.Schema != nil && t.schema == nil { // a tool of Offshoot
 		return nil
 	}
 	given := givenArgs(args)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -127,6 +128,10 @@ func (c *checkup) prompts(cfg *Config) {
 		if _, err := s.Origin.MarshalText(); err != nil {
 			c.bad(fmt.Sprintf("Prompts.Skills[%d].Origin", i), "%v", err)
 		}
+		path := fmt.Sprintf("Prompts.Skills[%d].FS", i)
+		if c.workspace(path, s.FS); s.FS == nil {
+			c.doubt(path, "it is nil, so that the source holds no skills")
+		}
 	}
 	c.parts("Prompts.Loader", p.Loader.Validate())
 	for _, id := range c.agentIDs(cfg, "Prompts.SubagentSpecs", slices.Collect(
@@ -136,7 +141,11 @@ func (c *checkup) prompts(cfg *Config) {
 	c.workspace("Workspace", cfg.Workspace)
 	for _, id := range c.agentIDs(cfg, "Prompts.Workspaces", slices.Collect(
 		maps.Keys(p.Workspaces))) {
-		c.workspace(fmt.Sprintf("Prompts.Workspaces[%q]", id), p.Workspaces[id])
+		path := fmt.Sprintf("Prompts.Workspaces[%q]", id)
+		if c.workspace(path, p.Workspaces[id]); p.Workspaces[id] == nil {
+			c.doubt(path, "it is nil, so that sessions of the agent have no files; "+
+				"an agent without an entry has those of Workspace")
+		}
 	}
 }
 
@@ -176,10 +185,99 @@ func nearestAgent(r *policy.Rules, id string) string {
 	for _, a := range r.Agents {
 		ids = append(ids, strings.ToLower(a.ID))
 	}
-	if near := text.Nearest(id, ids); near != "" {
+	return nearest(id, ids)
+}
+
+// promptNames looks for names of files and sections that stand for none. A file may come later: its
+// name is doubtful if it is near that of a core file.
+func (c *checkup) promptNames(cfg *Config) {
+	p := &cfg.Prompts
+	files := func(field string, names []string) {
+		for i, name := range names {
+			near := agentctx.NearCoreFile(name)
+			if near == "" || mayExist(cfg, name) {
+				continue
+			}
+			c.doubt(fmt.Sprintf("%s[%d]", field, i), "there is no file %s; the nearest is %q",
+				text.Quote(name), near)
+		}
+	}
+	files("Prompts.Input.Spec.Files", p.Input.Spec.Files)
+	files("Prompts.Input.Markers", p.Input.Markers)
+	for _, id := range slices.Sorted(maps.Keys(p.SubagentSpecs)) {
+		files(fmt.Sprintf("Prompts.SubagentSpecs[%q].Files", id), p.SubagentSpecs[id].Files)
+	}
+	known := append(agentctx.SectionIDs(), retrySection)
+	for _, s := range p.Input.Extra {
+		known = append(known, s.ID)
+	}
+	sections := func(field string, ids []string) {
+		for i, id := range ids {
+			if !slices.Contains(known, id) {
+				c.doubt(fmt.Sprintf("%s[%d]", field, i), "there is no section %s%s",
+					text.Quote(id), nearest(id, known))
+			}
+		}
+	}
+	sections("Prompts.Input.Drop", p.Input.Drop)
+	sections("Prompts.Input.Order", p.Input.Order)
+}
+
+// nearest returns a clause with the name that was probably meant, or "".
+func nearest(name string, known []string) string {
+	if near := text.Nearest(name, known); near != "" {
 		return fmt.Sprintf("; the nearest is %q", near)
 	}
 	return ""
+}
+
+// mayExist reports whether a workspace has a file, or cannot be asked, or the Loader reads it. A
+// pattern may come to match.
+func mayExist(cfg *Config, name string) bool {
+	if strings.ContainsAny(name, `*?[\`) {
+		return true
+	}
+	for _, extra := range cfg.Prompts.Loader.Extra {
+		if ok, err := path.Match(extra, name); ok && err == nil {
+			return true
+		}
+	}
+	spaces := append(slices.Collect(maps.Values(cfg.Prompts.Workspaces)), cfg.Workspace)
+	return slices.ContainsFunc(spaces, func(fsys fs.FS) bool {
+		if fsys == nil {
+			return false
+		}
+		stat, ok := fsys.(fs.StatFS)
+		if !ok {
+			return true
+		}
+		_, err := statFile("Workspace", stat, name)
+		return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrInvalid)
+	})
+}
+
+// models looks for names of models that are not in the form that they have, where Models.Valid does
+// not say which can be used.
+func (c *checkup) models(cfg *Config) {
+	name := func(path, setting, model string) {
+		model = strings.TrimSpace(model)
+		_, alias := cfg.Prompts.Input.Aliases[model]
+		formed := strings.Contains(model, "/") && !strings.Contains(model, " ")
+		if model == "" || alias || formed || cfg.Models.Valid != nil {
+			return
+		}
+		c.doubts = append(c.doubts, policy.Doubt{Field: path, Path: setting, Text: fmt.Sprintf(
+			"it is %s, which is not of the form \"provider/model\"",
+			text.Quote(model))})
+	}
+	name("Models.Model", "", cfg.Models.Model)
+	name("Rules.Subagents.Model", "agents.defaults.subagents.model", cfg.Rules.Subagents.Model)
+	for i, a := range cfg.Rules.Agents {
+		path := fmt.Sprintf("Rules.Agents[%d]", i)
+		setting := "agents.list[" + strings.ToLower(a.ID) + "]"
+		name(path+".Model", setting+".model", a.Model)
+		name(path+".Subagents.Model", setting+".subagents.model", a.Subagents.Model)
+	}
 }
 
 // workspace looks whether a directory is there. It asks only a file system that has Stat itself,
@@ -189,7 +287,7 @@ func (c *checkup) workspace(path string, fsys fs.FS) {
 	if !ok {
 		return
 	}
-	info, err := statRoot(stat)
+	info, err := statFile(path, stat, ".")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		c.bad(path, "the directory is not there: %v", err)
@@ -200,18 +298,18 @@ func (c *checkup) workspace(path string, fsys fs.FS) {
 	}
 }
 
-// statRoot describes the root of a file system of the caller, which may panic or end its goroutine.
-func statRoot(fsys fs.StatFS) (info fs.FileInfo, err error) {
-	err = newCallbackError("Workspace", nil)
+// statFile describes a file of a file system of the caller, which may panic or end its goroutine.
+func statFile(path string, fsys fs.StatFS, name string) (info fs.FileInfo, err error) {
+	err = newCallbackError(path, nil)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		defer func() {
 			if value := recover(); value != nil {
-				err = newCallbackError("Workspace", value)
+				err = newCallbackError(path, value)
 			}
 		}()
-		info, err = fsys.Stat(".")
+		info, err = fsys.Stat(name)
 	}()
 	<-done
 	if err == nil && info == nil {
@@ -222,17 +320,23 @@ func statRoot(fsys fs.StatFS) (info fs.FileInfo, err error) {
 
 // tools adds the mistakes of the tools.
 func (c *checkup) tools(tools []Tool) {
-	seen := slices.Clone(sessionToolNames)
+	seen := make(map[string]string, len(tools))
 	for i, t := range tools {
-		path := fmt.Sprintf("Tools[%d]", i)
+		path, folded := fmt.Sprintf("Tools[%d]", i), strings.ToLower(t.Name)
+		first, twice := seen[folded]
 		switch {
 		case !validToolName(t.Name):
 			c.bad(path+".Name", "%s: a letter, digit or _, then up to 63 of those and -",
 				text.Quote(t.Name))
-		case slices.Contains(sessionToolNames, t.Name):
+		case slices.Contains(sessionToolNames, folded):
 			c.bad(path+".Name", "%q is a tool of Offshoot", t.Name)
-		case slices.Contains(seen, t.Name):
+		case twice && first == t.Name:
 			c.bad(path+".Name", "%q is there twice", t.Name)
+		case twice:
+			c.bad(path+".Name", "%q is the tool %q, since letter case does not matter", t.Name,
+				first)
+		default:
+			seen[folded] = t.Name
 		}
 		if err := t.checkSchema(); err != nil {
 			c.bad(path+".Schema", "tool %s: %v", text.Quote(t.Name), err)
@@ -240,6 +344,5 @@ func (c *checkup) tools(tools []Tool) {
 		if t.Call == nil {
 			c.bad(path+".Call", "it is missing")
 		}
-		seen = append(seen, t.Name)
 	}
 }

@@ -283,3 +283,41 @@ func TestProgramYieldsForAMoment(t *testing.T) {
 		require.NoError(t, h.Main().Stop(h.Context()))
 	})
 }
+
+// A6: what the schema says of a number holds: zero and less are refused, under every name, before
+// the turn ends, and the model is told what it gets if it leaves the argument out.
+func TestYieldForNothingIsRefused(t *testing.T) {
+	var schema struct {
+		Properties map[string]struct{ Minimum int }
+	}
+	for args, want := range map[string]string{
+		`{"withinSeconds":0}`:             `"withinSeconds": it is 0, want at least 1; leave it out to wait without limit`,
+		`{"within_seconds":0.0}`:          `"within_seconds": it is 0`,
+		`{"withinSeconds":-0}`:            `"withinSeconds": it is 0`,
+		`{"withinSeconds":1e-400}`:        `"withinSeconds": it is 0`,
+		`{"withinSeconds":-1}`:            `"withinSeconds": it is -1`,
+		`{"atLeast":0}`:                   `"atLeast": it is 0, want at least 1; leave it out to wait for all`,
+		`{"at_least":0}`:                  `"at_least": it is 0`,
+		`{"atLeast":-1}`:                  `"atLeast": it is -1`,
+		`{"atLeast":1,"withinSeconds":0}`: `"withinSeconds": it is 0`,
+	} {
+		s := script{
+			"main": {startStep("a"), call("sessions_yield", args), echo()},
+			"a":    {say("a is done").After(time.Hour)},
+		}
+		agenttest.Run(t, agent.Config{}, s, func(h *harness) {
+			h.Post("go")
+			require.Len(t, h.Replies(), 1, args)
+			require.Contains(t, h.Replies()[0].Reply.Text, "sessions_yield: argument "+want)
+			for _, tool := range h.Requests("main")[0].Tools {
+				if tool.Name == "sessions_yield" {
+					require.NoError(t, json.Unmarshal(tool.Schema, &schema))
+				}
+			}
+		})
+	}
+	require.Len(t, schema.Properties, 2)
+	for name, p := range schema.Properties {
+		require.Equal(t, 1, p.Minimum, name)
+	}
+}

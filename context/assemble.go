@@ -2,6 +2,7 @@ package agentctx
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -144,6 +145,14 @@ func builtInIDs() map[string]bool {
 		ids[p.id] = true
 	}
 	return ids
+}
+
+// SectionIDs returns the ids of the built-in sections of every layout, for a program that checks
+// [Input.Drop] and [Input.Order].
+func SectionIDs() []string {
+	ids := builtInIDs()
+	delete(ids, "")
+	return slices.Sorted(maps.Keys(ids))
 }
 
 // parts returns the built-in sections of the input's layout.

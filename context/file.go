@@ -3,11 +3,13 @@ package agentctx
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/offshoot-sdk/offshoot/internal/enum"
+	textline "github.com/offshoot-sdk/offshoot/internal/text"
 )
 
 // The workspace files that have a meaning of their own.
@@ -38,6 +40,29 @@ func CoreFiles() []string {
 		AgentsFile, SoulFile, ToolsFile, IdentityFile, UserFile, HeartbeatFile, BootstrapFile,
 		MemoryFile,
 	}
+}
+
+// NearCoreFile returns the core file that a name was probably meant to be: one that it is but for
+// letter case or a "./" before it, or that differs in few letters. It returns "" for the name of a
+// core file itself, and for one that is near none.
+func NearCoreFile(name string) string {
+	if isCoreName(name) {
+		return ""
+	}
+	base := strings.ToUpper(path.Clean("/" + name)[1:])
+	folded := make(map[string]string)
+	for _, core := range CoreFiles() {
+		folded[strings.ToUpper(core)] = core
+	}
+	if strings.Contains(base, "/") {
+		return ""
+	}
+	return folded[textline.Nearest(base, slices.Sorted(maps.Keys(folded)))]
+}
+
+// isCoreName reports whether a name in a spec is that of a core file, or stands for one.
+func isCoreName(name string) bool {
+	return slices.Contains(CoreFiles(), name) || name == memoryFileLower || name == ExecutionFile
 }
 
 // markedFiles returns the names of the files whose absence a prompt mentions
@@ -71,6 +96,7 @@ const (
 	ReasonNoRoom                   // left out: too little of Limits.Total was left
 	ReasonDropped                  // left out: it does not fit and the spec says OverflowDrop
 	ReasonOverSkills               // a skill that is cut or left out: over Limits.Skills
+	ReasonUnmatched                // the spec names it, and no file of that name was loaded
 )
 
 var reasonNames = []string{
@@ -82,7 +108,7 @@ var reasonNames = []string{
 	ReasonBlank:    "blank",
 	ReasonOverFile: "over the file limit", ReasonOverTotal: "over the total limit",
 	ReasonNoRoom: "no room", ReasonDropped: "dropped on overflow",
-	ReasonOverSkills: "over the skills limit",
+	ReasonOverSkills: "over the skills limit", ReasonUnmatched: "named in vain",
 }
 
 // String returns the reason in a few words, as "over the file limit".

@@ -251,6 +251,9 @@ func (in Input) Validate() error {
 	if a := in.Sandbox.Access; !slices.Contains([]string{"", "none", "ro", "rw"}, a) {
 		list.add("Input.Sandbox.Access", "is %s, want none, ro or rw", textline.Quote(a))
 	}
+	if e := in.Sandbox.Elevated; !slices.Contains([]string{"", "ask", "on", "full", "off"}, e) {
+		list.add("Input.Sandbox.Elevated", "is %s, want ask, on, full or off", textline.Quote(e))
+	}
 	for _, a := range []struct {
 		field  string
 		answer Answer

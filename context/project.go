@@ -71,7 +71,27 @@ func newProject(in Input, spec Spec) project {
 			a.Tokens = in.Limits.Count(c.kept)
 		}
 	}
+	p.reports = append(p.reports, unmatchedFiles(in.Files, spec)...)
 	return p
+}
+
+// unmatchedFiles reports on the names in a spec that are those of no file. A core file is loaded
+// or optional, and a pattern may match nothing.
+func unmatchedFiles(files []WorkspaceFile, spec Spec) (list []FileReport) {
+	for _, name := range spec.Files {
+		loaded := func(f WorkspaceFile) bool { return sameFileName(name, f.Name) }
+		if isCoreName(name) || isPattern(name) || slices.ContainsFunc(files, loaded) {
+			continue
+		}
+		why := "named in vain: the spec names it, and no file of that name was loaded"
+		if near := NearCoreFile(name); near != "" {
+			why += "; the nearest is " + near
+		}
+		list = append(list, FileReport{
+			Name: excerpt(sanitize(name), maxWhy), Reason: ReasonUnmatched, Why: why,
+		})
+	}
+	return list
 }
 
 // newFileReport returns the report on a file of which nothing is kept yet.

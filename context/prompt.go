@@ -19,7 +19,8 @@ type Prompt struct {
 	Mode Mode
 	// Sections are in the order of the text. Their classes never decrease.
 	Sections []Section
-	// Files has one report for each file of the Input, in their order.
+	// Files has one report for each file of the Input, in their order. Behind them it has one for
+	// each name in the Spec that is that of no file.
 	Files []FileReport
 	// Skills has one report for each skill of the Input, and its SkillReports, by name.
 	Skills []FileReport

@@ -288,7 +288,7 @@ func TestEnumerationsReadBackWhatTheyWrite(t *testing.T) {
 	checkTextRoundTrip[agentctx.Layout](t, 2)
 	checkTextRoundTrip[agentctx.Answer](t, 3)
 	checkTextRoundTrip[agentctx.SkillOrigin](t, 6)
-	checkTextRoundTrip[agentctx.Reason](t, int(agentctx.ReasonOverSkills)+1)
+	checkTextRoundTrip[agentctx.Reason](t, int(agentctx.ReasonUnmatched)+1)
 }
 
 // C5: everything that is wrong is reported at once, by its field.

@@ -25,6 +25,7 @@ type Caller struct {
 	Thinking  string       // the level that it runs with
 	Sandboxed bool
 	Delegable []string // tools that it may hand down, see [Authority]; nil: none
+	Known     []string // all tools of the program, for what a refusal says; nil: not told
 	Budget    Budget   // what is left of each field that [Rules.Budget] limits
 }
 
@@ -304,7 +305,7 @@ func (r *Rules) grantTools(g *Grant, c *Caller, q *Request, a *Agent) *Refusal {
 // checkTools adds warnings for tools that the child does not get. It refuses if the request is
 // strict, or if the child would get nothing of what was asked for.
 func (r *Rules) checkTools(g *Grant, c *Caller, q *Request, p *pipeline) *Refusal {
-	missing := p.missing(q.Tools, c.Delegable, g.Tools)
+	missing := r.missing(p, c, q.Tools, g.Tools)
 	if len(missing) > 0 && (q.Strict || len(g.Tools) == 0) {
 		names := make([]string, len(missing))
 		for i, v := range missing {
@@ -313,6 +314,9 @@ func (r *Rules) checkTools(g *Grant, c *Caller, q *Request, p *pipeline) *Refusa
 		limit := strings.Join(g.Tools, ", ")
 		if limit == "" {
 			limit = "none of these"
+			if may := p.filter(c.Delegable); missing[0].Rule == ToolUnknown && len(may) > 0 {
+				limit = strings.Join(may, ", ")
+			}
 		}
 		at := place{missing[0].Field, missing[0].Path}
 		refusal := at.refuse(RuleTools, strings.Join(names, ", "), limit)

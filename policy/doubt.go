@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
@@ -28,6 +29,7 @@ func (d Doubt) String() string { return place{d.Field, d.Path}.String() + ": " +
 //   - A list of allowed tools that leaves none of the program's.
 //   - A pattern of agent ids that stands for no configured agent.
 //   - A conversation that no transport is likely to name so, and one that is there twice.
+//   - A duration of less than a millisecond, which is most often a number without its unit.
 //   - A tool that an agent is denied, and its specialists with it: see [ToolPolicy.Delegable].
 func (r *Rules) Doubts(tools []string) []Doubt {
 	d := doubter{rules: r}
@@ -54,6 +56,9 @@ func (r *Rules) Doubts(tools []string) []Doubt {
 	}
 	d.lists(sandboxToolsPlace, &r.Sandbox.Tools)
 	d.agentToAgent()
+	d.unit(timeoutPlace, r.Subagents.Timeout)
+	d.unit(maxTimeoutPlace, r.Subagents.MaxTimeout)
+	d.unit(archivePlace, r.Subagents.ArchiveAfter)
 	return d.found
 }
 
@@ -65,6 +70,13 @@ type doubter struct {
 
 func (d *doubter) add(at place, format string, args ...any) {
 	d.found = append(d.found, Doubt{at.field, at.path, fmt.Sprintf(format, args...)})
+}
+
+// unit looks at a duration.
+func (d *doubter) unit(at place, value time.Duration) {
+	if fault := text.UnitFault(value); fault != "" {
+		d.add(at, "%s", fault)
+	}
 }
 
 // policy looks at a level of the configuration.

@@ -20,6 +20,7 @@ const (
 	ToolNever     ToolRule = "never"     // a leaf never spawns
 	ToolRequest   ToolRule = "request"   // the spawn did not ask for it
 	ToolDelegable ToolRule = "delegable" // it is not among what the caller may hand down
+	ToolUnknown   ToolRule = "unknown"   // there is no such tool; the Entry is the nearest one
 	ToolAgent     ToolRule = "agent"     // there is a list of agents, and the session's is not in it
 )
 
@@ -55,6 +56,11 @@ func (v ToolVerdict) String() string {
 			tool, v.Entry, at)
 	case ToolDelegable:
 		return fmt.Sprintf("tool %s is not among what the caller may hand down, %s", tool, at)
+	case ToolUnknown:
+		if v.Entry != "" {
+			return fmt.Sprintf("there is no tool %s; the nearest is %q", tool, v.Entry)
+		}
+		return "there is no tool " + tool
 	case ToolAllow:
 	}
 	return fmt.Sprintf("tool %s is not named at %s", tool, at)
@@ -118,7 +124,7 @@ func (p *pipeline) verdict(name string) ToolVerdict {
 	gone, at := p.removed(name), place{}
 	v := ToolVerdict{Tool: name, Allowed: gone.by == "", Rule: gone.by, Entry: gone.entry}
 	switch gone.by {
-	case "", ToolDelegable:
+	case "", ToolDelegable, ToolUnknown:
 	case ToolRole:
 		at = subagentToolsPlace.dot("AlsoAllow", "alsoAllow")
 	case ToolNever:
@@ -159,30 +165,54 @@ func (p *pipeline) place(s *stage) place {
 	return toolsPlace
 }
 
-// missing returns a verdict for every tool that a spawn asked for and did not get. have are the
-// tools that the caller may hand down.
-func (p *pipeline) missing(asked, have, got []string) []ToolVerdict {
+// missing returns a verdict for every tool that a spawn asked for and did not get.
+func (r *Rules) missing(p *pipeline, c *Caller, asked, got []string) []ToolVerdict {
 	var out []ToolVerdict
 	for _, entry := range asked {
-		entry = canonicalTool(entry)
-		matches := func(
-			name string,
-		) bool {
-			return p.rules.entryMatches(entry, canonicalTool(name))
-		}
+		name := canonicalTool(entry)
+		matches := func(tool string) bool { return r.entryMatches(name, canonicalTool(tool)) }
 		if slices.ContainsFunc(got, matches) {
 			continue
 		}
 		found := false
-		for _, name := range have {
-			if matches(name) {
-				out, found = append(out, p.verdict(name)), true
+		for _, tool := range c.Delegable {
+			if matches(tool) {
+				out, found = append(out, p.verdict(tool)), true
 			}
 		}
 		if !found {
-			out = append(out,
-				ToolVerdict{Tool: strings.TrimSpace(entry), Rule: ToolDelegable, Path: "Caller.Delegable"})
+			i := slices.IndexFunc(c.Known, matches)
+			out = append(out, r.withheld(c, strings.TrimSpace(name), i))
 		}
 	}
 	return out
+}
+
+// withheld returns the verdict on a tool that a caller may not hand down. It is the ith of the
+// known ones, and none of them with -1.
+func (r *Rules) withheld(c *Caller, asked string, i int) ToolVerdict {
+	v := ToolVerdict{Tool: asked, Rule: ToolDelegable, Path: "Caller.Delegable"}
+	switch {
+	case c.Known == nil:
+		return v
+	case i < 0:
+		near := text.Nearest(asked, c.Delegable)
+		if near == "" {
+			near = text.Nearest(asked, c.Known)
+		}
+		return ToolVerdict{Tool: asked, Rule: ToolUnknown, Entry: near}
+	}
+	v.Path = "what it was given when it was spawned"
+	depth := max(c.Depth, c.Key.Depth())
+	s, a := r.subject(Subject{
+		Key: c.Key, Role: r.roleNow(c, depth), Sandboxed: c.Sandboxed, Model: c.Model,
+	})
+	p := r.pipeline(s, a)
+	if a != nil && a.Tools.Delegable != nil {
+		p = r.delegablePipeline(s, a)
+	}
+	if own := p.verdict(c.Known[i]); !own.Allowed {
+		v.Entry, v.Field, v.Path = own.Entry, own.Field, own.Path
+	}
+	return v
 }

@@ -128,7 +128,7 @@ func TestLimits(t *testing.T) {
 		key := mustSpawn(t, s, spawn.Request{Task: "one"})
 		synctest.Wait()
 		require.Len(t, mustFind(t, s, key).Result.Text, 100)
-		require.Contains(t, mustFind(t, s, key).Result.Text, "cut here: it had 1000 bytes")
+		require.Contains(t, mustFind(t, s, key).Result.Text, "[cut from 1000 bytes]")
 	})
 	bad := spawn.Config{
 		Store: session.NewMemory(), Runner: &spawntest.Runner{}, Limits: spawn.Limits{ID: -2},

@@ -10,9 +10,9 @@ import (
 
 // Complete fails for every file and skill that should be wholly in the prompt and is not. It says
 // why: cut, over a limit, unreadable, outside the workspace, or absent where the prompt mentions
-// the absence, or a SKILL.md that discovery passed over. It accepts what the spec or the host
-// excludes, blank files, what is repeated, the absence of optional files, and a skill that a
-// session took and that is gone.
+// the absence, a file or skill that the spec names and that is not there, or a SKILL.md that
+// discovery passed over. It accepts what the spec or the host excludes, blank files, what is
+// repeated, the absence of optional files, and a skill that a session took and that is gone.
 func Complete(t testing.TB, p agentctx.Prompt) {
 	t.Helper()
 	fail := func(a agentctx.FileReport) {

@@ -323,3 +323,27 @@ func TestDiff(t *testing.T) {
 		contexttest.Diff(x, y),
 	)
 }
+
+// C5: a Spec that names a file that is not there is told in CI; a pattern and a core file are not.
+func TestCompleteSeesNamesInVain(t *testing.T) {
+	for name, want := range map[string]string{
+		"AGENT.md": "; the nearest is AGENTS.md", "notes/DEPLOY.md": "", "memory/2026-01-01.md": "",
+		"*.txt": "none", "HEARTBEAT.md": "none", "MEMORY.md": "none", "memory.md": "none",
+		"AGENTS.md": "none", "(cwd)/AGENTS.md": "none",
+	} {
+		p := assemblePrompt(mainKey, func(in *agentctx.Input) {
+			in.Files = agentctx.LoadWorkspace(contexttest.Workspace(map[string]string{
+				"HEARTBEAT.md": "", "MEMORY.md": "",
+			}))
+			in.Spec.Files = []string{"AGENTS.md", name}
+		})
+		failures := failuresOf(t, func(tb testing.TB) { contexttest.Complete(tb, p) })
+		if want == "none" {
+			assert.Empty(t, failures, name)
+			continue
+		}
+		assert.Len(t, failures, 1, name)
+		assert.Contains(t, failures[0], name+": named in vain: the spec names it, and no file of that "+
+			"name was loaded"+want)
+	}
+}

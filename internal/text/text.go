@@ -2,8 +2,10 @@ package text
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -74,18 +76,35 @@ func Cut(s string, n int) string {
 }
 
 // Bound returns s, or, if it has more than limit bytes, its beginning and a note of how many there
-// were, in limit bytes. A negative limit bounds nothing.
+// were, in limit bytes. Of a text that Bound has cut before, the note says how many there were at
+// first. The note is short where the long one would take more than half of the limit. It always has
+// room in 40 bytes. A negative limit bounds nothing.
 func Bound(s string, limit int) string {
 	if limit < 0 || len(s) <= limit {
 		return s
 	}
-	note := fmt.Sprintf("\n[cut here: it had %s, and %d are kept at most]",
-		Count(len(s), "byte", "bytes"), limit)
+	had := Count(len(s), "byte", "bytes")
+	if m := cutNote.FindStringSubmatchIndex(s[max(len(s)-maxNote, 0):]); m != nil {
+		tail := s[max(len(s)-maxNote, 0):]
+		if n, err := strconv.Atoi(tail[m[2]:m[3]]); err == nil && n > len(s) {
+			had, s = Count(n, "byte", "bytes"), s[:len(s)-len(tail)+m[0]]
+		}
+	}
+	note := fmt.Sprintf("\n[cut here: it had %s, and %d are kept at most]", had, limit)
+	if 2*len(note) > limit {
+		note = fmt.Sprintf("\n[cut from %s]", had)
+	}
 	if len(note) > limit {
 		return Cut(s, limit)
 	}
 	return Cut(s, limit-len(note)) + note
 }
+
+// cutNote is the note of Bound at the end of a text, and maxNote the most bytes that it has.
+var cutNote = regexp.MustCompile(
+	`\n\[cut (?:here: it had|from) ([0-9]+) bytes(?:, and [0-9]+ are kept at most)?\]$`)
+
+const maxNote = 100
 
 // Count returns a number and the noun for it: "1 turn", "2 turns".
 func Count[N int | int64 | uint32](n N, one, many string) string {
@@ -127,6 +146,15 @@ func NameFault(s string) string {
 	}
 	return fmt.Sprintf("%s: want at most %d bytes on one line, without characters that are not drawn",
 		Quote(s), MaxName)
+}
+
+// UnitFault returns what is doubtful about a duration that a configuration sets, or "" for nothing:
+// one of less than a millisecond is most often a number without its unit.
+func UnitFault(d time.Duration) string {
+	if d <= 0 || d >= time.Millisecond {
+		return ""
+	}
+	return fmt.Sprintf("it is %v: is a unit missing, as in %d * time.Second?", d, d)
 }
 
 // IsBlank reports whether a reader of s sees nothing: s has only spaces, controls, and characters

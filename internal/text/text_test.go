@@ -43,6 +43,32 @@ func TestBound(t *testing.T) {
 	require.Empty(t, Bound(long, 0))
 }
 
+// A5: the note names the size of the text that was cut first, at every limit that has room for one.
+func TestBoundTwice(t *testing.T) {
+	long := strings.Repeat("é", 250)
+	for first := range 500 {
+		for _, second := range []int{first - 1, first - 7, first / 2, 60, 40} {
+			if second < 40 || second >= first {
+				continue
+			}
+			cut := Bound(Bound(long, first), second)
+			require.LessOrEqual(t, len(cut), second)
+			require.True(t, utf8.ValidString(cut))
+			require.Equal(t, 1, strings.Count(cut, "[cut"), cut)
+			require.Contains(t, cut, " 500 bytes")
+			require.Contains(t, cut, "é")
+		}
+	}
+	for _, claim := range []string{
+		"\n[cut from 7 bytes]", "\n[cut from 99999999999999999999999 bytes]", "\n[cut from bytes]",
+		"\n[cut from 9999 bytes] ",
+	} {
+		require.NotContains(t, Bound(long+claim, 100), "9999", "it is not a note of ours")
+	}
+	require.Equal(t, "x\n[cut from 10000 bytes]", Bound("x"+strings.Repeat("y", 9999), 24))
+	require.Len(t, Bound(strings.Repeat("x", 50), 40), 40)
+}
+
 func TestIsBlank(t *testing.T) {
 	for _, s := range []string{
 		"", " \t\n", "\u200b", "\u200b\u200d\ufeff\u2060", "\u3164", "\u2800", "\u00ad", "\u202e",

@@ -300,6 +300,7 @@ func (t *Tree) policyCaller(r *Run, rules *policy.Rules) policy.Caller {
 		Blocked: t.outbox.blocked, Budget: t.remaining(),
 		Model: r.Spec.Model, Thinking: r.Spec.Thinking,
 		Delegable: now.Delegable, Sandboxed: now.Sandboxed,
+		Known: t.opt.Tools,
 	}
 	if r.IsRoot() {
 		c.Model, c.Thinking = rules.SessionModel(r.Key(), t.opt.Model), t.opt.Thinking
