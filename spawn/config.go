@@ -71,7 +71,8 @@ type Config struct {
 	Grace time.Duration
 	// Limits bound what callers and models give. The zero Limits are the defaults.
 	Limits Limits
-	// Logger gets the failures that are not returned to a caller. Nil discards them.
+	// Logger gets the failures that are not returned to a caller. Nil discards them. A record
+	// on which its Handler panics is lost.
 	Logger *slog.Logger
 }
 
