@@ -150,6 +150,10 @@ func TestOpenLogsWhatIsDoubtful(t *testing.T) {
 		`field=Config.Models.Thinking setting="" doubt="it is \"hihg\", which is not one of off, `: {
 			Models: agent.Models{Thinking: "hihg"},
 		},
+		// C4: the machine may have no time zone database.
+		`field=Config.Prompts.Input.Env.Zone setting="" doubt="this machine does not know it, `: {
+			Prompts: agent.Prompts{Input: agentctx.Input{Env: agentctx.Env{Zone: "Asia/Tokio"}}},
+		},
 		`field=Config.Workspace setting="" doubt="the directory cannot be looked at: agent: Workspace: `: {
 			Workspace: panickingFS{},
 		},
