@@ -180,6 +180,9 @@ func (t *Turn) Record(ctx context.Context, m Message) error {
 
 // record is Record. It returns what was written: m, and what waited for it.
 func (t *Turn) record(ctx context.Context, m Message) ([]Message, error) {
+	if err := t.rt.checked(ctx); err != nil {
+		return nil, err
+	}
 	if err := t.enter(); err != nil {
 		return nil, err
 	}
@@ -220,6 +223,9 @@ func (t *Turn) write(ctx context.Context, messages ...Message) ([]Message, error
 // allow another. Input, Output and Cost count against budgets; CacheRead and CacheWrite are summed
 // in RunInfo.Result.Usage and do not. The error is [ErrStale] after the turn.
 func (t *Turn) Spend(ctx context.Context, u Usage) error {
+	if err := t.rt.checked(ctx); err != nil {
+		return err
+	}
 	if t.over.Load() {
 		return t.stale()
 	}
@@ -230,6 +236,9 @@ func (t *Turn) Spend(ctx context.Context, u Usage) error {
 // the transcript then. The error is [ErrStale] after the turn, the cause of ctx, or that of the
 // store.
 func (t *Turn) Inbox(ctx context.Context) ([]Message, error) {
+	if err := t.rt.checked(ctx); err != nil {
+		return nil, err
+	}
 	if err := t.enter(); err != nil {
 		return nil, err
 	}
@@ -269,6 +278,9 @@ func (t *Turn) replyTo(tags announce.ReplyTags) string {
 // Call calls one of the Tools by its name. A name that is not among them is an error. So is
 // [ErrStale] after the turn. Else the error is that of the tool.
 func (t *Turn) Call(ctx context.Context, c ToolCall) (string, error) {
+	if err := t.rt.checked(ctx); err != nil {
+		return "", err
+	}
 	for _, tool := range t.Tools {
 		if tool.Name == c.Name {
 			return tool.Call(ctx, c)

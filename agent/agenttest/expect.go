@@ -18,6 +18,7 @@ const maxRequests = 100
 // 100, when everything that can happen now has happened. Without a script the Runner of the Config
 // takes the place of the model, and each request is what a turn began with.
 func (h *Harness) Requests(name string) []agent.ModelRequest {
+	h.inUse()
 	synctest.Wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,25 +96,31 @@ func (h *Harness) noteRequest(proc *process, name string, req *agent.ModelReques
 // Now is the clock of the prompts if the Config has none: virtual time, which begins with the year
 // 2000, unless SetNow has set it.
 func (h *Harness) Now() time.Time {
+	h.inUse()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return time.Now().Add(h.clock)
+	if h.clockSet.IsZero() {
+		return time.Now()
+	}
+	return h.clock.Add(time.Since(h.clockSet))
 }
 
 // SetNow sets the clock of the prompts, which goes on with virtual time from there. It fails the
 // test if the Config has a clock of its own. What time.Now returns stays.
 func (h *Harness) SetNow(now time.Time) {
 	h.t.Helper()
+	h.inUse()
 	if h.cfg.Now != nil {
 		h.t.Fatalf("agenttest: SetNow sets the clock of the Harness, and the Config has a Now of its own")
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.clock = time.Until(now)
+	h.clock, h.clockSet = now, time.Now()
 }
 
 // Pass lets virtual time pass, and then everything happen that can happen without more of it.
 func (h *Harness) Pass(d time.Duration) {
+	h.inUse()
 	time.Sleep(d)
 	synctest.Wait()
 }
@@ -122,6 +129,7 @@ func (h *Harness) Pass(d time.Duration) {
 // that [agent.Session.Events] yields. Events returns them.
 func (h *Harness) Watch(key session.Key) {
 	h.t.Helper()
+	h.inUse()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.watched[key] {
@@ -145,6 +153,7 @@ func (h *Harness) watch(ctx context.Context, proc *process, key session.Key) {
 // Events returns the events of the trees that are watched, oldest first, when everything that can
 // happen now has happened.
 func (h *Harness) Events() []agent.TreeEvent {
+	h.inUse()
 	synctest.Wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
