@@ -116,7 +116,9 @@ type Prompts struct {
 // Models say which language models sessions run with. Names are "provider/model".
 type Models struct {
 	// Model is what top-level sessions run with whose agent has no [policy.Agent] with a Model, and
-	// what their sub-agents inherit unless a rule says otherwise. Empty: the Runner's own default.
+	// what their sub-agents inherit unless a rule says otherwise. Empty: the Runner's own default,
+	// which the Rules do not know, so that nothing of [policy.ToolPolicy.ByProvider] holds for such
+	// a session. Open warns of that.
 	Model string
 	// Thinking is the thinking level of the same sessions. Empty: the Runner's own default.
 	Thinking string
@@ -126,14 +128,18 @@ type Models struct {
 	Valid func(name string) bool
 }
 
-// validate reports names that cannot stand in a line of a prompt.
+// validate reports names that cannot stand in a line of a prompt, and a model that cannot be one.
 func (m *Models) validate(bad func(path, format string, args ...any)) {
 	for _, f := range []struct{ path, name string }{
 		{"Models.Model", m.Model}, {"Models.Thinking", m.Thinking},
 	} {
 		if fault := text.NameFault(f.name); fault != "" {
 			bad(f.path, "%s", fault)
+			return
 		}
+	}
+	if fault := policy.ModelFault(m.Model); fault != "" && m.Model != "" {
+		bad("Models.Model", "%s", fault)
 	}
 }
 
@@ -208,6 +214,7 @@ func (c *Config) validate() ([]policy.Doubt, error) {
 				strings.Join(policy.ThinkingLevels(), ", "))
 		}
 	}
+	found.unknownModels(c)
 	return append(found.doubts, c.Rules.Doubts(c.allToolNames())...), nil
 }
 
@@ -239,14 +246,14 @@ func validToolName(name string) bool {
 // workspace returns the files of a session: its agent's own, else the common ones, else those of
 // the nearest session above it that has any.
 func (c *Config) workspace(key session.Key, above []session.Key) fs.FS {
-	if own, ok := byAgent(c.Prompts.Workspaces, key.Agent()); ok {
+	if own, ok := byAgent(c.Prompts.Workspaces, c.Rules.AgentOf(key)); ok {
 		return own
 	}
 	if c.Workspace != nil {
 		return c.Workspace
 	}
 	for _, requester := range above {
-		if files, _ := byAgent(c.Prompts.Workspaces, requester.Agent()); files != nil {
+		if files, _ := byAgent(c.Prompts.Workspaces, c.Rules.AgentOf(requester)); files != nil {
 			return files
 		}
 	}
@@ -273,11 +280,12 @@ func (c *Config) authority(key session.Key) policy.Authority {
 	if !key.IsSubagent() {
 		return c.Rules.TopAuthority(key, model, all)
 	}
+	id := c.Rules.AgentOf(key)
 	above := policy.Authority{
-		Agent: key.Agent(), Role: session.RoleMain, Tools: all, Delegable: all,
+		Agent: id, Role: session.RoleMain, Tools: all, Delegable: all,
 	}
 	return c.Rules.Effective(above, policy.Descendant{Key: key, Given: policy.Authority{
-		Agent: key.Agent(), Role: session.RoleAt(1, c.Rules.MaxSpawnDepth()), Depth: 1,
+		Agent: id, Role: session.RoleAt(1, c.Rules.MaxSpawnDepth()), Depth: 1,
 		Model: model, Tools: all, Delegable: all,
 	}})
 }
@@ -307,7 +315,7 @@ func (c *Config) input(
 		in.Sandbox = agentctx.Sandbox{}
 	}
 	if key.IsSubagent() {
-		under, ok := byAgent(c.Prompts.SubagentSpecs, key.Agent())
+		under, ok := byAgent(c.Prompts.SubagentSpecs, c.Rules.AgentOf(key))
 		if !ok {
 			under = c.Prompts.SubagentSpecs[""]
 		}

@@ -218,7 +218,9 @@ func TestHostileLines(t *testing.T) {
 			}), "%q", text)
 		}
 	}
-	for _, name := range []string{"Models.Model", "Models.Thinking", "the model of a Result"} {
+	require.Equal(t, refused, strictLines["Models.Model"](t, "a b"), "no model has a space")
+	require.Equal(t, "a/b", strictLines["Models.Model"](t, "a/b"))
+	for _, name := range []string{"Models.Thinking", "the model of a Result"} {
 		require.Equal(t, "a b", strictLines[name](t, "a b"), name)
 	}
 }

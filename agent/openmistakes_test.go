@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -154,6 +155,18 @@ func TestOpenLogsWhatIsDoubtful(t *testing.T) {
 		`field=Config.Prompts.Input.Env.Zone setting="" doubt="this machine does not know it, `: {
 			Prompts: agent.Prompts{Input: agentctx.Input{Env: agentctx.Env{Zone: "Asia/Tokio"}}},
 		},
+		`field=Config.Rules.Tools.ByProvider setting=tools.byProvider doubt="it holds for no session of agent \"main\", whose model is not known; set Models.Model or Rules.Agents[].Model"`: {
+			Rules: policy.Rules{Tools: policy.ToolPolicy{ByProvider: map[string]policy.ToolPolicy{
+				"acme": {Deny: []string{"search"}},
+			}}},
+		},
+		`field=Config.Rules.Agents[1].Tools.ByProvider setting=agents.list[ops].tools.byProvider doubt="it holds for no session of agent \"ops\"`: {
+			Rules: policy.Rules{Agents: []policy.Agent{{ID: "main"}, {
+				ID: "Ops", Tools: policy.ToolPolicy{ByProvider: map[string]policy.ToolPolicy{
+					"acme": {Deny: []string{"search"}},
+				}},
+			}}},
+		},
 		`field=Config.Workspace setting="" doubt="the directory cannot be looked at: agent: Workspace: `: {
 			Workspace: panickingFS{},
 		},
@@ -199,6 +212,57 @@ func TestAgentIDsHaveNoCase(t *testing.T) {
 	cfg.Rules.Subagents.AllowAgents = []string{"*"}
 	prompt := promptsOf(t, cfg, agent.Task{Text: "x", Label: "c", Agent: "Coder"})["c"].String()
 	require.Contains(t, prompt, "coder's SOUL.md")
+}
+
+// S4: a model that cannot be one is an error wherever it is configured, because no rule for its
+// provider would hold.
+func TestModelsThatCannotBe(t *testing.T) {
+	places := map[string]func(c *agent.Config, model string){
+		"Models.Model":                    func(c *agent.Config, m string) { c.Models.Model = m },
+		"Rules.Subagents.Model":           func(c *agent.Config, m string) { c.Rules.Subagents.Model = m },
+		"Rules.Agents[0].Model":           func(c *agent.Config, m string) { c.Rules.Agents[0].Model = m },
+		"Rules.Agents[0].Subagents.Model": func(c *agent.Config, m string) { c.Rules.Agents[0].Subagents.Model = m },
+	}
+	for place, set := range places {
+		for _, model := range []string{
+			" ", "/", "/x", "x/", "a//b", "acme /x", "/acme/x", "acme/ x", "acme/x\u200b", "acme\u2028/x",
+			"acme/x\xff", "a\tb", strings.Repeat("x", 257),
+		} {
+			cfg := agent.Config{
+				Runner: idleRunner{}, Rules: policy.Rules{Agents: []policy.Agent{{ID: "main"}}},
+			}
+			set(&cfg, model)
+			_, err := agent.Open(t.Context(), cfg)
+			mistake, ok := errors.AsType[*agent.ConfigError](err)
+			require.True(t, ok, "%s %q: %v", place, model, err)
+			require.Equal(t, place, mistake.Path)
+		}
+		valid := []string{"", "x", "acme/x", "ACME/x", "router/acme/x:1"}
+		if place != "Models.Model" { // no name of the Models has outer space
+			valid = append(valid, " acme/x ")
+		}
+		for _, model := range valid {
+			cfg := agent.Config{
+				Runner: idleRunner{}, Logger: slog.New(slog.DiscardHandler),
+				Rules: policy.Rules{
+					Agents: []policy.Agent{{ID: "main"}},
+					Tools: policy.ToolPolicy{ByProvider: map[string]policy.ToolPolicy{
+						"acme": {Deny: []string{"search"}},
+					}},
+				},
+				Tools: []agent.Tool{namedTool("search")},
+			}
+			set(&cfg, model)
+			_, err := agent.Open(t.Context(), cfg)
+			require.NoError(t, err, "%s %q", place, model)
+			if strings.HasPrefix(strings.ToLower(strings.TrimSpace(model)), "acme/") &&
+				!strings.Contains(place, "Subagents") {
+				for _, tool := range cfg.Input(topKey).Tools {
+					require.NotEqual(t, "search", tool.Name, "%s %q", place, model)
+				}
+			}
+		}
+	}
 }
 
 // C6: a top-level session runs on the model of its agent.

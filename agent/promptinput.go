@@ -39,12 +39,13 @@ func (c Config) Input(key session.Key) agentctx.Input {
 		Role: session.RoleMain, Model: c.model(key), Thinking: c.Models.Thinking,
 		Delegable: c.allToolNames(),
 	}
-	main, err := session.MainKey(key.Agent())
+	id := c.Rules.AgentOf(key)
+	main, err := session.MainKey(id)
 	if above.Key = main; err != nil {
 		return in
 	}
 	// A refusal has no model. The input then keeps that of the Config.
-	if grant, err := c.Rules.Admit(above, policy.Request{Agent: key.Agent()}); err == nil {
+	if grant, err := c.Rules.Admit(above, policy.Request{Agent: id}); err == nil {
 		setModel(&in, grant.Model.Value, grant.Thinking.Value)
 	}
 	return in
@@ -113,7 +114,7 @@ func (c *Config) admit(
 	id := fmt.Sprintf("00000000-0000-4000-8000-%012d", n)
 	ask := q.Policy
 	if ask.Agent == "" {
-		ask.Agent = above.Key.Agent()
+		ask.Agent = c.Rules.AgentOf(above.Key)
 	}
 	ask.Child, _ = above.Key.Child(ask.Agent, id) // zero for an agent that Admit refuses
 	ask.ValidModel = c.Models.Valid

@@ -106,8 +106,12 @@ func (s *Session) runs(ctx context.Context, deep bool) ([]RunInfo, error) {
 // on. A top-level session says nothing about the turn and takes further messages. A sub-agent that
 // has nothing else to do ends as [spawn.StatusCancelled], and its requester is told.
 //
-// A session without a turn under way is not changed, and the error is nil. It is [ErrNotFound] for
-// a sub-agent that is not on record, or one that every command can return.
+// A turn of a top-level session that has not begun, because other sessions have all slots or
+// because Runtime.Run has not been called, does not begin. What it was to read is not lost, and not
+// answered by itself: the next turn reads it with what starts that turn, such as the next message.
+//
+// A session that wants no turn is not changed, and the error is nil. It is [ErrNotFound] for a
+// sub-agent that is not on record, or one that every command can return.
 func (s *Session) CancelTurn(ctx context.Context) error {
 	root, err := s.tree(ctx)
 	if err != nil {
@@ -119,7 +123,7 @@ func (s *Session) CancelTurn(ctx context.Context) error {
 // Stop ends the turn under way and everything below the session, and for a sub-agent its run. It is
 // for a person who wants all of that to end: a session is not told of the ends of what was stopped
 // with it, nor, if it is a top-level one, of what had ended before and it has not read. What people
-// have written stays. [Session.CancelTurn] ends the turn alone.
+// have written stays, as [Session.CancelTurn] says, which ends the turn alone.
 //
 // Stop returns nil when nothing of that is alive, and a *StillRunningError if Runners had to be
 // given up because they did not return within the grace period. Else the error is [ErrNotFound] for

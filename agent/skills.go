@@ -10,9 +10,9 @@ import (
 )
 
 // Skills returns the skills that a session would take if it began now. It looks at the sources each
-// time. It is for a transport that registers the commands of skills before a session has begun:
-// Config.Skills(key).Commands(). The Excluded of the snapshot report on every SKILL.md that was
-// passed over, too.
+// time. A session that [policy.Rules.CheckAgent] refuses takes none. Skills is for a transport that
+// registers the commands of skills before a session has begun: Config.Skills(key).Commands(). The
+// Excluded of the snapshot report on every SKILL.md that was passed over, too.
 func (c Config) Skills(key session.Key) agentctx.SkillSnapshot {
 	return c.skills(key, c.Input(key).Spec)
 }
@@ -30,9 +30,13 @@ func (c *Config) skills(key session.Key, spec agentctx.Spec) agentctx.SkillSnaps
 }
 
 // onlySkills returns a spec without the skills that the rules keep from the sessions of the agent.
+// An agent that is not in the list of agents sees none.
 func (c *Config) onlySkills(key session.Key, spec agentctx.Spec) agentctx.Spec {
-	a, ok := c.Rules.Agent(key.Agent())
-	if !ok || a.Skills == nil {
+	a, ok := c.Rules.Agent(c.Rules.AgentOf(key))
+	switch {
+	case !ok && len(c.Rules.Agents) > 0:
+		a.Skills = []string{} // as it has no tools: see policy.Rules.CheckAgent
+	case a.Skills == nil:
 		return spec
 	}
 	if spec.Skills == nil {

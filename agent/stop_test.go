@@ -223,3 +223,79 @@ func TestTimeoutKeepsWhatThereIs(t *testing.T) {
 		require.NoError(t, err)
 	})
 }
+
+// R13: an acknowledged message is never lost, whenever its turn is cancelled or its session is
+// stopped. A turn that has not begun does not begin, and the next one reads what that was to read,
+// in the next life as well.
+func TestCancelBeforeATurnBeginsLosesNothing(t *testing.T) {
+	chat := session.Must(session.DirectKey("main", "chat", "1"))
+	cancels := map[string]func(s *agent.Session, ctx context.Context) error{
+		"cancel": (*agent.Session).CancelTurn,
+		"stop":   (*agent.Session).Stop,
+	}
+	for name, cancel := range cancels {
+		for _, when := range []string{"before Run", "without a slot", "while shutting down"} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { cancelEarly(t, chat, when, cancel) })
+			})
+		}
+	}
+}
+
+func cancelEarly(
+	t *testing.T, chat session.Key, when string,
+	cancel func(s *agent.Session, ctx context.Context) error,
+) {
+	ctx := t.Context()
+	var read []string
+	cfg := configWith(func(_ context.Context, tn *agent.Turn) (agent.Result, error) {
+		if tn.Session.Key != chat {
+			time.Sleep(time.Minute) // holds the slot
+			return textResult("done")
+		}
+		for _, m := range tn.Messages {
+			read = append(read, m.Text)
+		}
+		return textResult("answer")
+	})
+	cfg.Rules.MaxSessions = 1
+	cfg.Store = session.NewMemory()
+	open := func() (*agent.Runtime, chan error) {
+		rt, err := agent.Open(ctx, cfg)
+		require.NoError(t, err)
+		return rt, make(chan error, 1)
+	}
+	post := func(rt *agent.Runtime, key session.Key, text string) {
+		require.NoError(t, rt.Session(key).Post(ctx, agent.Message{Text: text}))
+		synctest.Wait()
+	}
+	rt, ran := open()
+	run := func() { go func() { ran <- rt.Run(ctx) }(); synctest.Wait() }
+	if when != "before Run" {
+		run()
+		post(rt, topKey, "hold")
+	}
+	stopped := make(chan error, 1)
+	if when == "while shutting down" {
+		go func() { stopped <- rt.Shutdown(ctx) }()
+		synctest.Wait()
+	}
+	post(rt, chat, "important")
+	require.NoError(t, cancel(rt.Session(chat), ctx))
+	if when == "while shutting down" {
+		require.NoError(t, <-stopped)
+		require.NoError(t, <-ran)
+		rt, ran = open()
+	}
+	if when != "without a slot" {
+		run()
+	}
+	time.Sleep(time.Hour)
+	require.NoError(t, rt.Session(chat).Idle(ctx))
+	require.Empty(t, read, "the turn does not begin")
+	post(rt, chat, "next")
+	require.NoError(t, rt.Session(chat).Idle(ctx))
+	require.Equal(t, []string{"important", "next"}, read)
+	require.NoError(t, rt.Shutdown(ctx))
+	require.NoError(t, <-ran)
+}

@@ -69,6 +69,32 @@ func (c *checkup) rules(r *policy.Rules) {
 	}
 }
 
+// unknownModels looks for sessions of which the Rules do not know the model, and so not which of
+// their rules for providers hold.
+func (c *checkup) unknownModels(cfg *Config) {
+	r := &cfg.Rules
+	agents := r.Agents
+	if len(agents) == 0 {
+		agents = []policy.Agent{{ID: session.DefaultAgent}}
+	}
+	for i := range agents {
+		a := &agents[i]
+		field, setting := "Rules.Tools.ByProvider", "tools.byProvider"
+		if len(r.Tools.ByProvider) == 0 {
+			field = fmt.Sprintf("Rules.Agents[%d].Tools.ByProvider", i)
+			setting = "agents.list[" + strings.ToLower(a.ID) + "].tools.byProvider"
+		}
+		main, err := session.MainKey(a.ID)
+		if err != nil || cfg.model(main) != "" ||
+			len(r.Tools.ByProvider) == 0 && len(a.Tools.ByProvider) == 0 {
+			continue
+		}
+		c.doubts = append(c.doubts, policy.Doubt{Field: field, Path: setting, Text: fmt.Sprintf(
+			"it holds for no session of agent %q, whose model is not known; set Models.Model or %s",
+			strings.ToLower(a.ID), "Rules.Agents[].Model")})
+	}
+}
+
 // What is not built yet is refused with a sentence, so that it is not asked for in vain.
 const (
 	noAnnounceTurn = "an announcement in a turn of its own is not available yet; " +

@@ -26,7 +26,11 @@ type SkillHost struct {
 	// Bundled are the keys or names of the bundled skills that may be used. Empty: all of them. It
 	// does not concern skills of another origin.
 	Bundled []string
-	// Config has the settings of single skills, by [SkillEntry.Key].
+	// Config has the settings of single skills, by [SkillEntry.Name], and for the skills of the
+	// origins SkillBundled and SkillManaged by [SkillEntry.Key] first. A skill of another origin
+	// could write any Key into its SKILL.md, and so have the APIKey of another skill. Without
+	// settings under its own name it is not eligible if there are some under that Key. What is
+	// Disabled under either is turned off.
 	Config map[string]SkillConfig
 }
 
@@ -49,10 +53,13 @@ func (h SkillHost) Eligible(e SkillEntry) (ok bool, why string) {
 
 // lacks returns in words what keeps a skill from working on the host. It returns "" for nothing.
 func (h SkillHost) lacks(e SkillEntry) string {
-	own := h.Config[e.Key]
+	own := h.configOf(e)
 	switch {
-	case own.Disabled:
+	case h.Config[e.Key].Disabled || h.Config[e.Name].Disabled:
 		return "turned off by the configuration"
+	case h.asksForOthers(e):
+		return fmt.Sprintf("its skillKey %q is not its name, and the settings under it are not given "+
+			"to a skill of origin %s; those for it stand under %q", e.Key, e.Origin, e.Name)
 	case e.Origin == SkillBundled && len(h.Bundled) > 0 &&
 		!slices.Contains(h.Bundled, e.Key) && !slices.Contains(h.Bundled, e.Name):
 		return "not among the bundled skills that may be used"
@@ -62,6 +69,28 @@ func (h SkillHost) lacks(e SkillEntry) string {
 		return ""
 	}
 	return joinNeeds(h.unmet(e, own))
+}
+
+// configOf returns the settings that are given to a skill.
+func (h SkillHost) configOf(e SkillEntry) SkillConfig {
+	if own, ok := h.Config[e.Key]; ok && e.ownsKey() {
+		return own
+	}
+	return h.Config[e.Name]
+}
+
+// asksForOthers reports whether a skill would have settings that it is not given, and none that it
+// is given.
+func (h SkillHost) asksForOthers(e SkillEntry) bool {
+	_, named := h.Config[e.Name]
+	_, keyed := h.Config[e.Key]
+	return keyed && !named && !e.ownsKey()
+}
+
+// ownsKey reports whether the settings under the Key of a skill are meant for it: those under its
+// own name are, and what is shipped or installed for all agents says itself what they are called.
+func (e *SkillEntry) ownsKey() bool {
+	return e.Key == e.Name || e.Origin == SkillBundled || e.Origin == SkillManaged
 }
 
 // unmet returns in words everything that a skill requires and the host lacks.
@@ -136,7 +165,7 @@ func (h SkillHost) getenv(name string) string {
 // loaded or found, a value with a NUL, and a name that looks like that of a secret and that the
 // skill does not declare.
 func (h SkillHost) Environ(e SkillEntry) []string {
-	own := h.Config[e.Key]
+	own := h.configOf(e)
 	vars := maps.Clone(own.Env)
 	if own.APIKey != "" && e.PrimaryEnv != "" && vars[e.PrimaryEnv] == "" {
 		if vars == nil {

@@ -96,6 +96,7 @@ type SkillEntry struct {
 	// Dir is the skill's directory within its source.
 	Dir string
 	// Key names the skill in the configuration. It is the Name if the skill does not say another.
+	// [SkillHost.Config] says whose settings are found by it.
 	Key string
 	// Digest is of the text of the SKILL.md: 16 hexadecimal digits of its SHA-256.
 	Digest string

@@ -239,6 +239,14 @@ func needsEnv(name string) agentctx.SkillRequirements {
 	return agentctx.SkillRequirements{Env: []string{name}}
 }
 
+// keyed returns a skill whose settings are under its name, and which needs a variable.
+func keyed(name, primary, needed string) agentctx.SkillEntry {
+	return agentctx.SkillEntry{
+		Skill: agentctx.Skill{Name: name}, Key: name, PrimaryEnv: primary,
+		Requires: needsEnv(needed),
+	}
+}
+
 func TestEligibility(t *testing.T) {
 	host := agentctx.SkillHost{
 		OS:      []string{"linux"},
@@ -272,12 +280,12 @@ func TestEligibility(t *testing.T) {
 		"none of programs":     {needs(agentctx.SkillRequirements{AnyBins: []string{"ag"}}), false},
 		"variable set":         {needs(agentctx.SkillRequirements{Env: []string{"SET"}}), true},
 		"variable missing":     {needs(agentctx.SkillRequirements{Env: []string{"NO"}}), false},
-		"variable by key":      {agentctx.SkillEntry{Key: "keyed", PrimaryEnv: "K", Requires: needsEnv("K")}, true},
-		"key of another":       {agentctx.SkillEntry{Key: "keyed", PrimaryEnv: "K", Requires: needsEnv("J")}, false},
+		"variable by key":      {keyed("keyed", "K", "K"), true},
+		"key of another":       {keyed("keyed", "K", "J"), false},
 		"no key": {
 			agentctx.SkillEntry{Key: "x", PrimaryEnv: "K", Requires: needsEnv("K")}, false,
 		},
-		"variable configured": {agentctx.SkillEntry{Key: "env", Requires: needsEnv("OWN")}, true},
+		"variable configured": {keyed("env", "", "OWN"), true},
 		"setting on":          {needs(agentctx.SkillRequirements{Config: []string{"browser.enabled"}}), true},
 		"setting off":         {needs(agentctx.SkillRequirements{Config: []string{"browser.enabled", "x"}}), false},
 	} {
@@ -305,7 +313,7 @@ func TestEnviron(t *testing.T) {
 		}}},
 	}
 	e := agentctx.SkillEntry{
-		Key: "x", PrimaryEnv: "X_API_KEY",
+		Skill: agentctx.Skill{Name: "x"}, Key: "x", PrimaryEnv: "X_API_KEY",
 		Requires: agentctx.SkillRequirements{Env: []string{"DECLARED_TOKEN"}},
 	}
 	assert.Equal(t, []string{"DECLARED_TOKEN=d", "PLAIN=p", "X_API_KEY=k"}, host.Environ(e))

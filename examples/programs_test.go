@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -160,6 +161,39 @@ func hasMain(t *testing.T, folder string) bool {
 		require.NoError(t, err)
 		return regexp.MustCompile(`(?m)^package main$`).Match(text)
 	})
+}
+
+// A7: the README says which examples have no main, and that the others answer -h.
+func TestReadmeTellsProgramsFromLibraries(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	text := strings.Join(strings.Fields(string(readme)), " ")
+	_, text, found := strings.Cut(text, "are read and run with `go test`: ")
+	require.True(t, found)
+	text, _, _ = strings.Cut(text, ". ")
+	var named []string
+	for _, m := range regexp.MustCompile("`([a-z]+)`").FindAllStringSubmatch(text, -1) {
+		named = append(named, m[1])
+	}
+	assert.ElementsMatch(t, libraries, named)
+}
+
+// A7: an example that reads lines takes those that a message may have, and says why it ends.
+func TestReadersOfLinesSayWhyTheyEnd(t *testing.T) {
+	names, err := filepath.Glob("*/*.go")
+	require.NoError(t, err)
+	found := 0
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		if strings.HasSuffix(name, "_test.go") || !bytes.Contains(text, []byte("NewScanner(")) {
+			continue
+		}
+		found++
+		assert.Contains(t, string(text), ".Buffer(", name)
+		assert.Contains(t, string(text), ".Err()", name)
+	}
+	assert.NotZero(t, found)
 }
 
 // A7: every program says what it is when it is asked, and does nothing else.

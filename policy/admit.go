@@ -183,7 +183,7 @@ type spawnAgents struct {
 
 // agentsOf finds the agents of a spawn. An empty asked means the caller's own agent.
 func (r *Rules) agentsOf(caller session.Key, asked string) spawnAgents {
-	p := spawnAgents{callerID: r.agentOf(caller), targetID: canonicalID(asked)}
+	p := spawnAgents{callerID: r.AgentOf(caller), targetID: canonicalID(asked)}
 	p.caller = r.agent(p.callerID)
 	if p.target = p.caller; p.targetID == "" {
 		p.targetID = p.callerID
@@ -343,7 +343,7 @@ func (r *Rules) Targets(c Caller) []string {
 	if _, refusal := r.checkDepthAndRole(&c); refusal != nil || r.CheckAgent(c.Key) != nil {
 		return nil
 	}
-	own := r.agentOf(c.Key)
+	own := r.AgentOf(c.Key)
 	var ids []string
 	for i := range r.Agents {
 		if id := canonicalID(r.Agents[i].ID); id != own {

@@ -89,7 +89,7 @@ func (r *Rules) effective(above *Authority, d *Descendant) Authority {
 	p.target = r.agent(given.Agent)
 	switch {
 	case above.Role == session.RoleUnknown, now.Role == session.RoleUnknown, !d.Key.IsValid(),
-		r.agentOf(d.Key) != given.Agent, given.Depth != above.Depth+1,
+		r.AgentOf(d.Key) != given.Agent, given.Depth != above.Depth+1,
 		!r.lists(p.caller) || !p.configured() || !r.allows(&p):
 		return Authority{Sandboxed: true}
 	}

@@ -152,7 +152,7 @@ func (r *Rules) authorizeVisibility(c *Caller, t *Target, self, below bool) *Ref
 	if self || below && sight >= VisibilityTree {
 		return nil
 	}
-	from, to := r.agentOf(c.Key), r.agentOf(t.Key)
+	from, to := r.AgentOf(c.Key), r.AgentOf(t.Key)
 	switch {
 	case sight < VisibilityAgent:
 	case from == to:

@@ -27,6 +27,7 @@ func (d Doubt) String() string { return place{d.Field, d.Path}.String() + ": " +
 //     built-in groups. It may be meant for a tool that comes later.
 //   - A list of allowed tools that leaves none of the program's.
 //   - A pattern of agent ids that stands for no configured agent.
+//   - A conversation that no transport is likely to name so, and one that is there twice.
 //   - A tool that an agent is denied, and its specialists with it: see [ToolPolicy.Delegable].
 func (r *Rules) Doubts(tools []string) []Doubt {
 	d := doubter{rules: r}
@@ -49,6 +50,7 @@ func (r *Rules) Doubts(tools []string) []Doubt {
 	}
 	for i := range r.Chats {
 		d.lists(r.chatPlace(&r.Chats[i]).dot("Tools", "tools"), &r.Chats[i].Tools)
+		d.chat(i)
 	}
 	d.lists(sandboxToolsPlace, &r.Sandbox.Tools)
 	d.agentToAgent()
@@ -107,6 +109,32 @@ func (d *doubter) list(at place, list []string) {
 		d.add(at.item(i), "there is no tool %s%s", text.Quote(entry), hint)
 	}
 }
+
+// chat looks at the name of a conversation. A key may have such a peer, and so it is not an error.
+func (d *doubter) chat(i int) {
+	c := &d.rules.Chats[i]
+	at := d.rules.chatPlace(c).dot("Peer", "peer")
+	channel := canonicalID(c.Channel)
+	head, tail, split := strings.Cut(c.Peer, ":")
+	switch head = canonicalID(head); {
+	case c.Peer != "*" && strings.Contains(c.Peer, "*"):
+		d.add(at, "%s is not a pattern: it is one peer of that very name; * alone is every one",
+			text.Quote(c.Peer))
+	case split && (head == channel || slices.Contains(chatWords, head)):
+		d.add(at, "%s stands for a peer of that very name; the peer of the key %s is %s",
+			text.Quote(c.Peer), text.Quote("agent:"+d.rules.DefaultAgent()+":"+channel+":group:"+tail),
+			text.Quote(tail))
+	}
+	same := func(other Chat) bool {
+		return canonicalID(other.Channel) == channel && other.Peer == c.Peer
+	}
+	if first := slices.IndexFunc(d.rules.Chats, same); first < i {
+		d.add(at, "it is the conversation of Rules.Chats[%d], which applies in place of this one", first)
+	}
+}
+
+// chatWords are the kinds of chats, which keys name before the peer.
+var chatWords = []string{"direct", "dm", "group", "channel"}
 
 // specialists looks for tools that the rules of an agent take from its own sessions, and so from
 // the agents that it may spawn.

@@ -1,11 +1,13 @@
 package policy
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/enum"
+	"github.com/offshoot-sdk/offshoot/internal/text"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -241,6 +243,15 @@ func (r *Rules) DefaultAgent() string {
 	return canonicalID(r.Agents[0].ID)
 }
 
+// AgentOf returns the id of the agent that runs a session: that of its key, or the default agent
+// for the global session, whose key has none. Every setting of an agent goes by it.
+func (r *Rules) AgentOf(key session.Key) string {
+	if id := key.Agent(); id != "" {
+		return id
+	}
+	return r.DefaultAgent()
+}
+
 // Agent returns the configured agent of that id, in any case; ok is false without one.
 func (r *Rules) Agent(id string) (a Agent, ok bool) {
 	if found := r.agent(canonicalID(id)); found != nil {
@@ -252,12 +263,21 @@ func (r *Rules) Agent(id string) (a Agent, ok bool) {
 // SessionModel returns what a top-level session runs on: the Model of its agent's entry, else the
 // one that the program gives to all.
 func (r *Rules) SessionModel(key session.Key, ofAll string) string {
-	if a := r.agent(r.agentOf(key)); a != nil {
+	if a := r.agent(r.AgentOf(key)); a != nil {
 		if own := strings.TrimSpace(a.Model); own != "" {
 			return own
 		}
 	}
-	return ofAll
+	return strings.TrimSpace(ofAll)
+}
+
+// ModelFault says in a clause why no session can run on the model of that name; "": one can. Outer
+// space does not matter. The empty name has a fault.
+func ModelFault(name string) string {
+	if wellFormedModel(strings.TrimSpace(name)) {
+		return ""
+	}
+	return fmt.Sprintf("it is %s, want %s", text.Quote(name), wantModel)
 }
 
 // Knows reports whether id can be that of an agent by these Rules: one of [Rules.Agents], in any
@@ -270,7 +290,7 @@ func (r *Rules) Knows(id string) bool {
 // CheckAgent returns a [*Refusal] by [RuleTarget] if the agent of a session is not one of
 // [Rules.Agents]; else nil. The key of a sub-agent is checked like that of its agent.
 func (r *Rules) CheckAgent(key session.Key) error {
-	id := r.agentOf(key)
+	id := r.AgentOf(key)
 	if r.lists(r.agent(id)) {
 		return nil
 	}

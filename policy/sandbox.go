@@ -56,7 +56,7 @@ type Sandbox struct {
 
 // Sandboxed reports whether the session of that key runs in a sandbox.
 func (r *Rules) Sandboxed(key session.Key) bool {
-	id := r.agentOf(key)
+	id := r.AgentOf(key)
 	return r.sandboxed(id, r.agent(id), key, key.IsMain())
 }
 
@@ -78,15 +78,6 @@ func (r *Rules) sandboxed(id string, a *Agent, key session.Key, main bool) bool 
 	case SandboxAll:
 	}
 	return true // an unknown mode fails closed
-}
-
-// agentOf returns the agent that runs a session: that of the key, or the default agent for the
-// global session.
-func (r *Rules) agentOf(key session.Key) string {
-	if id := key.Agent(); id != "" {
-		return id
-	}
-	return r.DefaultAgent()
 }
 
 // sandboxMode returns the mode that says whether sessions of an agent are in a sandbox, and where

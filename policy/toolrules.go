@@ -35,6 +35,9 @@ type ToolPolicy struct {
 	// ByProvider narrows further by the model that a session runs on. A key is a model, such as
 	// "anthropic/claude-haiku-4-5", or a provider, such as "anthropic", for its models without an
 	// entry of their own. Case does not matter. ByProvider and Delegable of an entry must be empty.
+	//
+	// Of a session whose model the Rules do not know, because it runs on the Runner's own default,
+	// no entry narrows anything. What must hold for every model stands in Allow and Deny.
 	ByProvider map[string]ToolPolicy
 
 	// Delegable, of an agent only, is what its sessions may hand down in place of what they may
@@ -52,9 +55,13 @@ type AgentToAgent struct {
 // A Chat says which tools the sessions of a conversation may use and hand down. Of several that
 // match a session, the first that names its peer applies, else the first with a * as the peer.
 type Chat struct {
-	Channel string // "telegram", in any case
-	Peer    string // a group, channel or person as the channel spells it; "*": every one
-	Tools   ToolRules
+	// Channel is one channel, as "telegram", in any case, as [session.Key.Channel] names it. What
+	// holds for every channel stands in [Rules.Tools].
+	Channel string
+	// Peer is a group, channel or person as [session.Key.Peer] has it, in the spelling and letter
+	// case of the channel. "*" is every one. There are no patterns.
+	Peer  string
+	Tools ToolRules
 }
 
 // DefaultDeny returns what sub-agents are denied by default: the session tools, agents_list, cron

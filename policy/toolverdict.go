@@ -98,7 +98,7 @@ func (r *Rules) subjectPipeline(s Subject) pipeline {
 // subject fills in the agent.
 func (r *Rules) subject(s Subject) (Subject, *Agent) {
 	if s.Agent == "" {
-		s.Agent = r.agentOf(s.Key)
+		s.Agent = r.AgentOf(s.Key)
 	}
 	s.Agent = canonicalID(s.Agent)
 	return s, r.agent(s.Agent)

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/internal/text"
+	"github.com/offshoot-sdk/offshoot/session"
 )
 
 // A FieldError is one value of [Rules] that cannot be.
@@ -319,13 +321,44 @@ func (v *validator) chats() {
 	for i := range v.rules.Chats {
 		c := &v.rules.Chats[i]
 		at := v.rules.chatPlace(c)
-		if strings.TrimSpace(c.Channel) == "" {
-			v.add(at.dot("Channel", "channel"), c.Channel, "a channel")
-		}
-		if c.Peer == "" {
-			v.add(at.dot("Peer", "peer"), c.Peer, "a peer, or * for every one")
-		}
+		v.chat(at, c)
 		v.toolRules(at.dot("Tools", "tools"), c.Tools)
 		v.noAlsoAllow(at.dot("Tools", "tools"), c.Tools)
 	}
+}
+
+// chat refuses a conversation that no session can be, so that its rules would hold for none. The
+// constructors of keys say what can be.
+func (v *validator) chat(at place, c *Chat) {
+	channel, peer := canonicalID(c.Channel), c.Peer
+	if peer == "" {
+		v.add(at.dot("Peer", "peer"), c.Peer, wantPeer)
+		peer = "*"
+	}
+	if why := notInKey("x", peer); why != "" {
+		v.add(at.dot("Peer", "peer"), c.Peer, wantPeer+"; no session has this one: "+why)
+		peer = "*"
+	}
+	if why := notInKey(channel, peer); channel == "" {
+		v.add(at.dot("Channel", "channel"), c.Channel, wantChannel)
+	} else if why != "" {
+		v.add(at.dot("Channel", "channel"), c.Channel, wantChannel+"; no session has this one: "+why)
+	}
+}
+
+const (
+	wantPeer    = "a peer as the keys of its sessions have it, or * for every one"
+	wantChannel = `one channel, as "telegram"; what holds for every channel stands in Rules.Tools (tools)`
+)
+
+// notInKey says why no key of a session has a channel and a peer; "": one can have them.
+func notInKey(channel, peer string) string {
+	_, err := session.GroupKey("x", channel, peer) // the shortest key that has both
+	if err == nil {
+		return ""
+	}
+	if bad, ok := errors.AsType[*session.KeyError](err); ok {
+		return bad.Reason
+	}
+	return err.Error()
 }

@@ -172,8 +172,8 @@ func TestValidate(t *testing.T) {
 		},
 		{"visibility", policy.Rules{Visibility: 9}, `tools.sessions.visibility is "9", want default, self, tree, agent, all`},
 		{"agent to agent", policy.Rules{AgentToAgent: policy.AgentToAgent{Allow: []string{""}}}, `tools.agentToAgent.allow[0] is "", want a glob of agent ids`},
-		{"chat", policy.Rules{Chats: []policy.Chat{{Channel: "x"}}}, `channels.x.groups[].peer is "", want a peer, or * for every one`},
-		{"chat's channel", policy.Rules{Chats: []policy.Chat{{Peer: "*"}}}, `channels..groups[*].channel is "", want a channel`},
+		{"chat", policy.Rules{Chats: []policy.Chat{{Channel: "x"}}}, `channels.x.groups[].peer is "", want a peer as the keys of its sessions have it, or * for every one`},
+		{"chat's channel", policy.Rules{Chats: []policy.Chat{{Peer: "*"}}}, `channels..groups[*].channel is "", want one channel, as "telegram"; what holds for every channel stands in Rules.Tools (tools)`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

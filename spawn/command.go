@@ -187,16 +187,19 @@ func givenID(id string) string {
 }
 
 // CancelTurn cancels the turn of the session key that is under way, and nothing else. A turn that a
-// top-level session waits for a slot for ends before it begins: its inputs count as read, and no
-// Runner is called. A session without a turn is not changed. The error is [ErrNotFound] for a run
-// that is not on record, or one that every command can return.
+// top-level session wants and that has not begun, because there is no slot for it yet or because
+// Run has not been called, does not begin: what it was to read stays in the inbox, and the next
+// turn, which the next message or the end of a run starts, reads it with that. A session without a
+// turn is not changed. The error is [ErrNotFound] for a run that is not on record, or one that
+// every command can return.
 func (s *Supervisor) CancelTurn(ctx context.Context, root, key session.Key) error {
 	cmd := tree.CancelTurn{Run: key, Rand: s.ids.rand()}
 	return repeatable(s.do(ctx, root, cmd, nil), repeatAsIs)
 }
 
 // Stop stops the session key and everything below it. Of a top-level session it stops the turn
-// under way, or the one that waits for a slot, and all sub-agents; the session itself stays usable.
+// under way, or as CancelTurn the one that has not begun, and all sub-agents; the session itself
+// stays usable.
 // Of a run it stops the run too. No session is told of the end of what was stopped with it, and a
 // top-level session not of what had ended before and its turns have not read.
 //

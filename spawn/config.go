@@ -99,7 +99,11 @@ func (c *Config) validate() error {
 	if over := weight.Check(*c, weight.OfConfig); over != nil {
 		return &InputError{Field: cmp.Or(over.Path, "Config"), Reason: over.Error()}
 	}
-	if bad := text.NameFault(c.Model); bad != "" {
+	bad := text.NameFault(c.Model)
+	if bad == "" && c.Model != "" {
+		bad = policy.ModelFault(c.Model)
+	}
+	if bad != "" {
 		return &InputError{Field: "Model", Reason: bad}
 	}
 	if bad := text.NameFault(c.Thinking); bad != "" {

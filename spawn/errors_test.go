@@ -203,3 +203,15 @@ func eachLiteral(t *testing.T, f func(place, text string)) {
 		}
 	}
 }
+
+// S4: a model that cannot be one is refused, because no rule for its provider would hold.
+func TestModelThatCannotBe(t *testing.T) {
+	for _, model := range []string{" ", "/", "/x", "x/", "a//b", "acme /x", "/acme/x"} {
+		_, err := spawn.Open(t.Context(), spawn.Config{
+			Store: session.NewMemory(), Runner: instantRunner, Model: model,
+		})
+		bad, ok := errors.AsType[*spawn.InputError](err)
+		require.True(t, ok, "%q: %v", model, err)
+		require.Equal(t, "Model", bad.Field)
+	}
+}

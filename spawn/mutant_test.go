@@ -417,6 +417,15 @@ var mutants = []mutant{
 		"\tif t == nil {\n", "\tif t == nil || !t.Session.Parent.IsValid() {\n", ".", "TestTopLevelTurnsShareTheirSlots",
 	},
 	{
+		"R13 what a cancelled turn was to read starts no turn after a snapshot", "internal/tree/run.go",
+		"through := max(r.Consumed, r.Aside)\n\tfor", "through := r.Consumed\n\tfor",
+		"./internal/tree", "TestScenarios/stop_waiting",
+	},
+	{
+		"R13 what a cancelled turn was to read is not counted twice", "internal/tree/apply.go",
+		"from := max(r.Consumed, r.Aside)", "from := r.Consumed", "./internal/tree", "TestHistories",
+	},
+	{
 		"R13 a turn that waits for its slot can be cancelled", "internal/tree/decide.go",
 		"if r.IsRoot() && r.asked && r.wantsTurn(t.now) {", "if false {", "./internal/tree", "TestScenarios/stop_waiting",
 	},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/offshoot-sdk/offshoot/agent"
 	"github.com/offshoot-sdk/offshoot/announce"
+	"github.com/offshoot-sdk/offshoot/policy"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 	"github.com/offshoot-sdk/offshoot/spawn/spawntest"
@@ -166,6 +167,121 @@ func TestBrokenIsNoticed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Contains(t, failures(t, c.cfg, c.s, c.p, c.f), c.want)
+		})
+	}
+}
+
+// A10: what goes wrong after f has returned fails the test as it does before, in Run and at every
+// crash. What does not fail it before does not fail it after.
+func TestWhatGoesWrongAfterTheFunctionIsNoticed(t *testing.T) {
+	at := func(d time.Duration, do func()) func() { return func() { time.Sleep(d); do() } }
+	spawn := Call("sessions_spawn", `{"task":"work","label":"one"}`)
+	boom := agent.Tool{
+		Name: "boom",
+		Call: func(context.Context, agent.ToolCall) (string, error) { panic("boom") },
+	}
+	leaking := agent.RunnerFunc(func(context.Context, *agent.Turn) (agent.Result, error) {
+		go time.Sleep(48 * time.Hour)
+		return agent.Result{Text: "hi"}, nil
+	})
+	for _, c := range []struct {
+		name string
+		cfg  agent.Config
+		s    Script
+		f    func(h *Harness)
+		want string
+	}{
+		{
+			name: "an unknown key", s: Script{"Main": {Say("x")}},
+			want: `the script has nothing for "main", only for ["Main"]`,
+		},
+		{
+			name: "an unknown key, later", s: Script{Main: {spawn, Say("x").After(time.Minute)}},
+			want: `the script has nothing for "one", only for ["main"]`,
+		},
+		{
+			name: "a missing step", s: Script{Main: {Call("nothing", `{}`)}},
+			want: `the script has 1 steps for "main", and this is model call 2`,
+		},
+		{
+			name: "a missing step for the end of a sub-agent",
+			s: Script{
+				Main:  {spawn, Say("On it.")},
+				"one": {Say("done").After(time.Minute)},
+			},
+			want: `the script has 2 steps for "main", and this is model call 3`,
+		},
+		{
+			name: "a missing step after half an hour",
+			s:    Script{Main: {Call("nothing", `{}`).After(30 * time.Minute)}},
+			want: `the script has 1 steps for "main", and this is model call 2`,
+		},
+		{
+			name: "a missing script of a sub-agent", s: Script{Main: {spawn, Say("x"), Echo()}},
+			want: `the script has nothing for "one", only for ["main"]`,
+		},
+		{
+			name: "a missing script of a sub-agent of a sub-agent",
+			s: Script{
+				Main:  {spawn, Say("x"), Echo()},
+				"one": {Call("sessions_spawn", `{"task":"work","label":"two"}`), Echo()},
+			},
+			cfg: agent.Config{Rules: policy.Rules{
+				Subagents: policy.Subagents{MaxSpawnDepth: 2},
+			}},
+			want: `the script has nothing for "two", only for ["main" "one"]`,
+		},
+		{
+			name: "an expectation that is not met", s: Script{Main: {Echo()}},
+			f:    func(h *Harness) { go at(0, func() { h.Replied("bye") })() },
+			want: "replied\n     [\"q\"]\nwant [\"bye\"]",
+		},
+		{
+			name: "an expectation that is not met, later",
+			s:    Script{Main: {Echo().After(time.Minute)}},
+			f:    func(h *Harness) { go at(time.Minute, func() { h.Replied("bye") })() },
+			want: "replied\n     [\"q\"]\nwant [\"bye\"]",
+		},
+		{
+			name: "a tool that panics, and no step after it",
+			cfg:  agent.Config{Tools: []agent.Tool{boom}},
+			s:    Script{Main: {Call("boom", `{}`).After(time.Minute)}},
+			want: `the script has 1 steps for "main", and this is model call 2`,
+		},
+		{
+			name: "a tool that panics, of which the model is told",
+			cfg:  agent.Config{Tools: []agent.Tool{boom}},
+			s:    Script{Main: {Call("boom", `{}`).After(time.Minute), Say("Sorry.")}},
+		},
+		{
+			name: "a model that fails as the script says",
+			s:    Script{Main: {Fail(errors.New("boom")).After(time.Minute)}},
+		},
+		{name: "a goroutine that is left", cfg: agent.Config{Runner: leaking}, want: "goroutines are left"},
+	} {
+		check := func(t *testing.T, p *crashPoint, after func(h *Harness)) {
+			t.Helper()
+			failed := failures(t, c.cfg, c.s, p, func(h *Harness) {
+				h.Post("q")
+				if c.f != nil {
+					c.f(h)
+				}
+				after(h)
+			})
+			if c.want == "" {
+				require.Empty(t, failed)
+				return
+			}
+			require.Contains(t, failed, c.want)
+		}
+		returns := func(*Harness) {}
+		t.Run(c.name, func(t *testing.T) {
+			check(t, nil, func(h *Harness) { h.Pass(59 * time.Minute) }) // before f returns
+			check(t, nil, returns)
+			for n := 1; n <= 3; n++ {
+				check(t, &crashPoint{at: n}, returns)
+				check(t, &crashPoint{at: n, after: true}, returns)
+			}
 		})
 	}
 }

@@ -33,8 +33,9 @@
 // Run runs a function against a Runtime in a bubble of testing/synctest. A time.Sleep in it returns
 // as soon as nothing else can happen before, so that a test of something that takes ten minutes
 // takes no time. When the function has returned, Run lets what is under way come to its end and
-// shuts down. It fails the test if a completion or a reply was lost or came twice, if a session had
-// two turns at once, if a former owner of a tree could still write, or if a goroutine is left.
+// shuts down. It fails the test if the script has no step for a model call, before that or after
+// it, if a completion or a reply was lost or came twice, if a session had two turns at once, if a
+// former owner of a tree could still write, or if a goroutine is left.
 //
 // [EveryCrash] runs the same function again and again. It kills the process at each write to the
 // store, once right before and once right after it, and starts another process on what the store

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"testing/synctest"
 	"time"
 
 	"github.com/offshoot-sdk/offshoot/agent"
@@ -19,7 +18,7 @@ const maxRequests = 100
 // takes the place of the model, and each request is what a turn began with.
 func (h *Harness) Requests(name string) []agent.ModelRequest {
 	h.inUse()
-	synctest.Wait()
+	h.wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.requests[name])
@@ -118,13 +117,6 @@ func (h *Harness) SetNow(now time.Time) {
 	h.clock, h.clockSet = now, time.Now()
 }
 
-// Pass lets virtual time pass, and then everything happen that can happen without more of it.
-func (h *Harness) Pass(d time.Duration) {
-	h.inUse()
-	time.Sleep(d)
-	synctest.Wait()
-}
-
 // Watch collects the events of the tree of a top-level session from here on, over crashes: those
 // that [agent.Session.Events] yields. Events returns them.
 func (h *Harness) Watch(key session.Key) {
@@ -154,7 +146,7 @@ func (h *Harness) watch(ctx context.Context, proc *process, key session.Key) {
 // happen now has happened.
 func (h *Harness) Events() []agent.TreeEvent {
 	h.inUse()
-	synctest.Wait()
+	h.wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.events)

@@ -69,6 +69,7 @@ type Harness struct {
 	script   Script
 	store    *session.Store
 	released chan struct{} // closed when the test is over
+	waiting  chan struct{} // held by the goroutine that waits until all others do
 
 	goroutine string      // that f runs in
 	gone      atomic.Bool // the bubble has ended
@@ -143,6 +144,7 @@ func runInBubble(
 	h := &Harness{
 		t: t, outer: outer, goroutine: goroutineID(),
 		cfg: cfg, script: s, store: cfg.Store, crash: p, released: make(chan struct{}),
+		waiting:       make(chan struct{}, 1),
 		calls:         make(map[string]int),
 		failed:        make(map[session.Key]int),
 		turnsUnderWay: make(map[turnID]int),
@@ -168,7 +170,7 @@ func runInBubble(
 	if !h.startProcess(t.Context()) {
 		t.FailNow()
 	}
-	synctest.Wait() // it runs
+	h.wait() // it runs
 	lost := time.AfterFunc(maxVirtualTime, func() {
 		t.Errorf("agenttest: the function has not returned after %v of virtual time",
 			maxVirtualTime)
@@ -273,7 +275,7 @@ func (h *Harness) PostTo(key session.Key, text string) {
 // now has happened.
 func (h *Harness) Replies() []agent.Delivery {
 	h.inUse()
-	synctest.Wait()
+	h.wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.replies)
@@ -295,7 +297,7 @@ func (h *Harness) Replied(want ...string) {
 // can happen now has happened.
 func (h *Harness) Deliveries() []agent.Delivery {
 	h.inUse()
-	synctest.Wait()
+	h.wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.deliveries)
@@ -319,7 +321,7 @@ func (h *Harness) Delivered(want ...string) {
 func (h *Harness) Runs() []agent.RunInfo {
 	h.t.Helper()
 	h.inUse()
-	synctest.Wait()
+	h.wait()
 	h.mu.Lock()
 	roots := slices.SortedFunc(maps.Keys(h.owners),
 		func(a, b session.Key) int { return strings.Compare(a.String(), b.String()) })
@@ -360,7 +362,7 @@ func (h *Harness) Child(label string) agent.RunInfo {
 // how many turns.
 func (h *Harness) Calls(name string) int {
 	h.inUse()
-	synctest.Wait()
+	h.wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.calls[name]
@@ -375,20 +377,22 @@ func (h *Harness) Crash() {
 		h.t.Fatalf("agenttest: Crash in the function of Do would be repeated with every next " +
 			"process: call it outside of Do")
 	}
-	synctest.Wait()
+	h.wait()
 	proc := h.current()
 	h.kill(proc)
 	<-proc.next
 	if h.current() == proc {
 		h.t.FailNow()
 	}
-	synctest.Wait()
+	h.wait()
 }
 
-func (h *Harness) isOver() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.over
+// wait returns when everything that can happen now has happened. Of the goroutines that wait for
+// that one does so at a time: synctest.Wait panics for a second one.
+func (h *Harness) wait() {
+	h.waiting <- struct{}{}
+	synctest.Wait()
+	<-h.waiting
 }
 
 // note calls f, which remembers something that a process does, under the lock. It returns
@@ -422,13 +426,20 @@ func (h *Harness) failures(key session.Key) int {
 	return h.failed[key]
 }
 
+// Pass lets virtual time pass, and then everything happen that can happen without more of it.
+func (h *Harness) Pass(d time.Duration) {
+	h.inUse()
+	time.Sleep(d)
+	h.wait()
+}
+
 // waitIdle lets what is under way come to its end. It reports whether it has.
 func (h *Harness) waitIdle() bool {
 	h.mu.Lock()
 	h.over = true
 	h.mu.Unlock()
 	for d := time.Second; d < time.Hour; d *= 2 {
-		synctest.Wait()
+		h.wait()
 		if h.idle() {
 			return true
 		}
@@ -452,7 +463,7 @@ func (h *Harness) shutDown() {
 	h.mu.Lock()
 	h.over = true // no crash from here on
 	h.mu.Unlock()
-	synctest.Wait() // until every process has begun
+	h.wait() // until every process has begun
 	h.mu.Lock()
 	procs := slices.Clone(h.processes)
 	h.mu.Unlock()
@@ -498,7 +509,7 @@ func (h *Harness) noteTurnEnd(proc *process, t *agent.Turn) {
 
 // checkLeaks fails if a goroutine of the bubble is left.
 func (h *Harness) checkLeaks() {
-	synctest.Wait()
+	h.wait()
 	buf := make([]byte, 1<<20)
 	buf = buf[:runtime.Stack(buf, true)]
 	if left := goroutinesLeft(string(buf)); left != "" {

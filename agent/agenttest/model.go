@@ -141,11 +141,11 @@ func (p scriptModel) news(messages []agent.Message) []agent.Message {
 	return list
 }
 
-// unscripted fails the test, unless the test itself is over and only what it left behind comes to
-// its end.
+// unscripted fails the test, also when f has returned. The turn of a process that was killed is
+// repeated by its successor.
 func (p scriptModel) unscripted(news []agent.Message, err error) (*agent.ModelResponse, error) {
-	if p.h.isOver() || p.proc.dead.Load() {
-		return &agent.ModelResponse{Text: announce.NoReply}, nil
+	if p.proc.dead.Load() {
+		return nil, errProcessKilled
 	}
 	texts := make([]string, 0, 1)
 	for _, m := range news {

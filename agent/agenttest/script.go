@@ -22,7 +22,7 @@ const Main = "main"
 // A conversation is at the step that follows what the model has said in it so far. So a turn that
 // is repeated after a crash gets the same answers again, with the same ids of tool calls, and two
 // sub-agents with one label each start at the first step. A call for which there is no step fails
-// the test.
+// the test, also when the function that Run got has returned.
 type Script map[string][]Step
 
 // A Step is one model call.

@@ -74,19 +74,20 @@ func run(ctx context.Context, in io.Reader, out io.Writer) error {
 	chat := rt.Session(session.Must(session.DirectKey("main", "terminal", "me")))
 	running := make(chan error, 1)
 	go func() { running <- rt.Run(context.WithoutCancel(ctx)) }()
-	typed := make(chan struct{})
+	typed := make(chan error, 1)
 	go func() {
-		defer close(typed)
 		lines := bufio.NewScanner(in)
+		lines.Buffer(nil, 1<<20) // room for a message of 1,000,000 bytes
 		for lines.Scan() {
 			if err := chat.Post(ctx, agent.Message{Text: lines.Text()}); err != nil {
 				log.Print(err)
 			}
 		}
+		typed <- lines.Err() // a line that is too long, or an input that cannot be read
 	}()
 	select {
-	case <-typed: // the end of the input
-		err = chat.Idle(ctx)
+	case err = <-typed: // the end of the input
+		err = errors.Join(err, chat.Idle(ctx))
 	case <-ctx.Done(): // Ctrl-C
 	}
 	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"io"
+	"log"
 	"os"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
@@ -35,6 +39,42 @@ func TestEndsByInterrupt(t *testing.T) {
 		require.NoError(t, <-ended)
 		require.Equal(t, "You said \"hello\". I have 4 tools.\n", out.String())
 	})
+}
+
+// A7: a line as long as a message may be is answered, a longer one does not end the bot without a
+// word, and neither does an input that cannot be read.
+func TestLongLinesAndBrokenInput(t *testing.T) {
+	broken := errors.New("the terminal is gone")
+	for _, c := range []struct {
+		name  string
+		line  int
+		input error // at the end
+		want  error
+		says  string
+	}{
+		{name: "short", line: 100, says: "aaa"},
+		{name: "64 KB", line: bufio.MaxScanTokenSize, says: "aaa"},
+		{name: "the longest message", line: 1_000_000, says: "aaa"},
+		{name: "refused, and the next one answered", line: 1_000_001, says: "hello"},
+		{name: "no end", line: 3_000_000, want: bufio.ErrTooLong},
+		{name: "broken", line: 100, input: broken, want: broken, says: "aaa"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			log.SetOutput(t.Output())
+			defer log.SetOutput(os.Stderr)
+			synctest.Test(t, func(t *testing.T) {
+				in := io.Reader(strings.NewReader(strings.Repeat("a", c.line) + "\nhello\n"))
+				if c.input != nil {
+					in = io.MultiReader(in, iotest.ErrReader(c.input))
+				}
+				var out strings.Builder
+				err := run(t.Context(), in, &out)
+				require.ErrorIs(t, err, c.want)
+				said := strings.Contains(out.String(), c.says)
+				require.True(t, said, "the output is too long to be shown")
+			})
+		})
+	}
 }
 
 // The first listing of the README is this program.

@@ -157,6 +157,7 @@ type run struct {
 	turn     *turn
 	crashes  int // of turns in a row, shutdowns not counted
 	skills   *tree.SkillSet
+	aside    uint32 // inputs up to it start no turn
 	charged  tree.Budget
 	archived int64
 	where    place // of its completion
@@ -292,6 +293,8 @@ func (a *auditor) fact(f *tree.Fact) {
 		a.runEnded(r, f)
 	case tree.Recovered:
 		a.recovered(r)
+	case tree.SetAside:
+		a.setAside(r, f)
 	case tree.Archived:
 		a.archived(r, f)
 	case tree.Late:

@@ -80,6 +80,9 @@ func describeState(s *tree.RunState) string {
 		&b, "%v %v turns=%d next=%d consumed=%d charged=%d", s.State, s.Cause, s.Turns, s.NextOrd,
 		s.Consumed, s.Charged,
 	)
+	if s.Aside != 0 {
+		fmt.Fprintf(&b, " aside=%d", s.Aside)
+	}
 	if s.Open != nil {
 		fmt.Fprintf(&b, " open=%d/%d", s.Open.N, s.Open.Through)
 	}
@@ -101,6 +104,7 @@ func (r *run) describe() string {
 		Consumed: r.consumed,
 		Charged:  r.charged,
 		Skills:   r.skills,
+		Aside:    r.aside,
 	}
 	if r.turn != nil {
 		s.Open = &tree.OpenTurn{N: r.turn.n, Through: r.turn.through}
@@ -133,6 +137,7 @@ func (a *auditor) begin(m *tree.Image) {
 			charged:  s.Charged,
 			crashes:  len(s.Crashes),
 			skills:   s.Skills,
+			aside:    s.Aside,
 		}
 		if s.Open != nil {
 			r.turn = &turn{s.Open.N, s.Open.Through, s.Open.Reserve, s.Open.Shutdown}

@@ -164,6 +164,11 @@ func TestAuditNamesTheRuleThatIsBroken(t *testing.T) {
 			taken.Kind, taken.Skills = tree.SkillsTaken, &tree.SkillSet{}
 			return slices.Insert(list, i+1, taken, taken)
 		}},
+		{"inputs of a sub-agent set aside", "set aside", func(list factList) factList {
+			i := nthOf(list, tree.Admitted, 1)
+			aside := tree.Fact{Kind: tree.SetAside, At: list[i].At, Run: list[i].Spec.Key}
+			return slices.Insert(list, i+1, aside)
+		}},
 		{"no task", "admission", changeSpec(1, func(s *tree.Spec, _ *tree.Grant) { s.Task = "" })},
 		{"a turn twice", "one turn at a time", repeatFact(tree.TurnStarted, 1)},
 		{"a turn skipped", "turns", changeFact(tree.TurnStarted, 1, func(f *tree.Fact) { f.N = 2 })},

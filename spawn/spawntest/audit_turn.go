@@ -165,9 +165,24 @@ func (a *auditor) givenUp(r *run, f *tree.Fact) {
 	a.consume(r, f.Ord)
 }
 
+// setAside takes the inputs up to an ordinal as such that start no turn. They stay unread.
+func (a *auditor) setAside(r *run, f *tree.Fact) {
+	switch {
+	case r.parent != nil || r.turn != nil:
+		a.fail(r, "set aside", "inputs of a sub-agent, or during a turn")
+	case f.Ord < max(r.consumed, r.aside) || f.Ord > r.next:
+		a.fail(r, "ordinals", "inputs up to %d of %d are set aside, after %d", f.Ord, r.next,
+			max(r.consumed, r.aside))
+	}
+	r.aside = f.Ord
+}
+
 // consume takes the inputs up to an ordinal as read for good.
 func (a *auditor) consume(r *run, through uint32) {
 	r.consumed = max(r.consumed, through)
+	if r.aside <= r.consumed {
+		r.aside = 0
+	}
 	n := 0
 	for _, in := range r.inbox {
 		if in.ord > through {

@@ -67,6 +67,8 @@ func (t *Tree) Apply(f *Fact) error {
 		t.applyRecovered(r)
 	case Archived:
 		return t.applyArchived(r, f)
+	case SetAside:
+		return r.applySetAside(f)
 	case Late:
 	default:
 		return &CorruptError{f.Kind, f.Run, "unknown kind of fact"}
@@ -209,10 +211,24 @@ func (t *Tree) applyRoute(r *Run, through uint32) {
 	}
 }
 
+// applySetAside takes the unread inputs off the counts, so that they start no turn. They stay in
+// the inbox, for the next turn that something else starts.
+func (r *Run) applySetAside(f *Fact) error {
+	if !r.IsRoot() || r.Open != nil || f.Ord < max(r.Consumed, r.Aside) || f.Ord > r.NextOrd {
+		return &CorruptError{f.Kind, f.Run, fmt.Sprintf("it sets aside up to %d", f.Ord)}
+	}
+	r.consume(f.Ord)
+	r.Aside, r.Retry = f.Ord, false
+	if r.Join != nil && r.Join.Ready(f.At) {
+		r.Join = nil
+	}
+	return nil
+}
+
 // consume takes the inputs up to an ordinal off the counts of unread inputs. They stay in the inbox
 // until the turn has ended.
 func (r *Run) consume(through uint32) {
-	from := r.Consumed
+	from := max(r.Consumed, r.Aside)
 	if r.Open != nil && r.Open.Through > from && r.Open.Through < through {
 		from = r.Open.Through
 	}
@@ -223,6 +239,13 @@ func (r *Run) consume(through uint32) {
 		if in := &r.Inbox[i]; in.Ord > from && in.Ord <= through {
 			r.count(in.Class, -1)
 		}
+	}
+}
+
+// setConsumed records that the inputs up to an ordinal have been read.
+func (r *Run) setConsumed(through uint32) {
+	if r.Consumed = through; r.Aside <= through {
+		r.Aside = 0
 	}
 }
 
@@ -273,7 +296,7 @@ func (t *Tree) applyTurnEnded(r *Run, f *Fact) error {
 	if f.Flags&FlagCrashed == 0 {
 		r.Crashes = nil
 		t.dropInputs(r, open.Through)
-		r.Consumed = open.Through
+		r.setConsumed(open.Through)
 		used := Budget{Turns: 1}
 		if f.Answer != nil {
 			used = used.add(f.Answer.Usage.Charge())
@@ -316,7 +339,7 @@ func (t *Tree) applyCrash(r *Run, open *OpenTurn, f *Fact) {
 	}
 	if f.Flags&FlagGivenUp != 0 {
 		t.dropInputs(r, f.Ord)
-		r.Consumed = max(r.Consumed, f.Ord)
+		r.setConsumed(max(r.Consumed, f.Ord))
 		r.Crashes = slices.DeleteFunc(slices.Clone(r.Crashes), func(through uint32) bool {
 			return through <= f.Ord
 		})

@@ -154,7 +154,7 @@ func (m *Image) beyondVersion1() bool {
 
 func (s RunState) beyondVersion1() bool {
 	return s.ArchiveFrom != 0 || s.Request != "" || len(s.Crashes) > 0 || s.Waits != 0 ||
-		s.Skills != nil ||
+		s.Aside != 0 || s.Skills != nil ||
 		s.Spec.beyondVersion1() || s.Answer.beyondVersion1() || s.Join.beyondVersion1() ||
 		s.Open.beyondVersion1()
 }

@@ -250,7 +250,7 @@ func (t *Tree) decideSpawn(c *Spawn) (Reply, error) {
 	asker := t.newAsker(c.Answers)
 	rules := t.rules(asker)
 	ask.ValidModel = t.validModel(asker)
-	agent := cmp.Or(strings.TrimSpace(ask.Agent), parent.Spec.Agent)
+	agent := cmp.Or(strings.TrimSpace(ask.Agent), rules.AgentOf(parent.Key()))
 	key, bad := parent.Key().Child(agent, c.ID)
 	ask.Child = key // zero for an agent that Admit refuses
 	caller := t.policyCaller(parent, rules)
@@ -576,14 +576,12 @@ func (t *Tree) decideCancelTurn(c CancelTurn) (Reply, error) {
 	return Reply{Run: r}, nil
 }
 
-// cancelWaiting ends the turn for which a top-level session waits for a slot, as if it had been
-// cancelled at its first moment: its inputs are consumed, and no Runner is called. The session
-// keeps its place in the lane, for a turn that it may want until then.
+// cancelWaiting cancels the turn for which a top-level session waits for a slot. No Runner is
+// called. What the turn was to read is set aside: it is not lost, and the next turn reads it. The
+// session keeps its place in the lane, for a turn that it may want until then.
 func (t *Tree) cancelWaiting(r *Run) {
 	if r.IsRoot() && r.asked && r.wantsTurn(t.now) {
-		t.emit(turnStarted(t.now, r, r.NextOrd, 0, Budget{}))
-		t.emit(turnEnded(t.now, r, Cancelled, nil, FlagCut, 0, nil))
-		r.asked = true
+		t.emit(setAside(t.now, r))
 	}
 }
 
@@ -597,7 +595,7 @@ func (t *Tree) decideStop(c *Stop) (Reply, error) {
 	}
 	t.cancelWaiting(r)
 	if r.State.Terminal() || r.Cause != NoCause || r.IsRoot() &&
-		r.Open == nil && r.live == 0 && r.nComp == 0 && !r.Retry {
+		r.Open == nil && r.live == 0 && !r.hasCompletion() && !r.Retry {
 		return Reply{Run: r}, nil
 	}
 	t.emit(stopRequested(t.now, r, Stopped, c.Reason, t.graceEnd(), 0))

@@ -154,6 +154,8 @@ func (s *scanner) run(r *RunState) {
 			r.NextOrd = s.uint32()
 		case "consumed":
 			r.Consumed = s.uint32()
+		case "aside":
+			r.Aside = s.uint32()
 		case "inbox":
 			r.Inbox = scanList(s, (*scanner).input)
 		case "join":

@@ -73,6 +73,8 @@ func (f *Fact) String() string {
 		l.add("turn %d of %s took %s", f.N, f.Run,
 			text.Count(len(f.Skills.Skills), "skill", "skills"))
 		l.addIf(f.Skills.Version != "", "version %s", word(f.Skills.Version))
+	case SetAside:
+		l.add("inputs of %s up to %d start no turn", f.Run, f.Ord)
 	case Unsent:
 		l.add("entry %d was not sent", f.Ord)
 	case ShuttingDown:

@@ -38,6 +38,7 @@ const (
 	Unsent       // the owner ends in good order and has not tried an entry of the outbox
 	Repaired     // the journal was repaired before the owner took the tree over
 	SkillsTaken  // a session has taken the skills that it keeps
+	SetAside     // what a top-level session has not read no longer starts a turn
 	kinds
 )
 
@@ -45,7 +46,7 @@ var kindNames = [kinds]string{
 	"none", "opened", "admitted", "posted", "turn_started", "taken", "turn_ended", "halted",
 	"stop_requested", "run_ended", "recovered", "delivered", "deferred", "blocked", "revived",
 	"dismissed", "redirected", "archived", "late", "reserved", "snapshot", "clock_set_back",
-	"shutting_down", "unsent", "repaired", "skills_taken",
+	"shutting_down", "unsent", "repaired", "skills_taken", "set_aside",
 }
 
 func (k Kind) String() string {
@@ -165,6 +166,8 @@ const (
 //	SkillsTaken    Run: the session
 //	               N: the turn under way
 //	               Skills: what it keeps of them
+//	SetAside       Run: the top-level session, which has no turn under way
+//	               Ord: of the last input that its next turn reads and that does not start one
 type Fact struct {
 	Kind   Kind
 	State  State
@@ -292,6 +295,10 @@ func repaired(at int64, id string, epoch uint64) Fact {
 
 func skillsTaken(at int64, r *Run, s *SkillSet) Fact {
 	return Fact{Kind: SkillsTaken, At: at, Run: r.Key(), N: r.Open.N, Skills: s}
+}
+
+func setAside(at int64, r *Run) Fact {
+	return Fact{Kind: SetAside, At: at, Run: r.Key(), Ord: r.NextOrd}
 }
 
 func snapshot(at int64) Fact { return Fact{Kind: Snapshot, At: at} }

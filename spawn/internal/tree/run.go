@@ -154,6 +154,7 @@ type RunState struct {
 	Turns       uint32         `json:"turns,omitempty"`   // turns started so far
 	NextOrd     uint32         `json:"nextOrd,omitempty"` // ordinal of the last input
 	Consumed    uint32         `json:"consumed,omitempty"`
+	Aside       uint32         `json:"aside,omitempty"` // inputs up to it start no turn; 0: all do
 	Inbox       []Input        `json:"inbox,omitempty"` // not consumed, in order
 	Join        *Join          `json:"join,omitempty"`
 	Waits       uint32         `json:"waits,omitempty"`  // in a row, see Tree.ModelWait
@@ -345,13 +346,20 @@ func (r *Run) Unread(after, through uint32, f func(Input)) {
 	}
 }
 
+// hasCompletion reports whether the inbox holds a completion that no turn has read.
+func (r *Run) hasCompletion() bool {
+	return slices.ContainsFunc(r.Inbox, func(in Input) bool {
+		return in.Class == Completion && in.Ord > r.Consumed
+	})
+}
+
 // recount derives the counts of unread inputs from the folded state.
 func (r *Run) recount() {
 	r.nUser, r.nComp, r.nControl = 0, 0, 0
 	if r.taskUnread() {
 		r.nUser++
 	}
-	through := r.Consumed
+	through := max(r.Consumed, r.Aside)
 	for i := range r.Inbox {
 		if in := &r.Inbox[i]; in.Ord > through {
 			r.count(in.Class, 1)
