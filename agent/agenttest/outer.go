@@ -139,7 +139,7 @@ func hasOuterDeadline(ctx context.Context) bool {
 		if !v.CanInterface() {
 			return false
 		}
-		c, ok := v.Interface().(context.Context)
+		c, ok := reflect.TypeAssert[context.Context](v)
 		if !ok {
 			return false
 		}
@@ -147,7 +147,7 @@ func hasOuterDeadline(ctx context.Context) bool {
 		if !ok {
 			return false
 		}
-		if deadline != deadline.Round(0) { //nolint:revive,staticcheck // not Equal: that ignores it
+		if deadline != deadline.Round(0) { //nolint:staticcheck // not Equal: that ignores it
 			return true
 		}
 	}
