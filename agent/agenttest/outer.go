@@ -147,7 +147,7 @@ func hasOuterDeadline(ctx context.Context) bool {
 		if !ok {
 			return false
 		}
-		if deadline != deadline.Round(0) { //nolint:staticcheck // not Equal: that ignores it
+		if deadline != deadline.Round(0) { // Equal ignores that clock
 			return true
 		}
 	}
