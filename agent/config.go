@@ -62,13 +62,17 @@ type Config struct {
 	// nil in the end, the delivery has arrived. Zero: 2 minutes.
 	DeliverTimeout time.Duration
 
-	// Logger is told of failures that no call returns, such as the error of a model. Credentials in
-	// their texts are masked, and each text has at most 10,000 bytes. Nil: what
-	// slog.Default is when the Runtime is opened. slog.New(slog.DiscardHandler) is silent.
+	// Logger is told of failures that no call returns, such as the error of a model. Credentials
+	// in their texts are masked, and each text has at most 10,000 bytes. Nil: what slog.Default is
+	// when the Runtime is opened. slog.New(slog.DiscardHandler) is silent. A record on which its
+	// Handler panics is lost. A Handler must not call runtime.Goexit: Open, which logs doubts,
+	// would end its caller, and a turn that logs before it has come to its end fails with
+	// spawn.ErrExited. What a turn has come to is kept also then.
 	Logger *slog.Logger
 	// Grace is how long a Runner may take to return once its turn is cancelled. Zero: 10 seconds.
 	Grace time.Duration
-	// Now is the clock of the prompts' date. Nil: time.Now.
+	// Now is the clock of the prompts' date. Nil: time.Now. If it returns the zero time, prompts
+	// have no date.
 	Now func() time.Time
 
 	// Prompts say what prompts hold beyond the files of Workspace.

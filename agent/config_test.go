@@ -60,7 +60,7 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 		{ // C4
 			"a zone that is not one",
 			agent.Config{Runner: idleRunner{}, Prompts: agent.Prompts{
-				Input: agentctx.Input{Env: agentctx.Env{Zone: "Asia/Tokio"}},
+				Input: agentctx.Input{Env: agentctx.Env{Zone: "Asia/\nTokyo"}},
 			}},
 			[]string{"Prompts.Input.Env.Zone"},
 		},

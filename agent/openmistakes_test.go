@@ -159,6 +159,10 @@ func TestOpenLogsWhatIsDoubtful(t *testing.T) {
 		`field=Config.Models.Thinking setting="" doubt="it is \"hihg\", which is not one of off, `: {
 			Models: agent.Models{Thinking: "hihg"},
 		},
+		// C4: the machine may have no time zone database.
+		`field=Config.Prompts.Input.Env.Zone setting="" doubt="this machine does not know it, `: {
+			Prompts: agent.Prompts{Input: agentctx.Input{Env: agentctx.Env{Zone: "Asia/Tokio"}}},
+		},
 		`field=Config.Rules.Tools.ByProvider setting=tools.byProvider doubt="it holds for no session of agent \"main\", whose model is not known; set Models.Model or Rules.Agents[].Model"`: {
 			Rules: policy.Rules{Tools: policy.ToolPolicy{ByProvider: map[string]policy.ToolPolicy{
 				"acme": {Deny: []string{"search"}},

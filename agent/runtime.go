@@ -13,7 +13,7 @@ import (
 	agentctx "github.com/offshoot-sdk/offshoot/context"
 	"github.com/offshoot-sdk/offshoot/internal/clone"
 	"github.com/offshoot-sdk/offshoot/internal/ctxguard"
-	"github.com/offshoot-sdk/offshoot/internal/secret"
+	"github.com/offshoot-sdk/offshoot/internal/guardlog"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn"
 )
@@ -52,7 +52,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	cfg.Logger = slog.New(secret.Handler{Handler: cfg.Logger.Handler()})
+	cfg.Logger = guardlog.New(cfg.Logger)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}

@@ -51,9 +51,10 @@ func TestNamesOfSkillsThatStandForNothing(t *testing.T) {
 			require.Equal(t, name != "*", strings.Contains(atOpen, place), atOpen)
 			cfg.Prompts.Skills = []agentctx.SkillSource{{FS: files, Path: "skills"}}
 			require.Empty(t, warningsOf(t, cfg), "the sources have not been read")
-			s := script{"main": {startStep("w"), say("a"), say("b")}, "w": {say("c")}}
+			s := script{"main": {startStep("w"), say("a"), say("b"), say("d")}, "w": {say("c")}}
 			agenttest.Run(t, cfg, s, func(h *harness) {
 				h.Post("go")
+				h.Pass(time.Minute)
 				h.Post("on")
 				h.Pass(time.Hour)
 			})

@@ -81,6 +81,8 @@ type Turn struct {
 	rt    *Runtime
 	spawn *spawn.TurnInput
 	log   *turnRecord
+	// decided: what the turn came to is with the Supervisor. It is of the goroutine of the turn.
+	decided bool
 
 	over atomic.Bool  // the Runner has returned
 	gate sync.RWMutex // held for reading by calls that write the transcript, until over is set
@@ -179,6 +181,9 @@ func (t *Turn) Record(ctx context.Context, m Message) error {
 
 // record is Record. It returns what was written: m, and what waited for it.
 func (t *Turn) record(ctx context.Context, m Message) ([]Message, error) {
+	if err := t.rt.checked(ctx); err != nil {
+		return nil, err
+	}
 	if err := t.enter(); err != nil {
 		return nil, err
 	}
@@ -219,6 +224,9 @@ func (t *Turn) write(ctx context.Context, messages ...Message) ([]Message, error
 // allow another. Input, Output and Cost count against budgets; CacheRead and CacheWrite are summed
 // in RunInfo.Result.Usage and do not. The error is [ErrStale] after the turn.
 func (t *Turn) Spend(ctx context.Context, u Usage) error {
+	if err := t.rt.checked(ctx); err != nil {
+		return err
+	}
 	if t.over.Load() {
 		return t.stale()
 	}
@@ -229,6 +237,9 @@ func (t *Turn) Spend(ctx context.Context, u Usage) error {
 // the transcript then. The error is [ErrStale] after the turn, the cause of ctx, or that of the
 // store.
 func (t *Turn) Inbox(ctx context.Context) ([]Message, error) {
+	if err := t.rt.checked(ctx); err != nil {
+		return nil, err
+	}
 	if err := t.enter(); err != nil {
 		return nil, err
 	}
@@ -268,6 +279,9 @@ func (t *Turn) replyTo(tags announce.ReplyTags) string {
 // Call calls one of the Tools by its name. A name that is not among them is an error. So is
 // [ErrStale] after the turn. Else the error is that of the tool.
 func (t *Turn) Call(ctx context.Context, c ToolCall) (string, error) {
+	if err := t.rt.checked(ctx); err != nil {
+		return "", err
+	}
 	for _, tool := range t.Tools {
 		if tool.Name == c.Name {
 			return tool.Call(ctx, c)
@@ -387,13 +401,19 @@ func (b turnRunner) RunTurn(
 	returned := false
 	defer t.end() // also if the Runner ends its goroutine
 	defer func() {
-		if !returned {
+		if !returned && !t.decided {
 			out, err = b.contain(ctx, t, recover())
 		}
 	}()
 	out, err = b.runTurn(ctx, t)
 	returned = true
 	return out, err
+}
+
+// decide says what a turn has come to, before the Logger is told, which may end the goroutine.
+func (t *Turn) decide(out spawn.TurnResult, err error) {
+	t.decided = true
+	t.spawn.ExitWith(out, err)
 }
 
 // contain returns what a turn came to in which a part of the Config panicked with a value, or ended
@@ -403,7 +423,8 @@ func (b turnRunner) contain(
 ) (out spawn.TurnResult, err error) {
 	failed := newCallbackError(t.current(), value)
 	shown := redact(failed)
-	b.rt.log.Error("offshoot: a turn was broken off", "session", t.Session.Key.String(),
+	// Last: a Logger may end the goroutine.
+	defer b.rt.log.Error("offshoot: a turn was broken off", "session", t.Session.Key.String(),
 		"turn", t.N, "in", failed.Field, "error", shown.Error(), "stack", string(failed.Stack))
 	out = apology(ctx, t.spawn)
 	t.spawn.ExitWith(out, shown) // should what follows end the goroutine, too
@@ -420,7 +441,7 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	rt, st := b.rt, t.spawn
 	extra, err := decodeRunExtra(st.Extra)
 	if err != nil {
-		return b.refuse(ctx, st, err)
+		return b.refuse(ctx, t, err)
 	}
 	t.noteAsked(st.Inputs)
 	fresh := rt.messagesOf(st, st.Inputs)
@@ -428,7 +449,7 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	st.InStore(true)
 	log, messages, err := beginRecord(ctx, rt.cfg.Store.Transcripts, rt.log, st, fresh)
 	if err != nil {
-		return b.refuse(ctx, st, err)
+		return b.refuse(ctx, t, err)
 	}
 	st.InStore(false)
 	log.startRunner()
@@ -447,12 +468,14 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 
 // refuse logs why a turn could not begin and returns what it came to.
 func (b turnRunner) refuse(
-	ctx context.Context, st *spawn.TurnInput, err error,
+	ctx context.Context, t *Turn, err error,
 ) (spawn.TurnResult, error) {
 	err = redact(err)
-	b.rt.log.Error("offshoot: a turn could not begin", "session", st.Session.Key.String(),
-		"turn", st.N, "error", err.Error())
-	return apology(ctx, st), err
+	out := apology(ctx, t.spawn)
+	t.decide(out, err)
+	b.rt.log.Error("offshoot: a turn could not begin", "session", t.Session.Key.String(),
+		"turn", t.N, "error", err.Error())
+	return out, err
 }
 
 // apology returns what a turn comes to that failed without a result.
@@ -477,9 +500,21 @@ func (b turnRunner) callRunner(ctx context.Context, t *Turn) (Result, error) {
 // apologyText is what a person is told of a turn that failed; why is in the log and in the events.
 const apologyText = "Sorry, something went wrong and I could not finish that. Please try again."
 
-// result says what a turn came to: what is announced of it, what people are told, and how far the
-// transcript goes.
+// result says what a turn came to, as outcome does, and then logs why it failed.
 func (b turnRunner) result(
+	ctx context.Context, t *Turn, res Result, err error,
+) (spawn.TurnResult, error) {
+	out, err := b.outcome(ctx, t, res, err)
+	if err != nil {
+		t.decide(out, err)
+		b.logFailure(ctx, t, err)
+	}
+	return out, err
+}
+
+// outcome says what a turn came to: what is announced of it, what people are told, and how far the
+// transcript goes.
+func (b turnRunner) outcome(
 	ctx context.Context, t *Turn, res Result, err error,
 ) (spawn.TurnResult, error) {
 	if res.Usage.IsZero() {
@@ -498,7 +533,6 @@ func (b turnRunner) result(
 	}
 	end()
 	out.Pos, err = t.log.close(), redact(err)
-	b.logFailure(ctx, t, err)
 	if text.IsBlank(res.Text) {
 		out.Note = t.emptyAnswer()
 	}
@@ -524,7 +558,7 @@ func (b turnRunner) result(
 
 // logFailure logs why a turn failed, unless contain has.
 func (b turnRunner) logFailure(ctx context.Context, t *Turn, err error) {
-	if _, logged := errors.AsType[*CallbackError](err); err == nil || logged {
+	if _, logged := errors.AsType[*CallbackError](err); logged {
 		return
 	}
 	level, what := slog.LevelError, "offshoot: a turn failed"

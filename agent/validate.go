@@ -118,6 +118,11 @@ func (c *checkup) prompts(cfg *Config) {
 	in := p.Input
 	in.Session = session.Must(session.MainKey(session.DefaultAgent)) // the Runtime fills it in
 	c.parts("Prompts.Input", in.Validate())
+	if fault := in.Env.ZoneFault(); fault != nil {
+		c.doubt("Prompts.Input.Env.Zone", "this machine does not know it, so that prompts show the "+
+			"date in the zone of Now: %v; a program without a time zone database imports time/tzdata",
+			fault)
+	}
 	if in.Spec.History == agentctx.HistoryFork {
 		c.bad("Prompts.Input.Spec.History", "%s", noFork)
 	}

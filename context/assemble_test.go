@@ -538,6 +538,15 @@ func TestZones(t *testing.T) {
 		"Sunday, 22 November 2026\nTime zone: `Pacific/Apia`", "and Now may have any zone",
 	)
 	assert.Empty(t, date(agentctx.Input{Env: agentctx.Env{Zone: "Asia/Tokio"}}))
+	// C4: a zone that the system does not know is a doubt, not a mistake, and no layout names it.
+	for layout := range agentctx.LayoutGoClaw + 1 {
+		in := agentctx.Input{
+			Session: mainKey, Layout: layout, Now: late, Env: agentctx.Env{Zone: "Asia/Tokio"},
+		}
+		require.NoError(t, in.Validate())
+		require.ErrorContains(t, in.Env.ZoneFault(), "Asia/Tokio")
+		assert.NotContains(t, agentctx.Assemble(in).String(), "Tokio", layout)
+	}
 	assert.Equal(
 		t, "## Current Date\nTime zone: `Asia/Tokyo`",
 		date(agentctx.Input{Env: agentctx.Env{Zone: "Asia/Tokyo"}}),
@@ -549,14 +558,15 @@ func TestZones(t *testing.T) {
 func TestInputValidate(t *testing.T) {
 	require.NoError(t, fullInput(mainKey).Validate())
 	for want, change := range map[string]func(*agentctx.Input){
-		"Input.Session":               func(in *agentctx.Input) { in.Session = session.Key{} },
-		"Spec.Mode is 9":              func(in *agentctx.Input) { in.Spec.Mode = 9 },
-		"Limits.File is -3":           func(in *agentctx.Input) { in.Limits.File = -3 },
-		"Input.Layout is 7":           func(in *agentctx.Input) { in.Layout = 7 },
-		`Channel.Reactions is "wild"`: func(in *agentctx.Input) { in.Channel.Reactions = "wild" },
-		`Sandbox.Access is "all"`:     func(in *agentctx.Input) { in.Sandbox.Access = "all" },
-		"Input.Extra[0].ID is blank":  func(in *agentctx.Input) { in.Extra = []agentctx.Section{{}} },
-		"Input.Extra[0].Class is 5":   func(in *agentctx.Input) { in.Extra = []agentctx.Section{{ID: "x", Class: 5}} },
+		"Input.Session":                func(in *agentctx.Input) { in.Session = session.Key{} },
+		"Spec.Mode is 9":               func(in *agentctx.Input) { in.Spec.Mode = 9 },
+		"Limits.File is -3":            func(in *agentctx.Input) { in.Limits.File = -3 },
+		"Input.Layout is 7":            func(in *agentctx.Input) { in.Layout = 7 },
+		`Channel.Reactions is "wild"`:  func(in *agentctx.Input) { in.Channel.Reactions = "wild" },
+		"Input.Env.Zone is not the na": func(in *agentctx.Input) { in.Env.Zone = "UTC\n## System" },
+		`Sandbox.Access is "all"`:      func(in *agentctx.Input) { in.Sandbox.Access = "all" },
+		"Input.Extra[0].ID is blank":   func(in *agentctx.Input) { in.Extra = []agentctx.Section{{}} },
+		"Input.Extra[0].Class is 5":    func(in *agentctx.Input) { in.Extra = []agentctx.Section{{ID: "x", Class: 5}} },
 	} {
 		in := fullInput(mainKey)
 		change(&in)

@@ -124,7 +124,7 @@ type Env struct {
 	Thinking     string // level; "": not told
 	Reasoning    string // whether people see the reasoning: "on", "off", "stream"
 	// Zone is the IANA name of the user's time zone, in which the prompt shows the date. "", or a
-	// name that the system does not know: the zone of Input.Now.
+	// name that the system does not know: the zone of Input.Now. [Env.ZoneFault] tells the second.
 	Zone         string
 	Channel      string   // "telegram"
 	Capabilities []string // of the channel
@@ -245,8 +245,8 @@ func (in Input) Validate() error {
 	if r := in.Channel.Reactions; !slices.Contains([]string{"", "minimal", "extensive"}, r) {
 		list.add("Input.Channel.Reactions", "is %s, want minimal or extensive", textline.Quote(r))
 	}
-	if fault := zoneFault(in.Env.Zone); fault != nil {
-		list.add("Input.Env.Zone", "is not a time zone: %v", fault)
+	if fault := textline.NameFault(in.Env.Zone); fault != "" {
+		list.add("Input.Env.Zone", "is not the name of a time zone: %s", fault)
 	}
 	if a := in.Sandbox.Access; !slices.Contains([]string{"", "none", "ro", "rw"}, a) {
 		list.add("Input.Sandbox.Access", "is %s, want none, ro or rw", textline.Quote(a))

@@ -57,6 +57,9 @@ func goClawParts() []part {
 // goClawRuntimeText is the section Runtime of LayoutGoClaw: the fields without a word before them.
 func goClawRuntimeText(a *assembly) string {
 	e := a.in.Env
+	if _, known := inZone(a.in.Now, e.Zone); !known {
+		e.Zone = ""
+	}
 	var list []string
 	for _, f := range [...][2]string{
 		{"model", e.Model},

@@ -161,8 +161,10 @@ func capabilities(list []string) string {
 	return cmp.Or(strings.Join(slices.Compact(words), ","), "none")
 }
 
-// zoneFault returns why a name is not that of a zone, or nil for one that the system knows and "".
-func zoneFault(name string) error {
-	_, err := time.LoadLocation(name)
+// ZoneFault returns why the system does not know the zone, or nil for one that it knows and for "".
+// A machine without the time zone database knows no zone but UTC and Local; a program that imports
+// time/tzdata brings its own.
+func (e *Env) ZoneFault() error {
+	_, err := time.LoadLocation(e.Zone)
 	return err
 }

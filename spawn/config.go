@@ -72,7 +72,8 @@ type Config struct {
 	// Limits bound what callers and models give. The zero Limits are the defaults.
 	Limits Limits
 	// Logger gets the failures that are not returned to a caller. Credentials in their texts are
-	// masked, and each has at most 10,000 bytes. Nil discards them.
+	// masked, and each has at most 10,000 bytes. A record on which its Handler panics is lost. Nil
+	// discards them.
 	Logger *slog.Logger
 }
 

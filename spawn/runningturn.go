@@ -154,6 +154,7 @@ func (sh *treeShell) callRunner(ctx context.Context, t *TurnInput) (out TurnResu
 	defer func() {
 		if p := recover(); p != nil {
 			pe := &PanicError{Value: p, Stack: debug.Stack()}
+			t.ExitWith(out, pe) // a Logger may end the goroutine
 			sh.sup.log.Error("offshoot: a Runner panicked", "session", t.Session.Key.String(),
 				"panic", fmt.Sprint(p), "stack", string(pe.Stack))
 			err = pe

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/offshoot-sdk/offshoot/internal/secret"
+	"github.com/offshoot-sdk/offshoot/internal/guardlog"
 	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/owner"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
@@ -87,16 +87,12 @@ func Open(ctx context.Context, cfg Config) (*Supervisor, error) {
 	cfg.Grace = cmp.Or(cfg.Grace, DefaultGrace)
 	cfg.DeliverTimeout = cmp.Or(cfg.DeliverTimeout, DefaultDeliverTimeout)
 	s := &Supervisor{
-		cfg: cfg, log: cfg.Logger,
+		cfg: cfg, log: guardlog.New(cfg.Logger),
 		lane: owner.NewLane(cfg.Rules.MaxConcurrent(), cfg.Rules.SessionLimit()),
 		ids:  newIDSource(), journalDead: make(chan error, 1),
 		journal: owner.Guard(cfg.Store.Journal), now: time.Now,
 		shells: make(map[session.Key]*treeShell),
 	}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
-	s.log = slog.New(guardedHandler{secret.Handler{Handler: s.log.Handler()}})
 	s.detachedCtx = context.WithoutCancel(ctx)
 	s.workCtx, s.cancel = context.WithCancelCause(s.detachedCtx)
 	s.journalCtx, s.endJournal = context.WithCancelCause(s.detachedCtx)

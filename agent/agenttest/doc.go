@@ -46,6 +46,8 @@
 // prompts show, and [Harness.Pass] lets virtual time pass.
 //
 // A context from outside the bubble stops virtual time: use [Harness.Context] in the function, not
-// the Context method of the test around it. A call that is given such a context, or one derived
-// from it, fails the test at once.
+// the Context method of the test around it. A call that is given such a context, or one with a
+// timeout from outside, or one derived from them, fails the test at once. What cannot be told apart
+// ends the test binary: a context of context.WithCancel alone that was made and is cancelled
+// outside, and one that the function derives of another context than that of the test.
 package agenttest

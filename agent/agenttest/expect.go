@@ -17,6 +17,7 @@ const maxRequests = 100
 // 100, when everything that can happen now has happened. Without a script the Runner of the Config
 // takes the place of the model, and each request is what a turn began with.
 func (h *Harness) Requests(name string) []agent.ModelRequest {
+	h.inUse()
 	h.wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -94,27 +95,33 @@ func (h *Harness) noteRequest(proc *process, name string, req *agent.ModelReques
 // Now is the clock of the prompts if the Config has none: virtual time, which begins with the year
 // 2000, unless SetNow has set it.
 func (h *Harness) Now() time.Time {
+	h.inUse()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return time.Now().Add(h.clock)
+	if h.clockSet.IsZero() {
+		return time.Now()
+	}
+	return h.clock.Add(time.Since(h.clockSet))
 }
 
 // SetNow sets the clock of the prompts, which goes on with virtual time from there. It fails the
 // test if the Config has a clock of its own. What time.Now returns stays.
 func (h *Harness) SetNow(now time.Time) {
 	h.t.Helper()
+	h.inUse()
 	if h.cfg.Now != nil {
 		h.t.Fatalf("agenttest: SetNow sets the clock of the Harness, and the Config has a Now of its own")
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.clock = time.Until(now)
+	h.clock, h.clockSet = now, time.Now()
 }
 
 // Watch collects the events of the tree of a top-level session from here on, over crashes: those
 // that [agent.Session.Events] yields. Events returns them.
 func (h *Harness) Watch(key session.Key) {
 	h.t.Helper()
+	h.inUse()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.watched[key] {
@@ -138,6 +145,7 @@ func (h *Harness) watch(ctx context.Context, proc *process, key session.Key) {
 // Events returns the events of the trees that are watched, oldest first, when everything that can
 // happen now has happened.
 func (h *Harness) Events() []agent.TreeEvent {
+	h.inUse()
 	h.wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,7 +71,8 @@ type Harness struct {
 	released chan struct{} // closed when the test is over
 	waiting  chan struct{} // held by the goroutine that waits until all others do
 
-	goroutine string // that f runs in
+	goroutine string      // that f runs in
+	gone      atomic.Bool // the bubble has ended
 
 	mu            sync.Mutex
 	running       *process
@@ -92,7 +94,9 @@ type Harness struct {
 	requests      map[string][]agent.ModelRequest
 	watched       map[session.Key]bool
 	events        []agent.TreeEvent
-	clock         time.Duration // how far the clock of the prompts is ahead of time.Now
+	clock         time.Time      // the clock of the prompts, as it was set
+	clockSet      time.Time      // when it was set, in virtual time, or zero
+	doing         map[string]int // calls of Do under way, by goroutine
 }
 
 type turnID struct {
@@ -107,6 +111,16 @@ const maxVirtualTime = 400 * 24 * time.Hour
 // runOutside is Run outside of the bubble, which it makes.
 func runOutside(t *testing.T, cfg agent.Config, s Script, p *crashPoint, f func(h *Harness)) {
 	t.Helper()
+	if f == nil {
+		t.Fatalf("agenttest: Run has no function to run: f is nil")
+	}
+	failWhenNested(t)
+	var used *Harness
+	defer func() {
+		if used != nil {
+			used.gone.Store(true)
+		}
+	}()
 	// The channel of the context is made outside: the bubble's own could not be closed from here.
 	t.Context().Done()
 	var guard stallGuard
@@ -114,7 +128,11 @@ func runOutside(t *testing.T, cfg agent.Config, s Script, p *crashPoint, f func(
 	outer := t
 	synctest.Test(t, func(t *testing.T) {
 		guard.enter()
-		runInBubble(t, outer, cfg, s, p, f)
+		runInBubble(t, outer, cfg, s, p, func(h *Harness) {
+			used = h
+			defer enterBubble(h)()
+			f(h)
+		})
 	})
 }
 
@@ -136,6 +154,7 @@ func runInBubble(
 		entries:       make(map[session.Key][]session.Entry),
 		requests:      make(map[string][]agent.ModelRequest),
 		watched:       make(map[session.Key]bool),
+		doing:         make(map[string]int),
 	}
 	if h.store == nil {
 		h.store = session.NewMemory()
@@ -187,13 +206,13 @@ func (h *Harness) current() *process {
 }
 
 // T returns the test inside the bubble, for require and the like.
-func (h *Harness) T() testing.TB { return h.t }
+func (h *Harness) T() testing.TB { h.inUse(); return h.t }
 
 // Context returns a context of the bubble, which ends with the test.
-func (h *Harness) Context() context.Context { return h.t.Context() }
+func (h *Harness) Context() context.Context { h.inUse(); return h.t.Context() }
 
 // Runtime returns the Runtime of the process that runs now. After a crash it is another one.
-func (h *Harness) Runtime() *agent.Runtime { return h.current().rt }
+func (h *Harness) Runtime() *agent.Runtime { h.inUse(); return h.current().rt }
 
 // Session returns a session of the process that runs now.
 func (h *Harness) Session(key session.Key) *agent.Session { return h.Runtime().Session(key) }
@@ -208,7 +227,10 @@ func (h *Harness) mainKey() session.Key {
 // Do calls f, and again with the next process if the one it was called with is killed meanwhile and
 // f returns an error. It returns the last error. What f waits for at a Runtime whose process was
 // killed ends with an error.
+//
+// A Crash in f, by its goroutine, fails the test: f would be called without end.
 func (h *Harness) Do(f func(rt *agent.Runtime) error) error {
+	defer h.noteDo()()
 	for {
 		proc := h.current()
 		returned := make(chan struct{})
@@ -252,6 +274,7 @@ func (h *Harness) PostTo(key session.Key, text string) {
 // Replies returns what Reply has accepted so far, each reply once, when everything that can happen
 // now has happened.
 func (h *Harness) Replies() []agent.Delivery {
+	h.inUse()
 	h.wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -273,6 +296,7 @@ func (h *Harness) Replied(want ...string) {
 // Deliveries returns what Deliver has accepted so far, each completion once, when everything that
 // can happen now has happened.
 func (h *Harness) Deliveries() []agent.Delivery {
+	h.inUse()
 	h.wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -296,6 +320,7 @@ func (h *Harness) Delivered(want ...string) {
 // children.
 func (h *Harness) Runs() []agent.RunInfo {
 	h.t.Helper()
+	h.inUse()
 	h.wait()
 	h.mu.Lock()
 	roots := slices.SortedFunc(maps.Keys(h.owners),
@@ -336,6 +361,7 @@ func (h *Harness) Child(label string) agent.RunInfo {
 // Calls returns how many model calls there have been under a name of the script; without a script,
 // how many turns.
 func (h *Harness) Calls(name string) int {
+	h.inUse()
 	h.wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -346,6 +372,11 @@ func (h *Harness) Calls(name string) int {
 // when that has taken over what there was to take over.
 func (h *Harness) Crash() {
 	h.t.Helper()
+	h.inUse()
+	if h.isDoing() {
+		h.t.Fatalf("agenttest: Crash in the function of Do would be repeated with every next " +
+			"process: call it outside of Do")
+	}
 	h.wait()
 	proc := h.current()
 	h.kill(proc)
@@ -397,6 +428,7 @@ func (h *Harness) failures(key session.Key) int {
 
 // Pass lets virtual time pass, and then everything happen that can happen without more of it.
 func (h *Harness) Pass(d time.Duration) {
+	h.inUse()
 	time.Sleep(d)
 	h.wait()
 }

@@ -13,13 +13,13 @@ import (
 )
 
 // errOuterContext is what a call gets that is given the context of the test around the bubble.
-var errOuterContext = errors.New("agenttest: this context is that of the test outside, or derived " +
-	"from it, and virtual time cannot pass while it is waited for: " +
+var errOuterContext = errors.New("agenttest: this context is that of the test outside, or another one " +
+	"that was made outside, or derived from it, and virtual time cannot pass while it is waited for: " +
 	"use Harness.Context in the function that Run got")
 
 // checkContext fails the test at once for a context of the test around the bubble.
 func (h *Harness) checkContext(ctx context.Context) error {
-	if !derivesFrom(ctx, h.outer.Context()) || h.t == h.outer {
+	if h.t == h.outer || !derivesFrom(ctx, h.outer.Context()) && !hasOuterDeadline(ctx) {
 		return nil
 	}
 	h.t.Helper()
@@ -126,6 +126,28 @@ func derivesFrom(ctx, from context.Context) bool {
 			v = v.Elem()
 		}
 		if v.Kind() == reflect.Pointer && v.Pointer() == want.Pointer() {
+			return true
+		}
+	}
+	return false
+}
+
+// hasOuterDeadline reports whether ctx, or one that it was made of, has a deadline that was made
+// outside of the bubble: times of a bubble have no monotonic clock.
+func hasOuterDeadline(ctx context.Context) bool {
+	for v := reflect.ValueOf(ctx); v.IsValid(); v = parentOf(v) {
+		if !v.CanInterface() {
+			return false
+		}
+		c, ok := reflect.TypeAssert[context.Context](v)
+		if !ok {
+			return false
+		}
+		deadline, ok := c.Deadline()
+		if !ok {
+			return false
+		}
+		if deadline != deadline.Round(0) { // Equal ignores that clock
 			return true
 		}
 	}
