@@ -114,17 +114,22 @@ func whatASessionHas(t *testing.T, cfg agent.Config, key session.Key) map[string
 		in, err := cfg.ChildInput(key, agent.Task{Text: "x", Agent: id})
 		has["child "+id] = fmt.Sprint(prompt(in), err)
 	}
+	var mu sync.Mutex
+	note := func(what string, of ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		has[what] = fmt.Sprint(of...)
+	}
 	cfg.Runner = agent.RunnerFunc(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 		p := tn.Prompt
-		label := "turn" + tn.Label
-		has[label] = fmt.Sprint(tn.Model, toolNamesOf(tn.Tools), tn.Sandboxed, listedSkills(p),
+		note("turn"+tn.Label, tn.Model, toolNamesOf(tn.Tools), tn.Sandboxed, listedSkills(p),
 			tn.Skills.Commands(), p.Files)
 		if tn.Label != "" {
 			return textResult("ok")
 		}
 		for _, id := range []string{"", "other"} {
 			_, err := agent.Spawn[string](ctx, tn, agent.Task{Text: "x", Label: "c" + id, Agent: id})
-			has["spawn "+id] = fmt.Sprint(err)
+			note("spawn "+id, err)
 		}
 		return textResult("ok")
 	})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,20 +33,24 @@ func deliveryCallbacks(deliver bool) func(cfg *agent.Config, call func() error) 
 // records is a slog.Handler that keeps the records.
 type records struct {
 	slog.Handler
-	list *bytes.Buffer
-	most *int
+
+	mu   sync.Mutex
+	list bytes.Buffer
+	most int // bytes of the longest
 }
 
-func (r records) Handle(ctx context.Context, rec slog.Record) error {
+func (r *records) Handle(ctx context.Context, rec slog.Record) error {
 	var line bytes.Buffer
 	h := slog.NewTextHandler(&line, nil)
 	_ = h.Handle(ctx, rec)
-	*r.most = max(*r.most, line.Len())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.most = max(r.most, line.Len())
 	r.list.Write(line.Bytes())
 	return nil
 }
 
-func (r records) Enabled(context.Context, slog.Level) bool { return true }
+func (r *records) Enabled(context.Context, slog.Level) bool { return true }
 
 // A4: whatever a callback fails with, the records of the Logger, the events, the journal and what
 // is known of a run are short and have no key.
@@ -85,9 +90,8 @@ func requireNoLeak(t *testing.T, set func(cfg *agent.Config), inner string) {
 	cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
 		return textResult("answer")
 	})
-	var log bytes.Buffer
-	longest := 0
-	cfg.Logger = slog.New(records{slog.DiscardHandler, &log, &longest})
+	log := &records{Handler: slog.DiscardHandler}
+	cfg.Logger = slog.New(log)
 	cfg.Store = session.NewMemory()
 	store := cfg.Store
 	set(&cfg)
@@ -95,7 +99,9 @@ func requireNoLeak(t *testing.T, set func(cfg *agent.Config), inner string) {
 		var shown []string
 		ctx, cancel := context.WithCancel(h.Context())
 		defer cancel()
+		watched := make(chan struct{})
 		go func() {
+			defer close(watched)
 			for e := range h.Main().Events(ctx) {
 				shown = append(shown, eventText(e))
 			}
@@ -106,6 +112,8 @@ func requireNoLeak(t *testing.T, set func(cfg *agent.Config), inner string) {
 			Text: "x", Model: "m/x", Announce: true,
 		})
 		time.Sleep(50 * time.Minute) // a delivery is blocked, and a run not archived yet
+		cancel()
+		<-watched
 		if err == nil {
 			info, err := child.Info(h.Context())
 			require.NoError(t, err)
@@ -121,8 +129,8 @@ func requireNoLeak(t *testing.T, set func(cfg *agent.Config), inner string) {
 			require.Less(t, len(text), most)
 		}
 	})
-	require.NotContains(t, log.String(), inner)
-	require.Less(t, longest, most)
+	require.NotContains(t, log.list.String(), inner)
+	require.Less(t, log.most, most)
 	size := 0
 	for head, err := range store.Journal.Roots(t.Context(), session.RootQuery{}) {
 		require.NoError(t, err)
