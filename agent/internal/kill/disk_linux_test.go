@@ -269,6 +269,7 @@ func (b *inProcessBot) refused(t *testing.T, want error) {
 			spawn.ErrStopping,
 			agent.ErrNotFound,    // it has been archived
 			agent.ErrUnconfirmed, // the turn in which it happened was cancelled for that
+			spawn.ErrStale,       // that turn was over before
 		}, func(e error) bool { return errors.Is(f.err, e) })
 		switch {
 		case errors.Is(f.err, want):
