@@ -13,7 +13,7 @@ import (
 // modelNamed returns the full name of a model that is named by an alias, in any letter case. Any
 // other name is returned as it is.
 func (c *Config) modelNamed(name string) string {
-	if full, ok := byAgent(c.Prompts.Input.Aliases, strings.TrimSpace(name)); ok {
+	if full, ok := inAnyCase(c.Prompts.Input.Aliases, strings.TrimSpace(name)); ok {
 		return strings.TrimSpace(full)
 	}
 	return name
@@ -46,7 +46,7 @@ func (c *checkup) aliases(cfg *Config) {
 		folded := strings.ToLower(alias)
 		other, twice := seen[folded]
 		seen[folded] = alias
-		_, chained := byAgent(aliases, model)
+		_, chained := inAnyCase(aliases, model)
 		switch {
 		case alias == "":
 			c.bad(at, "an alias is empty")
@@ -75,7 +75,7 @@ func (c *checkup) byAlias(
 ) {
 	for _, key := range slices.Sorted(maps.Keys(rules)) {
 		name := strings.TrimSpace(key)
-		full, isAlias := byAgent(aliases, name)
+		full, isAlias := inAnyCase(aliases, name)
 		provider, _, _ := strings.Cut(full, "/")
 		if isAlias && !strings.EqualFold(provider, name) {
 			c.bad(fmt.Sprintf("%s[%q]", path, key),

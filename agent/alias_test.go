@@ -147,3 +147,14 @@ func TestAliasesThatAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, `Config.Rules.Agents[0].Tools.ByProvider["Fast"]: it is an alias`)
 	require.NotContains(t, err.Error(), `"acme"]: it is an alias`)
 }
+
+// C2: an alias raises no doubt where a model is named, in whichever letter case it is written.
+func TestAliasesAreNotDoubtful(t *testing.T) {
+	for _, name := range []string{"fast", "FAST", "fAsT"} {
+		cfg := agent.Config{Models: agent.Models{Model: name}, Rules: policy.Rules{
+			Subagents: policy.Subagents{Model: name}, Agents: []policy.Agent{{ID: "main", Model: name}},
+		}}
+		cfg.Prompts.Input.Aliases = map[string]string{"Fast": "acme/small"}
+		require.Empty(t, warningsOf(t, cfg), name)
+	}
+}

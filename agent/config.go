@@ -264,27 +264,28 @@ func validToolName(name string) bool {
 // workspace returns the files of a session: its agent's own, else the common ones, else those of
 // the nearest session above it that has any.
 func (c *Config) workspace(key session.Key, above []session.Key) fs.FS {
-	if own, ok := byAgent(c.Prompts.Workspaces, c.Rules.AgentOf(key)); ok {
+	if own, ok := inAnyCase(c.Prompts.Workspaces, c.Rules.AgentOf(key)); ok {
 		return own
 	}
 	if c.Workspace != nil {
 		return c.Workspace
 	}
 	for _, requester := range above {
-		if files, _ := byAgent(c.Prompts.Workspaces, c.Rules.AgentOf(requester)); files != nil {
+		if files, _ := inAnyCase(c.Prompts.Workspaces, c.Rules.AgentOf(requester)); files != nil {
 			return files
 		}
 	}
 	return nil
 }
 
-// byAgent returns what a map holds for an agent, whose id may be in any letter case in it.
-func byAgent[T any](m map[string]T, agent string) (of T, ok bool) {
-	if of, ok = m[agent]; ok || agent == "" {
+// inAnyCase returns what a map of the Config holds for a name, which may be in any letter case in
+// it.
+func inAnyCase[T any](m map[string]T, name string) (of T, ok bool) {
+	if of, ok = m[name]; ok || name == "" {
 		return of, ok
 	}
-	for id, of := range m {
-		if strings.EqualFold(id, agent) {
+	for key, of := range m {
+		if strings.EqualFold(key, name) {
 			return of, true
 		}
 	}
@@ -333,7 +334,7 @@ func (c *Config) input(
 		in.Sandbox = agentctx.Sandbox{}
 	}
 	if key.IsSubagent() {
-		under, ok := byAgent(c.Prompts.SubagentSpecs, c.Rules.AgentOf(key))
+		under, ok := inAnyCase(c.Prompts.SubagentSpecs, c.Rules.AgentOf(key))
 		if !ok {
 			under = c.Prompts.SubagentSpecs[""]
 		}

@@ -109,6 +109,7 @@ func TestReportsOnExcludedSkillsSayByWhat(t *testing.T) {
 	}
 	require.Contains(t, want["gamma"], "no-such-program")
 	require.Equal(t, want, whys(cfg.Skills(topKey).Excluded))
+	require.Equal(t, want, whys(cfg.Skills(session.GlobalKey()).Excluded), "of the default agent")
 	s := script{"main": {say("a")}}
 	agenttest.Run(t, cfg, s, func(h *harness) {
 		h.Post("go")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"path"
 	"slices"
@@ -65,9 +66,16 @@ func (c *checkup) rules(r *policy.Rules) {
 	}
 	announce("Rules.Subagents", "agents.defaults.subagents", r.Subagents.Announce)
 	for i, a := range r.Agents {
-		announce(fmt.Sprintf("Rules.Agents[%d].Subagents", i),
-			"agents.list["+strings.ToLower(a.ID)+"].subagents", a.Subagents.Announce)
+		path, setting := agentPlace(i, a.ID)
+		announce(path+".Subagents", setting+".subagents", a.Subagents.Announce)
 	}
+}
+
+// agentPlace returns where the nth agent of the Rules is set: its Go path, and its place in the
+// JSON configuration.
+func agentPlace(n int, id string) (path, setting string) {
+	return fmt.Sprintf("Rules.Agents[%d]", n),
+		"agents.list[" + strings.ToLower(strings.TrimSpace(id)) + "]"
 }
 
 // unknownModels looks for sessions of which the Rules do not know the model, and so not which of
@@ -82,8 +90,8 @@ func (c *checkup) unknownModels(cfg *Config) {
 		a := &agents[i]
 		field, setting := "Rules.Tools.ByProvider", "tools.byProvider"
 		if len(r.Tools.ByProvider) == 0 {
-			field = fmt.Sprintf("Rules.Agents[%d].Tools.ByProvider", i)
-			setting = "agents.list[" + strings.ToLower(a.ID) + "].tools.byProvider"
+			field, setting = agentPlace(i, a.ID)
+			field, setting = field+".Tools.ByProvider", setting+".tools.byProvider"
 		}
 		main, err := session.MainKey(a.ID)
 		if err != nil || cfg.model(main) != "" ||
@@ -266,9 +274,8 @@ func mayExist(cfg *Config, name string) bool {
 func (c *checkup) models(cfg *Config) {
 	name := func(path, setting, model string) {
 		model = strings.TrimSpace(model)
-		_, alias := cfg.Prompts.Input.Aliases[model]
-		formed := strings.Contains(model, "/") && !strings.Contains(model, " ")
-		if model == "" || alias || formed || cfg.Models.Valid != nil {
+		_, alias := inAnyCase(cfg.Prompts.Input.Aliases, model)
+		if model == "" || alias || strings.Contains(model, "/") || cfg.Models.Valid != nil {
 			return
 		}
 		c.doubts = append(c.doubts, policy.Doubt{Field: path, Path: setting, Text: fmt.Sprintf(
@@ -278,8 +285,7 @@ func (c *checkup) models(cfg *Config) {
 	name("Models.Model", "", cfg.Models.Model)
 	name("Rules.Subagents.Model", "agents.defaults.subagents.model", cfg.Rules.Subagents.Model)
 	for i, a := range cfg.Rules.Agents {
-		path := fmt.Sprintf("Rules.Agents[%d]", i)
-		setting := "agents.list[" + strings.ToLower(a.ID) + "]"
+		path, setting := agentPlace(i, a.ID)
 		name(path+".Model", setting+".model", a.Model)
 		name(path+".Subagents.Model", setting+".subagents.model", a.Subagents.Model)
 	}
@@ -350,4 +356,10 @@ func (c *checkup) tools(tools []Tool) {
 			c.bad(path+".Call", "it is missing")
 		}
 	}
+}
+
+// logDoubt logs what is doubtful in a Config.
+func logDoubt(log *slog.Logger, d policy.Doubt) {
+	log.Warn("offshoot: the configuration is doubtful", "field", "Config."+d.Field,
+		"setting", d.Path, "doubt", d.Text)
 }
