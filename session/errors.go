@@ -25,6 +25,16 @@ var (
 	// a message that is longer than it can keep. Nothing was added.
 	ErrInvalidLine = errors.New("session: invalid line of a transcript")
 
+	// ErrInvalidPart is what errors.Is finds in every *[PartError].
+	ErrInvalidPart = errors.New("session: invalid part of a message")
+
+	// ErrNoFiles is returned where a [Store] without Files would have to keep or find one.
+	ErrNoFiles = errors.New("session: the store does not keep files")
+
+	// ErrFileChanged is returned by [Files.Put] for bytes that are not those that the caller
+	// expected. Nothing was kept.
+	ErrFileChanged = errors.New("session: the bytes of a file are not those expected")
+
 	// ErrArchived is returned by [Transcripts.Append] for a transcript that has been archived.
 	ErrArchived = errors.New("session: transcript is archived")
 

@@ -38,7 +38,13 @@ type Message struct {
 	Model      string          // the model that said it
 	Usage      Usage           // what the model call consumed
 	Raw        json.RawMessage // the provider's own form, kept byte for byte
+	From       Sender          // the person who said it, in a chat of several
+	Parts      []Part          // what it has beside its text
 	Discard    Pos             // of a MessageNote: see [Fence]
+
+	// Whole names the message itself, as AppendJSON wrote it, where it was too long for a line. The
+	// line then has what is short of it, and the beginning of its Text. Zero: the line is whole.
+	Whole File
 
 	unknown string // the members that a newer version wrote, as JSON without the braces
 }

@@ -29,12 +29,15 @@ type wireMessage struct {
 	Usage      Usage           `json:"usage"`
 	Raw        json.RawMessage `json:"raw"`
 	Raw64      []byte          `json:"raw64"`
+	From       Sender          `json:"from"`
+	Parts      []Part          `json:"parts"`
+	Whole      File            `json:"whole"`
 	Discard    Pos             `json:"discard"`
 }
 
 var messageMembers = []string{
 	"id", "role", "text", "toolCalls", "toolCallId", "failed", "internal", "time", "model", "usage",
-	"raw", "raw64", "discard",
+	"raw", "raw64", "from", "parts", "whole", "discard",
 }
 
 // MarshalJSON encodes m on one line. See [Message.AppendJSON] for its errors.
@@ -45,13 +48,17 @@ var messageMembers = []string{
 func (m Message) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil) }
 
 // Validate returns an error that wraps [ErrInvalidLine] if m has no JSON form: if its Time is
-// outside of the years 0 to 9999 or its zone is a day or more from UTC, or if its Cost is not
-// finite. Every implementation of [Transcripts] that does not encode a message calls it in Append.
+// outside of the years 0 to 9999 or its zone is a day or more from UTC, if its Cost is not finite,
+// or if [Part.Validate] refuses one of its Parts: then the error is a *[PartError], too. Every
+// implementation of [Transcripts] that does not encode a message calls it in Append.
 func (m Message) Validate() error {
 	var o object
 	err := o.time("time", m.Time)
 	if err == nil {
 		_, err = m.Usage.append(o.b)
+	}
+	if err == nil {
+		err = ValidateParts(m.Parts, Part.Validate)
 	}
 	return invalidLine(err)
 }
@@ -98,6 +105,10 @@ func (m Message) AppendJSON(b []byte) ([]byte, error) {
 		}
 	}
 	o.raw("raw", "raw64", m.Raw)
+	if err := o.parts(m); err != nil {
+		return b, invalidLine(err)
+	}
+	o.file("whole", m.Whole)
 	if m.Role == MessageNote || m.Discard != 0 {
 		o.member("discard")
 		o.b = strconv.AppendUint(o.b, uint64(m.Discard), 10)
@@ -115,7 +126,8 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	*m = Message{
 		ID: w.ID, Role: w.Role, Text: w.Text, ToolCalls: w.ToolCalls, ToolCallID: w.ToolCallID,
 		Failed: w.Failed, Internal: w.Internal, Time: w.Time, Model: w.Model, Usage: w.Usage,
-		Raw: either(w.Raw, w.Raw64), Discard: w.Discard, unknown: unknown,
+		Raw: either(w.Raw, w.Raw64), From: w.From, Parts: w.Parts, Whole: w.Whole,
+		Discard: w.Discard, unknown: unknown,
 	}
 	return nil
 }
@@ -293,6 +305,45 @@ func (o *object) time(name string, t time.Time) error {
 	o.member(name)
 	o.b = append(append(append(o.b, '"'), text...), '"')
 	return nil
+}
+
+// parts writes who says a message and what it has beside its text.
+func (o *object) parts(m Message) error {
+	if !m.From.IsZero() {
+		o.member("from")
+		from := object{b: append(o.b, '{')}
+		from.text("id", m.From.ID)
+		from.text("name", m.From.Name)
+		o.b = from.end("")
+	}
+	if len(m.Parts) == 0 {
+		return nil
+	}
+	if err := ValidateParts(m.Parts, Part.Validate); err != nil {
+		return err
+	}
+	o.member("parts")
+	o.b = append(o.b, '[')
+	for i, p := range m.Parts {
+		if i > 0 {
+			o.b = append(o.b, ',')
+		}
+		o.b = p.append(o.b)
+	}
+	o.b = append(o.b, ']')
+	return nil
+}
+
+// file writes a member that names bytes, unless it is zero.
+func (o *object) file(name string, f File) {
+	if f.IsZero() {
+		return
+	}
+	o.member(name)
+	file := object{b: append(o.b, '{')}
+	file.text("hash", f.Hash)
+	file.number("size", f.Size)
+	o.b = file.end("")
 }
 
 // raw writes r under name if r can stand in a line of JSON without a change, else under name64 in

@@ -6,11 +6,14 @@ import (
 	"io"
 )
 
-// A Store is the durable storage of Offshoot. Both fields must be set. They may be two views of one
-// engine, or independent of each other.
+// A Store is the durable storage of Offshoot. Journal and Transcripts must be set. The fields may
+// be views of one engine, or independent of each other.
 type Store struct {
 	Journal     Journal
 	Transcripts Transcripts
+	// Files keeps what is too large for a line. With nil, what needs a file is refused with
+	// [ErrNoFiles], and everything else works.
+	Files Files
 }
 
 // NewMemory returns a Store in memory, whose contents end with the process. It is for tests and for
@@ -25,11 +28,11 @@ func NewMemory() *Store {
 }
 
 // Close closes each field that implements [io.Closer], and returns their errors joined. Close is
-// called on both fields even if they are views of one engine; the engine must then accept the
-// second call.
+// called on each field even if they are views of one engine; the engine must then accept the later
+// calls.
 func (s *Store) Close() error {
 	var errs []error
-	for _, part := range []any{s.Journal, s.Transcripts} {
+	for _, part := range []any{s.Journal, s.Transcripts, s.Files} {
 		if c, ok := part.(io.Closer); ok {
 			errs = append(errs, c.Close())
 		}
@@ -49,7 +52,7 @@ func (s *Store) Close() error {
 // a server may ask the server, and returns when ctx is done.
 func (s *Store) Health(ctx context.Context) error {
 	var errs []error
-	for _, part := range []any{s.Journal, s.Transcripts} {
+	for _, part := range []any{s.Journal, s.Transcripts, s.Files} {
 		if h, ok := part.(interface {
 			Health(ctx context.Context) error
 		}); ok {
