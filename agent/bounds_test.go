@@ -90,7 +90,7 @@ var boundCases = []boundCase{
 // otherStructs have the structs that no caller, model or tool gives to the library, or that it does
 // not keep, and the parts of those in boundCases.
 var otherStructs = map[string]string{
-	"a part of a Config": "agent.Limits agent.Loop agent.Models agent.Prompts agent.Tool",
+	"a part of a Config": "agent.Limits agent.Loop agent.Models agent.Prompts agent.Runners agent.Tool",
 	"a part of others":   "session.Route session.Usage spawn.File spawn.Result session.Store",
 	"made by the library": "agent.Caller agent.CallbackError agent.Child agent.ConfigError " +
 		"agent.JoinError agent.ModelRequest agent.Outcome agent.ResultError agent.RunError " +

@@ -114,7 +114,7 @@ func promptList(prompts map[string]agentctx.Prompt) (list []agentctx.Prompt) {
 func everything(t *testing.T) agentctx.Input {
 	t.Helper()
 	cfg := workshop()
-	in := cfg.Input(topKey)
+	in := inputOf(t, cfg, topKey)
 	in.Skills = []agentctx.Skill{{Name: "pdf", Path: "skills/pdf/SKILL.md"}}
 	for _, name := range []string{"gateway", "memory_get", "sessions_send", "session_status"} {
 		in.Tools = append(in.Tools, agentctx.Tool{Name: name})

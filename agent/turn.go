@@ -83,6 +83,7 @@ type Turn struct {
 	log   *turnRecord
 	// decided: what the turn came to is with the Supervisor. It is of the goroutine of the turn.
 	decided bool
+	runner  string // the field of the Config that has the Runner
 
 	over atomic.Bool  // the Runner has returned
 	gate sync.RWMutex // held for reading by calls that write the transcript, until over is set
@@ -455,11 +456,13 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	log.startRunner()
 	t.log, t.Messages, t.New, t.Schema = log, messages, len(fresh), extra.Schema
 	t.Tools = rt.toolsOf(t)
-	in := rt.promptInput(t, extra)
-	t.entering("Prompts.Input")
-	t.Prompt = agentctx.Assemble(in)
-	t.entering("Runner")
-	res, err := b.callRunner(ctx, t)
+	in, err := rt.promptInput(ctx, t, extra)
+	var res Result
+	if err == nil {
+		t.entering("Prompts.Input")
+		t.Prompt = agentctx.Assemble(in)
+		res, err = b.callRunner(ctx, t)
+	}
 	st.InStore(true)
 	t.end()
 	t.entering("Store.Transcripts")
@@ -494,7 +497,13 @@ func (b turnRunner) callRunner(ctx context.Context, t *Turn) (Result, error) {
 	if err := t.Prompt.Err(); err != nil {
 		return Result{}, err
 	}
-	return b.rt.cfg.Runner.Run(ctx, t)
+	runner, field := b.rt.cfg.runner(t.Session.Key)
+	if runner == nil { // the journal may have sessions of an agent that is not configured any more
+		return Result{}, fmt.Errorf("agent: there is neither Config.Runner nor %s", field)
+	}
+	t.runner = field
+	t.entering(field)
+	return runner.Run(ctx, t)
 }
 
 // apologyText is what a person is told of a turn that failed; why is in the log and in the events.
@@ -558,7 +567,7 @@ func (b turnRunner) outcome(
 
 // logFailure logs why a turn failed, unless contain has.
 func (b turnRunner) logFailure(ctx context.Context, t *Turn, err error) {
-	if _, logged := errors.AsType[*CallbackError](err); logged {
+	if failed, ok := errors.AsType[*CallbackError](err); ok && failed.Stack != nil {
 		return
 	}
 	level, what := slog.LevelError, "offshoot: a turn failed"
