@@ -317,15 +317,30 @@ func (t *Turn) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, err
 	return info, inOurWords(err)
 }
 
+// waitRoot implements Requester.
+func (t *Turn) waitRoot(context.Context) (session.Key, error) { return t.Session.Root, nil }
+
 // actor implements Requester.
 func (t *Turn) actor() (*Runtime, *Turn) { return t.rt, t }
 
-// Wait waits for sub-agents within the turn, as [Join] does. The turn holds no slot of the lane
-// meanwhile. The errors are [ErrStale] and those of Join.
+// Wait waits for sub-agents within the turn: it is [Join] from the turn.
 func (t *Turn) Wait(
 	ctx context.Context, children []*Child[string], opt JoinOptions,
 ) ([]Outcome[string], error) {
-	return join(ctx, t, children, opt)
+	return Join(ctx, t, children, opt)
+}
+
+// Steer gives a sub-agent below this session a message without restarting it, as [Child.Steer]
+// does. The errors are [ErrStale], [ErrNotFound] for a session that is not below this one, and
+// those of Child.Steer.
+func (t *Turn) Steer(ctx context.Context, key session.Key, text string) error {
+	if err := t.rt.checked(ctx); err != nil {
+		return err
+	}
+	if err := t.err(); err != nil {
+		return err
+	}
+	return t.spawn.Steer(ctx, key, spawn.Incoming{Text: text})
 }
 
 // Yield says that the session now waits for its sub-agents, without a turn, a slot or a model call,
