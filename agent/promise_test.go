@@ -176,7 +176,8 @@ func TestExactAnswersInsideFinal(t *testing.T) {
 		task := agent.Task{Text: "count", Label: "typed"}
 		c, err := agent.Spawn[number](h.Context(), h.Main(), task)
 		require.NoError(t, err)
-		out, err := agent.Join(h.Context(), h.Main(), []*agent.Child[number]{c}, agent.JoinOptions{})
+		children := []*agent.Child[number]{c}
+		out, err := agent.Join(h.Context(), h.Main(), children, agent.JoinOptions{})
 		require.NoError(t, err)
 		require.Equal(t, 2, out[0].Value.N)
 	})

@@ -196,7 +196,7 @@ func (u *turnUser) acts() map[string]act {
 			return err
 		},
 		"Turn.Steer": func(ctx context.Context) error { return tn.Steer(ctx, c.Key(), "late") },
-		"read": call("read", `{}`), "sessions_spawn": call("sessions_spawn", `{"task":"late"}`),
+		"read":       call("read", `{}`), "sessions_spawn": call("sessions_spawn", `{"task":"late"}`),
 		"sessions_yield":  call("sessions_yield", `{}`),
 		"subagents":       call("subagents", `{"action":"list"}`),
 		"subagents info":  call("subagents", `{"action":"info",`+target+`}`),
