@@ -341,7 +341,8 @@ func TestJoinOfNothing(t *testing.T) {
 		require.NoError(t, err)
 		var nothing *agent.Child[string]
 		for _, bad := range []*agent.Child[string]{nil, {}} {
-			_, err := agent.Join(ctx, h.Main(), []*agent.Child[string]{good, bad}, agent.JoinOptions{})
+			children := []*agent.Child[string]{good, bad}
+			_, err := agent.Join(ctx, h.Main(), children, agent.JoinOptions{})
 			input, ok := errors.AsType[*agent.InputError](err)
 			require.True(t, ok, "%v", err)
 			require.Equal(t, "children[1]", input.Field)
