@@ -93,6 +93,7 @@ var otherStructs = map[string]string{
 	"a part of a Config": "agent.Limits agent.Loop agent.Models agent.Prompts agent.Runners agent.Tool",
 	"a part of others":   "session.Route session.Usage spawn.File spawn.Result session.Store",
 	"made by the library": "agent.Caller agent.CallbackError agent.Child agent.ConfigError " +
+		"agent.HistoryLine agent.HistoryPage " +
 		"agent.JoinError agent.ModelRequest agent.Outcome agent.ResultError agent.RunError " +
 		"agent.Runtime agent.Session agent.Turn agent.ArgumentError " +
 		"spawn.AmbiguousError spawn.CallbackError spawn.Completion spawn.Delivery spawn.Input " +
@@ -105,7 +106,7 @@ var otherStructs = map[string]string{
 		"session.LineQuery session.Ref session.RepairMark session.RootQuery",
 	"a value that the library does not keep": "session.Aliases session.Key session.Lineage " +
 		"session.Record binding.Settings",
-	"numbers alone": "spawn.JoinOptions spawn.Waited binding.Limit",
+	"numbers alone": "agent.HistoryQuery spawn.JoinOptions spawn.Waited binding.Limit",
 }
 
 // S10: nothing that enters the library is without a bound. The table has every exported struct of

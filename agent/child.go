@@ -183,12 +183,12 @@ func (t *Task) request(x runExtra) (q spawn.Request, err error) {
 func (s *Session) spawnRun(ctx context.Context, q spawn.Request) (info RunInfo, err error) {
 	root, err := s.tree(ctx)
 	if err != nil {
-		return info, err
+		return info, s.rt.orArchived(ctx, s.key, err)
 	}
 	s.rt.expectRun()
 	q.Policy.Model = s.rt.cfg.modelNamed(q.Policy.Model)
 	info, err = s.rt.sup.Spawn(ctx, root, s.key, q)
-	return info, inOurWords(err)
+	return info, s.rt.orArchived(ctx, s.key, inOurWords(err))
 }
 
 // inOurWords names what refused something by the field of our Config or Task.
@@ -273,14 +273,11 @@ func (c *Child[T]) Steer(ctx context.Context, text string) error {
 	if err := c.check(ctx, "child"); err != nil {
 		return err
 	}
-	m := spawn.Incoming{Text: text}
 	if c.turn == nil {
-		return c.rt.sup.Steer(ctx, c.root, c.root, c.key, m)
+		m := spawn.Incoming{Text: text}
+		return c.rt.orArchived(ctx, c.key, c.rt.sup.Steer(ctx, c.root, c.root, c.key, m))
 	}
-	if err := c.turn.err(); err != nil {
-		return err
-	}
-	return c.turn.spawn.Steer(ctx, c.key, m)
+	return c.turn.Steer(ctx, c.key, text)
 }
 
 // Stop ends the run and everything below it, and returns when nothing of it is alive. The errors

@@ -68,7 +68,7 @@ func (s *Session) treeBy(ctx context.Context, rootOf rootFunc) (session.Key, err
 func (s *Session) Post(ctx context.Context, m Message) error {
 	root, err := s.tree(ctx)
 	if err != nil {
-		return err
+		return s.rt.orArchived(ctx, s.key, err)
 	}
 	if err := s.rt.cfg.Rules.CheckAgent(s.key); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (s *Session) Post(ctx context.Context, m Message) error {
 			Thread: s.key.ThreadID(),
 		}
 	}
-	return s.rt.sup.Post(ctx, root, s.key, msg)
+	return s.rt.orArchived(ctx, s.key, s.rt.sup.Post(ctx, root, s.key, msg))
 }
 
 // Runs returns the sub-agents of this session that have not been archived, oldest first. The error
@@ -119,6 +119,10 @@ func (s *Session) Wait(
 // sub-agent counts for both. The error is [ErrNotFound] for a session that is not below this one,
 // and else one of Child.Steer.
 func (s *Session) Steer(ctx context.Context, key session.Key, text string) error {
+	return s.rt.orArchived(ctx, key, s.steer(ctx, key, text))
+}
+
+func (s *Session) steer(ctx context.Context, key session.Key, text string) error {
 	root, err := s.tree(ctx)
 	if err != nil {
 		return err

@@ -340,7 +340,7 @@ func (t *Turn) Steer(ctx context.Context, key session.Key, text string) error {
 	if err := t.err(); err != nil {
 		return err
 	}
-	return t.spawn.Steer(ctx, key, spawn.Incoming{Text: text})
+	return t.rt.orArchived(ctx, key, t.spawn.Steer(ctx, key, spawn.Incoming{Text: text}))
 }
 
 // Yield says that the session now waits for its sub-agents, without a turn, a slot or a model call,

@@ -215,6 +215,10 @@ func (u *turnUser) acts() map[string]act {
 			_, err := s.Spawn(ctx, agent.Task{Text: "late"})
 			return err
 		},
+		"Session.History": func(ctx context.Context) error {
+			_, err := s.History(ctx, agent.HistoryQuery{})
+			return err
+		},
 		"Session.Wait": func(ctx context.Context) error {
 			_, err := s.Wait(ctx, children, agent.JoinOptions{})
 			return err
