@@ -47,16 +47,24 @@ type File struct {
 func Verify(ctx context.Context, dir string) iter.Seq2[File, error] {
 	return func(yield func(File, error) bool) {
 		fsys, abs, err := resolveDir(dir)
+		if err != nil {
+			yield(File{}, dirError("verify", abs, err))
+			return
+		}
+		verifyOn(ctx, fsys, abs)(yield)
+	}
+}
+
+// verifyOn is Verify on any file system.
+func verifyOn(ctx context.Context, fsys disk.FS, abs string) iter.Seq2[File, error] {
+	return func(yield func(File, error) bool) {
 		v := verifier{fs: fsys, dir: abs, yield: func(f File, err error) bool {
 			if rel, relErr := filepath.Rel(abs, f.Path); f.Path != "" && relErr == nil {
 				f.Path = rel
 			}
 			return yield(f, logError(err))
 		}}
-		if err == nil {
-			err = v.all(ctx)
-		}
-		if err != nil && !errors.Is(err, errStopped) {
+		if err := v.all(ctx); err != nil && !errors.Is(err, errStopped) {
 			yield(File{}, dirError("verify", abs, err))
 		}
 	}
