@@ -90,23 +90,23 @@ func (s *Session) History(ctx context.Context, q HistoryQuery) (page HistoryPage
 	}
 	q.Last = min(q.Last, maxHistoryLast)
 	h, err := s.findTranscript(ctx)
-	if err != nil {
+	gone := err // it has left its tree, unless it was never there
+	if err != nil && !h.archivable(err) {
 		return page, err
 	}
 	lines, more, err := h.committed(ctx, q)
-	if err == nil && len(lines) == 0 && !h.archived && s.key.IsSubagent() {
-		archived := h // it may have been archived this moment
-		archived.archived = true
-		if lines, more, err = archived.committed(ctx, q); len(lines) > 0 {
-			h = archived
-		}
+	if errors.Is(err, ErrArchived) && !h.archived {
+		h.archived = true
+		lines, more, err = h.committed(ctx, q)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return page, fmt.Errorf("agent: reading the transcript of %q: %w", s.key, err)
-	}
-	if q.Raw {
+	case gone != nil && !h.archived:
+		return page, gone
+	case q.Raw:
 		page = rawPage(lines)
-	} else {
+	default:
 		page = safePage(lines)
 	}
 	if page.Archived = h.archived; page.Earlier == 0 && more {
@@ -123,50 +123,43 @@ type historyReader struct {
 	archived bool
 }
 
-// findTranscript returns the transcript of the session, archived or not. The error is ErrNotFound
-// for a session that is not on record.
+// findTranscript returns the transcript of the session. Beside an error that is ErrNotFound it is
+// the one of a sub-agent that has left its tree, whose session has the id of its run: of that, all
+// is committed that no fence discards.
 func (s *Session) findTranscript(ctx context.Context) (h historyReader, err error) {
-	h.store = s.rt.cfg.Store
 	root, err := s.tree(ctx)
 	if err == nil {
 		h.ref, h.end, err = s.rt.sup.Transcript(ctx, root, s.key)
 	}
-	if !errors.Is(err, ErrNotFound) || !s.key.IsSubagent() {
-		return h, err
+	if err != nil {
+		return s.rt.left(s.key), err
 	}
-	found := s.rt.archived(s.key)
-	if there, rerr := found.exists(ctx); rerr != nil || !there {
-		return h, errors.Join(err, rerr)
-	}
-	return found, nil
+	h.store = s.rt.cfg.Store
+	return h, nil
 }
 
-// archived returns the reader of a run's transcript that has left its tree.
-func (rt *Runtime) archived(key session.Key) historyReader {
+// left returns the reader of a transcript that has left its tree.
+func (rt *Runtime) left(key session.Key) historyReader {
 	return historyReader{
-		store: rt.cfg.Store, ref: session.Ref{Key: key, SessionID: key.ID()},
-		end: math.MaxUint64, archived: true,
+		store: rt.cfg.Store, ref: session.Ref{Key: key, SessionID: key.ID()}, end: math.MaxUint64,
 	}
+}
+
+// archivable reports whether a session that is not found, as err says, may have been archived.
+func (h historyReader) archivable(err error) bool {
+	return errors.Is(err, ErrNotFound) && h.ref.Key.IsSubagent() && h.ref.Validate() == nil
 }
 
 // orArchived adds [ErrArchived] to an error that is ErrNotFound, if the session has been archived.
 func (rt *Runtime) orArchived(ctx context.Context, key session.Key, err error) error {
-	if !errors.Is(err, ErrNotFound) || !key.IsSubagent() {
+	h := rt.left(key)
+	if !h.archivable(err) {
 		return err
 	}
-	if there, _ := rt.archived(key).exists(ctx); !there {
+	if _, rerr := h.read(ctx, 1); !errors.Is(rerr, ErrArchived) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrArchived, err)
-}
-
-// exists reports whether the transcript has a line.
-func (h historyReader) exists(ctx context.Context) (bool, error) {
-	lines, err := h.read(ctx, 1)
-	if errors.Is(err, session.ErrInvalidKey) {
-		err = nil // a key that no run has had
-	}
-	return len(lines) > 0, err
 }
 
 // read returns the last n lines.
