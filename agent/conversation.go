@@ -52,13 +52,13 @@ func (c *conversation) clone() conversation {
 	}
 }
 
-// accept takes a message in. An assistant's message that says and calls nothing is left out:
-// providers refuse it. A result goes to the newest call of that id that has none.
+// accept takes a message in. An assistant's message that says and calls nothing, and has no Parts,
+// is left out: providers refuse it. A result goes to the newest call of that id that has none.
 func (c *conversation) accept(m Message) error {
 	a := accepted{m: m}
 	switch m.Role { //nolint:exhaustive // the others are as they are
 	case session.MessageAssistant:
-		if strings.TrimSpace(m.Text) == "" && len(m.ToolCalls) == 0 {
+		if strings.TrimSpace(m.Text) == "" && len(m.ToolCalls) == 0 && len(m.Parts) == 0 {
 			return nil
 		}
 		a.m, a.calls = c.number(m)
