@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -141,7 +140,7 @@ func (f *FileReader) Read(b []byte) (int, error) {
 		return n, fmt.Errorf("session: file: it has more than %d bytes: %w",
 			f.want.Size, ErrFileChanged)
 	}
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil && err != io.EOF { //nolint:errorlint // one that wraps io.EOF is not the end
 		err = fmt.Errorf("session: file: after %d bytes: %w", f.size, err)
 	}
 	return n, err
