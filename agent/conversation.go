@@ -80,6 +80,20 @@ func (c *conversation) accept(m Message) error {
 	return nil
 }
 
+// lossOf returns why the provider's form of a message is not in what a conversation has accepted of
+// it, or "".
+func lossOf(m Message, queued []accepted) string {
+	switch {
+	case m.Raw == nil:
+		return ""
+	case len(queued) == 0:
+		return "the message has neither a text nor calls nor parts, and providers refuse it"
+	case queued[0].m.Raw == nil:
+		return "calls have other ids than in it"
+	}
+	return ""
+}
+
 // number numbers the calls of a message. Calls of one message that share an id, or have none, get
 // ids of their own, and the provider's form, which would contradict these, is left out. A call of
 // an earlier message that has an id of this one and still waits is given up: what comes now is the

@@ -129,9 +129,9 @@ func withRealType(p Part, head []byte) Part {
 		p.MediaType = full
 	}
 	kind, known := kindOf(found)
-	_, watched := kindOf(string(p.Kind) + "/")
+	said, _ := kindOf(string(p.Kind) + "/")
 	switch {
-	case !watched || p.Kind == PartFile:
+	case said == PartFile: // or a kind of a newer version
 	case lie && !known:
 		p.Kind = PartFile
 	case !known || p.Kind == kind || claimed == svgType && !lie:

@@ -197,13 +197,19 @@ func (r *turnRecord) write(
 		return nil, fmt.Errorf("agent: writing the transcript of %q: %w", r.ref.Key, spawn.ErrStale)
 	}
 	now := time.Now().UTC()
+	var losses []string
 	take := func(limit int) ([]Message, error) {
+		losses = nil
 		for _, m := range messages {
 			if m.Time.IsZero() {
 				m.Time = now
 			}
+			n := len(r.conversation.queue)
 			if err := r.conversation.accept(m); err != nil {
 				return nil, err
+			}
+			if why := lossOf(m, r.conversation.queue[n:]); why != "" {
+				losses = append(losses, why)
 			}
 		}
 		return r.conversation.takeAll(fill, now, limit), nil
@@ -220,6 +226,9 @@ func (r *turnRecord) write(
 			return nil, err
 		}
 		_, _ = take(n) // which were accepted before
+	}
+	for _, why := range losses {
+		r.logLoss(why)
 	}
 	if r.runnerStarted {
 		r.recorded = append(r.recorded, messages...)
@@ -285,6 +294,11 @@ func (r *turnRecord) countAppended(ctx context.Context, messages []Message) (n i
 		return nil
 	})
 	return n
+}
+
+func (r *turnRecord) logLoss(why string) {
+	r.log.Warn("offshoot: the provider's form of a message was left out",
+		"session", r.ref.Key.String(), "why", why)
 }
 
 func (r *turnRecord) logFailure(err error) {

@@ -214,8 +214,7 @@ func (t *Turn) record(ctx context.Context, m Message) ([]Message, error) {
 		return nil, err
 	}
 	if m.Raw != nil && bounded.Raw == nil {
-		t.rt.log.Warn("offshoot: the provider's form of a message was left out",
-			"session", t.Session.Key.String(), "turn", t.N, "bytes", len(m.Raw))
+		t.log.logLoss("the message is over a limit, with it or without")
 	}
 	ctx, end := t.outlasting(ctx)
 	defer end()
