@@ -110,6 +110,8 @@ type (
 
 func (panickingE) MarshalJSON() ([]byte, error) { panic(panicSecret) }
 
+var someTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
 func answerOf[Out any](out Out) agent.Tool {
 	return agent.NewTool("t", "", func(context.Context, struct{}) (Out, error) { return out, nil })
 }
@@ -127,7 +129,7 @@ func TestAnswersOfNewTool(t *testing.T) {
 		`{}`:                       answerOf(map[string]int(nil)),
 		`""`:                       answerOf([]byte(nil)),
 		`7`:                        answerOf[any](7),
-		`"2026-01-02T03:04:05Z"`:   answerOf(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
+		`"2026-01-02T03:04:05Z"`:   answerOf(someTime),
 		`error: agent: the answer`: answerOf[any](nil),
 		`error: agent: the answer of tool "t": it is nil`:            answerOf[*int](nil),
 		`error: agent: the answer of tool "t": it cannot be encoded`: answerOf(math.NaN()),
@@ -356,7 +358,10 @@ func TestPartsThatAreLeftOut(t *testing.T) {
 // Bad input: a media type that lies is set right, and one that is missing is found. What the bytes
 // leave open stays as the sender has it.
 func TestRealTypesOfParts(t *testing.T) {
-	const image, audio, video, file = agent.PartImage, agent.PartAudio, agent.PartVideo, agent.PartFile
+	const (
+		image, audio = agent.PartImage, agent.PartAudio
+		video, file  = agent.PartVideo, agent.PartFile
+	)
 	for _, c := range []struct {
 		kind     agent.PartKind
 		claimed  string
@@ -511,20 +516,23 @@ func TestPutFileThatFails(t *testing.T) {
 		"without kind": {text, agent.Part{}, bad, "Kind"},
 	} {
 		store, files := watchedFiles()
-		err := feedRunner(t, store, func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
-			p, err := tn.PutFile(ctx, c.r, c.part)
-			require.Equal(t, c.part, p, name)
-			return agent.Result{}, err
-		})
+		err := putFile(t, store, c.r, c.part)
 		require.ErrorContains(t, err, c.says, name)
 		require.True(t, c.want == nil || errors.Is(err, c.want), "%s: %v", name, err)
 		require.Empty(t, files.kept(t), name)
 	}
-	err := feedRunner(t, withoutFiles(), func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
-		_, err := tn.PutFile(ctx, strings.NewReader("x"), ok)
+	require.ErrorIs(t, putFile(t, withoutFiles(), text, ok), session.ErrNoFiles)
+}
+
+// putFile returns the error of a PutFile, which returns the Part as it was.
+func putFile(t *testing.T, store *session.Store, r io.Reader, p agent.Part) error {
+	t.Helper()
+	put := func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+		got, err := tn.PutFile(ctx, r, p)
+		require.Equal(t, p, got)
 		return agent.Result{}, err
-	})
-	require.ErrorIs(t, err, session.ErrNoFiles)
+	}
+	return feedRunner(t, store, put)
 }
 
 // zeros is a reader without an end.
