@@ -116,8 +116,8 @@ func answerOf[Out any](out Out) agent.Tool {
 	return agent.NewTool("t", "", func(context.Context, struct{}) (Out, error) { return out, nil })
 }
 
-// C8: what the function of a NewTool returns is told to the model: a text as it is, and any other
-// value as JSON.
+// Issue 12: what the function of a NewTool returns is told to the model: a text as it is, and any
+// other value as JSON.
 func TestAnswersOfNewTool(t *testing.T) {
 	for want, tool := range map[string]agent.Tool{
 		"plain <b>":                answerOf("plain <b>"),
@@ -153,8 +153,8 @@ func TestAnswersOfNewTool(t *testing.T) {
 	require.True(t, ok, "%v", err)
 }
 
-// C8: what has no JSON form is a mistake that Open reports, and so is a Part whose bytes JSON would
-// leave out.
+// Issue 12: what has no JSON form is a mistake that Open reports, and so is a Part whose bytes
+// JSON would leave out.
 func TestAnswersThatHaveNoJSON(t *testing.T) {
 	type withPart struct{ P []agent.ToolResult }
 	for want, tool := range map[string]agent.Tool{
@@ -229,8 +229,8 @@ func lookWith(
 	return seen, buf.String()
 }
 
-// C8: the parts of a tool's answer are in the conversation, their bytes in files of the session,
-// and a model can read them.
+// Issue 12: the parts of a tool's answer are in the conversation, their bytes in files of the
+// session, and a model can read them.
 func TestPartsOfATool(t *testing.T) {
 	inStores(t, func(t *testing.T, open func() *session.Store) {
 		long := picture("b.png", 100_000)
@@ -262,8 +262,8 @@ func TestPartsOfATool(t *testing.T) {
 	})
 }
 
-// C8: wherever the process dies, the next turn has the parts and the whole of long messages. The
-// harness checks that no line names bytes that are not there.
+// Issue 12: wherever the process dies, the next turn has the parts and the whole of long messages.
+// The harness checks that no line names bytes that are not there.
 func TestPartsSurviveEveryCrash(t *testing.T) {
 	text := strings.Repeat("long", 75_000)
 	cfg := agent.Config{Store: session.NewMemory(), Tools: []agent.Tool{
@@ -409,8 +409,8 @@ func TestRealTypesOfParts(t *testing.T) {
 	}
 }
 
-// C8: a Runner records parts in every role, with bytes, a file or a URL. What is not one is a typed
-// error, and nothing is recorded.
+// Issue 12: a Runner records parts in every role, with bytes, a file or a URL. What is not one is
+// a typed error, and nothing is recorded.
 func TestRecordOfParts(t *testing.T) {
 	link := agent.Part{Kind: agent.PartFile, URL: "https://example.com/a.pdf"}
 	record := func(t *testing.T, store *session.Store, parts ...agent.Part) (lines int, err error) {
