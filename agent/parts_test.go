@@ -308,21 +308,29 @@ func TestPartsThatAreLeftOut(t *testing.T) {
 		note   string
 	}{
 		"no files": {
-			withoutFiles(), agent.Limits{}, bad(func(p *agent.Part) {
+			withoutFiles(),
+			agent.Limits{},
+			bad(func(p *agent.Part) {
 				p.Data, p.URL = nil, "https://example.com/a.png"
 			}), 1,
 			"Of 3 attachments, 2 were left out: 1 (attachments cannot be kept here); 3 (",
 		},
 		"without bytes": {
-			nil, agent.Limits{}, bad(func(p *agent.Part) { p.Data = nil }), 2,
+			nil,
+			agent.Limits{},
+			bad(func(p *agent.Part) { p.Data = nil }), 2,
 			"Of 3 attachments, 1 was left out: 2 (File: it has neither bytes nor a URL).",
 		},
 		"a path": {
-			nil, agent.Limits{}, bad(func(p *agent.Part) { p.Name = "../../etc/passwd" }), 2,
+			nil,
+			agent.Limits{},
+			bad(func(p *agent.Part) { p.Name = "../../etc/passwd" }), 2,
 			`1 was left out: 2 (Name: "../../etc/passwd" is not the name of a file`,
 		},
 		"bytes and a URL": {
-			nil, agent.Limits{}, bad(func(p *agent.Part) { p.URL = "https://example.com" }), 2,
+			nil,
+			agent.Limits{},
+			bad(func(p *agent.Part) { p.URL = "https://example.com" }), 2,
 			"2 (URL: it has bytes, too)",
 		},
 		"a kind of several lines": {
@@ -332,11 +340,15 @@ func TestPartsThatAreLeftOut(t *testing.T) {
 			nil, agent.Limits{}, bad(func(p *agent.Part) { p.MediaType = "png" }), 2, "2 (MediaType: ",
 		},
 		"too large": {
-			nil, agent.Limits{Part: 100}, bad(func(p *agent.Part) { *p = picture("", 101) }), 2,
+			nil,
+			agent.Limits{Part: 100},
+			bad(func(p *agent.Part) { *p = picture("", 101) }), 2,
 			"2 (it has 101 bytes, the limit is 100 (Limits.Part))",
 		},
 		"10,000 parts": {
-			nil, agent.Limits{}, many, 64,
+			nil,
+			agent.Limits{},
+			many, 64,
 			"Of 10000 attachments, 9936 were left out: the last 9936 (at most 64 are kept).",
 		},
 		"10,000 bad parts": {
@@ -388,8 +400,10 @@ func TestRealTypesOfParts(t *testing.T) {
 		{image, "image/svg+xml", `<?xml version="1.0"?><svg/>`, image, "image/svg+xml"},
 		{image, "image/svg+xml", "<svg/>", image, "image/svg+xml"},
 		{image, "image/svg+xml", pngBytes, image, "image/png"},
-		{file, "application/vnd.oasis.opendocument.text", zipBytes, file,
-			"application/vnd.oasis.opendocument.text"},
+		{
+			file, "application/vnd.oasis.opendocument.text", zipBytes, file,
+			"application/vnd.oasis.opendocument.text",
+		},
 		{file, "application/json", `{"a":1}`, file, "application/json"},
 		{file, "text/markdown", "# title", file, "text/markdown"},
 		{file, "text/plain", "BMW is a car", file, "text/plain"},
