@@ -1,10 +1,12 @@
 package agent_test
 
 import (
+	"bytes"
 	"context"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
 	"maps"
 	"os"
 	"reflect"
@@ -62,7 +64,11 @@ var boundCases = []boundCase{
 		".ToolCalls[].Name": leftOut,
 		".ToolCalls[].Args": leftOut,
 		".ToolCalls[...]":   leftOut,
+		".Parts[].Kind":     leftOut, ".Parts[].MediaType": leftOut, ".Parts[].Name": leftOut,
+		".Parts[].File.Hash": leftOut, ".Parts[].URL": leftOut, ".Parts[].Data": leftOut,
+		".Parts[...]": leftOut,
 	}},
+	{agent.ToolResult{Text: "x"}, feedToolResult, map[string]string{"": leftOut, ".Text": cut}},
 	{session.Message{Role: session.MessageAssistant, Text: "x"}, feedMessage, map[string]string{
 		"":                  refused,
 		".Text":             cut,
@@ -70,6 +76,7 @@ var boundCases = []boundCase{
 		".Raw":              leftOut,
 		".ToolCalls[].Name": leftOut,
 		".ToolCalls[].Args": leftOut,
+		".Whole.Hash":       leftOut,
 	}},
 	{session.Message{Text: "x"}, feedPost, map[string]string{
 		"": leftOut, ".Text": refused, ".ID": refused,
@@ -90,12 +97,15 @@ var boundCases = []boundCase{
 // otherStructs have the structs that no caller, model or tool gives to the library, or that it does
 // not keep, and the parts of those in boundCases.
 var otherStructs = map[string]string{
-	"a part of a Config": "agent.Limits agent.Loop agent.Models agent.Prompts agent.Runners agent.Tool",
-	"a part of others":   "session.Route session.Usage spawn.File spawn.Result session.Store",
+	"a part of a Config": "agent.Limits agent.Loop agent.Models agent.Prompts agent.Runners " +
+		"agent.Tool",
+	"a part of others": "session.Route session.Usage spawn.File spawn.Result " +
+		"session.Store session.File session.Part session.Sender",
 	"made by the library": "agent.Caller agent.CallbackError agent.Child agent.ConfigError " +
 		"agent.HistoryLine agent.HistoryPage " +
 		"agent.JoinError agent.ModelRequest agent.Outcome agent.ResultError agent.RunError " +
 		"agent.Runtime agent.Session agent.Turn agent.ArgumentError " +
+		"agent.ToolValueError session.PartError " +
 		"spawn.AmbiguousError spawn.CallbackError spawn.Completion spawn.Delivery spawn.Input " +
 		"spawn.ModelInfo spawn.NotBlockedError spawn.OutboxEntry spawn.Reply spawn.RunInfo " +
 		"spawn.StillRunningError spawn.Supervisor spawn.TreeEvent spawn.TreeView " +
@@ -103,7 +113,8 @@ var otherStructs = map[string]string{
 		"session.CorruptError session.KeyError session.LineageError session.Mended " +
 		"binding.Binding binding.Error binding.Policy binding.Table binding.Unbound",
 	"between the library and a store": "session.Batch session.Entry session.Head session.Line " +
-		"session.LineQuery session.Ref session.RepairMark session.RootQuery",
+		"session.LineQuery session.Ref session.RepairMark session.RootQuery " +
+		"session.FileReader",
 	"a value that the library does not keep": "session.Aliases session.Key session.Lineage " +
 		"session.Record binding.Settings",
 	"numbers alone": "agent.HistoryQuery spawn.JoinOptions spawn.Waited binding.Limit",
@@ -147,7 +158,7 @@ func TestEveryInputIsBounded(t *testing.T) {
 				}
 				require.Error(t, err)
 				require.Less(t, len(err.Error()), 1000)
-				require.Regexp(t, `limit is|no tool|not a role`, err.Error())
+				require.Regexp(t, `limit is|no tool|not a role|Parts\[0\]`, err.Error())
 			})
 		}
 	}
@@ -277,6 +288,7 @@ func weighedStore() (*session.Store, *scale) {
 	return &session.Store{
 		Journal:     scaleJournal{store.Journal, weighed},
 		Transcripts: scaleTranscripts{store.Transcripts, weighed},
+		Files:       scaleFiles{store.Files, weighed},
 	}, weighed
 }
 
@@ -297,13 +309,32 @@ type scale struct {
 }
 
 func (s *scale) add(p session.Payload) {
-	data, err := p.AppendJSON(nil)
+	if data, err := p.AppendJSON(nil); err == nil {
+		s.weigh(data)
+	}
+}
+
+func (s *scale) weigh(data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err == nil {
-		s.bytes += len(data)
-		s.notes += strings.Count(string(data), "cut here: it had")
+	s.bytes += len(data)
+	s.notes += strings.Count(string(data), "cut here: it had")
+}
+
+type scaleFiles struct {
+	session.Files
+	scale *scale
+}
+
+func (f scaleFiles) Put(
+	ctx context.Context, ref session.Ref, r io.Reader, want session.File,
+) (session.File, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return session.File{}, err
 	}
+	f.scale.weigh(data)
+	return f.Files.Put(ctx, ref, bytes.NewReader(data), want)
 }
 
 type scaleJournal struct {

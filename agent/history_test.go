@@ -312,6 +312,41 @@ func TestHistoryHasNoCompletions(t *testing.T) {
 	})
 }
 
+// A message that is too long for a line, and so a file, is read whole: raw, and where it is cut for
+// readers. Where the file is gone there is the beginning, with a note.
+func TestHistoryOfLongMessages(t *testing.T) {
+	text := strings.Repeat("ä", 2035) + " " + leaked + " " + strings.Repeat("x", 600_000)
+	store, notes := newNotebook()
+	store.Files = session.NewMemory().Files
+	cfg := recordingConfig([]agent.Message{{Role: session.MessageAssistant, Text: text}})
+	cfg.Store = store
+	synctest.Test(t, func(t *testing.T) {
+		runFor(t, cfg, func(rt *agent.Runtime) {
+			main := rt.Session(topKey)
+			read := func(raw bool) agent.HistoryLine {
+				page, err := main.History(t.Context(), agent.HistoryQuery{Raw: raw})
+				require.NoError(t, err)
+				require.Len(t, page.Lines, 2)
+				return page.Lines[1]
+			}
+			require.NoError(t, main.Post(t.Context(), agent.Message{Text: "go"}))
+			synctest.Wait()
+			require.Equal(t, text, read(true).Message.Text)
+			require.Zero(t, read(true).Message.Whole)
+			safe := read(false)
+			require.True(t, safe.Cut)
+			require.True(t, safe.Redacted)
+			require.NotContains(t, safe.Message.Text, "sk-abcdefg")
+			require.NoError(t, store.Files.Remove(t.Context(), notes.refs[topKey]))
+			for _, raw := range []bool{false, true} {
+				lost := read(raw).Message.Text
+				require.Contains(t, lost, "The rest of this message is lost.")
+				require.Less(t, len(lost), 5000)
+			}
+		})
+	})
+}
+
 // A session that is not on record has no history. One that the caller runs has what was recorded.
 func TestHistoryOfOtherSessions(t *testing.T) {
 	cfg := configAnswering(asText)

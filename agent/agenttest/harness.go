@@ -188,6 +188,7 @@ func runInBubble(
 		h.shutDown()
 		h.checkJournals()
 		h.checkConversations()
+		h.checkFiles()
 		if calm {
 			h.checkCompletions()
 		}
