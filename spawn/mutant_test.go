@@ -298,7 +298,7 @@ var mutants = []mutant{
 		"Text: tree.Text(o.Result.Text),", "Text: tree.Text(string([]rune(o.Result.Text))),", ".", "TestHistories$",
 	},
 	{
-		"I7 a text survives the journal byte for byte", "internal/tree/text.go",
+		"I7 a text survives the journal byte for byte", "internal/tree/encode.go",
 		"if utf8.ValidString(string(t)) {", "if utf8.ValidString(string(t)) || true {", "./internal/tree", "TestCodecRoundTrip",
 	},
 	{

@@ -132,7 +132,9 @@ func (f *Fact) version() int {
 
 func (j *Join) beyondVersion1() bool { return j != nil && (j.Within != 0 || j.ByModel) }
 
-func (a *Result) beyondVersion1() bool { return a != nil && (a.ReplyTo != "" || a.Voice) }
+func (a *Result) beyondVersion1() bool {
+	return a != nil && (a.ReplyTo != "" || a.Voice || len(a.ByModel) > 0)
+}
 
 func (s *Spec) beyondVersion1() bool {
 	return s != nil && (s.Digest != "" || s.Request != "" || s.ByModel)
@@ -154,7 +156,7 @@ func (m *Image) beyondVersion1() bool {
 
 func (s RunState) beyondVersion1() bool {
 	return s.ArchiveFrom != 0 || s.Request != "" || len(s.Crashes) > 0 || s.Waits != 0 ||
-		s.Aside != 0 || s.Skills != nil ||
+		s.Aside != 0 || s.Skills != nil || s.Ledger != nil || s.Active != 0 ||
 		s.Spec.beyondVersion1() || s.Answer.beyondVersion1() || s.Join.beyondVersion1() ||
 		s.Open.beyondVersion1()
 }

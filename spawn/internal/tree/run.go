@@ -108,6 +108,8 @@ type Result struct {
 	Reply    Text   `json:"reply,omitempty"`    // what a top-level session says to people
 	ReplyTo  Text   `json:"replyTo,omitempty"`  // the message that the Reply answers
 	Voice    bool   `json:"voice,omitempty"`    // the Reply is to be spoken
+	// ByModel adds up to Usage. Empty: all of that is of Model, or of what policy resolved.
+	ByModel []ModelUsage `json:"byModel,omitempty"`
 }
 
 // An Input is something that a session was told and that a turn will consume.
@@ -174,6 +176,8 @@ type RunState struct {
 	Request     string         `json:"request,omitempty"`  // of the top-level session, see requestOf
 	Steers      []Steered      `json:"steers,omitempty"`   // see recordSteer
 	Skills      *SkillSet      `json:"skills,omitempty"`   // nil: it has not taken any
+	Ledger      *Ledger        `json:"ledger,omitempty"`   // nil: nothing was used
+	Active      int64          `json:"active,omitempty"`   // see LastActive; 0: not known
 }
 
 // Steered records when a session last steered another.

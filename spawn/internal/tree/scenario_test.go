@@ -167,6 +167,9 @@ func (s *scene) run(text string) string {
 		s.tree = folded
 		return ""
 	case "show":
+		if w.has("usage") {
+			return s.showUsage()
+		}
 		return s.show()
 	}
 	cmd, err := s.command(verb, w)
@@ -318,8 +321,16 @@ func (s *scene) done(r session.Key, w words) Command {
 		Answer: &Result{
 			Text: Text(w.named["say"]), Reply: Text(w.named["reply"]),
 			ReplyTo: Text(w.named["to"]), Voice: w.has("voice"),
-			Usage: Usage{Input: int64(w.num("used"))},
+			Model: Text(w.named["of-model"]), Usage: Usage{Input: int64(w.num("used"))},
 		},
+	}
+	for part := range strings.SplitSeq(w.named["models"], ",") {
+		if model, used, ok := strings.Cut(part, ":"); ok {
+			n, _ := strconv.ParseInt(used, 10, 64)
+			u := Usage{Input: n}
+			c.Answer.ByModel = append(c.Answer.ByModel, ModelUsage{Text(model), u})
+			c.Answer.Usage = c.Answer.Usage.add(u)
+		}
 	}
 	if _, ok := w.named["yield"]; ok {
 		c.Yield = &Join{Need: uint32(w.num("yield"))} // not a number: all
@@ -382,6 +393,24 @@ func (s *scene) do(c Command) string {
 	} else if err := s.log.check(s.tree); err != nil {
 		fmt.Fprintf(&b, "VIOLATION: %v\n", err)
 	}
+	return strings.NewReplacer(s.replace...).Replace(b.String())
+}
+
+// showUsage prints what every session has used, and when it was last active.
+func (s *scene) showUsage() string {
+	var b strings.Builder
+	s.tree.Walk(func(r *Run) {
+		at := time.Unix(0, r.LastActive()).UTC()
+		fmt.Fprintf(&b, "%s active %s\n", r.Key(), at.Format("2006-01-02 15:04"))
+		r.Expenses(func(x Expense, gone bool) {
+			who, start := "it", x.Middle.Add(-x.Length/2)
+			if gone {
+				who = "gone below it"
+			}
+			fmt.Fprintf(&b, "  %s as %s with %q from %s for %v: %d\n", who, x.Agent, x.Model,
+				start.Format("2006-01-02 15:04"), x.Length, x.Usage.Input)
+		})
+	})
 	return strings.NewReplacer(s.replace...).Replace(b.String())
 }
 
