@@ -181,6 +181,7 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 		return
 	}
 	done := &turnDone{answer: answerOf(out)}
+	rt.turn.attribute(&done.answer, out.Models)
 	done.TurnDone = tree.TurnDone{
 		Run: rt.key, N: rt.id.n, Answer: &done.answer, Silent: out.Silent, Skip: out.Skip,
 		Pos: uint64(out.Pos), Rand: sh.sup.ids.rand(), Yield: rt.turn.yieldJoin(),

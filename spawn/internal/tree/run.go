@@ -295,6 +295,14 @@ func (r *Run) Below(a *Run) bool {
 	return false
 }
 
+// Descend calls f for everything below r, parents first and siblings oldest first.
+func (r *Run) Descend(f func(*Run)) {
+	r.Children(func(c *Run) bool {
+		c.walk(false, f)
+		return true
+	})
+}
+
 func (r *Run) addChild(c *Run) {
 	c.Parent, c.prevSibling = r, r.lastChild
 	if r.lastChild != nil {
