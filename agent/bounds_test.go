@@ -84,6 +84,7 @@ var boundCases = []boundCase{
 		"":             refused,
 		".Result.Text": cut, ".Fallback": cut, ".Reply": cut, ".Note": leftOut,
 		".ReplyTo": leftOut, ".Result.Model": leftOut,
+		".Models[].Model": leftOut, ".Models[...]": leftOut,
 	}},
 }
 
@@ -91,21 +92,22 @@ var boundCases = []boundCase{
 // not keep, and the parts of those in boundCases.
 var otherStructs = map[string]string{
 	"a part of a Config": "agent.Limits agent.Loop agent.Models agent.Prompts agent.Tool",
-	"a part of others":   "session.Route session.Usage spawn.File spawn.Result session.Store",
+	"a part of others": "session.Route session.Usage spawn.File spawn.ModelUsage spawn.Result " +
+		"session.Store",
 	"made by the library": "agent.Caller agent.CallbackError agent.Child agent.ConfigError " +
 		"agent.JoinError agent.ModelRequest agent.Outcome agent.ResultError agent.RunError " +
 		"agent.Runtime agent.Session agent.Turn agent.ArgumentError " +
 		"spawn.AmbiguousError spawn.CallbackError spawn.Completion spawn.Delivery spawn.Input " +
 		"spawn.ModelInfo spawn.NotBlockedError spawn.OutboxEntry spawn.Reply spawn.RunInfo " +
-		"spawn.StillRunningError spawn.Supervisor spawn.TreeEvent spawn.TreeView " +
-		"spawn.TurnInput spawn.Unread " +
+		"spawn.SessionInfo spawn.StillRunningError spawn.Supervisor spawn.TreeEvent " +
+		"spawn.TreeView spawn.TurnInput spawn.Unread spawn.UsageReport spawn.UsageRow " +
 		"session.CorruptError session.KeyError session.LineageError session.Mended " +
 		"binding.Binding binding.Error binding.Policy binding.Table binding.Unbound",
 	"between the library and a store": "session.Batch session.Entry session.Head session.Line " +
 		"session.LineQuery session.Ref session.RepairMark session.RootQuery",
 	"a value that the library does not keep": "session.Aliases session.Key session.Lineage " +
-		"session.Record binding.Settings",
-	"numbers alone": "spawn.JoinOptions spawn.Waited binding.Limit",
+		"session.Record binding.Settings spawn.SessionQuery spawn.UsageQuery",
+	"numbers alone": "agent.Price spawn.JoinOptions spawn.Waited binding.Limit",
 }
 
 // S10: nothing that enters the library is without a bound. The table has every exported struct of

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"math"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -94,6 +95,31 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 				},
 			},
 			[]string{"Rules.Subagents.MaxSpawnDepth", "Rules.Subagents.MaxChildren"},
+		},
+		{
+			"prices",
+			agent.Config{
+				Runner: idleRunner{},
+				Prompts: agent.Prompts{
+					Input: agentctx.Input{Aliases: map[string]string{"fast": "p/fast"}},
+				},
+				Models: agent.Models{Prices: map[string]agent.Price{
+					"p/x":    {Input: -1, CacheRead: math.NaN(), CacheWrite: math.Inf(1)},
+					"p/y":    {Output: math.Inf(-1), Input: 3},
+					"p/Z":    {},
+					"p/z":    {Output: 1},
+					"FAST":   {Input: 1},
+					"p/fast": {Input: 1},
+					"":       {},
+					"p/\n":   {},
+				}},
+			},
+			[]string{
+				`Models.Prices[""]`, `Models.Prices["p/\n"]`, `Models.Prices["p/fast"]`,
+				`Models.Prices["p/x"].Input`, `Models.Prices["p/x"].CacheRead`,
+				`Models.Prices["p/x"].CacheWrite`, `Models.Prices["p/y"].Output`,
+				`Models.Prices["p/z"]`,
+			},
 		},
 		{
 			"several",

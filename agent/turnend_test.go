@@ -179,6 +179,9 @@ func (u *turnUser) acts() map[string]act {
 			return err
 		},
 		"Turn.Spend": func(ctx context.Context) error { return tn.Spend(ctx, agent.Usage{Input: 1}) },
+		"Turn.SpendOn": func(ctx context.Context) error {
+			return tn.SpendOn(ctx, "p/x", agent.Usage{Input: 1})
+		},
 		"Turn.Wait": func(ctx context.Context) error {
 			_, err := tn.Wait(ctx, children, agent.JoinOptions{})
 			return err
