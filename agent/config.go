@@ -127,8 +127,8 @@ type Models struct {
 	// Thinking is the thinking level of the same sessions. Empty: the Runner's own default.
 	Thinking string
 	// Prices are what models cost, by name in any letter case. A call that is accounted for without
-	// a Cost has the cost that the price of its model gives; a Cost that the Runner gives stands. It
-	// counts against budgets like any other. A model that is not there has no cost. See
+	// a Cost has the cost that the price of its model gives, which counts against budgets like any
+	// other. A Cost that the Runner gives stands. A model that is not there has no cost. See
 	// [Turn.Spend].
 	Prices map[string]Price
 	// Valid reports whether a model name that a spawn asks for can be used. Nil: every well-formed

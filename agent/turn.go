@@ -225,8 +225,8 @@ func (t *Turn) write(ctx context.Context, messages ...Message) ([]Message, error
 // CacheWrite are summed in RunInfo.Result.Usage and do not. If the Cost is zero it is what
 // [Models.Prices] give. The error is [ErrStale] after the turn.
 //
-// What a turn has spent is its Result.Usage, unless the Runner returns one of its own. That is taken
-// as one call of Result.Model, without a Cost at the price of that.
+// What a turn has spent is its Result.Usage, unless the Runner returns one of its own. That counts
+// as one call of Result.Model, and without a Cost has that of its price.
 func (t *Turn) Spend(ctx context.Context, u Usage) error { return t.SpendOn(ctx, "", u) }
 
 // SpendOn is [Turn.Spend] for a call of another model than that of the turn: its price counts, and

@@ -262,8 +262,8 @@ type SessionInfo struct {
 //
 // Like [Supervisor.Usage] it reads every tree that is not in memory from its journal, one after the
 // other, and neither takes it over nor keeps it. The list beside an error lacks the trees that
-// cannot be read. The error joins those of the trees, and is that of the journal if that cannot list
-// them. It is an *[InputError] for a negative Limit, [ErrShutdown], or the cause of ctx.
+// cannot be read. The error joins those of the trees, and is that of the journal if that cannot
+// list them. It is an *[InputError] for a negative Limit, [ErrShutdown], or the cause of ctx.
 func (s *Supervisor) Sessions(ctx context.Context, q SessionQuery) ([]SessionInfo, error) {
 	if q.Limit < 0 {
 		return nil, &InputError{Field: "Limit", Reason: fmt.Sprintf("%d is negative", q.Limit)}
@@ -361,8 +361,8 @@ func (s *Supervisor) eachTree(ctx context.Context, f func(*tree.Tree) bool) erro
 	return errors.Join(errs...)
 }
 
-// readTree calls f with a tree on record: by its owner if the tree is in memory, else as its journal
-// has it. f must not keep the tree. It is not called for a tree that was never written to.
+// readTree calls f with a tree on record: by its owner if the tree is in memory, else as its
+// journal has it. f must not keep the tree. It is not called for a tree that was never written to.
 func (s *Supervisor) readTree(ctx context.Context, root session.Key, f func(*tree.Tree)) error {
 	s.mu.Lock()
 	sh := s.shells[root]

@@ -375,8 +375,8 @@ func touchNothing(t *testing.T, store *session.Store, f func()) {
 	require.ElementsMatch(t, before, heads())
 }
 
-// Questions over all trees take over none, hold none in memory, and a tree that cannot be read hides
-// nothing of the others.
+// Questions over all trees take over none, hold none in memory, and a tree that cannot be read
+// hides nothing of the others.
 func TestUsageAndSessionsOfTreesAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := session.NewMemory()
