@@ -119,6 +119,7 @@ type Input struct {
 	Text  Text           `json:"text,omitempty"`
 	From  session.Key    `json:"from,omitzero"` // the child that ended, or the session that steers
 	Route *session.Route `json:"route,omitempty"`
+	Mail  *Mail          `json:"mail,omitempty"` // what a message has beside its text; may be nil
 }
 
 // An OpenTurn is the turn that is under way. It consumes the inputs First to Through.
@@ -174,6 +175,8 @@ type RunState struct {
 	Request     string         `json:"request,omitempty"`  // of the top-level session, see requestOf
 	Steers      []Steered      `json:"steers,omitempty"`   // see recordSteer
 	Skills      *SkillSet      `json:"skills,omitempty"`   // nil: it has not taken any
+	Asked       *Asked         `json:"asked,omitempty"`    // see keepAsked
+	Said        []Saying       `json:"said,omitempty"`     // since inputs were last consumed
 }
 
 // Steered records when a session last steered another.
