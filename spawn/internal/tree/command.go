@@ -50,8 +50,12 @@ type Post struct {
 	Mail  *Mail          // what the message has beside its text; may be nil
 }
 
-// Ensure asks for a session, and puts its tree on record if it is not. A run must not have ended.
-type Ensure struct{ Run session.Key }
+// Ensure asks for a session that a message with an ID is for, and whether the ID is known. It puts
+// the tree on record if it is not. A run must not have ended.
+type Ensure struct {
+	Run session.Key
+	ID  string
+}
 
 // SetRoute sets where the answers of a top-level session go, until a message says otherwise.
 type SetRoute struct {

@@ -357,7 +357,7 @@ func (t *Tree) decidePost(c *Post) (Reply, error) {
 	case r.Cause != NoCause && !r.IsRoot():
 		return Reply{}, fmt.Errorf("%w: posting to %q", ErrStopping, c.To)
 	}
-	if err := t.opt.Limits.checkPost(c); err != nil {
+	if err := t.opt.Limits.CheckPost(c, session.Part.Validate); err != nil {
 		return Reply{}, err
 	}
 	f := posted(t.now, r, User, c.ID, c.Text, session.Key{})

@@ -210,8 +210,10 @@ func (l Limits) checkID(id string) error {
 	return checkBytes("id", len(id), l.ID, defaultID, "ID")
 }
 
-// checkPost checks a message to a session. One with parts may be without words.
-func (l Limits) checkPost(c *Post) error {
+// CheckPost checks a message to a session. One with parts may be without words. The caller says
+// which parts are valid: those of the tree have no Data. Beside a *LimitError and an *InputError
+// the error may be a *session.PartError.
+func (l Limits) CheckPost(c *Post, valid func(session.Part) error) error {
 	if text.IsBlank(string(c.Text)) && (c.Mail == nil || len(c.Mail.Parts) == 0) {
 		return blankError("text", c.Text)
 	}
@@ -221,7 +223,7 @@ func (l Limits) checkPost(c *Post) error {
 	if err := checkRoute(c.Route); err != nil {
 		return err
 	}
-	return l.CheckMail(c.Mail, session.Part.Validate)
+	return l.checkMail(c.Mail, valid)
 }
 
 // checkCount checks a number of things against the bound of a name.
@@ -232,10 +234,8 @@ func checkCount(field string, n, limit, def int, unit, name string) error {
 	return &LimitError{Field: field, Size: n, Limit: limit, Unit: unit, Path: "Limits." + name}
 }
 
-// CheckMail checks what a message has beside its text, which may be nil. The caller says which
-// parts are valid: those of the tree have no Data. Beside a *LimitError and an *InputError the
-// error may be a *session.PartError.
-func (l Limits) CheckMail(m *Mail, valid func(session.Part) error) error {
+// checkMail checks what a message has beside its text, which may be nil.
+func (l Limits) checkMail(m *Mail, valid func(session.Part) error) error {
 	if m == nil {
 		return nil
 	}

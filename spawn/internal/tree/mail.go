@@ -195,7 +195,8 @@ func (t *Tree) decideEnsure(c Ensure) (Reply, error) {
 	case r.State.Terminal():
 		return Reply{}, fmt.Errorf("%w: posting to %q", ErrEnded, c.Run)
 	}
-	return Reply{Run: r, Ref: c.Run}, nil
+	known, err := t.postKnown(c.Run, c.ID)
+	return Reply{Run: r, Ref: c.Run, Existing: known}, err
 }
 
 func (t *Tree) decideSetRoute(c SetRoute) (Reply, error) {

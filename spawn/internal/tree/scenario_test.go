@@ -234,7 +234,7 @@ func (s *scene) command(verb string, w words) (Command, error) {
 		}
 		return c, nil
 	case "ensure":
-		return Ensure{Run: r}, nil
+		return Ensure{Run: r, ID: w.named["id"]}, nil
 	case "set_route":
 		c := SetRoute{Run: r}
 		if route := routeOf(w.named["route"]); route != nil {
