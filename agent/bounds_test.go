@@ -50,7 +50,15 @@ var boundCases = []boundCase{
 	},
 	{agent.Task{Text: "x"}, feedTask, map[string]string{"": refused}},
 	{spawn.Request{Task: "x"}, feedRequest, map[string]string{"": refused}},
-	{spawn.Incoming{Text: "x"}, feedIncoming, map[string]string{"": refused}},
+	{spawn.Incoming{Text: "x"}, feedIncoming, map[string]string{
+		"": refused, ".From.Name": leftOut,
+	}},
+	{spawn.Incoming{Text: "x"}, feedPost, map[string]string{
+		"": refused, ".From.Name": leftOut,
+	}},
+	{spawn.Saying{ID: "1", Text: "x"}, feedSay, map[string]string{
+		"": refused, ".Text": cut, ".ReplyTo": leftOut,
+	}},
 	{binding.Request{
 		Conversation: session.Route{Channel: "chat", To: "1"}, Target: topKey, By: "me",
 	}, feedBinding, map[string]string{"": refused}},
@@ -71,9 +79,6 @@ var boundCases = []boundCase{
 		".ToolCalls[].Name": leftOut,
 		".ToolCalls[].Args": leftOut,
 	}},
-	{session.Message{Text: "x"}, feedPost, map[string]string{
-		"": leftOut, ".Text": refused, ".ID": refused,
-	}},
 	{session.ToolCall{
 		ID: "1", Name: "sessions_spawn", Args: []byte(`{"task":"x"}`),
 	}, feedCall, map[string]string{"": refused, ".ID": leftOut}},
@@ -91,7 +96,8 @@ var boundCases = []boundCase{
 // not keep, and the parts of those in boundCases.
 var otherStructs = map[string]string{
 	"a part of a Config": "agent.Limits agent.Loop agent.Models agent.Prompts agent.Tool",
-	"a part of others":   "session.Route session.Usage spawn.File spawn.Result session.Store",
+	"a part of others": "session.Route session.Usage spawn.File spawn.Result session.Store " +
+		"session.File session.Part session.Sender",
 	"made by the library": "agent.Caller agent.CallbackError agent.Child agent.ConfigError " +
 		"agent.JoinError agent.ModelRequest agent.Outcome agent.ResultError agent.RunError " +
 		"agent.Runtime agent.Session agent.Turn agent.ArgumentError " +
@@ -100,6 +106,7 @@ var otherStructs = map[string]string{
 		"spawn.StillRunningError spawn.Supervisor spawn.TreeEvent spawn.TreeView " +
 		"spawn.TurnInput spawn.Unread " +
 		"session.CorruptError session.KeyError session.LineageError session.Mended " +
+		"session.PartError " +
 		"binding.Binding binding.Error binding.Policy binding.Table binding.Unbound",
 	"between the library and a store": "session.Batch session.Entry session.Head session.Line " +
 		"session.LineQuery session.Ref session.RepairMark session.RootQuery",
@@ -146,7 +153,7 @@ func TestEveryInputIsBounded(t *testing.T) {
 				}
 				require.Error(t, err)
 				require.Less(t, len(err.Error()), 1000)
-				require.Regexp(t, `limit is|no tool|not a role`, err.Error())
+				require.Regexp(t, `limit is|no tool|not a role|is not a kind|only messages of`, err.Error())
 			})
 		}
 	}

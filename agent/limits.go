@@ -28,6 +28,12 @@ type LimitError = spawn.LimitError
 //	            task: its Tools; its Spec with
 //	            the schema of the result
 //	Message     the text of Session.Post          1,000,000 bytes  refused: *LimitError
+//	Parts       parts of a message                64               refused: *LimitError
+//	Part        bytes of one part of a message    32 MiB           refused: *LimitError
+//	Meta        Meta of a message, keys and       16,384 bytes     refused: *LimitError
+//	            values together
+//	Says        texts that a turn says before     100              refused: *LimitError
+//	            its end, see Turn.Say
 //	ID          ids of messages; of spawns the    4,096 bytes,     refused: *LimitError
 //	            key, agent, model and thinking    at least 36
 //	Reply       what a model or a Runner answers  1,000,000 bytes  cut, with a note at its end; a
@@ -53,6 +59,7 @@ type Limits struct {
 	Task, Label, Extra, Message, ID, Reply int
 	Line, CallID                           int
 	ToolResult, ToolCalls, ToolArgs        int
+	Parts, Part, Meta, Says                int
 }
 
 // orDefault returns l with the defaults of this package in place of zeros. Those of the tree are
@@ -77,7 +84,7 @@ func (l Limits) orDefault() Limits {
 func (l Limits) spawn() spawn.Limits {
 	return spawn.Limits{
 		Task: l.Task, Label: l.Label, Extra: l.Extra, Message: l.Message, ID: l.ID,
-		Result: l.Reply,
+		Result: l.Reply, Parts: l.Parts, Part: l.Part, Meta: l.Meta, Says: l.Says,
 	}
 }
 
@@ -94,6 +101,10 @@ func (l Limits) validate(bad func(path, format string, args ...any)) {
 		{"Message", spawn.Limits{Message: l.Message}},
 		{"ID", spawn.Limits{ID: l.ID}},
 		{"Reply", spawn.Limits{Result: l.Reply}},
+		{"Parts", spawn.Limits{Parts: l.Parts}},
+		{"Part", spawn.Limits{Part: l.Part}},
+		{"Meta", spawn.Limits{Meta: l.Meta}},
+		{"Says", spawn.Limits{Says: l.Says}},
 		// These have no other bounds than a Result.
 		{"Line", spawn.Limits{Result: l.Line}},
 		{"CallID", spawn.Limits{Result: l.CallID}},

@@ -58,7 +58,10 @@ type Turn struct {
 	Retry bool
 	// Prompt is the system prompt, as an ordered list of sections; String joins them.
 	Prompt agentctx.Prompt
-	// Messages are the whole conversation, oldest first, ending with what is new.
+	// Messages are the whole conversation, oldest first, ending with what is new. In a group or a
+	// channel the Text of a message of a person begins with a line that says who speaks, if that is
+	// known. A model is not told of From and Parts otherwise: a Model or Runner that can show
+	// pictures reads the Parts, and their bytes from the Files of the Store.
 	Messages []Message
 	// New is how many of the Messages, at the end, are new in this turn.
 	New int
@@ -251,7 +254,7 @@ func (t *Turn) Inbox(ctx context.Context) ([]Message, error) {
 	t.noteAsked(in)
 	messages := t.rt.messagesOf(t.spawn, in)
 	_, err = t.write(ctx, messages...)
-	return messages, err
+	return tellSenders(t.Session.Key, messages), err
 }
 
 // noteAsked notes which message of a person is the last that the turn has consumed.
@@ -453,7 +456,8 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	}
 	st.InStore(false)
 	log.startRunner()
-	t.log, t.Messages, t.New, t.Schema = log, messages, len(fresh), extra.Schema
+	t.log, t.New, t.Schema = log, len(fresh), extra.Schema
+	t.Messages = tellSenders(t.Session.Key, messages)
 	t.Tools = rt.toolsOf(t)
 	in := rt.promptInput(t, extra)
 	t.entering("Prompts.Input")
