@@ -1,10 +1,12 @@
 package agent_test
 
 import (
+	"bytes"
 	"context"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
 	"maps"
 	"os"
 	"reflect"
@@ -70,7 +72,11 @@ var boundCases = []boundCase{
 		".ToolCalls[].Name": leftOut,
 		".ToolCalls[].Args": leftOut,
 		".ToolCalls[...]":   leftOut,
+		".Parts[].Kind":     leftOut, ".Parts[].MediaType": leftOut, ".Parts[].Name": leftOut,
+		".Parts[].File.Hash": leftOut, ".Parts[].URL": leftOut, ".Parts[].Data": leftOut,
+		".Parts[...]": leftOut,
 	}},
+	{agent.ToolResult{Text: "x"}, feedToolResult, map[string]string{"": leftOut, ".Text": cut}},
 	{session.Message{Role: session.MessageAssistant, Text: "x"}, feedMessage, map[string]string{
 		"":                  refused,
 		".Text":             cut,
@@ -78,6 +84,7 @@ var boundCases = []boundCase{
 		".Raw":              leftOut,
 		".ToolCalls[].Name": leftOut,
 		".ToolCalls[].Args": leftOut,
+		".Whole.Hash":       leftOut,
 	}},
 	{session.ToolCall{
 		ID: "1", Name: "sessions_spawn", Args: []byte(`{"task":"x"}`),
@@ -96,11 +103,12 @@ var boundCases = []boundCase{
 // not keep, and the parts of those in boundCases.
 var otherStructs = map[string]string{
 	"a part of a Config": "agent.Limits agent.Loop agent.Models agent.Prompts agent.Tool",
-	"a part of others": "session.Route session.Usage spawn.File spawn.Result session.Store " +
-		"session.File session.Part session.Sender",
+	"a part of others": "session.Route session.Usage spawn.File spawn.Result " +
+		"session.Store session.File session.Part session.Sender",
 	"made by the library": "agent.Caller agent.CallbackError agent.Child agent.ConfigError " +
 		"agent.JoinError agent.ModelRequest agent.Outcome agent.ResultError agent.RunError " +
 		"agent.Runtime agent.Session agent.Turn agent.ArgumentError " +
+		"agent.ToolValueError session.PartError " +
 		"spawn.AmbiguousError spawn.CallbackError spawn.Completion spawn.Delivery spawn.Input " +
 		"spawn.ModelInfo spawn.NotBlockedError spawn.OutboxEntry spawn.Reply spawn.RunInfo " +
 		"spawn.StillRunningError spawn.Supervisor spawn.TreeEvent spawn.TreeView " +
@@ -109,7 +117,8 @@ var otherStructs = map[string]string{
 		"session.PartError " +
 		"binding.Binding binding.Error binding.Policy binding.Table binding.Unbound",
 	"between the library and a store": "session.Batch session.Entry session.Head session.Line " +
-		"session.LineQuery session.Ref session.RepairMark session.RootQuery",
+		"session.LineQuery session.Ref session.RepairMark session.RootQuery " +
+		"session.FileReader",
 	"a value that the library does not keep": "session.Aliases session.Key session.Lineage " +
 		"session.Record binding.Settings",
 	"numbers alone": "spawn.JoinOptions spawn.Waited binding.Limit",
@@ -153,7 +162,7 @@ func TestEveryInputIsBounded(t *testing.T) {
 				}
 				require.Error(t, err)
 				require.Less(t, len(err.Error()), 1000)
-				require.Regexp(t, `limit is|no tool|not a role|is not a kind|only messages of`, err.Error())
+				require.Regexp(t, `limit is|no tool|not a role|Parts\[0\]`, err.Error())
 			})
 		}
 	}
@@ -283,6 +292,7 @@ func weighedStore() (*session.Store, *scale) {
 	return &session.Store{
 		Journal:     scaleJournal{store.Journal, weighed},
 		Transcripts: scaleTranscripts{store.Transcripts, weighed},
+		Files:       scaleFiles{store.Files, weighed},
 	}, weighed
 }
 
@@ -303,13 +313,32 @@ type scale struct {
 }
 
 func (s *scale) add(p session.Payload) {
-	data, err := p.AppendJSON(nil)
+	if data, err := p.AppendJSON(nil); err == nil {
+		s.weigh(data)
+	}
+}
+
+func (s *scale) weigh(data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err == nil {
-		s.bytes += len(data)
-		s.notes += strings.Count(string(data), "cut here: it had")
+	s.bytes += len(data)
+	s.notes += strings.Count(string(data), "cut here: it had")
+}
+
+type scaleFiles struct {
+	session.Files
+	scale *scale
+}
+
+func (f scaleFiles) Put(
+	ctx context.Context, ref session.Ref, r io.Reader, want session.File,
+) (session.File, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return session.File{}, err
 	}
+	f.scale.weigh(data)
+	return f.Files.Put(ctx, ref, bytes.NewReader(data), want)
 }
 
 type scaleJournal struct {

@@ -21,7 +21,7 @@ import (
 )
 
 func TestConfigMistakesAreAllReported(t *testing.T) {
-	ok := func(context.Context, agent.ToolCall) (string, error) { return "", nil }
+	ok := toolSaying("")
 	for _, c := range []struct {
 		name string
 		cfg  agent.Config
@@ -125,9 +125,9 @@ func TestOpenLeavesTheConfigAsItIs(t *testing.T) {
 		Runner: idleRunner{},
 		Tools: []agent.Tool{{
 			Name: "x",
-			Call: func(context.Context, agent.ToolCall) (string, error) {
+			Call: textCall(func(context.Context, agent.ToolCall) (string, error) {
 				panic("the caller's own")
-			},
+			}),
 		}},
 		Prompts: agent.Prompts{
 			Workspaces:    map[string]fs.FS{},

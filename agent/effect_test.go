@@ -80,7 +80,7 @@ func (p *probe) Run(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 			out, err := tn.Call(ctx, agent.ToolCall{
 				ID: label, Name: "sessions_spawn", Args: json.RawMessage(args),
 			})
-			p.note("%s: spawn %s %s %v", who, label, out, err)
+			p.note("%s: spawn %s %s %v", who, label, out.Text, err)
 		}
 	}
 	err := pause(ctx, probePause(tn))
@@ -150,7 +150,7 @@ func (p *probe) use(t *testing.T, rt *agent.Runtime) (refused string) {
 			return bad.Error()
 		}
 		require.NoError(t, err)
-		p.note("tool %s", out)
+		p.note("tool %s", out.Text)
 		return ""
 	}
 	if p.tasks == nil {
@@ -326,6 +326,6 @@ func TestParametersOfSpawnHaveAnEffect(t *testing.T) {
 func namedTool(name string) agent.Tool {
 	return agent.Tool{
 		Name: name,
-		Call: func(context.Context, agent.ToolCall) (string, error) { return "", nil },
+		Call: toolSaying(""),
 	}
 }

@@ -294,6 +294,24 @@ func TestTextsOfCallsAreBounded(t *testing.T) {
 	}
 }
 
+// feedToolResult has a tool return a result.
+func feedToolResult(t *testing.T, store *session.Store, v reflect.Value) error {
+	tool := agent.Tool{
+		Name: "tool", Call: func(context.Context, agent.ToolCall) (agent.ToolResult, error) {
+			return v.Interface().(agent.ToolResult), nil
+		},
+	}
+	cfg := agent.Config{Store: store, Tools: []agent.Tool{tool}, Runner: answers(
+		&agent.ModelResponse{ToolCalls: []agent.ToolCall{{ID: "1", Name: "tool"}}},
+		&agent.ModelResponse{Text: "x"},
+	)}
+	agenttest.Run(t, cfg, nil, func(h *harness) {
+		h.Post("go")
+		h.Replied("x")
+	})
+	return nil
+}
+
 // toolOver has a model call a tool that returns something.
 func toolOver(t *testing.T, out string, err error) {
 	store, weighed := weighedStore()
@@ -301,7 +319,9 @@ func toolOver(t *testing.T, out string, err error) {
 		Store: store,
 		Tools: []agent.Tool{{
 			Name: "tool",
-			Call: func(context.Context, agent.ToolCall) (string, error) { return out, err },
+			Call: textCall(func(context.Context, agent.ToolCall) (string, error) {
+				return out, err
+			}),
 		}},
 		Runner: answers(
 			&agent.ModelResponse{ToolCalls: []agent.ToolCall{{ID: "1", Name: "tool"}}},
@@ -401,6 +421,8 @@ func TestProviderFormCountsWithItsMessage(t *testing.T) {
 	for i := range calls {
 		calls[i] = agent.ToolCall{Name: "x", Args: []byte(strings.Repeat("x", 900_000))}
 	}
-	err := feedRunner(t, session.NewMemory(), answers(&agent.ModelResponse{ToolCalls: calls}).Run)
+	store := session.NewMemory()
+	store.Files = nil
+	err := feedRunner(t, store, answers(&agent.ModelResponse{ToolCalls: calls}).Run)
 	require.ErrorContains(t, err, "the limit is 4000000 (Limits.Line)")
 }

@@ -193,12 +193,12 @@ func TestWhatAModelMakesIsBounded(t *testing.T) {
 		Store: store,
 		Tools: []agent.Tool{{
 			Name: "huge",
-			Call: func(context.Context, agent.ToolCall) (string, error) {
+			Call: textCall(func(context.Context, agent.ToolCall) (string, error) {
 				if ran++; ran == 64 {
 					return huge, nil
 				}
 				return "ok", nil
-			},
+			}),
 		}},
 		Runner: answers(
 			&agent.ModelResponse{Text: huge, ToolCalls: many, Raw: json.RawMessage(`{}`)},
@@ -333,9 +333,9 @@ func TestNotesOfCuts(t *testing.T) {
 			Limits: agent.Limits{Reply: limit, ToolResult: limit, ToolCalls: 1},
 			Tools: []agent.Tool{{
 				Name: "big",
-				Call: func(context.Context, agent.ToolCall) (string, error) {
+				Call: textCall(func(context.Context, agent.ToolCall) (string, error) {
 					return strings.Repeat("x", 500), nil
-				},
+				}),
 			}},
 			Runner: answers(
 				&agent.ModelResponse{ToolCalls: []agent.ToolCall{

@@ -11,6 +11,10 @@ import (
 type (
 	// Message is one line of a conversation.
 	Message = session.Message
+	// Part is something that a message has beside its text, such as a picture.
+	Part = session.Part
+	// PartKind says what a Part is to its receiver.
+	PartKind = session.PartKind
 	// Result is what a turn or a run produced.
 	Result = spawn.Result
 	// Usage is what one model call consumed, or several together.
@@ -40,6 +44,18 @@ type (
 	InputError = spawn.InputError
 	// StillRunningError names sessions whose Runner has not returned.
 	StillRunningError = spawn.StillRunningError
+)
+
+// What a Part is.
+const (
+	// PartImage parts are pictures.
+	PartImage = session.PartImage
+	// PartAudio parts are recordings, such as voice messages.
+	PartAudio = session.PartAudio
+	// PartVideo parts are moving pictures.
+	PartVideo = session.PartVideo
+	// PartFile parts are anything else, such as documents.
+	PartFile = session.PartFile
 )
 
 // Where a run stands. The last six have ended; see [spawn.Status.Terminal].

@@ -91,10 +91,10 @@ func (w *rightsWorld) config(rules policy.Rules) agent.Config {
 	cfg.Prompts.Input.Sandbox.Dir = "/inside"
 	for _, name := range rightsCatalog[:len(rightsCatalog)-3] {
 		cfg.Tools = append(cfg.Tools, agent.Tool{
-			Name: name, Call: func(ctx context.Context, _ agent.ToolCall) (string, error) {
+			Name: name, Call: textCall(func(ctx context.Context, _ agent.ToolCall) (string, error) {
 				who, ok := agent.CallerOf(ctx)
 				return fmt.Sprint(ok, who.Session.Key, who.Sandboxed), nil
-			},
+			}),
 		})
 	}
 	return cfg
@@ -212,7 +212,7 @@ func (w *rightsWorld) turn(ctx context.Context, t *agent.Turn) (agent.Result, er
 	for _, tool := range rightsCatalog[:len(rightsCatalog)-3] {
 		out, err := t.Call(ctx, agent.ToolCall{ID: tool, Name: tool})
 		if slices.Contains(now.tools, tool) {
-			w.check(key, "CallerOf", fmt.Sprint(true, key, now.sandboxed), out)
+			w.check(key, "CallerOf", fmt.Sprint(true, key, now.sandboxed), out.Text)
 		} else {
 			w.check(key, "a call of "+tool+" refused", true, err != nil)
 		}

@@ -74,7 +74,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 			return nil, err // validate has found nothing wrong
 		}
 	}
-	cfg.Limits = cfg.Limits.orDefault()
+	cfg.Limits = cfg.Limits.orDefault(cfg.Store.Files != nil)
 	cfg.Prompts.SkillHost = clone.Of(cfg.Prompts.SkillHost)
 	rt := &Runtime{
 		cfg: cfg, log: cfg.Logger, skills: newSkillShelf(&cfg), checked: ctxguard.From(ctx),

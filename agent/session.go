@@ -159,23 +159,23 @@ func (s *Session) Tools() []Tool {
 // asks at each call what is left to it: what was granted to it is in the journal.
 func (s *Session) ownTool(tool Tool) Tool {
 	call := tool.Call
-	tool.Call = func(ctx context.Context, c ToolCall) (string, error) {
+	tool.Call = func(ctx context.Context, c ToolCall) (ToolResult, error) {
 		if err := s.rt.cfg.Limits.checkArgs(c); err != nil {
-			return "", err
+			return ToolResult{}, err
 		}
 		if !s.key.IsSubagent() {
 			return call(ctx, c)
 		}
 		root, err := s.tree(ctx)
 		if err != nil {
-			return "", err
+			return ToolResult{}, err
 		}
 		info, err := s.rt.sup.Find(ctx, root, s.key)
 		if err != nil {
-			return "", err
+			return ToolResult{}, err
 		}
 		if !slices.Contains(info.Tools, tool.Name) {
-			return "", &policy.Refusal{
+			return ToolResult{}, &policy.Refusal{
 				Op: "tool call", Rule: policy.RuleTools, Asked: tool.Name,
 				Limit: strings.Join(info.Tools, ", "), Path: "the grant of " + s.key.String(),
 			}

@@ -57,10 +57,10 @@ func (q *limitedQuit) config() agent.Config {
 	cfg := agent.Config{
 		DeliverTimeout: quitLimit,
 		Tools: []agent.Tool{{
-			Name: "quit", Call: func(ctx context.Context, _ agent.ToolCall) (string, error) {
+			Name: "quit", Call: textCall(func(ctx context.Context, _ agent.ToolCall) (string, error) {
 				q.in(ctx, "tool")
 				return "", nil
-			},
+			}),
 		}},
 		Runner: agent.RunnerFunc(q.run),
 		Reply:  func(ctx context.Context, _ agent.Delivery) error { q.in(ctx, "Reply"); return nil },

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -63,10 +64,10 @@ func (u *turnUser) open() *agent.Runtime {
 	cfg.Store, cfg.Rules, cfg.Grace = u.store, rulesForDepth(2), 5*time.Second
 	cfg.Tools = []agent.Tool{{
 		Name: "read",
-		Call: func(context.Context, agent.ToolCall) (string, error) {
+		Call: textCall(func(context.Context, agent.ToolCall) (string, error) {
 			u.calls.Add(1)
 			return "", nil
-		},
+		}),
 	}}
 	rt, err := agent.Open(u.t.Context(), cfg)
 	require.NoError(u.t, err)
@@ -169,6 +170,14 @@ func (u *turnUser) acts() map[string]act {
 		"Turn.Inbox": func(ctx context.Context) error { _, err := tn.Inbox(ctx); return err },
 		"Turn.Record": func(ctx context.Context) error {
 			return tn.Record(ctx, agent.Message{Role: session.MessageAssistant, Text: "late"})
+		},
+		"Turn.PutFile": func(ctx context.Context) error {
+			_, err := tn.PutFile(ctx, strings.NewReader("late"), agent.Part{Kind: agent.PartFile})
+			return err
+		},
+		"Turn.OpenFile": func(ctx context.Context) error {
+			_, err := tn.OpenFile(ctx, session.File{})
+			return err
 		},
 		"Turn.Spawn": func(ctx context.Context) error {
 			_, err := tn.Spawn(ctx, agent.Task{Text: "late"})

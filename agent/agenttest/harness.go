@@ -186,6 +186,7 @@ func runInBubble(
 		h.shutDown()
 		h.checkJournals()
 		h.checkConversations()
+		h.checkFiles()
 		if calm {
 			h.checkCompletions()
 		}
