@@ -22,7 +22,7 @@ import (
 )
 
 func TestConfigMistakesAreAllReported(t *testing.T) {
-	ok := func(context.Context, agent.ToolCall) (string, error) { return "", nil }
+	ok := toolSaying("")
 	for _, c := range []struct {
 		name string
 		cfg  agent.Config
@@ -151,9 +151,9 @@ func TestOpenLeavesTheConfigAsItIs(t *testing.T) {
 		Runner: idleRunner{},
 		Tools: []agent.Tool{{
 			Name: "x",
-			Call: func(context.Context, agent.ToolCall) (string, error) {
+			Call: textCall(func(context.Context, agent.ToolCall) (string, error) {
 				panic("the caller's own")
-			},
+			}),
 		}},
 		Prompts: agent.Prompts{
 			Workspaces:    map[string]fs.FS{},
@@ -193,8 +193,8 @@ func TestBadCalls(t *testing.T) {
 		}
 
 		for name, err := range map[string]error{
-			"post to no key":    h.Session(session.Key{}).Post(ctx, agent.Message{Text: "x"}),
-			"post nothing":      h.Main().Post(ctx, agent.Message{ID: "1", Text: " \n"}),
+			"post to no key":    h.Session(session.Key{}).Post(ctx, agent.Incoming{Text: "x"}),
+			"post nothing":      h.Main().Post(ctx, agent.Incoming{ID: "1", Text: " \n"}),
 			"spawn from no key": task(h.Session(session.Key{}), agent.Task{Text: "x"}),
 			"spawn nothing":     task(h.Main(), agent.Task{Text: "  "}),
 		} {
@@ -202,7 +202,7 @@ func TestBadCalls(t *testing.T) {
 		}
 		for name, err := range map[string]error{
 			"post to a sub-agent that is not": h.Session(unknown).Post(ctx,
-				agent.Message{Text: "x"}),
+				agent.Incoming{Text: "x"}),
 			"stop a sub-agent that is not":       h.Session(unknown).Stop(ctx),
 			"cancel a turn of one that is not":   h.Session(unknown).CancelTurn(ctx),
 			"spawn from a sub-agent that is not": task(h.Session(unknown), agent.Task{Text: "x"}),
@@ -233,7 +233,7 @@ func TestBadCalls(t *testing.T) {
 		}
 		ended, cancel := context.WithCancelCause(ctx)
 		cancel(errors.New("enough"))
-		require.ErrorContains(t, h.Main().Post(ended, agent.Message{Text: "x"}), "enough")
+		require.ErrorContains(t, h.Main().Post(ended, agent.Incoming{Text: "x"}), "enough")
 		synctest.Wait()
 		require.Empty(t, h.Runs())
 		require.Empty(t, h.Replies())
@@ -258,7 +258,7 @@ func TestRuntimeAfterShutdown(t *testing.T) {
 		require.NoError(t, rt.Shutdown(t.Context()), "again")
 		require.NoError(t, rt.Run(t.Context()),
 			"too late is no error: a Shutdown may overtake the goroutine that calls Run")
-		require.ErrorIs(t, rt.Session(topKey).Post(t.Context(), agent.Message{Text: "x"}),
+		require.ErrorIs(t, rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "x"}),
 			spawn.ErrShutdown)
 	})
 }
@@ -275,7 +275,7 @@ func TestCallsThatComeTooLate(t *testing.T) {
 			"Retry":   func(ctx context.Context) error { return rt.Retry(ctx, "x") },
 			"Dismiss": func(ctx context.Context) error { return rt.Dismiss(ctx, "x") },
 			"Post": func(ctx context.Context) error {
-				return s.Post(ctx, agent.Message{Text: "x"})
+				return s.Post(ctx, agent.Incoming{Text: "x"})
 			},
 			"Stop":       s.Stop,
 			"CancelTurn": s.CancelTurn,
@@ -324,7 +324,7 @@ func TestBeforeRun(t *testing.T) {
 				return textResult("x")
 			}))
 		require.NoError(t, err)
-		require.NoError(t, rt.Session(topKey).Post(t.Context(), agent.Message{Text: "x"}))
+		require.NoError(t, rt.Session(topKey).Post(t.Context(), agent.Incoming{Text: "x"}))
 		c, err := agent.Spawn[string](t.Context(), rt.Session(topKey), agent.Task{Text: "x"})
 		require.NoError(t, err)
 		time.Sleep(time.Hour)

@@ -53,6 +53,9 @@ func (f *Fact) AppendJSON(b []byte) ([]byte, error) {
 	if f.Skills != nil {
 		b, err = appendValue(b, err, "skills", f.Skills)
 	}
+	if f.Mail != nil {
+		b, err = appendValue(b, err, "mail", f.Mail)
+	}
 	if f.Image != nil {
 		b, err = appendValue(b, err, "image", f.Image)
 	}

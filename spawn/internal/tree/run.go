@@ -121,6 +121,7 @@ type Input struct {
 	Text  Text           `json:"text,omitempty"`
 	From  session.Key    `json:"from,omitzero"` // the child that ended, or the session that steers
 	Route *session.Route `json:"route,omitempty"`
+	Mail  *Mail          `json:"mail,omitempty"` // what a message has beside its text; may be nil
 }
 
 // An OpenTurn is the turn that is under way. It consumes the inputs First to Through.
@@ -178,6 +179,8 @@ type RunState struct {
 	Skills      *SkillSet      `json:"skills,omitempty"`   // nil: it has not taken any
 	Ledger      *Ledger        `json:"ledger,omitempty"`   // nil: nothing was used
 	Active      int64          `json:"active,omitempty"`   // see LastActive; 0: not known
+	Asked       *Asked         `json:"asked,omitempty"`    // see keepAsked
+	Said        []Saying       `json:"said,omitempty"`     // since inputs were last consumed
 }
 
 // Steered records when a session last steered another.
