@@ -58,7 +58,10 @@ type Turn struct {
 	Retry bool
 	// Prompt is the system prompt, as an ordered list of sections; String joins them.
 	Prompt agentctx.Prompt
-	// Messages are the whole conversation, oldest first, ending with what is new.
+	// Messages are the whole conversation, oldest first, ending with what is new. In a group or a
+	// channel the Text of a message of a person begins with a line that says who speaks, if that is
+	// known. A model is not told of From and Parts otherwise: a Model or Runner that can show
+	// pictures reads the Parts, and their bytes from the Files of the Store.
 	Messages []Message
 	// New is how many of the Messages, at the end, are new in this turn.
 	New int
@@ -232,17 +235,26 @@ func (t *Turn) write(ctx context.Context, messages ...Message) ([]Message, error
 	return t.log.write(ctx, false, messages...)
 }
 
-// Spend accounts for one model call. An error that is [ErrBudget] says that the budget does not
-// allow another. Input, Output and Cost count against budgets; CacheRead and CacheWrite are summed
-// in RunInfo.Result.Usage and do not. The error is [ErrStale] after the turn.
-func (t *Turn) Spend(ctx context.Context, u Usage) error {
+// Spend accounts for one call of the Model of the turn. An error that is [ErrBudget] says that the
+// budget does not allow another. Input, Output and Cost count against budgets; CacheRead and
+// CacheWrite are summed in RunInfo.Result.Usage and do not. If the Cost is zero it is what
+// [Models.Prices] give. The error is [ErrStale] after the turn.
+//
+// What a turn has spent is its Result.Usage, unless the Runner returns one of its own. That counts
+// as one call of Result.Model, and without a Cost has that of its price.
+func (t *Turn) Spend(ctx context.Context, u Usage) error { return t.SpendOn(ctx, "", u) }
+
+// SpendOn is [Turn.Spend] for a call of another model than that of the turn: its price counts, and
+// [Runtime.Usage] tells it apart. The model may be an alias. Empty: the Model of the turn. A Loop
+// names the [ModelResponse.Model]. The errors are those of Spend.
+func (t *Turn) SpendOn(ctx context.Context, model string, u Usage) error {
 	if err := t.rt.checked(ctx); err != nil {
 		return err
 	}
 	if t.over.Load() {
 		return t.stale()
 	}
-	return t.spawn.Spend(ctx, u)
+	return t.spawn.SpendOn(ctx, t.rt.cfg.modelNamed(model), t.priced(model, u))
 }
 
 // Inbox takes what has arrived since the turn began: steers, follow-ups, completions. They are in
@@ -263,7 +275,7 @@ func (t *Turn) Inbox(ctx context.Context) ([]Message, error) {
 	t.noteAsked(in)
 	messages := t.rt.messagesOf(t.spawn, in)
 	_, err = t.write(ctx, messages...)
-	return messages, err
+	return tellSenders(t.Session.Key, messages), err
 }
 
 // noteAsked notes which message of a person is the last that the turn has consumed.
@@ -482,7 +494,8 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	}
 	st.InStore(false)
 	log.startRunner()
-	t.log, t.Messages, t.New, t.Schema = log, messages, len(fresh), extra.Schema
+	t.log, t.New, t.Schema = log, len(fresh), extra.Schema
+	t.Messages = tellSenders(t.Session.Key, messages)
 	t.Tools = rt.toolsOf(t)
 	in, err := rt.promptInput(ctx, t, extra)
 	var res Result
@@ -554,13 +567,16 @@ func (b turnRunner) result(
 func (b turnRunner) outcome(
 	ctx context.Context, t *Turn, res Result, err error,
 ) (spawn.TurnResult, error) {
+	var models []spawn.ModelUsage
 	if res.Usage.IsZero() {
-		res.Usage = t.spawn.Spent()
+		res.Usage, models = t.spawn.Spent(), t.spawn.SpentBy()
+	} else {
+		res.Usage = t.priced(res.Model, res.Usage)
 	}
 	if bad := b.rt.cfg.Limits.boundResult(&res); bad != nil {
 		err = errors.Join(err, bad)
 	}
-	out := spawn.TurnResult{Result: res}
+	out := spawn.TurnResult{Result: res, Models: models}
 	t.spawn.InStore(true)
 	// A turn that is cancelled, if only while this is written, keeps what it has if that can be had
 	// soon.

@@ -79,7 +79,7 @@ func (u *turnUser) start(top bool) {
 	u.rt, u.ran = u.open(), make(chan error, 1)
 	go func() { u.ran <- u.rt.Run(u.t.Context()) }()
 	if top {
-		require.NoError(u.t, u.main().Post(u.t.Context(), agent.Message{Text: "go"}))
+		require.NoError(u.t, u.main().Post(u.t.Context(), agent.Incoming{Text: "go"}))
 	} else {
 		_, err := agent.Spawn[string](u.t.Context(), u.main(),
 			agent.Task{Text: "work", Timeout: time.Hour})
@@ -188,6 +188,9 @@ func (u *turnUser) acts() map[string]act {
 			return err
 		},
 		"Turn.Spend": func(ctx context.Context) error { return tn.Spend(ctx, agent.Usage{Input: 1}) },
+		"Turn.SpendOn": func(ctx context.Context) error {
+			return tn.SpendOn(ctx, "p/x", agent.Usage{Input: 1})
+		},
 		"Turn.Wait": func(ctx context.Context) error {
 			_, err := tn.Wait(ctx, children, agent.JoinOptions{})
 			return err
@@ -218,7 +221,7 @@ func (u *turnUser) acts() map[string]act {
 		"Child.Wait":  func(ctx context.Context) error { _, err := c.Wait(ctx); return err },
 		"Session.Key": nil, "Session.Events": nil, "Session.Tools": nil,
 		"Session.Post": func(ctx context.Context) error {
-			return s.Post(ctx, agent.Message{Text: "late"})
+			return s.Post(ctx, agent.Incoming{Text: "late"})
 		},
 		"Session.Spawn": func(ctx context.Context) error {
 			_, err := s.Spawn(ctx, agent.Task{Text: "late"})
@@ -303,10 +306,10 @@ var turnEnds = map[string]func(u *turnUser, top bool){
 		u.deaf = true
 		u.start(top)
 		other := u.open()
-		require.NoError(u.t, other.Session(topKey).Post(u.t.Context(), agent.Message{Text: "hi"}))
+		require.NoError(u.t, other.Session(topKey).Post(u.t.Context(), agent.Incoming{Text: "hi"}))
 		u.other = other
 		// The former owner learns of it when it asks for something.
-		require.Error(u.t, u.main().Post(u.t.Context(), agent.Message{Text: "hello"}))
+		require.Error(u.t, u.main().Post(u.t.Context(), agent.Incoming{Text: "hello"}))
 		synctest.Wait()
 	},
 }
