@@ -253,3 +253,10 @@ func (t *memoryTranscripts) Remove(ctx context.Context, ref Ref) error {
 }
 
 func (t *memoryTranscripts) Locate(Ref) string { return "" }
+
+// isArchived reports whether a transcript is known to be archived.
+func (t *memoryTranscripts) isArchived(ref Ref) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.archived[ref] != nil
+}

@@ -26,7 +26,8 @@ type Store struct {
 // their lines the latest 64 MiB: an older one is [ErrArchived] with LineQuery.Archived too.
 // All methods may be called concurrently.
 func NewMemory() *Store {
-	return &Store{Journal: newMemoryJournal(), Transcripts: newMemoryTranscripts()}
+	t := newMemoryTranscripts()
+	return &Store{Journal: newMemoryJournal(), Transcripts: t, Files: newMemoryFiles(t.isArchived)}
 }
 
 // Close closes each field that implements [io.Closer], and returns their errors joined. Close is

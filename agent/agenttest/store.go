@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"time"
@@ -25,7 +26,11 @@ type storeGate struct {
 
 func (proc *process) store(h *Harness) *session.Store {
 	g := storeGate{h, proc}
-	return &session.Store{Journal: journalGate{g}, Transcripts: transcriptsGate{g}}
+	store := &session.Store{Journal: journalGate{g}, Transcripts: transcriptsGate{g}}
+	if h.store.Files != nil {
+		store.Files = filesGate{g, h.store.Files}
+	}
+	return store
 }
 
 type journalGate struct{ storeGate }
@@ -151,6 +156,79 @@ func (g transcriptsGate) Remove(ctx context.Context, ref session.Ref) error {
 
 // Locate implements session.Transcripts.
 func (g transcriptsGate) Locate(ref session.Ref) string { return g.h.store.Transcripts.Locate(ref) }
+
+// filesGate gates what a process writes; the rest is that of the store.
+type filesGate struct {
+	storeGate
+	session.Files
+}
+
+// Put implements session.Files.
+func (g filesGate) Put(
+	ctx context.Context, ref session.Ref, r io.Reader, want session.File,
+) (file session.File, err error) {
+	err = g.h.write(g.proc, fmt.Sprintf("file of %s", ref.Key), func() error {
+		file, err = g.Files.Put(ctx, ref, r, want)
+		return err
+	})
+	return file, err
+}
+
+// Open implements session.Files.
+func (g filesGate) Open(
+	ctx context.Context, ref session.Ref, hash string,
+) (io.ReadCloser, error) {
+	if g.proc.dead.Load() {
+		return nil, errProcessKilled
+	}
+	return g.Files.Open(ctx, ref, hash)
+}
+
+// Archive implements session.Files.
+func (g filesGate) Archive(ctx context.Context, ref session.Ref, at time.Time) error {
+	return g.h.write(g.proc, fmt.Sprintf("archive of the files of %s", ref.Key), func() error {
+		return g.Files.Archive(ctx, ref, at)
+	})
+}
+
+// checkFiles fails for a line that names a file that is not in the store: a writer puts the bytes
+// first.
+func (h *Harness) checkFiles() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for ref, lines := range h.lines {
+		for _, line := range lines {
+			files := []session.File{line.Message.Whole}
+			for _, p := range line.Message.Parts {
+				files = append(files, p.File)
+			}
+			for _, f := range files {
+				if f.IsZero() {
+					continue
+				}
+				if err := h.readFile(ref, f); err != nil {
+					h.t.Errorf("agenttest: line %d of %s names a file: %v", line.Pos, ref.Key, err)
+				}
+			}
+		}
+	}
+}
+
+// readFile reads a file to its end.
+func (h *Harness) readFile(ref session.Ref, f session.File) error {
+	if h.store.Files == nil {
+		return session.ErrNoFiles
+	}
+	in, err := h.store.Files.Open(h.Context(), ref, f.Hash)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(io.Discard, in)
+	if err == nil && n != f.Size {
+		err = fmt.Errorf("%w: it has %d bytes, not %d", session.ErrCorrupt, n, f.Size)
+	}
+	return errors.Join(err, in.Close())
+}
 
 // crashPoint is a write at which the process is killed.
 type crashPoint struct {

@@ -51,6 +51,7 @@ type RepairedFile struct {
 //	                 others; see [session.Mender]. A damaged first line is replaced by one for the
 //	                 session that fits the name of the file. A file is put aside as a whole if the
 //	                 end of its first line is lost.
+//	a kept file      is put aside as a whole. Open then returns [session.ErrNotFound] for it.
 //
 // A tree of which something is lost is as it was earlier. Its next owner opens it like one that
 // another process left at that moment. What lies beyond that in its transcripts is fenced off.
@@ -130,7 +131,7 @@ type damagedFile struct {
 }
 
 // A findings has the damaged files of a directory by what they are.
-type findings struct{ logs, idle, members, transcripts []damagedFile }
+type findings struct{ logs, idle, members, transcripts, files []damagedFile }
 
 // findDamage returns the damaged files of a directory.
 func (r *repairer) findDamage(ctx context.Context) (found findings, err error) {
@@ -140,6 +141,8 @@ func (r *repairer) findDamage(ctx context.Context) (found findings, err error) {
 		d := damagedFile{f.Path, logError(err)}
 		switch {
 		case err == nil:
+		case isFilesDir(filepath.Base(filepath.Dir(f.Path))):
+			found.files = append(found.files, d)
 		case strings.HasPrefix(f.Path, filepath.Join(r.dir, sessionsDir)):
 			found.transcripts = append(found.transcripts, d)
 		case f.Path == members:
@@ -159,7 +162,7 @@ func (r *repairer) findDamage(ctx context.Context) (found findings, err error) {
 	return found, err
 }
 
-// all repairs the journal, then the transcripts.
+// all repairs the journal, then the transcripts and the kept files.
 func (r *repairer) all(ctx context.Context) error {
 	found, err := r.findDamage(ctx)
 	if err != nil {
@@ -168,6 +171,7 @@ func (r *repairer) all(ctx context.Context) error {
 	idle, left := onlyCorrupt(found.idle)
 	members, leftAlso := onlyCorrupt(found.members)
 	transcripts, leftToo := onlyCorrupt(found.transcripts)
+	files, leftFiles := onlyCorrupt(found.files)
 	if err := r.journal(ctx, found.logs, idle); err != nil {
 		return err
 	}
@@ -184,7 +188,12 @@ func (r *repairer) all(ctx context.Context) error {
 			return err
 		}
 	}
-	return errors.Join(left, leftAlso, leftToo)
+	for _, d := range files {
+		if err := errors.Join(ctx.Err(), r.putAside(d)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(left, leftAlso, leftToo, leftFiles)
 }
 
 // members puts damaged files of the index of members aside, and writes the members of all idle

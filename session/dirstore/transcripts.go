@@ -61,9 +61,10 @@ func (x *transcriptState) last() session.Pos {
 // An agentFiles is what the store knows about the directory of one agent.
 type agentFiles struct {
 	mu       sync.Mutex
-	made     bool            // the directory exists durably
-	cleaned  bool            // of what was begun by a process before
-	archived map[string]bool // the names, before .deleted., of what was archived; nil: not read yet
+	made     bool              // the directory exists durably
+	cleaned  bool              // of what was begun by a process before
+	archived map[string]bool   // the names, before .deleted., of what was archived; nil: not read yet
+	files    map[string]string // archived directories of files, by filesDirName; nil: not read yet
 }
 
 func newTranscripts(fsys disk.FS, dir string, readOnly bool, release func() error) *transcripts {
@@ -213,7 +214,7 @@ func (t *transcripts) tryFile(ref session.Ref) error {
 	if f != nil {
 		_ = f.f.Close()
 	}
-	return err
+	return errors.Join(err, disk.CheckDir(t.fs, t.filesDir(ref)))
 }
 
 // forget removes the state of ref. The caller holds its sem.

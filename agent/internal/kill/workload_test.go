@@ -201,7 +201,7 @@ func (l *workload) ask(
 	ctx context.Context, s *agent.Session, name string, tasks ...string,
 ) (children []*agent.Child[string]) {
 	if l.world == managed {
-		if err := s.Post(ctx, agent.Message{ID: name, Text: strings.Join(tasks, ";")}); err != nil {
+		if err := s.Post(ctx, agent.Incoming{ID: name, Text: strings.Join(tasks, ";")}); err != nil {
 			l.failed("post "+name, err)
 			sleep(ctx, afterFailure)
 		} else {
@@ -240,7 +240,7 @@ func (l *workload) await(ctx context.Context, s *agent.Session, children []*agen
 		}
 		return
 	}
-	if _, err := agent.Join(ctx, children, agent.JoinOptions{Within: patience}); err != nil {
+	if _, err := agent.Join(ctx, s, children, agent.JoinOptions{Within: patience}); err != nil {
 		l.failed("join", err)
 	}
 }
