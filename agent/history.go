@@ -168,7 +168,8 @@ func (rt *Runtime) orArchived(ctx context.Context, key session.Key, err error) e
 // read returns the last n lines.
 func (h historyReader) read(ctx context.Context, n int) (lines []session.Line, err error) {
 	err = attempt(func() error {
-		for line, err := range h.store.Transcripts.Read(ctx, h.ref, session.LineQuery{Last: n}) {
+		q := session.LineQuery{Last: n, Archived: h.archived}
+		for line, err := range h.store.Transcripts.Read(ctx, h.ref, q) {
 			if err != nil {
 				return err
 			}
