@@ -132,7 +132,9 @@ func (f *Fact) version() int {
 
 func (j *Join) beyondVersion1() bool { return j != nil && (j.Within != 0 || j.ByModel) }
 
-func (a *Result) beyondVersion1() bool { return a != nil && (a.ReplyTo != "" || a.Voice) }
+func (a *Result) beyondVersion1() bool {
+	return a != nil && (a.ReplyTo != "" || a.Voice || !a.Whole.IsZero() || !a.WholeJSON.IsZero())
+}
 
 func (s *Spec) beyondVersion1() bool {
 	return s != nil && (s.Digest != "" || s.Request != "" || s.ByModel)

@@ -159,6 +159,12 @@ func (a *Result) appendJSON(b []byte) (_ []byte, err error) {
 	b = appendText(b, "reply", a.Reply)
 	b = appendText(b, "replyTo", a.ReplyTo)
 	b = appendTrue(b, "voice", a.Voice)
+	if !a.Whole.IsZero() {
+		b, err = appendValue(b, err, "whole", a.Whole)
+	}
+	if !a.WholeJSON.IsZero() {
+		b, err = appendValue(b, err, "wholeJSON", a.WholeJSON)
+	}
 	return closeObject(b, start), err
 }
 
