@@ -37,7 +37,8 @@ var (
 	// command again.
 	ErrNotRecorded = owner.ErrNotRecorded
 	// ErrUnreadable is returned by calls that only read if the journal fails, so that the tree
-	// cannot be read now. The cause is wrapped.
+	// cannot be read now, and by calls that wait if a result that is in a file cannot be loaded.
+	// The cause is wrapped.
 	ErrUnreadable = owner.ErrUnreadable
 	// ErrRunning is returned by a second [Supervisor.Run].
 	ErrRunning = errors.New("spawn: already running")

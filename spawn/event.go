@@ -69,6 +69,8 @@ type TreeEvent struct {
 	Class string `json:"class,omitempty"`
 	// Text is the task, the message, the result or the delta.
 	Text string `json:"text,omitempty"`
+	// Whole names the whole of a result of which Text is the beginning, as in [Result].
+	Whole session.File `json:"whole,omitzero"`
 	// Error is why: of an EventTurnEnded why a turn of a top-level session failed, or why one that
 	// did not fail came to nothing ([TurnResult.Note]). That of a run is in the EventStopping that
 	// follows.
@@ -140,6 +142,7 @@ func (e *TreeEvent) describeRun(r *tree.Run, f *tree.Fact) {
 		}
 		if f.Answer != nil {
 			e.Text, e.Usage = string(f.Answer.Text), usageOf(f.Answer.Usage)
+			e.Whole = f.Answer.Whole
 		}
 	case tree.RunEnded:
 		if f.Flags&tree.FlagTell != 0 {
@@ -147,7 +150,7 @@ func (e *TreeEvent) describeRun(r *tree.Run, f *tree.Fact) {
 		}
 		e.Status, e.Error, e.Usage = Status(f.State), string(r.Reason), usageOf(r.Usage)
 		if r.Answer != nil {
-			e.Text = string(r.Answer.Text)
+			e.Text, e.Whole = string(r.Answer.Text), r.Answer.Whole
 		}
 	default: // the status says all
 	}
