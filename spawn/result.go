@@ -71,8 +71,13 @@ func (r *Result) Load(ctx context.Context, files session.Files, ref session.Ref)
 	return nil
 }
 
-// loadResult has the Result of a run be whole.
-func (sh *treeShell) loadResult(ctx context.Context, run *RunInfo) error {
+// loadResult has the Result of a run be whole, and contains the panics of the store.
+func (sh *treeShell) loadResult(ctx context.Context, run *RunInfo) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &PanicError{Value: p, Stack: debug.Stack()}
+		}
+	}()
 	ref := session.Ref{Key: run.Key, SessionID: run.SessionID}
 	return run.Result.Load(ctx, sh.sup.cfg.Store.Files, ref)
 }
