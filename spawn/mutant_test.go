@@ -93,7 +93,7 @@ var mutants = []mutant{
 	},
 	{
 		"1.2 who waits gets the whole", "wait.go",
-		"if err := sh.loadResult(ctx, &infos[i]); err != nil {", "if err := ctx.Err(); err != nil {",
+		"sh.loadResult(ctx, &infos[i]); err", "sh.loadResult(ctx, &RunInfo{Key: infos[i].Key}); err",
 		".", "TestLongTextIsInAFile",
 	},
 	{
