@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"runtime"
 	"strings"
@@ -358,4 +359,55 @@ func (f *failingArchive) Archive(ctx context.Context, ref session.Ref, at time.T
 		return errors.New("the disk does not answer")
 	}
 	return f.Files.Archive(ctx, ref, at)
+}
+
+// Whatever becomes of any write around a long result, of the journal or of the files, what the
+// journal names is there for the next process, and it says what has become of the run.
+func TestEveryFaultAroundALongResult(t *testing.T) {
+	for _, fault := range []spawntest.Fault{
+		spawntest.FaultDieBefore, spawntest.FaultDieAfter, spawntest.FaultFailBefore,
+		spawntest.FaultLoseAck, spawntest.FaultPanicAfter, spawntest.FaultExitBefore,
+	} {
+		for n, reached := 1, true; reached; n++ {
+			t.Run(fmt.Sprint(fault, " ", n), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { reached = testLongResultFault(t, n, fault) })
+			})
+		}
+	}
+}
+
+// testLongResultFault has the n-th write fail. It reports whether there were so many.
+func testLongResultFault(t *testing.T, n int, fault spawntest.Fault) (reached bool) {
+	store := session.NewMemory()
+	crash := spawntest.NewCrashJournal(store.Journal).At(n, fault)
+	cfg, _ := longConfig(
+		&session.Store{Journal: crash, Files: crash.Files(store.Files)},
+		spawn.Result{Text: longText},
+	)
+	s, err := spawn.Open(t.Context(), cfg)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	_, _ = s.Spawn(t.Context(), topKey, topKey, spawn.Request{Task: "x", Announce: true})
+	time.Sleep(time.Minute)
+	reached = crash.Appends() >= n
+	crash.Die()
+	stop()
+	<-done
+
+	cfg.Store = store
+	next := openSupervisor(t, cfg)
+	require.NoError(t, next.Idle(t.Context(), topKey))
+	runs, err := next.Runs(t.Context(), topKey, topKey, true)
+	require.NoError(t, err)
+	for i := range runs {
+		ref := session.Ref{Key: runs[i].Key, SessionID: runs[i].SessionID}
+		require.NoError(t, runs[i].Result.Load(t.Context(), store.Files, ref))
+		if runs[i].Status == spawn.StatusOK {
+			require.Equal(t, longText, runs[i].Result.Text)
+		}
+	}
+	require.NoError(t, spawntest.Audit(store.Journal.Read(t.Context(), topKey, 0)))
+	return reached
 }
