@@ -1,6 +1,11 @@
 package agent
 
-import "maps"
+import (
+	"maps"
+	"math"
+
+	"github.com/offshoot-sdk/offshoot/session"
+)
 
 // WaitOverText is what a session is told whose wait is over.
 var WaitOverText = waitOverText
@@ -20,4 +25,10 @@ func SpawnParams() map[string]bool {
 		params[name] = true
 	}
 	return params
+}
+
+// ReadConversation returns the conversation that a turn would be given that reads these lines.
+func ReadConversation(lines []session.Line) []Message {
+	view, _, _ := readConversation(committed(lines, math.MaxUint64))
+	return view
 }

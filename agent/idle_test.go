@@ -74,17 +74,20 @@ func TestSessionGoesOnAfterRest(t *testing.T) {
 	})
 }
 
-// R8: a chat that was answered does not keep what was said, also before its tree is unloaded. The
-// store is in a directory and keeps no text in memory.
+// R8: a chat that was answered keeps of what was said what Limits.HotTotal has room for, and nothing
+// when its tree is unloaded. The store is in a directory and keeps no text in memory.
 func TestAnsweredSessionsKeepNoText(t *testing.T) {
 	for name, test := range map[string]struct {
 		chats, bytes int
+		hot          int
 		reply        string
 		rest         time.Duration
 		most         int64 // bytes of a chat
 	}{
-		"long messages": {chats: 50, bytes: 999_999, most: 100_000},
-		// The tree has its last answer, as long as it is in memory.
+		"long messages": {chats: 50, bytes: 999_999, rest: 12 * time.Minute, most: 100_000},
+		// As 1,000 chats of a megabyte would have under 300 MB, within 256 MiB.
+		"long messages while awake": {chats: 50, bytes: 999_999, hot: 12_800_000, most: 300_000},
+		// A tree in memory has its last answer, too.
 		"long answers": {
 			chats: 50, reply: strings.Repeat("r", 999_999), rest: 12 * time.Minute, most: 100_000,
 		},
@@ -98,7 +101,7 @@ func TestAnsweredSessionsKeepNoText(t *testing.T) {
 				cfg := configWith(func(context.Context, *agent.Turn) (agent.Result, error) {
 					return textResult(strings.Clone(test.reply))
 				})
-				cfg.Store = store
+				cfg.Store, cfg.Limits.HotTotal = store, test.hot
 				cfg.Reply = func(context.Context, agent.Delivery) error { return nil }
 				rt, err := agent.Open(t.Context(), cfg)
 				require.NoError(t, err)

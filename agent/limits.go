@@ -19,7 +19,7 @@ const NoLimit = spawn.NoLimit
 // A LimitError is something that is over one of the [Limits]. It is an *[InputError] too.
 type LimitError = spawn.LimitError
 
-// Limits bound what people, models and tools give to a Runtime. A field that is zero is its
+// Limits bound what people, models and tools give to a Runtime, and what it keeps in memory. A field that is zero is its
 // default, and one that is [NoLimit] means without a bound.
 //
 //	Task        the task of a sub-agent           200,000 bytes    refused: *LimitError
@@ -44,6 +44,13 @@ type LimitError = spawn.LimitError
 //	                                                               model is told; Record refuses
 //	ToolArgs    the arguments of one tool call    1,000,000 bytes, the call fails: *LimitError
 //	                                              at least 2
+//	Hot         what a session keeps of its       16 MiB           not kept: each turn reads all
+//	            conversation between its turns                     of its transcript
+//	HotTotal    all of these together             256 MiB          what was not used for the
+//	                                                               longest is not kept
+//
+// A conversation takes the memory of its texts, arguments and Raw, and about 500 bytes a message. It
+// is kept until the session has ended or its tree has had nothing to do for ten minutes.
 //
 // A message that [Child.Steer] sends has at most 4,000 runes, whatever the Limits say. A tool's
 // name has 64 bytes: a model that calls a longer one is told that there is no such tool, and the
@@ -53,6 +60,7 @@ type Limits struct {
 	Task, Label, Extra, Message, ID, Reply int
 	Line, CallID                           int
 	ToolResult, ToolCalls, ToolArgs        int
+	Hot, HotTotal                          int
 }
 
 // orDefault returns l with the defaults of this package in place of zeros. Those of the tree are
@@ -63,6 +71,8 @@ func (l Limits) orDefault() Limits {
 	l.ToolCalls = cmp.Or(l.ToolCalls, 64)
 	l.ToolArgs = cmp.Or(l.ToolArgs, 1_000_000)
 	l.CallID = cmp.Or(l.CallID, 65_536)
+	l.Hot = cmp.Or(l.Hot, 16<<20)
+	l.HotTotal = cmp.Or(l.HotTotal, 256<<20)
 	if l.Line == 0 {
 		l.Line = NoLimit
 		greatest := max(l.Reply, l.ToolResult, l.ToolArgs)
@@ -100,6 +110,8 @@ func (l Limits) validate(bad func(path, format string, args ...any)) {
 		{"ToolResult", spawn.Limits{Result: l.ToolResult}},
 		{"ToolCalls", spawn.Limits{Result: l.ToolCalls}},
 		{"ToolArgs", spawn.Limits{Result: l.ToolArgs}},
+		{"Hot", spawn.Limits{Result: l.Hot}},
+		{"HotTotal", spawn.Limits{Result: l.HotTotal}},
 	} {
 		if in, ok := errors.AsType[*InputError](f.limits.Validate()); ok {
 			bad("Limits."+f.name, "%s", in.Reason)

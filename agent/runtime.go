@@ -27,6 +27,7 @@ type Runtime struct {
 	watch   runWatch
 	checked ctxguard.Check // of the contexts of calls, for package agenttest
 	skills  *skillShelf
+	hot     hotHistories
 }
 
 // Open checks the Config and makes a Runtime of it. The error is a [ConfigErrors] with all that is
@@ -79,6 +80,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	cfg.Prompts.SkillHost = clone.Of(cfg.Prompts.SkillHost)
 	rt := &Runtime{
 		cfg: cfg, log: cfg.Logger, skills: newSkillShelf(&cfg), checked: ctxguard.From(ctx),
+		hot: hotHistories{most: cfg.Limits.Hot, mostTogether: cfg.Limits.HotTotal},
 	}
 	sup, err := spawn.Open(ctx, spawn.Config{
 		Store: cfg.Store, Runner: turnRunner{rt}, Rules: cfg.Rules,
@@ -88,6 +90,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 		DeliverTimeout: cfg.DeliverTimeout, Logger: cfg.Logger,
 		Limits:  cfg.Limits.spawn(),
 		Apology: apologyText,
+		Rested:  rt.hot.drop,
 	})
 	if err != nil {
 		return nil, err

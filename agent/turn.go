@@ -58,7 +58,9 @@ type Turn struct {
 	Retry bool
 	// Prompt is the system prompt, as an ordered list of sections; String joins them.
 	Prompt agentctx.Prompt
-	// Messages are the whole conversation, oldest first, ending with what is new.
+	// Messages are the whole conversation, oldest first, ending with what is new. A Runner may set
+	// the field, for example to the last messages, and may append to it. It must not change the
+	// messages themselves, nor their slices: the turns after this one are given the same.
 	Messages []Message
 	// New is how many of the Messages, at the end, are new in this turn.
 	New int
@@ -447,7 +449,9 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	fresh := rt.messagesOf(st, st.Inputs)
 	t.entering("Store.Transcripts")
 	st.InStore(true)
-	log, messages, err := beginRecord(ctx, rt.cfg.Store.Transcripts, rt.log, st, fresh)
+	log, messages, err := beginRecord(
+		ctx, rt.cfg.Store.Transcripts, &rt.hot, rt.log, st, fresh,
+	)
 	if err != nil {
 		return b.refuse(ctx, t, err)
 	}
