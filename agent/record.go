@@ -63,7 +63,7 @@ func beginRecord(
 		kept, r.lease = hot.take(st.Session.Root, r.ref)
 		switch {
 		case n == 0 && st.Run.ID != "" && st.N == 1: // a new session
-		case n == 0 && kept.end > 0 && kept.end == st.Pos:
+		case kept.end > 0 && kept.end == st.Pos:
 			r.history = kept
 		default:
 			err = r.read(ctx, st.Pos)
@@ -259,7 +259,6 @@ func (r *turnRecord) write(
 	n, err := r.appendLines(ctx, lines)
 	r.history.add(lines[:n]...)
 	if err != nil {
-		r.lease = nil // more may be in the transcript
 		r.conversation = before
 		if r.history.end == first {
 			return nil, err
@@ -426,7 +425,8 @@ func (r *turnRecord) finish(ctx context.Context, res Result) error {
 }
 
 // close ends the record and returns the end of the transcript. What a Runner records after its turn
-// is refused. The history is left to the next turn, unless the next read may give another one.
+// is refused. The history is left to the next turn, unless a read would have to put into order what
+// follows it.
 func (r *turnRecord) close() session.Pos {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,12 +1,14 @@
 package agent
 
 import (
+	"bytes"
 	"container/list"
 	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -161,8 +163,9 @@ func (c *hotHistories) remove(s *hotSession) {
 	}
 }
 
-// asStored returns a message as it is read from a transcript that it was written to. A message that
-// no transcript takes is returned as it is.
+// asStored returns a message as it is read from a transcript that it was written to. It shares no
+// bytes with m, whose sender may use them again. A message that no transcript takes is returned as
+// it is.
 func asStored(m Message) Message {
 	m.Time = m.Time.Round(0) // without a reading of the monotonic clock
 	plain := m.Time.Location() == time.UTC && len(m.Parts) == 0
@@ -175,6 +178,10 @@ func asStored(m Message) Message {
 		plain = plain && utf8.ValidString(c.ID) && utf8.ValidString(c.Name)
 	}
 	if plain {
+		m.Raw, m.ToolCalls = bytes.Clone(m.Raw), slices.Clone(m.ToolCalls)
+		for i := range m.ToolCalls {
+			m.ToolCalls[i].Args = bytes.Clone(m.ToolCalls[i].Args)
+		}
 		return m
 	}
 	line, err := m.AppendJSON(nil)
