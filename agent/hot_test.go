@@ -457,6 +457,37 @@ func TestHistoryWithOpenCallsIsNotKept(t *testing.T) {
 	})
 }
 
+// A turn that was given up has written, and is not committed, when its Runner returns at last. The
+// turn after it is given what it would read.
+func TestHistoryOfATurnThatWasGivenUpIsNotUsed(t *testing.T) {
+	given := func(limits agent.Limits) (saw [][]string) {
+		cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+			saw = append(saw, saidIn(tn.Messages))
+			if tn.N != 2 {
+				return textResult("done")
+			}
+			err := tn.Record(ctx, agent.Message{Role: session.MessageAssistant, Text: "half"})
+			time.Sleep(time.Minute)
+			return agent.Result{}, err
+		})
+		cfg.Limits = limits
+		synctest.Test(t, func(t *testing.T) {
+			s := runUntilEnd(t, cfg).Session(topKey)
+			for _, text := range []string{"a", "b", "c", "d"} {
+				require.NoError(t, s.Post(t.Context(), agent.Message{Text: text}))
+				time.Sleep(time.Second)
+				_ = s.CancelTurn(t.Context())
+				time.Sleep(2 * time.Minute)
+			}
+		})
+		return saw
+	}
+	cold := given(agent.Limits{Hot: 1})
+	require.Len(t, cold, 4)
+	require.Equal(t, cold, given(agent.Limits{}))
+	require.NotContains(t, cold[2], "half")
+}
+
 // What is kept in memory is counted, within its bounds, and is what was used last. What was dropped
 // or taken by another turn is not taken back.
 func TestHotHistories(t *testing.T) {

@@ -131,6 +131,43 @@ func TestAnsweredSessionsKeepNoText(t *testing.T) {
 	}
 }
 
+// R8: a sub-agent that has ended keeps nothing of its conversation.
+func TestEndedSubagentsKeepNoText(t *testing.T) {
+	const runs, bytes = 40, 500_000
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		store, err := dirstore.Open(dir)
+		require.NoError(t, err)
+		cfg := configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
+			err := tn.Record(ctx, agent.Message{
+				Role: session.MessageAssistant, Text: strings.Repeat("x", bytes),
+			})
+			return agent.Result{Text: "done"}, err
+		})
+		cfg.Store = store
+		rt, err := agent.Open(t.Context(), cfg)
+		require.NoError(t, err)
+		done := make(chan error, 1)
+		go func() { done <- rt.Run(context.Background()) }()
+		use := func() {
+			c, err := agent.Spawn[string](t.Context(), rt.Session(topKey), agent.Task{Text: "x"})
+			require.NoError(t, err)
+			_, err = c.Wait(t.Context())
+			require.NoError(t, err)
+			synctest.Wait()
+		}
+		use()
+		empty := heapBytes()
+		for range runs {
+			use()
+		}
+		assert.Less(t, heapBytes()-empty, int64(runs*bytes/10))
+		require.NoError(t, rt.Shutdown(context.Background()))
+		require.NoError(t, <-done)
+		require.NoError(t, store.Close())
+	})
+}
+
 // BenchmarkIdleChats reports what a chat takes that was used once: of the Runtime a minute and 24
 // hours after its use, and of the index that a store in a directory keeps. The time is virtual.
 func BenchmarkIdleChats(b *testing.B) {
