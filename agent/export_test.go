@@ -29,6 +29,9 @@ func SpawnParams() map[string]bool {
 	return params
 }
 
+// SafePage returns the safe view of lines.
+func SafePage(lines ...session.Line) HistoryPage { return safePage(lines) }
+
 // A Hot is what a Runtime keeps of conversations.
 type Hot struct{ c hotHistories }
 

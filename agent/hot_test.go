@@ -222,7 +222,7 @@ func TestHotHistoryOfSeveralProcesses(t *testing.T) {
 					}
 					for i := range 40 {
 						s := processes[fork().IntN(2)].Session(topKey)
-						for s.Post(t.Context(), agent.Message{Text: fmt.Sprint(i)}) != nil {
+						for s.Post(t.Context(), agent.Incoming{Text: fmt.Sprint(i)}) != nil {
 							time.Sleep(time.Second)
 						}
 						time.Sleep(5 * time.Second)
@@ -283,7 +283,7 @@ func turnsOf(t *testing.T, rt *agent.Runtime, rounds int, names ...string) {
 	for range rounds {
 		for _, name := range names {
 			s := rt.Session(session.Must(session.DirectKey("main", "irc", name)))
-			require.NoError(t, s.Post(t.Context(), agent.Message{Text: "hello"}))
+			require.NoError(t, s.Post(t.Context(), agent.Incoming{Text: "hello"}))
 			require.NoError(t, s.Idle(t.Context()))
 		}
 	}
@@ -446,12 +446,12 @@ func TestHistoryWithOpenCallsIsNotKept(t *testing.T) {
 	cfg.Store = &session.Store{Journal: store.Journal, Transcripts: failing}
 	synctest.Test(t, func(t *testing.T) {
 		s := runUntilEnd(t, cfg).Session(topKey)
-		require.NoError(t, s.Post(t.Context(), agent.Message{Text: "a"}))
+		require.NoError(t, s.Post(t.Context(), agent.Incoming{Text: "a"}))
 		synctest.Wait()
 		require.NoError(t, s.CancelTurn(t.Context()))
 		require.NoError(t, s.Idle(t.Context()))
 		failing.failing.Store(false)
-		require.NoError(t, s.Post(t.Context(), agent.Message{Text: "b"}))
+		require.NoError(t, s.Post(t.Context(), agent.Incoming{Text: "b"}))
 		require.NoError(t, s.Idle(t.Context()))
 		require.Equal(t, []string{"a", "", "no result: the turn ended", "b"}, saidIn(last))
 	})
@@ -474,7 +474,7 @@ func TestHistoryOfATurnThatWasGivenUpIsNotUsed(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := runUntilEnd(t, cfg).Session(topKey)
 			for _, text := range []string{"a", "b", "c", "d"} {
-				require.NoError(t, s.Post(t.Context(), agent.Message{Text: text}))
+				require.NoError(t, s.Post(t.Context(), agent.Incoming{Text: text}))
 				time.Sleep(time.Second)
 				_ = s.CancelTurn(t.Context())
 				time.Sleep(2 * time.Minute)

@@ -21,6 +21,7 @@ import (
 // it in the transcript is an interrupted turn, and the next one fences it off.
 type turnRecord struct {
 	store session.Transcripts
+	files session.Files // nil: none
 	log   *slog.Logger
 	ref   session.Ref
 	life  context.Context //nolint:containedctx // of the turn, which may end before that of a call
@@ -51,12 +52,12 @@ const maxBeginAttempts = 4
 // journal says. What is new is appended there, which fails if the transcript ends elsewhere. The
 // other attempts read the transcript.
 func beginRecord(
-	ctx context.Context, store session.Transcripts, hot *hotHistories, log *slog.Logger,
+	ctx context.Context, store *session.Store, hot *hotHistories, log *slog.Logger,
 	st *spawn.TurnInput, fresh []Message,
 ) (r *turnRecord, messages []Message, err error) {
 	for n := range maxBeginAttempts {
 		r = &turnRecord{
-			store: store, log: log, life: ctx, hot: hot,
+			store: store.Transcripts, files: store.Files, log: log, life: ctx, hot: hot,
 			ref: session.Ref{Key: st.Session.Key, SessionID: st.SessionID},
 		}
 		var kept history
@@ -73,7 +74,7 @@ func beginRecord(
 		}
 		corrupt := errors.Is(err, session.ErrCorrupt)
 		if corrupt {
-			mend(ctx, store, log, r.ref, err)
+			mend(ctx, r.store, log, r.ref, err)
 		}
 		if !corrupt && !errors.Is(err, session.ErrConflict) {
 			break
@@ -99,6 +100,11 @@ func (r *turnRecord) begin(ctx context.Context, fresh []Message) error {
 	}
 	r.given = r.messages()
 	return err
+}
+
+// addHistory adds what was written or read to the history, as the Runner is told it.
+func (r *turnRecord) addHistory(messages []Message) {
+	r.history.add(tellSenders(r.ref.Key, messages)...)
 }
 
 // messages returns the conversation so far. The receiver must not change it.
@@ -156,8 +162,13 @@ func (r *turnRecord) read(ctx context.Context, to session.Pos) error {
 	if err != nil {
 		return err
 	}
+	for i, line := range kept {
+		if kept[i], err = r.whole(ctx, line); err != nil {
+			return err
+		}
+	}
 	view, c, closed := readConversation(kept)
-	r.history.add(view...)
+	r.addHistory(view)
 	if r.conversation = c; !closed {
 		r.lease = nil
 	}
@@ -243,10 +254,16 @@ func (r *turnRecord) write(
 		}
 		stored[i] = asStored(m)
 	}
+	var losses []string
 	take := func(limit int) ([]Message, error) {
+		losses = nil
 		for _, m := range stored {
+			n := len(r.conversation.queue)
 			if err := r.conversation.accept(m); err != nil {
 				return nil, err
+			}
+			if why := lossOf(m, r.conversation.queue[n:]); why != "" {
+				losses = append(losses, why)
 			}
 		}
 		return r.conversation.takeAll(fill, now, limit), nil
@@ -257,13 +274,16 @@ func (r *turnRecord) write(
 		return nil, err
 	}
 	n, err := r.appendLines(ctx, lines)
-	r.history.add(lines[:n]...)
+	r.addHistory(lines[:n])
 	if err != nil {
 		r.conversation = before
 		if r.history.end == first {
 			return nil, err
 		}
 		_, _ = take(n) // which were accepted before
+	}
+	for _, why := range losses {
+		r.logLoss(why)
 	}
 	if r.runnerStarted {
 		r.recorded = append(r.recorded, messages...)
@@ -286,7 +306,10 @@ func (r *turnRecord) appendLines(ctx context.Context, lines []Message) (n int, e
 	if len(lines) == 0 {
 		return 0, nil
 	}
-	rest := lines
+	rest, err := r.shorten(ctx, lines)
+	if err != nil {
+		return 0, fmt.Errorf("agent: writing the transcript of %q: %w", r.ref.Key, err)
+	}
 	err = r.retry(ctx, func() error {
 		end := r.history.end
 		err := attempt(func() (err error) {
@@ -326,6 +349,11 @@ func (r *turnRecord) countAppended(ctx context.Context, messages []Message) (n i
 		return nil
 	})
 	return n
+}
+
+func (r *turnRecord) logLoss(why string) {
+	r.log.Warn("offshoot: the provider's form of a message was left out",
+		"session", r.ref.Key.String(), "why", why)
 }
 
 func (r *turnRecord) logFailure(err error) {
@@ -389,16 +417,7 @@ func permanent(err error) bool {
 	if _, panicked := errors.AsType[*spawn.PanicError](err); panicked {
 		return false
 	}
-	for _, e := range []error{
-		session.ErrConflict, session.ErrArchived, session.ErrClosed, session.ErrInvalidKey,
-		session.ErrNotFound, session.ErrCorrupt, session.ErrFormat, session.ErrInvalidLine,
-		session.ErrUnsafe, session.ErrSync,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	return session.IsPermanent(err)
 }
 
 // startRunner notes that what is added from here on comes from the Runner.

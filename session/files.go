@@ -2,7 +2,11 @@ package session
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"iter"
 	"time"
@@ -66,19 +70,22 @@ type Files interface {
 	// durable, and every Open that begins later finds them. Bytes that are there already are not
 	// kept twice.
 	//
-	// want is what the caller knows of the bytes beforehand; the zero File is nothing. Bytes of
-	// another size or hash are an error that is [ErrFileChanged], and nothing is kept: so a source
-	// that was cut off is noticed.
+	// want is what the caller knows of the bytes beforehand: its Hash unless that is empty, and its
+	// Size unless that is 0. Bytes of another size or hash are an error that is [ErrFileChanged],
+	// and nothing is kept: so a source that was cut off is noticed. A want that no bytes can have
+	// is an error that is [ErrInvalidKey].
 	//
-	// If r returns an error, Put returns it, and nothing is kept. A Put that fails leaves no bytes
-	// under a name. For an archived transcript Put returns [ErrArchived].
+	// If r returns an error other than io.EOF, Put returns one that wraps it, and nothing is kept.
+	// A Put that fails leaves no bytes under a name. ctx is looked at between two reads of r. For
+	// an archived transcript Put returns [ErrArchived], also if the files are not archived yet.
 	Put(ctx context.Context, ref Ref, r io.Reader, want File) (File, error)
 
 	// Open returns the bytes with a hash, of a transcript that is archived too. The caller closes
-	// them. Bytes that are not there are an error that is [ErrNotFound].
+	// them, and may read on when ctx is done. Bytes that are not there are an error that is
+	// [ErrNotFound], and a hash that is not one is an error that is [ErrInvalidKey].
 	//
-	// Bytes that are not what was put are an error that is [ErrCorrupt], of Open or of a Read
-	// before its io.EOF.
+	// Bytes that are not what was put are an error that is [ErrCorrupt], of Open or of the Read
+	// that would have returned the last of them. So no reader gets all bytes and no error.
 	Open(ctx context.Context, ref Ref, hash string) (io.ReadCloser, error)
 
 	// List yields the files of a transcript, archived or not, in any order, each once. For a
@@ -88,10 +95,91 @@ type Files interface {
 
 	// Archive takes the files of a transcript out of use, as [Transcripts.Archive] does with the
 	// transcript, with the same time at. Open and List still find them; Put does not take more. A
-	// second call changes nothing. It is called also for transcripts without files.
+	// second call changes nothing. For a transcript without files it does nothing and returns no
+	// error: the transcript may still be begun.
 	Archive(ctx context.Context, ref Ref, at time.Time) error
 
 	// Remove removes all files of a transcript for good, archived or not, and what interrupted
-	// calls of Put have left. A second call changes nothing.
+	// calls of Put have left. A Put that is under way fails, or keeps its bytes as if it had begun
+	// afterwards. A second call changes nothing.
 	Remove(ctx context.Context, ref Ref) error
+}
+
+// ReadFile returns the bytes of a file of a transcript. It is for files that fit into memory. The
+// error is [ErrNoFiles] for nil Files, one that is [ErrCorrupt] if the bytes are not as many as f
+// has, or one of [Files.Open] and its reader.
+func ReadFile(ctx context.Context, files Files, ref Ref, f File) ([]byte, error) {
+	if files == nil {
+		return nil, ErrNoFiles
+	}
+	r, err := files.Open(ctx, ref, f.Hash)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(r, f.Size+1))
+	if err = errors.Join(err, r.Close()); err == nil && int64(len(data)) != f.Size {
+		reason := fmt.Sprintf("it does not have the %d bytes that its reference says", f.Size)
+		err = &CorruptError{File: f.Hash, Offset: int64(len(data)), Reason: reason}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+// A FileReader reads what [Files.Put] is given, and counts and hashes it. It is for implementations
+// of Files. Make one with [NewFileReader]. It is for one goroutine.
+type FileReader struct {
+	ctx  context.Context //nolint:containedctx // the value lives as long as the call of Put
+	r    io.Reader
+	want File
+	sum  hash.Hash
+	size int64
+}
+
+// NewFileReader returns a reader of r, for a call of [Files.Put] with ctx and want. The error is
+// [ErrInvalidKey] for a want that no bytes can have.
+func NewFileReader(ctx context.Context, r io.Reader, want File) (*FileReader, error) {
+	known := want
+	if known.Hash == "" {
+		known.Hash = hex.EncodeToString(make([]byte, sha256.Size))
+	}
+	if err := known.Validate(); err != nil {
+		return nil, err
+	}
+	return &FileReader{ctx: ctx, r: r, want: want, sum: sha256.New()}, nil
+}
+
+// Read implements [io.Reader]. The error is that of ctx once ctx is done, and [ErrFileChanged] once
+// there are more bytes than want has.
+func (f *FileReader) Read(b []byte) (int, error) {
+	if err := f.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := f.r.Read(b)
+	f.sum.Write(b[:n])
+	f.size += int64(n)
+	if f.want.Size > 0 && f.size > f.want.Size {
+		return n, fmt.Errorf("session: file: it has more than %d bytes: %w",
+			f.want.Size, ErrFileChanged)
+	}
+	if err != nil && err != io.EOF { //nolint:errorlint // one that wraps io.EOF is not the end
+		err = fmt.Errorf("session: file: after %d bytes: %w", f.size, err)
+	}
+	return n, err
+}
+
+// File returns the name of the bytes that were read. The caller has read to the end. The error is
+// [ErrFileChanged] if they are not those that want names.
+func (f *FileReader) File() (File, error) {
+	got := File{Hash: hex.EncodeToString(f.sum.Sum(nil)), Size: f.size}
+	switch {
+	case f.want.Size > 0 && got.Size != f.want.Size:
+		return File{}, fmt.Errorf("session: file: it has %d bytes, want %d: %w",
+			got.Size, f.want.Size, ErrFileChanged)
+	case f.want.Hash != "" && got.Hash != f.want.Hash:
+		return File{}, fmt.Errorf("session: file: it has the hash %s, want %s: %w",
+			got.Hash, f.want.Hash, ErrFileChanged)
+	}
+	return got, nil
 }

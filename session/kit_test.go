@@ -27,3 +27,13 @@ func TestMemoryTranscripts(t *testing.T) {
 		return func() (session.Transcripts, error) { return unclosedTranscripts{s}, nil }
 	})
 }
+
+// An unclosedFiles is the same for files.
+type unclosedFiles struct{ session.Files }
+
+func TestMemoryFiles(t *testing.T) {
+	sessiontest.TestFiles(t, func(*testing.T) sessiontest.FilesOpenFunc {
+		s := session.NewMemory().Files
+		return func() (session.Files, error) { return unclosedFiles{s}, nil }
+	})
+}

@@ -165,3 +165,10 @@ func (t *memoryTranscripts) Archive(ctx context.Context, ref Ref, at time.Time) 
 }
 
 func (t *memoryTranscripts) Locate(Ref) string { return "" }
+
+// isArchived reports whether a transcript is known to be archived.
+func (t *memoryTranscripts) isArchived(ref Ref) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.archived[ref] != ""
+}

@@ -24,7 +24,8 @@ type Store struct {
 // Store on a disk would refuse. Appends to different logs
 // do not wait for each other. All methods may be called concurrently.
 func NewMemory() *Store {
-	return &Store{Journal: newMemoryJournal(), Transcripts: newMemoryTranscripts()}
+	t := newMemoryTranscripts()
+	return &Store{Journal: newMemoryJournal(), Transcripts: t, Files: newMemoryFiles(t.isArchived)}
 }
 
 // Close closes each field that implements [io.Closer], and returns their errors joined. Close is

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/offshoot-sdk/offshoot/internal/disk"
 	"github.com/offshoot-sdk/offshoot/session"
 )
 
@@ -52,7 +53,7 @@ func (t *transcripts) findArchived(ref session.Ref, creating bool) (string, erro
 			_ = t.fs.Remove(filepath.Join(dir, e.Name())) // a later process tries again
 		}
 		mark := strings.LastIndex(e.Name(), archiveMark) // a session id may contain it too
-		if mark < 0 || isTorn(e.Name()) {
+		if mark < 0 || isTorn(e.Name()) || isFilesDir(e.Name()) {
 			continue
 		}
 		base := e.Name()[:mark] + transcriptSuffix
@@ -107,14 +108,9 @@ func (t *transcripts) archive(
 	}
 	path := x.path
 	base := filepath.Base(path)
-	var name string
-	for ; ; at = at.Add(time.Millisecond) {
-		name = session.ArchiveName(base, at)
-		if _, err := t.fs.Lstat(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
-			break
-		} else if err != nil {
-			return "", err
-		}
+	name, err := freeArchiveName(t.fs, path, at)
+	if err != nil {
+		return "", err
 	}
 	if err := t.fs.Rename(path, filepath.Join(dir, name)); err != nil {
 		return "", t.forgetMissing(x, err)
@@ -126,6 +122,20 @@ func (t *transcripts) archive(
 	}
 	a.mu.Unlock()
 	return name, t.fs.SyncDir(dir)
+}
+
+// freeArchiveName returns the name for what is at path, with the first time from at on for which
+// the name is free.
+func freeArchiveName(fsys disk.FS, path string, at time.Time) (string, error) {
+	dir, base := filepath.Split(path)
+	for ; ; at = at.Add(time.Millisecond) {
+		name := session.ArchiveName(base, at)
+		if _, err := fsys.Lstat(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
+			return name, nil
+		} else if err != nil {
+			return "", err
+		}
+	}
 }
 
 // repairFile cuts off what a crash has left beyond the end of the file. No later call would do it

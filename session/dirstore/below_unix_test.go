@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,13 +23,15 @@ func belowRef(agent, id string) session.Ref {
 }
 
 // deepStore makes a directory with every kind of file on every level: two agents with a transcript
-// each, idle logs, and a tree that is due. It returns the paths below the directory.
+// and a kept file each, idle logs, and a tree that is due. It returns the paths below the
+// directory.
 func deepStore(t *testing.T) (dir string, paths []string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "state")
 	s := openDir(t, dir)
 	for _, agent := range []string{"main", "other"} {
 		appendTexts(t, s, belowRef(agent, "x"), 0, "one")
+		putBytes(t, s, belowRef(agent, "x"), []byte("kept"))
 	}
 	for i := range 3 {
 		_, err := s.Journal.Append(t.Context(), treeKey(i), 0, batchOf(time.Time{}, false, "x"))
@@ -66,6 +69,9 @@ var deepUses = map[string]func(t *testing.T, s *session.Store) error{
 					return err
 				}
 			}
+			if _, err := readFile(s, ref, hashOf([]byte("kept"))); err != nil {
+				return err
+			}
 		}
 		return nil
 	},
@@ -83,6 +89,10 @@ var deepUses = map[string]func(t *testing.T, s *session.Store) error{
 				}
 			}
 			_, err := s.Transcripts.Append(t.Context(), ref, end, userMessages("two")...)
+			if err != nil {
+				return err
+			}
+			_, err = s.Files.Put(t.Context(), ref, strings.NewReader("kept"), session.File{})
 			if err != nil {
 				return err
 			}

@@ -1,7 +1,10 @@
 package dirstore_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -195,4 +198,47 @@ func BenchmarkTranscript(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkPut keeps files of 1 MB, each with other bytes. Beside that it measures the floor: a new
+// file of 1 MB that is written and synced. The two take turns.
+func BenchmarkPut(b *testing.B) {
+	dir := b.TempDir()
+	s, err := dirstore.Open(dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	var put, floor time.Duration
+	for n := 0; b.Loop(); n++ {
+		binary.LittleEndian.PutUint64(data, uint64(n))
+		begin := time.Now()
+		_, err := s.Files.Put(b.Context(), testRef("x"), bytes.NewReader(data), session.File{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		put += time.Since(begin)
+		b.StopTimer()
+		begin = time.Now()
+		if err := writeAndSync(filepath.Join(dir, fmt.Sprint(n)), data); err != nil {
+			b.Fatal(err)
+		}
+		floor += time.Since(begin)
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(floor.Microseconds())/float64(b.N), "floor-us/op")
+	b.ReportMetric(float64(put)/float64(floor), "x-floor")
+}
+
+// writeAndSync writes a new file and syncs it.
+func writeAndSync(name string, data []byte) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Sync(), f.Close())
 }

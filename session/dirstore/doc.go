@@ -16,8 +16,14 @@
 //	<dir>/journal/idle/3f/3f9a....wal            a tree that is never due
 //	<dir>/sessions/<agent>/<session id>.jsonl    a transcript, to tail and grep
 //	        ....jsonl.deleted.<timestamp>        an archived transcript
+//	        <session id>~<hash>.files/<sha256>   a kept file of the transcript
+//	        ....files.deleted.<timestamp>/       the files of an archived transcript
 //	*.torn.<offset>[.<n>]                        what was cut off, for a person
 //	*.tmp                                        not complete when its process died
+//
+// The files of a transcript are in a directory whose name always has the hash of key and session
+// id, because two sessions may have one session id. A file gets its name when it is whole and on
+// the disk.
 //
 // The log is compacted as it grows. Idle trees move out of it then and are read on demand. The
 // next process that writes beside a file *.tmp removes it.
@@ -29,14 +35,15 @@
 // before it uses a directory or a file. What cannot be mended is refused with an *[UnsafeError]
 // that names the path: a directory or file of another user, and a directory with wider permissions
 // that holds more than a Store. No symbolic link below the path of the directory is followed. The
-// lock, the log and each transcript must be a regular file with one name. What is not used stays as
-// it is, such as an archived transcript. [View] and [Verify] change no permissions.
+// lock, the log, each transcript and each kept file must be a regular file, and what is written to
+// must have one name. What is not used stays as it is, such as an archived transcript. [View] and
+// [Verify] change no permissions.
 //
-// What is stored is not masked and not encrypted. The journal and the transcripts have every
-// message, tool argument, tool result and task as it was, with the passwords and tokens in it. A
-// model needs them as they were. Package announce masks credentials in what people are shown, as
-// far as its function Redact is called for it. That changes nothing here, so a backup of the
-// directory is as secret as the directory. A secret that must not be stored is not put into a
+// What is stored is not masked and not encrypted. The journal, the transcripts and the kept files
+// have every message, tool argument, tool result and task as it was, with the passwords and tokens
+// in it. A model needs them as they were. Package announce masks credentials in what people are
+// shown, as far as its function Redact is called for it. That changes nothing here, so a backup of
+// the directory is as secret as the directory. A secret that must not be stored is not put into a
 // message, a task or the result of a tool.
 //
 // # What is promised
@@ -65,6 +72,10 @@
 //
 // Concurrent appends to different trees share one sync of the disk.
 //
+// A Put that is cut off, by an error, a full disk or the end of the process, leaves nothing under a
+// name. What it leaves under a temporary name goes when a later process puts a file for the same
+// transcript, and with Remove.
+//
 // # Rot
 //
 // A crash leaves at most data at the end of a file that were never acknowledged. They are cut off,
@@ -79,6 +90,8 @@
 //
 // The Transcripts of Open is a [session.Mender]: it can put the damaged lines of a transcript
 // aside, in a .torn file, and package agent has it do so. All other lines stay, at their positions.
+// A kept file whose bytes have changed is a *[session.CorruptError] of the reader before its end. A
+// Put of the right bytes replaces it.
 // [Repair] puts aside whatever is damaged in a directory, and keeps each tree up to its last whole
 // batch. After a damage of the journal it leaves a [session.RepairMark], so that no delivery gets
 // the key of one that was lost. [ViewIntact] reads what Repair would keep.
@@ -92,6 +105,8 @@
 //     knows how long a transcript is, and package agent says that lines are lost;
 //   - a letter of a transcript that has become another one: the lines have no checksum, because
 //     they are made to be read with other tools;
+//   - that a kept file was removed: a line that names it cannot load it. Package agent knows which
+//     files lines name;
 //   - that the file of an idle tree or of a transcript was removed: the tree or the transcript
 //     begins anew then. Open refuses a directory whose log is missing if something tells that it
 //     was there: the file closed.wal, or an idle log;
@@ -105,6 +120,7 @@
 // read.go use it, compact.go moves idle trees to the files of idle.go, and batch.go has the bytes
 // of a batch. The transcripts are next: transcripts.go knows which there are, transcriptwrite.go
 // creates them and appends to them, and transcriptfile.go reads one file and finds its end after a
-// crash. mend.go puts damaged lines aside. verify.go reads everything, salvage.go what is intact of
-// a damaged journal, missing.go what a missing log means, and repair.go repairs a directory.
+// crash. files.go opens, archives and removes the kept files, and filewrite.go writes them. mend.go
+// puts damaged lines aside. verify.go reads everything, salvage.go what is intact of a damaged
+// journal, missing.go what a missing log means, and repair.go repairs a directory.
 package dirstore

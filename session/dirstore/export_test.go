@@ -2,6 +2,7 @@ package dirstore
 
 import (
 	"context"
+	"iter"
 	"os"
 
 	"github.com/offshoot-sdk/offshoot/internal/disk"
@@ -93,3 +94,11 @@ func KnownTranscripts(s *session.Store) int {
 
 // TranscriptNames is transcriptNames.
 var TranscriptNames = transcriptNames
+
+// VerifyOn is Verify on another file system.
+func VerifyOn(ctx context.Context, fsys disk.FS, dir string) iter.Seq2[File, error] {
+	return verifyOn(ctx, fsys, dir)
+}
+
+// FilesDirName is filesDirName.
+var FilesDirName = filesDirName

@@ -24,6 +24,27 @@ type wholeTranscripts struct {
 
 func (t wholeTranscripts) Close() error { return t.store.Close() }
 
+// A wholeFiles closes the whole Store, like wholeJournal.
+type wholeFiles struct {
+	session.Files
+	store *session.Store
+}
+
+func (f wholeFiles) Close() error { return f.store.Close() }
+
+func TestFilesPassKit(t *testing.T) {
+	sessiontest.TestFiles(t, func(t *testing.T) sessiontest.FilesOpenFunc {
+		dir := t.TempDir()
+		return func() (session.Files, error) {
+			s, err := dirstore.Open(dir)
+			if err != nil {
+				return nil, err
+			}
+			return wholeFiles{s.Files, s}, nil
+		}
+	})
+}
+
 func TestJournalPassesKit(t *testing.T) {
 	sessiontest.TestJournal(t, func(t *testing.T) sessiontest.OpenFunc {
 		dir := t.TempDir()

@@ -23,6 +23,32 @@ import (
 //	                   ids that differ by case have one name where the disk ignores case
 const transcriptSuffix = ".jsonl"
 
+// filesSuffix ends the name of a directory for the files of a transcript. The directory always has
+// the name with the hash, <session id>~<hash>.files: it has no first line that says whose it is, as
+// a transcript has, and two sessions may have one session id.
+const filesSuffix = ".files"
+
+// filesDirName returns the name of the directory for the files of a transcript.
+func filesDirName(ref session.Ref) string {
+	return strings.TrimSuffix(transcriptNames(ref)[1], transcriptSuffix) + filesSuffix
+}
+
+// isFilesDir reports whether filesDirName returns such a name, or an archived directory has it. A
+// session id has no ~, so that the last one is the one before the hash.
+func isFilesDir(name string) bool {
+	at := strings.LastIndexByte(name, '~')
+	hash, rest, ok := strings.Cut(name[at+1:], ".")
+	_, err := hex.DecodeString(hash)
+	return at >= 0 && ok && err == nil && len(hash) == nameHashLen &&
+		("."+rest == filesSuffix || strings.HasPrefix("."+rest, filesSuffix+".deleted."))
+}
+
+// nameHashLen is the number of characters of the hash in a name.
+const nameHashLen = 16
+
+// isFileName reports whether name is that of a kept file: its SHA-256.
+func isFileName(name string) bool { return session.File{Hash: name}.Validate() == nil }
+
 // agentDir returns the name of the directory for the transcripts of the agent of k.
 func agentDir(k session.Key) string {
 	if k.Agent() == "" {
@@ -36,7 +62,7 @@ func agentDir(k session.Key) string {
 func transcriptNames(ref session.Ref) [2]string {
 	sum := sha256.Sum256([]byte(ref.Key.String() + "\x00" + ref.SessionID))
 	base := portableName(ref.SessionID)
-	hash := hex.EncodeToString(sum[:8])
+	hash := hex.EncodeToString(sum[:nameHashLen/2])
 	return [2]string{base + transcriptSuffix, base + "~" + hash + transcriptSuffix}
 }
 

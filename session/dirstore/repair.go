@@ -49,6 +49,7 @@ type RepairedFile struct {
 //	                 others; see [session.Mender]. A damaged first line is replaced by one for the
 //	                 session that fits the name of the file. A file is put aside as a whole if the
 //	                 end of its first line is lost.
+//	a kept file      is put aside as a whole. Open then returns [session.ErrNotFound] for it.
 //
 // A tree of which something is lost is as it was earlier. Its next owner opens it like one that
 // another process left at that moment. What lies beyond that in its transcripts is fenced off.
@@ -130,12 +131,14 @@ type damagedFile struct {
 // findDamage returns the damaged files of a directory by what they are.
 func (r *repairer) findDamage(
 	ctx context.Context,
-) (logs, idle, transcripts []damagedFile, err error) {
+) (logs, idle, transcripts, files []damagedFile, err error) {
 	journals := filepath.Join(r.dir, journalDir)
 	v := verifier{fs: r.fs, dir: r.dir, yield: func(f File, err error) bool {
 		d := damagedFile{f.Path, logError(err)}
 		switch {
 		case err == nil:
+		case isFilesDir(filepath.Base(filepath.Dir(f.Path))):
+			files = append(files, d)
 		case strings.HasPrefix(f.Path, filepath.Join(r.dir, sessionsDir)):
 			transcripts = append(transcripts, d)
 		case filepath.Dir(f.Path) == journals || f.Path == journals:
@@ -146,17 +149,18 @@ func (r *repairer) findDamage(
 		return true
 	}}
 	err = v.all(ctx)
-	return logs, idle, transcripts, err
+	return logs, idle, transcripts, files, err
 }
 
-// all repairs the journal, then the transcripts.
+// all repairs the journal, then the transcripts and the kept files.
 func (r *repairer) all(ctx context.Context) error {
-	logs, idle, transcripts, err := r.findDamage(ctx)
+	logs, idle, transcripts, files, err := r.findDamage(ctx)
 	if err != nil {
 		return err
 	}
 	idle, left := onlyCorrupt(idle)
 	transcripts, leftToo := onlyCorrupt(transcripts)
+	files, leftFiles := onlyCorrupt(files)
 	if err := r.journal(ctx, logs, idle); err != nil {
 		return err
 	}
@@ -168,7 +172,12 @@ func (r *repairer) all(ctx context.Context) error {
 			return err
 		}
 	}
-	return errors.Join(left, leftToo)
+	for _, d := range files {
+		if err := errors.Join(ctx.Err(), r.putAside(d)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(left, leftToo, leftFiles)
 }
 
 // onlyCorrupt returns the files that are corrupt. The error is about the others, which a newer

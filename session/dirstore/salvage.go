@@ -263,7 +263,7 @@ func viewIntactOn(fsys disk.FS, dir string) (store *session.Store, damage, err e
 	j := &intactJournal{trees: x.trees, idle: newIdleLogs(fsys, logs)}
 	nothing := func() error { return nil }
 	t := newTranscripts(fsys, filepath.Join(dir, sessionsDir), true, nothing)
-	return &session.Store{Journal: j, Transcripts: t}, damage, nil
+	return &session.Store{Journal: j, Transcripts: t, Files: newFiles(t)}, damage, nil
 }
 
 // An intactJournal is the read-only [session.Journal] of a salvage.

@@ -99,7 +99,7 @@ func openOn(fsys disk.FS, dir string, lock lockFunc) (*session.Store, error) {
 	}
 	j.hold = h
 	t := newTranscripts(fsys, filepath.Join(dir, sessionsDir), false, releasePart)
-	return &session.Store{Journal: j, Transcripts: t}, nil
+	return &session.Store{Journal: j, Transcripts: t, Files: newFiles(t)}, nil
 }
 
 // afterCalls returns a function that calls release when it is called for the nth time. The function
@@ -131,5 +131,5 @@ func viewOn(fsys disk.FS, dir string) (*session.Store, error) {
 	}
 	release := func() error { return nil }
 	t := newTranscripts(fsys, filepath.Join(dir, sessionsDir), true, release)
-	return &session.Store{Journal: j, Transcripts: t}, nil
+	return &session.Store{Journal: j, Transcripts: t, Files: newFiles(t)}, nil
 }

@@ -64,6 +64,9 @@ type agentFiles struct {
 	made     bool            // the directory exists durably
 	cleaned  bool            // of what was begun by a process before
 	archived map[string]bool // the names, before .deleted., of what was archived; nil: not read yet
+
+	// files are the names of the archived directories of files, by filesDirName; nil: not read yet
+	files map[string]string
 }
 
 func newTranscripts(fsys disk.FS, dir string, readOnly bool, release func() error) *transcripts {
@@ -213,7 +216,7 @@ func (t *transcripts) tryFile(ref session.Ref) error {
 	if f != nil {
 		_ = f.f.Close()
 	}
-	return err
+	return errors.Join(err, disk.CheckDir(t.fs, t.filesDir(ref)))
 }
 
 // forget removes the state of ref. The caller holds its sem.

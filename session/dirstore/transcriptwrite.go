@@ -24,6 +24,17 @@ func (t *transcripts) write(
 func (t *transcripts) change(
 	ctx context.Context, ref session.Ref, load bool, f func(*transcriptState) error,
 ) error {
+	return t.writing(ctx, func() error {
+		if load {
+			return t.exclusive(ctx, ref, f)
+		}
+		return t.hold(ctx, ref, f)
+	})
+}
+
+// writing calls f, which may write. Close waits for it. The error is [session.ErrClosed] after
+// Close, and [session.ErrReadOnly] if nothing may be written.
+func (t *transcripts) writing(ctx context.Context, f func() error) error {
 	t.mu.Lock()
 	err := t.check(ctx)
 	if err == nil && t.readOnly {
@@ -37,10 +48,7 @@ func (t *transcripts) change(
 		return err
 	}
 	defer t.writers.Done()
-	if load {
-		return t.exclusive(ctx, ref, f)
-	}
-	return t.hold(ctx, ref, f)
+	return f()
 }
 
 // Append implements [session.Transcripts]. The first append creates the file.

@@ -6,12 +6,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/session/dirstore"
 )
 
@@ -209,4 +211,42 @@ func TestDirectoryMayBeALink(t *testing.T) {
 	require.NoError(t, os.Remove(link))
 	require.ErrorContains(t, s.Health(t.Context()), link)
 	require.NoError(t, s.Close())
+}
+
+// S8: a kept file that is not a file of its own is refused where it is read or put,
+// and nothing is written through a link.
+func TestKeptFileThatIsALinkIsRefused(t *testing.T) {
+	for name, plant := range map[string]func(precious, path string) error{
+		"a link":          os.Symlink,
+		"a link to a dir": func(_, path string) error { return os.Symlink(filepath.Dir(path), path) },
+		"a pipe":          func(_, path string) error { return syscall.Mkfifo(path, 0o600) },
+		"a directory":     func(_, path string) error { return os.Mkdir(path, 0o700) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "state")
+			precious := dir + " precious"
+			require.NoError(t, os.WriteFile(precious, []byte("precious"), 0o600))
+			s, ref := openDir(t, dir), testRef("x")
+			path := keptPath(t, dir, s, ref, []byte("hello"))
+			require.NoError(t, os.Remove(path))
+			require.NoError(t, plant(precious, path))
+			var refused *dirstore.UnsafeError
+			_, err := readFile(s, ref, hashOf([]byte("hello")))
+			require.ErrorAs(t, err, &refused)
+			assert.Equal(t, path, refused.Path)
+			_, err = s.Files.Put(t.Context(), ref, strings.NewReader("hello"), session.File{})
+			require.ErrorAs(t, err, &refused)
+			for f, err := range dirstore.Verify(t.Context(), dir) {
+				if filepath.Join(dir, f.Path) == path {
+					require.ErrorAs(t, err, &refused)
+				}
+			}
+			require.NoError(t, os.Remove(path))
+			putBytes(t, s, ref, []byte("hello"))
+			require.NoError(t, s.Close())
+			b, err := os.ReadFile(precious)
+			require.NoError(t, err)
+			assert.Equal(t, "precious", string(b))
+		})
+	}
 }

@@ -21,7 +21,7 @@ import (
 type File struct {
 	Path  string // relative to the directory
 	Bytes int64  // length of the intact part
-	Parts int    // number of batches of a log, or lines of a transcript
+	Parts int    // number of batches of a log, or lines of a transcript; of a kept file 0
 
 	// Torn is the number of bytes at the end that were never acknowledged. A crash has left them,
 	// or the owner of the directory is writing them just now. The next Open, or the next write to
@@ -30,8 +30,8 @@ type File struct {
 }
 
 // Verify reads every byte of a directory of [Open]: the frames and entries of the log and of the
-// idle trees, and the lines of the transcripts, archived ones included. It yields each file, with
-// an error if the file is not intact:
+// idle trees, the lines of the transcripts, and the kept files against their hashes, archived ones
+// included. It yields each file, with an error if the file is not intact:
 //
 //	*[session.CorruptError]   the file has rotted, or an entry is not JSON; Append does not
 //	                          check that a [session.Payload] has encoded JSON
@@ -47,16 +47,24 @@ type File struct {
 func Verify(ctx context.Context, dir string) iter.Seq2[File, error] {
 	return func(yield func(File, error) bool) {
 		fsys, abs, err := resolveDir(dir)
+		if err != nil {
+			yield(File{}, dirError("verify", abs, err))
+			return
+		}
+		verifyOn(ctx, fsys, abs)(yield)
+	}
+}
+
+// verifyOn is Verify on any file system.
+func verifyOn(ctx context.Context, fsys disk.FS, abs string) iter.Seq2[File, error] {
+	return func(yield func(File, error) bool) {
 		v := verifier{fs: fsys, dir: abs, yield: func(f File, err error) bool {
 			if rel, relErr := filepath.Rel(abs, f.Path); f.Path != "" && relErr == nil {
 				f.Path = rel
 			}
 			return yield(f, logError(err))
 		}}
-		if err == nil {
-			err = v.all(ctx)
-		}
-		if err != nil && !errors.Is(err, errStopped) {
+		if err := v.all(ctx); err != nil && !errors.Is(err, errStopped) {
 			yield(File{}, dirError("verify", abs, err))
 		}
 	}
@@ -83,7 +91,7 @@ func (v verifier) report(ctx context.Context, f File, err error) error {
 	return ctx.Err()
 }
 
-// all verifies the log, the idle logs and the transcripts.
+// all verifies the log, the idle logs, the transcripts and their files.
 func (v verifier) all(ctx context.Context) error {
 	during := verifier{fs: duringFS{v.fs, ctx}, dir: v.dir, yield: v.yield}
 	return during.files(ctx)
@@ -213,19 +221,16 @@ func (v verifier) agentDir(ctx context.Context, dir string) error {
 	seen := make(map[string]bool)
 	for gone := true; gone; {
 		gone = false
-		files, err := v.fs.ReadDir(dir)
+		entries, err := v.fs.ReadDir(dir)
 		if err != nil {
 			return v.report(ctx, File{Path: dir}, err)
 		}
-		for _, f := range files {
-			name := f.Name()
-			current := strings.HasSuffix(name, transcriptSuffix)
-			archived := strings.Contains(name, archiveMark)
-			if seen[name] || !current && !archived || isTorn(name) {
+		for _, e := range entries {
+			if seen[e.Name()] {
 				continue
 			}
-			seen[name] = true
-			err := v.transcript(ctx, filepath.Join(dir, name))
+			seen[e.Name()] = true
+			err := v.entry(ctx, filepath.Join(dir, e.Name()))
 			if gone = gone || errors.Is(err, errGone); err != nil && !errors.Is(err, errGone) {
 				return err
 			}
@@ -234,7 +239,70 @@ func (v verifier) agentDir(ctx context.Context, dir string) error {
 	return nil
 }
 
-// errGone is returned by verifier.transcript.
+// entry verifies what is in the directory of an agent: a transcript, or the files of one. It passes
+// over everything else.
+func (v verifier) entry(ctx context.Context, path string) error {
+	name := filepath.Base(path)
+	current := strings.HasSuffix(name, transcriptSuffix)
+	archived := strings.Contains(name, archiveMark)
+	switch {
+	case isTorn(name):
+		return nil
+	case isFilesDir(name):
+		return v.filesDir(ctx, path)
+	case current || archived:
+		return v.transcript(ctx, path)
+	}
+	return nil
+}
+
+// filesDir verifies the files of one transcript. The error is errGone if the directory does not
+// exist any more.
+func (v verifier) filesDir(ctx context.Context, dir string) error {
+	if err := disk.CheckDir(v.fs, dir); err != nil {
+		return v.report(ctx, File{Path: dir}, err)
+	}
+	entries, err := v.fs.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errGone
+	}
+	if err != nil {
+		return v.report(ctx, File{Path: dir}, err)
+	}
+	gone := false
+	for _, e := range entries {
+		if !isFileName(e.Name()) {
+			continue
+		}
+		err := v.file(ctx, filepath.Join(dir, e.Name()))
+		if gone = gone || errors.Is(err, errGone); err != nil && !errors.Is(err, errGone) {
+			return err
+		}
+	}
+	if gone {
+		return errGone
+	}
+	return nil
+}
+
+// file verifies one kept file. The error is errGone if the file does not exist any more.
+func (v verifier) file(ctx context.Context, path string) error {
+	f, err := openFile(v.fs, path)
+	if err != nil {
+		return v.report(ctx, File{Path: path}, err)
+	}
+	if f == nil {
+		return errGone
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	d := File{Path: path}
+	if _, err = io.Copy(io.Discard, f); err == nil {
+		d.Bytes = f.size
+	}
+	return v.report(ctx, d, err)
+}
+
+// errGone is returned by the methods of a verifier for what does not exist any more.
 var errGone = errors.New("dirstore: the file does not exist any more")
 
 // transcript verifies one file. The error is errGone if the file does not exist any more.

@@ -1,6 +1,6 @@
 // Package sessiontest tests implementations of the storage interfaces of package session.
-// [TestJournal] tests a [session.Journal] and [TestTranscripts] a [session.Transcripts], rule by
-// rule.
+// [TestJournal] tests a [session.Journal], [TestTranscripts] a [session.Transcripts], and
+// [TestFiles] a [session.Files], rule by rule.
 //
 //	    fresh(t) -> open                     an empty store, and a way to open it again and again
 //	         |
@@ -10,9 +10,9 @@
 //	|  ...             |
 //	+------------------+
 //
-// The rules stand in two tables with their sentences, which are the promises of the interface:
-// journalRules in journal.go and transcriptRules in transcripts.go. Begin there. "go test -run
-// TestJournal/16_reset_durable" runs one rule.
+// The rules stand in three tables with their sentences, which are the promises of the interface:
+// journalRules in journal.go, transcriptRules in transcripts.go and fileRules in files.go. Begin
+// there. "go test -run TestJournal/16_reset_durable" runs one rule.
 //
 // A store is tested by a few lines:
 //

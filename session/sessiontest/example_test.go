@@ -11,6 +11,7 @@ import (
 var (
 	openJournal     func(dir string) (session.Journal, error)
 	openTranscripts func(dir string) (session.Transcripts, error)
+	openFiles       func(dir string) (session.Files, error)
 )
 
 // The test of a journal: the outer function makes an empty place for one rule, the inner one opens
@@ -30,6 +31,16 @@ func ExampleTestTranscripts() {
 		sessiontest.TestTranscripts(t, func(t *testing.T) sessiontest.TranscriptsOpenFunc {
 			dir := t.TempDir()
 			return func() (session.Transcripts, error) { return openTranscripts(dir) }
+		})
+	}
+}
+
+// And so has the test of a store of files.
+func ExampleTestFiles() {
+	_ = func(t *testing.T) { // func TestFiles(t *testing.T)
+		sessiontest.TestFiles(t, func(t *testing.T) sessiontest.FilesOpenFunc {
+			dir := t.TempDir()
+			return func() (session.Files, error) { return openFiles(dir) }
 		})
 	}
 }
