@@ -74,8 +74,8 @@ func TestSessionGoesOnAfterRest(t *testing.T) {
 	})
 }
 
-// R8: a chat that was answered keeps of what was said what Limits.HotTotal has room for, and nothing
-// when its tree is unloaded. The store is in a directory and keeps no text in memory.
+// R8: a chat that was answered keeps of what was said what Limits.HotTotal has room for, and
+// nothing when its tree is unloaded. The store is in a directory and keeps no text in memory.
 func TestAnsweredSessionsKeepNoText(t *testing.T) {
 	for name, test := range map[string]struct {
 		chats, bytes int
@@ -110,7 +110,8 @@ func TestAnsweredSessionsKeepNoText(t *testing.T) {
 				use := func(i int) {
 					key := session.Must(session.DirectKey("main", "irc", fmt.Sprint("chat-", i)))
 					text := strings.Repeat("m", test.bytes) + "!"
-					require.NoError(t, rt.Session(key).Post(t.Context(), agent.Incoming{Text: text}))
+					in := agent.Incoming{Text: text}
+					require.NoError(t, rt.Session(key).Post(t.Context(), in))
 					require.NoError(t, rt.Session(key).Idle(t.Context()))
 				}
 				use(0)

@@ -19,8 +19,8 @@ const NoLimit = spawn.NoLimit
 // A LimitError is something that is over one of the [Limits]. It is an *[InputError] too.
 type LimitError = spawn.LimitError
 
-// Limits bound what people, models and tools give to a Runtime, and what it keeps in memory. A field that is zero is its
-// default, and one that is [NoLimit] means without a bound.
+// Limits bound what people, models and tools give to a Runtime, and what it keeps in memory. A
+// field that is zero is its default, and one that is [NoLimit] means without a bound.
 //
 //	Task        the task of a sub-agent           200,000 bytes    refused: *LimitError
 //	Label       the label of a sub-agent          200 runes        refused: *LimitError
@@ -63,8 +63,8 @@ type LimitError = spawn.LimitError
 //	HotTotal    all of these together             256 MiB          what was not used for the
 //	                                                               longest is not kept
 //
-// A conversation takes the memory of its texts, arguments and Raw, and about 500 bytes a message. It
-// is kept until the session has ended or its tree has had nothing to do for ten minutes.
+// A conversation takes the memory of its texts, arguments and Raw, and about 500 bytes a message.
+// It is kept until its session has ended or its tree has had nothing to do for ten minutes.
 //
 // A message that [Child.Steer] sends has at most 4,000 runes, whatever the Limits say. A tool's
 // name has 64 bytes: a model that calls a longer one is told that there is no such tool, and the

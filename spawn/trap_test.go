@@ -605,8 +605,8 @@ func TestCauseOfATurnWhoseTreeIsLost(t *testing.T) {
 	})
 }
 
-// Decision 1.8: Rested is told of a run that has ended, of a tree that has had nothing to do for ten
-// minutes, and of one that was lost. A panic of it is logged and changes nothing.
+// Decision 1.8: Rested is told of a run that has ended, of a tree that has had nothing to do for
+// ten minutes, and of one that was lost. A panic of it is logged and changes nothing.
 func TestRested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
