@@ -77,7 +77,7 @@ func (h *Hot) Check(t testing.TB) (bytes int) {
 }
 
 // ReadConversation returns the conversation that a turn would be given that reads these lines.
-func ReadConversation(lines []session.Line) []Message {
+func ReadConversation(key session.Key, lines []session.Line) []Message {
 	view, _, _ := readConversation(committed(lines, math.MaxUint64))
-	return view
+	return tellSenders(key, view)
 }
