@@ -144,7 +144,9 @@ var callbacks = []struct {
 	{"tool", `Tools["bad"].Call`, func(cfg *agent.Config, call func() error) {
 		cfg.Tools = []agent.Tool{{
 			Name: "bad",
-			Call: func(context.Context, agent.ToolCall) (string, error) { return "ok", call() },
+			Call: textCall(func(context.Context, agent.ToolCall) (string, error) {
+				return "ok", call()
+			}),
 		}}
 		cfg.Runner = &agent.Loop{Model: modelFunc(func(
 			_ context.Context, req *agent.ModelRequest,

@@ -126,6 +126,11 @@ type Models struct {
 	Model string
 	// Thinking is the thinking level of the same sessions. Empty: the Runner's own default.
 	Thinking string
+	// Prices are what models cost, by name in any letter case. A call that is accounted for without
+	// a Cost has the cost that the price of its model gives, which counts against budgets like any
+	// other. A Cost that the Runner gives stands. A model that is not there has no cost. See
+	// [Turn.Spend].
+	Prices map[string]Price
 	// Valid reports whether a model name that a spawn asks for can be used. Nil: every well-formed
 	// name. It may call the Runtime. One that takes long delays that spawn alone, and one that
 	// panics refuses it with a *spawn.CallbackError.
@@ -209,11 +214,13 @@ func (c *Config) validate() ([]policy.Doubt, error) {
 	}
 	found.prompts(c)
 	found.aliases(c)
+	found.prices(c)
 	found.rules(&c.Rules)
 	if len(found.errs) > 0 {
 		return nil, found.errs
 	}
 	found.models(c)
+	found.unusedPrices(c)
 	found.promptNames(c)
 	if len(c.Prompts.Skills) == 0 {
 		found.doubts = append(found.doubts, c.skillDoubts(nil, nil)...)

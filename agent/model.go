@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 
@@ -40,6 +41,7 @@ type ModelRequest struct {
 	New      int             // how many of Messages, at the end, this turn has brought so far
 
 	delta func(string)
+	open  func(context.Context, session.File) (io.ReadCloser, error)
 }
 
 // Delta shows text as it comes to those who watch the session.
@@ -49,13 +51,17 @@ func (r *ModelRequest) Delta(text string) {
 	}
 }
 
-// A ModelResponse is what came back: text, calls of tools, or both.
+// A ModelResponse is what came back: text, calls of tools, Parts, or several of them.
 type ModelResponse struct {
 	Text      string
 	ToolCalls []ToolCall
-	Usage     Usage           // of this call; the Loop spends it and records it with the line
-	Model     string          // the one that really ran
-	Raw       json.RawMessage // the provider's own form, kept in the transcript; see [Limits]
+	// Parts are what the model made beside its text, such as pictures. They are kept in the
+	// transcript; what cannot be kept is left out, as of a ToolResult, and the log says so. A
+	// person gets the text alone.
+	Parts []Part
+	Usage Usage           // of this call; the Loop spends it and records it with the line
+	Model string          // the one that really ran
+	Raw   json.RawMessage // the provider's own form, kept in the transcript; see [Limits]
 }
 
 // DefaultSteps is how many model calls a Loop makes in one turn at most, unless it says otherwise.
@@ -95,7 +101,7 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 		resp, err := l.Model.Generate(ctx, &ModelRequest{
 			Model: t.Model, Thinking: t.Thinking, Prompt: t.Prompt, Messages: messages,
 			Tools: t.Tools, Schema: t.Schema, Session: t.Session, Run: t.Run,
-			New: len(messages) - len(t.Messages) + t.New, delta: t.Delta,
+			New: len(messages) - len(t.Messages) + t.New, delta: t.Delta, open: t.OpenFile,
 		})
 		t.entering(before)
 		if err != nil {
@@ -104,12 +110,17 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 		if resp == nil {
 			return res, errors.New("agent: the model returned neither a response nor an error")
 		}
-		spent := t.Spend(ctx, resp.Usage)
+		used := t.priced(resp.Model, resp.Usage)
+		spent := t.SpendOn(ctx, resp.Model, used)
 		if resp.Model != "" {
 			res.Model = resp.Model
 		}
 		asked := len(resp.ToolCalls)
 		said := t.rt.cfg.Limits.answerOf(resp)
+		said.Usage = recordable(used)
+		if said.Parts, _, err = t.keepParts(ctx, "the model", resp.Parts); err != nil {
+			return res, err
+		}
 		lines, err := t.record(ctx, said)
 		if err != nil {
 			return res, err
@@ -119,7 +130,7 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 			res.Text = resp.Text
 		}
 		if len(resp.ToolCalls) == 0 {
-			if res.Text = resp.Text; text.IsBlank(resp.Text) {
+			if res.Text = resp.Text; text.IsBlank(resp.Text) && len(said.Parts) == 0 {
 				t.noteEmpty(ctx)
 			}
 			return res, nil // a budget that this very call exhausted takes nothing back
@@ -144,7 +155,7 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 func (l Limits) answerOf(resp *ModelResponse) Message {
 	m := Message{
 		Role: session.MessageAssistant, Text: resp.Text, ToolCalls: resp.ToolCalls,
-		Model: resp.Model, Raw: resp.Raw, Usage: recordable(resp.Usage),
+		Model: resp.Model, Raw: resp.Raw,
 	}
 	if l.ToolCalls >= 0 && len(m.ToolCalls) > l.ToolCalls {
 		m.ToolCalls, m.Raw = m.ToolCalls[:l.ToolCalls:l.ToolCalls], nil
@@ -180,7 +191,7 @@ func (l *Loop) callTools(
 	for i, c := range calls {
 		answer := Message{Role: session.MessageTool, ToolCallID: c.ID}
 		out, err := t.Call(context.WithValue(ctx, placeKey{}, placeOf(step, i, calls)), c)
-		if answer.Text = out; err != nil {
+		if answer.Text, answer.Parts = out.Text, out.Parts; err != nil {
 			answer.Text, answer.Failed = "error: "+err.Error(), true
 		}
 		if i == len(calls)-1 && asked > len(calls) {

@@ -27,7 +27,7 @@ func TestOpenReportsWhatIsSurelyWrong(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	call := func(context.Context, agent.ToolCall) (string, error) { return "", nil }
+	call := toolSaying("")
 	schemas := func(texts ...string) (tools []agent.Tool) {
 		for i, s := range texts {
 			name := string(rune('a' + i))

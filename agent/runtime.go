@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -27,6 +26,7 @@ type Runtime struct {
 	watch   runWatch
 	checked ctxguard.Check // of the contexts of calls, for package agenttest
 	skills  *skillShelf
+	prices  priceList
 }
 
 // Open checks the Config and makes a Runtime of it. The error is a [ConfigErrors] with all that is
@@ -75,10 +75,11 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 			return nil, err // validate has found nothing wrong
 		}
 	}
-	cfg.Limits = cfg.Limits.orDefault()
+	cfg.Limits = cfg.Limits.orDefault(cfg.Store.Files != nil)
 	cfg.Prompts.SkillHost = clone.Of(cfg.Prompts.SkillHost)
 	rt := &Runtime{
 		cfg: cfg, log: cfg.Logger, skills: newSkillShelf(&cfg), checked: ctxguard.From(ctx),
+		prices: cfg.priceList(),
 	}
 	sup, err := spawn.Open(ctx, spawn.Config{
 		Store: cfg.Store, Runner: turnRunner{rt}, Rules: cfg.Rules,
@@ -192,13 +193,7 @@ func (rt *Runtime) deliver(ctx context.Context, out spawn.Delivery) error {
 		ctx = context.WithValue(ctx, originKey{}, out.Completion.Origin)
 		err = rt.cfg.Deliver(ctx, out)
 	case out.Reply != nil && rt.cfg.Reply != nil:
-		reply := *out.Reply
-		// Once more, so that every path to people passes Visible. A Text that an earlier version
-		// recorded may have tags; which message was the current one is not known then.
-		tags := announce.ReadTags(reply.Text)
-		reply.ReplyTo = cmp.Or(reply.ReplyTo, tags.To)
-		reply.Voice = reply.Voice || tags.Voice
-		reply.Text, _ = announce.Visible(reply.Text)
+		reply := visibleReply(*out.Reply)
 		out.Reply = &reply
 		if err = nil; reply.Text != "" {
 			err = rt.cfg.Reply(ctx, out)
@@ -247,8 +242,8 @@ func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
 	}
 	if st.Retry {
 		in.Extra = append(slices.Clone(in.Extra), agentctx.Section{
-			ID: retrySection, Class: agentctx.ClassPerTurn, Minimal: true, Text: retryText,
-			Source: "agent",
+			ID: retrySection, Class: agentctx.ClassPerTurn, Minimal: true,
+			Text: retryText(st.Said), Source: "agent",
 		})
 	}
 	for _, c := range st.Children {
@@ -261,13 +256,6 @@ func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
 
 // retrySection is the section that has the retryText.
 const retrySection = "retry"
-
-// retryText is what a session is told in a turn that repeats an interrupted one. The tool calls of
-// the model may have other ids this time, so that only the model itself can know what it has
-// started already.
-const retryText = "## Interrupted Turn\n" +
-	"A restart interrupted you while you were answering these messages; nothing of that answer has been sent.\n" +
-	"What your tools did then is done, and sub-agents that you started then count as started: do not start them again."
 
 // subagentOf returns what a sub-agent is told of itself: the same in each of its turns.
 func subagentOf(st *spawn.TurnInput) agentctx.Subagent {
@@ -309,7 +297,10 @@ func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Messa
 	}
 	messages := make([]Message, 0, len(inputs))
 	for _, in := range inputs {
-		m := Message{ID: in.ID, Role: session.MessageUser, Text: in.Text, Time: in.Time}
+		m := Message{
+			ID: in.ID, Role: session.MessageUser, Text: in.Text, Time: in.Time,
+			From: in.Sender, Parts: in.Parts,
+		}
 		switch in.Class {
 		case spawn.InputUser:
 		case spawn.InputTask:

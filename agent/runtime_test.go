@@ -82,7 +82,7 @@ func TestLoopSpawnsAndAnswersLater(t *testing.T) {
 			},
 		})
 		require.NoError(t, rt.Session(topKey).Post(t.Context(),
-			agent.Message{ID: "1", Text: "How many files?"}))
+			agent.Incoming{ID: "1", Text: "How many files?"}))
 		require.Equal(t, "On it.", <-replies)
 		require.Equal(t, "There are 42.", <-replies)
 		synctest.Wait()

@@ -74,10 +74,10 @@ func TestArgumentsAreChecked(t *testing.T) {
 		Name: "order",
 		Schema: json.RawMessage(`{"type":"object","required":["unit"],` +
 			`"properties":{"unit":{"$ref":"#/$defs/unit"}},"$defs":{"unit":{"enum":["c","f"]}}}`),
-		Call: func(context.Context, agent.ToolCall) (string, error) {
+		Call: textCall(func(context.Context, agent.ToolCall) (string, error) {
 			called++
 			return "done", nil
-		},
+		}),
 	}
 	for args, want := range map[string]string{
 		``:             `unit is missing: want one of "c", "f"`,
@@ -181,7 +181,7 @@ func TestHostileSchemas(t *testing.T) {
 	} {
 		requireBadSchema(t, agent.Tool{
 			Name: "bad", Schema: json.RawMessage(schema),
-			Call: func(context.Context, agent.ToolCall) (string, error) { return "", nil },
+			Call: toolSaying(""),
 		}, want)
 	}
 }

@@ -58,7 +58,10 @@ type Turn struct {
 	Retry bool
 	// Prompt is the system prompt, as an ordered list of sections; String joins them.
 	Prompt agentctx.Prompt
-	// Messages are the whole conversation, oldest first, ending with what is new.
+	// Messages are the whole conversation, oldest first, ending with what is new. In a group or a
+	// channel the Text of a message of a person begins with a line that says who speaks, if that is
+	// known. A model is not told of From and Parts otherwise: a Model or Runner that can show
+	// pictures reads the Parts, and their bytes from the Files of the Store.
 	Messages []Message
 	// New is how many of the Messages, at the end, are new in this turn.
 	New int
@@ -174,6 +177,13 @@ func (t *Turn) Delta(text string) {
 // or longer ids than the [Limits] allow. A longer text is cut, with a note, and longer arguments, a
 // Raw with which the message is too long, and a Model that is not a name are left out. It is
 // [spawn.ErrStale] after the turn.
+//
+// The Data of the Parts goes into Store.Files before the line is written. The error is a
+// *[session.PartError] for a Part that is not valid, a *[LimitError] for too many or too large
+// ones, and [session.ErrNoFiles] for Data where the Store has no Files. Nothing is recorded then.
+//
+// Raw comes back byte for byte. It is left out, which is logged, where it would contradict the
+// line: where a text, arguments or the name of a tool were cut, and where calls got other ids.
 func (t *Turn) Record(ctx context.Context, m Message) error {
 	_, err := t.record(ctx, m)
 	return err
@@ -207,10 +217,14 @@ func (t *Turn) record(ctx context.Context, m Message) ([]Message, error) {
 		return nil, err
 	}
 	if m.Raw != nil && bounded.Raw == nil {
-		t.rt.log.Warn("offshoot: the provider's form of a message was left out",
-			"session", t.Session.Key.String(), "turn", t.N, "bytes", len(m.Raw))
+		t.log.logLoss("the message is over a limit, with it or without")
 	}
-	return t.write(ctx, bounded)
+	ctx, end := t.outlasting(ctx)
+	defer end()
+	if bounded.Parts, err = t.log.storeParts(ctx, bounded.Parts); err != nil {
+		return nil, err
+	}
+	return t.log.write(ctx, false, bounded)
 }
 
 // write adds messages to the transcript of the turn, which it does not outlast, whatever ctx is.
@@ -220,17 +234,26 @@ func (t *Turn) write(ctx context.Context, messages ...Message) ([]Message, error
 	return t.log.write(ctx, false, messages...)
 }
 
-// Spend accounts for one model call. An error that is [ErrBudget] says that the budget does not
-// allow another. Input, Output and Cost count against budgets; CacheRead and CacheWrite are summed
-// in RunInfo.Result.Usage and do not. The error is [ErrStale] after the turn.
-func (t *Turn) Spend(ctx context.Context, u Usage) error {
+// Spend accounts for one call of the Model of the turn. An error that is [ErrBudget] says that the
+// budget does not allow another. Input, Output and Cost count against budgets; CacheRead and
+// CacheWrite are summed in RunInfo.Result.Usage and do not. If the Cost is zero it is what
+// [Models.Prices] give. The error is [ErrStale] after the turn.
+//
+// What a turn has spent is its Result.Usage, unless the Runner returns one of its own. That counts
+// as one call of Result.Model, and without a Cost has that of its price.
+func (t *Turn) Spend(ctx context.Context, u Usage) error { return t.SpendOn(ctx, "", u) }
+
+// SpendOn is [Turn.Spend] for a call of another model than that of the turn: its price counts, and
+// [Runtime.Usage] tells it apart. The model may be an alias. Empty: the Model of the turn. A Loop
+// names the [ModelResponse.Model]. The errors are those of Spend.
+func (t *Turn) SpendOn(ctx context.Context, model string, u Usage) error {
 	if err := t.rt.checked(ctx); err != nil {
 		return err
 	}
 	if t.over.Load() {
 		return t.stale()
 	}
-	return t.spawn.Spend(ctx, u)
+	return t.spawn.SpendOn(ctx, t.rt.cfg.modelNamed(model), t.priced(model, u))
 }
 
 // Inbox takes what has arrived since the turn began: steers, follow-ups, completions. They are in
@@ -252,7 +275,7 @@ func (t *Turn) Inbox(ctx context.Context) ([]Message, error) {
 	t.rt.loadResults(ctx, in)
 	messages := t.rt.messagesOf(t.spawn, in)
 	_, err = t.write(ctx, messages...)
-	return messages, err
+	return tellSenders(t.Session.Key, messages), err
 }
 
 // noteAsked notes which message of a person is the last that the turn has consumed.
@@ -277,11 +300,12 @@ func (t *Turn) replyTo(tags announce.ReplyTags) string {
 	return tags.To
 }
 
-// Call calls one of the Tools by its name. A name that is not among them is an error. So is
-// [ErrStale] after the turn. Else the error is that of the tool.
-func (t *Turn) Call(ctx context.Context, c ToolCall) (string, error) {
+// Call calls one of the Tools by its name. The Parts of the result are those that the transcript
+// can keep, with their bytes in the Store: [Turn.OpenFile] reads them. A name that is not among the
+// Tools is an error. So is [ErrStale] after the turn. Else the error is that of the tool.
+func (t *Turn) Call(ctx context.Context, c ToolCall) (ToolResult, error) {
 	if err := t.rt.checked(ctx); err != nil {
-		return "", err
+		return ToolResult{}, err
 	}
 	for _, tool := range t.Tools {
 		if tool.Name == c.Name {
@@ -289,9 +313,9 @@ func (t *Turn) Call(ctx context.Context, c ToolCall) (string, error) {
 		}
 	}
 	if err := t.err(); err != nil {
-		return "", err
+		return ToolResult{}, err
 	}
-	return "", fmt.Errorf("agent: no tool %s in this session", text.Quote(c.Name))
+	return ToolResult{}, fmt.Errorf("agent: no tool %s in this session", text.Quote(c.Name))
 }
 
 // Spawn starts a sub-agent of this session and returns at once. With Task.Announce its end comes to
@@ -450,13 +474,14 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 	rt.loadResults(ctx, st.Inputs)
 	fresh := rt.messagesOf(st, st.Inputs)
 	t.entering("Store.Transcripts")
-	log, messages, err := beginRecord(ctx, rt.cfg.Store.Transcripts, rt.log, st, fresh)
+	log, messages, err := beginRecord(ctx, rt.cfg.Store, rt.log, st, fresh)
 	if err != nil {
 		return b.refuse(ctx, t, err)
 	}
 	st.InStore(false)
 	log.startRunner()
-	t.log, t.Messages, t.New, t.Schema = log, messages, len(fresh), extra.Schema
+	t.log, t.New, t.Schema = log, len(fresh), extra.Schema
+	t.Messages = tellSenders(t.Session.Key, messages)
 	t.Tools = rt.toolsOf(t)
 	in := rt.promptInput(t, extra)
 	t.entering("Prompts.Input")
@@ -520,13 +545,16 @@ func (b turnRunner) result(
 func (b turnRunner) outcome(
 	ctx context.Context, t *Turn, res Result, err error,
 ) (spawn.TurnResult, error) {
+	var models []spawn.ModelUsage
 	if res.Usage.IsZero() {
-		res.Usage = t.spawn.Spent()
+		res.Usage, models = t.spawn.Spent(), t.spawn.SpentBy()
+	} else {
+		res.Usage = t.priced(res.Model, res.Usage)
 	}
 	if bad := b.rt.cfg.Limits.boundResult(&res); bad != nil {
 		err = errors.Join(err, bad)
 	}
-	out := spawn.TurnResult{Result: res}
+	out := spawn.TurnResult{Result: res, Models: models}
 	t.spawn.InStore(true)
 	// A turn that is cancelled, if only while this is written, keeps what it has if that can be had
 	// soon.

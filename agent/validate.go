@@ -355,6 +355,9 @@ func (c *checkup) tools(tools []Tool) {
 		if t.Call == nil {
 			c.bad(path+".Call", "it is missing")
 		}
+		if t.answer != nil {
+			c.bad(path+".Call", "tool %s: %v", text.Quote(t.Name), t.answer)
+		}
 	}
 }
 

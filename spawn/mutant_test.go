@@ -328,7 +328,7 @@ var mutants = []mutant{
 		"Text: tree.Text(o.Result.Text),", "Text: tree.Text(string([]rune(o.Result.Text))),", ".", "TestHistories$",
 	},
 	{
-		"I7 a text survives the journal byte for byte", "internal/tree/text.go",
+		"I7 a text survives the journal byte for byte", "internal/tree/encode.go",
 		"if utf8.ValidString(string(t)) {", "if utf8.ValidString(string(t)) || true {", "./internal/tree", "TestCodecRoundTrip",
 	},
 	{
@@ -623,6 +623,50 @@ var mutants = []mutant{
 		"I19 marks survive a snapshot", "internal/tree/image.go",
 		"t.outbox.marks = slices.Clone(m.Marks)", "t.outbox.marks = nil", "./internal/tree",
 		"TestScenarios/repaired",
+	},
+	{
+		"Usage a run that is archived leaves what it has used", "internal/tree/apply.go",
+		"\tr.Parent.inheritUsage(r)\n", "", "./internal/tree", "TestScenarios/usage",
+	},
+	{
+		"Usage what is old is kept by days", "internal/tree/image.go",
+		"\tt.coarsen(f.At)\n", "", "./internal/tree", "TestScenarios/usage",
+	},
+	{
+		"Usage a snapshot of an earlier library counts", "internal/tree/image.go",
+		"\tif r.Ledger == nil {", "\tif false {", "./internal/tree", "TestLedgerOfAnEarlierSnapshot",
+	},
+	{
+		"Usage an image shares no row with the tree", "internal/tree/image.go",
+		"\ts.Ledger = s.Ledger.clone()\n", "", "./internal/tree", "TestFoldOfLedgerKeepsImages",
+	},
+	{
+		"Usage of several models is told apart", "internal/tree/ledger.go",
+		"\tif len(a.ByModel) == 0 {\n", "\tif a.ByModel = nil; true {\n", ".", "TestUsageIsTheSumOfTheTurns",
+	},
+	{
+		"Usage of a top-level session has its model", "result.go",
+		"\t\tresolved = t.shell", "\t\t_ = t.shell", ".", "TestUsageIsTheSumOfTheTurns",
+	},
+	{
+		"Usage days begin at midnight of their zone", "usage.go",
+		"x.Middle.In(sum.q.Zone)", "x.Middle", ".", "TestUsageOfDaysInEveryZone",
+	},
+	{
+		"Usage a look at a tree does not keep it in memory", "internal/owner/owner.go",
+		"\tif !onlyPeeks(batch) {\n", "\tif true {\n", ".", "TestLookingAtATreeDoesNotKeepIt",
+	},
+	{
+		"Usage the end of a turn is activity", "internal/tree/apply.go",
+		"r.Open, r.Grace, r.Active = nil, 0, f.At", "r.Open, r.Grace = nil, 0", ".", "TestSessionsByActivity",
+	},
+	{
+		"Usage the price is that of the model that ran", "../agent/model.go",
+		"t.priced(resp.Model, resp.Usage)", `t.priced("", resp.Usage)`, "../agent", "TestCallsHaveTheCostOfTheirModel",
+	},
+	{
+		"Usage a cost that the caller gives stands", "../agent/usage.go",
+		"if u.Cost > 0 || len(t.rt.prices) == 0 {", "if len(t.rt.prices) == 0 {", "../agent", "TestCallsHaveTheCostOfTheirModel",
 	},
 }
 

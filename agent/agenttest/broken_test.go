@@ -206,7 +206,7 @@ func TestWhatGoesWrongAfterTheFunctionIsNoticed(t *testing.T) {
 	spawn := Call("sessions_spawn", `{"task":"work","label":"one"}`)
 	boom := agent.Tool{
 		Name: "boom",
-		Call: func(context.Context, agent.ToolCall) (string, error) { panic("boom") },
+		Call: func(context.Context, agent.ToolCall) (agent.ToolResult, error) { panic("boom") },
 	}
 	leaking := agent.RunnerFunc(func(context.Context, *agent.Turn) (agent.Result, error) {
 		go time.Sleep(48 * time.Hour)

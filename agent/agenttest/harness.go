@@ -264,13 +264,22 @@ func (h *Harness) Post(text string) { h.t.Helper(); h.PostTo(h.mainKey(), text) 
 // PostTo posts a message to a session.
 func (h *Harness) PostTo(key session.Key, text string) {
 	h.t.Helper()
+	h.PostIncoming(key, agent.Incoming{Text: text})
+}
+
+// PostIncoming posts a message to a session, with what it has beside its text. One without an ID
+// gets one, so that it is told once over crashes.
+func (h *Harness) PostIncoming(key session.Key, m agent.Incoming) {
+	h.t.Helper()
 	h.mu.Lock()
 	h.posted++
-	m := agent.Message{ID: "message-" + strconv.Itoa(h.posted), Text: text}
+	if m.ID == "" {
+		m.ID = "message-" + strconv.Itoa(h.posted)
+	}
 	h.mu.Unlock()
 	err := h.Do(func(rt *agent.Runtime) error { return rt.Session(key).Post(h.Context(), m) })
 	if err != nil {
-		h.t.Fatalf("agenttest: posting %q to %s: %v", text, key, err)
+		h.t.Fatalf("agenttest: posting %q to %s: %v", m.Text, key, err)
 	}
 }
 

@@ -96,7 +96,7 @@ func (p scriptModel) Generate(
 		<-p.h.released
 		return nil, errors.New("agenttest: the test is over")
 	}
-	resp := &agent.ModelResponse{Text: step.text, Usage: step.usage}
+	resp := &agent.ModelResponse{Text: step.text, Usage: step.usage, Parts: step.parts}
 	if step.kind == echoing {
 		if resp.Text, err = p.echo(ctx, news); err != nil {
 			return nil, err
@@ -106,7 +106,7 @@ func (p scriptModel) Generate(
 		c.ID = fmt.Sprintf("call_%d_%d", at, i)
 		resp.ToolCalls = append(resp.ToolCalls, c)
 	}
-	if strings.TrimSpace(resp.Text) == "" && len(resp.ToolCalls) == 0 {
+	if strings.TrimSpace(resp.Text) == "" && len(resp.ToolCalls) == 0 && len(resp.Parts) == 0 {
 		if err := p.h.noteFailure(p.proc, key); err != nil { // it is not in the conversation
 			return nil, err
 		}

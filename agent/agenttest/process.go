@@ -99,11 +99,11 @@ func (h *Harness) receive(
 }
 
 func whileAlive(
-	proc *process, call func(context.Context, agent.ToolCall) (string, error),
-) func(context.Context, agent.ToolCall) (string, error) {
-	return func(ctx context.Context, c agent.ToolCall) (string, error) {
+	proc *process, call func(context.Context, agent.ToolCall) (agent.ToolResult, error),
+) func(context.Context, agent.ToolCall) (agent.ToolResult, error) {
+	return func(ctx context.Context, c agent.ToolCall) (agent.ToolResult, error) {
 		if proc.dead.Load() {
-			return "", errProcessKilled
+			return agent.ToolResult{}, errProcessKilled
 		}
 		return call(ctx, c)
 	}

@@ -1,9 +1,11 @@
 package spawntest
 
 import (
+	"math"
 	"slices"
 
 	"github.com/offshoot-sdk/offshoot/internal/sat"
+	"github.com/offshoot-sdk/offshoot/session"
 	"github.com/offshoot-sdk/offshoot/spawn/internal/tree"
 )
 
@@ -148,12 +150,47 @@ func (a *auditor) turnEnded(r *run, f *tree.Fact) {
 		a.out++
 		a.outbox[a.out] = &parcel{}
 	}
+	a.used(r, f)
 	r.silent = r.silent || f.Flags&tree.FlagSilent != 0
 	r.turn = nil
 	delete(a.open, r)
 	if r.state == tree.Running {
 		r.state = tree.Waiting
 	}
+}
+
+// used adds what a turn has used. What it has used of each model adds up to that.
+func (a *auditor) used(r *run, f *tree.Fact) {
+	if f.Answer == nil {
+		return
+	}
+	u := usageOf(f.Answer.Usage)
+	r.used = r.used.Add(u)
+	if models := f.Answer.ByModel; len(models) > 0 {
+		var sum session.Usage
+		for _, m := range models {
+			sum = sum.Add(usageOf(m.Usage))
+		}
+		if !sameUsage(sum, u) {
+			a.fail(r, "usage", "turn %d used %+v, and of its models %+v", f.N, u, sum)
+		}
+	}
+}
+
+func usageOf(u tree.Usage) session.Usage {
+	return session.Usage{
+		Input: u.Input, Output: u.Output, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite,
+		Cost: u.Cost,
+	}
+}
+
+// sameUsage reports whether two sums are the same. Costs depend a little on the order in which they
+// are added.
+func sameUsage(x, y session.Usage) bool {
+	tolerance := 1e-9 * max(1, math.Abs(x.Cost), math.Abs(y.Cost))
+	near := math.Abs(x.Cost-y.Cost) <= tolerance
+	x.Cost, y.Cost = 0, 0
+	return near && x == y
 }
 
 // join checks that a session that begins to wait waits for as many children as are alive: of those
@@ -367,6 +404,7 @@ func (a *auditor) archived(r *run, f *tree.Fact) {
 		a.fail(r, "archive", "it is archived while its completion is %s", placeNames[r.where])
 	}
 	r.archived = f.At
+	r.parent.gone = r.parent.gone.Add(r.gone).Add(r.used)
 	delete(a.runs, r.spec.Key)
 	delete(r.parent.children, r.spec.Key)
 }

@@ -203,7 +203,7 @@ func (l *workload) ask(
 	ctx context.Context, s *agent.Session, name string, tasks ...string,
 ) (children []*agent.Child[string]) {
 	if l.world == managed {
-		if err := s.Post(ctx, agent.Message{ID: name, Text: strings.Join(tasks, ";")}); err != nil {
+		if err := s.Post(ctx, agent.Incoming{ID: name, Text: strings.Join(tasks, ";")}); err != nil {
 			l.failed("post "+name, err)
 			sleep(ctx, afterFailure)
 		} else {
