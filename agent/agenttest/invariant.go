@@ -2,7 +2,6 @@ package agenttest
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"iter"
 	"slices"
@@ -249,7 +248,7 @@ func (h *Harness) checkFiles() {
 			h.t.Errorf("agenttest: there are files of %s, session %s, which does not exist",
 				ref.Key, ref.SessionID)
 		}
-		err := spawntest.AuditFiles(context.Background(), h.store.Files, ref, files...)
+		err := spawntest.AuditFiles(h.t.Context(), h.store.Files, ref, files...)
 		if err != nil && !errors.Is(err, session.ErrClosed) {
 			h.t.Errorf("agenttest: %v", err)
 		}
