@@ -105,10 +105,12 @@ var boundCases = []boundCase{
 // otherStructs have the structs that no caller, model or tool gives to the library, or that it does
 // not keep, and the parts of those in boundCases.
 var otherStructs = map[string]string{
-	"a part of a Config": "agent.Limits agent.Loop agent.Models agent.Prompts agent.Tool",
+	"a part of a Config": "agent.Limits agent.Loop agent.Models agent.Prompts agent.Runners " +
+		"agent.Tool",
 	"a part of others": "session.Route session.Usage spawn.File spawn.ModelUsage spawn.Result " +
 		"session.Store session.File session.Part session.Sender",
 	"made by the library": "agent.Caller agent.CallbackError agent.Child agent.ConfigError " +
+		"agent.HistoryLine agent.HistoryPage " +
 		"agent.JoinError agent.ModelRequest agent.Outcome agent.ResultError agent.RunError " +
 		"agent.Runtime agent.Session agent.Turn agent.ArgumentError " +
 		"agent.ToolValueError session.PartError " +
@@ -123,7 +125,7 @@ var otherStructs = map[string]string{
 		"session.FileReader",
 	"a value that the library does not keep": "session.Aliases session.Key session.Lineage " +
 		"session.Record binding.Settings spawn.SessionQuery spawn.UsageQuery",
-	"numbers alone": "agent.Price spawn.JoinOptions spawn.Waited binding.Limit",
+	"numbers alone": "agent.HistoryQuery agent.Price spawn.JoinOptions spawn.Waited binding.Limit",
 }
 
 // S10: nothing that enters the library is without a bound. The table has every exported struct of

@@ -36,6 +36,26 @@ func TestConfigMistakesAreAllReported(t *testing.T) {
 			[]string{"Runner.MaxSteps"},
 		},
 		{"no loop at all", agent.Config{Runner: (*agent.Loop)(nil)}, []string{"Runner"}},
+		{"runners of agents", agent.Config{
+			Runner: idleRunner{},
+			Rules:  policy.Rules{Agents: []policy.Agent{{ID: "main"}, {ID: "coder"}}},
+			Runners: agent.Runners{Agents: map[string]agent.Runner{
+				"": idleRunner{}, "CODER": &agent.Loop{}, "coder": agent.RunnerFunc(nil),
+				"corder": idleRunner{}, "main": nil,
+			}},
+		}, []string{
+			`Runners.Agents[""]`, `Runners.Agents["coder"]`, `Runners.Agents["corder"]`,
+			`Runners.Agents["CODER"]`, `Runners.Agents["coder"]`, `Runners.Agents["main"]`,
+		}},
+		{"an agent without a runner", agent.Config{
+			Rules: policy.Rules{Agents: []policy.Agent{{ID: "main"}, {ID: "coder"}}},
+			Runners: agent.Runners{Agents: map[string]agent.Runner{
+				"coder": &agent.Loop{Model: modelFunc(nil), MaxSteps: -1},
+			}},
+		}, []string{`Runners.Agents["coder"].MaxSteps`, "Runner"}},
+		{"any agent without a runner", agent.Config{
+			Runners: agent.Runners{Agents: map[string]agent.Runner{"main": idleRunner{}}},
+		}, []string{"Runner"}},
 		{"half a store", agent.Config{
 			Runner: idleRunner{},
 			Store:  &session.Store{Journal: session.NewMemory().Journal},

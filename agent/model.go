@@ -97,7 +97,7 @@ func (l *Loop) Run(ctx context.Context, t *Turn) (res Result, err error) {
 			return res, err
 		}
 		messages = append(messages, more...)
-		before := t.entering("Runner.Model")
+		before := t.entering(t.runner + ".Model")
 		resp, err := l.Model.Generate(ctx, &ModelRequest{
 			Model: t.Model, Thinking: t.Thinking, Prompt: t.Prompt, Messages: messages,
 			Tools: t.Tools, Schema: t.Schema, Session: t.Session, Run: t.Run,

@@ -66,6 +66,7 @@ func Open(ctx context.Context, cfg Config) (*Runtime, error) {
 	cfg.Rules, cfg.Prompts.Input = clone.Of(cfg.Rules), clone.Of(cfg.Prompts.Input)
 	cfg = cfg.withFullModels()
 	cfg.Prompts.Workspaces = maps.Clone(cfg.Prompts.Workspaces)
+	cfg.Runners.Agents = maps.Clone(cfg.Runners.Agents)
 	cfg.Prompts.SubagentSpecs = clone.Of(cfg.Prompts.SubagentSpecs)
 	cfg.Prompts.Loader.Extra = slices.Clone(cfg.Prompts.Loader.Extra)
 	cfg.Prompts.Loader.Hooks = slices.Clone(cfg.Prompts.Loader.Hooks)
@@ -221,8 +222,10 @@ func (rt *Runtime) toolsOf(t *Turn) []Tool {
 	return tools
 }
 
-// promptInput returns the prompt input of a turn.
-func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
+// promptInput returns the prompt input of a turn. The error is that of Prompts.Describe.
+func (rt *Runtime) promptInput(
+	ctx context.Context, t *Turn, extra runExtra,
+) (agentctx.Input, error) {
 	st := t.spawn
 	names := make([]string, len(t.Tools))
 	for i, tool := range t.Tools {
@@ -240,18 +243,20 @@ func (rt *Runtime) promptInput(t *Turn, extra runExtra) agentctx.Input {
 		in.Subagent.Schema = string(extra.Schema)
 		in.Task = st.Run.Task
 	}
+	for _, c := range st.Children {
+		in.Active = append(in.Active, agentctx.ActiveSubagent{
+			Key: c.Key, Label: c.Label, State: c.Status.String(), Task: c.Task,
+		})
+	}
+	t.entering(describeField)
+	err := rt.cfg.describe(ctx, st.Session, &in)
 	if st.Retry {
 		in.Extra = append(slices.Clone(in.Extra), agentctx.Section{
 			ID: retrySection, Class: agentctx.ClassPerTurn, Minimal: true,
 			Text: retryText(st.Said), Source: "agent",
 		})
 	}
-	for _, c := range st.Children {
-		in.Active = append(in.Active, agentctx.ActiveSubagent{
-			Key: c.Key, Label: c.Label, State: c.Status.String(), Task: c.Task,
-		})
-	}
-	return in
+	return in, err
 }
 
 // retrySection is the section that has the retryText.

@@ -72,11 +72,11 @@ type TreeEvent struct {
 	Class string `json:"class,omitempty"`
 	// Text is the task, the message, the result, what was said, or the delta.
 	Text string `json:"text,omitempty"`
-	// Whole names the whole of a result of which Text is the beginning, as in [Result].
-	Whole session.File `json:"whole,omitzero"`
 	// Sender and Parts are those of a message, in an EventPosted.
 	Sender session.Sender `json:"sender,omitzero"`
 	Parts  []session.Part `json:"parts,omitempty"`
+	// Whole names the whole of a result of which Text is the beginning, as in [Result].
+	Whole session.File `json:"whole,omitzero"`
 	// Error is why: of an EventTurnEnded why a turn of a top-level session failed, or why one that
 	// did not fail came to nothing ([TurnResult.Note]). That of a run is in the EventStopping that
 	// follows.

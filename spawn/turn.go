@@ -161,8 +161,12 @@ func (t *TurnInput) Find(ctx context.Context, run session.Key) (info RunInfo, er
 }
 
 // Steer sends a message from this session to a run below it that is under way. The errors are
-// [ErrStale] and those of [Supervisor.Steer].
+// [ErrStale], ErrNotFound for a session that is not below this one, and those of
+// [Supervisor.Steer].
 func (t *TurnInput) Steer(ctx context.Context, run session.Key, m Incoming) error {
+	if _, err := t.Find(ctx, run); err != nil {
+		return err
+	}
 	cmd := &tree.Steer{
 		From: t.Session.Key, To: run, ID: t.shell.sup.messageID(m), Text: tree.Text(m.Text),
 	}

@@ -161,10 +161,12 @@ func runInBubble(
 	if h.store == nil {
 		h.store = session.NewMemory()
 	}
-	if _, loop := cfg.Runner.(*agent.Loop); s != nil && cfg.Runner != nil && !loop {
-		t.Fatalf("agenttest: there is a script and a Runner of type %T that would not play it; leave one of them nil", cfg.Runner)
+	for _, r := range append(slices.Collect(maps.Values(cfg.Runners.Agents)), cfg.Runner) {
+		if _, loop := r.(*agent.Loop); s != nil && r != nil && !loop {
+			t.Fatalf("agenttest: there is a script and a Runner of type %T that would not play it; leave one of them nil", r)
+		}
 	}
-	if s == nil && cfg.Runner == nil {
+	if s == nil && cfg.Runner == nil && len(cfg.Runners.Agents) == 0 {
 		s = Script{}
 		h.script = s
 	}

@@ -242,7 +242,7 @@ func (l *workload) await(ctx context.Context, s *agent.Session, children []*agen
 		}
 		return
 	}
-	if _, err := agent.Join(ctx, children, agent.JoinOptions{Within: patience}); err != nil {
+	if _, err := agent.Join(ctx, s, children, agent.JoinOptions{Within: patience}); err != nil {
 		l.failed("join", err)
 	}
 }

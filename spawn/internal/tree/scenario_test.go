@@ -378,7 +378,6 @@ func (s *scene) done(r session.Key, w words) Command {
 			Model: Text(w.named["of-model"]), Usage: Usage{Input: int64(w.num("used"))},
 		},
 	}
-	c.Answer.Whole, c.Answer.WholeJSON = w.file("whole"), w.file("json")
 	for part := range strings.SplitSeq(w.named["models"], ",") {
 		if model, used, ok := strings.Cut(part, ":"); ok {
 			n, _ := strconv.ParseInt(used, 10, 64)
@@ -387,6 +386,7 @@ func (s *scene) done(r session.Key, w words) Command {
 			c.Answer.Usage = c.Answer.Usage.add(u)
 		}
 	}
+	c.Answer.Whole, c.Answer.WholeJSON = w.file("whole"), w.file("json")
 	if _, ok := w.named["yield"]; ok {
 		c.Yield = &Join{Need: uint32(w.num("yield"))} // not a number: all
 		for name := range strings.SplitSeq(w.named["of"], ",") {
