@@ -148,7 +148,7 @@ func TestBrokenIsNoticed(t *testing.T) {
 		{
 			name: "a file that is lost",
 			cfg: agent.Config{
-				Store: storeWith(func(files session.Files) session.Files { return lostFiles{files} }),
+				Store: storeWith(func(f session.Files) session.Files { return lostFiles{f} }),
 				Runner: agent.RunnerFunc(func(context.Context, *agent.Turn) (agent.Result, error) {
 					return agent.Result{Text: strings.Repeat("long ", 20_000)}, nil
 				}),
