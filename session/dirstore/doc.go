@@ -28,8 +28,8 @@
 //
 // The log is compacted as it grows. Idle trees move out of it then and are read on demand. So do
 // the keys of their sub-agents, into sorted files that merge: however many idle trees there are, a
-// key is found with a few reads, and opening reads none of them. The
-// next process that writes beside a file *.tmp removes it.
+// key is found with a few reads, and opening reads none of them. The next process that writes beside
+// a file *.tmp removes it.
 //
 // # Who may read it
 //
@@ -122,6 +122,8 @@
 // read.go use it, compact.go moves idle trees to the files of idle.go, and batch.go has the bytes
 // of a batch. The transcripts are next: transcripts.go knows which there are, transcriptwrite.go
 // creates them and appends to them, and transcriptfile.go reads one file and finds its end after a
-// crash. files.go opens, archives and removes the kept files, and filewrite.go writes them. mend.go puts damaged lines aside. verify.go reads everything, salvage.go what is intact of
-// a damaged journal, members.go finds trees by their sessions, missing.go what a missing log means, and repair.go repairs a directory.
+// crash. files.go opens, archives and removes the kept files, and filewrite.go writes them. mend.go
+// puts damaged lines aside. verify.go reads everything, salvage.go what is intact of a damaged
+// journal, members.go finds trees by their sessions, missing.go what a missing log means, and
+// repair.go repairs a directory.
 package dirstore
