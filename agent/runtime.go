@@ -274,6 +274,26 @@ func subagentOf(st *spawn.TurnInput) agentctx.Subagent {
 	}
 }
 
+// loadResults has the results of completions be whole. A model is shown the two ends of a long one.
+// Of one that cannot be loaded now it is shown the beginning.
+func (rt *Runtime) loadResults(ctx context.Context, inputs []spawn.Input) {
+	for _, in := range inputs {
+		if in.Completion == nil {
+			continue
+		}
+		run := &in.Completion.Run
+		if run.Result.Whole.IsZero() && run.Result.WholeJSON.IsZero() {
+			continue
+		}
+		ref := session.Ref{Key: run.Key, SessionID: run.SessionID}
+		err := attempt(func() error { return run.Result.Load(ctx, rt.cfg.Store.Files, ref) })
+		if err != nil {
+			rt.log.Warn("offshoot: a model is told the beginning of a result",
+				"session", run.Key.String(), "error", redact(err).Error())
+		}
+	}
+}
+
 // messagesOf returns inputs as messages of the conversation.
 func (rt *Runtime) messagesOf(st *spawn.TurnInput, inputs []spawn.Input) []Message {
 	if len(inputs) == 0 && st.N > 1 {

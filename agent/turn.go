@@ -273,6 +273,7 @@ func (t *Turn) Inbox(ctx context.Context) ([]Message, error) {
 		return nil, err
 	}
 	t.noteAsked(in)
+	t.rt.loadResults(ctx, in)
 	messages := t.rt.messagesOf(t.spawn, in)
 	_, err = t.write(ctx, messages...)
 	return tellSenders(t.Session.Key, messages), err
@@ -484,9 +485,11 @@ func (b turnRunner) runTurn(ctx context.Context, t *Turn) (spawn.TurnResult, err
 		return b.refuse(ctx, t, err)
 	}
 	t.noteAsked(st.Inputs)
+	t.entering("Store.Files")
+	st.InStore(true)
+	rt.loadResults(ctx, st.Inputs)
 	fresh := rt.messagesOf(st, st.Inputs)
 	t.entering("Store.Transcripts")
-	st.InStore(true)
 	log, messages, err := beginRecord(ctx, rt.cfg.Store, rt.log, st, fresh)
 	if err != nil {
 		return b.refuse(ctx, t, err)

@@ -81,6 +81,36 @@ var mutants = []mutant{
 		"t.batches > r.startedIn", "c.Ended > r.Open.Started", ".", "TestClockJumpsInALivingProcess/a_silent_end",
 	},
 	{
+		"1.2 of a long text the tree keeps the beginning", "result.go",
+		"a.Whole, a.Text = f, tree.Text(strings.Clone(text.Cut(string(a.Text), resultHead)))",
+		"a.Whole, a.Text = f, tree.Text(text.Cut(string(a.Text), len(a.Text)))",
+		".", "TestLongTextIsInAFile",
+	},
+	{
+		"1.2 a text stays in the tree if it cannot be put", "result.go",
+		"\t\tif f, ok := sh.putLong(rt, string(a.Text)); ok {\n",
+		"\t\tif f, _ := sh.putLong(rt, string(a.Text)); true {\n", ".", "TestPutOfALongResultFails",
+	},
+	{
+		"1.2 who waits gets the whole", "wait.go",
+		"sh.loadResult(ctx, &infos[i]); err", "sh.loadResult(ctx, &RunInfo{Key: infos[i].Key}); err",
+		".", "TestLongTextIsInAFile",
+	},
+	{
+		"1.2 a delivery has the whole", "sender.go",
+		"\tif out.Completion != nil {\n", "\tif false {\n", ".", "TestLongTextIsInAFile",
+	},
+	{
+		"1.2 the beginning is not delivered in the place of the whole", "sender.go",
+		"\t\t\treturn fmt.Errorf(\"spawn: delivery %q: %w\", out.Key, err)\n", "", ".",
+		"TestLongResultThatCannotBeLoaded",
+	},
+	{
+		"1.2 files are archived with their run", "treeshell.go",
+		"\t\terr = files.Archive(ctx, ref, at)\n", "\t\t_ = files\n", ".",
+		"TestFilesAreArchivedWithTheirRun",
+	},
+	{
 		"R11 a timeout may be for ever", "internal/tree/decide.go",
 		"deadline = sat.Add(t.now, r.Spec.Timeout)", "deadline = t.now + r.Spec.Timeout + sat.Add[int64](0, 0)", "../agent", "TestDurationsAtTheirExtremes",
 	},

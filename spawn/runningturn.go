@@ -193,7 +193,10 @@ func (sh *treeShell) reportTurn(rt *runningTurn, out TurnResult, err error) {
 	if err != nil {
 		done.Failed, done.Budget = errorText(err), errors.Is(err, ErrBudget)
 	}
-	sh.owner.Send(rt.turn.gen, &done.TurnDone)
+	defer func() { // also if the store ends the goroutine
+		sh.owner.Send(rt.turn.gen, &done.TurnDone)
+	}()
+	sh.spill(rt, &done.answer)
 }
 
 // perFile is how many bytes a file counts beside its texts.

@@ -89,6 +89,7 @@ type Harness struct {
 	entries       map[session.Key][]session.Entry
 	ended         map[session.Key]bool
 	lines         map[session.Ref][]session.Line
+	filed         map[session.Ref]bool // the transcripts for which bytes were put
 	replies       []agent.Delivery
 	deliveries    []agent.Delivery
 	requests      map[string][]agent.ModelRequest
@@ -151,6 +152,7 @@ func runInBubble(
 		owners:        make(map[session.Key]*process),
 		ended:         make(map[session.Key]bool),
 		lines:         make(map[session.Ref][]session.Line),
+		filed:         make(map[session.Ref]bool),
 		entries:       make(map[session.Key][]session.Entry),
 		requests:      make(map[string][]agent.ModelRequest),
 		watched:       make(map[session.Key]bool),

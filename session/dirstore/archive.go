@@ -125,6 +125,20 @@ func (t *transcripts) archive(
 	return name, t.fs.SyncDir(dir)
 }
 
+// freeArchiveName returns the name for what is at path, with the first time from at on for which
+// the name is free.
+func freeArchiveName(fsys disk.FS, path string, at time.Time) (string, error) {
+	dir, base := filepath.Split(path)
+	for ; ; at = at.Add(time.Millisecond) {
+		name := session.ArchiveName(base, at)
+		if _, err := fsys.Lstat(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
+			return name, nil
+		} else if err != nil {
+			return "", err
+		}
+	}
+}
+
 // archivedFile opens an archived transcript for reading, or returns nil if there is none. Unless
 // wanted is set, it returns an error for one that there is.
 func (t *transcripts) archivedFile(
@@ -201,20 +215,6 @@ func (t *transcripts) removeArchived(dir, name string) error {
 		}
 	}
 	return t.fs.Remove(filepath.Join(dir, name))
-}
-
-// freeArchiveName returns the name for what is at path, with the first time from at on for which
-// the name is free.
-func freeArchiveName(fsys disk.FS, path string, at time.Time) (string, error) {
-	dir, base := filepath.Split(path)
-	for ; ; at = at.Add(time.Millisecond) {
-		name := session.ArchiveName(base, at)
-		if _, err := fsys.Lstat(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
-			return name, nil
-		} else if err != nil {
-			return "", err
-		}
-	}
 }
 
 // repairFile cuts off what a crash has left beyond the end of the file. No later call would do it

@@ -380,7 +380,8 @@ func (t *Tree) applyAnswer(r *Run, f *Fact) {
 
 // answers reports whether a result holds anything to announce.
 func (a *Result) answers() bool {
-	return a.Text != "" || a.JSON != "" || len(a.Files) > 0 || a.Fallback != ""
+	return a.Text != "" || a.JSON != "" || len(a.Files) > 0 || a.Fallback != "" ||
+		!a.WholeJSON.IsZero()
 }
 
 // dropInputs removes the inputs up to an ordinal from the inbox.

@@ -134,7 +134,8 @@ func (f *Fact) version() int {
 func (j *Join) beyondVersion1() bool { return j != nil && (j.Within != 0 || j.ByModel) }
 
 func (a *Result) beyondVersion1() bool {
-	return a != nil && (a.ReplyTo != "" || a.Voice || len(a.ByModel) > 0)
+	return a != nil && (a.ReplyTo != "" || a.Voice || len(a.ByModel) > 0 ||
+		!a.Whole.IsZero() || !a.WholeJSON.IsZero())
 }
 
 func (s *Spec) beyondVersion1() bool {

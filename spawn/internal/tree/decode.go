@@ -251,6 +251,10 @@ func (s *scanner) result() *Result {
 			a.Voice = s.bool()
 		case "byModel":
 			a.ByModel = scanList(s, (*scanner).modelUsage)
+		case "whole":
+			a.Whole = s.kept()
+		case "wholeJSON":
+			a.WholeJSON = s.kept()
 		default:
 			s.fail()
 		}
@@ -265,6 +269,21 @@ func scanList[T any](s *scanner, element func(*scanner) T) (list []T) {
 		list = append(list, element(s))
 	}
 	return list
+}
+
+// kept reads the name of a file that the Store keeps.
+func (s *scanner) kept() (f session.File) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "hash":
+			f.Hash = s.word()
+		case "size":
+			f.Size = s.int64()
+		default:
+			s.fail()
+		}
+	}
+	return f
 }
 
 func (s *scanner) file() (f File) {

@@ -99,7 +99,9 @@ type File struct {
 	MediaType Text `json:"mediaType,omitempty"`
 }
 
-// A Result is what a turn returned.
+// A Result is what a turn returned. What is too long is in the files of the session's transcript:
+// then Whole names all of the text, and Text is its beginning; WholeJSON names the JSON, and JSON
+// is empty.
 type Result struct {
 	Text     Text   `json:"text,omitempty"`
 	JSON     Text   `json:"json,omitempty"` // kept byte for byte, unlike a json.RawMessage
@@ -112,6 +114,9 @@ type Result struct {
 	Voice    bool   `json:"voice,omitempty"`    // the Reply is to be spoken
 	// ByModel adds up to Usage. Empty: all of that is of Model, or of what policy resolved.
 	ByModel []ModelUsage `json:"byModel,omitempty"`
+
+	Whole     session.File `json:"whole,omitzero"`
+	WholeJSON session.File `json:"wholeJSON,omitzero"`
 }
 
 // An Input is something that a session was told and that a turn will consume.

@@ -360,6 +360,14 @@ func (s *scene) turn(r session.Key, w words) uint32 {
 	return 0
 }
 
+// file returns a file of so many bytes, or the zero File.
+func (w words) file(name string) (f session.File) {
+	if n := w.num(name); n > 0 {
+		f = session.File{Hash: strings.Repeat("a", 64), Size: int64(n)}
+	}
+	return f
+}
+
 func (s *scene) done(r session.Key, w words) Command {
 	c := &TurnDone{
 		Run: r, N: s.turn(r, w), Failed: w.named["fail"], Budget: w.has("overspent"),
@@ -378,6 +386,7 @@ func (s *scene) done(r session.Key, w words) Command {
 			c.Answer.Usage = c.Answer.Usage.add(u)
 		}
 	}
+	c.Answer.Whole, c.Answer.WholeJSON = w.file("whole"), w.file("json")
 	if _, ok := w.named["yield"]; ok {
 		c.Yield = &Join{Need: uint32(w.num("yield"))} // not a number: all
 		for name := range strings.SplitSeq(w.named["of"], ",") {
