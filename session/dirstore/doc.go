@@ -28,8 +28,8 @@
 //
 // The log is compacted as it grows. Idle trees move out of it then and are read on demand. So do
 // the keys of their sub-agents, into sorted files that merge: however many idle trees there are, a
-// key is found with a few reads, and opening reads none of them. The next process that writes beside
-// a file *.tmp removes it.
+// key is found with a few reads, and opening reads none of them. The next process that writes
+// beside a file *.tmp removes it.
 //
 // # Who may read it
 //
