@@ -453,7 +453,9 @@ func TestRecordOfParts(t *testing.T) {
 				{Role: session.MessageTool, ToolCallID: "1"},
 				{Role: session.MessageAssistant},
 			} {
-				m.Parts = []agent.Part{picture("a.png", 9), kept, link}
+				liar := picture("a.png", 9)
+				liar.MediaType = "image/jpeg"
+				m.Parts = []agent.Part{liar, kept, link}
 				err = errors.Join(err, tn.Record(ctx, m))
 			}
 			require.NoError(t, err)
@@ -465,6 +467,7 @@ func TestRecordOfParts(t *testing.T) {
 		cfg = configWith(func(ctx context.Context, tn *agent.Turn) (agent.Result, error) {
 			for _, m := range tn.Messages[1:5] {
 				require.Len(t, m.Parts, 3, m.Role)
+				require.Equal(t, "image/png", m.Parts[0].MediaType)
 				data, err := readAll(tn.OpenFile(ctx, m.Parts[1].File))
 				require.NoError(t, err)
 				require.Equal(t, pdfBytes, data)
