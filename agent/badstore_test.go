@@ -150,7 +150,7 @@ func TestJournalThatFailsOnce(t *testing.T) {
 					func(h *harness) {
 						for {
 							err := h.Main().Post(h.Context(),
-								agent.Message{ID: "1", Text: "How many files?"})
+								agent.Incoming{ID: "1", Text: "How many files?"})
 							if err == nil {
 								break
 							}
@@ -187,7 +187,7 @@ func TestJournalThatIsGone(t *testing.T) {
 		h.Replied("On it.")
 		gone.Store(true)
 		time.Sleep(20 * time.Minute)
-		require.ErrorIs(t, h.Main().Post(h.Context(), agent.Message{Text: "hello?"}),
+		require.ErrorIs(t, h.Main().Post(h.Context(), agent.Incoming{Text: "hello?"}),
 			agent.ErrNotRecorded)
 		_, err := agent.Spawn[string](h.Context(), h.Main(), agent.Task{Text: "x"})
 		require.ErrorIs(t, err, agent.ErrNotRecorded)

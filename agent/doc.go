@@ -42,7 +42,7 @@
 //	if err != nil { ... }
 //	go func() { ended <- rt.Run(ctx) }()
 //	chat := rt.Session(session.Must(session.DirectKey("main", "terminal", "me")))
-//	err = chat.Post(ctx, agent.Message{Text: "What is the weather in Lagos?"})
+//	err = chat.Post(ctx, agent.Incoming{Text: "What is the weather in Lagos?"})
 //
 // There are two ways to use a Runtime. With Config.Deliver nil, Offshoot runs the chats too: Post
 // puts in what people say, and Reply takes out what the agent says. With Deliver set, the bot keeps
@@ -74,6 +74,13 @@
 // [Turn.Retry] set. Each input has three attempts: when the process has died three times over it,
 // it counts as read, and people are told that something went wrong. A turn that a
 // [Runtime.Shutdown] interrupts is not an attempt.
+//
+// # What was used
+//
+// A Loop, or [Turn.Spend], accounts for each model call. [Models].Prices gives a call its cost
+// where the caller does not, and budgets count it. [Runtime.Usage] reports tokens and costs of all
+// trees, by session, tree, agent, model and day of any time zone; archives and restarts take
+// nothing away. [Runtime.Sessions] lists the sessions by when they were last active.
 //
 // # Errors
 //

@@ -94,6 +94,35 @@ func feedBinding(t *testing.T, store *session.Store, v reflect.Value) error {
 	return err
 }
 
+// feedSay has a turn of the main session say something before it ends.
+func feedSay(t *testing.T, store *session.Store, v reflect.Value) (err error) {
+	synctest.Test(t, func(t *testing.T) {
+		s, failed := spawn.Open(t.Context(), spawn.Config{
+			Store: store, Replies: true,
+			Deliver: func(context.Context, spawn.Delivery) error { return nil },
+			Runner: runFunc(func(ctx context.Context, tn *spawn.TurnInput) {
+				err = tn.Say(ctx, v.Interface().(spawn.Saying))
+			}),
+		})
+		require.NoError(t, failed)
+		require.NoError(t, s.Post(t.Context(), topKey, topKey, spawn.Incoming{Text: "x"}))
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Minute, cancel)
+		require.NoError(t, s.Run(ctx))
+	})
+	return err
+}
+
+// runFunc is a function that is a Runner of package spawn, and answers nothing.
+type runFunc func(ctx context.Context, t *spawn.TurnInput)
+
+func (f runFunc) RunTurn(
+	ctx context.Context, t *spawn.TurnInput,
+) (spawn.TurnResult, error) {
+	f(ctx, t)
+	return spawn.TurnResult{}, nil
+}
+
 // feedRunner has a turn of the main session call f, and returns how the turn failed.
 func feedRunner(
 	t *testing.T, store *session.Store,
@@ -129,7 +158,7 @@ func feedPost(t *testing.T, store *session.Store, v reflect.Value) (err error) {
 	cfg := configAnswering(asText)
 	cfg.Store = store
 	agenttest.Run(t, cfg, nil, func(h *harness) {
-		err = h.Main().Post(h.Context(), v.Interface().(session.Message))
+		err = h.Main().Post(h.Context(), v.Interface().(agent.Incoming))
 		synctest.Wait()
 	})
 	return err

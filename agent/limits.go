@@ -28,6 +28,10 @@ type LimitError = spawn.LimitError
 //	            task: its Tools; its Spec with
 //	            the schema of the result
 //	Message     the text of Session.Post          1,000,000 bytes  refused: *LimitError
+//	Meta        Meta of a message, keys and       16,384 bytes     refused: *LimitError
+//	            values together
+//	Says        texts that a turn says before     100              refused: *LimitError
+//	            its end, see Turn.Say
 //	ID          ids of messages; of spawns the    4,096 bytes,     refused: *LimitError
 //	            key, agent, model and thinking    at least 36
 //	Reply       what a model or a Runner answers  1,000,000 bytes  cut, with a note at its end; a
@@ -49,10 +53,11 @@ type LimitError = spawn.LimitError
 //	                                              at least 2
 //	Parts       the Parts of one message          64               of a tool's, the first are
 //	                                                               kept, and the model is told;
-//	                                                               Record refuses: *LimitError
+//	                                                               Record and Post refuse:
+//	                                                               *LimitError
 //	Part        the bytes of one Part             33,554,432       of a tool's, it is left out,
-//	                                                               and the model is told; Record
-//	                                                               and PutFile: *LimitError
+//	                                                               and the model is told; Record,
+//	                                                               Post and PutFile: *LimitError
 //
 // A message that [Child.Steer] sends has at most 4,000 runes, whatever the Limits say. A tool's
 // name has 64 bytes: a model that calls a longer one is told that there is no such tool, and the
@@ -62,7 +67,7 @@ type Limits struct {
 	Task, Label, Extra, Message, ID, Reply int
 	Line, CallID                           int
 	ToolResult, ToolCalls, ToolArgs        int
-	Parts, Part                            int
+	Parts, Part, Meta, Says                int
 }
 
 // orDefault returns l with the defaults of this package in place of zeros. Those of the tree are
@@ -96,7 +101,7 @@ const defaultPart = 32 << 20
 func (l Limits) spawn() spawn.Limits {
 	return spawn.Limits{
 		Task: l.Task, Label: l.Label, Extra: l.Extra, Message: l.Message, ID: l.ID,
-		Result: l.Reply,
+		Result: l.Reply, Parts: l.Parts, Part: l.Part, Meta: l.Meta, Says: l.Says,
 	}
 }
 
@@ -113,14 +118,16 @@ func (l Limits) validate(bad func(path, format string, args ...any)) {
 		{"Message", spawn.Limits{Message: l.Message}},
 		{"ID", spawn.Limits{ID: l.ID}},
 		{"Reply", spawn.Limits{Result: l.Reply}},
+		{"Parts", spawn.Limits{Parts: l.Parts}},
+		{"Part", spawn.Limits{Part: l.Part}},
+		{"Meta", spawn.Limits{Meta: l.Meta}},
+		{"Says", spawn.Limits{Says: l.Says}},
 		// These have no other bounds than a Result.
 		{"Line", spawn.Limits{Result: l.Line}},
 		{"CallID", spawn.Limits{Result: l.CallID}},
 		{"ToolResult", spawn.Limits{Result: l.ToolResult}},
 		{"ToolCalls", spawn.Limits{Result: l.ToolCalls}},
 		{"ToolArgs", spawn.Limits{Result: l.ToolArgs}},
-		{"Parts", spawn.Limits{Result: l.Parts}},
-		{"Part", spawn.Limits{Result: l.Part}},
 	} {
 		if in, ok := errors.AsType[*InputError](f.limits.Validate()); ok {
 			bad("Limits."+f.name, "%s", in.Reason)

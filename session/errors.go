@@ -67,6 +67,20 @@ var (
 	)
 )
 
+// IsPermanent reports whether an error of a store stays however often the call is repeated. Any
+// other one may pass, such as that of a disk which is full or out of reach.
+func IsPermanent(err error) bool {
+	for _, e := range []error{
+		ErrConflict, ErrArchived, ErrClosed, ErrReadOnly, ErrInvalidKey, ErrNotFound, ErrCorrupt,
+		ErrFormat, ErrInvalidLine, ErrUnsafe, ErrSync, ErrNoFiles, ErrFileChanged,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
 // A KeyError says which text cannot be a key or a part of one, at which byte, and why. errors.Is
 // finds [ErrInvalidKey] in it.
 type KeyError struct {

@@ -27,6 +27,9 @@ func (s *Supervisor) SetClock(now func() time.Time) { s.now = now }
 // SlotsUsed returns how many slots of the lane are taken, those of top-level sessions too.
 func (s *Supervisor) SlotsUsed() int { return s.lane.Used() }
 
+// Trees returns how many trees have an owner in this process.
+func (s *Supervisor) Trees() int { return len(s.allShells()) }
+
 // NewID returns an id as the Supervisor makes them.
 func (s *Supervisor) NewID() string { return s.ids.newID() }
 

@@ -61,6 +61,25 @@ func (s *Supervisor) Find(
 	return infos[0], nil
 }
 
+// Transcript returns where the conversation of a session stands and how far it is committed: what
+// lies beyond the position belongs to a turn under way, or to one that was interrupted. The error
+// is [ErrNotFound] if the tree does not have the session, or one that every call that reads can
+// return.
+func (s *Supervisor) Transcript(
+	ctx context.Context, root, key session.Key,
+) (ref session.Ref, end session.Pos, err error) {
+	err = s.do(ctx, root, nil, func(t *tree.Tree, _ tree.Reply) {
+		if r := t.Run(key); r != nil {
+			ref = session.Ref{Key: key, SessionID: r.Spec.SessionID}
+			end = session.Pos(r.Pos)
+		}
+	})
+	if err == nil && ref.SessionID == "" {
+		err = fmt.Errorf("%w: %q", ErrNotFound, key)
+	}
+	return ref, end, err
+}
+
 // RootOf returns the top-level session of the tree that a session belongs to. A top-level session
 // is its own root. A sub-agent is looked for in the trees that this Supervisor has touched and that
 // have runs. The error is ErrNotFound if none of them has it, ErrShutdown after a shutdown, and why

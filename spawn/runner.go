@@ -23,6 +23,10 @@ type Runner interface {
 // A TurnResult is what a turn came to. The zero TurnResult is an empty answer.
 type TurnResult struct {
 	Result Result
+	// Models say which models Result.Usage is of, if they are several: [TurnInput.SpentBy] has
+	// them. Result.Usage is then their sum, whatever it says. Nil: all of it is of Result.Model, or
+	// of the model that policy resolved if that is empty, too.
+	Models []ModelUsage
 	// Fallback is announced where Result.Text is blank.
 	Fallback string
 	// Silent asks that nothing be announced. The answer of an earlier turn of the run stays.
@@ -88,7 +92,12 @@ type Input struct {
 	Text string
 	// From is the session that sent an InputSteer, or whose end an InputCompletion is.
 	From session.Key
+	// Time is when a message was said: its Incoming.At, or when it was posted.
 	Time time.Time
+	// Sender, Parts and Meta are those of the message. The bytes of the Parts are in the Store.
+	Sender session.Sender
+	Parts  []session.Part
+	Meta   map[string]string
 	// Route is where the message came from. Nil: that is not known.
 	Route *session.Route
 	// Completion is set if the Class is InputCompletion.

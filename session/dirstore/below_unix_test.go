@@ -23,7 +23,8 @@ func belowRef(agent, id string) session.Ref {
 }
 
 // deepStore makes a directory with every kind of file on every level: two agents with a transcript
-// and a kept file each, idle logs, and a tree that is due. It returns the paths below the directory.
+// and a kept file each, idle logs, and a tree that is due. It returns the paths below the
+// directory.
 func deepStore(t *testing.T) (dir string, paths []string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "state")

@@ -57,6 +57,8 @@ func (v *violation) Is(target error) bool { return target == session.ErrCorrupt 
 //   - the journal begins with its first entry or with a snapshot;
 //   - epochs grow, and no turn outlives the epoch that it began in;
 //   - budgets are reserved within their limits;
+//   - what turns have used is the same after archives and snapshots;
+//   - of a result that is in a file the tree keeps less than all;
 //   - a snapshot says what the entries before it say.
 //
 // A journal that begins with a snapshot is believed that far. Give it [Recorder.History] to check
@@ -159,6 +161,8 @@ type run struct {
 	skills   *tree.SkillSet
 	aside    uint32 // inputs up to it start no turn
 	charged  tree.Budget
+	used     session.Usage // by its turns
+	gone     session.Usage // by runs below it that were archived
 	archived int64
 	where    place // of its completion
 }

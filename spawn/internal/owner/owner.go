@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -225,7 +226,9 @@ func (o *Owner) step(batch []*call) {
 		return
 	}
 	batch = o.unpark(batch)
-	o.lastUsed = time.Now() // by the monotonic clock, unlike now
+	if !onlyPeeks(batch) {
+		o.lastUsed = time.Now() // by the monotonic clock, unlike now
+	}
 	now := o.cfg.now()
 	if !o.open(ctx, batch, now) {
 		return
@@ -247,6 +250,11 @@ func (o *Owner) step(batch []*call) {
 	if o.compact(ctx, now) {
 		o.schedule()
 	}
+}
+
+// onlyPeeks reports whether a batch has no call but those of Peek.
+func onlyPeeks(batch []*call) bool {
+	return !slices.ContainsFunc(batch, func(c *call) bool { return !c.peek })
 }
 
 // commit appends the facts of a batch, then performs its effects and answers its calls. It returns
@@ -354,7 +362,7 @@ func (o *Owner) refuseStale(batch []*call) []*call {
 			c.err = fmt.Errorf("%w: %q", tree.ErrStale, o.root)
 			o.finish(c)
 		case c.timer && o.lostToOther && len(o.parked) == 0, c.unloadAfter > 0 && len(batch) > 1,
-			c.leave && o.tree == nil:
+			(c.leave || c.peek) && o.tree == nil:
 			o.finish(c)
 		default:
 			rest = append(rest, c)

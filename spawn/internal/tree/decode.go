@@ -104,6 +104,8 @@ func (s *scanner) factPart(f *Fact, name []byte) {
 		f.Route = s.route()
 	case "skills":
 		f.Skills = s.skillSet()
+	case "mail":
+		f.Mail = s.mail()
 	case "image":
 		f.Image = s.image()
 	default:
@@ -247,6 +249,12 @@ func (s *scanner) result() *Result {
 			a.ReplyTo = s.text()
 		case "voice":
 			a.Voice = s.bool()
+		case "byModel":
+			a.ByModel = scanList(s, (*scanner).modelUsage)
+		case "whole":
+			a.Whole = s.kept()
+		case "wholeJSON":
+			a.WholeJSON = s.kept()
 		default:
 			s.fail()
 		}
@@ -261,6 +269,21 @@ func scanList[T any](s *scanner, element func(*scanner) T) (list []T) {
 		list = append(list, element(s))
 	}
 	return list
+}
+
+// kept reads the name of a file that the Store keeps.
+func (s *scanner) kept() (f session.File) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "hash":
+			f.Hash = s.word()
+		case "size":
+			f.Size = s.int64()
+		default:
+			s.fail()
+		}
+	}
+	return f
 }
 
 func (s *scanner) file() (f File) {
@@ -281,22 +304,38 @@ func (s *scanner) file() (f File) {
 
 func (s *scanner) usage() (u Usage) {
 	for name := s.begin(); name != nil; name = s.more() {
-		switch string(name) {
-		case "input":
-			u.Input = s.int64()
-		case "output":
-			u.Output = s.int64()
-		case "cacheRead":
-			u.CacheRead = s.int64()
-		case "cacheWrite":
-			u.CacheWrite = s.int64()
-		case "cost":
-			u.Cost = s.float()
-		default:
-			s.fail()
-		}
+		s.usagePart(&u, name)
 	}
 	return u
+}
+
+// usagePart reads a member of a usage, which may stand beside others.
+func (s *scanner) usagePart(u *Usage, name []byte) {
+	switch string(name) {
+	case "input":
+		u.Input = s.int64()
+	case "output":
+		u.Output = s.int64()
+	case "cacheRead":
+		u.CacheRead = s.int64()
+	case "cacheWrite":
+		u.CacheWrite = s.int64()
+	case "cost":
+		u.Cost = s.float()
+	default:
+		s.fail()
+	}
+}
+
+func (s *scanner) modelUsage() (m ModelUsage) {
+	for name := s.begin(); name != nil; name = s.more() {
+		if string(name) == "model" {
+			m.Model = s.text()
+			continue
+		}
+		s.usagePart(&m.Usage, name)
+	}
+	return m
 }
 
 func (s *scanner) join() *Join {
@@ -370,4 +409,112 @@ func (s *scanner) route() *session.Route {
 		}
 	}
 	return s.shared.routeOf(r)
+}
+
+func (s *scanner) mail() *Mail {
+	m := new(Mail)
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "sender":
+			m.Sender = s.sender()
+		case "sent":
+			m.Sent = s.int64()
+		case "parts":
+			m.Parts = scanList(s, (*scanner).part)
+		case "meta":
+			m.Meta = s.texts()
+		default:
+			s.fail()
+		}
+	}
+	return m
+}
+
+func (s *scanner) sender() (x session.Sender) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "id":
+			x.ID = s.string()
+		case "name":
+			x.Name = s.string()
+		default:
+			s.fail()
+		}
+	}
+	return x
+}
+
+func (s *scanner) part() (p session.Part) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "kind":
+			p.Kind = session.PartKind(s.word())
+		case "mediaType":
+			p.MediaType = s.word()
+		case "name":
+			p.Name = s.string()
+		case "file":
+			p.File = s.storedFile()
+		case "url":
+			p.URL = s.string()
+		default:
+			s.fail()
+		}
+	}
+	return p
+}
+
+func (s *scanner) storedFile() (f session.File) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "hash":
+			f.Hash = s.string()
+		case "size":
+			f.Size = s.int64()
+		default:
+			s.fail()
+		}
+	}
+	return f
+}
+
+// texts reads an object whose members are strings.
+func (s *scanner) texts() map[string]string {
+	m := make(map[string]string)
+	for name := s.begin(); name != nil; name = s.more() {
+		k := string(name)
+		m[k] = s.string()
+	}
+	return m
+}
+
+func (s *scanner) asked() *Asked {
+	a := new(Asked)
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "ids":
+			a.IDs = scanList(s, (*scanner).string)
+		case "meta":
+			a.Meta = s.texts()
+		default:
+			s.fail()
+		}
+	}
+	return a
+}
+
+func (s *scanner) saying() (x Saying) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "n":
+			x.Num = s.uint32()
+		case "id":
+			x.ID = s.string()
+		case "text":
+			x.Text = s.text()
+		default:
+			s.fail()
+		}
+	}
+	return x
 }

@@ -25,6 +25,8 @@ func (s *scanner) image() *Image {
 			m.Clocks = scanList(s, (*scanner).clock)
 		case "marks":
 			m.Marks = scanList(s, (*scanner).mark)
+		case "firstSession":
+			m.FirstSession = s.string()
 		case "spawned":
 			m.Spawned = scanList(s, (*scanner).spawned)
 		case "posts":
@@ -205,9 +207,61 @@ func (s *scanner) runPart(r *RunState, name []byte) {
 		r.Waits = s.uint32()
 	case "skills":
 		r.Skills = s.skillSet()
+	case "ledger":
+		r.Ledger = s.ledger()
+	case "active":
+		r.Active = s.int64()
+	case "asked":
+		r.Asked = s.asked()
+	case "said":
+		r.Said = scanList(s, (*scanner).saying)
 	default:
 		s.fail()
 	}
+}
+
+func (s *scanner) ledger() *Ledger {
+	l := new(Ledger)
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "own":
+			l.Own = scanList(s, (*scanner).usageSeries)
+		case "below":
+			l.Below = scanList(s, (*scanner).usageSeries)
+		default:
+			s.fail()
+		}
+	}
+	return l
+}
+
+func (s *scanner) usageSeries() (x UsageSeries) {
+	for name := s.begin(); name != nil; name = s.more() {
+		switch string(name) {
+		case "agent":
+			x.Agent = s.word()
+		case "model":
+			x.Model = s.sharedText()
+		case "days":
+			x.Days = scanList(s, (*scanner).usageRow)
+		case "quarters":
+			x.Quarters = scanList(s, (*scanner).usageRow)
+		default:
+			s.fail()
+		}
+	}
+	return x
+}
+
+func (s *scanner) usageRow() (x UsageRow) {
+	for name := s.begin(); name != nil; name = s.more() {
+		if string(name) == "n" {
+			x.N = s.uint32()
+			continue
+		}
+		s.usagePart(&x.Usage, name)
+	}
+	return x
 }
 
 func (s *scanner) openTurn() *OpenTurn {
@@ -250,6 +304,8 @@ func (s *scanner) input() (in Input) {
 			in.From = s.key()
 		case "route":
 			in.Route = s.route()
+		case "mail":
+			in.Mail = s.mail()
 		default:
 			s.fail()
 		}
@@ -292,6 +348,10 @@ func (s *scanner) entry() (e Entry) {
 			e.ReplyTo = s.text()
 		case "voice":
 			e.Voice = s.bool()
+		case "inReplyTo":
+			e.InReplyTo = scanList(s, (*scanner).string)
+		case "meta":
+			e.Meta = s.texts()
 		case "route":
 			e.Route = s.route()
 		case "created":

@@ -38,6 +38,7 @@ type driver struct {
 	arrived  map[Destination]uint32 // the last one that arrived in order
 	before   map[uint32]*Entry      // the outbox before the command
 	archived map[session.Key]bool   // asked for
+	used     int64                  // by the turns that have ended
 }
 
 func newDriver(data []byte) *driver {
@@ -114,7 +115,7 @@ func (d *driver) step() error {
 		}
 		return d.do(c)
 	case 3:
-		return d.do(&Post{To: d.key(), ID: "m" + strconv.Itoa(int(d.byte()%16)), Text: "hello"})
+		return d.post(d.key(), d.byte())
 	case 4:
 		k := d.key()
 		id := "s" + strconv.Itoa(int(d.byte()%16))
@@ -133,6 +134,13 @@ func (d *driver) step() error {
 			Version: strconv.Itoa(int(used)), Skills: []SkillRef{{Name: "pdf"}},
 		}}
 		if err := d.do(keep); err != nil {
+			return err
+		}
+		say := &Say{Run: k, N: d.started[k], Num: uint32(used % 4), Answer: Result{Reply: "well"}}
+		if say.Num == 0 {
+			say.ID = "named"
+		}
+		if err := d.do(InTurn{Run: k, N: d.started[k], Cmd: say}); err != nil {
 			return err
 		}
 		return d.do(Reserve{Run: k, N: d.started[k], Used: Budget{Tokens: int64(used) * 4}})
@@ -165,6 +173,21 @@ func (d *driver) step() error {
 	return nil
 }
 
+// post posts a message, some with what people send beside words, or sets the route.
+func (d *driver) post(to session.Key, how byte) error {
+	c := &Post{To: to, ID: "m" + strconv.Itoa(int(how%16)), Text: "hello"}
+	if how&16 != 0 {
+		c.Route = &session.Route{Channel: "irc", To: string('a' + rune(how>>6))}
+	}
+	if how&32 != 0 {
+		c.Mail = &Mail{Sender: session.Sender{ID: "ann"}, Meta: map[string]string{"n": c.ID}}
+	}
+	if how == 255 {
+		return d.do(SetRoute{Run: to, Route: session.Route{Channel: "sms", To: "b"}})
+	}
+	return d.do(c)
+}
+
 // grant lets the lane answer, if it was asked.
 func (d *driver) grant(k session.Key) error {
 	if !d.asked[k] {
@@ -181,6 +204,14 @@ func (d *driver) turnDone(k session.Key, how, say byte) error {
 		return nil
 	}
 	answer := &Result{Text: Text([]byte{say}), Usage: Usage{Input: int64(say)}}
+	switch say % 4 {
+	case 1:
+		answer.Model = Text("p/" + strconv.Itoa(int(how%3)))
+	case 2:
+		answer.ByModel = []ModelUsage{
+			{"p/1", Usage{Input: int64(say / 2)}}, {"", Usage{Input: int64(say - say/2)}},
+		}
+	}
 	c := &TurnDone{Run: k, N: n, Answer: answer, Rand: uint64(how)}
 	switch how % 8 {
 	case 0:
@@ -335,6 +366,9 @@ func (d *driver) do(c Command) error {
 		if err := d.inOrder(&facts[i]); err != nil {
 			return fmt.Errorf("after %T: %w", c, err)
 		}
+		if a := facts[i].Answer; a != nil {
+			d.used += a.Usage.Input
+		}
 	}
 	for _, e := range effects {
 		fmt.Fprintf(&d.trace, " -> %v %d\n", e.Kind, e.Ord)
@@ -443,6 +477,21 @@ func (d *driver) check() (err error) {
 			fail(r, "it has nothing left to do and does not end")
 		}
 	})
+	var used int64
+	t.Walk(func(r *Run) {
+		own := Usage{}
+		r.Expenses(func(x Expense, gone bool) {
+			if used += x.Usage.Input; !gone {
+				own = own.add(x.Usage)
+			}
+		})
+		if own != r.Usage {
+			fail(r, "its ledger has %v, its turns used %v", own, r.Usage)
+		}
+	})
+	if err == nil && used != d.used {
+		err = fmt.Errorf("the ledger has %d, the turns used %d", used, d.used)
+	}
 	t.Outbox(func(e *Entry) {
 		next := e.Blocked == 0 && e.queue.pending[0] == e
 		if err == nil && next && !d.inFlight(e.Ord) && t.NextWake() == 0 {

@@ -16,12 +16,14 @@ type Image struct {
 	NextOut uint32 `json:"nextOut,omitempty"`
 	// Runs has parents before children and siblings oldest first. The top-level session is the
 	// first.
-	Runs    []RunState `json:"runs"`
-	Outbox  []Entry    `json:"outbox,omitempty"`
-	Clocks  []Clock    `json:"clocks,omitempty"` // of the destinations that fail
-	Marks   []Mark     `json:"marks,omitempty"`  // of repairs of the journal
-	Spawned []Spawned  `json:"spawned,omitempty"`
-	Posts   []SeenPost `json:"posts,omitempty"`
+	Runs   []RunState `json:"runs"`
+	Outbox []Entry    `json:"outbox,omitempty"`
+	Clocks []Clock    `json:"clocks,omitempty"` // of the destinations that fail
+	Marks  []Mark     `json:"marks,omitempty"`  // of repairs of the journal
+	// FirstSession is the first session id of the top-level session, if that has another one now.
+	FirstSession string     `json:"firstSession,omitempty"`
+	Spawned      []Spawned  `json:"spawned,omitempty"`
+	Posts        []SeenPost `json:"posts,omitempty"`
 	// Requests has those for which models have spawned runs, by name.
 	Requests []RequestCount `json:"requests,omitempty"`
 }
@@ -51,6 +53,9 @@ func (t *Tree) Image() *Image {
 		Epoch: t.epoch, Total: t.total, NextOut: t.outbox.nextOrd,
 		Runs: make([]RunState, 0, len(t.runs)), Requests: t.requestCounts(),
 		Marks: slices.Clone(t.outbox.marks),
+	}
+	if t.firstSession != t.root.Spec.SessionID {
+		m.FirstSession = t.firstSession
 	}
 	t.Walk(func(r *Run) {
 		m.Runs = append(m.Runs, r.RunState)
@@ -114,17 +119,20 @@ func (s *RunState) own() {
 		spec := *s.Spec
 		s.Spec = &spec
 	}
+	s.Ledger = s.Ledger.clone()
 }
 
 // applySnapshot folds a Snapshot. While a journal is read, the fact has an image, which becomes the
 // state of the tree. When the tree itself decides a Snapshot, the fact has none yet: the tree
-// forgets the keys and ids that have expired and fills the image in.
+// forgets the keys and ids that have expired, makes days of usage that is old, and fills the image
+// in.
 func (t *Tree) applySnapshot(f *Fact) error {
 	t.sinceSnapshot = 0
 	if f.Image != nil {
 		return t.restore(f)
 	}
 	t.forgetExpired(f.At)
+	t.coarsen(f.At)
 	f.Image = t.Image()
 	return nil
 }
@@ -156,6 +164,7 @@ func (t *Tree) restore(f *Fact) error {
 		reason := "the top-level session is not the first in the image"
 		return &CorruptError{f.Kind, t.root.Key(), reason}
 	}
+	t.firstSession = cmp.Or(m.FirstSession, m.Runs[0].Spec.SessionID)
 	t.runs = make(map[session.Key]*Run, len(m.Runs))
 	var runs slab[Run]
 	for i := range m.Runs {
@@ -230,6 +239,13 @@ func (t *Tree) restoreRun(r *Run, s *RunState, top bool) error {
 	}
 	r.RunState = *s
 	r.own()
+	if r.Ledger == nil { // an earlier library kept the sum alone
+		model := Text(r.Spec.Model)
+		if r.Answer != nil {
+			model = cmp.Or(r.Answer.Model, model)
+		}
+		r.enterUsage(model, cmp.Or(r.Ended, r.Started, r.Spec.Created), r.Usage)
+	}
 	known := len(t.runs)
 	if t.runs[r.Spec.Key] = r; top {
 		t.root = r
