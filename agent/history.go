@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -105,7 +106,9 @@ func (s *Session) History(ctx context.Context, q HistoryQuery) (page HistoryPage
 	case gone != nil && !h.archived:
 		return page, gone
 	case q.Raw:
-		page = rawPage(lines)
+		if page, err = h.rawPage(ctx, s.rt.log, lines); err != nil {
+			return page, err
+		}
 	default:
 		page = safePage(lines)
 	}
@@ -200,13 +203,19 @@ func (h historyReader) committed(
 	return kept, more, nil
 }
 
-// rawPage returns lines as they are.
-func rawPage(lines []session.Line) (page HistoryPage) {
+// rawPage returns lines as they are, with the whole of those that are too long for a line.
+func (h historyReader) rawPage(
+	ctx context.Context, log *slog.Logger, lines []session.Line,
+) (page HistoryPage, err error) {
 	page.Lines = make([]HistoryLine, len(lines))
 	for i, line := range lines {
+		line, err = wholeLine(ctx, h.store.Files, h.ref, log, line, attempt)
+		if err != nil {
+			return HistoryPage{}, err
+		}
 		page.Lines[i] = HistoryLine{Pos: line.Pos, Message: line.Message}
 	}
-	return page
+	return page, nil
 }
 
 // safePage returns the safe view of lines, the one that readers get wherever they look. If the

@@ -227,6 +227,10 @@ func (u *turnUser) acts() map[string]act {
 			_, err := s.Spawn(ctx, agent.Task{Text: "late"})
 			return err
 		},
+		"Session.OpenFile": func(ctx context.Context) error {
+			_, err := s.OpenFile(ctx, session.File{})
+			return err
+		},
 		"Session.History": func(ctx context.Context) error {
 			_, err := s.History(ctx, agent.HistoryQuery{})
 			return err
