@@ -35,8 +35,13 @@ var (
 	// expected. Nothing was kept.
 	ErrFileChanged = errors.New("session: the bytes of a file are not those expected")
 
-	// ErrArchived is returned by [Transcripts.Append] for a transcript that has been archived.
+	// ErrArchived is returned by [Transcripts.Append] for a transcript that has been archived, and
+	// by [Transcripts.Read] unless the [LineQuery] asks for archived lines.
 	ErrArchived = errors.New("session: transcript is archived")
+
+	// ErrNotArchived is returned by [Transcripts.Remove] for a transcript that is in use. Nothing
+	// was removed.
+	ErrNotArchived = errors.New("session: transcript is not archived")
 
 	// ErrClosed is returned by every method of a store that has been closed.
 	ErrClosed = errors.New("session: store is closed")

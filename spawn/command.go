@@ -72,7 +72,7 @@ func (sh *treeShell) spawn(
 	}
 	call := newSpawnCall()
 	call.cmd = tree.Spawn{
-		Parent: requester, ID: sh.sup.ids.newID(), SessionID: sh.sup.ids.newID(), Key: q.Key,
+		Parent: requester, ID: sh.sup.ids.newID(), Key: q.Key,
 		Task: tree.Text(q.Task), Label: q.Label, Request: q.Policy, Announce: q.Announce,
 		Origin: q.Origin, Variant: q.Variant, Extra: q.Extra,
 	}

@@ -386,6 +386,26 @@ var mutants = []mutant{
 		"\tseq, err := o.cfg.Journal.Append", "./internal/owner", "TestAppendThatFails",
 	},
 	{
+		"R18 a batch names the runs that it admits", "internal/owner/journal.go",
+		"\t\tcase tree.Admitted:\n\t\t\tn++\n", "", ".", "TestRootOfAfterEveryCrash",
+	},
+	{
+		"R18 a batch that opens a tree names its runs", "internal/owner/journal.go",
+		"case tree.Opened, tree.Snapshot:", "case tree.Snapshot:", ".", "TestRootOfInOldJournals",
+	},
+	{
+		"R18 a snapshot names the runs of the tree", "internal/owner/journal.go",
+		"case tree.Opened, tree.Snapshot:", "case tree.Opened:", ".", "TestRootOfAfterASnapshot",
+	},
+	{
+		"R18 the tree that the journal names is asked whether it has the run", "query.go",
+		"\treturn found && err == nil, err\n", "\treturn err == nil, err\n", ".", "TestRootOfUnknownSessions",
+	},
+	{
+		"R18 a journal that fails is not one that does not know", "query.go",
+		"\t\tif !yield(session.Key{}, failed) {\n\t\t\treturn\n\t\t}\n", "", ".", "TestRootOfWhileTheJournalFails",
+	},
+	{
 		"I16 nothing is seen of what the journal has not taken", "internal/owner/stall.go",
 		"\t\ts.err = o.append(ctx, s.batch)\n\t\treturned = true\n", "\t\ts.err = nil\n\t\treturned = true\n", "./internal/owner", "TestAppendThatFailsForLong",
 	},

@@ -147,6 +147,13 @@ func (g transcriptsGate) Archive(
 	return name, err
 }
 
+// Remove implements session.Transcripts.
+func (g transcriptsGate) Remove(ctx context.Context, ref session.Ref) error {
+	return g.h.write(g.proc, fmt.Sprintf("removal of %s", ref.Key), func() error {
+		return g.h.store.Transcripts.Remove(ctx, ref)
+	})
+}
+
 // Locate implements session.Transcripts.
 func (g transcriptsGate) Locate(ref session.Ref) string { return g.h.store.Transcripts.Locate(ref) }
 

@@ -322,6 +322,9 @@ func (t *transcripts) read(
 		if x.path != "" {
 			f, err = t.file(ctx, ref, x, os.O_RDONLY)
 		}
+		if f == nil && err == nil {
+			f, err = t.archivedFile(ctx, ref, q.Archived)
+		}
 		return err
 	})
 	if f == nil || err != nil {

@@ -103,7 +103,7 @@ func (d *driver) step() error {
 	switch what := d.byte(); what % 20 {
 	case 0, 1, 2:
 		parent, how := d.key(), d.byte()
-		c := &Spawn{Parent: parent, ID: d.id(), SessionID: "s", Task: "work", Announce: how&1 == 0}
+		c := &Spawn{Parent: parent, ID: d.id(), Task: "work", Announce: how&1 == 0}
 		if how&2 != 0 {
 			c.Key = "k" + strconv.Itoa(int(how>>5))
 		}

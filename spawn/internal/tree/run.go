@@ -9,6 +9,8 @@ import (
 )
 
 // A Spec is what a run was admitted with. It never changes, except that of the top-level session.
+// The SessionID of a run is its ID, so that its key tells where its transcript is. Earlier versions
+// gave it one of its own.
 type Spec struct {
 	ID        string         `json:"id"`
 	SessionID string         `json:"sessionId"`

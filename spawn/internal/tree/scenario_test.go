@@ -325,7 +325,7 @@ func (s *scene) spawn(w words) Command {
 	name := w.at(1)
 	parent := s.names[w.at(0)]
 	c := &Spawn{
-		Turn: uint32(w.num("turn")), Parent: parent, ID: name, SessionID: "s-" + name,
+		Turn: uint32(w.num("turn")), Parent: parent, ID: name,
 		Key: w.named["key"], Origin: w.named["origin"], Task: Text(w.named["task"]), Announce: !w.has("collect"),
 		Request: policy.Request{
 			ByModel: w.has("model"),
