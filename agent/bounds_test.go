@@ -91,12 +91,14 @@ var boundCases = []boundCase{
 	}, feedCall, map[string]string{"": refused, ".ID": leftOut}},
 	{agent.Result{Text: "x"}, feedResult, map[string]string{
 		"": refused, ".Text": cut, ".Model": leftOut,
+		".Whole.Hash": leftOut, ".WholeJSON.Hash": leftOut,
 	}},
 	{spawn.TurnResult{}, feedTurnResult, map[string]string{
 		"":             refused,
 		".Result.Text": cut, ".Fallback": cut, ".Reply": cut, ".Note": leftOut,
 		".ReplyTo": leftOut, ".Result.Model": leftOut,
 		".Models[].Model": leftOut, ".Models[...]": leftOut,
+		".Result.Whole.Hash": leftOut, ".Result.WholeJSON.Hash": leftOut,
 	}},
 }
 

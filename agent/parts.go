@@ -662,13 +662,8 @@ func isLoss(err error) bool {
 func readWhole(
 	ctx context.Context, files session.Files, ref session.Ref, head Message,
 ) (m Message, err error) {
-	once := func(open func() error) error { return open() }
-	in, err := openFile(ctx, files, ref, head.Whole, once)
+	data, err := session.ReadFile(ctx, files, ref, head.Whole)
 	if err != nil {
-		return m, err
-	}
-	data, err := io.ReadAll(in)
-	if err = errors.Join(err, in.Close()); err != nil {
 		return m, err
 	}
 	if err := json.Unmarshal(data, &m); err != nil {
