@@ -284,7 +284,8 @@ func TestFilesOfASession(t *testing.T) {
 		require.Equal(t, long, page.Lines[1].Message.Text, "the whole, not the line")
 		_, err = h.Main().OpenFile(h.Context(), session.File{Hash: strings.Repeat("0", 64)})
 		require.ErrorIs(t, err, session.ErrNotFound)
-		_, err = h.Session(session.Must(topKey.Child("main", session.NewID()))).OpenFile(h.Context(), sent.File)
+		unknown := session.Must(topKey.Child("main", session.NewID()))
+		_, err = h.Session(unknown).OpenFile(h.Context(), sent.File)
 		require.ErrorIs(t, err, session.ErrNotFound)
 	})
 }
