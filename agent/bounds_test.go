@@ -99,6 +99,7 @@ var boundCases = []boundCase{
 		".ReplyTo": leftOut, ".Result.Model": leftOut,
 		".Result.Whole.Hash": leftOut, ".Result.WholeJSON.Hash": leftOut,
 		".Models[].Model": leftOut, ".Models[...]": leftOut,
+		".Result.Whole.Hash": leftOut, ".Result.WholeJSON.Hash": leftOut,
 	}},
 }
 

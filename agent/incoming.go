@@ -110,6 +110,7 @@ func (s *Session) receive(ctx context.Context, m *Incoming) (session.Key, error)
 	}
 	s.rt.expectRun()
 	m.Route = m.Route.Clean().Or(s.key.Route())
+	m.Parts = withRealTypes(m.Parts)
 	return root, nil
 }
 
