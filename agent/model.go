@@ -53,9 +53,11 @@ func (r *ModelRequest) Delta(text string) {
 type ModelResponse struct {
 	Text      string
 	ToolCalls []ToolCall
-	Usage     Usage           // of this call; the Loop spends it and records it with the line
-	Model     string          // the one that really ran
-	Raw       json.RawMessage // the provider's own form, kept in the transcript; see [Limits]
+	// Usage is that of this call. The Loop spends it and records it with the line; a Cost that is
+	// zero is what Models.Prices give.
+	Usage Usage
+	Model string          // the one that really ran
+	Raw   json.RawMessage // the provider's own form, kept in the transcript; see [Limits]
 }
 
 // DefaultSteps is how many model calls a Loop makes in one turn at most, unless it says otherwise.

@@ -124,7 +124,7 @@ func TestFoldOfLedgerKeepsImages(t *testing.T) {
 	tr := New(top, &Options{})
 	r := rand.New(rand.NewPCG(1, 2))
 	step := func() {
-		at := int64(r.IntN(5)) * int64(quarterOfHour)
+		at := int64(r.IntN(5)) * int64(quarter)
 		tr.root.recordUsage(&Result{Usage: Usage{Input: 1}}, at)
 	}
 	step()
